@@ -1,0 +1,160 @@
+package job
+
+import "slices"
+
+// State is where a job is in its life. A job is in exactly one (I1).
+type State uint8
+
+// The states; None is "does not exist", before Put and after Purge.
+const (
+	None      State = iota
+	Scheduled       // waits for its due time
+	Ready           // waits for a holder
+	Leased          // runs: at least one live lease; on the wire "in_flight"
+	Done            // finished; on the wire "completed"
+	Dead            // given up, with a Reason
+	States          // how many there are
+)
+
+var stateNames = [States]string{"none", "scheduled", "ready", "leased", "done", "dead"}
+
+func (s State) String() string { return stateNames[s] }
+
+// Open reports whether the job is not finished.
+func (s State) Open() bool { return s == Scheduled || s == Ready || s == Leased }
+
+// Terminal reports whether only an operator can move the job.
+func (s State) Terminal() bool { return s == Done || s == Dead }
+
+// Reason says why a job is dead.
+type Reason uint8
+
+// The reasons.
+const (
+	Alive     Reason = iota
+	Exhausted        // retry limit or max_age used up
+	Killed           // the worker or an operator said so
+	Expired          // not started before ExpiresAt
+	Lost             // its holders vanished too often
+	Rejected         // refused after it was taken in
+	Evicted          // pushed out by a quota
+)
+
+func (r Reason) String() string {
+	return [...]string{"", "exhausted", "killed", "expired", "lost", "rejected", "evicted"}[r]
+}
+
+// Bands of a line (core.md section 1).
+const (
+	BandFront  uint8 = 0
+	BandNormal uint8 = 1
+)
+
+// PriorityDefault is the priority of a job that names none; lower runs first.
+const PriorityDefault uint16 = 32768
+
+// Unset marks an optional span of time that was not given.
+const Unset Millis = -1
+
+// Job is one unit of work. Once handed to a store it is immutable: a change
+// is a new value made by rule.Step and written with Write(old, new).
+type Job struct {
+	ID    ID
+	Queue string
+	Type  string
+	Group string // "" = ungrouped
+	Order Order  // of the queue when the job was put; decides its place in the group
+
+	Priority uint16
+	Band     uint8
+	Seq      int64 // line position inside band
+
+	State  State
+	Reason Reason
+	Blocks bool   // a dead head that holds its group (on_dead block and park)
+	Park   string // out of line under this label; "" = not parked
+	Alone  bool   // lost so often that it is delivered only to a holder with nothing else
+
+	Created     Millis
+	ReadyAt     Millis // due; while Ready it is when it became due
+	ExpiresAt   Millis // 0 = never
+	DequeuedAt  Millis // latest take, 0 = never
+	FailedAt    Millis // latest failure, 0 = never
+	CompletedAt Millis
+	PurgeAt     Millis // terminal jobs only; 0 = stays
+	RevivedAt   Millis // latest revive; max_age counts from here or from Created
+	GraceUntil  Millis // failures before this are suppressed, not charged
+
+	RunTimeout   Millis // 0 = the queue's
+	StartTimeout Millis // 0 = the queue's
+
+	Attempts    uint32 // charged failures since creation or revive (I4)
+	Losses      uint32 // consecutive endings without a settle
+	Evictions   uint32 // graceful returns
+	Reschedules uint32 // extra copies asked for
+	Deliveries  uint32 // leases granted
+	Suppressed  uint32 // failures inside grace
+	Overrides   uint32 // retry times set by workers
+	Failures    uint32 // number of the latest failure record; never falls
+
+	LastDelay Millis // previous wait, for decorrelated jitter
+
+	Copies uint8 // runs wanted side by side when the job starts, at least 1
+	Wanted uint8 // runs wanted now
+
+	Retry      *Retry // what was given to this job itself
+	RetainDone Millis // Unset = the queue's
+	RetainDead Millis // Unset = the queue's
+	Requires   []Requirement
+
+	Payload     ID // where the payload is kept; several jobs may share one
+	PayloadSize uint32
+
+	Leases []Lease // live ones
+	Ended  []Ended // the last EndedMax tokens that are not live any more
+}
+
+// EndedMax is how many ended tokens a job remembers (core.md section 4).
+const EndedMax = 4
+
+// Clone copies the job deeply enough that changing the copy leaves the
+// original as it was.
+func (j *Job) Clone() *Job {
+	c := *j
+	c.Leases = slices.Clone(j.Leases)
+	c.Ended = slices.Clone(j.Ended)
+	return &c
+}
+
+// Born is when max_age starts to count: creation or the latest revive.
+func (j *Job) Born() Millis { return max(j.Created, j.RevivedAt) }
+
+// LeaseOf returns the index of the live lease with this token, or -1.
+func (j *Job) LeaseOf(t Token) int {
+	return slices.IndexFunc(j.Leases, func(l Lease) bool { return l.Token == t })
+}
+
+// HeldBy reports whether the holder has a live lease on the job.
+func (j *Job) HeldBy(holder string) bool {
+	return slices.ContainsFunc(j.Leases, func(l Lease) bool { return l.Holder == holder })
+}
+
+// Failure is the record of one failed attempt (retry.md section 2).
+type Failure struct {
+	Number    uint32 // counts all failures of the job, 1 for the first
+	Attempt   uint32 // attempts after this failure was charged
+	Type      string
+	Message   string
+	Backtrace string
+	Holder    string
+	Status    int // HTTP status a target answered, 0 = none
+	Started   Millis
+	Failed    Millis
+}
+
+// Failures kept per job: the first and the last FailuresKept.
+const FailuresKept = 50
+
+// ErrorBytesMax bounds message and backtrace of a failure record together
+// (error_bytes_max).
+const ErrorBytesMax = 16 << 10

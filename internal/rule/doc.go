@@ -1,0 +1,12 @@
+// Package rule decides what may happen to a job next, when, and under which
+// keys it is found. Everything here is a pure function of its arguments: no
+// clock, no dice, no input or output (DESIGN section 2).
+//
+//   - table.go   which verb may lead from which state to which
+//   - step.go    one verb applied to one job: Step
+//   - settle.go  how an attempt ends
+//   - failure.go the order of decisions at a failure (core.md section 6)
+//   - gate.go    groups: order, concurrency, hold, park (core.md section 2)
+//   - line.go    index entries, line order, Fit and Pick (core.md 1 and 3)
+//   - delay.go   the curves (retry.md section 1)
+package rule

@@ -1,0 +1,154 @@
+package rule
+
+import "github.com/reprisehq/reprise/internal/job"
+
+// overridesMax bounds how often a worker's own retry time may skip limit and
+// max_age (core.md section 6, point 5).
+const overridesMax = 1000
+
+// policy merges what job, queue and server say, the most specific first
+// (retry.md section 1).
+func policy(v View, j *job.Job) job.Retry {
+	r := v.Queue.Retry.Over(v.Server.Retry)
+	if j.Retry != nil {
+		r = j.Retry.Over(r)
+	}
+	return r
+}
+
+// fail decides about a failed attempt in the order of core.md section 6. The
+// lease l has been taken off the job already.
+func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) Effect {
+	j.FailedAt = v.Now
+	grace := j.GraceUntil > v.Now
+	if grace {
+		j.Suppressed++
+	} else {
+		j.Attempts++
+		record(v, j, c.Failure, l, &e)
+	}
+	if len(j.Leases) > 0 { // another copy lives: its end decides
+		j.Wanted = uint8(len(j.Leases))
+		e.Job = j
+		return e
+	}
+	j.Wanted = j.Copies
+	p := policy(v, j)
+	due := dueAfter(v, j, c, &p, grace)
+	switch override := c.RetryAt > 0 && j.Overrides < overridesMax; {
+	case j.ExpiresAt > 0 && v.Now >= j.ExpiresAt:
+		return die(v, j, job.Expired, e)
+	case grace:
+	case override:
+		j.Overrides++
+	case over(p, j, due):
+		return die(v, j, job.Exhausted, e)
+	}
+	return again(v, j, c, &p, due, e)
+}
+
+// dueAfter is the time of the next attempt.
+func dueAfter(v View, j *job.Job, c Command, p *job.Retry, grace bool) job.Millis {
+	due := v.Now
+	switch {
+	case grace:
+		due = v.Now.Add(v.Server.GraceDelay)
+	case c.RetryAt > 0 && j.Overrides < overridesMax:
+		due = c.RetryAt
+	default:
+		j.LastDelay = Delay(p.Curve, int(j.Attempts), j.LastDelay, v.Rand)
+		due = v.Now.Add(j.LastDelay)
+	}
+	if c.After > 0 {
+		due = max(due, v.Now.Add(c.After))
+	}
+	return due
+}
+
+// over reports whether the retry limit or max_age, measured at the next due
+// time, is used up.
+func over(p job.Retry, j *job.Job, due job.Millis) bool {
+	if limit, bounded := p.LimitValue(); bounded && int64(j.Attempts) > limit {
+		return true
+	}
+	return p.MaxAge > 0 && due-j.Born() > p.MaxAge
+}
+
+// again puts the job back for another attempt.
+func again(v View, j *job.Job, c Command, p *job.Retry, due job.Millis, e Effect) Effect {
+	where := c.Place
+	if where == job.PlaceUnset {
+		where = p.Place
+	}
+	if where == job.PlaceUnset && p.Curve != nil && p.Curve.Kind == job.CurveImmediate {
+		where = job.PlaceFront
+	}
+	place(v, j, where)
+	j.ReadyAt = due
+	j.State = job.Scheduled
+	if due <= v.Now && c.RetryAt == 0 { // a worker's own time passes through scheduled, as Zizq's does
+		j.State = job.Ready
+	}
+	e.Job = j
+	return e
+}
+
+// record keeps what went wrong and says which older record makes room: the
+// first and the last FailuresKept stay.
+func record(v View, j *job.Job, f job.Failure, l job.Lease, e *Effect) {
+	f.Holder = l.Holder
+	f.Started = max(l.Since, l.Started)
+	note(v, j, f, e)
+}
+
+func note(v View, j *job.Job, f job.Failure, e *Effect) {
+	j.Failures++
+	f.Number, f.Attempt, f.Failed = j.Failures, j.Attempts, v.Now
+	f.Message, f.Backtrace = bounded(f.Message, f.Backtrace)
+	e.Failure = &f
+	if drop := int64(j.Failures) - job.FailuresKept; drop > 1 {
+		e.Drop = uint32(drop)
+	}
+}
+
+// bounded cuts a backtrace, then a message, to ErrorBytesMax together.
+func bounded(message, backtrace string) (string, string) {
+	if n := job.ErrorBytesMax - len(message); n < 0 {
+		message, backtrace = message[:job.ErrorBytesMax], ""
+	} else if n < len(backtrace) {
+		backtrace = backtrace[:n]
+	}
+	return message, backtrace
+}
+
+// die gives the job up. In a group the queue's on_dead decides whether it
+// holds those behind it.
+func die(v View, j *job.Job, why job.Reason, e Effect) Effect {
+	if j.Group == "" || v.Queue.OnDead == job.DeadSkip {
+		return dieAside(v, j, why, e)
+	}
+	j.State, j.Reason, j.Park, j.Blocks = job.Dead, why, "", true
+	if v.Queue.OnDead == job.DeadPark && v.Gate != nil {
+		g := *v.Gate
+		if e.Gate != nil {
+			g = *e.Gate
+		}
+		g.Park = deadHead(j.ID)
+		e.Gate = &g
+	}
+	e.Job = j
+	return e
+}
+
+// dieAside gives the job up without holding its group.
+func dieAside(v View, j *job.Job, why job.Reason, e Effect) Effect {
+	j.State, j.Reason, j.Park = job.Dead, why, ""
+	return retain(v, j, given(j.RetainDead, v.Queue.RetainDead, v.Server.RetainDead), e)
+}
+
+func deadHead(id job.ID) string { return "dead/" + id.String() }
+
+func lossLimit(v View, j *job.Job) uint32 {
+	p := policy(v, j)
+	return p.LossLimitValue()
+}

@@ -1,0 +1,217 @@
+package rule
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Pos is a place in line (core.md section 1): lower stands first.
+type Pos struct {
+	Seq      int64
+	Priority uint16
+	Band     uint8
+	ID       job.ID
+}
+
+// Before orders places by (priority, band, seq, id).
+func (p Pos) Before(q Pos) bool {
+	switch {
+	case p.Priority != q.Priority:
+		return p.Priority < q.Priority
+	case p.Band != q.Band:
+		return p.Band < q.Band
+	case p.Seq != q.Seq:
+		return p.Seq < q.Seq
+	}
+	return p.ID.Before(q.ID)
+}
+
+// Class tells the lines of one queue apart. Jobs with equal requirements form
+// a class, so a take never scans heads it may not run; fresh and retried jobs
+// are two lines, so that a budget can stop the one without the other; jobs
+// that must be delivered alone are a line too.
+type Class struct {
+	Requires string // canonical form of the requirements
+	Retried  bool
+	Alone    bool
+}
+
+// Hand names a duty of the clock.
+type Hand uint8
+
+// The hands over jobs; rows have a timer of their own (job.Row.Due).
+const (
+	HandDue Hand = iota
+	HandLapse
+	HandExpire
+	HandPurge
+	Hands // how many there are
+)
+
+func (h Hand) String() string { return [...]string{"due", "lapse", "expire", "purge"}[h] }
+
+// Entries is where a job is found: a pure function of the job, computed here
+// and nowhere else. A store derives all its indexes from it.
+type Entries struct {
+	Wants  bool // wants a holder: stands in line, or offers itself to its gate
+	Pos    Pos  // its place in line
+	Class  Class
+	Member bool // belongs to the gate of its group
+	Inner  Pos  // its place inside the group
+	Timer  [Hands]job.Millis
+}
+
+// EntriesOf computes the index entries of a job.
+func EntriesOf(j *job.Job) Entries {
+	e := Entries{Pos: Pos{Seq: j.Seq, Priority: j.Priority, Band: j.Band, ID: j.ID}}
+	if j.Group != "" && (j.State.Open() || j.Blocks) {
+		e.Member, e.Inner = true, e.Pos
+		if j.Order != job.OrderNone {
+			e.Inner = Pos{Seq: j.Seq, ID: j.ID} // priority and place do not count inside
+		}
+	}
+	switch j.State {
+	case job.Ready:
+		e.Wants = true
+	case job.Leased:
+		e.Wants = len(j.Leases) < int(j.Wanted)
+		e.Timer[HandLapse] = lapseAt(j)
+	case job.Scheduled:
+		e.Timer[HandDue] = max(j.ReadyAt, 1)
+	case job.Done, job.Dead:
+		e.Timer[HandPurge] = j.PurgeAt
+	case job.None, job.States:
+	}
+	if j.State == job.Ready || j.State == job.Scheduled {
+		e.Timer[HandExpire] = j.ExpiresAt
+	}
+	if j.Park != "" {
+		e.Wants = false
+	}
+	if e.Wants {
+		e.Class = Class{
+			Requires: Canonical(j.Requires), Alone: j.Alone,
+			Retried: j.Attempts > 0 && j.Order != job.OrderStrict,
+		}
+	}
+	return e
+}
+
+func lapseAt(j *job.Job) job.Millis {
+	var at job.Millis
+	sooner := func(m job.Millis) {
+		if m > 0 && (at == 0 || m < at) {
+			at = m
+		}
+	}
+	for i := range j.Leases {
+		sooner(j.Leases[i].Until)
+		sooner(j.Leases[i].RunEnd)
+		sooner(j.Leases[i].StartBy)
+	}
+	return at
+}
+
+// Seeker is a holder that asks for work.
+type Seeker struct {
+	Holder     string
+	Held       int  // leases it has
+	HasAlone   bool // one of them is a job delivered alone
+	Properties map[string]string
+}
+
+// Fits reports whether the holder may run a job of the class (the hook Fit of
+// core.md section 3).
+func Fits(c Class, requires []job.Requirement, s Seeker) bool {
+	if s.HasAlone || c.Alone && s.Held > 0 {
+		return false
+	}
+	for _, r := range requires {
+		if !holds(r, s.Properties[r.Property]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Open reports whether a queue's lines may be taken from at all.
+func Open(q *job.Queue) bool { return !q.Paused && q.HoldUntil == 0 }
+
+// Pick reports whether the line whose head stands at a goes before the one at
+// b (the hook Pick of core.md section 3): strict order over all lines.
+func Pick(a, b Pos) bool { return a.Before(b) }
+
+func holds(r job.Requirement, has string) bool {
+	a, errA := strconv.ParseFloat(has, 64)
+	b, errB := strconv.ParseFloat(r.Value, 64)
+	if errA == nil && errB == nil {
+		switch r.Op {
+		case "=":
+			return a == b
+		case "!=":
+			return a != b
+		case "<":
+			return a < b
+		case "<=":
+			return a <= b
+		case ">":
+			return a > b
+		case ">=":
+			return a >= b
+		}
+	}
+	switch r.Op {
+	case "=":
+		return has == r.Value
+	case "!=":
+		return has != r.Value
+	}
+	return false // a comparison needs two numbers
+}
+
+// ParseRequirement reads "cpuMHz > 350" or "region = eu".
+func ParseRequirement(s string) (job.Requirement, error) {
+	for _, op := range []string{"!=", "<=", ">=", "=", "<", ">"} {
+		if name, value, ok := strings.Cut(s, op); ok {
+			r := job.Requirement{Property: strings.TrimSpace(name), Op: op, Value: strings.TrimSpace(value)}
+			if r.Property == "" || r.Value == "" {
+				break
+			}
+			return r, nil
+		}
+	}
+	return job.Requirement{}, job.Errorf(job.Invalid,
+		"requirement %q is not of the form PROPERTY OP VALUE with one of = != < <= > >=", s)
+}
+
+// Canonical writes requirements so that equal ones are equal strings.
+func Canonical(list []job.Requirement) string {
+	if len(list) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, r := range list {
+		b.WriteString(r.Property + r.Op + r.Value + "\x00")
+	}
+	return b.String()
+}
+
+// Admit decides whether a queue with so many open jobs and bytes takes one
+// more of the given size (core.md section 10). evict asks to push out the
+// oldest first.
+func Admit(q *job.Queue, jobs, bytes, size int64) (evict bool, err error) {
+	full := q.MaxJobs > 0 && jobs+1 > q.MaxJobs || q.MaxBytes > 0 && bytes+size > q.MaxBytes
+	switch {
+	case !full:
+		return false, nil
+	case q.OnFull == job.FullDropOldest && jobs > 0 && (q.MaxBytes == 0 || size <= q.MaxBytes):
+		return true, nil
+	}
+	return false, &job.Error{
+		Kind: job.OverLimit, Field: "queue",
+		Text: "queue " + strconv.Quote(q.Name) + " is full (" + strconv.FormatInt(jobs, 10) + " jobs, " +
+			strconv.FormatInt(bytes, 10) + " bytes); try again later or raise max_jobs or max_bytes",
+	}
+}

@@ -1,0 +1,240 @@
+package rule
+
+import "github.com/reprisehq/reprise/internal/job"
+
+func isSettle(v Verb) bool { return v >= SettleOK && v <= SettleDead }
+
+// outcomeOf is how a lease ends that is settled with the verb.
+func endingOf(v Verb) job.Ending {
+	return [...]job.Ending{job.ByOK, job.ByRetry, job.ByRelease, job.ByDead}[v-SettleOK]
+}
+
+// settle ends one attempt. The token rules are core.md section 4.
+func settle(v View, c Command) (Effect, error) {
+	i, err := leaseFor(v, c)
+	if err != nil {
+		return Effect{}, err
+	}
+	if i < 0 {
+		return late(v, c)
+	}
+	j, e := v.Job.Clone(), Effect{}
+	l := end(j, i, endingOf(c.Verb), &e, false)
+	if c.RunStart > 0 {
+		l.Started = c.RunStart
+	}
+	j.Losses, j.Alone = 0, false
+	switch c.Verb {
+	case SettleOK:
+		return complete(v, j, e), nil
+	case SettleRelease:
+		j.Evictions++
+		return giveBack(v, j, c.Place, c.After, e), nil
+	case SettleDead:
+		endAll(j, job.BySupersede, &e, true)
+		j.Attempts++
+		j.FailedAt = v.Now
+		record(v, j, c.Failure, l, &e)
+		return die(v, j, job.Killed, e), nil
+	default:
+		return fail(v, j, c, l, e), nil
+	}
+}
+
+// leaseFor finds the live lease a settle speaks of; -1 means it is not live.
+func leaseFor(v View, c Command) (int, error) {
+	j := v.Job
+	if !c.Token.IsZero() {
+		return j.LeaseOf(c.Token), nil
+	}
+	if v.Queue.RequireToken || j.Copies > 1 || j.Wanted > 1 || j.Order == job.OrderStrict && j.Group != "" {
+		return -1, job.Errorf(job.TokenNeeded,
+			"jobs of queue %q with copies, strict order or require_token are settled with their lease token: take with Worker-Id and lease=token", j.Queue)
+	}
+	if len(j.Leases) == 1 {
+		if j.Leases[0].Kind != job.Anonymous {
+			return -1, job.Errorf(job.TokenNeeded, "job %s is held under a lease token; settle it with that token", j.ID)
+		}
+		return 0, nil
+	}
+	return -1, nil
+}
+
+// late handles a settle whose lease is not live any more, while the job is
+// still open: the one exception of I2.
+func late(v View, c Command) (Effect, error) {
+	j := v.Job
+	if c.Token.IsZero() {
+		if n := len(j.Ended); c.Verb == SettleOK && n > 0 && j.Ended[n-1].How.Forgives() && !v.Queue.LateOKNever {
+			return lateOK(v)
+		}
+		return Effect{}, job.Errorf(job.NotFound, "job not found in in-flight set")
+	}
+	ended, known := endedOf(j, c.Token)
+	if known && ended.How == endingOf(c.Verb) {
+		return Effect{Job: j, Repeat: true}, nil
+	}
+	if !known && c.Token.Start() < v.Start && j.Order != job.OrderStrict {
+		ended, known = job.Ended{How: job.ByRestart}, true // its unsynced take was forgotten by a crash
+	}
+	newerTurn := v.Gate != nil && j.Order == job.OrderStrict && v.Gate.Turn != ended.Turn
+	if c.Verb == SettleOK && known && ended.How.Forgives() && !v.Queue.LateOKNever && !newerTurn {
+		return lateOK(v)
+	}
+	return Effect{}, superseded(j)
+}
+
+func lateOK(v View) (Effect, error) {
+	j, e := v.Job.Clone(), Effect{Late: true}
+	j.Losses = 0
+	return complete(v, j, e), nil
+}
+
+// refuseSettle answers a settle on a job that is not leased.
+func refuseSettle(v View, c Command) (Effect, error) {
+	if v.Job == nil {
+		return Effect{}, job.Errorf(job.NotFound, "job not found in in-flight set")
+	}
+	if ended, known := endedOf(v.Job, c.Token); known && !c.Token.IsZero() && ended.How == endingOf(c.Verb) {
+		return Effect{Job: v.Job, Repeat: true}, nil
+	}
+	if c.Token.IsZero() {
+		return Effect{}, job.Errorf(job.NotFound, "job not found in in-flight set")
+	}
+	return Effect{}, superseded(v.Job)
+}
+
+func superseded(j *job.Job) *job.Error {
+	return job.Errorf(job.Superseded, "the token for job %s is not live any more; the job is %s", j.ID, j.State)
+}
+
+func endedOf(j *job.Job, t job.Token) (job.Ended, bool) {
+	h := t.Hash()
+	for i := len(j.Ended) - 1; i >= 0; i-- {
+		if j.Ended[i].Hash == h {
+			return j.Ended[i], true
+		}
+	}
+	return job.Ended{}, false
+}
+
+// end takes lease i off the job and remembers its token.
+func end(j *job.Job, i int, how job.Ending, e *Effect, voided bool) job.Lease {
+	l := j.Leases[i]
+	j.Leases = append(j.Leases[:i], j.Leases[i+1:]...)
+	j.Ended = append(j.Ended, job.Ended{Hash: l.Token.Hash(), How: how, Turn: l.Turn})
+	if n := len(j.Ended) - job.EndedMax; n > 0 {
+		j.Ended = append(j.Ended[:0:0], j.Ended[n:]...)
+	}
+	e.Ended = append(e.Ended, l)
+	if voided {
+		e.Voided = append(e.Voided, l)
+	}
+	return l
+}
+
+func endAll(j *job.Job, how job.Ending, e *Effect, voided bool) {
+	for len(j.Leases) > 0 {
+		end(j, 0, how, e, voided)
+	}
+}
+
+// complete finishes the job: the first OK wins (I3).
+func complete(v View, j *job.Job, e Effect) Effect {
+	endAll(j, job.BySupersede, &e, true)
+	j.State, j.CompletedAt, j.Park = job.Done, v.Now, ""
+	return retain(v, j, given(j.RetainDone, v.Queue.RetainDone, v.Server.RetainDone), e)
+}
+
+func given(values ...job.Millis) job.Millis {
+	for _, m := range values[:len(values)-1] {
+		if m != job.Unset {
+			return m
+		}
+	}
+	return values[len(values)-1]
+}
+
+func retain(v View, j *job.Job, keep job.Millis, e Effect) Effect {
+	if keep == 0 {
+		e.Gone = j.State
+		return e
+	}
+	j.PurgeAt = v.Now.Add(keep)
+	e.Job = j
+	return e
+}
+
+// giveBack returns the job to its line without blame; while another copy
+// lives it stays leased.
+func giveBack(v View, j *job.Job, p job.Place, after job.Millis, e Effect) Effect {
+	if len(j.Leases) > 0 {
+		e.Job = j
+		return e
+	}
+	j.Wanted = j.Copies
+	j.State = job.Ready
+	if after > 0 {
+		j.State, j.ReadyAt = job.Scheduled, v.Now.Add(after)
+	}
+	place(v, j, p)
+	e.Job = j
+	return e
+}
+
+// lapse ends leases whose holder vanished or whose own time is over.
+func lapse(v View, c Command) (Effect, error) {
+	j, e := v.Job.Clone(), Effect{}
+	var timedOut *job.Lease
+	lost, returned := false, false
+	for i := 0; i < len(j.Leases); {
+		l := j.Leases[i]
+		switch {
+		case c.Holder != "" && l.Holder == c.Holder:
+			end(j, i, c.Ending, &e, true)
+			lost = lost || c.Ending == job.ByLapse || c.Ending == job.ByDisconnect
+			lose(v, j, l, c.Ending)
+		case c.Holder != "":
+			i++
+		case l.RunEnd > 0 && l.RunEnd <= v.Steady:
+			timedOut = &l
+			end(j, i, job.ByTimeout, &e, true)
+		case l.StartBy > 0 && l.StartBy <= v.Steady:
+			returned = true
+			end(j, i, job.ByRelease, &e, true)
+		case l.Until > 0 && l.Until <= v.Steady:
+			lost = true
+			end(j, i, job.ByLapse, &e, true)
+			lose(v, j, l, job.ByLapse)
+		default:
+			i++
+		}
+	}
+	switch {
+	case len(e.Ended) == 0: // I6, or a holder that holds nothing here
+		return Effect{}, job.Errorf(job.WrongState, "no lease of job %s is over", j.ID)
+	case timedOut != nil:
+		f := job.Failure{Type: "Timeout", Message: "the run took longer than its run timeout of " + either(j.RunTimeout, v.Queue.RunTimeout).String()}
+		return fail(v, j, Command{Verb: SettleRetry, Failure: f}, *timedOut, e), nil
+	case lost && len(j.Leases) == 0 && overLossLimit(v, j):
+		f := job.Failure{Type: "Lost", Message: "its holders vanished too often without an answer"}
+		record(v, j, f, e.Ended[len(e.Ended)-1], &e)
+		return die(v, j, job.Lost, e), nil
+	}
+	if returned {
+		j.Evictions++
+	}
+	return giveBack(v, j, job.PlaceKeep, 0, e), nil
+}
+
+// lose counts a vanished holder (core.md section 5): from half of the limit
+// on only losses of a lease that its holder held alone count.
+func lose(v View, j *job.Job, l job.Lease, how job.Ending) {
+	if how != job.ByLapse && how != job.ByDisconnect || j.Alone && !l.Alone {
+		return
+	}
+	j.Losses++
+	j.Alone = j.Losses >= (lossLimit(v, j)+1)/2
+}
+
+func overLossLimit(v View, j *job.Job) bool { return j.Losses >= lossLimit(v, j) }

@@ -1,0 +1,314 @@
+package rule
+
+import (
+	"fmt"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// View is everything a step may look at.
+type View struct {
+	Now    job.Millis // the date, for due times and records
+	Steady job.Millis // runs on through clock steps, for leases and timeouts (core.md section 8)
+	Job    *job.Job   // nil for Put
+	Queue  *job.Queue // settings of its queue
+	Gate   *job.Gate  // its group's gate; nil when ungrouped
+	Server *Server    // defaults
+	Rand   func() float64
+	Seq    func() int64 // next line position, from a durably reserved block
+	Start  uint32       // number of this server start
+}
+
+// Server holds what applies where neither job nor queue says anything.
+type Server struct {
+	Retry      job.Retry
+	RetainDone job.Millis // 0 = finished jobs leave at once
+	RetainDead job.Millis // 7 days by default
+	GraceDelay job.Millis // wait after a failure inside grace, 6 s
+}
+
+// DefaultServer returns the defaults of the specification.
+func DefaultServer() Server {
+	return Server{
+		Retry: job.DefaultRetry(), RetainDead: 7 * job.Day,
+		GraceDelay: 6 * job.Second,
+	}
+}
+
+// Command is a verb with what it needs.
+type Command struct {
+	Verb Verb
+
+	New      *job.Job    // Put: the job as asked for, id drawn
+	Place    job.Place   // Put, settles: where to stand; unset = by policy
+	Token    job.Token   // settles, Extend: zero = without a token
+	Lease    *job.Lease  // Take: the lease to grant, token and holder filled in
+	Ending   job.Ending  // Lapse: what kind of end
+	Holder   string      // Lapse: whose leases; "" = those whose own timers passed
+	Until    job.Millis  // Extend: new soft end
+	Started  bool        // Extend: the run has begun
+	RunStart job.Millis  // settles: when the run began, as the holder says; 0 = not said
+	Failure  job.Failure // SettleRetry, SettleDead: what went wrong
+	RetryAt  job.Millis  // SettleRetry: the worker's own time; Unset-like 0 = none
+	After    job.Millis  // SettleRetry: Retry-After of a target; SettleRelease: delay
+	Allow    bool        // Revive: allow_out_of_order
+	Reason   job.Reason  // Cancel: why; zero = killed
+	Edit     func(*job.Job)
+}
+
+// Effect is what a step asks the engine to write and to tell.
+type Effect struct {
+	Job     *job.Job  // the job as it shall be; nil = gone
+	Gate    *job.Gate // the gate as it shall be; nil = unchanged
+	Failure *job.Failure
+	Drop    uint32 // number of a failure record to forget; 0 = none
+
+	Voided     []job.Lease // leases that ended without their holder asking
+	Ended      []job.Lease // every lease that ended, so that holders' counts follow
+	Late       bool        // an OK that came after its lease ended
+	Repeat     bool        // the same settle again: same answer, nothing to write
+	OutOfOrder bool        // delivered behind a later member of its group
+	Gone       job.State   // the state in which the job left, when Job is nil
+}
+
+// Step applies one verb to one job. It changes nothing: the engine writes the
+// effect in one transaction. A refused step is a *job.Error and has no effect.
+func Step(v View, c Command) (Effect, error) {
+	from := job.None
+	if v.Job != nil {
+		from = v.Job.State
+	}
+	if !Allowed(c.Verb, from) {
+		if isSettle(c.Verb) {
+			return refuseSettle(v, c)
+		}
+		return Effect{}, wrongState(c.Verb, from)
+	}
+	e, err := apply(v, c)
+	if err != nil || e.Repeat {
+		return e, err
+	}
+	to := job.None
+	if e.Job != nil {
+		to = e.Job.State
+	}
+	if !Leads(c.Verb, from, to) {
+		panic(fmt.Sprintf("rule: %s led from %s to %s, which the table does not know", c.Verb, from, to))
+	}
+	return e, nil
+}
+
+func apply(v View, c Command) (Effect, error) {
+	switch c.Verb {
+	case Put:
+		return put(v, c), nil
+	case Take:
+		return take(v, c)
+	case Extend:
+		return extend(v, c)
+	case SettleOK, SettleRetry, SettleRelease, SettleDead:
+		return settle(v, c)
+	case Lapse:
+		return lapse(v, c)
+	case Promote:
+		return promote(v)
+	case Expire:
+		return expire(v)
+	case Offer:
+		return offer(v, c)
+	case Revive:
+		return revive(v, c)
+	case Cancel:
+		return cancel(v, c), nil
+	case Patch:
+		return patch(v, c), nil
+	case Purge:
+		return Effect{Gone: v.Job.State}, nil
+	default:
+		return Effect{}, wrongState(c.Verb, v.Job.State)
+	}
+}
+
+func put(v View, c Command) Effect {
+	j := c.New.Clone()
+	j.Created = v.Now
+	j.Seq = v.Seq()
+	j.Band = job.BandNormal
+	if j.Group != "" {
+		j.Order = v.Queue.Order
+	}
+	if c.Place == job.PlaceFront {
+		place(v, j, c.Place)
+	}
+	j.Copies = max(j.Copies, 1)
+	j.Wanted = j.Copies
+	j.State = job.Scheduled
+	if j.ReadyAt <= v.Now {
+		j.State = job.Ready
+		if j.ReadyAt == 0 {
+			j.ReadyAt = v.Now
+		}
+	}
+	return Effect{Job: j}
+}
+
+// toFront puts a job at the front of its priority (core.md section 1): by_seq
+// keeps its sequence number, lifo draws one below all others.
+func toFront(v View, j *job.Job) {
+	j.Band = job.BandFront
+	if v.Queue.FrontOrder == job.FrontLIFO {
+		j.Seq = -v.Seq()
+	}
+}
+
+// place moves a job in its line. Members of a strict group keep their place:
+// its sequence is its order.
+func place(v View, j *job.Job, p job.Place) {
+	if j.Order == job.OrderStrict {
+		return
+	}
+	switch p {
+	case job.PlaceFront:
+		toFront(v, j)
+	case job.PlaceBack:
+		j.Band, j.Seq = job.BandNormal, v.Seq()
+	case job.PlaceKeep, job.PlaceUnset:
+	}
+}
+
+func take(v View, c Command) (Effect, error) {
+	if v.Job.State == job.Leased && len(v.Job.Leases) >= int(v.Job.Wanted) {
+		return Effect{}, job.Errorf(job.WrongState, "no further copy of job %s is wanted", v.Job.ID)
+	}
+	if v.Job.HeldBy(c.Lease.Holder) {
+		return Effect{}, job.Errorf(job.WrongState, "holder %s already runs job %s", c.Lease.Holder, v.Job.ID)
+	}
+	j, l, e := v.Job.Clone(), *c.Lease, Effect{}
+	l.Since = v.Now
+	if t := either(j.RunTimeout, v.Queue.RunTimeout); t > 0 {
+		l.RunEnd = v.Steady.Add(t)
+	}
+	if t := either(j.StartTimeout, v.Queue.StartTimeout); t > 0 {
+		l.StartBy = v.Steady.Add(t)
+	}
+	if g := v.Gate; g != nil && j.Order == job.OrderStrict {
+		turned := *g
+		turned.Turn++
+		l.Turn = turned.Turn
+		e.OutOfOrder = j.Seq < turned.LastSeq
+		turned.LastSeq = max(turned.LastSeq, j.Seq)
+		e.Gate = &turned
+	}
+	j.State, j.DequeuedAt = job.Leased, v.Now
+	j.Deliveries++
+	j.Leases = append(j.Leases, l)
+	e.Job = j
+	return e, nil
+}
+
+func either(own, other job.Millis) job.Millis {
+	if own > 0 {
+		return own
+	}
+	return other
+}
+
+func extend(v View, c Command) (Effect, error) {
+	i := v.Job.LeaseOf(c.Token)
+	if i < 0 {
+		return Effect{}, superseded(v.Job)
+	}
+	j := v.Job.Clone()
+	l := &j.Leases[i]
+	if l.Until > 0 && c.Until > 0 {
+		l.Until = c.Until
+	}
+	if c.Started && l.Started == 0 {
+		l.Started, l.StartBy = v.Now, 0
+		if l.RunEnd > 0 { // the run clock starts with the run, not with the lease
+			l.RunEnd = v.Steady.Add(either(j.RunTimeout, v.Queue.RunTimeout))
+		}
+	}
+	return Effect{Job: j}, nil
+}
+
+func promote(v View) (Effect, error) {
+	if v.Job.ReadyAt > v.Now { // I6
+		return Effect{}, job.Errorf(job.WrongState, "job %s is not due before %d", v.Job.ID, v.Job.ReadyAt)
+	}
+	j := v.Job.Clone()
+	j.State = job.Ready
+	return Effect{Job: j}, nil
+}
+
+func expire(v View) (Effect, error) {
+	if v.Job.ExpiresAt == 0 || v.Job.ExpiresAt > v.Now { // I6
+		return Effect{}, job.Errorf(job.WrongState, "job %s is not expired", v.Job.ID)
+	}
+	return die(v, v.Job.Clone(), job.Expired, Effect{}), nil
+}
+
+func offer(v View, c Command) (Effect, error) {
+	if v.Job.Wanted == 255 {
+		return Effect{}, job.Errorf(job.OverLimit, "job %s already has 255 copies", v.Job.ID)
+	}
+	j := v.Job.Clone()
+	j.Wanted++
+	j.Reschedules++
+	place(v, j, c.Place)
+	return Effect{Job: j}, nil
+}
+
+// revive brings a dead job back, or a scheduled one forward. Counters start
+// again (I4), failure records stay.
+func revive(v View, c Command) (Effect, error) {
+	old := v.Job
+	e := Effect{}
+	if g := v.Gate; g != nil && g.Park == deadHead(old.ID) {
+		free := *g
+		free.Park = ""
+		e.Gate = &free
+	} else if old.State == job.Dead && old.Order == job.OrderStrict && !old.Blocks && !c.Allow {
+		return Effect{}, job.Errorf(job.WrongState,
+			"job %s belongs to the strictly ordered group %q, which went on without it; replay it with allow_out_of_order",
+			old.ID, old.Group)
+	}
+	j := old.Clone()
+	if old.State == job.Dead {
+		j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.LastDelay, j.Alone = 0, 0, 0, 0, 0, false
+		j.Wanted, j.Reason, j.Blocks, j.PurgeAt = j.Copies, job.Alive, false, 0
+		j.RevivedAt = v.Now
+		if j.ExpiresAt <= v.Now {
+			j.ExpiresAt = 0 // an operator who revives an expired job wants it to run
+		}
+	}
+	place(v, j, c.Place)
+	j.State, j.ReadyAt = job.Ready, v.Now
+	e.Job = j
+	return e, nil
+}
+
+func cancel(v View, c Command) Effect {
+	e := Effect{}
+	j := v.Job.Clone()
+	endAll(j, job.ByCancel, &e, true)
+	if c.Failure.Message != "" {
+		note(v, j, c.Failure, &e)
+	}
+	if c.Reason != job.Alive {
+		return dieAside(v, j, c.Reason, e)
+	}
+	return dieAside(v, j, job.Killed, e)
+}
+
+func patch(v View, c Command) Effect {
+	j := v.Job.Clone()
+	c.Edit(j)
+	if j.State != job.Leased {
+		j.State = job.Scheduled
+		if j.ReadyAt <= v.Now {
+			j.State = job.Ready
+		}
+	}
+	return Effect{Job: j}
+}
