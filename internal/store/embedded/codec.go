@@ -1,0 +1,436 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Format is the number of the layout on disk: keys in keys.go, values here.
+// A number is never used again for another layout.
+//
+//	1  jobs under their id, payloads and failures apart, rows by table
+const Format = 1
+
+// Which optional fields follow in the value of a job.
+const (
+	hasGroup = 1 << iota
+	hasPark
+	hasExpiry
+	hasHistory // dequeued, failed, completed, purge, revived
+	hasGrace
+	hasTimeouts
+	hasCounters
+	hasCopies
+	hasRetry
+	hasRetention
+	hasRequires
+	hasSharedPayload
+	hasLeases
+	hasEnded
+	hasFlags // blocks, alone
+	hasDelay
+)
+
+// appendJob writes everything of a job but its id, which is the key.
+func appendJob(b []byte, j *job.Job) []byte {
+	flags := flagsOf(j)
+	b = append(b, 1, byte(j.State), byte(j.Reason), byte(j.Order), j.Band)
+	b = binary.AppendUvarint(b, flags)
+	b = appendString(b, j.Queue)
+	b = appendString(b, j.Type)
+	b = binary.AppendUvarint(b, uint64(j.Priority))
+	b = binary.AppendVarint(b, j.Seq)
+	b = appendMillis(b, j.Created)
+	b = appendMillis(b, j.ReadyAt-j.Created)
+	b = binary.AppendUvarint(b, uint64(j.PayloadSize))
+	if flags&hasGroup != 0 {
+		b = appendString(b, j.Group)
+	}
+	if flags&hasPark != 0 {
+		b = appendString(b, j.Park)
+	}
+	if flags&hasExpiry != 0 {
+		b = appendMillis(b, j.ExpiresAt)
+	}
+	if flags&hasHistory != 0 {
+		b = appendMillis(b, j.DequeuedAt, j.FailedAt, j.CompletedAt, j.PurgeAt, j.RevivedAt)
+	}
+	if flags&hasGrace != 0 {
+		b = appendMillis(b, j.GraceUntil)
+	}
+	if flags&hasTimeouts != 0 {
+		b = appendMillis(b, j.RunTimeout, j.StartTimeout)
+	}
+	if flags&hasCounters != 0 {
+		b = appendCounters(b, j.Attempts, j.Losses, j.Evictions, j.Reschedules, j.Deliveries, j.Suppressed, j.Overrides, j.Failures)
+	}
+	if flags&hasCopies != 0 {
+		b = append(b, j.Copies, j.Wanted)
+	}
+	if flags&hasRetry != 0 {
+		b = appendString(b, string(j.Retry.AppendBinary(nil)))
+	}
+	return appendRest(b, j, flags)
+}
+
+func appendRest(b []byte, j *job.Job, flags uint64) []byte {
+	if flags&hasRetention != 0 {
+		b = appendMillis(b, j.RetainDone, j.RetainDead)
+	}
+	if flags&hasRequires != 0 {
+		b = binary.AppendUvarint(b, uint64(len(j.Requires)))
+		for _, r := range j.Requires {
+			b = appendString(appendString(appendString(b, r.Property), r.Op), r.Value)
+		}
+	}
+	if flags&hasSharedPayload != 0 {
+		b = append(b, j.Payload[:]...)
+	}
+	if flags&hasLeases != 0 {
+		b = binary.AppendUvarint(b, uint64(len(j.Leases)))
+		for i := range j.Leases {
+			b = appendLease(b, &j.Leases[i])
+		}
+	}
+	if flags&hasEnded != 0 {
+		b = binary.AppendUvarint(b, uint64(len(j.Ended)))
+		for _, e := range j.Ended {
+			b = binary.BigEndian.AppendUint64(b, e.Hash)
+			b = binary.AppendVarint(append(b, byte(e.How)), e.Turn)
+		}
+	}
+	if flags&hasFlags != 0 {
+		b = append(b, bit(j.Blocks)|bit(j.Alone)<<1)
+	}
+	if flags&hasDelay != 0 {
+		b = appendMillis(b, j.LastDelay)
+	}
+	return b
+}
+
+func bit(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+func flagsOf(j *job.Job) uint64 {
+	var f uint64
+	set := func(flag uint64, on bool) {
+		if on {
+			f |= flag
+		}
+	}
+	set(hasGroup, j.Group != "")
+	set(hasPark, j.Park != "")
+	set(hasExpiry, j.ExpiresAt != 0)
+	set(hasHistory, j.DequeuedAt|j.FailedAt|j.CompletedAt|j.PurgeAt|j.RevivedAt != 0)
+	set(hasGrace, j.GraceUntil != 0)
+	set(hasTimeouts, j.RunTimeout|j.StartTimeout != 0)
+	set(hasCounters, j.Attempts|j.Losses|j.Evictions|j.Reschedules|j.Deliveries|j.Suppressed|j.Overrides|j.Failures != 0)
+	set(hasCopies, j.Copies != 1 || j.Wanted != 1)
+	set(hasRetry, j.Retry != nil)
+	set(hasRetention, j.RetainDone != job.Unset || j.RetainDead != job.Unset)
+	set(hasRequires, len(j.Requires) > 0)
+	set(hasSharedPayload, j.Payload != j.ID)
+	set(hasLeases, len(j.Leases) > 0)
+	set(hasEnded, len(j.Ended) > 0)
+	set(hasFlags, j.Blocks || j.Alone)
+	set(hasDelay, j.LastDelay != 0)
+	return f
+}
+
+func appendLease(b []byte, l *job.Lease) []byte {
+	b = append(b, l.Token[:]...)
+	b = append(b, byte(l.Kind), bit(l.Alone))
+	b = appendString(b, l.Holder)
+	b = appendMillis(b, l.Since, l.Started, l.Until, l.RunEnd, l.StartBy)
+	return binary.AppendVarint(b, l.Turn)
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendMillis(b []byte, list ...job.Millis) []byte {
+	for _, m := range list {
+		b = binary.AppendVarint(b, int64(m))
+	}
+	return b
+}
+
+func appendCounters(b []byte, list ...uint32) []byte {
+	for _, n := range list {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	return b
+}
+
+// reader takes values off a byte slice; the first bad one makes it bad for good.
+type reader struct {
+	b     []byte
+	bad   bool
+	names *names // shares the text of queue and type names; may be nil
+}
+
+func (r *reader) bytes(n uint64) []byte {
+	if n > uint64(len(r.b)) {
+		r.bad = true
+		return nil
+	}
+	out := r.b[:n]
+	r.b = r.b[n:]
+	return out
+}
+
+func (r *reader) byte() byte {
+	if b := r.bytes(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.bad = true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) varint() int64 {
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.bad = true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) millis() job.Millis { return job.Millis(r.varint()) }
+func (r *reader) string() string     { return string(r.bytes(r.uvarint())) }
+
+func (r *reader) name() string {
+	b := r.bytes(r.uvarint())
+	if r.names == nil {
+		return string(b)
+	}
+	return r.names.share(b)
+}
+
+func (r *reader) counter() uint32 {
+	v := r.uvarint()
+	if v > math.MaxUint32 {
+		r.bad = true
+	}
+	return uint32(v)
+}
+
+// count reads a length and refuses one that cannot fit into what is left.
+func (r *reader) count() int {
+	n := r.uvarint()
+	if n > uint64(len(r.b)) {
+		r.bad = true
+		return 0
+	}
+	return int(n)
+}
+
+// decodeJob reads what appendJob wrote.
+func decodeJob(id job.ID, b []byte, shared *names) (*job.Job, error) {
+	r := reader{b: b, names: shared}
+	j := &job.Job{
+		ID: id, Payload: id, Copies: 1, Wanted: 1,
+		RetainDone: job.Unset, RetainDead: job.Unset,
+	}
+	if v := r.byte(); v != 1 {
+		return nil, corrupt("job %s has layout %d, which this version does not know", id, v)
+	}
+	j.State, j.Reason, j.Order, j.Band = job.State(r.byte()), job.Reason(r.byte()), job.Order(r.byte()), r.byte()
+	flags := r.uvarint()
+	j.Queue, j.Type = r.name(), r.name()
+	j.Priority = uint16(r.uvarint())
+	j.Seq = r.varint()
+	j.Created = r.millis()
+	j.ReadyAt = j.Created + r.millis()
+	j.PayloadSize = r.counter()
+	if flags != 0 {
+		r.optional(j, flags)
+	}
+	if r.bad || len(r.b) != 0 || j.State == job.None || j.State >= job.States || j.Reason > job.Evicted {
+		return nil, corrupt("job %s is damaged", id)
+	}
+	return j, nil
+}
+
+func (r *reader) optional(j *job.Job, flags uint64) {
+	if flags&hasGroup != 0 {
+		j.Group = r.string()
+	}
+	if flags&hasPark != 0 {
+		j.Park = r.string()
+	}
+	if flags&hasExpiry != 0 {
+		j.ExpiresAt = r.millis()
+	}
+	if flags&hasHistory != 0 {
+		j.DequeuedAt, j.FailedAt, j.CompletedAt, j.PurgeAt, j.RevivedAt = r.millis(), r.millis(), r.millis(), r.millis(), r.millis()
+	}
+	if flags&hasGrace != 0 {
+		j.GraceUntil = r.millis()
+	}
+	if flags&hasTimeouts != 0 {
+		j.RunTimeout, j.StartTimeout = r.millis(), r.millis()
+	}
+	if flags&hasCounters != 0 {
+		j.Attempts, j.Losses, j.Evictions, j.Reschedules = r.counter(), r.counter(), r.counter(), r.counter()
+		j.Deliveries, j.Suppressed, j.Overrides, j.Failures = r.counter(), r.counter(), r.counter(), r.counter()
+	}
+	if flags&hasCopies != 0 {
+		j.Copies, j.Wanted = r.byte(), r.byte()
+	}
+	if flags&hasRetry != 0 {
+		retry, rest, err := job.DecodeRetry(r.bytes(r.uvarint()))
+		r.bad = r.bad || err != nil || len(rest) != 0
+		j.Retry = &retry
+	}
+	if flags&hasRetention != 0 {
+		j.RetainDone, j.RetainDead = r.millis(), r.millis()
+	}
+	if flags&hasRequires != 0 {
+		for n := r.count(); n > 0; n-- {
+			j.Requires = append(j.Requires, job.Requirement{Property: r.string(), Op: r.string(), Value: r.string()})
+		}
+	}
+	if flags&hasSharedPayload != 0 {
+		copy(j.Payload[:], r.bytes(uint64(len(j.Payload))))
+	}
+	r.leases(j, flags)
+}
+
+func (r *reader) leases(j *job.Job, flags uint64) {
+	if flags&hasLeases != 0 {
+		for n := r.count(); n > 0 && !r.bad; n-- {
+			var l job.Lease
+			copy(l.Token[:], r.bytes(uint64(len(l.Token))))
+			l.Kind, l.Alone = job.HolderKind(r.byte()), r.byte() == 1
+			l.Holder = r.string()
+			l.Since, l.Started, l.Until, l.RunEnd, l.StartBy = r.millis(), r.millis(), r.millis(), r.millis(), r.millis()
+			l.Turn = r.varint()
+			j.Leases = append(j.Leases, l)
+		}
+	}
+	if flags&hasEnded != 0 {
+		for n := r.count(); n > 0 && !r.bad; n-- {
+			var e job.Ended
+			if b := r.bytes(8); b != nil {
+				e.Hash = binary.BigEndian.Uint64(b)
+			}
+			e.How, e.Turn = job.Ending(r.byte()), r.varint()
+			j.Ended = append(j.Ended, e)
+		}
+	}
+	if flags&hasFlags != 0 {
+		b := r.byte()
+		j.Blocks, j.Alone = b&1 != 0, b&2 != 0
+	}
+	if flags&hasDelay != 0 {
+		j.LastDelay = r.millis()
+	}
+}
+
+func appendFailure(b []byte, f *job.Failure) []byte {
+	b = appendCounters(append(b, 1), f.Attempt)
+	b = appendString(appendString(appendString(appendString(b, f.Type), f.Message), f.Backtrace), f.Holder)
+	b = binary.AppendVarint(b, int64(f.Status))
+	return appendMillis(b, f.Started, f.Failed)
+}
+
+func decodeFailure(number uint32, b []byte) (job.Failure, error) {
+	r := reader{b: b}
+	f := job.Failure{Number: number}
+	version := r.byte()
+	f.Attempt = r.counter()
+	f.Type, f.Message, f.Backtrace, f.Holder = r.string(), r.string(), r.string(), r.string()
+	f.Status = int(r.varint())
+	f.Started, f.Failed = r.millis(), r.millis()
+	if r.bad || version != 1 || len(r.b) != 0 {
+		return f, corrupt("a failure record is damaged")
+	}
+	return f, nil
+}
+
+// appendRow writes a row. Settings are rare and JSON; the others are small
+// and frequent.
+func appendRow(b []byte, row job.Row) ([]byte, error) {
+	b = append(b, 1)
+	switch t := row.(type) {
+	case *job.Queue:
+		text, err := json.Marshal(t)
+		return append(b, text...), err
+	case *job.Holder:
+		text, err := json.Marshal(t)
+		return append(b, text...), err
+	case *job.Gate:
+		b = appendString(appendString(b, t.Queue), t.Group)
+		b = appendString(appendMillis(b, t.Hold), t.Park)
+		return binary.AppendVarint(binary.AppendVarint(b, t.Turn), t.LastSeq), nil
+	case *job.Receipt:
+		b = append(append(b, t.Content[:]...), t.Job[:]...)
+		return appendMillis(b, t.Expires), nil
+	case *job.Reserve:
+		return binary.AppendVarint(appendString(b, t.Name), t.Next), nil
+	}
+	return nil, fmt.Errorf("embedded: no layout for a row of type %T", row)
+}
+
+func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
+	r := reader{b: b}
+	if v := r.byte(); v != 1 {
+		return nil, corrupt("a row has layout %d, which this version does not know", v)
+	}
+	var row job.Row
+	switch t {
+	case job.Queues:
+		q := &job.Queue{}
+		r.bad = json.Unmarshal(r.b, q) != nil
+		r.b, row = nil, q
+	case job.Holders:
+		h := &job.Holder{}
+		r.bad = json.Unmarshal(r.b, h) != nil
+		r.b, row = nil, h
+	case job.Gates:
+		g := &job.Gate{Queue: r.string(), Group: r.string()}
+		g.Hold, g.Park, g.Turn, g.LastSeq = r.millis(), r.string(), r.varint(), r.varint()
+		row = g
+	case job.Receipts:
+		c := &job.Receipt{}
+		copy(c.Hash[:], key)
+		copy(c.Content[:], r.bytes(16))
+		copy(c.Job[:], r.bytes(16))
+		c.Expires = r.millis()
+		row = c
+	case job.Reserves:
+		row = &job.Reserve{Name: r.string(), Next: r.varint()}
+	case job.Tables:
+	}
+	if r.bad || row == nil || len(r.b) != 0 || row.Key() != key {
+		return nil, corrupt("a row of table %d is damaged", t)
+	}
+	return row, nil
+}
+
+func corrupt(format string, args ...any) *job.Error {
+	e := job.Errorf(job.Corrupt, format, args...)
+	e.Text += "; the data directory was changed or the disk lost what it had confirmed: " +
+		"stop, copy the directory aside, and restore a backup (do not delete anything yet)"
+	return e
+}

@@ -1,0 +1,132 @@
+package embedded
+
+import (
+	"errors"
+	"io"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// errFenced is what a Pebble handle sees after it was given up.
+var errFenced = errors.New("this store handle was closed after a failed commit")
+
+// fence stands between one Pebble handle and the file system. When a commit
+// fails, the handle is given up and may hang in its own locks for ever; the
+// fence makes sure that it cannot touch a file any more, so that a new handle
+// may open the same directory beside it.
+type fence struct {
+	vfs.FS
+	down atomic.Bool
+}
+
+func (f *fence) check() error {
+	if f.down.Load() {
+		return errFenced
+	}
+	return nil
+}
+
+func (f *fence) file(file vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &fencedFile{File: file, fence: f}, nil
+}
+
+// Lock does nothing: the directory is locked by Store for its whole life.
+func (f *fence) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
+
+func (f *fence) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	return f.file(f.FS.Create(name, c))
+}
+
+func (f *fence) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	return f.file(f.FS.ReuseForWrite(oldname, newname, c))
+}
+
+func (f *fence) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	return f.file(f.FS.OpenReadWrite(name, c, opts...))
+}
+
+func (f *fence) OpenDir(name string) (vfs.File, error) { return f.file(f.FS.OpenDir(name)) }
+
+func (f *fence) Link(oldname, newname string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	return f.FS.Link(oldname, newname)
+}
+
+func (f *fence) Remove(name string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	return f.FS.Remove(name)
+}
+
+func (f *fence) RemoveAll(name string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	return f.FS.RemoveAll(name)
+}
+
+func (f *fence) Rename(oldname, newname string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	return f.FS.Rename(oldname, newname)
+}
+
+// Unwrap implements vfs.FS.
+func (f *fence) Unwrap() vfs.FS { return f.FS }
+
+type fencedFile struct {
+	vfs.File
+	fence *fence
+}
+
+func (f *fencedFile) Write(p []byte) (int, error) {
+	if err := f.fence.check(); err != nil {
+		return 0, err
+	}
+	return f.File.Write(p)
+}
+
+func (f *fencedFile) WriteAt(p []byte, off int64) (int, error) {
+	if err := f.fence.check(); err != nil {
+		return 0, err
+	}
+	return f.File.WriteAt(p, off)
+}
+
+func (f *fencedFile) Sync() error {
+	if err := f.fence.check(); err != nil {
+		return err
+	}
+	return f.File.Sync()
+}
+
+func (f *fencedFile) SyncData() error {
+	if err := f.fence.check(); err != nil {
+		return err
+	}
+	return f.File.SyncData()
+}
+
+func (f *fencedFile) SyncTo(length int64) (bool, error) {
+	if err := f.fence.check(); err != nil {
+		return false, err
+	}
+	return f.File.SyncTo(length)
+}

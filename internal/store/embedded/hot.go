@@ -1,0 +1,94 @@
+package embedded
+
+import "github.com/reprisehq/reprise/internal/job"
+
+// hot keeps jobs and payloads in memory that will be asked for soon: leased
+// jobs always, ready ones and payloads first in, first out up to a bound. A
+// queue that is drained as fast as it fills never reads the disk.
+//
+// Guarded by Store.mu.
+type hot struct {
+	jobs     map[job.ID]*job.Job
+	jobOrder fifo
+	bodies   map[job.ID][]byte
+	order    fifo
+	bytes    int
+}
+
+// fifo remembers the order in which keys came; keys may be gone already.
+type fifo struct {
+	ids  []job.ID
+	head int
+}
+
+func (f *fifo) len() int { return len(f.ids) - f.head }
+
+func (f *fifo) push(id job.ID) {
+	if f.head > 4096 && f.head > len(f.ids)/2 {
+		f.ids = f.ids[:copy(f.ids, f.ids[f.head:])]
+		f.head = 0
+	}
+	f.ids = append(f.ids, id)
+}
+
+func (f *fifo) pop() job.ID {
+	id := f.ids[f.head]
+	f.head++
+	return id
+}
+
+func newHot() *hot {
+	return &hot{jobs: map[job.ID]*job.Job{}, bodies: map[job.ID][]byte{}}
+}
+
+// move follows a write.
+func (h *hot) move(old, j *job.Job) {
+	switch {
+	case j == nil:
+		delete(h.jobs, old.ID)
+	case j.State == job.Leased:
+		h.jobs[j.ID] = j
+	case j.State == job.Ready:
+		h.jobs[j.ID] = j
+		h.jobOrder.push(j.ID)
+		h.trimJobs()
+	default:
+		delete(h.jobs, j.ID)
+	}
+}
+
+// keep holds on to a job and, if given, its payload.
+func (h *hot) keep(j *job.Job, body []byte) {
+	h.jobs[j.ID] = j
+	if body != nil {
+		h.keepBody(j.Payload, body)
+	}
+}
+
+func (h *hot) trimJobs() {
+	for h.jobOrder.len() > hotJobsMax {
+		id := h.jobOrder.pop()
+		if j := h.jobs[id]; j != nil && j.State != job.Leased {
+			delete(h.jobs, id)
+		}
+	}
+}
+
+func (h *hot) keepBody(ref job.ID, body []byte) {
+	if len(body) > hotPayloadsMax/64 {
+		return // one huge payload must not push out thousands of small ones
+	}
+	h.bodies[ref] = body
+	h.bytes += len(body)
+	h.order.push(ref)
+	for h.bytes > hotPayloadsMax || h.order.len() > 4*hotJobsMax {
+		h.dropBody(h.order.pop())
+	}
+}
+
+func (h *hot) dropBody(ref job.ID) {
+	if body, ok := h.bodies[ref]; ok {
+		h.bytes -= len(body)
+		delete(h.bodies, ref)
+	}
+}

@@ -1,0 +1,95 @@
+package embedded
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+func pebbleOptions(h *handle, cache *pebble.Cache, s *Store) *pebble.Options {
+	o := &pebble.Options{
+		FS:                          h.fence,
+		Cache:                       cache,
+		FormatMajorVersion:          pebble.FormatWALSyncChunks, // tells a torn tail from a corrupt middle
+		MemTableSize:                memTableBytes,
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       1000,
+		LBaseMaxBytes:               64 << 20,
+		Logger:                      &logger{handle: h, logf: s.opts.Logf},
+	}
+	o.Levels[0].FilterPolicy = bloom.FilterPolicy(10) // receipts are looked up and mostly absent
+	return o
+}
+
+// logger turns Pebble's "end the process" into a poisoned handle.
+type logger struct {
+	handle *handle
+	logf   func(string, ...any)
+}
+
+// Infof implements pebble.Logger: Pebble's diary is not for operators.
+func (l *logger) Infof(string, ...any) {}
+
+// Errorf implements pebble.Logger.
+func (l *logger) Errorf(format string, args ...any) {
+	if l.handle.poison.Load() == nil {
+		l.logf("store: %s", strings.TrimSpace(fmt.Sprintf(format, args...)))
+	}
+}
+
+// Fatalf implements pebble.Logger. Pebble expects it not to return; we let it
+// go on behind the fence, where it can do no harm, and give the handle up.
+func (l *logger) Fatalf(format string, args ...any) {
+	why := strings.TrimSpace(fmt.Sprintf(format, args...))
+	if l.handle.poison.Load() == nil {
+		l.logf("store: %s", why)
+	}
+	l.handle.fail(job.Errorf(job.Unavailable, "%s", why))
+	l.handle.fence.down.Store(true)
+}
+
+// ticker calls f at an interval until stopped.
+type ticker struct {
+	done chan struct{}
+	wait sync.WaitGroup
+}
+
+func startTicker(every time.Duration, f func()) *ticker {
+	t := &ticker{done: make(chan struct{})}
+	t.wait.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				f()
+			case <-t.done:
+				return
+			}
+		}
+	})
+	return t
+}
+
+func (t *ticker) stop() {
+	close(t.done)
+	t.wait.Wait()
+}
+
+// syncNow makes everything written so far durable (sync: interval).
+func (s *Store) syncNow() {
+	h := s.db.Load()
+	if h.poison.Load() != nil {
+		return
+	}
+	if err := h.db.LogData(nil, pebble.Sync); err != nil {
+		h.fail(err)
+	}
+}

@@ -1,0 +1,352 @@
+package embedded
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// coldMany is from how many jobs on disk one iterator is cheaper than a
+// lookup each.
+const coldMany = 4
+
+// access implements store.Reader: indexes and hot values in memory, the rest
+// on disk, with the writes of the running transaction on top.
+type access struct {
+	s    *Store
+	h    *handle
+	now  job.Millis
+	over map[string][]byte // failures and receipts written here; nil value = deleted
+}
+
+var _ store.Reader = (*access)(nil)
+
+// View implements store.Store.
+func (s *Store) View(_ context.Context, fn func(store.Reader) error) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	h := s.db.Load()
+	if e := h.poison.Load(); e != nil {
+		return e
+	}
+	return fn(&access{s: s, h: h, now: max(s.last, s.opts.Now())})
+}
+
+func (a *access) Now() job.Millis { return a.now }
+
+func (a *access) Get(id job.ID) (*job.Job, error) {
+	if j := a.s.hot.jobs[id]; j != nil {
+		return j, nil
+	}
+	if a.s.index.listing.at(listed{id: id}) == nil {
+		return nil, nil
+	}
+	value, err := a.h.get(jobKey(nil, id))
+	if err != nil {
+		return nil, err
+	}
+	if value == nil {
+		return nil, corrupt("job %s is indexed but not stored", id)
+	}
+	return decodeJob(id, value, a.s.names)
+}
+
+func (a *access) Ready(queues []string, s rule.Seeker, n int) ([]*job.Job, error) {
+	return a.load(a.s.index.ready(queues, s, n))
+}
+
+// load gets jobs, reading those that are not hot in one pass over the disk.
+func (a *access) load(ids []job.ID) ([]*job.Job, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	out := make([]*job.Job, len(ids))
+	var cold []int
+	for i, id := range ids {
+		if out[i] = a.s.hot.jobs[id]; out[i] == nil {
+			cold = append(cold, i)
+		}
+	}
+	if len(cold) < coldMany {
+		for _, i := range cold {
+			j, err := a.Get(ids[i])
+			if err != nil {
+				return nil, err
+			}
+			out[i] = j
+		}
+		return out, nil
+	}
+	missing := make([]job.ID, len(cold))
+	for k, i := range cold {
+		missing[k] = ids[i]
+	}
+	err := a.h.seekEach(keyJob, missing, func(k int, value []byte) (err error) {
+		if value == nil {
+			return corrupt("job %s is indexed but not stored", missing[k])
+		}
+		out[cold[k]], err = decodeJob(missing[k], value, a.s.names)
+		return err
+	})
+	return out, err
+}
+
+func (a *access) Due(h rule.Hand, until job.Millis, n int) ([]job.ID, error) {
+	var out []job.ID
+	for cur := a.s.index.timers[h].start(); len(out) < n; cur.next() {
+		t, ok := cur.item()
+		if !ok || t.at > until {
+			break
+		}
+		out = append(out, t.id)
+	}
+	return out, nil
+}
+
+func (a *access) Next(h rule.Hand) job.Millis {
+	t, _ := a.s.index.timers[h].first()
+	return t.at
+}
+
+func (a *access) Held(holder string) ([]job.ID, error) {
+	out := make([]job.ID, 0, len(a.s.index.held[holder]))
+	for id := range a.s.index.held[holder] {
+		out = append(out, id)
+	}
+	slices.SortFunc(out, job.ID.Compare)
+	return out, nil
+}
+
+func (a *access) Holders() ([]string, error) {
+	out := make([]string, 0, len(a.s.index.held))
+	for name := range a.s.index.held {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func (a *access) Members(queue, group string, n int) ([]job.ID, error) {
+	q := a.s.index.queues[queue]
+	if q == nil || q.gates[group] == nil {
+		return nil, nil
+	}
+	var out []job.ID
+	for cur := q.gates[group].members.start(); len(out) < n; cur.next() {
+		p, ok := cur.item()
+		if !ok {
+			break
+		}
+		out = append(out, p.ID)
+	}
+	return out, nil
+}
+
+func (a *access) List(f store.Filter, n int) ([]*job.Job, error) {
+	var out []*job.Job
+	var failed error
+	a.s.index.list(&f, func(id job.ID) bool {
+		if len(out) == n {
+			return false
+		}
+		j, err := a.Get(id)
+		if err != nil {
+			failed = err
+			return false
+		}
+		if !f.Hides(j) {
+			out = append(out, j)
+		}
+		return len(out) < n
+	})
+	return out, failed
+}
+
+func (a *access) Count(f store.Filter) (int64, error) {
+	n, ok := a.s.index.counted(&f)
+	if !ok {
+		f.From = job.ID{}
+		a.s.index.list(&f, func(job.ID) bool { n++; return true })
+	}
+	if f.Alive == 0 {
+		return n, nil
+	}
+	// Terminal jobs past their purge time are few: the clock takes them away.
+	ids, err := a.Due(rule.HandPurge, f.Alive, int(n))
+	if err != nil {
+		return 0, err
+	}
+	m := a.s.index.match(&f)
+	for _, id := range ids {
+		l := a.s.index.listing.at(listed{id: id})
+		if l != nil && m.takes(l) && (len(f.IDs) == 0 || slices.Contains(f.IDs, id)) {
+			n--
+		}
+	}
+	return n, nil
+}
+
+func (a *access) Depth(queue string) store.Depth {
+	if q := a.s.index.queues[queue]; q != nil {
+		return q.depth
+	}
+	return store.Depth{}
+}
+
+func (a *access) Names() ([]string, error) {
+	var out []string
+	for name, q := range a.s.index.queues {
+		var n int64
+		for _, c := range q.depth.States {
+			n += c
+		}
+		if n > 0 {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func (a *access) Peek(ref job.ID) []byte { return a.s.hot.bodies[ref] }
+
+func (a *access) Failures(id job.ID, from uint32, desc bool, n int) ([]job.Failure, error) {
+	lo, hi := failureKey(nil, id, 0), append(failureKey(nil, id, 1<<32-1), 0)
+	switch {
+	case from > 0 && desc:
+		hi = failureKey(nil, id, from)
+	case from > 0:
+		lo = append(failureKey(nil, id, from), 0)
+	}
+	var out []job.Failure
+	err := a.scan(lo, hi, desc, func(key, value []byte) (bool, error) {
+		f, err := decodeFailure(binary.BigEndian.Uint32(key[17:]), value)
+		out = append(out, f)
+		return len(out) < n, err
+	})
+	return out, err
+}
+
+// scan walks keys in [lo, hi) with the transaction's own writes on top.
+func (a *access) scan(lo, hi []byte, desc bool, f func(key, value []byte) (more bool, err error)) error {
+	type pair struct{ key, value string }
+	var list []pair
+	own := map[string]bool{}
+	for key, value := range a.over {
+		if key >= string(lo) && key < string(hi) {
+			own[key] = true
+			if value != nil {
+				list = append(list, pair{key, string(value)})
+			}
+		}
+	}
+	it, err := a.h.db.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
+	if err != nil {
+		return readError(err)
+	}
+	first, next := it.First, it.Next
+	if desc {
+		first, next = it.Last, it.Prev
+	}
+	for ok := first(); ok; ok = next() {
+		if len(own) > 0 { // merging: collect
+			if !own[string(it.Key())] {
+				list = append(list, pair{string(it.Key()), string(it.Value())})
+			}
+			continue
+		}
+		if more, err := f(it.Key(), it.Value()); err != nil || !more {
+			return errors.Join(err, it.Close())
+		}
+	}
+	if err := errors.Join(it.Error(), it.Close()); err != nil {
+		return readError(err)
+	}
+	slices.SortFunc(list, func(x, y pair) int {
+		if desc {
+			x, y = y, x
+		}
+		return strings.Compare(x.key, y.key)
+	})
+	for _, p := range list {
+		if more, err := f([]byte(p.key), []byte(p.value)); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *access) get(key []byte) ([]byte, error) {
+	if value, ok := a.over[string(key)]; ok {
+		return value, nil
+	}
+	return a.h.get(key)
+}
+
+func (a *access) Row(t job.Table, key string) (job.Row, error) {
+	if t != job.Receipts {
+		return a.s.rows.tables[t][key], nil
+	}
+	value, err := a.get(rowKey(nil, t, key))
+	if err != nil || value == nil {
+		return nil, err
+	}
+	return decodeRow(t, key, value)
+}
+
+func (a *access) Rows(t job.Table, after string, n int) ([]job.Row, error) {
+	if t != job.Receipts {
+		return a.s.rows.page(t, after, n), nil
+	}
+	var out []job.Row
+	lo := append(rowKey(nil, t, after), 0)
+	if after == "" {
+		lo = rowKey(nil, t, "")
+	}
+	err := a.scan(lo, rowKey(nil, t+1, ""), false, func(key, value []byte) (bool, error) {
+		row, err := decodeRow(t, string(key[2:]), value)
+		out = append(out, row)
+		return len(out) < n, err
+	})
+	return out, err
+}
+
+func (a *access) DueRows(t job.Table, until job.Millis, n int) ([]job.Row, error) {
+	if t != job.Receipts {
+		return a.s.rows.dueRows(t, until, n), nil
+	}
+	var out []job.Row
+	err := a.scan([]byte{keyReceiptAt}, receiptAtKey(nil, until+1, nil), false, func(key, _ []byte) (bool, error) {
+		row, err := a.Row(t, string(key[9:]))
+		if row != nil {
+			out = append(out, row)
+		}
+		return len(out) < n, err
+	})
+	return out, err
+}
+
+func (a *access) NextRow(t job.Table) job.Millis {
+	if t == job.Receipts {
+		return a.s.rows.receiptDue
+	}
+	d, _ := a.s.rows.due[t].first()
+	return d.at
+}
+
+func (a *access) MaxID() job.ID {
+	l := &a.s.index.listing
+	if l.len() == 0 {
+		return job.ID{}
+	}
+	last := l.chunks[len(l.chunks)-1]
+	return last[len(last)-1].id
+}

@@ -1,0 +1,185 @@
+package embedded
+
+import "sort"
+
+// chunkMax is how many items a chunk of a sorted list holds. Larger chunks
+// move more bytes at an insert in the middle, smaller ones cost more headers.
+const chunkMax = 256
+
+// before is an order over items. Items hold no pointers, so the garbage
+// collector never looks into a chunk.
+type before[T any] interface{ Before(T) bool }
+
+// sorted is an ordered list in chunks. Appending at the end fills chunks
+// completely and costs next to nothing, and so does taking from the front:
+// that is how nearly all jobs come and go. Anywhere else it costs two binary
+// searches and a short move. docs/adr/0001 has the measurements.
+type sorted[T before[T]] struct {
+	chunks [][]T // none is empty
+	n      int
+}
+
+func (s *sorted[T]) len() int { return s.n }
+
+// first returns the lowest item.
+func (s *sorted[T]) first() (item T, ok bool) {
+	if s.n == 0 {
+		return item, false
+	}
+	return s.chunks[0][0], true
+}
+
+// find returns where item stands, or would stand.
+func (s *sorted[T]) find(item T) (c, i int, found bool) {
+	last := len(s.chunks) - 1
+	if last < 0 {
+		return 0, 0, false
+	}
+	if tail := s.chunks[last]; tail[len(tail)-1].Before(item) {
+		return last, len(tail), false
+	}
+	c = sort.Search(len(s.chunks), func(k int) bool {
+		ck := s.chunks[k]
+		return !ck[len(ck)-1].Before(item)
+	})
+	chunk := s.chunks[c]
+	i = sort.Search(len(chunk), func(k int) bool { return !chunk[k].Before(item) })
+	return c, i, !item.Before(chunk[i])
+}
+
+// at returns the item that equals the given one in order, to read or to
+// change what does not take part in the order; nil if there is none.
+func (s *sorted[T]) at(item T) *T {
+	c, i, found := s.find(item)
+	if !found {
+		return nil
+	}
+	return &s.chunks[c][i]
+}
+
+// insert adds an item; one that is there already is replaced.
+func (s *sorted[T]) insert(item T) {
+	if len(s.chunks) == 0 {
+		s.chunks = append(s.chunks, []T{item})
+		s.n++
+		return
+	}
+	c, i, found := s.find(item)
+	if found {
+		s.chunks[c][i] = item
+		return
+	}
+	s.n++
+	chunk := s.chunks[c]
+	if len(chunk) < chunkMax {
+		s.chunks[c] = insertAt(chunk, i, item)
+		return
+	}
+	right := make([]T, 0, chunkMax)
+	if i == len(chunk) { // the end of a full chunk: start the next one
+		right = append(right, item)
+	} else {
+		right = append(right, chunk[chunkMax/2:]...)
+		s.chunks[c] = chunk[:chunkMax/2]
+		if i <= chunkMax/2 {
+			s.chunks[c] = insertAt(s.chunks[c], i, item)
+		} else {
+			right = insertAt(right, i-chunkMax/2, item)
+		}
+	}
+	s.chunks = append(s.chunks, nil)
+	copy(s.chunks[c+2:], s.chunks[c+1:])
+	s.chunks[c+1] = right
+}
+
+func insertAt[T any](list []T, i int, item T) []T {
+	list = append(list, item)
+	copy(list[i+1:], list[i:])
+	list[i] = item
+	return list
+}
+
+// remove takes an item out and reports whether it was there.
+func (s *sorted[T]) remove(item T) bool {
+	if s.n == 0 {
+		return false
+	}
+	if head := s.chunks[0]; !head[0].Before(item) && !item.Before(head[0]) {
+		s.n--
+		if s.chunks[0] = head[1:]; len(head) == 1 {
+			s.dropChunk(0)
+		}
+		return true
+	}
+	c, i, found := s.find(item)
+	if !found {
+		return false
+	}
+	s.n--
+	chunk := append(s.chunks[c][:i], s.chunks[c][i+1:]...)
+	s.chunks[c] = chunk
+	switch {
+	case len(chunk) == 0:
+		s.dropChunk(c)
+	case c+1 < len(s.chunks) && len(chunk)+len(s.chunks[c+1]) <= chunkMax/2:
+		s.chunks[c] = append(chunk, s.chunks[c+1]...)
+		s.dropChunk(c + 1)
+	}
+	return true
+}
+
+func (s *sorted[T]) dropChunk(c int) {
+	if c == 0 {
+		s.chunks[0] = nil
+		s.chunks = s.chunks[1:]
+		return
+	}
+	s.chunks = append(s.chunks[:c], s.chunks[c+1:]...)
+}
+
+// cursor walks a sorted list that does not change meanwhile.
+type cursor[T before[T]] struct {
+	list *sorted[T]
+	c, i int
+}
+
+// from returns a cursor at the first item that is not before the given one.
+func (s *sorted[T]) from(item T) cursor[T] {
+	c, i, _ := s.find(item)
+	return cursor[T]{list: s, c: c, i: i}.settle()
+}
+
+func (s *sorted[T]) start() cursor[T] { return cursor[T]{list: s} }
+
+func (k cursor[T]) settle() cursor[T] {
+	if k.c < len(k.list.chunks) && k.i >= len(k.list.chunks[k.c]) {
+		k.c, k.i = k.c+1, 0
+	}
+	return k
+}
+
+// item returns the item under the cursor.
+func (k *cursor[T]) item() (item T, ok bool) {
+	if k.c >= len(k.list.chunks) {
+		return item, false
+	}
+	return k.list.chunks[k.c][k.i], true
+}
+
+func (k *cursor[T]) next() {
+	k.i++
+	*k = k.settle()
+}
+
+// prev steps back and reports whether there was anything before.
+func (k *cursor[T]) prev() bool {
+	if k.i == 0 {
+		if k.c == 0 {
+			return false
+		}
+		k.c--
+		k.i = len(k.list.chunks[k.c])
+	}
+	k.i--
+	return true
+}

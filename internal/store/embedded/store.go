@@ -1,0 +1,401 @@
+// Package embedded keeps jobs in Pebble, with ordered indexes in memory, so
+// that dispatch does not depend on the disk. One process owns a directory.
+//
+// What is on disk: one value per job, payloads and failures apart, rows
+// (keys.go, codec.go). Everything else is an index in memory, computed from
+// the jobs at load (index.go). Writes of one transaction are one Pebble batch;
+// the next transaction is applied while the last one is being synced
+// (DESIGN section 3, docs/adr/0001).
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// Sync says when a durable transaction is on the disk.
+type Sync uint8
+
+// The sync modes. With Interval and OS an answer may be lost in a power cut
+// (not in a crash of the process), up to the interval or what the operating
+// system holds back.
+const (
+	Always   Sync = iota // before Commit.Wait returns
+	Interval             // every Options.Interval
+	OS                   // when the operating system likes
+)
+
+func (s Sync) String() string { return [...]string{"always", "interval", "os"}[s] }
+
+// ParseSync reads a sync mode.
+func ParseSync(s string) (Sync, error) {
+	for _, m := range []Sync{Always, Interval, OS} {
+		if m.String() == s {
+			return m, nil
+		}
+	}
+	return 0, fmt.Errorf("sync %q is not one of always, interval, os", s)
+}
+
+// Options configure a store.
+type Options struct {
+	Dir      string
+	FS       vfs.FS // nil = the operating system's
+	Now      func() job.Millis
+	Sync     Sync
+	Interval time.Duration // for Interval; 0 = 100 ms
+	Cache    int64         // bytes of disk blocks kept in memory; 0 = 64 MiB
+	// Logf receives what Pebble has to say that an operator should know.
+	Logf func(format string, args ...any)
+}
+
+const (
+	memTableBytes  = 32 << 20
+	hotJobsMax     = 64 << 10
+	hotPayloadsMax = 32 << 20
+)
+
+// Store implements store.Store.
+type Store struct {
+	opts  Options
+	lock  io.Closer
+	names *names
+
+	mu    sync.RWMutex // guards everything below but poison
+	index *index
+	rows  *rows
+	hot   *hot
+	last  job.Millis // time of the latest transaction
+	tx    tx         // reused by the one writer
+
+	db     atomic.Pointer[handle]
+	ticker *ticker // nil unless Interval
+}
+
+// handle is one opening of the database; it ends with the first failed commit.
+type handle struct {
+	db     *pebble.DB
+	fence  *fence
+	poison atomic.Pointer[job.Error]
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open opens or creates the store in a directory and loads it. A directory
+// that another process has open is refused.
+func Open(opts Options) (*Store, error) {
+	if opts.FS == nil {
+		opts.FS = vfs.Default
+	}
+	if opts.Interval == 0 {
+		opts.Interval = 100 * time.Millisecond
+	}
+	if opts.Cache == 0 {
+		opts.Cache = 64 << 20
+	}
+	if opts.Logf == nil {
+		opts.Logf = func(string, ...any) {}
+	}
+	if err := opts.FS.MkdirAll(opts.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the data directory: %w", err)
+	}
+	lock, err := opts.FS.Lock(opts.FS.PathJoin(opts.Dir, "LOCK"))
+	if err != nil {
+		return nil, job.Errorf(job.Exists,
+			"the data directory %s is in use by another process (%v); stop that one, or choose another directory with --root-dir", opts.Dir, err)
+	}
+	s := &Store{opts: opts, lock: lock, names: newNames()}
+	if err = s.checkFormat(); err == nil {
+		err = s.load()
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.closeHandle(), lock.Close())
+	}
+	if opts.Sync == Interval {
+		s.ticker = startTicker(opts.Interval, s.syncNow)
+	}
+	return s, nil
+}
+
+// checkFormat reads the FORMAT file, or writes it into a new directory.
+func (s *Store) checkFormat() error {
+	fs, path := s.opts.FS, s.opts.FS.PathJoin(s.opts.Dir, "FORMAT")
+	f, err := fs.Open(path)
+	if err == nil {
+		text, err := io.ReadAll(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return fmt.Errorf("reading %s: %w", path, err)
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil || n < 1 {
+			return job.Errorf(job.Corrupt, "%s does not hold a format number; is this a data directory of ours?", path)
+		}
+		if n > Format {
+			return job.Errorf(job.Invalid, "the data directory has format %d, this version knows up to %d; start a newer version, or restore a backup made with this one", n, Format)
+		}
+		return nil
+	}
+	if names, err := fs.List(fs.PathJoin(s.opts.Dir, "data")); err == nil && len(names) > 0 {
+		return job.Errorf(job.Corrupt, "%s has data but no FORMAT file; restore it from the backup the data came from", s.opts.Dir)
+	}
+	if f, err = fs.Create(path, vfs.WriteCategoryUnspecified); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	_, err = f.Write([]byte(strconv.Itoa(Format) + "\n"))
+	return errors.Join(err, f.Sync(), f.Close(), syncDir(fs, s.opts.Dir))
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// load opens a handle and computes the indexes.
+func (s *Store) load() error {
+	h := &handle{fence: &fence{FS: s.opts.FS}}
+	cache := pebble.NewCache(s.opts.Cache)
+	defer cache.Unref()
+	db, err := pebble.Open(s.opts.FS.PathJoin(s.opts.Dir, "data"), pebbleOptions(h, cache, s))
+	if err != nil {
+		if errors.Is(err, pebble.ErrCorruption) {
+			return corrupt("opening the data directory %s: %v", s.opts.Dir, err)
+		}
+		return job.Errorf(job.Unavailable, "opening the data directory %s: %v", s.opts.Dir, err)
+	}
+	h.db = db
+	s.db.Store(h)
+	if err := syncDir(s.opts.FS, s.opts.Dir); err != nil { // "data" itself
+		return err
+	}
+	s.index, s.rows, s.hot = newIndex(s.names), newRows(), newHot()
+	if err := s.loadRows(h); err != nil {
+		return err
+	}
+	return s.loadJobs(h)
+}
+
+func (s *Store) loadRows(h *handle) error {
+	err := h.scan([]byte{keyRow}, []byte{keyRow + 1}, func(key, value []byte) error {
+		t := job.Table(key[1])
+		if t == job.Receipts {
+			return nil // on disk only
+		}
+		row, err := decodeRow(t, string(key[2:]), value)
+		if err != nil {
+			return err
+		}
+		s.rows.put(row)
+		s.applyRow(row)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.rows.receiptDue, err = h.firstReceipt()
+	return err
+}
+
+func (s *Store) loadJobs(h *handle) error {
+	return h.scan([]byte{keyJob}, []byte{keyJob + 1}, func(key, value []byte) error {
+		var id job.ID
+		if copy(id[:], key[1:]) != len(id) {
+			return corrupt("a job key is damaged")
+		}
+		j, err := decodeJob(id, value, s.names)
+		if err != nil {
+			return err
+		}
+		s.index.refer(nil, j)
+		s.index.move(nil, j)
+		if j.State == job.Leased {
+			s.hot.keep(j, nil)
+		}
+		return nil
+	})
+}
+
+// applyRow lets the index know of settings that move lines and gates.
+func (s *Store) applyRow(row job.Row) {
+	switch r := row.(type) {
+	case *job.Queue:
+		s.index.set(r)
+	case *job.Gate:
+		s.index.setGate(r.Queue, r.Group, r)
+	}
+}
+
+// scan calls f for every key in [from, to).
+func (h *handle) scan(from, to []byte, f func(key, value []byte) error) error {
+	it, err := h.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	if err != nil {
+		return readError(err)
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		if err := f(it.Key(), it.Value()); err != nil {
+			return errors.Join(err, it.Close())
+		}
+	}
+	return readError(errors.Join(it.Error(), it.Close()))
+}
+
+func readError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, pebble.ErrCorruption):
+		return corrupt("reading: %v", err)
+	}
+	return &job.Error{Kind: job.Unavailable, Text: "reading the store", Cause: err}
+}
+
+// Reopen implements store.Store. It also heals a store whose commit failed:
+// what was acknowledged is on disk, the outcome of what was not is decided
+// here.
+func (s *Store) Reopen(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.closeHandle(); err != nil {
+		s.opts.Logf("closing the old store handle: %v", err)
+	}
+	err := s.load()
+	if err != nil {
+		if h := s.db.Load(); h != nil {
+			h.fail(err)
+		}
+	}
+	return err
+}
+
+// closeHandle closes a healthy handle, and abandons a poisoned one behind its
+// fence: it may hang in locks that a failed commit left behind.
+func (s *Store) closeHandle() error {
+	h := s.db.Load()
+	if h == nil {
+		return nil
+	}
+	if h.poison.Load() == nil {
+		h.fail(job.Errorf(job.Unavailable, "the store is closed"))
+		return h.db.Close()
+	}
+	h.fence.down.Store(true)
+	go func() {
+		defer func() { _ = recover() }() // a broken pipeline may panic; it is behind the fence
+		_ = h.db.Close()
+	}()
+	return nil
+}
+
+// fail poisons the handle: the first reason stays.
+func (h *handle) fail(why error) *job.Error {
+	h.poison.CompareAndSwap(nil, &job.Error{
+		Kind: job.Unavailable, Cause: why,
+		Text: "the store cannot commit; whether the latest requests took effect is unknown until it is open again",
+	})
+	return h.poison.Load()
+}
+
+// Close implements store.Store.
+func (s *Store) Close() error {
+	if s.ticker != nil {
+		s.ticker.stop()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.closeHandle(), s.lock.Close())
+}
+
+// Free implements store.Store.
+func (s *Store) Free() (free, total int64, err error) {
+	u, err := s.opts.FS.GetDiskUsage(s.opts.Dir)
+	if err != nil {
+		return 0, 0, err
+	}
+	return int64(u.AvailBytes), int64(u.TotalBytes), nil
+}
+
+// Payloads implements store.Store. Several are read in one pass over the disk.
+func (s *Store) Payloads(refs ...job.ID) ([][]byte, error) {
+	h := s.db.Load()
+	if e := h.poison.Load(); e != nil {
+		return nil, e
+	}
+	out := make([][]byte, len(refs))
+	if len(refs) < coldMany {
+		for i, ref := range refs {
+			var err error
+			if out[i], err = h.get(payloadKey(nil, ref)); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	err := h.seekEach(keyPayload, refs, func(i int, value []byte) error {
+		if value != nil {
+			out[i] = append([]byte{}, value...)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// seekEach looks up many ids of one kind in key order, so that neighbours
+// share their block. f sees nil for an id that is not there.
+func (h *handle) seekEach(kind byte, ids []job.ID, f func(i int, value []byte) error) error {
+	order := make([]int, len(ids))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(x, y int) int { return ids[x].Compare(ids[y]) })
+	it, err := h.db.NewIter(&pebble.IterOptions{LowerBound: []byte{kind}, UpperBound: []byte{kind + 1}})
+	if err != nil {
+		return readError(err)
+	}
+	key := []byte{kind}
+	at := false // the iterator stands on a key
+	for _, i := range order {
+		key = append(key[:1], ids[i][:]...)
+		if !at || string(it.Key()) != string(key) {
+			at = it.SeekGE(key)
+		}
+		var value []byte
+		if at && string(it.Key()) == string(key) {
+			value = it.Value()
+		}
+		if err := f(i, value); err != nil {
+			return errors.Join(err, it.Close())
+		}
+		if value != nil {
+			at = it.Next() // the next id is often the next key
+		}
+	}
+	return readError(errors.Join(it.Error(), it.Close()))
+}
+
+// get returns a copy of a value, nil if there is none.
+func (h *handle) get(key []byte) ([]byte, error) {
+	value, closer, err := h.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, readError(err)
+	}
+	return append([]byte{}, value...), closer.Close()
+}

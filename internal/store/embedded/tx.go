@@ -1,0 +1,314 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// tx is one transaction: its writes go into a batch and, at once, into the
+// indexes; an undo list takes them back if it is aborted.
+type tx struct {
+	access
+	batch   *pebble.Batch
+	durable bool
+	undo    []func()
+	moves   []moved
+	key     []byte
+	value   []byte
+}
+
+// moved is a job write, for undoing. Rows and payloads use undo.
+type moved struct {
+	old, new *job.Job
+	undo     int // length of tx.undo when it happened
+}
+
+var _ store.Tx = (*tx)(nil)
+
+// Update implements store.Store.
+func (s *Store) Update(_ context.Context, fn func(store.Tx) error) (store.Commit, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.db.Load()
+	if e := h.poison.Load(); e != nil {
+		return nil, e
+	}
+	t := &s.tx
+	*t = tx{
+		access: access{s: s, h: h, now: max(s.last, s.opts.Now())},
+		batch:  h.db.NewBatch(), undo: t.undo[:0], moves: t.moves[:0], key: t.key, value: t.value,
+	}
+	s.last = t.now
+	if err := fn(t); err != nil {
+		t.rollback()
+		_ = t.batch.Close()
+		return nil, err
+	}
+	clear(t.moves)
+	clear(t.undo)
+	return s.commit(t)
+}
+
+// commit hands the batch to Pebble. From here on later transactions see it.
+func (s *Store) commit(t *tx) (store.Commit, error) {
+	c := &commit{h: t.h, batch: t.batch, syncs: t.durable && s.opts.Sync == Always}
+	if t.batch.Empty() {
+		c.syncs = false
+		return c, nil
+	}
+	if err := c.apply(); err != nil {
+		return nil, t.h.fail(err)
+	}
+	if e := t.h.poison.Load(); e != nil { // Fatalf returned
+		return nil, e
+	}
+	return c, nil
+}
+
+// commit implements store.Commit.
+type commit struct {
+	h     *handle
+	batch *pebble.Batch
+	syncs bool
+}
+
+// apply writes to log and memory table. Pebble panics when it cannot start a
+// new log file; that is a failed commit like any other.
+func (c *commit) apply() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.h.fence.down.Store(true)
+			err = fmt.Errorf("committing: %v", p)
+		}
+	}()
+	if c.syncs {
+		return c.h.db.ApplyNoSyncWait(c.batch, pebble.Sync)
+	}
+	return c.h.db.Apply(c.batch, pebble.NoSync)
+}
+
+// Wait implements store.Commit.
+func (c *commit) Wait() error {
+	if c.syncs {
+		if err := c.batch.SyncWait(); err != nil {
+			c.h.fence.down.Store(true)
+			return c.h.fail(err)
+		}
+	}
+	if e := c.h.poison.Load(); e != nil {
+		return e
+	}
+	return c.batch.Close()
+}
+
+func (t *tx) Durable() { t.durable = true }
+
+func (t *tx) Write(old, j *job.Job) error {
+	if err := t.checkOld(old, j); err != nil {
+		return err
+	}
+	x := t.s.index
+	if ref, gone := x.refer(old, j); gone {
+		t.key = payloadKey(t.key[:0], ref)
+		if err := t.batch.Delete(t.key, nil); err != nil {
+			return err
+		}
+		t.s.hot.dropBody(ref)
+	}
+	if j != nil {
+		t.key, t.value = jobKey(t.key[:0], j.ID), appendJob(t.value[:0], j)
+		if err := t.batch.Set(t.key, t.value, nil); err != nil {
+			return err
+		}
+	} else if err := t.erase(old); err != nil {
+		return err
+	}
+	x.move(old, j)
+	t.s.hot.move(old, j)
+	t.moves = append(t.moves, moved{old, j, len(t.undo)})
+	return nil
+}
+
+// checkOld refuses a write that does not start from what is stored.
+func (t *tx) checkOld(old, j *job.Job) error {
+	id := job.ID{}
+	switch {
+	case old != nil && j != nil && old.ID != j.ID, old == nil && j == nil:
+		return job.Errorf(job.Internal, "a write of two different jobs, or of none")
+	case old != nil:
+		id = old.ID
+	default:
+		id = j.ID
+	}
+	l := t.s.index.listing.at(listed{id: id})
+	if old == nil && l != nil || old != nil && (l == nil || l.state != old.State) {
+		return job.Errorf(job.Internal, "job %s is not stored as the write supposes", id)
+	}
+	return nil
+}
+
+// erase deletes a job and its failure records: the first and the last ones.
+func (t *tx) erase(old *job.Job) error {
+	if old.Failures > 0 {
+		if err := t.DropFailure(old.ID, 1); err != nil {
+			return err
+		}
+		for n := max(2, int64(old.Failures)-job.FailuresKept); n <= int64(old.Failures); n++ {
+			if err := t.DropFailure(old.ID, uint32(n)); err != nil {
+				return err
+			}
+		}
+	}
+	t.key = jobKey(t.key[:0], old.ID)
+	return t.batch.Delete(t.key, nil)
+}
+
+func (t *tx) PutPayload(ref job.ID, body []byte) error {
+	t.key = payloadKey(t.key[:0], ref)
+	t.s.hot.keepBody(ref, body)
+	t.undo = append(t.undo, func() { t.s.hot.dropBody(ref) })
+	return t.batch.Set(t.key, body, nil)
+}
+
+func (t *tx) PutFailure(id job.ID, f *job.Failure) error {
+	return t.setCold(failureKey(nil, id, f.Number), appendFailure(nil, f))
+}
+
+func (t *tx) DropFailure(id job.ID, number uint32) error {
+	return t.setCold(failureKey(nil, id, number), nil)
+}
+
+// setCold writes what is kept on disk only; nil deletes.
+func (t *tx) setCold(key, value []byte) error {
+	if t.over == nil {
+		t.over = map[string][]byte{}
+	}
+	t.over[string(key)] = value
+	if value == nil {
+		return t.batch.Delete(key, nil)
+	}
+	return t.batch.Set(key, value, nil)
+}
+
+func (t *tx) Set(row job.Row) error {
+	table, key := row.Table(), row.Key()
+	value, err := appendRow(nil, row)
+	if err != nil {
+		return err
+	}
+	if r, ok := row.(*job.Receipt); ok {
+		return t.setReceipt(r, value)
+	}
+	t.remember(table, key)
+	t.s.rows.put(row)
+	t.s.applyRow(row)
+	return t.batch.Set(rowKey(nil, table, key), value, nil)
+}
+
+func (t *tx) setReceipt(r *job.Receipt, value []byte) error {
+	if err := t.unsetReceipt(r.Key()); err != nil {
+		return err
+	}
+	rows, before := t.s.rows, t.s.rows.receiptDue
+	if before == 0 || r.Expires < before {
+		rows.receiptDue = r.Expires
+		t.undo = append(t.undo, func() { rows.receiptDue = before })
+	}
+	if err := t.setCold(receiptAtKey(nil, r.Expires, r.Hash[:]), []byte{}); err != nil {
+		return err
+	}
+	return t.setCold(rowKey(nil, job.Receipts, r.Key()), value)
+}
+
+func (t *tx) unsetReceipt(key string) error {
+	row, err := t.Row(job.Receipts, key)
+	if err != nil || row == nil {
+		return err
+	}
+	old := row.(*job.Receipt)
+	if err := t.setCold(receiptAtKey(nil, old.Expires, old.Hash[:]), nil); err != nil {
+		return err
+	}
+	return t.setCold(rowKey(nil, job.Receipts, key), nil)
+}
+
+func (t *tx) Unset(table job.Table, key string) error {
+	if table == job.Receipts {
+		if err := t.unsetReceipt(key); err != nil {
+			return err
+		}
+		return t.soonestReceipt()
+	}
+	if t.s.rows.tables[table][key] == nil {
+		return nil
+	}
+	t.remember(table, key)
+	t.forget(table, key)
+	return t.batch.Delete(rowKey(nil, table, key), nil)
+}
+
+// soonestReceipt looks up again when the next receipt is due.
+func (t *tx) soonestReceipt() error {
+	rows, before := t.s.rows, t.s.rows.receiptDue
+	t.undo = append(t.undo, func() { rows.receiptDue = before })
+	rows.receiptDue = 0
+	next, err := t.DueRows(job.Receipts, job.MaxMillis, 1)
+	if err == nil && len(next) > 0 {
+		rows.receiptDue = next[0].Due()
+	}
+	return err
+}
+
+// forget takes a row out of memory, and its effect on the index.
+func (t *tx) forget(table job.Table, key string) {
+	old := t.s.rows.tables[table][key]
+	t.s.rows.forget(table, key)
+	switch r := old.(type) {
+	case *job.Queue:
+		t.s.index.set(job.NewQueue(r.Name))
+	case *job.Gate:
+		t.s.index.setGate(r.Queue, r.Group, &job.Gate{Queue: r.Queue, Group: r.Group})
+	}
+}
+
+// remember makes a row write undoable.
+func (t *tx) remember(table job.Table, key string) {
+	old := t.s.rows.tables[table][key]
+	t.undo = append(t.undo, func() {
+		t.forget(table, key)
+		if old != nil {
+			t.s.rows.put(old)
+			t.s.applyRow(old)
+		}
+	})
+}
+
+// rollback takes back what the transaction did to memory, latest first.
+func (t *tx) rollback() {
+	for i := len(t.moves) - 1; i >= 0; i-- {
+		m := t.moves[i]
+		t.undoTo(m.undo)
+		t.s.index.refer(m.new, m.old)
+		t.s.index.move(m.new, m.old)
+		if m.new != nil {
+			delete(t.s.hot.jobs, m.new.ID)
+		}
+		if m.old != nil && m.old.State == job.Leased {
+			t.s.hot.jobs[m.old.ID] = m.old
+		}
+	}
+	t.undoTo(0)
+}
+
+func (t *tx) undoTo(n int) {
+	for len(t.undo) > n {
+		last := len(t.undo) - 1
+		t.undo[last]()
+		t.undo = t.undo[:last]
+	}
+}

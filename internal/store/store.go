@@ -1,0 +1,157 @@
+// Package store is the contract between the engine and whatever keeps the
+// jobs: a transaction with few verbs. A store knows neither reasons nor
+// doors: every index entry comes from rule.EntriesOf and rule.Stands, and
+// Write moves a job from its old entries to its new ones in one atomic step.
+//
+// storetest holds the suite every store must pass.
+package store
+
+import (
+	"context"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// Store keeps jobs, their payloads and failures, and rows.
+type Store interface {
+	// Update runs fn in a read-write transaction. fn may run twice, so it has
+	// no effects outside its Tx. When Update returns, later transactions see
+	// what fn wrote; Commit.Wait tells when a power cut cannot undo it. An
+	// error of fn aborts the transaction. An error of kind Unavailable means
+	// that nothing more can be written before Reopen.
+	Update(ctx context.Context, fn func(Tx) error) (Commit, error)
+
+	// View runs fn against a consistent state. It may see what is not durable yet.
+	View(ctx context.Context, fn func(Reader) error) error
+
+	// Payloads reads payloads without a transaction, for a holder that has
+	// leases on their jobs. One that is gone is nil without an error.
+	Payloads(refs ...job.ID) ([][]byte, error)
+
+	// Reopen drops everything in memory and loads it again from what is durable.
+	Reopen(ctx context.Context) error
+
+	// Free is the space left, in bytes, and the whole, where work is kept.
+	Free() (free, total int64, err error)
+
+	Close() error
+}
+
+// Payload reads one payload.
+func Payload(s Store, ref job.ID) ([]byte, error) {
+	list, err := s.Payloads(ref)
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// Commit is a transaction on its way to the disk.
+type Commit interface {
+	// Wait returns when the transaction is durable, or at once if it did not
+	// ask to be. An error means that its outcome is unknown.
+	Wait() error
+}
+
+// Tx reads and writes. It sees its own writes.
+type Tx interface {
+	Reader
+
+	// Write moves a job from old to new: old nil = it did not exist, new nil
+	// = it is gone, with its payload (when no other job refers to it, I8) and
+	// its failures. old must be what Get returned.
+	Write(old, new *job.Job) error
+	// PutPayload keeps bytes under ref until no job refers to it. A job that
+	// refers to it must be written in the same transaction.
+	PutPayload(ref job.ID, body []byte) error
+	// PutFailure keeps a failure record; DropFailure forgets one.
+	PutFailure(id job.ID, f *job.Failure) error
+	DropFailure(id job.ID, number uint32) error
+
+	Set(row job.Row) error
+	Unset(t job.Table, key string) error
+
+	// Durable asks that Commit.Wait returns only when this transaction would
+	// survive a power cut (in sync mode always).
+	Durable()
+}
+
+// Reader is a consistent view.
+type Reader interface {
+	// Now is the time of the transaction: never behind an earlier one.
+	Now() job.Millis
+
+	// Get returns a job, nil if there is none.
+	Get(id job.ID) (*job.Job, error)
+	// Ready returns up to n jobs that want a holder and fit the seeker, in
+	// line order over the named queues (none = all). At most one member of a
+	// group is among them: the one its gate stands for.
+	Ready(queues []string, s rule.Seeker, n int) ([]*job.Job, error)
+	// Due returns up to n jobs whose hand points at or before until, soonest
+	// first; Next is the soonest time of a hand, 0 if it points nowhere.
+	Due(h rule.Hand, until job.Millis, n int) ([]job.ID, error)
+	Next(h rule.Hand) job.Millis
+	// Held returns the jobs on which the holder has a live lease; Holders all
+	// names that have one.
+	Held(holder string) ([]job.ID, error)
+	Holders() ([]string, error)
+	// Members returns the members of a group in its order.
+	Members(queue, group string, n int) ([]job.ID, error)
+	// List returns up to n jobs that match, by id.
+	List(f Filter, n int) ([]*job.Job, error)
+	// Count counts jobs that match; from, order and deadlines are not looked at.
+	Count(f Filter) (int64, error)
+	// Depth returns the jobs of a queue by state, its open payload bytes and
+	// its open grouped jobs.
+	Depth(queue string) Depth
+	// Names returns the queues that have jobs, sorted.
+	Names() ([]string, error)
+
+	// Peek returns a payload if it is at hand without reading a disk, else nil.
+	Peek(ref job.ID) []byte
+	// Failures returns failure records of a job from number from on
+	// (exclusive), ascending or descending, at most n. from 0 = from the end.
+	Failures(id job.ID, from uint32, desc bool, n int) ([]job.Failure, error)
+
+	// Row returns a row, nil if there is none. Rows returns up to n rows of a
+	// table with keys above after; DueRows those due at or before until,
+	// soonest first; NextRow the soonest due time of a table, 0 = none.
+	Row(t job.Table, key string) (job.Row, error)
+	Rows(t job.Table, after string, n int) ([]job.Row, error)
+	DueRows(t job.Table, until job.Millis, n int) ([]job.Row, error)
+	NextRow(t job.Table) job.Millis
+
+	// MaxID is the highest id of a job in the store.
+	MaxID() job.ID
+}
+
+// Filter selects jobs: OR inside a field, AND between fields, empty = any.
+type Filter struct {
+	States []job.State
+	Queues []string
+	Types  []string
+	IDs    []job.ID
+	From   job.ID // exclusive; zero = from the end the order starts at
+	Desc   bool
+	// Alive hides terminal jobs whose PurgeAt is at or before this time.
+	Alive job.Millis
+}
+
+// Depth is how much of a queue there is.
+type Depth struct {
+	States  [job.States]int64
+	Bytes   int64 // payloads of open jobs
+	Grouped int64 // open members of groups
+}
+
+// Open is the number of open jobs.
+func (d Depth) Open() int64 {
+	return d.States[job.Scheduled] + d.States[job.Ready] + d.States[job.Leased]
+}
+
+// Hides reports whether the filter hides a terminal job whose time to be
+// purged has come.
+func (f *Filter) Hides(j *job.Job) bool {
+	return f.Alive != 0 && j.PurgeAt != 0 && j.PurgeAt <= f.Alive
+}
