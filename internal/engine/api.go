@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// NewJob is work as a door asks for it.
+type NewJob struct {
+	// Job carries what the caller may choose: Queue, Type, Group, Priority,
+	// ReadyAt (0 = now), ExpiresAt, GraceUntil, RunTimeout, StartTimeout,
+	// Copies, Retry, RetainDone, RetainDead (Unset = by queue), Requires. The
+	// engine fills in the rest.
+	Job     job.Job
+	Place   job.Place
+	Payload []byte // kept as given; the engine does not look into it
+	Key     string // idempotency key; "" = none
+}
+
+// Added is the answer to one NewJob.
+type Added struct {
+	Job       *job.Job // as written, or as it is now for a duplicate; nil when a duplicate's job is gone
+	ID        job.ID
+	Duplicate bool
+}
+
+// Settle is the end of one attempt as its holder tells it.
+type Settle struct {
+	ID         job.ID
+	Token      job.Token // zero = without a token (core.md section 4)
+	Outcome    job.Outcome
+	Failure    job.Failure // Retried, Died: Type, Message, Backtrace, Status
+	Started    job.Millis  // when the run began; 0 = not said
+	RetryAt    job.Millis  // Retried: the worker's own time; 0 = none
+	RetryIn    job.Millis  // Retried: the same as a span; 0 = none
+	RetryAfter job.Millis  // Retried: what a target asked for; a floor under the curve
+	Delay      job.Millis  // Released: not before then
+	Place      job.Place   // Retried, Released: unset = by policy
+}
+
+// Verdict is the answer to one Settle, Extend or operator's call.
+type Verdict struct {
+	State job.State // after the call; Done or Dead also when the job left at once
+	Job   *job.Job  // as it is now; nil when it left
+	Err   error     // a *job.Error; nothing was changed
+}
+
+// Delivery is a job given to a holder.
+type Delivery struct {
+	Job     *job.Job
+	Lease   job.Lease
+	Payload []byte
+	Held    bool // the holder had it already before it reconnected
+}
+
+// StreamOptions describe a holder that receives a stream of jobs.
+type StreamOptions struct {
+	// Name makes the stream a named holder (core.md section 4): its leases
+	// survive a disconnect for the re-attach window and are settled by token.
+	// "" = anonymous: leases end with the connection.
+	Name       string
+	Queues     []string // none = all
+	Prefetch   int      // leases held at most; 0 = no limit of its own
+	Properties map[string]string
+}
+
+// LeaseOptions describe one unary take.
+type LeaseOptions struct {
+	Worker     string // "" = a name is made up
+	Queues     []string
+	Max        int        // jobs at most
+	For        job.Millis // life of each lease without Extend
+	Properties map[string]string
+}
+
+// Extension is a heartbeat for one unary lease.
+type Extension struct {
+	ID      job.ID
+	Token   job.Token
+	For     job.Millis // new life from now; 0 = unchanged
+	Started bool       // the run has begun
+}
+
+// Options configure an engine.
+type Options struct {
+	Server        rule.Server
+	Queues        []*job.Queue // settings from the configuration
+	Idempotency   job.Millis   // idempotency_window; 1 h
+	Reattach      job.Millis   // reattach_window: how long a named holder may be away; 30 s
+	QueuesMax     int          // max_queues; 10,000
+	InFlightMax   int          // leases of all holders together; 0 = no limit
+	Reserve       Reserve
+	BatchOpsMax   int // commands in one transaction; 0 = 4096
+	BatchBytesMax int // payload bytes in one transaction; 0 = 4 MiB
+}
+
+// Reserve is the free disk space below which enqueues are refused
+// (disk_reserve): the larger of Bytes and Share of the whole.
+type Reserve struct {
+	Bytes int64
+	Share float64
+}
+
+// Stats are counters since start, for health pages and tests.
+type Stats struct {
+	Put, Taken, Done, Failed, Died, Released, Lapsed uint64
+	Duplicates, LateOK, OutOfOrder, Suppressed       uint64
+	Expired, Purged, Evicted                         uint64 // I9: data that left by policy
+	ClockSteps                                       uint64
+	Batches, Synced                                  uint64
+}

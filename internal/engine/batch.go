@@ -1,0 +1,379 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// committer is the state only the committer touches.
+type committer struct {
+	ids     *job.IDs
+	start   uint32
+	seq     block
+	holders map[string]*holder // streams by holder name
+	hungry  []*holder          // holders with room, longest waiting first
+	queues  map[string]bool    // names seen, for max_queues
+	leases  int                // live leases of all holders
+	watch   watch
+	low     bool       // disk below the reserve
+	lowAt   job.Millis // when that was looked at
+	stats   Stats
+	fed     bool // the last run stopped serving at its bound
+	run     run
+}
+
+// block is a durably reserved range of numbers.
+type block struct{ next, end int64 }
+
+const blockSize = 1 << 20
+
+func (c *committer) init(*Engine) {
+	c.holders, c.queues = map[string]*holder{}, map[string]bool{}
+}
+
+// batch is one transaction and who waits for it.
+type batch struct {
+	ops    []*op
+	commit store.Commit
+	err    error
+	gifts  []gift
+	sleep  time.Duration // until the next deadline; 0 = none
+	more   bool          // there is work left that needs no new command
+}
+
+// gift is a delivery for a holder, handed over once the batch is on disk.
+type gift struct {
+	to *holder
+	d  Delivery
+}
+
+func (b *batch) final() bool { return len(b.ops) > 0 && b.ops[len(b.ops)-1].final }
+
+// run is one execution of a batch inside its transaction. What it changes
+// outside the transaction is staged here and takes effect only if the
+// transaction commits, because the store may run it twice.
+type run struct {
+	e      *Engine
+	c      *committer
+	tx     store.Tx
+	now    job.Millis
+	steady job.Millis
+
+	rows   map[string]*job.Queue
+	lastQ  *job.Queue
+	woken  map[string]bool
+	held   map[*holder]int // change of leases
+	alone  map[*holder]int // change of jobs delivered alone
+	leases int
+	gifts  []gift
+	reads  map[*holder]int // deliveries that streams took off our hands
+	fed    bool            // serving stopped at its bound
+	hadFed bool            // it did so in the run before
+	joined map[string]*holder
+	asking []*holder // unary calls that came in
+	left   map[*holder]bool
+	ticked bool // the clock left work behind
+	stats  Stats
+	ids    job.IDs
+	seq    block
+}
+
+// runOnce executes commands, the clock's duties and deliveries in one
+// transaction and hands the commit on. It does not wait for the disk.
+func (e *Engine) runOnce(list []*op) *batch {
+	c := &e.core
+	b := &batch{ops: list}
+	r := &c.run
+	b.commit, b.err = e.store.Update(context.Background(), func(tx store.Tx) error {
+		r.reset(e, tx)
+		e.look(r)
+		for _, o := range list {
+			if o.err = o.run(r); fatal(o.err) {
+				return o.err
+			}
+		}
+		if err := r.tick(); err != nil {
+			return err
+		}
+		if err := r.serve(); err != nil {
+			return err
+		}
+		b.sleep = r.sleep()
+		return nil
+	})
+	if b.err != nil {
+		e.fail(b.err)
+		return b
+	}
+	r.publish()
+	b.gifts, b.more = r.gifts, r.fed || r.ticked
+	r.gifts = nil
+	return b
+}
+
+// fatal tells an error that ends the transaction from a refusal.
+func fatal(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch job.KindOf(err) {
+	case job.Unavailable:
+		return err != errDiskLow
+	case job.Internal, job.Corrupt:
+		return true
+	}
+	return false
+}
+
+// settleBatch waits until the batch is durable and answers its commands.
+func (e *Engine) settleBatch(b *batch) {
+	if b.err == nil && b.commit != nil {
+		if b.err = b.commit.Wait(); b.err != nil {
+			e.fail(b.err)
+		}
+	}
+	if b.err == nil {
+		for i := range b.gifts {
+			b.gifts[i].to.give(b.gifts[i].d)
+		}
+		for i := range b.gifts {
+			b.gifts[i].to.ring()
+		}
+	}
+	for _, o := range b.ops {
+		if b.err != nil {
+			o.err = b.err
+		}
+		o.done <- struct{}{}
+	}
+}
+
+func (r *run) reset(e *Engine, tx store.Tx) {
+	old := *r
+	if old.rows == nil {
+		old.rows, old.woken = map[string]*job.Queue{}, map[string]bool{}
+		old.held, old.alone, old.reads = map[*holder]int{}, map[*holder]int{}, map[*holder]int{}
+		old.joined, old.left = map[string]*holder{}, map[*holder]bool{}
+	}
+	clear(old.rows)
+	clear(old.woken)
+	clear(old.held)
+	clear(old.alone)
+	clear(old.reads)
+	clear(old.joined)
+	clear(old.left)
+	*r = run{
+		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
+		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, reads: old.reads,
+		joined: old.joined, left: old.left, ids: *e.core.ids, seq: e.core.seq,
+	}
+}
+
+// publish makes staged changes true after the transaction was applied.
+func (r *run) publish() {
+	c := r.c
+	*c.ids, c.seq, c.fed = r.ids, r.seq, r.fed
+	c.leases += r.leases
+	for h, n := range r.held {
+		h.held += n
+	}
+	for h, n := range r.alone {
+		h.alone += n
+	}
+	for h, n := range r.reads {
+		h.unread -= n
+	}
+	for h := range r.left {
+		if c.holders[h.name] == h {
+			delete(c.holders, h.name)
+		}
+		h.gone = true
+	}
+	for name, h := range r.joined {
+		if !h.gone {
+			c.holders[name] = h
+		}
+	}
+	for name := range r.woken {
+		c.queues[name] = true
+	}
+	c.stats.add(r.stats)
+	c.stats.Batches++
+	c.settleHungry(r)
+}
+
+// holder returns the live stream of a name.
+func (r *run) holder(name string) *holder {
+	h := r.joined[name]
+	if h == nil {
+		h = r.c.holders[name]
+	}
+	if h == nil || r.left[h] {
+		return nil
+	}
+	return h
+}
+
+// nextSeq draws a line position, reserving a new block when the last is used up.
+func (r *run) nextSeq() int64 {
+	if r.seq.next == r.seq.end {
+		r.seq.end += blockSize
+		if err := r.tx.Set(&job.Reserve{Name: "seq", Next: r.seq.end}); err != nil {
+			panic(err) // rows of this table have no refusal
+		}
+		r.tx.Durable()
+	}
+	n := r.seq.next
+	r.seq.next++
+	return n
+}
+
+// queue returns the settings of a queue.
+func (r *run) queue(name string) (*job.Queue, error) {
+	if r.lastQ != nil && r.lastQ.Name == name {
+		return r.lastQ, nil
+	}
+	q := r.rows[name]
+	if q == nil {
+		row, err := r.tx.Row(job.Queues, name)
+		if err != nil {
+			return nil, err
+		}
+		if q, _ = row.(*job.Queue); q == nil {
+			q = job.NewQueue(name)
+		}
+		r.rows[name] = q
+	}
+	r.lastQ = q
+	return q, nil
+}
+
+func (r *run) gate(queue, group string) (*job.Gate, error) {
+	row, err := r.tx.Row(job.Gates, job.GateKey(queue, group))
+	if err != nil {
+		return nil, err
+	}
+	if g, ok := row.(*job.Gate); ok {
+		return g, nil
+	}
+	return &job.Gate{Queue: queue, Group: group}, nil
+}
+
+// view collects what a step on the job may look at.
+func (r *run) view(j *job.Job, queue, group string) (rule.View, error) {
+	q, err := r.queue(queue)
+	if err != nil {
+		return rule.View{}, err
+	}
+	v := rule.View{
+		Now: r.now, Steady: r.steady, Job: j, Queue: q, Server: r.e.rules(),
+		Rand: r.uniform, Seq: r.nextSeq, Start: r.c.start,
+	}
+	if group != "" {
+		v.Gate, err = r.gate(queue, group)
+	}
+	return v, err
+}
+
+// uniform draws from [0, 1).
+func (r *run) uniform() float64 { return float64(r.e.rnd()>>11) / (1 << 53) }
+
+// step applies a command to a job and writes the effect.
+func (r *run) step(j *job.Job, c rule.Command) (rule.Effect, error) {
+	v, err := r.view(j, j.Queue, j.Group)
+	if err != nil {
+		return rule.Effect{}, err
+	}
+	eff, err := rule.Step(v, c)
+	if err != nil || eff.Repeat {
+		return eff, err
+	}
+	return eff, r.write(j, eff)
+}
+
+// write puts an effect into the transaction.
+func (r *run) write(old *job.Job, eff rule.Effect) error {
+	j := eff.Job
+	if eff.Failure != nil && j != nil {
+		if err := r.tx.PutFailure(j.ID, eff.Failure); err != nil {
+			return err
+		}
+		if eff.Drop > 0 {
+			if err := r.tx.DropFailure(j.ID, eff.Drop); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.tx.Write(old, j); err != nil {
+		return err
+	}
+	if eff.Gate != nil {
+		if err := r.tx.Set(eff.Gate); err != nil {
+			return err
+		}
+	}
+	for i := range eff.Ended {
+		r.freed(&eff.Ended[i])
+	}
+	r.wake(old, j)
+	if old != nil && old.Group != "" && (j == nil || j.State.Terminal()) {
+		return r.sweepGate(old.Queue, old.Group)
+	}
+	return nil
+}
+
+// wake notes queues in which something may have become ready.
+func (r *run) wake(old, j *job.Job) {
+	if j != nil && (j.State == job.Ready || j.Wanted > 1) {
+		r.woken[j.Queue] = true
+	}
+	if old != nil && old.Group != "" {
+		r.woken[old.Queue] = true
+	}
+}
+
+// sweepGate forgets the row of a group that has no members any more.
+func (r *run) sweepGate(queue, group string) error {
+	g, err := r.gate(queue, group)
+	if err != nil || g.Blank() || g.Hold > 0 || g.Park != "" {
+		return err
+	}
+	members, err := r.tx.Members(queue, group, 1)
+	if err != nil || len(members) > 0 {
+		return err
+	}
+	return r.tx.Unset(job.Gates, g.Key())
+}
+
+// freed gives a holder its room back.
+func (r *run) freed(l *job.Lease) {
+	r.leases--
+	if h := r.holder(l.Holder); h != nil {
+		r.held[h]--
+		if l.Alone {
+			r.alone[h]--
+		}
+	}
+}
+
+func (s *Stats) add(t Stats) {
+	s.Put += t.Put
+	s.Taken += t.Taken
+	s.Done += t.Done
+	s.Failed += t.Failed
+	s.Died += t.Died
+	s.Released += t.Released
+	s.Lapsed += t.Lapsed
+	s.Duplicates += t.Duplicates
+	s.LateOK += t.LateOK
+	s.OutOfOrder += t.OutOfOrder
+	s.Suppressed += t.Suppressed
+	s.Expired += t.Expired
+	s.Purged += t.Purged
+	s.Evicted += t.Evicted
+	s.ClockSteps += t.ClockSteps
+}

@@ -1,0 +1,79 @@
+package engine_test
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+	"github.com/reprisehq/reprise/internal/store/embedded"
+)
+
+// BenchmarkLife is what one job costs from bulk put to bulk settle, in
+// batches of 500, without HTTP. It is where the microseconds of the engine
+// and the embedded store are looked for (go test -bench Life -cpuprofile).
+func BenchmarkLife(b *testing.B) {
+	clock := engine.SystemClock()
+	st, err := embedded.Open(embedded.Options{Dir: b.TempDir(), Now: clock.Wall, Logf: b.Logf})
+	if err != nil {
+		b.Fatal(err)
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	e := engine.New(st, clock, rnd.Uint64, slog.Default(), engine.Options{Server: rule.DefaultServer()})
+	if err := e.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	payload := make([]byte, 128)
+	const batch = 500
+	put := func() {
+		list := make([]engine.NewJob, batch)
+		for i := range list {
+			list[i] = engine.NewJob{Job: job.Job{Queue: "q", Type: "t", Priority: 5, RetainDone: job.Unset, RetainDead: job.Unset}, Payload: payload}
+		}
+		if _, err := e.Put(b.Context(), list); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("put", func(b *testing.B) {
+		for n := 0; n < b.N; n += batch {
+			put()
+		}
+	})
+	b.Run("drain", func(b *testing.B) {
+		depth, _ := e.Count(b.Context(), filter())
+		for ; depth < int64(b.N); depth += batch {
+			put()
+		}
+		b.ResetTimer()
+		s, err := e.Stream(b.Context(), engine.StreamOptions{Prefetch: 2000})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for got := 0; got < b.N; {
+			ds, err := s.Next(b.Context())
+			if err != nil {
+				b.Fatal(err)
+			}
+			got += len(ds)
+			acks := make([]engine.Settle, len(ds))
+			for i := range ds {
+				acks[i].ID = ds[i].Job.ID
+			}
+			if _, err := e.Settle(b.Context(), acks); err != nil {
+				b.Fatal(err)
+			}
+		}
+		s.Close()
+	})
+	if err := e.Stop(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func filter() store.Filter { return store.Filter{} }

@@ -1,0 +1,305 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// Engine runs jobs on a store. Make it with New, then Start it.
+type Engine struct {
+	opts  Options
+	store store.Store
+	clock Clock
+	rnd   func() uint64
+	log   *slog.Logger
+
+	mu       sync.Mutex // guards pending and draining
+	pending  []*op
+	draining bool
+	kick     chan struct{}
+
+	state    atomic.Pointer[job.Error] // why the engine cannot work now; nil = it can
+	failed   atomic.Bool               // a commit failed; the committer must heal
+	inflight chan *batch
+	stopped  chan struct{}
+	loops    sync.WaitGroup
+
+	// Owned by the committer, or by nobody while the engine is not started.
+	core committer
+}
+
+// errStopped is what every call answers after Stop.
+var errStopped = job.Errorf(job.Unavailable, "the server is shutting down; send the request again in a moment")
+
+// New returns an engine on a store. rnd gives 64 random bits a call.
+func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts Options) *Engine {
+	if opts.BatchOpsMax == 0 {
+		opts.BatchOpsMax = 4096
+	}
+	if opts.BatchBytesMax == 0 {
+		opts.BatchBytesMax = 4 << 20
+	}
+	if opts.QueuesMax == 0 {
+		opts.QueuesMax = 10_000
+	}
+	if opts.Idempotency == 0 {
+		opts.Idempotency = job.Hour
+	}
+	e := &Engine{
+		opts: opts, store: s, clock: clock, rnd: rnd, log: log,
+		kick: make(chan struct{}, 1), inflight: make(chan *batch), stopped: make(chan struct{}),
+	}
+	e.core.init(e)
+	e.state.Store(job.Errorf(job.Unavailable, "the server is starting; send the request again in a moment"))
+	return e
+}
+
+// Start recovers what the last run left and begins to work. When it returns,
+// no lease of an anonymous stream is left, so listeners may open.
+func (e *Engine) Start(ctx context.Context) error {
+	if err := e.recover(ctx); err != nil {
+		return err
+	}
+	e.state.Store(nil)
+	e.loops.Go(e.commitLoop)
+	e.loops.Go(e.syncLoop)
+	return nil
+}
+
+// Stop refuses new work, ends the streams (anonymous ones give back, uncharged;
+// named leases stay), answers everything that was accepted, and returns. The
+// store stays open.
+func (e *Engine) Stop(ctx context.Context) error {
+	e.mu.Lock()
+	if e.draining {
+		e.mu.Unlock()
+		return nil
+	}
+	e.draining = true
+	last := newOp(func(r *run) error { return r.endStreams(ErrStreamEnded) })
+	last.final = true
+	e.pending = append(e.pending, last)
+	e.mu.Unlock()
+	e.poke()
+	done := make(chan struct{})
+	go func() { e.loops.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return errors.New("stopping took too long; what was answered is safe, other requests got no answer")
+	}
+}
+
+// Ready says why the engine does not take work now; nil = it does.
+func (e *Engine) Ready() error {
+	e.mu.Lock()
+	draining := e.draining
+	e.mu.Unlock()
+	if draining {
+		return errStopped
+	}
+	if why := e.state.Load(); why != nil {
+		return why
+	}
+	if e.low() {
+		return errDiskLow
+	}
+	return nil
+}
+
+// Now is the engine's date.
+func (e *Engine) Now() job.Millis { return e.clock.Wall() }
+
+// op is one command on its way through the committer.
+type op struct {
+	run   func(*run) error // refusals are errors; it may run twice
+	err   error
+	bytes int
+	final bool
+	done  chan struct{}
+}
+
+var ops = sync.Pool{New: func() any { return &op{done: make(chan struct{}, 1)} }}
+
+func newOp(f func(*run) error) *op {
+	o := ops.Get().(*op)
+	o.run, o.err, o.bytes, o.final = f, nil, 0, false
+	return o
+}
+
+// do runs a command and waits until its outcome is durable. When ctx ends
+// first, the command may still take effect.
+func (e *Engine) do(ctx context.Context, bytes int, f func(*run) error) error {
+	o := newOp(f)
+	o.bytes = bytes
+	if err := e.submit(o); err != nil {
+		return err
+	}
+	select {
+	case <-o.done:
+		err := o.err
+		o.run = nil
+		ops.Put(o)
+		return err
+	case <-ctx.Done(): // the op is still in use: it is not put back
+		return ctx.Err()
+	}
+}
+
+func (e *Engine) submit(o *op) error {
+	if why := e.state.Load(); why != nil {
+		return why
+	}
+	e.mu.Lock()
+	if e.draining {
+		e.mu.Unlock()
+		return errStopped
+	}
+	e.pending = append(e.pending, o)
+	first := len(e.pending) == 1
+	e.mu.Unlock()
+	if first {
+		e.poke()
+	}
+	return nil
+}
+
+func (e *Engine) poke() {
+	select {
+	case e.kick <- struct{}{}:
+	default:
+	}
+}
+
+// gather takes the next batch of commands off the queue.
+func (e *Engine) gather() (list []*op) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n, bytes := 0, 0
+	for n < len(e.pending) && n < e.opts.BatchOpsMax && (n == 0 || bytes < e.opts.BatchBytesMax) {
+		bytes += e.pending[n].bytes
+		n++
+	}
+	if n == len(e.pending) {
+		list, e.pending = e.pending, nil
+		return list
+	}
+	list = e.pending[:n:n]
+	e.pending = append([]*op(nil), e.pending[n:]...)
+	return list
+}
+
+// commitLoop is the committer: the only goroutine that decides anything.
+func (e *Engine) commitLoop() {
+	defer close(e.inflight)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-e.kick:
+		case <-timer.C:
+		}
+		for {
+			if e.failed.Load() && !e.heal() {
+				timer.Reset(healEvery)
+				if e.isDraining() {
+					e.refuse(e.gather(), errStopped)
+					return
+				}
+				break
+			}
+			b := e.runOnce(e.gather())
+			final, sleep, more := b.final(), b.sleep, b.more
+			e.inflight <- b // from here on it belongs to syncLoop
+			if final {
+				return
+			}
+			if sleep > 0 {
+				timer.Reset(sleep)
+			}
+			if !more && !e.waiting() {
+				break
+			}
+		}
+	}
+}
+
+func (e *Engine) waiting() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.pending) > 0
+}
+
+func (e *Engine) isDraining() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.draining
+}
+
+// syncLoop waits for the disk, in order, and answers.
+func (e *Engine) syncLoop() {
+	defer close(e.stopped)
+	for b := range e.inflight {
+		e.settleBatch(b)
+	}
+}
+
+// refuse answers commands that will not run.
+func (e *Engine) refuse(list []*op, why error) {
+	for _, o := range list {
+		o.err = why
+		o.done <- struct{}{}
+	}
+}
+
+const healEvery = 250 * time.Millisecond
+
+// heal opens the store again after a failed commit and recovers. It reports
+// whether the engine works.
+func (e *Engine) heal() bool {
+	e.inflight <- &batch{} // everything before has been answered once this is taken
+	e.refuse(e.gather(), e.state.Load())
+	for _, h := range e.core.hungry {
+		h.finish(ErrStreamEnded)
+	}
+	e.core.hungry = nil
+	ctx := context.Background()
+	if err := e.store.Reopen(ctx); err != nil {
+		e.log.Error("the store cannot be opened again; will try on", "error", err)
+		return false
+	}
+	if err := e.recover(ctx); err != nil {
+		e.log.Error("recovering after a failed commit; will try on", "error", err)
+		return false
+	}
+	e.failed.Store(false)
+	e.state.Store(nil)
+	e.log.Warn("the store works again; everything that was acknowledged is there")
+	return true
+}
+
+// fail notes that a commit failed. Streams end, so that clients connect again
+// once the engine has recovered.
+func (e *Engine) fail(err error) {
+	why, ok := errors.AsType[*job.Error](err)
+	if !ok {
+		why = &job.Error{Kind: job.Unavailable, Text: "the store cannot commit", Cause: err}
+	}
+	if e.failed.CompareAndSwap(false, true) {
+		e.state.Store(why)
+		e.log.Error("a commit failed; opening the store again", "error", err)
+		e.poke()
+	}
+}
+
+// rules returns what applies everywhere.
+func (e *Engine) rules() *rule.Server { return &e.opts.Server }

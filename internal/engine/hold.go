@@ -1,0 +1,491 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// ErrStreamEnded is what Next answers when the server ended the stream: it
+// shuts down, heals, or the same worker connected again.
+var ErrStreamEnded = errors.New("the stream was ended by the server")
+
+const (
+	chunkMax  = 256  // jobs for one holder before the next one gets its turn
+	serveMax  = 8192 // deliveries in one transaction
+	outputMax = 512  // jobs on their way to a stream that set no prefetch
+)
+
+// Holder names carry their kind, so that a restart knows whose leases to end.
+const (
+	anonymousPrefix = "a/"
+	namedPrefix     = "w/"
+	unaryPrefix     = "u/"
+)
+
+// holder is a stream or a waiting unary call.
+type holder struct {
+	name string
+	kind job.HolderKind
+	opts StreamOptions
+	life job.Millis // of each unary lease
+	key  string     // equal keys ask for the same work
+	want int        // unary: jobs at most; 0 = a stream
+
+	// Owned by the committer.
+	held, alone int
+	unread      int // given, not yet read by Next
+	gone        bool
+
+	mu   sync.Mutex // guards out and end
+	out  []Delivery
+	end  error
+	bell chan struct{}
+}
+
+func newHolder(kind job.HolderKind, name string, o StreamOptions) *holder {
+	h := &holder{name: name, kind: kind, opts: o, bell: make(chan struct{}, 1)}
+	h.key = strings.Join(o.Queues, ",") + "\x00" + fmt.Sprint(o.Properties)
+	return h
+}
+
+// give and ring hand a delivery over once it is on disk.
+func (h *holder) give(d Delivery) {
+	h.mu.Lock()
+	h.out = append(h.out, d)
+	h.mu.Unlock()
+}
+
+func (h *holder) ring() {
+	select {
+	case h.bell <- struct{}{}:
+	default:
+	}
+}
+
+func (h *holder) finish(why error) {
+	h.mu.Lock()
+	h.end = why
+	h.mu.Unlock()
+	h.ring()
+}
+
+func (h *holder) collect() ([]Delivery, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := h.out
+	h.out = nil
+	if len(out) > 0 {
+		return out, nil
+	}
+	return nil, h.end
+}
+
+// Stream is a holder that receives jobs as they become ready.
+type Stream struct {
+	e *Engine
+	h *holder
+}
+
+// Stream registers a holder. A named stream first gets what it still holds; a
+// second stream of the same name ends the first.
+func (e *Engine) Stream(ctx context.Context, o StreamOptions) (*Stream, error) {
+	kind, name := job.Anonymous, anonymousPrefix+fmt.Sprintf("%016x", e.rnd())
+	if o.Name != "" {
+		kind, name = job.Named, namedPrefix+o.Name
+	}
+	h := newHolder(kind, name, o)
+	if err := e.do(ctx, 0, func(r *run) error { return r.join(h) }); err != nil {
+		if ctx.Err() != nil { // it may have joined meanwhile
+			s := &Stream{e, h}
+			s.Close()
+		}
+		return nil, err
+	}
+	return &Stream{e, h}, nil
+}
+
+// Name is the name of the holder, without its kind.
+func (s *Stream) Name() string { return s.h.name[len(anonymousPrefix):] }
+
+// Next blocks until there are deliveries, ctx ends, or the server ends the
+// stream (ErrStreamEnded).
+func (s *Stream) Next(ctx context.Context) ([]Delivery, error) {
+	for {
+		out, err := s.h.collect()
+		if err != nil {
+			return nil, err
+		}
+		if len(out) > 0 {
+			if s.h.opts.Prefetch == 0 {
+				n := len(out)
+				s.e.tell(func(r *run) error { r.reads[s.h] += n; return nil })
+			}
+			if out = s.e.fill(out); len(out) > 0 {
+				return out, nil
+			}
+			continue
+		}
+		select {
+		case <-s.h.bell:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// fill reads the payloads that were not in memory. A job that was settled
+// meanwhile has none any more and is left out.
+func (e *Engine) fill(list []Delivery) []Delivery {
+	var refs []job.ID
+	for i := range list {
+		if list[i].Payload == nil {
+			refs = append(refs, list[i].Job.Payload)
+		}
+	}
+	if refs == nil {
+		return list
+	}
+	bodies, err := e.store.Payloads(refs...)
+	kept := list[:0]
+	for _, d := range list {
+		if d.Payload == nil {
+			if err != nil || bodies[0] == nil {
+				continue
+			}
+			d.Payload, bodies = bodies[0], bodies[1:]
+		}
+		kept = append(kept, d)
+	}
+	return kept
+}
+
+// tell submits a command nobody waits for.
+func (e *Engine) tell(f func(*run) error) {
+	if o := newOp(f); e.submit(o) != nil {
+		ops.Put(o)
+	}
+}
+
+// Close tells the engine that the holder disconnected. It does not wait.
+func (s *Stream) Close() {
+	s.e.tell(func(r *run) error { return r.leave(s.h, job.ByDisconnect) })
+}
+
+// join registers a stream.
+func (r *run) join(h *holder) error {
+	if h.kind == job.Named {
+		if old := r.holder(h.name); old != nil {
+			old.finish(ErrStreamEnded)
+			r.left[old] = true
+		}
+		row := &job.Holder{Name: h.name, Kind: job.Named, Properties: h.opts.Properties}
+		if err := r.tx.Set(row); err != nil {
+			return err
+		}
+		if err := r.handBack(h); err != nil {
+			return err
+		}
+	}
+	r.joined[h.name] = h
+	return nil
+}
+
+// handBack offers a returning named holder what it still holds.
+func (r *run) handBack(h *holder) error {
+	ids, err := r.tx.Held(h.name)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		j, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		for _, l := range j.Leases {
+			if l.Holder == h.name {
+				r.held[h]++
+				r.alone[h] += oneIf(l.Alone)
+				r.gifts = append(r.gifts, gift{h, Delivery{Job: j, Lease: l, Payload: r.tx.Peek(j.Payload), Held: true}})
+			}
+		}
+	}
+	return nil
+}
+
+func oneIf(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// leave ends a stream: an anonymous one gives everything back, a named one
+// keeps its leases for the re-attach window.
+func (r *run) leave(h *holder, how job.Ending) error {
+	if r.holder(h.name) != h {
+		return nil // ended already, or a newer stream of the same name took over
+	}
+	r.left[h] = true
+	ids, err := r.tx.Held(h.name)
+	if err != nil {
+		return err
+	}
+	if h.kind == job.Named {
+		if len(ids) == 0 {
+			return r.tx.Unset(job.Holders, h.name)
+		}
+		return r.tx.Set(&job.Holder{
+			Name: h.name, Kind: job.Named, Until: r.steady.Add(r.e.opts.Reattach), Properties: h.opts.Properties,
+		})
+	}
+	return r.endLeases(h.name, ids, how)
+}
+
+// endLeases ends every lease of a holder.
+func (r *run) endLeases(name string, ids []job.ID, how job.Ending) error {
+	for _, id := range ids {
+		j, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		eff, err := r.step(j, rule.Command{Verb: rule.Lapse, Holder: name, Ending: how})
+		if err != nil {
+			return err
+		}
+		r.countLapse(j, &eff)
+	}
+	return nil
+}
+
+func (r *run) countLapse(old *job.Job, eff *rule.Effect) {
+	r.stats.Lapsed += uint64(len(eff.Ended))
+	if eff.Gone == job.Dead || eff.Job != nil && eff.Job.State == job.Dead && old.State != job.Dead {
+		r.stats.Died++
+	}
+}
+
+// endStreams ends all streams, at a stop or before healing.
+func (r *run) endStreams(why error) error {
+	for _, h := range r.c.holders {
+		h.finish(why)
+		if err := r.leave(h, job.ByRestart); err != nil {
+			return err
+		}
+	}
+	for _, h := range r.c.hungry {
+		h.finish(why)
+	}
+	r.tx.Durable()
+	return nil
+}
+
+// Lease takes up to o.Max jobs for o.For each. It blocks until there is at
+// least one, or ctx ends: then it answers nothing, without an error.
+func (e *Engine) Lease(ctx context.Context, o LeaseOptions) ([]Delivery, error) {
+	name := o.Worker
+	if name == "" {
+		name = fmt.Sprintf("%016x", e.rnd())
+	}
+	h := newHolder(job.Unary, unaryPrefix+name, StreamOptions{Queues: o.Queues, Properties: o.Properties})
+	h.life, h.want = o.For, max(o.Max, 1)
+	if err := e.do(ctx, 0, func(r *run) error { r.asking = append(r.asking, h); return nil }); err != nil {
+		return nil, err
+	}
+	for {
+		out, err := h.collect()
+		if err != nil {
+			return nil, err
+		}
+		if len(out) > 0 {
+			return e.fill(out), nil
+		}
+		select {
+		case <-h.bell:
+		case <-ctx.Done():
+			return e.giveUp(h)
+		}
+	}
+}
+
+// giveUp takes a waiting unary call out of line; jobs that were given to it
+// at the same moment are answered after all.
+func (e *Engine) giveUp(h *holder) ([]Delivery, error) {
+	err := e.do(context.Background(), 0, func(r *run) error { r.left[h] = true; return nil })
+	out, ended := h.collect()
+	if len(out) > 0 {
+		return e.fill(out), nil
+	}
+	if ended != nil {
+		return nil, ended
+	}
+	return nil, err
+}
+
+// room is how many more jobs the holder takes now.
+func (r *run) room(h *holder) int {
+	held := h.held + r.held[h]
+	switch {
+	case h.gone || r.left[h]:
+		return 0
+	case h.want > 0:
+		return h.want - held
+	case h.opts.Prefetch > 0:
+		return h.opts.Prefetch - held
+	}
+	return outputMax - h.unread + r.reads[h] - r.held[h]
+}
+
+// serve gives ready jobs to holders with room, the longest waiting first. A
+// holder that gets something goes to the end of the line.
+func (r *run) serve() error {
+	waiting := r.candidates()
+	if len(waiting) == 0 {
+		return nil
+	}
+	empty := map[string]bool{} // holders with this key found nothing
+	given := 0
+	for again := true; again && given < serveMax; {
+		again = false
+		for _, h := range waiting {
+			n := min(r.room(h), chunkMax)
+			if limit := r.e.opts.InFlightMax; limit > 0 {
+				n = min(n, limit-r.c.leases-r.leases)
+			}
+			if n <= 0 || empty[h.key] {
+				continue
+			}
+			took, dry, err := r.feed(h, n)
+			if err != nil {
+				return err
+			}
+			if dry {
+				empty[h.key] = true
+			}
+			given += took
+			again = again || took > 0 && h.want == 0
+		}
+	}
+	r.fed = given >= serveMax
+	return nil
+}
+
+// feed gives one holder up to n jobs. dry means that holders with the same
+// key would find nothing either.
+func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
+	for took < n {
+		s := rule.Seeker{
+			Holder: h.name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.opts.Properties,
+		}
+		if h.kind == job.Unary {
+			ids, err := r.tx.Held(h.name)
+			if err != nil {
+				return took, false, err
+			}
+			s.Held = len(ids)
+		}
+		list, err := r.tx.Ready(h.opts.Queues, s, n-took)
+		if err != nil || len(list) == 0 {
+			return took, s.Held == 0 && err == nil, err
+		}
+		before := took
+		for _, j := range list {
+			if j.Alone && s.Held+took-before > 0 || j.HeldBy(h.name) {
+				continue
+			}
+			if err := r.grant(h, j); err != nil {
+				return took, false, err
+			}
+			if took++; j.Alone {
+				return took, false, nil
+			}
+		}
+		if took == before {
+			return took, false, nil
+		}
+	}
+	return took, false, nil
+}
+
+// grant leases one job to a holder.
+func (r *run) grant(h *holder, j *job.Job) error {
+	l := &job.Lease{
+		Token: job.NewToken(r.c.start, r.e.rnd), Holder: h.name, Kind: h.kind, Alone: j.Alone,
+	}
+	if h.life > 0 {
+		l.Until = r.steady.Add(h.life)
+	}
+	eff, err := r.step(j, rule.Command{Verb: rule.Take, Lease: l})
+	if err != nil {
+		return err
+	}
+	q, err := r.queue(j.Queue)
+	if err != nil {
+		return err
+	}
+	if q.NonIdempotent || j.Order == job.OrderStrict {
+		r.tx.Durable()
+	}
+	r.held[h]++
+	r.alone[h] += oneIf(j.Alone)
+	r.leases++
+	r.stats.Taken++
+	if eff.OutOfOrder {
+		r.stats.OutOfOrder++
+	}
+	given := eff.Job.Leases[len(eff.Job.Leases)-1]
+	r.gifts = append(r.gifts, gift{h, Delivery{Job: eff.Job, Lease: given, Payload: r.tx.Peek(j.Payload)}})
+	return nil
+}
+
+// candidates are the holders that may find something now: all of them when
+// a queue woke, else those that are new or got room.
+func (r *run) candidates() []*holder {
+	var out []*holder
+	if len(r.woken) > 0 || r.hadFed {
+		out = append(out, r.c.hungry...)
+	} else if len(r.held)+len(r.reads) > 0 {
+		for _, h := range r.c.hungry {
+			_, freed := r.held[h]
+			if _, read := r.reads[h]; freed || read {
+				out = append(out, h)
+			}
+		}
+	}
+	for _, h := range r.joined {
+		out = append(out, h)
+	}
+	return append(out, r.asking...)
+}
+
+// settleHungry keeps the list of holders in the order in which they last got
+// something.
+func (c *committer) settleHungry(r *run) {
+	for i := range r.gifts {
+		if h := r.gifts[i].to; h.want == 0 && h.opts.Prefetch == 0 {
+			h.unread++
+		}
+	}
+	for _, h := range r.joined {
+		c.hungry = append(c.hungry, h)
+	}
+	c.hungry = append(c.hungry, r.asking...)
+	kept, served := c.hungry[:0], []*holder(nil)
+	for _, h := range c.hungry {
+		switch {
+		case h.gone || h.want > 0 && h.held > 0:
+		case r.held[h] > 0:
+			served = append(served, h)
+		default:
+			kept = append(kept, h)
+		}
+	}
+	kept = append(kept, served...)
+	clear(c.hungry[len(kept):])
+	c.hungry = kept
+}

@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+var errDiskLow = job.Errorf(job.Unavailable,
+	"the disk is below its reserve, so nothing new is accepted; work that is here goes on. Free space or lower disk_reserve")
+
+// Put takes work in, all or nothing: one refused job refuses the call, and
+// nothing was written. When it returns without an error, every job survives a
+// power cut (I5). Jobs of one call get ids in their order.
+func (e *Engine) Put(ctx context.Context, list []NewJob) ([]Added, error) {
+	bytes := 0
+	for i := range list {
+		bytes += len(list[i].Payload)
+	}
+	receipts := receiptsOf(list)
+	out := make([]Added, len(list))
+	err := e.do(ctx, bytes, func(r *run) error { return r.put(list, receipts, out) })
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// receiptsOf hashes keys and contents, on the caller's goroutine; nil where a
+// job has no key.
+func receiptsOf(list []NewJob) []*job.Receipt {
+	var out []*job.Receipt
+	for i := range list {
+		if n := &list[i]; n.Key != "" {
+			if out == nil {
+				out = make([]*job.Receipt, len(list))
+			}
+			out[i] = &job.Receipt{Hash: hash128("jobs", n.Job.Queue, n.Key), Content: contentOf(n)}
+		}
+	}
+	return out
+}
+
+func contentOf(n *NewJob) [16]byte {
+	j := &n.Job
+	retry := ""
+	if j.Retry != nil {
+		retry = string(j.Retry.AppendBinary(nil))
+	}
+	return hash128(j.Queue, j.Type, j.Group, string(n.Payload), retry, rule.Canonical(j.Requires),
+		fmt.Sprint(j.Priority, j.ReadyAt, j.ExpiresAt, j.GraceUntil, j.RunTimeout, j.StartTimeout,
+			j.Copies, j.RetainDone, j.RetainDead, n.Place))
+}
+
+// hash128 hashes texts, each preceded by its length.
+func hash128(parts ...string) (sum [16]byte) {
+	var b []byte
+	for _, p := range parts {
+		b = binary.AppendUvarint(b, uint64(len(p)))
+		b = append(b, p...)
+	}
+	full := sha256.Sum256(b)
+	copy(sum[:], full[:])
+	return sum
+}
+
+// admission counts what one call adds to a queue.
+type admission struct{ jobs, bytes, evict int64 }
+
+func (r *run) put(list []NewJob, receipts []*job.Receipt, out []Added) error {
+	clear(out)
+	if r.c.low {
+		return errDiskLow
+	}
+	fresh, err := r.recall(list, receipts, out)
+	if err != nil {
+		return err
+	}
+	var evict map[string]*admission
+	for i := range list {
+		if !out[i].Duplicate {
+			if evict, err = r.admit(&list[i], evict); err != nil {
+				return err
+			}
+		}
+	}
+	for name, a := range evict {
+		if err := r.evictOldest(name, a.evict); err != nil {
+			return err
+		}
+	}
+	for i := range list {
+		if out[i].Duplicate {
+			continue
+		}
+		if out[i].Job, err = r.putOne(&list[i]); err != nil {
+			return err
+		}
+		out[i].ID = out[i].Job.ID
+		if receipts != nil && receipts[i] != nil {
+			receipt := *receipts[i]
+			receipt.Job, receipt.Expires = out[i].ID, r.now.Add(r.e.opts.Idempotency)
+			if err := r.tx.Set(&receipt); err != nil {
+				return err
+			}
+		}
+	}
+	return r.answerTwins(fresh, out)
+}
+
+// recall finds the jobs whose key was seen before. fresh maps the place of a
+// job to that of an earlier one of the same call with the same key.
+func (r *run) recall(list []NewJob, receipts []*job.Receipt, out []Added) (fresh map[int]int, err error) {
+	if receipts == nil {
+		return nil, nil
+	}
+	seen := map[[16]byte]int{}
+	for i, want := range receipts {
+		if want == nil {
+			continue
+		}
+		if first, ok := seen[want.Hash]; ok {
+			if receipts[first].Content != want.Content {
+				return nil, keyTaken(list[i].Key)
+			}
+			if fresh == nil {
+				fresh = map[int]int{}
+			}
+			fresh[i] = first
+			out[i].Duplicate = true
+			continue
+		}
+		seen[want.Hash] = i
+		row, err := r.tx.Row(job.Receipts, want.Key())
+		if err != nil {
+			return nil, err
+		}
+		known, ok := row.(*job.Receipt)
+		if !ok || known.Expires <= r.now {
+			continue
+		}
+		if known.Content != want.Content {
+			return nil, keyTaken(list[i].Key)
+		}
+		j, err := r.tx.Get(known.Job)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = Added{Job: j, ID: known.Job, Duplicate: true}
+		r.stats.Duplicates++
+	}
+	return fresh, nil
+}
+
+func (r *run) answerTwins(fresh map[int]int, out []Added) error {
+	for i, first := range fresh {
+		out[i].Job, out[i].ID = out[first].Job, out[first].ID
+		r.stats.Duplicates++
+	}
+	return nil
+}
+
+func keyTaken(key string) *job.Error {
+	return &job.Error{
+		Kind: job.Exists, Field: "idempotency_key",
+		Text: fmt.Sprintf("idempotency key %q was used for other content; use a new key for new work", key),
+	}
+}
+
+// admit checks quotas before anything is written (core.md section 10).
+func (r *run) admit(n *NewJob, evict map[string]*admission) (map[string]*admission, error) {
+	name := n.Job.Queue
+	if !r.c.queues[name] && len(r.c.queues) >= r.e.opts.QueuesMax {
+		return evict, &job.Error{
+			Kind: job.OverLimit, Field: "queue",
+			Text: fmt.Sprintf("there are %d queues already (max_queues); use an existing one", r.e.opts.QueuesMax),
+		}
+	}
+	q, err := r.queue(name)
+	if err != nil || q.MaxJobs == 0 && q.MaxBytes == 0 {
+		return evict, err
+	}
+	if evict == nil {
+		evict = map[string]*admission{}
+	}
+	a := evict[name]
+	if a == nil {
+		d := r.tx.Depth(name)
+		a = &admission{jobs: d.Open(), bytes: d.Bytes}
+		evict[name] = a
+	}
+	size := int64(len(n.Payload))
+	push, err := rule.Admit(q, a.jobs-a.evict, a.bytes, size)
+	if err != nil {
+		return evict, err
+	}
+	if push {
+		a.evict++
+	}
+	a.jobs++
+	a.bytes += size
+	return evict, nil
+}
+
+// evictOldest pushes the oldest waiting jobs out of a full queue (I9).
+func (r *run) evictOldest(queue string, n int64) error {
+	if n == 0 {
+		return nil
+	}
+	waiting := store.Filter{Queues: []string{queue}, States: []job.State{job.Ready, job.Scheduled}}
+	oldest, err := r.tx.List(waiting, int(n))
+	if err != nil {
+		return err
+	}
+	for _, j := range oldest {
+		f := job.Failure{Type: "Evicted", Message: "pushed out by newer work: the queue is full and on_full is drop_oldest"}
+		if _, err := r.step(j, rule.Command{Verb: rule.Cancel, Reason: job.Evicted, Failure: f}); err != nil {
+			return err
+		}
+		r.stats.Evicted++
+	}
+	return nil
+}
+
+func (r *run) putOne(n *NewJob) (*job.Job, error) {
+	v, err := r.view(nil, n.Job.Queue, n.Job.Group)
+	if err != nil {
+		return nil, err
+	}
+	id := r.ids.Next(r.now)
+	n.Job.ID, n.Job.Payload, n.Job.PayloadSize = id, id, uint32(len(n.Payload))
+	eff, err := rule.Step(v, rule.Command{Verb: rule.Put, New: &n.Job, Place: n.Place})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.tx.PutPayload(id, n.Payload); err != nil {
+		return nil, err
+	}
+	r.tx.Durable()
+	r.stats.Put++
+	return eff.Job, r.write(nil, eff)
+}

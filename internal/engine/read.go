@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// Listed is a job on a list page.
+type Listed struct {
+	Job     *job.Job
+	Payload []byte // nil unless asked for
+}
+
+func noJob(id job.ID) *job.Error { return job.Errorf(job.NotFound, "job %s does not exist", id) }
+
+// view runs f on a consistent state of the store.
+func (e *Engine) view(ctx context.Context, f func(store.Reader) error) error {
+	if why := e.state.Load(); why != nil {
+		return why
+	}
+	return e.store.View(ctx, f)
+}
+
+// Get returns a job and its payload, or NotFound. A terminal job past its
+// retention is not found, even before the clock takes it away.
+func (e *Engine) Get(ctx context.Context, id job.ID) (j *job.Job, payload []byte, err error) {
+	err = e.view(ctx, func(v store.Reader) error {
+		if j, err = v.Get(id); err != nil {
+			return err
+		}
+		if f := (store.Filter{Alive: v.Now()}); j == nil || f.Hides(j) {
+			return noJob(id)
+		}
+		payload = v.Peek(j.Payload)
+		return nil
+	})
+	if err == nil && payload == nil {
+		payload, err = store.Payload(e.store, j.Payload)
+	}
+	return j, payload, err
+}
+
+// List returns up to n jobs that match. Terminal jobs past their retention
+// are hidden.
+func (e *Engine) List(ctx context.Context, f store.Filter, n int, withPayload bool) ([]Listed, error) {
+	var out []Listed
+	err := e.view(ctx, func(v store.Reader) error {
+		f.Alive = v.Now()
+		jobs, err := v.List(f, n)
+		out = make([]Listed, len(jobs))
+		for i, j := range jobs {
+			out[i] = Listed{Job: j, Payload: v.Peek(j.Payload)}
+		}
+		return err
+	})
+	if err != nil || !withPayload {
+		return out, err
+	}
+	refs := make([]job.ID, len(out))
+	for i := range out {
+		refs[i] = out[i].Job.Payload
+	}
+	bodies, err := e.store.Payloads(refs...)
+	for i := range bodies {
+		if out[i].Payload == nil {
+			out[i].Payload = bodies[i]
+		}
+	}
+	return out, err
+}
+
+// Count counts the jobs that match, as List would show them.
+func (e *Engine) Count(ctx context.Context, f store.Filter) (n int64, err error) {
+	err = e.view(ctx, func(v store.Reader) error {
+		f.Alive = v.Now()
+		n, err = v.Count(f)
+		return err
+	})
+	return n, err
+}
+
+// Failures returns failure records of a job by number: those after from (or
+// before it, if desc), at most n. from 0 starts at the end the order starts at.
+func (e *Engine) Failures(ctx context.Context, id job.ID, from uint32, desc bool, n int) (list []job.Failure, err error) {
+	err = e.view(ctx, func(v store.Reader) error {
+		j, err := v.Get(id)
+		if err != nil {
+			return err
+		}
+		if j == nil {
+			return noJob(id)
+		}
+		list, err = v.Failures(id, from, desc, n)
+		return err
+	})
+	return list, err
+}
+
+// Queues returns the names of queues that have jobs, sorted.
+func (e *Engine) Queues(ctx context.Context) (names []string, err error) {
+	err = e.view(ctx, func(v store.Reader) error {
+		names, err = v.Names()
+		return err
+	})
+	return names, err
+}
+
+// Queue returns the settings and the depth of a queue. A queue nobody has
+// used has default settings and no jobs.
+func (e *Engine) Queue(ctx context.Context, name string) (q *job.Queue, d store.Depth, err error) {
+	err = e.view(ctx, func(v store.Reader) error {
+		row, err := v.Row(job.Queues, name)
+		if q, _ = row.(*job.Queue); q == nil {
+			q = job.NewQueue(name)
+		}
+		d = v.Depth(name)
+		return err
+	})
+	return q, d, err
+}

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// recoverMax bounds the leases ended in one transaction at start.
+const recoverMax = 2000
+
+// recover makes the store fit for work after a start or a failed commit: a
+// new start number, new blocks of numbers, configured settings, and no lease
+// of an anonymous stream (core.md section 4). Named holders get the re-attach
+// window from now.
+func (e *Engine) recover(ctx context.Context) error {
+	c := &e.core
+	c.holders, c.hungry, c.leases = map[string]*holder{}, nil, 0
+	var stale []string
+	err := e.recoverStep(ctx, func(r *run) error {
+		stale = nil
+		if err := r.reserve(); err != nil {
+			return err
+		}
+		if err := r.configure(); err != nil {
+			return err
+		}
+		names, err := r.tx.Holders()
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if strings.HasPrefix(name, anonymousPrefix) {
+				stale = append(stale, name)
+			}
+		}
+		return r.restartHolders()
+	})
+	for _, name := range stale {
+		for more := true; more && err == nil; {
+			err = e.recoverStep(ctx, func(r *run) error {
+				ids, err := r.tx.Held(name)
+				if err != nil {
+					return err
+				}
+				more = len(ids) > recoverMax
+				return r.endLeases(name, ids[:min(len(ids), recoverMax)], job.ByRestart)
+			})
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return e.store.View(ctx, func(v store.Reader) error { return c.load(v) })
+}
+
+// recoverStep runs one transaction and waits until it is durable.
+func (e *Engine) recoverStep(ctx context.Context, f func(*run) error) error {
+	c := &e.core
+	if c.ids == nil {
+		c.ids = job.NewIDs(job.ID{}, e.rnd)
+	}
+	commit, err := e.store.Update(ctx, func(tx store.Tx) error {
+		c.run.reset(e, tx)
+		tx.Durable()
+		return f(&c.run)
+	})
+	if err != nil {
+		return err
+	}
+	c.run.publish()
+	return commit.Wait()
+}
+
+// reserve draws the number of this start and the first block of positions.
+func (r *run) reserve() error {
+	next := func(name string, step int64) (int64, error) {
+		row, err := r.tx.Row(job.Reserves, name)
+		if err != nil {
+			return 0, err
+		}
+		n := int64(1)
+		if old, ok := row.(*job.Reserve); ok {
+			n = old.Next
+		}
+		return n, r.tx.Set(&job.Reserve{Name: name, Next: n + step})
+	}
+	start, err := next("start", 1)
+	if err != nil {
+		return err
+	}
+	first, err := next("seq", blockSize)
+	if err != nil {
+		return err
+	}
+	r.c.start = uint32(start)
+	r.seq = block{first, first + blockSize}
+	r.ids = *job.NewIDs(r.tx.MaxID(), r.e.rnd)
+	return nil
+}
+
+// configure writes the settings of configured queues.
+func (r *run) configure() error {
+	for _, q := range r.e.opts.Queues {
+		row, err := r.tx.Row(job.Queues, q.Name)
+		if err != nil {
+			return err
+		}
+		set := *q
+		if old, ok := row.(*job.Queue); ok {
+			set.HoldUntil = old.HoldUntil
+			if old.Order != set.Order && r.tx.Depth(q.Name).Grouped > 0 {
+				return job.Errorf(job.WrongState,
+					"queue %q is configured with order %s, but holds grouped jobs put with order %s; finish those first", q.Name, set.Order, old.Order)
+			}
+		}
+		if err := r.tx.Set(&set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restartHolders gives named holders the full re-attach window.
+func (r *run) restartHolders() error {
+	for after := ""; ; {
+		rows, err := r.tx.Rows(job.Holders, after, tickMax)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for _, row := range rows {
+			h := *row.(*job.Holder)
+			after, h.Until = h.Name, r.steady.Add(r.e.opts.Reattach)
+			if err := r.tx.Set(&h); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// load counts what is there.
+func (c *committer) load(v store.Reader) error {
+	names, err := v.Names()
+	if err != nil {
+		return err
+	}
+	c.queues = map[string]bool{}
+	for _, n := range names {
+		c.queues[n] = true
+	}
+	holders, err := v.Holders()
+	if err != nil {
+		return err
+	}
+	c.leases = 0
+	for _, h := range holders {
+		ids, err := v.Held(h)
+		if err != nil {
+			return err
+		}
+		c.leases += len(ids)
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// Settle ends attempts, each on its own: a refused entry has an error in its
+// verdict and changes nothing. When Settle returns, what it accepted is
+// durable and stays settled.
+func (e *Engine) Settle(ctx context.Context, list []Settle) ([]Verdict, error) {
+	out := make([]Verdict, len(list))
+	err := e.do(ctx, 0, func(r *run) error {
+		for i := range list {
+			var err error
+			if out[i], err = r.settle(&list[i]); err != nil {
+				return err
+			}
+		}
+		r.tx.Durable()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+var verbOf = [...]rule.Verb{rule.SettleOK, rule.SettleRetry, rule.SettleDead, rule.SettleRelease}
+
+func (r *run) settle(s *Settle) (Verdict, error) {
+	j, err := r.tx.Get(s.ID)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if j == nil {
+		return Verdict{Err: job.Errorf(job.NotFound, "job not found in in-flight set")}, nil
+	}
+	c := rule.Command{
+		Verb: verbOf[s.Outcome], Token: s.Token, Failure: s.Failure, RunStart: s.Started,
+		RetryAt: s.RetryAt, After: s.RetryAfter, Place: s.Place,
+	}
+	if s.RetryIn > 0 {
+		c.RetryAt = r.now.Add(s.RetryIn)
+	}
+	if s.Outcome == job.Released {
+		c.After = s.Delay
+	}
+	eff, err := r.step(j, c)
+	if err != nil {
+		return verdictOf(eff, err)
+	}
+	r.countSettle(s.Outcome, j, &eff)
+	return verdictOf(eff, nil)
+}
+
+func verdictOf(eff rule.Effect, err error) (Verdict, error) {
+	if fatal(err) {
+		return Verdict{}, err
+	}
+	if err != nil {
+		return Verdict{Err: err}, nil
+	}
+	if eff.Job == nil {
+		return Verdict{State: eff.Gone}, nil
+	}
+	return Verdict{State: eff.Job.State, Job: eff.Job}, nil
+}
+
+func (r *run) countSettle(o job.Outcome, old *job.Job, eff *rule.Effect) {
+	if eff.Repeat {
+		return
+	}
+	switch o {
+	case job.OK:
+		r.stats.Done++
+		if eff.Late {
+			r.stats.LateOK++
+		}
+	case job.Retried:
+		r.stats.Failed++
+		if eff.Job != nil && eff.Job.Suppressed > old.Suppressed {
+			r.stats.Suppressed++
+		}
+	case job.Released:
+		r.stats.Released++
+	case job.Died:
+	}
+	if eff.Gone == job.Dead || eff.Job != nil && eff.Job.State == job.Dead {
+		r.stats.Died++
+	}
+}
+
+// Extend is the heartbeat of unary leases, or the word that a run started.
+func (e *Engine) Extend(ctx context.Context, list []Extension) ([]Verdict, error) {
+	out := make([]Verdict, len(list))
+	err := e.do(ctx, 0, func(r *run) error {
+		for i, x := range list {
+			j, err := r.tx.Get(x.ID)
+			if err != nil {
+				return err
+			}
+			if j == nil {
+				out[i] = Verdict{Err: job.Errorf(job.NotFound, "job %s does not exist any more", x.ID)}
+				continue
+			}
+			c := rule.Command{Verb: rule.Extend, Token: x.Token, Started: x.Started}
+			if x.For > 0 {
+				c.Until = r.steady.Add(x.For)
+			}
+			if out[i], err = verdictOf(r.step(j, c)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}

@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// tickMax bounds the clock's work on one hand in one transaction.
+const tickMax = 1000
+
+// lowEvery is how often the free disk space is looked at.
+const lowEvery = job.Second
+
+// look notices steps of the clock, and the state of the disk.
+func (e *Engine) look(r *run) {
+	c := &e.core
+	if step := c.watch.look(e.clock.Wall(), r.steady); step > 0 {
+		r.stats.ClockSteps++
+		e.log.Warn("the clock stepped or the process stood still; holders, expiry and purging get extra time",
+			"step", step.String())
+	}
+	if r.steady-c.lowAt >= lowEvery || c.lowAt == 0 {
+		c.lowAt = r.steady
+		if low := e.low(); low != c.low {
+			c.low = low
+			e.log.Warn("free disk space crossed the reserve", "enqueues_refused", low)
+		}
+	}
+}
+
+// low reports whether free space is below the reserve.
+func (e *Engine) low() bool {
+	free, total, err := e.store.Free()
+	if err != nil || total == 0 {
+		return false
+	}
+	return free < max(e.opts.Reserve.Bytes, int64(e.opts.Reserve.Share*float64(total)))
+}
+
+// blocked reports until when a hand waits after a clock step.
+func (w *watch) blocked(h rule.Hand) job.Millis {
+	switch h {
+	case rule.HandExpire, rule.HandPurge:
+		return w.guard
+	case rule.HandLapse:
+		return w.lapses
+	default:
+		return 0
+	}
+}
+
+// timeOf is the timeline a hand points on: leases run on the steady one.
+func (r *run) timeOf(h rule.Hand) job.Millis {
+	if h == rule.HandLapse {
+		return r.steady
+	}
+	return r.now
+}
+
+var verbOfHand = [rule.Hands]rule.Verb{rule.Promote, rule.Lapse, rule.Expire, rule.Purge}
+
+// tick does what is due on every hand (I6: never before its time).
+func (r *run) tick() error {
+	for h := range rule.Hands {
+		until := r.timeOf(h)
+		if next := r.tx.Next(h); next == 0 || next > until || r.steady < r.c.watch.blocked(h) {
+			continue
+		}
+		ids, err := r.tx.Due(h, until, tickMax)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if err := r.tickJob(h, id); err != nil {
+				return err
+			}
+		}
+		r.ticked = r.ticked || len(ids) == tickMax
+	}
+	return r.tickRows()
+}
+
+func (r *run) tickJob(h rule.Hand, id job.ID) error {
+	j, err := r.tx.Get(id)
+	if err != nil || j == nil {
+		return err
+	}
+	eff, err := r.step(j, rule.Command{Verb: verbOfHand[h]})
+	if err != nil {
+		return err
+	}
+	switch h {
+	case rule.HandLapse:
+		r.countLapse(j, &eff)
+	case rule.HandExpire:
+		r.stats.Expired++
+	case rule.HandPurge:
+		r.stats.Purged++
+	case rule.HandDue, rule.Hands:
+	}
+	return nil
+}
+
+// tickRows ends holds, lapses holders and forgets receipts.
+func (r *run) tickRows() error {
+	for _, t := range []job.Table{job.Queues, job.Gates, job.Holders, job.Receipts} {
+		until := r.now
+		if t == job.Holders {
+			until = r.steady
+			if r.steady < r.c.watch.lapses {
+				continue
+			}
+		}
+		if next := r.tx.NextRow(t); next == 0 || next > until {
+			continue
+		}
+		rows, err := r.tx.DueRows(t, until, tickMax)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if err := r.tickRow(row); err != nil {
+				return err
+			}
+		}
+		r.ticked = r.ticked || len(rows) == tickMax
+	}
+	return nil
+}
+
+func (r *run) tickRow(row job.Row) error {
+	switch t := row.(type) {
+	case *job.Queue:
+		awake, err := rule.WakeQueue(t, r.now)
+		if err != nil {
+			return err
+		}
+		r.forgetQueue(t.Name)
+		r.woken[t.Name] = true
+		return r.tx.Set(awake)
+	case *job.Gate:
+		awake, err := rule.WakeGate(t, r.now)
+		if err != nil {
+			return err
+		}
+		r.woken[t.Queue] = true
+		if awake.Blank() {
+			return r.tx.Unset(job.Gates, t.Key())
+		}
+		return r.tx.Set(awake)
+	case *job.Holder:
+		ids, err := r.tx.Held(t.Name)
+		if err != nil {
+			return err
+		}
+		if err := r.endLeases(t.Name, ids, job.ByLapse); err != nil {
+			return err
+		}
+		return r.tx.Unset(job.Holders, t.Name)
+	case *job.Receipt:
+		return r.tx.Unset(job.Receipts, t.Key())
+	}
+	return nil
+}
+
+// sleep is how long the committer may sleep: until the soonest deadline of
+// any hand. 0 = until something happens.
+func (r *run) sleep() time.Duration {
+	soonest := job.MaxMillis
+	sooner := func(at, now, blocked job.Millis) {
+		if at == 0 {
+			return
+		}
+		wait := max(at-now, blocked-r.steady, 1)
+		soonest = min(soonest, wait)
+	}
+	for h := range rule.Hands {
+		sooner(r.tx.Next(h), r.timeOf(h), r.c.watch.blocked(h))
+	}
+	for _, t := range []job.Table{job.Queues, job.Gates, job.Receipts} {
+		sooner(r.tx.NextRow(t), r.now, 0)
+	}
+	sooner(r.tx.NextRow(job.Holders), r.steady, r.c.watch.lapses)
+	if soonest == job.MaxMillis {
+		return 0
+	}
+	soonest = min(soonest, job.Hour) // look at the clock now and then: it may be set
+	r.c.watch.planned = r.steady.Add(soonest)
+	return time.Duration(soonest) * time.Millisecond
+}
