@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // NewJob is work as a door asks for it.
@@ -109,3 +110,10 @@ type Stats struct {
 	ClockSteps                                       uint64
 	Batches, Synced                                  uint64
 }
+
+// Filter selects jobs; Depth is how much of a queue there is. They are the
+// store's words under the engine's name, so that doors need not know a store.
+type (
+	Filter = store.Filter
+	Depth  = store.Depth
+)

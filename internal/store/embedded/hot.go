@@ -41,20 +41,33 @@ func newHot() *hot {
 	return &hot{jobs: map[job.ID]*job.Job{}, bodies: map[job.ID][]byte{}}
 }
 
-// move follows a write.
-func (h *hot) move(old, j *job.Job) {
-	switch {
-	case j == nil:
+// move follows a write. It reports whether the job is kept only until the
+// transaction ends: a transaction sees its own writes.
+func (h *hot) move(old, j *job.Job) (cool bool) {
+	if j == nil {
 		delete(h.jobs, old.ID)
-	case j.State == job.Leased:
-		h.jobs[j.ID] = j
-	case j.State == job.Ready:
-		h.jobs[j.ID] = j
-		h.jobOrder.push(j.ID)
-		h.trimJobs()
-	default:
-		delete(h.jobs, j.ID)
+		return false
 	}
+	h.jobs[j.ID] = j
+	switch j.State {
+	case job.Leased:
+		return false
+	case job.Ready:
+		h.jobOrder.push(j.ID)
+		return false
+	}
+	return true
+}
+
+// coolDown ends a transaction: what it only kept for itself goes, and the
+// bound on ready jobs holds again.
+func (h *hot) coolDown(ids []job.ID) {
+	for _, id := range ids {
+		if j := h.jobs[id]; j != nil && j.State != job.Leased && j.State != job.Ready {
+			delete(h.jobs, id)
+		}
+	}
+	h.trimJobs()
 }
 
 // keep holds on to a job and, if given, its payload.

@@ -139,23 +139,24 @@ func (x *index) move(old, j *job.Job) {
 	x.moveTimers(old, j, &a, &b)
 	x.moveHolders(old, j)
 	x.moveListing(old, j)
-	switch {
-	case a.Member || b.Member:
-		x.moveMember(old, j, &a, &b)
-	case a.Wants || b.Wants:
-		x.moveInLine(old, j, &a, &b)
-	}
+	// In this order: a job that leaves its group may take the same place in
+	// line that its gate stood at.
+	x.leaveGroup(old, j, &a, &b)
+	x.moveInLine(old, j, &a, &b)
+	x.enterGroup(j, &b)
 }
 
+// moveInLine moves a job that stands in line itself, not behind a gate.
 func (x *index) moveInLine(old, j *job.Job, a, b *rule.Entries) {
-	if a.Wants && b.Wants && a.Pos == b.Pos && a.Class == b.Class && old.Queue == j.Queue {
+	was, is := a.Wants && !a.Member, b.Wants && !b.Member
+	if was && is && a.Pos == b.Pos && a.Class == b.Class && old.Queue == j.Queue {
 		return
 	}
-	if a.Wants {
+	if was {
 		_, l := x.of(old.Queue).line(a.Class, old.Requires)
 		l.jobs.remove(a.Pos)
 	}
-	if b.Wants {
+	if is {
 		_, l := x.of(j.Queue).line(b.Class, j.Requires)
 		l.jobs.insert(b.Pos)
 	}
@@ -258,6 +259,15 @@ func (x *index) addRef(ref job.ID) {
 	x.shared[ref] = n + 1
 }
 
+// referred reports whether any job refers to the payload.
+func (x *index) referred(ref job.ID) bool {
+	if x.shared[ref] > 0 {
+		return true
+	}
+	l := x.listing.at(listed{id: ref})
+	return l != nil && l.own
+}
+
 func (x *index) dropRef(ref job.ID) (last bool) {
 	n, ok := x.shared[ref]
 	if !ok {
@@ -271,33 +281,38 @@ func (x *index) dropRef(ref job.ID) (last bool) {
 	return false
 }
 
-func (x *index) moveMember(old, j *job.Job, a, b *rule.Entries) {
-	if a.Member {
-		q := x.of(old.Queue)
-		g := q.gate(old.Group)
-		g.live -= len(old.Leases)
-		g.blockers -= int(bit(old.Blocks))
-		g.members.remove(a.Inner)
-		if a.Wants {
-			g.wanting.remove(wanting{inner: a.Inner})
-		}
-		if !b.Member || j.Queue != old.Queue || j.Group != old.Group {
-			q.place(old.Group, g)
-		}
+func (x *index) leaveGroup(old, j *job.Job, a, b *rule.Entries) {
+	if !a.Member {
+		return
 	}
-	if b.Member {
-		q := x.of(j.Queue)
-		g := q.gate(j.Group)
-		g.order = j.Order
-		g.live += len(j.Leases)
-		g.blockers += int(bit(j.Blocks))
-		g.members.insert(b.Inner)
-		if b.Wants {
-			n, _ := q.line(b.Class, j.Requires)
-			g.wanting.insert(wanting{inner: b.Inner, priority: j.Priority, band: j.Band, line: n})
-		}
-		q.place(j.Group, g)
+	q := x.of(old.Queue)
+	g := q.gate(old.Group)
+	g.live -= len(old.Leases)
+	g.blockers -= int(bit(old.Blocks))
+	g.members.remove(a.Inner)
+	if a.Wants {
+		g.wanting.remove(wanting{inner: a.Inner})
 	}
+	if !b.Member || j.Queue != old.Queue || j.Group != old.Group { // else enterGroup places the gate
+		q.place(old.Group, g)
+	}
+}
+
+func (x *index) enterGroup(j *job.Job, b *rule.Entries) {
+	if !b.Member {
+		return
+	}
+	q := x.of(j.Queue)
+	g := q.gate(j.Group)
+	g.order = j.Order
+	g.live += len(j.Leases)
+	g.blockers += int(bit(j.Blocks))
+	g.members.insert(b.Inner)
+	if b.Wants {
+		n, _ := q.line(b.Class, j.Requires)
+		g.wanting.insert(wanting{inner: b.Inner, priority: j.Priority, band: j.Band, line: n})
+	}
+	q.place(j.Group, g)
 }
 
 func (q *queue) gate(group string) *gate {
@@ -384,19 +399,23 @@ func (x *index) ready(queues []string, s rule.Seeker, n int) []job.ID {
 			add(x.queues[name])
 		}
 	}
-	out := mergeHeads(heads, n)
+	out := mergeHeads(heads, n, x.held[s.Holder])
 	x.heads = heads[:0]
 	return out
 }
 
-// mergeHeads takes the n foremost of several lines: a heap of line heads.
-func mergeHeads(heads []lineHead, n int) []job.ID {
+// mergeHeads takes the n foremost of several lines, but no copy of a job the
+// holder has already: a heap of line heads.
+func mergeHeads(heads []lineHead, n int, has map[job.ID]struct{}) []job.ID {
 	for i := len(heads)/2 - 1; i >= 0; i-- {
 		sift(heads, i)
 	}
 	var out []job.ID
 	for len(out) < n && len(heads) > 0 {
-		out = append(out, heads[0].pos.ID)
+		id := heads[0].pos.ID
+		if _, own := has[id]; !own {
+			out = append(out, id)
+		}
 		heads[0].cur.next()
 		pos, ok := heads[0].cur.item()
 		if ok {

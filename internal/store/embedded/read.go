@@ -176,21 +176,6 @@ func (a *access) Count(f store.Filter) (int64, error) {
 		f.From = job.ID{}
 		a.s.index.list(&f, func(job.ID) bool { n++; return true })
 	}
-	if f.Alive == 0 {
-		return n, nil
-	}
-	// Terminal jobs past their purge time are few: the clock takes them away.
-	ids, err := a.Due(rule.HandPurge, f.Alive, int(n))
-	if err != nil {
-		return 0, err
-	}
-	m := a.s.index.match(&f)
-	for _, id := range ids {
-		l := a.s.index.listing.at(listed{id: id})
-		if l != nil && m.takes(l) && (len(f.IDs) == 0 || slices.Contains(f.IDs, id)) {
-			n--
-		}
-	}
 	return n, nil
 }
 
@@ -227,7 +212,7 @@ func (a *access) Failures(id job.ID, from uint32, desc bool, n int) ([]job.Failu
 		lo = append(failureKey(nil, id, from), 0)
 	}
 	var out []job.Failure
-	err := a.scan(lo, hi, desc, func(key, value []byte) (bool, error) {
+	err := a.scan(lo, hi, desc, n, func(key, value []byte) (bool, error) {
 		f, err := decodeFailure(binary.BigEndian.Uint32(key[17:]), value)
 		out = append(out, f)
 		return len(out) < n, err
@@ -235,8 +220,12 @@ func (a *access) Failures(id job.ID, from uint32, desc bool, n int) ([]job.Failu
 	return out, err
 }
 
-// scan walks keys in [lo, hi) with the transaction's own writes on top.
-func (a *access) scan(lo, hi []byte, desc bool, f func(key, value []byte) (more bool, err error)) error {
+// scan walks keys in [lo, hi) with the transaction's own writes on top, until
+// f has enough; nothing at all if n is not positive.
+func (a *access) scan(lo, hi []byte, desc bool, n int, f func(key, value []byte) (more bool, err error)) error {
+	if n <= 0 {
+		return nil
+	}
 	type pair struct{ key, value string }
 	var list []pair
 	own := map[string]bool{}
@@ -311,7 +300,7 @@ func (a *access) Rows(t job.Table, after string, n int) ([]job.Row, error) {
 	if after == "" {
 		lo = rowKey(nil, t, "")
 	}
-	err := a.scan(lo, rowKey(nil, t+1, ""), false, func(key, value []byte) (bool, error) {
+	err := a.scan(lo, rowKey(nil, t+1, ""), false, n, func(key, value []byte) (bool, error) {
 		row, err := decodeRow(t, string(key[2:]), value)
 		out = append(out, row)
 		return len(out) < n, err
@@ -324,7 +313,7 @@ func (a *access) DueRows(t job.Table, until job.Millis, n int) ([]job.Row, error
 		return a.s.rows.dueRows(t, until, n), nil
 	}
 	var out []job.Row
-	err := a.scan([]byte{keyReceiptAt}, receiptAtKey(nil, until+1, nil), false, func(key, _ []byte) (bool, error) {
+	err := a.scan([]byte{keyReceiptAt}, receiptAtKey(nil, until+1, nil), false, n, func(key, _ []byte) (bool, error) {
 		row, err := a.Row(t, string(key[9:]))
 		if row != nil {
 			out = append(out, row)

@@ -110,7 +110,7 @@ func Open(opts Options) (*Store, error) {
 	if opts.Logf == nil {
 		opts.Logf = func(string, ...any) {}
 	}
-	if err := opts.FS.MkdirAll(opts.Dir, 0o755); err != nil {
+	if err := makeDir(opts.FS, opts.Dir); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
 	lock, err := opts.FS.Lock(opts.FS.PathJoin(opts.Dir, "LOCK"))
@@ -157,6 +157,21 @@ func (s *Store) checkFormat() error {
 	}
 	_, err = f.Write([]byte(strconv.Itoa(Format) + "\n"))
 	return errors.Join(err, f.Sync(), f.Close(), syncDir(fs, s.opts.Dir))
+}
+
+// makeDir makes a directory so that a power cut does not take it away: every
+// directory that got a new entry is synced.
+func makeDir(fs vfs.FS, dir string) error {
+	if _, err := fs.Stat(dir); err == nil {
+		return nil
+	}
+	parent := fs.PathDir(dir)
+	if parent != dir {
+		if err := makeDir(fs, parent); err != nil {
+			return err
+		}
+	}
+	return errors.Join(fs.MkdirAll(dir, 0o755), syncDir(fs, parent))
 }
 
 func syncDir(fs vfs.FS, dir string) error {

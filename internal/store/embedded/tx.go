@@ -2,7 +2,9 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -18,6 +20,9 @@ type tx struct {
 	durable bool
 	undo    []func()
 	moves   []moved
+	refs    []job.ID // payloads that came, or lost a reference
+	failed  map[job.ID]bool
+	cool    []job.ID // jobs that are hot only until the end of the transaction
 	key     []byte
 	value   []byte
 }
@@ -41,14 +46,24 @@ func (s *Store) Update(_ context.Context, fn func(store.Tx) error) (store.Commit
 	t := &s.tx
 	*t = tx{
 		access: access{s: s, h: h, now: max(s.last, s.opts.Now())},
-		batch:  h.db.NewBatch(), undo: t.undo[:0], moves: t.moves[:0], key: t.key, value: t.value,
+		batch:  h.db.NewBatch(), undo: t.undo[:0], moves: t.moves[:0], refs: t.refs[:0], cool: t.cool[:0], key: t.key, value: t.value,
 	}
 	s.last = t.now
+	kept := false
+	defer func() { // also when fn panics
+		if !kept {
+			t.rollback()
+			_ = t.batch.Close()
+		}
+	}()
 	if err := fn(t); err != nil {
-		t.rollback()
-		_ = t.batch.Close()
 		return nil, err
 	}
+	if err := t.sweepPayloads(); err != nil {
+		return nil, err
+	}
+	kept = true
+	s.hot.coolDown(t.cool)
 	clear(t.moves)
 	clear(t.undo)
 	return s.commit(t)
@@ -114,11 +129,7 @@ func (t *tx) Write(old, j *job.Job) error {
 	}
 	x := t.s.index
 	if ref, gone := x.refer(old, j); gone {
-		t.key = payloadKey(t.key[:0], ref)
-		if err := t.batch.Delete(t.key, nil); err != nil {
-			return err
-		}
-		t.s.hot.dropBody(ref)
+		t.refs = append(t.refs, ref)
 	}
 	if j != nil {
 		t.key, t.value = jobKey(t.key[:0], j.ID), appendJob(t.value[:0], j)
@@ -129,7 +140,9 @@ func (t *tx) Write(old, j *job.Job) error {
 		return err
 	}
 	x.move(old, j)
-	t.s.hot.move(old, j)
+	if t.s.hot.move(old, j) {
+		t.cool = append(t.cool, j.ID)
+	}
 	t.moves = append(t.moves, moved{old, j, len(t.undo)})
 	return nil
 }
@@ -152,16 +165,20 @@ func (t *tx) checkOld(old, j *job.Job) error {
 	return nil
 }
 
-// erase deletes a job and its failure records: the first and the last ones.
+// erase deletes a job and its failure records.
 func (t *tx) erase(old *job.Job) error {
-	if old.Failures > 0 {
-		if err := t.DropFailure(old.ID, 1); err != nil {
-			return err
+	if old.Failures > 0 || t.failed[old.ID] {
+		var keys [][]byte
+		lo, hi := failureKey(nil, old.ID, 0), append(failureKey(nil, old.ID, 1<<32-1), 0)
+		err := t.scan(lo, hi, false, 1<<31, func(key, _ []byte) (bool, error) {
+			keys = append(keys, slices.Clone(key))
+			return true, nil
+		})
+		for _, key := range keys {
+			err = errors.Join(err, t.setCold(key, nil))
 		}
-		for n := max(2, int64(old.Failures)-job.FailuresKept); n <= int64(old.Failures); n++ {
-			if err := t.DropFailure(old.ID, uint32(n)); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 	}
 	t.key = jobKey(t.key[:0], old.ID)
@@ -172,10 +189,31 @@ func (t *tx) PutPayload(ref job.ID, body []byte) error {
 	t.key = payloadKey(t.key[:0], ref)
 	t.s.hot.keepBody(ref, body)
 	t.undo = append(t.undo, func() { t.s.hot.dropBody(ref) })
+	t.refs = append(t.refs, ref)
 	return t.batch.Set(t.key, body, nil)
 }
 
+// sweepPayloads deletes, at the end of the transaction, the payloads that no
+// job refers to (I8).
+func (t *tx) sweepPayloads() error {
+	for _, ref := range t.refs {
+		if t.s.index.referred(ref) {
+			continue
+		}
+		t.key = payloadKey(t.key[:0], ref)
+		if err := t.batch.Delete(t.key, nil); err != nil {
+			return err
+		}
+		t.s.hot.dropBody(ref)
+	}
+	return nil
+}
+
 func (t *tx) PutFailure(id job.ID, f *job.Failure) error {
+	if t.failed == nil {
+		t.failed = map[job.ID]bool{}
+	}
+	t.failed[id] = true
 	return t.setCold(failureKey(nil, id, f.Number), appendFailure(nil, f))
 }
 
@@ -211,35 +249,46 @@ func (t *tx) Set(row job.Row) error {
 }
 
 func (t *tx) setReceipt(r *job.Receipt, value []byte) error {
-	if err := t.unsetReceipt(r.Key()); err != nil {
+	old, err := t.unsetReceipt(r.Key())
+	if err != nil {
+		return err
+	}
+	if r.Expires != 0 {
+		if err := t.setCold(receiptAtKey(nil, r.Expires, r.Hash[:]), []byte{}); err != nil {
+			return err
+		}
+	}
+	if err := t.setCold(rowKey(nil, job.Receipts, r.Key()), value); err != nil {
 		return err
 	}
 	rows, before := t.s.rows, t.s.rows.receiptDue
-	if before == 0 || r.Expires < before {
+	switch {
+	case old != nil && old.Expires == before:
+		return t.soonestReceipt()
+	case r.Expires != 0 && (before == 0 || r.Expires < before):
 		rows.receiptDue = r.Expires
 		t.undo = append(t.undo, func() { rows.receiptDue = before })
 	}
-	if err := t.setCold(receiptAtKey(nil, r.Expires, r.Hash[:]), []byte{}); err != nil {
-		return err
-	}
-	return t.setCold(rowKey(nil, job.Receipts, r.Key()), value)
+	return nil
 }
 
-func (t *tx) unsetReceipt(key string) error {
+func (t *tx) unsetReceipt(key string) (*job.Receipt, error) {
 	row, err := t.Row(job.Receipts, key)
 	if err != nil || row == nil {
-		return err
+		return nil, err
 	}
 	old := row.(*job.Receipt)
-	if err := t.setCold(receiptAtKey(nil, old.Expires, old.Hash[:]), nil); err != nil {
-		return err
+	if old.Expires != 0 {
+		if err := t.setCold(receiptAtKey(nil, old.Expires, old.Hash[:]), nil); err != nil {
+			return nil, err
+		}
 	}
-	return t.setCold(rowKey(nil, job.Receipts, key), nil)
+	return old, t.setCold(rowKey(nil, job.Receipts, key), nil)
 }
 
 func (t *tx) Unset(table job.Table, key string) error {
 	if table == job.Receipts {
-		if err := t.unsetReceipt(key); err != nil {
+		if _, err := t.unsetReceipt(key); err != nil {
 			return err
 		}
 		return t.soonestReceipt()

@@ -1,0 +1,51 @@
+# `make` alone prints the targets. What needs more than a line is in
+# scripts/test.sh, which is also what CI runs.
+
+BIN     := bin/reprise
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS := $(if $(VERSION),-ldflags "-X github.com/reprisehq/reprise/internal/server.Version=$(VERSION)")
+
+# Given on the command line: make run ARGS='--root /tmp/q', make sim CUTS=50.
+ARGS     ?=
+CUTS     ?= 1000
+FUZZTIME ?= 60s
+
+.DEFAULT_GOAL := help
+.PHONY: build run demo test test-race sim fuzz e2e bench lint verify help
+
+build: ## build bin/reprise
+	go build $(LDFLAGS) -o $(BIN) ./cmd/reprise
+
+run: build ## start a server (ARGS='...' adds flags)
+	$(BIN) serve $(ARGS)
+
+demo: build ## show what Reprise does, on a server of its own
+	$(BIN) demo $(ARGS)
+
+test: ## every Go test except the end-to-end ones
+	go test $$(go list ./... | grep -v /test/e2e)
+
+test-race: ## the same with the race detector
+	go test -race $$(go list ./... | grep -v /test/e2e)
+
+sim: ## the store's simulated power cuts (CUTS=1000)
+	go test ./internal/engine -run PowerCut -count=1 -powercuts=$(CUTS)
+
+fuzz: ## every fuzz target, one after the other (FUZZTIME=60s for all together)
+	FUZZTIME=$(FUZZTIME) ./scripts/test.sh --only fuzz
+
+e2e: build ## the end-to-end tests against the real binary
+	go test ./test/e2e/... -count=1 -timeout 240s
+
+bench: build ## the benchmark (ARGS='...' adds flags)
+	$(BIN) bench $(ARGS)
+
+lint: ## the linter only, in the version the project pins
+	@./scripts/test.sh --only setup
+	bin/tools/golangci-lint run
+
+verify: ## build, format, lint, vet, generated documents, known vulnerabilities
+	@./scripts/test.sh --only lint
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

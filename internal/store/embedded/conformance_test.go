@@ -1,0 +1,38 @@
+package embedded_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+	"github.com/reprisehq/reprise/internal/store/embedded"
+	"github.com/reprisehq/reprise/internal/store/mem"
+	"github.com/reprisehq/reprise/internal/store/storetest"
+)
+
+// open returns an empty store on a file system in memory.
+func open(t *testing.T) store.Store {
+	t.Helper()
+	var now job.Millis = 1_700_000_000_000
+	s, err := embedded.Open(embedded.Options{
+		Dir: "data", FS: vfs.NewMem(), Now: func() job.Millis { return now }, Cache: 1 << 20, Logf: t.Logf,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestExercise(t *testing.T) { storetest.Exercise(t, open) }
+
+func TestCompareWithMem(t *testing.T) {
+	for _, seed := range storetest.Seeds(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			storetest.Compare(t, seed, mem.Open(mem.Options{}), open(t))
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package mem
+
+import (
+	"slices"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// Ready looks at every job that wants a holder. A member of a group stands in
+// line only if its gate stands, and stands there for it.
+func (r reader) Ready(queues []string, s rule.Seeker, n int) ([]*job.Job, error) {
+	gates := r.gates()
+	list := r.those(func(j *job.Job) bool {
+		e := rule.EntriesOf(j)
+		switch {
+		case !e.Wants, !among(queues, j.Queue), !rule.Open(r.queue(j.Queue)):
+			return false
+		case e.Member && !gates[job.GateKey(j.Queue, j.Group)].standsFor(e):
+			return false
+		}
+		return !j.HeldBy(s.Holder) && rule.Fits(e.Class, j.Requires, s)
+	})
+	slices.SortFunc(list, func(a, b *job.Job) int {
+		return byPlace(rule.EntriesOf(a).Pos, rule.EntriesOf(b).Pos)
+	})
+	return copies(first(list, n)), nil
+}
+
+// gate is a group as its members make it.
+type gate struct{ rule.Group }
+
+func (g *gate) standsFor(e rule.Entries) bool { return rule.Stands(g.Group) && *g.Wanting == e.Inner }
+
+// gates returns all groups by job.GateKey.
+func (r reader) gates() map[string]*gate {
+	all := map[string]*gate{}
+	for _, j := range r.state.jobs {
+		e := rule.EntriesOf(j)
+		if !e.Member {
+			continue
+		}
+		key := job.GateKey(j.Queue, j.Group)
+		g := all[key]
+		if g == nil {
+			q := r.queue(j.Queue)
+			g = &gate{rule.Group{Gate: r.gate(j.Queue, j.Group), Order: q.Order, Limit: q.Concurrency}}
+			all[key] = g
+		}
+		g.Live += len(j.Leases)
+		if !j.State.Open() {
+			g.Blockers++
+		}
+		g.First = lowest(g.First, e.Inner)
+		if e.Wants {
+			g.Wanting = lowest(g.Wanting, e.Inner)
+		}
+	}
+	return all
+}
+
+func lowest(p *rule.Pos, q rule.Pos) *rule.Pos {
+	if p == nil || q.Before(*p) {
+		return &q
+	}
+	return p
+}
+
+// queue returns the settings of a queue: without a row all are default.
+func (r reader) queue(name string) *job.Queue {
+	if q, ok := r.state.rows[rowKey{job.Queues, name}].(*job.Queue); ok {
+		return q
+	}
+	return job.NewQueue(name)
+}
+
+func (r reader) gate(queue, group string) *job.Gate {
+	if g, ok := r.state.rows[rowKey{job.Gates, job.GateKey(queue, group)}].(*job.Gate); ok {
+		return g
+	}
+	return &job.Gate{Queue: queue, Group: group}
+}
+
+func byPlace(a, b rule.Pos) int {
+	switch {
+	case rule.Pick(a, b):
+		return -1
+	case rule.Pick(b, a):
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,218 @@
+package mem
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// reader answers from a state by looking at all of it.
+type reader struct {
+	state *state
+	now   job.Millis
+}
+
+func (r reader) Now() job.Millis { return r.now }
+
+func (r reader) Get(id job.ID) (*job.Job, error) {
+	if j := r.state.jobs[id]; j != nil {
+		return j.Clone(), nil
+	}
+	return nil, nil
+}
+
+// those returns the jobs that are wanted, by id.
+func (r reader) those(wanted func(*job.Job) bool) []*job.Job {
+	var list []*job.Job
+	for _, j := range r.state.jobs {
+		if wanted(j) {
+			list = append(list, j)
+		}
+	}
+	slices.SortFunc(list, func(a, b *job.Job) int { return a.ID.Compare(b.ID) })
+	return list
+}
+
+func (r reader) Due(h rule.Hand, until job.Millis, n int) ([]job.ID, error) {
+	at := func(j *job.Job) job.Millis { return rule.EntriesOf(j).Timer[h] }
+	list := r.those(func(j *job.Job) bool { return at(j) > 0 && at(j) <= until })
+	slices.SortStableFunc(list, func(a, b *job.Job) int { return cmp.Compare(at(a), at(b)) })
+	return idsOf(first(list, n)), nil
+}
+
+func (r reader) Next(h rule.Hand) job.Millis {
+	var next job.Millis
+	for _, j := range r.state.jobs {
+		if at := rule.EntriesOf(j).Timer[h]; at > 0 && (next == 0 || at < next) {
+			next = at
+		}
+	}
+	return next
+}
+
+func (r reader) Held(holder string) ([]job.ID, error) {
+	return idsOf(r.those(func(j *job.Job) bool { return j.HeldBy(holder) })), nil
+}
+
+func (r reader) Holders() ([]string, error) {
+	names := map[string]bool{}
+	for _, j := range r.state.jobs {
+		for _, l := range j.Leases {
+			names[l.Holder] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names)), nil
+}
+
+func (r reader) Members(queue, group string, n int) ([]job.ID, error) {
+	list := r.those(func(j *job.Job) bool {
+		return rule.EntriesOf(j).Member && j.Queue == queue && j.Group == group
+	})
+	slices.SortFunc(list, func(a, b *job.Job) int {
+		return byPlace(rule.EntriesOf(a).Inner, rule.EntriesOf(b).Inner)
+	})
+	return idsOf(first(list, n)), nil
+}
+
+func (r reader) List(f store.Filter, n int) ([]*job.Job, error) {
+	list := r.those(func(j *job.Job) bool {
+		switch past := j.State.Terminal() && j.PurgeAt > 0 && j.PurgeAt <= f.Alive; {
+		case past, !matches(f, j):
+			return false
+		case f.From.IsZero():
+			return true
+		case f.Desc:
+			return j.ID.Before(f.From)
+		}
+		return f.From.Before(j.ID)
+	})
+	if f.Desc {
+		slices.Reverse(list)
+	}
+	return copies(first(list, n)), nil
+}
+
+func (r reader) Count(f store.Filter) (int64, error) {
+	return int64(len(r.those(func(j *job.Job) bool { return matches(f, j) }))), nil
+}
+
+func matches(f store.Filter, j *job.Job) bool {
+	return among(f.States, j.State) && among(f.Queues, j.Queue) && among(f.Types, j.Type) && among(f.IDs, j.ID)
+}
+
+// among reports whether a filter lets a value pass: no values let all pass.
+func among[T comparable](values []T, v T) bool { return len(values) == 0 || slices.Contains(values, v) }
+
+func (r reader) Depth(queue string) store.Depth {
+	var d store.Depth
+	for _, j := range r.state.jobs {
+		if j.Queue != queue {
+			continue
+		}
+		d.States[j.State]++
+		if j.State.Open() {
+			d.Bytes += int64(j.PayloadSize)
+		}
+		if j.State.Open() && j.Group != "" {
+			d.Grouped++
+		}
+	}
+	return d
+}
+
+func (r reader) Names() ([]string, error) {
+	names := map[string]bool{}
+	for _, j := range r.state.jobs {
+		names[j.Queue] = true
+	}
+	return slices.Sorted(maps.Keys(names)), nil
+}
+
+func (r reader) Peek(ref job.ID) []byte {
+	if body, kept := r.state.payloads[ref]; kept {
+		return copyOf(body)
+	}
+	return nil
+}
+
+func (r reader) Failures(id job.ID, from uint32, desc bool, n int) ([]job.Failure, error) {
+	numbers := r.state.numbersOf(id)
+	if desc {
+		slices.Reverse(numbers)
+	}
+	var list []job.Failure
+	for _, number := range numbers {
+		if from == 0 || desc && number < from || !desc && number > from {
+			list = append(list, r.state.failures[failureKey{id, number}])
+		}
+	}
+	return first(list, n), nil
+}
+
+func (r reader) Row(t job.Table, key string) (job.Row, error) {
+	return r.state.rows[rowKey{t, key}], nil
+}
+
+func (r reader) Rows(t job.Table, after string, n int) ([]job.Row, error) {
+	return first(r.rows(t, func(row job.Row) bool { return row.Key() > after }), n), nil
+}
+
+func (r reader) DueRows(t job.Table, until job.Millis, n int) ([]job.Row, error) {
+	list := r.rows(t, func(row job.Row) bool { return row.Due() > 0 && row.Due() <= until })
+	slices.SortStableFunc(list, func(a, b job.Row) int { return cmp.Compare(a.Due(), b.Due()) })
+	return first(list, n), nil
+}
+
+func (r reader) NextRow(t job.Table) job.Millis {
+	var next job.Millis
+	for _, row := range r.rows(t, func(row job.Row) bool { return row.Due() > 0 }) {
+		if next == 0 || row.Due() < next {
+			next = row.Due()
+		}
+	}
+	return next
+}
+
+// rows returns the rows of a table that are wanted, by key.
+func (r reader) rows(t job.Table, wanted func(job.Row) bool) []job.Row {
+	var list []job.Row
+	for k, row := range r.state.rows {
+		if k.table == t && wanted(row) {
+			list = append(list, row)
+		}
+	}
+	slices.SortFunc(list, func(a, b job.Row) int { return cmp.Compare(a.Key(), b.Key()) })
+	return list
+}
+
+func (r reader) MaxID() job.ID {
+	var highest job.ID
+	for id := range r.state.jobs {
+		if highest.Before(id) {
+			highest = id
+		}
+	}
+	return highest
+}
+
+func first[T any](list []T, n int) []T { return list[:min(max(n, 0), len(list))] }
+
+func idsOf(list []*job.Job) []job.ID {
+	ids := make([]job.ID, 0, len(list))
+	for _, j := range list {
+		ids = append(ids, j.ID)
+	}
+	return ids
+}
+
+func copies(list []*job.Job) []*job.Job {
+	out := make([]*job.Job, 0, len(list))
+	for _, j := range list {
+		out = append(out, j.Clone())
+	}
+	return out
+}

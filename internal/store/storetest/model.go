@@ -1,0 +1,207 @@
+package storetest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// pageMax is how much is asked for at a time where everything is wanted.
+const pageMax = 256
+
+// model is a store's content as List tells it, and what follows from it.
+type model struct {
+	jobs    []*job.Job // by id
+	entries map[job.ID]rule.Entries
+	groups  map[string][]*job.Job // members by job.GateKey, in the order of the group
+	queues  map[string]*job.Queue
+	gates   map[string]*job.Gate
+}
+
+func newModel(r store.Reader) (*model, error) {
+	m := &model{
+		entries: map[job.ID]rule.Entries{}, groups: map[string][]*job.Job{},
+		queues: map[string]*job.Queue{}, gates: map[string]*job.Gate{},
+	}
+	var err error
+	if m.jobs, err = listAll(r, store.Filter{}); err != nil {
+		return nil, err
+	}
+	for _, j := range m.jobs {
+		e := rule.EntriesOf(j)
+		m.entries[j.ID] = e
+		if m.queues[j.Queue], err = queueOf(r, j.Queue); err != nil {
+			return nil, err
+		}
+		if !e.Member {
+			continue
+		}
+		key := job.GateKey(j.Queue, j.Group)
+		m.groups[key] = append(m.groups[key], j)
+		if m.gates[key], err = gateOf(r, j.Queue, j.Group); err != nil {
+			return nil, err
+		}
+	}
+	for _, members := range m.groups {
+		slices.SortFunc(members, func(a, b *job.Job) int {
+			return order(m.entries[a.ID].Inner, m.entries[b.ID].Inner)
+		})
+	}
+	return m, nil
+}
+
+// listAll pages through everything a filter selects.
+func listAll(r store.Reader, f store.Filter) ([]*job.Job, error) {
+	var all []*job.Job
+	for {
+		page, err := r.List(f, pageMax)
+		if err != nil || len(page) == 0 {
+			return all, err
+		}
+		all = append(all, page...)
+		f.From = page[len(page)-1].ID
+	}
+}
+
+func order(a, b rule.Pos) int {
+	switch {
+	case a.Before(b):
+		return -1
+	case b.Before(a):
+		return 1
+	}
+	return 0
+}
+
+// ready is what Ready must answer, of all there is.
+func (m *model) ready(queues []string, s rule.Seeker) []job.ID {
+	turn := map[job.ID]bool{} // members whose gate stands for them
+	for key, members := range m.groups {
+		if j := m.standsFor(key, members); j != nil {
+			turn[j.ID] = true
+		}
+	}
+	var list []rule.Pos
+	for _, j := range m.jobs {
+		e := m.entries[j.ID]
+		named := len(queues) == 0 || slices.Contains(queues, j.Queue)
+		inLine := e.Wants && named && rule.Open(m.queues[j.Queue]) && (!e.Member || turn[j.ID])
+		if inLine && !j.HeldBy(s.Holder) && rule.Fits(e.Class, j.Requires, s) {
+			list = append(list, e.Pos)
+		}
+	}
+	slices.SortFunc(list, order)
+	var ids []job.ID
+	for _, p := range list {
+		ids = append(ids, p.ID)
+	}
+	return ids
+}
+
+// standsFor returns the member a gate stands for, nil if it does not stand.
+func (m *model) standsFor(key string, members []*job.Job) *job.Job {
+	q, first := m.queues[members[0].Queue], m.entries[members[0].ID].Inner
+	g := rule.Group{Gate: m.gates[key], Order: q.Order, Limit: q.Concurrency, First: &first}
+	var head *job.Job
+	for _, j := range members {
+		g.Live += len(j.Leases)
+		if j.State.Terminal() {
+			g.Blockers++
+		}
+		if e := m.entries[j.ID]; e.Wants && head == nil {
+			head, g.Wanting = j, &e.Inner
+		}
+	}
+	if !rule.Stands(g) {
+		return nil
+	}
+	return head
+}
+
+// due is what Due must answer, of all there is.
+func (m *model) due(h rule.Hand, until job.Millis) []job.ID {
+	at := func(j *job.Job) job.Millis { return m.entries[j.ID].Timer[h] }
+	var list []*job.Job
+	for _, j := range m.jobs {
+		if at(j) > 0 && at(j) <= until {
+			list = append(list, j)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *job.Job) int { return cmp.Compare(at(a), at(b)) })
+	return idsOf(list)
+}
+
+// count is what Count must answer.
+func (m *model) count(match func(*job.Job) bool) (n int64) {
+	for _, j := range m.jobs {
+		if match(j) {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *model) depth(queue string) (d store.Depth) {
+	for _, j := range m.jobs {
+		if j.Queue != queue {
+			continue
+		}
+		d.States[j.State]++
+		if j.State.Open() {
+			d.Bytes += int64(j.PayloadSize)
+		}
+		if j.State.Open() && j.Group != "" {
+			d.Grouped++
+		}
+	}
+	return d
+}
+
+// held returns the jobs of every holder that has a live lease.
+func (m *model) held() map[string][]job.ID {
+	held := map[string][]job.ID{}
+	for _, j := range m.jobs {
+		for _, l := range j.Leases {
+			if ids := held[l.Holder]; len(ids) == 0 || ids[len(ids)-1] != j.ID {
+				held[l.Holder] = append(ids, j.ID)
+			}
+		}
+	}
+	return held
+}
+
+// names returns the distinct values of a property, sorted.
+func (m *model) names(of func(*job.Job) string) []string {
+	set := map[string]bool{}
+	for _, j := range m.jobs {
+		set[of(j)] = true
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// seekers are holders of every sort: some fit every class there is.
+func (m *model) seekers() []rule.Seeker {
+	list := []rule.Seeker{{Holder: "nobody"}, {Holder: "busy", Held: 1}, {Holder: "alone", Held: 1, HasAlone: true}}
+	all := map[string]string{}
+	for _, j := range m.jobs {
+		for _, req := range j.Requires {
+			all[req.Property] = req.Value
+		}
+	}
+	for holder := range m.held() {
+		list = append(list, rule.Seeker{Holder: holder})
+	}
+	return append(list, rule.Seeker{Holder: "able", Properties: all})
+}
+
+func idsOf(list []*job.Job) []job.ID {
+	var ids []job.ID
+	for _, j := range list {
+		ids = append(ids, j.ID)
+	}
+	return ids
+}

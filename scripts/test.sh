@@ -1,0 +1,523 @@
+#!/usr/bin/env bash
+#
+# The command that tests everything: `./scripts/test.sh`.
+#
+# It sets up what a fresh Debian machine lacks, runs every part of the tests,
+# compares what each part took with its budget, and ends with one line:
+#
+#     N passed, M failed, K skipped
+#
+# A test counts as one; so does a check that is no Go test (the build, the
+# format, a part's budget). The exit code is 0 exactly if nothing failed.
+
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+exec 2>&1 # one stream, so that an error stands where it happened
+
+usage() {
+    cat <<'HELP'
+usage: ./scripts/test.sh [--only part[,part...]] [--help]
+
+Parts, in order, each with its budget (a part that takes longer fails):
+
+  setup   5 min  Go, a C compiler, the linter and govulncheck; always runs
+  lint    4 min  build, format, linter, vet, generated documents, known
+                 vulnerabilities
+  unit    5 min  go test -race of every package except test/e2e
+  sim     2 min  the store's simulated power cuts, without -race
+  fuzz   60 s    every fuzz target, one after the other (building them: 2 min)
+  e2e     4 min  test/e2e against the real binary
+
+What cannot run here without a network is skipped and said so. With CI=true a
+skip of something that could have been installed is a failure.
+
+Environment: FUZZTIME (default 60s) is shared by all fuzz targets and is also
+their budget; POWERCUTS (default: the test's own) is how many cuts to simulate.
+HELP
+}
+
+# What is fetched where it is missing. Versions are pinned: the same commit
+# gives the same verdict tomorrow.
+readonly GOLANGCI=github.com/golangci/golangci-lint/v2/cmd/golangci-lint GOLANGCI_VERSION=v2.15.0
+readonly GOVULNCHECK=golang.org/x/vuln/cmd/govulncheck GOVULNCHECK_VERSION=v1.8.0
+readonly GO_FETCHED=go1.26.8 # where the installed Go is older than go.mod asks
+
+readonly TOOLS=$PWD/bin/tools
+readonly PARTS="setup lint unit sim fuzz e2e"
+
+# ---- counting ---------------------------------------------------------------
+
+passed=0 failed=0 skipped=0
+failures=() # what failed, named again at the end
+table=()    # one line per part
+
+say() { printf '%s\n' "$*"; }
+pass() {
+    passed=$((passed + 1))
+    say "ok   $*"
+}
+fail() {
+    failed=$((failed + 1))
+    failures+=("$*")
+    say "FAIL $*"
+}
+skip() {
+    skipped=$((skipped + 1))
+    say "skip $*"
+}
+# skip_installable is for what a machine with a network would have: in CI its
+# absence is a failure, because nobody would read the skip.
+skip_installable() {
+    if [[ ${CI:-} == true ]]; then fail "$* (in CI this is a failure)"; else skip "$*"; fi
+}
+
+# check NAME COMMAND... runs a command whose exit code is the verdict. Its
+# output is shown only when it failed.
+check() {
+    local name=$1 start=$SECONDS code
+    shift
+    "$@" >"$tmp/check" 2>&1
+    code=$?
+    if ((code == 0)); then
+        pass "$name ($((SECONDS - start)) s)"
+    else
+        fail "$name ($((SECONDS - start)) s)"
+        sed 's/^/       /' "$tmp/check"
+    fi
+    return "$code"
+}
+
+# offline reports whether the text in file $1 says that no network was there,
+# as opposed to an install that went wrong.
+offline() {
+    grep -Eq 'dial (tcp|udp)|no such host|[Tt]emporary failure (in name )?resol|network is unreachable|[Cc]onnection (refused|timed out|reset)|i/o timeout|TLS handshake timeout|proxyconnect|GOPROXY=off|Could not (resolve|connect)|context deadline exceeded' "$1"
+}
+
+# ---- parts ------------------------------------------------------------------
+
+begin() {
+    part_name=$1 part_start=$SECONDS part_failed=$failed
+    say ""
+    say "== $1: $2"
+}
+# end BUDGET closes the part that was begun and holds it to its budget (s).
+end() {
+    local took=$((SECONDS - part_start)) verdict=ok
+    ((failed > part_failed)) && verdict=FAILED
+    if ((took > $1)); then
+        fail "$part_name took $took s, its budget is $1 s"
+        verdict="OVER BUDGET"
+    else
+        pass "$part_name within its budget"
+    fi
+    table+=("$(printf '%-12s %6d s  of %5d s   %s' "$part_name" "$took" "$1" "$verdict")")
+    part_name=""
+}
+
+# has DIRECTORY reports whether a Go package stands there already.
+has() { compgen -G "$1/*.go" >/dev/null; }
+
+wanted() { [[ -z $only || ,$only, == *,$1,* ]]; }
+
+# ---- set-up -----------------------------------------------------------------
+
+# older A B: version A comes before version B.
+older() { [[ $1 != "$2" && $(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]; }
+
+apt_install() {
+    if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
+        say "     (missing: $*; not root with apt-get, so nothing is installed)"
+        return 1
+    fi
+    say "     installing $* with apt-get"
+    {
+        limited 120 apt-get update -q &&
+            DEBIAN_FRONTEND=noninteractive limited 240 apt-get install -q -y --no-install-recommends "$@"
+    } >"$tmp/apt" 2>&1 && return 0
+    if offline "$tmp/apt"; then say "     no network for apt-get"; else tail -n 15 "$tmp/apt"; fi
+    return 1
+}
+
+# go_version prints the version of a go command by itself, as 1.26.8.
+go_version() { (cd / && GOTOOLCHAIN=local "$1" version 2>/dev/null) | sed -n 's/^go version go\([0-9.]*\).*/\1/p'; }
+
+setup_go() {
+    local need have missing=()
+    need=$(sed -n 's/^go \([0-9.]*\).*/\1/p' go.mod)
+
+    # Debian's packages: a C compiler because the race detector needs cgo.
+    command -v go >/dev/null || [[ -x /usr/local/go/bin/go ]] || missing+=(golang-go)
+    command -v gcc >/dev/null || missing+=(gcc libc6-dev)
+    command -v git >/dev/null || missing+=(git)
+    command -v make >/dev/null || missing+=(make)
+    ((${#missing[@]} == 0)) || apt_install ca-certificates "${missing[@]}"
+
+    command -v go >/dev/null || export PATH=$PATH:/usr/local/go/bin
+    if ! command -v go >/dev/null; then
+        fail "Go: none found; install Go $need or newer and run this again"
+        return 1
+    fi
+    have=$(go_version go)
+    if older "$have" "$need"; then
+        fetch_go "$have" "$need" || return 1
+        have=$(cd / && go env GOVERSION)
+        have=${have#go}
+        if older "$have" "$need"; then
+            fail "Go: go.mod asks for $need, and GO_FETCHED in this script is only $have"
+            return 1
+        fi
+    fi
+    pass "Go $have (go.mod asks for $need)"
+
+    if command -v "$(go env CC)" >/dev/null; then
+        pass "C compiler for the race detector: $(go env CC)"
+    else
+        fail "C compiler: none found; install gcc and libc6-dev (the race detector needs it)"
+    fi
+}
+
+# fetch_go replaces a Go that is too old. From 1.21 on, Go fetches its
+# successor when it is named; an older one (Debian 12 has 1.19) can still
+# download the very same toolchain, which is published as a module.
+fetch_go() {
+    local have=$1 need=$2 module dir log=$tmp/toolchain
+    say "     Go $have is older than $need: fetching $GO_FETCHED"
+    if ! older "$have" 1.21; then
+        export GOTOOLCHAIN=$GO_FETCHED
+        go version >"$log" 2>&1 && return 0
+    else
+        module=golang.org/toolchain@v0.0.1-$GO_FETCHED.$(go env GOOS)-$(go env GOARCH)
+        if (cd / && go mod download "$module") >"$log" 2>&1; then
+            dir=$(go env GOMODCACHE)/$module
+            # A module cache holds no executable files; a toolchain has to.
+            chmod -R u+x "$dir/bin" "$dir/pkg/tool"
+            export PATH=$dir/bin:$PATH GOTOOLCHAIN=local
+            hash -r
+            return 0
+        fi
+    fi
+    if offline "$log"; then
+        fail "Go: $have is installed, $need is needed, and there is no network to fetch it"
+    else
+        fail "Go: $have is installed, $need is needed, and fetching $GO_FETCHED failed:"
+        tail -n 15 "$log"
+    fi
+    return 1
+}
+
+# tool NAME PACKAGE VERSION installs one tool unless exactly this version,
+# built by this Go, is there.
+tool() {
+    local name=$1 package=$2 version=$3 start=$SECONDS built
+    built=$(go version -m "$TOOLS/$name" 2>/dev/null)
+    if [[ $built == *": $(go env GOVERSION)"$'\n'* && $built == *$'\t'"$version"$'\t'* ]]; then
+        pass "$name $version (already there)"
+        return
+    fi
+    say "     installing $name $version"
+    mkdir -p "$TOOLS"
+    if (cd / && GOBIN=$TOOLS GOFLAGS='' limited 280 go install "$package@$version") >"$tmp/tool" 2>&1; then
+        pass "$name $version installed ($((SECONDS - start)) s)"
+        return
+    fi
+    rm -f "${TOOLS:?}/$name" # another version must not judge this commit
+    if offline "$tmp/tool"; then
+        skip_installable "$name $version: not here, and no network to fetch it"
+    else
+        fail "$name $version: the install failed"
+        tail -n 15 "$tmp/tool" | sed 's/^/       /'
+    fi
+}
+
+# limited SECONDS COMMAND... stops a command that hangs, and says so.
+limited() {
+    local seconds=$1 code
+    shift
+    timeout --foreground --kill-after=5 "$seconds" "$@"
+    code=$?
+    ((code != 124 && code != 137)) || echo "killed by the time limit of $seconds s"
+    return "$code"
+}
+
+part_setup() {
+    begin setup "the machine"
+    if ! setup_go; then
+        end 300
+        exit 1 # nothing below can run
+    fi
+    if limited 240 go mod download >"$tmp/mod" 2>&1; then
+        pass "modules"
+    elif offline "$tmp/mod"; then
+        fail "modules: some are not here, and there is no network to fetch them"
+    else
+        fail "modules: the download failed"
+        tail -n 15 "$tmp/mod" | sed 's/^/       /'
+    fi
+    if wanted lint || wanted setup; then
+        tool golangci-lint "$GOLANGCI" "$GOLANGCI_VERSION"
+        tool govulncheck "$GOVULNCHECK" "$GOVULNCHECK_VERSION"
+    fi
+    check "the counter of tests" go build -o bin/tools/testcount ./scripts/testcount || exit 1
+    end 300
+}
+
+# ---- build, format, lint, vet -----------------------------------------------
+
+part_lint() {
+    begin lint "build, format, lint, vet"
+    local version=""
+    version=$(git describe --tags --always --dirty 2>/dev/null)
+    check "build" go build ./...
+    if has cmd/reprise; then
+        check "build of bin/reprise" go build -o bin/reprise \
+            ${version:+-ldflags "-X $module/internal/server.Version=$version"} ./cmd/reprise
+    fi
+    if [[ -x $TOOLS/golangci-lint ]]; then
+        check "format (golangci-lint fmt --diff)" "$TOOLS/golangci-lint" fmt --diff
+        check "linter" "$TOOLS/golangci-lint" run --timeout 4m
+    else
+        skip "format and linter: golangci-lint is not here (set-up says why)"
+    fi
+    check "vet" go vet ./...
+    if [[ -f bench/go.mod ]]; then # a module of its own, so ./... leaves it out
+        check "build of bench/" go -C bench build ./...
+        check "vet of bench/" go -C bench vet ./...
+    fi
+    if has internal/rule/gendoc; then
+        check "generated documents are fresh" go run ./internal/rule/gendoc -check
+    fi
+    vulnerabilities
+    end 240
+}
+
+# vulnerabilities fails only for what this code calls, and where the database
+# cannot be reached says that nothing was checked.
+vulnerabilities() {
+    if [[ ! -x $TOOLS/govulncheck ]]; then
+        skip "vulnerabilities: govulncheck is not here (set-up says why)"
+        return
+    fi
+    limited 90 "$TOOLS/govulncheck" ./... >"$tmp/vuln" 2>&1
+    case $? in
+    0) pass "no known vulnerability is called" ;;
+    3)
+        fail "a known vulnerability is called"
+        sed 's/^/       /' "$tmp/vuln"
+        ;;
+    *)
+        if offline "$tmp/vuln" || grep -q 'fetching vulnerabilities' "$tmp/vuln"; then
+            skip "vulnerabilities: the database cannot be reached from here, nothing was checked"
+        else
+            fail "govulncheck could not check this code"
+            tail -n 15 "$tmp/vuln" | sed 's/^/       /'
+        fi
+        ;;
+    esac
+}
+
+# ---- Go tests ---------------------------------------------------------------
+
+# go_tests NAME ARGUMENTS... runs go test and adds what it counted. A run in
+# which no test ran proves nothing, so it fails.
+go_tests() {
+    local name=$1 p=0 f=0 s=0 codes
+    shift
+    rm -f "$tmp/counts"
+    go test -json -p 2 "$@" 2>&1 | bin/tools/testcount -trim "$module" -counts "$tmp/counts"
+    codes="${PIPESTATUS[*]}"
+    if [[ ! -s $tmp/counts ]] || ! read -r p f s <"$tmp/counts"; then
+        fail "$name: the tests could not be counted (exit codes $codes)"
+        return
+    fi
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    if ((f > 0)); then
+        mapfile -t -O "${#failures[@]}" failures < <(sed -n "2,\$s/^/$name: /p" "$tmp/counts")
+    elif [[ $codes != "0 0" ]]; then
+        fail "$name: go test failed without naming a test (exit codes $codes)"
+    elif ((p + s == 0)); then
+        fail "$name: no test ran"
+    fi
+    say "     $name: $p passed, $f failed, $s skipped"
+}
+
+part_unit() {
+    begin unit "go test -race"
+    local packages
+    mapfile -t packages < <(go list -e ./... | grep -v "^$module/test/e2e\(/\|$\)")
+    if ((${#packages[@]} == 0)); then
+        fail "unit: go list finds no package"
+    else
+        go_tests unit -race -timeout 290s "${packages[@]}"
+    fi
+    end 300
+}
+
+part_sim() {
+    begin sim "simulated power cuts"
+    if has internal/store/embedded; then
+        go_tests sim ./internal/engine -run PowerCut -count=1 -timeout 120s \
+            ${POWERCUTS:+-powercuts="$POWERCUTS"}
+    else
+        skip "sim: internal/store/embedded does not exist yet"
+    fi
+    end 120
+}
+
+part_e2e() {
+    begin e2e "the real binary"
+    if has test/e2e && has cmd/reprise; then
+        if check "build of bin/reprise" go build -o bin/reprise ./cmd/reprise; then
+            go_tests e2e ./test/e2e/... -count=1 -timeout 240s
+        fi
+    else
+        skip "e2e: test/e2e or cmd/reprise does not exist yet"
+    fi
+    end 240
+}
+
+# ---- fuzzing ----------------------------------------------------------------
+
+# part_fuzz builds one instrumented binary per package first, so that the time
+# for fuzzing is spent on fuzzing. Each target gets its share of what is left.
+part_fuzz() {
+    begin "fuzz: build" "the fuzz targets"
+    local targets=() dirs=() names=() package dir name bin i
+    if ! go test -list '^Fuzz' ./... >"$tmp/fuzzlist" 2>&1; then
+        fail "fuzz: some packages do not build, their targets are missing below"
+        grep -Ev '^(ok|\?|Fuzz)' "$tmp/fuzzlist" | tail -n 15 | sed 's/^/       /'
+    fi
+    while read -r name package _; do # names first, then "ok  package  time"
+        case $name in
+        Fuzz*) names+=("$name") ;;
+        ok)
+            for name in "${names[@]}"; do targets+=("$package $name"); done
+            names=()
+            ;;
+        *) names=() ;;
+        esac
+    done <"$tmp/fuzzlist"
+    local built="" last=""
+    for i in "${!targets[@]}"; do
+        package=${targets[i]% *}
+        if [[ $package != "$last" ]]; then
+            last=$package built=yes bin=$tmp/${package//\//_}.fuzz
+            check "fuzz binary of ${package#"$module"/}" go test -c -fuzz=. -o "$bin" "$package" || built=""
+        fi
+        if [[ -z $built ]]; then unset "targets[i]"; else dirs+=("$(go list -f '{{.Dir}}' "$package")"); fi
+    done
+    targets=("${targets[@]}")
+    end 120
+
+    local total
+    total=$(seconds "${FUZZTIME:-60s}")
+    begin fuzz "${#targets[@]} targets share $total s"
+    ((${#targets[@]} > 0)) || skip "fuzz: no fuzz target yet"
+    local deadline=$((SECONDS + total - 2)) share start cache
+    cache=$(go env GOCACHE)/fuzz
+    for i in "${!targets[@]}"; do
+        read -r package name <<<"${targets[i]}"
+        bin=$tmp/${package//\//_}.fuzz dir=${dirs[i]}
+        # One second of every share goes to starting and stopping.
+        share=$(((deadline - SECONDS) / (${#targets[@]} - i) - 1))
+        ((share >= 1)) || share=1
+        start=$SECONDS
+        if (cd "$dir" && limited $((share + 60)) "$bin" -test.run='^$' -test.fuzz="^$name\$" \
+            -test.fuzztime="${share}s" -test.fuzzminimizetime=5s -test.parallel=2 \
+            -test.fuzzcachedir="$cache/$package") >"$tmp/fuzz" 2>&1; then
+            pass "$(printf '%-40s %3d s  %s' "${package#"$module"/}.$name" $((SECONDS - start)) "$(executions "$tmp/fuzz")")"
+        else
+            fail "${package#"$module"/}.$name ($((SECONDS - start)) s)"
+            sed 's/^/       /' "$tmp/fuzz"
+        fi
+    done
+    end "$total"
+}
+
+# executions is how many inputs a fuzz run tried, from its last report.
+executions() { sed -n 's/.*execs: \([0-9]*\).*/\1 inputs/p' "$1" | tail -n 1; }
+
+# seconds turns 90, 90s, 10m or 1h into seconds.
+seconds() {
+    local n=${1%[smh]}
+    case $1 in
+    *m) echo $((n * 60)) ;;
+    *h) echo $((n * 3600)) ;;
+    *) echo $((n)) ;;
+    esac
+}
+
+# ---- the end ----------------------------------------------------------------
+
+# finish runs however the script ends, so the last line is always the counts.
+# shellcheck disable=SC2317 # it is reached through the trap
+finish() {
+    local code=$? line
+    trap - EXIT INT TERM
+    if [[ -n $part_name ]]; then
+        fail "stopped during $part_name (exit code $code)"
+        table+=("$(printf '%-12s %6d s               STOPPED' "$part_name" $((SECONDS - part_start)))")
+    elif ((code != 0 && failed == 0)); then
+        fail "stopped (exit code $code)"
+    fi
+    rm -rf "$tmp"
+    say ""
+    say "part           took   budget     verdict"
+    for line in "${table[@]}"; do say "$line"; done
+    if ((failed > 0)); then
+        say ""
+        say "failed:"
+        for line in "${failures[@]}"; do say "  $line"; done
+    fi
+    say ""
+    say "$passed passed, $failed failed, $skipped skipped"
+    exit $((failed > 0)) # a bare exit would give the code from before the trap
+}
+
+only=""
+while (($# > 0)); do
+    case $1 in
+    --only=*) only=${1#--only=} ;;
+    --only)
+        only=${2:-none}
+        shift
+        ;;
+    -h | --help)
+        usage
+        exit 0
+        ;;
+    *)
+        usage
+        exit 2
+        ;;
+    esac
+    shift
+done
+for part in ${only//,/ }; do
+    if [[ " $PARTS " != *" $part "* ]]; then
+        say "there is no part '$part'; the parts are: $PARTS"
+        exit 2
+    fi
+done
+if ! [[ ${FUZZTIME:-60s} =~ ^[1-9][0-9]*[smh]?$ ]]; then
+    say "FUZZTIME is '$FUZZTIME', not a time like 60s, 10m or 1h"
+    exit 2
+fi
+
+part_name="" part_start=0 part_failed=0
+tmp=$(mktemp -d) || exit 1
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+module=$(sed -n 's/^module //p' go.mod)
+# The version is injected by hand; a checkout that belongs to somebody else
+# must not break every build.
+export GOFLAGS="${GOFLAGS:+$GOFLAGS }-buildvcs=false"
+
+part_setup # always: the others stand on it
+wanted lint && part_lint
+wanted unit && part_unit
+wanted sim && part_sim
+wanted fuzz && part_fuzz
+wanted e2e && part_e2e
+exit 0
