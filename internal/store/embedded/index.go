@@ -1,9 +1,6 @@
 package embedded
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -23,7 +20,10 @@ type index struct {
 	held    map[string]map[job.ID]struct{}
 	shared  map[job.ID]int // payload references, where they are not exactly one
 	types   map[uint32]*[job.States]int64
-	heads   []lineHead // scratch of ready
+	lines   []*line        // by number
+	heads   sorted[headOf] // the head of every line that has one, once dirty is empty
+	dirty   []*line        // lines whose head may have changed
+	scratch []lineHead     // of ready
 }
 
 // listed is an entry of the listing index: enough to page by queue, state and
@@ -59,14 +59,6 @@ type queue struct {
 	depth store.Depth
 }
 
-// line is one class of a queue, in line order. Of a group, only the member its
-// gate stands for is in it.
-type line struct {
-	class    rule.Class
-	requires []job.Requirement
-	jobs     sorted[rule.Pos]
-}
-
 // gate is a group: all its members, those that want a holder, and its place.
 type gate struct {
 	row      *job.Gate
@@ -85,7 +77,7 @@ type wanting struct {
 	inner    rule.Pos
 	priority uint16
 	band     uint8
-	line     uint32 // in queue.lines
+	line     uint32 // in index.lines
 }
 
 // Before implements before: by the place inside the group.
@@ -116,17 +108,6 @@ func (x *index) of(name string) *queue {
 	return q
 }
 
-func (q *queue) line(c rule.Class, requires []job.Requirement) (uint32, *line) {
-	for i, l := range q.lines {
-		if l.class == c {
-			return uint32(i), l
-		}
-	}
-	l := &line{class: c, requires: requires}
-	q.lines = append(q.lines, l)
-	return uint32(len(q.lines) - 1), l
-}
-
 // move takes a job from its old entries to its new ones; nil = not there.
 func (x *index) move(old, j *job.Job) {
 	var a, b rule.Entries
@@ -153,12 +134,10 @@ func (x *index) moveInLine(old, j *job.Job, a, b *rule.Entries) {
 		return
 	}
 	if was {
-		_, l := x.of(old.Queue).line(a.Class, old.Requires)
-		l.jobs.remove(a.Pos)
+		x.line(x.of(old.Queue), a.Class, old.Requires).remove(a.Pos)
 	}
 	if is {
-		_, l := x.of(j.Queue).line(b.Class, j.Requires)
-		l.jobs.insert(b.Pos)
+		x.line(x.of(j.Queue), b.Class, j.Requires).insert(b.Pos)
 	}
 }
 
@@ -294,7 +273,7 @@ func (x *index) leaveGroup(old, j *job.Job, a, b *rule.Entries) {
 		g.wanting.remove(wanting{inner: a.Inner})
 	}
 	if !b.Member || j.Queue != old.Queue || j.Group != old.Group { // else enterGroup places the gate
-		q.place(old.Group, g)
+		x.place(q, old.Group, g)
 	}
 }
 
@@ -309,10 +288,10 @@ func (x *index) enterGroup(j *job.Job, b *rule.Entries) {
 	g.blockers += int(bit(j.Blocks))
 	g.members.insert(b.Inner)
 	if b.Wants {
-		n, _ := q.line(b.Class, j.Requires)
-		g.wanting.insert(wanting{inner: b.Inner, priority: j.Priority, band: j.Band, line: n})
+		l := x.line(q, b.Class, j.Requires)
+		g.wanting.insert(wanting{inner: b.Inner, priority: j.Priority, band: j.Band, line: l.num})
 	}
-	q.place(j.Group, g)
+	x.place(q, j.Group, g)
 }
 
 func (q *queue) gate(group string) *gate {
@@ -325,7 +304,7 @@ func (q *queue) gate(group string) *gate {
 }
 
 // place puts the gate where rule.Stands says it stands now.
-func (q *queue) place(group string, g *gate) {
+func (x *index) place(q *queue, group string, g *gate) {
 	view := rule.Group{
 		Gate: g.row, Order: g.order, Limit: q.row.Concurrency, Live: g.live, Blockers: g.blockers,
 	}
@@ -338,10 +317,10 @@ func (q *queue) place(group string, g *gate) {
 	}
 	stands := rule.Stands(view)
 	if g.stands && (!stands || g.at != want) {
-		q.lines[g.at.line].jobs.remove(g.at.pos())
+		x.lines[g.at.line].remove(g.at.pos())
 	}
 	if stands && (!g.stands || g.at != want) {
-		q.lines[want.line].jobs.insert(want.pos())
+		x.lines[want.line].insert(want.pos())
 	}
 	g.stands, g.at = stands, want
 	if g.members.len() == 0 && g.row.Blank() {
@@ -356,7 +335,7 @@ func (x *index) set(row *job.Queue) {
 	q.row = row
 	if moved {
 		for group, g := range q.gates {
-			q.place(group, g)
+			x.place(q, group, g)
 		}
 	}
 }
@@ -365,214 +344,5 @@ func (x *index) setGate(queueName, group string, row *job.Gate) {
 	q := x.of(queueName)
 	g := q.gate(group)
 	g.row = row
-	q.place(group, g)
-}
-
-// lineHead is a line that takes part in a merge.
-type lineHead struct {
-	pos rule.Pos
-	cur cursor[rule.Pos]
-}
-
-// ready returns up to n ids in line order over the queues (none = all).
-func (x *index) ready(queues []string, s rule.Seeker, n int) []job.ID {
-	heads := x.heads[:0]
-	add := func(q *queue) {
-		if q == nil || !rule.Open(q.row) {
-			return
-		}
-		for _, l := range q.lines {
-			if l.jobs.len() > 0 && rule.Fits(l.class, l.requires, s) {
-				cur := l.jobs.start()
-				pos, _ := cur.item()
-				heads = append(heads, lineHead{pos, cur})
-			}
-		}
-	}
-	if len(queues) == 0 {
-		for _, q := range x.order {
-			add(q)
-		}
-	}
-	for i, name := range queues {
-		if !slices.Contains(queues[:i], name) {
-			add(x.queues[name])
-		}
-	}
-	out := mergeHeads(heads, n, x.held[s.Holder])
-	x.heads = heads[:0]
-	return out
-}
-
-// mergeHeads takes the n foremost of several lines, but no copy of a job the
-// holder has already: a heap of line heads.
-func mergeHeads(heads []lineHead, n int, has map[job.ID]struct{}) []job.ID {
-	for i := len(heads)/2 - 1; i >= 0; i-- {
-		sift(heads, i)
-	}
-	var out []job.ID
-	for len(out) < n && len(heads) > 0 {
-		id := heads[0].pos.ID
-		if _, own := has[id]; !own {
-			out = append(out, id)
-		}
-		heads[0].cur.next()
-		pos, ok := heads[0].cur.item()
-		if ok {
-			heads[0].pos = pos
-		} else {
-			heads[0] = heads[len(heads)-1]
-			heads = heads[:len(heads)-1]
-		}
-		sift(heads, 0)
-	}
-	return out
-}
-
-func sift(heads []lineHead, i int) {
-	for {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(heads); c++ {
-			if rule.Pick(heads[c].pos, heads[least].pos) {
-				least = c
-			}
-		}
-		if least == i {
-			return
-		}
-		heads[i], heads[least] = heads[least], heads[i]
-		i = least
-	}
-}
-
-// match is a filter with its names turned into numbers.
-type match struct {
-	states [job.States]bool
-	queues []uint32
-	types  []uint32
-	none   bool // names something that does not exist
-}
-
-func (x *index) match(f *store.Filter) match {
-	var m match
-	for _, st := range f.States {
-		m.states[st] = true
-	}
-	if len(f.States) == 0 {
-		m.states = [job.States]bool{true, true, true, true, true, true}
-	}
-	numbers := func(texts []string) (out []uint32) {
-		for _, t := range texts {
-			if n, ok := x.names.known(t); ok {
-				out = append(out, n)
-			}
-		}
-		m.none = m.none || len(texts) > 0 && len(out) == 0
-		return out
-	}
-	m.queues, m.types = numbers(f.Queues), numbers(f.Types)
-	return m
-}
-
-func (m *match) takes(l *listed) bool {
-	return m.states[l.state] &&
-		(m.queues == nil || slices.Contains(m.queues, l.queue)) &&
-		(m.types == nil || slices.Contains(m.types, l.typ))
-}
-
-// list returns ids that match, by id, until keep says stop.
-func (x *index) list(f *store.Filter, each func(job.ID) (more bool)) {
-	m := x.match(f)
-	if m.none {
-		return
-	}
-	if len(f.IDs) > 0 {
-		x.listNamed(f, &m, each)
-		return
-	}
-	cur := x.listing.start()
-	switch {
-	case !f.From.IsZero():
-		cur = x.listing.from(listed{id: f.From})
-	case f.Desc:
-		cur = cursor[listed]{list: &x.listing, c: len(x.listing.chunks)}
-	}
-	if f.Desc {
-		for cur.prev() {
-			if l, ok := cur.item(); ok && m.takes(&l) && !each(l.id) {
-				return
-			}
-		}
-		return
-	}
-	for l, ok := cur.item(); ok; l, ok = cur.item() {
-		if l.id != f.From && m.takes(&l) && !each(l.id) {
-			return
-		}
-		cur.next()
-	}
-}
-
-func (x *index) listNamed(f *store.Filter, m *match, each func(job.ID) bool) {
-	ids := slices.Clone(f.IDs)
-	slices.SortFunc(ids, func(a, b job.ID) int {
-		if f.Desc {
-			return cmp.Compare(b.Compare(a), 0)
-		}
-		return a.Compare(b)
-	})
-	for _, id := range slices.Compact(ids) {
-		l := x.listing.at(listed{id: id})
-		if l == nil || !m.takes(l) {
-			continue
-		}
-		past := f.From.IsZero() || f.Desc && id.Before(f.From) || !f.Desc && f.From.Before(id)
-		if past && !each(id) {
-			return
-		}
-	}
-}
-
-// counted answers a count from the counters; ok = false means that queue and
-// type are both given, so the listing must be walked.
-func (x *index) counted(f *store.Filter) (n int64, ok bool) {
-	m := x.match(f)
-	if m.none {
-		return 0, true
-	}
-	if len(f.IDs) > 0 || m.queues != nil && m.types != nil {
-		return 0, false
-	}
-	add := func(states *[job.States]int64) {
-		for st := range states {
-			if m.states[st] {
-				n += states[st]
-			}
-		}
-	}
-	switch {
-	case m.types != nil:
-		for t := range slices.Values(unique(m.types)) {
-			if states := x.types[t]; states != nil {
-				add(states)
-			}
-		}
-	case m.queues != nil:
-		for q := range slices.Values(unique(m.queues)) {
-			if int(q) < len(x.order) && x.order[q] != nil {
-				add(&x.order[q].depth.States)
-			}
-		}
-	default:
-		for _, q := range x.queues {
-			add(&q.depth.States)
-		}
-	}
-	return n, true
-}
-
-func unique(list []uint32) []uint32 {
-	list = slices.Clone(list)
-	slices.Sort(list)
-	return slices.Compact(list)
+	x.place(q, group, g)
 }

@@ -62,6 +62,7 @@ func named(name string) *job.Queue {
 	q := job.NewQueue(name)
 	q.Order = map[string]job.Order{"start": job.OrderStart, "strict": job.OrderStrict}[name]
 	q.Concurrency = map[string]int{"start": 2, "one": 1}[name]
+	q.OnDead = map[string]job.OnDead{"start": job.DeadBlock, "strict": job.DeadPark, "one": job.DeadBlock}[name]
 	return q
 }
 

@@ -241,6 +241,10 @@ func (c *checker) rows() {
 			if err != nil {
 				c.wrong("Rows(%d): %w", t, err)
 			}
+			if len(page) > 0 && page[len(page)-1].Key() <= after {
+				c.wrong("Rows(%d) above %q goes to %q", t, after, page[len(page)-1].Key())
+				break
+			}
 			if len(page) == 0 {
 				break
 			}

@@ -63,7 +63,11 @@ func listAll(r store.Reader, f store.Filter) ([]*job.Job, error) {
 			return all, err
 		}
 		all = append(all, page...)
-		f.From = page[len(page)-1].ID
+		from := page[len(page)-1].ID
+		if !f.From.IsZero() && from.Before(f.From) != f.Desc || from == f.From {
+			return all, broken("List from %s goes to %s", f.From, from)
+		}
+		f.From = from
 	}
 }
 

@@ -6,56 +6,9 @@ import (
 	"github.com/reprisehq/reprise/internal/store"
 )
 
-var copies = []subject{
-	{"a job stands in line until it has all its copies", copiesWanted},
-	{"a holder is not offered what it runs", copyOfItsOwn},
-	{"an offer puts a running job back in line", offered},
-}
-
 var hands = []subject{
 	{"point soonest first, ties by id", handsOrder},
 	{"follow a job through its life", handsFollow},
-}
-
-var holders = []subject{
-	{"hold what they took until it ends", heldJobs},
-}
-
-func copiesWanted(x *site) {
-	a := x.put("q", "a", copied(2))
-	x.put("q", "b")
-	x.offered("none runs", "a b")
-	x.take(a, "h1")
-	x.offered("one runs", "a b")
-	a = x.take(a, "h2")
-	x.offered("both run", "b")
-	x.settle(a, rule.SettleRelease)
-	x.offered("one came back", "a b")
-	x.reopen()
-	x.offered("one came back, reopened", "a b")
-}
-
-func copyOfItsOwn(x *site) {
-	a := x.put("q", "a", copied(2))
-	x.put("q", "b")
-	x.take(a, "h1")
-	for n, want := range []string{"", "b", "b"} {
-		x.expect("its holder", x.line(rule.Seeker{Holder: "h1", Held: 1}, n), want)
-	}
-	x.expect("another holder", x.line(rule.Seeker{Holder: "h2"}, 1), "a")
-}
-
-func offered(x *site) {
-	a := x.take(x.put("q", "a"), "h1")
-	x.offered("runs", "")
-	a = x.do(a, rule.Command{Verb: rule.Offer})
-	x.offered("one more wanted", "a")
-	x.take(a, "h2")
-	x.offered("runs twice", "")
-	a = x.settle(a, rule.SettleRetry)
-	x.offered("the other one decides", "")
-	x.settle(a, rule.SettleOK)
-	x.offered("done", "")
 }
 
 // due returns the names of what a hand points at.
@@ -128,40 +81,4 @@ func handsFollow(x *site) {
 	x.expect("to purge", x.due(rule.HandPurge, x.now, 10), "a")
 	x.do(a, rule.Command{Verb: rule.Purge})
 	expect("gone", 0, 0, 0, 0)
-}
-
-func heldJobs(x *site) {
-	held := func(holder string) string {
-		x.Helper()
-		return x.ids(func(r store.Reader) ([]job.ID, error) { return r.Held(holder) })
-	}
-	all := func(want string) {
-		x.Helper()
-		x.view(func(r store.Reader) error {
-			list, err := r.Holders()
-			got := ""
-			for _, name := range list {
-				got += name + " "
-			}
-			x.expect("holders", got, want)
-			return err
-		})
-	}
-	a, b := x.put("q", "a", copied(2)), x.put("q", "b")
-	all("")
-	b = x.take(b, "h1")
-	a = x.take(a, "h2")
-	a = x.take(a, "h1")
-	all("h1 h2 ")
-	x.expect("h1", held("h1"), "a b")
-	x.expect("h2", held("h2"), "a")
-	x.expect("h3", held("h3"), "")
-	x.reopen()
-	x.expect("h1, reopened", held("h1"), "a b")
-	x.do(a, rule.Command{Verb: rule.Lapse, Holder: "h1", Ending: job.ByDisconnect})
-	x.expect("h1 after a lapse", held("h1"), "b")
-	x.settle(b, rule.SettleOK)
-	all("h2 ")
-	x.do(a, rule.Command{Verb: rule.Cancel})
-	all("")
 }

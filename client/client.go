@@ -1,0 +1,191 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Options of a Client. The zero value is ready to use.
+type Options struct {
+	// Timeout bounds one request and its answer. 0 = 30 s. The stream of a
+	// worker is not bounded by it.
+	Timeout time.Duration
+
+	// RetryFor is how long an enqueue with an idempotency key is repeated while
+	// the server cannot be reached or says "later". 0 = 15 s, negative = never.
+	RetryFor time.Duration
+
+	// TLS is for https addresses: own authorities, client certificates.
+	TLS *tls.Config
+
+	// Header is sent with every request, for example an Authorization that a
+	// proxy asks for.
+	Header http.Header
+
+	// UserAgent names the program to the server. "" = "reprise-go".
+	UserAgent string
+
+	dial func(ctx context.Context, network, addr string) (net.Conn, error) // tests
+}
+
+// Client talks to one server. It may be used by many goroutines at once.
+type Client struct {
+	base  string // without a slash at the end
+	opts  Options
+	calls *http.Client
+	takes *http.Client // long streams, over HTTP/1.1 connections of their own
+}
+
+// bodyBytesMax bounds what is read of one answer.
+const bodyBytesMax = 256 << 20
+
+// New makes a client of the server at an address such as
+// http://127.0.0.1:7890. It does not connect yet.
+func New(baseURL string, opts Options) (*Client, error) {
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%q is no server address; write it as http://127.0.0.1:7890", baseURL)
+	}
+	if u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("%q is no server address: it must end before the %q", baseURL, "?")
+	}
+	if opts.Timeout == 0 {
+		opts.Timeout = 30 * time.Second
+	}
+	if opts.RetryFor == 0 {
+		opts.RetryFor = 15 * time.Second
+	}
+	if opts.UserAgent == "" {
+		opts.UserAgent = "reprise-go"
+	}
+	return &Client{
+		base:  strings.TrimRight(u.String(), "/"),
+		opts:  opts,
+		calls: &http.Client{Transport: transport(opts), CheckRedirect: sameAnswer},
+		takes: &http.Client{Transport: transport(opts), CheckRedirect: sameAnswer},
+	}, nil
+}
+
+// sameAnswer keeps redirects from being followed: a POST would turn into a GET.
+func sameAnswer(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// transport speaks HTTP/1.1: a stream that nobody reads for a while must not
+// fill the window of a connection that other calls share.
+func transport(opts Options) *http.Transport {
+	t := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         opts.dial,
+		TLSClientConfig:     opts.TLS,
+		TLSHandshakeTimeout: 10 * time.Second,
+		MaxIdleConnsPerHost: 64,
+		IdleConnTimeout:     90 * time.Second,
+		Protocols:           new(http.Protocols),
+	}
+	if t.DialContext == nil {
+		dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
+		t.DialContext = dialer.DialContext
+	}
+	t.Protocols.SetHTTP1(true)
+	return t
+}
+
+// URL is the address of the server.
+func (c *Client) URL() string { return c.base }
+
+// Close lets idle connections go. The client stays usable.
+func (c *Client) Close() {
+	c.calls.CloseIdleConnections()
+	c.takes.CloseIdleConnections()
+}
+
+// call sends body as JSON, unless it is nil, and reads the answer into into,
+// unless that is nil.
+func (c *Client) call(ctx context.Context, method, path string, body, into any) error {
+	var raw []byte
+	if body != nil {
+		var err error
+		if raw, err = encode(body); err != nil {
+			return err
+		}
+	}
+	return c.send(ctx, method, path, raw, into)
+}
+
+func (c *Client) send(ctx context.Context, method, path string, raw []byte, into any) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout,
+		fmt.Errorf("no answer within %s", c.opts.Timeout))
+	defer cancel()
+	req, err := c.request(ctx, method, path, raw)
+	if err != nil {
+		return err
+	}
+	resp, err := c.calls.Do(req)
+	if err != nil {
+		return because(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode >= 300 {
+		return errorOf(resp)
+	}
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, bodyBytesMax))
+	if err != nil {
+		return because(ctx, fmt.Errorf("reading the answer: %w", err))
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(answer, into); err != nil {
+		return fmt.Errorf("reading the answer: %w; is %s a Reprise server?", err, c.base)
+	}
+	return nil
+}
+
+// because says more than "context deadline exceeded" if there is more to say.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
+		return cause
+	}
+	return err
+}
+
+func (c *Client) request(ctx context.Context, method, path string, raw []byte) (*http.Request, error) {
+	var body io.Reader // a nil *bytes.Reader would not be nil
+	if raw != nil {
+		body = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range c.opts.Header {
+		req.Header[name] = values
+	}
+	req.Header.Set("User-Agent", c.opts.UserAgent)
+	req.Header.Set("Accept", "application/json")
+	if raw != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, nil
+}
+
+// encode writes JSON and leaves <, > and & as they are: a payload should
+// arrive as it was given.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,190 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reprisehq/reprise/wire"
+)
+
+// Job is work to be done. Queue and Type are required.
+type Job struct {
+	Queue   string
+	Type    string
+	Payload any // becomes JSON; a json.RawMessage is sent as it is
+
+	// Priority orders a queue, lower first. nil = 32768.
+	Priority *uint16
+
+	// Group is a key inside the queue, such as a customer, that carries order
+	// and limits.
+	Group string
+
+	// Place is wire.Front or wire.Back of the priority. "" = back.
+	Place string
+
+	// At and Delay keep the job until then; At wins. Zero = at once.
+	At    time.Time
+	Delay time.Duration
+
+	// ExpiresAt makes the job dead if it was not started by then. Zero = never.
+	ExpiresAt time.Time
+
+	// RunTimeout bounds one attempt. 0 = as the queue says.
+	RunTimeout time.Duration
+
+	// Retry is the policy of this job. nil = as the queue says.
+	Retry *wire.Retry
+
+	// Retention is how long the finished job stays. nil = as the queue says.
+	Retention *wire.Retention
+
+	// IdempotencyKey makes a repeated enqueue harmless, and so lets Enqueue
+	// repeat it: the second answer is the first job, marked Duplicate. The same
+	// key with other content is refused. "" = none.
+	IdempotencyKey string
+
+	// Copies is how many workers may run the job side by side; the first that
+	// succeeds ends the others. 0 = 1.
+	Copies int
+}
+
+// body translates a job to the wire.
+func (j *Job) body(now time.Time) (wire.Enqueue, error) {
+	payload, err := encode(j.Payload)
+	if err != nil {
+		return wire.Enqueue{}, fmt.Errorf("payload: %w", err)
+	}
+	e := wire.Enqueue{
+		Type: j.Type, Queue: j.Queue, Payload: json.RawMessage(payload[:len(payload)-1]),
+		Priority: j.Priority, Group: j.Group, Place: j.Place, Retry: j.Retry, Retention: j.Retention,
+		IdempotencyKey: j.IdempotencyKey, Copies: j.Copies,
+	}
+	if !j.At.IsZero() {
+		e.ReadyAt = j.At.UnixMilli()
+	} else if j.Delay > 0 {
+		e.ReadyAt = now.Add(j.Delay).UnixMilli()
+	}
+	if !j.ExpiresAt.IsZero() {
+		e.ExpiresAt = j.ExpiresAt.UnixMilli()
+	}
+	if e.RunTimeoutMS = j.RunTimeout.Milliseconds(); j.RunTimeout > 0 && e.RunTimeoutMS == 0 {
+		e.RunTimeoutMS = 1
+	}
+	return e, nil
+}
+
+// Enqueue puts one job in. When it returns without an error, the job is safe
+// on the server's disk.
+func (c *Client) Enqueue(ctx context.Context, j Job) (*wire.Enqueued, error) {
+	body, err := j.body(time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("enqueuing: %w", err)
+	}
+	raw, err := encode(body)
+	if err != nil {
+		return nil, fmt.Errorf("enqueuing: %w", err)
+	}
+	added := new(wire.Enqueued)
+	err = c.repeat(ctx, j.IdempotencyKey != "", func() error {
+		return c.send(ctx, "POST", "/jobs", raw, added)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("enqueuing: %w", err)
+	}
+	return added, nil
+}
+
+// EnqueueBulk puts many jobs in, all or none, and answers in their order. The
+// call is repeated only if each job has an idempotency key.
+func (c *Client) EnqueueBulk(ctx context.Context, jobs []Job) ([]wire.Enqueued, error) {
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	bulk := wire.Bulk{Jobs: make([]wire.Enqueue, len(jobs))}
+	now, keyed := time.Now(), true
+	for i := range jobs {
+		body, err := jobs[i].body(now)
+		if err != nil {
+			return nil, fmt.Errorf("enqueuing: jobs[%d]: %w", i, err)
+		}
+		bulk.Jobs[i] = body
+		keyed = keyed && body.IdempotencyKey != ""
+	}
+	raw, err := encode(bulk)
+	if err != nil {
+		return nil, fmt.Errorf("enqueuing %d jobs: %w", len(jobs), err)
+	}
+	var added wire.BulkEnqueued
+	err = c.repeat(ctx, keyed, func() error {
+		added = wire.BulkEnqueued{}
+		return c.send(ctx, "POST", "/jobs/bulk", raw, &added)
+	})
+	if err == nil && len(added.Jobs) != len(jobs) {
+		err = fmt.Errorf("the server answered for %d", len(added.Jobs))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("enqueuing %d jobs: %w", len(jobs), err)
+	}
+	return added.Jobs, nil
+}
+
+// repeat calls do until it succeeds, is refused for good, or RetryFor is over.
+func (c *Client) repeat(ctx context.Context, safe bool, do func() error) error {
+	start := time.Now()
+	waits := backoff{first: 100 * time.Millisecond, most: 3 * time.Second}
+	for {
+		err := do()
+		if err == nil || !safe || !again(err) || ctx.Err() != nil {
+			return err
+		}
+		wait := waits.wait()
+		if refused, ok := errors.AsType[*Error](err); ok {
+			wait = max(wait, refused.RetryAfter)
+		}
+		if time.Since(start)+wait > c.opts.RetryFor || !pause(ctx, wait, nil) {
+			return err
+		}
+	}
+}
+
+// EnqueueJSON puts one job in whose payload has a type of its own.
+func EnqueueJSON[T any](ctx context.Context, c *Client, queue, kind string, payload T) (*wire.Enqueued, error) {
+	return c.Enqueue(ctx, Job{Queue: queue, Type: kind, Payload: payload})
+}
+
+// Queue enqueues payloads of one Go type. Job is the pattern that each takes
+// its queue, type and options from.
+//
+//	welcomes := client.Queue[User]{Client: c, Job: client.Job{Queue: "mail", Type: "welcome"}}
+//	_, err := welcomes.Enqueue(ctx, user)
+type Queue[T any] struct {
+	Client *Client
+	Job    Job
+}
+
+// Enqueue puts one payload in; each adjust may change its job first.
+func (q Queue[T]) Enqueue(ctx context.Context, payload T, adjust ...func(*Job)) (*wire.Enqueued, error) {
+	return q.Client.Enqueue(ctx, q.job(payload, adjust))
+}
+
+// EnqueueBulk puts many payloads in, all or none.
+func (q Queue[T]) EnqueueBulk(ctx context.Context, payloads []T, adjust ...func(*Job)) ([]wire.Enqueued, error) {
+	jobs := make([]Job, len(payloads))
+	for i, payload := range payloads {
+		jobs[i] = q.job(payload, adjust)
+	}
+	return q.Client.EnqueueBulk(ctx, jobs)
+}
+
+func (q Queue[T]) job(payload T, adjust []func(*Job)) Job {
+	j := q.Job
+	j.Payload = payload
+	for _, change := range adjust {
+		change(&j)
+	}
+	return j
+}

@@ -1,0 +1,95 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reprisehq/reprise/wire"
+)
+
+// Error is a refusal by the server. Compare codes, never messages:
+//
+//	var refused *client.Error
+//	if errors.As(err, &refused) && refused.Code == wire.CodeNotFound { ... }
+type Error struct {
+	Status     int    // of HTTP
+	Code       string // one of wire.Codes; "" if something between us answered
+	Message    string
+	RetryAfter time.Duration // the server asked to wait so long; 0 = it did not say
+}
+
+func (e *Error) Error() string {
+	if e.Code == "" {
+		return fmt.Sprintf("%s (HTTP %d)", e.Message, e.Status)
+	}
+	return fmt.Sprintf("%s (%s, HTTP %d)", e.Message, e.Code, e.Status)
+}
+
+// Temporary reports whether the same request may succeed later.
+func (e *Error) Temporary() bool {
+	switch e.Status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return e.Status >= 500
+}
+
+// CodeOf returns the code of a refusal anywhere in err, "" if there is none.
+func CodeOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// errorOf reads a refusal.
+func errorOf(resp *http.Response) *Error {
+	e := &Error{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	raw, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	var body wire.Error
+	if json.Unmarshal(raw, &body) == nil && body.Error != "" {
+		e.Code, e.Message = body.Code, body.Error
+		return e
+	}
+	e.Message = "the answer was " + resp.Status
+	if text := strings.TrimSpace(string(raw)); text != "" && len(text) < 300 {
+		e.Message = text
+	}
+	if to := resp.Header.Get("Location"); to != "" {
+		e.Message += ", which points to " + to
+	}
+	return e
+}
+
+// retryAfter reads the header of that name: seconds or a date.
+func retryAfter(text string, now time.Time) time.Duration {
+	const most = 24 * time.Hour
+	if text == "" {
+		return 0
+	}
+	if seconds, err := strconv.ParseUint(text, 10, 63); err == nil {
+		if seconds > uint64(most/time.Second) {
+			return most
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return min(max(at.Sub(now), 0), most)
+	}
+	return 0
+}
+
+// again reports whether repeating a call that ended so can help: the server
+// said "later", or there was no whole answer.
+func again(err error) bool {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Temporary()
+	}
+	return true
+}

@@ -1,0 +1,67 @@
+package client
+
+import (
+	"time"
+
+	"github.com/reprisehq/reprise/wire"
+)
+
+// Events tell what a worker does. Each may be nil. They are called from many
+// goroutines, in the middle of the work, so they must not block.
+type Events struct {
+	// Connected: the server accepted the stream.
+	Connected func()
+
+	// Disconnected: the stream ended; the worker connects again after wait.
+	// What is running goes on, and its leases stay valid for the server's
+	// re-attach window.
+	Disconnected func(err error, wait time.Duration)
+
+	// Started: an attempt begins.
+	Started func(d *Delivery)
+
+	// Finished: the handler returned. outcome is one of wire.OutcomeOK and so on.
+	Finished func(d *Delivery, outcome string, err error, took time.Duration)
+
+	// Settled: the server accepted the outcome.
+	Settled func(s wire.Settle, v wire.Verdict)
+
+	// Refused: the server refused the outcome for good, so it counts for
+	// nothing; the usual reason is a lease that had lapsed.
+	Refused func(s wire.Settle, v wire.Verdict)
+
+	// Delayed: outcomes wait because the server did not take them.
+	Delayed func(waiting int, err error, wait time.Duration)
+
+	// Draining: the worker stops; so many jobs still run, and so many are given
+	// back.
+	Draining func(running, unstarted int)
+}
+
+// fill spares the worker a check at each call.
+func (e *Events) fill() {
+	if e.Connected == nil {
+		e.Connected = func() {}
+	}
+	if e.Disconnected == nil {
+		e.Disconnected = func(error, time.Duration) {}
+	}
+	if e.Started == nil {
+		e.Started = func(*Delivery) {}
+	}
+	if e.Finished == nil {
+		e.Finished = func(*Delivery, string, error, time.Duration) {}
+	}
+	if e.Settled == nil {
+		e.Settled = func(wire.Settle, wire.Verdict) {}
+	}
+	if e.Refused == nil {
+		e.Refused = func(wire.Settle, wire.Verdict) {}
+	}
+	if e.Delayed == nil {
+		e.Delayed = func(int, error, time.Duration) {}
+	}
+	if e.Draining == nil {
+		e.Draining = func(int, int) {}
+	}
+}

@@ -1,0 +1,191 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/reprisehq/reprise/wire"
+)
+
+// ending is an error that says what is to become of the job.
+type ending struct {
+	outcome string
+	cause   error
+	in      time.Duration // of retry and release; -1 = not said
+	at      time.Time     // of retry
+	after   time.Duration // of retry
+}
+
+func (e *ending) Unwrap() error { return e.cause }
+
+func (e *ending) Error() string {
+	if e.cause == nil {
+		return "given back"
+	}
+	return e.cause.Error()
+}
+
+// Dead gives the job up: it goes to the dead set with err and is not tried
+// again, whatever its policy says.
+func Dead(err error) error {
+	return &ending{outcome: wire.OutcomeDead, cause: orNothing(err), in: -1}
+}
+
+// Release gives the job back without blame: nothing failed, no attempt is
+// charged, and it is delivered again after a while, 0 for at once.
+func Release(after time.Duration) error {
+	return &ending{outcome: wire.OutcomeRelease, in: max(after, 0)}
+}
+
+// RetryIn fails the attempt and has the next one start after d, whatever the
+// policy's curve and limit say.
+func RetryIn(err error, d time.Duration) error {
+	return &ending{outcome: wire.OutcomeRetry, cause: orNothing(err), in: max(d, 0)}
+}
+
+// RetryAt is RetryIn with a date.
+func RetryAt(err error, at time.Time) error {
+	return &ending{outcome: wire.OutcomeRetry, cause: orNothing(err), in: -1, at: at}
+}
+
+// RetryAfter fails the attempt and passes on what a target asked for (its
+// Retry-After): the next one follows the policy, but comes no earlier.
+func RetryAfter(err error, d time.Duration) error {
+	return &ending{outcome: wire.OutcomeRetry, cause: orNothing(err), in: -1, after: max(d, 0)}
+}
+
+func orNothing(err error) error {
+	if err == nil {
+		return errors.New("failed without a reason")
+	}
+	return err
+}
+
+// Failure is an error with the particulars that the server keeps of a failed
+// attempt. Any error will do; this one says more.
+type Failure struct {
+	Type      string // for rules and grouping; "" = the Go type of Err
+	Message   string // "" = the text of Err
+	Backtrace string
+	Status    int // HTTP status that a target answered
+	Err       error
+}
+
+func (f *Failure) Unwrap() error { return f.Err }
+
+func (f *Failure) Error() string {
+	switch {
+	case f.Message != "":
+		return f.Message
+	case f.Err != nil:
+		return f.Err.Error()
+	}
+	return "failed without a reason"
+}
+
+// The server keeps no more than this of a failure.
+const (
+	messageBytesMax   = 4 << 10
+	backtraceBytesMax = 16 << 10
+)
+
+// settleOf translates what a handler returned.
+func settleOf(err error) wire.Settle {
+	if err == nil {
+		return wire.Settle{Outcome: wire.OutcomeOK}
+	}
+	s := wire.Settle{Outcome: wire.OutcomeRetry}
+	if e, ok := errors.AsType[*ending](err); ok {
+		s.Outcome = e.outcome
+		switch {
+		case e.outcome == wire.OutcomeRelease:
+			s.DelayMS = milliseconds(e.in)
+			return s
+		case e.in >= 0:
+			s.RetryInMS = new(milliseconds(e.in))
+		case !e.at.IsZero():
+			s.RetryAt = max(e.at.UnixMilli(), 1)
+		}
+		s.RetryAfterMS = milliseconds(e.after)
+	}
+	failure := wire.Failure{Message: err.Error(), ErrorType: typeOf(err)}
+	if f, ok := errors.AsType[*Failure](err); ok {
+		failure.Backtrace, failure.Status = f.Backtrace, f.Status
+		if f.Type != "" {
+			failure.ErrorType = f.Type
+		}
+	}
+	if failure.Message == "" {
+		failure.Message = "failed without a message"
+	}
+	failure.Message = head(failure.Message, messageBytesMax)
+	failure.Backtrace = head(failure.Backtrace, backtraceBytesMax)
+	s.Error = &failure
+	return s
+}
+
+// milliseconds rounds up, so that nothing happens before its time.
+func milliseconds(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
+	return int64((d-1)/time.Millisecond) + 1
+}
+
+// head keeps the first bytes of a text whole characters long.
+func head(s string, bytesMax int) string {
+	if len(s) <= bytesMax {
+		return s
+	}
+	return strings.ToValidUTF8(s[:bytesMax], "") + "…"
+}
+
+// typeOf names the first error in the chain whose Go type tells something;
+// wrappings and plain texts do not.
+func typeOf(err error) string {
+	for ; err != nil; err = errors.Unwrap(err) {
+		switch name := fmt.Sprintf("%T", err); {
+		case strings.HasPrefix(name, "*fmt."), strings.HasPrefix(name, "*errors."),
+			name == "*client.ending", name == "*client.Failure":
+		default:
+			return strings.TrimPrefix(name, "*")
+		}
+	}
+	return ""
+}
+
+// Handler runs one attempt. Its ctx ends when the worker's drain deadline has
+// passed or the job's run timeout is over. A panic is a failure with its stack.
+type Handler func(ctx context.Context, d *Delivery) error
+
+// Delivery is one attempt at a job.
+type Delivery struct {
+	Job wire.Job
+}
+
+// Attempt is the number of this attempt, 1 for the first.
+func (d *Delivery) Attempt() int { return int(d.Job.Attempts) + 1 }
+
+// Decode reads the payload into v.
+func (d *Delivery) Decode(v any) error {
+	if err := json.Unmarshal(d.Job.Payload, v); err != nil {
+		return fmt.Errorf("reading the payload: %w", err)
+	}
+	return nil
+}
+
+// Typed makes a handler of a function that takes the payload as a Go value. A
+// payload that does not fit can never succeed, so its job is dead.
+func Typed[T any](handle func(context.Context, T, *Delivery) error) Handler {
+	return func(ctx context.Context, d *Delivery) error {
+		var payload T
+		if err := d.Decode(&payload); err != nil {
+			return Dead(err)
+		}
+		return handle(ctx, payload, d)
+	}
+}

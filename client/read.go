@@ -1,0 +1,209 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/reprisehq/reprise/wire"
+)
+
+// Filter chooses jobs. Inside a field any of the values will do, all fields
+// together must fit; an empty field chooses everything.
+type Filter struct {
+	Queues   []string
+	Types    []string
+	Statuses []string // wire.Scheduled, wire.Ready, ...
+	IDs      []string
+
+	// For List only.
+	Newest   bool   // newest first
+	After    string // the id to go on behind
+	PageSize int    // jobs in one request; 0 = 500
+}
+
+// query writes what chooses; empty means everything.
+func (f Filter) query() url.Values {
+	q := url.Values{}
+	for name, values := range map[string][]string{
+		"queue": f.Queues, "type": f.Types, "status": f.Statuses, "id": f.IDs,
+	} {
+		if len(values) > 0 {
+			q.Set(name, strings.Join(values, ","))
+		}
+	}
+	return q
+}
+
+// check refuses values that would mean something else on the wire.
+func (f Filter) check() error {
+	for _, values := range [][]string{f.Queues, f.Types, f.Statuses, f.IDs} {
+		for _, v := range values {
+			if v == "" || strings.Contains(v, ",") {
+				return fmt.Errorf("the filter value %q can fit no job", v)
+			}
+		}
+	}
+	return nil
+}
+
+// Get reads one job with its payload.
+func (c *Client) Get(ctx context.Context, id string) (*wire.Job, error) {
+	j := new(wire.Job)
+	if err := c.call(ctx, "GET", "/jobs/"+url.PathEscape(id), nil, j); err != nil {
+		return nil, fmt.Errorf("reading job %s: %w", id, err)
+	}
+	return j, nil
+}
+
+// List reads jobs, oldest first, page by page as the loop asks for them. It
+// stops at the first error, which is its last pair.
+func (c *Client) List(ctx context.Context, f Filter) iter.Seq2[wire.Job, error] {
+	q := f.query()
+	q.Set("limit", strconv.Itoa(pageSize(f.PageSize)))
+	if f.Newest {
+		q.Set("order", "desc")
+	}
+	if f.After != "" {
+		q.Set("from", f.After)
+	}
+	return func(yield func(wire.Job, error) bool) {
+		fail := func(err error) { yield(wire.Job{}, fmt.Errorf("listing jobs: %w", err)) }
+		if err := f.check(); err != nil {
+			fail(err)
+			return
+		}
+		for next := "/jobs?" + q.Encode(); next != ""; {
+			var page wire.Page
+			if err := c.call(ctx, "GET", next, nil, &page); err != nil {
+				fail(err)
+				return
+			}
+			for i := range page.Jobs {
+				if !yield(page.Jobs[i], nil) {
+					return
+				}
+			}
+			next = following(page.Pages)
+		}
+	}
+}
+
+func pageSize(n int) int {
+	const usual = 500
+	if n <= 0 {
+		return usual
+	}
+	return min(n, wire.PageLimitMax)
+}
+
+// following is the path of the next page. Only a path is followed: a link to
+// elsewhere would take the headers of this client with it.
+func following(p wire.Pages) string {
+	if p.Next == nil || !strings.HasPrefix(*p.Next, "/") {
+		return ""
+	}
+	return *p.Next
+}
+
+// Count counts jobs.
+func (c *Client) Count(ctx context.Context, f Filter) (int64, error) {
+	var n wire.Count
+	err := f.check()
+	if err == nil {
+		err = c.call(ctx, "GET", "/jobs/count?"+f.query().Encode(), nil, &n)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("counting jobs: %w", err)
+	}
+	return n.Count, nil
+}
+
+// Delete removes one job in any state. A worker that has it will find its
+// settle refused.
+func (c *Client) Delete(ctx context.Context, id string) error {
+	if err := c.call(ctx, "DELETE", "/jobs/"+url.PathEscape(id), nil, nil); err != nil {
+		return fmt.Errorf("deleting job %s: %w", id, err)
+	}
+	return nil
+}
+
+// DeleteAll removes every job that the filter chooses and returns how many. A
+// filter that chooses everything is refused.
+func (c *Client) DeleteAll(ctx context.Context, f Filter) (int64, error) {
+	var n wire.Deleted
+	err := f.check()
+	if len(f.query()) == 0 {
+		err = errors.New("the filter is empty and would delete every job; name a queue, type, status or id")
+	}
+	if err == nil {
+		err = c.call(ctx, "DELETE", "/jobs?"+f.query().Encode(), nil, &n)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("deleting jobs: %w", err)
+	}
+	return n.Deleted, nil
+}
+
+// Errors reads the failures of a job, the first attempt first.
+func (c *Client) Errors(ctx context.Context, id string) iter.Seq2[wire.JobError, error] {
+	return func(yield func(wire.JobError, error) bool) {
+		for next := "/jobs/" + url.PathEscape(id) + "/errors?limit=200"; next != ""; {
+			var page wire.ErrorPage
+			if err := c.call(ctx, "GET", next, nil, &page); err != nil {
+				yield(wire.JobError{}, fmt.Errorf("reading the errors of job %s: %w", id, err))
+				return
+			}
+			for i := range page.Errors {
+				if !yield(page.Errors[i], nil) {
+					return
+				}
+			}
+			next = following(page.Pages)
+		}
+	}
+}
+
+// Queues lists the names of the queues that hold jobs.
+func (c *Client) Queues(ctx context.Context) ([]string, error) {
+	var q wire.Queues
+	if err := c.call(ctx, "GET", "/queues", nil, &q); err != nil {
+		return nil, fmt.Errorf("listing queues: %w", err)
+	}
+	return q.Queues, nil
+}
+
+// Version asks the server who it is.
+func (c *Client) Version(ctx context.Context) (wire.Version, error) {
+	var v wire.Version
+	if err := c.call(ctx, "GET", "/version", nil, &v); err != nil {
+		return v, fmt.Errorf("asking for the version: %w", err)
+	}
+	return v, nil
+}
+
+// Ready returns nil once the server takes and gives work.
+func (c *Client) Ready(ctx context.Context) error {
+	if err := c.call(ctx, "GET", "/ready", nil, nil); err != nil {
+		return fmt.Errorf("asking whether the server is ready: %w", err)
+	}
+	return nil
+}
+
+// Settle reports how attempts ended, and answers with one verdict each, in
+// order. A Worker does this by itself.
+func (c *Client) Settle(ctx context.Context, list []wire.Settle) ([]wire.Verdict, error) {
+	var v wire.Verdicts
+	err := c.call(ctx, "POST", "/jobs/settle", list, &v)
+	if err == nil && len(v.Verdicts) != len(list) {
+		err = fmt.Errorf("the server answered for %d", len(v.Verdicts))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("settling %d attempts: %w", len(list), err)
+	}
+	return v.Verdicts, nil
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/reprisehq/reprise/internal/server"
+)
+
+func newServeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Start a server",
+		Long: `Start a server and run until SIGINT or SIGTERM.
+
+Work is taken in over HTTP on 127.0.0.1:7890 and kept in ./reprise-root. A stop
+lets requests at work finish; a second signal ends the process at once. Nothing
+that was answered as accepted is lost either way.
+
+Every setting can be given as a flag, as an environment variable (--sync-interval
+is REPRISE_SYNC_INTERVAL) or in a YAML file, the first of them wins. The command
+"reprise config" with the same flags shows what would apply, and why.`,
+		Example: `  reprise serve
+  reprise serve --port 0 --root-dir /var/lib/reprise
+  reprise serve -c reprise.yaml --log-format json
+  REPRISE_SYNC=interval reprise serve --sync-interval 20ms`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.SilenceUsage = true // from here on the command line is not what is wrong
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			// Once stopping, signals have their usual effect again: the second
+			// one ends the process.
+			context.AfterFunc(ctx, stop)
+
+			cfg, report, err := server.Load(cmd.Flags(), os.Environ(), os.ReadFile)
+			if err != nil {
+				return err
+			}
+			cfg.Log = server.NewLogger(cfg, os.Stdout, os.Stderr, isTerminal(os.Stderr))
+			report.Tell(ctx, cfg.Log)
+			return server.Run(ctx, cfg)
+		},
+	}
+	server.AddFlags(cmd.Flags())
+	groupFlags(cmd)
+	return cmd
+}
+
+// isTerminal reports whether a person probably reads what is written there.
+// /dev/null is taken for a terminal too, where it does no harm.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// groupFlags makes the help of a command show the server's flags in sections.
+func groupFlags(cmd *cobra.Command) {
+	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
+		_, err := io.WriteString(cmd.OutOrStderr(), usage(cmd))
+		return err
+	})
+}
+
+func usage(cmd *cobra.Command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Usage:\n  %s\n\nExamples:\n%s\n", cmd.UseLine(), cmd.Example)
+	sections := server.FlagSections(cmd.Flags())
+	others := pflag.NewFlagSet("", pflag.ContinueOnError)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		for _, section := range sections {
+			if section.Flags.Lookup(f.Name) != nil {
+				return
+			}
+		}
+		others.AddFlag(f)
+	})
+	for _, section := range append(sections, server.FlagSection{Title: "Other flags", Flags: others}) {
+		fmt.Fprintf(&b, "\n%s:\n%s", section.Title, section.Flags.FlagUsages())
+	}
+	return b.String()
+}

@@ -1,0 +1,42 @@
+package bench
+
+import (
+	"os"
+	"testing"
+)
+
+func TestTheFileSystemIsThatOfTheNearestMount(t *testing.T) {
+	t.Parallel()
+	const mounts = "21 1 254:0 / / rw shared:1 - ext4 /dev/root rw\n" +
+		"22 21 0:5 / /tmp rw - tmpfs none rw\n" +
+		"23 21 0:6 / /data rw - xfs /dev/old rw\n" +
+		"24 21 0:7 / /data rw master:2 - btrfs /dev/new rw\n"
+	for dir, expected := range map[string]string{
+		"/home/a": "ext4", "/tmp": "tmpfs", "/tmp/x/y": "tmpfs", "/tmpfoo": "ext4", "/data/q": "btrfs",
+	} {
+		if got := fileSystemOf(dir, mounts); got != expected {
+			t.Errorf("%s: %q, expected %q", dir, got, expected)
+		}
+	}
+}
+
+func TestTheProcessorHasAName(t *testing.T) {
+	t.Parallel()
+	const text = "processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\nflags : a b\n"
+	if got := processorName(text); got != "Some CPU @ 3 GHz" {
+		t.Error(got)
+	}
+}
+
+func TestAProcessKnowsItsOwnUse(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("this system has no /proc")
+	}
+	if u, err := processUsage(os.Getpid()); err != nil || u.cpu < 0 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if rss, err := processRSS(os.Getpid()); err != nil || rss < 1<<20 {
+		t.Errorf("%d bytes, %v", rss, err)
+	}
+}

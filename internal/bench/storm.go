@@ -1,0 +1,134 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// stormBackoff waits as little as a job can say, so that the phase
+	// measures failures and not patience. Under a server that counts the
+	// present failure the exponent adds a second.
+	stormBackoff     = `,"retry_limit":3,"backoff":{"exponent":1,"base_ms":10,"jitter_ms":0}`
+	stormConnections = 64
+	stormPart        = 10 // of Options.Jobs
+)
+
+// storm has every job fail once and then succeed.
+type storm struct {
+	queue    *queue
+	settler  *settler
+	failing  chan jobID
+	failed   atomic.Int64
+	lastFail atomic.Int64 // when the last failure was answered
+	jobs     int64
+}
+
+func (r *run) storm(ctx context.Context) error {
+	s, err := r.server(ctx)
+	if err != nil {
+		return err
+	}
+	q := r.newQueue()
+	st := &storm{
+		queue:   q,
+		settler: newSettler(q),
+		failing: make(chan jobID, takeConnections*prefetch),
+		jobs:    max(r.opts.Jobs/stormPart, 1),
+	}
+	if err := r.fill(ctx, s, q, st.jobs, stormBackoff); err != nil {
+		return err
+	}
+	if err := quiet(ctx, s); err != nil {
+		return err
+	}
+	m, start := startMeter(s), now()
+	if err := st.run(ctx, s.addr); err != nil {
+		return err
+	}
+	took := now() - start
+	cost := m.read(st.jobs)
+	if failed := st.failed.Load(); failed != st.jobs {
+		return notEqual("the number of failed attempts", failed, st.jobs)
+	}
+	if err := r.verify(ctx, s, q); err != nil {
+		return err
+	}
+	failing := time.Duration(st.lastFail.Load()) - start
+	rate := float64(st.jobs) / failing.Seconds()
+	r.figure("failures", "failures/s", rate, nil)
+	r.figure("until the last job succeeded", "s", took.Seconds(), nil)
+	r.figure("fail once, then succeed", "jobs/s", float64(st.jobs)/took.Seconds(), nil)
+	r.cost("fail once, then succeed", cost)
+	r.log.printf("storm: %s failures/s, all %s jobs done in %.1f s", thousands(rate), thousands(float64(st.jobs)), took.Seconds())
+	return nil
+}
+
+func (st *storm) run(ctx context.Context, addr string) error {
+	c, ctx := newCrew(ctx)
+	settled := st.settler.start(ctx, c, addr)
+	settle := st.settler.handler(ctx)
+	c.start(takeConnections, func(int) error {
+		return work(ctx, addr, st.queue, func(line []byte) error {
+			attempts, ok := lineAttempts(line)
+			switch {
+			case ok && attempts == 0:
+				return st.toFail(ctx, line)
+			case ok && attempts == 1:
+				return settle(line)
+			default:
+				return fmt.Errorf("verification: a job that failed once was delivered with other attempts: %s", clip(line))
+			}
+		})
+	})
+	c.start(stormConnections, func(int) error { return st.fail(ctx, addr) })
+	progress := func() int64 { return st.failed.Load() + st.queue.done.Load() }
+	err := until(ctx, "failing and succeeding", st.settler.reach(st.jobs), progress)
+	if err == nil {
+		st.settler.close()
+		err = until(ctx, "acknowledging", settled, progress)
+	}
+	return c.finish(err)
+}
+
+func (st *storm) toFail(ctx context.Context, line []byte) error {
+	id, ok := lineID(line)
+	if !ok {
+		return fmt.Errorf("a line of the take stream has no id: %s", clip(line))
+	}
+	select {
+	case st.failing <- jobID(id):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// fail reports failures over one connection until ctx ends.
+func (st *storm) fail(ctx context.Context, addr string) error {
+	c, err := dial(ctx, addr)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	request := newFailureRequest(addr)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case id := <-st.failing:
+			answer, err := c.roundTrip(request.of(id))
+			if err != nil {
+				return err
+			}
+			if answer.status != 200 {
+				return answer.unexpected("failure of job " + string(id[:]))
+			}
+			if st.failed.Add(1) == st.jobs {
+				st.lastFail.Store(int64(now()))
+			}
+		}
+	}
+}

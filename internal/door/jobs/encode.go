@@ -1,0 +1,261 @@
+package jobs
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// states are Zizq's five words.
+var states = [job.States]string{
+	job.Scheduled: "scheduled", job.Ready: "ready", job.Leased: "in_flight", job.Done: "completed", job.Dead: "dead",
+}
+
+// StateName is the word of the wire for a state.
+func StateName(s job.State) string { return states[s] }
+
+// AppendJob appends a job object without its payload.
+func AppendJob(b []byte, j *job.Job) []byte { return append(members(b, j, nil), '}') }
+
+// AppendListed appends a job object with its payload.
+func AppendListed(b []byte, l engine.Listed) []byte {
+	return append(members(b, l.Job, orNull(l.Payload)), '}')
+}
+
+// AppendAdded appends the answer to one enqueue. Of a duplicate whose job is
+// gone only what was asked for is left to tell, which is the same content.
+func AppendAdded(b []byte, a engine.Added, asked *engine.NewJob) []byte {
+	if a.Job != nil {
+		b = members(b, a.Job, nil)
+	} else {
+		was := asked.Job
+		was.ID, was.State = a.ID, job.Done
+		b = append(members(b, &was, nil), `,"gone":true`...)
+	}
+	if a.Duplicate {
+		return append(b, `,"duplicate":true,"folded":false}`...)
+	}
+	return append(b, `,"duplicate":false,"folded":false}`...)
+}
+
+// AppendAddedAll appends the answer to a bulk.
+func AppendAddedAll(b []byte, list []engine.Added, asked []engine.NewJob) []byte {
+	b = append(b, `{"jobs":[`...)
+	for i := range list {
+		b = AppendAdded(comma(b), list[i], &asked[i])
+	}
+	return append(b, `]}`...)
+}
+
+// AppendLine appends one line of a take stream, with the token for a holder
+// that settles by token.
+func AppendLine(b []byte, d *engine.Delivery, token bool) []byte {
+	return append(appendDelivery(b, d, token), '\n')
+}
+
+// AppendLeases appends the answer to POST /jobs/lease.
+func AppendLeases(b []byte, list []engine.Delivery) []byte {
+	b = append(b, `{"jobs":[`...)
+	for i := range list {
+		b = appendDelivery(comma(b), &list[i], true)
+	}
+	return append(b, `]}`...)
+}
+
+func appendDelivery(b []byte, d *engine.Delivery, token bool) []byte {
+	b = members(b, d.Job, orNull(d.Payload))
+	if token {
+		b = append(d.Lease.Token.AppendTo(append(b, `,"lease":"`...)), '"')
+		b = positive(b, `,"lease_until":`, int64(d.Lease.Until))
+		b = positive(b, `,"run_until":`, int64(d.Lease.RunEnd))
+		if d.Held {
+			b = append(b, `,"held":true`...)
+		}
+	}
+	return append(b, '}')
+}
+
+// AppendVerdicts appends the answer to settle and extend: one verdict per
+// entry of the request, whose ids are given by id.
+func AppendVerdicts(b []byte, list []engine.Verdict, id func(i int) job.ID) []byte {
+	b = append(b, `{"verdicts":[`...)
+	for i := range list {
+		b = append(id(i).AppendTo(append(comma(b), `{"id":"`...)), '"')
+		if v := &list[i]; v.Err != nil {
+			b = quote(b, `,"code":`, FaultOf(v.Err).Code)
+			b = quote(b, `,"error":`, TextOf(v.Err))
+		} else {
+			b = word(b, `,"status":"`, states[v.State])
+		}
+		b = append(b, '}')
+	}
+	return append(b, `]}`...)
+}
+
+// AppendVerdictJob appends the job of a verdict; of one that left, its end.
+func AppendVerdictJob(b []byte, id job.ID, v engine.Verdict) []byte {
+	if v.Job != nil {
+		return AppendJob(b, v.Job)
+	}
+	b = append(id.AppendTo(append(b, `{"id":"`...)), '"')
+	return append(word(b, `,"status":"`, states[v.State]), '}')
+}
+
+// AppendMissing appends the answer to a bulk success that was not whole.
+func AppendMissing(b []byte, missing []string, why error) []byte {
+	b = append(b, `{"not_found":[`...)
+	for _, id := range missing {
+		b = quote(comma(b), "", id)
+	}
+	b = append(b, ']')
+	if why != nil {
+		b = quote(b, `,"error":`, TextOf(why))
+	}
+	return append(b, '}')
+}
+
+// members appends a job object without its end, in the order of reference 1.6;
+// what Zizq does not have follows. Optional members are left out, not null.
+func members(b []byte, j *job.Job, payload []byte) []byte {
+	b = j.ID.AppendTo(append(b, `{"id":"`...))
+	b = quote(b, `","type":`, j.Type)
+	b = quote(b, `,"queue":`, j.Queue)
+	b = number(b, `,"priority":`, int64(j.Priority))
+	b = word(b, `,"status":"`, states[j.State])
+	if payload != nil {
+		b = append(append(b, `,"payload":`...), payload...)
+	}
+	b = number(b, `,"ready_at":`, int64(j.ReadyAt))
+	b = number(b, `,"attempts":`, int64(j.Attempts))
+	if j.Retry != nil {
+		b = appendRetry(b, j.Retry)
+	}
+	b = positive(b, `,"dequeued_at":`, int64(j.DequeuedAt))
+	b = positive(b, `,"failed_at":`, int64(j.FailedAt))
+	if j.RetainDone != job.Unset || j.RetainDead != job.Unset {
+		b = appendRetention(b, j.RetainDone, j.RetainDead)
+	}
+	b = positive(b, `,"purge_at":`, int64(j.PurgeAt))
+	b = positive(b, `,"completed_at":`, int64(j.CompletedAt))
+	if j.Group != "" {
+		b = quote(b, `,"group":`, j.Group)
+	}
+	b = positive(b, `,"expires_at":`, int64(j.ExpiresAt))
+	b = positive(b, `,"run_timeout_ms":`, int64(j.RunTimeout))
+	b = positive(b, `,"start_timeout_ms":`, int64(j.StartTimeout))
+	if j.Copies > 1 {
+		b = number(b, `,"copies":`, int64(j.Copies))
+	}
+	for i, r := range j.Requires {
+		b = quote(append(b, [...]string{`,"requires":[`, `,`}[min(i, 1)]...), "", r.Property+" "+r.Op+" "+r.Value)
+		if i == len(j.Requires)-1 {
+			b = append(b, ']')
+		}
+	}
+	b = positive(b, `,"losses":`, int64(j.Losses))
+	b = positive(b, `,"evictions":`, int64(j.Evictions))
+	b = positive(b, `,"reschedules":`, int64(j.Reschedules))
+	if j.Reason != job.Alive {
+		b = word(b, `,"reason":"`, j.Reason.String())
+	}
+	if j.Park != "" {
+		b = quote(b, `,"wait":`, "held")
+	}
+	return b
+}
+
+// appendRetry tells a policy in Zizq's words where they suffice.
+func appendRetry(b []byte, r *job.Retry) []byte {
+	rest := *r
+	if n, counted := r.Limit.Count(); counted {
+		b = number(b, `,"retry_limit":`, int64(n))
+		rest.Limit = job.Limit{}
+	}
+	if c := r.Curve; c != nil && c.Kind == job.CurvePolynomial && c.Count == job.CountPrevious &&
+		c.Base <= math.MaxUint32 && c.Spread <= math.MaxUint32 {
+		b = append(b, `,"backoff":{"exponent":`...)
+		b = jsontext.AppendFloat(b, c.Exponent, 64)
+		b = number(b, `,"base_ms":`, int64(c.Base))
+		b = append(number(b, `,"jitter_ms":`, int64(c.Spread)), '}')
+		rest.Curve = nil
+	}
+	if rest.IsZero() {
+		return b
+	}
+	if whole, err := r.MarshalJSON(); err == nil {
+		b = append(append(b, `,"retry":`...), whole...)
+	}
+	return b
+}
+
+func appendRetention(b []byte, done, dead job.Millis) []byte {
+	b = append(b, `,"retention":{`...)
+	if done != job.Unset {
+		b = number(b, `"completed_ms":`, int64(done))
+	}
+	if dead != job.Unset {
+		b = number(comma(b), `"dead_ms":`, int64(dead))
+	}
+	return append(b, '}')
+}
+
+// AppendFailure appends an error record. Its number counts all failures of the
+// job and never falls; it differs from the attempts charged after a grace or
+// a revive.
+func AppendFailure(b []byte, f job.Failure) []byte {
+	b = number(b, `{"attempt":`, int64(f.Number))
+	b = quote(b, `,"message":`, f.Message)
+	if f.Type != "" {
+		b = quote(b, `,"error_type":`, f.Type)
+	}
+	if f.Backtrace != "" {
+		b = quote(b, `,"backtrace":`, f.Backtrace)
+	}
+	b = number(b, `,"dequeued_at":`, int64(f.Started))
+	b = number(b, `,"failed_at":`, int64(f.Failed))
+	b = positive(b, `,"status":`, int64(f.Status))
+	if f.Attempt != f.Number {
+		b = number(b, `,"attempts":`, int64(f.Attempt))
+	}
+	return append(b, '}')
+}
+
+func orNull(payload []byte) []byte {
+	if len(payload) == 0 {
+		return []byte("null")
+	}
+	return payload
+}
+
+// comma parts an entry from the one before it, if there is one.
+func comma(b []byte) []byte {
+	if last := b[len(b)-1]; last != '[' && last != '{' {
+		return append(b, ',')
+	}
+	return b
+}
+
+func number(b []byte, key string, n int64) []byte {
+	return strconv.AppendInt(append(b, key...), n, 10)
+}
+
+func positive(b []byte, key string, n int64) []byte {
+	if n <= 0 {
+		return b
+	}
+	return number(b, key, n)
+}
+
+// word appends a string of ours, which needs no escapes; key opens the quotes.
+func word(b []byte, key, s string) []byte {
+	return append(append(append(b, key...), s...), '"')
+}
+
+func quote(b []byte, key, s string) []byte {
+	b, _ = jsontext.AppendQuote(append(b, key...), s) // what is not UTF-8 is replaced
+	return b
+}

@@ -1,0 +1,314 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// Pages hold at most PageMax rows; a scan loads as many at a time.
+const (
+	PageMax     = 2000
+	pageDefault = 50
+)
+
+// Query is what GET /jobs, /jobs/count and /jobs/{id}/errors ask for. A page
+// goes on after from or ends before before; either way its rows are in the
+// order that was asked for.
+type Query struct {
+	path         string
+	tail         string // the filters as they stand in links
+	from, before string
+	desc         bool
+	limit        int
+	filter       store.Filter
+	ranges       []span
+}
+
+// span is a range over a number of a job, both ends included.
+type span struct {
+	of     func(*job.Job) uint64
+	lo, hi uint64
+}
+
+// The parameters of the calls, in the order in which links name them.
+var (
+	pageParams  = []string{"from", "before", "order", "limit"}
+	countParams = []string{"status", "queue", "type", "id", "priority", "ready_at", "attempts", "filter"}
+	listParams  = slices.Concat(pageParams, countParams)
+	numbers     = map[string]func(*job.Job) uint64{
+		"priority": func(j *job.Job) uint64 { return uint64(j.Priority) },
+		"ready_at": func(j *job.Job) uint64 { return uint64(j.ReadyAt) },
+		"attempts": func(j *job.Job) uint64 { return uint64(j.Attempts) },
+	}
+)
+
+// ListQuery reads the query of GET /jobs.
+func ListQuery(raw string) (*Query, error) {
+	q, err := readQuery("/jobs", raw, listParams)
+	if cursor := q.cursor(); err == nil && cursor != "" {
+		if q.filter.From, err = job.ParseID(cursor); err != nil {
+			err = refuse("from", "from and before must be job IDs: "+err.Error())
+		}
+	}
+	return q, err
+}
+
+// CountQuery reads the query of GET /jobs/count.
+func CountQuery(raw string) (*Query, error) { return readQuery("/jobs/count", raw, countParams) }
+
+// ErrorsQuery reads the query of GET /jobs/{id}/errors.
+func ErrorsQuery(id job.ID, raw string) (*Query, error) {
+	q, err := readQuery("/jobs/"+id.String()+"/errors", raw, pageParams)
+	if err == nil && q.cursor() != "" && q.attempt() == 0 {
+		err = refuse("from", "from and before must be numbers of attempts from 1")
+	}
+	return q, err
+}
+
+// Params takes a query apart and refuses parameters that are not known, and
+// repeated ones except that named repeated.
+func Params(raw, repeated string, known ...string) (url.Values, error) {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, refuse("", "invalid query parameters: "+shorten(err.Error(), 100))
+	}
+	for name, list := range values {
+		switch {
+		case !slices.Contains(known, name) && name != repeated:
+			return nil, refuse(name, "invalid query parameters: unknown parameter "+strconv.Quote(shorten(name, 64)))
+		case len(list) > 1 && name != repeated:
+			return nil, refuse(name, "invalid query parameters: "+name+" is there twice")
+		}
+	}
+	return values, nil
+}
+
+// Names reads a comma list as a sorted set; empty parts do not count.
+func Names(value string) []string {
+	list := slices.DeleteFunc(strings.Split(value, ","), func(s string) bool { return s == "" })
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func readQuery(path, raw string, known []string) (*Query, error) {
+	q := &Query{path: path, limit: pageDefault}
+	values, err := Params(raw, "", known...)
+	for _, name := range known {
+		if value := values.Get(name); value != "" && err == nil {
+			err = q.set(name, value)
+		}
+	}
+	if q.from != "" && q.before != "" && err == nil {
+		err = refuse("before", "before cannot be given together with from")
+	}
+	q.filter.Desc = q.desc != (q.before != "")
+	return q, err
+}
+
+func (q *Query) set(name, value string) error {
+	switch name {
+	case "from":
+		q.from = value
+	case "before":
+		q.before = value
+	case "order":
+		if q.desc = value == "desc"; !q.desc && value != "asc" {
+			return refuse(name, "order must be asc or desc")
+		}
+	case "limit":
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > PageMax {
+			return refuse(name, "limit must be between 1 and "+strconv.Itoa(PageMax))
+		}
+		q.limit = n
+	case "filter":
+		return refuse(name, "filter is not supported by this version")
+	case "priority", "ready_at", "attempts":
+		q.tail += "&" + name + "=" + url.QueryEscape(value)
+		return q.between(name, value)
+	default:
+		return q.among(name, Names(value))
+	}
+	return nil
+}
+
+// among filters by a set of values.
+func (q *Query) among(name string, list []string) error {
+	for i, part := range list {
+		q.tail += [...]string{"&" + name + "=", ","}[min(i, 1)] + url.QueryEscape(part)
+		switch name {
+		case "queue":
+			q.filter.Queues = list
+		case "type":
+			q.filter.Types = list
+		case "id":
+			id, err := job.ParseID(part)
+			if err != nil {
+				return refuse(name, "invalid job ID: "+strconv.Quote(shorten(part, 64)))
+			}
+			q.filter.IDs = append(q.filter.IDs, id)
+		case "status":
+			at := slices.Index(states[:], part)
+			if at < 0 {
+				return refuse(name, "status must be among "+strings.Join(states[1:], ", ")+"; it has "+strconv.Quote(shorten(part, 64)))
+			}
+			q.filter.States = append(q.filter.States, job.State(at))
+		}
+	}
+	return nil
+}
+
+// between filters by a range: N, A..B, ..B, A.. or .. for any.
+func (q *Query) between(name, value string) error {
+	lo, hi, isRange := strings.Cut(value, "..")
+	if !isRange {
+		hi = lo
+	}
+	s := span{of: numbers[name], hi: 1<<64 - 1}
+	for text, into := range map[*string]*uint64{&lo: &s.lo, &hi: &s.hi} {
+		if n, err := strconv.ParseUint(*text, 10, 64); err == nil {
+			*into = n
+		} else if *text != "" {
+			return refuse(name, name+" must be a whole number or a range such as 1..5, 1.. or ..5")
+		}
+	}
+	if s.lo > s.hi {
+		return refuse(name, name+": range lower bound exceeds upper bound")
+	}
+	q.ranges = append(q.ranges, s)
+	return nil
+}
+
+func (q *Query) keeps(j *job.Job) bool {
+	for _, s := range q.ranges {
+		if n := s.of(j); n < s.lo || n > s.hi {
+			return false
+		}
+	}
+	return true
+}
+
+// Find returns the rows of a page and perhaps one more, in the order of the
+// search.
+func (q *Query) Find(ctx context.Context, e *engine.Engine) ([]engine.Listed, error) {
+	if len(q.ranges) == 0 {
+		return e.List(ctx, q.filter, q.limit+1, true)
+	}
+	var rows []engine.Listed
+	err := q.scan(ctx, e, func(j *job.Job) (bool, error) {
+		_, payload, err := e.Get(ctx, j.ID)
+		if err == nil {
+			rows = append(rows, engine.Listed{Job: j, Payload: payload})
+		} else if job.KindOf(err) == job.NotFound {
+			err = nil // it left meanwhile
+		}
+		return len(rows) <= q.limit, err
+	})
+	return rows, err
+}
+
+// Count counts the jobs that match.
+func (q *Query) Count(ctx context.Context, e *engine.Engine) (n int64, err error) {
+	if len(q.ranges) == 0 {
+		return e.Count(ctx, q.filter)
+	}
+	err = q.scan(ctx, e, func(*job.Job) (bool, error) { n++; return true, nil })
+	return n, err
+}
+
+// scan loads candidate after candidate, for there is no index over ranges.
+func (q *Query) scan(ctx context.Context, e *engine.Engine, keep func(*job.Job) (more bool, err error)) error {
+	for f := q.filter; ; {
+		list, err := e.List(ctx, f, PageMax, false)
+		for _, l := range list {
+			if f.From = l.Job.ID; err != nil || !q.keeps(l.Job) {
+				continue
+			}
+			if more, err := keep(l.Job); err != nil || !more {
+				return err
+			}
+		}
+		if err != nil || len(list) < PageMax || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// AppendList appends the answer to GET /jobs with what Find returned.
+func (q *Query) AppendList(b []byte, rows []engine.Listed) []byte {
+	return appendPage(b, `{"jobs":[`, q, rows, AppendListed, func(l engine.Listed) string { return l.Job.ID.String() })
+}
+
+// Failures returns the rows of a page of errors and perhaps one more.
+func (q *Query) Failures(ctx context.Context, e *engine.Engine, id job.ID) ([]job.Failure, error) {
+	return e.Failures(ctx, id, q.attempt(), q.filter.Desc, q.limit+1)
+}
+
+// AppendErrors appends the answer to GET /jobs/{id}/errors.
+func (q *Query) AppendErrors(b []byte, rows []job.Failure) []byte {
+	return appendPage(b, `{"errors":[`, q, rows, AppendFailure, func(f job.Failure) string { return strconv.Itoa(int(f.Number)) })
+}
+
+func (q *Query) cursor() string { return cmp.Or(q.before, q.from) }
+
+func (q *Query) attempt() uint32 {
+	n, _ := strconv.ParseUint(q.cursor(), 10, 32)
+	return uint32(n)
+}
+
+// appendPage takes the row too many off, puts the others in order and appends
+// them with the links. next is where one more row was found, or where a page
+// before another came from; prev is the other way round.
+func appendPage[T any](b []byte, open string, q *Query, rows []T, row func([]byte, T) []byte, key func(T) string) []byte {
+	more := len(rows) > q.limit
+	rows = rows[:min(len(rows), q.limit)]
+	back := q.before != ""
+	if back {
+		slices.Reverse(rows)
+	}
+	b = append(b, open...)
+	for _, r := range rows {
+		b = row(comma(b), r)
+	}
+	b = quote(b, `],"pages":{"self":`, q.link(q.from, q.before))
+	next, prev := "", ""
+	if n := len(rows); n > 0 && (more || back) {
+		next = q.link(key(rows[n-1]), "")
+	}
+	if len(rows) > 0 && (back && more || q.from != "") {
+		prev = q.link("", key(rows[0]))
+	}
+	b = orNullString(b, `,"next":`, next)
+	return append(orNullString(b, `,"prev":`, prev), `}}`...)
+}
+
+func orNullString(b []byte, key, s string) []byte {
+	if s == "" {
+		return append(append(b, key...), `null`...)
+	}
+	return quote(b, key, s)
+}
+
+// link writes a page's address; every value is escaped.
+func (q *Query) link(from, before string) string {
+	s := q.path + "?"
+	if from != "" {
+		s += "from=" + url.QueryEscape(from) + "&"
+	}
+	if before != "" {
+		s += "before=" + url.QueryEscape(before) + "&"
+	}
+	order := "asc"
+	if q.desc {
+		order = "desc"
+	}
+	return s + "order=" + order + "&limit=" + strconv.Itoa(q.limit) + q.tail
+}

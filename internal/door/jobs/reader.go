@@ -1,0 +1,309 @@
+package jobs
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Limits of one request. Nesting is bounded by the tokenizer, at 10,000.
+const (
+	bulkMax      = 100_000 // jobs of a bulk, entries of a settle
+	nameBytesMax = 1024    // queue, type, group, worker, idempotency key
+	requiresMax  = 32      // requirements of a job
+	membersMax   = 256     // members of an object that we read ourselves
+)
+
+const (
+	uint32Max = math.MaxUint32
+	none      = math.MaxUint64 // a number that was not given
+)
+
+// Reader reads request bodies: fill Body, call one method, use what it
+// returned, Reset. It reuses its memory, so what it returns lives until then.
+type Reader struct {
+	Body bytes.Buffer
+
+	dec   jsontext.Decoder
+	body  []byte   // what Body held
+	names [][]byte // members seen in the objects being read, outermost first
+	list  string   // the list being read,
+	entry int      // and where in it; -1 = in none
+	err   error    // the first problem; nothing is read after it
+
+	queue, kind string // the latest names: a repeated one costs no memory
+	jobs        []engine.NewJob
+	settles     []engine.Settle
+}
+
+// Reset makes the reader ready for the next body. With lent, what it returned
+// may still be in use (a call with it was broken off) and is left alone.
+func (r *Reader) Reset(lent bool) {
+	const bytesMax, entriesMax = 1 << 20, 2048 // above, memory goes back
+	if lent || cap(r.jobs) > entriesMax {
+		r.jobs = nil
+	}
+	if lent || cap(r.settles) > entriesMax {
+		r.settles = nil
+	}
+	clear(r.jobs) // payloads must not live as long as the reader
+	clear(r.settles)
+	r.jobs, r.settles, r.body = r.jobs[:0], r.settles[:0], nil
+	if r.Body.Reset(); r.Body.Cap() > bytesMax {
+		r.Body = bytes.Buffer{}
+	}
+}
+
+// decoding leaves repeated names to member, which spares payloads the search.
+var decoding = []jsontext.Options{jsontext.AllowDuplicateNames(true)}
+
+func (r *Reader) start() {
+	r.body, r.names, r.entry, r.err = r.Body.Bytes(), r.names[:0], -1, nil
+	r.dec.Reset(&r.Body, decoding...)
+}
+
+// end makes sure that nothing follows the one value.
+func (r *Reader) end() error {
+	if r.err == nil {
+		if _, err := r.dec.ReadToken(); !errors.Is(err, io.EOF) {
+			r.err = refuse("", "invalid JSON: there is more after the first value")
+		}
+	}
+	return r.err
+}
+
+// whole reads a body that is one object.
+func (r *Reader) whole(set func(name []byte)) {
+	r.start()
+	r.must("the body", r.object("the body", set))
+}
+
+func refuse(field, text string) error { return &job.Error{Kind: job.Invalid, Field: field, Text: text} }
+
+// fail notes what is wrong with a field.
+func (r *Reader) fail(field, why string) {
+	if r.err != nil {
+		return
+	}
+	text := field + " " + why
+	if r.entry >= 0 {
+		text = r.list + "[" + strconv.Itoa(r.entry) + "]: " + text
+	}
+	r.err = refuse(field, text)
+}
+
+// must refuses what is missing or null.
+func (r *Reader) must(field string, there bool) {
+	if !there {
+		r.fail(field, "is missing")
+	}
+}
+
+func (r *Reader) syntax(err error) {
+	text := "there is no value"
+	if !errors.Is(err, io.EOF) {
+		text = shorten(strings.TrimPrefix(err.Error(), "jsontext: "), 300)
+	}
+	r.err = refuse("", "invalid JSON: "+text)
+}
+
+func shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// value reads the next value as it is written; nil after a problem. The bytes
+// live until the next read.
+func (r *Reader) value() []byte {
+	if r.err != nil {
+		return nil
+	}
+	raw, err := r.dec.ReadValue()
+	if err != nil {
+		r.syntax(err)
+		return nil
+	}
+	return raw
+}
+
+// given reads a value that may be left out: nil for null and after a problem.
+func (r *Reader) given() []byte {
+	if raw := r.value(); raw != nil && raw[0] != 'n' {
+		return raw
+	}
+	return nil
+}
+
+// object reads an object: set reads the value of each member. It reports
+// whether there was one; null is none.
+func (r *Reader) object(field string, set func(name []byte)) bool {
+	if !r.open(field, jsontext.KindBeginObject, "an object") {
+		return false
+	}
+	outer := len(r.names)
+	for r.err == nil && r.dec.PeekKind() != jsontext.KindEndObject {
+		if name := r.member(field, outer); r.err == nil {
+			set(name)
+		}
+	}
+	r.names = r.names[:outer]
+	return r.close()
+}
+
+// array reads an array of at most so many values, each with one call of next.
+func (r *Reader) array(field string, most int, next func()) bool {
+	if !r.open(field, jsontext.KindBeginArray, "an array") {
+		return false
+	}
+	for n := 0; r.err == nil && r.dec.PeekKind() != jsontext.KindEndArray; n++ {
+		if n == most {
+			r.entry = -1
+			r.fail(field, "must not have more than "+strconv.Itoa(most)+" entries")
+			return false
+		}
+		next()
+	}
+	return r.close()
+}
+
+// entries reads an array whose entries are named in what is refused.
+func (r *Reader) entries(field string, next func()) bool {
+	r.list = field
+	there := r.array(field, bulkMax, func() { r.entry++; next() })
+	r.entry = -1
+	return there
+}
+
+func (r *Reader) open(field string, kind jsontext.Kind, want string) bool {
+	if r.err != nil {
+		return false
+	}
+	switch r.dec.PeekKind() {
+	case kind:
+		_, err := r.dec.ReadToken()
+		return err == nil
+	case jsontext.KindNull, jsontext.KindInvalid:
+		r.value() // which may be the problem
+	default:
+		r.fail(field, "must be "+want)
+	}
+	return false
+}
+
+func (r *Reader) close() bool {
+	if r.err != nil {
+		return false
+	}
+	if _, err := r.dec.ReadToken(); err != nil {
+		r.syntax(err)
+	}
+	return r.err == nil
+}
+
+// member reads a name and refuses one that was there already.
+func (r *Reader) member(field string, outer int) []byte {
+	raw := r.value()
+	if raw == nil {
+		return nil
+	}
+	at := int(r.dec.InputOffset())
+	name := r.body[at-len(raw)+1 : at-1] // as raw, but ours
+	if bytes.IndexByte(name, '\\') >= 0 {
+		name, _ = jsontext.AppendUnquote(nil, raw)
+	}
+	for _, seen := range r.names[outer:] {
+		if bytes.Equal(seen, name) {
+			r.fail(field, "has the field "+strconv.Quote(shorten(string(name), 64))+" twice")
+		}
+	}
+	if r.names = append(r.names, name); len(r.names)-outer > membersMax {
+		r.fail(field, "must not have more than "+strconv.Itoa(membersMax)+" fields")
+	}
+	return name
+}
+
+// text reads a string; ok is false for null.
+func (r *Reader) text(field string) (content []byte, ok bool) {
+	raw := r.given()
+	if raw == nil {
+		return nil, false
+	}
+	if raw[0] != '"' {
+		r.fail(field, "must be a string")
+		return nil, false
+	}
+	if content = raw[1 : len(raw)-1]; bytes.IndexByte(content, '\\') >= 0 {
+		content, _ = jsontext.AppendUnquote(nil, raw)
+	}
+	return content, true
+}
+
+func (r *Reader) string(field string) string {
+	content, _ := r.text(field)
+	return string(content)
+}
+
+// number reads a whole number; otherwise is for null.
+func (r *Reader) number(field string, least, most, otherwise uint64) uint64 {
+	raw := r.given()
+	if raw == nil {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(string(raw), 10, 64)
+	if err != nil || n < least || n > most {
+		r.fail(field, "must be a whole number from "+strconv.FormatUint(least, 10)+" to "+strconv.FormatUint(most, 10))
+	}
+	return n
+}
+
+// millis reads a time or a span.
+func (r *Reader) millis(field string, least, otherwise job.Millis) job.Millis {
+	return job.Millis(r.number(field, uint64(least), uint64(job.MaxMillis), uint64(otherwise)))
+}
+
+func (r *Reader) float32(field string) float64 {
+	f, err := strconv.ParseFloat(string(r.value()), 64)
+	if err != nil || math.Abs(f) > math.MaxFloat32 {
+		r.fail(field, "must be a number that fits 32 bits")
+	}
+	return f
+}
+
+func (r *Reader) bool(field string) bool {
+	raw := r.given()
+	if raw != nil && raw[0] != 't' && raw[0] != 'f' {
+		r.fail(field, "must be true or false")
+	}
+	return raw != nil && raw[0] == 't'
+}
+
+// oneOf reads a word; ok is false for null.
+func oneOf[T interface {
+	~uint8
+	String() string
+}](r *Reader, field string, values ...T,
+) (zero T, ok bool) {
+	word, ok := r.text(field)
+	if !ok {
+		return zero, false
+	}
+	known := ""
+	for _, v := range values {
+		if v.String() == string(word) {
+			return v, true
+		}
+		known += " " + v.String()
+	}
+	r.fail(field, "must be one of"+known)
+	return zero, false
+}

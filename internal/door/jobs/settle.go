@@ -1,0 +1,190 @@
+package jobs
+
+import (
+	"slices"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Success reads the body of POST /jobs/success. Texts that cannot be an id
+// come back as unknown: they are not found, like any id nobody holds.
+func (r *Reader) Success() (list []engine.Settle, unknown []string, err error) {
+	found := false
+	r.whole(func(name []byte) {
+		if string(name) != "ids" {
+			r.value()
+			return
+		}
+		found = r.entries("ids", func() {
+			text, ok := r.text("id")
+			r.must("id", ok)
+			if id, bad := job.ParseID(text); bad == nil {
+				r.settles = append(r.settles, engine.Settle{ID: id, Outcome: job.OK})
+			} else {
+				unknown = append(unknown, string(text))
+			}
+		})
+	})
+	r.must("ids", found)
+	if len(r.settles)+len(unknown) == 0 {
+		r.fail("ids", "must not be empty")
+	}
+	return r.settles, unknown, r.end()
+}
+
+// Missing returns, each once, the ids whose OK changed nothing. That an id is
+// listed twice is no fault of the second. why is the first reason that is more
+// than "nobody holds it".
+func Missing(list []engine.Settle, verdicts []engine.Verdict, unknown []string) (missing []string, why error) {
+	var settled map[job.ID]bool // or told
+	for i, v := range verdicts {
+		if v.Err == nil {
+			continue
+		}
+		if settled == nil {
+			settled = make(map[job.ID]bool, len(list))
+			for k := range list {
+				settled[list[k].ID] = settled[list[k].ID] || verdicts[k].Err == nil
+			}
+		}
+		if settled[list[i].ID] {
+			continue
+		}
+		settled[list[i].ID] = true
+		missing = append(missing, list[i].ID.String())
+		if why == nil && job.KindOf(v.Err) != job.NotFound {
+			why = v.Err
+		}
+	}
+	slices.Sort(unknown)
+	return append(missing, slices.Compact(unknown)...), why
+}
+
+// Failure reads the body of POST /jobs/{id}/failure.
+func (r *Reader) Failure(id job.ID) (engine.Settle, error) {
+	s, said := engine.Settle{ID: id, Outcome: job.Retried}, false
+	r.whole(func(name []byte) {
+		switch {
+		case r.failure(&s.Failure, &said, "", name) || r.when(&s, name):
+		case string(name) != "kill":
+			r.value()
+		case r.bool("kill"):
+			s.Outcome = job.Died
+		}
+	})
+	r.must("message", said)
+	return s, r.end()
+}
+
+// failure reads a member of a failure, if it is one; said is whether it has a
+// message.
+func (r *Reader) failure(f *job.Failure, said *bool, path string, name []byte) bool {
+	switch string(name) {
+	case "message":
+		text, ok := r.text(path + "message")
+		f.Message, *said = string(text), ok
+	case "error_type":
+		f.Type = r.string(path + "error_type")
+	case "backtrace":
+		f.Backtrace = r.string(path + "backtrace")
+	case "status":
+		f.Status = int(r.number(path+"status", 0, 999, 0))
+	default:
+		return false
+	}
+	return true
+}
+
+// when reads a member that says when and where the job goes on, if it is one.
+func (r *Reader) when(s *engine.Settle, name []byte) bool {
+	switch string(name) {
+	case "retry_at":
+		s.RetryAt = r.soon("retry_at")
+	case "retry_in_ms":
+		s.RetryIn = r.soon("retry_in_ms")
+	case "retry_after_ms":
+		s.RetryAfter = r.millis("retry_after_ms", 0, 0)
+	case "started":
+		s.Started = r.millis("started", 0, 0)
+	case "place":
+		s.Place, _ = oneOf(r, "place", places...)
+	default:
+		return false
+	}
+	return true
+}
+
+// soon reads a retry time: 0 means at once here, and "not said" to the engine.
+func (r *Reader) soon(field string) job.Millis {
+	if m := r.millis(field, 0, job.Unset); m != job.Unset {
+		return max(m, 1)
+	}
+	return 0
+}
+
+// Settles reads the body of POST /jobs/settle: an array of ends of attempts.
+func (r *Reader) Settles() ([]engine.Settle, error) {
+	r.start()
+	r.must("settles", r.entries("settles", func() {
+		s, hasID, hasOutcome := engine.Settle{}, false, false
+		r.must("the entry", r.object("the entry", func(name []byte) {
+			switch string(name) {
+			case "id":
+				s.ID, hasID = r.id()
+			case "outcome":
+				s.Outcome, hasOutcome = oneOf(r, "outcome", job.OK, job.Retried, job.Died, job.Released)
+			default:
+				r.settle(&s, name)
+			}
+		}))
+		r.must("id", hasID)
+		r.must("outcome", hasOutcome)
+		r.settles = append(r.settles, s)
+	}))
+	return r.settles, r.end()
+}
+
+// settle reads what may be left out of the end of an attempt.
+func (r *Reader) settle(s *engine.Settle, name []byte) {
+	switch string(name) {
+	case "lease":
+		s.Token = r.token()
+	case "delay_ms":
+		s.Delay = r.millis("delay_ms", 0, 0)
+	case "error":
+		said := false
+		there := r.object("error", func(name []byte) {
+			if !r.failure(&s.Failure, &said, "error.", name) {
+				r.value()
+			}
+		})
+		r.must("error.message", said || !there)
+	case "result", "hold":
+		if r.given() != nil {
+			r.fail(string(name), "is not supported by this version")
+		}
+	default:
+		if !r.when(s, name) {
+			r.value()
+		}
+	}
+}
+
+func (r *Reader) id() (id job.ID, ok bool) {
+	text, ok := r.text("id")
+	if id, err := job.ParseID(text); err == nil || !ok {
+		return id, ok
+	}
+	r.fail("id", "is no id: "+job.ErrID.Error())
+	return id, true
+}
+
+func (r *Reader) token() job.Token {
+	text, ok := r.text("lease")
+	t, err := job.ParseToken(string(text))
+	if err != nil && ok {
+		r.fail("lease", "is no token: "+err.Error())
+	}
+	return t
+}

@@ -1,0 +1,118 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/door/jobs"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Header values are shared by all answers; net/http only reads them.
+var (
+	typeJSON   = []string{mediaJSON}
+	typeNDJSON = []string{mediaNDJSON}
+	retryAfter = []string{"1"} // seconds
+)
+
+const (
+	mediaJSON   = "application/json"
+	mediaNDJSON = "application/x-ndjson"
+
+	// Up to lengthSelf bytes net/http counts a body itself (h2: up to 4096),
+	// without the memory that a header of ours costs.
+	lengthSelf = 2048
+	// From slowBytes on an answer may have to wait for its reader, but not for
+	// ever.
+	slowBytes = 64 << 10
+	writeMax  = 30 * time.Second
+)
+
+func send(w http.ResponseWriter, status int, body []byte) {
+	head := w.Header()
+	head["Content-Type"] = typeJSON
+	if len(body) > lengthSelf {
+		head["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
+	if len(body) > slowBytes {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * writeMax))
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that left gets no answer
+}
+
+// refusal is a refusal that is about HTTP itself.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (e *refusal) Error() string { return e.text }
+
+// errMedia refuses a body that is not JSON.
+var errMedia = &refusal{status: http.StatusUnsupportedMediaType}
+
+func refuse(w http.ResponseWriter, status int, text string) {
+	send(w, status, jobs.AppendError(nil, text))
+}
+
+// refuseFormat answers 406 and 415, always as JSON.
+func refuseFormat(w http.ResponseWriter, status int, why, supported string) {
+	send(w, status, []byte(`{"error":"`+why+`","supported":["`+supported+`"]}`))
+}
+
+// problem answers with an error. Only an enqueue is told 429: on any other
+// call a client takes a 4xx as final.
+func (h *handler) problem(w http.ResponseWriter, r *http.Request, err error) {
+	status, text := jobs.FaultOf(err).Status, jobs.TextOf(err)
+	if own, ok := err.(*refusal); ok { //nolint:errorlint // made here and never wrapped
+		status, text = own.status, own.text
+	}
+	switch status {
+	case http.StatusUnsupportedMediaType:
+		refuseFormat(w, status, "unsupported media type", mediaJSON)
+		return
+	case http.StatusInternalServerError:
+		h.log.ErrorContext(r.Context(), "a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		w.Header()["Retry-After"] = retryAfter
+		if !isEnqueue(r) {
+			status = http.StatusServiceUnavailable
+		}
+	}
+	refuse(w, status, text)
+}
+
+func isEnqueue(r *http.Request) bool {
+	return r.Method == http.MethodPost && (r.URL.Path == "/jobs" || r.URL.Path == "/jobs/bulk")
+}
+
+// accepts reports whether one of the media types is asked for: by name, by a
+// wildcard, or by asking for nothing. Weights are not looked at.
+func accepts(accept []string, types ...string) bool {
+	for _, value := range accept {
+		if strings.Contains(value, "*/*") || strings.Contains(value, "application/*") {
+			return true
+		}
+		for _, t := range types {
+			if strings.Contains(value, t) {
+				return true
+			}
+		}
+	}
+	return len(accept) == 0
+}
+
+// errNoJob is what Zizq says of a job that does not exist.
+var errNoJob = job.Errorf(job.NotFound, "job not found")
+
+// jobID reads the id of a path. What cannot be one is not found.
+func jobID(s string) (job.ID, error) {
+	id, err := job.ParseID(s)
+	if err != nil {
+		return id, errNoJob
+	}
+	return id, nil
+}

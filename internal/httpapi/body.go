@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/reprisehq/reprise/internal/door/jobs"
+)
+
+// scratch is the memory one request with a body needs.
+type scratch struct {
+	jobs.Reader
+	meter meter
+	out   []byte
+}
+
+var scratches = sync.Pool{New: func() any { return &scratch{out: make([]byte, 0, 1024)} }}
+
+// withBody receives the body of a request, runs do, which answers or says why
+// not, and gives the memory back.
+func (h *handler) withBody(w http.ResponseWriter, r *http.Request, do func(s *scratch) error) {
+	s, whole := scratches.Get().(*scratch), false
+	s.meter = meter{from: r.Body, h: h, limit: 2 * h.inflightMax}
+	if isEnqueue(r) {
+		s.meter.limit = h.inflightMax
+	}
+	defer func() { s.release(!whole) }() // a call that was broken off may still read what was parsed
+	err := h.receive(r, s)
+	if err == nil {
+		err = do(s)
+	}
+	if err != nil {
+		h.problem(w, r, err)
+	}
+	whole = err == nil
+}
+
+func (h *handler) receive(r *http.Request, s *scratch) error {
+	if t := r.Header["Content-Type"]; len(t) > 0 && !strings.Contains(t[0], mediaJSON) {
+		return errMedia
+	}
+	if r.ContentLength > h.bodyMax {
+		return h.tooLarge()
+	}
+	// A length is a claim: memory for more than a little comes with the bytes.
+	s.Body.Grow(int(min(max(r.ContentLength, 0), 64<<10)) + bytes.MinRead)
+	_, err := s.Body.ReadFrom(&s.meter)
+	if _, ours := err.(*refusal); err != nil && !ours { //nolint:errorlint // made here and never wrapped
+		return &refusal{http.StatusBadRequest, "the body ended early: " + err.Error()}
+	}
+	return err
+}
+
+func (s *scratch) release(lent bool) {
+	const bytesMax = 1 << 20
+	if s.meter.held > 0 {
+		s.meter.h.inflight.Add(-s.meter.held)
+	}
+	s.meter = meter{}
+	s.Reset(lent)
+	if cap(s.out) > bytesMax {
+		s.out = nil
+	}
+	s.out = s.out[:0]
+	scratches.Put(s)
+}
+
+func (h *handler) tooLarge() error {
+	return &refusal{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(h.bodyMax, 10) + " bytes"}
+}
+
+var errBusy = &refusal{
+	http.StatusServiceUnavailable, "too many requests are in work at once (max_inflight_bytes); send it again in a moment",
+}
+
+// meter reads a body within its limits and counts it as in flight.
+type meter struct {
+	from  io.Reader
+	h     *handler
+	held  int64
+	limit int64
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.from.Read(p)
+	m.held += int64(n)
+	switch all := m.h.inflight.Add(int64(n)); {
+	case m.held > m.h.bodyMax:
+		return n, m.h.tooLarge()
+	case all > m.limit:
+		return n, errBusy
+	}
+	return n, err
+}

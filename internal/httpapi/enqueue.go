@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/door/jobs"
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// enqueue is POST /jobs: 201 for a new job, 200 for one that was there.
+func (h *handler) enqueue(w http.ResponseWriter, r *http.Request, _, _ string) {
+	h.withBody(w, r, func(s *scratch) error {
+		list, err := s.Enqueue(r.Header.Get("Idempotency-Key"))
+		if err != nil {
+			return err
+		}
+		added, err := h.put(r.Context(), list)
+		if err != nil {
+			return err
+		}
+		s.out = jobs.AppendAdded(s.out, added[0], &list[0])
+		send(w, created(added), s.out)
+		return nil
+	})
+}
+
+// bulk is POST /jobs/bulk, all or nothing.
+func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _, _ string) {
+	h.withBody(w, r, func(s *scratch) error {
+		if len(r.Header["Idempotency-Key"]) > 0 {
+			return job.Errorf(job.Invalid, "the header Idempotency-Key is for POST /jobs; give each job of a bulk its own idempotency_key")
+		}
+		list, err := s.Bulk()
+		var added []engine.Added
+		if err == nil && len(list) > 0 {
+			added, err = h.put(r.Context(), list)
+		}
+		if err != nil {
+			return err
+		}
+		s.out = jobs.AppendAddedAll(s.out, added, list)
+		send(w, created(added), s.out)
+		return nil
+	})
+}
+
+// created is 200 when every job was there before, else 201.
+func created(added []engine.Added) int {
+	if len(added) > 0 && !slices.ContainsFunc(added, func(a engine.Added) bool { return !a.Duplicate }) {
+		return http.StatusOK
+	}
+	return http.StatusCreated
+}
+
+// null answers enqueues like an engine that keeps nothing.
+type null struct {
+	mu  sync.Mutex // guards ids
+	ids *job.IDs
+}
+
+func newNull() *null { return &null{ids: job.NewIDs(job.ID{}, rand.Uint64)} }
+
+func (n *null) put(_ context.Context, list []engine.NewJob) ([]engine.Added, error) {
+	now := job.Millis(time.Now().UnixMilli())
+	added := make([]engine.Added, len(list))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range list {
+		j := list[i].Job
+		j.ID, j.Created, j.State = n.ids.Next(now), now, job.Ready
+		if j.ReadyAt > now {
+			j.State = job.Scheduled
+		} else if j.ReadyAt == 0 {
+			j.ReadyAt = now
+		}
+		added[i] = engine.Added{Job: &j, ID: j.ID}
+	}
+	return added, nil
+}

@@ -1,0 +1,57 @@
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+const untrusted = "refused: this request names a host that is not this server, or comes from another site's page (see --allow-host)"
+
+// trusted keeps web pages away from a queue on somebody's machine: a page that
+// got its own name resolved to this address still says its name in Host, and
+// one that calls us by ours says where it comes from in Origin or
+// Sec-Fetch-Site (spec/operations.md, Security).
+func (h *handler) trusted(r *http.Request) bool {
+	if !h.knows(r.Host, r) {
+		return false
+	}
+	if site := r.Header["Sec-Fetch-Site"]; len(site) > 0 && site[0] == "cross-site" {
+		return false
+	}
+	for _, origin := range r.Header["Origin"] {
+		u, err := url.Parse(origin)
+		if err != nil || u.Host == "" || u.Host != r.Host && !h.hosts[strings.ToLower(u.Hostname())] {
+			return false
+		}
+	}
+	return true
+}
+
+// knows reports whether a Host header speaks of this server.
+func (h *handler) knows(host string, r *http.Request) bool {
+	name := host
+	if at := strings.LastIndexByte(host, ':'); at >= 0 && strings.IndexByte(host[at:], ']') < 0 {
+		name = host[:at]
+	}
+	switch name {
+	case "127.0.0.1", "localhost", "[::1]":
+		return true
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if _, unix := local.(*net.UnixAddr); unix {
+		return true // no browser gets there
+	}
+	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") || h.hosts[name] {
+		return true
+	}
+	addr, err := netip.ParseAddr(name)
+	if err != nil {
+		return false
+	}
+	tcp, ok := local.(*net.TCPAddr)
+	return addr.IsLoopback() || ok && tcp.AddrPort().Addr().Unmap() == addr.Unmap()
+}

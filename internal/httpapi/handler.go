@@ -1,0 +1,223 @@
+// Package httpapi carries the doors over HTTP: it routes, negotiates formats,
+// bounds what a request may cost, refuses what a web page could have sent
+// (spec/operations.md, Security), and translates errors. What the calls mean
+// is the doors' (internal/door/jobs) and the engine's.
+//
+// It is written to cost little beside net/http: static header values, pooled
+// buffers, one write per answer or burst, no reflection on the hot calls.
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/engine"
+)
+
+// Options configure the handler.
+type Options struct {
+	Engine  *engine.Engine
+	Log     *slog.Logger
+	Version string // our own, for GET /version
+
+	// BodyMax bounds the bytes of one request body: above it 413. 0 = 64 MiB.
+	BodyMax int64
+	// InflightMax bounds the bytes of all bodies that are being worked on
+	// (max_inflight_bytes): above it an enqueue gets 503, at twice as much
+	// every body does, so that settles still free what enqueues hold. At least
+	// BodyMax; 0 = 256 MiB.
+	InflightMax int64
+	// Heartbeat is the silence on a take before a heartbeat is sent; clients
+	// give up after 30 s. 0 = 3 s.
+	Heartbeat time.Duration
+	// AllowHosts are names that Host and Origin may hold beside the loopback
+	// names and the address that was connected to.
+	AllowHosts []string
+	// Null answers enqueues without an engine: POST /jobs and /jobs/bulk are
+	// read, checked and answered as always, and forgotten. The benchmark
+	// measures with it what the handler costs by itself.
+	Null bool
+}
+
+// New returns the handler of the primary listener.
+func New(o Options) http.Handler {
+	h := &handler{
+		engine: o.Engine, log: o.Log, version: o.Version,
+		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat,
+		hosts: map[string]bool{},
+	}
+	if h.bodyMax <= 0 {
+		h.bodyMax = 64 << 20
+	}
+	if h.inflightMax <= 0 {
+		h.inflightMax = 256 << 20
+	}
+	h.inflightMax = max(h.inflightMax, h.bodyMax)
+	if h.heartbeat <= 0 {
+		h.heartbeat = 3 * time.Second
+	}
+	if h.log == nil {
+		h.log = slog.New(slog.DiscardHandler)
+	}
+	for _, name := range o.AllowHosts {
+		h.hosts[strings.ToLower(name)] = true
+	}
+	if h.put = newNull().put; !o.Null {
+		h.put = o.Engine.Put
+	}
+	return h
+}
+
+type handler struct {
+	engine  *engine.Engine
+	put     func(context.Context, []engine.NewJob) ([]engine.Added, error)
+	log     *slog.Logger
+	version string
+	hosts   map[string]bool
+
+	bodyMax, inflightMax int64
+	inflight             atomic.Int64 // bytes of bodies in work
+	heartbeat            time.Duration
+}
+
+// call serves one method of a resource. id and sub are the variable segments
+// of the path, unescaped.
+type call func(h *handler, w http.ResponseWriter, r *http.Request, id, sub string)
+
+// allow lists the methods for the header of a 405.
+func (res *resource) allow() string {
+	var list []string
+	for _, m := range []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost} {
+		if res.method(m) != nil {
+			list = append(list, m)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// resource is a path with its methods.
+type resource struct {
+	get, post, patch, del call
+	stream                bool // negotiates its own format
+}
+
+func (res *resource) method(name string) call {
+	switch name {
+	case http.MethodGet, http.MethodHead:
+		return res.get
+	case http.MethodPost:
+		return res.post
+	case http.MethodPatch:
+		return res.patch
+	case http.MethodDelete:
+		return res.del
+	}
+	return nil
+}
+
+// fixed are the paths without variable segments. They win over those with.
+var fixed = map[string]*resource{
+	"/jobs":         {get: (*handler).list, post: (*handler).enqueue},
+	"/jobs/bulk":    {post: (*handler).bulk},
+	"/jobs/take":    {get: (*handler).take, stream: true},
+	"/jobs/success": {post: (*handler).successAll},
+	"/jobs/count":   {get: (*handler).count},
+	"/jobs/settle":  {post: (*handler).settle},
+	"/jobs/lease":   {post: (*handler).lease},
+	"/jobs/extend":  {post: (*handler).extend},
+	"/queues":       {get: (*handler).queues},
+	"/health":       {get: (*handler).health},
+	"/ready":        {get: (*handler).ready},
+	"/version":      {get: (*handler).versions},
+}
+
+var (
+	oneJob   = &resource{get: (*handler).show, del: (*handler).remove}
+	oneQueue = &resource{get: (*handler).queue, patch: (*handler).setQueue}
+	oneError = &resource{get: (*handler).oneError}
+	ofJob    = map[string]*resource{
+		"success": {post: (*handler).success},
+		"failure": {post: (*handler).failure},
+		"errors":  {get: (*handler).errors},
+	}
+)
+
+// find routes on the raw segments of the path: nothing is cleaned, nothing
+// redirected, and an escaped slash is part of its segment.
+func find(u *url.URL) (res *resource, id, sub string) {
+	path := u.RawPath
+	if path == "" { // escaped as usual: Path holds no slash that was escaped
+		if res := fixed[u.Path]; res != nil {
+			return res, "", ""
+		}
+		path = u.Path
+	}
+	seg := strings.Split(path, "/")
+	if u.RawPath != "" {
+		for i := range seg {
+			seg[i], _ = url.PathUnescape(seg[i]) // net/url checked the escapes
+		}
+	}
+	switch {
+	case len(seg) < 3 || seg[0] != "" || slices.Contains(seg[1:], ""):
+		return nil, "", ""
+	case len(seg) == 3 && seg[1] == "jobs":
+		return oneJob, seg[2], ""
+	case len(seg) == 3 && seg[1] == "queues":
+		return oneQueue, seg[2], ""
+	case len(seg) == 4 && seg[1] == "jobs":
+		return ofJob[seg[3]], seg[2], ""
+	case len(seg) == 5 && seg[1] == "jobs" && seg[3] == "errors":
+		return oneError, seg[2], seg[4]
+	}
+	return nil, "", ""
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer h.survive(w, r)
+	if !h.trusted(r) {
+		refuse(w, http.StatusForbidden, untrusted)
+		return
+	}
+	res, id, sub := find(r.URL)
+	if res == nil {
+		refuse(w, http.StatusNotFound, "not found")
+		return
+	}
+	serve := res.method(r.Method)
+	switch {
+	case serve == nil:
+		w.Header().Set("Allow", res.allow())
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	case !res.stream && !accepts(r.Header["Accept"], mediaJSON):
+		refuseFormat(w, http.StatusNotAcceptable, "not acceptable", mediaJSON)
+	default:
+		serve(h, w, r, id, sub)
+	}
+}
+
+// survive turns a panic into a 500, or into a broken answer if one has begun:
+// each answer sets its type before its first byte.
+func (h *handler) survive(w http.ResponseWriter, r *http.Request) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if p != http.ErrAbortHandler {
+		h.log.ErrorContext(r.Context(), "a request handler panicked",
+			"method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+		if len(w.Header()["Content-Type"]) == 0 {
+			refuse(w, http.StatusInternalServerError, "internal server error")
+			return
+		}
+	}
+	panic(http.ErrAbortHandler)
+}

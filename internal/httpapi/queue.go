@@ -1,0 +1,184 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"net/http"
+
+	"github.com/reprisehq/reprise/internal/door/jobs"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// settings are those of a queue on the wire. In a PATCH what is named changes
+// and null is the default.
+type settings struct {
+	Paused         bool       `json:"paused"`
+	Order          string     `json:"order"`
+	Concurrency    int64      `json:"concurrency"` // per group; 0 = no limit
+	OnDead         string     `json:"on_dead"`
+	FrontOrder     string     `json:"front_order"`
+	Retry          *job.Retry `json:"retry,omitzero"`
+	LateOK         string     `json:"late_ok"`
+	RequireToken   bool       `json:"require_token"`
+	NonIdempotent  bool       `json:"non_idempotent"`
+	MaxJobs        int64      `json:"max_jobs"` // 0 = no limit
+	MaxBytes       int64      `json:"max_bytes"`
+	OnFull         string     `json:"on_full"`
+	RunTimeoutMS   int64      `json:"run_timeout_ms"` // 0 = none
+	StartTimeoutMS int64      `json:"start_timeout_ms"`
+	Retention      retention  `json:"retention"`
+}
+
+// retention is how long finished jobs stay; what is left out is the server's.
+type retention struct {
+	CompletedMS *int64 `json:"completed_ms,omitzero"`
+	DeadMS      *int64 `json:"dead_ms,omitzero"`
+}
+
+// queueState is the answer of GET and PATCH /queues/{name}.
+type queueState struct {
+	Name string `json:"name"`
+	settings
+	HoldUntil int64            `json:"hold_until,omitzero"`
+	Jobs      map[string]int64 `json:"jobs"`
+	Bytes     int64            `json:"bytes"` // payloads of jobs that are not finished
+}
+
+// The words of late_ok.
+const (
+	lateUntilTerminal = "until_terminal"
+	lateNever         = "never"
+)
+
+func settingsOf(q *job.Queue) settings {
+	s := settings{
+		Paused: q.Paused, Order: q.Order.String(), Concurrency: int64(q.Concurrency), OnDead: q.OnDead.String(),
+		FrontOrder: q.FrontOrder.String(), LateOK: lateUntilTerminal, RequireToken: q.RequireToken,
+		NonIdempotent: q.NonIdempotent, MaxJobs: q.MaxJobs, MaxBytes: q.MaxBytes, OnFull: q.OnFull.String(),
+		RunTimeoutMS: int64(q.RunTimeout), StartTimeoutMS: int64(q.StartTimeout),
+		Retention: retention{CompletedMS: unlessUnset(q.RetainDone), DeadMS: unlessUnset(q.RetainDead)},
+	}
+	if q.LateOKNever {
+		s.LateOK = lateNever
+	}
+	if own := q.Retry; !own.IsZero() {
+		s.Retry = &own
+	}
+	return s
+}
+
+func unlessUnset(m job.Millis) *int64 {
+	if m == job.Unset {
+		return nil
+	}
+	return (*int64)(&m)
+}
+
+// apply checks the settings and writes them to q.
+func (s *settings) apply(q *job.Queue) error {
+	orUnset := func(ms *int64) int64 {
+		if ms == nil {
+			return 0
+		}
+		return *ms
+	}
+	most := int64(job.MaxMillis)
+	err := cmp.Or(
+		oneOf(&q.Order, "order", s.Order, job.OrderNone, job.OrderStart, job.OrderStrict),
+		oneOf(&q.OnDead, "on_dead", s.OnDead, job.DeadSkip, job.DeadBlock, job.DeadPark),
+		oneOf(&q.FrontOrder, "front_order", s.FrontOrder, job.FrontBySeq, job.FrontLIFO),
+		oneOf(&q.OnFull, "on_full", s.OnFull, job.FullReject, job.FullDropOldest),
+		within("concurrency", s.Concurrency, 0, math.MaxInt32),
+		within("max_jobs", s.MaxJobs, 0, math.MaxInt64),
+		within("max_bytes", s.MaxBytes, 0, math.MaxInt64),
+		within("run_timeout_ms", s.RunTimeoutMS, 0, most),
+		within("start_timeout_ms", s.StartTimeoutMS, 0, most),
+		within("retention.completed_ms", orUnset(s.Retention.CompletedMS), 0, most),
+		within("retention.dead_ms", orUnset(s.Retention.DeadMS), 0, most),
+	)
+	if err == nil && s.LateOK != "" && s.LateOK != lateUntilTerminal && s.LateOK != lateNever {
+		err = job.Errorf(job.Invalid, "late_ok must be one of until_terminal never")
+	}
+	q.Paused, q.Concurrency, q.LateOKNever = s.Paused, int(s.Concurrency), s.LateOK == lateNever
+	q.RequireToken, q.NonIdempotent = s.RequireToken, s.NonIdempotent
+	q.MaxJobs, q.MaxBytes = s.MaxJobs, s.MaxBytes
+	q.RunTimeout, q.StartTimeout = job.Millis(s.RunTimeoutMS), job.Millis(s.StartTimeoutMS)
+	q.Retry, q.RetainDone, q.RetainDead = job.Retry{}, job.Unset, job.Unset
+	if s.Retry != nil {
+		q.Retry = *s.Retry
+	}
+	if ms := s.Retention.CompletedMS; ms != nil {
+		q.RetainDone = job.Millis(*ms)
+	}
+	if ms := s.Retention.DeadMS; ms != nil {
+		q.RetainDead = job.Millis(*ms)
+	}
+	return err
+}
+
+// oneOf reads a word; the empty one, which null leaves, is the first.
+func oneOf[T interface{ String() string }](into *T, field, word string, values ...T) error {
+	known := ""
+	for i, v := range values {
+		if v.String() == word || word == "" && i == 0 {
+			*into = v
+			return nil
+		}
+		known += " " + v.String()
+	}
+	return &job.Error{Kind: job.Invalid, Field: field, Text: field + " must be one of" + known}
+}
+
+// queues is GET /queues.
+func (h *handler) queues(w http.ResponseWriter, r *http.Request, _, _ string) {
+	names, err := h.engine.Queues(r.Context())
+	h.sendPlain(w, r, struct {
+		Queues []string `json:"queues"`
+	}{names}, err)
+}
+
+// queue is GET /queues/{name}: settings and depth.
+func (h *handler) queue(w http.ResponseWriter, r *http.Request, name, _ string) {
+	if err := jobs.CheckName("queue", name); err != nil {
+		h.problem(w, r, err)
+		return
+	}
+	q, depth, err := h.engine.Queue(r.Context(), name)
+	if err != nil {
+		h.problem(w, r, err)
+		return
+	}
+	state := queueState{
+		Name: q.Name, settings: settingsOf(q), HoldUntil: int64(q.HoldUntil), Jobs: map[string]int64{}, Bytes: depth.Bytes,
+	}
+	for s := job.None + 1; s < job.States; s++ {
+		state.Jobs[jobs.StateName(s)] = depth.States[s]
+	}
+	h.sendPlain(w, r, state, nil)
+}
+
+// setQueue is PATCH /queues/{name}; it answers as GET does.
+func (h *handler) setQueue(w http.ResponseWriter, r *http.Request, name, _ string) {
+	h.withBody(w, r, func(s *scratch) error {
+		if err := jobs.CheckName("queue", name); err != nil {
+			return err
+		}
+		body := bytes.Clone(s.Body.Bytes()) // the engine may run an edit after we left
+		edit := func(q *job.Queue) error {
+			set := settingsOf(q)
+			if err := plain(body, &set, true); err != nil {
+				return err
+			}
+			return set.apply(q)
+		}
+		if err := edit(job.NewQueue(name)); err != nil {
+			return err // so that what the engine runs is known to be well formed
+		}
+		if _, err := h.engine.SetQueue(r.Context(), name, edit); err != nil {
+			return err
+		}
+		h.queue(w, r, name, "")
+		return nil
+	})
+}

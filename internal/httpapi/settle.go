@@ -1,0 +1,209 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/door/jobs"
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// one settles one attempt and returns its verdict.
+func (h *handler) one(ctx context.Context, s engine.Settle) (engine.Verdict, error) {
+	verdicts, err := h.engine.Settle(ctx, []engine.Settle{s})
+	if err != nil {
+		return engine.Verdict{}, err
+	}
+	return verdicts[0], verdicts[0].Err
+}
+
+// errNotHeld is what Zizq says of a settle for an id that cannot be one.
+var errNotHeld = job.Errorf(job.NotFound, "job not found in in-flight set")
+
+// success is POST /jobs/{id}/success. It has no body, or one nobody reads.
+func (h *handler) success(w http.ResponseWriter, r *http.Request, text, _ string) {
+	id, err := job.ParseID(text)
+	if err != nil {
+		err = errNotHeld
+	} else {
+		_, err = h.one(r.Context(), engine.Settle{ID: id, Outcome: job.OK})
+	}
+	if err != nil {
+		h.problem(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// successAll is POST /jobs/success: 204, or 422 with the ids that were not
+// there while the others are done. Clients take both as the end of it, so what
+// may work later must be neither.
+func (h *handler) successAll(w http.ResponseWriter, r *http.Request, _, _ string) {
+	h.withBody(w, r, func(s *scratch) error {
+		list, unknown, err := s.Success()
+		if err != nil {
+			return err
+		}
+		verdicts, err := h.engine.Settle(r.Context(), list)
+		if err != nil {
+			return err
+		}
+		missing, why := jobs.Missing(list, verdicts, unknown)
+		switch {
+		case why != nil && jobs.FaultOf(why).Status >= http.StatusInternalServerError:
+			return why
+		case len(missing) == 0:
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			send(w, http.StatusUnprocessableEntity, jobs.AppendMissing(nil, missing, why))
+		}
+		return nil
+	})
+}
+
+// failure is POST /jobs/{id}/failure.
+func (h *handler) failure(w http.ResponseWriter, r *http.Request, text, _ string) {
+	h.withBody(w, r, func(s *scratch) error {
+		id, bad := job.ParseID(text)
+		end, err := s.Failure(id)
+		if err == nil && bad != nil {
+			err = errNotHeld
+		}
+		if err != nil {
+			return err
+		}
+		verdict, err := h.one(r.Context(), end)
+		if err != nil {
+			return err
+		}
+		s.out = jobs.AppendVerdictJob(s.out, id, verdict)
+		send(w, http.StatusOK, s.out)
+		return nil
+	})
+}
+
+// settle is POST /jobs/settle: any mix of outcomes, one verdict per entry.
+func (h *handler) settle(w http.ResponseWriter, r *http.Request, _, _ string) {
+	h.withBody(w, r, func(s *scratch) error {
+		list, err := s.Settles()
+		if err != nil {
+			return err
+		}
+		verdicts, err := h.engine.Settle(r.Context(), list)
+		if err != nil {
+			return err
+		}
+		s.out = jobs.AppendVerdicts(s.out, verdicts, func(i int) job.ID { return list[i].ID })
+		send(w, http.StatusOK, s.out)
+		return nil
+	})
+}
+
+// Limits and defaults of POST /jobs/lease. Looking for work takes one commit
+// of the engine, so that long it waits at least.
+const (
+	leaseMax     = 1000
+	leaseDefault = 30 * job.Second
+	leaseWaitMin = 100 * time.Millisecond
+	leaseWaitMax = 5 * time.Minute
+)
+
+// lease is POST /jobs/lease, the unary take with a long poll.
+func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
+	h.withBody(w, r, func(s *scratch) error {
+		body := struct {
+			Queues     []string          `json:"queues"`
+			Max        int               `json:"max"`
+			LeaseMS    int64             `json:"lease_ms"`
+			WaitMS     int64             `json:"wait_ms"`
+			Worker     string            `json:"worker"`
+			Properties map[string]string `json:"properties"`
+		}{Max: 1, LeaseMS: int64(leaseDefault)}
+		if err := plain(s.Body.Bytes(), &body, false); err != nil {
+			return err
+		}
+		err := cmp.Or(
+			within("max", int64(body.Max), 1, leaseMax),
+			within("lease_ms", body.LeaseMS, 1, int64(job.Day)),
+			within("wait_ms", body.WaitMS, 0, leaseWaitMax.Milliseconds()),
+		)
+		if err == nil && body.Worker != "" {
+			err = jobs.CheckName("worker", body.Worker)
+		}
+		if err != nil {
+			return err
+		}
+		// The body is read: only the client's leaving ends the wait early.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+		ctx, cancel := context.WithTimeout(r.Context(), max(time.Duration(body.WaitMS)*time.Millisecond, leaseWaitMin))
+		defer cancel()
+		list, err := h.engine.Lease(ctx, engine.LeaseOptions{
+			Worker: body.Worker, Queues: body.Queues, Max: body.Max, For: job.Millis(body.LeaseMS), Properties: body.Properties,
+		})
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		s.out = jobs.AppendLeases(s.out, list)
+		send(w, http.StatusOK, s.out)
+		return nil
+	})
+}
+
+// extend is POST /jobs/extend, the heartbeat: {leases: [{id, lease, ms,
+// started}], ms}, where the outer ms is for leases without their own.
+func (h *handler) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
+	h.withBody(w, r, func(s *scratch) error {
+		var body struct {
+			Leases *[]struct {
+				ID      string `json:"id"`
+				Lease   string `json:"lease"`
+				MS      int64  `json:"ms"`
+				Started bool   `json:"started"`
+			} `json:"leases"`
+			MS     int64   `json:"ms"`
+			Worker *string `json:"worker"`
+		}
+		if err := plain(s.Body.Bytes(), &body, false); err != nil {
+			return err
+		}
+		if body.Worker != nil || body.Leases == nil {
+			return job.Errorf(job.Invalid, "leases is missing; to extend by worker is not supported by this version")
+		}
+		list := make([]engine.Extension, len(*body.Leases))
+		for i, l := range *body.Leases {
+			x := &list[i]
+			var badID, badToken error
+			x.ID, badID = job.ParseID(l.ID)
+			x.Token, badToken = job.ParseToken(l.Lease)
+			x.Started, x.For = l.Started, job.Millis(l.MS)
+			if l.MS == 0 {
+				x.For = job.Millis(body.MS)
+			}
+			if err := cmp.Or(badID, badToken, within("ms", int64(x.For), 0, int64(job.Day))); err != nil {
+				return job.Errorf(job.Invalid, "leases[%d]: %v", i, err)
+			}
+		}
+		verdicts, err := h.engine.Extend(r.Context(), list)
+		if err != nil {
+			return err
+		}
+		s.out = jobs.AppendVerdicts(s.out, verdicts, func(i int) job.ID { return list[i].ID })
+		send(w, http.StatusOK, s.out)
+		return nil
+	})
+}
+
+// within refuses a number outside its bounds.
+func within(field string, n, least, most int64) error {
+	if n >= least && n <= most {
+		return nil
+	}
+	return &job.Error{Kind: job.Invalid, Field: field, Text: field + " must be a whole number from " + itoa(least) + " to " + itoa(most)}
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

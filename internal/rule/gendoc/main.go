@@ -1,0 +1,120 @@
+// Command gendoc writes docs/states.md from the transition table of package
+// rule, so that what is documented is what runs.
+//
+//	go run ./internal/rule/gendoc          writes it
+//	go run ./internal/rule/gendoc -check   fails if it is stale
+//
+// Both are run from the root of the repository.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// path is the document, seen from the root of the repository.
+const path = "docs/states.md"
+
+var errStale = errors.New(path + " is not what the transition table says; run: go run ./internal/rule/gendoc")
+
+func main() {
+	check := flag.Bool("check", false, "compare only; exit 1 if the document is stale")
+	flag.Parse()
+	if err := run(path, *check); err != nil {
+		fmt.Fprintln(os.Stderr, "gendoc:", err)
+		os.Exit(1)
+	}
+}
+
+// run writes the document, or compares it.
+func run(file string, check bool) error {
+	if !check {
+		return os.WriteFile(file, []byte(document()), 0o644)
+	}
+	have, err := os.ReadFile(file)
+	if err == nil && string(have) != document() {
+		err = errStale
+	}
+	return err
+}
+
+const intro = `<!-- Written by internal/rule/gendoc from internal/rule/table.go. Do not edit. -->
+
+# States of a job
+
+A job is in exactly one of five states. Every change goes through one function, ` + "`rule.Step`" + `,
+which knows the table below and nothing else: any other pair of state and verb is an error
+by name, and changes nothing.
+
+| State | Meaning |
+| --- | --- |
+| scheduled | waits for its due time: put for later, or waiting for a retry |
+| ready | waits for a holder |
+| leased | runs: at least one lease is live; on the wire ` + "`in_flight`" + ` |
+| done | finished; on the wire ` + "`completed`" + ` |
+| dead | given up, with a reason: %s |
+
+`
+
+const bridge = `
+What the drawing leaves out: *patch*, which moves a job between scheduled and ready only, and the
+way of a job without retention, which leaves where it would have entered done or dead.
+
+## Transitions
+
+None is "does not exist": before put, and after the job left.
+
+`
+
+func document() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, intro, reasons())
+	drawing(&b)
+	b.WriteString(bridge)
+	b.WriteString(rule.Markdown())
+	return b.String()
+}
+
+func reasons() string {
+	var names []string
+	for r := job.Exhausted; r <= job.Evicted; r++ {
+		names = append(names, r.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// drawing writes the table as a mermaid diagram, one arrow per pair of states.
+func drawing(b *strings.Builder) {
+	b.WriteString("```mermaid\nstateDiagram-v2\n")
+	for from := job.None; from < job.States; from++ {
+		for to := job.None; to < job.States; to++ {
+			if verbs := arrow(from, to); len(verbs) > 0 {
+				fmt.Fprintf(b, "    %s --> %s: %s\n", node(from), node(to), strings.Join(verbs, ", "))
+			}
+		}
+	}
+	b.WriteString("```\n")
+}
+
+// arrow names the verbs drawn from one state to another.
+func arrow(from, to job.State) (names []string) {
+	for v := rule.Put; v < rule.Verbs; v++ {
+		if drawn := v != rule.Patch && (to != job.None || v == rule.Purge); drawn && rule.Leads(v, from, to) {
+			names = append(names, v.String())
+		}
+	}
+	return names
+}
+
+func node(s job.State) string {
+	if s == job.None {
+		return "[*]"
+	}
+	return s.String()
+}

@@ -1,0 +1,134 @@
+package rule
+
+import (
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// inState returns a world in which the job "a" is in a state, and the command
+// of each verb that fits it best.
+func inState(t testing.TB, s job.State) (*world, job.Token) {
+	w := newWorld(t)
+	w.put("a", func(j *job.Job) { j.ExpiresAt = dawn + job.Hour })
+	var token job.Token
+	switch s {
+	case job.Scheduled:
+		w.take("a", "u/1")
+		w.fail("a", w.jobs["a"].Leases[0].Token)
+	case job.Leased:
+		token = w.take("a", "u/1", of(job.Unary), func(l *job.Lease) { l.Until = dawn + job.Minute })
+	case job.Done:
+		w.ok("a", w.take("a", "u/1"))
+	case job.Dead:
+		w.do("a", Command{Verb: SettleDead, Token: w.take("a", "u/1")})
+	case job.None, job.Ready, job.States:
+	}
+	if s == job.None {
+		delete(w.jobs, "a")
+	} else if w.jobs["a"].State != s {
+		t.Fatalf("made a job that is %s, want %s", w.jobs["a"].State, s)
+	}
+	return w, token
+}
+
+// try one verb on a job in a state, late enough for every timer to be over.
+func tryPair(t *testing.T, v Verb, s job.State) (*world, error) {
+	w, token := inState(t, s)
+	c := Command{Verb: v, Token: token, Edit: func(j *job.Job) { j.Priority++ }}
+	switch v {
+	case Put:
+		c.New = &job.Job{ID: w.ids.Next(w.now), Queue: "q"}
+	case Take:
+		c.Lease = w.lease("u/2")
+	case Offer, Extend, SettleOK, SettleRetry, SettleRelease, SettleDead:
+	default:
+		w.tick(2 * job.Hour)
+	}
+	if s == job.Leased && v == Take {
+		w.do("a", Command{Verb: Offer})
+	}
+	if s != job.None {
+		return w, w.try("a", c)
+	}
+	e, err := Step(w.view(nil), c)
+	if err != nil && (e.Job != nil || e.Gate != nil || e.Ended != nil) {
+		t.Errorf("%s from none was refused with an effect", v)
+	}
+	return w, err
+}
+
+func TestEveryStateAndVerbIsAllowedOrANamedErrorWithoutEffect(t *testing.T) { // DESIGN section 2, Transitions
+	for v := Put; v < Verbs; v++ {
+		for s := job.None; s < job.States; s++ {
+			t.Run(v.String()+" "+s.String(), func(t *testing.T) {
+				_, err := tryPair(t, v, s)
+				kind := job.KindOf(err)
+				late := v == SettleOK && (s == job.Ready || s == job.Scheduled) // only as a late OK
+				switch {
+				case late:
+					if err == nil || kind != job.NotFound {
+						t.Errorf("an OK without any lease: %v", err)
+					}
+				case Allowed(v, s) != (err == nil):
+					t.Errorf("allowed %v, answered %v", Allowed(v, s), err)
+				case err != nil && isSettle(v):
+					if kind != job.NotFound {
+						t.Errorf("a settle of a job that is %s: kind %d, %v", s, kind, err)
+					}
+				case err != nil && kind != job.WrongState:
+					t.Errorf("kind %d: %v", kind, err)
+				}
+			})
+		}
+	}
+}
+
+func TestTheTableSaysWhatTheDesignSays(t *testing.T) { // DESIGN section 2, Transitions
+	for v, want := range map[Verb]string{
+		Put:           "none -> scheduled, ready",
+		Take:          "ready, leased -> leased",
+		Extend:        "leased -> leased",
+		SettleOK:      "scheduled, ready, leased -> none, done",
+		SettleRetry:   "leased -> none, scheduled, ready, leased, dead",
+		SettleRelease: "leased -> scheduled, ready, leased",
+		SettleDead:    "leased -> none, dead",
+		Lapse:         "leased -> none, scheduled, ready, leased, dead",
+		Promote:       "scheduled -> ready",
+		Expire:        "scheduled, ready -> none, dead",
+		Offer:         "leased -> leased",
+		Revive:        "scheduled, dead -> ready",
+		Cancel:        "scheduled, ready, leased -> none, dead",
+		Patch:         "scheduled, ready, leased -> scheduled, ready, leased",
+		Purge:         "done, dead -> none",
+	} {
+		r := transitions[v]
+		if got := r.from.String() + " -> " + r.to.String(); got != want || r.verb != v {
+			t.Errorf("%s (%s): %s, want %s", v, r.verb, got, want)
+		}
+	}
+}
+
+func TestAllowedAndLeadsReadTheTable(t *testing.T) {
+	if !Allowed(Take, job.Ready) || Allowed(Take, job.Done) {
+		t.Error("Allowed is wrong")
+	}
+	if !Leads(Promote, job.Scheduled, job.Ready) || Leads(Promote, job.Scheduled, job.Dead) || Leads(Promote, job.Ready, job.Ready) {
+		t.Error("Leads is wrong")
+	}
+}
+
+func TestEveryTargetOfTheTableIsReached(t *testing.T) {
+	seen := map[Verb]states{}
+	for seed := range uint64(3000) {
+		w := newWorld(t)
+		for _, m := range history(w, noise(seed, 300)) {
+			seen[m.verb] |= set(m.to)
+		}
+	}
+	for v := Put; v < Verbs; v++ {
+		if missing := transitions[v].to &^ seen[v]; missing != 0 {
+			t.Errorf("%s never led to: %s", v, missing)
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Config is everything a person can decide about a server. Use Default or
+// Load: most zero values are not defaults.
+//
+// The table in config_table.go names each setting for flags, environment and
+// file, with its default, its bounds and what to beware of; docs/config.md is
+// generated from it. Here stands what the code needs to know.
+type Config struct {
+	File string // the configuration file that was read; "" = none
+
+	// What is listened on and for whom.
+	Host      string   // without a port; a name other than localhost is not loopback
+	Port      int      // 0 = one that is free
+	Insecure  bool     // listen beyond loopback without tokens and TLS
+	AllowHost []string // further names accepted in a Host header, lower case
+	Pprof     bool     // serve profiles; only on loopback
+	Null      bool     // accept work and forget it; for measuring only
+
+	// How much the server takes.
+	BodyBytesMax        int64 // of one request, after inflation
+	InflightBytesMax    int64 // of all requests at work; at least BodyBytesMax
+	GlobalInFlightLimit int   // jobs leased at once; 0 = no limit
+	MaxQueues           int
+
+	// How it treats holders and clients.
+	HeartbeatInterval time.Duration // between two signs of life on an idle take stream
+	ReattachWindow    job.Millis    // a named holder lapses so long after it went away; 0 = at once
+	IdempotencyWindow job.Millis    // how long a receipt outlives its job
+	ShutdownTimeout   time.Duration // for requests at work when the server stops
+
+	// Where work is kept.
+	RootDir      string
+	Sync         Sync
+	SyncInterval time.Duration // with mode interval: the most that a power cut can take
+	CacheBytes   int64         // block cache of the store
+	DiskReserve  DiskReserve   // below it enqueues are refused
+
+	// What the server says.
+	LogFormat LogFormat
+	LogLevel  slog.Level
+	Log       *slog.Logger // where to; no setting, `reprise serve` puts what NewLogger returns here
+
+	// How failed work runs again, where neither job nor queue says anything.
+	Retry        job.Retry // complete: only MaxAge may be unset, which is no limit; Curve is not nil
+	BackoffCount job.Count // of polynomial curves that name none, and of the jobs door's `backoff`
+	RetainDone   job.Millis
+	RetainDead   job.Millis
+
+	// Queues with settings of their own, by name. The others have defaults.
+	Queues []*job.Queue
+}
+
+// Sync is when the store forces what it wrote onto the disk.
+type Sync string
+
+// The sync modes.
+const (
+	SyncAlways   Sync = "always"   // before it answers
+	SyncInterval Sync = "interval" // every Config.SyncInterval
+	SyncOS       Sync = "os"       // when the operating system likes to
+)
+
+// LogFormat is how a log line looks.
+type LogFormat string
+
+// The formats.
+const (
+	LogAuto    LogFormat = "auto" // pretty on a terminal, else compact
+	LogPretty  LogFormat = "pretty"
+	LogCompact LogFormat = "compact"
+	LogJSON    LogFormat = "json"
+)
+
+// Default is what applies where nobody says anything.
+func Default() Config {
+	cfg := Config{Retry: job.DefaultRetry()}
+	for _, s := range settings {
+		if s.def == "" {
+			continue
+		}
+		if err := s.field.set(&cfg, []string{s.def}); err != nil {
+			panic("default of " + s.name + ": " + err.Error())
+		}
+	}
+	return cfg
+}
+
+// Validate checks a configuration that was not loaded. The error is Problems.
+func (c Config) Validate() error {
+	var ps Problems
+	scratch := Default()
+	for _, s := range settings {
+		text := s.field.show(&c)
+		if text == notThere || text == "" && s.def == "" {
+			continue
+		}
+		// What cannot be read back is out of its bounds.
+		if err := s.field.set(&scratch, []string{text}); err != nil {
+			ps.add(s.name, "%s", err)
+		}
+	}
+	if c.Retry.Curve == nil {
+		ps.add("retry", "has no curve; start from Default")
+	}
+	if err := c.Retry.Validate(job.FromConfig); err != nil {
+		ps.add("retry", "%s", err)
+	}
+	ps = append(ps, c.contradictions()...)
+	return ps.err()
+}
+
+// contradictions are settings that are fine alone and not together. Where is
+// the name of the setting to change.
+func (c Config) contradictions() (ps Problems) {
+	if !loopback(c.Host) {
+		if !c.Insecure {
+			ps.add("host", "%s can be reached from other machines, and this version has no tokens and no TLS yet: "+
+				"everybody who can connect could read and change all work; "+
+				"listen on 127.0.0.1, or give --insecure if the network is trusted", c.Host)
+		}
+		if c.Pprof {
+			ps.add("pprof", "profiles are served on loopback only, and host is %s", c.Host)
+		}
+	}
+	if c.InflightBytesMax < c.BodyBytesMax {
+		ps.add("max-inflight-bytes", "%s is below body-max %s: the largest request allowed would never get in",
+			showSize(c.InflightBytesMax), showSize(c.BodyBytesMax))
+	}
+	if len(c.Queues) > c.MaxQueues {
+		ps.add("max-queues", "%d, but %d queues have settings", c.MaxQueues, len(c.Queues))
+	}
+	return ps
+}
+
+// Problems is everything that is wrong with a configuration, said at once.
+type Problems []Problem
+
+// Problem is one thing that is wrong: where, and what.
+type Problem struct {
+	Where string `json:"where"` // as the person wrote it: --port, REPRISE_PORT, reprise.yaml:3: server.port
+	Text  string `json:"text"`
+
+	line int // in the file; 0 = not there
+}
+
+func (p Problem) String() string {
+	if p.Where == "" {
+		return p.Text
+	}
+	return p.Where + ": " + p.Text
+}
+
+// problemsMax bounds how many problems are told; the next start tells more.
+const problemsMax = 50
+
+func (ps Problems) Error() string {
+	if len(ps) == 1 {
+		return "the configuration has a problem: " + ps[0].String()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "the configuration has %d problems:", len(ps))
+	for i, p := range ps {
+		if i == problemsMax {
+			fmt.Fprintf(&b, "\n  and %d more", len(ps)-i)
+			break
+		}
+		b.WriteString("\n  " + p.String())
+	}
+	return b.String()
+}
+
+func (ps *Problems) add(where, format string, args ...any) {
+	*ps = append(*ps, Problem{Where: where, Text: fmt.Sprintf(format, args...)})
+}
+
+// err is nil if there is no problem.
+func (ps Problems) err() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps
+}

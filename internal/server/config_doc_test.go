@@ -1,0 +1,168 @@
+package server
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/config.md anew")
+
+const configDoc = "../../docs/config.md"
+
+func TestDocsConfigIsFresh(t *testing.T) {
+	want := configMarkdown()
+	if *update {
+		if err := os.WriteFile(configDoc, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(configDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("docs/config.md is stale; run: go test ./internal/server -run TestDocsConfigIsFresh -update")
+	}
+}
+
+// The file that docs/config.md shows is one that a server starts with.
+func TestDocumentedFileLoads(t *testing.T) {
+	cfg, report, err := load(t, nil, []string{"SECRET_HOST=queue.example"}, exampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cfg.Queues) != 2 || len(report.Notices) != 0 {
+		t.Errorf("queues %v, notices %v", cfg.Queues, report.Notices)
+	}
+}
+
+const exampleFile = `server:
+  port: 7890
+  root_dir: /var/lib/reprise
+  allow_host: [queue.internal, "${env:SECRET_HOST}"]
+  log_format: json
+
+store:
+  sync: always
+  disk_reserve: 2%
+
+retry:                    # where neither job nor queue says anything
+  limit: 25
+  curve: {kind: polynomial, base: 15s, exponent: 4, jitter: 30s}
+
+retention:
+  completed: 10m
+  dead: 7d
+
+queues:
+  mail:
+    retry: {limit: 10, curve: {kind: exponential, unit: 1s, cap: 1h}}
+    run_timeout: 30s
+  ledger:
+    order: strict
+    on_dead: block
+    max_jobs: 1000000
+    on_full: reject
+    retention: {completed: 1d}
+`
+
+// configMarkdown writes docs/config.md from the tables of settings.
+func configMarkdown() string {
+	var b strings.Builder
+	b.WriteString(`# Configuration
+
+<!-- Generated from the tables in internal/server; do not edit.
+     go test ./internal/server -run TestDocsConfigIsFresh -update -->
+
+Every setting of the server can be given in three ways. The first that says something wins:
+
+1. a flag of ` + "`reprise serve`" + `: ` + "`--sync-interval 20ms`" + `
+2. an environment variable: ` + "`REPRISE_SYNC_INTERVAL=20ms`" + `, the flag's name in capitals with ` + "`_`" + ` for ` + "`-`" + `; if it is not
+   set or empty, the same with ` + "`ZIZQ_`" + `
+3. the YAML file named by ` + "`-c`" + `, ` + "`--config`" + ` or ` + "`REPRISE_CONFIG`" + `
+
+` + "`reprise config`" + ` takes the same flags and shows every value in effect and where it came from;
+` + "`reprise config --check`" + ` tells everything that is wrong and exits with 1.
+
+**Durations** are written ` + "`250ms`, `12.5s`, `1m30s`, `7d`, `PT6S`" + ` or as a bare number of milliseconds.
+**Sizes** are written ` + "`64MiB`" + ` (1024 × 1024), ` + "`100MB`" + ` (1000 × 1000) or as a bare number of bytes.
+`)
+	for _, title := range sections {
+		fmt.Fprintf(&b, "\n## %s\n\n| Flag | In the file | Kind | Default | Meaning |\n| --- | --- | --- | --- | --- |\n", title)
+		for _, s := range settings {
+			if s.section != title || s.hidden {
+				continue
+			}
+			flag := "--" + s.name
+			if s.short != "" {
+				flag = "-" + s.short + ", " + flag
+			}
+			meaning := capital(s.help) + "."
+			if s.more != "" {
+				meaning += " " + s.more
+			}
+			row(&b, code(flag), code(s.yaml), s.field.kind, code(s.def), meaning)
+		}
+	}
+	fmt.Fprintf(&b, `
+## The file
+
+`+"```yaml\n%s```"+`
+
+Unknown keys are refused, with the line and the name that was probably meant. So are keys without a value, keys that are
+there twice, anchors, aliases and tags. A heading without keys below it is fine.
+
+A value may refer to a secret that is kept elsewhere: `+"`${env:NAME}`"+` stands for an environment variable,
+`+"`${file:PATH}`"+` for what is in a file, without the line break at its end (a relative path starts at the directory of
+the configuration file). What a reference stands for is not shown by `+"`reprise config`"+`. `+"`$${`"+` is `+"`${`"+` itself.
+
+`+"`retry`"+`, for the server and for a queue, has the keys `+"`limit`, `max_age`, `place`, `curve` and `loss_limit`"+`. A queue
+that gives some of them inherits the others; a curve is replaced whole.
+
+### Queues
+
+Under `+"`queues.NAME`"+`. A queue that is not in the file has the defaults, and needs no entry to be used.
+
+| Key | Kind | Default | Meaning |
+| --- | --- | --- | --- |
+`, exampleFile)
+	for _, s := range queueSettings {
+		row(&b, code(s.yaml), s.field.kind, code(s.def), capital(s.help)+".")
+	}
+	row(&b, code("retry"), "keys", "", "The policy of the queue's jobs that bring none; what it does not say is the server's.")
+	b.WriteString("\n## Flags of Zizq\n\nA start written for Zizq works unchanged. These flags, and their variables, are accepted and mean nothing here: ")
+	var ignored, variables, refused []string
+	for _, f := range foreigners {
+		switch {
+		case f.refuse != "":
+			refused = append(refused, code("--"+f.name))
+		case f.only:
+			variables = append(variables, code(env(envZizqs, f.name)))
+		case f.name != "enqueue-commit-mode":
+			ignored = append(ignored, code("--"+f.name))
+		}
+	}
+	fmt.Fprintf(&b, "%s; and the variables %s.\n", strings.Join(ignored, ", "), strings.Join(variables, ", "))
+	b.WriteString("\n`--enqueue-commit-mode fsync` makes `sync` `always` if it would be `os` through `--default-commit-mode`.\n")
+	fmt.Fprintf(&b, "\n%s are refused, because %s.\n", strings.Join(refused, ", "), noTLS)
+	return b.String()
+}
+
+func row(b *strings.Builder, cells ...string) {
+	for i, c := range cells {
+		cells[i] = strings.ReplaceAll(c, "|", `\|`)
+	}
+	fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
+}
+
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + s + "`"
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

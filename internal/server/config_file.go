@@ -1,0 +1,113 @@
+package server
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/door/jobs"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// The parts of the file that have a shape of their own.
+const (
+	retryPath  = "retry"
+	queuesPath = "queues"
+)
+
+// retry reads a policy in the shape of spec/retry.md section 1. A refused one
+// is empty.
+func (d *document) retry(n *node, path string) job.Retry {
+	if n.kind == nullNode || n.any((*node).isBad) {
+		return job.Retry{}
+	}
+	r, err := job.ParseRetry(n.json(), job.FromConfig)
+	if err == nil {
+		return r
+	}
+	var each job.Problems
+	if !errors.As(err, &each) {
+		d.problem(n.line, path, "%s", err)
+	}
+	for _, p := range each {
+		text := strings.TrimPrefix(p.Text, p.Field+": ")
+		if n.any((*node).isSecret) {
+			text = hidden("see the documentation of retry").Error()
+		}
+		at := path
+		if p.Field != "" {
+			at = join(path, p.Field)
+		}
+		d.problem(n.find(p.Field).line, at, "%s", text)
+	}
+	return job.Retry{}
+}
+
+// queues reads the queues of the file, by name.
+func (l *loader) queues() {
+	n := l.leaves[queuesPath]
+	if n == nil || n.kind <= nullNode {
+		return
+	}
+	if n.kind != mapNode {
+		l.file.problem(n.line, queuesPath, "must be names of queues with their settings, not %s", n.kind)
+		return
+	}
+	for _, e := range n.entries {
+		if err := jobs.CheckName("the name", e.key); err != nil {
+			l.file.problem(e.line, join(queuesPath, e.key), "%s", err)
+			continue
+		}
+		l.cfg.Queues = append(l.cfg.Queues, l.queue(e))
+	}
+	slices.SortFunc(l.cfg.Queues, func(a, b *job.Queue) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func (l *loader) queue(e entry) *job.Queue {
+	q := job.NewQueue(e.key)
+	base := join(queuesPath, e.key)
+	known := []string{retryPath}
+	for _, s := range queueSettings {
+		known = append(known, s.yaml)
+	}
+	found := l.file.leaves(e.value, base, known)
+	for _, s := range queueSettings {
+		n := found[s.yaml]
+		if n == nil || n.kind == badNode {
+			continue
+		}
+		at := join(base, s.yaml)
+		if n.kind != scalarNode {
+			l.file.problem(n.line, at, "must be a single value, not %s", n.kind)
+			continue
+		}
+		if err := s.field.set(q, []string{n.text}); err != nil {
+			if n.secret {
+				err = hidden(s.field.kind)
+			}
+			l.file.problem(n.line, at, "%s", err)
+			continue
+		}
+		l.queueValue(at, s.field.show(q), n)
+	}
+	if n := found[retryPath]; n != nil {
+		q.Retry = l.file.retry(n, join(base, retryPath))
+		if c := q.Retry.Curve; c != nil && c.Kind == job.CurvePolynomial && !namesCount(n) {
+			c.Count = l.cfg.BackoffCount
+		}
+		l.queueValue(join(base, retryPath), showRetry(q.Retry), n)
+	}
+	if err := rule.ChangeQueue(job.NewQueue(e.key), q, 0); err != nil {
+		at, n := base, e.value
+		if e, ok := errors.AsType[*job.Error](err); ok && found[e.Field] != nil {
+			at, n = join(base, e.Field), found[e.Field]
+		}
+		l.file.problem(n.line, at, "%s", err)
+	}
+	return q
+}
+
+func (l *loader) queueValue(name, value string, n *node) {
+	l.queueValues = append(l.queueValues, l.value(name, value, l.fileOrigin(n)))
+}

@@ -1,0 +1,160 @@
+package server
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]struct {
+		bytes int64
+		shown string
+	}{
+		"0": {0, "0"}, "1": {1, "1B"}, "1024": {1024, "1KiB"}, "1000 B": {1000, "1KB"}, "64MiB": {64 << 20, "64MiB"},
+		"256MB": {256_000_000, "256MB"}, "256 mb": {256_000_000, "256MB"}, "1.5GiB": {3 << 29, "1536MiB"},
+		"0.3KB": {300, "300B"}, "2TB": {2e12, "2TB"}, "1024TiB": {1 << 50, "1024TiB"}, "1000KiB": {1_024_000, "1000KiB"},
+	} {
+		n, err := parseSize(text)
+		if err != nil || n != want.bytes || showSize(n) != want.shown {
+			t.Errorf("%q is %d (%s), %v", text, n, showSize(n), err)
+		}
+		if again, err := parseSize(showSize(n)); again != n || err != nil {
+			t.Errorf("%s is read back as %d, %v", showSize(n), again, err)
+		}
+	}
+	for _, text := range []string{"", "MB", "-1", "1e3", "1M", "1 MiB/s", "0x10", "1.5", "0.0001KiB", "1..2MB", "2048TiB", "9e99GB", "NaN", "Inf", "1iB"} {
+		if n, err := parseSize(text); err == nil {
+			t.Errorf("%q is read as %d", text, n)
+		}
+	}
+}
+
+func TestKindsReadWhatTheyShow(t *testing.T) {
+	for _, c := range []struct {
+		kind field[Config]
+		good map[string]string // as written, as shown
+		bad  []string
+	}{
+		{
+			named("disk-reserve").field,
+			map[string]string{"2%": "2%", "0.5%": "0.5%", "0.57%": "0.57%", "90%": "90%", "1GiB": "1GiB", "0": "0"},
+			[]string{"0%", "-1%", "100%", "NaN%", "%", "two%", "1e1%", "-1"},
+		},
+		{
+			named("host").field,
+			map[string]string{"[::1]": "::1", "LOCALHOST": "localhost", "::FFFF:1.2.3.4": "::ffff:1.2.3.4", "a-b.c_d": "a-b.c_d"},
+			[]string{"", "a b", "http://x", "x:1", "[::1]:1", "1.2.3.4:5", "ü", strings.Repeat("a", 254), "*"},
+		},
+		{
+			named("allow-host").field,
+			map[string]string{"a, b ,a": "a,b", "": "", ",": ""},
+			[]string{"a,*"},
+		},
+		{
+			named("insecure").field,
+			map[string]string{"YES": "true", "on": "true", "1": "true", "0": "false", "No": "false", "off": "false"},
+			[]string{"", "maybe", "2"},
+		},
+		{
+			named("default-backoff-exponent").field,
+			map[string]string{"0": "0", "4.50": "4.5", "1000": "1000"},
+			[]string{"", "-1", "1e2", "NaN", "Inf", "1001", "."},
+		},
+		{
+			named("sync-interval").field,
+			map[string]string{"100": "100ms", "0.25s": "250ms", "PT1M": "1m", "1.5ms": "1ms"},
+			[]string{"0", "61s", "-1s", "1.5", "soon", ""},
+		},
+		{
+			named("default-retry-limit").field,
+			map[string]string{"none": "0", "unlimited": "unlimited", "4294967295": "4294967295"},
+			[]string{"-1", "4294967296", "1.0", ""},
+		},
+		{
+			named("log-level").field,
+			map[string]string{"trace": "trace", "error": "error"},
+			[]string{"INFO", "warning", ""},
+		},
+		{
+			named("root-dir").field,
+			map[string]string{"a b": "a b", "~x": "~x"},
+			[]string{"", "~", "~/x", "a\x00b"},
+		},
+	} {
+		for text, want := range c.good {
+			cfg := Default()
+			err := c.kind.set(&cfg, []string{text})
+			if got := c.kind.show(&cfg); err != nil || got != want {
+				t.Errorf("%q is shown as %q, %v; want %q", text, got, err, want)
+			}
+			if err := c.kind.set(&cfg, []string{want}); err != nil || c.kind.show(&cfg) != want {
+				t.Errorf("%q is not read back: %q, %v", want, c.kind.show(&cfg), err)
+			}
+		}
+		for _, text := range c.bad {
+			cfg := Default()
+			if err := c.kind.set(&cfg, []string{text}); err == nil {
+				t.Errorf("%s: %q is accepted as %s", c.kind.kind, text, c.kind.show(&cfg))
+			}
+		}
+	}
+}
+
+func TestLateOKIsKeptTheOtherWayRound(t *testing.T) {
+	k := opposite("until_terminal", "never")
+	if k.name != "until_terminal|never" || k.show(false) != "until_terminal" || k.show(true) != "never" {
+		t.Error(k.name, k.show(false), k.show(true))
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"host", "port", "sync", "sync_interval"}
+	for s, want := range map[string]string{
+		"prot": "port", "hosts": "host", "sinc": "sync", "sync_intervall": "sync_interval", "host": "host",
+		"x": "", "": "", "colour": "", strings.Repeat("host", 100): "",
+	} {
+		if got := nearest(s, names); got != want {
+			t.Errorf("nearest to %q is %q, want %q", s, got, want)
+		}
+	}
+}
+
+// The tables themselves: no name is used twice, defaults are written as they
+// are shown, and help is one line.
+func TestSettingsAreWellDeclared(t *testing.T) {
+	names, paths := map[string]bool{}, map[string]bool{"": false}
+	cfg := Default()
+	for _, s := range settings {
+		if names[s.name] || paths[s.yaml] {
+			t.Errorf("%s or %s is there twice", s.name, s.yaml)
+		}
+		names[s.name], paths[s.yaml] = true, s.yaml != ""
+		if s.help == "" || strings.ContainsAny(s.help, "\n`") || strings.HasSuffix(s.help, ".") {
+			t.Errorf("%s: help %q", s.name, s.help)
+		}
+		if shown := s.field.show(&cfg); shown != s.def && s.def != "0" {
+			t.Errorf("%s: default %q is shown as %q", s.name, s.def, shown)
+		}
+	}
+	for _, f := range foreigners {
+		if names[f.name] {
+			t.Errorf("%s is there twice", f.name)
+		}
+		names[f.name] = true
+	}
+	for _, s := range queueSettings {
+		if s.help == "" || strings.HasSuffix(s.help, ".") {
+			t.Errorf("%s: help %q", s.yaml, s.help)
+		}
+	}
+}
+
+func TestListsTellEveryProblem(t *testing.T) {
+	cfg := Default()
+	err := named("allow-host").field.set(&cfg, []string{"a:1", "ok", "b:2"})
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) || len(joined.Unwrap()) != 2 || cfg.AllowHost != nil {
+		t.Errorf("%v, %v", err, cfg.AllowHost)
+	}
+}

@@ -1,0 +1,437 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Load works out the configuration: a flag wins over the environment, the
+// environment over the file, the file over the default. flags are those of
+// AddFlags, environ is as os.Environ gives it, readFile reads the
+// configuration file and the files its references name.
+//
+// The error is Problems: everything that is wrong, not only the first. The
+// report is as complete as it can be even then.
+func Load(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte, error)) (Config, Report, error) {
+	l := &loader{flags: flags, env: map[string]string{}, readFile: readFile, cfg: Default(), origins: map[string]Origin{}}
+	for _, e := range environ {
+		name, value, _ := strings.Cut(e, "=")
+		l.env[name] = value
+	}
+	l.readConfigFile()
+	l.defaultRetry()
+	for _, s := range settings {
+		l.apply(s)
+	}
+	l.commitMode()
+	l.backoffCount()
+	l.queues()
+	l.foreign()
+	l.strangers()
+	l.contradictions()
+	l.notices()
+	l.report.File = l.cfg.File
+	l.list()
+	if l.file != nil {
+		l.problems = append(l.file.inOrder(), l.problems...)
+	}
+	return l.cfg, l.report, l.problems.err()
+}
+
+// loader is one Load at work.
+type loader struct {
+	flags    *pflag.FlagSet
+	env      map[string]string
+	readFile func(string) ([]byte, error)
+
+	cfg         Config
+	file        *document        // nil without a configuration file
+	leaves      map[string]*node // its values, by path
+	queueValues []Value          // what it says of queues
+	origins     map[string]Origin
+	report      Report
+	problems    Problems
+}
+
+// given is a value as a person wrote it.
+type given struct {
+	texts  []string
+	origin Origin
+}
+
+// look finds who decided a setting; ok is false if nobody did.
+func (l *loader) look(s setting) (given, bool) {
+	if g, ok := l.flag(s.name); ok {
+		l.twice(s)
+		return g, true
+	}
+	for _, a := range s.also {
+		if g, ok := l.flag(a.name); ok {
+			return l.translate(g, a)
+		}
+	}
+	for _, prefix := range []string{envOurs, envZizqs} {
+		if g, ok := l.variable(env(prefix, s.name)); ok {
+			return g, true
+		}
+	}
+	for _, a := range s.also {
+		if g, ok := l.variable(env(envZizqs, a.name)); ok {
+			return l.translate(g, a)
+		}
+	}
+	if n := l.leaves[s.yaml]; n != nil {
+		return l.inFile(s, n)
+	}
+	return given{}, false
+}
+
+func (l *loader) flag(name string) (given, bool) {
+	flag := l.flags.Lookup(name)
+	if flag == nil || !flag.Changed {
+		return given{}, false
+	}
+	v, ok := flag.Value.(*flagValue)
+	if !ok {
+		return given{}, false // a flag of the same name that is not ours
+	}
+	return given{v.text, Origin{From: FromFlag, At: "--" + name}}, true
+}
+
+// kubernetes is what a service of our name makes Kubernetes put into the
+// environment of every pod.
+var kubernetes = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+
+// variable reads an environment variable; empty is not set.
+func (l *loader) variable(name string) (given, bool) {
+	text := l.env[name]
+	if text == "" {
+		return given{}, false
+	}
+	if kubernetes.MatchString(text) {
+		l.notice(slog.LevelDebug, name+" is ignored: Kubernetes set it for a service")
+		return given{}, false
+	}
+	return given{[]string{text}, Origin{From: FromEnvironment, At: name}}, true
+}
+
+// inFile reads a value, or a list of them, from the file.
+func (l *loader) inFile(s setting, n *node) (given, bool) {
+	g := given{origin: l.fileOrigin(n)}
+	switch {
+	case n.kind == scalarNode:
+		g.texts = []string{n.text}
+	case n.kind == listNode && s.field.list:
+		for _, item := range n.items {
+			if item.kind != scalarNode {
+				l.file.problem(item.line, s.yaml, "each entry must be a single value, not %s", item.kind)
+				return given{}, false
+			}
+			g.texts = append(g.texts, item.text)
+		}
+		if g.texts == nil {
+			g.texts = []string{""}
+		}
+	case n.kind == badNode: // said already
+		return given{}, false
+	case n.kind == nullNode:
+		l.file.problem(n.line, s.yaml, "has no value; remove the line to use the default")
+		return given{}, false
+	default:
+		l.file.problem(n.line, s.yaml, "must be a single value, not %s", n.kind)
+		return given{}, false
+	}
+	return g, true
+}
+
+func (l *loader) fileOrigin(n *node) Origin {
+	return Origin{From: FromFile, At: l.file.at(n.line), line: n.line, secret: n.any((*node).isSecret)}
+}
+
+// translate turns another system's word for a setting into ours.
+func (l *loader) translate(g given, a also) (given, bool) {
+	text := g.texts[len(g.texts)-1]
+	word, ok := a.words[text]
+	if !ok {
+		l.problems.add(g.origin.At, "%s must be one of %s", quote(text), strings.Join(slices.Sorted(maps.Keys(a.words)), ", "))
+		return given{}, false
+	}
+	return given{[]string{word}, g.origin}, true
+}
+
+// twice refuses a flag given beside its other name.
+func (l *loader) twice(s setting) {
+	for _, a := range s.also {
+		if _, ok := l.flag(a.name); ok {
+			l.problems.add("--"+a.name, "is the same setting as --%s; give one of them", s.name)
+		}
+	}
+}
+
+// apply puts a setting into the configuration, if somebody decided it.
+func (l *loader) apply(s setting) {
+	if _, done := l.origins[s.name]; done {
+		return
+	}
+	g, ok := l.look(s)
+	if !ok {
+		return
+	}
+	err := s.field.set(&l.cfg, g.texts)
+	if err == nil {
+		l.origins[s.name] = g.origin
+		return
+	}
+	if g.origin.secret {
+		err = hidden(s.field.kind)
+	}
+	if g.origin.From == FromFile {
+		l.file.problem(g.origin.line, s.yaml, "%s", err)
+		return
+	}
+	l.problems.add(g.origin.At, "%s", err)
+}
+
+// hidden stands for an error that would tell what is behind a reference.
+func hidden(kind string) error {
+	return fmt.Errorf("the value behind the reference is not allowed here; expected: %s", kind)
+}
+
+// readConfigFile finds out whether there is a file, and reads it.
+func (l *loader) readConfigFile() {
+	l.apply(settings[0]) // --config itself
+	if l.cfg.File == "" {
+		return
+	}
+	b, err := l.readFile(l.cfg.File)
+	if err != nil {
+		l.problems.add(l.origins["config"].At, "reading the configuration: %s", err)
+		return
+	}
+	l.file = parseYAML(l.cfg.File, b, l.expand)
+	known := []string{retryPath, queuesPath}
+	for _, s := range settings {
+		if s.yaml != "" {
+			known = append(known, s.yaml)
+		}
+	}
+	l.leaves = l.file.leaves(l.file.root, "", known)
+}
+
+// expand replaces the references ${env:NAME} and ${file:PATH} in a value of
+// the file; $${ stands for ${.
+func (l *loader) expand(s string) (out string, secret bool, err error) {
+	var b strings.Builder
+	for {
+		i := strings.Index(s, "${")
+		if i < 0 {
+			b.WriteString(s)
+			return b.String(), secret, nil
+		}
+		if i > 0 && s[i-1] == '$' {
+			b.WriteString(s[:i-1] + "${")
+			s = s[i+2:]
+			continue
+		}
+		b.WriteString(s[:i])
+		reference, rest, closed := strings.Cut(s[i+2:], "}")
+		if !closed {
+			return "", secret, errors.New("${ is not closed; write $${ for the two characters themselves")
+		}
+		value, err := l.reference(reference)
+		if err != nil {
+			return "", secret, err
+		}
+		secret = true
+		b.WriteString(value)
+		s = rest
+	}
+}
+
+func (l *loader) reference(ref string) (string, error) {
+	scheme, name, _ := strings.Cut(ref, ":")
+	switch {
+	case scheme == "env" && name != "":
+		value, ok := l.env[name]
+		if !ok {
+			return "", fmt.Errorf("${env:%s}: the environment has no such variable", name)
+		}
+		return value, nil
+	case scheme == "file" && name != "":
+		p := name
+		if !filepath.IsAbs(p) { // beside the file that names it
+			p = filepath.Join(filepath.Dir(l.cfg.File), p)
+		}
+		b, err := l.readFile(p)
+		if err != nil {
+			return "", fmt.Errorf("${file:%s}: %w", name, err)
+		}
+		if len(b) > fileBytesMax {
+			return "", fmt.Errorf("${file:%s}: is larger than %s", name, showSize(fileBytesMax))
+		}
+		return strings.TrimRight(string(b), "\r\n"), nil
+	}
+	return "", fmt.Errorf("%s: use ${env:NAME} or ${file:PATH}; write $${ for the two characters themselves", quote("${"+ref+"}"))
+}
+
+// The settings that together make the default polynomial curve, and their
+// keys in a curve.
+var backoffSettings = []struct{ name, key string }{
+	{"default-backoff-exponent", "exponent"},
+	{"default-backoff-base", "base"},
+	{"default-backoff-jitter", "jitter"},
+}
+
+// defaultRetry reads the server's policy from the file and makes ready for
+// flags and environment, which are laid over it.
+func (l *loader) defaultRetry() {
+	var curve *node
+	if n := l.leaves[retryPath]; n != nil {
+		r := l.file.retry(n, retryPath)
+		l.cfg.Retry = r.Over(l.cfg.Retry)
+		l.origins[retryPath] = l.fileOrigin(n)
+		if r.Limit.IsSet() {
+			l.origins["default-retry-limit"] = l.fileOrigin(n.find("limit"))
+		}
+		if r.Curve != nil {
+			curve = n.find("curve")
+		}
+	}
+	if g, ok := l.look(named("default-retry-limit")); ok && g.origin.From != FromFile {
+		delete(l.origins, "default-retry-limit") // so that apply lays it over
+	}
+	if curve != nil {
+		for _, b := range backoffSettings {
+			l.origins[b.name] = l.fileOrigin(curve)
+		}
+	}
+	l.allThree(curve)
+}
+
+// allThree holds that the default backoff is given whole or not at all: two
+// of three numbers, with the third from somewhere else, is a curve that
+// nobody chose.
+func (l *loader) allThree(curve *node) {
+	polynomial := curve != nil && l.cfg.Retry.Curve.Kind == job.CurvePolynomial
+	var present, missing []string
+	for _, b := range backoffSettings {
+		_, outside := l.look(named(b.name))
+		if outside {
+			delete(l.origins, b.name)
+			present = append(present, b.name)
+		} else if !polynomial || curve.find(b.key) == curve {
+			missing = append(missing, "--"+b.name)
+		}
+	}
+	if len(present) == 0 {
+		return
+	}
+	if !polynomial {
+		c := *job.DefaultRetry().Curve
+		l.cfg.Retry.Curve = &c
+	}
+	if len(missing) > 0 {
+		g, _ := l.look(named(present[0]))
+		l.problems.add(g.origin.At, "the default backoff needs exponent, base and jitter together; missing: %s", strings.Join(missing, ", "))
+	}
+}
+
+func named(name string) setting {
+	i := slices.IndexFunc(settings, func(s setting) bool { return s.name == name })
+	if i < 0 {
+		panic("no setting is called " + name)
+	}
+	return settings[i]
+}
+
+// backoffCount gives the count to the server's curve if it names none.
+func (l *loader) backoffCount() {
+	if c := l.cfg.Retry.Curve; c.Kind == job.CurvePolynomial && !namesCount(l.leaves[retryPath]) {
+		c.Count = l.cfg.BackoffCount
+	}
+}
+
+// namesCount reports whether the curve of a policy in the file says what it counts.
+func namesCount(retry *node) bool {
+	if retry == nil {
+		return false
+	}
+	curve := retry.find("curve")
+	return curve != retry && curve.find("count") != curve
+}
+
+// commitMode hears Zizq's word that enqueues at least shall be on disk: here
+// one mode holds for all, so it is the stronger one.
+func (l *loader) commitMode() {
+	const name = "enqueue-commit-mode"
+	g, ok := l.flag(name)
+	if !ok {
+		g, ok = l.variable(env(envZizqs, name))
+	}
+	if !ok {
+		return
+	}
+	g, ok = l.translate(g, named("sync").also[0])
+	weaker := l.origins["sync"].At == "--default-commit-mode" || l.origins["sync"].At == env(envZizqs, "default-commit-mode")
+	if ok && g.texts[0] == string(SyncAlways) && weaker {
+		l.cfg.Sync = SyncAlways
+		l.origins["sync"] = g.origin
+	}
+}
+
+// foreign notes the settings of Zizq that mean nothing here.
+func (l *loader) foreign() {
+	for _, f := range foreigners {
+		for _, look := range []func() (given, bool){
+			func() (given, bool) { return l.flag(f.name) },
+			func() (given, bool) { return l.variable(env(envZizqs, f.name)) },
+		} {
+			g, ok := look()
+			switch {
+			case !ok:
+			case f.refuse != "":
+				l.problems.add(g.origin.At, "%s", f.refuse)
+			case f.name != "enqueue-commit-mode":
+				l.notice(slog.LevelDebug, g.origin.At+" is a setting of Zizq and means nothing here")
+			}
+		}
+	}
+}
+
+// strangers points out variables that are nearly ours. Others may be meant
+// for other commands, so they are no problem.
+func (l *loader) strangers() {
+	var known []string
+	for _, s := range settings {
+		known = append(known, env(envOurs, s.name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.env)) {
+		if !strings.HasPrefix(name, envOurs) || slices.Contains(known, name) {
+			continue
+		}
+		if meant := nearest(name, known); meant != "" {
+			l.notice(slog.LevelWarn, name+" is no setting; did you mean "+meant+"?")
+		}
+	}
+}
+
+// contradictions tells where the setting came from that does not fit.
+func (l *loader) contradictions() {
+	for _, p := range l.cfg.contradictions() {
+		o, ok := l.origins[p.Where]
+		if ok {
+			p.Where = o.where(named(p.Where).yaml)
+		}
+		l.problems = append(l.problems, p)
+	}
+}

@@ -1,0 +1,377 @@
+package server
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// setting is one thing a person can decide about the server. Flags, the
+// environment, the file, `reprise config` and docs/config.md all come from
+// this declaration.
+type setting struct {
+	name    string // of the flag; --name
+	short   string // -s
+	yaml    string // path in the file; "" = not in the file
+	section string
+	def     string // as a person would write it; "" = see help
+	help    string // one line, for --help
+	more    string // for docs/config.md: what zero means, what to beware of
+	hidden  bool
+	also    []also
+	field   field[Config]
+}
+
+// also is another name for a setting, with words of its own.
+type also struct {
+	name  string
+	words map[string]string
+}
+
+// env is the environment variable of a setting, with a prefix.
+func env(prefix, name string) string {
+	return prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// The prefixes of environment variables, the stronger first.
+const (
+	envOurs  = "REPRISE_"
+	envZizqs = "ZIZQ_"
+)
+
+// The sections of --help and docs/config.md, in this order.
+const (
+	sectionListen  = "Listening"
+	sectionLimits  = "Limits"
+	sectionHolders = "Workers and clients"
+	sectionStore   = "Storage"
+	sectionRetry   = "Retry and retention defaults"
+	sectionLog     = "Logging"
+)
+
+var sections = []string{sectionListen, sectionLimits, sectionHolders, sectionStore, sectionRetry, sectionLog}
+
+var settings = []setting{
+	{
+		name: "config", short: "c", section: sectionListen,
+		help:  "configuration file, YAML",
+		more:  "Flags and environment win over it. See [The file](#the-file).",
+		field: of(path, func(c *Config) *string { return &c.File }),
+	},
+	{
+		name: "host", yaml: "server.host", section: sectionListen, def: "127.0.0.1",
+		help: "address or name to listen on, without a port",
+		more: "Beyond loopback the server refuses to start unless `insecure` is given: this version has no tokens and no TLS. " +
+			"A name other than `localhost` counts as beyond loopback.",
+		field: of(host, func(c *Config) *string { return &c.Host }),
+	},
+	{
+		name: "port", yaml: "server.port", section: sectionListen, def: "7890",
+		help: "TCP port to listen on; 0 = one that is free",
+		more: "The log line `listening` tells the real port. A value such as `tcp://10.0.0.1:7890` in the environment, " +
+			"which Kubernetes sets for a service named reprise, is ignored.",
+		field: of(whole(0, 65535), func(c *Config) *int { return &c.Port }),
+	},
+	{
+		name: "insecure", yaml: "server.insecure", section: sectionListen, def: "false",
+		help:  "listen beyond loopback without tokens and TLS",
+		more:  "Danger: everybody who can connect can read, change and delete all work.",
+		field: of(yesNo, func(c *Config) *bool { return &c.Insecure }),
+	},
+	{
+		name: "allow-host", yaml: "server.allow_host", section: sectionListen,
+		help: "further host name to accept in a Host header; may be repeated",
+		more: "Loopback names and the address listened on are always accepted. Any other Host is refused, so that " +
+			"a web page cannot reach a local server by a name of its own.",
+		field: listOf(host, func(c *Config) *[]string { return &c.AllowHost }),
+	},
+	{
+		name: "pprof", yaml: "server.pprof", section: sectionListen, def: "false",
+		help:  "serve Go profiles under /debug/pprof/, on loopback only",
+		more:  "Refused together with a host beyond loopback.",
+		field: of(yesNo, func(c *Config) *bool { return &c.Pprof }),
+	},
+	{
+		name: "null", section: sectionListen, def: "false", hidden: true,
+		help:  "accept work and forget it, for measuring the server without a store",
+		field: of(yesNo, func(c *Config) *bool { return &c.Null }),
+	},
+	{
+		name: "shutdown-timeout", yaml: "server.shutdown_timeout", section: sectionListen, def: "10s",
+		help:  "time for requests at work to finish when the server stops",
+		more:  "At least 1s. What takes longer is cut off. A second SIGINT or SIGTERM ends the process without waiting.",
+		field: of(span(job.Second, job.Hour), func(c *Config) *time.Duration { return &c.ShutdownTimeout }),
+	},
+
+	{
+		name: "body-max", yaml: "server.body_max", section: sectionLimits, def: "64MiB",
+		help:  "largest request body",
+		more:  "A larger one is refused. A compressed one counts as what it inflates to.",
+		field: of(size(1<<10, 2<<30), func(c *Config) *int64 { return &c.BodyBytesMax }),
+	},
+	{
+		name: "max-inflight-bytes", yaml: "server.max_inflight_bytes", section: sectionLimits, def: "256MiB",
+		help:  "bytes of all request bodies at work together",
+		more:  "This is memory. A request that does not fit is refused and may be repeated. At least `body-max`.",
+		field: of(size(1<<10, bytesMost), func(c *Config) *int64 { return &c.InflightBytesMax }),
+	},
+	{
+		name: "global-in-flight-limit", short: "l", yaml: "server.global_in_flight_limit", section: sectionLimits, def: "0",
+		help:  "most jobs leased at the same time, over all queues; 0 = no limit",
+		more:  "Zizq's default is 1024.",
+		field: of(whole(0, 1<<31-1), func(c *Config) *int { return &c.GlobalInFlightLimit }),
+	},
+	{
+		name: "max-queues", yaml: "server.max_queues", section: sectionLimits, def: "10000",
+		help:  "most queues; a job for one more is refused",
+		more:  "Each costs memory for as long as the server runs. Names made from ids or dates belong into `group`.",
+		field: of(whole(1, 1_000_000), func(c *Config) *int { return &c.MaxQueues }),
+	},
+
+	{
+		name: "heartbeat-interval", yaml: "server.heartbeat_interval", section: sectionHolders, def: "3s",
+		help:  "time between two heartbeats on an idle take stream",
+		more:  "A connection that went away unnoticed is found by writing to it, so a longer interval finds it later.",
+		field: of(span(10, job.Hour), func(c *Config) *time.Duration { return &c.HeartbeatInterval }),
+	},
+	{
+		name: "reattach-window", yaml: "server.reattach_window", section: sectionHolders, def: "30s",
+		help: "time for a named worker to come back before its jobs are given to others",
+		more: "Counts from a disconnect and from a restart of the server. 0 = at once. " +
+			"Make it longer than a restart of the workers takes, or that runs their jobs twice.",
+		field: of(millis(0, job.Day), func(c *Config) *job.Millis { return &c.ReattachWindow }),
+	},
+	{
+		name: "idempotency-window", yaml: "server.idempotency_window", section: sectionHolders, def: "1h",
+		help:  "how long an Idempotency-Key is remembered",
+		more:  "A repeat after it is new work. Make it longer than your clients go on repeating; each key stays on disk until then.",
+		field: of(millis(job.Second, 365*job.Day), func(c *Config) *job.Millis { return &c.IdempotencyWindow }),
+	},
+
+	{
+		name: "root-dir", yaml: "server.root_dir", section: sectionStore, def: "./reprise-root",
+		help:  "directory where everything is kept; created if it is missing",
+		more:  "Relative to where the process starts. One server at a time.",
+		field: of(path, func(c *Config) *string { return &c.RootDir }),
+	},
+	{
+		name: "sync", yaml: "store.sync", section: sectionStore, def: "always",
+		help: "when an answer means that the work is on disk",
+		more: "`always`: before every answer. `interval`: at most `sync-interval` of answered work is lost by a power cut. " +
+			"`os`: the operating system decides. None of them loses answered work when only the process dies. " +
+			"Zizq's `--default-commit-mode` is accepted: `fsync` is `always`, `buffered` is `os`.",
+		field: of(words(SyncAlways, SyncInterval, SyncOS), func(c *Config) *Sync { return &c.Sync }),
+		also:  []also{{"default-commit-mode", map[string]string{"buffered": "os", "fsync": "always"}}},
+	},
+	{
+		name: "sync-interval", yaml: "store.sync_interval", section: sectionStore, def: "100ms",
+		help:  "time between two syncs with sync interval",
+		more:  "The most that a power cut can take. Means nothing with another `sync`.",
+		field: of(span(1, job.Minute), func(c *Config) *time.Duration { return &c.SyncInterval }),
+	},
+	{
+		name: "cache-size", yaml: "store.cache_size", section: sectionStore, def: "256MB",
+		help:  "memory for blocks read from disk",
+		more:  "Beside it the server keeps a small record of every unfinished job in memory.",
+		field: of(size(1<<20, bytesMost), func(c *Config) *int64 { return &c.CacheBytes }),
+	},
+	{
+		name: "disk-reserve", yaml: "store.disk_reserve", section: sectionStore, def: "256MiB",
+		help: "disk space kept free, as a size or a percentage; below it enqueues are refused with 503",
+		more: "Settles and takes go on, because they free space. " +
+			"Danger: with 0 the disk can fill up until nothing can be written.",
+		field: of(reserve, func(c *Config) *DiskReserve { return &c.DiskReserve }),
+	},
+
+	{
+		name: "default-retry-limit", section: sectionRetry, def: "25",
+		help:  "retries after the first attempt",
+		more:  "In the file: `retry.limit`. `none` = the first failure is fatal.",
+		field: of(limit, func(c *Config) *job.Limit { return &c.Retry.Limit }),
+	},
+	{
+		name: "default-backoff-exponent", section: sectionRetry, def: "4",
+		help: "exponent of the default polynomial backoff",
+		more: "In the file: `retry.curve`. The three `default-backoff-*` settings go together: all or none, " +
+			"counting flags, environment and the keys of a polynomial `retry.curve` in the file. " +
+			"Given as flags or in the environment they replace a curve of another kind.",
+		field: curveField(exponent, func(c *job.Curve) *float64 { return &c.Exponent }),
+	},
+	{
+		name: "default-backoff-base", section: sectionRetry, def: "15s",
+		help:  "base of the default polynomial backoff",
+		more:  "Goes together with `default-backoff-exponent`.",
+		field: curveField(millis(0, job.MaxMillis), func(c *job.Curve) *job.Millis { return &c.Base }),
+	},
+	{
+		name: "default-backoff-jitter", section: sectionRetry, def: "30s",
+		help:  "jitter of the default polynomial backoff",
+		more:  "Goes together with `default-backoff-exponent`.",
+		field: curveField(millis(0, job.MaxMillis), func(c *job.Curve) *job.Millis { return &c.Spread }),
+	},
+	{
+		name: "backoff-count", yaml: "server.backoff_count", section: sectionRetry, def: "previous",
+		help: "what polynomial backoff counts: attempts before the failed one, or including it",
+		more: "For every polynomial curve that names no `count`, here, in queues and in a job's `backoff`. " +
+			"`including` is what Zizq 0.6.1 and later do.",
+		field: of(enum(job.CountPrevious, job.CountIncluding), func(c *Config) *job.Count { return &c.BackoffCount }),
+	},
+	{
+		name: "default-completed-job-retention", yaml: "retention.completed", section: sectionRetry, def: "0",
+		help:  "how long finished jobs are kept; 0 = they leave at once",
+		more:  "Danger: at 10,000 jobs a second, one day is 864 million jobs.",
+		field: of(millis(0, job.MaxMillis), func(c *Config) *job.Millis { return &c.RetainDone }),
+	},
+	{
+		name: "default-dead-job-retention", yaml: "retention.dead", section: sectionRetry, def: "7d",
+		help:  "how long dead jobs are kept; 0 = they leave at once and are only counted",
+		more:  "After it nobody can look at them or run them again.",
+		field: of(millis(0, job.MaxMillis), func(c *Config) *job.Millis { return &c.RetainDead }),
+	},
+
+	{
+		name: "log-format", yaml: "server.log_format", section: sectionLog, def: "auto",
+		help:  "how log lines look; auto = pretty on a terminal, else compact",
+		more:  "`json` goes to standard output, the others to standard error.",
+		field: of(words(LogAuto, LogPretty, LogCompact, LogJSON), func(c *Config) *LogFormat { return &c.LogFormat }),
+	},
+	{
+		name: "log-level", yaml: "server.log_level", section: sectionLog, def: "info",
+		help:  "least important lines to write",
+		more:  "No line is written per job or per request at `info`. Above `info` the line `listening` is missing too.",
+		field: of(level, func(c *Config) *slog.Level { return &c.LogLevel }),
+	},
+}
+
+// notThere is shown for what the chosen curve does not have.
+const notThere = "-"
+
+// curveField is a field of the default curve, which has a value only while
+// the curve is a polynomial.
+func curveField[T any](k kind[T], at func(*job.Curve) *T) field[Config] {
+	f := of(k, func(c *Config) *T { return at(c.Retry.Curve) })
+	show := f.show
+	f.show = func(c *Config) string {
+		if c.Retry.Curve == nil || c.Retry.Curve.Kind != job.CurvePolynomial {
+			return notThere
+		}
+		return show(c)
+	}
+	return f
+}
+
+// foreign is a setting of Zizq that means nothing here, so that a start
+// written for Zizq works unchanged.
+type foreign struct {
+	name   string
+	short  string
+	isBool bool
+	only   bool   // in the environment only
+	refuse string // why it is not simply ignored
+}
+
+const noTLS = "this version has no TLS yet: it would speak plain HTTP"
+
+var foreigners = []foreign{
+	{name: "no-admin", isBool: true},
+	{name: "admin-host"},
+	{name: "admin-port"},
+	{name: "admin-tls-cert"},
+	{name: "admin-tls-key"},
+	{name: "admin-tls-client-ca"},
+	{name: "license-key", short: "k"},
+	{name: "license-key-check-interval"},
+	{name: "enqueue-commit-mode"}, // but see (*loader).commitMode
+	{name: "enqueue-batch-size"},
+	{name: "complete-batch-size"},
+	{name: "reaper-check-interval"},
+	{name: "max-budgets"},
+	{name: "log-to-disk", isBool: true},
+	{name: "log-dir"},
+	{name: "log-rotation"},
+	{name: "log-max-size"},
+	{name: "log-max-files"},
+	{name: "log-filter", only: true},
+	{name: "data-table-size", only: true},
+	{name: "index-table-size", only: true},
+	{name: "journal-size", only: true},
+	{name: "l0-threshold", only: true},
+	{name: "auto-compact-threshold", only: true},
+	{name: "scheduler-batch-size", only: true},
+	{name: "tls-cert", refuse: noTLS},
+	{name: "tls-key", refuse: noTLS},
+	{name: "tls-client-ca", refuse: noTLS},
+}
+
+// queueSetting is one setting of a queue in the file, under queues.NAME.
+type queueSetting struct {
+	yaml  string
+	def   string
+	help  string
+	field field[job.Queue]
+}
+
+var queueSettings = []queueSetting{
+	{
+		"order", "none", "how the members of a group follow each other: `start` = they start in sequence, `strict` = one at a time, the head blocks its group",
+		of(enum(job.OrderNone, job.OrderStart, job.OrderStrict), func(q *job.Queue) *job.Order { return &q.Order }),
+	},
+	{
+		"concurrency", "0", "jobs of a group that run at once; 0 = no limit. With order `strict` it is 1, and more is refused",
+		of(whole(0, 1<<31-1), func(q *job.Queue) *int { return &q.Concurrency }),
+	},
+	{
+		"on_dead", "skip", "what a group does when its head dies: `skip` = go on, `block` = wait for a person, `park` = move aside with all later members",
+		of(enum(job.DeadSkip, job.DeadBlock, job.DeadPark), func(q *job.Queue) *job.OnDead { return &q.OnDead }),
+	},
+	{
+		"front_order", "by_seq", "how jobs put at the front stand to each other: in the order they first came, or the last one first",
+		of(enum(job.FrontBySeq, job.FrontLIFO), func(q *job.Queue) *job.FrontOrder { return &q.FrontOrder }),
+	},
+	{
+		"paused", "false", "whether nothing is given out",
+		of(yesNo, func(q *job.Queue) *bool { return &q.Paused }),
+	},
+	{
+		"late_ok", "until_terminal", "whether a success counts that comes after its lease ended, while the job is not finished",
+		of(opposite("until_terminal", "never"), func(q *job.Queue) *bool { return &q.LateOKNever }),
+	},
+	{
+		"require_token", "false", "whether a job can be settled only with the token of its lease",
+		of(yesNo, func(q *job.Queue) *bool { return &q.RequireToken }),
+	},
+	{
+		"non_idempotent", "false", "whether a take is on disk before it is answered, so that a power cut does not run a job twice",
+		of(yesNo, func(q *job.Queue) *bool { return &q.NonIdempotent }),
+	},
+	{
+		"max_jobs", "0", "unfinished jobs; 0 = no limit",
+		of(whole[int64](0, 1<<53), func(q *job.Queue) *int64 { return &q.MaxJobs }),
+	},
+	{
+		"max_bytes", "0", "payload bytes of unfinished jobs; 0 = no limit",
+		of(size(0, bytesMost), func(q *job.Queue) *int64 { return &q.MaxBytes }),
+	},
+	{
+		"on_full", "reject", "what a full queue does: `reject` the newcomer with 429, or `drop_oldest`, which is lost and counted",
+		of(enum(job.FullReject, job.FullDropOldest), func(q *job.Queue) *job.OnFull { return &q.OnFull }),
+	},
+	{
+		"run_timeout", "0", "how long one attempt may run; 0 = for ever",
+		of(millis(0, job.MaxMillis), func(q *job.Queue) *job.Millis { return &q.RunTimeout }),
+	},
+	{
+		"start_timeout", "0", "how long a job may be with a worker that has not begun; 0 = for ever",
+		of(millis(0, job.MaxMillis), func(q *job.Queue) *job.Millis { return &q.StartTimeout }),
+	},
+	{
+		"retention.completed", "", "how long finished jobs are kept; the server's `retention` where it is not given",
+		of(retain, func(q *job.Queue) *job.Millis { return &q.RetainDone }),
+	},
+	{
+		"retention.dead", "", "the same for dead jobs",
+		of(retain, func(q *job.Queue) *job.Millis { return &q.RetainDead }),
+	},
+}

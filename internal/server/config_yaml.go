@@ -1,0 +1,413 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Bounds of a configuration file. The reader of YAML needs memory and time
+// that grow with the square of the depth.
+const (
+	fileBytesMax = 1 << 20
+	depthMax     = 64
+)
+
+// node is a value in a configuration file and the line it stands on. Scalars
+// stay text: the kind of the setting says what they mean, so that 7890 in a
+// file, in a flag and in the environment is the same.
+type node struct {
+	line    int
+	kind    nodeKind
+	text    string // of a scalar
+	plain   bool   // written without quotes
+	secret  bool   // a part of text came from a reference such as ${env:NAME}
+	entries []entry
+	items   []*node
+}
+
+type nodeKind uint8
+
+const (
+	badNode  nodeKind = iota // there is a problem about it already
+	nullNode                 // key: without a value
+	scalarNode
+	mapNode
+	listNode
+)
+
+func (k nodeKind) String() string {
+	return [...]string{"nothing", "nothing", "a single value", "keys", "a list"}[k]
+}
+
+type entry struct {
+	key   string
+	line  int
+	value *node
+}
+
+// document is a configuration file being read.
+type document struct {
+	name     string // for messages
+	root     *node
+	problems Problems
+	expand   func(string) (string, bool, error)
+}
+
+// parseYAML reads a file. What is wrong with it is in problems; the rest of
+// it is still there, so that its problems are told too.
+func parseYAML(name string, b []byte, expand func(string) (string, bool, error)) *document {
+	d := &document{name: name, root: &node{kind: mapNode, line: 1}, expand: expand}
+	if err := tooMuch(b); err != nil {
+		d.problem(0, "", "%s", err)
+		return d
+	}
+	file, err := parse(b)
+	if err != nil {
+		d.problem(lineOf(err), "", "is not YAML: %s", messageOf(err))
+		return d
+	}
+	var bodies []ast.Node
+	for _, doc := range file.Docs {
+		if doc.Body != nil {
+			bodies = append(bodies, doc.Body)
+		}
+	}
+	switch {
+	case len(bodies) > 1:
+		d.problem(bodies[1].GetToken().Position.Line, "", "only one document is read; remove the line ---")
+	case len(bodies) == 1:
+		if root := d.convert(bodies[0], ""); root.kind == mapNode {
+			d.root = root
+		} else if root.kind > nullNode {
+			d.problem(root.line, "", "must be keys with values, not %s", root.kind)
+		}
+	}
+	return d
+}
+
+// tooMuch refuses what would take the reader too long.
+func tooMuch(b []byte) error {
+	if len(b) > fileBytesMax {
+		return fmt.Errorf("is larger than %s", showSize(fileBytesMax))
+	}
+	depth := 0
+	for _, c := range b {
+		switch c {
+		case '[', '{':
+			if depth++; depth > depthMax {
+				return fmt.Errorf("has more than %d open brackets", depthMax)
+			}
+		case ']', '}':
+			depth = max(depth-1, 0)
+		}
+	}
+	return nil
+}
+
+// parse is the library's parser; where it meets text that it has no answer
+// for it panics, which must not look like a defect of the server.
+func parse(b []byte) (file *ast.File, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the reader gave up: %v", r)
+		}
+	}()
+	return parser.ParseBytes(b, 0, parser.AllowDuplicateMapKey())
+}
+
+// syntaxError is what the parser's errors have.
+type syntaxError interface {
+	error
+	GetMessage() string
+	GetToken() *token.Token
+}
+
+func messageOf(err error) string {
+	if e, ok := errors.AsType[syntaxError](err); ok {
+		return e.GetMessage()
+	}
+	return err.Error()
+}
+
+func lineOf(err error) int {
+	if e, ok := errors.AsType[syntaxError](err); ok && e.GetToken() != nil {
+		return e.GetToken().Position.Line
+	}
+	return 0
+}
+
+// at writes a place in the file: reprise.yaml:3.
+func (d *document) at(line int) string {
+	if line == 0 {
+		return d.name
+	}
+	return fmt.Sprintf("%s:%d", d.name, line)
+}
+
+func (d *document) problem(line int, path, format string, args ...any) {
+	where := d.at(line)
+	if path = strings.TrimSuffix(path, "."); path != "" {
+		where += ": " + path
+	}
+	d.problems = append(d.problems, Problem{where, fmt.Sprintf(format, args...), line})
+}
+
+// inOrder returns the problems as they stand in the file.
+func (d *document) inOrder() Problems {
+	slices.SortStableFunc(d.problems, func(a, b Problem) int { return a.line - b.line })
+	return d.problems
+}
+
+// convert turns the parser's tree into ours.
+func (d *document) convert(n ast.Node, path string) *node {
+	if n == nil || n.GetToken() == nil {
+		return &node{kind: nullNode}
+	}
+	out := &node{line: n.GetToken().Position.Line}
+	switch n := n.(type) {
+	case *ast.NullNode:
+		out.kind = nullNode
+	case *ast.MappingNode:
+		out.kind = mapNode
+		d.convertEntries(out, n.Values, path)
+	case *ast.MappingValueNode:
+		out.kind = mapNode
+		d.convertEntries(out, []*ast.MappingValueNode{n}, path)
+	case *ast.SequenceNode:
+		out.kind = listNode
+		for i, item := range n.Values {
+			out.items = append(out.items, d.convert(item, fmt.Sprintf("%s[%d]", path, i)))
+		}
+	case *ast.StringNode:
+		plain := n.Token.Type != token.SingleQuoteType && n.Token.Type != token.DoubleQuoteType
+		d.scalar(out, path, n.Value, plain)
+	case *ast.LiteralNode:
+		d.scalar(out, path, n.Value.Value, false)
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		d.scalar(out, path, strings.TrimSpace(n.GetToken().Value), true)
+	default:
+		d.problem(out.line, path, "YAML's %s is not read here; write the value out", strings.ToLower(n.Type().String()))
+	}
+	return out
+}
+
+func (d *document) convertEntries(out *node, values []*ast.MappingValueNode, path string) {
+	seen := map[string]int{}
+	for _, v := range values {
+		tk := v.Key.GetToken()
+		key := tk.Value
+		switch k := v.Key.(type) {
+		case *ast.StringNode:
+			key = k.Value
+		case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
+		default:
+			d.problem(tk.Position.Line, path, "the key must be a name; YAML's %s is not read here", strings.ToLower(v.Key.Type().String()))
+			continue
+		}
+		at := join(path, key)
+		value := d.convert(v.Value, at)
+		value.line = tk.Position.Line
+		if first, twice := seen[key]; twice {
+			d.problem(tk.Position.Line, at, "is there twice, first on line %d", first)
+			continue
+		}
+		if key == "" {
+			d.problem(tk.Position.Line, path, "a key is empty")
+			continue
+		}
+		seen[key] = tk.Position.Line
+		out.entries = append(out.entries, entry{key, tk.Position.Line, value})
+	}
+}
+
+func (d *document) scalar(out *node, path, text string, plain bool) {
+	expanded, secret, err := d.expand(text)
+	if err != nil {
+		d.problem(out.line, path, "%s", err)
+		return
+	}
+	out.kind, out.text, out.plain, out.secret = scalarNode, expanded, plain, secret
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// leaves finds the nodes at the known paths and reports every key that leads
+// to none of them. base is the path of n in the file.
+func (d *document) leaves(n *node, base string, known []string) map[string]*node {
+	found := map[string]*node{}
+	var walk func(n *node, prefix string)
+	walk = func(n *node, prefix string) {
+		if n.kind <= nullNode { // a heading whose lines are all commented out
+			return
+		}
+		if n.kind != mapNode {
+			d.problem(n.line, join(base, prefix), "must have keys, not %s", n.kind)
+			return
+		}
+		for _, e := range n.entries {
+			path := join(prefix, e.key)
+			switch {
+			case strings.Contains(e.key, "."):
+				d.problem(e.line, path, "unknown key; write each part of it on a line of its own, the second below the first and further to the right")
+			case slices.Contains(known, path):
+				found[path] = e.value
+			case slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, path+".") }):
+				walk(e.value, path)
+			default:
+				d.problem(e.line, join(base, path), "unknown key%s", d.hint(path, known))
+			}
+		}
+	}
+	walk(n, "")
+	return found
+}
+
+// hint names the known path that was probably meant, or those there are.
+func (d *document) hint(path string, known []string) string {
+	tidy := strings.ToLower(strings.ReplaceAll(path, "-", "_"))
+	leaf := tidy[strings.LastIndexByte(tidy, '.')+1:]
+	var leaves, headings []string
+	for _, k := range known {
+		heading, rest, nested := strings.Cut(k, ".")
+		if !nested {
+			rest = k
+		} else if !slices.Contains(headings, heading) {
+			headings = append(headings, heading)
+		}
+		leaves = append(leaves, rest)
+	}
+	names := append(headings, known...)
+	meant := nearest(tidy, names)
+	if i := slices.Index(leaves, nearest(leaf, leaves)); meant == "" && i >= 0 {
+		meant = known[i] // right name, wrong place
+	}
+	if meant != "" {
+		return "; did you mean " + meant + "?"
+	}
+	var here []string
+	parent, _, nested := strings.Cut(path, ".")
+	for _, k := range names {
+		if rest, inside := strings.CutPrefix(k, parent+"."); nested && inside {
+			here = append(here, rest)
+		} else if !nested && !strings.Contains(k, ".") {
+			here = append(here, k)
+		}
+	}
+	return "; known here: " + strings.Join(here, ", ")
+}
+
+// nearest returns the name that differs least from s, "" if none is close.
+func nearest(s string, names []string) string {
+	best, least := "", 1+min(2, len(s)/2)
+	for _, name := range names {
+		if d := distance(s, name); d < least {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// distance is how many letters must be put in, taken out, replaced or swapped
+// with their neighbour to turn a into b.
+func distance(a, b string) int {
+	if len(a) > 100 || len(b) > 100 {
+		return 100
+	}
+	var before []int
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		next := make([]int, len(b)+1)
+		next[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			next[j] = min(row[j]+1, next[j-1]+1, row[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				next[j] = min(next[j], before[j-2]+1)
+			}
+		}
+		before, row = row, next
+	}
+	return row[len(b)]
+}
+
+// json writes a node as JSON: what was written without quotes and is a number
+// or a bool in JSON stays one, everything else is a string.
+func (n *node) json() []byte {
+	switch n.kind {
+	case scalarNode:
+		literal := n.plain && (n.text == "true" || n.text == "false" || isJSONNumber(n.text))
+		if literal {
+			return []byte(n.text)
+		}
+		return jsonString(n.text)
+	case listNode:
+		parts := make([][]byte, len(n.items))
+		for i, item := range n.items {
+			parts[i] = item.json()
+		}
+		return fmt.Appendf(nil, "[%s]", bytes.Join(parts, []byte(",")))
+	case mapNode:
+		parts := make([][]byte, len(n.entries))
+		for i, e := range n.entries {
+			parts[i] = fmt.Appendf(nil, "%s:%s", jsonString(e.key), e.value.json())
+		}
+		return fmt.Appendf(nil, "{%s}", bytes.Join(parts, []byte(",")))
+	case badNode, nullNode:
+	}
+	return []byte("null")
+}
+
+func isJSONNumber(s string) bool {
+	return s != "" && (s[0] == '-' || s[0] >= '0' && s[0] <= '9') && json.Valid([]byte(s))
+}
+
+func jsonString(s string) []byte {
+	b, err := json.Marshal(s)
+	if err != nil { // a string always has a form in JSON
+		panic(err)
+	}
+	return b
+}
+
+// find returns the deepest node on a path such as curve.delays[2].
+func (n *node) find(path string) *node {
+	for path != "" {
+		name, rest, _ := strings.Cut(path, ".")
+		name, _, _ = strings.Cut(name, "[")
+		i := slices.IndexFunc(n.entries, func(e entry) bool { return e.key == name })
+		if i < 0 {
+			return n
+		}
+		n, path = n.entries[i].value, rest
+	}
+	return n
+}
+
+// any reports whether the node, or one below it, is so.
+func (n *node) any(is func(*node) bool) bool {
+	return is(n) ||
+		slices.ContainsFunc(n.items, func(item *node) bool { return item.any(is) }) ||
+		slices.ContainsFunc(n.entries, func(e entry) bool { return e.value.any(is) })
+}
+
+func (n *node) isBad() bool    { return n.kind == badNode }
+func (n *node) isSecret() bool { return n.secret }

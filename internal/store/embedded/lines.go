@@ -1,0 +1,172 @@
+package embedded
+
+import (
+	"slices"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// line is one class of a queue, in line order. Of a group, only the member its
+// gate stands for is in it.
+type line struct {
+	x        *index
+	queue    *queue
+	num      uint32
+	class    rule.Class
+	requires []job.Requirement
+	jobs     sorted[rule.Pos]
+	head     rule.Pos // as entered in index.heads
+	entered  bool
+	dirty    bool
+}
+
+func (l *line) insert(p rule.Pos) {
+	l.jobs.insert(p)
+	l.touch()
+}
+
+func (l *line) remove(p rule.Pos) {
+	l.jobs.remove(p)
+	l.touch()
+}
+
+func (l *line) touch() {
+	if !l.dirty {
+		l.dirty = true
+		l.x.dirty = append(l.x.dirty, l)
+	}
+}
+
+// clean brings index.heads up to date.
+func (x *index) clean() {
+	for _, l := range x.dirty {
+		l.dirty = false
+		first, ok := l.jobs.first()
+		if l.entered && ok && first == l.head {
+			continue
+		}
+		if l.entered {
+			x.heads.remove(headOf{pos: l.head})
+		}
+		if l.head, l.entered = first, ok; ok {
+			x.heads.insert(headOf{first, l.num})
+		}
+	}
+	x.dirty = x.dirty[:0]
+}
+
+// headOf is the first job of a line: a take over all queues looks only at the
+// lines whose head is due for it, however many queues there are.
+type headOf struct {
+	pos  rule.Pos
+	line uint32
+}
+
+// Before implements before: in line order.
+func (h headOf) Before(g headOf) bool { return h.pos.Before(g.pos) }
+
+// line returns the line of a class, made on first sight.
+func (x *index) line(q *queue, c rule.Class, requires []job.Requirement) *line {
+	for _, l := range q.lines {
+		if l.class == c {
+			return l
+		}
+	}
+	l := &line{x: x, queue: q, num: uint32(len(x.lines)), class: c, requires: requires}
+	q.lines = append(q.lines, l)
+	x.lines = append(x.lines, l)
+	return l
+}
+
+// lineHead is a line that takes part in a merge.
+type lineHead struct {
+	pos rule.Pos
+	cur cursor[rule.Pos]
+}
+
+// merge takes the foremost jobs of several lines: a heap of line heads.
+type merge struct {
+	heads []lineHead
+	s     rule.Seeker
+}
+
+// add lets a line take part, if the seeker may take from it.
+func (m *merge) add(l *line) {
+	if l.jobs.len() == 0 || !rule.Open(l.queue.row) || !rule.Fits(l.class, l.requires, m.s) {
+		return
+	}
+	cur := l.jobs.start()
+	pos, _ := cur.item()
+	m.heads = append(m.heads, lineHead{pos, cur})
+	for i := len(m.heads) - 1; i > 0 && rule.Pick(m.heads[i].pos, m.heads[(i-1)/2].pos); i = (i - 1) / 2 {
+		m.heads[i], m.heads[(i-1)/2] = m.heads[(i-1)/2], m.heads[i]
+	}
+}
+
+// pop takes the foremost job.
+func (m *merge) pop() job.ID {
+	h := &m.heads[0]
+	id := h.pos.ID
+	h.cur.next()
+	if pos, ok := h.cur.item(); ok {
+		h.pos = pos
+	} else {
+		m.heads[0] = m.heads[len(m.heads)-1]
+		m.heads = m.heads[:len(m.heads)-1]
+	}
+	sift(m.heads, 0)
+	return id
+}
+
+// ready returns up to n ids in line order over the queues (none = all), but no
+// copy of a job the holder has already.
+func (x *index) ready(queues []string, s rule.Seeker, n int) (out []job.ID) {
+	m := merge{heads: x.scratch[:0], s: s}
+	defer func() { x.scratch = m.heads[:0] }()
+	var rest cursor[headOf] // lines that have not taken part yet, foremost first
+	if len(queues) == 0 {
+		x.clean()
+		rest = x.heads.start()
+	} else {
+		rest = (&sorted[headOf]{}).start()
+	}
+	for i, name := range queues {
+		if q := x.queues[name]; q != nil && !slices.Contains(queues[:i], name) {
+			for _, l := range q.lines {
+				m.add(l)
+			}
+		}
+	}
+	has := x.held[s.Holder]
+	for len(out) < n {
+		for h, ok := rest.item(); ok && (len(m.heads) == 0 || rule.Pick(h.pos, m.heads[0].pos)); h, ok = rest.item() {
+			m.add(x.lines[h.line])
+			rest.next()
+		}
+		if len(m.heads) == 0 {
+			break
+		}
+		id := m.pop()
+		if _, own := has[id]; !own {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func sift(heads []lineHead, i int) {
+	for {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(heads); c++ {
+			if rule.Pick(heads[c].pos, heads[least].pos) {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		heads[i], heads[least] = heads[least], heads[i]
+		i = least
+	}
+}

@@ -1,0 +1,129 @@
+package storetest
+
+import (
+	"errors"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+var payloads = []subject{
+	{"live as long as some job refers to them", payloadLife},
+	{"that are empty are not gone", emptyPayload},
+	{"go over to another job in one transaction", payloadPassedOn},
+	{"that no job refers to are not kept", payloadOfNobody},
+	{"are replaced by an edit", payloadEdited},
+}
+
+// body expects what is kept under a ref; "" = nothing.
+func (x *site) body(when string, ref job.ID, want string) {
+	x.Helper()
+	body, err := store.Payload(x.s, ref)
+	if err != nil || string(body) != want || (body == nil) != (want == "") {
+		x.Errorf("%s: got %q (%v), want %q", when, body, err, want)
+	}
+	x.view(func(r store.Reader) error {
+		if peeked := r.Peek(ref); peeked != nil && string(peeked) != want {
+			x.Errorf("%s: Peek says %q, want %q or nothing", when, peeked, want)
+		}
+		return nil
+	})
+}
+
+// putWith brings a job in with a payload that is new.
+func (x *site) putWith(name, body string, own bool) *job.Job {
+	x.Helper()
+	c := x.newJob("q", name)
+	c.New.Payload, c.New.PayloadSize = c.New.ID, uint32(len(body))
+	if !own {
+		c.New.Payload = x.id()
+	}
+	var j *job.Job
+	x.update(func(tx store.Tx) (err error) {
+		j, err = x.world.put(tx, c)
+		return errors.Join(err, tx.PutPayload(c.New.Payload, []byte(body)))
+	})
+	return j
+}
+
+// end makes a job go away.
+func (x *site) end(j *job.Job) {
+	x.Helper()
+	x.settle(x.take(j, "h"), rule.SettleOK)
+}
+
+func payloadLife(x *site) {
+	for _, own := range []bool{true, false} { // under the id of its job or not
+		a := x.putWith("a", "hello", own)
+		b := x.put("q", "b", payload(a.Payload, 5))
+		c := x.put("q", "c", payload(a.Payload, 5), kept(job.Unset, job.Hour))
+		x.end(a)
+		x.body("shared by two more", a.Payload, "hello")
+		x.reopen()
+		x.body("reopened", a.Payload, "hello")
+		x.end(b)
+		x.do(c, rule.Command{Verb: rule.Cancel})
+		x.body("kept by a dead job", a.Payload, "hello")
+		x.do(c, rule.Command{Verb: rule.Purge})
+		x.body("nobody refers to it", a.Payload, "")
+	}
+}
+
+func emptyPayload(x *site) {
+	a := x.putWith("a", "", true)
+	for range 2 {
+		body, err := store.Payload(x.s, a.Payload)
+		if body == nil || len(body) > 0 || err != nil {
+			x.Errorf("got %v, %v", body, err)
+		}
+		x.reopen()
+	}
+}
+
+func payloadPassedOn(x *site) {
+	for _, own := range []bool{true, false} {
+		a := x.putWith("a", "hello", own)
+		var b *job.Job
+		x.update(func(tx store.Tx) (err error) {
+			if err = tx.Write(a, nil); err == nil {
+				b, err = x.world.put(tx, x.newJob("q", "b", payload(a.Payload, 5)))
+			}
+			return err
+		})
+		x.body("passed on", a.Payload, "hello")
+		x.end(b)
+		x.body("gone", a.Payload, "")
+	}
+	c := x.newJob("q", "c", payload(x.id(), 1))
+	x.update(func(tx store.Tx) error {
+		j, err := x.world.put(tx, c)
+		return errors.Join(err, tx.PutPayload(j.Payload, []byte("x")), tx.Write(j, nil))
+	})
+	x.body("came and went", c.New.Payload, "")
+}
+
+func payloadOfNobody(x *site) {
+	ref := x.id()
+	_ = write(x, func(tx store.Tx) error { return tx.PutPayload(ref, []byte("x")) }) // may be refused
+	x.body("an orphan", ref, "")
+}
+
+func payloadEdited(x *site) {
+	a := x.putWith("a", "old", true)
+	ref := x.id()
+	x.update(func(tx store.Tx) error {
+		old, err := tx.Get(a.ID)
+		if err != nil {
+			return err
+		}
+		edited := old.Clone()
+		edited.Payload, edited.PayloadSize = ref, 5
+		return errors.Join(tx.PutPayload(ref, []byte("newer")), tx.Write(old, edited))
+	})
+	x.body("old", a.Payload, "")
+	x.body("new", ref, "newer")
+	x.reopen()
+	x.end(a)
+	x.body("gone", ref, "")
+}

@@ -1,0 +1,163 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+var rows = []subject{
+	{"of every table come back as they were set", rowsComeBack},
+	{"page by key", rowPages},
+	{"are due soonest first, ties by key", rowsDue},
+}
+
+func fullRows() []job.Row {
+	return []job.Row{
+		&job.Queue{
+			Name: "q", Order: job.OrderStart, Concurrency: 3, OnDead: job.DeadPark, FrontOrder: job.FrontLIFO,
+			Paused: true, HoldUntil: 11, LateOKNever: true, RequireToken: true, NonIdempotent: true,
+			Retry: job.Retry{
+				Limit: job.Unlimited(), MaxAge: 12, Place: job.PlaceBack, LossLimit: job.LimitOf(4),
+				Curve: &job.Curve{Kind: job.CurveExponential, Unit: 1, Factor: 2.5, Offset: 3, Cap: 4, Jitter: job.Jitter{Kind: job.JitterDecorrelated}},
+			},
+			MaxJobs: 13, MaxBytes: 14, OnFull: job.FullDropOldest, RunTimeout: 15, StartTimeout: 16,
+			RetainDone: 17, RetainDead: 18,
+		},
+		&job.Queue{Name: "ü", RetainDone: job.Unset, Retry: job.Retry{Limit: job.LimitOf(0)}},
+		&job.Gate{Queue: "q", Group: "g", Hold: 21, Park: "breaker", Turn: 22, LastSeq: -23},
+		&job.Holder{Name: "h", Kind: job.Unary, Until: 31, Properties: map[string]string{"os": "linux", "": ""}},
+		&job.Holder{Name: "h2", Kind: job.Named},
+		&job.Receipt{Hash: [16]byte{1, 0, 255}, Content: [16]byte{2}, Job: job.ID{3}, Expires: 41},
+		&job.Receipt{Hash: [16]byte{1, 0, 254}},
+		&job.Reserve{Name: "seq", Next: -1},
+	}
+}
+
+func rowsComeBack(x *site) {
+	list := fullRows()
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[job.Queue]()) {
+		if reflect.ValueOf(list[0]).Elem().FieldByIndex(f.Index).IsZero() {
+			x.Errorf("fullRows leaves the field %s empty", f.Name)
+		}
+	}
+	x.set(list...)
+	for _, when := range []string{"at once", "after Reopen"} {
+		x.view(func(r store.Reader) error {
+			for _, row := range list {
+				got, err := r.Row(row.Table(), row.Key())
+				if err != nil || !reflect.DeepEqual(got, row) {
+					x.Errorf("%s, got and want: %s (%v)", when, apart(got, row), err)
+				}
+			}
+			return nil
+		})
+		x.reopen()
+	}
+	x.update(func(tx store.Tx) error {
+		var errs []error
+		for _, row := range list {
+			errs = append(errs, tx.Unset(row.Table(), row.Key()), tx.Unset(row.Table(), "unheard of"))
+		}
+		return errors.Join(errs...)
+	})
+	for t := range job.Tables {
+		x.expect("unset", x.keys(func(r store.Reader) ([]job.Row, error) { return r.Rows(t, "", 9) }), "")
+	}
+}
+
+func (x *site) keys(ask func(r store.Reader) ([]job.Row, error)) string {
+	x.Helper()
+	var keys []string
+	x.view(func(r store.Reader) error {
+		list, err := ask(r)
+		keys = nil
+		for _, row := range list {
+			keys = append(keys, strings.TrimRight(row.Key(), "\x00"))
+		}
+		return err
+	})
+	return strings.Join(keys, " ")
+}
+
+// rowOf makes a small row of a table; the key of a receipt is a hash.
+func rowOf(t job.Table, key string, due job.Millis) job.Row {
+	switch t {
+	case job.Queues:
+		q := job.NewQueue(key)
+		q.HoldUntil = due
+		return q
+	case job.Gates:
+		return &job.Gate{Queue: key, Hold: due, Turn: 1}
+	case job.Holders:
+		return &job.Holder{Name: key, Until: due}
+	case job.Receipts:
+		r := &job.Receipt{Expires: due}
+		copy(r.Hash[:], key)
+		return r
+	case job.Reserves, job.Tables:
+	}
+	return &job.Reserve{Name: key}
+}
+
+func rowPages(x *site) {
+	for t := range job.Tables {
+		for _, key := range []string{"b", "d", "a", "c"} {
+			x.set(rowOf(t, key, 0))
+		}
+		for _, c := range []struct {
+			after string
+			n     int
+			want  string
+		}{{"", 9, "a b c d"}, {"", 2, "a b"}, {"", 0, ""}, {"b", 9, "c d"}, {"bb", 1, "c"}, {"d", 9, ""}} {
+			after := c.after
+			if len(after) == 1 {
+				after = rowOf(t, after, 0).Key()
+			}
+			x.expect(fmt.Sprint("table ", t, " after ", c.after),
+				x.keys(func(r store.Reader) ([]job.Row, error) { return r.Rows(t, after, c.n) }), c.want)
+		}
+	}
+}
+
+func rowsDue(x *site) {
+	for t := range job.Tables {
+		if t == job.Reserves {
+			continue // never due
+		}
+		due := func(until job.Millis, n int) string {
+			return x.keys(func(r store.Reader) ([]job.Row, error) { return r.DueRows(t, until, n) })
+		}
+		next := func(want job.Millis) {
+			x.Helper()
+			x.view(func(r store.Reader) error {
+				if got := r.NextRow(t); got != want {
+					x.Errorf("table %d: the next is due at %d, want %d", t, got, want)
+				}
+				return nil
+			})
+		}
+		x.set(rowOf(t, "d", 30), rowOf(t, "c", 20), rowOf(t, "b", 20), rowOf(t, "a", 10), rowOf(t, "never", 0))
+		x.expect("before all", due(9, 9), "")
+		x.expect("some", due(20, 9), "a b c")
+		x.expect("two", due(job.MaxMillis, 2), "a b")
+		x.set(rowOf(t, "a", 40))
+		x.expect("later now", due(job.MaxMillis, 9), "b c d a")
+		next(20)
+		x.reopen()
+		x.expect("reopened", due(job.MaxMillis, 9), "b c d a")
+		next(20)
+		for _, key := range []string{"b", "c"} {
+			x.update(func(tx store.Tx) error { return tx.Unset(t, rowOf(t, key, 0).Key()) })
+		}
+		x.expect("some unset", due(job.MaxMillis, 9), "d a")
+		next(30)
+		x.set(rowOf(t, "d", 0), rowOf(t, "a", 0))
+		x.expect("never due", due(job.MaxMillis, 9), "")
+		next(0)
+	}
+}

@@ -1,0 +1,116 @@
+package wire
+
+import "encoding/json"
+
+// The states of a job.
+const (
+	Scheduled = "scheduled" // waits for its time
+	Ready     = "ready"     // waits for a worker
+	InFlight  = "in_flight" // a worker has it
+	Completed = "completed" // finished
+	Dead      = "dead"      // given up; reason says why
+)
+
+// Statuses lists the states in the order of a life.
+var Statuses = []string{Scheduled, Ready, InFlight, Completed, Dead}
+
+// PriorityDefault is the priority of a job that names none; lower runs first.
+const PriorityDefault uint16 = 32768
+
+// Enqueue is the body of POST /jobs and one entry of POST /jobs/bulk. Type,
+// queue and payload are required; a payload may be null.
+type Enqueue struct {
+	Type    string          `json:"type"`
+	Queue   string          `json:"queue"`
+	Payload json.RawMessage `json:"payload"`
+
+	Priority  *uint16 `json:"priority,omitempty"`   // lower runs first
+	Group     string  `json:"group,omitempty"`      // carries order and limits inside the queue
+	Place     string  `json:"place,omitempty"`      // front or back of its priority
+	ReadyAt   int64   `json:"ready_at,omitempty"`   // not before
+	ExpiresAt int64   `json:"expires_at,omitempty"` // dead if it was not started by then
+
+	RunTimeoutMS   int64 `json:"run_timeout_ms,omitempty"`   // longest run of one attempt
+	StartTimeoutMS int64 `json:"start_timeout_ms,omitempty"` // longest wait between delivery and start
+
+	Retry      *Retry     `json:"retry,omitempty"`       // not together with RetryLimit or Backoff
+	RetryLimit *uint32    `json:"retry_limit,omitempty"` // retries after the first attempt
+	Backoff    *Backoff   `json:"backoff,omitempty"`
+	Retention  *Retention `json:"retention,omitempty"`
+
+	// IdempotencyKey makes sending the same job again harmless: the same key
+	// with the same content answers with the first job and duplicate true.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+
+	Copies int `json:"copies,omitempty"` // runs wanted side by side; the first OK ends the others
+}
+
+// Job is a job as the server tells it. The fields stand in the order in which
+// they are sent.
+type Job struct {
+	ID       string          `json:"id"`
+	Type     string          `json:"type"`
+	Queue    string          `json:"queue"`
+	Priority uint16          `json:"priority"`
+	Status   string          `json:"status"`
+	Payload  json.RawMessage `json:"payload,omitempty"` // when read or taken, not when enqueued
+	ReadyAt  int64           `json:"ready_at"`
+	Attempts uint32          `json:"attempts"` // failed ones that were charged
+
+	RetryLimit *uint32    `json:"retry_limit,omitempty"`
+	Backoff    *Backoff   `json:"backoff,omitempty"`
+	Retry      *Retry     `json:"retry,omitempty"`
+	Retention  *Retention `json:"retention,omitempty"`
+
+	DequeuedAt  int64 `json:"dequeued_at,omitempty"` // latest delivery
+	FailedAt    int64 `json:"failed_at,omitempty"`   // latest failure
+	CompletedAt int64 `json:"completed_at,omitempty"`
+	PurgeAt     int64 `json:"purge_at,omitempty"` // when a finished job is removed
+
+	Group          string `json:"group,omitempty"`
+	Reason         string `json:"reason,omitempty"` // why a dead job is dead
+	Wait           string `json:"wait,omitempty"`   // why an open job is not in line
+	ExpiresAt      int64  `json:"expires_at,omitempty"`
+	RunTimeoutMS   int64  `json:"run_timeout_ms,omitempty"`
+	StartTimeoutMS int64  `json:"start_timeout_ms,omitempty"`
+	Copies         int    `json:"copies,omitempty"`
+	Losses         uint32 `json:"losses,omitempty"`      // endings in a row where the worker vanished
+	Evictions      uint32 `json:"evictions,omitempty"`   // times it was given back, never charged
+	Reschedules    uint32 `json:"reschedules,omitempty"` // extra copies asked for
+
+	Lease string `json:"lease,omitempty"` // token of this delivery; only its worker sees it
+	Held  bool   `json:"held,omitempty"`  // this worker had it before it reconnected
+}
+
+// Enqueued answers an enqueue.
+type Enqueued struct {
+	Job
+	Duplicate bool `json:"duplicate"` // the job was there already; nothing was added
+	Folded    bool `json:"folded"`    // the payload went into a waiting job
+}
+
+// Bulk is the body of POST /jobs/bulk. It is taken whole or refused whole.
+type Bulk struct {
+	Jobs []Enqueue `json:"jobs"`
+}
+
+// BulkEnqueued answers POST /jobs/bulk, in the order of the request.
+type BulkEnqueued struct {
+	Jobs []Enqueued `json:"jobs"`
+}
+
+// Retention is how long a finished job stays to be looked at.
+type Retention struct {
+	CompletedMS *int64 `json:"completed_ms,omitempty"`
+	DeadMS      *int64 `json:"dead_ms,omitempty"`
+}
+
+// The reasons of dead jobs.
+const (
+	ReasonExhausted = "exhausted" // retry limit or max_age used up
+	ReasonKilled    = "killed"    // a worker or an operator said so
+	ReasonExpired   = "expired"   // not started before expires_at
+	ReasonLost      = "lost"      // its workers vanished too often
+	ReasonRejected  = "rejected"  // refused after it was taken in
+	ReasonEvicted   = "evicted"   // pushed out by a quota
+)

@@ -1,0 +1,46 @@
+package wire
+
+// Pages links a page to its neighbours: paths with a query, to be requested
+// as they are. Next and Prev are null where there is none.
+type Pages struct {
+	Self string  `json:"self"`
+	Next *string `json:"next"`
+	Prev *string `json:"prev"`
+}
+
+// Page answers GET /jobs.
+type Page struct {
+	Jobs  []Job `json:"jobs"`
+	Pages Pages `json:"pages"`
+}
+
+// ErrorPage answers GET /jobs/{id}/errors.
+type ErrorPage struct {
+	Errors []JobError `json:"errors"`
+	Pages  Pages      `json:"pages"`
+}
+
+// PageLimitMax is the most jobs or errors of one page.
+const PageLimitMax = 2000
+
+// Count answers GET /jobs/count.
+type Count struct {
+	Count int64 `json:"count"`
+}
+
+// Deleted answers DELETE /jobs.
+type Deleted struct {
+	Deleted int64 `json:"deleted"`
+}
+
+// Queues answers GET /queues: the names in use, sorted.
+type Queues struct {
+	Queues []string `json:"queues"`
+}
+
+// Version answers GET /version.
+type Version struct {
+	Version string `json:"version"` // of the jobs protocol
+	Product string `json:"product,omitempty"`
+	Reprise string `json:"reprise,omitempty"` // of the server
+}

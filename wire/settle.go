@@ -1,0 +1,58 @@
+package wire
+
+// The outcomes of an attempt.
+const (
+	OutcomeOK      = "ok"
+	OutcomeRetry   = "retry"   // failed; again later, by policy
+	OutcomeDead    = "dead"    // failed; never again
+	OutcomeRelease = "release" // given back without blame
+)
+
+// Settle is one entry of POST /jobs/settle, whose body is an array of them.
+type Settle struct {
+	ID      string   `json:"id"`
+	Lease   string   `json:"lease,omitempty"` // token of the delivery
+	Outcome string   `json:"outcome"`
+	Error   *Failure `json:"error,omitempty"` // of retry and dead
+
+	RetryAt      int64  `json:"retry_at,omitempty"`       // of retry: the worker's own time, over the curve and the limit
+	RetryInMS    *int64 `json:"retry_in_ms,omitempty"`    // of retry: the same as a span; 0 is at once
+	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // of retry: what a target asked for; the least wait
+	DelayMS      int64  `json:"delay_ms,omitempty"`       // of release: not before then
+	Place        string `json:"place,omitempty"`          // of retry and release
+
+	StartedAt int64 `json:"started,omitempty"` // when the run began
+}
+
+// Failure says what went wrong.
+type Failure struct {
+	Message   string `json:"message"`
+	ErrorType string `json:"error_type,omitempty"`
+	Backtrace string `json:"backtrace,omitempty"`
+	Status    int    `json:"status,omitempty"` // HTTP status a target answered
+}
+
+// Verdict answers one Settle. Code is empty if it was accepted.
+type Verdict struct {
+	ID     string `json:"id"`
+	Status string `json:"status,omitempty"` // of the job afterwards
+	Code   string `json:"code,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+// Verdicts answers POST /jobs/settle, one for each entry in order.
+type Verdicts struct {
+	Verdicts []Verdict `json:"verdicts"`
+}
+
+// JobError is the record of one failed attempt.
+type JobError struct {
+	Attempt    uint32 `json:"attempt"`
+	Message    string `json:"message"`
+	ErrorType  string `json:"error_type,omitempty"`
+	Backtrace  string `json:"backtrace,omitempty"`
+	Status     int    `json:"status,omitempty"`
+	Worker     string `json:"worker,omitempty"`
+	DequeuedAt int64  `json:"dequeued_at"`
+	FailedAt   int64  `json:"failed_at"`
+}
