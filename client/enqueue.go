@@ -26,7 +26,9 @@ type Job struct {
 	// Place is wire.Front or wire.Back of the priority. "" = back.
 	Place string
 
-	// At and Delay keep the job until then; At wins. Zero = at once.
+	// At and Delay keep the job until then; At wins. Zero = at once. Delay counts
+	// from the call, so a second call with the same IdempotencyKey asks for
+	// another time and is refused: use At there.
 	At    time.Time
 	Delay time.Duration
 

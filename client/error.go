@@ -50,7 +50,7 @@ func CodeOf(err error) string {
 
 // errorOf reads a refusal.
 func errorOf(resp *http.Response) *Error {
-	e := &Error{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	e := &Error{Status: resp.StatusCode, RetryAfter: ParseRetryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	var body wire.Error
 	if json.Unmarshal(raw, &body) == nil && body.Error != "" {
@@ -67,8 +67,9 @@ func errorOf(resp *http.Response) *Error {
 	return e
 }
 
-// retryAfter reads the header of that name: seconds or a date.
-func retryAfter(text string, now time.Time) time.Duration {
+// ParseRetryAfter reads a Retry-After header: seconds or a date. What is
+// neither is 0, and a day is the most.
+func ParseRetryAfter(text string, now time.Time) time.Duration {
 	const most = 24 * time.Hour
 	if text == "" {
 		return 0

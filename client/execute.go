@@ -21,7 +21,7 @@ func (r *run) execute(ctx context.Context, h *held) {
 	r.opts.Events.Started(d)
 	err := r.invoke(own, d)
 	cancel()
-	s := settleOf(err)
+	s := Outcome(err)
 	if _, said := errors.AsType[*ending](err); err != nil && !said && ctx.Err() != nil {
 		// We stopped the handler; that is not the job's fault.
 		s = wire.Settle{Outcome: wire.OutcomeRelease}

@@ -179,12 +179,6 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.write(w, 200, wire.Count{Count: int64(len(f.choose(r)))})
 	case r.Method == "GET" && r.URL.Path == "/jobs":
 		f.list(w, r)
-	case r.Method == "DELETE" && r.URL.Path == "/jobs":
-		gone := f.choose(r)
-		for _, j := range gone {
-			f.remove(j.ID)
-		}
-		f.write(w, 200, wire.Deleted{Deleted: int64(len(gone))})
 	case r.URL.Path == "/queues":
 		f.write(w, 200, f.queues())
 	case r.URL.Path == "/version":

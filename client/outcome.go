@@ -93,8 +93,9 @@ const (
 	backtraceBytesMax = 16 << 10
 )
 
-// settleOf translates what a handler returned.
-func settleOf(err error) wire.Settle {
+// Outcome is what a worker reports when a handler returned err: for tests of
+// handlers, and for handlers around handlers. Job and lease are not filled in.
+func Outcome(err error) wire.Settle {
 	if err == nil {
 		return wire.Settle{Outcome: wire.OutcomeOK}
 	}

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"net/url"
@@ -130,23 +129,6 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 		return fmt.Errorf("deleting job %s: %w", id, err)
 	}
 	return nil
-}
-
-// DeleteAll removes every job that the filter chooses and returns how many. A
-// filter that chooses everything is refused.
-func (c *Client) DeleteAll(ctx context.Context, f Filter) (int64, error) {
-	var n wire.Deleted
-	err := f.check()
-	if len(f.query()) == 0 {
-		err = errors.New("the filter is empty and would delete every job; name a queue, type, status or id")
-	}
-	if err == nil {
-		err = c.call(ctx, "DELETE", "/jobs?"+f.query().Encode(), nil, &n)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("deleting jobs: %w", err)
-	}
-	return n.Deleted, nil
 }
 
 // Errors reads the failures of a job, the first attempt first.

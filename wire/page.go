@@ -28,11 +28,6 @@ type Count struct {
 	Count int64 `json:"count"`
 }
 
-// Deleted answers DELETE /jobs.
-type Deleted struct {
-	Deleted int64 `json:"deleted"`
-}
-
 // Queues answers GET /queues: the names in use, sorted.
 type Queues struct {
 	Queues []string `json:"queues"`

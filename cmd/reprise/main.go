@@ -1,19 +1,59 @@
-// Command reprise is a durable work queue that decides when failed work runs again.
+// Command reprise is the whole product in one binary: the server, a worker
+// that needs no program of yours, and the tools to look at what goes on. This
+// package turns flags into calls and answers into text, one file per command.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 )
 
-func main() {
-	root := &cobra.Command{Use: "reprise", SilenceErrors: true}
-	root.AddCommand(newServeCommand(), newConfigCommand(), newBenchCommand())
-	if err := root.ExecuteContext(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "reprise:", err)
-		os.Exit(1)
+func main() { os.Exit(run(newRootCommand(), os.Args[1:])) }
+
+// run executes one command line and returns its exit code: 1 if what was asked
+// for failed, 2 if it could not be understood.
+func run(root *cobra.Command, args []string) int {
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(context.Background())
+	if err == nil {
+		return 0
 	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "reprise: %v\n", err)
+	if _, ok := errors.AsType[*usageError](err); !ok {
+		return 1
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "Run \"%s --help\" for flags and examples.\n", cmd.CommandPath())
+	return 2
+}
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "reprise",
+		Short: "A durable work queue that decides when failed work runs again",
+		Long: `Reprise takes work in, hands it to workers, and keeps trying, by a policy that
+is plain data, until the work is done or a person decides otherwise. Nothing
+that was answered as accepted is lost.`,
+		Example: `  reprise serve                                            # in one terminal
+  reprise enqueue --queue mail --type hello --payload '{}'   # in another
+  reprise work --queue mail --exec 'cat'                     # runs it
+  reprise jobs list                                          # looks at what is left
+  reprise demo                                               # shows it all, by itself`,
+		Args: oneOfMine, RunE: showHelp, SilenceErrors: true, SilenceUsage: true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	add := func(title string, cmds ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: title, Title: title})
+		for _, cmd := range cmds {
+			cmd.GroupID = title
+			root.AddCommand(cmd)
+		}
+	}
+	add("Server:", newServeCommand(), newConfigCommand(), newBenchCommand())
+	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand())
+	root.AddCommand(newDemoCommand(), newVersionCommand())
+	return root
 }

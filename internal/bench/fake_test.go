@@ -87,8 +87,10 @@ type fake struct {
 	disk    *os.File
 
 	// forget makes every n-th enqueue an answer without a job; repeat delivers
-	// every n-th job twice; refuse answers every n-th enqueue with 503.
+	// every n-th job twice; refuse answers every n-th enqueue with 503;
+	// uncounted leaves the attempts of a job alone.
 	forget, repeat, refuse int
+	uncounted              bool
 }
 
 type fakeJob struct {
@@ -285,7 +287,9 @@ func (f *fake) fail(w http.ResponseWriter, id string) {
 		return
 	}
 	job.inFlight = false
-	job.Attempts++
+	if !f.uncounted {
+		job.Attempts++
+	}
 	f.ready[job.Queue] = append(f.ready[job.Queue], job)
 	fmt.Fprintf(w, `{"id":"%s","status":"scheduled","attempts":%d}`, id, job.Attempts)
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"os"
 	"testing"
+	"time"
 )
 
 func TestTheFileSystemIsThatOfTheNearestMount(t *testing.T) {
@@ -25,6 +26,19 @@ func TestTheProcessorHasAName(t *testing.T) {
 	const text = "processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\nflags : a b\n"
 	if got := processorName(text); got != "Some CPU @ 3 GHz" {
 		t.Error(got)
+	}
+}
+
+func TestTheMachineIsBusyWhenItIsNotIdle(t *testing.T) {
+	t.Parallel()
+	const text = "cpu  100 20 30 9999 8888 4 5 6 70 70\ncpu0 1 2 3 4 5 6 7 8 9 10\n"
+	if got, err := parseMachineCPU(text); err != nil || got != 1650*time.Millisecond {
+		t.Error(got, err)
+	}
+	for _, text := range []string{"", "cpu 1 2", "cpu a b c d e f g h", "intr 1 2 3 4 5 6 7 8 9"} {
+		if _, err := parseMachineCPU(text); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
 	}
 }
 

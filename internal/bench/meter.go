@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"os"
 	"runtime"
 	"time"
@@ -15,6 +16,7 @@ type Cost struct {
 	Seconds       float64 `json:"seconds"`
 	ServerSeconds float64 `json:"server_cpu_seconds"`
 	BenchSeconds  float64 `json:"bench_cpu_seconds"`
+	OtherSeconds  float64 `json:"other_cpu_seconds"` // all else on the machine
 	WrittenBytes  int64   `json:"server_written_bytes"`
 	// Known is false when the server is not on this machine, or the machine
 	// does not say.
@@ -32,6 +34,13 @@ func (c Cost) BenchShare() float64 { return c.share(c.BenchSeconds) }
 
 // ServerShare is the part of all cores that the server used.
 func (c Cost) ServerShare() float64 { return c.share(c.ServerSeconds) }
+
+// OtherShare is the part of all cores that went to neither: a figure from a
+// busy machine is worth less.
+func (c Cost) OtherShare() float64 { return c.share(c.OtherSeconds) }
+
+// cpuPerJob is the processor seconds of server and generator together.
+func (c Cost) cpuPerJob() float64 { return c.per1000(c.ServerSeconds+c.BenchSeconds) / 1000 }
 
 func (c Cost) per1000(v float64) float64 {
 	if c.Jobs == 0 {
@@ -52,6 +61,7 @@ func (c *Cost) add(other Cost) {
 	c.Seconds += other.Seconds
 	c.ServerSeconds += other.ServerSeconds
 	c.BenchSeconds += other.BenchSeconds
+	c.OtherSeconds += other.OtherSeconds
 	c.WrittenBytes += other.WrittenBytes
 	c.Known = c.Known && other.Known
 }
@@ -60,35 +70,43 @@ func (c *Cost) add(other Cost) {
 type meter struct {
 	server *server
 	since  time.Duration
-	theirs usage
-	ours   usage
+	before meterReading
 	err    error
+}
+
+type meterReading struct {
+	server, bench usage
+	machine       time.Duration // processor time of everything
 }
 
 func startMeter(s *server) *meter {
 	m := &meter{server: s, since: now()}
-	m.theirs, m.ours, m.err = m.use()
+	m.before, m.err = m.reading()
 	return m
 }
 
-func (m *meter) use() (theirs, ours usage, err error) {
-	if ours, err = processUsage(os.Getpid()); err != nil || m.server.pid == 0 {
-		return usage{}, ours, err
+func (m *meter) reading() (r meterReading, err error) {
+	if m.server.pid == 0 {
+		return r, errors.New("the server is not a child of the bench")
 	}
-	theirs, err = processUsage(m.server.pid)
-	return theirs, ours, err
+	var wrong [3]error
+	r.server, wrong[0] = processUsage(m.server.pid)
+	r.bench, wrong[1] = processUsage(os.Getpid())
+	r.machine, wrong[2] = machineCPU()
+	return r, errors.Join(wrong[:]...)
 }
 
 func (m *meter) read(jobs int64) Cost {
 	c := Cost{Jobs: jobs, Seconds: (now() - m.since).Seconds()}
-	theirs, ours, err := m.use()
+	after, err := m.reading()
 	if m.err != nil || err != nil {
 		return c
 	}
-	c.BenchSeconds = (ours.cpu - m.ours.cpu).Seconds()
-	c.ServerSeconds = (theirs.cpu - m.theirs.cpu).Seconds()
-	c.WrittenBytes = theirs.written - m.theirs.written
-	c.Known = m.server.pid != 0
+	c.Known = true
+	c.BenchSeconds = (after.bench.cpu - m.before.bench.cpu).Seconds()
+	c.ServerSeconds = (after.server.cpu - m.before.server.cpu).Seconds()
+	c.OtherSeconds = max((after.machine-m.before.machine).Seconds()-c.BenchSeconds-c.ServerSeconds, 0)
+	c.WrittenBytes = after.server.written - m.before.server.written
 	return c
 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -39,6 +40,36 @@ func processUsage(pid int) (usage, error) {
 	u := usage{cpu: time.Duration(user+system) * clockTick}
 	u.written, err = procField(fmt.Sprintf("/proc/%d/io", pid), "write_bytes")
 	return u, err
+}
+
+// machineCPU is the time that the processors have not been idle, for whomever.
+func machineCPU() (time.Duration, error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, err
+	}
+	return parseMachineCPU(string(text))
+}
+
+// parseMachineCPU adds up the first line of /proc/stat without its two fields
+// of idle time, and without those after the eighth, which repeat earlier ones.
+func parseMachineCPU(text string) (total time.Duration, err error) {
+	const idle, waiting, used = 4, 5, 8
+	line, _, _ := strings.Cut(text, "\n")
+	fields := strings.Fields(line)
+	if len(fields) <= used || fields[0] != "cpu" {
+		return 0, errors.New("/proc/stat is not as expected")
+	}
+	for i := 1; i <= used; i++ {
+		ticks, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("/proc/stat: %w", err)
+		}
+		if i != idle && i != waiting {
+			total += time.Duration(ticks) * clockTick
+		}
+	}
+	return total, nil
 }
 
 // processRSS is the memory that a process has in RAM, in bytes.

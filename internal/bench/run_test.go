@@ -101,7 +101,7 @@ func TestARunFailsWhenTheServerIsWrong(t *testing.T) {
 		"a job is delivered twice":        {"drain", func(f *fake) { f.repeat = 5 }, "was delivered twice"},
 		"an enqueue is refused":           {"steady", func(f *fake) { f.refuse = 120 }, "enqueue answered 503: {\"error\":\"the disk is full\"}"},
 		"a refusal in an open loop":       {"latency", func(f *fake) { f.refuse = 10 }, "enqueue answered 503"},
-		"a retried job is delivered late": {"storm", func(f *fake) { f.repeat = 5 }, "answered 404"},
+		"a failed attempt is not counted": {"storm", func(f *fake) { f.uncounted = true }, "the number of failed attempts is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

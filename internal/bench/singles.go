@@ -42,7 +42,7 @@ func (r *run) singlesPair(ctx context.Context, pair int) error {
 		return err
 	}
 	if null == nil {
-		r.log.printf("singles %d/%d: %s jobs/s", pair, r.opts.Pairs, thousands(with))
+		r.log.printf("singles %d/%d: %s jobs/s", pair, r.opts.Pairs, thousands(with.rate))
 		return nil
 	}
 	if err := quiet(ctx, store, null); err != nil {
@@ -57,10 +57,15 @@ func (r *run) singlesPair(ctx context.Context, pair int) error {
 		return errors.Join(err, fmt.Errorf("the server without a store has %d jobs, so it is nothing to compare with", kept))
 	}
 	if r.opts.Rate == 0 {
-		r.figure("ratio store / null server", "", with/without, r.goal(atLeast(0.6)))
+		r.figure("ratio store / null server", "", with.rate/without.rate, r.goal(atLeast(0.6)))
+		if with.cost.Known && with.cost.cpuPerJob() > 0 {
+			// What the ratio would be were nothing else on the machine and the
+			// disk no obstacle.
+			r.figure("the same by processor time", "", without.cost.cpuPerJob()/with.cost.cpuPerJob(), nil)
+		}
 	}
 	r.log.printf("singles %d/%d: store %s, null server %s jobs/s, ratio %.3f",
-		pair, r.opts.Pairs, thousands(with), thousands(without), with/without)
+		pair, r.opts.Pairs, thousands(with.rate), thousands(without.rate), with.rate/without.rate)
 	return nil
 }
 
@@ -73,28 +78,24 @@ func (r *run) goal(g *Goal) *Goal {
 	return g
 }
 
-// singlesOn measures one server and returns jobs a second.
-func (r *run) singlesOn(ctx context.Context, s *server, q *queue, of string) (float64, error) {
-	var w window
-	var answered *histogram
-	var err error
+// singlesOn measures one server.
+func (r *run) singlesOn(ctx context.Context, s *server, q *queue, of string) (window, error) {
 	if r.opts.Rate > 0 {
-		w, answered, err = r.openSingles(ctx, s, q, of)
-	} else {
-		w, answered, err = r.enqueueFor(ctx, s, q, 1, r.opts.Connections)
+		return r.openSingles(ctx, s, q, of)
 	}
+	w, answered, err := r.enqueueFor(ctx, s, q, 1, r.opts.Connections)
 	if err != nil {
-		return 0, err
+		return window{}, err
 	}
+	r.reportSingles(of, w, answered)
+	return w, nil
+}
+
+func (r *run) reportSingles(of string, w window, answered *histogram) {
 	r.figure(of, "jobs/s", w.rate, nil)
 	r.figure(of+", answer p50", "ms", milliseconds(answered.percentile(50)), nil)
 	r.figure(of+", answer p99", "ms", milliseconds(answered.percentile(99)), nil)
-	if r.opts.Rate > 0 {
-		r.figure(of+", answer p99.9", "ms", milliseconds(answered.percentile(99.9)), nil)
-		r.figure(of+", answer max", "ms", milliseconds(answered.max), nil)
-	}
 	r.cost(of, w.cost)
-	return w.rate, nil
 }
 
 // enqueueFor measures a closed loop of enqueues.
@@ -112,7 +113,7 @@ func (r *run) enqueueFor(ctx context.Context, s *server, q *queue, batch, connec
 }
 
 // openSingles measures enqueues at Options.Rate.
-func (r *run) openSingles(ctx context.Context, s *server, q *queue, of string) (window, *histogram, error) {
+func (r *run) openSingles(ctx context.Context, s *server, q *queue, of string) (window, error) {
 	c, ctx := newCrew(ctx)
 	p := &producer{queue: q, batch: 1, payload: r.opts.Payload}
 	o := newOpenLoop(p, r.opts.Rate, r.opts.warmUp(), r.opts.Window, r.opts.Connections)
@@ -123,9 +124,14 @@ func (r *run) openSingles(ctx context.Context, s *server, q *queue, of string) (
 	err := until(ctx, "enqueueing", sent, q.enqueued.Load)
 	took := now() - start
 	if err := c.finish(err); err != nil {
-		return window{}, nil, err
+		return window{}, err
 	}
-	r.figure(of+", generator late p99", "ms", milliseconds(merged(o.late).percentile(99)), nil)
 	jobs := q.enqueued.Load()
-	return window{float64(jobs) / took.Seconds(), m.read(jobs)}, merged(o.answered), nil
+	w := window{float64(jobs) / took.Seconds(), m.read(jobs)}
+	answered := merged(o.answered)
+	r.reportSingles(of, w, answered)
+	r.figure(of+", answer p99.9", "ms", milliseconds(answered.percentile(99.9)), nil)
+	r.figure(of+", answer max", "ms", milliseconds(answered.max), nil)
+	r.figure(of+", generator late p99", "ms", milliseconds(merged(o.late).percentile(99)), nil)
+	return w, nil
 }

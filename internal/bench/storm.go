@@ -21,9 +21,10 @@ type storm struct {
 	queue    *queue
 	settler  *settler
 	failing  chan jobID
-	failed   atomic.Int64
-	lastFail atomic.Int64 // when the last failure was answered
 	jobs     int64
+	failed   atomic.Int64
+	lastFail time.Duration // when the last failure was answered; set before all closes
+	all      chan struct{} // closes when all jobs have failed once
 }
 
 func (r *run) storm(ctx context.Context) error {
@@ -36,6 +37,7 @@ func (r *run) storm(ctx context.Context) error {
 		queue:   q,
 		settler: newSettler(q),
 		failing: make(chan jobID, takeConnections*prefetch),
+		all:     make(chan struct{}),
 		jobs:    max(r.opts.Jobs/stormPart, 1),
 	}
 	if err := r.fill(ctx, s, q, st.jobs, stormBackoff); err != nil {
@@ -50,13 +52,10 @@ func (r *run) storm(ctx context.Context) error {
 	}
 	took := now() - start
 	cost := m.read(st.jobs)
-	if failed := st.failed.Load(); failed != st.jobs {
-		return notEqual("the number of failed attempts", failed, st.jobs)
-	}
 	if err := r.verify(ctx, s, q); err != nil {
 		return err
 	}
-	failing := time.Duration(st.lastFail.Load()) - start
+	failing := st.lastFail - start
 	rate := float64(st.jobs) / failing.Seconds()
 	r.figure("failures", "failures/s", rate, nil)
 	r.figure("until the last job succeeded", "s", took.Seconds(), nil)
@@ -86,6 +85,9 @@ func (st *storm) run(ctx context.Context, addr string) error {
 	c.start(stormConnections, func(int) error { return st.fail(ctx, addr) })
 	progress := func() int64 { return st.failed.Load() + st.queue.done.Load() }
 	err := until(ctx, "failing and succeeding", st.settler.reach(st.jobs), progress)
+	if err == nil { // a job may be delivered again before its failure is answered
+		err = until(ctx, "failing", st.all, progress)
+	}
 	if err == nil {
 		st.settler.close()
 		err = until(ctx, "acknowledging", settled, progress)
@@ -126,9 +128,23 @@ func (st *storm) fail(ctx context.Context, addr string) error {
 			if answer.status != 200 {
 				return answer.unexpected("failure of job " + string(id[:]))
 			}
-			if st.failed.Add(1) == st.jobs {
-				st.lastFail.Store(int64(now()))
+			if err := st.count(); err != nil {
+				return err
 			}
 		}
 	}
+}
+
+// count notes one failure that was answered. More of them than jobs means that
+// the server delivers failed jobs as if they were new.
+func (st *storm) count() error {
+	failed := st.failed.Add(1)
+	if failed > st.jobs {
+		return notEqual("the number of failed attempts", failed, st.jobs)
+	}
+	if failed == st.jobs {
+		st.lastFail = now()
+		close(st.all)
+	}
+	return nil
 }

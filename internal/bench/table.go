@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -11,6 +12,10 @@ import (
 
 // goalMachine says for which machine the goals in jobs a second were set.
 const goalMachine = "Goals in jobs/s are for a machine that does about 90,000 bare HTTP requests/s (null server: singles)."
+
+// othersMax is the share of the cores that other processes may use before the
+// report warns.
+const othersMax = 0.05
 
 // Print writes the report for people.
 func (r *Report) Print(w io.Writer) error {
@@ -71,15 +76,25 @@ func (p *printer) figures(figures []*Figure) {
 }
 
 func (p *printer) costs(costs []*Cost) {
+	if !slices.ContainsFunc(costs, func(c *Cost) bool { return c.Known }) {
+		return // a server at a URL, or a system without /proc
+	}
 	p.line("")
-	p.line("PHASE\tPER 1,000 JOBS\tSERVER CPU\tWRITTEN\tSERVER\tGENERATOR\tOF ALL CORES")
+	p.line("PHASE\tPER 1,000 JOBS\tSERVER CPU\tWRITTEN\tCORES: SERVER\tGENERATOR\tOTHERS")
+	busy := false
 	for _, c := range costs {
 		if !c.Known {
-			p.line("%s\t%s\tunknown: the server is not a child of the bench on Linux", c.Phase, c.Of)
+			p.line("%s\t%s\tunknown", c.Phase, c.Of)
 			continue
 		}
-		p.line("%s\t%s\t%s ms\t%s KiB\t%.0f %%\t%.0f %%", c.Phase, c.Of,
-			number(c.ServerMillisPer1000()), number(c.WrittenPer1000()/1024), c.ServerShare()*100, c.BenchShare()*100)
+		p.line("%s\t%s\t%s ms\t%s KiB\t%.0f %%\t%.0f %%\t%.0f %%", c.Phase, c.Of,
+			number(c.ServerMillisPer1000()), number(c.WrittenPer1000()/1024),
+			c.ServerShare()*100, c.BenchShare()*100, c.OtherShare()*100)
+		busy = busy || c.OtherShare() > othersMax
+	}
+	if busy {
+		p.line("")
+		p.line("Other processes used more than %.0f %% of the cores meanwhile: the figures are too low.", othersMax*100)
 	}
 }
 
@@ -96,8 +111,10 @@ func (p *printer) foot(r *Report) {
 	for _, c := range last {
 		accepted, completed = accepted+c.Accepted, completed+c.Completed
 	}
-	p.line("verified: %d counts agree with the server; %s enqueues and %s completions; none lost, none delivered twice",
-		len(r.Checks), thousands(float64(accepted)), thousands(float64(completed)))
+	if len(r.Checks) > 0 {
+		p.line("verified: %d counts agree with the server; %s enqueues and %s completions; none lost, none delivered twice",
+			len(r.Checks), thousands(float64(accepted)), thousands(float64(completed)))
+	}
 	if !r.Complete {
 		p.line("INCOMPLETE: the run ended early")
 	}

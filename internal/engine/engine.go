@@ -25,6 +25,7 @@ type Engine struct {
 	pending  []*op
 	draining bool
 	kick     chan struct{}
+	ops      sync.Pool // of *op that nobody waits for
 
 	state    atomic.Pointer[job.Error] // why the engine cannot work now; nil = it can
 	failed   atomic.Bool               // a commit failed; the committer must heal
@@ -57,6 +58,7 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 		opts: opts, store: s, clock: clock, rnd: rnd, log: log,
 		kick: make(chan struct{}, 1), inflight: make(chan *batch), stopped: make(chan struct{}),
 	}
+	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }
 	e.core.init(e)
 	e.state.Store(job.Errorf(job.Unavailable, "the server is starting; send the request again in a moment"))
 	return e
@@ -84,7 +86,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 		return nil
 	}
 	e.draining = true
-	last := newOp(func(r *run) error { return r.endStreams(ErrStreamEnded) })
+	last := e.newOp(func(r *run) error { return r.endStreams(ErrStreamEnded) })
 	last.final = true
 	e.pending = append(e.pending, last)
 	e.mu.Unlock()
@@ -128,10 +130,8 @@ type op struct {
 	done  chan struct{}
 }
 
-var ops = sync.Pool{New: func() any { return &op{done: make(chan struct{}, 1)} }}
-
-func newOp(f func(*run) error) *op {
-	o := ops.Get().(*op)
+func (e *Engine) newOp(f func(*run) error) *op {
+	o := e.ops.Get().(*op)
 	o.run, o.err, o.bytes, o.final = f, nil, 0, false
 	return o
 }
@@ -139,7 +139,7 @@ func newOp(f func(*run) error) *op {
 // do runs a command and waits until its outcome is durable. When ctx ends
 // first, the command may still take effect.
 func (e *Engine) do(ctx context.Context, bytes int, f func(*run) error) error {
-	o := newOp(f)
+	o := e.newOp(f)
 	o.bytes = bytes
 	if err := e.submit(o); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (e *Engine) do(ctx context.Context, bytes int, f func(*run) error) error {
 	case <-o.done:
 		err := o.err
 		o.run = nil
-		ops.Put(o)
+		e.ops.Put(o)
 		return err
 	case <-ctx.Done(): // the op is still in use: it is not put back
 		return ctx.Err()

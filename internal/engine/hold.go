@@ -167,8 +167,8 @@ func (e *Engine) fill(list []Delivery) []Delivery {
 
 // tell submits a command nobody waits for.
 func (e *Engine) tell(f func(*run) error) {
-	if o := newOp(f); e.submit(o) != nil {
-		ops.Put(o)
+	if o := e.newOp(f); e.submit(o) != nil {
+		e.ops.Put(o)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // Header values are shared by all answers; net/http only reads them.
@@ -46,33 +47,39 @@ func send(w http.ResponseWriter, status int, body []byte) {
 // refusal is a refusal that is about HTTP itself.
 type refusal struct {
 	status int
+	code   string
 	text   string
 }
 
 func (e *refusal) Error() string { return e.text }
 
 // errMedia refuses a body that is not JSON.
-var errMedia = &refusal{status: http.StatusUnsupportedMediaType}
+var errMedia = &refusal{http.StatusUnsupportedMediaType, wire.CodeUnsupportedMedia, "unsupported media type"}
 
-func refuse(w http.ResponseWriter, status int, text string) {
-	send(w, status, jobs.AppendError(nil, text))
+func refuse(w http.ResponseWriter, status int, code, text string) {
+	send(w, status, jobs.AppendError(nil, code, text))
 }
 
 // refuseFormat answers 406 and 415, always as JSON.
-func refuseFormat(w http.ResponseWriter, status int, why, supported string) {
-	send(w, status, []byte(`{"error":"`+why+`","supported":["`+supported+`"]}`))
+func refuseFormat(w http.ResponseWriter, status int, code, text, supported string) {
+	send(w, status, []byte(`{"error":"`+text+`","supported":["`+supported+`"],"code":"`+code+`"}`))
+}
+
+func notAcceptable(w http.ResponseWriter, supported string) {
+	refuseFormat(w, http.StatusNotAcceptable, wire.CodeNotAcceptable, "not acceptable", supported)
 }
 
 // problem answers with an error. Only an enqueue is told 429: on any other
 // call a client takes a 4xx as final.
 func (h *handler) problem(w http.ResponseWriter, r *http.Request, err error) {
-	status, text := jobs.FaultOf(err).Status, jobs.TextOf(err)
+	fault, text := jobs.FaultOf(err), jobs.TextOf(err)
+	status, code := fault.Status, fault.Code
 	if own, ok := err.(*refusal); ok { //nolint:errorlint // made here and never wrapped
-		status, text = own.status, own.text
+		status, code, text = own.status, own.code, own.text
 	}
 	switch status {
 	case http.StatusUnsupportedMediaType:
-		refuseFormat(w, status, "unsupported media type", mediaJSON)
+		refuseFormat(w, status, code, text, mediaJSON)
 		return
 	case http.StatusInternalServerError:
 		h.log.ErrorContext(r.Context(), "a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
@@ -82,7 +89,7 @@ func (h *handler) problem(w http.ResponseWriter, r *http.Request, err error) {
 			status = http.StatusServiceUnavailable
 		}
 	}
-	refuse(w, status, text)
+	refuse(w, status, code, text)
 }
 
 func isEnqueue(r *http.Request) bool {

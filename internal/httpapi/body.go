@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // scratch is the memory one request with a body needs.
@@ -50,7 +50,7 @@ func (h *handler) receive(r *http.Request, s *scratch) error {
 	s.Body.Grow(int(min(max(r.ContentLength, 0), 64<<10)) + bytes.MinRead)
 	_, err := s.Body.ReadFrom(&s.meter)
 	if _, ours := err.(*refusal); err != nil && !ours { //nolint:errorlint // made here and never wrapped
-		return &refusal{http.StatusBadRequest, "the body ended early: " + err.Error()}
+		return &refusal{http.StatusBadRequest, wire.CodeInvalid, "the body ended early: " + err.Error()}
 	}
 	return err
 }
@@ -70,11 +70,12 @@ func (s *scratch) release(lent bool) {
 }
 
 func (h *handler) tooLarge() error {
-	return &refusal{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(h.bodyMax, 10) + " bytes"}
+	return &refusal{http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "the body is larger than " + itoa(h.bodyMax) + " bytes"}
 }
 
 var errBusy = &refusal{
-	http.StatusServiceUnavailable, "too many requests are in work at once (max_inflight_bytes); send it again in a moment",
+	http.StatusServiceUnavailable, wire.CodeUnavailable,
+	"too many requests are in work at once (max_inflight_bytes); send it again in a moment",
 }
 
 // meter reads a body within its limits and counts it as in flight.

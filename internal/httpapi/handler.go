@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // Options configure the handler.
@@ -184,12 +185,12 @@ func find(u *url.URL) (res *resource, id, sub string) {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.survive(w, r)
 	if !h.trusted(r) {
-		refuse(w, http.StatusForbidden, untrusted)
+		refuse(w, http.StatusForbidden, wire.CodeForbidden, untrusted)
 		return
 	}
 	res, id, sub := find(r.URL)
 	if res == nil {
-		refuse(w, http.StatusNotFound, "not found")
+		refuse(w, http.StatusNotFound, wire.CodeNotFound, "not found")
 		return
 	}
 	serve := res.method(r.Method)
@@ -198,7 +199,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", res.allow())
 		w.WriteHeader(http.StatusMethodNotAllowed)
 	case !res.stream && !accepts(r.Header["Accept"], mediaJSON):
-		refuseFormat(w, http.StatusNotAcceptable, "not acceptable", mediaJSON)
+		notAcceptable(w, mediaJSON)
 	default:
 		serve(h, w, r, id, sub)
 	}
@@ -215,7 +216,7 @@ func (h *handler) survive(w http.ResponseWriter, r *http.Request) {
 		h.log.ErrorContext(r.Context(), "a request handler panicked",
 			"method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 		if len(w.Header()["Content-Type"]) == 0 {
-			refuse(w, http.StatusInternalServerError, "internal server error")
+			refuse(w, http.StatusInternalServerError, wire.CodeInternal, "internal server error")
 			return
 		}
 	}

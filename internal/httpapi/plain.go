@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // plainMax bounds the bodies that are read by reflection, which nobody sends
@@ -20,7 +21,7 @@ const plainMax = 1 << 20
 // is refused. Its errors are *job.Error and name the field.
 func plain(body []byte, v any, strict bool) error {
 	if len(body) > plainMax {
-		return &refusal{http.StatusRequestEntityTooLarge, "the body of this call is larger than " + itoa(plainMax) + " bytes"}
+		return &refusal{http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "the body of this call is larger than " + itoa(plainMax) + " bytes"}
 	}
 	err := json.Unmarshal(body, v, json.RejectUnknownMembers(strict))
 	if err == nil {

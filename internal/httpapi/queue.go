@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // settings are those of a queue on the wire. In a PATCH what is named changes
@@ -133,9 +134,7 @@ func oneOf[T interface{ String() string }](into *T, field, word string, values .
 // queues is GET /queues.
 func (h *handler) queues(w http.ResponseWriter, r *http.Request, _, _ string) {
 	names, err := h.engine.Queues(r.Context())
-	h.sendPlain(w, r, struct {
-		Queues []string `json:"queues"`
-	}{names}, err)
+	h.sendPlain(w, r, wire.Queues{Queues: names}, err)
 }
 
 // queue is GET /queues/{name}: settings and depth.

@@ -7,6 +7,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // answer sends what a call without a body found out.
@@ -108,7 +109,7 @@ func (h *handler) health(w http.ResponseWriter, _ *http.Request, _, _ string) {
 func (h *handler) ready(w http.ResponseWriter, r *http.Request, _, _ string) {
 	if err := h.engine.Ready(); err != nil {
 		w.Header()["Retry-After"] = retryAfter
-		refuse(w, http.StatusServiceUnavailable, err.Error())
+		refuse(w, http.StatusServiceUnavailable, wire.CodeUnavailable, err.Error())
 		return
 	}
 	send(w, http.StatusOK, []byte(`{"status":"ready"}`))
@@ -118,9 +119,5 @@ func (h *handler) ready(w http.ResponseWriter, r *http.Request, _, _ string) {
 const zizqVersion = "0.6.1"
 
 func (h *handler) versions(w http.ResponseWriter, r *http.Request, _, _ string) {
-	h.sendPlain(w, r, struct {
-		Version string `json:"version"`
-		Product string `json:"product"`
-		Reprise string `json:"reprise"`
-	}{zizqVersion, "reprise", h.version}, nil)
+	h.sendPlain(w, r, wire.Version{Version: zizqVersion, Product: "reprise", Reprise: h.version}, nil)
 }

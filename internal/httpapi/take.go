@@ -21,7 +21,7 @@ const bodyIgnored = 64 << 10
 // an empty line after each silence.
 func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 	if !accepts(r.Header["Accept"], mediaNDJSON, mediaJSON) {
-		refuseFormat(w, http.StatusNotAcceptable, "not acceptable", mediaNDJSON)
+		notAcceptable(w, mediaNDJSON)
 		return
 	}
 	o, err := takeOptions(r)

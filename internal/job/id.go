@@ -1,6 +1,9 @@
 package job
 
-import "errors"
+import (
+	"encoding/binary"
+	"errors"
+)
 
 // ID names a job: 128 bits in the SCRU128 layout (48 bit milliseconds, two
 // 24 bit counters, 32 bit entropy), written as 25 characters [0-9a-z]. Byte
@@ -20,7 +23,11 @@ var ErrID = errors.New("a job id has exactly 25 characters of 0-9 and a-z")
 func (id ID) IsZero() bool { return id == ID{} }
 
 // Before reports whether id was made before other.
-func (id ID) Before(other ID) bool { return id.Compare(other) < 0 }
+func (id ID) Before(other ID) bool {
+	a, b := id.halves()
+	c, d := other.halves()
+	return a < c || a == c && b < d
+}
 
 // Compare orders ids as bytes.
 func (id ID) Compare(other ID) int {
@@ -36,11 +43,7 @@ func (id ID) Compare(other ID) int {
 }
 
 func (id ID) halves() (hi, lo uint64) {
-	for i := range 8 {
-		hi = hi<<8 | uint64(id[i])
-		lo = lo<<8 | uint64(id[8+i])
-	}
-	return hi, lo
+	return binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
 }
 
 // AppendTo appends the 25 characters of the id.

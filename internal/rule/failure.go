@@ -1,6 +1,10 @@
 package rule
 
-import "github.com/reprisehq/reprise/internal/job"
+import (
+	"unicode/utf8"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
 
 // overridesMax bounds how often a worker's own retry time may skip limit and
 // max_age (core.md section 6, point 5).
@@ -8,12 +12,14 @@ const overridesMax = 1000
 
 // policy merges what job, queue and server say, the most specific first
 // (retry.md section 1).
-func policy(v View, j *job.Job) job.Retry {
-	r := v.Queue.Retry.Over(v.Server.Retry)
+func policy(v View, j *job.Job) job.Retry { return asked(v, j).Over(v.Server.Retry) }
+
+// asked is the policy without the server's defaults.
+func asked(v View, j *job.Job) job.Retry {
 	if j.Retry != nil {
-		r = j.Retry.Over(r)
+		return j.Retry.Over(v.Queue.Retry)
 	}
-	return r
+	return v.Queue.Retry
 }
 
 // fail decides about a failed attempt in the order of core.md section 6. The
@@ -49,7 +55,7 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) Effect {
 
 // dueAfter is the time of the next attempt.
 func dueAfter(v View, j *job.Job, c Command, p *job.Retry, grace bool) job.Millis {
-	due := v.Now
+	var due job.Millis
 	switch {
 	case grace:
 		due = v.Now.Add(v.Server.GraceDelay)
@@ -78,10 +84,13 @@ func over(p job.Retry, j *job.Job, due job.Millis) bool {
 func again(v View, j *job.Job, c Command, p *job.Retry, due job.Millis, e Effect) Effect {
 	where := c.Place
 	if where == job.PlaceUnset {
-		where = p.Place
+		where = asked(v, j).Place
 	}
 	if where == job.PlaceUnset && p.Curve != nil && p.Curve.Kind == job.CurveImmediate {
-		where = job.PlaceFront
+		where = job.PlaceFront // the default of this kind, which goes before the server's
+	}
+	if where == job.PlaceUnset {
+		where = p.Place
 	}
 	place(v, j, where)
 	j.ReadyAt = due
@@ -113,12 +122,19 @@ func note(v View, j *job.Job, f job.Failure, e *Effect) {
 
 // bounded cuts a backtrace, then a message, to ErrorBytesMax together.
 func bounded(message, backtrace string) (string, string) {
-	if n := job.ErrorBytesMax - len(message); n < 0 {
-		message, backtrace = message[:job.ErrorBytesMax], ""
-	} else if n < len(backtrace) {
-		backtrace = backtrace[:n]
+	message = cut(message, job.ErrorBytesMax)
+	return message, cut(backtrace, job.ErrorBytesMax-len(message))
+}
+
+// cut shortens a text to n bytes, or a few less: never inside a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
 	}
-	return message, backtrace
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
 }
 
 // die gives the job up. In a group the queue's on_dead decides whether it

@@ -18,12 +18,12 @@ type Group struct {
 // none of its members was touched (core.md section 2).
 func Stands(g Group) bool {
 	switch {
-	case g.Wanting == nil, g.Gate.Park != "", g.Gate.Hold > 0, g.Blockers > 0:
+	case g.Wanting == nil, g.Gate.Park != "", g.Gate.Hold > 0:
 		return false
 	case g.Order == job.OrderStrict:
-		return g.Live == 0 && *g.Wanting == *g.First // I7: the head, and one turn at a time
+		return g.Live == 0 && *g.Wanting == *g.First // I7: the head, which may be dead, and one turn at a time
 	}
-	return g.Limit == 0 || g.Live < g.Limit
+	return g.Blockers == 0 && (g.Limit == 0 || g.Live < g.Limit)
 }
 
 // HoldGate keeps a whole group out of line until a time.

@@ -146,7 +146,7 @@ func Pick(a, b Pos) bool { return a.Before(b) }
 func holds(r job.Requirement, has string) bool {
 	a, errA := strconv.ParseFloat(has, 64)
 	b, errB := strconv.ParseFloat(r.Value, 64)
-	if errA == nil && errB == nil {
+	if errA == nil && errB == nil && a == a && b == b { // NaN is a text, not a number
 		switch r.Op {
 		case "=":
 			return a == b
@@ -173,12 +173,14 @@ func holds(r job.Requirement, has string) bool {
 
 // ParseRequirement reads "cpuMHz > 350" or "region = eu".
 func ParseRequirement(s string) (job.Requirement, error) {
-	for _, op := range []string{"!=", "<=", ">=", "=", "<", ">"} {
-		if name, value, ok := strings.Cut(s, op); ok {
-			r := job.Requirement{Property: strings.TrimSpace(name), Op: op, Value: strings.TrimSpace(value)}
-			if r.Property == "" || r.Value == "" {
-				break
-			}
+	const signs = "!<=>"
+	if at := strings.IndexAny(s, signs); at > 0 {
+		end := at + 1
+		if s[at] != '=' && strings.HasPrefix(s[end:], "=") {
+			end++
+		}
+		r := job.Requirement{Property: strings.TrimSpace(s[:at]), Op: s[at:end], Value: strings.TrimSpace(s[end:])}
+		if r.Property != "" && r.Value != "" && r.Op != "!" && !strings.ContainsAny(r.Value[:1], signs) {
 			return r, nil
 		}
 	}
@@ -193,7 +195,7 @@ func Canonical(list []job.Requirement) string {
 	}
 	var b strings.Builder
 	for _, r := range list {
-		b.WriteString(r.Property + r.Op + r.Value + "\x00")
+		b.WriteString(r.Property + "\x00" + r.Op + "\x00" + r.Value + "\x00")
 	}
 	return b.String()
 }

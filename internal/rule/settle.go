@@ -1,10 +1,14 @@
 package rule
 
-import "github.com/reprisehq/reprise/internal/job"
+import (
+	"slices"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
 
 func isSettle(v Verb) bool { return v >= SettleOK && v <= SettleDead }
 
-// outcomeOf is how a lease ends that is settled with the verb.
+// endingOf is how a lease ends that is settled with the verb.
 func endingOf(v Verb) job.Ending {
 	return [...]job.Ending{job.ByOK, job.ByRetry, job.ByRelease, job.ByDead}[v-SettleOK]
 }
@@ -19,6 +23,9 @@ func settle(v View, c Command) (Effect, error) {
 		return late(v, c)
 	}
 	j, e := v.Job.Clone(), Effect{}
+	if c.Verb == SettleOK || c.Verb == SettleDead { // the others first: who spoke is remembered longest
+		i = endOthers(j, i, &e)
+	}
 	l := end(j, i, endingOf(c.Verb), &e, false)
 	if c.RunStart > 0 {
 		l.Started = c.RunStart
@@ -31,7 +38,6 @@ func settle(v View, c Command) (Effect, error) {
 		j.Evictions++
 		return giveBack(v, j, c.Place, c.After, e), nil
 	case SettleDead:
-		endAll(j, job.BySupersede, &e, true)
 		j.Attempts++
 		j.FailedAt = v.Now
 		record(v, j, c.Failure, l, &e)
@@ -65,8 +71,8 @@ func leaseFor(v View, c Command) (int, error) {
 func late(v View, c Command) (Effect, error) {
 	j := v.Job
 	if c.Token.IsZero() {
-		if n := len(j.Ended); c.Verb == SettleOK && n > 0 && j.Ended[n-1].How.Forgives() && !v.Queue.LateOKNever {
-			return lateOK(v)
+		if n := len(j.Ended); c.Verb == SettleOK && n > 0 && streamEnd(j.Ended[n-1].How) && !v.Queue.LateOKNever {
+			return lateOK(v, j.Ended[n-1])
 		}
 		return Effect{}, job.Errorf(job.NotFound, "job not found in in-flight set")
 	}
@@ -75,17 +81,27 @@ func late(v View, c Command) (Effect, error) {
 		return Effect{Job: j, Repeat: true}, nil
 	}
 	if !known && c.Token.Start() < v.Start && j.Order != job.OrderStrict {
-		ended, known = job.Ended{How: job.ByRestart}, true // its unsynced take was forgotten by a crash
+		ended, known = job.Ended{Hash: c.Token.Hash(), How: job.ByRestart}, true // its unsynced take was forgotten by a crash
 	}
 	newerTurn := v.Gate != nil && j.Order == job.OrderStrict && v.Gate.Turn != ended.Turn
 	if c.Verb == SettleOK && known && ended.How.Forgives() && !v.Queue.LateOKNever && !newerTurn {
-		return lateOK(v)
+		return lateOK(v, ended)
 	}
 	return Effect{}, superseded(j)
 }
 
-func lateOK(v View) (Effect, error) {
+// streamEnd: a settle without a token may only speak for an anonymous stream,
+// whose leases end by disconnect or restart.
+func streamEnd(how job.Ending) bool { return how == job.ByDisconnect || how == job.ByRestart }
+
+// lateOK completes the job for a token that ended, and remembers that it said
+// OK, so that saying it again is a repeat.
+func lateOK(v View, ended job.Ended) (Effect, error) {
 	j, e := v.Job.Clone(), Effect{Late: true}
+	endAll(j, job.BySupersede, &e, true)
+	j.Ended = slices.DeleteFunc(j.Ended, func(d job.Ended) bool { return d.Hash == ended.Hash })
+	ended.How = job.ByOK
+	remember(j, ended)
 	j.Losses = 0
 	return complete(v, j, e), nil
 }
@@ -122,15 +138,30 @@ func endedOf(j *job.Job, t job.Token) (job.Ended, bool) {
 func end(j *job.Job, i int, how job.Ending, e *Effect, voided bool) job.Lease {
 	l := j.Leases[i]
 	j.Leases = append(j.Leases[:i], j.Leases[i+1:]...)
-	j.Ended = append(j.Ended, job.Ended{Hash: l.Token.Hash(), How: how, Turn: l.Turn})
-	if n := len(j.Ended) - job.EndedMax; n > 0 {
-		j.Ended = append(j.Ended[:0:0], j.Ended[n:]...)
-	}
+	remember(j, job.Ended{Hash: l.Token.Hash(), How: how, Turn: l.Turn})
 	e.Ended = append(e.Ended, l)
 	if voided {
 		e.Voided = append(e.Voided, l)
 	}
 	return l
+}
+
+// remember keeps the last EndedMax tokens that ended.
+func remember(j *job.Job, ended job.Ended) {
+	j.Ended = append(j.Ended, ended)
+	if n := len(j.Ended) - job.EndedMax; n > 0 {
+		j.Ended = append(j.Ended[:0:0], j.Ended[n:]...)
+	}
+}
+
+// endOthers supersedes every lease but i, and returns where that stands now.
+func endOthers(j *job.Job, i int, e *Effect) int {
+	for n := len(j.Leases) - 1; n >= 0; n-- {
+		if n != i {
+			end(j, n, job.BySupersede, e, true)
+		}
+	}
+	return 0
 }
 
 func endAll(j *job.Job, how job.Ending, e *Effect, voided bool) {

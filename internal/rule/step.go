@@ -123,7 +123,7 @@ func apply(v View, c Command) (Effect, error) {
 	case Patch:
 		return patch(v, c), nil
 	case Purge:
-		return Effect{Gone: v.Job.State}, nil
+		return purge(v), nil
 	default:
 		return Effect{}, wrongState(c.Verb, v.Job.State)
 	}
@@ -193,7 +193,7 @@ func take(v View, c Command) (Effect, error) {
 	}
 	if g := v.Gate; g != nil && j.Order == job.OrderStrict {
 		turned := *g
-		turned.Turn++
+		turned.Turn = v.Seq() // a fencing number: it must not start again after the group was empty
 		l.Turn = turned.Turn
 		e.OutOfOrder = j.Seq < turned.LastSeq
 		turned.LastSeq = max(turned.LastSeq, j.Seq)
@@ -263,12 +263,8 @@ func offer(v View, c Command) (Effect, error) {
 // again (I4), failure records stay.
 func revive(v View, c Command) (Effect, error) {
 	old := v.Job
-	e := Effect{}
-	if g := v.Gate; g != nil && g.Park == deadHead(old.ID) {
-		free := *g
-		free.Park = ""
-		e.Gate = &free
-	} else if old.State == job.Dead && old.Order == job.OrderStrict && !old.Blocks && !c.Allow {
+	e := Effect{Gate: unparked(v)}
+	if e.Gate == nil && old.State == job.Dead && old.Order == job.OrderStrict && !old.Blocks && !c.Allow {
 		return Effect{}, job.Errorf(job.WrongState,
 			"job %s belongs to the strictly ordered group %q, which went on without it; replay it with allow_out_of_order",
 			old.ID, old.Group)
@@ -286,6 +282,20 @@ func revive(v View, c Command) (Effect, error) {
 	j.State, j.ReadyAt = job.Ready, v.Now
 	e.Job = j
 	return e, nil
+}
+
+// purge forgets a terminal job. A group that it kept aside goes on without it.
+func purge(v View) Effect { return Effect{Gone: v.Job.State, Gate: unparked(v)} }
+
+// unparked is the gate without the park of the job as its dead head; nil if
+// the job does not park its group.
+func unparked(v View) *job.Gate {
+	if v.Gate == nil || v.Gate.Park != deadHead(v.Job.ID) {
+		return nil
+	}
+	free := *v.Gate
+	free.Park = ""
+	return &free
 }
 
 func cancel(v View, c Command) Effect {

@@ -3,6 +3,7 @@ package jobs
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -86,7 +87,7 @@ func AppendVerdicts(b []byte, list []engine.Verdict, id func(i int) job.ID) []by
 	for i := range list {
 		b = append(id(i).AppendTo(append(comma(b), `{"id":"`...)), '"')
 		if v := &list[i]; v.Err != nil {
-			b = quote(b, `,"code":`, FaultOf(v.Err).Code)
+			b = word(b, `,"code":"`, FaultOf(v.Err).Code)
 			b = quote(b, `,"error":`, TextOf(v.Err))
 		} else {
 			b = word(b, `,"status":"`, states[v.State])
@@ -114,6 +115,7 @@ func AppendMissing(b []byte, missing []string, why error) []byte {
 	b = append(b, ']')
 	if why != nil {
 		b = quote(b, `,"error":`, TextOf(why))
+		b = word(b, `,"code":"`, FaultOf(why).Code)
 	}
 	return append(b, '}')
 }
@@ -218,6 +220,9 @@ func AppendFailure(b []byte, f job.Failure) []byte {
 	b = number(b, `,"dequeued_at":`, int64(f.Started))
 	b = number(b, `,"failed_at":`, int64(f.Failed))
 	b = positive(b, `,"status":`, int64(f.Status))
+	if kind, name, _ := strings.Cut(f.Holder, "/"); kind != "a" && name != "" { // an anonymous stream has no name
+		b = quote(b, `,"worker":`, name)
+	}
 	if f.Attempt != f.Number {
 		b = number(b, `,"attempts":`, int64(f.Attempt))
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
 func minimal(t testing.TB) *job.Job {
@@ -28,7 +30,7 @@ func TestAnswersAreThoseOfTheReference(t *testing.T) {
 	same(t, jobs.AppendAddedAll(nil, []engine.Added{added, added}, make([]engine.NewJob, 2)), `{"jobs":[`+fresh+`,`+fresh+`]}`)
 	same(t, jobs.AppendAddedAll(nil, nil, nil), `{"jobs":[]}`)
 	same(t, jobs.AppendMissing(nil, []string{idB}, nil), `{"not_found":["`+idB+`"]}`)
-	same(t, jobs.AppendError(nil, "not found"), `{"error":"not found"}`)
+	same(t, jobs.AppendError(nil, "not_found", "not found"), `{"error":"not found","code":"not_found"}`)
 
 	failed := *j
 	failed.State, failed.Attempts, failed.FailedAt, failed.ReadyAt = job.Scheduled, 1, 1790000000000, 1790000015000
@@ -104,7 +106,7 @@ func TestVerdictsNameStatusOrCode(t *testing.T) {
 		`{"id":"`+idA+`","code":"superseded","error":"too late"},`+
 		`{"id":"`+idA+`","code":"internal","error":"internal server error"}]}`)
 	same(t, jobs.AppendVerdictJob(nil, id(t, idA), engine.Verdict{State: job.Dead}), `{"id":"`+idA+`","status":"dead"}`)
-	same(t, jobs.AppendMissing(nil, []string{idA}, job.Errorf(job.TokenNeeded, "by token")), `{"not_found":["`+idA+`"],"error":"by token"}`)
+	same(t, jobs.AppendMissing(nil, []string{idA}, job.Errorf(job.TokenNeeded, "by token")), `{"not_found":["`+idA+`"],"error":"by token","code":"token_needed"}`)
 }
 
 func TestEveryKindHasAFaultOfItsOwn(t *testing.T) {
@@ -115,6 +117,9 @@ func TestEveryKindHasAFaultOfItsOwn(t *testing.T) {
 			t.Errorf("kind %d is told as %+v, kind %d too", k, f, other)
 		}
 		codes[f.Code] = k
+		if !slices.ContainsFunc(wire.Codes, func(c wire.Code) bool { return c.Code == f.Code && c.Status == f.Status }) {
+			t.Errorf("kind %d is told as %+v, which is not in the public table", k, f)
+		}
 	}
 	for _, err := range []error{context.Canceled, context.DeadlineExceeded} {
 		if f := jobs.FaultOf(err); f.Status != 503 {
@@ -127,9 +132,9 @@ func TestEveryKindHasAFaultOfItsOwn(t *testing.T) {
 }
 
 func TestAFailureIsWrittenWithEveryField(t *testing.T) {
-	f := job.Failure{Number: 2, Attempt: 2, Message: "m\n", Started: 3, Failed: 4}
+	f := job.Failure{Number: 2, Attempt: 2, Message: "m\n", Holder: "a/00ff", Started: 3, Failed: 4}
 	same(t, jobs.AppendFailure(nil, f), `{"attempt":2,"message":"m\n","dequeued_at":3,"failed_at":4}`)
-	f.Type, f.Backtrace, f.Status, f.Attempt = "E", "b", 500, 1
+	f.Type, f.Backtrace, f.Status, f.Attempt, f.Holder = "E", "b", 500, 1, "w/me/2"
 	same(t, jobs.AppendFailure(nil, f),
-		`{"attempt":2,"message":"m\n","error_type":"E","backtrace":"b","dequeued_at":3,"failed_at":4,"status":500,"attempts":1}`)
+		`{"attempt":2,"message":"m\n","error_type":"E","backtrace":"b","dequeued_at":3,"failed_at":4,"status":500,"worker":"me/2","attempts":1}`)
 }

@@ -5,27 +5,28 @@ import (
 	"errors"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
-// Fault is how the wire names a kind of error. Codes are public and stay.
+// Fault is how the wire names a kind of error.
 type Fault struct {
 	Status int // of HTTP
 	Code   string
 }
 
 // faults is the one table from kinds to the wire. NotFound is 404 and
-// WrongState 422 because Zizq's clients tell them so.
+// WrongState 422 because Zizq's clients know them so.
 var faults = [...]Fault{
-	job.Internal:    {500, "internal"},
-	job.Invalid:     {400, "invalid"},
-	job.NotFound:    {404, "not_found"},
-	job.Exists:      {409, "exists"},
-	job.WrongState:  {422, "wrong_state"},
-	job.Superseded:  {409, "superseded"},
-	job.TokenNeeded: {422, "token_needed"},
-	job.OverLimit:   {429, "over_limit"},
-	job.Unavailable: {503, "unavailable"},
-	job.Corrupt:     {500, "corrupt"},
+	job.Internal:    {500, wire.CodeInternal},
+	job.Invalid:     {400, wire.CodeInvalid},
+	job.NotFound:    {404, wire.CodeNotFound},
+	job.Exists:      {409, wire.CodeExists},
+	job.WrongState:  {422, wire.CodeWrongState},
+	job.Superseded:  {409, wire.CodeSuperseded},
+	job.TokenNeeded: {422, wire.CodeTokenNeeded},
+	job.OverLimit:   {429, wire.CodeOverLimit},
+	job.Unavailable: {503, wire.CodeUnavailable},
+	job.Corrupt:     {500, wire.CodeCorrupt},
 }
 
 // FaultOf translates an error. A call that was broken off before its outcome
@@ -50,4 +51,6 @@ func TextOf(err error) string {
 }
 
 // AppendError appends an error body.
-func AppendError(b []byte, text string) []byte { return append(quote(b, `{"error":`, text), '}') }
+func AppendError(b []byte, code, text string) []byte {
+	return append(word(quote(b, `{"error":`, text), `,"code":"`, code), '}')
+}

@@ -35,7 +35,7 @@ func sound(t *testing.T, body string, list []engine.NewJob) {
 
 func refused(t *testing.T, body string, err error) {
 	t.Helper()
-	text := string(jobs.AppendError(nil, jobs.TextOf(err)))
+	text := string(jobs.AppendError(nil, jobs.FaultOf(err).Code, jobs.TextOf(err)))
 	if job.KindOf(err) != job.Invalid || !json.Valid([]byte(text)) || len(text) > 8<<10 {
 		t.Errorf("%q is refused as %s", body, text)
 	}
@@ -47,19 +47,12 @@ func FuzzEnqueueBody(f *testing.F) {
 	f.Add(with(`"retry":{"limit":3,"curve":{"kind":"list","delays":["1s","PT5S",7]}},"requires":["a=1"],"copies":2`))
 	f.Add("{\"payload\":{\r\"a\":\"\\u2028\"},\"t\\u0079pe\":\"t\",\"queue\":\"é\"}")
 	f.Fuzz(func(t *testing.T, body string) {
-		r := reader(body)
-		list, err := r.Enqueue("")
+		list, err := reader(body).Enqueue("")
 		if err != nil {
 			refused(t, body, err)
 			return
 		}
 		sound(t, body, list)
-		payload := bytes.Clone(list[0].Payload)
-		r.Reset(false)
-		r.Body.WriteString(strings.Repeat("x", len(body)))
-		if !bytes.Equal(payload, list[:1][0].Payload) && list[:1][0].Payload != nil {
-			t.Errorf("%q: the payload lives in the reader", body)
-		}
 	})
 }
 

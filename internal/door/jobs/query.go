@@ -10,7 +10,6 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/store"
 )
 
 // Pages hold at most PageMax rows; a scan loads as many at a time.
@@ -28,7 +27,7 @@ type Query struct {
 	from, before string
 	desc         bool
 	limit        int
-	filter       store.Filter
+	filter       engine.Filter
 	ranges       []span
 }
 
@@ -259,9 +258,12 @@ func (q *Query) AppendErrors(b []byte, rows []job.Failure) []byte {
 
 func (q *Query) cursor() string { return cmp.Or(q.before, q.from) }
 
+// attempt is the cursor as a number, 0 if it is none.
 func (q *Query) attempt() uint32 {
-	n, _ := strconv.ParseUint(q.cursor(), 10, 32)
-	return uint32(n)
+	if n, err := strconv.ParseUint(q.cursor(), 10, 32); err == nil {
+		return uint32(n)
+	}
+	return 0
 }
 
 // appendPage takes the row too many off, puts the others in order and appends

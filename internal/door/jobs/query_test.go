@@ -21,11 +21,6 @@ func page(t *testing.T, raw string, rows ...string) string {
 	}
 	got := string(q.AppendList(nil, list))
 	_, links, _ := strings.Cut(got, `"pages":`)
-	for i, row := range rows {
-		if at := strings.Index(got, `"id":"`+row); at < 0 && i < 2 {
-			t.Errorf("%s: row %s is not in %s", raw, row, got)
-		}
-	}
 	return links
 }
 

@@ -1,7 +1,5 @@
 package embedded
 
-import "sort"
-
 // chunkMax is how many items a chunk of a sorted list holds. Larger chunks
 // move more bytes at an insert in the middle, smaller ones cost more headers.
 const chunkMax = 256
@@ -35,16 +33,33 @@ func (s *sorted[T]) find(item T) (c, i int, found bool) {
 	if last < 0 {
 		return 0, 0, false
 	}
-	if tail := s.chunks[last]; tail[len(tail)-1].Before(item) {
+	tail := s.chunks[last]
+	if tail[len(tail)-1].Before(item) {
 		return last, len(tail), false
 	}
-	c = sort.Search(len(s.chunks), func(k int) bool {
-		ck := s.chunks[k]
-		return !ck[len(ck)-1].Before(item)
-	})
+	if c = last; item.Before(tail[0]) { // else it is among the latest, as most are
+		lo, hi := 0, last // the first chunk whose last item is not before the item
+		for lo < hi {
+			mid := int(uint(lo+hi) >> 1)
+			if ck := s.chunks[mid]; ck[len(ck)-1].Before(item) {
+				lo = mid + 1
+			} else {
+				hi = mid
+			}
+		}
+		c = lo
+	}
 	chunk := s.chunks[c]
-	i = sort.Search(len(chunk), func(k int) bool { return !chunk[k].Before(item) })
-	return c, i, !item.Before(chunk[i])
+	lo, hi := 0, len(chunk)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if chunk[mid].Before(item) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return c, lo, !item.Before(chunk[lo])
 }
 
 // at returns the item that equals the given one in order, to read or to

@@ -128,6 +128,9 @@ func (t *tx) Write(old, j *job.Job) error {
 		return err
 	}
 	x := t.s.index
+	if n := len(t.refs); old == nil && n > 0 && t.refs[n-1] == j.Payload {
+		t.refs = t.refs[:n-1] // the payload put just before has its job now
+	}
 	if ref, gone := x.refer(old, j); gone {
 		t.refs = append(t.refs, ref)
 	}

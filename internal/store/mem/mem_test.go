@@ -22,7 +22,7 @@ func TestExercise(t *testing.T) {
 func TestCompare(t *testing.T) {
 	for _, seed := range storetest.Seeds(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			storetest.Compare(t, seed, mem.Open(mem.Options{}), mem.Open(mem.Options{}))
+			storetest.Compare(t, seed, mem.Open(mem.Options{}), mem.Open(mem.Options{Twice: true}))
 		})
 	}
 }

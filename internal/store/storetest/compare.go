@@ -19,7 +19,7 @@ const compareSteps = 400
 var errAborted = errors.New("aborted by the history")
 
 // Compare lets the same random history happen to two empty stores and compares
-// everything they answer, inside each transaction and after it. The first
+// everything they answer, inside transactions and after each. The first
 // difference ends the test with the seed and the history.
 func Compare(t *testing.T, seed uint64, a, b store.Store) {
 	t.Helper()
@@ -122,7 +122,7 @@ func (r *recorder) Unset(t job.Table, key string) error {
 func (h *history) step() {
 	h.Helper()
 	h.now += h.pause()
-	durable, aborted := h.rng.IntN(3) > 0, h.rng.IntN(12) == 0
+	durable, aborted, look := h.rng.IntN(3) > 0, h.rng.IntN(12) == 0, h.rng.IntN(3) == 0
 	count, line := 1+h.rng.IntN(5)*h.rng.IntN(2), len(h.lines)
 	var rec *recorder
 	var q questions
@@ -142,7 +142,7 @@ func (h *history) step() {
 			h.say("abort")
 		}
 		q = h.questions()
-		return h.inside(tx, q, &insideA, aborted)
+		return inside(tx, q, &insideA, look, aborted)
 	}
 	again := func(tx store.Tx) error {
 		if durable {
@@ -153,7 +153,7 @@ func (h *history) step() {
 				return err
 			}
 		}
-		return h.inside(tx, q, &insideB, aborted)
+		return inside(tx, q, &insideB, look, aborted)
 	}
 	h.run(h.a, happen, aborted)
 	h.run(h.b, again, aborted)
@@ -164,9 +164,13 @@ func (h *history) step() {
 	h.compare(q)
 }
 
-func (h *history) inside(tx store.Tx, q questions, into *[]answer, aborted bool) (err error) {
-	if *into, err = q.ask(tx); err == nil && aborted {
-		return errAborted
+// inside asks a transaction that is about to end.
+func inside(tx store.Tx, q questions, into *[]answer, look, aborted bool) (err error) {
+	if look {
+		*into, err = q.ask(tx)
+	}
+	if err == nil && aborted {
+		err = errAborted
 	}
 	return err
 }

@@ -41,9 +41,18 @@ func Exercise(t *testing.T, open func(t *testing.T) store.Store) {
 		name     string
 		subjects []subject
 	}{
-		{"write", writes}, {"line", lines}, {"gate", gates}, {"copy", copies},
-		{"hand", hands}, {"holder", holders}, {"list", lists}, {"count", counts},
-		{"row", rows}, {"payload", payloads}, {"failure", failures}, {"reopen", reopens},
+		{"write", writes},
+		{"line", lines},
+		{"gate", gates},
+		{"copy", copies},
+		{"hand", hands},
+		{"holder", holders},
+		{"list", lists},
+		{"count", counts},
+		{"row", rows},
+		{"payload", payloads},
+		{"failure", failures},
+		{"reopen", reopens},
 	} {
 		for _, s := range area.subjects {
 			t.Run(area.name+"/"+s.name, func(t *testing.T) {

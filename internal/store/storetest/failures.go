@@ -69,8 +69,18 @@ func failurePages(x *site) {
 			n    int
 			want string
 		}{
-			{0, false, 9, "1 3 4"}, {0, true, 9, "4 3 1"}, {0, false, 1, "1"}, {0, true, 2, "4 3"}, {0, true, 0, ""},
-			{1, false, 9, "3 4"}, {2, false, 9, "3 4"}, {4, false, 9, ""}, {3, true, 9, "1"}, {2, true, 9, "1"}, {1, true, 9, ""}, {99, true, 1, "4"},
+			{0, false, 9, "1 3 4"},
+			{0, true, 9, "4 3 1"},
+			{0, false, 1, "1"},
+			{0, true, 2, "4 3"},
+			{0, true, 0, ""},
+			{1, false, 9, "3 4"},
+			{2, false, 9, "3 4"},
+			{4, false, 9, ""},
+			{3, true, 9, "1"},
+			{2, true, 9, "1"},
+			{1, true, 9, ""},
+			{99, true, 1, "4"},
 		} {
 			x.expect(fmt.Sprintf("%+v", c), x.numbers(a.ID, c.from, c.desc, c.n), c.want)
 		}

@@ -19,6 +19,7 @@ var gates = []subject{
 	{"a dead head blocks its group", gateBlocker},
 	{"a dead head parks its group", gateDeadPark},
 	{"a member parked or moved away frees its group as the order says", gateMoves},
+	{"the order of a group is that of its queue now", gateOrderNow},
 	{"a gate stands for a member with its requirements", gateClass},
 }
 
@@ -219,6 +220,20 @@ func gateMoves(x *site) {
 		x.expect(name+": the head left", x.line(rule.Seeker{Holder: "h"}, 9, name), "a b")
 		x.expect(name+": members", x.members(name, "g"), "b")
 	}
+}
+
+// gateOrderNow: a member may come back from a time when its queue had another order.
+func gateOrderNow(x *site) {
+	x.queue("q", func(q *job.Queue) { q.Order = job.OrderStrict })
+	a := x.killed("q", "a", group("g"))
+	x.queue("q", func(q *job.Queue) { q.Order = job.OrderNone })
+	x.put("q", "b", group("g"))
+	a = x.do(a, rule.Command{Verb: rule.Revive, Allow: true})
+	x.offered("revived", "a")
+	x.take(a, "h")
+	x.offered("no turns any more", "b")
+	x.reopen()
+	x.offered("no turns any more, reopened", "b")
 }
 
 func gateClass(x *site) {

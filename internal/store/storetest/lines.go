@@ -3,6 +3,7 @@ package storetest
 import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 var lines = []subject{
@@ -11,6 +12,7 @@ var lines = []subject{
 	{"several queues are one line", severalQueues},
 	{"n limits, and no job is offered twice", lineLimit},
 	{"a class has its own line", classLines},
+	{"a job that changes its class keeps its place", changedClass},
 	{"a retried job stays in its place", retriedLine},
 	{"a job that is delivered alone", aloneLine},
 	{"a paused or held queue is out of line", closedQueues},
@@ -94,6 +96,25 @@ func classLines(x *site) {
 		x.expect("properties", x.line(s, 10), c.want)
 		x.expect("properties, two", x.line(s, 2), firstTwo(c.want))
 	}
+}
+
+func changedClass(x *site) {
+	a := x.put("q", "a")
+	linux := rule.Seeker{Holder: "h", Properties: map[string]string{"os": "linux"}}
+	b := x.newJob("q", "b", needs("os", "linux"))
+	x.offered("to begin with", "a")
+	x.update(func(tx store.Tx) error { // its new line changes before its old one
+		if _, err := x.world.put(tx, b); err != nil {
+			return err
+		}
+		_, err := x.step(tx, a.ID, rule.Command{Verb: rule.Patch, Edit: func(j *job.Job) { j.Requires = b.New.Requires }})
+		return err
+	})
+	x.expect("one class now", x.line(linux, 9), "a b")
+	x.offered("nobody else", "")
+	x.do(a, rule.Command{Verb: rule.Patch, Edit: func(j *job.Job) { j.Requires = nil }})
+	x.expect("two again", x.line(linux, 9), "a b")
+	x.offered("anybody again", "a")
 }
 
 func firstTwo(s string) string {

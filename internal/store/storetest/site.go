@@ -54,6 +54,7 @@ func copied(n uint8) with          { return edit(func(j *job.Job) { j.Copies = n
 func payload(ref job.ID, size uint32) with {
 	return edit(func(j *job.Job) { j.Payload, j.PayloadSize = ref, size })
 }
+
 func kept(done, dead job.Millis) with {
 	return edit(func(j *job.Job) { j.RetainDone, j.RetainDead = done, dead })
 }
@@ -61,6 +62,7 @@ func readyAt(m job.Millis) with             { return edit(func(j *job.Job) { j.R
 func expiresAt(m job.Millis) with           { return edit(func(j *job.Job) { j.ExpiresAt = m }) }
 func requires(list ...job.Requirement) with { return edit(func(j *job.Job) { j.Requires = list }) }
 func atFront() with                         { return func(c *rule.Command) { c.Place = job.PlaceFront } }
+
 func needs(prop, value string) with {
 	return requires(job.Requirement{Property: prop, Op: "=", Value: value})
 }

@@ -129,9 +129,9 @@ func setGate(tx store.Tx, g *job.Gate) error {
 // refused reports whether an error is a rule that said no, not a store.
 func refused(err error) bool {
 	switch job.KindOf(err) {
-	case job.WrongState, job.NotFound, job.Superseded, job.TokenNeeded, job.OverLimit:
+	case job.Invalid, job.WrongState, job.NotFound, job.Superseded, job.TokenNeeded, job.OverLimit:
 		return true
-	case job.Internal, job.Invalid, job.Exists, job.Unavailable, job.Corrupt:
+	case job.Internal, job.Exists, job.Unavailable, job.Corrupt:
 	}
 	return false
 }

@@ -20,6 +20,7 @@ var writes = []subject{
 	{"an old that is not what the store holds is refused", wrongOld},
 	{"a job that was read stays as it was", readersCopy},
 	{"transactions come one after the other", oneAfterTheOther},
+	{"many may read while one writes", manyReaders},
 	{"time never goes back and stands still inside a transaction", timeStands},
 }
 
@@ -304,6 +305,45 @@ func oneAfterTheOther(x *site) {
 		}
 		return nil
 	})
+}
+
+// manyReaders is for the race detector: readers share the store, not more.
+func manyReaders(x *site) {
+	const readers, turns = 3, 5
+	furnish(x)
+	want, all := x.digest(), sync.WaitGroup{}
+	for range readers {
+		all.Go(func() {
+			for range turns {
+				var got []answer
+				err := x.s.View(x.Context(), func(r store.Reader) error {
+					q, err := everything(r, x.now)
+					if err != nil {
+						return err
+					}
+					q.keys = []string{"q", "seq"}
+					got, err = q.ask(r)
+					return err
+				})
+				if err != nil {
+					x.Error(err)
+				}
+				if a, b, differs := difference(want, got); differs {
+					x.Errorf("a reader beside others: got %s, want %s", b, a)
+				}
+			}
+		})
+	}
+	all.Go(func() {
+		boom := errors.New("boom")
+		for range turns {
+			if err := write(x, func(tx store.Tx) error { return errors.Join(meddle(x, tx), boom) }); !errors.Is(err, boom) {
+				x.Error(err)
+			}
+		}
+	})
+	all.Wait()
+	x.unchanged(want)
 }
 
 func timeStands(x *site) {

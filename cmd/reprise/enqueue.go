@@ -1,0 +1,382 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/wire"
+)
+
+// Limits of one bulk request, and of one payload.
+const (
+	bulkJobsMax  = 500
+	bulkBytesMax = 8 << 20
+	payloadMax   = 64 << 20
+)
+
+// enqueueFlags are the flags of "reprise enqueue".
+type enqueueFlags struct {
+	conn connection
+
+	payload, ndjson   string
+	at, retryLimit    string
+	priority          uint16
+	hasPriority, json bool
+	job               client.Job
+}
+
+func newEnqueueCommand() *cobra.Command {
+	var f enqueueFlags
+	cmd := &cobra.Command{
+		Use:   "enqueue --queue NAME --type NAME",
+		Short: "Put work into a queue",
+		Long: `Put one job into a queue, or many from a file.
+
+The payload is JSON; whoever works the queue gets it exactly as it was given.
+When this command says that a job is enqueued, the job is safe on the server's
+disk.
+
+With --ndjson each line of a file is the payload of one job. The lines are sent
+500 at a time; each such part is taken whole or not at all.
+
+With an idempotency key, repeating the command is harmless: the server answers
+with the job that is already there. With --ndjson, line N gets the key KEY/N.`,
+		Example: `  reprise enqueue --queue mail --type welcome --payload '{"to":"ada@example.com"}'
+  reprise enqueue --queue mail --type digest --delay 2h
+  reprise enqueue --queue mail --type digest --at 2026-12-24T08:00:00Z
+  reprise enqueue --queue import --type file --payload @order.json --retry-limit 5
+  date +%s | reprise enqueue --queue clock --type tick --payload -
+  reprise enqueue --queue events --type event --ndjson events.ndjson --idempotency-key "import of May"`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.hasPriority = cmd.Flags().Changed("priority")
+			return f.run(cmd)
+		},
+	}
+	f.conn.register(cmd)
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVarP(&f.job.Queue, "queue", "q", "", "queue to put the job into (required)")
+	flags.StringVarP(&f.job.Type, "type", "t", "", "what kind of job it is (required)")
+	flags.StringVarP(&f.payload, "payload", "p", "null", "the payload: JSON, - for standard input, or @FILE")
+	flags.StringVar(&f.ndjson, "ndjson", "", "file with one payload per line, - for standard input")
+	flags.Uint16Var(&f.priority, "priority", wire.PriorityDefault, "0 to 65535; lower runs first")
+	flags.DurationVar(&f.job.Delay, "delay", 0, "not before this has passed, such as 90s or 2h")
+	flags.StringVar(&f.at, "at", "", "not before this time, such as 2026-12-24T08:00:00Z or \"2026-12-24 08:00\" (local)")
+	flags.StringVar(&f.retryLimit, "retry-limit", "", "retries after the first attempt: a number, unlimited or none (default: the queue's)")
+	flags.StringVar(&f.job.Group, "group", "", "key inside the queue, such as a customer, that carries order and limits")
+	flags.StringVar(&f.job.IdempotencyKey, "idempotency-key", "", "makes repeating the command harmless")
+	flags.BoolVar(&f.json, "json", false, "print the server's answer as JSON")
+	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(&f.conn)))
+	return cmd
+}
+
+func (f *enqueueFlags) run(cmd *cobra.Command) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	cl, err := f.conn.client(client.Options{RetryFor: 5 * time.Second})
+	if err != nil {
+		return err
+	}
+	if f.ndjson != "" {
+		return f.runMany(cmd, cl)
+	}
+	payload, err := readPayload(f.payload, cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	f.job.Payload = payload
+	added, err := cl.Enqueue(cmd.Context(), f.job)
+	if err != nil {
+		return advise(err, cl)
+	}
+	if f.json {
+		return jsonLine(cmd.OutOrStdout(), added)
+	}
+	switch {
+	case added.Duplicate:
+		fmt.Fprintf(cmd.OutOrStdout(), "%s is already in queue %s (%s); nothing was added\n", added.ID, added.Queue, added.Status)
+	case added.Status == wire.Scheduled:
+		fmt.Fprintf(cmd.OutOrStdout(), "%s is in queue %s, due %s\n", added.ID, added.Queue, moment(added.ReadyAt, time.Now()))
+	default:
+		fmt.Fprintf(cmd.OutOrStdout(), "%s is in queue %s (%s)\n", added.ID, added.Queue, added.Status)
+	}
+	return nil
+}
+
+// check reads the flags that need more than to be stored.
+func (f *enqueueFlags) check(cmd *cobra.Command) error {
+	if f.job.Queue == "" {
+		return usagef("--queue is missing: which queue should the job go into?")
+	}
+	if f.job.Type == "" {
+		return usagef("--type is missing: workers tell jobs apart by it, for example --type welcome-mail")
+	}
+	if f.ndjson != "" && cmd.Flags().Changed("payload") {
+		return usagef("--payload and --ndjson exclude each other: each line of the file is a payload")
+	}
+	if f.job.Delay < 0 {
+		return usagef("--delay %s: a wait cannot be negative", f.job.Delay)
+	}
+	if f.job.Delay > 0 && f.job.IdempotencyKey != "" {
+		return usagef("--delay counts from now, so repeating the command would ask for something else; use --at with --idempotency-key")
+	}
+	if f.at != "" {
+		if f.job.Delay != 0 {
+			return usagef("--delay and --at exclude each other")
+		}
+		at, err := parseTime(f.at)
+		if err != nil {
+			return usagef("--at: %w", err)
+		}
+		f.job.At = at
+	}
+	if f.hasPriority {
+		f.job.Priority = &f.priority
+	}
+	if f.retryLimit != "" {
+		limit, err := parseLimit(f.retryLimit)
+		if err != nil {
+			return usagef("--retry-limit: %w", err)
+		}
+		f.job.Retry = &wire.Retry{Limit: limit}
+	}
+	return nil
+}
+
+func parseTime(text string) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is no time; write it as 2026-12-24T08:00:00Z, or \"2026-12-24 08:00\" for local time", text)
+}
+
+func parseLimit(text string) (any, error) {
+	if text == wire.Unlimited || text == wire.None {
+		return text, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no limit; use a whole number, unlimited or none", text)
+	}
+	return n, nil
+}
+
+// readPayload reads a payload given as JSON, as - or as @FILE.
+func readPayload(text string, stdin io.Reader) (json.RawMessage, error) {
+	raw, from := []byte(text), "--payload"
+	switch {
+	case text == "-":
+		var err error
+		if raw, err = io.ReadAll(io.LimitReader(stdin, payloadMax+1)); err != nil {
+			return nil, fmt.Errorf("reading the payload from standard input: %w", err)
+		}
+		from = "standard input"
+	case len(text) > 1 && text[0] == '@':
+		var err error
+		if raw, err = os.ReadFile(text[1:]); err != nil {
+			return nil, fmt.Errorf("reading the payload: %w", err)
+		}
+		from = text[1:]
+	}
+	if len(raw) > payloadMax {
+		return nil, fmt.Errorf("the payload is larger than %d MiB; keep large data elsewhere and enqueue a reference", payloadMax>>20)
+	}
+	if err := checkJSON(raw); err != nil {
+		return nil, usagef("%s is not JSON: %w%s", from, err, hint(raw))
+	}
+	return raw, nil
+}
+
+// checkJSON says what keeps raw from being one JSON value.
+func checkJSON(raw []byte) error {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return errors.New("it is empty (use null for no payload)")
+	}
+	var v json.RawMessage
+	return json.Unmarshal(raw, &v)
+}
+
+// hint helps with the usual mistake, a text without its quotes.
+func hint(raw []byte) string {
+	word := bytes.TrimSpace(raw)
+	if len(word) == 0 || len(word) > 40 || bytes.ContainsAny(word, "{}[]\"'\n") {
+		return ""
+	}
+	quoted, _ := json.Marshal(string(word))
+	return fmt.Sprintf("\nA text needs its quotes: --payload '%s'", quoted)
+}
+
+// many is the state of one --ndjson run.
+type many struct {
+	*enqueueFlags
+	client      *client.Client
+	batch       []client.Job
+	bytes       int
+	first, last int // lines of the batch
+	done        int // line up to which all is enqueued
+	added       int64
+	repeated    int64 // were there already
+}
+
+func (f *enqueueFlags) runMany(cmd *cobra.Command, cl *client.Client) error {
+	in, name := cmd.InOrStdin(), "standard input"
+	if f.ndjson != "-" {
+		file, err := os.Open(f.ndjson)
+		if err != nil {
+			return fmt.Errorf("reading the payloads: %w", err)
+		}
+		defer func() { _ = file.Close() }()
+		in, name = file, f.ndjson
+	}
+	m := &many{enqueueFlags: f, client: cl}
+	begin := time.Now()
+	p := newProgress(cmd.ErrOrStderr())
+	err := m.read(cmd.Context(), in, func() {
+		p.show(fmt.Sprintf("%s enqueued (%s/s)", plural(m.added, "job"), thousands(int64(float64(m.added)/time.Since(begin).Seconds()))))
+	})
+	p.done()
+	if err != nil {
+		return advise(m.explain(name, err), cl)
+	}
+	if f.json {
+		return jsonLine(cmd.OutOrStdout(), map[string]int64{"enqueued": m.added, "duplicates": m.repeated})
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s in queue %s", plural(m.added, "new job"), f.job.Queue)
+	if m.repeated > 0 {
+		fmt.Fprintf(cmd.OutOrStdout(), ", %s were there already", thousands(m.repeated))
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), " (%s)\n", span(time.Since(begin)))
+	return nil
+}
+
+// explain says how far it came, and how to go on without doing things twice.
+func (m *many) explain(name string, err error) error {
+	text := "Nothing was enqueued"
+	if m.done > 0 {
+		text = fmt.Sprintf("Lines up to %d are enqueued", m.done)
+	}
+	if len(m.batch) > 0 && !surelyRefused(err) {
+		text += fmt.Sprintf(" for sure; whether lines %d to %d are is not known", m.first, m.last)
+	}
+	if m.job.IdempotencyKey != "" {
+		text += "; the same command again adds only what is missing"
+	}
+	return fmt.Errorf("%s: %w\n%s", name, err, text)
+}
+
+// surelyRefused reports whether a call that ended so changed nothing.
+func surelyRefused(err error) bool {
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		return refused.Status < 500
+	}
+	dial, ok := errors.AsType[*net.OpError](err)
+	return ok && dial.Op == "dial"
+}
+
+// read enqueues every line of in.
+func (m *many) read(ctx context.Context, in io.Reader, progress func()) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 0, 64<<10), payloadMax)
+	number := 0
+	for lines.Scan() {
+		number++
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		if err := checkJSON(line); err != nil {
+			return errors.Join(m.send(ctx, progress), fmt.Errorf("line %d is not JSON: %w", number, err))
+		}
+		if len(m.batch) == bulkJobsMax || m.bytes+len(line) > bulkBytesMax {
+			if err := m.send(ctx, progress); err != nil {
+				return err
+			}
+		}
+		m.add(line, number)
+	}
+	if err := lines.Err(); err != nil {
+		return errors.Join(m.send(ctx, progress), fmt.Errorf("after line %d: %w", number, err))
+	}
+	return m.send(ctx, progress)
+}
+
+func (m *many) add(line []byte, number int) {
+	if len(m.batch) == 0 {
+		m.first = number
+	}
+	m.last = number
+	j := m.job
+	j.Payload = json.RawMessage(bytes.Clone(line))
+	if j.IdempotencyKey != "" {
+		j.IdempotencyKey += "/" + strconv.Itoa(number)
+	}
+	m.batch = append(m.batch, j)
+	m.bytes += len(line)
+}
+
+// send enqueues the batch, if there is one.
+func (m *many) send(ctx context.Context, progress func()) error {
+	if len(m.batch) == 0 {
+		return nil
+	}
+	added, err := m.client.EnqueueBulk(ctx, m.batch)
+	if err != nil {
+		return fmt.Errorf("lines %d to %d: %w", m.first, m.last, err)
+	}
+	for i := range added {
+		if added[i].Duplicate {
+			m.repeated++
+		} else {
+			m.added++
+		}
+	}
+	m.done = m.last
+	m.batch, m.bytes = m.batch[:0], 0
+	progress()
+	return nil
+}
+
+// progress is one line that changes in place on a terminal, and nothing
+// elsewhere.
+type progress struct {
+	w     io.Writer
+	live  bool
+	shown time.Time
+}
+
+func newProgress(w io.Writer) *progress {
+	file, ok := w.(*os.File)
+	return &progress{w: w, live: ok && isTerminal(file)}
+}
+
+func (p *progress) show(text string) {
+	if now := time.Now(); p.live && now.Sub(p.shown) > 100*time.Millisecond {
+		p.shown = now
+		fmt.Fprintf(p.w, "\r\x1b[K%s", text)
+	}
+}
+
+func (p *progress) done() {
+	if p.live && !p.shown.IsZero() {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestEnqueueTakesThePayloadFromAnywhereAndKeepsIt(t *testing.T) {
+	url := serverURL(t)
+	const payload = `{"n":9007199254740993,"s":"<&>ü"}`
+	file := filepath.Join(t.TempDir(), "p.json")
+	if err := os.WriteFile(file, []byte(payload), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{payload, "-", "@" + file} {
+		out, stderr, code := cli(t, payload, "enqueue", "--url", url, "--queue", "payloads", "--type", "t", "--payload", from, "--json")
+		if code != 0 {
+			t.Fatalf("%s: %s", from, stderr)
+		}
+		got := well(t, "jobs", "show", "--url", url, "--json", field(t, out, "id"))
+		if !strings.Contains(got, `"payload":`+payload) {
+			t.Errorf("%s came back as %s", from, got)
+		}
+	}
+	_, stderr, code := cli(t, "", "enqueue", "--url", url, "--queue", "payloads", "--type", "t", "--payload", "@"+file+".gone")
+	if code != 1 || !strings.Contains(stderr, "no such file") {
+		t.Errorf("a missing file: exit code %d: %s", code, stderr)
+	}
+}
+
+func TestEnqueueSaysWhatBecameOfTheJob(t *testing.T) {
+	url := serverURL(t)
+	add := func(args ...string) string {
+		return well(t, append([]string{"enqueue", "--url", url, "--queue", "says", "--type", "t"}, args...)...)
+	}
+	if out := add(); !strings.HasSuffix(out, "is in queue says (ready)\n") {
+		t.Error(out)
+	}
+	if out := add("--delay", "2h"); !strings.Contains(out, "due ") || !strings.Contains(out, "(in 2h)") {
+		t.Error(out)
+	}
+	if out := add("--at", time.Now().Add(49*time.Hour).Format(time.RFC3339)); !strings.Contains(out, "(in 2d)") {
+		t.Error(out)
+	}
+	add("--idempotency-key", "once")
+	if out := add("--idempotency-key", "once"); !strings.Contains(out, "already") || !strings.Contains(out, "nothing was added") {
+		t.Error(out)
+	}
+	out := add("--json", "--priority", "0", "--group", "g", "--retry-limit", "3")
+	if field(t, out, "priority") != "0" || field(t, out, "group") != "g" || !strings.Contains(out, "3") {
+		t.Error(out)
+	}
+	if out := add("--json", "--retry-limit", "unlimited"); !strings.Contains(out, `"unlimited"`) {
+		t.Error(out)
+	}
+	_, stderr, code := cli(t, "", "enqueue", "--url", url, "--queue", "a,b", "--type", "t")
+	if code != 1 || !strings.Contains(stderr, "queue") || !strings.Contains(stderr, "invalid, HTTP 400") {
+		t.Errorf("a name the server refuses: exit code %d: %s", code, stderr)
+	}
+}
+
+func TestNDJSONIsEnqueuedInPartsAndCanBeRepeated(t *testing.T) {
+	url := serverURL(t)
+	var lines strings.Builder
+	for i := range 1201 {
+		fmt.Fprintf(&lines, "{\"n\":%d}\n\n", i) // empty lines are skipped
+	}
+	file := filepath.Join(t.TempDir(), "events.ndjson")
+	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"enqueue", "--url", url, "--queue", "lines", "--type", "t", "--idempotency-key", "import", "--ndjson"}
+	if out := well(t, append(args, file)...); !strings.HasPrefix(out, "1,201 new jobs in queue lines") {
+		t.Error(out)
+	}
+	if out := well(t, append(args, file)...); !strings.HasPrefix(out, "0 new jobs in queue lines, 1,201 were there already") {
+		t.Error(out)
+	}
+	out, _, _ := cli(t, lines.String()+"{\"n\":1201}", append(args, "-", "--json")...)
+	if field(t, out, "enqueued") != "1" || field(t, out, "duplicates") != "1201" {
+		t.Error(out)
+	}
+	listed := strings.Count(well(t, "jobs", "list", "--url", url, "--queue", "lines", "--limit", "0", "--json"), "\n")
+	if listed != 1202 {
+		t.Errorf("%d jobs are there", listed)
+	}
+}
+
+func TestNDJSONSaysHowFarItCame(t *testing.T) {
+	url := serverURL(t)
+	many := strings.Repeat("{}\n", 700)
+	for _, tt := range []struct {
+		name, in string
+		args     []string
+		says     []string
+	}{
+		{"a bad line", many + "oops\n{}\n", nil, []string{"line 701 is not JSON", "Lines up to 700 are enqueued"}},
+		{"a bad first line", "oops\n", nil, []string{"line 1 is not JSON", "Nothing was enqueued"}},
+		{"a bad line with a key", "1\noops\n", []string{"--idempotency-key", "k"}, []string{"Lines up to 1", "adds only what is missing"}},
+		{"a refusal", "1\n2\n", []string{"--type", "a,b"}, []string{"lines 1 to 2", "Nothing was enqueued"}},
+		{"no server", "1\n", []string{"--url", "http://127.0.0.1:1"}, []string{"reprise serve", "Nothing was enqueued"}},
+		{"a missing file", "", []string{"--ndjson", "/does/not/exist"}, []string{"no such file"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			args := append([]string{"enqueue", "--url", url, "--queue", "partly", "--type", "t", "--ndjson", "-"}, tt.args...)
+			_, stderr, code := cli(t, tt.in, args...)
+			for _, text := range tt.says {
+				if code != 1 || !strings.Contains(stderr, text) || strings.Contains(stderr, "not known") {
+					t.Errorf("exit code %d, %q is missing in:\n%s", code, text, stderr)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,444 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/wire"
+)
+
+func newJobsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "jobs",
+		Short: "Look at jobs, and delete them",
+		Long: `Look at the jobs of a server, and delete them.
+
+A job is in one of five states:
+  scheduled   waits for its time: a delay, or the wait before a retry
+  ready       waits for a worker
+  in_flight   a worker has it
+  completed   done; stays only as long as its retention says
+  dead        given up; stays to be looked at, 7 days by default`,
+		Example: `  reprise jobs list
+  reprise jobs list --status dead
+  reprise jobs show 03gq0x7k2m4v9c1d8f5h6j0a1`,
+		Args: oneOfMine, RunE: showHelp,
+	}
+	cmd.AddCommand(newJobsListCommand(), newJobsShowCommand(), newJobsDeleteCommand())
+	return cmd
+}
+
+// jobFilter is the flags that choose jobs.
+type jobFilter struct{ client.Filter }
+
+func (f *jobFilter) register(cmd *cobra.Command, conn *connection) {
+	flags := cmd.Flags()
+	flags.StringSliceVarP(&f.Queues, "queue", "q", nil, "only jobs of these queues")
+	flags.StringSliceVarP(&f.Statuses, "status", "s", nil, "only jobs in these states: "+strings.Join(wire.Statuses, ", "))
+	flags.StringSliceVarP(&f.Types, "type", "t", nil, "only jobs of these types")
+	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(conn)))
+	must(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(wire.Statuses, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+func (f *jobFilter) check() error {
+	for _, s := range f.Statuses {
+		if !slices.Contains(wire.Statuses, s) {
+			return usagef("--status %s: there is no such state; the states are %s", s, strings.Join(wire.Statuses, ", "))
+		}
+	}
+	return nil
+}
+
+func newJobsListCommand() *cobra.Command {
+	var conn connection
+	var filter jobFilter
+	var limit int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List jobs",
+		Example: `  reprise jobs list
+  reprise jobs list --queue mail --status ready,scheduled
+  reprise jobs list --status dead --newest --limit 20
+  reprise jobs list --status dead --limit 0 --json | jq -r .id`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return usagef("--limit %d: use 0 for all jobs", limit)
+			}
+			if err := filter.check(); err != nil {
+				return err
+			}
+			cl, err := conn.client(client.Options{})
+			if err != nil {
+				return err
+			}
+			return advise(listJobs(cmd, cl, filter.Filter, limit, asJSON), cl)
+		},
+	}
+	conn.register(cmd)
+	filter.register(cmd, &conn)
+	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most so many; 0 for all")
+	cmd.Flags().BoolVar(&filter.Newest, "newest", false, "newest first")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print each job as a line of JSON, with its payload")
+	return cmd
+}
+
+func listJobs(cmd *cobra.Command, cl *client.Client, f client.Filter, limit int, asJSON bool) error {
+	out := cmd.OutOrStdout()
+	if limit > 0 {
+		f.PageSize = min(limit+1, wire.PageLimitMax)
+	}
+	rows := newTable(out)
+	n, now := 0, time.Now()
+	more := false
+	for j, err := range cl.List(cmd.Context(), f) {
+		if err != nil {
+			return err
+		}
+		if more = limit > 0 && n == limit; more {
+			break
+		}
+		n++
+		if asJSON {
+			if err := jsonLine(out, j); err != nil {
+				return err
+			}
+			continue
+		}
+		if n == 1 {
+			rows.row("ID", "STATUS", "QUEUE", "TYPE", "FAILED", "WHEN")
+		}
+		rows.row(j.ID, status(&j), j.Queue, j.Type, strconv.Itoa(int(j.Attempts)), when(&j, now))
+	}
+	if err := rows.flush(); err != nil || asJSON {
+		return err
+	}
+	switch {
+	case n == 0:
+		fmt.Fprintln(out, "no such job")
+	case more:
+		fmt.Fprintf(cmd.ErrOrStderr(), "There are more than these %d; --limit shows more.\n", limit)
+	}
+	return nil
+}
+
+func status(j *wire.Job) string {
+	if j.Wait != "" {
+		return j.Status + " (" + j.Wait + ")"
+	}
+	if j.Reason != "" {
+		return j.Status + " (" + j.Reason + ")"
+	}
+	return j.Status
+}
+
+// when is the moment that matters in the job's state.
+func when(j *wire.Job, now time.Time) string {
+	at := j.ReadyAt
+	switch j.Status {
+	case wire.InFlight:
+		at = j.DequeuedAt
+	case wire.Completed:
+		at = j.CompletedAt
+	case wire.Dead:
+		at = max(j.FailedAt, j.ReadyAt)
+	}
+	if at == 0 {
+		return ""
+	}
+	return distance(time.UnixMilli(at), now)
+}
+
+func newJobsShowCommand() *cobra.Command {
+	var conn connection
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show one job: its state, its payload and what went wrong",
+		Example: `  reprise jobs show 03gq0x7k2m4v9c1d8f5h6j0a1
+  reprise jobs show 03gq0x7k2m4v9c1d8f5h6j0a1 --json | jq .job.payload`,
+		Args:              oneID,
+		ValidArgsFunction: completeIDs(&conn),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := conn.client(client.Options{})
+			if err != nil {
+				return err
+			}
+			j, err := cl.Get(cmd.Context(), args[0])
+			if client.CodeOf(err) == wire.CodeNotFound {
+				return fmt.Errorf("%w\nA completed job leaves at once unless its retention says otherwise", err)
+			} else if err != nil {
+				return advise(err, cl)
+			}
+			failures := []wire.JobError{}
+			for e, err := range cl.Errors(cmd.Context(), j.ID) {
+				if err != nil {
+					return advise(err, cl)
+				}
+				failures = append(failures, e)
+			}
+			if asJSON {
+				return jsonLine(cmd.OutOrStdout(), map[string]any{"job": j, "errors": failures})
+			}
+			return showJob(cmd.OutOrStdout(), j, failures, time.Now())
+		},
+	}
+	conn.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON: {job, errors}")
+	return cmd
+}
+
+func oneID(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("%s needs the id of one job, but was given %d arguments", cmd.CommandPath(), len(args))
+	}
+	return nil
+}
+
+// completeIDs offers the newest jobs, with what they are.
+func completeIDs(conn *connection) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
+		const most = 30
+		cl, err := conn.client(client.Options{Timeout: time.Second})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		for j, err := range cl.List(completionContext(cmd), client.Filter{Newest: true, PageSize: most}) {
+			if err != nil || len(ids) == most {
+				break
+			}
+			ids = append(ids, cobra.CompletionWithDesc(j.ID, printable(j.Queue+" "+j.Type+" "+j.Status)))
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+func showJob(out io.Writer, j *wire.Job, failures []wire.JobError, now time.Time) error {
+	t := newTable(out)
+	t.row("id", j.ID)
+	t.row("queue", j.Queue)
+	t.row("type", j.Type)
+	t.row("status", status(j))
+	t.row("", explain(j, now))
+	t.row("priority", strconv.Itoa(int(j.Priority)))
+	for _, optional := range []struct{ name, value string }{
+		{"group", j.Group},
+		{"retries", policy(j)},
+		{"lost", times(j.Losses, "its worker vanished")},
+		{"given back", times(j.Evictions, "without blame")},
+		{"expires", at(j.ExpiresAt, now)},
+		{"last taken", at(j.DequeuedAt, now)},
+		{"last failed", at(j.FailedAt, now)},
+	} {
+		if optional.value != "" {
+			t.row(optional.name, optional.value)
+		}
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\npayload\n%s\n", printableLines(indented(j.Payload), "  "))
+	if len(failures) > 0 {
+		fmt.Fprintf(out, "\n%s\n", plural(int64(len(failures)), "failure"))
+	}
+	for _, e := range failures {
+		fmt.Fprintf(out, "  attempt %d, %s", e.Attempt, moment(e.FailedAt, now))
+		if e.ErrorType != "" {
+			fmt.Fprintf(out, ", %s", printable(e.ErrorType))
+		}
+		fmt.Fprintf(out, "\n%s\n", printableLines(e.Message, "    "))
+		if trace := strings.TrimSpace(e.Backtrace); trace != "" && trace != strings.TrimSpace(e.Message) {
+			fmt.Fprintln(out, printableLines(e.Backtrace, "      "))
+		}
+	}
+	return nil
+}
+
+func at(ms int64, now time.Time) string {
+	if ms == 0 {
+		return ""
+	}
+	return moment(ms, now)
+}
+
+func times(n uint32, what string) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "once: " + what
+	}
+	return fmt.Sprintf("%d times: %s", n, what)
+}
+
+// policy is what the job itself says about its retries.
+func policy(j *wire.Job) string {
+	var parts []string
+	limit := any(nil)
+	if j.RetryLimit != nil {
+		limit = *j.RetryLimit
+	}
+	if j.Retry != nil {
+		if j.Retry.Limit != nil {
+			limit = j.Retry.Limit
+		}
+		if c := j.Retry.Curve; c != nil {
+			parts = append(parts, c.Kind+" curve of its own")
+		}
+		if j.Retry.MaxAge != "" {
+			parts = append(parts, "for at most "+j.Retry.MaxAge)
+		}
+	} else if j.Backoff != nil {
+		parts = append(parts, "polynomial curve of its own")
+	}
+	if limit != nil {
+		parts = append([]string{fmt.Sprintf("at most %v", limit)}, parts...)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// explain says in words why the job is where it is.
+func explain(j *wire.Job, now time.Time) string {
+	switch j.Status {
+	case wire.Scheduled:
+		if j.Attempts > 0 {
+			return fmt.Sprintf("failed %s so far; the next attempt is due %s", often(j.Attempts), moment(j.ReadyAt, now))
+		}
+		return "waits for its time, " + moment(j.ReadyAt, now)
+	case wire.Ready:
+		text := "waits for a worker since " + moment(j.ReadyAt, now)
+		switch {
+		case j.Wait != "":
+			text = "is out of line: " + j.Wait
+		case j.Attempts > 0:
+			text = fmt.Sprintf("failed %s so far and %s", often(j.Attempts), text)
+		}
+		return text
+	case wire.InFlight:
+		return "a worker has it since " + moment(j.DequeuedAt, now) + ", as attempt " + strconv.Itoa(int(j.Attempts)+1)
+	case wire.Completed:
+		return "done " + at(j.CompletedAt, now) + removal(j, now)
+	case wire.Dead:
+		return reason(j) + removal(j, now)
+	}
+	return ""
+}
+
+func often(n uint32) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.Itoa(int(n)) + " times"
+}
+
+func removal(j *wire.Job, now time.Time) string {
+	if j.PurgeAt == 0 {
+		return ""
+	}
+	return "; removed " + moment(j.PurgeAt, now)
+}
+
+// reason says why a dead job is dead.
+func reason(j *wire.Job) string {
+	switch j.Reason {
+	case wire.ReasonExhausted:
+		return "failed " + often(j.Attempts) + ", and its retry policy allows no more"
+	case wire.ReasonKilled:
+		return "its worker said that trying again cannot help"
+	case wire.ReasonExpired:
+		return "was not started before it expired"
+	case wire.ReasonLost:
+		return "its workers vanished too often while they had it"
+	case wire.ReasonRejected:
+		return "was refused after it had been taken in"
+	case wire.ReasonEvicted:
+		return "was pushed out because its queue was full"
+	}
+	return "was given up after " + plural(int64(j.Attempts), "failure")
+}
+
+func newJobsDeleteCommand() *cobra.Command {
+	var conn connection
+	var filter jobFilter
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "delete [ID...]",
+		Short: "Delete jobs by id, or all that a filter chooses",
+		Long: `Delete jobs in any state, for good. A worker that runs one is not stopped; what
+it reports in the end is refused.
+
+With a filter instead of ids the jobs are only counted, until --yes is given.`,
+		Example: `  reprise jobs delete 03gq0x7k2m4v9c1d8f5h6j0a1
+  reprise jobs delete --queue mail --status dead          # how many would it be?
+  reprise jobs delete --queue mail --status dead --yes`,
+		ValidArgsFunction: completeIDs(&conn),
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			filtered := len(filter.Queues)+len(filter.Statuses)+len(filter.Types) > 0
+			if filtered == (len(ids) > 0) {
+				return usagef("name the jobs to delete: either their ids, or a filter (--queue, --status, --type)")
+			}
+			if err := filter.check(); err != nil {
+				return err
+			}
+			cl, err := conn.client(client.Options{})
+			if err != nil {
+				return err
+			}
+			if filtered {
+				return advise(deleteAll(cmd, cl, filter.Filter, yes), cl)
+			}
+			for i, id := range ids {
+				if err := cl.Delete(cmd.Context(), id); err != nil {
+					return advise(fmt.Errorf("%w (%s deleted before)", err, plural(int64(i), "job")), cl)
+				}
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s deleted\n", plural(int64(len(ids)), "job"))
+			return nil
+		},
+	}
+	conn.register(cmd)
+	filter.register(cmd, &conn)
+	cmd.Flags().BoolVar(&yes, "yes", false, "really delete what the filter chooses")
+	return cmd
+}
+
+// deleteAll deletes what the filter chooses, one by one: a job that ends or
+// leaves meanwhile is no trouble.
+func deleteAll(cmd *cobra.Command, cl *client.Client, f client.Filter, yes bool) error {
+	ctx := cmd.Context()
+	if !yes {
+		n, err := cl.Count(ctx, f)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s would be deleted; add --yes to do it\n", plural(n, "job"))
+		return nil
+	}
+	n := int64(0)
+	p := newProgress(cmd.ErrOrStderr())
+	defer p.done()
+	for j, err := range cl.List(ctx, f) {
+		if err == nil {
+			err = cl.Delete(ctx, j.ID)
+		}
+		switch {
+		case client.CodeOf(err) == wire.CodeNotFound:
+		case err != nil:
+			return fmt.Errorf("%w (%s deleted before)", err, plural(n, "job"))
+		default:
+			n++
+			p.show(plural(n, "job") + " deleted")
+		}
+	}
+	p.done()
+	fmt.Fprintf(cmd.OutOrStdout(), "%s deleted\n", plural(n, "job"))
+	return nil
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/internal/server"
+)
+
+// usageError is a command line that cannot be understood.
+type usageError struct{ cause error }
+
+func (e *usageError) Error() string { return e.cause.Error() }
+func (e *usageError) Unwrap() error { return e.cause }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// noArguments, oneOfMine and showHelp are what commands do with arguments they
+// do not take, the last two for commands that only have others below them.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%s takes no argument, but was given %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
+func oneOfMine(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return usagef("%s has no command %q; did you mean %s?", cmd.CommandPath(), args[0], strings.Join(near, " or "))
+	}
+	return usagef("%s has no command %q", cmd.CommandPath(), args[0])
+}
+
+func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// connection is the flag --url and what it leads to.
+type connection struct{ url string }
+
+// defaultURL is where "reprise serve" listens if nobody says otherwise.
+const defaultURL = "http://127.0.0.1:7890"
+
+func (c *connection) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.url, "url", "", "address of the server (default $REPRISE_URL, else "+defaultURL+")")
+}
+
+func (c *connection) client(opts client.Options) (*client.Client, error) {
+	url := c.url
+	if url == "" {
+		url = os.Getenv("REPRISE_URL")
+	}
+	if url == "" {
+		url = defaultURL
+	}
+	opts.UserAgent = "reprise/" + server.Version
+	cl, err := client.New(url, opts)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return cl, nil
+}
+
+// advise adds the next step to an error, where there is an obvious one.
+func advise(err error, cl *client.Client) error {
+	if _, network := errors.AsType[*net.OpError](err); network {
+		return fmt.Errorf("no server answers at %s: %w\n"+
+			"Start one with \"reprise serve\", or name another with --url or REPRISE_URL", cl.URL(), err)
+	}
+	return err
+}
+
+// completeQueues offers the queues of the server, if it answers at once.
+func completeQueues(c *connection) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		cl, err := c.client(client.Options{Timeout: time.Second})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		queues, _ := cl.Queues(completionContext(cmd))
+		return queues, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completionContext is the context of a command that is only being completed.
+func completionContext(cmd *cobra.Command) context.Context {
+	if ctx := cmd.Context(); ctx != nil {
+		return ctx
+	}
+	return context.Background()
+}
+
+// must panics on an error that only a wrong name in this package can cause.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// jsonLine writes v as one line of JSON.
+func jsonLine(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// table lays rows out in columns. Cells are made printable.
+type table struct {
+	w *tabwriter.Writer
+}
+
+func newTable(w io.Writer, heads ...string) *table {
+	t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+	if len(heads) > 0 {
+		t.row(heads...)
+	}
+	return t
+}
+
+func (t *table) row(cells ...string) {
+	for i, cell := range cells {
+		cells[i] = printable(cell)
+	}
+	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
+}
+
+func (t *table) flush() error { return t.w.Flush() }
+
+// printable keeps what others wrote from steering the terminal: anything that
+// is no graphic character is shown escaped.
+func printable(s string) string {
+	plain := func(r rune) bool { return unicode.IsGraphic(r) && r != unicode.ReplacementChar }
+	if strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if plain(r) {
+			b.WriteRune(r)
+		} else {
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+// printableLines is printable for a text of several lines.
+func printableLines(s, indent string) string {
+	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(s, "\t", "    "), "\n"), "\n")
+	for i := range lines {
+		lines[i] = indent + printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// indented lays JSON out for reading; what is none stays as it is.
+func indented(raw []byte) string {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// thousands writes 1234567 as 1,234,567.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	start := 0
+	if n < 0 {
+		start = 1
+	}
+	for i := len(s) - 3; i > start; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// plural writes "1 job", "2 jobs".
+func plural(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return thousands(n) + " " + one + "s"
+}
+
+// span writes a duration as precisely as a person cares.
+func span(d time.Duration) string {
+	switch d = d.Abs(); {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Hour:
+		return trimZero(d.Round(time.Second).String())
+	case d < 48*time.Hour:
+		return trimZero(d.Round(time.Minute).String())
+	}
+	return fmt.Sprintf("%dd", int64(math.Round(d.Hours()/24)))
+}
+
+// trimZero drops the 0s of 5m0s and the 0m0s of 3h0m0s.
+func trimZero(s string) string {
+	if t, ok := strings.CutSuffix(s, "m0s"); ok {
+		s = t + "m"
+	}
+	if t, ok := strings.CutSuffix(s, "h0m"); ok {
+		s = t + "h"
+	}
+	return s
+}
+
+// moment writes date and distance of a time of the wire: "2026-03-01 12:00:00 (in 5m)".
+func moment(ms int64, now time.Time) string {
+	at := time.UnixMilli(ms)
+	return at.Format("2006-01-02 15:04:05") + " (" + distance(at, now) + ")"
+}
+
+func distance(at, now time.Time) string {
+	switch d := at.Sub(now); {
+	case d > 0:
+		return "in " + span(d)
+	default:
+		return span(d) + " ago"
+	}
+}

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/wire"
+)
+
+// workFlags are the flags of "reprise work".
+type workFlags struct {
+	conn    connection
+	options client.WorkerOptions
+
+	command, target string
+	timeout         time.Duration
+	quiet, verbose  bool
+}
+
+// httpTimeout is the timeout of one delivery by --http if nobody says otherwise.
+const httpTimeout = 30 * time.Second
+
+func newWorkCommand() *cobra.Command {
+	var f workFlags
+	cmd := &cobra.Command{
+		Use:   "work --queue NAME (--exec COMMAND | --http URL)",
+		Short: "Work off a queue with a command or a web address",
+		Long: `Take jobs from queues and run a command for each, or post each to a URL.
+
+With --exec the command is run by "sh -c". It finds the payload on its standard
+input and the rest in its environment:
+  REPRISE_ID REPRISE_QUEUE REPRISE_TYPE REPRISE_ATTEMPT (1 for the first)
+  REPRISE_PRIORITY REPRISE_GROUP REPRISE_READY_AT REPRISE_WORKER REPRISE_URL
+How it exits decides what becomes of the job:
+  0             done
+  65            dead: trying again cannot help (EX_DATAERR)
+  75, any other tried again by the retry policy (EX_TEMPFAIL)
+The last line it writes to standard error is kept as the message of the failure,
+the end of all it wrote there as its trace. What is still running after --timeout
+is stopped together with everything it started.
+
+With --http the payload is posted with the headers Reprise-Id, Reprise-Queue,
+Reprise-Type and Reprise-Attempt. The status of the answer decides:
+  2xx                     done
+  408, 425, 429, 5xx      tried again, not before Retry-After has passed
+  no answer               tried again
+  3xx (not followed),
+  any other               dead
+
+A job is run at least once: if this program or its machine dies in the middle, it
+is run again. Broken connections and server restarts alone run nothing twice.
+
+Ctrl-C or SIGTERM lets running jobs finish and gives the others back; a second
+one stops the running jobs and gives them back too.`,
+		Example: `  reprise work --queue mail --exec './send-mail.sh'
+  reprise work --queue video --exec 'ffmpeg -i "$(jq -r .url)" out.mp4' --concurrency 4 --timeout 1h
+  reprise work --queue events --http https://example.com/hooks --concurrency 20
+  reprise work --queue mail --exec 'cat' --max 1              # just look at one job`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.conn.register(cmd)
+	flags, o := cmd.Flags(), &f.options
+	flags.SortFlags = false
+	flags.StringSliceVarP(&o.Queues, "queue", "q", nil, "queues to take from (required; several with commas)")
+	flags.StringVar(&f.command, "exec", "", "command to run for each job")
+	flags.StringVar(&f.target, "http", "", "URL to post each job to")
+	flags.IntVarP(&o.Concurrency, "concurrency", "c", 1, "jobs to run at the same time")
+	flags.IntVar(&o.Prefetch, "prefetch", 0, "jobs to hold, running ones included (default twice the concurrency)")
+	flags.DurationVar(&f.timeout, "timeout", 0, "longest time for one attempt (default none for --exec, "+httpTimeout.String()+" for --http)")
+	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 30*time.Second, "how long running jobs may go on after Ctrl-C or SIGTERM")
+	flags.StringVar(&o.ID, "worker-id", "", "name of this worker, unique among all that run (default made up from the host's)")
+	flags.IntVar(&o.JobsMax, "max", 0, "exit after so many attempts; 0 for never")
+	flags.BoolVar(&f.quiet, "quiet", false, "tell nothing but errors; drop what commands write to standard error")
+	flags.BoolVar(&f.verbose, "verbose", false, "also tell of each job that is done")
+	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(&f.conn)))
+	return cmd
+}
+
+func (f *workFlags) check() error {
+	o := &f.options
+	switch {
+	case len(o.Queues) == 0:
+		return usagef("--queue is missing: which queue should be worked off?")
+	case f.command == "" && f.target == "":
+		return usagef("say what to do with the jobs: --exec COMMAND runs a command, --http URL posts them")
+	case f.command != "" && f.target != "":
+		return usagef("--exec and --http exclude each other; start two workers")
+	case o.Concurrency < 1:
+		return usagef("--concurrency %d: at least one job must run at a time", o.Concurrency)
+	case o.Prefetch < 0 || o.JobsMax < 0 || f.timeout < 0 || o.DrainTimeout < 0:
+		return usagef("--prefetch, --max, --timeout and --drain-timeout cannot be negative")
+	case f.quiet && f.verbose:
+		return usagef("--quiet and --verbose exclude each other")
+	}
+	if f.target != "" {
+		u, err := url.Parse(f.target)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return usagef("--http %q is no web address; write it as http://host/path", f.target)
+		}
+		if f.timeout == 0 {
+			f.timeout = httpTimeout
+		}
+	}
+	return nil
+}
+
+func (f *workFlags) run(cmd *cobra.Command) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	cl, err := f.conn.client(client.Options{})
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	ctx, stopNow, release := stopBySignal(cmd.Context())
+	defer release()
+
+	log := &workLog{w: cmd.ErrOrStderr(), quiet: f.quiet, verbose: f.verbose}
+	f.options.Events = log.events(cl.URL())
+	var w *client.Worker
+	handle := f.handler(cmd, cl, func() string { return w.ID() })
+	w, err = client.NewWorker(cl, hurried(stopNow, handle), f.options)
+	if err != nil {
+		return &usageError{err}
+	}
+	log.tell("working off %s as %s, %d at a time", listed(f.options.Queues), w.ID(), f.options.Concurrency)
+	err = w.Run(ctx)
+	log.summary()
+	return advise(err, cl)
+}
+
+func (f *workFlags) handler(cmd *cobra.Command, cl *client.Client, worker func() string) client.Handler {
+	if f.target != "" {
+		return newPoster(f.target, f.timeout, f.options.Concurrency).handle
+	}
+	stderr := cmd.ErrOrStderr()
+	if f.quiet {
+		stderr = io.Discard
+	}
+	c := &command{
+		line: f.command, timeout: f.timeout, grace: killGrace,
+		stdout: cmd.OutOrStdout(), stderr: stderr, url: cl.URL(), worker: worker,
+	}
+	return c.handle
+}
+
+// stopBySignal returns a context that the first SIGINT or SIGTERM ends, and
+// one that the second ends. A third has its usual effect.
+func stopBySignal(ctx context.Context) (drain, now context.Context, release func()) {
+	drain, first := context.WithCancel(ctx)
+	now, second := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		for _, end := range []context.CancelFunc{first, second} {
+			select {
+			case <-signals:
+				end()
+			case <-now.Done():
+			}
+		}
+		signal.Stop(signals)
+	})
+	return drain, now, func() {
+		first()
+		second()
+		waiting.Wait()
+	}
+}
+
+// hurried ends the handlers' contexts early, and gives their jobs back.
+func hurried(now context.Context, handle client.Handler) client.Handler {
+	return func(ctx context.Context, d *client.Delivery) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(now, cancel)()
+		err := handle(ctx, d)
+		if err != nil && now.Err() != nil {
+			return client.Release(0)
+		}
+		return err
+	}
+}
+
+// workLog tells a person what a worker does, and counts.
+type workLog struct {
+	quiet, verbose bool
+
+	mu      sync.Mutex // guards what follows
+	w       io.Writer
+	ok      int64
+	failed  int64
+	dead    int64
+	back    int64
+	refused int64
+}
+
+func (l *workLog) tell(format string, args ...any) {
+	if l.quiet {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Fprintln(l.w, time.Now().Format("15:04:05"), printable(fmt.Sprintf(format, args...)))
+}
+
+func (l *workLog) events(url string) client.Events {
+	lost := false // of the stream's goroutine
+	return client.Events{
+		Connected: func() {
+			if lost {
+				l.tell("connected again")
+			}
+			lost = false
+		},
+		Disconnected: func(err error, wait time.Duration) {
+			if !lost {
+				l.tell("no connection to %s: %v; trying again until it answers (next in %s)", url, err, span(wait))
+			}
+			lost = true
+		},
+		Finished: func(d *client.Delivery, outcome string, err error, took time.Duration) {
+			switch {
+			case outcome == wire.OutcomeOK && l.verbose:
+				l.tell("%s done (%s)", d.Job.ID, span(took))
+			case outcome == wire.OutcomeRetry:
+				l.tell("%s failed, attempt %d: %v", d.Job.ID, d.Attempt(), err)
+			case outcome == wire.OutcomeDead:
+				l.tell("%s given up, attempt %d: %v", d.Job.ID, d.Attempt(), err)
+			}
+		},
+		Settled: l.settled,
+		Refused: func(s wire.Settle, v wire.Verdict) {
+			l.count(&l.refused)
+			l.tell("%s: the server refused the outcome %q: %s", s.ID, s.Outcome, v.Error)
+		},
+		Delayed: func(waiting int, err error, wait time.Duration) {
+			l.tell("%s wait to be told to the server: %v (next try in %s)", plural(int64(waiting), "outcome"), err, span(wait))
+		},
+		Draining: func(running, unstarted int) {
+			l.tell("stopping: waiting for %s, giving %d back; a second Ctrl-C stops them", plural(int64(running), "running job"), unstarted)
+		},
+	}
+}
+
+func (l *workLog) settled(s wire.Settle, v wire.Verdict) {
+	switch {
+	case s.Outcome == wire.OutcomeOK:
+		l.count(&l.ok)
+	case s.Outcome == wire.OutcomeRelease:
+		l.count(&l.back)
+	case v.Status == wire.Dead:
+		l.count(&l.dead)
+		if s.Outcome == wire.OutcomeRetry {
+			l.tell("%s is dead: its retry policy allows no further attempt", s.ID)
+		}
+	default:
+		l.count(&l.failed)
+	}
+}
+
+func (l *workLog) count(n *int64) {
+	l.mu.Lock()
+	*n++
+	l.mu.Unlock()
+}
+
+func (l *workLog) summary() {
+	l.mu.Lock()
+	text := fmt.Sprintf("%s done, %d failed to be tried again, %d dead, %d given back",
+		plural(l.ok, "job"), l.failed, l.dead, l.back)
+	if l.refused > 0 {
+		text += fmt.Sprintf(", %d refused by the server", l.refused)
+	}
+	l.mu.Unlock()
+	l.tell("%s", text)
+}
+
+func listed(names []string) string {
+	if len(names) == 1 {
+		return "queue " + names[0]
+	}
+	return fmt.Sprintf("queues %q", names)
+}
+
+// errStopped is why an attempt ended that nobody is to blame for.
+var errStopped = errors.New("stopped because the worker stops")

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/reprisehq/reprise/client"
+)
+
+// Exit codes with a meaning (sysexits.h). Any other than these and 0 is
+// treated as exitTemporary.
+const (
+	exitBadData   = 65 // EX_DATAERR: dead
+	exitTemporary = 75 // EX_TEMPFAIL: retry
+)
+
+const (
+	traceBytesMax = 8 << 10 // of standard error that are kept
+	killGrace     = 5 * time.Second
+)
+
+// command runs a shell command for each job.
+type command struct {
+	line           string
+	timeout        time.Duration // 0 = none
+	grace          time.Duration // between SIGTERM and SIGKILL
+	stdout, stderr io.Writer
+	url            string
+	worker         func() string // its name
+}
+
+// handle runs the command once. Its process group is its own, so that what it
+// started ends with it, and Ctrl-C in a terminal reaches only us.
+func (c *command) handle(ctx context.Context, d *client.Delivery) error {
+	own, cancel := ctx, context.CancelFunc(func() {})
+	if c.timeout > 0 {
+		own, cancel = context.WithTimeout(ctx, c.timeout)
+	}
+	defer cancel()
+	trace := &tail{max: traceBytesMax}
+	cmd := exec.CommandContext(own, "sh", "-c", c.line)
+	cmd.Stdin = bytes.NewReader(d.Job.Payload)
+	cmd.Stdout = c.stdout
+	cmd.Stderr = io.MultiWriter(c.stderr, trace)
+	cmd.Env = append(os.Environ(), c.environment(d)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = c.grace + time.Second // for what keeps its pipes open
+	var kill *time.Timer
+	cmd.Cancel = func() error {
+		kill = time.AfterFunc(c.grace, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+		return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+	}
+	err := cmd.Run()
+	if kill != nil { // the leader is gone; nothing of its group may stay
+		kill.Stop()
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	switch {
+	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+		return nil
+	case ctx.Err() != nil:
+		return errStopped
+	case own.Err() != nil:
+		return c.failure("timeout", fmt.Sprintf("timed out after %s", c.timeout), trace)
+	}
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok { // it never ran
+		return &client.Failure{Type: "exec", Message: "starting the command: " + err.Error(), Err: err}
+	}
+	status, _ := exit.Sys().(syscall.WaitStatus)
+	switch {
+	case status.Signaled():
+		return c.failure("signal", "ended by a signal: "+status.Signal().String(), trace)
+	case exit.ExitCode() == exitBadData:
+		return client.Dead(c.failure("exit 65", "exit status 65", trace))
+	}
+	return c.failure(fmt.Sprintf("exit %d", exit.ExitCode()), exit.Error(), trace)
+}
+
+// failure prefers the command's own last words as the message.
+func (c *command) failure(kind, otherwise string, trace *tail) error {
+	text := trace.String()
+	message := lastLine(text)
+	switch {
+	case message == "":
+		message = otherwise
+	case kind == "timeout" || kind == "signal":
+		message = otherwise + "; its last words: " + message
+	}
+	return &client.Failure{Type: kind, Message: message, Backtrace: text}
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}
+
+// environment is what a command can know about its job.
+func (c *command) environment(d *client.Delivery) []string {
+	j := &d.Job
+	return []string{
+		"REPRISE_ID=" + j.ID,
+		"REPRISE_QUEUE=" + j.Queue,
+		"REPRISE_TYPE=" + j.Type,
+		"REPRISE_ATTEMPT=" + strconv.Itoa(d.Attempt()),
+		"REPRISE_PRIORITY=" + strconv.Itoa(int(j.Priority)),
+		"REPRISE_GROUP=" + j.Group,
+		"REPRISE_READY_AT=" + strconv.FormatInt(j.ReadyAt, 10),
+		"REPRISE_WORKER=" + c.worker(),
+		"REPRISE_URL=" + c.url,
+	}
+}
+
+// tail keeps the last bytes of what is written to it.
+type tail struct {
+	max int
+
+	mu  sync.Mutex // guards what follows: a killed command may still write
+	buf []byte
+	cut bool
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, b...)
+	if over := len(t.buf) - t.max; over > 0 {
+		t.buf, t.cut = append(t.buf[:0], t.buf[over:]...), true
+	}
+	return len(b), nil
+}
+
+// String is the text without the character and the line that were cut in two.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := t.buf
+	if at := bytes.IndexByte(text, '\n'); t.cut && at >= 0 && at < len(text)-1 {
+		text = text[at+1:]
+	}
+	return strings.ToValidUTF8(string(text), "�")
+}
