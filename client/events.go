@@ -20,6 +20,10 @@ type Events struct {
 	// Started: an attempt begins.
 	Started func(d *Delivery)
 
+	// Lost: the lease of a waiting job ended before its turn came (its start
+	// timeout, for example). It is not run here.
+	Lost func(d *Delivery)
+
 	// Finished: the handler returned. outcome is one of wire.OutcomeOK and so on.
 	Finished func(d *Delivery, outcome string, err error, took time.Duration)
 
@@ -48,6 +52,9 @@ func (e *Events) fill() {
 	}
 	if e.Started == nil {
 		e.Started = func(*Delivery) {}
+	}
+	if e.Lost == nil {
+		e.Lost = func(*Delivery) {}
 	}
 	if e.Finished == nil {
 		e.Finished = func(*Delivery, string, error, time.Duration) {}

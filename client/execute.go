@@ -13,8 +13,13 @@ import (
 // execute runs one attempt and hands its outcome on.
 func (r *run) execute(ctx context.Context, h *held) {
 	d := &Delivery{Job: h.job}
+	if !r.confirm(ctx, h) {
+		r.ended()
+		r.opts.Events.Lost(d)
+		return
+	}
 	own, cancel := ctx, context.CancelFunc(func() {})
-	if timeout := time.Duration(h.job.RunTimeoutMS) * time.Millisecond; timeout > 0 {
+	if timeout := runTimeout(&h.job); timeout > 0 {
 		own, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the run timeout of %s is over", timeout))
 	}
 	start := time.Now()
@@ -28,10 +33,52 @@ func (r *run) execute(ctx context.Context, h *held) {
 	}
 	s.StartedAt = start.UnixMilli()
 	r.opts.Events.Finished(d, s.Outcome, err, time.Since(start))
+	r.ended()
+	r.settle(h, s)
+}
+
+func (r *run) ended() {
 	r.mu.Lock()
 	r.running--
 	r.mu.Unlock()
-	r.settle(h, s)
+}
+
+// runTimeout is how long one run may take, by the job or by its queue; 0 =
+// without end.
+func runTimeout(j *wire.Job) time.Duration {
+	ms := j.RunTimeoutMS
+	if ms == 0 && j.RunUntil > j.DequeuedAt {
+		ms = j.RunUntil - j.DequeuedAt // as if the run had begun when it was delivered
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// confirm tells the server that the run begins, where that counts: until then
+// the start timeout runs, and from then on the run timeout. It reports false if
+// the lease is over, so that the run would be for nothing.
+func (r *run) confirm(ctx context.Context, h *held) bool {
+	j := &h.job
+	if j.StartBy == 0 && j.StartTimeoutMS == 0 && runTimeout(j) == 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.opts.times.confirm)
+	defer cancel()
+	r.mu.Lock()
+	lease := h.lease
+	r.mu.Unlock()
+	verdicts, err := r.client.Extend(ctx, []wire.Extension{{ID: j.ID, Lease: lease, Started: true}})
+	if err != nil || verdicts[0].Code != wire.CodeSuperseded && verdicts[0].Code != wire.CodeNotFound {
+		return true // not told, perhaps; what the lease is worth shows when it is settled
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h.lease != lease {
+		return true // meanwhile delivered again
+	}
+	if r.jobs[j.ID] == h {
+		delete(r.jobs, j.ID)
+	}
+	return false
 }
 
 // invoke calls the handler and turns a panic into a failure with its stack.

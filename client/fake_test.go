@@ -39,7 +39,8 @@ type fake struct {
 	takes   int           // streams that were opened
 	settles []wire.Settle // accepted, in order
 	calls   [][]wire.Settle
-	silent  bool // no heartbeats
+	begun   []string // runs that were said to have begun
+	silent  bool     // no heartbeats
 }
 
 // refusal is an answer with an error.
@@ -175,6 +176,10 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		var list []wire.Settle
 		f.read(r, &list)
 		f.write(w, 200, f.settle(list))
+	case r.URL.Path == "/jobs/extend":
+		var list wire.Extensions
+		f.read(r, &list)
+		f.write(w, 200, f.extend(list))
 	case r.URL.Path == "/jobs/count":
 		f.write(w, 200, wire.Count{Count: int64(len(f.choose(r)))})
 	case r.Method == "GET" && r.URL.Path == "/jobs":
@@ -387,6 +392,23 @@ func (f *fake) settle(list []wire.Settle) (answer wire.Verdicts) {
 		answer.Verdicts = append(answer.Verdicts, v)
 	}
 	f.changed()
+	return answer
+}
+
+// extend notes which runs have begun.
+func (f *fake) extend(list wire.Extensions) (answer wire.Verdicts) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, x := range list.Leases {
+		v := wire.Verdict{ID: x.ID, Code: wire.CodeSuperseded}
+		for _, j := range f.jobs {
+			if j.ID == x.ID && j.Lease == x.Lease && x.Started {
+				v.Code, v.Status = "", j.Status
+				f.begun = append(f.begun, x.ID)
+			}
+		}
+		answer.Verdicts = append(answer.Verdicts, v)
+	}
 	return answer
 }
 

@@ -179,13 +179,30 @@ func (c *Client) Ready(ctx context.Context) error {
 // Settle reports how attempts ended, and answers with one verdict each, in
 // order. A Worker does this by itself.
 func (c *Client) Settle(ctx context.Context, list []wire.Settle) ([]wire.Verdict, error) {
-	var v wire.Verdicts
-	err := c.call(ctx, "POST", "/jobs/settle", list, &v)
-	if err == nil && len(v.Verdicts) != len(list) {
-		err = fmt.Errorf("the server answered for %d", len(v.Verdicts))
-	}
+	verdicts, err := c.verdicts(ctx, "/jobs/settle", list, len(list))
 	if err != nil {
 		return nil, fmt.Errorf("settling %d attempts: %w", len(list), err)
+	}
+	return verdicts, nil
+}
+
+// Extend prolongs leases or says that runs have begun. A Worker does this by
+// itself.
+func (c *Client) Extend(ctx context.Context, list []wire.Extension) ([]wire.Verdict, error) {
+	verdicts, err := c.verdicts(ctx, "/jobs/extend", wire.Extensions{Leases: list}, len(list))
+	if err != nil {
+		return nil, fmt.Errorf("extending %d leases: %w", len(list), err)
+	}
+	return verdicts, nil
+}
+
+func (c *Client) verdicts(ctx context.Context, path string, body any, want int) ([]wire.Verdict, error) {
+	var v wire.Verdicts
+	if err := c.call(ctx, "POST", path, body, &v); err != nil {
+		return nil, err
+	}
+	if len(v.Verdicts) != want {
+		return nil, fmt.Errorf("the server answered for %d", len(v.Verdicts))
 	}
 	return v.Verdicts, nil
 }

@@ -21,9 +21,16 @@ type settler struct {
 	wake   chan struct{}
 
 	mu      sync.Mutex // guards what follows
-	waiting []wire.Settle
+	waiting []report
 	closed  bool
 	atOnce  int // entries of the next call; fewer after a call was refused whole
+}
+
+// report is an outcome on its way. In doubt it was sent before and not
+// answered, so the server may have taken it.
+type report struct {
+	wire.Settle
+	doubt bool
 }
 
 // settlesMax is how many outcomes one call reports.
@@ -36,9 +43,9 @@ func newSettler(send func(context.Context, []wire.Settle) ([]wire.Verdict, error
 	}
 }
 
-func (s *settler) add(list ...wire.Settle) {
+func (s *settler) add(outcome wire.Settle) {
 	s.mu.Lock()
-	s.waiting = append(s.waiting, list...)
+	s.waiting = append(s.waiting, report{Settle: outcome})
 	s.mu.Unlock()
 	signal(s.wake)
 }
@@ -103,12 +110,16 @@ func (s *settler) run(ctx context.Context) {
 
 // runOnce makes one call. An error means that something of it is to be sent
 // again; wait is what the server asked for.
-func (s *settler) runOnce(ctx context.Context, batch []wire.Settle) (wait time.Duration, err error) {
+func (s *settler) runOnce(ctx context.Context, batch []report) (wait time.Duration, err error) {
 	select {
 	case <-s.now: // it came before this call
 	default:
 	}
-	verdicts, err := s.send(ctx, batch)
+	list := make([]wire.Settle, len(batch))
+	for i := range batch {
+		list[i] = batch[i].Settle
+	}
+	verdicts, err := s.send(ctx, list)
 	if err == nil {
 		return 0, s.done(batch, verdicts)
 	}
@@ -117,6 +128,11 @@ func (s *settler) runOnce(ctx context.Context, batch []wire.Settle) (wait time.D
 		if ok {
 			wait = refused.RetryAfter
 		}
+		s.mu.Lock()
+		for i := range batch {
+			s.waiting[i].doubt = true
+		}
+		s.mu.Unlock()
 		return wait, err
 	}
 	// The call was refused whole: one entry spoils it, or it is too large.
@@ -130,8 +146,8 @@ func (s *settler) runOnce(ctx context.Context, batch []wire.Settle) (wait time.D
 }
 
 // done takes what was answered for good off the line.
-func (s *settler) done(batch []wire.Settle, verdicts []wire.Verdict) error {
-	var later []wire.Settle
+func (s *settler) done(batch []report, verdicts []wire.Verdict) error {
+	var later []report
 	var why error
 	for i, v := range verdicts {
 		if v.Code != "" && temporary(v.Code) {
@@ -139,7 +155,11 @@ func (s *settler) done(batch []wire.Settle, verdicts []wire.Verdict) error {
 			why = &Error{Status: 503, Code: v.Code, Message: v.Error}
 			continue
 		}
-		s.answer(batch[i], v)
+		if batch[i].doubt && v.Code == wire.CodeNotFound {
+			// It was taken when it was sent first, and the job left at once.
+			v = wire.Verdict{ID: v.ID, Status: finished[batch[i].Outcome]}
+		}
+		s.answer(batch[i].Settle, v)
 	}
 	s.mu.Lock()
 	s.waiting = append(later, s.waiting[len(batch):]...)
@@ -147,6 +167,9 @@ func (s *settler) done(batch []wire.Settle, verdicts []wire.Verdict) error {
 	s.mu.Unlock()
 	return why
 }
+
+// finished is the state in which a job leaves after an outcome.
+var finished = map[string]string{wire.OutcomeOK: wire.Completed, wire.OutcomeDead: wire.Dead, wire.OutcomeRetry: wire.Dead}
 
 // temporary reports whether the table says that a code passes.
 func temporary(code string) bool {

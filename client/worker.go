@@ -52,6 +52,7 @@ type times struct {
 	reconnectMost  time.Duration // well below the re-attach window
 	settleFirst    time.Duration
 	settleMost     time.Duration
+	confirm        time.Duration // for the server to hear that a run begins
 	quiet          time.Duration // what was held is offered back within this
 	grace          time.Duration // for handlers to return once their ctx ended
 	flush          time.Duration // for the last outcomes to be taken
@@ -67,6 +68,7 @@ func (t times) orDefault() times {
 		{&t.reconnectMost, 5 * time.Second},
 		{&t.settleFirst, 500 * time.Millisecond},
 		{&t.settleMost, 30 * time.Second},
+		{&t.confirm, 5 * time.Second},
 		{&t.quiet, 250 * time.Millisecond},
 		{&t.grace, 10 * time.Second},
 		{&t.flush, 10 * time.Second},

@@ -43,6 +43,7 @@ func (d *diary) events() Events {
 	return Events{
 		Connected:    func() { d.note("connected") },
 		Disconnected: func(err error, _ time.Duration) { d.note("disconnected: %v", err) },
+		Lost:         func(j *Delivery) { d.note("lost %s", j.Job.Payload) },
 		Started:      func(j *Delivery) { d.note("started %s", j.Job.Payload) },
 		Finished: func(j *Delivery, outcome string, _ error, _ time.Duration) {
 			d.note("finished %s: %s", j.Job.Payload, outcome)
@@ -234,6 +235,46 @@ func TestTheRunTimeoutOfAJobEndsItsContext(t *testing.T) {
 		}
 		if e := f.settles[0].Error; took != 700*time.Millisecond || e == nil || !strings.Contains(e.Message, "run timeout of 700ms") {
 			t.Errorf("ended after %s: %+v", took, f.settles[0])
+		}
+	})
+}
+
+func TestAWorkerSaysWhenARunBeginsIfThatCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, c := newFake(t, Options{})
+		f.fill("q", 1)
+		f.put(wire.Enqueue{Queue: "q", Type: "t", RunTimeoutMS: 1000})
+		f.mu.Lock()
+		f.jobs = append(f.jobs, &fakeJob{Job: wire.Job{ID: "by-queue", Queue: "q", Status: wire.Ready, StartBy: 5}})
+		f.changed()
+		f.mu.Unlock()
+		w := start(t, c, WorkerOptions{JobsMax: 3}, nothing)
+		if err := <-w.done; err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{f.jobs[1].ID, "by-queue"}; !slices.Equal(f.begun, want) {
+			t.Errorf("said to have begun: %q, want %q", f.begun, want)
+		}
+	})
+}
+
+func TestAJobWhoseLeaseEndedWhileItWaitedIsNotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, c := newFake(t, Options{})
+		f.put(wire.Enqueue{Queue: "q", Type: "t", Payload: []byte("0")})
+		f.put(wire.Enqueue{Queue: "q", Type: "t", Payload: []byte("1"), RunTimeoutMS: 1000})
+		gate := make(chan struct{})
+		w := start(t, c, WorkerOptions{Prefetch: 2}, func(context.Context, *Delivery) error { <-gate; return nil })
+		f.mu.Lock()
+		f.jobs[1].Lease, f.jobs[1].holder = "of somebody else", "w2"
+		f.mu.Unlock()
+		close(gate)
+		synctest.Wait()
+		if w.count("lost 1") != 1 || w.count("started 1") != 0 || w.count("settled") != 1 {
+			t.Errorf("%q", w.lines)
+		}
+		if err := w.end(); err != nil {
+			t.Error(err)
 		}
 	})
 }
@@ -477,12 +518,40 @@ func TestAnOutcomeThatMayPassLaterIsRepeated(t *testing.T) {
 			return out, nil
 		}, &events, times{}.orDefault())
 		s.answer = func(e wire.Settle, _ wire.Verdict) { settled.note("answered %s", e.ID) }
-		s.add(wire.Settle{ID: "a"}, wire.Settle{ID: "b"})
+		s.add(wire.Settle{ID: "a"})
+		s.add(wire.Settle{ID: "b"})
 		s.close()
 		s.run(t.Context())
 		if want := []string{"answered b", "delayed 1: ", "answered a"}; calls != 2 || len(settled.lines) != 3 ||
 			!slices.EqualFunc(settled.lines, want, strings.HasPrefix) {
 			t.Errorf("%d calls: %q", calls, settled.lines)
+		}
+	})
+}
+
+func TestAnOutcomeWhoseAnswerWasLostCountsAsTakenOnceTheJobIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, c := newFake(t, Options{})
+		f.fill("q", 1)
+		lost := false
+		f.refuse = func(r *http.Request) *refusal {
+			if r.URL.Path != "/jobs/settle" || lost {
+				return nil
+			}
+			lost = true
+			var list []wire.Settle
+			f.read(r, &list)
+			f.settle(list)
+			f.remove(list[0].ID) // completed jobs leave at once
+			return &refusal{hangUp: true}
+		}
+		w := start(t, c, WorkerOptions{}, nothing)
+		pass(2 * time.Second)
+		if w.count("settled ok: completed") != 1 || w.count("refused") != 0 {
+			t.Errorf("%q", w.lines)
+		}
+		if err := w.end(); err != nil {
+			t.Error(err)
 		}
 	})
 }

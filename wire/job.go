@@ -42,7 +42,8 @@ type Enqueue struct {
 	// with the same content answers with the first job and duplicate true.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 
-	Copies int `json:"copies,omitempty"` // runs wanted side by side; the first OK ends the others
+	Copies   int      `json:"copies,omitempty"`   // runs wanted side by side; the first OK ends the others
+	Requires []string `json:"requires,omitempty"` // conditions on the worker
 }
 
 // Job is a job as the server tells it. The fields stand in the order in which
@@ -67,26 +68,32 @@ type Job struct {
 	CompletedAt int64 `json:"completed_at,omitempty"`
 	PurgeAt     int64 `json:"purge_at,omitempty"` // when a finished job is removed
 
-	Group          string `json:"group,omitempty"`
-	Reason         string `json:"reason,omitempty"` // why a dead job is dead
-	Wait           string `json:"wait,omitempty"`   // why an open job is not in line
-	ExpiresAt      int64  `json:"expires_at,omitempty"`
-	RunTimeoutMS   int64  `json:"run_timeout_ms,omitempty"`
-	StartTimeoutMS int64  `json:"start_timeout_ms,omitempty"`
-	Copies         int    `json:"copies,omitempty"`
-	Losses         uint32 `json:"losses,omitempty"`      // endings in a row where the worker vanished
-	Evictions      uint32 `json:"evictions,omitempty"`   // times it was given back, never charged
-	Reschedules    uint32 `json:"reschedules,omitempty"` // extra copies asked for
+	Group          string   `json:"group,omitempty"`
+	ExpiresAt      int64    `json:"expires_at,omitempty"`
+	RunTimeoutMS   int64    `json:"run_timeout_ms,omitempty"`
+	StartTimeoutMS int64    `json:"start_timeout_ms,omitempty"`
+	Copies         int      `json:"copies,omitempty"`
+	Requires       []string `json:"requires,omitempty"`
+	Losses         uint32   `json:"losses,omitempty"`      // endings in a row where the worker vanished
+	Evictions      uint32   `json:"evictions,omitempty"`   // times it was given back, never charged
+	Reschedules    uint32   `json:"reschedules,omitempty"` // extra copies asked for
+	Reason         string   `json:"reason,omitempty"`      // why a dead job is dead
+	Wait           string   `json:"wait,omitempty"`        // why an open job is not in line
 
-	Lease string `json:"lease,omitempty"` // token of this delivery; only its worker sees it
-	Held  bool   `json:"held,omitempty"`  // this worker had it before it reconnected
+	// Of a delivery to a worker that settles by token; only it sees them.
+	Lease      string `json:"lease,omitempty"`       // token of this delivery
+	LeaseUntil int64  `json:"lease_until,omitempty"` // it lapses then unless extended
+	RunUntil   int64  `json:"run_until,omitempty"`   // the run must be over by then; counted anew from its start
+	StartBy    int64  `json:"start_by,omitempty"`    // the run must have begun by then
+	Held       bool   `json:"held,omitempty"`        // this worker had it before it reconnected
 }
 
 // Enqueued answers an enqueue.
 type Enqueued struct {
 	Job
-	Duplicate bool `json:"duplicate"` // the job was there already; nothing was added
-	Folded    bool `json:"folded"`    // the payload went into a waiting job
+	Gone      bool `json:"gone,omitempty"` // a duplicate whose job has left
+	Duplicate bool `json:"duplicate"`      // the job was there already; nothing was added
+	Folded    bool `json:"folded"`         // the payload went into a waiting job
 }
 
 // Bulk is the body of POST /jobs/bulk. It is taken whole or refused whole.

@@ -32,7 +32,21 @@ type Failure struct {
 	Status    int    `json:"status,omitempty"` // HTTP status a target answered
 }
 
-// Verdict answers one Settle. Code is empty if it was accepted.
+// Extension is one entry of POST /jobs/extend: a longer life for a lease, the
+// word that its run has begun, or both.
+type Extension struct {
+	ID      string `json:"id"`
+	Lease   string `json:"lease"`
+	MS      int64  `json:"ms,omitempty"` // from now; for leases of POST /jobs/lease
+	Started bool   `json:"started,omitempty"`
+}
+
+// Extensions is the body of POST /jobs/extend. It is answered with Verdicts.
+type Extensions struct {
+	Leases []Extension `json:"leases"`
+}
+
+// Verdict answers one Settle or Extension. Code is empty if it was accepted.
 type Verdict struct {
 	ID     string `json:"id"`
 	Status string `json:"status,omitempty"` // of the job afterwards
@@ -40,19 +54,24 @@ type Verdict struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// Verdicts answers POST /jobs/settle, one for each entry in order.
+// Verdicts answers POST /jobs/settle and POST /jobs/extend, one for each entry
+// in order.
 type Verdicts struct {
 	Verdicts []Verdict `json:"verdicts"`
 }
 
 // JobError is the record of one failed attempt.
 type JobError struct {
-	Attempt    uint32 `json:"attempt"`
+	Attempt    uint32 `json:"attempt"` // its number among all failures
 	Message    string `json:"message"`
 	ErrorType  string `json:"error_type,omitempty"`
 	Backtrace  string `json:"backtrace,omitempty"`
-	Status     int    `json:"status,omitempty"`
-	Worker     string `json:"worker,omitempty"`
 	DequeuedAt int64  `json:"dequeued_at"`
 	FailedAt   int64  `json:"failed_at"`
+	Status     int    `json:"status,omitempty"` // HTTP status that a target answered
+	Worker     string `json:"worker,omitempty"`
+
+	// Attempts is what was charged so far, where that is not the number: after
+	// a grace or a revive.
+	Attempts uint32 `json:"attempts,omitempty"`
 }

@@ -243,6 +243,9 @@ func (l *workLog) events(url string) client.Events {
 				l.tell("%s given up, attempt %d: %v", d.Job.ID, d.Attempt(), err)
 			}
 		},
+		Lost: func(d *client.Delivery) {
+			l.tell("%s is not run here: its lease ended while it waited", d.Job.ID)
+		},
 		Settled: l.settled,
 		Refused: func(s wire.Settle, v wire.Verdict) {
 			l.count(&l.refused)

@@ -68,8 +68,10 @@ func (c *command) handle(ctx context.Context, d *client.Delivery) error {
 	switch {
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):
 		return nil
-	case ctx.Err() != nil:
+	case errors.Is(context.Cause(ctx), context.Canceled):
 		return errStopped
+	case ctx.Err() != nil: // the job's own run timeout
+		return c.failure("timeout", context.Cause(ctx).Error(), trace)
 	case own.Err() != nil:
 		return c.failure("timeout", fmt.Sprintf("timed out after %s", c.timeout), trace)
 	}

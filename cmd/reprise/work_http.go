@@ -57,8 +57,10 @@ func (p *poster) handle(ctx context.Context, d *client.Delivery) error {
 		return judge(resp, body, time.Now())
 	}
 	switch {
-	case ctx.Err() != nil:
+	case errors.Is(context.Cause(ctx), context.Canceled):
 		return errStopped
+	case ctx.Err() != nil: // the job's own run timeout
+		return &client.Failure{Type: "timeout", Message: context.Cause(ctx).Error(), Err: err}
 	case own.Err() != nil:
 		return &client.Failure{Type: "timeout", Message: fmt.Sprintf("no answer within %s", p.timeout), Err: err}
 	}

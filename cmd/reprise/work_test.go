@@ -156,6 +156,19 @@ type writer func([]byte)
 
 func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
 
+func TestTheRunTimeoutOfAJobIsNamed(t *testing.T) {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("the run timeout is over"))
+	defer cancel()
+	for _, handle := range []client.Handler{
+		shell("sleep 600").handle,
+		newPoster(silentTarget(t), time.Minute, 1).handle,
+	} {
+		if got := outcome(handle(ctx, delivery())); got != "retry timeout: the run timeout is over" {
+			t.Error(got)
+		}
+	}
+}
+
 func TestASecondSignalGivesRunningJobsBack(t *testing.T) {
 	now, stop := context.WithCancel(t.Context())
 	handle := hurried(now, func(ctx context.Context, _ *client.Delivery) error {
@@ -243,18 +256,24 @@ func TestAJobIsPostedWithItsHeaders(t *testing.T) {
 	}
 }
 
-func TestATargetThatDoesNotAnswerIsTriedAgain(t *testing.T) {
-	hang := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+// silentTarget takes requests and does not answer.
+func silentTarget(t *testing.T) string {
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
 	}))
-	defer hang.Close()
-	if got := outcome(newPoster(hang.URL, 50*time.Millisecond, 1).handle(t.Context(), delivery())); got != "retry timeout: no answer within 50ms" {
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestATargetThatDoesNotAnswerIsTriedAgain(t *testing.T) {
+	silent := silentTarget(t)
+	if got := outcome(newPoster(silent, 50*time.Millisecond, 1).handle(t.Context(), delivery())); got != "retry timeout: no answer within 50ms" {
 		t.Error(got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := newPoster(hang.URL, time.Second, 1).handle(ctx, delivery()); !errors.Is(err, errStopped) {
+	if err := newPoster(silent, time.Second, 1).handle(ctx, delivery()); !errors.Is(err, errStopped) {
 		t.Error(err)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

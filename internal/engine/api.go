@@ -42,7 +42,7 @@ type Settle struct {
 // Verdict is the answer to one Settle, Extend or operator's call.
 type Verdict struct {
 	State job.State // after the call; Done or Dead also when the job left at once
-	Job   *job.Job  // as it is now; nil when it left
+	Job   *job.Job  // as it is now, or as it left
 	Err   error     // a *job.Error; nothing was changed
 }
 

@@ -19,8 +19,7 @@ type committer struct {
 	queues  map[string]bool    // names seen, for max_queues
 	leases  int                // live leases of all holders
 	watch   watch
-	low     bool       // disk below the reserve
-	lowAt   job.Millis // when that was looked at
+	disk    disk
 	stats   Stats
 	fed     bool // the last run stopped serving at its bound
 	run     run
@@ -80,6 +79,14 @@ type run struct {
 	stats  Stats
 	ids    job.IDs
 	seq    block
+	watch  watch
+	disk   disk
+}
+
+// disk is what was seen of the free space.
+type disk struct {
+	low bool       // below the reserve
+	at  job.Millis // when that was looked at
 }
 
 // runOnce executes commands, the clock's duties and deliveries in one
@@ -90,7 +97,7 @@ func (e *Engine) runOnce(list []*op) *batch {
 	r := &c.run
 	b.commit, b.err = e.store.Update(context.Background(), func(tx store.Tx) error {
 		r.reset(e, tx)
-		e.look(r)
+		r.look()
 		for _, o := range list {
 			if o.err = o.run(r); fatal(o.err) {
 				return o.err
@@ -136,12 +143,17 @@ func (e *Engine) settleBatch(b *batch) {
 			e.fail(b.err)
 		}
 	}
+	e.synced(-1)
 	if b.err == nil {
 		for i := range b.gifts {
 			b.gifts[i].to.give(b.gifts[i].d)
 		}
 		for i := range b.gifts {
 			b.gifts[i].to.ring()
+		}
+	} else {
+		for i := range b.gifts { // whoever it served is not in line any more, and must not wait for nothing
+			b.gifts[i].to.finish(ErrStreamEnded)
 		}
 	}
 	for _, o := range b.ops {
@@ -170,13 +182,16 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
 		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, reads: old.reads,
 		joined: old.joined, left: old.left, ids: *e.core.ids, seq: e.core.seq,
+		watch: e.core.watch, disk: e.core.disk,
 	}
 }
 
 // publish makes staged changes true after the transaction was applied.
 func (r *run) publish() {
 	c := r.c
-	*c.ids, c.seq, c.fed = r.ids, r.seq, r.fed
+	r.report()
+	r.e.latest.Store(int64(r.now))
+	*c.ids, c.seq, c.fed, c.watch, c.disk = r.ids, r.seq, r.fed, r.watch, r.disk
 	c.leases += r.leases
 	for h, n := range r.held {
 		h.held += n

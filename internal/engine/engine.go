@@ -21,14 +21,17 @@ type Engine struct {
 	rnd   func() uint64
 	log   *slog.Logger
 
-	mu       sync.Mutex // guards pending and draining
+	mu       sync.Mutex // guards what follows
 	pending  []*op
+	bytes    int // payloads of pending
+	syncing  int // batches on their way to the disk
 	draining bool
 	kick     chan struct{}
 	ops      sync.Pool // of *op that nobody waits for
 
 	state    atomic.Pointer[job.Error] // why the engine cannot work now; nil = it can
 	failed   atomic.Bool               // a commit failed; the committer must heal
+	latest   atomic.Int64              // the date of the latest transaction
 	inflight chan *batch
 	stopped  chan struct{}
 	loops    sync.WaitGroup
@@ -118,8 +121,8 @@ func (e *Engine) Ready() error {
 	return nil
 }
 
-// Now is the engine's date.
-func (e *Engine) Now() job.Millis { return e.clock.Wall() }
+// Now is the engine's date: it never goes back (core.md section 8).
+func (e *Engine) Now() job.Millis { return max(e.clock.Wall(), job.Millis(e.latest.Load())) }
 
 // op is one command on its way through the committer.
 type op struct {
@@ -164,13 +167,29 @@ func (e *Engine) submit(o *op) error {
 		e.mu.Unlock()
 		return errStopped
 	}
+	before := e.due()
 	e.pending = append(e.pending, o)
-	first := len(e.pending) == 1
+	e.bytes += o.bytes
+	poke := e.due() && !before
 	e.mu.Unlock()
-	if first {
+	if poke {
 		e.poke()
 	}
 	return nil
+}
+
+// A batch that is smaller than this waits for the disk to finish the one
+// before: fewer, larger syncs cost less of the processors than they delay. A
+// larger one is applied while the last one syncs (DESIGN section 3).
+const (
+	pipelineOps   = 128
+	pipelineBytes = 64 << 10
+)
+
+// due reports whether there is a batch to run now. e.mu is held.
+func (e *Engine) due() bool {
+	n := len(e.pending)
+	return n > 0 && (e.syncing == 0 || n >= pipelineOps || e.bytes >= pipelineBytes)
 }
 
 func (e *Engine) poke() {
@@ -189,6 +208,7 @@ func (e *Engine) gather() (list []*op) {
 		bytes += e.pending[n].bytes
 		n++
 	}
+	e.bytes -= bytes
 	if n == len(e.pending) {
 		list, e.pending = e.pending, nil
 		return list
@@ -196,6 +216,17 @@ func (e *Engine) gather() (list []*op) {
 	list = e.pending[:n:n]
 	e.pending = append([]*op(nil), e.pending[n:]...)
 	return list
+}
+
+// synced notes how many batches are on their way to the disk.
+func (e *Engine) synced(change int) {
+	e.mu.Lock()
+	e.syncing += change
+	poke := e.due()
+	e.mu.Unlock()
+	if poke && change < 0 {
+		e.poke()
+	}
 }
 
 // commitLoop is the committer: the only goroutine that decides anything.
@@ -219,6 +250,7 @@ func (e *Engine) commitLoop() {
 			}
 			b := e.runOnce(e.gather())
 			final, sleep, more := b.final(), b.sleep, b.more
+			e.synced(1)
 			e.inflight <- b // from here on it belongs to syncLoop
 			if final {
 				return
@@ -236,7 +268,7 @@ func (e *Engine) commitLoop() {
 func (e *Engine) waiting() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.pending) > 0
+	return e.due()
 }
 
 func (e *Engine) isDraining() bool {
@@ -266,6 +298,7 @@ const healEvery = 250 * time.Millisecond
 // heal opens the store again after a failed commit and recovers. It reports
 // whether the engine works.
 func (e *Engine) heal() bool {
+	e.synced(1)
 	e.inflight <- &batch{} // everything before has been answered once this is taken
 	e.refuse(e.gather(), e.state.Load())
 	for _, h := range e.core.hungry {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -126,8 +127,8 @@ func (s *Stream) Next(ctx context.Context) ([]Delivery, error) {
 				n := len(out)
 				s.e.tell(func(r *run) error { r.reads[s.h] += n; return nil })
 			}
-			if out = s.e.fill(out); len(out) > 0 {
-				return out, nil
+			if out, err = s.e.fill(out); err != nil || len(out) > 0 {
+				return out, err
 			}
 			continue
 		}
@@ -141,7 +142,9 @@ func (s *Stream) Next(ctx context.Context) ([]Delivery, error) {
 
 // fill reads the payloads that were not in memory. A job that was settled
 // meanwhile has none any more and is left out.
-func (e *Engine) fill(list []Delivery) []Delivery {
+// An error means that the caller holds leases without having the jobs: it must
+// end its stream, or let them lapse.
+func (e *Engine) fill(list []Delivery) ([]Delivery, error) {
 	var refs []job.ID
 	for i := range list {
 		if list[i].Payload == nil {
@@ -149,20 +152,22 @@ func (e *Engine) fill(list []Delivery) []Delivery {
 		}
 	}
 	if refs == nil {
-		return list
+		return list, nil
 	}
 	bodies, err := e.store.Payloads(refs...)
+	if err != nil {
+		return nil, err
+	}
 	kept := list[:0]
 	for _, d := range list {
 		if d.Payload == nil {
-			if err != nil || bodies[0] == nil {
+			if d.Payload, bodies = bodies[0], bodies[1:]; d.Payload == nil {
 				continue
 			}
-			d.Payload, bodies = bodies[0], bodies[1:]
 		}
 		kept = append(kept, d)
 	}
-	return kept
+	return kept, nil
 }
 
 // tell submits a command nobody waits for.
@@ -278,8 +283,15 @@ func (r *run) endStreams(why error) error {
 			return err
 		}
 	}
-	for _, h := range r.c.hungry {
+	for _, h := range r.joined {
 		h.finish(why)
+		if err := r.leave(h, job.ByRestart); err != nil {
+			return err
+		}
+	}
+	for _, h := range slices.Concat(r.c.hungry, r.asking) {
+		h.finish(why)
+		r.left[h] = true // nothing is given to who was sent away
 	}
 	r.tx.Durable()
 	return nil
@@ -294,7 +306,7 @@ func (e *Engine) Lease(ctx context.Context, o LeaseOptions) ([]Delivery, error) 
 	}
 	h := newHolder(job.Unary, unaryPrefix+name, StreamOptions{Queues: o.Queues, Properties: o.Properties})
 	h.life, h.want = o.For, max(o.Max, 1)
-	if err := e.do(ctx, 0, func(r *run) error { r.asking = append(r.asking, h); return nil }); err != nil {
+	if err := e.do(context.WithoutCancel(ctx), 0, func(r *run) error { r.asking = append(r.asking, h); return nil }); err != nil {
 		return nil, err
 	}
 	for {
@@ -303,7 +315,7 @@ func (e *Engine) Lease(ctx context.Context, o LeaseOptions) ([]Delivery, error) 
 			return nil, err
 		}
 		if len(out) > 0 {
-			return e.fill(out), nil
+			return e.fill(out)
 		}
 		select {
 		case <-h.bell:
@@ -319,7 +331,7 @@ func (e *Engine) giveUp(h *holder) ([]Delivery, error) {
 	err := e.do(context.Background(), 0, func(r *run) error { r.left[h] = true; return nil })
 	out, ended := h.collect()
 	if len(out) > 0 {
-		return e.fill(out), nil
+		return e.fill(out)
 	}
 	if ended != nil {
 		return nil, ended
@@ -378,7 +390,7 @@ func (r *run) serve() error {
 // feed gives one holder up to n jobs. dry means that holders with the same
 // key would find nothing either.
 func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
-	for took < n {
+	for ask := n; took < n; ask *= 2 {
 		s := rule.Seeker{
 			Holder: h.name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.opts.Properties,
 		}
@@ -388,8 +400,11 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 				return took, false, err
 			}
 			s.Held = len(ids)
+			if s.HasAlone, err = r.holdsAlone(h.name, ids); err != nil {
+				return took, false, err
+			}
 		}
-		list, err := r.tx.Ready(h.opts.Queues, s, n-took)
+		list, err := r.tx.Ready(h.opts.Queues, s, min(ask, n-took))
 		if err != nil || len(list) == 0 {
 			return took, s.Held == 0 && err == nil, err
 		}
@@ -404,12 +419,25 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 			if took++; j.Alone {
 				return took, false, nil
 			}
+			if j.Group != "" && j.Order != job.OrderStrict { // its gate stands again, perhaps before the rest
+				ask = 1
+				break
+			}
 		}
 		if took == before {
 			return took, false, nil
 		}
 	}
 	return took, false, nil
+}
+
+// holdsAlone reports whether the one job that a holder has must be alone.
+func (r *run) holdsAlone(name string, ids []job.ID) (bool, error) {
+	if len(ids) != 1 {
+		return false, nil
+	}
+	j, err := r.tx.Get(ids[0])
+	return err == nil && slices.ContainsFunc(j.Leases, func(l job.Lease) bool { return l.Holder == name && l.Alone }), err
 }
 
 // grant leases one job to a holder.
@@ -447,7 +475,8 @@ func (r *run) grant(h *holder, j *job.Job) error {
 // a queue woke, else those that are new or got room.
 func (r *run) candidates() []*holder {
 	var out []*holder
-	if len(r.woken) > 0 || r.hadFed {
+	unblocked := r.leases < 0 && r.e.opts.InFlightMax > 0 // there may be room for any of them
+	if len(r.woken) > 0 || r.hadFed || unblocked {
 		out = append(out, r.c.hungry...)
 	} else if len(r.held)+len(r.reads) > 0 {
 		for _, h := range r.c.hungry {

@@ -74,7 +74,7 @@ type admission struct{ jobs, bytes, evict int64 }
 
 func (r *run) put(list []NewJob, receipts []*job.Receipt, out []Added) error {
 	clear(out)
-	if r.c.low {
+	if r.disk.low {
 		return errDiskLow
 	}
 	fresh, err := r.recall(list, receipts, out)
@@ -152,6 +152,7 @@ func (r *run) recall(list []NewJob, receipts []*job.Receipt, out []Added) (fresh
 			return nil, err
 		}
 		out[i] = Added{Job: j, ID: known.Job, Duplicate: true}
+		r.tx.Durable() // what it says is known may be in a batch that is not on disk yet (I5)
 		r.stats.Duplicates++
 	}
 	return fresh, nil

@@ -259,7 +259,7 @@ func TestADoneJobLeavesAtOnceWithoutRetentionAndItsPayloadToo(t *testing.T) { //
 		r.put("q", "a", func(n *engine.NewJob) { n.Job.RetainDone = 0 })
 		w := r.anonymous(1)
 		w.gets("a")
-		if v := r.settle(w.held["a"], job.OK); v.State != job.Done || v.Job != nil {
+		if v := r.settle(w.held["a"], job.OK); v.State != job.Done || v.Job.ID != r.ids["a"] {
 			r.Errorf("%+v", v)
 		}
 		r.expect("a", job.None)

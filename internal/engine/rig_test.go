@@ -33,6 +33,8 @@ type rig struct {
 	names   map[job.ID]string
 	ids     map[string]job.ID
 	stopped bool
+	twice   bool   // the store runs every transaction twice
+	seed    uint64 // of what an injected failure keeps
 }
 
 // clock is the fake time of the bubble; the date can be made to step, and the
@@ -58,7 +60,7 @@ func scenario(t *testing.T, f func(r *rig), edits ...func(*rig)) {
 		r := &rig{
 			T: t, clock: &clock{start: time.Now()}, names: map[job.ID]string{}, ids: map[string]job.ID{},
 			opts:   engine.Options{Server: rule.DefaultServer(), Reattach: 30 * job.Second},
-			around: func(s store.Store) store.Store { return s },
+			around: func(s store.Store) store.Store { return s }, twice: true, seed: 1,
 		}
 		r.opts.Server.RetainDone = job.Hour
 		r.free.Store(1000)
@@ -66,7 +68,7 @@ func scenario(t *testing.T, f func(r *rig), edits ...func(*rig)) {
 			edit(r)
 		}
 		r.mem = mem.Open(mem.Options{
-			Now: r.clock.Wall, Twice: true, Rand: rand.New(rand.NewPCG(1, 1)),
+			Now: r.clock.Wall, Twice: r.twice, Rand: dice(r.seed),
 			Free: func() (int64, int64) { return r.free.Load(), 1000 },
 		})
 		r.start()
@@ -117,7 +119,7 @@ func (r *rig) restart(away job.Millis) {
 // powerCut ends the server without a word and begins a new life.
 func (r *rig) powerCut() {
 	r.Helper()
-	r.mem.PowerCut(rand.New(rand.NewPCG(3, 3)))
+	r.mem.PowerCut(dice(3))
 	dead, done := r.Engine, make(chan struct{})
 	go func() { _ = dead.Stop(context.Background()); close(done) }()
 	<-done
@@ -389,4 +391,31 @@ func (r *rig) operate(name string, c rule.Command) engine.Verdict {
 		r.Fatalf("%s of %s: %v, %v", c.Verb, name, v.Err, err)
 	}
 	return v
+}
+
+// rows counts the rows of a table.
+func (r *rig) rows(t job.Table) (n int) {
+	r.Helper()
+	err := r.mem.View(r.Context(), func(v store.Reader) error {
+		list, err := v.Rows(t, "", 1000)
+		n = len(list)
+		return err
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return n
+}
+
+func dice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
+// recovered lets the engine open its store again after a failure.
+func (r *rig) recovered() {
+	r.Helper()
+	for range 100 {
+		if r.pass(250); r.Ready() == nil {
+			return
+		}
+	}
+	r.Fatalf("the engine did not recover: %v", r.Ready())
 }

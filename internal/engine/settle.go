@@ -64,7 +64,7 @@ func verdictOf(eff rule.Effect, err error) (Verdict, error) {
 		return Verdict{Err: err}, nil
 	}
 	if eff.Job == nil {
-		return Verdict{State: eff.Gone}, nil
+		return Verdict{State: eff.Gone, Job: eff.Left}, nil
 	}
 	return Verdict{State: eff.Job.State, Job: eff.Job}, nil
 }

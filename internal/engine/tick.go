@@ -14,19 +14,22 @@ const tickMax = 1000
 const lowEvery = job.Second
 
 // look notices steps of the clock, and the state of the disk.
-func (e *Engine) look(r *run) {
-	c := &e.core
-	if step := c.watch.look(e.clock.Wall(), r.steady); step > 0 {
+func (r *run) look() {
+	if r.watch.look(r.e.clock.Wall(), r.steady) > 0 {
 		r.stats.ClockSteps++
-		e.log.Warn("the clock stepped or the process stood still; holders, expiry and purging get extra time",
-			"step", step.String())
 	}
-	if r.steady-c.lowAt >= lowEvery || c.lowAt == 0 {
-		c.lowAt = r.steady
-		if low := e.low(); low != c.low {
-			c.low = low
-			e.log.Warn("free disk space crossed the reserve", "enqueues_refused", low)
-		}
+	if r.steady-r.disk.at >= lowEvery || r.disk.at == 0 {
+		r.disk = disk{low: r.e.low(), at: r.steady}
+	}
+}
+
+// report tells an operator what look noticed, once it is true.
+func (r *run) report() {
+	if r.stats.ClockSteps > 0 {
+		r.e.log.Warn("the clock stepped or the process stood still; holders, expiry and purging get extra time")
+	}
+	if was := r.c.disk.low; was != r.disk.low {
+		r.e.log.Warn("free disk space crossed the reserve", "enqueues_refused", r.disk.low)
 	}
 }
 
@@ -65,7 +68,7 @@ var verbOfHand = [rule.Hands]rule.Verb{rule.Promote, rule.Lapse, rule.Expire, ru
 func (r *run) tick() error {
 	for h := range rule.Hands {
 		until := r.timeOf(h)
-		if next := r.tx.Next(h); next == 0 || next > until || r.steady < r.c.watch.blocked(h) {
+		if next := r.tx.Next(h); next == 0 || next > until || r.steady < r.watch.blocked(h) {
 			continue
 		}
 		ids, err := r.tx.Due(h, until, tickMax)
@@ -109,7 +112,7 @@ func (r *run) tickRows() error {
 		until := r.now
 		if t == job.Holders {
 			until = r.steady
-			if r.steady < r.c.watch.lapses {
+			if r.steady < r.watch.lapses {
 				continue
 			}
 		}
@@ -177,16 +180,16 @@ func (r *run) sleep() time.Duration {
 		soonest = min(soonest, wait)
 	}
 	for h := range rule.Hands {
-		sooner(r.tx.Next(h), r.timeOf(h), r.c.watch.blocked(h))
+		sooner(r.tx.Next(h), r.timeOf(h), r.watch.blocked(h))
 	}
 	for _, t := range []job.Table{job.Queues, job.Gates, job.Receipts} {
 		sooner(r.tx.NextRow(t), r.now, 0)
 	}
-	sooner(r.tx.NextRow(job.Holders), r.steady, r.c.watch.lapses)
+	sooner(r.tx.NextRow(job.Holders), r.steady, r.watch.lapses)
 	if soonest == job.MaxMillis {
 		return 0
 	}
 	soonest = min(soonest, job.Hour) // look at the clock now and then: it may be set
-	r.c.watch.planned = r.steady.Add(soonest)
+	r.watch.planned = r.steady.Add(soonest)
 	return time.Duration(soonest) * time.Millisecond
 }

@@ -9,6 +9,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -41,6 +43,8 @@ type Options struct {
 	// AllowHosts are names that Host and Origin may hold beside the loopback
 	// names and the address that was connected to.
 	AllowHosts []string
+	// BackoffCount is how `backoff` of an enqueue counts attempts.
+	BackoffCount job.Count
 	// Null answers enqueues without an engine: POST /jobs and /jobs/bulk are
 	// read, checked and answered as always, and forgotten. The benchmark
 	// measures with it what the handler costs by itself.
@@ -51,7 +55,7 @@ type Options struct {
 func New(o Options) http.Handler {
 	h := &handler{
 		engine: o.Engine, log: o.Log, version: o.Version,
-		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat,
+		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, backoffCount: o.BackoffCount,
 		hosts: map[string]bool{},
 	}
 	if h.bodyMax <= 0 {
@@ -86,6 +90,7 @@ type handler struct {
 	bodyMax, inflightMax int64
 	inflight             atomic.Int64 // bytes of bodies in work
 	heartbeat            time.Duration
+	backoffCount         job.Count
 }
 
 // call serves one method of a resource. id and sub are the variable segments
@@ -212,7 +217,7 @@ func (h *handler) survive(w http.ResponseWriter, r *http.Request) {
 	if p == nil {
 		return
 	}
-	if p != http.ErrAbortHandler {
+	if err, _ := p.(error); !errors.Is(err, http.ErrAbortHandler) {
 		h.log.ErrorContext(r.Context(), "a request handler panicked",
 			"method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 		if len(w.Header()["Content-Type"]) == 0 {

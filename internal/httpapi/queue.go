@@ -41,9 +41,18 @@ type retention struct {
 type queueState struct {
 	Name string `json:"name"`
 	settings
-	HoldUntil int64            `json:"hold_until,omitzero"`
-	Jobs      map[string]int64 `json:"jobs"`
-	Bytes     int64            `json:"bytes"` // payloads of jobs that are not finished
+	HoldUntil int64     `json:"hold_until,omitzero"`
+	Jobs      jobCounts `json:"jobs"`
+	Bytes     int64     `json:"bytes"` // payloads of jobs that are not finished
+}
+
+// jobCounts is how many jobs of a queue there are in each state.
+type jobCounts struct {
+	Scheduled int64 `json:"scheduled"`
+	Ready     int64 `json:"ready"`
+	InFlight  int64 `json:"in_flight"`
+	Completed int64 `json:"completed"`
+	Dead      int64 `json:"dead"`
 }
 
 // The words of late_ok.
@@ -148,13 +157,11 @@ func (h *handler) queue(w http.ResponseWriter, r *http.Request, name, _ string) 
 		h.problem(w, r, err)
 		return
 	}
-	state := queueState{
-		Name: q.Name, settings: settingsOf(q), HoldUntil: int64(q.HoldUntil), Jobs: map[string]int64{}, Bytes: depth.Bytes,
-	}
-	for s := job.None + 1; s < job.States; s++ {
-		state.Jobs[jobs.StateName(s)] = depth.States[s]
-	}
-	h.sendPlain(w, r, state, nil)
+	n := &depth.States
+	h.sendPlain(w, r, queueState{
+		Name: q.Name, settings: settingsOf(q), HoldUntil: int64(q.HoldUntil), Bytes: depth.Bytes,
+		Jobs: jobCounts{n[job.Scheduled], n[job.Ready], n[job.Leased], n[job.Done], n[job.Dead]},
+	}, nil)
 }
 
 // setQueue is PATCH /queues/{name}; it answers as GET does.

@@ -177,7 +177,7 @@ func (a *api) take(query string, header ...string) *stream {
 	a.t.Helper()
 	r := a.request("GET", "/jobs/take"+query, "", header...)
 	ctx, cancel := context.WithCancel(r.Context())
-	resp, err := a.client.Do(r.WithContext(ctx)) // returns with the headers
+	resp, err := a.client.Do(r.WithContext(ctx)) //nolint:bodyclose // returns with the headers; the stream closes it
 	if err != nil {
 		a.t.Fatal(err)
 	}

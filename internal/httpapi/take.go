@@ -127,17 +127,26 @@ func newLine(w http.ResponseWriter, r *http.Request, every time.Duration, broken
 	w.Header()["Content-Type"] = typeNDJSON
 	w.WriteHeader(http.StatusOK)
 	l.timer = time.AfterFunc(every, func() {
-		if !l.write([]byte{'\n'}) {
+		if !l.mu.TryLock() {
+			return // a write that is under way will arm the timer again
+		}
+		defer l.mu.Unlock()
+		if !l.put([]byte{'\n'}) {
 			broken()
 		}
 	})
 	return l
 }
 
-// write sends bytes as one piece. A reader that stalls for writeMax is given up.
+// write sends bytes as one piece.
 func (l *line) write(b []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.put(b)
+}
+
+// put gives up a reader that stalls for writeMax. The caller holds mu.
+func (l *line) put(b []byte) bool {
 	if l.closed {
 		return false
 	}

@@ -188,7 +188,7 @@ func given(values ...job.Millis) job.Millis {
 
 func retain(v View, j *job.Job, keep job.Millis, e Effect) Effect {
 	if keep == 0 {
-		e.Gone = j.State
+		e.Gone, e.Left = j.State, j
 		return e
 	}
 	j.PurgeAt = v.Now.Add(keep)

@@ -69,6 +69,7 @@ type Effect struct {
 	Repeat     bool        // the same settle again: same answer, nothing to write
 	OutOfOrder bool        // delivered behind a later member of its group
 	Gone       job.State   // the state in which the job left, when Job is nil
+	Left       *job.Job    // the job as it left
 }
 
 // Step applies one verb to one job. It changes nothing: the engine writes the
@@ -134,9 +135,7 @@ func put(v View, c Command) Effect {
 	j.Created = v.Now
 	j.Seq = v.Seq()
 	j.Band = job.BandNormal
-	if j.Group != "" {
-		j.Order = v.Queue.Order
-	}
+	ordered(v, j)
 	if c.Place == job.PlaceFront {
 		place(v, j, c.Place)
 	}
@@ -259,6 +258,15 @@ func offer(v View, c Command) (Effect, error) {
 	return Effect{Job: j}, nil
 }
 
+// ordered gives a job the order of its queue as it is now: all members of a
+// group have the same. Which queue a job moved to by a patch is in, the caller
+// of Step has made the view's.
+func ordered(v View, j *job.Job) {
+	if j.Order = job.OrderNone; j.Group != "" {
+		j.Order = v.Queue.Order
+	}
+}
+
 // revive brings a dead job back, or a scheduled one forward. Counters start
 // again (I4), failure records stay.
 func revive(v View, c Command) (Effect, error) {
@@ -278,6 +286,7 @@ func revive(v View, c Command) (Effect, error) {
 			j.ExpiresAt = 0 // an operator who revives an expired job wants it to run
 		}
 	}
+	ordered(v, j)
 	place(v, j, c.Place)
 	j.State, j.ReadyAt = job.Ready, v.Now
 	e.Job = j
@@ -314,6 +323,7 @@ func cancel(v View, c Command) Effect {
 func patch(v View, c Command) Effect {
 	j := v.Job.Clone()
 	c.Edit(j)
+	ordered(v, j)
 	if j.State != job.Leased {
 		j.State = job.Scheduled
 		if j.ReadyAt <= v.Now {

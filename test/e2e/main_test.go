@@ -69,10 +69,16 @@ func told(t *testing.T) {
 }
 
 // until asks again and again whether a condition holds, which says what it saw
-// last. It is the only thing here that waits by the clock.
+// last. It and its like below are all that waits by the clock.
 func until(t testing.TB, what string, holds func() (bool, string)) {
 	t.Helper()
-	deadline := time.After(patience)
+	untilWithin(t, patience, what, holds)
+}
+
+// untilWithin is until for what takes its time by design.
+func untilWithin(t testing.TB, most time.Duration, what string, holds func() (bool, string)) {
+	t.Helper()
+	deadline := time.After(most)
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for {
@@ -83,7 +89,7 @@ func until(t testing.TB, what string, holds func() (bool, string)) {
 		select {
 		case <-again.C:
 		case <-deadline:
-			t.Fatalf("%s: not within %s; last seen: %s", what, patience, saw)
+			t.Fatalf("%s: not within %s; last seen: %s", what, most, saw)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -165,7 +166,11 @@ func (s *server) wait() int {
 func (s *server) output() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return strings.Join(s.lines[max(0, len(s.lines)-50):], "\n")
+	last := slices.Clone(s.lines[max(0, len(s.lines)-30):])
+	for i, line := range last {
+		last[i] = line[:min(len(line), 600)]
+	}
+	return strings.Join(last, "\n")
 }
 
 func (s *server) cleanUp() {

@@ -16,9 +16,6 @@ var states = [job.States]string{
 	job.Scheduled: "scheduled", job.Ready: "ready", job.Leased: "in_flight", job.Done: "completed", job.Dead: "dead",
 }
 
-// StateName is the word of the wire for a state.
-func StateName(s job.State) string { return states[s] }
-
 // AppendJob appends a job object without its payload.
 func AppendJob(b []byte, j *job.Job) []byte { return append(members(b, j, nil), '}') }
 
@@ -177,13 +174,15 @@ func appendRetry(b []byte, r *job.Retry) []byte {
 		b = number(b, `,"retry_limit":`, int64(n))
 		rest.Limit = job.Limit{}
 	}
-	if c := r.Curve; c != nil && c.Kind == job.CurvePolynomial && c.Count == job.CountPrevious &&
+	if c := r.Curve; c != nil && c.Kind == job.CurvePolynomial &&
 		c.Base <= math.MaxUint32 && c.Spread <= math.MaxUint32 {
 		b = append(b, `,"backoff":{"exponent":`...)
 		b = jsontext.AppendFloat(b, c.Exponent, 64)
 		b = number(b, `,"base_ms":`, int64(c.Base))
 		b = append(number(b, `,"jitter_ms":`, int64(c.Spread)), '}')
-		rest.Curve = nil
+		if c.Count == job.CountPrevious { // the other count is told by `retry` too
+			rest.Curve = nil
+		}
 	}
 	if rest.IsZero() {
 		return b

@@ -63,7 +63,7 @@ func (r *Reader) newJob() {
 	if n.Job.ExpiresAt != 0 && n.Job.ExpiresAt <= n.Job.ReadyAt {
 		r.fail("expires_at", "must be later than ready_at")
 	}
-	if r.err == nil && !says.Retry.IsZero() {
+	if r.err == nil && !says.IsZero() {
 		own := says.Retry // so that a job without one costs no memory
 		n.Job.Retry = &own
 	}
@@ -215,6 +215,7 @@ func (r *Reader) backoff() *job.Curve {
 	r.must("backoff.base_ms", base != none)
 	r.must("backoff.jitter_ms", jitter != none)
 	curve := job.ZizqCurve(exponent, uint32(base), uint32(jitter))
+	curve.Count = r.Count
 	return &curve
 }
 

@@ -167,17 +167,20 @@ func (q *Query) among(name string, list []string) error {
 
 // between filters by a range: N, A..B, ..B, A.. or .. for any.
 func (q *Query) between(name, value string) error {
-	lo, hi, isRange := strings.Cut(value, "..")
-	if !isRange {
-		hi = lo
+	ends := [2]string{value, value}
+	if lo, hi, isRange := strings.Cut(value, ".."); isRange {
+		ends = [2]string{lo, hi}
 	}
 	s := span{of: numbers[name], hi: 1<<64 - 1}
-	for text, into := range map[*string]*uint64{&lo: &s.lo, &hi: &s.hi} {
-		if n, err := strconv.ParseUint(*text, 10, 64); err == nil {
-			*into = n
-		} else if *text != "" {
+	for i, into := range []*uint64{&s.lo, &s.hi} {
+		if ends[i] == "" {
+			continue
+		}
+		n, err := strconv.ParseUint(ends[i], 10, 64)
+		if err != nil {
 			return refuse(name, name+" must be a whole number or a range such as 1..5, 1.. or ..5")
 		}
+		*into = n
 	}
 	if s.lo > s.hi {
 		return refuse(name, name+": range lower bound exceeds upper bound")

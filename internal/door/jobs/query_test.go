@@ -35,11 +35,13 @@ func TestPagesLinkToTheirNeighbours(t *testing.T) {
 		{"nothing", "", nil, `{"self":"/jobs?order=asc&limit=50","next":null,"prev":null}}`},
 		{"the only page", "order=desc&limit=2", []string{idB, idA}, `{"self":"/jobs?order=desc&limit=2","next":null,"prev":null}}`},
 		{
-			"the first page", "limit=2", []string{idA, idB, idC},
+			"the first page", "limit=2",
+			[]string{idA, idB, idC},
 			`{"self":"/jobs?order=asc&limit=2","next":"/jobs?from=` + idB + `&order=asc&limit=2","prev":null}}`,
 		},
 		{
-			"the last page", "limit=2&from=" + idA, []string{idB, idC},
+			"the last page", "limit=2&from=" + idA,
+			[]string{idB, idC},
 			`{"self":"/jobs?from=` + idA + `&order=asc&limit=2","next":null,"prev":"/jobs?before=` + idB + `&order=asc&limit=2"}}`,
 		},
 		{
@@ -47,12 +49,14 @@ func TestPagesLinkToTheirNeighbours(t *testing.T) {
 			`{"self":"/jobs?from=` + idA + `&order=asc&limit=50","next":null,"prev":null}}`,
 		},
 		{ // found backwards: nearest first
-			"the page before one", "limit=1&before=" + idC, []string{idB, idA},
+			"the page before one", "limit=1&before=" + idC,
+			[]string{idB, idA},
 			`{"self":"/jobs?before=` + idC + `&order=asc&limit=1","next":"/jobs?from=` + idB + `&order=asc&limit=1",` +
 				`"prev":"/jobs?before=` + idB + `&order=asc&limit=1"}}`,
 		},
 		{
-			"the first page, found backwards", "limit=2&before=" + idC, []string{idB, idA},
+			"the first page, found backwards", "limit=2&before=" + idC,
+			[]string{idB, idA},
 			`{"self":"/jobs?before=` + idC + `&order=asc&limit=2","next":"/jobs?from=` + idB + `&order=asc&limit=2","prev":null}}`,
 		},
 		{

@@ -31,6 +31,8 @@ const (
 // returned, Reset. It reuses its memory, so what it returns lives until then.
 type Reader struct {
 	Body bytes.Buffer
+	// Count is how the wire's `backoff` counts attempts (--backoff-count).
+	Count job.Count
 
 	dec   jsontext.Decoder
 	body  []byte   // what Body held

@@ -62,7 +62,6 @@ type queue struct {
 // gate is a group: all its members, those that want a holder, and its place.
 type gate struct {
 	row      *job.Gate
-	order    job.Order
 	live     int
 	blockers int
 	members  sorted[rule.Pos]
@@ -283,7 +282,6 @@ func (x *index) enterGroup(j *job.Job, b *rule.Entries) {
 	}
 	q := x.of(j.Queue)
 	g := q.gate(j.Group)
-	g.order = j.Order
 	g.live += len(j.Leases)
 	g.blockers += int(bit(j.Blocks))
 	g.members.insert(b.Inner)
@@ -306,7 +304,7 @@ func (q *queue) gate(group string) *gate {
 // place puts the gate where rule.Stands says it stands now.
 func (x *index) place(q *queue, group string, g *gate) {
 	view := rule.Group{
-		Gate: g.row, Order: g.order, Limit: q.row.Concurrency, Live: g.live, Blockers: g.blockers,
+		Gate: g.row, Order: q.row.Order, Limit: q.row.Concurrency, Live: g.live, Blockers: g.blockers,
 	}
 	if first, ok := g.members.first(); ok {
 		view.First = &first
@@ -331,7 +329,7 @@ func (x *index) place(q *queue, group string, g *gate) {
 // set takes new settings; a changed limit moves the gates of the queue.
 func (x *index) set(row *job.Queue) {
 	q := x.of(row.Name)
-	moved := q.row.Concurrency != row.Concurrency
+	moved := q.row.Concurrency != row.Concurrency || q.row.Order != row.Order
 	q.row = row
 	if moved {
 		for group, g := range q.gates {

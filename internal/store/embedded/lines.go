@@ -38,18 +38,19 @@ func (l *line) touch() {
 	}
 }
 
-// clean brings index.heads up to date.
+// clean brings index.heads up to date. All stale heads go first: a job that
+// changed its class has the same place in its old line and its new one.
 func (x *index) clean() {
 	for _, l := range x.dirty {
-		l.dirty = false
-		first, ok := l.jobs.first()
-		if l.entered && ok && first == l.head {
-			continue
-		}
-		if l.entered {
+		if first, ok := l.jobs.first(); l.entered && (!ok || first != l.head) {
 			x.heads.remove(headOf{pos: l.head})
+			l.entered = false
 		}
-		if l.head, l.entered = first, ok; ok {
+	}
+	for _, l := range x.dirty {
+		l.dirty = false
+		if first, ok := l.jobs.first(); ok && !l.entered {
+			l.head, l.entered = first, true
 			x.heads.insert(headOf{first, l.num})
 		}
 	}
@@ -120,16 +121,24 @@ func (m *merge) pop() job.ID {
 }
 
 // ready returns up to n ids in line order over the queues (none = all), but no
-// copy of a job the holder has already.
-func (x *index) ready(queues []string, s rule.Seeker, n int) (out []job.ID) {
-	m := merge{heads: x.scratch[:0], s: s}
-	defer func() { x.scratch = m.heads[:0] }()
-	var rest cursor[headOf] // lines that have not taken part yet, foremost first
-	if len(queues) == 0 {
+// copy of a job the holder has already. Only the writer may bring the heads up
+// to date; a reader beside it looks at every line.
+func (x *index) ready(queues []string, s rule.Seeker, n int, writer bool) (out []job.ID) {
+	m := merge{s: s}
+	rest := (&sorted[headOf]{}).start() // lines that have not taken part yet, foremost first
+	if writer {
+		m.heads = x.scratch[:0]
+		defer func() { x.scratch = m.heads[:0] }()
+	}
+	switch {
+	case len(queues) > 0:
+	case writer:
 		x.clean()
 		rest = x.heads.start()
-	} else {
-		rest = (&sorted[headOf]{}).start()
+	default:
+		for _, l := range x.lines {
+			m.add(l)
+		}
 	}
 	for i, name := range queues {
 		if q := x.queues[name]; q != nil && !slices.Contains(queues[:i], name) {

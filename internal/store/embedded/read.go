@@ -21,10 +21,12 @@ const coldMany = 4
 // access implements store.Reader: indexes and hot values in memory, the rest
 // on disk, with the writes of the running transaction on top.
 type access struct {
-	s    *Store
-	h    *handle
-	now  job.Millis
-	over map[string][]byte // failures and receipts written here; nil value = deleted
+	s   *Store
+	h   *handle
+	now job.Millis
+	// writer: this is the one transaction that may change what is in memory.
+	writer bool
+	over   map[string][]byte // failures and receipts written here; nil value = deleted
 }
 
 var _ store.Reader = (*access)(nil)
@@ -60,7 +62,7 @@ func (a *access) Get(id job.ID) (*job.Job, error) {
 }
 
 func (a *access) Ready(queues []string, s rule.Seeker, n int) ([]*job.Job, error) {
-	return a.load(a.s.index.ready(queues, s, n))
+	return a.load(a.s.index.ready(queues, s, n, a.writer))
 }
 
 // load gets jobs, reading those that are not hot in one pass over the disk.

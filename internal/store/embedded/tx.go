@@ -45,7 +45,7 @@ func (s *Store) Update(_ context.Context, fn func(store.Tx) error) (store.Commit
 	}
 	t := &s.tx
 	*t = tx{
-		access: access{s: s, h: h, now: max(s.last, s.opts.Now())},
+		access: access{s: s, h: h, now: max(s.last, s.opts.Now()), writer: true},
 		batch:  h.db.NewBatch(), undo: t.undo[:0], moves: t.moves[:0], refs: t.refs[:0], cool: t.cool[:0], key: t.key, value: t.value,
 	}
 	s.last = t.now

@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,8 +13,9 @@ import (
 	"github.com/reprisehq/reprise/internal/store"
 )
 
-// compareSteps is the length of a history, in transactions.
-const compareSteps = 400
+// compareSteps is the length of a history, in transactions. Everything is
+// compared after each, so the time grows with its square.
+var compareSteps = flag.Int("history", 120, "transactions in one random history of Compare")
 
 // errAborted is why a transaction of a history does not commit.
 var errAborted = errors.New("aborted by the history")
@@ -27,7 +29,7 @@ func Compare(t *testing.T, seed uint64, a, b store.Store) {
 	for _, s := range []store.Store{a, b} {
 		h.run(s, setUp, false)
 	}
-	for range compareSteps {
+	for range *compareSteps {
 		h.step()
 	}
 	for _, s := range []store.Store{a, b} {

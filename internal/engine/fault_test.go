@@ -1,0 +1,178 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+var errDisk = errors.New("the disk is broken")
+
+func TestAFailedCommitLosesNothingThatWasAcknowledged(t *testing.T) { // I5
+	for seed := range uint64(20) {
+		scenario(t, func(r *rig) {
+			r.queue("q", func(q *job.Queue) { q.NonIdempotent = true })
+			r.puts("q", "done", "failed", "held", "waiting")
+			w := r.anonymous(3)
+			w.gets("done", "failed", "held")
+			w.ok("done")
+			w.gets("waiting")
+			w.fail("failed")
+			r.mem.FailNextCommit(errDisk)
+			if _, err := r.Put(r.Context(), []engine.NewJob{newNamed("q", "x", keyed("x"))}); job.KindOf(err) != job.Unavailable || !errors.Is(err, errDisk) {
+				r.Fatalf("the put was answered %v", err)
+			}
+			r.recovered()
+			w.ended()
+			r.expect("done", job.Done)
+			if j := r.expect("failed", job.Scheduled); j.Attempts != 1 {
+				r.Errorf("%+v", j)
+			}
+			for _, name := range []string{"held", "waiting"} {
+				if j := r.expect(name, job.Ready); j.Losses != 0 || j.Attempts != 0 {
+					r.Errorf("our own failure was charged: %+v", j)
+				}
+			}
+			added := r.putAgain(newNamed("q", "x", keyed("x"))) // kept or not, the key makes it one
+			r.call(added[0].ID, "x")
+			w = r.anonymous(9)
+			w.gets("held", "waiting", "x")
+			r.settle(w.held["held"], job.OK)
+		}, func(r *rig) { r.seed = seed })
+	}
+}
+
+func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) { // I5
+	scenario(t, func(r *rig) {
+		for life := range 10 {
+			for i := range 3 {
+				r.puts("q", fmt.Sprint(life, "-", i))
+			}
+			w := r.anonymous(3)
+			list := w.read()
+			r.settle(w.held[list[0]], job.OK)
+			r.settle(w.held[list[1]], job.Retried)
+			r.powerCut()
+			r.expect(list[0], job.Done)
+			r.expect(list[1], job.Scheduled)
+			r.expect(list[2], job.Ready)
+		}
+	})
+}
+
+func TestNamedAndUnaryLeasesSurviveAFailedCommit(t *testing.T) { // core.md section 4
+	scenario(t, func(r *rig) {
+		r.queue("q", func(q *job.Queue) { q.NonIdempotent = true })
+		r.puts("q", "named", "unary")
+		w := r.named("host", 1)
+		w.gets("named")
+		held := r.lease(tenSeconds, "unary")
+		r.mem.FailNextCommit(errDisk)
+		_, _ = r.Put(r.Context(), []engine.NewJob{newNamed("q", "x")})
+		r.recovered()
+		w.ended()
+		w = r.named("host", 1)
+		w.gets("named")
+		w.ok("named")
+		r.settle(held["unary"], job.OK)
+		if s := r.stats(); s.LateOK != 0 {
+			r.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestWhoWaitsDuringAFailureIsAnsweredAndTheNextIsServed(t *testing.T) {
+	for seed := range uint64(8) {
+		scenario(t, func(r *rig) {
+			polls := make(chan error, 3)
+			for range 3 {
+				go func() { _, err := r.Lease(r.Context(), tenSeconds); polls <- err }()
+			}
+			synctest.Wait()
+			r.mem.FailNextCommit(errDisk)
+			puts := make(chan error, 50)
+			for i := range 50 {
+				go func() {
+					_, err := r.Put(r.Context(), []engine.NewJob{newNamed("other", fmt.Sprint(i))})
+					puts <- err
+				}()
+			}
+			refused := 0
+			for range 50 {
+				if err := <-puts; err != nil {
+					refused++
+				}
+			}
+			if refused == 0 {
+				r.Error("the failure was told to nobody")
+			}
+			r.recovered()
+			for range 3 {
+				<-polls
+			}
+			r.lease(engine.LeaseOptions{Queues: []string{"q"}})
+			r.puts("q", "a")
+			r.lease(engine.LeaseOptions{For: job.Second, Queues: []string{"q"}}, "a")
+		}, func(r *rig) { r.seed = seed })
+	}
+}
+
+// broken answers reads of payloads with an error while it is on.
+type broken struct {
+	store.Store
+	on *bool
+}
+
+func (s broken) Payloads(refs ...job.ID) ([][]byte, error) {
+	if *s.on {
+		return nil, errDisk
+	}
+	return s.Store.Payloads(refs...)
+}
+
+// Update hides payloads from a take, so that they are read afterwards.
+func (s broken) Update(ctx context.Context, fn func(store.Tx) error) (store.Commit, error) {
+	return s.Store.Update(ctx, func(tx store.Tx) error { return fn(blind{tx}) })
+}
+
+type blind struct{ store.Tx }
+
+func (blind) Peek(job.ID) []byte { return nil }
+
+func TestAPayloadThatCannotBeReadIsNotALeaseThatNobodyKnowsOf(t *testing.T) { // I1
+	on := true
+	scenario(t, func(r *rig) {
+		r.puts("q", "a")
+		w := r.anonymous(1)
+		r.pass(0)
+		ctx, cancel := context.WithCancel(r.Context())
+		cancel()
+		if list, err := w.Next(ctx); len(list) > 0 || !errors.Is(err, errDisk) {
+			r.Errorf("%d deliveries, %v: the stream must learn of it, to end and give back", len(list), err)
+		}
+		w.close()
+		on = false
+		r.anonymous(1).gets("a")
+	}, func(r *rig) { r.around = func(s store.Store) store.Store { return broken{s, &on} } })
+}
+
+func TestAJobThatEndedBeforeItWasReadIsLeftOutAndTheOthersAreNot(t *testing.T) {
+	on := false
+	scenario(t, func(r *rig) {
+		r.puts("q", "a", "b", "c", "d")
+		w := r.anonymous(4)
+		r.pass(0)
+		for _, name := range []string{"a", "c"} {
+			if err := r.Delete(r.Context(), r.ids[name]); err != nil {
+				r.Fatal(err)
+			}
+		}
+		w.gets("b", "d")
+	}, func(r *rig) { r.around = func(s store.Store) store.Store { return broken{s, &on} } })
+}

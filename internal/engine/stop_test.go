@@ -1,0 +1,217 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+func TestAStopAnswersEverythingItAcceptedAndRefusesTheRest(t *testing.T) { // I5
+	slowly(t, func(r *rig, disk chan struct{}) {
+		synctest.Wait()
+		type answer struct {
+			added []engine.Added
+			err   error
+		}
+		answers := make(chan answer, 300)
+		put := func(i int) {
+			added, err := r.Put(r.Context(), []engine.NewJob{newNamed("q", fmt.Sprint(i))})
+			answers <- answer{added, err}
+		}
+		for i := range 200 {
+			go put(i)
+		}
+		synctest.Wait()
+		stopped := make(chan error)
+		go func() { stopped <- r.Stop(context.Background()) }()
+		synctest.Wait()
+		for i := range 100 {
+			go put(1000 + i)
+		}
+		synctest.Wait()
+		close(disk)
+		if err := <-stopped; err != nil {
+			r.Fatal(err)
+		}
+		var kept []job.ID
+		for range 300 {
+			a := <-answers
+			switch {
+			case a.err == nil:
+				kept = append(kept, a.added[0].ID)
+			case job.KindOf(a.err) != job.Unavailable:
+				r.Errorf("refused with %v", a.err)
+			}
+		}
+		if len(kept) != 200 {
+			r.Errorf("%d of 200 that came before the stop were taken in", len(kept))
+		}
+		r.stopped = true
+		r.powerCut()
+		for _, id := range kept {
+			if _, _, err := r.Get(r.Context(), id); err != nil {
+				r.Errorf("an acknowledged job is lost: %v", err)
+			}
+		}
+	})
+}
+
+func TestAStoppedEngineRefusesByName(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.puts("q", "a")
+		r.stop()
+		_, put := r.Put(r.Context(), []engine.NewJob{newNamed("q", "b")})
+		_, settle := r.Settle(r.Context(), []engine.Settle{{}})
+		_, lease := r.Lease(r.Context(), tenSeconds)
+		for _, err := range []error{put, settle, lease, r.Ready()} {
+			if err == nil || job.KindOf(err) != job.Unavailable {
+				r.Errorf("%v", err)
+			}
+		}
+		if err := r.Stop(r.Context()); err != nil {
+			r.Errorf("stopping twice: %v", err)
+		}
+	})
+}
+
+func TestAnEngineThatWasNotStartedRefusesByName(t *testing.T) {
+	scenario(t, func(r *rig) {
+		fresh := engine.New(r.mem, r.clock, func() uint64 { return 1 }, nil, engine.Options{})
+		_, err := fresh.Put(r.Context(), []engine.NewJob{newNamed("q", "b")})
+		if job.KindOf(err) != job.Unavailable || fresh.Ready() == nil {
+			r.Errorf("%v", err)
+		}
+		if _, _, err := fresh.Get(r.Context(), job.ID{}); job.KindOf(err) != job.Unavailable {
+			r.Errorf("%v", err)
+		}
+	})
+}
+
+func TestAStopReleasesAnonymousStreamsUncharged(t *testing.T) { // core.md section 4, section 5
+	scenario(t, func(r *rig) {
+		r.puts("q", "a", "b", "c")
+		w := r.anonymous(2)
+		w.gets("a", "b")
+		r.restart(0)
+		for _, name := range []string{"a", "b", "c"} {
+			if j := r.expect(name, job.Ready); j.Losses != 0 || j.Attempts != 0 || j.Evictions != 0 {
+				r.Errorf("%+v", j)
+			}
+		}
+		r.settle(w.held["a"], job.OK) // its worker finished it meanwhile
+		if v := r.try(engine.Settle{ID: r.ids["b"]}); v.Err != nil || v.State != job.Done {
+			r.Errorf("%+v", v)
+		}
+		r.anonymous(9).gets("c")
+	})
+}
+
+func TestAStopGivesNothingToWhoItSendsAway(t *testing.T) { // core.md section 4: nothing is held by nobody
+	scenario(t, func(r *rig) {
+		r.puts("q", "a")
+		w := r.anonymous(1)
+		w.gets("a")
+		poll := make(chan int)
+		go func() { list, _ := r.Lease(r.Context(), tenSeconds); poll <- len(list) }()
+		synctest.Wait()
+		r.stop()
+		given := <-poll
+		r.start()
+		if j := r.job("a"); given == 0 && j.State != job.Ready {
+			r.Errorf("the poll got nothing, and the job is %s: %+v", j.State, j.Leases)
+		}
+	})
+}
+
+func TestWhoComesInTheSameBatchAsTheStopIsSentAwayToo(t *testing.T) {
+	slowly(t, func(r *rig, disk chan struct{}) {
+		synctest.Wait()
+		go func() { _, _ = r.Stats(r.Context()) }() // this batch waits for the disk
+		synctest.Wait()
+		over := make(chan error, 2)
+		go func() {
+			s, err := r.Stream(r.Context(), engine.StreamOptions{Prefetch: 1})
+			if err == nil {
+				_, err = s.Next(r.Context())
+			}
+			over <- err
+		}()
+		go func() { _, err := r.Lease(r.Context(), tenSeconds); over <- err }()
+		synctest.Wait()
+		go func() { _ = r.Stop(context.Background()) }()
+		synctest.Wait()
+		close(disk)
+		synctest.Wait()
+		if len(over) != 2 {
+			r.Errorf("%d of 2 know that it is over", len(over))
+		}
+		r.stopped = true
+		ctx := context.Background()
+		_ = r.Stop(ctx)
+	})
+}
+
+func TestAStopDuringAFailureEndsToo(t *testing.T) {
+	for seed := range uint64(8) {
+		scenario(t, func(r *rig) {
+			r.puts("q", "a")
+			r.mem.FailNextCommit(errDisk)
+			go func() { _, _ = r.Put(r.Context(), []engine.NewJob{newNamed("q", "b")}) }()
+			r.stop()
+			if err := r.mem.Reopen(r.Context()); err != nil {
+				r.Fatal(err)
+			}
+			r.start()
+			r.expect("a", job.Ready)
+		}, func(r *rig) { r.seed = seed })
+	}
+}
+
+func TestAStopWhileTheStoreStaysBrokenAnswersEverybody(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.mem.PowerCut(dice(1))
+		answers := make(chan error, 20)
+		for i := range 20 {
+			go func() {
+				_, err := r.Put(r.Context(), []engine.NewJob{newNamed("q", fmt.Sprint(i))})
+				answers <- err
+			}()
+		}
+		r.stop()
+		for range 20 {
+			if err := <-answers; job.KindOf(err) != job.Unavailable {
+				r.Errorf("%v", err)
+			}
+		}
+		if err := r.mem.Reopen(r.Context()); err != nil {
+			r.Fatal(err)
+		}
+	}, func(r *rig) {
+		r.opts.BatchOpsMax = 4
+		r.around = func(s store.Store) store.Store { return lost{s} }
+	})
+}
+
+// lost is a store that cannot be opened again.
+type lost struct{ store.Store }
+
+func (lost) Reopen(context.Context) error { return errDisk }
+
+func TestAStopThatTakesTooLongSaysSo(t *testing.T) {
+	slowly(t, func(r *rig, disk chan struct{}) {
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := r.Stop(ctx); err == nil {
+			r.Error("stopped, with a disk that does not answer")
+		}
+		close(disk)
+		r.stopped = true
+		r.pass(0)
+	})
+}

@@ -1,0 +1,243 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Unary leases: core.md section 4.
+
+var tenSeconds = engine.LeaseOptions{Max: 9, For: 10 * job.Second}
+
+func TestALeaseTakesUpToItsMaximum(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.puts("q", "a", "b", "c")
+		r.puts("other", "d")
+		r.lease(engine.LeaseOptions{Max: 2, For: job.Minute, Queues: []string{"q"}}, "a", "b")
+		r.lease(engine.LeaseOptions{For: job.Minute}, "c") // no maximum is one
+		r.lease(tenSeconds, "d")
+		r.lease(tenSeconds)
+	})
+}
+
+func TestALongPollAnswersAsSoonAsThereIsAJob(t *testing.T) {
+	scenario(t, func(r *rig) {
+		type answer struct {
+			list []engine.Delivery
+			at   job.Millis
+		}
+		got, begin := make(chan answer), r.Now()
+		go func() {
+			list, _ := r.Lease(r.Context(), tenSeconds)
+			got <- answer{list, r.Now()}
+		}()
+		r.pass(7 * job.Second)
+		r.put("q", "a", due(r.Now()+500))
+		if a := <-got; len(a.list) != 1 || a.at != begin+7500 {
+			r.Errorf("%d jobs after %s", len(a.list), a.at-begin)
+		}
+	})
+}
+
+func TestALongPollThatEndsAnswersNothingAndLeavesNothingBehind(t *testing.T) {
+	scenario(t, func(r *rig) {
+		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+		defer cancel()
+		begin := r.Now()
+		list, err := r.Lease(ctx, tenSeconds)
+		if err != nil || len(list) != 0 || r.Now() != begin+5*job.Second {
+			r.Errorf("%d jobs, %v, after %s", len(list), err, r.Now()-begin)
+		}
+		r.puts("q", "a")
+		synctest.Wait()
+		r.expect("a", job.Ready)
+	})
+}
+
+func TestALeaseWhoseCallerIsGoneBeforeItIsHeardLeavesNothingBehind(t *testing.T) { // I1
+	scenario(t, func(r *rig) {
+		ctx, cancel := context.WithCancel(r.Context())
+		cancel()
+		for range 20 { // whether the engine hears it first is chance
+			_, _ = r.Lease(ctx, tenSeconds)
+		}
+		r.puts("q", "a")
+		r.anonymous(1).gets("a")
+	})
+}
+
+func TestAUnaryLeaseLapsesExactlyAtItsEnd(t *testing.T) { // I6
+	scenario(t, func(r *rig) {
+		r.puts("q", "a")
+		held := r.lease(tenSeconds, "a")
+		other := r.anonymous(1)
+		r.pass(10*job.Second - 1)
+		other.gets()
+		r.pass(1)
+		other.gets("a")
+		if j := r.job("a"); j.Losses != 1 || j.Attempts != 0 {
+			r.Errorf("%+v", j)
+		}
+		r.refused(job.Superseded, engine.Settle{ID: r.ids["a"], Token: held["a"].Lease.Token, Outcome: job.Retried})
+		r.settle(held["a"], job.OK)
+		r.refused(job.Superseded, engine.Settle{ID: r.ids["a"], Token: other.held["a"].Lease.Token})
+		if s := r.stats(); s.LateOK != 1 || s.Lapsed != 1 {
+			r.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestAnExtensionGivesANewLifeFromNow(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.puts("q", "a")
+		held := r.lease(tenSeconds, "a")
+		extend := engine.Extension{ID: r.ids["a"], Token: held["a"].Lease.Token, For: 10 * job.Second}
+		for range 5 {
+			r.pass(9 * job.Second)
+			if v := r.extend(extend); v.Err != nil || v.State != job.Leased {
+				r.Fatalf("%+v", v)
+			}
+		}
+		r.pass(10*job.Second - 1)
+		r.expect("a", job.Leased)
+		r.pass(1)
+		r.expect("a", job.Ready)
+		if v := r.extend(extend); job.KindOf(v.Err) != job.WrongState {
+			r.Errorf("a lapsed lease: %v", v.Err)
+		}
+	})
+}
+
+func (r *rig) extend(x engine.Extension) engine.Verdict {
+	r.Helper()
+	list, err := r.Extend(r.Context(), []engine.Extension{x})
+	if err != nil || len(list) != 1 {
+		r.Fatalf("%d verdicts, %v", len(list), err)
+	}
+	return list[0]
+}
+
+func TestAHeartbeatTellsWhichLeasesAreGone(t *testing.T) { // jobs.md, POST /jobs/extend
+	scenario(t, func(r *rig) {
+		r.puts("q", "a", "b", "c")
+		held := r.lease(tenSeconds, "a", "b", "c")
+		r.operate("a", cancel)
+		if err := r.Delete(r.Context(), r.ids["b"]); err != nil {
+			r.Fatal(err)
+		}
+		for name, want := range map[string]job.Kind{"a": job.WrongState, "b": job.NotFound} {
+			x := engine.Extension{ID: r.ids[name], Token: held[name].Lease.Token, For: job.Second}
+			if v := r.extend(x); v.Err == nil || job.KindOf(v.Err) != want && job.KindOf(v.Err) != job.Superseded {
+				r.Errorf("%s: %v", name, v.Err)
+			}
+		}
+		if v := r.extend(engine.Extension{ID: r.ids["c"], Token: held["c"].Lease.Token, For: job.Second}); v.Err != nil {
+			r.Errorf("c: %v", v.Err)
+		}
+	})
+}
+
+func TestAUnaryLeaseIsSettledByItsTokenOnly(t *testing.T) { // core.md section 4
+	scenario(t, func(r *rig) {
+		r.puts("q", "a")
+		held := r.lease(tenSeconds, "a")
+		r.refused(job.TokenNeeded, engine.Settle{ID: r.ids["a"]})
+		r.settle(held["a"], job.OK)
+		if v := r.settle(held["a"], job.OK); v.State != job.Done { // the answer was lost, so it asks again
+			r.Errorf("%+v", v)
+		}
+	})
+}
+
+func TestAUnaryLeaseSurvivesAPoliteDeploy(t *testing.T) { // core.md section 4: for the re-attach window
+	scenario(t, func(r *rig) {
+		r.puts("q", "a")
+		held := r.lease(tenSeconds, "a")
+		r.restart(20 * job.Second) // its end passed while nobody could hear a heartbeat
+		other := r.anonymous(1)
+		other.gets()
+		r.pass(29 * job.Second)
+		other.gets()
+		x := engine.Extension{ID: r.ids["a"], Token: held["a"].Lease.Token, For: 10 * job.Second}
+		if v := r.extend(x); v.Err != nil {
+			r.Fatal(v.Err)
+		}
+		r.pass(10*job.Second - 1)
+		other.gets()
+		r.pass(1)
+		other.gets("a")
+	})
+}
+
+func TestAUnaryLeaseOfAWorkerThatDoesNotComeBackLapsesAfterTheWindow(t *testing.T) { // core.md section 4
+	scenario(t, func(r *rig) {
+		r.puts("q", "a")
+		r.lease(tenSeconds, "a")
+		r.restart(20 * job.Second)
+		other := r.anonymous(1)
+		r.pass(30*job.Second - 1)
+		other.gets()
+		r.pass(1)
+		other.gets("a")
+	})
+}
+
+func TestAJobThatMustBeAloneStaysAloneWithAUnaryWorker(t *testing.T) { // core.md section 5
+	scenario(t, func(r *rig) {
+		r.put("q", "poison", retry(job.Retry{LossLimit: job.LimitOf(2)}))
+		w := r.anonymous(1)
+		w.gets("poison")
+		w.close()
+		mine := engine.LeaseOptions{Worker: "host", Max: 9, For: job.Minute}
+		r.puts("q", "a")
+		held := r.lease(mine, "poison")
+		r.lease(mine) // not beside it
+		r.settle(held["poison"], job.OK)
+		r.lease(mine, "a")
+	})
+}
+
+func TestOneWorkerNeverRunsTwoCopies(t *testing.T) { // I3
+	scenario(t, func(r *rig) {
+		r.put("q", "a", func(n *engine.NewJob) { n.Job.Copies = 2 })
+		mine := engine.LeaseOptions{Worker: "host", For: job.Minute}
+		r.lease(mine, "a")
+		r.lease(mine)
+		r.lease(engine.LeaseOptions{Worker: "other", For: job.Minute}, "a")
+	})
+}
+
+func TestLongPollsAndStreamsWaitInOneLine(t *testing.T) {
+	scenario(t, func(r *rig) {
+		got := make(chan int, 2)
+		for range 2 {
+			go func() { list, _ := r.Lease(r.Context(), tenSeconds); got <- len(list) }()
+			synctest.Wait()
+		}
+		w := r.anonymous(9)
+		r.puts("q", "a")
+		r.puts("q", "b")
+		r.puts("q", "c")
+		if <-got+<-got != 2 {
+			r.Error("who waited longest got nothing")
+		}
+		w.gets("c")
+	})
+}
+
+func TestAStopAnswersTheLongPolls(t *testing.T) {
+	scenario(t, func(r *rig) {
+		done := make(chan error)
+		go func() { _, err := r.Lease(r.Context(), tenSeconds); done <- err }()
+		synctest.Wait()
+		r.stop()
+		if err := <-done; err == nil {
+			r.Error("a poll that was cut short says there is no work")
+		}
+	})
+}

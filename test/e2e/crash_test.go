@@ -1,0 +1,159 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// What the refusal of a damaged directory must tell a person.
+var adviceCorrupt = []string{"the data directory was changed", "copy the directory aside", "restore a backup", "do not delete anything"}
+
+func TestASecondServerOnTheSameDirectoryRefusesToStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := start(t, dir)
+	c := dial(s.url)
+	id := c.enqueue(t, "q", 1).ID
+	said := refusesToStart(t, dir)
+	says(t, said, dir, "in use by another process", "stop that one", "--root-dir")
+	c.get(t, id) // the first one goes on
+	s.kill()
+	c = dial(start(t, dir).url) // a lock does not outlive its process
+	c.get(t, id)
+}
+
+// enqueued runs a server that takes in n jobs, one by one, and dies.
+func enqueued(t *testing.T, dir string, n int) (ids []string) {
+	t.Helper()
+	s := start(t, dir)
+	c := dial(s.url)
+	for i := range n {
+		ids = append(ids, c.enqueue(t, "q", fmt.Sprintf("%0100d", i)).ID)
+	}
+	s.kill()
+	return ids
+}
+
+// latest returns the file of the store with the highest number.
+func latest(t *testing.T, dir, pattern string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "data", pattern))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no %s in %s: %v", pattern, dir, err)
+	}
+	return slices.Max(files) // the numbers have a fixed width
+}
+
+// TestATornLastRecordIsHandled cuts bytes off the end of the log, as a power
+// cut does. Records that are whole stay; numbers are not given out again.
+func TestATornLastRecordIsHandled(t *testing.T) {
+	t.Parallel()
+	const jobs, recordLeast = 50, 100 // bytes
+	damages := map[string]struct {
+		do   func(f *os.File, size int64) error
+		lost int // at most
+	}{
+		"one byte is missing":     {func(f *os.File, size int64) error { return f.Truncate(size - 1) }, 1},
+		"a header is left":        {func(f *os.File, size int64) error { return f.Truncate(size - recordLeast) }, 1},
+		"several records are cut": {func(f *os.File, size int64) error { return f.Truncate(size - 10*recordLeast) }, 10},
+		"zeros follow": {func(f *os.File, size int64) error {
+			_, err := f.WriteAt(make([]byte, 5000), size)
+			return err
+		}, 0},
+		"rubbish follows": {func(f *os.File, size int64) error {
+			_, err := f.WriteAt([]byte("half of a sector that was never written"), size)
+			return err
+		}, 0},
+	}
+	for name, damage := range damages {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			ids := enqueued(t, dir, jobs)
+			change(t, latest(t, dir, "*.log"), damage.do)
+			s := start(t, dir)
+			c := dial(s.url)
+			var there []string
+			for _, j := range c.list(t, "") {
+				there = append(there, j.ID)
+			}
+			if !slices.Equal(there, ids[:len(there)]) || len(there) < jobs-damage.lost {
+				t.Errorf("%d of %d jobs are there; at most %d may be missing, at the end", len(there), jobs, damage.lost)
+			}
+			next := c.enqueue(t, "q", "next").ID
+			if next <= ids[jobs-1] {
+				t.Errorf("the id %s was given out after %s", next, ids[jobs-1])
+			}
+			s.kill()
+			c = dial(start(t, dir).url)
+			if n := c.count(t, ""); n != int64(len(there)+1) {
+				t.Errorf("after another crash %d jobs are there, want %d", n, len(there)+1)
+			}
+		})
+	}
+}
+
+func change(t *testing.T, path string, do func(f *os.File, size int64) error) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = do(f, info.Size())
+	}
+	if e := f.Close(); err != nil || e != nil {
+		t.Fatal(err, e)
+	}
+}
+
+// flip turns 16 bytes over.
+func flip(f *os.File, at int64) error {
+	b := make([]byte, 16)
+	_, err := f.ReadAt(b, at)
+	for i := range b {
+		b[i] ^= 0xff
+	}
+	if err == nil {
+		_, err = f.WriteAt(b, at)
+	}
+	return err
+}
+
+// TestACorruptMiddleIsRefused: what was acknowledged stands behind the damage,
+// so to start without it would lose it in silence (I5).
+func TestACorruptMiddleIsRefused(t *testing.T) {
+	t.Parallel()
+	const jobs = 400 // two blocks of the log and more
+	middle := func(f *os.File, size int64) error { return flip(f, size/2) }
+	for name, test := range map[string]struct {
+		prepare func(t *testing.T, dir string)
+		file    string
+		do      func(f *os.File, size int64) error
+	}{
+		"of the first log": {
+			func(t *testing.T, dir string) { enqueued(t, dir, jobs) }, "*.log", middle,
+		},
+		"of a later log": {
+			func(t *testing.T, dir string) { enqueued(t, dir, 1); enqueued(t, dir, jobs) }, "*.log", middle,
+		},
+		"of the last block of a log": {
+			func(t *testing.T, dir string) { enqueued(t, dir, 1); enqueued(t, dir, jobs/4) }, "*.log", middle,
+		},
+		"of a table": {
+			func(t *testing.T, dir string) { enqueued(t, dir, jobs); start(t, dir).terminate() }, "*.sst",
+			func(f *os.File, _ int64) error { return flip(f, 1000) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			test.prepare(t, dir)
+			file := latest(t, dir, test.file)
+			change(t, file, test.do)
+			says(t, refusesToStart(t, dir), adviceCorrupt...)
+		})
+	}
+}
