@@ -101,41 +101,50 @@ var shared struct {
 // serverURL is the address of a real server.
 func serverURL(t testing.TB) string {
 	t.Helper()
-	shared.once.Do(func() { shared.url, shared.stop, shared.err = startServer() })
+	shared.once.Do(func() {
+		dir, err := os.MkdirTemp("", "reprise-test-") //nolint:usetesting // the server outlives the test that starts it
+		if err != nil {
+			shared.err = err
+			return
+		}
+		var stop func() error
+		shared.url, stop, shared.err = startServer(dir)
+		shared.stop = func() int {
+			if err := errors.Join(stop(), os.RemoveAll(dir)); err != nil {
+				fmt.Fprintln(os.Stderr, "stopping the server of the tests:", err)
+				return 1
+			}
+			return 0
+		}
+	})
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
 	return shared.url
 }
 
-func startServer() (url string, stop func() int, err error) {
-	dir, err := os.MkdirTemp("", "reprise-test-")
-	if err != nil {
-		return "", nil, err
-	}
+// startServer starts a server on a directory.
+func startServer(dir string) (url string, stop func() error, err error) {
 	cmd := exec.Command(os.Args[0], "serve", "--port", "0", "--no-admin", "--log-format", "json", "--root-dir", filepath.Join(dir, "data"))
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", nil, err
-	}
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		return "", nil, err
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
 	}
-	stop = func() int {
+	if err != nil {
+		return "", func() error { return nil }, err
+	}
+	var rest sync.WaitGroup
+	stop = func() error {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		go func() { _, _ = io.Copy(io.Discard, out) }()
-		err := errors.Join(cmd.Wait(), os.RemoveAll(dir))
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "stopping the server of the tests:", err)
-			return 1
-		}
-		return 0
+		rest.Wait()
+		return cmd.Wait()
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		var entry struct{ Fields struct{ API, Addr string } }
 		if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Fields.API == "primary" {
+			rest.Go(func() { _, _ = io.Copy(io.Discard, out) })
 			return "http://" + entry.Fields.Addr, stop, nil
 		}
 	}

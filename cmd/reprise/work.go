@@ -128,10 +128,11 @@ func (f *workFlags) run(cmd *cobra.Command) error {
 	ctx, stopNow, release := stopBySignal(cmd.Context())
 	defer release()
 
-	log := &workLog{w: cmd.ErrOrStderr(), quiet: f.quiet, verbose: f.verbose}
+	stderr := &sharedWriter{w: cmd.ErrOrStderr()}
+	log := &workLog{w: stderr, quiet: f.quiet, verbose: f.verbose}
 	f.options.Events = log.events(cl.URL())
 	var w *client.Worker
-	handle := f.handler(cmd, cl, func() string { return w.ID() })
+	handle := f.handler(cmd, stderr, cl, func() string { return w.ID() })
 	w, err = client.NewWorker(cl, hurried(stopNow, handle), f.options)
 	if err != nil {
 		return &usageError{err}
@@ -142,11 +143,10 @@ func (f *workFlags) run(cmd *cobra.Command) error {
 	return advise(err, cl)
 }
 
-func (f *workFlags) handler(cmd *cobra.Command, cl *client.Client, worker func() string) client.Handler {
+func (f *workFlags) handler(cmd *cobra.Command, stderr io.Writer, cl *client.Client, worker func() string) client.Handler {
 	if f.target != "" {
 		return newPoster(f.target, f.timeout, f.options.Concurrency).handle
 	}
-	stderr := cmd.ErrOrStderr()
 	if f.quiet {
 		stderr = io.Discard
 	}
@@ -196,12 +196,25 @@ func hurried(now context.Context, handle client.Handler) client.Handler {
 	}
 }
 
+// sharedWriter keeps the worker's lines and those of its commands apart.
+type sharedWriter struct {
+	mu sync.Mutex // guards w
+	w  io.Writer
+}
+
+func (s *sharedWriter) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(b)
+}
+
 // workLog tells a person what a worker does, and counts.
 type workLog struct {
 	quiet, verbose bool
 
+	w io.Writer // a sharedWriter
+
 	mu      sync.Mutex // guards what follows
-	w       io.Writer
 	ok      int64
 	failed  int64
 	dead    int64
@@ -213,8 +226,6 @@ func (l *workLog) tell(format string, args ...any) {
 	if l.quiet {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	fmt.Fprintln(l.w, time.Now().Format("15:04:05"), printable(fmt.Sprintf(format, args...)))
 }
 

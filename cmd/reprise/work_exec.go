@@ -53,17 +53,17 @@ func (c *command) handle(ctx context.Context, d *client.Delivery) error {
 	cmd.Stdout = c.stdout
 	cmd.Stderr = io.MultiWriter(c.stderr, trace)
 	cmd.Env = append(os.Environ(), c.environment(d)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = ownGroup()
 	cmd.WaitDelay = c.grace + time.Second // for what keeps its pipes open
 	var kill *time.Timer
 	cmd.Cancel = func() error {
-		kill = time.AfterFunc(c.grace, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-		return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		kill = time.AfterFunc(c.grace, func() { killGroup(cmd.Process) })
+		return askGroup(cmd.Process)
 	}
 	err := cmd.Run()
 	if kill != nil { // the leader is gone; nothing of its group may stay
 		kill.Stop()
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		killGroup(cmd.Process)
 	}
 	switch {
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -384,6 +385,73 @@ func TestWorkDeliversToAWebAddress(t *testing.T) {
 	}
 	if len(shown.Errors) != 1 || shown.Errors[0].Message != "answered 429 Too Many Requests: busy" || shown.Errors[0].ErrorType != "http 429" {
 		t.Errorf("%+v", shown.Errors)
+	}
+}
+
+// ledger is a target that counts deliveries by job, and tells when there are
+// some more.
+type ledger struct {
+	mu   sync.Mutex // guards what follows
+	runs map[string]int
+	due  int // deliveries until more is told
+	more chan struct{}
+}
+
+func (l *ledger) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs[r.Header.Get("Reprise-Id")]++
+	if l.due--; l.due == 0 {
+		close(l.more)
+	}
+}
+
+// expect returns a channel that is closed after n more deliveries.
+func (l *ledger) expect(n int) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.due, l.more = n, make(chan struct{})
+	return l.more
+}
+
+func TestAPoliteDeployRunsNothingTwiceAndLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	url, stop, err := startServer(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payloads := strings.Repeat("{\"text\":\"some payload\"}\n", 3000)
+	if _, stderr, code := cli(t, payloads, "enqueue", "--url", url, "--queue", "deploy", "--type", "t", "--ndjson", "-"); code != 0 {
+		t.Fatal(stderr)
+	}
+	if err := stop(); err != nil { // the payloads are on disk only after this
+		t.Fatal(err)
+	}
+	if url, stop, err = startServer(dir); err != nil {
+		t.Fatal(err)
+	}
+	seen := &ledger{runs: map[string]int{}}
+	target := httptest.NewServer(seen)
+	defer target.Close()
+	for round := range 6 {
+		more := seen.expect(300)
+		w := start(t, "work", "--url", url, "--queue", "deploy", "--http", target.URL, "--concurrency", "16", "--prefetch", "64")
+		<-more
+		w.signal(syscall.SIGTERM)
+		if code := w.end(); code != 0 {
+			t.Errorf("round %d: exit code %d: %q", round, code, w.heard)
+		}
+		if left := well(t, "jobs", "list", "--url", url, "--status", "in_flight", "--json", "--limit", "0"); left != "" {
+			t.Errorf("round %d: the worker is gone and still has\n%s", round, left)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	for id, n := range seen.runs {
+		if n > 1 {
+			t.Errorf("%s was run %d times", id, n)
+		}
 	}
 }
 

@@ -247,8 +247,11 @@ func (d *demo) count(ctx context.Context) error {
 	return nil
 }
 
-// explain adds the end of the logs to an error.
+// explain adds the end of the logs to an error, unless somebody stopped us.
 func (d *demo) explain(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return errors.New("stopped before the end")
+	}
 	for _, p := range []*process{d.server, d.worker} {
 		if p != nil {
 			err = fmt.Errorf("%w\n%s", err, p.lastWords())

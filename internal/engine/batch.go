@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -65,6 +66,7 @@ type run struct {
 	rows   map[string]*job.Queue
 	lastQ  *job.Queue
 	woken  map[string]bool
+	fresh  map[string]bool // names of queues that were not seen before
 	held   map[*holder]int // change of leases
 	alone  map[*holder]int // change of jobs delivered alone
 	leases int
@@ -129,11 +131,12 @@ func fatal(err error) bool {
 	}
 	switch job.KindOf(err) {
 	case job.Unavailable:
-		return err != errDiskLow
+		return !errors.Is(err, errDiskLow)
 	case job.Internal, job.Corrupt:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // settleBatch waits until the batch is durable and answers its commands.
@@ -213,7 +216,7 @@ func (r *run) publish() {
 			c.holders[name] = h
 		}
 	}
-	for name := range r.woken {
+	for name := range r.fresh {
 		c.queues[name] = true
 	}
 	c.stats.add(r.stats)

@@ -41,6 +41,30 @@ func TestAForwardStepIsCountedAndDelaysExpiryAndPurging(t *testing.T) {
 	})
 }
 
+func TestAStepIsWhatIsMoreThanFiveSeconds(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.jump(5 * job.Second)
+		if s := r.stats(); s.ClockSteps != 0 {
+			r.Errorf("%+v", s)
+		}
+		r.jump(5*job.Second + 1)
+		if s := r.stats(); s.ClockSteps != 1 {
+			r.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestADateThatIsSetForwardIsNoticedWithinTheHour(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.put("q", "a", due(r.Now()+10*job.Hour))
+		w := r.anonymous(1)
+		r.pass(0)
+		r.clock.step.Add(int64(10 * job.Hour)) // and nobody asks for anything
+		r.pass(job.Hour)
+		w.gets("a")
+	})
+}
+
 func TestAForwardStepMakesDatesDueAtOnce(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.put("q", "a", due(r.Now()+job.Hour))

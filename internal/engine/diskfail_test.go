@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -65,7 +66,7 @@ func TestFailingDisk(t *testing.T) {
 		for err = nil; err == nil; {
 			_, err = s.Next(t.Context())
 		}
-		if err != engine.ErrStreamEnded {
+		if !errors.Is(err, engine.ErrStreamEnded) {
 			t.Fatalf("the stream ended with %v", err)
 		}
 		if e.Ready() == nil {

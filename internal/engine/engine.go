@@ -70,7 +70,7 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 // Start recovers what the last run left and begins to work. When it returns,
 // no lease of an anonymous stream is left, so listeners may open.
 func (e *Engine) Start(ctx context.Context) error {
-	if err := e.recover(ctx); err != nil {
+	if err := e.recover(ctx, (*run).configure); err != nil {
 		return err
 	}
 	e.state.Store(nil)
@@ -243,7 +243,9 @@ func (e *Engine) commitLoop() {
 			if e.failed.Load() && !e.heal() {
 				timer.Reset(healEvery)
 				if e.isDraining() {
-					e.refuse(e.gather(), errStopped)
+					for list := e.gather(); len(list) > 0; list = e.gather() {
+						e.refuse(list, errStopped)
+					}
 					return
 				}
 				break
@@ -300,7 +302,14 @@ const healEvery = 250 * time.Millisecond
 func (e *Engine) heal() bool {
 	e.synced(1)
 	e.inflight <- &batch{} // everything before has been answered once this is taken
-	e.refuse(e.gather(), e.state.Load())
+	list := e.gather()
+	if n := len(list); n > 0 && list[n-1].final { // the stop comes after all others, and is to come yet
+		e.mu.Lock()
+		e.pending = append(e.pending, list[n-1])
+		e.mu.Unlock()
+		list = list[:n-1]
+	}
+	e.refuse(list, e.state.Load())
 	for _, h := range e.core.hungry {
 		h.finish(ErrStreamEnded)
 	}
@@ -310,7 +319,7 @@ func (e *Engine) heal() bool {
 		e.log.Error("the store cannot be opened again; will try on", "error", err)
 		return false
 	}
-	if err := e.recover(ctx); err != nil {
+	if err := e.recover(ctx, func(*run) error { return nil }); err != nil {
 		e.log.Error("recovering after a failed commit; will try on", "error", err)
 		return false
 	}

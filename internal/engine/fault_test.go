@@ -114,7 +114,9 @@ func TestWhoWaitsDuringAFailureIsAnsweredAndTheNextIsServed(t *testing.T) {
 			}
 			r.recovered()
 			for range 3 {
-				<-polls
+				if err := <-polls; err != nil && !errors.Is(err, engine.ErrStreamEnded) {
+					r.Error(err)
+				}
 			}
 			r.lease(engine.LeaseOptions{Queues: []string{"q"}})
 			r.puts("q", "a")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -51,7 +50,7 @@ type holder struct {
 
 func newHolder(kind job.HolderKind, name string, o StreamOptions) *holder {
 	h := &holder{name: name, kind: kind, opts: o, bell: make(chan struct{}, 1)}
-	h.key = strings.Join(o.Queues, ",") + "\x00" + fmt.Sprint(o.Properties)
+	h.key = fmt.Sprintf("%q %q", o.Queues, o.Properties)
 	return h
 }
 

@@ -71,7 +71,7 @@ func TestWhatANamedStreamHoldsIsSettledWhileItIsAway(t *testing.T) {
 func TestANewerConnectionOfTheSameNameTakesOver(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")
-		first := r.named("host", 1)
+		first := r.named("host", 9)
 		first.gets("a")
 		second := r.named("host", 2)
 		first.ended()
@@ -109,8 +109,12 @@ func TestANamedStreamSurvivesAPoliteDeploy(t *testing.T) { // core.md section 4:
 		other := r.anonymous(1)
 		other.gets("b")
 		r.pass(30*job.Second - 1) // the window counts from the start
+		token := w.held["a"].Lease.Token
 		w = r.named("host", 1)
 		w.gets("a")
+		if d := w.held["a"]; !d.Held || d.Lease.Token != token {
+			r.Errorf("it was run again: %+v", d)
+		}
 		w.ok("a")
 		w.gets("c")
 	})
@@ -121,6 +125,20 @@ func TestANamedStreamThatDoesNotComeBackAfterARestartLapses(t *testing.T) {
 		r.puts("q", "a")
 		r.named("host", 1).gets("a")
 		r.restart(0)
+		other := r.anonymous(1)
+		r.pass(30*job.Second - 1)
+		other.gets()
+		r.pass(1)
+		other.gets("a")
+	})
+}
+
+func TestANamedStreamThatDoesNotComeBackAfterACrashLapses(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.queue("q", func(q *job.Queue) { q.NonIdempotent = true })
+		r.puts("q", "a")
+		r.named("host", 1).gets("a")
+		r.powerCut()
 		other := r.anonymous(1)
 		r.pass(30*job.Second - 1)
 		other.gets()
@@ -195,6 +213,9 @@ func TestAJobHeldAloneIsStillAloneAfterAReconnect(t *testing.T) { // core.md sec
 func TestAHolderRowLeavesWithItsHolder(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.named("idle", 1).close()
+		if n := r.rows(job.Holders); n != 0 {
+			r.Errorf("%d rows of holders that hold nothing", n)
+		}
 		r.puts("q", "a")
 		w := r.named("busy", 1)
 		w.gets("a")

@@ -53,7 +53,10 @@ func (e *Engine) Operate(ctx context.Context, id job.ID, c rule.Command) (Verdic
 		out, err = verdictOf(eff, nil)
 		return err
 	})
-	return out, err
+	if err != nil { // out may still be written to
+		return Verdict{}, err
+	}
+	return out, nil
 }
 
 // SetQueue changes the settings of a queue; they hold from then on, for
@@ -79,7 +82,10 @@ func (e *Engine) SetQueue(ctx context.Context, name string, edit func(*job.Queue
 		out = &q
 		return r.tx.Set(&q)
 	})
-	return out, err
+	if err != nil { // out may still be written to
+		return nil, err
+	}
+	return out, nil
 }
 
 // HoldGroup keeps a whole group out of line until a date.
@@ -101,7 +107,10 @@ func (r *run) forgetQueue(name string) {
 }
 
 // Stats returns counters since the start.
-func (e *Engine) Stats(ctx context.Context) (s Stats, err error) {
-	err = e.do(ctx, 0, func(r *run) error { s = r.c.stats; return nil })
-	return s, err
+func (e *Engine) Stats(ctx context.Context) (Stats, error) {
+	var s Stats
+	if err := e.do(ctx, 0, func(r *run) error { s = r.c.stats; return nil }); err != nil {
+		return Stats{}, err // s may still be written to
+	}
+	return s, nil
 }

@@ -239,13 +239,13 @@ func TestConcurrencyLimitsTheLeasesOfEachGroup(t *testing.T) { // core.md sectio
 			r.put("q", fmt.Sprint("b", i), grouped("b"))
 		}
 		r.puts("q", "free")
-		x, y := r.anonymous(9), r.anonymous(9)
+		x, y := r.anonymous(5), r.anonymous(9)
 		x.gets("a0", "b0", "a1", "b1", "free")
 		y.gets()
 		r.queue("q", func(q *job.Queue) { q.Concurrency = 3 }) // live
 		y.gets("a2", "b2")
 		x.close()
-		y.gets("a0", "b0")
+		y.gets("a0", "b0", "a1", "b1", "free")
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -77,7 +76,7 @@ func openEngine(t *testing.T, fs vfs.FS, seed uint64) (*engine.Engine, *embedded
 	var mu sync.Mutex
 	src := rand.New(rand.NewPCG(seed, 3))
 	rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
-	e := engine.New(st, clock, rnd, slog.New(slog.NewTextHandler(io.Discard, nil)), engine.Options{Server: rule.DefaultServer()})
+	e := engine.New(st, clock, rnd, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -69,8 +69,18 @@ func hash128(parts ...string) (sum [16]byte) {
 	return sum
 }
 
-// admission counts what one call adds to a queue.
-type admission struct{ jobs, bytes, evict int64 }
+// intake is what one call adds to what is there.
+type intake struct {
+	fresh  map[string]bool       // queues not seen before
+	quotas map[string]*admission // of the queues that have one
+}
+
+// admission is how much a queue would hold.
+type admission struct {
+	queue       *job.Queue
+	jobs, bytes int64
+	full        bool // older jobs must leave
+}
 
 func (r *run) put(list []NewJob, receipts []*job.Receipt, out []Added) error {
 	clear(out)
@@ -81,18 +91,20 @@ func (r *run) put(list []NewJob, receipts []*job.Receipt, out []Added) error {
 	if err != nil {
 		return err
 	}
-	var evict map[string]*admission
+	in := intake{fresh: map[string]bool{}, quotas: map[string]*admission{}}
 	for i := range list {
 		if !out[i].Duplicate {
-			if evict, err = r.admit(&list[i], evict); err != nil {
+			if err := r.admit(&in, &list[i]); err != nil {
 				return err
 			}
 		}
 	}
-	for name, a := range evict {
-		if err := r.evictOldest(name, a.evict); err != nil {
-			return err
-		}
+	leaving, err := r.oldest(in.quotas)
+	if err != nil {
+		return err
+	}
+	if err := r.evict(leaving); err != nil {
+		return err
 	}
 	for i := range list {
 		if out[i].Duplicate {
@@ -174,51 +186,68 @@ func keyTaken(key string) *job.Error {
 }
 
 // admit checks quotas before anything is written (core.md section 10).
-func (r *run) admit(n *NewJob, evict map[string]*admission) (map[string]*admission, error) {
+func (r *run) admit(in *intake, n *NewJob) error {
 	name := n.Job.Queue
-	if !r.c.queues[name] && len(r.c.queues) >= r.e.opts.QueuesMax {
-		return evict, &job.Error{
-			Kind: job.OverLimit, Field: "queue",
-			Text: fmt.Sprintf("there are %d queues already (max_queues); use an existing one", r.e.opts.QueuesMax),
+	if !r.c.queues[name] && !r.fresh[name] && !in.fresh[name] {
+		if len(r.c.queues)+len(r.fresh)+len(in.fresh) >= r.e.opts.QueuesMax {
+			return &job.Error{
+				Kind: job.OverLimit, Field: "queue",
+				Text: fmt.Sprintf("there may be %d queues (max_queues); use an existing one", r.e.opts.QueuesMax),
+			}
 		}
+		in.fresh[name] = true
 	}
-	q, err := r.queue(name)
-	if err != nil || q.MaxJobs == 0 && q.MaxBytes == 0 {
-		return evict, err
-	}
-	if evict == nil {
-		evict = map[string]*admission{}
-	}
-	a := evict[name]
+	a := in.quotas[name]
 	if a == nil {
+		q, err := r.queue(name)
+		if err != nil || q.MaxJobs == 0 && q.MaxBytes == 0 {
+			return err
+		}
 		d := r.tx.Depth(name)
-		a = &admission{jobs: d.Open(), bytes: d.Bytes}
-		evict[name] = a
+		a = &admission{queue: q, jobs: d.Open(), bytes: d.Bytes}
+		in.quotas[name] = a
 	}
 	size := int64(len(n.Payload))
-	push, err := rule.Admit(q, a.jobs-a.evict, a.bytes, size)
-	if err != nil {
-		return evict, err
-	}
-	if push {
-		a.evict++
-	}
+	evict, err := rule.Admit(a.queue, a.jobs, a.bytes, size)
+	a.full = a.full || evict
 	a.jobs++
 	a.bytes += size
-	return evict, nil
+	return err
 }
 
-// evictOldest pushes the oldest waiting jobs out of a full queue (I9).
-func (r *run) evictOldest(queue string, n int64) error {
-	if n == 0 {
-		return nil
+// oldest picks the oldest waiting jobs of full queues, as many as must leave
+// for the newcomers. What runs stays; if that leaves no room, it is refused.
+func (r *run) oldest(quotas map[string]*admission) (leaving []*job.Job, err error) {
+	const page = 256
+	for name, a := range quotas {
+		q, jobs, bytes := a.queue, a.jobs, a.bytes
+		over := func() bool { return q.MaxJobs > 0 && jobs > q.MaxJobs || q.MaxBytes > 0 && bytes > q.MaxBytes }
+		waiting := store.Filter{Queues: []string{name}, States: []job.State{job.Ready, job.Scheduled}}
+		for a.full && over() {
+			list, err := r.tx.List(waiting, page)
+			if err != nil {
+				return nil, err
+			}
+			if len(list) == 0 {
+				return nil, rule.Full(q, a.jobs, a.bytes)
+			}
+			for _, j := range list {
+				if !over() {
+					break
+				}
+				leaving = append(leaving, j)
+				jobs--
+				bytes -= int64(j.PayloadSize)
+			}
+			waiting.From = list[len(list)-1].ID
+		}
 	}
-	waiting := store.Filter{Queues: []string{queue}, States: []job.State{job.Ready, job.Scheduled}}
-	oldest, err := r.tx.List(waiting, int(n))
-	if err != nil {
-		return err
-	}
-	for _, j := range oldest {
+	return leaving, nil
+}
+
+// evict pushes jobs out of a full queue (I9).
+func (r *run) evict(list []*job.Job) error {
+	for _, j := range list {
 		f := job.Failure{Type: "Evicted", Message: "pushed out by newer work: the queue is full and on_full is drop_oldest"}
 		if _, err := r.step(j, rule.Command{Verb: rule.Cancel, Reason: job.Evicted, Failure: f}); err != nil {
 			return err
@@ -243,6 +272,12 @@ func (r *run) putOne(n *NewJob) (*job.Job, error) {
 		return nil, err
 	}
 	r.tx.Durable()
+	if !r.c.queues[n.Job.Queue] {
+		if r.fresh == nil {
+			r.fresh = map[string]bool{}
+		}
+		r.fresh[n.Job.Queue] = true
+	}
 	r.stats.Put++
 	return eff.Job, r.write(nil, eff)
 }

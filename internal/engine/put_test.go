@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -11,10 +12,29 @@ import (
 	"github.com/reprisehq/reprise/internal/store"
 )
 
-// slow lets commits become durable only when the test says so.
+// disk is one that can be made to stand still: what is committed then becomes
+// durable when it runs again.
+type disk struct {
+	mu    sync.Mutex // guards stood
+	stood chan struct{}
+}
+
+func (d *disk) stop() { d.mu.Lock(); d.stood = make(chan struct{}); d.mu.Unlock() }
+
+func (d *disk) run() { d.mu.Lock(); close(d.stood); d.stood = nil; d.mu.Unlock() }
+
+func (d *disk) wait() {
+	d.mu.Lock()
+	stood := d.stood
+	d.mu.Unlock()
+	if stood != nil {
+		<-stood
+	}
+}
+
 type slow struct {
 	store.Store
-	go_ chan struct{}
+	disk *disk
 }
 
 func (s slow) Update(ctx context.Context, fn func(store.Tx) error) (store.Commit, error) {
@@ -22,31 +42,28 @@ func (s slow) Update(ctx context.Context, fn func(store.Tx) error) (store.Commit
 	if err != nil {
 		return nil, err
 	}
-	return slowCommit{c, s.go_}, nil
+	return slowCommit{c, s.disk}, nil
 }
 
 type slowCommit struct {
 	store.Commit
-	go_ chan struct{}
+	disk *disk
 }
 
-func (c slowCommit) Wait() error { <-c.go_; return c.Commit.Wait() }
+func (c slowCommit) Wait() error { c.disk.wait(); return c.Commit.Wait() }
 
-// slowly runs a scenario whose disk stands still until the channel it
-// is given is closed.
-func slowly(t *testing.T, f func(r *rig, disk chan struct{})) {
+// slowly runs a scenario on such a disk.
+func slowly(t *testing.T, f func(r *rig, d *disk)) {
 	t.Helper()
-	var s slow
-	scenario(t, func(r *rig) { f(r, s.go_) }, func(r *rig) {
-		s.go_ = make(chan struct{})
-		go func() { s.go_ <- struct{}{}; s.go_ <- struct{}{} }() // the start
-		r.around = func(inner store.Store) store.Store { s.Store = inner; return s }
+	d := &disk{}
+	scenario(t, func(r *rig) { synctest.Wait(); f(r, d) }, func(r *rig) {
+		r.around = func(inner store.Store) store.Store { return slow{inner, d} }
 	})
 }
 
 func TestAPutIsAnsweredOnlyWhenItIsOnDisk(t *testing.T) { // I5
-	slowly(t, func(r *rig, disk chan struct{}) {
-		synctest.Wait()
+	slowly(t, func(r *rig, d *disk) {
+		d.stop()
 		done := make(chan error, 1)
 		go func() {
 			_, err := r.Put(r.Context(), []engine.NewJob{newNamed("q", "a")})
@@ -56,7 +73,7 @@ func TestAPutIsAnsweredOnlyWhenItIsOnDisk(t *testing.T) { // I5
 		if len(done) > 0 {
 			r.Error("answered before the disk was")
 		}
-		close(disk)
+		d.run()
 		if err := <-done; err != nil {
 			r.Error(err)
 		}
@@ -64,8 +81,8 @@ func TestAPutIsAnsweredOnlyWhenItIsOnDisk(t *testing.T) { // I5
 }
 
 func TestADeliveryIsHandedOverOnlyWhenItsBatchIsOnDisk(t *testing.T) { // core.md section 4
-	slowly(t, func(r *rig, disk chan struct{}) {
-		synctest.Wait()
+	slowly(t, func(r *rig, d *disk) {
+		d.stop()
 		got := make(chan []engine.Delivery, 1)
 		go func() { list, _ := r.Lease(r.Context(), tenSeconds); got <- list }()
 		go func() { _, _ = r.Put(r.Context(), []engine.NewJob{newNamed("q", "a")}) }()
@@ -73,7 +90,7 @@ func TestADeliveryIsHandedOverOnlyWhenItsBatchIsOnDisk(t *testing.T) { // core.m
 		if len(got) > 0 {
 			r.Error("given before the disk answered")
 		}
-		close(disk)
+		d.run()
 		if list := <-got; len(list) != 1 {
 			r.Errorf("%d jobs", len(list))
 		}
@@ -81,8 +98,8 @@ func TestADeliveryIsHandedOverOnlyWhenItsBatchIsOnDisk(t *testing.T) { // core.m
 }
 
 func TestWhatWaitsTogetherIsCommittedTogether(t *testing.T) { // DESIGN section 4
-	slowly(t, func(r *rig, disk chan struct{}) {
-		synctest.Wait()
+	slowly(t, func(r *rig, d *disk) {
+		d.stop()
 		done := make(chan error, 100)
 		for i := range 100 {
 			go func() {
@@ -91,7 +108,7 @@ func TestWhatWaitsTogetherIsCommittedTogether(t *testing.T) { // DESIGN section 
 			}()
 		}
 		synctest.Wait()
-		close(disk)
+		d.run()
 		for range 100 {
 			if err := <-done; err != nil {
 				r.Fatal(err)
@@ -105,8 +122,8 @@ func TestWhatWaitsTogetherIsCommittedTogether(t *testing.T) { // DESIGN section 
 
 func TestADuplicateIsAnsweredOnlyWhenItsFirstIsOnDisk(t *testing.T) { // I5
 	const many = 500 // more than wait for the disk before the next batch is applied
-	slowly(t, func(r *rig, disk chan struct{}) {
-		synctest.Wait()
+	slowly(t, func(r *rig, d *disk) {
+		d.stop()
 		answers := make(chan error, 1+many)
 		for n := range 1 + many {
 			go func() {
@@ -119,7 +136,7 @@ func TestADuplicateIsAnsweredOnlyWhenItsFirstIsOnDisk(t *testing.T) { // I5
 		}
 		synctest.Wait()
 		r.mem.PowerCut(dice(1)) // the first one's batch does not get there
-		close(disk)
+		d.run()
 		answered := 0
 		for range 1 + many {
 			if err := <-answers; err == nil {
@@ -214,6 +231,10 @@ func TestACallWhoseCallerIsGoneLeaksNothing(t *testing.T) {
 			_, _ = r.Settle(ctx, []engine.Settle{{}})
 			_, _ = r.Extend(ctx, []engine.Extension{{}})
 			_, _ = r.Stats(ctx)
+			_, _ = r.Operate(ctx, job.ID{}, revive)
+			_, _ = r.SetQueue(ctx, "q", func(*job.Queue) error { return nil })
+			_ = r.HoldGroup(ctx, "q", "g", 1)
+			_ = r.Delete(ctx, job.ID{})
 			_, _, _ = r.Get(ctx, job.ID{})
 		}
 		r.puts("q", "b") // and who waits is answered by his own command

@@ -2,9 +2,12 @@ package engine
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -12,19 +15,19 @@ import (
 const recoverMax = 2000
 
 // recover makes the store fit for work after a start or a failed commit: a
-// new start number, new blocks of numbers, configured settings, and no lease
-// of an anonymous stream (core.md section 4). Named holders get the re-attach
-// window from now.
-func (e *Engine) recover(ctx context.Context) error {
+// new start number, new blocks of numbers, what else begins, and no lease of
+// an anonymous stream (core.md section 4). Named holders and unary leases get
+// the re-attach window from now.
+func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 	c := &e.core
 	c.holders, c.hungry, c.leases = map[string]*holder{}, nil, 0
-	var stale []string
+	var stale, unary []string
 	err := e.recoverStep(ctx, func(r *run) error {
-		stale = nil
+		stale, unary = nil, nil
 		if err := r.reserve(); err != nil {
 			return err
 		}
-		if err := r.configure(); err != nil {
+		if err := begin(r); err != nil {
 			return err
 		}
 		names, err := r.tx.Holders()
@@ -32,8 +35,11 @@ func (e *Engine) recover(ctx context.Context) error {
 			return err
 		}
 		for _, name := range names {
-			if strings.HasPrefix(name, anonymousPrefix) {
+			switch {
+			case strings.HasPrefix(name, anonymousPrefix):
 				stale = append(stale, name)
+			case strings.HasPrefix(name, unaryPrefix):
+				unary = append(unary, name)
 			}
 		}
 		return r.restartHolders()
@@ -50,10 +56,44 @@ func (e *Engine) recover(ctx context.Context) error {
 			})
 		}
 	}
+	for names := range slices.Chunk(unary, tickMax) {
+		if err == nil {
+			err = e.recoverStep(ctx, func(r *run) error { return r.prolong(names) })
+		}
+	}
 	if err != nil {
 		return err
 	}
 	return e.store.View(ctx, func(v store.Reader) error { return c.load(v) })
+}
+
+// prolong gives unary leases the re-attach window: nobody could hear their
+// heartbeats while the server was away.
+func (r *run) prolong(names []string) error {
+	until := r.steady.Add(r.e.opts.Reattach)
+	for _, name := range names {
+		ids, err := r.tx.Held(name)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			j, err := r.tx.Get(id)
+			if err != nil {
+				return err
+			}
+			for _, l := range j.Leases {
+				if l.Holder != name || l.Until == 0 || l.Until >= until {
+					continue
+				}
+				eff, err := r.step(j, rule.Command{Verb: rule.Extend, Token: l.Token, Until: until})
+				if err != nil {
+					return err
+				}
+				j = eff.Job
+			}
+		}
+	}
+	return nil
 }
 
 // recoverStep runs one transaction and waits until it is durable.
@@ -101,20 +141,22 @@ func (r *run) reserve() error {
 	return nil
 }
 
-// configure writes the settings of configured queues.
+// configure writes the settings of configured queues. Healing leaves them
+// alone: an operator may have changed them since the start.
 func (r *run) configure() error {
 	for _, q := range r.e.opts.Queues {
 		row, err := r.tx.Row(job.Queues, q.Name)
 		if err != nil {
 			return err
 		}
+		old, ok := row.(*job.Queue)
+		if !ok {
+			old = job.NewQueue(q.Name)
+		}
 		set := *q
-		if old, ok := row.(*job.Queue); ok {
-			set.HoldUntil = old.HoldUntil
-			if old.Order != set.Order && r.tx.Depth(q.Name).Grouped > 0 {
-				return job.Errorf(job.WrongState,
-					"queue %q is configured with order %s, but holds grouped jobs put with order %s; finish those first", q.Name, set.Order, old.Order)
-			}
+		set.HoldUntil = old.HoldUntil
+		if err := rule.ChangeQueue(old, &set, int(r.tx.Depth(q.Name).Grouped)); err != nil {
+			return fmt.Errorf("configuring queue %q: %w", q.Name, err)
 		}
 		if err := r.tx.Set(&set); err != nil {
 			return err

@@ -37,6 +37,8 @@ type rig struct {
 	seed    uint64 // of what an injected failure keeps
 }
 
+var quiet = slog.New(slog.DiscardHandler)
+
 // clock is the fake time of the bubble; the date can be made to step, and the
 // process to have stood still.
 type clock struct {
@@ -91,7 +93,7 @@ func (r *rig) start() {
 	var mu sync.Mutex
 	src := rand.New(rand.NewPCG(7, uint64(r.clock.Wall())))
 	rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
-	r.Engine = engine.New(r.around(r.mem), r.clock, rnd, slog.New(slog.DiscardHandler), r.opts)
+	r.Engine = engine.New(r.around(r.mem), r.clock, rnd, quiet, r.opts)
 	if err := r.Start(r.Context()); err != nil {
 		r.Fatal(err)
 	}

@@ -2,9 +2,11 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -12,8 +14,8 @@ import (
 )
 
 func TestAStopAnswersEverythingItAcceptedAndRefusesTheRest(t *testing.T) { // I5
-	slowly(t, func(r *rig, disk chan struct{}) {
-		synctest.Wait()
+	slowly(t, func(r *rig, d *disk) {
+		d.stop()
 		type answer struct {
 			added []engine.Added
 			err   error
@@ -34,7 +36,7 @@ func TestAStopAnswersEverythingItAcceptedAndRefusesTheRest(t *testing.T) { // I5
 			go put(1000 + i)
 		}
 		synctest.Wait()
-		close(disk)
+		d.run()
 		if err := <-stopped; err != nil {
 			r.Fatal(err)
 		}
@@ -112,25 +114,34 @@ func TestAStopReleasesAnonymousStreamsUncharged(t *testing.T) { // core.md secti
 }
 
 func TestAStopGivesNothingToWhoItSendsAway(t *testing.T) { // core.md section 4: nothing is held by nobody
-	scenario(t, func(r *rig) {
+	slowly(t, func(r *rig, d *disk) {
 		r.puts("q", "a")
 		w := r.anonymous(1)
 		w.gets("a")
-		poll := make(chan int)
-		go func() { list, _ := r.Lease(r.Context(), tenSeconds); poll <- len(list) }()
+		poll := make(chan error, 1)
+		go func() { _, err := r.Lease(r.Context(), tenSeconds); poll <- err }()
 		synctest.Wait()
-		r.stop()
-		given := <-poll
+		d.stop()
+		stopped := make(chan error)
+		go func() { stopped <- r.Stop(context.Background()) }()
+		synctest.Wait()
+		if err := <-poll; !errors.Is(err, engine.ErrStreamEnded) {
+			r.Errorf("the poll was answered %v", err)
+		}
+		d.run()
+		if err := <-stopped; err != nil {
+			r.Fatal(err)
+		}
 		r.start()
-		if j := r.job("a"); given == 0 && j.State != job.Ready {
-			r.Errorf("the poll got nothing, and the job is %s: %+v", j.State, j.Leases)
+		if j := r.job("a"); j.State != job.Ready {
+			r.Errorf("the poll was sent away, and holds the job: %+v", j.Leases)
 		}
 	})
 }
 
 func TestWhoComesInTheSameBatchAsTheStopIsSentAwayToo(t *testing.T) {
-	slowly(t, func(r *rig, disk chan struct{}) {
-		synctest.Wait()
+	slowly(t, func(r *rig, d *disk) {
+		d.stop()
 		go func() { _, _ = r.Stats(r.Context()) }() // this batch waits for the disk
 		synctest.Wait()
 		over := make(chan error, 2)
@@ -145,7 +156,7 @@ func TestWhoComesInTheSameBatchAsTheStopIsSentAwayToo(t *testing.T) {
 		synctest.Wait()
 		go func() { _ = r.Stop(context.Background()) }()
 		synctest.Wait()
-		close(disk)
+		d.run()
 		synctest.Wait()
 		if len(over) != 2 {
 			r.Errorf("%d of 2 know that it is over", len(over))
@@ -161,8 +172,12 @@ func TestAStopDuringAFailureEndsToo(t *testing.T) {
 		scenario(t, func(r *rig) {
 			r.puts("q", "a")
 			r.mem.FailNextCommit(errDisk)
-			go func() { _, _ = r.Put(r.Context(), []engine.NewJob{newNamed("q", "b")}) }()
+			answered, e := make(chan error, 1), r.Engine
+			go func() { _, err := e.Put(r.Context(), []engine.NewJob{newNamed("q", "b")}); answered <- err }()
 			r.stop()
+			if err := <-answered; err == nil {
+				r.Error("a commit that failed was answered as done")
+			}
 			if err := r.mem.Reopen(r.Context()); err != nil {
 				r.Fatal(err)
 			}
@@ -170,6 +185,42 @@ func TestAStopDuringAFailureEndsToo(t *testing.T) {
 			r.expect("a", job.Ready)
 		}, func(r *rig) { r.seed = seed })
 	}
+}
+
+func TestAStopThatComesJustBeforeAFailureEndsToo(t *testing.T) {
+	slowly(t, func(r *rig, d *disk) {
+		d.stop()
+		answers := make(chan error, 400)
+		put := func(n int) {
+			for range n {
+				go func() { _, err := r.Put(r.Context(), []engine.NewJob{newNamed("q", "a")}); answers <- err }()
+			}
+			synctest.Wait()
+		}
+		put(1)   // waits for the disk
+		put(399) // waits for its turn
+		stopped := make(chan error)
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+			defer cancel()
+			stopped <- r.Stop(ctx)
+		}()
+		synctest.Wait()
+		r.mem.PowerCut(dice(1))
+		d.run()
+		if err := <-stopped; err != nil {
+			r.Error(err)
+		}
+		for range 400 {
+			if err := <-answers; err == nil {
+				r.Error("answered as done, by a store that was down")
+			}
+		}
+		r.stopped = true
+		if err := r.mem.Reopen(r.Context()); err != nil {
+			r.Fatal(err)
+		}
+	})
 }
 
 func TestAStopWhileTheStoreStaysBrokenAnswersEverybody(t *testing.T) {
@@ -203,14 +254,14 @@ type lost struct{ store.Store }
 func (lost) Reopen(context.Context) error { return errDisk }
 
 func TestAStopThatTakesTooLongSaysSo(t *testing.T) {
-	slowly(t, func(r *rig, disk chan struct{}) {
-		synctest.Wait()
+	slowly(t, func(r *rig, d *disk) {
+		d.stop()
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		if err := r.Stop(ctx); err == nil {
 			r.Error("stopped, with a disk that does not answer")
 		}
-		close(disk)
+		d.run()
 		r.stopped = true
 		r.pass(0)
 	})

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 )
@@ -149,6 +151,21 @@ func TestTwoStreamsNeverShareAJob(t *testing.T) { // I3
 				r.Fatalf("only %d of 40 were delivered", before)
 			}
 		}
+	})
+}
+
+func TestStreamsThatAskForOtherWorkDoNotAnswerForEachOther(t *testing.T) {
+	scenario(t, func(r *rig) {
+		two, one := r.anonymous(9, "x", "y"), r.anonymous(9, "x,y")
+		r.puts("x,y", "a")
+		two.gets()
+		one.gets("a")
+		needs := func(n *engine.NewJob) { n.Job.Requires = []job.Requirement{{Property: "b", Op: "=", Value: "2"}} }
+		odd := r.stream(engine.StreamOptions{Prefetch: 9, Properties: map[string]string{"a": "1 b:2"}})
+		fit := r.stream(engine.StreamOptions{Prefetch: 9, Properties: map[string]string{"a": "1", "b": "2"}})
+		r.put("q", "c", needs)
+		odd.gets()
+		fit.gets("c")
 	})
 }
 
@@ -310,4 +327,39 @@ func TestAStreamIsNamedAsItsWorkerSays(t *testing.T) {
 			r.Errorf("names %q %q", a, b)
 		}
 	})
+}
+
+func TestAGreatStreamIsServedInMoreThanOneTransaction(t *testing.T) { // a limit on every loop
+	const jobs = 10_000
+	e, st := openEngine(t, vfs.NewMem(), 5)
+	s, err := e.Stream(t.Context(), engine.StreamOptions{Prefetch: 2 * jobs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := make([]engine.NewJob, jobs)
+	for i := range list {
+		list[i] = newNamed("q", "a")
+	}
+	added, err := e.Put(t.Context(), list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for got := 0; got < jobs; {
+		list, err := s.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range list {
+			if d.Job.ID != added[got].ID {
+				t.Fatalf("delivery %d is another job", got)
+			}
+			got++
+		}
+	}
+	if err := e.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Error(err)
+	}
 }

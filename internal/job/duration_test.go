@@ -107,9 +107,19 @@ func TestMillisPrintsWhatParseDurationReads(t *testing.T) {
 
 func TestAddStopsAtNothingAndAtTheLongestTime(t *testing.T) {
 	for _, v := range []struct{ a, b, want Millis }{
-		{1, 2, 3}, {5, -2, 3}, {2, -5, 0}, {-5, 7, 2}, {MaxMillis, 1, MaxMillis}, {1, MaxMillis, MaxMillis},
-		{math.MaxInt64, math.MaxInt64, MaxMillis}, {math.MinInt64, math.MinInt64, 0}, {math.MinInt64, math.MaxInt64, 0},
-		{math.MaxInt64, math.MinInt64, 0}, {math.MaxInt64, -1, MaxMillis}, {MaxMillis, -1, MaxMillis - 1}, {0, math.MinInt64, 0},
+		{1, 2, 3},
+		{5, -2, 3},
+		{2, -5, 0},
+		{-5, 7, 2},
+		{MaxMillis, 1, MaxMillis},
+		{1, MaxMillis, MaxMillis},
+		{math.MaxInt64, math.MaxInt64, MaxMillis},
+		{math.MinInt64, math.MinInt64, 0},
+		{math.MinInt64, math.MaxInt64, 0},
+		{math.MaxInt64, math.MinInt64, 0},
+		{math.MaxInt64, -1, MaxMillis},
+		{MaxMillis, -1, MaxMillis - 1},
+		{0, math.MinInt64, 0},
 	} {
 		if got := v.a.Add(v.b); got != v.want {
 			t.Errorf("%d + %d = %d, want %d", int64(v.a), int64(v.b), int64(got), int64(v.want))

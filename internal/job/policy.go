@@ -125,8 +125,9 @@ func (l Limit) String() string {
 		return strconv.FormatUint(uint64(l.n), 10)
 	case limitNone:
 		return "unlimited"
+	default:
+		return ""
 	}
-	return ""
 }
 
 // ParseLimit reads a whole number up to 4294967295, "unlimited" or "none" (0).
@@ -313,6 +314,7 @@ func defaultCurve(kind CurveKind) Curve {
 		c.Delay = 5 * Second
 	case CurveStaircase:
 		c.Base = 5 * Second
+	case CurveUnset, CurveLinear, CurveList, CurveImmediate: // nothing to assume
 	}
 	return c
 }

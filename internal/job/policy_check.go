@@ -141,6 +141,7 @@ func (p *problems) checkCurve(prefix string, c *Curve, origin Origin) {
 		}
 	case CurveList:
 		p.checkList(prefix+"delays", c.Delays)
+	case CurveUnset, CurveConstant, CurveLinear, CurveImmediate: // nothing beyond the above
 	}
 	if c.Kind != CurvePolynomial {
 		p.checkJitter(prefix+"jitter", c.Jitter)

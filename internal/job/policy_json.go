@@ -211,6 +211,7 @@ func (p *problems) needed(path string, kind CurveKind, given map[string]bool) {
 		keys = []string{"base", "step"}
 	case CurveList:
 		keys = []string{"delays"}
+	default:
 	}
 	for _, key := range keys {
 		if !given[key] {

@@ -69,8 +69,9 @@ func DelayBounds(c *job.Curve, retry int) (lo, hi job.Millis, maxInclusive bool)
 		return 0, 0, true
 	case job.CurvePolynomial:
 		return polynomial(c, n)
+	default:
+		return polynomial(&fallback, n)
 	}
-	return polynomial(&fallback, n)
 }
 
 // fallback stands in for a curve that is missing or of no known kind.
@@ -132,8 +133,9 @@ func spread(c *job.Curve, v, base, limit job.Millis, n int64) (lo, hi job.Millis
 		}
 		p = min(p, 100)
 		return whole(float64(v) * ((100 - p) / 100)), whole(float64(v) * ((100 + p) / 100)), true
+	default:
+		return v, v, true
 	}
-	return v, v, true
 }
 
 // jitterOf is the jitter kind of a curve that has one.
@@ -141,8 +143,9 @@ func jitterOf(c *job.Curve) job.JitterKind {
 	switch c.Kind {
 	case job.CurveExponential, job.CurveLinear, job.CurveList:
 		return c.Jitter.Kind
+	default:
+		return job.JitterNone
 	}
-	return job.JitterNone
 }
 
 // draw picks one of count values, 0 to count-1, by r in [0, 1).

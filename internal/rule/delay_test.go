@@ -310,7 +310,7 @@ func soundDelay(t *testing.T, c *job.Curve, n int, previous job.Millis, r float6
 
 func FuzzDelay(f *testing.F) {
 	for kind := range uint8(10) {
-		f.Add(kind, uint8(kind%5), int64(15000), int64(30000), int64(60000), 4.0, 10.0, 25, int64(5000), 0.5)
+		f.Add(kind, kind%5, int64(15000), int64(30000), int64(60000), 4.0, 10.0, 25, int64(5000), 0.5)
 	}
 	f.Add(uint8(1), uint8(0), int64(job.MaxMillis), int64(math.MaxInt64), int64(0), math.MaxFloat64, 100.0, math.MaxInt, int64(-1), 0.999999)
 	f.Add(uint8(3), uint8(4), int64(0), int64(0), int64(0), math.Inf(1), math.NaN(), 1<<31, int64(0), 1.0)

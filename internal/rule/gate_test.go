@@ -84,10 +84,11 @@ func TestTheMembersOfAStrictGroupLeaveInSequence(t *testing.T) { // I7
 		w.fail(name, w.take(name, "x"))
 		w.lose(name, heldBy(w.due(name, "x"), "x"), job.ByDisconnect)
 		w.expectLine(name, "other")
-		w.ok(name, w.take(name, "x"))
+		token := w.take(name, "x")
 		if w.last.OutOfOrder {
 			t.Errorf("%s came out of order", name)
 		}
+		w.ok(name, token)
 	}
 }
 
@@ -185,10 +186,11 @@ func TestParkMovesTheHeadAndAllLaterMembersAsideAndReplayBringsThemBackInOrder(t
 	w.do("a", Command{Verb: Revive}) // without allow_out_of_order: the group was parked
 	w.expectLine("a", "other")
 	for _, name := range []string{"a", "b", "c", "late"} {
-		w.ok(name, w.take(name, "x"))
+		token := w.take(name, "x")
 		if w.last.OutOfOrder {
 			t.Errorf("%s came out of order", name)
 		}
+		w.ok(name, token)
 	}
 }
 

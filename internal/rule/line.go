@@ -211,7 +211,12 @@ func Admit(q *job.Queue, jobs, bytes, size int64) (evict bool, err error) {
 	case q.OnFull == job.FullDropOldest && jobs > 0 && (q.MaxBytes == 0 || size <= q.MaxBytes):
 		return true, nil
 	}
-	return false, &job.Error{
+	return false, Full(q, jobs, bytes)
+}
+
+// Full is the refusal of a queue that has no room.
+func Full(q *job.Queue, jobs, bytes int64) *job.Error {
+	return &job.Error{
 		Kind: job.OverLimit, Field: "queue",
 		Text: "queue " + strconv.Quote(q.Name) + " is full (" + strconv.FormatInt(jobs, 10) + " jobs, " +
 			strconv.FormatInt(bytes, 10) + " bytes); try again later or raise max_jobs or max_bytes",

@@ -274,7 +274,10 @@ func TestCopiesStrictOrderAndRequireTokenRefuseSettlesWithoutOne(t *testing.T) {
 		job   func(*job.Job)
 		then  func(*world)
 	}{
-		"copies":                {func(*job.Queue) {}, func(j *job.Job) { j.Copies = 2 }, func(*world) {}},
+		"copies": {func(*job.Queue) {}, func(j *job.Job) { j.Copies = 2 }, func(*world) {}},
+		"one of two copies left": {func(*job.Queue) {}, func(j *job.Job) { j.Copies = 2 }, func(w *world) {
+			w.fail("a", w.take("a", "a/2"))
+		}},
 		"a copy asked for":      {func(*job.Queue) {}, func(*job.Job) {}, func(w *world) { w.do("a", Command{Verb: Offer}) }},
 		"strict order":          {strict, grouped("g"), func(*world) {}},
 		"require_token":         {func(q *job.Queue) { q.RequireToken = true }, func(*job.Job) {}, func(*world) {}},
@@ -381,4 +384,16 @@ func TestReleaseWhileACopyLivesLeavesTheJobLeased(t *testing.T) { // DESIGN sect
 	w.expectLine("a") // the copy that was given back is wanted still
 	w.do("a", Command{Verb: SettleRelease, Token: y})
 	w.expect("a", "ready evictions 2")
+}
+
+func TestACopyThatWasAskedForIsNotWantedOnceAllAreBack(t *testing.T) { // I3
+	w := newWorld(t)
+	w.put("a")
+	x := w.take("a", "x")
+	w.do("a", Command{Verb: Offer})
+	y := w.take("a", "y")
+	w.do("a", Command{Verb: SettleRelease, Token: x})
+	w.do("a", Command{Verb: SettleRelease, Token: y})
+	w.take("a", "x")
+	w.expectLine()
 }

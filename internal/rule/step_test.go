@@ -312,3 +312,13 @@ func TestTheServersDefaultsAreThoseOfTheSpecification(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+func TestARevivedJobTakesTheOrderItsQueueHasNow(t *testing.T) { // core.md section 2: all members have the same
+	w := newWorld(t)
+	w.put("a", grouped("g"))
+	w.do("a", Command{Verb: Cancel})
+	w.queue.Order = job.OrderStrict
+	if j := w.do("a", Command{Verb: Revive}); j.Order != job.OrderStrict {
+		t.Errorf("it came back with order %s", j.Order)
+	}
+}

@@ -13,13 +13,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/httpapi"
-
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
@@ -31,6 +31,10 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if log == nil {
 		log = slog.Default()
 	}
+	// A small heap is collected very often under load. Memory that is never
+	// touched costs nothing and makes the collector wait for 64 MiB of garbage.
+	ballast := make([]byte, 64<<20)
+	defer runtime.KeepAlive(ballast)
 	clock := engine.SystemClock()
 	st, err := openStore(cfg, clock, log)
 	if err != nil {
@@ -43,7 +47,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return fmt.Errorf("starting: %w", err)
 	}
 	log.Debug("recovered", "took", time.Since(began).String())
-	return errors.Join(listenAndServe(ctx, cfg, e, log), nil)
+	return listenAndServe(ctx, cfg, e, log)
 }
 
 func openStore(cfg Config, clock engine.Clock, log *slog.Logger) (*embedded.Store, error) {
@@ -53,7 +57,7 @@ func openStore(cfg Config, clock engine.Clock, log *slog.Logger) (*embedded.Stor
 	}
 	return embedded.Open(embedded.Options{
 		Dir: cfg.RootDir, Now: clock.Wall, Sync: sync, Interval: cfg.SyncInterval, Cache: cfg.CacheBytes,
-		Logf: func(format string, args ...any) { log.Error(fmt.Sprintf(format, args...)) },
+		Logf: func(format string, args ...any) { log.Error("store", "says", fmt.Sprintf(format, args...)) },
 	})
 }
 
@@ -85,7 +89,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, log *slog
 	if err != nil {
 		return errors.Join(fmt.Errorf("listening: %w; is another server running? Choose another port with --port", err), stop(cfg, e))
 	}
-	var handler http.Handler = httpapi.New(httpapi.Options{
+	handler := httpapi.New(httpapi.Options{
 		Engine: e, Log: log, Version: Version,
 		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax,
 		Heartbeat: cfg.HeartbeatInterval, AllowHosts: cfg.AllowHost,

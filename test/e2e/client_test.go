@@ -88,7 +88,7 @@ func (c *client) do(ctx context.Context, method, path string, body any, header .
 	if err != nil {
 		return reply{}, err
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
 	return reply{res.StatusCode, res.Header, text}, err
 }
@@ -196,7 +196,7 @@ func (c *client) openTake(ctx context.Context, worker string, prefetch int, queu
 		cancel()
 		return nil, err
 	}
-	res, err := c.http.Do(req)
+	res, err := c.http.Do(req) //nolint:bodyclose // takeStream closes it
 	if err != nil {
 		cancel()
 		return nil, err

@@ -22,7 +22,7 @@ func serves(t *testing.T, s *server) {
 	defer c.close()
 	c.must(t, 200, nil, "GET", "/health", nil)
 	stream := c.take(t, "", 1, "others")
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	id := c.enqueue(t, "others", "hello").ID
 	if j := stream.read(t, 1)[0]; j.ID != id {
 		t.Errorf("another worker got %s, want %s", j.ID, id)
@@ -154,7 +154,7 @@ func TestAReaderThatStallsHoldsUpNobody(t *testing.T) {
 	}
 	c.must(t, 201, nil, "POST", "/jobs/bulk", map[string]any{"jobs": bulk})
 	conn := raw(t, s.addr)
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	_ = conn.SetReadBuffer(4 << 10)
 	takeRaw(t, conn, "queue=stall&prefetch=0")
 	until(t, "the stalled reader has jobs", func() (bool, string) {
@@ -195,7 +195,7 @@ func TestABodyBeyondTheLimitIsRefusedAndNotKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("a chunked body beyond the limit: %d", res.StatusCode)
 	}

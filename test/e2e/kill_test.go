@@ -27,7 +27,7 @@ func TestNothingAcknowledgedIsLostByKillNine(t *testing.T) {
 	s := start(t, root, "-c", config)
 	again := []string{"-c", config, "--port", s.port()}
 	for round := 1; round <= *rounds && !t.Failed(); round++ {
-		enough := l.until(500 + rnd.IntN(8000))
+		enough := l.until(500 + rnd.IntN(16_000))
 		c := muster(l, s.url, round, h)
 		select {
 		case <-enough:

@@ -243,7 +243,7 @@ func (c *crew) anonymous(cl *client, rnd *rand.Rand, late []*task) (left []*task
 		c.answered(reply{}, err)
 		return nil
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	var done []*task
 	for {
 		j, err := stream.next()
@@ -322,7 +322,7 @@ func (c *crew) named(cl *client, rnd *rand.Rand, name string, queues ...string) 
 		c.answered(reply{}, err)
 		return
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	var list []wire.Job
 	left := 0
 	for {

@@ -42,7 +42,7 @@ func run(m *testing.M) int {
 	}
 	dir, err := os.MkdirTemp("", "reprise-e2e-")
 	if err == nil {
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 		binary = filepath.Join(dir, "reprise")
 		build := exec.Command("go", "build", "-o", binary, "../../cmd/reprise")
 		build.Stdout, build.Stderr = os.Stderr, os.Stderr

@@ -49,8 +49,7 @@ func launch(t testing.TB, dir string, args ...string) *server {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatalf("starting %s: %v", binary, err)
 	}
-	outEnd.Close()
-	errsEnd.Close()
+	closeAll([]*os.File{outEnd, errsEnd}) // the process has its own
 	var readers sync.WaitGroup
 	readers.Go(func() { s.read(out) })
 	readers.Go(func() { s.read(errs) })
@@ -83,7 +82,7 @@ func start(t testing.TB, dir string, args ...string) *server {
 // read collects lines until the process ends, and looks for the one that says
 // where it listens.
 func (s *server) read(from *os.File) {
-	defer from.Close()
+	defer func() { _ = from.Close() }()
 	r := bufio.NewReader(from)
 	for {
 		line, err := r.ReadString('\n')

@@ -77,7 +77,7 @@ func TestAGracefulStopGivesBackWhatHasNoNameAndKeepsTheRest(t *testing.T) {
 	}
 	if res, err := http.ReadResponse(answer, nil); err != nil {
 		t.Errorf("the waiting lease got no answer: %v", err)
-	} else if res.Body.Close(); res.StatusCode != 200 && res.StatusCode != 503 {
+	} else if _ = res.Body.Close(); res.StatusCode != 200 && res.StatusCode != 503 {
 		t.Errorf("the waiting lease was answered with %s; want 503, or 200 without jobs", res.Status)
 	}
 	says(t, s.output(), `"message":"stopping"`, `"message":"stopped"`)

@@ -55,8 +55,9 @@ func (h *hot) move(old, j *job.Job) (cool bool) {
 	case job.Ready:
 		h.jobOrder.push(j.ID)
 		return false
+	default:
+		return true
 	}
-	return true
 }
 
 // coolDown ends a transaction: what it only kept for itself goes, and the

@@ -51,7 +51,7 @@ func (l *logger) Fatalf(format string, args ...any) {
 	if l.handle.poison.Load() == nil {
 		l.logf("store: %s", why)
 	}
-	l.handle.fail(job.Errorf(job.Unavailable, "%s", why))
+	_ = l.handle.fail(job.Errorf(job.Unavailable, "%s", why))
 	l.handle.fence.down.Store(true)
 }
 
@@ -90,6 +90,6 @@ func (s *Store) syncNow() {
 		return
 	}
 	if err := h.db.LogData(nil, pebble.Sync); err != nil {
-		h.fail(err)
+		_ = h.fail(err)
 	}
 }

@@ -65,8 +65,8 @@ type Options struct {
 
 const (
 	memTableBytes  = 32 << 20
-	hotJobsMax     = 64 << 10
-	hotPayloadsMax = 32 << 20
+	hotJobsMax     = 8 << 10
+	hotPayloadsMax = 8 << 20
 )
 
 // Store implements store.Store.
@@ -292,7 +292,7 @@ func (s *Store) Reopen(context.Context) error {
 	err := s.load()
 	if err != nil {
 		if h := s.db.Load(); h != nil {
-			h.fail(err)
+			_ = h.fail(err)
 		}
 	}
 	return err
@@ -306,7 +306,7 @@ func (s *Store) closeHandle() error {
 		return nil
 	}
 	if h.poison.Load() == nil {
-		h.fail(job.Errorf(job.Unavailable, "the store is closed"))
+		_ = h.fail(job.Errorf(job.Unavailable, "the store is closed"))
 		return h.db.Close()
 	}
 	h.fence.down.Store(true)

@@ -152,7 +152,7 @@ func (t *tx) Write(old, j *job.Job) error {
 
 // checkOld refuses a write that does not start from what is stored.
 func (t *tx) checkOld(old, j *job.Job) error {
-	id := job.ID{}
+	var id job.ID
 	switch {
 	case old != nil && j != nil && old.ID != j.ID, old == nil && j == nil:
 		return job.Errorf(job.Internal, "a write of two different jobs, or of none")

@@ -1,0 +1,148 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// configured gives the engine settings of the queue q.
+func configured(edit func(*job.Queue)) func(*rig) {
+	return func(r *rig) {
+		q := job.NewQueue("q")
+		edit(q)
+		r.opts.Queues = []*job.Queue{q}
+	}
+}
+
+// startFails wants the next life to be refused with an error of a kind.
+func (r *rig) startFails(kind job.Kind) {
+	r.Helper()
+	r.stop()
+	e := engine.New(r.mem, r.clock, func() uint64 { return 1 }, quiet, r.opts)
+	if err := e.Start(r.Context()); err == nil || job.KindOf(err) != kind {
+		r.Errorf("started with %v, want an error of kind %d", err, kind)
+		_ = e.Stop(r.Context())
+	}
+}
+
+func TestConfiguredSettingsHoldFromTheStart(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.put("q", "a1", grouped("a"))
+		r.put("q", "a2", grouped("a"))
+		r.anonymous(9).gets("a1")
+		if q, d, err := r.Queue(r.Context(), "q"); err != nil || q.Order != job.OrderStrict || d.Grouped != 2 {
+			r.Errorf("%+v %+v %v", q, d, err)
+		}
+		if q, d, err := r.Queue(r.Context(), "unknown"); err != nil || *q != *job.NewQueue("unknown") || d.Open() != 0 {
+			r.Errorf("%+v %+v %v", q, d, err)
+		}
+	}, configured(strict))
+}
+
+func TestAConfiguredOrderDoesNotChangeUnderOpenMembers(t *testing.T) { // I7
+	for name, before := range map[string]job.Order{"of settings": job.OrderStart, "of a queue nobody has set": job.OrderNone} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(r *rig) {
+				if before != job.OrderNone {
+					r.queue("q", func(q *job.Queue) { q.Order = before })
+				}
+				r.put("q", "a", grouped("a"))
+				configured(strict)(r)
+				r.startFails(job.WrongState)
+				r.opts.Queues = nil
+				r.start()
+				r.operate("a", cancel)
+				configured(strict)(r)
+				r.restart(0)
+			})
+		})
+	}
+}
+
+func TestAConfiguredStrictQueueMeansConcurrencyOne(t *testing.T) { // core.md section 2
+	scenario(t, func(r *rig) {
+		configured(func(q *job.Queue) { q.Order, q.Concurrency = job.OrderStrict, 2 })(r)
+		r.startFails(job.Invalid)
+	})
+}
+
+func TestAHoldOutlivesARestartOfAConfiguredQueue(t *testing.T) {
+	scenario(t, func(r *rig) {
+		until := r.Now() + job.Minute
+		r.queue("q", func(q *job.Queue) { q.HoldUntil = until })
+		r.puts("q", "a")
+		r.restart(job.Second)
+		w := r.anonymous(1)
+		w.gets()
+		r.pass(until - r.Now())
+		w.gets("a")
+	}, configured(func(*job.Queue) {}))
+}
+
+func TestAFailedCommitDoesNotUndoWhatAnOperatorSet(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.queue("q", func(q *job.Queue) { q.Paused = true })
+		r.puts("q", "a")
+		r.mem.FailNextCommit(errDisk)
+		_, _ = r.Put(r.Context(), []engine.NewJob{newNamed("q", "x")})
+		r.recovered()
+		r.anonymous(1).gets()
+		if q, _, err := r.Queue(r.Context(), "q"); err != nil || !q.Paused {
+			r.Errorf("the pause is gone: %v", err)
+		}
+	}, configured(func(*job.Queue) {}))
+}
+
+func TestTheQueuesAreThoseThatHaveJobs(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.puts("y", "b")
+		r.puts("x", "a")
+		r.queue("settings only", func(q *job.Queue) { q.Paused = true })
+		if names, err := r.Queues(r.Context()); err != nil || !slices.Equal(names, []string{"x", "y"}) {
+			r.Errorf("%v, %v", names, err)
+		}
+	})
+}
+
+func TestSettingsThatAreRefusedChangeNothing(t *testing.T) {
+	scenario(t, func(r *rig) {
+		refusal := job.Errorf(job.Invalid, "no")
+		if _, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Paused = true; return refusal }); job.KindOf(err) != job.Invalid {
+			r.Error(err)
+		}
+		_, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Order, q.Concurrency = job.OrderStrict, 3; return nil })
+		if job.KindOf(err) != job.Invalid {
+			r.Error(err)
+		}
+		q, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Name, q.MaxJobs = "other", 5; return nil })
+		if err != nil || q.Name != "q" || q.Paused || q.Order != job.OrderNone || q.MaxJobs != 5 {
+			r.Errorf("%+v, %v", q, err)
+		}
+	})
+}
+
+func TestWhatDoesNotExistIsNotFound(t *testing.T) {
+	scenario(t, func(r *rig) {
+		_, operate := r.Operate(r.Context(), job.ID{1}, cancel)
+		_, failures := r.Failures(r.Context(), job.ID{1}, 0, false, 9)
+		_, _, get := r.Get(r.Context(), job.ID{1})
+		for _, err := range []error{operate, failures, get, r.Delete(r.Context(), job.ID{1})} {
+			if job.KindOf(err) != job.NotFound {
+				r.Error(err)
+			}
+		}
+	})
+}
+
+func TestARefusedOperationChangesNothing(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.puts("q", "a")
+		if _, err := r.Operate(r.Context(), r.ids["a"], revive); job.KindOf(err) != job.WrongState {
+			r.Error(err)
+		}
+		r.expect("a", job.Ready)
+	})
+}
