@@ -295,7 +295,7 @@ func (e *Engine) refuse(list []*op, why error) {
 	}
 }
 
-const healEvery = 250 * time.Millisecond
+const healEvery = time.Second
 
 // heal opens the store again after a failed commit and recovers. It reports
 // whether the engine works.

@@ -15,6 +15,11 @@ import (
 // shuts down, heals, or the same worker connected again.
 var ErrStreamEnded = errors.New("the stream was ended by the server")
 
+// errWaitEnded is what a waiting unary call is answered then.
+var errWaitEnded = &job.Error{
+	Kind: job.Unavailable, Text: "send the request again in a moment", Cause: ErrStreamEnded,
+}
+
 const (
 	chunkMax  = 256  // jobs for one holder before the next one gets its turn
 	serveMax  = 8192 // deliveries in one transaction
@@ -311,7 +316,7 @@ func (e *Engine) Lease(ctx context.Context, o LeaseOptions) ([]Delivery, error) 
 	for {
 		out, err := h.collect()
 		if err != nil {
-			return nil, err
+			return nil, errWaitEnded
 		}
 		if len(out) > 0 {
 			return e.fill(out)
@@ -333,7 +338,7 @@ func (e *Engine) giveUp(h *holder) ([]Delivery, error) {
 		return e.fill(out)
 	}
 	if ended != nil {
-		return nil, ended
+		return nil, errWaitEnded
 	}
 	return nil, err
 }

@@ -57,7 +57,9 @@ func openStore(cfg Config, clock engine.Clock, log *slog.Logger) (*embedded.Stor
 	}
 	return embedded.Open(embedded.Options{
 		Dir: cfg.RootDir, Now: clock.Wall, Sync: sync, Interval: cfg.SyncInterval, Cache: cfg.CacheBytes,
-		Logf: func(format string, args ...any) { log.Error("store", "says", fmt.Sprintf(format, args...)) },
+		Logf: func(format string, args ...any) {
+			log.Error("the store reports trouble", "error", fmt.Sprintf(format, args...))
+		},
 	})
 }
 

@@ -24,8 +24,10 @@ func TestNothingAcknowledgedIsLostByKillNine(t *testing.T) {
 	config := write(t, filepath.Join(dir, "load.yaml"), loadConfig)
 	root := filepath.Join(dir, "root")
 	l, h, rnd := newLedger(), newHabits(), dice(0)
-	s := start(t, root, "-c", config)
-	again := []string{"-c", config, "--port", s.port()}
+	// What a caller leased and did not hear of comes back after the window.
+	args := []string{"-c", config, "--reattach-window", "10s"}
+	s := start(t, root, args...)
+	again := append(args, "--port", s.port())
 	for round := 1; round <= *rounds && !t.Failed(); round++ {
 		enough := l.until(500 + rnd.IntN(16_000))
 		c := muster(l, s.url, round, h)
@@ -69,14 +71,14 @@ func killWhileStarting(t *testing.T, root string, rnd *rand.Rand, args []string)
 // workOff finishes everything that is left: workers only.
 func workOff(t *testing.T, l *ledger, s *server, h *habits) {
 	t.Helper()
-	c := muster(l, s.url, *rounds+1, h)
 	l.mu.Lock()
-	l.closed = true // producers go home
+	l.closed = true // producers stay at home, and workers sit on nothing
 	l.mu.Unlock()
+	c := muster(l, s.url, *rounds+1, h)
 	cl := dial(s.url)
 	until(t, "working everything off", func() (bool, string) {
-		n := cl.count(t, "status=scheduled,ready")
-		return n == 0, fmt.Sprint(n, " are left")
+		list := cl.list(t, "status=scheduled,ready,in_flight")
+		return len(list) == 0, fmt.Sprintf("%d are left: %.1000v", len(list), list)
 	})
 	c.dismiss()
 	for _, fault := range l.faults() {
@@ -111,6 +113,7 @@ func (l *ledger) audit(t *testing.T, s *server, rnd *rand.Rand) {
 		}
 	}
 	l.lookAtSome(t, cl, there, rnd)
+	l.forget()
 }
 
 // checkListed holds a job that is there against the ledger. l.mu is held.

@@ -18,6 +18,8 @@ type ledger struct {
 	ids    map[string]*task
 	groups map[string]*group
 	bulks  [][]*task // in which something is unknown
+	last   int64     // number of the latest task
+	past   totals    // of tasks that were forgotten
 
 	wrong    []string // what must not happen and did
 	acks     int      // answers so far, of all kinds
@@ -100,7 +102,8 @@ func (l *ledger) ack(n int) {
 func (l *ledger) ask(queue, inGroup, key string) *task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := &task{n: int64(len(l.tasks) + 1), queue: queue, group: inGroup, key: key}
+	l.last++
+	t := &task{n: l.last, queue: queue, group: inGroup, key: key}
 	t.body = map[string]any{"type": "test", "queue": queue, "payload": t.n}
 	if inGroup != "" {
 		t.body["group"] = inGroup
@@ -313,20 +316,39 @@ func (l *ledger) isClosed() bool {
 	return l.closed
 }
 
+// totals are for the report.
+type totals struct{ accepted, done, dead, failed int }
+
+func (s *totals) add(t *task) {
+	if t.accepted {
+		s.accepted++
+	}
+	s.done += min(t.ok.acked, 1)
+	s.dead += min(t.dead.acked, 1)
+	s.failed += t.failed.acked
+}
+
 func (l *ledger) summary() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	accepted, done, dead, failed := 0, 0, 0, 0
+	sum := l.past
 	for _, t := range l.tasks {
-		if t.accepted {
-			accepted++
-		}
-		done += min(t.ok.acked, 1)
-		dead += min(t.dead.acked, 1)
-		failed += t.failed.acked
+		sum.add(t)
 	}
 	return fmt.Sprintf("%d asked for, %d acknowledged, %d completed, %d dead, %d failures on the way, 0 lost",
-		len(l.tasks), accepted, done, dead, failed)
+		l.last, sum.accepted, sum.done, sum.dead, sum.failed)
+}
+
+// forget drops tasks that are gone for certain, while nobody works. Should one
+// of them ever come up again, it is a job that nobody enqueued. l.mu is held.
+func (l *ledger) forget() {
+	for n, t := range l.tasks {
+		if t.ok.acked > 0 && t.queue != "kept" {
+			l.past.add(t)
+			delete(l.tasks, n)
+			delete(l.ids, t.id)
+		}
+	}
 }
 
 // wait blocks until there is less to do, or stop is closed.

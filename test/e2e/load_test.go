@@ -45,6 +45,13 @@ type crew struct {
 type habits struct {
 	pending map[string]*task // strict group -> an enqueue without an answer
 	held    [2][]*task       // what an anonymous worker had when the server died
+	leased  []delivery       // what the caller of POST /jobs/lease had
+}
+
+// delivery is a job under a token.
+type delivery struct {
+	task  *task
+	lease string
 }
 
 func newHabits() *habits { return &habits{pending: map[string]*task{}} }
@@ -83,7 +90,7 @@ func muster(l *ledger, url string, round int, h *habits) *crew {
 	}
 	hire(dial(url), func(cl *client, rnd *rand.Rand) { c.named(cl, rnd, "worker-1", "strict") })
 	hire(dial(url), func(cl *client, rnd *rand.Rand) { c.named(cl, rnd, "worker-2", "strict", "plain") })
-	hire(dial(url), c.unary)
+	hire(dial(url), func(cl *client, rnd *rand.Rand) { h.leased = c.unary(cl, rnd, h.leased) })
 	return c
 }
 
@@ -143,7 +150,7 @@ func (c *crew) put(cl *client, t *task) bool {
 func (c *crew) single(cl *client, rnd *rand.Rand) {
 	for c.gate() {
 		queue := "plain"
-		if rnd.IntN(20) == 0 {
+		if rnd.IntN(50) == 0 {
 			queue = "kept"
 		}
 		if !c.put(cl, c.l.ask(queue, "", "")) {
@@ -180,7 +187,7 @@ func (c *crew) bulk(cl *client, rnd *rand.Rand) {
 		bodies := make([]map[string]any, len(tasks))
 		for i := range tasks {
 			queue, key := "plain", ""
-			if rnd.IntN(20) == 0 {
+			if rnd.IntN(50) == 0 {
 				queue = "kept"
 			}
 			if rnd.IntN(5) == 0 {
@@ -255,7 +262,7 @@ func (c *crew) anonymous(cl *client, rnd *rand.Rand, late []*task) (left []*task
 			continue
 		}
 		switch dice := rnd.IntN(100); {
-		case dice < 2 && len(left) < leftMost:
+		case dice < 2 && len(left) < leftMost && !c.l.isClosed():
 			left = append(left, t)
 		case dice < 12:
 			if !c.failure(cl, t, rnd) {
@@ -323,19 +330,21 @@ func (c *crew) named(cl *client, rnd *rand.Rand, name string, queues ...string) 
 		return
 	}
 	defer func() { _ = stream.Close() }()
-	var list []wire.Job
+	var list []delivery
 	left := 0
 	for {
 		j, err := stream.next()
 		if err != nil {
 			return
 		}
-		if rnd.IntN(100) == 0 && left < leftMost/2 {
-			c.l.delivered(j)
-			left++
+		if t := c.l.delivered(j); t == nil {
 			continue
+		} else if rnd.IntN(100) == 0 && left < leftMost/2 && !c.l.isClosed() {
+			left++
+		} else {
+			list = append(list, delivery{t, j.Lease})
 		}
-		if list = append(list, j); len(list) < 20 && stream.more() {
+		if len(list) == 0 || len(list) < 20 && stream.more() {
 			continue
 		}
 		if !c.settleAll(cl, rnd, list) {
@@ -345,39 +354,45 @@ func (c *crew) named(cl *client, rnd *rand.Rand, name string, queues ...string) 
 	}
 }
 
-// unary works with leases of its own, some of which it lets lapse.
-func (c *crew) unary(cl *client, rnd *rand.Rand) {
+// unary works with leases of its own, some of which it sits on. It returns
+// what it holds in the end; late is what it held in the last round, which it
+// now settles: its leases survived the crash.
+func (c *crew) unary(cl *client, rnd *rand.Rand, late []delivery) (left []delivery) {
+	if len(late) > 0 && !c.settleAll(cl, rnd, late) {
+		return nil
+	}
 	ask := map[string]any{"queues": []string{"plain", "kept"}, "max": 20, "lease_ms": 3000, "wait_ms": 200, "worker": "unary"}
 	for c.ctx.Err() == nil && !c.down.Load() {
 		r, err := cl.do(c.ctx, "POST", "/jobs/lease", ask)
 		if !c.answered(r, err, 200) {
-			return
+			return left
 		}
 		var page wire.Page
 		if err := r.into(&page); err != nil {
 			c.l.report("a lease was answered with %s: %v", r, err)
-			return
+			return left
 		}
-		if n := len(page.Jobs); n > 1 && rnd.IntN(10) == 0 {
-			c.l.delivered(page.Jobs[n-1])
-			page.Jobs = page.Jobs[:n-1]
+		var list []delivery
+		for _, j := range page.Jobs {
+			if t := c.l.delivered(j); t != nil {
+				list = append(list, delivery{t, j.Lease})
+			}
 		}
-		if len(page.Jobs) > 0 && !c.settleAll(cl, rnd, page.Jobs) {
-			return
+		if n := len(list); n > 0 && rnd.IntN(10) == 0 && !c.l.isClosed() {
+			left, list = append(left, list[n-1]), list[:n-1]
+		}
+		if len(list) > 0 && !c.settleAll(cl, rnd, list) {
+			return left
 		}
 	}
+	return left
 }
 
 // settleAll ends attempts by token, most of them well.
-func (c *crew) settleAll(cl *client, rnd *rand.Rand, list []wire.Job) bool {
-	var tasks []*task
-	var ends []wire.Settle
-	for _, j := range list {
-		t := c.l.delivered(j)
-		if t == nil {
-			continue
-		}
-		end := wire.Settle{ID: j.ID, Lease: j.Lease, Outcome: wire.OutcomeOK}
+func (c *crew) settleAll(cl *client, rnd *rand.Rand, list []delivery) bool {
+	ends := make([]wire.Settle, len(list))
+	for i, d := range list {
+		end := wire.Settle{ID: d.task.id, Lease: d.lease, Outcome: wire.OutcomeOK}
 		switch dice := rnd.IntN(100); {
 		case dice < 10:
 			end.Outcome, end.Error = wire.OutcomeRetry, &wire.Failure{Message: "it failed"}
@@ -386,10 +401,8 @@ func (c *crew) settleAll(cl *client, rnd *rand.Rand, list []wire.Job) bool {
 		case dice < 15:
 			end.Outcome, end.DelayMS = wire.OutcomeRelease, int64(rnd.IntN(20))
 		}
-		tasks, ends = append(tasks, t), append(ends, end)
-	}
-	for i, t := range tasks {
-		c.l.settling(t, ends[i].Outcome)
+		ends[i] = end
+		c.l.settling(d.task, end.Outcome)
 	}
 	r, err := cl.do(c.ctx, "POST", "/jobs/settle", ends)
 	if !c.answered(r, err, 200) {
@@ -404,10 +417,11 @@ func (c *crew) settleAll(cl *client, rnd *rand.Rand, list []wire.Job) bool {
 		if v.ID != ends[i].ID || v.Code != "" && v.Code != wire.CodeNotFound && v.Code != wire.CodeSuperseded {
 			c.l.report("settling %+v was answered with %+v", ends[i], v)
 		}
-		if v.Code != "" && tasks[i].group != "" { // nobody else could have had it
-			c.l.report("group %s: the turn of job %d was taken from its named holder: %+v", tasks[i].group, tasks[i].n, v)
+		t := list[i].task
+		if v.Code != "" && t.group != "" { // nobody else could have had it
+			c.l.report("group %s: the turn of job %d was taken from its named holder: %+v", t.group, t.n, v)
 		}
-		c.l.settled(tasks[i], ends[i].Outcome, v.Code == "")
+		c.l.settled(t, ends[i].Outcome, v.Code == "")
 	}
 	return true
 }

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -24,6 +25,17 @@ func pebbleOptions(h *handle, cache *pebble.Cache, s *Store) *pebble.Options {
 		LBaseMaxBytes:               64 << 20,
 		Logger:                      &logger{handle: h, logf: s.opts.Logf},
 	}
+	o.EventListener = &pebble.EventListener{
+		// A table that cannot be written (disk full) would in the end block
+		// every commit without an answer. Give the handle up at once instead.
+		BackgroundError: func(err error) {
+			if h.poison.Load() == nil && !errors.Is(err, pebble.ErrClosed) {
+				s.opts.Logf("writing in the background: %v", err)
+				h.fence.down.Store(true)
+				_ = h.fail(err)
+			}
+		},
+	}
 	o.Levels[0].FilterPolicy = bloom.FilterPolicy(10) // receipts are looked up and mostly absent
 	return o
 }
@@ -40,7 +52,7 @@ func (l *logger) Infof(string, ...any) {}
 // Errorf implements pebble.Logger.
 func (l *logger) Errorf(format string, args ...any) {
 	if l.handle.poison.Load() == nil {
-		l.logf("store: %s", strings.TrimSpace(fmt.Sprintf(format, args...)))
+		l.logf("%s", strings.TrimSpace(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -49,7 +61,7 @@ func (l *logger) Errorf(format string, args ...any) {
 func (l *logger) Fatalf(format string, args ...any) {
 	why := strings.TrimSpace(fmt.Sprintf(format, args...))
 	if l.handle.poison.Load() == nil {
-		l.logf("store: %s", why)
+		l.logf("%s", why)
 	}
 	_ = l.handle.fail(job.Errorf(job.Unavailable, "%s", why))
 	l.handle.fence.down.Store(true)

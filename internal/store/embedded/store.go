@@ -91,6 +91,7 @@ type handle struct {
 	db     *pebble.DB
 	fence  *fence
 	poison atomic.Pointer[job.Error]
+	failed chan struct{} // closed with the first reason
 }
 
 var _ store.Store = (*Store)(nil)
@@ -184,17 +185,13 @@ func syncDir(fs vfs.FS, dir string) error {
 
 // load opens a handle and computes the indexes.
 func (s *Store) load() error {
-	h := &handle{fence: &fence{FS: s.opts.FS}}
-	cache := pebble.NewCache(s.opts.Cache)
-	defer cache.Unref()
-	db, err := pebble.Open(s.opts.FS.PathJoin(s.opts.Dir, "data"), pebbleOptions(h, cache, s))
-	if err != nil {
-		if errors.Is(err, pebble.ErrCorruption) {
+	h := &handle{fence: &fence{FS: s.opts.FS}, failed: make(chan struct{})}
+	if err := s.openData(h); err != nil {
+		if pebble.IsCorruptionError(err) {
 			return corrupt("opening the data directory %s: %v", s.opts.Dir, err)
 		}
 		return job.Errorf(job.Unavailable, "opening the data directory %s: %v", s.opts.Dir, err)
 	}
-	h.db = db
 	s.db.Store(h)
 	if err := syncDir(s.opts.FS, s.opts.Dir); err != nil { // "data" itself
 		return err
@@ -204,6 +201,58 @@ func (s *Store) load() error {
 		return err
 	}
 	return s.loadJobs(h)
+}
+
+// openData opens the database. A new one is opened twice: its first log is
+// begun in an older layout, in which damage in the middle looks like a torn
+// end and what stands behind it would be lost in silence.
+func (s *Store) openData(h *handle) error {
+	dir := s.opts.FS.PathJoin(s.opts.Dir, "data")
+	cache := pebble.NewCache(s.opts.Cache)
+	defer cache.Unref()
+	if err := s.opts.FS.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	desc, err := pebble.Peek(dir, s.opts.FS)
+	if err != nil {
+		return err
+	}
+	if !desc.Exists {
+		fresh, err := s.openPebble(h, dir, cache)
+		if err != nil {
+			return err
+		}
+		if err := fresh.Close(); err != nil {
+			return err
+		}
+	}
+	h.db, err = s.openPebble(h, dir, cache)
+	return err
+}
+
+// openPebble opens the database, or gives it up with the first background
+// error: on a full disk Pebble would try to flush its log for ever.
+func (s *Store) openPebble(h *handle, dir string, cache *pebble.Cache) (*pebble.DB, error) {
+	type opened struct {
+		db  *pebble.DB
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		db, err := pebble.Open(dir, pebbleOptions(h, cache, s))
+		done <- opened{db, err}
+	}()
+	select {
+	case o := <-done:
+		return o.db, o.err
+	case <-h.failed:
+		go func() { // behind the fence; should it come to an end, let go of it
+			if o := <-done; o.err == nil {
+				_ = o.db.Close()
+			}
+		}()
+		return nil, h.poison.Load().Cause
+	}
 }
 
 func (s *Store) loadRows(h *handle) error {
@@ -274,8 +323,8 @@ func readError(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, pebble.ErrCorruption):
-		return corrupt("reading: %v", err)
+	case pebble.IsCorruptionError(err):
+		return corrupt("reading the store: %v", err)
 	}
 	return &job.Error{Kind: job.Unavailable, Text: "reading the store", Cause: err}
 }
@@ -319,10 +368,12 @@ func (s *Store) closeHandle() error {
 
 // fail poisons the handle: the first reason stays.
 func (h *handle) fail(why error) *job.Error {
-	h.poison.CompareAndSwap(nil, &job.Error{
+	if h.poison.CompareAndSwap(nil, &job.Error{
 		Kind: job.Unavailable, Cause: why,
 		Text: "the store cannot commit; whether the latest requests took effect is unknown until it is open again",
-	})
+	}) {
+		close(h.failed)
+	}
 	return h.poison.Load()
 }
 
