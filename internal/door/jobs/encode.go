@@ -70,6 +70,7 @@ func appendDelivery(b []byte, d *engine.Delivery, token bool) []byte {
 		b = append(d.Lease.Token.AppendTo(append(b, `,"lease":"`...)), '"')
 		b = positive(b, `,"lease_until":`, int64(d.Lease.Until))
 		b = positive(b, `,"run_until":`, int64(d.Lease.RunEnd))
+		b = positive(b, `,"start_by":`, int64(d.Lease.StartBy))
 		if d.Held {
 			b = append(b, `,"held":true`...)
 		}
