@@ -406,7 +406,7 @@ part_fuzz() {
         if [[ -z $built ]]; then unset "targets[i]"; else dirs+=("$(go list -f '{{.Dir}}' "$package")"); fi
     done
     targets=("${targets[@]}")
-    end 120
+    end 240
 
     local total
     total=$(seconds "${FUZZTIME:-60s}")

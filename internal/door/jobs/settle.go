@@ -101,7 +101,7 @@ func (r *Reader) when(s *engine.Settle, name []byte) bool {
 	switch string(name) {
 	case "retry_at":
 		s.RetryAt = r.soon("retry_at")
-	case "retry_in_ms":
+	case "retry_in_ms", "retry_in": // the specification's name has no unit
 		s.RetryIn = r.soon("retry_in_ms")
 	case "retry_after_ms":
 		s.RetryAfter = r.millis("retry_after_ms", 0, 0)

@@ -26,13 +26,14 @@ func pebbleOptions(h *handle, cache *pebble.Cache, s *Store) *pebble.Options {
 		Logger:                      &logger{handle: h, logf: s.opts.Logf},
 	}
 	o.EventListener = &pebble.EventListener{
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			h.giveUp(corrupt("%s is damaged: %s", info.Path, firstLine(info.Details.Error())), s.opts.Logf)
+		},
 		// A table that cannot be written (disk full) would in the end block
 		// every commit without an answer. Give the handle up at once instead.
 		BackgroundError: func(err error) {
-			if h.poison.Load() == nil && !errors.Is(err, pebble.ErrClosed) {
-				s.opts.Logf("writing in the background: %v", err)
-				h.fence.down.Store(true)
-				_ = h.fail(err)
+			if !errors.Is(err, pebble.ErrClosed) {
+				h.giveUp(err, s.opts.Logf)
 			}
 		},
 	}
@@ -52,19 +53,49 @@ func (l *logger) Infof(string, ...any) {}
 // Errorf implements pebble.Logger.
 func (l *logger) Errorf(format string, args ...any) {
 	if l.handle.poison.Load() == nil {
-		l.logf("%s", strings.TrimSpace(fmt.Sprintf(format, args...)))
+		l.logf("%s", firstLine(fmt.Sprintf(format, args...)))
 	}
 }
 
 // Fatalf implements pebble.Logger. Pebble expects it not to return; we let it
 // go on behind the fence, where it can do no harm, and give the handle up.
 func (l *logger) Fatalf(format string, args ...any) {
-	why := strings.TrimSpace(fmt.Sprintf(format, args...))
-	if l.handle.poison.Load() == nil {
-		l.logf("%s", why)
+	for _, a := range args {
+		if err, ok := a.(error); ok && pebble.IsCorruptionError(err) {
+			l.handle.giveUp(err, l.logf)
+			return
+		}
 	}
-	_ = l.handle.fail(job.Errorf(job.Unavailable, "%s", why))
-	l.handle.fence.down.Store(true)
+	l.handle.giveUp(errors.New(firstLine(fmt.Sprintf(format, args...))), l.logf)
+}
+
+// giveUp poisons the handle for a reason that no caller is told of directly,
+// and cuts it off from its files.
+func (h *handle) giveUp(err error, logf func(string, ...any)) {
+	if h.poison.Load() != nil {
+		return
+	}
+	if pebble.IsCorruptionError(err) {
+		err = corrupt("%s", firstLine(err.Error()))
+	}
+	logf("%s", firstLine(err.Error()))
+	h.fence.down.Store(true)
+	_ = h.fail(err)
+}
+
+// reason is the corruption that made the handle useless, if that is why err
+// came to be.
+func (h *handle) reason(err error) error {
+	if p := h.poison.Load(); err != nil && p != nil && job.KindOf(p.Cause) == job.Corrupt {
+		return p.Cause
+	}
+	return err
+}
+
+// firstLine drops the stack that Pebble's errors print.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
 }
 
 // ticker calls f at an interval until stopped.

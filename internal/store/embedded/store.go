@@ -187,8 +187,11 @@ func syncDir(fs vfs.FS, dir string) error {
 func (s *Store) load() error {
 	h := &handle{fence: &fence{FS: s.opts.FS}, failed: make(chan struct{})}
 	if err := s.openData(h); err != nil {
+		if err = h.reason(err); job.KindOf(err) == job.Corrupt {
+			return err
+		}
 		if pebble.IsCorruptionError(err) {
-			return corrupt("opening the data directory %s: %v", s.opts.Dir, err)
+			return corrupt("opening the data directory %s: %s", s.opts.Dir, firstLine(err.Error()))
 		}
 		return job.Errorf(job.Unavailable, "opening the data directory %s: %v", s.opts.Dir, err)
 	}
@@ -198,9 +201,9 @@ func (s *Store) load() error {
 	}
 	s.index, s.rows, s.hot = newIndex(s.names), newRows(), newHot()
 	if err := s.loadRows(h); err != nil {
-		return err
+		return h.reason(err)
 	}
-	return s.loadJobs(h)
+	return h.reason(s.loadJobs(h))
 }
 
 // openData opens the database. A new one is opened twice: its first log is
@@ -324,7 +327,7 @@ func readError(err error) error {
 	case err == nil:
 		return nil
 	case pebble.IsCorruptionError(err):
-		return corrupt("reading the store: %v", err)
+		return corrupt("reading the store: %s", firstLine(err.Error()))
 	}
 	return &job.Error{Kind: job.Unavailable, Text: "reading the store", Cause: err}
 }
