@@ -25,14 +25,14 @@ Parts, in order, each with its budget (a part that takes longer fails):
                  vulnerabilities
   unit    5 min  go test -race of every package except test/e2e
   sim     2 min  the store's simulated power cuts, without -race
-  fuzz   60 s    every fuzz target, one after the other (building them: 2 min)
+  fuzz   60 s    every fuzz target, one after the other (building them: 4 min)
   e2e     4 min  test/e2e against the real binary
 
 What cannot run here without a network is skipped and said so. With CI=true a
 skip of something that could have been installed is a failure.
 
 Environment: FUZZTIME (default 60s) is shared by all fuzz targets and is also
-their budget; POWERCUTS (default: the test's own) is how many cuts to simulate.
+their budget; POWERCUTS (default 1000) is how many cuts to simulate.
 HELP
 }
 
@@ -356,7 +356,7 @@ part_sim() {
     begin sim "simulated power cuts"
     if has internal/store/embedded; then
         go_tests sim ./internal/engine -run PowerCut -count=1 -timeout 120s \
-            ${POWERCUTS:+-powercuts="$POWERCUTS"}
+            -powercuts="${POWERCUTS:-1000}"
     else
         skip "sim: internal/store/embedded does not exist yet"
     fi

@@ -4,7 +4,7 @@
 // wakes who waits for it.
 //
 // One goroutine, the committer, runs every command and serves every waiting
-// holder, so there is no lock on rules. A second one waits for the disk, in
-// order, while the committer already applies the next batch. A third sleeps
-// until the soonest deadline of any hand. See DESIGN sections 2 and 4.
+// holder, so there is no lock on rules; between batches it sleeps until the
+// soonest deadline of any hand. A second one waits for the disk, in order, while
+// the committer already applies the next batch. See DESIGN sections 2 and 4.
 package engine

@@ -15,11 +15,6 @@ import (
 // shuts down, heals, or the same worker connected again.
 var ErrStreamEnded = errors.New("the stream was ended by the server")
 
-// errWaitEnded is what a waiting unary call is answered then.
-var errWaitEnded = &job.Error{
-	Kind: job.Unavailable, Text: "send the request again in a moment", Cause: ErrStreamEnded,
-}
-
 const (
 	chunkMax  = 256  // jobs for one holder before the next one gets its turn
 	serveMax  = 8192 // deliveries in one transaction
@@ -299,48 +294,6 @@ func (r *run) endStreams(why error) error {
 	}
 	r.tx.Durable()
 	return nil
-}
-
-// Lease takes up to o.Max jobs for o.For each. It blocks until there is at
-// least one, or ctx ends: then it answers nothing, without an error.
-func (e *Engine) Lease(ctx context.Context, o LeaseOptions) ([]Delivery, error) {
-	name := o.Worker
-	if name == "" {
-		name = fmt.Sprintf("%016x", e.rnd())
-	}
-	h := newHolder(job.Unary, unaryPrefix+name, StreamOptions{Queues: o.Queues, Properties: o.Properties})
-	h.life, h.want = o.For, max(o.Max, 1)
-	if err := e.do(context.WithoutCancel(ctx), 0, func(r *run) error { r.asking = append(r.asking, h); return nil }); err != nil {
-		return nil, err
-	}
-	for {
-		out, err := h.collect()
-		if err != nil {
-			return nil, errWaitEnded
-		}
-		if len(out) > 0 {
-			return e.fill(out)
-		}
-		select {
-		case <-h.bell:
-		case <-ctx.Done():
-			return e.giveUp(h)
-		}
-	}
-}
-
-// giveUp takes a waiting unary call out of line; jobs that were given to it
-// at the same moment are answered after all.
-func (e *Engine) giveUp(h *holder) ([]Delivery, error) {
-	err := e.do(context.Background(), 0, func(r *run) error { r.left[h] = true; return nil })
-	out, ended := h.collect()
-	if len(out) > 0 {
-		return e.fill(out)
-	}
-	if ended != nil {
-		return nil, errWaitEnded
-	}
-	return nil, err
 }
 
 // room is how many more jobs the holder takes now.
