@@ -146,7 +146,6 @@ func (e *Engine) settleBatch(b *batch) {
 			e.fail(b.err)
 		}
 	}
-	e.synced(-1)
 	if b.err == nil {
 		for i := range b.gifts {
 			b.gifts[i].to.give(b.gifts[i].d)

@@ -23,8 +23,6 @@ type Engine struct {
 
 	mu       sync.Mutex // guards what follows
 	pending  []*op
-	bytes    int // payloads of pending
-	syncing  int // batches on their way to the disk
 	draining bool
 	kick     chan struct{}
 	ops      sync.Pool // of *op that nobody waits for
@@ -167,29 +165,13 @@ func (e *Engine) submit(o *op) error {
 		e.mu.Unlock()
 		return errStopped
 	}
-	before := e.due()
 	e.pending = append(e.pending, o)
-	e.bytes += o.bytes
-	poke := e.due() && !before
+	first := len(e.pending) == 1
 	e.mu.Unlock()
-	if poke {
+	if first {
 		e.poke()
 	}
 	return nil
-}
-
-// A batch that is smaller than this waits for the disk to finish the one
-// before: fewer, larger syncs cost less of the processors than they delay. A
-// larger one is applied while the last one syncs (DESIGN section 3).
-const (
-	pipelineOps   = 128
-	pipelineBytes = 64 << 10
-)
-
-// due reports whether there is a batch to run now. e.mu is held.
-func (e *Engine) due() bool {
-	n := len(e.pending)
-	return n > 0 && (e.syncing == 0 || n >= pipelineOps || e.bytes >= pipelineBytes)
 }
 
 func (e *Engine) poke() {
@@ -208,7 +190,6 @@ func (e *Engine) gather() (list []*op) {
 		bytes += e.pending[n].bytes
 		n++
 	}
-	e.bytes -= bytes
 	if n == len(e.pending) {
 		list, e.pending = e.pending, nil
 		return list
@@ -216,17 +197,6 @@ func (e *Engine) gather() (list []*op) {
 	list = e.pending[:n:n]
 	e.pending = append([]*op(nil), e.pending[n:]...)
 	return list
-}
-
-// synced notes how many batches are on their way to the disk.
-func (e *Engine) synced(change int) {
-	e.mu.Lock()
-	e.syncing += change
-	poke := e.due()
-	e.mu.Unlock()
-	if poke && change < 0 {
-		e.poke()
-	}
 }
 
 // commitLoop is the committer: the only goroutine that decides anything.
@@ -252,7 +222,6 @@ func (e *Engine) commitLoop() {
 			}
 			b := e.runOnce(e.gather())
 			final, sleep, more := b.final(), b.sleep, b.more
-			e.synced(1)
 			e.inflight <- b // from here on it belongs to syncLoop
 			if final {
 				return
@@ -270,7 +239,7 @@ func (e *Engine) commitLoop() {
 func (e *Engine) waiting() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.due()
+	return len(e.pending) > 0
 }
 
 func (e *Engine) isDraining() bool {
@@ -300,7 +269,6 @@ const healEvery = time.Second
 // heal opens the store again after a failed commit and recovers. It reports
 // whether the engine works.
 func (e *Engine) heal() bool {
-	e.synced(1)
 	e.inflight <- &batch{} // everything before has been answered once this is taken
 	list := e.gather()
 	if n := len(list); n > 0 && list[n-1].final { // the stop comes after all others, and is to come yet
