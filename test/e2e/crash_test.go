@@ -140,6 +140,9 @@ func TestACorruptMiddleIsRefused(t *testing.T) {
 		"of a later log": {
 			func(t *testing.T, dir string) { enqueued(t, dir, 1); enqueued(t, dir, jobs) }, "*.log", middle,
 		},
+		"of the last block of a log": {
+			func(t *testing.T, dir string) { enqueued(t, dir, 1); enqueued(t, dir, jobs/4) }, "*.log", middle,
+		},
 		"of a table": {
 			func(t *testing.T, dir string) { enqueued(t, dir, jobs); start(t, dir).terminate() }, "*.sst",
 			func(f *os.File, _ int64) error { return flip(f, 1000) },

@@ -229,6 +229,9 @@ func (s *Store) openData(h *handle) error {
 			return err
 		}
 	}
+	if err := checkLogTail(s.opts.FS, dir); err != nil {
+		return err
+	}
 	h.db, err = s.openPebble(h, dir, cache)
 	return err
 }
