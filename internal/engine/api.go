@@ -108,7 +108,7 @@ type Stats struct {
 	Duplicates, LateOK, OutOfOrder, Suppressed       uint64
 	Expired, Purged, Evicted                         uint64 // I9: data that left by policy
 	ClockSteps                                       uint64
-	Batches, Synced                                  uint64
+	Batches                                          uint64
 }
 
 // Filter selects jobs; Depth is how much of a queue there is. They are the

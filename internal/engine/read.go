@@ -30,7 +30,7 @@ func (e *Engine) Get(ctx context.Context, id job.ID) (j *job.Job, payload []byte
 		if j, err = v.Get(id); err != nil {
 			return err
 		}
-		if f := (store.Filter{Alive: v.Now()}); j == nil || f.Hides(j) {
+		if !visible(v, j) {
 			return noJob(id)
 		}
 		payload = v.Peek(j.Payload)
@@ -40,6 +40,12 @@ func (e *Engine) Get(ctx context.Context, id job.ID) (j *job.Job, payload []byte
 		payload, err = store.Payload(e.store, j.Payload)
 	}
 	return j, payload, err
+}
+
+// visible reports whether there is a job, for those who look from outside.
+func visible(v store.Reader, j *job.Job) bool {
+	f := store.Filter{Alive: v.Now()}
+	return j != nil && !f.Hides(j)
 }
 
 // List returns up to n jobs that match. Terminal jobs past their retention
@@ -89,7 +95,7 @@ func (e *Engine) Failures(ctx context.Context, id job.ID, from uint32, desc bool
 		if err != nil {
 			return err
 		}
-		if j == nil {
+		if !visible(v, j) {
 			return noJob(id)
 		}
 		list, err = v.Failures(id, from, desc, n)

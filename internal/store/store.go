@@ -100,7 +100,8 @@ type Reader interface {
 	Members(queue, group string, n int) ([]job.ID, error)
 	// List returns up to n jobs that match, by id.
 	List(f Filter, n int) ([]*job.Job, error)
-	// Count counts jobs that match; from, order and deadlines are not looked at.
+	// Count counts the jobs that List would return in all; from and order are
+	// not looked at.
 	Count(f Filter) (int64, error)
 	// Depth returns the jobs of a queue by state, its open payload bytes and
 	// its open grouped jobs.

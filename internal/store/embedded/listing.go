@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -131,6 +132,28 @@ func (x *index) counted(f *store.Filter) (n int64, ok bool) {
 		}
 	}
 	return n, true
+}
+
+// hidden counts the jobs that match and whose time to be purged has come: few,
+// unless the clock was told to wait.
+func (x *index) hidden(f *store.Filter) (n int64) {
+	if f.Alive == 0 {
+		return 0
+	}
+	m := x.match(f)
+	if m.none {
+		return 0
+	}
+	for cur := x.timers[rule.HandPurge].start(); ; cur.next() {
+		t, ok := cur.item()
+		if !ok || t.at > f.Alive {
+			return n
+		}
+		named := len(f.IDs) == 0 || slices.Contains(f.IDs, t.id)
+		if l := x.listing.at(listed{id: t.id}); named && l != nil && m.takes(l) {
+			n++
+		}
+	}
 }
 
 func unique(list []uint32) []uint32 {

@@ -178,7 +178,7 @@ func (a *access) Count(f store.Filter) (int64, error) {
 		f.From = job.ID{}
 		a.s.index.list(&f, func(job.ID) bool { n++; return true })
 	}
-	return n, nil
+	return n - a.s.index.hidden(&f), nil
 }
 
 func (a *access) Depth(queue string) store.Depth {

@@ -80,8 +80,8 @@ func (r reader) Members(queue, group string, n int) ([]job.ID, error) {
 
 func (r reader) List(f store.Filter, n int) ([]*job.Job, error) {
 	list := r.those(func(j *job.Job) bool {
-		switch past := j.State.Terminal() && j.PurgeAt > 0 && j.PurgeAt <= f.Alive; {
-		case past, !matches(f, j):
+		switch {
+		case !matches(f, j):
 			return false
 		case f.From.IsZero():
 			return true
@@ -101,7 +101,7 @@ func (r reader) Count(f store.Filter) (int64, error) {
 }
 
 func matches(f store.Filter, j *job.Job) bool {
-	return among(f.States, j.State) && among(f.Queues, j.Queue) && among(f.Types, j.Type) && among(f.IDs, j.ID)
+	return !f.Hides(j) && among(f.States, j.State) && among(f.Queues, j.Queue) && among(f.Types, j.Type) && among(f.IDs, j.ID)
 }
 
 // among reports whether a filter lets a value pass: no values let all pass.
