@@ -65,12 +65,15 @@ type StreamOptions struct {
 	Properties map[string]string
 }
 
+// LeaseDefault is the life of a unary lease whose caller names none.
+const LeaseDefault = 30 * job.Second
+
 // LeaseOptions describe one unary take.
 type LeaseOptions struct {
 	Worker     string // "" = a name is made up
 	Queues     []string
 	Max        int        // jobs at most
-	For        job.Millis // life of each lease without Extend
+	For        job.Millis // life of each lease without Extend; 0 = LeaseDefault
 	Properties map[string]string
 }
 

@@ -12,7 +12,8 @@ var errWaitEnded = &job.Error{
 	Kind: job.Unavailable, Text: "send the request again in a moment", Cause: ErrStreamEnded,
 }
 
-// Lease takes up to o.Max jobs for o.For each. It blocks until there is at
+// Lease takes up to o.Max jobs for o.For each, or for LeaseDefault: every
+// unary lease has an end. It blocks until there is at
 // least one, or ctx ends: then it answers nothing, without an error.
 func (e *Engine) Lease(ctx context.Context, o LeaseOptions) ([]Delivery, error) {
 	name := o.Worker
@@ -21,6 +22,9 @@ func (e *Engine) Lease(ctx context.Context, o LeaseOptions) ([]Delivery, error) 
 	}
 	h := newHolder(job.Unary, unaryPrefix+name, StreamOptions{Queues: o.Queues, Properties: o.Properties})
 	h.life, h.want = o.For, max(o.Max, 1)
+	if h.life <= 0 {
+		h.life = LeaseDefault
+	}
 	if err := e.do(context.WithoutCancel(ctx), 0, func(r *run) error { r.asking = append(r.asking, h); return nil }); err != nil {
 		return nil, err
 	}

@@ -241,3 +241,14 @@ func TestAStopAnswersTheLongPolls(t *testing.T) {
 		}
 	})
 }
+
+func TestALeaseThatNamesNoLifeHasTheDefaultOne(t *testing.T) { // jobs.md: lease_ms (30 s)
+	scenario(t, func(r *rig) {
+		r.puts("q", "a")
+		r.lease(engine.LeaseOptions{}, "a")
+		r.pass(30*job.Second - 1)
+		r.expect("a", job.Leased)
+		r.pass(1)
+		r.expect("a", job.Ready)
+	})
+}

@@ -104,11 +104,10 @@ func (h *handler) settle(w http.ResponseWriter, r *http.Request, _, _ string) {
 	})
 }
 
-// Limits and defaults of POST /jobs/lease. Looking for work takes one commit
+// Limits of POST /jobs/lease. Looking for work takes one commit
 // of the engine, so that long it waits at least.
 const (
 	leaseMax     = 1000
-	leaseDefault = 30 * job.Second
 	leaseWaitMin = 100 * time.Millisecond
 	leaseWaitMax = 5 * time.Minute
 )
@@ -123,7 +122,7 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 			WaitMS     int64             `json:"wait_ms"`
 			Worker     string            `json:"worker"`
 			Properties map[string]string `json:"properties"`
-		}{Max: 1, LeaseMS: int64(leaseDefault)}
+		}{Max: 1, LeaseMS: int64(engine.LeaseDefault)}
 		if err := plain(s.Body.Bytes(), &body, false); err != nil {
 			return err
 		}
