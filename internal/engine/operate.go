@@ -60,10 +60,16 @@ func (e *Engine) Operate(ctx context.Context, id job.ID, c rule.Command) (Verdic
 }
 
 // SetQueue changes the settings of a queue; they hold from then on, for
-// waiting jobs too.
+// waiting jobs too. A queue that has neither jobs nor settings yet counts
+// against max_queues like one that a job makes: OverLimit.
 func (e *Engine) SetQueue(ctx context.Context, name string, edit func(*job.Queue) error) (*job.Queue, error) {
 	var out *job.Queue
 	err := e.do(ctx, 0, func(r *run) error {
+		if !r.c.queues[name] && !r.fresh[name] {
+			if err := r.oneMoreQueue(0); err != nil {
+				return err
+			}
+		}
 		old, err := r.queue(name)
 		if err != nil {
 			return err
@@ -77,6 +83,7 @@ func (e *Engine) SetQueue(ctx context.Context, name string, edit func(*job.Queue
 			return err
 		}
 		r.forgetQueue(name)
+		r.seeQueue(name)
 		r.woken[name] = true
 		r.tx.Durable()
 		out = &q

@@ -189,11 +189,8 @@ func keyTaken(key string) *job.Error {
 func (r *run) admit(in *intake, n *NewJob) error {
 	name := n.Job.Queue
 	if !r.c.queues[name] && !r.fresh[name] && !in.fresh[name] {
-		if len(r.c.queues)+len(r.fresh)+len(in.fresh) >= r.e.opts.QueuesMax {
-			return &job.Error{
-				Kind: job.OverLimit, Field: "queue",
-				Text: fmt.Sprintf("there may be %d queues (max_queues); use an existing one", r.e.opts.QueuesMax),
-			}
+		if err := r.oneMoreQueue(len(in.fresh)); err != nil {
+			return err
 		}
 		in.fresh[name] = true
 	}
@@ -213,6 +210,28 @@ func (r *run) admit(in *intake, n *NewJob) error {
 	a.jobs++
 	a.bytes += size
 	return err
+}
+
+// oneMoreQueue refuses a queue above max_queues; coming are about to be made.
+func (r *run) oneMoreQueue(coming int) error {
+	if len(r.c.queues)+len(r.fresh)+coming < r.e.opts.QueuesMax {
+		return nil
+	}
+	return &job.Error{
+		Kind: job.OverLimit, Field: "queue",
+		Text: fmt.Sprintf("there may be %d queues (max_queues); use an existing one", r.e.opts.QueuesMax),
+	}
+}
+
+// seeQueue notes that a queue exists.
+func (r *run) seeQueue(name string) {
+	if r.c.queues[name] {
+		return
+	}
+	if r.fresh == nil {
+		r.fresh = map[string]bool{}
+	}
+	r.fresh[name] = true
 }
 
 // oldest picks the oldest waiting jobs of full queues, as many as must leave
@@ -272,12 +291,7 @@ func (r *run) putOne(n *NewJob) (*job.Job, error) {
 		return nil, err
 	}
 	r.tx.Durable()
-	if !r.c.queues[n.Job.Queue] {
-		if r.fresh == nil {
-			r.fresh = map[string]bool{}
-		}
-		r.fresh[n.Job.Queue] = true
-	}
+	r.seeQueue(n.Job.Queue)
 	r.stats.Put++
 	return eff.Job, r.write(nil, eff)
 }

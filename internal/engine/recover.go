@@ -192,6 +192,19 @@ func (c *committer) load(v store.Reader) error {
 	for _, n := range names {
 		c.queues[n] = true
 	}
+	for after := ""; ; { // a queue without jobs exists by its settings
+		rows, err := v.Rows(job.Queues, after, tickMax)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			break
+		}
+		for _, row := range rows {
+			after = row.Key()
+			c.queues[after] = true
+		}
+	}
 	holders, err := v.Holders()
 	if err != nil {
 		return err

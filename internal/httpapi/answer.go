@@ -69,8 +69,8 @@ func notAcceptable(w http.ResponseWriter, supported string) {
 	refuseFormat(w, http.StatusNotAcceptable, wire.CodeNotAcceptable, "not acceptable", supported)
 }
 
-// problem answers with an error. Only an enqueue is told 429: on any other
-// call a client takes a 4xx as final.
+// problem answers with an error. Workers are never told 429: on their calls a
+// client takes a 4xx as final.
 func (h *handler) problem(w http.ResponseWriter, r *http.Request, err error) {
 	fault, text := jobs.FaultOf(err), jobs.TextOf(err)
 	status, code := fault.Status, fault.Code
@@ -85,7 +85,7 @@ func (h *handler) problem(w http.ResponseWriter, r *http.Request, err error) {
 		h.log.ErrorContext(r.Context(), "a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		w.Header()["Retry-After"] = retryAfter
-		if !isEnqueue(r) {
+		if !isEnqueue(r) && r.Method != http.MethodPatch {
 			status = http.StatusServiceUnavailable
 		}
 	}
