@@ -315,12 +315,16 @@ func (r *run) step(j *job.Job, c rule.Command) (rule.Effect, error) {
 // write puts an effect into the transaction.
 func (r *run) write(old *job.Job, eff rule.Effect) error {
 	j := eff.Job
-	if eff.Failure != nil && j != nil {
-		if err := r.tx.PutFailure(j.ID, eff.Failure); err != nil {
+	for i := range eff.Failures {
+		if j == nil { // it left with its records
+			break
+		}
+		f := &eff.Failures[i]
+		if err := r.tx.PutFailure(j.ID, f); err != nil {
 			return err
 		}
-		if eff.Drop > 0 {
-			if err := r.tx.DropFailure(j.ID, eff.Drop); err != nil {
+		if old := rule.OutdatedBy(f.Number); old > 0 {
+			if err := r.tx.DropFailure(j.ID, old); err != nil {
 				return err
 			}
 		}

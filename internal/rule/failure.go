@@ -25,14 +25,8 @@ func asked(v View, j *job.Job) job.Retry {
 // fail decides about a failed attempt in the order of core.md section 6. The
 // lease l has been taken off the job already.
 func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) Effect {
-	j.FailedAt = v.Now
-	grace := j.GraceUntil > v.Now
-	if grace {
-		j.Suppressed++
-	} else {
-		j.Attempts++
-		record(v, j, c.Failure, l, &e)
-	}
+	charge(v, j, c.Failure, l, &e)
+	grace := inGrace(v, j)
 	if len(j.Leases) > 0 { // another copy lives: its end decides
 		j.Wanted = uint8(len(j.Leases))
 		e.Job = j
@@ -51,6 +45,19 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) Effect {
 		return die(v, j, job.Exhausted, e)
 	}
 	return again(v, j, c, &p, due, e)
+}
+
+func inGrace(v View, j *job.Job) bool { return j.GraceUntil > v.Now }
+
+// charge counts one failed attempt (I4).
+func charge(v View, j *job.Job, f job.Failure, l job.Lease, e *Effect) {
+	j.FailedAt = v.Now
+	if inGrace(v, j) {
+		j.Suppressed++
+		return
+	}
+	j.Attempts++
+	record(v, j, f, l, e)
 }
 
 // dueAfter is the time of the next attempt.
@@ -102,8 +109,7 @@ func again(v View, j *job.Job, c Command, p *job.Retry, due job.Millis, e Effect
 	return e
 }
 
-// record keeps what went wrong and says which older record makes room: the
-// first and the last FailuresKept stay.
+// record keeps what went wrong.
 func record(v View, j *job.Job, f job.Failure, l job.Lease, e *Effect) {
 	f.Holder = l.Holder
 	f.Started = max(l.Since, l.Started)
@@ -114,10 +120,16 @@ func note(v View, j *job.Job, f job.Failure, e *Effect) {
 	j.Failures++
 	f.Number, f.Attempt, f.Failed = j.Failures, j.Attempts, v.Now
 	f.Message, f.Backtrace = bounded(f.Message, f.Backtrace)
-	e.Failure = &f
-	if drop := int64(j.Failures) - job.FailuresKept; drop > 1 {
-		e.Drop = uint32(drop)
+	e.Failures = append(e.Failures, f)
+}
+
+// OutdatedBy is the number of the record that makes room for a new one, 0 if
+// none does: the first and the last FailuresKept stay.
+func OutdatedBy(number uint32) uint32 {
+	if number <= job.FailuresKept+1 {
+		return 0
 	}
+	return number - job.FailuresKept
 }
 
 // bounded cuts a backtrace, then a message, to ErrorBytesMax together.

@@ -125,7 +125,7 @@ func TestAKillIsDeadAtOnceWhateverTheLimit(t *testing.T) { // core.md section 6,
 	w.put("a", retry(job.Retry{Limit: job.Unlimited()}))
 	w.do("a", Command{Verb: SettleDead, Token: w.take("a", "x"), Failure: job.Failure{Type: "E", Message: "no"}})
 	w.expect("a", "dead killed attempts 1")
-	if f := w.last.Failure; f == nil || f.Message != "no" || f.Attempt != 1 || f.Holder != "x" {
+	if f := w.failure(); f == nil || f.Message != "no" || f.Attempt != 1 || f.Holder != "x" {
 		t.Errorf("%+v", f)
 	}
 }
@@ -358,7 +358,7 @@ func TestAFailureRecordSaysWhatWhoAndWhen(t *testing.T) { // retry.md section 2
 		Number: 1, Attempt: 1, Type: "IOError", Message: "m", Backtrace: "b", Status: 503,
 		Holder: "w/1", Started: dawn + 30, Failed: dawn + 100,
 	}
-	if got := w.last.Failure; got == nil || *got != want {
+	if got := w.failure(); got == nil || *got != want {
 		t.Errorf("%+v", got)
 	}
 }
@@ -370,7 +370,7 @@ func TestARunThatNobodySaidHasStartedStartedWithItsLease(t *testing.T) {
 	token := w.take("a", "x")
 	w.tick(10)
 	w.fail("a", token)
-	if got := w.last.Failure.Started; got != dawn+10 {
+	if got := w.failure().Started; got != dawn+10 {
 		t.Errorf("started %d", got-dawn)
 	}
 }
@@ -381,8 +381,8 @@ func TestTheFirstAndTheLastFiftyFailureRecordsAreKept(t *testing.T) { // retry.m
 	kept := map[uint32]bool{}
 	for n := uint32(1); n <= 130; n++ {
 		w.fail("a", w.due("a", "x"))
-		kept[w.last.Failure.Number] = true
-		delete(kept, w.last.Drop)
+		kept[w.failure().Number] = true
+		delete(kept, OutdatedBy(w.failure().Number))
 		if want := min(n, 51); len(kept) != int(want) || !kept[1] || !kept[n] || !kept[max(1, n-min(n, 50)+1)] {
 			t.Fatalf("after %d failures %d are kept: %v", n, len(kept), kept)
 		}
@@ -403,7 +403,7 @@ func TestMessageAndBacktraceAreBoundedTogether(t *testing.T) { // retry.md secti
 		w.fail("a", w.take("a", "x"), func(c *Command) {
 			c.Failure = job.Failure{Message: strings.Repeat("m", x.message), Backtrace: strings.Repeat("b", x.backtrace)}
 		})
-		if f := w.last.Failure; len(f.Message) != x.wantMessage || len(f.Backtrace) != x.wantBacktrace {
+		if f := w.failure(); len(f.Message) != x.wantMessage || len(f.Backtrace) != x.wantBacktrace {
 			t.Errorf("%+v: %d and %d bytes", x, len(f.Message), len(f.Backtrace))
 		}
 	}
@@ -415,7 +415,7 @@ func TestABoundedTextIsStillText(t *testing.T) {
 		w := newWorld(t)
 		w.put("a")
 		w.fail("a", w.take("a", "x"), func(c *Command) { c.Failure = f })
-		if got := w.last.Failure; !utf8.ValidString(got.Message) || !utf8.ValidString(got.Backtrace) {
+		if got := w.failure(); !utf8.ValidString(got.Message) || !utf8.ValidString(got.Backtrace) {
 			t.Errorf("it was cut inside a character: %q", got.Message[len(got.Message)-1:])
 		}
 	}

@@ -112,7 +112,8 @@ func (w *world) countersLawful(v Verb, old, j *job.Job, e Effect) error {
 	if j.State == job.None {
 		return nil
 	}
-	timeout := v == Lapse && e.Failure != nil && e.Failure.Type == "Timeout"
+	records := uint32(len(e.Failures))
+	timeout := v == Lapse && records > 0 && e.Failures[0].Type == "Timeout"
 	for _, c := range []struct {
 		name     string
 		old, new uint32
@@ -130,14 +131,14 @@ func (w *world) countersLawful(v Verb, old, j *job.Job, e Effect) error {
 		if c.new > c.old && !c.up || c.new < c.old && !c.down {
 			return fmt.Errorf("I4: %s moved %s from %d to %d", v, c.name, c.old, c.new)
 		}
-		if c.new > c.old+1 && c.name != "losses" {
+		if most := uint32(max(1, len(e.Ended))); c.new > c.old+most || c.new > c.old+1 && v != Lapse {
 			return fmt.Errorf("I4: %s rose from %d to %d at once", c.name, c.old, c.new)
 		}
 	}
 	if j.Attempts > old.Attempts && old.GraceUntil > w.now && v != SettleDead {
 		return fmt.Errorf("I4: charged inside grace")
 	}
-	if (e.Failure != nil) != (j.Failures == old.Failures+1) {
+	if j.Failures != old.Failures+records {
 		return fmt.Errorf("a failure record is missing or not counted")
 	}
 	return nil

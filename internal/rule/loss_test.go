@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -74,7 +75,7 @@ func TestAtTheLossLimitTheJobIsDeadWithReasonLost(t *testing.T) { // core.md sec
 		if j.State != job.Dead || j.Reason != job.Lost || j.Losses != limit || j.Attempts != 0 {
 			t.Errorf("limit %d: %s", limit, w.tell("a"))
 		}
-		if f := w.last.Failure; f == nil || f.Type != "Lost" || f.Holder != "x" {
+		if f := w.failure(); f == nil || f.Type != "Lost" || f.Holder != "x" {
 			t.Errorf("its record is %+v", f)
 		}
 	}
@@ -213,7 +214,7 @@ func TestARunTimeoutIsAChargedFailure(t *testing.T) { // core.md section 4, Time
 	w.tick(1)
 	w.do("a", Command{Verb: Lapse})
 	w.expect("a", "scheduled due 15s attempts 1")
-	f := w.last.Failure
+	f := w.failure()
 	if f == nil || f.Type != "Timeout" || f.Holder != "x" || f.Started != dawn || f.Failed != w.now {
 		t.Errorf("%+v", f)
 	}
@@ -239,6 +240,37 @@ func TestARunTimeoutOfOneCopyLeavesTheOtherRunning(t *testing.T) { // core.md se
 	w.do("a", Command{Verb: Lapse})
 	w.expect("a", "leased leases 1 attempts 1")
 	w.ok("a", y)
+}
+
+func TestCopiesThatTimeOutTogetherAreChargedEach(t *testing.T) { // core.md section 5: a charged failure, always charged
+	w := newWorld(t, func(q *job.Queue) { q.RunTimeout = 100 })
+	w.put("a", limited(2, wait(job.Second)), func(j *job.Job) { j.Copies = 3 })
+	for _, holder := range []string{"x", "y", "z"} {
+		w.take("a", holder)
+	}
+	w.tick(100)
+	w.do("a", Command{Verb: Lapse})
+	w.expect("a", "dead exhausted attempts 3")
+	var told []string
+	for i, f := range w.last.Failures {
+		if f.Number != uint32(i+1) || f.Attempt != f.Number || f.Type != "Timeout" {
+			t.Errorf("%+v", f)
+		}
+		told = append(told, f.Holder)
+	}
+	if !slices.Equal(told, []string{"x", "y", "z"}) {
+		t.Errorf("records of %v", told)
+	}
+}
+
+func TestCopiesThatTimeOutTogetherInsideGraceAreSuppressedEach(t *testing.T) { // core.md sections 5 and 6
+	w := newWorld(t, func(q *job.Queue) { q.RunTimeout = 100 })
+	w.put("a", func(j *job.Job) { j.Copies, j.GraceUntil = 2, w.now+job.Hour })
+	w.take("a", "x")
+	w.take("a", "y")
+	w.tick(100)
+	w.do("a", Command{Verb: Lapse})
+	w.expect("a", "scheduled due 6s suppressed 2")
 }
 
 func TestARunThatDidNotStartInTimeIsReturnedUncharged(t *testing.T) { // core.md section 4, start_timeout

@@ -216,7 +216,7 @@ func giveBack(v View, j *job.Job, p job.Place, after job.Millis, e Effect) Effec
 // lapse ends leases whose holder vanished or whose own time is over.
 func lapse(v View, c Command) (Effect, error) {
 	j, e := v.Job.Clone(), Effect{}
-	var timedOut *job.Lease
+	var timedOut []job.Lease
 	lost, returned := false, false
 	for i := 0; i < len(j.Leases); {
 		l := j.Leases[i]
@@ -228,7 +228,7 @@ func lapse(v View, c Command) (Effect, error) {
 		case c.Holder != "":
 			i++
 		case l.RunEnd > 0 && l.RunEnd <= v.Steady:
-			timedOut = &l
+			timedOut = append(timedOut, l)
 			end(j, i, job.ByTimeout, &e, true)
 		case l.StartBy > 0 && l.StartBy <= v.Steady:
 			returned = true
@@ -246,7 +246,11 @@ func lapse(v View, c Command) (Effect, error) {
 		return Effect{}, job.Errorf(job.WrongState, "no lease of job %s is over", j.ID)
 	case timedOut != nil:
 		f := job.Failure{Type: "Timeout", Message: "the run took longer than its run timeout of " + either(j.RunTimeout, v.Queue.RunTimeout).String()}
-		return fail(v, j, Command{Verb: SettleRetry, Failure: f}, *timedOut, e), nil
+		last := len(timedOut) - 1
+		for _, l := range timedOut[:last] { // each run is a failure of its own; the last one decides
+			charge(v, j, f, l, &e)
+		}
+		return fail(v, j, Command{Verb: SettleRetry, Failure: f}, timedOut[last], e), nil
 	case lost && len(j.Leases) == 0 && overLossLimit(v, j):
 		f := job.Failure{Type: "Lost", Message: "its holders vanished too often without an answer"}
 		record(v, j, f, e.Ended[len(e.Ended)-1], &e)

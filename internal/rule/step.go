@@ -58,10 +58,9 @@ type Command struct {
 
 // Effect is what a step asks the engine to write and to tell.
 type Effect struct {
-	Job     *job.Job  // the job as it shall be; nil = gone
-	Gate    *job.Gate // the gate as it shall be; nil = unchanged
-	Failure *job.Failure
-	Drop    uint32 // number of a failure record to forget; 0 = none
+	Job      *job.Job      // the job as it shall be; nil = gone
+	Gate     *job.Gate     // the gate as it shall be; nil = unchanged
+	Failures []job.Failure // records to keep, by number; see OutdatedBy
 
 	Voided     []job.Lease // leases that ended without their holder asking
 	Ended      []job.Lease // every lease that ended, so that holders' counts follow

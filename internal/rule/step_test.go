@@ -249,7 +249,7 @@ func TestCancelNotesWhyIfTold(t *testing.T) { // I9
 	w.put("a")
 	w.do("a", Command{Verb: Cancel, Reason: job.Evicted, Failure: job.Failure{Type: "Evicted", Message: "full"}})
 	w.expect("a", "dead evicted")
-	if f := w.last.Failure; f == nil || f.Number != 1 || f.Message != "full" || f.Failed != w.now {
+	if f := w.failure(); f == nil || f.Number != 1 || f.Message != "full" || f.Failed != w.now {
 		t.Errorf("noted %+v", f)
 	}
 }

@@ -132,7 +132,7 @@ func (w *world) try(name string, c Command) error {
 		return err
 	}
 	if e.Repeat {
-		if e.Job != j || e.Gate != nil || e.Ended != nil || e.Failure != nil {
+		if e.Job != j || e.Gate != nil || e.Ended != nil || e.Failures != nil {
 			w.Fatalf("a repeated %s of %s has an effect: %+v", c.Verb, name, e)
 		}
 		return nil
@@ -204,6 +204,14 @@ func (w *world) fail(name string, token job.Token, edits ...func(*Command)) *job
 func (w *world) ok(name string, token job.Token) *job.Job {
 	w.Helper()
 	return w.do(name, Command{Verb: SettleOK, Token: token})
+}
+
+// failure is the latest record of the last step; nil if it made none.
+func (w *world) failure() *job.Failure {
+	if n := len(w.last.Failures); n > 0 {
+		return &w.last.Failures[n-1]
+	}
+	return nil
 }
 
 // lose ends all leases of a holder on a job.

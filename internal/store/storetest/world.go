@@ -106,16 +106,21 @@ func enact(tx store.Tx, old *job.Job, e rule.Effect) error {
 			return err
 		}
 	}
-	if e.Job == nil || e.Failure == nil {
+	if e.Job == nil {
 		return nil
 	}
-	if err := tx.PutFailure(e.Job.ID, e.Failure); err != nil {
-		return err
+	for i := range e.Failures {
+		f := &e.Failures[i]
+		if err := tx.PutFailure(e.Job.ID, f); err != nil {
+			return err
+		}
+		if old := rule.OutdatedBy(f.Number); old > 0 {
+			if err := tx.DropFailure(e.Job.ID, old); err != nil {
+				return err
+			}
+		}
 	}
-	if e.Drop == 0 {
-		return nil
-	}
-	return tx.DropFailure(e.Job.ID, e.Drop)
+	return nil
 }
 
 // setGate keeps a gate while there is something to keep.
