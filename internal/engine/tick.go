@@ -56,13 +56,32 @@ func (w *watch) blocked(h rule.Hand) job.Millis {
 
 // timeOf is the timeline a hand points on: leases run on the steady one.
 func (r *run) timeOf(h rule.Hand) job.Millis {
-	if h == rule.HandLapse {
+	if h == rule.HandTimeout || h == rule.HandLapse {
 		return r.steady
 	}
 	return r.now
 }
 
-var verbOfHand = [rule.Hands]rule.Verb{rule.Promote, rule.Lapse, rule.Expire, rule.Purge}
+// commandOf is what is done to the jobs a hand points at. A timeout never
+// waits; the soft ends of the same job do while holders have extra time.
+func (r *run) commandOf(h rule.Hand) rule.Command {
+	switch h {
+	case rule.HandTimeout:
+		c := rule.Command{Verb: rule.Lapse}
+		if r.steady < r.watch.lapses {
+			c.Ending = job.ByTimeout
+		}
+		return c
+	case rule.HandLapse:
+		return rule.Command{Verb: rule.Lapse}
+	case rule.HandExpire:
+		return rule.Command{Verb: rule.Expire}
+	case rule.HandPurge:
+		return rule.Command{Verb: rule.Purge}
+	case rule.HandDue, rule.Hands:
+	}
+	return rule.Command{Verb: rule.Promote}
+}
 
 // tick does what is due on every hand (I6: never before its time).
 func (r *run) tick() error {
@@ -90,12 +109,12 @@ func (r *run) tickJob(h rule.Hand, id job.ID) error {
 	if err != nil || j == nil {
 		return err
 	}
-	eff, err := r.step(j, rule.Command{Verb: verbOfHand[h]})
+	eff, err := r.step(j, r.commandOf(h))
 	if err != nil {
 		return err
 	}
 	switch h {
-	case rule.HandLapse:
+	case rule.HandTimeout, rule.HandLapse:
 		r.countLapse(j, &eff)
 	case rule.HandExpire:
 		r.stats.Expired++

@@ -43,14 +43,15 @@ type Hand uint8
 
 // The hands over jobs; rows have a timer of their own (job.Row.Due).
 const (
-	HandDue Hand = iota
-	HandLapse
+	HandDue     Hand = iota
+	HandTimeout      // run and start timeouts
+	HandLapse        // soft ends of unary leases
 	HandExpire
 	HandPurge
 	Hands // how many there are
 )
 
-func (h Hand) String() string { return [...]string{"due", "lapse", "expire", "purge"}[h] }
+func (h Hand) String() string { return [...]string{"due", "timeout", "lapse", "expire", "purge"}[h] }
 
 // Entries is where a job is found: a pure function of the job, computed here
 // and nowhere else. A store derives all its indexes from it.
@@ -77,7 +78,11 @@ func EntriesOf(j *job.Job) Entries {
 		e.Wants = true
 	case job.Leased:
 		e.Wants = len(j.Leases) < int(j.Wanted)
-		e.Timer[HandLapse] = lapseAt(j)
+		for i := range j.Leases {
+			l := &j.Leases[i]
+			e.Timer[HandTimeout] = sooner(sooner(e.Timer[HandTimeout], l.RunEnd), l.StartBy)
+			e.Timer[HandLapse] = sooner(e.Timer[HandLapse], l.Until)
+		}
 	case job.Scheduled:
 		e.Timer[HandDue] = max(j.ReadyAt, 1)
 	case job.Done, job.Dead:
@@ -99,19 +104,12 @@ func EntriesOf(j *job.Job) Entries {
 	return e
 }
 
-func lapseAt(j *job.Job) job.Millis {
-	var at job.Millis
-	sooner := func(m job.Millis) {
-		if m > 0 && (at == 0 || m < at) {
-			at = m
-		}
+// sooner is the sooner of two times; 0 = never.
+func sooner(a, b job.Millis) job.Millis {
+	if a == 0 || b > 0 && b < a {
+		return b
 	}
-	for i := range j.Leases {
-		sooner(j.Leases[i].Until)
-		sooner(j.Leases[i].RunEnd)
-		sooner(j.Leases[i].StartBy)
-	}
-	return at
+	return a
 }
 
 // Seeker is a holder that asks for work.

@@ -180,7 +180,7 @@ func TestEveryHandHasItsName(t *testing.T) {
 	for h := range Hands {
 		names = append(names, h.String())
 	}
-	if !slices.Equal(names, []string{"due", "lapse", "expire", "purge"}) {
+	if !slices.Equal(names, []string{"due", "timeout", "lapse", "expire", "purge"}) {
 		t.Error(names)
 	}
 }

@@ -288,17 +288,31 @@ func TestARunThatDidNotStartInTimeIsReturnedUncharged(t *testing.T) { // core.md
 func TestTheSoonestTimerOfALeaseIsTheOneTheClockLooksAt(t *testing.T) {
 	w := newWorld(t, func(q *job.Queue) { q.RunTimeout, q.StartTimeout = 300, 200 })
 	w.put("a", func(j *job.Job) { j.Copies = 2 })
+	expect := func(when string, timeout, lapse job.Millis) {
+		t.Helper()
+		timer := EntriesOf(w.jobs["a"]).Timer
+		if timer[HandTimeout] != dawn+timeout || timer[HandLapse] != dawn+lapse {
+			t.Errorf("%s: %d and %d", when, timer[HandTimeout]-dawn, timer[HandLapse]-dawn)
+		}
+	}
 	w.take("a", "x", func(l *job.Lease) { l.Until = w.steady + 400 })
-	at := func() job.Millis { return EntriesOf(w.jobs["a"]).Timer[HandLapse] - dawn }
-	if at() != 200 {
-		t.Errorf("start timeout: %d", at())
-	}
+	expect("start timeout", 200, 400)
 	w.do("a", Command{Verb: Extend, Token: w.jobs["a"].Leases[0].Token, Started: true})
-	if at() != 300 {
-		t.Errorf("run timeout: %d", at())
-	}
+	expect("run timeout", 300, 400)
 	w.take("a", "y", func(l *job.Lease) { l.Until = w.steady + 50 })
-	if at() != 50 {
-		t.Errorf("the other copy's end: %d", at())
-	}
+	expect("the other copy's end", 200, 50)
+}
+
+func TestATimeoutAloneLeavesSoftEndsBe(t *testing.T) { // core.md section 8: holders get extra time, timeouts do not
+	w := newWorld(t, func(q *job.Queue) { q.RunTimeout = 100 })
+	w.put("a", limited(9, nil), func(j *job.Job) { j.Copies = 2 })
+	w.take("a", "x")
+	w.tick(50)
+	w.take("a", "y", of(job.Unary), func(l *job.Lease) { l.Until = w.steady + 10 })
+	w.tick(50)
+	w.do("a", Command{Verb: Lapse, Ending: job.ByTimeout})
+	w.expect("a", "leased leases 1 attempts 1")
+	w.refused(job.WrongState, "a", Command{Verb: Lapse, Ending: job.ByTimeout})
+	w.do("a", Command{Verb: Lapse})
+	w.expect("a", "ready attempts 1 losses 1")
 }

@@ -228,7 +228,7 @@ func (s *script) next() (name string, verb Verb, at job.Millis) {
 	for _, n := range s.namesByID() {
 		for hand, due := range EntriesOf(s.jobs[n]).Timer {
 			if due > 0 && (at == 0 || due < at) {
-				name, verb, at = n, [...]Verb{Promote, Lapse, Expire, Purge}[hand], due
+				name, verb, at = n, [Hands]Verb{Promote, Lapse, Lapse, Expire, Purge}[hand], due
 			}
 		}
 	}

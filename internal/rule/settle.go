@@ -233,7 +233,7 @@ func lapse(v View, c Command) (Effect, error) {
 		case l.StartBy > 0 && l.StartBy <= v.Steady:
 			returned = true
 			end(j, i, job.ByRelease, &e, true)
-		case l.Until > 0 && l.Until <= v.Steady:
+		case l.Until > 0 && l.Until <= v.Steady && c.Ending != job.ByTimeout:
 			lost = true
 			end(j, i, job.ByLapse, &e, true)
 			lose(v, j, l, job.ByLapse)

@@ -44,7 +44,7 @@ type Command struct {
 	Token    job.Token   // settles, Extend: zero = without a token
 	Lease    *job.Lease  // Take: the lease to grant, token and holder filled in
 	Ending   job.Ending  // Lapse: what kind of end
-	Holder   string      // Lapse: whose leases; "" = those whose own timers passed
+	Holder   string      // Lapse: whose leases; "" = those whose own timers passed, with ByTimeout no soft ends
 	Until    job.Millis  // Extend: new soft end
 	Started  bool        // Extend: the run has begun
 	RunStart job.Millis  // settles: when the run began, as the holder says; 0 = not said

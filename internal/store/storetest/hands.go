@@ -51,9 +51,9 @@ func handsOrder(x *site) {
 }
 
 func handsFollow(x *site) {
-	expect := func(when string, due, lapse, expire, purge job.Millis) {
+	expect := func(when string, due, timeout, expire, purge job.Millis) {
 		x.Helper()
-		for h, want := range []job.Millis{due, lapse, expire, purge} {
+		for h, want := range []job.Millis{due, timeout, 0, expire, purge} {
 			if got := x.next(rule.Hand(h)); got != want {
 				x.Errorf("%s: the hand %s points at %d, want %d", when, rule.Hand(h), got, want)
 			}

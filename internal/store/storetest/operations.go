@@ -278,7 +278,7 @@ func (h *history) lapseHolder(tx store.Tx) error {
 // is an error of the store (I6).
 func (h *history) turnHands(tx store.Tx) error {
 	verbs := [rule.Hands]rule.Verb{
-		rule.HandDue: rule.Promote, rule.HandLapse: rule.Lapse, rule.HandExpire: rule.Expire, rule.HandPurge: rule.Purge,
+		rule.HandDue: rule.Promote, rule.HandTimeout: rule.Lapse, rule.HandLapse: rule.Lapse, rule.HandExpire: rule.Expire, rule.HandPurge: rule.Purge,
 	}
 	for hand, v := range verbs {
 		ids, err := tx.Due(rule.Hand(hand), h.now, 1+h.rng.IntN(10))
