@@ -1,0 +1,150 @@
+package embedded
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// sampleJobs are jobs that between them have every optional field.
+func sampleJobs() []*job.Job {
+	id, other := job.ID{1, 2, 3}, job.ID{15: 9}
+	limit := job.LimitOf(3)
+	plain := &job.Job{
+		ID: id, Payload: id, State: job.Ready, Queue: "mail", Type: "welcome", Priority: job.PriorityDefault, Band: job.BandNormal,
+		Seq: 7, Created: 1_700_000_000_000, ReadyAt: 1_700_000_000_000, PayloadSize: 12,
+		Copies: 1, Wanted: 1, RetainDone: job.Unset, RetainDead: job.Unset,
+	}
+	full := *plain
+	full.State, full.Order, full.Group, full.Park, full.Band = job.Leased, job.OrderStrict, "g", "hold", job.BandFront
+	full.ExpiresAt, full.GraceUntil, full.RunTimeout, full.StartTimeout, full.LastDelay = 5, 6, 7, 8, 9
+	full.DequeuedAt, full.FailedAt, full.CompletedAt, full.PurgeAt, full.RevivedAt = 1, 2, 3, 4, 5
+	full.Attempts, full.Losses, full.Evictions, full.Reschedules = 1, 2, 3, 4
+	full.Deliveries, full.Suppressed, full.Overrides, full.Failures = 5, 6, 7, 1<<32-1
+	full.Copies, full.Wanted, full.Retry = 3, 2, &job.Retry{Limit: limit}
+	full.RetainDone, full.RetainDead, full.Payload, full.Blocks, full.Alone = 0, job.Day, other, true, true
+	full.Requires = []job.Requirement{{Property: "cpu", Op: ">=", Value: "4"}, {Property: "region", Op: "=", Value: "eu"}}
+	full.Leases = []job.Lease{
+		{Token: job.Token{19: 1}, Holder: "w/a", Kind: job.Named, Since: 1, Started: 2, Until: 3, RunEnd: 4, StartBy: 5, Turn: 6, Alone: true},
+		{Token: job.Token{1}, Holder: "u/b", Kind: job.Unary, Until: 1 << 40},
+	}
+	full.Ended = []job.Ended{{Hash: 1, How: job.ByLapse}, {Hash: 1 << 63, How: job.ByTimeout, Turn: -1}}
+	dead := *plain
+	dead.State, dead.Reason, dead.ReadyAt, dead.Seq = job.Dead, job.Exhausted, 0, -7
+	return []*job.Job{plain, &full, &dead}
+}
+
+func damaged(t *testing.T, what string, err error) {
+	t.Helper()
+	if job.KindOf(err) != job.Corrupt || !strings.Contains(err.Error(), "restore a backup") {
+		t.Fatalf("%s is refused with %v", what, err)
+	}
+}
+
+// inRange checks that every word of a decoded job has a name: one that has
+// none would panic as soon as somebody prints it.
+func inRange(j *job.Job) {
+	_ = j.State.String() + j.Reason.String() + j.Order.String()
+	for _, l := range j.Leases {
+		_ = l.Kind.String()
+	}
+	for _, e := range j.Ended {
+		_ = e.How.String()
+	}
+}
+
+// FuzzJobCodec: whatever is on disk is a job or damaged; a job is written and
+// read back the same, and has no other form that is longer than it was.
+func FuzzJobCodec(f *testing.F) {
+	for _, j := range sampleJobs() {
+		f.Add(j.ID[:], appendJob(nil, j))
+	}
+	f.Fuzz(func(t *testing.T, key, value []byte) {
+		var id job.ID
+		copy(id[:], key)
+		j, err := decodeJob(id, value, newNames())
+		if err != nil {
+			damaged(t, "the job", err)
+			return
+		}
+		inRange(j)
+		written := appendJob(nil, j)
+		again, err := decodeJob(id, written, nil)
+		if err != nil || !reflect.DeepEqual(again, j) {
+			t.Fatalf("%+v\ncame back as\n%+v, %v", j, again, err)
+		}
+		if twice := appendJob(nil, again); !bytes.Equal(twice, written) {
+			t.Fatalf("written as %x, and again as %x", written, twice)
+		}
+	})
+}
+
+func sampleRows() []job.Row {
+	queue := job.NewQueue("mail")
+	queue.Order, queue.OnDead, queue.MaxJobs, queue.HoldUntil = job.OrderStrict, job.DeadBlock, 5, 7
+	queue.Retry = job.Retry{Limit: job.LimitOf(2), Curve: &job.Curve{Kind: job.CurveConstant, Delay: 5}}
+	return []job.Row{
+		queue, job.NewQueue("q"),
+		&job.Holder{Name: "w/host", Kind: job.Named, Until: 5, Properties: map[string]string{"cpu": "4"}},
+		&job.Gate{Queue: "q", Group: "g", Hold: 1, Park: "hold", Turn: 3, LastSeq: -4},
+		&job.Receipt{Hash: [16]byte{1}, Content: [16]byte{2}, Job: job.ID{3}, Expires: 4},
+		&job.Reserve{Name: "seq", Next: 1 << 40},
+	}
+}
+
+// FuzzRowCodec does the same for the rows of every table, and for failure
+// records, which are table Tables here.
+func FuzzRowCodec(f *testing.F) {
+	for _, row := range sampleRows() {
+		b, err := appendRow(nil, row)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(byte(row.Table()), row.Key(), b)
+	}
+	f.Add(byte(job.Tables), "", appendFailure(nil, &job.Failure{Attempt: 2, Type: "E", Message: "m", Backtrace: "b", Holder: "w/h", Status: 503, Started: 1, Failed: 2}))
+	f.Fuzz(func(t *testing.T, table byte, key string, value []byte) {
+		if job.Table(table) == job.Tables {
+			failureRoundTrips(t, value)
+			return
+		}
+		row, err := decodeRow(job.Table(table), key, value)
+		if err != nil {
+			damaged(t, "the row", err)
+			return
+		}
+		if row.Key() != key || row.Table() != job.Table(table) {
+			t.Fatalf("row %q of table %d was read under %q of table %d", row.Key(), row.Table(), key, table)
+		}
+		if q, ok := row.(*job.Queue); ok {
+			_ = q.Order.String() + q.OnDead.String() + q.FrontOrder.String() + q.OnFull.String()
+		}
+		if h, ok := row.(*job.Holder); ok {
+			_ = h.Kind.String()
+		}
+		written, err := appendRow(nil, row)
+		if err != nil {
+			t.Fatalf("%+v cannot be written: %v", row, err)
+		}
+		again, err := decodeRow(job.Table(table), key, written)
+		if err != nil || !reflect.DeepEqual(again, row) {
+			t.Fatalf("%+v\ncame back as\n%+v, %v", row, again, err)
+		}
+	})
+}
+
+func failureRoundTrips(t *testing.T, value []byte) {
+	t.Helper()
+	failure, err := decodeFailure(3, value)
+	if err != nil {
+		damaged(t, "the failure", err)
+		return
+	}
+	again, err := decodeFailure(3, appendFailure(nil, &failure))
+	if err != nil || again != failure {
+		t.Fatalf("%+v\ncame back as\n%+v, %v", failure, again, err)
+	}
+}
