@@ -226,12 +226,12 @@ func (r *reader) name() string {
 	return r.names.share(b)
 }
 
-func (r *reader) counter() uint32 {
+func (r *reader) counter() uint32 { return uint32(r.upTo(math.MaxUint32)) }
+
+func (r *reader) upTo(most uint64) uint64 {
 	v := r.uvarint()
-	if v > math.MaxUint32 {
-		r.bad = true
-	}
-	return uint32(v)
+	r.bad = r.bad || v > most
+	return v
 }
 
 // count reads a length and refuses one that cannot fit into what is left.
@@ -257,7 +257,7 @@ func decodeJob(id job.ID, b []byte, shared *names) (*job.Job, error) {
 	j.State, j.Reason, j.Order, j.Band = job.State(r.byte()), job.Reason(r.byte()), job.Order(r.byte()), r.byte()
 	flags := r.uvarint()
 	j.Queue, j.Type = r.name(), r.name()
-	j.Priority = uint16(r.uvarint())
+	j.Priority = uint16(r.upTo(math.MaxUint16))
 	j.Seq = r.varint()
 	j.Created = r.millis()
 	j.ReadyAt = j.Created + r.millis()
@@ -265,7 +265,7 @@ func decodeJob(id job.ID, b []byte, shared *names) (*job.Job, error) {
 	if flags != 0 {
 		r.optional(j, flags)
 	}
-	if r.bad || len(r.b) != 0 || j.State == job.None || j.State >= job.States || j.Reason > job.Evicted {
+	if r.bad || len(r.b) != 0 || j.State == job.None || j.State >= job.States || j.Reason > job.Evicted || j.Order > job.OrderStrict {
 		return nil, corrupt("job %s is damaged", id)
 	}
 	return j, nil
@@ -325,6 +325,7 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 			l.Holder = r.string()
 			l.Since, l.Started, l.Until, l.RunEnd, l.StartBy = r.millis(), r.millis(), r.millis(), r.millis(), r.millis()
 			l.Turn = r.varint()
+			r.bad = r.bad || l.Kind > job.Unary
 			j.Leases = append(j.Leases, l)
 		}
 	}
@@ -335,6 +336,7 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 				e.Hash = binary.BigEndian.Uint64(b)
 			}
 			e.How, e.Turn = job.Ending(r.byte()), r.varint()
+			r.bad = r.bad || e.How > job.ByTimeout
 			j.Ended = append(j.Ended, e)
 		}
 	}
@@ -401,11 +403,12 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 	switch t {
 	case job.Queues:
 		q := &job.Queue{}
-		r.bad = json.Unmarshal(r.b, q) != nil
+		r.bad = json.Unmarshal(r.b, q) != nil || q.Order > job.OrderStrict || q.OnDead > job.DeadPark ||
+			q.FrontOrder > job.FrontLIFO || q.OnFull > job.FullDropOldest
 		r.b, row = nil, q
 	case job.Holders:
 		h := &job.Holder{}
-		r.bad = json.Unmarshal(r.b, h) != nil
+		r.bad = json.Unmarshal(r.b, h) != nil || h.Kind > job.Unary
 		r.b, row = nil, h
 	case job.Gates:
 		g := &job.Gate{Queue: r.string(), Group: r.string()}

@@ -79,6 +79,9 @@ func (r *rows) dueRows(t job.Table, until job.Millis, n int) []job.Row {
 func (h *handle) firstReceipt() (at job.Millis, err error) {
 	stop := errors.New("found")
 	err = h.scan([]byte{keyReceiptAt}, []byte{keyReceiptAt + 1}, func(key, _ []byte) error {
+		if len(key) < 9 {
+			return corrupt("the key of a receipt's time is damaged")
+		}
 		at = job.Millis(binary.BigEndian.Uint64(key[1:9]))
 		return stop
 	})

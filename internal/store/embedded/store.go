@@ -263,6 +263,9 @@ func (s *Store) openPebble(h *handle, dir string, cache *pebble.Cache) (*pebble.
 
 func (s *Store) loadRows(h *handle) error {
 	err := h.scan([]byte{keyRow}, []byte{keyRow + 1}, func(key, value []byte) error {
+		if len(key) < 2 || key[1] >= byte(job.Tables) {
+			return corrupt("a row key is damaged")
+		}
 		t := job.Table(key[1])
 		if t == job.Receipts {
 			return nil // on disk only
@@ -285,9 +288,10 @@ func (s *Store) loadRows(h *handle) error {
 func (s *Store) loadJobs(h *handle) error {
 	return h.scan([]byte{keyJob}, []byte{keyJob + 1}, func(key, value []byte) error {
 		var id job.ID
-		if copy(id[:], key[1:]) != len(id) {
+		if len(key) != 1+len(id) {
 			return corrupt("a job key is damaged")
 		}
+		copy(id[:], key[1:])
 		j, err := decodeJob(id, value, s.names)
 		if err != nil {
 			return err
