@@ -1,0 +1,95 @@
+package httpapi
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// FuzzQueueSettings reads the body of PATCH /queues/{name}. What is taken is
+// told by GET in words that mean the same, and says what encoding/json reads;
+// what is refused names the field.
+func FuzzQueueSettings(f *testing.F) {
+	f.Add([]byte(`{"paused":true,"order":"strict","concurrency":1,"on_dead":"park","front_order":"lifo"}`))
+	f.Add([]byte(`{"retry":{"limit":3,"curve":{"kind":"list","delays":["1s","PT5S",7]}},"late_ok":"never","require_token":true}`))
+	f.Add([]byte(`{"max_jobs":9223372036854775807,"max_bytes":0,"on_full":"drop_oldest","run_timeout_ms":1,"start_timeout_ms":2}`))
+	f.Add([]byte(`{"retention":{"completed_ms":null,"dead_ms":5},"non_idempotent":true,"order":null}`))
+	f.Add([]byte(`{"retention":{"dead_ms":-1}}`))
+	f.Add([]byte(`{"Paused":true}`))
+	f.Add([]byte(`{"paused":true,"paused":false}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		q := job.NewQueue("q")
+		set := settingsOf(q)
+		err := plain(body, &set, true)
+		if err == nil {
+			err = set.apply(q)
+		}
+		if err != nil {
+			fieldIsNamed(t, body, err)
+			return
+		}
+		told, err := json.Marshal(settingsOf(q))
+		if err != nil {
+			t.Fatalf("%q cannot be told: %v", body, err)
+		}
+		again := job.NewQueue("q")
+		set = settingsOf(again)
+		if err := plain(told, &set, true); err != nil {
+			t.Fatalf("%q is told as %s, which is refused: %v", body, told, err)
+		}
+		if err := set.apply(again); err != nil || !reflect.DeepEqual(again, q) {
+			t.Fatalf("%q is told as %s, which is read as\n%+v, not\n%+v; %v", body, told, again, q, err)
+		}
+		sameAsStandard(t, body, told)
+	})
+}
+
+// sameAsStandard checks that each plain value of the body is what is told.
+func sameAsStandard(t *testing.T, body, told []byte) {
+	t.Helper()
+	read := func(text []byte) (m map[string]any) {
+		d := stdjson.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		if err := d.Decode(&m); err != nil {
+			t.Fatalf("%q was taken, but encoding/json says %v", text, err)
+		}
+		return m
+	}
+	got := read(told)
+	for name, want := range read(body) {
+		switch want := want.(type) {
+		case bool, stdjson.Number:
+			if got[name] != want {
+				t.Errorf("%s is %v, encoding/json reads %v", name, got[name], want)
+			}
+		case string:
+			if got[name] != want && want != "" {
+				t.Errorf("%s is %v, encoding/json reads %v", name, got[name], want)
+			}
+		}
+	}
+}
+
+func fieldIsNamed(t *testing.T, body []byte, err error) {
+	t.Helper()
+	if own, ok := errors.AsType[*refusal](err); ok {
+		if own.status != 413 || len(body) <= plainMax {
+			t.Errorf("%.100q is refused with %d %s", body, own.status, own.text)
+		}
+		return
+	}
+	own, ok := errors.AsType[*job.Error](err)
+	if !ok || own.Kind != job.Invalid || len(own.Text) > 8<<10 {
+		t.Fatalf("%q is refused with a %T of %d bytes", body, err, len(err.Error()))
+	}
+	if syntax := strings.HasPrefix(own.Text, "invalid JSON"); !syntax && (own.Field == "" && !strings.Contains(own.Text, "late_ok")) {
+		t.Errorf("%q is refused without the name of a field: %s", body, own.Text)
+	}
+}
