@@ -59,8 +59,8 @@ func (r *Reader) Reset(lent bool) {
 	clear(r.jobs) // payloads must not live as long as the reader
 	clear(r.settles)
 	r.jobs, r.settles, r.body = r.jobs[:0], r.settles[:0], nil
-	if r.Body.Reset(); r.Body.Cap() > bytesMax {
-		r.Body = bytes.Buffer{}
+	if r.Body.Reset(); r.Body.Cap() > bytesMax { // what points into it as well
+		r.Body, r.dec, r.names = bytes.Buffer{}, jsontext.Decoder{}, nil
 	}
 }
 
