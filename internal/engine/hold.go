@@ -19,6 +19,11 @@ const (
 	chunkMax  = 256  // jobs for one holder before the next one gets its turn
 	serveMax  = 8192 // deliveries in one transaction
 	outputMax = 512  // jobs on their way to a stream that set no prefetch
+
+	// outputBytesMax bounds the payloads that wait in memory for one holder,
+	// and those of one Next: a reader that stalls must not cost what it does
+	// not read. What is beyond is read from the store when its turn comes.
+	outputBytesMax = 1 << 20
 )
 
 // Holder names carry their kind, so that a restart knows whose leases to end.
@@ -42,10 +47,11 @@ type holder struct {
 	unread      int // given, not yet read by Next
 	gone        bool
 
-	mu   sync.Mutex // guards out and end
-	out  []Delivery
-	end  error
-	bell chan struct{}
+	mu      sync.Mutex // guards out, waiting and end
+	out     []Delivery
+	waiting int // bytes of payloads in out
+	end     error
+	bell    chan struct{}
 }
 
 func newHolder(kind job.HolderKind, name string, o StreamOptions) *holder {
@@ -57,8 +63,12 @@ func newHolder(kind job.HolderKind, name string, o StreamOptions) *holder {
 // give and ring hand a delivery over once it is on disk.
 func (h *holder) give(d Delivery) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.waiting+len(d.Payload) > outputBytesMax {
+		d.Payload = nil
+	}
+	h.waiting += len(d.Payload)
 	h.out = append(h.out, d)
-	h.mu.Unlock()
 }
 
 func (h *holder) ring() {
@@ -75,15 +85,27 @@ func (h *holder) finish(why error) {
 	h.ring()
 }
 
+// collect takes what was given: for a unary call all of it, for a stream a
+// piece of a bounded size.
 func (h *holder) collect() ([]Delivery, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := h.out
-	h.out = nil
-	if len(out) > 0 {
-		return out, nil
+	n, size := 0, 0
+	for ; n < len(h.out); n++ {
+		size += int(h.out[n].Job.PayloadSize)
+		if n > 0 && h.want == 0 && size > outputBytesMax {
+			break
+		}
+		h.waiting -= len(h.out[n].Payload)
 	}
-	return nil, h.end
+	if n == 0 {
+		return nil, h.end
+	}
+	out := h.out[:n:n]
+	if h.out = h.out[n:]; len(h.out) == 0 {
+		h.out = nil
+	}
+	return out, nil
 }
 
 // Stream is a holder that receives jobs as they become ready.
