@@ -333,7 +333,7 @@ func (r *run) write(old *job.Job, eff rule.Effect) error {
 		return err
 	}
 	if eff.Gate != nil {
-		if err := r.tx.Set(eff.Gate); err != nil {
+		if err := r.setGate(eff.Gate); err != nil {
 			return err
 		}
 	}
@@ -355,6 +355,14 @@ func (r *run) wake(old, j *job.Job) {
 	if old != nil && old.Group != "" {
 		r.woken[old.Queue] = true
 	}
+}
+
+// setGate writes the row of a group, if there is anything to remember.
+func (r *run) setGate(g *job.Gate) error {
+	if g.Blank() {
+		return r.tx.Unset(job.Gates, g.Key())
+	}
+	return r.tx.Set(g)
 }
 
 // sweepGate forgets the row of a group that has no members any more.

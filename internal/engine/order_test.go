@@ -320,3 +320,39 @@ func TestAHeldQueueWakesExactlyAtItsTime(t *testing.T) { // I6
 		}
 	})
 }
+
+// TestNothingIsKeptOfAGroupThatIsOver: a group has a row only while it has
+// members, or is held.
+func TestNothingIsKeptOfAGroupThatIsOver(t *testing.T) {
+	for name, end := range map[string]func(r *rig){
+		"its dead head was revived": func(r *rig) {
+			r.queue("q", func(q *job.Queue) { q.OnDead = job.DeadPark })
+			r.put("q", "a", grouped("g"), func(n *engine.NewJob) { n.Job.ExpiresAt = r.clock.Wall() + 10 })
+			r.pass(10)
+			r.expect("a", job.Dead)
+			r.operate("a", revive)
+			w := r.named("w", 1)
+			w.gets("a")
+			w.ok("a")
+		},
+		"it was held when it ended": func(r *rig) {
+			r.queue("q", strict)
+			r.put("q", "a", grouped("g"))
+			w := r.named("w", 1)
+			w.gets("a")
+			if err := r.HoldGroup(r.Context(), "q", "g", r.clock.Wall()+10); err != nil {
+				r.Fatal(err)
+			}
+			w.ok("a")
+			r.pass(10)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(r *rig) {
+				if end(r); r.rows(job.Gates) != 0 {
+					t.Errorf("%d rows are kept of a group without members", r.rows(job.Gates))
+				}
+			})
+		})
+	}
+}

@@ -168,10 +168,10 @@ func (r *run) tickRow(row job.Row) error {
 			return err
 		}
 		r.woken[t.Queue] = true
-		if awake.Blank() {
-			return r.tx.Unset(job.Gates, t.Key())
+		if err := r.setGate(awake); err != nil {
+			return err
 		}
-		return r.tx.Set(awake)
+		return r.sweepGate(t.Queue, t.Group)
 	case *job.Holder:
 		ids, err := r.tx.Held(t.Name)
 		if err != nil {
