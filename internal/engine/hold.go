@@ -291,6 +291,7 @@ func (r *run) endLeases(name string, ids []job.ID, how job.Ending) error {
 
 func (r *run) countLapse(old *job.Job, eff *rule.Effect) {
 	r.stats.Lapsed += uint64(len(eff.Ended))
+	r.countSuppressed(old, eff)
 	if eff.Gone == job.Dead || eff.Job != nil && eff.Job.State == job.Dead && old.State != job.Dead {
 		r.stats.Died++
 	}

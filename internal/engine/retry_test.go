@@ -310,3 +310,18 @@ func TestAnOperatorRevivesCancelsAndDeletes(t *testing.T) {
 		w.gets("b") // its room came back
 	})
 }
+
+func TestAFailureInsideGraceIsCountedWhoeverTellsIt(t *testing.T) { // core.md section 6, point 1
+	scenario(t, func(r *rig) {
+		r.put("q", "a", func(n *engine.NewJob) { n.Job.GraceUntil, n.Job.RunTimeout = r.Now()+job.Minute, 10 })
+		w := r.named("w", 1)
+		w.gets("a")
+		w.fail("a")
+		r.pass(6 * job.Second)
+		w.gets("a")
+		r.pass(10) // the clock: the run took too long
+		if j, n := r.expect("a", job.Scheduled), r.stats().Suppressed; j.Suppressed != 2 || n != 2 || j.Attempts != 0 {
+			r.Fatalf("%d in the counters, want 2; %+v", n, j)
+		}
+	})
+}

@@ -81,15 +81,24 @@ func (r *run) countSettle(o job.Outcome, old *job.Job, eff *rule.Effect) {
 		}
 	case job.Retried:
 		r.stats.Failed++
-		if eff.Job != nil && eff.Job.Suppressed > old.Suppressed {
-			r.stats.Suppressed++
-		}
+		r.countSuppressed(old, eff)
 	case job.Released:
 		r.stats.Released++
 	case job.Died:
 	}
 	if eff.Gone == job.Dead || eff.Job != nil && eff.Job.State == job.Dead {
 		r.stats.Died++
+	}
+}
+
+// countSuppressed counts a failure inside grace, told by a worker or by the clock.
+func (r *run) countSuppressed(old *job.Job, eff *rule.Effect) {
+	j := eff.Job
+	if j == nil {
+		j = eff.Left
+	}
+	if j.Suppressed > old.Suppressed {
+		r.stats.Suppressed++
 	}
 }
 
