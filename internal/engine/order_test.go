@@ -356,3 +356,27 @@ func TestNothingIsKeptOfAGroupThatIsOver(t *testing.T) {
 		})
 	}
 }
+
+// TestADeathBehindTheHeadDoesNotPark: on_dead speaks of a head. What dies
+// waiting holds those behind it once they come to it, and nobody before it.
+func TestADeathBehindTheHeadDoesNotPark(t *testing.T) { // core.md section 2
+	for _, onDead := range []job.OnDead{job.DeadBlock, job.DeadPark} {
+		t.Run(onDead.String(), func(t *testing.T) {
+			strictly(t, func(r *rig) {
+				r.queue("q", func(q *job.Queue) { q.OnDead = onDead })
+				r.put("q", "b3", grouped("b"), func(n *engine.NewJob) { n.Job.ExpiresAt = r.clock.Wall() + 10 })
+				r.put("q", "b4", grouped("b"))
+				r.pass(10)
+				r.expect("b3", job.Dead)
+				w := r.named("w", 9)
+				w.gets("a1", "b1")
+				w.ok("b1")
+				w.gets("b2")
+				w.ok("b2")
+				w.gets()
+				r.operate("b3", revive)
+				w.gets("b3")
+			})
+		})
+	}
+}

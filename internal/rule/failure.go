@@ -156,7 +156,8 @@ func die(v View, j *job.Job, why job.Reason, e Effect) Effect {
 		return dieAside(v, j, why, e)
 	}
 	j.State, j.Reason, j.Park, j.Blocks = job.Dead, why, "", true
-	if v.Queue.OnDead == job.DeadPark && v.Gate != nil {
+	behind := j.Order == job.OrderStrict && v.Job.State != job.Leased // of a strict group only the head has a turn
+	if v.Queue.OnDead == job.DeadPark && v.Gate != nil && !behind {
 		g := *v.Gate
 		if e.Gate != nil {
 			g = *e.Gate
