@@ -28,6 +28,7 @@ func (c systemClock) Steady() job.Millis {
 
 const (
 	stepMax    = 5 * job.Second  // a larger gap between two looks at the clock is a step
+	skewMax    = job.Second      // the date may be so far off the steady clock before that is written down
 	clockGuard = 60 * job.Second // Expire and Purge wait so long after a step (clock_guard)
 	lapseGuard = 30 * job.Second // holders get so long to report after a step
 )
@@ -38,6 +39,14 @@ type watch struct {
 	planned      job.Millis // steady time at which the committer meant to wake
 	guard        job.Millis // until then nothing expires and nothing is purged
 	lapses       job.Millis // until then no holder lapses
+	skew         job.Millis // how far the date is ahead of the steady clock, as written down
+}
+
+// drift returns how far the date is ahead of the steady clock, and whether
+// that must be written down anew.
+func (w *watch) drift() (skew job.Millis, news bool) {
+	skew = w.wall - w.steady
+	return skew, skew-w.skew >= skewMax || w.skew-skew >= skewMax
 }
 
 // look notes the time and reports a forward step: the date ran ahead of the

@@ -17,15 +17,25 @@ const recoverMax = 2000
 // recover makes the store fit for work after a start or a failed commit: a
 // new start number, new blocks of numbers, what else begins, and no lease of
 // an anonymous stream (core.md section 4). Named holders and unary leases get
-// the re-attach window from now.
+// the re-attach window from now, and their timeouts go on (docs/adr/0003).
 func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 	c := &e.core
 	c.holders, c.hungry, c.leases = map[string]*holder{}, nil, 0
-	var stale, unary []string
+	var stale, kept []string
+	anchor := rule.Anchor{Window: e.opts.Reattach}
+	starts := c.start == 0 // else the steady clock runs on
 	err := e.recoverStep(ctx, func(r *run) error {
-		stale, unary = nil, nil
+		stale, kept = nil, nil
 		if err := r.reserve(); err != nil {
 			return err
+		}
+		skew, err := r.skew()
+		if err != nil {
+			return err
+		}
+		r.watch.skew = skew
+		if starts {
+			anchor.Shift = skew
 		}
 		if err := begin(r); err != nil {
 			return err
@@ -38,8 +48,8 @@ func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 			switch {
 			case strings.HasPrefix(name, anonymousPrefix):
 				stale = append(stale, name)
-			case strings.HasPrefix(name, unaryPrefix):
-				unary = append(unary, name)
+			default:
+				kept = append(kept, name)
 			}
 		}
 		return r.restartHolders()
@@ -56,10 +66,13 @@ func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 			})
 		}
 	}
-	for names := range slices.Chunk(unary, tickMax) {
+	for names := range slices.Chunk(kept, tickMax) {
 		if err == nil {
-			err = e.recoverStep(ctx, func(r *run) error { return r.prolong(names) })
+			err = e.recoverStep(ctx, func(r *run) error { return r.carry(names, &anchor) })
 		}
+	}
+	if err == nil && anchor.Shift != 0 { // after the last lease: a crash before that shifts again, up to the whole timeout
+		err = e.recoverStep(ctx, func(r *run) error { r.noteSkew(0); return nil })
 	}
 	if err != nil {
 		return err
@@ -67,10 +80,20 @@ func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 	return e.store.View(ctx, func(v store.Reader) error { return c.load(v) })
 }
 
-// prolong gives unary leases the re-attach window: nobody could hear their
-// heartbeats while the server was away.
-func (r *run) prolong(names []string) error {
-	until := r.steady.Add(r.e.opts.Reattach)
+// skew is how far the date was ahead of the steady clock when that was last
+// written down.
+func (r *run) skew() (job.Millis, error) {
+	row, err := r.tx.Row(job.Reserves, skewName)
+	if n, ok := row.(*job.Reserve); ok {
+		return job.Millis(n.Next), err
+	}
+	return 0, err
+}
+
+// carry takes the leases of holders over a start: their ends move to the new
+// steady clock, and nobody is blamed for what could not be heard while the
+// server was away.
+func (r *run) carry(names []string, anchor *rule.Anchor) error {
 	for _, name := range names {
 		ids, err := r.tx.Held(name)
 		if err != nil {
@@ -81,19 +104,33 @@ func (r *run) prolong(names []string) error {
 			if err != nil {
 				return err
 			}
-			for _, l := range j.Leases {
-				if l.Holder != name || l.Until == 0 || l.Until >= until {
-					continue
-				}
-				eff, err := r.step(j, rule.Command{Verb: rule.Extend, Token: l.Token, Until: until})
-				if err != nil {
-					return err
-				}
-				j = eff.Job
+			if err := r.carryJob(j, name, anchor); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+func (r *run) carryJob(j *job.Job, holder string, anchor *rule.Anchor) error {
+	v, err := r.view(j, j.Queue, j.Group)
+	if err != nil {
+		return err
+	}
+	eff := rule.Effect{Job: j}
+	for _, l := range j.Leases {
+		if l.Holder != holder {
+			continue
+		}
+		v.Job = eff.Job
+		if eff, err = rule.Step(v, rule.Command{Verb: rule.Extend, Token: l.Token, Anchor: anchor}); err != nil {
+			return err
+		}
+	}
+	if slices.Equal(j.Leases, eff.Job.Leases) {
+		return nil // most have no end of their own
+	}
+	return r.write(j, eff)
 }
 
 // recoverStep runs one transaction and waits until it is durable.

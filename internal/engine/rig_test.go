@@ -40,10 +40,10 @@ type rig struct {
 var quiet = slog.New(slog.DiscardHandler)
 
 // clock is the fake time of the bubble; the date can be made to step, and the
-// process to have stood still.
+// process to have stood still. Every start anchors the steady time anew.
 type clock struct {
-	start       time.Time
-	step, stood atomic.Int64
+	start                 time.Time
+	step, stood, anchored atomic.Int64
 }
 
 func (c *clock) Wall() job.Millis {
@@ -51,7 +51,7 @@ func (c *clock) Wall() job.Millis {
 }
 
 func (c *clock) Steady() job.Millis {
-	return job.Millis(c.start.UnixMilli() + time.Since(c.start).Milliseconds() + c.stood.Load())
+	return job.Millis(c.start.UnixMilli() + time.Since(c.start).Milliseconds() + c.stood.Load() + c.anchored.Load())
 }
 
 // scenario runs f with an engine. Afterwards it stops the engine, looks at
@@ -90,6 +90,7 @@ func scenario(t *testing.T, f func(r *rig), edits ...func(*rig)) {
 // start begins a new life of the server on the same store.
 func (r *rig) start() {
 	r.Helper()
+	r.clock.anchored.Store(r.clock.step.Load())
 	var mu sync.Mutex
 	src := rand.New(rand.NewPCG(7, uint64(r.clock.Wall())))
 	rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }

@@ -18,9 +18,24 @@ func (r *run) look() {
 	if r.watch.look(r.e.clock.Wall(), r.steady) > 0 {
 		r.stats.ClockSteps++
 	}
+	if skew, news := r.watch.drift(); news {
+		r.noteSkew(skew)
+	}
 	if r.steady-r.disk.at >= lowEvery || r.disk.at == 0 {
 		r.disk = disk{low: r.e.low(), at: r.steady}
 	}
+}
+
+// skewName is the row that holds how far the date is ahead of the steady
+// clock: the next start needs it to read the ends of leases.
+const skewName = "clock skew"
+
+func (r *run) noteSkew(skew job.Millis) {
+	r.watch.skew = skew
+	if err := r.tx.Set(&job.Reserve{Name: skewName, Next: int64(skew)}); err != nil {
+		panic(err) // rows of this table have no refusal
+	}
+	r.tx.Durable()
 }
 
 // report tells an operator what look noticed, once it is true.

@@ -75,3 +75,96 @@ func TestATimeoutDuringTheExtraTimeOfHoldersEndsNoOtherLease(t *testing.T) { // 
 		r.settle(held["a"], job.OK)
 	})
 }
+
+// Over a restart: the steady clock begins anew (docs/adr/0003).
+
+func TestATimeoutGoesOnOverARestartWhateverTheDateDid(t *testing.T) { // core.md section 8
+	for _, step := range []job.Millis{0, job.Day, -job.Day} {
+		scenario(t, func(r *rig) {
+			r.queue("run", func(q *job.Queue) { q.RunTimeout = job.Hour })
+			r.queue("start", func(q *job.Queue) { q.StartTimeout = job.Hour })
+			r.puts("run", "a", "b")
+			r.puts("start", "c")
+			w := engine.StreamOptions{Name: "w", Prefetch: 1, Queues: []string{"run"}}
+			r.stream(w).gets("a")
+			r.lease(engine.LeaseOptions{Worker: "u", Max: 2, For: job.Day}, "b", "c")
+			r.pass(10 * job.Minute)
+			r.jump(step)
+			for range 3 { // however often
+				r.pass(5 * job.Minute)
+				r.restart(job.Minute)
+				r.stream(w).gets("a")
+			}
+			r.pass((60-10-3*6)*job.Minute - 1)
+			for _, name := range []string{"a", "b", "c"} {
+				if j := r.job(name); j.State != job.Leased {
+					r.Errorf("step %s: %s is %s before its time", step, name, j.State)
+				}
+			}
+			r.pass(1)
+			for name, charged := range map[string]uint32{"a": 1, "b": 1, "c": 0} {
+				if j := r.job(name); j.State == job.Leased || j.Attempts != charged {
+					r.Errorf("step %s: %s is %s with %d attempts at its time", step, name, j.State, j.Attempts)
+				}
+			}
+		})
+	}
+}
+
+func TestATimeoutIsNeverLongerThanItsWholeWhenTheDateWentBackWhileTheServerWasAway(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.queue("q", func(q *job.Queue) { q.RunTimeout = job.Hour })
+		r.puts("q", "a")
+		r.named("w", 1).gets("a")
+		r.stop()
+		r.clock.step.Add(-int64(job.Day))
+		r.start()
+		r.named("w", 1).gets("a")
+		r.pass(job.Hour - 1)
+		r.expect("a", job.Leased)
+		r.pass(1)
+		if j := r.job("a"); j.State == job.Leased || j.Attempts != 1 {
+			r.Errorf("%+v", j)
+		}
+	})
+}
+
+func TestWhoeverRanOutOfTimeWhileTheServerWasAwayMaySayItIsDone(t *testing.T) { // I4: our own restarts charge nothing
+	scenario(t, func(r *rig) {
+		r.queue("q", func(q *job.Queue) { q.RunTimeout = job.Hour })
+		r.puts("q", "a", "b")
+		w := r.named("w", 2)
+		w.gets("a", "b")
+		r.restart(2 * job.Hour)
+		w = r.named("w", 2)
+		w.gets("a", "b")
+		r.pass(30*job.Second - 1)
+		w.ok("a")
+		r.expect("a", job.Done)
+		r.expect("b", job.Leased)
+		r.pass(1)
+		if j := r.job("b"); j.State == job.Leased || j.Attempts != 1 {
+			r.Errorf("%+v", j)
+		}
+	})
+}
+
+func TestATimeoutShorterThanTheReattachWindowIsNotProlongedBeyondItself(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.queue("q", func(q *job.Queue) { q.RunTimeout = 10 * job.Second })
+		r.puts("q", "a", "b")
+		r.named("w", 1).gets("a")
+		r.restart(job.Minute)
+		w := r.named("w", 2)
+		w.gets("a", "b")
+		r.pass(10*job.Second - 1)
+		r.expect("a", job.Leased)
+		r.expect("b", job.Leased)
+		r.pass(1)
+		for _, name := range []string{"a", "b"} {
+			if j := r.job(name); j.State == job.Leased || j.Attempts != 1 {
+				r.Errorf("%+v", j)
+			}
+		}
+	})
+}

@@ -166,8 +166,9 @@ func (r *Receipt) Key() string { return string(r.Hash[:]) }
 // Due implements Row: the end of the idempotency window.
 func (r *Receipt) Due() Millis { return r.Expires }
 
-// Reserve holds the first number of a sequence that was not yet handed out in
-// a block: a crash skips numbers, never repeats one (core.md section 4).
+// Reserve is a number under a name. Of a sequence it is the first one that was
+// not yet handed out in a block: a crash skips numbers, never repeats one
+// (core.md section 4).
 type Reserve struct {
 	Name string
 	Next int64

@@ -47,6 +47,7 @@ type Command struct {
 	Holder   string      // Lapse: whose leases; "" = those whose own timers passed, with ByTimeout no soft ends
 	Until    job.Millis  // Extend: new soft end
 	Started  bool        // Extend: the run has begun
+	Anchor   *Anchor     // Extend: carries the lease over a start of the server; nil = does not
 	RunStart job.Millis  // settles: when the run began, as the holder says; 0 = not said
 	Failure  job.Failure // SettleRetry, SettleDead: what went wrong
 	RetryAt  job.Millis  // SettleRetry: the worker's own time; Unset-like 0 = none
@@ -54,6 +55,27 @@ type Command struct {
 	Allow    bool        // Revive: allow_out_of_order
 	Reason   job.Reason  // Cancel: why; zero = killed
 	Edit     func(*job.Job)
+}
+
+// Anchor tells how the steady clock of this start of the server stands to the
+// one before: the steady time of a process that ended is gone with it.
+type Anchor struct {
+	Shift  job.Millis // the new one is so much ahead
+	Window job.Millis // who could not be heard meanwhile gets so long before anything ends
+}
+
+// carry moves the end of a span of at most whole (0 = not known) to the new
+// clock: what is left of it stays, but no more than all of it, and no less
+// than the window allows for.
+func (a *Anchor) carry(v View, end, whole job.Millis) job.Millis {
+	if end == 0 {
+		return 0
+	}
+	left := max(end.Add(a.Shift)-v.Steady, a.Window)
+	if whole > 0 {
+		left = min(left, whole)
+	}
+	return v.Steady.Add(left)
 }
 
 // Effect is what a step asks the engine to write and to tell.
@@ -220,6 +242,11 @@ func extend(v View, c Command) (Effect, error) {
 	l := &j.Leases[i]
 	if l.Until > 0 && c.Until > 0 {
 		l.Until = c.Until
+	}
+	if a := c.Anchor; a != nil {
+		l.Until = a.carry(v, l.Until, 0)
+		l.RunEnd = a.carry(v, l.RunEnd, either(j.RunTimeout, v.Queue.RunTimeout))
+		l.StartBy = a.carry(v, l.StartBy, either(j.StartTimeout, v.Queue.StartTimeout))
 	}
 	if c.Started && l.Started == 0 {
 		l.Started, l.StartBy = v.Now, 0

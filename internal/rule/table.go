@@ -75,7 +75,7 @@ type row struct {
 var transitions = [Verbs]row{
 	Put:           {Put, set(job.None), set(job.Ready, job.Scheduled), "idempotent by key if given"},
 	Take:          {Take, set(job.Ready, job.Leased), set(job.Leased), "fresh token; from leased only while a copy is wanted"},
-	Extend:        {Extend, set(job.Leased), set(job.Leased), "heartbeat of a unary lease, or the word that the run started"},
+	Extend:        {Extend, set(job.Leased), set(job.Leased), "heartbeat of a unary lease, the word that the run started, or a start of the server"},
 	SettleOK:      {SettleOK, set(job.Leased, job.Ready, job.Scheduled), set(job.Done, job.None), "voids every other token; from ready and scheduled only as a late OK"},
 	SettleRetry:   {SettleRetry, set(job.Leased), set(job.Ready, job.Scheduled, job.Leased, job.Dead, job.None), "charges an attempt, except inside grace; the last live copy's end decides"},
 	SettleRelease: {SettleRelease, set(job.Leased), set(job.Ready, job.Scheduled, job.Leased), "never charges"},
