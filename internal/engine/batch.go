@@ -77,7 +77,8 @@ type run struct {
 	joined map[string]*holder
 	asking []*holder // unary calls that came in
 	left   map[*holder]bool
-	ticked bool // the clock left work behind
+	ended  []*holder // are told that their stream is over
+	ticked bool      // the clock left work behind
 	stats  Stats
 	ids    job.IDs
 	seq    block
@@ -221,6 +222,9 @@ func (r *run) publish() {
 	c.stats.add(r.stats)
 	c.stats.Batches++
 	c.settleHungry(r)
+	for _, h := range r.ended {
+		h.finish(ErrStreamEnded)
+	}
 }
 
 // holder returns the live stream of a name.

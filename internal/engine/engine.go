@@ -87,7 +87,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 		return nil
 	}
 	e.draining = true
-	last := e.newOp(func(r *run) error { return r.endStreams(ErrStreamEnded) })
+	last := e.newOp(func(r *run) error { return r.endStreams() })
 	last.final = true
 	e.pending = append(e.pending, last)
 	e.mu.Unlock()
@@ -224,6 +224,7 @@ func (e *Engine) commitLoop() {
 			final, sleep, more := b.final(), b.sleep, b.more
 			e.inflight <- b // from here on it belongs to syncLoop
 			if final {
+				e.core.dismiss() // also when the stop could not be written
 				return
 			}
 			if sleep > 0 {
@@ -278,10 +279,7 @@ func (e *Engine) heal() bool {
 		list = list[:n-1]
 	}
 	e.refuse(list, e.state.Load())
-	for _, h := range e.core.hungry {
-		h.finish(ErrStreamEnded)
-	}
-	e.core.hungry = nil
+	e.core.dismiss()
 	ctx := context.Background()
 	if err := e.store.Reopen(ctx); err != nil {
 		e.log.Error("the store cannot be opened again; will try on", "error", err)
@@ -295,6 +293,14 @@ func (e *Engine) heal() bool {
 	e.state.Store(nil)
 	e.log.Warn("the store works again; everything that was acknowledged is there")
 	return true
+}
+
+// dismiss ends what waits for a committer that cannot serve it.
+func (c *committer) dismiss() {
+	for _, h := range c.hungry {
+		h.finish(ErrStreamEnded)
+	}
+	c.hungry = nil
 }
 
 // fail notes that a commit failed. Streams end, so that clients connect again

@@ -207,8 +207,8 @@ func (s *Stream) Close() {
 func (r *run) join(h *holder) error {
 	if h.kind == job.Named {
 		if old := r.holder(h.name); old != nil {
-			old.finish(ErrStreamEnded)
 			r.left[old] = true
+			r.ended = append(r.ended, old)
 		}
 		row := &job.Holder{Name: h.name, Kind: job.Named, Properties: h.opts.Properties}
 		if err := r.tx.Set(row); err != nil {
@@ -297,22 +297,18 @@ func (r *run) countLapse(old *job.Job, eff *rule.Effect) {
 	}
 }
 
-// endStreams ends all streams, at a stop or before healing.
-func (r *run) endStreams(why error) error {
-	for _, h := range r.c.holders {
-		h.finish(why)
-		if err := r.leave(h, job.ByRestart); err != nil {
-			return err
-		}
-	}
-	for _, h := range r.joined {
-		h.finish(why)
-		if err := r.leave(h, job.ByRestart); err != nil {
-			return err
+// endStreams ends all streams, at a stop.
+func (r *run) endStreams() error {
+	for _, list := range []map[string]*holder{r.c.holders, r.joined} {
+		for _, h := range list {
+			r.ended = append(r.ended, h)
+			if err := r.leave(h, job.ByRestart); err != nil {
+				return err
+			}
 		}
 	}
 	for _, h := range slices.Concat(r.c.hungry, r.asking) {
-		h.finish(why)
+		r.ended = append(r.ended, h)
 		r.left[h] = true // nothing is given to who was sent away
 	}
 	r.tx.Durable()
