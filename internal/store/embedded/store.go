@@ -245,7 +245,12 @@ func (s *Store) openPebble(h *handle, dir string, cache *pebble.Cache) (*pebble.
 	}
 	done := make(chan opened, 1)
 	go func() {
-		db, err := pebble.Open(dir, pebbleOptions(h, cache, s))
+		held, o := newCompactions(), pebbleOptions(h, cache, s)
+		o.Experimental.CompactionScheduler = held
+		db, err := pebble.Open(dir, o)
+		if err == nil {
+			held.release()
+		}
 		done <- opened{db, err}
 	}()
 	select {
