@@ -8,10 +8,11 @@ LDFLAGS := $(if $(VERSION),-ldflags "-X github.com/reprisehq/reprise/internal/se
 # Given on the command line: make run ARGS='--root /tmp/q', make sim CUTS=50.
 ARGS     ?=
 CUTS     ?= 1000
+FAULT    ?=
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
-.PHONY: build run demo test test-race sim fuzz e2e bench lint verify help
+.PHONY: build run demo test test-race sim fuzz e2e bench sabotage lint verify help
 
 build: ## build bin/reprise
 	go build $(LDFLAGS) -o $(BIN) ./cmd/reprise
@@ -39,6 +40,9 @@ e2e: build ## the end-to-end tests against the real binary
 
 bench: build ## the benchmark (ARGS='...' adds flags)
 	$(BIN) bench $(ARGS)
+
+sabotage: ## break one line at a time, in a copy: a test must catch each (FAULT=name)
+	@go run ./scripts/sabotage -fault '$(FAULT)' $(ARGS)
 
 lint: ## the linter only, in the version the project pins
 	@./scripts/test.sh --only setup

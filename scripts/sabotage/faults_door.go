@@ -1,0 +1,63 @@
+package main
+
+const httpPkg = "internal/httpapi"
+
+// doorFaults break what the jobs API and its HTTP say.
+var doorFaults = []fault{
+	{
+		name: "closed-take-keeps-jobs", breaks: "I1, core.md 4",
+		does:  "the engine is not told that a client of GET /jobs/take left",
+		file:  "internal/httpapi/take.go",
+		old:   "\tdefer stream.Close()\n",
+		new:   "",
+		first: []suite{in(httpPkg, "TestADisconnectGivesBackWithoutBlame")},
+	},
+	{
+		name: "foreign-host-let-in", breaks: "operations.md, security",
+		does:  "a web page whose name resolves to us may drive the queue",
+		file:  "internal/httpapi/guard.go",
+		old:   "if !h.knows(r.Host, r) {",
+		new:   "if false {",
+		first: []suite{in(httpPkg, "TestOnlyWhoKnowsOurNameGetsIn")},
+	},
+	{
+		name: "body-not-bounded", breaks: "operations.md, limits",
+		does:  "a body in chunks may be larger than the limit",
+		file:  "internal/httpapi/body.go",
+		old:   "case m.held > m.h.bodyMax:",
+		new:   "case m.held < 0:",
+		first: []suite{in(httpPkg, "TestBodiesAreBounded")},
+	},
+	{
+		name: "duplicate-answered-201", breaks: "jobs.md, idempotency",
+		does:  "a duplicate is told as a new job",
+		file:  "internal/httpapi/enqueue.go",
+		old:   "return http.StatusOK\n",
+		new:   "return http.StatusCreated\n",
+		first: []suite{in(httpPkg, "TestAnIdempotencyKeyMakesASecondSendingHarmless")},
+	},
+	{
+		name: "unavailable-told-as-missing", breaks: "I5, jobs.md",
+		does:  "a settle that may work later is told as a job that is not there",
+		file:  "internal/httpapi/settle.go",
+		old:   "case why != nil && jobs.FaultOf(why).Status >= http.StatusInternalServerError:",
+		new:   "case why != nil && jobs.FaultOf(why).Status > http.StatusNetworkAuthenticationRequired:",
+		first: []suite{in(httpPkg)},
+	},
+	{
+		name: "token-shown-to-all", breaks: "core.md 4",
+		does:  "a take line shows a lease token nobody asked for",
+		file:  "internal/httpapi/take.go",
+		old:   `&list[i], o.Name != "")`,
+		new:   "&list[i], true)",
+		first: []suite{in(httpPkg)},
+	},
+	{
+		name: "settle-verdicts-swapped", breaks: "jobs.md, settle",
+		does:  "the outcomes retry and dead are read as each other",
+		file:  "internal/engine/settle.go",
+		old:   "rule.SettleRetry, rule.SettleDead,",
+		new:   "rule.SettleDead, rule.SettleRetry,",
+		first: []suite{in(httpPkg, "TestAFailureIsTriedAgainOrIsTheEnd")},
+	},
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+)
+
+// TestEveryFaultAppliesToTheTreeAsItIs keeps the table from rotting: whoever
+// changes a line that a fault breaks changes the fault with it.
+func TestEveryFaultAppliesToTheTreeAsItIs(t *testing.T) {
+	whole := checkout(t)
+	seen := map[string]bool{}
+	for _, f := range table() {
+		t.Run(f.name, func(t *testing.T) {
+			if seen[f.name] || f.name == "" || f.breaks == "" || f.does == "" {
+				t.Error("a fault needs a name of its own, what it breaks and what it does")
+			}
+			seen[f.name] = true
+			broken, err := f.apply(whole)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := linesChanged(f.old, f.new); n != 1 {
+				t.Errorf("%d lines differ, want one", n)
+			}
+			if strings.HasSuffix(f.file, "_test.go") {
+				t.Error("a fault is in the product, not in a test")
+			}
+			if _, err := parser.ParseFile(token.NewFileSet(), f.file, broken[f.file], parser.SkipObjectResolution); err != nil {
+				t.Error(err)
+			}
+			if len(f.first) == 0 {
+				t.Error("nobody is named who should notice")
+			}
+		})
+	}
+}
+
+func TestEveryTestThatAFaultNamesExists(t *testing.T) {
+	whole := checkout(t)
+	there := map[string]map[string]bool{}
+	for _, f := range table() {
+		for _, s := range f.first {
+			if there[s.pkg] == nil {
+				there[s.pkg] = testsOf(t, whole, s.pkg)
+			}
+			for _, name := range s.tests {
+				if !there[s.pkg][name] {
+					t.Errorf("%s: there is no %s in %s", f.name, name, s.pkg)
+				}
+			}
+			if len(there[s.pkg]) == 0 {
+				t.Errorf("%s: %s has no tests", f.name, s.pkg)
+			}
+		}
+	}
+}
+
+func checkout(t *testing.T) tree {
+	t.Helper()
+	whole, err := snapshot(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return whole
+}
+
+// linesChanged is how many lines the longer of two texts has that are neither
+// at the start nor at the end of both.
+func linesChanged(a, b string) int {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for len(x) > 0 && len(y) > 0 && x[0] == y[0] {
+		x, y = x[1:], y[1:]
+	}
+	for len(x) > 0 && len(y) > 0 && x[len(x)-1] == y[len(y)-1] {
+		x, y = x[:len(x)-1], y[:len(y)-1]
+	}
+	return max(len(x), len(y))
+}
+
+// testsOf is the names of the tests of a package.
+func testsOf(t *testing.T, whole tree, pkg string) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for file, text := range whole {
+		if dir, _, _ := cutLast(file); dir != pkg || !strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") {
+				names[f.Name.Name] = true
+			}
+		}
+	}
+	return names
+}
