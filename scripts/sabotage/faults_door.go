@@ -37,14 +37,6 @@ var doorFaults = []fault{
 		first: []suite{in(httpPkg, "TestAnIdempotencyKeyMakesASecondSendingHarmless")},
 	},
 	{
-		name: "unavailable-told-as-missing", breaks: "I5, jobs.md",
-		does:  "a settle that may work later is told as a job that is not there",
-		file:  "internal/httpapi/settle.go",
-		old:   "case why != nil && jobs.FaultOf(why).Status >= http.StatusInternalServerError:",
-		new:   "case why != nil && jobs.FaultOf(why).Status > http.StatusNetworkAuthenticationRequired:",
-		first: []suite{in(httpPkg)},
-	},
-	{
 		name: "token-shown-to-all", breaks: "core.md 4",
 		does:  "a take line shows a lease token nobody asked for",
 		file:  "internal/httpapi/take.go",
@@ -59,5 +51,13 @@ var doorFaults = []fault{
 		old:   "rule.SettleRetry, rule.SettleDead,",
 		new:   "rule.SettleDead, rule.SettleRetry,",
 		first: []suite{in(httpPkg, "TestAFailureIsTriedAgainOrIsTheEnd")},
+	},
+	{
+		name: "inflight-bytes-leak", breaks: "operations.md, limits",
+		does:  "bytes of requests that are over still count as in work",
+		file:  "internal/httpapi/body.go",
+		old:   "s.meter.h.inflight.Add(-s.meter.held)",
+		new:   "s.meter.h.inflight.Add(0)",
+		first: []suite{in(httpPkg, "TestRequestsInWorkAreBounded")},
 	},
 }

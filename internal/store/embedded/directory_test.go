@@ -296,3 +296,35 @@ func writeFile(t *testing.T, fs vfs.FS, path string, text []byte) {
 		t.Fatal(err)
 	}
 }
+
+func TestTimeStandsStillWhileTheClockGoesBack(t *testing.T) { // core.md section 8
+	wall := noon
+	s, err := embedded.Open(embedded.Options{Dir: "data", FS: vfs.NewMem(), Now: func() job.Millis { return wall }, Cache: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	for _, c := range []struct{ wall, want job.Millis }{
+		{noon, noon}, {noon + 5, noon + 5}, {noon - job.Hour, noon + 5}, {noon + 4, noon + 5}, {noon + 6, noon + 6},
+	} {
+		wall = c.wall
+		_, err := s.Update(t.Context(), func(tx store.Tx) error {
+			if got := tx.Now(); got != c.want {
+				t.Errorf("at %d a transaction has the time %d, want %d", c.wall, got, c.want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.View(t.Context(), func(r store.Reader) error {
+			if got := r.Now(); got != c.want {
+				t.Errorf("at %d a reader has the time %d, want %d", c.wall, got, c.want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

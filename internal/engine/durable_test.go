@@ -1,0 +1,116 @@
+package engine_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// unlucky is dice after which a power cut keeps nothing that was not synced:
+// the least they can show without being thrown again.
+type unlucky struct{}
+
+func (unlucky) Uint64() uint64 { return 1 << 32 }
+
+// worstPowerCut is a power cut that takes all it can.
+func (r *rig) worstPowerCut() {
+	r.Helper()
+	r.mem.PowerCut(rand.New(unlucky{}))
+	r.powerCut()
+}
+
+// TestEveryAnswerSurvivesAPowerCutByItself: no other command comes after it
+// whose sync would save it too.
+func TestEveryAnswerSurvivesAPowerCutByItself(t *testing.T) { // I5
+	take := func(r *rig) engine.Delivery {
+		return r.lease(engine.LeaseOptions{Queues: []string{"q"}, For: job.Hour}, "a")["a"]
+	}
+	for name, c := range map[string]struct{ do, check func(r *rig) }{
+		"put": {
+			func(r *rig) { r.puts("q", "b") },
+			func(r *rig) { r.expect("b", job.Ready) },
+		},
+		"ok": {
+			func(r *rig) { r.settle(take(r), job.OK) },
+			func(r *rig) { r.expect("a", job.Done) },
+		},
+		"retry": {
+			func(r *rig) { r.settle(take(r), job.Retried) },
+			func(r *rig) {
+				if j := r.expect("a", job.Scheduled); j.Attempts != 1 {
+					r.Errorf("%d attempts", j.Attempts)
+				}
+			},
+		},
+		"dead": {
+			func(r *rig) { r.settle(take(r), job.Died) },
+			func(r *rig) { r.expect("a", job.Dead) },
+		},
+		"release": {
+			func(r *rig) {
+				r.settle(take(r), job.Released, func(s *engine.Settle) { s.Delay = job.Hour })
+			},
+			func(r *rig) { r.expect("a", job.Scheduled) },
+		},
+		"delete": {
+			func(r *rig) {
+				if err := r.Delete(r.Context(), r.ids["a"]); err != nil {
+					r.Fatal(err)
+				}
+			},
+			func(r *rig) { r.expect("a", job.None) },
+		},
+		"cancel": {
+			func(r *rig) { r.operate("a", cancel) },
+			func(r *rig) { r.expect("a", job.Dead) },
+		},
+		"patch": {
+			func(r *rig) {
+				later := r.Now().Add(job.Hour)
+				r.operate("a", rule.Command{Verb: rule.Patch, Edit: func(j *job.Job) { j.ReadyAt = later }})
+			},
+			func(r *rig) { r.expect("a", job.Scheduled) },
+		},
+		"settings": {
+			func(r *rig) { r.queue("q", func(q *job.Queue) { q.Paused = true }) },
+			func(r *rig) { r.anonymous(1, "q").gets() },
+		},
+		"hold": {
+			func(r *rig) {
+				r.put("held", "h", grouped("g"))
+				if err := r.HoldGroup(r.Context(), "held", "g", r.Now().Add(job.Hour)); err != nil {
+					r.Fatal(err)
+				}
+			},
+			func(r *rig) { r.anonymous(1, "held").gets() },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(r *rig) {
+				r.puts("q", "a")
+				c.do(r)
+				r.worstPowerCut()
+				c.check(r)
+			})
+		})
+	}
+}
+
+func TestPositionsOfASecondBlockAreNotDrawnAgainAfterACrash(t *testing.T) { // core.md section 4
+	scenario(t, func(r *rig) {
+		r.puts("q", "first block")
+		if err := r.UseUpPositions(r.Context()); err != nil {
+			r.Fatal(err)
+		}
+		r.puts("q", "second block")
+		r.worstPowerCut()
+		r.puts("q", "after the crash")
+		first, second, after := r.job("first block").Seq, r.job("second block").Seq, r.job("after the crash").Seq
+		if first >= second || second >= after {
+			r.Errorf("positions %d, %d, %d: they must rise", first, second, after)
+		}
+	})
+}
