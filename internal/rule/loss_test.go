@@ -171,6 +171,19 @@ func TestWhileACopyLivesALossKillsNobody(t *testing.T) { // core.md section 5: t
 	w.expect("a", "done")
 }
 
+func TestAJobThatWasPutOffWhileItRanComesBackAtItsTime(t *testing.T) { // I6
+	w := newWorld(t)
+	w.put("a")
+	w.take("a", "x")
+	due := w.now + 100
+	w.do("a", Command{Verb: Patch, Edit: func(j *job.Job) { j.ReadyAt = due }})
+	w.do("a", Command{Verb: Lapse, Holder: "x", Ending: job.ByDisconnect})
+	if j := w.jobs["a"]; j.State != job.Scheduled || j.ReadyAt != due {
+		t.Errorf("%s, due at %d", j.State, j.ReadyAt)
+	}
+	w.expectLine()
+}
+
 func TestALapseOfSomebodyElseIsNotOurs(t *testing.T) {
 	w := newWorld(t)
 	w.put("a")

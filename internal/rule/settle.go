@@ -206,7 +206,10 @@ func giveBack(v View, j *job.Job, p job.Place, after job.Millis, e Effect) Effec
 	j.Wanted = j.Copies
 	j.State = job.Ready
 	if after > 0 {
-		j.State, j.ReadyAt = job.Scheduled, v.Now.Add(after)
+		j.ReadyAt = v.Now.Add(after)
+	}
+	if j.ReadyAt > v.Now { // asked for now, or by a patch while it ran
+		j.State = job.Scheduled
 	}
 	place(v, j, p)
 	e.Job = j
