@@ -198,3 +198,18 @@ func TestTheClockWorksOffMoreThanOneTransactionHolds(t *testing.T) { // a limit 
 		}
 	}, func(r *rig) { r.twice = false })
 }
+
+func TestWhatALapsedHolderGivesBackAfterItsExpiryIsNotGivenOut(t *testing.T) { // core.md section 4, expires_at
+	scenario(t, func(r *rig) {
+		r.put("q", "a", func(n *engine.NewJob) { n.Job.ExpiresAt = r.Now() + 10*job.Second })
+		w := r.named("w", 1)
+		w.gets("a")
+		w.close()
+		v := r.anonymous(1)
+		r.pass(30 * job.Second)
+		v.gets()
+		if j := r.expect("a", job.Dead); j.Reason != job.Expired {
+			r.Errorf("%+v", j)
+		}
+	})
+}

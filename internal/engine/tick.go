@@ -98,8 +98,12 @@ func (r *run) commandOf(h rule.Hand) rule.Command {
 	return rule.Command{Verb: rule.Promote}
 }
 
-// tick does what is due on every hand (I6: never before its time).
+// tick does what is due on every hand (I6: never before its time). Rows come
+// first: what a lapsed holder gives back may have expired meanwhile.
 func (r *run) tick() error {
+	if err := r.tickRows(); err != nil {
+		return err
+	}
 	for h := range rule.Hands {
 		until := r.timeOf(h)
 		if next := r.tx.Next(h); next == 0 || next > until || r.steady < r.watch.blocked(h) {
@@ -116,7 +120,7 @@ func (r *run) tick() error {
 		}
 		r.ticked = r.ticked || len(ids) == tickMax
 	}
-	return r.tickRows()
+	return nil
 }
 
 func (r *run) tickJob(h rule.Hand, id job.ID) error {
