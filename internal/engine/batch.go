@@ -74,6 +74,7 @@ type run struct {
 	reads  map[*holder]int // deliveries that streams took off our hands
 	fed    bool            // serving stopped at its bound
 	hadFed bool            // it did so in the run before
+	moved  bool            // a member of a group was given out, and its gate may stand for the next
 	joined map[string]*holder
 	asking []*holder // unary calls that came in
 	left   map[*holder]bool

@@ -358,6 +358,11 @@ func (r *run) serve() error {
 			given += took
 			again = again || took > 0 && h.want == 0
 		}
+		if r.moved { // a gate stands for its next member now, and others may have room for that
+			r.moved, again = false, true
+			clear(empty)
+			waiting = r.candidates()
+		}
 	}
 	r.fed = given >= serveMax
 	return nil
@@ -442,6 +447,7 @@ func (r *run) grant(h *holder, j *job.Job) error {
 	if eff.OutOfOrder {
 		r.stats.OutOfOrder++
 	}
+	r.moved = r.moved || j.Group != "" && j.Order != job.OrderStrict
 	given := eff.Job.Leases[len(eff.Job.Leases)-1]
 	r.gifts = append(r.gifts, gift{h, Delivery{Job: eff.Job, Lease: given, Payload: r.tx.Peek(j.Payload)}})
 	return nil

@@ -380,3 +380,15 @@ func TestADeathBehindTheHeadDoesNotPark(t *testing.T) { // core.md section 2
 		})
 	}
 }
+
+func TestAGateThatATakeMovesOnIsOfferedToWhoeverHasRoom(t *testing.T) { // DESIGN section 4: no work waits beside a holder
+	scenario(t, func(r *rig) {
+		r.put("q", "a1", grouped("a"), copies(2))
+		r.put("q", "a2", grouped("a"))
+		w := r.anonymous(9)
+		w.gets("a1") // and not a2: a1 still wants a holder, and goes first
+		x := r.anonymous(1)
+		x.gets("a1")
+		w.gets("a2")
+	})
+}
