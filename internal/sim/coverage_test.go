@@ -1,0 +1,94 @@
+package sim_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// coverage counts what occurred in the histories.
+type coverage struct {
+	pairs    [rule.Verbs][job.States][job.States]int // verb, from, to
+	features map[string]int
+}
+
+func newCoverage() *coverage { return &coverage{features: map[string]int{}} }
+
+func (c *coverage) pair(v rule.Verb, from, to job.State) { c.pairs[v][from][to]++ }
+
+func (c *coverage) feature(name string) { c.features[name]++ }
+
+func (c *coverage) add(other *coverage) {
+	for v := range c.pairs {
+		for from := range c.pairs[v] {
+			for to := range c.pairs[v][from] {
+				c.pairs[v][from][to] += other.pairs[v][from][to]
+			}
+		}
+	}
+	for name, n := range other.features {
+		c.features[name] += n
+	}
+}
+
+// missed lists the pairs of the table of transitions that never occurred.
+func (c *coverage) missed() (list []string) {
+	for v := range rule.Verbs {
+		for from := range job.States {
+			n := 0
+			for _, to := range c.pairs[v][from] {
+				n += to
+			}
+			if rule.Allowed(v, from) && n == 0 {
+				list = append(list, fmt.Sprintf("%s from %s", v, from))
+			}
+		}
+	}
+	for _, name := range musts {
+		if c.features[name] == 0 {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// musts are the things besides the table that a full run must have seen.
+var musts = []string{
+	"a commit failed", "a dead head: block", "a dead head: park", "a further copy", "a graceful restart", "a group held",
+	"a power cut", "another copy lives", "dead of evicted", "dead of exhausted", "dead of expired", "dead of killed",
+	"dead of lost", "deleted", "delivered alone", "duplicate", "failed after its expiry", "gone at once",
+	"late OK after disconnect", "late OK after lapse", "late OK after restart", "lease ended by disconnect",
+	"lease ended by lapse", "lease ended by restart", "out of order", "parked", "put at the front", "put refused: exists",
+	"put refused: over limit", "put refused: unavailable", "re-attached", "refused: not found", "refused: superseded",
+	"refused: token needed", "replayed out of order", "required a property", "Retry-After", "run started", "run timeout",
+	"settled without a token", "start timeout", "superseded", "suppressed", "the same settle twice", "the worker's own time",
+	"too old", "unary lease extended", "unary lease kept through a restart", "unary lease lapsed",
+}
+
+func (c *coverage) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-15s %-10s %10s   to\n", "verb", "from", "times")
+	for v := range rule.Verbs {
+		for from := range job.States {
+			n, to := 0, []string{}
+			for st, times := range c.pairs[v][from] {
+				if times > 0 {
+					n += times
+					to = append(to, fmt.Sprintf("%s %d", job.State(st), times))
+				}
+			}
+			if rule.Allowed(v, from) || n > 0 {
+				fmt.Fprintf(&b, "%-15s %-10s %10d   %s\n", v, from, n, strings.Join(to, ", "))
+			}
+		}
+	}
+	b.WriteString("\n")
+	for _, name := range slices.Sorted(maps.Keys(c.features)) {
+		fmt.Fprintf(&b, "%-40s %10d\n", name, c.features[name])
+	}
+	return b.String()
+}

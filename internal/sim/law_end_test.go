@@ -1,0 +1,387 @@
+package sim_test
+
+import (
+	"math"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// scene is one write of a job and all that bears on it.
+type scene struct {
+	*judge
+	*commit
+	old, new *job.Job
+	later    []change // in the same commit
+	q        *job.Queue
+	g        job.Gate
+}
+
+// outcome is what one reason makes of the job.
+type outcome struct {
+	why   string
+	verb  rule.Verb
+	want  *job.Job  // nil = gone
+	state job.State // in which it ends, also when it leaves at once
+	gate  *job.Gate // to be set with it
+	req   *request
+	draws []int64 // fresh numbers it uses
+	stats engine.Stats
+	seen  []string // for the table of what occurred
+}
+
+func (o *outcome) note(what string) { o.seen = append(o.seen, what) }
+
+// end takes lease i off a job.
+func end(j *job.Job, i int, how job.Ending) {
+	l := j.Leases[i]
+	j.Leases = append(j.Leases[:i:i], j.Leases[i+1:]...)
+	remember(j, job.Ended{Hash: l.Token.Hash(), How: how, Turn: l.Turn})
+}
+
+func remember(j *job.Job, e job.Ended) {
+	j.Ended = append(j.Ended[:len(j.Ended):len(j.Ended)], e)
+	j.Ended = j.Ended[max(0, len(j.Ended)-job.EndedMax):]
+}
+
+func endRest(j *job.Job, how job.Ending) {
+	for len(j.Leases) > 0 {
+		end(j, 0, how)
+	}
+}
+
+// place is core.md 1: where a job stands that goes back.
+func (s *scene) place(o *outcome, j *job.Job, p job.Place) {
+	if j.Order == job.OrderStrict || s.new == nil {
+		return
+	}
+	switch p {
+	case job.PlaceFront:
+		j.Band = job.BandFront
+		if s.q.FrontOrder == job.FrontLIFO {
+			j.Seq = s.new.Seq
+			o.draws = append(o.draws, -j.Seq)
+		}
+	case job.PlaceBack:
+		j.Band, j.Seq = job.BandNormal, s.new.Seq
+		o.draws = append(o.draws, j.Seq)
+	case job.PlaceKeep, job.PlaceUnset:
+	}
+}
+
+// finish makes a job done or dead and keeps it as long as is asked for.
+func (s *scene) finish(o *outcome, j *job.Job, own, queue, server job.Millis) *outcome {
+	o.state = j.State
+	keep := server
+	if queue != job.Unset {
+		keep = queue
+	}
+	if own != job.Unset {
+		keep = own
+	}
+	if keep > 0 {
+		j.PurgeAt = s.now + keep
+		o.want = j
+	} else {
+		o.note("gone at once")
+	}
+	return o
+}
+
+func (s *scene) done(o *outcome, j *job.Job) *outcome {
+	endRest(j, job.BySupersede)
+	j.State, j.CompletedAt, j.Park = job.Done, s.now, ""
+	return s.finish(o, j, j.RetainDone, s.q.RetainDone, s.w.setup.server.RetainDone)
+}
+
+// dead is core.md 2, on_dead.
+func (s *scene) dead(o *outcome, j *job.Job, why job.Reason, aside bool) *outcome {
+	j.State, j.Reason, j.Park = job.Dead, why, ""
+	o.note("dead of " + why.String())
+	if j.Group == "" || s.q.OnDead == job.DeadSkip || aside {
+		return s.finish(o, j, j.RetainDead, s.q.RetainDead, s.w.setup.server.RetainDead)
+	}
+	j.Blocks = true
+	o.note("a dead head: " + s.q.OnDead.String())
+	if s.q.OnDead == job.DeadPark {
+		g := s.g
+		g.Park = "dead/" + j.ID.String()
+		o.gate = &g
+	}
+	o.want, o.state = j, job.Dead
+	return o
+}
+
+// back returns a job to its line without blame.
+func (s *scene) back(o *outcome, j *job.Job, p job.Place, delay job.Millis) *outcome {
+	o.want = j
+	if len(j.Leases) > 0 {
+		o.state = job.Leased
+		return o
+	}
+	j.Wanted = j.Copies
+	j.State = job.Ready
+	if delay > 0 {
+		j.ReadyAt = s.now + delay
+	}
+	if j.ReadyAt > s.now {
+		j.State = job.Scheduled
+	}
+	s.place(o, j, p)
+	o.state = j.State
+	return o
+}
+
+func (s *scene) policy(j *job.Job) job.Retry {
+	p := s.q.Retry.Over(s.w.setup.server.Retry)
+	if j.Retry != nil {
+		p = j.Retry.Over(p)
+	}
+	return p
+}
+
+// failed is core.md 6 for an attempt that failed, charged n times (more than
+// once only for copies that ran out of time together).
+func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*outcome {
+	j.FailedAt = s.now
+	grace := s.now < j.GraceUntil
+	if grace {
+		j.Suppressed += n
+		o.note("suppressed")
+	} else {
+		j.Attempts += n
+		j.Failures += n
+	}
+	if len(j.Leases) > 0 {
+		j.Wanted = uint8(len(j.Leases))
+		o.want, o.state = j, job.Leased
+		o.note("another copy lives")
+		return []*outcome{o}
+	}
+	j.Wanted = j.Copies
+	p := s.policy(j)
+	at := r.RetryAt
+	if r.RetryIn > 0 {
+		at = s.now + r.RetryIn
+	}
+	switch {
+	case grace:
+		return []*outcome{s.again(o, j, r, p, s.now+s.w.setup.server.GraceDelay, false)}
+	case at > 0:
+		if j.ExpiresAt == 0 || s.now < j.ExpiresAt {
+			j.Overrides++
+		}
+		o.note("the worker's own time")
+		return []*outcome{s.again(o, j, r, p, at, true)}
+	}
+	lo, hi := waits(p.Curve, float64(j.Attempts))
+	if s.new != nil && lo <= s.new.LastDelay && s.new.LastDelay <= hi { // it tells which was drawn
+		lo, hi = s.new.LastDelay, s.new.LastDelay
+	}
+	var list []*outcome
+	for _, d := range []job.Millis{lo, hi} {
+		c, k := *o, j.Clone()
+		k.LastDelay = d
+		due := s.now + d
+		if r.RetryAfter > 0 {
+			due = max(due, s.now+r.RetryAfter)
+			c.note("Retry-After")
+		}
+		limit, bounded := p.LimitValue()
+		switch {
+		case k.ExpiresAt > 0 && s.now >= k.ExpiresAt:
+			c.note("failed after its expiry")
+			list = append(list, s.dead(&c, k, job.Expired, false))
+		case bounded && int64(k.Attempts) > limit:
+			list = append(list, s.dead(&c, k, job.Exhausted, false))
+		case p.MaxAge > 0 && due-max(k.Created, k.RevivedAt) > p.MaxAge:
+			c.note("too old")
+			list = append(list, s.dead(&c, k, job.Exhausted, false))
+		default:
+			list = append(list, s.again(&c, k, r, p, due, false))
+		}
+	}
+	return list
+}
+
+// again puts a failed job back.
+func (s *scene) again(o *outcome, j *job.Job, r *engine.Settle, p job.Retry, due job.Millis, own bool) *outcome {
+	if r.RetryAfter > 0 {
+		due = max(due, s.now+r.RetryAfter)
+	}
+	if j.ExpiresAt > 0 && s.now >= j.ExpiresAt {
+		o.note("failed after its expiry")
+		return s.dead(o, j, job.Expired, false)
+	}
+	asked := s.q.Retry.Place
+	if j.Retry != nil && j.Retry.Place != job.PlaceUnset {
+		asked = j.Retry.Place
+	}
+	where := p.Place
+	switch {
+	case r.Place != job.PlaceUnset:
+		where = r.Place
+	case asked != job.PlaceUnset:
+		where = asked
+	case p.Curve.Kind == job.CurveImmediate:
+		where = job.PlaceFront
+	}
+	s.place(o, j, where)
+	j.ReadyAt, j.State = due, job.Scheduled
+	if due <= s.now && !own {
+		j.State = job.Ready
+	}
+	o.want, o.state = j, j.State
+	return o
+}
+
+// waits is the range of the curves that histories use, for the n-th attempt.
+func waits(c *job.Curve, n float64) (lo, hi job.Millis) {
+	switch c.Kind {
+	case job.CurveConstant:
+		return c.Delay, c.Delay
+	case job.CurveExponential: // full jitter
+		return 0, min(job.Millis(float64(c.Unit)*math.Pow(c.Factor, n-1)), c.Cap)
+	case job.CurveList:
+		d := c.Delays[min(int(n), len(c.Delays))-1]
+		return d, d
+	case job.CurvePolynomial:
+		lo = c.Base + job.Millis(math.Pow(n-1, c.Exponent))*job.Second
+		return lo, lo + job.Millis(n-1)*c.Spread
+	default:
+		return 0, 0
+	}
+}
+
+// lose counts a holder that vanished (core.md 5).
+func (s *scene) lose(j *job.Job, l job.Lease) {
+	if j.Alone && !l.Alone {
+		return
+	}
+	p := s.policy(j)
+	limit := p.LossLimitValue()
+	j.Losses++
+	j.Alone = j.Losses >= (limit+1)/2
+}
+
+// lost decides about a job whose holders vanished.
+func (s *scene) lost(o *outcome, j *job.Job) *outcome {
+	p := s.policy(j)
+	if len(j.Leases) == 0 && j.Losses >= p.LossLimitValue() {
+		j.Failures++
+		return s.died(s.dead(o, j, job.Lost, false))
+	}
+	return s.back(o, j, job.PlaceKeep, 0)
+}
+
+// died counts a death that a settle or a lapse brought.
+func (s *scene) died(o *outcome) *outcome {
+	if o.state == job.Dead {
+		o.stats.Died++
+	}
+	return o
+}
+
+// left is the end of all leases of one holder.
+func (s *scene) left(holder string, how job.Ending) *outcome {
+	o := &outcome{why: "the end of " + holder + " by " + how.String(), verb: rule.Lapse}
+	j := s.old.Clone()
+	for i := len(j.Leases) - 1; i >= 0; i-- {
+		if j.Leases[i].Holder == holder {
+			l := j.Leases[i]
+			end(j, i, how)
+			o.stats.Lapsed++
+			if how != job.ByRestart {
+				s.lose(j, l)
+			}
+		}
+	}
+	o.note("lease ended by " + how.String())
+	if how == job.ByRestart {
+		return s.back(o, j, job.PlaceKeep, 0)
+	}
+	return s.lost(o, j)
+}
+
+// timedOut is the end of the leases whose own timers passed.
+func (s *scene) timedOut() []*outcome {
+	o := &outcome{why: "its timers", verb: rule.Lapse}
+	j := s.old.Clone()
+	var ran uint32
+	lost, early := false, false
+	for i := 0; i < len(j.Leases); {
+		l := j.Leases[i]
+		past := func(at job.Millis) bool { return at > 0 && at <= s.steady }
+		switch {
+		case past(l.RunEnd):
+			ran++
+			end(j, i, job.ByTimeout)
+			o.note("run timeout")
+		case past(l.StartBy):
+			early = true
+			end(j, i, job.ByRelease)
+			o.note("start timeout")
+		case past(l.Until):
+			lost = true
+			end(j, i, job.ByLapse)
+			s.lose(j, l)
+			o.note("unary lease lapsed")
+		default:
+			i++
+			continue
+		}
+		o.stats.Lapsed++
+	}
+	if o.stats.Lapsed == 0 {
+		return nil
+	}
+	switch {
+	case ran > 0:
+		var list []*outcome
+		for n := range ran { // copies that run out of time together were charged once
+			c := *o
+			for _, f := range s.failed(&c, j.Clone(), &engine.Settle{}, n+1) {
+				list = append(list, s.died(f))
+			}
+		}
+		return list
+	case lost:
+		if o = s.lost(o, j); early && o.state != job.Dead {
+			j.Evictions++
+		}
+		return []*outcome{o}
+	}
+	if early {
+		j.Evictions++
+	}
+	return []*outcome{s.back(o, j, job.PlaceKeep, 0)}
+}
+
+// vanished lists the ends of holders that may have ended leases of the job.
+func (s *scene) vanished() (list []*outcome) {
+	seen := map[string]bool{}
+	for _, l := range s.old.Leases {
+		if seen[l.Holder] {
+			continue
+		}
+		seen[l.Holder] = true
+		switch {
+		case strings.HasPrefix(l.Holder, "a/"):
+			h := s.w.holders[l.Holder]
+			if h != nil && h.closing {
+				list = append(list, s.left(l.Holder, job.ByDisconnect))
+			}
+			if s.w.stopping || s.tokens[l.Token].epoch < s.epoch {
+				list = append(list, s.left(l.Holder, job.ByRestart))
+			}
+		case strings.HasPrefix(l.Holder, "w/"):
+			row, ok := s.book.rows[rowKey{job.Holders, l.Holder}].(*job.Holder)
+			if ok && row.Until > 0 && row.Until <= s.steady {
+				list = append(list, s.left(l.Holder, job.ByLapse))
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,291 @@
+package sim_test
+
+import (
+	"fmt"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// taken is a lease that was granted. What is wrong with it is told at once,
+// by the invariant it breaks.
+func (s *scene) taken() *outcome {
+	j, l := s.old.Clone(), s.new.Leases[len(s.new.Leases)-1]
+	name := s.name(j.ID)
+	o := &outcome{why: "a take by " + l.Holder, verb: rule.Take, want: j, state: job.Leased}
+	h := s.w.holderOf(l.Holder)
+	switch {
+	case h == nil:
+		broken("I2", "%s was given to %s, who did not ask", name, l.Holder)
+	case h.gone:
+		broken("I2", "%s was given to %s, who had gone", name, l.Holder)
+	case s.token(l.Token):
+		broken("I2", "the token of %s was given out before", name)
+	case l.Token.IsZero() || l.Token.Start() != s.start:
+		broken("I2", "the token of %s is of start %d, this is start %d", name, l.Token.Start(), s.start)
+	case j.State == job.Ready && j.ReadyAt > s.now:
+		broken("I6", "%s was given out at %d and is due at %d", name, s.now, j.ReadyAt)
+	case j.State == job.Ready && j.ExpiresAt > 0 && j.ExpiresAt <= s.now && s.steady >= s.w.excused:
+		broken("I6", "%s was given out at %d and expired at %d", name, s.now, j.ExpiresAt)
+	case len(h.queues) > 0 && !contains(h.queues, j.Queue):
+		broken("I2", "%s is in queue %s and was given to %s, who asked for %v", name, j.Queue, l.Holder, h.queues)
+	}
+	if why := s.unfit(h, l.Holder, j); why != "" {
+		broken("core.md 1 to 4", "%s was given to %s: %s", name, l.Holder, why)
+	}
+	for _, other := range s.book.jobs {
+		if s.before(other, j) && (len(h.queues) == 0 || contains(h.queues, other.Queue)) && s.unfit(h, l.Holder, other) == "" {
+			broken("core.md 1", "%s was given to %s before %s, which stands before it", name, l.Holder, s.name(other.ID))
+		}
+	}
+	s.roomFor(h, l)
+	s.tokens[l.Token] = grant{s.epoch, s.number, s.q.NonIdempotent || j.Order == job.OrderStrict}
+
+	want := job.Lease{Token: l.Token, Holder: l.Holder, Kind: h.kind, Since: s.now, Alone: j.Alone}
+	if h.life > 0 {
+		want.Until = s.steady + h.life
+	}
+	want.RunEnd = s.timer(j.RunTimeout, s.q.RunTimeout)
+	want.StartBy = s.timer(j.StartTimeout, s.q.StartTimeout)
+	if j.Group != "" && j.Order == job.OrderStrict {
+		g := s.g
+		g.Turn = l.Turn
+		o.draws = append(o.draws, l.Turn)
+		want.Turn = l.Turn
+		if j.Seq < g.LastSeq {
+			o.stats.OutOfOrder = 1
+			o.note("out of order")
+		}
+		g.LastSeq = max(g.LastSeq, j.Seq)
+		o.gate = &g
+	}
+	if j.Alone {
+		o.note("delivered alone")
+	}
+	if len(j.Requires) > 0 {
+		o.note("required a property")
+	}
+	if j.State == job.Leased {
+		o.note("a further copy")
+	}
+	o.stats.Taken = 1
+	j.State, j.DequeuedAt = job.Leased, s.now
+	j.Deliveries++
+	j.Leases = append(j.Leases, want)
+	return o
+}
+
+func (x *judge) token(t job.Token) bool { _, seen := x.tokens[t]; return seen }
+
+// roomFor holds deliveries to the prefetch of a stream, the size of a call and
+// the limit of all.
+func (s *scene) roomFor(h *holder, l job.Lease) {
+	held, all := 0, 0
+	for _, j := range s.book.jobs {
+		all += len(j.Leases)
+		if j.HeldBy(l.Holder) {
+			held++
+		}
+	}
+	if h.kind != job.Unary && h.prefetch > 0 && held >= h.prefetch {
+		broken("I3", "%s holds %d jobs and got one more; its prefetch is %d", l.Holder, held, h.prefetch)
+	}
+	if limit := s.w.setup.inFlight; limit > 0 && all >= limit {
+		broken("I3", "%d leases are live, the limit is %d, and %s got one more", all, limit, l.Holder)
+	}
+}
+
+// before is the order of core.md 1.
+func (b *judge) before(x, y *job.Job) bool {
+	switch {
+	case x.Priority != y.Priority:
+		return x.Priority < y.Priority
+	case x.Band != y.Band:
+		return x.Band < y.Band
+	case x.Seq != y.Seq:
+		return x.Seq < y.Seq
+	}
+	return x.ID.Before(y.ID)
+}
+
+func wants(j *job.Job) bool {
+	return j.Park == "" && (j.State == job.Ready || j.State == job.Leased && len(j.Leases) < int(j.Wanted))
+}
+
+// unfit says why a holder may not be given a job now; "" = it may.
+func (x *judge) unfit(h *holder, name string, j *job.Job) string {
+	if !wants(j) {
+		return fmt.Sprintf("it is %s, parked %q, with %d of %d copies out", j.State, j.Park, len(j.Leases), j.Wanted)
+	}
+	if q := x.book.queue(j.Queue); q.Paused || q.HoldUntil > 0 {
+		return "its queue is paused or held"
+	}
+	if j.HeldBy(name) {
+		return "the holder runs it already"
+	}
+	for _, r := range j.Requires {
+		if (h.props[r.Property] == r.Value) != (r.Op == "=") {
+			return "the holder does not meet " + r.Property + r.Op + r.Value
+		}
+	}
+	for _, other := range x.book.jobs {
+		for _, l := range other.Leases {
+			if l.Holder == name && (j.Alone || l.Alone) {
+				return "one of them must be alone"
+			}
+		}
+	}
+	if j.Group != "" {
+		return x.barred(j)
+	}
+	return ""
+}
+
+// barred is core.md 2: why the gate of its group does not stand for the job.
+func (x *judge) barred(j *job.Job) string {
+	q, g := x.book.queue(j.Queue), x.book.gate(j.Queue, j.Group)
+	switch {
+	case g.Park != "":
+		return "its group is parked: " + g.Park
+	case g.Hold > 0:
+		return "its group is held"
+	}
+	live := 0
+	for _, other := range x.book.jobs {
+		member := other.Queue == j.Queue && other.Group == j.Group && (other.State.Open() || other.Blocks)
+		if !member {
+			continue
+		}
+		live += len(other.Leases)
+		if other == j {
+			continue
+		}
+		ahead := x.ahead(other, j)
+		switch {
+		case other.Blocks && q.Order != job.OrderStrict:
+			return "its group has a dead head"
+		case q.Order == job.OrderStrict && ahead:
+			return "I7: " + x.name(other.ID) + " is before it in its group"
+		case q.Order == job.OrderStrict && len(other.Leases) > 0:
+			return "I7: " + x.name(other.ID) + " of its group is out"
+		case ahead && wants(other):
+			return x.name(other.ID) + " of its group goes first"
+		}
+	}
+	limit := q.Concurrency
+	if q.Order == job.OrderStrict {
+		limit = 1
+	}
+	if limit > 0 && live >= limit {
+		return fmt.Sprintf("%d members of its group are out, %d may be", live, limit)
+	}
+	return ""
+}
+
+// ahead is the order inside a group.
+func (x *judge) ahead(a, b *job.Job) bool {
+	if a.Order == job.OrderNone || b.Order == job.OrderNone {
+		return x.before(a, b)
+	}
+	return a.Seq < b.Seq || a.Seq == b.Seq && a.ID.Before(b.ID)
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// row holds a write of a row against the laws: times do not come early,
+// numbers do not go back.
+func (x *judge) row(c *commit, ch *change) {
+	before := x.book.rows[rowKey{ch.table, ch.key}]
+	switch ch.table {
+	case job.Queues:
+		old, _ := before.(*job.Queue)
+		row, ok := ch.row.(*job.Queue)
+		if !ok {
+			broken("I1", "the settings of queue %s were dropped", ch.key)
+		}
+		if asked := x.changed(c, old, row); !asked && old != nil && old.HoldUntil > c.now && row.HoldUntil != old.HoldUntil {
+			broken("I6", "the hold of queue %s ended at %d, before %d", ch.key, c.now, old.HoldUntil)
+		}
+	case job.Gates:
+		old, _ := before.(*job.Gate)
+		row, _ := ch.row.(*job.Gate)
+		if old != nil && row != nil && (row.Turn < old.Turn || row.LastSeq < old.LastSeq) {
+			broken("I7", "the gate %q went back from %+v to %+v", ch.key, *old, *row)
+		}
+		if old != nil && old.Hold > c.now && (row == nil || row.Hold < old.Hold) {
+			broken("I6", "the hold of group %q ended at %d, before %d", ch.key, c.now, old.Hold)
+		}
+		x.heldBack(c, old, row)
+		if old != nil && old.Park != "" && (row == nil || row.Park != old.Park) {
+			broken("core.md 2", "group %q was let go and its dead head is there", ch.key)
+		}
+	case job.Receipts:
+		old, _ := before.(*job.Receipt)
+		if old != nil && old.Expires > c.now {
+			broken("core.md 7", "a receipt was dropped or replaced at %d, it holds until %d", c.now, old.Expires)
+		}
+	case job.Reserves:
+		old, _ := before.(*job.Reserve)
+		row, ok := ch.row.(*job.Reserve)
+		if !ok || old != nil && row.Next <= old.Next {
+			broken("core.md 4", "the reserve %s went from %+v to %+v", ch.key, old, row)
+		}
+		if ok && ch.key == "start" {
+			x.start = uint32(row.Next - 1)
+		}
+	case job.Holders:
+		old, _ := before.(*job.Holder)
+		if old != nil && ch.row == nil && x.holds(ch.key) {
+			broken("I1", "%s was forgotten and holds leases", ch.key)
+		}
+	case job.Tables:
+	}
+}
+
+func (x *judge) holds(holder string) bool {
+	for _, j := range x.book.jobs {
+		if j.HeldBy(holder) {
+			return true
+		}
+	}
+	return false
+}
+
+// changed finds who asked for new settings of a queue.
+func (x *judge) changed(c *commit, old, row *job.Queue) bool {
+	for _, r := range x.asked {
+		if r.kind != askQueue || r.name != row.Name || r.commit > 0 || r.lost {
+			continue
+		}
+		q := *job.NewQueue(row.Name)
+		if old != nil {
+			q = *old
+		}
+		if r.edit(&q); q == *row {
+			r.commit = c.number
+			return true
+		}
+	}
+	return false
+}
+
+// heldBack finds who asked for the hold of a group.
+func (x *judge) heldBack(c *commit, old, row *job.Gate) {
+	if row == nil || row.Hold == 0 || old != nil && row.Hold == old.Hold {
+		return
+	}
+	for _, r := range x.asked {
+		if r.kind == askGroup && r.name == row.Key() && r.commit == 0 && !r.lost && r.until == row.Hold {
+			r.commit = c.number
+			return
+		}
+	}
+	broken("I1", "the group %q is held until %d and nobody asked for it", row.Key(), row.Hold)
+}

@@ -1,0 +1,95 @@
+package sim_test
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/store/storetest"
+)
+
+var (
+	seedsFlag = flag.Uint64("seeds", 200, "how many histories TestSimulation plays")
+	firstFlag = flag.Uint64("first", 1, "the seed of the first one")
+)
+
+// seedsFull is the size of a run that must have seen everything.
+const seedsFull = 10_000
+
+const workers = 2
+
+// TestSimulation plays one history for every seed; with -seed it replays one
+// and prints it.
+func TestSimulation(t *testing.T) {
+	for _, seed := range storetest.Seeds(0) {
+		replay(t, seed)
+		return
+	}
+	var next, steps atomic.Uint64
+	next.Store(*firstFlag - 1)
+	last := *firstFlag - 1 + *seedsFlag
+	var mu sync.Mutex // guards total
+	total := newCoverage()
+	t.Run("seeds", func(t *testing.T) {
+		for i := range workers {
+			t.Run(fmt.Sprint("worker ", i+1), func(t *testing.T) {
+				t.Parallel()
+				own := newCoverage()
+				for seed := next.Add(1); seed <= last && !t.Failed(); seed = next.Add(1) {
+					plan := planOf(seed)
+					steps.Add(uint64(len(plan)))
+					if r := play(t, seed, plan, noFault, own); r.wrong != nil {
+						next.Store(last) // the other workers need not go on
+						t.Error(report(t, seed, plan, noFault, r))
+					}
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				total.add(own)
+			})
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	t.Logf("%d histories, %d steps\n\n%s", *seedsFlag, steps.Load(), total)
+	if missed := total.missed(); len(missed) > 0 && *seedsFlag >= seedsFull {
+		t.Errorf("never reached: %s", strings.Join(missed, ", "))
+	}
+}
+
+// report shrinks a history that failed and tells of it.
+func report(t *testing.T, seed uint64, plan []step, f fault, r result) string {
+	t.Helper()
+	least, last := shrink(t, seed, plan, f, r)
+	return fmt.Sprintf("seed %d broke %s\n\nshrunk from %d steps to %d:\n%s\n\nreplay with: make sim SEED=%d",
+		seed, last.wrong, len(plan), len(least), strings.Join(last.lines, "\n"), seed)
+}
+
+func replay(t *testing.T, seed uint64) {
+	plan := planOf(seed)
+	r := play(t, seed, plan, noFault, newCoverage())
+	t.Logf("seed %d, %d steps, trace %016x\n%s", seed, len(plan), r.hash, strings.Join(r.lines, "\n"))
+	if r.wrong != nil {
+		t.Error(report(t, seed, plan, noFault, r))
+	}
+}
+
+func TestTheSameSeedIsTheSameHistory(t *testing.T) {
+	for seed := uint64(1); seed <= 40; seed++ {
+		plan := planOf(seed)
+		a, b := play(t, seed, plan, noFault, newCoverage()), play(t, seed, plan, noFault, newCoverage())
+		if a.hash == b.hash {
+			continue
+		}
+		for i := range min(len(a.lines), len(b.lines)) {
+			if a.lines[i] != b.lines[i] {
+				t.Fatalf("seed %d, line %d:\n%s\n%s", seed, i, a.lines[i], b.lines[i])
+			}
+		}
+		t.Fatalf("seed %d: %d lines, then %d", seed, len(a.lines), len(b.lines))
+	}
+}

@@ -1,0 +1,213 @@
+package sim_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// settleOne ends an attempt that a worker has in hand, if it still has it.
+func (w *world) settleOne() { w.settleHands(1) }
+
+// settleSome ends several in one call.
+func (w *world) settleSome() { w.settleHands(2 + w.dice.IntN(3)) }
+
+func (w *world) settleHands(n int) {
+	c := &call{}
+	for range n {
+		if len(w.hands) == 0 {
+			break
+		}
+		at := w.dice.IntN(len(w.hands))
+		h := w.hands[at]
+		w.hands = append(w.hands[:at:at], w.hands[at+1:]...)
+		w.spent = append(w.spent, h)
+		c.reqs = append(c.reqs, w.outcome(h))
+	}
+	w.spent = w.spent[max(0, len(w.spent)-20):]
+	w.sendSettles(c)
+}
+
+// settleAgain sends a second word about an attempt that was settled.
+func (w *world) settleAgain() {
+	c := &call{}
+	if len(w.spent) > 0 {
+		r := w.outcome(pick(w, w.spent))
+		if w.oneIn(2) {
+			r.settle.Outcome = job.OK
+		}
+		c.reqs = append(c.reqs, r)
+	}
+	w.sendSettles(c)
+}
+
+// settleWrong names a token that nobody has, that of another job, or a job
+// that is not held.
+func (w *world) settleWrong() {
+	c := &call{}
+	if list := w.judge.book.sorted(); len(list) > 0 {
+		r := &request{kind: askSettle}
+		r.settle.ID = pick(w, list).ID
+		r.settle.Outcome = w.drawOutcome()
+		switch w.dice.IntN(3) {
+		case 0:
+			r.settle.Token = job.NewToken(w.judge.start-uint32(w.dice.IntN(2)), w.dice.Uint64)
+		case 1:
+			if len(w.spent) > 0 {
+				r.settle.Token = pick(w, w.spent).d.Lease.Token
+			}
+		}
+		c.reqs = append(c.reqs, r)
+	}
+	w.sendSettles(c)
+}
+
+func (w *world) drawOutcome() job.Outcome {
+	return pick(w, []job.Outcome{
+		job.OK, job.OK, job.OK, job.OK, job.Retried, job.Retried, job.Retried, job.Retried, job.Released, job.Released, job.Died,
+	})
+}
+
+// outcome draws what a worker says of an attempt.
+func (w *world) outcome(h hand) *request {
+	s := engine.Settle{ID: h.d.Job.ID, Token: h.d.Lease.Token, Outcome: w.drawOutcome()}
+	if w.oneIn(8) {
+		s.Token = job.Token{}
+	}
+	if w.oneIn(4) {
+		s.Started = w.now()
+	}
+	if w.oneIn(4) {
+		s.Place = pick(w, []job.Place{job.PlaceKeep, job.PlaceFront, job.PlaceBack})
+	}
+	switch s.Outcome {
+	case job.Retried:
+		s.Failure = job.Failure{Type: "E", Message: "it broke"}
+		switch w.dice.IntN(6) {
+		case 0:
+			s.RetryAt = w.now() + w.between(-job.Second, 5*job.Second)
+		case 1:
+			s.RetryIn = w.between(1, 5*job.Second)
+		case 2:
+			s.RetryAfter = w.between(1, 6*job.Second)
+		}
+	case job.Died:
+		s.Failure = job.Failure{Type: "E", Message: "hopeless"}
+	case job.Released:
+		if w.oneIn(2) {
+			s.Delay = w.between(1, 5*job.Second)
+		}
+	case job.OK:
+	}
+	return &request{kind: askSettle, settle: s}
+}
+
+// sendSettles sends settles in one call.
+func (w *world) sendSettles(c *call) {
+	if len(c.reqs) == 0 {
+		w.say("    (nothing to settle)")
+		return
+	}
+	sure := w.sure() && len(c.reqs) == 1
+	list := make([]engine.Settle, len(c.reqs))
+	for i, r := range c.reqs {
+		r.id = r.settle.ID
+		s := r.settle
+		r.text = fmt.Sprintf("settle %s of %s", s.Outcome, w.judge.name(r.id))
+		if s.Token.IsZero() {
+			r.text += " without a token"
+		} else {
+			r.text += fmt.Sprintf(" by %x", s.Token[:6])
+		}
+		if s.Place != job.PlaceUnset {
+			r.text += ", place " + s.Place.String()
+		}
+		for _, m := range []job.Millis{s.RetryIn, s.RetryAfter, s.Delay} {
+			if m > 0 {
+				r.text += ", in " + m.String()
+			}
+		}
+		if s.RetryAt > 0 {
+			r.text += ", at " + stamp(s.RetryAt)
+		}
+		w.say("    %s", r)
+		w.foretell(r, sure)
+		list[i] = s
+	}
+	var out []engine.Verdict
+	var err error
+	c.finish = func() string {
+		if err != nil {
+			return w.refusal("settle", err)
+		}
+		said := []string{}
+		for i, r := range c.reqs {
+			said = append(said, w.verdict(r, out[i]))
+		}
+		return strings.Join(said, ", ")
+	}
+	w.start(c, func() { out, err = w.e.Settle(w.ctx, list) })
+}
+
+// foretell works out what a request on one job must be told.
+func (w *world) foretell(r *request, sure bool) {
+	s := &scene{
+		judge: w.judge, commit: &commit{now: w.now(), steady: w.clock.Steady()}, old: w.judge.book.jobs[r.id],
+	}
+	r.sure = sure
+	if s.old == nil {
+		r.told, r.kindOf = refused, job.NotFound
+		return
+	}
+	s.q, s.g = s.book.queue(s.old.Queue), s.book.gate(s.old.Queue, s.old.Group)
+	switch r.kind {
+	case askSettle:
+		_, r.told, r.kindOf = s.settled(r)
+	case askExtend:
+		switch {
+		case s.old.State != job.Leased:
+			r.told, r.kindOf = refused, job.WrongState
+		case s.old.LeaseOf(r.extension.Token) < 0:
+			r.told, r.kindOf = refused, job.Superseded
+		}
+	case askOperate:
+		if len(s.requested(r)) == 0 {
+			r.told, r.kindOf = refused, job.WrongState
+		}
+	case askPut, askDelete, askQueue, askGroup:
+	}
+}
+
+// extend is a heartbeat of a lease, or the word that its run began.
+func (w *world) extend() {
+	if len(w.hands) == 0 {
+		w.say("    (nothing to extend)")
+		return
+	}
+	h := pick(w, w.hands)
+	for range 3 { // rather a unary one: streams have no heartbeat of their own
+		if h.d.Lease.Kind != job.Unary {
+			h = pick(w, w.hands)
+		}
+	}
+	x := engine.Extension{ID: h.d.Job.ID, Token: h.d.Lease.Token, Started: w.oneIn(2)}
+	if !x.Started || w.oneIn(2) {
+		x.For = w.between(job.Second, 10*job.Second)
+	}
+	r := &request{kind: askExtend, id: x.ID, extension: x}
+	r.text = fmt.Sprintf("extend %s by %x for %s, started %t", w.judge.name(x.ID), x.Token[:6], x.For, x.Started)
+	w.foretell(r, w.sure())
+	w.say("    %s", r)
+	var out []engine.Verdict
+	var err error
+	c := &call{reqs: []*request{r}}
+	c.finish = func() string {
+		if err != nil {
+			return w.refusal("extend", err)
+		}
+		return w.verdict(r, out[0])
+	}
+	w.start(c, func() { out, err = w.e.Extend(w.ctx, []engine.Extension{x}) })
+}
