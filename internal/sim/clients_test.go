@@ -39,6 +39,7 @@ type request struct {
 	edit      func(*job.Queue)
 	until     job.Millis // of a hold
 
+	call   *call
 	commit int       // in which it took effect
 	state  job.State // it led to
 	lost   bool      // a power cut took it back
@@ -63,6 +64,9 @@ type call struct {
 
 // start sends a call; it is answered when the engine gets to it.
 func (w *world) start(c *call, send func()) {
+	for _, r := range c.reqs {
+		r.call = c
+	}
 	w.judge.asked = append(w.judge.asked, c.reqs...)
 	w.calls = append(w.calls, c)
 	go func() { send(); c.done = true }()

@@ -277,7 +277,7 @@ func (x *judge) handOn(r *request) {
 		same := r.kind == askPut && other.kind == askPut && other.label == r.label ||
 			r.kind != askPut && other.id == r.id && x.book.jobs[r.id] == nil ||
 			r.kind == askSettle && other.id == r.id && other.settle.Token == r.settle.Token && other.settle.Outcome == r.settle.Outcome
-		if other != r && same && other.commit == 0 && r.commit > 0 && !other.lost {
+		if other.call != r.call && same && other.commit == 0 && r.commit > 0 && !other.lost {
 			other.commit, other.state, r.commit = r.commit, r.state, 0
 			x.blurred = x.blurred || r.kind != askPut && x.book.jobs[r.id] == nil
 		}
