@@ -1,0 +1,22 @@
+package measure
+
+// ledger is a growing set of numbers: one bit per job, to notice a delivery
+// that should not have been.
+type ledger struct {
+	words []uint64
+	count int64
+}
+
+// mark adds n and reports whether it was new.
+func (l *ledger) mark(n int64) bool {
+	word, bit := int(n/64), uint64(1)<<(n%64)
+	if word >= len(l.words) {
+		l.words = append(l.words, make([]uint64, max(word+1-len(l.words), len(l.words), 1<<10))...)
+	}
+	if l.words[word]&bit != 0 {
+		return false
+	}
+	l.words[word] |= bit
+	l.count++
+	return true
+}

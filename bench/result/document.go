@@ -1,0 +1,5 @@
+package result
+
+import "io"
+
+func (f *File) WriteDocument(w io.Writer, source string) error { return nil }
