@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -297,10 +298,22 @@ func (r *run) countLapse(old *job.Job, eff *rule.Effect) {
 	}
 }
 
+// inOrder lists holders by name: the same history is served in the same order.
+func inOrder(holders map[string]*holder) []*holder {
+	if len(holders) == 0 {
+		return nil
+	}
+	list := make([]*holder, 0, len(holders))
+	for _, name := range slices.Sorted(maps.Keys(holders)) {
+		list = append(list, holders[name])
+	}
+	return list
+}
+
 // endStreams ends all streams, at a stop.
 func (r *run) endStreams() error {
 	for _, list := range []map[string]*holder{r.c.holders, r.joined} {
-		for _, h := range list {
+		for _, h := range inOrder(list) {
 			r.ended = append(r.ended, h)
 			if err := r.leave(h, job.ByRestart); err != nil {
 				return err
@@ -468,9 +481,7 @@ func (r *run) candidates() []*holder {
 			}
 		}
 	}
-	for _, h := range r.joined {
-		out = append(out, h)
-	}
+	out = append(out, inOrder(r.joined)...)
 	return append(out, r.asking...)
 }
 
@@ -482,9 +493,7 @@ func (c *committer) settleHungry(r *run) {
 			h.unread++
 		}
 	}
-	for _, h := range r.joined {
-		c.hungry = append(c.hungry, h)
-	}
+	c.hungry = append(c.hungry, inOrder(r.joined)...)
 	c.hungry = append(c.hungry, r.asking...)
 	kept, served := c.hungry[:0], []*holder(nil)
 	for _, h := range c.hungry {

@@ -97,9 +97,7 @@ func (r *run) countSuppressed(old *job.Job, eff *rule.Effect) {
 	if j == nil {
 		j = eff.Left
 	}
-	if j.Suppressed > old.Suppressed {
-		r.stats.Suppressed++
-	}
+	r.stats.Suppressed += uint64(j.Suppressed - old.Suppressed)
 }
 
 // Extend is the heartbeat of unary leases, or the word that a run started.

@@ -105,7 +105,8 @@ func (s *scene) dead(o *outcome, j *job.Job, why job.Reason, aside bool) *outcom
 	}
 	j.Blocks = true
 	o.note("a dead head: " + s.q.OnDead.String())
-	if s.q.OnDead == job.DeadPark {
+	behind := j.Order == job.OrderStrict && s.old.State != job.Leased // only the head has a turn
+	if s.q.OnDead == job.DeadPark && !behind {
 		g := s.g
 		g.Park = "dead/" + j.ID.String()
 		o.gate = &g
@@ -305,8 +306,9 @@ func (s *scene) left(holder string, how job.Ending) *outcome {
 	return s.lost(o, j)
 }
 
-// timedOut is the end of the leases whose own timers passed.
-func (s *scene) timedOut() []*outcome {
+// timedOut is the end of the leases whose own timers passed; without the soft
+// ends while holders have extra time to report.
+func (s *scene) timedOut(soft bool) []*outcome {
 	o := &outcome{why: "its timers", verb: rule.Lapse}
 	j := s.old.Clone()
 	var ran uint32
@@ -323,7 +325,7 @@ func (s *scene) timedOut() []*outcome {
 			early = true
 			end(j, i, job.ByRelease)
 			o.note("start timeout")
-		case past(l.Until):
+		case soft && past(l.Until):
 			lost = true
 			end(j, i, job.ByLapse)
 			s.lose(j, l)
@@ -340,11 +342,11 @@ func (s *scene) timedOut() []*outcome {
 	switch {
 	case ran > 0:
 		var list []*outcome
-		for n := range ran { // copies that run out of time together were charged once
-			c := *o
-			for _, f := range s.failed(&c, j.Clone(), &engine.Settle{}, n+1) {
-				list = append(list, s.died(f))
-			}
+		if s.now < j.GraceUntil {
+			o.stats.Suppressed = uint64(ran)
+		}
+		for _, f := range s.failed(o, j, &engine.Settle{}, ran) {
+			list = append(list, s.died(f))
 		}
 		return list
 	case lost:

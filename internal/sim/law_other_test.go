@@ -23,10 +23,10 @@ func (s *scene) outcomes(ch *change) (list []*outcome) {
 		list = append(list, s.requested(r)...)
 	}
 	list = append(list, s.vanished()...)
-	list = append(list, s.timedOut()...)
+	list = append(append(list, s.timedOut(true)...), s.timedOut(false)...)
 	list = append(list, s.evicted()...)
 	list = append(list, s.clocked()...)
-	return append(list, s.prolonged()...)
+	return append(list, s.carried()...)
 }
 
 // requested is what a client's or an operator's request makes of the job.
@@ -173,20 +173,54 @@ func (s *scene) timer(own, queue job.Millis) job.Millis {
 	return s.steady + own
 }
 
-// prolonged is the re-attach window that a recovery gives to unary leases.
-func (s *scene) prolonged() (list []*outcome) {
-	until := s.steady + reattach
-	for i, l := range s.old.Leases {
-		if l.Kind != job.Unary || l.Until == 0 || l.Until >= until || s.tokens[l.Token].epoch == s.epoch {
+// carried is what a recovery does to the leases of one holder that survive
+// it: no end comes before the re-attach window (or the whole timeout, if that
+// is shorter), and none later than it would on the clock of the earlier life,
+// nor than the whole timeout from now (docs/adr/0003).
+func (s *scene) carried() (list []*outcome) {
+	if s.new == nil || len(s.new.Leases) != len(s.old.Leases) {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, l := range s.old.Leases {
+		if seen[l.Holder] || l.Kind == job.Anonymous || s.tokens[l.Token].epoch == s.epoch {
 			continue
 		}
+		seen[l.Holder] = true
 		j := s.old.Clone()
-		j.Leases[i].Until = until
+		for i := range j.Leases {
+			if is, got := &j.Leases[i], &s.new.Leases[i]; is.Holder == l.Holder {
+				is.Until = s.carry(is.Until, got.Until, 0)
+				is.RunEnd = s.carry(is.RunEnd, got.RunEnd, s.timer(j.RunTimeout, s.q.RunTimeout))
+				is.StartBy = s.carry(is.StartBy, got.StartBy, s.timer(j.StartTimeout, s.q.StartTimeout))
+			}
+		}
 		o := &outcome{why: "the recovery", verb: rule.Extend, want: j, state: job.Leased}
-		o.note("unary lease kept through a restart")
+		o.note("a lease carried over a restart")
 		list = append(list, o)
 	}
 	return list
+}
+
+// stepBack is more than the date is ever set back at once.
+const stepBack = 5 * job.Second
+
+// carry answers got where it is a lawful end after a recovery, else the
+// nearest lawful one. whole is where the whole timeout would end, 0 = none.
+func (s *scene) carry(end, got, whole job.Millis) job.Millis {
+	if end == 0 {
+		return 0
+	}
+	// What the store wrote down of the steps of the date may lack the last one.
+	first := s.steady + reattach
+	if whole > 0 {
+		first = min(first, whole)
+	}
+	last := max(end+max(s.w.clock.shift, 0)+stepBack, first)
+	if whole > 0 {
+		last = min(last, whole)
+	}
+	return min(max(got, first), last)
 }
 
 // clocked is what the hands due, expire and purge do, never early (I6).

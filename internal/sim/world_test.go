@@ -32,6 +32,8 @@ type setup struct {
 // have stood still, and every start anchors the steady time anew.
 type clock struct {
 	step, stood, anchor atomic.Int64
+
+	shift job.Millis // how far the latest start set the steady time forward
 }
 
 func (c *clock) mono() job.Millis { return job.Millis(time.Now().UnixMilli() + c.stood.Load()) }
@@ -128,7 +130,7 @@ func (w *world) say(format string, args ...any) {
 
 // live begins a life of the engine on what the store holds.
 func (w *world) live(life int) {
-	w.clock.anchor.Store(w.clock.step.Load())
+	w.clock.shift = job.Millis(w.clock.step.Load() - w.clock.anchor.Swap(w.clock.step.Load()))
 	w.disk = &disk{Store: w.mem, clock: w.clock, life: life, fault: w.fault, issued: &w.issued, flows: make(chan struct{})}
 	w.disk.flow()
 	w.stalled, w.stopping, w.troubled, w.doomed = false, false, false, 0
