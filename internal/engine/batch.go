@@ -43,6 +43,7 @@ type batch struct {
 	gifts  []gift
 	sleep  time.Duration // until the next deadline; 0 = none
 	more   bool          // there is work left that needs no new command
+	heals  bool          // the last one before the store is opened again; it does nothing
 }
 
 // gift is a delivery for a holder, handed over once the batch is on disk.

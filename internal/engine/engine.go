@@ -252,8 +252,15 @@ func (e *Engine) isDraining() bool {
 // syncLoop waits for the disk, in order, and answers.
 func (e *Engine) syncLoop() {
 	defer close(e.stopped)
+	var lost error // why a batch failed: those behind it stand on it, until the store is opened again
 	for b := range e.inflight {
+		if b.err == nil {
+			b.err = lost
+		}
 		e.settleBatch(b)
+		if lost = b.err; b.heals {
+			lost = nil
+		}
 	}
 }
 
@@ -270,7 +277,7 @@ const healEvery = time.Second
 // heal opens the store again after a failed commit and recovers. It reports
 // whether the engine works.
 func (e *Engine) heal() bool {
-	e.inflight <- &batch{} // everything before has been answered once this is taken
+	e.inflight <- &batch{heals: true} // everything before has been answered once this is taken
 	list := e.gather()
 	if n := len(list); n > 0 && list[n-1].final { // the stop comes after all others, and is to come yet
 		e.mu.Lock()

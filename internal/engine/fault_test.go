@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/store"
+	"github.com/reprisehq/reprise/internal/store/mem"
 )
 
 var errDisk = errors.New("the disk is broken")
@@ -177,4 +178,59 @@ func TestAJobThatEndedBeforeItWasReadIsLeftOutAndTheOthersAreNot(t *testing.T) {
 		}
 		w.gets("b", "d")
 	}, func(r *rig) { r.around = func(s store.Store) store.Store { return broken{s, &on} } })
+}
+
+// torn lets the next commit wait, and fail when it is told to; what was
+// applied after it is lost with it.
+type torn struct {
+	*mem.Store
+	armed *bool
+	fail  chan struct{}
+}
+
+func (s torn) Update(ctx context.Context, fn func(store.Tx) error) (store.Commit, error) {
+	c, err := s.Store.Update(ctx, fn)
+	if err == nil && *s.armed {
+		*s.armed = false
+		return tornCommit{s}, nil
+	}
+	return c, err
+}
+
+type tornCommit struct{ torn }
+
+func (c tornCommit) Wait() error {
+	<-c.fail
+	c.PowerCut(dice(2))
+	return &job.Error{Kind: job.Unavailable, Text: "it tore", Cause: errDisk}
+}
+
+func TestWhatWasAppliedBehindAFailedCommitIsNotAnswered(t *testing.T) { // I5, I7
+	armed, fail := false, (chan struct{})(nil)
+	scenario(t, func(r *rig) {
+		r.queue("q", strict)
+		r.put("q", "a", grouped("g"))
+		armed = true
+		errs := make(chan error, 2)
+		for range 2 { // the second one stands on the take of the first, and asks for no sync of its own
+			go func() {
+				s, err := r.Stream(r.Context(), engine.StreamOptions{Name: "w", Prefetch: 1})
+				if err == nil {
+					s.Close()
+				}
+				errs <- err
+			}()
+			synctest.Wait()
+		}
+		close(fail)
+		for range 2 {
+			if err := <-errs; job.KindOf(err) != job.Unavailable || err == nil {
+				t.Errorf("a stream was answered %v", err)
+			}
+		}
+		r.recovered()
+	}, func(r *rig) {
+		fail = make(chan struct{})
+		r.around = func(store.Store) store.Store { return torn{r.mem, &armed, fail} }
+	})
 }
