@@ -25,7 +25,7 @@ func settings() []*job.Queue {
 	}
 	return []*job.Queue{
 		queue("plain", func(*job.Queue) {}),
-		queue("limited", func(q *job.Queue) { q.Concurrency, q.FrontOrder, q.RetainDone = 1, job.FrontLIFO, job.Minute }),
+		queue("limited", func(q *job.Queue) { q.Concurrency, q.FrontOrder, q.RetainDone = 1, job.FrontLIFO, 9*job.Second }),
 		queue("start", func(q *job.Queue) { q.Order, q.Concurrency = job.OrderStart, 2 }),
 		queue("strict", func(q *job.Queue) { q.Order = job.OrderStrict }),
 		queue("fragile", func(q *job.Queue) { q.RequireToken, q.RunTimeout = true, 9007 }), // no stream reads it
@@ -41,7 +41,7 @@ var (
 // TestMain makes histories longer than rapid's default, and so many of them as
 // a normal run has time for; flags of the command line go before.
 func TestMain(m *testing.M) {
-	for name, value := range map[string]string{"rapid.steps": "70", "rapid.checks": "100"} {
+	for name, value := range map[string]string{"rapid.steps": "70", "rapid.checks": "60"} {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}
@@ -57,6 +57,7 @@ func TestMain(m *testing.M) {
 func TestEngineIsTheModel(t *testing.T) {
 	for name, place := range stores {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
 				rapid.SyncTest(t, func(t *rapid.T) {
 					w := newWorld(t, place(), settings())
@@ -162,7 +163,7 @@ func (w *world) putAll(list []engine.NewJob) {
 func (w *world) take(t *rapid.T) {
 	o := engine.LeaseOptions{
 		Worker: one(t, "worker", workers...), Max: rapid.IntRange(1, 3).Draw(t, "max"),
-		For: one[job.Millis](t, "for", 4000, 20_000),
+		For: one[job.Millis](t, "for", 4000, 9500),
 	}
 	if name := one(t, "from", append([]string{""}, w.used...)...); name != "" {
 		o.Queues = []string{name}
@@ -369,7 +370,7 @@ func (w *world) setQueue(t *rapid.T) {
 // pass lets time go by. The engine wakes when something is due, or a
 // millisecond after it did something; the model does what is due then too.
 func (w *world) pass(t *rapid.T) {
-	span := one[job.Millis](t, "span", 1, 250, 1000, 2600, 7000, 40_000)
+	span := one[job.Millis](t, "span", 1, 250, 1000, 2600, 9000)
 	m, end := w.model, w.model.now+span
 	for m.now < end {
 		next := m.nextTime()
@@ -384,7 +385,7 @@ func (w *world) pass(t *rapid.T) {
 }
 
 func (w *world) restart(t *rapid.T) {
-	away := one[job.Millis](t, "away", 0, 1500, 60_000)
+	away := one[job.Millis](t, "away", 0, 1500, 12_000)
 	w.end()
 	<-time.After(time.Duration(away) * time.Millisecond)
 	clear(w.conns)
@@ -409,7 +410,7 @@ func (w *world) page(t *rapid.T) {
 	if len(w.ids) > 0 && rapid.Bool().Draw(t, "from") {
 		f.From = w.anyID(t)
 	}
-	w.listed(f, rapid.IntRange(1, 5).Draw(t, "limit"))
+	w.listed(f, rapid.IntRange(1, 5).Draw(t, "limit"), true)
 }
 
 func (w *world) get(id job.ID) {

@@ -16,10 +16,10 @@ import (
 
 // Settings of the server under test.
 const (
-	reattach    = 30 * job.Second
-	idempotency = 50 * job.Second
+	reattach    = 8 * job.Second
+	idempotency = 12 * job.Second
 	graceDelay  = 6 * job.Second
-	retainDead  = 2 * job.Minute
+	retainDead  = 15 * job.Second
 )
 
 // model is what the engine should be.
