@@ -22,7 +22,7 @@ type committer struct {
 	watch   watch
 	disk    disk
 	stats   Stats
-	fed     bool // the last run stopped serving at its bound
+	fed     bool // the last run left holders to be served again
 	run     run
 }
 
@@ -73,7 +73,7 @@ type run struct {
 	leases int
 	gifts  []gift
 	reads  map[*holder]int // deliveries that streams took off our hands
-	fed    bool            // serving stopped at its bound
+	fed    bool            // all waiting holders are to be served again
 	hadFed bool            // it did so in the run before
 	moved  bool            // a member of a group was given out, and its gate may stand for the next
 	joined map[string]*holder

@@ -89,3 +89,16 @@ func TestALostCopyIsReplaced(t *testing.T) {
 		r.expect("a", job.Done)
 	})
 }
+
+// TestTheLastCopyMakesWayForItsGroup: a group stands in line with one member.
+// When the last wanted copy of that is out, whoever has one gets the next.
+func TestTheLastCopyMakesWayForItsGroup(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.put("q", "a", grouped("g"), func(n *engine.NewJob) { n.Job.Copies = 2 })
+		r.put("q", "b", grouped("g"))
+		w := r.named("w", 2)
+		w.gets("a")
+		r.lease(engine.LeaseOptions{Max: 1, For: job.Minute}, "a")
+		w.gets("b")
+	})
+}

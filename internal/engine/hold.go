@@ -377,7 +377,7 @@ func (r *run) serve() error {
 			waiting = r.candidates()
 		}
 	}
-	r.fed = given >= serveMax
+	r.fed = r.fed || given >= serveMax
 	return nil
 }
 
@@ -452,6 +452,9 @@ func (r *run) grant(h *holder, j *job.Job) error {
 	}
 	if q.NonIdempotent || j.Order == job.OrderStrict {
 		r.tx.Durable()
+	}
+	if j.Group != "" && j.Wanted > 1 { // its gate may stand for the next now, which holders of another copy may take
+		r.fed = true
 	}
 	r.held[h]++
 	r.alone[h] += oneIf(j.Alone)
