@@ -242,7 +242,7 @@ var engineFaults = []fault{
 		file:  "internal/engine/put.go",
 		old:   "if !ok || known.Expires <= r.now {",
 		new:   "if !ok {",
-		first: []suite{in(enginePkg, "TestAReceiptOutlivesItsJobForTheWindow")},
+		first: []suite{in(enginePkg, "TestAReceiptPastItsWindowSaysNothingThoughItIsThere")},
 	},
 	{
 		name: "inflight-limit-ignored", breaks: "jobs.md, limits",
