@@ -17,7 +17,8 @@ var errFenced = errors.New("this store handle was closed after a failed commit")
 // may open the same directory beside it.
 type fence struct {
 	vfs.FS
-	down atomic.Bool
+	down   atomic.Bool
+	giveUp func(error) // called when a directory cannot be synced
 }
 
 func (f *fence) check() error {
@@ -58,7 +59,13 @@ func (f *fence) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.
 	return f.file(f.FS.OpenReadWrite(name, c, opts...))
 }
 
-func (f *fence) OpenDir(name string) (vfs.File, error) { return f.file(f.FS.OpenDir(name)) }
+func (f *fence) OpenDir(name string) (vfs.File, error) {
+	dir, err := f.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &fencedDir{File: dir, fence: f}, nil
+}
 
 func (f *fence) Link(oldname, newname string) error {
 	if err := f.check(); err != nil {
@@ -129,4 +136,22 @@ func (f *fencedFile) SyncTo(length int64) (bool, error) {
 		return false, err
 	}
 	return f.File.SyncTo(length)
+}
+
+type fencedDir struct {
+	vfs.File
+	fence *fence
+}
+
+// Sync never fails: Pebble would end the process (atomicfs.Marker.Move). The
+// handle is given up instead, and what it does in the belief that the directory
+// is on disk does not get past the fence.
+func (d *fencedDir) Sync() error {
+	if d.fence.down.Load() {
+		return nil
+	}
+	if err := d.File.Sync(); err != nil {
+		d.fence.giveUp(err)
+	}
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,7 +151,14 @@ func (s *Store) checkFormat() error {
 		}
 		return nil
 	}
-	if names, err := fs.List(fs.PathJoin(s.opts.Dir, "data")); err == nil && len(names) > 0 {
+	if !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	names, err := fs.List(fs.PathJoin(s.opts.Dir, "data"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("reading %s: %w", s.opts.Dir, err)
+	}
+	if len(names) > 0 {
 		return job.Errorf(job.Corrupt, "%s has data but no FORMAT file; restore it from the backup the data came from", s.opts.Dir)
 	}
 	if f, err = fs.Create(path, vfs.WriteCategoryUnspecified); err != nil {
@@ -186,6 +194,7 @@ func syncDir(fs vfs.FS, dir string) error {
 // load opens a handle and computes the indexes.
 func (s *Store) load() error {
 	h := &handle{fence: &fence{FS: s.opts.FS}, failed: make(chan struct{})}
+	h.fence.giveUp = func(err error) { h.giveUp(err, s.opts.Logf) }
 	if err := s.openData(h); err != nil {
 		if err = h.reason(err); job.KindOf(err) == job.Corrupt {
 			return err

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 2, "rounds of I/O errors for each kind of operation (nightly: 20)")
+	rounds = flag.Int("rounds", 2, "rounds of I/O errors for each kind of operation (nightly: 30)")
 	seed   = flag.Uint64("seed", 0, "seed of everything random; 0 = a new one")
 )
 
@@ -21,6 +21,7 @@ func TestMain(m *testing.M) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}
+	_ = flag.Set("test.parallel", "8") // they mostly wait for the server to try again
 	m.Run()
 }
 
@@ -58,19 +59,18 @@ func TestNothingAcknowledgedIsLostByAFailingDisk(t *testing.T) {
 			disk := vfs.NewCrashableMem()
 			l, hit := newLedger(), 0
 			for round := range *rounds {
-				for _, sieve := range sieves {
-					faults := newPlan()
-					s := start(t, options{fs: &faultFS{disk, faults}})
-					hit += failUnderLoad(t, s, l, faults, sieve.make(kind, rng), rng)
-					l.audit(s)
-					s.stop()
-					disk = disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rand.New(rand.NewPCG(rng.Uint64(), 5))})
-					s = start(t, options{fs: disk})
-					l.audit(s)
-					s.stop()
-					if t.Failed() {
-						t.Fatalf("in round %d, %s", round, sieve.name)
-					}
+				sieve := sieves[(k+round)%len(sieves)]
+				faults := newPlan()
+				s := start(t, options{fs: &faultFS{disk, faults}})
+				hit += failUnderLoad(t, s, l, faults, sieve.make(kind, rng), rng)
+				l.audit(s)
+				s.stop()
+				disk = disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rand.New(rand.NewPCG(rng.Uint64(), 5))})
+				s = start(t, options{fs: disk})
+				l.audit(s)
+				s.stop()
+				if t.Failed() {
+					t.Fatalf("in round %d, %s", round, sieve.name)
 				}
 			}
 			l.mu.Lock()
@@ -130,7 +130,7 @@ func TestAnErrorAtTheStartIsToldAndHarmsNothing(t *testing.T) {
 			l := newLedger()
 			s := start(t, options{fs: disk})
 			leave := l.work(s, rand.New(rand.NewPCG(*seed, 7)))
-			wait(t, "the load", l.answers.after(200))
+			wait(t, "the load", l.answers.after(30))
 			leave()
 			s.stop()
 			refused, started := 0, 0
