@@ -164,4 +164,3 @@ func TestAnErrorAtTheStartIsToldAndHarmsNothing(t *testing.T) {
 		})
 	}
 }
-
