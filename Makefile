@@ -5,7 +5,7 @@ BIN     := bin/reprise
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS := $(if $(VERSION),-ldflags "-X github.com/reprisehq/reprise/internal/server.Version=$(VERSION)")
 
-# Given on the command line: make run ARGS='--root /tmp/q', make sim CUTS=50.
+# Given on the command line: make run ARGS='--root /tmp/q', make sim SEED=7.
 ARGS     ?=
 CUTS     ?= 1000
 FAULT    ?=
@@ -29,8 +29,13 @@ test: ## every Go test except the end-to-end ones
 test-race: ## the same with the race detector
 	go test -race $$(go list ./... | grep -v /test/e2e)
 
-sim: ## the store's simulated power cuts (CUTS=1000)
+sim: ## simulated histories and power cuts (SEEDS=10000 FIRST=1 CUTS=1000; SEED=n replays one)
+ifeq ($(SEED),)
+	go test ./internal/sim -run 'TestSimulation$$' -count=1 -v -timeout 0 -seeds=$(SEEDS) -first=$(FIRST)
 	go test ./internal/engine -run PowerCut -count=1 -powercuts=$(CUTS)
+else
+	go test ./internal/sim -run 'TestSimulation$$' -count=1 -v -seed=$(SEED)
+endif
 
 fuzz: ## every fuzz target, one after the other (FUZZTIME=60s for all together)
 	FUZZTIME=$(FUZZTIME) ./scripts/test.sh --only fuzz

@@ -82,6 +82,10 @@ const (
 	rottenPayload       // a payload is changed
 )
 
+func (f fault) String() string {
+	return [...]string{"none", "early answer", "charged twice", "forgotten row", "rotten payload"}[f]
+}
+
 func (d *disk) stall() { d.flows = make(chan struct{}) }
 
 func (d *disk) flow() { closeOnce(d.flows) }
@@ -208,14 +212,16 @@ func (w *waiter) Wait() error {
 	if !w.durable {
 		return w.inner.Wait()
 	}
-	if w.d.fault != earlyAnswer {
+	select {
+	case <-w.d.flows:
+	default:
+		if w.d.fault == earlyAnswer {
+			return nil
+		}
 		<-w.d.flows
 	}
 	if w.d.dead() {
 		return errPower
-	}
-	if w.d.fault == earlyAnswer {
-		return nil
 	}
 	err := w.inner.Wait()
 	if err == nil {

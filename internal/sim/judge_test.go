@@ -245,7 +245,6 @@ func (x *judge) explain(c *commit, ch *change, later []change, counted *engine.S
 			x.accept(c, s, o, counted)
 			return
 		} else if best == "" || len(difference) < len(best) {
-			best = difference
 			best = fmt.Sprintf("%s would make it other: %s", o.why, difference)
 		}
 	}
@@ -341,10 +340,10 @@ func plain(j *job.Job) *job.Job {
 // apart names the fields in which two jobs differ; "" = they do not.
 func apart(want, got *job.Job) string {
 	if want == nil || got == nil {
-		switch {
-		case want == got:
+		switch want {
+		case got:
 			return ""
-		case want == nil:
+		case nil:
 			return "it must be gone"
 		}
 		return "it is gone and must be " + brief(want)

@@ -117,6 +117,7 @@ func (s *scene) settle(r *request, i int) []*outcome {
 		j.Failures++
 		j.FailedAt = s.now
 		return []*outcome{s.died(s.dead(o, j, job.Killed, false))}
+	case job.Retried:
 	}
 	o.verb, o.stats.Failed = rule.SettleRetry, 1
 	end(j, i, job.ByRetry)

@@ -93,3 +93,42 @@ func TestTheSameSeedIsTheSameHistory(t *testing.T) {
 		t.Fatalf("seed %d: %d lines, then %d", seed, len(a.lines), len(b.lines))
 	}
 }
+
+// Each fault must be found, be told with its law, and be shrunk to a few steps
+// that break the same law again.
+func TestAFaultIsFoundShrunkAndTold(t *testing.T) {
+	for f, want := range map[fault]struct {
+		law   string
+		steps int    // at most
+		first uint64 // seed of the search
+	}{
+		earlyAnswer:   {"I5", 4, 1},
+		chargedTwice:  {"I4", 6, 1},
+		forgottenRow:  {"I1", 6, 100},
+		rottenPayload: {"I8", 4, 1},
+	} {
+		t.Run(f.String(), func(t *testing.T) {
+			for seed := want.first; seed < want.first+300; seed++ {
+				plan := planOf(seed)
+				r := play(t, seed, plan, f, newCoverage())
+				if r.wrong == nil || !strings.Contains(r.wrong.law, want.law) {
+					continue // not reached in this history, or another law was broken first
+				}
+				least, last := shrink(t, seed, plan, f, r)
+				told := report(t, seed, plan, f, r)
+				again := play(t, seed, least, f, newCoverage())
+				switch {
+				case len(least) > want.steps || len(least) == 0:
+					t.Errorf("shrunk to %d steps:\n%s", len(least), told)
+				case last.wrong == nil || again.wrong == nil || again.hash != last.hash || again.wrong.law != r.wrong.law:
+					t.Errorf("the shrunk history says %v, then %v", last.wrong, again.wrong)
+				case !strings.Contains(told, last.wrong.String()) || !strings.Contains(told, fmt.Sprint("make sim SEED=", seed)):
+					t.Errorf("the report leaves out what is wrong or how to replay it:\n%s", told)
+				}
+				t.Logf("found by seed %d\n%s", seed, told)
+				return
+			}
+			t.Errorf("300 histories did not find it")
+		})
+	}
+}

@@ -24,7 +24,7 @@ func (w *world) operate() {
 	case rule.Patch:
 		r.command, r.text = w.edit(j)
 	default:
-		r.command = rule.Command{Verb: verb, Place: job.Place(w.dice.IntN(4)), Allow: verb == rule.Revive && w.oneIn(2)}
+		r.command = rule.Command{Verb: verb, Place: job.Place(w.dice.IntN(4)), Allow: verb == rule.Revive && !w.oneIn(4)}
 		r.text = fmt.Sprintf("%s, place %s, out of order %t", verb, r.command.Place, r.command.Allow)
 	}
 	r.text += " of " + w.judge.name(j.ID)
@@ -63,7 +63,8 @@ func (w *world) operation(j *job.Job) rule.Verb {
 func (w *world) edit(j *job.Job) (rule.Command, string) {
 	at := w.now() + w.between(-2*job.Second, 8*job.Second)
 	p := job.PriorityDefault + uint16(w.dice.IntN(3)) - 1
-	text, edit := "", func(*job.Job) {}
+	var text string
+	var edit func(*job.Job)
 	switch w.dice.IntN(6) {
 	case 0:
 		text, edit = fmt.Sprintf("patch priority %d", p), func(j *job.Job) { j.Priority = p }

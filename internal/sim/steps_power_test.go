@@ -48,6 +48,10 @@ func init() {
 
 // timePasses lets time go by: up to a deadline, a moment less, or anything.
 func (w *world) timePasses() {
+	if w.free.Load() < 100 && w.oneIn(2) {
+		w.diskFills()
+		return
+	}
 	span := w.between(1, 3*job.Second)
 	switch w.dice.IntN(10) {
 	case 0, 1, 2:
