@@ -32,8 +32,8 @@ var engineFaults = []fault{
 		name: "put-not-durable", breaks: "I5",
 		does:  "an enqueue does not ask for a sync",
 		file:  "internal/engine/put.go",
-		old:   "\t\treturn nil, err\n\t}\n\tr.tx.Durable()\n\tif !r.c.queues[n.Job.Queue] {",
-		new:   "\t\treturn nil, err\n\t}\n\tif !r.c.queues[n.Job.Queue] {",
+		old:   "\tr.tx.Durable()\n\tr.seeQueue(n.Job.Queue)",
+		new:   "\tr.seeQueue(n.Job.Queue)",
 		first: []suite{in(enginePkg, "TestEveryAnswerSurvivesAPowerCutByItself")},
 	},
 	{
@@ -144,8 +144,8 @@ var engineFaults = []fault{
 		name: "stop-charges-a-loss", breaks: "I4",
 		does:  "our own stop counts against the jobs that ran",
 		file:  "internal/engine/hold.go",
-		old:   "\tfor _, h := range r.c.holders {\n\t\th.finish(why)\n\t\tif err := r.leave(h, job.ByRestart); err != nil {",
-		new:   "\tfor _, h := range r.c.holders {\n\t\th.finish(why)\n\t\tif err := r.leave(h, job.ByDisconnect); err != nil {",
+		old:   "\t\t\tr.ended = append(r.ended, h)\n\t\t\tif err := r.leave(h, job.ByRestart); err != nil {",
+		new:   "\t\t\tr.ended = append(r.ended, h)\n\t\t\tif err := r.leave(h, job.ByDisconnect); err != nil {",
 		first: []suite{in(enginePkg, "TestAStopReleasesAnonymousStreamsUncharged")},
 	},
 	{
@@ -200,8 +200,8 @@ var engineFaults = []fault{
 		name: "leases-on-wall-time", breaks: "core.md 8",
 		does:  "a clock that is set forward ends leases",
 		file:  "internal/engine/tick.go",
-		old:   "\tif h == rule.HandLapse {\n\t\treturn r.steady\n",
-		new:   "\tif h == rule.HandLapse {\n\t\treturn r.now\n",
+		old:   "\tif h == rule.HandTimeout || h == rule.HandLapse {\n\t\treturn r.steady\n",
+		new:   "\tif h == rule.HandTimeout || h == rule.HandLapse {\n\t\treturn r.now\n",
 		first: []suite{in(enginePkg, "TestDurationsRunOnThroughAStepOfTheDate")},
 	},
 	{
@@ -256,8 +256,8 @@ var engineFaults = []fault{
 		name: "queues-unbounded", breaks: "core.md 10",
 		does:  "there may be any number of queues",
 		file:  "internal/engine/put.go",
-		old:   "if len(r.c.queues)+len(r.fresh)+len(in.fresh) >= r.e.opts.QueuesMax {",
-		new:   "if len(r.fresh)+len(in.fresh) >= r.e.opts.QueuesMax {",
+		old:   "if len(r.c.queues)+len(r.fresh)+coming < r.e.opts.QueuesMax {",
+		new:   "if len(r.fresh)+coming < r.e.opts.QueuesMax {",
 		first: []suite{in(enginePkg, "TestThereAreNoMoreQueuesThanAllowed")},
 	},
 	{
