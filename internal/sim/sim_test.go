@@ -78,22 +78,6 @@ func replay(t *testing.T, seed uint64) {
 	}
 }
 
-func TestTheSameSeedIsTheSameHistory(t *testing.T) {
-	for seed := uint64(1); seed <= 40; seed++ {
-		plan := planOf(seed)
-		a, b := play(t, seed, plan, noFault, newCoverage()), play(t, seed, plan, noFault, newCoverage())
-		if a.hash == b.hash {
-			continue
-		}
-		for i := range min(len(a.lines), len(b.lines)) {
-			if a.lines[i] != b.lines[i] {
-				t.Fatalf("seed %d, line %d:\n%s\n%s", seed, i, a.lines[i], b.lines[i])
-			}
-		}
-		t.Fatalf("seed %d: %d lines, then %d", seed, len(a.lines), len(b.lines))
-	}
-}
-
 // Each fault must be found, be told with its law, and be shrunk to a few steps
 // that break the same law again.
 func TestAFaultIsFoundShrunkAndTold(t *testing.T) {

@@ -87,7 +87,7 @@ func (l *ledger) refused(call string, r reply, err error) {
 func (l *ledger) produce(_ context.Context, s *stack, rng *rand.Rand) bool {
 	job := fmt.Sprintf(`{"type":"t","queue":"q%d","payload":"%s"}`, rng.IntN(3), strings.Repeat("x", 1+rng.IntN(2000)))
 	if rng.IntN(2) == 0 {
-		r, err := s.call("POST", "/jobs", job)
+		r, err := s.call("POST", "/jobs", job) //nolint:contextcheck // a call has a patience of its own
 		var added wire.Enqueued
 		if err != nil || r.status != http.StatusCreated || json.Unmarshal(r.body, &added) != nil {
 			l.refused("an enqueue", r, err)
@@ -97,7 +97,7 @@ func (l *ledger) produce(_ context.Context, s *stack, rng *rand.Rand) bool {
 		return true
 	}
 	jobs := slices.Repeat([]string{job}, 1+rng.IntN(20))
-	r, err := s.call("POST", "/jobs/bulk", `{"jobs":[`+strings.Join(jobs, ",")+`]}`)
+	r, err := s.call("POST", "/jobs/bulk", `{"jobs":[`+strings.Join(jobs, ",")+`]}`) //nolint:contextcheck // a call has a patience of its own
 	var added wire.BulkEnqueued
 	if err != nil || r.status != http.StatusCreated || json.Unmarshal(r.body, &added) != nil {
 		l.refused("a bulk", r, err)
@@ -143,7 +143,7 @@ func (l *ledger) consume(ctx context.Context, s *stack, rng *rand.Rand) bool {
 		}
 		l.asked[j.ID] = true
 		l.mu.Unlock()
-		switch r, err := s.call("POST", "/jobs/"+j.ID+"/success", ""); {
+		switch r, err := s.call("POST", "/jobs/"+j.ID+"/success", ""); { //nolint:contextcheck // a call has a patience of its own
 		case err == nil && r.status == http.StatusNoContent:
 			l.note(l.over, j.ID)
 		case err == nil && r.status == http.StatusNotFound: // settled by a request without an answer
