@@ -170,7 +170,7 @@ func (l *ledger) look(_ context.Context, s *stack, rng *rand.Rand) bool {
 	if id == "" {
 		return false
 	}
-	r, err := s.call("GET", "/jobs/"+id, "")
+	r, err := s.call("GET", "/jobs/"+id, "") //nolint:contextcheck // a call has a patience of its own
 	l.mu.Lock()
 	mayBeGone := l.asked[id]
 	l.mu.Unlock()
