@@ -39,15 +39,16 @@ type request struct {
 	edit      func(*job.Queue)
 	until     job.Millis // of a hold
 
-	call   *call
-	commit int       // in which it took effect
-	state  job.State // it led to
-	lost   bool      // a power cut took it back
-	acked  bool
-	sure   bool // what it must be told is known: nothing else goes on
-	told   answer
-	kindOf job.Kind // of the refusal
-	text   string
+	call    *call
+	commit  int       // in which it took effect
+	state   job.State // it led to
+	lost    bool      // a power cut took it back
+	doubted bool      // it may have had another reason than the request
+	acked   bool
+	sure    bool // what it must be told is known: nothing else goes on
+	told    answer
+	kindOf  job.Kind // of the refusal
+	text    string
 }
 
 func (r *request) String() string { return r.text }

@@ -240,9 +240,14 @@ func (x *judge) explain(c *commit, ch *change, later []change, counted *engine.S
 	s.q, s.g = x.book.queue(q.Queue), x.book.gate(q.Queue, q.Group)
 	list := s.outcomes(ch)
 	best := ""
-	for _, o := range list {
+	for i, o := range list {
 		if difference := apart(plain(o.want), plain(s.new)); difference == "" {
 			x.accept(c, s, o, counted)
+			if o.req != nil {
+				o.req.doubted = slices.ContainsFunc(list[i+1:], func(other *outcome) bool {
+					return other.req == nil && apart(plain(other.want), plain(s.new)) == ""
+				})
+			}
 			return
 		} else if best == "" || len(difference) < len(best) {
 			best = fmt.Sprintf("%s would make it other: %s", o.why, difference)

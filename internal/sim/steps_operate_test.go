@@ -103,6 +103,13 @@ func (w *world) remove(j *job.Job) {
 		if sure && job.KindOf(err) == job.NotFound {
 			broken("answers", "%s was answered %v", r, err)
 		}
+		w.judge.handOn(r)
+		if job.KindOf(err) == job.NotFound && r.commit > 0 {
+			if !r.doubted {
+				broken("I2", "%s took effect and was refused: %v", r, err)
+			}
+			w.judge.blurred = true
+		}
 		return w.refusal("delete", err, job.NotFound)
 	}
 	w.start(c, func() { err = w.e.Delete(w.ctx, j.ID) })
