@@ -143,6 +143,9 @@ func (d *disk) Update(ctx context.Context, fn func(store.Tx) error) (store.Commi
 	if refused != nil || rec == nil {
 		return nil, err
 	}
+	if len(rec.changes) == 0 && !rec.durable {
+		return inner, err // the engine looked around
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	*d.issued++
