@@ -76,7 +76,7 @@ func reportCommand(args []string) error {
 // writeDocument replaces the document at path by one made of saved results.
 func writeDocument(file *result.File, path, source string) error {
 	var text bytes.Buffer
-	if err := file.WriteDocument(&text, filepath.Base(source)); err != nil {
+	if err := file.WriteDocument(&text, filepath.Base(source), measure.PhaseAbout); err != nil {
 		return err
 	}
 	if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil {

@@ -9,6 +9,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,9 @@ type Options struct {
 	Connections int
 	// Dir holds the data directories.
 	Dir string
+	// VerifyPatience is how long a server may take to count as expected after a
+	// phase. 0: 20 s.
+	VerifyPatience time.Duration
 	// Log is told what was found.
 	Log func(format string, args ...any)
 }
@@ -239,7 +243,8 @@ func (r *run) newQueue(ctx context.Context) (*queue, error) {
 // server gets some time to agree, because acknowledgements and the return of
 // what workers gave back may still be on their way.
 func (r *run) verify(ctx context.Context, q *queue) error {
-	const patience, step = 20 * time.Second, 5 * time.Millisecond
+	const step = 5 * time.Millisecond
+	patience := cmp.Or(r.opts.VerifyPatience, 20*time.Second)
 	seen, duplicates, wrong := q.counts()
 	enqueued := q.enqueued.Load()
 	if wrong != nil {

@@ -45,14 +45,13 @@ func Percentile(durations []time.Duration, p float64) float64 {
 	return float64(durations[rank-1]) / float64(time.Millisecond)
 }
 
-// Number writes a value for people: three significant digits below 100,
-// groups of three digits above.
+// Number writes a value for people: whole numbers in groups of three digits,
+// others with three significant digits below 100 and rounded above.
 func Number(v float64) string {
 	switch size := math.Abs(v); {
 	case math.IsNaN(v):
 		return "-"
-	case v == 0:
-		return "0"
+	case v == math.Trunc(v): // a count, or as good as one
 	case size < 1:
 		return strconv.FormatFloat(v, 'f', 3, 64)
 	case size < 10:

@@ -18,7 +18,9 @@ const (
 	startPatience = time.Minute
 	stopPatience  = 30 * time.Second
 	pingInterval  = 2 * time.Millisecond
-	outputKept    = 2 << 10
+
+	outputPatience = time.Second
+	outputKept     = 2 << 10
 )
 
 // process is a child that is ended by its process id.
@@ -47,6 +49,7 @@ func execute(c command) (*process, error) {
 	cmd.SysProcAttr = attributes(c.user)
 	p := &process{cmd: cmd, exited: make(chan struct{}), output: &tail{}}
 	cmd.Stdout, cmd.Stderr = p.output, p.output
+	cmd.WaitDelay = outputPatience // a child that lives on may hold the output open
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", filepath.Base(c.program), err)
 	}
@@ -149,10 +152,10 @@ func (d *daemon) Kill() error {
 		tree = append(tree, pid)
 		return nil
 	})
-	d.process.kill()
-	for _, pid := range tree {
+	for _, pid := range tree { // the root comes first
 		_ = syscall.Kill(pid, syscall.SIGKILL) // fails only when it has ended
 	}
+	d.process.kill()
 	for _, pid := range tree {
 		err = errors.Join(err, untilGone(pid))
 	}
