@@ -9,4 +9,5 @@
 //   - gate.go    groups: order, concurrency, hold, park (core.md section 2)
 //   - line.go    index entries, line order, Fit and Pick (core.md 1 and 3)
 //   - delay.go   the curves (retry.md section 1)
+//   - waits.go   what the curves can draw, before they do
 package rule
