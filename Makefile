@@ -11,8 +11,15 @@ CUTS     ?= 1000
 FAULT    ?=
 FUZZTIME ?= 60s
 
+# Of make peers: RUNS=1 SECONDS=1 ONLY=beanstalkd,river for a look,
+# PEERARGS=-continue to go on with an interrupted one.
+RUNS     ?= 5
+SECONDS  ?= 2
+ONLY     ?=
+PEERARGS ?=
+
 .DEFAULT_GOAL := help
-.PHONY: build run demo test test-race sim fuzz e2e bench sabotage lint verify help
+.PHONY: build run demo test test-race sim fuzz e2e bench peers sabotage lint verify help
 
 build: ## build bin/reprise
 	go build $(LDFLAGS) -o $(BIN) ./cmd/reprise
@@ -45,6 +52,10 @@ e2e: build ## the end-to-end tests against the real binary
 
 bench: build ## the benchmark (ARGS='...' adds flags)
 	$(BIN) bench $(ARGS)
+
+peers: build ## Reprise and its peers compared; installs them, writes docs/benchmarks.md (RUNS=5 SECONDS=2 ONLY=)
+	go -C bench build -buildvcs=false -o ../bin/peers .
+	cd bench && ../bin/peers run -runs $(RUNS) -seconds $(SECONDS) -only '$(ONLY)' $(PEERARGS)
 
 sabotage: ## break one line at a time, in a copy: a test must catch each (FAULT=name)
 	@go run ./scripts/sabotage -fault '$(FAULT)' $(ARGS)

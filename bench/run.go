@@ -42,7 +42,7 @@ type session struct {
 }
 
 func runCommand(ctx context.Context, args []string) error {
-	s := &session{env: &system.Env{Log: progress}, opts: measure.Options{Log: progress, Connections: 64}}
+	s := &session{env: &system.Env{Log: progress}, opts: measure.Options{Log: progress, Connections: 64, BulkConnections: 8}}
 	flags := flag.NewFlagSet("bench run", flag.ContinueOnError)
 	flags.IntVar(&s.runs, "runs", 5, "times each system is measured; medians are of so many")
 	seconds := flags.Float64("seconds", 2, "length of each timed phase")
@@ -131,7 +131,7 @@ func (s *session) measure(ctx context.Context, parent string) (err error) {
 		Machine: result.ReadMachine(s.dir),
 		Settings: result.Settings{
 			Runs: s.runs, Seconds: s.opts.Window.Seconds(), Backlog: s.opts.Backlog, Storm: s.opts.Storm,
-			Rate: s.opts.Rate, Connections: s.opts.Connections, Payload: measure.PayloadBytes, Phases: s.opts.Phases,
+			Rate: s.opts.Rate, Connections: s.opts.Connections, BulkConnections: s.opts.BulkConnections, Payload: measure.PayloadBytes, Phases: s.opts.Phases,
 		},
 	}
 	if s.resume {

@@ -21,7 +21,7 @@ func smokeCommand(ctx context.Context, args []string) (err error) {
 		env: &system.Env{Log: progress},
 		opts: measure.Options{
 			Phases: measure.PhaseNames(), Log: progress,
-			Window: 500 * time.Millisecond, Backlog: 10_000, Storm: 300, Rate: 200, Connections: 8,
+			Window: 300 * time.Millisecond, Backlog: 10_000, Storm: 200, Rate: 200, Connections: 8, BulkConnections: 2,
 		},
 		runs: 1,
 	}

@@ -28,6 +28,8 @@ Parts, in order, each with its budget (a part that takes longer fails):
                  cuts of the store, without -race
   fuzz   60 s    every fuzz target, one after the other (building them: 4 min)
   e2e     4 min  test/e2e against the real binary
+  peers  60 s    tests of bench/ and a smoke run of it with one peer (building
+                 them: 4 min)
 
 What cannot run here without a network is skipped and said so. With CI=true a
 skip of something that could have been installed is a failure.
@@ -45,7 +47,7 @@ readonly GOVULNCHECK=golang.org/x/vuln/cmd/govulncheck GOVULNCHECK_VERSION=v1.8.
 readonly GO_FETCHED=go1.26.8 # where the installed Go is older than go.mod asks
 
 readonly TOOLS=$PWD/bin/tools
-readonly PARTS="setup lint unit sim fuzz e2e"
+readonly PARTS="setup lint unit sim fuzz e2e peers"
 
 # ---- counting ---------------------------------------------------------------
 
@@ -319,13 +321,14 @@ vulnerabilities() {
 
 # ---- Go tests ---------------------------------------------------------------
 
-# go_tests NAME ARGUMENTS... runs go test and adds what it counted. A run in
-# which no test ran proves nothing, so it fails.
+# go_tests NAME ARGUMENTS... runs go test, in the module at go_dir if that is
+# set, and adds what it counted. A run in which no test ran proves nothing, so
+# it fails.
 go_tests() {
     local name=$1 p=0 f=0 s=0 codes
     shift
     rm -f "$tmp/counts"
-    go test -json -p 2 "$@" 2>&1 | bin/tools/testcount -trim "$module" -counts "$tmp/counts"
+    go -C "${go_dir:-.}" test -json -p 2 "$@" 2>&1 | bin/tools/testcount -trim "$module" -counts "$tmp/counts"
     codes="${PIPESTATUS[*]}"
     if [[ ! -s $tmp/counts ]] || ! read -r p f s <"$tmp/counts"; then
         fail "$name: the tests could not be counted (exit codes $codes)"
@@ -376,6 +379,51 @@ part_e2e() {
     fi
     end 240
 }
+
+# ---- comparison with peers --------------------------------------------------
+
+# part_peers proves that the comparison still works; its figures mean nothing
+# here. The module is fetched and built first, so that the budget is for running.
+part_peers() {
+    if ! [[ -f bench/go.mod ]]; then
+        begin peers "Reprise and a peer"
+        skip "peers: bench/ does not exist yet"
+        end 60
+        return
+    fi
+    begin "peers: build" "bench/, a module of its own"
+    local ready=yes
+    if ! limited 200 go -C bench mod download >"$tmp/mod" 2>&1; then
+        ready=""
+        if offline "$tmp/mod"; then
+            skip_installable "peers: modules of bench/ are not here, and no network to fetch them"
+        else
+            fail "peers: fetching the modules of bench/ failed"
+            tail -n 15 "$tmp/mod" | sed 's/^/       /'
+        fi
+    elif ! check "build of bin/reprise" go build -o bin/reprise ./cmd/reprise ||
+        ! check "build of bin/peers" go -C bench build -o ../bin/peers . ||
+        ! check "build of the tests of bench/" go -C bench test -run '^$' ./...; then
+        ready=""
+    fi
+    if [[ -n $ready ]] && ! command -v beanstalkd >/dev/null; then
+        apt_install beanstalkd
+    fi
+    end 240
+
+    begin peers "Reprise and beanstalkd, small counts"
+    if [[ -n $ready ]]; then
+        go_dir=bench go_tests peers -count=1 -timeout 50s ./...
+        if command -v beanstalkd >/dev/null; then
+            check "smoke of the comparison" in_bench ../bin/peers smoke
+        else
+            skip_installable "smoke of the comparison: beanstalkd is not here and could not be installed"
+        fi
+    fi
+    end 60
+}
+
+in_bench() (cd bench && limited 45 "$@")
 
 # ---- fuzzing ----------------------------------------------------------------
 
@@ -522,4 +570,5 @@ wanted unit && part_unit
 wanted sim && part_sim
 wanted fuzz && part_fuzz
 wanted e2e && part_e2e
+wanted peers && part_peers
 exit 0

@@ -14,10 +14,7 @@ import (
 	"github.com/reprisehq/reprise/bench/system"
 )
 
-const (
-	bulkBatch       = 500
-	bulkConnections = 8
-)
+const bulkBatch = 500
 
 // singles measures single enqueues.
 func (r *run) singles(ctx context.Context) error {
@@ -29,7 +26,7 @@ func (r *run) bulk(ctx context.Context) error {
 	if r.system.Bulk == "" {
 		return errNotApplicable
 	}
-	return r.enqueueFor(ctx, bulkBatch, bulkConnections, fmt.Sprintf("batches of %d", bulkBatch))
+	return r.enqueueFor(ctx, bulkBatch, r.opts.BulkConnections, fmt.Sprintf("batches of %d", bulkBatch))
 }
 
 func (r *run) enqueueFor(ctx context.Context, batch, connections int, name string) error {
@@ -57,7 +54,7 @@ func (r *run) enqueueFor(ctx context.Context, batch, connections int, name strin
 // time given, outside of any measurement.
 func (r *run) fill(ctx context.Context, q *queue, jobs int64, most time.Duration) error {
 	st := &stage{}
-	l, connections := load{batch: bulkBatch, limit: jobs, stage: st}, bulkConnections
+	l, connections := load{batch: bulkBatch, limit: jobs, stage: st}, r.opts.BulkConnections
 	if r.system.Bulk == "" {
 		l.batch, connections = 1, r.opts.Connections
 	}

@@ -151,7 +151,7 @@ func runOn(t *testing.T, f *fake, phases ...string) *result.Run {
 		New: func(*system.Env, string) system.Server { return f },
 	}
 	r, err := Run(t.Context(), &system.Env{}, s, 1, Options{
-		Phases: phases, Window: 20 * time.Millisecond, Backlog: 2000, Storm: 200, Rate: 500, Connections: 4,
+		Phases: phases, Window: 20 * time.Millisecond, Backlog: 2000, Storm: 200, Rate: 500, Connections: 4, BulkConnections: 2,
 		Dir: t.TempDir(), Log: t.Logf, VerifyPatience: 50 * time.Millisecond,
 	})
 	if err != nil {

@@ -36,6 +36,8 @@ type Options struct {
 	Rate float64
 	// Connections of the singles phase.
 	Connections int
+	// BulkConnections of the bulk phase, and of making a backlog.
+	BulkConnections int
 	// Dir holds the data directories.
 	Dir string
 	// VerifyPatience is how long a server may take to count as expected after a
@@ -71,7 +73,7 @@ type phase struct {
 var groups = []group{
 	{
 		{"singles", "closed loop of single enqueues over many connections", (*run).singles},
-		{"bulk", "closed loop of batches of 500 over 8 connections", (*run).bulk},
+		{"bulk", "closed loop of batches of 500 over a few connections", (*run).bulk},
 	},
 	{
 		{"steady", "producers and workers at once, jobs from end to end, at most 20,000 under way", (*run).steady},

@@ -58,8 +58,8 @@ func (d *document) head(source string) {
 	d.line("| memory | %s |", bytesText(float64(m.MemoryBytes)))
 	d.line("| file system | %s; appending 4 KiB with fsync takes %s ms (p50), %s ms (p99) |",
 		m.FileSystem, Number(m.SyncP50), Number(m.SyncP99))
-	d.line("| settings | windows of %s s, backlog %s jobs, storm %s jobs, latency at %s jobs/s, %d connections, payload %d bytes |",
-		Number(s.Seconds), Number(float64(s.Backlog)), Number(float64(s.Storm)), Number(s.Rate), s.Connections, s.Payload)
+	d.line("| settings | windows of %s s, backlog %s jobs, storm %s jobs, latency at %s jobs/s, %d connections (%d in bulk), payload %d bytes |",
+		Number(s.Seconds), Number(float64(s.Backlog)), Number(float64(s.Storm)), Number(s.Rate), s.Connections, s.BulkConnections, s.Payload)
 	if share, most := d.others(); share >= 0 {
 		d.line("| disturbance | other processes took %s %% of all cores (median over all figures), at most %s %% |",
 			Number(share*100), Number(most*100))

@@ -25,14 +25,15 @@ type File struct {
 
 // Settings are the options that figures depend on.
 type Settings struct {
-	Runs        int      `json:"runs"`
-	Seconds     float64  `json:"seconds"`
-	Backlog     int64    `json:"backlog_jobs"`
-	Storm       int64    `json:"storm_jobs"`
-	Rate        float64  `json:"latency_rate_per_s"`
-	Connections int      `json:"connections"`
-	Payload     int      `json:"payload_bytes"`
-	Phases      []string `json:"phases"`
+	Runs            int      `json:"runs"`
+	Seconds         float64  `json:"seconds"`
+	Backlog         int64    `json:"backlog_jobs"`
+	Storm           int64    `json:"storm_jobs"`
+	Rate            float64  `json:"latency_rate_per_s"`
+	Connections     int      `json:"connections"`
+	BulkConnections int      `json:"bulk_connections"`
+	Payload         int      `json:"payload_bytes"`
+	Phases          []string `json:"phases"`
 }
 
 // System is a server with one durability setting, as it was measured.
