@@ -1,0 +1,34 @@
+package policy
+
+import (
+	"io"
+
+	"github.com/reprisehq/reprise/internal/chart"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Spans are the units of a chart's axis that counts milliseconds.
+var Spans = chart.Span(func(ms float64) string { return job.Millis(ms).String() })
+
+// WriteSVG draws the earliest and the latest wait before each retry, and the
+// band between them in which it happens.
+func (p Preview) WriteSVG(w io.Writer) error {
+	earliest := chart.Line{Name: "earliest"}
+	latest := chart.Line{Name: "latest"}
+	for _, row := range p.Rows {
+		n := float64(row.Retry)
+		earliest.Points = append(earliest.Points, chart.Point{X: n, Y: float64(row.Min)})
+		latest.Points = append(latest.Points, chart.Point{X: n, Y: float64(row.Max)})
+	}
+	c := chart.Chart{
+		Title: "Wait before each retry",
+		Notes: []string{Line(p.Retry)},
+		X:     chart.Axis{Label: "retry", Unit: chart.Number},
+		Panels: []chart.Panel{{
+			Y:     chart.Axis{Label: "wait", Unit: Spans},
+			Lines: []chart.Line{latest, earliest},
+			Band:  true,
+		}},
+	}
+	return c.Write(w)
+}
