@@ -73,7 +73,7 @@ var colours = [...]string{"#0b5cad", "#d1600a", "#5b5b5b"}
 func (c *Chart) Write(w io.Writer) error {
 	d := &drawing{}
 	top := 3*lineHeight + lineHeight*len(c.Notes)
-	height := top + (panelHeight+panelSpace)*len(c.Panels) + bottom
+	height := top + (panelHeight+panelSpace)*len(c.Panels) - panelSpace + bottom
 	d.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img" font-family="system-ui, sans-serif" font-size="%d">`,
 		width, height, width, height, fontSize)
 	d.add(`<title>%s</title>`, escape(c.Title))
@@ -126,22 +126,25 @@ func (p *Panel) vertical(y int) scale {
 	}
 	s := scale{high: cmp.Or(most, emptyMaximum), from: float64(y + panelHeight), to: float64(y)}
 	if least > 0 && most/least > logFrom && p.Y.Unit.ladder != nil {
-		s.log, s.low = true, least
+		s.log, s.low = true, p.Y.Unit.below(least)
 	}
 	return s
 }
 
 func (c *Chart) panel(d *drawing, p *Panel, x scale, y int, last bool) {
 	v := p.vertical(y)
-	if shade := c.Shade; shade.From < shade.To {
-		from, to := x.at(shade.From), x.at(shade.To)
+	shade := c.Shade
+	from, to := x.at(shade.From), x.at(shade.To)
+	if shade.From < shade.To {
 		d.add(`<rect x="%s" y="%d" width="%s" height="%d" fill="#f3d9d9"/>`, px(from), y, px(to-from), panelHeight)
-		d.text(int(from)+4, y+14, `fill="#8a2b2b"`, shade.Name)
 	}
 	for _, tick := range v.ticks(p.Y.Unit) {
 		at := v.at(tick)
 		d.add(`<path d="M%d %sH%d" stroke="#dddddd"/>`, left, px(at), width-right)
 		d.text(left-8, int(math.Round(at))+4, `text-anchor="end"`, p.Y.Unit.text(tick))
+	}
+	if shade.From < shade.To {
+		d.text(int(from)+4, y+14, `fill="#8a2b2b"`, shade.Name)
 	}
 	for _, tick := range x.ticks(c.X.Unit) {
 		at := x.at(tick)
@@ -168,19 +171,23 @@ func (c *Chart) panel(d *drawing, p *Panel, x scale, y int, last bool) {
 		}
 	}
 	d.add(`<path d="M%d %dV%dH%d" fill="none" stroke="#5b5b5b"/>`, left, y, y+panelHeight, width-right)
-	d.add(`<text transform="translate(16 %d) rotate(-90)" text-anchor="middle">%s</text>`, y+panelHeight/2, escape(p.Y.Label))
+	label := p.Y.Label
+	if v.log {
+		label += " (logarithmic)"
+	}
+	d.add(`<text transform="translate(16 %d) rotate(-90)" text-anchor="middle">%s</text>`, y+panelHeight/2, escape(label))
 	p.legend(d, y)
 }
 
 // legend names the lines, above the frame at its right end.
 func (p *Panel) legend(d *drawing, y int) {
+	const letter, mark, gap = 7, 18, 6 // a letter is about so wide
 	at := width - right
 	for i := len(p.Lines) - 1; i >= 0; i-- {
-		name := p.Lines[i].Name
-		d.text(at, y-7, `text-anchor="end"`, name)
-		at -= 7*len(name) + 6
-		d.add(`<path d="M%d %dh-18" stroke="%s" stroke-width="3"/>`, at, y-11, colours[i%len(colours)])
-		at -= 34
+		at -= letter*len(p.Lines[i].Name) + mark + gap
+		d.add(`<path d="M%d %dh%d" stroke="%s" stroke-width="3"/>`, at, y-11, mark, colours[i%len(colours)])
+		d.text(at+mark+gap, y-7, "", p.Lines[i].Name)
+		at -= 2 * gap
 	}
 }
 
@@ -220,7 +227,10 @@ type drawing struct{ b strings.Builder }
 func (d *drawing) add(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
 
 func (d *drawing) text(x, y int, attributes, text string) {
-	d.add(`<text x="%d" y="%d" %s>%s</text>`, x, y, attributes, escape(text))
+	if attributes != "" {
+		attributes = " " + attributes
+	}
+	d.add(`<text x="%d" y="%d"%s>%s</text>`, x, y, attributes, escape(text))
 }
 
 // px writes a coordinate to a tenth of a pixel, which hides what the last bit

@@ -71,7 +71,7 @@ func TestAChartIsWellFormedInsideItsFrameAndAlwaysTheSame(t *testing.T) {
 		t.Error("the same chart gave other bytes")
 	}
 	for _, want := range []string{
-		"<title>a &lt; b &amp; &quot;c&quot;</title>", ">a note<", ">outage<", ">earliest<", ">latest<", ">24h0m0s<", ">25<", ">retry<", ">wait<",
+		"<title>a &lt; b &amp; &quot;c&quot;</title>", ">a note<", ">outage<", ">earliest<", ">latest<", ">24h0m0s<", ">25<", ">retry<", ">wait (logarithmic)<",
 	} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("the chart lacks %s", want)

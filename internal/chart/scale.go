@@ -47,6 +47,17 @@ func Span(text func(float64) string) Unit {
 	return u
 }
 
+// below is where a logarithmic axis of values from v on begins.
+func (u Unit) below(v float64) float64 {
+	low := v
+	for _, rung := range u.ladder {
+		if rung <= v {
+			low = rung
+		}
+	}
+	return low
+}
+
 const endless = 1e19 // beyond every value we draw
 
 // decimal goes on after the list with 1, 2, 5, 10, 20 and so on times unit.

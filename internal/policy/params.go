@@ -51,6 +51,20 @@ var Params = []Param{
 	{"max-age", "TIME", "give up when the next retry would be later than this after the job's creation", "max_age", text},
 }
 
+// Rows is what else a preview takes.
+var Rows = Param{"rows", "N", "how many retries to show (the limit, or 25 if there is none; at most 1000)", "", text}
+
+// Kinds are the names of the curves.
+func Kinds() (list []string) {
+	for k := job.CurvePolynomial; k <= job.CurveImmediate; k++ {
+		list = append(list, k.String())
+	}
+	return list
+}
+
+// Retry is a policy, for packages that only pass it on.
+type Retry = job.Retry
+
 // Read makes a policy of values by the names of Params. Without a kind, other
 // fields of a curve are those of a polynomial. With rows it takes the number of
 // rows of a preview, 1 to RowsMax, too (0 = not given); with policy a whole
@@ -58,7 +72,7 @@ var Params = []Param{
 // names in what is told about them, such as "--".
 //
 // Whatever is wrong is told at once, in an Invalid *job.Error whose cause is
-// job.Problems.
+// job.Problems, up to problemsMax of them.
 func Read(values map[string][]string, mark string) (r job.Retry, rows int, err error) {
 	in := input{values: values, mark: mark}
 	in.unknown()
@@ -72,9 +86,9 @@ func Read(values map[string][]string, mark string) (r job.Retry, rows int, err e
 	} else {
 		r = in.parse(in.json(), nameOf)
 	}
-	if s, given := in.one("rows"); given {
+	if s, given := in.one(Rows.Name); given {
 		if rows, err = strconv.Atoi(s); err != nil || rows < 1 || rows > RowsMax {
-			in.add("rows", "must be a whole number from 1 to %d", RowsMax)
+			in.add(Rows.Name, "must be a whole number from 1 to %d", RowsMax)
 		}
 	}
 	if len(in.problems) > 0 {
@@ -82,6 +96,9 @@ func Read(values map[string][]string, mark string) (r job.Retry, rows int, err e
 	}
 	return r, rows, nil
 }
+
+// problemsMax bounds what a hostile query can make us answer.
+const problemsMax = 50
 
 // input are values being read.
 type input struct {
@@ -91,6 +108,9 @@ type input struct {
 }
 
 func (in *input) add(name, format string, args ...any) {
+	if len(in.problems) == problemsMax {
+		return
+	}
 	text := in.mark + name + ": " + fmt.Sprintf(format, args...)
 	in.problems = append(in.problems, &job.Error{Kind: job.Invalid, Field: name, Text: text})
 }
@@ -108,7 +128,7 @@ func (in *input) one(name string) (string, bool) {
 }
 
 func (in *input) unknown() {
-	known := []string{"policy", "rows"}
+	known := []string{"policy", Rows.Name}
 	for _, p := range Params {
 		known = append(known, p.Name)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -200,6 +201,16 @@ func TestEveryProblemIsNamedAtOnceByTheNameItWasGivenUnder(t *testing.T) {
 	}
 }
 
+func TestAHostileQueryGetsAShortAnswer(t *testing.T) {
+	values := map[string][]string{}
+	for i := range 10_000 {
+		values[strings.Repeat("x", i%300)+strconv.Itoa(i)] = []string{""}
+	}
+	if _, _, err := Read(values, ""); err == nil || len(err.Error()) > 20_000 {
+		t.Errorf("%d bytes", len(err.Error()))
+	}
+}
+
 func TestWhatIsReadIsThePolicyOfTheSameShape(t *testing.T) {
 	for params, want := range map[string]string{
 		"": "limit: 25, curve: {kind: polynomial, base: 15s, exponent: 4, count: previous, jitter: 30s}",
@@ -223,7 +234,7 @@ func TestTheBandIsDrawnWithBothItsLines(t *testing.T) {
 		return b.String()
 	}
 	svg := draw("")
-	for _, want := range []string{">earliest<", ">latest<", ">retry<", ">wait<", ">1d<", "kind: polynomial"} {
+	for _, want := range []string{">earliest<", ">latest<", ">retry<", ">wait (logarithmic)<", ">1d<", "kind: polynomial"} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("the picture lacks %s", want)
 		}
