@@ -45,6 +45,8 @@ type Options struct {
 	AllowHosts []string
 	// BackoffCount is how `backoff` of an enqueue counts attempts.
 	BackoffCount job.Count
+	// Retry is the server's policy, which a preview falls back to. Zero = the default.
+	Retry job.Retry
 	// Null answers enqueues without an engine: POST /jobs and /jobs/bulk are
 	// read, checked and answered as always, and forgotten. The benchmark
 	// measures with it what the handler costs by itself.
@@ -55,7 +57,7 @@ type Options struct {
 func New(o Options) http.Handler {
 	h := &handler{
 		engine: o.Engine, log: o.Log, version: o.Version,
-		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, backoffCount: o.BackoffCount,
+		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, backoffCount: o.BackoffCount, retry: o.Retry,
 		hosts: map[string]bool{},
 	}
 	if h.bodyMax <= 0 {
@@ -91,6 +93,7 @@ type handler struct {
 	inflight             atomic.Int64 // bytes of bodies in work
 	heartbeat            time.Duration
 	backoffCount         job.Count
+	retry                job.Retry
 }
 
 // call serves one method of a resource. id and sub are the variable segments
@@ -130,18 +133,19 @@ func (res *resource) method(name string) call {
 
 // fixed are the paths without variable segments. They win over those with.
 var fixed = map[string]*resource{
-	"/jobs":         {get: (*handler).list, post: (*handler).enqueue},
-	"/jobs/bulk":    {post: (*handler).bulk},
-	"/jobs/take":    {get: (*handler).take, stream: true},
-	"/jobs/success": {post: (*handler).successAll},
-	"/jobs/count":   {get: (*handler).count},
-	"/jobs/settle":  {post: (*handler).settle},
-	"/jobs/lease":   {post: (*handler).lease},
-	"/jobs/extend":  {post: (*handler).extend},
-	"/queues":       {get: (*handler).queues},
-	"/health":       {get: (*handler).health},
-	"/ready":        {get: (*handler).ready},
-	"/version":      {get: (*handler).versions},
+	"/jobs":             {get: (*handler).list, post: (*handler).enqueue},
+	"/jobs/bulk":        {post: (*handler).bulk},
+	"/jobs/take":        {get: (*handler).take, stream: true},
+	"/jobs/success":     {post: (*handler).successAll},
+	"/jobs/count":       {get: (*handler).count},
+	"/jobs/settle":      {post: (*handler).settle},
+	"/jobs/lease":       {post: (*handler).lease},
+	"/jobs/extend":      {post: (*handler).extend},
+	"/queues":           {get: (*handler).queues},
+	"/policies/preview": {get: (*handler).previewPolicy},
+	"/health":           {get: (*handler).health},
+	"/ready":            {get: (*handler).ready},
+	"/version":          {get: (*handler).versions},
 }
 
 var (

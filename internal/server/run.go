@@ -95,7 +95,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, log *slog
 		Engine: e, Log: log, Version: Version,
 		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax,
 		Heartbeat: cfg.HeartbeatInterval, AllowHosts: cfg.AllowHost,
-		BackoffCount: cfg.BackoffCount, Null: cfg.Null,
+		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null,
 	})
 	if cfg.Pprof {
 		handler = withProfiles(handler)
