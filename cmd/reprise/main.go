@@ -53,7 +53,7 @@ that was answered as accepted is lost.`,
 		}
 	}
 	add("Server:", newServeCommand(), newConfigCommand(), newBenchCommand())
-	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand())
+	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newPolicyCommand())
 	root.AddCommand(newDemoCommand(), newVersionCommand())
 	return root
 }

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	policies "github.com/reprisehq/reprise/internal/policy"
+	"github.com/reprisehq/reprise/internal/server"
+)
+
+func newPolicyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "See what a retry policy does before you use it",
+		Long: `See what a retry policy does before you use it.
+
+A policy says how long to wait before each retry, and when to give up. preview
+shows its waits, simulate what it does to a target that is down for a while.
+Neither asks a server for anything. docs/retries.md teaches the policies.`,
+		Example: `  reprise policy preview
+  reprise policy simulate`,
+		Args: oneOfMine, RunE: showHelp,
+	}
+	cmd.AddCommand(newPreviewCommand(), newSimulateCommand())
+	return cmd
+}
+
+// aboutPolicies ends the help of both commands.
+const aboutPolicies = `
+The policy comes from flags, or from a file: the retry: part of a configuration
+file, as YAML or JSON, with or without the key retry. What is not given is the
+default: limit 25, and the polynomial curve of 15s, 4, 30s. A time is written
+1m30s, 7d, PT6S, or as a number of milliseconds.`
+
+// policyFlags are the flags of a policy: its parts by name, or a file.
+type policyFlags struct {
+	values map[string][]string
+	file   string
+}
+
+// part is one part of a policy as a flag; it only notes what is given.
+type part struct {
+	flags *policyFlags
+	about policies.Param
+}
+
+func (p part) String() string { return "" }
+func (p part) Type() string   { return p.about.Value }
+func (p part) Set(s string) error {
+	p.flags.values[p.about.Name] = append(p.flags.values[p.about.Name], s)
+	return nil
+}
+
+func (f *policyFlags) register(cmd *cobra.Command) {
+	f.values = map[string][]string{}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	for _, p := range policies.Params {
+		flags.Var(part{f, p}, p.Name, p.Help)
+	}
+	flags.Var(file{&f.file}, "policy", "read the policy from this file, - for standard input")
+	must(cmd.RegisterFlagCompletionFunc("curve", cobra.FixedCompletions(policies.Kinds(), cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// file is a flag that takes the name of a file.
+type file struct{ name *string }
+
+func (f file) String() string { return "" }
+func (f file) Type() string   { return "FILE" }
+func (f file) Set(s string) error {
+	*f.name = s
+	return nil
+}
+
+var _, _ pflag.Value = part{}, file{}
+
+// read returns the policy and the number of rows that a preview is asked for,
+// 0 if it is not.
+func (f *policyFlags) read(cmd *cobra.Command) (r policies.Retry, rows int, err error) {
+	if f.file == "" {
+		if r, rows, err = policies.Read(f.values, "--"); err != nil {
+			return r, 0, &usageError{inLines(err)}
+		}
+		return r, rows, nil
+	}
+	for _, p := range policies.Params {
+		if f.values[p.Name] != nil {
+			return r, 0, usagef("--policy and --%s exclude each other: the file says it all", p.Name)
+		}
+	}
+	if _, rows, err = policies.Read(f.values, "--"); err != nil { // --rows alone is left
+		return r, 0, &usageError{inLines(err)}
+	}
+	name, in := "standard input", cmd.InOrStdin()
+	if f.file != "-" {
+		opened, err := os.Open(f.file)
+		if err != nil {
+			return r, 0, err
+		}
+		defer func() { _ = opened.Close() }()
+		name, in = filepath.Base(f.file), opened
+	}
+	text, err := io.ReadAll(io.LimitReader(in, server.PolicyBytesMax+1))
+	if err != nil {
+		return r, 0, fmt.Errorf("reading %s: %w", name, err)
+	}
+	r, err = server.ReadPolicy(name, text)
+	return r, rows, inLines(err)
+}
+
+// inLines writes each of several problems on a line of its own.
+func inLines(err error) error {
+	many, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err)
+	if !ok || len(many.Unwrap()) < 2 {
+		return err
+	}
+	text := fmt.Sprintf("the policy has %d problems:", len(many.Unwrap()))
+	for _, each := range many.Unwrap() {
+		text += "\n  " + each.Error()
+	}
+	return errors.New(text)
+}
+
+// picture is the flag --svg.
+type picture struct{ name string }
+
+func (p *picture) register(cmd *cobra.Command, what string) {
+	cmd.Flags().Var(file{&p.name}, "svg", "draw "+what+" into this file as SVG; - prints it instead of the table")
+}
+
+// write draws where it was asked for, and reports whether standard output is
+// taken by it.
+func (p *picture) write(cmd *cobra.Command, draw func(io.Writer) error) (taken bool, err error) {
+	switch p.name {
+	case "":
+		return false, nil
+	case "-":
+		return true, draw(cmd.OutOrStdout())
+	}
+	f, err := os.Create(p.name)
+	if err != nil {
+		return false, err
+	}
+	return false, errors.Join(draw(f), f.Close())
+}
+
+func newPreviewCommand() *cobra.Command {
+	var f policyFlags
+	var svg picture
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "preview",
+		Short: "Show when a policy would retry: earliest, mean and latest",
+		Long: `Show when a policy would retry: for each retry the earliest, mean and latest
+wait, and how long all of them up to there take. A wait is drawn between
+earliest and latest when an attempt fails; runs are taken to need no time.
+` + aboutPolicies,
+		Example: `  # the default: 25 retries in about three weeks
+  reprise policy preview
+
+  # and its picture
+  reprise policy preview --svg policy.svg
+
+  # doubling from one minute to three hours, spread by a tenth
+  reprise policy preview --curve exponential --unit 1m --cap 180m --jitter ±10% --limit 12
+
+  # fixed steps, as webhook senders do
+  reprise policy preview --curve list --delays 5s,5m,30m,2h,5h,10h --limit 8
+
+  # how far an hour goes
+  reprise policy preview --curve uniform --limit unlimited --max-age 1h
+
+  # a policy from a file, and from another program
+  reprise policy preview --policy reprise-retry.yaml
+  echo '{"limit": 3, "curve": {"kind": "constant", "delay": "5s"}}' | reprise policy preview --policy - --json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, rows, err := f.read(cmd)
+			if err != nil {
+				return err
+			}
+			p := policies.Of(r, rows)
+			taken, err := svg.write(cmd, p.WriteSVG)
+			switch {
+			case err != nil || taken:
+				return err
+			case asJSON:
+				return jsonLine(cmd.OutOrStdout(), p)
+			}
+			return printPreview(cmd.OutOrStdout(), p)
+		},
+	}
+	f.register(cmd)
+	flags := cmd.Flags()
+	flags.Var(part{&f, policies.Rows}, policies.Rows.Name, policies.Rows.Help)
+	flags.BoolVar(&asJSON, "json", false, "print JSON, times in milliseconds")
+	svg.register(cmd, "the band between earliest and latest")
+	return cmd
+}
+
+func printPreview(w io.Writer, p policies.Preview) error {
+	fmt.Fprintf(w, "%s\n\n", policies.Line(p.Retry))
+	if len(p.Rows) > 0 {
+		rows := [][]string{{"RETRY", "EARLIEST", "MEAN", "LATEST", "SUM EARLIEST", "SUM LATEST"}}
+		for _, row := range p.Rows {
+			rows = append(rows, []string{
+				strconv.Itoa(row.Retry), row.Min.String(), row.Mean.String(), row.Max.String(), row.TotalMin.String(), row.TotalMax.String(),
+			})
+		}
+		printRight(w, rows)
+		fmt.Fprintln(w)
+	}
+	_, err := fmt.Fprintln(w, p.Ending())
+	return err
+}
+
+// printRight lays out numbers, which are easier to compare from the right.
+func printRight(w io.Writer, rows [][]string) {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	for _, row := range rows {
+		cells := slices.Clone(row)
+		for i := range cells {
+			cells[i] = strings.Repeat(" ", widths[i]-len(cells[i])) + cells[i]
+		}
+		fmt.Fprintln(w, strings.Join(cells, "  "))
+	}
+}
