@@ -19,7 +19,7 @@ ONLY     ?=
 PEERARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: build run demo test test-race sim fuzz e2e bench peers sabotage lint verify help
+.PHONY: build run demo test test-race sim fuzz e2e bench peers sabotage lint verify docs help
 
 build: ## build bin/reprise
 	go build $(LDFLAGS) -o $(BIN) ./cmd/reprise
@@ -66,6 +66,10 @@ lint: ## the linter only, in the version the project pins
 
 verify: ## build, format, lint, vet, generated documents, known vulnerabilities
 	@./scripts/test.sh --only lint
+
+docs: ## generate what documents show: states, examples, pictures
+	go run ./internal/rule/gendoc
+	go run ./scripts/rundoc docs/retries.md
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

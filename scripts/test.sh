@@ -290,6 +290,9 @@ part_lint() {
     if has internal/rule/gendoc; then
         check "generated documents are fresh" go run ./internal/rule/gendoc -check
     fi
+    if has scripts/rundoc; then
+        check "examples and pictures of docs/retries.md are fresh" go run ./scripts/rundoc -check docs/retries.md
+    fi
     vulnerabilities
     end 240
 }
