@@ -96,19 +96,19 @@ func (h *chain) step() {
 	next := make([]float64, cells)
 	ending := make([]float64, cells) // density that fills every cell below this one
 	sum := 0.0
-	spread := func(before, mass float64) { // uniform over base..upto
+	spread := func(before, mass float64, at int) { // uniform over base..upto, which lies in cell at
 		upto := min(h.limit, 3*before)
+		at = min(at, cells-1)
 		sum += float64(mass * upto)
 		density := mass / (upto - h.base)
-		at := h.cellOf(upto)
 		ending[at] += density
 		next[at] += float64(density * (upto - h.edges[at]))
 	}
 	if h.mass == nil {
-		spread(h.base, 1)
+		spread(h.base, 1, cellsPerTripling-1)
 	}
 	for i, mass := range h.mass {
-		spread((h.edges[i]+h.edges[i+1])/2, mass)
+		spread((h.edges[i]+h.edges[i+1])/2, mass, i+cellsPerTripling)
 	}
 	density := 0.0
 	for i := cells - 1; i > 0; i-- {
@@ -116,17 +116,4 @@ func (h *chain) step() {
 		next[i-1] += float64(density * (h.edges[i] - h.edges[i-1]))
 	}
 	h.mass, h.mean = next, (h.base+sum)/2
-}
-
-// cellOf finds the cell that ends at or holds v, which is above the base.
-func (h *chain) cellOf(v float64) int {
-	low, high := 0, len(h.edges)-2
-	for low < high {
-		if middle := (low + high) / 2; h.edges[middle+1] < v {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low
 }

@@ -32,7 +32,7 @@ func TestWaitsHoldTheVectorsOfTheSpecification(t *testing.T) {
 }
 
 func TestDrawnDelaysLieInTheirWaitsAndAverageToTheMean(t *testing.T) {
-	const retries, draws = 14, 20_000
+	const retries, draws = 14, 5_000
 	for _, policy := range everyKind {
 		t.Run(policy, func(t *testing.T) {
 			c := curveOf(t, policy)
