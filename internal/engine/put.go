@@ -46,6 +46,8 @@ func receiptsOf(list []NewJob) []*job.Receipt {
 	return out
 }
 
+// contentOf hashes what a job is. Its dates say when: whoever sends "in two
+// hours" a second time has computed another one, for the same work (core.md 7).
 func contentOf(n *NewJob) [16]byte {
 	j := &n.Job
 	retry := ""
@@ -53,8 +55,7 @@ func contentOf(n *NewJob) [16]byte {
 		retry = string(j.Retry.AppendBinary(nil))
 	}
 	return hash128(j.Queue, j.Type, j.Group, string(n.Payload), retry, rule.Canonical(j.Requires),
-		fmt.Sprint(j.Priority, j.ReadyAt, j.ExpiresAt, j.GraceUntil, j.RunTimeout, j.StartTimeout,
-			j.Copies, j.RetainDone, j.RetainDead, n.Place))
+		fmt.Sprint(j.Priority, j.RunTimeout, j.StartTimeout, j.Copies, j.RetainDone, j.RetainDead, n.Place))
 }
 
 // hash128 hashes texts, each preceded by its length.

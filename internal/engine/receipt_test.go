@@ -69,9 +69,6 @@ func TestTheSameKeyWithOtherContentIsAConflict(t *testing.T) {
 		"payload":       func(n *engine.NewJob) { n.Payload = []byte("b") },
 		"type":          func(n *engine.NewJob) { n.Job.Type = "u" },
 		"group":         grouped("g"),
-		"due":           due(5),
-		"expiry":        func(n *engine.NewJob) { n.Job.ExpiresAt = 1 << 50 },
-		"grace":         func(n *engine.NewJob) { n.Job.GraceUntil = 5 },
 		"priority":      func(n *engine.NewJob) { n.Job.Priority = 5 },
 		"policy":        limited(3, nil),
 		"copies":        copies(2),
@@ -91,6 +88,23 @@ func TestTheSameKeyWithOtherContentIsAConflict(t *testing.T) {
 				}
 				if n, _ := r.Count(r.Context(), all); n != 1 {
 					r.Errorf("%d jobs after a refused call", n)
+				}
+			})
+		})
+	}
+}
+
+func TestDatesAreNotContent(t *testing.T) { // a sender computes them from now, each time
+	for name, edit := range map[string]func(*engine.NewJob){
+		"due":    due(5),
+		"expiry": func(n *engine.NewJob) { n.Job.ExpiresAt = 1 << 50 },
+		"grace":  func(n *engine.NewJob) { n.Job.GraceUntil = 5 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(r *rig) {
+				id := r.put("q", "a", keyed("k"))
+				if again := r.putAgain(newNamed("q", "a", keyed("k"), edit))[0]; !again.Duplicate || again.ID != id {
+					r.Errorf("%+v", again)
 				}
 			})
 		})

@@ -120,6 +120,13 @@ func TestARunTimeoutInsideGraceIsSuppressedToo(t *testing.T) { // core.md sectio
 
 // Point 2: kill.
 
+func TestAKillInsideGraceIsDead(t *testing.T) { // docs/adr/0005
+	w := newWorld(t)
+	w.put("a", func(j *job.Job) { j.GraceUntil = dawn + job.Hour })
+	w.do("a", Command{Verb: SettleDead, Token: w.take("a", "x"), Failure: job.Failure{Type: "E", Message: "no"}})
+	w.expect("a", "dead killed attempts 1")
+}
+
 func TestAKillIsDeadAtOnceWhateverTheLimit(t *testing.T) { // core.md section 6, point 2
 	w := newWorld(t)
 	w.put("a", retry(job.Retry{Limit: job.Unlimited()}))
