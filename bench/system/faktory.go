@@ -15,7 +15,8 @@ func faktory() System {
 		Install: func(ctx context.Context, env *Env) (string, error) {
 			const module = "github.com/contribsys/faktory"
 			if _, err := env.output(ctx, "", "go", "list", "-m", module+"@latest"); err != nil {
-				return "", errors.Join(errors.New("neither its server nor its Go client can be had as modules"), err)
+				env.Log("%v", err)
+				return "", errors.New("neither its server nor its Go client can be had as modules")
 			}
 			return "", errors.New("its modules can be had by now, but this harness was written without them")
 		},
