@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -184,14 +185,13 @@ func TestAJobThatEndedBeforeItWasReadIsLeftOutAndTheOthersAreNot(t *testing.T) {
 // applied after it is lost with it.
 type torn struct {
 	*mem.Store
-	armed *bool
+	armed *atomic.Bool
 	fail  chan struct{}
 }
 
 func (s torn) Update(ctx context.Context, fn func(store.Tx) error) (store.Commit, error) {
 	c, err := s.Store.Update(ctx, fn)
-	if err == nil && *s.armed {
-		*s.armed = false
+	if err == nil && s.armed.CompareAndSwap(true, false) {
 		return tornCommit{s}, nil
 	}
 	return c, err
@@ -206,11 +206,12 @@ func (c tornCommit) Wait() error {
 }
 
 func TestWhatWasAppliedBehindAFailedCommitIsNotAnswered(t *testing.T) { // I5, I7
-	armed, fail := false, (chan struct{})(nil)
+	var armed atomic.Bool
+	var fail chan struct{}
 	scenario(t, func(r *rig) {
 		r.queue("q", strict)
 		r.put("q", "a", grouped("g"))
-		armed = true
+		armed.Store(true)
 		errs := make(chan error, 2)
 		for range 2 { // the second one stands on the take of the first, and asks for no sync of its own
 			go func() {
