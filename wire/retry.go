@@ -1,8 +1,8 @@
 package wire
 
-// Retry is a retry policy. What is not set is left to the queue and then to
-// the server, except the curve, which is replaced whole. Spans are strings:
-// "250ms", "1m30s", "7d", "PT6S".
+// Retry is a retry policy. What is not set is left to the next wider one: the
+// job's type, its queue, its door, the server. Curve and rules are replaced
+// whole. Spans are strings: "250ms", "1m30s", "7d", "PT6S".
 type Retry struct {
 	// Limit is how many retries follow the first attempt: a whole number, or
 	// one of the words Unlimited and None. Not set: inherited.
@@ -10,8 +10,38 @@ type Retry struct {
 	MaxAge    string `json:"max_age,omitempty"` // give up once the next attempt would be later than this
 	Place     string `json:"place,omitempty"`   // where a retry stands that is ready at once
 	Curve     *Curve `json:"curve,omitempty"`
+	Rules     []Rule `json:"rules,omitzero"`       // the first that matches decides; empty and not nil: none
 	LossLimit any    `json:"loss_limit,omitempty"` // like Limit: vanished workers in a row
 }
+
+// Rule says what to do about failures of a kind. Which of its fields belong to
+// what it does is in the reference of retry policies; others are refused.
+type Rule struct {
+	When When   `json:"when,omitzero"` // all that is set must fit
+	Do   string `json:"do"`
+
+	Limit             any    `json:"limit,omitempty"`               // of retry: instead of the policy's
+	Curve             *Curve `json:"curve,omitempty"`               // of retry: instead of the policy's
+	RespectRetryAfter *bool  `json:"respect_retry_after,omitempty"` // of retry: whether a target's wish counts; not set: it does
+	Delay             string `json:"delay,omitempty"`               // of release and hold
+}
+
+// When is what a failure must be like. Of a list one entry must fit.
+type When struct {
+	ErrorType []string `json:"error_type,omitempty"`
+	Message   string   `json:"message,omitempty"`   // RE2, anywhere in it
+	Status    []any    `json:"status,omitempty"`    // 503, "5xx", "500-504"
+	ExitCode  []any    `json:"exit_code,omitempty"` // 75, "64-78"
+	Timeout   *bool    `json:"timeout,omitempty"`
+}
+
+// What a rule does with the job.
+const (
+	DoRetry   = "retry"   // charged and tried again, by the rule's own curve and limit if it has them
+	DoDead    = "dead"    // given up, reason killed
+	DoRelease = "release" // given back without blame, after a delay
+	DoHold    = "hold"    // charged and tried again; its group, or its queue, is held for a while
+)
 
 // Words for a limit.
 const (

@@ -20,6 +20,8 @@ func TestOptionalFieldsAreLeftOutAndRequiredZerosAreThere(t *testing.T) {
 		{"enqueued", Enqueued{Job: Job{ID: "x", Payload: nil}}, `{"id":"x","type":"","queue":"","priority":0,"status":"","ready_at":0,"attempts":0,"duplicate":false,"folded":false}`},
 		{"enqueue", Enqueue{Payload: json.RawMessage("null"), Priority: new(uint16(0)), RetryLimit: new(uint32(0))}, `{"type":"","queue":"","payload":null,"priority":0,"retry_limit":0}`},
 		{"retry", Retry{Limit: 0}, `{"limit":0}`},
+		{"rules", Retry{Rules: []Rule{{Do: DoDead}}}, `{"rules":[{"do":"dead"}]}`},
+		{"no rules", Retry{Rules: []Rule{}}, `{"rules":[]}`},
 		{"retention", Retention{DeadMS: new(int64(0))}, `{"dead_ms":0}`},
 		{"backoff", Backoff{}, `{"exponent":0,"base_ms":0,"jitter_ms":0}`},
 		{"settle", Settle{Outcome: OutcomeRetry, RetryInMS: new(int64(0)), Error: &Failure{}}, `{"id":"","outcome":"retry","error":{"message":""},"retry_in_ms":0}`},

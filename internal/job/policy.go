@@ -11,8 +11,8 @@ import (
 // is not set is left to the next wider one, see Over. The zero value sets
 // nothing.
 //
-// A Retry is a value: copies may share Curve, so nobody changes a Curve after
-// it is made.
+// A Retry is a value: copies may share Curve and Rules, so nobody changes them
+// after they are made.
 type Retry struct {
 	// Limit is how many retries follow the first attempt: limit 3 is at most
 	// four attempts. Server default 25.
@@ -30,6 +30,10 @@ type Retry struct {
 	// numbers of one curve say nothing about another. Server default
 	// polynomial 15s, 4, 30s.
 	Curve *Curve
+
+	// Rules say what to do about particular failures, before limit and curve
+	// are looked at. They are replaced whole. Server default none.
+	Rules *Rules
 
 	// LossLimit is how many losses in a row (the holder vanished, nothing was
 	// settled) make the job dead with reason lost; at least 1, or unlimited.
@@ -63,6 +67,9 @@ func (r Retry) Over(base Retry) Retry {
 	}
 	if r.Curve == nil {
 		r.Curve = base.Curve
+	}
+	if r.Rules == nil {
+		r.Rules = base.Rules
 	}
 	if !r.LossLimit.IsSet() {
 		r.LossLimit = base.LossLimit

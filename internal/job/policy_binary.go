@@ -32,10 +32,11 @@ const (
 	hasPercent
 	hasSpread
 	hasCount
+	hasRules // of the policy again, behind its curve; see rules_binary.go
 	hasEnd
 )
 
-const hasAnyOfCurve = hasEnd - hasBase
+const hasAnyOfCurve = hasRules - hasBase
 
 // AppendBinary appends the compact stored form to b. Setting nothing takes two
 // bytes; the usual override takes less than twenty.
@@ -47,6 +48,7 @@ func (r *Retry) AppendBinary(b []byte) []byte {
 		c = *r.Curve
 		bits |= hasCurve | c.bits()
 	}
+	bits |= bit(r.Rules != nil, hasRules)
 	b = binary.AppendUvarint(append(b, retryFormat), bits)
 	if bits&hasLimit != 0 {
 		b = appendLimit(b, r.Limit)
@@ -60,6 +62,9 @@ func (r *Retry) AppendBinary(b []byte) []byte {
 	}
 	if bits&hasCurve != 0 {
 		b = c.appendBinary(append(b, byte(c.Kind)), bits)
+	}
+	if bits&hasRules != 0 {
+		b = r.Rules.appendBinary(b)
 	}
 	return b
 }
@@ -122,6 +127,9 @@ func DecodeRetry(b []byte) (r Retry, rest []byte, err error) {
 		r.Curve = d.curve()
 	} else if d.bits&hasAnyOfCurve != 0 {
 		d.bad = true
+	}
+	if d.has(hasRules) {
+		r.Rules = d.rules()
 	}
 	if d.bad {
 		return Retry{}, nil, Errorf(Corrupt, "reading a stored retry policy: it is cut short or damaged")

@@ -100,6 +100,9 @@ func (p *problems) checkRetry(r *Retry, origin Origin) {
 	if r.Curve != nil {
 		p.checkCurve("curve.", r.Curve, origin)
 	}
+	if r.Rules != nil {
+		p.checkRules(*r.Rules, origin)
+	}
 }
 
 func (p *problems) checkSpan(path string, v Millis) {

@@ -43,7 +43,7 @@ func (r *Retry) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
-var retryKeys = []string{"limit", "max_age", "place", "curve", "loss_limit"}
+var retryKeys = []string{"limit", "max_age", "place", "curve", "rules", "loss_limit"}
 
 func (p *problems) parseRetry(b []byte) (r Retry) {
 	for _, m := range p.object("", b) {
@@ -58,6 +58,8 @@ func (p *problems) parseRetry(b []byte) (r Retry) {
 			r.Place = name(p, m, ParsePlace)
 		case "curve":
 			r.Curve = p.parseCurve(m)
+		case "rules":
+			r.Rules = p.parseRules(m)
 		default:
 			p.add(m.path, "unknown key; the keys are %s", strings.Join(retryKeys, ", "))
 		}
@@ -303,18 +305,13 @@ func (p *problems) span(m member) (Millis, bool) {
 
 // spans reads a list of durations.
 func (p *problems) spans(m member) []Millis {
-	var items []json.RawMessage
-	if len(m.value) == 0 || m.value[0] != '[' || json.Unmarshal(m.value, &items) != nil {
-		p.add(m.path, "must be a list of durations")
-		return nil
-	}
-	if len(items) > DelaysMax {
-		p.add(m.path, "has %d entries; the most is %d", len(items), DelaysMax)
+	items, ok := p.list(m, DelaysMax, "durations")
+	if !ok {
 		return nil
 	}
 	list := make([]Millis, 0, len(items))
-	for i, item := range items {
-		v, _ := p.span(member{path: m.path + "[" + strconv.Itoa(i) + "]", value: bytes.TrimSpace(item)})
+	for _, item := range items {
+		v, _ := p.span(item)
 		list = append(list, v)
 	}
 	return list
@@ -371,15 +368,7 @@ func (m member) isNumber() bool {
 // MarshalJSON writes only what is set, and a curve with all its fields, so
 // that it means the same when a default changes.
 func (r Retry) MarshalJSON() ([]byte, error) {
-	b := []byte{'{'}
-	limit := func(key string, l Limit) {
-		if n, counted := l.Count(); counted {
-			b = strconv.AppendUint(appendKey(b, key), uint64(n), 10)
-		} else if l.IsSet() {
-			b = appendString(b, key, l.String())
-		}
-	}
-	limit("limit", r.Limit)
+	b := appendLimitKey([]byte{'{'}, "limit", r.Limit)
 	if r.MaxAge == MaxMillis {
 		b = appendString(b, "max_age", "unlimited")
 	} else if r.MaxAge != 0 {
@@ -395,7 +384,13 @@ func (r Retry) MarshalJSON() ([]byte, error) {
 		}
 		b = append(appendKey(b, "curve"), curve...)
 	}
-	limit("loss_limit", r.LossLimit)
+	if r.Rules != nil {
+		var err error
+		if b, err = r.Rules.appendJSON(appendKey(b, "rules")); err != nil {
+			return nil, err
+		}
+	}
+	b = appendLimitKey(b, "loss_limit", r.LossLimit)
 	return append(b, '}'), nil
 }
 
@@ -455,6 +450,16 @@ func appendKey(b []byte, key string) []byte {
 // appendString writes a key and a string of ours, none of which needs escapes.
 func appendString(b []byte, key, value string) []byte {
 	return append(append(append(appendKey(b, key), '"'), value...), '"')
+}
+
+func appendLimitKey(b []byte, key string, l Limit) []byte {
+	if n, counted := l.Count(); counted {
+		return strconv.AppendUint(appendKey(b, key), uint64(n), 10)
+	}
+	if l.IsSet() {
+		return appendString(b, key, l.String())
+	}
+	return b
 }
 
 func appendSpans(b []byte, list []Millis) []byte {

@@ -120,7 +120,7 @@ func TestLimitsTellNoneUnlimitedAndUnsetApart(t *testing.T) {
 }
 
 func TestEveryProblemIsNamedAtOnceWithItsPath(t *testing.T) {
-	_, err := ParseRetry([]byte(`{"limit":-1,"loss_limit":0,"max_age":"5x","place":"middle","rules":[],"limit":3,
+	_, err := ParseRetry([]byte(`{"limit":-1,"loss_limit":0,"max_age":"5x","place":"middle","rules":{},"limit":3,
 		"curve":{"kind":"exponential","unit":"2h","factor":0.5,"cap":"1h","offset":-1,"jitter":"101%","base":1,"speed":9}}`), FromConfig)
 	top, ok := errors.AsType[*Error](err)
 	problems, isList := errors.AsType[Problems](err)
@@ -270,6 +270,8 @@ var policies = []string{
 	`{"curve":{"kind":"linear","base":0,"step":0,"jitter":"decorrelated"}}`,
 	`{"curve":{"kind":"list","delays":["5s","5m","30m",0]}}`,
 	`{"place":"back","curve":{"kind":"immediate"}}`,
+	`{"rules":[]}`,
+	`{"limit":3,"curve":{"kind":"constant"},"rules":[` + everyRule + `]}`,
 }
 
 func TestJSONAndDiskGiveBackTheSamePolicy(t *testing.T) {
@@ -355,7 +357,7 @@ func TestEveryDamageToTheStoredFormIsCorrupt(t *testing.T) {
 		}
 	}
 	for name, stored := range map[string]string{
-		"format 0": "\x00\x00", "format 2": "\x02\x00", "unknown bit": "\x01\x80\x80\x20", "curve fields without a curve": "\x01\x20\x01",
+		"format 0": "\x00\x00", "format 2": "\x02\x00", "unknown bit": "\x01\x80\x80\x20", "33 rules": "\x01\x80\x80\x10\x21", "rule that does nothing": "\x01\x80\x80\x10\x01\x00\x00", "curve fields without a curve": "\x01\x20\x01",
 		"place 9": "\x01\x04\x09", "kind 0": "\x01\x10\x00", "kind 99": "\x01\x10\x63", "101 delays": "\x01\x90\x40\x07\x65",
 		"limit beyond 32 bits": "\x01\x01\x81\x80\x80\x80\x10", "age beyond the longest": "\x01\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
 		"NaN": "\x01\x90\x08\x03\x01\x00\x00\x00\x00\x00\xf8\x7f",

@@ -93,9 +93,7 @@ func (l *loader) queue(e entry) *job.Queue {
 	}
 	if n := found[retryPath]; n != nil {
 		q.Retry = l.file.retry(n, join(base, retryPath))
-		if c := q.Retry.Curve; c != nil && c.Kind == job.CurvePolynomial && !namesCount(n) {
-			c.Count = l.cfg.BackoffCount
-		}
+		l.count(q.Retry, n)
 		l.queueValue(join(base, retryPath), showRetry(q.Retry), n)
 	}
 	if err := rule.ChangeQueue(job.NewQueue(e.key), q, 0); err != nil {

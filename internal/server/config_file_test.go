@@ -72,10 +72,10 @@ func TestFileRefusals(t *testing.T) {
 			},
 		},
 		{
-			"a policy", "retry:\n  limit: lots\n  rules: []\n  curve:\n    kind: uniform\n    base: 1h\n    cap: 1s\n    step: 3\n  loss_limit: 0\n",
+			"a policy", "retry:\n  limit: lots\n  rule: []\n  curve:\n    kind: uniform\n    base: 1h\n    cap: 1s\n    step: 3\n  loss_limit: 0\n",
 			[]string{
 				`reprise.yaml:2: retry.limit: limit "lots"`,
-				"reprise.yaml:3: retry.rules: unknown key",
+				"reprise.yaml:3: retry.rule: unknown key",
 				"reprise.yaml:7: retry.curve.cap: ",
 				"reprise.yaml:8: retry.curve.step: ",
 				"reprise.yaml:9: retry.loss_limit: ",
@@ -83,6 +83,15 @@ func TestFileRefusals(t *testing.T) {
 		},
 		{"a policy that is none", "retry: 25\n", []string{"reprise.yaml:1: retry: it must be an object with keys, not 25"}},
 		{"a list that is wrong inside", "retry:\n  curve: {kind: list, delays: [1s, soon]}\n", []string{`reprise.yaml:2: retry.curve.delays[1]: duration "soon"`}},
+		{
+			"rules that are wrong inside",
+			"retry:\n  rules:\n    - {when: {status: 429}, do: retry}\n    - when:\n        status: [500, 6x]\n        message: (\n      do: dead\nqueues:\n  mail:\n    retry:\n      rules: [{do: release}]\n",
+			[]string{
+				"reprise.yaml:5: retry.rules[1].when.status[1]: 6x must be a number",
+				"reprise.yaml:6: retry.rules[1].when.message: error parsing regexp",
+				"reprise.yaml:11: queues.mail.retry.rules[0].delay: must be given",
+			},
+		},
 		{"queues without names", "queues: [mail]\n", []string{"reprise.yaml:1: queues: must be names of queues with their settings, not a list"}},
 		{
 			"queues", "queues:\n  \"a,b\": {}\n  'x*': {}\n  mail: {orde: none, concurrency: -1, paused: maybe, max_jobs: 1.5, max_bytes: big}\n" +
@@ -226,20 +235,65 @@ func TestDefaultRetryFromAllSources(t *testing.T) {
 	}
 }
 
+func TestRulesAreReadFromTheFileAsFromTheWire(t *testing.T) {
+	cfg, report, err := load(t, nil, nil, `
+retry:
+  rules:  # those of spec/retry.md
+    - {when: {status: [429, 503]}, do: retry, respect_retry_after: true}
+    - {when: {error_type: ValidationError}, do: dead}
+    - {when: {message: "lock not free"}, do: release, delay: 2s}
+    - when: {status: 5xx, exit_code: 64-78, timeout: true}
+      do: hold
+      delay: 1m
+queues:
+  calm: {retry: {rules: []}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := job.ParseRetry([]byte(`{"rules": [
+		{"when": {"status": [429, 503]}, "do": "retry"}, {"when": {"error_type": ["ValidationError"]}, "do": "dead"},
+		{"when": {"message": "lock not free"}, "do": "release", "delay": 2000},
+		{"when": {"status": "500-599", "exit_code": ["64-78"], "timeout": true}, "do": "hold", "delay": "60s"}]}`), job.FromConfig)
+	if err != nil || !reflect.DeepEqual(cfg.Retry.Rules, want.Rules) {
+		t.Errorf("%+v, %v", cfg.Retry.Rules, err)
+	}
+	if own := cfg.Queues[0].Retry.Rules; own == nil || len(*own) != 0 {
+		t.Errorf("the queue without rules has %+v", own)
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Error(err)
+	}
+	var shown job.Retry
+	if err := json.Unmarshal([]byte(report.of("retry").Value), &shown); err != nil || !reflect.DeepEqual(shown, cfg.Retry) {
+		t.Errorf("reported as %s, %v", report.of("retry").Value, err)
+	}
+}
+
 func TestBackoffCountIsForCurvesThatNameNone(t *testing.T) {
 	cfg, _, err := load(t, []string{"--backoff-count=including"}, nil, `
 queues:
   silent: {retry: {curve: {kind: polynomial}}}
   own: {retry: {curve: {kind: polynomial, count: previous}}}
   other: {retry: {curve: {kind: constant}}}
+  rules:
+    retry:
+      rules:
+        - {when: {status: 1}, do: retry, curve: {kind: polynomial}}
+        - {when: {status: 2}, do: retry, curve: {kind: polynomial, count: previous}}
+        - {do: retry}
 `)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, own, silent := cfg.Queues[0].Retry.Curve, cfg.Queues[1].Retry.Curve, cfg.Queues[2].Retry.Curve
+	other, own, silent := cfg.Queues[0].Retry.Curve, cfg.Queues[1].Retry.Curve, cfg.Queues[3].Retry.Curve
 	if cfg.BackoffCount != job.CountIncluding || cfg.Retry.Curve.Count != job.CountIncluding ||
 		silent.Count != job.CountIncluding || own.Count != job.CountPrevious || other.Count != 0 {
 		t.Errorf("server %s, silent %s, own %s", cfg.Retry.Curve.Count, silent.Count, own.Count)
+	}
+	rules := *cfg.Queues[2].Retry.Rules
+	if rules[0].Curve.Count != job.CountIncluding || rules[1].Curve.Count != job.CountPrevious {
+		t.Errorf("in rules %s and %s", rules[0].Curve.Count, rules[1].Curve.Count)
 	}
 	cfg, _, err = load(t, []string{"--backoff-count=including"}, nil, "retry: {curve: {kind: polynomial, count: previous}}")
 	if err != nil || cfg.Retry.Curve.Count != job.CountPrevious {

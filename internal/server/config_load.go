@@ -354,20 +354,25 @@ func named(name string) setting {
 	return settings[i]
 }
 
-// backoffCount gives the count to the server's curve if it names none.
-func (l *loader) backoffCount() {
-	if c := l.cfg.Retry.Curve; c.Kind == job.CurvePolynomial && !namesCount(l.leaves[retryPath]) {
-		c.Count = l.cfg.BackoffCount
-	}
-}
+// backoffCount gives the count to the server's curves that name none.
+func (l *loader) backoffCount() { l.count(l.cfg.Retry, l.leaves[retryPath]) }
 
-// namesCount reports whether the curve of a policy in the file says what it counts.
-func namesCount(retry *node) bool {
-	if retry == nil {
-		return false
+// count gives the count to the polynomial curves of a policy that name none in
+// the file. n is the policy there, nil if it is not.
+func (l *loader) count(r job.Retry, n *node) {
+	give := func(c *job.Curve, path string) {
+		named := n != nil && n.find(path+".count") != n.find(path)
+		if c != nil && c.Kind == job.CurvePolynomial && !named {
+			c.Count = l.cfg.BackoffCount
+		}
 	}
-	curve := retry.find("curve")
-	return curve != retry && curve.find("count") != curve
+	give(r.Curve, "curve")
+	if r.Rules == nil {
+		return
+	}
+	for i, rule := range *r.Rules {
+		give(rule.Curve, fmt.Sprintf("rules[%d].curve", i))
+	}
 }
 
 // commitMode hears Zizq's word that enqueues at least shall be on disk: here

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -388,16 +389,19 @@ func jsonString(s string) []byte {
 	return b
 }
 
-// find returns the deepest node on a path such as curve.delays[2].
+// find returns the deepest node on a path such as rules[2].curve.delays[0].
 func (n *node) find(path string) *node {
 	for path != "" {
 		name, rest, _ := strings.Cut(path, ".")
-		name, _, _ = strings.Cut(name, "[")
+		name, at, _ := strings.Cut(name, "[")
 		i := slices.IndexFunc(n.entries, func(e entry) bool { return e.key == name })
 		if i < 0 {
 			return n
 		}
 		n, path = n.entries[i].value, rest
+		if k, err := strconv.Atoi(strings.TrimSuffix(at, "]")); err == nil && k >= 0 && k < len(n.items) {
+			n = n.items[k]
+		}
 	}
 	return n
 }
