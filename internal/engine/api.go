@@ -30,13 +30,16 @@ type Settle struct {
 	ID         job.ID
 	Token      job.Token // zero = without a token (core.md section 4)
 	Outcome    job.Outcome
-	Failure    job.Failure // Retried, Died: Type, Message, Backtrace, Status
+	Failure    job.Failure // Retried, Died: Type, Message, Backtrace, Status, ExitCode, Timeout
 	Started    job.Millis  // when the run began; 0 = not said
 	RetryAt    job.Millis  // Retried: the worker's own time; 0 = none
 	RetryIn    job.Millis  // Retried: the same as a span; 0 = none
 	RetryAfter job.Millis  // Retried: what a target asked for; a floor under the curve
+	NotBefore  job.Millis  // Retried: the same as a date; 0 = none
 	Delay      job.Millis  // Released: not before then
 	Place      job.Place   // Retried, Released: unset = by policy
+
+	match rule.Match // what Settle found out about the message
 }
 
 // Verdict is the answer to one Settle, Extend or operator's call.

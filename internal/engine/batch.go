@@ -343,6 +343,12 @@ func (r *run) write(old *job.Job, eff rule.Effect) error {
 			return err
 		}
 	}
+	if eff.Queue != nil {
+		r.forgetQueue(eff.Queue.Name)
+		if err := r.tx.Set(eff.Queue); err != nil {
+			return err
+		}
+	}
 	for i := range eff.Ended {
 		r.freed(&eff.Ended[i])
 	}

@@ -27,6 +27,8 @@ type Engine struct {
 	kick     chan struct{}
 	ops      sync.Pool // of *op that nobody waits for
 
+	patterns patterns // of rules, compiled
+
 	state    atomic.Pointer[job.Error] // why the engine cannot work now; nil = it can
 	failed   atomic.Bool               // a commit failed; the committer must heal
 	latest   atomic.Int64              // the date of the latest transaction

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -11,12 +12,28 @@ import (
 // verdict and changes nothing. When Settle returns, what it accepted is
 // durable and stays settled.
 func (e *Engine) Settle(ctx context.Context, list []Settle) ([]Verdict, error) {
+	out, err := e.settleOnce(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	return out, e.settleMatched(ctx, list, out)
+}
+
+func (e *Engine) settleOnce(ctx context.Context, list []Settle) ([]Verdict, error) {
 	out := make([]Verdict, len(list))
 	err := e.do(ctx, 0, func(r *run) error {
+		var waiting []job.ID // those whose message must be matched first
 		for i := range list {
+			if waiting != nil && slices.Contains(waiting, list[i].ID) {
+				out[i] = Verdict{Err: errBehind}
+				continue
+			}
 			var err error
 			if out[i], err = r.settle(&list[i]); err != nil {
 				return err
+			}
+			if out[i].Err != nil && unmatched(out[i].Err) != nil {
+				waiting = append(waiting, list[i].ID)
 			}
 		}
 		r.tx.Durable()
@@ -40,7 +57,10 @@ func (r *run) settle(s *Settle) (Verdict, error) {
 	}
 	c := rule.Command{
 		Verb: verbOf[s.Outcome], Token: s.Token, Failure: s.Failure, RunStart: s.Started,
-		RetryAt: s.RetryAt, After: s.RetryAfter, Place: s.Place,
+		RetryAt: s.RetryAt, After: s.RetryAfter, Place: s.Place, Match: s.match,
+	}
+	if s.NotBefore > r.now {
+		c.After = max(c.After, s.NotBefore-r.now)
 	}
 	if s.RetryIn > 0 {
 		c.RetryAt = r.now.Add(s.RetryIn)
@@ -49,6 +69,9 @@ func (r *run) settle(s *Settle) (Verdict, error) {
 		c.After = s.Delay
 	}
 	eff, err := r.step(j, c)
+	if err != nil && unmatched(err) != nil {
+		return Verdict{Err: err}, nil
+	}
 	if err != nil {
 		return verdictOf(eff, err)
 	}

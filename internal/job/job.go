@@ -99,6 +99,8 @@ type Job struct {
 
 	LastDelay Millis // previous wait, for decorrelated jitter
 
+	Releases uint32 // times a rule gave it back, since creation or revive; at most ReleasesMax
+
 	Copies uint8 // runs wanted side by side when the job starts, at least 1
 	Wanted uint8 // runs wanted now
 
@@ -147,7 +149,9 @@ type Failure struct {
 	Message   string
 	Backtrace string
 	Holder    string
-	Status    int // HTTP status a target answered, 0 = none
+	Status    int  // HTTP status a target answered, 0 = none
+	ExitCode  int  // of a command, 0 = none: that of a failure is another
+	Timeout   bool // the attempt took too long
 	Started   Millis
 	Failed    Millis
 }

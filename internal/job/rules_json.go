@@ -193,9 +193,10 @@ func (p *problems) checkRules(rules Rules, origin Origin) {
 }
 
 func (p *problems) checkRule(path string, r *Rule, origin Origin) {
+	p.checkWhen(path+".when.", &r.When)
 	if r.Do == DoUnset || int(r.Do) >= len(doNames) {
 		p.add(path+".do", "use one of %s", strings.Join(doNames[1:], ", "))
-		return
+		return // what else belongs to it depends on that
 	}
 	set := map[string]bool{
 		"limit": r.Limit.IsSet(), "curve": r.Curve != nil, "respect_retry_after": r.IgnoreRetryAfter, "delay": r.Delay != 0,
@@ -212,7 +213,6 @@ func (p *problems) checkRule(path string, r *Rule, origin Origin) {
 	if r.Curve != nil {
 		p.checkCurve(path+".curve.", r.Curve, origin)
 	}
-	p.checkWhen(path+".when.", &r.When)
 }
 
 func (p *problems) checkWhen(prefix string, w *When) {

@@ -118,10 +118,11 @@ func TestParseRetryRefusesRules(t *testing.T) {
 
 func TestEveryProblemOfRulesIsNamedAtOnce(t *testing.T) {
 	_, err := ParseRetry([]byte(`{"limit":-1,"rules":[{"do":"dead","delay":1},
-		{"when":{"status":"x","exit_code":0,"timeout":3,"message":"[","error_type":7},"do":"retry","curve":{"kind":"constant","delay":-1}},{"do":"release"}]}`), FromWire)
+		{"when":{"status":"x","exit_code":0,"timeout":3,"message":"[","error_type":7},"do":"retry","curve":{"kind":"constant","delay":-1}},{"do":"release"},{"do":"wait","when":{"message":"*"}}]}`), FromWire)
 	for _, path := range []string{
 		"limit", "rules[0].delay", "rules[1].when.status", "rules[1].when.exit_code", "rules[1].when.timeout",
 		"rules[1].when.message", "rules[1].when.error_type", "rules[1].curve.delay", "rules[2].delay",
+		"rules[3].do", "rules[3].when.message",
 	} {
 		if err == nil || strings.Count(err.Error(), path+": ") != 1 {
 			t.Errorf("%s is not told once by %v", path, err)

@@ -10,62 +10,99 @@ import (
 // max_age (core.md section 6, point 5).
 const overridesMax = 1000
 
-// policy merges what job, queue and server say, the most specific first
-// (retry.md section 1).
-func policy(v View, j *job.Job) job.Retry { return asked(v, j).Over(v.Server.Retry) }
-
-// asked is the policy without the server's defaults.
-func asked(v View, j *job.Job) job.Retry {
-	if j.Retry != nil {
-		return j.Retry.Over(v.Queue.Retry)
-	}
-	return v.Queue.Retry
-}
+// inGrace reports whether failures are suppressed, not charged.
+func inGrace(v View, j *job.Job) bool { return j.GraceUntil > v.Now }
 
 // fail decides about a failed attempt in the order of core.md section 6. The
 // lease l has been taken off the job already.
-func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) Effect {
-	charge(v, j, c.Failure, l, &e)
-	grace := inGrace(v, j)
+func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) {
+	p := policy(v, j)
+	do, err := decide(v, j, &p, &c)
+	if err != nil {
+		return Effect{}, err
+	}
+	charge(v, j, do, c.Failure, l, &e)
+	if do.Do == job.DoHold {
+		hold(v, j, do.Delay, c.After, &e)
+	}
 	if len(j.Leases) > 0 { // another copy lives: its end decides
 		j.Wanted = uint8(len(j.Leases))
 		e.Job = j
-		return e
+		return e, nil
 	}
 	j.Wanted = j.Copies
-	p := policy(v, j)
-	due := dueAfter(v, j, c, &p, grace)
+	ruled(&p, &c, do)
+	due := dueAfter(v, j, c, &p, do, e)
 	switch override := c.RetryAt > 0 && j.Overrides < overridesMax; {
 	case j.ExpiresAt > 0 && v.Now >= j.ExpiresAt:
-		return die(v, j, job.Expired, e)
-	case grace:
+		return die(v, j, job.Expired, e), nil
+	case inGrace(v, j):
+	case do.Do == job.DoDead:
+		return die(v, j, job.Killed, e), nil
+	case do.Do == job.DoRelease:
+		if j.Releases > job.ReleasesMax || tooOld(&p, j, due) {
+			return die(v, j, job.Exhausted, e), nil
+		}
 	case override:
 		j.Overrides++
-	case over(p, j, due):
-		return die(v, j, job.Exhausted, e)
+	case spent(&p, j) || tooOld(&p, j, due):
+		return die(v, j, job.Exhausted, e), nil
 	}
-	return again(v, j, c, &p, due, e)
+	return again(v, j, c, &p, due, e), nil
 }
 
-func inGrace(v View, j *job.Job) bool { return j.GraceUntil > v.Now }
-
-// charge counts one failed attempt (I4).
-func charge(v View, j *job.Job, f job.Failure, l job.Lease, e *Effect) {
-	j.FailedAt = v.Now
+// decide finds what the rules of a policy say about a failure. Inside grace
+// they are not asked (core.md section 6, points 1 and 3).
+func decide(v View, j *job.Job, p *job.Retry, c *Command) (*job.Rule, error) {
 	if inGrace(v, j) {
+		return &noRule, nil
+	}
+	do, err := ruleFor(p.Rules, c)
+	if do == nil {
+		do = &noRule
+	}
+	return do, err
+}
+
+// noRule is what happens where no rule matches: the policy as it stands.
+var noRule = job.Rule{Do: job.DoRetry}
+
+// charge counts one failed attempt (I4), unless a rule gives it back.
+func charge(v View, j *job.Job, do *job.Rule, f job.Failure, l job.Lease, e *Effect) {
+	j.FailedAt = v.Now
+	switch {
+	case inGrace(v, j):
 		j.Suppressed++
 		return
+	case do.Do == job.DoRelease:
+		j.Releases++
+		j.Evictions++
+	default:
+		j.Attempts++
 	}
-	j.Attempts++
 	record(v, j, f, l, e)
 }
 
-// dueAfter is the time of the next attempt.
-func dueAfter(v View, j *job.Job, c Command, p *job.Retry, grace bool) job.Millis {
+// ruled puts what the matching rule says over the policy and over the report.
+func ruled(p *job.Retry, c *Command, do *job.Rule) {
+	*p = job.Retry{Limit: do.Limit, Curve: do.Curve}.Over(*p)
+	if do.IgnoreRetryAfter {
+		c.After = 0
+	}
+	if do.Do == job.DoRelease { // it goes before the worker's own time
+		c.RetryAt = 0
+	}
+}
+
+// dueAfter is the time of the next attempt. Whatever chose it, the job comes
+// back no sooner than a target asked for, and not while its line is held.
+func dueAfter(v View, j *job.Job, c Command, p *job.Retry, do *job.Rule, e Effect) job.Millis {
 	var due job.Millis
 	switch {
-	case grace:
+	case inGrace(v, j):
 		due = v.Now.Add(v.Server.GraceDelay)
+	case do.Do == job.DoRelease:
+		due = v.Now.Add(do.Delay)
 	case c.RetryAt > 0 && j.Overrides < overridesMax:
 		due = c.RetryAt
 	default:
@@ -75,15 +112,17 @@ func dueAfter(v View, j *job.Job, c Command, p *job.Retry, grace bool) job.Milli
 	if c.After > 0 {
 		due = max(due, v.Now.Add(c.After))
 	}
-	return due
+	return max(due, heldUntil(v, e))
 }
 
-// over reports whether the retry limit or max_age, measured at the next due
-// time, is used up.
-func over(p job.Retry, j *job.Job, due job.Millis) bool {
-	if limit, bounded := p.LimitValue(); bounded && int64(j.Attempts) > limit {
-		return true
-	}
+// spent reports whether the retry limit is used up.
+func spent(p *job.Retry, j *job.Job) bool {
+	limit, bounded := p.LimitValue()
+	return bounded && int64(j.Attempts) > limit
+}
+
+// tooOld reports whether the job would pass its max_age before its next attempt.
+func tooOld(p *job.Retry, j *job.Job, due job.Millis) bool {
 	return p.MaxAge > 0 && due-j.Born() > p.MaxAge
 }
 
@@ -176,8 +215,3 @@ func dieAside(v View, j *job.Job, why job.Reason, e Effect) Effect {
 }
 
 func deadHead(id job.ID) string { return "dead/" + id.String() }
-
-func lossLimit(v View, j *job.Job) uint32 {
-	p := policy(v, j)
-	return p.LossLimitValue()
-}

@@ -104,8 +104,33 @@ func furnish(w *world, t *tape) {
 	if t.yes() {
 		q.Retry.MaxAge = 4 * job.Second
 	}
+	if t.yes() {
+		q.Retry.Rules = anyRules(t)
+	}
 	w.server.RetainDead, w.server.RetainDone = job.Millis(t.n(2))*job.Minute, job.Millis(t.n(2))*job.Minute
 	w.dice = float64(t.n(8)) / 8
+}
+
+func anyRules(t *tape) *job.Rules {
+	var list job.Rules
+	for n := t.n(4); n > 0; n-- {
+		r := job.Rule{Do: job.Do(1 + t.n(4)), Delay: job.Millis(1+t.n(3)) * 400}
+		if t.yes() {
+			r.When.ErrorTypes = []string{[]string{"E", "Timeout"}[t.n(2)]}
+		}
+		if t.yes() {
+			r.When.Message = "boom"
+		}
+		if t.n(3) == 0 {
+			r.When.Timeout = job.Answer(1 + t.n(2))
+		}
+		if r.Do == job.DoRetry {
+			r.Delay, r.Curve, r.Limit = 0, wait(job.Millis(t.n(3))*300), job.LimitOf(uint32(t.n(3)))
+			r.IgnoreRetryAfter = t.yes()
+		}
+		list = append(list, r)
+	}
+	return &list
 }
 
 func anyJob(w *world, t *tape) func(*job.Job) {
@@ -142,6 +167,9 @@ func anyCommand(w *world, t *tape, name string, tokens []job.Token) Command {
 	case SettleRetry:
 		c.RetryAt = []job.Millis{0, 0, w.now + 100}[t.n(3)]
 		c.After = job.Millis(t.n(2)) * 700
+		if t.yes() {
+			c.Match = func(string) (bool, bool) { return c.After > 0, true }
+		}
 	case SettleRelease:
 		c.After = job.Millis(t.n(2)) * 700
 	case Lapse:
@@ -155,6 +183,9 @@ func anyCommand(w *world, t *tape, name string, tokens []job.Token) Command {
 		c.Token = tokens[n-1-t.n(n)]
 	}
 	if t.n(4) == 3 {
+		if w.queue.HoldUntil > 0 && w.queue.HoldUntil <= w.now {
+			w.queue, _ = WakeQueue(w.queue, w.now)
+		}
 		w.tick(job.Millis(1+t.n(20)) * 100)
 	}
 	if t.n(40) == 39 {

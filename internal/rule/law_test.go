@@ -121,7 +121,8 @@ func (w *world) countersLawful(v Verb, old, j *job.Job, e Effect) error {
 	}{
 		{"attempts", old.Attempts, j.Attempts, v == SettleRetry || v == SettleDead || timeout, v == Revive},
 		{"losses", old.Losses, j.Losses, v == Lapse, isSettle(v) || v == Revive},
-		{"evictions", old.Evictions, j.Evictions, v == SettleRelease || v == Lapse, false},
+		{"evictions", old.Evictions, j.Evictions, v == SettleRelease || v == Lapse || j.Releases > old.Releases, false},
+		{"releases", old.Releases, j.Releases, v == SettleRetry || timeout, v == Revive},
 		{"reschedules", old.Reschedules, j.Reschedules, v == Offer, false},
 		{"deliveries", old.Deliveries, j.Deliveries, v == Take, false},
 		{"suppressed", old.Suppressed, j.Suppressed, v == SettleRetry || v == SettleDead || v == Lapse, v == Revive},
@@ -134,6 +135,9 @@ func (w *world) countersLawful(v Verb, old, j *job.Job, e Effect) error {
 		if most := uint32(max(1, len(e.Ended))); c.new > c.old+most || c.new > c.old+1 && v != Lapse {
 			return fmt.Errorf("I4: %s rose from %d to %d at once", c.name, c.old, c.new)
 		}
+	}
+	if j.Attempts > old.Attempts && j.Releases > old.Releases {
+		return fmt.Errorf("I4: released and charged")
 	}
 	if j.Attempts > old.Attempts && old.GraceUntil > w.now && v != SettleDead {
 		return fmt.Errorf("I4: charged inside grace")

@@ -43,7 +43,7 @@ func settle(v View, c Command) (Effect, error) {
 		record(v, j, c.Failure, l, &e)
 		return die(v, j, job.Killed, e), nil
 	default:
-		return fail(v, j, c, l, e), nil
+		return fail(v, j, c, l, e)
 	}
 }
 
@@ -248,12 +248,7 @@ func lapse(v View, c Command) (Effect, error) {
 	case len(e.Ended) == 0: // I6, or a holder that holds nothing here
 		return Effect{}, job.Errorf(job.WrongState, "no lease of job %s is over", j.ID)
 	case timedOut != nil:
-		f := job.Failure{Type: "Timeout", Message: "the run took longer than its run timeout of " + either(j.RunTimeout, v.Queue.RunTimeout).String()}
-		last := len(timedOut) - 1
-		for _, l := range timedOut[:last] { // each run is a failure of its own; the last one decides
-			charge(v, j, f, l, &e)
-		}
-		return fail(v, j, Command{Verb: SettleRetry, Failure: f}, timedOut[last], e), nil
+		return timeOut(v, j, timedOut, e)
 	case lost && len(j.Leases) == 0 && overLossLimit(v, j):
 		f := job.Failure{Type: "Lost", Message: "its holders vanished too often without an answer"}
 		record(v, j, f, e.Ended[len(e.Ended)-1], &e)
@@ -263,6 +258,27 @@ func lapse(v View, c Command) (Effect, error) {
 		j.Evictions++
 	}
 	return giveBack(v, j, job.PlaceKeep, 0, e), nil
+}
+
+// timeOut ends runs that took too long. Each is a failure of its own; the last
+// one decides.
+func timeOut(v View, j *job.Job, runs []job.Lease, e Effect) (Effect, error) {
+	c := Command{Verb: SettleRetry, Match: noMessage, Failure: job.Failure{
+		Type: "Timeout", Timeout: true,
+		Message: "the run took longer than its run timeout of " + either(j.RunTimeout, v.Queue.RunTimeout).String(),
+	}}
+	last := len(runs) - 1
+	if last > 0 {
+		p := policy(v, j)
+		do, err := decide(v, j, &p, &c)
+		if err != nil {
+			return Effect{}, err
+		}
+		for _, l := range runs[:last] {
+			charge(v, j, do, c.Failure, l, &e)
+		}
+	}
+	return fail(v, j, c, runs[last], e)
 }
 
 // lose counts a vanished holder (core.md section 5): from half of the limit

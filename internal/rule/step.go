@@ -50,6 +50,7 @@ type Command struct {
 	Anchor   *Anchor     // Extend: carries the lease over a start of the server; nil = does not
 	RunStart job.Millis  // settles: when the run began, as the holder says; 0 = not said
 	Failure  job.Failure // SettleRetry, SettleDead: what went wrong
+	Match    Match       // SettleRetry: what is known of the failure's message; nil = nothing yet
 	RetryAt  job.Millis  // SettleRetry: the worker's own time; Unset-like 0 = none
 	After    job.Millis  // SettleRetry: Retry-After of a target; SettleRelease: delay
 	Allow    bool        // Revive: allow_out_of_order
@@ -82,6 +83,7 @@ func (a *Anchor) carry(v View, end, whole job.Millis) job.Millis {
 type Effect struct {
 	Job      *job.Job      // the job as it shall be; nil = gone
 	Gate     *job.Gate     // the gate as it shall be; nil = unchanged
+	Queue    *job.Queue    // the queue as it shall be; nil = unchanged
 	Failures []job.Failure // records to keep, by number; see OutdatedBy
 
 	Voided     []job.Lease // leases that ended without their holder asking
@@ -306,6 +308,7 @@ func revive(v View, c Command) (Effect, error) {
 	j := old.Clone()
 	if old.State == job.Dead {
 		j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.LastDelay, j.Alone = 0, 0, 0, 0, 0, false
+		j.Releases = 0
 		j.Wanted, j.Reason, j.Blocks, j.PurgeAt = j.Copies, job.Alive, false, 0
 		j.RevivedAt = v.Now
 		if j.ExpiresAt <= v.Now {

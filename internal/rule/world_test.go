@@ -157,6 +157,9 @@ func (w *world) apply(name string, v Verb, old *job.Job, e Effect) {
 	if e.Gate != nil {
 		w.gates[e.Gate.Group] = e.Gate
 	}
+	if e.Queue != nil {
+		w.queue = e.Queue
+	}
 	if e.Job == nil {
 		delete(w.jobs, name)
 		return
@@ -327,6 +330,7 @@ func (w *world) tell(name string) string {
 		{"reschedules", j.Reschedules},
 		{"suppressed", j.Suppressed},
 		{"overrides", j.Overrides},
+		{"releases", j.Releases},
 	} {
 		if c.n > 0 {
 			s += fmt.Sprintf(" %s %d", c.name, c.n)

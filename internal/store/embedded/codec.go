@@ -33,6 +33,7 @@ const (
 	hasEnded
 	hasFlags // blocks, alone
 	hasDelay
+	hasReleases
 )
 
 // appendJob writes everything of a job but its id, which is the key.
@@ -109,6 +110,9 @@ func appendRest(b []byte, j *job.Job, flags uint64) []byte {
 	if flags&hasDelay != 0 {
 		b = appendMillis(b, j.LastDelay)
 	}
+	if flags&hasReleases != 0 {
+		b = appendCounters(b, j.Releases)
+	}
 	return b
 }
 
@@ -142,6 +146,7 @@ func flagsOf(j *job.Job) uint64 {
 	set(hasEnded, len(j.Ended) > 0)
 	set(hasFlags, j.Blocks || j.Alone)
 	set(hasDelay, j.LastDelay != 0)
+	set(hasReleases, j.Releases != 0)
 	return f
 }
 
@@ -347,24 +352,39 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 	if flags&hasDelay != 0 {
 		j.LastDelay = r.millis()
 	}
+	if flags&hasReleases != 0 {
+		j.Releases = r.counter()
+	}
 }
 
+// appendFailure writes layout 1, or layout 2 for what that does not hold.
 func appendFailure(b []byte, f *job.Failure) []byte {
-	b = appendCounters(append(b, 1), f.Attempt)
+	layout := byte(1)
+	if f.ExitCode != 0 || f.Timeout {
+		layout = 2
+	}
+	b = appendCounters(append(b, layout), f.Attempt)
 	b = appendString(appendString(appendString(appendString(b, f.Type), f.Message), f.Backtrace), f.Holder)
 	b = binary.AppendVarint(b, int64(f.Status))
-	return appendMillis(b, f.Started, f.Failed)
+	b = appendMillis(b, f.Started, f.Failed)
+	if layout == 2 {
+		b = append(binary.AppendVarint(b, int64(f.ExitCode)), bit(f.Timeout))
+	}
+	return b
 }
 
 func decodeFailure(number uint32, b []byte) (job.Failure, error) {
 	r := reader{b: b}
 	f := job.Failure{Number: number}
-	version := r.byte()
+	layout := r.byte()
 	f.Attempt = r.counter()
 	f.Type, f.Message, f.Backtrace, f.Holder = r.string(), r.string(), r.string(), r.string()
 	f.Status = int(r.varint())
 	f.Started, f.Failed = r.millis(), r.millis()
-	if r.bad || version != 1 || len(r.b) != 0 {
+	if layout == 2 {
+		f.ExitCode, f.Timeout = int(r.varint()), r.byte() == 1
+	}
+	if r.bad || layout < 1 || layout > 2 || len(r.b) != 0 {
 		return f, corrupt("a failure record is damaged")
 	}
 	return f, nil

@@ -26,7 +26,7 @@ func (x *site) failed(name string, n int) *job.Job {
 			if err != nil {
 				return err
 			}
-			f := job.Failure{Type: "E", Message: "broken", Backtrace: "at\nline", Status: 503}
+			f := job.Failure{Type: "E", Message: "broken", Backtrace: "at\nline", Status: 503, ExitCode: -1, Timeout: true}
 			if _, err = x.step(tx, a.ID, rule.Command{Verb: rule.SettleRetry, Token: t, Failure: f}); err != nil {
 				return err
 			}
@@ -47,7 +47,7 @@ func (x *site) numbers(id job.ID, from uint32, desc bool, n int) string {
 		list, err := r.Failures(id, from, desc, n)
 		for _, f := range list {
 			numbers = append(numbers, fmt.Sprint(f.Number))
-			if f.Message != "broken" || f.Backtrace != "at\nline" || f.Status != 503 || f.Holder != "h" || f.Failed != x.now || f.Started != x.now || f.Type != "E" {
+			if f.Message != "broken" || f.Backtrace != "at\nline" || f.Status != 503 || f.ExitCode != -1 || !f.Timeout || f.Holder != "h" || f.Failed != x.now || f.Started != x.now || f.Type != "E" {
 				x.Errorf("not what was put: %+v", f)
 			}
 		}

@@ -24,6 +24,7 @@ func fullRows() []job.Row {
 			Retry: job.Retry{
 				Limit: job.Unlimited(), MaxAge: 12, Place: job.PlaceBack, LossLimit: job.LimitOf(4),
 				Curve: &job.Curve{Kind: job.CurveExponential, Unit: 1, Factor: 2.5, Offset: 3, Cap: 4, Jitter: job.Jitter{Kind: job.JitterDecorrelated}},
+				Rules: &job.Rules{{When: job.When{ErrorTypes: []string{"E"}}, Do: job.DoDead}, {Do: job.DoRetry, Limit: job.LimitOf(1)}},
 			},
 			MaxJobs: 13, MaxBytes: 14, OnFull: job.FullDropOldest, RunTimeout: 15, StartTimeout: 16,
 			RetainDone: 17, RetainDead: 18,

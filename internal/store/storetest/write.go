@@ -31,11 +31,12 @@ func fullJobs(w *world) []*job.Job {
 		Priority: 65535, Band: job.BandFront, Seq: -7, State: job.Leased, Park: "needs/x", Alone: true,
 		Created: 11, ReadyAt: 12, ExpiresAt: 13, DequeuedAt: 14, FailedAt: 15, CompletedAt: 16,
 		RevivedAt: 18, GraceUntil: job.MaxMillis, RunTimeout: 20, StartTimeout: 21,
-		Attempts: 1 << 31, Losses: 2, Evictions: 3, Reschedules: 4, Deliveries: 5, Suppressed: 6, Overrides: 7, Failures: 8,
+		Attempts: 1 << 31, Losses: 2, Evictions: 3, Reschedules: 4, Deliveries: 5, Suppressed: 6, Overrides: 7, Failures: 8, Releases: 9,
 		LastDelay: 22, Copies: 2, Wanted: 255,
 		Retry: &job.Retry{
 			Limit: job.LimitOf(0), MaxAge: 23, Place: job.PlaceFront, LossLimit: job.Unlimited(),
 			Curve: &job.Curve{Kind: job.CurveList, Delays: []job.Millis{1, 2}, Jitter: job.Jitter{Kind: job.JitterPercent, Percent: 12.5}},
+			Rules: &job.Rules{{When: job.When{Message: "x", Status: []job.Range{{Lo: 500, Hi: 599}}}, Do: job.DoRelease, Delay: 1}},
 		},
 		RetainDone: 0, RetainDead: 24, Requires: []job.Requirement{{Property: "cpu", Op: ">=", Value: "2"}, {Property: "os", Op: "=", Value: ""}},
 		Leases: []job.Lease{

@@ -1,0 +1,46 @@
+package rule
+
+import "github.com/reprisehq/reprise/internal/job"
+
+// holdMax bounds what one failure can hold (hold_max, retry.md section 4).
+const holdMax = job.Hour
+
+// hold keeps the group of a failed job out of line, or its queue if it has no
+// group: for the span of the rule, or longer if the target asked for it, and
+// up to a tenth more, so that not all targets are asked again at once.
+func hold(v View, j *job.Job, span, after job.Millis, e *Effect) {
+	span = min(max(span, after), holdMax)
+	span = min(span+job.Millis(v.Rand()*float64(span/10)), holdMax)
+	until := v.Now.Add(span)
+	if v.Gate != nil && j.Group != "" {
+		g := v.Gate
+		if e.Gate != nil {
+			g = e.Gate
+		}
+		e.Gate = HoldGate(g, until)
+		return
+	}
+	e.Queue = HoldQueue(v.Queue, until)
+}
+
+// heldUntil is when the line of the job is free again, as far as known.
+func heldUntil(v View, e Effect) job.Millis {
+	q, g := v.Queue, v.Gate
+	if e.Queue != nil {
+		q = e.Queue
+	}
+	if e.Gate != nil {
+		g = e.Gate
+	}
+	if g == nil {
+		return q.HoldUntil
+	}
+	return max(q.HoldUntil, g.Hold)
+}
+
+// HoldQueue keeps a whole queue out of line until a time.
+func HoldQueue(q *job.Queue, until job.Millis) *job.Queue {
+	held := *q
+	held.HoldUntil = max(q.HoldUntil, until)
+	return &held
+}
