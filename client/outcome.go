@@ -71,7 +71,9 @@ type Failure struct {
 	Type      string // for rules and grouping; "" = the Go type of Err
 	Message   string // "" = the text of Err
 	Backtrace string
-	Status    int // HTTP status that a target answered
+	Status    int  // HTTP status that a target answered
+	ExitCode  int  // of a command
+	Timeout   bool // the attempt took too long
 	Err       error
 }
 
@@ -116,6 +118,7 @@ func Outcome(err error) wire.Settle {
 	failure := wire.Failure{Message: err.Error(), ErrorType: typeOf(err)}
 	if f, ok := errors.AsType[*Failure](err); ok {
 		failure.Backtrace, failure.Status = f.Backtrace, f.Status
+		failure.ExitCode, failure.Timeout = f.ExitCode, f.Timeout
 		if f.Type != "" {
 			failure.ErrorType = f.Type
 		}

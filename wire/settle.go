@@ -18,6 +18,7 @@ type Settle struct {
 	RetryAt      int64  `json:"retry_at,omitempty"`       // of retry: the worker's own time, over the curve and the limit
 	RetryInMS    *int64 `json:"retry_in_ms,omitempty"`    // of retry: the same as a span; 0 is at once
 	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // of retry: what a target asked for; the least wait
+	RetryAfter   string `json:"retry_after,omitempty"`    // of retry: the same as its Retry-After: seconds, or a date
 	DelayMS      int64  `json:"delay_ms,omitempty"`       // of release: not before then
 	Place        string `json:"place,omitempty"`          // of retry and release
 
@@ -29,7 +30,9 @@ type Failure struct {
 	Message   string `json:"message"`
 	ErrorType string `json:"error_type,omitempty"`
 	Backtrace string `json:"backtrace,omitempty"`
-	Status    int    `json:"status,omitempty"` // HTTP status a target answered
+	Status    int    `json:"status,omitempty"`    // HTTP status a target answered
+	ExitCode  int    `json:"exit_code,omitempty"` // of a command
+	Timeout   bool   `json:"timeout,omitempty"`   // the attempt took too long
 }
 
 // Extension is one entry of POST /jobs/extend: a longer life for a lease, the
@@ -68,7 +71,9 @@ type JobError struct {
 	Backtrace  string `json:"backtrace,omitempty"`
 	DequeuedAt int64  `json:"dequeued_at"`
 	FailedAt   int64  `json:"failed_at"`
-	Status     int    `json:"status,omitempty"` // HTTP status that a target answered
+	Status     int    `json:"status,omitempty"`    // HTTP status that a target answered
+	ExitCode   int    `json:"exit_code,omitempty"` // of a command
+	Timeout    bool   `json:"timeout,omitempty"`   // the attempt took too long
 	Worker     string `json:"worker,omitempty"`
 
 	// Attempts is what was charged so far, where that is not the number: after

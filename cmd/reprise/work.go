@@ -25,6 +25,7 @@ type workFlags struct {
 
 	command, target string
 	timeout         time.Duration
+	noKill          bool
 	quiet, verbose  bool
 }
 
@@ -58,6 +59,10 @@ Reprise-Type and Reprise-Attempt. The status of the answer decides:
   3xx (not followed),
   any other               dead
 
+What is dead by these lists is dead before the rules of its retry policy are
+looked at. With --no-kill it is only reported as failed, with exit code or
+status, and the policy decides (rules: [{when: {status: 404}, do: dead}]).
+
 A job is run at least once: if this program or its machine dies in the middle, it
 is run again. Broken connections and server restarts alone run nothing twice.
 
@@ -79,6 +84,7 @@ one stops the running jobs and gives them back too.`,
 	flags.IntVarP(&o.Concurrency, "concurrency", "c", 1, "jobs to run at the same time")
 	flags.IntVar(&o.Prefetch, "prefetch", 0, "jobs to hold, running ones included (default twice the concurrency)")
 	flags.DurationVar(&f.timeout, "timeout", 0, "longest time for one attempt (default none for --exec, "+httpTimeout.String()+" for --http)")
+	flags.BoolVar(&f.noKill, "no-kill", false, "leave it to the retry policy which failures are final")
 	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 30*time.Second, "how long running jobs may go on after Ctrl-C or SIGTERM")
 	flags.StringVar(&o.ID, "worker-id", "", "name of this worker, unique among all that run (default made up from the host's)")
 	flags.IntVar(&o.JobsMax, "max", 0, "exit after so many attempts; 0 for never")
@@ -133,6 +139,9 @@ func (f *workFlags) run(cmd *cobra.Command) error {
 	f.options.Events = log.events(cl.URL())
 	var w *client.Worker
 	handle := f.handler(cmd, stderr, cl, func() string { return w.ID() })
+	if f.noKill {
+		handle = mild(handle)
+	}
 	w, err = client.NewWorker(cl, hurried(stopNow, handle), f.options)
 	if err != nil {
 		return &usageError{err}
@@ -191,6 +200,18 @@ func hurried(now context.Context, handle client.Handler) client.Handler {
 		err := handle(ctx, d)
 		if err != nil && now.Err() != nil {
 			return client.Release(0)
+		}
+		return err
+	}
+}
+
+// mild turns what would be the end of a job into a failure that its policy
+// decides about.
+func mild(handle client.Handler) client.Handler {
+	return func(ctx context.Context, d *client.Delivery) error {
+		err := handle(ctx, d)
+		if failure, ok := errors.AsType[*client.Failure](err); ok && client.Outcome(err).Outcome == wire.OutcomeDead {
+			return failure
 		}
 		return err
 	}

@@ -22,6 +22,8 @@ import (
 const (
 	exitBadData   = 65 // EX_DATAERR: dead
 	exitTemporary = 75 // EX_TEMPFAIL: retry
+
+	exitSignal = 128 // added to a signal's number, as shells tell it
 )
 
 const (
@@ -71,9 +73,9 @@ func (c *command) handle(ctx context.Context, d *client.Delivery) error {
 	case errors.Is(context.Cause(ctx), context.Canceled):
 		return errStopped
 	case ctx.Err() != nil: // the job's own run timeout
-		return c.failure("timeout", context.Cause(ctx).Error(), trace)
+		return c.failure("timeout", 0, context.Cause(ctx).Error(), trace)
 	case own.Err() != nil:
-		return c.failure("timeout", fmt.Sprintf("timed out after %s", c.timeout), trace)
+		return c.failure("timeout", 0, fmt.Sprintf("timed out after %s", c.timeout), trace)
 	}
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok { // it never ran
@@ -82,15 +84,15 @@ func (c *command) handle(ctx context.Context, d *client.Delivery) error {
 	status, _ := exit.Sys().(syscall.WaitStatus)
 	switch {
 	case status.Signaled():
-		return c.failure("signal", "ended by a signal: "+status.Signal().String(), trace)
+		return c.failure("signal", exitSignal+int(status.Signal()), "ended by a signal: "+status.Signal().String(), trace)
 	case exit.ExitCode() == exitBadData:
-		return client.Dead(c.failure("exit 65", "exit status 65", trace))
+		return client.Dead(c.failure("exit 65", exitBadData, "exit status 65", trace))
 	}
-	return c.failure(fmt.Sprintf("exit %d", exit.ExitCode()), exit.Error(), trace)
+	return c.failure(fmt.Sprintf("exit %d", exit.ExitCode()), exit.ExitCode(), exit.Error(), trace)
 }
 
 // failure prefers the command's own last words as the message.
-func (c *command) failure(kind, otherwise string, trace *tail) error {
+func (c *command) failure(kind string, code int, otherwise string, trace *tail) error {
 	text := trace.String()
 	message := lastLine(text)
 	switch {
@@ -99,7 +101,7 @@ func (c *command) failure(kind, otherwise string, trace *tail) error {
 	case kind == "timeout" || kind == "signal":
 		message = otherwise + "; its last words: " + message
 	}
-	return &client.Failure{Type: kind, Message: message, Backtrace: text}
+	return &client.Failure{Type: kind, Message: message, Backtrace: text, ExitCode: code, Timeout: kind == "timeout"}
 }
 
 func lastLine(text string) string {

@@ -60,9 +60,9 @@ func (p *poster) handle(ctx context.Context, d *client.Delivery) error {
 	case errors.Is(context.Cause(ctx), context.Canceled):
 		return errStopped
 	case ctx.Err() != nil: // the job's own run timeout
-		return &client.Failure{Type: "timeout", Message: context.Cause(ctx).Error(), Err: err}
+		return &client.Failure{Type: "timeout", Message: context.Cause(ctx).Error(), Timeout: true, Err: err}
 	case own.Err() != nil:
-		return &client.Failure{Type: "timeout", Message: fmt.Sprintf("no answer within %s", p.timeout), Err: err}
+		return &client.Failure{Type: "timeout", Message: fmt.Sprintf("no answer within %s", p.timeout), Timeout: true, Err: err}
 	}
 	return &client.Failure{Type: "network", Message: cause(err), Err: err}
 }

@@ -43,6 +43,37 @@ func outcome(err error) string {
 	return text
 }
 
+func TestAFailureTellsWhatRulesLookAt(t *testing.T) {
+	slow := shell("sleep 600")
+	slow.timeout = 50 * time.Millisecond
+	for name, x := range map[string]struct {
+		err  error
+		want wire.Failure
+	}{
+		"exit code": {shell("exit 75").handle(t.Context(), delivery()), wire.Failure{ErrorType: "exit 75", ExitCode: 75}},
+		"bad data":  {shell("exit 65").handle(t.Context(), delivery()), wire.Failure{ErrorType: "exit 65", ExitCode: 65}},
+		"signal":    {shell("kill -KILL $$").handle(t.Context(), delivery()), wire.Failure{ErrorType: "signal", ExitCode: 137}},
+		"timeout":   {slow.handle(t.Context(), delivery()), wire.Failure{ErrorType: "timeout", Timeout: true}},
+		"status":    {judge(&http.Response{StatusCode: 404, Status: "404 Not Found"}, nil, time.Now()), wire.Failure{ErrorType: "http 404", Status: 404}},
+	} {
+		got := *client.Outcome(x.err).Error
+		x.want.Message, x.want.Backtrace = got.Message, got.Backtrace
+		if got != x.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestWithNoKillThePolicyDecides(t *testing.T) {
+	for line, want := range map[string]string{
+		"exit 65": "retry exit 65: exit status 65", "exit 3": "retry exit 3: exit status 3", "true": "ok",
+	} {
+		if got := outcome(mild(shell(line).handle)(t.Context(), delivery())); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
 // shell is a command whose output nobody looks at.
 func shell(line string) *command {
 	return &command{line: line, grace: 100 * time.Millisecond, stdout: io.Discard, stderr: io.Discard, worker: func() string { return "w1" }}

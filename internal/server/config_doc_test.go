@@ -52,6 +52,10 @@ store:
 retry:                    # where neither job nor queue says anything
   limit: 25
   curve: {kind: polynomial, base: 15s, exponent: 4, jitter: 30s}
+  rules:                  # the first that matches decides
+    - {when: {error_type: ValidationError}, do: dead}
+    - {when: {message: "(?i)lock .* not free"}, do: release, delay: 2s}
+    - {when: {status: [429, 503]}, do: hold, delay: 30s}
 
 retention:
   completed: 10m
@@ -119,8 +123,9 @@ A value may refer to a secret that is kept elsewhere: `+"`${env:NAME}`"+` stands
 `+"`${file:PATH}`"+` for what is in a file, without the line break at its end (a relative path starts at the directory of
 the configuration file). What a reference stands for is not shown by `+"`reprise config`"+`. `+"`$${`"+` is `+"`${`"+` itself.
 
-`+"`retry`"+`, for the server and for a queue, has the keys `+"`limit`, `max_age`, `place`, `curve` and `loss_limit`"+`. A queue
-that gives some of them inherits the others; a curve is replaced whole.
+`+"`retry`"+`, for the server and for a queue, has the keys `+"`limit`, `max_age`, `place`, `curve`, `rules` and `loss_limit`"+`. A queue
+that gives some of them inherits the others; a curve and the rules are replaced whole. What rules are is in
+[PROTOCOL.md](../PROTOCOL.md#rules).
 
 ### Queues
 

@@ -220,6 +220,10 @@ func AppendFailure(b []byte, f job.Failure) []byte {
 	b = number(b, `,"dequeued_at":`, int64(f.Started))
 	b = number(b, `,"failed_at":`, int64(f.Failed))
 	b = positive(b, `,"status":`, int64(f.Status))
+	b = positive(b, `,"exit_code":`, int64(f.ExitCode))
+	if f.Timeout {
+		b = append(b, `,"timeout":true`...)
+	}
 	if kind, name, _ := strings.Cut(f.Holder, "/"); kind != "a" && name != "" { // an anonymous stream has no name
 		b = quote(b, `,"worker":`, name)
 	}

@@ -137,4 +137,6 @@ func TestAFailureIsWrittenWithEveryField(t *testing.T) {
 	f.Type, f.Backtrace, f.Status, f.Attempt, f.Holder = "E", "b", 500, 1, "w/me/2"
 	same(t, jobs.AppendFailure(nil, f),
 		`{"attempt":2,"message":"m\n","error_type":"E","backtrace":"b","dequeued_at":3,"failed_at":4,"status":500,"worker":"me/2","attempts":1}`)
+	f = job.Failure{Number: 1, Attempt: 1, ExitCode: 75, Timeout: true}
+	same(t, jobs.AppendFailure(nil, f), `{"attempt":1,"message":"","dequeued_at":0,"failed_at":0,"exit_code":75,"timeout":true}`)
 }

@@ -2,6 +2,11 @@ package jobs
 
 import (
 	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -90,6 +95,10 @@ func (r *Reader) failure(f *job.Failure, said *bool, path string, name []byte) b
 		f.Backtrace = r.string(path + "backtrace")
 	case "status":
 		f.Status = int(r.number(path+"status", 0, 999, 0))
+	case "exit_code":
+		f.ExitCode = int(r.number(path+"exit_code", 0, 255, 0))
+	case "timeout":
+		f.Timeout = r.bool(path + "timeout")
 	default:
 		return false
 	}
@@ -105,6 +114,8 @@ func (r *Reader) when(s *engine.Settle, name []byte) bool {
 		s.RetryIn = r.soon("retry_in_ms")
 	case "retry_after_ms":
 		s.RetryAfter = r.millis("retry_after_ms", 0, 0)
+	case "retry_after":
+		s.RetryAfter, s.NotBefore = r.retryAfter()
 	case "started":
 		s.Started = r.millis("started", 0, 0)
 	case "place":
@@ -113,6 +124,30 @@ func (r *Reader) when(s *engine.Settle, name []byte) bool {
 		return false
 	}
 	return true
+}
+
+// retryAfter reads what a target said in its Retry-After, as it said it: whole
+// seconds, as a number or a text, or a date.
+func (r *Reader) retryAfter() (span, date job.Millis) {
+	raw := r.given()
+	if raw == nil {
+		return 0, 0
+	}
+	text := string(raw)
+	if raw[0] == '"' {
+		own, _ := jsontext.AppendUnquote(nil, raw)
+		text = strings.TrimSpace(string(own))
+	}
+	if n, err := strconv.ParseUint(text, 10, 53); err == nil {
+		return min(job.Millis(n), job.MaxMillis/job.Second) * job.Second, 0
+	}
+	for _, form := range []string{time.RFC1123, time.RFC850, time.ANSIC} { // RFC 9110 section 5.6.7
+		if at, err := time.Parse(form, text); err == nil {
+			return 0, max(job.Millis(at.UnixMilli()), 1)
+		}
+	}
+	r.fail("retry_after", "must be a whole number of seconds or a date such as Tue, 15 Nov 1994 08:12:31 GMT")
+	return 0, 0
 }
 
 // soon reads a retry time: 0 means at once here, and "not said" to the engine.

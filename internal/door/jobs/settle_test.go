@@ -90,10 +90,10 @@ func TestMissingCountsRepeatedIDsOnce(t *testing.T) {
 }
 
 func TestFailureReadsEveryField(t *testing.T) {
-	got, err := reader(`{"message":"m\n","error_type":"E","backtrace":"b","status":503,"retry_at":0,"retry_in_ms":7,` +
+	got, err := reader(`{"message":"m\n","error_type":"E","backtrace":"b","status":503,"exit_code":75,"timeout":true,"retry_at":0,"retry_in_ms":7,` +
 		`"retry_after_ms":8,"started":9,"place":"back","kill":false,"else":{}}`).Failure(id(t, idA))
 	want := engine.Settle{
-		ID: id(t, idA), Outcome: job.Retried, Failure: job.Failure{Message: "m\n", Type: "E", Backtrace: "b", Status: 503},
+		ID: id(t, idA), Outcome: job.Retried, Failure: job.Failure{Message: "m\n", Type: "E", Backtrace: "b", Status: 503, ExitCode: 75, Timeout: true},
 		RetryAt: 1, RetryIn: 7, RetryAfter: 8, Started: 9, Place: job.PlaceBack,
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -105,18 +105,41 @@ func TestFailureReadsEveryField(t *testing.T) {
 	}
 }
 
+func TestARetryAfterIsReadAsATargetSaysIt(t *testing.T) { // RFC 9110 section 10.2.3
+	for value, want := range map[string]engine.Settle{
+		`120`: {RetryAfter: 120 * job.Second}, `"120"`: {RetryAfter: 120 * job.Second}, `" 0 "`: {}, `null`: {},
+		`9007199254740991`:                          {RetryAfter: job.MaxMillis / job.Second * job.Second},
+		`"Sun, 06 Nov 1994 08:49:37 GMT"`:           {NotBefore: 784111777000},
+		`"Sunday, 06-Nov-94 08:49:37 GMT"`:          {NotBefore: 784111777000},
+		`"Sun Nov  6 08:49:37 1994"`:                {NotBefore: 784111777000},
+		`"Thu, 01 Jan 1970 00:00:00 GMT"`:           {NotBefore: 1},
+		`"Sun, 06 Nov 1994 \u0030\u0038:49:37 GMT"`: {NotBefore: 784111777000},
+	} {
+		got, err := reader(`{"message":"","retry_after":` + value + `}`).Failure(job.ID{})
+		want.Outcome = job.Retried
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v", value, got, err)
+		}
+	}
+}
+
 func TestFailureRefusesByName(t *testing.T) {
 	for body, text := range map[string]string{
-		`{}`:                              "message is missing",
-		`{"message":null}`:                "message is missing",
-		`{"message":5}`:                   "message must be a string",
-		`{"message":"m","kill":"yes"}`:    "kill must be true or false",
-		`{"message":"m","retry_at":-1}`:   "retry_at must be a whole number",
-		`{"message":"m","status":1000}`:   "status must be a whole number from 0 to 999",
-		`{"message":"m","place":"there"}`: "place must be one of",
-		`{"message":"m","message":"n"}`:   `the body has the field "message" twice`,
-		`"m"`:                             "the body must be an object",
-		``:                                "invalid JSON: there is no value",
+		`{}`:                                   "message is missing",
+		`{"message":null}`:                     "message is missing",
+		`{"message":5}`:                        "message must be a string",
+		`{"message":"m","kill":"yes"}`:         "kill must be true or false",
+		`{"message":"m","retry_at":-1}`:        "retry_at must be a whole number",
+		`{"message":"m","status":1000}`:        "status must be a whole number from 0 to 999",
+		`{"message":"m","exit_code":256}`:      "exit_code must be a whole number from 0 to 255",
+		`{"message":"m","timeout":1}`:          "timeout must be true or false",
+		`{"message":"m","retry_after":"soon"}`: "retry_after must be a whole number of seconds or a date",
+		`{"message":"m","retry_after":-1}`:     "retry_after must be a whole number of seconds",
+		`{"message":"m","retry_after":1.5}`:    "retry_after must be a whole number of seconds",
+		`{"message":"m","place":"there"}`:      "place must be one of",
+		`{"message":"m","message":"n"}`:        `the body has the field "message" twice`,
+		`"m"`:                                  "the body must be an object",
+		``:                                     "invalid JSON: there is no value",
 	} {
 		if _, err := reader(body).Failure(job.ID{}); err == nil || !strings.HasPrefix(err.Error(), text) {
 			t.Errorf("%s\n got %v\nwant %s", body, err, text)
