@@ -50,6 +50,16 @@ func (f Filter) check() error {
 	return nil
 }
 
+// Explain reads what holds for a job: its retry policy, part by part, and who
+// decided each.
+func (c *Client) Explain(ctx context.Context, id string) (*wire.Explanation, error) {
+	x := new(wire.Explanation)
+	if err := c.call(ctx, "GET", "/jobs/"+url.PathEscape(id)+"/explain", nil, x); err != nil {
+		return nil, fmt.Errorf("explaining job %s: %w", id, err)
+	}
+	return x, nil
+}
+
 // Get reads one job with its payload.
 func (c *Client) Get(ctx context.Context, id string) (*wire.Job, error) {
 	j := new(wire.Job)

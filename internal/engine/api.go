@@ -8,10 +8,10 @@ import (
 
 // NewJob is work as a door asks for it.
 type NewJob struct {
-	// Job carries what the caller may choose: Queue, Type, Group, Priority,
-	// ReadyAt (0 = now), ExpiresAt, GraceUntil, RunTimeout, StartTimeout,
-	// Copies, Retry, RetainDone, RetainDead (Unset = by queue), Requires. The
-	// engine fills in the rest.
+	// Job carries what the caller may choose: Door, Queue, Type, Group,
+	// Priority, ReadyAt (0 = now), ExpiresAt, GraceUntil, RunTimeout,
+	// StartTimeout, Copies, Retry, RetainDone, RetainDead (Unset = by queue),
+	// Requires. The engine fills in the rest.
 	Job     job.Job
 	Place   job.Place
 	Payload []byte // kept as given; the engine does not look into it

@@ -40,7 +40,7 @@ func receiptsOf(list []NewJob) []*job.Receipt {
 			if out == nil {
 				out = make([]*job.Receipt, len(list))
 			}
-			out[i] = &job.Receipt{Hash: hash128("jobs", n.Job.Queue, n.Key), Content: contentOf(n)}
+			out[i] = &job.Receipt{Hash: hash128(n.Job.Door.String(), n.Job.Queue, n.Key), Content: contentOf(n)}
 		}
 	}
 	return out

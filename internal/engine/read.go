@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -46,6 +47,34 @@ func (e *Engine) Get(ctx context.Context, id job.ID) (j *job.Job, payload []byte
 func visible(v store.Reader, j *job.Job) bool {
 	f := store.Filter{Alive: v.Now()}
 	return j != nil && !f.Hides(j)
+}
+
+// Policy returns a job with the whole retry policy that holds for it now, or
+// NotFound.
+func (e *Engine) Policy(ctx context.Context, id job.ID) (j *job.Job, p rule.Effective, err error) {
+	err = e.view(ctx, func(v store.Reader) error {
+		if j, err = v.Get(id); err != nil {
+			return err
+		}
+		if !visible(v, j) {
+			return noJob(id)
+		}
+		q, err := queueOf(v, j.Queue)
+		if err == nil {
+			p = rule.EffectivePolicy(j, q, e.rules())
+		}
+		return err
+	})
+	return j, p, err
+}
+
+// queueOf returns the settings of a queue, which has defaults if nobody gave it any.
+func queueOf(v store.Reader, name string) (*job.Queue, error) {
+	row, err := v.Row(job.Queues, name)
+	if q, ok := row.(*job.Queue); ok {
+		return q, err
+	}
+	return job.NewQueue(name), err
 }
 
 // List returns up to n jobs that match. Terminal jobs past their retention
@@ -117,11 +146,8 @@ func (e *Engine) Queues(ctx context.Context) (names []string, err error) {
 // used has default settings and no jobs.
 func (e *Engine) Queue(ctx context.Context, name string) (q *job.Queue, d store.Depth, err error) {
 	err = e.view(ctx, func(v store.Reader) error {
-		row, err := v.Row(job.Queues, name)
-		if q, _ = row.(*job.Queue); q == nil {
-			q = job.NewQueue(name)
-		}
 		d = v.Depth(name)
+		q, err = queueOf(v, name)
 		return err
 	})
 	return q, d, err

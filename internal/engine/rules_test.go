@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // policy reads a policy as the wire does.
@@ -159,5 +160,38 @@ func TestAPolicyMayChangeUnderASettle(t *testing.T) { // core.md section 9: comp
 		}
 		stop()
 		<-changed
+	})
+}
+
+func TestThePolicyOfAJobIsToldAsItHoldsNow(t *testing.T) { // retry.md section 1
+	scenario(t, func(r *rig) {
+		r.put("q", "a", retry(job.Retry{Limit: job.LimitOf(3)}))
+		r.queue("q", func(q *job.Queue) { q.Retry = job.Retry{Limit: job.LimitOf(4), Curve: wait(job.Second)} })
+		j, p, err := r.Policy(r.Context(), r.ids["a"])
+		if err != nil || j.ID != r.ids["a"] {
+			r.Fatalf("%+v, %v", j, err)
+		}
+		if p.Retry.Limit != job.LimitOf(3) || p.From.Limit != rule.FromJob || p.Retry.Curve.Delay != job.Second || p.From.Curve != rule.FromQueue {
+			r.Errorf("%+v", p)
+		}
+		r.queue("q", func(q *job.Queue) { q.Retry = job.Retry{} })
+		if _, p, _ = r.Policy(r.Context(), r.ids["a"]); p.From.Curve != rule.FromDoor || p.Retry.Curve.Delay != job.Minute {
+			r.Errorf("%+v", p)
+		}
+		if _, _, err := r.Policy(r.Context(), job.ID{1}); job.KindOf(err) != job.NotFound {
+			r.Errorf("of a job that does not exist: %v", err)
+		}
+	}, func(r *rig) { r.opts.Server.Doors[job.DoorJobs] = &job.Retry{Curve: wait(job.Minute)} })
+}
+
+func TestADoorHasIdempotencyKeysOfItsOwn(t *testing.T) { // core.md section 7
+	scenario(t, func(r *rig) {
+		one := engine.NewJob{Key: "k", Job: job.Job{Queue: "q", Copies: 1, RetainDone: job.Unset, RetainDead: job.Unset}}
+		other := one
+		other.Job.Door = job.DoorGrid
+		added, err := r.Put(r.Context(), []engine.NewJob{one, other})
+		if err != nil || added[0].Duplicate || added[1].Duplicate {
+			r.Errorf("%+v, %v", added, err)
+		}
 	})
 }

@@ -156,6 +156,7 @@ var (
 		"success": {post: (*handler).success},
 		"failure": {post: (*handler).failure},
 		"errors":  {get: (*handler).errors},
+		"explain": {get: (*handler).explain},
 	}
 )
 

@@ -23,7 +23,7 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 	}
 	charge(v, j, do, c.Failure, l, &e)
 	if do.Do == job.DoHold {
-		hold(v, j, do.Delay, c.After, &e)
+		hold(v, do.Delay, c.After, &e)
 	}
 	if len(j.Leases) > 0 { // another copy lives: its end decides
 		j.Wanted = uint8(len(j.Leases))
@@ -31,14 +31,16 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 		return e, nil
 	}
 	j.Wanted = j.Copies
+	switch {
+	case j.ExpiresAt > 0 && v.Now >= j.ExpiresAt:
+		return die(v, j, job.Expired, e), nil
+	case do.Do == job.DoDead:
+		return die(v, j, job.Killed, e), nil
+	}
 	ruled(&p, &c, do)
 	due := dueAfter(v, j, c, &p, do, e)
 	switch override := c.RetryAt > 0 && j.Overrides < overridesMax; {
-	case j.ExpiresAt > 0 && v.Now >= j.ExpiresAt:
-		return die(v, j, job.Expired, e), nil
 	case inGrace(v, j):
-	case do.Do == job.DoDead:
-		return die(v, j, job.Killed, e), nil
 	case do.Do == job.DoRelease:
 		if j.Releases > job.ReleasesMax || tooOld(&p, j, due) {
 			return die(v, j, job.Exhausted, e), nil
@@ -54,14 +56,14 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 // decide finds what the rules of a policy say about a failure. Inside grace
 // they are not asked (core.md section 6, points 1 and 3).
 func decide(v View, j *job.Job, p *job.Retry, c *Command) (*job.Rule, error) {
-	if inGrace(v, j) {
+	if inGrace(v, j) || p.Rules == nil {
 		return &noRule, nil
 	}
-	do, err := ruleFor(p.Rules, c)
-	if do == nil {
-		do = &noRule
+	at, err := FirstRule(*p.Rules, &c.Failure, c.Match)
+	if at < 0 {
+		return &noRule, err
 	}
-	return do, err
+	return &(*p.Rules)[at], nil
 }
 
 // noRule is what happens where no rule matches: the policy as it stands.
@@ -130,13 +132,8 @@ func tooOld(p *job.Retry, j *job.Job, due job.Millis) bool {
 func again(v View, j *job.Job, c Command, p *job.Retry, due job.Millis, e Effect) Effect {
 	where := c.Place
 	if where == job.PlaceUnset {
-		where = asked(v, j).Place
-	}
-	if where == job.PlaceUnset && p.Curve != nil && p.Curve.Kind == job.CurveImmediate {
-		where = job.PlaceFront // the default of this kind, which goes before the server's
-	}
-	if where == job.PlaceUnset {
-		where = p.Place
+		l := layersOf(j, v.Queue, v.Server)
+		where, _ = l.place(p)
 	}
 	place(v, j, where)
 	j.ReadyAt = due

@@ -8,12 +8,11 @@ const holdMax = job.Hour
 // hold keeps the group of a failed job out of line, or its queue if it has no
 // group: for the span of the rule, or longer if the target asked for it, and
 // up to a tenth more, so that not all targets are asked again at once.
-func hold(v View, j *job.Job, span, after job.Millis, e *Effect) {
-	span = min(max(span, after), holdMax)
-	span = min(span+job.Millis(v.Rand()*float64(span/10)), holdMax)
-	until := v.Now.Add(span)
-	if v.Gate != nil && j.Group != "" {
-		g := v.Gate
+func hold(v View, span, after job.Millis, e *Effect) {
+	span = max(span, after)
+	span += job.Millis(v.Rand() * float64(span/10))
+	until := v.Now.Add(min(span, holdMax))
+	if g := v.Gate; g != nil {
 		if e.Gate != nil {
 			g = e.Gate
 		}

@@ -21,34 +21,33 @@ type Unmatched struct{ Patterns []string }
 
 func (*Unmatched) Error() string { return "patterns of the policy's rules were not tried yet" }
 
-// ruleFor returns the first rule that matches, nil if none does.
-func ruleFor(rules *job.Rules, c *Command) (*job.Rule, error) {
-	if rules == nil {
-		return nil, nil
-	}
-	for i := range *rules {
-		r := &(*rules)[i]
-		if !fits(&r.When, &c.Failure) {
+// FirstRule is the place of the first rule that matches a failure, -1 if none
+// does. m is asked only about patterns whose other conditions fit; where it
+// does not know one, the error has the cause *Unmatched.
+func FirstRule(rules job.Rules, f *job.Failure, m Match) (int, error) {
+	for i := range rules {
+		w := &rules[i].When
+		if !fits(w, f) {
 			continue
 		}
-		if r.When.Message == "" {
-			return r, nil
+		if w.Message == "" {
+			return i, nil
 		}
-		fits, known := false, false
-		if c.Match != nil {
-			fits, known = c.Match(r.When.Message)
+		found, known := false, false
+		if m != nil {
+			found, known = m(w.Message)
 		}
 		if !known {
-			return nil, &job.Error{
+			return -1, &job.Error{
 				Kind: job.Unavailable, Text: "the retry policy changed meanwhile; send the request again",
 				Cause: &Unmatched{rules.Patterns()},
 			}
 		}
-		if fits {
-			return r, nil
+		if found {
+			return i, nil
 		}
 	}
-	return nil, nil
+	return -1, nil
 }
 
 // fits holds a failure against every condition but that on its message.

@@ -22,9 +22,11 @@ type View struct {
 // Server holds what applies where neither job nor queue says anything.
 type Server struct {
 	Retry      job.Retry
-	RetainDone job.Millis // 0 = finished jobs leave at once
-	RetainDead job.Millis // 7 days by default
-	GraceDelay job.Millis // wait after a failure inside grace, 6 s
+	Types      map[string]*job.Retry // of jobs of a type
+	Doors      [job.Doors]*job.Retry // of jobs that came through a door; nil = none
+	RetainDone job.Millis            // 0 = finished jobs leave at once
+	RetainDead job.Millis            // 7 days by default
+	GraceDelay job.Millis            // wait after a failure inside grace, 6 s
 }
 
 // DefaultServer returns the defaults of the specification.

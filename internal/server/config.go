@@ -2,7 +2,10 @@ package server
 
 import (
 	"fmt"
+	"iter"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +58,10 @@ type Config struct {
 	BackoffCount job.Count // of polynomial curves that name none, and of the jobs door's `backoff`
 	RetainDone   job.Millis
 	RetainDead   job.Millis
+
+	// Policies of the jobs of a type and of a door, where the job says nothing.
+	Types map[string]*job.Retry
+	Doors [job.Doors]*job.Retry
 
 	// Queues with settings of their own, by name. The others have defaults.
 	Queues []*job.Queue
@@ -112,11 +119,34 @@ func (c Config) Validate() error {
 	if c.Retry.Curve == nil {
 		ps.add("retry", "has no curve; start from Default")
 	}
-	if err := c.Retry.Validate(job.FromConfig); err != nil {
-		ps.add("retry", "%s", err)
+	for name, r := range c.policies() {
+		if err := r.Validate(job.FromConfig); err != nil {
+			ps.add(name, "%s", err)
+		}
 	}
 	ps = append(ps, c.contradictions()...)
 	return ps.err()
+}
+
+// policies goes through all retry policies, by their names.
+func (c Config) policies() iter.Seq2[string, job.Retry] {
+	return func(yield func(string, job.Retry) bool) {
+		more := yield(retryPath, c.Retry)
+		each := func(path, name string, r *job.Retry) {
+			if r != nil && more {
+				more = yield(join(join(path, name), retryPath), *r)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.Types)) {
+			each(typesPath, name, c.Types[name])
+		}
+		for door, r := range c.Doors {
+			each(doorsPath, job.Door(door).String(), r)
+		}
+		for _, q := range c.Queues {
+			each(queuesPath, q.Name, &q.Retry)
+		}
+	}
 }
 
 // contradictions are settings that are fine alone and not together. Where is

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/reprisehq/reprise/internal/job"
 )
 
 var update = flag.Bool("update", false, "write docs/config.md anew")
@@ -34,7 +36,7 @@ func TestDocumentedFileLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(cfg.Queues) != 2 || len(report.Notices) != 0 {
+	if len(cfg.Queues) != 2 || len(cfg.Types) != 1 || cfg.Doors[job.DoorJobs] == nil || len(report.Notices) != 0 {
 		t.Errorf("queues %v, notices %v", cfg.Queues, report.Notices)
 	}
 }
@@ -49,7 +51,7 @@ store:
   sync: always
   disk_reserve: 2%
 
-retry:                    # where neither job nor queue says anything
+retry:                    # where nobody more specific says anything
   limit: 25
   curve: {kind: polynomial, base: 15s, exponent: 4, jitter: 30s}
   rules:                  # the first that matches decides
@@ -61,6 +63,9 @@ retention:
   completed: 10m
   dead: 7d
 
+doors:                    # what goes before it, and before each other:
+  jobs: {retry: {loss_limit: 10}}
+
 queues:
   mail:
     retry: {limit: 10, curve: {kind: exponential, unit: 1s, cap: 1h}}
@@ -71,6 +76,10 @@ queues:
     max_jobs: 1000000
     on_full: reject
     retention: {completed: 1d}
+
+types:
+  invoice.send:
+    retry: {limit: 5}
 `
 
 // configMarkdown writes docs/config.md from the tables of settings.
@@ -123,8 +132,10 @@ A value may refer to a secret that is kept elsewhere: `+"`${env:NAME}`"+` stands
 `+"`${file:PATH}`"+` for what is in a file, without the line break at its end (a relative path starts at the directory of
 the configuration file). What a reference stands for is not shown by `+"`reprise config`"+`. `+"`$${`"+` is `+"`${`"+` itself.
 
-`+"`retry`"+`, for the server and for a queue, has the keys `+"`limit`, `max_age`, `place`, `curve`, `rules` and `loss_limit`"+`. A queue
-that gives some of them inherits the others; a curve and the rules are replaced whole. What rules are is in
+`+"`retry`"+` has the keys `+"`limit`, `max_age`, `place`, `curve`, `rules` and `loss_limit`"+`. It stands, from the most to the least
+specific, on a job, under `+"`types.NAME`"+` for the jobs of a type, under `+"`queues.NAME`"+`, under `+"`doors.jobs`"+` for all that came in over the
+jobs API, and on the server. Key by key the most specific that gives one wins; a curve and the rules are replaced whole.
+[GET /jobs/{id}/explain](../PROTOCOL.md#get-jobsidexplain) tells what came of it for a job. What rules are is in
 [PROTOCOL.md](../PROTOCOL.md#rules).
 
 ### Queues
@@ -137,7 +148,7 @@ Under `+"`queues.NAME`"+`. A queue that is not in the file has the defaults, and
 	for _, s := range queueSettings {
 		row(&b, code(s.yaml), s.field.kind, code(s.def), capital(s.help)+".")
 	}
-	row(&b, code("retry"), "keys", "", "The policy of the queue's jobs that bring none; what it does not say is the server's.")
+	row(&b, code("retry"), "keys", "", "The policy of the queue's jobs, where neither job nor type says something else.")
 	b.WriteString("\n## Flags of Zizq\n\nA start written for Zizq works unchanged. These flags, and their variables, are accepted and mean nothing here: ")
 	var ignored, variables, refused []string
 	for _, f := range foreigners {

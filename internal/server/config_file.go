@@ -13,6 +13,8 @@ import (
 // The parts of the file that have a shape of their own.
 const (
 	retryPath  = "retry"
+	typesPath  = "types"
+	doorsPath  = "doors"
 	queuesPath = "queues"
 )
 
@@ -44,23 +46,62 @@ func (d *document) retry(n *node, path string) job.Retry {
 	return job.Retry{}
 }
 
-// queues reads the queues of the file, by name.
-func (l *loader) queues() {
-	n := l.leaves[queuesPath]
+// named goes through a part of the file that is keys with settings below.
+func (l *loader) named(path, what string, read func(e entry)) {
+	n := l.leaves[path]
 	if n == nil || n.kind <= nullNode {
 		return
 	}
 	if n.kind != mapNode {
-		l.file.problem(n.line, queuesPath, "must be names of queues with their settings, not %s", n.kind)
+		l.file.problem(n.line, path, "must be names of %s with their settings, not %s", what, n.kind)
 		return
 	}
 	for _, e := range n.entries {
 		if err := jobs.CheckName("the name", e.key); err != nil {
-			l.file.problem(e.line, join(queuesPath, e.key), "%s", err)
+			l.file.problem(e.line, join(path, e.key), "%s", err)
 			continue
 		}
-		l.cfg.Queues = append(l.cfg.Queues, l.queue(e))
+		read(e)
 	}
+}
+
+// types reads the policies of job types.
+func (l *loader) types() {
+	l.named(typesPath, "job types", func(e entry) {
+		if l.cfg.Types == nil {
+			l.cfg.Types = map[string]*job.Retry{}
+		}
+		l.cfg.Types[e.key] = l.policy(typesPath, e)
+	})
+}
+
+// doors reads the policies of doors, of which this version has one.
+func (l *loader) doors() {
+	l.named(doorsPath, "doors", func(e entry) {
+		if e.key != job.DoorJobs.String() {
+			l.file.problem(e.line, join(doorsPath, e.key), "is no door of this version; it has %s", job.DoorJobs)
+			return
+		}
+		l.cfg.Doors[job.DoorJobs] = l.policy(doorsPath, e)
+	})
+}
+
+// policy reads an entry that holds nothing but a policy, under retry.
+func (l *loader) policy(path string, e entry) *job.Retry {
+	base := join(path, e.key)
+	n := l.file.leaves(e.value, base, []string{retryPath})[retryPath]
+	if n == nil {
+		return nil
+	}
+	r := l.file.retry(n, join(base, retryPath))
+	l.count(r, n)
+	l.fileValue(join(base, retryPath), showRetry(r), n)
+	return &r
+}
+
+// queues reads the queues of the file, by name.
+func (l *loader) queues() {
+	l.named(queuesPath, "queues", func(e entry) { l.cfg.Queues = append(l.cfg.Queues, l.queue(e)) })
 	slices.SortFunc(l.cfg.Queues, func(a, b *job.Queue) int { return strings.Compare(a.Name, b.Name) })
 }
 
@@ -89,12 +130,12 @@ func (l *loader) queue(e entry) *job.Queue {
 			l.file.problem(n.line, at, "%s", err)
 			continue
 		}
-		l.queueValue(at, s.field.show(q), n)
+		l.fileValue(at, s.field.show(q), n)
 	}
 	if n := found[retryPath]; n != nil {
 		q.Retry = l.file.retry(n, join(base, retryPath))
 		l.count(q.Retry, n)
-		l.queueValue(join(base, retryPath), showRetry(q.Retry), n)
+		l.fileValue(join(base, retryPath), showRetry(q.Retry), n)
 	}
 	if err := rule.ChangeQueue(job.NewQueue(e.key), q, 0); err != nil {
 		at, n := base, e.value
@@ -106,6 +147,6 @@ func (l *loader) queue(e entry) *job.Queue {
 	return q
 }
 
-func (l *loader) queueValue(name, value string, n *node) {
-	l.queueValues = append(l.queueValues, l.value(name, value, l.fileOrigin(n)))
+func (l *loader) fileValue(name, value string, n *node) {
+	l.fileValues = append(l.fileValues, l.value(name, value, l.fileOrigin(n)))
 }

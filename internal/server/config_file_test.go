@@ -270,8 +270,63 @@ queues:
 	}
 }
 
+func TestTypesAndDoorsHavePolicies(t *testing.T) {
+	cfg, report, err := load(t, nil, nil, `
+types:
+  mail.send: {retry: {limit: 3, rules: [{when: {status: 404}, do: dead}]}}
+  quiet:
+doors:
+  jobs:
+    retry: {loss_limit: 5}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mail, door := cfg.Types["mail.send"], cfg.Doors[job.DoorJobs]
+	if mail == nil || mail.Limit != job.LimitOf(3) || len(*mail.Rules) != 1 || door == nil || door.LossLimit != job.LimitOf(5) || cfg.Types["quiet"] != nil {
+		t.Errorf("%+v %+v %+v", mail, door, cfg.Types)
+	}
+	for name, want := range map[string]string{
+		"types.mail.send.retry": `{"limit":3,"rules":[{"when":{"status":[404]},"do":"dead"}]}`, "doors.jobs.retry": `{"loss_limit":5}`,
+	} {
+		if v := report.of(name); v.Value != want || v.Origin.From != FromFile {
+			t.Errorf("%s is reported as %+v", name, v)
+		}
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Error(err)
+	}
+	mail.MaxAge = -1
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "types.mail.send.retry: ") {
+		t.Error(err)
+	}
+}
+
+func TestEverythingWrongWithTypesAndDoorsIsTold(t *testing.T) {
+	_, _, err := load(t, nil, nil, `types:
+  "a*": {retry: {limit: 1}}
+  b: {retry: {limit: -1, curve: {kind: uniform, base: 1m, cap: 1s}}}
+  c: {limit: 3}
+  d: 7
+doors:
+  grid: {retry: {limit: 1}}
+  jobs: {retry: {rules: [{do: dead}, {do: wait}]}}
+`)
+	for _, want := range []string{
+		":2: types.a*: the name must not contain '*'", ":3: types.b.retry.limit: ", ":3: types.b.retry.curve.cap: ",
+		":4: types.c.limit: unknown key", ":5: types.d: must have keys", ":7: doors.grid: is no door of this version; it has jobs",
+		":8: doors.jobs.retry.rules[1].do: ",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %q", err, want)
+		}
+	}
+}
+
 func TestBackoffCountIsForCurvesThatNameNone(t *testing.T) {
 	cfg, _, err := load(t, []string{"--backoff-count=including"}, nil, `
+types:
+  typed: {retry: {curve: {kind: polynomial}}}
 queues:
   silent: {retry: {curve: {kind: polynomial}}}
   own: {retry: {curve: {kind: polynomial, count: previous}}}
@@ -288,7 +343,7 @@ queues:
 	}
 	other, own, silent := cfg.Queues[0].Retry.Curve, cfg.Queues[1].Retry.Curve, cfg.Queues[3].Retry.Curve
 	if cfg.BackoffCount != job.CountIncluding || cfg.Retry.Curve.Count != job.CountIncluding ||
-		silent.Count != job.CountIncluding || own.Count != job.CountPrevious || other.Count != 0 {
+		cfg.Types["typed"].Curve.Count != job.CountIncluding || silent.Count != job.CountIncluding || own.Count != job.CountPrevious || other.Count != 0 {
 		t.Errorf("server %s, silent %s, own %s", cfg.Retry.Curve.Count, silent.Count, own.Count)
 	}
 	rules := *cfg.Queues[2].Retry.Rules

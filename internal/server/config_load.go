@@ -35,6 +35,8 @@ func Load(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte,
 	}
 	l.commitMode()
 	l.backoffCount()
+	l.types()
+	l.doors()
 	l.queues()
 	l.foreign()
 	l.strangers()
@@ -54,13 +56,13 @@ type loader struct {
 	env      map[string]string
 	readFile func(string) ([]byte, error)
 
-	cfg         Config
-	file        *document        // nil without a configuration file
-	leaves      map[string]*node // its values, by path
-	queueValues []Value          // what it says of queues
-	origins     map[string]Origin
-	report      Report
-	problems    Problems
+	cfg        Config
+	file       *document        // nil without a configuration file
+	leaves     map[string]*node // its values, by path
+	fileValues []Value          // what it says of types, doors and queues
+	origins    map[string]Origin
+	report     Report
+	problems   Problems
 }
 
 // given is a value as a person wrote it.
@@ -219,7 +221,7 @@ func (l *loader) readConfigFile() {
 		return
 	}
 	l.file = parseYAML(l.cfg.File, b, l.expand)
-	known := []string{retryPath, queuesPath}
+	known := []string{retryPath, typesPath, doorsPath, queuesPath}
 	for _, s := range settings {
 		if s.yaml != "" {
 			known = append(known, s.yaml)

@@ -111,7 +111,7 @@ func (l *loader) list() {
 		l.report.Values = append(l.report.Values, l.value(s.name, s.field.show(&l.cfg), l.origins[s.name]))
 	}
 	l.report.Values = append(l.report.Values, l.value(retryPath, showRetry(l.cfg.Retry), l.retryOrigin()))
-	l.report.Values = append(l.report.Values, l.queueValues...)
+	l.report.Values = append(l.report.Values, l.fileValues...)
 }
 
 // retryOrigin is where the policy as a whole comes from: the file, or the

@@ -65,7 +65,8 @@ func openStore(cfg Config, clock engine.Clock, log *slog.Logger) (*embedded.Stor
 
 func engineOptions(cfg Config) engine.Options {
 	rules := rule.DefaultServer()
-	rules.Retry, rules.RetainDone, rules.RetainDead = cfg.Retry, cfg.RetainDone, cfg.RetainDead
+	rules.Retry, rules.Types, rules.Doors = cfg.Retry, cfg.Types, cfg.Doors
+	rules.RetainDone, rules.RetainDead = cfg.RetainDone, cfg.RetainDead
 	return engine.Options{
 		Server: rules, Queues: cfg.Queues, Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
 		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit,

@@ -34,6 +34,7 @@ const (
 	hasFlags // blocks, alone
 	hasDelay
 	hasReleases
+	hasDoor
 )
 
 // appendJob writes everything of a job but its id, which is the key.
@@ -113,6 +114,9 @@ func appendRest(b []byte, j *job.Job, flags uint64) []byte {
 	if flags&hasReleases != 0 {
 		b = appendCounters(b, j.Releases)
 	}
+	if flags&hasDoor != 0 {
+		b = append(b, byte(j.Door))
+	}
 	return b
 }
 
@@ -147,6 +151,7 @@ func flagsOf(j *job.Job) uint64 {
 	set(hasFlags, j.Blocks || j.Alone)
 	set(hasDelay, j.LastDelay != 0)
 	set(hasReleases, j.Releases != 0)
+	set(hasDoor, j.Door != job.DoorJobs)
 	return f
 }
 
@@ -354,6 +359,10 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 	}
 	if flags&hasReleases != 0 {
 		j.Releases = r.counter()
+	}
+	if flags&hasDoor != 0 {
+		j.Door = job.Door(r.byte())
+		r.bad = r.bad || j.Door >= job.Doors
 	}
 }
 
