@@ -7,7 +7,8 @@
 // What a job does next is decided by rule.Step, the function that decides it
 // in the server, so delays, limit and max_age are the real ones. What the
 // simulation leaves out: a run takes no time, there are always enough workers,
-// and nothing but the policy protects the target.
+// and nothing but the policy protects the target. Rules of the policy are not
+// looked at: that an attempt was refused is all that is known of it.
 package outage
 
 import (
@@ -105,6 +106,7 @@ func run(o Options, attemptsMax int) (*Report, error) {
 		return nil, err
 	}
 	o.Retry = o.Retry.Over(job.DefaultRetry())
+	o.Retry.Rules = nil
 	s := newSimulation(o)
 	for s.line.Len() > 0 || s.arriving < o.Jobs {
 		if s.report.Attempts >= attemptsMax {

@@ -188,3 +188,17 @@ func BenchmarkAHundredThousandJobs(b *testing.B) {
 		b.ReportMetric(float64(r.Attempts), "attempts")
 	}
 }
+
+func TestRulesAreNotLookedAt(t *testing.T) {
+	o := Default()
+	o.Jobs = 500
+	plain, err := Run(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Retry.Rules = &job.Rules{{When: job.When{Message: "refused"}, Do: job.DoDead}, {Do: job.DoHold, Delay: job.Hour}}
+	ruled, err := Run(o)
+	if err != nil || ruled.Attempts != plain.Attempts || ruled.Dead != plain.Dead {
+		t.Errorf("%+v, %v, want %+v", ruled, err, plain)
+	}
+}

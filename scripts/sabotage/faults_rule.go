@@ -8,8 +8,8 @@ var ruleFaults = []fault{
 		name: "attempt-not-charged", breaks: "I4",
 		does:  "a failed attempt does not count",
 		file:  "internal/rule/failure.go",
-		old:   "\tj.Attempts++\n\trecord(v, j, f, l, e)",
-		new:   "\t_ = j\n\trecord(v, j, f, l, e)",
+		old:   "\tdefault:\n\t\tj.Attempts++",
+		new:   "\tdefault:\n\t\t_ = j",
 		first: []suite{in(rulePkg, "TestAFailureIsChargedAndWaitsByItsCurve")},
 	},
 	{
