@@ -53,6 +53,11 @@ type request struct {
 
 func (r *request) String() string { return r.text }
 
+// receipt is what an idempotency key belongs to (core.md 7).
+func (r *request) receipt() string {
+	return r.put.Job.Door.String() + "/" + r.put.Job.Queue + "/" + r.put.Key
+}
+
 // call is a request, or several, on its way.
 type call struct {
 	reqs   []*request
@@ -136,9 +141,10 @@ func (w *world) accepted(r *request, unsynced bool) {
 func (w *world) verdict(r *request, v engine.Verdict) string {
 	if v.Err != nil {
 		w.judge.handOn(r)
-		if r.commit > 0 {
+		if r.commit > 0 && !r.doubted {
 			broken("I2", "%s took effect and was refused: %v", r, v.Err)
 		}
+		w.judge.blurred = w.judge.blurred || r.commit > 0
 		if r.sure && (r.told != refused || job.KindOf(v.Err) != r.kindOf) {
 			broken("core.md 4", "%s was refused: %v; it must be %s (error kind %d)", r, v.Err, r.told, r.kindOf)
 		}

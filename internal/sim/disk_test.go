@@ -274,7 +274,7 @@ func (r *recorder) PutPayload(ref job.ID, body []byte) error {
 
 // Set implements store.Tx.
 func (r *recorder) Set(row job.Row) error {
-	if g, ok := row.(*job.Gate); ok && r.fault == forgottenRow && g.Hold == 0 {
+	if g, ok := row.(*job.Gate); ok && g.Hold == 0 && r.forgets(row.Table(), row.Key()) {
 		return nil
 	}
 	r.changes = append(r.changes, change{row: row, table: row.Table(), key: row.Key()})
@@ -283,8 +283,21 @@ func (r *recorder) Set(row job.Row) error {
 
 // Unset implements store.Tx.
 func (r *recorder) Unset(t job.Table, key string) error {
+	if r.forgets(t, key) {
+		return nil
+	}
 	r.changes = append(r.changes, change{table: t, key: key})
 	return r.Tx.Unset(t, key)
+}
+
+// forgets reports whether a row is a held group, whose end of it is not written.
+func (r *recorder) forgets(t job.Table, key string) bool {
+	if r.fault != forgottenRow || t != job.Gates {
+		return false
+	}
+	row, err := r.Row(t, key)
+	g, ok := row.(*job.Gate)
+	return err == nil && ok && g.Hold > 0
 }
 
 const pageMax = 1000

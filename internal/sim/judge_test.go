@@ -107,7 +107,8 @@ type judge struct {
 	epoch  int // starts and recoveries so far
 	start  uint32
 
-	gate     *job.Gate // must be set next
+	gate     *job.Gate  // must be set next
+	queue    *job.Queue // the same
 	stats    engine.Stats
 	unsure   bool // an unanswered call may have counted a duplicate
 	blurred  bool // nobody can tell which of two requests was counted
@@ -209,6 +210,11 @@ func (x *judge) judge(c *commit) {
 				broken("core.md 2", "the gate must be set to %+v; written was %+v", *x.gate, ch)
 			}
 			x.gate = nil
+		} else if x.queue != nil {
+			if q, ok := ch.row.(*job.Queue); !ok || *q != *x.queue {
+				broken("retry.md 4", "the queue must be set to %+v; written was %+v", *x.queue, ch)
+			}
+			x.queue = nil
 		} else if ch.old == nil && ch.new == nil {
 			x.row(c, ch)
 		}
@@ -219,6 +225,9 @@ func (x *judge) judge(c *commit) {
 	}
 	if x.gate != nil {
 		broken("core.md 2", "the gate must be set to %+v and was not", *x.gate)
+	}
+	if x.queue != nil {
+		broken("retry.md 4", "the queue must be set to %+v and was not", *x.queue)
 	}
 	if !c.failed {
 		x.stats = plus(x.stats, counted)
@@ -298,7 +307,7 @@ func (x *judge) accept(c *commit, s *scene, o *outcome, counted *engine.Stats) {
 		o.req.commit, o.req.state = c.number, o.state
 	}
 	*counted = plus(*counted, o.stats)
-	x.gate = o.gate
+	x.gate, x.queue = o.gate, o.queue
 	x.touched[cmpOr(s.new, s.old).ID] = c.number
 	for _, f := range o.seen {
 		x.coverage.feature(f)

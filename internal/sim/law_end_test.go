@@ -23,9 +23,10 @@ type scene struct {
 type outcome struct {
 	why   string
 	verb  rule.Verb
-	want  *job.Job  // nil = gone
-	state job.State // in which it ends, also when it leaves at once
-	gate  *job.Gate // to be set with it
+	want  *job.Job   // nil = gone
+	state job.State  // in which it ends, also when it leaves at once
+	gate  *job.Gate  // to be set with it
+	queue *job.Queue // the same
 	req   *request
 	draws []int64 // fresh numbers it uses
 	stats engine.Stats
@@ -108,6 +109,9 @@ func (s *scene) dead(o *outcome, j *job.Job, why job.Reason, aside bool) *outcom
 	behind := j.Order == job.OrderStrict && s.old.State != job.Leased // only the head has a turn
 	if s.q.OnDead == job.DeadPark && !behind {
 		g := s.g
+		if o.gate != nil { // held by a rule
+			g = *o.gate
+		}
 		g.Park = "dead/" + j.ID.String()
 		o.gate = &g
 	}
@@ -132,109 +136,6 @@ func (s *scene) back(o *outcome, j *job.Job, p job.Place, delay job.Millis) *out
 	}
 	s.place(o, j, p)
 	o.state = j.State
-	return o
-}
-
-func (s *scene) policy(j *job.Job) job.Retry {
-	p := s.q.Retry.Over(s.w.setup.server.Retry)
-	if j.Retry != nil {
-		p = j.Retry.Over(p)
-	}
-	return p
-}
-
-// failed is core.md 6 for an attempt that failed, charged n times (more than
-// once only for copies that ran out of time together).
-func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*outcome {
-	j.FailedAt = s.now
-	grace := s.now < j.GraceUntil
-	if grace {
-		j.Suppressed += n
-		o.note("suppressed")
-	} else {
-		j.Attempts += n
-		j.Failures += n
-	}
-	if len(j.Leases) > 0 {
-		j.Wanted = uint8(len(j.Leases))
-		o.want, o.state = j, job.Leased
-		o.note("another copy lives")
-		return []*outcome{o}
-	}
-	j.Wanted = j.Copies
-	p := s.policy(j)
-	at := r.RetryAt
-	if r.RetryIn > 0 {
-		at = s.now + r.RetryIn
-	}
-	switch {
-	case grace:
-		return []*outcome{s.again(o, j, r, p, s.now+s.w.setup.server.GraceDelay, false)}
-	case at > 0:
-		if j.ExpiresAt == 0 || s.now < j.ExpiresAt {
-			j.Overrides++
-		}
-		o.note("the worker's own time")
-		return []*outcome{s.again(o, j, r, p, at, true)}
-	}
-	lo, hi := waits(p.Curve, float64(j.Attempts))
-	if s.new != nil && lo <= s.new.LastDelay && s.new.LastDelay <= hi { // it tells which was drawn
-		lo, hi = s.new.LastDelay, s.new.LastDelay
-	}
-	var list []*outcome
-	for _, d := range []job.Millis{lo, hi} {
-		c, k := *o, j.Clone()
-		k.LastDelay = d
-		due := s.now + d
-		if r.RetryAfter > 0 {
-			due = max(due, s.now+r.RetryAfter)
-			c.note("Retry-After")
-		}
-		limit, bounded := p.LimitValue()
-		switch {
-		case k.ExpiresAt > 0 && s.now >= k.ExpiresAt:
-			c.note("failed after its expiry")
-			list = append(list, s.dead(&c, k, job.Expired, false))
-		case bounded && int64(k.Attempts) > limit:
-			list = append(list, s.dead(&c, k, job.Exhausted, false))
-		case p.MaxAge > 0 && due-max(k.Created, k.RevivedAt) > p.MaxAge:
-			c.note("too old")
-			list = append(list, s.dead(&c, k, job.Exhausted, false))
-		default:
-			list = append(list, s.again(&c, k, r, p, due, false))
-		}
-	}
-	return list
-}
-
-// again puts a failed job back.
-func (s *scene) again(o *outcome, j *job.Job, r *engine.Settle, p job.Retry, due job.Millis, own bool) *outcome {
-	if r.RetryAfter > 0 {
-		due = max(due, s.now+r.RetryAfter)
-	}
-	if j.ExpiresAt > 0 && s.now >= j.ExpiresAt {
-		o.note("failed after its expiry")
-		return s.dead(o, j, job.Expired, false)
-	}
-	asked := s.q.Retry.Place
-	if j.Retry != nil && j.Retry.Place != job.PlaceUnset {
-		asked = j.Retry.Place
-	}
-	where := p.Place
-	switch {
-	case r.Place != job.PlaceUnset:
-		where = r.Place
-	case asked != job.PlaceUnset:
-		where = asked
-	case p.Curve.Kind == job.CurveImmediate:
-		where = job.PlaceFront
-	}
-	s.place(o, j, where)
-	j.ReadyAt, j.State = due, job.Scheduled
-	if due <= s.now && !own {
-		j.State = job.Ready
-	}
-	o.want, o.state = j, j.State
 	return o
 }
 
@@ -345,7 +246,7 @@ func (s *scene) timedOut(soft bool) []*outcome {
 		if s.now < j.GraceUntil {
 			o.stats.Suppressed = uint64(ran)
 		}
-		for _, f := range s.failed(o, j, &engine.Settle{}, ran) {
+		for _, f := range s.failed(o, j, &engine.Settle{Failure: job.Failure{Type: "Timeout", Timeout: true}}, ran) {
 			list = append(list, s.died(f))
 		}
 		return list

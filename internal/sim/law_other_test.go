@@ -108,7 +108,7 @@ func (s *scene) revived(o *outcome, j *job.Job, r *request) bool {
 		o.note("replayed out of order")
 	}
 	if j.State == job.Dead {
-		j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.LastDelay, j.Alone = 0, 0, 0, 0, 0, false
+		j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.Releases, j.LastDelay, j.Alone = 0, 0, 0, 0, 0, 0, false
 		j.Wanted, j.Reason, j.Blocks, j.PurgeAt, j.RevivedAt = j.Copies, job.Alive, false, 0, s.now
 		if j.ExpiresAt <= s.now {
 			j.ExpiresAt = 0
@@ -310,7 +310,7 @@ func (s *scene) put(ch *change) (list []*outcome) {
 	s.labels[j.ID] = r.label
 	s.born[j.ID] = s.number
 	if r.put.Key != "" {
-		key := r.put.Job.Queue + "/" + r.put.Key
+		key := r.receipt()
 		s.known[key] = append(s.known[key], receipt{r.content, j.ID, s.number, s.now + s.w.setup.idempotency})
 	}
 	return []*outcome{o}

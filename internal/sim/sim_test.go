@@ -88,7 +88,7 @@ func TestAFaultIsFoundShrunkAndTold(t *testing.T) {
 	}{
 		earlyAnswer:   {"I5", 4, 1},
 		chargedTwice:  {"I4", 6, 1},
-		forgottenRow:  {"I1", 6, 100},
+		forgottenRow:  {"I1", 6, 1},
 		rottenPayload: {"I8", 4, 1},
 	} {
 		t.Run(f.String(), func(t *testing.T) {

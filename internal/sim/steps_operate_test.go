@@ -147,7 +147,7 @@ func (w *world) changeQueue() {
 		return
 	}
 	until, n := w.now()+w.between(job.Second, 10*job.Second), w.dice.IntN(3)
-	switch w.dice.IntN(11) {
+	switch w.dice.IntN(13) {
 	case 0, 1:
 		w.setQueue(name, "pause", func(q *job.Queue) { q.Paused = true })
 	case 2, 3:
@@ -165,6 +165,9 @@ func (w *world) changeQueue() {
 	case 9:
 		span := pick(w, []job.Millis{0, 3 * job.Second, 12 * job.Second})
 		w.setQueue(name, "timeouts "+span.String(), func(q *job.Queue) { q.RunTimeout, q.StartTimeout = span, span/2 })
+	case 10, 11:
+		p := w.policy()
+		w.setQueue(name, "policy "+told(&p), func(q *job.Queue) { q.Retry = p })
 	default:
 		if name != "configured" { // its order is what the configuration says, at every start
 			w.setQueue(name, "order "+job.Order(n).String(), func(q *job.Queue) { q.Order = job.Order(n) })

@@ -84,14 +84,16 @@ func (w *world) outcome(h hand) *request {
 	}
 	switch s.Outcome {
 	case job.Retried:
-		s.Failure = job.Failure{Type: "E", Message: "it broke"}
-		switch w.dice.IntN(6) {
+		s.Failure = w.failure()
+		switch w.dice.IntN(8) {
 		case 0:
 			s.RetryAt = w.now() + w.between(-job.Second, 5*job.Second)
 		case 1:
 			s.RetryIn = w.between(1, 5*job.Second)
 		case 2:
 			s.RetryAfter = w.between(1, 6*job.Second)
+		case 3:
+			s.NotBefore = w.now() + w.between(-job.Second, 6*job.Second)
 		}
 	case job.Died:
 		s.Failure = job.Failure{Type: "E", Message: "hopeless"}
@@ -102,6 +104,24 @@ func (w *world) outcome(h hand) *request {
 	case job.OK:
 	}
 	return &request{kind: askSettle, settle: s}
+}
+
+// failure draws what went wrong.
+func (w *world) failure() job.Failure {
+	f := job.Failure{Type: "E", Message: "it broke"}
+	switch w.dice.IntN(6) {
+	case 0:
+		f.Type = "F"
+	case 1:
+		f.Message = "the lock of row 7 is taken"
+	case 2:
+		f.Status = pick(w, []int{404, 429, 429, 500, 503, 503, 599})
+	case 3:
+		f.ExitCode = pick(w, []int{1, 1, 1, 63, 64, 75, 78, 79})
+	case 4:
+		f.Timeout = true
+	}
+	return f
 }
 
 // sendSettles sends settles in one call.
@@ -131,6 +151,12 @@ func (w *world) sendSettles(c *call) {
 		}
 		if s.RetryAt > 0 {
 			r.text += ", at " + stamp(s.RetryAt)
+		}
+		if s.NotBefore > 0 {
+			r.text += ", not before " + stamp(s.NotBefore)
+		}
+		if f := s.Failure; f != (job.Failure{}) {
+			r.text += fmt.Sprintf(", %s %q, status %d, exit code %d, timeout %t", f.Type, f.Message, f.Status, f.ExitCode, f.Timeout)
 		}
 		w.say("    %s", r)
 		w.foretell(r, sure)

@@ -91,6 +91,9 @@ func (w *world) draw() job.Job {
 	if w.oneIn(4) {
 		j.ReadyAt = now + w.between(-2*job.Second, 8*job.Second)
 	}
+	if w.oneIn(4) {
+		j.Door = job.DoorGrid
+	}
 	if w.oneIn(6) {
 		j.ExpiresAt = now + w.between(job.Second, 20*job.Second)
 	}
@@ -144,7 +147,36 @@ func (w *world) policy() (p job.Retry) {
 			{Kind: job.CurveList, Delays: []job.Millis{0, job.Second, 5 * job.Second}},
 		})
 	}
+	if w.oneIn(3) {
+		p.Rules = w.rules()
+	}
 	return p
+}
+
+// told is a policy as a person would write it.
+func told(p *job.Retry) string {
+	b, err := p.MarshalJSON()
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// rules draws some rules about the failures that workers report.
+func (w *world) rules() *job.Rules {
+	all := job.Rules{
+		{When: job.When{ErrorTypes: []string{"F", "Timeout"}}, Do: job.DoDead},
+		{When: job.When{Message: "(?i)lock|timeout"}, Do: job.DoRelease, Delay: w.between(1, 4*job.Second)},
+		{When: job.When{Status: []job.Range{{Lo: 500, Hi: 599}}}, Do: job.DoHold, Delay: w.between(1, 5*job.Second)},
+		{When: job.When{ErrorTypes: []string{"E"}, ExitCode: []job.Range{{Lo: 1, Hi: 1}}}, Do: job.DoHold, Delay: w.between(1, 2*job.Second)},
+		{When: job.When{Status: []job.Range{{Lo: 429, Hi: 429}}}, Do: job.DoRetry, IgnoreRetryAfter: true},
+		{When: job.When{ExitCode: []job.Range{{Lo: 64, Hi: 78}}}, Do: job.DoRetry, Limit: job.LimitOf(uint32(w.dice.IntN(3))), Curve: &job.Curve{Kind: job.CurveImmediate}},
+		{When: job.When{Timeout: job.Yes}, Do: job.DoRelease, Delay: job.Second},
+		{When: job.When{Timeout: job.No, Message: "broke$"}, Do: job.DoRetry, Curve: &job.Curve{Kind: job.CurveConstant, Delay: job.Second}},
+	}
+	w.dice.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
+	some := all[:w.dice.IntN(len(all)+1)]
+	return &some
 }
 
 // described is a job as the history tells it.
@@ -157,6 +189,9 @@ func described(n *engine.NewJob) string {
 	say := func(format string, args ...any) { s += ", " + fmt.Sprintf(format, args...) }
 	if n.Key != "" {
 		say("key %s", n.Key)
+	}
+	if j.Door != job.DoorJobs {
+		say("through %s", j.Door)
 	}
 	if n.Place == job.PlaceFront {
 		say("at the front")
@@ -186,10 +221,7 @@ func described(n *engine.NewJob) string {
 		say("requires %s %s %s", j.Requires[0].Property, j.Requires[0].Op, j.Requires[0].Value)
 	}
 	if j.Retry != nil {
-		say("limit %s, loss limit %s, max age %s, place %s", j.Retry.Limit, j.Retry.LossLimit, j.Retry.MaxAge, j.Retry.Place)
-		if j.Retry.Curve != nil {
-			say("curve %s", j.Retry.Curve.Kind)
-		}
+		say("%s", told(j.Retry))
 	}
 	if j.RetainDone != job.Unset {
 		say("kept %s when done", j.RetainDone)
@@ -206,7 +238,7 @@ func (w *world) putAnswer(c *call, added []engine.Added, err error, sure bool, n
 	exists, twin := false, map[string]*request{}
 	var dup []*receipt
 	for _, r := range c.reqs {
-		known, key := (*receipt)(nil), r.put.Job.Queue+"/"+r.put.Key
+		known, key := (*receipt)(nil), r.receipt()
 		if first := twin[key]; r.put.Key != "" && first != nil {
 			exists = exists || first.content != r.content
 			known = &receipt{}
@@ -279,6 +311,7 @@ func (x *judge) handOn(r *request) {
 			r.kind == askSettle && other.id == r.id && other.settle.Token == r.settle.Token && other.settle.Outcome == r.settle.Outcome
 		if other.call != r.call && same && other.commit == 0 && r.commit > 0 && !other.lost {
 			other.commit, other.state, r.commit = r.commit, r.state, 0
+			other.doubted = other.doubted || r.doubted
 			x.blurred = x.blurred || r.kind != askPut && x.book.jobs[r.id] == nil
 		}
 	}

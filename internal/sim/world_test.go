@@ -108,6 +108,11 @@ func (w *world) drawSetup() setup {
 		s.server.Retry.Limit = job.LimitOf(3)
 	}
 	if w.dice.IntN(2) == 0 {
+		bills, grid := w.policy(), w.policy()
+		s.server.Types = map[string]*job.Retry{"bill": &bills}
+		s.server.Doors[job.DoorGrid] = &grid
+	}
+	if w.dice.IntN(2) == 0 {
 		s.idempotency = 20 * job.Second
 	}
 	if w.dice.IntN(4) == 0 {
