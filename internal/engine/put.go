@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -239,7 +241,8 @@ func (r *run) seeQueue(name string) {
 // for the newcomers. What runs stays; if that leaves no room, it is refused.
 func (r *run) oldest(quotas map[string]*admission) (leaving []*job.Job, err error) {
 	const page = 256
-	for name, a := range quotas {
+	for _, name := range slices.Sorted(maps.Keys(quotas)) {
+		a := quotas[name]
 		q, jobs, bytes := a.queue, a.jobs, a.bytes
 		over := func() bool { return q.MaxJobs > 0 && jobs > q.MaxJobs || q.MaxBytes > 0 && bytes > q.MaxBytes }
 		waiting := store.Filter{Queues: []string{name}, States: []job.State{job.Ready, job.Scheduled}}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"testing/synctest"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -76,7 +75,7 @@ func (w *world) start(c *call, send func()) {
 	w.judge.asked = append(w.judge.asked, c.reqs...)
 	w.calls = append(w.calls, c)
 	go func() { send(); c.done = true }()
-	synctest.Wait()
+	w.rest()
 }
 
 // answers judges what was answered by now.

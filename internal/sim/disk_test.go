@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/store"
@@ -62,6 +65,9 @@ type disk struct {
 	life  int
 	fault fault
 
+	begins, syncs *rand.Rand   // how long the next transaction, and the next sync, pauses
+	pausing       atomic.Int32 // how many do
+
 	mu      sync.Mutex // guards what follows
 	events  []event
 	issued  *int // number of the latest commit, of all lives
@@ -84,6 +90,26 @@ const (
 
 func (f fault) String() string {
 	return [...]string{"none", "early answer", "charged twice", "forgotten row", "rotten payload"}[f]
+}
+
+func newDisk(w *world, life int) *disk {
+	dice := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, uint64(life)<<8|stream)) }
+	return &disk{
+		Store: w.mem, clock: w.clock, life: life, fault: w.fault, begins: dice(11), syncs: dice(13),
+		issued: &w.issued, flows: make(chan struct{}),
+	}
+}
+
+// pause waits until everything else is at rest, because fake time goes on only
+// then. So only one of the engine's two loops moves at a time, in an order that
+// the dice decide and not the scheduler: transactions begin at even
+// nanoseconds, and commits become safe at odd ones.
+func (d *disk) pause(dice *rand.Rand, odd int64) {
+	d.pausing.Add(1)
+	defer d.pausing.Add(-1)
+	now := time.Now().UnixNano()
+	until := (now+2)&^1 + 2*dice.Int64N(2) + odd
+	<-time.After(time.Duration(until - now))
 }
 
 func (d *disk) stall() { d.flows = make(chan struct{}) }
@@ -130,6 +156,9 @@ func (d *disk) heard() (list []event, panicky string) {
 // Update implements store.Store.
 func (d *disk) Update(ctx context.Context, fn func(store.Tx) error) (store.Commit, error) {
 	if d.dead() {
+		return nil, errPower
+	}
+	if d.pause(d.begins, 0); d.dead() {
 		return nil, errPower
 	}
 	var rec *recorder
@@ -223,7 +252,7 @@ func (w *waiter) Wait() error {
 		}
 		<-w.d.flows
 	}
-	if w.d.dead() {
+	if w.d.pause(w.d.syncs, 1); w.d.dead() {
 		return errPower
 	}
 	err := w.inner.Wait()

@@ -51,6 +51,9 @@ func (w *world) operate() {
 func (w *world) operation(j *job.Job) rule.Verb {
 	verbs := []rule.Verb{rule.Offer, rule.Revive, rule.Cancel, rule.Patch, rule.Purge}
 	v := pick(w, verbs)
+	if j.State == job.Dead && w.oneIn(2) {
+		return rule.Revive
+	}
 	for range 4 {
 		if !rule.Allowed(v, j.State) || v == rule.Cancel && w.oneIn(2) {
 			v = pick(w, verbs)

@@ -77,6 +77,7 @@ func (w *world) longTimePasses() {
 	for _, h := range w.streams {
 		h.closing = true
 		h.s.Close()
+		w.rest()
 	}
 	w.giveUpWaiting()
 	w.settle()

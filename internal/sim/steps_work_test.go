@@ -488,11 +488,12 @@ func (w *world) lease() {
 	}
 }
 
-// giveUpWaiting ends the waiting of unary calls.
+// giveUpWaiting ends the waiting of unary calls, one after the other.
 func (w *world) giveUpWaiting() {
 	for _, c := range w.calls {
 		if c.cancel != nil {
 			c.cancel()
+			w.rest()
 		}
 	}
 }

@@ -136,7 +136,7 @@ func (w *world) say(format string, args ...any) {
 // live begins a life of the engine on what the store holds.
 func (w *world) live(life int) {
 	w.clock.shift = job.Millis(w.clock.step.Load() - w.clock.anchor.Swap(w.clock.step.Load()))
-	w.disk = &disk{Store: w.mem, clock: w.clock, life: life, fault: w.fault, issued: &w.issued, flows: make(chan struct{})}
+	w.disk = newDisk(w, life)
 	w.disk.flow()
 	w.stalled, w.stopping, w.troubled, w.doomed = false, false, false, 0
 	w.judge.stats, w.judge.unsure, w.judge.blurred = engine.Stats{}, false, false
@@ -188,9 +188,17 @@ func (w *world) up() bool {
 	return !w.stalled && !w.stopping && (w.e.Ready() == nil || w.low && !w.troubled)
 }
 
+// rest returns when nothing goes on but what waits for a later time, for a
+// slow disk, or for somebody to ask.
+func (w *world) rest() {
+	for synctest.Wait(); w.disk.pausing.Load() > 0; synctest.Wait() {
+		<-time.After(time.Nanosecond)
+	}
+}
+
 // listen lets the engine come to rest, and judges what it wrote.
 func (w *world) listen() {
-	synctest.Wait()
+	w.rest()
 	list, panicky := w.disk.heard()
 	if panicky != "" {
 		broken("panic", "%s", panicky)
