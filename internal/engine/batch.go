@@ -296,10 +296,20 @@ func (r *run) view(j *job.Job, queue, group string) (rule.View, error) {
 		Now: r.now, Steady: r.steady, Job: j, Queue: q, Server: r.e.rules(),
 		Rand: r.uniform, Seq: r.nextSeq, Start: r.c.start,
 	}
-	if group != "" {
-		v.Gate, err = r.gate(queue, group)
+	if group == "" {
+		return v, nil
 	}
-	return v, err
+	if v.Gate, err = r.gate(queue, group); err != nil {
+		return v, err
+	}
+	if j != nil && q.OnDead == job.DeadPark {
+		first, err := r.tx.Members(queue, group, 1)
+		if err != nil {
+			return v, err
+		}
+		v.Head = len(first) > 0 && first[0] == j.ID
+	}
+	return v, nil
 }
 
 // uniform draws from [0, 1).

@@ -357,6 +357,41 @@ func TestNothingIsKeptOfAGroupThatIsOver(t *testing.T) {
 	}
 }
 
+// TestAHeadThatExpiresParksItsGroup: also a head that nobody has, be it ready
+// or waiting for its next attempt, and on replay the group comes back in order.
+func TestAHeadThatExpiresParksItsGroup(t *testing.T) { // core.md section 2
+	expires := func(n *engine.NewJob) { n.Job.ExpiresAt = n.Job.ReadyAt + job.Minute }
+	for name, head := range map[string]func(*engine.NewJob){
+		"ready":     func(*engine.NewJob) {},
+		"scheduled": func(n *engine.NewJob) { n.Job.ReadyAt += 2 * job.Minute },
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(r *rig) {
+				r.queue("q", strict)
+				r.queue("q", func(q *job.Queue) { q.OnDead = job.DeadPark })
+				r.put("q", "1", grouped("g"), due(r.Now()), expires, head)
+				r.put("q", "2", grouped("g"))
+				r.pass(job.Minute)
+				r.expect("1", job.Dead)
+				if parked := r.gateOf("q", "g").Park; parked != "dead/"+r.ids["1"].String() {
+					r.Errorf("the group is parked under %q", parked)
+				}
+				r.put("q", "3", grouped("g"))
+				w := r.named("w", 9)
+				w.gets()
+				r.operate("1", revive)
+				for _, name := range []string{"1", "2", "3"} {
+					w.gets(name)
+					w.ok(name)
+				}
+				if s := r.stats(); s.OutOfOrder != 0 {
+					r.Errorf("%+v", s)
+				}
+			})
+		})
+	}
+}
+
 // TestADeathBehindTheHeadDoesNotPark: on_dead speaks of a head. What dies
 // waiting holds those behind it once they come to it, and nobody before it.
 func TestADeathBehindTheHeadDoesNotPark(t *testing.T) { // core.md section 2
@@ -368,6 +403,9 @@ func TestADeathBehindTheHeadDoesNotPark(t *testing.T) { // core.md section 2
 				r.put("q", "b4", grouped("b"))
 				r.pass(10)
 				r.expect("b3", job.Dead)
+				if g := r.gateOf("q", "b"); g.Park != "" {
+					r.Errorf("the group is parked under %q", g.Park)
+				}
 				w := r.named("w", 9)
 				w.gets("a1", "b1")
 				w.ok("b1")

@@ -410,6 +410,22 @@ func (r *rig) rows(t job.Table) (n int) {
 	return n
 }
 
+// gateOf reads the row of a group; blank if it has none.
+func (r *rig) gateOf(queue, group string) (g job.Gate) {
+	r.Helper()
+	err := r.mem.View(r.Context(), func(v store.Reader) error {
+		row, err := v.Row(job.Gates, job.GateKey(queue, group))
+		if known, ok := row.(*job.Gate); ok {
+			g = *known
+		}
+		return err
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return g
+}
+
 func dice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
 // recovered lets the engine open its store again after a failure.

@@ -186,13 +186,15 @@ func cut(s string, n int) string {
 }
 
 // die gives the job up. In a group the queue's on_dead decides whether it
-// holds those behind it.
+// holds those behind it. Of a strict group only the head parks it: who has the
+// turn, or who would be next. A member that dies behind it holds those behind
+// itself, once they come to it (core.md section 2).
 func die(v View, j *job.Job, why job.Reason, e Effect) Effect {
 	if j.Group == "" || v.Queue.OnDead == job.DeadSkip {
 		return dieAside(v, j, why, e)
 	}
 	j.State, j.Reason, j.Park, j.Blocks = job.Dead, why, "", true
-	behind := j.Order == job.OrderStrict && v.Job.State != job.Leased // of a strict group only the head has a turn
+	behind := j.Order == job.OrderStrict && v.Job.State != job.Leased && !v.Head
 	if v.Queue.OnDead == job.DeadPark && v.Gate != nil && !behind {
 		g := *v.Gate
 		if e.Gate != nil {

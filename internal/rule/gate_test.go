@@ -194,6 +194,23 @@ func TestParkMovesTheHeadAndAllLaterMembersAsideAndReplayBringsThemBackInOrder(t
 	}
 }
 
+func TestAHeadThatDiesWaitingParksItsGroupAndWhatDiesBehindItDoesNot(t *testing.T) { // core.md section 2, on_dead park
+	for name, want := range map[string]bool{"a": true, "b": false} {
+		w := atHead(t, func(q *job.Queue) { q.OnDead = job.DeadPark })
+		w.do(name, Command{Verb: Patch, Edit: func(j *job.Job) { j.ExpiresAt = w.now + 5 }})
+		w.tick(5)
+		w.do(name, Command{Verb: Expire})
+		if got := w.gate("g").Park == deadHead(w.jobs[name].ID); got != want {
+			t.Errorf("%s died: parked %t, want %t", name, got, want)
+		}
+		if want {
+			w.expectLine("other")
+			w.do(name, Command{Verb: Revive})
+		}
+		w.expectLine("a", "other")
+	}
+}
+
 func TestACancelledHeadBlocksNobody(t *testing.T) {
 	w := atHead(t, func(q *job.Queue) { q.OnDead = job.DeadBlock })
 	w.do("a", Command{Verb: Cancel})

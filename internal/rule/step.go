@@ -13,6 +13,7 @@ type View struct {
 	Job    *job.Job   // nil for Put
 	Queue  *job.Queue // settings of its queue
 	Gate   *job.Gate  // its group's gate; nil when ungrouped
+	Head   bool       // no member of its group stands before it; looked at only where on_dead is park
 	Server *Server    // defaults
 	Rand   func() float64
 	Seq    func() int64 // next line position, from a durably reserved block

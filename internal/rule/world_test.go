@@ -60,8 +60,20 @@ func (w *world) view(j *job.Job) View {
 	}
 	if j != nil && j.Group != "" {
 		v.Gate = w.gate(j.Group)
+		v.Head = w.head(j)
 	}
 	return v
+}
+
+// head reports whether no member of its group stands before the job.
+func (w *world) head(j *job.Job) bool {
+	for _, other := range w.jobs {
+		e := EntriesOf(other)
+		if other.Group == j.Group && e.Member && e.Inner.Before(EntriesOf(j).Inner) {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *world) gate(group string) *job.Gate {

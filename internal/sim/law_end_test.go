@@ -106,8 +106,7 @@ func (s *scene) dead(o *outcome, j *job.Job, why job.Reason, aside bool) *outcom
 	}
 	j.Blocks = true
 	o.note("a dead head: " + s.q.OnDead.String())
-	behind := j.Order == job.OrderStrict && s.old.State != job.Leased // only the head has a turn
-	if s.q.OnDead == job.DeadPark && !behind {
+	if s.q.OnDead == job.DeadPark && !s.behind() {
 		g := s.g
 		if o.gate != nil { // held by a rule
 			g = *o.gate
@@ -117,6 +116,21 @@ func (s *scene) dead(o *outcome, j *job.Job, why job.Reason, aside bool) *outcom
 	}
 	o.want, o.state = j, job.Dead
 	return o
+}
+
+// behind reports whether the job is a member of a strict group that waits
+// behind another one.
+func (s *scene) behind() bool {
+	if s.old.Order != job.OrderStrict || s.old.State == job.Leased {
+		return false
+	}
+	for _, other := range s.book.jobs {
+		member := other.Queue == s.old.Queue && other.Group == s.old.Group && (other.State.Open() || other.Blocks)
+		if member && s.ahead(other, s.old) {
+			return true
+		}
+	}
+	return false
 }
 
 // back returns a job to its line without blame.
