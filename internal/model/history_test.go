@@ -1,0 +1,432 @@
+package model
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// settings are those of the queues that a history begins with.
+func settings() []*job.Queue {
+	queue := func(name string, edit func(*job.Queue)) *job.Queue {
+		q := job.NewQueue(name)
+		edit(q)
+		return q
+	}
+	return []*job.Queue{
+		queue("plain", func(*job.Queue) {}),
+		queue("limited", func(q *job.Queue) { q.Concurrency, q.FrontOrder, q.RetainDone = 1, job.FrontLIFO, 9*job.Second }),
+		queue("start", func(q *job.Queue) { q.Order, q.Concurrency = job.OrderStart, 2 }),
+		queue("strict", func(q *job.Queue) { q.Order = job.OrderStrict }),
+		queue("fragile", func(q *job.Queue) { q.RequireToken, q.RunTimeout = true, 9007 }), // no stream reads it
+	}
+}
+
+var (
+	queues  = []string{"plain", "limited", "start", "strict", "fragile"}
+	workers = []string{"u", "v"}
+	places  = []job.Place{job.PlaceUnset, job.PlaceKeep, job.PlaceFront, job.PlaceBack}
+)
+
+// TestMain makes histories longer than rapid's default, and so many of them as
+// a normal run has time for; flags of the command line go before.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"rapid.steps": "70", "rapid.checks": "60"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// TestEngineIsTheModel lets random histories happen to the model and to the
+// engine on each store: same answers, same states, same order of delivery,
+// same counters after every step. An action that shall happen more often has
+// several names.
+func TestEngineIsTheModel(t *testing.T) {
+	for name, place := range stores {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) {
+				rapid.SyncTest(t, func(t *rapid.T) {
+					w := newWorld(t, place(), settings())
+					defer w.end()
+					w.used = rapid.SliceOfNDistinct(rapid.SampledFrom(queues), 1, 2, rapid.ID).Draw(t, "queues")
+					t.Repeat(map[string]func(*rapid.T){
+						"":    func(*rapid.T) { w.compared() },
+						"put": w.put, "put 2": w.put, "put again": w.putAgain,
+						"take": w.take, "take 2": w.take, "stream": w.connect,
+						"settle": w.settleLive, "settle 2": w.settleLive, "settle late": w.settle, "settle by id": w.settleByID,
+						"extend": w.extend, "operate": w.operate, "hold group": w.holdGroup, "set queue": w.setQueue,
+						"pass": w.pass, "pass 2": w.pass, "restart": w.restart, "read": w.read,
+					})
+				})
+			})
+		})
+	}
+}
+
+func one[V any](t *rapid.T, label string, list ...V) V { return rapid.SampledFrom(list).Draw(t, label) }
+
+// draw makes a job.
+func (w *world) draw(t *rapid.T) engine.NewJob {
+	now := w.model.now
+	curve := one(t, "curve", job.Curve{Kind: job.CurveImmediate}, job.Curve{Kind: job.CurveLinear, Base: 1000, Step: 500})
+	n := engine.NewJob{
+		Job: job.Job{
+			Queue: one(t, "queue", w.used...), Type: "t", Group: one(t, "group", "", "a", "b"),
+			Priority:   one[uint16](t, "priority", 5, 3),
+			ReadyAt:    one(t, "ready at", 0, 0, now-5, now+700, now+3000),
+			GraceUntil: one(t, "grace until", 0, 0, 0, now+5000),
+			RunTimeout: one[job.Millis](t, "run timeout", 0, 0, 2503), StartTimeout: one[job.Millis](t, "start timeout", 0, 0, 1501),
+			Copies:     one[uint8](t, "copies", 0, 1, 2, 3),
+			RetainDone: one(t, "retain done", job.Unset, 0, 5000), RetainDead: one(t, "retain dead", job.Unset, 0, 5000),
+			Retry: &job.Retry{
+				Limit: job.LimitOf(one[uint32](t, "limit", 0, 1, 3)), MaxAge: one[job.Millis](t, "max age", 0, 0, 6000),
+				Place: one(t, "retry place", places...), Curve: &curve, LossLimit: job.Unlimited(),
+			},
+		},
+		Place:   one(t, "place", places...),
+		Key:     one(t, "key", "", "", "k", "l"),
+		Payload: fmt.Appendf(nil, "job %d", w.drawn),
+	}
+	w.drawn++
+	if life := one[job.Millis](t, "expires in", 0, 0, 900, 4000); life > 0 {
+		n.Job.ExpiresAt = max(now, n.Job.ReadyAt) + life
+	}
+	if n.Job.Queue == "fragile" {
+		n.Job.Copies = 1
+		n.Job.Retry.LossLimit = job.LimitOf(one[uint32](t, "loss limit", 1, 2, 3))
+	}
+	if n.Job.Queue == "strict" || n.Job.StartTimeout > 0 {
+		n.Job.Copies = 1
+	}
+	return n
+}
+
+func (w *world) put(t *rapid.T) {
+	var list []engine.NewJob
+	for range rapid.IntRange(1, 2).Draw(t, "jobs") {
+		list = append(list, w.draw(t))
+	}
+	w.putAll(list)
+}
+
+func (w *world) putAgain(t *rapid.T) {
+	if len(w.keyed) == 0 {
+		t.SkipNow()
+	}
+	w.putAll([]engine.NewJob{rapid.SampledFrom(w.keyed).Draw(t, "call")})
+}
+
+func (w *world) putAll(list []engine.NewJob) {
+	want := accepted
+	if w.model.keyTaken(list) {
+		want = job.Exists
+	}
+	added, err := w.Put(w.Context(), slices.Clone(list)) // the engine writes ids into it
+	if w.refused("put", err, want) {
+		return
+	}
+	for i, got := range added {
+		id := got.ID
+		if !got.Duplicate {
+			for old := range w.model.jobs {
+				if w.bodies[id] != nil || !old.Before(id) {
+					w.Fatalf("id %s is not new, or not above %s", id, old)
+				}
+			}
+			w.ids, w.bodies[id] = append(w.ids, id), list[i].Payload
+		}
+		want := w.model.put(list[i], id)
+		if got.ID != want.ID || got.Duplicate != want.Duplicate {
+			w.Fatalf("put answered %s, duplicate %t; want %s, %t", got.ID, got.Duplicate, want.ID, want.Duplicate)
+		}
+		w.same("put", got.Job, want.Job)
+		if list[i].Key != "" {
+			w.keyed = append(w.keyed, list[i])
+		}
+	}
+}
+
+func (w *world) take(t *rapid.T) {
+	o := engine.LeaseOptions{
+		Worker: one(t, "worker", workers...), Max: rapid.IntRange(1, 3).Draw(t, "max"),
+		For: one[job.Millis](t, "for", 4000, 9500),
+	}
+	if name := one(t, "from", append([]string{""}, w.used...)...); name != "" {
+		o.Queues = []string{name}
+	}
+	now, cancel := context.WithCancel(w.Context())
+	cancel()
+	holder, held := "u/"+o.Worker, len(w.model.holds("u/"+o.Worker))
+	list, err := w.Lease(now, o)
+	w.must(err)
+	for _, d := range list {
+		w.granted(d, holder, job.Unary, o.For, o.Queues...)
+	}
+	if j := w.model.next(holder, o.Queues); j != nil && len(list) < o.Max {
+		w.Fatalf("%s, which held %d, was given %d jobs of %d, although %s is in line", holder, held, len(list), o.Max, w.name(j))
+	}
+}
+
+// connect begins a stream, or ends it if there is one.
+func (w *world) connect(t *rapid.T) {
+	queue := one(t, "queue", w.used...)
+	if queue == "fragile" {
+		t.SkipNow()
+	}
+	if w.conns[queue] != nil {
+		w.conns[queue].Close()
+		delete(w.conns, queue)
+		w.model.leave(queue, job.ByDisconnect)
+		return
+	}
+	o := engine.StreamOptions{
+		Queues: []string{queue}, Name: one(t, "name", "", queue), Prefetch: rapid.IntRange(1, 3).Draw(t, "prefetch"),
+	}
+	c, err := w.Stream(w.Context(), o)
+	w.must(err)
+	s := &stream{"a/" + c.Name(), job.Anonymous, o.Prefetch}
+	if o.Name != "" {
+		s = &stream{"w/" + o.Name, job.Named, o.Prefetch}
+	}
+	w.conns[queue], w.model.streams[queue] = c, s
+	delete(w.model.away, s.holder)
+	w.handedBack(queue, s)
+}
+
+// handedBack compares what a returning holder gets first with what it holds.
+func (w *world) handedBack(queue string, s *stream) {
+	held := len(w.model.holds(s.holder))
+	now, cancel := context.WithCancel(w.Context())
+	cancel()
+	list, _ := w.conns[queue].Next(now)
+	for _, d := range list {
+		if !d.Held {
+			w.granted(d, s.holder, s.kind, 0, queue)
+			continue
+		}
+		j := w.model.jobs[d.Job.ID]
+		if held == 0 || j == nil || j.LeaseOf(d.Lease.Token) < 0 {
+			w.Fatalf("%s was handed %s, which it does not hold", s.holder, w.name(d.Job))
+		}
+		w.same("handed back", d.Job, j)
+		w.body(j.ID, d.Payload)
+		held--
+	}
+	if held > 0 {
+		w.Fatalf("%s was not handed back %d jobs that it holds", s.holder, held)
+	}
+}
+
+func (w *world) settle(t *rapid.T) {
+	if len(w.tokens) == 0 {
+		t.SkipNow()
+	}
+	token := rapid.SampledFrom(w.tokens).Draw(t, "token")
+	w.settleAs(t, engine.Settle{ID: w.owners[token], Token: token})
+}
+
+func (w *world) settleLive(t *rapid.T) {
+	var live []job.Token
+	for _, j := range w.model.sorted(func(j *job.Job) bool { return j.State == job.Leased }) {
+		for _, l := range j.Leases {
+			live = append(live, l.Token)
+		}
+	}
+	if len(live) == 0 {
+		t.SkipNow()
+	}
+	token := rapid.SampledFrom(live).Draw(t, "token")
+	w.settleAs(t, engine.Settle{ID: w.owners[token], Token: token})
+}
+
+func (w *world) settleByID(t *rapid.T) { w.settleAs(t, engine.Settle{ID: w.anyID(t)}) }
+
+func (w *world) settleAs(t *rapid.T, s engine.Settle) {
+	s.Outcome = one(t, "outcome", job.OK, job.Retried, job.Died, job.Released)
+	s.Place = one(t, "place", places...)
+	s.Failure = job.Failure{Type: "E", Message: "boom"}
+	switch s.Outcome {
+	case job.Retried:
+		s.RetryAfter = one[job.Millis](t, "retry after", 0, 0, 2000)
+		s.RetryIn = one[job.Millis](t, "retry in", 0, 0, 800)
+		s.RetryAt = one(t, "retry at", 0, 0, w.model.now-1, w.model.now+900)
+	case job.Released:
+		s.Delay = one[job.Millis](t, "delay", 0, 500)
+	default:
+	}
+	list, err := w.Settle(w.Context(), []engine.Settle{s})
+	w.must(err)
+	state, kind := w.model.settle(s)
+	if !w.refused("settle", list[0].Err, kind) && list[0].State != state {
+		w.Fatalf("settled as %s, want %s", list[0].State, state)
+	}
+}
+
+func (w *world) extend(t *rapid.T) {
+	if len(w.tokens) == 0 {
+		t.SkipNow()
+	}
+	token := rapid.SampledFrom(w.tokens).Draw(t, "token")
+	x := engine.Extension{
+		ID: w.owners[token], Token: token,
+		For: one[job.Millis](t, "for", 0, 3500, 8000), Started: rapid.Bool().Draw(t, "started"),
+	}
+	list, err := w.Extend(w.Context(), []engine.Extension{x})
+	w.must(err)
+	w.refused("extend", list[0].Err, w.model.extend(x))
+}
+
+// anyID is that of a job, which may be gone.
+func (w *world) anyID(t *rapid.T) job.ID {
+	if len(w.ids) == 0 {
+		t.SkipNow()
+	}
+	return rapid.SampledFrom(w.ids).Draw(t, "job")
+}
+
+func (w *world) operate(t *rapid.T) {
+	verb := one(t, "verb", "delete", "cancel", "revive", "revive", "offer", "patch")
+	id := w.anyID(t)
+	switch verb {
+	case "delete":
+		w.delete(id)
+	case "cancel":
+		w.command(id, rule.Command{Verb: rule.Cancel}, w.model.cancel)
+	case "revive":
+		allow := rapid.Bool().Draw(t, "allow out of order")
+		w.command(id, rule.Command{Verb: rule.Revive, Allow: allow}, func(j *job.Job) job.Kind { return w.model.revive(j, allow) })
+	case "offer":
+		if j := w.model.jobs[id]; j != nil && j.StartTimeout > 0 {
+			t.SkipNow()
+		}
+		w.command(id, rule.Command{Verb: rule.Offer}, w.model.offer)
+	case "patch":
+		priority, readyAt := one[uint16](t, "priority", 3, 5), w.model.now+one[job.Millis](t, "ready in", 0, 1200)
+		edit := func(j *job.Job) { j.Priority, j.ReadyAt = priority, readyAt }
+		w.command(id, rule.Command{Verb: rule.Patch, Edit: edit}, func(j *job.Job) job.Kind { return w.model.patch(j, priority, readyAt) })
+	}
+}
+
+func (w *world) delete(id job.ID) {
+	j, want := w.model.jobs[id], job.NotFound
+	if j != nil {
+		want = accepted
+		w.model.remove(j)
+	}
+	w.refused("delete", w.Delete(w.Context(), id), want)
+}
+
+// command applies an operator's command to a job, if it is there.
+func (w *world) command(id job.ID, c rule.Command, model func(*job.Job) job.Kind) {
+	_, err := w.Operate(w.Context(), id, c)
+	want := job.NotFound
+	if j := w.model.jobs[id]; j != nil {
+		want = model(j)
+	}
+	w.refused(c.Verb.String(), err, want)
+}
+
+func (w *world) holdGroup(t *rapid.T) {
+	queue, group := one(t, "queue", w.used...), one(t, "group", "a", "b")
+	until := w.model.now + one[job.Millis](t, "for", 0, 1700)
+	w.must(w.HoldGroup(w.Context(), queue, group, until))
+	g := w.model.group(queue, group)
+	g.Hold = max(g.Hold, until)
+}
+
+func (w *world) setQueue(t *rapid.T) {
+	name := one(t, "queue", w.used...)
+	edit := map[string]func(*job.Queue){
+		"pause": func(q *job.Queue) { q.Paused = true }, "resume": func(q *job.Queue) { q.Paused = false },
+		"hold":       func(q *job.Queue) { q.HoldUntil = w.model.now + 1300 },
+		"skip dead":  func(q *job.Queue) { q.OnDead = job.DeadSkip },
+		"block":      func(q *job.Queue) { q.OnDead = job.DeadBlock },
+		"park":       func(q *job.Queue) { q.OnDead = job.DeadPark },
+		"no late ok": func(q *job.Queue) { q.LateOKNever = !q.LateOKNever },
+	}[one(t, "edit", "pause", "resume", "resume", "hold", "skip dead", "block", "park", "no late ok")]
+	_, err := w.SetQueue(w.Context(), name, func(q *job.Queue) error { edit(q); return nil })
+	w.must(err)
+	edit(w.model.queues[name])
+}
+
+// pass lets time go by. The engine wakes when something is due, or a
+// millisecond after it did something; the model does what is due then too.
+func (w *world) pass(t *rapid.T) {
+	span := one[job.Millis](t, "span", 1, 250, 1000, 2600, 9000)
+	m, end := w.model, w.model.now+span
+	for m.now < end {
+		next := m.nextTime()
+		if next == 0 {
+			next = end
+		}
+		next = min(max(next, m.now+1), end)
+		<-time.After(time.Duration(next-m.now) * time.Millisecond)
+		m.now = next
+		w.settled()
+	}
+}
+
+func (w *world) restart(t *rapid.T) {
+	away := one[job.Millis](t, "away", 0, 1500, 12_000)
+	w.end()
+	<-time.After(time.Duration(away) * time.Millisecond)
+	clear(w.conns)
+	w.model.restart(away)
+	w.begin()
+}
+
+// read asks for a page and for a job.
+func (w *world) read(t *rapid.T) {
+	w.page(t)
+	w.get(w.anyID(t))
+}
+
+func (w *world) page(t *rapid.T) {
+	f := engine.Filter{Desc: rapid.Bool().Draw(t, "desc")}
+	if rapid.Bool().Draw(t, "by state") {
+		f.States = []job.State{one(t, "state", job.Scheduled, job.Ready, job.Leased, job.Done, job.Dead), job.Ready}
+	}
+	if rapid.Bool().Draw(t, "by queue") {
+		f.Queues = []string{one(t, "queue", queues...)}
+	}
+	if len(w.ids) > 0 && rapid.Bool().Draw(t, "from") {
+		f.From = w.anyID(t)
+	}
+	w.listed(f, rapid.IntRange(1, 5).Draw(t, "limit"), true)
+}
+
+func (w *world) get(id job.ID) {
+	want := w.model.jobs[id]
+	got, body, err := w.Get(w.Context(), id)
+	if want == nil {
+		w.refused("get", err, job.NotFound)
+		return
+	}
+	w.must(err)
+	w.same("got", got, want)
+	w.body(id, body)
+	failures, err := w.Failures(w.Context(), id, 0, false, 100)
+	w.must(err)
+	for i, f := range failures {
+		if f.Number != uint32(i+1) {
+			w.Fatalf("failure %d has number %d", i+1, f.Number)
+		}
+	}
+	if len(failures) != int(want.Failures) {
+		w.Fatalf("%s has %d failures, want %d", w.name(want), len(failures), want.Failures)
+	}
+}

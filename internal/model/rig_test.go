@@ -1,0 +1,332 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"pgregory.net/rapid"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+	"github.com/reprisehq/reprise/internal/store/embedded"
+	"github.com/reprisehq/reprise/internal/store/mem"
+)
+
+// stores are those the engine is held against the model on. Each entry makes
+// an empty place and returns what opens it, again and again. A further store
+// is one more line.
+var stores = map[string]func() (open func() (store.Store, error)){
+	"mem": func() func() (store.Store, error) {
+		s := mem.Open(mem.Options{Now: bubble{}.Wall, Twice: true})
+		return func() (store.Store, error) { return s, s.Reopen(context.Background()) }
+	},
+	"embedded": func() func() (store.Store, error) {
+		fs := vfs.NewMem()
+		return func() (store.Store, error) {
+			return embedded.Open(embedded.Options{Dir: "data", FS: fs, Now: bubble{}.Wall, Cache: 1 << 20})
+		}
+	},
+}
+
+// bubble is the clock of a synctest bubble, which goes only while all wait.
+type bubble struct{}
+
+func (bubble) Wall() job.Millis   { return job.Millis(time.Now().UnixMilli()) }
+func (bubble) Steady() job.Millis { return job.Millis(time.Now().UnixMilli()) }
+
+// world is an engine and the model of it, to which the same happens.
+type world struct {
+	*rapid.T
+	*engine.Engine
+	model *model
+	open  func() (store.Store, error)
+	store store.Store
+	conns map[string]*engine.Stream // by queue, as model.streams
+	dice  uint64
+	drawn int // jobs
+
+	used   []string // queues that this history uses
+	ids    []job.ID // of all jobs ever put
+	bodies map[job.ID][]byte
+	tokens []job.Token // all ever granted, and of which job
+	owners map[job.Token]job.ID
+	keyed  []engine.NewJob // calls with an idempotency key
+}
+
+func newWorld(t *rapid.T, open func() (store.Store, error), queues []*job.Queue) *world {
+	w := &world{
+		T: t, open: open, model: newModel(bubble{}.Wall(), queues), conns: map[string]*engine.Stream{},
+		bodies: map[job.ID][]byte{}, owners: map[job.Token]job.ID{},
+	}
+	w.begin()
+	for _, q := range queues {
+		_, err := w.SetQueue(w.Context(), q.Name, func(set *job.Queue) error { *set = *q; return nil })
+		w.must(err)
+	}
+	return w
+}
+
+// begin opens the store and starts a server on it.
+func (w *world) begin() {
+	var err error
+	w.store, err = w.open()
+	w.must(err)
+	rnd := func() uint64 { w.dice++; return w.dice * 0x9E3779B97F4A7C15 } // distinct, which is all that ids and tokens ask for
+	server := rule.DefaultServer()
+	server.RetainDead, server.GraceDelay = retainDead, graceDelay
+	w.Engine = engine.New(w.store, bubble{}, rnd, slog.New(slog.DiscardHandler),
+		engine.Options{Server: server, Reattach: reattach, Idempotency: idempotency})
+	w.must(w.Start(context.Background()))
+}
+
+func (w *world) end() {
+	w.must(w.Stop(context.Background()))
+	w.must(w.store.Close())
+}
+
+func (w *world) must(err error) {
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// refused compares an answer with what the model expects, and reports whether
+// the verb was refused.
+func (w *world) refused(what string, err error, want job.Kind) bool {
+	if (err == nil) != (want == accepted) || err != nil && job.KindOf(err) != want {
+		w.Fatalf("%s: answered %v, want kind %d", what, err, want)
+	}
+	return err != nil
+}
+
+// granted notes a delivery that the model expects to be of its next job.
+func (w *world) granted(d engine.Delivery, holder string, kind job.HolderKind, life job.Millis, queues ...string) {
+	j := w.model.next(holder, queues)
+	if j == nil || j.ID != d.Job.ID {
+		w.Fatalf("%s was given %s, want %s", holder, w.name(d.Job), w.name(j))
+	}
+	w.model.take(j, d.Lease.Token, holder, kind, life)
+	w.same("delivered", d.Job, j)
+	if _, old := w.owners[d.Lease.Token]; old {
+		w.Fatalf("token of %s was issued before (I2)", w.name(j))
+	}
+	w.tokens = append(w.tokens, d.Lease.Token)
+	w.owners[d.Lease.Token] = j.ID
+	w.body(d.Job.ID, d.Payload)
+}
+
+func (w *world) body(id job.ID, got []byte) {
+	if !bytes.Equal(got, w.bodies[id]) {
+		w.Fatalf("payload of %s is %q, want %q", id, got, w.bodies[id])
+	}
+}
+
+// served compares what streams received with what they should have.
+func (w *world) served() {
+	now, cancel := context.WithCancel(w.Context())
+	cancel()
+	for _, queue := range []string{"plain", "limited", "start", "strict"} {
+		s, c := w.model.streams[queue], w.conns[queue]
+		if s == nil {
+			continue
+		}
+		list, err := c.Next(now)
+		if err != nil && !errors.Is(err, context.Canceled) {
+			w.Fatalf("stream of %s: %v", queue, err)
+		}
+		for _, d := range list {
+			if d.Held {
+				w.Fatalf("%s is handed back without a reconnect", w.name(d.Job))
+			}
+			w.granted(d, s.holder, s.kind, 0, queue)
+		}
+		if len(list) > 0 && len(w.model.holds(s.holder)) > s.prefetch {
+			w.Fatalf("the stream of %s holds more than %d", queue, s.prefetch)
+		}
+		if j := w.model.next(s.holder, []string{queue}); j != nil && len(w.model.holds(s.holder)) < s.prefetch {
+			w.Fatalf("the stream of %s waits, although it has room and %s is in line", queue, w.name(j))
+		}
+	}
+}
+
+// settled lets engine and model do what is due now, twice, because what one
+// hand does another may have to look at.
+func (w *world) settled() {
+	for range 2 {
+		_, err := w.Stats(w.Context()) // a command wakes the clock too
+		w.must(err)
+		w.model.tick()
+		w.served()
+	}
+}
+
+// compared settles, and compares all there is to see but payloads.
+func (w *world) compared() {
+	w.settled()
+	stats, err := w.Stats(w.Context())
+	w.must(err)
+	stats.Batches = 0
+	if stats != w.model.stats {
+		w.Fatalf("counters are\n%+v, want\n%+v", stats, w.model.stats)
+	}
+	w.listed(engine.Filter{}, len(w.ids)+1, false)
+	w.depths()
+	w.gates()
+}
+
+// listed compares one page.
+func (w *world) listed(f engine.Filter, n int, payloads bool) {
+	want := w.model.list(f)
+	count, err := w.Count(w.Context(), f)
+	w.must(err)
+	if f.From.IsZero() && int(count) != len(want) {
+		w.Fatalf("count is %d, want %d", count, len(want))
+	}
+	got, err := w.List(w.Context(), f, n, payloads)
+	w.must(err)
+	if want = want[:min(n, len(want))]; len(got) != len(want) {
+		w.Fatalf("list has %d jobs, want %d", len(got), len(want))
+	}
+	for i := range got {
+		w.same("listed", got[i].Job, want[i])
+		if payloads {
+			w.body(got[i].Job.ID, got[i].Payload)
+		}
+	}
+}
+
+func (w *world) depths() {
+	for _, name := range w.used {
+		want := w.model.queues[name]
+		q, got, err := w.Queue(w.Context(), name)
+		w.must(err)
+		if !reflect.DeepEqual(q, want) {
+			w.Fatalf("queue is\n%+v, want\n%+v", q, want)
+		}
+		if depth := w.model.depth(name); got != depth {
+			w.Fatalf("depth of %s is %+v, want %+v", name, got, depth)
+		}
+	}
+}
+
+// gates compares what is kept of groups: holds, and how far they are. That a
+// dead head parks its group the model sees from the head.
+func (w *world) gates() {
+	var rows []job.Row
+	err := w.store.View(w.Context(), func(v store.Reader) (err error) {
+		rows, err = v.Rows(job.Gates, "", 100)
+		return err
+	})
+	w.must(err)
+	got := map[string]job.Millis{}
+	for _, row := range rows {
+		if g := *row.(*job.Gate); g.Park == "" || g.Turn > 0 || g.Hold > 0 {
+			got[g.Key()] = g.Hold
+		}
+	}
+	want := map[string]job.Millis{}
+	for key, g := range w.model.groups {
+		if !g.Blank() {
+			want[key] = g.Hold
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		w.Fatalf("the groups that are remembered, and their holds, are %v, want %v", got, want)
+	}
+}
+
+// same compares a job of the engine with the model's, in all fields but
+// numbers of which only the order means something, and the memory of jitter.
+func (w *world) same(what string, got, want *job.Job) {
+	if (got == nil) != (want == nil) {
+		w.Fatalf("%s: %s, want %s", what, w.name(got), w.name(want))
+	}
+	if got == nil {
+		return
+	}
+	if diff := differences(bare(got), bare(want)); diff != "" {
+		w.Fatalf("%s: of %s%s", what, w.name(want), diff)
+	}
+}
+
+// differences are the fields that are not the same. They are told without a
+// pointer: the same failure has to read the same, or it is not shrunk.
+func differences(got, want *job.Job) (text string) {
+	a, b := reflect.ValueOf(*got), reflect.ValueOf(*want)
+	for i := range a.NumField() {
+		x, y := a.Field(i).Interface(), b.Field(i).Interface()
+		switch name := a.Type().Field(i).Name; {
+		case reflect.DeepEqual(x, y):
+		case a.Field(i).Kind() == reflect.Pointer:
+			text += fmt.Sprintf("\n  %s is not what was put", name)
+		default:
+			text += fmt.Sprintf("\n  %s is %+v, want %+v", name, x, y)
+		}
+	}
+	return text
+}
+
+func bare(j *job.Job) *job.Job {
+	c := j.Clone()
+	c.Seq, c.LastDelay = 0, 0
+	for i := range c.Leases {
+		c.Leases[i].Turn = 0
+	}
+	for i := range c.Ended {
+		c.Ended[i].Turn = 0
+	}
+	if len(c.Leases) == 0 {
+		c.Leases = nil
+	}
+	if len(c.Ended) == 0 {
+		c.Ended = nil
+	}
+	return c
+}
+
+// name tells a job by the number of its put.
+func (w *world) name(j *job.Job) string {
+	if j == nil {
+		return "nothing"
+	}
+	return string(w.bodies[j.ID]) + " of " + j.Queue + "/" + j.Group
+}
+
+// list is what a page should begin with.
+func (m *model) list(f engine.Filter) []*job.Job {
+	list := m.sorted(func(j *job.Job) bool {
+		past := f.From.IsZero() || !f.Desc && f.From.Before(j.ID) || f.Desc && j.ID.Before(f.From)
+		return past && (len(f.States) == 0 || slices.Contains(f.States, j.State)) &&
+			(len(f.Queues) == 0 || slices.Contains(f.Queues, j.Queue))
+	})
+	if f.Desc {
+		slices.Reverse(list)
+	}
+	return list
+}
+
+// depth counts a queue.
+func (m *model) depth(queue string) (d engine.Depth) {
+	for _, j := range m.jobs {
+		if j.Queue != queue {
+			continue
+		}
+		d.States[j.State]++
+		if j.State.Open() {
+			d.Bytes += int64(j.PayloadSize)
+			if j.Group != "" {
+				d.Grouped++
+			}
+		}
+	}
+	return d
+}

@@ -1,0 +1,203 @@
+package model
+
+import (
+	"reflect"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// accepted stands where a verb may be refused with a kind; no refusal is of
+// the kind Internal.
+const accepted = job.Internal
+
+// keyTaken reports whether a call uses an idempotency key for other content.
+func (m *model) keyTaken(list []engine.NewJob) bool {
+	seen := map[string]engine.NewJob{}
+	for key, r := range m.receipts {
+		seen[key] = r.content
+	}
+	for _, n := range list {
+		if old, known := seen[keyOf(n)]; n.Key != "" && known && !reflect.DeepEqual(old, n) {
+			return true
+		}
+		seen[keyOf(n)] = n
+	}
+	return false
+}
+
+// keyOf is an idempotency key, which belongs to its queue.
+func keyOf(n engine.NewJob) string { return n.Job.Queue + "/" + n.Key }
+
+// put takes in one job of a call that is not refused, under the id that the
+// engine drew.
+func (m *model) put(n engine.NewJob, id job.ID) (want engine.Added) {
+	if r, known := m.receipts[keyOf(n)]; known && n.Key != "" {
+		m.stats.Duplicates++
+		return engine.Added{Job: m.jobs[r.id], ID: r.id, Duplicate: true}
+	}
+	j := n.Job
+	j.ID, j.Payload, j.PayloadSize = id, id, uint32(len(n.Payload))
+	j.Created, j.Seq, j.Band = m.now, m.draw(), job.BandNormal
+	m.setOrder(&j)
+	if n.Place == job.PlaceFront {
+		m.place(&j, n.Place)
+	}
+	j.Copies = max(j.Copies, 1)
+	j.Wanted = j.Copies
+	j.State = job.Ready
+	if j.ReadyAt > m.now {
+		j.State = job.Scheduled
+	}
+	if j.ReadyAt == 0 {
+		j.ReadyAt = m.now
+	}
+	m.jobs[id] = &j
+	if n.Key != "" {
+		m.receipts[keyOf(n)] = receipt{n, id, m.now + idempotency}
+	}
+	m.stats.Put++
+	return engine.Added{Job: &j, ID: id}
+}
+
+func (m *model) setOrder(j *job.Job) {
+	if j.Order = job.OrderNone; j.Group != "" {
+		j.Order = m.queues[j.Queue].Order
+	}
+}
+
+func (m *model) place(j *job.Job, p job.Place) {
+	switch {
+	case j.Order == job.OrderStrict: // members leave in sequence
+	case p == job.PlaceBack:
+		j.Band, j.Seq = job.BandNormal, m.draw()
+	case p == job.PlaceFront:
+		j.Band = job.BandFront
+		if m.queues[j.Queue].FrontOrder == job.FrontLIFO {
+			j.Seq = -m.draw()
+		}
+	}
+}
+
+// take gives a job to a holder under the token that the engine drew; life is
+// that of a unary lease.
+func (m *model) take(j *job.Job, token job.Token, holder string, kind job.HolderKind, life job.Millis) {
+	l := job.Lease{Token: token, Holder: holder, Kind: kind, Since: m.now, Alone: j.Alone}
+	if life > 0 {
+		l.Until = m.now + life
+	}
+	if t := m.runTimeout(j); t > 0 {
+		l.RunEnd = m.now + t
+	}
+	if j.StartTimeout > 0 {
+		l.StartBy = m.now + j.StartTimeout
+	}
+	if j.Order == job.OrderStrict {
+		g := m.group(j.Queue, j.Group)
+		g.Turn = m.draw()
+		l.Turn = g.Turn
+		if j.Seq < g.LastSeq {
+			m.stats.OutOfOrder++
+		}
+		g.LastSeq = max(g.LastSeq, j.Seq)
+	}
+	j.State, j.DequeuedAt = job.Leased, m.now
+	j.Deliveries++
+	j.Leases = append(j.Leases, l)
+	m.stats.Taken++
+}
+
+func (m *model) runTimeout(j *job.Job) job.Millis {
+	if j.RunTimeout > 0 {
+		return j.RunTimeout
+	}
+	return m.queues[j.Queue].RunTimeout
+}
+
+// extend is a heartbeat, or the word that the run began.
+func (m *model) extend(x engine.Extension) job.Kind {
+	j := m.jobs[x.ID]
+	switch {
+	case j == nil:
+		return job.NotFound
+	case j.State != job.Leased:
+		return job.WrongState
+	}
+	i := j.LeaseOf(x.Token)
+	if i < 0 {
+		return job.Superseded
+	}
+	l := &j.Leases[i]
+	if l.Until > 0 && x.For > 0 {
+		l.Until = m.now + x.For
+	}
+	if x.Started && l.Started == 0 {
+		l.Started, l.StartBy = m.now, 0
+		if t := m.runTimeout(j); t > 0 {
+			l.RunEnd = m.now + t
+		}
+	}
+	return accepted
+}
+
+func (m *model) cancel(j *job.Job) job.Kind {
+	if !j.State.Open() {
+		return job.WrongState
+	}
+	m.endAll(j, job.ByCancel)
+	m.bury(j, job.Killed)
+	return accepted
+}
+
+func (m *model) remove(j *job.Job) { delete(m.jobs, j.ID) }
+
+func (m *model) offer(j *job.Job) job.Kind {
+	if j.State != job.Leased {
+		return job.WrongState
+	}
+	j.Wanted++
+	j.Reschedules++
+	return accepted
+}
+
+func (m *model) revive(j *job.Job, outOfOrder bool) job.Kind {
+	if j.State != job.Dead && j.State != job.Scheduled {
+		return job.WrongState
+	}
+	if j.State == job.Dead {
+		if j.Order == job.OrderStrict && !j.Blocks && !outOfOrder {
+			return job.WrongState
+		}
+		j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.Alone = 0, 0, 0, 0, false
+		j.Reason, j.Blocks, j.PurgeAt, j.Wanted, j.RevivedAt = job.Alive, false, 0, j.Copies, m.now
+		if j.ExpiresAt <= m.now {
+			j.ExpiresAt = 0
+		}
+	}
+	m.setOrder(j)
+	j.State, j.ReadyAt = job.Ready, m.now
+	return accepted
+}
+
+func (m *model) patch(j *job.Job, priority uint16, readyAt job.Millis) job.Kind {
+	if !j.State.Open() {
+		return job.WrongState
+	}
+	j.Priority, j.ReadyAt = priority, readyAt
+	if j.State != job.Leased {
+		m.wait(j)
+	}
+	return accepted
+}
+
+// leave ends a connection. A stream without a name loses its jobs, a named
+// one has the re-attach window to come back.
+func (m *model) leave(queue string, how job.Ending) {
+	s := m.streams[queue]
+	delete(m.streams, queue)
+	if s.kind == job.Anonymous {
+		m.vanish(s.holder, how)
+	} else if len(m.holds(s.holder)) > 0 {
+		m.away[s.holder] = m.now + reattach
+	}
+}
