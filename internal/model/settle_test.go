@@ -183,6 +183,10 @@ func (m *model) decide(j *job.Job, s engine.Settle) {
 	if s.RetryAfter > 0 {
 		due = max(due, m.now+s.RetryAfter)
 	}
+	if j.Group != "" { // not while its line is held
+		due = max(due, m.group(j.Queue, j.Group).Hold)
+	}
+	due = max(due, m.queues[j.Queue].HoldUntil)
 	limit, _ := j.Retry.LimitValue()
 	switch tooOld := j.Retry.MaxAge > 0 && due-max(j.Created, j.RevivedAt) > j.Retry.MaxAge; {
 	case grace:
