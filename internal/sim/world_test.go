@@ -219,11 +219,13 @@ func (w *world) sure() bool {
 // now is the engine's date.
 func (w *world) now() job.Millis { return w.e.Now() }
 
-// pass lets time go by, and a little more: the engine set its timer while the
-// disk paused, some nanoseconds behind what it saw as now.
+// pauses is longer than all pauses of the disk while some time passes.
+const pauses = 10 * time.Microsecond
+
+// pass lets time go by, and what was due by then happen.
 func (w *world) pass(span job.Millis) {
 	if span > 0 {
-		<-time.After(time.Duration(span)*time.Millisecond + 2*time.Microsecond)
+		<-time.After(time.Duration(span)*time.Millisecond + pauses)
 	}
 	w.settle()
 }
