@@ -132,6 +132,22 @@ func TestABackwardStepOnlyWaits(t *testing.T) {
 	})
 }
 
+func TestTheEngineSleepsUntilTheClockIsBackWhereItWas(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.put("q", "soon", due(r.Now()+10))
+		w := r.anonymous(9)
+		r.jump(-job.Minute)
+		before := r.stats().Batches
+		r.pass(job.Minute + 9)
+		w.gets()
+		r.pass(1)
+		w.gets("soon")
+		if n := r.stats().Batches - before; n > 10 {
+			r.Errorf("it looked %d times", n)
+		}
+	})
+}
+
 func TestEngineTimeNeverGoesBack(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")

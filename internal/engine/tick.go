@@ -69,12 +69,12 @@ func (w *watch) blocked(h rule.Hand) job.Millis {
 	}
 }
 
-// timeOf is the timeline a hand points on: leases run on the steady one.
-func (r *run) timeOf(h rule.Hand) job.Millis {
+// timeOf is the time on the timeline a hand points on: leases run on the steady one.
+func (r *run) timeOf(h rule.Hand, date job.Millis) job.Millis {
 	if h == rule.HandTimeout || h == rule.HandLapse {
 		return r.steady
 	}
-	return r.now
+	return date
 }
 
 // commandOf is what is done to the jobs a hand points at. A timeout never
@@ -105,7 +105,7 @@ func (r *run) tick() error {
 		return err
 	}
 	for h := range rule.Hands {
-		until := r.timeOf(h)
+		until := r.timeOf(h, r.now)
 		if next := r.tx.Next(h); next == 0 || next > until || r.steady < r.watch.blocked(h) {
 			continue
 		}
@@ -217,11 +217,12 @@ func (r *run) sleep() time.Duration {
 		wait := max(at-now, blocked-r.steady, 1)
 		soonest = min(soonest, wait)
 	}
+	date := min(r.now, r.watch.wall) // after a step back, the engine's date stands still until the clock's is there
 	for h := range rule.Hands {
-		sooner(r.tx.Next(h), r.timeOf(h), r.watch.blocked(h))
+		sooner(r.tx.Next(h), r.timeOf(h, date), r.watch.blocked(h))
 	}
 	for _, t := range []job.Table{job.Queues, job.Gates, job.Receipts} {
-		sooner(r.tx.NextRow(t), r.now, 0)
+		sooner(r.tx.NextRow(t), date, 0)
 	}
 	sooner(r.tx.NextRow(job.Holders), r.steady, r.watch.lapses)
 	if soonest == job.MaxMillis {
