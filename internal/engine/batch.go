@@ -19,6 +19,7 @@ type committer struct {
 	hungry  []*holder          // holders with room, longest waiting first
 	queues  map[string]bool    // names seen, for max_queues
 	leases  int                // live leases of all holders
+	emptied map[string]emptied // by queue; replaced, never changed
 	watch   watch
 	disk    disk
 	stats   Stats
@@ -64,28 +65,29 @@ type run struct {
 	now    job.Millis
 	steady job.Millis
 
-	rows   map[string]*job.Queue
-	lastQ  *job.Queue
-	woken  map[string]bool
-	fresh  map[string]bool // names of queues that were not seen before
-	held   map[*holder]int // change of leases
-	alone  map[*holder]int // change of jobs delivered alone
-	leases int
-	gifts  []gift
-	reads  map[*holder]int // deliveries that streams took off our hands
-	fed    bool            // all waiting holders are to be served again
-	hadFed bool            // it did so in the run before
-	moved  bool            // a member of a group was given out, and its gate may stand for the next
-	joined map[string]*holder
-	asking []*holder // unary calls that came in
-	left   map[*holder]bool
-	ended  []*holder // are told that their stream is over
-	ticked bool      // the clock left work behind
-	stats  Stats
-	ids    job.IDs
-	seq    block
-	watch  watch
-	disk   disk
+	rows    map[string]*job.Queue
+	lastQ   *job.Queue
+	woken   map[string]bool
+	fresh   map[string]bool // names of queues that were not seen before
+	held    map[*holder]int // change of leases
+	alone   map[*holder]int // change of jobs delivered alone
+	leases  int
+	gifts   []gift
+	reads   map[*holder]int // deliveries that streams took off our hands
+	fed     bool            // all waiting holders are to be served again
+	hadFed  bool            // it did so in the run before
+	moved   bool            // a member of a group was given out, and its gate may stand for the next
+	joined  map[string]*holder
+	asking  []*holder // unary calls that came in
+	left    map[*holder]bool
+	emptied map[string]emptied
+	ended   []*holder // are told that their stream is over
+	ticked  bool      // the clock left work behind
+	stats   Stats
+	ids     job.IDs
+	seq     block
+	watch   watch
+	disk    disk
 }
 
 // disk is what was seen of the free space.
@@ -187,7 +189,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
 		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, reads: old.reads,
 		joined: old.joined, left: old.left, ids: *e.core.ids, seq: e.core.seq,
-		watch: e.core.watch, disk: e.core.disk,
+		watch: e.core.watch, disk: e.core.disk, emptied: e.core.emptied,
 	}
 }
 
@@ -198,6 +200,7 @@ func (r *run) publish() {
 	r.e.latest.Store(int64(r.now))
 	*c.ids, c.seq, c.fed, c.watch, c.disk = r.ids, r.seq, r.fed, r.watch, r.disk
 	c.leases += r.leases
+	c.emptied = r.emptied
 	for h, n := range r.held {
 		h.held += n
 	}
@@ -374,7 +377,7 @@ func (r *run) wake(old, j *job.Job) {
 	if j != nil && (j.State == job.Ready || j.Wanted > 1) {
 		r.woken[j.Queue] = true
 	}
-	if old != nil && old.Group != "" {
+	if old != nil && (old.Group != "" || old.Alone) { // its group, or who is emptied for it, may go on
 		r.woken[old.Queue] = true
 	}
 }

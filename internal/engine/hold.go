@@ -384,28 +384,32 @@ func (r *run) serve() error {
 // feed gives one holder up to n jobs. dry means that holders with the same
 // key would find nothing either.
 func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
+	passes := false // what must be alone: another holder is emptied for it
 	for ask := n; took < n; ask *= 2 {
-		s := rule.Seeker{
-			Holder: h.name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.opts.Properties,
+		s, err := r.seeker(h)
+		if err != nil {
+			return took, false, err
 		}
-		if h.kind == job.Unary {
-			ids, err := r.tx.Held(h.name)
-			if err != nil {
-				return took, false, err
-			}
-			s.Held = len(ids)
-			if s.HasAlone, err = r.holdsAlone(h.name, ids); err != nil {
-				return took, false, err
-			}
+		held := s.Held
+		if !passes { // it sees what must be alone, too, as if it had nothing
+			s.Held = 0
 		}
 		list, err := r.tx.Ready(h.opts.Queues, s, min(ask, n-took))
 		if err != nil || len(list) == 0 {
-			return took, s.Held == 0 && err == nil, err
+			return took, held == 0 && err == nil, err
 		}
-		before := took
+		before, passed := took, false
 		for _, j := range list {
-			if j.Alone && s.Held+took-before > 0 || j.HeldBy(h.name) {
+			if j.HeldBy(h.name) {
 				continue
+			}
+			if j.Alone && held+took-before > 0 {
+				answered := h.want > 0 && h.held+r.held[h] > 0 // a call that got something: it waits no more
+				if answered || r.empties(h, j.Queue) {
+					return took, false, nil
+				}
+				passes, passed = true, true
+				break
 			}
 			if err := r.grant(h, j); err != nil {
 				return took, false, err
@@ -418,20 +422,11 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 				break
 			}
 		}
-		if took == before {
+		if took == before && !passed {
 			return took, false, nil
 		}
 	}
 	return took, false, nil
-}
-
-// holdsAlone reports whether the one job that a holder has must be alone.
-func (r *run) holdsAlone(name string, ids []job.ID) (bool, error) {
-	if len(ids) != 1 {
-		return false, nil
-	}
-	j, err := r.tx.Get(ids[0])
-	return err == nil && slices.ContainsFunc(j.Leases, func(l job.Lease) bool { return l.Holder == name && l.Alone }), err
 }
 
 // grant leases one job to a holder.
@@ -456,6 +451,7 @@ func (r *run) grant(h *holder, j *job.Job) error {
 	if j.Group != "" && j.Wanted > 1 { // its gate may stand for the next now, which holders of another copy may take
 		r.fed = true
 	}
+	r.filled(h, j)
 	r.held[h]++
 	r.alone[h] += oneIf(j.Alone)
 	r.leases++

@@ -103,6 +103,7 @@ func (e *Engine) HoldGroup(ctx context.Context, queue, group string, until job.M
 			return err
 		}
 		r.tx.Durable()
+		r.woken[queue] = true // who is emptied for a member of it goes on
 		return r.tx.Set(rule.HoldGate(g, until))
 	})
 }

@@ -20,7 +20,7 @@ const recoverMax = 2000
 // the re-attach window from now, and their timeouts go on (docs/adr/0003).
 func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 	c := &e.core
-	c.holders, c.hungry, c.leases = map[string]*holder{}, nil, 0
+	c.holders, c.hungry, c.leases, c.emptied = map[string]*holder{}, nil, 0, nil
 	var stale, kept []string
 	anchor := rule.Anchor{Window: e.opts.Reattach}
 	starts := c.start == 0 // else the steady clock runs on

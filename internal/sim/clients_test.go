@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -195,6 +196,11 @@ type holder struct {
 	closing bool // it disconnected
 	gone    bool // and the engine knows
 	got     map[job.Token]bool
+}
+
+// asks reports whether the holder takes jobs of the queue.
+func (h *holder) asks(queue string) bool {
+	return len(h.queues) == 0 || slices.Contains(h.queues, queue)
 }
 
 // hand is a delivery in the hands of a worker.

@@ -58,7 +58,8 @@ func (c *coverage) missed() (list []string) {
 
 // musts are the things besides the table that a full run must have seen.
 var musts = []string{
-	"Retry-After not heard", "a commit failed", "a lease carried over a restart", "a dead head: block", "a dead head: park", "a further copy", "a graceful restart", "a group held",
+	"Retry-After not heard", "a commit failed", "a dead head: block", "a dead head: park", "a further copy", "a graceful restart", "a group held",
+	"a head that waited parked its group", "a holder emptied", "a lease carried over a restart",
 	"a rule held a group", "a rule held a queue", "a rule: dead", "a rule: hold", "a rule: release", "a rule: retry",
 	"a power cut", "another copy lives", "dead of evicted", "dead of exhausted", "dead of expired", "dead of killed",
 	"dead of lost", "deleted", "delivered alone", "duplicate", "failed after its expiry", "gone at once",

@@ -113,6 +113,9 @@ func (s *scene) dead(o *outcome, j *job.Job, why job.Reason, aside bool) *outcom
 		}
 		g.Park = "dead/" + j.ID.String()
 		o.gate = &g
+		if s.old.Order == job.OrderStrict && s.old.State != job.Leased {
+			o.note("a head that waited parked its group")
+		}
 	}
 	o.want, o.state = j, job.Dead
 	return o

@@ -27,16 +27,19 @@ func (s *scene) taken() *outcome {
 		broken("I6", "%s was given out at %d and is due at %d", name, s.now, j.ReadyAt)
 	case j.State == job.Ready && j.ExpiresAt > 0 && j.ExpiresAt <= s.now && s.steady >= s.w.excused:
 		broken("I6", "%s was given out at %d and expired at %d", name, s.now, j.ExpiresAt)
-	case len(h.queues) > 0 && !contains(h.queues, j.Queue):
+	case !h.asks(j.Queue):
 		broken("I2", "%s is in queue %s and was given to %s, who asked for %v", name, j.Queue, l.Holder, h.queues)
 	}
 	if why := s.unfit(h, l.Holder, j); why != "" {
 		broken("core.md 1 to 4", "%s was given to %s: %s", name, l.Holder, why)
 	}
 	for _, other := range s.book.jobs {
-		if s.before(other, j) && (len(h.queues) == 0 || contains(h.queues, other.Queue)) && s.unfit(h, l.Holder, other) == "" {
+		if s.before(other, j) && h.asks(other.Queue) && s.unfit(h, l.Holder, other) == "" {
 			broken("core.md 1", "%s was given to %s before %s, which stands before it", name, l.Holder, s.name(other.ID))
 		}
+	}
+	if p := s.aloneBefore(h, j); p != nil && !s.othersFor(h, p) {
+		broken("core.md 5", "%s was given to %s, which must be emptied for %s: nobody else is", name, l.Holder, s.name(p.ID))
 	}
 	s.roomFor(h, l)
 	s.tokens[l.Token] = grant{s.epoch, s.number, s.q.NonIdempotent || j.Order == job.OrderStrict}
@@ -114,6 +117,18 @@ func wants(j *job.Job) bool {
 
 // unfit says why a holder may not be given a job now; "" = it may.
 func (x *judge) unfit(h *holder, name string, j *job.Job) string {
+	for _, other := range x.book.jobs {
+		for _, l := range other.Leases {
+			if l.Holder == name && (j.Alone || l.Alone) {
+				return "one of them must be alone"
+			}
+		}
+	}
+	return x.unfitFree(h, name, j)
+}
+
+// unfitFree says why a holder could not be given a job if it had no other.
+func (x *judge) unfitFree(h *holder, name string, j *job.Job) string {
 	if !wants(j) {
 		return fmt.Sprintf("it is %s, parked %q, with %d of %d copies out", j.State, j.Park, len(j.Leases), j.Wanted)
 	}
@@ -128,17 +143,32 @@ func (x *judge) unfit(h *holder, name string, j *job.Job) string {
 			return "the holder does not meet " + r.Property + r.Op + r.Value
 		}
 	}
-	for _, other := range x.book.jobs {
-		for _, l := range other.Leases {
-			if l.Holder == name && (j.Alone || l.Alone) {
-				return "one of them must be alone"
-			}
-		}
-	}
 	if j.Group != "" {
 		return x.barred(j)
 	}
 	return ""
+}
+
+// aloneBefore is the foremost job that must be alone and that the holder would
+// be given before j, if it had nothing; nil if there is none.
+func (x *judge) aloneBefore(h *holder, j *job.Job) (first *job.Job) {
+	for _, p := range x.book.jobs {
+		foremost := x.before(p, j) && (first == nil || x.before(p, first))
+		if p.Alone && foremost && h.asks(p.Queue) && x.unfitFree(h, h.name, p) == "" {
+			first = p
+		}
+	}
+	return first
+}
+
+// othersFor reports whether a holder besides h may be emptied for the job.
+func (x *judge) othersFor(h *holder, p *job.Job) bool {
+	for _, other := range x.w.holders {
+		if other != h && !other.gone && other.asks(p.Queue) && x.unfitFree(other, other.name, p) == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // barred is core.md 2: why the gate of its group does not stand for the job.
@@ -188,15 +218,6 @@ func (x *judge) ahead(a, b *job.Job) bool {
 		return x.before(a, b)
 	}
 	return a.Seq < b.Seq || a.Seq == b.Seq && a.ID.Before(b.ID)
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // row holds a write of a row against the laws: times do not come early,

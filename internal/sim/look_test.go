@@ -113,8 +113,8 @@ func (w *world) overdue() {
 	}
 }
 
-// idle looks for work that waits beside a holder with room. Work that must be
-// delivered alone is left out: nobody is emptied for it.
+// idle looks for work that waits beside a holder with room. Only one that is
+// emptied for a job that must be alone goes without, and for each queue only one is.
 func (w *world) idle() {
 	leases, held := 0, map[string]int{}
 	for _, j := range w.judge.book.jobs {
@@ -126,6 +126,7 @@ func (w *world) idle() {
 	if limit := w.setup.inFlight; limit > 0 && leases >= limit {
 		return
 	}
+	emptied := map[string]*holder{} // by queue
 	waiting := w.streams[:len(w.streams):len(w.streams)]
 	for _, c := range w.calls {
 		if c.polls != nil && c.polls.name != "" {
@@ -137,12 +138,18 @@ func (w *world) idle() {
 			continue
 		}
 		for _, j := range w.judge.book.jobs {
-			if j.Alone || len(h.queues) > 0 && !slices.Contains(h.queues, j.Queue) {
+			if !h.asks(j.Queue) || w.judge.unfit(h, h.name, j) != "" {
 				continue
 			}
-			if w.judge.unfit(h, h.name, j) == "" {
+			p := w.judge.aloneBefore(h, j)
+			if p == nil {
 				broken("I1", "%s waits and %s has room (%d of %d held)", w.judge.name(j.ID), h.name, held[h.name], h.prefetch)
 			}
+			if other := emptied[p.Queue]; other != nil && other != h {
+				broken("core.md 5", "%s and %s both go without for the sake of %s", h.name, other.name, w.judge.name(p.ID))
+			}
+			emptied[p.Queue] = h
+			w.judge.coverage.feature("a holder emptied")
 		}
 	}
 }
