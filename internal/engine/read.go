@@ -21,7 +21,15 @@ func (e *Engine) view(ctx context.Context, f func(store.Reader) error) error {
 	if why := e.state.Load(); why != nil {
 		return why
 	}
-	return e.store.View(ctx, f)
+	return e.noted(e.store.View(ctx, f))
+}
+
+// noted logs that the store cannot be read, because the wire does not say why.
+func (e *Engine) noted(err error) error {
+	if err != nil && job.KindOf(err) == job.Unavailable {
+		e.log.Error("the store cannot be read", "error", err)
+	}
+	return err
 }
 
 // Get returns a job and its payload, or NotFound. A terminal job past its
@@ -39,6 +47,7 @@ func (e *Engine) Get(ctx context.Context, id job.ID) (j *job.Job, payload []byte
 	})
 	if err == nil && payload == nil {
 		payload, err = store.Payload(e.store, j.Payload)
+		err = e.noted(err)
 	}
 	return j, payload, err
 }
@@ -103,7 +112,7 @@ func (e *Engine) List(ctx context.Context, f store.Filter, n int, withPayload bo
 			out[i].Payload = bodies[i]
 		}
 	}
-	return out, err
+	return out, e.noted(err)
 }
 
 // Count counts the jobs that match, as List would show them.

@@ -119,7 +119,7 @@ func (h *handler) health(w http.ResponseWriter, _ *http.Request, _, _ string) {
 func (h *handler) ready(w http.ResponseWriter, r *http.Request, _, _ string) {
 	if err := h.engine.Ready(); err != nil {
 		w.Header()["Retry-After"] = retryAfter
-		refuse(w, http.StatusServiceUnavailable, wire.CodeUnavailable, err.Error())
+		refuse(w, http.StatusServiceUnavailable, wire.CodeUnavailable, jobs.TextOf(err))
 		return
 	}
 	send(w, http.StatusOK, []byte(`{"status":"ready"}`))

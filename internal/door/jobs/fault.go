@@ -41,11 +41,16 @@ func FaultOf(err error) Fault {
 	return faults[job.Internal]
 }
 
-// TextOf is what the wire says about an error. What is wrong inside is for the
-// log.
+// TextOf is what the wire says about an error. What is wrong inside, such as
+// which file could not be written, is for the log.
 func TextOf(err error) string {
-	if FaultOf(err).Status == 500 {
+	switch FaultOf(err) {
+	case faults[job.Internal], faults[job.Corrupt]:
 		return "internal server error"
+	case faults[job.Unavailable]:
+		if own, ok := errors.AsType[*job.Error](err); ok {
+			return own.Text // without its cause
+		}
 	}
 	return err.Error()
 }
