@@ -109,7 +109,7 @@ func (w *world) draw(t *rapid.T) engine.NewJob {
 		n.Job.Copies = 1
 		n.Job.Retry.LossLimit = job.LimitOf(one[uint32](t, "loss limit", 1, 2, 3))
 	}
-	if n.Job.Queue == "strict" || n.Job.StartTimeout > 0 {
+	if n.Job.Queue == "strict" || n.Job.StartTimeout > 0 { // starts that copies miss at one moment count as one eviction
 		n.Job.Copies = 1
 	}
 	return n
@@ -173,9 +173,11 @@ func (w *world) take(t *rapid.T) {
 	holder, held := "u/"+o.Worker, len(w.model.holds("u/"+o.Worker))
 	list, err := w.Lease(now, o)
 	w.must(err)
+	var own []delivery
 	for _, d := range list {
-		w.granted(d, holder, job.Unary, o.For, o.Queues...)
+		own = append(own, delivery{d, holder, job.Unary, o.For, o.Queues})
 	}
+	w.served(own...)
 	if j := w.model.next(holder, o.Queues); j != nil && len(list) < o.Max {
 		w.Fatalf("%s, which held %d, was given %d jobs of %d, although %s is in line", holder, held, len(list), o.Max, w.name(j))
 	}
@@ -198,37 +200,14 @@ func (w *world) connect(t *rapid.T) {
 	}
 	c, err := w.Stream(w.Context(), o)
 	w.must(err)
-	s := &stream{"a/" + c.Name(), job.Anonymous, o.Prefetch}
+	s := &stream{holder: "a/" + c.Name(), kind: job.Anonymous, prefetch: o.Prefetch}
 	if o.Name != "" {
-		s = &stream{"w/" + o.Name, job.Named, o.Prefetch}
+		s.holder, s.kind = "w/"+o.Name, job.Named
+		s.awaits = len(w.model.holds(s.holder))
 	}
 	w.conns[queue], w.model.streams[queue] = c, s
 	delete(w.model.away, s.holder)
-	w.handedBack(queue, s)
-}
-
-// handedBack compares what a returning holder gets first with what it holds.
-func (w *world) handedBack(queue string, s *stream) {
-	held := len(w.model.holds(s.holder))
-	now, cancel := context.WithCancel(w.Context())
-	cancel()
-	list, _ := w.conns[queue].Next(now)
-	for _, d := range list {
-		if !d.Held {
-			w.granted(d, s.holder, s.kind, 0, queue)
-			continue
-		}
-		j := w.model.jobs[d.Job.ID]
-		if held == 0 || j == nil || j.LeaseOf(d.Lease.Token) < 0 {
-			w.Fatalf("%s was handed %s, which it does not hold", s.holder, w.name(d.Job))
-		}
-		w.same("handed back", d.Job, j)
-		w.body(j.ID, d.Payload)
-		held--
-	}
-	if held > 0 {
-		w.Fatalf("%s was not handed back %d jobs that it holds", s.holder, held)
-	}
+	w.served()
 }
 
 func (w *world) settle(t *rapid.T) {
@@ -311,7 +290,7 @@ func (w *world) operate(t *rapid.T) {
 		w.command(id, rule.Command{Verb: rule.Revive, Allow: allow}, func(j *job.Job) job.Kind { return w.model.revive(j, allow) })
 	case "offer":
 		if j := w.model.jobs[id]; j != nil && j.StartTimeout > 0 {
-			t.SkipNow()
+			t.SkipNow() // as in draw
 		}
 		w.command(id, rule.Command{Verb: rule.Offer}, w.model.offer)
 	case "patch":

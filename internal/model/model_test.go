@@ -46,6 +46,7 @@ type stream struct {
 	holder   string
 	kind     job.HolderKind
 	prefetch int
+	awaits   int // jobs that it held when it came back, to be handed to it again
 }
 
 func newModel(now job.Millis, queues []*job.Queue) *model {

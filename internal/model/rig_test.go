@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/bits"
 	"reflect"
 	"slices"
 	"time"
@@ -80,7 +81,10 @@ func (w *world) begin() {
 	var err error
 	w.store, err = w.open()
 	w.must(err)
-	rnd := func() uint64 { w.dice++; return w.dice * 0x9E3779B97F4A7C15 } // distinct, which is all that ids and tokens ask for
+	rnd := func() uint64 { // both halves are distinct, which ids ask for, and tokens rise: they tell the order of leases
+		w.dice++
+		return bits.ReverseBytes64(w.dice<<32 | w.dice)
+	}
 	server := rule.DefaultServer()
 	server.RetainDead, server.GraceDelay = retainDead, graceDelay
 	w.Engine = engine.New(w.store, bubble{}, rnd, slog.New(slog.DiscardHandler),
@@ -108,20 +112,34 @@ func (w *world) refused(what string, err error, want job.Kind) bool {
 	return err != nil
 }
 
-// granted notes a delivery that the model expects to be of its next job.
-func (w *world) granted(d engine.Delivery, holder string, kind job.HolderKind, life job.Millis, queues ...string) {
-	j := w.model.next(holder, queues)
-	if j == nil || j.ID != d.Job.ID {
-		w.Fatalf("%s was given %s, want %s", holder, w.name(d.Job), w.name(j))
+// delivery is a job on its way to a holder.
+type delivery struct {
+	engine.Delivery
+	to     string
+	kind   job.HolderKind
+	life   job.Millis // of a unary lease
+	queues []string   // that the holder reads
+}
+
+// granted notes deliveries, each of which must be of the job that the model
+// gives next. Holders that wait together are served in turns, so the order is
+// that of their leases.
+func (w *world) granted(list []delivery) {
+	slices.SortFunc(list, func(a, b delivery) int { return bytes.Compare(a.Lease.Token[:], b.Lease.Token[:]) })
+	for _, d := range list {
+		j := w.model.next(d.to, d.queues)
+		if j == nil || j.ID != d.Job.ID {
+			w.Fatalf("%s was given %s, want %s", d.to, w.name(d.Job), w.name(j))
+		}
+		w.model.take(j, d.Lease.Token, d.to, d.kind, d.life)
+		w.same("delivered", d.Job, j)
+		if _, old := w.owners[d.Lease.Token]; old {
+			w.Fatalf("token of %s was issued before (I2)", w.name(j))
+		}
+		w.tokens = append(w.tokens, d.Lease.Token)
+		w.owners[d.Lease.Token] = j.ID
+		w.body(d.Job.ID, d.Payload)
 	}
-	w.model.take(j, d.Lease.Token, holder, kind, life)
-	w.same("delivered", d.Job, j)
-	if _, old := w.owners[d.Lease.Token]; old {
-		w.Fatalf("token of %s was issued before (I2)", w.name(j))
-	}
-	w.tokens = append(w.tokens, d.Lease.Token)
-	w.owners[d.Lease.Token] = j.ID
-	w.body(d.Job.ID, d.Payload)
 }
 
 func (w *world) body(id job.ID, got []byte) {
@@ -130,32 +148,59 @@ func (w *world) body(id job.ID, got []byte) {
 	}
 }
 
-// served compares what streams received with what they should have.
-func (w *world) served() {
-	now, cancel := context.WithCancel(w.Context())
-	cancel()
-	for _, queue := range []string{"plain", "limited", "start", "strict"} {
-		s, c := w.model.streams[queue], w.conns[queue]
+// served compares what streams received with what they should have. A unary
+// call that was answered meanwhile got the others.
+func (w *world) served(others ...delivery) {
+	list := others
+	for _, queue := range queues {
+		if w.conns[queue] != nil {
+			list = append(list, w.received(queue)...)
+		}
+	}
+	w.granted(list)
+	for _, queue := range queues {
+		s := w.model.streams[queue]
 		if s == nil {
 			continue
 		}
-		list, err := c.Next(now)
-		if err != nil && !errors.Is(err, context.Canceled) {
-			w.Fatalf("stream of %s: %v", queue, err)
-		}
-		for _, d := range list {
-			if d.Held {
-				w.Fatalf("%s is handed back without a reconnect", w.name(d.Job))
-			}
-			w.granted(d, s.holder, s.kind, 0, queue)
-		}
-		if len(list) > 0 && len(w.model.holds(s.holder)) > s.prefetch {
+		room := s.prefetch - len(w.model.holds(s.holder))
+		if room < 0 && slices.ContainsFunc(list, func(d delivery) bool { return d.to == s.holder }) {
 			w.Fatalf("the stream of %s holds more than %d", queue, s.prefetch)
 		}
-		if j := w.model.next(s.holder, []string{queue}); j != nil && len(w.model.holds(s.holder)) < s.prefetch {
+		if j := w.model.next(s.holder, []string{queue}); j != nil && room > 0 {
 			w.Fatalf("the stream of %s waits, although it has room and %s is in line", queue, w.name(j))
 		}
 	}
+}
+
+// received is what a stream was given since the last time. A job that it held
+// already must be as the model knows it, and comes only to a holder that
+// returned.
+func (w *world) received(queue string) (fresh []delivery) {
+	now, cancel := context.WithCancel(w.Context())
+	cancel()
+	list, err := w.conns[queue].Next(now)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		w.Fatalf("stream of %s: %v", queue, err)
+	}
+	s := w.model.streams[queue]
+	for _, d := range list {
+		if !d.Held {
+			fresh = append(fresh, delivery{d, s.holder, s.kind, 0, []string{queue}})
+			continue
+		}
+		j := w.model.jobs[d.Job.ID]
+		if s.awaits == 0 || j == nil || j.LeaseOf(d.Lease.Token) < 0 || !j.HeldBy(s.holder) {
+			w.Fatalf("%s was handed %s, which it does not hold, or has", s.holder, w.name(d.Job))
+		}
+		w.same("handed back", d.Job, j)
+		w.body(j.ID, d.Payload)
+		s.awaits--
+	}
+	if s.awaits > 0 {
+		w.Fatalf("%s was not handed back %d jobs that it holds", s.holder, s.awaits)
+	}
+	return fresh
 }
 
 // settled lets engine and model do what is due now, twice, because what one
