@@ -26,8 +26,8 @@ type index struct {
 	scratch []lineHead     // of ready
 }
 
-// listed is an entry of the listing index: enough to page by queue, state and
-// type without reading a job.
+// listed is an entry of the listing of all jobs: enough to page by type, and
+// by ids, without reading a job.
 type listed struct {
 	id    job.ID
 	queue uint32
@@ -38,6 +38,15 @@ type listed struct {
 
 // Before implements before: by id.
 func (l listed) Before(m listed) bool { return l.id.Before(m.id) }
+
+// placed is an entry of the jobs of one queue in one state.
+type placed struct {
+	id  job.ID
+	typ uint32
+}
+
+// Before implements before: by id.
+func (p placed) Before(q placed) bool { return p.id.Before(q.id) }
 
 type timer struct {
 	at job.Millis
@@ -56,6 +65,7 @@ type queue struct {
 	row   *job.Queue
 	lines []*line
 	gates map[string]*gate
+	jobs  [job.States]sorted[placed]
 	depth store.Depth
 }
 
@@ -184,6 +194,7 @@ func (x *index) moveListing(old, j *job.Job) {
 			x.listing.remove(listed{id: old.ID})
 		}
 	}
+	x.movePlaced(old, j)
 	if j == nil {
 		return
 	}
@@ -193,6 +204,18 @@ func (x *index) moveListing(old, j *job.Job) {
 		x.listing.insert(entry)
 	} else if at := x.listing.at(entry); at != nil {
 		*at = entry
+	}
+}
+
+func (x *index) movePlaced(old, j *job.Job) {
+	if old != nil && j != nil && old.State == j.State && old.Queue == j.Queue && old.Type == j.Type {
+		return
+	}
+	if old != nil {
+		x.of(old.Queue).jobs[old.State].remove(placed{id: old.ID})
+	}
+	if j != nil {
+		x.of(j.Queue).jobs[j.State].insert(placed{j.ID, x.names.of(j.Type)})
 	}
 }
 

@@ -1,6 +1,8 @@
 package embedded
 
 import (
+	"container/heap"
+	"maps"
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -43,38 +45,112 @@ func (m *match) takes(l *listed) bool {
 		(m.types == nil || slices.Contains(m.types, l.typ))
 }
 
-// list returns ids that match, by id, until keep says stop.
+// list returns ids that match, by id, until each says stop.
 func (x *index) list(f *store.Filter, each func(job.ID) (more bool)) {
 	m := x.match(f)
-	if m.none {
-		return
-	}
-	if len(f.IDs) > 0 {
-		x.listNamed(f, &m, each)
-		return
-	}
-	cur := x.listing.start()
 	switch {
-	case !f.From.IsZero():
-		cur = x.listing.from(listed{id: f.From})
-	case f.Desc:
-		cur = cursor[listed]{list: &x.listing, c: len(x.listing.chunks)}
-	}
-	if f.Desc {
-		for cur.prev() {
-			if l, ok := cur.item(); ok && m.takes(&l) && !each(l.id) {
+	case m.none:
+	case len(f.IDs) > 0:
+		x.listNamed(f, &m, each)
+	case len(f.States)+len(f.Queues) > 0:
+		x.listSome(f, &m, each)
+	default:
+		cur := begin(&x.listing, listed{id: f.From}, f)
+		for l, ok := cur.pass(f.Desc); ok; l, ok = cur.pass(f.Desc) {
+			if m.takes(&l) && !each(l.id) {
 				return
 			}
 		}
-		return
-	}
-	for l, ok := cur.item(); ok; l, ok = cur.item() {
-		if l.id != f.From && m.takes(&l) && !each(l.id) {
-			return
-		}
-		cur.next()
 	}
 }
+
+// begin returns a cursor at which a page begins: beyond From, or at the end
+// where its order starts.
+func begin[T before[T]](s *sorted[T], from T, f *store.Filter) cursor[T] {
+	switch {
+	case f.From.IsZero() && f.Desc:
+		return s.end()
+	case f.From.IsZero():
+		return s.start()
+	}
+	cur := s.from(from)
+	if at, ok := cur.item(); ok && !f.Desc && !from.Before(at) {
+		cur.next()
+	}
+	return cur
+}
+
+// listSome lists some queues or states, by merging one sorted list for each
+// queue and state. So what it costs is what is on the page, however rare, not
+// how many jobs it is found among.
+func (x *index) listSome(f *store.Filter, m *match, each func(job.ID) bool) {
+	w := walks{down: f.Desc}
+	for _, q := range x.queuesOf(m) {
+		for st := range q.jobs {
+			if m.states[st] {
+				w.add(begin(&q.jobs[st], placed{id: f.From}, f))
+			}
+		}
+	}
+	heap.Init(&w)
+	for len(w.list) > 0 {
+		p := w.list[0].item
+		if (m.types == nil || slices.Contains(m.types, p.typ)) && !each(p.id) {
+			return
+		}
+		w.advance()
+	}
+}
+
+// queuesOf returns the queues that a filter names, each once; all if it names none.
+func (x *index) queuesOf(m *match) []*queue {
+	if m.queues == nil {
+		return slices.Collect(maps.Values(x.queues))
+	}
+	var out []*queue
+	for _, n := range unique(m.queues) {
+		if int(n) < len(x.order) && x.order[n] != nil {
+			out = append(out, x.order[n])
+		}
+	}
+	return out
+}
+
+// walk is one of the lists that are merged, at the item that comes next.
+type walk struct {
+	item placed
+	cur  cursor[placed]
+}
+
+// walks is a heap of them: in front is the one whose item comes first.
+type walks struct {
+	list []walk
+	down bool
+}
+
+// add takes a list in, unless it is at its end.
+func (w *walks) add(cur cursor[placed]) {
+	if p, ok := cur.pass(w.down); ok {
+		w.list = append(w.list, walk{p, cur})
+	}
+}
+
+// advance passes the item in front.
+func (w *walks) advance() {
+	front := &w.list[0]
+	var ok bool
+	if front.item, ok = front.cur.pass(w.down); ok {
+		heap.Fix(w, 0)
+		return
+	}
+	heap.Pop(w)
+}
+
+func (w *walks) Len() int           { return len(w.list) }
+func (w *walks) Less(i, j int) bool { return w.list[i].item.Before(w.list[j].item) != w.down }
+func (w *walks) Swap(i, j int)      { w.list[i], w.list[j] = w.list[j], w.list[i] }
+func (w *walks) Push(x any)         { w.list = append(w.list, x.(walk)) }
+func (w *walks) Pop() any           { w.list = w.list[:len(w.list)-1]; return nil }
 
 func (x *index) listNamed(f *store.Filter, m *match, each func(job.ID) bool) {
 	ids := slices.Clone(f.IDs)
@@ -97,7 +173,7 @@ func (x *index) listNamed(f *store.Filter, m *match, each func(job.ID) bool) {
 }
 
 // counted answers a count from the counters; ok = false means that queue and
-// type are both given, so the listing must be walked.
+// type are both given, so the lists of the queue must be walked.
 func (x *index) counted(f *store.Filter) (n int64, ok bool) {
 	m := x.match(f)
 	if m.none {
@@ -120,14 +196,8 @@ func (x *index) counted(f *store.Filter) (n int64, ok bool) {
 				add(states)
 			}
 		}
-	case m.queues != nil:
-		for q := range slices.Values(unique(m.queues)) {
-			if int(q) < len(x.order) && x.order[q] != nil {
-				add(&x.order[q].depth.States)
-			}
-		}
 	default:
-		for _, q := range x.queues {
+		for _, q := range x.queuesOf(&m) {
 			add(&q.depth.States)
 		}
 	}

@@ -166,6 +166,9 @@ func (s *sorted[T]) from(item T) cursor[T] {
 
 func (s *sorted[T]) start() cursor[T] { return cursor[T]{list: s} }
 
+// end returns a cursor behind the last item.
+func (s *sorted[T]) end() cursor[T] { return cursor[T]{list: s, c: len(s.chunks)} }
+
 func (k cursor[T]) settle() cursor[T] {
 	if k.c < len(k.list.chunks) && k.i >= len(k.list.chunks[k.c]) {
 		k.c, k.i = k.c+1, 0
@@ -197,4 +200,18 @@ func (k *cursor[T]) prev() bool {
 	}
 	k.i--
 	return true
+}
+
+// pass moves over an item, up or down, and returns it.
+func (k *cursor[T]) pass(down bool) (item T, ok bool) {
+	if down {
+		if !k.prev() {
+			return item, false
+		}
+		return k.item()
+	}
+	if item, ok = k.item(); ok {
+		k.next()
+	}
+	return item, ok
 }
