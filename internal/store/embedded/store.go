@@ -205,9 +205,6 @@ func (s *Store) load() error {
 		return job.Errorf(job.Unavailable, "opening the data directory %s: %v", s.opts.Dir, err)
 	}
 	s.db.Store(h)
-	if err := syncDir(s.opts.FS, s.opts.Dir); err != nil { // "data" itself
-		return err
-	}
 	s.index, s.rows, s.hot = newIndex(s.names), newRows(), newHot()
 	if err := s.loadRows(h); err != nil {
 		return h.reason(err)
