@@ -41,8 +41,8 @@ func (h *handler) success(w http.ResponseWriter, r *http.Request, text, _ string
 }
 
 // successAll is POST /jobs/success: 204, or 422 with the ids that were not
-// there while the others are done. Clients take both as the end of it, so what
-// may work later must be neither.
+// there while the others are done. Clients take both as the end of it; what may
+// work later, the engine refuses as a whole.
 func (h *handler) successAll(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		list, unknown, err := s.Success()
@@ -53,14 +53,10 @@ func (h *handler) successAll(w http.ResponseWriter, r *http.Request, _, _ string
 		if err != nil {
 			return err
 		}
-		missing, why := jobs.Missing(list, verdicts, unknown)
-		switch {
-		case why != nil && jobs.FaultOf(why).Status >= http.StatusInternalServerError:
-			return why
-		case len(missing) == 0:
-			w.WriteHeader(http.StatusNoContent)
-		default:
+		if missing, why := jobs.Missing(list, verdicts, unknown); len(missing) > 0 {
 			send(w, http.StatusUnprocessableEntity, jobs.AppendMissing(nil, missing, why))
+		} else {
+			w.WriteHeader(http.StatusNoContent)
 		}
 		return nil
 	})
