@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -24,6 +25,7 @@ type ledger struct {
 	wrong    []string
 	refusals map[string]int // by what was said
 	answers  counter
+	latest   func() int64 // the latest date that anybody saw; nil = no job waits for one
 }
 
 func newLedger() *ledger {
@@ -48,12 +50,15 @@ func (l *ledger) note(set map[string]bool, ids ...string) {
 	l.answers.add()
 }
 
+// member does one thing to a server, and says whether it was taken.
+type member func(ctx context.Context, s *stack, rng *rand.Rand) bool
+
 // work loads a server until the returned function is called, which waits until
 // every request has its answer.
-func (l *ledger) work(s *stack, rng *rand.Rand) (leave func()) {
+func (l *ledger) work(s *stack, rng *rand.Rand, more ...member) (leave func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	for _, member := range []func(ctx context.Context, s *stack, rng *rand.Rand) bool{l.produce, l.produce, l.produce, l.consume, l.look} {
+	for _, member := range append([]member{l.produce, l.produce, l.produce, l.consume, l.look}, more...) {
 		mine := rand.New(rand.NewPCG(rng.Uint64(), 1))
 		all.Go(func() {
 			again := time.NewTicker(5 * time.Millisecond)
@@ -85,9 +90,9 @@ func (l *ledger) refused(call string, r reply, err error) {
 
 // produce enqueues one job or a few.
 func (l *ledger) produce(_ context.Context, s *stack, rng *rand.Rand) bool {
-	job := fmt.Sprintf(`{"type":"t","queue":"q%d","payload":"%s"}`, rng.IntN(3), strings.Repeat("x", 1+rng.IntN(2000)))
+	body := fmt.Sprintf(`{"type":"t","queue":"q%d","payload":"%s"%s}`, rng.IntN(3), strings.Repeat("x", 1+rng.IntN(2000)), l.date(rng))
 	if rng.IntN(2) == 0 {
-		r, err := s.call("POST", "/jobs", job) //nolint:contextcheck // a call has a patience of its own
+		r, err := s.call("POST", "/jobs", body) //nolint:contextcheck // a call has a patience of its own
 		var added wire.Enqueued
 		if err != nil || r.status != http.StatusCreated || json.Unmarshal(r.body, &added) != nil {
 			l.refused("an enqueue", r, err)
@@ -96,7 +101,7 @@ func (l *ledger) produce(_ context.Context, s *stack, rng *rand.Rand) bool {
 		l.note(l.accepted, added.ID)
 		return true
 	}
-	jobs := slices.Repeat([]string{job}, 1+rng.IntN(20))
+	jobs := slices.Repeat([]string{body}, 1+rng.IntN(20))
 	r, err := s.call("POST", "/jobs/bulk", `{"jobs":[`+strings.Join(jobs, ",")+`]}`) //nolint:contextcheck // a call has a patience of its own
 	var added wire.BulkEnqueued
 	if err != nil || r.status != http.StatusCreated || json.Unmarshal(r.body, &added) != nil {
@@ -110,6 +115,17 @@ func (l *ledger) produce(_ context.Context, s *stack, rng *rand.Rand) bool {
 	l.note(l.accepted, ids...)
 	return true
 }
+
+// date says of every other job when it is due, if jobs have dates.
+func (l *ledger) date(rng *rand.Rand) string {
+	if l.latest == nil || rng.IntN(2) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(`,"ready_at":%d`, l.latest()+rng.Int64N(30*int64(job.Day)))
+}
+
+// early reports whether a job is given out before its date was ever reached.
+func (l *ledger) early(j wire.Job) bool { return l.latest != nil && j.ReadyAt > l.latest() }
 
 // consume takes jobs until the stream ends, and settles two thirds of them.
 func (l *ledger) consume(ctx context.Context, s *stack, rng *rand.Rand) bool {
@@ -137,12 +153,7 @@ func (l *ledger) consume(ctx context.Context, s *stack, rng *rand.Rand) bool {
 		if json.Unmarshal(line, &j) != nil {
 			l.violation("a stream delivered %.100q", line)
 		}
-		l.mu.Lock()
-		if l.over[j.ID] {
-			l.wrong = append(l.wrong, "job "+j.ID+" was given out after its settle had been acknowledged")
-		}
-		l.asked[j.ID] = true
-		l.mu.Unlock()
+		l.delivered(j)
 		switch r, err := s.call("POST", "/jobs/"+j.ID+"/success", ""); { //nolint:contextcheck // a call has a patience of its own
 		case err == nil && r.status == http.StatusNoContent:
 			l.note(l.over, j.ID)
@@ -154,6 +165,19 @@ func (l *ledger) consume(ctx context.Context, s *stack, rng *rand.Rand) bool {
 			return true // and connects again
 		}
 	}
+}
+
+// delivered checks a delivery, whose job will be settled.
+func (l *ledger) delivered(j wire.Job) {
+	if l.early(j) {
+		l.violation("job %s, due at %d, was given out at %d", j.ID, j.ReadyAt, l.latest())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over[j.ID] {
+		l.wrong = append(l.wrong, "job "+j.ID+" was given out after its settle had been acknowledged")
+	}
+	l.asked[j.ID] = true
 }
 
 // look reads jobs one by one, also from disk.
@@ -214,7 +238,7 @@ func (l *ledger) audit(s *stack) {
 			back++
 		case !is && !l.asked[id]:
 			lost++
-		case is && (j.Status != wire.Ready && j.Status != wire.InFlight || j.Attempts != 0):
+		case is && (j.Attempts != 0 || j.Status != wire.Ready && j.Status != wire.InFlight && (j.Status != wire.Scheduled || l.latest == nil)):
 			s.t.Errorf("job %s is %s with %d attempts", id, j.Status, j.Attempts)
 		}
 		if is && !l.over[id] {

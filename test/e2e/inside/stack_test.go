@@ -1,10 +1,11 @@
 // Package inside tests the assembled server inside the test's own process, for
 // faults that nobody can cause from outside: a file system whose operations
-// fail one by one, a wall clock that is set, a time limit too long to wait for.
+// fail one by one, a wall clock that is set, minutes that nobody waits for.
 // Everything else is as it is for users: real sockets, HTTP, the embedded store.
 package inside
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -47,6 +48,7 @@ type stack struct {
 type options struct {
 	fs    vfs.FS       // nil = in memory
 	clock engine.Clock // nil = the machine's
+	log   slog.Handler // nil = nothing is logged
 	edit  func(*http.Server)
 }
 
@@ -59,11 +61,14 @@ func open(t testing.TB, o options) (*stack, error) {
 	if o.clock == nil {
 		o.clock = engine.SystemClock()
 	}
+	if o.log == nil {
+		o.log = slog.DiscardHandler
+	}
 	st, err := embedded.Open(embedded.Options{Dir: "root", FS: o.fs, Now: o.clock.Wall, Cache: 1 << 20})
 	if err != nil {
 		return nil, err
 	}
-	e := engine.New(st, o.clock, rand.Uint64, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer(), Reattach: 30 * job.Second, Idempotency: job.Hour})
+	e := engine.New(st, o.clock, rand.Uint64, slog.New(o.log), engine.Options{Server: rule.DefaultServer(), Reattach: 30 * job.Second, Idempotency: job.Hour})
 	if err := e.Start(t.Context()); err != nil {
 		_ = e.Stop(context.Background())
 		_ = st.Close()
@@ -156,6 +161,20 @@ func (s *stack) must(status int, v any, method, path, body string) reply {
 		s.t.Fatalf("%s %s %.100s: %s, %v; want %d", method, path, body, r, err, status)
 	}
 	return r
+}
+
+// raw opens a connection and writes the beginning of a request on it.
+func (s *stack) raw(text string) (net.Conn, *bufio.Reader) {
+	s.t.Helper()
+	conn, err := net.DialTimeout("tcp", s.addr, patience)
+	if err == nil {
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		_, err = io.WriteString(conn, text)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return conn, bufio.NewReader(conn)
 }
 
 // until asks again and again whether a condition holds, which says what it saw
