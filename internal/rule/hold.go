@@ -10,7 +10,7 @@ const holdMax = job.Hour
 // up to a tenth more, so that not all targets are asked again at once.
 func hold(v View, span, after job.Millis, e *Effect) {
 	span = max(span, after)
-	span += job.Millis(v.Rand() * float64(span/10))
+	span += job.Millis(v.Rand() * float64(span/10+1))
 	until := v.Now.Add(min(span, holdMax))
 	if g := v.Gate; g != nil {
 		if e.Gate != nil {

@@ -2,6 +2,7 @@ package rule
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
 )
@@ -113,7 +114,7 @@ func (w *world) countersLawful(v Verb, old, j *job.Job, e Effect) error {
 		return nil
 	}
 	records := uint32(len(e.Failures))
-	timeout := v == Lapse && records > 0 && e.Failures[0].Type == "Timeout"
+	timeout := v == Lapse && slices.ContainsFunc(e.Failures, func(f job.Failure) bool { return f.Type == "Timeout" })
 	for _, c := range []struct {
 		name     string
 		old, new uint32

@@ -81,6 +81,28 @@ func TestAtTheLossLimitTheJobIsDeadWithReasonLost(t *testing.T) { // core.md sec
 	}
 }
 
+func TestACrashLoopIsOnRecordFromHalfOfTheLimit(t *testing.T) { // issue 4: dead with reason lost and its history
+	w := newWorld(t)
+	w.put("a", lossLimited(4))
+	for n, worker := range []string{"w/1", "w/2", "w/3", "w/4"} {
+		w.tick(job.Second)
+		alone := w.jobs["a"].Alone
+		w.take("a", worker, func(l *job.Lease) { l.Alone = alone })
+		w.lose("a", worker, job.ByLapse)
+		f := w.failure()
+		if n == 0 {
+			if f != nil {
+				t.Errorf("the first loss may be anybody's fault, and left the record %+v", f)
+			}
+			continue
+		}
+		if f == nil || f.Number != uint32(n) || f.Type != "Lost" || f.Holder != worker || f.Attempt != 0 || f.Failed != w.now || f.Started != w.now {
+			t.Errorf("loss %d left the record %+v", n+1, f)
+		}
+	}
+	w.expect("a", "dead lost losses 4 alone")
+}
+
 func TestFromHalfOfTheLimitTheJobAsksToBeAlone(t *testing.T) { // core.md section 5
 	for limit, half := range map[uint32]int{20: 10, 4: 2, 5: 3, 2: 1} {
 		w := newWorld(t)

@@ -227,7 +227,7 @@ func lapse(v View, c Command) (Effect, error) {
 		case c.Holder != "" && l.Holder == c.Holder:
 			end(j, i, c.Ending, &e, true)
 			lost = lost || c.Ending == job.ByLapse || c.Ending == job.ByDisconnect
-			lose(v, j, l, c.Ending)
+			lose(v, j, l, c.Ending, &e)
 		case c.Holder != "":
 			i++
 		case l.RunEnd > 0 && l.RunEnd <= v.Steady:
@@ -239,7 +239,7 @@ func lapse(v View, c Command) (Effect, error) {
 		case l.Until > 0 && l.Until <= v.Steady && c.Ending != job.ByTimeout:
 			lost = true
 			end(j, i, job.ByLapse, &e, true)
-			lose(v, j, l, job.ByLapse)
+			lose(v, j, l, job.ByLapse, &e)
 		default:
 			i++
 		}
@@ -250,8 +250,6 @@ func lapse(v View, c Command) (Effect, error) {
 	case timedOut != nil:
 		return timeOut(v, j, timedOut, e)
 	case lost && len(j.Leases) == 0 && overLossLimit(v, j):
-		f := job.Failure{Type: "Lost", Message: "its holders vanished too often without an answer"}
-		record(v, j, f, e.Ended[len(e.Ended)-1], &e)
 		return die(v, j, job.Lost, e), nil
 	}
 	if returned {
@@ -282,13 +280,16 @@ func timeOut(v View, j *job.Job, runs []job.Lease, e Effect) (Effect, error) {
 }
 
 // lose counts a vanished holder (core.md section 5): from half of the limit
-// on only losses of a lease that its holder held alone count.
-func lose(v View, j *job.Job, l job.Lease, how job.Ending) {
+// on only losses of a lease that its holder held alone count, and each is kept
+// as a record: this job may be what kills its holders.
+func lose(v View, j *job.Job, l job.Lease, how job.Ending, e *Effect) {
 	if how != job.ByLapse && how != job.ByDisconnect || j.Alone && !l.Alone {
 		return
 	}
 	j.Losses++
-	j.Alone = j.Losses >= (lossLimit(v, j)+1)/2
+	if j.Alone = j.Losses >= (lossLimit(v, j)+1)/2; j.Alone {
+		record(v, j, job.Failure{Type: "Lost", Message: "its worker vanished without an answer"}, l, e)
+	}
 }
 
 func overLossLimit(v View, j *job.Job) bool { return j.Losses >= lossLimit(v, j) }

@@ -182,14 +182,15 @@ func (s *scene) lose(j *job.Job, l job.Lease) {
 	p := s.policy(j)
 	limit := p.LossLimitValue()
 	j.Losses++
-	j.Alone = j.Losses >= (limit+1)/2
+	if j.Alone = j.Losses >= (limit+1)/2; j.Alone {
+		j.Failures++
+	}
 }
 
 // lost decides about a job whose holders vanished.
 func (s *scene) lost(o *outcome, j *job.Job) *outcome {
 	p := s.policy(j)
 	if len(j.Leases) == 0 && j.Losses >= p.LossLimitValue() {
-		j.Failures++
 		return s.died(s.dead(o, j, job.Lost, false))
 	}
 	return s.back(o, j, job.PlaceKeep, 0)
