@@ -24,17 +24,19 @@ func newPolicyCommand() *cobra.Command {
 		Long: `See what a retry policy does before you use it.
 
 A policy says how long to wait before each retry, and when to give up. preview
-shows its waits, simulate what it does to a target that is down for a while.
-Neither asks a server for anything. docs/retries.md teaches the policies.`,
+shows its waits, decide what it makes of one failure, simulate what it does to a
+target that is down for a while. None of them asks a server for anything.
+docs/retries.md teaches the policies.`,
 		Example: `  reprise policy preview
+  reprise policy decide --policy reprise-retry.yaml --status 503
   reprise policy simulate`,
 		Args: oneOfMine, RunE: showHelp,
 	}
-	cmd.AddCommand(newPreviewCommand(), newSimulateCommand())
+	cmd.AddCommand(newPreviewCommand(), newDecideCommand(), newSimulateCommand())
 	return cmd
 }
 
-// aboutPolicies ends the help of both commands.
+// aboutPolicies ends the help of each command.
 const aboutPolicies = `
 The policy comes from flags, or from a file: the retry: part of a configuration
 file, as YAML or JSON, with or without the key retry. What is not given is the

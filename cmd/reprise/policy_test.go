@@ -110,3 +110,26 @@ func TestSimulateTellsTheSameInWordsAndAsJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestDecideTellsWhatAPolicyMakesOfAFailure(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "p.yaml")
+	if err := os.WriteFile(name, []byte("rules:\n- {when: {message: lock}, do: release, delay: 2s}\n- {when: {status: 4xx, timeout: true}, do: dead}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"--message a-lock --failed 3":         "rules[0] decides: release\nnot charged; tried again 2s later\n",
+		"--status 404 --timed-out":            "rules[1] decides: dead\ncharged as attempt 1; dead, reason killed\n",
+		"--status 404 --retry-after 2m":       "no rule matches: the policy decides\ncharged as attempt 1; tried again 2m later\n",
+		"--error-type E --exit-code 1 --json": `{"rule":null,"do":"retry","charged":true,"attempts":1,"min_ms":15000,"max_ms":15000}` + "\n",
+		"--status 404 --timed-out --json":     `{"rule":1,"do":"dead","charged":true,"attempts":1,"reason":"killed","min_ms":0,"max_ms":0}` + "\n",
+	} {
+		if got := well(t, append([]string{"policy", "decide", "--policy", name}, strings.Fields(line)...)...); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	for _, line := range []string{"--status 1000", "--exit-code 256", "--retry-after -1s", "--limit x", "--failed 4294967295"} {
+		if _, stderr, code := cli(t, "", append([]string{"policy", "decide"}, strings.Fields(line)...)...); code != 2 || !strings.Contains(stderr, strings.Fields(line)[0]) {
+			t.Errorf("%s: exit code %d, %s", line, code, stderr)
+		}
+	}
+}

@@ -62,6 +62,9 @@ func Kinds() (list []string) {
 	return list
 }
 
+// Millis is a span of time, for packages that only pass it on.
+type Millis = job.Millis
+
 // Retry is a policy, for packages that only pass it on.
 type Retry = job.Retry
 
