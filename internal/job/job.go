@@ -96,6 +96,10 @@ type Job struct {
 	Suppressed  uint32 // failures inside grace
 	Overrides   uint32 // retry times set by workers
 	Failures    uint32 // number of the latest failure record; never falls
+	Replays     uint32 // times it was brought back from the dead
+
+	Print  Fingerprint // of the latest failure; of a dead job its group
+	DiedAt Millis      // dead jobs only
 
 	LastDelay Millis // previous wait, for decorrelated jitter
 

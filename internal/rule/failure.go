@@ -156,6 +156,7 @@ func note(v View, j *job.Job, f job.Failure, e *Effect) {
 	j.Failures++
 	f.Number, f.Attempt, f.Failed = j.Failures, j.Attempts, v.Now
 	f.Message, f.Backtrace = bounded(f.Message, f.Backtrace)
+	j.Print = Fingerprint(&f)
 	e.Failures = append(e.Failures, f)
 }
 
@@ -193,7 +194,8 @@ func die(v View, j *job.Job, why job.Reason, e Effect) Effect {
 	if j.Group == "" || v.Queue.OnDead == job.DeadSkip {
 		return dieAside(v, j, why, e)
 	}
-	j.State, j.Reason, j.Park, j.Blocks = job.Dead, why, "", true
+	lay(v, j, why)
+	j.Blocks = true
 	behind := j.Order == job.OrderStrict && v.Job.State != job.Leased && !v.Head
 	if v.Queue.OnDead == job.DeadPark && v.Gate != nil && !behind {
 		g := *v.Gate
@@ -209,8 +211,17 @@ func die(v View, j *job.Job, why job.Reason, e Effect) Effect {
 
 // dieAside gives the job up without holding its group.
 func dieAside(v View, j *job.Job, why job.Reason, e Effect) Effect {
-	j.State, j.Reason, j.Park = job.Dead, why, ""
+	lay(v, j, why)
 	return retain(v, j, given(j.RetainDead, v.Queue.RetainDead, v.Server.RetainDead), e)
+}
+
+// lay puts the job among the dead. One that never failed has the fingerprint
+// of its reason.
+func lay(v View, j *job.Job, why job.Reason) {
+	j.State, j.Reason, j.Park, j.DiedAt = job.Dead, why, "", v.Now
+	if j.Print == 0 {
+		j.Print = Fingerprint(&job.Failure{Type: why.String()})
+	}
 }
 
 func deadHead(id job.ID) string { return "dead/" + id.String() }

@@ -61,7 +61,17 @@ type Entries struct {
 	Class  Class
 	Member bool // belongs to the gate of its group
 	Inner  Pos  // its place inside the group
+	Dead   DeadEntry
+	Park   string // out of line under this label
 	Timer  [Hands]job.Millis
+}
+
+// DeadEntry is a place in the dead set: inside the group of a fingerprint by
+// the time of death, then by id.
+type DeadEntry struct {
+	Is    bool
+	Print job.Fingerprint
+	At    job.Millis
 }
 
 // EntriesOf computes the index entries of a job.
@@ -85,14 +95,17 @@ func EntriesOf(j *job.Job) Entries {
 		}
 	case job.Scheduled:
 		e.Timer[HandDue] = max(j.ReadyAt, 1)
-	case job.Done, job.Dead:
+	case job.Dead:
+		e.Timer[HandPurge] = j.PurgeAt
+		e.Dead = DeadEntry{Is: true, Print: j.Print, At: j.DiedAt}
+	case job.Done:
 		e.Timer[HandPurge] = j.PurgeAt
 	case job.None, job.States:
 	}
 	if j.State == job.Ready || j.State == job.Scheduled {
 		e.Timer[HandExpire] = j.ExpiresAt
 	}
-	if j.Park != "" {
+	if e.Park = j.Park; e.Park != "" {
 		e.Wants = false
 	}
 	if e.Wants {

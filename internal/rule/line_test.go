@@ -130,9 +130,9 @@ func TestEntriesFollowTheStateOfTheJob(t *testing.T) { // I1, core.md section 3
 		{job.Scheduled, Entries{Timer: [Hands]job.Millis{HandDue: 5, HandExpire: 9}}},
 		{job.Leased, Entries{}},
 		{job.Done, Entries{Timer: [Hands]job.Millis{HandPurge: 7}}},
-		{job.Dead, Entries{Timer: [Hands]job.Millis{HandPurge: 7}}},
+		{job.Dead, Entries{Timer: [Hands]job.Millis{HandPurge: 7}, Dead: DeadEntry{Is: true, Print: 3, At: 4}}},
 	} {
-		j := &job.Job{State: x.state, ReadyAt: 5, ExpiresAt: 9, PurgeAt: 7, Wanted: 1}
+		j := &job.Job{State: x.state, ReadyAt: 5, ExpiresAt: 9, PurgeAt: 7, Wanted: 1, Print: 3, DiedAt: 4}
 		if x.state == job.Leased {
 			j.Leases = []job.Lease{{Holder: "x"}}
 		}

@@ -42,23 +42,24 @@ func DefaultServer() Server {
 type Command struct {
 	Verb Verb
 
-	New      *job.Job    // Put: the job as asked for, id drawn
-	Place    job.Place   // Put, settles: where to stand; unset = by policy
-	Token    job.Token   // settles, Extend: zero = without a token
-	Lease    *job.Lease  // Take: the lease to grant, token and holder filled in
-	Ending   job.Ending  // Lapse: what kind of end
-	Holder   string      // Lapse: whose leases; "" = those whose own timers passed, with ByTimeout no soft ends
-	Until    job.Millis  // Extend: new soft end
-	Started  bool        // Extend: the run has begun
-	Anchor   *Anchor     // Extend: carries the lease over a start of the server; nil = does not
-	RunStart job.Millis  // settles: when the run began, as the holder says; 0 = not said
-	Failure  job.Failure // SettleRetry, SettleDead: what went wrong
-	Match    Match       // SettleRetry: what is known of the failure's message; nil = nothing yet
-	RetryAt  job.Millis  // SettleRetry: the worker's own time; Unset-like 0 = none
-	After    job.Millis  // SettleRetry: Retry-After of a target; SettleRelease: delay
-	Allow    bool        // Revive: allow_out_of_order
-	Reason   job.Reason  // Cancel: why; zero = killed
-	Edit     func(*job.Job)
+	New       *job.Job       // Put: the job as asked for, id drawn
+	Place     job.Place      // Put, settles: where to stand; unset = by policy
+	Token     job.Token      // settles, Extend: zero = without a token
+	Lease     *job.Lease     // Take: the lease to grant, token and holder filled in
+	Ending    job.Ending     // Lapse: what kind of end
+	Holder    string         // Lapse: whose leases; "" = those whose own timers passed, with ByTimeout no soft ends
+	Until     job.Millis     // Extend: new soft end
+	Started   bool           // Extend: the run has begun
+	Anchor    *Anchor        // Extend: carries the lease over a start of the server; nil = does not
+	RunStart  job.Millis     // settles: when the run began, as the holder says; 0 = not said
+	Failure   job.Failure    // SettleRetry, SettleDead: what went wrong
+	Match     Match          // SettleRetry: what is known of the failure's message; nil = nothing yet
+	RetryAt   job.Millis     // SettleRetry: the worker's own time; Unset-like 0 = none
+	After     job.Millis     // SettleRetry: Retry-After of a target; SettleRelease: delay
+	Allow     bool           // Revive: allow_out_of_order
+	Remaining bool           // Revive: what was used up stays so: counters and age do not start again
+	Reason    job.Reason     // Cancel: why; zero = killed
+	Edit      func(*job.Job) // Patch, Revive
 }
 
 // Anchor tells how the steady clock of this start of the server stands to the
@@ -299,7 +300,7 @@ func ordered(v View, j *job.Job) {
 }
 
 // revive brings a dead job back, or a scheduled one forward. Counters start
-// again (I4), failure records stay.
+// again unless only the rest of them is asked for (I4); failure records stay.
 func revive(v View, c Command) (Effect, error) {
 	old := v.Job
 	e := Effect{Gate: unparked(v)}
@@ -310,15 +311,20 @@ func revive(v View, c Command) (Effect, error) {
 	}
 	j := old.Clone()
 	if old.State == job.Dead {
-		j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.LastDelay, j.Alone = 0, 0, 0, 0, 0, false
-		j.Releases = 0
-		j.Wanted, j.Reason, j.Blocks, j.PurgeAt = j.Copies, job.Alive, false, 0
-		j.RevivedAt = v.Now
+		if !c.Remaining {
+			j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.LastDelay, j.Alone = 0, 0, 0, 0, 0, false
+			j.Releases, j.RevivedAt = 0, v.Now
+		}
+		j.Wanted, j.Reason, j.Blocks, j.PurgeAt, j.DiedAt = j.Copies, job.Alive, false, 0, 0
+		j.Replays++
 		if j.ExpiresAt <= v.Now {
 			j.ExpiresAt = 0 // an operator who revives an expired job wants it to run
 		}
 	}
 	ordered(v, j)
+	if c.Edit != nil {
+		c.Edit(j)
+	}
 	place(v, j, c.Place)
 	j.State, j.ReadyAt = job.Ready, v.Now
 	e.Job = j
