@@ -106,6 +106,12 @@ type Reader interface {
 	// Depth returns the jobs of a queue by state, its open payload bytes and
 	// its open grouped jobs.
 	Depth(queue string) Depth
+	// Groups returns the groups of the dead set, by fingerprint, without a look
+	// at every dead job. The trend of each counts the deaths from each edge up
+	// to the next; edges ascend, and the last one is open.
+	Groups(edges []job.Millis) ([]Group, error)
+	// Parked returns up to n jobs that are out of line under a label, by id.
+	Parked(label string, n int) ([]job.ID, error)
 	// Names returns the queues that have jobs, sorted.
 	Names() ([]string, error)
 
@@ -133,10 +139,30 @@ type Filter struct {
 	Queues []string
 	Types  []string
 	IDs    []job.ID
-	From   job.ID // exclusive; zero = from the end the order starts at
+	Prints []job.Fingerprint // groups of the dead: selects dead jobs only
+	From   job.ID            // exclusive; zero = from the end the order starts at
 	Desc   bool
 	// Alive hides terminal jobs whose PurgeAt is at or before this time.
 	Alive job.Millis
+}
+
+// Group is the dead jobs of one fingerprint (retry.md section 3). Those whose
+// time to be purged has come count until the clock takes them away.
+type Group struct {
+	Print  job.Fingerprint
+	Queues map[string]int64 // jobs by queue
+	First  job.Millis       // soonest death
+	Last   job.Millis       // latest one
+	Sample job.ID           // who died last; of several the highest id
+	Trend  []int64
+}
+
+// Count is the number of jobs in the group.
+func (g *Group) Count() (n int64) {
+	for _, m := range g.Queues {
+		n += m
+	}
+	return n
 }
 
 // Depth is how much of a queue there is.

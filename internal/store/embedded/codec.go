@@ -35,6 +35,7 @@ const (
 	hasDelay
 	hasReleases
 	hasDoor
+	hasPrint // print, died, replays
 )
 
 // appendJob writes everything of a job but its id, which is the key.
@@ -117,6 +118,10 @@ func appendRest(b []byte, j *job.Job, flags uint64) []byte {
 	if flags&hasDoor != 0 {
 		b = append(b, byte(j.Door))
 	}
+	if flags&hasPrint != 0 {
+		b = binary.BigEndian.AppendUint64(b, uint64(j.Print))
+		b = appendCounters(appendMillis(b, j.DiedAt), j.Replays)
+	}
 	return b
 }
 
@@ -152,6 +157,7 @@ func flagsOf(j *job.Job) uint64 {
 	set(hasDelay, j.LastDelay != 0)
 	set(hasReleases, j.Releases != 0)
 	set(hasDoor, j.Door != job.DoorJobs)
+	set(hasPrint, j.Print != 0 || j.DiedAt != 0 || j.Replays != 0)
 	return f
 }
 
@@ -363,6 +369,12 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 	if flags&hasDoor != 0 {
 		j.Door = job.Door(r.byte())
 		r.bad = r.bad || j.Door >= job.Doors
+	}
+	if flags&hasPrint != 0 {
+		if b := r.bytes(8); b != nil {
+			j.Print = job.Fingerprint(binary.BigEndian.Uint64(b))
+		}
+		j.DiedAt, j.Replays = r.millis(), r.counter()
 	}
 }
 

@@ -34,6 +34,7 @@ func sampleJobs() []*job.Job {
 	full.Ended = []job.Ended{{Hash: 1, How: job.ByLapse}, {Hash: 1 << 63, How: job.ByTimeout, Turn: -1}}
 	dead := *plain
 	dead.State, dead.Reason, dead.ReadyAt, dead.Seq = job.Dead, job.Exhausted, 0, -7
+	dead.Print, dead.DiedAt, dead.Replays = 1<<63+5, 6, 7
 	return []*job.Job{plain, &full, &dead}
 }
 

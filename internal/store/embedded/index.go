@@ -20,10 +20,13 @@ type index struct {
 	held    map[string]map[job.ID]struct{}
 	shared  map[job.ID]int // payload references, where they are not exactly one
 	types   map[uint32]*[job.States]int64
-	lines   []*line        // by number
-	heads   sorted[headOf] // the head of every line that has one, once dirty is empty
-	dirty   []*line        // lines whose head may have changed
-	scratch []lineHead     // of ready
+	dead    map[job.Fingerprint]*deadGroup
+	groups  uint32                     // how many were ever made
+	parked  map[string]*sorted[job.ID] // by label
+	lines   []*line                    // by number
+	heads   sorted[headOf]             // the head of every line that has one, once dirty is empty
+	dirty   []*line                    // lines whose head may have changed
+	scratch []lineHead                 // of ready
 }
 
 // listed is an entry of the listing of all jobs: enough to page by type, and
@@ -33,7 +36,8 @@ type listed struct {
 	queue uint32
 	typ   uint32
 	state job.State
-	own   bool // its payload is kept under its own id
+	own   bool   // its payload is kept under its own id
+	group uint32 // of a dead job its deadGroup.num, else 0
 }
 
 // Before implements before: by id.
@@ -100,6 +104,7 @@ func newIndex(n *names) *index {
 	return &index{
 		names: n, queues: map[string]*queue{}, held: map[string]map[job.ID]struct{}{},
 		shared: map[job.ID]int{}, types: map[uint32]*[job.States]int64{},
+		dead: map[job.Fingerprint]*deadGroup{}, parked: map[string]*sorted[job.ID]{},
 	}
 }
 
@@ -128,7 +133,9 @@ func (x *index) move(old, j *job.Job) {
 	}
 	x.moveTimers(old, j, &a, &b)
 	x.moveHolders(old, j)
-	x.moveListing(old, j)
+	x.moveDead(old, j, &a, &b)
+	x.movePark(old, j, &a, &b)
+	x.moveListing(old, j, &b)
 	// In this order: a job that leaves its group may take the same place in
 	// line that its gate stood at.
 	x.leaveGroup(old, j, &a, &b)
@@ -187,7 +194,7 @@ func (x *index) moveHolders(old, j *job.Job) {
 }
 
 // moveListing keeps the listing, the counts and the payload references.
-func (x *index) moveListing(old, j *job.Job) {
+func (x *index) moveListing(old, j *job.Job, b *rule.Entries) {
 	if old != nil {
 		x.count(old, -1)
 		if j == nil {
@@ -199,7 +206,7 @@ func (x *index) moveListing(old, j *job.Job) {
 		return
 	}
 	x.count(j, 1)
-	entry := listed{id: j.ID, queue: x.of(j.Queue).num, typ: x.names.of(j.Type), state: j.State, own: j.Payload == j.ID}
+	entry := listed{id: j.ID, queue: x.of(j.Queue).num, typ: x.names.of(j.Type), state: j.State, own: j.Payload == j.ID, group: x.groupOf(b)}
 	if old == nil {
 		x.listing.insert(entry)
 	} else if at := x.listing.at(entry); at != nil {

@@ -15,7 +15,8 @@ type match struct {
 	states [job.States]bool
 	queues []uint32
 	types  []uint32
-	none   bool // names something that does not exist
+	groups []uint32 // of the dead
+	none   bool     // names something that does not exist
 }
 
 func (x *index) match(f *store.Filter) match {
@@ -36,13 +37,20 @@ func (x *index) match(f *store.Filter) match {
 		return out
 	}
 	m.queues, m.types = numbers(f.Queues), numbers(f.Types)
+	for _, print := range f.Prints {
+		if g := x.dead[print]; g != nil {
+			m.groups = append(m.groups, g.num)
+		}
+	}
+	m.none = m.none || len(f.Prints) > 0 && len(m.groups) == 0
 	return m
 }
 
 func (m *match) takes(l *listed) bool {
 	return m.states[l.state] &&
 		(m.queues == nil || slices.Contains(m.queues, l.queue)) &&
-		(m.types == nil || slices.Contains(m.types, l.typ))
+		(m.types == nil || slices.Contains(m.types, l.typ)) &&
+		(m.groups == nil || slices.Contains(m.groups, l.group))
 }
 
 // list returns ids that match, by id, until each says stop.
@@ -179,7 +187,7 @@ func (x *index) counted(f *store.Filter) (n int64, ok bool) {
 	if m.none {
 		return 0, true
 	}
-	if len(f.IDs) > 0 || m.queues != nil && m.types != nil {
+	if len(f.IDs) > 0 || m.queues != nil && m.types != nil || m.groups != nil && (m.queues != nil || m.types != nil) {
 		return 0, false
 	}
 	add := func(states *[job.States]int64) {
@@ -190,6 +198,17 @@ func (x *index) counted(f *store.Filter) (n int64, ok bool) {
 		}
 	}
 	switch {
+	case m.groups != nil:
+		if !m.states[job.Dead] {
+			return 0, true
+		}
+		prints := slices.Clone(f.Prints)
+		slices.Sort(prints)
+		for _, print := range slices.Compact(prints) {
+			if g := x.dead[print]; g != nil {
+				n += int64(g.died.len())
+			}
+		}
 	case m.types != nil:
 		for t := range slices.Values(unique(m.types)) {
 			if states := x.types[t]; states != nil {

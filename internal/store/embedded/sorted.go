@@ -27,6 +27,25 @@ func (s *sorted[T]) first() (item T, ok bool) {
 	return s.chunks[0][0], true
 }
 
+// last returns the highest item.
+func (s *sorted[T]) last() (item T, ok bool) {
+	if s.n == 0 {
+		return item, false
+	}
+	tail := s.chunks[len(s.chunks)-1]
+	return tail[len(tail)-1], true
+}
+
+// rank is the number of items before the given one: a look at every chunk,
+// not at every item.
+func (s *sorted[T]) rank(item T) (n int) {
+	c, i, _ := s.find(item)
+	for _, chunk := range s.chunks[:c] {
+		n += len(chunk)
+	}
+	return n + i
+}
+
 // find returns where item stands, or would stand.
 func (s *sorted[T]) find(item T) (c, i int, found bool) {
 	last := len(s.chunks) - 1

@@ -101,7 +101,8 @@ func (r reader) Count(f store.Filter) (int64, error) {
 }
 
 func matches(f store.Filter, j *job.Job) bool {
-	return !f.Hides(j) && among(f.States, j.State) && among(f.Queues, j.Queue) && among(f.Types, j.Type) && among(f.IDs, j.ID)
+	return !f.Hides(j) && among(f.States, j.State) && among(f.Queues, j.Queue) && among(f.Types, j.Type) && among(f.IDs, j.ID) &&
+		(len(f.Prints) == 0 || rule.EntriesOf(j).Dead.Is && slices.Contains(f.Prints, j.Print))
 }
 
 // among reports whether a filter lets a value pass: no values let all pass.
@@ -122,6 +123,38 @@ func (r reader) Depth(queue string) store.Depth {
 		}
 	}
 	return d
+}
+
+func (r reader) Groups(edges []job.Millis) ([]store.Group, error) {
+	groups := map[job.Fingerprint]*store.Group{}
+	for _, j := range r.those(func(j *job.Job) bool { return rule.EntriesOf(j).Dead.Is }) {
+		at := rule.EntriesOf(j).Dead
+		g := groups[at.Print]
+		if g == nil {
+			g = &store.Group{Print: at.Print, First: at.At, Queues: map[string]int64{}, Trend: make([]int64, len(edges))}
+			groups[at.Print] = g
+		}
+		g.Queues[j.Queue]++
+		g.First = min(g.First, at.At)
+		if at.At >= g.Last {
+			g.Last, g.Sample = at.At, j.ID
+		}
+		for i := range slices.Backward(edges) {
+			if at.At >= edges[i] {
+				g.Trend[i]++
+				break
+			}
+		}
+	}
+	var out []store.Group
+	for _, print := range slices.Sorted(maps.Keys(groups)) {
+		out = append(out, *groups[print])
+	}
+	return out, nil
+}
+
+func (r reader) Parked(label string, n int) ([]job.ID, error) {
+	return idsOf(first(r.those(func(j *job.Job) bool { return label != "" && rule.EntriesOf(j).Park == label }), n)), nil
 }
 
 func (r reader) Names() ([]string, error) {

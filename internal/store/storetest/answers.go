@@ -122,6 +122,14 @@ func (a *answers) lists() {
 	}
 	names, err := a.Names()
 	a.note(err, names, "Names")
+	for _, edges := range [][]job.Millis{nil, {a.now - job.Hour, a.now - job.Minute, a.now}} {
+		groups, err := a.Groups(edges)
+		a.note(err, groups, "Groups", edges)
+	}
+	for _, n := range a.sizes {
+		ids, err := a.Parked("needs/x", n)
+		a.note(err, ids, "Parked", n)
+	}
 }
 
 func (a *answers) rows() {
@@ -252,6 +260,9 @@ func (q *questions) randomFilter(rng *rand.Rand, types []string) store.Filter {
 	}
 	if some() {
 		f.Alive = q.now
+	}
+	if some() {
+		f.Prints = []job.Fingerprint{failedPrint(types[rng.IntN(len(types))]), failedPrint(types[0]), 0}[rng.IntN(2):]
 	}
 	return f
 }

@@ -29,6 +29,7 @@ func Check(ctx context.Context, s store.Store) error {
 		c.holders()
 		c.members()
 		c.counts()
+		c.groups()
 		c.failures()
 		c.rows()
 		return nil

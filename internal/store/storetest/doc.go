@@ -49,6 +49,7 @@ func Exercise(t *testing.T, open func(t *testing.T) store.Store) {
 		{"holder", holders},
 		{"list", lists},
 		{"count", counts},
+		{"dead", deads},
 		{"row", rows},
 		{"payload", payloads},
 		{"failure", failures},

@@ -233,7 +233,7 @@ func (h *history) settleWith(tx store.Tx, v rule.Verb, id job.ID, t job.Token) e
 		c.Token = job.Token{}
 	}
 	if v == rule.SettleRetry || v == rule.SettleDead {
-		c.Failure = job.Failure{Type: "Error", Message: fmt.Sprint("it broke at ", h.now), Status: h.rng.IntN(600)}
+		c.Failure = job.Failure{Type: one(h, typeNames), Message: fmt.Sprint("it broke at ", h.now), Status: h.rng.IntN(600)}
 	}
 	if h.sometimes(5) {
 		c.After = job.Millis(h.rng.IntN(10_000))
