@@ -70,6 +70,15 @@ func (id ID) AppendTo(b []byte) []byte {
 
 func (id ID) String() string { return string(id.AppendTo(make([]byte, 0, IDChars))) }
 
+// MarshalText writes the id as its 25 characters.
+func (id ID) MarshalText() ([]byte, error) { return id.AppendTo(nil), nil }
+
+// UnmarshalText reads them.
+func (id *ID) UnmarshalText(text []byte) (err error) {
+	*id, err = ParseID(text)
+	return err
+}
+
 // ParseID reads the 25 characters of an id; anything else is ErrID.
 func ParseID[T ~string | ~[]byte](s T) (ID, error) {
 	var id ID

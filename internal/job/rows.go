@@ -18,6 +18,9 @@ const (
 	Holders
 	Receipts
 	Reserves
+	Replays
+	Marks
+	Audits
 	Tables // how many there are
 )
 

@@ -104,7 +104,7 @@ func (s *essence) word() {
 		letters++
 	}
 	rest := w[letters:]
-	unit := s.has && besideNumbers[w[:letters]] // the T in 21T15, the s in 5s
+	unit := s.has && besideNumbers[w[:letters]]                 // the T in 21T15, the s in 5s
 	address := s.has && s.out[len(s.out)-1] == ':' && allHex(w) // a group of an IPv6 address
 	switch {
 	case address:

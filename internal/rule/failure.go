@@ -141,6 +141,7 @@ func again(v View, j *job.Job, c Command, p *job.Retry, due job.Millis, e Effect
 	if due <= v.Now && c.RetryAt == 0 { // a worker's own time passes through scheduled, as Zizq's does
 		j.State = job.Ready
 	}
+	holdPrint(v, j)
 	e.Job = j
 	return e
 }

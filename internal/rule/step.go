@@ -16,8 +16,9 @@ type View struct {
 	Head   bool       // no member of its group stands before it; looked at only where on_dead is park
 	Server *Server    // defaults
 	Rand   func() float64
-	Seq    func() int64 // next line position, from a durably reserved block
-	Start  uint32       // number of this server start
+	Seq    func() int64               // next line position, from a durably reserved block
+	Paused func(job.Fingerprint) bool // is it paused by an operator; nil = none is
+	Start  uint32                     // number of this server start
 }
 
 // Server holds what applies where neither job nor queue says anything.
@@ -269,6 +270,7 @@ func promote(v View) (Effect, error) {
 	}
 	j := v.Job.Clone()
 	j.State = job.Ready
+	holdPrint(v, j)
 	return Effect{Job: j}, nil
 }
 

@@ -31,6 +31,7 @@ type world struct {
 	drawn  uint64
 	tokens map[job.Token]bool // all that were ever granted
 	last   Effect
+	paused func(job.Fingerprint) bool
 	loose  bool // more tokens end at once than a job remembers
 }
 
@@ -55,8 +56,8 @@ func (w *world) tick(span job.Millis) { w.now += span; w.steady += span }
 func (w *world) view(j *job.Job) View {
 	v := View{
 		Now: w.now, Steady: w.steady, Job: j, Queue: w.queue, Server: &w.server, Start: w.start,
-		Rand: func() float64 { return w.dice },
-		Seq:  func() int64 { w.seq++; return w.seq },
+		Paused: w.paused, Rand: func() float64 { return w.dice },
+		Seq: func() int64 { w.seq++; return w.seq },
 	}
 	if j != nil && j.Group != "" {
 		v.Gate = w.gate(j.Group)

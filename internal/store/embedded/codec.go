@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
 )
@@ -419,7 +420,7 @@ func appendRow(b []byte, row job.Row) ([]byte, error) {
 	case *job.Queue:
 		text, err := json.Marshal(t)
 		return append(b, text...), err
-	case *job.Holder:
+	case *job.Holder, *job.Replay, *job.Mark, *job.Audit:
 		text, err := json.Marshal(t)
 		return append(b, text...), err
 	case *job.Gate:
@@ -451,6 +452,19 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 		h := &job.Holder{}
 		r.bad = json.Unmarshal(r.b, h) != nil || h.Kind > job.Unary
 		r.b, row = nil, h
+	case job.Replays:
+		p := &job.Replay{}
+		r.bad = json.Unmarshal(r.b, p) != nil || p.Action > job.ActionDelete || p.Progress > job.Cancelled ||
+			slices.ContainsFunc(p.Select.Reasons, func(why job.Reason) bool { return why > job.Evicted })
+		r.b, row = nil, p
+	case job.Marks:
+		m := &job.Mark{}
+		r.bad = json.Unmarshal(r.b, m) != nil
+		r.b, row = nil, m
+	case job.Audits:
+		a := &job.Audit{}
+		r.bad = json.Unmarshal(r.b, a) != nil
+		r.b, row = nil, a
 	case job.Gates:
 		g := &job.Gate{Queue: r.string(), Group: r.string()}
 		g.Hold, g.Park, g.Turn, g.LastSeq = r.millis(), r.string(), r.varint(), r.varint()

@@ -93,6 +93,9 @@ func sampleRows() []job.Row {
 		&job.Gate{Queue: "q", Group: "g", Hold: 1, Park: "hold", Turn: 3, LastSeq: -4},
 		&job.Receipt{Hash: [16]byte{1}, Content: [16]byte{2}, Job: job.ID{3}, Expires: 4},
 		&job.Reserve{Name: "seq", Next: 1 << 40},
+		&job.Replay{ID: job.ID{1}, Action: job.ActionDelete, Select: job.Selection{IDs: []job.ID{{2}}, Reasons: []job.Reason{job.Lost}}, Rate: 2.5, Next: 7},
+		&job.Mark{Print: 1<<63 + 5, Muted: true, Note: "n"},
+		&job.Audit{ID: job.ID{3}, At: 4, By: job.Actor{Name: "ann", From: "::1"}, Action: "replay", Subject: "s", Count: 5, Expires: 6},
 	}
 }
 

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
@@ -36,6 +37,22 @@ func fullRows() []job.Row {
 		&job.Receipt{Hash: [16]byte{1, 0, 255}, Content: [16]byte{2}, Job: job.ID{3}, Expires: 41},
 		&job.Receipt{Hash: [16]byte{1, 0, 254}},
 		&job.Reserve{Name: "seq", Next: -1},
+		fullReplay(),
+		&job.Mark{Print: 1<<63 + 1, Muted: true, Paused: true, Note: "ü", By: job.Actor{Name: "ann", From: "::1"}, At: 51, Releasing: 52},
+		&job.Audit{ID: job.ID{5}, At: 61, By: job.Actor{Name: "ann"}, Action: "replay", Subject: "queue q", Count: 62, Expires: 63},
+	}
+}
+
+func fullReplay() *job.Replay {
+	return &job.Replay{
+		ID: job.ID{4}, Action: job.ActionDelete, By: job.Actor{Name: "ann", From: "::1"},
+		Select: job.Selection{
+			IDs: []job.ID{{1}, {2}}, Queues: []string{"q"}, Types: []string{"t"}, Groups: []string{""}, Reasons: []job.Reason{job.Lost},
+			Prints: []job.Fingerprint{1<<63 + 1}, ErrorTypes: []string{"E"}, Text: "boom", DiedFrom: 1, DiedBefore: 2, AttemptsFrom: 3, AttemptsBelow: 4,
+		},
+		Rate: 0.1, Ramp: 5, Remaining: true, Place: job.PlaceBack, Allow: true, MaxReplays: 6,
+		Created: 7, Finished: 8, Progress: job.Cancelled, Cursor: job.ID{3}, Total: 9, Done: 10, Refused: 11, Guarded: 12, Gone: 13,
+		Paced: 14, At: 15, Next: 16,
 	}
 }
 
@@ -44,6 +61,13 @@ func rowsComeBack(x *site) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[job.Queue]()) {
 		if reflect.ValueOf(list[0]).Elem().FieldByIndex(f.Index).IsZero() {
 			x.Errorf("fullRows leaves the field %s empty", f.Name)
+		}
+	}
+	for _, full := range []reflect.Value{reflect.ValueOf(*fullReplay()), reflect.ValueOf(fullReplay().Select)} {
+		for i := range full.NumField() {
+			if full.Field(i).IsZero() {
+				x.Errorf("fullReplay leaves the field %s empty", full.Type().Field(i).Name)
+			}
 		}
 	}
 	x.set(list...)
@@ -78,11 +102,24 @@ func (x *site) keys(ask func(r store.Reader) ([]job.Row, error)) string {
 		list, err := ask(r)
 		keys = nil
 		for _, row := range list {
-			keys = append(keys, strings.TrimRight(row.Key(), "\x00"))
+			keys = append(keys, strings.TrimRight(nameOf(row), "\x00"))
 		}
 		return err
 	})
 	return strings.Join(keys, " ")
+}
+
+// nameOf is what rowOf was given to make the key of.
+func nameOf(row job.Row) string {
+	switch r := row.(type) {
+	case *job.Replay:
+		return string(r.ID[:])
+	case *job.Audit:
+		return string(r.ID[:])
+	case *job.Mark:
+		return string(binary.BigEndian.AppendUint64(nil, uint64(r.Print)))
+	}
+	return row.Key()
 }
 
 // rowOf makes a small row of a table; the key of a receipt is a hash.
@@ -100,6 +137,18 @@ func rowOf(t job.Table, key string, due job.Millis) job.Row {
 		r := &job.Receipt{Expires: due}
 		copy(r.Hash[:], key)
 		return r
+	case job.Replays:
+		r := &job.Replay{Next: due}
+		copy(r.ID[:], key)
+		return r
+	case job.Audits:
+		a := &job.Audit{Expires: due}
+		copy(a.ID[:], key)
+		return a
+	case job.Marks:
+		var b [8]byte
+		copy(b[:], key)
+		return &job.Mark{Print: job.Fingerprint(binary.BigEndian.Uint64(b[:])), Releasing: due}
 	case job.Reserves, job.Tables:
 	}
 	return &job.Reserve{Name: key}
@@ -116,7 +165,7 @@ func rowPages(x *site) {
 			want  string
 		}{{"", 9, "a b c d"}, {"", 2, "a b"}, {"", 0, ""}, {"b", 9, "c d"}, {"bb", 1, "c"}, {"d", 9, ""}} {
 			after := c.after
-			if len(after) == 1 {
+			if after != "" {
 				after = rowOf(t, after, 0).Key()
 			}
 			x.expect(fmt.Sprint("table ", t, " after ", c.after),
