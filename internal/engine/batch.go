@@ -20,6 +20,7 @@ type committer struct {
 	queues  map[string]bool    // names seen, for max_queues
 	leases  int                // live leases of all holders
 	emptied map[string]emptied // by queue; replaced, never changed
+	audits  int                // entries of the audit log
 	watch   watch
 	disk    disk
 	stats   Stats
@@ -83,6 +84,7 @@ type run struct {
 	emptied map[string]emptied
 	ended   []*holder // are told that their stream is over
 	ticked  bool      // the clock left work behind
+	audits  int       // change of entries of the audit log
 	stats   Stats
 	ids     job.IDs
 	seq     block
@@ -201,6 +203,7 @@ func (r *run) publish() {
 	*c.ids, c.seq, c.fed, c.watch, c.disk = r.ids, r.seq, r.fed, r.watch, r.disk
 	c.leases += r.leases
 	c.emptied = r.emptied
+	c.audits += r.audits
 	for h, n := range r.held {
 		h.held += n
 	}
@@ -297,7 +300,7 @@ func (r *run) view(j *job.Job, queue, group string) (rule.View, error) {
 	}
 	v := rule.View{
 		Now: r.now, Steady: r.steady, Job: j, Queue: q, Server: r.e.rules(),
-		Rand: r.uniform, Seq: r.nextSeq, Start: r.c.start,
+		Rand: r.uniform, Seq: r.nextSeq, Paused: r.paused, Start: r.c.start,
 	}
 	if group == "" {
 		return v, nil

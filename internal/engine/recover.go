@@ -52,6 +52,9 @@ func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 				kept = append(kept, name)
 			}
 		}
+		if err := r.resumeReplays(); err != nil {
+			return err
+		}
 		return r.restartHolders()
 	})
 	for _, name := range stale {
@@ -242,6 +245,11 @@ func (c *committer) load(v store.Reader) error {
 			c.queues[after] = true
 		}
 	}
+	audits, err := v.Rows(job.Audits, "", auditMax+auditDrop)
+	if err != nil {
+		return err
+	}
+	c.audits = len(audits)
 	holders, err := v.Holders()
 	if err != nil {
 		return err

@@ -144,10 +144,14 @@ func (r *run) tickJob(h rule.Hand, id job.ID) error {
 	return nil
 }
 
-// tickRows ends holds, lapses holders and forgets receipts.
+// tickRows ends holds, lapses holders, forgets receipts and moves on what runs
+// through the dead set.
 func (r *run) tickRows() error {
-	for _, t := range []job.Table{job.Queues, job.Gates, job.Holders, job.Receipts} {
+	for _, t := range []job.Table{job.Queues, job.Gates, job.Holders, job.Receipts, job.Replays, job.Marks, job.Audits} {
 		until := r.now
+		if t == job.Replays {
+			until = r.steady
+		}
 		if t == job.Holders {
 			until = r.steady
 			if r.steady < r.watch.lapses {
@@ -202,6 +206,13 @@ func (r *run) tickRow(row job.Row) error {
 		return r.tx.Unset(job.Holders, t.Name)
 	case *job.Receipt:
 		return r.tx.Unset(job.Receipts, t.Key())
+	case *job.Replay:
+		return r.advance(t)
+	case *job.Mark:
+		return r.releaseSome(t)
+	case *job.Audit:
+		r.audits--
+		return r.tx.Unset(job.Audits, t.Key())
 	}
 	return nil
 }
@@ -221,10 +232,11 @@ func (r *run) sleep() time.Duration {
 	for h := range rule.Hands {
 		sooner(r.tx.Next(h), r.timeOf(h, date), r.watch.blocked(h))
 	}
-	for _, t := range []job.Table{job.Queues, job.Gates, job.Receipts} {
+	for _, t := range []job.Table{job.Queues, job.Gates, job.Receipts, job.Marks, job.Audits} {
 		sooner(r.tx.NextRow(t), date, 0)
 	}
 	sooner(r.tx.NextRow(job.Holders), r.steady, r.watch.lapses)
+	sooner(r.tx.NextRow(job.Replays), r.steady, 0)
 	if soonest == job.MaxMillis {
 		return 0
 	}

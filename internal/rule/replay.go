@@ -15,18 +15,18 @@ func Selects(s *job.Selection, j *job.Job, f *job.Failure) bool {
 		j.Attempts < s.AttemptsFrom || s.AttemptsBelow > 0 && j.Attempts >= s.AttemptsBelow {
 		return false
 	}
-	if !among(s.IDs, j.ID) || !among(s.Queues, j.Queue) || !among(s.Types, j.Type) || !among(s.Groups, j.Group) ||
-		!among(s.Reasons, j.Reason) || !among(s.Prints, j.Print) {
+	if !oneOf(s.IDs, j.ID) || !oneOf(s.Queues, j.Queue) || !oneOf(s.Types, j.Type) || !oneOf(s.Groups, j.Group) ||
+		!oneOf(s.Reasons, j.Reason) || !oneOf(s.Prints, j.Print) {
 		return false
 	}
 	if !s.Reads() {
 		return true
 	}
-	return f != nil && among(s.ErrorTypes, f.Type) &&
+	return f != nil && oneOf(s.ErrorTypes, f.Type) &&
 		strings.Contains(strings.ToLower(f.Message), strings.ToLower(s.Text))
 }
 
-func among[T comparable](values []T, v T) bool { return len(values) == 0 || slices.Contains(values, v) }
+func oneOf[T comparable](values []T, v T) bool { return len(values) == 0 || slices.Contains(values, v) }
 
 // replayStep is the least time between two steps of a replay, replayBehind how
 // much it may catch up on: after a stop it goes on at its rate and does not

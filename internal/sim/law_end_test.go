@@ -72,6 +72,18 @@ func (s *scene) place(o *outcome, j *job.Job, p job.Place) {
 	}
 }
 
+// recorded is n failures, the last of which is f; nil = the job itself must say
+// which one it was.
+func (s *scene) recorded(j *job.Job, n uint32, f *job.Failure) {
+	j.Failures += n
+	switch {
+	case f != nil:
+		j.Print = rule.Fingerprint(f)
+	case s.new != nil && s.new.Print != 0:
+		j.Print = s.new.Print
+	}
+}
+
 // finish makes a job done or dead and keeps it as long as is asked for.
 func (s *scene) finish(o *outcome, j *job.Job, own, queue, server job.Millis) *outcome {
 	o.state = j.State
@@ -99,7 +111,10 @@ func (s *scene) done(o *outcome, j *job.Job) *outcome {
 
 // dead is core.md 2, on_dead.
 func (s *scene) dead(o *outcome, j *job.Job, why job.Reason, aside bool) *outcome {
-	j.State, j.Reason, j.Park = job.Dead, why, ""
+	j.State, j.Reason, j.Park, j.DiedAt = job.Dead, why, "", s.now
+	if j.Print == 0 {
+		j.Print = rule.Fingerprint(&job.Failure{Type: why.String()})
+	}
 	o.note("dead of " + why.String())
 	if j.Group == "" || s.q.OnDead == job.DeadSkip || aside {
 		return s.finish(o, j, j.RetainDead, s.q.RetainDead, s.w.setup.server.RetainDead)
@@ -183,7 +198,7 @@ func (s *scene) lose(j *job.Job, l job.Lease) {
 	limit := p.LossLimitValue()
 	j.Losses++
 	if j.Alone = j.Losses >= (limit+1)/2; j.Alone {
-		j.Failures++
+		s.recorded(j, 1, nil)
 	}
 }
 
@@ -264,7 +279,10 @@ func (s *scene) timedOut(soft bool) []*outcome {
 		if s.now < j.GraceUntil {
 			o.stats.Suppressed = uint64(ran)
 		}
-		for _, f := range s.failed(o, j, &engine.Settle{Failure: job.Failure{Type: "Timeout", Timeout: true}}, ran) {
+		timeout := engine.Settle{Failure: job.Failure{
+			Type: "Timeout", Timeout: true, Message: "the run took longer than its run timeout of 9s",
+		}}
+		for _, f := range s.failed(o, j, &timeout, ran) {
 			list = append(list, s.died(f))
 		}
 		return list

@@ -67,10 +67,10 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 	case does == job.DoRelease:
 		j.Releases += n
 		j.Evictions += n
-		j.Failures += n
+		s.recorded(j, n, &r.Failure)
 	default:
 		j.Attempts += n
-		j.Failures += n
+		s.recorded(j, n, &r.Failure)
 	}
 	after := max(r.RetryAfter, r.NotBefore-s.now, 0)
 	free := s.q.HoldUntil

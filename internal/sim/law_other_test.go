@@ -110,6 +110,7 @@ func (s *scene) revived(o *outcome, j *job.Job, r *request) bool {
 	if j.State == job.Dead {
 		j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.Releases, j.LastDelay, j.Alone = 0, 0, 0, 0, 0, 0, false
 		j.Wanted, j.Reason, j.Blocks, j.PurgeAt, j.RevivedAt = j.Copies, job.Alive, false, 0, s.now
+		j.DiedAt, j.Replays = 0, j.Replays+1
 		if j.ExpiresAt <= s.now {
 			j.ExpiresAt = 0
 		}
@@ -260,7 +261,7 @@ func (s *scene) evicted() []*outcome {
 			o := &outcome{why: "newer work", verb: rule.Cancel}
 			o.stats.Evicted = 1
 			j := s.old.Clone()
-			j.Failures++
+			s.recorded(j, 1, nil)
 			return []*outcome{s.dead(o, j, job.Evicted, true)}
 		}
 	}

@@ -114,7 +114,7 @@ func (s *scene) settle(r *request, i int) []*outcome {
 		o.verb = rule.SettleDead
 		end(j, i, job.ByDead)
 		j.Attempts++
-		j.Failures++
+		s.recorded(j, 1, &x.Failure)
 		j.FailedAt = s.now
 		return []*outcome{s.died(s.dead(o, j, job.Killed, false))}
 	case job.Retried:

@@ -1,0 +1,340 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// Dead is a dead job with its latest failure; nil if it never failed.
+type Dead struct {
+	Job     *job.Job
+	Failure *job.Failure
+	Payload []byte // nil unless asked for
+}
+
+// filterOf is the part of a selection that a store's index answers.
+func filterOf(s *job.Selection, after job.ID, now job.Millis) store.Filter {
+	return store.Filter{
+		States: []job.State{job.Dead}, Queues: s.Queues, Types: s.Types, IDs: s.IDs, Prints: s.Prints, From: after, Alive: now,
+	}
+}
+
+// selected reports whether a selection chooses a job. The failure is read only
+// where the choice depends on it.
+func selected(v store.Reader, s *job.Selection, j *job.Job) (bool, *job.Failure, error) {
+	var f *job.Failure
+	if s.Reads() {
+		var err error
+		if f, err = latestFailure(v, j.ID); err != nil {
+			return false, nil, err
+		}
+	}
+	return rule.Selects(s, j, f), f, nil
+}
+
+func latestFailure(v store.Reader, id job.ID) (*job.Failure, error) {
+	list, err := v.Failures(id, 0, true, 1)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &list[0], nil
+}
+
+// deadPage is how many dead jobs are looked at under one view of the store.
+const deadPage = 500
+
+// DeadPage is one look at the dead set.
+type DeadPage struct {
+	Select  *job.Selection
+	From    job.ID // exclusive; zero = from the end the order starts at
+	Desc    bool
+	Most    int
+	Payload bool
+}
+
+// DeadJobs returns up to q.Most selected jobs, by id.
+func (e *Engine) DeadJobs(ctx context.Context, q DeadPage) (out []Dead, err error) {
+	for more := true; more && err == nil && len(out) < q.Most; err = cmp.Or(err, ctx.Err()) {
+		var page []Dead
+		page, q.From, more, err = e.lookAtDead(ctx, q, q.Most-len(out))
+		out = append(out, page...)
+	}
+	return out, err
+}
+
+// lookAtDead looks at a bounded number of dead jobs. from is the last one it
+// looked at.
+func (e *Engine) lookAtDead(ctx context.Context, q DeadPage, most int) (out []Dead, from job.ID, more bool, err error) {
+	from = q.From
+	err = e.view(ctx, func(v store.Reader) error {
+		f := filterOf(q.Select, q.From, v.Now())
+		f.Desc = q.Desc
+		list, err := v.List(f, deadPage)
+		if more = len(list) == deadPage; err != nil {
+			return err
+		}
+		for _, j := range list {
+			if len(out) == most {
+				more = true
+				break
+			}
+			from = j.ID
+			ok, failure, err := selected(v, q.Select, j)
+			if ok && failure == nil && err == nil {
+				failure, err = latestFailure(v, j.ID)
+			}
+			if err != nil {
+				return err
+			}
+			if ok {
+				out = append(out, Dead{Job: j, Failure: failure})
+			}
+		}
+		return nil
+	})
+	if err != nil || !q.Payload || len(out) == 0 {
+		return out, from, more, err
+	}
+	refs := make([]job.ID, len(out))
+	for i := range out {
+		refs[i] = out[i].Job.Payload
+	}
+	bodies, err := e.store.Payloads(refs...)
+	for i := range bodies {
+		out[i].Payload = bodies[i]
+	}
+	return out, from, more, err
+}
+
+// EachDead calls f for every selected job, by id, a page in memory at a time,
+// until it says that it has enough. What changes meanwhile may be seen or not.
+func (e *Engine) EachDead(ctx context.Context, s *job.Selection, payload bool, f func(Dead) (more bool, err error)) error {
+	q := DeadPage{Select: s, Payload: payload}
+	for more := true; more; {
+		var page []Dead
+		var err error
+		if page, q.From, more, err = e.lookAtDead(ctx, q, deadPage); err != nil {
+			return err
+		}
+		for _, d := range page {
+			if on, err := f(d); err != nil || !on {
+				return err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DeadJob returns one dead job with its payload. One that is not dead is
+// refused with WrongState, one that is not there with NotFound.
+func (e *Engine) DeadJob(ctx context.Context, id job.ID) (d Dead, err error) {
+	err = e.view(ctx, func(v store.Reader) error {
+		j, err := v.Get(id)
+		if err != nil {
+			return err
+		}
+		if !visible(v, j) {
+			return noJob(id)
+		}
+		if j.State != job.Dead {
+			return notDead(j)
+		}
+		d.Job = j
+		d.Failure, err = latestFailure(v, id)
+		return err
+	})
+	if err == nil {
+		d.Payload, err = store.Payload(e.store, d.Job.Payload)
+	}
+	return d, err
+}
+
+func notDead(j *job.Job) *job.Error {
+	return job.Errorf(job.WrongState, "job %s is %s, not dead", j.ID, j.State)
+}
+
+// DeadGroup is the dead jobs of one fingerprint, with what is known of it.
+type DeadGroup struct {
+	store.Group
+	Mark    job.Mark     // blank if nobody said anything about it
+	Failure *job.Failure // of the sample; nil if it never failed
+	Reason  job.Reason   // of the sample
+	Held    int          // open jobs that a pause of it holds, at most HeldMost
+}
+
+// HeldMost is how many held jobs of a group are counted.
+const HeldMost = 1000
+
+// GroupQuery asks for groups of the dead set.
+type GroupQuery struct {
+	Queues  []string // groups with jobs in one of these; counts are of these alone
+	Prints  []job.Fingerprint
+	Muted   *bool // only those that are, or are not; nil = all
+	ByLast  bool  // latest death first; otherwise most jobs first
+	Buckets int   // of the trend
+	Bucket  job.Millis
+	Offset  int
+	Most    int
+}
+
+// DeadGroups returns a page of groups and how many there are in all.
+func (e *Engine) DeadGroups(ctx context.Context, q GroupQuery) (page []DeadGroup, all int, err error) {
+	err = e.view(ctx, func(v store.Reader) error {
+		edges := make([]job.Millis, q.Buckets)
+		for i := range edges {
+			edges[i] = v.Now() - q.Bucket*job.Millis(q.Buckets-i) + 1
+		}
+		groups, err := v.Groups(edges)
+		if err != nil {
+			return err
+		}
+		var list []DeadGroup
+		for _, g := range groups {
+			d := DeadGroup{Group: g, Mark: job.Mark{Print: g.Print}}
+			row, err := v.Row(job.Marks, g.Print.String())
+			if err != nil {
+				return err
+			}
+			if m, ok := row.(*job.Mark); ok {
+				d.Mark = *m
+			}
+			if d.keep(&q) {
+				list = append(list, d)
+			}
+		}
+		slices.SortStableFunc(list, func(a, b DeadGroup) int {
+			if q.ByLast {
+				return cmp.Compare(b.Last, a.Last)
+			}
+			return cmp.Compare(b.Count(), a.Count())
+		})
+		all = len(list)
+		page = list[min(q.Offset, all):min(q.Offset+q.Most, all)]
+		for i := range page {
+			if err := page[i].look(v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return page, all, err
+}
+
+// keep reports whether a query asks for the group, and takes the queues off it
+// that are not asked for.
+func (d *DeadGroup) keep(q *GroupQuery) bool {
+	if len(q.Prints) > 0 && !slices.Contains(q.Prints, d.Print) || q.Muted != nil && *q.Muted != d.Mark.Muted {
+		return false
+	}
+	if len(q.Queues) == 0 {
+		return true
+	}
+	for name := range d.Queues {
+		if !slices.Contains(q.Queues, name) {
+			delete(d.Queues, name)
+		}
+	}
+	return len(d.Queues) > 0
+}
+
+func (d *DeadGroup) look(v store.Reader) error {
+	j, err := v.Get(d.Sample)
+	if err != nil || j == nil {
+		return err
+	}
+	d.Reason = j.Reason
+	held, err := v.Parked(rule.PrintPark(d.Print), HeldMost)
+	if err != nil {
+		return err
+	}
+	d.Held = len(held)
+	d.Failure, err = latestFailure(v, d.Sample)
+	return err
+}
+
+// ReplayDead replays one dead job.
+type ReplayDead struct {
+	Place      job.Place
+	Remaining  bool
+	Allow      bool
+	MaxReplays uint32 // 0 = no guard
+	Payload    []byte // a new one; nil = the old one
+}
+
+// ReviveDead brings one dead job back; its history stays.
+func (e *Engine) ReviveDead(ctx context.Context, id job.ID, ask ReplayDead, by job.Actor) (Verdict, error) {
+	var out Verdict
+	err := e.do(ctx, len(ask.Payload), func(r *run) error {
+		j, err := r.deadJob(id)
+		if err != nil {
+			return err
+		}
+		if ask.MaxReplays > 0 && j.Replays >= ask.MaxReplays {
+			return job.Errorf(job.WrongState, "job %s was replayed %d times, and max_replays is %d", id, j.Replays, ask.MaxReplays)
+		}
+		c := rule.Command{Verb: rule.Revive, Allow: ask.Allow, Remaining: ask.Remaining}
+		c.Place = rule.ReplayPlace(&job.Replay{Place: ask.Place}, j)
+		action := "replay"
+		if ask.Payload != nil {
+			if r.disk.low {
+				return errDiskLow
+			}
+			action = "replay edited"
+			ref := r.ids.Next(r.now)
+			c.Edit = func(j *job.Job) { j.Payload, j.PayloadSize = ref, uint32(len(ask.Payload)) }
+		}
+		eff, err := r.step(j, c)
+		if err != nil {
+			return err
+		}
+		if ask.Payload != nil {
+			if err := r.tx.PutPayload(eff.Job.Payload, ask.Payload); err != nil {
+				return err
+			}
+		}
+		if err := r.audit(by, action, id.String(), 1); err != nil {
+			return err
+		}
+		out, err = verdictOf(eff, nil)
+		return err
+	})
+	if err != nil { // out may still be written to
+		return Verdict{}, err
+	}
+	return out, nil
+}
+
+// DeleteDead removes one dead job.
+func (e *Engine) DeleteDead(ctx context.Context, id job.ID, by job.Actor) error {
+	return e.do(ctx, 0, func(r *run) error {
+		j, err := r.deadJob(id)
+		if err != nil {
+			return err
+		}
+		if _, err := r.step(j, rule.Command{Verb: rule.Purge}); err != nil {
+			return err
+		}
+		return r.audit(by, "delete", id.String(), 1)
+	})
+}
+
+func (r *run) deadJob(id job.ID) (*job.Job, error) {
+	j, err := r.tx.Get(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case j == nil || !visible(r.tx, j):
+		return nil, noJob(id)
+	case j.State != job.Dead:
+		return nil, notDead(j)
+	}
+	return j, nil
+}

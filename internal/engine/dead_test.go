@@ -1,0 +1,362 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+var ann = job.Actor{Name: "ann", From: "::1"}
+
+// dies takes jobs in and lets each die of a failure of its own number.
+func (r *rig) dies(queue string, f job.Failure, names []string, edits ...func(*engine.NewJob)) {
+	r.Helper()
+	for _, name := range names {
+		r.put(queue, name, edits...)
+	}
+	w := r.stream(engine.StreamOptions{Queues: []string{queue}, Prefetch: 1})
+	for _, name := range names {
+		w.gets(name)
+		r.settle(w.held[name], job.Died, func(s *engine.Settle) { s.Failure = f })
+	}
+	w.close()
+}
+
+func numbered(prefix string, n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("%s%03d", prefix, i))
+	}
+	return names
+}
+
+var boom = job.Failure{Type: "E", Message: "boom 7"}
+
+// startReplay begins a run that must be accepted.
+func (r *rig) startReplay(ask job.Replay) job.ID {
+	r.Helper()
+	ask.By = ann
+	p, err := r.StartReplay(r.Context(), ask)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return p.ID
+}
+
+func (r *rig) replay(id job.ID) *job.Replay {
+	r.Helper()
+	p, err := r.Replay(r.Context(), id)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return p
+}
+
+// ends wants a run to be over, with these counts.
+func (r *rig) ends(id job.ID, done, refused, guarded, gone int64) *job.Replay {
+	r.Helper()
+	r.pass(0)
+	p := r.replay(id)
+	if p.Progress != job.Finished || p.Done != done || p.Refused != refused || p.Guarded != guarded || p.Gone != gone {
+		r.Fatalf("want %d done, %d refused, %d guarded, %d gone: %+v", done, refused, guarded, gone, p)
+	}
+	return p
+}
+
+func (r *rig) count(f store.Filter) int64 {
+	r.Helper()
+	n, err := r.Count(r.Context(), f)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return n
+}
+
+func dead(queue string) store.Filter {
+	return store.Filter{Queues: []string{queue}, States: []job.State{job.Dead}}
+}
+
+func (r *rig) audited(want ...string) {
+	r.Helper()
+	list, err := r.Audits(r.Context(), job.ID{}, 100)
+	if err != nil {
+		r.Fatal(err)
+	}
+	var got []string
+	for _, a := range list {
+		got = append(got, fmt.Sprintf("%s %s %d", a.By.Name, a.Action, a.Count))
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		r.Fatalf("the audit log is %q, want %q", got, want)
+	}
+}
+
+func TestAReplayBringsBackEachJobOnceInItsOrder(t *testing.T) { // retry.md section 3
+	scenario(t, func(r *rig) {
+		r.dies("q", boom, []string{"a", "b", "c"})
+		r.dies("other", boom, []string{"d"})
+		id := r.startReplay(job.Replay{Select: job.Selection{Queues: []string{"q"}}})
+		p := r.ends(id, 3, 0, 0, 0)
+		if p.Total != 3 || p.By != ann || p.Finished != r.Now() {
+			r.Errorf("%+v", p)
+		}
+		r.anonymous(9).gets("a", "b", "c")
+		r.expect("d", job.Dead)
+		if j := r.job("a"); j.Attempts != 0 || j.Replays != 1 || j.Failures != 1 {
+			r.Errorf("%+v", j)
+		}
+		r.audited("ann replay done 3", "ann replay 3")
+	})
+}
+
+func TestAReplayKeepsItsRateAndGoesOnAfterARestart(t *testing.T) { // retry.md section 3
+	scenario(t, func(r *rig) {
+		r.dies("q", boom, numbered("j", 100))
+		id := r.startReplay(job.Replay{Rate: 10})
+		expect := func(when string, left int64) {
+			r.Helper()
+			if n := r.count(dead("q")); n != left {
+				r.Fatalf("%s %d are dead, want %d", when, n, left)
+			}
+		}
+		r.pass(10)
+		expect("at first", 100)
+		r.pass(3 * job.Second)
+		expect("after 3 s", 70)
+		r.restart(job.Hour)
+		expect("after an hour without a server", 70)
+		r.pass(2 * job.Second)
+		expect("2 s later", 50)
+		r.powerCut()
+		r.pass(10 * job.Second) // some of it is done again: a step does not wait for the disk
+		expect("at the end", 0)
+		r.ends(id, 100, 0, 0, 0)
+		for _, name := range numbered("j", 100) {
+			if j := r.expect(name, job.Ready); j.Replays != 1 {
+				r.Fatalf("%s was replayed %d times", name, j.Replays)
+			}
+		}
+	}, func(r *rig) { r.opts.Server.RetainDead = job.Day })
+}
+
+func TestAReplayTouchesWhatWasDeadWhenItBegan(t *testing.T) { // retry.md section 3
+	scenario(t, func(r *rig) {
+		r.dies("q", boom, numbered("j", 20))
+		id := r.startReplay(job.Replay{Rate: 1})
+		r.pass(2500) // j000 and j001 are back
+		r.dies("late", boom, []string{"late"})
+		r.operate("j010", revive)
+		w := r.stream(engine.StreamOptions{Queues: []string{"q"}, Prefetch: 3})
+		w.gets("j000", "j001", "j010")
+		for _, name := range []string{"j000", "j010"} { // one is dead behind the run, one before it
+			r.settle(w.held[name], job.Died)
+		}
+		w.close()
+		r.pass(job.Minute)
+		r.ends(id, 19, 0, 0, 1)
+		r.expect("late", job.Dead)
+		r.expect("j000", job.Dead)
+		r.expect("j010", job.Dead)
+	})
+}
+
+func TestWhoWasReplayedTooOftenStaysDead(t *testing.T) { // retry.md section 3, max_replays
+	scenario(t, func(r *rig) {
+		r.dies("q", boom, []string{"a", "b"})
+		again := func() {
+			r.Helper()
+			w := r.anonymous(1)
+			w.gets("a")
+			r.settle(w.held["a"], job.Died)
+			w.close()
+		}
+		for range 2 {
+			r.operate("a", revive)
+			again()
+		}
+		r.ends(r.startReplay(job.Replay{MaxReplays: 2}), 1, 0, 1, 0)
+		r.expect("a", job.Dead)
+		r.expect("b", job.Ready)
+		if _, err := r.ReviveDead(r.Context(), r.ids["a"], engine.ReplayDead{MaxReplays: 2}, ann); job.KindOf(err) != job.WrongState {
+			r.Errorf("replaying it alone: %v", err)
+		}
+	})
+}
+
+func TestAGroupOfAStrictQueueIsReplayedInItsOrder(t *testing.T) { // I7, core.md section 2
+	scenario(t, func(r *rig) {
+		r.queue("q", strict)
+		r.dies("q", boom, []string{"a", "b", "c"}, grouped("g"))
+		r.ends(r.startReplay(job.Replay{Place: job.PlaceFront}), 0, 3, 0, 0)
+		r.ends(r.startReplay(job.Replay{Place: job.PlaceFront, Allow: true}), 3, 0, 0, 0)
+		w := r.named("w", 9)
+		for _, name := range []string{"a", "b", "c"} {
+			w.gets(name)
+			w.ok(name)
+		}
+		w.gets()
+	})
+}
+
+func TestARunCanBeCancelledAndARunCanDelete(t *testing.T) { // retry.md section 3
+	scenario(t, func(r *rig) {
+		r.dies("q", boom, numbered("j", 10))
+		r.dies("q", job.Failure{Type: "F", Message: "bust"}, []string{"f"})
+		id := r.startReplay(job.Replay{Rate: 1})
+		r.pass(4100)
+		p, err := r.CancelReplay(r.Context(), id, ann)
+		if err != nil || p.Progress != job.Cancelled || p.Done != 4 {
+			r.Fatalf("%+v, %v", p, err)
+		}
+		r.pass(job.Minute)
+		if n := r.count(dead("q")); n != 7 {
+			r.Errorf("after the cancel %d are dead", n)
+		}
+		if _, err := r.CancelReplay(r.Context(), id, ann); job.KindOf(err) != job.WrongState {
+			r.Errorf("cancelling it again: %v", err)
+		}
+		if _, err := r.CancelReplay(r.Context(), job.ID{9}, ann); job.KindOf(err) != job.NotFound {
+			r.Errorf("cancelling none: %v", err)
+		}
+		r.ends(r.startReplay(job.Replay{Action: job.ActionDelete, Select: job.Selection{ErrorTypes: []string{"F"}, Text: "BUST"}}), 1, 0, 0, 0)
+		if r.expect("f", job.None); r.count(dead("q")) != 6 {
+			r.Error("it deleted others")
+		}
+		r.audited("ann delete done 1", "ann delete 1", "ann replay cancelled 4", "ann replay 11")
+		r.pass(8 * job.Day)
+		if n := r.rows(job.Replays); n != 0 {
+			r.Errorf("%d runs are kept for ever", n)
+		}
+	})
+}
+
+func TestOneDeadJobIsReplayedWithAnEditedPayload(t *testing.T) { // I8, retry.md section 3
+	scenario(t, func(r *rig) {
+		r.dies("q", boom, []string{"a", "b"})
+		v, err := r.ReviveDead(r.Context(), r.ids["a"], engine.ReplayDead{Payload: []byte("edited"), Place: job.PlaceFront}, ann)
+		if err != nil || v.State != job.Ready || v.Job.PayloadSize != 6 || v.Job.Band != job.BandFront {
+			r.Fatalf("%+v, %v", v, err)
+		}
+		if _, body, err := r.Get(r.Context(), r.ids["a"]); string(body) != "edited" || err != nil {
+			r.Errorf("the payload is %q, %v", body, err)
+		}
+		if _, err := r.ReviveDead(r.Context(), r.ids["a"], engine.ReplayDead{}, ann); job.KindOf(err) != job.WrongState {
+			r.Errorf("replaying it again: %v", err)
+		}
+		if err := r.DeleteDead(r.Context(), r.ids["a"], ann); job.KindOf(err) != job.WrongState {
+			r.Errorf("deleting it from the dead: %v", err)
+		}
+		if err := r.DeleteDead(r.Context(), r.ids["b"], ann); err != nil {
+			r.Error(err)
+		}
+		r.expect("b", job.None)
+		if err := r.DeleteDead(r.Context(), r.ids["b"], ann); job.KindOf(err) != job.NotFound {
+			r.Errorf("deleting it again: %v", err)
+		}
+		r.audited("ann delete 1", "ann replay edited 1")
+	})
+}
+
+func TestAPausedFingerprintHoldsItsJobsUntilItIsResumed(t *testing.T) { // retry.md section 3
+	scenario(t, func(r *rig) {
+		r.dies("q", boom, []string{"dead"})
+		print := r.job("dead").Print
+		r.opts.Server.RetainDead = job.Hour
+		if _, err := r.Mark(r.Context(), print, engine.MarkEdit{Paused: new(true), Note: new("smtp is down")}, ann); err != nil {
+			r.Fatal(err)
+		}
+		for _, name := range []string{"a", "b"} {
+			r.put("q", name, limited(5, wait(10)))
+		}
+		w := r.anonymous(9)
+		w.gets("a", "b")
+		w.fail("a", func(s *engine.Settle) { s.Failure = boom })
+		w.fail("b", func(s *engine.Settle) { s.Failure = job.Failure{Type: "other"} })
+		r.pass(job.Minute)
+		w.gets("b")
+		groups, all, err := r.DeadGroups(r.Context(), engine.GroupQuery{Most: 9, Buckets: 2, Bucket: job.Hour})
+		if err != nil || all != 1 || groups[0].Held != 1 || !groups[0].Mark.Paused || groups[0].Mark.Note != "smtp is down" || groups[0].Trend[1] != 1 {
+			r.Fatalf("%+v, %v", groups, err)
+		}
+		r.restart(0)
+		w = r.anonymous(9)
+		w.gets("b")
+		if _, err := r.Mark(r.Context(), print, engine.MarkEdit{Paused: new(false), Note: new("")}, ann); err != nil {
+			r.Fatal(err)
+		}
+		w.gets("a")
+		if r.pass(0); r.rows(job.Marks) != 0 {
+			r.Error("a mark that says nothing is kept")
+		}
+		r.audited("ann resume 0", "ann note 0", "ann pause 0", "ann note 0")
+	})
+}
+
+func TestGroupsOfTheDeadAreSortedFilteredAndPaged(t *testing.T) { // retry.md section 3
+	scenario(t, func(r *rig) {
+		r.dies("q1", boom, []string{"a", "b"})
+		r.dies("q2", boom, []string{"c"})
+		r.pass(job.Minute)
+		r.dies("q2", job.Failure{Type: "F", Message: "bust"}, []string{"d"})
+		find := func(q engine.GroupQuery) (text string) {
+			r.Helper()
+			q.Most = 1
+			groups, all, err := r.DeadGroups(r.Context(), q)
+			if err != nil {
+				r.Fatal(err)
+			}
+			for _, g := range groups {
+				text += fmt.Sprintf("%s %d of ", g.Failure.Type, g.Count())
+			}
+			return text + fmt.Sprint(all)
+		}
+		if _, err := r.Mark(r.Context(), r.job("d").Print, engine.MarkEdit{Muted: new(true)}, ann); err != nil {
+			r.Fatal(err)
+		}
+		for _, tt := range []struct {
+			q    engine.GroupQuery
+			want string
+		}{
+			{engine.GroupQuery{}, "E 3 of 2"},
+			{engine.GroupQuery{Offset: 1}, "F 1 of 2"},
+			{engine.GroupQuery{Offset: 9}, "2"},
+			{engine.GroupQuery{ByLast: true}, "F 1 of 2"},
+			{engine.GroupQuery{Queues: []string{"q2"}}, "E 1 of 2"},
+			{engine.GroupQuery{Queues: []string{"q1"}}, "E 2 of 1"},
+			{engine.GroupQuery{Muted: new(false)}, "E 3 of 1"},
+			{engine.GroupQuery{Muted: new(true)}, "F 1 of 1"},
+			{engine.GroupQuery{Prints: []job.Fingerprint{r.job("d").Print}}, "F 1 of 1"},
+		} {
+			if got := find(tt.q); got != tt.want {
+				r.Errorf("%+v: %s, want %s", tt.q, got, tt.want)
+			}
+		}
+	})
+}
+
+func TestDeadJobsAreFoundByTheirErrorsAcrossPages(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.dies("q", boom, numbered("j", 30))
+		r.dies("q", job.Failure{Type: "F", Message: "bust"}, []string{"f"})
+		for _, desc := range []bool{false, true} {
+			list, err := r.DeadJobs(r.Context(), engine.DeadPage{Select: &job.Selection{Text: "bust"}, Most: 5, Desc: desc, Payload: true})
+			if err != nil || len(list) != 1 || string(list[0].Payload) != "f" || list[0].Failure.Type != "F" {
+				r.Fatalf("desc %t: %+v, %v", desc, list, err)
+			}
+		}
+		p, err := r.PreviewReplay(r.Context(), &job.Selection{Queues: []string{"q"}})
+		if err != nil || p.Count != 31 || len(p.Sample) != 5 || r.count(dead("q")) != 31 {
+			r.Errorf("%+v, %v", p, err)
+		}
+		n := 0
+		err = r.EachDead(r.Context(), &job.Selection{}, true, func(d engine.Dead) (bool, error) {
+			n++
+			return n < 7, nil
+		})
+		if n != 7 || err != nil {
+			r.Errorf("%d, %v", n, err)
+		}
+	})
+}

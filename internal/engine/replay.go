@@ -1,0 +1,250 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// Bounds of replays.
+const (
+	replayMost  = 500  // jobs looked at in one step of one replay
+	replaysMax  = 1000 // kept, finished ones included; the oldest of these leave for new ones
+	runningMax  = 20   // at once
+	replayKeep  = 7 * job.Day
+	samplesMost = 5 // jobs shown by a dry run
+)
+
+// Preview is what a replay would do.
+type Preview struct {
+	Count  int64
+	Sample []Dead
+	at     job.Millis
+}
+
+// PreviewReplay counts what a selection chooses now, and shows some of it.
+func (e *Engine) PreviewReplay(ctx context.Context, s *job.Selection) (p Preview, err error) {
+	find := *s
+	now := e.Now()
+	if find.DiedBefore == 0 || find.DiedBefore > now+1 {
+		find.DiedBefore = now + 1
+	}
+	p.at = now
+	err = e.EachDead(ctx, &find, false, func(d Dead) (bool, error) {
+		if p.Count++; len(p.Sample) < samplesMost {
+			p.Sample = append(p.Sample, d)
+		}
+		return true, nil
+	})
+	return p, err
+}
+
+// StartReplay begins a run through the dead set: ask has the fields that a
+// caller chooses, Action to MaxReplays. It goes on by itself, also after a
+// restart, until every job that was selected and dead when it began has been
+// looked at once, or CancelReplay.
+func (e *Engine) StartReplay(ctx context.Context, ask job.Replay) (*job.Replay, error) {
+	p, err := e.PreviewReplay(ctx, &ask.Select)
+	if err != nil {
+		return nil, err
+	}
+	var out *job.Replay
+	err = e.do(ctx, 0, func(r *run) error {
+		if err := r.replayRoom(); err != nil {
+			return err
+		}
+		row := ask
+		row.ID, row.Created, row.Total = r.ids.Next(r.now), p.at, p.Count
+		row.At, row.Next = r.steady, r.steady
+		row.Progress, row.Finished, row.Cursor = job.Running, 0, job.ID{}
+		out = &row
+		if err := r.audit(row.By, row.Action.String(), row.ID.String(), row.Total); err != nil {
+			return err
+		}
+		return r.tx.Set(&row)
+	})
+	if err != nil { // out may still be written to
+		return nil, err
+	}
+	return out, nil
+}
+
+// replayRoom makes room for one more replay, or refuses it.
+func (r *run) replayRoom() error {
+	rows, err := r.tx.Rows(job.Replays, "", replaysMax)
+	if err != nil {
+		return err
+	}
+	running, over := 0, len(rows)-replaysMax+1
+	for _, row := range rows {
+		switch {
+		case row.(*job.Replay).Progress == job.Running:
+			running++
+		case over > 0:
+			over--
+			if err := r.tx.Unset(job.Replays, row.Key()); err != nil {
+				return err
+			}
+		}
+	}
+	if running >= runningMax {
+		return job.Errorf(job.OverLimit, "%d replays run already; wait for one, or cancel one", running)
+	}
+	return nil
+}
+
+// Replays returns up to n runs, newest first, those before one if that is given.
+func (e *Engine) Replays(ctx context.Context, before job.ID, n int) (list []*job.Replay, err error) {
+	err = e.view(ctx, func(v store.Reader) error {
+		rows, err := v.Rows(job.Replays, "", replaysMax)
+		for i := len(rows) - 1; i >= 0 && len(list) < n; i-- {
+			if p := rows[i].(*job.Replay); before.IsZero() || p.ID.Before(before) {
+				list = append(list, p)
+			}
+		}
+		return err
+	})
+	return list, err
+}
+
+// Replay returns one run, or NotFound.
+func (e *Engine) Replay(ctx context.Context, id job.ID) (p *job.Replay, err error) {
+	err = e.view(ctx, func(v store.Reader) error {
+		p, err = replayOf(v, id)
+		return err
+	})
+	return p, err
+}
+
+func replayOf(v store.Reader, id job.ID) (*job.Replay, error) {
+	row, err := v.Row(job.Replays, id.String())
+	if p, ok := row.(*job.Replay); ok && err == nil {
+		return p, nil
+	}
+	if err == nil {
+		err = job.Errorf(job.NotFound, "replay %s does not exist", id)
+	}
+	return nil, err
+}
+
+// CancelReplay ends a run; what it has done stays done. A finished one is
+// refused with WrongState.
+func (e *Engine) CancelReplay(ctx context.Context, id job.ID, by job.Actor) (*job.Replay, error) {
+	var out *job.Replay
+	err := e.do(ctx, 0, func(r *run) error {
+		p, err := replayOf(r.tx, id)
+		if err != nil {
+			return err
+		}
+		if p.Progress != job.Running {
+			return job.Errorf(job.WrongState, "replay %s is %s already", id, p.Progress)
+		}
+		end := *p
+		out = &end
+		return r.endReplay(&end, job.Cancelled, by)
+	})
+	if err != nil { // out may still be written to
+		return nil, err
+	}
+	return out, nil
+}
+
+// endReplay writes a run that is over.
+func (r *run) endReplay(p *job.Replay, how job.Progress, by job.Actor) error {
+	p.Progress, p.Finished, p.At, p.Next = how, r.now, r.steady, r.steady.Add(replayKeep)
+	if err := r.audit(by, p.Action.String()+" "+how.String(), p.ID.String(), p.Done); err != nil {
+		return err
+	}
+	return r.tx.Set(p)
+}
+
+// advance is one step of a run: jobs and progress in one transaction, so a
+// crash undoes both or none. It does not wait for the disk: what a power cut
+// takes back it does again.
+func (r *run) advance(old *job.Replay) error {
+	if old.Progress != job.Running {
+		return r.tx.Unset(job.Replays, old.Key())
+	}
+	p := *old
+	room, paced := rule.Pace(&p, r.steady, replayMost)
+	p.Paced, p.At = paced, r.steady
+	if room > 0 {
+		list, err := r.tx.List(filterOf(&p.Select, p.Cursor, r.now), replayMost)
+		if err != nil {
+			return err
+		}
+		looked := 0
+		for _, j := range list {
+			if room == 0 {
+				break
+			}
+			looked++
+			p.Cursor = j.ID
+			before := p.Done
+			if err := r.replayOne(&p, j); err != nil {
+				return err
+			}
+			room -= p.Done - before
+		}
+		if looked == len(list) && len(list) < replayMost {
+			p.Gone = max(0, p.Total-p.Done-p.Refused-p.Guarded)
+			return r.endReplay(&p, job.Finished, p.By)
+		}
+		if looked == len(list) {
+			// there may be many that are not selected: look on at once
+			p.Next = r.steady
+			r.ticked = true
+			return r.tx.Set(&p)
+		}
+	}
+	p.Next = rule.NextStep(&p, r.steady)
+	r.ticked = r.ticked || p.Next == r.steady
+	return r.tx.Set(&p)
+}
+
+// replayOne does to one dead job what the run does, if it is selected.
+func (r *run) replayOne(p *job.Replay, j *job.Job) error {
+	ok, _, err := selected(r.tx, &p.Select, j)
+	if err != nil || !ok || j.DiedAt > p.Created {
+		return err
+	}
+	c := rule.Command{Verb: rule.Purge}
+	if p.Action == job.ActionReplay {
+		if p.MaxReplays > 0 && j.Replays >= p.MaxReplays {
+			p.Guarded++
+			return nil
+		}
+		c = rule.Command{Verb: rule.Revive, Allow: p.Allow, Remaining: p.Remaining, Place: rule.ReplayPlace(p, j)}
+	}
+	_, err = r.step(j, c)
+	switch {
+	case fatal(err):
+		return err
+	case err != nil:
+		p.Refused++
+	default:
+		p.Done++
+	}
+	return nil
+}
+
+// resumeReplays lets the runs of the last start go on, on the clock of this one.
+func (r *run) resumeReplays() error {
+	rows, err := r.tx.Rows(job.Replays, "", replaysMax)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		p := *row.(*job.Replay)
+		if p.Progress != job.Running {
+			continue
+		}
+		p.At, p.Next = r.steady, r.steady
+		if err := r.tx.Set(&p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
