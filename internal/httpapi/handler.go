@@ -143,6 +143,13 @@ var fixed = map[string]*resource{
 	"/jobs/extend":      {post: (*handler).extend},
 	"/queues":           {get: (*handler).queues},
 	"/policies/preview": {get: (*handler).previewPolicy},
+	"/dead":             {get: (*handler).dead},
+	"/dead/groups":      {get: (*handler).groups},
+	"/dead/replay":      {post: (*handler).replayMany},
+	"/dead/delete":      {post: (*handler).deleteMany},
+	"/dead/export":      {get: (*handler).export, stream: true},
+	"/replays":          {get: (*handler).replays},
+	"/audit":            {get: (*handler).audit},
 	"/health":           {get: (*handler).health},
 	"/ready":            {get: (*handler).ready},
 	"/version":          {get: (*handler).versions},
@@ -152,6 +159,10 @@ var (
 	oneJob   = &resource{get: (*handler).show, del: (*handler).remove}
 	oneQueue = &resource{get: (*handler).queue, patch: (*handler).setQueue}
 	oneError = &resource{get: (*handler).oneError}
+	oneDead  = &resource{get: (*handler).showDead, del: (*handler).removeDead}
+	again    = &resource{post: (*handler).replayOne}
+	group    = &resource{get: (*handler).oneGroup, patch: (*handler).setGroup}
+	replay   = &resource{get: (*handler).showReplay, del: (*handler).cancelReplay}
 	ofJob    = map[string]*resource{
 		"success": {post: (*handler).success},
 		"failure": {post: (*handler).failure},
@@ -183,6 +194,14 @@ func find(u *url.URL) (res *resource, id, sub string) {
 		return oneJob, seg[2], ""
 	case len(seg) == 3 && seg[1] == "queues":
 		return oneQueue, seg[2], ""
+	case len(seg) == 3 && seg[1] == "dead":
+		return oneDead, seg[2], ""
+	case len(seg) == 3 && seg[1] == "replays":
+		return replay, seg[2], ""
+	case len(seg) == 4 && seg[1] == "dead" && seg[2] == "groups":
+		return group, seg[3], ""
+	case len(seg) == 4 && seg[1] == "dead" && seg[3] == "replay":
+		return again, seg[2], ""
 	case len(seg) == 4 && seg[1] == "jobs":
 		return ofJob[seg[3]], seg[2], ""
 	case len(seg) == 5 && seg[1] == "jobs" && seg[3] == "errors":

@@ -92,3 +92,13 @@ func (h *handler) sendPlain(w http.ResponseWriter, r *http.Request, v any, err e
 	}
 	send(w, http.StatusOK, body)
 }
+
+// sendPlainAs does so with another status; the value can be written.
+func (h *handler) sendPlainAs(w http.ResponseWriter, r *http.Request, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		h.problem(w, r, err)
+		return
+	}
+	send(w, status, body)
+}

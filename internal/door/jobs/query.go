@@ -166,27 +166,32 @@ func (q *Query) among(name string, list []string) error {
 }
 
 // between filters by a range: N, A..B, ..B, A.. or .. for any.
-func (q *Query) between(name, value string) error {
+func (q *Query) between(name, value string) (err error) {
+	s := span{of: numbers[name]}
+	s.lo, s.hi, err = rangeOf(name, value)
+	q.ranges = append(q.ranges, s)
+	return err
+}
+
+// rangeOf reads a range, both ends included.
+func rangeOf(name, value string) (lo, hi uint64, err error) {
 	ends := [2]string{value, value}
-	if lo, hi, isRange := strings.Cut(value, ".."); isRange {
-		ends = [2]string{lo, hi}
+	if from, to, isRange := strings.Cut(value, ".."); isRange {
+		ends = [2]string{from, to}
 	}
-	s := span{of: numbers[name], hi: 1<<64 - 1}
-	for i, into := range []*uint64{&s.lo, &s.hi} {
+	hi = 1<<64 - 1
+	for i, into := range []*uint64{&lo, &hi} {
 		if ends[i] == "" {
 			continue
 		}
-		n, err := strconv.ParseUint(ends[i], 10, 64)
-		if err != nil {
-			return refuse(name, name+" must be a whole number or a range such as 1..5, 1.. or ..5")
+		if *into, err = strconv.ParseUint(ends[i], 10, 64); err != nil {
+			return 0, 0, refuse(name, name+" must be a whole number or a range such as 1..5, 1.. or ..5")
 		}
-		*into = n
 	}
-	if s.lo > s.hi {
-		return refuse(name, name+": range lower bound exceeds upper bound")
+	if lo > hi {
+		return 0, 0, refuse(name, name+": range lower bound exceeds upper bound")
 	}
-	q.ranges = append(q.ranges, s)
-	return nil
+	return lo, hi, nil
 }
 
 func (q *Query) keeps(j *job.Job) bool {

@@ -1,0 +1,203 @@
+package jobs
+
+import (
+	"context"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
+)
+
+// What a filter may hold.
+const (
+	filterValuesMax = 1000
+	filterTextMax   = 1000
+)
+
+var (
+	deadParams = []string{
+		"id", "queue", "type", "group", "reason", "fingerprint", "error_type", "text", "died_from", "died_before", "attempts",
+	}
+	reasons = []string{
+		job.Exhausted: "exhausted", job.Killed: "killed", job.Expired: "expired", job.Lost: "lost", job.Rejected: "rejected", job.Evicted: "evicted",
+	}
+)
+
+// Selection reads a filter over the dead set.
+func Selection(f *wire.DeadFilter) (s job.Selection, err error) {
+	for name, list := range map[string][]string{
+		"id": f.IDs, "queue": f.Queues, "type": f.Types, "group": f.Groups, "reason": f.Reasons,
+		"fingerprint": f.Fingerprints, "error_type": f.ErrorTypes,
+	} {
+		if len(list) > filterValuesMax {
+			return s, refuse(name, name+" has more than "+strconv.Itoa(filterValuesMax)+" values")
+		}
+	}
+	if len(f.Text) > filterTextMax {
+		return s, refuse("text", "text is longer than "+strconv.Itoa(filterTextMax)+" bytes")
+	}
+	s.Queues, s.Types, s.Groups, s.ErrorTypes, s.Text = f.Queues, f.Types, f.Groups, f.ErrorTypes, f.Text
+	if s.IDs, err = each("id", f.IDs, job.ParseID); err != nil {
+		return s, err
+	}
+	if s.Prints, err = each("fingerprint", f.Fingerprints, job.ParseFingerprint); err != nil {
+		return s, err
+	}
+	if s.Reasons, err = each("reason", f.Reasons, reason); err != nil {
+		return s, err
+	}
+	if f.DiedFrom < 0 || f.DiedBefore < 0 {
+		return s, refuse("died_from", "died_from and died_before must be times in milliseconds since 1970")
+	}
+	if f.DiedBefore > 0 && f.DiedBefore <= f.DiedFrom {
+		return s, refuse("died_before", "died_before must be after died_from")
+	}
+	s.DiedFrom, s.DiedBefore = job.Millis(f.DiedFrom), job.Millis(f.DiedBefore)
+	return s, attempts(&s, f.Attempts)
+}
+
+func each[T any](name string, list []string, parse func(string) (T, error)) (out []T, err error) {
+	for _, text := range list {
+		v, err := parse(text)
+		if err != nil {
+			return nil, refuse(name, name+" "+strconv.Quote(shorten(text, 64))+": "+err.Error())
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+func reason(text string) (job.Reason, error) {
+	if at := slices.Index(reasons, text); at > 0 {
+		return job.Reason(at), nil
+	}
+	return 0, refuse("reason", "a reason is one of "+strings.Join(reasons[1:], ", "))
+}
+
+func attempts(s *job.Selection, value string) error {
+	if value == "" {
+		return nil
+	}
+	lo, hi, err := rangeOf("attempts", value)
+	if err != nil {
+		return err
+	}
+	s.AttemptsFrom = uint32(min(lo, math.MaxUint32))
+	if hi < math.MaxUint32 {
+		s.AttemptsBelow = uint32(hi) + 1
+	}
+	return nil
+}
+
+// IsEmpty reports whether a filter chooses everything.
+func IsEmpty(f *wire.DeadFilter) bool {
+	return len(f.IDs)+len(f.Queues)+len(f.Types)+len(f.Groups)+len(f.Reasons)+len(f.Fingerprints)+len(f.ErrorTypes) == 0 &&
+		f.Text == "" && f.DiedFrom == 0 && f.DiedBefore == 0 && f.Attempts == ""
+}
+
+// filterOf reads the parameters of a filter.
+func filterOf(values url.Values) (f wire.DeadFilter, err error) {
+	for name, into := range map[string]*[]string{
+		"id": &f.IDs, "queue": &f.Queues, "type": &f.Types, "group": &f.Groups, "reason": &f.Reasons,
+		"fingerprint": &f.Fingerprints, "error_type": &f.ErrorTypes,
+	} {
+		if values.Has(name) {
+			*into = Names(values.Get(name))
+		}
+	}
+	f.Text, f.Attempts = values.Get("text"), values.Get("attempts")
+	for name, into := range map[string]*int64{"died_from": &f.DiedFrom, "died_before": &f.DiedBefore} {
+		if text := values.Get(name); text != "" && err == nil {
+			if *into, err = strconv.ParseInt(text, 10, 64); err != nil {
+				err = refuse(name, name+" must be a time in milliseconds since 1970")
+			}
+		}
+	}
+	return f, err
+}
+
+// DeadQuery is what GET /dead and GET /dead/export ask for.
+type DeadQuery struct {
+	Query
+	Select job.Selection
+}
+
+// ReadDeadQuery reads the query of GET /dead.
+func ReadDeadQuery(raw string) (*DeadQuery, error) { return readDeadQuery("/dead", raw, pageParams) }
+
+// ReadExportQuery reads the query of GET /dead/export, which has no pages.
+func ReadExportQuery(raw string) (*DeadQuery, error) { return readDeadQuery("/dead/export", raw, nil) }
+
+func readDeadQuery(path, raw string, paging []string) (*DeadQuery, error) {
+	q := &DeadQuery{Query: Query{path: path, limit: pageDefault}}
+	values, err := Params(raw, "", slices.Concat(paging, deadParams)...)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range paging {
+		if value := values.Get(name); value != "" {
+			if err := q.set(name, value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if q.from != "" && q.before != "" {
+		return nil, refuse("before", "before cannot be given together with from")
+	}
+	q.filter.Desc = q.desc != (q.before != "")
+	if cursor := q.cursor(); cursor != "" {
+		if q.filter.From, err = job.ParseID(cursor); err != nil {
+			return nil, refuse("from", "from and before must be job IDs: "+err.Error())
+		}
+	}
+	for _, name := range deadParams {
+		if value := values.Get(name); value != "" {
+			q.tail += "&" + name + "=" + url.QueryEscape(value)
+		}
+	}
+	f, err := filterOf(values)
+	if err == nil {
+		q.Select, err = Selection(&f)
+	}
+	return q, err
+}
+
+// Find returns the rows of a page and perhaps one more, in the order of the
+// search.
+func (q *DeadQuery) Find(ctx context.Context, e *engine.Engine) ([]engine.Dead, error) {
+	return e.DeadJobs(ctx, engine.DeadPage{
+		Select: &q.Select, From: q.filter.From, Desc: q.filter.Desc, Most: q.limit + 1, Payload: true,
+	})
+}
+
+// AppendPage appends the answer to GET /dead with what Find returned.
+func (q *DeadQuery) AppendPage(b []byte, rows []engine.Dead) []byte {
+	return appendPage(b, `{"jobs":[`, &q.Query, rows, AppendDead, func(d engine.Dead) string { return d.Job.ID.String() })
+}
+
+// AppendDead appends a dead job with its payload and its latest error.
+func AppendDead(b []byte, d engine.Dead) []byte {
+	b = members(b, d.Job, orNull(d.Payload))
+	b = word(b, `,"fingerprint":"`, d.Job.Print.String())
+	b = number(b, `,"died_at":`, int64(d.Job.DiedAt))
+	b = positive(b, `,"replays":`, int64(d.Job.Replays))
+	if d.Failure != nil {
+		b = AppendFailure(append(b, `,"error":`...), *d.Failure)
+	}
+	return append(b, '}')
+}
+
+// AppendDryRun appends what a run would do.
+func AppendDryRun(b []byte, p engine.Preview) []byte {
+	b = number(b, `{"dry_run":true,"count":`, p.Count)
+	b = append(b, `,"sample":[`...)
+	for _, d := range p.Sample {
+		b = AppendDead(comma(b), d)
+	}
+	return append(b, `]}`...)
+}
