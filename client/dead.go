@@ -1,0 +1,244 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/reprisehq/reprise/wire"
+)
+
+// GroupFilter chooses groups of the dead set.
+type GroupFilter struct {
+	Queues   []string
+	Muted    string // "" = not muted ones, "true" = muted ones, "any"
+	ByLast   bool   // latest death first; otherwise most jobs first
+	PageSize int    // groups in one request; 0 = 500
+}
+
+// DeadGroups reads the groups of the dead set, page by page as the loop asks
+// for them. It stops at the first error, which is its last pair.
+func (c *Client) DeadGroups(ctx context.Context, f GroupFilter) iter.Seq2[wire.DeadGroup, error] {
+	q := url.Values{"limit": {strconv.Itoa(pageSize(f.PageSize))}}
+	if len(f.Queues) > 0 {
+		q.Set("queue", strings.Join(f.Queues, ","))
+	}
+	if f.Muted != "" {
+		q.Set("muted", f.Muted)
+	}
+	if f.ByLast {
+		q.Set("sort", "last_seen")
+	}
+	return func(yield func(wire.DeadGroup, error) bool) {
+		for next := "/dead/groups?" + q.Encode(); next != ""; {
+			var page wire.DeadGroups
+			if err := c.call(ctx, "GET", next, nil, &page); err != nil {
+				yield(wire.DeadGroup{}, fmt.Errorf("reading the groups of the dead set: %w", err))
+				return
+			}
+			for i := range page.Groups {
+				if !yield(page.Groups[i], nil) {
+					return
+				}
+			}
+			next = following(wire.Pages{Next: page.Next})
+		}
+	}
+}
+
+// DeadGroup reads one group.
+func (c *Client) DeadGroup(ctx context.Context, fingerprint string) (*wire.DeadGroup, error) {
+	g := new(wire.DeadGroup)
+	if err := c.call(ctx, "GET", "/dead/groups/"+url.PathEscape(fingerprint), nil, g); err != nil {
+		return nil, fmt.Errorf("reading the group %s: %w", fingerprint, err)
+	}
+	return g, nil
+}
+
+// Mark mutes, pauses or annotates a fingerprint: what is not nil changes.
+func (c *Client) Mark(ctx context.Context, fingerprint string, m wire.Mark) (*wire.Mark, error) {
+	out := new(wire.Mark)
+	if err := c.call(ctx, "PATCH", "/dead/groups/"+url.PathEscape(fingerprint), m, out); err != nil {
+		return nil, fmt.Errorf("marking %s: %w", fingerprint, err)
+	}
+	return out, nil
+}
+
+// deadQuery writes a filter as parameters. Values with a comma cannot be asked
+// for so.
+func deadQuery(f wire.DeadFilter) (url.Values, error) {
+	q := url.Values{}
+	for name, values := range map[string][]string{
+		"id": f.IDs, "queue": f.Queues, "type": f.Types, "group": f.Groups, "reason": f.Reasons,
+		"fingerprint": f.Fingerprints, "error_type": f.ErrorTypes,
+	} {
+		for _, v := range values {
+			if v == "" || strings.Contains(v, ",") {
+				return nil, fmt.Errorf("the value %q of %s cannot be listed", v, name)
+			}
+		}
+		if len(values) > 0 {
+			q.Set(name, strings.Join(values, ","))
+		}
+	}
+	for name, value := range map[string]string{"text": f.Text, "attempts": f.Attempts} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	for name, at := range map[string]int64{"died_from": f.DiedFrom, "died_before": f.DiedBefore} {
+		if at != 0 {
+			q.Set(name, strconv.FormatInt(at, 10))
+		}
+	}
+	return q, nil
+}
+
+// Dead reads dead jobs by id, page by page as the loop asks for them. It stops
+// at the first error, which is its last pair.
+func (c *Client) Dead(ctx context.Context, f wire.DeadFilter, newest bool, perPage int) iter.Seq2[wire.DeadJob, error] {
+	return func(yield func(wire.DeadJob, error) bool) {
+		q, err := deadQuery(f)
+		if err != nil {
+			yield(wire.DeadJob{}, err)
+			return
+		}
+		q.Set("limit", strconv.Itoa(pageSize(perPage)))
+		if newest {
+			q.Set("order", "desc")
+		}
+		for next := "/dead?" + q.Encode(); next != ""; {
+			var page wire.DeadPage
+			if err := c.call(ctx, "GET", next, nil, &page); err != nil {
+				yield(wire.DeadJob{}, fmt.Errorf("listing dead jobs: %w", err))
+				return
+			}
+			for i := range page.Jobs {
+				if !yield(page.Jobs[i], nil) {
+					return
+				}
+			}
+			next = following(page.Pages)
+		}
+	}
+}
+
+// DeadJob reads one dead job.
+func (c *Client) DeadJob(ctx context.Context, id string) (*wire.DeadJob, error) {
+	j := new(wire.DeadJob)
+	if err := c.call(ctx, "GET", "/dead/"+url.PathEscape(id), nil, j); err != nil {
+		return nil, fmt.Errorf("reading dead job %s: %w", id, err)
+	}
+	return j, nil
+}
+
+// ReplayOne brings one dead job back.
+func (c *Client) ReplayOne(ctx context.Context, id string, how wire.DeadOne) (*wire.Job, error) {
+	j := new(wire.Job)
+	if err := c.call(ctx, "POST", "/dead/"+url.PathEscape(id)+"/replay", how, j); err != nil {
+		return nil, fmt.Errorf("replaying job %s: %w", id, err)
+	}
+	return j, nil
+}
+
+// DeleteDead deletes one dead job.
+func (c *Client) DeleteDead(ctx context.Context, id string) error {
+	if err := c.call(ctx, "DELETE", "/dead/"+url.PathEscape(id), nil, nil); err != nil {
+		return fmt.Errorf("deleting dead job %s: %w", id, err)
+	}
+	return nil
+}
+
+// ReplayDead begins to replay dead jobs; the server goes on by itself.
+func (c *Client) ReplayDead(ctx context.Context, ask wire.DeadReplay) (*wire.Replay, error) {
+	ask.DryRun = false
+	r := new(wire.Replay)
+	if err := c.call(ctx, "POST", "/dead/replay", ask, r); err != nil {
+		return nil, fmt.Errorf("replaying dead jobs: %w", err)
+	}
+	return r, nil
+}
+
+// DeleteAllDead begins to delete dead jobs; the server goes on by itself.
+func (c *Client) DeleteAllDead(ctx context.Context, ask wire.DeadDelete) (*wire.Replay, error) {
+	ask.DryRun = false
+	r := new(wire.Replay)
+	if err := c.call(ctx, "POST", "/dead/delete", ask, r); err != nil {
+		return nil, fmt.Errorf("deleting dead jobs: %w", err)
+	}
+	return r, nil
+}
+
+// DryRun counts what a replay or a delete of all the filter chooses would do,
+// and shows some of it.
+func (c *Client) DryRun(ctx context.Context, f wire.DeadFilter) (*wire.DryRun, error) {
+	d := new(wire.DryRun)
+	if err := c.call(ctx, "POST", "/dead/replay", wire.DeadReplay{Filter: f, All: true, DryRun: true}, d); err != nil {
+		return nil, fmt.Errorf("counting dead jobs: %w", err)
+	}
+	return d, nil
+}
+
+// Replay reads how far a run through the dead set has come.
+func (c *Client) Replay(ctx context.Context, id string) (*wire.Replay, error) {
+	r := new(wire.Replay)
+	if err := c.call(ctx, "GET", "/replays/"+url.PathEscape(id), nil, r); err != nil {
+		return nil, fmt.Errorf("reading replay %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// CancelReplay ends a run; what it has done stays done.
+func (c *Client) CancelReplay(ctx context.Context, id string) (*wire.Replay, error) {
+	r := new(wire.Replay)
+	if err := c.call(ctx, "DELETE", "/replays/"+url.PathEscape(id), nil, r); err != nil {
+		return nil, fmt.Errorf("cancelling replay %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// Replays reads the latest runs, newest first.
+func (c *Client) Replays(ctx context.Context, limit int) ([]wire.Replay, error) {
+	var page wire.Replays
+	if err := c.call(ctx, "GET", "/replays?limit="+strconv.Itoa(pageSize(limit)), nil, &page); err != nil {
+		return nil, fmt.Errorf("listing replays: %w", err)
+	}
+	return page.Replays, nil
+}
+
+// Audit reads the latest entries of the audit log, newest first.
+func (c *Client) Audit(ctx context.Context, limit int) ([]wire.AuditEntry, error) {
+	var page wire.Audit
+	if err := c.call(ctx, "GET", "/audit?limit="+strconv.Itoa(pageSize(limit)), nil, &page); err != nil {
+		return nil, fmt.Errorf("reading the audit log: %w", err)
+	}
+	return page.Entries, nil
+}
+
+// ExportDead opens the stream of all dead jobs that a filter chooses, one a
+// line (wire.DeadJob). Only ctx bounds it; a reader that ends without io.EOF
+// has not seen all. The caller closes it.
+func (c *Client) ExportDead(ctx context.Context, f wire.DeadFilter) (io.ReadCloser, error) {
+	q, err := deadQuery(f)
+	if err != nil {
+		return nil, err
+	}
+	req, err := c.request(ctx, "GET", "/dead/export?"+q.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/x-ndjson")
+	resp, err := c.calls.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("exporting dead jobs: %w", because(ctx, err))
+	}
+	if resp.StatusCode >= 300 {
+		defer func() { _ = resp.Body.Close() }()
+		return nil, fmt.Errorf("exporting dead jobs: %w", errorOf(resp))
+	}
+	return resp.Body, nil
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/wire"
+)
+
+func newDeadRunsCommand() *cobra.Command {
+	var conn connection
+	var cancel, asJSON bool
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "runs [ID]",
+		Short: "Show replays and deletes that run in the server, or cancel one",
+		Example: `  reprise dead runs
+  reprise dead runs 03gq0x7k2m4v9c1d8f5h6j0a1
+  reprise dead runs 03gq0x7k2m4v9c1d8f5h6j0a1 --cancel`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("%s takes the id of one run, but was given %d arguments", cmd.CommandPath(), len(args))
+			}
+			if cancel && len(args) == 0 {
+				return usagef("--cancel needs the id of a run")
+			}
+			if limit < 1 || limit > wire.PageLimitMax {
+				return usagef("--limit must be between 1 and %d", wire.PageLimitMax)
+			}
+			cl, err := conn.operator()
+			if err != nil {
+				return err
+			}
+			list, err := runs(cmd, cl, args, cancel, limit)
+			if err != nil {
+				return advise(err, cl)
+			}
+			return showRuns(cmd, list, asJSON)
+		},
+	}
+	conn.register(cmd)
+	cmd.Flags().BoolVar(&cancel, "cancel", false, "end the run; what is done stays done")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 20, "at most so many, the latest")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print each run as a line of JSON")
+	return cmd
+}
+
+func runs(cmd *cobra.Command, cl *client.Client, args []string, cancel bool, limit int) ([]wire.Replay, error) {
+	if len(args) == 0 {
+		return cl.Replays(cmd.Context(), limit)
+	}
+	read := cl.Replay
+	if cancel {
+		read = cl.CancelReplay
+	}
+	r, err := read(cmd.Context(), args[0])
+	if err != nil {
+		return nil, err
+	}
+	return []wire.Replay{*r}, nil
+}
+
+func showRuns(cmd *cobra.Command, list []wire.Replay, asJSON bool) error {
+	out := cmd.OutOrStdout()
+	t := newTable(out)
+	for i := range list {
+		r := &list[i]
+		if asJSON {
+			if err := jsonLine(out, r); err != nil {
+				return err
+			}
+			continue
+		}
+		if i == 0 {
+			t.row("ID", "ACTION", "STATUS", "DONE", "OF", "REFUSED", "GUARDED", "SKIPPED", "BEGAN", "BY")
+		}
+		n := func(n int64) string { return strconv.FormatInt(n, 10) }
+		t.row(r.ID, r.Action, r.Status, n(r.Done), n(r.Total), n(r.Refused), n(r.Guarded), n(r.Skipped),
+			distance(time.UnixMilli(r.CreatedAt), time.Now()), r.By)
+	}
+	if err := t.flush(); err != nil || asJSON {
+		return err
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(out, "no replay and no delete in the last 7 days")
+	}
+	return nil
+}
+
+func newDeadAuditCommand() *cobra.Command {
+	var conn connection
+	var asJSON bool
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Show what operators did: who, what, when, how many",
+		Example: `  reprise dead audit
+  reprise dead audit --limit 200 --json | jq -r 'select(.by == "ann")'`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 || limit > wire.PageLimitMax {
+				return usagef("--limit must be between 1 and %d", wire.PageLimitMax)
+			}
+			cl, err := conn.client(client.Options{})
+			if err != nil {
+				return err
+			}
+			list, err := cl.Audit(cmd.Context(), limit)
+			if err != nil {
+				return advise(err, cl)
+			}
+			out := cmd.OutOrStdout()
+			t := newTable(out)
+			for i, e := range list {
+				if asJSON {
+					if err := jsonLine(out, e); err != nil {
+						return err
+					}
+					continue
+				}
+				if i == 0 {
+					t.row("WHEN", "WHO", "FROM", "WHAT", "OF", "JOBS")
+				}
+				t.row(time.UnixMilli(e.At).Format("2006-01-02 15:04:05"), e.By, e.From, e.Action, e.Subject, strconv.FormatInt(e.Count, 10))
+			}
+			return t.flush()
+		},
+	}
+	conn.register(cmd)
+	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most so many, the latest")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print each entry as a line of JSON")
+	return cmd
+}
