@@ -18,16 +18,16 @@ import (
 
 // runFlags are those of commands that run through the dead set.
 type runFlags struct {
-	conn               connection
-	filter             deadFilter
-	all, yes, dry      bool
-	detached, asJSON   bool
-	rate               float64
-	ramp               time.Duration
-	maxReplays         uint32
-	budget, place      string
-	payload            string
-	outOfOrder         bool
+	conn             connection
+	filter           deadFilter
+	all, yes, dry    bool
+	detached, asJSON bool
+	rate             float64
+	ramp             time.Duration
+	maxReplays       uint32
+	budget, place    string
+	payload          string
+	outOfOrder       bool
 }
 
 func (f *runFlags) register(cmd *cobra.Command, verb string) {
