@@ -77,6 +77,8 @@ func (s *scene) place(o *outcome, j *job.Job, p job.Place) {
 func (s *scene) recorded(j *job.Job, n uint32, f *job.Failure) {
 	j.Failures += n
 	switch {
+	case f != nil && f.Timeout && f.Message == "": // its message is the engine's, and no rule looks at it
+		j.Print = rule.Fingerprint(&job.Failure{Type: f.Type, Message: "the run took longer than its run timeout of 9s"})
 	case f != nil:
 		j.Print = rule.Fingerprint(f)
 	case s.new != nil && s.new.Print != 0:
@@ -279,10 +281,7 @@ func (s *scene) timedOut(soft bool) []*outcome {
 		if s.now < j.GraceUntil {
 			o.stats.Suppressed = uint64(ran)
 		}
-		timeout := engine.Settle{Failure: job.Failure{
-			Type: "Timeout", Timeout: true, Message: "the run took longer than its run timeout of 9s",
-		}}
-		for _, f := range s.failed(o, j, &timeout, ran) {
+		for _, f := range s.failed(o, j, &engine.Settle{Failure: job.Failure{Type: "Timeout", Timeout: true}}, ran) {
 			list = append(list, s.died(f))
 		}
 		return list
