@@ -21,6 +21,7 @@ const (
 	Replays
 	Marks
 	Audits
+	Throttles
 	Tables // how many there are
 )
 
@@ -91,6 +92,7 @@ type Queue struct {
 	StartTimeout  Millis // 0 = none
 	RetainDone    Millis // Unset = the server's
 	RetainDead    Millis // Unset = the server's
+	Protection    Protection
 }
 
 // NewQueue returns a queue with default settings.
@@ -116,6 +118,8 @@ type Gate struct {
 	Park    string // out of line under this label
 	Turn    int64  // latest turn granted; a fencing number
 	LastSeq int64  // highest sort position delivered; a lower one is out of order
+	Place   int64  // its place in the round of a fair queue; also of the ungrouped, group ""
+	Served  int    // members that started in this turn of the round
 }
 
 // GateKey is the key of a gate row; queue names hold no NUL.
@@ -131,7 +135,9 @@ func (g *Gate) Key() string { return GateKey(g.Queue, g.Group) }
 func (g *Gate) Due() Millis { return g.Hold }
 
 // Blank reports whether the gate has nothing worth a row.
-func (g *Gate) Blank() bool { return g.Hold == 0 && g.Park == "" && g.Turn == 0 && g.LastSeq == 0 }
+func (g *Gate) Blank() bool {
+	return g.Hold == 0 && g.Park == "" && g.Turn == 0 && g.LastSeq == 0 && g.Place == 0 && g.Served == 0
+}
 
 // Holder is who runs work. Only named and unary holders have a row: an
 // anonymous stream lives and dies with its connection.

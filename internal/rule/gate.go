@@ -4,7 +4,8 @@ import "github.com/reprisehq/reprise/internal/job"
 
 // Group is what a store knows of a group when it asks where its gate stands.
 type Group struct {
-	Gate     *job.Gate // its row; blank if it has none
+	Gate     *job.Gate     // its row; blank if it has none
+	Throttle *job.Throttle // nil if nothing slows it down
 	Order    job.Order
 	Limit    int  // live leases allowed, from the queue; 0 = no limit
 	Live     int  // live leases of members
@@ -18,7 +19,7 @@ type Group struct {
 // none of its members was touched (core.md section 2).
 func Stands(g Group) bool {
 	switch {
-	case g.Wanting == nil, g.Gate.Park != "", g.Gate.Hold > 0:
+	case g.Wanting == nil, g.Gate.Park != "", g.Gate.Hold > 0, throttled(g.Throttle):
 		return false
 	case g.Order == job.OrderStrict:
 		return g.Live == 0 && *g.Wanting == *g.First // I7: the head, which may be dead, and one turn at a time
@@ -26,11 +27,44 @@ func Stands(g Group) bool {
 	return g.Blockers == 0 && (g.Limit == 0 || g.Live < g.Limit)
 }
 
+func throttled(t *job.Throttle) bool { return t != nil && (t.Slow > 0 || Lets(t) == 0) }
+
+// Stand is where a member stands in line for its gate, or a job without a
+// group for itself, whose gate is that of group "". In a fair queue whoever
+// was served goes behind all that wait: the gate keeps its place in the round,
+// and a member stands there at the soonest.
+func Stand(q *job.Queue, g *job.Gate, p Pos) Pos {
+	if q.Protection.Fair != nil {
+		p.Seq = max(p.Seq, g.Place)
+	}
+	return p
+}
+
+// served counts a start in the turn of a gate. The turn ends when the group
+// has had its weight: then the gate goes to the end of the round.
+func served(v View, g *job.Gate) {
+	if g.Served++; g.Served >= v.Queue.Protection.Fair.Weight(g.Group) {
+		g.Served, g.Place = 0, v.Seq()
+	}
+}
+
 // HoldGate keeps a whole group out of line until a time.
 func HoldGate(g *job.Gate, until job.Millis) *job.Gate {
 	held := *g
 	held.Hold = max(g.Hold, until)
 	return &held
+}
+
+// HoldMax is the longest hold (hold_max).
+const HoldMax = job.Hour
+
+// HoldUntil is when a hold ends that was asked for until a time: up to a tenth
+// later, so that not all who wait for one target return at once, and at most
+// HoldMax from now. random is from [0, 1).
+func HoldUntil(now, until job.Millis, random float64) job.Millis {
+	span := max(until-now, 1)
+	span += job.Millis(float64(span) / 10 * random)
+	return now.Add(min(span, HoldMax))
 }
 
 // WakeGate ends a hold that is over; before its end it is an error (I6).

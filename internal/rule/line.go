@@ -31,11 +31,13 @@ func (p Pos) Before(q Pos) bool {
 // Class tells the lines of one queue apart. Jobs with equal requirements form
 // a class, so a take never scans heads it may not run; fresh and retried jobs
 // are two lines, so that a budget can stop the one without the other; jobs
-// that must be delivered alone are a line too.
+// that must be delivered alone are a line too, and so are those without a
+// group, which in a fair queue have a turn together.
 type Class struct {
 	Requires string // canonical form of the requirements
 	Retried  bool
 	Alone    bool
+	Member   bool // stands behind the gate of its group
 }
 
 // Hand names a duty of the clock.
@@ -110,7 +112,7 @@ func EntriesOf(j *job.Job) Entries {
 	}
 	if e.Wants {
 		e.Class = Class{
-			Requires: Canonical(j.Requires), Alone: j.Alone,
+			Requires: Canonical(j.Requires), Alone: j.Alone, Member: e.Member,
 			Retried: j.Attempts > 0 && j.Order != job.OrderStrict,
 		}
 	}
@@ -131,6 +133,10 @@ type Seeker struct {
 	Held       int  // leases it has
 	HasAlone   bool // one of them is a job delivered alone
 	Properties map[string]string
+	// Room is how much may be taken from a queue now; nil = from all as much
+	// as there is. It is asked at most once a queue, and the jobs foremost in
+	// line get the room there is.
+	Room func(queue string) Room
 }
 
 // Fits reports whether the holder may run a job of the class (the hook Fit of

@@ -12,7 +12,7 @@ type View struct {
 	Steady job.Millis // runs on through clock steps, for leases and timeouts (core.md section 8)
 	Job    *job.Job   // nil for Put
 	Queue  *job.Queue // settings of its queue
-	Gate   *job.Gate  // its group's gate; nil when ungrouped
+	Gate   *job.Gate  // its group's gate; nil when ungrouped, but in a fair queue
 	Head   bool       // no member of its group stands before it; looked at only where on_dead is park
 	Server *Server    // defaults
 	Rand   func() float64
@@ -225,6 +225,13 @@ func take(v View, c Command) (Effect, error) {
 		e.OutOfOrder = j.Seq < turned.LastSeq
 		turned.LastSeq = max(turned.LastSeq, j.Seq)
 		e.Gate = &turned
+	}
+	if g := v.Gate; g != nil && v.Queue.Protection.Fair != nil {
+		if e.Gate == nil {
+			own := *g
+			e.Gate = &own
+		}
+		served(v, e.Gate)
 	}
 	j.State, j.DequeuedAt = job.Leased, v.Now
 	j.Deliveries++

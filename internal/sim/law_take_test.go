@@ -270,7 +270,7 @@ func (x *judge) row(c *commit, ch *change) {
 		if old != nil && ch.row == nil && x.holds(ch.key) {
 			broken("I1", "%s was forgotten and holds leases", ch.key)
 		}
-	case job.Tables:
+	case job.Throttles, job.Tables:
 	}
 }
 

@@ -415,7 +415,11 @@ func decodeFailure(number uint32, b []byte) (job.Failure, error) {
 // appendRow writes a row. Settings are rare and JSON; the others are small
 // and frequent.
 func appendRow(b []byte, row job.Row) ([]byte, error) {
-	b = append(b, 1)
+	version := byte(1)
+	if g, ok := row.(*job.Gate); ok && (g.Place != 0 || g.Served != 0) {
+		version = 2
+	}
+	b = append(b, version)
 	switch t := row.(type) {
 	case *job.Queue:
 		text, err := json.Marshal(t)
@@ -426,7 +430,14 @@ func appendRow(b []byte, row job.Row) ([]byte, error) {
 	case *job.Gate:
 		b = appendString(appendString(b, t.Queue), t.Group)
 		b = appendString(appendMillis(b, t.Hold), t.Park)
-		return binary.AppendVarint(binary.AppendVarint(b, t.Turn), t.LastSeq), nil
+		b = binary.AppendVarint(binary.AppendVarint(b, t.Turn), t.LastSeq)
+		if version > 1 {
+			b = binary.AppendUvarint(binary.AppendVarint(b, t.Place), uint64(t.Served))
+		}
+		return b, nil
+	case *job.Throttle:
+		text, err := json.Marshal(t)
+		return append(b, text...), err
 	case *job.Receipt:
 		b = append(append(b, t.Content[:]...), t.Job[:]...)
 		return appendMillis(b, t.Expires), nil
@@ -438,7 +449,8 @@ func appendRow(b []byte, row job.Row) ([]byte, error) {
 
 func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 	r := reader{b: b}
-	if v := r.byte(); v != 1 {
+	v := r.byte()
+	if v != 1 && (v != 2 || t != job.Gates) {
 		return nil, corrupt("a row has layout %d, which this version does not know", v)
 	}
 	var row job.Row
@@ -446,7 +458,7 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 	case job.Queues:
 		q := &job.Queue{}
 		r.bad = json.Unmarshal(r.b, q) != nil || q.Order > job.OrderStrict || q.OnDead > job.DeadPark ||
-			q.FrontOrder > job.FrontLIFO || q.OnFull > job.FullDropOldest
+			q.FrontOrder > job.FrontLIFO || q.OnFull > job.FullDropOldest || q.Protection.Check() != nil
 		r.b, row = nil, q
 	case job.Holders:
 		h := &job.Holder{}
@@ -468,6 +480,10 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 	case job.Gates:
 		g := &job.Gate{Queue: r.string(), Group: r.string()}
 		g.Hold, g.Park, g.Turn, g.LastSeq = r.millis(), r.string(), r.varint(), r.varint()
+		if v > 1 {
+			g.Place, g.Served = r.varint(), int(r.upTo(job.WeightMax))
+			r.bad = r.bad || g.Place == 0 && g.Served == 0
+		}
 		row = g
 	case job.Receipts:
 		c := &job.Receipt{}
@@ -478,6 +494,10 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 		row = c
 	case job.Reserves:
 		row = &job.Reserve{Name: r.string(), Next: r.varint()}
+	case job.Throttles:
+		t := &job.Throttle{}
+		r.bad = json.Unmarshal(r.b, t) != nil || t.State > job.BreakerRamping
+		r.b, row = nil, t
 	case job.Tables:
 	}
 	if r.bad || row == nil || len(r.b) != 0 || row.Key() != key {

@@ -87,10 +87,17 @@ func sampleRows() []job.Row {
 	queue := job.NewQueue("mail")
 	queue.Order, queue.OnDead, queue.MaxJobs, queue.HoldUntil = job.OrderStrict, job.DeadBlock, 5, 7
 	queue.Retry = job.Retry{Limit: job.LimitOf(2), Curve: &job.Curve{Kind: job.CurveConstant, Delay: 5}}
+	guarded := job.NewQueue("guarded")
+	guarded.Protection = job.Protection{
+		Breaker: new(job.DefaultBreaker()), GroupBreaker: new(job.DefaultBreaker()), Rate: job.Rate{PerSecond: 5, Burst: 2},
+		MaxRunning: 3, Budget: new(job.DefaultBudget()), Fair: &job.FairShare{Weights: map[string]int{"g": 2}},
+	}
 	return []job.Row{
-		queue, job.NewQueue("q"),
+		queue, job.NewQueue("q"), guarded,
 		&job.Holder{Name: "w/host", Kind: job.Named, Until: 5, Properties: map[string]string{"cpu": "4"}},
 		&job.Gate{Queue: "q", Group: "g", Hold: 1, Park: "hold", Turn: 3, LastSeq: -4},
+		&job.Gate{Queue: "q", Group: "", Place: 5, Served: 1},
+		&job.Throttle{Queue: "q", Group: "g", State: job.BreakerHalfOpen, Since: 1, Until: 2, Openings: 3, Allowed: 1, Out: 1, Slow: 9},
 		&job.Receipt{Hash: [16]byte{1}, Content: [16]byte{2}, Job: job.ID{3}, Expires: 4},
 		&job.Reserve{Name: "seq", Next: 1 << 40},
 		&job.Replay{ID: job.ID{1}, Action: job.ActionDelete, Select: job.Selection{IDs: []job.ID{{2}}, Reasons: []job.Reason{job.Lost}}, Rate: 2.5, Next: 7},

@@ -76,11 +76,13 @@ type queue struct {
 // gate is a group: all its members, those that want a holder, and its place.
 type gate struct {
 	row      *job.Gate
+	throttle *job.Throttle // nil = nothing slows it down
 	live     int
 	blockers int
 	members  sorted[rule.Pos]
 	wanting  sorted[wanting]
-	at       wanting // where it stands
+	at       wanting // for whom it stands
+	seq      int64   // and where, in the line
 	stands   bool
 }
 
@@ -98,6 +100,13 @@ func (w wanting) Before(x wanting) bool { return w.inner.Before(x.inner) }
 
 func (w wanting) pos() rule.Pos {
 	return rule.Pos{Seq: w.inner.Seq, Priority: w.priority, Band: w.band, ID: w.inner.ID}
+}
+
+// pos is where the gate stands in its line.
+func (g *gate) pos() rule.Pos {
+	p := g.at.pos()
+	p.Seq = g.seq
+	return p
 }
 
 func newIndex(n *names) *index {
@@ -334,7 +343,7 @@ func (q *queue) gate(group string) *gate {
 // place puts the gate where rule.Stands says it stands now.
 func (x *index) place(q *queue, group string, g *gate) {
 	view := rule.Group{
-		Gate: g.row, Order: q.row.Order, Limit: q.row.Concurrency, Live: g.live, Blockers: g.blockers,
+		Gate: g.row, Throttle: g.throttle, Order: q.row.Order, Limit: q.row.Concurrency, Live: g.live, Blockers: g.blockers,
 	}
 	if first, ok := g.members.first(); ok {
 		view.First = &first
@@ -343,15 +352,17 @@ func (x *index) place(q *queue, group string, g *gate) {
 	if ok {
 		view.Wanting = &want.inner
 	}
-	stands := rule.Stands(view)
-	if g.stands && (!stands || g.at != want) {
-		x.lines[g.at.line].remove(g.at.pos())
+	stands, seq := rule.Stands(view), rule.Stand(q.row, g.row, want.pos()).Seq
+	moved := g.at != want || g.seq != seq
+	if g.stands && (!stands || moved) {
+		x.lines[g.at.line].remove(g.pos())
 	}
-	if stands && (!g.stands || g.at != want) {
-		x.lines[want.line].insert(want.pos())
+	stood := g.stands && !moved
+	g.stands, g.at, g.seq = stands, want, seq
+	if stands && !stood {
+		x.lines[want.line].insert(g.pos())
 	}
-	g.stands, g.at = stands, want
-	if g.members.len() == 0 && g.row.Blank() {
+	if g.members.len() == 0 && g.row.Blank() && g.throttle == nil {
 		delete(q.gates, group)
 	}
 }
@@ -359,13 +370,35 @@ func (x *index) place(q *queue, group string, g *gate) {
 // set takes new settings; a changed limit moves the gates of the queue.
 func (x *index) set(row *job.Queue) {
 	q := x.of(row.Name)
-	moved := q.row.Concurrency != row.Concurrency || q.row.Order != row.Order
+	moved := q.row.Concurrency != row.Concurrency || q.row.Order != row.Order || fair(q.row) != fair(row)
 	q.row = row
 	if moved {
 		for group, g := range q.gates {
 			x.place(q, group, g)
 		}
+		q.touch()
 	}
+}
+
+func fair(q *job.Queue) bool { return q.Protection.Fair != nil }
+
+// touch notes that the jobs without a group may stand elsewhere now.
+func (q *queue) touch() {
+	for _, l := range q.lines {
+		if !l.class.Member {
+			l.touch()
+		}
+	}
+}
+
+func (x *index) setThrottle(queueName, group string, row *job.Throttle) {
+	if group == "" { // the queue itself: the engine leaves no room
+		return
+	}
+	q := x.of(queueName)
+	g := q.gate(group)
+	g.throttle = row
+	x.place(q, group, g)
 }
 
 func (x *index) setGate(queueName, group string, row *job.Gate) {
@@ -373,4 +406,7 @@ func (x *index) setGate(queueName, group string, row *job.Gate) {
 	g := q.gate(group)
 	g.row = row
 	x.place(q, group, g)
+	if group == "" {
+		q.touch()
+	}
 }

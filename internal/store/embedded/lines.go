@@ -31,6 +31,26 @@ func (l *line) remove(p rule.Pos) {
 	l.touch()
 }
 
+// first is the place of the foremost job.
+func (l *line) first() (p rule.Pos, ok bool) {
+	p, ok = l.jobs.first()
+	return l.shown(p), ok
+}
+
+// together reports whether the jobs of the line have one turn together.
+func (l *line) together() bool { return !l.class.Member && fair(l.queue.row) }
+
+// shown is where a job of the line stands: gates know it, jobs without a
+// group of a fair queue stand where the round is with them.
+func (l *line) shown(p rule.Pos) rule.Pos {
+	if l.together() {
+		if g, ok := l.queue.gates[""]; ok {
+			return rule.Stand(l.queue.row, g.row, p)
+		}
+	}
+	return p
+}
+
 func (l *line) touch() {
 	if !l.dirty {
 		l.dirty = true
@@ -42,14 +62,14 @@ func (l *line) touch() {
 // changed its class has the same place in its old line and its new one.
 func (x *index) clean() {
 	for _, l := range x.dirty {
-		if first, ok := l.jobs.first(); l.entered && (!ok || first != l.head) {
+		if first, ok := l.first(); l.entered && (!ok || first != l.head) {
 			x.heads.remove(headOf{pos: l.head})
 			l.entered = false
 		}
 	}
 	for _, l := range x.dirty {
 		l.dirty = false
-		if first, ok := l.jobs.first(); ok && !l.entered {
+		if first, ok := l.first(); ok && !l.entered {
 			l.head, l.entered = first, true
 			x.heads.insert(headOf{first, l.num})
 		}
@@ -82,14 +102,33 @@ func (x *index) line(q *queue, c rule.Class, requires []job.Requirement) *line {
 
 // lineHead is a line that takes part in a merge.
 type lineHead struct {
-	pos rule.Pos
-	cur cursor[rule.Pos]
+	pos  rule.Pos
+	line *line
+	room *rule.Room // of its queue; nil = no limit
+	cur  cursor[rule.Pos]
 }
 
 // merge takes the foremost jobs of several lines: a heap of line heads.
 type merge struct {
 	heads []lineHead
 	s     rule.Seeker
+	rooms map[*queue]*rule.Room // asked for so far
+}
+
+// room is that of a queue, shared by its lines.
+func (m *merge) room(q *queue) *rule.Room {
+	if m.s.Room == nil {
+		return nil
+	}
+	r := m.rooms[q]
+	if r == nil {
+		if m.rooms == nil {
+			m.rooms = map[*queue]*rule.Room{}
+		}
+		r = new(m.s.Room(q.name))
+		m.rooms[q] = r
+	}
+	return r
 }
 
 // add lets a line take part, if the seeker may take from it.
@@ -97,27 +136,33 @@ func (m *merge) add(l *line) {
 	if l.jobs.len() == 0 || !rule.Open(l.queue.row) || !rule.Fits(l.class, l.requires, m.s) {
 		return
 	}
+	room := m.room(l.queue)
+	if room != nil && (room.All <= 0 || l.class.Retried && room.Retried <= 0) {
+		return
+	}
 	cur := l.jobs.start()
 	pos, _ := cur.item()
-	m.heads = append(m.heads, lineHead{pos, cur})
+	m.heads = append(m.heads, lineHead{l.shown(pos), l, room, cur})
 	for i := len(m.heads) - 1; i > 0 && rule.Pick(m.heads[i].pos, m.heads[(i-1)/2].pos); i = (i - 1) / 2 {
 		m.heads[i], m.heads[(i-1)/2] = m.heads[(i-1)/2], m.heads[i]
 	}
 }
 
-// pop takes the foremost job.
-func (m *merge) pop() job.ID {
+// pop takes the foremost job, unless it is passed by or there is no room for it.
+func (m *merge) pop(pass map[job.ID]struct{}) (id job.ID, ok bool) {
 	h := &m.heads[0]
-	id := h.pos.ID
+	id = h.pos.ID
+	_, passed := pass[id]
+	ok = !passed && (h.room == nil || h.room.Take(h.line.class))
 	h.cur.next()
-	if pos, ok := h.cur.item(); ok {
-		h.pos = pos
+	if pos, more := h.cur.item(); more && (ok && !h.line.together() || passed) {
+		h.pos = h.line.shown(pos)
 	} else {
 		m.heads[0] = m.heads[len(m.heads)-1]
 		m.heads = m.heads[:len(m.heads)-1]
 	}
 	sift(m.heads, 0)
-	return id
+	return id, ok
 }
 
 // ready returns up to n ids in line order over the queues (none = all), but no
@@ -156,8 +201,7 @@ func (x *index) ready(queues []string, s rule.Seeker, n int, writer bool) (out [
 		if len(m.heads) == 0 {
 			break
 		}
-		id := m.pop()
-		if _, own := has[id]; !own {
+		if id, ok := m.pop(has); ok {
 			out = append(out, id)
 		}
 	}

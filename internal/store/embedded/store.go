@@ -323,6 +323,8 @@ func (s *Store) applyRow(row job.Row) {
 		s.index.set(r)
 	case *job.Gate:
 		s.index.setGate(r.Queue, r.Group, r)
+	case *job.Throttle:
+		s.index.setThrottle(r.Queue, r.Group, r)
 	}
 }
 

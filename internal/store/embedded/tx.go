@@ -325,6 +325,8 @@ func (t *tx) forget(table job.Table, key string) {
 		t.s.index.set(job.NewQueue(r.Name))
 	case *job.Gate:
 		t.s.index.setGate(r.Queue, r.Group, &job.Gate{Queue: r.Queue, Group: r.Group})
+	case *job.Throttle:
+		t.s.index.setThrottle(r.Queue, r.Group, nil)
 	}
 }
 

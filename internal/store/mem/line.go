@@ -1,6 +1,7 @@
 package mem
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -22,9 +23,43 @@ func (r reader) Ready(queues []string, s rule.Seeker, n int) ([]*job.Job, error)
 		return !j.HeldBy(s.Holder) && rule.Fits(e.Class, j.Requires, s)
 	})
 	slices.SortFunc(list, func(a, b *job.Job) int {
-		return byPlace(rule.EntriesOf(a).Pos, rule.EntriesOf(b).Pos)
+		return cmp.Or(byPlace(r.stand(a), r.stand(b)), byPlace(rule.EntriesOf(a).Pos, rule.EntriesOf(b).Pos))
 	})
-	return copies(first(list, n)), nil
+	return copies(first(r.turns(list, s), n)), nil
+}
+
+// stand is where a job stands in line, itself or its gate for it.
+func (r reader) stand(j *job.Job) rule.Pos {
+	return rule.Stand(r.queue(j.Queue), r.gate(j.Queue, j.Group), rule.EntriesOf(j).Pos)
+}
+
+// turns leaves out what its queue has no room for, and of a fair queue all but
+// the first of each class without a group: they have a turn together.
+func (r reader) turns(list []*job.Job, s rule.Seeker) (out []*job.Job) {
+	type class struct {
+		queue string
+		rule.Class
+	}
+	had, rooms := map[class]bool{}, map[string]*rule.Room{}
+	for _, j := range list {
+		of := class{j.Queue, rule.EntriesOf(j).Class}
+		if !of.Member && r.queue(j.Queue).Protection.Fair != nil {
+			if had[of] {
+				continue
+			}
+			had[of] = true
+		}
+		if s.Room != nil {
+			if rooms[j.Queue] == nil {
+				rooms[j.Queue] = new(s.Room(j.Queue))
+			}
+			if !rooms[j.Queue].Take(of.Class) {
+				continue
+			}
+		}
+		out = append(out, j)
+	}
+	return out
 }
 
 // gate is a group as its members make it.
@@ -44,7 +79,7 @@ func (r reader) gates() map[string]*gate {
 		g := all[key]
 		if g == nil {
 			q := r.queue(j.Queue)
-			g = &gate{rule.Group{Gate: r.gate(j.Queue, j.Group), Order: q.Order, Limit: q.Concurrency}}
+			g = &gate{rule.Group{Gate: r.gate(j.Queue, j.Group), Throttle: r.throttle(j.Queue, j.Group), Order: q.Order, Limit: q.Concurrency}}
 			all[key] = g
 		}
 		g.Live += len(j.Leases)
@@ -79,6 +114,11 @@ func (r reader) gate(queue, group string) *job.Gate {
 		return g
 	}
 	return &job.Gate{Queue: queue, Group: group}
+}
+
+func (r reader) throttle(queue, group string) *job.Throttle {
+	t, _ := r.state.rows[rowKey{job.Throttles, job.GateKey(queue, group)}].(*job.Throttle)
+	return t
 }
 
 func byPlace(a, b rule.Pos) int {

@@ -83,7 +83,7 @@ func (h *history) changeQueue(tx store.Tx) error {
 		return err
 	}
 	changed := *q
-	what := h.rng.IntN(11)
+	what := h.rng.IntN(13)
 	switch what {
 	case 0, 1, 2:
 		changed = *named(q.Name)
@@ -104,6 +104,8 @@ func (h *history) changeQueue(tx store.Tx) error {
 		changed.Retry.Limit = job.LimitOf(uint32(h.rng.IntN(5)))
 	case 10:
 		changed = *job.NewQueue(q.Name)
+	case 11, 12:
+		changed.Protection.Fair = one(h, []*job.FairShare{nil, {}, {Weights: map[string]int{"a": 3, "": 2}}})
 	}
 	if err := rule.ChangeQueue(q, &changed, int(tx.Depth(q.Name).Grouped)); err != nil {
 		return err
@@ -152,12 +154,14 @@ func (h *history) wakeQueues(tx store.Tx) error {
 }
 
 func (h *history) changeGate(tx store.Tx) error {
-	g, err := gateOf(tx, one(h, queueNames), one(h, groupNames[1:]))
+	g, err := gateOf(tx, one(h, queueNames), one(h, groupNames))
 	if err != nil {
 		return err
 	}
 	changed := *g
-	switch h.rng.IntN(4) {
+	switch h.rng.IntN(5) {
+	case 4:
+		changed.Place = h.nextSeq()
 	case 0:
 		changed = *rule.HoldGate(g, h.now+job.Millis(h.rng.IntN(5_000)))
 	case 1:
@@ -170,6 +174,25 @@ func (h *history) changeGate(tx store.Tx) error {
 	h.say("gate %+v", changed)
 	h.keys = append(h.keys, g.Key())
 	return setGate(tx, &changed)
+}
+
+// changeThrottle slows a queue or a group down, or lets it go.
+func (h *history) changeThrottle(tx store.Tx) error {
+	t := job.Throttle{Queue: one(h, queueNames), Group: one(h, groupNames), State: job.BreakerState(h.rng.IntN(4))}
+	t.Allowed, t.Out = h.rng.IntN(3), h.rng.IntN(3)
+	if h.sometimes(3) {
+		t.Slow = h.now + job.Millis(h.rng.IntN(5_000))
+	}
+	if h.sometimes(2) {
+		t.Until = h.now + job.Millis(h.rng.IntN(5_000))
+	}
+	h.keys = append(h.keys, t.Key())
+	if h.sometimes(2) {
+		h.say("let go %q", t.Key())
+		return tx.Unset(job.Throttles, t.Key())
+	}
+	h.say("throttle %+v", t)
+	return tx.Set(&t)
 }
 
 // changeRow sets or unsets a row that moves no job.

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"fmt"
+
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -21,6 +23,13 @@ var gates = []subject{
 	{"a member parked or moved away frees its group as the order says", gateMoves},
 	{"the order of a group is that of its queue now", gateOrderNow},
 	{"a gate stands for a member with its requirements", gateClass},
+	{"an open breaker takes the whole group out of line", gateBreaker},
+	{"a half open breaker lets its probes through", gateProbe},
+	{"a rate that is used up takes the group out of line", gateSlow},
+	{"in a fair queue groups have turns", fairTurns},
+	{"in a fair queue jobs without a group have a turn together", fairUngrouped},
+	{"weights make longer turns", fairWeights},
+	{"a queue gives as much as there is room", roomOfQueues},
 }
 
 func oneMember(x *site) {
@@ -241,4 +250,144 @@ func gateClass(x *site) {
 	x.put("q", "b", group("g"))
 	x.offered("the gate stands for a, which does not fit", "")
 	x.expect("it fits", x.line(rule.Seeker{Holder: "h", Properties: map[string]string{"os": "linux"}}, 9), "a")
+}
+
+// throttle slows a group down as change says; one that says nothing is let go.
+func (x *site) throttle(queue, group string, change func(t *job.Throttle)) {
+	x.Helper()
+	t := job.Throttle{Queue: queue, Group: group}
+	if change(&t); t.Blank() {
+		x.update(func(tx store.Tx) error { return tx.Unset(job.Throttles, t.Key()) })
+		return
+	}
+	x.set(&t)
+}
+
+func gateBreaker(x *site) {
+	x.throttle("q", "g", func(t *job.Throttle) { t.State = job.BreakerOpen })
+	x.put("q", "a", group("g"))
+	x.put("q", "b", group("g"))
+	x.put("q", "c", group("other"))
+	x.offered("open", "c")
+	x.reopen()
+	x.offered("open, reopened", "c")
+	x.throttle("q", "g", func(t *job.Throttle) { t.Forced = true })
+	x.offered("forced closed", "a c")
+	x.throttle("q", "g", func(t *job.Throttle) { t.State = job.BreakerOpen })
+	x.throttle("q", "g", func(*job.Throttle) {})
+	x.offered("forgotten", "a c")
+}
+
+func gateProbe(x *site) {
+	x.put("q", "a", group("g"))
+	half := func(allowed, out, won int) func(t *job.Throttle) {
+		return func(t *job.Throttle) {
+			t.State, t.Allowed, t.Out, t.Won = job.BreakerHalfOpen, allowed, out, won
+		}
+	}
+	x.throttle("q", "g", half(1, 0, 0))
+	x.offered("one probe", "a")
+	x.throttle("q", "g", half(1, 1, 0))
+	x.offered("it runs", "")
+	x.throttle("q", "g", half(2, 0, 1))
+	x.offered("one of two", "a")
+	x.throttle("q", "g", half(2, 1, 1))
+	x.offered("both", "")
+	x.throttle("q", "g", func(t *job.Throttle) { t.State, t.Allowed, t.Out = job.BreakerRamping, 2, 1 })
+	x.offered("ramping", "a")
+}
+
+func gateSlow(x *site) {
+	x.put("q", "a", group("g"))
+	x.throttle("q", "g", func(t *job.Throttle) { t.Slow = 5 })
+	x.offered("used up", "")
+	x.throttle("q", "g", func(*job.Throttle) {})
+	x.offered("there is more", "a")
+}
+
+func fairly(q *job.Queue) { q.Protection.Fair = &job.FairShare{} }
+
+// turns gives what is first in line, one at a time.
+func (x *site) turns(n int) (order string) {
+	x.Helper()
+	for range n {
+		var first *job.Job
+		x.view(func(r store.Reader) error {
+			list, err := r.Ready(nil, rule.Seeker{Holder: "h"}, 1)
+			if len(list) > 0 {
+				first = list[0]
+			}
+			return err
+		})
+		if first == nil {
+			return order + "-"
+		}
+		order += first.Type + " "
+		x.settle(x.take(first, "h"), rule.SettleOK)
+	}
+	return order
+}
+
+func fairTurns(x *site) {
+	x.queue("q", fairly)
+	for _, name := range []string{"a1", "a2", "a3", "a4", "b1", "c1", "b2"} {
+		x.put("q", name, group(name[:1]))
+	}
+	x.offered("each once", "a1 b1 c1")
+	x.expect("turns", x.turns(3), "a1 b1 c1 ")
+	x.put("q", "d1", group("d"))
+	x.reopen()
+	x.expect("further", x.turns(6), "a2 b2 d1 a3 a4 -")
+}
+
+func fairUngrouped(x *site) {
+	x.queue("q", fairly)
+	for _, name := range []string{"a", "b", "c"} {
+		x.put("q", name)
+	}
+	x.put("q", "g1", group("g"))
+	x.put("q", "first", priority(1))
+	x.put("q", "g2", group("g"))
+	x.offered("the first of them", "first g1")
+	x.expect("turns", x.turns(7), "first g1 a g2 b c -")
+}
+
+func fairWeights(x *site) {
+	x.queue("q", func(q *job.Queue) { q.Protection.Fair = &job.FairShare{Weights: map[string]int{"a": 2}} })
+	for _, name := range []string{"a1", "a2", "a3", "a4", "a5", "b1", "b2", "b3"} {
+		x.put("q", name, group(name[:1]))
+	}
+	x.expect("turns", x.turns(9), "a1 a2 b1 a3 a4 b2 a5 b3 -")
+}
+
+func roomOfQueues(x *site) {
+	for _, name := range []string{"a", "b", "c"} {
+		x.put("q", name)
+		x.put("p", "p"+name)
+	}
+	for _, name := range []string{"r", "s"} {
+		j := x.put("q", name, priority(1))
+		j = x.settle(x.take(j, "h"), rule.SettleRetry)
+		x.now = max(x.now, j.ReadyAt)
+		x.do(j, rule.Command{Verb: rule.Promote})
+	}
+	for _, c := range []struct {
+		all, retried int
+		want         string
+	}{
+		{rule.NoLimit, rule.NoLimit, "r s a pa b pb c pc"},
+		{2, 2, "r s pa pb pc"},
+		{3, 1, "r a pa b pb pc"},
+		{3, 0, "a pa b pb c pc"},
+		{0, 5, "pa pb pc"},
+	} {
+		s := rule.Seeker{Holder: "x", Room: func(queue string) rule.Room {
+			if queue == "p" {
+				return rule.Room{All: rule.NoLimit}
+			}
+			return rule.Room{All: c.all, Retried: c.retried}
+		}}
+		x.expect(fmt.Sprint(c.all, " and ", c.retried), x.line(s, 100), c.want)
+		x.expect(fmt.Sprint(c.all, " and ", c.retried, ", by name"), x.line(s, 100, "p", "q"), c.want)
+	}
 }

@@ -19,13 +19,15 @@ type model struct {
 	entries map[job.ID]rule.Entries
 	groups  map[string][]*job.Job // members by job.GateKey, in the order of the group
 	queues  map[string]*job.Queue
-	gates   map[string]*job.Gate
+	gates   map[string]*job.Gate // of all jobs, by job.GateKey
+
+	throttles map[string]*job.Throttle
 }
 
 func newModel(r store.Reader) (*model, error) {
 	m := &model{
 		entries: map[job.ID]rule.Entries{}, groups: map[string][]*job.Job{},
-		queues: map[string]*job.Queue{}, gates: map[string]*job.Gate{},
+		queues: map[string]*job.Queue{}, gates: map[string]*job.Gate{}, throttles: map[string]*job.Throttle{},
 	}
 	var err error
 	if m.jobs, err = listAll(r, store.Filter{}); err != nil {
@@ -37,14 +39,19 @@ func newModel(r store.Reader) (*model, error) {
 		if m.queues[j.Queue], err = queueOf(r, j.Queue); err != nil {
 			return nil, err
 		}
-		if !e.Member {
-			continue
-		}
 		key := job.GateKey(j.Queue, j.Group)
-		m.groups[key] = append(m.groups[key], j)
 		if m.gates[key], err = gateOf(r, j.Queue, j.Group); err != nil {
 			return nil, err
 		}
+		if !e.Member {
+			continue
+		}
+		m.groups[key] = append(m.groups[key], j)
+		row, err := r.Row(job.Throttles, key)
+		if err != nil {
+			return nil, err
+		}
+		m.throttles[key], _ = row.(*job.Throttle)
 	}
 	for _, members := range m.groups {
 		slices.SortFunc(members, func(a, b *job.Job) int {
@@ -89,19 +96,49 @@ func (m *model) ready(queues []string, s rule.Seeker) []job.ID {
 			turn[j.ID] = true
 		}
 	}
-	var list []rule.Pos
+	var list []*job.Job
 	for _, j := range m.jobs {
 		e := m.entries[j.ID]
 		named := len(queues) == 0 || slices.Contains(queues, j.Queue)
 		inLine := e.Wants && named && rule.Open(m.queues[j.Queue]) && (!e.Member || turn[j.ID])
 		if inLine && !j.HeldBy(s.Holder) && rule.Fits(e.Class, j.Requires, s) {
-			list = append(list, e.Pos)
+			list = append(list, j)
 		}
 	}
-	slices.SortFunc(list, order)
-	var ids []job.ID
-	for _, p := range list {
-		ids = append(ids, p.ID)
+	stand := func(j *job.Job) rule.Pos {
+		return rule.Stand(m.queues[j.Queue], m.gates[job.GateKey(j.Queue, j.Group)], m.entries[j.ID].Pos)
+	}
+	slices.SortFunc(list, func(a, b *job.Job) int {
+		return cmp.Or(order(stand(a), stand(b)), order(m.entries[a.ID].Pos, m.entries[b.ID].Pos))
+	})
+	return m.turns(list, s)
+}
+
+// turns leaves out what there is no room for, and all but the first of those
+// that have a turn together.
+func (m *model) turns(list []*job.Job, s rule.Seeker) (ids []job.ID) {
+	type class struct {
+		queue string
+		rule.Class
+	}
+	had, rooms := map[class]bool{}, map[string]rule.Room{}
+	for _, j := range list {
+		c := class{j.Queue, m.entries[j.ID].Class}
+		if had[c] && !c.Member && m.queues[j.Queue].Protection.Fair != nil {
+			continue
+		}
+		had[c] = true
+		if s.Room != nil {
+			room, asked := rooms[j.Queue]
+			if !asked {
+				room = s.Room(j.Queue)
+			}
+			fits := room.Take(c.Class)
+			if rooms[j.Queue] = room; !fits {
+				continue
+			}
+		}
+		ids = append(ids, j.ID)
 	}
 	return ids
 }
@@ -109,7 +146,7 @@ func (m *model) ready(queues []string, s rule.Seeker) []job.ID {
 // standsFor returns the member a gate stands for, nil if it does not stand.
 func (m *model) standsFor(key string, members []*job.Job) *job.Job {
 	q, first := m.queues[members[0].Queue], m.entries[members[0].ID].Inner
-	g := rule.Group{Gate: m.gates[key], Order: q.Order, Limit: q.Concurrency, First: &first}
+	g := rule.Group{Gate: m.gates[key], Throttle: m.throttles[key], Order: q.Order, Limit: q.Concurrency, First: &first}
 	var head *job.Job
 	for _, j := range members {
 		g.Live += len(j.Leases)
@@ -199,7 +236,18 @@ func (m *model) seekers() []rule.Seeker {
 	for holder := range m.held() {
 		list = append(list, rule.Seeker{Holder: holder})
 	}
-	return append(list, rule.Seeker{Holder: "able", Properties: all})
+	list = append(list, rule.Seeker{Holder: "able", Properties: all})
+	for all := range 4 {
+		list = append(list, rule.Seeker{Holder: "bounded", Properties: list[len(list)-1].Properties, Room: rooms(all)})
+	}
+	return list
+}
+
+// rooms leaves another room in each queue.
+func rooms(all int) func(string) rule.Room {
+	return func(queue string) rule.Room {
+		return rule.Room{All: (all + len(queue)) % 5, Retried: (all + len(queue)) % 3}
+	}
 }
 
 func idsOf(list []*job.Job) []job.ID {

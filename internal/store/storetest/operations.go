@@ -46,6 +46,7 @@ var operations = []operation{
 	{"patch", 8, (*history).patchOne},
 	{"queue", 6, (*history).changeQueue},
 	{"gate", 6, (*history).changeGate},
+	{"throttle", 8, (*history).changeThrottle},
 	{"row", 6, (*history).changeRow},
 }
 
@@ -172,6 +173,9 @@ func (h *history) seeker() rule.Seeker {
 	s := rule.Seeker{Holder: one(h, holderNames), Held: h.rng.IntN(2), HasAlone: h.sometimes(10)}
 	if h.sometimes(2) {
 		s.Properties = map[string]string{"os": one(h, []string{"linux", "plan9", "beos"})}
+	}
+	if h.sometimes(3) {
+		s.Room = rooms(h.rng.IntN(5))
 	}
 	return s
 }

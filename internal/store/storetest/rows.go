@@ -29,9 +29,20 @@ func fullRows() []job.Row {
 			},
 			MaxJobs: 13, MaxBytes: 14, OnFull: job.FullDropOldest, RunTimeout: 15, StartTimeout: 16,
 			RetainDone: 17, RetainDead: 18,
+			Protection: job.Protection{
+				Breaker: new(job.DefaultBreaker()), GroupBreaker: new(job.DefaultBreaker()), Rate: job.Rate{PerSecond: 19.5},
+				GroupRate: job.Rate{PerSecond: 20, Burst: 21}, MaxRunning: 22, Budget: new(job.DefaultBudget()),
+				Fair: &job.FairShare{Weights: map[string]int{"g": 23}},
+			},
 		},
 		&job.Queue{Name: "ü", RetainDone: job.Unset, Retry: job.Retry{Limit: job.LimitOf(0)}},
 		&job.Gate{Queue: "q", Group: "g", Hold: 21, Park: "breaker", Turn: 22, LastSeq: -23},
+		&job.Gate{Queue: "q", Place: 24, Served: 25},
+		&job.Gate{Queue: "q", Group: "turn", Served: 26},
+		&job.Throttle{
+			Queue: "q", Group: "g", State: job.BreakerRamping, Forced: true, Since: 51, Until: 52, Openings: 53,
+			Allowed: 54, Out: 55, Won: 56, Step: 57, Slow: 58,
+		},
 		&job.Holder{Name: "h", Kind: job.Unary, Until: 31, Properties: map[string]string{"os": "linux", "": ""}},
 		&job.Holder{Name: "h2", Kind: job.Named},
 		&job.Receipt{Hash: [16]byte{1, 0, 255}, Content: [16]byte{2}, Job: job.ID{3}, Expires: 41},
@@ -149,6 +160,8 @@ func rowOf(t job.Table, key string, due job.Millis) job.Row {
 		var b [8]byte
 		copy(b[:], key)
 		return &job.Mark{Print: job.Fingerprint(binary.BigEndian.Uint64(b[:])), Releasing: due}
+	case job.Throttles:
+		return &job.Throttle{Queue: key, State: job.BreakerOpen, Until: due}
 	case job.Reserves, job.Tables:
 	}
 	return &job.Reserve{Name: key}

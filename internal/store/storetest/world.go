@@ -37,7 +37,7 @@ func (w *world) nextSeq() int64 {
 func (w *world) around(r store.Reader, j *job.Job) (rule.View, error) {
 	v := rule.View{Now: w.now, Steady: w.now, Job: j, Server: &w.server, Rand: w.rng.Float64, Seq: w.nextSeq, Start: 1}
 	var err error
-	if v.Queue, err = queueOf(r, j.Queue); err == nil && j.Group != "" {
+	if v.Queue, err = queueOf(r, j.Queue); err == nil && (j.Group != "" || v.Queue.Protection.Fair != nil) {
 		v.Gate, err = gateOf(r, j.Queue, j.Group)
 	}
 	return v, err
