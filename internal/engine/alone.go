@@ -65,6 +65,7 @@ func (r *run) filled(h *holder, j *job.Job) {
 func (r *run) seeker(h *holder) (rule.Seeker, error) {
 	s := rule.Seeker{
 		Holder: h.name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.opts.Properties,
+		Room: r.roomOf(),
 	}
 	if h.kind != job.Unary {
 		return s, nil

@@ -114,6 +114,7 @@ type Stats struct {
 	Duplicates, LateOK, OutOfOrder, Suppressed       uint64
 	Expired, Purged, Evicted                         uint64 // I9: data that left by policy
 	ClockSteps                                       uint64
+	Opened                                           uint64 // times a breaker opened
 	Batches                                          uint64
 }
 

@@ -12,20 +12,21 @@ import (
 
 // committer is the state only the committer touches.
 type committer struct {
-	ids     *job.IDs
-	start   uint32
-	seq     block
-	holders map[string]*holder // streams by holder name
-	hungry  []*holder          // holders with room, longest waiting first
-	queues  map[string]bool    // names seen, for max_queues
-	leases  int                // live leases of all holders
-	emptied map[string]emptied // by queue; replaced, never changed
-	audits  int                // entries of the audit log
-	watch   watch
-	disk    disk
-	stats   Stats
-	fed     bool // the last run left holders to be served again
-	run     run
+	ids        *job.IDs
+	start      uint32
+	seq        block
+	holders    map[string]*holder // streams by holder name
+	hungry     []*holder          // holders with room, longest waiting first
+	queues     map[string]bool    // names seen, for max_queues
+	leases     int                // live leases of all holders
+	emptied    map[string]emptied // by queue; replaced, never changed
+	audits     int                // entries of the audit log
+	watch      watch
+	disk       disk
+	stats      Stats
+	protection protection
+	fed        bool // the last run left holders to be served again
+	run        run
 }
 
 // block is a durably reserved range of numbers.
@@ -90,6 +91,7 @@ type run struct {
 	seq     block
 	watch   watch
 	disk    disk
+	guard   guard
 }
 
 // disk is what was seen of the free space.
@@ -227,6 +229,7 @@ func (r *run) publish() {
 	for name := range r.fresh {
 		c.queues[name] = true
 	}
+	c.protection.publish(&r.guard)
 	c.stats.add(r.stats)
 	c.stats.Batches++
 	c.settleHungry(r)
@@ -302,13 +305,13 @@ func (r *run) view(j *job.Job, queue, group string) (rule.View, error) {
 		Now: r.now, Steady: r.steady, Job: j, Queue: q, Server: r.e.rules(),
 		Rand: r.uniform, Seq: r.nextSeq, Paused: r.paused, Start: r.c.start,
 	}
-	if group == "" {
+	if group == "" && q.Protection.Fair == nil {
 		return v, nil
 	}
 	if v.Gate, err = r.gate(queue, group); err != nil {
 		return v, err
 	}
-	if j != nil && q.OnDead == job.DeadPark {
+	if j != nil && group != "" && q.OnDead == job.DeadPark {
 		first, err := r.tx.Members(queue, group, 1)
 		if err != nil {
 			return v, err
@@ -331,7 +334,10 @@ func (r *run) step(j *job.Job, c rule.Command) (rule.Effect, error) {
 	if err != nil || eff.Repeat {
 		return eff, err
 	}
-	return eff, r.write(j, eff)
+	if err := r.write(j, eff); err != nil {
+		return eff, err
+	}
+	return eff, r.countRuns(j, c.Verb, eff)
 }
 
 // write puts an effect into the transaction.
@@ -433,4 +439,5 @@ func (s *Stats) add(t Stats) {
 	s.Purged += t.Purged
 	s.Evicted += t.Evicted
 	s.ClockSteps += t.ClockSteps
+	s.Opened += t.Opened
 }

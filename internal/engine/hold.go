@@ -328,8 +328,8 @@ func (r *run) endStreams() error {
 	return nil
 }
 
-// room is how many more jobs the holder takes now.
-func (r *run) room(h *holder) int {
+// roomFor is how many more jobs the holder takes now.
+func (r *run) roomFor(h *holder) int {
 	held := h.held + r.held[h]
 	switch {
 	case h.gone || r.left[h]:
@@ -354,7 +354,7 @@ func (r *run) serve() error {
 	for again := true; again && given < serveMax; {
 		again = false
 		for _, h := range waiting {
-			n := min(r.room(h), chunkMax)
+			n := min(r.roomFor(h), chunkMax)
 			if limit := r.e.opts.InFlightMax; limit > 0 {
 				n = min(n, limit-r.c.leases-r.leases)
 			}
@@ -417,7 +417,7 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 			if took++; j.Alone {
 				return took, false, nil
 			}
-			if j.Group != "" && j.Order != job.OrderStrict { // its gate stands again, perhaps before the rest
+			if j.Group != "" && j.Order != job.OrderStrict || r.fair(j.Queue) { // its gate stands again, perhaps before the rest
 				ask = 1
 				break
 			}
@@ -427,6 +427,12 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 		}
 	}
 	return took, false, nil
+}
+
+// fair reports whether the groups of a queue have turns.
+func (r *run) fair(queue string) bool {
+	q, err := r.queue(queue)
+	return err == nil && q.Protection.Fair != nil
 }
 
 // grant leases one job to a holder.
@@ -448,6 +454,9 @@ func (r *run) grant(h *holder, j *job.Job) error {
 	if q.NonIdempotent || j.Order == job.OrderStrict {
 		r.tx.Durable()
 	}
+	if err := r.started(q, j); err != nil {
+		return err
+	}
 	if j.Group != "" && j.Wanted > 1 { // its gate may stand for the next now, which holders of another copy may take
 		r.fed = true
 	}
@@ -459,7 +468,7 @@ func (r *run) grant(h *holder, j *job.Job) error {
 	if eff.OutOfOrder {
 		r.stats.OutOfOrder++
 	}
-	r.moved = r.moved || j.Group != "" && j.Order != job.OrderStrict
+	r.moved = r.moved || j.Group != "" && j.Order != job.OrderStrict || q.Protection.Fair != nil
 	given := eff.Job.Leases[len(eff.Job.Leases)-1]
 	r.gifts = append(r.gifts, gift{h, Delivery{Job: eff.Job, Lease: given, Payload: r.tx.Peek(j.Payload)}})
 	return nil

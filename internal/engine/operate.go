@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -65,29 +66,26 @@ func (e *Engine) Operate(ctx context.Context, id job.ID, c rule.Command) (Verdic
 func (e *Engine) SetQueue(ctx context.Context, name string, edit func(*job.Queue) error) (*job.Queue, error) {
 	var out *job.Queue
 	err := e.do(ctx, 0, func(r *run) error {
-		if !r.c.queues[name] && !r.fresh[name] {
-			if err := r.oneMoreQueue(0); err != nil {
-				return err
-			}
-		}
-		old, err := r.queue(name)
+		q, err := r.aQueue(name)
 		if err != nil {
 			return err
 		}
-		q := *old
-		if err := edit(&q); err != nil {
+		old := *q
+		if err := edit(q); err != nil {
 			return err
 		}
 		q.Name = name
-		if err := rule.ChangeQueue(old, &q, int(r.tx.Depth(name).Grouped)); err != nil {
+		if err := cmp.Or(q.Protection.Check(), rule.ChangeQueue(&old, q, int(r.tx.Depth(name).Grouped))); err != nil {
 			return err
 		}
-		r.forgetQueue(name)
 		r.seeQueue(name)
 		r.woken[name] = true
 		r.tx.Durable()
-		out = &q
-		return r.tx.Set(&q)
+		out = q
+		if err := r.tx.Set(q); err != nil {
+			return err
+		}
+		return r.protect(q)
 	})
 	if err != nil { // out may still be written to
 		return nil, err
@@ -105,6 +103,99 @@ func (e *Engine) HoldGroup(ctx context.Context, queue, group string, until job.M
 		r.tx.Durable()
 		r.woken[queue] = true // who is emptied for a member of it goes on
 		return r.tx.Set(rule.HoldGate(g, until))
+	})
+}
+
+// Hold keeps a queue (group "") or a group out of line until about a date, see
+// rule.HoldUntil. It returns the end of the hold. A hold that ends later stays.
+func (e *Engine) Hold(ctx context.Context, queue, group string, until job.Millis) (end job.Millis, err error) {
+	err = e.do(ctx, 0, func(r *run) error {
+		end = rule.HoldUntil(r.now, until, r.uniform())
+		return r.setHold(queue, group, func(held job.Millis) job.Millis { end = max(held, end); return end })
+	})
+	if err != nil { // end may still be written to
+		return 0, err
+	}
+	return end, nil
+}
+
+// Release ends the hold of a queue (group "") or of a group.
+func (e *Engine) Release(ctx context.Context, queue, group string) error {
+	return e.do(ctx, 0, func(r *run) error {
+		return r.setHold(queue, group, func(job.Millis) job.Millis { return 0 })
+	})
+}
+
+func (r *run) setHold(queue, group string, end func(held job.Millis) job.Millis) error {
+	r.tx.Durable()
+	r.woken[queue] = true
+	if group != "" {
+		old, err := r.gate(queue, group)
+		if err != nil {
+			return err
+		}
+		g := *old
+		g.Hold = end(g.Hold)
+		return r.setGate(&g)
+	}
+	q, err := r.aQueue(queue)
+	if err != nil {
+		return err
+	}
+	r.seeQueue(queue)
+	q.HoldUntil = end(q.HoldUntil)
+	return r.tx.Set(q)
+}
+
+// aQueue returns a copy of the settings of a queue, to be written. A queue
+// that nobody has used counts against max_queues.
+func (r *run) aQueue(name string) (*job.Queue, error) {
+	if !r.c.queues[name] && !r.fresh[name] {
+		if err := r.oneMoreQueue(0); err != nil {
+			return nil, err
+		}
+	}
+	old, err := r.queue(name)
+	if err != nil {
+		return nil, err
+	}
+	r.forgetQueue(name)
+	return new(*old), nil
+}
+
+// ForceBreaker opens or closes the breaker of a queue (group "") or of a group
+// until it is released, whether it has settings or not.
+func (e *Engine) ForceBreaker(ctx context.Context, queue, group string, state job.BreakerState) error {
+	if state != job.BreakerOpen && state != job.BreakerClosed {
+		return job.Errorf(job.Invalid, "a breaker can be forced open or closed")
+	}
+	return e.changeBreaker(ctx, queue, group, func(_ *job.Breaker, t *job.Throttle, at rule.Moment) *job.Throttle {
+		return rule.Force(t, state, at)
+	})
+}
+
+// ReleaseBreaker lets a breaker decide by itself again. One that was open
+// begins with a probe.
+func (e *Engine) ReleaseBreaker(ctx context.Context, queue, group string) error {
+	return e.changeBreaker(ctx, queue, group, rule.ReleaseForce)
+}
+
+func (e *Engine) changeBreaker(ctx context.Context, queue, group string, change func(*job.Breaker, *job.Throttle, rule.Moment) *job.Throttle) error {
+	return e.do(ctx, 0, func(r *run) error {
+		q, err := r.aQueue(queue)
+		if err != nil {
+			return err
+		}
+		t, err := r.throttle(queue, group)
+		if err != nil {
+			return err
+		}
+		r.seeQueue(queue)
+		r.tx.Durable()
+		if err := r.setThrottle(change(breakerOf(q, group), t, r.moment())); err != nil {
+			return err
+		}
+		return r.protect(q)
 	})
 }
 

@@ -55,6 +55,9 @@ func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 		if err := r.resumeReplays(); err != nil {
 			return err
 		}
+		if err := r.restartThrottles(anchor.Shift); err != nil {
+			return err
+		}
 		return r.restartHolders()
 	})
 	for _, name := range stale {
@@ -195,6 +198,9 @@ func (r *run) configure() error {
 		}
 		set := *q
 		set.HoldUntil = old.HoldUntil
+		if set.Protection == (job.Protection{}) {
+			set.Protection = old.Protection // the configuration does not speak of it
+		}
 		if err := rule.ChangeQueue(old, &set, int(r.tx.Depth(q.Name).Grouped)); err != nil {
 			return fmt.Errorf("configuring queue %q: %w", q.Name, err)
 		}
@@ -222,6 +228,27 @@ func (r *run) restartHolders() error {
 	}
 }
 
+// restartThrottles moves their timers to the steady clock of this start.
+func (r *run) restartThrottles(shift job.Millis) error {
+	for after := ""; ; {
+		rows, err := r.tx.Rows(job.Throttles, after, tickMax)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for _, row := range rows {
+			t := row.(*job.Throttle)
+			after = t.Key()
+			q, err := r.queue(t.Queue)
+			if err != nil {
+				return err
+			}
+			if err := r.tx.Set(rule.CarryThrottle(breakerOf(q, t.Group), t, shift, r.moment())); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 // load counts what is there.
 func (c *committer) load(v store.Reader) error {
 	names, err := v.Names()
@@ -229,6 +256,7 @@ func (c *committer) load(v store.Reader) error {
 		return err
 	}
 	c.queues = map[string]bool{}
+	c.protection = protection{queues: map[string]bool{}}
 	for _, n := range names {
 		c.queues[n] = true
 	}
@@ -243,6 +271,24 @@ func (c *committer) load(v store.Reader) error {
 		for _, row := range rows {
 			after = row.Key()
 			c.queues[after] = true
+			p := row.(*job.Queue).Protection
+			if p.Fair = nil; p != (job.Protection{}) {
+				c.protection.queues[after] = true
+			}
+		}
+	}
+	for after := ""; ; { // an operator may force the breaker of a queue that has none
+		rows, err := v.Rows(job.Throttles, after, tickMax)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			break
+		}
+		for _, row := range rows {
+			t := row.(*job.Throttle)
+			after = t.Key()
+			c.queues[t.Queue], c.protection.queues[t.Queue] = true, true
 		}
 	}
 	audits, err := v.Rows(job.Audits, "", auditMax+auditDrop)

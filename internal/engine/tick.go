@@ -101,6 +101,7 @@ func (r *run) commandOf(h rule.Hand) rule.Command {
 // tick does what is due on every hand (I6: never before its time). Rows come
 // first: what a lapsed holder gives back may have expired meanwhile.
 func (r *run) tick() error {
+	r.wakeGuarded()
 	if err := r.tickRows(); err != nil {
 		return err
 	}
@@ -144,12 +145,12 @@ func (r *run) tickJob(h rule.Hand, id job.ID) error {
 	return nil
 }
 
-// tickRows ends holds, lapses holders, forgets receipts and moves on what runs
+// tickRows ends holds, moves breakers on, lapses holders, forgets receipts and moves on what runs
 // through the dead set.
 func (r *run) tickRows() error {
-	for _, t := range []job.Table{job.Queues, job.Gates, job.Holders, job.Receipts, job.Replays, job.Marks, job.Audits} {
+	for _, t := range []job.Table{job.Queues, job.Gates, job.Throttles, job.Holders, job.Receipts, job.Replays, job.Marks, job.Audits} {
 		until := r.now
-		if t == job.Replays {
+		if t == job.Replays || t == job.Throttles {
 			until = r.steady
 		}
 		if t == job.Holders {
@@ -204,6 +205,8 @@ func (r *run) tickRow(row job.Row) error {
 			return err
 		}
 		return r.tx.Unset(job.Holders, t.Name)
+	case *job.Throttle:
+		return r.turnThrottle(t)
 	case *job.Receipt:
 		return r.tx.Unset(job.Receipts, t.Key())
 	case *job.Replay:
@@ -235,6 +238,8 @@ func (r *run) sleep() time.Duration {
 	for _, t := range []job.Table{job.Queues, job.Gates, job.Receipts, job.Marks, job.Audits} {
 		sooner(r.tx.NextRow(t), date, 0)
 	}
+	sooner(r.tx.NextRow(job.Throttles), r.steady, 0)
+	sooner(r.nextRoom(), r.steady, 0)
 	sooner(r.tx.NextRow(job.Holders), r.steady, r.watch.lapses)
 	sooner(r.tx.NextRow(job.Replays), r.steady, 0)
 	if soonest == job.MaxMillis {

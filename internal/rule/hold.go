@@ -12,7 +12,7 @@ func hold(v View, span, after job.Millis, e *Effect) {
 	span = max(span, after)
 	span += job.Millis(v.Rand() * float64(span/10+1))
 	until := v.Now.Add(min(span, holdMax))
-	if g := v.Gate; g != nil {
+	if g := v.Gate; g != nil && g.Group != "" {
 		if e.Gate != nil {
 			g = e.Gate
 		}
