@@ -42,7 +42,10 @@ func (x *index) match(f *store.Filter) match {
 			m.groups = append(m.groups, g.num)
 		}
 	}
-	m.none = m.none || len(f.Prints) > 0 && len(m.groups) == 0
+	if len(f.Prints) > 0 {
+		m.none = m.none || len(m.groups) == 0 || !m.states[job.Dead]
+		m.states = [job.States]bool{job.Dead: true}
+	}
 	return m
 }
 
@@ -60,7 +63,7 @@ func (x *index) list(f *store.Filter, each func(job.ID) (more bool)) {
 	case m.none:
 	case len(f.IDs) > 0:
 		x.listNamed(f, &m, each)
-	case len(f.States)+len(f.Queues) > 0:
+	case len(f.States)+len(f.Queues)+len(f.Prints) > 0:
 		x.listSome(f, &m, each)
 	default:
 		cur := begin(&x.listing, listed{id: f.From}, f)
@@ -103,7 +106,11 @@ func (x *index) listSome(f *store.Filter, m *match, each func(job.ID) bool) {
 	heap.Init(&w)
 	for len(w.list) > 0 {
 		p := w.list[0].item
-		if (m.types == nil || slices.Contains(m.types, p.typ)) && !each(p.id) {
+		found := m.types == nil || slices.Contains(m.types, p.typ)
+		if found && m.groups != nil {
+			found = m.takes(x.listing.at(listed{id: p.id}))
+		}
+		if found && !each(p.id) {
 			return
 		}
 		w.advance()
