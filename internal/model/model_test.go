@@ -122,7 +122,7 @@ func (m *model) offered(j *job.Job) bool {
 	if j.Group == "" {
 		return true
 	}
-	if m.group(j.Queue, j.Group).Hold > 0 {
+	if g := m.group(j.Queue, j.Group); g.Hold > 0 || g.Park != "" { // all of it, whoever arrives and whatever its place
 		return false
 	}
 	members := m.members(j.Queue, j.Group)

@@ -263,29 +263,31 @@ func (w *world) depths() {
 	}
 }
 
-// gates compares what is kept of groups: holds, and how far they are. That a
-// dead head parks its group the model sees from the head.
+// gates compares what is kept of groups: which there are, and what keeps them
+// out of line.
 func (w *world) gates() {
+	type gate struct {
+		hold   job.Millis
+		parked bool
+	}
 	var rows []job.Row
 	err := w.store.View(w.Context(), func(v store.Reader) (err error) {
 		rows, err = v.Rows(job.Gates, "", 100)
 		return err
 	})
 	w.must(err)
-	got := map[string]job.Millis{}
+	got, want := map[string]gate{}, map[string]gate{}
 	for _, row := range rows {
-		if g := *row.(*job.Gate); g.Park == "" || g.Turn > 0 || g.Hold > 0 {
-			got[g.Key()] = g.Hold
-		}
+		g := row.(*job.Gate)
+		got[g.Key()] = gate{g.Hold, g.Park != ""}
 	}
-	want := map[string]job.Millis{}
 	for key, g := range w.model.groups {
 		if !g.Blank() {
-			want[key] = g.Hold
+			want[key] = gate{g.Hold, g.Park != ""}
 		}
 	}
 	if !reflect.DeepEqual(got, want) {
-		w.Fatalf("the groups that are remembered, and their holds, are %v, want %v", got, want)
+		w.Fatalf("the groups that are remembered, held until and parked, are %v, want %v", got, want)
 	}
 }
 

@@ -219,11 +219,17 @@ func curve(j *job.Job) job.Millis {
 	return j.Retry.Curve.Base + j.Retry.Curve.Step*job.Millis(j.Attempts-1)
 }
 
-// die ends a job whose death its group may have to wait for.
+// die ends a job whose death its group may have to wait for. The head, who has
+// the turn of a strict group or would be next, parks it if the queue says so.
 func (m *model) die(j *job.Job, why job.Reason) {
-	if j.Group == "" || m.queues[j.Queue].OnDead == job.DeadSkip {
+	onDead := m.queues[j.Queue].OnDead
+	if j.Group == "" || onDead == job.DeadSkip {
 		m.bury(j, why)
 		return
+	}
+	behind := j.Order == job.OrderStrict && j.State != job.Leased && slices.MinFunc(m.members(j.Queue, j.Group), inGroup) != j
+	if onDead == job.DeadPark && !behind {
+		m.group(j.Queue, j.Group).Park = j.ID.String()
 	}
 	j.State, j.Reason, j.Blocks = job.Dead, why, true
 }

@@ -149,7 +149,17 @@ func (m *model) cancel(j *job.Job) job.Kind {
 	return accepted
 }
 
-func (m *model) remove(j *job.Job) { delete(m.jobs, j.ID) }
+func (m *model) remove(j *job.Job) {
+	m.unpark(j)
+	delete(m.jobs, j.ID)
+}
+
+// unpark lets a group go on whose dead head is taken away or back.
+func (m *model) unpark(j *job.Job) {
+	if g := m.group(j.Queue, j.Group); g.Park == j.ID.String() {
+		g.Park = ""
+	}
+}
 
 func (m *model) offer(j *job.Job) job.Kind {
 	if j.State != job.Leased {
@@ -168,6 +178,7 @@ func (m *model) revive(j *job.Job, outOfOrder bool) job.Kind {
 		if j.Order == job.OrderStrict && !j.Blocks && !outOfOrder {
 			return job.WrongState
 		}
+		m.unpark(j)
 		j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.Alone = 0, 0, 0, 0, false
 		j.Reason, j.Blocks, j.PurgeAt, j.Wanted, j.RevivedAt = job.Alive, false, 0, j.Copies, m.now
 		if j.ExpiresAt <= m.now {
