@@ -147,11 +147,14 @@ func (m *model) vanish(holder string, how job.Ending) {
 }
 
 // lose counts a holder that vanished with a job. From half of the limit on
-// only those count that had the job alone.
+// only those count that had the job alone, and each leaves a record.
 func (m *model) lose(j *job.Job, l job.Lease) {
-	if l.Alone || !j.Alone {
-		j.Losses++
-		j.Alone = 2*j.Losses >= j.Retry.LossLimitValue()
+	if j.Alone && !l.Alone {
+		return
+	}
+	j.Losses++
+	if j.Alone = 2*j.Losses >= j.Retry.LossLimitValue(); j.Alone {
+		j.Failures++
 	}
 }
 
@@ -161,7 +164,6 @@ func (m *model) giveUp(j *job.Job) {
 		m.giveBack(j, job.PlaceKeep, 0)
 		return
 	}
-	j.Failures++
 	m.die(j, job.Lost)
 	m.stats.Died++
 }
