@@ -162,10 +162,14 @@ func (m *model) next(holder string, queues []string) *job.Job {
 	}
 	line := m.sorted(func(j *job.Job) bool {
 		return (len(queues) == 0 || slices.Contains(queues, j.Queue)) && !j.HeldBy(holder) &&
-			(!j.Alone || len(held) == 0) && m.offered(j)
+			m.offered(j)
 	})
 	if len(line) == 0 {
 		return nil
 	}
-	return slices.MinFunc(line, before)
+	first := slices.MinFunc(line, before)
+	if first.Alone && len(held) > 0 { // who has something is emptied for it: here only calls that do not wait meet such jobs
+		return nil
+	}
+	return first
 }
