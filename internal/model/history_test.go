@@ -25,7 +25,9 @@ func settings() []*job.Queue {
 	}
 	return []*job.Queue{
 		queue("plain", func(*job.Queue) {}),
-		queue("limited", func(q *job.Queue) { q.Concurrency, q.FrontOrder, q.RetainDone = 1, job.FrontLIFO, 9*job.Second }),
+		queue("limited", func(q *job.Queue) {
+			q.Concurrency, q.FrontOrder, q.RetainDone, q.LateOKNever = 1, job.FrontLIFO, 9*job.Second, true
+		}),
 		queue("start", func(q *job.Queue) { q.Order, q.Concurrency = job.OrderStart, 2 }),
 		queue("strict", func(q *job.Queue) { q.Order = job.OrderStrict }),
 		queue("fragile", func(q *job.Queue) { q.RequireToken, q.RunTimeout = true, 9007 }), // no stream reads it
@@ -69,7 +71,7 @@ func TestEngineIsTheModel(t *testing.T) {
 						"":    func(*rapid.T) { w.compared() },
 						"put": w.put, "put 2": w.put, "put again": w.putAgain,
 						"take": w.take, "take 2": w.take, "stream": w.connect,
-						"settle": w.settleLive, "settle 2": w.settleLive, "settle late": w.settle, "settle by id": w.settleByID,
+						"settle": w.settleLive, "settle 2": w.settleLive, "settle any": w.settle, "late ok": w.lateOK, "settle by id": w.settleByID,
 						"extend": w.extend, "operate": w.operate, "hold group": w.holdGroup, "set queue": w.setQueue,
 						"pass": w.pass, "pass 2": w.pass, "restart": w.restart, "read": w.read,
 					})
@@ -217,7 +219,20 @@ func (w *world) settle(t *rapid.T) {
 		t.SkipNow()
 	}
 	token := rapid.SampledFrom(w.tokens).Draw(t, "token")
-	w.settleAs(t, engine.Settle{ID: w.owners[token], Token: token})
+	w.settleAs(t, engine.Settle{ID: w.owners[token], Token: token, Outcome: w.outcome(t)})
+}
+
+// lateOK says OK under a token that is not live any more, of a job that is open.
+func (w *world) lateOK(t *rapid.T) {
+	late := slices.DeleteFunc(slices.Clone(w.tokens), func(token job.Token) bool {
+		j := w.model.jobs[w.owners[token]]
+		return j == nil || !j.State.Open() || j.LeaseOf(token) >= 0
+	})
+	if len(late) == 0 {
+		t.SkipNow()
+	}
+	token := rapid.SampledFrom(late).Draw(t, "token")
+	w.settleAs(t, engine.Settle{ID: w.owners[token], Token: token, Outcome: job.OK})
 }
 
 func (w *world) settleLive(t *rapid.T) {
@@ -231,13 +246,18 @@ func (w *world) settleLive(t *rapid.T) {
 		t.SkipNow()
 	}
 	token := rapid.SampledFrom(live).Draw(t, "token")
-	w.settleAs(t, engine.Settle{ID: w.owners[token], Token: token})
+	w.settleAs(t, engine.Settle{ID: w.owners[token], Token: token, Outcome: w.outcome(t)})
 }
 
-func (w *world) settleByID(t *rapid.T) { w.settleAs(t, engine.Settle{ID: w.anyID(t)}) }
+func (w *world) settleByID(t *rapid.T) {
+	w.settleAs(t, engine.Settle{ID: w.anyID(t), Outcome: w.outcome(t)})
+}
+
+func (w *world) outcome(t *rapid.T) job.Outcome {
+	return one(t, "outcome", job.OK, job.Retried, job.Died, job.Released)
+}
 
 func (w *world) settleAs(t *rapid.T, s engine.Settle) {
-	s.Outcome = one(t, "outcome", job.OK, job.Retried, job.Died, job.Released)
 	s.Place = one(t, "place", places...)
 	s.Failure = job.Failure{Type: "E", Message: "boom"}
 	switch s.Outcome {
