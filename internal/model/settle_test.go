@@ -231,11 +231,11 @@ func (m *model) die(j *job.Job, why job.Reason) {
 	if onDead == job.DeadPark && !behind {
 		m.group(j.Queue, j.Group).Park = j.ID.String()
 	}
-	j.State, j.Reason, j.Blocks = job.Dead, why, true
+	j.State, j.Reason, j.Blocks, j.DiedAt = job.Dead, why, true, m.now
 }
 
 func (m *model) bury(j *job.Job, why job.Reason) {
-	j.State, j.Reason = job.Dead, why
+	j.State, j.Reason, j.DiedAt = job.Dead, why, m.now
 	m.keep(j, j.RetainDead, m.queues[j.Queue].RetainDead, retainDead)
 }
 

@@ -181,6 +181,7 @@ func (m *model) revive(j *job.Job, outOfOrder bool) job.Kind {
 		m.unpark(j)
 		j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.Alone = 0, 0, 0, 0, false
 		j.Reason, j.Blocks, j.PurgeAt, j.Wanted, j.RevivedAt = job.Alive, false, 0, j.Copies, m.now
+		j.DiedAt, j.Replays = 0, j.Replays+1
 		if j.ExpiresAt <= m.now {
 			j.ExpiresAt = 0
 		}
