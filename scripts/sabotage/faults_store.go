@@ -63,7 +63,7 @@ var storeFaults = []fault{
 	{
 		name: "new-log-in-old-layout", breaks: "I5",
 		does:  "the first log of a new directory cannot tell damage from its end",
-		file:  "internal/store/embedded/store.go",
+		file:  "internal/store/embedded/open.go",
 		old:   "if !desc.Exists {",
 		new:   "if false && !desc.Exists {",
 		first: []suite{in(embeddedPkg, "TestDamageInTheMiddleOfTheLogIsNotItsTornEnd")},

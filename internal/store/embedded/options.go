@@ -29,13 +29,7 @@ func pebbleOptions(h *handle, cache *pebble.Cache, s *Store) *pebble.Options {
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			h.giveUp(corrupt("%s is damaged: %s", info.Path, firstLine(info.Details.Error())), s.opts.Logf)
 		},
-		// A table that cannot be written (disk full) would in the end block
-		// every commit without an answer. Give the handle up at once instead.
-		BackgroundError: func(err error) {
-			if !errors.Is(err, pebble.ErrClosed) {
-				h.giveUp(err, s.opts.Logf)
-			}
-		},
+		BackgroundError: func(err error) { s.backgroundError(h, err) },
 	}
 	o.Levels[0].FilterPolicy = bloom.FilterPolicy(10) // receipts are looked up and mostly absent
 	return o

@@ -93,6 +93,7 @@ type handle struct {
 	fence  *fence
 	poison atomic.Pointer[job.Error]
 	failed chan struct{} // closed with the first reason
+	opened atomic.Bool   // Pebble's Open is over
 }
 
 var _ store.Store = (*Store)(nil)
@@ -121,6 +122,7 @@ func Open(opts Options) (*Store, error) {
 			"the data directory %s is in use by another process (%v); stop that one, or choose another directory with --root-dir", opts.Dir, err)
 	}
 	s := &Store{opts: opts, lock: lock, names: newNames()}
+	_ = opts.FS.Remove(s.probePath()) // of a process that was killed; its space is needed, its absence usual
 	if err = s.checkFormat(); err == nil {
 		err = s.load()
 	}
@@ -212,66 +214,6 @@ func (s *Store) load() error {
 	return h.reason(s.loadJobs(h))
 }
 
-// openData opens the database. A new one is opened twice: its first log is
-// begun in an older layout, in which damage in the middle looks like a torn
-// end and what stands behind it would be lost in silence.
-func (s *Store) openData(h *handle) error {
-	dir := s.opts.FS.PathJoin(s.opts.Dir, "data")
-	cache := pebble.NewCache(s.opts.Cache)
-	defer cache.Unref()
-	if err := s.opts.FS.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	desc, err := pebble.Peek(dir, s.opts.FS)
-	if err != nil {
-		return err
-	}
-	if !desc.Exists {
-		fresh, err := s.openPebble(h, dir, cache)
-		if err != nil {
-			return err
-		}
-		if err := fresh.Close(); err != nil {
-			return err
-		}
-	}
-	if err := checkLogTail(s.opts.FS, dir); err != nil {
-		return err
-	}
-	h.db, err = s.openPebble(h, dir, cache)
-	return err
-}
-
-// openPebble opens the database, or gives it up with the first background
-// error: on a full disk Pebble would try to flush its log for ever.
-func (s *Store) openPebble(h *handle, dir string, cache *pebble.Cache) (*pebble.DB, error) {
-	type opened struct {
-		db  *pebble.DB
-		err error
-	}
-	done := make(chan opened, 1)
-	go func() {
-		held, o := newCompactions(), pebbleOptions(h, cache, s)
-		o.Experimental.CompactionScheduler = held
-		db, err := pebble.Open(dir, o)
-		if err == nil {
-			held.release()
-		}
-		done <- opened{db, err}
-	}()
-	select {
-	case o := <-done:
-		return o.db, o.err
-	case <-h.failed:
-		go func() { // behind the fence; should it come to an end, let go of it
-			if o := <-done; o.err == nil {
-				_ = o.db.Close()
-			}
-		}()
-		return nil, h.poison.Load().Cause
-	}
-}
-
 func (s *Store) loadRows(h *handle) error {
 	err := h.scan([]byte{keyRow}, []byte{keyRow + 1}, func(key, value []byte) error {
 		if len(key) < 2 || key[1] >= byte(job.Tables) {
@@ -361,7 +303,10 @@ func (s *Store) Reopen(context.Context) error {
 	if err := s.closeHandle(); err != nil {
 		s.opts.Logf("closing the old store handle: %v", err)
 	}
-	err := s.load()
+	err := s.probe()
+	if err == nil {
+		err = s.load()
+	}
 	if err != nil {
 		if h := s.db.Load(); h != nil {
 			_ = h.fail(err)
