@@ -174,6 +174,8 @@ func TestAFrozenWorkersOKCountsWhileNobodyElseHasTheJob(t *testing.T) {
 			s = start(t, dir, "--reattach-window", "500ms", "--port", s.port())
 			c := dial(s.url)
 			waitStatus(t, c, id, wire.Ready)
+			// Or the worker itself may be back on its stream, and get the job again, before its OK is there.
+			c.must(t, 200, nil, "PATCH", "/queues/work", map[string]any{"paused": true})
 
 			g.open()
 			w.signal(syscall.SIGCONT)
