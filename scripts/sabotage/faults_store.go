@@ -109,6 +109,14 @@ var storeFaults = []fault{
 		first: []suite{in(embeddedPkg, "TestExercise")},
 	},
 	{
+		name: "listed-where-it-was", breaks: "I1, lists",
+		does:  "a job is still listed in the state that it left",
+		file:  "internal/store/embedded/index.go",
+		old:   "x.of(old.Queue).jobs[old.State].remove(placed{id: old.ID})",
+		new:   "_ = old.ID",
+		first: []suite{in(embeddedPkg, "TestExercise")},
+	},
+	{
 		name: "timer-left-behind", breaks: "I6",
 		does:  "a job that was rescheduled is also due at its old time",
 		file:  "internal/store/embedded/index.go",
