@@ -2,11 +2,61 @@ package wire
 
 // Explanation answers GET /jobs/{id}/explain.
 type Explanation struct {
-	ID     string `json:"id"`
-	Status string `json:"status"`
+	ID      string     `json:"id"`
+	Status  string     `json:"status"`
+	Text    string     `json:"text"`           // all of it in words
+	Reasons []Reason   `json:"reasons"`        // why it does not run; none if it does
+	Retry   *RetryWait `json:"retry,omitzero"` // how its wait came about
 
 	Policy     Retry      `json:"policy"` // what holds for the job now, with nothing left out
 	PolicyFrom PolicyFrom `json:"policy_from"`
+}
+
+// Reason is one reason why a job does not run.
+type Reason struct {
+	Reason string `json:"reason"`
+	Text   string `json:"text"`
+	Queue  string `json:"queue,omitzero"`
+	Group  string `json:"group,omitzero"` // where it is the group's
+	Until  int64  `json:"until,omitzero"` // when it ends by itself
+	State  string `json:"state,omitzero"` // of a breaker
+	Forced bool   `json:"forced,omitzero"`
+	Limit  int    `json:"limit,omitzero"`
+	Head   string `json:"head,omitzero"` // the job in front
+	Label  string `json:"label,omitzero"`
+}
+
+// The reasons.
+const (
+	WaitNotDue       = "not_due"
+	WaitParked       = "parked"
+	WaitPaused       = "paused"
+	WaitHeld         = "held"
+	WaitBreaker      = "breaker"
+	WaitGroupParked  = "group_parked"
+	WaitBehindHead   = "behind_head"
+	WaitGroupLimit   = "group_limit"
+	WaitMaxRunning   = "max_running"
+	WaitRate         = "rate"
+	WaitRetryBudget  = "retry_budget"
+	WaitNoWorker     = "no_worker"
+	WaitNoFitting    = "no_fitting_worker"
+	WaitNoFreeWorker = "no_free_worker"
+	WaitMaxInflight  = "max_inflight"
+	WaitInLine       = "in_line"
+)
+
+// RetryWait is how the wait for a retry came about.
+type RetryWait struct {
+	Retry  int    `json:"retry"`         // 1 for the first
+	Curve  string `json:"curve"`         // its kind
+	From   string `json:"from"`          // who gave the curve: job, type, queue, door, server
+	Rule   int    `json:"rule,omitzero"` // whose curve it is, 1 for the first; without it the policy's own
+	WaitMS int64  `json:"wait_ms"`
+	DrewMS int64  `json:"drew_ms,omitzero"` // from the interval
+	MinMS  int64  `json:"min_ms"`
+	MaxMS  int64  `json:"max_ms"`
+	Asked  bool   `json:"asked,omitzero"` // the worker or its target asked for this time
 }
 
 // PolicyFrom says of each part of a policy who decided it.

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -56,25 +55,6 @@ func (e *Engine) Get(ctx context.Context, id job.ID) (j *job.Job, payload []byte
 func visible(v store.Reader, j *job.Job) bool {
 	f := store.Filter{Alive: v.Now()}
 	return j != nil && !f.Hides(j)
-}
-
-// Policy returns a job with the whole retry policy that holds for it now, or
-// NotFound.
-func (e *Engine) Policy(ctx context.Context, id job.ID) (j *job.Job, p rule.Effective, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
-		if j, err = v.Get(id); err != nil {
-			return err
-		}
-		if !visible(v, j) {
-			return noJob(id)
-		}
-		q, err := queueOf(v, j.Queue)
-		if err == nil {
-			p = rule.EffectivePolicy(j, q, e.rules())
-		}
-		return err
-	})
-	return j, p, err
 }
 
 // queueOf returns the settings of a queue, which has defaults if nobody gave it any.

@@ -167,19 +167,20 @@ func TestThePolicyOfAJobIsToldAsItHoldsNow(t *testing.T) { // retry.md section 1
 	scenario(t, func(r *rig) {
 		r.put("q", "a", retry(job.Retry{Limit: job.LimitOf(3)}))
 		r.queue("q", func(q *job.Queue) { q.Retry = job.Retry{Limit: job.LimitOf(4), Curve: wait(job.Second)} })
-		j, p, err := r.Policy(r.Context(), r.ids["a"])
-		if err != nil || j.ID != r.ids["a"] {
-			r.Fatalf("%+v, %v", j, err)
+		told := func() rule.Effective {
+			e, err := r.Explain(r.Context(), r.ids["a"])
+			if err != nil {
+				r.Fatal(err)
+			}
+			return e.Policy
 		}
+		p := told()
 		if p.Retry.Limit != job.LimitOf(3) || p.From.Limit != rule.FromJob || p.Retry.Curve.Delay != job.Second || p.From.Curve != rule.FromQueue {
 			r.Errorf("%+v", p)
 		}
 		r.queue("q", func(q *job.Queue) { q.Retry = job.Retry{} })
-		if _, p, _ = r.Policy(r.Context(), r.ids["a"]); p.From.Curve != rule.FromDoor || p.Retry.Curve.Delay != job.Minute {
+		if p = told(); p.From.Curve != rule.FromDoor || p.Retry.Curve.Delay != job.Minute {
 			r.Errorf("%+v", p)
-		}
-		if _, _, err := r.Policy(r.Context(), job.ID{1}); job.KindOf(err) != job.NotFound {
-			r.Errorf("of a job that does not exist: %v", err)
 		}
 	}, func(r *rig) { r.opts.Server.Doors[job.DoorJobs] = &job.Retry{Curve: wait(job.Minute)} })
 }

@@ -169,6 +169,12 @@ var (
 		"errors":  {get: (*handler).errors},
 		"explain": {get: (*handler).explain},
 	}
+	ofQueue = map[string]*resource{
+		"groups":  {get: (*handler).asides},
+		"hold":    {post: (*handler).hold},
+		"release": {post: (*handler).release},
+		"breaker": {post: (*handler).forceBreaker},
+	}
 )
 
 // find routes on the raw segments of the path: nothing is cleaned, nothing
@@ -204,6 +210,8 @@ func find(u *url.URL) (res *resource, id, sub string) {
 		return again, seg[2], ""
 	case len(seg) == 4 && seg[1] == "jobs":
 		return ofJob[seg[3]], seg[2], ""
+	case len(seg) == 4 && seg[1] == "queues":
+		return ofQueue[seg[3]], seg[2], ""
 	case len(seg) == 5 && seg[1] == "jobs" && seg[3] == "errors":
 		return oneError, seg[2], seg[4]
 	}

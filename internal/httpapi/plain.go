@@ -76,6 +76,8 @@ func shapeOf(t reflect.Type) string {
 		return "an array"
 	case t.Kind() == reflect.Struct || t.Kind() == reflect.Map:
 		return "an object"
+	case t.Kind() == reflect.Float64:
+		return "a number"
 	}
 	return "a whole number"
 }

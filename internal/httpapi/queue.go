@@ -29,6 +29,7 @@ type settings struct {
 	RunTimeoutMS   int64      `json:"run_timeout_ms"` // 0 = none
 	StartTimeoutMS int64      `json:"start_timeout_ms"`
 	Retention      retention  `json:"retention"`
+	protection
 }
 
 // retention is how long finished jobs stay; what is left out is the server's.
@@ -41,18 +42,10 @@ type retention struct {
 type queueState struct {
 	Name string `json:"name"`
 	settings
-	HoldUntil int64     `json:"hold_until,omitzero"`
-	Jobs      jobCounts `json:"jobs"`
-	Bytes     int64     `json:"bytes"` // payloads of jobs that are not finished
-}
-
-// jobCounts is how many jobs of a queue there are in each state.
-type jobCounts struct {
-	Scheduled int64 `json:"scheduled"`
-	Ready     int64 `json:"ready"`
-	InFlight  int64 `json:"in_flight"`
-	Completed int64 `json:"completed"`
-	Dead      int64 `json:"dead"`
+	HoldUntil    int64              `json:"hold_until,omitzero"`
+	BreakerState *wire.BreakerState `json:"breaker_state,omitzero"` // where it is not simply closed
+	Jobs         wire.JobCounts     `json:"jobs"`
+	Bytes        int64              `json:"bytes"` // payloads of jobs that are not finished
 }
 
 // The words of late_ok.
@@ -67,7 +60,8 @@ func settingsOf(q *job.Queue) settings {
 		FrontOrder: q.FrontOrder.String(), LateOK: lateUntilTerminal, RequireToken: q.RequireToken,
 		NonIdempotent: q.NonIdempotent, MaxJobs: q.MaxJobs, MaxBytes: q.MaxBytes, OnFull: q.OnFull.String(),
 		RunTimeoutMS: int64(q.RunTimeout), StartTimeoutMS: int64(q.StartTimeout),
-		Retention: retention{CompletedMS: unlessUnset(q.RetainDone), DeadMS: unlessUnset(q.RetainDead)},
+		protection: protectionOf(&q.Protection),
+		Retention:  retention{CompletedMS: unlessUnset(q.RetainDone), DeadMS: unlessUnset(q.RetainDead)},
 	}
 	if q.LateOKNever {
 		s.LateOK = lateNever
@@ -124,7 +118,7 @@ func (s *settings) apply(q *job.Queue) error {
 	if ms := s.Retention.DeadMS; ms != nil {
 		q.RetainDead = job.Millis(*ms)
 	}
-	return err
+	return cmp.Or(err, s.protection.apply(&q.Protection))
 }
 
 // oneOf reads a word; the empty one, which null leaves, is the first.
@@ -157,10 +151,16 @@ func (h *handler) queue(w http.ResponseWriter, r *http.Request, name, _ string) 
 		h.problem(w, r, err)
 		return
 	}
+	var state *wire.BreakerState
+	if list, err := h.engine.Asides(r.Context(), name, 0); err == nil && len(list) > 0 {
+		state = jobs.BreakerStateOf(list[0])
+	}
 	n := &depth.States
 	h.sendPlain(w, r, queueState{
 		Name: q.Name, settings: settingsOf(q), HoldUntil: int64(q.HoldUntil), Bytes: depth.Bytes,
-		Jobs: jobCounts{n[job.Scheduled], n[job.Ready], n[job.Leased], n[job.Done], n[job.Dead]},
+		BreakerState: state, Jobs: wire.JobCounts{
+			Scheduled: n[job.Scheduled], Ready: n[job.Ready], InFlight: n[job.Leased], Completed: n[job.Done], Dead: n[job.Dead],
+		},
 	}, nil)
 }
 

@@ -35,16 +35,6 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request, text, _ string) {
 	h.answer(w, r, err, func(b []byte) []byte { return jobs.AppendListed(b, found) })
 }
 
-// explain is GET /jobs/{id}/explain.
-func (h *handler) explain(w http.ResponseWriter, r *http.Request, text, _ string) {
-	id, err := jobID(text)
-	var body []byte
-	if err == nil {
-		body, err = jobs.Explain(r.Context(), h.engine, id)
-	}
-	h.answer(w, r, err, func(b []byte) []byte { return append(b, body...) })
-}
-
 // remove is DELETE /jobs/{id}, in any state. Its answer has no body at all.
 func (h *handler) remove(w http.ResponseWriter, r *http.Request, text, _ string) {
 	id, err := jobID(text)

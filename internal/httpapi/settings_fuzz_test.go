@@ -23,6 +23,9 @@ func FuzzQueueSettings(f *testing.F) {
 	f.Add([]byte(`{"retention":{"completed_ms":null,"dead_ms":5},"non_idempotent":true,"order":null}`))
 	f.Add([]byte(`{"retention":{"dead_ms":-1}}`))
 	f.Add([]byte(`{"Paused":true}`))
+	f.Add([]byte(`{"breaker":{},"group_breaker":{"consecutive":3,"open_for_ms":600000},"max_running":5}`))
+	f.Add([]byte(`{"rate":{"per_second":12.5,"burst":2},"group_rate":null,"retry_budget":{"retry_share":0},"fair_share":{"weights":{"a":2,"b":null}}}`))
+	f.Add([]byte(`{"breaker":{"failure_ratio":2,"probes":-1}}`))
 	f.Add([]byte(`{"paused":true,"paused":false}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		q := job.NewQueue("q")

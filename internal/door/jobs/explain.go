@@ -1,40 +1,174 @@
 package jobs
 
 import (
-	"context"
+	"fmt"
+	"strings"
+	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/wire"
 )
 
-// Explain writes the answer to GET /jobs/{id}/explain: the whole retry policy
-// that holds for the job now, and who says each part of it.
-func Explain(ctx context.Context, e *engine.Engine, id job.ID) ([]byte, error) {
-	j, p, err := e.Policy(ctx, id)
-	if err != nil {
-		return nil, err
+// Explained is wire.Explanation, with the policy as the core has it.
+type Explained struct {
+	wire.Explanation
+	Policy *job.Retry `json:"policy"`
+}
+
+// Explain says in words and as data why a job does not run, and which retry
+// policy holds for it now.
+func Explain(e engine.Explanation, now job.Millis) Explained {
+	j, from := e.Job, e.Policy.From
+	out := Explained{wire.Explanation{ID: j.ID.String(), Status: states[j.State], Reasons: []wire.Reason{}}, &e.Policy.Retry}
+	out.PolicyFrom = wire.PolicyFrom{
+		Limit: from.Limit.String(), MaxAge: from.MaxAge.String(), Place: from.Place.String(),
+		Curve: from.Curve.String(), Rules: from.Rules.String(), LossLimit: from.LossLimit.String(),
 	}
-	whole, err := p.Retry.MarshalJSON()
-	if err != nil {
-		return nil, err
+	var texts []string
+	switch j.State {
+	case job.Leased:
+		texts = append(texts, fmt.Sprintf("it runs since %s", date(j.DequeuedAt)))
+	case job.Done:
+		texts = append(texts, fmt.Sprintf("it was completed at %s", date(j.CompletedAt)))
+	case job.Dead:
+		texts = append(texts, fmt.Sprintf("it is dead: %s", j.Reason))
+	case job.Ready, job.Scheduled, job.None, job.States:
 	}
-	b := j.ID.AppendTo([]byte(`{"id":"`))
-	b = word(b, `","status":"`, states[j.State])
-	b = append(append(b, `,"policy":`...), whole...)
-	b = append(b, `,"policy_from":{`...)
-	for _, part := range []struct {
-		key  string
-		from rule.Source
-	}{
-		{`"limit":"`, p.From.Limit},
-		{`"max_age":"`, p.From.MaxAge},
-		{`"place":"`, p.From.Place},
-		{`"curve":"`, p.From.Curve},
-		{`"rules":"`, p.From.Rules},
-		{`"loss_limit":"`, p.From.LossLimit},
-	} {
-		b = word(comma(b), part.key, part.from.String())
+	for _, r := range e.Reasons {
+		told := reasonOf(j, r, now)
+		out.Reasons = append(out.Reasons, told)
+		texts = append(texts, told.Text)
 	}
-	return append(b, `}}`...), nil
+	if w := e.Retry; w != nil {
+		out.Retry = &wire.RetryWait{
+			Retry: w.Number, Curve: w.Curve.Kind.String(), From: w.From.String(), Rule: w.Rule, WaitMS: int64(w.Waits),
+			DrewMS: int64(w.Drew), MinMS: int64(w.Min), MaxMS: int64(w.Max), Asked: w.Asked,
+		}
+		texts = append(texts, retryText(w))
+	}
+	out.Text = strings.Join(texts, "; ")
+	return out
+}
+
+func reasonOf(j *job.Job, r rule.Reason, now job.Millis) wire.Reason {
+	out := wire.Reason{
+		Reason: r.Is.String(), Until: int64(r.Until), Forced: r.Forced, Limit: r.Limit, Label: r.Label,
+		Text: textOf(j, r) + ends(r.Until, now),
+	}
+	if r.Is != rule.NotDue && r.Is != rule.Parked && r.Is != rule.ServerLimit {
+		out.Queue = j.Queue
+	}
+	if r.Group || r.Is == rule.GroupParked || r.Is == rule.BehindHead || r.Is == rule.GroupLimit {
+		out.Group = j.Group
+	}
+	if r.Is == rule.BreakerShut {
+		out.State = r.State.String()
+	}
+	if r.Head != nil {
+		out.Head = r.Head.ID.String()
+	}
+	return out
+}
+
+func textOf(j *job.Job, r rule.Reason) string {
+	whose := fmt.Sprintf("queue %q", j.Queue)
+	if r.Group {
+		whose = fmt.Sprintf("group %q", j.Group)
+	}
+	switch r.Is {
+	case rule.NotDue:
+		return "it is not due"
+	case rule.Parked:
+		return fmt.Sprintf("it is parked as %q", r.Label)
+	case rule.Paused:
+		return whose + " is paused"
+	case rule.Held:
+		return whose + " is held"
+	case rule.BreakerShut:
+		return breakerText(whose, r)
+	case rule.GroupParked:
+		return fmt.Sprintf("group %q is parked with %s", j.Group, headText(r.Head))
+	case rule.BehindHead:
+		return fmt.Sprintf("it stands in group %q behind %s", j.Group, headText(r.Head))
+	case rule.GroupLimit:
+		return fmt.Sprintf("as many jobs of group %q run as may at once: %d", j.Group, r.Limit)
+	case rule.QueueLimit:
+		return fmt.Sprintf("as many jobs of queue %q run as may at once: %d", j.Queue, r.Limit)
+	case rule.RateUsed:
+		return "the rate of " + whose + " is used up"
+	case rule.BudgetUsed:
+		return "the retry budget of " + whose + " is used up"
+	case rule.NoWorker:
+		return "no worker is connected to " + whose
+	case rule.NoFittingWorker:
+		return "none of the workers connected to " + whose + " meets what the job requires"
+	case rule.NoFreeWorker:
+		return "all workers that may run it have as many jobs as they take"
+	case rule.ServerLimit:
+		return fmt.Sprintf("as many jobs run as the server allows at once: %d", r.Limit)
+	case rule.InLine, rule.Obstacles:
+	}
+	return "nothing holds it back: it is given out when its turn comes"
+}
+
+func breakerText(whose string, r rule.Reason) string {
+	text := "the breaker of " + whose
+	switch {
+	case r.Forced:
+		return text + " was opened by an operator"
+	case r.State == job.BreakerOpen:
+		return text + " is open"
+	case r.State == job.BreakerHalfOpen:
+		return text + " is half open and waits for the outcome of its probe"
+	}
+	return text + " is closing and lets no more through just now"
+}
+
+func headText(head *job.Job) string {
+	if head == nil {
+		return "a dead job"
+	}
+	return fmt.Sprintf("job %s, which is %s", head.ID, states[head.State])
+}
+
+func ends(until, now job.Millis) string {
+	if until == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" until %s (%s)", date(until), max(0, until-now))
+}
+
+func retryText(w *rule.RetryWait) string {
+	text := fmt.Sprintf("retry %d waits %s", w.Number, w.Waits)
+	if w.Asked {
+		return text + ", as its worker or target asked for"
+	}
+	if w.Rule > 0 {
+		return text + fmt.Sprintf(", drawn from %s to %s by the %s curve of rule %d of the %s", w.Min, w.Max, w.Curve.Kind, w.Rule, w.From)
+	}
+	return text + fmt.Sprintf(", drawn from %s to %s by the %s curve of the %s", w.Min, w.Max, w.Curve.Kind, w.From)
+}
+
+func date(m job.Millis) string {
+	return time.UnixMilli(int64(m)).UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// BreakerStateOf tells where a breaker is; nil where it is simply closed.
+func BreakerStateOf(a engine.Aside) *wire.BreakerState {
+	t := a.Throttle
+	if t == nil || t.State == job.BreakerClosed && !t.Forced {
+		return nil
+	}
+	return &wire.BreakerState{
+		State: t.State.String(), Forced: t.Forced, Until: int64(a.Until), Openings: t.Openings, Allowed: t.Allowed, Running: t.Out,
+	}
+}
+
+// AsideOf tells what holds a group or slows it down.
+func AsideOf(a engine.Aside) wire.Aside {
+	return wire.Aside{
+		Group: a.Group, HoldUntil: int64(a.Hold), BreakerState: BreakerStateOf(a), RateUntil: int64(a.SlowTo),
+	}
 }

@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// Explanation is why a job does not run.
+type Explanation struct {
+	Job     *job.Job
+	Policy  rule.Effective  // the retry policy that holds for it now
+	Reasons []rule.Reason   // none if it runs or is finished
+	Retry   *rule.RetryWait // how its wait came about; nil if it does not wait for a retry
+}
+
+// membersMax bounds the members of a group that an explanation looks at.
+const membersMax = 1000
+
+// Explain tells why a job does not run, or NotFound.
+func (e *Engine) Explain(ctx context.Context, id job.ID) (Explanation, error) {
+	var out Explanation
+	err := e.do(ctx, 0, func(r *run) error {
+		j, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		if !visible(r.tx, j) {
+			return noJob(id)
+		}
+		s, err := r.situation(j)
+		if err != nil {
+			return err
+		}
+		out = Explanation{Job: j, Policy: rule.EffectivePolicy(j, s.Queue, e.rules()), Reasons: rule.Explain(s)}
+		if w, ok := rule.ExplainRetry(j, &out.Policy); ok {
+			out.Retry = &w
+		}
+		return nil
+	})
+	if err != nil { // out may still be written to
+		return Explanation{}, err
+	}
+	return out, nil
+}
+
+// situation looks at everything that may keep a job from running.
+func (r *run) situation(j *job.Job) (s rule.Situation, err error) {
+	s = rule.Situation{
+		Moment: r.moment(), Job: j, Room: rule.Room{All: rule.NoLimit, Retried: rule.NoLimit},
+		Running: int(r.tx.Depth(j.Queue).States[job.Leased]), InFlight: r.c.leases + r.leases, InFlightMax: r.e.opts.InFlightMax,
+	}
+	if s.Queue, err = r.queue(j.Queue); err != nil {
+		return s, err
+	}
+	if s.QueueThrottle, err = r.throttle(j.Queue, ""); err != nil {
+		return s, err
+	}
+	if r.guarded(j.Queue) {
+		s.Room, s.RoomAgain = r.room(j.Queue)
+	}
+	if j.Group != "" {
+		if err = r.groupSituation(&s); err != nil {
+			return s, err
+		}
+	}
+	r.workers(&s)
+	return s, nil
+}
+
+func (r *run) groupSituation(s *rule.Situation) (err error) {
+	j := s.Job
+	if s.Gate, err = r.gate(j.Queue, j.Group); err != nil {
+		return err
+	}
+	if s.GroupThrottle, err = r.throttle(j.Queue, j.Group); err != nil {
+		return err
+	}
+	ids, err := r.tx.Members(j.Queue, j.Group, membersMax)
+	if err != nil {
+		return err
+	}
+	for i, id := range ids {
+		m, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			s.Head = m
+		}
+		if m.Blocks && s.Blocker == nil {
+			s.Blocker = m
+		}
+		s.GroupLive += len(m.Leases)
+	}
+	return nil
+}
+
+// workers counts who could run the job.
+func (r *run) workers(s *rule.Situation) {
+	class := rule.EntriesOf(s.Job).Class
+	for _, h := range slices.Concat(r.c.hungry, inOrder(r.joined), r.asking) {
+		if h.gone || r.left[h] || len(h.opts.Queues) > 0 && !slices.Contains(h.opts.Queues, s.Job.Queue) {
+			continue
+		}
+		s.Workers++
+		if !rule.Fits(class, s.Job.Requires, rule.Seeker{Properties: h.opts.Properties}) {
+			continue
+		}
+		s.Fitting++
+		busy := rule.Seeker{Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.opts.Properties}
+		if r.roomFor(h) > 0 && rule.Fits(class, s.Job.Requires, busy) {
+			s.Free++
+		}
+	}
+}
+
+// Aside is a queue (Group "") or a group that is held or slowed down.
+type Aside struct {
+	Group    string
+	Hold     job.Millis // held until then; 0 = not held
+	Throttle *job.Throttle
+	Until    job.Millis // when the clock moves its breaker on, as a date; 0 = never
+	SlowTo   job.Millis // when its rate gives more, as a date; 0 = it does
+}
+
+// heldMax bounds the held groups, of all queues, that a list looks at.
+const heldMax = 10_000
+
+// Asides lists what is held or slowed down in a queue: the queue itself first,
+// then at most n groups by name.
+func (e *Engine) Asides(ctx context.Context, queue string, n int) ([]Aside, error) {
+	var out []Aside
+	err := e.do(ctx, 0, func(r *run) (err error) {
+		out, err = r.asides(queue, n)
+		return err
+	})
+	if err != nil { // out may still be written to
+		return nil, err
+	}
+	return out, nil
+}
+
+func (r *run) asides(queue string, n int) ([]Aside, error) {
+	q, err := r.queue(queue)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]*Aside{}
+	of := func(group string) *Aside {
+		if found[group] == nil {
+			found[group] = &Aside{Group: group}
+		}
+		return found[group]
+	}
+	if q.HoldUntil > 0 {
+		of("").Hold = q.HoldUntil
+	}
+	held, err := r.tx.DueRows(job.Gates, job.MaxMillis, min(n, 1)*heldMax)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range held {
+		if g := row.(*job.Gate); g.Queue == queue {
+			of(g.Group).Hold = g.Hold
+		}
+	}
+	s := rule.Situation{Moment: r.moment()}
+	err = r.ofQueue(job.Throttles, queue, func(row job.Row) {
+		t := row.(*job.Throttle)
+		a := of(t.Group)
+		a.Throttle, a.Until, a.SlowTo = t, s.Date(t.Until), s.Date(t.Slow)
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Aside, 0, len(found))
+	for _, group := range sortedKeys(found) {
+		if group != "" {
+			if n--; n < 0 {
+				break
+			}
+		}
+		out = append(out, *found[group])
+	}
+	return out, nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,214 @@
+package rule
+
+import "github.com/reprisehq/reprise/internal/job"
+
+// Obstacle names a reason why an open job does not run (retry.md section 5).
+type Obstacle uint8
+
+// The obstacles, in the order in which they are told: what is nearest to the
+// job comes first.
+const (
+	NotDue          Obstacle = iota // waits for its time
+	Parked                          // out of line under a label
+	Paused                          // its queue is
+	Held                            // its queue or its group, until a time
+	BreakerShut                     // of its queue or its group; nothing, or no more, is let through
+	GroupParked                     // with its dead head
+	BehindHead                      // of its group
+	GroupLimit                      // as many of its group run as may
+	QueueLimit                      // as many of its queue run as may (max_running)
+	RateUsed                        // of its queue or its group
+	BudgetUsed                      // of retries
+	NoWorker                        // none is connected to its queue
+	NoFittingWorker                 // none of those that are may run it
+	NoFreeWorker                    // all of those that may are busy
+	ServerLimit                     // as many jobs run as the server allows
+	InLine                          // nothing holds it back; others stand before it
+	Obstacles                       // how many there are
+)
+
+func (o Obstacle) String() string {
+	return [...]string{
+		"not_due", "parked", "paused", "held", "breaker", "group_parked", "behind_head", "group_limit", "max_running",
+		"rate", "retry_budget", "no_worker", "no_fitting_worker", "no_free_worker", "max_inflight", "in_line",
+	}[o]
+}
+
+// Reason is an obstacle with what is known of it.
+type Reason struct {
+	Is     Obstacle
+	Group  bool             // it is the group's, not the queue's
+	Until  job.Millis       // the date at which it ends by itself; 0 = not by time
+	State  job.BreakerState // BreakerShut
+	Forced bool             // BreakerShut: by an operator
+	Limit  int              // GroupLimit, QueueLimit, ServerLimit
+	Label  string           // Parked
+	Head   *job.Job         // BehindHead, GroupParked: who is in front; nil if that is not known
+}
+
+// Situation is everything that may keep a job from running.
+type Situation struct {
+	Moment
+	Job           *job.Job
+	Queue         *job.Queue
+	Gate          *job.Gate     // of its group; nil when ungrouped
+	QueueThrottle *job.Throttle // nil = nothing
+	GroupThrottle *job.Throttle
+	Head          *job.Job   // the first member of its group; nil when ungrouped
+	Blocker       *job.Job   // a dead member that holds the group; nil if there is none
+	GroupLive     int        // live leases of its group
+	Running       int        // jobs of its queue in flight
+	Room          Room       // of its queue
+	RoomAgain     job.Millis // when time gives more of it, on the steady clock; 0 = it does not
+	Workers       int        // connected to its queue
+	Fitting       int        // of them, those that may run it
+	Free          int        // of them, those with room
+	InFlight      int        // leases of all holders
+	InFlightMax   int        // 0 = no limit
+}
+
+// Explain lists what keeps an open job from running; a job that runs or is
+// finished has no obstacles.
+func Explain(s Situation) []Reason {
+	if s.Job.State != job.Ready && s.Job.State != job.Scheduled {
+		return nil
+	}
+	var out []Reason
+	tell := func(r Reason) { out = append(out, r) }
+	if s.Job.State == job.Scheduled {
+		tell(Reason{Is: NotDue, Until: s.Job.ReadyAt})
+	}
+	if s.Job.Park != "" {
+		tell(Reason{Is: Parked, Label: s.Job.Park})
+	}
+	if s.Queue.Paused {
+		tell(Reason{Is: Paused})
+	}
+	if s.Queue.HoldUntil != 0 {
+		tell(Reason{Is: Held, Until: s.Queue.HoldUntil})
+	}
+	if s.Gate != nil && s.Gate.Hold != 0 {
+		tell(Reason{Is: Held, Group: true, Until: s.Gate.Hold})
+	}
+	s.breaker(s.QueueThrottle, false, tell)
+	s.breaker(s.GroupThrottle, true, tell)
+	s.group(tell)
+	if s.Job.State == job.Ready { // limits change from moment to moment
+		s.limits(tell)
+	}
+	if len(out) == 0 { // only then workers matter
+		s.workers(tell)
+	}
+	if len(out) == 0 {
+		tell(Reason{Is: InLine})
+	}
+	return out
+}
+
+// Date is a time of the steady clock as a date.
+func (s *Situation) Date(steady job.Millis) job.Millis {
+	if steady == 0 {
+		return 0
+	}
+	return s.Now.Add(max(0, steady-s.Steady))
+}
+
+func (s *Situation) breaker(t *job.Throttle, group bool, tell func(Reason)) {
+	if Lets(t) == 0 {
+		r := Reason{Is: BreakerShut, Group: group, State: t.State, Forced: t.Forced}
+		if t.State == job.BreakerOpen {
+			r.Until = s.Date(t.Until)
+		}
+		tell(r)
+	}
+}
+
+// group tells what the gate has against the job.
+func (s *Situation) group(tell func(Reason)) {
+	switch {
+	case s.Gate == nil:
+	case s.Gate.Park != "":
+		tell(Reason{Is: GroupParked, Head: s.Blocker})
+	case s.Blocker != nil:
+		tell(Reason{Is: BehindHead, Head: s.Blocker})
+	case s.Queue.Order == job.OrderStrict && s.Head != nil && s.Head.ID != s.Job.ID:
+		tell(Reason{Is: BehindHead, Head: s.Head})
+	}
+}
+
+func (s *Situation) limits(tell func(Reason)) {
+	most := s.Queue.Protection.MaxRunning
+	retried := s.Job.Attempts > 0 && s.Job.Order != job.OrderStrict
+	if s.Gate != nil && s.Queue.Order != job.OrderStrict && s.Queue.Concurrency > 0 && s.GroupLive >= s.Queue.Concurrency {
+		tell(Reason{Is: GroupLimit, Limit: s.Queue.Concurrency})
+	}
+	if s.GroupThrottle != nil && s.GroupThrottle.Slow > 0 {
+		tell(Reason{Is: RateUsed, Group: true, Until: s.Date(s.GroupThrottle.Slow)})
+	}
+	switch {
+	case Lets(s.QueueThrottle) == 0:
+	case most > 0 && s.Running >= most:
+		tell(Reason{Is: QueueLimit, Limit: most})
+	case s.Room.All <= 0:
+		tell(Reason{Is: RateUsed, Until: s.Date(s.RoomAgain)})
+	case retried && s.Room.Retried <= 0:
+		tell(Reason{Is: BudgetUsed, Until: s.Date(s.RoomAgain)})
+	}
+}
+
+func (s *Situation) workers(tell func(Reason)) {
+	switch {
+	case s.Workers == 0:
+		tell(Reason{Is: NoWorker})
+	case s.Fitting == 0:
+		tell(Reason{Is: NoFittingWorker})
+	case s.InFlightMax > 0 && s.InFlight >= s.InFlightMax:
+		tell(Reason{Is: ServerLimit, Limit: s.InFlightMax})
+	case s.Free == 0:
+		tell(Reason{Is: NoFreeWorker})
+	}
+}
+
+// RetryWait tells how the wait of a retry came about (retry.md section 5).
+type RetryWait struct {
+	Number int        // of the retry, 1 for the first
+	Curve  job.Curve  // the policy's
+	From   Source     // who gave the curve
+	Rule   int        // whose curve it is, 1 for the first; 0 = the policy's own
+	Drew   job.Millis // what was drawn from it; 0 with Asked
+	Min    job.Millis // the interval
+	Max    job.Millis
+	Waits  job.Millis // from the failure to the next attempt
+	Asked  bool       // the worker or its target asked for this time, which goes before the curve
+}
+
+// ExplainRetry tells how the wait of a job that failed came about; false if it
+// waits for no retry. The policy is the job's as it is now; which of its curves
+// drew is told by what was drawn.
+func ExplainRetry(j *job.Job, p *Effective) (RetryWait, bool) {
+	if j.State != job.Scheduled || j.Attempts == 0 || j.FailedAt == 0 {
+		return RetryWait{}, false
+	}
+	w := RetryWait{Number: int(j.Attempts), From: p.From.Curve, Waits: j.ReadyAt - j.FailedAt, Drew: j.LastDelay}
+	by := func(c *job.Curve) bool {
+		if c != nil {
+			w.Curve = *c
+		}
+		w.Min, w.Max, _ = DelayBounds(c, w.Number)
+		return w.Min <= w.Drew && w.Drew <= w.Max
+	}
+	if w.Asked = w.Waits != w.Drew; w.Asked {
+		w.Drew = 0
+	}
+	if by(p.Retry.Curve) || w.Asked {
+		return w, true
+	}
+	for i, r := range *p.Retry.Rules {
+		if r.Curve != nil && by(r.Curve) {
+			w.From, w.Rule = p.From.Rules, i+1
+			return w, true
+		}
+	}
+	by(p.Retry.Curve)
+	return w, true
+}

@@ -1,0 +1,149 @@
+package rule
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// TestEveryObstacleIsTold has one case for each, and some for several at once.
+func TestEveryObstacleIsTold(t *testing.T) { // retry.md section 5
+	const now, steady = job.Millis(1_000_000), job.Millis(5_000_000)
+	head := &job.Job{ID: job.ID{1}, State: job.Scheduled}
+	dead := &job.Job{ID: job.ID{2}, State: job.Dead, Blocks: true}
+	throttle := func(state job.BreakerState, forced bool) *job.Throttle {
+		return &job.Throttle{State: state, Forced: forced, Until: steady + 30}
+	}
+	grouped := func(s *Situation) {
+		s.Job.Group, s.Gate, s.Head, s.GroupThrottle = "g", &job.Gate{Group: "g"}, s.Job, &job.Throttle{}
+	}
+	seen := [Obstacles]bool{}
+	for name, tt := range map[string]struct {
+		edit func(s *Situation)
+		want string // obstacle, whose, until from now, limit
+	}{
+		"it runs":                {func(s *Situation) { s.Job.State = job.Leased }, ""},
+		"nothing":                {func(*Situation) {}, "in_line"},
+		"not due":                {func(s *Situation) { s.Job.State, s.Job.ReadyAt = job.Scheduled, now+7 }, "not_due +7"},
+		"parked":                 {func(s *Situation) { s.Job.Park = "needs/x" }, "parked needs/x"},
+		"paused":                 {func(s *Situation) { s.Queue.Paused = true }, "paused"},
+		"queue held":             {func(s *Situation) { s.Queue.HoldUntil = now + 9 }, "held +9"},
+		"group held":             {func(s *Situation) { grouped(s); s.Gate.Hold = now + 8 }, "held of the group +8"},
+		"breaker of the queue":   {func(s *Situation) { s.QueueThrottle = throttle(job.BreakerOpen, false) }, "breaker open +30"},
+		"breaker of the group":   {func(s *Situation) { grouped(s); s.GroupThrottle = throttle(job.BreakerHalfOpen, false) }, "breaker of the group half_open"},
+		"ramping":                {func(s *Situation) { s.QueueThrottle = throttle(job.BreakerRamping, false) }, "breaker ramping"},
+		"forced":                 {func(s *Situation) { s.QueueThrottle = &job.Throttle{State: job.BreakerOpen, Forced: true} }, "breaker open forced"},
+		"forced closed":          {func(s *Situation) { s.QueueThrottle = throttle(job.BreakerClosed, true) }, "in_line"},
+		"parked with its head":   {func(s *Situation) { grouped(s); s.Gate.Park, s.Blocker = "dead/2", dead }, "group_parked behind 02"},
+		"behind a dead head":     {func(s *Situation) { grouped(s); s.Blocker = dead }, "behind_head behind 02"},
+		"behind the head":        {func(s *Situation) { grouped(s); s.Queue.Order, s.Head = job.OrderStrict, head }, "behind_head behind 01"},
+		"it is the head":         {func(s *Situation) { grouped(s); s.Queue.Order = job.OrderStrict }, "in_line"},
+		"no order, another head": {func(s *Situation) { grouped(s); s.Head = head }, "in_line"},
+		"limit of the group":     {func(s *Situation) { grouped(s); s.Queue.Concurrency, s.GroupLive = 2, 2 }, "group_limit 2"},
+		"below it":               {func(s *Situation) { grouped(s); s.Queue.Concurrency, s.GroupLive = 2, 1 }, "in_line"},
+		"limit of the queue":     {func(s *Situation) { s.Queue.Protection.MaxRunning, s.Running = 3, 3 }, "max_running 3"},
+		"rate":                   {func(s *Situation) { s.Room.All, s.RoomAgain = 0, steady+5 }, "rate +5"},
+		"rate of the group":      {func(s *Situation) { grouped(s); s.GroupThrottle.Slow = steady + 6 }, "rate of the group +6"},
+		"budget":                 {func(s *Situation) { s.Job.Attempts, s.Room.Retried, s.RoomAgain = 1, 0, steady+4 }, "retry_budget +4"},
+		"budget, a fresh job":    {func(s *Situation) { s.Room.Retried = 0 }, "in_line"},
+		"budget, strict":         {func(s *Situation) { s.Job.Attempts, s.Room.Retried, s.Job.Order = 1, 0, job.OrderStrict }, "in_line"},
+		"no worker":              {func(s *Situation) { s.Workers, s.Fitting, s.Free = 0, 0, 0 }, "no_worker"},
+		"none fits":              {func(s *Situation) { s.Fitting, s.Free = 0, 0 }, "no_fitting_worker"},
+		"none free":              {func(s *Situation) { s.Free = 0 }, "no_free_worker"},
+		"limit of the server":    {func(s *Situation) { s.InFlight, s.InFlightMax, s.Free = 9, 9, 0 }, "max_inflight 9"},
+		"several": {func(s *Situation) {
+			s.Job.State, s.Job.ReadyAt, s.Queue.Paused, s.Workers = job.Scheduled, now+1, true, 0
+			grouped(s)
+			s.Gate.Hold = now + 2
+		}, "not_due +1, paused, held of the group +2"},
+	} {
+		s := Situation{
+			Moment: Moment{now, steady}, Job: &job.Job{ID: job.ID{9}, State: job.Ready}, Queue: job.NewQueue("q"),
+			Room: Room{All: NoLimit, Retried: NoLimit}, Workers: 1, Fitting: 1, Free: 1,
+		}
+		tt.edit(&s)
+		var told []string
+		for _, r := range Explain(s) {
+			seen[r.Is] = true
+			told = append(told, write(r, now))
+		}
+		if got := strings.Join(told, ", "); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+	for o, yes := range seen {
+		if !yes {
+			t.Errorf("%s was never told", Obstacle(o))
+		}
+	}
+}
+
+func write(r Reason, now job.Millis) string {
+	text := r.Is.String()
+	if r.Group {
+		text += " of the group"
+	}
+	if r.Is == BreakerShut {
+		text += " " + r.State.String()
+	}
+	if r.Forced {
+		text += " forced"
+	}
+	if r.Label != "" {
+		text += " " + r.Label
+	}
+	if r.Head != nil {
+		text += fmt.Sprintf(" behind %02x", r.Head.ID[0])
+	}
+	if r.Limit != 0 {
+		text += fmt.Sprint(" ", r.Limit)
+	}
+	if r.Until != 0 {
+		text += fmt.Sprintf(" +%d", r.Until-now)
+	}
+	return text
+}
+
+func TestAWaitIsExplainedByItsCurveAndWhereThatIsFrom(t *testing.T) {
+	server := DefaultServer()
+	curve := func(d job.Millis) *job.Curve { return &job.Curve{Kind: job.CurveConstant, Delay: d} }
+	failed := func() *job.Job {
+		return &job.Job{State: job.Scheduled, Attempts: 1, FailedAt: 1000, ReadyAt: 1000 + 15_000, LastDelay: 15_000}
+	}
+	own, queue := failed(), job.NewQueue("q")
+	own.Retry = &job.Retry{Curve: curve(7)}
+	queue.Retry.Curve = curve(8)
+	ruled, rules := failed(), job.NewQueue("q")
+	rules.Retry.Rules = &job.Rules{{Do: job.DoDead}, {Do: job.DoRetry, Curve: curve(9)}}
+	ruled.LastDelay, ruled.ReadyAt = 9, 1009
+	asked := failed()
+	asked.ReadyAt += 5
+	for name, tt := range map[string]struct {
+		j    *job.Job
+		q    *job.Queue
+		want string
+	}{
+		"server": {failed(), job.NewQueue("q"), "1 polynomial server drew 15000 of 15000..15000 waits 15000 false"},
+		"queue":  {failed(), queue, "1 constant queue drew 15000 of 8..8 waits 15000 false"},
+		"job":    {own, queue, "1 constant job drew 15000 of 7..7 waits 15000 false"},
+		"rule":   {ruled, rules, "1 constant queue drew 9 of 9..9 waits 9 false rule 2"},
+		"asked":  {asked, job.NewQueue("q"), "1 polynomial server drew 0 of 15000..15000 waits 15005 true"},
+	} {
+		p := EffectivePolicy(tt.j, tt.q, &server)
+		w, ok := ExplainRetry(tt.j, &p)
+		got := fmt.Sprintf("%d %s %s drew %d of %d..%d waits %d %t", w.Number, w.Curve.Kind, w.From, w.Drew, w.Min, w.Max, w.Waits, w.Asked)
+		if w.Rule > 0 {
+			got += fmt.Sprint(" rule ", w.Rule)
+		}
+		if !ok || got != tt.want {
+			t.Errorf("%s: %s (%t), want %s", name, got, ok, tt.want)
+		}
+	}
+	fresh := &job.Job{State: job.Scheduled, ReadyAt: 5}
+	p := EffectivePolicy(fresh, queue, &server)
+	if _, ok := ExplainRetry(fresh, &p); ok {
+		t.Error("a job that never failed waits for a retry")
+	}
+}
