@@ -50,8 +50,8 @@ func (f Filter) check() error {
 	return nil
 }
 
-// Explain reads what holds for a job: its retry policy, part by part, and who
-// decided each.
+// Explain asks why a job does not run, and which retry policy holds for it, part
+// by part, with who decided each.
 func (c *Client) Explain(ctx context.Context, id string) (*wire.Explanation, error) {
 	x := new(wire.Explanation)
 	if err := c.call(ctx, "GET", "/jobs/"+url.PathEscape(id)+"/explain", nil, x); err != nil {

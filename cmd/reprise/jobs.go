@@ -31,7 +31,7 @@ A job is in one of five states:
   reprise jobs show 03gq0x7k2m4v9c1d8f5h6j0a1`,
 		Args: oneOfMine, RunE: showHelp,
 	}
-	cmd.AddCommand(newJobsListCommand(), newJobsShowCommand(), newJobsDeleteCommand())
+	cmd.AddCommand(newJobsListCommand(), newJobsShowCommand(), newJobsExplainCommand(), newJobsDeleteCommand())
 	return cmd
 }
 

@@ -53,7 +53,7 @@ that was answered as accepted is lost.`,
 		}
 	}
 	add("Server:", newServeCommand(), newConfigCommand(), newBenchCommand())
-	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newPolicyCommand())
+	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newQueueCommand(), newPolicyCommand())
 	root.AddCommand(newDemoCommand(), newVersionCommand())
 	return root
 }
