@@ -39,6 +39,21 @@ type change struct {
 	key      string // of the row
 }
 
+// setsGate reports whether the change makes the row of a group this one.
+func (c *change) setsGate(want *job.Gate) bool {
+	if want.Blank() && c.row == nil {
+		return c.table == job.Gates && c.key == want.Key()
+	}
+	g, ok := c.row.(*job.Gate)
+	return ok && *g == *want
+}
+
+// setsQueue reports whether the change makes the settings of a queue these.
+func (c *change) setsQueue(want *job.Queue) bool {
+	q, ok := c.row.(*job.Queue)
+	return ok && *q == *want
+}
+
 // content is what a store holds after it was opened again.
 type content struct {
 	jobs map[job.ID]*job.Job

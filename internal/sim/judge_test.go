@@ -204,14 +204,12 @@ func (x *judge) judge(c *commit) {
 	for i := range c.changes {
 		ch := &c.changes[i]
 		if x.gate != nil {
-			g, ok := ch.row.(*job.Gate)
-			forgotten := x.gate.Blank() && ch.row == nil && ch.table == job.Gates && ch.key == x.gate.Key()
-			if !forgotten && (!ok || *g != *x.gate) {
+			if !ch.setsGate(x.gate) {
 				broken("core.md 2", "the gate must be set to %+v; written was %+v", *x.gate, ch)
 			}
 			x.gate = nil
 		} else if x.queue != nil {
-			if q, ok := ch.row.(*job.Queue); !ok || *q != *x.queue {
+			if !ch.setsQueue(x.queue) {
 				broken("retry.md 4", "the queue must be set to %+v; written was %+v", *x.queue, ch)
 			}
 			x.queue = nil
@@ -248,6 +246,9 @@ func (x *judge) explain(c *commit, ch *change, later []change, counted *engine.S
 	}
 	s.q, s.g = x.book.queue(q.Queue), x.book.gate(q.Queue, q.Group)
 	list := s.outcomes(ch)
+	// Many reasons make the same of a job that leaves at once. Those come first
+	// that make of its group and of its queue what is written next.
+	slices.SortStableFunc(list, func(a, b *outcome) int { return s.strays(a) - s.strays(b) })
 	best := ""
 	for i, o := range list {
 		if difference := apart(plain(o.want), plain(s.new)); difference == "" {
@@ -266,6 +267,18 @@ func (x *judge) explain(c *commit, ch *change, later []change, counted *engine.S
 		best = "nobody asked for it and no clock was due"
 	}
 	broken(lawOf(list), "%s at %d (steady %d) went from %s to %s: %s", x.name(q.ID), c.now, c.steady, brief(s.old), brief(s.new), best)
+}
+
+// strays is 0 if the rows that an outcome asks for are written next, else 1.
+func (s *scene) strays(o *outcome) int {
+	next := change{}
+	if len(s.later) > 0 {
+		next = s.later[0]
+	}
+	if o.gate != nil && !next.setsGate(o.gate) || o.queue != nil && !next.setsQueue(o.queue) {
+		return 1
+	}
+	return 0
 }
 
 func lawOf(list []*outcome) string {
