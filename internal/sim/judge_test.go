@@ -254,6 +254,11 @@ func (x *judge) explain(c *commit, ch *change, later []change, counted *engine.S
 		if difference := apart(plain(o.want), plain(s.new)); difference == "" {
 			x.accept(c, s, o, counted)
 			if o.req != nil {
+				for _, other := range list[i+1:] {
+					if other.req != nil && other.req != o.req && apart(plain(other.want), plain(s.new)) == "" {
+						o.req.rivals = append(o.req.rivals, other.req)
+					}
+				}
 				o.req.doubted = slices.ContainsFunc(list[i+1:], func(other *outcome) bool {
 					return other.req == nil && apart(plain(other.want), plain(s.new)) == ""
 				})
