@@ -326,7 +326,9 @@ func (x *judge) accept(c *commit, s *scene, o *outcome, counted *engine.Stats) {
 	}
 	*counted = plus(*counted, o.stats)
 	x.gate, x.queue = o.gate, o.queue
-	x.touched[cmpOr(s.new, s.old).ID] = c.number
+	if apart(plain(s.old), plain(s.new)) != "" { // not by a heartbeat of what has no end
+		x.touched[cmpOr(s.new, s.old).ID] = c.number
+	}
 	for _, f := range o.seen {
 		x.coverage.feature(f)
 	}
