@@ -40,11 +40,11 @@ type request struct {
 	until     job.Millis // of a hold
 
 	call    *call
-	commit  int        // in which it took effect
-	state   job.State  // it led to
-	lost    bool       // a power cut took it back
-	doubted bool       // it may have had another reason than the request
-	rivals  []*request // whose effect it may have been as well
+	commit  int                    // in which it took effect
+	state   job.State              // it led to
+	lost    bool                   // a power cut took it back
+	doubted bool                   // it may have had another reason than the request
+	rivals  map[*request]job.State // whose effect it may have been as well, and what that led to
 	acked   bool
 	sure    bool // what it must be told is known: nothing else goes on
 	told    answer

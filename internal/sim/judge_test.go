@@ -254,9 +254,10 @@ func (x *judge) explain(c *commit, ch *change, later []change, counted *engine.S
 		if difference := apart(plain(o.want), plain(s.new)); difference == "" {
 			x.accept(c, s, o, counted)
 			if o.req != nil {
+				o.req.rivals = map[*request]job.State{}
 				for _, other := range list[i+1:] {
 					if other.req != nil && other.req != o.req && apart(plain(other.want), plain(s.new)) == "" {
-						o.req.rivals = append(o.req.rivals, other.req)
+						o.req.rivals[other.req] = other.state
 					}
 				}
 				o.req.doubted = slices.ContainsFunc(list[i+1:], func(other *outcome) bool {

@@ -3,7 +3,6 @@ package sim_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -307,12 +306,16 @@ func (w *world) putAnswer(c *call, added []engine.Added, err error, sure bool, n
 // nobody can tell whose it was.
 func (x *judge) handOn(r *request) {
 	for _, other := range x.asked {
+		state, rival := r.rivals[other]
+		if !rival {
+			state = r.state
+		}
 		same := r.kind == askPut && other.kind == askPut && other.label == r.label ||
 			r.kind != askPut && other.id == r.id && x.book.jobs[r.id] == nil ||
-			slices.Contains(r.rivals, other) ||
+			rival ||
 			r.kind == askSettle && other.id == r.id && other.settle.Token == r.settle.Token && other.settle.Outcome == r.settle.Outcome
 		if other.call != r.call && same && other.commit == 0 && r.commit > 0 && !other.lost {
-			other.commit, other.state, r.commit = r.commit, r.state, 0
+			other.commit, other.state, r.commit = r.commit, state, 0
 			other.doubted, other.rivals = other.doubted || r.doubted, r.rivals
 			x.blurred = x.blurred || r.kind != askPut && x.book.jobs[r.id] == nil
 		}
