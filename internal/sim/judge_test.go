@@ -111,7 +111,7 @@ type judge struct {
 	queue    *job.Queue // the same
 	stats    engine.Stats
 	unsure   bool // an unanswered call may have counted a duplicate
-	blurred  bool // nobody can tell which of two requests was counted
+	blurred  bool // nobody can tell which of two reasons was counted
 	coverage *coverage
 }
 
@@ -253,6 +253,9 @@ func (x *judge) explain(c *commit, ch *change, later []change, counted *engine.S
 	for i, o := range list {
 		if difference := apart(plain(o.want), plain(s.new)); difference == "" {
 			x.accept(c, s, o, counted)
+			for _, other := range list[i+1:] {
+				x.blurred = x.blurred || other.stats != o.stats && apart(plain(other.want), plain(s.new)) == ""
+			}
 			if o.req != nil {
 				o.req.rivals = map[*request]job.State{}
 				for _, other := range list[i+1:] {
