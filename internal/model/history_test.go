@@ -113,9 +113,6 @@ func (w *world) draw(t *rapid.T) engine.NewJob {
 		n.Job.Copies = 1
 		n.Job.Retry.LossLimit = job.LimitOf(one[uint32](t, "loss limit", 1, 2, 3))
 	}
-	if n.Job.StartTimeout > 0 { // starts that copies miss at one moment count as one eviction
-		n.Job.Copies = 1
-	}
 	return n
 }
 
@@ -311,9 +308,6 @@ func (w *world) operate(t *rapid.T) {
 		allow := rapid.Bool().Draw(t, "allow out of order")
 		w.command(id, rule.Command{Verb: rule.Revive, Allow: allow}, func(j *job.Job) job.Kind { return w.model.revive(j, allow) })
 	case "offer":
-		if j := w.model.jobs[id]; j != nil && j.StartTimeout > 0 {
-			t.SkipNow() // as in draw
-		}
 		w.command(id, rule.Command{Verb: rule.Offer}, w.model.offer)
 	case "patch":
 		priority, readyAt := one[uint16](t, "priority", 3, 5), w.model.now+one[job.Millis](t, "ready in", 0, 1200)

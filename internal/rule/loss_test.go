@@ -320,6 +320,42 @@ func TestARunThatDidNotStartInTimeIsReturnedUncharged(t *testing.T) { // core.md
 	w.refused(job.Superseded, "a", Command{Verb: SettleOK, Token: token})
 }
 
+func TestEachCopyThatDidNotStartInTimeIsAnEviction(t *testing.T) { // core.md section 5, whether in one moment or not
+	w := newWorld(t, func(q *job.Queue) { q.StartTimeout = 100 })
+	w.put("a", func(j *job.Job) { j.Copies = 2 })
+	w.take("a", "x")
+	w.take("a", "y")
+	w.tick(100)
+	w.do("a", Command{Verb: Lapse})
+	w.expect("a", "ready evictions 2")
+}
+
+func TestAStartThatWasMissedBesideARunTimeoutIsAnEvictionToo(t *testing.T) {
+	w := newWorld(t, func(q *job.Queue) { q.StartTimeout, q.RunTimeout = 100, 150 })
+	w.put("a", func(j *job.Job) { j.Copies = 2 })
+	x := w.take("a", "x")
+	w.do("a", Command{Verb: Extend, Token: x, Started: true})
+	w.tick(50)
+	w.take("a", "y")
+	w.tick(100)
+	w.do("a", Command{Verb: Lapse})
+	w.expect("a", "scheduled due 15s attempts 1 evictions 1")
+}
+
+func TestWhatWasDueIsDueAfterAStepBack(t *testing.T) {
+	w := newWorld(t)
+	w.put("a")
+	token := w.take("a", "x")
+	w.put("b")
+	w.take("b", "x")
+	w.do("b", Command{Verb: Patch, Edit: func(j *job.Job) { j.ReadyAt = w.now + job.Hour }})
+	w.now -= 10 * job.Hour
+	w.do("a", Command{Verb: SettleRelease, Token: token})
+	w.lose("b", "x", job.ByRestart)
+	w.expect("a", "ready evictions 1")
+	w.expect("b", "scheduled due 11h")
+}
+
 func TestTheSoonestTimerOfALeaseIsTheOneTheClockLooksAt(t *testing.T) {
 	w := newWorld(t, func(q *job.Queue) { q.RunTimeout, q.StartTimeout = 300, 200 })
 	w.put("a", func(j *job.Job) { j.Copies = 2 })

@@ -208,7 +208,7 @@ func giveBack(v View, j *job.Job, p job.Place, after job.Millis, e Effect) Effec
 	if after > 0 {
 		j.ReadyAt = v.Now.Add(after)
 	}
-	if j.ReadyAt > v.Now { // asked for now, or by a patch while it ran
+	if j.ReadyAt > v.Now && (after > 0 || j.ReadyAt > j.DequeuedAt) { // not what was due before the date was set back
 		j.State = job.Scheduled
 	}
 	place(v, j, p)
@@ -220,7 +220,7 @@ func giveBack(v View, j *job.Job, p job.Place, after job.Millis, e Effect) Effec
 func lapse(v View, c Command) (Effect, error) {
 	j, e := v.Job.Clone(), Effect{}
 	var timedOut []job.Lease
-	lost, returned := false, false
+	lost := false
 	for i := 0; i < len(j.Leases); {
 		l := j.Leases[i]
 		switch {
@@ -234,7 +234,7 @@ func lapse(v View, c Command) (Effect, error) {
 			timedOut = append(timedOut, l)
 			end(j, i, job.ByTimeout, &e, true)
 		case l.StartBy > 0 && l.StartBy <= v.Steady:
-			returned = true
+			j.Evictions++
 			end(j, i, job.ByRelease, &e, true)
 		case l.Until > 0 && l.Until <= v.Steady && c.Ending != job.ByTimeout:
 			lost = true
@@ -251,9 +251,6 @@ func lapse(v View, c Command) (Effect, error) {
 		return timeOut(v, j, timedOut, e)
 	case lost && len(j.Leases) == 0 && overLossLimit(v, j):
 		return die(v, j, job.Lost, e), nil
-	}
-	if returned {
-		j.Evictions++
 	}
 	return giveBack(v, j, job.PlaceKeep, 0, e), nil
 }

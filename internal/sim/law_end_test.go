@@ -165,7 +165,7 @@ func (s *scene) back(o *outcome, j *job.Job, p job.Place, delay job.Millis) *out
 	if delay > 0 {
 		j.ReadyAt = s.now + delay
 	}
-	if j.ReadyAt > s.now {
+	if j.ReadyAt > s.now && (delay > 0 || j.ReadyAt > j.DequeuedAt) {
 		j.State = job.Scheduled
 	}
 	s.place(o, j, p)
@@ -248,7 +248,7 @@ func (s *scene) timedOut(soft bool) []*outcome {
 	o := &outcome{why: "its timers", verb: rule.Lapse}
 	j := s.old.Clone()
 	var ran uint32
-	lost, early := false, false
+	lost := false
 	for i := 0; i < len(j.Leases); {
 		l := j.Leases[i]
 		past := func(at job.Millis) bool { return at > 0 && at <= s.steady }
@@ -258,7 +258,7 @@ func (s *scene) timedOut(soft bool) []*outcome {
 			end(j, i, job.ByTimeout)
 			o.note("run timeout")
 		case past(l.StartBy):
-			early = true
+			j.Evictions++
 			end(j, i, job.ByRelease)
 			o.note("start timeout")
 		case soft && past(l.Until):
@@ -286,13 +286,7 @@ func (s *scene) timedOut(soft bool) []*outcome {
 		}
 		return list
 	case lost:
-		if o = s.lost(o, j); early && o.state != job.Dead {
-			j.Evictions++
-		}
-		return []*outcome{o}
-	}
-	if early {
-		j.Evictions++
+		return []*outcome{s.lost(o, j)}
 	}
 	return []*outcome{s.back(o, j, job.PlaceKeep, 0)}
 }

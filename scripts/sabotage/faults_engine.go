@@ -208,8 +208,8 @@ var engineFaults = []fault{
 		name: "sleeps-too-long", breaks: "I6, exactness",
 		does:  "the clock forgets the deadlines of leases when it goes to sleep",
 		file:  "internal/engine/tick.go",
-		old:   "sooner(r.tx.Next(h), r.timeOf(h), r.watch.blocked(h))",
-		new:   "sooner(r.tx.Next(h-h%2), r.timeOf(h-h%2), r.watch.blocked(h-h%2))",
+		old:   "sooner(r.tx.Next(h), r.timeOf(h, date), r.watch.blocked(h))",
+		new:   "sooner(r.tx.Next(h-h%2), r.timeOf(h-h%2, date), r.watch.blocked(h-h%2))",
 		first: []suite{in(enginePkg, "TestAUnaryLeaseLapsesExactlyAtItsEnd")},
 	},
 	{

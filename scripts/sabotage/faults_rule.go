@@ -137,7 +137,7 @@ var ruleFaults = []fault{
 		does:  "a run that takes too long is given back without blame",
 		file:  "internal/rule/settle.go",
 		old:   "timedOut = append(timedOut, l)",
-		new:   "returned = true",
+		new:   "j.Evictions++",
 		first: []suite{in(rulePkg)},
 	},
 	{
@@ -200,8 +200,8 @@ var ruleFaults = []fault{
 		name: "group-hold-ignored", breaks: "core.md 2",
 		does:  "a held group gives out jobs",
 		file:  "internal/rule/gate.go",
-		old:   `g.Gate.Park != "", g.Gate.Hold > 0:`,
-		new:   `g.Gate.Park != "":`,
+		old:   `g.Gate.Park != "", g.Gate.Hold > 0, throttled`,
+		new:   `g.Gate.Park != "", throttled`,
 		first: []suite{in(rulePkg)},
 	},
 	{
