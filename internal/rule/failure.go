@@ -91,9 +91,6 @@ func ruled(p *job.Retry, c *Command, do *job.Rule) {
 	if do.IgnoreRetryAfter {
 		c.After = 0
 	}
-	if do.Do == job.DoRelease { // it goes before the worker's own time
-		c.RetryAt = 0
-	}
 }
 
 // dueAfter is the time of the next attempt. Whatever chose it, the job comes
@@ -103,7 +100,7 @@ func dueAfter(v View, j *job.Job, c Command, p *job.Retry, do *job.Rule, e Effec
 	switch {
 	case inGrace(v, j):
 		due = v.Now.Add(v.Server.GraceDelay)
-	case do.Do == job.DoRelease:
+	case do.Do == job.DoRelease: // it goes before the worker's own time
 		due = v.Now.Add(do.Delay)
 	case c.RetryAt > 0 && j.Overrides < overridesMax:
 		due = c.RetryAt

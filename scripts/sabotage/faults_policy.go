@@ -38,8 +38,8 @@ var policyFaults = []fault{
 		name: "own-time-before-rules", breaks: "core.md 6.3, 6.5",
 		does:  "a worker's own time goes before a rule that releases",
 		file:  "internal/rule/failure.go",
-		old:   "if do.Do == job.DoRelease { // it goes before the worker's own time",
-		new:   "if false {",
+		old:   "case do.Do == job.DoRelease: // it goes before the worker's own time",
+		new:   "case do.Do == job.DoRelease && c.RetryAt == 0:",
 		first: []suite{in(rulePkg, "TestARuleComesBeforeTheWorkersOwnTime")},
 	},
 	{
