@@ -169,8 +169,9 @@ func showQueue(out io.Writer, q *wire.Queue, groups []wire.Aside, now time.Time)
 	fmt.Fprintln(out, "\nsettings")
 	t = newTable(out)
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if !slices.Contains(atHead, name) {
-			t.row("  "+name, strings.Trim(string(settings[name]), `"`))
+		value := string(settings[name])
+		if !slices.Contains(atHead, name) && !slices.Contains([]string{"0", "false", "{}"}, value) {
+			t.row("  "+name, strings.Trim(value, `"`))
 		}
 	}
 	if err := t.flush(); err != nil || len(groups) == 0 {

@@ -9,7 +9,9 @@
 // which is replaced, is what it prints. All commands of a document run in one
 // shell each, in the same directory, empty but for the directory of the
 // document's pictures; "reprise" is this checkout's. Files that commands write
-// beside the document, such as docs/retries/default.svg, belong to it.
+// beside the document, such as docs/retries/default.svg, belong to it. A document
+// with the line "<!-- examples with a server -->" has a server of its own, which
+// "reprise" talks to.
 //
 // It is run from the root of the repository.
 package main
@@ -86,7 +88,12 @@ func generate(document, path string) (files, error) {
 	if err := os.MkdirAll(filepath.Join(dir, pictures), 0o755); err != nil {
 		return nil, err
 	}
-	fresh, err := replay(string(text), func(command string) (string, error) { return shell(command, dir, path) })
+	url, stop, err := serve(text, path)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	fresh, err := replay(string(text), func(command string) (string, error) { return shell(command, dir, path, "REPRISE_URL="+url) })
 	if err != nil {
 		return nil, err
 	}
@@ -101,10 +108,10 @@ func generate(document, path string) (files, error) {
 	return made, err
 }
 
-func shell(command, dir, path string) (string, error) {
+func shell(command, dir, path string, env ...string) (string, error) {
 	cmd := exec.CommandContext(context.Background(), "sh", "-c", command)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+path+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(append(os.Environ(), "PATH="+path+string(os.PathListSeparator)+os.Getenv("PATH")), env...)
 	out, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() >= 0 && exit.ExitCode() < 126 {
 		err = nil // a refusal that is shown; what could not run at all is above
