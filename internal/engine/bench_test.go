@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -96,8 +98,7 @@ func BenchmarkPutSingle(b *testing.B) {
 		b.Fatal(err)
 	}
 	payload := make([]byte, 128)
-	var before, after syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+	before := cpuTime()
 	b.SetParallelism(32)
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
@@ -109,9 +110,7 @@ func BenchmarkPutSingle(b *testing.B) {
 		}
 	})
 	b.StopTimer()
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
-	cpu := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
-	b.ReportMetric(float64(cpu)/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
 	if s, err := e.Stats(b.Context()); err == nil {
 		b.ReportMetric(float64(s.Put)/float64(s.Batches), "puts/batch")
 	}
@@ -119,6 +118,88 @@ func BenchmarkPutSingle(b *testing.B) {
 		b.Fatal(err)
 	}
 	if err := st.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// cpuTime is what this process has used on all cores, in nanoseconds.
+func cpuTime() int64 {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	return used.Utime.Nano() + used.Stime.Nano()
+}
+
+// BenchmarkTakeGroups is what a take costs out of a queue with 100,000 jobs:
+// without groups, and with a group for each job, fair or not.
+func BenchmarkTakeGroups(b *testing.B) {
+	for _, c := range []struct {
+		name    string
+		grouped bool
+		edit    func(*job.Queue)
+	}{
+		{"ungrouped", false, func(*job.Queue) {}},
+		{"grouped", true, func(*job.Queue) {}},
+		{"fair", true, func(q *job.Queue) { q.Protection.Fair = &job.FairShare{} }},
+		{"breakers", true, func(q *job.Queue) { q.Protection.GroupBreaker = new(job.DefaultBreaker()) }},
+	} {
+		b.Run(c.name, func(b *testing.B) { benchTake(b, c.grouped, c.edit) })
+	}
+}
+
+func benchTake(b *testing.B, grouped bool, edit func(*job.Queue)) {
+	const depth, batch = 100_000, 500
+	clock := engine.SystemClock()
+	st, err := embedded.Open(embedded.Options{Dir: b.TempDir(), Sync: embedded.OS, Now: clock.Wall, Logf: b.Logf})
+	if err != nil {
+		b.Fatal(err)
+	}
+	e := engine.New(st, clock, rand.New(rand.NewPCG(1, 2)).Uint64, slog.Default(), engine.Options{Server: rule.DefaultServer()})
+	if err := e.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := e.SetQueue(b.Context(), "q", func(q *job.Queue) error { edit(q); return nil }); err != nil {
+		b.Fatal(err)
+	}
+	n := 0
+	put := func(count int) {
+		list := make([]engine.NewJob, count)
+		for i := range list {
+			list[i] = engine.NewJob{Job: job.Job{Queue: "q", Type: "t", RetainDone: job.Unset, RetainDead: job.Unset}, Payload: []byte("x")}
+			if n++; grouped {
+				list[i].Job.Group = strconv.Itoa(n)
+			}
+		}
+		if _, err := e.Put(b.Context(), list); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for range depth / batch {
+		put(batch)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	spent := int64(0)
+	for taken := 0; taken < b.N; {
+		spent -= cpuTime()
+		got, err := e.Lease(b.Context(), engine.LeaseOptions{Worker: "w", Max: batch})
+		if err != nil {
+			b.Fatal(err)
+		}
+		taken += len(got)
+		spent += cpuTime()
+		b.StopTimer()
+		ends := make([]engine.Settle, len(got))
+		for i := range got {
+			ends[i] = engine.Settle{ID: got[i].Job.ID, Token: got[i].Lease.Token}
+		}
+		if _, err := e.Settle(b.Context(), ends); err != nil {
+			b.Fatal(err)
+		}
+		put(len(got))
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(spent)/float64(b.N), "cpu-ns/op")
+	if err := errors.Join(e.Stop(b.Context()), st.Close()); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -385,7 +385,7 @@ func (r *run) serve() error {
 // key would find nothing either.
 func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 	passes := false // what must be alone: another holder is emptied for it
-	for ask := n; took < n; ask *= 2 {
+	for took < n {
 		s, err := r.seeker(h)
 		if err != nil {
 			return took, false, err
@@ -394,12 +394,22 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 		if !passes { // it sees what must be alone, too, as if it had nothing
 			s.Held = 0
 		}
-		list, err := r.tx.Ready(h.opts.Queues, s, min(ask, n-took))
+		list, err := r.tx.Ready(h.opts.Queues, s, n-took)
 		if err != nil || len(list) == 0 {
 			return took, held == 0 && err == nil, err
 		}
 		before, passed := took, false
+		var next *rule.Pos // where a gate may stand now that was served from this list
 		for _, j := range list {
+			if next != nil {
+				p, err := r.place(j)
+				if err != nil {
+					return took, false, err
+				}
+				if next.Before(p) {
+					break
+				}
+			}
 			if j.HeldBy(h.name) {
 				continue
 			}
@@ -417,9 +427,8 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 			if took++; j.Alone {
 				return took, false, nil
 			}
-			if j.Group != "" && j.Order != job.OrderStrict || r.fair(j.Queue) { // its gate stands again, perhaps before the rest
-				ask = 1
-				break
+			if next, err = r.standsNext(j, next); err != nil {
+				return took, false, err
 			}
 		}
 		if took == before && !passed {
@@ -429,10 +438,61 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 	return took, false, nil
 }
 
-// fair reports whether the groups of a queue have turns.
-func (r *run) fair(queue string) bool {
-	q, err := r.queue(queue)
-	return err == nil && q.Protection.Fair != nil
+// place is where a job that was offered stands in line, itself or its gate.
+func (r *run) place(j *job.Job) (rule.Pos, error) {
+	q, err := r.queue(j.Queue)
+	p := rule.EntriesOf(j).Pos
+	if err != nil || q.Protection.Fair == nil {
+		return p, err
+	}
+	g, err := r.gate(j.Queue, j.Group)
+	if err != nil {
+		return p, err
+	}
+	return rule.Stand(q, g, p), nil
+}
+
+// standsNext is the foremost of next and of where the gate of a job may stand
+// that was just given out, or sooner. It need not be exact: who stops there
+// asks again.
+func (r *run) standsNext(j *job.Job, next *rule.Pos) (*rule.Pos, error) {
+	q, err := r.queue(j.Queue)
+	if err != nil || j.Order == job.OrderStrict && j.Group != "" || j.Group == "" && q.Protection.Fair == nil {
+		return next, err
+	}
+	p, err := r.behind(q, j)
+	if err != nil || p == nil || next != nil && next.Before(*p) {
+		return next, err
+	}
+	return p, nil
+}
+
+// behind is where the gate of a job may stand for the next member; nil if it
+// does not.
+func (r *run) behind(q *job.Queue, j *job.Job) (*rule.Pos, error) {
+	at := rule.EntriesOf(j).Pos
+	if q.Protection.Fair != nil { // behind all who wait, in the same priority
+		g, err := r.gate(j.Queue, j.Group)
+		at.Seq = max(at.Seq, g.Place)
+		return &at, err
+	}
+	ids, err := r.tx.Members(j.Queue, j.Group, 2) // it is one of them as long as it runs
+	if err != nil || len(ids) < 2 {
+		return nil, err
+	}
+	for _, id := range ids {
+		if id == j.ID {
+			continue
+		}
+		m, err := r.tx.Get(id)
+		if err != nil {
+			return nil, err
+		}
+		if e := rule.EntriesOf(m); e.Wants {
+			return &e.Pos, nil
+		}
+	}
+	return &at, nil // those it may stand for are not among the first
 }
 
 // grant leases one job to a holder.
