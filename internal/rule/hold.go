@@ -2,16 +2,10 @@ package rule
 
 import "github.com/reprisehq/reprise/internal/job"
 
-// holdMax bounds what one failure can hold (hold_max, retry.md section 4).
-const holdMax = job.Hour
-
 // hold keeps the group of a failed job out of line, or its queue if it has no
-// group: for the span of the rule, or longer if the target asked for it, and
-// up to a tenth more, so that not all targets are asked again at once.
+// group: for the span of the rule, or longer if the target asked for it.
 func hold(v View, span, after job.Millis, e *Effect) {
-	span = max(span, after)
-	span += job.Millis(v.Rand() * float64(span/10+1))
-	until := v.Now.Add(min(span, holdMax))
+	until := HoldUntil(v.Now, v.Now.Add(max(span, after)), v.Rand())
 	if g := v.Gate; g != nil && g.Group != "" {
 		if e.Gate != nil {
 			g = e.Gate

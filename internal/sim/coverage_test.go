@@ -58,6 +58,7 @@ func (c *coverage) missed() (list []string) {
 
 // musts are the things besides the table that a full run must have seen.
 var musts = []string{
+	"a breaker closed", "a breaker closing", "a breaker half open", "a breaker opened", "max_running reached",
 	"Retry-After not heard", "a commit failed", "a dead head: block", "a dead head: park", "a further copy", "a graceful restart", "a group held",
 	"a head that waited parked its group", "a holder emptied", "a lease carried over a restart",
 	"a rule held a group", "a rule held a queue", "a rule: dead", "a rule: hold", "a rule: release", "a rule: retry",

@@ -107,8 +107,9 @@ type judge struct {
 	epoch  int // starts and recoveries so far
 	start  uint32
 
-	gate     *job.Gate  // must be set next
-	queue    *job.Queue // the same
+	gate     *job.Gate     // must be set next
+	queue    *job.Queue    // the same
+	counted  *engine.Stats // what the commit at hand must count
 	stats    engine.Stats
 	unsure   bool // an unanswered call may have counted a duplicate
 	blurred  bool // nobody can tell which of two reasons was counted
@@ -201,6 +202,7 @@ func (x *judge) settleLog(safe int) {
 // judge holds one commit against the laws, change by change.
 func (x *judge) judge(c *commit) {
 	var counted engine.Stats
+	x.counted = &counted
 	for i := range c.changes {
 		ch := &c.changes[i]
 		if x.gate != nil {

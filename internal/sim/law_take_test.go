@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -134,6 +135,9 @@ func (x *judge) unfitFree(h *holder, name string, j *job.Job) string {
 	}
 	if q := x.book.queue(j.Queue); q.Paused || q.HoldUntil > 0 {
 		return "its queue is paused or held"
+	}
+	if why := x.shut(j); why != "" {
+		return why
 	}
 	if j.HeldBy(name) {
 		return "the holder runs it already"
@@ -270,7 +274,14 @@ func (x *judge) row(c *commit, ch *change) {
 		if old != nil && ch.row == nil && x.holds(ch.key) {
 			broken("I1", "%s was forgotten and holds leases", ch.key)
 		}
-	case job.Throttles, job.Tables:
+	case job.Throttles:
+		queue, group, _ := strings.Cut(ch.key, "\x00")
+		old, row := x.book.throttle(queue, group), job.Throttle{Queue: queue, Group: group}
+		if t, ok := ch.row.(*job.Throttle); ok {
+			row = *t
+		}
+		x.throttle(c, old, row)
+	case job.Tables:
 	}
 }
 

@@ -102,6 +102,9 @@ func (w *world) overdue() {
 	}
 	for _, row := range w.judge.book.rows {
 		now := date
+		if row.Table() == job.Throttles {
+			now = steady
+		}
 		if row.Table() == job.Holders {
 			if now = steady; !calm {
 				continue

@@ -150,7 +150,7 @@ func (w *world) changeQueue() {
 		return
 	}
 	until, n := w.now()+w.between(job.Second, 10*job.Second), w.dice.IntN(3)
-	switch w.dice.IntN(13) {
+	switch what := w.dice.IntN(18); what {
 	case 0, 1:
 		w.setQueue(name, "pause", func(q *job.Queue) { q.Paused = true })
 	case 2, 3:
@@ -171,6 +171,8 @@ func (w *world) changeQueue() {
 	case 10, 11:
 		p := w.policy()
 		w.setQueue(name, "policy "+told(&p), func(q *job.Queue) { q.Retry = p })
+	case 12, 13, 14, 15, 16:
+		w.protectQueue(name, (what-12)/2, n)
 	default:
 		if name != "configured" { // its order is what the configuration says, at every start
 			w.setQueue(name, "order "+job.Order(n).String(), func(q *job.Queue) { q.Order = job.Order(n) })

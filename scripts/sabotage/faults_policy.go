@@ -83,14 +83,6 @@ var policyFaults = []fault{
 		first: []suite{in(rulePkg, "TestARetryAfterIsHeardUnlessTheRuleSaysOtherwise")},
 	},
 	{
-		name: "hold-without-end", breaks: "retry.md 4, hold_max",
-		does:  "a target can ask to hold its queue for longer than an hour",
-		file:  "internal/rule/hold.go",
-		old:   "until := v.Now.Add(min(span, holdMax))",
-		new:   "until := v.Now.Add(span)",
-		first: []suite{in(rulePkg)},
-	},
-	{
 		name: "hold-not-written", breaks: "retry.md 4",
 		does:  "a rule that holds a queue does not",
 		file:  "internal/engine/batch.go",

@@ -200,8 +200,8 @@ var ruleFaults = []fault{
 		name: "group-hold-ignored", breaks: "core.md 2",
 		does:  "a held group gives out jobs",
 		file:  "internal/rule/gate.go",
-		old:   `g.Gate.Park != "", g.Gate.Hold > 0, throttled`,
-		new:   `g.Gate.Park != "", throttled`,
+		old:   `g.Gate.Park != "", g.Gate.Hold > 0, throttled(g.Throttle):`,
+		new:   `g.Gate.Park != "", throttled(g.Throttle):`,
 		first: []suite{in(rulePkg)},
 	},
 	{
