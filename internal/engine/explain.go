@@ -51,7 +51,7 @@ func (e *Engine) Explain(ctx context.Context, id job.ID) (Explanation, error) {
 func (r *run) situation(j *job.Job) (s rule.Situation, err error) {
 	s = rule.Situation{
 		Moment: r.moment(), Job: j, Room: rule.Room{All: rule.NoLimit, Retried: rule.NoLimit},
-		Running: int(r.tx.Depth(j.Queue).States[job.Leased]), InFlight: r.c.leases + r.leases, InFlightMax: r.e.opts.InFlightMax,
+		Running: int(r.tx.Depth(j.Queue).Leases), InFlight: r.c.leases + r.leases, InFlightMax: r.e.opts.InFlightMax,
 	}
 	if s.Queue, err = r.queue(j.Queue); err != nil {
 		return s, err

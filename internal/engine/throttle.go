@@ -170,7 +170,7 @@ func (r *run) room(queue string) (room rule.Room, again job.Millis) {
 	p := &q.Protection
 	room.All = rule.Lets(t)
 	if p.MaxRunning > 0 {
-		room.All = min(room.All, p.MaxRunning-int(r.tx.Depth(queue).States[job.Leased]))
+		room.All = min(room.All, p.MaxRunning-int(r.tx.Depth(queue).Leases))
 	}
 	if room.All <= 0 { // whoever changes that wakes the queue
 		return room, 0

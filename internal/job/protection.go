@@ -13,7 +13,7 @@ type Protection struct {
 	GroupBreaker *Breaker     // of each group; nil = none
 	Rate         Rate         // takes of the queue as a whole
 	GroupRate    Rate         // takes of each group
-	MaxRunning   int          // jobs in flight at once; 0 = no limit
+	MaxRunning   int          // live leases at once; 0 = no limit
 	Budget       *RetryBudget // nil = none
 	Fair         *FairShare   // nil = line order
 }

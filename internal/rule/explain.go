@@ -57,7 +57,7 @@ type Situation struct {
 	Head          *job.Job   // the first member of its group; nil when ungrouped
 	Blocker       *job.Job   // a dead member that holds the group; nil if there is none
 	GroupLive     int        // live leases of its group
-	Running       int        // jobs of its queue in flight
+	Running       int        // live leases of its queue
 	Room          Room       // of its queue
 	RoomAgain     job.Millis // when time gives more of it, on the steady clock; 0 = it does not
 	Workers       int        // connected to its queue

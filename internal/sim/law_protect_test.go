@@ -60,13 +60,13 @@ func (x *judge) shut(j *job.Job) string {
 	if most := x.book.queue(j.Queue).Protection.MaxRunning; most > 0 {
 		running := 0
 		for _, other := range x.book.jobs {
-			if other.Queue == j.Queue && other.State == job.Leased {
-				running++
+			if other.Queue == j.Queue {
+				running += len(other.Leases)
 			}
 		}
 		if running >= most {
 			x.coverage.feature("max_running reached")
-			return "as many jobs of its queue run as may"
+			return "as many runs of its queue are live as may be"
 		}
 	}
 	return ""

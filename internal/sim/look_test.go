@@ -177,6 +177,7 @@ func (w *world) counters() {
 	for _, j := range w.judge.book.jobs {
 		d := depths[j.Queue]
 		d.States[j.State]++
+		d.Leases += int64(len(j.Leases))
 		if j.State.Open() {
 			d.Bytes += int64(j.PayloadSize)
 		}

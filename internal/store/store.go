@@ -170,6 +170,7 @@ type Depth struct {
 	States  [job.States]int64
 	Bytes   int64 // payloads of open jobs
 	Grouped int64 // open members of groups
+	Leases  int64 // live ones: a job with copies has several
 }
 
 // Open is the number of open jobs.

@@ -3,11 +3,11 @@ package main
 // protectionFaults break what keeps a queue from storming its target.
 var protectionFaults = []fault{
 	{
-		name: "breaker-counts-losses", breaks: "core.md 9",
-		does:  "every end of a run that is not a success counts as a failure",
+		name: "breaker-counts-all-copies", breaks: "core.md 9",
+		does:  "a copy that was made superfluous counts as a failure",
 		file:  "internal/rule/breaker.go",
-		old:   "case j != nil && j.Attempts > old.Attempts:",
-		new:   "case j != nil && v != SettleOK:",
+		old:   "for i := max(0, len(runs)-int(j.Attempts-old.Attempts)); i < len(runs); i++ {",
+		new:   "for i := 0; i < len(runs); i++ {",
 		first: []suite{in(rulePkg, "TestRunsCountWhatWasChargedAndNothingElse")},
 	},
 	{

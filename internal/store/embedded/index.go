@@ -238,6 +238,7 @@ func (x *index) movePlaced(old, j *job.Job) {
 func (x *index) count(j *job.Job, by int64) {
 	d := &x.of(j.Queue).depth
 	d.States[j.State] += by
+	d.Leases += by * int64(len(j.Leases))
 	if j.State.Open() {
 		d.Bytes += by * int64(j.PayloadSize)
 		if j.Group != "" {

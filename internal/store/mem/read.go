@@ -115,6 +115,7 @@ func (r reader) Depth(queue string) store.Depth {
 			continue
 		}
 		d.States[j.State]++
+		d.Leases += int64(len(j.Leases))
 		if j.State.Open() {
 			d.Bytes += int64(j.PayloadSize)
 		}

@@ -170,7 +170,7 @@ func depths(x *site) {
 	x.put("q2", "elsewhere")
 	expect("open", "q", store.Depth{States: [job.States]int64{job.Ready: 1, job.Scheduled: 1}, Bytes: 10, Grouped: 1})
 	a = x.take(a, "h")
-	expect("taken", "q", store.Depth{States: [job.States]int64{job.Leased: 1, job.Scheduled: 1}, Bytes: 10, Grouped: 1})
+	expect("taken", "q", store.Depth{States: [job.States]int64{job.Leased: 1, job.Scheduled: 1}, Bytes: 10, Grouped: 1, Leases: 1})
 	x.settle(a, rule.SettleOK)
 	done := store.Depth{States: [job.States]int64{job.Done: 1, job.Scheduled: 1}, Bytes: 5}
 	expect("done", "q", done)
