@@ -23,6 +23,8 @@ const (
 	askOperate
 	askQueue
 	askGroup
+	askRun
+	askCancel // of a run
 )
 
 // request is one thing that was asked for and not yet answered.
@@ -38,6 +40,7 @@ type request struct {
 	command   rule.Command
 	edit      func(*job.Queue)
 	until     job.Millis // of a hold
+	run       *job.Replay
 
 	call    *call
 	commit  int                    // in which it took effect

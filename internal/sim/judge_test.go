@@ -110,6 +110,7 @@ type judge struct {
 	gate     *job.Gate     // must be set next
 	queue    *job.Queue    // the same
 	counted  *engine.Stats // what the commit at hand must count
+	strides  map[job.ID]*stride
 	stats    engine.Stats
 	unsure   bool // an unanswered call may have counted a duplicate
 	blurred  bool // nobody can tell which of two reasons was counted
@@ -134,6 +135,7 @@ func newJudge(w *world, c *coverage) *judge {
 	return &judge{
 		w: w, book: newBooks(), base: newBooks(), labels: map[job.ID]string{}, born: map[job.ID]int{},
 		touched: map[job.ID]int{}, known: map[string][]receipt{}, tokens: map[job.Token]grant{}, coverage: c,
+		strides: map[job.ID]*stride{},
 	}
 }
 
@@ -229,6 +231,12 @@ func (x *judge) judge(c *commit) {
 	if x.queue != nil {
 		broken("retry.md 4", "the queue must be set to %+v and was not", *x.queue)
 	}
+	for id, did := range x.strides {
+		if did.n > 0 {
+			broken("retry.md 3", "run %s did %d and did not say so", id, did.n)
+		}
+		delete(x.strides, id)
+	}
 	if !c.failed {
 		x.stats = plus(x.stats, counted)
 	}
@@ -258,6 +266,7 @@ func (x *judge) explain(c *commit, ch *change, later []change, counted *engine.S
 			for _, other := range list[i+1:] {
 				x.blurred = x.blurred || other.stats != o.stats && apart(plain(other.want), plain(s.new)) == ""
 			}
+			x.credit(s, o, list)
 			if o.req != nil {
 				o.req.rivals = map[*request]job.State{}
 				for _, other := range list[i+1:] {

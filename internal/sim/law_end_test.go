@@ -28,6 +28,7 @@ type outcome struct {
 	gate  *job.Gate  // to be set with it
 	queue *job.Queue // the same
 	req   *request
+	run   job.ID  // that did it
 	draws []int64 // fresh numbers it uses
 	stats engine.Stats
 	seen  []string // for the table of what occurred

@@ -26,6 +26,7 @@ func (s *scene) outcomes(ch *change) (list []*outcome) {
 	list = append(append(list, s.timedOut(true)...), s.timedOut(false)...)
 	list = append(list, s.evicted()...)
 	list = append(list, s.clocked()...)
+	list = append(list, s.run()...)
 	return append(list, s.carried()...)
 }
 

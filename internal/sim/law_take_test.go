@@ -251,7 +251,15 @@ func (x *judge) row(c *commit, ch *change) {
 		if old != nil && old.Park != "" && (row == nil || row.Park != old.Park) {
 			broken("core.md 2", "group %q was let go and its dead head is there", ch.key)
 		}
-	case job.Replays, job.Marks, job.Audits: // law_other_test.go, replayed
+	case job.Replays:
+		old, _ := before.(*job.Replay)
+		row, _ := ch.row.(*job.Replay)
+		x.replayed(c, old, row)
+	case job.Audits:
+		if before != nil && (ch.row != nil || before.Due() > c.now) {
+			broken("retry.md 3", "an entry of the audit log was changed or dropped early: %+v", before)
+		}
+	case job.Marks:
 	case job.Receipts:
 		old, _ := before.(*job.Receipt)
 		if old != nil && old.Expires > c.now {

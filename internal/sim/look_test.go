@@ -110,6 +110,9 @@ func (w *world) overdue() {
 				continue
 			}
 		}
+		if row.Table() == job.Replays {
+			now = steady
+		}
 		if past(row.Due(), now) {
 			broken("I1", "the row %q of table %d was due at %d and is there at %d", row.Key(), row.Table(), row.Due(), now)
 		}

@@ -34,6 +34,7 @@ func init() {
 		{"operate", 12, (*world).operate},
 		{"change a queue", 5, (*world).changeQueue},
 		{"hold a group", 2, (*world).holdGroup},
+		{"run through the dead", 5, (*world).runDead},
 		{"time passes", 22, (*world).timePasses},
 		{"the clock steps", 2, (*world).clockSteps},
 		{"the process stands still", 1, (*world).standStill},
