@@ -8,16 +8,16 @@ import (
 	"github.com/reprisehq/reprise/internal/store"
 )
 
-// The audit log keeps so many entries, so long; the oldest leave first.
+// How long the audit log keeps its entries. There are at most Options.AuditMax;
+// the oldest leave first.
 const (
-	auditMax  = 10_000
 	auditKeep = 90 * job.Day
 	auditDrop = 100 // leave together, so that finding them costs little
 )
 
 // audit notes who did what, in the transaction in which it is done.
 func (r *run) audit(by job.Actor, action, subject string, count int64) error {
-	if r.c.audits+r.audits >= auditMax {
+	if r.c.audits+r.audits >= r.e.opts.AuditMax {
 		oldest, err := r.tx.Rows(job.Audits, "", auditDrop)
 		if err != nil {
 			return err
@@ -40,7 +40,7 @@ func (r *run) audit(by job.Actor, action, subject string, count int64) error {
 // an entry if that is given.
 func (e *Engine) Audits(ctx context.Context, before job.ID, n int) (list []*job.Audit, err error) {
 	err = e.view(ctx, func(v store.Reader) error {
-		rows, err := v.Rows(job.Audits, "", auditMax+auditDrop)
+		rows, err := v.Rows(job.Audits, "", e.opts.AuditMax+auditDrop)
 		for _, row := range slices.Backward(rows) {
 			if a := row.(*job.Audit); len(list) < n && (before.IsZero() || a.ID.Before(before)) {
 				list = append(list, a)

@@ -360,3 +360,35 @@ func TestDeadJobsAreFoundByTheirErrorsAcrossPages(t *testing.T) {
 		}
 	})
 }
+
+func TestTheAuditLogIsBounded(t *testing.T) { // retry.md section 3
+	scenario(t, func(r *rig) {
+		const most = 120
+		note := func() {
+			r.Helper()
+			if err := r.Note(r.Context(), ann, "noted", "x", 1); err != nil {
+				r.Fatal(err)
+			}
+		}
+		for range most {
+			note()
+		}
+		r.restart(0) // what is there counts
+		for range 2 * most {
+			note()
+		}
+		list, err := r.Audits(r.Context(), job.ID{}, 2*most)
+		if err != nil || len(list) > most || len(list) < most-100 {
+			r.Errorf("%d entries, %v", len(list), err)
+		}
+		for i := 1; i < len(list); i++ {
+			if !list[i].ID.Before(list[i-1].ID) {
+				r.Fatal("they are not newest first")
+			}
+		}
+		r.pass(91 * job.Day)
+		if n := r.rows(job.Audits); n != 0 {
+			r.Errorf("%d entries are kept for ever", n)
+		}
+	}, func(r *rig) { r.opts.AuditMax = 120 })
+}

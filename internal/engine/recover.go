@@ -291,7 +291,7 @@ func (c *committer) load(v store.Reader) error {
 			c.queues[t.Queue], c.protection.queues[t.Queue] = true, true
 		}
 	}
-	audits, err := v.Rows(job.Audits, "", auditMax+auditDrop)
+	audits, err := v.Rows(job.Audits, "", 1<<30)
 	if err != nil {
 		return err
 	}
