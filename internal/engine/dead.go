@@ -55,6 +55,7 @@ type DeadPage struct {
 	Desc    bool
 	Most    int
 	Payload bool
+	Bare    bool // without failures, unless the selection depends on them
 }
 
 // DeadJobs returns up to q.Most selected jobs, by id.
@@ -85,7 +86,7 @@ func (e *Engine) lookAtDead(ctx context.Context, q DeadPage, most int) (out []De
 			}
 			from = j.ID
 			ok, failure, err := selected(v, q.Select, j)
-			if ok && failure == nil && err == nil {
+			if ok && failure == nil && err == nil && !q.Bare {
 				failure, err = latestFailure(v, j.ID)
 			}
 			if err != nil {
@@ -113,8 +114,11 @@ func (e *Engine) lookAtDead(ctx context.Context, q DeadPage, most int) (out []De
 
 // EachDead calls f for every selected job, by id, a page in memory at a time,
 // until it says that it has enough. What changes meanwhile may be seen or not.
-func (e *Engine) EachDead(ctx context.Context, s *job.Selection, payload bool, f func(Dead) (more bool, err error)) error {
-	q := DeadPage{Select: s, Payload: payload}
+func (e *Engine) EachDead(ctx context.Context, s *job.Selection, f func(Dead) (more bool, err error)) error {
+	return e.eachDead(ctx, DeadPage{Select: s, Payload: true}, f)
+}
+
+func (e *Engine) eachDead(ctx context.Context, q DeadPage, f func(Dead) (more bool, err error)) error {
 	for more := true; more; {
 		var page []Dead
 		var err error

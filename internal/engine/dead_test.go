@@ -351,7 +351,7 @@ func TestDeadJobsAreFoundByTheirErrorsAcrossPages(t *testing.T) {
 			r.Errorf("%+v, %v", p, err)
 		}
 		n := 0
-		err = r.EachDead(r.Context(), &job.Selection{}, true, func(d engine.Dead) (bool, error) {
+		err = r.EachDead(r.Context(), &job.Selection{}, func(d engine.Dead) (bool, error) {
 			n++
 			return n < 7, nil
 		})

@@ -32,12 +32,10 @@ func (e *Engine) PreviewReplay(ctx context.Context, s *job.Selection) (p Preview
 		find.DiedBefore = now + 1
 	}
 	p.at = now
-	err = e.EachDead(ctx, &find, false, func(d Dead) (bool, error) {
-		if p.Count++; len(p.Sample) < samplesMost {
-			p.Sample = append(p.Sample, d)
-		}
-		return true, nil
-	})
+	if p.Sample, err = e.DeadJobs(ctx, DeadPage{Select: &find, Most: samplesMost, Payload: true}); err != nil {
+		return p, err
+	}
+	err = e.eachDead(ctx, DeadPage{Select: &find, Bare: true}, func(Dead) (bool, error) { p.Count++; return true, nil })
 	return p, err
 }
 

@@ -261,7 +261,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, _, _ string) {
 		b = b[:0]
 		return err
 	}
-	err = h.engine.EachDead(r.Context(), &q.Select, true, func(d engine.Dead) (bool, error) {
+	err = h.engine.EachDead(r.Context(), &q.Select, func(d engine.Dead) (bool, error) {
 		if b = append(jobs.AppendDead(b, d), '\n'); len(b) < burst {
 			return true, nil
 		}
