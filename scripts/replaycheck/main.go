@@ -116,9 +116,11 @@ func (c *check) replay(ctx context.Context, rate float64) (*wire.Replay, error) 
 	if err != nil {
 		return nil, err
 	}
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
 	c.began = time.Now() // the jobs are counted, and the first step is due
 	for last, began := int64(0), c.began; r.Status == wire.RunRunning; {
-		time.Sleep(time.Second)
+		<-second.C
 		if r, err = c.cl.Replay(ctx, r.ID); err != nil {
 			return nil, err
 		}
