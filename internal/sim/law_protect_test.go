@@ -6,8 +6,8 @@ import (
 
 // breakers of the histories: they open soon and do not stay open for long.
 var (
-	queueBreaker = &job.Breaker{Window: 6, Ratio: 0.5, OpenFor: 2 * job.Second, OpenForMax: 7 * job.Second, Probes: 1, Ramp: job.Second}
-	groupBreaker = &job.Breaker{Window: 20, Consecutive: 2, OpenFor: job.Second, OpenForMax: 3 * job.Second, Probes: 2, Ramp: 2 * job.Second}
+	queueBreaker = &job.Breaker{Window: 8, Ratio: 0.25, OpenFor: job.Second, OpenForMax: 3 * job.Second, Probes: 1, Ramp: job.Second}
+	groupBreaker = &job.Breaker{Window: 20, Consecutive: 1, OpenFor: 500, OpenForMax: 1500, Probes: 1, Ramp: job.Second}
 )
 
 // protectQueue draws what protects a queue; it is taken away as often.
