@@ -20,7 +20,7 @@ type Queue struct {
 	StartTimeoutMS int64      `json:"start_timeout_ms"`
 	Retention      *Retention `json:"retention,omitzero"`
 
-	MaxRunning   int64        `json:"max_running,omitzero"` // jobs of the queue in flight at once; 0 = no limit
+	MaxRunning   int64        `json:"max_running,omitzero"` // runs of the queue at once; 0 = no limit
 	Rate         *Rate        `json:"rate,omitzero"`        // of the queue
 	GroupRate    *Rate        `json:"group_rate,omitzero"`  // of each group
 	Breaker      *Breaker     `json:"breaker,omitzero"`     // of the queue
