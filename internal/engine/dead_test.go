@@ -392,3 +392,20 @@ func TestTheAuditLogIsBounded(t *testing.T) { // retry.md section 3
 		}
 	}, func(r *rig) { r.opts.AuditMax = 120 })
 }
+
+func TestWhatAnOperatorDidSurvivesAPowerCut(t *testing.T) { // I5, retry.md section 3
+	scenario(t, func(r *rig) {
+		names := numbered("j", 8)
+		r.dies("q", boom, names)
+		for i, name := range names {
+			if err := r.DeleteDead(r.Context(), r.ids[name], ann); err != nil {
+				r.Fatal(err)
+			}
+			r.powerCut()
+			r.expect(name, job.None)
+			if list, err := r.Audits(r.Context(), job.ID{}, 100); err != nil || len(list) != i+1 || list[0].Subject != r.ids[name].String() {
+				r.Fatalf("after %d deletes the audit log has %d entries, %v", i+1, len(list), err)
+			}
+		}
+	})
+}

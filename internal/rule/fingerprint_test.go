@@ -42,6 +42,7 @@ func TestOfAMessageOnlyWhatStaysTheSameIsLeft(t *testing.T) {
 		{"customer cus_Nffr9euf9w has no card", "customer cus_# has no card"},
 		{"user42 is locked", "user# is locked"},
 		{"commit a94a8fe5ccb19ba61c4c0873d391e987982fbbd3 is missing", "commit # is missing"},
+		{"digest abcd1234 is wrong", "digest # is wrong"},
 		{"at 2026-11-21T15:30:05.123Z the lock was lost", "at # the lock was lost"},
 		{"at 2026-11-21 15:30:05 +0200 the lock was lost", "at # the lock was lost"},
 		{"Sat, 21 Nov 2026 15:30:05 GMT: lock lost", "#: lock lost"},

@@ -112,7 +112,7 @@ var deadFaults = []fault{
 		file:  "internal/engine/audit.go",
 		old:   "\tr.tx.Durable()\n",
 		new:   "",
-		first: []suite{in(enginePkg), in("internal/sim")},
+		first: []suite{in(enginePkg, "TestWhatAnOperatorDidSurvivesAPowerCut")},
 	},
 	{
 		name: "audit-without-bound", breaks: "retry.md 3",
