@@ -180,7 +180,23 @@ func (r *run) reserve() error {
 	}
 	r.c.start = uint32(start)
 	r.seq = block{first, first + blockSize}
-	r.ids = *job.NewIDs(r.tx.MaxID(), r.e.rnd)
+	highest := r.tx.MaxID()
+	for _, t := range []job.Table{job.Replays, job.Audits} { // ordered by ids of the same source
+		rows, err := r.tx.Rows(t, "", 1<<30)
+		if err != nil {
+			return err
+		}
+		if n := len(rows); n > 0 {
+			last, err := job.ParseID(rows[n-1].Key())
+			if err != nil {
+				return err
+			}
+			if highest.Before(last) {
+				highest = last
+			}
+		}
+	}
+	r.ids = *job.NewIDs(highest, r.e.rnd)
 	return nil
 }
 

@@ -8,7 +8,7 @@ var deadFaults = []fault{
 		file:  "internal/engine/replay.go",
 		old:   "\t\t\tp.Cursor = j.ID\n",
 		new:   "",
-		first: []suite{in(enginePkg, "TestAReplayTouchesWhatWasDeadWhenItBegan"), in("internal/sim")},
+		first: []suite{in("internal/sim", "TestSimulation")},
 	},
 	{
 		name: "replay-of-later-deaths", breaks: "retry.md 3",
