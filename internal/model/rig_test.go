@@ -369,6 +369,7 @@ func (m *model) depth(queue string) (d engine.Depth) {
 			continue
 		}
 		d.States[j.State]++
+		d.Leases += int64(len(j.Leases))
 		if j.State.Open() {
 			d.Bytes += int64(j.PayloadSize)
 			if j.Group != "" {

@@ -351,7 +351,7 @@ func TestAHoldEndsALittleLaterAndNeverAfterAnHour(t *testing.T) {
 	}{
 		{now + 1000, 0, now + 1000},
 		{now + 1000, 0.5, now + 1050},
-		{now + 1000, 0.999, now + 1099},
+		{now + 1000, 0.999, now + 1100},
 		{now + 2*job.Hour, 0, now + job.Hour},
 		{now + job.Hour, 0.9, now + job.Hour},
 		{now - 5, 0.9, now + 1},

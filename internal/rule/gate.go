@@ -63,7 +63,7 @@ const HoldMax = job.Hour
 // HoldMax from now. random is from [0, 1).
 func HoldUntil(now, until job.Millis, random float64) job.Millis {
 	span := max(until-now, 1)
-	span += job.Millis(float64(span) / 10 * random)
+	span += job.Millis(random * float64(span/10+1))
 	return now.Add(min(span, HoldMax))
 }
 
