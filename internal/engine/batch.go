@@ -100,16 +100,20 @@ type disk struct {
 	at  job.Millis // when that was looked at
 }
 
-// runOnce executes commands, the clock's duties and deliveries in one
-// transaction and hands the commit on. It does not wait for the disk.
-func (e *Engine) runOnce(list []*op) *batch {
+// runOnce executes the commands that are there when the transaction begins, the
+// clock's duties and deliveries, and hands the commit on. It does not wait for
+// the disk.
+func (e *Engine) runOnce() *batch {
 	c := &e.core
-	b := &batch{ops: list}
+	b := &batch{}
 	r := &c.run
 	b.commit, b.err = e.store.Update(context.Background(), func(tx store.Tx) error {
 		r.reset(e, tx)
 		r.look()
-		for _, o := range list {
+		if b.ops == nil { // the second time they are the same
+			b.ops = e.gather()
+		}
+		for _, o := range b.ops {
 			if o.err = o.run(r); fatal(o.err) {
 				return o.err
 			}

@@ -225,7 +225,7 @@ func (e *Engine) commitLoop() {
 				}
 				break
 			}
-			b := e.runOnce(e.gather())
+			b := e.runOnce()
 			final, sleep, more := b.final(), b.sleep, b.more
 			e.inflight <- b // from here on it belongs to syncLoop
 			if final {

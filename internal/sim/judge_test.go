@@ -256,8 +256,8 @@ func (x *judge) explain(c *commit, ch *change, later []change, counted *engine.S
 	}
 	s.q, s.g = x.book.queue(q.Queue), x.book.gate(q.Queue, q.Group)
 	list := s.outcomes(ch)
-	// Many reasons make the same of a job that leaves at once. Those come first
-	// that make of its group and of its queue what is written next.
+	// Many reasons make the same of a job. Those come first that make of its
+	// group and of its queue what is written next, and draw what is new.
 	slices.SortStableFunc(list, func(a, b *outcome) int { return s.strays(a) - s.strays(b) })
 	best := ""
 	for i, o := range list {
@@ -289,13 +289,17 @@ func (x *judge) explain(c *commit, ch *change, later []change, counted *engine.S
 	broken(lawOf(list), "%s at %d (steady %d) went from %s to %s: %s", x.name(q.ID), c.now, c.steady, brief(s.old), brief(s.new), best)
 }
 
-// strays is 0 if the rows that an outcome asks for are written next, else 1.
+// strays is 0 if the rows that an outcome asks for are written next, and the
+// numbers it draws are new, else 1.
 func (s *scene) strays(o *outcome) int {
 	next := change{}
 	if len(s.later) > 0 {
 		next = s.later[0]
 	}
 	if o.gate != nil && !next.setsGate(o.gate) || o.queue != nil && !next.setsQueue(o.queue) {
+		return 1
+	}
+	if slices.ContainsFunc(o.draws, func(n int64) bool { return n <= s.seq }) {
 		return 1
 	}
 	return 0
