@@ -7,6 +7,8 @@ LDFLAGS := $(if $(VERSION),-ldflags "-X github.com/reprisehq/reprise/internal/se
 
 # Given on the command line: make run ARGS='--root /tmp/q', make sim SEED=7.
 ARGS     ?=
+SEEDS    ?= 10000
+FIRST    ?= 1
 CUTS     ?= 1000
 FAULT    ?=
 FUZZTIME ?= 60s
