@@ -128,6 +128,9 @@ func (e *Engine) runOnce() *batch {
 		return nil
 	})
 	if b.err != nil {
+		if b.ops == nil { // it did not even begin
+			b.ops = e.gather()
+		}
 		e.fail(b.err)
 		return b
 	}

@@ -167,7 +167,6 @@ func (r *run) recall(list []NewJob, receipts []*job.Receipt, out []Added) (fresh
 			return nil, err
 		}
 		out[i] = Added{Job: j, ID: known.Job, Duplicate: true}
-		r.tx.Durable() // what it says is known may be in a batch that is not on disk yet (I5)
 		r.stats.Duplicates++
 	}
 	return fresh, nil

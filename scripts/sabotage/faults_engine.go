@@ -61,14 +61,6 @@ var engineFaults = []fault{
 		first: []suite{in(enginePkg, "TestEveryAnswerSurvivesAPowerCutByItself")},
 	},
 	{
-		name: "duplicate-before-sync", breaks: "I5",
-		does:  "a duplicate is answered while its first is not on disk",
-		file:  "internal/engine/put.go",
-		old:   "r.tx.Durable() // what it says is known",
-		new:   "_ = r // what it says is known",
-		first: []suite{in(enginePkg, "TestADuplicateIsAnsweredOnlyWhenItsFirstIsOnDisk")},
-	},
-	{
 		name: "strict-take-not-durable", breaks: "I7, core.md 4",
 		does:  "a power cut forgets the turn of a strict group",
 		file:  "internal/engine/hold.go",
