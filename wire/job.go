@@ -44,6 +44,9 @@ type Enqueue struct {
 
 	Copies   int      `json:"copies,omitempty"`   // runs wanted side by side; the first OK ends the others
 	Requires []string `json:"requires,omitempty"` // conditions on the worker
+
+	Labels      map[string]string `json:"labels,omitempty"`      // kept and handed on; at most 32
+	Traceparent string            `json:"traceparent,omitempty"` // W3C trace context
 }
 
 // Job is a job as the server tells it. The fields stand in the order in which
@@ -74,11 +77,15 @@ type Job struct {
 	StartTimeoutMS int64    `json:"start_timeout_ms,omitempty"`
 	Copies         int      `json:"copies,omitempty"`
 	Requires       []string `json:"requires,omitempty"`
-	Losses         uint32   `json:"losses,omitempty"`      // endings in a row where the worker vanished
-	Evictions      uint32   `json:"evictions,omitempty"`   // times it was given back, never charged
-	Reschedules    uint32   `json:"reschedules,omitempty"` // extra copies asked for
-	Reason         string   `json:"reason,omitempty"`      // why a dead job is dead
-	Wait           string   `json:"wait,omitempty"`        // why an open job is not in line
+
+	Labels      map[string]string `json:"labels,omitempty"`
+	Traceparent string            `json:"traceparent,omitempty"`
+
+	Losses      uint32 `json:"losses,omitempty"`      // endings in a row where the worker vanished
+	Evictions   uint32 `json:"evictions,omitempty"`   // times it was given back, never charged
+	Reschedules uint32 `json:"reschedules,omitempty"` // extra copies asked for
+	Reason      string `json:"reason,omitempty"`      // why a dead job is dead
+	Wait        string `json:"wait,omitempty"`        // why an open job is not in line
 
 	// Of a delivery to a worker that settles by token; only it sees them.
 	Lease      string `json:"lease,omitempty"`       // token of this delivery

@@ -56,8 +56,12 @@ func contentOf(n *NewJob) [16]byte {
 	if j.Retry != nil {
 		retry = string(j.Retry.AppendBinary(nil))
 	}
+	var labels []job.Label
+	if j.Extras != nil {
+		labels = j.Extras.Labels
+	}
 	return hash128(j.Queue, j.Type, j.Group, string(n.Payload), retry, rule.Canonical(j.Requires),
-		fmt.Sprint(j.Priority, j.RunTimeout, j.StartTimeout, j.Copies, j.RetainDone, j.RetainDead, n.Place))
+		fmt.Sprintf("%q", labels), fmt.Sprint(j.Priority, j.RunTimeout, j.StartTimeout, j.Copies, j.RetainDone, j.RetainDead, n.Place))
 }
 
 // hash128 hashes texts, each preceded by its length.

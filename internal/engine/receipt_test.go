@@ -73,6 +73,7 @@ func TestTheSameKeyWithOtherContentIsAConflict(t *testing.T) {
 		"policy":        limited(3, nil),
 		"copies":        copies(2),
 		"place":         func(n *engine.NewJob) { n.Place = job.PlaceFront },
+		"labels":        func(n *engine.NewJob) { n.Job.Extras = &job.Extras{Labels: []job.Label{{Key: "a", Value: "b"}}} },
 		"requirements":  func(n *engine.NewJob) { n.Job.Requires = []job.Requirement{{Property: "a", Op: "=", Value: "b"}} },
 		"retention":     func(n *engine.NewJob) { n.Job.RetainDone = 7 },
 		"dead's":        func(n *engine.NewJob) { n.Job.RetainDead = 7 },

@@ -113,6 +113,7 @@ type Job struct {
 	RetainDone Millis // Unset = the queue's
 	RetainDead Millis // Unset = the queue's
 	Requires   []Requirement
+	Extras     *Extras // nil = none
 
 	Payload     ID // where the payload is kept; several jobs may share one
 	PayloadSize uint32

@@ -156,6 +156,9 @@ func members(b []byte, j *job.Job, payload []byte) []byte {
 			b = append(b, ']')
 		}
 	}
+	if j.Extras != nil {
+		b = appendExtras(b, j.Extras)
+	}
 	b = positive(b, `,"losses":`, int64(j.Losses))
 	b = positive(b, `,"evictions":`, int64(j.Evictions))
 	b = positive(b, `,"reschedules":`, int64(j.Reschedules))

@@ -117,7 +117,15 @@ func (r *Reader) field(n *engine.NewJob, says *policy, name []byte) {
 		j.Copies = uint8(r.number("copies", 1, 1<<8-1, 1))
 	case "requires":
 		j.Requires = r.requires()
-	case "unique_key", "unique_while", "batch", "budgets", "labels":
+	case "labels":
+		if list := r.labels(); list != nil {
+			extrasOf(j).Labels = list
+		}
+	case "traceparent":
+		if text := r.traceparent(); text != "" {
+			extrasOf(j).Traceparent = text
+		}
+	case "unique_key", "unique_while", "batch", "budgets":
 		if r.given() != nil { // to ignore it would break a promise
 			r.fail(string(name), "is not supported by this version")
 		}

@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -61,6 +62,28 @@ func TestEnqueueReadsEveryField(t *testing.T) {
 	}
 }
 
+func TestEnqueueReadsLabelsAndTheTrace(t *testing.T) {
+	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	got, err := enqueue(t, with(`"labels":{"b":"2","a":"","é\"":"x"},"traceparent":"`+trace+`"`))
+	want := &job.Extras{Labels: []job.Label{{Key: "a"}, {Key: "b", Value: "2"}, {Key: `é"`, Value: "x"}}, Traceparent: trace}
+	if err != nil || !reflect.DeepEqual(got.Job.Extras, want) {
+		t.Fatalf("got %+v, %v", got.Job.Extras, err)
+	}
+	got.Job.ID = job.ID{1}
+	told := string(jobs.AppendJob(nil, &got.Job))
+	if !strings.Contains(told, `,"labels":{"a":"","b":"2","é\"":"x"},"traceparent":"`+trace+`"`) {
+		t.Errorf("told as %s", told)
+	}
+}
+
+func manyLabels(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf(`"k%d":""`, i))
+	}
+	return strings.Join(list, ",")
+}
+
 func TestEnqueueReadsARetryPolicy(t *testing.T) {
 	got, err := enqueue(t, with(`"retry":{"limit":"unlimited","curve":{"kind":"constant","delay":"2s"}}`))
 	curve := job.Curve{Kind: job.CurveConstant, Delay: 2000}
@@ -74,7 +97,7 @@ func TestEnqueueTakesNullAsLeftOut(t *testing.T) {
 	for _, name := range []string{
 		"priority", "ready_at", "retry_limit", "backoff", "retry", "retention", "group", "idempotency_key", "place",
 		"expires_at", "run_timeout_ms", "start_timeout_ms", "copies", "requires", "unique_key", "unique_while",
-		"batch", "budgets", "labels",
+		"batch", "budgets", "labels", "traceparent",
 	} {
 		got, err := enqueue(t, with(`"`+name+`":null`))
 		if err != nil || !reflect.DeepEqual(got, plain) {
@@ -183,7 +206,13 @@ func TestEnqueueRefusesByName(t *testing.T) {
 		{with(`"unique_while":"active"`), "unique_while is not supported by this version"},
 		{with(`"batch":{"key":"k","when":"true","fold":"$new"}`), "batch is not supported by this version"},
 		{with(`"budgets":[]`), "budgets is not supported by this version"},
-		{with(`"labels":{}`), "labels is not supported by this version"},
+		{with(`"labels":[]`), "labels must be an object"},
+		{with(`"labels":{"a":1}`), "labels.a must be a string"},
+		{with(`"labels":{"":"x"}`), "labels must not have an empty name"},
+		{with(`"labels":{"a":"x","a":"y"}`), "labels has the field \"a\" twice"},
+		{with(`"labels":{` + manyLabels(33) + `}`), "labels must not be more than 32, or 4096 bytes together"},
+		{with(`"labels":{"a":"` + long[:1024] + `","b":"` + long[:1024] + `","c":"` + long[:1024] + `","d":"` + long[:1024] + `"}`), "labels must not be more than 32, or 4096 bytes together"},
+		{with(`"traceparent":"00-1-2-3"`), "traceparent must be a W3C trace context, 00-<32 hex digits>-<16 hex digits>-<2 hex digits>"},
 		{with(many(254)), `the job must not have more than 256 fields`},
 	} {
 		_, err := enqueue(t, c.body)

@@ -37,6 +37,7 @@ const (
 	hasReleases
 	hasDoor
 	hasPrint // print, died, replays
+	hasExtras
 )
 
 // appendJob writes everything of a job but its id, which is the key.
@@ -123,6 +124,9 @@ func appendRest(b []byte, j *job.Job, flags uint64) []byte {
 		b = binary.BigEndian.AppendUint64(b, uint64(j.Print))
 		b = appendCounters(appendMillis(b, j.DiedAt), j.Replays)
 	}
+	if flags&hasExtras != 0 {
+		b = appendExtras(b, j.Extras)
+	}
 	return b
 }
 
@@ -159,6 +163,7 @@ func flagsOf(j *job.Job) uint64 {
 	set(hasReleases, j.Releases != 0)
 	set(hasDoor, j.Door != job.DoorJobs)
 	set(hasPrint, j.Print != 0 || j.DiedAt != 0 || j.Replays != 0)
+	set(hasExtras, j.Extras != nil)
 	return f
 }
 
@@ -376,6 +381,9 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 			j.Print = job.Fingerprint(binary.BigEndian.Uint64(b))
 		}
 		j.DiedAt, j.Replays = r.millis(), r.counter()
+	}
+	if flags&hasExtras != 0 {
+		j.Extras = r.extras()
 	}
 }
 
