@@ -163,12 +163,32 @@ func typeOf(err error) string {
 }
 
 // Handler runs one attempt. Its ctx ends when the worker's drain deadline has
-// passed or the job's run timeout is over. A panic is a failure with its stack.
+// passed, the job's run timeout is over, or the server ended the attempt
+// (ErrVoided): then what it returns counts for nothing. A panic is a failure
+// with its stack.
 type Handler func(ctx context.Context, d *Delivery) error
 
 // Delivery is one attempt at a job.
 type Delivery struct {
 	Job wire.Job
+
+	run  *run // nil in a test of a handler
+	held *held
+}
+
+// Report tells the server how far the run has come. What is left out of p stays
+// as it was; its checkpoint is what the next attempt finds in Job.Progress. That
+// the attempt does not count any more is an *Error with code superseded, and the
+// handler's ctx ends with ErrVoided. Without a worker around it Report does
+// nothing.
+func (d *Delivery) Report(ctx context.Context, p wire.Progress) error {
+	if d.run == nil {
+		return nil
+	}
+	d.run.mu.Lock()
+	lease := d.held.lease
+	d.run.mu.Unlock()
+	return d.run.client.Report(ctx, d.Job.ID, lease, p)
 }
 
 // Attempt is the number of this attempt, 1 for the first.

@@ -196,6 +196,27 @@ func (c *Client) Settle(ctx context.Context, list []wire.Settle) ([]wire.Verdict
 	return verdicts, nil
 }
 
+// Cancel gives a job up that is not finished: it is dead, with the reason as
+// its failure, and whoever runs it is told. It answers with the job as it is
+// then; one that is finished is an *Error with code wrong_state.
+func (c *Client) Cancel(ctx context.Context, id, reason string) (*wire.Job, error) {
+	var j wire.Job
+	if err := c.call(ctx, "POST", "/jobs/"+url.PathEscape(id)+"/cancel", wire.Cancel{Reason: reason}, &j); err != nil {
+		return nil, fmt.Errorf("cancelling job %s: %w", id, err)
+	}
+	return &j, nil
+}
+
+// Report tells how far the run of a job has come, under the lease of its
+// delivery; see Delivery.Report, which a handler of a Worker uses.
+func (c *Client) Report(ctx context.Context, id, lease string, p wire.Progress) error {
+	body := wire.ReportProgress{Lease: lease, Progress: p}
+	if err := c.call(ctx, "POST", "/jobs/"+url.PathEscape(id)+"/progress", body, nil); err != nil {
+		return fmt.Errorf("reporting the progress of job %s: %w", id, err)
+	}
+	return nil
+}
+
 // Extend prolongs leases or says that runs have begun. A Worker does this by
 // itself.
 func (c *Client) Extend(ctx context.Context, list []wire.Extension) ([]wire.Verdict, error) {

@@ -1,5 +1,7 @@
 package wire
 
+import "encoding/json"
+
 // The outcomes of an attempt.
 const (
 	OutcomeOK      = "ok"
@@ -42,6 +44,38 @@ type Extension struct {
 	Lease   string `json:"lease"`
 	MS      int64  `json:"ms,omitempty"` // from now; for leases of POST /jobs/lease
 	Started bool   `json:"started,omitempty"`
+
+	Progress *Progress `json:"progress,omitempty"` // what the run has to tell
+}
+
+// Progress is what a worker tells of its run; what it leaves out stays as it
+// was. The checkpoint is on disk when the call returns, and the next attempt is
+// delivered with it; the rest is about this attempt.
+type Progress struct {
+	Fraction   *float64        `json:"fraction,omitempty"`   // done of the whole, 0 to 1
+	Text       string          `json:"text,omitempty"`       // at most 1 KiB
+	Checkpoint json.RawMessage `json:"checkpoint,omitempty"` // any JSON, at most 64 KiB
+	At         int64           `json:"at,omitempty"`         // in answers: when it was told
+}
+
+// ReportProgress is the body of POST /jobs/{id}/progress.
+type ReportProgress struct {
+	Lease string `json:"lease"`        // token of the delivery
+	MS    int64  `json:"ms,omitempty"` // as in an Extension
+	Progress
+}
+
+// Cancel is the body of POST /jobs/{id}/cancel, which may be left out.
+type Cancel struct {
+	Reason string `json:"reason,omitempty"` // for people; kept as the job's failure
+}
+
+// Release is the body of POST /jobs/{id}/release: the job goes back without
+// blame.
+type Release struct {
+	Lease   string `json:"lease,omitempty"`    // token of the delivery
+	DelayMS int64  `json:"delay_ms,omitempty"` // not before then
+	Place   string `json:"place,omitempty"`    // front, back or keep
 }
 
 // Extensions is the body of POST /jobs/extend. It is answered with Verdicts.

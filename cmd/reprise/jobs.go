@@ -17,8 +17,8 @@ import (
 func newJobsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "jobs",
-		Short: "Look at jobs, and delete them",
-		Long: `Look at the jobs of a server, and delete them.
+		Short: "Look at jobs, cancel and delete them",
+		Long: `Look at the jobs of a server, cancel and delete them.
 
 A job is in one of five states:
   scheduled   waits for its time: a delay, or the wait before a retry
@@ -31,7 +31,7 @@ A job is in one of five states:
   reprise jobs show 03gq0x7k2m4v9c1d8f5h6j0a1`,
 		Args: oneOfMine, RunE: showHelp,
 	}
-	cmd.AddCommand(newJobsListCommand(), newJobsShowCommand(), newJobsExplainCommand(), newJobsDeleteCommand())
+	cmd.AddCommand(newJobsListCommand(), newJobsShowCommand(), newJobsExplainCommand(), newJobsCancelCommand(), newJobsProgressCommand(), newJobsDeleteCommand())
 	return cmd
 }
 
@@ -234,6 +234,7 @@ func showJob(out io.Writer, j *wire.Job, failures []wire.JobError, now time.Time
 		{"retries", policy(j)},
 		{"lost", times(j.Losses, "its worker vanished")},
 		{"given back", times(j.Evictions, "without blame")},
+		{"progress", progressOf(j, now)},
 		{"expires", at(j.ExpiresAt, now)},
 		{"last taken", at(j.DequeuedAt, now)},
 		{"last failed", at(j.FailedAt, now)},
@@ -372,8 +373,8 @@ func newJobsDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete [ID...]",
 		Short: "Delete jobs by id, or all that a filter chooses",
-		Long: `Delete jobs in any state, for good. A worker that runs one is not stopped; what
-it reports in the end is refused.
+		Long: `Delete jobs in any state, for good. A worker that runs one is told to
+stop, as by cancel.
 
 With a filter instead of ids the jobs are only counted, until --yes is given.`,
 		Example: `  reprise jobs delete 03gq0x7k2m4v9c1d8f5h6j0a1

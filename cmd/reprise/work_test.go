@@ -26,7 +26,8 @@ import (
 func delivery() *client.Delivery {
 	return &client.Delivery{Job: wire.Job{
 		ID: "03gq0x7k2m4v9c1d8f5h6j0a1", Queue: "q", Type: "ü", Attempts: 2, Priority: 7, Group: "g",
-		ReadyAt: 99, Payload: json.RawMessage(`{"a":1}`),
+		ReadyAt: 99, Payload: json.RawMessage(`{"a":1}`), Lease: "token",
+		Progress: &wire.Progress{Checkpoint: json.RawMessage(`{"row":7}`)},
 	}}
 }
 
@@ -106,8 +107,10 @@ func TestACommandGetsPayloadAndEnvironment(t *testing.T) {
 	}
 	want := `{"a":1}
 REPRISE_ATTEMPT=3
+REPRISE_CHECKPOINT={"row":7}
 REPRISE_GROUP=g
 REPRISE_ID=03gq0x7k2m4v9c1d8f5h6j0a1
+REPRISE_LEASE=token
 REPRISE_PRIORITY=7
 REPRISE_QUEUE=q
 REPRISE_READY_AT=99

@@ -55,6 +55,12 @@ type Delivery struct {
 	Lease   job.Lease
 	Payload []byte
 	Held    bool // the holder had it already before it reconnected
+
+	// Voided: this is no job but the news that the lease is over, by Ending. The
+	// holder stops what it runs under it and settles nothing. Only named streams
+	// are told; who leases by itself hears it when it extends.
+	Voided bool
+	Ending job.Ending
 }
 
 // StreamOptions describe a holder that receives a stream of jobs.
@@ -86,6 +92,10 @@ type Extension struct {
 	Token   job.Token
 	For     job.Millis // new life from now; 0 = unchanged
 	Started bool       // the run has begun
+
+	// Progress is what the worker tells of its run, At left out; nil = nothing. A
+	// checkpoint is on disk when Extend returns.
+	Progress *job.RunProgress
 }
 
 // Options configure an engine.

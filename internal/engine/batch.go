@@ -381,6 +381,9 @@ func (r *run) write(old *job.Job, eff rule.Effect) error {
 	for i := range eff.Ended {
 		r.freed(&eff.Ended[i])
 	}
+	for i := range eff.Voided {
+		r.tellVoid(old, &eff.Voided[i])
+	}
 	r.wake(old, j)
 	if old != nil && old.Group != "" && (j == nil || j.State.Terminal()) {
 		return r.sweepGate(old.Queue, old.Group)

@@ -162,6 +162,16 @@ func (s *Stream) Next(ctx context.Context) ([]Delivery, error) {
 	}
 }
 
+// tellVoid tells a connected worker that what it runs is for nothing.
+func (r *run) tellVoid(j *job.Job, v *rule.Void) {
+	if v.Lease.Kind != job.Named {
+		return
+	}
+	if h := r.holder(v.Lease.Holder); h != nil {
+		r.gifts = append(r.gifts, gift{h, Delivery{Job: j, Lease: v.Lease, Voided: true, Ending: v.How}})
+	}
+}
+
 // fill reads the payloads that were not in memory. A job that was settled
 // meanwhile has none any more and is left out.
 // An error means that the caller holds leases without having the jobs: it must
@@ -169,7 +179,7 @@ func (s *Stream) Next(ctx context.Context) ([]Delivery, error) {
 func (e *Engine) fill(list []Delivery) ([]Delivery, error) {
 	var refs []job.ID
 	for i := range list {
-		if list[i].Payload == nil {
+		if list[i].unread() {
 			refs = append(refs, list[i].Job.Payload)
 		}
 	}
@@ -182,7 +192,7 @@ func (e *Engine) fill(list []Delivery) ([]Delivery, error) {
 	}
 	kept := list[:0]
 	for _, d := range list {
-		if d.Payload == nil {
+		if d.unread() {
 			if d.Payload, bodies = bodies[0], bodies[1:]; d.Payload == nil {
 				continue
 			}
@@ -191,6 +201,9 @@ func (e *Engine) fill(list []Delivery) ([]Delivery, error) {
 	}
 	return kept, nil
 }
+
+// unread reports whether the payload is to be read yet.
+func (d *Delivery) unread() bool { return d.Payload == nil && !d.Voided }
 
 // tell submits a command nobody waits for.
 func (e *Engine) tell(f func(*run) error) {

@@ -34,6 +34,34 @@ func (e *Engine) Delete(ctx context.Context, id job.ID) error {
 	})
 }
 
+// Cancel gives up an open job: it is dead, reason killed, with why as its
+// failure. Who runs it by a named stream is told.
+func (e *Engine) Cancel(ctx context.Context, by job.Actor, id job.ID, why string) (Verdict, error) {
+	var out Verdict
+	err := e.do(ctx, 0, func(r *run) error {
+		j, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		if j == nil {
+			return noJob(id)
+		}
+		f := job.Failure{Type: "Cancelled", Message: cmp.Or(why, "cancelled by an operator")}
+		eff, err := r.step(j, rule.Command{Verb: rule.Cancel, Failure: f})
+		if err != nil {
+			return err
+		}
+		if out, err = verdictOf(eff, nil); err != nil {
+			return err
+		}
+		return r.audit(by, "cancel", id.String(), 1)
+	})
+	if err != nil { // out may still be written to
+		return Verdict{}, err
+	}
+	return out, nil
+}
+
 // Operate applies one of the operator's verbs to a job: Revive, Cancel, Offer
 // or Patch.
 func (e *Engine) Operate(ctx context.Context, id job.ID, c rule.Command) (Verdict, error) {

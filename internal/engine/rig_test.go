@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -307,6 +308,9 @@ func (s *stream) read() (names []string) {
 func (s *stream) keep(d engine.Delivery) string {
 	s.r.Helper()
 	name := s.r.names[d.Job.ID]
+	if d.Voided {
+		return fmt.Sprintf("%s: %s", name, d.Ending)
+	}
 	if string(d.Payload) != name || d.Job.State != job.Leased || d.Job.LeaseOf(d.Lease.Token) < 0 {
 		s.r.Fatalf("delivered %s with payload %q as %s", name, d.Payload, d.Job.State)
 	}

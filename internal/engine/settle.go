@@ -136,12 +136,15 @@ func (e *Engine) Extend(ctx context.Context, list []Extension) ([]Verdict, error
 				out[i] = Verdict{Err: job.Errorf(job.NotFound, "job %s does not exist any more", x.ID)}
 				continue
 			}
-			c := rule.Command{Verb: rule.Extend, Token: x.Token, Started: x.Started}
+			c := rule.Command{Verb: rule.Extend, Token: x.Token, Started: x.Started, Progress: x.Progress}
 			if x.For > 0 {
 				c.Until = r.steady.Add(x.For)
 			}
 			if out[i], err = verdictOf(r.step(j, c)); err != nil {
 				return err
+			}
+			if x.Progress != nil && x.Progress.Checkpoint != nil {
+				r.tx.Durable()
 			}
 		}
 		return nil

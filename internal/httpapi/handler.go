@@ -168,6 +168,10 @@ var (
 		"failure": {post: (*handler).failure},
 		"errors":  {get: (*handler).errors},
 		"explain": {get: (*handler).explain},
+
+		"release":  {post: (*handler).releaseJob},
+		"cancel":   {post: (*handler).cancelJob},
+		"progress": {post: (*handler).progress},
 	}
 	ofQueue = map[string]*resource{
 		"groups":  {get: (*handler).asides},

@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // one settles one attempt and returns its verdict.
@@ -155,10 +156,11 @@ func (h *handler) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		var body struct {
 			Leases *[]struct {
-				ID      string `json:"id"`
-				Lease   string `json:"lease"`
-				MS      int64  `json:"ms"`
-				Started bool   `json:"started"`
+				ID       string         `json:"id"`
+				Lease    string         `json:"lease"`
+				MS       int64          `json:"ms"`
+				Started  bool           `json:"started"`
+				Progress *wire.Progress `json:"progress"`
 			} `json:"leases"`
 			MS     int64   `json:"ms"`
 			Worker *string `json:"worker"`
@@ -179,7 +181,9 @@ func (h *handler) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
 			if l.MS == 0 {
 				x.For = job.Millis(body.MS)
 			}
-			if err := cmp.Or(badID, badToken, within("ms", int64(x.For), 0, int64(job.Day))); err != nil {
+			var badProgress error
+			x.Progress, badProgress = jobs.ProgressOf(l.Progress)
+			if err := cmp.Or(badProgress, badID, badToken, within("ms", int64(x.For), 0, int64(job.Day))); err != nil {
 				return job.Errorf(job.Invalid, "leases[%d]: %v", i, err)
 			}
 		}

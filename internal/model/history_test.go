@@ -283,6 +283,12 @@ func (w *world) extend(t *rapid.T) {
 		ID: w.owners[token], Token: token,
 		For: one[job.Millis](t, "for", 0, 3500, 8000), Started: rapid.Bool().Draw(t, "started"),
 	}
+	if rapid.Bool().Draw(t, "progress") {
+		x.Progress = &job.RunProgress{Fraction: 0.5, Text: "half"}
+		if rapid.Bool().Draw(t, "checkpoint") {
+			x.Progress.Checkpoint = []byte("1")
+		}
+	}
 	list, err := w.Extend(w.Context(), []engine.Extension{x})
 	w.must(err)
 	w.refused("extend", list[0].Err, w.model.extend(x))

@@ -185,6 +185,12 @@ func (w *world) received(queue string) (fresh []delivery) {
 	}
 	s := w.model.streams[queue]
 	for _, d := range list {
+		if d.Voided {
+			if j := w.model.jobs[d.Job.ID]; j != nil && j.LeaseOf(d.Lease.Token) >= 0 {
+				w.Fatalf("%s was told that %s is over for it, and holds it", s.holder, w.name(j))
+			}
+			continue
+		}
 		if !d.Held {
 			fresh = append(fresh, delivery{d, s.holder, s.kind, 0, []string{queue}})
 			continue

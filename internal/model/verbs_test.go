@@ -101,6 +101,13 @@ func (m *model) take(j *job.Job, token job.Token, holder string, kind job.Holder
 		}
 		g.LastSeq = max(g.LastSeq, j.Seq)
 	}
+	if x := j.Extras; x != nil && len(j.Leases) == 0 {
+		if j.Extras = nil; x.Progress.Checkpoint != nil {
+			j.Extras = &job.Extras{Progress: &job.RunProgress{
+				Fraction: job.FractionUnset, Checkpoint: x.Progress.Checkpoint, At: x.Progress.At,
+			}}
+		}
+	}
 	j.State, j.DequeuedAt = job.Leased, m.now
 	j.Deliveries++
 	j.Leases = append(j.Leases, l)
@@ -120,14 +127,18 @@ func (m *model) extend(x engine.Extension) job.Kind {
 	switch {
 	case j == nil:
 		return job.NotFound
-	case j.State != job.Leased:
-		return job.WrongState
-	}
-	i := j.LeaseOf(x.Token)
-	if i < 0 {
+	case j.LeaseOf(x.Token) < 0:
 		return job.Superseded
 	}
-	l := &j.Leases[i]
+	l := &j.Leases[j.LeaseOf(x.Token)]
+	if x.Progress != nil {
+		p := *x.Progress
+		p.At = m.now
+		if j.Extras != nil && p.Checkpoint == nil {
+			p.Checkpoint = j.Extras.Progress.Checkpoint
+		}
+		j.Extras = &job.Extras{Progress: &p}
+	}
 	if l.Until > 0 && x.For > 0 {
 		l.Until = m.now + x.For
 	}

@@ -141,7 +141,7 @@ func end(j *job.Job, i int, how job.Ending, e *Effect, voided bool) job.Lease {
 	remember(j, job.Ended{Hash: l.Token.Hash(), How: how, Turn: l.Turn})
 	e.Ended = append(e.Ended, l)
 	if voided {
-		e.Voided = append(e.Voided, l)
+		e.Voided = append(e.Voided, Void{l, how})
 	}
 	return l
 }

@@ -66,7 +66,7 @@ var musts = []string{
 	"dead of lost", "deleted", "delivered alone", "duplicate", "failed after its expiry", "gone at once",
 	"late OK after disconnect", "late OK after lapse", "late OK after restart", "lease ended by disconnect",
 	"lease ended by lapse", "lease ended by restart", "out of order", "parked", "put at the front", "put refused: exists",
-	"put refused: over limit", "put refused: unavailable", "re-attached", "refused: not found", "refused: superseded",
+	"put refused: over limit", "put refused: unavailable", "re-attached", "refused: not found", "refused: superseded", "told of a void", "progress", "begun at a checkpoint",
 	"refused: token needed", "replayed out of order", "required a property", "Retry-After", "run started", "run timeout",
 	"settled without a token", "start timeout", "superseded", "suppressed", "the same settle twice", "the worker's own time",
 	"too old", "unary lease extended", "unary lease lapsed",

@@ -154,6 +154,19 @@ func (s *scene) extended(r *request) *outcome {
 		l.Until = s.steady + x.For
 		o.note("unary lease extended")
 	}
+	if p := x.Progress; p != nil {
+		told := job.RunProgress{Fraction: p.Fraction, Checkpoint: p.Checkpoint, At: s.now}
+		if known := knownOf(j); known != nil {
+			if told.Fraction < 0 {
+				told.Fraction = known.Fraction
+			}
+			if told.Checkpoint == nil {
+				told.Checkpoint = known.Checkpoint
+			}
+		}
+		j.Extras = &job.Extras{Progress: &told}
+		o.note("progress")
+	}
 	if x.Started && l.Started == 0 {
 		l.Started, l.StartBy = s.now, 0
 		if l.RunEnd > 0 {
@@ -162,6 +175,14 @@ func (s *scene) extended(r *request) *outcome {
 		o.note("run started")
 	}
 	return o
+}
+
+// knownOf is what is known of the run of a job.
+func knownOf(j *job.Job) *job.RunProgress {
+	if j.Extras == nil {
+		return nil
+	}
+	return j.Extras.Progress
 }
 
 // timer is the end of a timeout that begins now; 0 = there is none.

@@ -73,6 +73,12 @@ func (s *scene) taken() *outcome {
 		o.note("a further copy")
 	}
 	o.stats.Taken = 1
+	if p := knownOf(j); p != nil && j.State == job.Ready { // a new attempt knows the checkpoint only
+		if j.Extras = nil; p.Checkpoint != nil {
+			j.Extras = &job.Extras{Progress: &job.RunProgress{Fraction: job.FractionUnset, Checkpoint: p.Checkpoint, At: p.At}}
+			o.note("begun at a checkpoint")
+		}
+	}
 	j.State, j.DequeuedAt = job.Leased, s.now
 	j.Deliveries++
 	j.Leases = append(j.Leases, want)

@@ -192,10 +192,7 @@ func (w *world) foretell(r *request, sure bool) {
 	case askSettle:
 		_, r.told, r.kindOf = s.settled(r)
 	case askExtend:
-		switch {
-		case s.old.State != job.Leased:
-			r.told, r.kindOf = refused, job.WrongState
-		case s.old.LeaseOf(r.extension.Token) < 0:
+		if s.old.LeaseOf(r.extension.Token) < 0 {
 			r.told, r.kindOf = refused, job.Superseded
 		}
 	case askOperate:
@@ -224,6 +221,14 @@ func (w *world) extend() {
 	}
 	r := &request{kind: askExtend, id: x.ID, extension: x}
 	r.text = fmt.Sprintf("extend %s by %x for %s, started %t", w.judge.name(x.ID), x.Token[:6], x.For, x.Started)
+	if w.oneIn(3) {
+		p := &job.RunProgress{Fraction: pick(w, []float64{job.FractionUnset, 0, 0.5})}
+		if w.oneIn(2) {
+			p.Checkpoint = fmt.Appendf(nil, "%d", w.dice.IntN(100))
+		}
+		x.Progress, r.extension.Progress = p, p
+		r.text += fmt.Sprintf(", progress %v %s", p.Fraction, p.Checkpoint)
+	}
 	w.foretell(r, w.sure())
 	w.say("    %s", r)
 	var out []engine.Verdict

@@ -65,6 +65,11 @@ func AppendLeases(b []byte, list []engine.Delivery) []byte {
 }
 
 func appendDelivery(b []byte, d *engine.Delivery, token bool) []byte {
+	if d.Voided {
+		b = d.Job.ID.AppendTo(append(b, `{"id":"`...))
+		b = d.Lease.Token.AppendTo(append(b, `","lease":"`...))
+		return append(word(b, `","voided":"`, d.Ending.String()), '}')
+	}
 	b = members(b, d.Job, orNull(d.Payload))
 	if token {
 		b = append(d.Lease.Token.AppendTo(append(b, `,"lease":"`...)), '"')

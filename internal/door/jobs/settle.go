@@ -82,6 +82,16 @@ func (r *Reader) Failure(id job.ID) (engine.Settle, error) {
 	return s, r.end()
 }
 
+// Release reads the body of POST /jobs/{id}/release, which may be left out.
+func (r *Reader) Release(id job.ID) (engine.Settle, error) {
+	s := engine.Settle{ID: id, Outcome: job.Released}
+	if r.Body.Len() == 0 {
+		return s, nil
+	}
+	r.whole(func(name []byte) { r.settle(&s, name) })
+	return s, r.end()
+}
+
 // failure reads a member of a failure, if it is one; said is whether it has a
 // message.
 func (r *Reader) failure(f *job.Failure, said *bool, path string, name []byte) bool {

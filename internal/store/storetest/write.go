@@ -39,7 +39,10 @@ func fullJobs(w *world) []*job.Job {
 			Rules: &job.Rules{{When: job.When{Message: "x", Status: []job.Range{{Lo: 500, Hi: 599}}}, Do: job.DoRelease, Delay: 1}},
 		},
 		RetainDone: 0, RetainDead: 24, Requires: []job.Requirement{{Property: "cpu", Op: ">=", Value: "2"}, {Property: "os", Op: "=", Value: ""}},
-		Extras: &job.Extras{Labels: []job.Label{{Key: "", Value: "x"}, {Key: "k", Value: ""}}, Traceparent: "t"},
+		Extras: &job.Extras{
+			Labels: []job.Label{{Key: "", Value: "x"}, {Key: "k", Value: ""}}, Traceparent: "t",
+			Progress: &job.RunProgress{Fraction: 0.25, Text: "u", At: 34, Checkpoint: []byte("{}")},
+		},
 		Leases: []job.Lease{
 			{Token: w.token(), Holder: "h\x00 1", Kind: job.Unary, Since: 25, Started: 26, Until: 27, RunEnd: 28, StartBy: 29, Turn: 30, Alone: true},
 			{Token: w.token(), Holder: "h2"},
