@@ -107,7 +107,7 @@ func TestAnExtensionGivesANewLifeFromNow(t *testing.T) {
 		r.expect("a", job.Leased)
 		r.pass(1)
 		r.expect("a", job.Ready)
-		if v := r.extend(extend); job.KindOf(v.Err) != job.WrongState {
+		if v := r.extend(extend); job.KindOf(v.Err) != job.Superseded {
 			r.Errorf("a lapsed lease: %v", v.Err)
 		}
 	})
