@@ -100,7 +100,7 @@ func TestTheExitStatusOfACommandDecides(t *testing.T) {
 func TestACommandGetsPayloadAndEnvironment(t *testing.T) {
 	t.Setenv("REPRISE_ID", "of somebody else")
 	var out, stderr bytes.Buffer
-	c := shell(`cat; echo; env | grep ^REPRISE_ | sort; echo "to me" >&2`)
+	c := shell(`cat; echo; env | grep ^REPRISE_ | grep -v ^REPRISE_BIN | sort; echo "to me" >&2`)
 	c.stdout, c.stderr, c.url = &out, &stderr, "http://u"
 	if err := c.handle(t.Context(), delivery()); err != nil {
 		t.Fatal(err)
