@@ -29,6 +29,13 @@ type Config struct {
 	Pprof     bool     // serve profiles; only on loopback
 	Null      bool     // accept work and forget it; for measuring only
 
+	// Files in PEM; see TLS, MutualTLS and Certificates.
+	TLSCert     string // "" = plain HTTP
+	TLSKey      string
+	TLSClientCA string // "" = clients need no certificate
+
+	TCPUserTimeout time.Duration // a peer that takes nothing so long is gone; 0 = the system decides
+
 	// How much the server takes.
 	BodyBytesMax        int64 // of one request, after inflation
 	InflightBytesMax    int64 // of all requests at work; at least BodyBytesMax
@@ -161,6 +168,14 @@ func (c Config) contradictions() (ps Problems) {
 		if c.Pprof {
 			ps.add("pprof", "profiles are served on loopback only, and host is %s", c.Host)
 		}
+	}
+	switch {
+	case c.TLSCert != "" && c.TLSKey == "":
+		ps.add("tls-cert", "needs tls-key, the private key of that certificate")
+	case c.TLSKey != "" && c.TLSCert == "":
+		ps.add("tls-key", "needs tls-cert, the certificate of that key")
+	case c.TLSClientCA != "" && c.TLSCert == "":
+		ps.add("tls-client-ca", "asks for certificates of clients, which there are with TLS only; give tls-cert and tls-key too")
 	}
 	if c.InflightBytesMax < c.BodyBytesMax {
 		ps.add("max-inflight-bytes", "%s is below body-max %s: the largest request allowed would never get in",

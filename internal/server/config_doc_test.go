@@ -150,11 +150,9 @@ Under `+"`queues.NAME`"+`. A queue that is not in the file has the defaults, and
 	}
 	row(&b, code("retry"), "keys", "", "The policy of the queue's jobs, where neither job nor type says something else.")
 	b.WriteString("\n## Flags of Zizq\n\nA start written for Zizq works unchanged. These flags, and their variables, are accepted and mean nothing here: ")
-	var ignored, variables, refused []string
+	var ignored, variables []string
 	for _, f := range foreigners {
 		switch {
-		case f.refuse != "":
-			refused = append(refused, code("--"+f.name))
 		case f.only:
 			variables = append(variables, code(env(envZizqs, f.name)))
 		case f.name != "enqueue-commit-mode":
@@ -163,7 +161,6 @@ Under `+"`queues.NAME`"+`. A queue that is not in the file has the defaults, and
 	}
 	fmt.Fprintf(&b, "%s; and the variables %s.\n", strings.Join(ignored, ", "), strings.Join(variables, ", "))
 	b.WriteString("\n`--enqueue-commit-mode fsync` makes `sync` `always` if it would be `os` through `--default-commit-mode`.\n")
-	fmt.Fprintf(&b, "\n%s are refused, because %s.\n", strings.Join(refused, ", "), noTLS)
 	return b.String()
 }
 

@@ -406,8 +406,6 @@ func (l *loader) foreign() {
 			g, ok := look()
 			switch {
 			case !ok:
-			case f.refuse != "":
-				l.problems.add(g.origin.At, "%s", f.refuse)
 			case f.name != "enqueue-commit-mode":
 				l.notice(slog.LevelDebug, g.origin.At+" is a setting of Zizq and means nothing here")
 			}

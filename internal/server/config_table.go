@@ -88,6 +88,23 @@ var settings = []setting{
 		field: listOf(host, func(c *Config) *[]string { return &c.AllowHost }),
 	},
 	{
+		name: "tls-cert", yaml: "server.tls_cert", section: sectionListen,
+		help:  "certificate of the server, PEM, with its chain; makes the listener speak TLS",
+		more:  "`reprise tls init` makes one. TLS 1.2 or newer; HTTP/2 and HTTP/1.1 as the client chooses. Needs `tls-key`.",
+		field: of(path, func(c *Config) *string { return &c.TLSCert }),
+	},
+	{
+		name: "tls-key", yaml: "server.tls_key", section: sectionListen,
+		help:  "private key of the certificate, PEM",
+		field: of(path, func(c *Config) *string { return &c.TLSKey }),
+	},
+	{
+		name: "tls-client-ca", yaml: "server.tls_client_ca", section: sectionListen,
+		help:  "authorities of clients, PEM: a client needs a certificate of one of them",
+		more:  "With TLS only. Without it everybody who can connect is let in.",
+		field: of(path, func(c *Config) *string { return &c.TLSClientCA }),
+	},
+	{
 		name: "pprof", yaml: "server.pprof", section: sectionListen, def: "false",
 		help:  "serve Go profiles under /debug/pprof/, on loopback only",
 		more:  "Refused together with a host beyond loopback.",
@@ -135,6 +152,13 @@ var settings = []setting{
 		help:  "time between two heartbeats on an idle take stream",
 		more:  "A connection that went away unnoticed is found by writing to it, so a longer interval finds it later.",
 		field: of(span(10, job.Hour), func(c *Config) *time.Duration { return &c.HeartbeatInterval }),
+	},
+	{
+		name: "tcp-user-timeout", yaml: "server.tcp_user_timeout", section: sectionHolders, def: "30s",
+		help: "time after which a peer that acknowledges nothing of what was sent is gone; 0 = as the system does",
+		more: "On Linux. Its take streams end, and their jobs go back. A worker that is stopped in a debugger is such a peer " +
+			"as soon as more is sent than its buffers hold.",
+		field: of(span(0, job.Hour), func(c *Config) *time.Duration { return &c.TCPUserTimeout }),
 	},
 	{
 		name: "reattach-window", yaml: "server.reattach_window", section: sectionHolders, def: "30s",
@@ -268,11 +292,8 @@ type foreign struct {
 	name   string
 	short  string
 	isBool bool
-	only   bool   // in the environment only
-	refuse string // why it is not simply ignored
+	only   bool // in the environment only
 }
-
-const noTLS = "this version has no TLS yet: it would speak plain HTTP"
 
 var foreigners = []foreign{
 	{name: "no-admin", isBool: true},
@@ -300,9 +321,6 @@ var foreigners = []foreign{
 	{name: "l0-threshold", only: true},
 	{name: "auto-compact-threshold", only: true},
 	{name: "scheduler-batch-size", only: true},
-	{name: "tls-cert", refuse: noTLS},
-	{name: "tls-key", refuse: noTLS},
-	{name: "tls-client-ca", refuse: noTLS},
 }
 
 // queueSetting is one setting of a queue in the file, under queues.NAME.

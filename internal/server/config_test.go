@@ -54,7 +54,7 @@ func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 	want := Config{
 		Host: "127.0.0.1", Port: 7890,
 		BodyBytesMax: 64 << 20, InflightBytesMax: 256 << 20, MaxQueues: 10_000,
-		HeartbeatInterval: 3 * time.Second, ReattachWindow: 30 * job.Second,
+		TCPUserTimeout: 30 * time.Second, HeartbeatInterval: 3 * time.Second, ReattachWindow: 30 * job.Second,
 		IdempotencyWindow: job.Hour, ShutdownTimeout: 10 * time.Second,
 		RootDir: "./reprise-root", Sync: SyncAlways, SyncInterval: 100 * time.Millisecond,
 		CacheBytes: 256_000_000, DiskReserve: DiskReserve{Bytes: 256 << 20},
@@ -120,6 +120,7 @@ func TestPrecedence(t *testing.T) {
 func TestEverySettingHasEveryWay(t *testing.T) {
 	values := map[string]string{
 		"config": "reprise.yaml", "host": "::1", "port": "1234", "insecure": "true", "allow-host": "a.example,b.example",
+		"tls-cert": "cert.pem", "tls-key": "key.pem", "tls-client-ca": "ca.pem", "tcp-user-timeout": "1m",
 		"pprof": "true", "null": "true", "shutdown-timeout": "5s", "body-max": "1MiB", "max-inflight-bytes": "1GiB",
 		"global-in-flight-limit": "1024", "max-queues": "7", "heartbeat-interval": "250ms", "reattach-window": "1m",
 		"idempotency-window": "1d", "root-dir": "/data", "sync": "interval", "sync-interval": "20ms", "cache-size": "1GB",
@@ -137,7 +138,8 @@ func TestEverySettingHasEveryWay(t *testing.T) {
 		environ = append(environ, env(envZizqs, s.name)+"="+value)
 	}
 	const file = `
-server: {host: "::1", port: 1234, insecure: yes, allow_host: [a.example, b.example], pprof: on, shutdown_timeout: 5s, body_max: 1MiB,
+server: {host: "::1", port: 1234, insecure: yes, allow_host: [a.example, b.example], tls_cert: cert.pem,
+  tls_key: key.pem, tls_client_ca: ca.pem, tcp_user_timeout: 60s, pprof: on, shutdown_timeout: 5s, body_max: 1MiB,
   max_inflight_bytes: 1GiB, global_in_flight_limit: 1024, max_queues: 7, heartbeat_interval: 250, reattach_window: 1m,
   idempotency_window: P1D, root_dir: /data, backoff_count: including, log_format: json, log_level: debug}
 store: {sync: interval, sync_interval: 20ms, cache_size: 1GB, disk_reserve: 2%}
@@ -237,11 +239,20 @@ func TestRefusals(t *testing.T) {
 			[]string{"--max-queues: 1, but 2 queues have settings"},
 		},
 		{
-			"TLS of Zizq",
-			[]string{"--tls-cert=x"},
-			[]string{"ZIZQ_TLS_KEY=y"},
+			"a certificate without its key",
+			[]string{"--tls-cert=cert.pem"},
+			nil, "",
+			[]string{"--tls-cert: needs tls-key, the private key of that certificate"},
+		},
+		{
+			"a key without its certificate", nil,
+			[]string{"ZIZQ_TLS_KEY=key.pem"},
 			"",
-			[]string{"--tls-cert: this version has no TLS yet", "ZIZQ_TLS_KEY: this version has no TLS yet"},
+			[]string{"ZIZQ_TLS_KEY: needs tls-cert, the certificate of that key"},
+		},
+		{
+			"certificates of clients without TLS", nil, nil, "server:\n  tls_client_ca: ca.pem\n",
+			[]string{"reprise.yaml:2: server.tls_client_ca: asks for certificates of clients, which there are with TLS only"},
 		},
 		{
 			"the same setting under two names",

@@ -10,11 +10,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"runtime"
-	"strconv"
 	"sync"
 	"time"
 
@@ -88,9 +86,9 @@ func secureRandom() func() uint64 {
 }
 
 func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, log *slog.Logger) error {
-	listener, err := net.Listen("tcp", net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port)))
+	listener, certificates, err := listen(ctx, cfg)
 	if err != nil {
-		return errors.Join(fmt.Errorf("listening: %w; is another server running? Choose another port with --port", err), stop(cfg, e))
+		return errors.Join(err, stop(cfg, e))
 	}
 	handler := httpapi.New(httpapi.Options{
 		Engine: e, Log: log, Version: Version,
@@ -104,8 +102,8 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, log *slog
 	srv := httpapi.NewServer(handler)
 	srv.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(listener) }()
-	Listening(log, listener.Addr().String(), "http")
+	go func() { served <- serve(srv, listener, certificates) }()
+	Listening(log, listener.Addr().String(), cfg.Scheme())
 	select {
 	case err := <-served:
 		return errors.Join(fmt.Errorf("serving: %w", err), stop(cfg, e))
