@@ -22,6 +22,7 @@ const (
 	Marks
 	Audits
 	Throttles
+	Credentials
 	Tables // how many there are
 )
 

@@ -265,7 +265,7 @@ func (x *judge) row(c *commit, ch *change) {
 		if before != nil && (ch.row != nil || before.Due() > c.now) {
 			broken("retry.md 3", "an entry of the audit log was changed or dropped early: %+v", before)
 		}
-	case job.Marks:
+	case job.Marks, job.Credentials:
 	case job.Receipts:
 		old, _ := before.(*job.Receipt)
 		if old != nil && old.Expires > c.now {

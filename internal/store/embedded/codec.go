@@ -446,6 +446,9 @@ func appendRow(b []byte, row job.Row) ([]byte, error) {
 	case *job.Throttle:
 		text, err := json.Marshal(t)
 		return append(b, text...), err
+	case *job.Credential:
+		text, err := json.Marshal(t)
+		return append(b, text...), err
 	case *job.Receipt:
 		b = append(append(b, t.Content[:]...), t.Job[:]...)
 		return appendMillis(b, t.Expires), nil
@@ -506,6 +509,10 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 		t := &job.Throttle{}
 		r.bad = json.Unmarshal(r.b, t) != nil || t.State > job.BreakerRamping
 		r.b, row = nil, t
+	case job.Credentials:
+		c := &job.Credential{}
+		r.bad = json.Unmarshal(r.b, c) != nil || c.Check() != nil
+		r.b, row = nil, c
 	case job.Tables:
 	}
 	if r.bad || row == nil || len(r.b) != 0 || row.Key() != key {

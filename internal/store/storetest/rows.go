@@ -51,6 +51,10 @@ func fullRows() []job.Row {
 		fullReplay(),
 		&job.Mark{Print: 1<<63 + 1, Muted: true, Paused: true, Note: "ü", By: job.Actor{Name: "ann", From: "::1"}, At: 51, Releasing: 52},
 		&job.Audit{ID: job.ID{5}, At: 61, By: job.Actor{Name: "ann"}, Action: "replay", Subject: "queue q", Count: 62, Expires: 63},
+		&job.Credential{
+			ID: "0a", Name: "ci", Hash: [32]byte{0, 1, 31: 255}, Scopes: job.ScopeWork | job.ScopeRead, Queues: []string{"mail-*", "ü"},
+			Created: 64, Expires: 65, By: job.Actor{Name: "ann", From: "::1"},
+		},
 	}
 }
 
@@ -162,6 +166,8 @@ func rowOf(t job.Table, key string, due job.Millis) job.Row {
 		return &job.Mark{Print: job.Fingerprint(binary.BigEndian.Uint64(b[:])), Releasing: due}
 	case job.Throttles:
 		return &job.Throttle{Queue: key, State: job.BreakerOpen, Until: due}
+	case job.Credentials:
+		return &job.Credential{ID: key, Name: "n", Scopes: job.ScopeRead}
 	case job.Reserves, job.Tables:
 	}
 	return &job.Reserve{Name: key}
@@ -189,7 +195,7 @@ func rowPages(x *site) {
 
 func rowsDue(x *site) {
 	for t := range job.Tables {
-		if t == job.Reserves {
+		if t == job.Reserves || t == job.Credentials {
 			continue // never due
 		}
 		due := func(until job.Millis, n int) string {
