@@ -107,9 +107,10 @@ type Options struct {
 	QueuesMax     int          // max_queues; 10,000
 	InFlightMax   int          // leases of all holders together; 0 = no limit
 	Reserve       Reserve
-	AuditMax      int // entries of the audit log; 0 = 10,000
-	BatchOpsMax   int // commands in one transaction; 0 = 4096
-	BatchBytesMax int // payload bytes in one transaction; 0 = 4 MiB
+	Admin         bool // the configuration has a token with the scope admin that does not expire
+	AuditMax      int  // entries of the audit log; 0 = 10,000
+	BatchOpsMax   int  // commands in one transaction; 0 = 4096
+	BatchBytesMax int  // payload bytes in one transaction; 0 = 4 MiB
 }
 
 // Reserve is the free disk space below which enqueues are refused
