@@ -162,7 +162,7 @@ func (k *Keeper) watch(g *Grant) {
 // Grant is a token that is let in. While the keeper is open it has no name.
 type Grant struct {
 	job.Credential
-	Configured bool // it stands in the configuration
+	Configured bool         // it stands in the configuration
 	used       atomic.Int64 // a date; 0 = not since the start
 
 	mu    sync.Mutex // guards what follows

@@ -1,11 +1,11 @@
 package httpapi
 
 import (
-	"net"
 	"net/http"
 	"strconv"
 	"unicode"
 
+	"github.com/reprisehq/reprise/internal/auth"
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -17,6 +17,9 @@ const actorMax = 128
 
 // actorOf is who asks, as far as the request tells.
 func actorOf(r *http.Request) (job.Actor, error) {
+	if g, ok := r.Context().Value(grantKey{}).(*auth.Grant); ok {
+		return job.Actor{Name: g.Name, From: remote(r)}, nil // what else the request says, nobody vouches for
+	}
 	name := r.Header.Get(wire.HeaderActor)
 	for _, c := range name {
 		if len(name) > actorMax || !unicode.IsPrint(c) {
@@ -26,11 +29,7 @@ func actorOf(r *http.Request) (job.Actor, error) {
 			}
 		}
 	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = "" // a socket without an address
-	}
-	return job.Actor{Name: name, From: host}, nil
+	return job.Actor{Name: name, From: remote(r)}, nil
 }
 
 // dead is GET /dead.
@@ -121,6 +120,9 @@ func (h *handler) replayMany(w http.ResponseWriter, r *http.Request, _, _ string
 		if err := optional(s, &body); err != nil {
 			return err
 		}
+		if err := h.reachQueues(r, "filter.queue", len(body.Filter.Queues), func(i int) string { return body.Filter.Queues[i] }); err != nil {
+			return err
+		}
 		ask, err := jobs.ReplayAsked(&body)
 		if err != nil {
 			return err
@@ -134,6 +136,9 @@ func (h *handler) deleteMany(w http.ResponseWriter, r *http.Request, _, _ string
 	h.operation(w, r, func(s *scratch, by job.Actor) error {
 		var body wire.DeadDelete
 		if err := optional(s, &body); err != nil {
+			return err
+		}
+		if err := h.reachQueues(r, "filter.queue", len(body.Filter.Queues), func(i int) string { return body.Filter.Queues[i] }); err != nil {
 			return err
 		}
 		ask, err := jobs.DeleteAsked(&body)

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/auth"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/wire"
@@ -43,6 +44,10 @@ type Options struct {
 	// AllowHosts are names that Host and Origin may hold beside the loopback
 	// names and the address that was connected to.
 	AllowHosts []string
+	// Tokens knows who may do what. nil = nobody needs a token.
+	Tokens *auth.Keeper
+	// Profiles answers below /debug/pprof/, for the scope admin. nil = nothing.
+	Profiles http.Handler
 	// BackoffCount is how `backoff` of an enqueue counts attempts.
 	BackoffCount job.Count
 	// Retry is the server's policy, which a preview falls back to. Zero = the default.
@@ -58,7 +63,7 @@ func New(o Options) http.Handler {
 	h := &handler{
 		engine: o.Engine, log: o.Log, version: o.Version,
 		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, backoffCount: o.BackoffCount, retry: o.Retry,
-		hosts: map[string]bool{},
+		hosts: map[string]bool{}, tokens: o.Tokens, profiles: o.Profiles,
 	}
 	if h.bodyMax <= 0 {
 		h.bodyMax = 64 << 20
@@ -69,6 +74,9 @@ func New(o Options) http.Handler {
 	h.inflightMax = max(h.inflightMax, h.bodyMax)
 	if h.heartbeat <= 0 {
 		h.heartbeat = 3 * time.Second
+	}
+	if h.tokens == nil {
+		h.tokens = auth.New(nil, func() job.Millis { return job.Millis(time.Now().UnixMilli()) })
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
@@ -88,6 +96,10 @@ type handler struct {
 	log     *slog.Logger
 	version string
 	hosts   map[string]bool
+
+	tokens    *auth.Keeper
+	strangers tally // calls with unknown tokens
+	profiles  http.Handler
 
 	bodyMax, inflightMax int64
 	inflight             atomic.Int64 // bytes of bodies in work
@@ -115,6 +127,7 @@ func (res *resource) allow() string {
 type resource struct {
 	get, post, patch, del call
 	stream                bool // negotiates its own format
+	waits                 bool // may be long in answering
 }
 
 func (res *resource) method(name string) call {
@@ -139,7 +152,7 @@ var fixed = map[string]*resource{
 	"/jobs/success":     {post: (*handler).successAll},
 	"/jobs/count":       {get: (*handler).count},
 	"/jobs/settle":      {post: (*handler).settle},
-	"/jobs/lease":       {post: (*handler).lease},
+	"/jobs/lease":       {post: (*handler).lease, waits: true},
 	"/jobs/extend":      {post: (*handler).extend},
 	"/queues":           {get: (*handler).queues},
 	"/policies/preview": {get: (*handler).previewPolicy},
@@ -150,6 +163,7 @@ var fixed = map[string]*resource{
 	"/dead/export":      {get: (*handler).export, stream: true},
 	"/replays":          {get: (*handler).replays},
 	"/audit":            {get: (*handler).audit},
+	"/tokens":           {get: (*handler).listTokens, post: (*handler).makeToken},
 	"/health":           {get: (*handler).health},
 	"/ready":            {get: (*handler).ready},
 	"/version":          {get: (*handler).versions},
@@ -208,6 +222,8 @@ func find(u *url.URL) (res *resource, id, sub string) {
 		return oneDead, seg[2], ""
 	case len(seg) == 3 && seg[1] == "replays":
 		return replay, seg[2], ""
+	case len(seg) == 3 && seg[1] == "tokens":
+		return oneToken, seg[2], ""
 	case len(seg) == 4 && seg[1] == "dead" && seg[2] == "groups":
 		return group, seg[3], ""
 	case len(seg) == 4 && seg[1] == "dead" && seg[3] == "replay":
@@ -230,15 +246,23 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	res, id, sub := find(r.URL)
+	if res == nil && h.profiles != nil && strings.HasPrefix(r.URL.Path, "/debug/pprof/") {
+		res = profiles
+	}
 	if res == nil {
 		refuse(w, http.StatusNotFound, wire.CodeNotFound, "not found")
 		return
 	}
 	serve := res.method(r.Method)
-	switch {
-	case serve == nil:
+	if serve == nil {
 		w.Header().Set("Allow", res.allow())
 		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	if r = h.admit(w, r, res, id); r == nil {
+		return
+	}
+	switch {
 	case !res.stream && !accepts(r.Header["Accept"], mediaJSON):
 		notAcceptable(w, mediaJSON)
 	default:

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"math"
 	"net/http"
+	"slices"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
@@ -137,6 +138,9 @@ func oneOf[T interface{ String() string }](into *T, field, word string, values .
 // queues is GET /queues.
 func (h *handler) queues(w http.ResponseWriter, r *http.Request, _, _ string) {
 	names, err := h.engine.Queues(r.Context())
+	if g := h.limited(r); g != nil {
+		names = slices.DeleteFunc(names, func(q string) bool { return !g.Reaches(q) })
+	}
 	h.sendPlain(w, r, wire.Queues{Queues: names}, err)
 }
 

@@ -47,6 +47,9 @@ func (h *handler) success(w http.ResponseWriter, r *http.Request, text, _ string
 func (h *handler) successAll(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		list, unknown, err := s.Success()
+		if err == nil {
+			err = h.reachIDs(r, len(list), func(i int) job.ID { return list[i].ID })
+		}
 		if err != nil {
 			return err
 		}
@@ -88,6 +91,9 @@ func (h *handler) failure(w http.ResponseWriter, r *http.Request, text, _ string
 func (h *handler) settle(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		list, err := s.Settles()
+		if err == nil {
+			err = h.reachIDs(r, len(list), func(i int) job.ID { return list[i].ID })
+		}
 		if err != nil {
 			return err
 		}
@@ -130,6 +136,9 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 		)
 		if err == nil && body.Worker != "" {
 			err = jobs.CheckName("worker", body.Worker)
+		}
+		if err == nil {
+			err = h.reachQueues(r, "queues", len(body.Queues), func(i int) string { return body.Queues[i] })
 		}
 		if err != nil {
 			return err
@@ -186,6 +195,9 @@ func (h *handler) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
 			if err := cmp.Or(badProgress, badID, badToken, within("ms", int64(x.For), 0, int64(job.Day))); err != nil {
 				return job.Errorf(job.Invalid, "leases[%d]: %v", i, err)
 			}
+		}
+		if err := h.reachIDs(r, len(list), func(i int) job.ID { return list[i].ID }); err != nil {
+			return err
 		}
 		verdicts, err := h.engine.Extend(r.Context(), list)
 		if err != nil {
