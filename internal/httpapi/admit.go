@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/reprisehq/reprise/internal/auth"
@@ -20,7 +19,7 @@ type grantKey struct{}
 // While there is no token it costs one look, and a stream a little memory.
 func (h *handler) admit(w http.ResponseWriter, r *http.Request, res *resource, id string) *http.Request {
 	if !h.tokens.Closed() {
-		if !res.stream {
+		if !res.stream && !res.waits {
 			return r
 		}
 		g, err := h.tokens.Who(nil)
@@ -169,20 +168,4 @@ func (h *handler) reachJobs(ctx context.Context, g *auth.Grant, n int, id func(i
 		return forbidden("job %s is in a queue that the token %q is not for; it is for %s", ids[i], g.Name, strings.Join(g.Queues, ", "))
 	}
 	return nil
-}
-
-// tally counts what must not fill the log: it is told at most every ten
-// seconds, and how often it happened since.
-type tally struct {
-	count atomic.Int64
-	told  atomic.Int64 // nanoseconds
-}
-
-func (t *tally) more(now time.Time) (n int64, tell bool) {
-	t.count.Add(1)
-	last := t.told.Load()
-	if now.UnixNano()-last < int64(10*time.Second) || !t.told.CompareAndSwap(last, now.UnixNano()) {
-		return 0, false
-	}
-	return t.count.Swap(0), true
 }

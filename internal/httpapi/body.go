@@ -47,9 +47,14 @@ func (h *handler) receive(r *http.Request, s *scratch) error {
 	if r.ContentLength > h.bodyMax {
 		return h.tooLarge()
 	}
+	done, err := s.meter.inflate(r.Header["Content-Encoding"])
+	defer done()
+	if err != nil {
+		return err
+	}
 	// A length is a claim: memory for more than a little comes with the bytes.
 	s.Body.Grow(int(min(max(r.ContentLength, 0), 64<<10)) + bytes.MinRead)
-	_, err := s.Body.ReadFrom(&s.meter)
+	_, err = s.Body.ReadFrom(&s.meter)
 	if _, ours := err.(*refusal); err != nil && !ours { //nolint:errorlint // made here and never wrapped
 		return &refusal{http.StatusBadRequest, wire.CodeInvalid, "the body ended early: " + err.Error()}
 	}

@@ -38,6 +38,9 @@ type Options struct {
 	// every body does, so that settles still free what enqueues hold. At least
 	// BodyMax; 0 = 256 MiB.
 	InflightMax int64
+	// StreamsMax bounds the takes and long polls that are open: above it 503.
+	// 0 = 65,536.
+	StreamsMax int
 	// Heartbeat is the silence on a take before a heartbeat is sent; clients
 	// give up after 30 s. 0 = 3 s.
 	Heartbeat time.Duration
@@ -72,6 +75,9 @@ func New(o Options) http.Handler {
 		h.inflightMax = 256 << 20
 	}
 	h.inflightMax = max(h.inflightMax, h.bodyMax)
+	if h.streamsMax = int64(o.StreamsMax); h.streamsMax <= 0 {
+		h.streamsMax = 1 << 16
+	}
 	if h.heartbeat <= 0 {
 		h.heartbeat = 3 * time.Second
 	}
@@ -103,6 +109,8 @@ type handler struct {
 
 	bodyMax, inflightMax int64
 	inflight             atomic.Int64 // bytes of bodies in work
+	streamsMax           int64
+	streams              atomic.Int64 // open takes and long polls
 	heartbeat            time.Duration
 	backoffCount         job.Count
 	retry                job.Retry
@@ -262,6 +270,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r = h.admit(w, r, res, id); r == nil {
 		return
 	}
+	if res.stream || res.waits {
+		defer h.streams.Add(-1)
+		if h.streams.Add(1) > h.streamsMax {
+			h.problem(w, r, errStreams)
+			return
+		}
+	}
 	switch {
 	case !res.stream && !accepts(r.Header["Accept"], mediaJSON):
 		notAcceptable(w, mediaJSON)
@@ -269,6 +284,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		serve(h, w, r, id, sub)
 	}
 }
+
+var errStreams = &refusal{http.StatusServiceUnavailable, wire.CodeUnavailable, "too many take streams and long polls are open (max-streams); come back in a moment"}
 
 // survive turns a panic into a 500, or into a broken answer if one has begun:
 // each answer sets its type before its first byte.

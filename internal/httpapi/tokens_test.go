@@ -315,7 +315,10 @@ func TestATokenOfTheConfigurationStays(t *testing.T) {
 }
 
 func TestProfilesAreForTheAdminAndForThoseWhoKnowOurName(t *testing.T) {
-	profiles := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "1"); _, _ = io.WriteString(w, "p") })
+	profiles := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1")
+		_, _ = io.WriteString(w, "p")
+	})
 	a := start(t, httpapi.Options{Profiles: profiles})
 	a.want(200, "p", "GET", "/debug/pprof/heap", "")
 	a.want(403, "*", "GET", "/debug/pprof/heap", "", "Host", "evil.example")

@@ -24,6 +24,8 @@ type Config struct {
 	// What is listened on and for whom.
 	Host      string   // without a port; a name other than localhost is not loopback
 	Port      int      // 0 = one that is free
+	TCP       bool     // listen on Host and Port
+	Unix      string   // also on this socket of the file system; "" = on none
 	Insecure  bool     // listen beyond loopback without tokens and TLS
 	AllowHost []string // further names accepted in a Host header, lower case
 	Pprof     bool     // serve profiles; only on loopback
@@ -36,9 +38,15 @@ type Config struct {
 
 	TCPUserTimeout time.Duration // a peer that takes nothing so long is gone; 0 = the system decides
 
+	BehindTLSProxy bool             // a proxy in front speaks TLS, and others reach the server through it
+	Tokens         []job.Credential // of the API, beside those in the store
+
 	// How much the server takes.
 	BodyBytesMax        int64 // of one request, after inflation
 	InflightBytesMax    int64 // of all requests at work; at least BodyBytesMax
+	MaxConnections      int   // open at once
+	MaxPerAddress       int   // of them from one address
+	MaxStreams          int   // take streams and long polls
 	GlobalInFlightLimit int   // jobs leased at once; 0 = no limit
 	MaxQueues           int
 
@@ -159,15 +167,15 @@ func (c Config) policies() iter.Seq2[string, job.Retry] {
 // contradictions are settings that are fine alone and not together. Where is
 // the name of the setting to change.
 func (c Config) contradictions() (ps Problems) {
-	if !loopback(c.Host) {
-		if !c.Insecure {
-			ps.add("host", "%s can be reached from other machines, and this version has no tokens and no TLS yet: "+
-				"everybody who can connect could read and change all work; "+
-				"listen on 127.0.0.1, or give --insecure if the network is trusted", c.Host)
-		}
-		if c.Pprof {
-			ps.add("pprof", "profiles are served on loopback only, and host is %s", c.Host)
-		}
+	// Whether there is a token in the store is known when that is open (Run).
+	if c.exposed(true) != nil && !c.Insecure {
+		ps.add("host", "%s", c.exposed(len(c.Tokens) > 0))
+	}
+	if c.TCP && !loopback(c.Host) && c.Pprof {
+		ps.add("pprof", "profiles are served on loopback only, and host is %s", c.Host)
+	}
+	if !c.TCP && c.Unix == "" {
+		ps.add("tcp", "nothing is listened on: give --unix, or leave out --tcp=false")
 	}
 	switch {
 	case c.TLSCert != "" && c.TLSKey == "":

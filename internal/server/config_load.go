@@ -38,6 +38,7 @@ func Load(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte,
 	l.types()
 	l.doors()
 	l.queues()
+	l.tokens()
 	l.foreign()
 	l.strangers()
 	l.contradictions()
@@ -221,7 +222,7 @@ func (l *loader) readConfigFile() {
 		return
 	}
 	l.file = parseYAML(l.cfg.File, b, l.expand)
-	known := []string{retryPath, typesPath, doorsPath, queuesPath}
+	known := []string{retryPath, typesPath, doorsPath, queuesPath, tokensPath}
 	for _, s := range settings {
 		if s.yaml != "" {
 			known = append(known, s.yaml)

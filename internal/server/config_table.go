@@ -63,8 +63,8 @@ var settings = []setting{
 	{
 		name: "host", yaml: "server.host", section: sectionListen, def: "127.0.0.1",
 		help: "address or name to listen on, without a port",
-		more: "Beyond loopback the server refuses to start unless `insecure` is given: this version has no tokens and no TLS. " +
-			"A name other than `localhost` counts as beyond loopback.",
+		more: "Beyond loopback the server wants tokens (or certificates of clients) and TLS, else it refuses to start unless " +
+			"`insecure` is given. A name other than `localhost` counts as beyond loopback. See [security.md](security.md).",
 		field: of(host, func(c *Config) *string { return &c.Host }),
 	},
 	{
@@ -73,6 +73,25 @@ var settings = []setting{
 		more: "The log line `listening` tells the real port. A value such as `tcp://10.0.0.1:7890` in the environment, " +
 			"which Kubernetes sets for a service named reprise, is ignored.",
 		field: of(whole(0, 65535), func(c *Config) *int { return &c.Port }),
+	},
+	{
+		name: "tcp", yaml: "server.tcp", section: sectionListen, def: "true",
+		help:  "listen on host and port; false = only on the unix socket",
+		field: of(yesNo, func(c *Config) *bool { return &c.TCP }),
+	},
+	{
+		name: "unix", yaml: "server.unix", section: sectionListen,
+		help: "socket of the file system to listen on too",
+		more: "Only the user of the server may connect to it. A socket that nobody answers at is replaced. " +
+			"Clients give `unix:///run/reprise.sock` as the address.",
+		field: of(path, func(c *Config) *string { return &c.Unix }),
+	},
+	{
+		name: "behind-tls-proxy", yaml: "server.behind_tls_proxy", section: sectionListen, def: "false",
+		help: "a proxy in front of the server speaks TLS, and others reach the server through it",
+		more: "Then the server needs no TLS of its own, and wants tokens on loopback too. The proxy passes `Host` on, which " +
+			"`allow-host` names. Nothing a proxy says about its clients is believed.",
+		field: of(yesNo, func(c *Config) *bool { return &c.BehindTLSProxy }),
 	},
 	{
 		name: "insecure", yaml: "server.insecure", section: sectionListen, def: "false",
@@ -133,6 +152,24 @@ var settings = []setting{
 		help:  "bytes of all request bodies at work together",
 		more:  "This is memory. A request that does not fit is refused and may be repeated. At least `body-max`.",
 		field: of(size(1<<10, bytesMost), func(c *Config) *int64 { return &c.InflightBytesMax }),
+	},
+	{
+		name: "max-connections", yaml: "server.max_connections", section: sectionLimits, def: "65536",
+		help:  "most connections open at once",
+		more:  "One more is answered 503, or closed if it speaks TLS. Each costs a file descriptor and some 10 KiB.",
+		field: of(whole(1, 1<<24), func(c *Config) *int { return &c.MaxConnections }),
+	},
+	{
+		name: "max-connections-per-address", yaml: "server.max_connections_per_address", section: sectionLimits, def: "16384",
+		help:  "most connections from one address",
+		more:  "Behind a proxy all have one address. A unix socket has none, and this does not count there.",
+		field: of(whole(1, 1<<24), func(c *Config) *int { return &c.MaxPerAddress }),
+	},
+	{
+		name: "max-streams", yaml: "server.max_streams", section: sectionLimits, def: "65536",
+		help:  "most take streams and long polls open at once, over all connections",
+		more:  "One more is answered 503. HTTP/2 carries up to 4,096 on one connection.",
+		field: of(whole(1, 1<<24), func(c *Config) *int { return &c.MaxStreams }),
 	},
 	{
 		name: "global-in-flight-limit", short: "l", yaml: "server.global_in_flight_limit", section: sectionLimits, def: "0",

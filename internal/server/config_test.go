@@ -52,7 +52,7 @@ func (r Report) of(name string) Value {
 
 func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 	want := Config{
-		Host: "127.0.0.1", Port: 7890,
+		Host: "127.0.0.1", Port: 7890, TCP: true, MaxConnections: 1 << 16, MaxPerAddress: 1 << 14, MaxStreams: 1 << 16,
 		BodyBytesMax: 64 << 20, InflightBytesMax: 256 << 20, MaxQueues: 10_000,
 		TCPUserTimeout: 30 * time.Second, HeartbeatInterval: 3 * time.Second, ReattachWindow: 30 * job.Second,
 		IdempotencyWindow: job.Hour, ShutdownTimeout: 10 * time.Second,
@@ -120,6 +120,7 @@ func TestPrecedence(t *testing.T) {
 func TestEverySettingHasEveryWay(t *testing.T) {
 	values := map[string]string{
 		"config": "reprise.yaml", "host": "::1", "port": "1234", "insecure": "true", "allow-host": "a.example,b.example",
+		"tcp": "false", "unix": "/run/r.sock", "behind-tls-proxy": "true", "max-connections": "99", "max-connections-per-address": "9", "max-streams": "999",
 		"tls-cert": "cert.pem", "tls-key": "key.pem", "tls-client-ca": "ca.pem", "tcp-user-timeout": "1m",
 		"pprof": "true", "null": "true", "shutdown-timeout": "5s", "body-max": "1MiB", "max-inflight-bytes": "1GiB",
 		"global-in-flight-limit": "1024", "max-queues": "7", "heartbeat-interval": "250ms", "reattach-window": "1m",
@@ -139,6 +140,7 @@ func TestEverySettingHasEveryWay(t *testing.T) {
 	}
 	const file = `
 server: {host: "::1", port: 1234, insecure: yes, allow_host: [a.example, b.example], tls_cert: cert.pem,
+  tcp: no, unix: /run/r.sock, behind_tls_proxy: yes, max_connections: 99, max_connections_per_address: 9, max_streams: 999,
   tls_key: key.pem, tls_client_ca: ca.pem, tcp_user_timeout: 60s, pprof: on, shutdown_timeout: 5s, body_max: 1MiB,
   max_inflight_bytes: 1GiB, global_in_flight_limit: 1024, max_queues: 7, heartbeat_interval: 250, reattach_window: 1m,
   idempotency_window: P1D, root_dir: /data, backoff_count: including, log_format: json, log_level: debug}
@@ -212,7 +214,7 @@ func TestRefusals(t *testing.T) {
 			[]string{"--host=0.0.0.0", "--pprof"},
 			nil, "",
 			[]string{
-				"--host: 0.0.0.0 can be reached from other machines, and this version has no tokens and no TLS yet",
+				"--host: 0.0.0.0 can be reached from other machines, and there is no TLS and no token: everybody who can connect could read and change all work; give tls-cert",
 				"--pprof: profiles are served on loopback only, and host is 0.0.0.0",
 			},
 		},

@@ -10,12 +10,14 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/pprof"
 	"runtime"
 	"sync"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/auth"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/httpapi"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -66,7 +68,7 @@ func engineOptions(cfg Config) engine.Options {
 	rules.Retry, rules.Types, rules.Doors = cfg.Retry, cfg.Types, cfg.Doors
 	rules.RetainDone, rules.RetainDead = cfg.RetainDone, cfg.RetainDead
 	return engine.Options{
-		Server: rules, Queues: cfg.Queues, Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
+		Admin: cfg.admin(), Server: rules, Queues: cfg.Queues, Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
 		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit,
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},
 	}
@@ -86,24 +88,40 @@ func secureRandom() func() uint64 {
 }
 
 func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, log *slog.Logger) error {
-	listener, certificates, err := listen(ctx, cfg)
+	tokens, err := admission(ctx, cfg, e)
+	var listener, socket net.Listener
+	var certificates *Certificates
+	if err == nil && cfg.TCP {
+		listener, certificates, err = listen(ctx, cfg)
+	}
+	if err == nil && cfg.Unix != "" {
+		if socket, err = listenUnix(ctx, cfg.Unix); err != nil && listener != nil {
+			err = errors.Join(err, listener.Close())
+		}
+	}
 	if err != nil {
 		return errors.Join(err, stop(cfg, e))
 	}
 	handler := httpapi.New(httpapi.Options{
 		Engine: e, Log: log, Version: Version,
+		Tokens: tokens, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
 		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax,
 		Heartbeat: cfg.HeartbeatInterval, AllowHosts: cfg.AllowHost,
 		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null,
 	})
-	if cfg.Pprof {
-		handler = withProfiles(handler)
-	}
-	srv := httpapi.NewServer(handler)
+	crowd := &httpapi.Crowd{Total: cfg.MaxConnections, PerAddress: cfg.MaxPerAddress, Log: log}
+	srv, local := httpapi.NewServer(handler), httpapi.NewServer(handler)
 	srv.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
-	served := make(chan error, 1)
-	go func() { served <- serve(srv, listener, certificates) }()
-	Listening(log, listener.Addr().String(), cfg.Scheme())
+	local.ErrorLog = srv.ErrorLog
+	served := make(chan error, 2)
+	if socket != nil {
+		go func() { served <- local.Serve(crowd.Limit(socket, true)) }()
+		log.Info("listening", "api", "unix", "addr", cfg.Unix, "scheme", "unix")
+	}
+	if listener != nil {
+		go func() { served <- serve(srv, crowd.Limit(listener, !cfg.TLS()), certificates) }()
+		Listening(log, listener.Addr().String(), cfg.Scheme())
+	}
 	select {
 	case err := <-served:
 		return errors.Join(fmt.Errorf("serving: %w", err), stop(cfg, e))
@@ -113,8 +131,10 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, log *slog
 	err = stop(cfg, e) // ends the streams, so that Shutdown finds idle connections
 	limit, cancel := context.WithTimeout(context.Background(), max(cfg.ShutdownTimeout, time.Second))
 	defer cancel()
-	if srv.Shutdown(limit) != nil {
-		err = errors.Join(err, srv.Close())
+	for _, s := range []*http.Server{srv, local} {
+		if s.Shutdown(limit) != nil {
+			err = errors.Join(err, s.Close())
+		}
 	}
 	log.Info("stopped")
 	return err
@@ -126,17 +146,29 @@ func stop(cfg Config, e *engine.Engine) error {
 	return e.Stop(limit)
 }
 
-// withProfiles adds the profiles of the Go runtime under /debug/pprof/.
-func withProfiles(next http.Handler) http.Handler {
+// admission is who may do what: the tokens of the configuration and of the
+// store. It refuses a server that others could reach without any.
+func admission(ctx context.Context, cfg Config, e *engine.Engine) (*auth.Keeper, error) {
+	tokens := auth.New(cfg.Tokens, engine.SystemClock().Wall)
+	list, err := e.Credentials(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the tokens: %w", err)
+	}
+	tokens.Add(list...)
+	if why := cfg.exposed(tokens.Closed()); why != nil && !cfg.Insecure {
+		return nil, why
+	}
+	return tokens, nil
+}
+
+// profiles are those of the Go runtime, nil if they are not wanted.
+func profiles(cfg Config) http.Handler {
+	if !cfg.Pprof {
+		return nil
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if len(r.URL.Path) >= 13 && r.URL.Path[:13] == "/debug/pprof/" {
-			mux.ServeHTTP(w, r)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+	return mux
 }
