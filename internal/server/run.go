@@ -20,6 +20,7 @@ import (
 	"github.com/reprisehq/reprise/internal/auth"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/httpapi"
+	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
@@ -73,6 +74,9 @@ func engineOptions(cfg Config) engine.Options {
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},
 	}
 }
+
+// NewToken makes the text of a token for the configuration.
+func NewToken() string { return job.NewSecret(secureRandom()) }
 
 // secureRandom gives unguessable bits: lease tokens are made of them.
 func secureRandom() func() uint64 {
