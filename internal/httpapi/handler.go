@@ -258,7 +258,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		res = profiles
 	}
 	if res == nil {
-		refuse(w, http.StatusNotFound, wire.CodeNotFound, "not found")
+		if w, ok := negotiate(w, r); ok {
+			refuse(w, http.StatusNotFound, wire.CodeNotFound, "not found")
+		}
 		return
 	}
 	serve := res.method(r.Method)
@@ -266,6 +268,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", res.allow())
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
+	}
+	if !res.stream {
+		var ok bool
+		if w, ok = negotiate(w, r); !ok {
+			return
+		}
 	}
 	if r = h.admit(w, r, res, id); r == nil {
 		return
@@ -277,12 +285,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	switch {
-	case !res.stream && !accepts(r.Header["Accept"], mediaJSON):
-		notAcceptable(w, mediaJSON)
-	default:
-		serve(h, w, r, id, sub)
-	}
+	serve(h, w, r, id, sub)
 }
 
 var errStreams = &refusal{http.StatusServiceUnavailable, wire.CodeUnavailable, "too many take streams and long polls are open (max-streams); come back in a moment"}

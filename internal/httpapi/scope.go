@@ -96,10 +96,13 @@ var scopes = map[*resource]needs{
 	profiles: {get: need{admins, wholeServer}, post: need{admins, wholeServer}},
 	oneToken: {del: need{admins, wholeServer}},
 
-	ofJob["success"]: {post: need{works, pathJob}},
-	ofJob["failure"]: {post: need{works, pathJob}},
-	ofJob["errors"]:  {get: need{reads, pathJob}},
-	ofJob["explain"]: {get: need{reads, pathJob}},
+	ofJob["success"]:  {post: need{works, pathJob}},
+	ofJob["failure"]:  {post: need{works, pathJob}},
+	ofJob["errors"]:   {get: need{reads, pathJob}},
+	ofJob["release"]:  {post: need{works, pathJob}},
+	ofJob["cancel"]:   {post: need{operates, pathJob}},
+	ofJob["progress"]: {post: need{works, pathJob}},
+	ofJob["explain"]:  {get: need{reads, pathJob}},
 
 	ofQueue["groups"]:  {get: need{reads, pathQueue}},
 	ofQueue["hold"]:    {post: need{operates, pathQueue}},
