@@ -52,7 +52,7 @@ that was answered as accepted is lost.`,
 			root.AddCommand(cmd)
 		}
 	}
-	add("Server:", newServeCommand(), newConfigCommand(), newTokenCommand(), newBenchCommand())
+	add("Server:", newServeCommand(), newConfigCommand(), newTokenCommand(), newTLSCommand(), newBenchCommand())
 	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newQueueCommand(), newPolicyCommand())
 	root.AddCommand(newDemoCommand(), newVersionCommand())
 	return root

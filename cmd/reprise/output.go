@@ -53,11 +53,13 @@ func oneOfMine(cmd *cobra.Command, args []string) error {
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// connection is the flags --url and --token, and what they lead to.
+// connection is the flags that tell the server and who calls, and what they
+// lead to.
 type connection struct {
 	url        string
 	secret     string
 	secretFile string
+	tls        tlsFiles
 }
 
 // defaultURL is where "reprise serve" listens if nobody says otherwise.
@@ -66,6 +68,7 @@ const defaultURL = "http://127.0.0.1:7890"
 func (c *connection) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.url, "url", "", "address of the server (default $REPRISE_URL, else "+defaultURL+")")
 	c.registerToken(cmd)
+	c.tls.register(cmd.Flags())
 }
 
 func (c *connection) client(opts client.Options) (*client.Client, error) {
@@ -81,6 +84,9 @@ func (c *connection) client(opts client.Options) (*client.Client, error) {
 		return nil, err
 	}
 	opts.Token, opts.UserAgent = token, "reprise/"+server.Version
+	if opts.TLS, err = c.tls.load(); err != nil {
+		return nil, err
+	}
 	cl, err := client.New(url, opts)
 	if err != nil {
 		return nil, &usageError{err}
