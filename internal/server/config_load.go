@@ -417,12 +417,13 @@ func (l *loader) foreign() {
 // strangers points out variables that are nearly ours. Others may be meant
 // for other commands, so they are no problem.
 func (l *loader) strangers() {
+	const clients = envOurs + "URL" // where commands find a server
 	var known []string
 	for _, s := range settings {
 		known = append(known, env(envOurs, s.name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.env)) {
-		if !strings.HasPrefix(name, envOurs) || slices.Contains(known, name) {
+		if !strings.HasPrefix(name, envOurs) || name == clients || slices.Contains(known, name) {
 			continue
 		}
 		if meant := nearest(name, known); meant != "" {

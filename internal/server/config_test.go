@@ -441,7 +441,7 @@ func TestCommitModes(t *testing.T) {
 }
 
 func TestNearlyOurVariableIsPointedOut(t *testing.T) {
-	_, report, err := load(t, nil, []string{"REPRISE_PROT=1", "REPRISE_SERVICE_HOST=10.0.0.1", "REPRISE_TOKEN=x", "OTHER_PROT=1"}, "")
+	_, report, err := load(t, nil, []string{"REPRISE_PROT=1", "REPRISE_SERVICE_HOST=10.0.0.1", "REPRISE_TOKEN=x", "REPRISE_URL=http://q", "OTHER_PROT=1"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
