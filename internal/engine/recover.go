@@ -200,8 +200,9 @@ func (r *run) reserve() error {
 	return nil
 }
 
-// configure writes the settings of configured queues. Healing leaves them
-// alone: an operator may have changed them since the start.
+// configure writes the settings of configured queues, all of them: what was
+// changed live lasts until then, holds and forced breakers beyond it. Healing
+// leaves them alone: an operator may have changed them since the start.
 func (r *run) configure() error {
 	for _, q := range r.e.opts.Queues {
 		row, err := r.tx.Row(job.Queues, q.Name)
@@ -214,13 +215,13 @@ func (r *run) configure() error {
 		}
 		set := *q
 		set.HoldUntil = old.HoldUntil
-		if set.Protection == (job.Protection{}) {
-			set.Protection = old.Protection // the configuration does not speak of it
-		}
 		if err := rule.ChangeQueue(old, &set, int(r.tx.Depth(q.Name).Grouped)); err != nil {
 			return fmt.Errorf("configuring queue %q: %w", q.Name, err)
 		}
 		if err := r.tx.Set(&set); err != nil {
+			return err
+		}
+		if err := r.protect(&set); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"math"
 	"net/http"
 	"slices"
@@ -30,7 +31,7 @@ type settings struct {
 	RunTimeoutMS   int64      `json:"run_timeout_ms"` // 0 = none
 	StartTimeoutMS int64      `json:"start_timeout_ms"`
 	Retention      retention  `json:"retention"`
-	protection
+	jobs.Protection
 }
 
 // retention is how long finished jobs stay; what is left out is the server's.
@@ -61,7 +62,7 @@ func settingsOf(q *job.Queue) settings {
 		FrontOrder: q.FrontOrder.String(), LateOK: lateUntilTerminal, RequireToken: q.RequireToken,
 		NonIdempotent: q.NonIdempotent, MaxJobs: q.MaxJobs, MaxBytes: q.MaxBytes, OnFull: q.OnFull.String(),
 		RunTimeoutMS: int64(q.RunTimeout), StartTimeoutMS: int64(q.StartTimeout),
-		protection: protectionOf(&q.Protection),
+		Protection: jobs.ProtectionOf(&q.Protection),
 		Retention:  retention{CompletedMS: unlessUnset(q.RetainDone), DeadMS: unlessUnset(q.RetainDead)},
 	}
 	if q.LateOKNever {
@@ -119,7 +120,17 @@ func (s *settings) apply(q *job.Queue) error {
 	if ms := s.Retention.DeadMS; ms != nil {
 		q.RetainDead = job.Millis(*ms)
 	}
-	return cmp.Or(err, s.protection.apply(&q.Protection))
+	return cmp.Or(err, oneRefusal(s.Protection.Apply(&q.Protection)))
+}
+
+// oneRefusal makes one refusal of several: it names the field of the first,
+// and tells all.
+func oneRefusal(err error) error {
+	var first *job.Error
+	if !errors.As(err, &first) {
+		return err
+	}
+	return &job.Error{Kind: first.Kind, Field: first.Field, Text: err.Error()}
 }
 
 // oneOf reads a word; the empty one, which null leaves, is the first.

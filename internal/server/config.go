@@ -139,6 +139,11 @@ func (c Config) Validate() error {
 			ps.add(name, "%s", err)
 		}
 	}
+	for _, q := range c.Queues {
+		for _, e := range refusals(q.Protection.Check()) {
+			ps.add(join(join(queuesPath, q.Name), e.Field), "%s", e.Text)
+		}
+	}
 	ps = append(ps, c.contradictions()...)
 	return ps.err()
 }

@@ -36,7 +36,7 @@ func TestDocumentedFileLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(cfg.Queues) != 2 || len(cfg.Types) != 1 || cfg.Doors[job.DoorJobs] == nil || len(report.Notices) != 0 {
+	if len(cfg.Queues) != 3 || len(cfg.Types) != 1 || cfg.Doors[job.DoorJobs] == nil || len(report.Notices) != 0 {
 		t.Errorf("queues %v, notices %v", cfg.Queues, report.Notices)
 	}
 }
@@ -76,6 +76,12 @@ queues:
     max_jobs: 1000000
     on_full: reject
     retention: {completed: 1d}
+  hooks:
+    max_running: 200
+    group_breaker: {consecutive: 5}
+    group_rate: {per_second: 20}
+    retry_budget: {}
+    fair_share: {weights: {gold: 3}}
 
 types:
   invoice.send:
@@ -142,6 +148,11 @@ jobs API, and on the server. Key by key the most specific that gives one wins; a
 
 Under `+"`queues.NAME`"+`. A queue that is not in the file has the defaults, and needs no entry to be used.
 
+At each start a queue that is in the file gets all of its settings from there, and the defaults for what the file does not say of
+it. What is changed while the server runs, by `+"`reprise queue set`"+` or the API, holds at once, and for such a queue until the next
+start; for a queue that is not in the file it holds until it is changed again. Holds and forced breakers are no settings: they survive a
+start in any case. A start is refused where the file would change the `+"`order`"+` of a queue with open grouped jobs.
+
 | Key | Kind | Default | Meaning |
 | --- | --- | --- | --- |
 `, exampleFile)
@@ -149,6 +160,17 @@ Under `+"`queues.NAME`"+`. A queue that is not in the file has the defaults, and
 		row(&b, code(s.yaml), s.field.kind, code(s.def), capital(s.help)+".")
 	}
 	row(&b, code("retry"), "keys", "", "The policy of the queue's jobs, where neither job nor type says something else.")
+	for _, g := range guardSettings {
+		kind := "keys"
+		if g.keys == nil {
+			kind = "number"
+		}
+		row(&b, code(g.key), kind, code(g.def), capital(g.help)+".")
+	}
+	b.WriteString(`
+From ` + "`max_running`" + ` on, the words, what may be left out, the defaults and the bounds are those of the API, where spans are whole
+numbers of milliseconds: [Protection](../PROTOCOL.md#protection). [protection.md](protection.md) tells when to use which.
+`)
 	b.WriteString("\n## Flags of Zizq\n\nA start written for Zizq works unchanged. These flags, and their variables, are accepted and mean nothing here: ")
 	var ignored, variables []string
 	for _, f := range foreigners {
