@@ -38,7 +38,7 @@ restart, and touches each job once.`,
 	}
 	cmd.AddCommand(
 		newDeadGroupsCommand(), newDeadListCommand(), newDeadShowCommand(), newDeadReplayCommand(), newDeadDeleteCommand(),
-		newDeadExportCommand(), newDeadMarkCommand(), newDeadRunsCommand(), newDeadAuditCommand(),
+		newDeadExportCommand(), newDeadMarkCommand(), newDeadRunsCommand(), newAuditCommand(),
 	)
 	return cmd
 }

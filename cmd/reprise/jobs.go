@@ -389,7 +389,7 @@ With a filter instead of ids the jobs are only counted, until --yes is given.`,
 			if err := filter.check(); err != nil {
 				return err
 			}
-			cl, err := conn.client(client.Options{})
+			cl, err := conn.operator()
 			if err != nil {
 				return err
 			}

@@ -53,7 +53,7 @@ that was answered as accepted is lost.`,
 		}
 	}
 	add("Server:", newServeCommand(), newConfigCommand(), newTokenCommand(), newTLSCommand(), newBenchCommand())
-	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newQueueCommand(), newPolicyCommand())
+	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newQueueCommand(), newPolicyCommand(), newAuditCommand())
 	root.AddCommand(newDemoCommand(), newVersionCommand())
 	return root
 }

@@ -102,6 +102,7 @@ type Extension struct {
 type Options struct {
 	Server        rule.Server
 	Queues        []*job.Queue // settings from the configuration
+	Changes       QueueChanges // names for the audit log what was changed; nil = it is not told
 	Idempotency   job.Millis   // idempotency_window; 1 h
 	Reattach      job.Millis   // reattach_window: how long a named holder may be away; 30 s
 	QueuesMax     int          // max_queues; 10,000

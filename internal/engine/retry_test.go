@@ -298,12 +298,12 @@ func TestAnOperatorRevivesCancelsAndDeletes(t *testing.T) {
 		r.refused(job.Superseded, engine.Settle{ID: r.ids["a"], Token: w.held["a"].Lease.Token})
 		r.operate("a", revive)
 		w.gets("a")
-		if err := r.Delete(r.Context(), r.ids["a"]); err != nil {
+		if err := r.Delete(r.Context(), r.ids["a"], job.Actor{}); err != nil {
 			r.Fatal(err)
 		}
 		r.expect("a", job.None)
 		r.refused(job.NotFound, engine.Settle{ID: r.ids["a"], Token: w.held["a"].Lease.Token})
-		if err := r.Delete(r.Context(), r.ids["a"]); job.KindOf(err) != job.NotFound {
+		if err := r.Delete(r.Context(), r.ids["a"], job.Actor{}); job.KindOf(err) != job.NotFound {
 			r.Errorf("deleted twice: %v", err)
 		}
 		r.puts("q", "b")

@@ -205,7 +205,7 @@ func stateOf(j *job.Job) job.State {
 
 func (r *rig) queue(name string, edit func(*job.Queue)) {
 	r.Helper()
-	if _, err := r.SetQueue(r.Context(), name, func(q *job.Queue) error { edit(q); return nil }); err != nil {
+	if _, err := r.SetQueue(r.Context(), name, func(q *job.Queue) error { edit(q); return nil }, job.Actor{}); err != nil {
 		r.Fatal(err)
 	}
 }

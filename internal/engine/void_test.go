@@ -19,7 +19,7 @@ func TestANamedWorkerHearsWhatIsOverForIt(t *testing.T) { // spec/jobs.md, cance
 			t.Fatal(err)
 		}
 		w.gets("a: cancel")
-		if err := r.Delete(r.Context(), r.ids["gone"]); err != nil {
+		if err := r.Delete(r.Context(), r.ids["gone"], job.Actor{}); err != nil {
 			t.Fatal(err)
 		}
 		w.gets("gone: cancel")

@@ -46,8 +46,8 @@ func (h *handler) explain(w http.ResponseWriter, r *http.Request, text, _ string
 
 // ofQueue reads the body of a call on a queue, strictly, and answers with what
 // do says; nil is the state of the queue.
-func (h *handler) ofQueue(w http.ResponseWriter, r *http.Request, name string, body any, do func() (any, error)) {
-	h.withBody(w, r, func(s *scratch) error {
+func (h *handler) ofQueue(w http.ResponseWriter, r *http.Request, name string, body any, do func(by job.Actor) (any, error)) {
+	h.operation(w, r, func(s *scratch, by job.Actor) error {
 		if err := jobs.CheckName("queue", name); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (h *handler) ofQueue(w http.ResponseWriter, r *http.Request, name string, b
 				return err
 			}
 		}
-		answer, err := do()
+		answer, err := do(by)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (h *handler) ofQueue(w http.ResponseWriter, r *http.Request, name string, b
 // hold is POST /queues/{name}/hold.
 func (h *handler) hold(w http.ResponseWriter, r *http.Request, name, _ string) {
 	var body wire.Hold
-	h.ofQueue(w, r, name, &body, func() (any, error) {
+	h.ofQueue(w, r, name, &body, func(by job.Actor) (any, error) {
 		until := job.Millis(body.Until)
 		err := cmp.Or(within("until", body.Until, 0, int64(job.MaxMillis)), within("for_ms", body.ForMS, 0, int64(job.MaxMillis)))
 		if err == nil && (body.Until == 0) == (body.ForMS == 0) {
@@ -84,7 +84,7 @@ func (h *handler) hold(w http.ResponseWriter, r *http.Request, name, _ string) {
 		if body.ForMS > 0 {
 			until = h.engine.Now().Add(job.Millis(body.ForMS))
 		}
-		end, err := h.engine.Hold(r.Context(), name, body.Group, until)
+		end, err := h.engine.Hold(r.Context(), name, body.Group, until, by)
 		return wire.Held{HoldUntil: int64(end)}, err
 	})
 }
@@ -92,20 +92,20 @@ func (h *handler) hold(w http.ResponseWriter, r *http.Request, name, _ string) {
 // release is POST /queues/{name}/release.
 func (h *handler) release(w http.ResponseWriter, r *http.Request, name, _ string) {
 	var body wire.OfGroup
-	h.ofQueue(w, r, name, &body, func() (any, error) {
-		return nil, h.engine.Release(r.Context(), name, body.Group)
+	h.ofQueue(w, r, name, &body, func(by job.Actor) (any, error) {
+		return nil, h.engine.Release(r.Context(), name, body.Group, by)
 	})
 }
 
 // forceBreaker is POST /queues/{name}/breaker.
 func (h *handler) forceBreaker(w http.ResponseWriter, r *http.Request, name, _ string) {
 	var body wire.ForceBreaker
-	h.ofQueue(w, r, name, &body, func() (any, error) {
+	h.ofQueue(w, r, name, &body, func(by job.Actor) (any, error) {
 		switch words := []string{wire.BreakerClosed, wire.BreakerOpen}; {
 		case body.State == wire.BreakerAuto:
-			return nil, h.engine.ReleaseBreaker(r.Context(), name, body.Group)
+			return nil, h.engine.ReleaseBreaker(r.Context(), name, body.Group, by)
 		case slices.Contains(words, body.State):
-			return nil, h.engine.ForceBreaker(r.Context(), name, body.Group, job.BreakerState(slices.Index(words, body.State)))
+			return nil, h.engine.ForceBreaker(r.Context(), name, body.Group, job.BreakerState(slices.Index(words, body.State)), by)
 		}
 		return nil, &job.Error{Kind: job.Invalid, Field: "state", Text: "state must be one of closed open auto"}
 	})

@@ -181,7 +181,7 @@ func (h *handler) queue(w http.ResponseWriter, r *http.Request, name, _ string) 
 
 // setQueue is PATCH /queues/{name}; it answers as GET does.
 func (h *handler) setQueue(w http.ResponseWriter, r *http.Request, name, _ string) {
-	h.withBody(w, r, func(s *scratch) error {
+	h.operation(w, r, func(s *scratch, by job.Actor) error {
 		if err := jobs.CheckName("queue", name); err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func (h *handler) setQueue(w http.ResponseWriter, r *http.Request, name, _ strin
 		if err := edit(job.NewQueue(name)); err != nil {
 			return err // so that what the engine runs is known to be well formed
 		}
-		if _, err := h.engine.SetQueue(r.Context(), name, edit); err != nil {
+		if _, err := h.engine.SetQueue(r.Context(), name, edit, by); err != nil {
 			return err
 		}
 		h.queue(w, r, name, "")

@@ -34,7 +34,7 @@ type api struct {
 func newEngine(t testing.TB) *engine.Engine {
 	clock := engine.SystemClock()
 	e := engine.New(mem.Open(mem.Options{Now: clock.Wall}), clock, rand.Uint64, slog.New(slog.DiscardHandler),
-		engine.Options{Server: rule.DefaultServer(), Reattach: 30_000})
+		engine.Options{Server: rule.DefaultServer(), Reattach: 30_000, Changes: httpapi.QueueChanges})
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

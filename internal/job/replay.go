@@ -121,10 +121,14 @@ type Audit struct {
 	At      Millis
 	By      Actor
 	Action  string
-	Subject string // of what: an id, a fingerprint, a selection in words
-	Count   int64
+	Subject string   // of what: an id, a fingerprint, a selection in words
+	Count   int64    // of jobs
+	Changes []Change `json:",omitempty"` // of settings
 	Expires Millis
 }
+
+// Change is a setting that was changed. From and To are JSON.
+type Change struct{ Field, From, To string }
 
 // Table implements Row.
 func (a *Audit) Table() Table { return Audits }

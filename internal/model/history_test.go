@@ -328,7 +328,7 @@ func (w *world) delete(id job.ID) {
 		want = accepted
 		w.model.remove(j)
 	}
-	w.refused("delete", w.Delete(w.Context(), id), want)
+	w.refused("delete", w.Delete(w.Context(), id, job.Actor{}), want)
 }
 
 // command applies an operator's command to a job, if it is there.
@@ -359,7 +359,7 @@ func (w *world) setQueue(t *rapid.T) {
 		"park":       func(q *job.Queue) { q.OnDead = job.DeadPark },
 		"no late ok": func(q *job.Queue) { q.LateOKNever = !q.LateOKNever },
 	}[one(t, "edit", "pause", "resume", "resume", "hold", "skip dead", "block", "park", "no late ok")]
-	_, err := w.SetQueue(w.Context(), name, func(q *job.Queue) error { edit(q); return nil })
+	_, err := w.SetQueue(w.Context(), name, func(q *job.Queue) error { edit(q); return nil }, job.Actor{})
 	w.must(err)
 	edit(w.model.queues[name])
 }

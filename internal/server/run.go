@@ -69,7 +69,8 @@ func engineOptions(cfg Config) engine.Options {
 	rules.Retry, rules.Types, rules.Doors = cfg.Retry, cfg.Types, cfg.Doors
 	rules.RetainDone, rules.RetainDead = cfg.RetainDone, cfg.RetainDead
 	return engine.Options{
-		Admin: cfg.admin(), Server: rules, Queues: cfg.Queues, Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
+		Admin: cfg.admin(), Server: rules, Queues: cfg.Queues, Changes: httpapi.QueueChanges,
+		Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
 		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit,
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},
 	}

@@ -115,7 +115,7 @@ func (w *world) remove(j *job.Job) {
 		}
 		return w.refusal("delete", err, job.NotFound)
 	}
-	w.start(c, func() { err = w.e.Delete(w.ctx, j.ID) })
+	w.start(c, func() { err = w.e.Delete(w.ctx, j.ID, job.Actor{}) })
 }
 
 // furnish gives the queues what their names promise.
@@ -206,7 +206,7 @@ func (w *world) setQueue(name, what string, edit func(*job.Queue)) {
 		return "changed"
 	}
 	w.start(c, func() {
-		_, err = w.e.SetQueue(w.ctx, name, func(q *job.Queue) error { edit(q); return nil })
+		_, err = w.e.SetQueue(w.ctx, name, func(q *job.Queue) error { edit(q); return nil }, job.Actor{})
 	})
 }
 

@@ -61,7 +61,17 @@ const hangs = time.Minute
 
 // table is every fault there is.
 func table() []fault {
-	return slices.Concat(ruleFaults, policyFaults, engineFaults, storeFaults, doorFaults, protectionFaults, deadFaults, runFaults)
+	return slices.Concat(
+		ruleFaults,
+		policyFaults,
+		engineFaults,
+		storeFaults,
+		doorFaults,
+		protectionFaults,
+		deadFaults,
+		runFaults,
+		guardcfgFaults,
+	)
 }
 
 // apply returns the tree with the fault in it.

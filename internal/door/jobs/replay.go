@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"encoding/json"
 	"math"
 	"net/url"
 	"strconv"
@@ -245,7 +246,11 @@ func LogQuery(raw string) (before job.ID, limit int, err error) {
 
 // AuditOf is an entry of the audit log as the wire tells it.
 func AuditOf(a *job.Audit) wire.AuditEntry {
-	return wire.AuditEntry{
+	e := wire.AuditEntry{
 		ID: a.ID.String(), At: int64(a.At), By: a.By.Name, From: a.By.From, Action: a.Action, Subject: a.Subject, Count: a.Count,
 	}
+	for _, c := range a.Changes {
+		e.Changes = append(e.Changes, wire.AuditChange{Field: c.Field, From: json.RawMessage(c.From), To: json.RawMessage(c.To)})
+	}
+	return e
 }

@@ -50,10 +50,13 @@ func fullRows() []job.Row {
 		&job.Reserve{Name: "seq", Next: -1},
 		fullReplay(),
 		&job.Mark{Print: 1<<63 + 1, Muted: true, Paused: true, Note: "ü", By: job.Actor{Name: "ann", From: "::1"}, At: 51, Releasing: 52},
-		&job.Audit{ID: job.ID{5}, At: 61, By: job.Actor{Name: "ann"}, Action: "replay", Subject: "queue q", Count: 62, Expires: 63},
 		&job.Credential{
 			ID: "0a", Name: "ci", Hash: [32]byte{0, 1, 31: 255}, Scopes: job.ScopeWork | job.ScopeRead, Queues: []string{"mail-*", "ü"},
 			Created: 64, Expires: 65, By: job.Actor{Name: "ann", From: "::1"},
+		},
+		&job.Audit{
+			ID: job.ID{5}, At: 61, By: job.Actor{Name: "ann"}, Action: "replay", Subject: "queue q", Count: 62, Expires: 63,
+			Changes: []job.Change{{Field: "rate", From: "null", To: `{"per_second":1}`}},
 		},
 	}
 }
