@@ -25,6 +25,7 @@ const (
 	askGroup
 	askRun
 	askCancel // of a run
+	askMark   // of a fingerprint
 )
 
 // request is one thing that was asked for and not yet answered.
@@ -41,6 +42,7 @@ type request struct {
 	edit      func(*job.Queue)
 	until     job.Millis // of a hold
 	run       *job.Replay
+	paused    bool // of a fingerprint
 
 	call    *call
 	commit  int                    // in which it took effect

@@ -194,6 +194,7 @@ func (s *scene) again(o *outcome, j *job.Job, r *engine.Settle, p job.Retry, due
 	if due <= s.now && !own {
 		j.State = job.Ready
 	}
+	s.held(o, j)
 	o.want, o.state = j, j.State
 	return o
 }

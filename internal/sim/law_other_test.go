@@ -26,6 +26,7 @@ func (s *scene) outcomes(ch *change) (list []*outcome) {
 	list = append(append(list, s.timedOut(true)...), s.timedOut(false)...)
 	list = append(list, s.evicted()...)
 	list = append(list, s.clocked()...)
+	list = append(list, s.letGo()...)
 	list = append(list, s.run()...)
 	return append(list, s.carried()...)
 }
@@ -253,7 +254,9 @@ func (s *scene) clocked() (list []*outcome) {
 	if j.State == job.Scheduled && j.ReadyAt <= s.now {
 		due := j.Clone()
 		due.State = job.Ready
-		list = append(list, &outcome{why: "its due time", verb: rule.Promote, want: due, state: job.Ready})
+		o := &outcome{why: "its due time", verb: rule.Promote, want: due, state: job.Ready}
+		s.held(o, due)
+		list = append(list, o)
 	}
 	if waiting && j.ExpiresAt > 0 && j.ExpiresAt <= s.now {
 		o := &outcome{why: "its expiry", verb: rule.Expire}

@@ -265,7 +265,9 @@ func (x *judge) row(c *commit, ch *change) {
 		if before != nil && (ch.row != nil || before.Due() > c.now) {
 			broken("retry.md 3", "an entry of the audit log was changed or dropped early: %+v", before)
 		}
-	case job.Marks, job.Credentials:
+	case job.Credentials:
+	case job.Marks:
+		x.marked(c, ch)
 	case job.Receipts:
 		old, _ := before.(*job.Receipt)
 		if old != nil && old.Expires > c.now {

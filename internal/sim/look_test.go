@@ -28,6 +28,7 @@ func (w *world) look(dice uint64) {
 		broken("I1", "the store holds something else than was written: %s", differs)
 	}
 	w.invariants()
+	w.heldByNobody()
 	if w.up() {
 		w.overdue()
 		w.idle()

@@ -35,6 +35,7 @@ func init() {
 		{"change a queue", 5, (*world).changeQueue},
 		{"hold a group", 2, (*world).holdGroup},
 		{"run through the dead", 5, (*world).runDead},
+		{"pause or resume a fingerprint", 4, (*world).markPrint},
 		{"time passes", 22, (*world).timePasses},
 		{"the clock steps", 2, (*world).clockSteps},
 		{"the process stands still", 1, (*world).standStill},

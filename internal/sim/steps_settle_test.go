@@ -199,7 +199,7 @@ func (w *world) foretell(r *request, sure bool) {
 		if len(s.requested(r)) == 0 {
 			r.told, r.kindOf = refused, job.WrongState
 		}
-	case askPut, askDelete, askQueue, askGroup, askRun, askCancel:
+	case askPut, askDelete, askQueue, askGroup, askRun, askCancel, askMark:
 	}
 }
 
