@@ -486,7 +486,7 @@ func (r *run) behind(q *job.Queue, j *job.Job) (*rule.Pos, error) {
 	at := rule.EntriesOf(j).Pos
 	if q.Protection.Fair != nil { // behind all who wait, in the same priority
 		g, err := r.gate(j.Queue, j.Group)
-		at.Seq = max(at.Seq, g.Place)
+		at.Seq, at.ID = max(at.Seq, g.Place), job.ID{} // also before what else of the gate was offered with it
 		return &at, err
 	}
 	ids, err := r.tx.Members(j.Queue, j.Group, 2) // it is one of them as long as it runs
