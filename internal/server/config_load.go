@@ -414,14 +414,20 @@ func (l *loader) foreign() {
 	}
 }
 
+// clientVariables are what the commands read that talk to a server.
+var clientVariables = []string{"REPRISE_URL", "REPRISE_TOKEN", "REPRISE_TOKEN_FILE"}
+
 // strangers points out variables that are nearly ours. Others may be meant
 // for other commands, so they are no problem.
 func (l *loader) strangers() {
 	const clients = envOurs + "URL" // where commands find a server
 	var known []string
 	for _, s := range settings {
-		known = append(known, env(envOurs, s.name))
+		if !s.hidden {
+			known = append(known, env(envOurs, s.name))
+		}
 	}
+	known = append(known, clientVariables...)
 	for _, name := range slices.Sorted(maps.Keys(l.env)) {
 		if !strings.HasPrefix(name, envOurs) || name == clients || slices.Contains(known, name) {
 			continue

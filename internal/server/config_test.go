@@ -484,3 +484,15 @@ func TestValidateSeesWhatLoadWouldRefuse(t *testing.T) {
 		}
 	}
 }
+
+// Whoever set up the commands of a client in the same shell did nothing wrong.
+func TestVariablesOfClientsAreNoMisspeltSettings(t *testing.T) {
+	environ := []string{"REPRISE_URL=http://127.0.0.1:1", "REPRISE_TOKEN=hunter2", "REPRISE_TOKEN_FILE=/t", "REPRISE_PROT=1"}
+	_, report, err := load(t, nil, environ, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Notices) != 1 || report.Notices[0].Text != "REPRISE_PROT is no setting; did you mean REPRISE_PORT?" {
+		t.Errorf("notices %v", report.Notices)
+	}
+}
