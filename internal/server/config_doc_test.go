@@ -138,6 +138,9 @@ A value may refer to a secret that is kept elsewhere: `+"`${env:NAME}`"+` stands
 `+"`${file:PATH}`"+` for what is in a file, without the line break at its end (a relative path starts at the directory of
 the configuration file). What a reference stands for is not shown by `+"`reprise config`"+`. `+"`$${`"+` is `+"`${`"+` itself.
 
+`+"`auth.tokens.NAME`"+` is a token of the API: `+"`secret`, `scopes` and, if it is for some queues only, `queues`"+`. See
+[security.md](security.md#tokens). Of its secret only a hash is kept, and nothing is shown.
+
 `+"`retry`"+` has the keys `+"`limit`, `max_age`, `place`, `curve`, `rules` and `loss_limit`"+`. It stands, from the most to the least
 specific, on a job, under `+"`types.NAME`"+` for the jobs of a type, under `+"`queues.NAME`"+`, under `+"`doors.jobs`"+` for all that came in over the
 jobs API, and on the server. Key by key the most specific that gives one wins; a curve and the rules are replaced whole.
