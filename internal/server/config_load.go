@@ -420,19 +420,18 @@ var clientVariables = []string{"REPRISE_URL", "REPRISE_TOKEN", "REPRISE_TOKEN_FI
 // strangers points out variables that are nearly ours. Others may be meant
 // for other commands, so they are no problem.
 func (l *loader) strangers() {
-	const clients = envOurs + "URL" // where commands find a server
-	var known []string
+	known, shown := slices.Clone(clientVariables), slices.Clone(clientVariables)
 	for _, s := range settings {
+		known = append(known, env(envOurs, s.name))
 		if !s.hidden {
-			known = append(known, env(envOurs, s.name))
+			shown = append(shown, env(envOurs, s.name))
 		}
 	}
-	known = append(known, clientVariables...)
 	for _, name := range slices.Sorted(maps.Keys(l.env)) {
-		if !strings.HasPrefix(name, envOurs) || name == clients || slices.Contains(known, name) {
+		if !strings.HasPrefix(name, envOurs) || slices.Contains(known, name) {
 			continue
 		}
-		if meant := nearest(name, known); meant != "" {
+		if meant := nearest(name, shown); meant != "" {
 			l.notice(slog.LevelWarn, name+" is no setting; did you mean "+meant+"?")
 		}
 	}

@@ -487,7 +487,7 @@ func TestValidateSeesWhatLoadWouldRefuse(t *testing.T) {
 
 // Whoever set up the commands of a client in the same shell did nothing wrong.
 func TestVariablesOfClientsAreNoMisspeltSettings(t *testing.T) {
-	environ := []string{"REPRISE_URL=http://127.0.0.1:1", "REPRISE_TOKEN=hunter2", "REPRISE_TOKEN_FILE=/t", "REPRISE_PROT=1"}
+	environ := []string{"REPRISE_URL=http://127.0.0.1:1", "REPRISE_TOKEN=hunter2", "REPRISE_TOKEN_FILE=/t", "REPRISE_PROT=1", "REPRISE_NULL=false"}
 	_, report, err := load(t, nil, environ, "")
 	if err != nil {
 		t.Fatal(err)
