@@ -53,7 +53,9 @@ func RetryAt(err error, at time.Time) error {
 }
 
 // RetryAfter fails the attempt and passes on what a target asked for (its
-// Retry-After): the next one follows the policy, but comes no earlier.
+// Retry-After): the next one follows the policy, but comes no earlier, and
+// until then, at most for an hour, the job's group is held, or its queue if it
+// has no group.
 func RetryAfter(err error, d time.Duration) error {
 	return &ending{outcome: wire.OutcomeRetry, cause: orNothing(err), in: -1, after: max(d, 0)}
 }

@@ -19,8 +19,8 @@ type Settle struct {
 
 	RetryAt      int64  `json:"retry_at,omitempty"`       // of retry: the worker's own time, over the curve and the limit
 	RetryInMS    *int64 `json:"retry_in_ms,omitempty"`    // of retry: the same as a span; 0 is at once
-	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // of retry: what a target asked for; the least wait
-	RetryAfter   string `json:"retry_after,omitempty"`    // of retry: the same as its Retry-After: seconds, or a date
+	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // of retry and dead: what a target asked for; holds the group or queue, and is the least wait
+	RetryAfter   string `json:"retry_after,omitempty"`    // of retry and dead: the same as its Retry-After: seconds, or a date
 	DelayMS      int64  `json:"delay_ms,omitempty"`       // of release: not before then
 	Place        string `json:"place,omitempty"`          // of retry and release
 

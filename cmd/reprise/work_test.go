@@ -400,9 +400,11 @@ func TestWorkDeliversToAWebAddress(t *testing.T) {
 		}
 	}))
 	defer target.Close()
-	id := field(t, well(t, "enqueue", "--url", url, "--queue", "hooks", "--type", "t", "--json"), "id")
-	well(t, "enqueue", "--url", url, "--queue", "hooks", "--type", "t")
-	_, stderr, code := cli(t, "", "work", "--url", url, "--queue", "hooks", "--http", target.URL, "--max", "2")
+	enqueue := func(group string) string {
+		return field(t, well(t, "enqueue", "--url", url, "--queue", "hooks", "--type", "t", "--group", group, "--json"), "id")
+	}
+	id, spared, _ := enqueue("busy"), enqueue("busy"), enqueue("idle")
+	_, stderr, code := cli(t, "", "work", "--url", url, "--queue", "hooks", "--http", target.URL, "--max", "2", "--prefetch", "1")
 	if code != 0 || calls.Load() != 2 {
 		t.Fatalf("exit code %d, %d calls: %s", code, calls.Load(), stderr)
 	}
@@ -416,6 +418,12 @@ func TestWorkDeliversToAWebAddress(t *testing.T) {
 	}
 	if wait := shown.Job.ReadyAt - shown.Job.FailedAt; shown.Job.Status != wire.Scheduled || wait < 60_000 {
 		t.Errorf("%s, due %d ms after the failure; Retry-After asked for 60 s", shown.Job.Status, wait)
+	}
+	if out := well(t, "queue", "show", "--url", url, "hooks"); !strings.Contains(out, "busy  held, in 1m") || strings.Contains(out, "idle") {
+		t.Errorf("the target asked for a minute:\n%s", out)
+	}
+	if out := well(t, "jobs", "show", "--url", url, spared, "--json"); !strings.Contains(out, `"status":"ready"`) || !strings.Contains(out, `"attempts":0`) {
+		t.Errorf("who is held with it pays nothing:\n%s", out)
 	}
 	if len(shown.Errors) != 1 || shown.Errors[0].Message != "answered 429 Too Many Requests: busy" || shown.Errors[0].ErrorType != "http 429" {
 		t.Errorf("%+v", shown.Errors)

@@ -34,8 +34,8 @@ type Settle struct {
 	Started    job.Millis  // when the run began; 0 = not said
 	RetryAt    job.Millis  // Retried: the worker's own time; 0 = none
 	RetryIn    job.Millis  // Retried: the same as a span; 0 = none
-	RetryAfter job.Millis  // Retried: what a target asked for; a floor under the curve
-	NotBefore  job.Millis  // Retried: the same as a date; 0 = none
+	RetryAfter job.Millis  // Retried, Died: what a target asked for: holds the group or queue, and the job itself at least so long
+	NotBefore  job.Millis  // Retried, Died: the same as a date; 0 = none
 	Delay      job.Millis  // Released: not before then
 	Place      job.Place   // Retried, Released: unset = by policy
 

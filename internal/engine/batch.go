@@ -374,6 +374,7 @@ func (r *run) write(old *job.Job, eff rule.Effect) error {
 	}
 	if eff.Queue != nil {
 		r.forgetQueue(eff.Queue.Name)
+		r.woken[eff.Queue.Name] = true // who is emptied for a job of it goes on
 		if err := r.tx.Set(eff.Queue); err != nil {
 			return err
 		}

@@ -262,6 +262,8 @@ func (w *world) settleAs(t *rapid.T, s engine.Settle) {
 		s.RetryAfter = one[job.Millis](t, "retry after", 0, 0, 2000)
 		s.RetryIn = one[job.Millis](t, "retry in", 0, 0, 800)
 		s.RetryAt = one(t, "retry at", 0, 0, w.model.now-1, w.model.now+900)
+	case job.Died:
+		s.RetryAfter = one[job.Millis](t, "retry after", 0, 1100)
 	case job.Released:
 		s.Delay = one[job.Millis](t, "delay", 0, 500)
 	default:

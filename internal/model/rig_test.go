@@ -69,6 +69,7 @@ func newWorld(t *rapid.T, open func() (store.Store, error), queues []*job.Queue)
 		bodies: map[job.ID][]byte{}, owners: map[job.Token]job.ID{},
 	}
 	w.begin()
+	w.model.drawn = w.held
 	for _, q := range queues {
 		_, err := w.SetQueue(w.Context(), q.Name, func(set *job.Queue) error { *set = *q; return nil }, job.Actor{})
 		w.must(err)
@@ -295,6 +296,24 @@ func (w *world) gates() {
 	if !reflect.DeepEqual(got, want) {
 		w.Fatalf("the groups that are remembered, held until and parked, are %v, want %v", got, want)
 	}
+}
+
+// held is until when the engine holds a group, or a queue.
+func (w *world) held(queue, group string) (until job.Millis) {
+	w.must(w.store.View(w.Context(), func(v store.Reader) error {
+		row, err := v.Row(job.Queues, queue)
+		if group != "" {
+			row, err = v.Row(job.Gates, job.GateKey(queue, group))
+		}
+		switch row := row.(type) {
+		case *job.Queue:
+			until = row.HoldUntil
+		case *job.Gate:
+			until = row.Hold
+		}
+		return err
+	}))
+	return until
 }
 
 // same compares a job of the engine with the model's, in all fields but

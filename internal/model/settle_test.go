@@ -107,11 +107,13 @@ func (m *model) settleLive(j *job.Job, i int, s engine.Settle) {
 		j.Attempts++
 		j.Failures++
 		j.FailedAt = m.now
+		m.hold(j, s.RetryAfter)
 		m.die(j, job.Killed)
 		m.stats.Died++
 	case job.Retried:
 		m.stats.Failed++
 		m.charge(j)
+		m.hold(j, s.RetryAfter)
 		m.decide(j, s)
 	}
 }
@@ -140,6 +142,24 @@ func (m *model) wait(j *job.Job) {
 	if j.State = job.Ready; j.ReadyAt > m.now {
 		j.State = job.Scheduled
 	}
+}
+
+// hold keeps the group of a job, or its queue, out of line for a span and up to
+// a tenth more, at most for an hour. What the engine drew is believed if it is
+// lawful.
+func (m *model) hold(j *job.Job, span job.Millis) {
+	if span == 0 {
+		return
+	}
+	held := &m.queues[j.Queue].HoldUntil
+	if j.Group != "" {
+		held = &m.group(j.Queue, j.Group).Hold
+	}
+	until := m.now + min(span, job.Hour)
+	if end := m.drawn(j.Queue, j.Group); end > until && end <= m.now+min(span+span/10, job.Hour) {
+		until = end
+	}
+	*held = max(*held, until)
 }
 
 func (m *model) grace(j *job.Job) bool { return m.now < j.GraceUntil }

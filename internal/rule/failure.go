@@ -22,9 +22,14 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 		return Effect{}, err
 	}
 	charge(v, j, do, c.Failure, l, &e)
-	if do.Do == job.DoHold {
-		hold(v, do.Delay, c.After, &e)
+	if do.IgnoreRetryAfter {
+		c.After = 0
 	}
+	span := c.After
+	if do.Do == job.DoHold {
+		span = max(span, do.Delay)
+	}
+	hold(v, span, &e)
 	if len(j.Leases) > 0 { // another copy lives: its end decides
 		j.Wanted = uint8(len(j.Leases))
 		e.Job = j
@@ -37,7 +42,7 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 	case do.Do == job.DoDead:
 		return die(v, j, job.Killed, e), nil
 	}
-	ruled(&p, &c, do)
+	p = job.Retry{Limit: do.Limit, Curve: do.Curve}.Over(p)
 	due := dueAfter(v, j, c, &p, do, e)
 	switch override := c.RetryAt > 0 && j.Overrides < overridesMax; {
 	case inGrace(v, j):
@@ -83,14 +88,6 @@ func charge(v View, j *job.Job, do *job.Rule, f job.Failure, l job.Lease, e *Eff
 		j.Attempts++
 	}
 	record(v, j, f, l, e)
-}
-
-// ruled puts what the matching rule says over the policy and over the report.
-func ruled(p *job.Retry, c *Command, do *job.Rule) {
-	*p = job.Retry{Limit: do.Limit, Curve: do.Curve}.Over(*p)
-	if do.IgnoreRetryAfter {
-		c.After = 0
-	}
 }
 
 // dueAfter is the time of the next attempt. Whatever chose it, the job comes

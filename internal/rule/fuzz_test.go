@@ -170,7 +170,7 @@ func anyCommand(w *world, t *tape, name string, tokens []job.Token) Command {
 		if t.yes() {
 			c.Match = func(string) (bool, bool) { return c.After > 0, true }
 		}
-	case SettleRelease:
+	case SettleRelease, SettleDead:
 		c.After = job.Millis(t.n(2)) * 700
 	case Lapse:
 		c.Ending = []job.Ending{job.ByLapse, job.ByDisconnect, job.ByRestart}[t.n(3)]
@@ -183,9 +183,6 @@ func anyCommand(w *world, t *tape, name string, tokens []job.Token) Command {
 		c.Token = tokens[n-1-t.n(n)]
 	}
 	if t.n(4) == 3 {
-		if w.queue.HoldUntil > 0 && w.queue.HoldUntil <= w.now {
-			w.queue, _ = WakeQueue(w.queue, w.now)
-		}
 		w.tick(job.Millis(1+t.n(20)) * 100)
 	}
 	if t.n(40) == 39 {

@@ -41,6 +41,7 @@ func settle(v View, c Command) (Effect, error) {
 		j.Attempts++
 		j.FailedAt = v.Now
 		record(v, j, c.Failure, l, &e)
+		hold(v, c.After, &e)
 		return die(v, j, job.Killed, e), nil
 	default:
 		return fail(v, j, c, l, e)

@@ -126,7 +126,7 @@ func (s *scene) dead(o *outcome, j *job.Job, why job.Reason, aside bool) *outcom
 	o.note("a dead head: " + s.q.OnDead.String())
 	if s.q.OnDead == job.DeadPark && !s.behind() {
 		g := s.g
-		if o.gate != nil { // held by a rule
+		if o.gate != nil { // held with the same settle
 			g = *o.gate
 		}
 		g.Park = "dead/" + j.ID.String()

@@ -72,13 +72,24 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 		j.Attempts += n
 		s.recorded(j, n, &r.Failure)
 	}
-	after := max(r.RetryAfter, r.NotBefore-s.now, 0)
+	after, span := max(r.RetryAfter, r.NotBefore-s.now, 0), job.Millis(0)
+	switch {
+	case do.IgnoreRetryAfter && after > 0:
+		after = 0
+		o.note("Retry-After not heard")
+	case after > 0:
+		o.note("Retry-After")
+	}
+	if does == job.DoHold {
+		span = do.Delay
+	}
 	free := s.q.HoldUntil
 	if j.Group != "" {
 		free = max(free, s.g.Hold)
 	}
-	if does == job.DoHold {
-		free = max(free, s.hold(o, j, do.Delay, after))
+	free = max(free, s.hold(o, j, max(span, after)))
+	if after > 0 {
+		free = max(free, s.now+after)
 	}
 	if len(j.Leases) > 0 {
 		j.Wanted = uint8(len(j.Leases))
@@ -87,14 +98,6 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 		return []*outcome{o}
 	}
 	j.Wanted = j.Copies
-	if do.IgnoreRetryAfter && after > 0 {
-		after = 0
-		o.note("Retry-After not heard")
-	}
-	if after > 0 {
-		o.note("Retry-After")
-		free = max(free, s.now+after)
-	}
 	at := r.RetryAt
 	if r.RetryIn > 0 {
 		at = s.now + r.RetryIn
@@ -149,10 +152,13 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 }
 
 // hold keeps the group of the job out of line, or its queue (retry.md 4): for
-// the span of the rule or as long as the target asked for, at most an hour,
-// and up to a tenth more. What was drawn stands in the row written next.
-func (s *scene) hold(o *outcome, j *job.Job, span, after job.Millis) job.Millis {
-	span = min(max(span, after), job.Hour)
+// as long as its target, its worker or a rule asks for, at most an hour, and up
+// to a tenth more. What was drawn stands in the row written next.
+func (s *scene) hold(o *outcome, j *job.Job, span job.Millis) job.Millis {
+	if span == 0 {
+		return 0
+	}
+	span = min(span, job.Hour)
 	lo, hi := s.now+span, s.now+min(span+span/10, job.Hour)
 	var drawn job.Millis
 	if len(s.later) > 0 {
@@ -168,13 +174,13 @@ func (s *scene) hold(o *outcome, j *job.Job, span, after job.Millis) job.Millis 
 		g := s.g
 		g.Hold = max(g.Hold, until)
 		o.gate = &g
-		o.note("a rule held a group")
+		o.note("a settle held a group")
 		return g.Hold
 	}
 	q := *s.q
 	q.HoldUntil = max(q.HoldUntil, until)
 	o.queue = &q
-	o.note("a rule held a queue")
+	o.note("a settle held a queue")
 	return q.HoldUntil
 }
 

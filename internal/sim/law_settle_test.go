@@ -116,6 +116,7 @@ func (s *scene) settle(r *request, i int) []*outcome {
 		j.Attempts++
 		s.recorded(j, 1, &x.Failure)
 		j.FailedAt = s.now
+		s.hold(o, j, max(x.RetryAfter, x.NotBefore-s.now, 0))
 		return []*outcome{s.died(s.dead(o, j, job.Killed, false))}
 	case job.Retried:
 	}

@@ -97,6 +97,9 @@ func (w *world) outcome(h hand) *request {
 		}
 	case job.Died:
 		s.Failure = job.Failure{Type: "E", Message: "hopeless"}
+		if w.oneIn(8) {
+			s.RetryAfter = w.between(1, 3*job.Second)
+		}
 	case job.Released:
 		if w.oneIn(2) {
 			s.Delay = w.between(1, 5*job.Second)
