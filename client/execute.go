@@ -38,7 +38,7 @@ func (r *run) execute(ctx context.Context, h *held) {
 		// We stopped the handler; that is not the job's fault.
 		s = wire.Settle{Outcome: wire.OutcomeRelease}
 	}
-	s.StartedAt = start.UnixMilli()
+	s.StartedAt, s.HoldMS = start.UnixMilli(), d.hold.Load()
 	r.opts.Events.Finished(d, s.Outcome, err, time.Since(start))
 	r.ended()
 	r.settle(h, s)

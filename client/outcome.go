@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/reprisehq/reprise/wire"
@@ -176,6 +177,8 @@ type Delivery struct {
 
 	run  *run // nil in a test of a handler
 	held *held
+
+	hold atomic.Int64 // milliseconds
 }
 
 // Report tells the server how far the run has come. What is left out of p stays
@@ -191,6 +194,19 @@ func (d *Delivery) Report(ctx context.Context, p wire.Progress) error {
 	lease := d.held.lease
 	d.run.mu.Unlock()
 	return d.run.client.Report(ctx, d.Job.ID, lease, p)
+}
+
+// Hold asks the server to keep the job's group out of line for a while, or its
+// queue if it has no group: for a target that said, even in a successful answer,
+// that its limit is used up. It goes with the outcome of the attempt, whatever
+// that is. The hold ends up to a tenth later, and at most after an hour; jobs
+// that are held spend no attempts. Of several calls the longest counts.
+func (d *Delivery) Hold(span time.Duration) {
+	for asked := milliseconds(span); ; {
+		if old := d.hold.Load(); asked <= old || d.hold.CompareAndSwap(old, asked) {
+			return
+		}
+	}
 }
 
 // Attempt is the number of this attempt, 1 for the first.

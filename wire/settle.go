@@ -23,6 +23,7 @@ type Settle struct {
 	RetryAfter   string `json:"retry_after,omitempty"`    // of retry and dead: the same as its Retry-After: seconds, or a date
 	DelayMS      int64  `json:"delay_ms,omitempty"`       // of release: not before then
 	Place        string `json:"place,omitempty"`          // of retry and release
+	HoldMS       int64  `json:"hold,omitempty"`           // of each: how long to hold the group, or the queue of a job without one
 
 	StartedAt int64 `json:"started,omitempty"` // when the run began
 }

@@ -37,6 +37,7 @@ type Settle struct {
 	RetryAfter job.Millis  // Retried, Died: what a target asked for: holds the group or queue, and the job itself at least so long
 	NotBefore  job.Millis  // Retried, Died: the same as a date; 0 = none
 	Delay      job.Millis  // Released: not before then
+	Hold       job.Millis  // how long the worker asks to hold the group, or the queue of a job without one; 0 = not
 	Place      job.Place   // Retried, Released: unset = by policy
 
 	match rule.Match // what Settle found out about the message

@@ -113,3 +113,54 @@ func TestAHolderThatIsEmptiedGoesOnWhenAFailureHoldsTheQueue(t *testing.T) { // 
 		w.gets("c")
 	})
 }
+
+func TestAWorkersHoldParksTheOthersWhateverBecameOfTheJob(t *testing.T) { // retry.md section 4: a worker's hold
+	for _, outcome := range []job.Outcome{job.OK, job.Retried, job.Died, job.Released} {
+		for _, group := range []string{"", "g"} {
+			t.Run(outcome.String()+group, func(t *testing.T) {
+				scenario(t, func(r *rig) {
+					own := retry(job.Retry{Curve: wait(1)})
+					r.put("q", "met", grouped(group), own)
+					r.put("q", "spared", grouped(group), own)
+					w := r.named("w", 1)
+					w.gets("met")
+					r.settle(w.held["met"], outcome, func(s *engine.Settle) { s.Hold = job.Minute })
+					w.gets()
+					end := r.until("q", group)
+					if least := r.Now() + job.Minute; end < least || end > least+6*job.Second {
+						r.Fatalf("held until %d, now %d", end, r.Now())
+					}
+					r.pass(end - r.Now() - 1)
+					w.gets()
+					r.pass(1)
+					if got := w.read(); len(got) != 1 {
+						r.Errorf("after the hold %v", got)
+					}
+					if j := r.job("spared"); j.Attempts != 0 || j.Evictions != 0 {
+						r.Errorf("the other job paid for it: %+v", j)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestOneSettleOfManyHolds(t *testing.T) { // the others of the same call are settled, whatever is held
+	scenario(t, func(r *rig) {
+		r.puts("q", "a", "b", "c")
+		w := r.named("w", 2)
+		w.gets("a", "b")
+		list := []engine.Settle{
+			{ID: r.ids["a"], Token: w.held["a"].Lease.Token, Outcome: job.OK, Hold: job.Minute},
+			{ID: r.ids["b"], Token: w.held["b"].Lease.Token, Outcome: job.OK, Hold: job.Second},
+		}
+		verdicts, err := r.Settle(r.Context(), list)
+		if err != nil || verdicts[0].Err != nil || verdicts[1].Err != nil {
+			r.Fatalf("%+v, %v", verdicts, err)
+		}
+		if end := r.until("q", ""); end < r.Now()+job.Minute {
+			r.Errorf("the shorter hold won: until %d, now %d", end, r.Now())
+		}
+		w.gets()
+	})
+}

@@ -57,7 +57,7 @@ func (r *run) settle(s *Settle) (Verdict, error) {
 	}
 	c := rule.Command{
 		Verb: verbOf[s.Outcome], Token: s.Token, Failure: s.Failure, RunStart: s.Started,
-		RetryAt: s.RetryAt, After: s.RetryAfter, Place: s.Place, Match: s.match,
+		RetryAt: s.RetryAt, After: s.RetryAfter, Hold: s.Hold, Place: s.Place, Match: s.match,
 	}
 	if s.NotBefore > r.now {
 		c.After = max(c.After, s.NotBefore-r.now)

@@ -257,6 +257,7 @@ func (w *world) outcome(t *rapid.T) job.Outcome {
 func (w *world) settleAs(t *rapid.T, s engine.Settle) {
 	s.Place = one(t, "place", places...)
 	s.Failure = job.Failure{Type: "E", Message: "boom"}
+	s.Hold = one[job.Millis](t, "hold", 0, 0, 0, 0, 1500, 3*job.Hour)
 	switch s.Outcome {
 	case job.Retried:
 		s.RetryAfter = one[job.Millis](t, "retry after", 0, 0, 2000)

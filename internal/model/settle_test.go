@@ -25,6 +25,7 @@ func (m *model) settle(s engine.Settle) (job.State, job.Kind) {
 	case i < 0 && late == nil: // the same answer again
 		return j.State, accepted
 	case i < 0:
+		m.hold(j, s.Hold)
 		m.lateOK(j, *late)
 	default:
 		m.settleLive(j, i, s)
@@ -98,8 +99,10 @@ func (m *model) settleLive(j *job.Job, i int, s engine.Settle) {
 	j.Losses, j.Alone = 0, false
 	switch s.Outcome {
 	case job.OK:
+		m.hold(j, s.Hold)
 		m.complete(j)
 	case job.Released:
+		m.hold(j, s.Hold)
 		j.Evictions++
 		m.stats.Released++
 		m.giveBack(j, s.Place, s.Delay)
@@ -107,13 +110,13 @@ func (m *model) settleLive(j *job.Job, i int, s engine.Settle) {
 		j.Attempts++
 		j.Failures++
 		j.FailedAt = m.now
-		m.hold(j, s.RetryAfter)
+		m.hold(j, max(s.RetryAfter, s.Hold))
 		m.die(j, job.Killed)
 		m.stats.Died++
 	case job.Retried:
 		m.stats.Failed++
 		m.charge(j)
-		m.hold(j, s.RetryAfter)
+		m.hold(j, max(s.RetryAfter, s.Hold))
 		m.decide(j, s)
 	}
 }

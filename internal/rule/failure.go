@@ -25,7 +25,7 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 	if do.IgnoreRetryAfter {
 		c.After = 0
 	}
-	span := c.After
+	span := max(c.After, c.Hold)
 	if do.Do == job.DoHold {
 		span = max(span, do.Delay)
 	}

@@ -154,6 +154,9 @@ func anyCommand(w *world, t *tape, name string, tokens []job.Token) Command {
 		c.Edit = func(j *job.Job) { j.ReadyAt = w.now + 300 }
 	}
 	holder := []string{"x", "y", "z"}[t.n(3)]
+	if isSettle(c.Verb) {
+		c.Hold = job.Millis(t.n(2)) * 500
+	}
 	switch c.Verb {
 	case Take:
 		c.Lease = w.lease(holder, func(l *job.Lease) {

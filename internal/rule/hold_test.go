@@ -87,3 +87,88 @@ func TestOneTargetAsksThroughARuleAndByItself(t *testing.T) { // the longest cou
 	w.expect("a", "scheduled due 2m attempts 1")
 	w.expect("b", "scheduled due 3m attempts 1")
 }
+
+// Holds that a worker asks for.
+
+func TestAWorkersHoldParksWithEveryOutcome(t *testing.T) { // retry.md section 4: a worker's hold
+	for name, x := range map[string]struct {
+		c    Command
+		want string
+	}{
+		"ok":              {Command{Verb: SettleOK}, "done"},
+		"release":         {Command{Verb: SettleRelease}, "ready evictions 1"},
+		"release, later":  {Command{Verb: SettleRelease, After: job.Second}, "scheduled due 1s evictions 1"},
+		"dead":            {Command{Verb: SettleDead}, "dead killed attempts 1"},
+		"retry":           {Command{Verb: SettleRetry}, "scheduled due 1m attempts 1"},
+		"retry, own time": {Command{Verb: SettleRetry, RetryAt: dawn + 1}, "scheduled due 1m attempts 1 overrides 1"},
+	} {
+		for _, group := range []string{"", "g"} {
+			t.Run(name+group, func(t *testing.T) {
+				w := newWorld(t)
+				w.put("a", func(j *job.Job) { j.Group = group })
+				x.c.Token, x.c.Hold = w.take("a", "x"), job.Minute
+				w.do("a", x.c)
+				w.expect("a", x.want)
+				if got := max(w.queue.HoldUntil, w.held("g")); got != dawn+job.Minute || (group == "") != (w.queue.HoldUntil > 0) {
+					t.Errorf("the queue is held until %d, the group until %d", w.queue.HoldUntil, w.held("g"))
+				}
+			})
+		}
+	}
+}
+
+// held is until when a group is held.
+func (w *world) held(group string) job.Millis {
+	if g := w.gates[group]; g != nil {
+		return g.Hold
+	}
+	return 0
+}
+
+func TestOfAHoldAndARetryAfterTheLongerCounts(t *testing.T) {
+	for _, verb := range []Verb{SettleRetry, SettleDead} {
+		for _, x := range []struct{ hold, after, want job.Millis }{
+			{job.Minute, 2 * job.Minute, 2 * job.Minute}, {2 * job.Minute, job.Minute, 2 * job.Minute}, {5 * job.Hour, 0, job.Hour},
+		} {
+			w := newWorld(t)
+			w.put("a")
+			w.do("a", Command{Verb: verb, Token: w.take("a", "x"), Hold: x.hold, After: x.after})
+			if w.queue.HoldUntil != dawn+x.want {
+				t.Errorf("%s: held until %s, want %s", verb, w.queue.HoldUntil-dawn, x.want)
+			}
+		}
+	}
+}
+
+func TestARuleThatDoesNotHearATargetHearsTheWorker(t *testing.T) {
+	w := newWorld(t)
+	w.put("a", rules(t, `{"do": "retry", "respect_retry_after": false}`))
+	w.fail("a", w.take("a", "x"), after(job.Hour), func(c *Command) { c.Hold = job.Minute })
+	w.expect("a", "scheduled due 1m attempts 1")
+}
+
+func TestALateOKHoldsAndARepeatedOneDoesNot(t *testing.T) { // core.md section 4, Late OK
+	w := newWorld(t)
+	w.put("a")
+	token := w.take("a", "x")
+	w.lose("a", "x", job.ByLapse)
+	ok := Command{Verb: SettleOK, Token: token, Hold: job.Minute}
+	if w.do("a", ok); w.queue.HoldUntil != dawn+job.Minute {
+		t.Errorf("held until %d", w.queue.HoldUntil)
+	}
+	w.tick(job.Second)
+	if w.do("a", ok); w.queue.HoldUntil != dawn+job.Minute {
+		t.Errorf("the same answer again holds until %d", w.queue.HoldUntil)
+	}
+}
+
+func TestARefusedSettleHoldsNobody(t *testing.T) {
+	w := newWorld(t)
+	w.put("a")
+	token := w.take("a", "x")
+	w.lose("a", "x", job.ByLapse)
+	w.take("a", "y")
+	if err := w.try("a", Command{Verb: SettleRetry, Token: token, Hold: job.Minute, After: job.Minute}); err == nil || w.queue.HoldUntil != 0 {
+		t.Errorf("%v, held until %d", err, w.queue.HoldUntil)
+	}
+}

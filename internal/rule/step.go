@@ -58,6 +58,7 @@ type Command struct {
 	Match     Match            // SettleRetry: what is known of the failure's message; nil = nothing yet
 	RetryAt   job.Millis       // SettleRetry: the worker's own time; Unset-like 0 = none
 	After     job.Millis       // SettleRetry, SettleDead: Retry-After of a target; SettleRelease: delay
+	Hold      job.Millis       // settles: how long its worker asks to hold the group or queue
 	Allow     bool             // Revive: allow_out_of_order
 	Remaining bool             // Revive: what was used up stays so: counters and age do not start again
 	Reason    job.Reason       // Cancel: why; zero = killed

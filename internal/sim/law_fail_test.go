@@ -72,7 +72,10 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 		j.Attempts += n
 		s.recorded(j, n, &r.Failure)
 	}
-	after, span := max(r.RetryAfter, r.NotBefore-s.now, 0), job.Millis(0)
+	after, span := max(r.RetryAfter, r.NotBefore-s.now, 0), r.Hold
+	if span > 0 {
+		o.note("a worker's hold: retry")
+	}
 	switch {
 	case do.IgnoreRetryAfter && after > 0:
 		after = 0
@@ -81,7 +84,7 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 		o.note("Retry-After")
 	}
 	if does == job.DoHold {
-		span = do.Delay
+		span = max(span, do.Delay)
 	}
 	free := s.q.HoldUntil
 	if j.Group != "" {

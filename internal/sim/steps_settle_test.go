@@ -82,6 +82,9 @@ func (w *world) outcome(h hand) *request {
 	if w.oneIn(4) {
 		s.Place = pick(w, []job.Place{job.PlaceKeep, job.PlaceFront, job.PlaceBack})
 	}
+	if w.oneIn(16) {
+		s.Hold = w.between(1, 3*job.Second)
+	}
 	switch s.Outcome {
 	case job.Retried:
 		s.Failure = w.failure()
@@ -151,6 +154,9 @@ func (w *world) sendSettles(c *call) {
 			if m > 0 {
 				r.text += ", in " + m.String()
 			}
+		}
+		if s.Hold > 0 {
+			r.text += ", hold for " + s.Hold.String()
 		}
 		if s.RetryAt > 0 {
 			r.text += ", at " + stamp(s.RetryAt)

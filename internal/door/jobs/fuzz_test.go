@@ -89,7 +89,7 @@ func FuzzSettleBody(f *testing.F) {
 		}
 		if s, err := reader(body).Failure(job.ID{}); err != nil {
 			refused(t, body, err)
-		} else if s.RetryAt < 0 || s.RetryIn < 0 || s.RetryAfter < 0 || s.Failure.Status < 0 {
+		} else if s.RetryAt < 0 || s.RetryIn < 0 || s.RetryAfter < 0 || s.Hold < 0 || s.Hold > job.MaxMillis || s.Failure.Status < 0 {
 			t.Errorf("%q was read as %+v", body, s)
 		}
 	})
