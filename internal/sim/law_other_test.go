@@ -119,7 +119,7 @@ func (s *scene) revived(o *outcome, j *job.Job, r *request) bool {
 	}
 	s.order(j)
 	s.place(o, j, r.command.Place)
-	j.State, j.ReadyAt = job.Ready, s.now
+	j.State, j.ReadyAt, j.Wait = job.Ready, s.now, job.Wait{}
 	o.want = j
 	return true
 }
@@ -133,6 +133,9 @@ func (s *scene) order(j *job.Job) {
 func (s *scene) patched(o *outcome, j *job.Job, r *request) {
 	r.command.Edit(j)
 	s.order(j)
+	if j.ReadyAt != s.old.ReadyAt {
+		j.Wait = job.Wait{}
+	}
 	if j.State != job.Leased {
 		if j.State = job.Scheduled; j.ReadyAt <= s.now {
 			j.State = job.Ready

@@ -79,7 +79,7 @@ func (s *scene) taken() *outcome {
 			o.note("begun at a checkpoint")
 		}
 	}
-	j.State, j.DequeuedAt = job.Leased, s.now
+	j.State, j.DequeuedAt, j.Wait = job.Leased, s.now, job.Wait{}
 	j.Deliveries++
 	j.Leases = append(j.Leases, want)
 	return o

@@ -38,6 +38,7 @@ const (
 	hasDoor
 	hasPrint // print, died, replays
 	hasExtras
+	hasWait
 )
 
 // appendJob writes everything of a job but its id, which is the key.
@@ -127,6 +128,9 @@ func appendRest(b []byte, j *job.Job, flags uint64) []byte {
 	if flags&hasExtras != 0 {
 		b = appendExtras(b, j.Extras)
 	}
+	if flags&hasWait != 0 {
+		b = append(b, byte(j.Wait.By), j.Wait.Rule)
+	}
 	return b
 }
 
@@ -164,6 +168,7 @@ func flagsOf(j *job.Job) uint64 {
 	set(hasDoor, j.Door != job.DoorJobs)
 	set(hasPrint, j.Print != 0 || j.DiedAt != 0 || j.Replays != 0)
 	set(hasExtras, j.Extras != nil)
+	set(hasWait, j.Wait != job.Wait{})
 	return f
 }
 
@@ -384,6 +389,10 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 	}
 	if flags&hasExtras != 0 {
 		j.Extras = r.extras()
+	}
+	if flags&hasWait != 0 {
+		j.Wait.By, j.Wait.Rule = job.WaitBy(r.byte()), r.byte()
+		r.bad = r.bad || j.Wait.By >= job.WaitBys || j.Wait == job.Wait{}
 	}
 }
 

@@ -35,6 +35,7 @@ func sampleJobs() []*job.Job {
 	dead := *plain
 	dead.State, dead.Reason, dead.ReadyAt, dead.Seq = job.Dead, job.Exhausted, 0, -7
 	dead.Print, dead.DiedAt, dead.Replays = 1<<63+5, 6, 7
+	full.Wait = job.Wait{By: job.WaitGrace, Rule: 255}
 	return []*job.Job{plain, &full, &dead}
 }
 
@@ -48,7 +49,7 @@ func damaged(t *testing.T, what string, err error) {
 // inRange checks that every word of a decoded job has a name: one that has
 // none would panic as soon as somebody prints it.
 func inRange(j *job.Job) {
-	_ = j.State.String() + j.Reason.String() + j.Order.String()
+	_ = j.State.String() + j.Reason.String() + j.Order.String() + j.Wait.By.String()
 	for _, l := range j.Leases {
 		_ = l.Kind.String()
 	}
