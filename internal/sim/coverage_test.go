@@ -69,7 +69,7 @@ var musts = []string{
 	"put refused: over limit", "put refused: unavailable", "re-attached", "refused: not found", "refused: superseded", "told of a void", "progress", "begun at a checkpoint",
 	"refused: token needed", "replayed out of order", "required a property", "Retry-After", "run started", "run timeout",
 	"settled without a token", "start timeout", "superseded", "suppressed", "the same settle twice", "the worker's own time",
-	"too old", "unary lease extended", "unary lease lapsed", "held for its fingerprint", "let go by a resume",
+	"too old", "unary lease extended", "unary lease lapsed", "held for its fingerprint", "a rate used up", "the rate of a group used up", "a budget used up", "a group passed over in its turn", "let go by a resume",
 }
 
 func (c *coverage) String() string {

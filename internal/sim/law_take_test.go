@@ -35,14 +35,16 @@ func (s *scene) taken() *outcome {
 		broken("core.md 1 to 4", "%s was given to %s: %s", name, l.Holder, why)
 	}
 	for _, other := range s.book.jobs {
-		if s.before(other, j) && h.asks(other.Queue) && s.unfit(h, l.Holder, other) == "" {
+		if s.sooner(other, j) && !s.earning(other) && h.asks(other.Queue) && s.unfit(h, l.Holder, other) == "" {
 			broken("core.md 1", "%s was given to %s before %s, which stands before it", name, l.Holder, s.name(other.ID))
 		}
 	}
-	if p := s.aloneBefore(h, j); p != nil && !s.othersFor(h, p) {
+	if p := s.aloneBefore(h, j); p != nil && !s.earning(p) && !s.othersFor(h, p) {
 		broken("core.md 5", "%s was given to %s, which must be emptied for %s: nobody else is", name, l.Holder, s.name(p.ID))
 	}
 	s.roomFor(h, l)
+	s.passOver(h, j)
+	s.meter(j)
 	s.tokens[l.Token] = grant{s.epoch, s.number, s.q.NonIdempotent || j.Order == job.OrderStrict}
 
 	want := job.Lease{Token: l.Token, Holder: l.Holder, Kind: h.kind, Since: s.now, Alone: j.Alone}
@@ -63,6 +65,7 @@ func (s *scene) taken() *outcome {
 		g.LastSeq = max(g.LastSeq, j.Seq)
 		o.gate = &g
 	}
+	s.turned(o, j)
 	if j.Alone {
 		o.note("delivered alone")
 	}
@@ -163,7 +166,7 @@ func (x *judge) unfitFree(h *holder, name string, j *job.Job) string {
 // be given before j, if it had nothing; nil if there is none.
 func (x *judge) aloneBefore(h *holder, j *job.Job) (first *job.Job) {
 	for _, p := range x.book.jobs {
-		foremost := x.before(p, j) && (first == nil || x.before(p, first))
+		foremost := x.sooner(p, j) && (first == nil || x.sooner(p, first))
 		if p.Alone && foremost && h.asks(p.Queue) && x.unfitFree(h, h.name, p) == "" {
 			first = p
 		}

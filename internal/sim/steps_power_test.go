@@ -32,7 +32,7 @@ func init() {
 		{"settle wrongly", 3, (*world).settleWrong},
 		{"extend", 5, (*world).extend},
 		{"operate", 12, (*world).operate},
-		{"change a queue", 5, (*world).changeQueue},
+		{"change a queue", 7, (*world).changeQueue},
 		{"hold a group", 2, (*world).holdGroup},
 		{"run through the dead", 5, (*world).runDead},
 		{"pause or resume a fingerprint", 4, (*world).markPrint},

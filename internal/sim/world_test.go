@@ -25,7 +25,8 @@ type setup struct {
 	idempotency job.Millis
 	inFlight    int
 	configured  *job.Queue // the queue that the configuration speaks of
-	twice       bool       // the store runs every transaction twice
+	flow        flow
+	twice       bool // the store runs every transaction twice
 }
 
 // clock is the fake time of the bubble. The date can step, the process can
@@ -118,6 +119,7 @@ func (w *world) drawSetup() setup {
 	if w.dice.IntN(4) == 0 {
 		s.inFlight = 2 + w.dice.IntN(4)
 	}
+	s.flow = w.drawFlow()
 	s.configured = job.NewQueue("configured")
 	s.configured.RunTimeout = 20 * job.Second
 	s.configured.RequireToken = w.dice.IntN(2) == 0

@@ -70,6 +70,7 @@ func table() []fault {
 		protectionFaults,
 		holdFaults,
 		deadFaults,
+		simProtectionFaults,
 		runFaults,
 		guardcfgFaults,
 	)

@@ -68,3 +68,72 @@ var guardcfgFaults = []fault{
 		first: []suite{in("cmd/reprise", "TestTheAuditLogTellsWhoChangedWhat")},
 	},
 }
+
+// simProtectionFaults are caught by laws of the simulation about rates,
+// budgets, fair share and paused fingerprints.
+var simProtectionFaults = []fault{
+	{
+		name: "rate-counts-nothing", breaks: "retry.md 4",
+		does:  "takes do not count against the rate of a queue",
+		file:  "internal/engine/throttle.go",
+		old:   "\t\t\tg.bucket.Take(p.Rate, r.steady)\n",
+		new:   "",
+		first: []suite{in("internal/sim", "TestSimulation")},
+	},
+	{
+		name: "budget-earned-twice", breaks: "retry.md 4",
+		does:  "a take earns twice its share of retries",
+		file:  "internal/rule/rate.go",
+		old:   "min(max(c.earned, 0)+b.Share, b.Share*creditTakes)",
+		new:   "min(max(c.earned, 0)+2*b.Share, b.Share*creditTakes)",
+		first: []suite{in("internal/sim", "TestSimulation")},
+	},
+	{
+		name: "rate-of-a-group-too-long", breaks: "retry.md 4",
+		does:  "a group waits longer than its rate wants",
+		file:  "internal/engine/throttle.go",
+		old:   "\t\t\tnext.Slow = slow\n",
+		new:   "\t\t\tnext.Slow = slow + 500\n",
+		first: []suite{in("internal/sim", "TestSimulation")},
+	},
+	{
+		name: "fair-turn-too-long", breaks: "retry.md 4",
+		does:  "a group gets one job more than its weight in a turn",
+		file:  "internal/rule/gate.go",
+		old:   "if g.Served++; g.Served >= v.Queue",
+		new:   "if g.Served++; g.Served > v.Queue",
+		first: []suite{in("internal/sim", "TestSimulation")},
+	},
+	{
+		name: "fair-turn-for-two", breaks: "retry.md 4",
+		does:  "fresh and retried jobs without a group share what is one turn",
+		file:  "internal/engine/hold.go",
+		old:   "\t\tat.ID = job.ID{} // also",
+		new:   "\t\t// also",
+		first: []suite{in(enginePkg, "TestATurnIsOverAlsoForWhatWasOfferedTogether")},
+	},
+	{
+		name: "pause-not-when-due", breaks: "retry.md 3",
+		does:  "a job whose fingerprint is paused runs when it falls due",
+		file:  "internal/rule/step.go",
+		old:   "\tholdPrint(v, j)\n",
+		new:   "",
+		first: []suite{in("internal/sim", "TestSimulation")},
+	},
+	{
+		name: "resume-lets-nobody-go", breaks: "retry.md 3, I1",
+		does:  "jobs that a pause held stay aside when it is over",
+		file:  "internal/engine/mark.go",
+		old:   "\t\t\tif !m.Paused {\n",
+		new:   "\t\t\tif false {\n",
+		first: []suite{in("internal/sim", "TestSimulation")},
+	},
+	{
+		name: "budget-wakes-nobody", breaks: "retry.md 4, I1",
+		does:  "when a budget has room again, nobody looks",
+		file:  "internal/engine/throttle.go",
+		old:   "again = g.credit.Next(p.Budget, r.steady)",
+		new:   "again = 0",
+		first: []suite{in("internal/sim", "TestSimulation")},
+	},
+}
