@@ -86,7 +86,7 @@ func TestATokenEndsWithWhatItHasOpen(t *testing.T) {
 		span job.Millis
 	}{
 		{"revoked", func(k *Keeper, id string) { k.Remove(id) }, 0},
-		{"expired", func(*Keeper, string) { time.Sleep(90 * time.Minute) }, 90 * job.Minute},
+		{"expired", func(*Keeper, string) { <-time.After(90 * time.Minute) }, 90 * job.Minute},
 		{"replaced", func(k *Keeper, id string) { k.Add(job.Credential{ID: id, Scopes: job.ScopeRead}) }, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestATokenEndsWithWhatItHasOpen(t *testing.T) {
 				}
 				c.end(k, cred.ID)
 				synctest.Wait()
-				if context.Cause(ctx) != ErrEnded || context.Cause(g.Bound(t.Context())) != ErrEnded {
+				if !errors.Is(context.Cause(ctx), ErrEnded) || !errors.Is(context.Cause(g.Bound(t.Context())), ErrEnded) {
 					t.Errorf("still open: %v", context.Cause(ctx))
 				}
 				if _, err := k.Who([]string{"Bearer " + text}); !errors.Is(err, ErrUnknown) {
@@ -137,7 +137,7 @@ func TestExpiryFollowsTheDate(t *testing.T) {
 		if _, err := k.Who([]string{"Bearer " + text}); !errors.Is(err, ErrUnknown) {
 			t.Errorf("after the step: %v", err)
 		}
-		time.Sleep(watchEvery)
+		<-time.After(watchEvery)
 		synctest.Wait()
 		if ctx.Err() == nil {
 			t.Error("what it had open is not over an hour later")
@@ -151,13 +151,13 @@ func TestWithTheFirstTokenEverybodyElseIsOut(t *testing.T) {
 	ctx := g.Bound(t.Context())
 	_, c := token("root", 0)
 	k.Add(c)
-	if context.Cause(ctx) != ErrEnded {
+	if !errors.Is(context.Cause(ctx), ErrEnded) {
 		t.Errorf("who came before is still in: %v", ctx.Err())
 	}
 }
 
 func TestTheLatestUseIsKeptToTheMinute(t *testing.T) {
-	now := job.Millis(10 * job.Minute)
+	now := 10 * job.Minute
 	text, c := token("ci", 0)
 	k := New([]job.Credential{c}, func() job.Millis { return now })
 	use := func(at, want job.Millis) {
