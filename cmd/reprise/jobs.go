@@ -43,6 +43,8 @@ func (f *jobFilter) register(cmd *cobra.Command, conn *connection) {
 	flags.StringSliceVarP(&f.Queues, "queue", "q", nil, "only jobs of these queues")
 	flags.StringSliceVarP(&f.Statuses, "status", "s", nil, "only jobs in these states: "+strings.Join(wire.Statuses, ", "))
 	flags.StringSliceVarP(&f.Types, "type", "t", nil, "only jobs of these types")
+	flags.StringVar(&f.Attempts, "attempts", "", "only jobs with so many failed attempts: 3, 1..5, 2.. or ..4")
+	flags.StringVar(&f.Filter.Filter, "filter", "", "only jobs for whose payload this jq expression is true, such as '.to == \"ann\"'")
 	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(conn)))
 	must(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(wire.Statuses, cobra.ShellCompDirectiveNoFileComp)))
 }
@@ -56,6 +58,11 @@ func (f *jobFilter) check() error {
 	return nil
 }
 
+// chosen reports whether any flag of the filter was given.
+func (f *jobFilter) chosen() bool {
+	return len(f.Queues)+len(f.Statuses)+len(f.Types)+len(f.Attempts)+len(f.Filter.Filter) > 0
+}
+
 func newJobsListCommand() *cobra.Command {
 	var conn connection
 	var filter jobFilter
@@ -67,6 +74,7 @@ func newJobsListCommand() *cobra.Command {
 		Example: `  reprise jobs list
   reprise jobs list --queue mail --status ready,scheduled
   reprise jobs list --status dead --newest --limit 20
+  reprise jobs list --filter '.to | test("@example.com$")'
   reprise jobs list --status dead --limit 0 --json | jq -r .id`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -382,9 +390,9 @@ With a filter instead of ids the jobs are only counted, until --yes is given.`,
   reprise jobs delete --queue mail --status dead --yes`,
 		ValidArgsFunction: completeIDs(&conn),
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			filtered := len(filter.Queues)+len(filter.Statuses)+len(filter.Types) > 0
+			filtered := filter.chosen()
 			if filtered == (len(ids) > 0) {
-				return usagef("name the jobs to delete: either their ids, or a filter (--queue, --status, --type)")
+				return usagef("name the jobs to delete: either their ids, or a filter (--queue, --status, --type, --attempts, --filter)")
 			}
 			if err := filter.check(); err != nil {
 				return err

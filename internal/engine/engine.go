@@ -27,7 +27,8 @@ type Engine struct {
 	kick     chan struct{}
 	ops      sync.Pool // of *op that nobody waits for
 
-	patterns patterns // of rules, compiled
+	patterns patterns      // of rules, compiled
+	judging  chan struct{} // holds one for each judge that runs
 	meter    meter
 	hub      hub
 
@@ -68,6 +69,7 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	e := &Engine{
 		opts: opts, store: s, clock: clock, rnd: rnd, log: log,
 		kick: make(chan struct{}, 1), inflight: make(chan *batch), stopped: make(chan struct{}),
+		judging: make(chan struct{}, judges()),
 	}
 	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }
 	e.meter.max, e.meter.queues = opts.MetricsQueues, map[string]*Tally{}

@@ -31,7 +31,7 @@ const SourceMax = 16 << 10
 
 // ErrBound is what an evaluation ends with that went over one of its limits:
 // the answer is then not known. The text of an error that wraps it says which.
-var ErrBound = errors.New("jq: over a limit")
+var ErrBound = errors.New("over a limit")
 
 // Limits bound one evaluation.
 type Limits struct {
