@@ -23,6 +23,9 @@ type Filter struct {
 	// Filter is a jq expression over the payload: jobs with any truthy output.
 	Filter string
 
+	// All chooses every job, for PatchMany and DeleteMany, together with nothing else.
+	All bool
+
 	// For List only.
 	Newest   bool   // newest first
 	After    string // the id to go on behind

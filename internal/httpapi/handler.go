@@ -49,6 +49,9 @@ type Options struct {
 	AllowHosts []string
 	// Tokens knows who may do what. nil = nobody needs a token.
 	Tokens *auth.Keeper
+	// Guard asks for a filter or all=true before everything is deleted; with
+	// tokens it is on anyway.
+	Guard bool
 	// Profiles answers below /debug/pprof/, for the scope admin. nil = nothing.
 	Profiles http.Handler
 	// BackoffCount is how `backoff` of an enqueue counts attempts.
@@ -70,7 +73,7 @@ func New(o Options) http.Handler {
 	h := &handler{
 		engine: o.Engine, log: o.Log, version: o.Version,
 		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, backoffCount: o.BackoffCount, retry: o.Retry,
-		hosts: map[string]bool{}, tokens: o.Tokens, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
+		hosts: map[string]bool{}, tokens: o.Tokens, guard: o.Guard, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
 	}
 	if h.bodyMax <= 0 {
 		h.bodyMax = 64 << 20
@@ -108,6 +111,7 @@ type handler struct {
 	hosts   map[string]bool
 
 	tokens    *auth.Keeper
+	guard     bool
 	strangers tally // calls with unknown tokens
 	profiles  http.Handler
 
@@ -160,7 +164,7 @@ func (res *resource) method(name string) call {
 
 // fixed are the paths without variable segments. They win over those with.
 var fixed = map[string]*resource{
-	"/jobs":             {get: (*handler).list, post: (*handler).enqueue},
+	"/jobs":             {get: (*handler).list, post: (*handler).enqueue, patch: (*handler).patchMany, del: (*handler).removeMany},
 	"/jobs/bulk":        {post: (*handler).bulk},
 	"/jobs/take":        {get: (*handler).take, stream: true},
 	"/jobs/success":     {post: (*handler).successAll},
@@ -177,6 +181,7 @@ var fixed = map[string]*resource{
 	"/dead/export":      {get: (*handler).export, stream: true},
 	"/replays":          {get: (*handler).replays},
 	"/audit":            {get: (*handler).audit},
+	"/reset":            {post: (*handler).reset},
 	"/tokens":           {get: (*handler).listTokens, post: (*handler).makeToken},
 	"/events":           {get: (*handler).events, stream: true},
 	"/backup":           {post: (*handler).backup, stream: true},
@@ -188,7 +193,7 @@ var fixed = map[string]*resource{
 }
 
 var (
-	oneJob   = &resource{get: (*handler).show, del: (*handler).remove}
+	oneJob   = &resource{get: (*handler).show, patch: (*handler).patch, del: (*handler).remove}
 	oneQueue = &resource{get: (*handler).queue, patch: (*handler).setQueue}
 	oneError = &resource{get: (*handler).oneError}
 	oneDead  = &resource{get: (*handler).showDead, del: (*handler).removeDead}

@@ -64,7 +64,7 @@ const (
 // scopes is who may call what: every resource stands here, and one that does
 // not is for the scope admin. TestEveryCallHasAScope holds the two together.
 var scopes = map[*resource]needs{
-	fixed["/jobs"]:             {get: need{reads, queryQueues}, post: need{enqueues, handlerAsks}},
+	fixed["/jobs"]:             {get: need{reads, queryQueues}, post: need{enqueues, handlerAsks}, patch: need{operates, queryQueues}, del: need{operates, queryQueues}},
 	fixed["/jobs/bulk"]:        {post: need{enqueues, handlerAsks}},
 	fixed["/jobs/take"]:        {get: need{works, queryQueues}},
 	fixed["/jobs/success"]:     {post: need{works, handlerAsks}},
@@ -81,6 +81,7 @@ var scopes = map[*resource]needs{
 	fixed["/dead/export"]:      {get: need{reads, queryQueues}},
 	fixed["/replays"]:          {get: need{reads, wholeServer}},
 	fixed["/audit"]:            {get: need{reads, wholeServer}},
+	fixed["/reset"]:            {post: need{admins, wholeServer}},
 	fixed["/tokens"]:           {get: need{admins, wholeServer}, post: need{admins, wholeServer}},
 	fixed["/backup"]:           {post: need{admins, wholeServer}},
 	fixed["/compact"]:          {post: need{operates, wholeServer}},
@@ -90,7 +91,7 @@ var scopes = map[*resource]needs{
 	fixed["/ready"]:            {get: need{public, noQueue}},
 	fixed["/version"]:          {get: need{anybody, noQueue}},
 
-	oneJob:   {get: need{reads, pathJob}, del: need{operates, pathJob}},
+	oneJob:   {get: need{reads, pathJob}, patch: need{operates, pathJob}, del: need{operates, pathJob}},
 	oneQueue: {get: need{reads, pathQueue}, patch: need{operates, pathQueue}},
 	oneError: {get: need{reads, pathJob}},
 	oneDead:  {get: need{reads, pathJob}, del: need{operates, pathJob}},

@@ -407,5 +407,8 @@ func patch(v View, c Command) Effect {
 			j.State = job.Ready
 		}
 	}
+	if v.Job.State == job.Scheduled && j.State == job.Ready {
+		holdPrint(v, j)
+	}
 	return Effect{Job: j}
 }

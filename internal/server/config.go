@@ -28,6 +28,7 @@ type Config struct {
 	Unix      string   // also on this socket of the file system; "" = on none
 	Insecure  bool     // listen beyond loopback without tokens and TLS
 	AllowHost []string // further names accepted in a Host header, lower case
+	Guard     bool     // everything is deleted only when the request says so; with tokens always
 	Pprof     bool     // serve profiles; only on loopback
 	Null      bool     // accept work and forget it; for measuring only
 

@@ -110,7 +110,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	}
 	handler := httpapi.New(httpapi.Options{
 		Engine: e, Log: log, Version: Version,
-		Tokens: tokens, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
+		Tokens: tokens, Guard: cfg.Guard, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
 		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax,
 		Heartbeat: cfg.HeartbeatInterval, AllowHosts: cfg.AllowHost,
 		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: metrics.New(e, Version), Upkeep: keep,

@@ -66,7 +66,7 @@ func fullReplay() *job.Replay {
 		ID: job.ID{4}, Action: job.ActionDelete, By: job.Actor{Name: "ann", From: "::1"},
 		Select: job.Selection{
 			IDs: []job.ID{{1}, {2}}, Queues: []string{"q"}, Types: []string{"t"}, Groups: []string{""}, Reasons: []job.Reason{job.Lost},
-			Prints: []job.Fingerprint{1<<63 + 1}, ErrorTypes: []string{"E"}, Text: "boom", DiedFrom: 1, DiedBefore: 2, AttemptsFrom: 3, AttemptsBelow: 4,
+			Prints: []job.Fingerprint{1<<63 + 1}, ErrorTypes: []string{"E"}, Text: "boom", DiedFrom: 1, DiedBefore: 2, AttemptsFrom: 3, AttemptsBelow: 4, Filter: ".a",
 		},
 		Rate: 0.1, Ramp: 5, Remaining: true, Place: job.PlaceBack, Allow: true, MaxReplays: 6,
 		Created: 7, Finished: 8, Progress: job.Cancelled, Cursor: job.ID{3}, Total: 9, Done: 10, Refused: 11, Guarded: 12, Gone: 13,
