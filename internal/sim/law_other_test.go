@@ -141,6 +141,9 @@ func (s *scene) patched(o *outcome, j *job.Job, r *request) {
 			j.State = job.Ready
 		}
 	}
+	if s.old.State == job.Scheduled && j.State == job.Ready {
+		s.held(o, j)
+	}
 	o.want = j
 }
 

@@ -32,6 +32,7 @@ func init() {
 		{"settle wrongly", 3, (*world).settleWrong},
 		{"extend", 5, (*world).extend},
 		{"operate", 12, (*world).operate},
+		{"change or delete many", 3, (*world).many},
 		{"change a queue", 7, (*world).changeQueue},
 		{"hold a group", 2, (*world).holdGroup},
 		{"run through the dead", 5, (*world).runDead},
