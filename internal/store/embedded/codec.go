@@ -441,7 +441,9 @@ func appendRow(b []byte, row job.Row) ([]byte, error) {
 	case *job.Queue:
 		text, err := json.Marshal(t)
 		return append(b, text...), err
-	case *job.Holder, *job.Replay, *job.Mark, *job.Audit:
+	case *job.CronEntry:
+		return appendCronEntry(b, t)
+	case *job.Holder, *job.Replay, *job.Mark, *job.Audit, *job.CronGroup:
 		text, err := json.Marshal(t)
 		return append(b, text...), err
 	case *job.Gate:
@@ -522,6 +524,15 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 		c := &job.Credential{}
 		r.bad = json.Unmarshal(r.b, c) != nil || c.Check() != nil
 		r.b, row = nil, c
+	case job.CronGroups:
+		g := &job.CronGroup{}
+		r.bad = json.Unmarshal(r.b, g) != nil || !g.Missed.Valid()
+		r.b, row = nil, g
+	case job.CronEntries:
+		e, ok := decodeCronEntry(r.b)
+		if r.bad, r.b = r.bad || !ok, nil; ok {
+			row = e
+		}
 	case job.Tables:
 	}
 	if r.bad || row == nil || len(r.b) != 0 || row.Key() != key {

@@ -103,6 +103,8 @@ func sampleRows() []job.Row {
 		&job.Reserve{Name: "seq", Next: 1 << 40},
 		&job.Replay{ID: job.ID{1}, Action: job.ActionDelete, Select: job.Selection{IDs: []job.ID{{2}}, Reasons: []job.Reason{job.Lost}}, Rate: 2.5, Next: 7},
 		&job.Mark{Print: 1<<63 + 5, Muted: true, Note: "n"},
+		&job.CronGroup{Name: "nightly", Zone: "Europe/Berlin", Missed: job.MissedAll, Paused: true, PausedAt: 5},
+		&job.CronEntry{Group: "nightly", Name: "a/b", Expression: "0 3 * * *", Job: sampleJobs()[0], Payload: []byte("{}"), Next: 7, Error: "full", Retry: 9},
 		&job.Audit{ID: job.ID{3}, At: 4, By: job.Actor{Name: "ann", From: "::1"}, Action: "replay", Subject: "s", Count: 5, Expires: 6},
 		&job.Credential{ID: "0a", Name: "ci", Hash: [32]byte{1, 255}, Scopes: job.ScopeWork, Queues: []string{"mail-*"}, Created: 7, Expires: 8},
 	}
