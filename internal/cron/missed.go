@@ -72,3 +72,9 @@ func (s Schedule) latest(from, until job.Millis, rule job.Missed) (list []job.Mi
 	slices.Reverse(list)
 	return list
 }
+
+// RetryAfter is the wait after so many refused enqueues in a row: 1 s, 2 s,
+// 4 s, up to a minute. Meanwhile the entry's ticks count as missed.
+func RetryAfter(failures uint32) job.Millis {
+	return min(job.Second<<min(failures-1, 6), job.Minute)
+}

@@ -100,3 +100,11 @@ func TestLooksInTurn(t *testing.T) {
 		}
 	}
 }
+
+func TestRetryAfter(t *testing.T) {
+	for failures, want := range map[uint32]job.Millis{1: 1000, 2: 2000, 6: 32_000, 7: 60_000, 8: 60_000, 1 << 31: 60_000} {
+		if got := cron.RetryAfter(failures); got != want {
+			t.Errorf("after %d refusals: %d, want %d", failures, got, want)
+		}
+	}
+}

@@ -66,6 +66,9 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	if opts.Idempotency == 0 {
 		opts.Idempotency = job.Hour
 	}
+	if opts.Zone == nil {
+		opts.Zone = time.Local
+	}
 	e := &Engine{
 		opts: opts, store: s, clock: clock, rnd: rnd, log: log,
 		kick: make(chan struct{}, 1), inflight: make(chan *batch), stopped: make(chan struct{}),

@@ -133,7 +133,7 @@ type call func(h *handler, w http.ResponseWriter, r *http.Request, id, sub strin
 // allow lists the methods for the header of a 405.
 func (res *resource) allow() string {
 	var list []string
-	for _, m := range []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost} {
+	for _, m := range []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut} {
 		if res.method(m) != nil {
 			list = append(list, m)
 		}
@@ -143,9 +143,9 @@ func (res *resource) allow() string {
 
 // resource is a path with its methods.
 type resource struct {
-	get, post, patch, del call
-	stream                bool // negotiates its own format
-	waits                 bool // may be long in answering
+	get, post, put, patch, del call
+	stream                     bool // negotiates its own format
+	waits                      bool // may be long in answering
 }
 
 func (res *resource) method(name string) call {
@@ -154,6 +154,8 @@ func (res *resource) method(name string) call {
 		return res.get
 	case http.MethodPost:
 		return res.post
+	case http.MethodPut:
+		return res.put
 	case http.MethodPatch:
 		return res.patch
 	case http.MethodDelete:
@@ -180,6 +182,7 @@ var fixed = map[string]*resource{
 	"/dead/delete":      {post: (*handler).deleteMany},
 	"/dead/export":      {get: (*handler).export, stream: true},
 	"/replays":          {get: (*handler).replays},
+	"/crons":            {get: (*handler).crons, del: (*handler).deleteCrons},
 	"/audit":            {get: (*handler).audit},
 	"/reset":            {post: (*handler).reset},
 	"/tokens":           {get: (*handler).listTokens, post: (*handler).makeToken},
@@ -200,6 +203,10 @@ var (
 	again    = &resource{post: (*handler).replayOne}
 	group    = &resource{get: (*handler).oneGroup, patch: (*handler).setGroup}
 	replay   = &resource{get: (*handler).showReplay, del: (*handler).cancelReplay}
+	oneCron  = &resource{get: (*handler).showCron, put: (*handler).setCron, patch: (*handler).pauseCron, del: (*handler).deleteCron}
+	entries  = &resource{post: (*handler).addCronEntry}
+	oneEntry = &resource{get: (*handler).showCronEntry, put: (*handler).setCronEntry, patch: (*handler).pauseCronEntry, del: (*handler).deleteCronEntry}
+	runEntry = &resource{post: (*handler).runCronEntry}
 	ofJob    = map[string]*resource{
 		"success": {post: (*handler).success},
 		"failure": {post: (*handler).failure},
@@ -243,6 +250,14 @@ func find(u *url.URL) (res *resource, id, sub string) {
 		return oneQueue, seg[2], ""
 	case len(seg) == 3 && seg[1] == "dead":
 		return oneDead, seg[2], ""
+	case len(seg) == 3 && seg[1] == "crons":
+		return oneCron, seg[2], ""
+	case len(seg) == 4 && seg[1] == "crons" && seg[3] == "entries":
+		return entries, seg[2], ""
+	case len(seg) == 5 && seg[1] == "crons" && seg[3] == "entries":
+		return oneEntry, seg[2], seg[4]
+	case len(seg) == 6 && seg[1] == "crons" && seg[3] == "entries" && seg[5] == "run":
+		return runEntry, seg[2], seg[4]
 	case len(seg) == 3 && seg[1] == "replays":
 		return replay, seg[2], ""
 	case len(seg) == 3 && seg[1] == "tokens":

@@ -29,7 +29,7 @@ type need struct {
 const public = job.ScopesAll + 1
 
 // needs are those of a resource, by method.
-type needs struct{ get, post, patch, del need }
+type needs struct{ get, post, put, patch, del need }
 
 func (n *needs) of(method string) need {
 	switch method {
@@ -37,6 +37,8 @@ func (n *needs) of(method string) need {
 		return n.get
 	case http.MethodPost:
 		return n.post
+	case http.MethodPut:
+		return n.put
 	case http.MethodPatch:
 		return n.patch
 	case http.MethodDelete:
@@ -80,6 +82,7 @@ var scopes = map[*resource]needs{
 	fixed["/dead/delete"]:      {post: need{operates, handlerAsks}},
 	fixed["/dead/export"]:      {get: need{reads, queryQueues}},
 	fixed["/replays"]:          {get: need{reads, wholeServer}},
+	fixed["/crons"]:            {get: need{reads, wholeServer}, del: need{operates, wholeServer}},
 	fixed["/audit"]:            {get: need{reads, wholeServer}},
 	fixed["/reset"]:            {post: need{admins, wholeServer}},
 	fixed["/tokens"]:           {get: need{admins, wholeServer}, post: need{admins, wholeServer}},
@@ -98,6 +101,10 @@ var scopes = map[*resource]needs{
 	again:    {post: need{operates, pathJob}},
 	group:    {get: need{reads, wholeServer}, patch: need{operates, wholeServer}},
 	replay:   {get: need{reads, wholeServer}, del: need{operates, wholeServer}},
+	oneCron:  {get: need{reads, wholeServer}, put: need{operates, wholeServer}, patch: need{operates, wholeServer}, del: need{operates, wholeServer}}, // entries name any queue
+	entries:  {post: need{operates, wholeServer}},
+	oneEntry: {get: need{reads, wholeServer}, put: need{operates, wholeServer}, patch: need{operates, wholeServer}, del: need{operates, wholeServer}},
+	runEntry: {post: need{operates, wholeServer}},
 	profiles: {get: need{admins, wholeServer}, post: need{admins, wholeServer}},
 	oneToken: {del: need{admins, wholeServer}},
 

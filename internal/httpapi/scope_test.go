@@ -117,7 +117,7 @@ func TestEveryCallHasAScope(t *testing.T) {
 			t.Errorf("%s has no scope in scope.go: it is for the scope admin only", name)
 			return
 		}
-		for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
+		for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 			if has, says := res.method(m) != nil, list.of(m).oneOf != 0; has && !says {
 				t.Errorf("%s %s has no scope in scope.go: it is for the scope admin only", m, name)
 			} else if says && !has {
@@ -158,7 +158,7 @@ func TestACallThatNobodyDeclaredIsForTheAdmin(t *testing.T) {
 func TestOnlyTheProbesAreOpen(t *testing.T) {
 	var open []string
 	for name, res := range fixed {
-		for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
+		for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 			if list := scopes[res]; list.of(m).oneOf == public {
 				open = append(open, m+" "+name)
 			}

@@ -1,7 +1,5 @@
 package job
 
-import "strings"
-
 // Missed is what becomes of the ticks of a cron entry that came while the
 // server was down, stood still or was refused.
 type Missed uint8
@@ -57,6 +55,7 @@ type CronEntry struct {
 	Next    Millis // the first tick that is not dealt with yet; 0 = none comes
 	Last    Millis // the latest tick that a job was enqueued for; 0 = none
 	LastJob ID     // that job
+	Skipped int64  // ticks that were missed and not made up for
 
 	Error    string // why the latest enqueue was refused; "" = it was not
 	ErrorAt  Millis
@@ -87,6 +86,3 @@ const (
 	LabelCronEntry = "cron_entry"
 	LabelCronTick  = "cron_tick" // the tick in milliseconds since the epoch; not on a run that was asked for
 )
-
-// IsCronLabel reports whether a label is one of those.
-func IsCronLabel(key string) bool { return strings.HasPrefix(key, "cron_") }

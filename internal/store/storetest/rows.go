@@ -87,7 +87,7 @@ func fullCronEntry() *job.CronEntry {
 			Requires: []job.Requirement{{Property: "os", Op: "=", Value: "linux"}},
 			Extras:   &job.Extras{Labels: []job.Label{{Key: "team", Value: "x"}}},
 		},
-		Place: job.PlaceFront, Payload: []byte(`{"n":1}`), Next: 73, Last: 74, LastJob: job.ID{6},
+		Place: job.PlaceFront, Payload: []byte(`{"n":1}`), Next: 73, Last: 74, LastJob: job.ID{6}, Skipped: 78,
 		Error: "the queue is full", ErrorAt: 75, Failures: 76, Retry: 77,
 	}
 }
