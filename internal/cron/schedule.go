@@ -2,6 +2,7 @@ package cron
 
 import (
 	"time"
+	_ "time/tzdata" // where the machine has no zones, or old ones under another name
 
 	"github.com/reprisehq/reprise/internal/job"
 )

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	_ "time/tzdata"
 
 	"github.com/reprisehq/reprise/internal/cron"
 	"github.com/reprisehq/reprise/internal/job"
