@@ -177,7 +177,7 @@ var (
 	kinds       = map[string]*regexp.Regexp{
 		"id": regexp.MustCompile(`^[0-9a-z]{25}$`), "token": regexp.MustCompile(`^[0-9a-f]{40}$`),
 		"tick": regexp.MustCompile(`^[0-9]{13}$`),
-		"key": regexp.MustCompile(`^[0-9a-v]{10}$`), "secret": regexp.MustCompile(`^rp_[0-9a-v]{10}_[0-9a-v]{52}$`),
+		"key":  regexp.MustCompile(`^[0-9a-v]{10}$`), "secret": regexp.MustCompile(`^rp_[0-9a-v]{10}_[0-9a-v]{52}$`),
 		"text": regexp.MustCompile(` until 2\d{3}-.* \(.*\)`),
 	}
 )

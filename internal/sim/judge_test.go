@@ -112,6 +112,7 @@ type judge struct {
 	counted  *engine.Stats // what the commit at hand must count
 	strides  map[job.ID]*stride
 	measured measured
+	cronPuts []cronPut // of the commit at hand, whose entries have not been written yet
 	instant  job.Millis // now, on the steady clock
 	stats    engine.Stats
 	unsure   bool // an unanswered call may have counted a duplicate
@@ -239,6 +240,9 @@ func (x *judge) judge(c *commit) {
 			broken("retry.md 3", "run %s did %d and did not say so", id, did.n)
 		}
 		delete(x.strides, id)
+	}
+	if len(x.cronPuts) > 0 {
+		broken("docs/cron.md", "jobs came in for %v, and the entries do not know", x.cronPuts)
 	}
 	if !c.failed {
 		x.stats = plus(x.stats, counted)

@@ -310,17 +310,21 @@ func (s *scene) put(ch *change) (list []*outcome) {
 			broken("core.md 4", "id %s is not above that of %s", j.ID, s.name(id))
 		}
 	}
-	at := slices.IndexFunc(s.asked, func(r *request) bool {
-		return r.kind == askPut && r.commit == 0 && !r.lost && string(r.put.Payload) == string(ch.body)
-	})
-	if at < 0 {
-		broken("I1", "a job with payload %q came in and nobody asked for it", ch.body)
+	r, req := s.cronJob(ch)
+	if r == nil {
+		at := slices.IndexFunc(s.asked, func(r *request) bool {
+			return r.kind == askPut && r.commit == 0 && !r.lost && string(r.put.Payload) == string(ch.body)
+		})
+		if at < 0 {
+			broken("I1", "a job with payload %q came in and nobody asked for it", ch.body)
+		}
+		r = s.asked[at]
+		req = r
 	}
-	r := s.asked[at]
 	want := r.put.Job.Clone()
 	want.ID, want.Payload, want.PayloadSize = j.ID, j.ID, uint32(len(ch.body))
 	want.Created, want.Band, want.Seq = s.now, job.BandNormal, j.Seq
-	o := &outcome{why: r.String(), verb: rule.Put, req: r, want: want}
+	o := &outcome{why: r.String(), verb: rule.Put, req: req, want: want}
 	o.stats.Put = 1
 	s.order(want)
 	if r.put.Place == job.PlaceFront && want.Order != job.OrderStrict {

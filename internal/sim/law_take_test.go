@@ -269,6 +269,14 @@ func (x *judge) row(c *commit, ch *change) {
 			broken("retry.md 3", "an entry of the audit log was changed or dropped early: %+v", before)
 		}
 	case job.Credentials:
+	case job.CronEntries:
+		old, _ := before.(*job.CronEntry)
+		row, _ := ch.row.(*job.CronEntry)
+		x.cron(c, old, row)
+	case job.CronGroups:
+		old, _ := before.(*job.CronGroup)
+		row, _ := ch.row.(*job.CronGroup)
+		x.cronGroupAsked(c, old, row)
 	case job.Marks:
 		x.marked(c, ch)
 	case job.Receipts:

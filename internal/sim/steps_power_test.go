@@ -46,6 +46,7 @@ func init() {
 		{"power cut", 2, (*world).powerCut},
 		{"restart", 2, (*world).restart},
 		{"the disk fills up or is cleared", 2, (*world).diskFills},
+		{"change cron", 5, (*world).changeCron},
 	}
 }
 

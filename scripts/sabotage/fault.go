@@ -75,6 +75,7 @@ func table() []fault {
 		simProtectionFaults,
 		runFaults,
 		guardcfgFaults,
+		cronFaults,
 	)
 }
 
