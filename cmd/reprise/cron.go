@@ -13,7 +13,6 @@ import (
 
 	"github.com/reprisehq/reprise/client"
 	"github.com/reprisehq/reprise/internal/cron"
-	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/server"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -286,13 +285,13 @@ func newCronPreviewCommand() *cobra.Command {
 				}
 			}
 			ticks := e.In(place)
-			at, ok := ticks.Next(job.Millis(start.UnixMilli()))
+			at, ok := ticks.NextTime(start)
 			if !ok {
 				fmt.Fprintln(cmd.OutOrStdout(), "it never comes")
 			}
 			for i := 0; ok && i < n; i++ {
-				fmt.Fprintln(cmd.OutOrStdout(), time.UnixMilli(int64(at)).In(place).Format("Mon 2006-01-02 15:04:05 -07:00 MST"))
-				at, ok = ticks.Next(at)
+				fmt.Fprintln(cmd.OutOrStdout(), at.Format("Mon 2006-01-02 15:04:05 -07:00 MST"))
+				at, ok = ticks.NextTime(at)
 			}
 			return nil
 		},

@@ -110,6 +110,12 @@ func (s Schedule) Next(after job.Millis) (job.Millis, bool) {
 	return 0, false
 }
 
+// NextTime is Next for times; what it returns is in the schedule's zone.
+func (s Schedule) NextTime(after time.Time) (time.Time, bool) {
+	at, ok := s.Next(job.Millis(after.UnixMilli()))
+	return time.UnixMilli(int64(at)).In(s.zone), ok
+}
+
 // Last returns the last tick at or before a time, and false if there is none
 // within 50 years.
 func (s Schedule) Last(until job.Millis) (job.Millis, bool) {

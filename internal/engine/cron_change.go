@@ -142,6 +142,13 @@ func (r *run) cronGroupChanges(was CronGroup, name string, ask *CronGroupAsk) (l
 	return list, nil
 }
 
+// CheckCron refuses a group that no server would take: Invalid.
+func CheckCron(ask *CronGroupAsk) error {
+	r := run{e: &Engine{opts: Options{Zone: time.UTC}}, c: &committer{zones: map[string]*time.Location{}}}
+	_, err := r.cronGroupChanges(CronGroup{}, "", ask)
+	return err
+}
+
 // cronEntryAs is an entry as it is asked for; oldZone is the one that its group had.
 func (r *run) cronEntryAs(g *job.CronGroup, oldZone string, old *job.CronEntry, ask *CronAsk) (job.Row, error) {
 	template := ask.Job.Job

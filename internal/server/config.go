@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 )
 
@@ -82,6 +83,9 @@ type Config struct {
 
 	// Queues with settings of their own, by name. The others have defaults.
 	Queues []*job.Queue
+
+	// Cron groups, by name. They are applied at each start; others stay.
+	Crons []engine.CronSetting
 }
 
 // Sync is when the store forces what it wrote onto the disk.

@@ -70,7 +70,7 @@ func engineOptions(cfg Config) engine.Options {
 	rules.Retry, rules.Types, rules.Doors = cfg.Retry, cfg.Types, cfg.Doors
 	rules.RetainDone, rules.RetainDead = cfg.RetainDone, cfg.RetainDead
 	return engine.Options{
-		Admin: cfg.admin(), Server: rules, Queues: cfg.Queues, Changes: httpapi.QueueChanges,
+		Admin: cfg.admin(), Server: rules, Queues: cfg.Queues, Crons: cfg.Crons, Changes: httpapi.QueueChanges,
 		Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
 		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit, MetricsQueues: cfg.MetricsQueues,
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},
