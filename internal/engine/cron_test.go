@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"strconv"
@@ -522,4 +523,26 @@ func TestCronOfTheConfiguration(t *testing.T) {
 		r.opts.Crons[0].Entries[0] = entry("both", "never")
 		r.startFails(job.Invalid)
 	}, utc)
+}
+
+func TestTheLogTellsOnceThatAnEntryIsRefusedAndOnceThatItWorksAgain(t *testing.T) {
+	var lines strings.Builder
+	scenario(t, func(r *rig) {
+		r.stop()
+		r.Engine = engine.New(r.mem, r.clock, dice(9).Uint64, slog.New(slog.NewTextHandler(&lines, nil)), r.opts)
+		if err := r.Start(r.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.stopped = false
+		r.queue("full", func(q *job.Queue) { q.MaxJobs = 1 })
+		r.puts("full", "there")
+		r.setCron("g", entry("e", "* * * * *", func(a *engine.CronAsk) { a.Job.Job.Queue = "full" }))
+		r.pass(10 * job.Minute)
+		r.queue("full", func(q *job.Queue) { q.MaxJobs = 0 })
+		r.pass(10 * job.Minute)
+		r.stop()
+	}, utc)
+	if text := lines.String(); strings.Count(text, "entry=g/e") != 2 || strings.Count(text, "was refused") != 1 || strings.Count(text, "works again") != 1 {
+		t.Errorf("the log says:\n%s", text)
+	}
 }

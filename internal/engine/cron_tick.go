@@ -58,8 +58,8 @@ func (r *run) turnCron(old *job.CronEntry, room int) (n int, err error) {
 		return 0, err
 	}
 	g, ok := row.(*job.CronGroup)
-	if !ok {
-		return 0, job.Errorf(job.Internal, "cron entry %s has no group %s", old.Name, old.Group)
+	if !ok { // they leave together; the clock must not stop over one that did not
+		g = &job.CronGroup{Name: old.Group}
 	}
 	c := *old
 	c.Retry = 0
@@ -130,9 +130,9 @@ func (r *run) tell(c *job.CronEntry, text string, why error) {
 func (r *run) reportCrons() {
 	for _, n := range r.cronNews {
 		if n.why != nil {
-			r.e.log.Warn(n.text, "cron", n.entry, "error", n.why)
+			r.e.log.Warn("cron", "entry", n.entry, "news", n.text, "error", n.why)
 		} else {
-			r.e.log.Warn(n.text, "cron", n.entry)
+			r.e.log.Warn("cron", "entry", n.entry, "news", n.text)
 		}
 	}
 }
