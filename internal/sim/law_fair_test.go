@@ -20,13 +20,10 @@ func (x *judge) stand(j *job.Job) place {
 	return p
 }
 
-// sooner reports whether x stands before y in the lines of a holder.
+// sooner reports whether a stands before b in the lines of a holder.
 func (x *judge) sooner(a, b *job.Job) bool {
 	if x.book.queue(a.Queue).Protection.Fair == nil && x.book.queue(b.Queue).Protection.Fair == nil {
 		return x.before(a, b)
-	}
-	if a.Queue == b.Queue && a.Group == b.Group {
-		return false // inside a group its gate decides, see barred
 	}
 	p, q := x.stand(a), x.stand(b)
 	switch {
@@ -34,8 +31,16 @@ func (x *judge) sooner(a, b *job.Job) bool {
 		return p.priority < q.priority
 	case p.band != q.band:
 		return p.band < q.band
+	case p.seq != q.seq:
+		return p.seq < q.seq
 	}
-	return p.seq < q.seq
+	return a.ID.Before(b.ID)
+}
+
+// mates reports whether two jobs stand behind one gate of a fair queue. Which
+// of them goes first is said in barred; those without a group may go in turn.
+func (x *judge) mates(a, b *job.Job) bool {
+	return a.Queue == b.Queue && a.Group == b.Group && x.book.queue(a.Queue).Protection.Fair != nil
 }
 
 // patience is of a group that waits in a fair queue: where it stands, and how

@@ -35,7 +35,7 @@ func (s *scene) taken() *outcome {
 		broken("core.md 1 to 4", "%s was given to %s: %s", name, l.Holder, why)
 	}
 	for _, other := range s.book.jobs {
-		if s.sooner(other, j) && !s.earning(other) && h.asks(other.Queue) && s.unfit(h, l.Holder, other) == "" {
+		if s.sooner(other, j) && !s.mates(other, j) && !s.earning(other) && h.asks(other.Queue) && s.unfit(h, l.Holder, other) == "" {
 			broken("core.md 1", "%s was given to %s before %s, which stands before it", name, l.Holder, s.name(other.ID))
 		}
 	}

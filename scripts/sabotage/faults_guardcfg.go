@@ -134,6 +134,6 @@ var simProtectionFaults = []fault{
 		file:  "internal/engine/throttle.go",
 		old:   "again = g.credit.Next(p.Budget, r.steady)",
 		new:   "again = 0",
-		first: []suite{in("internal/sim", "TestSimulation")},
+		first: []suite{in(enginePkg, "TestABudgetLetsRetriesWaitAndFreshJobsPass")},
 	},
 }
