@@ -59,14 +59,6 @@ var guardcfgFaults = []fault{
 		new:   "\tif false {\n",
 		first: []suite{in(enginePkg, "TestEveryActionOfAnOperatorIsAudited")},
 	},
-	{
-		name: "audit-without-a-name", breaks: "retry.md 3",
-		does:  "commands about queues do not say who asks",
-		file:  "cmd/reprise/queue.go",
-		old:   "\t\tcl, err := conn.operator()\n",
-		new:   "\t\tcl, err := conn.client(client.Options{})\n",
-		first: []suite{in("cmd/reprise", "TestTheAuditLogTellsWhoChangedWhat")},
-	},
 }
 
 // simProtectionFaults are caught by laws of the simulation about rates,
