@@ -168,6 +168,7 @@ func (r *run) tellVoid(j *job.Job, v *rule.Void) {
 		return
 	}
 	if h := r.holder(v.Lease.Holder); h != nil {
+		r.tx.Durable() // what it is told must stay so
 		r.gifts = append(r.gifts, gift{h, Delivery{Job: j, Lease: v.Lease, Voided: true, Ending: v.How}})
 	}
 }

@@ -112,7 +112,7 @@ type judge struct {
 	counted  *engine.Stats // what the commit at hand must count
 	strides  map[job.ID]*stride
 	measured measured
-	cronPuts []cronPut // of the commit at hand, whose entries have not been written yet
+	cronPuts []cronPut  // of the commit at hand, whose entries have not been written yet
 	instant  job.Millis // now, on the steady clock
 	stats    engine.Stats
 	unsure   bool // an unanswered call may have counted a duplicate

@@ -171,7 +171,11 @@ func (s *scene) extended(r *request) *outcome {
 				told.Checkpoint = known.Checkpoint
 			}
 		}
-		j.Extras = &job.Extras{Progress: &told}
+		x := job.Extras{}
+		if j.Extras != nil {
+			x = *j.Extras
+		}
+		x.Progress, j.Extras = &told, &x
 		o.note("progress")
 	}
 	if x.Started && l.Started == 0 {
