@@ -198,6 +198,34 @@ func TestATokenForSomeQueuesReachesNoOther(t *testing.T) {
 	a.want(200, `{"count":0}`, "GET", "/jobs/count?queue=mail", "", bearer(root)...)
 }
 
+// Who connects under the name of a worker is given what that worker holds. So
+// names are those of a token, unless it is for all queues anyway.
+func TestATokenForSomeQueuesIsNotGivenWhatAnotherHolds(t *testing.T) {
+	a := start(t, httpapi.Options{Heartbeat: 10 * time.Millisecond})
+	root := a.token("", adminToken)
+	mail := a.token(root, `{"name":"mail","scopes":["enqueue","work"],"queues":["mail"]}`)
+	bills := a.token(root, `{"name":"bills","scopes":["enqueue","work"],"queues":["bills"]}`)
+	id := object(t, a.want(201, "*", "POST", "/jobs", `{"type":"t","queue":"bills","payload":"secret"}`, bearer(bills)...))["id"]
+	owner := a.take("?queue=bills&lease=token", append(bearer(bills), "Worker-Id", "w")...)
+	if j := owner.next(); j["id"] != id {
+		t.Fatalf("took %v", j)
+	}
+	thief := a.take("?queue=mail&lease=token", append(bearer(mail), "Worker-Id", "w")...)
+	own := object(t, a.want(201, "*", "POST", "/jobs", `{"type":"t","queue":"mail","payload":1}`, bearer(mail)...))["id"]
+	if j := thief.next(); j["id"] != own {
+		t.Errorf("under the name of another it was given %v", j)
+	}
+	other := object(t, a.want(201, "*", "POST", "/jobs", `{"type":"t","queue":"bills","payload":1}`, bearer(bills)...))["id"]
+	owner.close()
+	owner = a.take("?queue=bills&lease=token&prefetch=2", append(bearer(bills), "Worker-Id", "w")...)
+	if j := owner.next(); j["id"] != id || j["held"] != true {
+		t.Errorf("its owner is given %v", j)
+	}
+	if j := owner.next(); j["id"] != other {
+		t.Errorf("and then %v", j)
+	}
+}
+
 func TestTheFirstTokenIsMadeHere(t *testing.T) {
 	e := newEngine(t)
 	h := httpapi.New(httpapi.Options{Engine: e, AllowHosts: []string{"queue.example"}})

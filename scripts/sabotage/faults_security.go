@@ -99,6 +99,14 @@ var securityFaults = []fault{
 		first: []suite{in("internal/httpapi", "TestATokenForSomeQueuesReachesNoOther")},
 	},
 	{
+		name: "worker-of-another-token", breaks: "operations.md, security",
+		does:  "a token for some queues is given what a worker of another one holds, under its name",
+		file:  "internal/httpapi/admit.go",
+		old:   "		return g.Name + \"/\" + name",
+		new:   "		return name",
+		first: []suite{in("internal/httpapi", "TestATokenForSomeQueuesIsNotGivenWhatAnotherHolds")},
+	},
+	{
 		name: "listens-openly-with-tls", breaks: "operations.md, security",
 		does:  "beyond loopback TLS is enough, without any token",
 		file:  "internal/server/exposure.go",
