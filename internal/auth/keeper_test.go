@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,8 +109,8 @@ func TestATokenEndsWithWhatItHasOpen(t *testing.T) {
 				gone := g.Bound(left)
 				leave()
 				synctest.Wait()
-				if ctx.Err() != nil || len(g.open) != 1 || !errors.Is(context.Cause(gone), context.Canceled) {
-					t.Fatalf("early: %v, %d are open", ctx.Err(), len(g.open))
+				if ctx.Err() != nil || opened(g) != 1 || !errors.Is(context.Cause(gone), context.Canceled) {
+					t.Fatalf("early: %v, %d are open", ctx.Err(), opened(g))
 				}
 				c.end(k, cred.ID)
 				synctest.Wait()
@@ -124,16 +125,22 @@ func TestATokenEndsWithWhatItHasOpen(t *testing.T) {
 	}
 }
 
+func opened(g *Grant) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.open)
+}
+
 // A date that is put right does not make a token live on, or die early.
 func TestExpiryFollowsTheDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		step := job.Millis(0)
-		now := func() job.Millis { return wall() + step }
+		var step atomic.Int64
+		now := func() job.Millis { return wall() + job.Millis(step.Load()) }
 		text, c := token("ci", wall()+job.Day)
 		k := New([]job.Credential{c}, now)
 		g, _ := k.Who([]string{"Bearer " + text})
 		ctx := g.Bound(t.Context())
-		step = job.Day
+		step.Store(int64(job.Day))
 		if _, err := k.Who([]string{"Bearer " + text}); !errors.Is(err, ErrUnknown) {
 			t.Errorf("after the step: %v", err)
 		}
