@@ -7,6 +7,8 @@ import "strings"
 type Extras struct {
 	Labels      []Label // sorted by key, keys differ
 	Traceparent string  // W3C trace context of whoever asked for the job; "" = none
+	Unique      *Unique // nil = there may be any number of it
+	Batch       *Batch  // nil = it stays a job of its own; never together with Unique
 }
 
 // Label is a word of the producer's own about a job. The server keeps it, and

@@ -10,6 +10,8 @@ import (
 const (
 	extraLabels = 1 << iota
 	extraTrace
+	extraUnique
+	extraBatch
 	extrasKnown = 1<<iota - 1
 )
 
@@ -22,6 +24,8 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	}
 	set(extraLabels, len(x.Labels) > 0)
 	set(extraTrace, x.Traceparent != "")
+	set(extraUnique, x.Unique != nil)
+	set(extraBatch, x.Batch != nil)
 	b = binary.AppendUvarint(b, has)
 	if has&extraLabels != 0 {
 		b = binary.AppendUvarint(b, uint64(len(x.Labels)))
@@ -31,6 +35,12 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	}
 	if has&extraTrace != 0 {
 		b = appendString(b, x.Traceparent)
+	}
+	if u := x.Unique; u != nil {
+		b = appendString(append(b, byte(u.While)), u.Key)
+	}
+	if t := x.Batch; t != nil {
+		b = appendString(appendString(appendString(b, t.Key), t.When), t.Fold)
 	}
 	return b
 }
@@ -46,6 +56,13 @@ func (r *reader) extras() *job.Extras {
 	}
 	if has&extraTrace != 0 {
 		x.Traceparent = r.string()
+	}
+	if has&extraUnique != 0 {
+		x.Unique = &job.Unique{While: job.Scope(r.byte()), Key: r.string()}
+		r.bad = r.bad || x.Unique.While >= job.Scopes
+	}
+	if has&extraBatch != 0 {
+		x.Batch = &job.Batch{Key: r.string(), When: r.string(), Fold: r.string()}
 	}
 	return x
 }
