@@ -28,6 +28,7 @@ type Engine struct {
 	ops      sync.Pool // of *op that nobody waits for
 
 	patterns patterns // of rules, compiled
+	folding  foldLocks
 
 	state    atomic.Pointer[job.Error] // why the engine cannot work now; nil = it can
 	failed   atomic.Bool               // a commit failed; the committer must heal
@@ -62,7 +63,8 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	}
 	e := &Engine{
 		opts: opts, store: s, clock: clock, rnd: rnd, log: log,
-		kick: make(chan struct{}, 1), inflight: make(chan *batch), stopped: make(chan struct{}),
+		folding: newFoldLocks(),
+		kick:    make(chan struct{}, 1), inflight: make(chan *batch), stopped: make(chan struct{}),
 	}
 	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }
 	e.core.init(e)

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/httpapi"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -71,6 +72,7 @@ func engineOptions(cfg Config) engine.Options {
 		Server: rules, Queues: cfg.Queues, Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
 		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit,
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},
+		Fold:    jobs.Fold(cfg.BodyBytesMax),
 	}
 }
 
