@@ -1,8 +1,6 @@
 package sim_test
 
 import (
-	"slices"
-
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
@@ -27,7 +25,7 @@ func (s *scene) outcomes(ch *change) (list []*outcome) {
 	list = append(list, s.evicted()...)
 	list = append(list, s.clocked()...)
 	list = append(list, s.run()...)
-	return append(list, s.carried()...)
+	return append(append(list, s.carried()...), s.keyMoves(ch)...)
 }
 
 // requested is what a client's or an operator's request makes of the job.
@@ -103,6 +101,10 @@ func (s *scene) revived(o *outcome, j *job.Job, r *request) bool {
 	o.gate = s.unparked()
 	wentOn := j.State == job.Dead && j.Order == job.OrderStrict && !j.Blocks && o.gate == nil
 	if wentOn && !r.command.Allow {
+		return false
+	}
+	if j.State == job.Dead && s.otherOwner(j) != nil {
+		r.kindOf = job.Exists
 		return false
 	}
 	if wentOn {
@@ -280,13 +282,11 @@ func (s *scene) put(ch *change) (list []*outcome) {
 			broken("core.md 4", "id %s is not above that of %s", j.ID, s.name(id))
 		}
 	}
-	at := slices.IndexFunc(s.asked, func(r *request) bool {
-		return r.kind == askPut && r.commit == 0 && !r.lost && string(r.put.Payload) == string(ch.body)
-	})
-	if at < 0 {
+	parts := partsOf(string(ch.body))
+	r := s.outstanding(parts[0])
+	if r == nil {
 		broken("I1", "a job with payload %q came in and nobody asked for it", ch.body)
 	}
-	r := s.asked[at]
 	want := r.put.Job.Clone()
 	want.ID, want.Payload, want.PayloadSize = j.ID, j.ID, uint32(len(ch.body))
 	want.Created, want.Band, want.Seq = s.now, job.BandNormal, j.Seq
@@ -308,6 +308,7 @@ func (s *scene) put(ch *change) (list []*outcome) {
 		}
 	}
 	o.state = want.State
+	s.newOwner(o, parts, string(ch.body))
 	s.room(j)
 	s.labels[j.ID] = r.label
 	s.born[j.ID] = s.number
