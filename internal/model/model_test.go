@@ -33,6 +33,7 @@ type model struct {
 	away     map[string]job.Millis // named holders without a connection: when they lapse
 	receipts map[string]receipt    // by queue and idempotency key
 	streams  map[string]*stream    // open ones, by the one queue each reads
+	made     map[job.ID][]byte     // payloads, with what jobs took in
 	stats    engine.Stats          // since the start
 }
 
@@ -54,6 +55,7 @@ func newModel(now job.Millis, queues []*job.Queue) *model {
 		now: now, start: 1,
 		jobs: map[job.ID]*job.Job{}, queues: map[string]*job.Queue{}, groups: map[string]*job.Gate{},
 		away: map[string]job.Millis{}, receipts: map[string]receipt{}, streams: map[string]*stream{},
+		made: map[job.ID][]byte{},
 	}
 	for _, q := range queues {
 		set := *q

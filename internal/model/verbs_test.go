@@ -36,6 +36,9 @@ func (m *model) put(n engine.NewJob, id job.ID) (want engine.Added) {
 		m.stats.Duplicates++
 		return engine.Added{Job: m.jobs[r.id], ID: r.id, Duplicate: true}
 	}
+	if met := m.meets(n); met != nil {
+		return *met
+	}
 	j := n.Job
 	j.ID, j.Payload, j.PayloadSize = id, id, uint32(len(n.Payload))
 	j.Created, j.Seq, j.Band = m.now, m.draw(), job.BandNormal
@@ -53,6 +56,8 @@ func (m *model) put(n engine.NewJob, id job.ID) (want engine.Added) {
 		j.ReadyAt = m.now
 	}
 	m.jobs[id] = &j
+	m.made[id] = n.Payload
+	m.owns(&j)
 	if n.Key != "" {
 		m.receipts[keyOf(n)] = receipt{n, id, m.now + idempotency}
 	}
@@ -100,6 +105,9 @@ func (m *model) take(j *job.Job, token job.Token, holder string, kind job.Holder
 			m.stats.OutOfOrder++
 		}
 		g.LastSeq = max(g.LastSeq, j.Seq)
+	}
+	if j.State == job.Ready {
+		m.taken(j)
 	}
 	j.State, j.DequeuedAt = job.Leased, m.now
 	j.Deliveries++
@@ -178,6 +186,12 @@ func (m *model) revive(j *job.Job, outOfOrder bool) job.Kind {
 		if j.Order == job.OrderStrict && !j.Blocks && !outOfOrder {
 			return job.WrongState
 		}
+		if j.Extras != nil && j.Extras.Unique != nil {
+			if o := m.owner(j); o != nil && o != j {
+				return job.Exists
+			}
+			j.Owns = true
+		}
 		m.unpark(j)
 		j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.Alone = 0, 0, 0, 0, false
 		j.Reason, j.Blocks, j.PurgeAt, j.Wanted, j.RevivedAt = job.Alive, false, 0, j.Copies, m.now
@@ -198,6 +212,7 @@ func (m *model) patch(j *job.Job, priority uint16, readyAt job.Millis) job.Kind 
 	j.Priority, j.ReadyAt = priority, readyAt
 	if j.State != job.Leased {
 		m.wait(j)
+		m.setBack(j)
 	}
 	return accepted
 }

@@ -90,7 +90,9 @@ func (s *scene) keyMoves(ch *change) (list []*outcome) {
 			continue
 		}
 		o := &outcome{why: "a newcomer under its key", verb: rule.Verbs, want: s.old.Clone(), state: s.old.State, keys: true}
-		o.want.Owns = false
+		if o.want.Owns = false; apart(plain(o.want), plain(s.new)) != "" { // it changed otherwise
+			return nil
+		}
 		hidden := s.old.State.Terminal() && s.old.PurgeAt > 0 && s.old.PurgeAt <= s.now
 		if u := j.Extras.Unique; u != nil {
 			if covers(u.While, s.old.State) && !hidden {
