@@ -14,6 +14,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // Batches: zizq.md 1.16, core.md section 9.
@@ -402,5 +403,48 @@ func TestAnEngineWithoutAFolderRefusesBatches(t *testing.T) {
 		if _, err := r.Put(r.Context(), []engine.NewJob{newNamed("q", "a", batched("k", 9))}); job.KindOf(err) != job.Invalid {
 			r.Error(err)
 		}
+	})
+}
+
+// gated holds transactions up until its gate, if there is one, is opened.
+type gated struct {
+	store.Store
+	gate atomic.Pointer[chan struct{}]
+}
+
+func (g *gated) Update(ctx context.Context, fn func(store.Tx) error) (store.Commit, error) {
+	if gate := g.gate.Load(); gate != nil {
+		<-*gate
+	}
+	return g.Store.Update(ctx, fn)
+}
+
+func TestAFoldThatOvertookAnotherIsPlannedAgain(t *testing.T) { // core.md section 9: the payload must be the same
+	st := &gated{}
+	scenario(t, func(r *rig) {
+		id := r.put("q", "a", batched("k", 99))
+		gate := make(chan struct{})
+		st.gate.Store(&gate)
+		ctx, giveUp := context.WithCancel(r.Context())
+		broken := make(chan error)
+		go func() {
+			_, err := r.Put(ctx, []engine.NewJob{newNamed("q", "b", batched("k", 9))})
+			broken <- err
+		}()
+		synctest.Wait() // until it is on its way
+		giveUp()        // nobody waits for it any more, and it goes on
+		if err := <-broken; !errors.Is(err, context.Canceled) {
+			r.Fatal(err)
+		}
+		done := make(chan engine.Added)
+		go func() { done <- r.putAgain(newNamed("q", "c", batched("k", 9)))[0] }()
+		synctest.Wait()
+		close(gate)
+		if added := <-done; !added.Folded {
+			r.Errorf("%+v", added)
+		}
+		r.payload(id, "a+b+c")
+	}, folding, func(r *rig) {
+		r.around = func(s store.Store) store.Store { st.Store = s; return st }
 	})
 }

@@ -61,7 +61,7 @@ const hangs = time.Minute
 
 // table is every fault there is.
 func table() []fault {
-	return slices.Concat(ruleFaults, policyFaults, engineFaults, storeFaults, doorFaults, protectionFaults, deadFaults)
+	return slices.Concat(ruleFaults, policyFaults, engineFaults, storeFaults, doorFaults, protectionFaults, deadFaults, keysFaults)
 }
 
 // apply returns the tree with the fault in it.
