@@ -19,7 +19,9 @@ func (r *run) unique(ctx context.Context) error {
 			batch, connections int
 		}{{"singles", 1, r.opts.Connections}, {"batches of 500", bulkBatch, bulkConnections}} {
 			var turns [2]window // plain, unique
-			for i, extra := range []string{"", uniqueKeyed} {
+			for turn := range turns {
+				i := (turn + pair) % 2 // who comes second finds the first one's jobs, so they take turns
+				extra := [...]string{"", uniqueKeyed}[i]
 				q := r.newQueue()
 				if turns[i], _, err = r.enqueueWith(ctx, s, q, way.batch, way.connections, extra); err != nil {
 					return err

@@ -114,7 +114,8 @@ func (r *run) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []
 	if err != nil {
 		return err
 	}
-	if twins, err = r.meet(list, twins, out); err != nil {
+	twins, heirs, err := r.meet(list, twins, out)
+	if err != nil {
 		return err
 	}
 	if err := r.foldable(folds, list, out); err != nil {
@@ -146,7 +147,7 @@ func (r *run) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []
 			continue
 		}
 		if !out[i].Folded {
-			if out[i].Job, err = r.putOne(&list[i], folds.body(list, i)); err != nil {
+			if out[i].Job, err = r.putOne(&list[i], folds.body(list, i), heirs); err != nil {
 				return err
 			}
 			out[i].ID = out[i].Job.ID
@@ -330,7 +331,9 @@ func (r *run) evict(list []*job.Job) error {
 	return nil
 }
 
-func (r *run) putOne(n *NewJob, body []byte) (*job.Job, error) {
+// putOne takes one job in; heir means that another one may stand under its
+// unique key.
+func (r *run) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
 	v, err := r.view(nil, n.Job.Queue, n.Job.Group)
 	if err != nil {
 		return nil, err
@@ -344,7 +347,7 @@ func (r *run) putOne(n *NewJob, body []byte) (*job.Job, error) {
 	if err := r.tx.PutPayload(id, body); err != nil {
 		return nil, err
 	}
-	if eff.Job.Owns {
+	if eff.Job.Owns && (heir || eff.Job.Extras.Batch != nil) {
 		if err := r.succeed(rule.KeyOf(eff.Job)); err != nil {
 			return nil, err
 		}

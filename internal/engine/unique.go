@@ -7,8 +7,9 @@ import (
 
 // meet finds the jobs that have the unique key of a newcomer and are in its
 // way (core.md section 7). Newcomers of one call see each other: twins maps the
-// place of a job to that of an earlier one, as recall does.
-func (r *run) meet(list []NewJob, twins map[int]int, out []Added) (map[int]int, error) {
+// place of a job to that of an earlier one, as recall does. heirs means that
+// some newcomer will take its key over from a job that is not in its way.
+func (r *run) meet(list []NewJob, twins map[int]int, out []Added) (_ map[int]int, heirs bool, err error) {
 	var seen map[string]int
 	for i := range list {
 		x := list[i].Job.Extras
@@ -24,18 +25,21 @@ func (r *run) meet(list []NewJob, twins map[int]int, out []Added) (map[int]int, 
 		}
 		owner, err := r.owner(rule.KeyAsked(&list[i].Job))
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if visible(r.tx, owner) && rule.Conflicts(x.Unique.While, owner.State) {
 			out[i] = Added{Job: owner, ID: owner.ID, Duplicate: true}
 			continue
 		}
-		if seen == nil {
-			seen = map[string]int{}
+		heirs = heirs || owner != nil
+		if seen == nil && len(list) > 1 {
+			seen = make(map[string]int, len(list))
 		}
-		seen[x.Unique.Key] = i
+		if seen != nil {
+			seen[x.Unique.Key] = i
+		}
 	}
-	return twins, nil
+	return twins, heirs, nil
 }
 
 // owner returns the job that stands under a key, nil if none does.

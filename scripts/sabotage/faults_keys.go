@@ -110,7 +110,7 @@ var keysFaults = []fault{
 		name: "key-leads-to-a-job-that-let-go", breaks: "I1",
 		does:  "the index keeps the job that had a key",
 		file:  "internal/store/embedded/key.go",
-		old:   "\t\tdelete(x.keys, a.Key)\n",
+		old:   "\t\t\tdelete(x.keys.owners, h)\n",
 		new:   "",
 		first: []suite{in("internal/store/embedded", "TestExercise")},
 	},

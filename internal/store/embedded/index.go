@@ -23,7 +23,7 @@ type index struct {
 	dead    map[job.Fingerprint]*deadGroup
 	groups  uint32                     // how many were ever made
 	parked  map[string]*sorted[job.ID] // by label
-	keys    map[rule.Key]job.ID        // who stands under a key
+	keys    keyIndex                   // who stands under a key
 	lines   []*line                    // by number
 	heads   sorted[headOf]             // the head of every line that has one, once dirty is empty
 	dirty   []*line                    // lines whose head may have changed
@@ -114,7 +114,7 @@ func newIndex(n *names) *index {
 	return &index{
 		names: n, queues: map[string]*queue{}, held: map[string]map[job.ID]struct{}{},
 		shared: map[job.ID]int{}, types: map[uint32]*[job.States]int64{},
-		dead: map[job.Fingerprint]*deadGroup{}, parked: map[string]*sorted[job.ID]{}, keys: map[rule.Key]job.ID{},
+		dead: map[job.Fingerprint]*deadGroup{}, parked: map[string]*sorted[job.ID]{}, keys: newKeyIndex(),
 	}
 }
 

@@ -127,7 +127,7 @@ func (t *tx) Write(old, j *job.Job) error {
 	if err := t.checkOld(old, j); err != nil {
 		return err
 	}
-	if err := t.checkKey(j); err != nil {
+	if err := t.checkKey(old, j); err != nil {
 		return err
 	}
 	x := t.s.index
