@@ -69,8 +69,10 @@ func contentOf(n *NewJob) [16]byte {
 	if j.Extras != nil {
 		x = *j.Extras
 	}
-	parts := []string{j.Queue, j.Type, j.Group, string(n.Payload), retry, rule.Canonical(j.Requires),
-		fmt.Sprintf("%q", x.Labels), fmt.Sprint(j.Priority, j.RunTimeout, j.StartTimeout, j.Copies, j.RetainDone, j.RetainDead, n.Place)}
+	parts := []string{
+		j.Queue, j.Type, j.Group, string(n.Payload), retry, rule.Canonical(j.Requires),
+		fmt.Sprintf("%q", x.Labels), fmt.Sprint(j.Priority, j.RunTimeout, j.StartTimeout, j.Copies, j.RetainDone, j.RetainDead, n.Place),
+	}
 	if u := x.Unique; u != nil {
 		parts = append(parts, u.While.String(), u.Key)
 	}

@@ -104,8 +104,8 @@ var engineFaults = []fault{
 		name: "receipt-content-half-hashed", breaks: "core.md 7",
 		does:  "a key answers for a job of another group",
 		file:  "internal/engine/put.go",
-		old:   "{j.Queue, j.Type, j.Group, string(n.Payload)",
-		new:   "{j.Queue, j.Type, string(n.Payload)",
+		old:   "j.Queue, j.Type, j.Group, string(n.Payload), retry",
+		new:   "j.Queue, j.Type, string(n.Payload), retry",
 		first: []suite{in(enginePkg, "TestTheSameKeyWithOtherContentIsAConflict")},
 	},
 	{

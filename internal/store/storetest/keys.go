@@ -19,8 +19,12 @@ var keys = []subject{
 var (
 	keyNames  = []string{"x", "y"}
 	keysAsked = []rule.Key{
-		{}, {Kind: rule.UniqueKey, Name: "x"}, {Kind: rule.UniqueKey, Name: "y"},
-		{Kind: rule.BatchKey, Name: "x"}, {Kind: rule.BatchKey, Name: "y"}, {Kind: rule.UniqueKey, Name: "unheard of"},
+		{},
+		{Kind: rule.UniqueKey, Name: "x"},
+		{Kind: rule.UniqueKey, Name: "y"},
+		{Kind: rule.BatchKey, Name: "x"},
+		{Kind: rule.BatchKey, Name: "y"},
+		{Kind: rule.UniqueKey, Name: "unheard of"},
 	}
 )
 
