@@ -28,19 +28,23 @@ type Options struct {
 	// TLS is for https addresses: own authorities, client certificates.
 	TLS *tls.Config
 
-	// Header is sent with every request, for example an Authorization that a
-	// proxy asks for.
+	// Token is sent with every request, as a bearer of Authorization. It says
+	// who asks, and what may be done (reprise token create). "" = none.
+	Token string
+
+	// Header is sent with every request, for example what a proxy asks for.
 	Header http.Header
 
 	// UserAgent names the program to the server. "" = "reprise-go".
 	UserAgent string
 
-	dial func(ctx context.Context, network, addr string) (net.Conn, error) // tests
+	dial func(ctx context.Context, network, addr string) (net.Conn, error) // sockets, and tests
 }
 
 // Client talks to one server. It may be used by many goroutines at once.
 type Client struct {
 	base  string // without a slash at the end
+	shown string // the address, without a password
 	opts  Options
 	calls *http.Client
 	takes *http.Client // long streams, over HTTP/1.1 connections of their own
@@ -50,14 +54,21 @@ type Client struct {
 const bodyBytesMax = 256 << 20
 
 // New makes a client of the server at an address such as
-// http://127.0.0.1:7890. It does not connect yet.
+// http://127.0.0.1:7890, or unix:///run/reprise.sock for a socket of the file
+// system. It does not connect yet.
 func New(baseURL string, opts Options) (*Client, error) {
 	u, err := url.Parse(baseURL)
+	shown := hidePassword(baseURL, u)
+	if err == nil && u.Scheme == "unix" {
+		if u, err = overSocket(u, &opts); err != nil {
+			return nil, err
+		}
+	}
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no server address; write it as http://127.0.0.1:7890", baseURL)
+		return nil, fmt.Errorf("%q is no server address; write it as http://127.0.0.1:7890", shown)
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("%q is no server address: it must end before the %q", baseURL, "?")
+		return nil, fmt.Errorf("%q is no server address: it must end before the %q", shown, "?")
 	}
 	if opts.Timeout == 0 {
 		opts.Timeout = 30 * time.Second
@@ -70,10 +81,32 @@ func New(baseURL string, opts Options) (*Client, error) {
 	}
 	return &Client{
 		base:  strings.TrimRight(u.String(), "/"),
+		shown: strings.TrimRight(shown, "/"),
 		opts:  opts,
 		calls: &http.Client{Transport: transport(opts), CheckRedirect: sameAnswer},
 		takes: &http.Client{Transport: transport(opts), CheckRedirect: sameAnswer},
 	}, nil
+}
+
+// hidePassword is an address as messages may show it; u is nil if it is none.
+func hidePassword(address string, u *url.URL) string {
+	if u != nil {
+		return u.Redacted()
+	}
+	return address[strings.LastIndexByte(address, '@')+1:]
+}
+
+// overSocket makes an address of HTTP, and connections that go to the socket.
+func overSocket(u *url.URL, opts *Options) (*url.URL, error) {
+	path := u.Path
+	if u.Host != "" || path == "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("%q is no server address; write it as unix:///run/reprise.sock, with the whole path", u.Redacted())
+	}
+	opts.dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		d := net.Dialer{Timeout: 10 * time.Second}
+		return d.DialContext(ctx, "unix", path)
+	}
+	return &url.URL{Scheme: "http", Host: "localhost"}, nil
 }
 
 // sameAnswer keeps redirects from being followed: a POST would turn into a GET.
@@ -83,9 +116,9 @@ func sameAnswer(*http.Request, []*http.Request) error { return http.ErrUseLastRe
 // fill the window of a connection that other calls share.
 func transport(opts Options) *http.Transport {
 	t := &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
+		Proxy:               opts.proxy(),
 		DialContext:         opts.dial,
-		TLSClientConfig:     opts.TLS,
+		TLSClientConfig:     opts.TLS.Clone(), // a transport writes into it
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConnsPerHost: 64,
 		IdleConnTimeout:     90 * time.Second,
@@ -99,8 +132,16 @@ func transport(opts Options) *http.Transport {
 	return t
 }
 
-// URL is the address of the server.
-func (c *Client) URL() string { return c.base }
+// proxy is what the environment asks for; a socket has none.
+func (o *Options) proxy() func(*http.Request) (*url.URL, error) {
+	if o.dial != nil {
+		return nil
+	}
+	return http.ProxyFromEnvironment
+}
+
+// URL is the address of the server, without a password.
+func (c *Client) URL() string { return c.shown }
 
 // Close lets idle connections go. The client stays usable.
 func (c *Client) Close() {
@@ -169,6 +210,9 @@ func (c *Client) request(ctx context.Context, method, path string, raw []byte) (
 	}
 	for name, values := range c.opts.Header {
 		req.Header[name] = values
+	}
+	if c.opts.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.opts.Token)
 	}
 	req.Header.Set("User-Agent", c.opts.UserAgent)
 	req.Header.Set("Accept", "application/json")

@@ -14,6 +14,7 @@
 // context ends. What the handler returns decides what becomes of the job: nil
 // is done, an error is tried again by the job's retry policy, and Dead,
 // Release, RetryIn, RetryAt and RetryAfter say something more particular.
+// Delivery.Hold spares a target that has had enough, whatever became of the job.
 //
 // The package logs nothing. What a worker does can be followed by the
 // functions in Events.

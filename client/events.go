@@ -20,8 +20,9 @@ type Events struct {
 	// Started: an attempt begins.
 	Started func(d *Delivery)
 
-	// Lost: the lease of a waiting job ended before its turn came (its start
-	// timeout, for example). It is not run here.
+	// Lost: the lease of a job ended before its turn came (its start timeout, for
+	// example) and it is not run here, or while it ran (ErrVoided) and its outcome
+	// counts for nothing.
 	Lost func(d *Delivery)
 
 	// Finished: the handler returned. outcome is one of wire.OutcomeOK and so on.

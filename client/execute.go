@@ -12,26 +12,33 @@ import (
 
 // execute runs one attempt and hands its outcome on.
 func (r *run) execute(ctx context.Context, h *held) {
-	d := &Delivery{Job: h.job}
-	if !r.confirm(ctx, h) {
+	d := &Delivery{Job: h.job, run: r, held: h}
+	own, stop, lives := r.starts(ctx, h)
+	defer stop(nil)
+	if !lives || !r.confirm(ctx, h) {
 		r.ended()
 		r.opts.Events.Lost(d)
 		return
 	}
-	own, cancel := ctx, context.CancelFunc(func() {})
+	cancel := context.CancelFunc(func() {})
 	if timeout := runTimeout(&h.job); timeout > 0 {
-		own, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the run timeout of %s is over", timeout))
+		own, cancel = context.WithTimeoutCause(own, timeout, fmt.Errorf("the run timeout of %s is over", timeout))
 	}
 	start := time.Now()
 	r.opts.Events.Started(d)
 	err := r.invoke(own, d)
 	cancel()
+	if r.isOver(h) {
+		r.ended()
+		r.opts.Events.Lost(d)
+		return
+	}
 	s := Outcome(err)
 	if _, said := errors.AsType[*ending](err); err != nil && !said && ctx.Err() != nil {
 		// We stopped the handler; that is not the job's fault.
 		s = wire.Settle{Outcome: wire.OutcomeRelease}
 	}
-	s.StartedAt = start.UnixMilli()
+	s.StartedAt, s.HoldMS = start.UnixMilli(), d.hold.Load()
 	r.opts.Events.Finished(d, s.Outcome, err, time.Since(start))
 	r.ended()
 	r.settle(h, s)

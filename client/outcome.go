@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/reprisehq/reprise/wire"
@@ -53,7 +54,9 @@ func RetryAt(err error, at time.Time) error {
 }
 
 // RetryAfter fails the attempt and passes on what a target asked for (its
-// Retry-After): the next one follows the policy, but comes no earlier.
+// Retry-After): the next one follows the policy, but comes no earlier, and
+// until then, at most for an hour, the job's group is held, or its queue if it
+// has no group.
 func RetryAfter(err error, d time.Duration) error {
 	return &ending{outcome: wire.OutcomeRetry, cause: orNothing(err), in: -1, after: max(d, 0)}
 }
@@ -163,12 +166,47 @@ func typeOf(err error) string {
 }
 
 // Handler runs one attempt. Its ctx ends when the worker's drain deadline has
-// passed or the job's run timeout is over. A panic is a failure with its stack.
+// passed, the job's run timeout is over, or the server ended the attempt
+// (ErrVoided): then what it returns counts for nothing. A panic is a failure
+// with its stack.
 type Handler func(ctx context.Context, d *Delivery) error
 
 // Delivery is one attempt at a job.
 type Delivery struct {
 	Job wire.Job
+
+	run  *run // nil in a test of a handler
+	held *held
+
+	hold atomic.Int64 // milliseconds
+}
+
+// Report tells the server how far the run has come. What is left out of p stays
+// as it was; its checkpoint is what the next attempt finds in Job.Progress. That
+// the attempt does not count any more is an *Error with code superseded, and the
+// handler's ctx ends with ErrVoided. Without a worker around it Report does
+// nothing.
+func (d *Delivery) Report(ctx context.Context, p wire.Progress) error {
+	if d.run == nil {
+		return nil
+	}
+	d.run.mu.Lock()
+	lease := d.held.lease
+	d.run.mu.Unlock()
+	return d.run.client.Report(ctx, d.Job.ID, lease, p)
+}
+
+// Hold asks the server to keep the job's group out of line for a while, or its
+// queue if it has no group: for a target that said, even in a successful answer,
+// that its limit is used up. It goes with the outcome of the attempt, whatever
+// that is. The hold ends up to a tenth later, and at most after an hour; jobs
+// that are held spend no attempts. Of several calls the longest counts.
+func (d *Delivery) Hold(span time.Duration) {
+	for asked := milliseconds(span); ; {
+		if old := d.hold.Load(); asked <= old || d.hold.CompareAndSwap(old, asked) {
+			return
+		}
+	}
 }
 
 // Attempt is the number of this attempt, 1 for the first.

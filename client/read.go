@@ -18,6 +18,13 @@ type Filter struct {
 	Types    []string
 	Statuses []string // wire.Scheduled, wire.Ready, ...
 	IDs      []string
+	// Ranges over a number of a job, both ends included: 3, 1..5, 2.. or ..4.
+	Priority, ReadyAt, Attempts string
+	// Filter is a jq expression over the payload: jobs with any truthy output.
+	Filter string
+
+	// All chooses every job, for PatchMany and DeleteMany, together with nothing else.
+	All bool
 
 	// For List only.
 	Newest   bool   // newest first
@@ -33,6 +40,13 @@ func (f Filter) query() url.Values {
 	} {
 		if len(values) > 0 {
 			q.Set(name, strings.Join(values, ","))
+		}
+	}
+	for name, value := range map[string]string{
+		"priority": f.Priority, "ready_at": f.ReadyAt, "attempts": f.Attempts, "filter": f.Filter,
+	} {
+		if value != "" {
+			q.Set(name, value)
 		}
 	}
 	return q
@@ -194,6 +208,27 @@ func (c *Client) Settle(ctx context.Context, list []wire.Settle) ([]wire.Verdict
 		return nil, fmt.Errorf("settling %d attempts: %w", len(list), err)
 	}
 	return verdicts, nil
+}
+
+// Cancel gives a job up that is not finished: it is dead, with the reason as
+// its failure, and whoever runs it is told. It answers with the job as it is
+// then; one that is finished is an *Error with code wrong_state.
+func (c *Client) Cancel(ctx context.Context, id, reason string) (*wire.Job, error) {
+	var j wire.Job
+	if err := c.call(ctx, "POST", "/jobs/"+url.PathEscape(id)+"/cancel", wire.Cancel{Reason: reason}, &j); err != nil {
+		return nil, fmt.Errorf("cancelling job %s: %w", id, err)
+	}
+	return &j, nil
+}
+
+// Report tells how far the run of a job has come, under the lease of its
+// delivery; see Delivery.Report, which a handler of a Worker uses.
+func (c *Client) Report(ctx context.Context, id, lease string, p wire.Progress) error {
+	body := wire.ReportProgress{Lease: lease, Progress: p}
+	if err := c.call(ctx, "POST", "/jobs/"+url.PathEscape(id)+"/progress", body, nil); err != nil {
+		return fmt.Errorf("reporting the progress of job %s: %w", id, err)
+	}
+	return nil
 }
 
 // Extend prolongs leases or says that runs have begun. A Worker does this by

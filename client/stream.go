@@ -29,6 +29,7 @@ type stream struct {
 	connected func()         // the server accepted
 	beat      func()         // an empty line: nothing to do
 	deliver   func(wire.Job) // a job; may block, which holds the server back
+	voided    func(wire.Job) // the news that a lease is over
 }
 
 // lineBytesMax bounds one job on the stream.
@@ -108,6 +109,10 @@ func (s *stream) once(ctx context.Context) (accepted bool, err error) {
 		}
 		if j.ID == "" || j.Lease == "" {
 			return true, errTokenless
+		}
+		if j.Voided != "" {
+			s.voided(j)
+			continue
 		}
 		silence.Stop() // while we hold the server back, its silence says nothing
 		s.deliver(j)

@@ -204,6 +204,47 @@ type held struct {
 	job      wire.Job
 	lease    string // the token to settle with; guarded by run.mu
 	settling bool   // guarded by run.mu
+
+	// over is why the lease ended while we had it, nil while it lives; stop ends
+	// the handler's ctx, nil while it does not run. Guarded by run.mu.
+	over error
+	stop context.CancelCauseFunc
+}
+
+// ErrVoided ends the ctx of a handler whose attempt does not count any more:
+// the job was cancelled, it took too long, or another copy was faster. See
+// context.Cause.
+var ErrVoided = errors.New("the server ended this attempt")
+
+// voided drops a job whose lease the server ended; what runs is told to stop.
+func (r *run) voided(j wire.Job) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.jobs[j.ID]
+	if h == nil || h.lease != j.Lease || h.settling {
+		return
+	}
+	h.over = fmt.Errorf("%w: %s", ErrVoided, j.Voided)
+	if h.stop != nil {
+		h.stop(h.over)
+	}
+	delete(r.jobs, j.ID)
+}
+
+// starts makes the ctx of a handler, unless the lease is over already.
+func (r *run) starts(ctx context.Context, h *held) (own context.Context, stop context.CancelCauseFunc, ok bool) {
+	own, stop = context.WithCancelCause(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h.stop = stop
+	return own, stop, h.over == nil
+}
+
+// isOver reports whether the server ended the attempt.
+func (r *run) isOver(h *held) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return h.over != nil
 }
 
 func newRun(w *Worker) *run {
@@ -224,7 +265,7 @@ func (r *run) stream(prefetch int) *stream {
 	return &stream{
 		client: r.client, worker: r.opts.ID, queues: r.opts.Queues, prefetch: prefetch,
 		times: r.opts.times, events: &r.opts.Events,
-		connected: r.settler.hurry, beat: func() {},
+		connected: r.settler.hurry, beat: func() {}, voided: r.voided,
 	}
 }
 

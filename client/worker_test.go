@@ -298,3 +298,32 @@ func TestNewWorkerRefusesNonsense(t *testing.T) {
 		t.Errorf("%q, %q, prefetch %d", a.ID(), b.ID(), a.opts.Prefetch)
 	}
 }
+
+func TestAHoldGoesWithEveryOutcome(t *testing.T) {
+	boom := errors.New("boom")
+	for name, ends := range map[string]func() error{
+		wire.OutcomeOK: func() error { return nil }, wire.OutcomeRetry: func() error { return boom },
+		wire.OutcomeDead: func() error { return Dead(boom) }, wire.OutcomeRelease: func() error { return Release(time.Second) },
+		"a panic": func() error { panic("no such luck") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, c := newFake(t, Options{})
+				f.fill("q", 1)
+				w := start(t, c, WorkerOptions{JobsMax: 1}, func(_ context.Context, d *Delivery) error {
+					d.Hold(-time.Second)
+					d.Hold(1500 * time.Microsecond)
+					d.Hold(time.Minute)
+					d.Hold(time.Second)
+					return ends()
+				})
+				if err := <-w.done; err != nil {
+					t.Fatal(err)
+				}
+				if len(f.settles) == 0 || f.settles[0].HoldMS != 60_000 {
+					t.Errorf("settled as %+v", f.settles)
+				}
+			})
+		})
+	}
+}

@@ -20,6 +20,7 @@ const (
 	CodeInternal         = "internal"
 	CodeCorrupt          = "corrupt"
 	CodeForbidden        = "forbidden"
+	CodeUnauthorized     = "unauthorized"
 	CodeMethodNotAllowed = "method_not_allowed"
 	CodeNotAcceptable    = "not_acceptable"
 	CodeTooLarge         = "too_large"
@@ -38,7 +39,8 @@ type Code struct {
 // Codes is the table of error codes.
 var Codes = []Code{
 	{CodeInvalid, 400, false, "The request is wrong; nothing was changed.", "Correct the field that the text names. Sending it again does not help."},
-	{CodeForbidden, 403, false, "The caller may not do this, or the request came by a name or from a web page that the server does not trust.", "Use a listed host name; see the notes on listeners and --allow-host."},
+	{CodeUnauthorized, 401, false, "The server wants a token and got none, or one that it does not know.", "Send Authorization: Bearer TOKEN, with a token that is not revoked or expired."},
+	{CodeForbidden, 403, false, "The caller may not do this, or the request came by a name or from a web page that the server does not trust.", "Use a token with the scope and for the queue that the text names, or a listed host name (--allow-host)."},
 	{CodeNotFound, 404, false, "There is no such job, queue, error record or path, or nobody holds the job any more.", "Check the id. A finished job leaves as soon as its retention is over."},
 	{CodeMethodNotAllowed, 405, false, "The path exists, the method does not.", "Use a method of the header Allow."},
 	{CodeNotAcceptable, 406, false, "None of the formats in Accept can be sent.", "Ask for one that the answer lists."},

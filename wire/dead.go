@@ -16,6 +16,7 @@ type DeadFilter struct {
 	DiedFrom     int64    `json:"died_from,omitzero"`
 	DiedBefore   int64    `json:"died_before,omitzero"`
 	Attempts     string   `json:"attempts,omitzero"` // 3, 1..5, 2.. or ..4
+	Filter       string   `json:"filter,omitzero"`   // jq over the payload: any truthy output
 }
 
 // The budgets of a replay.
@@ -159,8 +160,18 @@ type AuditEntry struct {
 	By      string `json:"by,omitzero"` // as the request named itself
 	From    string `json:"from,omitzero"`
 	Action  string `json:"action"`
-	Subject string `json:"subject"` // id or fingerprint
-	Count   int64  `json:"count"`
+	Subject string `json:"subject"` // id, fingerprint, "queue NAME", "group KEY of queue NAME"
+	Count   int64  `json:"count"`   // of jobs
+
+	Changes []AuditChange `json:"changes,omitzero"` // of settings
+}
+
+// AuditChange is a setting that was changed. One that is not set is null, and
+// what is longer than 1 KiB is a string that begins like it.
+type AuditChange struct {
+	Field string          `json:"field"`
+	From  json.RawMessage `json:"from"`
+	To    json.RawMessage `json:"to"`
 }
 
 // Audit answers GET /audit, newest first.

@@ -108,6 +108,7 @@ type Job struct {
 
 	Labels      map[string]string `json:"labels,omitempty"`
 	Traceparent string            `json:"traceparent,omitempty"`
+	Progress    *Progress         `json:"progress,omitempty"` // of the run, or the checkpoint of the one before
 
 	Losses      uint32 `json:"losses,omitempty"`      // endings in a row where the worker vanished
 	Evictions   uint32 `json:"evictions,omitempty"`   // times it was given back, never charged
@@ -121,6 +122,11 @@ type Job struct {
 	RunUntil   int64  `json:"run_until,omitempty"`   // the run must be over by then; counted anew from its start
 	StartBy    int64  `json:"start_by,omitempty"`    // the run must have begun by then
 	Held       bool   `json:"held,omitempty"`        // this worker had it before it reconnected
+
+	// Voided makes a line of a take the news that the lease is over: cancel,
+	// supersede (another copy was first), timeout, release (start timeout).
+	// Such a line holds id and lease only.
+	Voided string `json:"voided,omitempty"`
 }
 
 // Enqueued answers an enqueue.

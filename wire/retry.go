@@ -22,7 +22,7 @@ type Rule struct {
 
 	Limit             any    `json:"limit,omitempty"`               // of retry: instead of the policy's
 	Curve             *Curve `json:"curve,omitempty"`               // of retry: instead of the policy's
-	RespectRetryAfter *bool  `json:"respect_retry_after,omitempty"` // of retry: whether a target's wish counts; not set: it does
+	RespectRetryAfter *bool  `json:"respect_retry_after,omitempty"` // of retry: whether a target's wish counts, for the job and as a hold; not set: it does
 	Delay             string `json:"delay,omitempty"`               // of release and hold
 }
 

@@ -1,5 +1,7 @@
 package wire
 
+import "encoding/json"
+
 // The outcomes of an attempt.
 const (
 	OutcomeOK      = "ok"
@@ -17,10 +19,11 @@ type Settle struct {
 
 	RetryAt      int64  `json:"retry_at,omitempty"`       // of retry: the worker's own time, over the curve and the limit
 	RetryInMS    *int64 `json:"retry_in_ms,omitempty"`    // of retry: the same as a span; 0 is at once
-	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // of retry: what a target asked for; the least wait
-	RetryAfter   string `json:"retry_after,omitempty"`    // of retry: the same as its Retry-After: seconds, or a date
+	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // of retry and dead: what a target asked for; holds the group or queue, and is the least wait
+	RetryAfter   string `json:"retry_after,omitempty"`    // of retry and dead: the same as its Retry-After: seconds, or a date
 	DelayMS      int64  `json:"delay_ms,omitempty"`       // of release: not before then
 	Place        string `json:"place,omitempty"`          // of retry and release
+	HoldMS       int64  `json:"hold,omitempty"`           // of each: how long to hold the group, or the queue of a job without one
 
 	StartedAt int64 `json:"started,omitempty"` // when the run began
 }
@@ -42,6 +45,38 @@ type Extension struct {
 	Lease   string `json:"lease"`
 	MS      int64  `json:"ms,omitempty"` // from now; for leases of POST /jobs/lease
 	Started bool   `json:"started,omitempty"`
+
+	Progress *Progress `json:"progress,omitempty"` // what the run has to tell
+}
+
+// Progress is what a worker tells of its run; what it leaves out stays as it
+// was. The checkpoint is on disk when the call returns, and the next attempt is
+// delivered with it; the rest is about this attempt.
+type Progress struct {
+	Fraction   *float64        `json:"fraction,omitempty"`   // done of the whole, 0 to 1
+	Text       string          `json:"text,omitempty"`       // at most 1 KiB
+	Checkpoint json.RawMessage `json:"checkpoint,omitempty"` // any JSON, at most 64 KiB
+	At         int64           `json:"at,omitempty"`         // in answers: when it was told
+}
+
+// ReportProgress is the body of POST /jobs/{id}/progress.
+type ReportProgress struct {
+	Lease string `json:"lease"`        // token of the delivery
+	MS    int64  `json:"ms,omitempty"` // as in an Extension
+	Progress
+}
+
+// Cancel is the body of POST /jobs/{id}/cancel, which may be left out.
+type Cancel struct {
+	Reason string `json:"reason,omitempty"` // for people; kept as the job's failure
+}
+
+// Release is the body of POST /jobs/{id}/release: the job goes back without
+// blame.
+type Release struct {
+	Lease   string `json:"lease,omitempty"`    // token of the delivery
+	DelayMS int64  `json:"delay_ms,omitempty"` // not before then
+	Place   string `json:"place,omitempty"`    // front, back or keep
 }
 
 // Extensions is the body of POST /jobs/extend. It is answered with Verdicts.

@@ -18,6 +18,7 @@ import (
 
 // benchFlags are the flags that need more than to be stored in an option.
 type benchFlags struct {
+	conn    connection // its token
 	options bench.Options
 	seconds float64
 	json    string
@@ -91,6 +92,7 @@ func (f *benchFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&o.Repeat, "repeat", o.Repeat, "runs of each phase; the table has their median, least and greatest")
 	flags.StringVar(&o.Sync, "sync", o.Sync, "when the server answers: always (on disk), interval or os")
 	flags.StringVar(&o.URL, "url", o.URL, "measure a running server instead of starting one")
+	f.conn.registerToken(cmd)
 	flags.StringVar(&o.RootDir, "root-dir", o.RootDir, "where data directories are made (default: the current directory, as /tmp may be in memory)")
 	flags.StringArrayVar(&o.ServerArgs, "server-arg", nil, "a further argument for the servers that are started (repeatable)")
 	flags.StringVar(&f.json, "json", "", "also write the report as JSON to this file; - prints it instead of the table")
@@ -107,6 +109,12 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 			return fmt.Errorf("finding the server to start: %w", err)
 		}
 		f.options.Executable = self
+	} else {
+		token, err := f.conn.token()
+		if err != nil {
+			return err
+		}
+		f.options.Token = token
 	}
 	report, err := bench.Run(ctx, f.options, cmd.ErrOrStderr())
 	if report == nil {

@@ -52,8 +52,9 @@ that was answered as accepted is lost.`,
 			root.AddCommand(cmd)
 		}
 	}
-	add("Server:", newServeCommand(), newConfigCommand(), newBenchCommand())
-	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newQueueCommand(), newPolicyCommand())
+	add("Server:", newServeCommand(), newConfigCommand(), newTokenCommand(), newTLSCommand(), newBenchCommand(), newBackupCommand(), newRestoreCommand(), newCompactCommand(),
+		newDoctorCommand(), newHealthCommand())
+	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newQueueCommand(), newCronCommand(), newPolicyCommand(), newAuditCommand())
 	root.AddCommand(newDemoCommand(), newVersionCommand())
 	return root
 }

@@ -53,14 +53,22 @@ func oneOfMine(cmd *cobra.Command, args []string) error {
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// connection is the flag --url and what it leads to.
-type connection struct{ url string }
+// connection is the flags that tell the server and who calls, and what they
+// lead to.
+type connection struct {
+	url        string
+	secret     string
+	secretFile string
+	tls        tlsFiles
+}
 
 // defaultURL is where "reprise serve" listens if nobody says otherwise.
 const defaultURL = "http://127.0.0.1:7890"
 
 func (c *connection) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.url, "url", "", "address of the server (default $REPRISE_URL, else "+defaultURL+")")
+	c.registerToken(cmd)
+	c.tls.register(cmd.Flags())
 }
 
 func (c *connection) client(opts client.Options) (*client.Client, error) {
@@ -71,7 +79,14 @@ func (c *connection) client(opts client.Options) (*client.Client, error) {
 	if url == "" {
 		url = defaultURL
 	}
-	opts.UserAgent = "reprise/" + server.Version
+	token, err := c.token()
+	if err != nil {
+		return nil, err
+	}
+	opts.Token, opts.UserAgent = token, "reprise/"+server.Version
+	if opts.TLS, err = c.tls.load(); err != nil {
+		return nil, err
+	}
 	cl, err := client.New(url, opts)
 	if err != nil {
 		return nil, &usageError{err}
@@ -85,7 +100,7 @@ func advise(err error, cl *client.Client) error {
 		return fmt.Errorf("no server answers at %s: %w\n"+
 			"Start one with \"reprise serve\", or name another with --url or REPRISE_URL", cl.URL(), err)
 	}
-	return err
+	return adviseToken(err)
 }
 
 // completeQueues offers the queues of the server, if it answers at once.

@@ -19,7 +19,8 @@ func newDecideCommand() *cobra.Command {
 		Use:   "decide",
 		Short: "Show what a policy makes of one failure",
 		Long: `Show what a policy makes of one failure: which of its rules decides, whether
-the attempt is charged, and when the job is tried again or why it is dead.
+the attempt is charged, when the job is tried again or why it is dead, and how
+long its group, or its queue, is held for it.
 
 The failure is described as a worker reports it. What is left out was not
 reported: a rule that looks at it does not match.

@@ -119,7 +119,7 @@ func TestDecideTellsWhatAPolicyMakesOfAFailure(t *testing.T) {
 	for line, want := range map[string]string{
 		"--message a-lock --failed 3":         "rules[0] decides: release\nnot charged; tried again 2s later\n",
 		"--status 404 --timed-out":            "rules[1] decides: dead\ncharged as attempt 1; dead, reason killed\n",
-		"--status 404 --retry-after 2m":       "no rule matches: the policy decides\ncharged as attempt 1; tried again 2m later\n",
+		"--status 404 --retry-after 2m":       "no rule matches: the policy decides\ncharged as attempt 1; tried again 2m to 2m12s later\nits group, or else its queue, is held for 2m to 2m12s\n",
 		"--error-type E --exit-code 1 --json": `{"rule":null,"do":"retry","charged":true,"attempts":1,"min_ms":15000,"max_ms":15000}` + "\n",
 		"--status 404 --timed-out --json":     `{"rule":1,"do":"dead","charged":true,"attempts":1,"reason":"killed","min_ms":0,"max_ms":0}` + "\n",
 	} {

@@ -51,7 +51,7 @@ func queueCommand(cmd *cobra.Command, more int, run func(cmd *cobra.Command, cl 
 		if len(args) == 0 || more >= 0 && len(args) != 1+more {
 			return usagef("it is used as: %s", cmd.UseLine())
 		}
-		cl, err := conn.client(client.Options{})
+		cl, err := conn.operator()
 		if err != nil {
 			return err
 		}

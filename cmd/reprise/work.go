@@ -43,6 +43,8 @@ With --exec the command is run by "sh -c". It finds the payload on its standard
 input and the rest in its environment:
   REPRISE_ID REPRISE_QUEUE REPRISE_TYPE REPRISE_ATTEMPT (1 for the first)
   REPRISE_PRIORITY REPRISE_GROUP REPRISE_READY_AT REPRISE_WORKER REPRISE_URL
+  REPRISE_LEASE (with which "reprise jobs progress" may tell how far it is)
+  REPRISE_CHECKPOINT (what an earlier attempt left for this one by that command)
 How it exits decides what becomes of the job:
   0             done
   65            dead: trying again cannot help (EX_DATAERR)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // Exit codes with a meaning (sysexits.h). Any other than these and 0 is
@@ -122,7 +123,17 @@ func (c *command) environment(d *client.Delivery) []string {
 		"REPRISE_READY_AT=" + strconv.FormatInt(j.ReadyAt, 10),
 		"REPRISE_WORKER=" + c.worker(),
 		"REPRISE_URL=" + c.url,
+		"REPRISE_LEASE=" + j.Lease,
+		"REPRISE_CHECKPOINT=" + checkpoint(j),
 	}
+}
+
+// checkpoint is what an earlier attempt left for this one.
+func checkpoint(j *wire.Job) string {
+	if j.Progress == nil {
+		return ""
+	}
+	return string(j.Progress.Checkpoint)
 }
 
 // tail keeps the last bytes of what is written to it.

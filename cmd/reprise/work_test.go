@@ -26,7 +26,8 @@ import (
 func delivery() *client.Delivery {
 	return &client.Delivery{Job: wire.Job{
 		ID: "03gq0x7k2m4v9c1d8f5h6j0a1", Queue: "q", Type: "ü", Attempts: 2, Priority: 7, Group: "g",
-		ReadyAt: 99, Payload: json.RawMessage(`{"a":1}`),
+		ReadyAt: 99, Payload: json.RawMessage(`{"a":1}`), Lease: "token",
+		Progress: &wire.Progress{Checkpoint: json.RawMessage(`{"row":7}`)},
 	}}
 }
 
@@ -99,15 +100,17 @@ func TestTheExitStatusOfACommandDecides(t *testing.T) {
 func TestACommandGetsPayloadAndEnvironment(t *testing.T) {
 	t.Setenv("REPRISE_ID", "of somebody else")
 	var out, stderr bytes.Buffer
-	c := shell(`cat; echo; env | grep ^REPRISE_ | sort; echo "to me" >&2`)
+	c := shell(`cat; echo; env | grep ^REPRISE_ | grep -v ^REPRISE_BIN | sort; echo "to me" >&2`)
 	c.stdout, c.stderr, c.url = &out, &stderr, "http://u"
 	if err := c.handle(t.Context(), delivery()); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"a":1}
 REPRISE_ATTEMPT=3
+REPRISE_CHECKPOINT={"row":7}
 REPRISE_GROUP=g
 REPRISE_ID=03gq0x7k2m4v9c1d8f5h6j0a1
+REPRISE_LEASE=token
 REPRISE_PRIORITY=7
 REPRISE_QUEUE=q
 REPRISE_READY_AT=99
@@ -397,9 +400,11 @@ func TestWorkDeliversToAWebAddress(t *testing.T) {
 		}
 	}))
 	defer target.Close()
-	id := field(t, well(t, "enqueue", "--url", url, "--queue", "hooks", "--type", "t", "--json"), "id")
-	well(t, "enqueue", "--url", url, "--queue", "hooks", "--type", "t")
-	_, stderr, code := cli(t, "", "work", "--url", url, "--queue", "hooks", "--http", target.URL, "--max", "2")
+	enqueue := func(group string) string {
+		return field(t, well(t, "enqueue", "--url", url, "--queue", "hooks", "--type", "t", "--group", group, "--json"), "id")
+	}
+	id, spared, _ := enqueue("busy"), enqueue("busy"), enqueue("idle")
+	_, stderr, code := cli(t, "", "work", "--url", url, "--queue", "hooks", "--http", target.URL, "--max", "2", "--prefetch", "1")
 	if code != 0 || calls.Load() != 2 {
 		t.Fatalf("exit code %d, %d calls: %s", code, calls.Load(), stderr)
 	}
@@ -413,6 +418,12 @@ func TestWorkDeliversToAWebAddress(t *testing.T) {
 	}
 	if wait := shown.Job.ReadyAt - shown.Job.FailedAt; shown.Job.Status != wire.Scheduled || wait < 60_000 {
 		t.Errorf("%s, due %d ms after the failure; Retry-After asked for 60 s", shown.Job.Status, wait)
+	}
+	if out := well(t, "queue", "show", "--url", url, "hooks"); !strings.Contains(out, "busy  held, in 1m") || strings.Contains(out, "idle") {
+		t.Errorf("the target asked for a minute:\n%s", out)
+	}
+	if out := well(t, "jobs", "show", "--url", url, spared, "--json"); !strings.Contains(out, `"status":"ready"`) || !strings.Contains(out, `"attempts":0`) {
+		t.Errorf("who is held with it pays nothing:\n%s", out)
 	}
 	if len(shown.Errors) != 1 || shown.Errors[0].Message != "answered 429 Too Many Requests: busy" || shown.Errors[0].ErrorType != "http 429" {
 		t.Errorf("%+v", shown.Errors)

@@ -19,9 +19,12 @@ var api = &http.Client{Timeout: 2 * time.Minute}
 
 // call makes one request and decodes the answer into result, if there is one.
 func (s *server) call(ctx context.Context, method, path string, result any) error {
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+s.addr+path, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+s.addr.host+path, http.NoBody)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if s.addr.token != "" {
+		request.Header.Set("Authorization", "Bearer "+s.addr.token)
 	}
 	answer, err := api.Do(request)
 	if err != nil {

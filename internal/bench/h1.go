@@ -34,9 +34,9 @@ type conn struct {
 
 // dial connects, and closes the connection when ctx ends, which is how a
 // goroutine blocked in a read is stopped.
-func dial(ctx context.Context, addr string) (*conn, error) {
+func dial(ctx context.Context, addr site) (*conn, error) {
 	d := net.Dialer{Timeout: dialTimeout}
-	nc, err := d.DialContext(ctx, "tcp", addr)
+	nc, err := d.DialContext(ctx, "tcp", addr.host)
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}

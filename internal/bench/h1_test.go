@@ -100,7 +100,7 @@ func TestAClientOfARealServerKeepsItsConnection(t *testing.T) {
 	}))
 	defer s.Close()
 	addr := s.Listener.Addr().String()
-	c, err := dial(t.Context(), addr)
+	c, err := dial(t.Context(), site{host: addr})
 	if err != nil {
 		t.Fatal(err)
 	}

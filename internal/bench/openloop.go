@@ -68,14 +68,14 @@ func (o *openLoop) pace(ctx context.Context) error {
 }
 
 // send enqueues what arrives over one connection, one job a request.
-func (o *openLoop) send(ctx context.Context, addr string, connection int) error {
+func (o *openLoop) send(ctx context.Context, addr site, connection int) error {
 	c, err := dial(ctx, addr)
 	if err != nil {
 		return err
 	}
 	defer c.close()
 	p := o.producer
-	request := newEnqueueRequest(addr, p.queue.name, 1, p.payload, p.extra)
+	request := newEnqueueRequest(addr.head(), p.queue.name, 1, p.payload, p.extra)
 	for number := range o.arrivals {
 		due := o.due(number)
 		left := now()

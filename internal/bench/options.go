@@ -37,6 +37,8 @@ type Options struct {
 	Sync string
 	// URL of a running server. Empty: the bench starts its own, from Executable.
 	URL string
+	// Token is sent with every request to URL.
+	Token string
 	// Executable is the program whose serve command is started.
 	Executable string
 	// ServerArgs are further arguments for it.
@@ -103,9 +105,12 @@ func (o Options) Validate() error {
 		refuse(err == nil && u.Scheme == "http" && u.Host != "" && strings.Trim(u.Path, "/") == "",
 			"url: %q is not of the form http://HOST:PORT", o.URL)
 	}
+	refuse(strings.Trim(o.Token, tokenLetters) == "", "token: it must hold letters, digits, _ - and . only")
 	refuse(o.URL != "" || o.Executable != "", "neither a URL nor a program to start is given")
 	return errors.Join(wrong...)
 }
+
+const tokenLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
 
 // warmUp is the time before each measured window.
 func (o Options) warmUp() time.Duration { return min(time.Second, o.Window/10) }

@@ -15,13 +15,13 @@ type producer struct {
 
 // run enqueues in a closed loop: the next request leaves when the last one was
 // answered. took receives the time of each answer while measuring.
-func (p *producer) run(ctx context.Context, addr string, took *histogram) error {
+func (p *producer) run(ctx context.Context, addr site, took *histogram) error {
 	c, err := dial(ctx, addr)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	request := newEnqueueRequest(addr, p.queue.name, p.batch, p.payload, p.extra)
+	request := newEnqueueRequest(addr.head(), p.queue.name, p.batch, p.payload, p.extra)
 	for {
 		at := warming
 		if p.stage != nil {
@@ -47,11 +47,11 @@ func (p *producer) run(ctx context.Context, addr string, took *histogram) error 
 }
 
 // last sends what a whole batch would exceed the limit with.
-func (p *producer) last(c *conn, addr string, first int64) error {
+func (p *producer) last(c *conn, addr site, first int64) error {
 	if first >= p.limit {
 		return nil
 	}
-	request := newEnqueueRequest(addr, p.queue.name, int(p.limit-first), p.payload, p.extra)
+	request := newEnqueueRequest(addr.head(), p.queue.name, int(p.limit-first), p.payload, p.extra)
 	return p.send(c, request, first)
 }
 

@@ -93,3 +93,20 @@ func TestTheTakeRequestNamesQueueAndPrefetch(t *testing.T) {
 		t.Errorf("%s %v", r.URL, r.Header)
 	}
 }
+
+func TestEveryRequestCarriesTheToken(t *testing.T) {
+	t.Parallel()
+	ack := &ackRequest{}
+	ack.reset()
+	head := site{"h:1", "rp_x"}.head()
+	for _, request := range [][]byte{
+		newEnqueueRequest(head, "q", 2, 128, "").bytes, takeRequest(head, "q", 1), newFailureRequest(head).bytes, ack.finish(head),
+	} {
+		if r, _ := parse(t, request); r.Header.Get("Authorization") != "Bearer rp_x" || r.Host != "h:1" {
+			t.Errorf("%s %s: %v", r.Method, r.URL, r.Header)
+		}
+	}
+	if r, _ := parse(t, takeRequest(site{host: "h:1"}.head(), "q", 1)); len(r.Header["Authorization"]) != 0 {
+		t.Errorf("without a token: %v", r.Header)
+	}
+}

@@ -56,7 +56,7 @@ func (r *run) firstJob(ctx context.Context, s *server, q *queue) (time.Duration,
 		return 0, err
 	}
 	defer c.close()
-	stream, err := c.open(takeRequest(s.addr, q.name, 1))
+	stream, err := c.open(takeRequest(s.addr.head(), q.name, 1))
 	if err != nil {
 		return 0, err
 	}

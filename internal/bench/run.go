@@ -172,7 +172,7 @@ func (r *run) server(ctx context.Context) (*server, error) {
 		r.made++
 		return r.serverIn(ctx, filepath.Join(r.dir, strconv.Itoa(r.made)))
 	}
-	s, err := remoteServer(r.opts.URL)
+	s, err := remoteServer(r.opts.URL, r.opts.Token)
 	if err != nil {
 		return nil, err
 	}

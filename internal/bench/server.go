@@ -23,7 +23,7 @@ const (
 
 // server is a server under test: one that this run started, or one at a URL.
 type server struct {
-	addr string
+	addr site
 	pid  int // 0 for a server at a URL
 	dir  string
 
@@ -35,8 +35,19 @@ type server struct {
 	stderr    *tail
 }
 
+// site is where requests go, and the token that they carry.
+type site struct{ host, token string }
+
+// head is what stands behind "Host: " in a request.
+func (s site) head() string {
+	if s.token == "" {
+		return s.host
+	}
+	return s.host + "\r\nAuthorization: Bearer " + s.token
+}
+
 // remoteServer is one that somebody else runs.
-func remoteServer(target string) (*server, error) {
+func remoteServer(target, token string) (*server, error) {
 	u, err := url.Parse(target)
 	if err != nil {
 		return nil, fmt.Errorf("url: %w", err)
@@ -45,7 +56,7 @@ func remoteServer(target string) (*server, error) {
 	if u.Port() == "" {
 		addr += ":80"
 	}
-	return &server{addr: addr}, nil
+	return &server{addr: site{addr, token}}, nil
 }
 
 // startServer executes program with args and waits for its listening line.
@@ -75,7 +86,7 @@ func startServer(ctx context.Context, program string, args []string) (*server, e
 	defer patience.Stop()
 	select {
 	case l := <-ready:
-		s.addr, s.listening = l.addr, l.at
+		s.addr, s.listening = site{host: l.addr}, l.at
 		return s, nil
 	case <-s.exited:
 		return nil, fmt.Errorf("the server ended before it listened: %w", s.death())

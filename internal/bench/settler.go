@@ -131,7 +131,7 @@ func (s *settler) close() {
 }
 
 // run sends acknowledgements over one connection until the settler is closed.
-func (s *settler) run(ctx context.Context, addr string) error {
+func (s *settler) run(ctx context.Context, addr site) error {
 	c, err := dial(ctx, addr)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (s *settler) run(ctx context.Context, addr string) error {
 			return nil
 		}
 		ids := int64(r.ids)
-		answer, err := c.roundTrip(r.finish(addr))
+		answer, err := c.roundTrip(r.finish(addr.head()))
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (s *settler) compare() {
 
 // start runs the settler on ackConnections connections. The returned channel
 // closes when it was closed and all acknowledgements are answered.
-func (s *settler) start(ctx context.Context, c *crew, addr string) <-chan struct{} {
+func (s *settler) start(ctx context.Context, c *crew, addr site) <-chan struct{} {
 	c.start(1, func(int) error { return s.tick(ctx) })
 	return c.start(ackConnections, func(int) error { return s.run(ctx, addr) })
 }

@@ -65,7 +65,7 @@ func (r *run) storm(ctx context.Context) error {
 	return nil
 }
 
-func (st *storm) run(ctx context.Context, addr string) error {
+func (st *storm) run(ctx context.Context, addr site) error {
 	c, ctx := newCrew(ctx)
 	settled := st.settler.start(ctx, c, addr)
 	settle := st.settler.handler(ctx)
@@ -109,13 +109,13 @@ func (st *storm) toFail(ctx context.Context, line []byte) error {
 }
 
 // fail reports failures over one connection until ctx ends.
-func (st *storm) fail(ctx context.Context, addr string) error {
+func (st *storm) fail(ctx context.Context, addr site) error {
 	c, err := dial(ctx, addr)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	request := newFailureRequest(addr)
+	request := newFailureRequest(addr.head())
 	for {
 		select {
 		case <-ctx.Done():

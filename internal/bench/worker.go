@@ -14,13 +14,13 @@ const prefetch = 2000
 var errPaused = errors.New("no more jobs wanted")
 
 // work reads a take stream until ctx ends or handle returns errPaused.
-func work(ctx context.Context, addr string, q *queue, handle func(line []byte) error) error {
+func work(ctx context.Context, addr site, q *queue, handle func(line []byte) error) error {
 	c, err := dial(ctx, addr)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	s, err := c.open(takeRequest(addr, q.name, prefetch))
+	s, err := c.open(takeRequest(addr.head(), q.name, prefetch))
 	if err != nil {
 		return err
 	}

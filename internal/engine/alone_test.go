@@ -111,7 +111,7 @@ func TestAHolderGoesOnWhenItsJobIsNotToBeHadAnyMore(t *testing.T) {
 	for name, end := range map[string]func(*rig){
 		"cancelled": func(r *rig) { r.operate("poison", cancel) },
 		"deleted": func(r *rig) {
-			if err := r.Delete(r.Context(), r.ids["poison"]); err != nil {
+			if err := r.Delete(r.Context(), r.ids["poison"], job.Actor{}); err != nil {
 				r.Fatal(err)
 			}
 		},

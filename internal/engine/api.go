@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -35,9 +37,10 @@ type Settle struct {
 	Started    job.Millis  // when the run began; 0 = not said
 	RetryAt    job.Millis  // Retried: the worker's own time; 0 = none
 	RetryIn    job.Millis  // Retried: the same as a span; 0 = none
-	RetryAfter job.Millis  // Retried: what a target asked for; a floor under the curve
-	NotBefore  job.Millis  // Retried: the same as a date; 0 = none
+	RetryAfter job.Millis  // Retried, Died: what a target asked for: holds the group or queue, and the job itself at least so long
+	NotBefore  job.Millis  // Retried, Died: the same as a date; 0 = none
 	Delay      job.Millis  // Released: not before then
+	Hold       job.Millis  // how long the worker asks to hold the group, or the queue of a job without one; 0 = not
 	Place      job.Place   // Retried, Released: unset = by policy
 
 	match rule.Match // what Settle found out about the message
@@ -56,6 +59,12 @@ type Delivery struct {
 	Lease   job.Lease
 	Payload []byte
 	Held    bool // the holder had it already before it reconnected
+
+	// Voided: this is no job but the news that the lease is over, by Ending. The
+	// holder stops what it runs under it and settles nothing. Only named streams
+	// are told; who leases by itself hears it when it extends.
+	Voided bool
+	Ending job.Ending
 }
 
 // StreamOptions describe a holder that receives a stream of jobs.
@@ -87,21 +96,31 @@ type Extension struct {
 	Token   job.Token
 	For     job.Millis // new life from now; 0 = unchanged
 	Started bool       // the run has begun
+
+	// Progress is what the worker tells of its run, At left out; nil = nothing. A
+	// checkpoint is on disk when Extend returns.
+	Progress *job.RunProgress
 }
 
 // Options configure an engine.
 type Options struct {
 	Server        rule.Server
 	Queues        []*job.Queue // settings from the configuration
+	Changes       QueueChanges // names for the audit log what was changed; nil = it is not told
 	Idempotency   job.Millis   // idempotency_window; 1 h
 	Reattach      job.Millis   // reattach_window: how long a named holder may be away; 30 s
 	QueuesMax     int          // max_queues; 10,000
 	InFlightMax   int          // leases of all holders together; 0 = no limit
 	Reserve       Reserve
 	Fold          Folder
-	AuditMax      int // entries of the audit log; 0 = 10,000
-	BatchOpsMax   int // commands in one transaction; 0 = 4096
-	BatchBytesMax int // payload bytes in one transaction; 0 = 4 MiB
+	Admin         bool // the configuration has a token with the scope admin that does not expire
+	AuditMax      int  // entries of the audit log; 0 = 10,000
+	MetricsQueues int  // queues that are measured by name, the others together; 0 = MetricsQueues
+	BatchOpsMax   int  // commands in one transaction; 0 = 4096
+	BatchBytesMax int  // payload bytes in one transaction; 0 = 4 MiB
+
+	Crons []CronSetting  // cron groups from the configuration
+	Zone  *time.Location // of cron entries that name none; nil = the machine's
 }
 
 // Reserve is the free disk space below which enqueues are refused
@@ -119,6 +138,7 @@ type Stats struct {
 	Expired, Purged, Evicted                         uint64 // I9: data that left by policy
 	ClockSteps                                       uint64
 	Opened                                           uint64 // times a breaker opened
+	CronJobs, CronRefused, CronSkipped               uint64 // jobs enqueued, enqueues refused, ticks missed and not made up for
 	Batches                                          uint64
 }
 

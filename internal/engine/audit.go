@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/store"
@@ -16,7 +17,7 @@ const (
 )
 
 // audit notes who did what, in the transaction in which it is done.
-func (r *run) audit(by job.Actor, action, subject string, count int64) error {
+func (r *run) audit(by job.Actor, action, subject string, count int64, changes ...job.Change) error {
 	if r.c.audits+r.audits >= r.e.opts.AuditMax {
 		oldest, err := r.tx.Rows(job.Audits, "", auditDrop)
 		if err != nil {
@@ -32,8 +33,49 @@ func (r *run) audit(by job.Actor, action, subject string, count int64) error {
 	r.audits++
 	r.tx.Durable()
 	return r.tx.Set(&job.Audit{
-		ID: r.ids.Next(r.now), At: r.now, By: by, Action: action, Subject: subject, Count: count, Expires: r.now.Add(auditKeep),
+		ID: r.ids.Next(r.now), At: r.now, By: by, Action: action, Subject: subject, Count: count,
+		Changes: changes, Expires: r.now.Add(auditKeep),
 	})
+}
+
+// QueueChanges names the settings that differ, but for Paused, in the words in
+// which people set them.
+type QueueChanges func(from, to *job.Queue) []job.Change
+
+// auditQueue notes what an operator changed of a queue, if anything: stopping
+// and starting it apart from the other settings.
+func (r *run) auditQueue(by job.Actor, from, to *job.Queue) error {
+	if from.Paused != to.Paused {
+		action := map[bool]string{true: "pause", false: "resume"}[to.Paused]
+		if err := r.audit(by, action, subjectOf(to.Name, ""), 0); err != nil {
+			return err
+		}
+	}
+	if r.e.opts.Changes == nil {
+		return nil
+	}
+	if changes := r.e.opts.Changes(from, to); changes != nil {
+		return r.audit(by, "set", subjectOf(to.Name, ""), 0, changes...)
+	}
+	return nil
+}
+
+// auditHold notes a hold that was set, or ended, if it was.
+func (r *run) auditHold(by job.Actor, action, queue, group string, from, to job.Millis) error {
+	if from == to {
+		return nil
+	}
+	return r.audit(by, action, subjectOf(queue, group), 0, job.Change{
+		Field: "hold_until", From: strconv.FormatInt(int64(from), 10), To: strconv.FormatInt(int64(to), 10),
+	})
+}
+
+// subjectOf names a queue (group "") or a group in the audit log.
+func subjectOf(queue, group string) string {
+	if group == "" {
+		return "queue " + queue
+	}
+	return "group " + group + " of queue " + queue
 }
 
 // Audits returns up to n entries of the audit log, newest first, those before

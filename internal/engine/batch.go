@@ -21,11 +21,15 @@ type committer struct {
 	leases     int                // live leases of all holders
 	emptied    map[string]emptied // by queue; replaced, never changed
 	audits     int                // entries of the audit log
+	crons      int                // groups and entries of cron
+	zones      map[string]*time.Location
 	watch      watch
 	disk       disk
 	stats      Stats
 	protection protection
-	fed        bool // the last run left holders to be served again
+	fed        bool   // the last run left holders to be served again
+	streams    [3]int // holders by job.HolderKind; of unary calls those that wait
+	stage      stage
 	run        run
 }
 
@@ -35,7 +39,7 @@ type block struct{ next, end int64 }
 const blockSize = 1 << 20
 
 func (c *committer) init(*Engine) {
-	c.holders, c.queues = map[string]*holder{}, map[string]bool{}
+	c.holders, c.queues, c.zones = map[string]*holder{}, map[string]bool{}, map[string]*time.Location{}
 }
 
 // batch is one transaction and who waits for it.
@@ -47,6 +51,7 @@ type batch struct {
 	sleep  time.Duration // until the next deadline; 0 = none
 	more   bool          // there is work left that needs no new command
 	heals  bool          // the last one before the store is opened again; it does nothing
+	events []Event
 }
 
 // gift is a delivery for a holder, handed over once the batch is on disk.
@@ -86,12 +91,15 @@ type run struct {
 	ended   []*holder // are told that their stream is over
 	ticked  bool      // the clock left work behind
 	audits  int       // change of entries of the audit log
+	crons   int       // change of groups and entries of cron
 	stats   Stats
 	ids     job.IDs
 	seq     block
 	watch   watch
 	disk    disk
 	guard   guard
+
+	cronNews []cronNews
 }
 
 // disk is what was seen of the free space.
@@ -107,6 +115,7 @@ func (e *Engine) runOnce() *batch {
 	c := &e.core
 	b := &batch{}
 	r := &c.run
+	began := time.Now()
 	b.commit, b.err = e.store.Update(context.Background(), func(tx store.Tx) error {
 		r.reset(e, tx)
 		r.look()
@@ -135,7 +144,8 @@ func (e *Engine) runOnce() *batch {
 		return b
 	}
 	r.publish()
-	b.gifts, b.more = r.gifts, r.fed || r.ticked
+	e.meter.noteCommit(time.Since(began), len(b.ops))
+	b.gifts, b.more, b.events = r.gifts, r.fed || r.ticked, c.stage.events
 	r.gifts = nil
 	return b
 }
@@ -158,10 +168,13 @@ func fatal(err error) bool {
 // settleBatch waits until the batch is durable and answers its commands.
 func (e *Engine) settleBatch(b *batch) {
 	if b.err == nil && b.commit != nil {
+		began := time.Now()
 		if b.err = b.commit.Wait(); b.err != nil {
 			e.fail(b.err)
 		}
+		e.meter.noteSync(time.Since(began))
 	}
+	e.hub.publish(b.events, b.err != nil)
 	if b.err == nil {
 		for i := range b.gifts {
 			b.gifts[i].to.give(b.gifts[i].d)
@@ -196,6 +209,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 	clear(old.reads)
 	clear(old.joined)
 	clear(old.left)
+	e.core.stage.reset(e.hub.heard())
 	*r = run{
 		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
 		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, reads: old.reads,
@@ -213,6 +227,7 @@ func (r *run) publish() {
 	c.leases += r.leases
 	c.emptied = r.emptied
 	c.audits += r.audits
+	c.crons += r.crons
 	for h, n := range r.held {
 		h.held += n
 	}
@@ -225,12 +240,14 @@ func (r *run) publish() {
 	for h := range r.left {
 		if c.holders[h.name] == h {
 			delete(c.holders, h.name)
+			c.streams[h.kind]--
 		}
 		h.gone = true
 	}
 	for name, h := range r.joined {
 		if !h.gone {
 			c.holders[name] = h
+			c.streams[h.kind]++
 		}
 	}
 	for name := range r.fresh {
@@ -240,6 +257,7 @@ func (r *run) publish() {
 	c.stats.add(r.stats)
 	c.stats.Batches++
 	c.settleHungry(r)
+	r.e.meter.publish(c)
 	for _, h := range r.ended {
 		h.finish(ErrStreamEnded)
 	}
@@ -347,6 +365,7 @@ func (r *run) step(j *job.Job, c rule.Command) (rule.Effect, error) {
 	if err := r.write(j, eff); err != nil {
 		return eff, err
 	}
+	r.note(&c, j, &eff)
 	return eff, r.countRuns(j, c.Verb, eff)
 }
 
@@ -377,12 +396,16 @@ func (r *run) write(old *job.Job, eff rule.Effect) error {
 	}
 	if eff.Queue != nil {
 		r.forgetQueue(eff.Queue.Name)
+		r.woken[eff.Queue.Name] = true // who is emptied for a job of it goes on
 		if err := r.tx.Set(eff.Queue); err != nil {
 			return err
 		}
 	}
 	for i := range eff.Ended {
 		r.freed(&eff.Ended[i])
+	}
+	for i := range eff.Voided {
+		r.tellVoid(old, &eff.Voided[i])
 	}
 	r.wake(old, j)
 	if old != nil && old.Group != "" && (j == nil || j.State.Terminal()) {
@@ -451,4 +474,7 @@ func (s *Stats) add(t Stats) {
 	s.Evicted += t.Evicted
 	s.ClockSteps += t.ClockSteps
 	s.Opened += t.Opened
+	s.CronJobs += t.CronJobs
+	s.CronRefused += t.CronRefused
+	s.CronSkipped += t.CronSkipped
 }

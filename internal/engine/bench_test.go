@@ -157,7 +157,7 @@ func benchTake(b *testing.B, grouped bool, edit func(*job.Queue)) {
 	if err := e.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := e.SetQueue(b.Context(), "q", func(q *job.Queue) error { edit(q); return nil }); err != nil {
+	if _, err := e.SetQueue(b.Context(), "q", func(q *job.Queue) error { edit(q); return nil }, job.Actor{}); err != nil {
 		b.Fatal(err)
 	}
 	n := 0

@@ -57,7 +57,7 @@ func TestEveryAnswerSurvivesAPowerCutByItself(t *testing.T) { // I5
 		},
 		"delete": {
 			func(r *rig) {
-				if err := r.Delete(r.Context(), r.ids["a"]); err != nil {
+				if err := r.Delete(r.Context(), r.ids["a"], job.Actor{}); err != nil {
 					r.Fatal(err)
 				}
 			},

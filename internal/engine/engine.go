@@ -27,7 +27,10 @@ type Engine struct {
 	kick     chan struct{}
 	ops      sync.Pool // of *op that nobody waits for
 
-	patterns patterns // of rules, compiled
+	patterns patterns      // of rules, compiled
+	judging  chan struct{} // holds one for each judge that runs
+	meter    meter
+	hub      hub
 	folding  foldLocks
 
 	state    atomic.Pointer[job.Error] // why the engine cannot work now; nil = it can
@@ -58,15 +61,23 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	if opts.QueuesMax == 0 {
 		opts.QueuesMax = 10_000
 	}
+	if opts.MetricsQueues == 0 {
+		opts.MetricsQueues = MetricsQueues
+	}
 	if opts.Idempotency == 0 {
 		opts.Idempotency = job.Hour
 	}
+	if opts.Zone == nil {
+		opts.Zone = time.Local
+	}
 	e := &Engine{
 		opts: opts, store: s, clock: clock, rnd: rnd, log: log,
+		kick: make(chan struct{}, 1), inflight: make(chan *batch), stopped: make(chan struct{}),
+		judging: make(chan struct{}, judges()),
 		folding: newFoldLocks(),
-		kick:    make(chan struct{}, 1), inflight: make(chan *batch), stopped: make(chan struct{}),
 	}
 	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }
+	e.meter.max, e.meter.queues = opts.MetricsQueues, map[string]*Tally{}
 	e.core.init(e)
 	e.state.Store(job.Errorf(job.Unavailable, "the server is starting; send the request again in a moment"))
 	return e
@@ -259,6 +270,7 @@ func (e *Engine) isDraining() bool {
 // syncLoop waits for the disk, in order, and answers.
 func (e *Engine) syncLoop() {
 	defer close(e.stopped)
+	defer e.hub.close()
 	var lost error // why a batch failed: those behind it stand on it, until the store is opened again
 	for b := range e.inflight {
 		if b.err == nil {

@@ -57,7 +57,7 @@ func TestExplainFindsWhatKeepsAJobFromRunning(t *testing.T) { // retry.md sectio
 				r.Errorf("%+v", e)
 			}
 			r.queue("q", func(q *job.Queue) { q.Paused, q.HoldUntil = true, r.Now()+job.Minute })
-			if _, err := r.Hold(r.Context(), "q", "g", r.Now()+job.Minute); err != nil {
+			if _, err := r.Hold(r.Context(), "q", "g", r.Now()+job.Minute, job.Actor{}); err != nil {
 				r.Fatal(err)
 			}
 			r.why("a", rule.NotDue, rule.Paused, rule.Held, rule.Held)
@@ -167,12 +167,12 @@ func TestAsidesListWhatIsHeldOrSlowedDown(t *testing.T) {
 		r.queue("q", func(q *job.Queue) { groupBreaker(q); q.HoldUntil = r.Now() + job.Second })
 		r.queue("qq", groupBreaker)
 		for _, group := range []string{"h", "a"} {
-			if _, err := r.Hold(ctx, "q", group, r.Now()+job.Minute); err != nil {
+			if _, err := r.Hold(ctx, "q", group, r.Now()+job.Minute, job.Actor{}); err != nil {
 				r.Fatal(err)
 			}
 		}
 		for _, queue := range []string{"q", "qq"} {
-			if err := r.ForceBreaker(ctx, queue, "b", job.BreakerOpen); err != nil {
+			if err := r.ForceBreaker(ctx, queue, "b", job.BreakerOpen, job.Actor{}); err != nil {
 				r.Fatal(err)
 			}
 		}

@@ -173,7 +173,7 @@ func TestAJobThatEndedBeforeItWasReadIsLeftOutAndTheOthersAreNot(t *testing.T) {
 		w := r.anonymous(4)
 		r.pass(0)
 		for _, name := range []string{"a", "c"} {
-			if err := r.Delete(r.Context(), r.ids[name]); err != nil {
+			if err := r.Delete(r.Context(), r.ids[name], job.Actor{}); err != nil {
 				r.Fatal(err)
 			}
 		}

@@ -211,7 +211,7 @@ func TestAFoldThatFailsRefusesItsOwnCallOnly(t *testing.T) { // zizq.md 9, defec
 func TestAPlanThatDoesNotHoldAnyMoreIsMadeAgain(t *testing.T) { // core.md section 9: compare-and-set
 	for name, change := range map[string]func(r *rig){
 		"taken":   func(r *rig) { r.anonymous(1).gets("a") },
-		"deleted": func(r *rig) { _ = r.Delete(r.Context(), r.ids["a"]) },
+		"deleted": func(r *rig) { _ = r.Delete(r.Context(), r.ids["a"], job.Actor{}) },
 		"put away": func(r *rig) {
 			r.operate("a", rule.Command{Verb: rule.Patch, Edit: func(j *job.Job) { j.ReadyAt = r.Now() + job.Hour }})
 		},
@@ -261,7 +261,7 @@ func TestABatchThatAlwaysChangesIsRefusedAfterAWhile(t *testing.T) {
 		}
 	}, func(r *rig) {
 		r.opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
-			if err := at.Delete(ctx, at.ids[name()]); err != nil {
+			if err := at.Delete(ctx, at.ids[name()], job.Actor{}); err != nil {
 				at.Error(err)
 			}
 			rounds++

@@ -162,6 +162,16 @@ func (s *Stream) Next(ctx context.Context) ([]Delivery, error) {
 	}
 }
 
+// tellVoid tells a connected worker that what it runs is for nothing.
+func (r *run) tellVoid(j *job.Job, v *rule.Void) {
+	if v.Lease.Kind != job.Named {
+		return
+	}
+	if h := r.holder(v.Lease.Holder); h != nil {
+		r.gifts = append(r.gifts, gift{h, Delivery{Job: j, Lease: v.Lease, Voided: true, Ending: v.How}})
+	}
+}
+
 // fill reads the payloads that were not in memory. A job that was settled
 // meanwhile has none any more and is left out.
 // An error means that the caller holds leases without having the jobs: it must
@@ -169,7 +179,7 @@ func (s *Stream) Next(ctx context.Context) ([]Delivery, error) {
 func (e *Engine) fill(list []Delivery) ([]Delivery, error) {
 	var refs []job.ID
 	for i := range list {
-		if list[i].Payload == nil {
+		if list[i].unread() {
 			refs = append(refs, list[i].Job.Payload)
 		}
 	}
@@ -182,7 +192,7 @@ func (e *Engine) fill(list []Delivery) ([]Delivery, error) {
 	}
 	kept := list[:0]
 	for _, d := range list {
-		if d.Payload == nil {
+		if d.unread() {
 			if d.Payload, bodies = bodies[0], bodies[1:]; d.Payload == nil {
 				continue
 			}
@@ -191,6 +201,9 @@ func (e *Engine) fill(list []Delivery) ([]Delivery, error) {
 	}
 	return kept, nil
 }
+
+// unread reports whether the payload is to be read yet.
+func (d *Delivery) unread() bool { return d.Payload == nil && !d.Voided }
 
 // tell submits a command nobody waits for.
 func (e *Engine) tell(f func(*run) error) {
@@ -471,28 +484,44 @@ func (r *run) standsNext(j *job.Job, next *rule.Pos) (*rule.Pos, error) {
 // does not.
 func (r *run) behind(q *job.Queue, j *job.Job) (*rule.Pos, error) {
 	at := rule.EntriesOf(j).Pos
-	if q.Protection.Fair != nil { // behind all who wait, in the same priority
-		g, err := r.gate(j.Queue, j.Group)
-		at.Seq = max(at.Seq, g.Place)
-		return &at, err
+	if j.Group != "" {
+		m, some, err := r.nextMember(j)
+		if err != nil || !some {
+			return nil, err
+		}
+		if m == nil { // it is not among the first: it may stand anywhere
+			return &rule.Pos{}, nil
+		}
+		at = rule.EntriesOf(m).Pos
 	}
+	if q.Protection.Fair != nil {
+		g, err := r.gate(j.Queue, j.Group)
+		if err != nil {
+			return nil, err
+		}
+		at = rule.Stand(q, g, at)
+		at.ID = job.ID{} // also before what else of the gate was offered with the job
+	}
+	return &at, nil
+}
+
+// nextMember is the member that the gate of a job stands for now that the job
+// runs, if that is one of the first two. some is whether there are others.
+func (r *run) nextMember(j *job.Job) (next *job.Job, some bool, err error) {
 	ids, err := r.tx.Members(j.Queue, j.Group, 2) // it is one of them as long as it runs
 	if err != nil || len(ids) < 2 {
-		return nil, err
+		return nil, false, err
 	}
 	for _, id := range ids {
 		if id == j.ID {
 			continue
 		}
 		m, err := r.tx.Get(id)
-		if err != nil {
-			return nil, err
-		}
-		if e := rule.EntriesOf(m); e.Wants {
-			return &e.Pos, nil
+		if err != nil || rule.EntriesOf(m).Wants {
+			return m, true, err
 		}
 	}
-	return &at, nil // those it may stand for are not among the first
+	return nil, true, nil
 }
 
 // grant leases one job to a holder.
@@ -576,4 +605,8 @@ func (c *committer) settleHungry(r *run) {
 	kept = append(kept, served...)
 	clear(c.hungry[len(kept):])
 	c.hungry = kept
+	c.streams[job.Unary] = 0
+	for _, h := range kept {
+		c.streams[job.Unary] += oneIf(h.want > 0)
+	}
 }

@@ -10,7 +10,7 @@ import (
 
 // Delete removes a job in any state; a running one is cancelled first, so a
 // later settle of its holder finds nothing.
-func (e *Engine) Delete(ctx context.Context, id job.ID) error {
+func (e *Engine) Delete(ctx context.Context, id job.ID, by job.Actor) error {
 	return e.do(ctx, 0, func(r *run) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
@@ -19,19 +19,39 @@ func (e *Engine) Delete(ctx context.Context, id job.ID) error {
 		if j == nil {
 			return noJob(id)
 		}
-		if j.State.Open() {
-			eff, err := r.step(j, rule.Command{Verb: rule.Cancel})
-			if err != nil {
-				return err
-			}
-			j = eff.Job
+		if err := r.remove(j); err != nil {
+			return err
 		}
-		if j != nil { // without retention the cancelled job is gone already
-			_, err = r.step(j, rule.Command{Verb: rule.Purge})
-		}
-		r.tx.Durable()
-		return err
+		return r.audit(by, "delete", id.String(), 1)
 	})
+}
+
+// Cancel gives up an open job: it is dead, reason killed, with why as its
+// failure. Who runs it by a named stream is told.
+func (e *Engine) Cancel(ctx context.Context, by job.Actor, id job.ID, why string) (Verdict, error) {
+	var out Verdict
+	err := e.do(ctx, 0, func(r *run) error {
+		j, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		if j == nil {
+			return noJob(id)
+		}
+		f := job.Failure{Type: "Cancelled", Message: cmp.Or(why, "cancelled by an operator")}
+		eff, err := r.step(j, rule.Command{Verb: rule.Cancel, Failure: f})
+		if err != nil {
+			return err
+		}
+		if out, err = verdictOf(eff, nil); err != nil {
+			return err
+		}
+		return r.audit(by, "cancel", id.String(), 1)
+	})
+	if err != nil { // out may still be written to
+		return Verdict{}, err
+	}
+	return out, nil
 }
 
 // Operate applies one of the operator's verbs to a job: Revive, Cancel, Offer
@@ -63,7 +83,7 @@ func (e *Engine) Operate(ctx context.Context, id job.ID, c rule.Command) (Verdic
 // SetQueue changes the settings of a queue; they hold from then on, for
 // waiting jobs too. A queue that has neither jobs nor settings yet counts
 // against max_queues like one that a job makes: OverLimit.
-func (e *Engine) SetQueue(ctx context.Context, name string, edit func(*job.Queue) error) (*job.Queue, error) {
+func (e *Engine) SetQueue(ctx context.Context, name string, edit func(*job.Queue) error, by job.Actor) (*job.Queue, error) {
 	var out *job.Queue
 	err := e.do(ctx, 0, func(r *run) error {
 		q, err := r.aQueue(name)
@@ -85,7 +105,10 @@ func (e *Engine) SetQueue(ctx context.Context, name string, edit func(*job.Queue
 		if err := r.tx.Set(q); err != nil {
 			return err
 		}
-		return r.protect(q)
+		if err := r.protect(q); err != nil {
+			return err
+		}
+		return r.auditQueue(by, &old, q)
 	})
 	if err != nil { // out may still be written to
 		return nil, err
@@ -108,10 +131,10 @@ func (e *Engine) HoldGroup(ctx context.Context, queue, group string, until job.M
 
 // Hold keeps a queue (group "") or a group out of line until about a date, see
 // rule.HoldUntil. It returns the end of the hold. A hold that ends later stays.
-func (e *Engine) Hold(ctx context.Context, queue, group string, until job.Millis) (end job.Millis, err error) {
+func (e *Engine) Hold(ctx context.Context, queue, group string, until job.Millis, by job.Actor) (end job.Millis, err error) {
 	err = e.do(ctx, 0, func(r *run) error {
 		end = rule.HoldUntil(r.now, until, r.uniform())
-		return r.setHold(queue, group, func(held job.Millis) job.Millis { end = max(held, end); return end })
+		return r.setHold(by, "hold", queue, group, func(held job.Millis) job.Millis { end = max(held, end); return end })
 	})
 	if err != nil { // end may still be written to
 		return 0, err
@@ -120,13 +143,13 @@ func (e *Engine) Hold(ctx context.Context, queue, group string, until job.Millis
 }
 
 // Release ends the hold of a queue (group "") or of a group.
-func (e *Engine) Release(ctx context.Context, queue, group string) error {
+func (e *Engine) Release(ctx context.Context, queue, group string, by job.Actor) error {
 	return e.do(ctx, 0, func(r *run) error {
-		return r.setHold(queue, group, func(job.Millis) job.Millis { return 0 })
+		return r.setHold(by, "release", queue, group, func(job.Millis) job.Millis { return 0 })
 	})
 }
 
-func (r *run) setHold(queue, group string, end func(held job.Millis) job.Millis) error {
+func (r *run) setHold(by job.Actor, action, queue, group string, end func(held job.Millis) job.Millis) error {
 	r.tx.Durable()
 	r.woken[queue] = true
 	if group != "" {
@@ -136,15 +159,22 @@ func (r *run) setHold(queue, group string, end func(held job.Millis) job.Millis)
 		}
 		g := *old
 		g.Hold = end(g.Hold)
-		return r.setGate(&g)
+		if err := r.setGate(&g); err != nil {
+			return err
+		}
+		return r.auditHold(by, action, queue, group, old.Hold, g.Hold)
 	}
 	q, err := r.aQueue(queue)
 	if err != nil {
 		return err
 	}
 	r.seeQueue(queue)
-	q.HoldUntil = end(q.HoldUntil)
-	return r.tx.Set(q)
+	held := q.HoldUntil
+	q.HoldUntil = end(held)
+	if err := r.tx.Set(q); err != nil {
+		return err
+	}
+	return r.auditHold(by, action, queue, group, held, q.HoldUntil)
 }
 
 // aQueue returns a copy of the settings of a queue, to be written. A queue
@@ -165,22 +195,22 @@ func (r *run) aQueue(name string) (*job.Queue, error) {
 
 // ForceBreaker opens or closes the breaker of a queue (group "") or of a group
 // until it is released, whether it has settings or not.
-func (e *Engine) ForceBreaker(ctx context.Context, queue, group string, state job.BreakerState) error {
+func (e *Engine) ForceBreaker(ctx context.Context, queue, group string, state job.BreakerState, by job.Actor) error {
 	if state != job.BreakerOpen && state != job.BreakerClosed {
 		return job.Errorf(job.Invalid, "a breaker can be forced open or closed")
 	}
-	return e.changeBreaker(ctx, queue, group, func(_ *job.Breaker, t *job.Throttle, at rule.Moment) *job.Throttle {
+	return e.changeBreaker(ctx, by, "breaker "+state.String(), queue, group, func(_ *job.Breaker, t *job.Throttle, at rule.Moment) *job.Throttle {
 		return rule.Force(t, state, at)
 	})
 }
 
 // ReleaseBreaker lets a breaker decide by itself again. One that was open
 // begins with a probe.
-func (e *Engine) ReleaseBreaker(ctx context.Context, queue, group string) error {
-	return e.changeBreaker(ctx, queue, group, rule.ReleaseForce)
+func (e *Engine) ReleaseBreaker(ctx context.Context, queue, group string, by job.Actor) error {
+	return e.changeBreaker(ctx, by, "breaker auto", queue, group, rule.ReleaseForce)
 }
 
-func (e *Engine) changeBreaker(ctx context.Context, queue, group string, change func(*job.Breaker, *job.Throttle, rule.Moment) *job.Throttle) error {
+func (e *Engine) changeBreaker(ctx context.Context, by job.Actor, action, queue, group string, change func(*job.Breaker, *job.Throttle, rule.Moment) *job.Throttle) error {
 	return e.do(ctx, 0, func(r *run) error {
 		q, err := r.aQueue(queue)
 		if err != nil {
@@ -192,10 +222,14 @@ func (e *Engine) changeBreaker(ctx context.Context, queue, group string, change 
 		}
 		r.seeQueue(queue)
 		r.tx.Durable()
-		if err := r.setThrottle(change(breakerOf(q, group), t, r.moment())); err != nil {
+		next := change(breakerOf(q, group), t, r.moment())
+		if err := r.setThrottle(next); err != nil {
 			return err
 		}
-		return r.protect(q)
+		if err := r.protect(q); err != nil || next.Forced == t.Forced && next.State == t.State {
+			return err
+		}
+		return r.audit(by, action, subjectOf(queue, group), 0)
 	})
 }
 

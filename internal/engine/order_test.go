@@ -186,7 +186,7 @@ func TestDeletingADeadHeadFreesItsGroup(t *testing.T) {
 			w.gets("a1", "b1")
 			r.settle(w.held["a1"], job.Died)
 			w.gets()
-			if err := r.Delete(r.Context(), r.ids["a1"]); err != nil {
+			if err := r.Delete(r.Context(), r.ids["a1"], job.Actor{}); err != nil {
 				r.Fatal(err)
 			}
 			w.gets("a2")
@@ -251,7 +251,7 @@ func TestConcurrencyLimitsTheLeasesOfEachGroup(t *testing.T) { // core.md sectio
 
 func TestTheOrderOfAQueueDoesNotChangeUnderOpenMembers(t *testing.T) {
 	strictly(t, func(r *rig) {
-		_, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Order = job.OrderNone; return nil })
+		_, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Order = job.OrderNone; return nil }, job.Actor{})
 		if job.KindOf(err) != job.WrongState {
 			r.Errorf("%v", err)
 		}

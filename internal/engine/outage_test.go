@@ -79,7 +79,7 @@ func play(t *testing.T, sc scene, protect func(*job.Queue)) *outage {
 			}}
 			protect(q)
 			return nil
-		})
+		}, job.Actor{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -342,7 +342,8 @@ func (r *run) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
 	}
 	id := r.ids.Next(r.now)
 	n.Job.ID, n.Job.Payload, n.Job.PayloadSize = id, id, uint32(len(body))
-	eff, err := rule.Step(v, rule.Command{Verb: rule.Put, New: &n.Job, Place: n.Place})
+	c := rule.Command{Verb: rule.Put, New: &n.Job, Place: n.Place}
+	eff, err := rule.Step(v, c)
 	if err != nil {
 		return nil, err
 	}
@@ -357,5 +358,6 @@ func (r *run) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
 	r.tx.Durable()
 	r.seeQueue(n.Job.Queue)
 	r.stats.Put++
+	r.note(&c, nil, &eff)
 	return eff.Job, r.write(nil, eff)
 }

@@ -232,9 +232,9 @@ func TestACallWhoseCallerIsGoneLeaksNothing(t *testing.T) {
 			_, _ = r.Extend(ctx, []engine.Extension{{}})
 			_, _ = r.Stats(ctx)
 			_, _ = r.Operate(ctx, job.ID{}, revive)
-			_, _ = r.SetQueue(ctx, "q", func(*job.Queue) error { return nil })
+			_, _ = r.SetQueue(ctx, "q", func(*job.Queue) error { return nil }, job.Actor{})
 			_ = r.HoldGroup(ctx, "q", "g", 1)
-			_ = r.Delete(ctx, job.ID{})
+			_ = r.Delete(ctx, job.ID{}, job.Actor{})
 			_, _, _ = r.Get(ctx, job.ID{})
 		}
 		r.puts("q", "b") // and who waits is answered by his own command

@@ -110,14 +110,14 @@ func TestTheQueuesAreThoseThatHaveJobs(t *testing.T) {
 func TestSettingsThatAreRefusedChangeNothing(t *testing.T) {
 	scenario(t, func(r *rig) {
 		refusal := job.Errorf(job.Invalid, "no")
-		if _, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Paused = true; return refusal }); job.KindOf(err) != job.Invalid {
+		if _, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Paused = true; return refusal }, job.Actor{}); job.KindOf(err) != job.Invalid {
 			r.Error(err)
 		}
-		_, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Order, q.Concurrency = job.OrderStrict, 3; return nil })
+		_, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Order, q.Concurrency = job.OrderStrict, 3; return nil }, job.Actor{})
 		if job.KindOf(err) != job.Invalid {
 			r.Error(err)
 		}
-		q, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Name, q.MaxJobs = "other", 5; return nil })
+		q, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Name, q.MaxJobs = "other", 5; return nil }, job.Actor{})
 		if err != nil || q.Name != "q" || q.Paused || q.Order != job.OrderNone || q.MaxJobs != 5 {
 			r.Errorf("%+v, %v", q, err)
 		}
@@ -129,7 +129,7 @@ func TestWhatDoesNotExistIsNotFound(t *testing.T) {
 		_, operate := r.Operate(r.Context(), job.ID{1}, cancel)
 		_, failures := r.Failures(r.Context(), job.ID{1}, 0, false, 9)
 		_, _, get := r.Get(r.Context(), job.ID{1})
-		for _, err := range []error{operate, failures, get, r.Delete(r.Context(), job.ID{1})} {
+		for _, err := range []error{operate, failures, get, r.Delete(r.Context(), job.ID{1}, job.Actor{})} {
 			if job.KindOf(err) != job.NotFound {
 				r.Error(err)
 			}

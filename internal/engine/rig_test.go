@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -204,7 +205,7 @@ func stateOf(j *job.Job) job.State {
 
 func (r *rig) queue(name string, edit func(*job.Queue)) {
 	r.Helper()
-	if _, err := r.SetQueue(r.Context(), name, func(q *job.Queue) error { edit(q); return nil }); err != nil {
+	if _, err := r.SetQueue(r.Context(), name, func(q *job.Queue) error { edit(q); return nil }, job.Actor{}); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -307,6 +308,9 @@ func (s *stream) read() (names []string) {
 func (s *stream) keep(d engine.Delivery) string {
 	s.r.Helper()
 	name := s.r.names[d.Job.ID]
+	if d.Voided {
+		return fmt.Sprintf("%s: %s", name, d.Ending)
+	}
 	if string(d.Payload) != name || d.Job.State != job.Leased || d.Job.LeaseOf(d.Lease.Token) < 0 {
 		s.r.Fatalf("delivered %s with payload %q as %s", name, d.Payload, d.Job.State)
 	}

@@ -57,7 +57,7 @@ func (r *run) settle(s *Settle) (Verdict, error) {
 	}
 	c := rule.Command{
 		Verb: verbOf[s.Outcome], Token: s.Token, Failure: s.Failure, RunStart: s.Started,
-		RetryAt: s.RetryAt, After: s.RetryAfter, Place: s.Place, Match: s.match,
+		RetryAt: s.RetryAt, After: s.RetryAfter, Hold: s.Hold, Place: s.Place, Match: s.match,
 	}
 	if s.NotBefore > r.now {
 		c.After = max(c.After, s.NotBefore-r.now)
@@ -136,12 +136,15 @@ func (e *Engine) Extend(ctx context.Context, list []Extension) ([]Verdict, error
 				out[i] = Verdict{Err: job.Errorf(job.NotFound, "job %s does not exist any more", x.ID)}
 				continue
 			}
-			c := rule.Command{Verb: rule.Extend, Token: x.Token, Started: x.Started}
+			c := rule.Command{Verb: rule.Extend, Token: x.Token, Started: x.Started, Progress: x.Progress}
 			if x.For > 0 {
 				c.Until = r.steady.Add(x.For)
 			}
 			if out[i], err = verdictOf(r.step(j, c)); err != nil {
 				return err
+			}
+			if x.Progress != nil && x.Progress.Checkpoint != nil {
+				r.tx.Durable()
 			}
 		}
 		return nil

@@ -39,7 +39,7 @@ func TestAJobThatSomebodyElseEndsGivesTheStreamItsRoomBack(t *testing.T) {
 		w.gets("a")
 		r.operate("a", cancel)
 		w.gets("b")
-		if err := r.Delete(r.Context(), r.ids["b"]); err != nil {
+		if err := r.Delete(r.Context(), r.ids["b"], job.Actor{}); err != nil {
 			r.Fatal(err)
 		}
 		w.gets("c")

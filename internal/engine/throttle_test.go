@@ -240,7 +240,7 @@ func TestABreakerCanBeForcedAndReleased(t *testing.T) {
 		}
 		ctx := r.Context()
 		for _, group := range []string{"", "g"} { // without any settings
-			must(r.ForceBreaker(ctx, "q", group, job.BreakerOpen))
+			must(r.ForceBreaker(ctx, "q", group, job.BreakerOpen, job.Actor{}))
 			name := "a" + group
 			r.put("q", name, grouped(group))
 			w := r.anonymous(1)
@@ -249,7 +249,7 @@ func TestABreakerCanBeForcedAndReleased(t *testing.T) {
 			r.restart(0)
 			w = r.anonymous(1)
 			w.gets()
-			must(r.ReleaseBreaker(ctx, "q", group))
+			must(r.ReleaseBreaker(ctx, "q", group, job.Actor{}))
 			w.gets(name)
 			w.ok(name)
 			w.close()
@@ -258,13 +258,13 @@ func TestABreakerCanBeForcedAndReleased(t *testing.T) {
 			r.Error("a breaker that was released is remembered")
 		}
 		r.queue("q", breaker)
-		must(r.ForceBreaker(ctx, "q", "", job.BreakerClosed))
+		must(r.ForceBreaker(ctx, "q", "", job.BreakerClosed, job.Actor{}))
 		r.puts("q", series("n", 5)...)
 		w := r.anonymous(5)
 		w.gets(series("n", 5)...)
 		w.failAll(series("n", 5)...)
 		r.breakerIs("q", "", job.BreakerClosed)
-		if err := r.ForceBreaker(ctx, "q", "", job.BreakerRamping); job.KindOf(err) != job.Invalid {
+		if err := r.ForceBreaker(ctx, "q", "", job.BreakerRamping, job.Actor{}); job.KindOf(err) != job.Invalid {
 			r.Errorf("forced to ramp: %v", err)
 		}
 	})
@@ -439,7 +439,7 @@ func TestANoisyGroupDoesNotStarveTheRest(t *testing.T) {
 func TestHoldsAreBoundedAndCanBeReleased(t *testing.T) {
 	scenario(t, func(r *rig) {
 		for _, group := range []string{"", "g"} {
-			until, err := r.Hold(r.Context(), "q", group, r.Now()+5*job.Hour)
+			until, err := r.Hold(r.Context(), "q", group, r.Now()+5*job.Hour, job.Actor{})
 			if err != nil || until != r.Now()+job.Hour {
 				r.Fatalf("held until %d (now %d), %v", until, r.Now(), err)
 			}
@@ -447,12 +447,12 @@ func TestHoldsAreBoundedAndCanBeReleased(t *testing.T) {
 			r.put("q", name, grouped(group))
 			w := r.anonymous(1)
 			w.gets()
-			if err := r.Release(r.Context(), "q", group); err != nil {
+			if err := r.Release(r.Context(), "q", group, job.Actor{}); err != nil {
 				r.Fatal(err)
 			}
 			w.gets(name)
 			w.ok(name)
-			until, err = r.Hold(r.Context(), "q", group, r.Now()+10*job.Second)
+			until, err = r.Hold(r.Context(), "q", group, r.Now()+10*job.Second, job.Actor{})
 			if err != nil || until < r.Now()+10*job.Second || until > r.Now()+11*job.Second {
 				r.Fatalf("held until %d (now %d), %v", until, r.Now(), err)
 			}
@@ -476,7 +476,7 @@ func TestWrongProtectionIsRefusedAndChangesNothing(t *testing.T) {
 			func(p *job.Protection) { p.Budget = &job.RetryBudget{Share: 2} },
 			func(p *job.Protection) { p.Fair = &job.FairShare{Weights: map[string]int{"g": -1}} },
 		} {
-			_, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { edit(&q.Protection); return nil })
+			_, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { edit(&q.Protection); return nil }, job.Actor{})
 			if job.KindOf(err) != job.Invalid || r.rows(job.Queues) != 0 {
 				r.Errorf("%v", err)
 			}

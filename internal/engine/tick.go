@@ -43,6 +43,7 @@ func (r *run) report() {
 	if r.stats.ClockSteps > 0 {
 		r.e.log.Warn("the clock stepped or the process stood still; holders, expiry and purging get extra time")
 	}
+	r.reportCrons()
 	if was := r.c.disk.low; was != r.disk.low {
 		r.e.log.Warn("free disk space crossed the reserve", "enqueues_refused", r.disk.low)
 	}
@@ -54,7 +55,21 @@ func (e *Engine) low() bool {
 	if err != nil || total == 0 {
 		return false
 	}
-	return free < max(e.opts.Reserve.Bytes, int64(e.opts.Reserve.Share*float64(total)))
+	return free < e.reserve(total)
+}
+
+// Reserve is the free disk space, in bytes, below which enqueues are refused.
+func (e *Engine) Reserve() int64 {
+	_, total, err := e.store.Free()
+	if err != nil {
+		return e.opts.Reserve.Bytes
+	}
+	return e.reserve(total)
+}
+
+// reserve is the free space that is kept, of a disk of total bytes.
+func (e *Engine) reserve(total int64) int64 {
+	return max(e.opts.Reserve.Bytes, int64(e.opts.Reserve.Share*float64(total)))
 }
 
 // blocked reports until when a hand waits after a clock step.
@@ -103,6 +118,9 @@ func (r *run) commandOf(h rule.Hand) rule.Command {
 func (r *run) tick() error {
 	r.wakeGuarded()
 	if err := r.tickRows(); err != nil {
+		return err
+	}
+	if err := r.turnCrons(); err != nil {
 		return err
 	}
 	for h := range rule.Hands {
@@ -235,7 +253,7 @@ func (r *run) sleep() time.Duration {
 	for h := range rule.Hands {
 		sooner(r.tx.Next(h), r.timeOf(h, date), r.watch.blocked(h))
 	}
-	for _, t := range []job.Table{job.Queues, job.Gates, job.Receipts, job.Marks, job.Audits} {
+	for _, t := range []job.Table{job.Queues, job.Gates, job.Receipts, job.Marks, job.Audits, job.CronEntries} {
 		sooner(r.tx.NextRow(t), date, 0)
 	}
 	sooner(r.tx.NextRow(job.Throttles), r.steady, 0)

@@ -107,7 +107,7 @@ func TestAnExtensionGivesANewLifeFromNow(t *testing.T) {
 		r.expect("a", job.Leased)
 		r.pass(1)
 		r.expect("a", job.Ready)
-		if v := r.extend(extend); job.KindOf(v.Err) != job.WrongState {
+		if v := r.extend(extend); job.KindOf(v.Err) != job.Superseded {
 			r.Errorf("a lapsed lease: %v", v.Err)
 		}
 	})
@@ -127,7 +127,7 @@ func TestAHeartbeatTellsWhichLeasesAreGone(t *testing.T) { // jobs.md, POST /job
 		r.puts("q", "a", "b", "c")
 		held := r.lease(tenSeconds, "a", "b", "c")
 		r.operate("a", cancel)
-		if err := r.Delete(r.Context(), r.ids["b"]); err != nil {
+		if err := r.Delete(r.Context(), r.ids["b"], job.Actor{}); err != nil {
 			r.Fatal(err)
 		}
 		for name, want := range map[string]job.Kind{"a": job.WrongState, "b": job.NotFound} {

@@ -11,7 +11,7 @@ import (
 
 // Unique keys: core.md section 7, zizq.md 1.15.
 
-func unique(key string, while job.Scope) func(*engine.NewJob) {
+func unique(key string, while job.UniqueScope) func(*engine.NewJob) {
 	return func(n *engine.NewJob) { n.Job.Extras = &job.Extras{Unique: &job.Unique{Key: key, While: while}} }
 }
 
@@ -37,7 +37,7 @@ func (r *rig) bring(name string, s job.State, edits ...func(*engine.NewJob)) {
 }
 
 // listed is how long a job of a scope has its key.
-var listed = [job.Scopes][]job.State{
+var listed = [job.UniqueScopes][]job.State{
 	job.WhileQueued: {job.Scheduled, job.Ready},
 	job.WhileActive: {job.Scheduled, job.Ready, job.Leased},
 	job.WhileExists: {job.Scheduled, job.Ready, job.Leased, job.Done, job.Dead},
@@ -53,8 +53,8 @@ func within(list []job.State, s job.State) bool {
 }
 
 func TestANewcomerMeetsTheOwnerOfItsKey(t *testing.T) { // zizq.md 1.15: the table, for owners of every scope
-	for incoming := range job.Scopes {
-		for own := range job.Scopes {
+	for incoming := range job.UniqueScopes {
+		for own := range job.UniqueScopes {
 			for s := job.Scheduled; s < job.States; s++ {
 				t.Run(fmt.Sprintf("%s meets %s that is %s", incoming, own, s), func(t *testing.T) {
 					scenario(t, func(r *rig) {
@@ -81,8 +81,8 @@ func TestANewcomerMeetsTheOwnerOfItsKey(t *testing.T) { // zizq.md 1.15: the tab
 
 func TestAKeyIsFreeAgainWhenItsJobIsGone(t *testing.T) {
 	for name, end := range map[string]func(r *rig){
-		"delete":    func(r *rig) { _ = r.Delete(r.Context(), r.ids["a"]) },
-		"cancelled": func(r *rig) { r.operate("a", cancel); _ = r.Delete(r.Context(), r.ids["a"]) },
+		"delete":    func(r *rig) { _ = r.Delete(r.Context(), r.ids["a"], job.Actor{}) },
+		"cancelled": func(r *rig) { r.operate("a", cancel); _ = r.Delete(r.Context(), r.ids["a"], job.Actor{}) },
 		"expiry":    func(r *rig) { r.pass(2 * job.Minute) },
 		"purge": func(r *rig) {
 			r.operate("a", cancel)
@@ -215,7 +215,7 @@ func TestAQueuedKeySurvivesADisconnectAndARestart(t *testing.T) { // zizq.md 9, 
 				r.Fatalf("%s: %+v", when, added)
 			}
 			if !want {
-				if err := r.Delete(r.Context(), added.ID); err != nil {
+				if err := r.Delete(r.Context(), added.ID, job.Actor{}); err != nil {
 					r.Fatal(err)
 				}
 			}

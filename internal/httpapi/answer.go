@@ -19,9 +19,6 @@ var (
 )
 
 const (
-	mediaJSON   = "application/json"
-	mediaNDJSON = "application/x-ndjson"
-
 	// Up to lengthSelf bytes net/http counts a body itself (h2: up to 4096),
 	// without the memory that a header of ours costs.
 	lengthSelf = 2048
@@ -31,9 +28,18 @@ const (
 	writeMax  = 30 * time.Second
 )
 
+// send answers with a body of JSON, in the format that was negotiated.
 func send(w http.ResponseWriter, status int, body []byte) {
+	if p, ok := w.(packing); ok {
+		p.send(status, body)
+		return
+	}
+	sendAs(w, status, typeJSON, body)
+}
+
+func sendAs(w http.ResponseWriter, status int, media []string, body []byte) {
 	head := w.Header()
-	head["Content-Type"] = typeJSON
+	head["Content-Type"] = media
 	if len(body) > lengthSelf {
 		head["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
@@ -53,7 +59,7 @@ type refusal struct {
 
 func (e *refusal) Error() string { return e.text }
 
-// errMedia refuses a body that is not JSON.
+// errMedia refuses a body whose format is not known here.
 var errMedia = &refusal{http.StatusUnsupportedMediaType, wire.CodeUnsupportedMedia, "unsupported media type"}
 
 func refuse(w http.ResponseWriter, status int, code, text string) {
@@ -62,7 +68,7 @@ func refuse(w http.ResponseWriter, status int, code, text string) {
 
 // refuseFormat answers 406 and 415, always as JSON.
 func refuseFormat(w http.ResponseWriter, status int, code, text, supported string) {
-	send(w, status, []byte(`{"error":"`+text+`","supported":["`+supported+`"],"code":"`+code+`"}`))
+	sendAs(w, status, typeJSON, []byte(`{"error":"`+text+`","supported":[`+supported+`],"code":"`+code+`"}`))
 }
 
 func notAcceptable(w http.ResponseWriter, supported string) {
@@ -77,15 +83,16 @@ func (h *handler) problem(w http.ResponseWriter, r *http.Request, err error) {
 	if own, ok := err.(*refusal); ok { //nolint:errorlint // made here and never wrapped
 		status, code, text = own.status, own.code, own.text
 	}
+	h.refused(code)
 	switch status {
 	case http.StatusUnsupportedMediaType:
-		refuseFormat(w, status, code, text, mediaJSON)
+		refuseFormat(w, status, code, text, supported)
 		return
 	case http.StatusInternalServerError:
 		h.log.ErrorContext(r.Context(), "a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		w.Header()["Retry-After"] = retryAfter
-		if !isEnqueue(r) && r.Method != http.MethodPatch {
+		if !isEnqueue(r) && r.Method != http.MethodPatch && !strings.HasPrefix(r.URL.Path, "/crons/") {
 			status = http.StatusServiceUnavailable
 		}
 	}
@@ -94,22 +101,6 @@ func (h *handler) problem(w http.ResponseWriter, r *http.Request, err error) {
 
 func isEnqueue(r *http.Request) bool {
 	return r.Method == http.MethodPost && (r.URL.Path == "/jobs" || r.URL.Path == "/jobs/bulk")
-}
-
-// accepts reports whether one of the media types is asked for: by name, by a
-// wildcard, or by asking for nothing. Weights are not looked at.
-func accepts(accept []string, types ...string) bool {
-	for _, value := range accept {
-		if strings.Contains(value, "*/*") || strings.Contains(value, "application/*") {
-			return true
-		}
-		for _, t := range types {
-			if strings.Contains(value, t) {
-				return true
-			}
-		}
-	}
-	return len(accept) == 0
 }
 
 // errNoJob is what Zizq says of a job that does not exist.

@@ -2,12 +2,14 @@ package httpapi
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/msgpack"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -41,19 +43,48 @@ func (h *handler) withBody(w http.ResponseWriter, r *http.Request, do func(s *sc
 }
 
 func (h *handler) receive(r *http.Request, s *scratch) error {
-	if t := r.Header["Content-Type"]; len(t) > 0 && !strings.Contains(t[0], mediaJSON) {
+	packed, ok := bodyFormat(r.Header["Content-Type"])
+	if !ok {
 		return errMedia
 	}
 	if r.ContentLength > h.bodyMax {
 		return h.tooLarge()
 	}
+	done, err := s.meter.inflate(r.Header["Content-Encoding"])
+	defer done()
+	if err != nil {
+		return err
+	}
 	// A length is a claim: memory for more than a little comes with the bytes.
 	s.Body.Grow(int(min(max(r.ContentLength, 0), 64<<10)) + bytes.MinRead)
-	_, err := s.Body.ReadFrom(&s.meter)
+	_, err = s.Body.ReadFrom(&s.meter)
 	if _, ours := err.(*refusal); err != nil && !ours { //nolint:errorlint // made here and never wrapped
 		return &refusal{http.StatusBadRequest, wire.CodeInvalid, "the body ended early: " + err.Error()}
 	}
+	if err == nil && packed {
+		err = h.unpack(s)
+	}
 	return err
+}
+
+// unpack puts JSON in the place of a MessagePack body. What it is as JSON is
+// what is kept, so the limits of a body hold for that too.
+func (h *handler) unpack(s *scratch) (err error) {
+	most := max(0, min(h.bodyMax, s.meter.limit-h.inflight.Load()))
+	s.out, err = msgpack.AppendJSON(s.out, s.Body.Bytes(), int(most))
+	switch {
+	case errors.Is(err, msgpack.ErrTooLarge) && most == h.bodyMax:
+		return h.tooLarge()
+	case errors.Is(err, msgpack.ErrTooLarge):
+		return errBusy
+	case err != nil:
+		return job.Errorf(job.Invalid, "invalid MessagePack: %s", err)
+	}
+	s.meter.count(len(s.out) - s.Body.Len())
+	s.Body.Reset()
+	s.Body.Write(s.out)
+	s.out = s.out[:0]
+	return nil
 }
 
 func (s *scratch) release(lent bool) {
@@ -87,10 +118,15 @@ type meter struct {
 	limit int64
 }
 
+// count changes what is in flight and returns all of it.
+func (m *meter) count(n int) (all int64) {
+	m.held += int64(n)
+	return m.h.inflight.Add(int64(n))
+}
+
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.from.Read(p)
-	m.held += int64(n)
-	switch all := m.h.inflight.Add(int64(n)); {
+	switch all := m.count(n); {
 	case m.held > m.h.bodyMax:
 		return n, m.h.tooLarge()
 	case all > m.limit:

@@ -1,11 +1,11 @@
 package httpapi
 
 import (
-	"net"
 	"net/http"
 	"strconv"
 	"unicode"
 
+	"github.com/reprisehq/reprise/internal/auth"
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -17,6 +17,9 @@ const actorMax = 128
 
 // actorOf is who asks, as far as the request tells.
 func actorOf(r *http.Request) (job.Actor, error) {
+	if g, ok := r.Context().Value(grantKey{}).(*auth.Grant); ok {
+		return job.Actor{Name: g.Name, From: remote(r)}, nil // what else the request says, nobody vouches for
+	}
 	name := r.Header.Get(wire.HeaderActor)
 	for _, c := range name {
 		if len(name) > actorMax || !unicode.IsPrint(c) {
@@ -26,11 +29,7 @@ func actorOf(r *http.Request) (job.Actor, error) {
 			}
 		}
 	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = "" // a socket without an address
-	}
-	return job.Actor{Name: name, From: host}, nil
+	return job.Actor{Name: name, From: remote(r)}, nil
 }
 
 // dead is GET /dead.
@@ -121,6 +120,9 @@ func (h *handler) replayMany(w http.ResponseWriter, r *http.Request, _, _ string
 		if err := optional(s, &body); err != nil {
 			return err
 		}
+		if err := h.reachQueues(r, "filter.queue", len(body.Filter.Queues), func(i int) string { return body.Filter.Queues[i] }); err != nil {
+			return err
+		}
 		ask, err := jobs.ReplayAsked(&body)
 		if err != nil {
 			return err
@@ -136,6 +138,9 @@ func (h *handler) deleteMany(w http.ResponseWriter, r *http.Request, _, _ string
 		if err := optional(s, &body); err != nil {
 			return err
 		}
+		if err := h.reachQueues(r, "filter.queue", len(body.Filter.Queues), func(i int) string { return body.Filter.Queues[i] }); err != nil {
+			return err
+		}
 		ask, err := jobs.DeleteAsked(&body)
 		if err != nil {
 			return err
@@ -147,7 +152,7 @@ func (h *handler) deleteMany(w http.ResponseWriter, r *http.Request, _, _ string
 // run begins a run through the dead set, or only says what it would do.
 func (h *handler) run(w http.ResponseWriter, r *http.Request, s *scratch, ask job.Replay, dry bool, by job.Actor) error {
 	if dry {
-		p, err := h.engine.PreviewReplay(r.Context(), &ask.Select)
+		p, err := jobs.PreviewRun(r.Context(), h.engine, &ask.Select)
 		if err != nil {
 			return err
 		}
@@ -156,7 +161,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, s *scratch, ask jo
 		return nil
 	}
 	ask.By = by
-	p, err := h.engine.StartReplay(r.Context(), ask)
+	p, err := jobs.StartRun(r.Context(), h.engine, ask)
 	if err != nil {
 		return err
 	}
@@ -261,7 +266,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, _, _ string) {
 		b = b[:0]
 		return err
 	}
-	err = h.engine.EachDead(r.Context(), &q.Select, func(d engine.Dead) (bool, error) {
+	err = q.Each(r.Context(), h.engine, func(d engine.Dead) (bool, error) {
 		if b = append(jobs.AppendDead(b, d), '\n'); len(b) < burst {
 			return true, nil
 		}

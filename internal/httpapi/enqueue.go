@@ -20,6 +20,9 @@ func (h *handler) enqueue(w http.ResponseWriter, r *http.Request, _, _ string) {
 		if err != nil {
 			return err
 		}
+		if err := h.reachQueues(r, "", 1, func(int) string { return list[0].Job.Queue }); err != nil {
+			return err
+		}
 		added, err := h.put(r.Context(), list)
 		if err != nil {
 			return err
@@ -37,6 +40,9 @@ func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _, _ string) {
 			return job.Errorf(job.Invalid, "the header Idempotency-Key is for POST /jobs; give each job of a bulk its own idempotency_key")
 		}
 		list, err := s.Bulk()
+		if err == nil && len(list) > 0 {
+			err = h.reachQueues(r, "jobs", len(list), func(i int) string { return list[i].Job.Queue })
+		}
 		var added []engine.Added
 		if err == nil && len(list) > 0 {
 			added, err = h.put(r.Context(), list)

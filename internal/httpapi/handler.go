@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/auth"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/wire"
@@ -37,16 +38,30 @@ type Options struct {
 	// every body does, so that settles still free what enqueues hold. At least
 	// BodyMax; 0 = 256 MiB.
 	InflightMax int64
+	// StreamsMax bounds the takes and long polls that are open: above it 503.
+	// 0 = 65,536.
+	StreamsMax int
 	// Heartbeat is the silence on a take before a heartbeat is sent; clients
 	// give up after 30 s. 0 = 3 s.
 	Heartbeat time.Duration
 	// AllowHosts are names that Host and Origin may hold beside the loopback
 	// names and the address that was connected to.
 	AllowHosts []string
+	// Tokens knows who may do what. nil = nobody needs a token.
+	Tokens *auth.Keeper
+	// Guard asks for a filter or all=true before everything is deleted; with
+	// tokens it is on anyway.
+	Guard bool
+	// Profiles answers below /debug/pprof/, for the scope admin. nil = nothing.
+	Profiles http.Handler
 	// BackoffCount is how `backoff` of an enqueue counts attempts.
 	BackoffCount job.Count
 	// Retry is the server's policy, which a preview falls back to. Zero = the default.
 	Retry job.Retry
+	// Metrics counts what is answered and is the page /metrics; nil = neither.
+	Metrics Metrics
+	// Upkeep makes backups and compacts; nil = nobody does.
+	Upkeep Upkeep
 	// Null answers enqueues without an engine: POST /jobs and /jobs/bulk are
 	// read, checked and answered as always, and forgotten. The benchmark
 	// measures with it what the handler costs by itself.
@@ -58,7 +73,7 @@ func New(o Options) http.Handler {
 	h := &handler{
 		engine: o.Engine, log: o.Log, version: o.Version,
 		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, backoffCount: o.BackoffCount, retry: o.Retry,
-		hosts: map[string]bool{},
+		hosts: map[string]bool{}, tokens: o.Tokens, guard: o.Guard, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
 	}
 	if h.bodyMax <= 0 {
 		h.bodyMax = 64 << 20
@@ -67,8 +82,14 @@ func New(o Options) http.Handler {
 		h.inflightMax = 256 << 20
 	}
 	h.inflightMax = max(h.inflightMax, h.bodyMax)
+	if h.streamsMax = int64(o.StreamsMax); h.streamsMax <= 0 {
+		h.streamsMax = 1 << 16
+	}
 	if h.heartbeat <= 0 {
 		h.heartbeat = 3 * time.Second
+	}
+	if h.tokens == nil {
+		h.tokens = auth.New(nil, func() job.Millis { return job.Millis(time.Now().UnixMilli()) })
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
@@ -89,11 +110,20 @@ type handler struct {
 	version string
 	hosts   map[string]bool
 
+	tokens    *auth.Keeper
+	guard     bool
+	strangers tally // calls with unknown tokens
+	profiles  http.Handler
+
 	bodyMax, inflightMax int64
 	inflight             atomic.Int64 // bytes of bodies in work
+	streamsMax           int64
+	streams              atomic.Int64 // open takes and long polls
 	heartbeat            time.Duration
 	backoffCount         job.Count
 	retry                job.Retry
+	metrics              Metrics // may be nil
+	upkeep               Upkeep  // may be nil
 }
 
 // call serves one method of a resource. id and sub are the variable segments
@@ -103,7 +133,7 @@ type call func(h *handler, w http.ResponseWriter, r *http.Request, id, sub strin
 // allow lists the methods for the header of a 405.
 func (res *resource) allow() string {
 	var list []string
-	for _, m := range []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost} {
+	for _, m := range []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut} {
 		if res.method(m) != nil {
 			list = append(list, m)
 		}
@@ -113,8 +143,9 @@ func (res *resource) allow() string {
 
 // resource is a path with its methods.
 type resource struct {
-	get, post, patch, del call
-	stream                bool // negotiates its own format
+	get, post, put, patch, del call
+	stream                     bool // negotiates its own format
+	waits                      bool // may be long in answering
 }
 
 func (res *resource) method(name string) call {
@@ -123,6 +154,8 @@ func (res *resource) method(name string) call {
 		return res.get
 	case http.MethodPost:
 		return res.post
+	case http.MethodPut:
+		return res.put
 	case http.MethodPatch:
 		return res.patch
 	case http.MethodDelete:
@@ -133,13 +166,13 @@ func (res *resource) method(name string) call {
 
 // fixed are the paths without variable segments. They win over those with.
 var fixed = map[string]*resource{
-	"/jobs":             {get: (*handler).list, post: (*handler).enqueue},
+	"/jobs":             {get: (*handler).list, post: (*handler).enqueue, patch: (*handler).patchMany, del: (*handler).removeMany},
 	"/jobs/bulk":        {post: (*handler).bulk},
 	"/jobs/take":        {get: (*handler).take, stream: true},
 	"/jobs/success":     {post: (*handler).successAll},
 	"/jobs/count":       {get: (*handler).count},
 	"/jobs/settle":      {post: (*handler).settle},
-	"/jobs/lease":       {post: (*handler).lease},
+	"/jobs/lease":       {post: (*handler).lease, waits: true},
 	"/jobs/extend":      {post: (*handler).extend},
 	"/queues":           {get: (*handler).queues},
 	"/policies/preview": {get: (*handler).previewPolicy},
@@ -149,25 +182,40 @@ var fixed = map[string]*resource{
 	"/dead/delete":      {post: (*handler).deleteMany},
 	"/dead/export":      {get: (*handler).export, stream: true},
 	"/replays":          {get: (*handler).replays},
+	"/crons":            {get: (*handler).crons, del: (*handler).deleteCrons},
 	"/audit":            {get: (*handler).audit},
+	"/reset":            {post: (*handler).reset},
+	"/tokens":           {get: (*handler).listTokens, post: (*handler).makeToken},
+	"/events":           {get: (*handler).events, stream: true},
+	"/backup":           {post: (*handler).backup, stream: true},
+	"/compact":          {post: (*handler).compact, stream: true},
+	"/metrics":          {get: (*handler).showMetrics, stream: true},
 	"/health":           {get: (*handler).health},
 	"/ready":            {get: (*handler).ready},
 	"/version":          {get: (*handler).versions},
 }
 
 var (
-	oneJob   = &resource{get: (*handler).show, del: (*handler).remove}
+	oneJob   = &resource{get: (*handler).show, patch: (*handler).patch, del: (*handler).remove}
 	oneQueue = &resource{get: (*handler).queue, patch: (*handler).setQueue}
 	oneError = &resource{get: (*handler).oneError}
 	oneDead  = &resource{get: (*handler).showDead, del: (*handler).removeDead}
 	again    = &resource{post: (*handler).replayOne}
 	group    = &resource{get: (*handler).oneGroup, patch: (*handler).setGroup}
 	replay   = &resource{get: (*handler).showReplay, del: (*handler).cancelReplay}
+	oneCron  = &resource{get: (*handler).showCron, put: (*handler).setCron, patch: (*handler).pauseCron, del: (*handler).deleteCron}
+	entries  = &resource{post: (*handler).addCronEntry}
+	oneEntry = &resource{get: (*handler).showCronEntry, put: (*handler).setCronEntry, patch: (*handler).pauseCronEntry, del: (*handler).deleteCronEntry}
+	runEntry = &resource{post: (*handler).runCronEntry}
 	ofJob    = map[string]*resource{
 		"success": {post: (*handler).success},
 		"failure": {post: (*handler).failure},
 		"errors":  {get: (*handler).errors},
 		"explain": {get: (*handler).explain},
+
+		"release":  {post: (*handler).releaseJob},
+		"cancel":   {post: (*handler).cancelJob},
+		"progress": {post: (*handler).progress},
 	}
 	ofQueue = map[string]*resource{
 		"groups":  {get: (*handler).asides},
@@ -202,8 +250,18 @@ func find(u *url.URL) (res *resource, id, sub string) {
 		return oneQueue, seg[2], ""
 	case len(seg) == 3 && seg[1] == "dead":
 		return oneDead, seg[2], ""
+	case len(seg) == 3 && seg[1] == "crons":
+		return oneCron, seg[2], ""
+	case len(seg) == 4 && seg[1] == "crons" && seg[3] == "entries":
+		return entries, seg[2], ""
+	case len(seg) == 5 && seg[1] == "crons" && seg[3] == "entries":
+		return oneEntry, seg[2], seg[4]
+	case len(seg) == 6 && seg[1] == "crons" && seg[3] == "entries" && seg[5] == "run":
+		return runEntry, seg[2], seg[4]
 	case len(seg) == 3 && seg[1] == "replays":
 		return replay, seg[2], ""
+	case len(seg) == 3 && seg[1] == "tokens":
+		return oneToken, seg[2], ""
 	case len(seg) == 4 && seg[1] == "dead" && seg[2] == "groups":
 		return group, seg[3], ""
 	case len(seg) == 4 && seg[1] == "dead" && seg[3] == "replay":
@@ -226,21 +284,41 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	res, id, sub := find(r.URL)
+	if res == nil && h.profiles != nil && strings.HasPrefix(r.URL.Path, "/debug/pprof/") {
+		res = profiles
+	}
 	if res == nil {
-		refuse(w, http.StatusNotFound, wire.CodeNotFound, "not found")
+		if w, ok := negotiate(w, r); ok {
+			refuse(w, http.StatusNotFound, wire.CodeNotFound, "not found")
+		}
 		return
 	}
 	serve := res.method(r.Method)
-	switch {
-	case serve == nil:
+	if serve == nil {
 		w.Header().Set("Allow", res.allow())
 		w.WriteHeader(http.StatusMethodNotAllowed)
-	case !res.stream && !accepts(r.Header["Accept"], mediaJSON):
-		notAcceptable(w, mediaJSON)
-	default:
-		serve(h, w, r, id, sub)
+		return
 	}
+	if !res.stream {
+		var ok bool
+		if w, ok = negotiate(w, r); !ok {
+			return
+		}
+	}
+	if r = h.admit(w, r, res, id); r == nil {
+		return
+	}
+	if res.stream || res.waits {
+		defer h.streams.Add(-1)
+		if h.streams.Add(1) > h.streamsMax {
+			h.problem(w, r, errStreams)
+			return
+		}
+	}
+	h.measured(serve, res, w, r, id, sub)
 }
+
+var errStreams = &refusal{http.StatusServiceUnavailable, wire.CodeUnavailable, "too many take streams and long polls are open (max-streams); come back in a moment"}
 
 // survive turns a panic into a 500, or into a broken answer if one has begun:
 // each answer sets its type before its first byte.

@@ -64,14 +64,14 @@ func TestPathsAreTakenAsTheyAre(t *testing.T) {
 func TestAWrongMethodSaysWhichAreRight(t *testing.T) {
 	a := start(t, httpapi.Options{})
 	for _, c := range []struct{ method, path, allow string }{
-		{"DELETE", "/jobs", "GET, HEAD, POST"},
-		{"PUT", "/jobs", "GET, HEAD, POST"},
-		{"OPTIONS", "/jobs", "GET, HEAD, POST"},
+		{"PUT", "/jobs", "DELETE, GET, HEAD, PATCH, POST"},
+		{"OPTIONS", "/jobs", "DELETE, GET, HEAD, PATCH, POST"},
+		{"GET", "/reset", "POST"},
 		{"GET", "/jobs/bulk", "POST"},
 		{"POST", "/jobs/take", "GET, HEAD"},
 		{"DELETE", "/jobs/take", "GET, HEAD"},
 		{"GET", "/jobs/success", "POST"},
-		{"POST", "/jobs/" + noID, "DELETE, GET, HEAD"},
+		{"POST", "/jobs/" + noID, "DELETE, GET, HEAD, PATCH"},
 		{"GET", "/jobs/" + noID + "/failure", "POST"},
 		{"DELETE", "/queues/q", "GET, HEAD, PATCH"},
 		{"POST", "/health", "GET, HEAD"},
@@ -81,33 +81,6 @@ func TestAWrongMethodSaysWhichAreRight(t *testing.T) {
 			t.Errorf("%s %s: got %d %q, Allow %q", c.method, c.path, got.status, got.body, got.header.Get("Allow"))
 		}
 	}
-}
-
-func TestFormatsAreNegotiatedFirst(t *testing.T) {
-	bothProtocols(t, httpapi.Options{}, func(t *testing.T, a *api) {
-		const not = `{"error":"not acceptable","supported":["application/json"],"code":"not_acceptable"}`
-		for accept, status := range map[string]int{
-			"application/json": 404, "*/*": 404, "text/html, application/json;q=0": 404, "application/*": 404,
-			"application/msgpack, application/json": 404,
-			"application/msgpack":                   406, "text/html": 406, "text/*": 406, "": 406,
-		} {
-			got := a.call("GET", "/jobs/"+noID, "", "Accept", accept)
-			if got.status != status || status == 406 && got.body != not {
-				t.Errorf("Accept %q: got %d %s", accept, got.status, got.body)
-			}
-		}
-		a.want(406, not, "POST", "/jobs", "{", "Accept", "text/html", "Content-Type", "text/html")
-		const media = `{"error":"unsupported media type","supported":["application/json"],"code":"unsupported_media_type"}`
-		for _, typ := range []string{"application/msgpack", "application/x-www-form-urlencoded", "text/json"} {
-			a.want(415, media, "POST", "/jobs", "{", "Content-Type", typ)
-		}
-		a.want(400, "*", "POST", "/jobs", "{", "Content-Type", "application/json; charset=utf-8")
-		a.want(400, "*", "POST", "/jobs", "{")
-		const noStream = `{"error":"not acceptable","supported":["application/x-ndjson"],"code":"not_acceptable"}`
-		for _, accept := range []string{"text/event-stream", "application/vnd.zizq.msgpack-stream", "bogus"} {
-			a.want(406, noStream, "GET", "/jobs/take?nonsense=1", "", "Accept", accept)
-		}
-	})
 }
 
 func TestRefusalsNameTheField(t *testing.T) {

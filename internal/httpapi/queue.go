@@ -3,8 +3,10 @@ package httpapi
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"math"
 	"net/http"
+	"slices"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
@@ -29,7 +31,7 @@ type settings struct {
 	RunTimeoutMS   int64      `json:"run_timeout_ms"` // 0 = none
 	StartTimeoutMS int64      `json:"start_timeout_ms"`
 	Retention      retention  `json:"retention"`
-	protection
+	jobs.Protection
 }
 
 // retention is how long finished jobs stay; what is left out is the server's.
@@ -60,7 +62,7 @@ func settingsOf(q *job.Queue) settings {
 		FrontOrder: q.FrontOrder.String(), LateOK: lateUntilTerminal, RequireToken: q.RequireToken,
 		NonIdempotent: q.NonIdempotent, MaxJobs: q.MaxJobs, MaxBytes: q.MaxBytes, OnFull: q.OnFull.String(),
 		RunTimeoutMS: int64(q.RunTimeout), StartTimeoutMS: int64(q.StartTimeout),
-		protection: protectionOf(&q.Protection),
+		Protection: jobs.ProtectionOf(&q.Protection),
 		Retention:  retention{CompletedMS: unlessUnset(q.RetainDone), DeadMS: unlessUnset(q.RetainDead)},
 	}
 	if q.LateOKNever {
@@ -118,7 +120,17 @@ func (s *settings) apply(q *job.Queue) error {
 	if ms := s.Retention.DeadMS; ms != nil {
 		q.RetainDead = job.Millis(*ms)
 	}
-	return cmp.Or(err, s.protection.apply(&q.Protection))
+	return cmp.Or(err, oneRefusal(s.Protection.Apply(&q.Protection)))
+}
+
+// oneRefusal makes one refusal of several: it names the field of the first,
+// and tells all.
+func oneRefusal(err error) error {
+	var first *job.Error
+	if !errors.As(err, &first) {
+		return err
+	}
+	return &job.Error{Kind: first.Kind, Field: first.Field, Text: err.Error()}
 }
 
 // oneOf reads a word; the empty one, which null leaves, is the first.
@@ -137,6 +149,9 @@ func oneOf[T interface{ String() string }](into *T, field, word string, values .
 // queues is GET /queues.
 func (h *handler) queues(w http.ResponseWriter, r *http.Request, _, _ string) {
 	names, err := h.engine.Queues(r.Context())
+	if g := h.limited(r); g != nil {
+		names = slices.DeleteFunc(names, func(q string) bool { return !g.Reaches(q) })
+	}
 	h.sendPlain(w, r, wire.Queues{Queues: names}, err)
 }
 
@@ -166,7 +181,7 @@ func (h *handler) queue(w http.ResponseWriter, r *http.Request, name, _ string) 
 
 // setQueue is PATCH /queues/{name}; it answers as GET does.
 func (h *handler) setQueue(w http.ResponseWriter, r *http.Request, name, _ string) {
-	h.withBody(w, r, func(s *scratch) error {
+	h.operation(w, r, func(s *scratch, by job.Actor) error {
 		if err := jobs.CheckName("queue", name); err != nil {
 			return err
 		}
@@ -181,7 +196,7 @@ func (h *handler) setQueue(w http.ResponseWriter, r *http.Request, name, _ strin
 		if err := edit(job.NewQueue(name)); err != nil {
 			return err // so that what the engine runs is known to be well formed
 		}
-		if _, err := h.engine.SetQueue(r.Context(), name, edit); err != nil {
+		if _, err := h.engine.SetQueue(r.Context(), name, edit, by); err != nil {
 			return err
 		}
 		h.queue(w, r, name, "")

@@ -37,9 +37,13 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request, text, _ string) {
 
 // remove is DELETE /jobs/{id}, in any state. Its answer has no body at all.
 func (h *handler) remove(w http.ResponseWriter, r *http.Request, text, _ string) {
-	id, err := jobID(text)
+	by, err := actorOf(r)
+	id, bad := jobID(text)
 	if err == nil {
-		err = h.engine.Delete(r.Context(), id)
+		err = bad
+	}
+	if err == nil {
+		err = h.engine.Delete(r.Context(), id, by)
 	}
 	if err != nil {
 		h.answer(w, r, err, nil)

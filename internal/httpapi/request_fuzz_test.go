@@ -34,6 +34,8 @@ func (w impatient) Flush() { w.leave() }
 func FuzzRequest(f *testing.F) {
 	const job = `{"type":"t","queue":"q","payload":[1]}`
 	f.Add("POST", "/jobs", "localhost", "application/json", job)
+	f.Add("POST", "/jobs", "localhost", msgpackType, packed(f, job))
+	f.Add("POST", "/jobs/settle", "localhost", msgpackType, packed(f, `[{"id":"03cp6hyr0fa5z7pm7wy7p2b9o","outcome":"ok"}]`))
 	f.Add("POST", "/jobs/bulk", "[::1]:7890", "application/json; charset=utf-8", `{"jobs":[`+job+`]}`)
 	f.Add("GET", "/jobs/take?prefetch=2&queue=q,r&prop=cpu:4&lease=token", "127.0.0.1", "", "")
 	f.Add("POST", "/jobs/lease", "localhost", "application/json", `{"queues":["q"],"max":5,"lease_ms":1000,"wait_ms":0,"worker":"w","properties":{"cpu":"4"}}`)

@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // one settles one attempt and returns its verdict.
@@ -46,6 +47,9 @@ func (h *handler) success(w http.ResponseWriter, r *http.Request, text, _ string
 func (h *handler) successAll(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		list, unknown, err := s.Success()
+		if err == nil {
+			err = h.reachIDs(r, len(list), func(i int) job.ID { return list[i].ID })
+		}
 		if err != nil {
 			return err
 		}
@@ -87,6 +91,9 @@ func (h *handler) failure(w http.ResponseWriter, r *http.Request, text, _ string
 func (h *handler) settle(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		list, err := s.Settles()
+		if err == nil {
+			err = h.reachIDs(r, len(list), func(i int) job.ID { return list[i].ID })
+		}
 		if err != nil {
 			return err
 		}
@@ -130,6 +137,9 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 		if err == nil && body.Worker != "" {
 			err = jobs.CheckName("worker", body.Worker)
 		}
+		if err == nil {
+			err = h.reachQueues(r, "queues", len(body.Queues), func(i int) string { return body.Queues[i] })
+		}
 		if err != nil {
 			return err
 		}
@@ -155,10 +165,11 @@ func (h *handler) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		var body struct {
 			Leases *[]struct {
-				ID      string `json:"id"`
-				Lease   string `json:"lease"`
-				MS      int64  `json:"ms"`
-				Started bool   `json:"started"`
+				ID       string         `json:"id"`
+				Lease    string         `json:"lease"`
+				MS       int64          `json:"ms"`
+				Started  bool           `json:"started"`
+				Progress *wire.Progress `json:"progress"`
 			} `json:"leases"`
 			MS     int64   `json:"ms"`
 			Worker *string `json:"worker"`
@@ -179,9 +190,14 @@ func (h *handler) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
 			if l.MS == 0 {
 				x.For = job.Millis(body.MS)
 			}
-			if err := cmp.Or(badID, badToken, within("ms", int64(x.For), 0, int64(job.Day))); err != nil {
+			var badProgress error
+			x.Progress, badProgress = jobs.ProgressOf(l.Progress)
+			if err := cmp.Or(badProgress, badID, badToken, within("ms", int64(x.For), 0, int64(job.Day))); err != nil {
 				return job.Errorf(job.Invalid, "leases[%d]: %v", i, err)
 			}
+		}
+		if err := h.reachIDs(r, len(list), func(i int) job.ID { return list[i].ID }); err != nil {
+			return err
 		}
 		verdicts, err := h.engine.Extend(r.Context(), list)
 		if err != nil {

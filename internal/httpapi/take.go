@@ -17,11 +17,12 @@ import (
 // bodyIgnored is how much of a body is skipped where none is looked at.
 const bodyIgnored = 64 << 10
 
-// take is GET /jobs/take: a line of JSON per job until either side ends it, and
-// an empty line after each silence.
+// take is GET /jobs/take: a frame per job until either side ends it, and a
+// heartbeat after each silence.
 func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
-	if !accepts(r.Header["Accept"], mediaNDJSON, mediaJSON) {
-		notAcceptable(w, mediaNDJSON)
+	frames := takeFormat(r.Header["Accept"])
+	if frames == nil {
+		notAcceptable(w, supportedStreams)
 		return
 	}
 	o, err := takeOptions(r)
@@ -33,8 +34,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 		return
 	}
 	if r.Method == http.MethodHead {
-		w.Header()["Content-Type"] = typeNDJSON
-		w.WriteHeader(http.StatusOK)
+		frames.head(w)
 		return
 	}
 	stream, err := h.engine.Stream(r.Context(), o)
@@ -45,7 +45,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 	defer stream.Close()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	out := newLine(w, r, h.heartbeat, cancel)
+	out := newLine(w, r, frames, h.heartbeat, cancel)
 	defer out.close()
 	if !out.write(nil) { // the headers: a client is connected once it has them
 		return
@@ -57,7 +57,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 		}
 		s := scratches.Get().(*scratch)
 		for i := range list {
-			s.out = jobs.AppendLine(s.out, &list[i], o.Name != "")
+			s.out = frames.job(s.out, &list[i], o.Name != "")
 		}
 		ok := out.write(s.out)
 		s.release(false)
@@ -119,19 +119,18 @@ type line struct {
 }
 
 // newLine begins the answer. broken is called when a heartbeat finds nobody.
-func newLine(w http.ResponseWriter, r *http.Request, every time.Duration, broken func()) *line {
+func newLine(w http.ResponseWriter, r *http.Request, frames *framing, every time.Duration, broken func()) *line {
 	l := &line{w: w, rc: http.NewResponseController(w), h2: r.ProtoMajor == 2, every: every}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_ = l.rc.SetReadDeadline(time.Time{}) // a take outlives every request's time
-	w.Header()["Content-Type"] = typeNDJSON
-	w.WriteHeader(http.StatusOK)
+	frames.head(w)
 	l.timer = time.AfterFunc(every, func() {
 		if !l.mu.TryLock() {
 			return // a write that is under way will arm the timer again
 		}
 		defer l.mu.Unlock()
-		if !l.put([]byte{'\n'}) {
+		if !l.put(frames.beat) {
 			broken()
 		}
 	})

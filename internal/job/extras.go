@@ -9,6 +9,54 @@ type Extras struct {
 	Traceparent string  // W3C trace context of whoever asked for the job; "" = none
 	Unique      *Unique // nil = there may be any number of it
 	Batch       *Batch  // nil = it stays a job of its own; never together with Unique
+	Progress    *RunProgress
+}
+
+// RunProgress is what the worker of a job told of its run. Checkpoint outlives the
+// attempt: the next one begins with it.
+type RunProgress struct {
+	Fraction   float64 // done of the whole, 0 to 1; FractionUnset = not said
+	Text       string
+	At         Millis // of the latest word
+	Checkpoint []byte // JSON as given; nil = none
+}
+
+// FractionUnset is the fraction of a progress that tells none.
+const FractionUnset = -1
+
+// Bounds of what a worker may tell, in bytes.
+const (
+	ProgressTextMax = 1 << 10
+	CheckpointMax   = 64 << 10
+)
+
+// Over returns what is known when p was said after old: what p leaves out stays.
+func (p RunProgress) Over(old *RunProgress) *RunProgress {
+	if old == nil {
+		return &p
+	}
+	if p.Fraction == FractionUnset {
+		p.Fraction = old.Fraction
+	}
+	if p.Text == "" {
+		p.Text = old.Text
+	}
+	if p.Checkpoint == nil {
+		p.Checkpoint = old.Checkpoint
+	}
+	return &p
+}
+
+// WithProgress returns the job's extras with this progress.
+func (j *Job) WithProgress(p *RunProgress) *Extras {
+	x := Extras{}
+	if j.Extras != nil {
+		x = *j.Extras
+	}
+	if x.Progress = p; len(x.Labels) == 0 && x.Traceparent == "" && x.Unique == nil && x.Batch == nil && p == nil {
+		return nil
+	}
+	return &x
 }
 
 // Label is a word of the producer's own about a job. The server keeps it, and

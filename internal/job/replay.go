@@ -15,6 +15,9 @@ type Selection struct {
 	DiedBefore    Millis // 0 = open
 	AttemptsFrom  uint32
 	AttemptsBelow uint32 // 0 = open
+	// Filter is what chose among payloads, for the record: nothing evaluates it
+	// where a selection is applied. A run that has one has the ids it chose.
+	Filter string `json:",omitzero"`
 }
 
 // Reads reports whether the choice depends on the latest failure record.
@@ -122,10 +125,14 @@ type Audit struct {
 	At      Millis
 	By      Actor
 	Action  string
-	Subject string // of what: an id, a fingerprint, a selection in words
-	Count   int64
+	Subject string   // of what: an id, a fingerprint, a selection in words
+	Count   int64    // of jobs
+	Changes []Change `json:",omitempty"` // of settings
 	Expires Millis
 }
+
+// Change is a setting that was changed. From and To are JSON.
+type Change struct{ Field, From, To string }
 
 // Table implements Row.
 func (a *Audit) Table() Table { return Audits }

@@ -22,6 +22,9 @@ const (
 	Marks
 	Audits
 	Throttles
+	Credentials
+	CronGroups
+	CronEntries
 	Tables // how many there are
 )
 

@@ -20,7 +20,7 @@ type Rule struct {
 
 	Limit            Limit  // of DoRetry: instead of the policy's; it counts all charged failures
 	Curve            *Curve // of DoRetry: instead of the policy's
-	IgnoreRetryAfter bool   // of DoRetry: respect_retry_after false, so a target's wish is not heard
+	IgnoreRetryAfter bool   // of DoRetry: respect_retry_after false, so a target's wish is not heard, and holds nothing
 	Delay            Millis // of DoRelease: not before then; of DoHold: the least hold
 }
 

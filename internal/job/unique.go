@@ -4,31 +4,31 @@ package job
 // section 7).
 type Unique struct {
 	Key   string
-	While Scope
+	While UniqueScope
 }
 
-// Scope is how long a job has its unique key, and in which states the one that
+// UniqueScope is how long a job has its unique key, and in which states the one that
 // has it is in the way of a newcomer.
-type Scope uint8
+type UniqueScope uint8
 
 // The scopes, each longer than the one before.
 const (
-	WhileQueued Scope = iota // until it is taken
-	WhileActive              // until it is finished
-	WhileExists              // until it is gone
-	Scopes                   // how many there are
+	WhileQueued  UniqueScope = iota // until it is taken
+	WhileActive                     // until it is finished
+	WhileExists                     // until it is gone
+	UniqueScopes                    // how many there are
 )
 
-func (s Scope) String() string { return [...]string{"queued", "active", "exists"}[s] }
+func (s UniqueScope) String() string { return [...]string{"queued", "active", "exists"}[s] }
 
 // Holds reports whether the scope covers a state.
-func (s Scope) Holds(in State) bool {
+func (s UniqueScope) Holds(in State) bool {
 	switch s {
 	case WhileQueued:
 		return in == Scheduled || in == Ready
 	case WhileActive:
 		return in.Open()
-	case WhileExists, Scopes:
+	case WhileExists, UniqueScopes:
 	}
 	return in != None
 }

@@ -1,7 +1,8 @@
 // Package jq evaluates jq expressions over payloads: filters that choose jobs,
 // and folds that merge two payloads into one. It owns what keeps a foreign
 // expression harmless: no environment, no modules, no input functions, a time
-// limit, and bounds on what goes in and what comes out (core.md section 9).
+// limit, and bounds on what goes in, what comes out and what it needs meanwhile
+// (core.md section 9).
 //
 // An expression may take as long as its limit, so it never runs where others
 // wait for it: not in the committer and not under a view of the store.
@@ -19,6 +20,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/itchyny/gojq"
@@ -29,7 +31,7 @@ const SourceMax = 16 << 10
 
 // ErrBound is what an evaluation ends with that went over one of its limits:
 // the answer is then not known. The text of an error that wraps it says which.
-var ErrBound = errors.New("jq: over a limit")
+var ErrBound = errors.New("over a limit")
 
 // Limits bound one evaluation.
 type Limits struct {
@@ -55,9 +57,10 @@ func Compile(source string, vars ...string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	code, err := gojq.Compile(query, gojq.WithVariables(vars))
-	if err != nil {
-		return nil, err
+	bound(query)
+	code, err := gojq.Compile(query, append(guards(), gojq.WithVariables(vars))...)
+	if err != nil { // it names functions as they were renamed
+		return nil, errors.New(strings.NewReplacer("__own_", "_", "__", "").Replace(err.Error()))
 	}
 	return &Program{code, len(vars)}, nil
 }
@@ -80,8 +83,10 @@ func (p *Program) Run(ctx context.Context, l Limits, input []byte, each func(out
 			return err
 		}
 	}
-	timed, cancel := context.WithTimeoutCause(ctx, l.Time, ErrBound)
-	defer cancel()
+	timed, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w := watch{limit: l.Time, end: cancel}
+	defer w.begin()()
 	defer func() { // a hostile expression may find a way to make the interpreter panic
 		if why := recover(); why != nil {
 			err = fmt.Errorf("the expression cannot be evaluated: %v", why)
@@ -93,14 +98,14 @@ func (p *Program) Run(ctx context.Context, l Limits, input []byte, each func(out
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			return fmt.Errorf("it took longer than %v (%w)", l.Time, ErrBound)
+			return context.Cause(timed)
 		}
 		if !ok {
 			return nil
 		}
 		if err, bad := v.(error); bad {
-			if halt, ok := errors.AsType[*gojq.HaltError](err); ok && halt.Value() == nil {
-				return nil // halt: no more outputs
+			if halt, ok := errors.AsType[*gojq.HaltError](err); ok {
+				return halted(halt)
 			}
 			return err
 		}
@@ -110,11 +115,21 @@ func (p *Program) Run(ctx context.Context, l Limits, input []byte, each func(out
 	}
 }
 
+func halted(h *gojq.HaltError) error {
+	if h.Value() == nil {
+		return nil // no more outputs
+	}
+	return errors.New("halt_error") // its own text may be as long as the value is
+}
+
 // Keeps reports whether a filter keeps a payload: whether any of its outputs
-// is truthy. No output and an error of the expression do not keep it. An error
-// is returned only when the answer is not known: one that wraps ErrBound, or
-// ctx.Err().
+// is truthy. No output and an error of the expression do not keep it, and
+// neither does a payload that is larger than the limit. An error is returned
+// only when the answer is not known: one that wraps ErrBound, or ctx.Err().
 func (p *Program) Keeps(ctx context.Context, l Limits, payload []byte) (keeps bool, err error) {
+	if len(payload) > l.Bytes {
+		return false, nil
+	}
 	err = p.Run(ctx, l, payload, func(v any) bool {
 		keeps = Truthy(v)
 		return !keeps
@@ -130,14 +145,12 @@ func Truthy(output any) bool { return output != nil && output != false }
 
 // Encode writes an output as JSON, at most most bytes of it.
 func Encode(output any, most int) ([]byte, error) {
-	text, err := gojq.Marshal(output)
-	if err == nil && len(text) > most {
-		err = fmt.Errorf("the result is larger than %d bytes (%w)", most, ErrBound)
+	if weigh(output, most, nestingMax) >= 0 {
+		if text, err := gojq.Marshal(output); err != nil || len(text) <= most {
+			return text, err
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return text, nil
+	return nil, fmt.Errorf("the result is larger than %d bytes (%w)", most, ErrBound)
 }
 
 func decode(text []byte, most int) (v any, err error) {

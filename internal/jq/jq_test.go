@@ -175,8 +175,12 @@ func TestInputAndOutputAreBounded(t *testing.T) {
 	if _, err := p.Keeps(t.Context(), l, []byte(`"12345678"`)); err != nil {
 		t.Errorf("a payload of exactly the limit: %v", err)
 	}
-	if _, err := p.Keeps(t.Context(), l, []byte(`"123456789"`)); !errors.Is(err, jq.ErrBound) {
-		t.Errorf("a payload over the limit: %v", err)
+	long := []byte(`"123456789"`)
+	if keeps, err := p.Keeps(t.Context(), l, long); keeps || err != nil {
+		t.Errorf("a payload over the limit: %v, %v; want that it is not kept", keeps, err)
+	}
+	if err := p.Run(t.Context(), l, long, func(any) bool { return true }); !errors.Is(err, jq.ErrBound) {
+		t.Errorf("a run over a payload over the limit: %v", err)
 	}
 	if text, err := jq.Encode("12345678", 10); err != nil || string(text) != `"12345678"` {
 		t.Errorf("an output of exactly the limit: %s, %v", text, err)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -81,9 +82,11 @@ func (m *model) tick() {
 	for _, j := range m.sorted(func(j *job.Job) bool { return j.State == job.Leased }) {
 		m.timeOut(j)
 	}
-	for _, j := range m.sorted(func(j *job.Job) bool {
+	expired := m.sorted(func(j *job.Job) bool {
 		return (j.State == job.Ready || j.State == job.Scheduled) && m.over(j.ExpiresAt)
-	}) {
+	})
+	slices.SortStableFunc(expired, func(a, b *job.Job) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) }) // the last one parks its group
+	for _, j := range expired {
 		m.die(j, job.Expired)
 		m.stats.Expired++
 	}

@@ -72,7 +72,7 @@ func TestEngineIsTheModel(t *testing.T) {
 						"put": w.put, "put 2": w.put, "put again": w.putAgain,
 						"take": w.take, "take 2": w.take, "stream": w.connect,
 						"settle": w.settleLive, "settle 2": w.settleLive, "settle any": w.settle, "late ok": w.lateOK, "settle by id": w.settleByID,
-						"extend": w.extend, "operate": w.operate, "hold group": w.holdGroup, "set queue": w.setQueue,
+						"extend": w.extend, "operate": w.operate, "many": w.many, "hold group": w.holdGroup, "set queue": w.setQueue,
 						"pass": w.pass, "pass 2": w.pass, "restart": w.restart, "read": w.read,
 					})
 				})
@@ -271,11 +271,14 @@ func (w *world) outcome(t *rapid.T) job.Outcome {
 func (w *world) settleAs(t *rapid.T, s engine.Settle) {
 	s.Place = one(t, "place", places...)
 	s.Failure = job.Failure{Type: "E", Message: "boom"}
+	s.Hold = one[job.Millis](t, "hold", 0, 0, 0, 0, 1500, 3*job.Hour)
 	switch s.Outcome {
 	case job.Retried:
 		s.RetryAfter = one[job.Millis](t, "retry after", 0, 0, 2000)
 		s.RetryIn = one[job.Millis](t, "retry in", 0, 0, 800)
 		s.RetryAt = one(t, "retry at", 0, 0, w.model.now-1, w.model.now+900)
+	case job.Died:
+		s.RetryAfter = one[job.Millis](t, "retry after", 0, 1100)
 	case job.Released:
 		s.Delay = one[job.Millis](t, "delay", 0, 500)
 	default:
@@ -296,6 +299,12 @@ func (w *world) extend(t *rapid.T) {
 	x := engine.Extension{
 		ID: w.owners[token], Token: token,
 		For: one[job.Millis](t, "for", 0, 3500, 8000), Started: rapid.Bool().Draw(t, "started"),
+	}
+	if rapid.Bool().Draw(t, "progress") {
+		x.Progress = &job.RunProgress{Fraction: 0.5, Text: "half"}
+		if rapid.Bool().Draw(t, "checkpoint") {
+			x.Progress.Checkpoint = []byte("1")
+		}
 	}
 	list, err := w.Extend(w.Context(), []engine.Extension{x})
 	w.must(err)
@@ -336,7 +345,7 @@ func (w *world) delete(id job.ID) {
 		want = accepted
 		w.model.remove(j)
 	}
-	w.refused("delete", w.Delete(w.Context(), id), want)
+	w.refused("delete", w.Delete(w.Context(), id, job.Actor{}), want)
 }
 
 // command applies an operator's command to a job, if it is there.
@@ -367,7 +376,7 @@ func (w *world) setQueue(t *rapid.T) {
 		"park":       func(q *job.Queue) { q.OnDead = job.DeadPark },
 		"no late ok": func(q *job.Queue) { q.LateOKNever = !q.LateOKNever },
 	}[one(t, "edit", "pause", "resume", "resume", "hold", "skip dead", "block", "park", "no late ok")]
-	_, err := w.SetQueue(w.Context(), name, func(q *job.Queue) error { edit(q); return nil })
+	_, err := w.SetQueue(w.Context(), name, func(q *job.Queue) error { edit(q); return nil }, job.Actor{})
 	w.must(err)
 	edit(w.model.queues[name])
 }

@@ -45,7 +45,7 @@ func (m *model) meets(n engine.NewJob) *engine.Added {
 		return nil
 	}
 	if u := n.Job.Extras.Unique; u != nil {
-		inTheWay := map[job.Scope][]job.State{
+		inTheWay := map[job.UniqueScope][]job.State{
 			job.WhileQueued: {job.Scheduled, job.Ready},
 			job.WhileActive: {job.Scheduled, job.Ready, job.Leased},
 			job.WhileExists: {job.Scheduled, job.Ready, job.Leased, job.Done, job.Dead},
@@ -81,14 +81,14 @@ func (m *model) owns(j *job.Job) {
 
 // taken: a job leaves the line for a worker.
 func (m *model) taken(j *job.Job) {
-	if x := j.Extras; x != nil && (x.Batch != nil || x.Unique.While == job.WhileQueued) {
+	if x := j.Extras; x != nil && (x.Batch != nil || x.Unique != nil && x.Unique.While == job.WhileQueued) {
 		j.Owns = false
 	}
 }
 
 // finished: a job is done or dead.
 func (m *model) finished(j *job.Job) {
-	if x := j.Extras; x != nil && (x.Batch != nil || x.Unique.While != job.WhileExists) {
+	if x := j.Extras; x != nil && (x.Batch != nil || x.Unique != nil && x.Unique.While != job.WhileExists) {
 		j.Owns = false
 	}
 }

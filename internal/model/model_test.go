@@ -29,12 +29,13 @@ type model struct {
 	seq      int64  // the latest line position drawn
 	jobs     map[job.ID]*job.Job
 	queues   map[string]*job.Queue
-	groups   map[string]*job.Gate  // by job.GateKey
-	away     map[string]job.Millis // named holders without a connection: when they lapse
-	receipts map[string]receipt    // by queue and idempotency key
-	streams  map[string]*stream    // open ones, by the one queue each reads
-	made     map[job.ID][]byte     // payloads, with what jobs took in
-	stats    engine.Stats          // since the start
+	groups   map[string]*job.Gate                 // by job.GateKey
+	away     map[string]job.Millis                // named holders without a connection: when they lapse
+	receipts map[string]receipt                   // by queue and idempotency key
+	streams  map[string]*stream                   // open ones, by the one queue each reads
+	drawn    func(queue, group string) job.Millis // when the engine ends its hold, which has jitter
+	made     map[job.ID][]byte                    // payloads, with what jobs took in
+	stats    engine.Stats                         // since the start
 }
 
 type receipt struct {

@@ -69,8 +69,9 @@ func newWorld(t *rapid.T, open func() (store.Store, error), queues []*job.Queue)
 		bodies: map[job.ID][]byte{}, owners: map[job.Token]job.ID{},
 	}
 	w.begin()
+	w.model.drawn = w.held
 	for _, q := range queues {
-		_, err := w.SetQueue(w.Context(), q.Name, func(set *job.Queue) error { *set = *q; return nil })
+		_, err := w.SetQueue(w.Context(), q.Name, func(set *job.Queue) error { *set = *q; return nil }, job.Actor{})
 		w.must(err)
 	}
 	return w
@@ -185,6 +186,12 @@ func (w *world) received(queue string) (fresh []delivery) {
 	}
 	s := w.model.streams[queue]
 	for _, d := range list {
+		if d.Voided {
+			if j := w.model.jobs[d.Job.ID]; j != nil && j.LeaseOf(d.Lease.Token) >= 0 {
+				w.Fatalf("%s was told that %s is over for it, and holds it", s.holder, w.name(j))
+			}
+			continue
+		}
 		if !d.Held {
 			fresh = append(fresh, delivery{d, s.holder, s.kind, 0, []string{queue}})
 			continue
@@ -291,9 +298,27 @@ func (w *world) gates() {
 	}
 }
 
+// held is until when the engine holds a group, or a queue.
+func (w *world) held(queue, group string) (until job.Millis) {
+	w.must(w.store.View(w.Context(), func(v store.Reader) error {
+		row, err := v.Row(job.Queues, queue)
+		if group != "" {
+			row, err = v.Row(job.Gates, job.GateKey(queue, group))
+		}
+		switch row := row.(type) {
+		case *job.Queue:
+			until = row.HoldUntil
+		case *job.Gate:
+			until = row.Hold
+		}
+		return err
+	}))
+	return until
+}
+
 // same compares a job of the engine with the model's, in all fields but
-// numbers of which only the order means something, the memory of jitter, and the
-// fingerprint of its failure.
+// numbers of which only the order means something, the memory of jitter, the
+// fingerprint of its failure, and how its wait is explained.
 func (w *world) same(what string, got, want *job.Job) {
 	if (got == nil) != (want == nil) {
 		w.Fatalf("%s: %s, want %s", what, w.name(got), w.name(want))
@@ -325,7 +350,7 @@ func differences(got, want *job.Job) (text string) {
 
 func bare(j *job.Job) *job.Job {
 	c := j.Clone()
-	c.Seq, c.LastDelay, c.Print = 0, 0, 0
+	c.Seq, c.LastDelay, c.Print, c.Wait = 0, 0, 0, job.Wait{}
 	for i := range c.Leases {
 		c.Leases[i].Turn = 0
 	}

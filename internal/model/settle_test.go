@@ -25,6 +25,7 @@ func (m *model) settle(s engine.Settle) (job.State, job.Kind) {
 	case i < 0 && late == nil: // the same answer again
 		return j.State, accepted
 	case i < 0:
+		m.hold(j, s.Hold)
 		m.lateOK(j, *late)
 	default:
 		m.settleLive(j, i, s)
@@ -98,8 +99,10 @@ func (m *model) settleLive(j *job.Job, i int, s engine.Settle) {
 	j.Losses, j.Alone = 0, false
 	switch s.Outcome {
 	case job.OK:
+		m.hold(j, s.Hold)
 		m.complete(j)
 	case job.Released:
+		m.hold(j, s.Hold)
 		j.Evictions++
 		m.stats.Released++
 		m.giveBack(j, s.Place, s.Delay)
@@ -107,11 +110,13 @@ func (m *model) settleLive(j *job.Job, i int, s engine.Settle) {
 		j.Attempts++
 		j.Failures++
 		j.FailedAt = m.now
+		m.hold(j, max(s.RetryAfter, s.Hold))
 		m.die(j, job.Killed)
 		m.stats.Died++
 	case job.Retried:
 		m.stats.Failed++
 		m.charge(j)
+		m.hold(j, max(s.RetryAfter, s.Hold))
 		m.decide(j, s)
 	}
 }
@@ -142,6 +147,24 @@ func (m *model) wait(j *job.Job) {
 	if j.State = job.Ready; j.ReadyAt > m.now {
 		j.State = job.Scheduled
 	}
+}
+
+// hold keeps the group of a job, or its queue, out of line for a span and up to
+// a tenth more, at most for an hour. What the engine drew is believed if it is
+// lawful.
+func (m *model) hold(j *job.Job, span job.Millis) {
+	if span == 0 {
+		return
+	}
+	held := &m.queues[j.Queue].HoldUntil
+	if j.Group != "" {
+		held = &m.group(j.Queue, j.Group).Hold
+	}
+	until := m.now + min(span, job.Hour)
+	if end := m.drawn(j.Queue, j.Group); end > until && end <= m.now+min(span+span/10, job.Hour) {
+		until = end
+	}
+	*held = max(*held, until)
 }
 
 func (m *model) grace(j *job.Job) bool { return m.now < j.GraceUntil }

@@ -109,10 +109,28 @@ func (m *model) take(j *job.Job, token job.Token, holder string, kind job.Holder
 	if j.State == job.Ready {
 		m.taken(j)
 	}
+	if x := j.Extras; x != nil && x.Progress != nil && len(j.Leases) == 0 {
+		var kept *job.RunProgress
+		if x.Progress.Checkpoint != nil {
+			kept = &job.RunProgress{Fraction: job.FractionUnset, Checkpoint: x.Progress.Checkpoint, At: x.Progress.At}
+		}
+		setProgress(j, kept)
+	}
 	j.State, j.DequeuedAt = job.Leased, m.now
 	j.Deliveries++
 	j.Leases = append(j.Leases, l)
 	m.stats.Taken++
+}
+
+// setProgress changes the progress of a job, which may have a key as well.
+func setProgress(j *job.Job, p *job.RunProgress) {
+	x := job.Extras{Progress: p}
+	if j.Extras != nil {
+		x.Unique, x.Batch = j.Extras.Unique, j.Extras.Batch
+	}
+	if j.Extras = &x; p == nil && x.Unique == nil && x.Batch == nil {
+		j.Extras = nil
+	}
 }
 
 func (m *model) runTimeout(j *job.Job) job.Millis {
@@ -128,14 +146,18 @@ func (m *model) extend(x engine.Extension) job.Kind {
 	switch {
 	case j == nil:
 		return job.NotFound
-	case j.State != job.Leased:
-		return job.WrongState
-	}
-	i := j.LeaseOf(x.Token)
-	if i < 0 {
+	case j.LeaseOf(x.Token) < 0:
 		return job.Superseded
 	}
-	l := &j.Leases[i]
+	l := &j.Leases[j.LeaseOf(x.Token)]
+	if x.Progress != nil {
+		p := *x.Progress
+		p.At = m.now
+		if j.Extras != nil && j.Extras.Progress != nil && p.Checkpoint == nil {
+			p.Checkpoint = j.Extras.Progress.Checkpoint
+		}
+		setProgress(j, &p)
+	}
 	if l.Until > 0 && x.For > 0 {
 		l.Until = m.now + x.For
 	}

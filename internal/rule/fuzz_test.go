@@ -155,6 +155,9 @@ func anyCommand(w *world, t *tape, name string, tokens []job.Token) Command {
 		c.Edit = func(j *job.Job) { j.ReadyAt = w.now + 300 }
 	}
 	holder := []string{"x", "y", "z"}[t.n(3)]
+	if isSettle(c.Verb) {
+		c.Hold = job.Millis(t.n(2)) * 500
+	}
 	switch c.Verb {
 	case Take:
 		c.Lease = w.lease(holder, func(l *job.Lease) {
@@ -171,7 +174,7 @@ func anyCommand(w *world, t *tape, name string, tokens []job.Token) Command {
 		if t.yes() {
 			c.Match = func(string) (bool, bool) { return c.After > 0, true }
 		}
-	case SettleRelease:
+	case SettleRelease, SettleDead:
 		c.After = job.Millis(t.n(2)) * 700
 	case Lapse:
 		c.Ending = []job.Ending{job.ByLapse, job.ByDisconnect, job.ByRestart}[t.n(3)]
@@ -184,9 +187,6 @@ func anyCommand(w *world, t *tape, name string, tokens []job.Token) Command {
 		c.Token = tokens[n-1-t.n(n)]
 	}
 	if t.n(4) == 3 {
-		if w.queue.HoldUntil > 0 && w.queue.HoldUntil <= w.now {
-			w.queue, _ = WakeQueue(w.queue, w.now)
-		}
 		w.tick(job.Millis(1+t.n(20)) * 100)
 	}
 	if t.n(40) == 39 {

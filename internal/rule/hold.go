@@ -2,10 +2,15 @@ package rule
 
 import "github.com/reprisehq/reprise/internal/job"
 
-// hold keeps the group of a failed job out of line, or its queue if it has no
-// group: for the span of the rule, or longer if the target asked for it.
-func hold(v View, span, after job.Millis, e *Effect) {
-	until := HoldUntil(v.Now, v.Now.Add(max(span, after)), v.Rand())
+// hold keeps the group of a job out of line, or its queue if it has no group,
+// for about a span that its target, its worker or a rule asks for (retry.md
+// section 4). 0 asks for nothing. It charges nobody, so it holds inside a
+// grace, while another copy lives and when the job is given up, too.
+func hold(v View, span job.Millis, e *Effect) {
+	if span <= 0 {
+		return
+	}
+	until := HoldUntil(v.Now, v.Now.Add(span), v.Rand())
 	if g := v.Gate; g != nil && g.Group != "" {
 		if e.Gate != nil {
 			g = e.Gate

@@ -42,7 +42,7 @@ func KeyAsked(j *job.Job) Key {
 // Conflicts reports whether the job that has a unique key is in the way of a
 // newcomer with the same one: the newcomer's scope decides. Where it is not,
 // the newcomer takes the key over.
-func Conflicts(newcomer job.Scope, owner job.State) bool { return newcomer.Holds(owner) }
+func Conflicts(newcomer job.UniqueScope, owner job.State) bool { return newcomer.Holds(owner) }
 
 // own decides whether the job of an effect stands under its key from now on.
 // A unique key is had as long as the job's own scope says; one that was let go

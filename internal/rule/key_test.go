@@ -9,7 +9,7 @@ import (
 
 // Unique keys and batches: core.md section 7, zizq.md 1.15 and 1.16.
 
-func unique(key string, while job.Scope) func(*job.Job) {
+func unique(key string, while job.UniqueScope) func(*job.Job) {
 	return func(j *job.Job) { j.Extras = &job.Extras{Unique: &job.Unique{Key: key, While: while}} }
 }
 
@@ -21,7 +21,7 @@ func batched(key string) func(*job.Job) {
 func anyKey(t *tape) *job.Extras {
 	switch t.n(4) {
 	case 1:
-		return &job.Extras{Unique: &job.Unique{Key: "k", While: job.Scope(t.n(int(job.Scopes)))}}
+		return &job.Extras{Unique: &job.Unique{Key: "k", While: job.UniqueScope(t.n(int(job.UniqueScopes)))}}
 	case 2:
 		return &job.Extras{Batch: &job.Batch{Key: "k"}}
 	}
@@ -91,26 +91,26 @@ func keyInScope(v Verb, old, j *job.Job, _ Effect) error {
 }
 
 func TestTheNewcomersScopeDecidesWhoIsInItsWay(t *testing.T) { // zizq.md 1.15
-	for scope, want := range [job.Scopes][job.States]bool{
+	for scope, want := range [job.UniqueScopes][job.States]bool{
 		job.WhileQueued: {job.Scheduled: true, job.Ready: true},
 		job.WhileActive: {job.Scheduled: true, job.Ready: true, job.Leased: true},
 		job.WhileExists: {job.Scheduled: true, job.Ready: true, job.Leased: true, job.Done: true, job.Dead: true},
 	} {
 		for s := job.None; s < job.States; s++ {
-			if got := Conflicts(job.Scope(scope), s); got != want[s] {
-				t.Errorf("%s against one that is %s: %t", job.Scope(scope), s, got)
+			if got := Conflicts(job.UniqueScope(scope), s); got != want[s] {
+				t.Errorf("%s against one that is %s: %t", job.UniqueScope(scope), s, got)
 			}
 		}
 	}
 }
 
 func TestAJobHasItsKeyAsLongAsItsOwnScopeSays(t *testing.T) { // zizq.md 1.15
-	for scope, want := range [job.Scopes][job.States]bool{
+	for scope, want := range [job.UniqueScopes][job.States]bool{
 		job.WhileQueued: {job.Scheduled: true, job.Ready: true},
 		job.WhileActive: {job.Scheduled: true, job.Ready: true, job.Leased: true},
 		job.WhileExists: {job.Scheduled: true, job.Ready: true, job.Leased: true, job.Done: true, job.Dead: true},
 	} {
-		key := unique("k", job.Scope(scope))
+		key := unique("k", job.UniqueScope(scope))
 		for s := job.Scheduled; s < job.States; s++ {
 			w := newWorld(t)
 			w.put("a", key, func(j *job.Job) {
@@ -130,7 +130,7 @@ func TestAJobHasItsKeyAsLongAsItsOwnScopeSays(t *testing.T) { // zizq.md 1.15
 			}
 			j := w.jobs["a"]
 			if named := EntriesOf(j).Key == (Key{UniqueKey, "k"}); j.State != s || j.Owns != want[s] || named != want[s] {
-				t.Errorf("%s, %s: owns %t, is found %t, want %t", job.Scope(scope), j.State, j.Owns, named, want[s])
+				t.Errorf("%s, %s: owns %t, is found %t, want %t", job.UniqueScope(scope), j.State, j.Owns, named, want[s])
 			}
 		}
 	}
@@ -205,7 +205,7 @@ func TestAKeyThatWasTakenOverStaysWithTheNewcomer(t *testing.T) { // zizq.md 1.1
 }
 
 func TestADeadJobIsNotRevivedWhileAnotherHasItsKey(t *testing.T) { // core.md section 7
-	for scope := range job.Scopes {
+	for scope := range job.UniqueScopes {
 		w := newWorld(t)
 		w.put("a", unique("k", scope))
 		w.do("a", Command{Verb: SettleDead, Token: w.take("a", "h")})

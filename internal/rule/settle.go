@@ -33,14 +33,17 @@ func settle(v View, c Command) (Effect, error) {
 	j.Losses, j.Alone = 0, false
 	switch c.Verb {
 	case SettleOK:
+		hold(v, c.Hold, &e)
 		return complete(v, j, e), nil
 	case SettleRelease:
+		hold(v, c.Hold, &e)
 		j.Evictions++
 		return giveBack(v, j, c.Place, c.After, e), nil
 	case SettleDead:
 		j.Attempts++
 		j.FailedAt = v.Now
 		record(v, j, c.Failure, l, &e)
+		hold(v, max(c.After, c.Hold), &e)
 		return die(v, j, job.Killed, e), nil
 	default:
 		return fail(v, j, c, l, e)
@@ -72,7 +75,7 @@ func late(v View, c Command) (Effect, error) {
 	j := v.Job
 	if c.Token.IsZero() {
 		if n := len(j.Ended); c.Verb == SettleOK && n > 0 && streamEnd(j.Ended[n-1].How) && !v.Queue.LateOKNever {
-			return lateOK(v, j.Ended[n-1])
+			return lateOK(v, c, j.Ended[n-1])
 		}
 		return Effect{}, job.Errorf(job.NotFound, "job not found in in-flight set")
 	}
@@ -85,7 +88,7 @@ func late(v View, c Command) (Effect, error) {
 	}
 	newerTurn := v.Gate != nil && j.Order == job.OrderStrict && v.Gate.Turn != ended.Turn
 	if c.Verb == SettleOK && known && ended.How.Forgives() && !v.Queue.LateOKNever && !newerTurn {
-		return lateOK(v, ended)
+		return lateOK(v, c, ended)
 	}
 	return Effect{}, superseded(j)
 }
@@ -96,8 +99,9 @@ func streamEnd(how job.Ending) bool { return how == job.ByDisconnect || how == j
 
 // lateOK completes the job for a token that ended, and remembers that it said
 // OK, so that saying it again is a repeat.
-func lateOK(v View, ended job.Ended) (Effect, error) {
+func lateOK(v View, c Command, ended job.Ended) (Effect, error) {
 	j, e := v.Job.Clone(), Effect{Late: true}
+	hold(v, c.Hold, &e)
 	endAll(j, job.BySupersede, &e, true)
 	j.Ended = slices.DeleteFunc(j.Ended, func(d job.Ended) bool { return d.Hash == ended.Hash })
 	ended.How = job.ByOK
@@ -141,7 +145,7 @@ func end(j *job.Job, i int, how job.Ending, e *Effect, voided bool) job.Lease {
 	remember(j, job.Ended{Hash: l.Token.Hash(), How: how, Turn: l.Turn})
 	e.Ended = append(e.Ended, l)
 	if voided {
-		e.Voided = append(e.Voided, l)
+		e.Voided = append(e.Voided, Void{l, how})
 	}
 	return l
 }
@@ -265,7 +269,7 @@ func timeOut(v View, j *job.Job, runs []job.Lease, e Effect) (Effect, error) {
 	last := len(runs) - 1
 	if last > 0 {
 		p := policy(v, j)
-		do, err := decide(v, j, &p, &c)
+		do, _, err := decide(v, j, &p, &c)
 		if err != nil {
 			return Effect{}, err
 		}

@@ -25,7 +25,7 @@ func TestTheFirstOKWinsAndVoidsEveryOtherCopy(t *testing.T) { // I3
 	x, y := w.take("a", "x"), w.take("a", "y")
 	w.ok("a", x)
 	w.expect("a", "done")
-	if len(w.last.Voided) != 1 || w.last.Voided[0].Token != y || len(w.last.Ended) != 2 {
+	if len(w.last.Voided) != 1 || w.last.Voided[0] != (Void{w.last.Voided[0].Lease, job.BySupersede}) || w.last.Voided[0].Lease.Token != y || len(w.last.Ended) != 2 {
 		t.Errorf("%+v", w.last)
 	}
 	for _, verb := range settles {

@@ -44,24 +44,26 @@ func DefaultServer() Server {
 type Command struct {
 	Verb Verb
 
-	New       *job.Job       // Put: the job as asked for, id drawn
-	Place     job.Place      // Put, settles: where to stand; unset = by policy
-	Token     job.Token      // settles, Extend: zero = without a token
-	Lease     *job.Lease     // Take: the lease to grant, token and holder filled in
-	Ending    job.Ending     // Lapse: what kind of end
-	Holder    string         // Lapse: whose leases; "" = those whose own timers passed, with ByTimeout no soft ends
-	Until     job.Millis     // Extend: new soft end
-	Started   bool           // Extend: the run has begun
-	Anchor    *Anchor        // Extend: carries the lease over a start of the server; nil = does not
-	RunStart  job.Millis     // settles: when the run began, as the holder says; 0 = not said
-	Failure   job.Failure    // SettleRetry, SettleDead: what went wrong
-	Match     Match          // SettleRetry: what is known of the failure's message; nil = nothing yet
-	RetryAt   job.Millis     // SettleRetry: the worker's own time; Unset-like 0 = none
-	After     job.Millis     // SettleRetry: Retry-After of a target; SettleRelease: delay
-	Allow     bool           // Revive: allow_out_of_order
-	Remaining bool           // Revive: what was used up stays so: counters and age do not start again
-	Reason    job.Reason     // Cancel: why; zero = killed
-	Edit      func(*job.Job) // Patch, Revive
+	New       *job.Job         // Put: the job as asked for, id drawn
+	Place     job.Place        // Put, settles: where to stand; unset = by policy
+	Token     job.Token        // settles, Extend: zero = without a token
+	Lease     *job.Lease       // Take: the lease to grant, token and holder filled in
+	Ending    job.Ending       // Lapse: what kind of end
+	Holder    string           // Lapse: whose leases; "" = those whose own timers passed, with ByTimeout no soft ends
+	Until     job.Millis       // Extend: new soft end
+	Started   bool             // Extend: the run has begun
+	Progress  *job.RunProgress // Extend: what the worker tells; nil = nothing
+	Anchor    *Anchor          // Extend: carries the lease over a start of the server; nil = does not
+	RunStart  job.Millis       // settles: when the run began, as the holder says; 0 = not said
+	Failure   job.Failure      // SettleRetry, SettleDead: what went wrong
+	Match     Match            // SettleRetry: what is known of the failure's message; nil = nothing yet
+	RetryAt   job.Millis       // SettleRetry: the worker's own time; Unset-like 0 = none
+	After     job.Millis       // SettleRetry, SettleDead: Retry-After of a target; SettleRelease: delay
+	Hold      job.Millis       // settles: how long its worker asks to hold the group or queue
+	Allow     bool             // Revive: allow_out_of_order
+	Remaining bool             // Revive: what was used up stays so: counters and age do not start again
+	Reason    job.Reason       // Cancel: why; zero = killed
+	Edit      func(*job.Job)   // Patch, Revive
 }
 
 // Anchor tells how the steady clock of this start of the server stands to the
@@ -92,13 +94,19 @@ type Effect struct {
 	Queue    *job.Queue    // the queue as it shall be; nil = unchanged
 	Failures []job.Failure // records to keep, by number; see OutdatedBy
 
-	Voided     []job.Lease // leases that ended without their holder asking
+	Voided     []Void      // leases that ended without their holder asking
 	Ended      []job.Lease // every lease that ended, so that holders' counts follow
 	Late       bool        // an OK that came after its lease ended
 	Repeat     bool        // the same settle again: same answer, nothing to write
 	OutOfOrder bool        // delivered behind a later member of its group
 	Gone       job.State   // the state in which the job left, when Job is nil
 	Left       *job.Job    // the job as it left
+}
+
+// Void is a lease that ended without its holder asking, and how.
+type Void struct {
+	Lease job.Lease
+	How   job.Ending
 }
 
 // Step applies one verb to one job. It changes nothing: the engine writes the
@@ -111,6 +119,9 @@ func Step(v View, c Command) (Effect, error) {
 	if !Allowed(c.Verb, from) {
 		if isSettle(c.Verb) {
 			return refuseSettle(v, c)
+		}
+		if c.Verb == Extend && v.Job != nil { // no lease of it lives
+			return Effect{}, superseded(v.Job)
 		}
 		return Effect{}, wrongState(c.Verb, from)
 	}
@@ -237,7 +248,14 @@ func take(v View, c Command) (Effect, error) {
 		}
 		served(v, e.Gate)
 	}
-	j.State, j.DequeuedAt = job.Leased, v.Now
+	if x := j.Extras; x != nil && x.Progress != nil && len(j.Leases) == 0 { // of an earlier run only the checkpoint counts
+		var kept *job.RunProgress
+		if c := x.Progress.Checkpoint; c != nil {
+			kept = &job.RunProgress{Fraction: job.FractionUnset, Checkpoint: c, At: x.Progress.At}
+		}
+		j.Extras = j.WithProgress(kept)
+	}
+	j.State, j.DequeuedAt, j.Wait = job.Leased, v.Now, job.Wait{}
 	j.Deliveries++
 	j.Leases = append(j.Leases, l)
 	e.Job = j
@@ -265,6 +283,15 @@ func extend(v View, c Command) (Effect, error) {
 		l.Until = a.carry(v, l.Until, 0)
 		l.RunEnd = a.carry(v, l.RunEnd, either(j.RunTimeout, v.Queue.RunTimeout))
 		l.StartBy = a.carry(v, l.StartBy, either(j.StartTimeout, v.Queue.StartTimeout))
+	}
+	if p := c.Progress; p != nil {
+		var known *job.RunProgress
+		if j.Extras != nil {
+			known = j.Extras.Progress
+		}
+		told := p.Over(known)
+		told.At = v.Now
+		j.Extras = j.WithProgress(told)
 	}
 	if c.Started && l.Started == 0 {
 		l.Started, l.StartBy = v.Now, 0
@@ -343,7 +370,7 @@ func revive(v View, c Command) (Effect, error) {
 		c.Edit(j)
 	}
 	place(v, j, c.Place)
-	j.State, j.ReadyAt = job.Ready, v.Now
+	j.State, j.ReadyAt, j.Wait = job.Ready, v.Now, job.Wait{}
 	e.Job = j
 	return e, nil
 }
@@ -379,11 +406,17 @@ func patch(v View, c Command) Effect {
 	j := v.Job.Clone()
 	c.Edit(j)
 	ordered(v, j)
+	if j.ReadyAt != v.Job.ReadyAt {
+		j.Wait = job.Wait{}
+	}
 	if j.State != job.Leased {
 		j.State = job.Scheduled
 		if j.ReadyAt <= v.Now {
 			j.State = job.Ready
 		}
+	}
+	if v.Job.State == job.Scheduled && j.State == job.Ready {
+		holdPrint(v, j)
 	}
 	return Effect{Job: j}
 }

@@ -76,6 +76,10 @@ func TestEveryStateAndVerbIsAllowedOrANamedErrorWithoutEffect(t *testing.T) { //
 					if kind != job.NotFound {
 						t.Errorf("a settle of a job that is %s: kind %d, %v", s, kind, err)
 					}
+				case err != nil && v == Extend && s != job.None: // whoever had it is told that it is over
+					if kind != job.Superseded {
+						t.Errorf("a heartbeat for a job that is %s: kind %d, %v", s, kind, err)
+					}
 				case err != nil && kind != job.WrongState:
 					t.Errorf("kind %d: %v", kind, err)
 				}

@@ -51,7 +51,19 @@ func newWorld(t testing.TB, edits ...func(*job.Queue)) *world {
 // random counts; tokens and ids only have to be different.
 func (w *world) random() uint64 { w.drawn++; return w.drawn << 20 }
 
-func (w *world) tick(span job.Millis) { w.now += span; w.steady += span }
+// tick moves the clock on, and ends the holds that are over then.
+func (w *world) tick(span job.Millis) {
+	w.now += span
+	w.steady += span
+	if q, err := WakeQueue(w.queue, w.now); err == nil {
+		w.queue = q
+	}
+	for group, g := range w.gates {
+		if awake, err := WakeGate(g, w.now); err == nil {
+			w.gates[group] = awake
+		}
+	}
+}
 
 func (w *world) view(j *job.Job) View {
 	v := View{

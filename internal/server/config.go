@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 )
 
@@ -24,16 +25,33 @@ type Config struct {
 	// What is listened on and for whom.
 	Host      string   // without a port; a name other than localhost is not loopback
 	Port      int      // 0 = one that is free
+	TCP       bool     // listen on Host and Port
+	Unix      string   // also on this socket of the file system; "" = on none
 	Insecure  bool     // listen beyond loopback without tokens and TLS
 	AllowHost []string // further names accepted in a Host header, lower case
+	Guard     bool     // everything is deleted only when the request says so; with tokens always
 	Pprof     bool     // serve profiles; only on loopback
 	Null      bool     // accept work and forget it; for measuring only
+
+	// Files in PEM; see TLS, MutualTLS and Certificates.
+	TLSCert     string // "" = plain HTTP
+	TLSKey      string
+	TLSClientCA string // "" = clients need no certificate
+
+	TCPUserTimeout time.Duration // a peer that takes nothing so long is gone; 0 = the system decides
+
+	BehindTLSProxy bool             // a proxy in front speaks TLS, and others reach the server through it
+	Tokens         []job.Credential // of the API, beside those in the store
 
 	// How much the server takes.
 	BodyBytesMax        int64 // of one request, after inflation
 	InflightBytesMax    int64 // of all requests at work; at least BodyBytesMax
+	MaxConnections      int   // open at once
+	MaxPerAddress       int   // of them from one address
+	MaxStreams          int   // take streams and long polls
 	GlobalInFlightLimit int   // jobs leased at once; 0 = no limit
 	MaxQueues           int
+	MetricsQueues       int // measured by name; the others together
 
 	// How it treats holders and clients.
 	HeartbeatInterval time.Duration // between two signs of life on an idle take stream
@@ -65,6 +83,9 @@ type Config struct {
 
 	// Queues with settings of their own, by name. The others have defaults.
 	Queues []*job.Queue
+
+	// Cron groups, by name. They are applied at each start; others stay.
+	Crons []engine.CronSetting
 }
 
 // Sync is when the store forces what it wrote onto the disk.
@@ -124,6 +145,11 @@ func (c Config) Validate() error {
 			ps.add(name, "%s", err)
 		}
 	}
+	for _, q := range c.Queues {
+		for _, e := range refusals(q.Protection.Check()) {
+			ps.add(join(join(queuesPath, q.Name), e.Field), "%s", e.Text)
+		}
+	}
 	ps = append(ps, c.contradictions()...)
 	return ps.err()
 }
@@ -152,15 +178,23 @@ func (c Config) policies() iter.Seq2[string, job.Retry] {
 // contradictions are settings that are fine alone and not together. Where is
 // the name of the setting to change.
 func (c Config) contradictions() (ps Problems) {
-	if !loopback(c.Host) {
-		if !c.Insecure {
-			ps.add("host", "%s can be reached from other machines, and this version has no tokens and no TLS yet: "+
-				"everybody who can connect could read and change all work; "+
-				"listen on 127.0.0.1, or give --insecure if the network is trusted", c.Host)
-		}
-		if c.Pprof {
-			ps.add("pprof", "profiles are served on loopback only, and host is %s", c.Host)
-		}
+	// Whether there is a token in the store is known when that is open (Run).
+	if c.exposed(true) != nil && !c.Insecure {
+		ps.add("host", "%s", c.exposed(len(c.Tokens) > 0))
+	}
+	if c.TCP && !loopback(c.Host) && c.Pprof {
+		ps.add("pprof", "profiles are served on loopback only, and host is %s", c.Host)
+	}
+	if !c.TCP && c.Unix == "" {
+		ps.add("tcp", "nothing is listened on: give --unix, or leave out --tcp=false")
+	}
+	switch {
+	case c.TLSCert != "" && c.TLSKey == "":
+		ps.add("tls-cert", "needs tls-key, the private key of that certificate")
+	case c.TLSKey != "" && c.TLSCert == "":
+		ps.add("tls-key", "needs tls-cert, the certificate of that key")
+	case c.TLSClientCA != "" && c.TLSCert == "":
+		ps.add("tls-client-ca", "asks for certificates of clients, which there are with TLS only; give tls-cert and tls-key too")
 	}
 	if c.InflightBytesMax < c.BodyBytesMax {
 		ps.add("max-inflight-bytes", "%s is below body-max %s: the largest request allowed would never get in",

@@ -36,7 +36,7 @@ func TestDocumentedFileLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(cfg.Queues) != 2 || len(cfg.Types) != 1 || cfg.Doors[job.DoorJobs] == nil || len(report.Notices) != 0 {
+	if len(cfg.Queues) != 3 || len(cfg.Types) != 1 || cfg.Doors[job.DoorJobs] == nil || len(report.Notices) != 0 {
 		t.Errorf("queues %v, notices %v", cfg.Queues, report.Notices)
 	}
 }
@@ -76,10 +76,24 @@ queues:
     max_jobs: 1000000
     on_full: reject
     retention: {completed: 1d}
+  hooks:
+    max_running: 200
+    group_breaker: {consecutive: 5}
+    group_rate: {per_second: 20}
+    retry_budget: {}
+    fair_share: {weights: {gold: 3}}
 
 types:
   invoice.send:
     retry: {limit: 5}
+
+crons:
+  nightly:
+    timezone: Europe/Berlin
+    entries:
+      - name: report
+        expression: 0 3 * * MON-FRI
+        job: {type: report, queue: reports, payload: {of: yesterday}}
 `
 
 // configMarkdown writes docs/config.md from the tables of settings.
@@ -132,6 +146,12 @@ A value may refer to a secret that is kept elsewhere: `+"`${env:NAME}`"+` stands
 `+"`${file:PATH}`"+` for what is in a file, without the line break at its end (a relative path starts at the directory of
 the configuration file). What a reference stands for is not shown by `+"`reprise config`"+`. `+"`$${`"+` is `+"`${`"+` itself.
 
+`+"`crons.NAME`"+` is a cron group in the shape of [PUT /crons/{group}](../PROTOCOL.md#cron), applied at each start. Entries and groups that
+the file does not name stay as they are; see [cron.md](cron.md).
+
+`+"`auth.tokens.NAME`"+` is a token of the API: `+"`secret`, `scopes` and, if it is for some queues only, `queues`"+`. See
+[security.md](security.md#tokens). Of its secret only a hash is kept, and nothing is shown.
+
 `+"`retry`"+` has the keys `+"`limit`, `max_age`, `place`, `curve`, `rules` and `loss_limit`"+`. It stands, from the most to the least
 specific, on a job, under `+"`types.NAME`"+` for the jobs of a type, under `+"`queues.NAME`"+`, under `+"`doors.jobs`"+` for all that came in over the
 jobs API, and on the server. Key by key the most specific that gives one wins; a curve and the rules are replaced whole.
@@ -142,6 +162,11 @@ jobs API, and on the server. Key by key the most specific that gives one wins; a
 
 Under `+"`queues.NAME`"+`. A queue that is not in the file has the defaults, and needs no entry to be used.
 
+At each start a queue that is in the file gets all of its settings from there, and the defaults for what the file does not say of
+it. What is changed while the server runs, by `+"`reprise queue set`"+` or the API, holds at once, and for such a queue until the next
+start; for a queue that is not in the file it holds until it is changed again. Holds and forced breakers are no settings: they survive a
+start in any case. A start is refused where the file would change the `+"`order`"+` of a queue with open grouped jobs.
+
 | Key | Kind | Default | Meaning |
 | --- | --- | --- | --- |
 `, exampleFile)
@@ -149,12 +174,21 @@ Under `+"`queues.NAME`"+`. A queue that is not in the file has the defaults, and
 		row(&b, code(s.yaml), s.field.kind, code(s.def), capital(s.help)+".")
 	}
 	row(&b, code("retry"), "keys", "", "The policy of the queue's jobs, where neither job nor type says something else.")
+	for _, g := range guardSettings {
+		kind := "keys"
+		if g.keys == nil {
+			kind = "number"
+		}
+		row(&b, code(g.key), kind, code(g.def), capital(g.help)+".")
+	}
+	b.WriteString(`
+From ` + "`max_running`" + ` on, the words, what may be left out, the defaults and the bounds are those of the API, where spans are whole
+numbers of milliseconds: [Protection](../PROTOCOL.md#protection). [protection.md](protection.md) tells when to use which.
+`)
 	b.WriteString("\n## Flags of Zizq\n\nA start written for Zizq works unchanged. These flags, and their variables, are accepted and mean nothing here: ")
-	var ignored, variables, refused []string
+	var ignored, variables []string
 	for _, f := range foreigners {
 		switch {
-		case f.refuse != "":
-			refused = append(refused, code("--"+f.name))
 		case f.only:
 			variables = append(variables, code(env(envZizqs, f.name)))
 		case f.name != "enqueue-commit-mode":
@@ -163,7 +197,6 @@ Under `+"`queues.NAME`"+`. A queue that is not in the file has the defaults, and
 	}
 	fmt.Fprintf(&b, "%s; and the variables %s.\n", strings.Join(ignored, ", "), strings.Join(variables, ", "))
 	b.WriteString("\n`--enqueue-commit-mode fsync` makes `sync` `always` if it would be `os` through `--default-commit-mode`.\n")
-	fmt.Fprintf(&b, "\n%s are refused, because %s.\n", strings.Join(refused, ", "), noTLS)
 	return b.String()
 }
 

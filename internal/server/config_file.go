@@ -112,6 +112,9 @@ func (l *loader) queue(e entry) *job.Queue {
 	for _, s := range queueSettings {
 		known = append(known, s.yaml)
 	}
+	for _, s := range guardSettings {
+		known = append(known, s.key)
+	}
 	found := l.file.leaves(e.value, base, known)
 	for _, s := range queueSettings {
 		n := found[s.yaml]
@@ -137,6 +140,7 @@ func (l *loader) queue(e entry) *job.Queue {
 		l.count(q.Retry, n)
 		l.fileValue(join(base, retryPath), showRetry(q.Retry), n)
 	}
+	l.protection(q, found, base)
 	if err := rule.ChangeQueue(job.NewQueue(e.key), q, 0); err != nil {
 		at, n := base, e.value
 		if e, ok := errors.AsType[*job.Error](err); ok && found[e.Field] != nil {

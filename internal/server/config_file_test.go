@@ -426,6 +426,8 @@ queues:
 func FuzzConfigYAML(f *testing.F) {
 	for _, seed := range []string{
 		exampleFile,
+		protectedFile,
+		"queues: {a: {rate: {per_second: 1e-9}, fair_share: {weights: {\"a\\\"]\": 2000}}}}\n",
 		"server: {port: 0, host: \"::1\", allow_host: [a, b]}\nstore: {disk_reserve: 0.5%, cache_size: 1.5GiB}\n",
 		"retry:\n  limit: none\n  place: back\n  curve: {kind: list, delays: [1s, 2m, P1D], jitter: ±10%}\n",
 		"queues:\n  a: {order: strict, concurrency: 1, retry: {curve: {kind: immediate}}}\n  b: {paused: yes}\n",

@@ -38,6 +38,8 @@ func Load(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte,
 	l.types()
 	l.doors()
 	l.queues()
+	l.crons()
+	l.tokens()
 	l.foreign()
 	l.strangers()
 	l.contradictions()
@@ -221,7 +223,7 @@ func (l *loader) readConfigFile() {
 		return
 	}
 	l.file = parseYAML(l.cfg.File, b, l.expand)
-	known := []string{retryPath, typesPath, doorsPath, queuesPath}
+	known := []string{retryPath, typesPath, doorsPath, queuesPath, cronsPath, tokensPath}
 	for _, s := range settings {
 		if s.yaml != "" {
 			known = append(known, s.yaml)
@@ -406,8 +408,6 @@ func (l *loader) foreign() {
 			g, ok := look()
 			switch {
 			case !ok:
-			case f.refuse != "":
-				l.problems.add(g.origin.At, "%s", f.refuse)
 			case f.name != "enqueue-commit-mode":
 				l.notice(slog.LevelDebug, g.origin.At+" is a setting of Zizq and means nothing here")
 			}
@@ -415,18 +415,24 @@ func (l *loader) foreign() {
 	}
 }
 
+// clientVariables are what the commands read that talk to a server.
+var clientVariables = []string{"REPRISE_URL", "REPRISE_TOKEN", "REPRISE_TOKEN_FILE"}
+
 // strangers points out variables that are nearly ours. Others may be meant
 // for other commands, so they are no problem.
 func (l *loader) strangers() {
-	var known []string
+	known, shown := slices.Clone(clientVariables), slices.Clone(clientVariables)
 	for _, s := range settings {
 		known = append(known, env(envOurs, s.name))
+		if !s.hidden {
+			shown = append(shown, env(envOurs, s.name))
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.env)) {
 		if !strings.HasPrefix(name, envOurs) || slices.Contains(known, name) {
 			continue
 		}
-		if meant := nearest(name, known); meant != "" {
+		if meant := nearest(name, shown); meant != "" {
 			l.notice(slog.LevelWarn, name+" is no setting; did you mean "+meant+"?")
 		}
 	}

@@ -89,8 +89,8 @@ func (l *loader) notice(lv slog.Level, text string) {
 
 // notices tells of choices that cost safety.
 func (l *loader) notices() {
-	if !loopback(l.cfg.Host) && l.cfg.Insecure {
-		l.notice(slog.LevelWarn, "listening on "+l.cfg.Host+" without tokens and TLS: everybody who can connect can change all work")
+	if why := l.cfg.exposed(len(l.cfg.Tokens) > 0); why != nil && l.cfg.Insecure {
+		l.notice(slog.LevelWarn, "insecure: "+why.Error())
 	}
 	switch {
 	case l.cfg.Null:

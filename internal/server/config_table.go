@@ -63,8 +63,8 @@ var settings = []setting{
 	{
 		name: "host", yaml: "server.host", section: sectionListen, def: "127.0.0.1",
 		help: "address or name to listen on, without a port",
-		more: "Beyond loopback the server refuses to start unless `insecure` is given: this version has no tokens and no TLS. " +
-			"A name other than `localhost` counts as beyond loopback.",
+		more: "Beyond loopback the server wants tokens (or certificates of clients) and TLS, else it refuses to start unless " +
+			"`insecure` is given. A name other than `localhost` counts as beyond loopback. See [security.md](security.md).",
 		field: of(host, func(c *Config) *string { return &c.Host }),
 	},
 	{
@@ -73,6 +73,25 @@ var settings = []setting{
 		more: "The log line `listening` tells the real port. A value such as `tcp://10.0.0.1:7890` in the environment, " +
 			"which Kubernetes sets for a service named reprise, is ignored.",
 		field: of(whole(0, 65535), func(c *Config) *int { return &c.Port }),
+	},
+	{
+		name: "tcp", yaml: "server.tcp", section: sectionListen, def: "true",
+		help:  "listen on host and port; false = only on the unix socket",
+		field: of(yesNo, func(c *Config) *bool { return &c.TCP }),
+	},
+	{
+		name: "unix", yaml: "server.unix", section: sectionListen,
+		help: "socket of the file system to listen on too",
+		more: "Only the user of the server may connect to it. A socket that nobody answers at is replaced. " +
+			"Clients give `unix:///run/reprise.sock` as the address.",
+		field: of(path, func(c *Config) *string { return &c.Unix }),
+	},
+	{
+		name: "behind-tls-proxy", yaml: "server.behind_tls_proxy", section: sectionListen, def: "false",
+		help: "a proxy in front of the server speaks TLS, and others reach the server through it",
+		more: "Then the server needs no TLS of its own, and wants tokens on loopback too. The proxy passes `Host` on, which " +
+			"`allow-host` names. Nothing a proxy says about its clients is believed.",
+		field: of(yesNo, func(c *Config) *bool { return &c.BehindTLSProxy }),
 	},
 	{
 		name: "insecure", yaml: "server.insecure", section: sectionListen, def: "false",
@@ -86,6 +105,30 @@ var settings = []setting{
 		more: "Loopback names and the address listened on are always accepted. Any other Host is refused, so that " +
 			"a web page cannot reach a local server by a name of its own.",
 		field: listOf(host, func(c *Config) *[]string { return &c.AllowHost }),
+	},
+	{
+		name: "guard", yaml: "server.guard", section: sectionListen, def: "false",
+		help: "refuse to delete everything unless the request says all=true",
+		more: "`DELETE /jobs` then wants a filter or `?all=true`, and `POST /reset` wants `?all=true`. " +
+			"With tokens it is always so.",
+		field: of(yesNo, func(c *Config) *bool { return &c.Guard }),
+	},
+	{
+		name: "tls-cert", yaml: "server.tls_cert", section: sectionListen,
+		help:  "certificate of the server, PEM, with its chain; makes the listener speak TLS",
+		more:  "`reprise tls init` makes one. TLS 1.2 or newer; HTTP/2 and HTTP/1.1 as the client chooses. Needs `tls-key`.",
+		field: of(path, func(c *Config) *string { return &c.TLSCert }),
+	},
+	{
+		name: "tls-key", yaml: "server.tls_key", section: sectionListen,
+		help:  "private key of the certificate, PEM",
+		field: of(path, func(c *Config) *string { return &c.TLSKey }),
+	},
+	{
+		name: "tls-client-ca", yaml: "server.tls_client_ca", section: sectionListen,
+		help:  "authorities of clients, PEM: a client needs a certificate of one of them",
+		more:  "With TLS only. Without it everybody who can connect is let in.",
+		field: of(path, func(c *Config) *string { return &c.TLSClientCA }),
 	},
 	{
 		name: "pprof", yaml: "server.pprof", section: sectionListen, def: "false",
@@ -118,6 +161,24 @@ var settings = []setting{
 		field: of(size(1<<10, bytesMost), func(c *Config) *int64 { return &c.InflightBytesMax }),
 	},
 	{
+		name: "max-connections", yaml: "server.max_connections", section: sectionLimits, def: "65536",
+		help:  "most connections open at once",
+		more:  "One more is answered 503, or closed if it speaks TLS. Each costs a file descriptor and some 10 KiB.",
+		field: of(whole(1, 1<<24), func(c *Config) *int { return &c.MaxConnections }),
+	},
+	{
+		name: "max-connections-per-address", yaml: "server.max_connections_per_address", section: sectionLimits, def: "16384",
+		help:  "most connections from one address",
+		more:  "Behind a proxy all have one address. A unix socket has none, and this does not count there.",
+		field: of(whole(1, 1<<24), func(c *Config) *int { return &c.MaxPerAddress }),
+	},
+	{
+		name: "max-streams", yaml: "server.max_streams", section: sectionLimits, def: "65536",
+		help:  "most take streams and long polls open at once, over all connections",
+		more:  "One more is answered 503. HTTP/2 carries up to 4,096 on one connection.",
+		field: of(whole(1, 1<<24), func(c *Config) *int { return &c.MaxStreams }),
+	},
+	{
 		name: "global-in-flight-limit", short: "l", yaml: "server.global_in_flight_limit", section: sectionLimits, def: "0",
 		help:  "most jobs leased at the same time, over all queues; 0 = no limit",
 		more:  "Zizq's default is 1024.",
@@ -129,12 +190,25 @@ var settings = []setting{
 		more:  "Each costs memory for as long as the server runs. Names made from ids or dates belong into `group`.",
 		field: of(whole(1, 1_000_000), func(c *Config) *int { return &c.MaxQueues }),
 	},
+	{
+		name: "metrics-queues", yaml: "server.metrics_queues", section: sectionLimits, def: "200",
+		help:  "queues that /metrics tells of by name; all others are told of together",
+		more:  "The others are `_other`. The first so many, those that have jobs at the start before others. Each is about 75 time series.",
+		field: of(whole(1, 10_000), func(c *Config) *int { return &c.MetricsQueues }),
+	},
 
 	{
 		name: "heartbeat-interval", yaml: "server.heartbeat_interval", section: sectionHolders, def: "3s",
 		help:  "time between two heartbeats on an idle take stream",
 		more:  "A connection that went away unnoticed is found by writing to it, so a longer interval finds it later.",
 		field: of(span(10, job.Hour), func(c *Config) *time.Duration { return &c.HeartbeatInterval }),
+	},
+	{
+		name: "tcp-user-timeout", yaml: "server.tcp_user_timeout", section: sectionHolders, def: "30s",
+		help: "time after which a peer that acknowledges nothing of what was sent is gone; 0 = as the system does",
+		more: "On Linux. Its take streams end, and their jobs go back. A worker that is stopped in a debugger is such a peer " +
+			"as soon as more is sent than its buffers hold.",
+		field: of(span(0, job.Hour), func(c *Config) *time.Duration { return &c.TCPUserTimeout }),
 	},
 	{
 		name: "reattach-window", yaml: "server.reattach_window", section: sectionHolders, def: "30s",
@@ -268,11 +342,8 @@ type foreign struct {
 	name   string
 	short  string
 	isBool bool
-	only   bool   // in the environment only
-	refuse string // why it is not simply ignored
+	only   bool // in the environment only
 }
-
-const noTLS = "this version has no TLS yet: it would speak plain HTTP"
 
 var foreigners = []foreign{
 	{name: "no-admin", isBool: true},
@@ -300,9 +371,6 @@ var foreigners = []foreign{
 	{name: "l0-threshold", only: true},
 	{name: "auto-compact-threshold", only: true},
 	{name: "scheduler-batch-size", only: true},
-	{name: "tls-cert", refuse: noTLS},
-	{name: "tls-key", refuse: noTLS},
-	{name: "tls-client-ca", refuse: noTLS},
 }
 
 // queueSetting is one setting of a queue in the file, under queues.NAME.

@@ -52,9 +52,9 @@ func (r Report) of(name string) Value {
 
 func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 	want := Config{
-		Host: "127.0.0.1", Port: 7890,
-		BodyBytesMax: 64 << 20, InflightBytesMax: 256 << 20, MaxQueues: 10_000,
-		HeartbeatInterval: 3 * time.Second, ReattachWindow: 30 * job.Second,
+		Host: "127.0.0.1", Port: 7890, TCP: true, MaxConnections: 1 << 16, MaxPerAddress: 1 << 14, MaxStreams: 1 << 16,
+		BodyBytesMax: 64 << 20, InflightBytesMax: 256 << 20, MaxQueues: 10_000, MetricsQueues: 200,
+		TCPUserTimeout: 30 * time.Second, HeartbeatInterval: 3 * time.Second, ReattachWindow: 30 * job.Second,
 		IdempotencyWindow: job.Hour, ShutdownTimeout: 10 * time.Second,
 		RootDir: "./reprise-root", Sync: SyncAlways, SyncInterval: 100 * time.Millisecond,
 		CacheBytes: 256_000_000, DiskReserve: DiskReserve{Bytes: 256 << 20},
@@ -120,8 +120,10 @@ func TestPrecedence(t *testing.T) {
 func TestEverySettingHasEveryWay(t *testing.T) {
 	values := map[string]string{
 		"config": "reprise.yaml", "host": "::1", "port": "1234", "insecure": "true", "allow-host": "a.example,b.example",
-		"pprof": "true", "null": "true", "shutdown-timeout": "5s", "body-max": "1MiB", "max-inflight-bytes": "1GiB",
-		"global-in-flight-limit": "1024", "max-queues": "7", "heartbeat-interval": "250ms", "reattach-window": "1m",
+		"tcp": "false", "unix": "/run/r.sock", "behind-tls-proxy": "true", "max-connections": "99", "max-connections-per-address": "9", "max-streams": "999",
+		"tls-cert": "cert.pem", "tls-key": "key.pem", "tls-client-ca": "ca.pem", "tcp-user-timeout": "1m",
+		"pprof": "true", "guard": "true", "null": "true", "shutdown-timeout": "5s", "body-max": "1MiB", "max-inflight-bytes": "1GiB",
+		"global-in-flight-limit": "1024", "max-queues": "7", "metrics-queues": "9", "heartbeat-interval": "250ms", "reattach-window": "1m",
 		"idempotency-window": "1d", "root-dir": "/data", "sync": "interval", "sync-interval": "20ms", "cache-size": "1GB",
 		"disk-reserve": "2%", "default-retry-limit": "unlimited", "default-backoff-exponent": "2.5",
 		"default-backoff-base": "12.5s", "default-backoff-jitter": "1s", "backoff-count": "including",
@@ -137,8 +139,10 @@ func TestEverySettingHasEveryWay(t *testing.T) {
 		environ = append(environ, env(envZizqs, s.name)+"="+value)
 	}
 	const file = `
-server: {host: "::1", port: 1234, insecure: yes, allow_host: [a.example, b.example], pprof: on, shutdown_timeout: 5s, body_max: 1MiB,
-  max_inflight_bytes: 1GiB, global_in_flight_limit: 1024, max_queues: 7, heartbeat_interval: 250, reattach_window: 1m,
+server: {host: "::1", port: 1234, insecure: yes, allow_host: [a.example, b.example], tls_cert: cert.pem,
+  tcp: no, unix: /run/r.sock, behind_tls_proxy: yes, max_connections: 99, max_connections_per_address: 9, max_streams: 999,
+  tls_key: key.pem, tls_client_ca: ca.pem, tcp_user_timeout: 60s, pprof: on, guard: on, shutdown_timeout: 5s, body_max: 1MiB,
+  max_inflight_bytes: 1GiB, global_in_flight_limit: 1024, max_queues: 7, metrics_queues: 9, heartbeat_interval: 250, reattach_window: 1m,
   idempotency_window: P1D, root_dir: /data, backoff_count: including, log_format: json, log_level: debug}
 store: {sync: interval, sync_interval: 20ms, cache_size: 1GB, disk_reserve: 2%}
 retry: {limit: unlimited, curve: {kind: polynomial, exponent: 2.5, base: 12.5s, jitter: 1s}}
@@ -210,7 +214,7 @@ func TestRefusals(t *testing.T) {
 			[]string{"--host=0.0.0.0", "--pprof"},
 			nil, "",
 			[]string{
-				"--host: 0.0.0.0 can be reached from other machines, and this version has no tokens and no TLS yet",
+				"--host: 0.0.0.0 can be reached from other machines, and there is no TLS and no token: everybody who can connect could read and change all work; give tls-cert",
 				"--pprof: profiles are served on loopback only, and host is 0.0.0.0",
 			},
 		},
@@ -237,11 +241,20 @@ func TestRefusals(t *testing.T) {
 			[]string{"--max-queues: 1, but 2 queues have settings"},
 		},
 		{
-			"TLS of Zizq",
-			[]string{"--tls-cert=x"},
-			[]string{"ZIZQ_TLS_KEY=y"},
+			"a certificate without its key",
+			[]string{"--tls-cert=cert.pem"},
+			nil, "",
+			[]string{"--tls-cert: needs tls-key, the private key of that certificate"},
+		},
+		{
+			"a key without its certificate", nil,
+			[]string{"ZIZQ_TLS_KEY=key.pem"},
 			"",
-			[]string{"--tls-cert: this version has no TLS yet", "ZIZQ_TLS_KEY: this version has no TLS yet"},
+			[]string{"ZIZQ_TLS_KEY: needs tls-cert, the certificate of that key"},
+		},
+		{
+			"certificates of clients without TLS", nil, nil, "server:\n  tls_client_ca: ca.pem\n",
+			[]string{"reprise.yaml:2: server.tls_client_ca: asks for certificates of clients, which there are with TLS only"},
 		},
 		{
 			"the same setting under two names",
@@ -428,7 +441,7 @@ func TestCommitModes(t *testing.T) {
 }
 
 func TestNearlyOurVariableIsPointedOut(t *testing.T) {
-	_, report, err := load(t, nil, []string{"REPRISE_PROT=1", "REPRISE_SERVICE_HOST=10.0.0.1", "REPRISE_TOKEN=x", "OTHER_PROT=1"}, "")
+	_, report, err := load(t, nil, []string{"REPRISE_PROT=1", "REPRISE_SERVICE_HOST=10.0.0.1", "REPRISE_TOKEN=x", "REPRISE_URL=http://q", "OTHER_PROT=1"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -469,5 +482,17 @@ func TestValidateSeesWhatLoadWouldRefuse(t *testing.T) {
 		if len(ps) == 0 || ps[0].Where != name {
 			t.Errorf("%s: %v", name, ps)
 		}
+	}
+}
+
+// Whoever set up the commands of a client in the same shell did nothing wrong.
+func TestVariablesOfClientsAreNoMisspeltSettings(t *testing.T) {
+	environ := []string{"REPRISE_URL=http://127.0.0.1:1", "REPRISE_TOKEN=hunter2", "REPRISE_TOKEN_FILE=/t", "REPRISE_PROT=1", "REPRISE_NULL=false"}
+	_, report, err := load(t, nil, environ, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Notices) != 1 || report.Notices[0].Text != "REPRISE_PROT is no setting; did you mean REPRISE_PORT?" {
+		t.Errorf("notices %v", report.Notices)
 	}
 }

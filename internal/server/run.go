@@ -14,13 +14,15 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"runtime"
-	"strconv"
 	"sync"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/auth"
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/httpapi"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/metrics"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
@@ -48,7 +50,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return fmt.Errorf("starting: %w", err)
 	}
 	log.Debug("recovered", "took", time.Since(began).String())
-	return listenAndServe(ctx, cfg, e, log)
+	return listenAndServe(ctx, cfg, e, &upkeep{st, e, log}, log)
 }
 
 func openStore(cfg Config, clock engine.Clock, log *slog.Logger) (*embedded.Store, error) {
@@ -69,12 +71,16 @@ func engineOptions(cfg Config) engine.Options {
 	rules.Retry, rules.Types, rules.Doors = cfg.Retry, cfg.Types, cfg.Doors
 	rules.RetainDone, rules.RetainDead = cfg.RetainDone, cfg.RetainDead
 	return engine.Options{
-		Server: rules, Queues: cfg.Queues, Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
-		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit,
+		Admin: cfg.admin(), Server: rules, Queues: cfg.Queues, Crons: cfg.Crons, Changes: httpapi.QueueChanges,
+		Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
+		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit, MetricsQueues: cfg.MetricsQueues,
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},
 		Fold:    jobs.Fold(cfg.BodyBytesMax),
 	}
 }
+
+// NewToken makes the text of a token for the configuration.
+func NewToken() string { return job.NewSecret(secureRandom()) }
 
 // secureRandom gives unguessable bits: lease tokens are made of them.
 func secureRandom() func() uint64 {
@@ -89,25 +95,41 @@ func secureRandom() func() uint64 {
 	}
 }
 
-func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, log *slog.Logger) error {
-	listener, err := net.Listen("tcp", net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port)))
+func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upkeep, log *slog.Logger) error {
+	tokens, err := admission(ctx, cfg, e)
+	var listener, socket net.Listener
+	var certificates *Certificates
+	if err == nil && cfg.TCP {
+		listener, certificates, err = listen(ctx, cfg)
+	}
+	if err == nil && cfg.Unix != "" {
+		if socket, err = listenUnix(ctx, cfg.Unix); err != nil && listener != nil {
+			err = errors.Join(err, listener.Close())
+		}
+	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("listening: %w; is another server running? Choose another port with --port", err), stop(cfg, e))
+		return errors.Join(err, stop(cfg, e))
 	}
 	handler := httpapi.New(httpapi.Options{
 		Engine: e, Log: log, Version: Version,
+		Tokens: tokens, Guard: cfg.Guard, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
 		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax,
 		Heartbeat: cfg.HeartbeatInterval, AllowHosts: cfg.AllowHost,
-		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null,
+		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: metrics.New(e, Version), Upkeep: keep,
 	})
-	if cfg.Pprof {
-		handler = withProfiles(handler)
-	}
-	srv := httpapi.NewServer(handler)
+	crowd := &httpapi.Crowd{Total: cfg.MaxConnections, PerAddress: cfg.MaxPerAddress, Log: log}
+	srv, local := httpapi.NewServer(handler), httpapi.NewServer(handler)
 	srv.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(listener) }()
-	Listening(log, listener.Addr().String(), "http")
+	local.ErrorLog = srv.ErrorLog
+	served := make(chan error, 2)
+	if socket != nil {
+		go func() { served <- local.Serve(crowd.Limit(socket, true)) }()
+		log.Info("listening", "api", "unix", "addr", cfg.Unix, "scheme", "unix")
+	}
+	if listener != nil {
+		go func() { served <- serve(srv, crowd.Limit(listener, !cfg.TLS()), certificates) }()
+		Listening(log, listener.Addr().String(), cfg.Scheme())
+	}
 	select {
 	case err := <-served:
 		return errors.Join(fmt.Errorf("serving: %w", err), stop(cfg, e))
@@ -117,8 +139,10 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, log *slog
 	err = stop(cfg, e) // ends the streams, so that Shutdown finds idle connections
 	limit, cancel := context.WithTimeout(context.Background(), max(cfg.ShutdownTimeout, time.Second))
 	defer cancel()
-	if srv.Shutdown(limit) != nil {
-		err = errors.Join(err, srv.Close())
+	for _, s := range []*http.Server{srv, local} {
+		if s.Shutdown(limit) != nil {
+			err = errors.Join(err, s.Close())
+		}
 	}
 	log.Info("stopped")
 	return err
@@ -130,17 +154,29 @@ func stop(cfg Config, e *engine.Engine) error {
 	return e.Stop(limit)
 }
 
-// withProfiles adds the profiles of the Go runtime under /debug/pprof/.
-func withProfiles(next http.Handler) http.Handler {
+// admission is who may do what: the tokens of the configuration and of the
+// store. It refuses a server that others could reach without any.
+func admission(ctx context.Context, cfg Config, e *engine.Engine) (*auth.Keeper, error) {
+	tokens := auth.New(cfg.Tokens, engine.SystemClock().Wall)
+	list, err := e.Credentials(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the tokens: %w", err)
+	}
+	tokens.Add(list...)
+	if why := cfg.exposed(tokens.Closed()); why != nil && !cfg.Insecure {
+		return nil, why
+	}
+	return tokens, nil
+}
+
+// profiles are those of the Go runtime, nil if they are not wanted.
+func profiles(cfg Config) http.Handler {
+	if !cfg.Pprof {
+		return nil
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if len(r.URL.Path) >= 13 && r.URL.Path[:13] == "/debug/pprof/" {
-			mux.ServeHTTP(w, r)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+	return mux
 }

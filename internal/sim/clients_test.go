@@ -25,6 +25,8 @@ const (
 	askGroup
 	askRun
 	askCancel // of a run
+	askMark   // of a fingerprint
+	askCron
 )
 
 // request is one thing that was asked for and not yet answered.
@@ -41,6 +43,8 @@ type request struct {
 	edit      func(*job.Queue)
 	until     job.Millis // of a hold
 	run       *job.Replay
+	paused    bool // of a fingerprint
+	cron      *cronAsk
 
 	call    *call
 	into    job.ID                 // the job that took it in
@@ -159,7 +163,8 @@ func (w *world) verdict(r *request, v engine.Verdict) string {
 	if r.sure && r.told == refused {
 		broken("I2, core.md 4", "%s was accepted; it must be refused (error kind %d)", r, r.kindOf)
 	}
-	if r.kind == askExtend && r.lost { // nobody promised that it survives
+	promised := r.kind != askExtend || r.extension.Progress != nil && r.extension.Progress.Checkpoint != nil
+	if !promised && r.lost { // nobody promised that it survives
 		return v.State.String() + ", and that is lost"
 	}
 	if r.commit == 0 { // the same answer as before
@@ -172,7 +177,7 @@ func (w *world) verdict(r *request, v engine.Verdict) string {
 		w.judge.coverage.feature("the same settle twice")
 		return "the same again"
 	}
-	w.accepted(r, r.kind == askExtend)
+	w.accepted(r, !promised)
 	if v.State != r.state {
 		broken("answers", "%s led to %s and was told %s", r, r.state, v.State)
 	}
@@ -202,6 +207,7 @@ type holder struct {
 	closing bool // it disconnected
 	gone    bool // and the engine knows
 	got     map[job.Token]bool
+	voided  map[job.Token]bool // it was told that these are over
 }
 
 // asks reports whether the holder takes jobs of the queue.
@@ -281,10 +287,35 @@ func (w *world) read(h *holder) (some, on bool) {
 		}
 		some = true
 		for _, d := range list {
-			w.delivered(h, d)
+			if d.Voided {
+				w.voided(h, d)
+			} else {
+				w.delivered(h, d)
+			}
 		}
 		w.listen() // it was told that there is room again
 	}
+}
+
+// voided judges the news that a lease is over.
+func (w *world) voided(h *holder, d engine.Delivery) {
+	x := w.judge
+	name := x.name(d.Job.ID)
+	now := x.book.jobs[d.Job.ID]
+	switch {
+	case !h.got[d.Lease.Token] || h.kind != job.Named:
+		broken("core.md 4", "%s is told that %s is over for it, which it was not given", h.name, name)
+	case h.voided[d.Lease.Token]:
+		broken("core.md 4", "%s is told twice that %s is over for it", h.name, name)
+	case now != nil && now.LeaseOf(d.Lease.Token) >= 0:
+		broken("I3", "%s is told that %s is over for it, and holds it", h.name, name)
+	}
+	if h.voided == nil {
+		h.voided = map[job.Token]bool{}
+	}
+	h.voided[d.Lease.Token] = true
+	x.coverage.feature("told of a void")
+	w.say("    %s hears that %s is over for it: %s", h.name, name, d.Ending)
 }
 
 // delivered judges one delivery and puts it into the hands of the worker.

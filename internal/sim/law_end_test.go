@@ -115,7 +115,7 @@ func (s *scene) done(o *outcome, j *job.Job) *outcome {
 
 // dead is core.md 2, on_dead.
 func (s *scene) dead(o *outcome, j *job.Job, why job.Reason, aside bool) *outcome {
-	j.State, j.Reason, j.Park, j.DiedAt = job.Dead, why, "", s.now
+	j.State, j.Reason, j.Park, j.DiedAt, j.Wait = job.Dead, why, "", s.now, job.Wait{}
 	if j.Print == 0 {
 		j.Print = rule.Fingerprint(&job.Failure{Type: why.String()})
 	}
@@ -127,7 +127,7 @@ func (s *scene) dead(o *outcome, j *job.Job, why job.Reason, aside bool) *outcom
 	o.note("a dead head: " + s.q.OnDead.String())
 	if s.q.OnDead == job.DeadPark && !s.behind() {
 		g := s.g
-		if o.gate != nil { // held by a rule
+		if o.gate != nil { // held with the same settle
 			g = *o.gate
 		}
 		g.Park = "dead/" + j.ID.String()

@@ -26,12 +26,13 @@ func (s *scene) policy(j *job.Job) (p job.Retry) {
 	return p
 }
 
-// ruleFor is the first rule that matches (core.md 6, point 3); nil if none does.
-func ruleFor(p job.Retry, f *job.Failure) *job.Rule {
+// ruleFor is the first rule that matches (core.md 6, point 3), and its number
+// from 1; nil if none does.
+func ruleFor(p job.Retry, f *job.Failure) (*job.Rule, uint8) {
 	if p.Rules == nil {
-		return nil
+		return nil, 0
 	}
-	for _, r := range *p.Rules {
+	for i, r := range *p.Rules {
 		within := func(list []job.Range, n int) bool {
 			in := len(list) == 0
 			for _, x := range list {
@@ -44,10 +45,10 @@ func ruleFor(p job.Retry, f *job.Failure) *job.Rule {
 		byMessage := w.Message == "" || regexp.MustCompile(w.Message).MatchString(f.Message)
 		byTime := w.Timeout == job.Unsaid || (w.Timeout == job.Yes) == f.Timeout
 		if byType && byMessage && byTime && within(w.Status, f.Status) && within(w.ExitCode, f.ExitCode) {
-			return &r
+			return &r, uint8(i + 1)
 		}
 	}
-	return nil
+	return nil, 0
 }
 
 // failed is core.md 6 for an attempt that failed, charged n times (more than
@@ -56,8 +57,9 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 	j.FailedAt = s.now
 	p, grace, does := s.policy(j), s.now < j.GraceUntil, job.DoRetry
 	do := &job.Rule{}
-	if found := ruleFor(p, &r.Failure); found != nil && !grace {
-		do, does = found, found.Do
+	number := uint8(0)
+	if found, at := ruleFor(p, &r.Failure); found != nil && !grace {
+		do, does, number = found, found.Do, at
 		o.note("a rule: " + does.String())
 	}
 	switch {
@@ -72,13 +74,40 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 		j.Attempts += n
 		s.recorded(j, n, &r.Failure)
 	}
-	after := max(r.RetryAfter, r.NotBefore-s.now, 0)
+	after, span := max(r.RetryAfter, r.NotBefore-s.now, 0), r.Hold
+	if span > 0 {
+		o.note("a worker's hold: retry")
+	}
+	switch {
+	case do.IgnoreRetryAfter && after > 0:
+		after = 0
+		o.note("Retry-After not heard")
+	case after > 0:
+		o.note("Retry-After")
+	}
+	if does == job.DoHold {
+		span = max(span, do.Delay)
+	}
 	free := s.q.HoldUntil
 	if j.Group != "" {
 		free = max(free, s.g.Hold)
 	}
-	if does == job.DoHold {
-		free = max(free, s.hold(o, j, do.Delay, after))
+	was := free
+	free = max(free, s.hold(o, j, max(span, after)))
+	held := free
+	if after > 0 {
+		free = max(free, s.now+after)
+	}
+	// chose is retry.md 5: who chose the date, by which rule.
+	chose := func(by job.WaitBy, due job.Millis) job.Wait {
+		if after > 0 && s.now+after > due {
+			by, due = job.WaitTarget, s.now+after
+		}
+		jitter := by == job.WaitTarget && after >= span && held > was // of the hold that the target asked for
+		if held > due && !jitter {
+			by = job.WaitHold
+		}
+		return job.Wait{By: by, Rule: number}
 	}
 	if len(j.Leases) > 0 {
 		j.Wanted = uint8(len(j.Leases))
@@ -87,14 +116,6 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 		return []*outcome{o}
 	}
 	j.Wanted = j.Copies
-	if do.IgnoreRetryAfter && after > 0 {
-		after = 0
-		o.note("Retry-After not heard")
-	}
-	if after > 0 {
-		o.note("Retry-After")
-		free = max(free, s.now+after)
-	}
 	at := r.RetryAt
 	if r.RetryIn > 0 {
 		at = s.now + r.RetryIn
@@ -105,13 +126,16 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 		o.note("failed after its expiry")
 		return []*outcome{s.dead(o, j, job.Expired, false)}
 	case grace:
-		return []*outcome{s.again(o, j, r, p, max(free, s.now+s.w.setup.server.GraceDelay), at > 0)}
+		after := s.now + s.w.setup.server.GraceDelay
+		j.Wait = chose(job.WaitGrace, after)
+		return []*outcome{s.again(o, j, r, p, max(free, after), at > 0)}
 	case does == job.DoDead:
 		return []*outcome{s.dead(o, j, job.Killed, false)}
 	case does == job.DoRelease && tooOld(due):
 		o.note("too old to be released")
 		return []*outcome{s.dead(o, j, job.Exhausted, false)}
 	case does == job.DoRelease:
+		j.Wait = chose(job.WaitRule, s.now+do.Delay)
 		return []*outcome{s.again(o, j, r, p, due, false)}
 	}
 	if do.Curve != nil {
@@ -123,6 +147,7 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 	if at > 0 {
 		j.Overrides++
 		o.note("the worker's own time")
+		j.Wait = chose(job.WaitWorker, at)
 		return []*outcome{s.again(o, j, r, p, max(free, at), true)}
 	}
 	lo, hi := waits(p.Curve, float64(j.Attempts))
@@ -132,7 +157,7 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 	var list []*outcome
 	for _, d := range []job.Millis{lo, hi} {
 		c, k := *o, j.Clone()
-		k.LastDelay = d
+		k.LastDelay, k.Wait = d, chose(job.WaitCurve, s.now+d)
 		due := max(free, s.now+d)
 		limit, bounded := p.LimitValue()
 		switch {
@@ -149,10 +174,13 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 }
 
 // hold keeps the group of the job out of line, or its queue (retry.md 4): for
-// the span of the rule or as long as the target asked for, at most an hour,
-// and up to a tenth more. What was drawn stands in the row written next.
-func (s *scene) hold(o *outcome, j *job.Job, span, after job.Millis) job.Millis {
-	span = min(max(span, after), job.Hour)
+// as long as its target, its worker or a rule asks for, at most an hour, and up
+// to a tenth more. What was drawn stands in the row written next.
+func (s *scene) hold(o *outcome, j *job.Job, span job.Millis) job.Millis {
+	if span == 0 {
+		return 0
+	}
+	span = min(span, job.Hour)
 	lo, hi := s.now+span, s.now+min(span+span/10, job.Hour)
 	var drawn job.Millis
 	if len(s.later) > 0 {
@@ -168,13 +196,13 @@ func (s *scene) hold(o *outcome, j *job.Job, span, after job.Millis) job.Millis 
 		g := s.g
 		g.Hold = max(g.Hold, until)
 		o.gate = &g
-		o.note("a rule held a group")
+		o.note("a settle held a group")
 		return g.Hold
 	}
 	q := *s.q
 	q.HoldUntil = max(q.HoldUntil, until)
 	o.queue = &q
-	o.note("a rule held a queue")
+	o.note("a settle held a queue")
 	return q.HoldUntil
 }
 
@@ -189,11 +217,13 @@ func (s *scene) again(o *outcome, j *job.Job, r *engine.Settle, p job.Retry, due
 	case asked == len(list)-1 && p.Curve.Kind == job.CurveImmediate:
 		where = job.PlaceFront
 	}
+	o.note("a wait by " + j.Wait.By.String())
 	s.place(o, j, where)
 	j.ReadyAt, j.State = due, job.Scheduled
 	if due <= s.now && !own {
 		j.State = job.Ready
 	}
+	s.held(o, j)
 	o.want, o.state = j, j.State
 	return o
 }

@@ -189,7 +189,7 @@ func (w *world) keys() {
 	for _, j := range w.judge.book.sorted() {
 		name := w.judge.name(j.ID)
 		for _, part := range partsOf(w.bodyOf(j, name)) {
-			if j.Extras == nil { // what has an idempotency key may come in again after its window
+			if keyOf(j) == "" { // others may come in again: after the window of their idempotency key, or by each tick
 				break
 			}
 			if other := parts[part]; other != nil {
@@ -206,4 +206,17 @@ func (w *world) keys() {
 		}
 		owners[key] = j
 	}
+}
+
+// setProgress changes the progress of a job, which keeps its other extras.
+func setProgress(j *job.Job, p *job.RunProgress) {
+	x := job.Extras{}
+	if j.Extras != nil {
+		x = *j.Extras
+	}
+	if x.Progress = p; len(x.Labels) == 0 && x.Traceparent == "" && x.Unique == nil && x.Batch == nil && p == nil {
+		j.Extras = nil
+		return
+	}
+	j.Extras = &x
 }

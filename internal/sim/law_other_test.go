@@ -24,6 +24,7 @@ func (s *scene) outcomes(ch *change) (list []*outcome) {
 	list = append(append(list, s.timedOut(true)...), s.timedOut(false)...)
 	list = append(list, s.evicted()...)
 	list = append(list, s.clocked()...)
+	list = append(list, s.letGo()...)
 	list = append(list, s.run()...)
 	return append(append(list, s.carried()...), s.keyMoves(ch)...)
 }
@@ -120,7 +121,7 @@ func (s *scene) revived(o *outcome, j *job.Job, r *request) bool {
 	}
 	s.order(j)
 	s.place(o, j, r.command.Place)
-	j.State, j.ReadyAt = job.Ready, s.now
+	j.State, j.ReadyAt, j.Wait = job.Ready, s.now, job.Wait{}
 	o.want = j
 	return true
 }
@@ -134,10 +135,16 @@ func (s *scene) order(j *job.Job) {
 func (s *scene) patched(o *outcome, j *job.Job, r *request) {
 	r.command.Edit(j)
 	s.order(j)
+	if j.ReadyAt != s.old.ReadyAt {
+		j.Wait = job.Wait{}
+	}
 	if j.State != job.Leased {
 		if j.State = job.Scheduled; j.ReadyAt <= s.now {
 			j.State = job.Ready
 		}
+	}
+	if s.old.State == job.Scheduled && j.State == job.Ready {
+		s.held(o, j)
 	}
 	o.want = j
 }
@@ -156,6 +163,19 @@ func (s *scene) extended(r *request) *outcome {
 		l.Until = s.steady + x.For
 		o.note("unary lease extended")
 	}
+	if p := x.Progress; p != nil {
+		told := job.RunProgress{Fraction: p.Fraction, Checkpoint: p.Checkpoint, At: s.now}
+		if known := knownOf(j); known != nil {
+			if told.Fraction < 0 {
+				told.Fraction = known.Fraction
+			}
+			if told.Checkpoint == nil {
+				told.Checkpoint = known.Checkpoint
+			}
+		}
+		setProgress(j, &told)
+		o.note("progress")
+	}
 	if x.Started && l.Started == 0 {
 		l.Started, l.StartBy = s.now, 0
 		if l.RunEnd > 0 {
@@ -164,6 +184,14 @@ func (s *scene) extended(r *request) *outcome {
 		o.note("run started")
 	}
 	return o
+}
+
+// knownOf is what is known of the run of a job.
+func knownOf(j *job.Job) *job.RunProgress {
+	if j.Extras == nil {
+		return nil
+	}
+	return j.Extras.Progress
 }
 
 // timer is the end of a timeout that begins now; 0 = there is none.
@@ -234,7 +262,9 @@ func (s *scene) clocked() (list []*outcome) {
 	if j.State == job.Scheduled && j.ReadyAt <= s.now {
 		due := j.Clone()
 		due.State = job.Ready
-		list = append(list, &outcome{why: "its due time", verb: rule.Promote, want: due, state: job.Ready})
+		o := &outcome{why: "its due time", verb: rule.Promote, want: due, state: job.Ready}
+		s.held(o, due)
+		list = append(list, o)
 	}
 	if waiting && j.ExpiresAt > 0 && j.ExpiresAt <= s.now {
 		o := &outcome{why: "its expiry", verb: rule.Expire}
@@ -283,14 +313,17 @@ func (s *scene) put(ch *change) (list []*outcome) {
 		}
 	}
 	parts := partsOf(string(ch.body))
-	r := s.outstanding(parts[0])
+	r, req := s.cronJob(ch)
 	if r == nil {
-		broken("I1", "a job with payload %q came in and nobody asked for it", ch.body)
+		if r = s.outstanding(parts[0]); r == nil {
+			broken("I1", "a job with payload %q came in and nobody asked for it", ch.body)
+		}
+		req = r
 	}
 	want := r.put.Job.Clone()
 	want.ID, want.Payload, want.PayloadSize = j.ID, j.ID, uint32(len(ch.body))
 	want.Created, want.Band, want.Seq = s.now, job.BandNormal, j.Seq
-	o := &outcome{why: r.String(), verb: rule.Put, req: r, want: want}
+	o := &outcome{why: r.String(), verb: rule.Put, req: req, want: want}
 	o.stats.Put = 1
 	s.order(want)
 	if r.put.Place == job.PlaceFront && want.Order != job.OrderStrict {

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"slices"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
@@ -78,8 +79,22 @@ func (s *scene) lateOK(r *request, known job.Ended) *outcome {
 	known.How = job.ByOK
 	remember(j, known)
 	j.Losses = 0
+	s.spare(o, j, &r.settle)
 	o.stats.Done, o.stats.LateOK = 1, 1
 	return s.done(o, j)
+}
+
+// spare is the hold that a worker asks for (retry.md 4), and the target of a
+// job that it gives up.
+func (s *scene) spare(o *outcome, j *job.Job, x *engine.Settle) {
+	span := x.Hold
+	if span > 0 {
+		o.note("a worker's hold: " + x.Outcome.String())
+	}
+	if x.Outcome == job.Died {
+		span = max(span, x.RetryAfter, x.NotBefore-s.now)
+	}
+	s.hold(o, j, span)
 }
 
 // settle ends lease i as its holder says.
@@ -100,6 +115,9 @@ func (s *scene) settle(r *request, i int) []*outcome {
 		i = 0
 	}
 	j.Losses, j.Alone = 0, false
+	if x.Outcome != job.Retried { // whose rules have a say in it
+		s.spare(o, j, &x)
+	}
 	switch x.Outcome {
 	case job.OK:
 		o.verb, o.stats.Done = rule.SettleOK, 1

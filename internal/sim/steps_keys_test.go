@@ -19,7 +19,7 @@ func (w *world) putUnderKeys() { w.putThem(true) }
 func (w *world) drawKey(n *engine.NewJob) {
 	switch w.dice.IntN(5) {
 	case 0, 1:
-		u := job.Unique{Key: fmt.Sprint("u", w.dice.IntN(2)), While: job.Scope(w.dice.IntN(int(job.Scopes)))}
+		u := job.Unique{Key: fmt.Sprint("u", w.dice.IntN(2)), While: job.UniqueScope(w.dice.IntN(int(job.UniqueScopes)))}
 		n.Job.Extras = &job.Extras{Unique: &u}
 	case 2, 3:
 		n.Job.Extras = &job.Extras{Batch: &job.Batch{Key: fmt.Sprint("b", w.dice.IntN(2)), When: fmt.Sprint(w.dice.IntN(60)), Fold: "+"}}
@@ -107,9 +107,9 @@ func (w *world) keyAnswer(r *request, a engine.Added) string {
 }
 
 // covered is the table of zizq.md 1.15.
-var covered = [job.Scopes]string{"scheduled ready", "scheduled ready leased", "scheduled ready leased done dead"}
+var covered = [job.UniqueScopes]string{"scheduled ready", "scheduled ready leased", "scheduled ready leased done dead"}
 
 // covers reports whether a scope covers a state.
-func covers(scope job.Scope, s job.State) bool {
+func covers(scope job.UniqueScope, s job.State) bool {
 	return slices.Contains(strings.Fields(covered[scope]), s.String())
 }

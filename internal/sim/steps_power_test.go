@@ -33,9 +33,11 @@ func init() {
 		{"settle wrongly", 3, (*world).settleWrong},
 		{"extend", 5, (*world).extend},
 		{"operate", 12, (*world).operate},
-		{"change a queue", 5, (*world).changeQueue},
+		{"change or delete many", 3, (*world).many},
+		{"change a queue", 7, (*world).changeQueue},
 		{"hold a group", 2, (*world).holdGroup},
 		{"run through the dead", 5, (*world).runDead},
+		{"pause or resume a fingerprint", 4, (*world).markPrint},
 		{"time passes", 22, (*world).timePasses},
 		{"the clock steps", 2, (*world).clockSteps},
 		{"the process stands still", 1, (*world).standStill},
@@ -45,6 +47,7 @@ func init() {
 		{"power cut", 2, (*world).powerCut},
 		{"restart", 2, (*world).restart},
 		{"the disk fills up or is cleared", 2, (*world).diskFills},
+		{"change cron", 5, (*world).changeCron},
 	}
 }
 

@@ -82,6 +82,9 @@ func (w *world) outcome(h hand) *request {
 	if w.oneIn(4) {
 		s.Place = pick(w, []job.Place{job.PlaceKeep, job.PlaceFront, job.PlaceBack})
 	}
+	if w.oneIn(16) {
+		s.Hold = w.between(1, 3*job.Second)
+	}
 	switch s.Outcome {
 	case job.Retried:
 		s.Failure = w.failure()
@@ -97,6 +100,9 @@ func (w *world) outcome(h hand) *request {
 		}
 	case job.Died:
 		s.Failure = job.Failure{Type: "E", Message: "hopeless"}
+		if w.oneIn(8) {
+			s.RetryAfter = w.between(1, 3*job.Second)
+		}
 	case job.Released:
 		if w.oneIn(2) {
 			s.Delay = w.between(1, 5*job.Second)
@@ -149,6 +155,9 @@ func (w *world) sendSettles(c *call) {
 				r.text += ", in " + m.String()
 			}
 		}
+		if s.Hold > 0 {
+			r.text += ", hold for " + s.Hold.String()
+		}
 		if s.RetryAt > 0 {
 			r.text += ", at " + stamp(s.RetryAt)
 		}
@@ -192,17 +201,14 @@ func (w *world) foretell(r *request, sure bool) {
 	case askSettle:
 		_, r.told, r.kindOf = s.settled(r)
 	case askExtend:
-		switch {
-		case s.old.State != job.Leased:
-			r.told, r.kindOf = refused, job.WrongState
-		case s.old.LeaseOf(r.extension.Token) < 0:
+		if s.old.LeaseOf(r.extension.Token) < 0 {
 			r.told, r.kindOf = refused, job.Superseded
 		}
 	case askOperate:
 		if r.kindOf = job.WrongState; len(s.requested(r)) == 0 {
 			r.told = refused
 		}
-	case askPut, askDelete, askQueue, askGroup, askRun, askCancel:
+	case askPut, askDelete, askQueue, askGroup, askRun, askCancel, askMark, askCron:
 	}
 }
 
@@ -224,6 +230,14 @@ func (w *world) extend() {
 	}
 	r := &request{kind: askExtend, id: x.ID, extension: x}
 	r.text = fmt.Sprintf("extend %s by %x for %s, started %t", w.judge.name(x.ID), x.Token[:6], x.For, x.Started)
+	if w.oneIn(3) {
+		p := &job.RunProgress{Fraction: pick(w, []float64{job.FractionUnset, 0, 0.5})}
+		if w.oneIn(2) {
+			p.Checkpoint = fmt.Appendf(nil, "%d", w.dice.IntN(100))
+		}
+		x.Progress, r.extension.Progress = p, p
+		r.text += fmt.Sprintf(", progress %v %s", p.Fraction, p.Checkpoint)
+	}
 	w.foretell(r, w.sure())
 	w.say("    %s", r)
 	var out []engine.Verdict

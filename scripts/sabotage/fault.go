@@ -50,6 +50,7 @@ var order = []stage{
 	{pkg: "internal/store/embedded", timeout: hangs},
 	{pkg: "internal/engine", timeout: hangs},
 	{pkg: "internal/door/jobs", timeout: hangs},
+	{pkg: "internal/auth", timeout: hangs},
 	{pkg: "internal/httpapi", timeout: hangs},
 	{pkg: "internal/server", timeout: hangs},
 	{pkg: "internal/sim", timeout: hangs},
@@ -61,7 +62,22 @@ const hangs = time.Minute
 
 // table is every fault there is.
 func table() []fault {
-	return slices.Concat(ruleFaults, policyFaults, engineFaults, storeFaults, doorFaults, protectionFaults, deadFaults, keysFaults)
+	return slices.Concat(
+		ruleFaults,
+		policyFaults,
+		engineFaults,
+		storeFaults,
+		doorFaults,
+		protectionFaults,
+		holdFaults,
+		deadFaults,
+		securityFaults,
+		simProtectionFaults,
+		runFaults,
+		guardcfgFaults,
+		cronFaults,
+		keysFaults,
+	)
 }
 
 // apply returns the tree with the fault in it.

@@ -45,14 +45,6 @@ var engineFaults = []fault{
 		first: []suite{in(enginePkg, "TestEveryAnswerSurvivesAPowerCutByItself")},
 	},
 	{
-		name: "delete-not-durable", breaks: "I5",
-		does:  "a deletion does not ask for a sync",
-		file:  "internal/engine/operate.go",
-		old:   "\t\tr.tx.Durable()\n\t\treturn err\n",
-		new:   "\t\treturn err\n",
-		first: []suite{in(enginePkg, "TestEveryAnswerSurvivesAPowerCutByItself")},
-	},
-	{
 		name: "settings-not-durable", breaks: "I5",
 		does:  "a change of a queue's settings does not ask for a sync",
 		file:  "internal/engine/operate.go",

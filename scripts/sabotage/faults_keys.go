@@ -27,7 +27,7 @@ var keysFaults = []fault{
 		first: []suite{in("internal/rule", "TestABatchIsClosedForGoodWhenItsJobIsTaken")},
 	},
 	{
-		name: "scope-not-looked-at", breaks: "zizq.md 1.15",
+		name: "unique-scope-not-looked-at", breaks: "zizq.md 1.15",
 		does:  "every open job is in the way of a newcomer, whatever its scope",
 		file:  "internal/rule/key.go",
 		old:   "return newcomer.Holds(owner)",

@@ -70,7 +70,7 @@ var policyFaults = []fault{
 		name: "rule-limit-ignored", breaks: "core.md 6.3",
 		does:  "a rule's own limit and curve are not used",
 		file:  "internal/rule/failure.go",
-		old:   "*p = job.Retry{Limit: do.Limit, Curve: do.Curve}.Over(*p)",
+		old:   "p = job.Retry{Limit: do.Limit, Curve: do.Curve}.Over(p)",
 		new:   "_ = p",
 		first: []suite{in(rulePkg, "TestTheLimitOfARuleCountsAllChargedFailures")},
 	},

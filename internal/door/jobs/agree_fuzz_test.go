@@ -136,6 +136,7 @@ func FuzzSettlesAgree(f *testing.F) {
 	f.Add(`[` + head + `"outcome":"retry","error":{"message":"m","error_type":"E","backtrace":"b","status":503},"retry_at":5,"started":7}]`)
 	f.Add(`[` + head + `"outcome":"ok"},{"id":"` + idB + `","outcome":"release","delay_ms":9,"place":"front"}]`)
 	f.Add(`[` + head + `"outcome":"dead","retry_in_ms":0,"retry_after_ms":1,"error":null,"more":{}}]`)
+	f.Add(`[` + head + `"outcome":"ok","hold":90000},` + head + `"outcome":"release","hold":"1m30s"}]`)
 	f.Add(`[null]`)
 	f.Fuzz(func(t *testing.T, body string) {
 		list, err := reader(body).Settles()
@@ -154,6 +155,9 @@ func FuzzSettlesAgree(f *testing.F) {
 			agrees(t, m, "started", int64(s.Started), 0)
 			agrees(t, m, "delay_ms", int64(s.Delay), 0)
 			agrees(t, m, "retry_after_ms", int64(s.RetryAfter), 0)
+			if raw := m["hold"]; len(raw) > 0 && raw[0] != '"' {
+				agrees(t, m, "hold", int64(s.Hold), 0)
+			}
 			if raw, ok := m["lease"]; ok != !s.Token.IsZero() && !strings.Contains(string(raw), strings.Repeat("0", 40)) {
 				t.Errorf("lease %s was read as %x", raw, s.Token)
 			}
@@ -174,8 +178,8 @@ func FuzzSettlesAgree(f *testing.F) {
 // pages, takes of the same parameters all but those of pages.
 func FuzzErrorsQuery(f *testing.F) {
 	f.Add("from=1&limit=2")
-	f.Add("before=4294967295&order=desc")
-	f.Add("before=4294967296")
+	f.Add("from=4294967295&order=desc")
+	f.Add("from=4294967296")
 	f.Add("from=0")
 	f.Add("status=dead&priority=..5")
 	f.Add("limit=2000&limit=1")

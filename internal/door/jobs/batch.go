@@ -71,7 +71,7 @@ func (r *Reader) uniqueKey(j *job.Job) {
 	uniqueOf(j).Key = r.label("unique_key", string(content))
 }
 
-var scopes = []job.Scope{job.WhileQueued, job.WhileActive, job.WhileExists}
+var scopes = []job.UniqueScope{job.WhileQueued, job.WhileActive, job.WhileExists}
 
 func (r *Reader) uniqueWhile(j *job.Job) {
 	if s, ok := oneOf(r, "unique_while", scopes...); ok {

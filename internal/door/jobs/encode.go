@@ -16,6 +16,9 @@ var states = [job.States]string{
 	job.Scheduled: "scheduled", job.Ready: "ready", job.Leased: "in_flight", job.Done: "completed", job.Dead: "dead",
 }
 
+// StatusOf is the word of a state on the wire; "" for None.
+func StatusOf(s job.State) string { return states[s] }
+
 // AppendJob appends a job object without its payload.
 func AppendJob(b []byte, j *job.Job) []byte { return append(members(b, j, nil), '}') }
 
@@ -64,6 +67,11 @@ func AppendLeases(b []byte, list []engine.Delivery) []byte {
 }
 
 func appendDelivery(b []byte, d *engine.Delivery, token bool) []byte {
+	if d.Voided {
+		b = d.Job.ID.AppendTo(append(b, `{"id":"`...))
+		b = d.Lease.Token.AppendTo(append(b, `","lease":"`...))
+		return append(word(b, `","voided":"`, d.Ending.String()), '}')
+	}
 	b = members(b, d.Job, orNull(d.Payload))
 	if token {
 		b = append(d.Lease.Token.AppendTo(append(b, `,"lease":"`...)), '"')

@@ -54,5 +54,8 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	if x.Traceparent != "" {
 		b = quote(b, `,"traceparent":`, x.Traceparent)
 	}
+	if x.Progress != nil {
+		b = appendProgress(b, x.Progress)
+	}
 	return b
 }

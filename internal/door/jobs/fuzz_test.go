@@ -89,7 +89,7 @@ func FuzzSettleBody(f *testing.F) {
 		}
 		if s, err := reader(body).Failure(job.ID{}); err != nil {
 			refused(t, body, err)
-		} else if s.RetryAt < 0 || s.RetryIn < 0 || s.RetryAfter < 0 || s.Failure.Status < 0 {
+		} else if s.RetryAt < 0 || s.RetryIn < 0 || s.RetryAfter < 0 || s.Hold < 0 || s.Hold > job.MaxMillis || s.Failure.Status < 0 {
 			t.Errorf("%q was read as %+v", body, s)
 		}
 	})
@@ -98,7 +98,7 @@ func FuzzSettleBody(f *testing.F) {
 func FuzzListQuery(f *testing.F) {
 	f.Add("status=ready,dead&queue=a%26b&limit=5&order=desc")
 	f.Add("from=" + idA + "&priority=1..5&attempts=..&ready_at=7..")
-	f.Add("before=" + idA + "&id=" + idB + "&type=%00,%25")
+	f.Add("filter=.a%7C.b&id=" + idB + "&type=%00,%25")
 	f.Fuzz(func(t *testing.T, raw string) {
 		q, err := jobs.ListQuery(raw)
 		if err != nil {

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"encoding/json"
 	"math"
 	"net/url"
 	"strconv"
@@ -133,10 +134,12 @@ func ReplayOf(p *job.Replay) wire.Replay {
 func filterBack(s *job.Selection) wire.DeadFilter {
 	f := wire.DeadFilter{
 		Queues: s.Queues, Types: s.Types, Groups: s.Groups, ErrorTypes: s.ErrorTypes, Text: s.Text,
-		DiedFrom: int64(s.DiedFrom), DiedBefore: int64(s.DiedBefore),
+		DiedFrom: int64(s.DiedFrom), DiedBefore: int64(s.DiedBefore), Filter: s.Filter,
 	}
-	for _, id := range s.IDs {
-		f.IDs = append(f.IDs, id.String())
+	if s.Filter == "" { // else they are what it chose
+		for _, id := range s.IDs {
+			f.IDs = append(f.IDs, id.String())
+		}
 	}
 	for _, p := range s.Prints {
 		f.Fingerprints = append(f.Fingerprints, p.String())
@@ -245,7 +248,11 @@ func LogQuery(raw string) (before job.ID, limit int, err error) {
 
 // AuditOf is an entry of the audit log as the wire tells it.
 func AuditOf(a *job.Audit) wire.AuditEntry {
-	return wire.AuditEntry{
+	e := wire.AuditEntry{
 		ID: a.ID.String(), At: int64(a.At), By: a.By.Name, From: a.By.From, Action: a.Action, Subject: a.Subject, Count: a.Count,
 	}
+	for _, c := range a.Changes {
+		e.Changes = append(e.Changes, wire.AuditChange{Field: c.Field, From: json.RawMessage(c.From), To: json.RawMessage(c.To)})
+	}
+	return e
 }

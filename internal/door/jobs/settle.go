@@ -82,6 +82,16 @@ func (r *Reader) Failure(id job.ID) (engine.Settle, error) {
 	return s, r.end()
 }
 
+// Release reads the body of POST /jobs/{id}/release, which may be left out.
+func (r *Reader) Release(id job.ID) (engine.Settle, error) {
+	s := engine.Settle{ID: id, Outcome: job.Released}
+	if r.Body.Len() == 0 {
+		return s, nil
+	}
+	r.whole(func(name []byte) { r.settle(&s, name) })
+	return s, r.end()
+}
+
 // failure reads a member of a failure, if it is one; said is whether it has a
 // message.
 func (r *Reader) failure(f *job.Failure, said *bool, path string, name []byte) bool {
@@ -120,10 +130,33 @@ func (r *Reader) when(s *engine.Settle, name []byte) bool {
 		s.Started = r.millis("started", 0, 0)
 	case "place":
 		s.Place, _ = oneOf(r, "place", places...)
+	case "hold":
+		s.Hold = r.span("hold")
 	default:
 		return false
 	}
 	return true
+}
+
+// span reads how long something lasts: a whole number of milliseconds, or a
+// text as in a retry policy.
+func (r *Reader) span(field string) job.Millis {
+	raw := r.given()
+	if raw == nil {
+		return 0
+	}
+	text := string(raw)
+	if raw[0] == '"' {
+		own, _ := jsontext.AppendUnquote(nil, raw)
+		text = string(own)
+	} else if n, err := strconv.ParseUint(text, 10, 64); err != nil || n > uint64(job.MaxMillis) {
+		text = "" // which is no span
+	}
+	m, err := job.ParseDuration(text)
+	if err != nil {
+		r.fail(field, "must be a span: a whole number of milliseconds, or a text such as 30s, 1m30s or PT6S")
+	}
+	return m
 }
 
 // retryAfter reads what a target said in its Retry-After, as it said it: whole
@@ -195,9 +228,9 @@ func (r *Reader) settle(s *engine.Settle, name []byte) {
 			}
 		})
 		r.must("error.message", said || !there)
-	case "result", "hold":
+	case "result":
 		if r.given() != nil {
-			r.fail(string(name), "is not supported by this version")
+			r.fail("result", "is not supported by this version")
 		}
 	default:
 		if !r.when(s, name) {

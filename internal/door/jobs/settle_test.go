@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -186,10 +187,53 @@ func TestSettlesRefusesByPlaceAndName(t *testing.T) {
 		`[{"id":"` + idA + `","outcome":"retry","error":{"message":1}}]`: "settles[0]: error.message must be a string",
 		`[{"id":"` + idA + `","outcome":"release","delay_ms":-1}]`:       "settles[0]: delay_ms must be a whole number",
 		`[{"id":"` + idA + `","outcome":"ok","result":1}]`:               "settles[0]: result is not supported",
+		`[{"id":"` + idA + `","outcome":"ok","hold":-1}]`:                "settles[0]: hold must be a span: ",
 		`[{"id":"` + idA + `","outcome":"ok","outcome":"dead"}]`:         `settles[0]: the entry has the field "outcome" twice`,
 	} {
 		if _, err := reader(body).Settles(); err == nil || !strings.HasPrefix(err.Error(), text) {
 			t.Errorf("%s\n got %v\nwant %s", body, err, text)
+		}
+	}
+}
+
+func TestAHoldIsReadWithEveryOutcome(t *testing.T) {
+	for value, want := range map[string]job.Millis{
+		`0`: 0, `null`: 0, `1`: 1, `90000`: 90 * job.Second, `"90000"`: 90 * job.Second, `"90s"`: 90 * job.Second,
+		`"1m30s"`: 90 * job.Second, `"PT1M30S"`: 90 * job.Second, `"\u0039\u0030s"`: 90 * job.Second, `"7d"`: 7 * job.Day,
+		fmt.Sprint(int64(job.MaxMillis)): job.MaxMillis,
+	} {
+		for _, outcome := range []job.Outcome{job.OK, job.Retried, job.Died, job.Released} {
+			got, err := reader(`[{"id":"` + idA + `","outcome":"` + outcome.String() + `","hold":` + value + `}]`).Settles()
+			if err != nil || got[0].Hold != want || got[0].Outcome != outcome {
+				t.Errorf("hold %s with %s: %+v, %v", value, outcome, got, err)
+			}
+		}
+		for _, kill := range []string{"", `"kill":true,`} {
+			got, err := reader(`{"message":"m",` + kill + `"hold":` + value + `}`).Failure(id(t, idA))
+			if err != nil || got.Hold != want {
+				t.Errorf("hold %s of a failure: %+v, %v", value, got, err)
+			}
+		}
+	}
+}
+
+func TestAHoldThatIsNoSpanIsRefusedByName(t *testing.T) {
+	for _, value := range []string{
+		`-1`, `1.5`, `1e3`, fmt.Sprint(int64(job.MaxMillis) + 1), `99999999999999999999`, `true`, `{}`, `[]`, `""`, `"-5s"`, `"soon"`, `"5 s"`, `"1.5"`, `"1y"`, `"P1Y"`,
+		`"999999999999d"`,
+	} {
+		for _, read := range []func() error{
+			func() error { _, err := reader(`{"message":"m","hold":` + value + `}`).Failure(id(t, idA)); return err },
+			func() error {
+				_, err := reader(`[{"id":"` + idA + `","outcome":"ok","hold":` + value + `}]`).Settles()
+				return err
+			},
+		} {
+			err := read()
+			own, ok := errors.AsType[*job.Error](err)
+			if !ok || own.Field != "hold" || own.Kind != job.Invalid || !strings.Contains(own.Text, "hold must be a span: ") {
+				t.Errorf("hold %s: %v", value, err)
+			}
 		}
 	}
 }

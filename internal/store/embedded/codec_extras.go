@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/reprisehq/reprise/internal/job"
 )
@@ -10,6 +11,7 @@ import (
 const (
 	extraLabels = 1 << iota
 	extraTrace
+	extraProgress
 	extraUnique
 	extraBatch
 	extrasKnown = 1<<iota - 1
@@ -24,6 +26,7 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	}
 	set(extraLabels, len(x.Labels) > 0)
 	set(extraTrace, x.Traceparent != "")
+	set(extraProgress, x.Progress != nil)
 	set(extraUnique, x.Unique != nil)
 	set(extraBatch, x.Batch != nil)
 	b = binary.AppendUvarint(b, has)
@@ -35,6 +38,11 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	}
 	if has&extraTrace != 0 {
 		b = appendString(b, x.Traceparent)
+	}
+	if p := x.Progress; p != nil {
+		b = binary.BigEndian.AppendUint64(b, math.Float64bits(p.Fraction))
+		b = appendMillis(appendString(b, p.Text), p.At)
+		b = appendString(append(b, bit(p.Checkpoint != nil)), string(p.Checkpoint))
 	}
 	if u := x.Unique; u != nil {
 		b = appendString(append(b, byte(u.While)), u.Key)
@@ -57,12 +65,30 @@ func (r *reader) extras() *job.Extras {
 	if has&extraTrace != 0 {
 		x.Traceparent = r.string()
 	}
+	if has&extraProgress != 0 {
+		x.Progress = r.progress()
+	}
 	if has&extraUnique != 0 {
-		x.Unique = &job.Unique{While: job.Scope(r.byte()), Key: r.string()}
-		r.bad = r.bad || x.Unique.While >= job.Scopes
+		x.Unique = &job.Unique{While: job.UniqueScope(r.byte()), Key: r.string()}
+		r.bad = r.bad || x.Unique.While >= job.UniqueScopes
 	}
 	if has&extraBatch != 0 {
 		x.Batch = &job.Batch{Key: r.string(), When: r.string(), Fold: r.string()}
 	}
 	return x
+}
+
+func (r *reader) progress() *job.RunProgress {
+	p := &job.RunProgress{}
+	if b := r.bytes(8); b != nil {
+		p.Fraction = math.Float64frombits(binary.BigEndian.Uint64(b))
+	}
+	p.Text, p.At = r.string(), r.millis()
+	has := r.byte()
+	text := r.string()
+	r.bad = r.bad || has > 1 || has == 0 && text != ""
+	if has == 1 {
+		p.Checkpoint = []byte(text)
+	}
+	return p
 }

@@ -28,7 +28,7 @@ var (
 	}
 )
 
-func unique(key string, while job.Scope) with {
+func unique(key string, while job.UniqueScope) with {
 	return edit(func(j *job.Job) { j.Extras = &job.Extras{Unique: &job.Unique{Key: key, While: while}} })
 }
 
@@ -169,7 +169,7 @@ func (h *history) keyed() *job.Extras {
 	if h.sometimes(3) {
 		return &job.Extras{Batch: &job.Batch{Key: one(h, keyNames), When: "true", Fold: "$new"}}
 	}
-	return &job.Extras{Unique: &job.Unique{Key: one(h, keyNames), While: job.Scope(h.rng.IntN(int(job.Scopes)))}}
+	return &job.Extras{Unique: &job.Unique{Key: one(h, keyNames), While: job.UniqueScope(h.rng.IntN(int(job.UniqueScopes)))}}
 }
 
 // foldOne gives a job that takes in newcomers another payload.

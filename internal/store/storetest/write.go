@@ -32,14 +32,18 @@ func fullJobs(w *world) []*job.Job {
 		Created: 11, ReadyAt: 12, ExpiresAt: 13, DequeuedAt: 14, FailedAt: 15, CompletedAt: 16,
 		RevivedAt: 18, GraceUntil: job.MaxMillis, RunTimeout: 20, StartTimeout: 21,
 		Attempts: 1 << 31, Losses: 2, Evictions: 3, Reschedules: 4, Deliveries: 5, Suppressed: 6, Overrides: 7, Failures: 8, Releases: 9,
-		LastDelay: 22, Door: job.DoorStream, Copies: 2, Wanted: 255,
+		LastDelay: 22, Wait: job.Wait{By: job.WaitHold, Rule: 32}, Door: job.DoorStream, Copies: 2, Wanted: 255,
 		Retry: &job.Retry{
 			Limit: job.LimitOf(0), MaxAge: 23, Place: job.PlaceFront, LossLimit: job.Unlimited(),
 			Curve: &job.Curve{Kind: job.CurveList, Delays: []job.Millis{1, 2}, Jitter: job.Jitter{Kind: job.JitterPercent, Percent: 12.5}},
 			Rules: &job.Rules{{When: job.When{Message: "x", Status: []job.Range{{Lo: 500, Hi: 599}}}, Do: job.DoRelease, Delay: 1}},
 		},
 		RetainDone: 0, RetainDead: 24, Requires: []job.Requirement{{Property: "cpu", Op: ">=", Value: "2"}, {Property: "os", Op: "=", Value: ""}},
-		Extras: &job.Extras{Labels: []job.Label{{Key: "", Value: "x"}, {Key: "k", Value: ""}}, Traceparent: "t", Unique: &job.Unique{Key: "ü", While: job.WhileExists}},
+		Extras: &job.Extras{
+			Labels: []job.Label{{Key: "", Value: "x"}, {Key: "k", Value: ""}}, Traceparent: "t",
+			Progress: &job.RunProgress{Fraction: 0.25, Text: "u", At: 34, Checkpoint: []byte("{}")},
+			Unique:   &job.Unique{Key: "ü", While: job.WhileExists},
+		},
 		Leases: []job.Lease{
 			{Token: w.token(), Holder: "h\x00 1", Kind: job.Unary, Since: 25, Started: 26, Until: 27, RunEnd: 28, StartBy: 29, Turn: 30, Alone: true},
 			{Token: w.token(), Holder: "h2"},

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/wire"
+)
+
+func newJobsProgressCommand() *cobra.Command {
+	var conn connection
+	var lease, text, checkpoint string
+	var fraction float64
+	cmd := &cobra.Command{
+		Use:   "progress [ID]",
+		Short: "Tell how far the run of a job has come, from inside the command that runs it",
+		Long: `Tell how far the run of a job has come. A command that "reprise work --exec"
+started needs to name neither the job nor its lease: both are in its environment
+(REPRISE_ID, REPRISE_LEASE).
+
+A checkpoint is on disk when this command returns; the next attempt at the job
+finds it in REPRISE_CHECKPOINT. It fails if the attempt does not count any more,
+because the job was cancelled, for example.`,
+		Example: `  reprise jobs progress --fraction 0.25 --text 'page 10 of 40'
+  reprise jobs progress --checkpoint '{"page": 10}'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id := os.Getenv("REPRISE_ID")
+			if len(args) > 0 {
+				id = args[0]
+			}
+			if lease == "" {
+				lease = os.Getenv("REPRISE_LEASE")
+			}
+			if id == "" || lease == "" {
+				return usagef("%s needs a job and its lease: run it inside \"reprise work --exec\", or name ID and --lease", cmd.CommandPath())
+			}
+			p := wire.Progress{Text: text}
+			if cmd.Flags().Changed("fraction") {
+				p.Fraction = &fraction
+			}
+			if checkpoint != "" {
+				if p.Checkpoint = json.RawMessage(checkpoint); !json.Valid(p.Checkpoint) {
+					return usagef("--checkpoint is not JSON; a text needs its quotes, as in '\"page 10\"'")
+				}
+			}
+			cl, err := conn.client(client.Options{})
+			if err != nil {
+				return err
+			}
+			return advise(cl.Report(cmd.Context(), id, lease, p), cl)
+		},
+	}
+	conn.register(cmd)
+	cmd.Flags().StringVar(&lease, "lease", "", "token of the delivery (default $REPRISE_LEASE)")
+	cmd.Flags().Float64Var(&fraction, "fraction", 0, "done of the whole, 0 to 1")
+	cmd.Flags().StringVar(&text, "text", "", "in words")
+	cmd.Flags().StringVar(&checkpoint, "checkpoint", "", "JSON that the next attempt gets")
+	return cmd
+}
+
+// progressOf is what the worker of a job told of its run.
+func progressOf(j *wire.Job, now time.Time) string {
+	p := j.Progress
+	if p == nil {
+		return ""
+	}
+	var parts []string
+	if p.Fraction != nil {
+		parts = append(parts, fmt.Sprintf("%.0f %%", *p.Fraction*100))
+	}
+	if p.Text != "" {
+		parts = append(parts, printable(p.Text))
+	}
+	if len(p.Checkpoint) > 0 {
+		parts = append(parts, "checkpoint "+printable(shortened(string(p.Checkpoint), 60)))
+	}
+	return strings.Join(append(parts, "told "+moment(p.At, now)), ", ")
+}
+
+func shortened(s string, most int) string {
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most]) + "..."
+	}
+	return s
+}

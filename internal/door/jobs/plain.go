@@ -1,0 +1,74 @@
+package jobs
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// ReadPlain reads JSON into v, over what v holds. With strict, an unknown
+// member is refused. Its errors are *job.Error and name the field.
+func ReadPlain(body []byte, v any, strict bool) error {
+	err := json.Unmarshal(body, v, json.RejectUnknownMembers(strict))
+	if err == nil {
+		return nil
+	}
+	bad, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return job.Errorf(job.Invalid, "invalid JSON: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
+	}
+	field := fieldOf(bad.JSONPointer)
+	if own, ok := errors.AsType[*job.Error](err); ok {
+		return &job.Error{Kind: own.Kind, Field: field, Text: field + " is refused: " + own.Error()}
+	}
+	why := " must be " + shapeOf(bad.GoType)
+	if errors.Is(err, json.ErrUnknownName) {
+		why = " is not known here"
+	}
+	return &job.Error{Kind: job.Invalid, Field: field, Text: field + why}
+}
+
+// fieldOf writes the place of a value as a.b[2].
+func fieldOf(at jsontext.Pointer) string {
+	field := ""
+	for name := range at.Tokens() {
+		switch {
+		case name != "" && strings.Trim(name, "0123456789") == "":
+			field += "[" + name + "]"
+		case field == "":
+			field = name
+		default:
+			field += "." + name
+		}
+	}
+	if field == "" {
+		return "the body"
+	}
+	return field
+}
+
+func shapeOf(t reflect.Type) string {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == nil:
+		return "something else"
+	case t.Kind() == reflect.String:
+		return "a string"
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	case t.Kind() == reflect.Slice:
+		return "an array"
+	case t.Kind() == reflect.Struct || t.Kind() == reflect.Map:
+		return "an object"
+	case t.Kind() == reflect.Float64:
+		return "a number"
+	}
+	return "a whole number"
+}

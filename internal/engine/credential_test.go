@@ -1,0 +1,120 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// token makes a token that must be accepted, and returns its id.
+func (r *rig) token(name string, scopes job.Scopes, queues ...string) (id string) {
+	r.Helper()
+	text, c, err := r.AddCredential(r.Context(), job.Credential{Name: name, Scopes: scopes, Queues: queues}, ann)
+	if err != nil {
+		r.Fatal(err)
+	}
+	id, hash, ok := job.ParseSecret(text)
+	if !ok || id != c.ID || hash != c.Hash || c.By != ann || c.Created == 0 {
+		r.Fatalf("%q is not the text of %+v", text, c)
+	}
+	return id
+}
+
+func (r *rig) tokens(want ...string) {
+	r.Helper()
+	list, err := r.Credentials(r.Context())
+	var names []string
+	for _, c := range list {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	if err != nil || !slices.Equal(names, want) {
+		r.Errorf("there are the tokens %q, want %q (%v)", names, want, err)
+	}
+}
+
+func (r *rig) noToken(kind job.Kind, c job.Credential) {
+	r.Helper()
+	text, made, err := r.AddCredential(r.Context(), c, ann)
+	if job.KindOf(err) != kind || text != "" || made.ID != "" {
+		r.Errorf("%+v: got %+v, %v", c, made, err)
+	}
+}
+
+func (r *rig) kept(kind job.Kind, id string) {
+	r.Helper()
+	if err := r.DropCredential(r.Context(), id, ann); job.KindOf(err) != kind {
+		r.Errorf("revoking %s: %v", id, err)
+	}
+}
+
+func (r *rig) revoke(id string) {
+	r.Helper()
+	if err := r.DropCredential(r.Context(), id, ann); err != nil {
+		r.Error(err)
+	}
+}
+
+func TestTokensAreKeptAndRevokedForGood(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.token("root", job.ScopeAdmin)
+		ci := r.token("ci", job.ScopeEnqueue, "mail-*")
+		r.powerCut()
+		r.tokens("ci", "root")
+		r.revoke(ci)
+		r.powerCut()
+		r.tokens("root")
+		r.kept(job.NotFound, ci)
+		log, err := r.Audits(r.Context(), job.ID{}, 9)
+		var said []string
+		for _, a := range log {
+			said = append(said, a.By.Name+" "+a.Action+" "+a.Subject)
+		}
+		if want := []string{"ann revoke ci", "ann token ci: enqueue", "ann token root: admin"}; err != nil || !slices.Equal(said, want) {
+			t.Errorf("the audit log says %q, %v", said, err)
+		}
+	})
+}
+
+func TestSomebodyMayAlwaysMakeTokens(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.noToken(job.Invalid, job.Credential{Name: "ci", Scopes: job.ScopeEnqueue})
+		r.noToken(job.Invalid, job.Credential{Name: "root", Scopes: job.ScopeAdmin, Expires: r.Now() + 1000})
+		r.tokens()
+		root := r.token("root", job.ScopeAdmin)
+		r.noToken(job.Exists, job.Credential{Name: "root", Scopes: job.ScopeRead})
+		r.noToken(job.Invalid, job.Credential{Name: "late", Scopes: job.ScopeRead, Expires: r.Now()})
+		r.noToken(job.Invalid, job.Credential{Name: "", Scopes: job.ScopeRead})
+		_, short, err := r.AddCredential(r.Context(), job.Credential{Name: "short", Scopes: job.ScopeAdmin, Expires: r.Now() + 1000}, ann)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.kept(job.WrongState, root)
+		r.revoke(short.ID)
+		other := r.token("other", job.ScopeAdmin|job.ScopeRead)
+		r.revoke(root)
+		r.kept(job.WrongState, other)
+		r.tokens("other")
+	})
+}
+
+func TestWithATokenInTheConfigurationTheOthersAreFree(t *testing.T) {
+	scenario(t, func(r *rig) {
+		ci := r.token("ci", job.ScopeEnqueue)
+		root := r.token("root", job.ScopeAdmin)
+		r.revoke(root)
+		r.revoke(ci)
+		r.tokens()
+	}, func(r *rig) { r.opts.Admin = true })
+}
+
+func TestTheQueuesOfJobsAreTold(t *testing.T) {
+	scenario(t, func(r *rig) {
+		a, b := r.put("a", "1"), r.put("b", "2")
+		got, err := r.QueuesOf(r.Context(), []job.ID{b, {1}, a, b})
+		if err != nil || !slices.Equal(got, []string{"b", "", "a", "b"}) {
+			t.Errorf("got %q, %v", got, err)
+		}
+	})
+}

@@ -1,0 +1,171 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/auth"
+	"github.com/reprisehq/reprise/internal/door/jobs"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
+)
+
+type grantKey struct{}
+
+// admit lets a request in, with its grant, or answers why not and returns nil.
+// While there is no token it costs one look, and a stream a little memory.
+func (h *handler) admit(w http.ResponseWriter, r *http.Request, res *resource, id string) *http.Request {
+	if !h.tokens.Closed() {
+		if !res.stream && !res.waits {
+			return r
+		}
+		g, err := h.tokens.Who(nil)
+		if err == nil { // the first token ends it
+			return r.WithContext(g.Bound(r.Context()))
+		}
+	}
+	list := scopes[res]
+	want := list.of(r.Method)
+	if want.oneOf == public {
+		return r
+	}
+	g, err := h.tokens.Who(r.Header["Authorization"])
+	if err != nil {
+		h.unknown(w, r, err)
+		return nil
+	}
+	if want.oneOf == 0 {
+		want.oneOf = job.ScopeAdmin
+	}
+	if !g.Scopes.Allows(want.oneOf) {
+		h.problem(w, r, forbidden("the token %q lacks the scope %s; it has %s", g.Name, strings.Join(want.oneOf.Names(), " or "), g.Scopes))
+		return nil
+	}
+	if err := h.reaches(g, want.reach, r, id); err != nil {
+		h.problem(w, r, err)
+		return nil
+	}
+	ctx := context.WithValue(r.Context(), grantKey{}, g)
+	if res.stream || res.waits {
+		ctx = g.Bound(ctx)
+	}
+	return r.WithContext(ctx)
+}
+
+// unknown answers 401.
+func (h *handler) unknown(w http.ResponseWriter, r *http.Request, err error) {
+	challenge := `Bearer realm="reprise"`
+	if err == auth.ErrUnknown { //nolint:errorlint // never wrapped
+		challenge += `, error="invalid_token"`
+		if n, tell := h.strangers.more(time.Now()); tell {
+			h.log.WarnContext(r.Context(), "calls with a token that is not known", "calls", n, "latest_from", remote(r))
+		}
+	}
+	w.Header()["Www-Authenticate"] = []string{challenge}
+	refuse(w, http.StatusUnauthorized, wire.CodeUnauthorized, err.Error())
+}
+
+func forbidden(format string, args ...any) error {
+	return &refusal{http.StatusForbidden, wire.CodeForbidden, job.Errorf(job.Invalid, format, args...).Text}
+}
+
+// grantOf is who sends the request; nil while nobody needs a token.
+func (h *handler) grantOf(r *http.Request) *auth.Grant {
+	if !h.tokens.Closed() {
+		return nil
+	}
+	g, _ := r.Context().Value(grantKey{}).(*auth.Grant)
+	return g
+}
+
+// limited is the grant of a request whose token is for some queues only, else
+// nil.
+func (h *handler) limited(r *http.Request) *auth.Grant {
+	if g := h.grantOf(r); g != nil && len(g.Queues) > 0 {
+		return g
+	}
+	return nil
+}
+
+// reaches holds a token to its queues, as far as path and query say it.
+func (h *handler) reaches(g *auth.Grant, how reach, r *http.Request, id string) error {
+	if len(g.Queues) == 0 {
+		return nil
+	}
+	switch how {
+	case queryQueues:
+		var named []string
+		for _, list := range r.URL.Query()["queue"] {
+			named = append(named, jobs.Names(list)...)
+		}
+		return onlyFor(g, "", named)
+	case pathQueue:
+		return onlyFor(g, "", []string{id})
+	case pathJob:
+		known, err := job.ParseID(id)
+		if err != nil {
+			return nil // the handler says that there is none
+		}
+		return h.reachJobs(r.Context(), g, 1, func(int) job.ID { return known })
+	case handlerAsks, noQueue:
+		return nil
+	case wholeServer:
+	}
+	return forbidden("the token %q is for the queues %s, and this call is not about single queues", g.Name, strings.Join(g.Queues, ", "))
+}
+
+// onlyFor refuses what a token is not for. where is the list that names them.
+func onlyFor(g *auth.Grant, where string, named []string) error {
+	if len(named) == 0 {
+		return forbidden("the token %q is for the queues %s; name the queues: without names this call is about all", g.Name, strings.Join(g.Queues, ", "))
+	}
+	for i, q := range named {
+		if !g.Reaches(q) {
+			if where != "" {
+				where += "[" + itoa(int64(i)) + "]: "
+			}
+			return forbidden("%sthe token %q is not for the queue %q, only for %s", where, g.Name, q, strings.Join(g.Queues, ", "))
+		}
+	}
+	return nil
+}
+
+// reachQueues does so for a call with n queues in its body.
+func (h *handler) reachQueues(r *http.Request, where string, n int, queue func(i int) string) error {
+	g := h.limited(r)
+	if g == nil {
+		return nil
+	}
+	named := make([]string, n)
+	for i := range named {
+		named[i] = queue(i)
+	}
+	return onlyFor(g, where, named)
+}
+
+// reachIDs does so for a call with n jobs in its body. Jobs that are not there
+// are left to the call.
+func (h *handler) reachIDs(r *http.Request, n int, id func(i int) job.ID) error {
+	if g := h.limited(r); g != nil && n > 0 {
+		return h.reachJobs(r.Context(), g, n, id)
+	}
+	return nil
+}
+
+func (h *handler) reachJobs(ctx context.Context, g *auth.Grant, n int, id func(i int) job.ID) error {
+	ids := make([]job.ID, n)
+	for i := range ids {
+		ids[i] = id(i)
+	}
+	queues, err := h.engine.QueuesOf(ctx, ids)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(queues, func(q string) bool { return q != "" && !g.Reaches(q) }); i >= 0 {
+		return forbidden("job %s is in a queue that the token %q is not for; it is for %s", ids[i], g.Name, strings.Join(g.Queues, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package server
+
+import (
+	"errors"
+	"strings"
+)
+
+// exposed tells what is missing before a server may be reached from other
+// machines: tokens, or certificates of clients, and TLS. It is nil if nothing
+// is. tokens says whether there is one.
+func (c Config) exposed(tokens bool) error {
+	beyond := c.TCP && !loopback(c.Host)
+	var missing, todo []string
+	if beyond && !c.TLS() && !c.BehindTLSProxy {
+		missing = append(missing, "TLS")
+		todo = append(todo, "give tls-cert and tls-key, or --behind-tls-proxy if a proxy in front of this server speaks TLS")
+	}
+	if (beyond || c.BehindTLSProxy) && !tokens && !c.MutualTLS() {
+		missing = append(missing, "token")
+		todo = append(todo, `make a token with "reprise token create --name root --scope admin" while the server listens on loopback without --behind-tls-proxy, or give one in the file under auth.tokens`)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	where, last := c.Host, "; or listen on 127.0.0.1; or give --insecure if the network is trusted"
+	if !beyond {
+		where, last = "through its proxy the server", "; or give --insecure if the network is trusted"
+	}
+	return errors.New(where + " can be reached from other machines, and there is no " + strings.Join(missing, " and no ") +
+		": everybody who can connect could read and change all work; " + strings.Join(todo, "; and ") + last)
+}
