@@ -36,6 +36,7 @@ func TestEnqueueSendsWhatTheJobSays(t *testing.T) {
 		j := Job{
 			Queue: "q", Type: "t", Payload: json.RawMessage(`{"n":9007199254740993,"s":"<&>"}`),
 			Priority: new(uint16(0)), Delay: 90 * time.Second, RunTimeout: 1500 * time.Microsecond,
+			UniqueKey: "k", UniqueWhile: wire.WhileActive, Batch: &wire.Batch{Key: "b", When: "true", Fold: "$new"},
 		}
 		body, err := j.body(time.Now())
 		if err != nil {
@@ -43,7 +44,8 @@ func TestEnqueueSendsWhatTheJobSays(t *testing.T) {
 		}
 		raw, _ := encode(body)
 		want := `{"type":"t","queue":"q","payload":{"n":9007199254740993,"s":"<&>"},"priority":0,` +
-			`"ready_at":946684890000,"run_timeout_ms":1}` + "\n"
+			`"ready_at":946684890000,"run_timeout_ms":1,` +
+			`"unique_key":"k","unique_while":"active","batch":{"key":"b","when":"true","fold":"$new"}}` + "\n"
 		if string(raw) != want {
 			t.Errorf("body\n got %s want %s", raw, want)
 		}

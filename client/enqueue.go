@@ -49,6 +49,17 @@ type Job struct {
 	// key with other content is refused. "" = none.
 	IdempotencyKey string
 
+	// UniqueKey is a key that one job of the server has at a time, over all
+	// queues. While another job has it nothing is added, and the answer is that
+	// job, marked Duplicate. UniqueWhile is wire.WhileQueued, WhileActive or
+	// WhileExists: until when the job has its key, and in which states of the
+	// other one it is turned away. "" = queued.
+	UniqueKey, UniqueWhile string
+
+	// Batch lets a waiting job with the same key take this one in: the answer is
+	// that job, marked Folded. nil = it stays a job of its own.
+	Batch *wire.Batch
+
 	// Copies is how many workers may run the job side by side; the first that
 	// succeeds ends the others. 0 = 1.
 	Copies int
@@ -64,6 +75,7 @@ func (j *Job) body(now time.Time) (wire.Enqueue, error) {
 		Type: j.Type, Queue: j.Queue, Payload: json.RawMessage(payload[:len(payload)-1]),
 		Priority: j.Priority, Group: j.Group, Place: j.Place, Retry: j.Retry, Retention: j.Retention,
 		IdempotencyKey: j.IdempotencyKey, Copies: j.Copies,
+		UniqueKey: j.UniqueKey, UniqueWhile: j.UniqueWhile, Batch: j.Batch,
 	}
 	if !j.At.IsZero() {
 		e.ReadyAt = j.At.UnixMilli()

@@ -14,6 +14,7 @@ const (
 	CodeWrongState       = "wrong_state"
 	CodeSuperseded       = "superseded"
 	CodeTokenNeeded      = "token_needed"
+	CodeUnprocessable    = "unprocessable"
 	CodeOverLimit        = "over_limit"
 	CodeUnavailable      = "unavailable"
 	CodeInternal         = "internal"
@@ -43,12 +44,13 @@ var Codes = []Code{
 	{CodeNotFound, 404, false, "There is no such job, queue, error record or path, or nobody holds the job any more.", "Check the id. A finished job leaves as soon as its retention is over."},
 	{CodeMethodNotAllowed, 405, false, "The path exists, the method does not.", "Use a method of the header Allow."},
 	{CodeNotAcceptable, 406, false, "None of the formats in Accept can be sent.", "Ask for one that the answer lists."},
-	{CodeExists, 409, false, "The idempotency key was used with other content.", "Use a new key for new work, or send exactly what was sent before."},
+	{CodeExists, 409, false, "The idempotency key was used with other content, or another job has the unique key of one that is to be replayed.", "Use a new key for new work, or send exactly what was sent before; wait for the other job, or delete it."},
 	{CodeSuperseded, 409, false, "The lease is over: it lapsed, was settled, or the job went to another worker. Nothing was changed.", "Drop the result. The job runs elsewhere or is finished."},
 	{CodeTooLarge, 413, false, "The body is larger than the server takes (--body-max).", "Send fewer jobs at a time, or keep large data elsewhere and send a reference."},
 	{CodeUnsupportedMedia, 415, false, "The body is in a format that the server cannot read.", "Send application/json."},
 	{CodeWrongState, 422, false, "The job is in a state that does not allow this.", "Read the job; its status says what is possible."},
 	{CodeTokenNeeded, 422, false, "This queue settles only with the token of the delivery.", "Take with Worker-Id and lease=token, and send the lease back."},
+	{CodeUnprocessable, 422, false, "What the request brought was tried and failed, such as an expression. Nothing was changed.", "Correct what the text names; sending it again does not help."},
 	{CodeOverLimit, 429, true, "The queue is full, or a quota is used up.", "Wait as long as Retry-After says, then send it again."},
 	{CodeInternal, 500, true, "The server met a fault of its own.", "Look at the server's log. With an idempotency key, sending it again is safe."},
 	{CodeCorrupt, 500, false, "What is on disk is not what was written.", "Stop the server and restore a backup; its log names the place."},

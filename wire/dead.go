@@ -71,11 +71,12 @@ type Replay struct {
 	Action          string     `json:"action"` // replay or delete
 	Status          string     `json:"status"`
 	Filter          DeadFilter `json:"filter"`
-	Total           int64      `json:"total"`   // chosen when it began
-	Done            int64      `json:"done"`    // replayed, or deleted
-	Refused         int64      `json:"refused"` // a strict group went on without them
-	Guarded         int64      `json:"guarded"` // replayed too often already
-	Skipped         int64      `json:"skipped"` // not dead any more when their turn came; known at the end
+	Total           int64      `json:"total"`    // chosen when it began
+	Done            int64      `json:"done"`     // replayed, or deleted
+	Refused         int64      `json:"refused"`  // a strict group went on without them
+	Guarded         int64      `json:"guarded"`  // replayed too often already
+	Conflict        int64      `json:"conflict"` // another job has their unique key
+	Skipped         int64      `json:"skipped"`  // not dead any more when their turn came; known at the end
 	Rate            float64    `json:"rate,omitzero"`
 	RampMS          int64      `json:"ramp_ms,omitzero"`
 	Budget          string     `json:"budget,omitzero"`

@@ -47,6 +47,30 @@ type Enqueue struct {
 
 	Labels      map[string]string `json:"labels,omitempty"`      // kept and handed on; at most 32
 	Traceparent string            `json:"traceparent,omitempty"` // W3C trace context
+
+	// UniqueKey is a key that one job of the server has at a time: while
+	// another one has it, nothing is added, and the answer is that one with
+	// duplicate true. UniqueWhile says for how long; empty = queued.
+	UniqueKey   string `json:"unique_key,omitempty"`
+	UniqueWhile string `json:"unique_while,omitempty"`
+	Batch       *Batch `json:"batch,omitempty"` // not together with UniqueKey
+}
+
+// How long a job has its unique key, and in which states the job that has it
+// turns a newcomer away: the newcomer's word decides that.
+const (
+	WhileQueued = "queued" // scheduled, ready
+	WhileActive = "active" // and in_flight
+	WhileExists = "exists" // in any, as long as it can be read
+)
+
+// Batch makes jobs with the same key one: a job that waits takes in those that
+// follow, until it is taken. Its own expressions decide, not theirs. They are
+// jq, with the payloads $existing and $new.
+type Batch struct {
+	Key  string `json:"key"`
+	When string `json:"when"` // whether it takes a newcomer in; its first output counts
+	Fold string `json:"fold"` // its payload then: exactly one output
 }
 
 // Job is a job as the server tells it. The fields stand in the order in which
@@ -70,6 +94,10 @@ type Job struct {
 	FailedAt    int64 `json:"failed_at,omitempty"`   // latest failure
 	CompletedAt int64 `json:"completed_at,omitempty"`
 	PurgeAt     int64 `json:"purge_at,omitempty"` // when a finished job is removed
+
+	UniqueKey   string `json:"unique_key,omitempty"`
+	UniqueWhile string `json:"unique_while,omitempty"`
+	Batch       *Batch `json:"batch,omitempty"`
 
 	Group          string   `json:"group,omitempty"`
 	ExpiresAt      int64    `json:"expires_at,omitempty"`
@@ -105,7 +133,7 @@ type Job struct {
 type Enqueued struct {
 	Job
 	Gone      bool `json:"gone,omitempty"` // a duplicate whose job has left
-	Duplicate bool `json:"duplicate"`      // the job was there already; nothing was added
+	Duplicate bool `json:"duplicate"`      // the job was there already, or has the unique key; nothing was added
 	Folded    bool `json:"folded"`         // the payload went into a waiting job
 }
 

@@ -31,7 +31,7 @@ func newBenchCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure a server and check that it loses nothing",
 		Long:  benchHelp(),
-		Example: `  # everything, about eight minutes
+		Example: `  # everything, about nine minutes
   reprise bench
 
   # how much of a request is the store: five turns each with and without one

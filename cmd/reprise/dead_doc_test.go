@@ -8,11 +8,15 @@ import (
 	"testing"
 )
 
-// TestTheExamplesOfTheDeadSetPrintWhatIsShown runs every command of
-// docs/dead.md against a new server and compares what it prints with the page:
-// ids must agree with each other, dates and ages only in form.
-func TestTheExamplesOfTheDeadSetPrintWhatIsShown(t *testing.T) {
-	text, err := os.ReadFile("../../docs/dead.md")
+func TestTheExamplesOfTheDeadSetPrintWhatIsShown(t *testing.T) { printsWhatIsShown(t, "dead.md", 15) }
+
+func TestTheExamplesOfUniqueJobsPrintWhatIsShown(t *testing.T) { printsWhatIsShown(t, "unique.md", 12) }
+
+// printsWhatIsShown runs every command of a page of docs against a new server
+// and compares what it prints with the page: ids must agree with each other,
+// dates and ages only in form.
+func printsWhatIsShown(t *testing.T, name string, least int) {
+	text, err := os.ReadFile("../../docs/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +45,7 @@ func TestTheExamplesOfTheDeadSetPrintWhatIsShown(t *testing.T) {
 			}
 		}
 	}
-	if commands < 15 {
+	if commands < least {
 		t.Errorf("the page has only %d commands", commands)
 	}
 }

@@ -226,7 +226,7 @@ func watch(ctx context.Context, w io.Writer, cl *client.Client, r *wire.Replay, 
 // progressBar is one line: a bar, numbers, the rate, and how long it will take.
 func progressBar(r *wire.Replay, did string, took time.Duration) string {
 	const width = 30
-	past := r.Done + r.Refused + r.Guarded
+	past := r.Done + r.Refused + r.Guarded + r.Conflict
 	full := width
 	if r.Total > 0 {
 		full = int(min(past, r.Total) * width / r.Total)
@@ -248,6 +248,7 @@ func summary(r *wire.Replay, did string) string {
 	}{
 		{r.Refused, "refused: their strict group went on without them (--allow-out-of-order)"},
 		{r.Guarded, "left dead: replayed too often already (--max-replays)"},
+		{r.Conflict, "left dead: another job has their unique key"},
 		{r.Skipped, "skipped: not dead any more"},
 	} {
 		if part.n > 0 {

@@ -76,10 +76,10 @@ func showRuns(cmd *cobra.Command, list []wire.Replay, asJSON bool) error {
 			continue
 		}
 		if i == 0 {
-			t.row("ID", "ACTION", "STATUS", "DONE", "OF", "REFUSED", "GUARDED", "SKIPPED", "BEGAN", "BY")
+			t.row("ID", "ACTION", "STATUS", "DONE", "OF", "REFUSED", "GUARDED", "CONFLICT", "SKIPPED", "BEGAN", "BY")
 		}
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
-		t.row(r.ID, r.Action, r.Status, n(r.Done), n(r.Total), n(r.Refused), n(r.Guarded), n(r.Skipped),
+		t.row(r.ID, r.Action, r.Status, n(r.Done), n(r.Total), n(r.Refused), n(r.Guarded), n(r.Conflict), n(r.Skipped),
 			distance(time.UnixMilli(r.CreatedAt), time.Now()), r.By)
 	}
 	if err := t.flush(); err != nil || asJSON {

@@ -32,6 +32,7 @@ type enqueueFlags struct {
 
 	payload, ndjson   string
 	at, retryLimit    string
+	folding           wire.Batch // of --batch-*
 	priority          uint16
 	hasPriority, json bool
 	job               client.Job
@@ -78,6 +79,11 @@ with the job that is already there. With --ndjson, line N gets the key KEY/N.`,
 	flags.StringVar(&f.retryLimit, "retry-limit", "", "retries after the first attempt: a number, unlimited or none (default: the queue's)")
 	flags.StringVar(&f.job.Group, "group", "", "key inside the queue, such as a customer, that carries order and limits")
 	flags.StringVar(&f.job.IdempotencyKey, "idempotency-key", "", "makes repeating the command harmless")
+	flags.StringVar(&f.job.UniqueKey, "unique-key", "", "key that one job of the server has at a time; while another has it, nothing is added")
+	flags.StringVar(&f.job.UniqueWhile, "unique-while", "", "how long the job has its unique key: queued, active or exists (default queued)")
+	flags.StringVar(&f.folding.Key, "batch-key", "", "key of a batch: a waiting job with the same one takes this one in")
+	flags.StringVar(&f.folding.When, "batch-when", "", "jq over $existing and $new: whether the waiting job takes a new one in (default true)")
+	flags.StringVar(&f.folding.Fold, "batch-fold", "", "jq over $existing and $new: what the payload of the waiting job is then")
 	flags.BoolVar(&f.json, "json", false, "print the server's answer as JSON")
 	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(&f.conn)))
 	return cmd
@@ -107,6 +113,8 @@ func (f *enqueueFlags) run(cmd *cobra.Command) error {
 		return jsonLine(cmd.OutOrStdout(), added)
 	}
 	switch {
+	case added.Folded:
+		fmt.Fprintf(cmd.OutOrStdout(), "%s in queue %s took it in\n", added.ID, added.Queue)
 	case added.Duplicate:
 		fmt.Fprintf(cmd.OutOrStdout(), "%s is already in queue %s (%s); nothing was added\n", added.ID, added.Queue, added.Status)
 	case added.Status == wire.Scheduled:
@@ -127,6 +135,9 @@ func (f *enqueueFlags) check(cmd *cobra.Command) error {
 	}
 	if f.ndjson != "" && cmd.Flags().Changed("payload") {
 		return usagef("--payload and --ndjson exclude each other: each line of the file is a payload")
+	}
+	if err := f.checkKeys(); err != nil {
+		return err
 	}
 	if f.job.Delay < 0 {
 		return usagef("--delay %s: a wait cannot be negative", f.job.Delay)
@@ -154,6 +165,27 @@ func (f *enqueueFlags) check(cmd *cobra.Command) error {
 		}
 		f.job.Retry = &wire.Retry{Limit: limit}
 	}
+	return nil
+}
+
+// checkKeys reads the flags of unique keys and batches.
+func (f *enqueueFlags) checkKeys() error {
+	if f.job.UniqueWhile != "" && f.job.UniqueKey == "" {
+		return usagef("--unique-while needs --unique-key: which key should the job have?")
+	}
+	if f.folding == (wire.Batch{}) {
+		return nil
+	}
+	if f.folding.Key == "" || f.folding.Fold == "" {
+		return usagef("a batch needs --batch-key and --batch-fold, for example --batch-fold '$existing + $new'")
+	}
+	if f.job.UniqueKey != "" {
+		return usagef("--unique-key and --batch-key exclude each other: a job is either turned away or taken in")
+	}
+	if f.folding.When == "" {
+		f.folding.When = "true"
+	}
+	f.job.Batch = &f.folding
 	return nil
 }
 
@@ -235,6 +267,7 @@ type many struct {
 	done        int // line up to which all is enqueued
 	added       int64
 	repeated    int64 // were there already
+	folded      int64 // were taken in by a waiting job
 }
 
 func (f *enqueueFlags) runMany(cmd *cobra.Command, cl *client.Client) error {
@@ -258,11 +291,14 @@ func (f *enqueueFlags) runMany(cmd *cobra.Command, cl *client.Client) error {
 		return advise(m.explain(name, err), cl)
 	}
 	if f.json {
-		return jsonLine(cmd.OutOrStdout(), map[string]int64{"enqueued": m.added, "duplicates": m.repeated})
+		return jsonLine(cmd.OutOrStdout(), map[string]int64{"enqueued": m.added, "duplicates": m.repeated, "folded": m.folded})
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s in queue %s", plural(m.added, "new job"), f.job.Queue)
 	if m.repeated > 0 {
 		fmt.Fprintf(cmd.OutOrStdout(), ", %s were there already", thousands(m.repeated))
+	}
+	if m.folded > 0 {
+		fmt.Fprintf(cmd.OutOrStdout(), ", %s were taken in by a waiting job", thousands(m.folded))
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), " (%s)\n", span(time.Since(begin)))
 	return nil
@@ -343,9 +379,12 @@ func (m *many) send(ctx context.Context, progress func()) error {
 		return fmt.Errorf("lines %d to %d: %w", m.first, m.last, err)
 	}
 	for i := range added {
-		if added[i].Duplicate {
+		switch {
+		case added[i].Duplicate:
 			m.repeated++
-		} else {
+		case added[i].Folded:
+			m.folded++
+		default:
 			m.added++
 		}
 	}

@@ -245,6 +245,22 @@ func completeIDs(conn *connection) cobra.CompletionFunc {
 	}
 }
 
+// uniqueKey tells a unique key and how long the job has it.
+func uniqueKey(j *wire.Job) string {
+	if j.UniqueKey == "" {
+		return ""
+	}
+	return j.UniqueKey + ", while " + j.UniqueWhile
+}
+
+// batchKey tells a batch and what it does.
+func batchKey(j *wire.Job) string {
+	if j.Batch == nil {
+		return ""
+	}
+	return j.Batch.Key + "; when " + j.Batch.When + "; fold " + j.Batch.Fold
+}
+
 func showJob(out io.Writer, j *wire.Job, failures []wire.JobError, now time.Time) error {
 	t := newTable(out)
 	t.row("id", j.ID)
@@ -255,6 +271,8 @@ func showJob(out io.Writer, j *wire.Job, failures []wire.JobError, now time.Time
 	t.row("priority", strconv.Itoa(int(j.Priority)))
 	for _, optional := range []struct{ name, value string }{
 		{"group", j.Group},
+		{"unique", uniqueKey(j)},
+		{"batch", batchKey(j)},
 		{"retries", policy(j)},
 		{"lost", times(j.Losses, "its worker vanished")},
 		{"given back", times(j.Evictions, "without blame")},

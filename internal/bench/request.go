@@ -15,6 +15,7 @@ const payloadBytesMin = len(`{"seq":"","pad":""}`) + sequenceDigits
 type enqueueRequest struct {
 	bytes   []byte
 	numbers []int // where the number of each job stands
+	keys    []int // and where in its unique key, if it has one
 }
 
 // newEnqueueRequest makes a request for batch jobs; extra is further fields
@@ -23,7 +24,7 @@ func newEnqueueRequest(host, queue string, batch, payloadBytes int, extra string
 	const mark = `"seq":"`
 	pad := strings.Repeat("x", payloadBytes-payloadBytesMin)
 	one := fmt.Sprintf(`{"type":"bench","queue":"%s","payload":{"seq":"%0*d","pad":"%s"}%s}`,
-		queue, sequenceDigits, 0, pad, extra)
+		queue, sequenceDigits, 0, pad, extraFor(extra, queue))
 	path, text := "/jobs", one
 	if batch > 1 {
 		path = "/jobs/bulk"
@@ -34,6 +35,9 @@ func newEnqueueRequest(host, queue string, batch, payloadBytes int, extra string
 	for range batch {
 		at += bytes.Index(r.bytes[at:], []byte(mark)) + len(mark)
 		r.numbers = append(r.numbers, at)
+		if strings.Contains(extra, uniqueMark) {
+			r.keys = append(r.keys, at+bytes.Index(r.bytes[at:], []byte(uniqueMark))+len(uniqueMark))
+		}
 	}
 	return r
 }
@@ -41,6 +45,9 @@ func newEnqueueRequest(host, queue string, batch, payloadBytes int, extra string
 // number gives the jobs of the request the numbers first, first+1, ...
 func (r *enqueueRequest) number(first int64) {
 	for i, at := range r.numbers {
+		putDigits(r.bytes[at:at+sequenceDigits], first+int64(i))
+	}
+	for i, at := range r.keys {
 		putDigits(r.bytes[at:at+sequenceDigits], first+int64(i))
 	}
 }

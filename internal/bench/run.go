@@ -24,6 +24,7 @@ type phase struct {
 var phases = []phase{
 	{"singles", "durable single enqueues over many connections, against the same server without a store", false, (*run).singles},
 	{"bulk", "enqueues in batches of 500", false, (*run).bulk},
+	{"unique", "enqueues under unique keys against plain ones, single and in batches of 500", false, (*run).unique},
 	{"drain", "take streams and bulk acknowledgements, from a backlog made before", false, (*run).drain},
 	{"steady", "producers and workers at once, jobs from end to end", false, (*run).steady},
 	{"latency", "enqueue to receipt by an idle worker at a fixed rate", false, (*run).latency},

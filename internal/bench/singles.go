@@ -100,9 +100,14 @@ func (r *run) reportSingles(of string, w window, answered *histogram) {
 
 // enqueueFor measures a closed loop of enqueues.
 func (r *run) enqueueFor(ctx context.Context, s *server, q *queue, batch, connections int) (window, *histogram, error) {
+	return r.enqueueWith(ctx, s, q, batch, connections, "")
+}
+
+// enqueueWith is the same with further fields of each job.
+func (r *run) enqueueWith(ctx context.Context, s *server, q *queue, batch, connections int, extra string) (window, *histogram, error) {
 	c, ctx := newCrew(ctx)
 	st := &stage{}
-	p := &producer{queue: q, batch: batch, payload: r.opts.Payload, stage: st}
+	p := &producer{queue: q, batch: batch, payload: r.opts.Payload, extra: extra, stage: st}
 	took := make([]histogram, connections)
 	produced := c.start(connections, func(i int) error { return p.run(ctx, s.addr, &took[i]) })
 	w, err := r.window(ctx, s, st, q.enqueued.Load)

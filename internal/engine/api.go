@@ -13,7 +13,7 @@ type NewJob struct {
 	// Job carries what the caller may choose: Door, Queue, Type, Group,
 	// Priority, ReadyAt (0 = now), ExpiresAt, GraceUntil, RunTimeout,
 	// StartTimeout, Copies, Retry, RetainDone, RetainDead (Unset = by queue),
-	// Requires. The engine fills in the rest.
+	// Requires, Extras. The engine fills in the rest.
 	Job     job.Job
 	Place   job.Place
 	Payload []byte // kept as given; the engine does not look into it
@@ -24,7 +24,8 @@ type NewJob struct {
 type Added struct {
 	Job       *job.Job // as written, or as it is now for a duplicate; nil when a duplicate's job is gone
 	ID        job.ID
-	Duplicate bool
+	Duplicate bool // it was here, by its idempotency key, or another one has its unique key: nothing was written
+	Folded    bool // a waiting job of its batch, which is told, took it in
 }
 
 // Settle is the end of one attempt as its holder tells it.
@@ -111,6 +112,7 @@ type Options struct {
 	QueuesMax     int          // max_queues; 10,000
 	InFlightMax   int          // leases of all holders together; 0 = no limit
 	Reserve       Reserve
+	Fold          Folder
 	Admin         bool // the configuration has a token with the scope admin that does not expire
 	AuditMax      int  // entries of the audit log; 0 = 10,000
 	MetricsQueues int  // queues that are measured by name, the others together; 0 = MetricsQueues
@@ -132,6 +134,7 @@ type Reserve struct {
 type Stats struct {
 	Put, Taken, Done, Failed, Died, Released, Lapsed uint64
 	Duplicates, LateOK, OutOfOrder, Suppressed       uint64
+	Folded                                           uint64 // taken in by a waiting job of their batch
 	Expired, Purged, Evicted                         uint64 // I9: data that left by policy
 	ClockSteps                                       uint64
 	Opened                                           uint64 // times a breaker opened

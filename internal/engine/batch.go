@@ -330,6 +330,9 @@ func (r *run) view(j *job.Job, queue, group string) (rule.View, error) {
 		Now: r.now, Steady: r.steady, Job: j, Queue: q, Server: r.e.rules(),
 		Rand: r.uniform, Seq: r.nextSeq, Paused: r.paused, Start: r.c.start,
 	}
+	if j != nil && j.Extras != nil {
+		v.Owner = r.otherOwner(j)
+	}
 	if group == "" && q.Protection.Fair == nil {
 		return v, nil
 	}
@@ -462,6 +465,7 @@ func (s *Stats) add(t Stats) {
 	s.Released += t.Released
 	s.Lapsed += t.Lapsed
 	s.Duplicates += t.Duplicates
+	s.Folded += t.Folded
 	s.LateOK += t.LateOK
 	s.OutOfOrder += t.OutOfOrder
 	s.Suppressed += t.Suppressed

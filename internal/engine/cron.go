@@ -265,7 +265,7 @@ func (e *Engine) RunCronEntry(ctx context.Context, group, name string, by job.Ac
 			return err
 		}
 		n = cronJob(c, 0)
-		if err := r.put([]NewJob{n}, nil, out); err != nil {
+		if err := r.put([]NewJob{n}, nil, nil, out); err != nil {
 			return err
 		}
 		return r.audit(by, "run cron", group+"/"+name, 1)

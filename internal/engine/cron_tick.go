@@ -85,7 +85,7 @@ func (r *run) turnCron(old *job.CronEntry, room int) (n int, err error) {
 			break
 		}
 		added := make([]Added, 1)
-		if err := r.put([]NewJob{cronJob(&c, tick)}, nil, added); fatal(err) {
+		if err := r.put([]NewJob{cronJob(&c, tick)}, nil, nil, added); fatal(err) {
 			return n, err
 		} else if err != nil {
 			c.Next = tick

@@ -31,6 +31,7 @@ type Engine struct {
 	judging  chan struct{} // holds one for each judge that runs
 	meter    meter
 	hub      hub
+	folding  foldLocks
 
 	state    atomic.Pointer[job.Error] // why the engine cannot work now; nil = it can
 	failed   atomic.Bool               // a commit failed; the committer must heal
@@ -73,6 +74,7 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 		opts: opts, store: s, clock: clock, rnd: rnd, log: log,
 		kick: make(chan struct{}, 1), inflight: make(chan *batch), stopped: make(chan struct{}),
 		judging: make(chan struct{}, judges()),
+		folding: newFoldLocks(),
 	}
 	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }
 	e.meter.max, e.meter.queues = opts.MetricsQueues, map[string]*Tally{}

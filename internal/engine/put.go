@@ -20,13 +20,22 @@ var errDiskLow = job.Errorf(job.Unavailable,
 // nothing was written. When it returns without an error, every job survives a
 // power cut (I5). Jobs of one call get ids in their order.
 func (e *Engine) Put(ctx context.Context, list []NewJob) ([]Added, error) {
-	bytes := 0
+	bytes, folds := 0, false
 	for i := range list {
 		bytes += len(list[i].Payload)
+		folds = folds || batchOf(&list[i].Job) != nil
 	}
 	receipts := receiptsOf(list)
 	out := make([]Added, len(list))
-	err := e.do(ctx, bytes, func(r *run) error { return r.put(list, receipts, out) })
+	put := func(f *folding) error {
+		return e.do(ctx, bytes, func(r *run) error { return r.put(list, receipts, f, out) })
+	}
+	var err error
+	if folds {
+		err = e.folded(ctx, list, receipts, put)
+	} else {
+		err = put(nil)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -56,12 +65,21 @@ func contentOf(n *NewJob) [16]byte {
 	if j.Retry != nil {
 		retry = string(j.Retry.AppendBinary(nil))
 	}
-	var labels []job.Label
+	var x job.Extras
 	if j.Extras != nil {
-		labels = j.Extras.Labels
+		x = *j.Extras
 	}
-	return hash128(j.Queue, j.Type, j.Group, string(n.Payload), retry, rule.Canonical(j.Requires),
-		fmt.Sprintf("%q", labels), fmt.Sprint(j.Priority, j.RunTimeout, j.StartTimeout, j.Copies, j.RetainDone, j.RetainDead, n.Place))
+	parts := []string{
+		j.Queue, j.Type, j.Group, string(n.Payload), retry, rule.Canonical(j.Requires),
+		fmt.Sprintf("%q", x.Labels), fmt.Sprint(j.Priority, j.RunTimeout, j.StartTimeout, j.Copies, j.RetainDone, j.RetainDead, n.Place),
+	}
+	if u := x.Unique; u != nil {
+		parts = append(parts, u.While.String(), u.Key)
+	}
+	if t := x.Batch; t != nil {
+		parts = append(parts, t.Key, t.When, t.Fold)
+	}
+	return hash128(parts...)
 }
 
 // hash128 hashes texts, each preceded by its length.
@@ -89,25 +107,38 @@ type admission struct {
 	full        bool // older jobs must leave
 }
 
-func (r *run) put(list []NewJob, receipts []*job.Receipt, out []Added) error {
+func (r *run) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []Added) error {
 	clear(out)
 	if r.disk.low {
 		return errDiskLow
 	}
-	fresh, err := r.recall(list, receipts, out)
+	twins, err := recall(r.tx, list, receipts, out)
 	if err != nil {
+		return err
+	}
+	twins, heirs, err := r.meet(list, twins, out)
+	if err != nil {
+		return err
+	}
+	if err := r.foldable(folds, list, out); err != nil {
 		return err
 	}
 	in := intake{fresh: map[string]bool{}, quotas: map[string]*admission{}}
 	for i := range list {
-		if !out[i].Duplicate {
-			if err := r.admit(&in, &list[i]); err != nil {
+		if !out[i].Duplicate && !out[i].Folded {
+			if err := r.admit(&in, &list[i], folds.body(list, i)); err != nil {
 				return err
 			}
 		}
 	}
+	if err := r.admitFolds(&in, folds); err != nil {
+		return err
+	}
 	leaving, err := r.oldest(in.quotas)
 	if err != nil {
+		return err
+	}
+	if err := r.fold(folds, leaving, out); err != nil { // before one that took something in may be pushed out
 		return err
 	}
 	if err := r.evict(leaving); err != nil {
@@ -117,10 +148,15 @@ func (r *run) put(list []NewJob, receipts []*job.Receipt, out []Added) error {
 		if out[i].Duplicate {
 			continue
 		}
-		if out[i].Job, err = r.putOne(&list[i]); err != nil {
-			return err
+		if !out[i].Folded {
+			if out[i].Job, err = r.putOne(&list[i], folds.body(list, i), heirs); err != nil {
+				return err
+			}
+			out[i].ID = out[i].Job.ID
 		}
-		out[i].ID = out[i].Job.ID
+		if first := folds.into(i); first != i && first >= 0 {
+			out[i].Job, out[i].ID = out[first].Job, out[first].ID
+		}
 		if receipts != nil && receipts[i] != nil {
 			receipt := *receipts[i]
 			receipt.Job, receipt.Expires = out[i].ID, r.now.Add(r.e.opts.Idempotency)
@@ -129,12 +165,13 @@ func (r *run) put(list []NewJob, receipts []*job.Receipt, out []Added) error {
 			}
 		}
 	}
-	return r.answerTwins(fresh, out)
+	r.answerTwins(twins, out)
+	return nil
 }
 
-// recall finds the jobs whose key was seen before. fresh maps the place of a
-// job to that of an earlier one of the same call with the same key.
-func (r *run) recall(list []NewJob, receipts []*job.Receipt, out []Added) (fresh map[int]int, err error) {
+// recall finds the jobs whose idempotency key was seen before. twins maps the
+// place of a job to that of an earlier one of the same call with the same key.
+func recall(v store.Reader, list []NewJob, receipts []*job.Receipt, out []Added) (twins map[int]int, err error) {
 	if receipts == nil {
 		return nil, nil
 	}
@@ -147,41 +184,45 @@ func (r *run) recall(list []NewJob, receipts []*job.Receipt, out []Added) (fresh
 			if receipts[first].Content != want.Content {
 				return nil, keyTaken(list[i].Key)
 			}
-			if fresh == nil {
-				fresh = map[int]int{}
+			if twins == nil {
+				twins = map[int]int{}
 			}
-			fresh[i] = first
+			twins[i] = first
 			out[i].Duplicate = true
 			continue
 		}
 		seen[want.Hash] = i
-		row, err := r.tx.Row(job.Receipts, want.Key())
+		row, err := v.Row(job.Receipts, want.Key())
 		if err != nil {
 			return nil, err
 		}
 		known, ok := row.(*job.Receipt)
-		if !ok || known.Expires <= r.now {
+		if !ok || known.Expires <= v.Now() {
 			continue
 		}
 		if known.Content != want.Content {
 			return nil, keyTaken(list[i].Key)
 		}
-		j, err := r.tx.Get(known.Job)
+		j, err := v.Get(known.Job)
 		if err != nil {
 			return nil, err
 		}
 		out[i] = Added{Job: j, ID: known.Job, Duplicate: true}
-		r.stats.Duplicates++
 	}
-	return fresh, nil
+	return twins, nil
 }
 
-func (r *run) answerTwins(fresh map[int]int, out []Added) error {
-	for i, first := range fresh {
-		out[i].Job, out[i].ID = out[first].Job, out[first].ID
-		r.stats.Duplicates++
+// answerTwins answers those that are the same as an earlier one of their call,
+// which may be such a one itself.
+func (r *run) answerTwins(twins map[int]int, out []Added) {
+	for i := range out {
+		if first, is := twins[i]; is {
+			out[i].Job, out[i].ID = out[first].Job, out[first].ID
+		}
+		if out[i].Duplicate {
+			r.stats.Duplicates++
+		}
 	}
-	return nil
 }
 
 func keyTaken(key string) *job.Error {
@@ -192,7 +233,7 @@ func keyTaken(key string) *job.Error {
 }
 
 // admit checks quotas before anything is written (core.md section 10).
-func (r *run) admit(in *intake, n *NewJob) error {
+func (r *run) admit(in *intake, n *NewJob, body []byte) error {
 	name := n.Job.Queue
 	if !r.c.queues[name] && !r.fresh[name] && !in.fresh[name] {
 		if err := r.oneMoreQueue(len(in.fresh)); err != nil {
@@ -200,22 +241,31 @@ func (r *run) admit(in *intake, n *NewJob) error {
 		}
 		in.fresh[name] = true
 	}
-	a := in.quotas[name]
-	if a == nil {
-		q, err := r.queue(name)
-		if err != nil || q.MaxJobs == 0 && q.MaxBytes == 0 {
-			return err
-		}
-		d := r.tx.Depth(name)
-		a = &admission{queue: q, jobs: d.Open(), bytes: d.Bytes}
-		in.quotas[name] = a
+	a, err := r.quota(in, name)
+	if err != nil || a == nil {
+		return err
 	}
-	size := int64(len(n.Payload))
+	size := int64(len(body))
 	evict, err := rule.Admit(a.queue, a.jobs, a.bytes, size)
 	a.full = a.full || evict
 	a.jobs++
 	a.bytes += size
 	return err
+}
+
+// quota is how much a queue would hold; nil = it may hold any amount.
+func (r *run) quota(in *intake, name string) (*admission, error) {
+	a := in.quotas[name]
+	if a == nil {
+		q, err := r.queue(name)
+		if err != nil || q.MaxJobs == 0 && q.MaxBytes == 0 {
+			return nil, err
+		}
+		d := r.tx.Depth(name)
+		a = &admission{queue: q, jobs: d.Open(), bytes: d.Bytes}
+		in.quotas[name] = a
+	}
+	return a, nil
 }
 
 // oneMoreQueue refuses a queue above max_queues; coming are about to be made.
@@ -283,20 +333,27 @@ func (r *run) evict(list []*job.Job) error {
 	return nil
 }
 
-func (r *run) putOne(n *NewJob) (*job.Job, error) {
+// putOne takes one job in; heir means that another one may stand under its
+// unique key.
+func (r *run) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
 	v, err := r.view(nil, n.Job.Queue, n.Job.Group)
 	if err != nil {
 		return nil, err
 	}
 	id := r.ids.Next(r.now)
-	n.Job.ID, n.Job.Payload, n.Job.PayloadSize = id, id, uint32(len(n.Payload))
+	n.Job.ID, n.Job.Payload, n.Job.PayloadSize = id, id, uint32(len(body))
 	c := rule.Command{Verb: rule.Put, New: &n.Job, Place: n.Place}
 	eff, err := rule.Step(v, c)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.tx.PutPayload(id, n.Payload); err != nil {
+	if err := r.tx.PutPayload(id, body); err != nil {
 		return nil, err
+	}
+	if eff.Job.Owns && (heir || eff.Job.Extras.Batch != nil) {
+		if err := r.succeed(rule.KeyOf(eff.Job)); err != nil {
+			return nil, err
+		}
 	}
 	r.tx.Durable()
 	r.seeQueue(n.Job.Queue)

@@ -209,7 +209,7 @@ func (r *run) advance(old *job.Replay) error {
 			room -= p.Done - before
 		}
 		if looked == len(list) && len(list) < replayMost && len(rest) == 0 {
-			p.Gone = max(0, p.Total-p.Done-p.Refused-p.Guarded)
+			p.Gone = max(0, p.Total-p.Done-p.Refused-p.Guarded-p.Conflict)
 			return r.endReplay(&p, job.Finished, p.By)
 		}
 		if looked == len(list) {
@@ -256,6 +256,8 @@ func (r *run) replayOne(p *job.Replay, find *job.Selection, j *job.Job) error {
 	switch {
 	case fatal(err):
 		return err
+	case err != nil && job.KindOf(err) == job.Exists:
+		p.Conflict++
 	case err != nil:
 		p.Refused++
 	default:

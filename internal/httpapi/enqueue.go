@@ -56,9 +56,9 @@ func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _, _ string) {
 	})
 }
 
-// created is 200 when every job was there before, else 201.
+// created is 200 when every job was there before or was taken in, else 201.
 func created(added []engine.Added) int {
-	if len(added) > 0 && !slices.ContainsFunc(added, func(a engine.Added) bool { return !a.Duplicate }) {
+	if len(added) > 0 && !slices.ContainsFunc(added, func(a engine.Added) bool { return !a.Duplicate && !a.Folded }) {
 		return http.StatusOK
 	}
 	return http.StatusCreated

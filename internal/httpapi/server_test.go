@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/httpapi"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -34,7 +35,7 @@ type api struct {
 func newEngine(t testing.TB) *engine.Engine {
 	clock := engine.SystemClock()
 	e := engine.New(mem.Open(mem.Options{Now: clock.Wall}), clock, rand.Uint64, slog.New(slog.DiscardHandler),
-		engine.Options{Server: rule.DefaultServer(), Reattach: 30_000, Changes: httpapi.QueueChanges})
+		engine.Options{Server: rule.DefaultServer(), Reattach: 30_000, Changes: httpapi.QueueChanges, Fold: jobs.Fold(0)})
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

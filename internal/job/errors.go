@@ -11,16 +11,17 @@ type Kind uint8
 
 // The error kinds.
 const (
-	Internal    Kind = iota // a broken invariant of ours
-	Invalid                 // the request is wrong; repeating it does not help
-	NotFound                // no such job, queue or lease
-	Exists                  // the name or key is taken by other content
-	WrongState              // the job is in a state that does not allow this
-	Superseded              // the token is not live any more
-	TokenNeeded             // this queue settles by token only
-	OverLimit               // a quota is used up; later it may work
-	Unavailable             // the store cannot commit now; the outcome may be unknown
-	Corrupt                 // what is on disk is not what was written
+	Internal      Kind = iota // a broken invariant of ours
+	Invalid                   // the request is wrong; repeating it does not help
+	NotFound                  // no such job, queue or lease
+	Exists                    // the name or key is taken by other content
+	WrongState                // the job is in a state that does not allow this
+	Superseded                // the token is not live any more
+	TokenNeeded               // this queue settles by token only
+	OverLimit                 // a quota is used up; later it may work
+	Unavailable               // the store cannot commit now; the outcome may be unknown
+	Corrupt                   // what is on disk is not what was written
+	Unprocessable             // what the request brought was tried, and failed by its own doing
 )
 
 // Error is a kind, the field it speaks of (may be empty) and a sentence.

@@ -10,6 +10,8 @@ import (
 type Extras struct {
 	Labels      []Label // sorted by key, keys differ
 	Traceparent string  // W3C trace context of whoever asked for the job; "" = none
+	Unique      *Unique // nil = there may be any number of it
+	Batch       *Batch  // nil = it stays a job of its own; never together with Unique
 	Progress    *RunProgress
 }
 

@@ -74,6 +74,7 @@ type Job struct {
 	Blocks bool   // a dead head that holds its group (on_dead block and park)
 	Park   string // out of line under this label; "" = not parked
 	Alone  bool   // lost so often that it is delivered only to a holder with nothing else
+	Owns   bool   // stands under its key: has its unique key, or takes in newcomers of its batch
 
 	Created     Millis
 	ReadyAt     Millis // due; while Ready it is when it became due

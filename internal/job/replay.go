@@ -78,6 +78,7 @@ type Replay struct {
 	Done     int64 // replayed, or deleted
 	Refused  int64 // by the order of their group
 	Guarded  int64 // by MaxReplays
+	Conflict int64 // another job has their unique key
 	Gone     int64 // not dead any more when their turn came; known at the end
 
 	Paced Millis // time that counts for the rate

@@ -109,6 +109,7 @@ func (w *world) draw(t *rapid.T) engine.NewJob {
 	if life := one[job.Millis](t, "expires in", 0, 0, 900, 4000); life > 0 {
 		n.Job.ExpiresAt = max(now, n.Job.ReadyAt) + life
 	}
+	n.Job.Extras = w.drawKey(t)
 	if n.Job.Queue == "fragile" {
 		n.Job.Copies = 1
 		n.Job.Retry.LossLimit = job.LimitOf(one[uint32](t, "loss limit", 1, 2, 3))
@@ -140,9 +141,10 @@ func (w *world) putAll(list []engine.NewJob) {
 	if w.refused("put", err, want) {
 		return
 	}
+	wants := make([]engine.Added, len(added))
 	for i, got := range added {
 		id := got.ID
-		if !got.Duplicate {
+		if !got.Duplicate && !got.Folded {
 			for old := range w.model.jobs {
 				if w.bodies[id] != nil || !old.Before(id) {
 					w.Fatalf("id %s is not new, or not above %s", id, old)
@@ -151,13 +153,25 @@ func (w *world) putAll(list []engine.NewJob) {
 			w.ids, w.bodies[id] = append(w.ids, id), list[i].Payload
 		}
 		want := w.model.put(list[i], id)
-		if got.ID != want.ID || got.Duplicate != want.Duplicate {
-			w.Fatalf("put answered %s, duplicate %t; want %s, %t", got.ID, got.Duplicate, want.ID, want.Duplicate)
+		wants[i] = want
+		if got.ID != want.ID || got.Duplicate != want.Duplicate || got.Folded != want.Folded {
+			w.Fatalf("put answered %s, duplicate %t, folded %t; want %s, %t, %t", got.ID, got.Duplicate, got.Folded, want.ID, want.Duplicate, want.Folded)
 		}
-		w.same("put", got.Job, want.Job)
 		if list[i].Key != "" {
 			w.keyed = append(w.keyed, list[i])
 		}
+	}
+	settled := map[job.ID]bool{}
+	for i, got := range added { // once all are in: later ones may have gone into earlier ones
+		if got.Folded && !settled[got.ID] {
+			w.folded(got.Job, wants[i].Job, slices.ContainsFunc(added[:i], func(a engine.Added) bool { return a.ID == got.ID && !a.Folded }))
+			settled[got.ID] = true
+		}
+		if want := wants[i].Job; got.Job != nil && want != nil { // a later one of the call may have its key by now
+			got.Job = got.Job.Clone()
+			got.Job.Owns = want.Owns
+		}
+		w.same("put", got.Job, wants[i].Job)
 	}
 }
 

@@ -34,6 +34,7 @@ type model struct {
 	receipts map[string]receipt                   // by queue and idempotency key
 	streams  map[string]*stream                   // open ones, by the one queue each reads
 	drawn    func(queue, group string) job.Millis // when the engine ends its hold, which has jitter
+	made     map[job.ID][]byte                    // payloads, with what jobs took in
 	stats    engine.Stats                         // since the start
 }
 
@@ -55,6 +56,7 @@ func newModel(now job.Millis, queues []*job.Queue) *model {
 		now: now, start: 1,
 		jobs: map[job.ID]*job.Job{}, queues: map[string]*job.Queue{}, groups: map[string]*job.Gate{},
 		away: map[string]job.Millis{}, receipts: map[string]receipt{}, streams: map[string]*stream{},
+		made: map[job.ID][]byte{},
 	}
 	for _, q := range queues {
 		set := *q

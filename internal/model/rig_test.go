@@ -89,7 +89,7 @@ func (w *world) begin() {
 	server := rule.DefaultServer()
 	server.RetainDead, server.GraceDelay = retainDead, graceDelay
 	w.Engine = engine.New(w.store, bubble{}, rnd, slog.New(slog.DiscardHandler),
-		engine.Options{Server: server, Reattach: reattach, Idempotency: idempotency})
+		engine.Options{Server: server, Reattach: reattach, Idempotency: idempotency, Fold: joined})
 	w.must(w.Start(context.Background()))
 }
 

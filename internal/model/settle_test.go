@@ -123,6 +123,7 @@ func (m *model) settleLive(j *job.Job, i int, s engine.Settle) {
 
 func (m *model) complete(j *job.Job) {
 	j.State, j.Losses, j.CompletedAt = job.Done, 0, m.now
+	m.finished(j)
 	m.stats.Done++
 	m.keep(j, j.RetainDone, m.queues[j.Queue].RetainDone, 0)
 }
@@ -137,6 +138,7 @@ func (m *model) giveBack(j *job.Job, p job.Place, after job.Millis) {
 		j.ReadyAt = m.now + after
 	}
 	m.wait(j) // for that, or for what a patch asked for while it ran
+	m.returns(j)
 	m.place(j, p)
 }
 
@@ -232,6 +234,7 @@ func (m *model) decide(j *job.Job, s engine.Settle) {
 	if due <= m.now && !own {
 		j.State = job.Ready
 	}
+	m.returns(j)
 }
 
 // curve is the wait by the histories' policies: immediate, or linear.
@@ -255,10 +258,12 @@ func (m *model) die(j *job.Job, why job.Reason) {
 		m.group(j.Queue, j.Group).Park = j.ID.String()
 	}
 	j.State, j.Reason, j.Blocks, j.DiedAt = job.Dead, why, true, m.now
+	m.finished(j)
 }
 
 func (m *model) bury(j *job.Job, why job.Reason) {
 	j.State, j.Reason, j.DiedAt = job.Dead, why, m.now
+	m.finished(j)
 	m.keep(j, j.RetainDead, m.queues[j.Queue].RetainDead, retainDead)
 }
 

@@ -36,6 +36,9 @@ func (m *model) put(n engine.NewJob, id job.ID) (want engine.Added) {
 		m.stats.Duplicates++
 		return engine.Added{Job: m.jobs[r.id], ID: r.id, Duplicate: true}
 	}
+	if met := m.meets(n); met != nil {
+		return *met
+	}
 	j := n.Job
 	j.ID, j.Payload, j.PayloadSize = id, id, uint32(len(n.Payload))
 	j.Created, j.Seq, j.Band = m.now, m.draw(), job.BandNormal
@@ -53,6 +56,8 @@ func (m *model) put(n engine.NewJob, id job.ID) (want engine.Added) {
 		j.ReadyAt = m.now
 	}
 	m.jobs[id] = &j
+	m.made[id] = n.Payload
+	m.owns(&j)
 	if n.Key != "" {
 		m.receipts[keyOf(n)] = receipt{n, id, m.now + idempotency}
 	}
@@ -101,17 +106,31 @@ func (m *model) take(j *job.Job, token job.Token, holder string, kind job.Holder
 		}
 		g.LastSeq = max(g.LastSeq, j.Seq)
 	}
-	if x := j.Extras; x != nil && len(j.Leases) == 0 {
-		if j.Extras = nil; x.Progress.Checkpoint != nil {
-			j.Extras = &job.Extras{Progress: &job.RunProgress{
-				Fraction: job.FractionUnset, Checkpoint: x.Progress.Checkpoint, At: x.Progress.At,
-			}}
+	if j.State == job.Ready {
+		m.taken(j)
+	}
+	if x := j.Extras; x != nil && x.Progress != nil && len(j.Leases) == 0 {
+		var kept *job.RunProgress
+		if x.Progress.Checkpoint != nil {
+			kept = &job.RunProgress{Fraction: job.FractionUnset, Checkpoint: x.Progress.Checkpoint, At: x.Progress.At}
 		}
+		setProgress(j, kept)
 	}
 	j.State, j.DequeuedAt = job.Leased, m.now
 	j.Deliveries++
 	j.Leases = append(j.Leases, l)
 	m.stats.Taken++
+}
+
+// setProgress changes the progress of a job, which may have a key as well.
+func setProgress(j *job.Job, p *job.RunProgress) {
+	x := job.Extras{Progress: p}
+	if j.Extras != nil {
+		x.Unique, x.Batch = j.Extras.Unique, j.Extras.Batch
+	}
+	if j.Extras = &x; p == nil && x.Unique == nil && x.Batch == nil {
+		j.Extras = nil
+	}
 }
 
 func (m *model) runTimeout(j *job.Job) job.Millis {
@@ -134,10 +153,10 @@ func (m *model) extend(x engine.Extension) job.Kind {
 	if x.Progress != nil {
 		p := *x.Progress
 		p.At = m.now
-		if j.Extras != nil && p.Checkpoint == nil {
+		if j.Extras != nil && j.Extras.Progress != nil && p.Checkpoint == nil {
 			p.Checkpoint = j.Extras.Progress.Checkpoint
 		}
-		j.Extras = &job.Extras{Progress: &p}
+		setProgress(j, &p)
 	}
 	if l.Until > 0 && x.For > 0 {
 		l.Until = m.now + x.For
@@ -189,6 +208,12 @@ func (m *model) revive(j *job.Job, outOfOrder bool) job.Kind {
 		if j.Order == job.OrderStrict && !j.Blocks && !outOfOrder {
 			return job.WrongState
 		}
+		if j.Extras != nil && j.Extras.Unique != nil {
+			if o := m.owner(j); o != nil && o != j {
+				return job.Exists
+			}
+			j.Owns = true
+		}
 		m.unpark(j)
 		j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.Alone = 0, 0, 0, 0, false
 		j.Reason, j.Blocks, j.PurgeAt, j.Wanted, j.RevivedAt = job.Alive, false, 0, j.Copies, m.now
@@ -209,6 +234,7 @@ func (m *model) patch(j *job.Job, priority uint16, readyAt job.Millis) job.Kind 
 	j.Priority, j.ReadyAt = priority, readyAt
 	if j.State != job.Leased {
 		m.wait(j)
+		m.setBack(j)
 	}
 	return accepted
 }

@@ -141,6 +141,7 @@ func anyJob(w *world, t *tape) func(*job.Job) {
 		j.ReadyAt = []job.Millis{0, w.now - 5, w.now + 900}[t.n(3)]
 		j.ExpiresAt = []job.Millis{0, 0, w.now + 2500}[t.n(3)]
 		j.GraceUntil = []job.Millis{0, 0, w.now + 1200}[t.n(3)]
+		j.Extras = anyKey(t)
 	}
 }
 

@@ -23,7 +23,7 @@ func (w *world) lawful(v Verb, old *job.Job, e Effect) error {
 		return fmt.Errorf("I9: the job left as %s", e.Gone)
 	}
 	for _, law := range []func(Verb, *job.Job, *job.Job, Effect) error{
-		w.reachable, w.tokensOnce, leasesBounded, w.countersLawful, w.notEarly, w.oneTurn,
+		w.reachable, w.tokensOnce, leasesBounded, w.countersLawful, w.notEarly, w.oneTurn, keyInScope,
 	} {
 		if err := law(v, old, j, e); err != nil {
 			return err

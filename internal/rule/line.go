@@ -64,6 +64,7 @@ type Entries struct {
 	Member bool // belongs to the gate of its group
 	Inner  Pos  // its place inside the group
 	Dead   DeadEntry
+	Key    Key    // stands under this key, and no other job does
 	Park   string // out of line under this label
 	Timer  [Hands]job.Millis
 }
@@ -107,6 +108,7 @@ func EntriesOf(j *job.Job) Entries {
 	if j.State == job.Ready || j.State == job.Scheduled {
 		e.Timer[HandExpire] = j.ExpiresAt
 	}
+	e.Key = KeyOf(j)
 	if e.Park = j.Park; e.Park != "" {
 		e.Wants = false
 	}

@@ -19,6 +19,7 @@ type View struct {
 	Seq    func() int64               // next line position, from a durably reserved block
 	Paused func(job.Fingerprint) bool // is it paused by an operator; nil = none is
 	Start  uint32                     // number of this server start
+	Owner  job.ID                     // another job that has its unique key; zero = none
 }
 
 // Server holds what applies where neither job nor queue says anything.
@@ -131,6 +132,9 @@ func Step(v View, c Command) (Effect, error) {
 	to := job.None
 	if e.Job != nil {
 		to = e.Job.State
+		if e.Job.Extras != nil {
+			own(v, e.Job)
+		}
 	}
 	if !Leads(c.Verb, from, to) {
 		panic(fmt.Sprintf("rule: %s led from %s to %s, which the table does not know", c.Verb, from, to))
@@ -344,6 +348,10 @@ func revive(v View, c Command) (Effect, error) {
 		return Effect{}, job.Errorf(job.WrongState,
 			"job %s belongs to the strictly ordered group %q, which went on without it; replay it with allow_out_of_order",
 			old.ID, old.Group)
+	}
+	if old.State == job.Dead && !v.Owner.IsZero() {
+		return Effect{}, job.Errorf(job.Exists, "job %s was put with the unique key %q, which job %s has now; wait for that one, or delete it",
+			old.ID, old.Extras.Unique.Key, v.Owner)
 	}
 	j := old.Clone()
 	if old.State == job.Dead {

@@ -75,6 +75,7 @@ func (w *world) view(j *job.Job) View {
 		v.Gate = w.gate(j.Group)
 		v.Head = w.head(j)
 	}
+	v.Owner = w.otherOwner(j)
 	return v
 }
 
@@ -119,6 +120,7 @@ func (w *world) putAt(p job.Place, name string, edits ...func(*job.Job)) *job.Jo
 	if err != nil {
 		w.Fatalf("putting %s: %v", name, err)
 	}
+	w.succeed(e.Job)
 	w.apply(name, Put, nil, e)
 	return w.jobs[name]
 }
@@ -190,6 +192,7 @@ func (w *world) apply(name string, v Verb, old *job.Job, e Effect) {
 		return
 	}
 	w.jobs[name] = e.Job
+	w.oneOwner(name)
 }
 
 // refused applies a command that must be refused with an error of a kind.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/auth"
+	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/httpapi"
 	"github.com/reprisehq/reprise/internal/job"
@@ -74,6 +75,7 @@ func engineOptions(cfg Config) engine.Options {
 		Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
 		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit, MetricsQueues: cfg.MetricsQueues,
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},
+		Fold:    jobs.Fold(cfg.BodyBytesMax),
 	}
 }
 

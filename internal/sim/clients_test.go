@@ -47,6 +47,7 @@ type request struct {
 	cron      *cronAsk
 
 	call    *call
+	into    job.ID                 // the job that took it in
 	commit  int                    // in which it took effect
 	state   job.State              // it led to
 	lost    bool                   // a power cut took it back
@@ -188,6 +189,7 @@ func (a answer) String() string { return [...]string{"accepted", "accepted again
 func kindName(k job.Kind) string {
 	return [...]string{
 		"internal", "invalid", "not found", "exists", "wrong state", "superseded", "token needed", "over limit", "unavailable", "corrupt",
+		"unprocessable",
 	}[k]
 }
 
@@ -328,8 +330,8 @@ func (w *world) delivered(h *holder, d engine.Delivery) {
 		broken("core.md 4", "%s got %s twice under the same token", h.name, name)
 	case d.Job.State != job.Leased || d.Job.LeaseOf(d.Lease.Token) < 0:
 		broken("I3", "%s got %s as %s", h.name, name, d.Job.State)
-	case string(d.Payload) != w.bodies[name]:
-		broken("I8", "%s got %s with payload %q, not %q", h.name, name, d.Payload, w.bodies[name])
+	case string(d.Payload) != w.bodyOf(d.Job, name):
+		broken("I8", "%s got %s with payload %q, not %q", h.name, name, d.Payload, w.bodyOf(d.Job, name))
 	case g.synced && g.commit > w.disk.safeNow():
 		broken("I5, core.md 4", "%s got %s before its take was on disk", h.name, name)
 	case !d.Held && w.seen[d.Lease.Token] && w.holders[h.name] == h:

@@ -58,6 +58,8 @@ func (c *coverage) missed() (list []string) {
 
 // musts are the things besides the table that a full run must have seen.
 var musts = []string{
+	"a key taken over", "a key that came back", "a unique key in the way", "a batch that took some in", "a batch sealed",
+	"a batch inside one call", "a dead job whose key another has", "put refused: unprocessable",
 	"a breaker closed", "a breaker closing", "a breaker half open", "a breaker opened", "max_running reached",
 	"Retry-After not heard", "a commit failed", "a dead head: block", "a dead head: park", "a further copy", "a graceful restart", "a group held",
 	"a head that waited parked its group", "a holder emptied", "a lease carried over a restart",

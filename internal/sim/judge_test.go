@@ -262,7 +262,7 @@ func (x *judge) explain(c *commit, ch *change, later []change, counted *engine.S
 		q = s.old
 	}
 	s.q, s.g = x.book.queue(q.Queue), x.book.gate(q.Queue, q.Group)
-	list := s.outcomes(ch)
+	list := s.keyed(s.outcomes(ch), ch)
 	// Many reasons make the same of a job. Those come first that make of its
 	// group and of its queue what is written next, and draw what is new.
 	slices.SortStableFunc(list, func(a, b *outcome) int { return s.strays(a) - s.strays(b) })
@@ -340,7 +340,9 @@ func (x *judge) accept(c *commit, s *scene, o *outcome, counted *engine.Stats) {
 	if s.new != nil {
 		to = s.new.State
 	}
-	x.coverage.pair(o.verb, from, to)
+	if o.verb < rule.Verbs { // else it changed nothing but its key, or its payload
+		x.coverage.pair(o.verb, from, to)
+	}
 	for _, n := range o.draws {
 		if n <= x.seq {
 			broken("core.md 4", "number %d was drawn for %s after %d", n, x.name(cmpOr(s.new, s.old).ID), x.seq)

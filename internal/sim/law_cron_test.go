@@ -76,7 +76,7 @@ func (x *judge) ticksOf(e *job.CronEntry, now job.Millis) (list []job.Millis, mi
 func (s *scene) cronJob(ch *change) (put, req *request) {
 	j := s.new
 	labels := map[string]string{}
-	if j.Extras == nil {
+	if j.Extras == nil || len(j.Extras.Labels) == 0 { // others have keys at most
 		return nil, nil
 	}
 	for _, l := range j.Extras.Labels {

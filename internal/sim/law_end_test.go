@@ -29,6 +29,7 @@ type outcome struct {
 	queue *job.Queue // the same
 	req   *request
 	run   job.ID  // that did it
+	keys  bool    // nothing but its key, or its payload, is other
 	draws []int64 // fresh numbers it uses
 	stats engine.Stats
 	seen  []string // for the table of what occurred

@@ -1,8 +1,6 @@
 package sim_test
 
 import (
-	"slices"
-
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
@@ -28,7 +26,7 @@ func (s *scene) outcomes(ch *change) (list []*outcome) {
 	list = append(list, s.clocked()...)
 	list = append(list, s.letGo()...)
 	list = append(list, s.run()...)
-	return append(list, s.carried()...)
+	return append(append(list, s.carried()...), s.keyMoves(ch)...)
 }
 
 // requested is what a client's or an operator's request makes of the job.
@@ -106,6 +104,10 @@ func (s *scene) revived(o *outcome, j *job.Job, r *request) bool {
 	if wentOn && !r.command.Allow {
 		return false
 	}
+	if j.State == job.Dead && s.otherOwner(j) != nil {
+		r.kindOf = job.Exists
+		return false
+	}
 	if wentOn {
 		o.note("replayed out of order")
 	}
@@ -171,11 +173,7 @@ func (s *scene) extended(r *request) *outcome {
 				told.Checkpoint = known.Checkpoint
 			}
 		}
-		x := job.Extras{}
-		if j.Extras != nil {
-			x = *j.Extras
-		}
-		x.Progress, j.Extras = &told, &x
+		setProgress(j, &told)
 		o.note("progress")
 	}
 	if x.Started && l.Started == 0 {
@@ -314,15 +312,12 @@ func (s *scene) put(ch *change) (list []*outcome) {
 			broken("core.md 4", "id %s is not above that of %s", j.ID, s.name(id))
 		}
 	}
+	parts := partsOf(string(ch.body))
 	r, req := s.cronJob(ch)
 	if r == nil {
-		at := slices.IndexFunc(s.asked, func(r *request) bool {
-			return r.kind == askPut && r.commit == 0 && !r.lost && string(r.put.Payload) == string(ch.body)
-		})
-		if at < 0 {
+		if r = s.outstanding(parts[0]); r == nil {
 			broken("I1", "a job with payload %q came in and nobody asked for it", ch.body)
 		}
-		r = s.asked[at]
 		req = r
 	}
 	want := r.put.Job.Clone()
@@ -346,6 +341,7 @@ func (s *scene) put(ch *change) (list []*outcome) {
 		}
 	}
 	o.state = want.State
+	s.newOwner(o, parts, string(ch.body))
 	s.room(j)
 	s.labels[j.ID] = r.label
 	s.born[j.ID] = s.number

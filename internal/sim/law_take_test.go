@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -78,13 +77,9 @@ func (s *scene) taken() *outcome {
 	}
 	o.stats.Taken = 1
 	if p := knownOf(j); p != nil && j.State == job.Ready { // a new attempt knows the checkpoint only
-		x := *j.Extras
-		if x.Progress = nil; p.Checkpoint != nil {
-			x.Progress = &job.RunProgress{Fraction: job.FractionUnset, Checkpoint: p.Checkpoint, At: p.At}
+		if setProgress(j, nil); p.Checkpoint != nil {
+			setProgress(j, &job.RunProgress{Fraction: job.FractionUnset, Checkpoint: p.Checkpoint, At: p.At})
 			o.note("begun at a checkpoint")
-		}
-		if j.Extras = &x; reflect.ValueOf(x).IsZero() {
-			j.Extras = nil
 		}
 	}
 	j.State, j.DequeuedAt, j.Wait = job.Leased, s.now, job.Wait{}

@@ -54,6 +54,7 @@ func (w *world) look(dice uint64) {
 // invariants checks what every job must be, and every strict group.
 func (w *world) invariants() {
 	turns := map[string]*job.Job{}
+	w.keys()
 	for _, j := range w.judge.book.jobs {
 		name := w.judge.name(j.ID)
 		key := job.GateKey(j.Queue, j.Group)

@@ -35,7 +35,7 @@ func (w *world) operate() {
 	c := &call{reqs: []*request{r}}
 	c.finish = func() string {
 		switch job.KindOf(err) {
-		case job.WrongState, job.NotFound:
+		case job.WrongState, job.NotFound, job.Exists:
 			v.Err = err
 		default:
 			if err != nil {

@@ -21,6 +21,7 @@ type kind struct {
 func init() {
 	kinds = []kind{
 		{"put", 26, (*world).putSome},
+		{"put under keys", 8, (*world).putUnderKeys},
 		{"connect", 9, (*world).connect},
 		{"disconnect", 5, (*world).disconnect},
 		{"slow workers read", 2, (*world).readSlow},

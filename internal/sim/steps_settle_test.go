@@ -205,8 +205,8 @@ func (w *world) foretell(r *request, sure bool) {
 			r.told, r.kindOf = refused, job.Superseded
 		}
 	case askOperate:
-		if len(s.requested(r)) == 0 {
-			r.told, r.kindOf = refused, job.WrongState
+		if r.kindOf = job.WrongState; len(s.requested(r)) == 0 {
+			r.told = refused
 		}
 	case askPut, askDelete, askQueue, askGroup, askRun, askCancel, askMark, askCron:
 	}

@@ -24,7 +24,9 @@ func (w *world) between(lo, hi job.Millis) job.Millis {
 }
 
 // putSome puts one job, or a few in one call.
-func (w *world) putSome() {
+func (w *world) putSome() { w.putThem(false) }
+
+func (w *world) putThem(keys bool) {
 	n := 1
 	if w.oneIn(4) {
 		n += w.dice.IntN(3)
@@ -37,7 +39,7 @@ func (w *world) putSome() {
 	list := make([]engine.NewJob, n)
 	sure, now := w.sure(), w.now()
 	for i := range list {
-		r := w.draft()
+		r := w.draft(keys)
 		list[i] = r.put
 		c.reqs = append(c.reqs, r)
 		w.say("    %s", r)
@@ -47,10 +49,11 @@ func (w *world) putSome() {
 	w.start(c, func() { added, err = w.e.Put(w.ctx, list) })
 }
 
-// draft makes up a job, or takes one that was put under a key before.
-func (w *world) draft() *request {
+// draft makes up a job, or takes one that was put under a key before. With
+// keys most have a unique key or a batch.
+func (w *world) draft(keys bool) *request {
 	key := ""
-	if w.oneIn(4) {
+	if w.oneIn(4) && !keys {
 		key = fmt.Sprint("k", w.dice.IntN(3))
 		if n := len(w.contents); n > 0 && w.oneIn(2) {
 			at := n - 1 - w.dice.IntN(min(n, 4))
@@ -64,6 +67,10 @@ func (w *world) draft() *request {
 	put := engine.NewJob{Key: key, Payload: []byte(label + "|" + strings.Repeat(".", w.dice.IntN(12)))}
 	w.bodies[label] = string(put.Payload)
 	put.Job = w.draw()
+	if keys {
+		w.drawKey(&put)
+		w.bodies[label] = string(put.Payload)
+	}
 	if w.oneIn(6) {
 		put.Place = job.PlaceFront
 	}
@@ -193,6 +200,12 @@ func described(n *engine.NewJob) string {
 	if j.Door != job.DoorJobs {
 		say("through %s", j.Door)
 	}
+	if x := j.Extras; x != nil && x.Unique != nil {
+		say("%s, while %s", keyOf(j), x.Unique.While)
+	}
+	if x := j.Extras; x != nil && x.Batch != nil {
+		say("%s, up to %s bytes", keyOf(j), x.Batch.When)
+	}
 	if n.Place == job.PlaceFront {
 		say("at the front")
 	}
@@ -264,11 +277,14 @@ func (w *world) putAnswer(c *call, added []engine.Added, err error, sure bool, n
 		if sure && job.KindOf(err) == job.Exists != exists {
 			broken("core.md 7", "the put was refused (%v); its key was used for other content: %t", err, exists)
 		}
-		if sure && job.KindOf(err) == job.OverLimit && !w.full(c) {
+		if sure && job.KindOf(err) == job.Unprocessable && !bad(c) {
+			broken("zizq.md 9", "the put was refused (%v), and nothing in it is bad", err)
+		}
+		if sure && job.KindOf(err) == job.OverLimit && !w.full(c) && !keyed(c) {
 			broken("core.md 10", "the put was refused (%v), and there is room", err)
 		}
 		x.coverage.feature("put refused: " + kindName(job.KindOf(err)))
-		return w.refusal("put", err, job.OverLimit, job.Exists)
+		return w.refusal("put", err, job.OverLimit, job.Exists, job.Unprocessable)
 	}
 	if sure && exists {
 		broken("core.md 7", "the put was accepted and its key was used for other content")
@@ -276,6 +292,10 @@ func (w *world) putAnswer(c *call, added []engine.Added, err error, sure bool, n
 	said := []string{}
 	for i, r := range c.reqs {
 		a := added[i]
+		if r.put.Job.Extras != nil && (a.Duplicate || a.Folded) {
+			said = append(said, w.keyAnswer(r, a))
+			continue
+		}
 		if sure && a.Duplicate != (dup[i] != nil) {
 			broken("core.md 7", "%s was told duplicate %t", r, a.Duplicate)
 		}

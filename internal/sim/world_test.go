@@ -68,6 +68,7 @@ type world struct {
 	spent    []hand
 	seen     map[job.Token]bool
 	bodies   map[string]string // payloads by label
+	folded   map[job.ID]string // payloads that were made of several, by reference
 	contents []engine.NewJob   // put under a key
 	names    int
 
@@ -87,7 +88,7 @@ type world struct {
 func newWorld(ctx context.Context, seed uint64, f fault, c *coverage) *world {
 	w := &world{
 		ctx: ctx, seed: seed, clock: &clock{}, fault: f, holders: map[string]*holder{},
-		seen: map[job.Token]bool{}, bodies: map[string]string{}, hash: 14695981039346656037,
+		seen: map[job.Token]bool{}, bodies: map[string]string{}, folded: map[job.ID]string{}, hash: 14695981039346656037,
 	}
 	w.free.Store(1000)
 	w.dice = rand.New(rand.NewPCG(seed, 99))
@@ -153,6 +154,7 @@ func (w *world) live(life int) {
 	w.e = engine.New(w.disk, w.clock, src.Uint64, slog.New(slog.DiscardHandler), engine.Options{
 		Server: w.setup.server, Queues: []*job.Queue{w.setup.configured}, Idempotency: w.setup.idempotency,
 		Reattach: reattach, InFlightMax: w.setup.inFlight, Reserve: engine.Reserve{Bytes: 100}, Zone: time.UTC,
+		Fold: joined,
 	})
 	if err := w.e.Start(w.ctx); err != nil {
 		broken("answers", "the engine does not start: %v", err)

@@ -60,7 +60,8 @@ type Tx interface {
 
 	// Write moves a job from old to new: old nil = it did not exist, new nil
 	// = it is gone, with its payload (when no other job refers to it, I8) and
-	// its failures. old must be what Get returned.
+	// its failures. old must be what Get returned. A second job under one key
+	// is refused: the one that is there yields first.
 	Write(old, new *job.Job) error
 	// PutPayload keeps bytes under ref until no job refers to it. A job that
 	// refers to it must be written in the same transaction.
@@ -110,6 +111,8 @@ type Reader interface {
 	// at every dead job. The trend of each counts the deaths from each edge up
 	// to the next; edges ascend, and the last one is open.
 	Groups(edges []job.Millis) ([]Group, error)
+	// Owner returns the job that stands under a key (rule.KeyOf), if one does.
+	Owner(key rule.Key) (id job.ID, ok bool)
 	// Parked returns up to n jobs that are out of line under a label, by id.
 	Parked(label string, n int) ([]job.ID, error)
 	// Names returns the queues that have jobs, sorted.

@@ -37,10 +37,9 @@ func AppendAdded(b []byte, a engine.Added, asked *engine.NewJob) []byte {
 		was.ID, was.State = a.ID, job.Done
 		b = append(members(b, &was, nil), `,"gone":true`...)
 	}
-	if a.Duplicate {
-		return append(b, `,"duplicate":true,"folded":false}`...)
-	}
-	return append(b, `,"duplicate":false,"folded":false}`...)
+	return append(b, [...]string{
+		`,"duplicate":false,"folded":false}`, `,"duplicate":true,"folded":false}`, `,"duplicate":false,"folded":true}`,
+	}[bit(a.Duplicate)|bit(a.Folded)<<1]...)
 }
 
 // AppendAddedAll appends the answer to a bulk.
@@ -149,6 +148,9 @@ func members(b []byte, j *job.Job, payload []byte) []byte {
 	}
 	b = positive(b, `,"purge_at":`, int64(j.PurgeAt))
 	b = positive(b, `,"completed_at":`, int64(j.CompletedAt))
+	if j.Extras != nil {
+		b = appendKeys(b, j.Extras)
+	}
 	if j.Group != "" {
 		b = quote(b, `,"group":`, j.Group)
 	}
@@ -242,6 +244,13 @@ func AppendFailure(b []byte, f job.Failure) []byte {
 		b = number(b, `,"attempts":`, int64(f.Attempt))
 	}
 	return append(b, '}')
+}
+
+func bit(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 func orNull(payload []byte) []byte {

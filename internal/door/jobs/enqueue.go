@@ -63,6 +63,9 @@ func (r *Reader) newJob() {
 	if n.Job.ExpiresAt != 0 && n.Job.ExpiresAt <= n.Job.ReadyAt {
 		r.fail("expires_at", "must be later than ready_at")
 	}
+	if n.Job.Extras != nil {
+		r.keys(n)
+	}
 	if r.err == nil && !says.IsZero() {
 		own := says.Retry // so that a job without one costs no memory
 		n.Job.Retry = &own
@@ -137,7 +140,17 @@ func (r *Reader) field(n *engine.NewJob, says *policy, name []byte) {
 		if text := r.traceparent(); text != "" {
 			extrasOf(j).Traceparent = text
 		}
-	case "unique_key", "unique_while", "batch", "budgets":
+	case "unique_key":
+		r.uniqueKey(j)
+	case "unique_while":
+		r.uniqueWhile(j)
+	case "batch":
+		if r.inTemplate {
+			r.notInTemplate("batch", "ticks are enqueued by the clock, which runs no expressions")
+		} else if b := r.batch(); b != nil {
+			extrasOf(j).Batch = b
+		}
+	case "budgets":
 		if r.given() != nil { // to ignore it would break a promise
 			r.fail(string(name), "is not supported by this version")
 		}

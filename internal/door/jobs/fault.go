@@ -27,6 +27,8 @@ var faults = [...]Fault{
 	job.OverLimit:   {429, wire.CodeOverLimit},
 	job.Unavailable: {503, wire.CodeUnavailable},
 	job.Corrupt:     {500, wire.CodeCorrupt},
+
+	job.Unprocessable: {422, wire.CodeUnprocessable},
 }
 
 // FaultOf translates an error. A call that was broken off before its outcome

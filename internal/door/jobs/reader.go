@@ -33,6 +33,8 @@ type Reader struct {
 	Body bytes.Buffer
 	// Count is how the wire's `backoff` counts attempts (--backoff-count).
 	Count job.Count
+	// FoldMax bounds payloads that an expression sees or makes; 0 = 64 MiB.
+	FoldMax int64
 
 	dec   jsontext.Decoder
 	body  []byte   // what Body held

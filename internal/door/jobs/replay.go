@@ -118,7 +118,7 @@ func MarkOf(m job.Mark) wire.Mark {
 func ReplayOf(p *job.Replay) wire.Replay {
 	w := wire.Replay{
 		ID: p.ID.String(), Action: p.Action.String(), Status: p.Progress.String(), Filter: filterBack(&p.Select),
-		Total: p.Total, Done: p.Done, Refused: p.Refused, Guarded: p.Guarded, Skipped: p.Gone,
+		Total: p.Total, Done: p.Done, Refused: p.Refused, Guarded: p.Guarded, Conflict: p.Conflict, Skipped: p.Gone,
 		Rate: p.Rate, RampMS: int64(p.Ramp), Place: p.Place.String(), AllowOutOfOrder: p.Allow, MaxReplays: p.MaxReplays,
 		CreatedAt: int64(p.Created), FinishedAt: int64(p.Finished), By: p.By.Name, From: p.By.From,
 	}

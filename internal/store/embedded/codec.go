@@ -32,7 +32,7 @@ const (
 	hasSharedPayload
 	hasLeases
 	hasEnded
-	hasFlags // blocks, alone
+	hasFlags // blocks, alone, owns
 	hasDelay
 	hasReleases
 	hasDoor
@@ -110,7 +110,7 @@ func appendRest(b []byte, j *job.Job, flags uint64) []byte {
 		}
 	}
 	if flags&hasFlags != 0 {
-		b = append(b, bit(j.Blocks)|bit(j.Alone)<<1)
+		b = append(b, bit(j.Blocks)|bit(j.Alone)<<1|bit(j.Owns)<<2)
 	}
 	if flags&hasDelay != 0 {
 		b = appendMillis(b, j.LastDelay)
@@ -162,7 +162,7 @@ func flagsOf(j *job.Job) uint64 {
 	set(hasSharedPayload, j.Payload != j.ID)
 	set(hasLeases, len(j.Leases) > 0)
 	set(hasEnded, len(j.Ended) > 0)
-	set(hasFlags, j.Blocks || j.Alone)
+	set(hasFlags, j.Blocks || j.Alone || j.Owns)
 	set(hasDelay, j.LastDelay != 0)
 	set(hasReleases, j.Releases != 0)
 	set(hasDoor, j.Door != job.DoorJobs)
@@ -369,7 +369,7 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 	}
 	if flags&hasFlags != 0 {
 		b := r.byte()
-		j.Blocks, j.Alone = b&1 != 0, b&2 != 0
+		j.Blocks, j.Alone, j.Owns = b&1 != 0, b&2 != 0, b&4 != 0
 	}
 	if flags&hasDelay != 0 {
 		j.LastDelay = r.millis()

@@ -12,6 +12,8 @@ const (
 	extraLabels = 1 << iota
 	extraTrace
 	extraProgress
+	extraUnique
+	extraBatch
 	extrasKnown = 1<<iota - 1
 )
 
@@ -25,6 +27,8 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	set(extraLabels, len(x.Labels) > 0)
 	set(extraTrace, x.Traceparent != "")
 	set(extraProgress, x.Progress != nil)
+	set(extraUnique, x.Unique != nil)
+	set(extraBatch, x.Batch != nil)
 	b = binary.AppendUvarint(b, has)
 	if has&extraLabels != 0 {
 		b = binary.AppendUvarint(b, uint64(len(x.Labels)))
@@ -39,6 +43,12 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 		b = binary.BigEndian.AppendUint64(b, math.Float64bits(p.Fraction))
 		b = appendMillis(appendString(b, p.Text), p.At)
 		b = appendString(append(b, bit(p.Checkpoint != nil)), string(p.Checkpoint))
+	}
+	if u := x.Unique; u != nil {
+		b = appendString(append(b, byte(u.While)), u.Key)
+	}
+	if t := x.Batch; t != nil {
+		b = appendString(appendString(appendString(b, t.Key), t.When), t.Fold)
 	}
 	return b
 }
@@ -57,6 +67,13 @@ func (r *reader) extras() *job.Extras {
 	}
 	if has&extraProgress != 0 {
 		x.Progress = r.progress()
+	}
+	if has&extraUnique != 0 {
+		x.Unique = &job.Unique{While: job.UniqueScope(r.byte()), Key: r.string()}
+		r.bad = r.bad || x.Unique.While >= job.UniqueScopes
+	}
+	if has&extraBatch != 0 {
+		x.Batch = &job.Batch{Key: r.string(), When: r.string(), Fold: r.string()}
 	}
 	return x
 }

@@ -127,6 +127,9 @@ func (t *tx) Write(old, j *job.Job) error {
 	if err := t.checkOld(old, j); err != nil {
 		return err
 	}
+	if err := t.checkKey(old, j); err != nil {
+		return err
+	}
 	x := t.s.index
 	if n := len(t.refs); old == nil && n > 0 && t.refs[n-1] == j.Payload {
 		t.refs = t.refs[:n-1] // the payload put just before has its job now

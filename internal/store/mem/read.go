@@ -154,6 +154,18 @@ func (r reader) Groups(edges []job.Millis) ([]store.Group, error) {
 	return out, nil
 }
 
+func (r reader) Owner(key rule.Key) (id job.ID, ok bool) {
+	if key.Kind == rule.NoKey {
+		return id, false
+	}
+	for _, j := range r.state.jobs {
+		if rule.EntriesOf(j).Key == key {
+			return j.ID, true
+		}
+	}
+	return id, false
+}
+
 func (r reader) Parked(label string, n int) ([]job.ID, error) {
 	return idsOf(first(r.those(func(j *job.Job) bool { return label != "" && rule.EntriesOf(j).Park == label }), n)), nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -95,6 +96,11 @@ func (t *tx) Write(old, new *job.Job) error {
 	id := cmp.Or(old, new).ID
 	if !sameJob(old, t.state.jobs[id]) {
 		return job.Errorf(job.Internal, "writing job %s: what the writer read is not what the store holds", id)
+	}
+	if new != nil {
+		if owner, taken := t.Owner(rule.KeyOf(new)); taken && owner != id {
+			return job.Errorf(job.Internal, "job %s would stand under the key of job %s", id, owner)
+		}
 	}
 	if old != nil && (new == nil || new.Payload != old.Payload) {
 		t.touch(old.Payload)

@@ -72,6 +72,11 @@ func (a *answers) jobs() {
 		}
 	}
 	a.note(nil, a.MaxID(), "MaxID")
+	for _, key := range keysAsked {
+		id, ok := a.Owner(key)
+		a.note(nil, id, "Owner", key)
+		a.note(nil, ok, "Owner is there", key)
+	}
 }
 
 func (a *answers) lines() {

@@ -46,6 +46,7 @@ func Exercise(t *testing.T, open func(t *testing.T) store.Store) {
 		{"gate", gates},
 		{"copy", copies},
 		{"hand", hands},
+		{"key", keys},
 		{"holder", holders},
 		{"list", lists},
 		{"count", counts},

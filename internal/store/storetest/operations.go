@@ -48,6 +48,7 @@ var operations = []operation{
 	{"gate", 6, (*history).changeGate},
 	{"throttle", 8, (*history).changeThrottle},
 	{"row", 6, (*history).changeRow},
+	{"fold", 6, (*history).foldOne},
 }
 
 // operate draws an operation. What the rules refuse changes nothing.
@@ -135,6 +136,9 @@ func (h *history) putOne(tx store.Tx) error {
 	}
 	if h.sometimes(8) {
 		j.GraceUntil = h.now + job.Minute
+	}
+	if h.sometimes(3) {
+		j.Extras = h.keyed()
 	}
 	if err := h.givePayload(tx, j, j.ID); err != nil {
 		return err

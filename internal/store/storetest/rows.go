@@ -71,7 +71,7 @@ func fullReplay() *job.Replay {
 			Prints: []job.Fingerprint{1<<63 + 1}, ErrorTypes: []string{"E"}, Text: "boom", DiedFrom: 1, DiedBefore: 2, AttemptsFrom: 3, AttemptsBelow: 4, Filter: ".a",
 		},
 		Rate: 0.1, Ramp: 5, Remaining: true, Place: job.PlaceBack, Allow: true, MaxReplays: 6,
-		Created: 7, Finished: 8, Progress: job.Cancelled, Cursor: job.ID{3}, Total: 9, Done: 10, Refused: 11, Guarded: 12, Gone: 13,
+		Created: 7, Finished: 8, Progress: job.Cancelled, Cursor: job.ID{3}, Total: 9, Done: 10, Refused: 11, Guarded: 12, Gone: 13, Conflict: 14,
 		Paced: 14, At: 15, Next: 16,
 	}
 }

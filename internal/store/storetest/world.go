@@ -36,6 +36,11 @@ func (w *world) nextSeq() int64 {
 // around is what a step of the job may look at.
 func (w *world) around(r store.Reader, j *job.Job) (rule.View, error) {
 	v := rule.View{Now: w.now, Steady: w.now, Job: j, Server: &w.server, Rand: w.rng.Float64, Seq: w.nextSeq, Start: 1}
+	if x := j.Extras; x != nil && x.Unique != nil {
+		if id, ok := r.Owner(rule.KeyAsked(j)); ok && id != j.ID {
+			v.Owner = id
+		}
+	}
 	var err error
 	if v.Queue, err = queueOf(r, j.Queue); err == nil && (j.Group != "" || v.Queue.Protection.Fair != nil) {
 		v.Gate, err = gateOf(r, j.Queue, j.Group)
@@ -70,6 +75,9 @@ func (w *world) put(tx store.Tx, c rule.Command) (*job.Job, error) {
 	v.Job = nil
 	e, err := rule.Step(v, c)
 	if err != nil {
+		return nil, err
+	}
+	if err := succeed(tx, rule.KeyOf(e.Job)); err != nil {
 		return nil, err
 	}
 	return e.Job, enact(tx, nil, e)
@@ -134,9 +142,9 @@ func setGate(tx store.Tx, g *job.Gate) error {
 // refused reports whether an error is a rule that said no, not a store.
 func refused(err error) bool {
 	switch job.KindOf(err) {
-	case job.Invalid, job.WrongState, job.NotFound, job.Superseded, job.TokenNeeded, job.OverLimit:
+	case job.Invalid, job.WrongState, job.NotFound, job.Superseded, job.TokenNeeded, job.OverLimit, job.Exists, job.Unprocessable:
 		return true
-	case job.Internal, job.Exists, job.Unavailable, job.Corrupt:
+	case job.Internal, job.Unavailable, job.Corrupt:
 	}
 	return false
 }

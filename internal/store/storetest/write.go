@@ -42,6 +42,7 @@ func fullJobs(w *world) []*job.Job {
 		Extras: &job.Extras{
 			Labels: []job.Label{{Key: "", Value: "x"}, {Key: "k", Value: ""}}, Traceparent: "t",
 			Progress: &job.RunProgress{Fraction: 0.25, Text: "u", At: 34, Checkpoint: []byte("{}")},
+			Unique:   &job.Unique{Key: "ü", While: job.WhileExists},
 		},
 		Leases: []job.Lease{
 			{Token: w.token(), Holder: "h\x00 1", Kind: job.Unary, Since: 25, Started: 26, Until: 27, RunEnd: 28, StartBy: 29, Turn: 30, Alone: true},
@@ -52,7 +53,8 @@ func fullJobs(w *world) []*job.Job {
 	dead := &job.Job{
 		ID: w.id(), Queue: "ü", Type: "", Band: job.BandNormal, State: job.Dead, Reason: job.Evicted, Blocks: true, Group: "g", PurgeAt: 17,
 		Print: 1<<63 + 5, DiedAt: 32, Replays: 33,
-		RetainDone: job.Unset, RetainDead: 0, Payload: w.id(), PayloadSize: 2,
+		RetainDone: job.Unset, RetainDead: 0, Payload: w.id(), PayloadSize: 2, Owns: true,
+		Extras: &job.Extras{Batch: &job.Batch{Key: "k", When: "true", Fold: "$new"}},
 	}
 	return []*job.Job{leased, dead}
 }

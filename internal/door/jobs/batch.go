@@ -1,0 +1,242 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/jq"
+)
+
+// foldTime bounds one evaluation of an expression of a batch (core.md section
+// 9). It is measured by the clock on the wall, so one that goes over it may
+// only have waited for a processor: it is tried foldTries times.
+const (
+	foldTime  = 10 * time.Millisecond
+	foldTries = 3
+)
+
+// The variables of the expressions.
+const (
+	varExisting = "$existing" // payload of the job that waits
+	varNew      = "$new"      // payload of the newcomer
+)
+
+// batch reads {key, when, fold}.
+func (r *Reader) batch() *job.Batch {
+	var b job.Batch
+	given := [3]bool{}
+	text := func(at int, field string) (s string) {
+		content, ok := r.text(field)
+		given[at] = ok
+		return string(content)
+	}
+	if !r.object("batch", func(name []byte) {
+		switch string(name) {
+		case "key":
+			b.Key = r.label("batch.key", text(0, "batch.key"))
+		case "when":
+			b.When = text(1, "batch.when")
+		case "fold":
+			b.Fold = text(2, "batch.fold")
+		default:
+			r.value()
+		}
+	}) {
+		return nil
+	}
+	r.must("batch.key", given[0])
+	r.must("batch.when", given[1])
+	r.must("batch.fold", given[2])
+	if b.Key == "" {
+		r.fail("batch.key", "must not be empty: all jobs of the server with the same key become one")
+	}
+	return &b
+}
+
+// uniqueKey reads a key. An empty one is most often a variable that was never
+// set, and would make strangers' jobs duplicates of each other.
+func (r *Reader) uniqueKey(j *job.Job) {
+	content, ok := r.text("unique_key")
+	if !ok {
+		return
+	}
+	if len(content) == 0 {
+		r.fail("unique_key", "must not be empty; leave it out for a job that need not be unique")
+	}
+	uniqueOf(j).Key = r.label("unique_key", string(content))
+}
+
+var scopes = []job.UniqueScope{job.WhileQueued, job.WhileActive, job.WhileExists}
+
+func (r *Reader) uniqueWhile(j *job.Job) {
+	if s, ok := oneOf(r, "unique_while", scopes...); ok {
+		uniqueOf(j).While = s
+	}
+}
+
+// uniqueOf returns the unique key of a job that is being read, to be set.
+func uniqueOf(j *job.Job) *job.Unique {
+	x := extrasOf(j)
+	if x.Unique == nil {
+		x.Unique = &job.Unique{}
+	}
+	return x.Unique
+}
+
+// keys checks what a job says about keys once it is read as a whole.
+func (r *Reader) keys(n *engine.NewJob) {
+	x := n.Job.Extras
+	switch {
+	case x.Unique != nil && x.Unique.Key == "":
+		r.fail("unique_while", "needs a unique_key")
+	case x.Unique != nil && x.Batch != nil:
+		r.fail("unique_key", "cannot be given together with batch: a job is either turned away or taken in")
+	case x.Batch != nil && r.err == nil:
+		if why := tryBatch(x.Batch, n.Payload, r.foldMax()); why != "" {
+			r.fail("batch", why)
+			r.err.(*job.Error).Kind = job.Unprocessable
+		}
+	}
+}
+
+// foldMax bounds a payload that goes into an expression, and one that comes out.
+func (r *Reader) foldMax() int {
+	if r.FoldMax <= 0 {
+		return 64 << 20
+	}
+	return int(min(r.FoldMax, 1<<31-1))
+}
+
+// tryBatch says what is wrong with the expressions: both must compile, and
+// work with the new payload in both places.
+func tryBatch(b *job.Batch, payload []byte, most int) string {
+	for _, part := range []struct{ name, source string }{{"when", b.When}, {"fold", b.Fold}} {
+		if _, err := programs.of(part.source); err != nil {
+			return "expression: " + part.name + ": " + err.Error()
+		}
+	}
+	ctx := context.Background()
+	if _, err := holds(ctx, b, payload, payload, most); err != nil {
+		return "dry-run: when: " + err.Error()
+	}
+	if _, err := foldOnce(ctx, b, payload, payload, most); err != nil {
+		return "dry-run: fold: " + err.Error()
+	}
+	return ""
+}
+
+// Fold is what an engine asks about newcomers of a batch: payloads, and what
+// they become, are at most bytesMax long. A condition that fails is one that
+// does not hold; a fold that fails refuses its newcomer alone, Unprocessable.
+func Fold(bytesMax int64) engine.Folder {
+	most := (&Reader{FoldMax: bytesMax}).foldMax()
+	return func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+		joins, err := holds(ctx, b, existing, newcomer, most)
+		if ctx.Err() != nil {
+			return nil, false, ctx.Err()
+		}
+		if err != nil || !joins {
+			return nil, false, nil //nolint:nilerr // it does not hold
+		}
+		payload, err := foldOnce(ctx, b, existing, newcomer, most)
+		if ctx.Err() != nil {
+			return nil, false, ctx.Err()
+		}
+		if err != nil {
+			return nil, false, &job.Error{
+				Kind: job.Unprocessable, Field: "batch",
+				Text: "batch fold: " + err.Error() + "; the expressions are those of the waiting job, which was the first with the key " + strconv.Quote(b.Key),
+			}
+		}
+		return payload, true, nil
+	}
+}
+
+// holds evaluates the condition: its first output decides.
+func holds(ctx context.Context, b *job.Batch, existing, newcomer []byte, most int) (yes bool, err error) {
+	err = evaluate(ctx, b.When, existing, newcomer, most, func(v any) bool {
+		yes = jq.Truthy(v)
+		return false
+	})
+	return yes, err
+}
+
+// foldOnce evaluates the fold, which has exactly one output.
+func foldOnce(ctx context.Context, b *job.Batch, existing, newcomer []byte, most int) ([]byte, error) {
+	var out []any
+	err := evaluate(ctx, b.Fold, existing, newcomer, most, func(v any) bool {
+		out = append(out, v)
+		return len(out) < 2
+	})
+	if err == nil && len(out) != 1 {
+		err = errors.New([...]string{"it gave no output", "", "it gave more than one output"}[len(out)] + ", and must give exactly one")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return jq.Encode(out[0], most)
+}
+
+func evaluate(ctx context.Context, source string, existing, newcomer []byte, most int, each func(any) bool) error {
+	p, err := programs.of(source)
+	if err != nil {
+		return err
+	}
+	for range foldTries {
+		err = p.Run(ctx, jq.Limits{Time: foldTime, Bytes: most}, nil, each, existing, newcomer)
+		if !errors.Is(err, jq.ErrBound) {
+			break
+		}
+	}
+	return err
+}
+
+// programs are compiled expressions, by their text: most jobs of a batch bring
+// the same ones. Used by any goroutine.
+var programs compiled
+
+type compiled struct {
+	mu    sync.Mutex // guards what follows
+	by    map[string]*jq.Program
+	bytes int // of all texts
+}
+
+// programBytesMax bounds what is kept; beyond it, all is forgotten.
+const programBytesMax = 256 << 10
+
+func (c *compiled) of(source string) (*jq.Program, error) {
+	c.mu.Lock()
+	p := c.by[source]
+	c.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	p, err := jq.Compile(source, varExisting, varNew)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.bytes += len(source); c.by == nil || c.bytes > programBytesMax {
+		c.by, c.bytes = map[string]*jq.Program{}, len(source)
+	}
+	c.by[source] = p
+	return p, nil
+}
+
+// appendKeys appends what an answer tells of keys.
+func appendKeys(b []byte, x *job.Extras) []byte {
+	if u := x.Unique; u != nil {
+		b = word(quote(b, `,"unique_key":`, u.Key), `,"unique_while":"`, u.While.String())
+	}
+	if t := x.Batch; t != nil {
+		b = quote(append(b, `,"batch":{`...), `"key":`, t.Key)
+		b = append(quote(quote(b, `,"when":`, t.When), `,"fold":`, t.Fold), '}')
+	}
+	return b
+}
