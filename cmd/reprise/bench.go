@@ -86,6 +86,7 @@ func (f *benchFlags) register(cmd *cobra.Command) {
 	flags.Float64Var(&f.seconds, "seconds", o.Window.Seconds(), "length of each timed phase; a tenth of it, at most 1 s, warms up before")
 	flags.Int64Var(&o.Jobs, "jobs", o.Jobs, "size of a backlog (drain, backlog, memory, restart; storm takes a tenth)")
 	flags.IntVar(&o.Connections, "connections", o.Connections, "connections of the singles phase")
+	flags.IntVar(&o.Streams, "streams", o.Streams, "take streams of the idle phase")
 	flags.IntVar(&o.Payload, "payload", o.Payload, "bytes of each job's payload")
 	flags.Float64Var(&o.Rate, "rate", o.Rate, fmt.Sprintf("jobs/s of an open loop, for singles and latency (0: closed loop, latency at %d)", bench.LatencyRate))
 	flags.IntVar(&o.Pairs, "pairs", o.Pairs, "turns of singles and backlog between the servers they compare")

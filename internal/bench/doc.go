@@ -15,6 +15,6 @@
 // outside the clock (api).
 //
 // Reading order: options, run, a phase (singles, bulk, drain, steady, latency,
-// backlog, storm, memory, restart: one file each), then producer, worker and
+// backlog, storm, memory, idle, restart: one file each), then producer, worker and
 // settler, which do the work, and conn, which carries it.
 package bench

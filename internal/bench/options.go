@@ -22,6 +22,8 @@ type Options struct {
 	Jobs int64
 	// Connections of the singles phase.
 	Connections int
+	// Streams of the idle phase.
+	Streams int
 	// Payload is the size of each job's payload in bytes of JSON.
 	Payload int
 	// Pairs is how often singles and backlog alternate between the two servers
@@ -58,6 +60,7 @@ func Default() Options {
 		Window:      10 * time.Second,
 		Jobs:        1_000_000,
 		Connections: 64,
+		Streams:     10_000,
 		Payload:     128,
 		Pairs:       5,
 		Repeat:      1,
@@ -70,6 +73,7 @@ const (
 	jobsMin        = 100
 	jobsMax        = 100_000_000
 	connectionsMax = 10_000
+	streamsMax     = 25_000 // of one address to another there are about 28,000
 	payloadMax     = 1 << 20
 	timesMax       = 100
 	rateMax        = 200_000
@@ -93,6 +97,8 @@ func (o Options) Validate() error {
 	refuse(o.Jobs >= jobsMin && o.Jobs <= jobsMax, "jobs: %d is not between %d and %d", o.Jobs, jobsMin, jobsMax)
 	refuse(o.Connections >= 1 && o.Connections <= connectionsMax,
 		"connections: %d is not between 1 and %d", o.Connections, connectionsMax)
+	refuse(o.Streams >= 1 && o.Streams <= streamsMax,
+		"streams: %d is not between 1 and %d", o.Streams, streamsMax)
 	refuse(o.Payload >= payloadBytesMin && o.Payload <= payloadMax,
 		"payload: %d is not between %d and %d bytes", o.Payload, payloadBytesMin, payloadMax)
 	refuse(o.Pairs >= 1 && o.Pairs <= timesMax, "pairs: %d is not between 1 and %d", o.Pairs, timesMax)

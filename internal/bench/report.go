@@ -24,6 +24,7 @@ type Settings struct {
 	Seconds     float64 `json:"seconds"`
 	Jobs        int64   `json:"jobs"`
 	Connections int     `json:"connections"`
+	Streams     int     `json:"streams"`
 	Payload     int     `json:"payload_bytes"`
 	Pairs       int     `json:"pairs"`
 	Repeat      int     `json:"repeat"`
@@ -54,7 +55,7 @@ func newReport(o Options, m Machine) *Report {
 		Sync:    sync,
 		Machine: m,
 		Settings: Settings{
-			Seconds: o.Window.Seconds(), Jobs: o.Jobs, Connections: o.Connections, Payload: o.Payload,
+			Seconds: o.Window.Seconds(), Jobs: o.Jobs, Connections: o.Connections, Streams: o.Streams, Payload: o.Payload,
 			Pairs: o.Pairs, Repeat: o.Repeat, Rate: o.Rate,
 		},
 		Figures: []*Figure{}, Costs: []*Cost{}, Checks: []Check{}, Skipped: []Skip{},

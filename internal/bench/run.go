@@ -31,6 +31,7 @@ var phases = []phase{
 	{"backlog", "steady with a backlog in another queue and in the same, against an empty server", false, (*run).backlog},
 	{"storm", "every job fails once, waits, and succeeds", false, (*run).storm},
 	{"memory", "resident memory per queued job", true, (*run).memory},
+	{"idle", "memory and processor time of take streams that wait", true, (*run).idle},
 	{"restart", "from exec to listening and to the first job, after SIGTERM and after SIGKILL", true, (*run).restart},
 }
 

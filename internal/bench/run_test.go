@@ -26,6 +26,7 @@ func small(t *testing.T, phases ...string) Options {
 	o.Window = 100 * time.Millisecond
 	o.Jobs = 2000
 	o.Connections = 4
+	o.Streams = 20
 	o.Pairs = 2
 	o.Executable = self
 	o.RootDir = t.TempDir()
@@ -80,8 +81,8 @@ func TestPhasesRunAgainstAServerThatIsRunning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Skipped) != 2 {
-		t.Errorf("skipped %v, expected memory and restart", report.Skipped)
+	if len(report.Skipped) != 3 {
+		t.Errorf("skipped %v, expected memory, idle and restart", report.Skipped)
 	}
 	if n := len(f.jobs); n != 0 {
 		t.Errorf("%d jobs were left in a server that is not ours", n)

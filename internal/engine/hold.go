@@ -140,24 +140,35 @@ func (s *Stream) Name() string { return s.h.name[len(anonymousPrefix):] }
 // stream (ErrStreamEnded).
 func (s *Stream) Next(ctx context.Context) ([]Delivery, error) {
 	for {
-		out, err := s.h.collect()
-		if err != nil {
-			return nil, err
-		}
-		if len(out) > 0 {
-			if s.h.opts.Prefetch == 0 {
-				n := len(out)
-				s.e.tell(func(r *run) error { r.reads[s.h] += n; return nil })
-			}
-			if out, err = s.e.fill(out); err != nil || len(out) > 0 {
-				return out, err
-			}
-			continue
+		out, err := s.Poll()
+		if err != nil || len(out) > 0 {
+			return out, err
 		}
 		select {
-		case <-s.h.bell:
+		case <-s.Bell():
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		}
+	}
+}
+
+// Bell rings when Poll may have something to tell. It rings for one goroutine.
+func (s *Stream) Bell() <-chan struct{} { return s.h.bell }
+
+// Poll is Next for those who wait for other things too: it returns at once,
+// also with nothing.
+func (s *Stream) Poll() ([]Delivery, error) {
+	for {
+		out, err := s.h.collect()
+		if err != nil || len(out) == 0 {
+			return nil, err
+		}
+		if s.h.opts.Prefetch == 0 {
+			n := len(out)
+			s.e.tell(func(r *run) error { r.reads[s.h] += n; return nil })
+		}
+		if out, err = s.e.fill(out); err != nil || len(out) > 0 {
+			return out, err
 		}
 	}
 }

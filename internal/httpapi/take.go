@@ -1,12 +1,10 @@
 package httpapi
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
@@ -44,26 +42,39 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 		return
 	}
 	defer stream.Close()
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	out := newLine(w, r, frames, h.heartbeat, cancel)
-	defer out.close()
+	out := newLine(w, r, frames)
 	if !out.write(nil) { // the headers: a client is connected once it has them
 		return
 	}
+	silence := time.NewTimer(h.heartbeat)
+	defer silence.Stop()
 	for {
-		list, err := stream.Next(ctx)
+		list, err := stream.Poll()
 		if err != nil {
-			return // the client left, or the server ends the stream
+			return // the server ends the stream
 		}
-		s := scratches.Get().(*scratch)
-		for i := range list {
-			s.out = frames.job(s.out, &list[i], o.Name != "")
+		if len(list) > 0 {
+			s := scratches.Get().(*scratch)
+			for i := range list {
+				s.out = frames.job(s.out, &list[i], o.Name != "")
+			}
+			ok := out.write(s.out)
+			s.release(false)
+			if !ok {
+				return
+			}
+			silence.Reset(h.heartbeat)
+			continue
 		}
-		ok := out.write(s.out)
-		s.release(false)
-		if !ok {
-			return
+		select {
+		case <-stream.Bell():
+		case <-silence.C:
+			if !out.write(frames.beat) {
+				return
+			}
+			silence.Reset(h.heartbeat)
+		case <-r.Context().Done():
+			return // the client left
 		}
 	}
 }
@@ -106,50 +117,23 @@ func takeOptions(r *http.Request) (o engine.StreamOptions, err error) {
 	return o, job.Errorf(job.Invalid, "lease must be token")
 }
 
-// line is the writing side of a take. The timer is re-armed by each write, so
-// it fires after a silence only.
+// line is the writing side of a take.
 type line struct {
-	w     http.ResponseWriter
-	rc    *http.ResponseController
-	h2    bool
-	every time.Duration
-	timer *time.Timer
-
-	mu     sync.Mutex // guards the writer: a heartbeat has a goroutine of its own
-	closed bool
+	w  http.ResponseWriter
+	rc *http.ResponseController
+	h2 bool
 }
 
-// newLine begins the answer. broken is called when a heartbeat finds nobody.
-func newLine(w http.ResponseWriter, r *http.Request, frames *framing, every time.Duration, broken func()) *line {
-	l := &line{w: w, rc: http.NewResponseController(w), h2: r.ProtoMajor == 2, every: every}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// newLine begins the answer.
+func newLine(w http.ResponseWriter, r *http.Request, frames *framing) line {
+	l := line{w: w, rc: http.NewResponseController(w), h2: r.ProtoMajor == 2}
 	_ = l.rc.SetReadDeadline(time.Time{}) // a take outlives every request's time
 	frames.head(w)
-	l.timer = time.AfterFunc(every, func() {
-		if !l.mu.TryLock() {
-			return // a write that is under way will arm the timer again
-		}
-		defer l.mu.Unlock()
-		if !l.put(frames.beat) {
-			broken()
-		}
-	})
 	return l
 }
 
-// write sends bytes as one piece.
-func (l *line) write(b []byte) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.put(b)
-}
-
-// put gives up a reader that stalls for writeMax. The caller holds mu.
-func (l *line) put(b []byte) bool {
-	if l.closed {
-		return false
-	}
+// write sends bytes as one piece, and gives up a reader that stalls for writeMax.
+func (l line) write(b []byte) bool {
 	_ = l.rc.SetWriteDeadline(time.Now().Add(writeMax))
 	_, err := l.w.Write(b)
 	if err == nil {
@@ -158,14 +142,5 @@ func (l *line) put(b []byte) bool {
 	if l.h2 { // there a deadline that passes resets the stream, whether it writes or not
 		_ = l.rc.SetWriteDeadline(time.Time{})
 	}
-	l.timer.Reset(l.every)
 	return err == nil
-}
-
-// close stops the heartbeat: the writer is gone when the handler returns.
-func (l *line) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-	l.timer.Stop()
 }
