@@ -76,6 +76,7 @@ func table() []fault {
 		runFaults,
 		guardcfgFaults,
 		cronFaults,
+		wireFaults,
 		keysFaults,
 	)
 }
