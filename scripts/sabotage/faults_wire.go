@@ -72,7 +72,7 @@ var wireFaults = []fault{
 		file:  "internal/server/tls.go",
 		old:   "\t\tMinVersion:   tls.VersionTLS12,",
 		new:   "\t\tMinVersion:   tls.VersionTLS10,",
-		first: []suite{in("internal/server", "TestTLS")},
+		first: []suite{in("internal/server", "TestTLSSpeaksBothProtocolsAndNothingOld")},
 	},
 	{
 		name: "client-certificate-optional", breaks: "operations.md, security",
