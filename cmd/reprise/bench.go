@@ -18,7 +18,7 @@ import (
 
 // benchFlags are the flags that need more than to be stored in an option.
 type benchFlags struct {
-	conn    connection // its token
+	conn    connection // its token and certificates
 	options bench.Options
 	seconds float64
 	json    string
@@ -94,6 +94,7 @@ func (f *benchFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&o.Sync, "sync", o.Sync, "when the server answers: always (on disk), interval or os")
 	flags.StringVar(&o.URL, "url", o.URL, "measure a running server instead of starting one")
 	f.conn.registerToken(cmd)
+	f.conn.tls.register(flags)
 	flags.StringVar(&o.RootDir, "root-dir", o.RootDir, "where data directories are made (default: the current directory, as /tmp may be in memory)")
 	flags.StringArrayVar(&o.ServerArgs, "server-arg", nil, "a further argument for the servers that are started (repeatable)")
 	flags.StringVar(&f.json, "json", "", "also write the report as JSON to this file; - prints it instead of the table")
@@ -116,6 +117,9 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 		f.options.Token = token
+		if f.options.TLS, err = f.conn.tls.load(); err != nil {
+			return err
+		}
 	}
 	report, err := bench.Run(ctx, f.options, cmd.ErrOrStderr())
 	if report == nil {

@@ -14,18 +14,18 @@ import (
 // not counted: a server may be set to keep them.
 const openStates = "scheduled,ready,in_flight"
 
-// api makes the calls outside the clock.
-var api = &http.Client{Timeout: 2 * time.Minute}
+const apiTimeout = 2 * time.Minute
 
-// call makes one request and decodes the answer into result, if there is one.
+// call makes one request outside the clock and decodes the answer into result, if there is one.
 func (s *server) call(ctx context.Context, method, path string, result any) error {
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+s.addr.host+path, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, method, s.addr.scheme()+"://"+s.addr.host+path, http.NoBody)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if s.addr.token != "" {
 		request.Header.Set("Authorization", "Bearer "+s.addr.token)
 	}
+	api := &http.Client{Timeout: apiTimeout, Transport: &http.Transport{TLSClientConfig: s.addr.tls.Clone(), DisableKeepAlives: true}}
 	answer, err := api.Do(request)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)

@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -37,12 +38,29 @@ type conn struct {
 func dial(ctx context.Context, addr site) (*conn, error) {
 	d := net.Dialer{Timeout: dialTimeout}
 	nc, err := d.DialContext(ctx, "tcp", addr.host)
+	if err == nil && addr.tls != nil {
+		nc, err = handshake(ctx, nc, addr)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
 	c := newConn(nc)
 	c.release = context.AfterFunc(ctx, func() { _ = nc.Close() })
 	return c, nil
+}
+
+// handshake begins TLS on a connection.
+func handshake(ctx context.Context, nc net.Conn, addr site) (net.Conn, error) {
+	c := addr.tls.Clone()
+	c.ServerName, _, _ = net.SplitHostPort(addr.host)
+	secure := tls.Client(nc, c)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = nc.Close()
+		return nil, err
+	}
+	return secure, nil
 }
 
 func newConn(nc net.Conn) *conn {

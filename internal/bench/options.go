@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/url"
@@ -41,6 +42,9 @@ type Options struct {
 	URL string
 	// Token is sent with every request to URL.
 	Token string
+	// TLS is for an https URL: own authorities, a certificate of the client.
+	// nil: the authorities of the system.
+	TLS *tls.Config
 	// Executable is the program whose serve command is started.
 	Executable string
 	// ServerArgs are further arguments for it.
@@ -108,8 +112,8 @@ func (o Options) Validate() error {
 		"sync: %q is none of always, interval, os", o.Sync)
 	if o.URL != "" {
 		u, err := url.Parse(o.URL)
-		refuse(err == nil && u.Scheme == "http" && u.Host != "" && strings.Trim(u.Path, "/") == "",
-			"url: %q is not of the form http://HOST:PORT", o.URL)
+		refuse(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.Trim(u.Path, "/") == "",
+			"url: %q is not of the form http://HOST:PORT or https://HOST:PORT", o.URL)
 	}
 	refuse(strings.Trim(o.Token, tokenLetters) == "", "token: it must hold letters, digits, _ - and . only")
 	refuse(o.URL != "" || o.Executable != "", "neither a URL nor a program to start is given")

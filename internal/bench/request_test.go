@@ -98,7 +98,7 @@ func TestEveryRequestCarriesTheToken(t *testing.T) {
 	t.Parallel()
 	ack := &ackRequest{}
 	ack.reset()
-	head := site{"h:1", "rp_x"}.head()
+	head := site{host: "h:1", token: "rp_x"}.head()
 	for _, request := range [][]byte{
 		newEnqueueRequest(head, "q", 2, 128, "").bytes, takeRequest(head, "q", 1), newFailureRequest(head).bytes, ack.finish(head),
 	} {

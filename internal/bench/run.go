@@ -173,7 +173,7 @@ func (r *run) server(ctx context.Context) (*server, error) {
 		r.made++
 		return r.serverIn(ctx, filepath.Join(r.dir, strconv.Itoa(r.made)))
 	}
-	s, err := remoteServer(r.opts.URL, r.opts.Token)
+	s, err := remoteServer(r.opts.URL, r.opts.Token, r.opts.TLS)
 	if err != nil {
 		return nil, err
 	}

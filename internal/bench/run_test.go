@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -172,11 +174,28 @@ func TestOptionsReportAllThatIsWrongAtOnce(t *testing.T) {
 	o.Jobs = 1
 	o.Payload = 3
 	o.Sync = "never"
-	o.URL = "https://example.com"
+	o.URL = "ftp://example.com"
 	err := o.Validate()
 	for _, expected := range []string{`no phase "sprint"`, "jobs: 1", "payload: 3", `sync: "never"`, "url:"} {
 		if err == nil || !strings.Contains(err.Error(), expected) {
 			t.Errorf("error %v lacks %q", err, expected)
 		}
+	}
+}
+
+func TestPhasesRunOverTLS(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewUnstartedServer(newFake())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that fails
+	s.StartTLS()
+	defer s.Close()
+	o := small(t, "singles", "steady")
+	o.URL = s.URL
+	if _, err := Run(t.Context(), o, io.Discard); err == nil {
+		t.Error("a server that nobody vouches for was measured")
+	}
+	o.TLS = s.Client().Transport.(*http.Transport).TLSClientConfig
+	if report, err := Run(t.Context(), o, io.Discard); err != nil || !report.Complete {
+		t.Errorf("%+v, %v", report, err)
 	}
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -36,7 +37,17 @@ type server struct {
 }
 
 // site is where requests go, and the token that they carry.
-type site struct{ host, token string }
+type site struct {
+	host, token string
+	tls         *tls.Config // nil = plain HTTP
+}
+
+func (s site) scheme() string {
+	if s.tls != nil {
+		return "https"
+	}
+	return "http"
+}
 
 // head is what stands behind "Host: " in a request.
 func (s site) head() string {
@@ -47,16 +58,21 @@ func (s site) head() string {
 }
 
 // remoteServer is one that somebody else runs.
-func remoteServer(target, token string) (*server, error) {
+func remoteServer(target, token string, secure *tls.Config) (*server, error) {
 	u, err := url.Parse(target)
 	if err != nil {
 		return nil, fmt.Errorf("url: %w", err)
 	}
-	addr := u.Host
-	if u.Port() == "" {
-		addr += ":80"
+	at, port := site{host: u.Host, token: token}, ":80"
+	if u.Scheme == "https" {
+		if at.tls, port = secure, ":443"; secure == nil {
+			at.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
 	}
-	return &server{addr: site{addr, token}}, nil
+	if u.Port() == "" {
+		at.host += port
+	}
+	return &server{addr: at}, nil
 }
 
 // startServer executes program with args and waits for its listening line.

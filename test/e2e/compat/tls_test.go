@@ -37,11 +37,11 @@ func TestTheCommandsSpeakTLS(t *testing.T) {
 		t.Errorf("work: %v: %s", err, out)
 	}
 	for text, args := range map[string][]string{
-		"certificate":   {"jobs", "list", "--url", s.url, "--tls-ca", in("ca-cert.pem")}, // of the client: asked for
-		"unknown auth":  {"jobs", "list", "--url", s.url},
-		"go together":   {"jobs", "list", "--url", s.url, "--tls-ca", in("ca-cert.pem"), "--tls-cert", in("client-worker-cert.pem")},
-		"no such file":  {"jobs", "list", "--url", s.url, "--tls-ca", "none.pem"},
-		"in PEM":        {"jobs", "list", "--url", s.url, "--tls-ca", in("ca-key.pem")},
+		"certificate":  {"jobs", "list", "--url", s.url, "--tls-ca", in("ca-cert.pem")}, // of the client: asked for
+		"unknown auth": {"jobs", "list", "--url", s.url},
+		"go together":  {"jobs", "list", "--url", s.url, "--tls-ca", in("ca-cert.pem"), "--tls-cert", in("client-worker-cert.pem")},
+		"no such file": {"jobs", "list", "--url", s.url, "--tls-ca", "none.pem"},
+		"in PEM":       {"jobs", "list", "--url", s.url, "--tls-ca", in("ca-key.pem")},
 		"HTTPS server": {"jobs", "list", "--url", strings.Replace(s.url, "https", "http", 1)},
 	} {
 		if out, err := run(nil, args...); err == nil || !strings.Contains(out, text) {
