@@ -3,6 +3,7 @@ package msgpack
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -82,7 +83,7 @@ func TestWhatJSONCannotSayIsRefusedWithItsPlace(t *testing.T) {
 
 func TestTheSizeIsBounded(t *testing.T) {
 	control := append([]byte{0xd9, 100}, make([]byte, 100)...) // six bytes of JSON each
-	if _, err := AppendJSON(nil, control, 601); err != ErrTooLarge {
+	if _, err := AppendJSON(nil, control, 601); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("one byte too many: %v", err)
 	}
 	if got, err := AppendJSON([]byte("x"), control, 602); err != nil || len(got) != 603 {

@@ -2,6 +2,7 @@ package compat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -218,7 +219,7 @@ func TestAStopGivesBack(t *testing.T) {
 	s.stop()
 	for {
 		if v, err := taken.frame(); err != nil {
-			if err == io.EOF || strings.Contains(err.Error(), "EOF") {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 				return
 			}
 			t.Fatalf("the stream ended with %v", err)
