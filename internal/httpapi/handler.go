@@ -73,7 +73,7 @@ func New(o Options) http.Handler {
 	h := &handler{
 		engine: o.Engine, log: o.Log, version: o.Version,
 		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, backoffCount: o.BackoffCount, retry: o.Retry,
-		hosts: map[string]bool{}, tokens: o.Tokens, guard: o.Guard, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
+		hosts: map[string]bool{}, began: time.Now(), tokens: o.Tokens, guard: o.Guard, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
 	}
 	if h.bodyMax <= 0 {
 		h.bodyMax = 64 << 20
@@ -120,6 +120,7 @@ type handler struct {
 	streamsMax           int64
 	streams              atomic.Int64 // open takes and long polls
 	heartbeat            time.Duration
+	began                time.Time // heartbeats come in steps from here
 	backoffCount         job.Count
 	retry                job.Retry
 	metrics              Metrics // may be nil

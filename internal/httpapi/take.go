@@ -46,7 +46,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 	if !out.write(nil) { // the headers: a client is connected once it has them
 		return
 	}
-	silence := time.NewTimer(h.heartbeat)
+	silence := time.NewTimer(h.untilBeat())
 	defer silence.Stop()
 	for {
 		list, err := stream.Poll()
@@ -63,7 +63,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 			if !ok {
 				return
 			}
-			silence.Reset(h.heartbeat)
+			silence.Reset(h.untilBeat())
 			continue
 		}
 		select {
@@ -72,11 +72,26 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 			if !out.write(frames.beat) {
 				return
 			}
-			silence.Reset(h.heartbeat)
+			silence.Reset(h.untilBeat())
 		case <-r.Context().Done():
 			return // the client left
 		}
 	}
+}
+
+// beatSteps is how many moments of an interval there are for heartbeats.
+const beatSteps = 60
+
+// untilBeat is the silence before a heartbeat: the interval, and up to a
+// sixtieth more, so that those of many streams come together. One wake-up then
+// serves many, here and at whoever reads them.
+func (h *handler) untilBeat() time.Duration {
+	step := h.heartbeat / beatSteps
+	if step <= 0 {
+		return h.heartbeat
+	}
+	late := time.Since(h.began) % step
+	return h.heartbeat + (step-late)%step
 }
 
 // takeOptions reads query and headers of a take.

@@ -62,7 +62,7 @@ var wireFaults = []fault{
 		name: "heartbeat-not-restarted", breaks: "jobs.md, take",
 		does:  "a heartbeat comes right after a job",
 		file:  "internal/httpapi/take.go",
-		old:   "\t\t\tsilence.Reset(h.heartbeat)\n\t\t\tcontinue\n",
+		old:   "\t\t\tsilence.Reset(h.untilBeat())\n\t\t\tcontinue\n",
 		new:   "\t\t\tcontinue\n",
 		first: []suite{in(httpPkg, "TestAHeartbeatFollowsSilence")},
 	},
