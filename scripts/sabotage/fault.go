@@ -45,6 +45,7 @@ type stage struct {
 // place where it is. A package that does not exist yet is left out.
 var order = []stage{
 	{pkg: "internal/job", timeout: hangs},
+	{pkg: "internal/jq", timeout: hangs},
 	{pkg: "internal/rule", timeout: hangs},
 	{pkg: "internal/store/mem", timeout: hangs},
 	{pkg: "internal/store/embedded", timeout: hangs},
@@ -76,6 +77,7 @@ func table() []fault {
 		runFaults,
 		guardcfgFaults,
 		cronFaults,
+		queryFaults,
 		wireFaults,
 		keysFaults,
 	)

@@ -22,8 +22,8 @@ var deadFaults = []fault{
 		name: "replay-ends-early", breaks: "retry.md 3",
 		does:  "a replay is over when its rate leaves no room for the last ones",
 		file:  "internal/engine/replay.go",
-		old:   "if looked == len(list) && len(list) < replayMost {",
-		new:   "if len(list) < replayMost {",
+		old:   "if looked == len(list) && len(list) < replayMost && len(rest) == 0 {",
+		new:   "if len(list) < replayMost && len(rest) == 0 {",
 		first: []suite{in(enginePkg, "TestAReplayKeepsItsRateAndGoesOnAfterARestart")},
 	},
 	{
@@ -94,8 +94,8 @@ var deadFaults = []fault{
 		name: "pause-without-effect", breaks: "retry.md 3",
 		does:  "jobs whose retry falls due run although their fingerprint is paused",
 		file:  "internal/rule/step.go",
-		old:   "\tholdPrint(v, j)\n",
-		new:   "",
+		old:   "\tj.State = job.Ready\n\tholdPrint(v, j)\n",
+		new:   "\tj.State = job.Ready\n",
 		first: []suite{in("internal/rule", "TestAJobOfAPausedFingerprintIsHeldInsteadOfRetried")},
 	},
 	{

@@ -108,8 +108,8 @@ var simProtectionFaults = []fault{
 		name: "pause-not-when-due", breaks: "retry.md 3",
 		does:  "a job whose fingerprint is paused runs when it falls due",
 		file:  "internal/rule/step.go",
-		old:   "\tholdPrint(v, j)\n",
-		new:   "",
+		old:   "\tj.State = job.Ready\n\tholdPrint(v, j)\n",
+		new:   "\tj.State = job.Ready\n",
 		first: []suite{in("internal/sim", "TestSimulation")},
 	},
 	{
