@@ -101,19 +101,19 @@ func TestFinishedJobsArePassedOverByAPatch(t *testing.T) {
 // left alone.
 func TestAJobThatChangesWhileItIsJudgedIsLeftAlone(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.puts("q", "a", "b", "c")
+		r.puts("q", numbered("j", 500)...) // as many as are looked at together, so the search goes on
 		s := of("q")
 		s.Judge = func(_ context.Context, _ *job.Job, payload []byte) (bool, error) {
 			switch string(payload) {
-			case "a":
-				r.patches(engine.Search{Filter: engine.Filter{IDs: []job.ID{r.ids["a"]}}}, engine.Patch{Queue: "other"}, 1, 0)
-			case "c":
+			case "j000":
+				r.patches(engine.Search{Filter: engine.Filter{IDs: []job.ID{r.ids["j000"]}}}, engine.Patch{Queue: "other"}, 1, 0)
+			case "j499":
 				r.puts("q", "late") // later than the call
 			}
 			return true, nil
 		}
-		r.deletes(s, 2)
-		r.expect("a", job.Ready)
+		r.deletes(s, 499)
+		r.expect("j000", job.Ready)
 		r.expect("late", job.Ready)
 	})
 }
