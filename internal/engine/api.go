@@ -111,6 +111,7 @@ type Options struct {
 	Reserve       Reserve
 	Admin         bool // the configuration has a token with the scope admin that does not expire
 	AuditMax      int  // entries of the audit log; 0 = 10,000
+	MetricsQueues int  // queues that are measured by name, the others together; 0 = MetricsQueues
 	BatchOpsMax   int  // commands in one transaction; 0 = 4096
 	BatchBytesMax int  // payload bytes in one transaction; 0 = 4 MiB
 }

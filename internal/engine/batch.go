@@ -25,7 +25,9 @@ type committer struct {
 	disk       disk
 	stats      Stats
 	protection protection
-	fed        bool // the last run left holders to be served again
+	fed        bool   // the last run left holders to be served again
+	streams    [3]int // holders by job.HolderKind; of unary calls those that wait
+	stage      stage
 	run        run
 }
 
@@ -47,6 +49,7 @@ type batch struct {
 	sleep  time.Duration // until the next deadline; 0 = none
 	more   bool          // there is work left that needs no new command
 	heals  bool          // the last one before the store is opened again; it does nothing
+	events []Event
 }
 
 // gift is a delivery for a holder, handed over once the batch is on disk.
@@ -107,6 +110,7 @@ func (e *Engine) runOnce() *batch {
 	c := &e.core
 	b := &batch{}
 	r := &c.run
+	began := time.Now()
 	b.commit, b.err = e.store.Update(context.Background(), func(tx store.Tx) error {
 		r.reset(e, tx)
 		r.look()
@@ -135,7 +139,8 @@ func (e *Engine) runOnce() *batch {
 		return b
 	}
 	r.publish()
-	b.gifts, b.more = r.gifts, r.fed || r.ticked
+	e.meter.noteCommit(time.Since(began), len(b.ops))
+	b.gifts, b.more, b.events = r.gifts, r.fed || r.ticked, c.stage.events
 	r.gifts = nil
 	return b
 }
@@ -158,10 +163,13 @@ func fatal(err error) bool {
 // settleBatch waits until the batch is durable and answers its commands.
 func (e *Engine) settleBatch(b *batch) {
 	if b.err == nil && b.commit != nil {
+		began := time.Now()
 		if b.err = b.commit.Wait(); b.err != nil {
 			e.fail(b.err)
 		}
+		e.meter.noteSync(time.Since(began))
 	}
+	e.hub.publish(b.events, b.err != nil)
 	if b.err == nil {
 		for i := range b.gifts {
 			b.gifts[i].to.give(b.gifts[i].d)
@@ -196,6 +204,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 	clear(old.reads)
 	clear(old.joined)
 	clear(old.left)
+	e.core.stage.reset(e.hub.heard())
 	*r = run{
 		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
 		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, reads: old.reads,
@@ -225,12 +234,14 @@ func (r *run) publish() {
 	for h := range r.left {
 		if c.holders[h.name] == h {
 			delete(c.holders, h.name)
+			c.streams[h.kind]--
 		}
 		h.gone = true
 	}
 	for name, h := range r.joined {
 		if !h.gone {
 			c.holders[name] = h
+			c.streams[h.kind]++
 		}
 	}
 	for name := range r.fresh {
@@ -240,6 +251,7 @@ func (r *run) publish() {
 	c.stats.add(r.stats)
 	c.stats.Batches++
 	c.settleHungry(r)
+	r.e.meter.publish(c)
 	for _, h := range r.ended {
 		h.finish(ErrStreamEnded)
 	}
@@ -344,6 +356,7 @@ func (r *run) step(j *job.Job, c rule.Command) (rule.Effect, error) {
 	if err := r.write(j, eff); err != nil {
 		return eff, err
 	}
+	r.note(&c, j, &eff)
 	return eff, r.countRuns(j, c.Verb, eff)
 }
 

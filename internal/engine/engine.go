@@ -28,6 +28,8 @@ type Engine struct {
 	ops      sync.Pool // of *op that nobody waits for
 
 	patterns patterns // of rules, compiled
+	meter    meter
+	hub      hub
 
 	state    atomic.Pointer[job.Error] // why the engine cannot work now; nil = it can
 	failed   atomic.Bool               // a commit failed; the committer must heal
@@ -57,6 +59,9 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	if opts.QueuesMax == 0 {
 		opts.QueuesMax = 10_000
 	}
+	if opts.MetricsQueues == 0 {
+		opts.MetricsQueues = MetricsQueues
+	}
 	if opts.Idempotency == 0 {
 		opts.Idempotency = job.Hour
 	}
@@ -65,6 +70,7 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 		kick: make(chan struct{}, 1), inflight: make(chan *batch), stopped: make(chan struct{}),
 	}
 	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }
+	e.meter.max, e.meter.queues = opts.MetricsQueues, map[string]*Tally{}
 	e.core.init(e)
 	e.state.Store(job.Errorf(job.Unavailable, "the server is starting; send the request again in a moment"))
 	return e
@@ -257,6 +263,7 @@ func (e *Engine) isDraining() bool {
 // syncLoop waits for the disk, in order, and answers.
 func (e *Engine) syncLoop() {
 	defer close(e.stopped)
+	defer e.hub.close()
 	var lost error // why a batch failed: those behind it stand on it, until the store is opened again
 	for b := range e.inflight {
 		if b.err == nil {

@@ -589,4 +589,8 @@ func (c *committer) settleHungry(r *run) {
 	kept = append(kept, served...)
 	clear(c.hungry[len(kept):])
 	c.hungry = kept
+	c.streams[job.Unary] = 0
+	for _, h := range kept {
+		c.streams[job.Unary] += oneIf(h.want > 0)
+	}
 }

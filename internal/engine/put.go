@@ -290,7 +290,8 @@ func (r *run) putOne(n *NewJob) (*job.Job, error) {
 	}
 	id := r.ids.Next(r.now)
 	n.Job.ID, n.Job.Payload, n.Job.PayloadSize = id, id, uint32(len(n.Payload))
-	eff, err := rule.Step(v, rule.Command{Verb: rule.Put, New: &n.Job, Place: n.Place})
+	c := rule.Command{Verb: rule.Put, New: &n.Job, Place: n.Place}
+	eff, err := rule.Step(v, c)
 	if err != nil {
 		return nil, err
 	}
@@ -300,5 +301,6 @@ func (r *run) putOne(n *NewJob) (*job.Job, error) {
 	r.tx.Durable()
 	r.seeQueue(n.Job.Queue)
 	r.stats.Put++
+	r.note(&c, nil, &eff)
 	return eff.Job, r.write(nil, eff)
 }

@@ -20,7 +20,7 @@ const recoverMax = 2000
 // the re-attach window from now, and their timeouts go on (docs/adr/0003).
 func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 	c := &e.core
-	c.holders, c.hungry, c.leases, c.emptied = map[string]*holder{}, nil, 0, nil
+	c.holders, c.hungry, c.leases, c.emptied, c.streams = map[string]*holder{}, nil, 0, nil, [3]int{}
 	var stale, kept []string
 	anchor := rule.Anchor{Window: e.opts.Reattach}
 	starts := c.start == 0 // else the steady clock runs on
@@ -83,7 +83,11 @@ func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 	if err != nil {
 		return err
 	}
-	return e.store.View(ctx, func(v store.Reader) error { return c.load(v) })
+	if err := e.store.View(ctx, func(v store.Reader) error { return c.load(e, v) }); err != nil {
+		return err
+	}
+	e.meter.publish(c)
+	return nil
 }
 
 // skew is how far the date was ahead of the steady clock when that was last
@@ -154,7 +158,9 @@ func (e *Engine) recoverStep(ctx context.Context, f func(*run) error) error {
 		return err
 	}
 	c.run.publish()
-	return commit.Wait()
+	err = commit.Wait()
+	e.hub.publish(c.stage.events, err != nil)
+	return err
 }
 
 // reserve draws the number of this start and the first block of positions.
@@ -267,13 +273,14 @@ func (r *run) restartThrottles(shift job.Millis) error {
 }
 
 // load counts what is there.
-func (c *committer) load(v store.Reader) error {
+func (c *committer) load(e *Engine, v store.Reader) error {
 	names, err := v.Names()
 	if err != nil {
 		return err
 	}
 	c.queues = map[string]bool{}
 	c.protection = protection{queues: map[string]bool{}}
+	e.meter.see(names)
 	for _, n := range names {
 		c.queues[n] = true
 	}

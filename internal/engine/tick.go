@@ -54,7 +54,12 @@ func (e *Engine) low() bool {
 	if err != nil || total == 0 {
 		return false
 	}
-	return free < max(e.opts.Reserve.Bytes, int64(e.opts.Reserve.Share*float64(total)))
+	return free < e.reserve(total)
+}
+
+// reserve is the free space that is kept, of a disk of total bytes.
+func (e *Engine) reserve(total int64) int64 {
+	return max(e.opts.Reserve.Bytes, int64(e.opts.Reserve.Share*float64(total)))
 }
 
 // blocked reports until when a hand waits after a clock step.

@@ -82,6 +82,7 @@ func (h *handler) problem(w http.ResponseWriter, r *http.Request, err error) {
 	if own, ok := err.(*refusal); ok { //nolint:errorlint // made here and never wrapped
 		status, code, text = own.status, own.code, own.text
 	}
+	h.refused(code)
 	switch status {
 	case http.StatusUnsupportedMediaType:
 		refuseFormat(w, status, code, text, supported)

@@ -55,6 +55,8 @@ type Options struct {
 	BackoffCount job.Count
 	// Retry is the server's policy, which a preview falls back to. Zero = the default.
 	Retry job.Retry
+	// Metrics counts what is answered and is the page /metrics; nil = neither.
+	Metrics Metrics
 	// Null answers enqueues without an engine: POST /jobs and /jobs/bulk are
 	// read, checked and answered as always, and forgotten. The benchmark
 	// measures with it what the handler costs by itself.
@@ -66,7 +68,7 @@ func New(o Options) http.Handler {
 	h := &handler{
 		engine: o.Engine, log: o.Log, version: o.Version,
 		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, backoffCount: o.BackoffCount, retry: o.Retry,
-		hosts: map[string]bool{}, tokens: o.Tokens, profiles: o.Profiles,
+		hosts: map[string]bool{}, tokens: o.Tokens, profiles: o.Profiles, metrics: o.Metrics,
 	}
 	if h.bodyMax <= 0 {
 		h.bodyMax = 64 << 20
@@ -114,6 +116,7 @@ type handler struct {
 	heartbeat            time.Duration
 	backoffCount         job.Count
 	retry                job.Retry
+	metrics              Metrics // may be nil
 }
 
 // call serves one method of a resource. id and sub are the variable segments
@@ -172,6 +175,8 @@ var fixed = map[string]*resource{
 	"/replays":          {get: (*handler).replays},
 	"/audit":            {get: (*handler).audit},
 	"/tokens":           {get: (*handler).listTokens, post: (*handler).makeToken},
+	"/events":           {get: (*handler).events, stream: true},
+	"/metrics":          {get: (*handler).showMetrics, stream: true},
 	"/health":           {get: (*handler).health},
 	"/ready":            {get: (*handler).ready},
 	"/version":          {get: (*handler).versions},
@@ -285,7 +290,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	serve(h, w, r, id, sub)
+	h.measured(serve, res, w, r, id, sub)
 }
 
 var errStreams = &refusal{http.StatusServiceUnavailable, wire.CodeUnavailable, "too many take streams and long polls are open (max-streams); come back in a moment"}

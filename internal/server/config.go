@@ -49,6 +49,7 @@ type Config struct {
 	MaxStreams          int   // take streams and long polls
 	GlobalInFlightLimit int   // jobs leased at once; 0 = no limit
 	MaxQueues           int
+	MetricsQueues       int // measured by name; the others together
 
 	// How it treats holders and clients.
 	HeartbeatInterval time.Duration // between two signs of life on an idle take stream

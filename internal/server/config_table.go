@@ -183,6 +183,12 @@ var settings = []setting{
 		more:  "Each costs memory for as long as the server runs. Names made from ids or dates belong into `group`.",
 		field: of(whole(1, 1_000_000), func(c *Config) *int { return &c.MaxQueues }),
 	},
+	{
+		name: "metrics-queues", yaml: "server.metrics_queues", section: sectionLimits, def: "200",
+		help:  "queues that /metrics tells of by name; all others are told of together",
+		more:  "The others are `_other`. The first so many, those that have jobs at the start before others. Each is about 75 time series.",
+		field: of(whole(1, 10_000), func(c *Config) *int { return &c.MetricsQueues }),
+	},
 
 	{
 		name: "heartbeat-interval", yaml: "server.heartbeat_interval", section: sectionHolders, def: "3s",

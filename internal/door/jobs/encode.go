@@ -16,6 +16,9 @@ var states = [job.States]string{
 	job.Scheduled: "scheduled", job.Ready: "ready", job.Leased: "in_flight", job.Done: "completed", job.Dead: "dead",
 }
 
+// StatusOf is the word of a state on the wire; "" for None.
+func StatusOf(s job.State) string { return states[s] }
+
 // AppendJob appends a job object without its payload.
 func AppendJob(b []byte, j *job.Job) []byte { return append(members(b, j, nil), '}') }
 

@@ -1,0 +1,178 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// measures of a queue.
+func (r *rig) measures(queue string) (engine.Measures, engine.QueueMeasures) {
+	r.Helper()
+	m := r.Measure(r.Context())
+	if i := slices.IndexFunc(m.Queues, func(q engine.QueueMeasures) bool { return q.Name == queue }); i >= 0 {
+		return m, m.Queues[i]
+	}
+	return m, m.Other
+}
+
+// counted wants exactly these counts, and no others, in a queue.
+func (r *rig) counted(queue string, want map[engine.Count]uint64) {
+	r.Helper()
+	_, q := r.measures(queue)
+	for c := range engine.Counts {
+		if q.N[c] != want[c] {
+			family, word := c.Words()
+			r.Errorf("%s: %s %s is %d, want %d", queue, family, word, q.N[c], want[c])
+		}
+	}
+}
+
+// The store of a scenario runs every transaction twice; nothing counts twice.
+func TestWhatHappensIsCountedOnce(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.put("q", "ok")
+		r.put("q", "fails", retry(job.Retry{Curve: wait(job.Second), Limit: job.LimitOf(1)}))
+		r.put("q", "released")
+		r.put("q", "expires", due(r.clock.Wall()+job.Hour), func(n *engine.NewJob) { n.Job.ExpiresAt = r.clock.Wall() + job.Minute })
+		r.pass(2 * job.Second)
+		s := r.anonymous(3, "q")
+		s.gets("ok", "fails", "released")
+		r.pass(job.Second)
+		s.ok("ok")
+		s.fail("fails", func(s *engine.Settle) { s.Failure.Status = 503 })
+		r.settle(s.held["released"], job.Released, func(s *engine.Settle) { s.Delay = job.Hour })
+		r.counted("q", map[engine.Count]uint64{
+			engine.Enqueued: 4, engine.Taken: 3, engine.SettledOK: 1, engine.SettledRetry: 1, engine.SettledRelease: 1, engine.RetryHTTP5xx: 1,
+		})
+		r.pass(job.Second)
+		s.gets("fails")
+		s.fail("fails")
+		r.operate("released", cancel)
+		r.pass(job.Minute)
+		r.expect("expires", job.Dead)
+		r.counted("q", map[engine.Count]uint64{
+			engine.Enqueued: 4, engine.Taken: 4, engine.SettledOK: 1, engine.SettledRetry: 2, engine.SettledRelease: 1, engine.RetryHTTP5xx: 1,
+			engine.DeadExhausted: 1, engine.DeadKilled: 1, engine.DeadExpired: 1,
+		})
+		m, q := r.measures("q")
+		if q.Wait.Sum != 3*2000 || q.Wait.Counts[8] != 3 { // first takes only; 2.5 s is the edge
+			t.Errorf("waits %+v, want three of 2 s", q.Wait)
+		}
+		if q.Run.Sum != 3*1000 || q.Run.Counts[7] != 3 || q.Run.Counts[0] != 1 {
+			t.Errorf("runs %+v, want three of 1 s and one of 0", q.Run)
+		}
+		if m.Stats.Expired != 1 || m.Leases != 0 || m.Holders != [3]int{1, 0, 0} || !m.Working {
+			t.Errorf("got %+v", m)
+		}
+		if q.Depth.States != [job.States]int64{job.Done: 1, job.Dead: 3} || q.Oldest != 0 {
+			t.Errorf("depth %+v, oldest %d", q.Depth, q.Oldest)
+		}
+		if m.Total != 1000 || m.Free != 1000 || m.Batch.Sum == 0 || m.Commit.Counts == [engine.Buckets]uint64{} || m.Sync.Counts == [engine.Buckets]uint64{} {
+			t.Errorf("got %+v", m)
+		}
+	})
+}
+
+func TestLeasesThatNobodySettledAreCountedByTheirEnd(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.queue("q", func(q *job.Queue) { q.RunTimeout = job.Second })
+		r.puts("q", "a")
+		s := r.anonymous(1, "q")
+		s.gets("a")
+		s.close()
+		r.lease(engine.LeaseOptions{Queues: []string{"q"}, For: job.Minute}, "a")
+		r.pass(2 * job.Second)
+		r.counted("q", map[engine.Count]uint64{
+			engine.Enqueued: 1, engine.Taken: 2, engine.EndedDisconnect: 1, engine.EndedRunTimeout: 1, engine.RetryTimeout: 1,
+		})
+		_, q := r.measures("q")
+		if q.Wait.Counts[0] != 1 {
+			t.Errorf("waits %+v: a second delivery is not a first take", q.Wait)
+		}
+		r.puts("q", "b")
+		h := r.named("w", 1)
+		h.gets("b")
+		if m, q := r.measures("q"); m.Holders != [3]int{0, 1, 0} || m.Leases != 1 || q.Depth.Leases != 1 {
+			t.Errorf("got %+v", m)
+		}
+		r.restart(job.Minute)
+		if m, _ := r.measures("q"); m.Holders != [3]int{} || m.Leases != 1 { // it has its window
+			t.Errorf("after a restart: holders %v, %d leases", m.Holders, m.Leases)
+		}
+	})
+}
+
+func TestOnlySoManyQueuesAreMeasuredByName(t *testing.T) {
+	scenario(t, func(r *rig) {
+		for i := range 5 {
+			r.puts(fmt.Sprint("q", i), fmt.Sprint("a", i), fmt.Sprint("b", i))
+		}
+		m := r.Measure(r.Context())
+		if len(m.Queues) != 2 || m.Queues[0].Name != "q0" || m.Queues[1].Name != "q1" {
+			t.Fatalf("named: %+v", m.Queues)
+		}
+		if m.Queues[1].N[engine.Enqueued] != 2 || m.Queues[1].Depth.States[job.Ready] != 2 {
+			t.Errorf("got %+v", m.Queues[1])
+		}
+		if m.Other.N[engine.Enqueued] != 6 || m.Other.Depth.States[job.Ready] != 6 || m.Other.Depth.Bytes != 12 {
+			t.Errorf("the others: %+v", m.Other)
+		}
+	}, func(r *rig) { r.opts.MetricsQueues = 2 })
+}
+
+func TestTheStateOfQueuesIsMeasured(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.puts("q", "a", "b")
+		r.puts("p", "c")
+		r.queue("p", func(q *job.Queue) { q.Paused = true })
+		r.pass(7 * job.Second)
+		_, q := r.measures("q")
+		if q.Oldest != 7*job.Second || q.Paused || q.Held || q.Breaker != job.BreakerClosed {
+			t.Errorf("got %+v", q)
+		}
+		if err := r.ForceBreaker(r.Context(), "q", "", job.BreakerOpen, job.Actor{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Hold(r.Context(), "q", "", r.clock.Wall()+job.Minute, job.Actor{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.HoldGroup(r.Context(), "q", "g", r.clock.Wall()+job.Minute); err != nil {
+			t.Fatal(err)
+		}
+		m, q := r.measures("q")
+		if !q.Held || q.Breaker != job.BreakerOpen || m.Breakers[job.BreakerOpen] != 1 || m.HeldGroups != 1 {
+			t.Errorf("got %+v", m)
+		}
+		if _, p := r.measures("p"); !p.Paused || p.Held {
+			t.Errorf("got %+v", p)
+		}
+	})
+}
+
+func TestWhatDiesWithoutBeingKeptIsCountedAsDiscarded(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.put("q", "a", retry(job.Retry{Limit: job.LimitOf(0)}))
+		s := r.anonymous(1)
+		s.gets("a")
+		s.fail("a")
+		r.expect("a", job.None)
+		r.counted("q", map[engine.Count]uint64{
+			engine.Enqueued: 1, engine.Taken: 1, engine.SettledRetry: 1, engine.DeadExhausted: 1, engine.Discarded: 1,
+		})
+	}, func(r *rig) { r.opts.Server.RetainDead = 0 })
+}
+
+func TestWithoutAStoreTheCountersAreStillThere(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.puts("q", "a")
+		r.stop()
+		m, q := r.measures("q")
+		if q.N[engine.Enqueued] != 1 || m.Stats.Put != 1 {
+			t.Errorf("got %+v", m)
+		}
+	})
+}

@@ -1,0 +1,327 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// Count is one of the things that are counted for each queue.
+type Count uint8
+
+// What is counted.
+const (
+	Enqueued Count = iota
+	Taken
+	SettledOK
+	SettledRetry
+	SettledDead
+	SettledRelease
+	RetryError // why a job is to run again: the failure's kind
+	RetryTimeout
+	RetryHTTP4xx
+	RetryHTTP5xx
+	RetryExit
+	RetryGrace // not charged
+	EndedLapse // how a lease ended that nobody settled
+	EndedDisconnect
+	EndedRestart
+	EndedStartTimeout
+	EndedRunTimeout
+	EndedSupersede
+	EndedCancel
+	DeadExhausted // why a job died
+	DeadKilled
+	DeadExpired
+	DeadLost
+	DeadRejected
+	DeadEvicted
+	Discarded // died without being kept: retention.dead is 0
+	Counts    // how many there are
+)
+
+// Buckets of a histogram; the last one is open.
+const Buckets = 16
+
+// Edges are the upper ends, inclusive, of all buckets but the last.
+type Edges [Buckets - 1]int64
+
+// The edges of what is measured. Spans are in milliseconds, as all times of
+// jobs are; Writing is in nanoseconds, for what the disk does.
+var (
+	Spans   = Edges{5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000, 1_800_000}
+	Writing = Edges{
+		100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000,
+		100_000_000, 250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000,
+	}
+	Sizes = Edges{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}
+)
+
+// Histogram counts values by bucket, each bucket by itself.
+type Histogram struct {
+	Counts [Buckets]uint64
+	Sum    int64
+}
+
+func (h *Histogram) observe(edges *Edges, v int64) {
+	i := 0
+	for i < len(edges) && v > edges[i] {
+		i++
+	}
+	h.Counts[i]++
+	h.Sum += v
+}
+
+func (h *Histogram) add(t *Histogram) {
+	for i, n := range t.Counts {
+		h.Counts[i] += n
+	}
+	h.Sum += t.Sum
+}
+
+// Tally is what happened in a queue since the start.
+type Tally struct {
+	N    [Counts]uint64
+	Wait Histogram // from the time a job was due to its first take
+	Run  Histogram // from the start of a run to its settle
+}
+
+func (t *Tally) add(u *Tally) {
+	for i, n := range u.N {
+		t.N[i] += n
+	}
+	t.Wait.add(&u.Wait)
+	t.Run.add(&u.Run)
+}
+
+// stage is what one run of a batch has seen. It counts for nothing until the
+// transaction has been applied, for it may run twice. Its memory is used again.
+type stage struct {
+	names   []string
+	tallies []*Tally // some more than names, for later
+	at      map[string]int
+	last    *Tally
+	name    string  // of last
+	events  []Event // nil where nobody listens
+	tell    bool
+}
+
+func (s *stage) reset(tell bool) {
+	s.clear()
+	s.events, s.tell = nil, tell
+}
+
+func (s *stage) clear() {
+	for i := range s.names {
+		*s.tallies[i] = Tally{}
+	}
+	s.names, s.last, s.name = s.names[:0], nil, ""
+	clear(s.at)
+}
+
+// of returns the tally of a queue. Jobs of one queue mostly follow each other.
+func (s *stage) of(queue string) *Tally {
+	if s.last != nil && s.name == queue {
+		return s.last
+	}
+	i, ok := s.at[queue]
+	if !ok {
+		if s.at == nil {
+			s.at = map[string]int{}
+		}
+		i = len(s.names)
+		s.names = append(s.names, queue)
+		if i == len(s.tallies) {
+			s.tallies = append(s.tallies, new(Tally))
+		}
+		s.at[queue] = i
+	}
+	s.last, s.name = s.tallies[i], queue
+	return s.last
+}
+
+// note counts what a step did, and tells those who listen.
+func (r *run) note(c *rule.Command, old *job.Job, eff *rule.Effect) {
+	j := eff.Job
+	if j == nil {
+		if j = eff.Left; j == nil {
+			j = old
+		}
+	}
+	s := &r.c.stage
+	t := s.of(j.Queue)
+	switch c.Verb {
+	case rule.Put:
+		t.N[Enqueued]++
+	case rule.Take:
+		t.N[Taken]++
+		if old.Deliveries == 0 {
+			t.Wait.observe(&Spans, max(0, int64(r.now-max(old.ReadyAt, old.Created))))
+		}
+	case rule.SettleOK:
+		t.N[SettledOK]++
+		r.noteRun(t, c, eff)
+	case rule.SettleRetry:
+		t.N[SettledRetry]++
+		r.noteRun(t, c, eff)
+		if eff.Gone == job.None && j.State != job.Dead {
+			t.N[retryReason(c, old, j)]++
+		}
+	case rule.SettleDead:
+		t.N[SettledDead]++
+		r.noteRun(t, c, eff)
+	case rule.SettleRelease:
+		t.N[SettledRelease]++
+		r.noteRun(t, c, eff)
+	case rule.Lapse, rule.Cancel:
+		for i := max(0, len(j.Ended)-len(eff.Ended)); i < len(j.Ended); i++ {
+			t.N[endingCount(j.Ended[i].How)]++
+		}
+		if c.Verb == rule.Lapse && eff.Gone == job.None && (j.Attempts > old.Attempts || j.Suppressed > old.Suppressed) && j.State != job.Dead {
+			t.N[RetryTimeout]++
+		}
+	case rule.Extend, rule.Promote, rule.Expire, rule.Offer, rule.Revive, rule.Patch, rule.Purge, rule.Verbs:
+	}
+	if died(old, eff) {
+		if j.Reason != job.Alive {
+			t.N[DeadExhausted+Count(j.Reason-job.Exhausted)]++
+		}
+		if eff.Gone == job.Dead {
+			t.N[Discarded]++
+		}
+	}
+	if !s.tell {
+		return
+	}
+	if ev, ok := eventOf(c, old, j, eff, r.now); ok {
+		s.events = append(s.events, ev)
+	}
+}
+
+// died reports whether the step made the job dead.
+func died(old *job.Job, eff *rule.Effect) bool {
+	if old == nil || old.State == job.Dead {
+		return false
+	}
+	return eff.Gone == job.Dead || eff.Job != nil && eff.Job.State == job.Dead
+}
+
+// noteRun measures the run of who spoke, who stands last. What a worker says
+// of its start is believed only inside its lease.
+func (r *run) noteRun(t *Tally, c *rule.Command, eff *rule.Effect) {
+	t.N[EndedSupersede] += uint64(len(eff.Voided))
+	if len(eff.Ended) == 0 || eff.Late { // nobody knows when a late one ended
+		return
+	}
+	l := &eff.Ended[len(eff.Ended)-1]
+	began := max(l.Since, l.Started, c.RunStart)
+	t.Run.observe(&Spans, max(0, int64(r.now-began)))
+}
+
+func retryReason(c *rule.Command, old, j *job.Job) Count {
+	f := &c.Failure
+	switch {
+	case j.Suppressed > old.Suppressed:
+		return RetryGrace
+	case f.Timeout:
+		return RetryTimeout
+	case f.Status >= 500:
+		return RetryHTTP5xx
+	case f.Status >= 400:
+		return RetryHTTP4xx
+	case f.ExitCode != 0:
+		return RetryExit
+	}
+	return RetryError
+}
+
+func endingCount(how job.Ending) Count {
+	switch how {
+	case job.ByDisconnect:
+		return EndedDisconnect
+	case job.ByRestart:
+		return EndedRestart
+	case job.ByRelease: // nobody said it: the start timeout
+		return EndedStartTimeout
+	case job.ByTimeout:
+		return EndedRunTimeout
+	case job.BySupersede:
+		return EndedSupersede
+	case job.ByCancel:
+		return EndedCancel
+	case job.ByLapse, job.ByOK, job.ByRetry, job.ByDead:
+	}
+	return EndedLapse
+}
+
+// meter is what the engine has counted since its start. The committer adds to
+// it once for each batch, and who reads it copies it: neither waits for more
+// than that.
+type meter struct {
+	mu      sync.Mutex
+	max     int // queues with a tally of their own
+	queues  map[string]*Tally
+	other   Tally // of all further queues
+	stats   Stats
+	holders [3]int // connected streams by job.HolderKind; of unary calls those that wait
+	leases  int
+	commit  Histogram // Writing: one transaction, until the log has it in memory
+	sync    Histogram // Writing: then until it is on disk
+	batch   Histogram // Sizes: commands in one transaction
+}
+
+// MetricsQueues is how many queues are measured by name where Options say
+// nothing.
+const MetricsQueues = 200
+
+// of returns the tally of a queue: its own for the first max queues that were
+// seen, else the common one. The caller holds mu.
+func (m *meter) of(queue string) *Tally {
+	if t := m.queues[queue]; t != nil {
+		return t
+	}
+	if len(m.queues) >= m.max {
+		return &m.other
+	}
+	t := new(Tally)
+	m.queues[queue] = t
+	return t
+}
+
+// publish takes over what a batch did. The caller is the committer.
+func (m *meter) publish(c *committer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, name := range c.stage.names {
+		m.of(name).add(c.stage.tallies[i])
+	}
+	c.stage.clear()
+	m.stats, m.leases, m.holders = c.stats, c.leases, c.streams
+}
+
+// see makes queues known that were there at the start, so that they keep their
+// names whatever happens first.
+func (m *meter) see(names []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range names {
+		m.of(name)
+	}
+}
+
+// noteCommit measures one transaction.
+func (m *meter) noteCommit(took time.Duration, commands int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.commit.observe(&Writing, int64(took))
+	m.batch.observe(&Sizes, int64(commands))
+}
+
+// noteSync measures one wait for the disk.
+func (m *meter) noteSync(took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sync.observe(&Writing, int64(took))
+}

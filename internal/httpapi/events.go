@@ -1,0 +1,115 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/reprisehq/reprise/internal/door/jobs"
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
+)
+
+// events is GET /events: what happens to jobs from now on, as server-sent
+// events, until either side ends it. It is lossy by declaration: a reader that
+// does not keep up gets an event "lost" with the number in the place of those
+// that are missing, and a failed commit counts as one loss for each event whose
+// outcome is unknown.
+func (h *handler) events(w http.ResponseWriter, r *http.Request, _, _ string) {
+	if !accepts(r.Header["Accept"], mediaEvents, "text/*") {
+		notAcceptable(w, `"`+mediaEvents+`"`)
+		return
+	}
+	filter, err := eventFilter(r.URL.RawQuery)
+	if err != nil {
+		h.problem(w, r, err)
+		return
+	}
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Type", mediaEvents)
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	l, err := h.engine.Listen(filter)
+	if err != nil {
+		h.problem(w, r, err)
+		return
+	}
+	defer l.Close()
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Time{}) // it outlives every request's time
+	w.Header().Set("Content-Type", mediaEvents)
+	w.Header().Set("Cache-Control", "no-cache")
+	w.WriteHeader(http.StatusOK)
+	out := []byte("retry: 1000\n\n")
+	for {
+		_ = rc.SetWriteDeadline(time.Now().Add(writeMax))
+		if _, err := w.Write(out); err != nil || rc.Flush() != nil {
+			return
+		}
+		_ = rc.SetWriteDeadline(time.Time{})
+		if out, err = h.nextEvents(r.Context(), l, out[:0]); err != nil {
+			return
+		}
+	}
+}
+
+// nextEvents waits for events, or until it is time for a sign of life.
+func (h *handler) nextEvents(ctx context.Context, l *engine.Listener, out []byte) ([]byte, error) {
+	quiet, cancel := context.WithTimeout(ctx, h.heartbeat)
+	defer cancel()
+	list, lost, err := l.Next(quiet)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return append(out, ": heartbeat\n\n"...), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		ev := &list[i]
+		shown := wire.Event{
+			Kind: ev.Kind.String(), At: int64(ev.At), ID: ev.ID.String(), Queue: ev.Queue, Type: ev.Type, Group: ev.Group,
+			Status: jobs.StatusOf(ev.State), Gone: ev.Gone, Attempts: int64(ev.Attempt), Reason: ev.Reason,
+		}
+		if out, err = appendEvent(out, shown.Kind, shown); err != nil {
+			return nil, err
+		}
+	}
+	if lost > 0 {
+		return appendEvent(out, "lost", wire.LostEvents{Count: lost})
+	}
+	return out, nil
+}
+
+func appendEvent(out []byte, name string, v any) ([]byte, error) {
+	body, err := json.Marshal(v) // one line: JSON escapes line ends
+	out = append(append(out, "event: "...), name...)
+	out = append(append(out, "\ndata: "...), body...)
+	return append(out, "\n\n"...), err
+}
+
+// eventFilter reads the query of GET /events.
+func eventFilter(query string) (f engine.EventFilter, err error) {
+	values, err := jobs.Params(query, "", "queue", "kind")
+	if err != nil {
+		return f, err
+	}
+	f.Queues = jobs.Names(values.Get("queue"))
+	for _, word := range jobs.Names(values.Get("kind")) {
+		kind, known := engine.EventKind(0), ""
+		for kind < engine.EventKinds && kind.String() != word {
+			known += " " + kind.String()
+			kind++
+		}
+		if kind == engine.EventKinds {
+			return f, &job.Error{Kind: job.Invalid, Field: "kind", Text: "kind " + strconv.Quote(word) + " is not one of" + known}
+		}
+		f.Kinds = append(f.Kinds, kind)
+	}
+	return f, nil
+}

@@ -1,0 +1,255 @@
+// Package metrics shows what the engine and the HTTP door have counted, in the
+// text format of Prometheus. It counts nothing of the engine's itself: a scrape
+// copies what is there (engine.Measure), so what is not scraped costs nothing.
+//
+// Label sets are bounded: queues by a setting, all others by lists in the code.
+// No job type, id, group or worker is ever a label.
+package metrics
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Other is the label of all queues that have none of their own. A queue that is
+// called so is counted with them.
+const Other = "_other"
+
+// scrapeMax is the most time one scrape takes.
+const scrapeMax = 10 * time.Second
+
+// Metrics is the page of one server.
+type Metrics struct {
+	page    http.Handler
+	latency *prometheus.HistogramVec
+	refused *prometheus.CounterVec
+}
+
+// New returns the metrics of an engine.
+func New(e *engine.Engine, version string) *Metrics {
+	m := &Metrics{
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "reprise_http_request_seconds",
+			Help: "Time from the headers of a request to the end of its answer, by class of call; streams are left out.",
+			Buckets: []float64{
+				.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30,
+			},
+		}, []string{"class"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "reprise_http_refused_total",
+			Help: "Requests that were refused, by the code of the error.",
+		}, []string{"code"}),
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "reprise_build_info", Help: "1, with the version as a label.",
+		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
+	})
+	build.Set(1)
+	r := prometheus.NewRegistry()
+	r.MustRegister(&collector{e}, m.latency, m.refused, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.page = promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: scrapeMax})
+	return m
+}
+
+// ServeHTTP implements http.Handler: the page.
+func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.page.ServeHTTP(w, r) }
+
+// Answered notes how long a call took. Classes are from a fixed list.
+func (m *Metrics) Answered(class string, took time.Duration) {
+	m.latency.WithLabelValues(class).Observe(took.Seconds())
+}
+
+// Refused notes an error that was answered.
+func (m *Metrics) Refused(code string) { m.refused.WithLabelValues(code).Inc() }
+
+// collector turns engine.Measures into samples.
+type collector struct{ engine *engine.Engine }
+
+type kind = prometheus.ValueType
+
+const (
+	counter = prometheus.CounterValue
+	gauge   = prometheus.GaugeValue
+)
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("reprise_"+name, help, labels, nil)
+}
+
+var (
+	jobsNow     = desc("queue_jobs", "Jobs in the store, by queue and state.", "queue", "state")
+	bytesNow    = desc("queue_bytes", "Payload bytes of unfinished jobs, by queue.", "queue")
+	runningNow  = desc("queue_leases", "Live leases, by queue.", "queue")
+	oldestNow   = desc("queue_oldest_ready_seconds", "How long the longest waiting of the oldest ready jobs has waited, by queue; 0 = none is ready.", "queue")
+	pausedNow   = desc("queue_paused", "1 while the queue is paused.", "queue")
+	heldNow     = desc("queue_held", "1 while the queue is held until a date.", "queue")
+	breakerNow  = desc("queue_breaker", "1 for the state the breaker of the queue is in, of those that are not simply closed.", "queue", "state")
+	enqueued    = desc("enqueued_total", "Jobs taken in, by queue.", "queue")
+	taken       = desc("taken_total", "Jobs given to holders, by queue.", "queue")
+	settled     = desc("settled_total", "Attempts ended by their holders, by queue and outcome.", "queue", "outcome")
+	retries     = desc("retries_total", "Failed attempts after which the job runs again, by queue and reason.", "queue", "reason")
+	ended       = desc("leases_ended_total", "Leases that ended without their holder settling them, by queue and how.", "queue", "how")
+	dead        = desc("dead_total", "Jobs that died, by queue and reason.", "queue", "reason")
+	wait        = desc("wait_seconds", "Time from when a job was due to its first take, by queue.", "queue")
+	run         = desc("run_seconds", "Time from the start of a run to its settle, by queue.", "queue")
+	lost        = desc("data_lost_total", "Jobs that left by policy, by reason.", "reason")
+	leases      = desc("leases", "Live leases of all holders.")
+	holders     = desc("holders", "Connected take streams by kind; of kind unary the calls that wait for work.", "kind")
+	breakers    = desc("breakers", "Breakers of queues and groups that are not simply closed, by state; closed: forced so.", "state")
+	heldGroups  = desc("groups_held", "Groups that are held until a date.")
+	duplicates  = desc("duplicates_total", "Enqueues answered with an earlier job because of their idempotency key.")
+	lateOK      = desc("late_ok_total", "Successes accepted after their lease had ended.")
+	outOfOrder  = desc("out_of_order_total", "Jobs given out behind a later member of their group.")
+	clockSteps  = desc("clock_steps_total", "Times the clock stepped or the process stood still.")
+	opened      = desc("breaker_opened_total", "Times a breaker opened.")
+	commit      = desc("commit_seconds", "Time of one transaction, until its log entry is handed to the system.")
+	fsync       = desc("sync_seconds", "Time the answers of one transaction then waited for the disk.")
+	batch       = desc("batch_commands", "Commands in one transaction.")
+	working     = desc("store_working", "1 while the store takes work; what else is told of now is missing while it is 0.")
+	diskFree    = desc("disk_free_bytes", "Free space where the work is kept.")
+	diskTotal   = desc("disk_total_bytes", "The whole space there.")
+	diskReserve = desc("disk_reserve_bytes", "Free space below which enqueues are refused.")
+)
+
+// Describe implements prometheus.Collector. Which samples there are depends on
+// what happened: it is left unchecked.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeMax)
+	defer cancel()
+	m := c.engine.Measure(ctx)
+	p := page{ch}
+	other := m.Other
+	for i := range m.Queues {
+		q := &m.Queues[i]
+		if q.Name == Other {
+			other.Merge(q)
+			continue
+		}
+		p.queue(utf8Label(q.Name), q, m.Working)
+	}
+	p.queue(Other, &other, m.Working)
+	p.server(&m)
+}
+
+func utf8Label(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// page is where samples go.
+type page struct{ ch chan<- prometheus.Metric }
+
+func (p page) put(d *prometheus.Desc, k kind, v float64, labels ...string) {
+	p.ch <- prometheus.MustNewConstMetric(d, k, v, labels...)
+}
+
+// histogram turns buckets into cumulative ones; unit is how many of what was
+// measured are one of what is shown.
+func (p page) histogram(d *prometheus.Desc, h *engine.Histogram, edges *engine.Edges, unit float64, labels ...string) {
+	buckets, all := make(map[float64]uint64, len(edges)), uint64(0)
+	for i, n := range h.Counts {
+		all += n
+		if i < len(edges) {
+			buckets[float64(edges[i])/unit] = all
+		}
+	}
+	p.ch <- prometheus.MustNewConstHistogram(d, all, float64(h.Sum)/unit, buckets, labels...)
+}
+
+func (p page) queue(name string, q *engine.QueueMeasures, now bool) {
+	for c, n := range q.N {
+		switch family, word := engine.Count(c).Words(); family {
+		case "enqueued":
+			p.put(enqueued, counter, float64(n), name)
+		case "taken":
+			p.put(taken, counter, float64(n), name)
+		case "settled":
+			p.put(settled, counter, float64(n), name, word)
+		case "retries":
+			p.put(retries, counter, float64(n), name, word)
+		case "ended":
+			p.put(ended, counter, float64(n), name, word)
+		case "dead":
+			p.put(dead, counter, float64(n), name, word)
+		}
+	}
+	p.histogram(wait, &q.Wait, &engine.Spans, 1000, name)
+	p.histogram(run, &q.Run, &engine.Spans, 1000, name)
+	if !now {
+		return
+	}
+	for state := job.Scheduled; state < job.States; state++ {
+		p.put(jobsNow, gauge, float64(q.Depth.States[state]), name, stateWords[state])
+	}
+	p.put(bytesNow, gauge, float64(q.Depth.Bytes), name)
+	p.put(runningNow, gauge, float64(q.Depth.Leases), name)
+	if name == Other { // what follows cannot be told of many together
+		return
+	}
+	p.put(oldestNow, gauge, float64(q.Oldest)/1000, name)
+	p.put(pausedNow, gauge, oneIf(q.Paused), name)
+	p.put(heldNow, gauge, oneIf(q.Held), name)
+	if q.Breaker != job.BreakerClosed {
+		p.put(breakerNow, gauge, 1, name, q.Breaker.String())
+	}
+}
+
+// stateWords are the states as the wire calls them.
+var stateWords = [job.States]string{"", "scheduled", "ready", "in_flight", "completed", "dead"}
+
+func (p page) server(m *engine.Measures) {
+	s := &m.Stats
+	var discarded uint64
+	for i := range m.Queues {
+		discarded += m.Queues[i].N[engine.Discarded]
+	}
+	discarded += m.Other.N[engine.Discarded]
+	for word, n := range map[string]uint64{
+		"expired": s.Expired, "purged": s.Purged, "evicted": s.Evicted, "discarded": discarded,
+	} {
+		p.put(lost, counter, float64(n), word)
+	}
+	for d, n := range map[*prometheus.Desc]uint64{
+		duplicates: s.Duplicates, lateOK: s.LateOK, outOfOrder: s.OutOfOrder, clockSteps: s.ClockSteps, opened: s.Opened,
+	} {
+		p.put(d, counter, float64(n))
+	}
+	p.put(leases, gauge, float64(m.Leases))
+	for kind, n := range m.Holders {
+		p.put(holders, gauge, float64(n), job.HolderKind(kind).String())
+	}
+	p.histogram(commit, &m.Commit, &engine.Writing, float64(time.Second))
+	p.histogram(fsync, &m.Sync, &engine.Writing, float64(time.Second))
+	p.histogram(batch, &m.Batch, &engine.Sizes, 1)
+	p.put(working, gauge, oneIf(m.Working))
+	if m.Working {
+		for state, n := range m.Breakers {
+			p.put(breakers, gauge, float64(n), job.BreakerState(state).String())
+		}
+		p.put(heldGroups, gauge, float64(m.HeldGroups))
+	}
+	if m.Total > 0 {
+		p.put(diskFree, gauge, float64(m.Free))
+		p.put(diskTotal, gauge, float64(m.Total))
+		p.put(diskReserve, gauge, math.Max(0, float64(m.Reserve)))
+	}
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,85 @@
+package metrics_test
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/metrics"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store/mem"
+)
+
+// Every metric is in the documentation, and everything there is a metric.
+func TestEveryMetricIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(text), "\n## Metrics\n")
+	if !ok {
+		t.Fatal("docs/operations.md has no section Metrics")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	documented, there := map[string]bool{}, map[string]bool{}
+	for _, m := range regexp.MustCompile("`(reprise_[a-z_]+)`").FindAllStringSubmatch(section, -1) {
+		documented[m[1]] = true
+	}
+	for line := range strings.Lines(page(t)) {
+		if name, ok := strings.CutPrefix(line, "# TYPE reprise_"); ok {
+			name, _, _ = strings.Cut(name, " ")
+			there["reprise_"+name] = true
+		}
+	}
+	for name := range there {
+		if !documented[name] {
+			t.Errorf("%s is not documented", name)
+		}
+	}
+	for name := range documented {
+		if !there[name] {
+			t.Errorf("%s is documented and not there", name)
+		}
+	}
+}
+
+// page scrapes an engine in which there is something of everything.
+func page(t *testing.T) string {
+	t.Helper()
+	clock := engine.SystemClock()
+	var mu sync.Mutex
+	src := rand.New(rand.NewPCG(1, 1))
+	rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
+	st := mem.Open(mem.Options{Now: clock.Wall, Rand: rand.New(rand.NewPCG(2, 2)), Free: func() (int64, int64) { return 500, 1000 }})
+	e := engine.New(st, clock, rnd, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
+	if err := e.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Stop(t.Context()) })
+	n := engine.NewJob{Payload: []byte("1")}
+	n.Job.Queue, n.Job.Type = "q", "t"
+	if _, err := e.Put(t.Context(), []engine.NewJob{n}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.ForceBreaker(t.Context(), "q", "", 1, job.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	m := metrics.New(e, "v1")
+	m.Answered("read", time.Second)
+	m.Refused("invalid")
+	w := httptest.NewRecorder()
+	m.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	if w.Code != http.StatusOK {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	return w.Body.String()
+}
