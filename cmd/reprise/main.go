@@ -52,7 +52,7 @@ that was answered as accepted is lost.`,
 			root.AddCommand(cmd)
 		}
 	}
-	add("Server:", newServeCommand(), newConfigCommand(), newTokenCommand(), newTLSCommand(), newBenchCommand())
+	add("Server:", newServeCommand(), newConfigCommand(), newTokenCommand(), newTLSCommand(), newBenchCommand(), newBackupCommand(), newRestoreCommand(), newCompactCommand())
 	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newQueueCommand(), newPolicyCommand(), newAuditCommand())
 	root.AddCommand(newDemoCommand(), newVersionCommand())
 	return root

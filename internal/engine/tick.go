@@ -57,6 +57,15 @@ func (e *Engine) low() bool {
 	return free < e.reserve(total)
 }
 
+// Reserve is the free disk space, in bytes, below which enqueues are refused.
+func (e *Engine) Reserve() int64 {
+	_, total, err := e.store.Free()
+	if err != nil {
+		return e.opts.Reserve.Bytes
+	}
+	return e.reserve(total)
+}
+
 // reserve is the free space that is kept, of a disk of total bytes.
 func (e *Engine) reserve(total int64) int64 {
 	return max(e.opts.Reserve.Bytes, int64(e.opts.Reserve.Share*float64(total)))

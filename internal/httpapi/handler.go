@@ -57,6 +57,8 @@ type Options struct {
 	Retry job.Retry
 	// Metrics counts what is answered and is the page /metrics; nil = neither.
 	Metrics Metrics
+	// Upkeep makes backups and compacts; nil = nobody does.
+	Upkeep Upkeep
 	// Null answers enqueues without an engine: POST /jobs and /jobs/bulk are
 	// read, checked and answered as always, and forgotten. The benchmark
 	// measures with it what the handler costs by itself.
@@ -68,7 +70,7 @@ func New(o Options) http.Handler {
 	h := &handler{
 		engine: o.Engine, log: o.Log, version: o.Version,
 		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, backoffCount: o.BackoffCount, retry: o.Retry,
-		hosts: map[string]bool{}, tokens: o.Tokens, profiles: o.Profiles, metrics: o.Metrics,
+		hosts: map[string]bool{}, tokens: o.Tokens, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
 	}
 	if h.bodyMax <= 0 {
 		h.bodyMax = 64 << 20
@@ -117,6 +119,7 @@ type handler struct {
 	backoffCount         job.Count
 	retry                job.Retry
 	metrics              Metrics // may be nil
+	upkeep               Upkeep  // may be nil
 }
 
 // call serves one method of a resource. id and sub are the variable segments
@@ -176,6 +179,8 @@ var fixed = map[string]*resource{
 	"/audit":            {get: (*handler).audit},
 	"/tokens":           {get: (*handler).listTokens, post: (*handler).makeToken},
 	"/events":           {get: (*handler).events, stream: true},
+	"/backup":           {post: (*handler).backup, stream: true},
+	"/compact":          {post: (*handler).compact, stream: true},
 	"/metrics":          {get: (*handler).showMetrics, stream: true},
 	"/health":           {get: (*handler).health},
 	"/ready":            {get: (*handler).ready},

@@ -81,6 +81,8 @@ var scopes = map[*resource]needs{
 	fixed["/dead/export"]:      {get: need{reads, queryQueues}},
 	fixed["/replays"]:          {get: need{reads, wholeServer}},
 	fixed["/audit"]:            {get: need{reads, wholeServer}},
+	fixed["/backup"]:           {post: need{admins, wholeServer}},
+	fixed["/compact"]:          {post: need{operates, wholeServer}},
 	fixed["/events"]:           {get: need{reads, queryQueues}},
 	fixed["/metrics"]:          {get: need{reads, wholeServer}},
 	fixed["/tokens"]:           {get: need{admins, wholeServer}, post: need{admins, wholeServer}},

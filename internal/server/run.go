@@ -49,7 +49,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return fmt.Errorf("starting: %w", err)
 	}
 	log.Debug("recovered", "took", time.Since(began).String())
-	return listenAndServe(ctx, cfg, e, log)
+	return listenAndServe(ctx, cfg, e, &upkeep{st, e, log}, log)
 }
 
 func openStore(cfg Config, clock engine.Clock, log *slog.Logger) (*embedded.Store, error) {
@@ -93,7 +93,7 @@ func secureRandom() func() uint64 {
 	}
 }
 
-func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, log *slog.Logger) error {
+func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upkeep, log *slog.Logger) error {
 	tokens, err := admission(ctx, cfg, e)
 	var listener, socket net.Listener
 	var certificates *Certificates
@@ -113,7 +113,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, log *slog
 		Tokens: tokens, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
 		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax,
 		Heartbeat: cfg.HeartbeatInterval, AllowHosts: cfg.AllowHost,
-		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: metrics.New(e, Version),
+		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: metrics.New(e, Version), Upkeep: keep,
 	})
 	crowd := &httpapi.Crowd{Total: cfg.MaxConnections, PerAddress: cfg.MaxPerAddress, Log: log}
 	srv, local := httpapi.NewServer(handler), httpapi.NewServer(handler)

@@ -3,6 +3,7 @@ package embedded
 import (
 	"errors"
 	"io"
+	"strings"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -19,6 +20,9 @@ type fence struct {
 	vfs.FS
 	down   atomic.Bool
 	giveUp func(error) // called when a directory cannot be synced
+	aside  string      // directories from here on do not belong to the handle; "" = none
+
+	asideFailed atomic.Pointer[error] // why one of them could not be synced
 }
 
 func (f *fence) check() error {
@@ -63,6 +67,9 @@ func (f *fence) OpenDir(name string) (vfs.File, error) {
 	dir, err := f.FS.OpenDir(name)
 	if err != nil {
 		return nil, err
+	}
+	if f.aside != "" && strings.HasPrefix(name, f.aside) {
+		return &asideFolder{File: dir, fence: f}, nil
 	}
 	return &fencedDir{File: dir, fence: f}, nil
 }
@@ -152,6 +159,20 @@ func (d *fencedDir) Sync() error {
 	}
 	if err := d.File.Sync(); err != nil {
 		d.fence.giveUp(err)
+	}
+	return nil
+}
+
+// asideFolder is a directory of a backup, which may fail by itself. It does not
+// tell Pebble, for the same reason.
+type asideFolder struct {
+	vfs.File
+	fence *fence
+}
+
+func (d *asideFolder) Sync() error {
+	if err := d.File.Sync(); err != nil {
+		d.fence.asideFailed.Store(&err)
 	}
 	return nil
 }

@@ -85,6 +85,8 @@ type Store struct {
 
 	db     atomic.Pointer[handle]
 	ticker *ticker // nil unless Interval
+
+	aside, compacting atomic.Bool // is a snapshot, a compaction under way
 }
 
 // handle is one opening of the database; it ends with the first failed commit.
@@ -94,6 +96,7 @@ type handle struct {
 	poison atomic.Pointer[job.Error]
 	failed chan struct{} // closed with the first reason
 	opened atomic.Bool   // Pebble's Open is over
+	busy   sync.RWMutex  // held by long work; a healthy handle is closed after it
 }
 
 var _ store.Store = (*Store)(nil)
@@ -123,6 +126,7 @@ func Open(opts Options) (*Store, error) {
 	}
 	s := &Store{opts: opts, lock: lock, names: newNames()}
 	_ = opts.FS.Remove(s.probePath()) // of a process that was killed; its space is needed, its absence usual
+	_ = opts.FS.RemoveAll(s.asidePath())
 	if err = s.checkFormat(); err == nil {
 		err = s.load()
 	}
@@ -138,23 +142,15 @@ func Open(opts Options) (*Store, error) {
 // checkFormat reads the FORMAT file, or writes it into a new directory.
 func (s *Store) checkFormat() error {
 	fs, path := s.opts.FS, s.opts.FS.PathJoin(s.opts.Dir, "FORMAT")
-	f, err := fs.Open(path)
+	n, err := ReadFormat(fs, path)
 	if err == nil {
-		text, err := io.ReadAll(f)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return fmt.Errorf("reading %s: %w", path, err)
-		}
-		n, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		if err != nil || n < 1 {
-			return job.Errorf(job.Corrupt, "%s does not hold a format number; is this a data directory of ours?", path)
-		}
 		if n > Format {
 			return job.Errorf(job.Invalid, "the data directory has format %d, this version knows up to %d; start a newer version, or restore a backup made with this one", n, Format)
 		}
 		return nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("reading %s: %w", path, err)
+		return err
 	}
 	names, err := fs.List(fs.PathJoin(s.opts.Dir, "data"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -163,11 +159,28 @@ func (s *Store) checkFormat() error {
 	if len(names) > 0 {
 		return job.Errorf(job.Corrupt, "%s has data but no FORMAT file; restore it from the backup the data came from", s.opts.Dir)
 	}
-	if f, err = fs.Create(path, vfs.WriteCategoryUnspecified); err != nil {
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	_, err = f.Write([]byte(strconv.Itoa(Format) + "\n"))
 	return errors.Join(err, f.Sync(), f.Close(), syncDir(fs, s.opts.Dir))
+}
+
+// ReadFormat reads the number in a FORMAT file.
+func ReadFormat(fs vfs.FS, path string) (n int, err error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return 0, fmt.Errorf("reading %s: %w", path, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 32))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return 0, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if n, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil || n < 1 {
+		return 0, job.Errorf(job.Corrupt, "%s does not hold a format number; is this a data directory of ours?", path)
+	}
+	return n, nil
 }
 
 // makeDir makes a directory so that a power cut does not take it away: every
@@ -195,7 +208,7 @@ func syncDir(fs vfs.FS, dir string) error {
 
 // load opens a handle and computes the indexes.
 func (s *Store) load() error {
-	h := &handle{fence: &fence{FS: s.opts.FS}, failed: make(chan struct{})}
+	h := &handle{fence: &fence{FS: s.opts.FS, aside: s.asidePath()}, failed: make(chan struct{})}
 	h.fence.giveUp = func(err error) { h.giveUp(err, s.opts.Logf) }
 	if err := s.openData(h); err != nil {
 		if err = h.reason(err); job.KindOf(err) == job.Corrupt {
@@ -324,6 +337,8 @@ func (s *Store) closeHandle() error {
 	}
 	if h.poison.Load() == nil {
 		_ = h.fail(job.Errorf(job.Unavailable, "the store is closed"))
+		h.busy.Lock()
+		defer h.busy.Unlock()
 		return h.db.Close()
 	}
 	h.fence.down.Store(true)

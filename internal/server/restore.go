@@ -1,0 +1,103 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/reprisehq/reprise/internal/backup"
+	"github.com/reprisehq/reprise/internal/door/jobs"
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+	"github.com/reprisehq/reprise/internal/store/embedded"
+)
+
+// Restored is what a restore brought back.
+type Restored struct {
+	backup.Manifest
+	Jobs map[string]int64 // by status; those that are not 0
+}
+
+// Restore unpacks a backup into a directory that is missing or empty, and opens
+// it once to see that it can be read. After an error the directory is as it
+// was, or what is left in it is named by the error.
+func Restore(ctx context.Context, from io.Reader, dir string) (out Restored, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return out, fmt.Errorf("making the directory: %w", err)
+	}
+	lock, err := vfs.Default.Lock(filepath.Join(dir, "LOCK"))
+	if err != nil {
+		return out, fmt.Errorf("%s is in use by another process (%w); stop that one, or choose another directory with --root-dir", dir, err)
+	}
+	out.Manifest, err = extract(from, dir)
+	if err := errors.Join(err, lock.Close()); err != nil {
+		return out, err
+	}
+	out.Jobs, err = settleIn(ctx, dir)
+	if err != nil {
+		return out, fmt.Errorf("the backup is in %s and does not open: %w", dir, err)
+	}
+	return out, nil
+}
+
+// extract writes the files into an empty directory that is locked.
+func extract(from io.Reader, dir string) (backup.Manifest, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return backup.Manifest{}, err
+	}
+	for _, e := range entries {
+		if name := e.Name(); name != "LOCK" && name != "lost+found" {
+			return backup.Manifest{}, fmt.Errorf("%s is not empty (it holds %s); restore into a new directory with --root-dir", dir, name)
+		}
+	}
+	return backup.Extract(from, dir, func(m backup.Manifest) error {
+		if m.Format > embedded.Format {
+			return fmt.Errorf("the backup has format %d and was made by version %s; this version knows up to %d: use that one or a newer",
+				m.Format, m.Version, embedded.Format)
+		}
+		u, err := vfs.Default.GetDiskUsage(dir)
+		if err == nil && int64(u.AvailBytes) < m.Bytes {
+			return fmt.Errorf("the backup needs %d MiB and the disk of %s has %d MiB free", m.Bytes>>20+1, dir, u.AvailBytes>>20)
+		}
+		return nil
+	})
+}
+
+// settleIn opens a restored directory, makes it ready for its first start, and
+// counts what is there.
+func settleIn(ctx context.Context, dir string) (counts map[string]int64, err error) {
+	st, err := embedded.Open(embedded.Options{Dir: dir, Now: engine.SystemClock().Wall})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	if err := engine.Restored(ctx, st); err != nil {
+		return nil, err
+	}
+	err = st.View(ctx, func(v store.Reader) error {
+		counts, err = countJobs(v)
+		return err
+	})
+	return counts, err
+}
+
+// countJobs counts by status.
+func countJobs(v store.Reader) (map[string]int64, error) {
+	names, err := v.Names()
+	counts := map[string]int64{}
+	for _, name := range names {
+		for state, n := range v.Depth(name).States {
+			if n > 0 {
+				counts[jobs.StatusOf(job.State(state))] += n
+			}
+		}
+	}
+	return counts, err
+}
