@@ -44,3 +44,11 @@ func (c *Client) long(ctx context.Context, path string) (io.ReadCloser, error) {
 	}
 	return resp.Body, nil
 }
+
+// Health reports whether the server answers at all; see Ready.
+func (c *Client) Health(ctx context.Context) error {
+	if err := c.call(ctx, "GET", "/health", nil, nil); err != nil {
+		return fmt.Errorf("asking for health: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store/embedded"
+)
+
+// Health is how a check came out.
+type Health string
+
+// The outcomes.
+const (
+	HealthOK   Health = "ok"
+	HealthWarn Health = "warn"
+	HealthFail Health = "fail"
+)
+
+// Finding is the outcome of one check.
+type Finding struct {
+	Check  string `json:"check"`
+	Health Health `json:"health"`
+	Text   string `json:"text"`         // what was found
+	Do     string `json:"do,omitempty"` // what to do about it
+}
+
+// Findings are the outcomes of all checks.
+type Findings []Finding
+
+func (fs *Findings) ok(check, format string, args ...any) {
+	*fs = append(*fs, Finding{check, HealthOK, fmt.Sprintf(format, args...), ""})
+}
+
+func (fs *Findings) warn(check, do, format string, args ...any) {
+	*fs = append(*fs, Finding{check, HealthWarn, fmt.Sprintf(format, args...), do})
+}
+
+func (fs *Findings) fail(check, do, format string, args ...any) {
+	*fs = append(*fs, Finding{check, HealthFail, fmt.Sprintf(format, args...), do})
+}
+
+// Err says how many checks failed; nil if none did.
+func (fs Findings) Err() error {
+	failed := 0
+	for _, f := range fs {
+		if f.Health == HealthFail {
+			failed++
+		}
+	}
+	if failed == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d checks failed", failed, len(fs))
+}
+
+// Write prints the findings as a table, what to do below each.
+func (fs Findings) Write(to io.Writer) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	for _, f := range fs {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Health, f.Check, oneLine(f.Text))
+		if f.Do != "" {
+			fmt.Fprintf(w, "\t\t-> %s\n", f.Do)
+		}
+	}
+	return w.Flush()
+}
+
+// WriteJSON prints them for programs.
+func (fs Findings) WriteJSON(to io.Writer) error {
+	e := json.NewEncoder(to)
+	e.SetIndent("", "  ")
+	return e.Encode(fs)
+}
+
+// Doctor looks at everything a server with this configuration depends on.
+// loaded is the error of Load. url is a server to ask; "" = the one that would
+// listen here, if something does. Nothing is changed.
+func Doctor(ctx context.Context, cfg Config, loaded error, url string) (fs Findings) {
+	if loaded != nil {
+		fs.fail("configuration", "correct it; `reprise config --check` tells the same", "%v", loaded)
+	} else if cfg.File != "" {
+		fs.ok("configuration", "%s has no problems", cfg.File)
+	} else {
+		fs.ok("configuration", "no problems")
+	}
+	fs.directory(ctx, cfg)
+	fs.limits()
+	fs.listening(ctx, cfg, url)
+	return fs
+}
+
+// directory looks at the data directory and all below it.
+func (fs *Findings) directory(ctx context.Context, cfg Config) {
+	dir, err := filepath.Abs(cfg.RootDir)
+	if err != nil {
+		dir = cfg.RootDir
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		fs.warn("directory", "nothing, if this is the first start; else name the right one with --root-dir", "%s does not exist; a server would create it", dir)
+		fs.disk(filepath.Dir(dir), cfg.DiskReserve)
+		fs.clock(0)
+		return
+	case err != nil:
+		fs.fail("directory", "let the user of the server read it", "%v", err)
+		return
+	case !info.IsDir():
+		fs.fail("directory", "name a directory with --root-dir", "%s is no directory", dir)
+		return
+	}
+	fs.access(dir, info)
+	fs.disk(dir, cfg.DiskReserve)
+	for _, left := range []string{"backup.tmp", "PROBE"} {
+		if _, err := os.Stat(filepath.Join(dir, left)); err == nil {
+			fs.warn("leftovers", "nothing, while a server makes a backup or opens its store again; else the next start removes it", "%s is there", left)
+		}
+	}
+	fs.store(ctx, dir)
+}
+
+// store looks into the database, if no server does.
+func (fs *Findings) store(_ context.Context, dir string) {
+	format, err := embedded.ReadFormat(vfs.Default, filepath.Join(dir, "FORMAT"))
+	switch data, _ := os.ReadDir(filepath.Join(dir, "data")); {
+	case errors.Is(err, os.ErrNotExist) && len(data) == 0:
+		fs.ok("store", "the directory is empty")
+		fs.clock(0)
+		return
+	case errors.Is(err, os.ErrNotExist):
+		fs.fail("format", "restore the backup the data came from into a new directory", "there is data and no FORMAT file")
+		return
+	case err != nil:
+		fs.fail("format", "see whether this is a data directory of Reprise; if it is, restore a backup", "%v", err)
+		return
+	case format > embedded.Format:
+		fs.fail("format", "start a newer version, or restore a backup made with this one", "the directory has format %d, this version knows up to %d", format, embedded.Format)
+		return
+	}
+	fs.ok("format", "%d, and this version knows up to %d", format, embedded.Format)
+	in, err := embedded.Inspect(vfs.Default, dir)
+	switch {
+	case job.KindOf(err) == job.Exists:
+		fs.ok("store", "in use by a running server; to have every record read, stop it and ask again")
+	case err != nil:
+		fs.fail("store", "copy the directory aside, look at the disk, and restore a backup (delete nothing yet)", "%v", err)
+	case in.Damaged > 0:
+		fs.fail("store", "copy the directory aside, look at the disk, and restore a backup (delete nothing yet)",
+			"%d damaged records: %s", in.Damaged, strings.Join(in.Examples, "; "))
+	default:
+		var jobs int64
+		for _, n := range in.Jobs {
+			jobs += n
+		}
+		fs.ok("store", "%d jobs (%d scheduled, %d ready, %d in flight, %d completed, %d dead), %d MiB of payloads, all of it read",
+			jobs, in.Jobs[job.Scheduled], in.Jobs[job.Ready], in.Jobs[job.Leased], in.Jobs[job.Done], in.Jobs[job.Dead],
+			in.PayloadBytes>>20)
+		if in.Orphans > 0 {
+			fs.warn("store", "nothing; please report it", "%d payloads belong to no job and take space", in.Orphans)
+		}
+	}
+	fs.clock(in.Latest)
+}
+
+// clock compares the clock with the latest date in the store.
+func (fs *Findings) clock(latest job.Millis) {
+	now := time.Now()
+	if ahead := time.UnixMilli(int64(latest)).Sub(now); latest > 0 && ahead > 5*time.Second {
+		fs.fail("clock", "set the clock; until it has caught up, the server's date stands still and what is due waits",
+			"the latest record is from %s, which is %s ahead of this clock", time.UnixMilli(int64(latest)).UTC().Format(time.RFC3339), ahead.Round(time.Second))
+		return
+	}
+	if now.Year() < 2024 {
+		fs.fail("clock", "set the clock", "it says %s", now.UTC().Format(time.RFC3339))
+		return
+	}
+	if synced, known := clockSynced(); known && !synced {
+		fs.warn("clock", "run an NTP client (chrony, systemd-timesyncd)", "%s, and the kernel says it is not synchronised", now.UTC().Format(time.RFC3339))
+		return
+	}
+	fs.ok("clock", "%s, behind nothing that was written", now.UTC().Format(time.RFC3339))
+}
+
+// disk compares the free space with the reserve.
+func (fs *Findings) disk(dir string, reserve DiskReserve) {
+	u, err := vfs.Default.GetDiskUsage(dir)
+	if err != nil {
+		fs.warn("disk", "", "its free space cannot be told: %v", err)
+		return
+	}
+	keep := max(reserve.Bytes, int64(reserve.Percent/100*float64(u.TotalBytes)))
+	text := fmt.Sprintf("%d MiB free of %d MiB, reserve %d MiB", u.AvailBytes>>20, u.TotalBytes>>20, keep>>20)
+	switch free := int64(u.AvailBytes); {
+	case free < keep:
+		fs.fail("disk", "make room, or enqueues are refused; see \"When the disk fills up\" in docs/operations.md", "%s", text)
+	case free < 2*keep || free < 1<<30:
+		fs.warn("disk", "make room soon: below the reserve enqueues are refused", "%s", text)
+	default:
+		fs.ok("disk", "%s", text)
+	}
+}
+
+// listening looks who is at the address.
+func (fs *Findings) listening(ctx context.Context, cfg Config, url string) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))
+	if url == "" {
+		var lc net.ListenConfig
+		l, err := lc.Listen(ctx, "tcp", addr)
+		if err == nil {
+			_ = l.Close()
+			fs.ok("port", "%s is free", addr)
+			return
+		}
+		url = "http://" + addr
+		if err := answers(ctx, url); err != nil {
+			fs.fail("port", "stop what listens there, or choose another port with --port", "%s is taken, and not by a Reprise that is ready: %v", addr, err)
+			return
+		}
+		fs.ok("port", "a Reprise server answers at %s and is ready", url)
+		return
+	}
+	if err := answers(ctx, url); err != nil {
+		fs.fail("server", "see its log; GET /ready says what is the matter", "%s: %v", url, err)
+		return
+	}
+	fs.ok("server", "%s is ready", url)
+}
+
+// answers asks a server whether it is ready.
+func answers(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(url, "/")+"/ready", http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var said struct{ Status, Error string }
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return err
+	}
+	if json.Unmarshal(body, &said) != nil || said.Status == "" && said.Error == "" {
+		return fmt.Errorf("it answers %s, not as a Reprise server", resp.Status)
+	}
+	if said.Status != "ready" {
+		return errors.New(said.Error)
+	}
+	return nil
+}

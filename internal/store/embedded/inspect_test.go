@@ -1,0 +1,105 @@
+package embedded_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store/embedded"
+)
+
+// filled is a directory with three jobs, closed.
+func filled(t *testing.T) (vfs.FS, []job.ID) {
+	t.Helper()
+	fs := vfs.NewMem()
+	s := openDir(t, fs, "root")
+	list := []job.ID{put(t, s, 10), put(t, s, 20), put(t, s, 30)}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return fs, list
+}
+
+// edit changes the database behind the store's back.
+func edit(t *testing.T, fs vfs.FS, change func(*pebble.Batch)) {
+	t.Helper()
+	db, err := pebble.Open("root/data", &pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatWALSyncChunks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := db.NewBatch()
+	change(b)
+	if err := b.Commit(pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func inspect(t *testing.T, fs vfs.FS) embedded.Inspection {
+	t.Helper()
+	in, err := embedded.Inspect(fs, "root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+func TestAnInspectionReadsEverythingAndChangesNothing(t *testing.T) {
+	fs, list := filled(t)
+	before, err := fs.List("root/data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := inspect(t, fs)
+	if in.Jobs[job.Ready] != 3 || in.Payloads != 3 || in.PayloadBytes != 60 || in.Orphans != 0 || in.Damaged != 0 {
+		t.Errorf("got %+v", in)
+	}
+	after, err := fs.List("root/data")
+	slices.Sort(before)
+	slices.Sort(after)
+	if err != nil || !slices.Equal(before, after) {
+		t.Errorf("before %v, after %v, %v", before, after, err)
+	}
+	s := openDir(t, fs, "root")
+	has(t, s, list...)
+	if _, err := embedded.Inspect(fs, "root"); job.KindOf(err) != job.Exists {
+		t.Errorf("beside a server: %v", err)
+	}
+}
+
+func TestAnInspectionFindsWhatIsDamaged(t *testing.T) {
+	for what, c := range map[string]struct {
+		change  func(b *pebble.Batch, id job.ID)
+		says    string
+		orphans int64
+	}{
+		"a job that cannot be read":  {func(b *pebble.Batch, id job.ID) { _ = b.Set(key('j', id), []byte{250, 1}, nil) }, "job ", 0},
+		"a payload that is missing":  {func(b *pebble.Batch, id job.ID) { _ = b.Delete(key('p', id), nil) }, "payload is missing", 0},
+		"a job that is missing":      {func(b *pebble.Batch, id job.ID) { _ = b.Delete(key('j', id), nil) }, "", 1},
+		"a key that is none":         {func(b *pebble.Batch, _ job.ID) { _ = b.Set([]byte("jx"), nil, nil) }, "job key", 0},
+		"a failure of nonsense":      {func(b *pebble.Batch, id job.ID) { _ = b.Set(append(key('f', id), 0, 0, 0, 1), []byte{250}, nil) }, "failure", 0},
+		"a row of an unknown table":  {func(b *pebble.Batch, _ job.ID) { _ = b.Set([]byte{'r', 200, 'a'}, nil, nil) }, "row key", 0},
+		"a row that cannot be read":  {func(b *pebble.Batch, _ job.ID) { _ = b.Set([]byte{'r', 0, 'a'}, []byte{250}, nil) }, `row "a"`, 0},
+		"a row without any contents": {func(b *pebble.Batch, _ job.ID) { _ = b.Set([]byte{'r', 0, 'a'}, nil, nil) }, `row "a"`, 0},
+	} {
+		t.Run(what, func(t *testing.T) {
+			fs, list := filled(t)
+			edit(t, fs, func(b *pebble.Batch) { c.change(b, list[1]) })
+			in := inspect(t, fs)
+			if c.says == "" && (in.Damaged != 0 || in.Orphans != c.orphans) {
+				t.Errorf("got %+v", in)
+			}
+			if c.says != "" && (in.Damaged != 1 || !strings.Contains(in.Examples[0], c.says)) {
+				t.Errorf("got %+v, want one that says %q", in, c.says)
+			}
+		})
+	}
+}
+
+func key(kind byte, id job.ID) []byte { return append([]byte{kind}, id[:]...) }
