@@ -28,6 +28,7 @@ type Engine struct {
 	ops      sync.Pool // of *op that nobody waits for
 
 	patterns patterns // of rules, compiled
+	keep     atomic.Pointer[Reserve]
 	meter    meter
 	hub      hub
 
@@ -70,6 +71,7 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 		kick: make(chan struct{}, 1), inflight: make(chan *batch), stopped: make(chan struct{}),
 	}
 	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }
+	e.keep.Store(&opts.Reserve)
 	e.meter.max, e.meter.queues = opts.MetricsQueues, map[string]*Tally{}
 	e.core.init(e)
 	e.state.Store(job.Errorf(job.Unavailable, "the server is starting; send the request again in a moment"))

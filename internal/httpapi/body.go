@@ -26,7 +26,7 @@ var scratches = sync.Pool{New: func() any { return &scratch{out: make([]byte, 0,
 // not, and gives the memory back.
 func (h *handler) withBody(w http.ResponseWriter, r *http.Request, do func(s *scratch) error) {
 	s, whole := scratches.Get().(*scratch), false
-	s.Count = h.backoffCount
+	s.Count = h.live.now.Load().count
 	s.meter = meter{from: r.Body, h: h, limit: 2 * h.inflightMax}
 	if isEnqueue(r) {
 		s.meter.limit = h.inflightMax

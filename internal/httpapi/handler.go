@@ -59,6 +59,9 @@ type Options struct {
 	Metrics Metrics
 	// Upkeep makes backups and compacts; nil = nobody does.
 	Upkeep Upkeep
+	// Live can be changed while the handler works; nil = AllowHosts, BackoffCount
+	// and Retry stay as they are. It is filled in from them.
+	Live *Live
 	// Null answers enqueues without an engine: POST /jobs and /jobs/bulk are
 	// read, checked and answered as always, and forgotten. The benchmark
 	// measures with it what the handler costs by itself.
@@ -69,8 +72,8 @@ type Options struct {
 func New(o Options) http.Handler {
 	h := &handler{
 		engine: o.Engine, log: o.Log, version: o.Version,
-		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, backoffCount: o.BackoffCount, retry: o.Retry,
-		hosts: map[string]bool{}, tokens: o.Tokens, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
+		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, live: o.Live,
+		tokens: o.Tokens, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
 	}
 	if h.bodyMax <= 0 {
 		h.bodyMax = 64 << 20
@@ -91,9 +94,10 @@ func New(o Options) http.Handler {
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
-	for _, name := range o.AllowHosts {
-		h.hosts[strings.ToLower(name)] = true
+	if h.live == nil {
+		h.live = new(Live)
 	}
+	h.live.Set(o.AllowHosts, o.BackoffCount, o.Retry)
 	if h.put = newNull().put; !o.Null {
 		h.put = o.Engine.Put
 	}
@@ -105,7 +109,7 @@ type handler struct {
 	put     func(context.Context, []engine.NewJob) ([]engine.Added, error)
 	log     *slog.Logger
 	version string
-	hosts   map[string]bool
+	live    *Live
 
 	tokens    *auth.Keeper
 	strangers tally // calls with unknown tokens
@@ -116,8 +120,6 @@ type handler struct {
 	streamsMax           int64
 	streams              atomic.Int64 // open takes and long polls
 	heartbeat            time.Duration
-	backoffCount         job.Count
-	retry                job.Retry
 	metrics              Metrics // may be nil
 	upkeep               Upkeep  // may be nil
 }

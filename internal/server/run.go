@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -108,13 +109,26 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	if err != nil {
 		return errors.Join(err, stop(cfg, e))
 	}
+	live := new(httpapi.Live)
 	handler := httpapi.New(httpapi.Options{
 		Engine: e, Log: log, Version: Version,
 		Tokens: tokens, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
 		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax,
 		Heartbeat: cfg.HeartbeatInterval, AllowHosts: cfg.AllowHost,
-		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: metrics.New(e, Version), Upkeep: keep,
+		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: metrics.New(e, Version), Upkeep: keep, Live: live,
 	})
+	parts := []reloadable{
+		refuseExposure(tokens.Closed), engineSettings(e), logLevel(log),
+		{"names of hosts", func(_ context.Context, _, to Config) error {
+			live.Set(to.AllowHost, to.BackoffCount, to.Retry)
+			return nil
+		}},
+		{"tokens", func(_ context.Context, _, to Config) error { tokens.Configure(to.Tokens); return nil }},
+	}
+	if certificates != nil {
+		parts = slices.Insert(parts, 1, certificateFiles(certificates))
+	}
+	go (&reloader{now: cfg, parts: parts, log: log}).follow(ctx, cfg.Reload)
 	crowd := &httpapi.Crowd{Total: cfg.MaxConnections, PerAddress: cfg.MaxPerAddress, Log: log}
 	srv, local := httpapi.NewServer(handler), httpapi.NewServer(handler)
 	srv.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
