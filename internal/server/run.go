@@ -142,12 +142,16 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 		go func() { served <- serve(srv, crowd.Limit(listener, !cfg.TLS()), certificates) }()
 		Listening(log, listener.Addr().String(), cfg.Scheme())
 	}
+	if err := notify("READY=1"); err != nil {
+		log.Warn("the supervisor could not be told that the server is ready", "error", err)
+	}
 	select {
 	case err := <-served:
 		return errors.Join(fmt.Errorf("serving: %w", err), stop(cfg, e))
 	case <-ctx.Done():
 	}
 	log.Info("stopping")
+	_ = notify("STOPPING=1") // it was told to stop us
 	err = stop(cfg, e) // ends the streams, so that Shutdown finds idle connections
 	limit, cancel := context.WithTimeout(context.Background(), max(cfg.ShutdownTimeout, time.Second))
 	defer cancel()

@@ -68,6 +68,7 @@ func table() []fault {
 		storeFaults,
 		doorFaults,
 		protectionFaults,
+		operationsFaults,
 		holdFaults,
 		deadFaults,
 		runFaults,
