@@ -152,7 +152,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	}
 	log.Info("stopping")
 	_ = notify("STOPPING=1") // it was told to stop us
-	err = stop(cfg, e) // ends the streams, so that Shutdown finds idle connections
+	err = stop(cfg, e)       // ends the streams, so that Shutdown finds idle connections
 	limit, cancel := context.WithTimeout(context.Background(), max(cfg.ShutdownTimeout, time.Second))
 	defer cancel()
 	for _, s := range []*http.Server{srv, local} {
