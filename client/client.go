@@ -118,7 +118,7 @@ func transport(opts Options) *http.Transport {
 	t := &http.Transport{
 		Proxy:               opts.proxy(),
 		DialContext:         opts.dial,
-		TLSClientConfig:     opts.TLS,
+		TLSClientConfig:     opts.TLS.Clone(), // a transport writes into it
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConnsPerHost: 64,
 		IdleConnTimeout:     90 * time.Second,

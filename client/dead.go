@@ -85,7 +85,7 @@ func deadQuery(f wire.DeadFilter) (url.Values, error) {
 			q.Set(name, strings.Join(values, ","))
 		}
 	}
-	for name, value := range map[string]string{"text": f.Text, "attempts": f.Attempts} {
+	for name, value := range map[string]string{"text": f.Text, "attempts": f.Attempts, "filter": f.Filter} {
 		if value != "" {
 			q.Set(name, value)
 		}

@@ -18,6 +18,13 @@ type Filter struct {
 	Types    []string
 	Statuses []string // wire.Scheduled, wire.Ready, ...
 	IDs      []string
+	// Ranges over a number of a job, both ends included: 3, 1..5, 2.. or ..4.
+	Priority, ReadyAt, Attempts string
+	// Filter is a jq expression over the payload: jobs with any truthy output.
+	Filter string
+
+	// All chooses every job, for PatchMany and DeleteMany, together with nothing else.
+	All bool
 
 	// For List only.
 	Newest   bool   // newest first
@@ -33,6 +40,13 @@ func (f Filter) query() url.Values {
 	} {
 		if len(values) > 0 {
 			q.Set(name, strings.Join(values, ","))
+		}
+	}
+	for name, value := range map[string]string{
+		"priority": f.Priority, "ready_at": f.ReadyAt, "attempts": f.Attempts, "filter": f.Filter,
+	} {
+		if value != "" {
+			q.Set(name, value)
 		}
 	}
 	return q

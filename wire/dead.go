@@ -16,6 +16,7 @@ type DeadFilter struct {
 	DiedFrom     int64    `json:"died_from,omitzero"`
 	DiedBefore   int64    `json:"died_before,omitzero"`
 	Attempts     string   `json:"attempts,omitzero"` // 3, 1..5, 2.. or ..4
+	Filter       string   `json:"filter,omitzero"`   // jq over the payload: any truthy output
 }
 
 // The budgets of a replay.

@@ -48,16 +48,27 @@ const (
 
 // RetryWait is how the wait for a retry came about.
 type RetryWait struct {
-	Retry  int    `json:"retry"`         // 1 for the first
-	Curve  string `json:"curve"`         // its kind
-	From   string `json:"from"`          // who gave the curve: job, type, queue, door, server
-	Rule   int    `json:"rule,omitzero"` // whose curve it is, 1 for the first; without it the policy's own
-	WaitMS int64  `json:"wait_ms"`
-	DrewMS int64  `json:"drew_ms,omitzero"` // from the interval
-	MinMS  int64  `json:"min_ms"`
-	MaxMS  int64  `json:"max_ms"`
-	Asked  bool   `json:"asked,omitzero"` // the worker or its target asked for this time
+	Retry    int    `json:"retry"`              // 1 for the first; 0 if nothing was charged yet
+	By       string `json:"by"`                 // who chose the time
+	Rule     int    `json:"rule,omitzero"`      // that decided about the failure, 1 for the first
+	RuleFrom string `json:"rule_from,omitzero"` // who gave the rules
+	Curve    string `json:"curve"`              // its kind: the rule's own, or the policy's
+	From     string `json:"from"`               // who gave the curve: job, type, queue, door, server
+	WaitMS   int64  `json:"wait_ms"`
+	DrewMS   int64  `json:"drew_ms,omitzero"` // from the interval of the curve, if nobody else chose
+	MinMS    int64  `json:"min_ms"`
+	MaxMS    int64  `json:"max_ms"`
 }
+
+// Who chooses the time of a retry.
+const (
+	ByCurve  = "curve"
+	ByRule   = "rule"   // which gave the job back for a while
+	ByWorker = "worker" // by retry_at or retry_in_ms
+	ByTarget = "target" // by its Retry-After
+	ByHold   = "hold"   // of the group or queue, which lasts longer
+	ByGrace  = "grace"  // inside which nothing is charged
+)
 
 // PolicyFrom says of each part of a policy who decided it.
 type PolicyFrom struct {

@@ -28,6 +28,17 @@ type Count struct {
 	Count int64 `json:"count"`
 }
 
+// Deleted answers DELETE /jobs.
+type Deleted struct {
+	Deleted int64 `json:"deleted"`
+}
+
+// Patched answers PATCH /jobs. Refused are jobs that could not be moved.
+type Patched struct {
+	Patched int64 `json:"patched"`
+	Refused int64 `json:"refused,omitzero"`
+}
+
 // Queues answers GET /queues: the names in use, sorted.
 type Queues struct {
 	Queues []string `json:"queues"`

@@ -73,6 +73,7 @@ func (f *deadFilter) register(cmd *cobra.Command, conn *connection) {
 	flags.StringSliceVar(&f.ErrorTypes, "error-type", nil, "only jobs whose latest error has one of these types")
 	flags.StringVar(&f.Text, "text", "", "only jobs whose latest error message has this in it, in any letter case")
 	flags.StringVar(&f.Attempts, "attempts", "", "only jobs with so many failed attempts: 3, 1..5, 2.. or ..4")
+	flags.StringVar(&f.Filter, "filter", "", "only jobs for whose payload this jq expression is true, such as '.to == \"ann\"'")
 	flags.StringVar(&f.since, "since", "", "only jobs that died in the last 30m, 12h, 7d, or since 2006-01-02T15:04:05Z")
 	flags.StringVar(&f.until, "until", "", "only jobs that died before then; as --since")
 	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(conn)))
@@ -96,7 +97,7 @@ func (f *deadFilter) read(now time.Time) (err error) {
 // chosen reports whether any flag of the filter was given.
 func (f *deadFilter) chosen() bool {
 	return len(f.Fingerprints)+len(f.Queues)+len(f.Types)+len(f.Groups)+len(f.Reasons)+len(f.ErrorTypes)+
-		len(f.Text)+len(f.Attempts)+len(f.since)+len(f.until) > 0
+		len(f.Text)+len(f.Attempts)+len(f.Filter)+len(f.since)+len(f.until) > 0
 }
 
 // instant reads a time, or a span before now; 0 = not given.

@@ -17,8 +17,8 @@ import (
 func newJobsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "jobs",
-		Short: "Look at jobs, cancel and delete them",
-		Long: `Look at the jobs of a server, cancel and delete them.
+		Short: "Look at jobs, change, cancel and delete them",
+		Long: `Look at the jobs of a server, change, cancel and delete them.
 
 A job is in one of five states:
   scheduled   waits for its time: a delay, or the wait before a retry
@@ -31,7 +31,7 @@ A job is in one of five states:
   reprise jobs show 03gq0x7k2m4v9c1d8f5h6j0a1`,
 		Args: oneOfMine, RunE: showHelp,
 	}
-	cmd.AddCommand(newJobsListCommand(), newJobsShowCommand(), newJobsExplainCommand(), newJobsCancelCommand(), newJobsProgressCommand(), newJobsDeleteCommand())
+	cmd.AddCommand(newJobsListCommand(), newJobsShowCommand(), newJobsExplainCommand(), newJobsPatchCommand(), newJobsCancelCommand(), newJobsProgressCommand(), newJobsDeleteCommand())
 	return cmd
 }
 
@@ -43,6 +43,8 @@ func (f *jobFilter) register(cmd *cobra.Command, conn *connection) {
 	flags.StringSliceVarP(&f.Queues, "queue", "q", nil, "only jobs of these queues")
 	flags.StringSliceVarP(&f.Statuses, "status", "s", nil, "only jobs in these states: "+strings.Join(wire.Statuses, ", "))
 	flags.StringSliceVarP(&f.Types, "type", "t", nil, "only jobs of these types")
+	flags.StringVar(&f.Attempts, "attempts", "", "only jobs with so many failed attempts: 3, 1..5, 2.. or ..4")
+	flags.StringVar(&f.Filter.Filter, "filter", "", "only jobs for whose payload this jq expression is true, such as '.to == \"ann\"'")
 	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(conn)))
 	must(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(wire.Statuses, cobra.ShellCompDirectiveNoFileComp)))
 }
@@ -56,6 +58,27 @@ func (f *jobFilter) check() error {
 	return nil
 }
 
+// chosen reports whether any flag of the filter was given.
+func (f *jobFilter) chosen() bool {
+	return len(f.Queues)+len(f.Statuses)+len(f.Types)+len(f.Attempts)+len(f.Filter.Filter) > 0
+}
+
+func (f *jobFilter) registerAll(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.All, "all", false, "all jobs of the server")
+}
+
+// meant checks that the jobs are named in one way: by ids, or by a filter.
+func (f *jobFilter) meant(ids []string, what string) (filtered bool, err error) {
+	filtered = f.chosen() || f.All
+	switch {
+	case filtered == (len(ids) > 0):
+		return false, usagef("name the jobs to %s: either their ids, or a filter (--queue, --status, --type, --attempts, --filter), or --all", what)
+	case f.chosen() && f.All:
+		return false, usagef("--all is not for a filter: it means every job")
+	}
+	return filtered, f.check()
+}
+
 func newJobsListCommand() *cobra.Command {
 	var conn connection
 	var filter jobFilter
@@ -67,6 +90,7 @@ func newJobsListCommand() *cobra.Command {
 		Example: `  reprise jobs list
   reprise jobs list --queue mail --status ready,scheduled
   reprise jobs list --status dead --newest --limit 20
+  reprise jobs list --filter '.to | test("@example.com$")'
   reprise jobs list --status dead --limit 0 --json | jq -r .id`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -382,11 +406,8 @@ With a filter instead of ids the jobs are only counted, until --yes is given.`,
   reprise jobs delete --queue mail --status dead --yes`,
 		ValidArgsFunction: completeIDs(&conn),
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			filtered := len(filter.Queues)+len(filter.Statuses)+len(filter.Types) > 0
-			if filtered == (len(ids) > 0) {
-				return usagef("name the jobs to delete: either their ids, or a filter (--queue, --status, --type)")
-			}
-			if err := filter.check(); err != nil {
+			filtered, err := filter.meant(ids, "delete")
+			if err != nil {
 				return err
 			}
 			cl, err := conn.operator()
@@ -407,39 +428,31 @@ With a filter instead of ids the jobs are only counted, until --yes is given.`,
 	}
 	conn.register(cmd)
 	filter.register(cmd, &conn)
+	filter.registerAll(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "really delete what the filter chooses")
 	return cmd
 }
 
-// deleteAll deletes what the filter chooses, one by one: a job that ends or
-// leaves meanwhile is no trouble.
+// deleteAll deletes what the filter chooses, on the server.
 func deleteAll(cmd *cobra.Command, cl *client.Client, f client.Filter, yes bool) error {
-	ctx := cmd.Context()
 	if !yes {
-		n, err := cl.Count(ctx, f)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s would be deleted; add --yes to do it\n", plural(n, "job"))
-		return nil
+		return wouldBe(cmd, cl, f, "deleted")
 	}
-	n := int64(0)
-	p := newProgress(cmd.ErrOrStderr())
-	defer p.done()
-	for j, err := range cl.List(ctx, f) {
-		if err == nil {
-			err = cl.Delete(ctx, j.ID)
-		}
-		switch {
-		case client.CodeOf(err) == wire.CodeNotFound:
-		case err != nil:
-			return fmt.Errorf("%w (%s deleted before)", err, plural(n, "job"))
-		default:
-			n++
-			p.show(plural(n, "job") + " deleted")
-		}
+	n, err := cl.DeleteMany(cmd.Context(), f)
+	if err != nil {
+		return err
 	}
-	p.done()
 	fmt.Fprintf(cmd.OutOrStdout(), "%s deleted\n", plural(n, "job"))
+	return nil
+}
+
+// wouldBe counts what the filter chooses.
+func wouldBe(cmd *cobra.Command, cl *client.Client, f client.Filter, what string) error {
+	f.All = false // a count needs no such word
+	n, err := cl.Count(cmd.Context(), f)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s would be %s; add --yes to do it\n", plural(n, "job"), what)
 	return nil
 }

@@ -54,7 +54,7 @@ that was answered as accepted is lost.`,
 	}
 	add("Server:", newServeCommand(), newConfigCommand(), newTokenCommand(), newTLSCommand(), newBenchCommand(), newBackupCommand(), newRestoreCommand(), newCompactCommand(),
 		newDoctorCommand(), newHealthCommand())
-	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newQueueCommand(), newPolicyCommand(), newAuditCommand())
+	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newQueueCommand(), newCronCommand(), newPolicyCommand(), newAuditCommand())
 	root.AddCommand(newDemoCommand(), newVersionCommand())
 	return root
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,7 +87,7 @@ func TestATokenEndsWithWhatItHasOpen(t *testing.T) {
 		span job.Millis
 	}{
 		{"revoked", func(k *Keeper, id string) { k.Remove(id) }, 0},
-		{"expired", func(*Keeper, string) { time.Sleep(90 * time.Minute) }, 90 * job.Minute},
+		{"expired", func(*Keeper, string) { <-time.After(90 * time.Minute) }, 90 * job.Minute},
 		{"replaced", func(k *Keeper, id string) { k.Add(job.Credential{ID: id, Scopes: job.ScopeRead}) }, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -108,12 +109,12 @@ func TestATokenEndsWithWhatItHasOpen(t *testing.T) {
 				gone := g.Bound(left)
 				leave()
 				synctest.Wait()
-				if ctx.Err() != nil || len(g.open) != 1 || !errors.Is(context.Cause(gone), context.Canceled) {
-					t.Fatalf("early: %v, %d are open", ctx.Err(), len(g.open))
+				if ctx.Err() != nil || opened(g) != 1 || !errors.Is(context.Cause(gone), context.Canceled) {
+					t.Fatalf("early: %v, %d are open", ctx.Err(), opened(g))
 				}
 				c.end(k, cred.ID)
 				synctest.Wait()
-				if context.Cause(ctx) != ErrEnded || context.Cause(g.Bound(t.Context())) != ErrEnded {
+				if !errors.Is(context.Cause(ctx), ErrEnded) || !errors.Is(context.Cause(g.Bound(t.Context())), ErrEnded) {
 					t.Errorf("still open: %v", context.Cause(ctx))
 				}
 				if _, err := k.Who([]string{"Bearer " + text}); !errors.Is(err, ErrUnknown) {
@@ -124,20 +125,26 @@ func TestATokenEndsWithWhatItHasOpen(t *testing.T) {
 	}
 }
 
+func opened(g *Grant) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.open)
+}
+
 // A date that is put right does not make a token live on, or die early.
 func TestExpiryFollowsTheDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		step := job.Millis(0)
-		now := func() job.Millis { return wall() + step }
+		var step atomic.Int64
+		now := func() job.Millis { return wall() + job.Millis(step.Load()) }
 		text, c := token("ci", wall()+job.Day)
 		k := New([]job.Credential{c}, now)
 		g, _ := k.Who([]string{"Bearer " + text})
 		ctx := g.Bound(t.Context())
-		step = job.Day
+		step.Store(int64(job.Day))
 		if _, err := k.Who([]string{"Bearer " + text}); !errors.Is(err, ErrUnknown) {
 			t.Errorf("after the step: %v", err)
 		}
-		time.Sleep(watchEvery)
+		<-time.After(watchEvery)
 		synctest.Wait()
 		if ctx.Err() == nil {
 			t.Error("what it had open is not over an hour later")
@@ -151,13 +158,13 @@ func TestWithTheFirstTokenEverybodyElseIsOut(t *testing.T) {
 	ctx := g.Bound(t.Context())
 	_, c := token("root", 0)
 	k.Add(c)
-	if context.Cause(ctx) != ErrEnded {
+	if !errors.Is(context.Cause(ctx), ErrEnded) {
 		t.Errorf("who came before is still in: %v", ctx.Err())
 	}
 }
 
 func TestTheLatestUseIsKeptToTheMinute(t *testing.T) {
-	now := job.Millis(10 * job.Minute)
+	now := 10 * job.Minute
 	text, c := token("ci", 0)
 	k := New([]job.Credential{c}, func() job.Millis { return now })
 	use := func(at, want job.Millis) {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -114,6 +116,9 @@ type Options struct {
 	MetricsQueues int  // queues that are measured by name, the others together; 0 = MetricsQueues
 	BatchOpsMax   int  // commands in one transaction; 0 = 4096
 	BatchBytesMax int  // payload bytes in one transaction; 0 = 4 MiB
+
+	Crons []CronSetting  // cron groups from the configuration
+	Zone  *time.Location // of cron entries that name none; nil = the machine's
 }
 
 // Reserve is the free disk space below which enqueues are refused
@@ -130,6 +135,7 @@ type Stats struct {
 	Expired, Purged, Evicted                         uint64 // I9: data that left by policy
 	ClockSteps                                       uint64
 	Opened                                           uint64 // times a breaker opened
+	CronJobs, CronRefused, CronSkipped               uint64 // jobs enqueued, enqueues refused, ticks missed and not made up for
 	Batches                                          uint64
 }
 

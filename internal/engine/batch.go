@@ -21,6 +21,8 @@ type committer struct {
 	leases     int                // live leases of all holders
 	emptied    map[string]emptied // by queue; replaced, never changed
 	audits     int                // entries of the audit log
+	crons      int                // groups and entries of cron
+	zones      map[string]*time.Location
 	watch      watch
 	disk       disk
 	stats      Stats
@@ -37,7 +39,7 @@ type block struct{ next, end int64 }
 const blockSize = 1 << 20
 
 func (c *committer) init(*Engine) {
-	c.holders, c.queues = map[string]*holder{}, map[string]bool{}
+	c.holders, c.queues, c.zones = map[string]*holder{}, map[string]bool{}, map[string]*time.Location{}
 }
 
 // batch is one transaction and who waits for it.
@@ -89,12 +91,15 @@ type run struct {
 	ended   []*holder // are told that their stream is over
 	ticked  bool      // the clock left work behind
 	audits  int       // change of entries of the audit log
+	crons   int       // change of groups and entries of cron
 	stats   Stats
 	ids     job.IDs
 	seq     block
 	watch   watch
 	disk    disk
 	guard   guard
+
+	cronNews []cronNews
 }
 
 // disk is what was seen of the free space.
@@ -222,6 +227,7 @@ func (r *run) publish() {
 	c.leases += r.leases
 	c.emptied = r.emptied
 	c.audits += r.audits
+	c.crons += r.crons
 	for h, n := range r.held {
 		h.held += n
 	}
@@ -464,4 +470,7 @@ func (s *Stats) add(t Stats) {
 	s.Evicted += t.Evicted
 	s.ClockSteps += t.ClockSteps
 	s.Opened += t.Opened
+	s.CronJobs += t.CronJobs
+	s.CronRefused += t.CronRefused
+	s.CronSkipped += t.CronSkipped
 }

@@ -51,6 +51,7 @@ const deadPage = 500
 // DeadPage is one look at the dead set.
 type DeadPage struct {
 	Select  *job.Selection
+	Judge   Judge  // nil = all
 	From    job.ID // exclusive; zero = from the end the order starts at
 	Desc    bool
 	Most    int
@@ -98,6 +99,10 @@ func (e *Engine) lookAtDead(ctx context.Context, q DeadPage, most int) (out []De
 		}
 		return nil
 	})
+	if err == nil && q.Judge != nil {
+		out, err = e.judgeDead(ctx, &q, out)
+		return out, from, more, err
+	}
 	if err != nil || !q.Payload || len(out) == 0 {
 		return out, from, more, err
 	}
@@ -112,10 +117,25 @@ func (e *Engine) lookAtDead(ctx context.Context, q DeadPage, most int) (out []De
 	return out, from, more, err
 }
 
+// judgeDead leaves those whose payload is chosen.
+func (e *Engine) judgeDead(ctx context.Context, q *DeadPage, list []Dead) (out []Dead, err error) {
+	page, at := make([]Listed, len(list)), make(map[job.ID]Dead, len(list))
+	for i, d := range list {
+		page[i], at[d.Job.ID] = Listed{Job: d.Job}, d
+	}
+	_, err = e.judged(ctx, &Search{Judge: q.Judge, Payload: q.Payload}, page, func(l Listed) (bool, error) {
+		d := at[l.Job.ID]
+		d.Payload = l.Payload
+		out = append(out, d)
+		return true, nil
+	})
+	return out, err
+}
+
 // EachDead calls f for every selected job, by id, a page in memory at a time,
 // until it says that it has enough. What changes meanwhile may be seen or not.
-func (e *Engine) EachDead(ctx context.Context, s *job.Selection, f func(Dead) (more bool, err error)) error {
-	return e.eachDead(ctx, DeadPage{Select: s, Payload: true}, f)
+func (e *Engine) EachDead(ctx context.Context, s *job.Selection, judge Judge, f func(Dead) (more bool, err error)) error {
+	return e.eachDead(ctx, DeadPage{Select: s, Judge: judge, Payload: true}, f)
 }
 
 func (e *Engine) eachDead(ctx context.Context, q DeadPage, f func(Dead) (more bool, err error)) error {

@@ -38,7 +38,7 @@ var boom = job.Failure{Type: "E", Message: "boom 7"}
 func (r *rig) startReplay(ask job.Replay) job.ID {
 	r.Helper()
 	ask.By = ann
-	p, err := r.StartReplay(r.Context(), ask)
+	p, err := r.StartReplay(r.Context(), ask, nil)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -346,12 +346,12 @@ func TestDeadJobsAreFoundByTheirErrorsAcrossPages(t *testing.T) {
 				r.Fatalf("desc %t: %+v, %v", desc, list, err)
 			}
 		}
-		p, err := r.PreviewReplay(r.Context(), &job.Selection{Queues: []string{"q"}})
+		p, err := r.PreviewReplay(r.Context(), &job.Selection{Queues: []string{"q"}}, nil)
 		if err != nil || p.Count != 31 || len(p.Sample) != 5 || r.count(dead("q")) != 31 {
 			r.Errorf("%+v, %v", p, err)
 		}
 		n := 0
-		err = r.EachDead(r.Context(), &job.Selection{}, func(d engine.Dead) (bool, error) {
+		err = r.EachDead(r.Context(), &job.Selection{}, nil, func(d engine.Dead) (bool, error) {
 			n++
 			return n < 7, nil
 		})

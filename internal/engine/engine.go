@@ -27,7 +27,8 @@ type Engine struct {
 	kick     chan struct{}
 	ops      sync.Pool // of *op that nobody waits for
 
-	patterns patterns // of rules, compiled
+	patterns patterns      // of rules, compiled
+	judging  chan struct{} // holds one for each judge that runs
 	keep     atomic.Pointer[Reserve]
 	meter    meter
 	hub      hub
@@ -66,9 +67,13 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	if opts.Idempotency == 0 {
 		opts.Idempotency = job.Hour
 	}
+	if opts.Zone == nil {
+		opts.Zone = time.Local
+	}
 	e := &Engine{
 		opts: opts, store: s, clock: clock, rnd: rnd, log: log,
 		kick: make(chan struct{}, 1), inflight: make(chan *batch), stopped: make(chan struct{}),
+		judging: make(chan struct{}, judges()),
 	}
 	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }
 	e.keep.Store(&opts.Reserve)

@@ -28,3 +28,18 @@ func TestATurnIsOverAlsoForWhatWasOfferedTogether(t *testing.T) { // retry.md 4,
 		v.gets("y", "a", "x") // fresh y and retried x share a turn
 	})
 }
+
+// The next member of an ordered group may stand better than the one before it.
+func TestANextMemberAtTheFrontGoesFirst(t *testing.T) { // core.md 1 and 2
+	for name, fair := range map[string]*job.FairShare{"in line order": nil, "fair": {}} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(r *rig) {
+				r.queue("q", func(q *job.Queue) { q.Order, q.Protection.Fair = job.OrderStart, fair })
+				r.put("q", "a1", grouped("a"))
+				r.put("p", "x")
+				r.put("q", "a2", grouped("a"), func(n *engine.NewJob) { n.Place = job.PlaceFront })
+				r.anonymous(3).gets("a1", "a2", "x")
+			})
+		})
+	}
+}

@@ -168,6 +168,7 @@ func (r *run) tellVoid(j *job.Job, v *rule.Void) {
 		return
 	}
 	if h := r.holder(v.Lease.Holder); h != nil {
+		r.tx.Durable() // what it is told must stay so
 		r.gifts = append(r.gifts, gift{h, Delivery{Job: j, Lease: v.Lease, Voided: true, Ending: v.How}})
 	}
 }
@@ -484,28 +485,44 @@ func (r *run) standsNext(j *job.Job, next *rule.Pos) (*rule.Pos, error) {
 // does not.
 func (r *run) behind(q *job.Queue, j *job.Job) (*rule.Pos, error) {
 	at := rule.EntriesOf(j).Pos
-	if q.Protection.Fair != nil { // behind all who wait, in the same priority
-		g, err := r.gate(j.Queue, j.Group)
-		at.Seq, at.ID = max(at.Seq, g.Place), job.ID{} // also before what else of the gate was offered with it
-		return &at, err
+	if j.Group != "" {
+		m, some, err := r.nextMember(j)
+		if err != nil || !some {
+			return nil, err
+		}
+		if m == nil { // it is not among the first: it may stand anywhere
+			return &rule.Pos{}, nil
+		}
+		at = rule.EntriesOf(m).Pos
 	}
+	if q.Protection.Fair != nil {
+		g, err := r.gate(j.Queue, j.Group)
+		if err != nil {
+			return nil, err
+		}
+		at = rule.Stand(q, g, at)
+		at.ID = job.ID{} // also before what else of the gate was offered with the job
+	}
+	return &at, nil
+}
+
+// nextMember is the member that the gate of a job stands for now that the job
+// runs, if that is one of the first two. some is whether there are others.
+func (r *run) nextMember(j *job.Job) (next *job.Job, some bool, err error) {
 	ids, err := r.tx.Members(j.Queue, j.Group, 2) // it is one of them as long as it runs
 	if err != nil || len(ids) < 2 {
-		return nil, err
+		return nil, false, err
 	}
 	for _, id := range ids {
 		if id == j.ID {
 			continue
 		}
 		m, err := r.tx.Get(id)
-		if err != nil {
-			return nil, err
-		}
-		if e := rule.EntriesOf(m); e.Wants {
-			return &e.Pos, nil
+		if err != nil || rule.EntriesOf(m).Wants {
+			return m, true, err
 		}
 	}
-	return &at, nil // those it may stand for are not among the first
+	return nil, true, nil
 }
 
 // grant leases one job to a holder.

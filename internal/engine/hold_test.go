@@ -73,6 +73,9 @@ func TestAHoldOutlivesAPowerCut(t *testing.T) { // I5: the answer said when the 
 		if got := r.until("q", ""); got != end {
 			r.Fatalf("after a power cut held until %d, not %d", got, end)
 		}
+		if e, err := r.Explain(r.Context(), r.ids["a"]); err != nil || e.Retry == nil || e.Retry.By != job.WaitTarget || e.Retry.Waits < job.Minute {
+			r.Errorf("%+v, %v", e.Retry, err)
+		}
 		v := r.anonymous(1)
 		v.gets()
 		r.pass(end - r.Now())

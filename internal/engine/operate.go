@@ -19,17 +19,8 @@ func (e *Engine) Delete(ctx context.Context, id job.ID, by job.Actor) error {
 		if j == nil {
 			return noJob(id)
 		}
-		if j.State.Open() {
-			eff, err := r.step(j, rule.Command{Verb: rule.Cancel})
-			if err != nil {
-				return err
-			}
-			j = eff.Job
-		}
-		if j != nil { // without retention the cancelled job is gone already
-			if _, err = r.step(j, rule.Command{Verb: rule.Purge}); err != nil {
-				return err
-			}
+		if err := r.remove(j); err != nil {
+			return err
 		}
 		return r.audit(by, "delete", id.String(), 1)
 	})

@@ -233,7 +233,7 @@ func (r *run) configureQueues(list []*job.Queue) error {
 			return err
 		}
 	}
-	return nil
+	return r.configureCrons()
 }
 
 // restartHolders gives named holders the full re-attach window.
@@ -322,6 +322,14 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 		return err
 	}
 	c.audits = len(audits)
+	c.crons = 0
+	for _, t := range []job.Table{job.CronGroups, job.CronEntries} {
+		rows, err := v.Rows(t, "", 1<<30)
+		if err != nil {
+			return err
+		}
+		c.crons += len(rows)
+	}
 	holders, err := v.Holders()
 	if err != nil {
 		return err

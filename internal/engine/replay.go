@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -14,7 +15,8 @@ const (
 	replaysMax  = 1000 // kept, finished ones included; the oldest of these leave for new ones
 	runningMax  = 20   // at once
 	replayKeep  = 7 * job.Day
-	samplesMost = 5 // jobs shown by a dry run
+	samplesMost = 5      // jobs shown by a dry run
+	judgedMost  = 20_000 // jobs of a run that looks at payloads
 )
 
 // Preview is what a replay would do.
@@ -22,20 +24,26 @@ type Preview struct {
 	Count  int64
 	Sample []Dead
 	at     job.Millis
+	ids    []job.ID // those that were judged by their payload
 }
 
 // PreviewReplay counts what a selection chooses now, and shows some of it.
-func (e *Engine) PreviewReplay(ctx context.Context, s *job.Selection) (p Preview, err error) {
+func (e *Engine) PreviewReplay(ctx context.Context, s *job.Selection, judge Judge) (p Preview, err error) {
 	find := *s
 	now := e.Now()
 	if find.DiedBefore == 0 || find.DiedBefore > now+1 {
 		find.DiedBefore = now + 1
 	}
 	p.at = now
-	if p.Sample, err = e.DeadJobs(ctx, DeadPage{Select: &find, Most: samplesMost, Payload: true}); err != nil {
+	if p.Sample, err = e.DeadJobs(ctx, DeadPage{Select: &find, Judge: judge, Most: samplesMost, Payload: true}); err != nil {
 		return p, err
 	}
-	err = e.eachDead(ctx, DeadPage{Select: &find, Bare: true}, func(Dead) (bool, error) { p.Count++; return true, nil })
+	err = e.eachDead(ctx, DeadPage{Select: &find, Judge: judge, Bare: true}, func(d Dead) (bool, error) {
+		if p.Count++; judge != nil && p.Count <= judgedMost {
+			p.ids = append(p.ids, d.Job.ID)
+		}
+		return true, nil
+	})
 	return p, err
 }
 
@@ -43,10 +51,23 @@ func (e *Engine) PreviewReplay(ctx context.Context, s *job.Selection) (p Preview
 // caller chooses, Action to MaxReplays. It goes on by itself, also after a
 // restart, until every job that was selected and dead when it began has been
 // looked at once, or CancelReplay.
-func (e *Engine) StartReplay(ctx context.Context, ask job.Replay) (*job.Replay, error) {
-	p, err := e.PreviewReplay(ctx, &ask.Select)
+//
+// A judge looks at payloads before the run begins, for it must not run in the
+// committer; the run has the ids that it chose, and so there is a limit to them.
+func (e *Engine) StartReplay(ctx context.Context, ask job.Replay, judge Judge) (*job.Replay, error) {
+	p, err := e.PreviewReplay(ctx, &ask.Select, judge)
 	if err != nil {
 		return nil, err
+	}
+	if judge != nil {
+		if p.Count > judgedMost {
+			return nil, &job.Error{Kind: job.Invalid, Field: "filter", Text: fmt.Sprintf(
+				"filter chooses %d jobs; a run with one may have %d. Narrow it down, by died_before for instance, and start several",
+				p.Count, judgedMost)}
+		}
+		if ask.Select.IDs = p.ids; p.Count == 0 {
+			ask.Select.IDs = []job.ID{{}} // nobody: an empty list would be everybody
+		}
 	}
 	var out *job.Replay
 	err = e.do(ctx, 0, func(r *run) error {
@@ -169,7 +190,8 @@ func (r *run) advance(old *job.Replay) error {
 	room, paced := rule.Pace(&p, r.steady, replayMost)
 	p.Paced, p.At = paced, r.steady
 	if room > 0 {
-		list, err := r.tx.List(filterOf(&p.Select, p.Cursor, r.now), replayMost)
+		find, rest := nextIDs(&p)
+		list, err := r.tx.List(filterOf(find, p.Cursor, r.now), replayMost)
 		if err != nil {
 			return err
 		}
@@ -181,16 +203,19 @@ func (r *run) advance(old *job.Replay) error {
 			looked++
 			p.Cursor = j.ID
 			before := p.Done
-			if err := r.replayOne(&p, j); err != nil {
+			if err := r.replayOne(&p, find, j); err != nil {
 				return err
 			}
 			room -= p.Done - before
 		}
-		if looked == len(list) && len(list) < replayMost {
+		if looked == len(list) && len(list) < replayMost && len(rest) == 0 {
 			p.Gone = max(0, p.Total-p.Done-p.Refused-p.Guarded)
 			return r.endReplay(&p, job.Finished, p.By)
 		}
 		if looked == len(list) {
+			if len(rest) > 0 {
+				p.Select.IDs = rest
+			}
 			// there may be many that are not selected: look on at once
 			p.Next = r.steady
 			r.ticked = true
@@ -202,9 +227,20 @@ func (r *run) advance(old *job.Replay) error {
 	return r.tx.Set(&p)
 }
 
+// nextIDs is the selection of one step: of a run that has many ids the next
+// ones. rest are those behind them.
+func nextIDs(p *job.Replay) (find *job.Selection, rest []job.ID) {
+	if p.Select.Filter == "" || len(p.Select.IDs) <= replayMost {
+		return &p.Select, nil
+	}
+	few := p.Select
+	few.IDs = p.Select.IDs[:replayMost]
+	return &few, p.Select.IDs[replayMost:]
+}
+
 // replayOne does to one dead job what the run does, if it is selected.
-func (r *run) replayOne(p *job.Replay, j *job.Job) error {
-	ok, _, err := selected(r.tx, &p.Select, j)
+func (r *run) replayOne(p *job.Replay, find *job.Selection, j *job.Job) error {
+	ok, _, err := selected(r.tx, find, j)
 	if err != nil || !ok || j.DiedAt > p.Created {
 		return err
 	}

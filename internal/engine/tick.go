@@ -43,6 +43,7 @@ func (r *run) report() {
 	if r.stats.ClockSteps > 0 {
 		r.e.log.Warn("the clock stepped or the process stood still; holders, expiry and purging get extra time")
 	}
+	r.reportCrons()
 	if was := r.c.disk.low; was != r.disk.low {
 		r.e.log.Warn("free disk space crossed the reserve", "enqueues_refused", r.disk.low)
 	}
@@ -118,6 +119,9 @@ func (r *run) commandOf(h rule.Hand) rule.Command {
 func (r *run) tick() error {
 	r.wakeGuarded()
 	if err := r.tickRows(); err != nil {
+		return err
+	}
+	if err := r.turnCrons(); err != nil {
 		return err
 	}
 	for h := range rule.Hands {
@@ -250,7 +254,7 @@ func (r *run) sleep() time.Duration {
 	for h := range rule.Hands {
 		sooner(r.tx.Next(h), r.timeOf(h, date), r.watch.blocked(h))
 	}
-	for _, t := range []job.Table{job.Queues, job.Gates, job.Receipts, job.Marks, job.Audits} {
+	for _, t := range []job.Table{job.Queues, job.Gates, job.Receipts, job.Marks, job.Audits, job.CronEntries} {
 		sooner(r.tx.NextRow(t), date, 0)
 	}
 	sooner(r.tx.NextRow(job.Throttles), r.steady, 0)

@@ -90,6 +90,16 @@ func (h *handler) limited(r *http.Request) *auth.Grant {
 	return nil
 }
 
+// worker is the name under which a worker holds its jobs. Whoever comes under
+// it again is given them, so that of a token for some queues is its own: names
+// of tokens hold no slash.
+func (h *handler) worker(r *http.Request, name string) string {
+	if g := h.limited(r); g != nil && name != "" {
+		return g.Name + "/" + name
+	}
+	return name
+}
+
 // reaches holds a token to its queues, as far as path and query say it.
 func (h *handler) reaches(g *auth.Grant, how reach, r *http.Request, id string) error {
 	if len(g.Queues) == 0 {

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"io"
 	"log/slog"
 	"net"
@@ -118,7 +117,7 @@ const (
 
 func (c *Crowd) turnAway(conn net.Conn, from netip.Addr, why string, plain bool) {
 	if n, tell := c.refused.more(time.Now()); tell {
-		c.Log.WarnContext(context.Background(), "connections refused", "connections", n, "limit", why, "latest_from", from.String())
+		c.Log.Warn("connections refused", "connections", n, "limit", why, "latest_from", from.String())
 	}
 	if !plain || c.farewell.Add(1) > farewells {
 		if plain {

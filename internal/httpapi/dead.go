@@ -152,7 +152,7 @@ func (h *handler) deleteMany(w http.ResponseWriter, r *http.Request, _, _ string
 // run begins a run through the dead set, or only says what it would do.
 func (h *handler) run(w http.ResponseWriter, r *http.Request, s *scratch, ask job.Replay, dry bool, by job.Actor) error {
 	if dry {
-		p, err := h.engine.PreviewReplay(r.Context(), &ask.Select)
+		p, err := jobs.PreviewRun(r.Context(), h.engine, &ask.Select)
 		if err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request, s *scratch, ask jo
 		return nil
 	}
 	ask.By = by
-	p, err := h.engine.StartReplay(r.Context(), ask)
+	p, err := jobs.StartRun(r.Context(), h.engine, ask)
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, _, _ string) {
 		b = b[:0]
 		return err
 	}
-	err = h.engine.EachDead(r.Context(), &q.Select, func(d engine.Dead) (bool, error) {
+	err = q.Each(r.Context(), h.engine, func(d engine.Dead) (bool, error) {
 		if b = append(jobs.AppendDead(b, d), '\n'); len(b) < burst {
 			return true, nil
 		}

@@ -49,6 +49,9 @@ type Options struct {
 	AllowHosts []string
 	// Tokens knows who may do what. nil = nobody needs a token.
 	Tokens *auth.Keeper
+	// Guard asks for a filter or all=true before everything is deleted; with
+	// tokens it is on anyway.
+	Guard bool
 	// Profiles answers below /debug/pprof/, for the scope admin. nil = nothing.
 	Profiles http.Handler
 	// BackoffCount is how `backoff` of an enqueue counts attempts.
@@ -73,7 +76,7 @@ func New(o Options) http.Handler {
 	h := &handler{
 		engine: o.Engine, log: o.Log, version: o.Version,
 		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, live: o.Live,
-		tokens: o.Tokens, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
+		tokens: o.Tokens, guard: o.Guard, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
 	}
 	if h.bodyMax <= 0 {
 		h.bodyMax = 64 << 20
@@ -112,6 +115,7 @@ type handler struct {
 	live    *Live
 
 	tokens    *auth.Keeper
+	guard     bool
 	strangers tally // calls with unknown tokens
 	profiles  http.Handler
 
@@ -131,7 +135,7 @@ type call func(h *handler, w http.ResponseWriter, r *http.Request, id, sub strin
 // allow lists the methods for the header of a 405.
 func (res *resource) allow() string {
 	var list []string
-	for _, m := range []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost} {
+	for _, m := range []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut} {
 		if res.method(m) != nil {
 			list = append(list, m)
 		}
@@ -141,9 +145,9 @@ func (res *resource) allow() string {
 
 // resource is a path with its methods.
 type resource struct {
-	get, post, patch, del call
-	stream                bool // negotiates its own format
-	waits                 bool // may be long in answering
+	get, post, put, patch, del call
+	stream                     bool // negotiates its own format
+	waits                      bool // may be long in answering
 }
 
 func (res *resource) method(name string) call {
@@ -152,6 +156,8 @@ func (res *resource) method(name string) call {
 		return res.get
 	case http.MethodPost:
 		return res.post
+	case http.MethodPut:
+		return res.put
 	case http.MethodPatch:
 		return res.patch
 	case http.MethodDelete:
@@ -162,7 +168,7 @@ func (res *resource) method(name string) call {
 
 // fixed are the paths without variable segments. They win over those with.
 var fixed = map[string]*resource{
-	"/jobs":             {get: (*handler).list, post: (*handler).enqueue},
+	"/jobs":             {get: (*handler).list, post: (*handler).enqueue, patch: (*handler).patchMany, del: (*handler).removeMany},
 	"/jobs/bulk":        {post: (*handler).bulk},
 	"/jobs/take":        {get: (*handler).take, stream: true},
 	"/jobs/success":     {post: (*handler).successAll},
@@ -178,7 +184,9 @@ var fixed = map[string]*resource{
 	"/dead/delete":      {post: (*handler).deleteMany},
 	"/dead/export":      {get: (*handler).export, stream: true},
 	"/replays":          {get: (*handler).replays},
+	"/crons":            {get: (*handler).crons, del: (*handler).deleteCrons},
 	"/audit":            {get: (*handler).audit},
+	"/reset":            {post: (*handler).reset},
 	"/tokens":           {get: (*handler).listTokens, post: (*handler).makeToken},
 	"/events":           {get: (*handler).events, stream: true},
 	"/backup":           {post: (*handler).backup, stream: true},
@@ -190,13 +198,17 @@ var fixed = map[string]*resource{
 }
 
 var (
-	oneJob   = &resource{get: (*handler).show, del: (*handler).remove}
+	oneJob   = &resource{get: (*handler).show, patch: (*handler).patch, del: (*handler).remove}
 	oneQueue = &resource{get: (*handler).queue, patch: (*handler).setQueue}
 	oneError = &resource{get: (*handler).oneError}
 	oneDead  = &resource{get: (*handler).showDead, del: (*handler).removeDead}
 	again    = &resource{post: (*handler).replayOne}
 	group    = &resource{get: (*handler).oneGroup, patch: (*handler).setGroup}
 	replay   = &resource{get: (*handler).showReplay, del: (*handler).cancelReplay}
+	oneCron  = &resource{get: (*handler).showCron, put: (*handler).setCron, patch: (*handler).pauseCron, del: (*handler).deleteCron}
+	entries  = &resource{post: (*handler).addCronEntry}
+	oneEntry = &resource{get: (*handler).showCronEntry, put: (*handler).setCronEntry, patch: (*handler).pauseCronEntry, del: (*handler).deleteCronEntry}
+	runEntry = &resource{post: (*handler).runCronEntry}
 	ofJob    = map[string]*resource{
 		"success": {post: (*handler).success},
 		"failure": {post: (*handler).failure},
@@ -240,6 +252,14 @@ func find(u *url.URL) (res *resource, id, sub string) {
 		return oneQueue, seg[2], ""
 	case len(seg) == 3 && seg[1] == "dead":
 		return oneDead, seg[2], ""
+	case len(seg) == 3 && seg[1] == "crons":
+		return oneCron, seg[2], ""
+	case len(seg) == 4 && seg[1] == "crons" && seg[3] == "entries":
+		return entries, seg[2], ""
+	case len(seg) == 5 && seg[1] == "crons" && seg[3] == "entries":
+		return oneEntry, seg[2], seg[4]
+	case len(seg) == 6 && seg[1] == "crons" && seg[3] == "entries" && seg[5] == "run":
+		return runEntry, seg[2], seg[4]
 	case len(seg) == 3 && seg[1] == "replays":
 		return replay, seg[2], ""
 	case len(seg) == 3 && seg[1] == "tokens":

@@ -64,14 +64,14 @@ func TestPathsAreTakenAsTheyAre(t *testing.T) {
 func TestAWrongMethodSaysWhichAreRight(t *testing.T) {
 	a := start(t, httpapi.Options{})
 	for _, c := range []struct{ method, path, allow string }{
-		{"DELETE", "/jobs", "GET, HEAD, POST"},
-		{"PUT", "/jobs", "GET, HEAD, POST"},
-		{"OPTIONS", "/jobs", "GET, HEAD, POST"},
+		{"PUT", "/jobs", "DELETE, GET, HEAD, PATCH, POST"},
+		{"OPTIONS", "/jobs", "DELETE, GET, HEAD, PATCH, POST"},
+		{"GET", "/reset", "POST"},
 		{"GET", "/jobs/bulk", "POST"},
 		{"POST", "/jobs/take", "GET, HEAD"},
 		{"DELETE", "/jobs/take", "GET, HEAD"},
 		{"GET", "/jobs/success", "POST"},
-		{"POST", "/jobs/" + noID, "DELETE, GET, HEAD"},
+		{"POST", "/jobs/" + noID, "DELETE, GET, HEAD, PATCH"},
 		{"GET", "/jobs/" + noID + "/failure", "POST"},
 		{"DELETE", "/queues/q", "GET, HEAD, PATCH"},
 		{"POST", "/health", "GET, HEAD"},

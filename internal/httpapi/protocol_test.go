@@ -25,7 +25,7 @@ import (
 // A reply is compared whole: status, the headers that are given, and the body
 // as JSON, or line by line for a stream. What cannot be known before stands in
 // angle brackets: <time> is a time, <id...> an id and <token...> a lease
-// token, <key...> the id of a token of the API and <secret...> its text, each of which has the same value wherever its name stands again. A
+// token, <tick> a time as text, <key...> the id of a token of the API and <secret...> its text, each of which has the same value wherever its name stands again. A
 // block that follows the line "<!-- eventually -->" is about what the clock
 // does, so it is asked again until it holds.
 func TestTheProtocolIsAsDocumented(t *testing.T) {
@@ -176,7 +176,9 @@ var (
 	unquoted    = regexp.MustCompile(`([:\[,]\s*)(<[a-z][a-z0-9-]*>)`)
 	kinds       = map[string]*regexp.Regexp{
 		"id": regexp.MustCompile(`^[0-9a-z]{25}$`), "token": regexp.MustCompile(`^[0-9a-f]{40}$`),
-		"key": regexp.MustCompile(`^[0-9a-v]{10}$`), "secret": regexp.MustCompile(`^rp_[0-9a-v]{10}_[0-9a-v]{52}$`),
+		"tick": regexp.MustCompile(`^[0-9]{13}$`),
+		"key":  regexp.MustCompile(`^[0-9a-v]{10}$`), "secret": regexp.MustCompile(`^rp_[0-9a-v]{10}_[0-9a-v]{52}$`),
+		"text": regexp.MustCompile(` until 2\d{3}-.* \(.*\)`),
 	}
 )
 

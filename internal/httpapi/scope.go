@@ -29,7 +29,7 @@ type need struct {
 const public = job.ScopesAll + 1
 
 // needs are those of a resource, by method.
-type needs struct{ get, post, patch, del need }
+type needs struct{ get, post, put, patch, del need }
 
 func (n *needs) of(method string) need {
 	switch method {
@@ -37,6 +37,8 @@ func (n *needs) of(method string) need {
 		return n.get
 	case http.MethodPost:
 		return n.post
+	case http.MethodPut:
+		return n.put
 	case http.MethodPatch:
 		return n.patch
 	case http.MethodDelete:
@@ -64,7 +66,7 @@ const (
 // scopes is who may call what: every resource stands here, and one that does
 // not is for the scope admin. TestEveryCallHasAScope holds the two together.
 var scopes = map[*resource]needs{
-	fixed["/jobs"]:             {get: need{reads, queryQueues}, post: need{enqueues, handlerAsks}},
+	fixed["/jobs"]:             {get: need{reads, queryQueues}, post: need{enqueues, handlerAsks}, patch: need{operates, queryQueues}, del: need{operates, queryQueues}},
 	fixed["/jobs/bulk"]:        {post: need{enqueues, handlerAsks}},
 	fixed["/jobs/take"]:        {get: need{works, queryQueues}},
 	fixed["/jobs/success"]:     {post: need{works, handlerAsks}},
@@ -80,23 +82,29 @@ var scopes = map[*resource]needs{
 	fixed["/dead/delete"]:      {post: need{operates, handlerAsks}},
 	fixed["/dead/export"]:      {get: need{reads, queryQueues}},
 	fixed["/replays"]:          {get: need{reads, wholeServer}},
+	fixed["/crons"]:            {get: need{reads, wholeServer}, del: need{operates, wholeServer}},
 	fixed["/audit"]:            {get: need{reads, wholeServer}},
+	fixed["/reset"]:            {post: need{admins, wholeServer}},
+	fixed["/tokens"]:           {get: need{admins, wholeServer}, post: need{admins, wholeServer}},
 	fixed["/backup"]:           {post: need{admins, wholeServer}},
 	fixed["/compact"]:          {post: need{operates, wholeServer}},
 	fixed["/events"]:           {get: need{reads, queryQueues}},
 	fixed["/metrics"]:          {get: need{reads, wholeServer}},
-	fixed["/tokens"]:           {get: need{admins, wholeServer}, post: need{admins, wholeServer}},
 	fixed["/health"]:           {get: need{public, noQueue}},
 	fixed["/ready"]:            {get: need{public, noQueue}},
 	fixed["/version"]:          {get: need{anybody, noQueue}},
 
-	oneJob:   {get: need{reads, pathJob}, del: need{operates, pathJob}},
+	oneJob:   {get: need{reads, pathJob}, patch: need{operates, pathJob}, del: need{operates, pathJob}},
 	oneQueue: {get: need{reads, pathQueue}, patch: need{operates, pathQueue}},
 	oneError: {get: need{reads, pathJob}},
 	oneDead:  {get: need{reads, pathJob}, del: need{operates, pathJob}},
 	again:    {post: need{operates, pathJob}},
 	group:    {get: need{reads, wholeServer}, patch: need{operates, wholeServer}},
 	replay:   {get: need{reads, wholeServer}, del: need{operates, wholeServer}},
+	oneCron:  {get: need{reads, wholeServer}, put: need{operates, wholeServer}, patch: need{operates, wholeServer}, del: need{operates, wholeServer}}, // entries name any queue
+	entries:  {post: need{operates, wholeServer}},
+	oneEntry: {get: need{reads, wholeServer}, put: need{operates, wholeServer}, patch: need{operates, wholeServer}, del: need{operates, wholeServer}},
+	runEntry: {post: need{operates, wholeServer}},
 	profiles: {get: need{admins, wholeServer}, post: need{admins, wholeServer}},
 	oneToken: {del: need{admins, wholeServer}},
 

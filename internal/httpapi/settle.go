@@ -148,7 +148,7 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 		ctx, cancel := context.WithTimeout(r.Context(), max(time.Duration(body.WaitMS)*time.Millisecond, leaseWaitMin))
 		defer cancel()
 		list, err := h.engine.Lease(ctx, engine.LeaseOptions{
-			Worker: body.Worker, Queues: body.Queues, Max: body.Max, For: job.Millis(body.LeaseMS), Properties: body.Properties,
+			Worker: h.worker(r, body.Worker), Queues: body.Queues, Max: body.Max, For: job.Millis(body.LeaseMS), Properties: body.Properties,
 		})
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return err

@@ -33,6 +33,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 		h.problem(w, r, err)
 		return
 	}
+	o.Name = h.worker(r, o.Name)
 	if r.Method == http.MethodHead {
 		frames.head(w)
 		return

@@ -1,6 +1,9 @@
 package job
 
-import "strings"
+import (
+	"reflect"
+	"strings"
+)
 
 // Extras are what few jobs carry beside their work. A value is never changed
 // in place: jobs share it.
@@ -51,7 +54,7 @@ func (j *Job) WithProgress(p *RunProgress) *Extras {
 	if j.Extras != nil {
 		x = *j.Extras
 	}
-	if x.Progress = p; len(x.Labels) == 0 && x.Traceparent == "" && p == nil {
+	if x.Progress = p; reflect.ValueOf(x).IsZero() {
 		return nil
 	}
 	return &x

@@ -105,6 +105,7 @@ type Job struct {
 
 	Releases uint32 // times a rule gave it back, since creation or revive; at most ReleasesMax
 
+	Wait   Wait  // how the date of its next attempt came about
 	Door   Door  // through which it came
 	Copies uint8 // runs wanted side by side when the job starts, at least 1
 	Wanted uint8 // runs wanted now

@@ -15,6 +15,9 @@ type Selection struct {
 	DiedBefore    Millis // 0 = open
 	AttemptsFrom  uint32
 	AttemptsBelow uint32 // 0 = open
+	// Filter is what chose among payloads, for the record: nothing evaluates it
+	// where a selection is applied. A run that has one has the ids it chose.
+	Filter string `json:",omitzero"`
 }
 
 // Reads reports whether the choice depends on the latest failure record.

@@ -23,6 +23,8 @@ const (
 	Audits
 	Throttles
 	Credentials
+	CronGroups
+	CronEntries
 	Tables // how many there are
 )
 

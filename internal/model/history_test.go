@@ -72,7 +72,7 @@ func TestEngineIsTheModel(t *testing.T) {
 						"put": w.put, "put 2": w.put, "put again": w.putAgain,
 						"take": w.take, "take 2": w.take, "stream": w.connect,
 						"settle": w.settleLive, "settle 2": w.settleLive, "settle any": w.settle, "late ok": w.lateOK, "settle by id": w.settleByID,
-						"extend": w.extend, "operate": w.operate, "hold group": w.holdGroup, "set queue": w.setQueue,
+						"extend": w.extend, "operate": w.operate, "many": w.many, "hold group": w.holdGroup, "set queue": w.setQueue,
 						"pass": w.pass, "pass 2": w.pass, "restart": w.restart, "read": w.read,
 					})
 				})

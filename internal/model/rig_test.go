@@ -317,8 +317,8 @@ func (w *world) held(queue, group string) (until job.Millis) {
 }
 
 // same compares a job of the engine with the model's, in all fields but
-// numbers of which only the order means something, the memory of jitter, and the
-// fingerprint of its failure.
+// numbers of which only the order means something, the memory of jitter, the
+// fingerprint of its failure, and how its wait is explained.
 func (w *world) same(what string, got, want *job.Job) {
 	if (got == nil) != (want == nil) {
 		w.Fatalf("%s: %s, want %s", what, w.name(got), w.name(want))
@@ -350,7 +350,7 @@ func differences(got, want *job.Job) (text string) {
 
 func bare(j *job.Job) *job.Job {
 	c := j.Clone()
-	c.Seq, c.LastDelay, c.Print = 0, 0, 0
+	c.Seq, c.LastDelay, c.Print, c.Wait = 0, 0, 0, job.Wait{}
 	for i := range c.Leases {
 		c.Leases[i].Turn = 0
 	}

@@ -171,44 +171,47 @@ func (s *Situation) workers(tell func(Reason)) {
 
 // RetryWait tells how the wait of a retry came about (retry.md section 5).
 type RetryWait struct {
-	Number int        // of the retry, 1 for the first
-	Curve  job.Curve  // the policy's
+	By     job.WaitBy // who chose the date
+	Number int        // of the retry, 1 for the first; 0 where nothing was charged yet
+	Rule   int        // that decided about the failure, 1 for the first; 0 = none
+	Ruled  bool       // the curve is that rule's own
+	Curve  job.Curve  // that says how long it waits if nobody else does
 	From   Source     // who gave the curve
-	Rule   int        // whose curve it is, 1 for the first; 0 = the policy's own
-	Drew   job.Millis // what was drawn from it; 0 with Asked
-	Min    job.Millis // the interval
+	Rules  Source     // who gave the rules
+	Min    job.Millis // the interval of the curve
 	Max    job.Millis
+	Drew   job.Millis // what was drawn from it; 0 where somebody else chose
 	Waits  job.Millis // from the failure to the next attempt
-	Asked  bool       // the worker or its target asked for this time, which goes before the curve
 }
 
 // ExplainRetry tells how the wait of a job that failed came about; false if it
-// waits for no retry. The policy is the job's as it is now; which of its curves
-// drew is told by what was drawn.
+// waits for no retry. The policy is the job's as it is now: if it has changed
+// since the failure, what was drawn may lie outside of its interval.
 func ExplainRetry(j *job.Job, p *Effective) (RetryWait, bool) {
-	if j.State != job.Scheduled || j.Attempts == 0 || j.FailedAt == 0 {
+	if j.State != job.Scheduled || j.Wait.By == job.WaitNobody {
 		return RetryWait{}, false
 	}
-	w := RetryWait{Number: int(j.Attempts), From: p.From.Curve, Waits: j.ReadyAt - j.FailedAt, Drew: j.LastDelay}
-	by := func(c *job.Curve) bool {
-		if c != nil {
-			w.Curve = *c
-		}
-		w.Min, w.Max, _ = DelayBounds(c, w.Number)
-		return w.Min <= w.Drew && w.Drew <= w.Max
+	w := RetryWait{
+		By: j.Wait.By, Number: int(j.Attempts), Rule: int(j.Wait.Rule), From: p.From.Curve, Rules: p.From.Rules,
+		Waits: j.ReadyAt - j.FailedAt,
 	}
-	if w.Asked = w.Waits != w.Drew; w.Asked {
-		w.Drew = 0
-	}
-	if by(p.Retry.Curve) || w.Asked {
-		return w, true
-	}
-	for i, r := range *p.Retry.Rules {
-		if r.Curve != nil && by(r.Curve) {
-			w.From, w.Rule = p.From.Rules, i+1
-			return w, true
+	curve := p.Retry.Curve
+	if rules := p.Retry.Rules; w.Rule > 0 && rules != nil && w.Rule <= len(*rules) {
+		if own := (*rules)[w.Rule-1].Curve; own != nil {
+			curve, w.From, w.Ruled = own, p.From.Rules, true
 		}
 	}
-	by(p.Retry.Curve)
+	if curve != nil {
+		w.Curve = *curve
+	}
+	w.Min, w.Max, _ = DelayBounds(curve, max(w.Number, 1))
+	if w.By == job.WaitCurve {
+		w.Drew = j.LastDelay
+	}
 	return w, true
+}
+
+// Changed reports whether the policy cannot be the one that chose the wait.
+func (w *RetryWait) Changed() bool {
+	return w.By == job.WaitCurve && (w.Drew < w.Min || w.Drew > w.Max)
 }

@@ -106,44 +106,60 @@ func write(r Reason, now job.Millis) string {
 	return text
 }
 
-func TestAWaitIsExplainedByItsCurveAndWhereThatIsFrom(t *testing.T) {
+func TestAWaitIsExplainedByWhoChoseItAndWhereThatIsFrom(t *testing.T) { // retry.md section 5
 	server := DefaultServer()
 	curve := func(d job.Millis) *job.Curve { return &job.Curve{Kind: job.CurveConstant, Delay: d} }
-	failed := func() *job.Job {
-		return &job.Job{State: job.Scheduled, Attempts: 1, FailedAt: 1000, ReadyAt: 1000 + 15_000, LastDelay: 15_000}
+	failed := func(by job.WaitBy, rule uint8) *job.Job {
+		return &job.Job{
+			State: job.Scheduled, Attempts: 1, FailedAt: 1000, ReadyAt: 1000 + 15_000, LastDelay: 15_000, Wait: job.Wait{By: by, Rule: rule},
+		}
 	}
-	own, queue := failed(), job.NewQueue("q")
-	own.Retry = &job.Retry{Curve: curve(7)}
+	queue, rules := job.NewQueue("q"), job.NewQueue("q")
 	queue.Retry.Curve = curve(8)
-	ruled, rules := failed(), job.NewQueue("q")
-	rules.Retry.Rules = &job.Rules{{Do: job.DoDead}, {Do: job.DoRetry, Curve: curve(9)}}
-	ruled.LastDelay, ruled.ReadyAt = 9, 1009
-	asked := failed()
-	asked.ReadyAt += 5
+	// Both rules with a curve would draw the same: only the job knows which did.
+	rules.Retry.Rules = &job.Rules{{Do: job.DoDead}, {Do: job.DoRetry, Curve: curve(15_000)}, {Do: job.DoRetry, Curve: curve(15_000)}, {Do: job.DoHold}}
+	own := failed(job.WaitCurve, 0)
+	own.Retry = &job.Retry{Curve: curve(7)}
+	uncharged := failed(job.WaitRule, 4)
+	uncharged.Attempts = 0
 	for name, tt := range map[string]struct {
 		j    *job.Job
 		q    *job.Queue
 		want string
 	}{
-		"server": {failed(), job.NewQueue("q"), "1 polynomial server drew 15000 of 15000..15000 waits 15000 false"},
-		"queue":  {failed(), queue, "1 constant queue drew 15000 of 8..8 waits 15000 false"},
-		"job":    {own, queue, "1 constant job drew 15000 of 7..7 waits 15000 false"},
-		"rule":   {ruled, rules, "1 constant queue drew 9 of 9..9 waits 9 false rule 2"},
-		"asked":  {asked, job.NewQueue("q"), "1 polynomial server drew 0 of 15000..15000 waits 15005 true"},
+		"server":             {failed(job.WaitCurve, 0), job.NewQueue("q"), "curve 1: polynomial of server, 15000 of 15000..15000, waits 15000"},
+		"queue, changed":     {failed(job.WaitCurve, 0), queue, "curve 1: constant of queue, 15000 of 8..8, waits 15000 changed"},
+		"job, changed":       {own, queue, "curve 1: constant of job, 15000 of 7..7, waits 15000 changed"},
+		"second rule":        {failed(job.WaitCurve, 2), rules, "curve 1: constant of queue, 15000 of 15000..15000, waits 15000 rule 2 own"},
+		"third rule":         {failed(job.WaitCurve, 3), rules, "curve 1: constant of queue, 15000 of 15000..15000, waits 15000 rule 3 own"},
+		"no rule":            {failed(job.WaitCurve, 0), rules, "curve 1: polynomial of server, 15000 of 15000..15000, waits 15000"},
+		"a rule holds":       {failed(job.WaitHold, 4), rules, "hold 1: polynomial of server, 0 of 15000..15000, waits 15000 rule 4"},
+		"a rule that left":   {failed(job.WaitCurve, 9), rules, "curve 1: polynomial of server, 15000 of 15000..15000, waits 15000 rule 9"},
+		"given back":         {uncharged, rules, "rule 0: polynomial of server, 0 of 15000..15000, waits 15000 rule 4"},
+		"the worker's time":  {failed(job.WaitWorker, 0), queue, "worker 1: constant of queue, 0 of 8..8, waits 15000"},
+		"the target's time":  {failed(job.WaitTarget, 0), queue, "target 1: constant of queue, 0 of 8..8, waits 15000"},
+		"inside a grace":     {failed(job.WaitGrace, 0), queue, "grace 1: constant of queue, 0 of 8..8, waits 15000"},
+		"its own first date": {&job.Job{State: job.Scheduled, ReadyAt: 5}, queue, ""},
+		"a date of a patch":  {failed(job.WaitNobody, 0), queue, ""},
+		"ready":              {&job.Job{State: job.Ready, Attempts: 1, FailedAt: 1, ReadyAt: 1, Wait: job.Wait{By: job.WaitCurve}}, queue, ""},
 	} {
 		p := EffectivePolicy(tt.j, tt.q, &server)
 		w, ok := ExplainRetry(tt.j, &p)
-		got := fmt.Sprintf("%d %s %s drew %d of %d..%d waits %d %t", w.Number, w.Curve.Kind, w.From, w.Drew, w.Min, w.Max, w.Waits, w.Asked)
+		got := fmt.Sprintf("%s %d: %s of %s, %d of %d..%d, waits %d", w.By, w.Number, w.Curve.Kind, w.From, w.Drew, w.Min, w.Max, w.Waits)
+		if w.Changed() {
+			got += " changed"
+		}
 		if w.Rule > 0 {
 			got += fmt.Sprint(" rule ", w.Rule)
 		}
-		if !ok || got != tt.want {
-			t.Errorf("%s: %s (%t), want %s", name, got, ok, tt.want)
+		if w.Ruled {
+			got += " own"
 		}
-	}
-	fresh := &job.Job{State: job.Scheduled, ReadyAt: 5}
-	p := EffectivePolicy(fresh, queue, &server)
-	if _, ok := ExplainRetry(fresh, &p); ok {
-		t.Error("a job that never failed waits for a retry")
+		if !ok {
+			got = ""
+		}
+		if got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
 	}
 }

@@ -17,7 +17,7 @@ func inGrace(v View, j *job.Job) bool { return j.GraceUntil > v.Now }
 // lease l has been taken off the job already.
 func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) {
 	p := policy(v, j)
-	do, err := decide(v, j, &p, &c)
+	do, number, err := decide(v, j, &p, &c)
 	if err != nil {
 		return Effect{}, err
 	}
@@ -25,11 +25,10 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 	if do.IgnoreRetryAfter {
 		c.After = 0
 	}
-	span := max(c.After, c.Hold)
-	if do.Do == job.DoHold {
-		span = max(span, do.Delay)
+	if c.Hold = max(c.After, c.Hold); do.Do == job.DoHold {
+		c.Hold = max(c.Hold, do.Delay)
 	}
-	hold(v, span, &e)
+	hold(v, c.Hold, &e)
 	if len(j.Leases) > 0 { // another copy lives: its end decides
 		j.Wanted = uint8(len(j.Leases))
 		e.Job = j
@@ -44,6 +43,7 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 	}
 	p = job.Retry{Limit: do.Limit, Curve: do.Curve}.Over(p)
 	due := dueAfter(v, j, c, &p, do, e)
+	j.Wait.Rule = number
 	switch override := c.RetryAt > 0 && j.Overrides < overridesMax; {
 	case inGrace(v, j):
 	case do.Do == job.DoRelease:
@@ -58,17 +58,18 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 	return again(v, j, c, &p, due, e), nil
 }
 
-// decide finds what the rules of a policy say about a failure. Inside grace
-// they are not asked (core.md section 6, points 1 and 3).
-func decide(v View, j *job.Job, p *job.Retry, c *Command) (*job.Rule, error) {
+// decide finds what the rules of a policy say about a failure, and which of
+// them it is, 1 for the first. Inside grace they are not asked (core.md section
+// 6, points 1 and 3).
+func decide(v View, j *job.Job, p *job.Retry, c *Command) (do *job.Rule, number uint8, err error) {
 	if inGrace(v, j) || p.Rules == nil {
-		return &noRule, nil
+		return &noRule, 0, nil
 	}
 	at, err := FirstRule(*p.Rules, &c.Failure, c.Match)
 	if at < 0 {
-		return &noRule, err
+		return &noRule, 0, err
 	}
-	return &(*p.Rules)[at], nil
+	return &(*p.Rules)[at], uint8(at + 1), nil
 }
 
 // noRule is what happens where no rule matches: the policy as it stands.
@@ -90,25 +91,34 @@ func charge(v View, j *job.Job, do *job.Rule, f job.Failure, l job.Lease, e *Eff
 	record(v, j, f, l, e)
 }
 
-// dueAfter is the time of the next attempt. Whatever chose it, the job comes
-// back no sooner than a target asked for, and not while its line is held.
+// dueAfter is the time of the next attempt, and notes on the job who chose it.
+// Whoever did, the job comes back no sooner than a target asked for, and not
+// while its line is held.
 func dueAfter(v View, j *job.Job, c Command, p *job.Retry, do *job.Rule, e Effect) job.Millis {
 	var due job.Millis
 	switch {
 	case inGrace(v, j):
-		due = v.Now.Add(v.Server.GraceDelay)
+		due, j.Wait.By = v.Now.Add(v.Server.GraceDelay), job.WaitGrace
 	case do.Do == job.DoRelease: // it goes before the worker's own time
-		due = v.Now.Add(do.Delay)
+		due, j.Wait.By = v.Now.Add(do.Delay), job.WaitRule
 	case c.RetryAt > 0 && j.Overrides < overridesMax:
-		due = c.RetryAt
+		due, j.Wait.By = c.RetryAt, job.WaitWorker
 	default:
 		j.LastDelay = Delay(p.Curve, int(j.Attempts), j.LastDelay, v.Rand)
-		due = v.Now.Add(j.LastDelay)
+		due, j.Wait.By = v.Now.Add(j.LastDelay), job.WaitCurve
 	}
-	if c.After > 0 {
-		due = max(due, v.Now.Add(c.After))
+	if at := v.Now.Add(c.After); c.After > 0 && at > due {
+		due, j.Wait.By = at, job.WaitTarget
 	}
-	return max(due, heldUntil(v, e))
+	held := heldUntil(v, e)
+	if held <= due {
+		return due
+	}
+	own := j.Wait.By == job.WaitTarget && c.Hold == c.After && held > heldUntil(v, Effect{})
+	if !own { // else it is the jitter of the hold that the target asked for
+		j.Wait.By = job.WaitHold
+	}
+	return held
 }
 
 // spent reports whether the retry limit is used up.
@@ -213,7 +223,7 @@ func dieAside(v View, j *job.Job, why job.Reason, e Effect) Effect {
 // lay puts the job among the dead. One that never failed has the fingerprint
 // of its reason.
 func lay(v View, j *job.Job, why job.Reason) {
-	j.State, j.Reason, j.Park, j.DiedAt = job.Dead, why, "", v.Now
+	j.State, j.Reason, j.Park, j.DiedAt, j.Wait = job.Dead, why, "", v.Now, job.Wait{}
 	if j.Print == 0 {
 		j.Print = Fingerprint(&job.Failure{Type: why.String()})
 	}

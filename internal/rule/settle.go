@@ -269,7 +269,7 @@ func timeOut(v View, j *job.Job, runs []job.Lease, e Effect) (Effect, error) {
 	last := len(runs) - 1
 	if last > 0 {
 		p := policy(v, j)
-		do, err := decide(v, j, &p, &c)
+		do, _, err := decide(v, j, &p, &c)
 		if err != nil {
 			return Effect{}, err
 		}

@@ -251,7 +251,7 @@ func take(v View, c Command) (Effect, error) {
 		}
 		j.Extras = j.WithProgress(kept)
 	}
-	j.State, j.DequeuedAt = job.Leased, v.Now
+	j.State, j.DequeuedAt, j.Wait = job.Leased, v.Now, job.Wait{}
 	j.Deliveries++
 	j.Leases = append(j.Leases, l)
 	e.Job = j
@@ -362,7 +362,7 @@ func revive(v View, c Command) (Effect, error) {
 		c.Edit(j)
 	}
 	place(v, j, c.Place)
-	j.State, j.ReadyAt = job.Ready, v.Now
+	j.State, j.ReadyAt, j.Wait = job.Ready, v.Now, job.Wait{}
 	e.Job = j
 	return e, nil
 }
@@ -398,11 +398,17 @@ func patch(v View, c Command) Effect {
 	j := v.Job.Clone()
 	c.Edit(j)
 	ordered(v, j)
+	if j.ReadyAt != v.Job.ReadyAt {
+		j.Wait = job.Wait{}
+	}
 	if j.State != job.Leased {
 		j.State = job.Scheduled
 		if j.ReadyAt <= v.Now {
 			j.State = job.Ready
 		}
+	}
+	if v.Job.State == job.Scheduled && j.State == job.Ready {
+		holdPrint(v, j)
 	}
 	return Effect{Job: j}
 }

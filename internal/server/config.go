@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 )
 
@@ -28,6 +29,7 @@ type Config struct {
 	Unix      string   // also on this socket of the file system; "" = on none
 	Insecure  bool     // listen beyond loopback without tokens and TLS
 	AllowHost []string // further names accepted in a Host header, lower case
+	Guard     bool     // everything is deleted only when the request says so; with tokens always
 	Pprof     bool     // serve profiles; only on loopback
 	Null      bool     // accept work and forget it; for measuring only
 
@@ -82,6 +84,9 @@ type Config struct {
 
 	// Queues with settings of their own, by name. The others have defaults.
 	Queues []*job.Queue
+
+	// Cron groups, by name. They are applied at each start; others stay.
+	Crons []engine.CronSetting
 }
 
 // Sync is when the store forces what it wrote onto the disk.

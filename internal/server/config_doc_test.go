@@ -86,6 +86,14 @@ queues:
 types:
   invoice.send:
     retry: {limit: 5}
+
+crons:
+  nightly:
+    timezone: Europe/Berlin
+    entries:
+      - name: report
+        expression: 0 3 * * MON-FRI
+        job: {type: report, queue: reports, payload: {of: yesterday}}
 `
 
 // configMarkdown writes docs/config.md from the tables of settings.
@@ -137,6 +145,9 @@ there twice, anchors, aliases and tags. A heading without keys below it is fine.
 A value may refer to a secret that is kept elsewhere: `+"`${env:NAME}`"+` stands for an environment variable,
 `+"`${file:PATH}`"+` for what is in a file, without the line break at its end (a relative path starts at the directory of
 the configuration file). What a reference stands for is not shown by `+"`reprise config`"+`. `+"`$${`"+` is `+"`${`"+` itself.
+
+`+"`crons.NAME`"+` is a cron group in the shape of [PUT /crons/{group}](../PROTOCOL.md#cron), applied at each start. Entries and groups that
+the file does not name stay as they are; see [cron.md](cron.md).
 
 `+"`auth.tokens.NAME`"+` is a token of the API: `+"`secret`, `scopes` and, if it is for some queues only, `queues`"+`. See
 [security.md](security.md#tokens). Of its secret only a hash is kept, and nothing is shown.

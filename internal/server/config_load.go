@@ -38,6 +38,7 @@ func Load(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte,
 	l.types()
 	l.doors()
 	l.queues()
+	l.crons()
 	l.tokens()
 	l.foreign()
 	l.strangers()
@@ -222,7 +223,7 @@ func (l *loader) readConfigFile() {
 		return
 	}
 	l.file = parseYAML(l.cfg.File, b, l.expand)
-	known := []string{retryPath, typesPath, doorsPath, queuesPath, tokensPath}
+	known := []string{retryPath, typesPath, doorsPath, queuesPath, cronsPath, tokensPath}
 	for _, s := range settings {
 		if s.yaml != "" {
 			known = append(known, s.yaml)

@@ -122,7 +122,7 @@ queues:
       weights:
         gold: 1.5
         silver: {a: 1}
-    max_runing: 5
+    mx_running: 5
   ratio:
     breaker: {failure_ratio: 1.5,
       open_for_max_ms: 10}
@@ -151,7 +151,7 @@ queues:
 		"reprise.yaml:15: queues.hooks.retry_budget: must have keys, not a list",
 		"reprise.yaml:18: queues.hooks.fair_share.weights.gold: must be a whole number",
 		"reprise.yaml:19: queues.hooks.fair_share.weights.silver: must be a single value, not keys",
-		"reprise.yaml:20: queues.hooks.max_runing: unknown key; did you mean max_running?",
+		"reprise.yaml:20: queues.hooks.mx_running: unknown key; did you mean max_running?",
 		"reprise.yaml:22: queues.ratio.breaker.failure_ratio: must be a number from 0 to 1",
 		"reprise.yaml:23: queues.ratio.breaker.open_for_max_ms: must be from 30000 to",
 		"reprise.yaml:24: queues.ratio.retry_budget: must leave some retries",

@@ -107,6 +107,13 @@ var settings = []setting{
 		field: listOf(host, func(c *Config) *[]string { return &c.AllowHost }),
 	},
 	{
+		name: "guard", yaml: "server.guard", section: sectionListen, def: "false",
+		help: "refuse to delete everything unless the request says all=true",
+		more: "`DELETE /jobs` then wants a filter or `?all=true`, and `POST /reset` wants `?all=true`. " +
+			"With tokens it is always so.",
+		field: of(yesNo, func(c *Config) *bool { return &c.Guard }),
+	},
+	{
 		name: "tls-cert", yaml: "server.tls_cert", section: sectionListen,
 		help:  "certificate of the server, PEM, with its chain; makes the listener speak TLS",
 		more:  "`reprise tls init` makes one. TLS 1.2 or newer; HTTP/2 and HTTP/1.1 as the client chooses. Needs `tls-key`.",

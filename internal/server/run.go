@@ -71,7 +71,7 @@ func engineOptions(cfg Config) engine.Options {
 	rules.Retry, rules.Types, rules.Doors = cfg.Retry, cfg.Types, cfg.Doors
 	rules.RetainDone, rules.RetainDead = cfg.RetainDone, cfg.RetainDead
 	return engine.Options{
-		Admin: cfg.admin(), Server: rules, Queues: cfg.Queues, Changes: httpapi.QueueChanges,
+		Admin: cfg.admin(), Server: rules, Queues: cfg.Queues, Crons: cfg.Crons, Changes: httpapi.QueueChanges,
 		Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
 		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit, MetricsQueues: cfg.MetricsQueues,
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},
@@ -112,7 +112,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	live := new(httpapi.Live)
 	handler := httpapi.New(httpapi.Options{
 		Engine: e, Log: log, Version: Version,
-		Tokens: tokens, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
+		Tokens: tokens, Guard: cfg.Guard, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
 		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax,
 		Heartbeat: cfg.HeartbeatInterval, AllowHosts: cfg.AllowHost,
 		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: metrics.New(e, Version), Upkeep: keep, Live: live,

@@ -26,6 +26,7 @@ const (
 	askRun
 	askCancel // of a run
 	askMark   // of a fingerprint
+	askCron
 )
 
 // request is one thing that was asked for and not yet answered.
@@ -43,6 +44,7 @@ type request struct {
 	until     job.Millis // of a hold
 	run       *job.Replay
 	paused    bool // of a fingerprint
+	cron      *cronAsk
 
 	call    *call
 	commit  int                    // in which it took effect

@@ -61,15 +61,16 @@ var musts = []string{
 	"a breaker closed", "a breaker closing", "a breaker half open", "a breaker opened", "max_running reached",
 	"Retry-After not heard", "a commit failed", "a dead head: block", "a dead head: park", "a further copy", "a graceful restart", "a group held",
 	"a head that waited parked its group", "a holder emptied", "a lease carried over a restart",
-	"a settle held a group", "a settle held a queue", "a worker's hold: dead", "a worker's hold: ok", "a worker's hold: release", "a worker's hold: retry", "a rule: dead", "a rule: hold", "a rule: release", "a rule: retry",
+	"a settle held a group", "a settle held a queue", "a wait by curve", "a wait by grace", "a wait by hold", "a wait by rule", "a wait by target", "a wait by worker", "a worker's hold: dead", "a worker's hold: ok", "a worker's hold: release", "a worker's hold: retry", "a rule: dead", "a rule: hold", "a rule: release", "a rule: retry",
+	"a cron entry run", "a cron tick", "a cron tick refused", "cron changed", "ticks were missed: all", "ticks were missed: once", "ticks were missed: skip",
 	"a power cut", "a run cancelled", "a run finished", "delete by a run", "replay by a run", "another copy lives", "dead of evicted", "dead of exhausted", "dead of expired", "dead of killed",
-	"dead of lost", "deleted", "delivered alone", "duplicate", "failed after its expiry", "gone at once",
+	"dead of lost", "deleted", "delivered alone", "duplicate", "failed after its expiry", "gone at once", "many at once",
 	"late OK after disconnect", "late OK after lapse", "late OK after restart", "lease ended by disconnect",
 	"lease ended by lapse", "lease ended by restart", "out of order", "parked", "put at the front", "put refused: exists",
 	"put refused: over limit", "put refused: unavailable", "re-attached", "refused: not found", "refused: superseded", "told of a void", "progress", "begun at a checkpoint",
 	"refused: token needed", "replayed out of order", "required a property", "Retry-After", "run started", "run timeout",
 	"settled without a token", "start timeout", "superseded", "suppressed", "the same settle twice", "the worker's own time",
-	"too old", "unary lease extended", "unary lease lapsed", "held for its fingerprint", "let go by a resume",
+	"too old", "unary lease extended", "unary lease lapsed", "held for its fingerprint", "a rate used up", "the rate of a group used up", "a budget used up", "a group passed over in its turn", "let go by a resume",
 }
 
 func (c *coverage) String() string {

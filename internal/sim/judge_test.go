@@ -111,6 +111,9 @@ type judge struct {
 	queue    *job.Queue    // the same
 	counted  *engine.Stats // what the commit at hand must count
 	strides  map[job.ID]*stride
+	measured measured
+	cronPuts []cronPut  // of the commit at hand, whose entries have not been written yet
+	instant  job.Millis // now, on the steady clock
 	stats    engine.Stats
 	unsure   bool // an unanswered call may have counted a duplicate
 	blurred  bool // nobody can tell which of two reasons was counted
@@ -135,7 +138,7 @@ func newJudge(w *world, c *coverage) *judge {
 	return &judge{
 		w: w, book: newBooks(), base: newBooks(), labels: map[job.ID]string{}, born: map[job.ID]int{},
 		touched: map[job.ID]int{}, known: map[string][]receipt{}, tokens: map[job.Token]grant{}, coverage: c,
-		strides: map[job.ID]*stride{},
+		strides: map[job.ID]*stride{}, measured: newMeasured(),
 	}
 }
 
@@ -155,6 +158,7 @@ func (x *judge) hear(list []event) {
 func (x *judge) reopened(e event) {
 	held := e.reopen
 	x.epoch++
+	x.measured = newMeasured()
 	x.settleLog(e.safe)
 	found, state := -1, x.base.clone()
 	var kept books
@@ -204,7 +208,7 @@ func (x *judge) settleLog(safe int) {
 // judge holds one commit against the laws, change by change.
 func (x *judge) judge(c *commit) {
 	var counted engine.Stats
-	x.counted = &counted
+	x.counted, x.instant = &counted, c.steady
 	for i := range c.changes {
 		ch := &c.changes[i]
 		if x.gate != nil {
@@ -236,6 +240,9 @@ func (x *judge) judge(c *commit) {
 			broken("retry.md 3", "run %s did %d and did not say so", id, did.n)
 		}
 		delete(x.strides, id)
+	}
+	if len(x.cronPuts) > 0 {
+		broken("docs/cron.md", "jobs came in for %v, and the entries do not know", x.cronPuts)
 	}
 	if !c.failed {
 		x.stats = plus(x.stats, counted)

@@ -114,7 +114,7 @@ func (s *scene) done(o *outcome, j *job.Job) *outcome {
 
 // dead is core.md 2, on_dead.
 func (s *scene) dead(o *outcome, j *job.Job, why job.Reason, aside bool) *outcome {
-	j.State, j.Reason, j.Park, j.DiedAt = job.Dead, why, "", s.now
+	j.State, j.Reason, j.Park, j.DiedAt, j.Wait = job.Dead, why, "", s.now, job.Wait{}
 	if j.Print == 0 {
 		j.Print = rule.Fingerprint(&job.Failure{Type: why.String()})
 	}

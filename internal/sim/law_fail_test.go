@@ -26,12 +26,13 @@ func (s *scene) policy(j *job.Job) (p job.Retry) {
 	return p
 }
 
-// ruleFor is the first rule that matches (core.md 6, point 3); nil if none does.
-func ruleFor(p job.Retry, f *job.Failure) *job.Rule {
+// ruleFor is the first rule that matches (core.md 6, point 3), and its number
+// from 1; nil if none does.
+func ruleFor(p job.Retry, f *job.Failure) (*job.Rule, uint8) {
 	if p.Rules == nil {
-		return nil
+		return nil, 0
 	}
-	for _, r := range *p.Rules {
+	for i, r := range *p.Rules {
 		within := func(list []job.Range, n int) bool {
 			in := len(list) == 0
 			for _, x := range list {
@@ -44,10 +45,10 @@ func ruleFor(p job.Retry, f *job.Failure) *job.Rule {
 		byMessage := w.Message == "" || regexp.MustCompile(w.Message).MatchString(f.Message)
 		byTime := w.Timeout == job.Unsaid || (w.Timeout == job.Yes) == f.Timeout
 		if byType && byMessage && byTime && within(w.Status, f.Status) && within(w.ExitCode, f.ExitCode) {
-			return &r
+			return &r, uint8(i + 1)
 		}
 	}
-	return nil
+	return nil, 0
 }
 
 // failed is core.md 6 for an attempt that failed, charged n times (more than
@@ -56,8 +57,9 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 	j.FailedAt = s.now
 	p, grace, does := s.policy(j), s.now < j.GraceUntil, job.DoRetry
 	do := &job.Rule{}
-	if found := ruleFor(p, &r.Failure); found != nil && !grace {
-		do, does = found, found.Do
+	number := uint8(0)
+	if found, at := ruleFor(p, &r.Failure); found != nil && !grace {
+		do, does, number = found, found.Do, at
 		o.note("a rule: " + does.String())
 	}
 	switch {
@@ -90,9 +92,22 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 	if j.Group != "" {
 		free = max(free, s.g.Hold)
 	}
+	was := free
 	free = max(free, s.hold(o, j, max(span, after)))
+	held := free
 	if after > 0 {
 		free = max(free, s.now+after)
+	}
+	// chose is retry.md 5: who chose the date, by which rule.
+	chose := func(by job.WaitBy, due job.Millis) job.Wait {
+		if after > 0 && s.now+after > due {
+			by, due = job.WaitTarget, s.now+after
+		}
+		jitter := by == job.WaitTarget && after >= span && held > was // of the hold that the target asked for
+		if held > due && !jitter {
+			by = job.WaitHold
+		}
+		return job.Wait{By: by, Rule: number}
 	}
 	if len(j.Leases) > 0 {
 		j.Wanted = uint8(len(j.Leases))
@@ -111,13 +126,16 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 		o.note("failed after its expiry")
 		return []*outcome{s.dead(o, j, job.Expired, false)}
 	case grace:
-		return []*outcome{s.again(o, j, r, p, max(free, s.now+s.w.setup.server.GraceDelay), at > 0)}
+		after := s.now + s.w.setup.server.GraceDelay
+		j.Wait = chose(job.WaitGrace, after)
+		return []*outcome{s.again(o, j, r, p, max(free, after), at > 0)}
 	case does == job.DoDead:
 		return []*outcome{s.dead(o, j, job.Killed, false)}
 	case does == job.DoRelease && tooOld(due):
 		o.note("too old to be released")
 		return []*outcome{s.dead(o, j, job.Exhausted, false)}
 	case does == job.DoRelease:
+		j.Wait = chose(job.WaitRule, s.now+do.Delay)
 		return []*outcome{s.again(o, j, r, p, due, false)}
 	}
 	if do.Curve != nil {
@@ -129,6 +147,7 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 	if at > 0 {
 		j.Overrides++
 		o.note("the worker's own time")
+		j.Wait = chose(job.WaitWorker, at)
 		return []*outcome{s.again(o, j, r, p, max(free, at), true)}
 	}
 	lo, hi := waits(p.Curve, float64(j.Attempts))
@@ -138,7 +157,7 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 	var list []*outcome
 	for _, d := range []job.Millis{lo, hi} {
 		c, k := *o, j.Clone()
-		k.LastDelay = d
+		k.LastDelay, k.Wait = d, chose(job.WaitCurve, s.now+d)
 		due := max(free, s.now+d)
 		limit, bounded := p.LimitValue()
 		switch {
@@ -198,6 +217,7 @@ func (s *scene) again(o *outcome, j *job.Job, r *engine.Settle, p job.Retry, due
 	case asked == len(list)-1 && p.Curve.Kind == job.CurveImmediate:
 		where = job.PlaceFront
 	}
+	o.note("a wait by " + j.Wait.By.String())
 	s.place(o, j, where)
 	j.ReadyAt, j.State = due, job.Scheduled
 	if due <= s.now && !own {

@@ -119,7 +119,7 @@ func (s *scene) revived(o *outcome, j *job.Job, r *request) bool {
 	}
 	s.order(j)
 	s.place(o, j, r.command.Place)
-	j.State, j.ReadyAt = job.Ready, s.now
+	j.State, j.ReadyAt, j.Wait = job.Ready, s.now, job.Wait{}
 	o.want = j
 	return true
 }
@@ -133,10 +133,16 @@ func (s *scene) order(j *job.Job) {
 func (s *scene) patched(o *outcome, j *job.Job, r *request) {
 	r.command.Edit(j)
 	s.order(j)
+	if j.ReadyAt != s.old.ReadyAt {
+		j.Wait = job.Wait{}
+	}
 	if j.State != job.Leased {
 		if j.State = job.Scheduled; j.ReadyAt <= s.now {
 			j.State = job.Ready
 		}
+	}
+	if s.old.State == job.Scheduled && j.State == job.Ready {
+		s.held(o, j)
 	}
 	o.want = j
 }
@@ -165,7 +171,11 @@ func (s *scene) extended(r *request) *outcome {
 				told.Checkpoint = known.Checkpoint
 			}
 		}
-		j.Extras = &job.Extras{Progress: &told}
+		x := job.Extras{}
+		if j.Extras != nil {
+			x = *j.Extras
+		}
+		x.Progress, j.Extras = &told, &x
 		o.note("progress")
 	}
 	if x.Started && l.Started == 0 {
@@ -304,17 +314,21 @@ func (s *scene) put(ch *change) (list []*outcome) {
 			broken("core.md 4", "id %s is not above that of %s", j.ID, s.name(id))
 		}
 	}
-	at := slices.IndexFunc(s.asked, func(r *request) bool {
-		return r.kind == askPut && r.commit == 0 && !r.lost && string(r.put.Payload) == string(ch.body)
-	})
-	if at < 0 {
-		broken("I1", "a job with payload %q came in and nobody asked for it", ch.body)
+	r, req := s.cronJob(ch)
+	if r == nil {
+		at := slices.IndexFunc(s.asked, func(r *request) bool {
+			return r.kind == askPut && r.commit == 0 && !r.lost && string(r.put.Payload) == string(ch.body)
+		})
+		if at < 0 {
+			broken("I1", "a job with payload %q came in and nobody asked for it", ch.body)
+		}
+		r = s.asked[at]
+		req = r
 	}
-	r := s.asked[at]
 	want := r.put.Job.Clone()
 	want.ID, want.Payload, want.PayloadSize = j.ID, j.ID, uint32(len(ch.body))
 	want.Created, want.Band, want.Seq = s.now, job.BandNormal, j.Seq
-	o := &outcome{why: r.String(), verb: rule.Put, req: r, want: want}
+	o := &outcome{why: r.String(), verb: rule.Put, req: req, want: want}
 	o.stats.Put = 1
 	s.order(want)
 	if r.put.Place == job.PlaceFront && want.Order != job.OrderStrict {

@@ -69,11 +69,12 @@ func (x *judge) shut(j *job.Job) string {
 			return "as many runs of its queue are live as may be"
 		}
 	}
-	return ""
+	return x.metered(j)
 }
 
 // throttle holds the moves of a breaker against retry.md section 4.
 func (x *judge) throttle(c *commit, old, row job.Throttle) {
+	x.slowed(c, old, row)
 	b := x.book.queue(row.Queue).Protection.GroupBreaker
 	if row.Group == "" {
 		b = x.book.queue(row.Queue).Protection.Breaker

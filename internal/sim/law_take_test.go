@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -35,14 +36,16 @@ func (s *scene) taken() *outcome {
 		broken("core.md 1 to 4", "%s was given to %s: %s", name, l.Holder, why)
 	}
 	for _, other := range s.book.jobs {
-		if s.before(other, j) && h.asks(other.Queue) && s.unfit(h, l.Holder, other) == "" {
+		if s.sooner(other, j) && !s.mates(other, j) && !s.earning(other) && h.asks(other.Queue) && s.unfit(h, l.Holder, other) == "" {
 			broken("core.md 1", "%s was given to %s before %s, which stands before it", name, l.Holder, s.name(other.ID))
 		}
 	}
-	if p := s.aloneBefore(h, j); p != nil && !s.othersFor(h, p) {
+	if p := s.aloneBefore(h, j); p != nil && !s.earning(p) && !s.othersFor(h, p) {
 		broken("core.md 5", "%s was given to %s, which must be emptied for %s: nobody else is", name, l.Holder, s.name(p.ID))
 	}
 	s.roomFor(h, l)
+	s.passOver(h, j)
+	s.meter(j)
 	s.tokens[l.Token] = grant{s.epoch, s.number, s.q.NonIdempotent || j.Order == job.OrderStrict}
 
 	want := job.Lease{Token: l.Token, Holder: l.Holder, Kind: h.kind, Since: s.now, Alone: j.Alone}
@@ -63,6 +66,7 @@ func (s *scene) taken() *outcome {
 		g.LastSeq = max(g.LastSeq, j.Seq)
 		o.gate = &g
 	}
+	s.turned(o, j)
 	if j.Alone {
 		o.note("delivered alone")
 	}
@@ -74,12 +78,16 @@ func (s *scene) taken() *outcome {
 	}
 	o.stats.Taken = 1
 	if p := knownOf(j); p != nil && j.State == job.Ready { // a new attempt knows the checkpoint only
-		if j.Extras = nil; p.Checkpoint != nil {
-			j.Extras = &job.Extras{Progress: &job.RunProgress{Fraction: job.FractionUnset, Checkpoint: p.Checkpoint, At: p.At}}
+		x := *j.Extras
+		if x.Progress = nil; p.Checkpoint != nil {
+			x.Progress = &job.RunProgress{Fraction: job.FractionUnset, Checkpoint: p.Checkpoint, At: p.At}
 			o.note("begun at a checkpoint")
 		}
+		if j.Extras = &x; reflect.ValueOf(x).IsZero() {
+			j.Extras = nil
+		}
 	}
-	j.State, j.DequeuedAt = job.Leased, s.now
+	j.State, j.DequeuedAt, j.Wait = job.Leased, s.now, job.Wait{}
 	j.Deliveries++
 	j.Leases = append(j.Leases, want)
 	return o
@@ -163,7 +171,7 @@ func (x *judge) unfitFree(h *holder, name string, j *job.Job) string {
 // be given before j, if it had nothing; nil if there is none.
 func (x *judge) aloneBefore(h *holder, j *job.Job) (first *job.Job) {
 	for _, p := range x.book.jobs {
-		foremost := x.before(p, j) && (first == nil || x.before(p, first))
+		foremost := x.sooner(p, j) && (first == nil || x.sooner(p, first))
 		if p.Alone && foremost && h.asks(p.Queue) && x.unfitFree(h, h.name, p) == "" {
 			first = p
 		}
@@ -266,6 +274,14 @@ func (x *judge) row(c *commit, ch *change) {
 			broken("retry.md 3", "an entry of the audit log was changed or dropped early: %+v", before)
 		}
 	case job.Credentials:
+	case job.CronEntries:
+		old, _ := before.(*job.CronEntry)
+		row, _ := ch.row.(*job.CronEntry)
+		x.cron(c, old, row)
+	case job.CronGroups:
+		old, _ := before.(*job.CronGroup)
+		row, _ := ch.row.(*job.CronGroup)
+		x.cronGroupAsked(c, old, row)
 	case job.Marks:
 		x.marked(c, ch)
 	case job.Receipts:

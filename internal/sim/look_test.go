@@ -27,6 +27,7 @@ func (w *world) look(dice uint64) {
 	if differs := w.judge.book.differs(held); differs != "" {
 		broken("I1", "the store holds something else than was written: %s", differs)
 	}
+	w.judge.instant = w.clock.Steady()
 	w.invariants()
 	w.heldByNobody()
 	if w.up() {

@@ -138,6 +138,11 @@ func (w *world) furnish() {
 	if w.oneIn(2) {
 		w.setQueue("plain", "lifo at the front", func(q *job.Queue) { q.FrontOrder = job.FrontLIFO })
 	}
+	for what := range 4 {
+		if w.oneIn(3) {
+			w.limitFlow(pick(w, queueNames[:3]), what)
+		}
+	}
 	w.settle()
 }
 
@@ -150,7 +155,7 @@ func (w *world) changeQueue() {
 		return
 	}
 	until, n := w.now()+w.between(job.Second, 10*job.Second), w.dice.IntN(3)
-	switch what := w.dice.IntN(18); what {
+	switch what := w.dice.IntN(24); what {
 	case 0, 1:
 		w.setQueue(name, "pause", func(q *job.Queue) { q.Paused = true })
 	case 2, 3:
@@ -173,6 +178,10 @@ func (w *world) changeQueue() {
 		w.setQueue(name, "policy "+told(&p), func(q *job.Queue) { q.Retry = p })
 	case 12, 13, 14, 15, 16:
 		w.protectQueue(name, (what-12)/2, n)
+	case 17, 18, 19, 20:
+		w.limitFlow(name, what-17)
+	case 21, 22:
+		w.limitFlow(name, 3*(what-21)) // a rate or fair share
 	default:
 		if name != "configured" { // its order is what the configuration says, at every start
 			w.setQueue(name, "order "+job.Order(n).String(), func(q *job.Queue) { q.Order = job.Order(n) })

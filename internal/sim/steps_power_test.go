@@ -32,7 +32,8 @@ func init() {
 		{"settle wrongly", 3, (*world).settleWrong},
 		{"extend", 5, (*world).extend},
 		{"operate", 12, (*world).operate},
-		{"change a queue", 5, (*world).changeQueue},
+		{"change or delete many", 3, (*world).many},
+		{"change a queue", 7, (*world).changeQueue},
 		{"hold a group", 2, (*world).holdGroup},
 		{"run through the dead", 5, (*world).runDead},
 		{"pause or resume a fingerprint", 4, (*world).markPrint},
@@ -45,6 +46,7 @@ func init() {
 		{"power cut", 2, (*world).powerCut},
 		{"restart", 2, (*world).restart},
 		{"the disk fills up or is cleared", 2, (*world).diskFills},
+		{"change cron", 5, (*world).changeCron},
 	}
 }
 

@@ -48,7 +48,7 @@ func (w *world) runDead() {
 		}
 		return "begun"
 	}
-	w.start(c, func() { p, err = w.e.StartReplay(w.ctx, ask) })
+	w.start(c, func() { p, err = w.e.StartReplay(w.ctx, ask, nil) })
 }
 
 func (w *world) cancelRun(id job.ID) {

@@ -208,7 +208,7 @@ func (w *world) foretell(r *request, sure bool) {
 		if len(s.requested(r)) == 0 {
 			r.told, r.kindOf = refused, job.WrongState
 		}
-	case askPut, askDelete, askQueue, askGroup, askRun, askCancel, askMark:
+	case askPut, askDelete, askQueue, askGroup, askRun, askCancel, askMark, askCron:
 	}
 }
 

@@ -25,7 +25,8 @@ type setup struct {
 	idempotency job.Millis
 	inFlight    int
 	configured  *job.Queue // the queue that the configuration speaks of
-	twice       bool       // the store runs every transaction twice
+	flow        flow
+	twice       bool // the store runs every transaction twice
 }
 
 // clock is the fake time of the bubble. The date can step, the process can
@@ -118,6 +119,7 @@ func (w *world) drawSetup() setup {
 	if w.dice.IntN(4) == 0 {
 		s.inFlight = 2 + w.dice.IntN(4)
 	}
+	s.flow = w.drawFlow()
 	s.configured = job.NewQueue("configured")
 	s.configured.RunTimeout = 20 * job.Second
 	s.configured.RequireToken = w.dice.IntN(2) == 0
@@ -150,7 +152,7 @@ func (w *world) live(life int) {
 	src := rand.New(rand.NewPCG(w.seed, uint64(life)<<8|7))
 	w.e = engine.New(w.disk, w.clock, src.Uint64, slog.New(slog.DiscardHandler), engine.Options{
 		Server: w.setup.server, Queues: []*job.Queue{w.setup.configured}, Idempotency: w.setup.idempotency,
-		Reattach: reattach, InFlightMax: w.setup.inFlight, Reserve: engine.Reserve{Bytes: 100},
+		Reattach: reattach, InFlightMax: w.setup.inFlight, Reserve: engine.Reserve{Bytes: 100}, Zone: time.UTC,
 	})
 	if err := w.e.Start(w.ctx); err != nil {
 		broken("answers", "the engine does not start: %v", err)

@@ -50,6 +50,7 @@ var order = []stage{
 	{pkg: "internal/store/embedded", timeout: hangs},
 	{pkg: "internal/engine", timeout: hangs},
 	{pkg: "internal/door/jobs", timeout: hangs},
+	{pkg: "internal/auth", timeout: hangs},
 	{pkg: "internal/httpapi", timeout: hangs},
 	{pkg: "internal/server", timeout: hangs},
 	{pkg: "internal/sim", timeout: hangs},
@@ -71,8 +72,11 @@ func table() []fault {
 		operationsFaults,
 		holdFaults,
 		deadFaults,
+		securityFaults,
+		simProtectionFaults,
 		runFaults,
 		guardcfgFaults,
+		cronFaults,
 	)
 }
 

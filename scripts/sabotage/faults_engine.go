@@ -40,8 +40,8 @@ var engineFaults = []fault{
 		name: "settle-not-durable", breaks: "I5",
 		does:  "a settle does not ask for a sync",
 		file:  "internal/engine/settle.go",
-		old:   "\t\tr.tx.Durable()\n",
-		new:   "",
+		old:   "\t\t}\n\t\tr.tx.Durable()\n",
+		new:   "\t\t}\n",
 		first: []suite{in(enginePkg, "TestEveryAnswerSurvivesAPowerCutByItself")},
 	},
 	{

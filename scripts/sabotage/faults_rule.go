@@ -40,8 +40,8 @@ var ruleFaults = []fault{
 		name: "retry-early", breaks: "I6",
 		does:  "a retry is due one millisecond before its wait is over",
 		file:  "internal/rule/failure.go",
-		old:   "due = v.Now.Add(j.LastDelay)",
-		new:   "due = v.Now.Add(j.LastDelay - 1)",
+		old:   "v.Now.Add(j.LastDelay), job.WaitCurve",
+		new:   "v.Now.Add(j.LastDelay-1), job.WaitCurve",
 		first: []suite{in(rulePkg)},
 	},
 	{
@@ -232,8 +232,8 @@ var ruleFaults = []fault{
 		name: "retry-after-ignored", breaks: "core.md 6.6",
 		does:  "a job is due before the time its target asked for",
 		file:  "internal/rule/failure.go",
-		old:   "if c.After > 0 {",
-		new:   "if false {",
+		old:   "c.After > 0 && at > due {",
+		new:   "c.After > job.MaxMillis && at > due {",
 		first: []suite{in(rulePkg)},
 	},
 	{

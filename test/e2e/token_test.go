@@ -70,7 +70,7 @@ func takeWith(t *testing.T, c *client, token, queue string) (ended chan error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := c.http.Do(req)
+	res, err := c.http.Do(req) //nolint:bodyclose // returns with the headers; the goroutine below closes it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -178,8 +178,8 @@ func FuzzSettlesAgree(f *testing.F) {
 // pages, takes of the same parameters all but those of pages.
 func FuzzErrorsQuery(f *testing.F) {
 	f.Add("from=1&limit=2")
-	f.Add("before=4294967295&order=desc")
-	f.Add("before=4294967296")
+	f.Add("from=4294967295&order=desc")
+	f.Add("from=4294967296")
 	f.Add("from=0")
 	f.Add("status=dead&priority=..5")
 	f.Add("limit=2000&limit=1")

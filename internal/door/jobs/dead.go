@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/jq"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -21,7 +22,7 @@ const (
 
 var (
 	deadParams = []string{
-		"id", "queue", "type", "group", "reason", "fingerprint", "error_type", "text", "died_from", "died_before", "attempts",
+		"id", "queue", "type", "group", "reason", "fingerprint", "error_type", "text", "died_from", "died_before", "attempts", "filter",
 	}
 	reasons = []string{
 		job.Exhausted: "exhausted", job.Killed: "killed", job.Expired: "expired", job.Lost: "lost", job.Rejected: "rejected", job.Evicted: "evicted",
@@ -58,7 +59,24 @@ func Selection(f *wire.DeadFilter) (s job.Selection, err error) {
 		return s, refuse("died_before", "died_before must be after died_from")
 	}
 	s.DiedFrom, s.DiedBefore = job.Millis(f.DiedFrom), job.Millis(f.DiedBefore)
+	if s.Filter = f.Filter; f.Filter != "" {
+		if _, err := compileFilter(f.Filter); err != nil {
+			return s, err
+		}
+	}
 	return s, attempts(&s, f.Attempts)
+}
+
+// judgeDead is what a selection does to payloads: nil without a filter.
+func judgeDead(s *job.Selection) (*jq.Program, engine.Judge) {
+	if s.Filter == "" {
+		return nil, nil
+	}
+	p, err := compileFilter(s.Filter)
+	if err != nil { // Selection has compiled it
+		panic(err)
+	}
+	return p, judge(p)
 }
 
 func each[T any](name string, list []string, parse func(string) (T, error)) (out []T, err error) {
@@ -97,7 +115,7 @@ func attempts(s *job.Selection, value string) error {
 // IsEmpty reports whether a filter chooses everything.
 func IsEmpty(f *wire.DeadFilter) bool {
 	return len(f.IDs)+len(f.Queues)+len(f.Types)+len(f.Groups)+len(f.Reasons)+len(f.Fingerprints)+len(f.ErrorTypes) == 0 &&
-		f.Text == "" && f.DiedFrom == 0 && f.DiedBefore == 0 && f.Attempts == ""
+		f.Text == "" && f.DiedFrom == 0 && f.DiedBefore == 0 && f.Attempts == "" && f.Filter == ""
 }
 
 // filterOf reads the parameters of a filter.
@@ -110,7 +128,7 @@ func filterOf(values url.Values) (f wire.DeadFilter, err error) {
 			*into = Names(values.Get(name))
 		}
 	}
-	f.Text, f.Attempts = values.Get("text"), values.Get("attempts")
+	f.Text, f.Attempts, f.Filter = values.Get("text"), values.Get("attempts"), values.Get("filter")
 	for name, into := range map[string]*int64{"died_from": &f.DiedFrom, "died_before": &f.DiedBefore} {
 		if text := values.Get(name); text != "" && err == nil {
 			if *into, err = strconv.ParseInt(text, 10, 64); err != nil {
@@ -146,13 +164,10 @@ func readDeadQuery(path, raw string, paging []string) (*DeadQuery, error) {
 			}
 		}
 	}
-	if q.from != "" && q.before != "" {
-		return nil, refuse("before", "before cannot be given together with from")
-	}
-	q.filter.Desc = q.desc != (q.before != "")
-	if cursor := q.cursor(); cursor != "" {
-		if q.filter.From, err = job.ParseID(cursor); err != nil {
-			return nil, refuse("from", "from and before must be job IDs: "+err.Error())
+	q.filter.Desc = q.desc
+	if q.from != "" {
+		if q.filter.From, err = job.ParseID(q.from); err != nil {
+			return nil, refuse("from", "from must be a job ID: "+err.Error())
 		}
 	}
 	for _, name := range deadParams {
@@ -169,10 +184,41 @@ func readDeadQuery(path, raw string, paging []string) (*DeadQuery, error) {
 
 // Find returns the rows of a page and perhaps one more, in the order of the
 // search.
-func (q *DeadQuery) Find(ctx context.Context, e *engine.Engine) ([]engine.Dead, error) {
-	return e.DeadJobs(ctx, engine.DeadPage{
-		Select: &q.Select, From: q.filter.From, Desc: q.filter.Desc, Most: q.limit + 1, Payload: true,
+func (q *DeadQuery) Find(ctx context.Context, e *engine.Engine) (rows []engine.Dead, err error) {
+	sieve, judge := judgeDead(&q.Select)
+	err = bounded(ctx, sieve, func(ctx context.Context) error {
+		rows, err = e.DeadJobs(ctx, engine.DeadPage{
+			Select: &q.Select, Judge: judge, From: q.filter.From, Desc: q.filter.Desc, Most: q.limit + 1, Payload: true,
+		})
+		return err
 	})
+	return rows, err
+}
+
+// Each calls f for every job that the query chooses, by id.
+func (q *DeadQuery) Each(ctx context.Context, e *engine.Engine, f func(engine.Dead) (more bool, err error)) error {
+	_, judge := judgeDead(&q.Select)
+	return e.EachDead(ctx, &q.Select, judge, f)
+}
+
+// PreviewRun tells what a run would do.
+func PreviewRun(ctx context.Context, e *engine.Engine, s *job.Selection) (p engine.Preview, err error) {
+	sieve, judge := judgeDead(s)
+	err = bounded(ctx, sieve, func(ctx context.Context) error {
+		p, err = e.PreviewReplay(ctx, s, judge)
+		return err
+	})
+	return p, err
+}
+
+// StartRun begins a run through the dead set.
+func StartRun(ctx context.Context, e *engine.Engine, ask job.Replay) (p *job.Replay, err error) {
+	sieve, judge := judgeDead(&ask.Select)
+	err = bounded(ctx, sieve, func(ctx context.Context) error {
+		p, err = e.StartReplay(ctx, ask, judge)
+		return err
+	})
+	return p, err
 }
 
 // AppendPage appends the answer to GET /dead with what Find returned.

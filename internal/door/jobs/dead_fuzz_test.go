@@ -15,7 +15,7 @@ import (
 func FuzzDeadQueries(f *testing.F) {
 	for _, q := range []string{
 		"", "queue=a,b&type=t&group=g&reason=lost,killed", "fingerprint=00000000000000ff", "fingerprint=FF", "attempts=1..5", "attempts=..4294967295",
-		"died_from=1&died_before=2", "died_before=-1", "text=%zz", "limit=0&offset=-1", "sort=last_seen&muted=any", "from=x&before=y", "order=desc&limit=7",
+		"died_from=1&died_before=2", "died_before=-1", "text=%zz", "limit=0&offset=-1", "sort=last_seen&muted=any", "from=x&filter=.a", "order=desc&limit=7",
 	} {
 		f.Add(q)
 	}

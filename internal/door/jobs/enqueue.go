@@ -88,6 +88,10 @@ func (r *Reader) field(n *engine.NewJob, says *policy, name []byte) {
 	case "priority":
 		j.Priority = uint16(r.number("priority", 0, 1<<16-1, uint64(job.PriorityDefault)))
 	case "ready_at":
+		if r.inTemplate {
+			r.notInTemplate("ready_at", "its expression says when")
+			return
+		}
 		j.ReadyAt = r.millis("ready_at", 0, 0)
 	case "retry_limit":
 		if n := r.number("retry_limit", 0, uint32Max, none); n != none {
@@ -104,10 +108,18 @@ func (r *Reader) field(n *engine.NewJob, says *policy, name []byte) {
 	case "group":
 		j.Group = r.label("group", r.string("group"))
 	case "idempotency_key":
+		if r.inTemplate {
+			r.notInTemplate("idempotency_key", "each tick is a job of its own")
+			return
+		}
 		n.Key = r.label("idempotency_key", r.string("idempotency_key"))
 	case "place":
 		n.Place, _ = oneOf(r, "place", places...)
 	case "expires_at":
+		if r.inTemplate {
+			r.notInTemplate("expires_at", "it is one date, and the ticks are many")
+			return
+		}
 		j.ExpiresAt = r.millis("expires_at", 1, 0)
 	case "run_timeout_ms":
 		j.RunTimeout = r.millis("run_timeout_ms", 1, 0)

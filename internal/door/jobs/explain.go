@@ -43,8 +43,11 @@ func Explain(e engine.Explanation, now job.Millis) Explained {
 	}
 	if w := e.Retry; w != nil {
 		out.Retry = &wire.RetryWait{
-			Retry: w.Number, Curve: w.Curve.Kind.String(), From: w.From.String(), Rule: w.Rule, WaitMS: int64(w.Waits),
-			DrewMS: int64(w.Drew), MinMS: int64(w.Min), MaxMS: int64(w.Max), Asked: w.Asked,
+			Retry: w.Number, By: w.By.String(), Rule: w.Rule, Curve: w.Curve.Kind.String(), From: w.From.String(),
+			WaitMS: int64(w.Waits), DrewMS: int64(w.Drew), MinMS: int64(w.Min), MaxMS: int64(w.Max),
+		}
+		if w.Rule > 0 {
+			out.Retry.RuleFrom = w.Rules.String()
 		}
 		texts = append(texts, retryText(w))
 	}
@@ -142,13 +145,36 @@ func ends(until, now job.Millis) string {
 
 func retryText(w *rule.RetryWait) string {
 	text := fmt.Sprintf("retry %d waits %s", w.Number, w.Waits)
-	if w.Asked {
-		return text + ", as its worker or target asked for"
+	ruled := fmt.Sprintf("rule %d of the %s", w.Rule, w.Rules)
+	switch w.By {
+	case job.WaitRule:
+		return fmt.Sprintf("it was given back without charge and waits %s, by %s", w.Waits, ruled)
+	case job.WaitGrace:
+		return fmt.Sprintf("its failure is suppressed and it waits %s, inside its grace", w.Waits)
+	case job.WaitWorker:
+		text += ", as its worker asked for"
+	case job.WaitTarget:
+		text += ", as its target asked for (Retry-After)"
+	case job.WaitHold:
+		text += ", until the hold of its group or queue ends"
+	case job.WaitCurve, job.WaitNobody, job.WaitBys:
+		text += curveText(w)
 	}
-	if w.Rule > 0 {
-		return text + fmt.Sprintf(", drawn from %s to %s by the %s curve of rule %d of the %s", w.Min, w.Max, w.Curve.Kind, w.Rule, w.From)
+	if w.Rule > 0 && (!w.Ruled || w.By != job.WaitCurve) {
+		text += "; the failure fits " + ruled
 	}
-	return text + fmt.Sprintf(", drawn from %s to %s by the %s curve of the %s", w.Min, w.Max, w.Curve.Kind, w.From)
+	return text
+}
+
+func curveText(w *rule.RetryWait) string {
+	whose := w.From.String()
+	if w.Ruled {
+		whose = fmt.Sprintf("%s's rule %d", whose, w.Rule)
+	}
+	if w.Changed() {
+		return fmt.Sprintf("; the policy has changed since: the %s curve of the %s draws from %s to %s", w.Curve.Kind, whose, w.Min, w.Max)
+	}
+	return fmt.Sprintf(", drawn from %s to %s by the %s curve of the %s", w.Min, w.Max, w.Curve.Kind, whose)
 }
 
 func date(m job.Millis) string {

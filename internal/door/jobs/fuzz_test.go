@@ -98,7 +98,7 @@ func FuzzSettleBody(f *testing.F) {
 func FuzzListQuery(f *testing.F) {
 	f.Add("status=ready,dead&queue=a%26b&limit=5&order=desc")
 	f.Add("from=" + idA + "&priority=1..5&attempts=..&ready_at=7..")
-	f.Add("before=" + idA + "&id=" + idB + "&type=%00,%25")
+	f.Add("filter=.a%7C.b&id=" + idB + "&type=%00,%25")
 	f.Fuzz(func(t *testing.T, raw string) {
 		q, err := jobs.ListQuery(raw)
 		if err != nil {

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/jq"
 )
 
 // Pages hold at most PageMax rows; a scan loads as many at a time.
@@ -18,17 +18,16 @@ const (
 	pageDefault = 50
 )
 
-// Query is what GET /jobs, /jobs/count and /jobs/{id}/errors ask for. A page
-// goes on after from or ends before before; either way its rows are in the
-// order that was asked for.
+// Query is what the calls over many jobs, and GET /jobs/{id}/errors, ask for.
 type Query struct {
-	path         string
-	tail         string // the filters as they stand in links
-	from, before string
-	desc         bool
-	limit        int
-	filter       engine.Filter
-	ranges       []span
+	path   string
+	tail   string // the filters as they stand in links
+	from   string // a page goes on behind it
+	desc   bool
+	limit  int
+	filter engine.Filter
+	ranges []span
+	sieve  *jq.Program // over payloads; nil = none
 }
 
 // span is a range over a number of a job, both ends included.
@@ -39,7 +38,7 @@ type span struct {
 
 // The parameters of the calls, in the order in which links name them.
 var (
-	pageParams  = []string{"from", "before", "order", "limit"}
+	pageParams  = []string{"from", "order", "limit"}
 	countParams = []string{"status", "queue", "type", "id", "priority", "ready_at", "attempts", "filter"}
 	listParams  = slices.Concat(pageParams, countParams)
 	numbers     = map[string]func(*job.Job) uint64{
@@ -52,9 +51,9 @@ var (
 // ListQuery reads the query of GET /jobs.
 func ListQuery(raw string) (*Query, error) {
 	q, err := readQuery("/jobs", raw, listParams)
-	if cursor := q.cursor(); err == nil && cursor != "" {
-		if q.filter.From, err = job.ParseID(cursor); err != nil {
-			err = refuse("from", "from and before must be job IDs: "+err.Error())
+	if err == nil && q.from != "" {
+		if q.filter.From, err = job.ParseID(q.from); err != nil {
+			err = refuse("from", "from must be a job ID: "+err.Error())
 		}
 	}
 	return q, err
@@ -66,8 +65,8 @@ func CountQuery(raw string) (*Query, error) { return readQuery("/jobs/count", ra
 // ErrorsQuery reads the query of GET /jobs/{id}/errors.
 func ErrorsQuery(id job.ID, raw string) (*Query, error) {
 	q, err := readQuery("/jobs/"+id.String()+"/errors", raw, pageParams)
-	if err == nil && q.cursor() != "" && q.attempt() == 0 {
-		err = refuse("from", "from and before must be numbers of attempts from 1")
+	if err == nil && q.from != "" && q.attempt() == 0 {
+		err = refuse("from", "from must be the number of an attempt, from 1")
 	}
 	return q, err
 }
@@ -105,10 +104,7 @@ func readQuery(path, raw string, known []string) (*Query, error) {
 			err = q.set(name, value)
 		}
 	}
-	if q.from != "" && q.before != "" && err == nil {
-		err = refuse("before", "before cannot be given together with from")
-	}
-	q.filter.Desc = q.desc != (q.before != "")
+	q.filter.Desc = q.desc
 	return q, err
 }
 
@@ -116,8 +112,6 @@ func (q *Query) set(name, value string) error {
 	switch name {
 	case "from":
 		q.from = value
-	case "before":
-		q.before = value
 	case "order":
 		if q.desc = value == "desc"; !q.desc && value != "asc" {
 			return refuse(name, "order must be asc or desc")
@@ -129,7 +123,8 @@ func (q *Query) set(name, value string) error {
 		}
 		q.limit = n
 	case "filter":
-		return refuse(name, "filter is not supported by this version")
+		q.tail += "&filter=" + url.QueryEscape(value)
+		return q.sift(value)
 	case "priority", "ready_at", "attempts":
 		q.tail += "&" + name + "=" + url.QueryEscape(value)
 		return q.between(name, value)
@@ -194,61 +189,6 @@ func rangeOf(name, value string) (lo, hi uint64, err error) {
 	return lo, hi, nil
 }
 
-func (q *Query) keeps(j *job.Job) bool {
-	for _, s := range q.ranges {
-		if n := s.of(j); n < s.lo || n > s.hi {
-			return false
-		}
-	}
-	return true
-}
-
-// Find returns the rows of a page and perhaps one more, in the order of the
-// search.
-func (q *Query) Find(ctx context.Context, e *engine.Engine) ([]engine.Listed, error) {
-	if len(q.ranges) == 0 {
-		return e.List(ctx, q.filter, q.limit+1, true)
-	}
-	var rows []engine.Listed
-	err := q.scan(ctx, e, func(j *job.Job) (bool, error) {
-		_, payload, err := e.Get(ctx, j.ID)
-		if err == nil {
-			rows = append(rows, engine.Listed{Job: j, Payload: payload})
-		} else if job.KindOf(err) == job.NotFound {
-			err = nil // it left meanwhile
-		}
-		return len(rows) <= q.limit, err
-	})
-	return rows, err
-}
-
-// Count counts the jobs that match.
-func (q *Query) Count(ctx context.Context, e *engine.Engine) (n int64, err error) {
-	if len(q.ranges) == 0 {
-		return e.Count(ctx, q.filter)
-	}
-	err = q.scan(ctx, e, func(*job.Job) (bool, error) { n++; return true, nil })
-	return n, err
-}
-
-// scan loads candidate after candidate, for there is no index over ranges.
-func (q *Query) scan(ctx context.Context, e *engine.Engine, keep func(*job.Job) (more bool, err error)) error {
-	for f := q.filter; ; {
-		list, err := e.List(ctx, f, PageMax, false)
-		for _, l := range list {
-			if f.From = l.Job.ID; err != nil || !q.keeps(l.Job) {
-				continue
-			}
-			if more, err := keep(l.Job); err != nil || !more {
-				return err
-			}
-		}
-		if err != nil || len(list) < PageMax || ctx.Err() != nil {
-			return err
-		}
-	}
-}
-
 // AppendList appends the answer to GET /jobs with what Find returned.
 func (q *Query) AppendList(b []byte, rows []engine.Listed) []byte {
 	return appendPage(b, `{"jobs":[`, q, rows, AppendListed, func(l engine.Listed) string { return l.Job.ID.String() })
@@ -264,37 +204,31 @@ func (q *Query) AppendErrors(b []byte, rows []job.Failure) []byte {
 	return appendPage(b, `{"errors":[`, q, rows, AppendFailure, func(f job.Failure) string { return strconv.Itoa(int(f.Number)) })
 }
 
-func (q *Query) cursor() string { return cmp.Or(q.before, q.from) }
-
 // attempt is the cursor as a number, 0 if it is none.
 func (q *Query) attempt() uint32 {
-	if n, err := strconv.ParseUint(q.cursor(), 10, 32); err == nil {
+	if n, err := strconv.ParseUint(q.from, 10, 32); err == nil {
 		return uint32(n)
 	}
 	return 0
 }
 
-// appendPage takes the row too many off, puts the others in order and appends
-// them with the links. next is where one more row was found, or where a page
-// before another came from; prev is the other way round.
+// appendPage appends rows, without the one too many, and the links: next where
+// one more row was found, prev where the page goes on behind another. A page
+// that prev names is in the reverse order, nearest first, as Zizq's are.
 func appendPage[T any](b []byte, open string, q *Query, rows []T, row func([]byte, T) []byte, key func(T) string) []byte {
 	more := len(rows) > q.limit
 	rows = rows[:min(len(rows), q.limit)]
-	back := q.before != ""
-	if back {
-		slices.Reverse(rows)
-	}
 	b = append(b, open...)
 	for _, r := range rows {
 		b = row(comma(b), r)
 	}
-	b = quote(b, `],"pages":{"self":`, q.link(q.from, q.before))
+	b = quote(b, `],"pages":{"self":`, q.link(q.from, q.desc))
 	next, prev := "", ""
-	if n := len(rows); n > 0 && (more || back) {
-		next = q.link(key(rows[n-1]), "")
+	if more {
+		next = q.link(key(rows[len(rows)-1]), q.desc)
 	}
-	if len(rows) > 0 && (back && more || q.from != "") {
-		prev = q.link("", key(rows[0]))
+	if len(rows) > 0 && q.from != "" {
+		prev = q.link(key(rows[0]), !q.desc)
 	}
 	b = orNullString(b, `,"next":`, next)
 	return append(orNullString(b, `,"prev":`, prev), `}}`...)
@@ -308,16 +242,13 @@ func orNullString(b []byte, key, s string) []byte {
 }
 
 // link writes a page's address; every value is escaped.
-func (q *Query) link(from, before string) string {
+func (q *Query) link(from string, desc bool) string {
 	s := q.path + "?"
 	if from != "" {
 		s += "from=" + url.QueryEscape(from) + "&"
 	}
-	if before != "" {
-		s += "before=" + url.QueryEscape(before) + "&"
-	}
 	order := "asc"
-	if q.desc {
+	if desc {
 		order = "desc"
 	}
 	return s + "order=" + order + "&limit=" + strconv.Itoa(q.limit) + q.tail

@@ -41,6 +41,8 @@ type Reader struct {
 	entry int      // and where in it; -1 = in none
 	err   error    // the first problem; nothing is read after it
 
+	inTemplate bool // the job being read is that of a cron entry
+
 	queue, kind string // the latest names: a repeated one costs no memory
 	jobs        []engine.NewJob
 	settles     []engine.Settle

@@ -134,10 +134,12 @@ func ReplayOf(p *job.Replay) wire.Replay {
 func filterBack(s *job.Selection) wire.DeadFilter {
 	f := wire.DeadFilter{
 		Queues: s.Queues, Types: s.Types, Groups: s.Groups, ErrorTypes: s.ErrorTypes, Text: s.Text,
-		DiedFrom: int64(s.DiedFrom), DiedBefore: int64(s.DiedBefore),
+		DiedFrom: int64(s.DiedFrom), DiedBefore: int64(s.DiedBefore), Filter: s.Filter,
 	}
-	for _, id := range s.IDs {
-		f.IDs = append(f.IDs, id.String())
+	if s.Filter == "" { // else they are what it chose
+		for _, id := range s.IDs {
+			f.IDs = append(f.IDs, id.String())
+		}
 	}
 	for _, p := range s.Prints {
 		f.Fingerprints = append(f.Fingerprints, p.String())

@@ -38,6 +38,7 @@ const (
 	hasDoor
 	hasPrint // print, died, replays
 	hasExtras
+	hasWait
 )
 
 // appendJob writes everything of a job but its id, which is the key.
@@ -127,6 +128,9 @@ func appendRest(b []byte, j *job.Job, flags uint64) []byte {
 	if flags&hasExtras != 0 {
 		b = appendExtras(b, j.Extras)
 	}
+	if flags&hasWait != 0 {
+		b = append(b, byte(j.Wait.By), j.Wait.Rule)
+	}
 	return b
 }
 
@@ -164,6 +168,7 @@ func flagsOf(j *job.Job) uint64 {
 	set(hasDoor, j.Door != job.DoorJobs)
 	set(hasPrint, j.Print != 0 || j.DiedAt != 0 || j.Replays != 0)
 	set(hasExtras, j.Extras != nil)
+	set(hasWait, j.Wait != job.Wait{})
 	return f
 }
 
@@ -385,6 +390,10 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 	if flags&hasExtras != 0 {
 		j.Extras = r.extras()
 	}
+	if flags&hasWait != 0 {
+		j.Wait.By, j.Wait.Rule = job.WaitBy(r.byte()), r.byte()
+		r.bad = r.bad || j.Wait.By >= job.WaitBys || j.Wait == job.Wait{}
+	}
 }
 
 // appendFailure writes layout 1, or layout 2 for what that does not hold.
@@ -432,7 +441,9 @@ func appendRow(b []byte, row job.Row) ([]byte, error) {
 	case *job.Queue:
 		text, err := json.Marshal(t)
 		return append(b, text...), err
-	case *job.Holder, *job.Replay, *job.Mark, *job.Audit:
+	case *job.CronEntry:
+		return appendCronEntry(b, t)
+	case *job.Holder, *job.Replay, *job.Mark, *job.Audit, *job.CronGroup:
 		text, err := json.Marshal(t)
 		return append(b, text...), err
 	case *job.Gate:
@@ -513,6 +524,15 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 		c := &job.Credential{}
 		r.bad = json.Unmarshal(r.b, c) != nil || c.Check() != nil
 		r.b, row = nil, c
+	case job.CronGroups:
+		g := &job.CronGroup{}
+		r.bad = json.Unmarshal(r.b, g) != nil || !g.Missed.Valid()
+		r.b, row = nil, g
+	case job.CronEntries:
+		e, ok := decodeCronEntry(r.b)
+		if r.bad, r.b = r.bad || !ok, nil; ok {
+			row = e
+		}
 	case job.Tables:
 	}
 	if r.bad || row == nil || len(r.b) != 0 || row.Key() != key {

@@ -35,6 +35,7 @@ func sampleJobs() []*job.Job {
 	dead := *plain
 	dead.State, dead.Reason, dead.ReadyAt, dead.Seq = job.Dead, job.Exhausted, 0, -7
 	dead.Print, dead.DiedAt, dead.Replays = 1<<63+5, 6, 7
+	full.Wait = job.Wait{By: job.WaitGrace, Rule: 255}
 	return []*job.Job{plain, &full, &dead}
 }
 
@@ -48,7 +49,7 @@ func damaged(t *testing.T, what string, err error) {
 // inRange checks that every word of a decoded job has a name: one that has
 // none would panic as soon as somebody prints it.
 func inRange(j *job.Job) {
-	_ = j.State.String() + j.Reason.String() + j.Order.String()
+	_ = j.State.String() + j.Reason.String() + j.Order.String() + j.Wait.By.String()
 	for _, l := range j.Leases {
 		_ = l.Kind.String()
 	}
@@ -102,6 +103,8 @@ func sampleRows() []job.Row {
 		&job.Reserve{Name: "seq", Next: 1 << 40},
 		&job.Replay{ID: job.ID{1}, Action: job.ActionDelete, Select: job.Selection{IDs: []job.ID{{2}}, Reasons: []job.Reason{job.Lost}}, Rate: 2.5, Next: 7},
 		&job.Mark{Print: 1<<63 + 5, Muted: true, Note: "n"},
+		&job.CronGroup{Name: "nightly", Zone: "Europe/Berlin", Missed: job.MissedAll, Paused: true, PausedAt: 5},
+		&job.CronEntry{Group: "nightly", Name: "a/b", Expression: "0 3 * * *", Job: sampleJobs()[0], Payload: []byte("{}"), Next: 7, Error: "full", Retry: 9},
 		&job.Audit{ID: job.ID{3}, At: 4, By: job.Actor{Name: "ann", From: "::1"}, Action: "replay", Subject: "s", Count: 5, Expires: 6},
 		&job.Credential{ID: "0a", Name: "ci", Hash: [32]byte{1, 255}, Scopes: job.ScopeWork, Queues: []string{"mail-*"}, Created: 7, Expires: 8},
 	}

@@ -58,6 +58,8 @@ func fullRows() []job.Row {
 			ID: job.ID{5}, At: 61, By: job.Actor{Name: "ann"}, Action: "replay", Subject: "queue q", Count: 62, Expires: 63,
 			Changes: []job.Change{{Field: "rate", From: "null", To: `{"per_second":1}`}},
 		},
+		&job.CronGroup{Name: "nightly", Zone: "Europe/Berlin", Missed: job.MissedAll, Paused: true, PausedAt: 81, ResumedAt: 82},
+		fullCronEntry(), &job.CronEntry{Group: "nightly", Name: "bare"},
 	}
 }
 
@@ -66,11 +68,27 @@ func fullReplay() *job.Replay {
 		ID: job.ID{4}, Action: job.ActionDelete, By: job.Actor{Name: "ann", From: "::1"},
 		Select: job.Selection{
 			IDs: []job.ID{{1}, {2}}, Queues: []string{"q"}, Types: []string{"t"}, Groups: []string{""}, Reasons: []job.Reason{job.Lost},
-			Prints: []job.Fingerprint{1<<63 + 1}, ErrorTypes: []string{"E"}, Text: "boom", DiedFrom: 1, DiedBefore: 2, AttemptsFrom: 3, AttemptsBelow: 4,
+			Prints: []job.Fingerprint{1<<63 + 1}, ErrorTypes: []string{"E"}, Text: "boom", DiedFrom: 1, DiedBefore: 2, AttemptsFrom: 3, AttemptsBelow: 4, Filter: ".a",
 		},
 		Rate: 0.1, Ramp: 5, Remaining: true, Place: job.PlaceBack, Allow: true, MaxReplays: 6,
 		Created: 7, Finished: 8, Progress: job.Cancelled, Cursor: job.ID{3}, Total: 9, Done: 10, Refused: 11, Guarded: 12, Gone: 13,
 		Paced: 14, At: 15, Next: 16,
+	}
+}
+
+// fullCronEntry has a template with what an enqueue may choose.
+func fullCronEntry() *job.CronEntry {
+	return &job.CronEntry{
+		Group: "nightly", Name: "a/b", Expression: "0 3 * * *", Zone: "Asia/Kathmandu", Missed: new(job.MissedSkip),
+		Paused: true, PausedAt: 71, ResumedAt: 72,
+		Job: &job.Job{
+			Queue: "q", Type: "t", Group: "g", Priority: 5, State: job.Ready, RunTimeout: 6, StartTimeout: 7, Copies: 2, Wanted: 1,
+			Retry: &job.Retry{Limit: job.LimitOf(3)}, RetainDone: job.Unset, RetainDead: 8,
+			Requires: []job.Requirement{{Property: "os", Op: "=", Value: "linux"}},
+			Extras:   &job.Extras{Labels: []job.Label{{Key: "team", Value: "x"}}},
+		},
+		Place: job.PlaceFront, Payload: []byte(`{"n":1}`), Next: 73, Last: 74, LastJob: job.ID{6}, Skipped: 78,
+		Error: "the queue is full", ErrorAt: 75, Failures: 76, Retry: 77,
 	}
 }
 
@@ -81,10 +99,10 @@ func rowsComeBack(x *site) {
 			x.Errorf("fullRows leaves the field %s empty", f.Name)
 		}
 	}
-	for _, full := range []reflect.Value{reflect.ValueOf(*fullReplay()), reflect.ValueOf(fullReplay().Select)} {
+	for _, full := range []reflect.Value{reflect.ValueOf(*fullReplay()), reflect.ValueOf(fullReplay().Select), reflect.ValueOf(*fullCronEntry())} {
 		for i := range full.NumField() {
 			if full.Field(i).IsZero() {
-				x.Errorf("fullReplay leaves the field %s empty", full.Type().Field(i).Name)
+				x.Errorf("the full %s leaves the field %s empty", full.Type().Name(), full.Type().Field(i).Name)
 			}
 		}
 	}
@@ -171,6 +189,10 @@ func rowOf(t job.Table, key string, due job.Millis) job.Row {
 		return &job.Throttle{Queue: key, State: job.BreakerOpen, Until: due}
 	case job.Credentials:
 		return &job.Credential{ID: key, Name: "n", Scopes: job.ScopeRead}
+	case job.CronGroups:
+		return &job.CronGroup{Name: key}
+	case job.CronEntries:
+		return &job.CronEntry{Group: key, Next: due}
 	case job.Reserves, job.Tables:
 	}
 	return &job.Reserve{Name: key}
@@ -198,7 +220,7 @@ func rowPages(x *site) {
 
 func rowsDue(x *site) {
 	for t := range job.Tables {
-		if t == job.Reserves || t == job.Credentials {
+		if t == job.Reserves || t == job.Credentials || t == job.CronGroups {
 			continue // never due
 		}
 		due := func(until job.Millis, n int) string {

@@ -1,0 +1,113 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/jq"
+)
+
+// What filters over payloads may cost: one job, and all jobs of one request.
+var (
+	sieveEach  = jq.Limits{Time: time.Second, Bytes: 4 << 20}
+	sieveTotal = 10 * time.Second
+)
+
+var errSieveTotal = refuse("filter", fmt.Sprintf(
+	"filter: the jobs to look at took longer than %v; narrow them down by queue, type, status or id, or take a simpler filter", sieveTotal))
+
+// compileFilter reads a jq expression that chooses payloads.
+func compileFilter(source string) (*jq.Program, error) {
+	p, err := jq.Compile(source)
+	if err != nil {
+		return nil, refuse("filter", "invalid filter: "+shorten(err.Error(), 300))
+	}
+	return p, nil
+}
+
+func (q *Query) sift(source string) (err error) {
+	q.sieve, err = compileFilter(source)
+	return err
+}
+
+// judge is what a search does to payloads: nil without a filter.
+func judge(p *jq.Program) engine.Judge {
+	if p == nil {
+		return nil
+	}
+	return func(ctx context.Context, j *job.Job, payload []byte) (bool, error) {
+		if len(payload) == 0 || int(j.PayloadSize) > sieveEach.Bytes {
+			return false, nil // it is gone, or too large to be looked at
+		}
+		keeps, err := p.Keeps(ctx, sieveEach, payload)
+		if errors.Is(err, jq.ErrBound) {
+			err = refuse("filter", fmt.Sprintf("filter over job %s: %v", j.ID, err))
+		}
+		return keeps, err
+	}
+}
+
+// bounded runs a search within the time that filters may take.
+func bounded(ctx context.Context, p *jq.Program, search func(context.Context) error) error {
+	if p == nil {
+		return search(ctx)
+	}
+	timed, cancel := context.WithTimeoutCause(ctx, sieveTotal, errSieveTotal)
+	defer cancel()
+	err := search(timed)
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(timed), errSieveTotal) {
+		return errSieveTotal
+	}
+	return err
+}
+
+func (q *Query) keeps(j *job.Job) bool {
+	for _, s := range q.ranges {
+		if n := s.of(j); n < s.lo || n > s.hi {
+			return false
+		}
+	}
+	return true
+}
+
+// search is the query as the engine takes it.
+func (q *Query) search() engine.Search {
+	s := engine.Search{Filter: q.filter, Judge: judge(q.sieve)}
+	if len(q.ranges) > 0 {
+		s.Where = q.keeps
+	}
+	return s
+}
+
+// Find returns the rows of a page and perhaps one more, in the order of the
+// search.
+func (q *Query) Find(ctx context.Context, e *engine.Engine) (rows []engine.Listed, err error) {
+	s := q.search()
+	if s.Where == nil && s.Judge == nil {
+		return e.List(ctx, q.filter, q.limit+1, true)
+	}
+	s.Payload = true
+	err = bounded(ctx, q.sieve, func(ctx context.Context) error {
+		return e.Each(ctx, s, func(l engine.Listed) (bool, error) {
+			rows = append(rows, l)
+			return len(rows) <= q.limit, nil
+		})
+	})
+	return rows, err
+}
+
+// Count counts the jobs that match.
+func (q *Query) Count(ctx context.Context, e *engine.Engine) (n int64, err error) {
+	s := q.search()
+	if s.Where == nil && s.Judge == nil {
+		return e.Count(ctx, q.filter)
+	}
+	err = bounded(ctx, q.sieve, func(ctx context.Context) error {
+		return e.Each(ctx, s, func(engine.Listed) (bool, error) { n++; return true, nil })
+	})
+	return n, err
+}

@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// wiped are the tables that Reset empties, beside all jobs. What goes on by
+// itself stands first.
+var wiped = []job.Table{job.Replays, job.Receipts}
+
+// DeleteAll removes every job that the search chooses, in any state, as Delete
+// does; those past their retention too. It returns how many.
+//
+// The calls over many jobs change them in transactions of up to 500, oldest
+// first, and look at each job that was there when they began once. A job is
+// looked at again in its transaction, and left alone if it is not chosen any
+// more. Between two transactions others come and go, and when an error or ctx
+// ends the call, what was done stays done.
+func (e *Engine) DeleteAll(ctx context.Context, s Search) (deleted int64, err error) {
+	done, _, err := e.bulk(ctx, s, func(r *run, j *job.Job) error { return r.remove(j) })
+	return done, err
+}
+
+// PatchAll changes every open job that the search chooses, see DeleteAll.
+// Finished ones are passed over. Refused are those that a single patch refuses
+// with WrongState; any other refusal ends the call.
+func (e *Engine) PatchAll(ctx context.Context, s Search, p Patch) (patched, refused int64, err error) {
+	all := s.Where
+	s.Where = func(j *job.Job) bool { return j.State.Open() && (all == nil || all(j)) }
+	return e.bulk(ctx, s, func(r *run, j *job.Job) error {
+		_, err := r.patch(j, p)
+		return err
+	})
+}
+
+// Reset removes every job and what is kept beside jobs; settings of queues,
+// marks of fingerprints and the audit log stay.
+func (e *Engine) Reset(ctx context.Context) (deleted int64, err error) {
+	for _, t := range wiped {
+		for left := true; left; {
+			err := e.do(ctx, 0, func(r *run) error {
+				rows, err := r.tx.Rows(t, "", searchPage)
+				for _, row := range rows {
+					if err := r.tx.Unset(t, row.Key()); err != nil {
+						return err
+					}
+				}
+				left = len(rows) == searchPage
+				r.tx.Durable()
+				return err
+			})
+			if err != nil {
+				return 0, err
+			}
+		}
+	}
+	return e.DeleteAll(ctx, Search{})
+}
+
+func (e *Engine) bulk(ctx context.Context, s Search, act func(*run, *job.Job) error) (done, refused int64, err error) {
+	var last job.ID
+	if err := e.view(ctx, func(v store.Reader) error { last = v.MaxID(); return nil }); err != nil {
+		return 0, 0, err
+	}
+	s.Filter.From, s.Filter.Desc, s.Payload = job.ID{}, false, false
+	for more := true; more; {
+		var page, chosen []Listed
+		err := e.view(ctx, func(v store.Reader) (err error) {
+			page, more, err = s.look(v)
+			return err
+		})
+		if err == nil {
+			var older bool
+			older, err = e.judged(ctx, &s, page, func(l Listed) (bool, error) {
+				if last.Before(l.Job.ID) { // it came later, and so did all behind it
+					return false, nil
+				}
+				chosen = append(chosen, l)
+				return true, nil
+			})
+			more = more && older
+		}
+		if err == nil && len(chosen) > 0 {
+			var n, no int64
+			n, no, err = e.actOn(ctx, &s, chosen, act)
+			done, refused = done+n, refused+no
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return done, refused, err
+		}
+	}
+	return done, refused, nil
+}
+
+// actOn is one transaction of a call over many jobs.
+func (e *Engine) actOn(ctx context.Context, s *Search, list []Listed, act func(*run, *job.Job) error) (done, refused int64, err error) {
+	var n, no int64
+	err = e.do(ctx, 0, func(r *run) error {
+		n, no = 0, 0
+		r.tx.Durable()
+		for _, l := range list {
+			j, err := r.tx.Get(l.Job.ID)
+			if err != nil {
+				return err
+			}
+			if j == nil || !s.holds(l.Job, j) {
+				continue
+			}
+			switch err := act(r, j); {
+			case err == nil:
+				n++
+			case job.KindOf(err) == job.WrongState:
+				no++
+			default:
+				return err
+			}
+		}
+		return nil
+	})
+	if fatal(err) { // or ctx is over: what was counted may not have come true, and may still be written to
+		return 0, 0, err
+	}
+	return n, no, err
+}
+
+// holds reports whether a job that was chosen as it was then is chosen as it
+// is now. Nobody looks at payloads here, so a new one is not chosen.
+func (s *Search) holds(then, now *job.Job) bool {
+	f := &s.Filter
+	return among(f.States, now.State) && among(f.Queues, now.Queue) && among(f.Types, now.Type) &&
+		among(f.IDs, now.ID) && among(f.Prints, now.Print) &&
+		(s.Where == nil || s.Where(now)) && (s.Judge == nil || now.Payload == then.Payload)
+}
+
+func among[T comparable](values []T, v T) bool { return len(values) == 0 || slices.Contains(values, v) }
+
+// remove removes a job in any state; a running one is cancelled first, so a
+// later settle of its holder finds nothing.
+func (r *run) remove(j *job.Job) error {
+	if j.State.Open() {
+		eff, err := r.step(j, rule.Command{Verb: rule.Cancel})
+		if err != nil {
+			return err
+		}
+		j = eff.Job
+	}
+	r.tx.Durable()
+	if j == nil { // without retention the cancelled job is gone already
+		return nil
+	}
+	_, err := r.step(j, rule.Command{Verb: rule.Purge})
+	return err
+}

@@ -1,0 +1,266 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+func of(queues ...string) engine.Search { return engine.Search{Filter: engine.Filter{Queues: queues}} }
+
+// deletes wants a call over many jobs to remove so many.
+func (r *rig) deletes(s engine.Search, want int64) {
+	r.Helper()
+	if n, err := r.DeleteAll(r.Context(), s); err != nil || n != want {
+		r.Fatalf("deleted %d, %v; want %d", n, err, want)
+	}
+}
+
+func (r *rig) patches(s engine.Search, p engine.Patch, want, refused int64) {
+	r.Helper()
+	if n, no, err := r.PatchAll(r.Context(), s, p); err != nil || n != want || no != refused {
+		r.Fatalf("patched %d, refused %d, %v; want %d and %d", n, no, err, want, refused)
+	}
+}
+
+func priority(n uint16) engine.Patch {
+	return engine.Patch{Edit: func(j *job.Job, _ job.Millis) { j.Priority = n }}
+}
+
+func TestACallOverManyJobsTouchesEachOnce(t *testing.T) {
+	scenario(t, func(r *rig) {
+		many := numbered("j", 1234) // some transactions
+		r.puts("q", many...)
+		r.puts("other", "x")
+		once := engine.Patch{Edit: func(j *job.Job, _ job.Millis) { j.Priority++ }}
+		r.patches(of("q"), once, 1234, 0)
+		for _, name := range many {
+			if j := r.job(name); j.Priority != job.PriorityDefault+1 {
+				r.Fatalf("%s was changed to %d", name, j.Priority)
+			}
+		}
+		s := of("q")
+		s.Judge = named(func(name string) bool { return strings.HasSuffix(name, "7") })
+		r.deletes(s, 123)
+		r.deletes(of("none"), 0)
+		r.deletes(of("q"), 1111)
+		r.expect("x", job.Ready)
+		r.restart(0) // what was answered is there
+		r.deletes(of(), 1)
+		if n := r.count(engine.Filter{}); n != 0 {
+			r.Errorf("%d jobs are left", n)
+		}
+	})
+}
+
+func TestDeletingInFlightJobsFreesTheirHolders(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.puts("q", "a", "b", "c")
+		w := r.stream(engine.StreamOptions{Queues: []string{"q"}, Prefetch: 2})
+		w.gets("a", "b")
+		s := of("q")
+		s.Filter.States = []job.State{job.Leased}
+		r.deletes(s, 2)
+		w.gets("c")
+		r.refused(job.NotFound, engine.Settle{ID: r.ids["a"], Outcome: job.OK})
+	})
+}
+
+// Those past their retention are hidden from lists, but not from these calls.
+func TestDeletingManyTakesHiddenJobsToo(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.dies("q", boom, []string{"a", "b"})
+		r.clock.step.Store(int64(2 * job.Day)) // a clock that jumped: purging waits
+		r.puts("q", "c")
+		if n := r.count(engine.Filter{}); n != 1 {
+			r.Fatalf("%d jobs are to be seen", n)
+		}
+		r.deletes(of(), 3)
+	}, func(r *rig) { r.opts.Server.RetainDead = job.Day })
+}
+
+func TestFinishedJobsArePassedOverByAPatch(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.dies("q", boom, []string{"a"})
+		r.puts("q", "b")
+		r.patches(of(), priority(3), 1, 0)
+		if _, err := r.Patch(r.Context(), ann, r.ids["a"], priority(3)); job.KindOf(err) != job.WrongState {
+			r.Errorf("a dead one: %v", err)
+		}
+		if _, err := r.Patch(r.Context(), ann, job.ID{1}, priority(3)); job.KindOf(err) != job.NotFound {
+			r.Errorf("one that is not there: %v", err)
+		}
+	})
+}
+
+// What is chosen by its payload is judged outside; what changed meanwhile is
+// left alone.
+func TestAJobThatChangesWhileItIsJudgedIsLeftAlone(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.puts("q", "a", "b", "c")
+		s := of("q")
+		s.Judge = func(_ context.Context, _ *job.Job, payload []byte) (bool, error) {
+			switch string(payload) {
+			case "a":
+				r.patches(engine.Search{Filter: engine.Filter{IDs: []job.ID{r.ids["a"]}}}, engine.Patch{Queue: "other"}, 1, 0)
+			case "c":
+				r.puts("q", "late") // later than the call
+			}
+			return true, nil
+		}
+		r.deletes(s, 2)
+		r.expect("a", job.Ready)
+		r.expect("late", job.Ready)
+	})
+}
+
+func TestACallOverManyJobsThatFailsHasDonePart(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.puts("q", numbered("j", 700)...)
+		r.queue("small", func(q *job.Queue) { q.MaxJobs = 600 })
+		n, _, err := r.PatchAll(r.Context(), of("q"), engine.Patch{Queue: "small"})
+		if job.KindOf(err) != job.OverLimit || n != 600 {
+			r.Fatalf("moved %d, %v", n, err)
+		}
+		if _, d, err := r.Queue(r.Context(), "small"); err != nil || d.Open() != 600 {
+			r.Errorf("the small queue has %d, %v", d.Open(), err)
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		s := of("small")
+		s.Judge = func(context.Context, *job.Job, []byte) (bool, error) { cancel(); return true, nil }
+		if n, err := r.DeleteAll(ctx, s); err == nil || n != 0 {
+			r.Errorf("deleted %d for a caller who left, %v", n, err)
+		}
+	})
+}
+
+func TestResetForgetsJobsRunsAndKeys(t *testing.T) {
+	scenario(t, func(r *rig) {
+		key := func(n *engine.NewJob) { n.Key = "k" }
+		r.dies("q", boom, numbered("j", 3))
+		r.put("q", "a", key)
+		r.startReplay(job.Replay{Rate: 0.001})
+		r.queue("q", func(q *job.Queue) { q.MaxJobs = 5 })
+		if n, err := r.Reset(r.Context()); err != nil || n != 4 {
+			r.Fatalf("reset %d, %v", n, err)
+		}
+		if list, err := r.Replays(r.Context(), job.ID{}, 9); err != nil || len(list) != 0 {
+			r.Errorf("runs are left: %v, %v", list, err)
+		}
+		before := r.ids["a"]
+		if after := r.put("q", "a", key); after == before {
+			r.Error("the key is still known")
+		}
+		if q, _, err := r.Queue(r.Context(), "q"); err != nil || q.MaxJobs != 5 {
+			r.Errorf("the settings are gone: %+v, %v", q, err)
+		}
+	}, func(r *rig) { r.opts.Server.RetainDead = job.Day })
+}
+
+func TestAMoveTakesAJobToTheTakersOfItsNewQueue(t *testing.T) {
+	scenario(t, func(r *rig) {
+		w := r.stream(engine.StreamOptions{Queues: []string{"to"}, Prefetch: 9})
+		r.puts("from", "a")
+		if _, err := r.Patch(r.Context(), ann, r.ids["a"], engine.Patch{Queue: "to"}); err != nil {
+			r.Fatal(err)
+		}
+		w.gets("a")
+		if n := r.count(engine.Filter{Queues: []string{"from"}}); n != 0 {
+			r.Errorf("%d are counted where it was", n)
+		}
+		r.settle(w.held["a"], job.OK)
+	})
+}
+
+func TestAMoveIsRefusedWhereItWouldBreakSomething(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.queue("strict", func(q *job.Queue) { q.Order = job.OrderStrict })
+		r.queue("counted", func(q *job.Queue) { q.Protection.MaxRunning = 1 })
+		r.queue("full", func(q *job.Queue) { q.MaxJobs = 1 })
+		r.queue("bytes", func(q *job.Queue) { q.MaxBytes = 3 })
+		r.queue("turning", func(q *job.Queue) { q.MaxJobs, q.OnFull = 1, job.FullDropOldest })
+		r.put("strict", "member", grouped("g"))
+		r.put("q", "grouped", grouped("g"))
+		r.put("counted", "running")
+		r.put("counted", "next")
+		r.put("full", "there")
+		r.put("turning", "oldest")
+		r.put("q", "plain")
+		r.stream(engine.StreamOptions{Queues: []string{"counted"}, Prefetch: 1}).gets("running")
+		for _, c := range []struct {
+			name, to string
+			kind     job.Kind
+		}{
+			{"member", "q", job.WrongState},
+			{"grouped", "strict", job.WrongState},
+			{"running", "q", job.WrongState},
+			{"plain", "full", job.OverLimit},
+			{"plain", "bytes", job.OverLimit},
+			{"plain", "one-too-many", job.OverLimit},
+		} {
+			before := fmt.Sprintf("%+v", r.job(c.name))
+			_, err := r.Patch(r.Context(), ann, r.ids[c.name], engine.Patch{Queue: c.to})
+			if job.KindOf(err) != c.kind {
+				r.Errorf("%s to %s: %v", c.name, c.to, err)
+			}
+			if after := fmt.Sprintf("%+v", r.job(c.name)); after != before {
+				r.Errorf("%s changed: %s", c.name, after)
+			}
+		}
+		r.patches(of("strict"), engine.Patch{Queue: "q"}, 0, 1)
+		r.patches(engine.Search{Filter: engine.Filter{IDs: []job.ID{r.ids["member"]}}}, priority(1), 1, 0)
+		if _, err := r.Patch(r.Context(), ann, r.ids["plain"], engine.Patch{Queue: "turning"}); err != nil {
+			r.Fatal(err)
+		}
+		if j := r.expect("oldest", job.Dead); j.Reason != job.Evicted {
+			r.Errorf("it died as %s", j.Reason)
+		}
+		if _, err := r.Patch(r.Context(), ann, r.ids["next"], engine.Patch{Queue: "q"}); err != nil {
+			r.Errorf("what waits in a counted queue: %v", err)
+		}
+	}, func(r *rig) { r.opts.QueuesMax = 6; r.opts.Server.RetainDead = job.Day })
+}
+
+// A group that is left behind, or joined, keeps its hold and loses no member.
+func TestAMoveLeavesNoGateBehind(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.queue("q", func(q *job.Queue) { q.Concurrency = 1 })
+		r.queue("to", func(q *job.Queue) { q.Concurrency = 1 })
+		r.put("q", "a", grouped("g"))
+		r.put("q", "b", grouped("g"))
+		r.put("to", "c", grouped("g"))
+		w := r.stream(engine.StreamOptions{Queues: []string{"q", "to"}, Prefetch: 9})
+		w.gets("a", "c")
+		if _, err := r.Patch(r.Context(), ann, r.ids["b"], engine.Patch{Queue: "to"}); err != nil {
+			r.Fatal(err)
+		}
+		w.gets() // the group runs one already
+		r.settle(w.held["c"], job.OK)
+		w.gets("b")
+	})
+}
+
+// A retry that is brought forward does not get past a pause of its fingerprint.
+func TestAPatchDoesNotGetPastAPause(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.puts("q", "a")
+		w := r.stream(engine.StreamOptions{Queues: []string{"q"}, Prefetch: 1})
+		w.gets("a")
+		r.settle(w.held["a"], job.Retried, func(s *engine.Settle) { s.Failure, s.RetryIn = boom, job.Hour })
+		yes := true
+		if _, err := r.Mark(r.Context(), r.job("a").Print, engine.MarkEdit{Paused: &yes}, ann); err != nil {
+			r.Fatal(err)
+		}
+		if _, err := r.Patch(r.Context(), ann, r.ids["a"], engine.Patch{Edit: func(j *job.Job, now job.Millis) { j.ReadyAt = now }}); err != nil {
+			r.Fatal(err)
+		}
+		w.gets()
+		if j := r.job("a"); j.Park == "" {
+			r.Errorf("it is not held: %+v", j)
+		}
+	})
+}

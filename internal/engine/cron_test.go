@@ -1,0 +1,548 @@
+package engine_test
+
+import (
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// Cron: docs/cron.md. The bubble begins on 1 January 2000 at 00:00:00 UTC, a Saturday.
+
+var utc = func(r *rig) { r.opts.Zone = time.UTC }
+
+// entry is what a caller asks for: jobs of queue q whose payload is the name.
+func entry(name, expression string, edits ...func(*engine.CronAsk)) engine.CronAsk {
+	a := engine.CronAsk{Name: name, Expression: expression, Job: newNamed("q", name)}
+	for _, edit := range edits {
+		edit(&a)
+	}
+	return a
+}
+
+func missing(m job.Missed) func(*engine.CronAsk) {
+	return func(a *engine.CronAsk) { a.Missed = &m }
+}
+
+func inZone(name string) func(*engine.CronAsk) { return func(a *engine.CronAsk) { a.Zone = name } }
+
+func pausedAs(paused bool) func(*engine.CronAsk) {
+	return func(a *engine.CronAsk) { a.Paused = &paused }
+}
+
+func (r *rig) setCron(name string, entries ...engine.CronAsk) engine.CronGroup {
+	r.Helper()
+	g, err := r.SetCron(r.Context(), name, engine.CronGroupAsk{Entries: entries}, ann)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return g
+}
+
+func (r *rig) cronEntry(group, name string) *job.CronEntry {
+	r.Helper()
+	c, err := r.CronEntry(r.Context(), group, name)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return c
+}
+
+// ticked lists the ticks that jobs stand for, as seconds since the bubble began,
+// in the order of the jobs; "run" = asked for by hand.
+func (r *rig) ticked(name string) (list []string) {
+	r.Helper()
+	jobs, err := r.List(r.Context(), store.Filter{}, 5000, true)
+	if err != nil {
+		r.Fatal(err)
+	}
+	begin := job.Millis(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli())
+	for _, l := range jobs {
+		if l.Job.Extras == nil {
+			continue
+		}
+		labels := map[string]string{}
+		for _, one := range l.Job.Extras.Labels {
+			labels[one.Key] = one.Value
+		}
+		if labels[job.LabelCronEntry] != name {
+			continue
+		}
+		tick, err := strconv.ParseInt(labels[job.LabelCronTick], 10, 64)
+		if string(l.Payload) != name || labels[job.LabelCronGroup] == "" || err == nil && job.Millis(tick) > l.Job.Created {
+			r.Errorf("job of %s with payload %q and labels %v, created %d", name, l.Payload, labels, l.Job.Created)
+		}
+		if err != nil {
+			list = append(list, "run")
+		} else {
+			list = append(list, fmt.Sprint((job.Millis(tick) - begin).String()))
+		}
+	}
+	return list
+}
+
+func (r *rig) ticksAre(name string, want ...string) {
+	r.Helper()
+	if got := r.ticked(name); !slices.Equal(got, want) {
+		r.Fatalf("%s ticked at %v, want %v", name, got, want)
+	}
+}
+
+func TestEachTickEnqueuesOneJob(t *testing.T) {
+	scenario(t, func(r *rig) {
+		g := r.setCron("g", entry("minutes", "* * * * *"), entry("never", "0 0 30 2 *"), entry("seconds", "*/20 * * * * *"))
+		if g.Name != "g" || len(g.Entries) != 3 || g.Entries[1].Next != 0 || g.Entries[0].Next != r.Now()+job.Minute {
+			t.Fatalf("%+v %+v", g, g.Entries)
+		}
+		r.pass(59_999)
+		r.ticksAre("minutes")
+		r.pass(1)
+		r.ticksAre("minutes", "1m")
+		r.pass(job.Minute)
+		r.ticksAre("minutes", "1m", "2m")
+		r.ticksAre("seconds", "20s", "40s", "1m", "1m20s", "1m40s", "2m")
+		r.ticksAre("never")
+		c := r.cronEntry("g", "minutes")
+		if c.Last != r.Now() || c.Next != r.Now()+job.Minute || c.LastJob.IsZero() || c.Error != "" {
+			t.Errorf("%+v", c)
+		}
+		if j, _, err := r.Get(r.Context(), c.LastJob); err != nil || j.Queue != "q" || j.Type != "t" || j.State != job.Ready || j.ReadyAt != j.Created {
+			t.Errorf("%+v, %v", j, err)
+		}
+		if s := r.stats(); s.CronJobs != 8 || s.CronRefused != 0 || s.CronSkipped != 0 {
+			t.Errorf("%+v", s)
+		}
+	}, utc)
+}
+
+func TestATemplateIsKeptWhole(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.setCron("g", entry("e", "* * * * *", func(a *engine.CronAsk) {
+			j := &a.Job.Job
+			j.Group, j.Priority, j.RunTimeout, j.Retry = "k", 7, 5000, &job.Retry{Limit: job.LimitOf(2)}
+			j.Extras = &job.Extras{Labels: []job.Label{{Key: "cron_tick", Value: "mine"}, {Key: "team", Value: "x"}}, Traceparent: "00-1-1-00"}
+			a.Job.Place = job.PlaceFront
+		}))
+		r.restart(0)
+		r.pass(job.Minute)
+		r.ticksAre("e", "1m")
+		j, _, err := r.Get(r.Context(), r.cronEntry("g", "e").LastJob)
+		if err != nil || j.Group != "k" || j.Priority != 7 || j.RunTimeout != 5000 || j.Retry == nil || j.Band != job.BandFront ||
+			j.Extras.Traceparent != "00-1-1-00" || len(j.Extras.Labels) != 4 || j.Extras.Labels[3].Value != "x" {
+			t.Errorf("%+v %+v, %v", j, j.Extras, err)
+		}
+	}, utc)
+}
+
+// Whatever a power cut keeps, each tick has one job.
+func TestNoTickComesTwiceOrNotAtAllOverPowerCuts(t *testing.T) {
+	for seed := range uint64(10) {
+		scenario(t, func(r *rig) {
+			r.setCron("g", entry("e", "*/3 * * * * *", missing(job.MissedAll)))
+			var want []string
+			for i := range 40 {
+				r.pass(job.Second * 7)
+				switch i % 4 {
+				case 0:
+					r.powerCut()
+				case 1:
+					r.worstPowerCut()
+				case 2:
+					r.restart(10 * job.Second)
+				}
+			}
+			r.pass(3 * job.Second)
+			for s := job.Millis(3); s*job.Second <= r.Now()-946684800000; s += 3 {
+				want = append(want, (s * job.Second).String())
+			}
+			r.ticksAre("e", want...)
+		}, utc, func(r *rig) { r.seed = seed })
+	}
+}
+
+func TestMissedTicks(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.setCron("g", entry("all", "*/10 * * * *", missing(job.MissedAll)), entry("once", "*/10 * * * *"), entry("skip", "*/10 * * * *", missing(job.MissedSkip)))
+		r.restart(35 * job.Minute)
+		r.pass(0)
+		r.ticksAre("all", "10m", "20m", "30m")
+		r.ticksAre("once", "30m")
+		r.ticksAre("skip")
+		if s := r.stats(); s.CronJobs != 4 || s.CronSkipped != 5 {
+			t.Errorf("%+v", s)
+		}
+		if c := r.cronEntry("g", "skip"); c.Skipped != 3 || c.Last != 0 || c.Next != r.Now()+5*job.Minute {
+			t.Errorf("%+v", c)
+		}
+		r.pass(5 * job.Minute)
+		for _, name := range []string{"all", "once", "skip"} {
+			if got := r.ticked(name); got[len(got)-1] != "40m" {
+				t.Errorf("%s goes on with %v", name, got)
+			}
+		}
+		r.jump(job.Hour) // the clock is set forward
+		r.ticksAre("once", "30m", "40m", "1h40m")
+		r.jump(-30 * job.Minute) // and back
+		r.pass(25 * job.Minute)
+		r.ticksAre("once", "30m", "40m", "1h40m")
+		r.pass(15 * job.Minute)
+		r.ticksAre("once", "30m", "40m", "1h40m", "1h50m")
+	}, utc)
+}
+
+func TestAGroupSaysWhatBecomesOfMissedTicks(t *testing.T) {
+	scenario(t, func(r *rig) {
+		ask := engine.CronGroupAsk{Missed: job.MissedAll, Entries: []engine.CronAsk{entry("a", "*/10 * * * *"), entry("b", "*/10 * * * *", missing(job.MissedOnce))}}
+		if _, err := r.SetCron(r.Context(), "g", ask, ann); err != nil {
+			t.Fatal(err)
+		}
+		r.restart(25 * job.Minute)
+		r.pass(0)
+		r.ticksAre("a", "10m", "20m")
+		r.ticksAre("b", "20m")
+	}, utc)
+}
+
+func TestMissedTicksAreMadeUpForWithinABound(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.setCron("g", entry("e", "* * * * * *", missing(job.MissedAll)), entry("f", "* * * * * *", missing(job.MissedAll)))
+		r.restart(5000*job.Second + 500)
+		r.pass(0)
+		for _, name := range []string{"e", "f"} {
+			got := r.ticked(name)
+			if first, last := got[0], got[len(got)-1]; len(got) != 1005 || first != (3996*job.Second).String() || last != (5000*job.Second).String() {
+				t.Fatalf("%d ticks of %s, from %s to %s", len(got), name, first, last)
+			}
+		}
+	}, utc)
+}
+
+func TestWhatIsPausedPassesOverItsTicks(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.setCron("g", entry("e", "* * * * *", missing(job.MissedAll)), entry("other", "* * * * *"))
+		r.pass(job.Minute)
+		c, err := r.PauseCronEntry(r.Context(), "g", "e", true, ann)
+		if err != nil || !c.Paused || c.PausedAt != r.Now() || c.ResumedAt != 0 {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		r.pass(2 * job.Minute)
+		if c := r.cronEntry("g", "e"); c.Next != r.Now()+job.Minute {
+			t.Errorf("a paused entry goes on: %+v", c)
+		}
+		r.restart(10 * job.Minute) // what came while both were down was paused as well
+		r.pass(0)
+		if c, err = r.PauseCronEntry(r.Context(), "g", "e", false, ann); err != nil || c.Paused || c.ResumedAt != r.Now() {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		r.pass(job.Minute)
+		r.ticksAre("e", "1m", "14m")
+
+		g, err := r.PauseCron(r.Context(), "g", true, ann)
+		if err != nil || !g.Paused || g.PausedAt != r.Now() || g.Entries[0].Paused {
+			t.Fatalf("%+v, %v", g, err)
+		}
+		r.pass(job.Minute)
+		if g, err = r.PauseCron(r.Context(), "g", false, ann); err != nil || g.Paused || g.ResumedAt != r.Now() {
+			t.Fatalf("%+v, %v", g, err)
+		}
+		r.pass(job.Minute)
+		r.ticksAre("e", "1m", "14m", "16m")
+		if got := r.ticked("other"); got[len(got)-1] != "16m" || slices.Contains(got, "15m") {
+			t.Errorf("%v", got)
+		}
+		if g, err = r.PauseCron(r.Context(), "g", false, ann); err != nil || g.ResumedAt == r.Now() {
+			t.Errorf("resumed again: %+v, %v", g, err)
+		}
+		r.audited("ann resume cron 2", "ann pause cron 2", "ann resume cron 1", "ann pause cron 1", "ann set cron 2")
+	}, utc)
+}
+
+// A tick that falls due in the batch of a command is dealt with by the settings
+// that it fell due under.
+func TestAChangeComesAfterTheTicksBeforeIt(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.setCron("g", entry("e", "*/2 * * * *"), entry("f", "* * * * *"))
+		r.stop()
+		r.pass(2 * job.Minute)
+		set := &engine.CronSetting{Name: "g", CronGroupAsk: engine.CronGroupAsk{Entries: []engine.CronAsk{entry("f", "* * * * *", pausedAs(true))}}}
+		r.opts.Crons = []engine.CronSetting{*set}
+		r.start()
+		r.pass(0)
+		r.ticksAre("e", "2m")
+		r.ticksAre("f")
+		set.Entries[0] = entry("f", "* * * * *", pausedAs(false))
+		r.opts.Crons = []engine.CronSetting{*set}
+		r.restart(3 * job.Minute)
+		r.pass(0)
+		r.ticksAre("f") // it was paused while the server was down
+		r.pass(job.Minute)
+		r.ticksAre("f", "6m")
+	}, utc)
+}
+
+func TestAFailingEntryHoldsUpNobody(t *testing.T) { // defect 38 of reference 9
+	scenario(t, func(r *rig) {
+		r.queue("full", func(q *job.Queue) { q.MaxJobs = 1 })
+		r.puts("full", "there")
+		inFull := func(a *engine.CronAsk) { a.Job.Job.Queue = "full" }
+		r.queue("full too", func(q *job.Queue) { q.MaxJobs = 1 })
+		r.puts("full too", "there too")
+		r.setCron("g", entry("a", "* * * * *", inFull), entry("b", "* * * * *"), entry("s", "* * * * *", missing(job.MissedSkip), func(a *engine.CronAsk) {
+			a.Job.Job.Queue = "full too"
+		}))
+		r.pass(2 * job.Minute)
+		r.ticksAre("b", "1m", "2m")
+		r.ticksAre("a")
+		c := r.cronEntry("g", "a")
+		if !strings.Contains(c.Error, "full") || c.ErrorAt == 0 || c.Failures < 4 || c.Failures > 8 || c.Last != 0 || c.Retry <= r.Now() {
+			t.Errorf("%+v", c)
+		}
+		if s := r.stats(); s.CronRefused < 8 || s.CronRefused > 20 {
+			t.Errorf("%+v", s)
+		}
+		if c := r.cronEntry("g", "s"); c.Error == "" || c.Skipped == 0 {
+			t.Errorf("%+v", c)
+		}
+		r.pass(30 * job.Second)
+		if err := r.Delete(r.Context(), r.ids["there"], ann); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(job.Minute)
+		if got := r.ticked("a"); len(got) != 1 || r.cronEntry("g", "a").Last == 0 {
+			t.Errorf("%v", got)
+		}
+		r.queue("full", func(q *job.Queue) { q.MaxJobs = 0 })
+		r.pass(2 * job.Minute)
+		if c = r.cronEntry("g", "a"); c.Error != "" || c.ErrorAt != 0 || c.Failures != 0 || c.Retry != 0 || c.Next != r.Now()+30*job.Second {
+			t.Errorf("it works again: %+v", c)
+		}
+	}, utc)
+}
+
+func TestADiskBelowItsReserveHoldsTicksBack(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.setCron("g", entry("e", "* * * * *"))
+		r.free.Store(50)
+		r.pass(90 * job.Second)
+		r.ticksAre("e")
+		if c := r.cronEntry("g", "e"); !strings.Contains(c.Error, "disk") {
+			t.Errorf("%+v", c)
+		}
+		r.free.Store(1000)
+		r.pass(20 * job.Second)
+		r.ticksAre("e", "1m")
+	}, utc, func(r *rig) { r.opts.Reserve = engine.Reserve{Bytes: 100} })
+}
+
+func TestSettingAnEntryAgain(t *testing.T) { // defect 21 of reference 9
+	scenario(t, func(r *rig) {
+		r.setCron("g", entry("e", "0 12 * * *"), entry("gone", "0 12 * * *"))
+		noon := r.Now() + 12*job.Hour
+		r.pass(12 * job.Hour)
+		same := func(what string, next job.Millis, paused bool, edits ...func(*engine.CronAsk)) {
+			t.Helper()
+			c, err := r.SetCronEntry(r.Context(), "g", entry("e", "0 12 * * *", edits...), ann)
+			if err != nil || c.Next != next || c.Last != noon || c.Paused != paused {
+				t.Errorf("%s: %+v, %v; want next %d", what, c, err, next)
+			}
+		}
+		same("unchanged", noon+job.Day, false)
+		same("another zone", noon+18*job.Hour+15*job.Minute, false, inZone("Asia/Kathmandu"))
+		same("its own zone again", noon+job.Day, false, inZone("UTC"))
+		same("the server's zone again", noon+job.Day, false)
+		same("paused", noon+job.Day, true, pausedAs(true))
+		same("left out keeps the pause", noon+job.Day, true)
+		same("resumed", noon+job.Day, false, pausedAs(false))
+		c, err := r.SetCronEntry(r.Context(), "g", entry("e", "0 13 * * *"), ann)
+		if err != nil || c.Next != noon+job.Hour || c.Last != noon {
+			t.Errorf("another expression: %+v, %v", c, err)
+		}
+		inNewYork := engine.CronGroupAsk{Zone: "America/New_York", Entries: []engine.CronAsk{entry("e", "0 13 * * *"), entry("own", "0 13 * * *", inZone("UTC"))}}
+		g, err := r.SetCron(r.Context(), "g", inNewYork, ann)
+		if err != nil || len(g.Entries) != 2 || g.Entries[0].Next != noon+6*job.Hour || g.Entries[1].Next != noon+job.Hour {
+			t.Errorf("the group's zone: %+v, %v", g.Entries[0], err)
+		}
+		if g, err = r.SetCron(r.Context(), "g", inNewYork, ann); err != nil || g.Entries[0].Next != noon+6*job.Hour {
+			t.Errorf("the same again: %+v, %v", g.Entries[0], err)
+		}
+		inNewYork.Zone = ""
+		if g, err = r.SetCron(r.Context(), "g", inNewYork, ann); err != nil || g.Zone != "" || g.Entries[0].Next != noon+job.Hour {
+			t.Errorf("without the group's zone: %+v, %v", g.Entries[0], err)
+		}
+		audits, err := r.Audits(r.Context(), job.ID{}, 100)
+		if err != nil || len(audits) != 9 {
+			t.Errorf("%d entries of the audit log, %v", len(audits), err)
+		}
+	}, utc)
+}
+
+func TestTheServersZoneIsTheDefault(t *testing.T) {
+	scenario(t, func(r *rig) {
+		g := r.setCron("g", entry("e", "0 3 * * *"))
+		if want := r.Now() + 2*job.Hour; g.Entries[0].Next != want {
+			t.Errorf("next is %d, want %d", g.Entries[0].Next, want)
+		}
+	}, func(r *rig) { r.opts.Zone = time.FixedZone("here", 3600) })
+}
+
+func TestCronIsRefused(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.setCron("g", entry("e", "* * * * *"))
+		ctx := r.Context()
+		refused := func(what string, kind job.Kind, text string, err error) {
+			t.Helper()
+			if err == nil || job.KindOf(err) != kind || !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %v, want kind %d and %q", what, err, kind, text)
+			}
+		}
+		_, err := r.AddCronEntry(ctx, "g", entry("e", "* * * * *"), ann)
+		refused("adding one that is there", job.Exists, "cron entry 'e' already exists in group 'g'", err)
+		_, err = r.AddCronEntry(ctx, "new", entry("e", "61 * * * *"), ann)
+		refused("a bad expression", job.Invalid, "expression", err)
+		_, err = r.SetCron(ctx, "g", engine.CronGroupAsk{Zone: "Nowhere"}, ann)
+		refused("a bad zone of a group", job.Invalid, `timezone "Nowhere" is not known`, err)
+		_, err = r.SetCronEntry(ctx, "g", entry("x", "* * * * *", inZone("Nowhere")), ann)
+		refused("a bad zone", job.Invalid, "timezone", err)
+		_, err = r.Cron(ctx, "new")
+		refused("a group that was not made", job.NotFound, "cron group 'new' not found", err)
+		_, err = r.CronEntry(ctx, "new", "e")
+		refused("an entry of no group", job.NotFound, "cron group 'new' not found", err)
+		_, err = r.CronEntry(ctx, "g", "x")
+		refused("no entry", job.NotFound, "cron entry 'x' not found in group 'g'", err)
+		_, err = r.PauseCron(ctx, "new", true, ann)
+		refused("pausing no group", job.NotFound, "cron group 'new' not found", err)
+		_, err = r.PauseCronEntry(ctx, "g", "x", true, ann)
+		refused("pausing no entry", job.NotFound, "cron entry 'x'", err)
+		_, _, err = r.RunCronEntry(ctx, "g", "x", ann)
+		refused("running no entry", job.NotFound, "cron entry 'x'", err)
+		refused("deleting no group", job.NotFound, "cron group 'new'", r.DeleteCron(ctx, "new", ann))
+		refused("deleting no entry", job.NotFound, "cron entry 'x'", r.DeleteCronEntry(ctx, "g", "x", ann))
+		if g, err := r.Cron(ctx, "g"); err != nil || len(g.Entries) != 1 {
+			t.Errorf("what was refused changed something: %+v, %v", g, err)
+		}
+		r.audited("ann set cron 1")
+		many := make([]engine.CronAsk, 9_999)
+		for i := range many {
+			many[i] = entry(strconv.Itoa(i), "0 0 1 1 *")
+		}
+		_, err = r.SetCron(ctx, "many", engine.CronGroupAsk{Entries: many}, ann)
+		refused("too many", job.OverLimit, "10000", err)
+		r.setCron("many", many[:9_997]...)
+		_, err = r.AddCronEntry(ctx, "g", entry("x", "* * * * *"), ann)
+		refused("one more", job.OverLimit, "10000", err)
+		r.restart(0)
+		_, err = r.AddCronEntry(ctx, "g", entry("x", "* * * * *"), ann)
+		refused("one more after a restart", job.OverLimit, "10000", err)
+		if err := r.DeleteCronEntry(ctx, "g", "e", ann); err != nil {
+			t.Fatal(err)
+		}
+		if _, err = r.AddCronEntry(ctx, "g", entry("x", "* * * * *"), ann); err != nil {
+			t.Error(err)
+		}
+	}, utc, func(r *rig) { r.twice = false })
+}
+
+func TestDeletingCron(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.setCron("a", entry("e", "* * * * *"), entry("f", "* * * * *"))
+		r.setCron("ab", entry("e", "0 * * * *"))
+		r.setCron("empty")
+		if names, err := r.Crons(r.Context()); err != nil || !slices.Equal(names, []string{"a", "ab", "empty"}) {
+			t.Fatalf("%v, %v", names, err)
+		}
+		if g, err := r.Cron(r.Context(), "a"); err != nil || len(g.Entries) != 2 {
+			t.Fatalf("%+v, %v", g, err)
+		}
+		if err := r.DeleteCronEntry(r.Context(), "a", "f", ann); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.DeleteCron(r.Context(), "ab", ann); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(job.Minute)
+		r.ticksAre("e", "1m")
+		r.ticksAre("f")
+		if n, err := r.DeleteCrons(r.Context(), ann); err != nil || n != 2 {
+			t.Fatalf("%d, %v", n, err)
+		}
+		if n, err := r.DeleteCrons(r.Context(), ann); err != nil || n != 0 {
+			t.Fatalf("%d, %v", n, err)
+		}
+		r.pass(job.Hour)
+		r.ticksAre("e", "1m") // what was enqueued stays
+		if r.rows(job.CronGroups) != 0 || r.rows(job.CronEntries) != 0 {
+			t.Error("rows are left")
+		}
+		r.audited("ann delete cron 2", "ann delete cron 1", "ann delete cron 1", "ann set cron 0", "ann set cron 1", "ann set cron 2")
+	}, utc)
+}
+
+func TestRunningAnEntryNow(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.setCron("g", entry("e", "* * * * *", pausedAs(true)))
+		r.pass(90 * job.Second)
+		before := r.cronEntry("g", "e")
+		a, _, err := r.RunCronEntry(r.Context(), "g", "e", ann)
+		if err != nil || a.Job.State != job.Ready || a.Job.Queue != "q" {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		r.ticksAre("e", "run")
+		if after := r.cronEntry("g", "e"); !reflect.DeepEqual(after, before) {
+			t.Errorf("%+v became %+v", before, after)
+		}
+		r.queue("q", func(q *job.Queue) { q.MaxJobs = 1 })
+		if _, _, err := r.RunCronEntry(r.Context(), "g", "e", ann); job.KindOf(err) != job.OverLimit {
+			t.Errorf("in a full queue: %v", err)
+		}
+	}, utc)
+}
+
+func TestCronOfTheConfiguration(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.setCron("g", entry("api", "* * * * *"), entry("both", "* * * * *"))
+		r.pass(job.Minute)
+		r.opts.Crons = []engine.CronSetting{
+			{Name: "g", CronGroupAsk: engine.CronGroupAsk{Zone: "UTC", Entries: []engine.CronAsk{entry("both", "*/5 * * * *"), entry("file", "* * * * *")}}},
+			{Name: "new", CronGroupAsk: engine.CronGroupAsk{Entries: []engine.CronAsk{entry("n", "* * * * *")}}},
+		}
+		r.restart(0)
+		r.pass(4 * job.Minute)
+		r.ticksAre("api", "1m", "2m", "3m", "4m", "5m")
+		r.ticksAre("both", "1m", "5m")
+		r.ticksAre("file", "2m", "3m", "4m", "5m")
+		r.ticksAre("n", "2m", "3m", "4m", "5m")
+		r.stop()
+		r.opts.Crons[0].Entries[0] = entry("both", "never")
+		r.startFails(job.Invalid)
+	}, utc)
+}
+
+func TestTheLogTellsOnceThatAnEntryIsRefusedAndOnceThatItWorksAgain(t *testing.T) {
+	var lines strings.Builder
+	scenario(t, func(r *rig) {
+		r.stop()
+		r.Engine = engine.New(r.mem, r.clock, dice(9).Uint64, slog.New(slog.NewTextHandler(&lines, nil)), r.opts)
+		if err := r.Start(r.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.stopped = false
+		r.queue("full", func(q *job.Queue) { q.MaxJobs = 1 })
+		r.puts("full", "there")
+		r.setCron("g", entry("e", "* * * * *", func(a *engine.CronAsk) { a.Job.Job.Queue = "full" }))
+		r.pass(10 * job.Minute)
+		r.queue("full", func(q *job.Queue) { q.MaxJobs = 0 })
+		r.pass(10 * job.Minute)
+		r.stop()
+	}, utc)
+	if text := lines.String(); strings.Count(text, "entry=g/e") != 2 || strings.Count(text, "was refused") != 1 || strings.Count(text, "works again") != 1 {
+		t.Errorf("the log says:\n%s", text)
+	}
+}

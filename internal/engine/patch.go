@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// Patch is what shall change about an open job.
+type Patch struct {
+	Queue string // where it moves to; "" = it stays
+	// Edit changes ReadyAt, Priority, Retry, retention, ExpiresAt and timeouts of
+	// the copy it is given, whose old state it may look at. It may run twice.
+	Edit func(j *job.Job, now job.Millis)
+}
+
+// Patch changes one open job. A finished one is refused with WrongState, and
+// so is a move to another queue of a member of a strictly ordered group, or
+// into a queue where it would be one, and of a running job that its queue or
+// group counts. A queue without room refuses the move with OverLimit.
+func (e *Engine) Patch(ctx context.Context, by job.Actor, id job.ID, p Patch) (Verdict, error) {
+	var out Verdict
+	err := e.do(ctx, 0, func(r *run) error {
+		j, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		if j == nil || !visible(r.tx, j) {
+			return noJob(id)
+		}
+		eff, err := r.patch(j, p)
+		if err != nil {
+			return err
+		}
+		if out, err = verdictOf(eff, nil); err != nil {
+			return err
+		}
+		return r.audit(by, "patch", id.String(), 1)
+	})
+	if err != nil { // out may still be written to
+		return Verdict{}, err
+	}
+	return out, nil
+}
+
+func (r *run) patch(j *job.Job, p Patch) (rule.Effect, error) {
+	if !j.State.Open() {
+		status := "dead"
+		if j.State == job.Done {
+			status = "completed"
+		}
+		return rule.Effect{}, job.Errorf(job.WrongState, "cannot patch job %s in %s status", j.ID, status)
+	}
+	queue := j.Queue
+	if p.Queue != "" && p.Queue != queue {
+		if err := r.mayMove(j, p.Queue); err != nil {
+			return rule.Effect{}, err
+		}
+		queue = p.Queue
+	}
+	v, err := r.view(j, queue, j.Group)
+	if err != nil {
+		return rule.Effect{}, err
+	}
+	eff, err := rule.Step(v, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) {
+		if n.Queue = queue; p.Edit != nil {
+			p.Edit(n, r.now)
+		}
+	}})
+	if err == nil {
+		err = r.write(j, eff)
+	}
+	if err != nil || queue == j.Queue {
+		return eff, err
+	}
+	r.seeQueue(queue)
+	r.woken[j.Queue] = true // there may be room for another one
+	if j.Group != "" {
+		err = r.sweepGate(j.Queue, j.Group)
+	}
+	return eff, err
+}
+
+// mayMove refuses what a move to another queue would break, and makes room.
+func (r *run) mayMove(j *job.Job, queue string) error {
+	q, err := r.queue(queue)
+	if err != nil {
+		return err
+	}
+	switch {
+	case j.Order == job.OrderStrict:
+		return job.Errorf(job.WrongState, "job %s belongs to the strictly ordered group %q, which it cannot leave", j.ID, j.Group)
+	case j.Group != "" && q.Order == job.OrderStrict:
+		return job.Errorf(job.WrongState, "job %s has the group %q, and groups of queue %q are strictly ordered; it cannot join one", j.ID, j.Group, queue)
+	case j.State == job.Leased && (j.Group != "" || r.guarded(j.Queue)):
+		return job.Errorf(job.WrongState, "job %s is in flight, and its queue or group counts what runs; move it when it is back", j.ID)
+	}
+	if !r.c.queues[queue] && !r.fresh[queue] {
+		if err := r.oneMoreQueue(0); err != nil {
+			return err
+		}
+	}
+	if q.MaxJobs == 0 && q.MaxBytes == 0 {
+		return nil
+	}
+	d, size := r.tx.Depth(queue), int64(j.PayloadSize)
+	a := admission{queue: q, jobs: d.Open(), bytes: d.Bytes}
+	if a.full, err = rule.Admit(q, a.jobs, a.bytes, size); err != nil {
+		return err
+	}
+	a.jobs, a.bytes = a.jobs+1, a.bytes+size
+	leaving, err := r.oldest(map[string]*admission{queue: &a})
+	if err != nil {
+		return err
+	}
+	return r.evict(leaving)
+}

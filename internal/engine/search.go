@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// Judge chooses jobs by their payload. It may take long, so it runs outside of
+// every transaction and every view, and only so many run at a time. Its error
+// ends the search.
+type Judge func(ctx context.Context, j *job.Job, payload []byte) (chosen bool, err error)
+
+// Search chooses jobs: by the filter, which a store's index answers, and among
+// those by what is in the job and by its payload.
+type Search struct {
+	Filter  Filter
+	Where   func(*job.Job) bool // quick; nil = all
+	Judge   Judge               // nil = all
+	Payload bool                // payloads of the chosen jobs are asked for
+}
+
+// Bounds of one look of a search.
+const (
+	searchPage  = 500     // candidates under one view of the store
+	searchBytes = 8 << 20 // of payloads in memory at a time, or those of one job
+)
+
+// judges is how many may run at a time: they leave half of the processors to
+// everybody else.
+func judges() int { return max(1, runtime.GOMAXPROCS(0)/2) }
+
+// Each calls f for every chosen job in the order of the filter, until it has
+// enough. Terminal jobs past their retention are hidden. A page is looked at
+// at a time, so what changes meanwhile may be seen or not.
+func (e *Engine) Each(ctx context.Context, s Search, f func(Listed) (more bool, err error)) error {
+	for more := true; more; {
+		var page []Listed
+		var err error
+		err = e.view(ctx, func(v store.Reader) error {
+			s.Filter.Alive = v.Now()
+			page, more, err = s.look(v)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if on, err := e.judged(ctx, &s, page, f); err != nil || !on {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look loads the next candidates and moves the search on behind them.
+func (s *Search) look(v store.Reader) (page []Listed, more bool, err error) {
+	list, err := v.List(s.Filter, searchPage)
+	for _, j := range list {
+		if s.Filter.From = j.ID; s.Where == nil || s.Where(j) {
+			page = append(page, Listed{Job: j})
+		}
+	}
+	return page, len(list) == searchPage, err
+}
+
+// judged gives those of a page on that are chosen, payloads in bounded parts.
+func (e *Engine) judged(ctx context.Context, s *Search, page []Listed, f func(Listed) (bool, error)) (on bool, err error) {
+	for len(page) > 0 {
+		n, bytes := 0, 0
+		for n < len(page) && (n == 0 || bytes+int(page[n].Job.PayloadSize) <= searchBytes) {
+			bytes += int(page[n].Job.PayloadSize)
+			n++
+		}
+		part := page[:n]
+		page = page[n:]
+		if s.Judge != nil || s.Payload {
+			if err := e.payloads(part); err != nil {
+				return false, err
+			}
+		}
+		if s.Judge != nil {
+			if part, err = e.judge(ctx, s.Judge, part); err != nil {
+				return false, err
+			}
+		}
+		for _, l := range part {
+			if !s.Payload {
+				l.Payload = nil
+			}
+			if on, err := f(l); err != nil || !on {
+				return on, err
+			}
+		}
+	}
+	return true, nil
+}
+
+func (e *Engine) payloads(list []Listed) error {
+	refs := make([]job.ID, len(list))
+	for i := range list {
+		refs[i] = list[i].Job.Payload
+	}
+	bodies, err := e.store.Payloads(refs...)
+	for i := range bodies {
+		list[i].Payload = bodies[i]
+	}
+	return e.noted(err)
+}
+
+func (e *Engine) judge(ctx context.Context, chosen Judge, list []Listed) ([]Listed, error) {
+	select {
+	case e.judging <- struct{}{}:
+		defer func() { <-e.judging }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	out := list[:0]
+	for _, l := range list {
+		ok, err := chosen(ctx, l.Job, l.Payload)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, l)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,155 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// names says which jobs a search finds, in its order.
+func (r *rig) finds(s engine.Search) (found []string) {
+	r.Helper()
+	err := r.Each(r.Context(), s, func(l engine.Listed) (bool, error) {
+		found = append(found, r.names[l.Job.ID])
+		return true, nil
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return found
+}
+
+// named judges by the payload, which is a job's name.
+func named(keep func(name string) bool) engine.Judge {
+	return func(_ context.Context, _ *job.Job, payload []byte) (bool, error) { return keep(string(payload)), nil }
+}
+
+func TestASearchLooksAtEveryCandidateOnce(t *testing.T) {
+	scenario(t, func(r *rig) {
+		all := numbered("j", 1100)
+		r.puts("q", all...)
+		r.puts("other", "x")
+		var want []string
+		for i := 3; i < 1100; i += 10 {
+			want = append(want, fmt.Sprintf("j%03d", i))
+		}
+		third := func(name string) bool { return name[len(name)-1] == '3' }
+		s := engine.Search{Filter: engine.Filter{Queues: []string{"q"}}}
+		s.Judge = named(third)
+		if got := r.finds(s); !slices.Equal(got, want) {
+			t.Errorf("by payload: %v", got)
+		}
+		s.Filter.Desc = true
+		slices.Reverse(want)
+		if got := r.finds(s); !slices.Equal(got, want) {
+			t.Errorf("by payload, newest first: %v", got)
+		}
+		s.Judge, s.Where = nil, func(j *job.Job) bool { return third(r.names[j.ID]) }
+		if got := r.finds(s); !slices.Equal(got, want) {
+			t.Errorf("by the job: %v", got)
+		}
+		s.Judge = named(func(name string) bool { return name == "j103" || name == "j104" })
+		if got := r.finds(s); !slices.Equal(got, []string{"j103"}) {
+			t.Errorf("by both: %v", got)
+		}
+	})
+}
+
+func TestASearchEndsWithItsJudgeAndItsCaller(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.puts("q", numbered("j", 5)...)
+		no, looked := errors.New("no"), 0
+		s := engine.Search{Judge: func(context.Context, *job.Job, []byte) (bool, error) { looked++; return false, no }}
+		if err := r.Each(r.Context(), s, nil); !errors.Is(err, no) || looked != 1 {
+			t.Errorf("%v after %d", err, looked)
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		s.Judge = func(ctx context.Context, _ *job.Job, _ []byte) (bool, error) { cancel(); return false, ctx.Err() }
+		if err := r.Each(ctx, s, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("the caller left: %v", err)
+		}
+		n := 0
+		s = engine.Search{Payload: true}
+		err := r.Each(r.Context(), s, func(l engine.Listed) (bool, error) {
+			if string(l.Payload) != r.names[l.Job.ID] {
+				t.Errorf("the payload of %s is %s", r.names[l.Job.ID], l.Payload)
+			}
+			n++
+			return n < 2, nil
+		})
+		if err != nil || n != 2 {
+			t.Errorf("enough was %d, %v", n, err)
+		}
+	})
+}
+
+// A judge may take its time: takes and puts go on while it does.
+func TestNobodyWaitsForAJudge(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.puts("q", "a")
+		entered, leave, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		s := engine.Search{Judge: func(context.Context, *job.Job, []byte) (bool, error) {
+			close(entered)
+			<-leave
+			return true, nil
+		}}
+		go func() {
+			defer close(done)
+			if got := r.finds(s); !slices.Equal(got, []string{"a"}) {
+				t.Errorf("found %v", got)
+			}
+		}()
+		<-entered
+		r.puts("q", "b")
+		r.anonymous(2).gets("a", "b")
+		if got := r.finds(engine.Search{}); !slices.Equal(got, []string{"a", "b"}) {
+			t.Errorf("a search without a judge found %v", got)
+		}
+		close(leave)
+		<-done
+	})
+}
+
+// A run that was chosen by payloads touches those and no others, also over a
+// restart: the judge is asked before it begins, and never again.
+func TestARunByPayloadsHasTheJobsItsJudgeChose(t *testing.T) {
+	scenario(t, func(r *rig) {
+		all := numbered("j", 900)
+		r.dies("q", boom, all)
+		chosen := func(name string) bool { return name >= "j1" && name < "j8" } // 700 of them
+		want := 0
+		for _, name := range all {
+			if chosen(name) {
+				want++
+			}
+		}
+		start := func(ask job.Replay, judge engine.Judge) job.ID {
+			r.Helper()
+			ask.By, ask.Select.Filter = ann, "as the test says"
+			p, err := r.StartReplay(r.Context(), ask, judge)
+			if err != nil {
+				r.Fatal(err)
+			}
+			return p.ID
+		}
+		r.ends(start(job.Replay{}, named(func(string) bool { return false })), 0, 0, 0, 0)
+		if n := r.count(dead("q")); n != 900 {
+			r.Fatalf("a run without jobs left %d dead", n)
+		}
+		id := start(job.Replay{Rate: 1000}, named(chosen))
+		r.pass(600)
+		r.restart(0)
+		r.pass(3 * job.Second)
+		r.ends(id, int64(want), 0, 0, 0)
+		for _, name := range all {
+			if state := r.job(name).State; (state == job.Ready) != chosen(name) {
+				r.Fatalf("%s is %s", name, state)
+			}
+		}
+	}, func(r *rig) { r.opts.Server.RetainDead = job.Day })
+}

@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/reprisehq/reprise/internal/door/jobs"
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
+)
+
+// patchBody reads what shall change. What cannot be about a field is 422 here,
+// as Zizq's clients know it.
+func (h *handler) patchBody(r *http.Request, s *scratch) (engine.Patch, error) {
+	p, err := s.Patch()
+	if bad, ok := err.(*job.Error); ok && bad.Field != "" { //nolint:errorlint // made by the reader and never wrapped
+		return p, &refusal{http.StatusUnprocessableEntity, wire.CodeInvalid, bad.Text}
+	}
+	if err == nil && p.Queue != "" {
+		err = h.reachQueues(r, "", 1, func(int) string { return p.Queue })
+	}
+	return p, err
+}
+
+// patch is PATCH /jobs/{id}. It answers with the job.
+func (h *handler) patch(w http.ResponseWriter, r *http.Request, text, _ string) {
+	h.operation(w, r, func(s *scratch, by job.Actor) error {
+		id, err := jobID(text)
+		if err != nil {
+			return err
+		}
+		p, err := h.patchBody(r, s)
+		if err != nil {
+			return err
+		}
+		v, err := h.engine.Patch(r.Context(), by, id, p)
+		if job.KindOf(err) == job.NotFound {
+			err = errNoJob
+		}
+		if err != nil {
+			return err
+		}
+		s.out = jobs.AppendVerdictJob(s.out, id, v)
+		send(w, http.StatusOK, s.out)
+		return nil
+	})
+}
+
+// patchMany is PATCH /jobs.
+func (h *handler) patchMany(w http.ResponseWriter, r *http.Request, _, _ string) {
+	h.operation(w, r, func(s *scratch, by job.Actor) error {
+		q, err := jobs.BulkQuery(r.URL.RawQuery)
+		if err == nil {
+			err = q.Patchable()
+		}
+		if err != nil {
+			return err
+		}
+		p, err := h.patchBody(r, s)
+		if err != nil {
+			return err
+		}
+		n, refused, err := q.Patch(r.Context(), h.engine, p)
+		if err = h.noteBulk(r, by, "patch jobs", q.Subject(), n, err); err != nil {
+			return err
+		}
+		s.out = strconv.AppendInt(append(s.out, `{"patched":`...), n, 10)
+		if refused > 0 {
+			s.out = strconv.AppendInt(append(s.out, `,"refused":`...), refused, 10)
+		}
+		s.out = append(s.out, '}')
+		send(w, http.StatusOK, s.out)
+		return nil
+	})
+}
+
+// removeMany is DELETE /jobs.
+func (h *handler) removeMany(w http.ResponseWriter, r *http.Request, _, _ string) {
+	by, err := actorOf(r)
+	var n int64
+	if err == nil {
+		n, err = h.deleteJobs(r, by)
+	}
+	h.answer(w, r, err, func(b []byte) []byte { return append(strconv.AppendInt(append(b, `{"deleted":`...), n, 10), '}') })
+}
+
+func (h *handler) deleteJobs(r *http.Request, by job.Actor) (int64, error) {
+	q, err := jobs.BulkQuery(r.URL.RawQuery)
+	if err != nil {
+		return 0, err
+	}
+	if err := h.guarded(q.All || q.Narrow()); err != nil {
+		return 0, err
+	}
+	n, err := q.Delete(r.Context(), h.engine)
+	return n, h.noteBulk(r, by, "delete jobs", q.Subject(), n, err)
+}
+
+// reset is POST /reset. Its answer has no body at all, and its own is not read.
+func (h *handler) reset(w http.ResponseWriter, r *http.Request, _, _ string) {
+	by, err := actorOf(r)
+	said, bad := jobs.ResetQuery(r.URL.RawQuery)
+	if err == nil {
+		err = bad
+	}
+	if err == nil {
+		err = h.guarded(said)
+	}
+	if err == nil {
+		var n int64
+		n, err = h.engine.Reset(r.Context())
+		err = h.noteBulk(r, by, "reset", "all", n, err)
+	}
+	if err != nil {
+		h.problem(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// guarded refuses what would leave nothing, unless it was said or nobody asked
+// for a guard. Who uses tokens has asked.
+func (h *handler) guarded(said bool) error {
+	if said || !h.guard && !h.tokens.Closed() {
+		return nil
+	}
+	return &job.Error{
+		Kind: job.Invalid, Field: "all",
+		Text: "this server is guarded: to delete everything say ?all=true, or give a filter",
+	}
+}
+
+// noteBulk keeps in the audit log what a call over many jobs has done, also one
+// that was broken off. It returns why it was, if so.
+func (h *handler) noteBulk(r *http.Request, by job.Actor, action, subject string, n int64, why error) error {
+	if n == 0 {
+		return why
+	}
+	if err := h.engine.Note(r.Context(), by, action, subject, n); err != nil && why == nil {
+		return err
+	}
+	return why
+}

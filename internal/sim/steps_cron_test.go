@@ -1,0 +1,103 @@
+package sim_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+const cronGroup = "crons"
+
+var (
+	cronNames       = []string{"e1", "e2"}
+	cronExpressions = []string{"*/10 0 * * * *", "*/15 1 * * * *", "15 */6 * * * *", "0 */10 * * * *"}
+)
+
+// cronAsk is what is asked of cron.
+type cronAsk struct {
+	entry  string              // "" = the group
+	set    *job.CronEntry      // what it shall be: expression, rule, template; times by the engine
+	paused *bool               // it shall be so, or not
+	gone   bool                // it shall leave
+	run    bool                // its job shall come now
+	doIt   func() (any, error) // the call
+}
+
+// changeCron sets an entry, pauses, resumes, deletes or runs it, or pauses the group.
+func (w *world) changeCron() {
+	entry := pick(w, cronNames)
+	row, _ := w.judge.book.rows[rowKey{job.CronEntries, job.CronKey(cronGroup, entry)}].(*job.CronEntry)
+	g, _ := w.judge.book.rows[rowKey{job.CronGroups, cronGroup}].(*job.CronGroup)
+	a := &cronAsk{entry: entry}
+	r := &request{kind: askCron, cron: a, name: cronGroup}
+	by := job.Actor{}
+	switch n := w.dice.IntN(10); {
+	case row == nil || n < 3:
+		w.setCronEntry(r)
+	case n < 5:
+		paused := !row.Paused
+		a.paused, r.text = &paused, fmt.Sprintf("pause %t of %s", paused, entry)
+		a.doIt = func() (any, error) { return w.e.PauseCronEntry(w.ctx, cronGroup, entry, paused, by) }
+	case n < 7 && g != nil:
+		paused := !g.Paused
+		a.entry, a.paused, r.text = "", &paused, fmt.Sprintf("pause %t of the cron group", paused)
+		a.doIt = func() (any, error) { return w.e.PauseCron(w.ctx, cronGroup, paused, by) }
+	case n < 8:
+		a.gone, r.text = true, "delete "+entry
+		a.doIt = func() (any, error) { return nil, w.e.DeleteCronEntry(w.ctx, cronGroup, entry, by) }
+	default:
+		w.names++
+		a.run, r.label, r.text = true, fmt.Sprint("r", w.names), "run "+entry
+		a.doIt = func() (any, error) { added, _, err := w.e.RunCronEntry(w.ctx, cronGroup, entry, by); return added, err }
+	}
+	w.say("    %s", r)
+	var err error
+	c := &call{reqs: []*request{r}}
+	c.finish = func() string {
+		if err != nil {
+			if r.commit > 0 && job.KindOf(err) != job.Unavailable {
+				broken("I2", "%s took effect and was refused: %v", r, err)
+			}
+			return w.refusal("cron", err, job.NotFound, job.OverLimit)
+		}
+		if r.commit == 0 && a.paused != nil {
+			return "it was so already"
+		}
+		w.accepted(r, false)
+		return "done"
+	}
+	w.start(c, func() { _, err = a.doIt() })
+}
+
+// setCronEntry draws what an entry shall be.
+func (w *world) setCronEntry(r *request) {
+	a := r.cron
+	w.names++
+	body := fmt.Sprintf("c%d|%s", w.names, strings.Repeat(".", w.dice.IntN(12)))
+	ask := engine.CronAsk{Name: a.entry, Expression: pick(w, cronExpressions), Job: engine.NewJob{Job: w.draw(), Payload: []byte(body)}}
+	ask.Job.Job.ReadyAt, ask.Job.Job.ExpiresAt, ask.Job.Job.GraceUntil = 0, 0, 0
+	if w.oneIn(6) {
+		ask.Job.Place = job.PlaceFront
+	}
+	if !w.oneIn(4) {
+		ask.Missed = new(pick(w, []job.Missed{job.MissedOnce, job.MissedSkip, job.MissedAll}))
+	}
+	if w.oneIn(4) {
+		ask.Paused = new(w.oneIn(2))
+	}
+	template := ask.Job.Job
+	template.State = job.Ready
+	a.paused = ask.Paused
+	a.set = &job.CronEntry{
+		Group: cronGroup, Name: a.entry, Expression: ask.Expression, Missed: ask.Missed,
+		Job: &template, Place: ask.Job.Place, Payload: ask.Job.Payload,
+	}
+	rule := "the group's"
+	if ask.Missed != nil {
+		rule = ask.Missed.String()
+	}
+	r.text = fmt.Sprintf("set %s to %s, missed %s, job %s%s", a.entry, ask.Expression, rule, body, described(&ask.Job))
+	a.doIt = func() (any, error) { return w.e.SetCronEntry(w.ctx, cronGroup, ask, job.Actor{}) }
+}
