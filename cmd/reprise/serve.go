@@ -45,6 +45,11 @@ is REPRISE_SYNC_INTERVAL) or in a YAML file, the first of them wins. The command
 			if err != nil {
 				return err
 			}
+			again := make(chan struct{}, 1)
+			defer onHangup(again)()
+			cfg.Reload = server.Reload{Signal: again, Load: func() (server.Config, server.Report, error) {
+				return server.Load(cmd.Flags(), os.Environ(), os.ReadFile)
+			}}
 			cfg.Log = server.NewLogger(cfg, os.Stdout, os.Stderr, isTerminal(os.Stderr))
 			report.Tell(ctx, cfg.Log)
 			return server.Run(ctx, cfg)
@@ -53,6 +58,27 @@ is REPRISE_SYNC_INTERVAL) or in a YAML file, the first of them wins. The command
 	server.AddFlags(cmd.Flags())
 	groupFlags(cmd)
 	return cmd
+}
+
+// onHangup sends on the channel at each SIGHUP, until the returned function is
+// called. Two that come together are one.
+func onHangup(again chan<- struct{}) (stop func()) {
+	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, syscall.SIGHUP)
+	go func() {
+		for {
+			select {
+			case <-signals:
+				select {
+				case again <- struct{}{}:
+				default:
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { signal.Stop(signals); close(done) }
 }
 
 // isTerminal reports whether a person probably reads what is written there.

@@ -11,6 +11,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"maps"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,6 +72,23 @@ func (k *Keeper) add(c job.Credential, configured bool) {
 	k.nobody.finish() // who came in without a token has none now
 	if c.Expires != 0 {
 		k.watch(g)
+	}
+}
+
+// Configure replaces the tokens of the configuration by those of a newer one.
+// What is as it was keeps what it has open.
+func (k *Keeper) Configure(list []job.Credential) {
+	stays := map[string]bool{}
+	for _, c := range list {
+		stays[c.ID] = true
+		if g := k.known.Load().byID[c.ID]; g == nil || !g.Configured || !reflect.DeepEqual(g.Credential, c) {
+			k.add(c, true)
+		}
+	}
+	for id, g := range k.known.Load().byID {
+		if g.Configured && !stays[id] {
+			k.Remove(id)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ type Engine struct {
 
 	patterns patterns      // of rules, compiled
 	judging  chan struct{} // holds one for each judge that runs
+	keep     atomic.Pointer[Reserve]
 	meter    meter
 	hub      hub
 	folding  foldLocks
@@ -77,6 +78,7 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 		folding: newFoldLocks(),
 	}
 	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }
+	e.keep.Store(&opts.Reserve)
 	e.meter.max, e.meter.queues = opts.MetricsQueues, map[string]*Tally{}
 	e.core.init(e)
 	e.state.Store(job.Errorf(job.Unavailable, "the server is starting; send the request again in a moment"))

@@ -209,8 +209,10 @@ func (r *run) reserve() error {
 // configure writes the settings of configured queues, all of them: what was
 // changed live lasts until then, holds and forced breakers beyond it. Healing
 // leaves them alone: an operator may have changed them since the start.
-func (r *run) configure() error {
-	for _, q := range r.e.opts.Queues {
+func (r *run) configure() error { return r.configureQueues(r.e.opts.Queues) }
+
+func (r *run) configureQueues(list []*job.Queue) error {
+	for _, q := range list {
 		row, err := r.tx.Row(job.Queues, q.Name)
 		if err != nil {
 			return err

@@ -62,14 +62,15 @@ func (e *Engine) low() bool {
 func (e *Engine) Reserve() int64 {
 	_, total, err := e.store.Free()
 	if err != nil {
-		return e.opts.Reserve.Bytes
+		return e.keep.Load().Bytes
 	}
 	return e.reserve(total)
 }
 
 // reserve is the free space that is kept, of a disk of total bytes.
 func (e *Engine) reserve(total int64) int64 {
-	return max(e.opts.Reserve.Bytes, int64(e.opts.Reserve.Share*float64(total)))
+	keep := e.keep.Load()
+	return max(keep.Bytes, int64(keep.Share*float64(total)))
 }
 
 // blocked reports until when a hand waits after a clock step.

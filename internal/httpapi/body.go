@@ -26,7 +26,7 @@ var scratches = sync.Pool{New: func() any { return &scratch{out: make([]byte, 0,
 // not, and gives the memory back.
 func (h *handler) withBody(w http.ResponseWriter, r *http.Request, do func(s *scratch) error) {
 	s, whole := scratches.Get().(*scratch), false
-	s.Count, s.FoldMax = h.backoffCount, h.bodyMax
+	s.Count, s.FoldMax = h.live.now.Load().count, h.bodyMax
 	s.meter = meter{from: r.Body, h: h, limit: 2 * h.inflightMax}
 	if isEnqueue(r) {
 		s.meter.limit = h.inflightMax

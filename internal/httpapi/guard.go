@@ -23,7 +23,7 @@ func (h *handler) trusted(r *http.Request) bool {
 	}
 	for _, origin := range r.Header["Origin"] {
 		u, err := url.Parse(origin)
-		if err != nil || u.Host == "" || u.Host != r.Host && !h.hosts[strings.ToLower(u.Hostname())] {
+		if err != nil || u.Host == "" || u.Host != r.Host && !h.live.now.Load().hosts[strings.ToLower(u.Hostname())] {
 			return false
 		}
 	}
@@ -45,7 +45,7 @@ func (h *handler) knows(host string, r *http.Request) bool {
 		return true // no browser gets there
 	}
 	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
-	if name == "localhost" || strings.HasSuffix(name, ".localhost") || h.hosts[name] {
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") || h.live.now.Load().hosts[name] {
 		return true
 	}
 	addr, err := netip.ParseAddr(name)

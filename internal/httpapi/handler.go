@@ -62,6 +62,9 @@ type Options struct {
 	Metrics Metrics
 	// Upkeep makes backups and compacts; nil = nobody does.
 	Upkeep Upkeep
+	// Live can be changed while the handler works; nil = AllowHosts, BackoffCount
+	// and Retry stay as they are. It is filled in from them.
+	Live *Live
 	// Null answers enqueues without an engine: POST /jobs and /jobs/bulk are
 	// read, checked and answered as always, and forgotten. The benchmark
 	// measures with it what the handler costs by itself.
@@ -72,8 +75,8 @@ type Options struct {
 func New(o Options) http.Handler {
 	h := &handler{
 		engine: o.Engine, log: o.Log, version: o.Version,
-		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, backoffCount: o.BackoffCount, retry: o.Retry,
-		hosts: map[string]bool{}, began: time.Now(), tokens: o.Tokens, guard: o.Guard, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
+		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, live: o.Live, began: time.Now(),
+		tokens: o.Tokens, guard: o.Guard, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
 	}
 	if h.bodyMax <= 0 {
 		h.bodyMax = 64 << 20
@@ -94,9 +97,10 @@ func New(o Options) http.Handler {
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
-	for _, name := range o.AllowHosts {
-		h.hosts[strings.ToLower(name)] = true
+	if h.live == nil {
+		h.live = new(Live)
 	}
+	h.live.Set(o.AllowHosts, o.BackoffCount, o.Retry)
 	if h.put = newNull().put; !o.Null {
 		h.put = o.Engine.Put
 	}
@@ -108,7 +112,7 @@ type handler struct {
 	put     func(context.Context, []engine.NewJob) ([]engine.Added, error)
 	log     *slog.Logger
 	version string
-	hosts   map[string]bool
+	live    *Live
 
 	tokens    *auth.Keeper
 	guard     bool
@@ -121,10 +125,8 @@ type handler struct {
 	streams              atomic.Int64 // open takes and long polls
 	heartbeat            time.Duration
 	began                time.Time // heartbeats come in steps from here
-	backoffCount         job.Count
-	retry                job.Retry
-	metrics              Metrics // may be nil
-	upkeep               Upkeep  // may be nil
+	metrics              Metrics   // may be nil
+	upkeep               Upkeep    // may be nil
 }
 
 // call serves one method of a resource. id and sub are the variable segments

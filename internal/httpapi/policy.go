@@ -21,5 +21,5 @@ func (h *handler) previewPolicy(w http.ResponseWriter, r *http.Request, _, _ str
 		h.problem(w, r, err)
 		return
 	}
-	h.sendPlain(w, r, policy.Of(p.Over(h.retry), rows), nil)
+	h.sendPlain(w, r, policy.Of(p.Over(h.live.now.Load().retry), rows), nil)
 }

@@ -69,6 +69,7 @@ type Config struct {
 	// What the server says.
 	LogFormat LogFormat
 	LogLevel  slog.Level
+	Reload    Reload       // no setting: how it is read again, which nobody need offer
 	Log       *slog.Logger // where to; no setting, `reprise serve` puts what NewLogger returns here
 
 	// How failed work runs again, where neither job nor queue says anything.

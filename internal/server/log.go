@@ -24,7 +24,8 @@ func NewLogger(cfg Config, stdout, stderr io.Writer, terminal bool) *slog.Logger
 		}
 	}
 	h := &lineHandler{shared: &shared{w: stderr, frame: frameCompact, banner: terminal}}
-	options := &slog.HandlerOptions{Level: cfg.LogLevel, ReplaceAttr: dropFramed}
+	h.level.Set(cfg.LogLevel)
+	options := &slog.HandlerOptions{Level: &h.level, ReplaceAttr: dropFramed}
 	switch format {
 	case LogJSON:
 		h.w, h.frame, h.banner = stdout, frameJSON, false
@@ -43,6 +44,13 @@ func NewLogger(cfg Config, stdout, stderr io.Writer, terminal bool) *slog.Logger
 		h.say("Reprise " + Version)
 	}
 	return slog.New(h)
+}
+
+// SetLevel changes the level of a logger of NewLogger.
+func SetLevel(log *slog.Logger, level slog.Level) {
+	if h, ok := log.Handler().(*lineHandler); ok {
+		h.level.Set(level)
+	}
 }
 
 // Listening tells that work is taken in at addr (host and port) now. The
@@ -66,6 +74,7 @@ type lineHandler struct {
 
 // shared is what a handler and those derived from it write through.
 type shared struct {
+	level  slog.LevelVar
 	banner bool // tell a person at a terminal what has begun
 	frame  func(line *bytes.Buffer, r slog.Record, fields []byte)
 

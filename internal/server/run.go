@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -110,13 +111,26 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	if err != nil {
 		return errors.Join(err, stop(cfg, e))
 	}
+	live := new(httpapi.Live)
 	handler := httpapi.New(httpapi.Options{
 		Engine: e, Log: log, Version: Version,
 		Tokens: tokens, Guard: cfg.Guard, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
 		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax,
 		Heartbeat: cfg.HeartbeatInterval, AllowHosts: cfg.AllowHost,
-		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: metrics.New(e, Version), Upkeep: keep,
+		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: metrics.New(e, Version), Upkeep: keep, Live: live,
 	})
+	parts := []reloadable{
+		refuseExposure(tokens.Closed), engineSettings(e), logLevel(log),
+		{"names of hosts", func(_ context.Context, _, to Config) error {
+			live.Set(to.AllowHost, to.BackoffCount, to.Retry)
+			return nil
+		}},
+		{"tokens", func(_ context.Context, _, to Config) error { tokens.Configure(to.Tokens); return nil }},
+	}
+	if certificates != nil {
+		parts = slices.Insert(parts, 1, certificateFiles(certificates))
+	}
+	go (&reloader{now: cfg, parts: parts, log: log}).follow(ctx, cfg.Reload)
 	crowd := &httpapi.Crowd{Total: cfg.MaxConnections, PerAddress: cfg.MaxPerAddress, Log: log}
 	srv, local := httpapi.NewServer(handler), httpapi.NewServer(handler)
 	srv.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
@@ -130,13 +144,17 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 		go func() { served <- serve(srv, crowd.Limit(listener, !cfg.TLS()), certificates) }()
 		Listening(log, listener.Addr().String(), cfg.Scheme())
 	}
+	if err := notify("READY=1"); err != nil {
+		log.Warn("the supervisor could not be told that the server is ready", "error", err)
+	}
 	select {
 	case err := <-served:
 		return errors.Join(fmt.Errorf("serving: %w", err), stop(cfg, e))
 	case <-ctx.Done():
 	}
 	log.Info("stopping")
-	err = stop(cfg, e) // ends the streams, so that Shutdown finds idle connections
+	_ = notify("STOPPING=1") // it was told to stop us
+	err = stop(cfg, e)       // ends the streams, so that Shutdown finds idle connections
 	limit, cancel := context.WithTimeout(context.Background(), max(cfg.ShutdownTimeout, time.Second))
 	defer cancel()
 	for _, s := range []*http.Server{srv, local} {

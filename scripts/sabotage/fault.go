@@ -70,6 +70,7 @@ func table() []fault {
 		storeFaults,
 		doorFaults,
 		protectionFaults,
+		operationsFaults,
 		holdFaults,
 		deadFaults,
 		securityFaults,
