@@ -14,8 +14,8 @@ var operationsFaults = []fault{
 		name: "backup-without-end-mark", breaks: "jobs.md Beyond",
 		does:  "a body that was cut off at its end mark passes for a backup",
 		file:  "internal/backup/archive.go",
-		old:   "	end, err := manifestAt(t, nameEnd)\n	if err != nil {\n		return m, err\n	}\n	if end != m {",
-		new:   "	end, _ := manifestAt(t, nameEnd)\n	if end != m && false {",
+		old:   "end, err := manifestAt(t, nameEnd)",
+		new:   "end, err := m, error(nil)",
 		first: []suite{in("internal/backup")},
 	},
 	{
