@@ -71,21 +71,22 @@ func TestCancelStopsTheWorkerThatRunsTheJob(t *testing.T) {
 func TestACheckpointIsThereForTheNextAttempt(t *testing.T) {
 	url := serverURL(t)
 	second := make(chan *wire.Progress, 1)
-	works(t, url, "pages", client.Events{}, func(_ context.Context, d *client.Delivery) error {
+	works(t, url, "pages", client.Events{}, func(ctx context.Context, d *client.Delivery) error {
 		if d.Attempt() == 2 {
 			second <- d.Job.Progress
 			return nil
 		}
 		half := 0.5
-		if err := d.Report(t.Context(), wire.Progress{Fraction: &half, Text: "page 10", Checkpoint: json.RawMessage(`{"page":10}`)}); err != nil {
+		if err := d.Report(ctx, wire.Progress{Fraction: &half, Text: "page 10", Checkpoint: json.RawMessage(`{"page":10}`)}); err != nil {
 			return err
 		}
+		//nolint:contextcheck // a command line has a context of its own
 		if out := well(t, "jobs", "show", "--url", url, d.Job.ID); !strings.Contains(out, `50 %, page 10, checkpoint {"page":10}, told `) {
 			t.Error(out)
 		}
 		t.Setenv("REPRISE_ID", d.Job.ID)
 		t.Setenv("REPRISE_LEASE", d.Job.Lease)
-		well(t, "jobs", "progress", "--url", url, "--checkpoint", `{"page":11}`)
+		well(t, "jobs", "progress", "--url", url, "--checkpoint", `{"page":11}`) //nolint:contextcheck // as above
 		return client.RetryIn(errors.New("later"), 0)
 	})
 	well(t, "enqueue", "--url", url, "--queue", "pages", "--type", "t")

@@ -115,7 +115,7 @@ func (e *Engine) runOnce() *batch {
 	c := &e.core
 	b := &batch{}
 	r := &c.run
-	began := time.Now()
+	watch := startWatch()
 	b.commit, b.err = e.store.Update(context.Background(), func(tx store.Tx) error {
 		r.reset(e, tx)
 		r.look()
@@ -144,7 +144,7 @@ func (e *Engine) runOnce() *batch {
 		return b
 	}
 	r.publish()
-	e.meter.noteCommit(time.Since(began), len(b.ops))
+	e.meter.noteCommit(watch.took(), len(b.ops))
 	b.gifts, b.more, b.events = r.gifts, r.fed || r.ticked, c.stage.events
 	r.gifts = nil
 	return b
@@ -168,11 +168,11 @@ func fatal(err error) bool {
 // settleBatch waits until the batch is durable and answers its commands.
 func (e *Engine) settleBatch(b *batch) {
 	if b.err == nil && b.commit != nil {
-		began := time.Now()
+		watch := startWatch()
 		if b.err = b.commit.Wait(); b.err != nil {
 			e.fail(b.err)
 		}
-		e.meter.noteSync(time.Since(began))
+		e.meter.noteSync(watch.took())
 	}
 	e.hub.publish(b.events, b.err != nil)
 	if b.err == nil {

@@ -26,6 +26,14 @@ func (c systemClock) Steady() job.Millis {
 	return job.Millis(c.start.UnixMilli() + time.Since(c.start).Milliseconds())
 }
 
+// stopwatch measures how long the machine takes, for the metrics. No rule
+// reads it.
+type stopwatch struct{ began time.Time }
+
+func startWatch() stopwatch { return stopwatch{time.Now()} }
+
+func (s stopwatch) took() time.Duration { return time.Since(s.began) }
+
 const (
 	stepMax    = 5 * job.Second  // a larger gap between two looks at the clock is a step
 	skewMax    = job.Second      // the date may be so far off the steady clock before that is written down

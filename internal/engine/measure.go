@@ -49,7 +49,7 @@ type QueueMeasures struct {
 
 // Merge adds what happened and what there is in another queue.
 func (q *QueueMeasures) Merge(o *QueueMeasures) {
-	q.Tally.add(&o.Tally)
+	q.add(&o.Tally)
 	q.addDepth(o.Depth)
 }
 

@@ -171,8 +171,16 @@ func TestPatchAndDeleteTakeTheFiltersOfAList(t *testing.T) {
 			query string
 			n     int
 		}{
-			{"?queue=r%26s", 4}, {"?queue=none", 0}, {"?priority=2..4", 3}, {"?id=" + ids[0] + "," + ids[5], 2}, {"?type=t&status=ready", 8},
-			{"?" + filter(".n > 5"), 2}, {"?queue=q&" + filter(".n > 5"), 1}, {"?attempts=1..", 0}, {"", 8}, {"?", 8},
+			{"?queue=r%26s", 4},
+			{"?queue=none", 0},
+			{"?priority=2..4", 3},
+			{"?id=" + ids[0] + "," + ids[5], 2},
+			{"?type=t&status=ready", 8},
+			{"?" + filter(".n > 5"), 2},
+			{"?queue=q&" + filter(".n > 5"), 1},
+			{"?attempts=1..", 0},
+			{"", 8},
+			{"?", 8},
 		} {
 			a.want(200, fmt.Sprintf(`{"patched":%d}`, c.n), "PATCH", "/jobs"+c.query, `{"retry_limit":4}`)
 			a.want(200, fmt.Sprintf(`{"count":%d}`, c.n), "GET", "/jobs/count"+c.query, "")

@@ -120,7 +120,7 @@ func (s *settings) apply(q *job.Queue) error {
 	if ms := s.Retention.DeadMS; ms != nil {
 		q.RetainDead = job.Millis(*ms)
 	}
-	return cmp.Or(err, oneRefusal(s.Protection.Apply(&q.Protection)))
+	return cmp.Or(err, oneRefusal(s.Apply(&q.Protection)))
 }
 
 // oneRefusal makes one refusal of several: it names the field of the first,

@@ -129,7 +129,7 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeMax)
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeMax) //nolint:forbidigo // a collector is given none
 	defer cancel()
 	m := c.engine.Measure(ctx)
 	p := page{ch}

@@ -99,7 +99,9 @@ func (r *Reader) keys(n *engine.NewJob) {
 	case x.Batch != nil && r.err == nil:
 		if why := tryBatch(x.Batch, n.Payload, r.foldMax()); why != "" {
 			r.fail("batch", why)
-			r.err.(*job.Error).Kind = job.Unprocessable
+			if own, ok := errors.AsType[*job.Error](r.err); ok {
+				own.Kind = job.Unprocessable
+			}
 		}
 	}
 }
@@ -120,7 +122,7 @@ func tryBatch(b *job.Batch, payload []byte, most int) string {
 			return "expression: " + part.name + ": " + err.Error()
 		}
 	}
-	ctx := context.Background()
+	ctx := context.Background() //nolint:forbidigo // a body is read without one, and an expression ends by itself
 	if _, err := holds(ctx, b, payload, payload, most); err != nil {
 		return "dry-run: when: " + err.Error()
 	}

@@ -136,7 +136,7 @@ func keyReopened(x *site) {
 		x.owner("closed", rule.BatchKey, "l", nil)
 		x.reopen()
 	}
-	c = x.settle(c, rule.SettleRelease)
+	x.settle(c, rule.SettleRelease)
 	x.owner("back", rule.BatchKey, "l", nil)
 	x.take(a, "h")
 	x.owner("taken", rule.UniqueKey, "k", nil)
