@@ -20,7 +20,8 @@ usage: ./scripts/test.sh [--only part[,part...]] [--help]
 
 Parts, in order, each with its budget (a part that takes longer fails):
 
-  setup   5 min  Go, a C compiler, the linter and govulncheck; always runs
+  setup   5 min  Go, a C compiler, the linter and govulncheck, Python and Node;
+                 always runs
   lint    4 min  build, format, linter, vet, generated documents, known
                  vulnerabilities
   unit    5 min  go test -race of every package except test/e2e
@@ -243,6 +244,23 @@ limited() {
     return "$code"
 }
 
+# setup_languages is for the programs of examples/. A Node before 22.18 cannot
+# run TypeScript by itself; then tsc translates it.
+setup_languages() {
+    local missing=() command
+    command -v python3 >/dev/null || missing+=(python3)
+    command -v node >/dev/null || missing+=(nodejs)
+    command -v tsc >/dev/null || missing+=(node-typescript)
+    ((${#missing[@]} == 0)) || apt_install "${missing[@]}" || true
+    for command in python3 node tsc; do
+        if command -v "$command" >/dev/null; then
+            pass "$command: $("$command" --version)"
+        else
+            skip_installable "$command is not here and could not be installed; the tests of examples/ need it"
+        fi
+    done
+}
+
 part_setup() {
     begin setup "the machine"
     if ! setup_go; then
@@ -261,6 +279,7 @@ part_setup() {
         tool golangci-lint "$GOLANGCI" "$GOLANGCI_VERSION"
         tool govulncheck "$GOVULNCHECK" "$GOVULNCHECK_VERSION"
     fi
+    if wanted e2e; then setup_languages; fi
     check "the counter of tests" go build -o bin/tools/testcount ./scripts/testcount || exit 1
     end 300
 }
