@@ -155,6 +155,7 @@ setup_go() {
     command -v gcc >/dev/null || missing+=(gcc libc6-dev)
     command -v git >/dev/null || missing+=(git)
     command -v make >/dev/null || missing+=(make)
+    command -v curl >/dev/null || missing+=(curl) # docs/jobs.md is run
     ((${#missing[@]} == 0)) || apt_install ca-certificates "${missing[@]}"
 
     command -v go >/dev/null || export PATH=$PATH:/usr/local/go/bin
