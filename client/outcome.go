@@ -212,6 +212,11 @@ func (d *Delivery) Hold(span time.Duration) {
 // Attempt is the number of this attempt, 1 for the first.
 func (d *Delivery) Attempt() int { return int(d.Job.Attempts) + 1 }
 
+// Traceparent is the W3C trace context in which the handler works, to be the
+// parent of its own spans; "" = none. It is what the producer sent, or, from a
+// server that exports spans, the span of this run.
+func (d *Delivery) Traceparent() string { return d.Job.Traceparent }
+
 // Decode reads the payload into v.
 func (d *Delivery) Decode(v any) error {
 	if err := json.Unmarshal(d.Job.Payload, v); err != nil {

@@ -45,6 +45,7 @@ input and the rest in its environment:
   REPRISE_PRIORITY REPRISE_GROUP REPRISE_READY_AT REPRISE_WORKER REPRISE_URL
   REPRISE_LEASE (with which "reprise jobs progress" may tell how far it is)
   REPRISE_CHECKPOINT (what an earlier attempt left for this one by that command)
+  TRACEPARENT (the W3C trace context of the job, if it has one)
 How it exits decides what becomes of the job:
   0             done
   65            dead: trying again cannot help (EX_DATAERR)
@@ -54,7 +55,7 @@ the end of all it wrote there as its trace. What is still running after --timeou
 is stopped together with everything it started.
 
 With --http the payload is posted with the headers Reprise-Id, Reprise-Queue,
-Reprise-Type and Reprise-Attempt. The status of the answer decides:
+Reprise-Type and Reprise-Attempt, and traceparent if it has one. The status of the answer decides:
   2xx                     done
   408, 425, 429, 5xx      tried again, not before Retry-After has passed
   no answer               tried again

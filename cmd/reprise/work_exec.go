@@ -113,7 +113,7 @@ func lastLine(text string) string {
 // environment is what a command can know about its job.
 func (c *command) environment(d *client.Delivery) []string {
 	j := &d.Job
-	return []string{
+	out := []string{
 		"REPRISE_ID=" + j.ID,
 		"REPRISE_QUEUE=" + j.Queue,
 		"REPRISE_TYPE=" + j.Type,
@@ -126,6 +126,10 @@ func (c *command) environment(d *client.Delivery) []string {
 		"REPRISE_LEASE=" + j.Lease,
 		"REPRISE_CHECKPOINT=" + checkpoint(j),
 	}
+	if t := d.Traceparent(); t != "" {
+		out = append(out, "TRACEPARENT="+t)
+	}
+	return out
 }
 
 // checkpoint is what an earlier attempt left for this one.

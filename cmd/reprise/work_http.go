@@ -49,6 +49,9 @@ func (p *poster) handle(ctx context.Context, d *client.Delivery) error {
 	req.Header.Set("Reprise-Queue", headerText(d.Job.Queue))
 	req.Header.Set("Reprise-Type", headerText(d.Job.Type))
 	req.Header.Set("Reprise-Attempt", strconv.Itoa(d.Attempt()))
+	if t := d.Traceparent(); t != "" {
+		req.Header.Set("Traceparent", t)
+	}
 	resp, err := p.http.Do(req)
 	if err == nil {
 		// The status is the answer, whatever becomes of the body.

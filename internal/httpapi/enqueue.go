@@ -23,6 +23,7 @@ func (h *handler) enqueue(w http.ResponseWriter, r *http.Request, _, _ string) {
 		if err := h.reachQueues(r, "", 1, func(int) string { return list[0].Job.Queue }); err != nil {
 			return err
 		}
+		carryTrace(r, list)
 		added, err := h.put(r.Context(), list)
 		if err != nil {
 			return err
@@ -45,6 +46,7 @@ func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _, _ string) {
 		}
 		var added []engine.Added
 		if err == nil && len(list) > 0 {
+			carryTrace(r, list)
 			added, err = h.put(r.Context(), list)
 		}
 		if err != nil {

@@ -79,6 +79,35 @@ func IsTraceparent(s string) bool {
 	return len(part) == 4 && part[0] == "00" && isID(part[1], 32) && isID(part[2], 16) && isHex(part[3], 2)
 }
 
+// CarriedTraceparent reads the header of a request as the recommendation says:
+// of a later version, what version 00 knows of it. What is not valid is "".
+func CarriedTraceparent(header string) string {
+	const size = len("00-") + 32 + 1 + 16 + 1 + 2
+	if len(header) > size && header[size] == '-' && header[:2] != "00" {
+		header = header[:size]
+	}
+	if len(header) != size || !isHex(header[:2], 2) || header[:2] == "ff" {
+		return ""
+	}
+	if header[:2] != "00" {
+		header = "00" + header[2:]
+	}
+	if !IsTraceparent(header) {
+		return ""
+	}
+	return header
+}
+
+// Sampled reports whether the job carries a trace context whose caller records
+// what it does.
+func (j *Job) Sampled() bool {
+	if j.Extras == nil || j.Extras.Traceparent == "" {
+		return false
+	}
+	t := j.Extras.Traceparent
+	return strings.IndexByte("13579bdf", t[len(t)-1]) >= 0 // the lowest flag
+}
+
 func isID(s string, n int) bool { return isHex(s, n) && strings.Trim(s, "0") != "" }
 
 func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
