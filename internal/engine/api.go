@@ -119,6 +119,10 @@ type Options struct {
 	BatchOpsMax   int  // commands in one transaction; 0 = 4096
 	BatchBytesMax int  // payload bytes in one transaction; 0 = 4 MiB
 
+	// Traced reports whether spans are made for a sampled trace context. Jobs are
+	// then delivered with the span of their run as its parent. nil = never.
+	Traced func(traceparent string) bool
+
 	Crons []CronSetting  // cron groups from the configuration
 	Zone  *time.Location // of cron entries that name none; nil = the machine's
 }

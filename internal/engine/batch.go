@@ -174,7 +174,7 @@ func (e *Engine) settleBatch(b *batch) {
 		}
 		e.meter.noteSync(watch.took())
 	}
-	e.hub.publish(b.events, b.err != nil)
+	e.announce(b.events, b.err != nil)
 	if b.err == nil {
 		for i := range b.gifts {
 			b.gifts[i].to.give(b.gifts[i].d)
@@ -209,7 +209,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 	clear(old.reads)
 	clear(old.joined)
 	clear(old.left)
-	e.core.stage.reset(e.hub.heard())
+	e.core.stage.reset(&e.hub)
 	*r = run{
 		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
 		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, reads: old.reads,

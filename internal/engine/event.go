@@ -46,6 +46,7 @@ type Event struct {
 	Gone    bool      // it left
 	Attempt uint32    // charged failures
 	Reason  string    // died, retried, lapsed: why; a word from a fixed list
+	Trace   *Trace    // for those who follow traces; nil = not of one
 }
 
 // eventOf is the event of a step; ok is false if it is none.
@@ -106,10 +107,11 @@ const (
 type EventFilter struct {
 	Queues []string
 	Kinds  []EventKind
+	Traced bool // only of jobs with a sampled trace context, with their Trace
 }
 
 func (f *EventFilter) chooses(ev *Event) bool {
-	return has(f.Queues, ev.Queue) && has(f.Kinds, ev.Kind)
+	return (!f.Traced || ev.Trace != nil) && has(f.Queues, ev.Queue) && has(f.Kinds, ev.Kind)
 }
 
 func has[T comparable](list []T, v T) bool {
@@ -124,7 +126,8 @@ func has[T comparable](list []T, v T) bool {
 // hub hands events to those who listen. It never waits for one of them: who is
 // slow loses events, and is told how many.
 type hub struct {
-	listening atomic.Int32
+	listening atomic.Int32 // to all events
+	tracing   atomic.Int32 // to those of traces only
 	mu        sync.Mutex // guards what follows
 	list      []*Listener
 	closed    bool
@@ -142,8 +145,17 @@ type Listener struct {
 	ended bool
 }
 
-// heard reports whether anybody listens.
-func (h *hub) heard() bool { return h.listening.Load() > 0 }
+// count notes who listens to what. The caller holds mu.
+func (h *hub) count() {
+	traced := int32(0)
+	for _, l := range h.list {
+		if l.filter.Traced {
+			traced++
+		}
+	}
+	h.tracing.Store(traced)
+	h.listening.Store(int32(len(h.list)) - traced)
+}
 
 // Listen begins to listen. It is refused with OverLimit when too many do. The
 // caller closes the listener.
@@ -159,7 +171,7 @@ func (e *Engine) Listen(f EventFilter) (*Listener, error) {
 	}
 	l := &Listener{hub: h, filter: f, bell: make(chan struct{}, 1)}
 	h.list = append(h.list, l)
-	h.listening.Store(int32(len(h.list)))
+	h.count()
 	return l, nil
 }
 
@@ -174,7 +186,7 @@ func (l *Listener) Close() {
 			break
 		}
 	}
-	h.listening.Store(int32(len(h.list)))
+	h.count()
 }
 
 // Next blocks until there are events or some were lost. It returns what there

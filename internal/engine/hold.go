@@ -189,6 +189,9 @@ func (r *run) tellVoid(j *job.Job, v *rule.Void) {
 // An error means that the caller holds leases without having the jobs: it must
 // end its stream, or let them lapse.
 func (e *Engine) fill(list []Delivery) ([]Delivery, error) {
+	if e.opts.Traced != nil {
+		e.lead(list)
+	}
 	var refs []job.ID
 	for i := range list {
 		if list[i].unread() {

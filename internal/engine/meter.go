@@ -105,12 +105,13 @@ type stage struct {
 	last    *Tally
 	name    string  // of last
 	events  []Event // nil where nobody listens
-	tell    bool
+	tell    bool    // somebody listens to all of them
+	trace   bool    // somebody listens to those of traces
 }
 
-func (s *stage) reset(tell bool) {
+func (s *stage) reset(h *hub) {
 	s.clear()
-	s.events, s.tell = nil, tell
+	s.events, s.tell, s.trace = nil, h.listening.Load() > 0, h.tracing.Load() > 0
 }
 
 func (s *stage) clear() {
@@ -192,10 +193,14 @@ func (r *run) note(c *rule.Command, old *job.Job, eff *rule.Effect) {
 			t.N[Discarded]++
 		}
 	}
-	if !s.tell {
+	traced := s.trace && j.Sampled()
+	if !s.tell && !traced {
 		return
 	}
 	if ev, ok := eventOf(c, old, j, eff, r.now); ok {
+		if traced {
+			ev.Trace = traceOf(c, old, j, eff)
+		}
 		s.events = append(s.events, ev)
 	}
 }

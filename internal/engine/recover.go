@@ -159,7 +159,7 @@ func (e *Engine) recoverStep(ctx context.Context, f func(*run) error) error {
 	}
 	c.run.publish()
 	err = commit.Wait()
-	e.hub.publish(c.stage.events, err != nil)
+	e.announce(c.stage.events, err != nil)
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -26,6 +27,7 @@ import (
 	"github.com/reprisehq/reprise/internal/metrics"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
+	"github.com/reprisehq/reprise/internal/trace"
 )
 
 // Run serves until ctx ends, then stops: no new work, streams end, everything
@@ -45,11 +47,22 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	e := engine.New(st, clock, secureRandom(), log, engineOptions(cfg))
+	spans, err := trace.New(ctx, os.Getenv, Version, log)
+	if err != nil {
+		return err
+	}
+	options := engineOptions(cfg)
+	options.Traced = spans.Traced()
+	e := engine.New(st, clock, secureRandom(), log, options)
+	if err := spans.Listen(e); err != nil {
+		return err
+	}
+	defer closeSpans(cfg, spans)
 	began := time.Now()
 	if err := e.Start(ctx); err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
+	spans.Start()
 	log.Debug("recovered", "took", time.Since(began).String())
 	return listenAndServe(ctx, cfg, e, &upkeep{st, e, log}, log)
 }
@@ -170,6 +183,14 @@ func stop(cfg Config, e *engine.Engine) error {
 	limit, cancel := context.WithTimeout(context.Background(), max(cfg.ShutdownTimeout, time.Second))
 	defer cancel()
 	return e.Stop(limit)
+}
+
+// closeSpans sends the last spans; a collector that does not answer holds
+// nobody up for longer than a stop may take.
+func closeSpans(cfg Config, spans *trace.Exporter) {
+	limit, cancel := context.WithTimeout(context.Background(), min(max(cfg.ShutdownTimeout, time.Second), 5*time.Second))
+	defer cancel()
+	spans.Close(limit)
 }
 
 // admission is who may do what: the tokens of the configuration and of the
