@@ -196,6 +196,7 @@ var fixed = map[string]*resource{
 	"/health":           {get: (*handler).health},
 	"/ready":            {get: (*handler).ready},
 	"/version":          {get: (*handler).versions},
+	"/openapi.json":     {get: (*handler).describe},
 }
 
 var (

@@ -22,6 +22,8 @@ import (
 // two has a server of its own, in which the examples follow each other and
 // streams stay open.
 //
+// Request and reply are held to GET /openapi.json too (contract_test.go).
+//
 // A reply is compared whole: status, the headers that are given, and the body
 // as JSON, or line by line for a stream. What cannot be known before stands in
 // angle brackets: <time> is a time, <id...> an id and <token...> a lease
@@ -41,10 +43,14 @@ func TestTheProtocolIsAsDocumented(t *testing.T) {
 		name, _, _ := strings.Cut(section, "\n")
 		t.Run(name, func(t *testing.T) {
 			p := &protocol{api: start(t, httpapi.Options{Version: "0.1.0"}), bound: map[string]string{}}
+			p.client.Transport = watched{p.client.Transport.(watched).RoundTripper, t, true}
 			for _, x := range list {
 				p.check(x)
 			}
 		})
+	}
+	if n := described().operations(); n < 40 {
+		t.Errorf("only %d calls were held to GET /openapi.json", n)
 	}
 	if examples < 30 {
 		t.Errorf("%s has only %d examples; are they marked ```http?", file, examples)
@@ -142,7 +148,7 @@ func (p *protocol) exchange(x exchange) string {
 	}
 	if resp.Header.Get("Content-Type") == "application/x-ndjson" && method == http.MethodGet {
 		p.t.Cleanup(func() { _ = resp.Body.Close() })
-		return p.compareLines(resp.Body, x.reply.body)
+		return p.compareLines(resp, x.reply.body)
 	}
 	got, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -152,8 +158,8 @@ func (p *protocol) exchange(x exchange) string {
 }
 
 // compareLines reads as many jobs as the example has, and leaves the stream open.
-func (p *protocol) compareLines(stream io.Reader, want string) string {
-	lines := bufio.NewReader(stream)
+func (p *protocol) compareLines(resp *http.Response, want string) string {
+	lines := bufio.NewReader(resp.Body)
 	for _, line := range strings.Split(want, "\n") {
 		for got := ""; line != ""; {
 			var err error
@@ -163,6 +169,9 @@ func (p *protocol) compareLines(stream io.Reader, want string) string {
 			if got != "\n" { // a heartbeat
 				if why := p.compare(line, got); why != "" {
 					return why
+				}
+				if err := described().checkItem(resp.Request, "application/x-ndjson", []byte(got)); err != nil {
+					return "GET /openapi.json tells something else: " + err.Error()
 				}
 				break
 			}

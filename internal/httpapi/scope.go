@@ -93,6 +93,7 @@ var scopes = map[*resource]needs{
 	fixed["/health"]:           {get: need{public, noQueue}},
 	fixed["/ready"]:            {get: need{public, noQueue}},
 	fixed["/version"]:          {get: need{anybody, noQueue}},
+	fixed["/openapi.json"]:     {get: need{anybody, noQueue}},
 
 	oneJob:   {get: need{reads, pathJob}, patch: need{operates, pathJob}, del: need{operates, pathJob}},
 	oneQueue: {get: need{reads, pathQueue}, patch: need{operates, pathQueue}},

@@ -75,6 +75,9 @@ func (a *api) speak(h2 bool) {
 	transport.Protocols.SetHTTP1(!h2)
 	transport.Protocols.SetUnencryptedHTTP2(h2)
 	a.client = &http.Client{Transport: transport}
+	if t, ok := a.t.(*testing.T); ok {
+		a.client.Transport = watched{transport, t, false}
+	}
 	a.t.Cleanup(transport.CloseIdleConnections)
 }
 

@@ -80,6 +80,7 @@ func table() []fault {
 		cronFaults,
 		queryFaults,
 		wireFaults,
+		openapiFaults,
 		keysFaults,
 	)
 }

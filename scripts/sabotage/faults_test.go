@@ -29,8 +29,10 @@ func TestEveryFaultAppliesToTheTreeAsItIs(t *testing.T) {
 			if strings.HasSuffix(f.file, "_test.go") {
 				t.Error("a fault is in the product, not in a test")
 			}
-			if _, err := parser.ParseFile(token.NewFileSet(), f.file, broken[f.file], parser.SkipObjectResolution); err != nil {
-				t.Error(err)
+			if strings.HasSuffix(f.file, ".go") {
+				if _, err := parser.ParseFile(token.NewFileSet(), f.file, broken[f.file], parser.SkipObjectResolution); err != nil {
+					t.Error(err)
+				}
 			}
 			if len(f.first) == 0 {
 				t.Error("nobody is named who should notice")

@@ -1,0 +1,359 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"net/url"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/reprisehq/reprise/internal/door/jobs"
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/policy"
+	"github.com/reprisehq/reprise/wire"
+)
+
+func document(t *testing.T) map[string]any {
+	t.Helper()
+	var doc map[string]any
+	if err := json.Unmarshal(openapi(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// inside finds a value by its path, segments with spaces between.
+func inside(doc map[string]any, path string) any {
+	var v any = doc
+	for _, name := range strings.Fields(path) {
+		v = table(v)[name]
+	}
+	return v
+}
+
+var variable = regexp.MustCompile(`\{[a-z]+\}`)
+
+var methods = []string{"get", "post", "put", "patch", "delete"}
+
+// Every call of the route tables is described, with its scopes, and nothing
+// else is. TestEveryCallHasAScope holds `scopes` to the route tables.
+func TestEveryCallIsDescribed(t *testing.T) {
+	described := map[*resource]map[string]bool{profiles: {"get": true, "post": true}} // the Go runtime's own
+	paths := map[*resource]string{}
+	for path, item := range table(document(t)["paths"]) {
+		at, _ := url.Parse(variable.ReplaceAllString(path, "x"))
+		res, _, _ := find(at)
+		if res == nil {
+			t.Errorf("%s is described, and does not exist", path)
+			continue
+		}
+		if described[res] == nil {
+			described[res] = map[string]bool{}
+		}
+		if path != "/crons/preview" { // which is what a group may be called too
+			if paths[res] != "" {
+				t.Errorf("%s and %s are the same", paths[res], path)
+			}
+			paths[res] = path
+		}
+		for name, o := range table(item) {
+			if name == "parameters" {
+				continue
+			}
+			method, operation := strings.ToUpper(name), table(o)
+			if !slices.Contains(methods, name) || res.method(method) == nil {
+				t.Errorf("%s %s is described, and does not exist", method, path)
+				continue
+			}
+			described[res][name] = true
+			list := scopes[res]
+			want := []any{map[string]any{"bearer": []any{}}}
+			switch scope := list.of(method).oneOf; {
+			case scope == public:
+				want = []any{}
+			case scope != anybody:
+				names := []any{}
+				for _, s := range scope.Names() {
+					names = append(names, s)
+				}
+				want = []any{map[string]any{"bearer": names}}
+			}
+			if got := operation["security"]; !reflect.DeepEqual(got, want) {
+				t.Errorf("%s %s is described with the scopes %v, and has %v", method, path, got, want)
+			}
+			if text, _ := operation["summary"].(string); text == "" || operation["operationId"] == nil || operation["tags"] == nil {
+				t.Errorf("%s %s has no summary, operationId or tags", method, path)
+			}
+			if table(operation["responses"])["default"] == nil {
+				t.Errorf("%s %s does not tell of refusals that any call may meet", method, path)
+			}
+		}
+	}
+	for res := range scopes {
+		for _, name := range methods {
+			if res.method(strings.ToUpper(name)) != nil && !described[res][name] {
+				t.Errorf("%s %s is not described in internal/httpapi/openapi", name, nameOf(res))
+			}
+		}
+	}
+}
+
+// nameOf is a path of a resource, as far as the tables know it.
+func nameOf(res *resource) string {
+	for before, list := range map[string]map[string]*resource{"": fixed, "/jobs/{id}/": ofJob, "/queues/{name}/": ofQueue} {
+		for name, r := range list {
+			if r == res {
+				return before + name
+			}
+		}
+	}
+	return "of a resource that stands alone"
+}
+
+// The document is OpenAPI 3.1, each schema in it is JSON Schema, and all
+// references lead somewhere. testdata/openapi-3.1.json is the schema that the
+// OpenAPI Initiative publishes (Apache-2.0).
+func TestTheDescriptionIsOpenAPI(t *testing.T) {
+	text, err := os.ReadFile("testdata/openapi-3.1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(openapi()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.AssertFormat()
+	const metaURL, docURL = "https://spec.openapis.org/oas/3.1/schema/2022-10-07", "http://localhost/openapi.json"
+	if err = c.AddResource(metaURL, meta); err == nil {
+		err = c.AddResource(docURL, doc)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.MustCompile(metaURL).Validate(doc); err != nil {
+		t.Error(err)
+	}
+	used := map[string]bool{}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if ref, ok := v["$ref"].(string); ok {
+				used[ref] = true
+				if inside(doc.(map[string]any), strings.NewReplacer("#/", "", "/", " ").Replace(ref)) == nil {
+					t.Errorf("%s leads nowhere", ref)
+				}
+			}
+			for _, part := range v {
+				walk(part)
+			}
+		case []any:
+			for _, part := range v {
+				walk(part)
+			}
+		}
+	}
+	walk(doc)
+	ids := map[any]bool{}
+	for path, item := range table(inside(doc.(map[string]any), "paths")) {
+		for _, name := range methods {
+			if o := table(table(item)[name]); o != nil && ids[o["operationId"]] {
+				t.Errorf("%s %s: another call has its operationId", name, path)
+			} else if o != nil {
+				ids[o["operationId"]] = true
+			}
+		}
+	}
+	for kind, list := range table(inside(doc.(map[string]any), "components")) {
+		for name := range table(list) {
+			if ref := "#/components/" + kind + "/" + name; !used[ref] && kind != "securitySchemes" {
+				t.Errorf("%s is not used", ref)
+			}
+			if kind == "schemas" {
+				if _, err := c.Compile(docURL + "#/components/schemas/" + name); err != nil {
+					t.Errorf("the schema %s: %v", name, err)
+				}
+			}
+		}
+	}
+}
+
+func words[T interface{ String() string }](list ...T) (out []string) {
+	for _, v := range list {
+		out = append(out, v.String())
+	}
+	return out
+}
+
+// Words and numbers of the document are those of the code. Every enum of a
+// component has to stand here.
+func TestTheDescriptionHasTheWordsOfTheCode(t *testing.T) {
+	doc := document(t)
+	codes, kinds := []string{}, []string{}
+	for _, c := range wire.Codes {
+		codes = append(codes, c.Code)
+	}
+	for k := engine.EventKind(0); k < engine.EventKinds; k++ {
+		kinds = append(kinds, k.String())
+	}
+	enums := map[string][]string{
+		"Code": codes, "EventKind": kinds, "Status": wire.Statuses, "Scope": job.ScopesAll.Names(),
+		"DeadReason":   {wire.ReasonExhausted, wire.ReasonKilled, wire.ReasonExpired, wire.ReasonLost, wire.ReasonRejected, wire.ReasonEvicted},
+		"UniqueWhile":  {wire.WhileQueued, wire.WhileActive, wire.WhileExists},
+		"Place":        {wire.Keep, wire.Front, wire.Back},
+		"Outcome":      {wire.OutcomeOK, wire.OutcomeRetry, wire.OutcomeDead, wire.OutcomeRelease},
+		"CurveKind":    {wire.Polynomial, wire.Uniform, wire.Exponential, wire.Constant, wire.Staircase, wire.Linear, wire.List, wire.Immediate},
+		"CurveCount":   words(job.CountPrevious, job.CountIncluding),
+		"Do":           {wire.DoRetry, wire.DoDead, wire.DoRelease, wire.DoHold},
+		"WaitBy":       {wire.ByCurve, wire.ByRule, wire.ByWorker, wire.ByTarget, wire.ByHold, wire.ByGrace},
+		"PolicySource": {wire.FromJob, wire.FromType, wire.FromQueue, wire.FromDoor, wire.FromServer},
+		"WaitReason": {
+			wire.WaitNotDue, wire.WaitParked, wire.WaitPaused, wire.WaitHeld, wire.WaitBreaker, wire.WaitGroupParked, wire.WaitBehindHead,
+			wire.WaitGroupLimit, wire.WaitMaxRunning, wire.WaitRate, wire.WaitRetryBudget, wire.WaitNoWorker, wire.WaitNoFitting,
+			wire.WaitNoFreeWorker, wire.WaitMaxInflight, wire.WaitInLine,
+		},
+		"BreakerWord":  {wire.BreakerClosed, wire.BreakerOpen, wire.BreakerHalfOpen, wire.BreakerRamping},
+		"BreakerOrder": {wire.BreakerOpen, wire.BreakerClosed, wire.BreakerAuto},
+		"QueueOrder":   words(job.OrderNone, job.OrderStart, job.OrderStrict),
+		"OnDead":       words(job.DeadSkip, job.DeadBlock, job.DeadPark),
+		"FrontOrder":   words(job.FrontBySeq, job.FrontLIFO),
+		"OnFull":       words(job.FullReject, job.FullDropOldest),
+		"LateOK":       {lateUntilTerminal, lateNever},
+		"Missed":       {wire.MissedOnce, wire.MissedSkip, wire.MissedAll},
+		"Budget":       {wire.BudgetFresh, wire.BudgetRemaining},
+		"RunStatus":    {wire.RunRunning, wire.RunDone, wire.RunCancelled},
+		"RunAction":    words(job.ActionReplay, job.ActionDelete),
+	}
+	for name, schema := range table(inside(doc, "components schemas")) {
+		list, is := table(schema)["enum"].([]any)
+		want, known := enums[name]
+		if is != known {
+			t.Errorf("the schema %s has an enum: %t; this test knows words for it: %t", name, is, known)
+		}
+		var got []string
+		for _, word := range list {
+			got = append(got, word.(string))
+		}
+		slices.Sort(got)
+		if want = slices.Sorted(slices.Values(want)); !slices.Equal(got, want) {
+			t.Errorf("the schema %s has the words %q; the code has %q", name, got, want)
+		}
+	}
+	for path, want := range map[string]float64{
+		"components parameters limit schema maximum":                                   wire.PageLimitMax,
+		"components schemas Priority default":                                          float64(wire.PriorityDefault),
+		"components schemas Priority maximum":                                          math.MaxUint16,
+		"components schemas Labels maxProperties":                                      job.LabelsMax,
+		"components schemas Progress properties text maxLength":                        job.ProgressTextMax,
+		"components schemas LeaseRequest properties max maximum":                       leaseMax,
+		"components schemas LeaseRequest properties lease_ms maximum":                  float64(job.Day),
+		"components schemas LeaseRequest properties lease_ms default":                  float64(engine.LeaseDefault),
+		"components schemas LeaseRequest properties wait_ms maximum":                   float64(leaseWaitMax.Milliseconds()),
+		"components schemas Extension properties ms maximum":                           float64(job.Day),
+		"components schemas Extensions properties ms maximum":                          float64(job.Day),
+		"components schemas ReportProgress properties ms maximum":                      float64(job.Day),
+		"components schemas Retry properties rules maxItems":                           job.RulesMax,
+		"components schemas Numbers maxItems":                                          job.AlternativesMax,
+		"components schemas When properties error_type maxItems":                       job.AlternativesMax,
+		"components schemas When properties message maxLength":                         job.TextBytesMax,
+		"components schemas Curve properties delays maxItems":                          job.DelaysMax,
+		"components schemas Curve properties offset maximum":                           job.OffsetMax,
+		"components schemas Breaker properties window maximum":                         job.WindowMax,
+		"components schemas Rate properties per_second maximum":                        job.RateMax,
+		"components schemas FairShare properties weights additionalProperties maximum": job.WeightMax,
+		"components schemas DeadReplay properties max_replays default":                 wire.MaxReplaysDefault,
+		"components schemas Patterns maxItems":                                         job.CredentialPatternsMax,
+		"components parameters actor schema maxLength":                                 actorMax,
+	} {
+		if got := inside(doc, path); got != want {
+			t.Errorf("%s is %v; the code has %v", path, got, want)
+		}
+	}
+	if jobs.PageMax != wire.PageLimitMax {
+		t.Error("two limits of a page")
+	}
+	for _, p := range inside(doc, "paths /policies/preview get").(map[string]any)["parameters"].([]any) {
+		if table(p)["name"] == "rows" && inside(table(p), "schema maximum") != float64(policy.RowsMax) {
+			t.Error("the rows of a preview have another limit")
+		}
+	}
+}
+
+// A schema has the members of the type that is sent or read, no more and no
+// less.
+func TestTheDescriptionHasTheMembersOfTheCode(t *testing.T) {
+	schemas := table(inside(document(t), "components schemas"))
+	var members func(schema any) []string
+	members = func(schema any) (list []string) {
+		for name := range table(table(schema)["properties"]) {
+			list = append(list, name)
+		}
+		parts, _ := table(schema)["allOf"].([]any)
+		for _, part := range parts {
+			ref, _ := table(part)["$ref"].(string)
+			list = append(list, members(schemas[strings.TrimPrefix(ref, "#/components/schemas/")])...)
+		}
+		slices.Sort(list)
+		return list
+	}
+	var fields func(t reflect.Type) []string
+	fields = func(t reflect.Type) (list []string) {
+		for i := range t.NumField() {
+			f := t.Field(i)
+			switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
+			case f.Anonymous:
+				list = append(list, fields(f.Type)...)
+			case name != "-" && f.IsExported():
+				list = append(list, name)
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	delivery := []string{"lease", "lease_until", "run_until", "start_by", "held", "voided"} // of wire.Job
+	for name, v := range map[string]any{
+		"Error": wire.Error{}, "Enqueue": wire.Enqueue{}, "Batch": wire.Batch{}, "Bulk": wire.Bulk{}, "Job": wire.Job{}, "Enqueued": wire.Enqueued{},
+		"BulkEnqueued": wire.BulkEnqueued{}, "Retention": wire.Retention{}, "Page": wire.Page{}, "Pages": wire.Pages{},
+		"ErrorPage": wire.ErrorPage{}, "JobError": wire.JobError{}, "Counted": wire.Count{}, "Deleted": wire.Deleted{},
+		"Patched": wire.Patched{}, "Cancel": wire.Cancel{}, "Retry": wire.Retry{}, "Curve": wire.Curve{}, "Rule": wire.Rule{},
+		"When": wire.When{}, "Backoff": wire.Backoff{}, "PolicyPreview": policy.Preview{}, "Explanation": wire.Explanation{},
+		"Reason": wire.Reason{}, "RetryWait": wire.RetryWait{}, "PolicyFrom": wire.PolicyFrom{}, "Delivery": wire.Job{},
+		"Extension": wire.Extension{}, "Progress": wire.Progress{}, "ReportProgress": wire.ReportProgress{}, "Release": wire.Release{},
+		"Failure": wire.Failure{}, "Settle": wire.Settle{}, "Verdicts": wire.Verdicts{}, "Verdict": wire.Verdict{},
+		"Queues": wire.Queues{}, "QueueSettings": settings{}, "Queue": wire.Queue{}, "JobCounts": wire.JobCounts{}, "Rate": wire.Rate{},
+		"Breaker": wire.Breaker{}, "RetryBudget": wire.RetryBudget{}, "FairShare": wire.FairShare{}, "BreakerState": wire.BreakerState{},
+		"Asides": wire.Asides{}, "Aside": wire.Aside{}, "HoldRequest": wire.Hold{}, "Held": wire.Held{}, "OfGroup": wire.OfGroup{},
+		"ForceBreaker": wire.ForceBreaker{}, "DeadFilter": wire.DeadFilter{}, "DeadReplay": wire.DeadReplay{},
+		"DeadDelete": wire.DeadDelete{}, "DeadOne": wire.DeadOne{}, "DryRun": wire.DryRun{}, "Replay": wire.Replay{},
+		"Replays": wire.Replays{}, "DeadJob": wire.DeadJob{}, "DeadPage": wire.DeadPage{}, "DeadGroup": wire.DeadGroup{},
+		"DeadGroups": wire.DeadGroups{}, "Mark": wire.Mark{}, "Crons": wire.Crons{}, "CronsDeleted": wire.CronsDeleted{},
+		"CronPreview": wire.CronPreview{}, "CronPause": wire.CronPause{}, "CronGroup": wire.CronGroup{}, "CronEntry": wire.CronEntry{},
+		"NewToken": wire.NewToken{}, "Token": wire.Token{}, "MadeToken": wire.MadeToken{}, "Tokens": wire.Tokens{},
+		"Audit": wire.Audit{}, "AuditEntry": wire.AuditEntry{}, "AuditChange": wire.AuditChange{}, "Event": wire.Event{},
+		"LostEvents": wire.LostEvents{}, "Version": wire.Version{},
+	} {
+		want := fields(reflect.TypeOf(v))
+		if name == "Delivery" {
+			want = slices.DeleteFunc(want, func(n string) bool { return n == "voided" }) // a line of its own
+		} else if reflect.TypeOf(v) == reflect.TypeFor[wire.Job]() || name == "Enqueued" || name == "DeadJob" {
+			want = slices.DeleteFunc(want, func(n string) bool { return slices.Contains(delivery, n) })
+		}
+		if got := members(schemas[name]); !slices.Equal(got, want) {
+			t.Errorf("the schema %s has the members\n%q, and the code\n%q", name, got, want)
+		}
+	}
+}
