@@ -128,7 +128,7 @@ func has[T comparable](list []T, v T) bool {
 type hub struct {
 	listening atomic.Int32 // to all events
 	tracing   atomic.Int32 // to those of traces only
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex   // guards what follows
 	list      []*Listener
 	closed    bool
 }
