@@ -249,6 +249,7 @@ class Worker:
         self.free = threading.Semaphore(concurrency)
         self.running = {}  # lease: Job; until the server has taken what became of it
         self.lock = threading.Lock()  # guards running
+        self.fewer = threading.Condition(self.lock)  # running has lost one
         self.stopping = threading.Event()
         self.late = threading.Event()  # the drain is over: do not wait for anything
 
@@ -310,6 +311,7 @@ class Worker:
         finally:
             with self.lock:
                 del self.running[job.lease]
+                self.fewer.notify_all()
             self.free.release()
 
     def outcome(self, job):
@@ -389,11 +391,8 @@ class Worker:
 
     def quiet(self, patience):
         """Whether nothing runs any more, within so many seconds."""
-        until = time.monotonic() + patience
-        for _ in range(self.concurrency):
-            if not self.free.acquire(timeout=max(0, until - time.monotonic())):
-                return False
-        return True
+        with self.fewer:
+            return self.fewer.wait_for(lambda: not self.running, patience)
 
 
 def failure(error):

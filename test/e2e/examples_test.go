@@ -39,7 +39,7 @@ func TestTheExamples(t *testing.T) {
 func python(t *testing.T) language {
 	needs(t, "python3")
 	dir := examples(t, "python")
-	return language{[]string{"--lease", "5"}, func(name string) []string {
+	return language{[]string{"--lease", "3"}, func(name string) []string {
 		return []string{"python3", "-B", filepath.Join(dir, name+".py")} // -B: no caches beside them
 	}}
 }
@@ -217,7 +217,7 @@ func (l language) enqueue(t *testing.T, url, token string, jobs []map[string]any
 // where it belongs, and ran as often as it should have.
 func nothingIsLost(t *testing.T, l language) {
 	root := t.TempDir()
-	args := []string{"--reattach-window", "5s"}
+	args := []string{"--reattach-window", "3s"}
 	s := start(t, root, args...)
 	want := workload()
 	jobs, errs, code := l.enqueue(t, s.url, "", want)
@@ -293,7 +293,7 @@ func account(t *testing.T, cl *client, want []map[string]any, jobs []wire.Enqueu
 			doubts[s.ID]++ // it was taken away: it may have run elsewhere
 		case s.Event == "settled" && s.ID == jobs[0].ID:
 			released = released || s.Outcome == "release"
-		case s.Event == "unreadable", s.Event == "unsettled":
+		case s.Event == "unreadable", s.Event == "unsettled", s.Event == "left":
 			t.Errorf("a worker said %+v", s)
 		}
 	}
@@ -345,7 +345,11 @@ func tokensAndHolds(t *testing.T, l language) {
 	jobs := []map[string]any{
 		{"type": "busy", "queue": "demo", "group": "limited", "payload": map[string]any{"hold": "1h"}},
 		{"type": "busy", "queue": "demo", "group": "refusing", "payload": map[string]any{"retry_after": "3600"}},
-		{"type": "unheard-of", "queue": "demo", "payload": nil},
+		{"type": "unheard-of", "queue": "demo", "payload": nil, "unique_key": "u"},
+		{"type": "unheard-of", "queue": "demo", "payload": nil, "unique_key": "u"},
+	}
+	for i := range jobs {
+		jobs[i]["idempotency_key"] = fmt.Sprint(i)
 	}
 	if _, errs, code := l.enqueue(t, s.url, "", jobs); code == 0 || !strings.Contains(errs, "unauthorized") {
 		t.Errorf("without a token the enqueue ended with %d and %q", code, errs)
@@ -353,8 +357,16 @@ func tokensAndHolds(t *testing.T, l language) {
 	if _, errs, code := l.enqueue(t, s.url, admin.Token, []map[string]any{{"type": "t", "queue": "a,b", "payload": 1}}); code == 0 || !strings.Contains(errs, "queue must not contain") {
 		t.Errorf("a job that is refused ended with %d and %q", code, errs)
 	}
-	if list, errs, code := l.enqueue(t, s.url, admin.Token, jobs); code != 0 || len(list) != 3 {
+	list, errs, code := l.enqueue(t, s.url, admin.Token, jobs)
+	if code != 0 || len(list) != 4 {
 		t.Fatalf("with a token the enqueue ended with %d: %s", code, errs)
+	}
+	if !list[3].Duplicate || list[3].ID != list[2].ID {
+		t.Errorf("under one unique key there are %+v", list[2:])
+	}
+	again, _, _ := l.enqueue(t, s.url, admin.Token, jobs)
+	if len(again) != 4 || slices.ContainsFunc(again, func(j wire.Enqueued) bool { return !j.Duplicate }) {
+		t.Errorf("enqueued again they are %+v", again)
 	}
 	if code := l.worker(t, s.url, "").ends(); code != 1 {
 		t.Errorf("without a token the worker ended with %d", code)
