@@ -9,9 +9,9 @@ type Event struct {
 	Queue    string `json:"queue"`
 	Type     string `json:"type"`
 	Group    string `json:"group,omitempty"`
-	Status   string `json:"status"`         // after it; of a job that left, the one in which it left
-	Gone     bool   `json:"gone,omitempty"` // it left the store
-	Attempts int64  `json:"attempts"`       // charged failures
+	Status   string `json:"status"`        // after it; of a job that left, the one in which it left
+	Gone     bool   `json:"gone,omitzero"` // it left the store
+	Attempts int64  `json:"attempts"`      // charged failures
 	Reason   string `json:"reason,omitempty"`
 }
 

@@ -154,6 +154,9 @@ func TestEventsAreSentAsTheyHappen(t *testing.T) {
 					t.Errorf("got %s, want %v", data, want)
 				}
 			}
+			if gone, is := got["gone"]; is != (want["kind"] == "completed") || is && gone != true {
+				t.Errorf("got %s: only a job that left is gone", data)
+			}
 		}
 	})
 }
