@@ -18,6 +18,8 @@ type NewJob struct {
 	Place   job.Place
 	Payload []byte // kept as given; the engine does not look into it
 	Key     string // idempotency key; "" = none
+
+	Create []job.Budget // budgets that are made if they do not exist, for those the job is bound to
 }
 
 // Added is the answer to one NewJob.

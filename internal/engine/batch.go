@@ -27,6 +27,7 @@ type committer struct {
 	disk       disk
 	stats      Stats
 	protection protection
+	budgets    budgets
 	fed        bool   // the last run left holders to be served again
 	streams    [3]int // holders by job.HolderKind; of unary calls those that wait
 	stage      stage
@@ -99,6 +100,8 @@ type run struct {
 	disk    disk
 	guard   guard
 
+	spending spending
+
 	cronNews []cronNews
 }
 
@@ -130,7 +133,16 @@ func (e *Engine) runOnce() *batch {
 		if err := r.tick(); err != nil {
 			return err
 		}
+		if err := r.returnBudgeted(); err != nil {
+			return err
+		}
 		if err := r.serve(); err != nil {
+			return err
+		}
+		if err := r.lookAhead(); err != nil {
+			return err
+		}
+		if err := r.keepBudgets(); err != nil {
 			return err
 		}
 		b.sleep = r.sleep()
@@ -254,6 +266,7 @@ func (r *run) publish() {
 		c.queues[name] = true
 	}
 	c.protection.publish(&r.guard)
+	c.budgets.publish(&r.spending)
 	c.stats.add(r.stats)
 	c.stats.Batches++
 	c.settleHungry(r)
@@ -388,6 +401,11 @@ func (r *run) write(old *job.Job, eff rule.Effect) error {
 	}
 	if err := r.tx.Write(old, j); err != nil {
 		return err
+	}
+	if old.Budgets() != nil || j.Budgets() != nil {
+		if err := r.bill(old, j); err != nil {
+			return err
+		}
 	}
 	if eff.Gate != nil {
 		if err := r.setGate(eff.Gate); err != nil {

@@ -59,7 +59,10 @@ func (e *Engine) Reset(ctx context.Context) (deleted int64, err error) {
 			}
 		}
 	}
-	return e.DeleteAll(ctx, Search{})
+	if deleted, err = e.DeleteAll(ctx, Search{}); err == nil {
+		err = e.resetBudgets(ctx)
+	}
+	return deleted, err
 }
 
 func (e *Engine) bulk(ctx context.Context, s Search, act func(*run, *job.Job) error) (done, refused int64, err error) {

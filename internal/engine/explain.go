@@ -67,6 +67,11 @@ func (r *run) situation(j *job.Job) (s rule.Situation, err error) {
 			return s, err
 		}
 	}
+	if j.Budgets() != nil && j.State == job.Ready {
+		if s.Short, s.ShortAgain, err = r.shortOf(j); err != nil {
+			return s, err
+		}
+	}
 	r.workers(&s)
 	return s, nil
 }

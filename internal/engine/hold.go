@@ -426,7 +426,7 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 		if err != nil || len(list) == 0 {
 			return took, held == 0 && err == nil, err
 		}
-		before, passed := took, false
+		before, passed, aside := took, false, r.spending.aside
 		var next *rule.Pos // where a gate may stand now that was served from this list
 		for _, j := range list {
 			if next != nil {
@@ -440,6 +440,20 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 			}
 			if j.HeldBy(h.name) {
 				continue
+			}
+			if j.Budgets() != nil {
+				key, err := r.lacks(j)
+				if err == nil && key != "" {
+					if err = r.setAside(j, key); err == nil {
+						next, err = r.standsNext(j, next)
+					}
+				}
+				if err != nil {
+					return took, false, err
+				}
+				if key != "" {
+					continue
+				}
 			}
 			if j.Alone && held+took-before > 0 {
 				answered := h.want > 0 && h.held+r.held[h] > 0 // a call that got something: it waits no more
@@ -459,7 +473,11 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 				return took, false, err
 			}
 		}
-		if took == before && !passed {
+		if r.spending.aside >= asideMax { // the rest in the next run
+			r.fed = true
+			return took, false, nil
+		}
+		if took == before && !passed && r.spending.aside == aside {
 			return took, false, nil
 		}
 	}

@@ -64,6 +64,9 @@ func (r *run) patch(j *job.Job, p Patch) (rule.Effect, error) {
 		return rule.Effect{}, err
 	}
 	eff, err := rule.Step(v, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) {
+		if rule.WaitsFor(n) != "" { // it may stand elsewhere now
+			n.Park = ""
+		}
 		if n.Queue = queue; p.Edit != nil {
 			p.Edit(n, r.now)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -79,6 +80,9 @@ func contentOf(n *NewJob) [16]byte {
 	if t := x.Batch; t != nil {
 		parts = append(parts, t.Key, t.When, t.Fold)
 	}
+	for _, u := range x.Budgets {
+		parts = append(parts, "budget", u.Key, strconv.FormatInt(u.Cost, 10))
+	}
 	return hash128(parts...)
 }
 
@@ -98,6 +102,8 @@ func hash128(parts ...string) (sum [16]byte) {
 type intake struct {
 	fresh  map[string]bool       // queues not seen before
 	quotas map[string]*admission // of the queues that have one
+
+	budgets map[string]*job.Budget // that are to be made
 }
 
 // admission is how much a queue would hold.
@@ -129,6 +135,11 @@ func (r *run) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []
 			if err := r.admit(&in, &list[i], folds.body(list, i)); err != nil {
 				return err
 			}
+			if used := list[i].Job.Budgets(); used != nil {
+				if in.budgets, err = r.admitBudgets(in.budgets, used, list[i].Create); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	if err := r.admitFolds(&in, folds); err != nil {
@@ -142,6 +153,9 @@ func (r *run) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []
 		return err
 	}
 	if err := r.evict(leaving); err != nil {
+		return err
+	}
+	if err := r.makeBudgets(in.budgets); err != nil {
 		return err
 	}
 	for i := range list {

@@ -152,7 +152,10 @@ func (e *Engine) recoverStep(ctx context.Context, f func(*run) error) error {
 	commit, err := e.store.Update(ctx, func(tx store.Tx) error {
 		c.run.reset(e, tx)
 		tx.Durable()
-		return f(&c.run)
+		if err := f(&c.run); err != nil {
+			return err
+		}
+		return c.run.keepBudgets()
 	})
 	if err != nil {
 		return err
@@ -342,5 +345,5 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 		}
 		c.leases += len(ids)
 	}
-	return nil
+	return c.loadBudgets(v, holders, e.clock.Steady())
 }

@@ -118,6 +118,7 @@ func (r *run) commandOf(h rule.Hand) rule.Command {
 // first: what a lapsed holder gives back may have expired meanwhile.
 func (r *run) tick() error {
 	r.wakeGuarded()
+	r.dueBudgets()
 	if err := r.tickRows(); err != nil {
 		return err
 	}
@@ -259,6 +260,7 @@ func (r *run) sleep() time.Duration {
 	}
 	sooner(r.tx.NextRow(job.Throttles), r.steady, 0)
 	sooner(r.nextRoom(), r.steady, 0)
+	sooner(r.nextBudget(), r.steady, 0)
 	sooner(r.tx.NextRow(job.Holders), r.steady, r.watch.lapses)
 	sooner(r.tx.NextRow(job.Replays), r.steady, 0)
 	if soonest == job.MaxMillis {

@@ -13,6 +13,15 @@ type Extras struct {
 	Unique      *Unique // nil = there may be any number of it
 	Batch       *Batch  // nil = it stays a job of its own; never together with Unique
 	Progress    *RunProgress
+	Budgets     []BudgetUse // keys differ
+}
+
+// orNil is nil where there is nothing to carry.
+func (x Extras) orNil() *Extras {
+	if reflect.ValueOf(x).IsZero() {
+		return nil
+	}
+	return &x
 }
 
 // RunProgress is what the worker of a job told of its run. Checkpoint outlives the
@@ -56,10 +65,8 @@ func (j *Job) WithProgress(p *RunProgress) *Extras {
 	if j.Extras != nil {
 		x = *j.Extras
 	}
-	if x.Progress = p; reflect.ValueOf(x).IsZero() {
-		return nil
-	}
-	return &x
+	x.Progress = p
+	return x.orNil()
 }
 
 // Label is a word of the producer's own about a job. The server keeps it, and

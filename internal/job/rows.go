@@ -25,6 +25,7 @@ const (
 	Credentials
 	CronGroups
 	CronEntries
+	Budgets
 	Tables // how many there are
 )
 

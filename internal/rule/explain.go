@@ -23,6 +23,7 @@ const (
 	NoFittingWorker                 // none of those that are may run it
 	NoFreeWorker                    // all of those that may are busy
 	ServerLimit                     // as many jobs run as the server allows
+	BudgetShort                     // of a budget that it is bound to
 	InLine                          // nothing holds it back; others stand before it
 	Obstacles                       // how many there are
 )
@@ -30,7 +31,7 @@ const (
 func (o Obstacle) String() string {
 	return [...]string{
 		"not_due", "parked", "paused", "held", "breaker", "group_parked", "behind_head", "group_limit", "max_running",
-		"rate", "retry_budget", "no_worker", "no_fitting_worker", "no_free_worker", "max_inflight", "in_line",
+		"rate", "retry_budget", "no_worker", "no_fitting_worker", "no_free_worker", "max_inflight", "budget", "in_line",
 	}[o]
 }
 
@@ -42,7 +43,7 @@ type Reason struct {
 	State  job.BreakerState // BreakerShut
 	Forced bool             // BreakerShut: by an operator
 	Limit  int              // GroupLimit, QueueLimit, ServerLimit
-	Label  string           // Parked
+	Label  string           // Parked; BudgetShort: its key
 	Head   *job.Job         // BehindHead, GroupParked: who is in front; nil if that is not known
 }
 
@@ -65,6 +66,9 @@ type Situation struct {
 	Free          int        // of them, those with room
 	InFlight      int        // leases of all holders
 	InFlightMax   int        // 0 = no limit
+
+	Short      *job.Budget // lacks what the job needs, or others wait for it before the job; nil = none does
+	ShortAgain job.Millis  // when time gives enough, on the steady clock; 0 = it does not, or others wait
 }
 
 // Explain lists what keeps an open job from running; a job that runs or is
@@ -78,7 +82,9 @@ func Explain(s Situation) []Reason {
 	if s.Job.State == job.Scheduled {
 		tell(Reason{Is: NotDue, Until: s.Job.ReadyAt})
 	}
-	if s.Job.Park != "" {
+	if s.Short != nil {
+		tell(Reason{Is: BudgetShort, Label: s.Short.Name, Limit: int(s.Short.Capacity()), Until: s.Date(s.ShortAgain)})
+	} else if s.Job.Park != "" {
 		tell(Reason{Is: Parked, Label: s.Job.Park})
 	}
 	if s.Queue.Paused {

@@ -49,6 +49,8 @@ func TestEveryObstacleIsTold(t *testing.T) { // retry.md section 5
 		"budget":                 {func(s *Situation) { s.Job.Attempts, s.Room.Retried, s.RoomAgain = 1, 0, steady+4 }, "retry_budget +4"},
 		"budget, a fresh job":    {func(s *Situation) { s.Room.Retried = 0 }, "in_line"},
 		"budget, strict":         {func(s *Situation) { s.Job.Attempts, s.Room.Retried, s.Job.Order = 1, 0, job.OrderStrict }, "in_line"},
+		"a budget of its own":    {func(s *Situation) { s.Short, s.ShortAgain = &job.Budget{Name: "k", Allocation: 5}, steady+3 }, "budget k 5 +3"},
+		"it waits for a budget":  {func(s *Situation) { s.Job.Park, s.Short = "budget/k", &job.Budget{Name: "k", Allocation: 5} }, "budget k 5"},
 		"no worker":              {func(s *Situation) { s.Workers, s.Fitting, s.Free = 0, 0, 0 }, "no_worker"},
 		"none fits":              {func(s *Situation) { s.Fitting, s.Free = 0, 0 }, "no_fitting_worker"},
 		"none free":              {func(s *Situation) { s.Free = 0 }, "no_free_worker"},

@@ -18,7 +18,7 @@ func (b *Bucket) follow(r job.Rate, steady job.Millis) (missing int64) {
 	missing = max(0, b.full-int64(steady)*perMilli)
 	if b.each != each {
 		if b.each != 0 {
-			missing = int64(float64(missing) / float64(b.each) * float64(each))
+			missing = int64(min(float64(missing)/float64(b.each)*float64(each), 1<<62))
 		}
 		*b = Bucket{full: int64(steady)*perMilli + missing, each: each}
 	}
@@ -32,13 +32,17 @@ func (b *Bucket) Left(r job.Rate, steady job.Millis) int {
 }
 
 // Take counts one take.
-func (b *Bucket) Take(r job.Rate, steady job.Millis) {
-	b.full = int64(steady)*perMilli + b.follow(r, steady) + b.each
-}
+func (b *Bucket) Take(r job.Rate, steady job.Millis) { b.takeSome(r, 1, steady) }
 
 // Next is when the rate allows the next take: now, if it does.
-func (b *Bucket) Next(r job.Rate, steady job.Millis) job.Millis {
-	wait := max(0, b.follow(r, steady)-(int64(r.BurstValue())-1)*b.each)
+func (b *Bucket) Next(r job.Rate, steady job.Millis) job.Millis { return b.nextSome(r, 1, steady) }
+
+func (b *Bucket) takeSome(r job.Rate, n int64, steady job.Millis) {
+	b.full = int64(steady)*perMilli + b.follow(r, steady) + n*b.each
+}
+
+func (b *Bucket) nextSome(r job.Rate, n int64, steady job.Millis) job.Millis {
+	wait := max(0, b.follow(r, steady)-(int64(r.BurstValue())-n)*b.each)
 	return steady.Add(job.Millis((wait + perMilli - 1) / perMilli))
 }
 

@@ -131,6 +131,7 @@ func Step(v View, c Command) (Effect, error) {
 	}
 	to := job.None
 	if e.Job != nil {
+		leaveBudget(e.Job)
 		to = e.Job.State
 		if e.Job.Extras != nil {
 			own(v, e.Job)

@@ -113,7 +113,8 @@ type Reader interface {
 	Groups(edges []job.Millis) ([]Group, error)
 	// Owner returns the job that stands under a key (rule.KeyOf), if one does.
 	Owner(key rule.Key) (id job.ID, ok bool)
-	// Parked returns up to n jobs that are out of line under a label, by id.
+	// Parked returns up to n jobs that are out of line under a label, in
+	// line order, whatever their queues.
 	Parked(label string, n int) ([]job.ID, error)
 	// Names returns the queues that have jobs, sorted.
 	Names() ([]string, error)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // states are Zizq's five words.
@@ -175,7 +176,9 @@ func members(b []byte, j *job.Job, payload []byte) []byte {
 	if j.Reason != job.Alive {
 		b = word(b, `,"reason":"`, j.Reason.String())
 	}
-	if j.Park != "" {
+	if rule.WaitsFor(j) != "" {
+		b = append(b, `,"wait":"budget"`...)
+	} else if j.Park != "" {
 		b = quote(b, `,"wait":`, "held")
 	}
 	return b

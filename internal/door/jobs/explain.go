@@ -60,7 +60,7 @@ func reasonOf(j *job.Job, r rule.Reason, now job.Millis) wire.Reason {
 		Reason: r.Is.String(), Until: int64(r.Until), Forced: r.Forced, Limit: r.Limit, Label: r.Label,
 		Text: textOf(j, r) + ends(r.Until, now),
 	}
-	if r.Is != rule.NotDue && r.Is != rule.Parked && r.Is != rule.ServerLimit {
+	if r.Is != rule.NotDue && r.Is != rule.Parked && r.Is != rule.ServerLimit && r.Is != rule.BudgetShort {
 		out.Queue = j.Queue
 	}
 	if r.Group || r.Is == rule.GroupParked || r.Is == rule.BehindHead || r.Is == rule.GroupLimit {
@@ -103,6 +103,8 @@ func textOf(j *job.Job, r rule.Reason) string {
 		return "the rate of " + whose + " is used up"
 	case rule.BudgetUsed:
 		return "the retry budget of " + whose + " is used up"
+	case rule.BudgetShort:
+		return fmt.Sprintf("budget %q has not what it needs, or others wait for that before it; its capacity is %d", r.Label, r.Limit)
 	case rule.NoWorker:
 		return "no worker is connected to " + whose
 	case rule.NoFittingWorker:

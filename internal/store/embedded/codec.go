@@ -457,6 +457,9 @@ func appendRow(b []byte, row job.Row) ([]byte, error) {
 	case *job.Throttle:
 		text, err := json.Marshal(t)
 		return append(b, text...), err
+	case *job.Budget:
+		text, err := json.Marshal(t)
+		return append(b, text...), err
 	case *job.Credential:
 		text, err := json.Marshal(t)
 		return append(b, text...), err
@@ -533,6 +536,10 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 		if r.bad, r.b = r.bad || !ok, nil; ok {
 			row = e
 		}
+	case job.Budgets:
+		b := &job.Budget{}
+		r.bad = json.Unmarshal(r.b, b) != nil || b.Check() != nil || b.Jobs < 0
+		r.b, row = nil, b
 	case job.Tables:
 	}
 	if r.bad || row == nil || len(r.b) != 0 || row.Key() != key {

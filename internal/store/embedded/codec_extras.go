@@ -14,6 +14,7 @@ const (
 	extraProgress
 	extraUnique
 	extraBatch
+	extraBudgets
 	extrasKnown = 1<<iota - 1
 )
 
@@ -29,6 +30,7 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	set(extraProgress, x.Progress != nil)
 	set(extraUnique, x.Unique != nil)
 	set(extraBatch, x.Batch != nil)
+	set(extraBudgets, len(x.Budgets) > 0)
 	b = binary.AppendUvarint(b, has)
 	if has&extraLabels != 0 {
 		b = binary.AppendUvarint(b, uint64(len(x.Labels)))
@@ -49,6 +51,9 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	}
 	if t := x.Batch; t != nil {
 		b = appendString(appendString(appendString(b, t.Key), t.When), t.Fold)
+	}
+	if has&extraBudgets != 0 {
+		b = appendBudgets(b, x.Budgets)
 	}
 	return b
 }
@@ -74,6 +79,9 @@ func (r *reader) extras() *job.Extras {
 	}
 	if has&extraBatch != 0 {
 		x.Batch = &job.Batch{Key: r.string(), When: r.string(), Fold: r.string()}
+	}
+	if has&extraBudgets != 0 {
+		x.Budgets = r.budgets()
 	}
 	return x
 }

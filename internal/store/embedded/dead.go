@@ -52,21 +52,21 @@ func (x *index) groupOf(e *rule.Entries) uint32 {
 	return x.dead[e.Dead.Print].num
 }
 
-func (x *index) movePark(old, j *job.Job, a, b *rule.Entries) {
-	if a.Park == b.Park {
+func (x *index) movePark(a, b *rule.Entries) {
+	if a.Park == b.Park && (a.Park == "" || a.Pos == b.Pos) {
 		return
 	}
 	if a.Park != "" {
 		list := x.parked[a.Park]
-		if list.remove(old.ID); list.len() == 0 {
+		if list.remove(a.Pos); list.len() == 0 {
 			delete(x.parked, a.Park)
 		}
 	}
 	if b.Park != "" {
 		if x.parked[b.Park] == nil {
-			x.parked[b.Park] = &sorted[job.ID]{}
+			x.parked[b.Park] = &sorted[rule.Pos]{}
 		}
-		x.parked[b.Park].insert(j.ID)
+		x.parked[b.Park].insert(b.Pos)
 	}
 }
 
@@ -77,11 +77,11 @@ func (a *access) Parked(label string, n int) ([]job.ID, error) {
 	}
 	var out []job.ID
 	for cur := list.start(); len(out) < n; cur.next() {
-		id, ok := cur.item()
+		pos, ok := cur.item()
 		if !ok {
 			break
 		}
-		out = append(out, id)
+		out = append(out, pos.ID)
 	}
 	return out, nil
 }

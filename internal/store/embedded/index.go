@@ -21,13 +21,13 @@ type index struct {
 	shared  map[job.ID]int // payload references, where they are not exactly one
 	types   map[uint32]*[job.States]int64
 	dead    map[job.Fingerprint]*deadGroup
-	groups  uint32                     // how many were ever made
-	parked  map[string]*sorted[job.ID] // by label
-	keys    keyIndex                   // who stands under a key
-	lines   []*line                    // by number
-	heads   sorted[headOf]             // the head of every line that has one, once dirty is empty
-	dirty   []*line                    // lines whose head may have changed
-	scratch []lineHead                 // of ready
+	groups  uint32                       // how many were ever made
+	parked  map[string]*sorted[rule.Pos] // by label
+	keys    keyIndex                     // who stands under a key
+	lines   []*line                      // by number
+	heads   sorted[headOf]               // the head of every line that has one, once dirty is empty
+	dirty   []*line                      // lines whose head may have changed
+	scratch []lineHead                   // of ready
 }
 
 // listed is an entry of the listing of all jobs: enough to page by type, and
@@ -114,7 +114,7 @@ func newIndex(n *names) *index {
 	return &index{
 		names: n, queues: map[string]*queue{}, held: map[string]map[job.ID]struct{}{},
 		shared: map[job.ID]int{}, types: map[uint32]*[job.States]int64{},
-		dead: map[job.Fingerprint]*deadGroup{}, parked: map[string]*sorted[job.ID]{}, keys: newKeyIndex(),
+		dead: map[job.Fingerprint]*deadGroup{}, parked: map[string]*sorted[rule.Pos]{}, keys: newKeyIndex(),
 	}
 }
 
@@ -144,7 +144,7 @@ func (x *index) move(old, j *job.Job) {
 	x.moveTimers(old, j, &a, &b)
 	x.moveHolders(old, j)
 	x.moveDead(old, j, &a, &b)
-	x.movePark(old, j, &a, &b)
+	x.movePark(&a, &b)
 	x.moveKey(old, j, &a, &b)
 	x.moveListing(old, j, &b)
 	// In this order: a job that leaves its group may take the same place in

@@ -167,7 +167,9 @@ func (r reader) Owner(key rule.Key) (id job.ID, ok bool) {
 }
 
 func (r reader) Parked(label string, n int) ([]job.ID, error) {
-	return idsOf(first(r.those(func(j *job.Job) bool { return label != "" && rule.EntriesOf(j).Park == label }), n)), nil
+	list := r.those(func(j *job.Job) bool { return label != "" && rule.EntriesOf(j).Park == label })
+	slices.SortFunc(list, func(a, b *job.Job) int { return byPlace(rule.EntriesOf(a).Pos, rule.EntriesOf(b).Pos) })
+	return idsOf(first(list, n)), nil
 }
 
 func (r reader) Names() ([]string, error) {

@@ -77,6 +77,12 @@ func (c *checker) groups() {
 		same(c, n, err, g.Count(), "Count(%s)", g.Print)
 	}
 	for label, ids := range parked {
+		slices.SortFunc(ids, func(a, b job.ID) int {
+			if c.m.entries[a].Pos.Before(c.m.entries[b].Pos) {
+				return -1
+			}
+			return 1
+		})
 		for _, n := range []int{len(ids) + 1, 1} {
 			got, err := c.Parked(label, n)
 			same(c, got, err, ids[:min(n, len(ids))], "Parked(%q, %d)", label, n)
@@ -183,8 +189,11 @@ func parkedJobs(x *site) {
 	x.do(x.put("q1", "c"), park("other"))
 	expect("two", "budget/k", 9, "a b")
 	expect("one of them", "budget/k", 1, "a")
+	b = x.do(b, rule.Command{Verb: rule.Patch, Edit: func(j *job.Job) { j.Priority-- }})
+	expect("in line order", "budget/k", 9, "b a")
+	expect("the foremost", "budget/k", 1, "b")
 	x.reopen()
-	expect("reopened", "budget/k", 9, "a b")
+	expect("reopened", "budget/k", 9, "b a")
 	x.do(b, park(""))
 	expect("one came back", "budget/k", 9, "a")
 	expect("no label", "", 9, "")

@@ -48,6 +48,8 @@ func fullRows() []job.Row {
 		&job.Receipt{Hash: [16]byte{1, 0, 255}, Content: [16]byte{2}, Job: job.ID{3}, Expires: 41},
 		&job.Receipt{Hash: [16]byte{1, 0, 254}},
 		&job.Reserve{Name: "seq", Next: -1},
+		&job.Budget{Name: "b/1", Allocation: 71, Strategy: job.TimeBased, Duration: 72, Burst: 73, Created: 74, Updated: 75, Jobs: 76},
+		&job.Budget{Name: "ü", Allocation: 1},
 		fullReplay(),
 		&job.Mark{Print: 1<<63 + 1, Muted: true, Paused: true, Note: "ü", By: job.Actor{Name: "ann", From: "::1"}, At: 51, Releasing: 52},
 		&job.Credential{
@@ -193,6 +195,8 @@ func rowOf(t job.Table, key string, due job.Millis) job.Row {
 		return &job.CronGroup{Name: key}
 	case job.CronEntries:
 		return &job.CronEntry{Group: key, Next: due}
+	case job.Budgets:
+		return &job.Budget{Name: key, Allocation: 1}
 	case job.Reserves, job.Tables:
 	}
 	return &job.Reserve{Name: key}
@@ -220,7 +224,7 @@ func rowPages(x *site) {
 
 func rowsDue(x *site) {
 	for t := range job.Tables {
-		if t == job.Reserves || t == job.Credentials || t == job.CronGroups {
+		if t == job.Reserves || t == job.Credentials || t == job.CronGroups || t == job.Budgets {
 			continue // never due
 		}
 		due := func(until job.Millis, n int) string {

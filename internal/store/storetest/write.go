@@ -43,6 +43,7 @@ func fullJobs(w *world) []*job.Job {
 			Labels: []job.Label{{Key: "", Value: "x"}, {Key: "k", Value: ""}}, Traceparent: "t",
 			Progress: &job.RunProgress{Fraction: 0.25, Text: "u", At: 34, Checkpoint: []byte("{}")},
 			Unique:   &job.Unique{Key: "ü", While: job.WhileExists},
+			Budgets:  []job.BudgetUse{{Key: "b/1", Cost: 1_000_000}, {Key: "ü", Cost: 1}},
 		},
 		Leases: []job.Lease{
 			{Token: w.token(), Holder: "h\x00 1", Kind: job.Unary, Since: 25, Started: 26, Until: 27, RunEnd: 28, StartBy: 29, Turn: 30, Alone: true},

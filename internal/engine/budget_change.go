@@ -1,0 +1,402 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// BudgetState is a budget and how much of it is out.
+type BudgetState struct {
+	*job.Budget
+	Out     int64 // units of the runs that go on
+	Left    int64 // units that a run may take now
+	Waiting bool  // somebody waits for it
+}
+
+// Budgets lists all budgets by key.
+func (e *Engine) Budgets(ctx context.Context) ([]BudgetState, error) {
+	var out []BudgetState
+	err := e.do(ctx, 0, func(r *run) error {
+		rows, err := r.tx.Rows(job.Budgets, "", job.BudgetsMax)
+		out = make([]BudgetState, 0, len(rows))
+		for _, row := range rows {
+			if err == nil {
+				var s BudgetState
+				s, err = r.budgetState(row.(*job.Budget))
+				out = append(out, s)
+			}
+		}
+		return err
+	})
+	if err != nil { // out may still be written to
+		return nil, err
+	}
+	return out, nil
+}
+
+// Budget returns one budget, or NotFound.
+func (e *Engine) Budget(ctx context.Context, key string) (BudgetState, error) {
+	var out BudgetState
+	err := e.do(ctx, 0, func(r *run) error {
+		b, err := r.budget(key)
+		if err == nil && b == nil {
+			err = noBudget(key)
+		}
+		if err != nil {
+			return err
+		}
+		out, err = r.budgetState(b)
+		return err
+	})
+	if err != nil { // out may still be written to
+		return BudgetState{}, err
+	}
+	return out, nil
+}
+
+func (r *run) budgetState(b *job.Budget) (BudgetState, error) {
+	shown := *b
+	shown.Jobs += r.spending.jobs[b.Name]
+	u := *r.usage(b.Name)
+	first, err := r.firstWaiting(b.Name)
+	return BudgetState{Budget: &shown, Out: u.Out(), Left: u.Left(b, r.steady), Waiting: first != nil}, err
+}
+
+func noBudget(key string) *job.Error {
+	return job.Errorf(job.NotFound, "budget '%s' not found", key)
+}
+
+// AddBudget makes a budget; Exists if there is one.
+func (e *Engine) AddBudget(ctx context.Context, b job.Budget, by job.Actor) (BudgetState, error) {
+	return e.changeBudget(ctx, b.Name, by, "add budget", func(old *job.Budget) (job.Budget, error) {
+		if old != nil {
+			return b, job.Errorf(job.Exists, "budget '%s' already exists", b.Name)
+		}
+		return b, nil
+	})
+}
+
+// SetBudget makes a budget, or replaces its settings; what is out stays out.
+func (e *Engine) SetBudget(ctx context.Context, b job.Budget, by job.Actor) (BudgetState, error) {
+	return e.changeBudget(ctx, b.Name, by, "set budget", func(*job.Budget) (job.Budget, error) { return b, nil })
+}
+
+// PatchBudget changes settings of a budget, or NotFound. edit may run twice.
+func (e *Engine) PatchBudget(ctx context.Context, key string, by job.Actor, edit func(*job.Budget)) (BudgetState, error) {
+	return e.changeBudget(ctx, key, by, "set budget", func(old *job.Budget) (job.Budget, error) {
+		if old == nil {
+			return job.Budget{}, noBudget(key)
+		}
+		b := *old
+		edit(&b)
+		return b, nil
+	})
+}
+
+func (e *Engine) changeBudget(ctx context.Context, key string, by job.Actor, action string, change func(old *job.Budget) (job.Budget, error)) (BudgetState, error) {
+	var out BudgetState
+	err := e.do(ctx, 0, func(r *run) error {
+		old, err := r.budget(key)
+		if err != nil {
+			return err
+		}
+		b, err := change(old)
+		if err == nil {
+			err = b.Check()
+		}
+		if err == nil && old == nil {
+			err = r.oneMoreBudget(0)
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.setBudget(old, &b); err != nil {
+			return err
+		}
+		if err := r.audit(by, action, key, 0, budgetChanges(old, &b)...); err != nil {
+			return err
+		}
+		out, err = r.budgetState(&b)
+		return err
+	})
+	if err != nil { // out may still be written to
+		return BudgetState{}, err
+	}
+	return out, nil
+}
+
+// budgetChanges names what differs, for the audit log; old nil = nothing was there.
+func budgetChanges(old, b *job.Budget) (list []job.Change) {
+	tell := func(field string, of func(*job.Budget) string) {
+		from := "null"
+		if old != nil {
+			from = of(old)
+		}
+		if to := of(b); from != to {
+			list = append(list, job.Change{Field: field, From: from, To: to})
+		}
+	}
+	tell("allocation", func(b *job.Budget) string { return strconv.FormatInt(b.Allocation, 10) })
+	tell("strategy.type", func(b *job.Budget) string { return `"` + b.Strategy.String() + `"` })
+	tell("strategy.duration_ms", func(b *job.Budget) string { return orNull(int64(b.Duration)) })
+	tell("strategy.burst", func(b *job.Budget) string { return orNull(b.Burst) })
+	return list
+}
+
+func orNull(n int64) string {
+	if n == 0 {
+		return "null"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// setBudget writes a budget in place of old, nil = a new one.
+func (r *run) setBudget(old, b *job.Budget) error {
+	b.Created, b.Updated, b.Jobs = r.now, r.now, 0
+	if old != nil {
+		b.Created, b.Jobs = old.Created, old.Jobs
+	} else {
+		r.spending.rows++
+	}
+	r.touch(b.Name)
+	r.tx.Durable()
+	return r.tx.Set(b)
+}
+
+// oneMoreBudget refuses more budgets than may be; coming are about to be made.
+func (r *run) oneMoreBudget(coming int) error {
+	if r.c.budgets.rows+r.spending.rows+coming < job.BudgetsMax {
+		return nil
+	}
+	return &job.Error{
+		Kind: job.OverLimit, Field: "budgets",
+		Text: job.Errorf(job.OverLimit, "there may be %d budgets; delete those that no job refers to", job.BudgetsMax).Text,
+	}
+}
+
+// DeleteBudget forgets a budget: NotFound, or Exists while jobs refer to it.
+func (e *Engine) DeleteBudget(ctx context.Context, key string, by job.Actor) error {
+	return e.do(ctx, 0, func(r *run) error {
+		b, err := r.budget(key)
+		if err == nil && b == nil {
+			err = noBudget(key)
+		}
+		if err != nil {
+			return err
+		}
+		if n := b.Jobs + r.spending.jobs[key]; n > 0 {
+			return job.Errorf(job.Exists, "budget '%s' is still referred to by %d jobs", key, n)
+		}
+		if err := r.dropBudget(key); err != nil {
+			return err
+		}
+		return r.audit(by, "delete budget", key, 0)
+	})
+}
+
+func (r *run) dropBudget(key string) error {
+	r.tx.Durable()
+	r.spending.rows--
+	*r.usage(key) = rule.Usage{}
+	r.touch(key)
+	return r.tx.Unset(job.Budgets, key)
+}
+
+// resetBudgets forgets all budgets that no job refers to: after a reset those
+// that are left came in meanwhile.
+func (e *Engine) resetBudgets(ctx context.Context) error {
+	for after, left := "", true; left; {
+		last := after
+		err := e.do(ctx, 0, func(r *run) error {
+			rows, err := r.tx.Rows(job.Budgets, after, searchPage)
+			for _, row := range rows {
+				if last = row.Key(); row.(*job.Budget).Jobs+r.spending.jobs[last] > 0 {
+					continue
+				}
+				if err := r.dropBudget(last); err != nil {
+					return err
+				}
+			}
+			left = len(rows) == searchPage
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		after = last
+	}
+	return nil
+}
+
+// Rebinding changes what a job is bound to. It gets the list and may not change
+// it in place; none = nothing. It may run twice. create holds budgets that are
+// made if they do not exist.
+type Rebinding struct {
+	Change func(list []job.BudgetUse) ([]job.BudgetUse, error)
+	Create []job.Budget
+}
+
+// errSame says that a job is bound already as it shall be.
+var errSame = job.Errorf(job.WrongState, "nothing changes")
+
+// Rebind changes what a waiting job is bound to; others are refused with
+// WrongState, and so are unknown budgets and costs above a capacity.
+func (e *Engine) Rebind(ctx context.Context, by job.Actor, id job.ID, b Rebinding) (*job.Job, error) {
+	var out *job.Job
+	err := e.do(ctx, 0, func(r *run) error {
+		j, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		if !visible(r.tx, j) {
+			return noJob(id)
+		}
+		out, err = r.rebind(j, &b)
+		if err == errSame { //nolint:errorlint // ours, and never wrapped
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return r.audit(by, "rebind", id.String(), 1)
+	})
+	if err != nil { // out may still be written to
+		return nil, err
+	}
+	return out, nil
+}
+
+func (r *run) rebind(j *job.Job, b *Rebinding) (*job.Job, error) {
+	list, err := b.Change(j.Budgets())
+	if err != nil {
+		return j, err
+	}
+	if err := rule.MayRebind(j); err != nil {
+		return j, err
+	}
+	if slices.Equal(list, j.Budgets()) {
+		return j, errSame
+	}
+	make, err := r.admitBudgets(nil, list, b.Create)
+	if err != nil {
+		return j, err
+	}
+	if err := r.makeBudgets(make); err != nil {
+		return j, err
+	}
+	r.tx.Durable()
+	eff, err := r.step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) {
+		if n.Extras = j.WithBudgets(list); rule.WaitsFor(n) != "" {
+			n.Park = "" // it is tried again
+		}
+	}})
+	return eff.Job, err
+}
+
+// RebindAll changes what every waiting job is bound to that the search chooses,
+// see DeleteAll. Jobs that run are not changed; at most blockedMax of those
+// that would have been are named.
+func (e *Engine) RebindAll(ctx context.Context, s Search, b Rebinding) (changed int64, blocked []job.ID, err error) {
+	stuck := map[job.ID]bool{}
+	all := s.Where
+	s.Where = func(j *job.Job) bool { return j.State.Open() && (all == nil || all(j)) }
+	if len(b.Create) > 0 {
+		err := e.do(ctx, 0, func(r *run) error {
+			make, err := r.admitBudgets(nil, nil, b.Create)
+			if err != nil {
+				return err
+			}
+			return r.makeBudgets(make)
+		})
+		if err != nil {
+			return 0, nil, err
+		}
+	}
+	changed, _, err = e.bulk(ctx, s, func(r *run, j *job.Job) error {
+		if j.State == job.Leased {
+			list, err := b.Change(j.Budgets())
+			if err == nil && !slices.Equal(list, j.Budgets()) && len(stuck) < blockedMax {
+				stuck[j.ID] = true
+			}
+			return errSame
+		}
+		_, err := r.rebind(j, &b)
+		return err
+	})
+	for id := range stuck {
+		blocked = append(blocked, id)
+	}
+	slices.SortFunc(blocked, func(a, b job.ID) int { return cmp.Compare(a.String(), b.String()) })
+	return changed, blocked, err
+}
+
+// blockedMax bounds the jobs that RebindAll names.
+const blockedMax = 10_000
+
+// admitBudgets refuses a list of bindings that cannot be, and returns known
+// with the budgets that are to be made for it.
+func (r *run) admitBudgets(known map[string]*job.Budget, list []job.BudgetUse, create []job.Budget) (map[string]*job.Budget, error) {
+	for i := range create {
+		b := create[i]
+		old, err := r.budget(b.Name)
+		if err != nil {
+			return known, err
+		}
+		if old != nil || known[b.Name] != nil {
+			continue
+		}
+		if err := cmp.Or(b.Check(), r.oneMoreBudget(len(known))); err != nil {
+			return known, err
+		}
+		if known == nil {
+			known = map[string]*job.Budget{}
+		}
+		known[b.Name] = &b
+	}
+	for _, u := range list {
+		b := known[u.Key]
+		if b == nil {
+			var err error
+			if b, err = r.budget(u.Key); err != nil {
+				return known, err
+			}
+		}
+		if err := rule.ChecksOut(b, u); err != nil {
+			return known, err
+		}
+	}
+	return known, nil
+}
+
+func (r *run) makeBudgets(list map[string]*job.Budget) error {
+	for _, key := range sortedKeys(list) {
+		b := *list[key]
+		if err := r.setBudget(nil, &b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckBinding refuses what bulk rebinding would refuse for every job.
+func (e *Engine) CheckBinding(ctx context.Context, list []job.BudgetUse) error {
+	return e.view(ctx, func(v store.Reader) error {
+		for _, u := range list {
+			row, err := v.Row(job.Budgets, u.Key)
+			if err != nil {
+				return err
+			}
+			b, _ := row.(*job.Budget)
+			if err := rule.ChecksOut(b, u); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

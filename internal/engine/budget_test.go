@@ -1,0 +1,449 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// costs binds a job: "k", 2, "l", 1.
+func costs(list ...any) func(*engine.NewJob) {
+	return func(n *engine.NewJob) {
+		var uses []job.BudgetUse
+		for i := 0; i < len(list); i += 2 {
+			uses = append(uses, job.BudgetUse{Key: list[i].(string), Cost: int64(list[i+1].(int))})
+		}
+		n.Job.Extras = n.Job.WithBudgets(uses)
+	}
+}
+
+func (r *rig) budget(key string, allocation int64, edits ...func(*job.Budget)) engine.BudgetState {
+	r.Helper()
+	b := job.Budget{Name: key, Allocation: allocation}
+	for _, edit := range edits {
+		edit(&b)
+	}
+	s, err := r.SetBudget(r.Context(), b, job.Actor{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return s
+}
+
+// every makes a budget time-based.
+func every(span job.Millis, burst int64) func(*job.Budget) {
+	return func(b *job.Budget) { b.Strategy, b.Duration, b.Burst = job.TimeBased, span, burst }
+}
+
+func (r *rig) state(key string) engine.BudgetState {
+	r.Helper()
+	s, err := r.Budget(r.Context(), key)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return s
+}
+
+// spent wants so many units out, and so many jobs that refer to the budget.
+func (r *rig) spent(key string, out, jobs int64) {
+	r.Helper()
+	r.pass(0)
+	if s := r.state(key); s.Out != out || s.Jobs != jobs {
+		r.Fatalf("budget %s: %d units are out and %d jobs refer to it, want %d and %d", key, s.Out, s.Jobs, out, jobs)
+	}
+}
+
+func (r *rig) parked(label string) (names string) {
+	r.Helper()
+	err := r.mem.View(r.Context(), func(v store.Reader) error {
+		ids, err := v.Parked(label, 1000)
+		var list []string
+		for _, id := range ids {
+			list = append(list, r.names[id])
+		}
+		names = strings.Join(list, " ")
+		return err
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return names
+}
+
+func (r *rig) waits(key, want string) {
+	r.Helper()
+	r.pass(0)
+	if got := r.parked(rule.BudgetPark(key)); got != want {
+		r.Fatalf("for budget %s wait [%s], want [%s]", key, got, want)
+	}
+}
+
+func TestABudgetBoundsWhatRunsAtOnceAndTheNextCandidateIsTried(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.budget("k", 2)
+		for _, name := range []string{"a", "b", "c", "d"} {
+			r.put("q", name, costs("k", 1))
+		}
+		r.puts("q", "free")
+		w := r.anonymous(9)
+		w.gets("a", "b", "free")
+		r.spent("k", 2, 4)
+		r.waits("k", "c d")
+		if j := r.expect("c", job.Ready); j.Attempts != 0 || j.Deliveries != 0 {
+			r.Errorf("who waits was charged: %+v", j)
+		}
+		w.ok("a")
+		w.gets("c")
+		w.fail("b") // any end of a lease gives back
+		w.gets("d")
+		r.spent("k", 2, 3)
+		r.waits("k", "")
+	})
+}
+
+func TestUnitsComeBackAtEveryEndOfALease(t *testing.T) {
+	ends := map[string]func(r *rig, s *stream){
+		"ok":         func(_ *rig, s *stream) { s.ok("a") },
+		"failure":    func(_ *rig, s *stream) { s.fail("a") },
+		"dead":       func(r *rig, s *stream) { r.settle(s.held["a"], job.Died) },
+		"release":    func(r *rig, s *stream) { r.settle(s.held["a"], job.Released, func(x *engine.Settle) { x.Delay = job.Hour }) },
+		"disconnect": func(r *rig, s *stream) { s.close(); r.spent("k", 1, 2) },
+		"delete": func(r *rig, _ *stream) {
+			if err := r.Delete(r.Context(), r.ids["a"], job.Actor{}); err != nil {
+				r.Fatal(err)
+			}
+		},
+		"cancel":  func(r *rig, _ *stream) { r.operate("a", cancel) },
+		"timeout": func(r *rig, _ *stream) { r.pass(job.Second) },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(r *rig) {
+				r.budget("k", 3)
+				s := r.anonymous(1, "q")
+				r.put("q", "a", costs("k", 3), func(n *engine.NewJob) { n.Job.RunTimeout = job.Second })
+				s.gets("a")
+				other := r.anonymous(1, "other")
+				r.put("other", "b", costs("k", 1))
+				other.gets()
+				r.waits("k", "b")
+				r.spent("k", 3, 2)
+				end(r, s)
+				other.gets("b")
+				if got := r.state("k").Out; got != 1 {
+					r.Errorf("%d units are out, want those of b", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAJobTakesAllItsBudgetsAtOnceOrNone(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.budget("k", 1)
+		r.budget("l", 1)
+		w := r.anonymous(9)
+		r.put("q", "a", costs("l", 1))
+		w.gets("a")
+		r.put("q", "both", costs("k", 1, "l", 1))
+		w.gets()
+		r.waits("l", "both")
+		r.spent("k", 0, 1)
+		r.put("q", "c", costs("k", 1))
+		w.gets("c") // what waits for l holds nothing of k
+		w.ok("a")
+		w.gets()
+		r.waits("k", "both")
+		w.ok("c")
+		w.gets("both")
+	})
+}
+
+func TestWhoWaitsForABudgetIsNotPassedByBehind(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.budget("k", 4)
+		w := r.anonymous(9)
+		r.put("q", "a", costs("k", 1))
+		r.put("q", "big", costs("k", 4))
+		w.gets("a")
+		r.put("q", "small", costs("k", 1))
+		w.gets() // it would fit, and big would never
+		r.waits("k", "big small")
+		r.put("q", "urgent", costs("k", 1), func(n *engine.NewJob) { n.Job.Priority = 1 })
+		w.gets("urgent")
+		w.ok("a", "urgent")
+		w.gets("big")
+		w.ok("big")
+		w.gets("small")
+	})
+}
+
+func TestABudgetThatComesWithTimeGivesBurstAndDripToTheMillisecond(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.budget("k", 2, every(job.Second, 3))
+		for _, name := range series("a", 6) {
+			r.put("q", name, costs("k", 1))
+		}
+		w := r.anonymous(9)
+		w.gets("a0", "a1", "a2")
+		w.ok("a0", "a1", "a2")
+		w.gets() // what comes with time does not come back
+		r.pass(499)
+		w.gets()
+		r.pass(1)
+		w.gets("a3")
+		r.pass(500)
+		w.gets("a4")
+		r.put("q", "big", costs("k", 3), func(n *engine.NewJob) { n.Job.Priority = 1 })
+		w.gets()
+		r.pass(1499)
+		w.gets()
+		r.pass(1)
+		w.gets("big")
+		r.pass(500)
+		w.gets("a5")
+	})
+}
+
+func TestUnitsThatAQueueWithoutAWorkerDoesNotTakeGoToTheNext(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.budget("k", 1)
+		w, gone := r.anonymous(1, "q"), r.anonymous(1, "gone")
+		r.put("q", "a", costs("k", 1))
+		w.gets("a")
+		for _, name := range series("x", 70) {
+			r.put("gone", name, costs("k", 1))
+		}
+		gone.gets()
+		gone.close()
+		other := r.anonymous(1, "other")
+		r.put("other", "b", costs("k", 1))
+		other.gets()
+		w.ok("a")
+		other.gets("b")
+		r.waits("k", "")
+	})
+}
+
+func TestABlockedHeadBlocksItsStrictGroupAndNoOther(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.queue("q", strict)
+		r.budget("k", 1)
+		w := r.named("w", 9)
+		r.put("p", "runs", costs("k", 1))
+		w.gets("runs")
+		r.put("q", "a1", grouped("a"), costs("k", 1))
+		r.put("q", "a2", grouped("a"))
+		r.put("q", "b1", grouped("b"))
+		w.gets("b1")
+		r.waits("k", "a1")
+		w.ok("runs")
+		w.gets("a1")
+		w.ok("a1")
+		w.gets("a2")
+	})
+}
+
+func TestWhatIsOutAndWhoWaitsSurvivesARestartAndAPowerCut(t *testing.T) {
+	for name, again := range map[string]func(r *rig){
+		"restart":   func(r *rig) { r.restart(job.Second) },
+		"power cut": func(r *rig) { r.powerCut() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(r *rig) {
+				r.budget("k", 2)
+				w := r.named("w", 9)
+				r.put("q", "a", costs("k", 2))
+				r.put("q", "b", costs("k", 1))
+				w.gets("a")
+				r.waits("k", "b")
+				r.queue("q", func(q *job.Queue) { q.NonIdempotent = true }) // which syncs
+				again(r)
+				w = r.named("w", 9)
+				if got := w.read(); !slices.Equal(got, []string{"a"}) {
+					r.Fatalf("offered %v", got)
+				}
+				r.spent("k", 2, 2)
+				w.ok("a")
+				w.gets("b")
+				r.spent("k", 1, 1)
+			})
+		})
+	}
+}
+
+func TestALeaseThatEndsAtTheStartCountsNoMore(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.budget("k", 1)
+		w := r.anonymous(9)
+		r.put("q", "a", costs("k", 1))
+		r.put("q", "b", costs("k", 1))
+		w.gets("a")
+		r.restart(0)
+		r.spent("k", 0, 2)
+		w = r.anonymous(9)
+		w.gets("a")
+		w.ok("a")
+		w.gets("b")
+		w.ok("b")
+		r.spent("k", 0, 0)
+	})
+}
+
+func TestChangesOfABudgetHoldAtOnce(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.budget("k", 1)
+		w := r.anonymous(9)
+		for _, name := range []string{"a", "b", "c"} {
+			r.put("q", name, costs("k", 1))
+		}
+		w.gets("a")
+		if s := r.budget("k", 2); s.Jobs != 3 {
+			r.Errorf("a change forgot the jobs: %+v", s.Budget)
+		}
+		w.gets("b")
+		r.budget("k", 1)
+		w.ok("a")
+		w.gets() // b is still out
+		w.ok("b")
+		w.gets("c")
+		r.put("q", "d", costs("k", 1))
+		r.budget("k", 1, every(job.Second, 0))
+		w.gets("d")
+	})
+}
+
+func TestACostAboveWhatABudgetWasLoweredToTakesAllOfIt(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.budget("k", 4)
+		w := r.anonymous(9)
+		r.put("q", "a", costs("k", 1))
+		r.put("q", "b", costs("k", 4))
+		w.gets("a")
+		r.budget("k", 2)
+		w.ok("a")
+		w.gets("b")
+		r.put("q", "c", costs("k", 1))
+		w.gets()
+		w.ok("b")
+		w.gets("c")
+	})
+}
+
+func TestRefusalsOfBudgetsChangeNothing(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.budget("k", 2)
+		refused := func(what string, err error, kind job.Kind, text string) {
+			r.Helper()
+			if err == nil || job.KindOf(err) != kind || !strings.Contains(err.Error(), text) {
+				r.Errorf("%s: %v, want kind %d with %q", what, err, kind, text)
+			}
+		}
+		put := func(edits ...func(*engine.NewJob)) error {
+			made := func(n *engine.NewJob) { n.Create = []job.Budget{{Name: "new", Allocation: 1}} }
+			_, err := r.Put(r.Context(), []engine.NewJob{
+				newNamed("q", "good", made, costs("new", 1)), newNamed("q", "bad", edits...),
+			})
+			return err
+		}
+		refused("unknown", put(costs("x", 1)), job.WrongState, "budget 'x' does not exist")
+		refused("above", put(costs("k", 3)), job.WrongState, "the cost 3 is above the capacity 2 of budget 'k'")
+		if _, err := r.Budget(r.Context(), "new"); job.KindOf(err) != job.NotFound {
+			r.Errorf("a refused call made a budget: %v", err)
+		}
+		if n, _ := r.Count(r.Context(), all); n != 0 {
+			r.Errorf("a refused call took %d jobs in", n)
+		}
+		_, err := r.AddBudget(r.Context(), job.Budget{Name: "k", Allocation: 1}, job.Actor{})
+		refused("there", err, job.Exists, "budget 'k' already exists")
+		_, err = r.PatchBudget(r.Context(), "x", job.Actor{}, func(*job.Budget) {})
+		refused("not there", err, job.NotFound, "budget 'x' not found")
+		_, err = r.SetBudget(r.Context(), job.Budget{Name: "k", Allocation: 0}, job.Actor{})
+		refused("nothing", err, job.Invalid, "allocation must be between 1 and 1000000")
+		refused("delete", r.DeleteBudget(r.Context(), "x", job.Actor{}), job.NotFound, "not found")
+		if err := put(costs("k", 1)); err != nil {
+			r.Fatal(err)
+		}
+		refused("delete", r.DeleteBudget(r.Context(), "k", job.Actor{}), job.Exists, "referred to by 1 jobs")
+		if _, err := r.Reset(r.Context()); err != nil || r.rows(job.Budgets) != 0 {
+			r.Errorf("after a reset there are %d budgets, %v", r.rows(job.Budgets), err)
+		}
+	})
+}
+
+func TestThereAreSoManyBudgetsAndNoMore(t *testing.T) {
+	scenario(t, func(r *rig) {
+		n := newNamed("q", "a", costs("k0", 1))
+		for i := range job.BudgetsMax {
+			n.Create = append(n.Create, job.Budget{Name: fmt.Sprint("k", i), Allocation: 1})
+		}
+		if _, err := r.Put(r.Context(), []engine.NewJob{n}); err != nil {
+			r.Fatal(err)
+		}
+		_, err := r.AddBudget(r.Context(), job.Budget{Name: "more", Allocation: 1}, job.Actor{})
+		if job.KindOf(err) != job.OverLimit {
+			r.Errorf("one too many: %v", err)
+		}
+		if err := r.DeleteBudget(r.Context(), "k1", job.Actor{}); err != nil {
+			r.Fatal(err)
+		}
+		r.budget("more", 1)
+	}, func(r *rig) { r.twice = false })
+}
+
+func TestWaitingJobsAreBoundAnewAndRunningOnesAreNot(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.budget("k", 1)
+		r.budget("l", 9)
+		w := r.anonymous(9)
+		r.put("q", "a", costs("k", 1))
+		r.put("q", "b", costs("k", 1))
+		w.gets("a")
+		to := func(list ...job.BudgetUse) engine.Rebinding {
+			return engine.Rebinding{Change: func([]job.BudgetUse) ([]job.BudgetUse, error) { return list, nil }}
+		}
+		l := to(job.BudgetUse{Key: "l", Cost: 2})
+		if _, err := r.Rebind(r.Context(), job.Actor{}, r.ids["a"], l); job.KindOf(err) != job.WrongState {
+			r.Errorf("a running job was bound anew: %v", err)
+		}
+		if _, err := r.Rebind(r.Context(), job.Actor{}, r.ids["b"], to(job.BudgetUse{Key: "l", Cost: 10})); job.KindOf(err) != job.WrongState {
+			r.Errorf("a cost above the capacity: %v", err)
+		}
+		if _, err := r.Rebind(r.Context(), job.Actor{}, r.ids["b"], l); err != nil {
+			r.Fatal(err)
+		}
+		w.gets("b")
+		r.spent("k", 1, 1)
+		r.spent("l", 2, 1)
+		r.put("q", "c", costs("k", 1))
+		w.gets()
+		n, blocked, err := r.RebindAll(r.Context(), engine.Search{}, to())
+		if err != nil || n != 1 || len(blocked) != 2 {
+			r.Fatalf("%d changed, %v blocked, %v", n, blocked, err)
+		}
+		w.gets("c")
+	})
+}
+
+func TestAJobThatWaitsForABudgetSaysSo(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.budget("k", 1, every(job.Minute, 0))
+		r.put("q", "a", costs("k", 1))
+		r.put("q", "b", costs("k", 1))
+		w := r.anonymous(9)
+		w.gets("a")
+		e, err := r.Explain(r.Context(), r.ids["b"])
+		if err != nil || len(e.Reasons) != 1 {
+			r.Fatalf("%+v, %v", e.Reasons, err)
+		}
+		if got, want := e.Reasons[0], (rule.Reason{Is: rule.BudgetShort, Label: "k", Limit: 1, Until: r.Now() + job.Minute}); got != want {
+			r.Errorf("told %+v, want %+v", got, want)
+		}
+	})
+}
