@@ -8,7 +8,6 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
-	"github.com/reprisehq/reprise/internal/store"
 )
 
 // BudgetState is a budget and how much of it is out.
@@ -384,19 +383,10 @@ func (r *run) makeBudgets(list map[string]*job.Budget) error {
 	return nil
 }
 
-// CheckBinding refuses what bulk rebinding would refuse for every job.
-func (e *Engine) CheckBinding(ctx context.Context, list []job.BudgetUse) error {
-	return e.view(ctx, func(v store.Reader) error {
-		for _, u := range list {
-			row, err := v.Row(job.Budgets, u.Key)
-			if err != nil {
-				return err
-			}
-			b, _ := row.(*job.Budget)
-			if err := rule.ChecksOut(b, u); err != nil {
-				return err
-			}
-		}
-		return nil
+// CheckBinding refuses what RebindAll would refuse for every job.
+func (e *Engine) CheckBinding(ctx context.Context, list []job.BudgetUse, create []job.Budget) error {
+	return e.do(ctx, 0, func(r *run) error {
+		_, err := r.admitBudgets(nil, list, create)
+		return err
 	})
 }

@@ -109,10 +109,12 @@ func TestABudgetBoundsWhatRunsAtOnceAndTheNextCandidateIsTried(t *testing.T) {
 
 func TestUnitsComeBackAtEveryEndOfALease(t *testing.T) {
 	ends := map[string]func(r *rig, s *stream){
-		"ok":         func(_ *rig, s *stream) { s.ok("a") },
-		"failure":    func(_ *rig, s *stream) { s.fail("a") },
-		"dead":       func(r *rig, s *stream) { r.settle(s.held["a"], job.Died) },
-		"release":    func(r *rig, s *stream) { r.settle(s.held["a"], job.Released, func(x *engine.Settle) { x.Delay = job.Hour }) },
+		"ok":      func(_ *rig, s *stream) { s.ok("a") },
+		"failure": func(_ *rig, s *stream) { s.fail("a") },
+		"dead":    func(r *rig, s *stream) { r.settle(s.held["a"], job.Died) },
+		"release": func(r *rig, s *stream) {
+			r.settle(s.held["a"], job.Released, func(x *engine.Settle) { x.Delay = job.Hour })
+		},
 		"disconnect": func(r *rig, s *stream) { s.close(); r.spent("k", 1, 2) },
 		"delete": func(r *rig, _ *stream) {
 			if err := r.Delete(r.Context(), r.ids["a"], job.Actor{}); err != nil {

@@ -451,6 +451,9 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 				if err != nil {
 					return took, false, err
 				}
+				if key != "" && r.guarded(j.Queue) { // it was offered in place of another one
+					break
+				}
 				if key != "" {
 					continue
 				}

@@ -186,6 +186,8 @@ var fixed = map[string]*resource{
 	"/dead/export":      {get: (*handler).export, stream: true},
 	"/replays":          {get: (*handler).replays},
 	"/crons":            {get: (*handler).crons, del: (*handler).deleteCrons},
+	"/budgets":          {get: (*handler).budgets, post: (*handler).addBudget},
+	"/jobs/budgets":     {del: (*handler).unbindMany},
 	"/audit":            {get: (*handler).audit},
 	"/reset":            {post: (*handler).reset},
 	"/tokens":           {get: (*handler).listTokens, post: (*handler).makeToken},
@@ -220,6 +222,7 @@ var (
 		"release":  {post: (*handler).releaseJob},
 		"cancel":   {post: (*handler).cancelJob},
 		"progress": {post: (*handler).progress},
+		"budgets":  {put: (*handler).bindAll, del: (*handler).unbindAll},
 	}
 	ofQueue = map[string]*resource{
 		"groups":  {get: (*handler).asides},
@@ -270,6 +273,12 @@ func find(u *url.URL) (res *resource, id, sub string) {
 		return group, seg[3], ""
 	case len(seg) == 4 && seg[1] == "dead" && seg[3] == "replay":
 		return again, seg[2], ""
+	case len(seg) == 3 && seg[1] == "budgets":
+		return oneBudget, seg[2], ""
+	case len(seg) == 4 && seg[1] == "jobs" && seg[2] == "budgets":
+		return bindings, seg[3], ""
+	case len(seg) == 5 && seg[1] == "jobs" && seg[3] == "budgets":
+		return binding, seg[2], seg[4]
 	case len(seg) == 4 && seg[1] == "jobs":
 		return ofJob[seg[3]], seg[2], ""
 	case len(seg) == 4 && seg[1] == "queues":

@@ -83,6 +83,8 @@ var scopes = map[*resource]needs{
 	fixed["/dead/export"]:      {get: need{reads, queryQueues}},
 	fixed["/replays"]:          {get: need{reads, wholeServer}},
 	fixed["/crons"]:            {get: need{reads, wholeServer}, del: need{operates, wholeServer}},
+	fixed["/budgets"]:          {get: need{reads, wholeServer}, post: need{operates, wholeServer}},
+	fixed["/jobs/budgets"]:     {del: need{operates, queryQueues}},
 	fixed["/audit"]:            {get: need{reads, wholeServer}},
 	fixed["/reset"]:            {post: need{admins, wholeServer}},
 	fixed["/tokens"]:           {get: need{admins, wholeServer}, post: need{admins, wholeServer}},
@@ -115,10 +117,15 @@ var scopes = map[*resource]needs{
 	ofJob["release"]:  {post: need{works, pathJob}},
 	ofJob["cancel"]:   {post: need{operates, pathJob}},
 	ofJob["progress"]: {post: need{works, pathJob}},
+	ofJob["budgets"]:  {put: need{operates, pathJob}, del: need{operates, pathJob}},
 	ofJob["explain"]:  {get: need{reads, pathJob}},
 
 	ofQueue["groups"]:  {get: need{reads, pathQueue}},
 	ofQueue["hold"]:    {post: need{operates, pathQueue}},
 	ofQueue["release"]: {post: need{operates, pathQueue}},
 	ofQueue["breaker"]: {post: need{operates, pathQueue}},
+
+	oneBudget: {get: need{reads, wholeServer}, put: need{operates, wholeServer}, patch: need{operates, wholeServer}, del: need{operates, wholeServer}}, // jobs of any queue use it
+	binding:   {post: need{operates, pathJob}, put: need{operates, pathJob}, patch: need{operates, pathJob}, del: need{operates, pathJob}},
+	bindings:  {post: need{operates, queryQueues}, put: need{operates, queryQueues}, patch: need{operates, queryQueues}, del: need{operates, queryQueues}},
 }

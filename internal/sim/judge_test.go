@@ -263,6 +263,9 @@ func (x *judge) explain(c *commit, ch *change, later []change, counted *engine.S
 	}
 	s.q, s.g = x.book.queue(q.Queue), x.book.gate(q.Queue, q.Group)
 	list := s.keyed(s.outcomes(ch), ch)
+	for _, o := range list {
+		forgetBudget(o)
+	}
 	// Many reasons make the same of a job. Those come first that make of its
 	// group and of its queue what is written next, and draw what is new.
 	slices.SortStableFunc(list, func(a, b *outcome) int { return s.strays(a) - s.strays(b) })

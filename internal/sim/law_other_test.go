@@ -25,6 +25,7 @@ func (s *scene) outcomes(ch *change) (list []*outcome) {
 	list = append(list, s.evicted()...)
 	list = append(list, s.clocked()...)
 	list = append(list, s.letGo()...)
+	list = append(list, s.budgeted()...)
 	list = append(list, s.run()...)
 	return append(append(list, s.carried()...), s.keyMoves(ch)...)
 }

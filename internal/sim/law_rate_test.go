@@ -126,11 +126,12 @@ func (c *credit) take(b *job.RetryBudget, retried bool, now job.Millis, whose st
 type measured struct {
 	rates   map[string]*allowance // of queues, and of groups by job.GateKey
 	credits map[string]*credit
+	units   map[string]*units    // of budgets
 	waits   map[string]*patience // of groups in fair queues, by job.GateKey
 }
 
 func newMeasured() measured {
-	return measured{map[string]*allowance{}, map[string]*credit{}, map[string]*patience{}}
+	return measured{map[string]*allowance{}, map[string]*credit{}, map[string]*units{}, map[string]*patience{}}
 }
 
 func (m *measured) rate(key string) *allowance {

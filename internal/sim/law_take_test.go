@@ -45,6 +45,7 @@ func (s *scene) taken() *outcome {
 	s.roomFor(h, l)
 	s.passOver(h, j)
 	s.meter(j)
+	s.spend(j)
 	s.tokens[l.Token] = grant{s.epoch, s.number, s.q.NonIdempotent || j.Order == job.OrderStrict}
 
 	want := job.Lease{Token: l.Token, Holder: l.Holder, Kind: h.kind, Since: s.now, Alone: j.Alone}
@@ -150,6 +151,9 @@ func (x *judge) unfitFree(h *holder, name string, j *job.Job) string {
 	}
 	if j.HeldBy(name) {
 		return "the holder runs it already"
+	}
+	if key := x.short(j); key != "" {
+		return "budget " + key + " has not what it needs"
 	}
 	for _, r := range j.Requires {
 		if (h.props[r.Property] == r.Value) != (r.Op == "=") {
@@ -269,6 +273,8 @@ func (x *judge) row(c *commit, ch *change) {
 			broken("retry.md 3", "an entry of the audit log was changed or dropped early: %+v", before)
 		}
 	case job.Credentials:
+	case job.Budgets:
+		x.budgetRow(ch)
 	case job.CronEntries:
 		old, _ := before.(*job.CronEntry)
 		row, _ := ch.row.(*job.CronEntry)

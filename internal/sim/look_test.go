@@ -30,6 +30,7 @@ func (w *world) look(dice uint64) {
 	w.judge.instant = w.clock.Steady()
 	w.invariants()
 	w.heldByNobody()
+	w.budgets()
 	if w.up() {
 		w.overdue()
 		w.idle()

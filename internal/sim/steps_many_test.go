@@ -15,7 +15,11 @@ func (w *world) many() {
 	queue, patch := pick(w, queueNames), !w.oneIn(3)
 	s := engine.Search{Filter: engine.Filter{Queues: []string{queue}}}
 	p := job.PriorityDefault + uint16(w.dice.IntN(3)) - 1
-	edit := func(j *job.Job) { j.Priority = p }
+	edit := func(j *job.Job) {
+		if j.Priority = p; waitsFor(j) != "" {
+			j.Park = "" // it may stand elsewhere now
+		}
+	}
 	what := "delete all of " + queue
 	if patch {
 		what = fmt.Sprintf("patch priority %d of all of %s", p, queue)

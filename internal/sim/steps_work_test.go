@@ -71,6 +71,7 @@ func (w *world) draft(keys bool) *request {
 		w.drawKey(&put)
 		w.bodies[label] = string(put.Payload)
 	}
+	w.bind(&put)
 	if w.oneIn(6) {
 		put.Place = job.PlaceFront
 	}

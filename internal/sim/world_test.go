@@ -26,6 +26,7 @@ type setup struct {
 	inFlight    int
 	configured  *job.Queue // the queue that the configuration speaks of
 	flow        flow
+	budgets     []job.Budget
 	twice       bool // the store runs every transaction twice
 }
 
@@ -120,7 +121,7 @@ func (w *world) drawSetup() setup {
 	if w.dice.IntN(4) == 0 {
 		s.inFlight = 2 + w.dice.IntN(4)
 	}
-	s.flow = w.drawFlow()
+	s.flow, s.budgets = w.drawFlow(), w.drawBudgets()
 	s.configured = job.NewQueue("configured")
 	s.configured.RunTimeout = 20 * job.Second
 	s.configured.RequireToken = w.dice.IntN(2) == 0

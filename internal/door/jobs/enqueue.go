@@ -151,9 +151,7 @@ func (r *Reader) field(n *engine.NewJob, says *policy, name []byte) {
 			extrasOf(j).Batch = b
 		}
 	case "budgets":
-		if r.given() != nil { // to ignore it would break a promise
-			r.fail(string(name), "is not supported by this version")
-		}
+		r.budgets(n)
 	default:
 		r.value()
 	}

@@ -202,7 +202,6 @@ func TestEnqueueRefusesByName(t *testing.T) {
 		{with(`"requires":["a"]`), "requires is refused: "},
 		{with(`"requires":[` + strings.Repeat(`"a=1",`, 32) + `"a=1"]`), "requires must not have more than 32 entries"},
 		{with(`"idempotency_key":7`), "idempotency_key must be a string"},
-		{with(`"budgets":[]`), "budgets is not supported by this version"},
 		{with(`"labels":[]`), "labels must be an object"},
 		{with(`"labels":{"a":1}`), "labels.a must be a string"},
 		{with(`"labels":{"":"x"}`), "labels must not have an empty name"},

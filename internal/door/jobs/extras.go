@@ -54,6 +54,7 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	if x.Traceparent != "" {
 		b = quote(b, `,"traceparent":`, x.Traceparent)
 	}
+	b = appendUses(b, x.Budgets)
 	if x.Progress != nil {
 		b = appendProgress(b, x.Progress)
 	}

@@ -27,6 +27,7 @@ type Query struct {
 	limit  int
 	filter engine.Filter
 	ranges []span
+	bound  []string    // to one of these budgets; nil = to any or none
 	sieve  *jq.Program // over payloads; nil = none
 }
 
@@ -39,7 +40,7 @@ type span struct {
 // The parameters of the calls, in the order in which links name them.
 var (
 	pageParams  = []string{"from", "order", "limit"}
-	countParams = []string{"status", "queue", "type", "id", "priority", "ready_at", "attempts", "filter"}
+	countParams = []string{"status", "queue", "type", "id", "priority", "ready_at", "attempts", "filter", "budgets.key"}
 	listParams  = slices.Concat(pageParams, countParams)
 	numbers     = map[string]func(*job.Job) uint64{
 		"priority": func(j *job.Job) uint64 { return uint64(j.Priority) },
@@ -143,6 +144,8 @@ func (q *Query) among(name string, list []string) error {
 			q.filter.Queues = list
 		case "type":
 			q.filter.Types = list
+		case "budgets.key":
+			q.bound = list
 		case "id":
 			id, err := job.ParseID(part)
 			if err != nil {

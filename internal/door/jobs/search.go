@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -71,13 +72,13 @@ func (q *Query) keeps(j *job.Job) bool {
 			return false
 		}
 	}
-	return true
+	return q.bound == nil || slices.ContainsFunc(j.Budgets(), func(u job.BudgetUse) bool { return slices.Contains(q.bound, u.Key) })
 }
 
 // search is the query as the engine takes it.
 func (q *Query) search() engine.Search {
 	s := engine.Search{Filter: q.filter, Judge: judge(q.sieve)}
-	if len(q.ranges) > 0 {
+	if len(q.ranges) > 0 || q.bound != nil {
 		s.Where = q.keeps
 	}
 	return s
