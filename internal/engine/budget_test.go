@@ -354,8 +354,8 @@ func TestRefusalsOfBudgetsChangeNothing(t *testing.T) {
 			})
 			return err
 		}
-		refused("unknown", put(costs("x", 1)), job.WrongState, "budget 'x' does not exist")
-		refused("above", put(costs("k", 3)), job.WrongState, "the cost 3 is above the capacity 2 of budget 'k'")
+		refused("unknown", put(costs("x", 1)), job.Unprocessable, "budget 'x' does not exist")
+		refused("above", put(costs("k", 3)), job.Unprocessable, "the cost 3 is above the capacity 2 of budget 'k'")
 		if _, err := r.Budget(r.Context(), "new"); job.KindOf(err) != job.NotFound {
 			r.Errorf("a refused call made a budget: %v", err)
 		}
@@ -414,7 +414,7 @@ func TestWaitingJobsAreBoundAnewAndRunningOnesAreNot(t *testing.T) {
 		if _, err := r.Rebind(r.Context(), job.Actor{}, r.ids["a"], l); job.KindOf(err) != job.WrongState {
 			r.Errorf("a running job was bound anew: %v", err)
 		}
-		if _, err := r.Rebind(r.Context(), job.Actor{}, r.ids["b"], to(job.BudgetUse{Key: "l", Cost: 10})); job.KindOf(err) != job.WrongState {
+		if _, err := r.Rebind(r.Context(), job.Actor{}, r.ids["b"], to(job.BudgetUse{Key: "l", Cost: 10})); job.KindOf(err) != job.Unprocessable {
 			r.Errorf("a cost above the capacity: %v", err)
 		}
 		if _, err := r.Rebind(r.Context(), job.Actor{}, r.ids["b"], l); err != nil {

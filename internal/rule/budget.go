@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -94,12 +95,12 @@ func (u *Usage) Next(b *job.Budget, cost int64, steady job.Millis) job.Millis {
 // ChecksOut refuses a binding that could never be kept.
 func ChecksOut(b *job.Budget, u job.BudgetUse) error {
 	if b == nil {
-		return &job.Error{Kind: job.WrongState, Field: "budgets", Text: "budget '" + u.Key + "' does not exist; create it, or give create_with"}
+		return &job.Error{Kind: job.Unprocessable, Field: "budgets", Text: "budget '" + u.Key + "' does not exist; create it, or give create_with"}
 	}
 	if c := b.Capacity(); u.Cost > c {
 		return &job.Error{
-			Kind: job.WrongState, Field: "budgets",
-			Text: job.Errorf(job.WrongState, "the cost %d is above the capacity %d of budget '%s'", u.Cost, c, u.Key).Text,
+			Kind: job.Unprocessable, Field: "budgets",
+			Text: fmt.Sprintf("the cost %d is above the capacity %d of budget '%s'", u.Cost, c, u.Key),
 		}
 	}
 	return nil

@@ -223,3 +223,8 @@ func (x *judge) budgetRow(ch *change) {
 		broken(budgetLaw, "budget %q is %s, and %s was asked for", ch.key, fmt.Sprintf("%+v", same), fmt.Sprintf("%+v", *want))
 	}
 }
+
+// hasKey reports whether a job asks for a key of its own.
+func hasKey(j *job.Job) bool {
+	return j.Extras != nil && (j.Extras.Unique != nil || j.Extras.Batch != nil)
+}

@@ -60,7 +60,7 @@ func bad(c *call) bool {
 
 func keyed(c *call) bool {
 	for _, r := range c.reqs {
-		if r.put.Job.Extras != nil {
+		if hasKey(&r.put.Job) {
 			return true
 		}
 	}

@@ -293,7 +293,7 @@ func (w *world) putAnswer(c *call, added []engine.Added, err error, sure bool, n
 	said := []string{}
 	for i, r := range c.reqs {
 		a := added[i]
-		if r.put.Job.Extras != nil && (a.Duplicate || a.Folded) {
+		if hasKey(&r.put.Job) && (a.Duplicate || a.Folded) {
 			said = append(said, w.keyAnswer(r, a))
 			continue
 		}
