@@ -48,7 +48,7 @@ func TestPathsAreTakenAsTheyAre(t *testing.T) {
 			{"GET", "/queues/a,b", "", 400, `{"error":"queue must not contain ','","code":"invalid"}`},
 			{"GET", "/health", "", 200, `{"status":"ok"}`},
 			{"GET", "/ready", "", 200, `{"status":"ready"}`},
-			{"GET", "/version", "", 200, `{"version":"0.6.1","product":"reprise","reprise":"v1"}`},
+			{"GET", "/version", "", 200, `{"version":"0.7.0","product":"reprise","reprise":"v1"}`},
 			{"GET", "/queues", "", 200, `{"queues":[]}`},
 			{"GET", "/jobs/count?", "", 200, `{"count":0}`},
 			{"GET", "/jobs?", "", 200, `{"jobs":[],"pages":{"self":"/jobs?order=asc&limit=50","next":null,"prev":null}}`},

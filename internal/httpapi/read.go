@@ -120,7 +120,7 @@ func (h *handler) ready(w http.ResponseWriter, r *http.Request, _, _ string) {
 }
 
 // zizqVersion is what Zizq's clients check: the minor whose calls we have.
-const zizqVersion = "0.6.1"
+const zizqVersion = "0.7.0"
 
 func (h *handler) versions(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.sendPlain(w, r, wire.Version{Version: zizqVersion, Product: "reprise", Reprise: h.version}, nil)

@@ -78,6 +78,7 @@ func table() []fault {
 		runFaults,
 		guardcfgFaults,
 		cronFaults,
+		budgetFaults,
 		queryFaults,
 		wireFaults,
 		openapiFaults,

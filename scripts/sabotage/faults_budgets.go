@@ -1,0 +1,77 @@
+package main
+
+// budgetFaults break budgets: what is out of them, who waits, in which order.
+var budgetFaults = []fault{
+	{
+		name: "budget-never-given-back", breaks: "zizq.md 1.17",
+		does:  "units of a run that ended stay out",
+		file:  "internal/engine/budget.go",
+		old:   "			r.usage(u.Key).End(u.Cost)\n",
+		new:   "			r.usage(u.Key).End(0)\n",
+		first: []suite{in(enginePkg, "TestUnitsComeBackAtEveryEndOfALease")},
+	},
+	{
+		name: "budget-waiters-not-woken", breaks: "zizq.md 1.17",
+		does:  "nobody is told that units came back",
+		file:  "internal/engine/budget.go",
+		old:   "			r.usage(u.Key).End(u.Cost)\n			r.touch(u.Key)\n",
+		new:   "			r.usage(u.Key).End(u.Cost)\n",
+		first: []suite{in(enginePkg, "TestUnitsComeBackAtEveryEndOfALease")},
+	},
+	{
+		name: "budget-passed-by", breaks: "zizq.md 1.17",
+		does:  "small jobs pass by a large one that waits, for ever",
+		file:  "internal/engine/budget.go",
+		old:   "		if first != nil && rule.EntriesOf(first).Pos.Before(rule.EntriesOf(j).Pos) {\n			return u.Key, nil",
+		new:   "		if first != nil && rule.EntriesOf(first).Pos.Before(rule.EntriesOf(first).Pos) {\n			return u.Key, nil",
+		first: []suite{in(enginePkg, "TestWhoWaitsForABudgetIsNotPassedByBehind")},
+	},
+	{
+		name: "budget-only-the-first", breaks: "zizq.md 1.17",
+		does:  "a job with two budgets is held to one",
+		file:  "internal/engine/budget.go",
+		old:   "	for _, u := range j.Budgets() {\n		b, err := r.budget(u.Key)\n		if err != nil {\n			return \"\", err",
+		new:   "	for _, u := range j.Budgets()[:1] {\n		b, err := r.budget(u.Key)\n		if err != nil {\n			return \"\", err",
+		first: []suite{in(enginePkg, "TestAJobTakesAllItsBudgetsAtOnceOrNone")},
+	},
+	{
+		name: "budget-forgotten-at-start", breaks: "core.md 9",
+		does:  "what is out is not counted again at a start",
+		file:  "internal/engine/budget.go",
+		old:   "						usage.Start(nil, u.Cost, steady)",
+		new:   "						usage.Start(nil, 0*u.Cost, steady)",
+		first: []suite{in(enginePkg, "TestWhatIsOutAndWhoWaitsSurvivesARestartAndAPowerCut")},
+	},
+	{
+		name: "budget-units-for-nobody", breaks: "zizq.md 1.17",
+		does:  "units that a queue without a worker does not take are kept for it",
+		file:  "internal/engine/budget.go",
+		old:   "			s.awake[key], r.ticked = true, true",
+		new:   "			s.awake[key], r.ticked = false, false",
+		first: []suite{in(enginePkg, "TestUnitsThatAQueueWithoutAWorkerDoesNotTakeGoToTheNext")},
+	},
+	{
+		name: "budget-drips-late", breaks: "zizq.md 1.17",
+		does:  "time gives units, and nobody looks",
+		file:  "internal/engine/budget.go",
+		old:   "			s.due[key] = max(at, r.steady+1)",
+		new:   "			s.due[key] = max(at, r.steady+1) + 5",
+		first: []suite{in(enginePkg, "TestABudgetThatComesWithTimeGivesBurstAndDripToTheMillisecond")},
+	},
+	{
+		name: "budget-cost-unchecked", breaks: "zizq.md 1.17",
+		does:  "a cost that no budget can ever give is accepted",
+		file:  "internal/rule/budget.go",
+		old:   "	if c := b.Capacity(); u.Cost > c {",
+		new:   "	if c := b.Capacity(); u.Cost > 2*c {",
+		first: []suite{in(enginePkg, "TestRefusalsOfBudgetsChangeNothing")},
+	},
+	{
+		name: "budget-gone-under-jobs", breaks: "zizq.md 1.17",
+		does:  "a budget can be deleted while jobs refer to it",
+		file:  "internal/engine/budget_change.go",
+		old:   "n := b.Jobs + r.spending.jobs[key]; n > 0 {",
+		new:   "n := b.Jobs + r.spending.jobs[key]; n > 99 {",
+		first: []suite{in(enginePkg, "TestRefusalsOfBudgetsChangeNothing")},
+	},
+}
