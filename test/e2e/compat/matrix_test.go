@@ -30,6 +30,7 @@ var subjects = []struct {
 	{"9 failure", failing},
 	{"9 failure records", failureRecords},
 	{"9 backoff", backoffVectors},
+	{"17 budgets", budgeting},
 }
 
 // TestZizqCompatibility runs every subject for every pair of transport and
