@@ -22,7 +22,7 @@ import (
 // two has a server of its own, in which the examples follow each other and
 // streams stay open.
 //
-// Request and reply are held to GET /openapi.json too (contract_test.go).
+// Request and reply are held to GET /openapi.json too (contract_test.go, described_test.go).
 //
 // A reply is compared whole: status, the headers that are given, and the body
 // as JSON, or line by line for a stream. What cannot be known before stands in
