@@ -301,10 +301,16 @@ func (c *contract) checkRequest(path, method string, r *http.Request, body []byt
 	return c.validJSON(body, append(place, "content", "application/json", "schema")...)
 }
 
-// checkParams looks at the query: every parameter must be described, and have
-// a value that may be.
+// anyHeaders are those of HTTP itself, and of browsers and proxies.
+var anyHeaders = []string{
+	"Accept", "Accept-Encoding", "Authorization", "Content-Encoding", "Content-Type", "Host", "Origin", "Sec-Fetch-Site", "User-Agent",
+	"Access-Control-Request-Method", "Forwarded", "Via",
+}
+
+// checkParams looks at headers and the query: each must be described, and each
+// parameter have a value that may be.
 func (c *contract) checkParams(path, method string, r *http.Request) error {
-	places := map[string][]string{}
+	places, headers := map[string][]string{}, slices.Clone(anyHeaders)
 	for _, holder := range [][]string{{"paths", path}, {"paths", path, method}} {
 		list, _ := member(c.doc, holder...)["parameters"].([]any)
 		for i := range list {
@@ -312,9 +318,17 @@ func (c *contract) checkParams(path, method string, r *http.Request) error {
 			if ref, ok := p["$ref"].(string); ok {
 				p, place = c.at(strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
 			}
-			if p["in"] == "query" {
-				places[p["name"].(string)] = place
+			switch name := p["name"].(string); p["in"] {
+			case "query":
+				places[name] = place
+			case "header":
+				headers = append(headers, http.CanonicalHeaderKey(name))
 			}
+		}
+	}
+	for name := range r.Header {
+		if !slices.Contains(headers, name) && !strings.HasPrefix(name, "X-") {
+			return fmt.Errorf("the header %s is not described", name)
 		}
 	}
 	for name, values := range r.URL.Query() {
