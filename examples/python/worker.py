@@ -355,7 +355,8 @@ class Worker:
         try:
             verdict = self.client.insist("POST", "/jobs/settle", [said], self.late.is_set)["verdicts"][0]
         except (Refused, *NO_ANSWER) as error:
-            verdict = {"code": "unsettled", "error": str(error)}  # it will run again when the lease lapses
+            log("unsettled", id=job.id, why=str(error))  # it runs again when its lease lapses
+            return
         # "not_found" after a repeated call: it was taken the first time, and the job is gone.
         log("settled", id=job.id, outcome=said["outcome"], status=verdict.get("status"), code=verdict.get("code"))
 

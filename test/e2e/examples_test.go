@@ -387,6 +387,12 @@ func tokensAndHolds(t *testing.T, l language) {
 		r := cl.must(t, 200, &state, "GET", "/jobs?status=dead", nil, bearer(admin.Token)...)
 		return len(state.Jobs) == 1 && state.Jobs[0].Type == "unheard-of", r.String()
 	})
+	// A job that says nothing meanwhile is stopped all the same.
+	var long wire.Enqueued
+	cl.must(t, 201, &long, "POST", "/jobs", `{"type": "greet", "queue": "demo", "payload": {"seconds": 3600}}`, bearer(admin.Token)...)
+	w.until(1, "the long job", func(s said) bool { return s.Event == "start" && s.ID == long.ID })
+	cl.must(t, 200, nil, "POST", "/jobs/"+long.ID+"/cancel", nil, bearer(admin.Token)...)
+	w.until(1, "it is stopped", func(s said) bool { return s.Event == "over" && s.ID == long.ID })
 	if code := w.terminate(); code != 0 {
 		t.Errorf("the worker ended with %d", code)
 	}
