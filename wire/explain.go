@@ -43,6 +43,7 @@ const (
 	WaitNoFitting    = "no_fitting_worker"
 	WaitNoFreeWorker = "no_free_worker"
 	WaitMaxInflight  = "max_inflight"
+	WaitBudget       = "budget"
 	WaitInLine       = "in_line"
 )
 

@@ -54,6 +54,8 @@ type Enqueue struct {
 	UniqueKey   string `json:"unique_key,omitempty"`
 	UniqueWhile string `json:"unique_while,omitempty"`
 	Batch       *Batch `json:"batch,omitempty"` // not together with UniqueKey
+
+	Budgets []Binding `json:"budgets,omitempty"` // what its runs use together with others; at most 32
 }
 
 // How long a job has its unique key, and in which states the job that has it
@@ -98,6 +100,8 @@ type Job struct {
 	UniqueKey   string `json:"unique_key,omitempty"`
 	UniqueWhile string `json:"unique_while,omitempty"`
 	Batch       *Batch `json:"batch,omitempty"`
+
+	Budgets []Binding `json:"budgets,omitempty"`
 
 	Group          string   `json:"group,omitempty"`
 	ExpiresAt      int64    `json:"expires_at,omitempty"`

@@ -89,7 +89,7 @@ func TestRefusalsNameTheField(t *testing.T) {
 	for _, c := range []struct{ path, sent, text string }{
 		{"/jobs", `{"type":"t","queue":"","payload":1}`, "queue must not be empty"},
 		{"/jobs", `{"type":"t","queue":"q","payload":1,"priority":65536}`, "priority must be"},
-		{"/jobs", `{"type":"t","queue":"q","payload":1,"budgets":[]}`, "budgets is not supported"},
+		{"/jobs", `{"type":"t","queue":"q","payload":1,"budgets":{}}`, "budgets must be an array"},
 		{"/jobs", ``, "invalid JSON: "},
 		{"/jobs/bulk", `{"jobs":[` + good + `,{"type":"t*","queue":"q","payload":1}]}`, "jobs[1]: type must not contain '*'"},
 		{"/jobs/success", `{"ids":[]}`, "ids must not be empty"},

@@ -224,7 +224,7 @@ func TestTheDescriptionHasTheWordsOfTheCode(t *testing.T) {
 		"WaitReason": {
 			wire.WaitNotDue, wire.WaitParked, wire.WaitPaused, wire.WaitHeld, wire.WaitBreaker, wire.WaitGroupParked, wire.WaitBehindHead,
 			wire.WaitGroupLimit, wire.WaitMaxRunning, wire.WaitRate, wire.WaitRetryBudget, wire.WaitNoWorker, wire.WaitNoFitting,
-			wire.WaitNoFreeWorker, wire.WaitMaxInflight, wire.WaitInLine,
+			wire.WaitNoFreeWorker, wire.WaitMaxInflight, wire.WaitBudget, wire.WaitInLine,
 		},
 		"BreakerWord":  {wire.BreakerClosed, wire.BreakerOpen, wire.BreakerHalfOpen, wire.BreakerRamping},
 		"BreakerOrder": {wire.BreakerOpen, wire.BreakerClosed, wire.BreakerAuto},

@@ -1,0 +1,27 @@
+package wire
+
+// Binding ties a job to a budget: a run of it costs units.
+type Binding struct {
+	Key        string  `json:"key"`
+	Cost       int64   `json:"cost,omitempty"`        // of a run; 0 = 1. In answers always there
+	CreateWith *Budget `json:"create_with,omitempty"` // makes the budget if there is none; not in answers
+}
+
+// Budget is what jobs may use together, whatever their queues.
+type Budget struct {
+	Allocation int64          `json:"allocation"` // units, 1 to 1,000,000
+	Strategy   BudgetStrategy `json:"strategy"`
+}
+
+// The strategies of a budget.
+const (
+	BudgetWhileInFlight = "while_in_flight" // units come back when a lease ends
+	BudgetTimeBased     = "time_based"      // units come with time
+)
+
+// BudgetStrategy says how the units of a budget come back.
+type BudgetStrategy struct {
+	Type       string `json:"type"`
+	DurationMS int64  `json:"duration_ms,omitempty"` // of time_based: in which the allocation comes
+	Burst      int64  `json:"burst,omitempty"`       // of time_based: units that gather at most; 0 = the allocation
+}
