@@ -79,9 +79,10 @@ func (x *Exporter) tell(ev *engine.Event) {
 // waitSpan is the time from when the job, as it was, could have been taken.
 func (x *Exporter) waitSpan(old *job.Job, end job.Millis) *span {
 	begin := max(old.ReadyAt, old.Created)
-	if old.State != job.Leased && begin < old.DequeuedAt { // given back since, without a new date
-		if begin = old.DequeuedAt; x.back[old.ID] > begin {
-			begin = x.back[old.ID]
+	if n := len(old.Ended); old.State != job.Leased && begin <= old.DequeuedAt { // given back since, without a new date
+		begin = max(old.DequeuedAt, x.back[old.ID])
+		if x.back[old.ID] == 0 && n > 0 && old.Ended[n-1].How == job.ByRestart { // by a stop, before x listened
+			begin = max(begin, x.since)
 		}
 	}
 	return &span{
@@ -91,7 +92,8 @@ func (x *Exporter) waitSpan(old *job.Job, end job.Millis) *span {
 }
 
 // remember notes when a job was given back that does not know it itself. It is
-// lost with the process; then such a wait begins with the take before it.
+// lost with the process; then such a wait begins with this start of the server
+// if the one before gave the job back, else with the take before it.
 func (x *Exporter) remember(ev *engine.Event) {
 	switch j := ev.Trace.Job; {
 	case ev.Gone || j.State != job.Ready:

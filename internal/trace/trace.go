@@ -32,6 +32,7 @@ type Exporter struct {
 	tracer   trace.Tracer
 	log      *slog.Logger
 	back     map[job.ID]job.Millis // when those that wait without a date of their own were given back
+	since    job.Millis            // when it began to listen
 	events   *engine.Listener
 	done     chan struct{} // closed when the last event has become spans; nil = not begun
 	stop     context.CancelFunc
@@ -87,9 +88,11 @@ func (x *Exporter) Traced() func(traceparent string) bool {
 // Listen begins to listen to an engine, which need not have started: runs that
 // its start ends have spans, too.
 func (x *Exporter) Listen(e *engine.Engine) (err error) {
-	if x != nil {
-		x.events, err = e.Listen(engine.EventFilter{Traced: true})
+	if x == nil {
+		return nil
 	}
+	x.since = e.Now()
+	x.events, err = e.Listen(engine.EventFilter{Traced: true})
 	return err
 }
 

@@ -1,0 +1,82 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+func trace(text string) func(*engine.NewJob) {
+	return func(n *engine.NewJob) { n.Job.Extras = &job.Extras{Traceparent: text} }
+}
+
+const (
+	sampled   = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	unsampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+)
+
+func TestWhoFollowsTracesHearsOfSampledJobsOnly(t *testing.T) {
+	scenario(t, func(r *rig) {
+		traced := r.listen(engine.EventFilter{Traced: true})
+		defer traced.Close()
+		r.put("q", "plain")
+		r.put("q", "unsampled", trace(unsampled))
+		r.put("q", "sampled", trace(sampled))
+		s := r.anonymous(3)
+		s.gets("plain", "unsampled", "sampled")
+		s.ok("plain")
+		r.settle(s.held["sampled"], job.Died)
+		list, lost := r.heard(traced)
+		if got := r.story(list); lost != 0 || len(got) != 3 || got[0] != "enqueued sampled" || got[1] != "taken sampled" || got[2] != "died sampled killed" {
+			r.Fatalf("heard %q, lost %d", got, lost)
+		}
+		first, last := list[0].Trace, list[2].Trace
+		if first.Old != nil || first.Job.ID != r.ids["sampled"] || first.Stored < list[0].At || len(first.Ended) != 0 {
+			r.Errorf("%+v", first)
+		}
+		if last.Old.State != job.Leased || last.Job.State != job.Dead || len(last.Ended) != 1 || last.Ended[0].Outcome != "dead" ||
+			last.Ended[0].Lease.Token != s.held["sampled"].Lease.Token || last.Failure.Message != "boom" {
+			r.Errorf("%+v", last)
+		}
+
+		all := r.listen(engine.EventFilter{}) // beside it; and what it hears is not less
+		defer all.Close()
+		s.ok("unsampled")
+		if list, _ := r.heard(all); len(list) != 1 || list[0].Trace != nil {
+			r.Errorf("heard %v", list)
+		}
+		if list, _ := r.heard(traced); len(list) != 0 {
+			r.Errorf("who follows traces heard %v", list)
+		}
+	})
+}
+
+func TestADeliveryIsLedByItsRunOnlyWhereSpansAreMade(t *testing.T) {
+	var asked []string
+	scenario(t, func(r *rig) {
+		r.put("q", "a", trace(sampled))
+		r.put("q", "b", trace(unsampled))
+		s := r.named("w", 2)
+		s.gets("a", "b")
+		d := s.held["a"]
+		want := fmt.Sprintf("%s%x-01", sampled[:36], engine.RunSpan(d.Job.ID, d.Lease.Token.Hash()))
+		if got := d.Job.Extras.Traceparent; got != want {
+			r.Errorf("a is given with %q, want %q", got, want)
+		}
+		if got := s.held["b"].Job.Extras.Traceparent; got != unsampled || len(asked) != 1 || asked[0] != sampled {
+			r.Errorf("b is given with %q; asked %q", got, asked)
+		}
+		if got := r.job("a").Extras.Traceparent; got != sampled {
+			r.Errorf("the job is kept with %q", got)
+		}
+		again := r.named("w", 2) // it comes back, and so does its run
+		again.read()
+		if got := again.held["a"].Job.Extras.Traceparent; got != d.Job.Extras.Traceparent {
+			r.Errorf("given again with %q, before with %q", got, d.Job.Extras.Traceparent)
+		}
+	}, func(r *rig) {
+		r.opts.Traced = func(text string) bool { asked = append(asked, text); return true }
+	})
+}
