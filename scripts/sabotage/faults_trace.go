@@ -11,7 +11,7 @@ var traceFaults = []fault{
 		file:  "internal/httpapi/trace.go",
 		old:   "\t\tcase j.Extras.Traceparent == \"\":",
 		new:   "\t\tdefault:",
-		first: []suite{in("internal/httpapi", "TestTheCallersTraceContext")},
+		first: []suite{in("internal/httpapi", "TestTheCallersTraceContextGoesIntoJobsThatHaveNone")},
 	},
 	{
 		name: "trace-later-version-lost", breaks: "W3C trace context, versioning",
@@ -19,7 +19,7 @@ var traceFaults = []fault{
 		file:  "internal/job/extras.go",
 		old:   "\tif len(header) > size && header[size] == '-' && header[:2] != \"00\" {",
 		new:   "\tif false {",
-		first: []suite{in("internal/job", "TestATraceparentOfALaterVersion")},
+		first: []suite{in("internal/job", "TestATraceparentOfALaterVersionIsReadAsOneOfThis")},
 	},
 	{
 		name: "trace-unsampled-told", breaks: "operations.md, traces",
@@ -27,7 +27,7 @@ var traceFaults = []fault{
 		file:  "internal/job/extras.go",
 		old:   "\treturn strings.IndexByte(\"13579bdf\", t[len(t)-1]) >= 0 // the lowest flag",
 		new:   "\treturn len(t) > 0",
-		first: []suite{in("internal/job", "TestAJobIsSampled"), in(enginePkg, "TestWhoFollowsTraces")},
+		first: []suite{in("internal/job", "TestAJobIsSampledIfItsCallerIs"), in(enginePkg, "TestWhoFollowsTracesHearsOfSampledJobsOnly")},
 	},
 	{
 		name: "trace-follower-hears-all", breaks: "operations.md, traces",
@@ -35,7 +35,7 @@ var traceFaults = []fault{
 		file:  "internal/engine/event.go",
 		old:   "\treturn (!f.Traced || ev.Trace != nil) && has(",
 		new:   "\treturn (!f.Traced || ev.Trace != nil || ev.At > 0) && has(",
-		first: []suite{in(enginePkg, "TestWhoFollowsTraces")},
+		first: []suite{in(enginePkg, "TestWhoFollowsTracesHearsOfSampledJobsOnly")},
 	},
 	{
 		name: "trace-sampler-not-asked", breaks: "operations.md, traces",
@@ -43,7 +43,7 @@ var traceFaults = []fault{
 		file:  "internal/engine/trace.go",
 		old:   "\t\tif d.Voided || !d.Job.Sampled() || !e.opts.Traced(d.Job.Extras.Traceparent) {",
 		new:   "\t\tif d.Voided || !d.Job.Sampled() {",
-		first: []suite{in(tracePkg, "TestTheWorkersParent")},
+		first: []suite{in(tracePkg, "TestTheWorkersParentIsASpanThatIsMade")},
 	},
 	{
 		name: "trace-run-of-another", breaks: "operations.md, traces",
@@ -51,7 +51,7 @@ var traceFaults = []fault{
 		file:  "internal/engine/trace.go",
 		old:   "func RunSpan(id job.ID, token uint64) SpanID { return spanID(\"run\", id, token) }",
 		new:   "func RunSpan(id job.ID, _ uint64) SpanID { return spanID(\"run\", id, 0) }",
-		first: []suite{in(tracePkg, "TestAWaitBeginsWhenTheJob")},
+		first: []suite{in(tracePkg, "TestAWaitBeginsWhenTheJobWasGivenBack")},
 	},
 	{
 		name: "trace-linked-to-itself", breaks: "operations.md, traces",
@@ -59,7 +59,7 @@ var traceFaults = []fault{
 		file:  "internal/trace/span.go",
 		old:   "\tbefore := link(ctx, t.Old)",
 		new:   "\tbefore := link(ctx, t.Job)",
-		first: []suite{in(tracePkg, "TestAWaitBeginsWhenTheJob")},
+		first: []suite{in(tracePkg, "TestAWaitBeginsWhenTheJobWasGivenBack")},
 	},
 	{
 		name: "trace-back-forgotten", breaks: "operations.md, traces",
@@ -67,7 +67,7 @@ var traceFaults = []fault{
 		file:  "internal/trace/span.go",
 		old:   "\t\tx.back[j.ID] = ev.At",
 		new:   "\t\tx.back[j.ID] = 0",
-		first: []suite{in(tracePkg, "TestAWaitBeginsWhenTheJob")},
+		first: []suite{in(tracePkg, "TestAWaitBeginsWhenTheJobWasGivenBack")},
 	},
 	{
 		name: "trace-deaf-to-recovery", breaks: "operations.md, traces",
@@ -75,7 +75,7 @@ var traceFaults = []fault{
 		file:  "internal/engine/recover.go",
 		old:   "\te.announce(c.stage.events, err != nil)",
 		new:   "\te.announce(nil, err != nil)",
-		first: []suite{in(tracePkg, "TestARunThatARestart")},
+		first: []suite{in(tracePkg, "TestARunThatARestartEndsIsTold")},
 	},
 	{
 		name: "trace-void-is-ok", breaks: "operations.md, traces",
@@ -83,6 +83,6 @@ var traceFaults = []fault{
 		file:  "internal/engine/trace.go",
 		old:   "\t\tif v := &eff.Voided[i]; v.Lease.Token == l.Token {",
 		new:   "\t\tif v := &eff.Voided[i]; v.Lease.Token != l.Token {",
-		first: []suite{in(tracePkg, "TestWhatNobodySays")},
+		first: []suite{in(tracePkg, "TestWhatNobodySaysIsToldToo")},
 	},
 }
