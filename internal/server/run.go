@@ -52,7 +52,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	options := engineOptions(cfg)
-	options.Traced = spans.Traced()
+	options.Traced = spans.Traced(ctx)
 	e := engine.New(st, clock, secureRandom(), log, options)
 	if err := spans.Listen(e); err != nil {
 		return err
@@ -62,7 +62,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err := e.Start(ctx); err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
-	spans.Start()
+	spans.Start(ctx)
 	log.Debug("recovered", "took", time.Since(began).String())
 	return listenAndServe(ctx, cfg, e, &upkeep{st, e, log}, log)
 }

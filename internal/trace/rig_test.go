@@ -62,7 +62,7 @@ func (r *rig) start() {
 	r.Helper()
 	r.x = newExporter(r.sampler, slog.New(slog.DiscardHandler), sdk.WithSyncer(r.spans))
 	r.Engine = engine.New(r.mem, r, r.rnd, slog.New(slog.DiscardHandler), engine.Options{
-		Server: rule.DefaultServer(), Reattach: 30 * job.Second, Traced: r.x.Traced(),
+		Server: rule.DefaultServer(), Reattach: 30 * job.Second, Traced: r.x.Traced(r.Context()),
 	})
 	if err := r.x.Listen(r.Engine); err != nil {
 		r.Fatal(err)
@@ -70,7 +70,7 @@ func (r *rig) start() {
 	if err := r.Start(r.Context()); err != nil {
 		r.Fatal(err)
 	}
-	r.x.Start()
+	r.x.Start(r.Context())
 }
 
 func (r *rig) stop() {

@@ -31,10 +31,10 @@ type span struct {
 }
 
 // tell makes the spans that end with an event.
-func (x *Exporter) tell(ev *engine.Event) {
+func (x *Exporter) tell(ctx context.Context, ev *engine.Event) {
 	t := ev.Trace
 	j := t.Job
-	ctx := parentOf(j.Extras.Traceparent)
+	ctx = parentOf(ctx, j.Extras.Traceparent)
 	if !trace.SpanContextFromContext(ctx).IsSampled() { // a text that is no trace context
 		return
 	}

@@ -72,12 +72,12 @@ func newExporter(s sdk.Sampler, log *slog.Logger, o ...sdk.TracerProviderOption)
 }
 
 // Traced is for engine.Options: whether spans are made for a trace context.
-func (x *Exporter) Traced() func(traceparent string) bool {
+func (x *Exporter) Traced(ctx context.Context) func(traceparent string) bool {
 	if x == nil {
 		return nil
 	}
 	return func(traceparent string) bool {
-		ctx := parentOf(traceparent)
+		ctx := parentOf(ctx, traceparent)
 		c := trace.SpanContextFromContext(ctx)
 		return c.IsSampled() && x.sampler.ShouldSample(sdk.SamplingParameters{
 			ParentContext: ctx, TraceID: c.TraceID(),
@@ -96,12 +96,13 @@ func (x *Exporter) Listen(e *engine.Engine) (err error) {
 	return err
 }
 
-// Start begins to export. Close ends it.
-func (x *Exporter) Start() {
+// Start begins to export. Close ends it, not the end of ctx: the last events
+// come while the engine stops.
+func (x *Exporter) Start(ctx context.Context) {
 	if x == nil {
 		return
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	x.done, x.stop = make(chan struct{}), stop
 	go func() {
 		defer close(x.done)
@@ -117,7 +118,7 @@ func (x *Exporter) follow(ctx context.Context) {
 			return
 		}
 		for i := range list {
-			x.tell(&list[i])
+			x.tell(ctx, &list[i])
 		}
 		if lost > 0 {
 			x.log.Warn("events were lost on the way to the collector, and their spans are missing", "events", lost)
@@ -144,8 +145,8 @@ func (x *Exporter) Close(ctx context.Context) {
 }
 
 // parentOf is a context with the trace context of a job.
-func parentOf(traceparent string) context.Context {
-	return propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": traceparent})
+func parentOf(ctx context.Context, traceparent string) context.Context {
+	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent})
 }
 
 // under is a context with a span of the same trace as parent.

@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -239,10 +238,10 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%v, want a refusal of %s", err, c.refused)
 		}
 	}
-	x, err := New(context.Background(), env(), "v", nil)
-	if x != nil || err != nil || x.Traced() != nil || x.Listen(nil) != nil {
+	x, err := New(t.Context(), env(), "v", nil)
+	if x != nil || err != nil || x.Traced(t.Context()) != nil || x.Listen(nil) != nil {
 		t.Errorf("without a setting there is an exporter: %v, %v", x, err)
 	}
-	x.Start()
-	x.Close(context.Background())
+	x.Start(t.Context())
+	x.Close(t.Context())
 }
