@@ -100,9 +100,9 @@ type run struct {
 	disk    disk
 	guard   guard
 
-	spending spending
-
-	cronNews []cronNews
+	spending  spending
+	cronNews  []cronNews
+	cronFolds []*cronFold // ticks to be planned by others
 }
 
 // disk is what was seen of the free space.
@@ -271,6 +271,9 @@ func (r *run) publish() {
 	c.stats.Batches++
 	c.settleHungry(r)
 	r.e.meter.publish(c)
+	if len(r.cronFolds) > 0 {
+		r.e.foldCrons(r.cronFolds)
+	}
 	for _, h := range r.ended {
 		h.finish(ErrStreamEnded)
 	}

@@ -11,7 +11,7 @@ import (
 
 // wiped are the tables that Reset empties, beside all jobs. What goes on by
 // itself stands first.
-var wiped = []job.Table{job.Replays, job.Receipts}
+var wiped = []job.Table{job.CronEntries, job.CronGroups, job.Replays, job.Receipts}
 
 // DeleteAll removes every job that the search chooses, in any state, as Delete
 // does; those past their retention too. It returns how many.
@@ -38,7 +38,7 @@ func (e *Engine) PatchAll(ctx context.Context, s Search, p Patch) (patched, refu
 	})
 }
 
-// Reset removes every job and what is kept beside jobs; settings of queues,
+// Reset removes every job, all cron groups and what is kept beside jobs; settings of queues,
 // marks of fingerprints and the audit log stay.
 func (e *Engine) Reset(ctx context.Context) (deleted int64, err error) {
 	for _, t := range wiped {
@@ -48,6 +48,9 @@ func (e *Engine) Reset(ctx context.Context) (deleted int64, err error) {
 				for _, row := range rows {
 					if err := r.tx.Unset(t, row.Key()); err != nil {
 						return err
+					}
+					if t == job.CronEntries || t == job.CronGroups {
+						r.crons--
 					}
 				}
 				left = len(rows) == searchPage

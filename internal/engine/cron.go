@@ -254,28 +254,6 @@ func (e *Engine) DeleteCronEntry(ctx context.Context, group, name string, by job
 	})
 }
 
-// RunCronEntry enqueues the job of an entry now, paused or not. Its ticks come
-// as if nothing had happened.
-func (e *Engine) RunCronEntry(ctx context.Context, group, name string, by job.Actor) (Added, NewJob, error) {
-	var n NewJob
-	out := make([]Added, 1)
-	err := e.do(ctx, 0, func(r *run) error {
-		c, err := cronEntryOf(r.tx, group, name)
-		if err != nil {
-			return err
-		}
-		n = cronJob(c, 0)
-		if err := r.put([]NewJob{n}, nil, nil, out); err != nil {
-			return err
-		}
-		return r.audit(by, "run cron", group+"/"+name, 1)
-	})
-	if err != nil { // out and n may still be written to
-		return Added{}, NewJob{}, err
-	}
-	return out[0], n, nil
-}
-
 // CronSetting is a group of the configuration.
 type CronSetting struct {
 	Name string

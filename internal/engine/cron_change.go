@@ -95,7 +95,7 @@ func (r *run) upToDate(c *job.CronEntry) (*job.CronEntry, error) {
 	if at := c.Due(); at == 0 || at > r.now {
 		return c, nil
 	}
-	if _, err := r.turnCron(c, cronBurst); err != nil {
+	if _, err := r.turnCron(c, cronBurst, nil); err != nil {
 		return nil, err
 	}
 	return cronEntryOf(r.tx, c.Group, c.Name)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -36,7 +37,7 @@ func (r *run) turnCrons() error {
 	}
 	room := cronBurst
 	for _, row := range rows {
-		n, err := r.turnCron(row.(*job.CronEntry), room)
+		n, err := r.turnCron(row.(*job.CronEntry), room, nil)
 		if err != nil {
 			return err
 		}
@@ -51,8 +52,10 @@ func (r *run) turnCrons() error {
 
 // turnCron brings an entry up to now, with at most room jobs, and returns how
 // many it enqueued. A refused enqueue is tried again later (cron.RetryAfter);
-// its tick is then late, so the rule for missed ticks decides about it.
-func (r *run) turnCron(old *job.CronEntry, room int) (n int, err error) {
+// its tick is then late, so the rule for missed ticks decides about it. f is
+// what was planned for the first tick of an entry with a batch; without a plan
+// the tick is left to a goroutine, and a look at the entry comes again.
+func (r *run) turnCron(old *job.CronEntry, room int, f *cronFold) (n int, err error) {
 	row, err := r.tx.Row(job.CronGroups, old.Group)
 	if err != nil {
 		return 0, err
@@ -84,10 +87,15 @@ func (r *run) turnCron(old *job.CronEntry, room int) (n int, err error) {
 			r.ticked = true
 			break
 		}
-		added := make([]Added, 1)
-		if err := r.put([]NewJob{cronJob(&c, tick)}, nil, nil, added); fatal(err) {
+		added, done, err := r.putCron(&c, tick, f)
+		if fatal(err) && (f == nil || f.err == nil) || errors.Is(err, errStale) {
 			return n, err
-		} else if err != nil {
+		}
+		if !done {
+			c.Next, c.Retry = tick, r.now.Add(cronFoldAgain)
+			break
+		}
+		if err != nil {
 			c.Next = tick
 			r.refusedCron(&c, err)
 			break
@@ -95,8 +103,10 @@ func (r *run) turnCron(old *job.CronEntry, room int) (n int, err error) {
 		if c.Failures > 0 {
 			r.tell(&c, "a cron entry works again", nil)
 		}
-		c.Last, c.LastJob, c.Error, c.ErrorAt, c.Failures = tick, added[0].ID, "", 0, 0
-		r.stats.CronJobs++
+		c.Last, c.LastJob, c.Error, c.ErrorAt, c.Failures = tick, added.ID, "", 0, 0
+		if !added.Duplicate && !added.Folded {
+			r.stats.CronJobs++
+		}
 		n++
 	}
 	if over := int64(due.Missed - due.Made); over > 0 {

@@ -34,6 +34,8 @@ type Engine struct {
 	hub      hub
 	folding  foldLocks
 
+	cronFolds cronFolding
+
 	state    atomic.Pointer[job.Error] // why the engine cannot work now; nil = it can
 	failed   atomic.Bool               // a commit failed; the committer must heal
 	latest   atomic.Int64              // the date of the latest transaction
@@ -77,6 +79,8 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 		judging: make(chan struct{}, judges()),
 		folding: newFoldLocks(),
 	}
+	e.cronFolds.next = map[string]*cronFold{}
+	e.cronFolds.ctx, e.cronFolds.stop = context.WithCancel(context.Background())
 	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }
 	e.keep.Store(&opts.Reserve)
 	e.meter.max, e.meter.queues = opts.MetricsQueues, map[string]*Tally{}
@@ -111,6 +115,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 	last.final = true
 	e.pending = append(e.pending, last)
 	e.mu.Unlock()
+	e.cronFolds.stop()
 	e.poke()
 	done := make(chan struct{})
 	go func() { e.loops.Wait(); close(done) }()

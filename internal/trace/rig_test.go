@@ -166,7 +166,7 @@ func (r *rig) tells(want ...string) {
 	for _, s := range spans {
 		about := map[string]string{}
 		for _, kv := range s.Attributes {
-			about[string(kv.Key)] = kv.Value.Emit()
+			about[string(kv.Key)] = kv.Value.String()
 		}
 		words := strings.Fields(strings.Join([]string{
 			s.Name, about["reprise.attempt"], about["reprise.outcome"], about["reprise.reason"], about["error.type"],

@@ -145,9 +145,7 @@ func (r *Reader) field(n *engine.NewJob, says *policy, name []byte) {
 	case "unique_while":
 		r.uniqueWhile(j)
 	case "batch":
-		if r.inTemplate {
-			r.notInTemplate("batch", "ticks are enqueued by the clock, which runs no expressions")
-		} else if b := r.batch(); b != nil {
+		if b := r.batch(); b != nil {
 			extrasOf(j).Batch = b
 		}
 	case "budgets":
