@@ -177,3 +177,26 @@ func TestCronRefusals(t *testing.T) {
 	a.want(201, "*", "POST", "/crons/g/entries", j)
 	a.put(`,"ready_at":5`) // and elsewhere it is a field like any other
 }
+
+func TestACronEntryMayHaveABatch(t *testing.T) { // reference 1.18
+	a := start(t, httpapi.Options{})
+	batch := func(fold string) string {
+		return `{"expression":"0 0 30 2 *","job":{"type":"t","queue":"q","payload":["x"],"batch":{"key":"k","when":"true","fold":"` + fold + `"}}}`
+	}
+	e := object(t, a.want(200, "*", "PUT", "/crons/g/entries/e", batch("$existing + $new")))
+	if b, _ := e["job"].(map[string]any)["batch"].(map[string]any); b["key"] != "k" || b["fold"] != "$existing + $new" {
+		t.Errorf("%v", e)
+	}
+	first := object(t, a.want(201, "*", "POST", "/crons/g/entries/e/run", ""))
+	again := object(t, a.want(200, "*", "POST", "/crons/g/entries/e/run", ""))
+	if again["folded"] != true || again["id"] != first["id"] {
+		t.Errorf("%v, then %v", first, again)
+	}
+	if got := a.want(200, "*", "GET", "/jobs/"+first["id"].(string), ""); !strings.Contains(got, `"payload":["x","x"]`) {
+		t.Error(got)
+	}
+	a.want(422, "*", "PUT", "/crons/g/entries/e", batch("empty"))
+	a.want(422, "*", "PUT", "/crons/g/entries/e", batch("("))
+	a.want(204, "", "POST", "/reset", "")
+	a.want(200, `{"crons":[]}`, "GET", "/crons", "")
+}
