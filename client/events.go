@@ -20,10 +20,13 @@ type Events struct {
 	// Started: an attempt begins.
 	Started func(d *Delivery)
 
-	// Lost: the lease of a job ended before its turn came (its start timeout, for
-	// example) and it is not run here, or while it ran (ErrVoided) and its outcome
-	// counts for nothing.
+	// Lost: the lease of a waiting job ended before its turn came (its start
+	// timeout, for example). It is not run here.
 	Lost func(d *Delivery)
+
+	// Voided: the server ended an attempt that ran here (ErrVoided says why). Its
+	// outcome counts for nothing and is not told.
+	Voided func(d *Delivery, why error)
 
 	// Finished: the handler returned. outcome is one of wire.OutcomeOK and so on.
 	Finished func(d *Delivery, outcome string, err error, took time.Duration)
@@ -53,6 +56,9 @@ func (e *Events) fill() {
 	}
 	if e.Started == nil {
 		e.Started = func(*Delivery) {}
+	}
+	if e.Voided == nil {
+		e.Voided = func(*Delivery, error) {}
 	}
 	if e.Lost == nil {
 		e.Lost = func(*Delivery) {}

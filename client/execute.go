@@ -28,9 +28,9 @@ func (r *run) execute(ctx context.Context, h *held) {
 	r.opts.Events.Started(d)
 	err := r.invoke(own, d)
 	cancel()
-	if r.isOver(h) {
+	if why := r.overWhy(h); why != nil {
 		r.ended()
-		r.opts.Events.Lost(d)
+		r.opts.Events.Voided(d, why)
 		return
 	}
 	s := Outcome(err)

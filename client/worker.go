@@ -240,11 +240,11 @@ func (r *run) starts(ctx context.Context, h *held) (own context.Context, stop co
 	return own, stop, h.over == nil
 }
 
-// isOver reports whether the server ended the attempt.
-func (r *run) isOver(h *held) bool {
+// overWhy is why the server ended the attempt; nil if it did not.
+func (r *run) overWhy(h *held) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return h.over != nil
+	return h.over
 }
 
 func newRun(w *Worker) *run {

@@ -38,7 +38,7 @@ func TestCancelStopsTheWorkerThatRunsTheJob(t *testing.T) {
 	url := serverURL(t)
 	started, lost, cause := make(chan struct{}, 1), make(chan string, 1), make(chan error, 1)
 	works(t, url, "cancel", client.Events{
-		Lost:    func(d *client.Delivery) { lost <- d.Job.ID },
+		Voided:  func(d *client.Delivery, _ error) { lost <- d.Job.ID },
 		Refused: func(s wire.Settle, v wire.Verdict) { t.Errorf("settled %+v: %+v", s, v) },
 	}, func(ctx context.Context, _ *client.Delivery) error {
 		started <- struct{}{}

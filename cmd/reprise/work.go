@@ -281,6 +281,10 @@ func (l *workLog) events(url string) client.Events {
 		Lost: func(d *client.Delivery) {
 			l.tell("%s is not run here: its lease ended while it waited", d.Job.ID)
 		},
+		Voided: func(d *client.Delivery, why error) {
+			l.count(&l.refused)
+			l.tell("%s: %v", d.Job.ID, why)
+		},
 		Settled: l.settled,
 		Refused: func(s wire.Settle, v wire.Verdict) {
 			l.count(&l.refused)

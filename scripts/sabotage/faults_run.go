@@ -62,8 +62,8 @@ var runFaults = []fault{
 		name: "cancelled-worker-settles", breaks: "spec/jobs.md, cancel",
 		does:  "the Go client settles what was ended under it",
 		file:  "client/execute.go",
-		old:   "\tif r.isOver(h) {",
-		new:   "\tif false {",
+		old:   "\tif why := r.overWhy(h); why != nil {",
+		new:   "\tif why := r.overWhy(h); why != nil && false {",
 		first: []suite{in("cmd/reprise", "TestCancelStopsTheWorkerThatRunsTheJob")},
 	},
 }

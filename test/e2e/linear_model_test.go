@@ -66,9 +66,7 @@ func (s jobState) after(c call, given int) (jobState, answer) {
 		return s, answer{status: s.status, attempts: s.attempts}
 	case c.verb == "delete":
 		return jobState{start: s.start}, answer{}
-	case c.verb == "extend" && s.status != wire.InFlight:
-		return s, answer{code: wire.CodeWrongState}
-	case c.verb == "extend" && s.token == c.token:
+	case c.verb == "extend" && s.status == wire.InFlight && s.token == c.token:
 		return s, answer{status: s.status}
 	case c.verb == "extend":
 		return s, answer{code: wire.CodeSuperseded}
@@ -77,14 +75,21 @@ func (s jobState) after(c call, given int) (jobState, answer) {
 	case i >= 0 && s.ended[i].verb == c.verb: // the same again
 		return s, answer{status: s.status}
 	case i < 0 && c.verb == "ok" && open && c.start < s.start: // a late OK of an earlier start
+		if s.status == wire.InFlight { // whoever has it now is superseded, and that is remembered too
+			s.end(s.token, "supersede")
+		}
 		return s.settled(c)
 	}
 	return s, answer{code: wire.CodeSuperseded}
 }
 
-func (s jobState) settled(c call) (jobState, answer) {
+func (s *jobState) end(token int, verb string) {
 	copy(s.ended[1:], s.ended[:])
-	s.ended[0] = ended{c.token, c.verb}
+	s.ended[0] = ended{token, verb}
+}
+
+func (s jobState) settled(c call) (jobState, answer) {
+	s.end(c.token, c.verb)
 	s.status, s.token = statusAfter[c.verb], 0
 	if c.verb == "retry" || c.verb == "dead" {
 		s.attempts++
