@@ -57,6 +57,8 @@ func (r *run) filled(h *holder, j *job.Job) {
 			r.emptied = maps.Clone(r.emptied)
 			delete(r.emptied, queue)
 			r.fed = r.fed || d.holder != h // it goes on
+		} else if queue == j.Queue && r.guarded(queue) { // there may be no room for what it is emptied for
+			r.fed = true
 		}
 	}
 }

@@ -230,3 +230,18 @@ func TestManyJobsThatMustBeAloneComeOneByOne(t *testing.T) {
 		w.gets("a", "b")
 	})
 }
+
+func TestWhoIsEmptiedForAQueueThatIsFullNowGoesOn(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.queue("q", func(q *job.Queue) { q.Protection.MaxRunning = 2 })
+		r.poisonous("q", "poison")
+		r.put("q", "twice", func(n *engine.NewJob) { n.Job.Copies, n.Job.Priority = 2, 1 })
+		w := r.anonymous(9)
+		w.gets("twice")
+		r.puts("z", "after")
+		w.gets() // it is emptied: the job that must be alone stands first
+		other := r.anonymous(1)
+		other.gets("twice") // the queue has no room for the poison any more
+		w.gets("after")
+	})
+}
