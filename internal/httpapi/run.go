@@ -70,21 +70,5 @@ func (h *handler) cancelJob(w http.ResponseWriter, r *http.Request, text, _ stri
 // releaseJob is POST /jobs/{id}/release: the attempt ends without blame. It
 // answers with the job.
 func (h *handler) releaseJob(w http.ResponseWriter, r *http.Request, text, _ string) {
-	h.withBody(w, r, func(s *scratch) error {
-		id, bad := job.ParseID(text)
-		end, err := s.Release(id)
-		if err == nil && bad != nil {
-			err = errNotHeld
-		}
-		if err != nil {
-			return err
-		}
-		verdict, err := h.one(r.Context(), end)
-		if err != nil {
-			return err
-		}
-		s.out = jobs.AppendVerdictJob(s.out, id, verdict)
-		send(w, http.StatusOK, s.out)
-		return nil
-	})
+	h.ends(w, r, text, func(s *scratch, id job.ID) (engine.Settle, error) { return s.Release(id) })
 }

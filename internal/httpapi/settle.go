@@ -68,9 +68,15 @@ func (h *handler) successAll(w http.ResponseWriter, r *http.Request, _, _ string
 
 // failure is POST /jobs/{id}/failure.
 func (h *handler) failure(w http.ResponseWriter, r *http.Request, text, _ string) {
+	h.ends(w, r, text, func(s *scratch, id job.ID) (engine.Settle, error) { return s.Failure(id) })
+}
+
+// ends settles one attempt as its body tells, read by read, and answers with
+// the job.
+func (h *handler) ends(w http.ResponseWriter, r *http.Request, text string, read func(*scratch, job.ID) (engine.Settle, error)) {
 	h.withBody(w, r, func(s *scratch) error {
 		id, bad := job.ParseID(text)
-		end, err := s.Failure(id)
+		end, err := read(s, id)
 		if err == nil && bad != nil {
 			err = errNotHeld
 		}
