@@ -8,9 +8,9 @@ import "github.com/reprisehq/reprise/internal/job"
 //
 // Guarded by Store.mu.
 type hot struct {
-	jobs     map[job.ID]*job.Job
+	jobs     near[*job.Job]
 	jobOrder fifo
-	bodies   map[job.ID][]byte
+	bodies   near[[]byte]
 	order    fifo
 	bytes    int
 }
@@ -38,17 +38,17 @@ func (f *fifo) pop() job.ID {
 }
 
 func newHot() *hot {
-	return &hot{jobs: map[job.ID]*job.Job{}, bodies: map[job.ID][]byte{}}
+	return &hot{jobs: newNear[*job.Job](2 * hotJobsMax), bodies: newNear[[]byte](hotBodiesMax)}
 }
 
 // move follows a write. It reports whether the job is kept only until the
 // transaction ends: a transaction sees its own writes.
 func (h *hot) move(old, j *job.Job) (cool bool) {
 	if j == nil {
-		delete(h.jobs, old.ID)
+		h.jobs.drop(old.ID)
 		return false
 	}
-	h.jobs[j.ID] = j
+	h.jobs.set(j.ID, j)
 	switch j.State {
 	case job.Leased:
 		return false
@@ -64,8 +64,8 @@ func (h *hot) move(old, j *job.Job) (cool bool) {
 // bound on ready jobs holds again.
 func (h *hot) coolDown(ids []job.ID) {
 	for _, id := range ids {
-		if j := h.jobs[id]; j != nil && j.State != job.Leased && j.State != job.Ready {
-			delete(h.jobs, id)
+		if j, ok := h.jobs.get(id); ok && j.State != job.Leased && j.State != job.Ready {
+			h.jobs.drop(id)
 		}
 	}
 	h.trimJobs()
@@ -73,7 +73,7 @@ func (h *hot) coolDown(ids []job.ID) {
 
 // keep holds on to a job and, if given, its payload.
 func (h *hot) keep(j *job.Job, body []byte) {
-	h.jobs[j.ID] = j
+	h.jobs.set(j.ID, j)
 	if body != nil {
 		h.keepBody(j.Payload, body)
 	}
@@ -82,8 +82,8 @@ func (h *hot) keep(j *job.Job, body []byte) {
 func (h *hot) trimJobs() {
 	for h.jobOrder.len() > hotJobsMax {
 		id := h.jobOrder.pop()
-		if j := h.jobs[id]; j != nil && j.State != job.Leased {
-			delete(h.jobs, id)
+		if j, ok := h.jobs.get(id); ok && j.State != job.Leased {
+			h.jobs.drop(id)
 		}
 	}
 }
@@ -92,17 +92,17 @@ func (h *hot) keepBody(ref job.ID, body []byte) {
 	if len(body) > hotPayloadsMax/64 {
 		return // one huge payload must not push out thousands of small ones
 	}
-	h.bodies[ref] = body
+	h.bodies.set(ref, body)
 	h.bytes += len(body)
 	h.order.push(ref)
-	for h.bytes > hotPayloadsMax || h.order.len() > 4*hotJobsMax {
+	for h.bytes > hotPayloadsMax || h.order.len() > hotBodiesMax {
 		h.dropBody(h.order.pop())
 	}
 }
 
 func (h *hot) dropBody(ref job.ID) {
-	if body, ok := h.bodies[ref]; ok {
+	if body, ok := h.bodies.get(ref); ok {
 		h.bytes -= len(body)
-		delete(h.bodies, ref)
+		h.bodies.drop(ref)
 	}
 }

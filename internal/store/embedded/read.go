@@ -45,7 +45,7 @@ func (s *Store) View(_ context.Context, fn func(store.Reader) error) error {
 func (a *access) Now() job.Millis { return a.now }
 
 func (a *access) Get(id job.ID) (*job.Job, error) {
-	if j := a.s.hot.jobs[id]; j != nil {
+	if j, ok := a.s.hot.jobs.get(id); ok {
 		return j, nil
 	}
 	if a.s.index.listing.at(listed{id: id}) == nil {
@@ -73,7 +73,7 @@ func (a *access) load(ids []job.ID) ([]*job.Job, error) {
 	out := make([]*job.Job, len(ids))
 	var cold []int
 	for i, id := range ids {
-		if out[i] = a.s.hot.jobs[id]; out[i] == nil {
+		if out[i], _ = a.s.hot.jobs.get(id); out[i] == nil {
 			cold = append(cold, i)
 		}
 	}
@@ -203,7 +203,10 @@ func (a *access) Names() ([]string, error) {
 	return out, nil
 }
 
-func (a *access) Peek(ref job.ID) []byte { return a.s.hot.bodies[ref] }
+func (a *access) Peek(ref job.ID) []byte {
+	body, _ := a.s.hot.bodies.get(ref)
+	return body
+}
 
 func (a *access) Failures(id job.ID, from uint32, desc bool, n int) ([]job.Failure, error) {
 	lo, hi := failureKey(nil, id, 0), append(failureKey(nil, id, 1<<32-1), 0)

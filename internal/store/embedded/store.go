@@ -67,6 +67,7 @@ type Options struct {
 const (
 	memTableBytes  = 32 << 20
 	hotJobsMax     = 8 << 10
+	hotBodiesMax   = 4 * hotJobsMax
 	hotPayloadsMax = 8 << 20
 )
 

@@ -20,6 +20,7 @@ type tx struct {
 	durable bool
 	undo    []func()
 	moves   []moved
+	bodies  []body   // payloads that came
 	refs    []job.ID // payloads that came, or lost a reference
 	failed  map[job.ID]bool
 	cool    []job.ID // jobs that are hot only until the end of the transaction
@@ -27,7 +28,14 @@ type tx struct {
 	value   []byte
 }
 
-// moved is a job write, for undoing. Rows and payloads use undo.
+// body is a payload that came. All of them are written at the end: keys of one
+// kind that follow each other find their place in the memory table at once.
+type body struct {
+	ref   job.ID
+	bytes []byte
+}
+
+// moved is a job write, for undoing. Rows use undo, payloads bodies.
 type moved struct {
 	old, new *job.Job
 	undo     int // length of tx.undo when it happened
@@ -46,7 +54,8 @@ func (s *Store) Update(_ context.Context, fn func(store.Tx) error) (store.Commit
 	t := &s.tx
 	*t = tx{
 		access: access{s: s, h: h, now: max(s.last, s.opts.Now()), writer: true},
-		batch:  h.db.NewBatch(), undo: t.undo[:0], moves: t.moves[:0], refs: t.refs[:0], cool: t.cool[:0], key: t.key, value: t.value,
+		batch:  h.db.NewBatch(), undo: t.undo[:0], moves: t.moves[:0], bodies: t.bodies[:0],
+		refs: t.refs[:0], cool: t.cool[:0], key: t.key, value: t.value,
 	}
 	s.last = t.now
 	kept := false
@@ -59,13 +68,14 @@ func (s *Store) Update(_ context.Context, fn func(store.Tx) error) (store.Commit
 	if err := fn(t); err != nil {
 		return nil, err
 	}
-	if err := t.sweepPayloads(); err != nil {
+	if err := t.writePayloads(); err != nil {
 		return nil, err
 	}
 	kept = true
 	s.hot.coolDown(t.cool)
 	clear(t.moves)
 	clear(t.undo)
+	clear(t.bodies)
 	return s.commit(t)
 }
 
@@ -191,17 +201,22 @@ func (t *tx) erase(old *job.Job) error {
 	return t.batch.Delete(t.key, nil)
 }
 
-func (t *tx) PutPayload(ref job.ID, body []byte) error {
-	t.key = payloadKey(t.key[:0], ref)
-	t.s.hot.keepBody(ref, body)
-	t.undo = append(t.undo, func() { t.s.hot.dropBody(ref) })
+func (t *tx) PutPayload(ref job.ID, bytes []byte) error {
+	t.s.hot.keepBody(ref, bytes)
+	t.bodies = append(t.bodies, body{ref, bytes})
 	t.refs = append(t.refs, ref)
-	return t.batch.Set(t.key, body, nil)
+	return nil
 }
 
-// sweepPayloads deletes, at the end of the transaction, the payloads that no
-// job refers to (I8).
-func (t *tx) sweepPayloads() error {
+// writePayloads writes, at the end of the transaction, the payloads that came,
+// and deletes those that no job refers to (I8).
+func (t *tx) writePayloads() error {
+	for i := range t.bodies {
+		t.key = payloadKey(t.key[:0], t.bodies[i].ref)
+		if err := t.batch.Set(t.key, t.bodies[i].bytes, nil); err != nil {
+			return err
+		}
+	}
 	for _, ref := range t.refs {
 		if t.s.index.referred(ref) {
 			continue
@@ -353,13 +368,16 @@ func (t *tx) rollback() {
 		t.s.index.refer(m.new, m.old)
 		t.s.index.move(m.new, m.old)
 		if m.new != nil {
-			delete(t.s.hot.jobs, m.new.ID)
+			t.s.hot.jobs.drop(m.new.ID)
 		}
 		if m.old != nil && m.old.State == job.Leased {
-			t.s.hot.jobs[m.old.ID] = m.old
+			t.s.hot.jobs.set(m.old.ID, m.old)
 		}
 	}
 	t.undoTo(0)
+	for i := range t.bodies {
+		t.s.hot.dropBody(t.bodies[i].ref)
+	}
 }
 
 func (t *tx) undoTo(n int) {
