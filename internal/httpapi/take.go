@@ -46,7 +46,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 	if !out.write(nil) { // the headers: a client is connected once it has them
 		return
 	}
-	silence := time.NewTimer(h.untilBeat())
+	silence, left := time.NewTimer(h.untilBeat()), r.Context().Done()
 	defer silence.Stop()
 	for {
 		list, err := stream.Poll()
@@ -73,17 +73,17 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 				return
 			}
 			silence.Reset(h.untilBeat())
-		case <-r.Context().Done():
+		case <-left:
 			return // the client left
 		}
 	}
 }
 
 // beatSteps is how many moments of an interval there are for heartbeats.
-const beatSteps = 60
+const beatSteps = 30
 
 // untilBeat is the silence before a heartbeat: the interval, and up to a
-// sixtieth more, so that those of many streams come together. One wake-up then
+// thirtieth more, so that those of many streams come together. One wake-up then
 // serves many, here and at whoever reads them.
 func (h *handler) untilBeat() time.Duration {
 	step := h.heartbeat / beatSteps
@@ -134,22 +134,28 @@ func takeOptions(r *http.Request) (o engine.StreamOptions, err error) {
 
 // line is the writing side of a take.
 type line struct {
-	w  http.ResponseWriter
-	rc *http.ResponseController
-	h2 bool
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	h2    bool
+	until time.Time // its reader has so long for what is written; of HTTP/2 not kept
 }
 
 // newLine begins the answer.
-func newLine(w http.ResponseWriter, r *http.Request, frames *framing) line {
-	l := line{w: w, rc: http.NewResponseController(w), h2: r.ProtoMajor == 2}
+func newLine(w http.ResponseWriter, r *http.Request, frames *framing) *line {
+	l := &line{w: w, rc: http.NewResponseController(w), h2: r.ProtoMajor == 2}
 	_ = l.rc.SetReadDeadline(time.Time{}) // a take outlives every request's time
 	frames.head(w)
 	return l
 }
 
-// write sends bytes as one piece, and gives up a reader that stalls for writeMax.
-func (l line) write(b []byte) bool {
-	_ = l.rc.SetWriteDeadline(time.Now().Add(writeMax))
+// write sends bytes as one piece, and gives up a reader that stalls for
+// writeMax, or a third less: the time limit is not set anew for each of very
+// many heartbeats.
+func (l *line) write(b []byte) bool {
+	if now := time.Now(); l.h2 || l.until.Sub(now) < writeMax*2/3 {
+		l.until = now.Add(writeMax)
+		_ = l.rc.SetWriteDeadline(l.until)
+	}
 	_, err := l.w.Write(b)
 	if err == nil {
 		err = l.rc.Flush()
