@@ -114,6 +114,9 @@ type Job struct {
 	Traceparent string            `json:"traceparent,omitempty"`
 	Progress    *Progress         `json:"progress,omitempty"` // of the run, or the checkpoint of the one before
 
+	ResultBytes int64           `json:"result_bytes,omitempty"` // of a completed job that has a result
+	Result      json.RawMessage `json:"result,omitempty"`       // when this one job is read
+
 	Losses      uint32 `json:"losses,omitempty"`      // endings in a row where the worker vanished
 	Evictions   uint32 `json:"evictions,omitempty"`   // times it was given back, never charged
 	Reschedules uint32 `json:"reschedules,omitempty"` // extra copies asked for

@@ -17,6 +17,10 @@ type Settle struct {
 	Outcome string   `json:"outcome"`
 	Error   *Failure `json:"error,omitempty"` // of retry and dead
 
+	// Result is what the run made, any JSON, of ok only; null is none. It is kept
+	// with the job, as long as that stays once it is completed.
+	Result json.RawMessage `json:"result,omitempty"`
+
 	RetryAt      int64  `json:"retry_at,omitempty"`       // of retry: the worker's own time, over the curve and the limit
 	RetryInMS    *int64 `json:"retry_in_ms,omitempty"`    // of retry: the same as a span; 0 is at once
 	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // of retry and dead: what a target asked for; holds the group or queue, and is the least wait

@@ -44,6 +44,7 @@ type Settle struct {
 	Delay      job.Millis  // Released: not before then
 	Hold       job.Millis  // how long the worker asks to hold the group, or the queue of a job without one; 0 = not
 	Place      job.Place   // Retried, Released: unset = by policy
+	Result     []byte      // OK: what the run made, kept with the done job as a payload of its own; nil = nothing
 
 	match rule.Match // what Settle found out about the message
 }

@@ -51,6 +51,17 @@ func (e *Engine) Get(ctx context.Context, id job.ID) (j *job.Job, payload []byte
 	return j, payload, err
 }
 
+// Result reads what the last run of a done job made, nil if there is nothing or
+// it left with the job meanwhile.
+func (e *Engine) Result(j *job.Job) ([]byte, error) {
+	kept := j.Result()
+	if kept == nil {
+		return nil, nil
+	}
+	body, err := store.Payload(e.store, kept.Ref)
+	return body, e.noted(err)
+}
+
 // visible reports whether there is a job, for those who look from outside.
 func visible(v store.Reader, j *job.Job) bool {
 	f := store.Filter{Alive: v.Now()}

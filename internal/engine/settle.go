@@ -21,7 +21,11 @@ func (e *Engine) Settle(ctx context.Context, list []Settle) ([]Verdict, error) {
 
 func (e *Engine) settleOnce(ctx context.Context, list []Settle) ([]Verdict, error) {
 	out := make([]Verdict, len(list))
-	err := e.do(ctx, 0, func(r *run) error {
+	bytes := 0
+	for i := range list {
+		bytes += len(list[i].Result)
+	}
+	err := e.do(ctx, bytes, func(r *run) error {
 		var waiting []job.ID // those whose message must be matched first
 		for i := range list {
 			if waiting != nil && slices.Contains(waiting, list[i].ID) {
@@ -68,7 +72,13 @@ func (r *run) settle(s *Settle) (Verdict, error) {
 	if s.Outcome == job.Released {
 		c.After = s.Delay
 	}
+	if s.Result != nil && s.Outcome == job.OK {
+		c.Result = &job.Result{Ref: r.ids.Next(r.now), Size: uint32(len(s.Result))}
+	}
 	eff, err := r.step(j, c)
+	if err == nil && c.Result != nil && eff.Job.Result() == c.Result { // not a repeat, and the job stays
+		err = r.tx.PutPayload(c.Result.Ref, s.Result)
+	}
 	if err != nil && unmatched(err) != nil {
 		return Verdict{Err: err}, nil
 	}

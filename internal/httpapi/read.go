@@ -32,7 +32,11 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request, text, _ string) {
 	if err == nil {
 		found.Job, found.Payload, err = h.engine.Get(r.Context(), id)
 	}
-	h.answer(w, r, err, func(b []byte) []byte { return jobs.AppendListed(b, found) })
+	var result []byte
+	if err == nil {
+		result, err = h.engine.Result(found.Job)
+	}
+	h.answer(w, r, err, func(b []byte) []byte { return jobs.AppendWhole(b, found, result) })
 }
 
 // remove is DELETE /jobs/{id}, in any state. Its answer has no body at all.

@@ -14,6 +14,7 @@ type Extras struct {
 	Batch       *Batch  // nil = it stays a job of its own; never together with Unique
 	Progress    *RunProgress
 	Budgets     []BudgetUse // keys differ
+	Result      *Result     // of a done job
 }
 
 // orNil is nil where there is nothing to carry.

@@ -272,6 +272,7 @@ func (w *world) settleAs(t *rapid.T, s engine.Settle) {
 	s.Place = one(t, "place", places...)
 	s.Failure = job.Failure{Type: "E", Message: "boom"}
 	s.Hold = one[job.Millis](t, "hold", 0, 0, 0, 0, 1500, 3*job.Hour)
+	s.Result = w.drawResult(t, s.Outcome)
 	switch s.Outcome {
 	case job.Retried:
 		s.RetryAfter = one[job.Millis](t, "retry after", 0, 0, 2000)
@@ -437,6 +438,7 @@ func (w *world) get(id job.ID) {
 	w.must(err)
 	w.same("got", got, want)
 	w.body(id, body)
+	w.result(got)
 	failures, err := w.Failures(w.Context(), id, 0, false, 100)
 	w.must(err)
 	for i, f := range failures {

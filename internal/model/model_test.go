@@ -35,6 +35,7 @@ type model struct {
 	streams  map[string]*stream                   // open ones, by the one queue each reads
 	drawn    func(queue, group string) job.Millis // when the engine ends its hold, which has jitter
 	made     map[job.ID][]byte                    // payloads, with what jobs took in
+	results  map[job.ID][]byte                    // of those that are done
 	stats    engine.Stats                         // since the start
 }
 
@@ -56,7 +57,7 @@ func newModel(now job.Millis, queues []*job.Queue) *model {
 		now: now, start: 1,
 		jobs: map[job.ID]*job.Job{}, queues: map[string]*job.Queue{}, groups: map[string]*job.Gate{},
 		away: map[string]job.Millis{}, receipts: map[string]receipt{}, streams: map[string]*stream{},
-		made: map[job.ID][]byte{},
+		made: map[job.ID][]byte{}, results: map[job.ID][]byte{},
 	}
 	for _, q := range queues {
 		set := *q

@@ -363,6 +363,9 @@ func bare(j *job.Job) *job.Job {
 	if len(c.Ended) == 0 {
 		c.Ended = nil
 	}
+	if r := c.Result(); r != nil { // where it is kept only the engine can say
+		c.Extras = c.WithResult(&job.Result{Size: r.Size})
+	}
 	return c
 }
 

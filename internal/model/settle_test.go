@@ -26,6 +26,7 @@ func (m *model) settle(s engine.Settle) (job.State, job.Kind) {
 		return j.State, accepted
 	case i < 0:
 		m.hold(j, s.Hold)
+		m.result(j, s)
 		m.lateOK(j, *late)
 	default:
 		m.settleLive(j, i, s)
@@ -100,6 +101,7 @@ func (m *model) settleLive(j *job.Job, i int, s engine.Settle) {
 	switch s.Outcome {
 	case job.OK:
 		m.hold(j, s.Hold)
+		m.result(j, s)
 		m.complete(j)
 	case job.Released:
 		m.hold(j, s.Hold)

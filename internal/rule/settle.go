@@ -34,7 +34,7 @@ func settle(v View, c Command) (Effect, error) {
 	switch c.Verb {
 	case SettleOK:
 		hold(v, c.Hold, &e)
-		return complete(v, j, e), nil
+		return complete(v, j, c.Result, e), nil
 	case SettleRelease:
 		hold(v, c.Hold, &e)
 		j.Evictions++
@@ -107,7 +107,7 @@ func lateOK(v View, c Command, ended job.Ended) (Effect, error) {
 	ended.How = job.ByOK
 	remember(j, ended)
 	j.Losses = 0
-	return complete(v, j, e), nil
+	return complete(v, j, c.Result, e), nil
 }
 
 // refuseSettle answers a settle on a job that is not leased.
@@ -174,11 +174,16 @@ func endAll(j *job.Job, how job.Ending, e *Effect, voided bool) {
 	}
 }
 
-// complete finishes the job: the first OK wins (I3).
-func complete(v View, j *job.Job, e Effect) Effect {
+// complete finishes the job: the first OK wins (I3). Its result stays as long
+// as the job: with one that leaves at once it is gone.
+func complete(v View, j *job.Job, result *job.Result, e Effect) Effect {
 	endAll(j, job.BySupersede, &e, true)
 	j.State, j.CompletedAt, j.Park = job.Done, v.Now, ""
-	return retain(v, j, given(j.RetainDone, v.Queue.RetainDone, v.Server.RetainDone), e)
+	e = retain(v, j, given(j.RetainDone, v.Queue.RetainDone, v.Server.RetainDone), e)
+	if result != nil && e.Job != nil {
+		j.Extras = j.WithResult(result)
+	}
+	return e
 }
 
 func given(values ...job.Millis) job.Millis {

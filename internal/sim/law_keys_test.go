@@ -214,7 +214,7 @@ func setProgress(j *job.Job, p *job.RunProgress) {
 	if j.Extras != nil {
 		x = *j.Extras
 	}
-	if x.Progress = p; len(x.Labels) == 0 && x.Traceparent == "" && x.Unique == nil && x.Batch == nil && len(x.Budgets) == 0 && p == nil {
+	if x.Progress = p; len(x.Labels) == 0 && x.Traceparent == "" && x.Unique == nil && x.Batch == nil && len(x.Budgets) == 0 && x.Result == nil && p == nil {
 		j.Extras = nil
 		return
 	}

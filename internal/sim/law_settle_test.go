@@ -81,7 +81,7 @@ func (s *scene) lateOK(r *request, known job.Ended) *outcome {
 	j.Losses = 0
 	s.spare(o, j, &r.settle)
 	o.stats.Done, o.stats.LateOK = 1, 1
-	return s.done(o, j)
+	return s.made(s.done(o, j), &r.settle)
 }
 
 // spare is the hold that a worker asks for (retry.md 4), and the target of a
@@ -122,7 +122,7 @@ func (s *scene) settle(r *request, i int) []*outcome {
 	case job.OK:
 		o.verb, o.stats.Done = rule.SettleOK, 1
 		end(j, i, job.ByOK)
-		return []*outcome{s.done(o, j)}
+		return []*outcome{s.made(s.done(o, j), &x)}
 	case job.Released:
 		o.verb, o.stats.Released = rule.SettleRelease, 1
 		end(j, i, job.ByRelease)

@@ -44,6 +44,7 @@ func (w *world) look(dice uint64) {
 		if err := w.mem.Check(); err != nil {
 			broken("I8", "%v", err)
 		}
+		w.results()
 	}
 	if dice == 0 && w.seed%16 == 0 && w.doomed == 0 {
 		if err := storetest.Check(w.ctx, w.mem); err != nil {

@@ -108,6 +108,9 @@ func (w *world) outcome(h hand) *request {
 			s.Delay = w.between(1, 5*job.Second)
 		}
 	case job.OK:
+		if w.oneIn(4) {
+			s.Result = resultOf(s.ID, w.dice.IntN(4))
+		}
 	}
 	return &request{kind: askSettle, settle: s}
 }
@@ -154,6 +157,9 @@ func (w *world) sendSettles(c *call) {
 			if m > 0 {
 				r.text += ", in " + m.String()
 			}
+		}
+		if s.Result != nil {
+			r.text += fmt.Sprintf(", made %d bytes", len(s.Result))
 		}
 		if s.Hold > 0 {
 			r.text += ", hold for " + s.Hold.String()

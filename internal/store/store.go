@@ -59,7 +59,7 @@ type Tx interface {
 	Reader
 
 	// Write moves a job from old to new: old nil = it did not exist, new nil
-	// = it is gone, with its payload (when no other job refers to it, I8) and
+	// = it is gone, with its payload and its result (when no other job refers to it, I8) and
 	// its failures. old must be what Get returned. A second job under one key
 	// is refused: the one that is there yields first.
 	Write(old, new *job.Job) error

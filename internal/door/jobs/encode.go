@@ -28,6 +28,15 @@ func AppendListed(b []byte, l engine.Listed) []byte {
 	return append(members(b, l.Job, orNull(l.Payload)), '}')
 }
 
+// AppendWhole appends a job object with its payload and what it made; nil = nothing.
+func AppendWhole(b []byte, l engine.Listed, result []byte) []byte {
+	b = members(b, l.Job, orNull(l.Payload))
+	if result != nil {
+		b = append(append(b, `,"result":`...), result...)
+	}
+	return append(b, '}')
+}
+
 // AppendAdded appends the answer to one enqueue. Of a duplicate whose job is
 // gone only what was asked for is left to tell, which is the same content.
 func AppendAdded(b []byte, a engine.Added, asked *engine.NewJob) []byte {

@@ -58,5 +58,8 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	if x.Progress != nil {
 		b = appendProgress(b, x.Progress)
 	}
+	if x.Result != nil {
+		b = number(b, `,"result_bytes":`, int64(x.Result.Size))
+	}
 	return b
 }

@@ -89,6 +89,7 @@ func (r *Reader) Release(id job.ID) (engine.Settle, error) {
 		return s, nil
 	}
 	r.whole(func(name []byte) { r.settle(&s, name) })
+	r.onlyOfOK(&s)
 	return s, r.end()
 }
 
@@ -208,6 +209,7 @@ func (r *Reader) Settles() ([]engine.Settle, error) {
 		}))
 		r.must("id", hasID)
 		r.must("outcome", hasOutcome)
+		r.onlyOfOK(&s)
 		r.settles = append(r.settles, s)
 	}))
 	return r.settles, r.end()
@@ -229,13 +231,20 @@ func (r *Reader) settle(s *engine.Settle, name []byte) {
 		})
 		r.must("error.message", said || !there)
 	case "result":
-		if r.given() != nil {
-			r.fail("result", "is not supported by this version")
+		if raw := r.given(); raw != nil {
+			s.Result = payload(raw)
 		}
 	default:
 		if !r.when(s, name) {
 			r.value()
 		}
+	}
+}
+
+// onlyOfOK refuses a result of what has made none.
+func (r *Reader) onlyOfOK(s *engine.Settle) {
+	if s.Result != nil && s.Outcome != job.OK {
+		r.fail("result", "goes with the outcome ok only; what the next attempt shall find is a checkpoint")
 	}
 }
 

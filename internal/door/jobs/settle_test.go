@@ -186,7 +186,8 @@ func TestSettlesRefusesByPlaceAndName(t *testing.T) {
 		`[{"id":"` + idA + `","outcome":"retry","error":{}}]`:            "settles[0]: error.message is missing",
 		`[{"id":"` + idA + `","outcome":"retry","error":{"message":1}}]`: "settles[0]: error.message must be a string",
 		`[{"id":"` + idA + `","outcome":"release","delay_ms":-1}]`:       "settles[0]: delay_ms must be a whole number",
-		`[{"id":"` + idA + `","outcome":"ok","result":1}]`:               "settles[0]: result is not supported",
+		`[{"id":"` + idA + `","outcome":"retry","result":1}]`:            "settles[0]: result goes with the outcome ok only",
+		`[{"id":"` + idA + `","result":0,"outcome":"dead"}]`:             "settles[0]: result goes with the outcome ok only",
 		`[{"id":"` + idA + `","outcome":"ok","hold":-1}]`:                "settles[0]: hold must be a span: ",
 		`[{"id":"` + idA + `","outcome":"ok","outcome":"dead"}]`:         `settles[0]: the entry has the field "outcome" twice`,
 	} {

@@ -15,6 +15,7 @@ const (
 	extraUnique
 	extraBatch
 	extraBudgets
+	extraResult
 	extrasKnown = 1<<iota - 1
 )
 
@@ -31,6 +32,7 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	set(extraUnique, x.Unique != nil)
 	set(extraBatch, x.Batch != nil)
 	set(extraBudgets, len(x.Budgets) > 0)
+	set(extraResult, x.Result != nil)
 	b = binary.AppendUvarint(b, has)
 	if has&extraLabels != 0 {
 		b = binary.AppendUvarint(b, uint64(len(x.Labels)))
@@ -54,6 +56,9 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	}
 	if has&extraBudgets != 0 {
 		b = appendBudgets(b, x.Budgets)
+	}
+	if r := x.Result; r != nil {
+		b = appendCounters(append(b, r.Ref[:]...), r.Size)
 	}
 	return b
 }
@@ -82,6 +87,11 @@ func (r *reader) extras() *job.Extras {
 	}
 	if has&extraBudgets != 0 {
 		x.Budgets = r.budgets()
+	}
+	if has&extraResult != 0 {
+		x.Result = &job.Result{}
+		copy(x.Result.Ref[:], r.bytes(uint64(len(x.Result.Ref))))
+		x.Result.Size = r.counter()
 	}
 	return x
 }

@@ -36,7 +36,10 @@ func sampleJobs() []*job.Job {
 	dead.State, dead.Reason, dead.ReadyAt, dead.Seq = job.Dead, job.Exhausted, 0, -7
 	dead.Print, dead.DiedAt, dead.Replays = 1<<63+5, 6, 7
 	full.Wait = job.Wait{By: job.WaitGrace, Rule: 255}
-	return []*job.Job{plain, &full, &dead}
+	done := *plain
+	done.State, done.CompletedAt, done.PurgeAt = job.Done, 8, 9
+	done.Extras = &job.Extras{Result: &job.Result{Ref: other, Size: 1<<32 - 1}}
+	return []*job.Job{plain, &full, &dead, &done}
 }
 
 func damaged(t *testing.T, what string, err error) {

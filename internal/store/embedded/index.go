@@ -254,20 +254,29 @@ func (x *index) count(j *job.Job, by int64) {
 	x.types[t][j.State] += by
 }
 
-// refer counts references to payloads. It returns true when the last one went (I8).
-func (x *index) refer(old, j *job.Job) (gone job.ID, is bool) {
+// refer counts references to payloads, results among them, and appends those
+// whose last one went (I8).
+func (x *index) refer(old, j *job.Job, gone []job.ID) []job.ID {
+	if was, is := old.Result(), j.Result(); was != is {
+		if is != nil {
+			x.addRef(is.Ref)
+		}
+		if was != nil && x.dropRef(was.Ref) {
+			gone = append(gone, was.Ref)
+		}
+	}
 	if old != nil && j != nil && old.Payload == j.Payload {
-		return gone, false
+		return gone
 	}
 	if j != nil && !j.Payload.IsZero() {
 		if j.Payload != j.ID || x.shared[j.Payload] > 0 {
 			x.addRef(j.Payload)
 		}
 	}
-	if old == nil || old.Payload.IsZero() {
-		return gone, false
+	if old != nil && !old.Payload.IsZero() && x.dropRef(old.Payload) {
+		gone = append(gone, old.Payload)
 	}
-	return old.Payload, x.dropRef(old.Payload)
+	return gone
 }
 
 // addRef: a payload that is named after its only job is not in the map.

@@ -98,9 +98,17 @@ func (in *Inspection) jobs(h *handle) (shared map[job.ID]bool, err error) {
 		if j.Payload != id {
 			shared[j.Payload] = true
 		}
-		want := payloadKey(nil, j.Payload)
-		if !it.SeekGE(want) || string(it.Key()) != string(want) {
+		missing := func(ref job.ID) bool {
+			want := payloadKey(nil, ref)
+			return !it.SeekGE(want) || string(it.Key()) != string(want)
+		}
+		if missing(j.Payload) {
 			in.damage("job %s: its payload is missing", id)
+		}
+		if r := j.Result(); r != nil {
+			if shared[r.Ref] = true; missing(r.Ref) {
+				in.damage("job %s: its result is missing", id)
+			}
 		}
 		return readError(it.Error())
 	})

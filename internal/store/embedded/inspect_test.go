@@ -1,6 +1,7 @@
 package embedded_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
 
@@ -103,3 +105,31 @@ func TestAnInspectionFindsWhatIsDamaged(t *testing.T) {
 }
 
 func key(kind byte, id job.ID) []byte { return append([]byte{kind}, id[:]...) }
+
+func TestAnInspectionKnowsResults(t *testing.T) {
+	fs := vfs.NewMem()
+	s := openDir(t, fs, "root")
+	id, ref := put(t, s, 10), job.ID{1: 7}
+	commit, err := s.Update(t.Context(), func(tx store.Tx) error {
+		old, err := tx.Get(id)
+		if err != nil {
+			return err
+		}
+		done := old.Clone()
+		done.State, done.Extras = job.Done, old.WithResult(&job.Result{Ref: ref, Size: 3})
+		return errors.Join(tx.Write(old, done), tx.PutPayload(ref, []byte("123")))
+	})
+	if err == nil {
+		err = errors.Join(commit.Wait(), s.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in := inspect(t, fs); in.Payloads != 2 || in.PayloadBytes != 13 || in.Orphans != 0 || in.Damaged != 0 {
+		t.Errorf("got %+v", in)
+	}
+	edit(t, fs, func(b *pebble.Batch) { _ = b.Delete(key('p', ref), nil) })
+	if in := inspect(t, fs); in.Damaged != 1 || !strings.Contains(in.Examples[0], "result is missing") {
+		t.Errorf("got %+v", in)
+	}
+}

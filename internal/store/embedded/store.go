@@ -263,7 +263,7 @@ func (s *Store) loadJobs(h *handle) error {
 		if err != nil {
 			return err
 		}
-		s.index.refer(nil, j)
+		s.index.refer(nil, j, nil)
 		s.index.move(nil, j)
 		if j.State == job.Leased {
 			s.hot.keep(j, nil)

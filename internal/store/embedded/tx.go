@@ -144,9 +144,7 @@ func (t *tx) Write(old, j *job.Job) error {
 	if n := len(t.refs); old == nil && n > 0 && t.refs[n-1] == j.Payload {
 		t.refs = t.refs[:n-1] // the payload put just before has its job now
 	}
-	if ref, gone := x.refer(old, j); gone {
-		t.refs = append(t.refs, ref)
-	}
+	t.refs = x.refer(old, j, t.refs)
 	if j != nil {
 		t.key, t.value = jobKey(t.key[:0], j.ID), appendJob(t.value[:0], j)
 		if err := t.batch.Set(t.key, t.value, nil); err != nil {
@@ -365,7 +363,7 @@ func (t *tx) rollback() {
 	for i := len(t.moves) - 1; i >= 0; i-- {
 		m := t.moves[i]
 		t.undoTo(m.undo)
-		t.s.index.refer(m.new, m.old)
+		t.s.index.refer(m.new, m.old, nil)
 		t.s.index.move(m.new, m.old)
 		if m.new != nil {
 			t.s.hot.jobs.drop(m.new.ID)

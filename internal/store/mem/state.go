@@ -66,6 +66,9 @@ func (s *state) referred() map[job.ID]bool {
 		if !j.Payload.IsZero() {
 			refs[j.Payload] = true
 		}
+		if r := j.Result(); r != nil {
+			refs[r.Ref] = true
+		}
 	}
 	return refs
 }

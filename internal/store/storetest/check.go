@@ -224,6 +224,11 @@ func (c *checker) failures() {
 // payloads checks I8 as far as it can be seen: what is referred to is there.
 func (c *checker) payloads(s store.Store) {
 	for _, j := range c.m.jobs {
+		if r := j.Result(); r != nil {
+			if body, err := store.Payload(s, r.Ref); err != nil || body == nil || len(body) != int(r.Size) {
+				c.wrong("I8: the result of job %s is %d bytes (nil: %t), the job says %d (%v)", j.ID, len(body), body == nil, r.Size, err)
+			}
+		}
 		if j.Payload.IsZero() {
 			continue
 		}

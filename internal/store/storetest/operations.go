@@ -249,8 +249,14 @@ func (h *history) settleWith(tx store.Tx, v rule.Verb, id job.ID, t job.Token) e
 	if h.sometimes(5) && v == rule.SettleRetry {
 		c.RetryAt = h.now + job.Millis(h.rng.IntN(10_000))
 	}
-	h.say("%s %s %s after %d at %d", v, id, c.Place, c.After, c.RetryAt)
-	_, err := h.world.step(tx, id, c)
+	if v == rule.SettleOK && h.sometimes(3) {
+		c.Result = &job.Result{Ref: h.payloadID(), Size: uint32(h.rng.IntN(9))}
+	}
+	h.say("%s %s %s after %d at %d, result %+v", v, id, c.Place, c.After, c.RetryAt, c.Result)
+	e, err := h.world.step(tx, id, c)
+	if err == nil && c.Result != nil && e.Job.Result() == c.Result {
+		err = tx.PutPayload(c.Result.Ref, make([]byte, c.Result.Size))
+	}
 	return err
 }
 

@@ -14,6 +14,7 @@ var payloads = []subject{
 	{"go over to another job in one transaction", payloadPassedOn},
 	{"that no job refers to are not kept", payloadOfNobody},
 	{"are replaced by an edit", payloadEdited},
+	{"of results live as long as their job", resultLife},
 }
 
 // body expects what is kept under a ref; "" = nothing.
@@ -126,4 +127,42 @@ func payloadEdited(x *site) {
 	x.reopen()
 	x.end(a)
 	x.body("gone", ref, "")
+}
+
+// resultLife: a result is a payload that a done job refers to beside its own,
+// and that another job may have as its payload.
+func resultLife(x *site) {
+	ref, c := x.id(), x.newJob("q", "a", kept(job.Hour, job.Unset))
+	c.New.Payload, c.New.PayloadSize = c.New.ID, 5
+	var a, done *job.Job
+	x.update(func(tx store.Tx) (err error) {
+		a, err = x.world.put(tx, c)
+		return errors.Join(err, tx.PutPayload(a.Payload, []byte("hello")))
+	})
+	a = x.take(a, "h")
+	x.update(func(tx store.Tx) error {
+		e, err := x.world.step(tx, a.ID, rule.Command{
+			Verb: rule.SettleOK, Token: a.Leases[0].Token, Result: &job.Result{Ref: ref, Size: 4},
+		})
+		done = e.Job
+		return errors.Join(err, tx.PutPayload(ref, []byte("made")))
+	})
+	if done == nil || done.Result() == nil {
+		x.Fatalf("the job has no result: %+v", done)
+	}
+	for range 2 {
+		x.body("payload", a.Payload, "hello")
+		x.body("result", ref, "made")
+		x.reopen()
+	}
+	_ = write(x, func(tx store.Tx) error { return errors.Join(tx.Write(done, nil), errors.New("no")) })
+	x.body("taken back", ref, "made")
+	b := x.put("q", "b", payload(ref, 4))
+	x.do(done, rule.Command{Verb: rule.Purge})
+	x.body("payload of a job that is gone", a.Payload, "")
+	x.body("the payload of another job", ref, "made")
+	x.reopen()
+	x.body("the payload of another job", ref, "made")
+	x.end(b)
+	x.body("nobody refers to it", ref, "")
 }

@@ -43,6 +43,7 @@ func fullJobs(w *world) []*job.Job {
 			Labels: []job.Label{{Key: "", Value: "x"}, {Key: "k", Value: ""}}, Traceparent: "t",
 			Progress: &job.RunProgress{Fraction: 0.25, Text: "u", At: 34, Checkpoint: []byte("{}")},
 			Unique:   &job.Unique{Key: "ü", While: job.WhileExists},
+			Result:   &job.Result{Ref: w.id(), Size: 2},
 			Budgets:  []job.BudgetUse{{Key: "b/1", Cost: 1_000_000}, {Key: "ü", Cost: 1}},
 		},
 		Leases: []job.Lease{
@@ -77,7 +78,7 @@ func everyField(x *site) {
 				return err
 			}
 		}
-		return tx.PutPayload(list[1].Payload, []byte("{}"))
+		return errors.Join(tx.PutPayload(list[1].Payload, []byte("{}")), tx.PutPayload(list[0].Extras.Result.Ref, []byte("[]")))
 	})
 	for _, when := range []string{"at once", "after Reopen"} {
 		x.view(func(r store.Reader) error {
