@@ -146,3 +146,30 @@ func ExampleClient_List() {
 	// {"name":"Alan","mail":""}
 	// {"name":"Grace","mail":""}
 }
+
+func ExampleDelivery_SetResult() {
+	c, stop := connect()
+	defer stop()
+	ctx, finish := context.WithCancel(context.Background())
+	hour := time.Hour.Milliseconds()
+	job, _ := c.Enqueue(ctx, client.Job{
+		Queue: "sums", Type: "add", Payload: []int{1, 2, 3},
+		Retention: &wire.Retention{CompletedMS: &hour}, // as long the result stays
+	})
+
+	add := client.Typed(func(_ context.Context, numbers []int, d *client.Delivery) error {
+		sum := 0
+		for _, n := range numbers {
+			sum += n
+		}
+		return d.SetResult(map[string]int{"sum": sum})
+	})
+	worker, _ := client.NewWorker(c, add, client.WorkerOptions{
+		Events: client.Events{Settled: func(wire.Settle, wire.Verdict) { finish() }},
+	})
+	_ = worker.Run(ctx)
+
+	done, err := c.Get(context.Background(), job.ID)
+	fmt.Println(done.Status, string(done.Result), err)
+	// Output: completed {"sum":6} <nil>
+}

@@ -39,6 +39,9 @@ func (r *run) execute(ctx context.Context, h *held) {
 		s = wire.Settle{Outcome: wire.OutcomeRelease}
 	}
 	s.StartedAt, s.HoldMS = start.UnixMilli(), d.hold.Load()
+	if s.Outcome == wire.OutcomeOK {
+		s.Result = d.Result()
+	}
 	r.opts.Events.Finished(d, s.Outcome, err, time.Since(start))
 	r.ended()
 	r.settle(h, s)

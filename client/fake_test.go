@@ -363,7 +363,7 @@ func (f *fake) end(j *fakeJob, s wire.Settle) {
 	}
 	switch s.Outcome {
 	case wire.OutcomeOK:
-		j.Status = wire.Completed
+		j.Status, j.Result = wire.Completed, s.Result
 	case wire.OutcomeDead:
 		j.Status, j.Reason = wire.Dead, wire.ReasonKilled
 	case wire.OutcomeRetry, wire.OutcomeRelease:

@@ -178,7 +178,8 @@ type Delivery struct {
 	run  *run // nil in a test of a handler
 	held *held
 
-	hold atomic.Int64 // milliseconds
+	hold   atomic.Int64 // milliseconds
+	result atomic.Pointer[[]byte]
 }
 
 // Report tells the server how far the run has come. What is left out of p stays

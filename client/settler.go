@@ -81,6 +81,7 @@ func (s *settler) run(ctx context.Context) {
 	for {
 		s.mu.Lock()
 		batch := s.waiting[:min(len(s.waiting), s.atOnce)]
+		batch = batch[:fitting(batch)]
 		closed := s.closed
 		s.mu.Unlock()
 		if len(batch) == 0 {
@@ -139,6 +140,12 @@ func (s *settler) runOnce(ctx context.Context, batch []report) (wait time.Durati
 	if len(batch) > 1 {
 		s.mu.Lock()
 		s.atOnce = len(batch) / 2
+		s.mu.Unlock()
+		return 0, nil
+	}
+	if refused.Code == wire.CodeTooLarge && batch[0].Result != nil {
+		s.mu.Lock()
+		s.waiting[0] = report{Settle: tooLarge(batch[0].Settle)}
 		s.mu.Unlock()
 		return 0, nil
 	}

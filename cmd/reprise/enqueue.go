@@ -35,6 +35,7 @@ type enqueueFlags struct {
 	folding           wire.Batch // of --batch-*
 	priority          uint16
 	hasPriority, json bool
+	keep              time.Duration
 	job               client.Job
 }
 
@@ -84,6 +85,7 @@ with the job that is already there. With --ndjson, line N gets the key KEY/N.`,
 	flags.StringVar(&f.folding.Key, "batch-key", "", "key of a batch: a waiting job with the same one takes this one in")
 	flags.StringVar(&f.folding.When, "batch-when", "", "jq over $existing and $new: whether the waiting job takes a new one in (default true)")
 	flags.StringVar(&f.folding.Fold, "batch-fold", "", "jq over $existing and $new: what the payload of the waiting job is then")
+	flags.DurationVar(&f.keep, "keep", 0, "how long the job and its result stay when it is done, such as 24h (default: as the queue says)")
 	flags.BoolVar(&f.json, "json", false, "print the server's answer as JSON")
 	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(&f.conn)))
 	return cmd
@@ -138,6 +140,12 @@ func (f *enqueueFlags) check(cmd *cobra.Command) error {
 	}
 	if err := f.checkKeys(); err != nil {
 		return err
+	}
+	if f.keep < 0 {
+		return usagef("--keep %s: a job cannot leave before it is done", f.keep)
+	}
+	if cmd.Flags().Changed("keep") {
+		f.job.Retention = &wire.Retention{CompletedMS: new(f.keep.Milliseconds())}
 	}
 	if f.job.Delay < 0 {
 		return usagef("--delay %s: a wait cannot be negative", f.job.Delay)

@@ -186,7 +186,7 @@ func newJobsShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show one job: its state, its payload and what went wrong",
+		Short: "Show one job: its state, its payload, its result and what went wrong",
 		Example: `  reprise jobs show 03gq0x7k2m4v9c1d8f5h6j0a1
   reprise jobs show 03gq0x7k2m4v9c1d8f5h6j0a1 --json | jq .job.payload`,
 		Args:              oneID,
@@ -289,6 +289,9 @@ func showJob(out io.Writer, j *wire.Job, failures []wire.JobError, now time.Time
 		return err
 	}
 	fmt.Fprintf(out, "\npayload\n%s\n", printableLines(indented(j.Payload), "  "))
+	if len(j.Result) > 0 {
+		fmt.Fprintf(out, "\nresult\n%s\n", printableLines(indented(j.Result), "  "))
+	}
 	if len(failures) > 0 {
 		fmt.Fprintf(out, "\n%s\n", plural(int64(len(failures)), "failure"))
 	}

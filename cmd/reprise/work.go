@@ -26,6 +26,7 @@ type workFlags struct {
 	command, target string
 	timeout         time.Duration
 	noKill          bool
+	result          bool
 	quiet, verbose  bool
 }
 
@@ -66,6 +67,11 @@ What is dead by these lists is dead before the rules of its retry policy are
 looked at. With --no-kill it is only reported as failed, with exit code or
 status, and the policy decides (rules: [{when: {status: 404}, do: dead}]).
 
+With --result what the command writes to standard output, or the body of a 2xx
+answer, is kept with the job as its result, up to 16 MiB: as it is if it is JSON,
+else as a text. "reprise jobs show" tells it as long as the job is there, which
+is its retention: a job without one leaves when it is done.
+
 A job is run at least once: if this program or its machine dies in the middle, it
 is run again. Broken connections and server restarts alone run nothing twice.
 
@@ -88,6 +94,7 @@ one stops the running jobs and gives them back too.`,
 	flags.IntVar(&o.Prefetch, "prefetch", 0, "jobs to hold, running ones included (default twice the concurrency)")
 	flags.DurationVar(&f.timeout, "timeout", 0, "longest time for one attempt (default none for --exec, "+httpTimeout.String()+" for --http)")
 	flags.BoolVar(&f.noKill, "no-kill", false, "leave it to the retry policy which failures are final")
+	flags.BoolVar(&f.result, "result", false, "keep the output of the command, or the answer, as the result of the job")
 	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 30*time.Second, "how long running jobs may go on after Ctrl-C or SIGTERM")
 	flags.StringVar(&o.ID, "worker-id", "", "name of this worker, unique among all that run (default made up from the host's)")
 	flags.IntVar(&o.JobsMax, "max", 0, "exit after so many attempts; 0 for never")
@@ -157,14 +164,16 @@ func (f *workFlags) run(cmd *cobra.Command) error {
 
 func (f *workFlags) handler(cmd *cobra.Command, stderr io.Writer, cl *client.Client, worker func() string) client.Handler {
 	if f.target != "" {
-		return newPoster(f.target, f.timeout, f.options.Concurrency).handle
+		p := newPoster(f.target, f.timeout, f.options.Concurrency)
+		p.result = f.result
+		return p.handle
 	}
 	if f.quiet {
 		stderr = io.Discard
 	}
 	c := &command{
 		line: f.command, timeout: f.timeout, grace: killGrace,
-		stdout: cmd.OutOrStdout(), stderr: stderr, url: cl.URL(), worker: worker,
+		stdout: cmd.OutOrStdout(), stderr: stderr, url: cl.URL(), worker: worker, result: f.result,
 	}
 	return c.handle
 }

@@ -40,6 +40,7 @@ type command struct {
 	stdout, stderr io.Writer
 	url            string
 	worker         func() string // its name
+	result         bool          // its standard output is what it made
 }
 
 // handle runs the command once. Its process group is its own, so that what it
@@ -54,6 +55,11 @@ func (c *command) handle(ctx context.Context, d *client.Delivery) error {
 	cmd := exec.CommandContext(own, "sh", "-c", c.line)
 	cmd.Stdin = bytes.NewReader(d.Job.Payload)
 	cmd.Stdout = c.stdout
+	var made *output
+	if c.result {
+		made = &output{}
+		cmd.Stdout = made
+	}
 	cmd.Stderr = io.MultiWriter(c.stderr, trace)
 	cmd.Env = append(os.Environ(), c.environment(d)...)
 	cmd.SysProcAttr = ownGroup()
@@ -70,7 +76,7 @@ func (c *command) handle(ctx context.Context, d *client.Delivery) error {
 	}
 	switch {
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):
-		return nil
+		return made.keep(d)
 	case errors.Is(context.Cause(ctx), context.Canceled):
 		return errStopped
 	case ctx.Err() != nil: // the job's own run timeout

@@ -19,6 +19,7 @@ import (
 type poster struct {
 	url     string
 	timeout time.Duration
+	result  bool // the body of a 2xx answer is what the job made
 	http    *http.Client
 }
 
@@ -55,6 +56,11 @@ func (p *poster) handle(ctx context.Context, d *client.Delivery) error {
 	resp, err := p.http.Do(req)
 	if err == nil {
 		// The status is the answer, whatever becomes of the body.
+		if p.result && resp.StatusCode/100 == 2 {
+			err := keepBody(d, resp.Body)
+			_ = resp.Body.Close()
+			return err
+		}
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, answerBytesMax))
 		_ = resp.Body.Close()
 		return judge(resp, body, time.Now())
