@@ -10,4 +10,6 @@
 //   - line.go    index entries, line order, Fit and Pick (core.md 1 and 3)
 //   - delay.go   the curves (retry.md section 1)
 //   - waits.go   what the curves can draw, before they do
+//   - share.go   the shares of sessions in the slots of the grid (grid.md 9);
+//     rota.go    who is next by them; preempt.go who makes room
 package rule
