@@ -11,5 +11,7 @@
 //   - delay.go   the curves (retry.md section 1)
 //   - waits.go   what the curves can draw, before they do
 //   - share.go   the shares of sessions in the slots of the grid (grid.md 9);
-//     rota.go    who is next by them; preempt.go who makes room
+//     rota.go who is next by them, preempt.go who makes room
+//   - straggler.go which tasks are copied because they take long (grid.md 7);
+//     durations.go how long runs took, spend.go what copies may cost
 package rule
