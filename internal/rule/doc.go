@@ -13,5 +13,7 @@
 //   - share.go   the shares of sessions in the slots of the grid (grid.md 9);
 //     rota.go who is next by them, preempt.go who makes room
 //   - straggler.go which tasks are copied because they take long (grid.md 7);
-//     durations.go how long runs took, spend.go what copies may cost
+//     durations.go how long runs took, spend.go what copies may cost,
+//     overrun.go when it is seen that a run took too long
+//   - late.go    what a late result is answered, history.go a second account of tasks
 package rule

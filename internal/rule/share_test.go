@@ -26,6 +26,7 @@ type gridVectors struct {
 		Done  []float64          `json:"done"`
 		Fires map[string]float64 `json:"fires_above_s"`
 	} `json:"redundancy"`
+	History []historyVector `json:"history"`
 }
 
 func loadGrid(t testing.TB) (v gridVectors) {

@@ -1,0 +1,171 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// A second account of tasks: what the counters of a task must be by what
+// happened to it, reckoned without Step. Runs that kill engines and servers hold
+// the server's counters against it.
+
+// Happening is something that happened to a task.
+type Happening uint8
+
+// What can happen.
+const (
+	TaskSubmitted   Happening = iota
+	RunBegan                  // an engine took it
+	CopyAsked                 // a strategy fired, or a run overran with on_timeout reschedule
+	RunFailed                 // its engine told of an error
+	RunTimedOut               // it overran with on_timeout retry
+	RunVanished               // its engine was lost; not of a task delivered alone if it was not alone there (core.md 5)
+	RunEvicted                // the server took it back: rebalance, pre-emption, a drain that was too slow
+	RunGivenBack              // its engine gave it back: logoff, drain
+	RunUncharged              // it ended without blame and without a count: a start of the server, a copy taken away
+	RunSucceeded              // its result is the one of the task
+	LateSucceeded             // so is the result of a run that was lost before
+	TaskCancelledBy           // a person, or its session
+	happenings
+)
+
+func (h Happening) String() string {
+	return [happenings]string{
+		"submitted", "began", "copy asked", "failed", "timed out", "vanished", "evicted", "given back", "ended uncharged", "succeeded", "succeeded late", "cancelled",
+	}[h]
+}
+
+// TaskEvent is one event of a history, in the order in which they were decided.
+type TaskEvent struct {
+	Task job.ID
+	What Happening
+}
+
+// TaskRules are the limits that a history was made under.
+type TaskRules struct {
+	MaxRetries     uint32
+	MaxReschedules uint32
+	MaxCopies      int
+	LossesCharged  bool // a lost engine is a retry, as GridServer has it
+	LossLimit      uint32
+}
+
+// TaskTally is what a task comes to by its history. The zero value is a task
+// that was not submitted.
+type TaskTally struct {
+	State  job.State // Ready while it waits, however long
+	Reason job.Reason
+	Live   int  // runs
+	InLine bool // waits for a run, or a copy of it does
+
+	Retries     uint32
+	Reschedules uint32
+	Evictions   uint32
+	Losses      uint32 // in a row
+	Runs        uint32
+	Results     uint32 // that were accepted
+}
+
+// Add follows one event. What cannot have happened is an error, and changes
+// nothing.
+func (t *TaskTally) Add(what Happening, r TaskRules) error {
+	refuse := func(why string) error {
+		return fmt.Errorf("%s: %s (%s, %d live, in line %t, %d retries, %d reschedules)", what, why, t.State, t.Live, t.InLine, t.Retries, t.Reschedules)
+	}
+	switch {
+	case (what == TaskSubmitted) != (t.State == job.None):
+		return refuse("submitted twice, or not at all")
+	case t.State.Terminal():
+		return refuse("the task is finished")
+	case what == RunBegan && !t.InLine:
+		return refuse("no run is wanted")
+	case what == RunBegan && t.Live >= r.MaxCopies, what == CopyAsked && (t.InLine || t.Live >= r.MaxCopies):
+		return refuse("more than max_copies")
+	case what == CopyAsked && t.Reschedules >= r.MaxReschedules:
+		return refuse("more than max_reschedules")
+	case (what >= CopyAsked && what <= RunSucceeded) && t.Live == 0:
+		return refuse("no run is live")
+	}
+	switch what {
+	case TaskSubmitted:
+		t.State, t.InLine = job.Ready, true
+	case RunBegan:
+		t.State, t.InLine = job.Leased, false
+		t.Live++
+		t.Runs++
+	case CopyAsked:
+		t.Reschedules++
+		t.InLine = true
+	case RunFailed, RunTimedOut:
+		if what == RunFailed {
+			t.Losses = 0
+		}
+		t.charge(r)
+	case RunVanished:
+		if r.LossesCharged {
+			t.charge(r)
+			break
+		}
+		t.Losses++
+		if t.over(); t.Live == 0 && r.LossLimit > 0 && t.Losses >= r.LossLimit {
+			t.finish(job.Dead, job.Lost)
+		}
+	case RunEvicted, RunGivenBack:
+		if t.Evictions++; what == RunGivenBack {
+			t.Losses = 0
+		}
+		t.over()
+	case RunUncharged:
+		t.over()
+	case RunSucceeded, LateSucceeded:
+		t.Results++
+		t.Losses = 0
+		t.finish(job.Done, job.Alive)
+	case TaskCancelledBy:
+		t.finish(job.Dead, job.Killed)
+	case happenings:
+	}
+	return nil
+}
+
+// charge counts a failed run: it is what decides if it was the last one.
+func (t *TaskTally) charge(r TaskRules) {
+	t.Retries++
+	if t.over(); t.Live > 0 {
+		t.InLine = false
+	} else if t.Retries > r.MaxRetries {
+		t.finish(job.Dead, job.Exhausted)
+	}
+}
+
+// over ends one run. A copy that was asked for beside the last one is what runs
+// next: the task has one place in line.
+func (t *TaskTally) over() {
+	if t.Live--; t.Live == 0 {
+		t.State, t.InLine = job.Ready, true
+	}
+}
+
+func (t *TaskTally) finish(s job.State, why job.Reason) {
+	t.State, t.Reason, t.Live, t.InLine = s, why, 0, false
+}
+
+// Replay reckons a whole history. Its error names every event that cannot have
+// happened; what follows is reckoned without it.
+func Replay(history []TaskEvent, r TaskRules) (map[job.ID]*TaskTally, error) {
+	tasks := map[job.ID]*TaskTally{}
+	var wrong []error
+	for i, e := range history {
+		t := tasks[e.Task]
+		if t == nil {
+			t = &TaskTally{}
+			tasks[e.Task] = t
+		}
+		if err := t.Add(e.What, r); err != nil {
+			wrong = append(wrong, fmt.Errorf("event %d, task %s: %w", i, e.Task, err))
+		}
+	}
+	return tasks, errors.Join(wrong...)
+}

@@ -1,0 +1,266 @@
+package rule
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// historyVector is one of the histories of the vectors V4 to V13.
+type historyVector struct {
+	V          string                     `json:"v"`
+	After      string                     `json:"after"`
+	Given      map[string]taskGiven       `json:"given"`
+	Events     []string                   `json:"events"`
+	Then       []string                   `json:"then"`
+	Or         []string                   `json:"or"`
+	Expect     map[string]json.RawMessage `json:"expect"`
+	ThenExpect map[string]json.RawMessage `json:"then_expect"`
+	OrExpect   map[string]json.RawMessage `json:"or_expect"`
+}
+
+type taskGiven struct {
+	Live        int    `json:"live"`
+	Retries     uint32 `json:"retries"`
+	Reschedules uint32 `json:"reschedules"`
+}
+
+// vectorRules are R = 2 and L = 1 of the vectors.
+var vectorRules = TaskRules{MaxRetries: 2, MaxReschedules: 1, MaxCopies: 2}
+
+// vectorEvent turns the words of a vector into what happened, how often.
+func vectorEvent(t *testing.T, words string) (what Happening, n int) {
+	t.Helper()
+	n = 1
+	if _, err := fmt.Sscanf(words[strings.LastIndex(words, " ")-1:], "%d times", &n); err != nil {
+		n = 1
+	}
+	for _, k := range []struct {
+		part string
+		what Happening
+	}{
+		{"strategy fires", CopyAsked}, {"takes A", RunBegan}, {"succeeds", RunSucceeded}, {"errors", RunFailed},
+		{"evicted", RunEvicted}, {"drains", RunEvicted},
+	} {
+		if strings.Contains(words, k.part) {
+			return k.what, n
+		}
+	}
+	t.Fatalf("what does %q mean?", words)
+	return 0, 0
+}
+
+func follow(t *testing.T, tally *TaskTally, events []string) (suppressed bool) {
+	t.Helper()
+	for _, words := range events {
+		what, n := vectorEvent(t, words)
+		for range n {
+			if tally.Live == 0 && what != RunBegan {
+				if err := tally.Add(RunBegan, vectorRules); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := *tally
+			if err := tally.Add(what, vectorRules); err != nil {
+				suppressed = true
+				if *tally != before || !strings.Contains(err.Error(), "max_reschedules") {
+					t.Fatalf("%s: %v, and now it is %+v", words, err, tally)
+				}
+			}
+		}
+	}
+	return suppressed
+}
+
+func holdsTo(t *testing.T, tally *TaskTally, want map[string]json.RawMessage, suppressed bool) {
+	t.Helper()
+	got := map[string]any{
+		"state": tally.State.String(), "live": tally.Live, "in_line": tally.InLine, "reason": tally.Reason.String(),
+		"retries": tally.Retries, "reschedules": tally.Reschedules, "evictions": tally.Evictions,
+	}
+	for name, raw := range want {
+		switch name {
+		case "A":
+			var fields map[string]any
+			if err := json.Unmarshal(raw, &fields); err != nil {
+				t.Fatal(err)
+			}
+			for field, value := range fields {
+				if fmt.Sprint(got[field]) != fmt.Sprint(value) {
+					t.Errorf("%s is %v, want %v: %+v", field, got[field], value, tally)
+				}
+			}
+		case "queue": // empty
+			if string(raw) != "[]" || tally.InLine {
+				t.Errorf("it is in line, the queue is to be %s", raw)
+			}
+		case "suppressed":
+			if string(raw) != `"limit"` || !suppressed {
+				t.Errorf("suppressed: %t", suppressed)
+			}
+		case "first copy":
+			if tally.Live != 0 || tally.Retries != 0 {
+				t.Errorf("%+v, the first copy is to be %s", tally, raw)
+			}
+		default:
+			t.Errorf("%s is to be %s; who looks at that?", name, raw)
+		}
+	}
+}
+
+func TestHistoriesOfTheVectors(t *testing.T) { // V4 to V11, V13
+	vectors := loadGrid(t).History
+	var seen []string
+	for _, v := range vectors {
+		seen = append(seen, v.V)
+		t.Run(v.V, func(t *testing.T) {
+			tally := &TaskTally{State: job.Leased, Live: 1}
+			switch {
+			case strings.HasPrefix(v.After, "V4"):
+				events := []string{"strategy fires for A", "second engine takes A"}
+				if strings.Contains(v.After, "in line") {
+					events = events[:1]
+				}
+				follow(t, tally, events)
+			case v.After != "":
+				t.Fatalf("after %s?", v.After)
+			}
+			if g, ok := v.Given["A"]; ok {
+				tally.Live, tally.Retries, tally.Reschedules = max(g.Live, 1), g.Retries, g.Reschedules
+			}
+			suppressed := follow(t, tally, v.Events)
+			holdsTo(t, tally, v.Expect, suppressed)
+			other := *tally
+			follow(t, tally, v.Then)
+			holdsTo(t, tally, v.ThenExpect, false)
+			follow(t, &other, v.Or)
+			holdsTo(t, &other, v.OrExpect, false)
+		})
+	}
+	if want := []string{"V4", "V5", "V6", "V7", "V8", "V9", "V10", "V11", "V13"}; !slices.Equal(seen, want) {
+		t.Errorf("the vectors are %v, want %v", seen, want)
+	}
+}
+
+func TestAHistoryThatCannotBeIsRefused(t *testing.T) {
+	a, b := job.ID{1}, job.ID{2}
+	for name, c := range map[string]struct {
+		history []TaskEvent
+		want    string
+	}{
+		"two results":    {[]TaskEvent{{a, TaskSubmitted}, {a, RunBegan}, {a, RunSucceeded}, {a, RunSucceeded}}, "event 3, task " + a.String() + ": succeeded: the task is finished"},
+		"from nothing":   {[]TaskEvent{{b, RunBegan}}, "not at all"},
+		"twice":          {[]TaskEvent{{a, TaskSubmitted}, {a, TaskSubmitted}}, "submitted twice"},
+		"no run":         {[]TaskEvent{{a, TaskSubmitted}, {a, RunFailed}}, "no run is live"},
+		"not wanted":     {[]TaskEvent{{a, TaskSubmitted}, {a, RunBegan}, {a, RunBegan}}, "no run is wanted"},
+		"copies":         {[]TaskEvent{{a, TaskSubmitted}, {a, RunBegan}, {a, CopyAsked}, {a, CopyAsked}}, "max_copies"},
+		"again":          {[]TaskEvent{{a, TaskSubmitted}, {a, RunBegan}, {a, CopyAsked}, {a, RunBegan}, {a, RunEvicted}, {a, CopyAsked}}, "max_reschedules"},
+		"all as it must": {[]TaskEvent{{a, TaskSubmitted}, {b, TaskSubmitted}, {b, RunBegan}, {a, RunBegan}, {b, RunVanished}, {b, LateSucceeded}, {a, TaskCancelledBy}}, ""},
+	} {
+		tasks, err := Replay(c.history, vectorRules)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.want == "" && (tasks[a].Reason != job.Killed || tasks[b].Results != 1 || tasks[b].Losses != 0 || tasks[b].Runs != 1) {
+			t.Errorf("%s: %+v, %+v", name, tasks[a], tasks[b])
+		}
+	}
+}
+
+// Step and the replay of what it decided are two accounts of the same task.
+func TestCountersAreThoseOfTheReplay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := TaskRules{MaxRetries: uint32(rapid.IntRange(0, 3).Draw(t, "max_retries")), MaxReschedules: 3, MaxCopies: 2, LossLimit: 4}
+		q := job.NewQueue("s")
+		q.RetainDone, q.RunTimeout = job.Day, job.Minute
+		q.Retry = job.Retry{Limit: job.LimitOf(r.MaxRetries), Curve: &job.Curve{Kind: job.CurveImmediate}, LossLimit: job.LimitOf(r.LossLimit)}
+		server, seq, steady := DefaultServer(), int64(0), job.Millis(1000)
+		var j *job.Job
+		step := func(c Command) error {
+			e, err := Step(View{
+				Now: steady, Steady: steady, Job: j, Queue: q, Server: &server,
+				Rand: func() float64 { return 0.5 }, Seq: func() int64 { seq++; return seq },
+			}, c)
+			if err == nil {
+				j = e.Job
+			}
+			return err
+		}
+		tally, n := &TaskTally{}, byte(0)
+		var lost []job.Token
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			what := Happening(rapid.IntRange(0, int(happenings)-1).Draw(t, "what"))
+			was := *tally
+			if what == CopyAsked && tally.InLine || tally.Add(what, r) != nil || what == LateSucceeded && len(lost) == 0 ||
+				what == RunEvicted { // Step has no word for it
+				*tally = was
+				continue
+			}
+			steady++
+			var c Command
+			var l job.Lease
+			if j != nil && len(j.Leases) > 0 {
+				l = j.Leases[rapid.IntRange(0, len(j.Leases)-1).Draw(t, "run")]
+			}
+			switch what {
+			case TaskSubmitted:
+				c = Command{Verb: Put, New: &job.Job{ID: job.ID{1}, RetainDone: job.Unset, RetainDead: job.Unset}}
+			case RunBegan:
+				n++
+				c = Command{Verb: Take, Lease: &job.Lease{Token: job.Token{n}, Holder: fmt.Sprint(n), Kind: job.Named, Alone: true}}
+			case CopyAsked:
+				c = Command{Verb: Offer}
+			case RunFailed:
+				c = Command{Verb: SettleRetry, Token: l.Token, Match: noMessage}
+			case RunTimedOut: // one at a time, and all older ones with it
+				l = j.Leases[0]
+				steady = max(steady, l.RunEnd)
+				c = Command{Verb: Lapse}
+				for i, other := range j.Leases {
+					if i > 0 && other.RunEnd <= steady {
+						if err := tally.Add(RunTimedOut, r); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			case RunVanished:
+				lost = append(lost, l.Token)
+				c = Command{Verb: Lapse, Holder: l.Holder, Ending: job.ByLapse}
+			case RunGivenBack:
+				c = Command{Verb: SettleRelease, Token: l.Token}
+			case RunUncharged:
+				c = Command{Verb: Lapse, Holder: l.Holder, Ending: job.ByRestart}
+			case RunSucceeded:
+				c = Command{Verb: SettleOK, Token: l.Token}
+			case LateSucceeded:
+				c = Command{Verb: SettleOK, Token: lost[len(lost)-1]}
+			case TaskCancelledBy:
+				c = Command{Verb: Cancel}
+			case RunEvicted, happenings:
+			}
+			if err := step(c); err != nil {
+				if what == LateSucceeded && job.KindOf(err) == job.Superseded { // of those it remembers
+					*tally = was
+					continue
+				}
+				t.Fatalf("%s: %v\n%+v", what, err, j)
+			}
+			got := TaskTally{
+				State: j.State, Reason: j.Reason, Live: len(j.Leases), InLine: tally.InLine, Retries: j.Attempts, Reschedules: j.Reschedules,
+				Evictions: j.Evictions, Losses: j.Losses, Runs: j.Deliveries, Results: uint32(oneIf(j.State == job.Done)),
+			}
+			if got != *tally {
+				t.Fatalf("%s: the task has %+v, its history says %+v", what, got, *tally)
+			}
+			if e := EntriesOf(j); tally.Live == 0 && e.Wants != tally.InLine {
+				t.Fatalf("%s: it wants a run: %t, its history says %t", what, e.Wants, tally.InLine)
+			}
+		}
+	})
+}
