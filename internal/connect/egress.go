@@ -89,6 +89,10 @@ func parseAllowed(text string) (allowed, error) {
 		}
 		return a, nil
 	}
+	meant := bad("%q is no name, address or range; write hooks.example.com, *.example.com, 10.1.2.3 or 10.0.0.0/8, with :PORT or without", text)
+	if strings.Contains(text, "/") {
+		return a, meant
+	}
 	host := text
 	if h, port, err := net.SplitHostPort(text); err == nil {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
@@ -105,17 +109,16 @@ func parseAllowed(text string) (allowed, error) {
 		a.net = netip.PrefixFrom(addr, addr.BitLen())
 		return a, nil
 	}
-	host = fold(host)
 	if rest, star := strings.CutPrefix(host, "*"); star {
-		a.any, a.suffix = true, rest
-		if rest == "" || rest[0] == '.' && isName(rest[1:]) {
+		a.any, a.suffix = true, strings.ToLower(rest)
+		if rest == "" || rest[0] == '.' && isName(a.suffix[1:]) {
 			return a, nil
 		}
-	} else if isName(host) {
+	} else if host = fold(host); isName(host) {
 		a.host = host
 		return a, nil
 	}
-	return a, bad("%q is no name, address or range; write hooks.example.com, *.example.com, 10.1.2.3 or 10.0.0.0/8, with :PORT or without", text)
+	return a, meant
 }
 
 // ParseTarget reads a web address that may be a target. It says nothing of
