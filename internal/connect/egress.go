@@ -79,7 +79,11 @@ func Only(targets ...string) (*Egress, error) {
 }
 
 func parseAllowed(text string) (allowed, error) {
+	const bytesMax = 300
 	a := allowed{text: text}
+	if len(text) > bytesMax {
+		return a, bad("a line is longer than %d bytes", bytesMax)
+	}
 	if p, err := netip.ParsePrefix(text); err == nil {
 		if a.net = p.Masked(); p.Addr().Is4In6() || p.Addr() != a.net.Addr() {
 			return a, bad("%q has bits set behind its length; write it as %s", text, a.net)

@@ -43,6 +43,10 @@ type Config struct {
 	BehindTLSProxy bool             // a proxy in front speaks TLS, and others reach the server through it
 	Tokens         []job.Credential // of the API, beside those in the store
 
+	// What the server calls. See Egress.
+	EgressAllow []string // lines of connect.ParseEgress, or "none"; none = Targets
+	Targets     []string // addresses that the file itself names to deliver to
+
 	// How much the server takes.
 	BodyBytesMax        int64 // of one request, after inflation
 	InflightBytesMax    int64 // of all requests at work; at least BodyBytesMax
@@ -203,6 +207,9 @@ func (c Config) contradictions() (ps Problems) {
 	}
 	if len(c.Queues) > c.MaxQueues {
 		ps.add("max-queues", "%d, but %d queues have settings", c.MaxQueues, len(c.Queues))
+	}
+	if err := c.egressProblem(); err != nil {
+		ps.add("egress-allow", "%s", err)
 	}
 	return ps
 }

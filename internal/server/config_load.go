@@ -40,6 +40,7 @@ func Load(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte,
 	l.queues()
 	l.crons()
 	l.tokens()
+	l.egress()
 	l.foreign()
 	l.strangers()
 	l.contradictions()

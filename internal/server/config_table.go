@@ -49,9 +49,10 @@ const (
 	sectionStore   = "Storage"
 	sectionRetry   = "Retry and retention defaults"
 	sectionLog     = "Logging"
+	sectionTargets = "Targets"
 )
 
-var sections = []string{sectionListen, sectionLimits, sectionHolders, sectionStore, sectionRetry, sectionLog}
+var sections = []string{sectionListen, sectionLimits, sectionHolders, sectionStore, sectionRetry, sectionTargets, sectionLog}
 
 var settings = []setting{
 	{
@@ -305,6 +306,14 @@ var settings = []setting{
 		field: of(millis(0, job.MaxMillis), func(c *Config) *job.Millis { return &c.RetainDead }),
 	},
 
+	{
+		name: "egress-allow", yaml: "egress.allow", section: sectionTargets,
+		help: "name, address or range that a target set over the API may have; may be repeated",
+		more: "`hooks.example.com`, `*.example.com`, `*`, `10.1.2.3` or `10.0.0.0/8`, with `:PORT` or without; `none` = nothing. Without any, " +
+			"the targets in the file are what is allowed. A pattern reaches public addresses only. Link-local and metadata addresses are " +
+			"never called. See [security.md](security.md#targets).",
+		field: listOf(egressLine, func(c *Config) *[]string { return &c.EgressAllow }),
+	},
 	{
 		name: "log-format", yaml: "server.log_format", section: sectionLog, def: "auto",
 		help:  "how log lines look; auto = pretty on a terminal, else compact",

@@ -100,6 +100,7 @@ func Doctor(ctx context.Context, cfg Config, loaded error, url string) (fs Findi
 	}
 	fs.directory(ctx, cfg)
 	fs.limits()
+	fs.egress(cfg)
 	fs.listening(ctx, cfg, url)
 	return fs
 }
