@@ -118,6 +118,7 @@ type Options struct {
 	Fold          Folder
 	Admin         bool // the configuration has a token with the scope admin that does not expire
 	AuditMax      int  // entries of the audit log; 0 = 10,000
+	LocksMax      int  // named locks, the free ones that are kept included; 0 = job.LocksMax
 	MetricsQueues int  // queues that are measured by name, the others together; 0 = MetricsQueues
 	BatchOpsMax   int  // commands in one transaction; 0 = 4096
 	BatchBytesMax int  // payload bytes in one transaction; 0 = 4 MiB

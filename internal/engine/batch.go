@@ -22,6 +22,7 @@ type committer struct {
 	emptied    map[string]emptied // by queue; replaced, never changed
 	audits     int                // entries of the audit log
 	crons      int                // groups and entries of cron
+	locks      int                // named locks
 	zones      map[string]*time.Location
 	watch      watch
 	disk       disk
@@ -93,6 +94,7 @@ type run struct {
 	ticked  bool      // the clock left work behind
 	audits  int       // change of entries of the audit log
 	crons   int       // change of groups and entries of cron
+	locks   int       // change of named locks
 	stats   Stats
 	ids     job.IDs
 	seq     block
@@ -240,6 +242,7 @@ func (r *run) publish() {
 	c.emptied = r.emptied
 	c.audits += r.audits
 	c.crons += r.crons
+	c.locks += r.locks
 	for h, n := range r.held {
 		h.held += n
 	}

@@ -61,6 +61,9 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	if opts.AuditMax == 0 {
 		opts.AuditMax = 10_000
 	}
+	if opts.LocksMax == 0 {
+		opts.LocksMax = job.LocksMax
+	}
 	if opts.QueuesMax == 0 {
 		opts.QueuesMax = 10_000
 	}

@@ -77,8 +77,13 @@ func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 			err = e.recoverStep(ctx, func(r *run) error { return r.carry(names, &anchor) })
 		}
 	}
-	if err == nil && anchor.Shift != 0 { // after the last lease: a crash before that shifts again, up to the whole timeout
-		err = e.recoverStep(ctx, func(r *run) error { r.noteSkew(0); return nil })
+	if err == nil && starts { // after the last lease: a crash before that shifts again, up to the whole timeout
+		err = e.recoverStep(ctx, func(r *run) error {
+			if anchor.Shift != 0 {
+				r.noteSkew(0)
+			}
+			return r.carryLocks(anchor.Shift) // with the skew, so that none is shifted twice
+		})
 	}
 	if err != nil {
 		return err
@@ -332,6 +337,9 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 			return err
 		}
 		c.crons += len(rows)
+	}
+	if err := c.loadLocks(v); err != nil {
+		return err
 	}
 	holders, err := v.Holders()
 	if err != nil {

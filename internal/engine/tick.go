@@ -168,9 +168,9 @@ func (r *run) tickJob(h rule.Hand, id job.ID) error {
 // tickRows ends holds, moves breakers on, lapses holders, forgets receipts and moves on what runs
 // through the dead set.
 func (r *run) tickRows() error {
-	for _, t := range []job.Table{job.Queues, job.Gates, job.Throttles, job.Holders, job.Receipts, job.Replays, job.Marks, job.Audits} {
+	for _, t := range []job.Table{job.Queues, job.Gates, job.Throttles, job.Holders, job.Receipts, job.Replays, job.Marks, job.Audits, job.Locks} {
 		until := r.now
-		if t == job.Replays || t == job.Throttles {
+		if t == job.Replays || t == job.Throttles || t == job.Locks {
 			until = r.steady
 		}
 		if t == job.Holders {
@@ -236,6 +236,8 @@ func (r *run) tickRow(row job.Row) error {
 	case *job.Audit:
 		r.audits--
 		return r.tx.Unset(job.Audits, t.Key())
+	case *job.Lock:
+		return r.forgetLock(t)
 	}
 	return nil
 }
@@ -263,6 +265,7 @@ func (r *run) sleep() time.Duration {
 	sooner(r.nextBudget(), r.steady, 0)
 	sooner(r.tx.NextRow(job.Holders), r.steady, r.watch.lapses)
 	sooner(r.tx.NextRow(job.Replays), r.steady, 0)
+	sooner(r.tx.NextRow(job.Locks), r.steady, 0)
 	if soonest == job.MaxMillis {
 		return 0
 	}

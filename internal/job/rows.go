@@ -26,6 +26,7 @@ const (
 	CronGroups
 	CronEntries
 	Budgets
+	Locks
 	Tables // how many there are
 )
 

@@ -463,6 +463,8 @@ func appendRow(b []byte, row job.Row) ([]byte, error) {
 	case *job.Credential:
 		text, err := json.Marshal(t)
 		return append(b, text...), err
+	case *job.Lock:
+		return appendLock(b, t), nil
 	case *job.Receipt:
 		b = append(append(b, t.Content[:]...), t.Job[:]...)
 		return appendMillis(b, t.Expires), nil
@@ -540,6 +542,8 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 		b := &job.Budget{}
 		r.bad = json.Unmarshal(r.b, b) != nil || b.Check() != nil || b.Jobs < 0
 		r.b, row = nil, b
+	case job.Locks:
+		row = r.lock()
 	case job.Tables:
 	}
 	if r.bad || row == nil || len(r.b) != 0 || row.Key() != key {

@@ -197,6 +197,8 @@ func rowOf(t job.Table, key string, due job.Millis) job.Row {
 		return &job.CronEntry{Group: key, Next: due}
 	case job.Budgets:
 		return &job.Budget{Name: key, Allocation: 1}
+	case job.Locks:
+		return &job.Lock{Name: key, Fence: 1, Forget: due}
 	case job.Reserves, job.Tables:
 	}
 	return &job.Reserve{Name: key}

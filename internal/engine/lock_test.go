@@ -1,0 +1,315 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Named locks: spec/inbox.md decision 11, core.md section 4.
+
+// most is the lock-at-most of the reference's vectors.
+const most = 300 * job.Second
+
+// locks asks for a lock and wants it.
+func (r *rig) locks(name, by string, edits ...func(*job.LockAsk)) engine.LockState {
+	r.Helper()
+	s, got := r.asks(name, by, edits...)
+	if !got || s.Token.IsZero() || !s.Held || s.By != by {
+		r.Fatalf("%s does not get the lock %s: %+v", by, name, s)
+	}
+	return s
+}
+
+// isKeptOut asks for a lock and wants to hear who has it, until when.
+func (r *rig) isKeptOut(name, by, holder string, until job.Millis) {
+	r.Helper()
+	s, got := r.asks(name, by)
+	if got || s.By != holder || s.Ends-r.clock.Wall() != until {
+		r.Fatalf("%s asks for %s: got %v, of %s for %s; want it with %s for %s", by, name, got, s.By, s.Ends-r.clock.Wall(), holder, until)
+	}
+}
+
+func (r *rig) asks(name, by string, edits ...func(*job.LockAsk)) (engine.LockState, bool) {
+	r.Helper()
+	ask := job.LockAsk{Name: name, By: by, Most: most}
+	for _, edit := range edits {
+		edit(&ask)
+	}
+	s, got, err := r.Lock(r.Context(), ask)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return s, got
+}
+
+func (r *rig) unlocks(s engine.LockState) {
+	r.Helper()
+	if _, err := r.Unlock(r.Context(), s.Name, s.Token); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func wantKind(t *testing.T, err error, want job.Kind) {
+	t.Helper()
+	if err == nil || job.KindOf(err) != want {
+		t.Errorf("got %v, want kind %d", err, want)
+	}
+}
+
+// fenced is what a run under a lock writes to: it takes no number below the
+// highest it has seen, which is all that a fencing number asks of it.
+type fenced struct {
+	highest int64
+	written []string
+}
+
+func (f *fenced) write(s engine.LockState, what string) error {
+	if s.Fence < f.highest {
+		return fmt.Errorf("%s writes under %d, and %d was there", s.By, s.Fence, f.highest)
+	}
+	f.highest = s.Fence
+	f.written = append(f.written, what)
+	return nil
+}
+
+// The three vectors of the reference (correlate.md section 4).
+func TestTheLockVectorsOfTheReference(t *testing.T) {
+	t.Run("A locks t=0 ends t=2, B at t=3 runs", func(t *testing.T) {
+		scenario(t, func(r *rig) {
+			a := r.locks("delivery", "A")
+			r.pass(2 * job.Second)
+			r.unlocks(a)
+			r.pass(job.Second)
+			if b := r.locks("delivery", "B"); b.Fence <= a.Fence {
+				r.Errorf("B has %d after A's %d", b.Fence, a.Fence)
+			}
+		})
+	})
+	t.Run("A crashes t=1, B skips until t=300", func(t *testing.T) {
+		scenario(t, func(r *rig) {
+			r.locks("delivery", "A")
+			r.pass(job.Second)
+			for range 59 {
+				r.pass(5 * job.Second)
+				r.isKeptOut("delivery", "B", "A", most-(r.clock.Wall()-r.began()))
+			}
+			r.pass(4*job.Second - 1)
+			r.isKeptOut("delivery", "B", "A", 1)
+			r.pass(1)
+			r.locks("delivery", "B")
+		})
+	})
+	t.Run("A runs 400 s, B starts at 300, A is refused", func(t *testing.T) {
+		scenario(t, func(r *rig) {
+			var target fenced
+			a := r.locks("delivery", "A")
+			r.pass(299 * job.Second)
+			if err := target.write(a, "A at 299"); err != nil {
+				r.Error(err)
+			}
+			r.pass(job.Second)
+			b := r.locks("delivery", "B")
+			if err := target.write(b, "B at 300"); err != nil {
+				r.Error(err)
+			}
+			r.pass(100 * job.Second)
+			if err := target.write(a, "A at 400"); err == nil {
+				r.Error("A wrote after B")
+			}
+			_, err := r.ExtendLock(r.Context(), "delivery", a.Token, most)
+			wantKind(t, err, job.Superseded)
+			_, err = r.Unlock(r.Context(), "delivery", a.Token)
+			wantKind(t, err, job.Superseded)
+			r.isKeptOut("delivery", "C", "B", 200*job.Second)
+			if !slices.Equal(target.written, []string{"A at 299", "B at 300"}) {
+				r.Error(target.written)
+			}
+		})
+	})
+}
+
+func (r *rig) began() job.Millis { return job.Millis(r.clock.start.UnixMilli()) }
+
+func TestALockStaysTakenForItsLeastTimeAfterItWasGivenBack(t *testing.T) {
+	scenario(t, func(r *rig) {
+		a := r.locks("n", "A", func(l *job.LockAsk) { l.Least = 30 * job.Second })
+		r.pass(2 * job.Second)
+		r.unlocks(a)
+		r.unlocks(a) // and again
+		r.isKeptOut("n", "A", "A", 28*job.Second)
+		r.restart(20 * job.Second)
+		r.isKeptOut("n", "B", "A", 8*job.Second)
+		if s, err := r.LockNamed(r.Context(), "n"); err != nil || s.Held || s.Free {
+			r.Errorf("%+v, %v", s, err)
+		}
+		r.pass(8 * job.Second)
+		r.locks("n", "B")
+	})
+}
+
+func TestARunningHolderKeepsItsLockByExtendingIt(t *testing.T) {
+	scenario(t, func(r *rig) {
+		a := r.locks("n", "A")
+		for range 5 {
+			r.pass(200 * job.Second)
+			s, err := r.ExtendLock(r.Context(), "n", a.Token, most)
+			if err != nil || s.Ends != r.clock.Wall()+most || s.Fence != a.Fence || s.At != a.At {
+				r.Fatalf("%+v, %v", s, err)
+			}
+		}
+		r.isKeptOut("n", "B", "A", most)
+		r.pass(most)
+		_, err := r.ExtendLock(r.Context(), "n", a.Token, most)
+		wantKind(t, err, job.Superseded) // nobody took it, and yet its holder had to stop
+		r.locks("n", "B")
+	})
+}
+
+func TestLocksAreCarriedOverRestartsAndPowerCuts(t *testing.T) {
+	for name, again := range map[string]func(*rig){
+		"restart":   func(r *rig) { r.restart(0) },
+		"power cut": func(r *rig) { r.powerCut() },
+		"the date was set ahead before the restart": func(r *rig) {
+			r.clock.step.Add(int64(job.Hour))
+			r.pass(job.Millis(1500)) // the engine sees it
+			r.puts("q", "x")
+			r.restart(0)
+		},
+		"the date was set back before the restart": func(r *rig) {
+			r.clock.step.Add(-int64(job.Hour))
+			r.puts("q", "x")
+			r.restart(0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(r *rig) {
+				a := r.locks("n", "A")
+				free := r.locks("free", "A")
+				r.unlocks(free)
+				r.pass(100 * job.Second)
+				gone := job.Millis(100 * job.Second)
+				again(r)
+				if strings.HasPrefix(name, "the date was set ahead") {
+					gone += 1500
+				}
+				s, got := r.asks("n", "B")
+				left := s.Lock.Until - r.clock.Steady()
+				if got || left != most-gone {
+					r.Fatalf("B gets it: %v; A has it for %s, want %s", got, left, most-gone)
+				}
+				if f := r.locks("free", "B"); f.Fence <= a.Fence || f.Fence <= free.Fence {
+					r.Errorf("the number went from %d to %d", free.Fence, f.Fence)
+				}
+				r.pass(left - 1)
+				if _, err := r.ExtendLock(r.Context(), "n", a.Token, most); err != nil {
+					r.Error(err) // A never stopped
+				}
+			})
+		})
+	}
+}
+
+func TestALockThatNobodyWantsIsForgottenAndItsNumberStillRises(t *testing.T) {
+	scenario(t, func(r *rig) {
+		a := r.locks("n", "A")
+		r.pass(most + job.LockKeep - 1)
+		if list, err := r.Locks(r.Context(), "", 9); err != nil || len(list) != 1 || list[0].By != "A" || list[0].Held || !list[0].Free {
+			r.Fatalf("%+v, %v", list, err)
+		}
+		r.pass(1)
+		if list, err := r.Locks(r.Context(), "", 9); err != nil || len(list) != 0 {
+			r.Fatalf("%+v, %v", list, err)
+		}
+		_, err := r.LockNamed(r.Context(), "n")
+		wantKind(t, err, job.NotFound)
+		_, err = r.Unlock(r.Context(), "n", a.Token)
+		wantKind(t, err, job.NotFound)
+		if b := r.locks("n", "B"); b.Fence <= a.Fence {
+			r.Errorf("the number went from %d to %d", a.Fence, b.Fence)
+		}
+	})
+}
+
+func TestAnOperatorBreaksALockAndTheLogSaysWho(t *testing.T) {
+	scenario(t, func(r *rig) {
+		a := r.locks("n", "A", func(l *job.LockAsk) { l.Least = most })
+		by := job.Actor{Name: "ann"}
+		for range 2 { // the second time there is nothing to break
+			if s, err := r.BreakLock(r.Context(), "n", by); err != nil || !s.Free {
+				r.Fatalf("%+v, %v", s, err)
+			}
+		}
+		_, err := r.ExtendLock(r.Context(), "n", a.Token, most)
+		wantKind(t, err, job.Superseded)
+		r.locks("n", "B")
+		_, err = r.BreakLock(r.Context(), "none", by)
+		wantKind(t, err, job.NotFound)
+		list, err := r.Audits(r.Context(), job.ID{}, 9)
+		if err != nil || len(list) != 1 || list[0].Action != "break lock" || list[0].Subject != "n of A" || list[0].By != by {
+			r.Errorf("%+v, %v", list, err)
+		}
+	})
+}
+
+func TestWhatCannotBeALockIsRefusedAndNothingChanges(t *testing.T) {
+	scenario(t, func(r *rig) {
+		for _, c := range []struct {
+			edit  func(*job.LockAsk)
+			field string
+		}{
+			{func(l *job.LockAsk) { l.Name = "" }, "name"},
+			{func(l *job.LockAsk) { l.Name = "a\x00b" }, "name"},
+			{func(l *job.LockAsk) { l.Name = strings.Repeat("n", 256) }, "name"},
+			{func(l *job.LockAsk) { l.By = "" }, "owner"},
+			{func(l *job.LockAsk) { l.By = "a\nb" }, "owner"},
+			{func(l *job.LockAsk) { l.By = strings.Repeat("o", 256) }, "owner"},
+			{func(l *job.LockAsk) { l.Most = 0 }, "lock_at_most_ms"},
+			{func(l *job.LockAsk) { l.Most = job.LockSpanMax + 1 }, "lock_at_most_ms"},
+			{func(l *job.LockAsk) { l.Most = job.MaxMillis }, "lock_at_most_ms"},
+			{func(l *job.LockAsk) { l.Least = -1 }, "lock_at_least_ms"},
+			{func(l *job.LockAsk) { l.Least = l.Most + 1 }, "lock_at_least_ms"},
+		} {
+			ask := job.LockAsk{Name: "n", By: "A", Most: most}
+			c.edit(&ask)
+			_, _, err := r.Lock(r.Context(), ask)
+			if e, ok := err.(*job.Error); !ok || e.Kind != job.Invalid || e.Field != c.field { //nolint:errorlint // exactly that
+				r.Errorf("%+v: %v", ask, err)
+			}
+		}
+		if list, err := r.Locks(r.Context(), "", 9); err != nil || len(list) != 0 {
+			r.Errorf("%+v, %v", list, err)
+		}
+		a := r.locks("n", "A")
+		for _, span := range []job.Millis{0, -1, job.LockSpanMax + 1} {
+			_, err := r.ExtendLock(r.Context(), "n", a.Token, span)
+			wantKind(t, err, job.Invalid)
+		}
+		_, err := r.ExtendLock(r.Context(), "n", job.Token{9}, most)
+		wantKind(t, err, job.Superseded)
+		_, err = r.ExtendLock(r.Context(), "none", a.Token, most)
+		wantKind(t, err, job.NotFound)
+		r.isKeptOut("n", "B", "A", most)
+	})
+}
+
+func TestThereAreOnlySoManyLocks(t *testing.T) {
+	scenario(t, func(r *rig) {
+		for i := range 3 {
+			r.locks(fmt.Sprint("n", i), "A", func(l *job.LockAsk) { l.Most = 1 })
+		}
+		_, _, err := r.Lock(r.Context(), job.LockAsk{Name: "one more", By: "A", Most: 1})
+		wantKind(t, err, job.OverLimit)
+		r.pass(1)
+		r.locks("n1", "B", func(l *job.LockAsk) { l.Most = 1 }) // one that is there
+		r.restart(0)
+		_, _, err = r.Lock(r.Context(), job.LockAsk{Name: "one more", By: "A", Most: 1})
+		wantKind(t, err, job.OverLimit)
+		r.pass(1 + job.LockKeep)
+		r.locks("one more", "A")
+	}, func(r *rig) { r.opts.LocksMax = 3 })
+}
