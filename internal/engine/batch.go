@@ -358,12 +358,22 @@ func (r *run) view(j *job.Job, queue, group string) (rule.View, error) {
 	if v.Gate, err = r.gate(queue, group); err != nil {
 		return v, err
 	}
-	if j != nil && group != "" && q.OnDead == job.DeadPark {
+	if j == nil || group == "" {
+		return v, nil
+	}
+	if rule.Heads(q, j) {
 		first, err := r.tx.Members(queue, group, 1)
 		if err != nil {
 			return v, err
 		}
 		v.Head = len(first) > 0 && first[0] == j.ID
+	}
+	if j.Order == job.OrderStrict && len(j.Leases) > 0 {
+		first, err := r.tx.Running(queue, group, 1)
+		if err != nil {
+			return v, err
+		}
+		v.Behind = len(first) > 0 && first[0] != j.ID
 	}
 	return v, nil
 }
@@ -385,7 +395,10 @@ func (r *run) step(j *job.Job, c rule.Command) (rule.Effect, error) {
 		return eff, err
 	}
 	r.note(&c, j, &eff)
-	return eff, r.countRuns(j, c.Verb, eff)
+	if err := r.countRuns(j, c.Verb, eff); err != nil || !eff.Cut {
+		return eff, err
+	}
+	return eff, r.cutTurn(j)
 }
 
 // write puts an effect into the transaction.

@@ -36,12 +36,13 @@ const (
 
 // holder is a stream or a waiting unary call.
 type holder struct {
-	name string
-	kind job.HolderKind
-	opts StreamOptions
-	life job.Millis // of each unary lease
-	key  string     // equal keys ask for the same work
-	want int        // unary: jobs at most; 0 = a stream
+	name  string
+	kind  job.HolderKind
+	opts  StreamOptions
+	life  job.Millis   // of each unary lease
+	key   string       // equal keys ask for the same work
+	want  int          // unary: jobs at most; 0 = a stream
+	turns *TurnOptions // asks for turns of groups; nil = for jobs
 
 	// Owned by the committer.
 	held, alone int
@@ -309,6 +310,9 @@ func (r *run) endLeases(name string, ids []job.ID, how job.Ending) error {
 		if err != nil {
 			return err
 		}
+		if !j.HeldBy(name) { // its turn was cut by one before it
+			continue
+		}
 		eff, err := r.step(j, rule.Command{Verb: rule.Lapse, Holder: name, Ending: how})
 		if err != nil {
 			return err
@@ -382,7 +386,7 @@ func (r *run) serve() error {
 	for again := true; again && given < serveMax; {
 		again = false
 		for _, h := range waiting {
-			n := min(r.roomFor(h), chunkMax)
+			n := min(r.roomFor(h), max(h.want, chunkMax))
 			if limit := r.e.opts.InFlightMax; limit > 0 {
 				n = min(n, limit-r.c.leases-r.leases)
 			}
@@ -406,12 +410,18 @@ func (r *run) serve() error {
 		}
 	}
 	r.fed = r.fed || given >= serveMax
+	if given < serveMax {
+		r.dismiss(waiting)
+	}
 	return nil
 }
 
 // feed gives one holder up to n jobs. dry means that holders with the same
 // key would find nothing either.
 func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
+	if h.turns != nil {
+		return r.feedTurns(h, n)
+	}
 	passes := false // what must be alone: another holder is emptied for it
 	for took < n {
 		s, err := r.seeker(h)
@@ -466,7 +476,7 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 				passes, passed = true, true
 				break
 			}
-			if err := r.grant(h, j); err != nil {
+			if err := r.grant(h, j, 0); err != nil {
 				return took, false, err
 			}
 			if took++; j.Alone {
@@ -560,15 +570,16 @@ func (r *run) nextMember(j *job.Job) (next *job.Job, some bool, err error) {
 	return nil, true, nil
 }
 
-// grant leases one job to a holder.
-func (r *run) grant(h *holder, j *job.Job) error {
+// grant leases one job to a holder; turn is the running turn of its group that it
+// joins, 0 = none.
+func (r *run) grant(h *holder, j *job.Job, turn int64) error {
 	l := &job.Lease{
 		Token: job.NewToken(r.c.start, r.e.rnd), Holder: h.name, Kind: h.kind, Alone: j.Alone,
 	}
 	if h.life > 0 {
 		l.Until = r.steady.Add(h.life)
 	}
-	eff, err := r.step(j, rule.Command{Verb: rule.Take, Lease: l})
+	eff, err := r.step(j, rule.Command{Verb: rule.Take, Lease: l, Turn: turn})
 	if err != nil {
 		return err
 	}

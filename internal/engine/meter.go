@@ -32,6 +32,7 @@ const (
 	EndedRunTimeout
 	EndedSupersede
 	EndedCancel
+	EndedTurn
 	DeadExhausted // why a job died
 	DeadKilled
 	DeadExpired
@@ -256,6 +257,8 @@ func endingCount(how job.Ending) Count {
 		return EndedSupersede
 	case job.ByCancel:
 		return EndedCancel
+	case job.ByTurn:
+		return EndedTurn
 	case job.ByLapse, job.ByOK, job.ByRetry, job.ByDead:
 	}
 	return EndedLapse

@@ -149,6 +149,11 @@ func (r *run) tickJob(h rule.Hand, id job.ID) error {
 	if err != nil || j == nil {
 		return err
 	}
+	if h == rule.HandTimeout || h == rule.HandLapse { // its turn may have been cut by one before it
+		if at := rule.EntriesOf(j).Timer[h]; at == 0 || at > r.steady {
+			return nil
+		}
+	}
 	eff, err := r.step(j, r.commandOf(h))
 	if err != nil {
 		return err

@@ -25,7 +25,21 @@ func (e *Engine) Lease(ctx context.Context, o LeaseOptions) ([]Delivery, error) 
 	if h.life <= 0 {
 		h.life = LeaseDefault
 	}
-	if err := e.do(context.WithoutCancel(ctx), 0, func(r *run) error { r.asking = append(r.asking, h); return nil }); err != nil {
+	return e.ask(ctx, h, nil)
+}
+
+// ask waits until a unary call has what it asks for, or ctx ends. check may refuse it.
+func (e *Engine) ask(ctx context.Context, h *holder, check func(*run) error) ([]Delivery, error) {
+	err := e.do(context.WithoutCancel(ctx), 0, func(r *run) error {
+		if check != nil {
+			if err := check(r); err != nil {
+				return err
+			}
+		}
+		r.asking = append(r.asking, h)
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	for {

@@ -68,6 +68,8 @@ type Job struct {
 	Priority uint16
 	Band     uint8
 	Seq      int64 // line position inside band
+	Ranked   bool  // Rank instead of Seq is its sort position in an ordered group
+	Rank     int64
 
 	State  State
 	Reason Reason

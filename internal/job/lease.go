@@ -85,7 +85,7 @@ type Lease struct {
 // Ending says how a lease came to its end.
 type Ending uint8
 
-// The endings. A late OK is honoured after the first three only.
+// The endings. A late OK is honoured after the first three and ByTurn only.
 const (
 	ByLapse Ending = iota
 	ByDisconnect
@@ -97,13 +97,14 @@ const (
 	ByCancel
 	BySupersede
 	ByTimeout
+	ByTurn // an earlier member of its turn failed or went back; nobody is to blame
 )
 
 // Forgives reports whether a late OK may still complete the job.
-func (e Ending) Forgives() bool { return e <= ByRestart }
+func (e Ending) Forgives() bool { return e <= ByRestart || e == ByTurn }
 
 func (e Ending) String() string {
-	return [...]string{"lapse", "disconnect", "restart", "ok", "retry", "release", "dead", "cancel", "supersede", "timeout"}[e]
+	return [...]string{"lapse", "disconnect", "restart", "ok", "retry", "release", "dead", "cancel", "supersede", "timeout", "turn"}[e]
 }
 
 // Ended is a token that is not live any more, and how it ended.

@@ -81,7 +81,8 @@ func (o OnFull) String() string { return [...]string{"reject", "drop_oldest"}[o]
 type Queue struct {
 	Name          string
 	Order         Order
-	Concurrency   int // live leases per group; 0 = no limit, strict = 1
+	Concurrency   int  // live leases per group; 0 = no limit, strict = 1
+	Turns         bool // groups are given out in turns, see rule.Stands and the engine's LeaseTurns
 	OnDead        OnDead
 	FrontOrder    FrontOrder
 	Paused        bool
@@ -95,6 +96,7 @@ type Queue struct {
 	OnFull        OnFull
 	RunTimeout    Millis // 0 = none
 	StartTimeout  Millis // 0 = none
+	GraceDelay    Millis // wait after a failure inside grace; 0 = the server's
 	RetainDone    Millis // Unset = the server's
 	RetainDead    Millis // Unset = the server's
 	Protection    Protection
@@ -121,6 +123,7 @@ type Gate struct {
 	Group   string
 	Hold    Millis // out of line until then; 0 = not held
 	Park    string // out of line under this label
+	Paused  bool   // out of line until an operator resumes it
 	Turn    int64  // latest turn granted; a fencing number
 	LastSeq int64  // highest sort position delivered; a lower one is out of order
 	Place   int64  // its place in the round of a fair queue; also of the ungrouped, group ""
@@ -141,7 +144,7 @@ func (g *Gate) Due() Millis { return g.Hold }
 
 // Blank reports whether the gate has nothing worth a row.
 func (g *Gate) Blank() bool {
-	return g.Hold == 0 && g.Park == "" && g.Turn == 0 && g.LastSeq == 0 && g.Place == 0 && g.Served == 0
+	return g.Hold == 0 && g.Park == "" && !g.Paused && g.Turn == 0 && g.LastSeq == 0 && g.Place == 0 && g.Served == 0
 }
 
 // Holder is who runs work. Only named and unary holders have a row: an

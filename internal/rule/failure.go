@@ -37,7 +37,7 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 	j.Wanted = j.Copies
 	switch {
 	case j.ExpiresAt > 0 && v.Now >= j.ExpiresAt:
-		return die(v, j, job.Expired, e), nil
+		return dieAside(v, j, job.Expired, e), nil
 	case do.Do == job.DoDead:
 		return die(v, j, job.Killed, e), nil
 	}
@@ -98,7 +98,7 @@ func dueAfter(v View, j *job.Job, c Command, p *job.Retry, do *job.Rule, e Effec
 	var due job.Millis
 	switch {
 	case inGrace(v, j):
-		due, j.Wait.By = v.Now.Add(v.Server.GraceDelay), job.WaitGrace
+		due, j.Wait.By = v.Now.Add(either(v.Queue.GraceDelay, v.Server.GraceDelay)), job.WaitGrace
 	case do.Do == job.DoRelease: // it goes before the worker's own time
 		due, j.Wait.By = v.Now.Add(do.Delay), job.WaitRule
 	case c.RetryAt > 0 && j.Overrides < overridesMax:
@@ -201,7 +201,8 @@ func die(v View, j *job.Job, why job.Reason, e Effect) Effect {
 	}
 	lay(v, j, why)
 	j.Blocks = true
-	behind := j.Order == job.OrderStrict && v.Job.State != job.Leased && !v.Head
+	behind := !v.Head && (v.Queue.Turns || j.Order == job.OrderStrict) &&
+		(j.Order != job.OrderStrict || v.Job.State != job.Leased || v.Behind)
 	if v.Queue.OnDead == job.DeadPark && v.Gate != nil && !behind {
 		g := *v.Gate
 		if e.Gate != nil {

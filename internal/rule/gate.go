@@ -7,6 +7,7 @@ type Group struct {
 	Gate     *job.Gate     // its row; blank if it has none
 	Throttle *job.Throttle // nil if nothing slows it down
 	Order    job.Order
+	Turns    bool // it is given out in turns
 	Limit    int  // live leases allowed, from the queue; 0 = no limit
 	Live     int  // live leases of members
 	Blockers int  // dead heads that hold the group
@@ -16,12 +17,14 @@ type Group struct {
 
 // Stands reports whether the gate stands in its queue's line, with the place
 // of the member at Wanting. Otherwise the whole group is out of line, and
-// none of its members was touched (core.md section 2).
+// none of its members was touched (core.md section 2). A strict group, and one
+// that is given out in turns, stands while nothing of it runs and its head wants
+// a holder: a head that waits, is paused or died without leaving blocks it.
 func Stands(g Group) bool {
 	switch {
-	case g.Wanting == nil, g.Gate.Park != "", g.Gate.Hold > 0, throttled(g.Throttle):
+	case g.Wanting == nil, g.Gate.Park != "", g.Gate.Paused, g.Gate.Hold > 0, throttled(g.Throttle):
 		return false
-	case g.Order == job.OrderStrict:
+	case g.Order == job.OrderStrict, g.Turns:
 		return g.Live == 0 && *g.Wanting == *g.First // I7: the head, which may be dead, and one turn at a time
 	}
 	return g.Blockers == 0 && (g.Limit == 0 || g.Live < g.Limit)
@@ -93,6 +96,12 @@ func ChangeQueue(old, changed *job.Queue, grouped int) error {
 		return &job.Error{
 			Kind: job.Invalid, Field: "concurrency",
 			Text: "order strict means concurrency 1; use order start for more",
+		}
+	}
+	if changed.Turns && (changed.Order == job.OrderNone || changed.Order == job.OrderStart && changed.Concurrency != 1 || changed.Protection.Fair == nil) {
+		return &job.Error{
+			Kind: job.Invalid, Field: "order",
+			Text: "a queue whose groups are given out in turns needs order strict, or order start with concurrency 1, and a fair share",
 		}
 	}
 	if old.Order != changed.Order && grouped > 0 {

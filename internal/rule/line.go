@@ -63,6 +63,7 @@ type Entries struct {
 	Class  Class
 	Member bool // belongs to the gate of its group
 	Inner  Pos  // its place inside the group
+	Runs   bool // is out with a holder, as a member of a group with an order
 	Dead   DeadEntry
 	Key    Key    // stands under this key, and no other job does
 	Park   string // out of line under this label
@@ -83,7 +84,8 @@ func EntriesOf(j *job.Job) Entries {
 	if j.Group != "" && (j.State.Open() || j.Blocks) {
 		e.Member, e.Inner = true, e.Pos
 		if j.Order != job.OrderNone {
-			e.Inner = Pos{Seq: j.Seq, ID: j.ID} // priority and place do not count inside
+			e.Inner = Pos{Seq: SortOf(j), ID: j.ID} // priority and place do not count inside
+			e.Runs = len(j.Leases) > 0
 		}
 	}
 	switch j.State {
@@ -121,6 +123,15 @@ func EntriesOf(j *job.Job) Entries {
 	return e
 }
 
+// SortOf is the sort position of a member inside a group with an order: its rank,
+// or the order of arrival. Of equal ones who came first stands first.
+func SortOf(j *job.Job) int64 {
+	if j.Ranked {
+		return j.Rank
+	}
+	return j.Seq
+}
+
 // sooner is the sooner of two times; 0 = never.
 func sooner(a, b job.Millis) job.Millis {
 	if a == 0 || b > 0 && b < a {
@@ -135,6 +146,8 @@ type Seeker struct {
 	Held       int  // leases it has
 	HasAlone   bool // one of them is a job delivered alone
 	Properties map[string]string
+	Turns      bool  // asks for turns of groups, and gets nothing else
+	Before     int64 // only what stands before this position of a line; 0 = all
 	// Room is how much may be taken from a queue now; nil = from all as much
 	// as there is. It is asked at most once a queue, and the jobs foremost in
 	// line get the room there is.
@@ -154,6 +167,9 @@ func Fits(c Class, requires []job.Requirement, s Seeker) bool {
 	}
 	return true
 }
+
+// Serves reports whether the lines of a queue are for the seeker.
+func Serves(q *job.Queue, s Seeker) bool { return Open(q) && q.Turns == s.Turns }
 
 // Open reports whether a queue's lines may be taken from at all.
 func Open(q *job.Queue) bool { return !q.Paused && q.HoldUntil == 0 }

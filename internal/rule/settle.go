@@ -22,6 +22,9 @@ func settle(v View, c Command) (Effect, error) {
 	if i < 0 {
 		return late(v, c)
 	}
+	if c.Verb == SettleOK && v.Behind {
+		return Effect{}, errBehind(v.Job)
+	}
 	j, e := v.Job.Clone(), Effect{}
 	if c.Verb == SettleOK || c.Verb == SettleDead { // the others first: who spoke is remembered longest
 		i = endOthers(j, i, &e)
@@ -80,13 +83,13 @@ func late(v View, c Command) (Effect, error) {
 		return Effect{}, job.Errorf(job.NotFound, "job not found in in-flight set")
 	}
 	ended, known := endedOf(j, c.Token)
-	if known && ended.How == endingOf(c.Verb) {
+	if known && saysAgain(c.Verb, ended.How) {
 		return Effect{Job: j, Repeat: true}, nil
 	}
 	if !known && c.Token.Start() < v.Start && j.Order != job.OrderStrict {
 		ended, known = job.Ended{Hash: c.Token.Hash(), How: job.ByRestart}, true // its unsynced take was forgotten by a crash
 	}
-	newerTurn := v.Gate != nil && j.Order == job.OrderStrict && v.Gate.Turn != ended.Turn
+	newerTurn := v.Gate != nil && j.Order == job.OrderStrict && (v.Gate.Turn != ended.Turn || !v.Head)
 	if c.Verb == SettleOK && known && ended.How.Forgives() && !v.Queue.LateOKNever && !newerTurn {
 		return lateOK(v, c, ended)
 	}
@@ -115,7 +118,7 @@ func refuseSettle(v View, c Command) (Effect, error) {
 	if v.Job == nil {
 		return Effect{}, job.Errorf(job.NotFound, "job not found in in-flight set")
 	}
-	if ended, known := endedOf(v.Job, c.Token); known && !c.Token.IsZero() && ended.How == endingOf(c.Verb) {
+	if ended, known := endedOf(v.Job, c.Token); known && !c.Token.IsZero() && saysAgain(c.Verb, ended.How) {
 		return Effect{Job: v.Job, Repeat: true}, nil
 	}
 	if c.Token.IsZero() {
@@ -289,7 +292,7 @@ func timeOut(v View, j *job.Job, runs []job.Lease, e Effect) (Effect, error) {
 // on only losses of a lease that its holder held alone count, and each is kept
 // as a record: this job may be what kills its holders.
 func lose(v View, j *job.Job, l job.Lease, how job.Ending, e *Effect) {
-	if how != job.ByLapse && how != job.ByDisconnect || j.Alone && !l.Alone {
+	if how != job.ByLapse && how != job.ByDisconnect || j.Alone && !l.Alone || v.Behind {
 		return
 	}
 	j.Losses++

@@ -13,7 +13,8 @@ type View struct {
 	Job    *job.Job   // nil for Put
 	Queue  *job.Queue // settings of its queue
 	Gate   *job.Gate  // its group's gate; nil when ungrouped, but in a fair queue
-	Head   bool       // no member of its group stands before it; looked at only where on_dead is park
+	Head   bool       // no member of its group stands before it; see Heads
+	Behind bool       // of a strict group: an earlier member runs
 	Server *Server    // defaults
 	Rand   func() float64
 	Seq    func() int64               // next line position, from a durably reserved block
@@ -48,6 +49,7 @@ type Command struct {
 	Place     job.Place        // Put, settles: where to stand; unset = by policy
 	Token     job.Token        // settles, Extend: zero = without a token
 	Lease     *job.Lease       // Take: the lease to grant, token and holder filled in
+	Turn      int64            // Take: the running turn of its group that the member joins; 0 = begins one
 	Ending    job.Ending       // Lapse: what kind of end
 	Holder    string           // Lapse: whose leases; "" = those whose own timers passed, with ByTimeout no soft ends
 	Until     job.Millis       // Extend: new soft end
@@ -100,6 +102,7 @@ type Effect struct {
 	Late       bool        // an OK that came after its lease ended
 	Repeat     bool        // the same settle again: same answer, nothing to write
 	OutOfOrder bool        // delivered behind a later member of its group
+	Cut        bool        // later members of its turn go back, see CutsTurn
 	Gone       job.State   // the state in which the job left, when Job is nil
 	Left       *job.Job    // the job as it left
 }
@@ -138,6 +141,7 @@ func Step(v View, c Command) (Effect, error) {
 			own(v, e.Job)
 		}
 	}
+	e.Cut = cuts(v, c.Verb, &e)
 	if !Leads(c.Verb, from, to) {
 		panic(fmt.Sprintf("rule: %s led from %s to %s, which the table does not know", c.Verb, from, to))
 	}
@@ -235,15 +239,8 @@ func take(v View, c Command) (Effect, error) {
 	if t := either(j.StartTimeout, v.Queue.StartTimeout); t > 0 {
 		l.StartBy = v.Steady.Add(t)
 	}
-	if g := v.Gate; g != nil && j.Order == job.OrderStrict {
-		turned := *g
-		turned.Turn = v.Seq() // a fencing number: it must not start again after the group was empty
-		l.Turn = turned.Turn
-		e.OutOfOrder = j.Seq < turned.LastSeq
-		turned.LastSeq = max(turned.LastSeq, j.Seq)
-		e.Gate = &turned
-	}
-	if g := v.Gate; g != nil && v.Queue.Protection.Fair != nil {
+	turn(v, c.Turn, j, &l, &e)
+	if g := v.Gate; g != nil && c.Turn == 0 && v.Queue.Protection.Fair != nil { // a turn is one start
 		if e.Gate == nil {
 			own := *g
 			e.Gate = &own

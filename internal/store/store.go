@@ -86,8 +86,9 @@ type Reader interface {
 	// Get returns a job, nil if there is none.
 	Get(id job.ID) (*job.Job, error)
 	// Ready returns up to n jobs that want a holder and fit the seeker, in
-	// line order over the named queues (none = all). At most one member of a
-	// group is among them: the one its gate stands for.
+	// line order over the named queues (none = all but those whose groups are
+	// given out in turns). At most one member of a group is among them: the one
+	// its gate stands for.
 	Ready(queues []string, s rule.Seeker, n int) ([]*job.Job, error)
 	// Due returns up to n jobs whose hand points at or before until, soonest
 	// first; Next is the soonest time of a hand, 0 if it points nowhere.
@@ -99,6 +100,10 @@ type Reader interface {
 	Holders() ([]string, error)
 	// Members returns the members of a group in its order.
 	Members(queue, group string, n int) ([]job.ID, error)
+	// Wanting returns those that want a holder, in the order of the group, and
+	// Running the ids of those that are out with one (rule.Entries.Runs).
+	Wanting(queue, group string, n int) ([]*job.Job, error)
+	Running(queue, group string, n int) ([]job.ID, error)
 	// List returns up to n jobs that match, by id.
 	List(f Filter, n int) ([]*job.Job, error)
 	// Count counts the jobs that List would return in all; from and order are

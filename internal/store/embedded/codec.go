@@ -39,6 +39,7 @@ const (
 	hasPrint // print, died, replays
 	hasExtras
 	hasWait
+	hasRank
 )
 
 // appendJob writes everything of a job but its id, which is the key.
@@ -131,6 +132,9 @@ func appendRest(b []byte, j *job.Job, flags uint64) []byte {
 	if flags&hasWait != 0 {
 		b = append(b, byte(j.Wait.By), j.Wait.Rule)
 	}
+	if flags&hasRank != 0 {
+		b = binary.AppendVarint(b, j.Rank)
+	}
 	return b
 }
 
@@ -169,6 +173,7 @@ func flagsOf(j *job.Job) uint64 {
 	set(hasPrint, j.Print != 0 || j.DiedAt != 0 || j.Replays != 0)
 	set(hasExtras, j.Extras != nil)
 	set(hasWait, j.Wait != job.Wait{})
+	set(hasRank, j.Ranked)
 	return f
 }
 
@@ -363,7 +368,7 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 				e.Hash = binary.BigEndian.Uint64(b)
 			}
 			e.How, e.Turn = job.Ending(r.byte()), r.varint()
-			r.bad = r.bad || e.How > job.ByTimeout
+			r.bad = r.bad || e.How > job.ByTurn
 			j.Ended = append(j.Ended, e)
 		}
 	}
@@ -393,6 +398,9 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 	if flags&hasWait != 0 {
 		j.Wait.By, j.Wait.Rule = job.WaitBy(r.byte()), r.byte()
 		r.bad = r.bad || j.Wait.By >= job.WaitBys || j.Wait == job.Wait{}
+	}
+	if j.Ranked = flags&hasRank != 0; j.Ranked {
+		j.Rank = r.varint()
 	}
 }
 
@@ -433,8 +441,13 @@ func decodeFailure(number uint32, b []byte) (job.Failure, error) {
 // and frequent.
 func appendRow(b []byte, row job.Row) ([]byte, error) {
 	version := byte(1)
-	if g, ok := row.(*job.Gate); ok && (g.Place != 0 || g.Served != 0) {
-		version = 2
+	if g, ok := row.(*job.Gate); ok {
+		switch {
+		case g.Paused:
+			version = 3
+		case g.Place != 0 || g.Served != 0:
+			version = 2
+		}
 	}
 	b = append(b, version)
 	switch t := row.(type) {
@@ -477,7 +490,7 @@ func appendRow(b []byte, row job.Row) ([]byte, error) {
 func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 	r := reader{b: b}
 	v := r.byte()
-	if v != 1 && (v != 2 || t != job.Gates) {
+	if v != 1 && (v < 2 || v > 3 || t != job.Gates) {
 		return nil, corrupt("a row has layout %d, which this version does not know", v)
 	}
 	var row job.Row
@@ -509,7 +522,8 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 		g.Hold, g.Park, g.Turn, g.LastSeq = r.millis(), r.string(), r.varint(), r.varint()
 		if v > 1 {
 			g.Place, g.Served = r.varint(), int(r.upTo(job.WeightMax))
-			r.bad = r.bad || g.Place == 0 && g.Served == 0
+			g.Paused = v > 2
+			r.bad = r.bad || v == 2 && g.Place == 0 && g.Served == 0
 		}
 		row = g
 	case job.Receipts:

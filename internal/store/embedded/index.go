@@ -1,6 +1,8 @@
 package embedded
 
 import (
+	"slices"
+
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -82,8 +84,9 @@ type gate struct {
 	blockers int
 	members  sorted[rule.Pos]
 	wanting  sorted[wanting]
-	at       wanting // for whom it stands
-	seq      int64   // and where, in the line
+	running  []rule.Pos // members that are out with a holder, in order; mostly none or one
+	at       wanting    // for whom it stands
+	seq      int64      // and where, in the line
 	stands   bool
 }
 
@@ -91,6 +94,7 @@ type gate struct {
 // what its place in the queue's line would be.
 type wanting struct {
 	inner    rule.Pos
+	seq      int64
 	priority uint16
 	band     uint8
 	line     uint32 // in index.lines
@@ -100,7 +104,7 @@ type wanting struct {
 func (w wanting) Before(x wanting) bool { return w.inner.Before(x.inner) }
 
 func (w wanting) pos() rule.Pos {
-	return rule.Pos{Seq: w.inner.Seq, Priority: w.priority, Band: w.band, ID: w.inner.ID}
+	return rule.Pos{Seq: w.seq, Priority: w.priority, Band: w.band, ID: w.inner.ID}
 }
 
 // pos is where the gate stands in its line.
@@ -322,6 +326,10 @@ func (x *index) leaveGroup(old, j *job.Job, a, b *rule.Entries) {
 	if a.Wants {
 		g.wanting.remove(wanting{inner: a.Inner})
 	}
+	if a.Runs {
+		at, _ := slices.BinarySearchFunc(g.running, a.Inner, inOrder)
+		g.running = slices.Delete(g.running, at, at+1)
+	}
 	if !b.Member || j.Queue != old.Queue || j.Group != old.Group { // else enterGroup places the gate
 		x.place(q, old.Group, g)
 	}
@@ -338,9 +346,23 @@ func (x *index) enterGroup(j *job.Job, b *rule.Entries) {
 	g.members.insert(b.Inner)
 	if b.Wants {
 		l := x.line(q, b.Class, j.Requires)
-		g.wanting.insert(wanting{inner: b.Inner, priority: j.Priority, band: j.Band, line: l.num})
+		g.wanting.insert(wanting{inner: b.Inner, seq: b.Pos.Seq, priority: j.Priority, band: j.Band, line: l.num})
+	}
+	if b.Runs {
+		at, _ := slices.BinarySearchFunc(g.running, b.Inner, inOrder)
+		g.running = slices.Insert(g.running, at, b.Inner)
 	}
 	x.place(q, j.Group, g)
+}
+
+func inOrder(p, q rule.Pos) int {
+	switch {
+	case p.Before(q):
+		return -1
+	case q.Before(p):
+		return 1
+	}
+	return 0
 }
 
 func (q *queue) gate(group string) *gate {
@@ -355,7 +377,7 @@ func (q *queue) gate(group string) *gate {
 // place puts the gate where rule.Stands says it stands now.
 func (x *index) place(q *queue, group string, g *gate) {
 	view := rule.Group{
-		Gate: g.row, Throttle: g.throttle, Order: q.row.Order, Limit: q.row.Concurrency, Live: g.live, Blockers: g.blockers,
+		Gate: g.row, Throttle: g.throttle, Order: q.row.Order, Turns: q.row.Turns, Limit: q.row.Concurrency, Live: g.live, Blockers: g.blockers,
 	}
 	if first, ok := g.members.first(); ok {
 		view.First = &first
@@ -382,8 +404,14 @@ func (x *index) place(q *queue, group string, g *gate) {
 // set takes new settings; a changed limit moves the gates of the queue.
 func (x *index) set(row *job.Queue) {
 	q := x.of(row.Name)
-	moved := q.row.Concurrency != row.Concurrency || q.row.Order != row.Order || fair(q.row) != fair(row)
+	moved := q.row.Concurrency != row.Concurrency || q.row.Order != row.Order || q.row.Turns != row.Turns || fair(q.row) != fair(row)
+	asked := q.row.Turns != row.Turns // its lines come among those of all queues, or leave them
 	q.row = row
+	if asked {
+		for _, l := range q.lines {
+			l.touch()
+		}
+	}
 	if moved {
 		for group, g := range q.gates {
 			x.place(q, group, g)

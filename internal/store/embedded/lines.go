@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"math"
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -29,6 +30,14 @@ func (l *line) insert(p rule.Pos) {
 func (l *line) remove(p rule.Pos) {
 	l.jobs.remove(p)
 	l.touch()
+}
+
+// listed is the place of the foremost job for those who take from all queues.
+func (l *line) listed() (p rule.Pos, ok bool) {
+	if l.queue.row.Turns {
+		return p, false
+	}
+	return l.first()
 }
 
 // first is the place of the foremost job.
@@ -62,14 +71,14 @@ func (l *line) touch() {
 // changed its class has the same place in its old line and its new one.
 func (x *index) clean() {
 	for _, l := range x.dirty {
-		if first, ok := l.first(); l.entered && (!ok || first != l.head) {
+		if first, ok := l.listed(); l.entered && (!ok || first != l.head) {
 			x.heads.remove(headOf{pos: l.head})
 			l.entered = false
 		}
 	}
 	for _, l := range x.dirty {
 		l.dirty = false
-		if first, ok := l.first(); ok && !l.entered {
+		if first, ok := l.listed(); ok && !l.entered {
 			l.head, l.entered = first, true
 			x.heads.insert(headOf{first, l.num})
 		}
@@ -133,7 +142,7 @@ func (m *merge) room(q *queue) *rule.Room {
 
 // add lets a line take part, if the seeker may take from it.
 func (m *merge) add(l *line) {
-	if l.jobs.len() == 0 || !rule.Open(l.queue.row) || !rule.Fits(l.class, l.requires, m.s) {
+	if l.jobs.len() == 0 || !rule.Serves(l.queue.row, m.s) || !rule.Fits(l.class, l.requires, m.s) {
 		return
 	}
 	room := m.room(l.queue)
@@ -141,10 +150,31 @@ func (m *merge) add(l *line) {
 		return
 	}
 	cur := l.jobs.start()
-	pos, _ := cur.item()
-	m.heads = append(m.heads, lineHead{l.shown(pos), l, room, cur})
+	pos, ok := l.next(&cur, m.s.Before)
+	if !ok {
+		return
+	}
+	m.heads = append(m.heads, lineHead{pos, l, room, cur})
 	for i := len(m.heads) - 1; i > 0 && rule.Pick(m.heads[i].pos, m.heads[(i-1)/2].pos); i = (i - 1) / 2 {
 		m.heads[i], m.heads[(i-1)/2] = m.heads[(i-1)/2], m.heads[i]
+	}
+}
+
+// next is where the job under the cursor stands, or the first one behind it that
+// stands before a position; 0 = any. What has the same priority and band stands
+// in order, so of those it looks at one.
+func (l *line) next(cur *cursor[rule.Pos], before int64) (rule.Pos, bool) {
+	for {
+		p, ok := cur.item()
+		if !ok {
+			return p, false
+		}
+		shown := l.shown(p)
+		if before == 0 || shown.Seq < before {
+			return shown, true
+		}
+		section := rule.Pos{Priority: p.Priority, Band: p.Band + 1, Seq: math.MinInt64}
+		*cur = l.jobs.from(section)
 	}
 }
 
@@ -155,8 +185,8 @@ func (m *merge) pop(pass map[job.ID]struct{}) (id job.ID, ok bool) {
 	_, passed := pass[id]
 	ok = !passed && (h.room == nil || h.room.Take(h.line.class))
 	h.cur.next()
-	if pos, more := h.cur.item(); more && (ok && !h.line.together() || passed) {
-		h.pos = h.line.shown(pos)
+	if pos, more := h.line.next(&h.cur, m.s.Before); more && (ok && !h.line.together() || passed) {
+		h.pos = pos
 	} else {
 		m.heads[0] = m.heads[len(m.heads)-1]
 		m.heads = m.heads[:len(m.heads)-1]
@@ -176,7 +206,7 @@ func (x *index) ready(queues []string, s rule.Seeker, n int, writer bool) (out [
 		defer func() { x.scratch = m.heads[:0] }()
 	}
 	switch {
-	case len(queues) > 0:
+	case len(queues) > 0 || s.Turns:
 	case writer:
 		x.clean()
 		rest = x.heads.start()

@@ -152,6 +152,35 @@ func (a *access) Members(queue, group string, n int) ([]job.ID, error) {
 	return out, nil
 }
 
+func (a *access) Wanting(queue, group string, n int) ([]*job.Job, error) {
+	q := a.s.index.queues[queue]
+	if q == nil || q.gates[group] == nil {
+		return nil, nil
+	}
+	var ids []job.ID
+	for cur := q.gates[group].wanting.start(); len(ids) < n; cur.next() {
+		w, ok := cur.item()
+		if !ok {
+			break
+		}
+		ids = append(ids, w.inner.ID)
+	}
+	return a.load(ids)
+}
+
+func (a *access) Running(queue, group string, n int) ([]job.ID, error) {
+	q := a.s.index.queues[queue]
+	if q == nil || q.gates[group] == nil {
+		return nil, nil
+	}
+	running := q.gates[group].running
+	out := make([]job.ID, 0, min(max(n, 0), len(running)))
+	for i := range cap(out) {
+		out = append(out, running[i].ID)
+	}
+	return out, nil
+}
+
 func (a *access) List(f store.Filter, n int) ([]*job.Job, error) {
 	var out []*job.Job
 	var failed error

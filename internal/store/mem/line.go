@@ -15,7 +15,7 @@ func (r reader) Ready(queues []string, s rule.Seeker, n int) ([]*job.Job, error)
 	list := r.those(func(j *job.Job) bool {
 		e := rule.EntriesOf(j)
 		switch {
-		case !e.Wants, !among(queues, j.Queue), !rule.Open(r.queue(j.Queue)):
+		case !e.Wants, !among(queues, j.Queue), !rule.Serves(r.queue(j.Queue), s), s.Turns && len(queues) == 0, s.Before > 0 && r.stand(j).Seq >= s.Before:
 			return false
 		case e.Member && !gates[job.GateKey(j.Queue, j.Group)].standsFor(e):
 			return false
@@ -79,7 +79,7 @@ func (r reader) gates() map[string]*gate {
 		g := all[key]
 		if g == nil {
 			q := r.queue(j.Queue)
-			g = &gate{rule.Group{Gate: r.gate(j.Queue, j.Group), Throttle: r.throttle(j.Queue, j.Group), Order: q.Order, Limit: q.Concurrency}}
+			g = &gate{rule.Group{Gate: r.gate(j.Queue, j.Group), Throttle: r.throttle(j.Queue, j.Group), Order: q.Order, Turns: q.Turns, Limit: q.Concurrency}}
 			all[key] = g
 		}
 		g.Live += len(j.Leases)

@@ -69,13 +69,27 @@ func (r reader) Holders() ([]string, error) {
 }
 
 func (r reader) Members(queue, group string, n int) ([]job.ID, error) {
+	return idsOf(first(r.inGroup(queue, group, func(rule.Entries) bool { return true }), n)), nil
+}
+
+func (r reader) Wanting(queue, group string, n int) ([]*job.Job, error) {
+	return copies(first(r.inGroup(queue, group, func(e rule.Entries) bool { return e.Wants }), n)), nil
+}
+
+func (r reader) Running(queue, group string, n int) ([]job.ID, error) {
+	return idsOf(first(r.inGroup(queue, group, func(e rule.Entries) bool { return e.Runs }), n)), nil
+}
+
+// inGroup returns the members of a group that are wanted, in its order.
+func (r reader) inGroup(queue, group string, wanted func(rule.Entries) bool) []*job.Job {
 	list := r.those(func(j *job.Job) bool {
-		return rule.EntriesOf(j).Member && j.Queue == queue && j.Group == group
+		e := rule.EntriesOf(j)
+		return e.Member && j.Queue == queue && j.Group == group && wanted(e)
 	})
 	slices.SortFunc(list, func(a, b *job.Job) int {
 		return byPlace(rule.EntriesOf(a).Inner, rule.EntriesOf(b).Inner)
 	})
-	return idsOf(first(list, n)), nil
+	return list
 }
 
 func (r reader) List(f store.Filter, n int) ([]*job.Job, error) {

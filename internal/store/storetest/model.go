@@ -99,19 +99,24 @@ func (m *model) ready(queues []string, s rule.Seeker) []job.ID {
 	var list []*job.Job
 	for _, j := range m.jobs {
 		e := m.entries[j.ID]
-		named := len(queues) == 0 || slices.Contains(queues, j.Queue)
-		inLine := e.Wants && named && rule.Open(m.queues[j.Queue]) && (!e.Member || turn[j.ID])
+		named := len(queues) == 0 && !s.Turns || slices.Contains(queues, j.Queue)
+		inLine := e.Wants && named && rule.Serves(m.queues[j.Queue], s) && (!e.Member || turn[j.ID])
+		if inLine && s.Before > 0 {
+			inLine = m.stand(j).Seq < s.Before
+		}
 		if inLine && !j.HeldBy(s.Holder) && rule.Fits(e.Class, j.Requires, s) {
 			list = append(list, j)
 		}
 	}
-	stand := func(j *job.Job) rule.Pos {
-		return rule.Stand(m.queues[j.Queue], m.gates[job.GateKey(j.Queue, j.Group)], m.entries[j.ID].Pos)
-	}
 	slices.SortFunc(list, func(a, b *job.Job) int {
-		return cmp.Or(order(stand(a), stand(b)), order(m.entries[a.ID].Pos, m.entries[b.ID].Pos))
+		return cmp.Or(order(m.stand(a), m.stand(b)), order(m.entries[a.ID].Pos, m.entries[b.ID].Pos))
 	})
 	return m.turns(list, s)
+}
+
+// stand is where a job stands in line, itself or its gate for it.
+func (m *model) stand(j *job.Job) rule.Pos {
+	return rule.Stand(m.queues[j.Queue], m.gates[job.GateKey(j.Queue, j.Group)], m.entries[j.ID].Pos)
 }
 
 // turns leaves out what there is no room for, and all but the first of those
@@ -146,7 +151,7 @@ func (m *model) turns(list []*job.Job, s rule.Seeker) (ids []job.ID) {
 // standsFor returns the member a gate stands for, nil if it does not stand.
 func (m *model) standsFor(key string, members []*job.Job) *job.Job {
 	q, first := m.queues[members[0].Queue], m.entries[members[0].ID].Inner
-	g := rule.Group{Gate: m.gates[key], Throttle: m.throttles[key], Order: q.Order, Limit: q.Concurrency, First: &first}
+	g := rule.Group{Gate: m.gates[key], Throttle: m.throttles[key], Order: q.Order, Turns: q.Turns, Limit: q.Concurrency, First: &first}
 	var head *job.Job
 	for _, j := range members {
 		g.Live += len(j.Leases)

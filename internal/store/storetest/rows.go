@@ -27,7 +27,7 @@ func fullRows() []job.Row {
 				Curve: &job.Curve{Kind: job.CurveExponential, Unit: 1, Factor: 2.5, Offset: 3, Cap: 4, Jitter: job.Jitter{Kind: job.JitterDecorrelated}},
 				Rules: &job.Rules{{When: job.When{ErrorTypes: []string{"E"}}, Do: job.DoDead}, {Do: job.DoRetry, Limit: job.LimitOf(1)}},
 			},
-			MaxJobs: 13, MaxBytes: 14, OnFull: job.FullDropOldest, RunTimeout: 15, StartTimeout: 16,
+			MaxJobs: 13, MaxBytes: 14, OnFull: job.FullDropOldest, RunTimeout: 15, StartTimeout: 16, Turns: true, GraceDelay: 40,
 			RetainDone: 17, RetainDead: 18,
 			Protection: job.Protection{
 				Breaker: new(job.DefaultBreaker()), GroupBreaker: new(job.DefaultBreaker()), Rate: job.Rate{PerSecond: 19.5},
@@ -39,6 +39,8 @@ func fullRows() []job.Row {
 		&job.Gate{Queue: "q", Group: "g", Hold: 21, Park: "breaker", Turn: 22, LastSeq: -23},
 		&job.Gate{Queue: "q", Place: 24, Served: 25},
 		&job.Gate{Queue: "q", Group: "turn", Served: 26},
+		&job.Gate{Queue: "q", Group: "paused", Paused: true},
+		&job.Gate{Queue: "q", Group: "paused later", Paused: true, Turn: 27, Place: 28},
 		&job.Throttle{
 			Queue: "q", Group: "g", State: job.BreakerRamping, Forced: true, Since: 51, Until: 52, Openings: 53,
 			Allowed: 54, Out: 55, Won: 56, Step: 57, Slow: 58,

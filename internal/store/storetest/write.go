@@ -32,7 +32,7 @@ func fullJobs(w *world) []*job.Job {
 		Created: 11, ReadyAt: 12, ExpiresAt: 13, DequeuedAt: 14, FailedAt: 15, CompletedAt: 16,
 		RevivedAt: 18, GraceUntil: job.MaxMillis, RunTimeout: 20, StartTimeout: 21,
 		Attempts: 1 << 31, Losses: 2, Evictions: 3, Reschedules: 4, Deliveries: 5, Suppressed: 6, Overrides: 7, Failures: 8, Releases: 9,
-		LastDelay: 22, Wait: job.Wait{By: job.WaitHold, Rule: 32}, Door: job.DoorStream, Copies: 2, Wanted: 255,
+		Ranked: true, Rank: -40, LastDelay: 22, Wait: job.Wait{By: job.WaitHold, Rule: 32}, Door: job.DoorStream, Copies: 2, Wanted: 255,
 		Retry: &job.Retry{
 			Limit: job.LimitOf(0), MaxAge: 23, Place: job.PlaceFront, LossLimit: job.Unlimited(),
 			Curve: &job.Curve{Kind: job.CurveList, Delays: []job.Millis{1, 2}, Jitter: job.Jitter{Kind: job.JitterPercent, Percent: 12.5}},

@@ -1,0 +1,253 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// TurnMax is the most members that one LeaseTurns gives out, and so the most of
+// one turn.
+const TurnMax = 1000
+
+// TurnOptions describe one take of turns.
+type TurnOptions struct {
+	Worker  string     // "" = a name is made up
+	Queue   string     // one whose groups are given out in turns (job.Queue.Turns)
+	Turns   int        // of different groups, at most; 0 = 1
+	Members int        // of each turn, at most; 0 = 1, negative = all that are there. TurnMax bounds all of them
+	For     job.Millis // life of each lease without Extend; 0 = LeaseDefault
+
+	// Local: the holder is part of this process. Its leases have no end of their
+	// own; a restart ends them, and nobody is blamed. For is not looked at.
+	Local bool
+	// Before: only groups that were not served since Round returned this number,
+	// so that a run visits each group at most once. 0 = any.
+	Before int64
+	// Once: does not wait, and answers nothing if there is nothing now.
+	Once bool
+}
+
+// Turn is the right to deliver some members of a group, in their order. Each is
+// settled by its own token. In a strict group they are settled in their order, and
+// the first that fails or is released ends the turn: those behind it go back
+// untouched, and their tokens are void. The next turn of the group begins when no
+// member of this one is out.
+type Turn struct {
+	Queue, Group string
+	Number       int64 // a fencing number: higher than that of every earlier turn; 0 = of a job without a group
+	Deliveries   []Delivery
+}
+
+// LeaseTurns takes turns of groups that have something to do. It blocks until
+// there is at least one, or ctx ends: then it answers nothing, without an error.
+// WrongState says that the groups of the queue are not given out in turns.
+func (e *Engine) LeaseTurns(ctx context.Context, o TurnOptions) ([]Turn, error) {
+	o.Turns = min(max(o.Turns, 1), TurnMax)
+	if o.Members = min(o.Members, TurnMax); o.Members == 0 {
+		o.Members = 1
+	} else if o.Members < 0 {
+		o.Members = TurnMax
+	}
+	name := o.Worker
+	if name == "" {
+		name = fmt.Sprintf("%016x", e.rnd())
+	}
+	kind, prefix := job.Unary, unaryPrefix
+	if o.Local {
+		kind, prefix = job.Anonymous, anonymousPrefix
+	}
+	h := newHolder(kind, prefix+name, StreamOptions{Queues: []string{o.Queue}})
+	h.turns, h.want, h.key = &o, TurnMax, fmt.Sprintf("turns %q %d", o.Queue, o.Before)
+	if h.life = o.For; h.life <= 0 {
+		h.life = LeaseDefault
+	}
+	if o.Local {
+		h.life = 0
+	}
+	list, err := e.ask(ctx, h, func(r *run) error {
+		q, err := r.queue(o.Queue)
+		if err == nil && !q.Turns {
+			err = job.Errorf(job.WrongState, "the groups of queue %q are not given out in turns", o.Queue)
+		}
+		return err
+	})
+	if o.Once && errors.Is(err, ErrStreamEnded) {
+		return nil, nil
+	}
+	return turnsOf(list), err
+}
+
+// turnsOf puts the members of each turn together.
+func turnsOf(list []Delivery) []Turn {
+	var out []Turn
+	for _, d := range list {
+		last := len(out) - 1
+		if last < 0 || d.Lease.Turn == 0 || out[last].Number != d.Lease.Turn {
+			out = append(out, Turn{Queue: d.Job.Queue, Group: d.Job.Group, Number: d.Lease.Turn})
+			last++
+		}
+		out[last].Deliveries = append(out[last].Deliveries, d)
+	}
+	return out
+}
+
+// Round returns a number for TurnOptions.Before: all groups that have something to
+// do now were not served since.
+func (e *Engine) Round(ctx context.Context) (int64, error) {
+	var n int64
+	if err := e.do(ctx, 0, func(r *run) error { n = r.nextSeq(); return nil }); err != nil {
+		return 0, err // n may still be written to
+	}
+	return n, nil
+}
+
+// feedTurns gives a holder that asks for turns as many as it wants, of up to n
+// members in all.
+func (r *run) feedTurns(h *holder, n int) (took int, dry bool, err error) {
+	if h.held+r.held[h] > 0 { // it has its answer
+		return 0, false, nil
+	}
+	o := h.turns
+	for turns := 0; turns < o.Turns && took < n; {
+		s, err := r.seeker(h)
+		if err != nil {
+			return took, false, err
+		}
+		s.Turns, s.Before = true, o.Before
+		heads, err := r.tx.Ready(h.opts.Queues, s, min(o.Turns-turns, n-took))
+		if err != nil || len(heads) == 0 {
+			return took, s.Held == 0 && err == nil, err
+		}
+		before, aside := turns, r.spending.aside
+		for _, j := range heads {
+			if took >= n {
+				break
+			}
+			if j.Alone && took > 0 {
+				continue
+			}
+			members, err := r.membersOf(j, min(o.Members, n-took))
+			if err != nil {
+				return took, false, err
+			}
+			given, err := r.grantTurn(h, members)
+			if took += given; err != nil {
+				return took, false, err
+			}
+			if turns += oneIf(given > 0); j.Alone && given > 0 {
+				return took, false, nil
+			}
+		}
+		if r.spending.aside >= asideMax { // the rest in the next run
+			r.fed = true
+			return took, false, nil
+		}
+		if turns == before && r.spending.aside == aside {
+			return took, false, nil
+		}
+	}
+	return took, false, nil
+}
+
+// membersOf are those that have the turn that a member begins, at most n.
+func (r *run) membersOf(head *job.Job, n int) ([]*job.Job, error) {
+	if n <= 1 || head.Group == "" {
+		return []*job.Job{head}, nil
+	}
+	wanting, err := r.tx.Wanting(head.Queue, head.Group, n)
+	if err != nil || head.Order != job.OrderStrict {
+		return rule.TurnOf(wanting, nil), err
+	}
+	first, err := r.tx.Members(head.Queue, head.Group, n)
+	return rule.TurnOf(wanting, first), err
+}
+
+// grantTurn leases the members of a turn, in their order, as far as limits let
+// them run.
+func (r *run) grantTurn(h *holder, members []*job.Job) (given int, err error) {
+	number := int64(0)
+	for i, j := range members {
+		if key := ""; j.Budgets() != nil {
+			if key, err = r.lacks(j); err != nil || key != "" {
+				if err == nil {
+					err = r.setAside(j, key)
+				}
+				return given, err
+			}
+		}
+		if i > 0 && r.guarded(j.Queue) {
+			if lets, err := r.letsOneMore(j); err != nil || !lets {
+				return given, err
+			}
+		}
+		if err := r.grant(h, j, number); err != nil {
+			return given, err
+		}
+		given++
+		number = r.gifts[len(r.gifts)-1].d.Lease.Turn
+	}
+	return given, nil
+}
+
+// letsOneMore reports whether what protects a queue and its groups lets one more
+// member of a turn run.
+func (r *run) letsOneMore(j *job.Job) (bool, error) {
+	room, again := r.room(j.Queue)
+	if again > 0 {
+		r.wakeAt(j.Queue, again)
+	}
+	if !room.Take(rule.EntriesOf(j).Class) {
+		return false, nil
+	}
+	t, err := r.throttle(j.Queue, j.Group)
+	return t.Slow == 0 && rule.Lets(t) > 0, err
+}
+
+// dismiss answers those who do not wait and found nothing.
+func (r *run) dismiss(waiting []*holder) {
+	for _, h := range waiting {
+		if h.turns != nil && h.turns.Once && h.held+r.held[h] == 0 && !r.left[h] {
+			r.left[h] = true
+			r.ended = append(r.ended, h)
+		}
+	}
+}
+
+// cutTurn sends back the members of a turn that are behind one whose lease ended.
+func (r *run) cutTurn(j *job.Job) error {
+	ids, err := r.tx.Running(j.Queue, j.Group, TurnMax)
+	if err != nil {
+		return err
+	}
+	at := rule.EntriesOf(j).Inner
+	for _, id := range ids {
+		m, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		if !at.Before(rule.EntriesOf(m).Inner) {
+			continue
+		}
+		v, err := r.view(m, m.Queue, m.Group)
+		if err != nil {
+			return err
+		}
+		c := rule.Command{Verb: rule.Lapse, Holder: m.Leases[0].Holder, Ending: job.ByTurn}
+		eff, err := rule.Step(v, c)
+		if err != nil {
+			return err
+		}
+		if err := r.write(m, eff); err != nil {
+			return err
+		}
+		r.note(&c, m, &eff)
+		if err := r.countRuns(m, c.Verb, eff); err != nil {
+			return err
+		}
+	}
+	return nil
+}

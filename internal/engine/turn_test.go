@@ -1,0 +1,221 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// failFirst and all are the settings of an inbox in its two modes.
+func failFirst(q *job.Queue) {
+	q.Order, q.Turns, q.OnDead = job.OrderStrict, true, job.DeadBlock
+	q.Protection.Fair = &job.FairShare{}
+	q.Retry.Curve = wait(10 * job.Second)
+}
+
+func toTheEnd(q *job.Queue) {
+	failFirst(q)
+	q.Order, q.Concurrency = job.OrderStart, 1
+}
+
+// inbox is a scenario with a queue in each of the two modes.
+func inbox(t *testing.T, modes map[string]func(*job.Queue), f func(r *rig)) {
+	t.Helper()
+	for name, mode := range modes {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(r *rig) { r.queue("in", mode); f(r) })
+		})
+	}
+}
+
+var bothModes = map[string]func(*job.Queue){"fail_first": failFirst, "all": toTheEnd}
+
+// member puts a message whose group is the first letter of its name.
+func (r *rig) member(name string, edits ...func(*engine.NewJob)) {
+	r.Helper()
+	r.put("in", name, append([]func(*engine.NewJob){grouped(name[:1])}, edits...)...)
+}
+
+func (r *rig) members(names ...string) {
+	r.Helper()
+	for _, name := range names {
+		r.member(name)
+	}
+}
+
+// turns takes what is there now.
+func (r *rig) turns(o engine.TurnOptions) []engine.Turn {
+	r.Helper()
+	o.Queue, o.Once = "in", true
+	list, err := r.LeaseTurns(r.Context(), o)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return list
+}
+
+// took wants these turns, written "a: a1 a2; b: b1", and returns what was given.
+func (r *rig) took(o engine.TurnOptions, want string) map[string]engine.Delivery {
+	r.Helper()
+	held, got := map[string]engine.Delivery{}, []string(nil)
+	for _, turn := range r.turns(o) {
+		text := turn.Group + ":"
+		for _, d := range turn.Deliveries {
+			name := r.names[d.Job.ID]
+			text += " " + name
+			held[name] = d
+			if string(d.Payload) != name || d.Lease.Turn != turn.Number || turn.Number == 0 || d.Job.LeaseOf(d.Lease.Token) < 0 {
+				r.Errorf("%s came as %+v in turn %d", name, d.Lease, turn.Number)
+			}
+		}
+		got = append(got, text)
+	}
+	if list := strings.Join(got, "; "); list != want {
+		r.Fatalf("took %q, want %q", list, want)
+	}
+	return held
+}
+
+var whole = engine.TurnOptions{Members: -1, Turns: 9, Local: true}
+
+func TestATurnHasTheMembersOfAGroupThatAreThereInOrder(t *testing.T) { // inbox.md 1 and 4
+	inbox(t, bothModes, func(r *rig) {
+		r.members("a1", "b1", "a2", "a3", "b2")
+		r.took(engine.TurnOptions{Local: true}, "a: a1")
+		r.took(engine.TurnOptions{Local: true, Members: 2, Turns: 2}, "b: b1 b2")
+		r.members("a4", "b3", "c1")
+		r.took(whole, "c: c1") // one live turn of a group
+	})
+	inbox(t, bothModes, func(r *rig) {
+		r.members("a1", "b1", "a2")
+		held := r.took(whole, "a: a1 a2; b: b1")
+		r.member("a3")
+		r.settle(held["a1"], job.OK)
+		r.took(whole, "")
+		r.settle(held["a2"], job.OK)
+		r.took(whole, "a: a3")
+	})
+}
+
+func TestAFailureEndsTheTurnOfAStrictGroup(t *testing.T) { // inbox.md 3, reference 2.6 rows 2 and 3
+	scenario(t, func(r *rig) {
+		r.queue("in", failFirst)
+		r.members("a1", "a2", "a3")
+		held := r.took(whole, "a: a1 a2 a3")
+		r.settle(held["a1"], job.OK)
+		r.settle(held["a2"], job.Retried)
+		if j := r.expect("a3", job.Ready); j.Evictions+j.Losses+j.Attempts != 0 || len(j.Leases) != 0 {
+			r.Errorf("a3 was not left untouched: %+v", j)
+		}
+		r.refused(job.Superseded, engine.Settle{ID: r.ids["a3"], Token: held["a3"].Lease.Token})
+		r.settle(held["a3"], job.Released) // says what happened already
+		r.took(whole, "")
+		r.pass(10 * job.Second)
+		r.took(whole, "a: a2 a3")
+	})
+}
+
+func TestAGroupWithoutOrderGoesOnToTheEndOfItsTurn(t *testing.T) { // reference 2.6 rows 1, 5 and 8
+	scenario(t, func(r *rig) {
+		r.queue("in", toTheEnd)
+		r.members("a1", "a2", "a3")
+		held := r.took(whole, "a: a1 a2 a3")
+		r.settle(held["a1"], job.OK)
+		r.settle(held["a2"], job.Retried)
+		r.settle(held["a3"], job.OK)
+		r.member("a4")
+		r.took(whole, "") // a2 is the head, and is not due
+		r.pass(10 * job.Second)
+		held = r.took(whole, "a: a2 a4")
+		r.settle(held["a2"], job.OK)
+		r.settle(held["a4"], job.Retried)
+		r.members("a5")
+		r.took(whole, "")
+	})
+}
+
+func TestMembersOfAStrictTurnAreDoneInOrder(t *testing.T) { // I7
+	scenario(t, func(r *rig) {
+		r.queue("in", failFirst)
+		r.members("a1", "a2")
+		held := r.took(whole, "a: a1 a2")
+		r.refused(job.WrongState, engine.Settle{ID: r.ids["a2"], Token: held["a2"].Lease.Token})
+		r.settle(held["a1"], job.OK)
+		r.settle(held["a2"], job.OK)
+	})
+}
+
+func TestARunVisitsEachGroupAtMostOnce(t *testing.T) { // inbox.md 4 and 5
+	inbox(t, bothModes, func(r *rig) {
+		r.members("a1", "b1", "a2", "b2")
+		round, err := r.Round(r.Context())
+		if err != nil {
+			r.Fatal(err)
+		}
+		one := engine.TurnOptions{Turns: 1, Local: true, Before: round}
+		for _, name := range []string{"a1", "b1"} {
+			held := r.took(one, name[:1]+": "+name)
+			r.settle(held[name], job.OK)
+		}
+		r.members("c1") // after the run began
+		r.took(one, "")
+		if one.Before, err = r.Round(r.Context()); err != nil {
+			r.Fatal(err)
+		}
+		for _, name := range []string{"a2", "b2", "c1"} {
+			r.took(one, name[:1]+": "+name)
+		}
+		r.took(one, "")
+	})
+}
+
+func TestALocalTurnEndsWithTheProcessAndBlamesNobody(t *testing.T) { // core.md 4
+	inbox(t, bothModes, func(r *rig) {
+		r.members("a1", "a2", "a3")
+		held := r.took(whole, "a: a1 a2 a3")
+		r.settle(held["a1"], job.OK)
+		r.pass(2 * job.Hour) // nothing lapses
+		r.took(whole, "")
+		r.powerCut()
+		for _, name := range []string{"a2", "a3"} {
+			if j := r.expect(name, job.Ready); j.Losses+j.Evictions+j.Attempts != 0 {
+				r.Errorf("%s was blamed: %+v", name, j)
+			}
+		}
+		r.took(whole, "a: a2 a3")
+	})
+}
+
+func TestAWaitingCallGetsTheTurnOfWhatComes(t *testing.T) {
+	inbox(t, bothModes, func(r *rig) {
+		got := make(chan []engine.Turn)
+		go func() {
+			list, err := r.LeaseTurns(r.Context(), engine.TurnOptions{Queue: "in", Members: -1})
+			if err != nil {
+				r.Error(err)
+			}
+			got <- list
+		}()
+		r.pass(job.Minute)
+		r.members("a1")
+		if list := <-got; len(list) != 1 || list[0].Group != "a" || list[0].Deliveries[0].Lease.Until == 0 {
+			r.Errorf("got %+v", list)
+		}
+	})
+}
+
+func TestOnlyTurnsAreTakenFromAnInbox(t *testing.T) {
+	inbox(t, bothModes, func(r *rig) {
+		r.members("a1")
+		r.puts("q", "x")
+		r.anonymous(9).gets("x")
+		r.anonymous(9, "in").gets()
+		_, err := r.LeaseTurns(r.Context(), engine.TurnOptions{Queue: "q"})
+		if job.KindOf(err) != job.WrongState {
+			r.Errorf("a queue without turns answers %v", err)
+		}
+		r.took(whole, "a: a1")
+	})
+}

@@ -1,0 +1,97 @@
+package rule
+
+import "github.com/reprisehq/reprise/internal/job"
+
+// A turn is one number on the gate over the members given out (core.md section
+// 2). Each is settled by its own token. In a strict group they are done in their
+// order: an OK for one behind another that runs is refused, and when one ends
+// otherwise than by an OK, all behind it go back untouched. A group without that
+// order goes on to the end of its turn.
+
+// turn gives the lease of a member the number of its turn: a new one, or that of
+// the running turn it joins.
+func turn(v View, joins int64, j *job.Job, l *job.Lease, e *Effect) {
+	if v.Gate == nil || j.Group == "" || j.Order != job.OrderStrict && !v.Queue.Turns {
+		return
+	}
+	g := *v.Gate
+	if joins == 0 {
+		g.Turn = v.Seq() // a fencing number: it must not start again after the group was empty
+	}
+	l.Turn = g.Turn
+	if j.Order == job.OrderStrict {
+		at, first := SortOf(j), v.Gate.Turn == 0
+		e.OutOfOrder = !first && at < g.LastSeq
+		if first || at > g.LastSeq {
+			g.LastSeq = at
+		}
+	}
+	if g != *v.Gate {
+		e.Gate = &g
+	}
+}
+
+// cuts reports whether a step sends back the members of the turn that are behind
+// the job: its lease ended, and it is still to be done or has failed for good. One
+// that expired or was taken out by an operator leaves the rest as it is.
+func cuts(v View, verb Verb, e *Effect) bool {
+	if len(e.Ended) == 0 || v.Job.Order != job.OrderStrict || e.Ended[0].Turn == 0 {
+		return false
+	}
+	switch verb {
+	case SettleRetry, SettleRelease, SettleDead, Lapse:
+		after := e.Job
+		if after == nil {
+			after = e.Left
+		}
+		return after.Reason != job.Expired
+	default:
+		return false
+	}
+}
+
+// Joins reports whether a member that wants a holder may run in the turn of its
+// head. What must be delivered alone, waits for a budget or needs another holder
+// has a turn of its own.
+func Joins(head, j *job.Job) bool {
+	return !head.Alone && !j.Alone && j.Budgets() == nil && Canonical(head.Requires) == Canonical(j.Requires)
+}
+
+// TurnOf is which of the members that want a holder, in their order, have the
+// turn that the first of them begins. first are the foremost members of the group,
+// whatever they do, as many as there are of the others or more. In a strict group
+// the turn ends before the first one that does not want a holder; else those are
+// passed by.
+func TurnOf(wanting []*job.Job, first []job.ID) []*job.Job {
+	if len(wanting) == 0 {
+		return nil
+	}
+	head := wanting[0]
+	members := wanting[:1:1]
+	for i, j := range wanting[1:] {
+		strict := j.Order == job.OrderStrict
+		switch {
+		case strict && (len(first) <= i+1 || first[i+1] != j.ID || !Joins(head, j)):
+			return members
+		case Joins(head, j):
+			members = append(members, j)
+		}
+	}
+	return members
+}
+
+// Heads reports whether a step on the job needs to know if it is the head of its
+// group: it may park the group, or be settled late.
+func Heads(q *job.Queue, j *job.Job) bool {
+	return q.OnDead == job.DeadPark || j.Order == job.OrderStrict && len(j.Leases) == 0 && len(j.Ended) > 0
+}
+
+// saysAgain reports whether a settle only says what happened to the lease: the
+// same outcome, or that a member goes back whose turn was cut.
+func saysAgain(v Verb, how job.Ending) bool {
+	return how == endingOf(v) || v == SettleRelease && how == job.ByTurn
+}
+
+func errBehind(j *job.Job) *job.Error {
+	return job.Errorf(job.WrongState, "job %s is behind another member of its turn that still runs; settle the members of a turn in their order", j.ID)
+}
