@@ -18,6 +18,7 @@ type NewJob struct {
 	Place   job.Place
 	Payload []byte // kept as given; the engine does not look into it
 	Key     string // idempotency key; "" = none
+	Apart   bool   // a key that was used for other content refuses this job alone, by Added.Err
 
 	Create []job.Budget // budgets that are made if they do not exist, for those the job is bound to
 }
@@ -26,8 +27,9 @@ type NewJob struct {
 type Added struct {
 	Job       *job.Job // as written, or as it is now for a duplicate; nil when a duplicate's job is gone
 	ID        job.ID
-	Duplicate bool // it was here, by its idempotency key, or another one has its unique key: nothing was written
-	Folded    bool // a waiting job of its batch, which is told, took it in
+	Duplicate bool  // it was here, by its idempotency key, or another one has its unique key: nothing was written
+	Err       error // of a job that is Apart: it was refused, nothing of it was written, and Duplicate is set
+	Folded    bool  // a waiting job of its batch, which is told, took it in
 }
 
 // Settle is the end of one attempt as its holder tells it.

@@ -85,35 +85,39 @@ func (e *Engine) Operate(ctx context.Context, id job.ID, c rule.Command) (Verdic
 // against max_queues like one that a job makes: OverLimit.
 func (e *Engine) SetQueue(ctx context.Context, name string, edit func(*job.Queue) error, by job.Actor) (*job.Queue, error) {
 	var out *job.Queue
-	err := e.do(ctx, 0, func(r *run) error {
-		q, err := r.aQueue(name)
-		if err != nil {
-			return err
-		}
-		old := *q
-		if err := edit(q); err != nil {
-			return err
-		}
-		q.Name = name
-		if err := cmp.Or(q.Protection.Check(), rule.ChangeQueue(&old, q, int(r.tx.Depth(name).Grouped))); err != nil {
-			return err
-		}
-		r.seeQueue(name)
-		r.woken[name] = true
-		r.tx.Durable()
-		out = q
-		if err := r.tx.Set(q); err != nil {
-			return err
-		}
-		if err := r.protect(q); err != nil {
-			return err
-		}
-		return r.auditQueue(by, &old, q)
+	err := e.do(ctx, 0, func(r *run) (err error) {
+		out, err = r.setQueue(name, edit, by)
+		return err
 	})
 	if err != nil { // out may still be written to
 		return nil, err
 	}
 	return out, nil
+}
+
+func (r *run) setQueue(name string, edit func(*job.Queue) error, by job.Actor) (*job.Queue, error) {
+	q, err := r.aQueue(name)
+	if err != nil {
+		return nil, err
+	}
+	old := *q
+	if err := edit(q); err != nil {
+		return nil, err
+	}
+	q.Name = name
+	if err := cmp.Or(q.Protection.Check(), rule.ChangeQueue(&old, q, int(r.tx.Depth(name).Grouped))); err != nil {
+		return nil, err
+	}
+	r.seeQueue(name)
+	r.woken[name] = true
+	r.tx.Durable()
+	if err := r.tx.Set(q); err != nil {
+		return nil, err
+	}
+	if err := r.protect(q); err != nil {
+		return nil, err
+	}
+	return q, r.auditQueue(by, &old, q)
 }
 
 // HoldGroup keeps a whole group out of line until a date.

@@ -173,7 +173,7 @@ func (r *run) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []
 		}
 		if receipts != nil && receipts[i] != nil {
 			receipt := *receipts[i]
-			receipt.Job, receipt.Expires = out[i].ID, r.now.Add(r.e.opts.Idempotency)
+			receipt.Job, receipt.Expires = out[i].ID, r.now.Add(r.e.window(list[i].Job.Door))
 			if err := r.tx.Set(&receipt); err != nil {
 				return err
 			}
@@ -196,7 +196,11 @@ func recall(v store.Reader, list []NewJob, receipts []*job.Receipt, out []Added)
 		}
 		if first, ok := seen[want.Hash]; ok {
 			if receipts[first].Content != want.Content {
-				return nil, keyTaken(list[i].Key)
+				if !list[i].Apart {
+					return nil, keyTaken(list[i].Key)
+				}
+				out[i] = Added{Duplicate: true, Err: keyTaken(list[i].Key)}
+				continue
 			}
 			if twins == nil {
 				twins = map[int]int{}
@@ -215,7 +219,12 @@ func recall(v store.Reader, list []NewJob, receipts []*job.Receipt, out []Added)
 			continue
 		}
 		if known.Content != want.Content {
-			return nil, keyTaken(list[i].Key)
+			if !list[i].Apart {
+				return nil, keyTaken(list[i].Key)
+			}
+			out[i] = Added{Duplicate: true, Err: keyTaken(list[i].Key)}
+			delete(seen, want.Hash) // a later one may be the same as what was here
+			continue
 		}
 		j, err := v.Get(known.Job)
 		if err != nil {
@@ -233,7 +242,7 @@ func (r *run) answerTwins(twins map[int]int, out []Added) {
 		if first, is := twins[i]; is {
 			out[i].Job, out[i].ID = out[first].Job, out[first].ID
 		}
-		if out[i].Duplicate {
+		if out[i].Duplicate && out[i].Err == nil {
 			r.stats.Duplicates++
 		}
 	}

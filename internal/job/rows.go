@@ -27,6 +27,7 @@ const (
 	CronEntries
 	Budgets
 	Locks
+	DoorSettings
 	Tables // how many there are
 )
 

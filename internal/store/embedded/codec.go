@@ -473,6 +473,8 @@ func appendRow(b []byte, row job.Row) ([]byte, error) {
 	case *job.Budget:
 		text, err := json.Marshal(t)
 		return append(b, text...), err
+	case *job.DoorSetting:
+		return append(appendString(append(b, byte(t.Door)), t.Name), t.Body...), nil
 	case *job.Credential:
 		text, err := json.Marshal(t)
 		return append(b, text...), err
@@ -558,6 +560,10 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 		r.b, row = nil, b
 	case job.Locks:
 		row = r.lock()
+	case job.DoorSettings:
+		s := &job.DoorSetting{Door: job.Door(r.byte()), Name: r.string(), Body: append([]byte(nil), r.b...)}
+		r.bad, r.b = r.bad || s.Door >= job.Doors, nil
+		row = s
 	case job.Tables:
 	}
 	if r.bad || row == nil || len(r.b) != 0 || row.Key() != key {

@@ -156,6 +156,8 @@ func nameOf(row job.Row) string {
 		return string(r.ID[:])
 	case *job.Audit:
 		return string(r.ID[:])
+	case *job.DoorSetting:
+		return r.Name
 	case *job.Mark:
 		return string(binary.BigEndian.AppendUint64(nil, uint64(r.Print)))
 	}
@@ -201,6 +203,8 @@ func rowOf(t job.Table, key string, due job.Millis) job.Row {
 		return &job.Budget{Name: key, Allocation: 1}
 	case job.Locks:
 		return &job.Lock{Name: key, Fence: 1, Forget: due}
+	case job.DoorSettings:
+		return &job.DoorSetting{Door: job.DoorInbox, Name: key}
 	case job.Reserves, job.Tables:
 	}
 	return &job.Reserve{Name: key}
@@ -228,7 +232,7 @@ func rowPages(x *site) {
 
 func rowsDue(x *site) {
 	for t := range job.Tables {
-		if t == job.Reserves || t == job.Credentials || t == job.CronGroups || t == job.Budgets {
+		if t == job.Reserves || t == job.Credentials || t == job.CronGroups || t == job.Budgets || t == job.DoorSettings {
 			continue // never due
 		}
 		due := func(until job.Millis, n int) string {

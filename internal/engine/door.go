@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// DoorSettingsMax bounds what doors may keep, each name of each door one.
+const DoorSettingsMax = 10_000
+
+// inboxWindow is how long the receipt of a message of an inbox outlives its
+// job at least (core.md section 7).
+const inboxWindow = job.Day
+
+// window is how long a receipt of work outlives its job.
+func (e *Engine) window(d job.Door) job.Millis {
+	if d == job.DoorInbox {
+		return max(e.opts.Idempotency, inboxWindow)
+	}
+	return e.opts.Idempotency
+}
+
+// DoorSettings returns what a door keeps, by name.
+func (e *Engine) DoorSettings(ctx context.Context, d job.Door) (list []*job.DoorSetting, err error) {
+	err = e.view(ctx, func(v store.Reader) error {
+		rows, err := v.Rows(job.DoorSettings, "", DoorSettingsMax)
+		for _, row := range rows {
+			if s := row.(*job.DoorSetting); s.Door == d {
+				list = append(list, s)
+			}
+		}
+		return err
+	})
+	return list, err
+}
+
+// SetDoor keeps what a door says about a name, and changes the settings of the
+// queue of that name with it, in one transaction. edit may run twice. tell
+// makes of a body what the audit log shows.
+func (e *Engine) SetDoor(ctx context.Context, s job.DoorSetting, edit func(*job.Queue) error, tell func(body []byte) string, by job.Actor) error {
+	return e.do(ctx, 0, func(r *run) error {
+		old, err := r.doorSetting(s.Door, s.Name)
+		if err != nil {
+			return err
+		}
+		if old == nil {
+			if err := r.oneMoreDoor(); err != nil {
+				return err
+			}
+		}
+		if _, err := r.setQueue(s.Name, edit, by); err != nil {
+			return err
+		}
+		kept := s // a second run writes another row
+		if err := r.tx.Set(&kept); err != nil {
+			return err
+		}
+		change := job.Change{Field: "settings", From: "null", To: tell(s.Body)}
+		if old != nil {
+			if bytes.Equal(old.Body, s.Body) {
+				return nil
+			}
+			change.From = tell(old.Body)
+		}
+		return r.audit(by, "set "+s.Door.String(), s.Name, 0, change)
+	})
+}
+
+// DropDoor forgets what a door keeps about a name, and gives the queue of that
+// name, which must have no open job, the settings of one that nobody used.
+func (e *Engine) DropDoor(ctx context.Context, d job.Door, name string, by job.Actor) error {
+	return e.do(ctx, 0, func(r *run) error {
+		old, err := r.doorSetting(d, name)
+		if err == nil && old == nil {
+			err = job.Errorf(job.NotFound, "there is no %s %q", d, name)
+		}
+		if depth := r.tx.Depth(name); err == nil && depth.Open() > 0 {
+			err = job.Errorf(job.WrongState, "%s %q has %d that are not finished; delete those, or let them finish", d, name, depth.Open())
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := r.setQueue(name, func(q *job.Queue) error { *q = *job.NewQueue(name); return nil }, by); err != nil {
+			return err
+		}
+		if err := r.tx.Unset(job.DoorSettings, old.Key()); err != nil {
+			return err
+		}
+		return r.audit(by, "delete "+d.String(), name, 0)
+	})
+}
+
+func (r *run) doorSetting(d job.Door, name string) (*job.DoorSetting, error) {
+	row, err := r.tx.Row(job.DoorSettings, job.DoorKey(d, name))
+	s, _ := row.(*job.DoorSetting)
+	return s, err
+}
+
+func (r *run) oneMoreDoor() error {
+	rows, err := r.tx.Rows(job.DoorSettings, "", DoorSettingsMax)
+	if err == nil && len(rows) == DoorSettingsMax {
+		return job.Errorf(job.OverLimit, "the doors may keep %d names together; delete some", DoorSettingsMax)
+	}
+	return err
+}
+
+// Recall finds the job that came with an idempotency key, by its receipt. It is
+// zero where there is none, or not any more.
+func (e *Engine) Recall(ctx context.Context, d job.Door, queue, key string) (id job.ID, err error) {
+	receipt := job.Receipt{Hash: hash128(d.String(), queue, key)}
+	err = e.view(ctx, func(v store.Reader) error {
+		row, err := v.Row(job.Receipts, receipt.Key())
+		if known, ok := row.(*job.Receipt); ok && known.Expires > v.Now() {
+			id = known.Job
+		}
+		return err
+	})
+	return id, err
+}
