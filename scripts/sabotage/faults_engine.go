@@ -48,7 +48,7 @@ var engineFaults = []fault{
 		name: "settings-not-durable", breaks: "I5",
 		does:  "a change of a queue's settings does not ask for a sync",
 		file:  "internal/engine/operate.go",
-		old:   "r.woken[name] = true\n\t\tr.tx.Durable()\n",
+		old:   "r.woken[name] = true\n\tr.tx.Durable()\n",
 		new:   "r.woken[name] = true\n",
 		first: []suite{in(enginePkg, "TestEveryAnswerSurvivesAPowerCutByItself")},
 	},

@@ -200,8 +200,8 @@ var ruleFaults = []fault{
 		name: "group-hold-ignored", breaks: "core.md 2",
 		does:  "a held group gives out jobs",
 		file:  "internal/rule/gate.go",
-		old:   `g.Gate.Park != "", g.Gate.Hold > 0, throttled(g.Throttle):`,
-		new:   `g.Gate.Park != "", throttled(g.Throttle):`,
+		old:   `g.Gate.Paused, g.Gate.Hold > 0, throttled(g.Throttle):`,
+		new:   `g.Gate.Paused, throttled(g.Throttle):`,
 		first: []suite{in(rulePkg)},
 	},
 	{
@@ -247,9 +247,9 @@ var ruleFaults = []fault{
 	{
 		name: "turn-starts-again", breaks: "core.md 4, fencing",
 		does:  "a turn of an emptied group has the number of an earlier one",
-		file:  "internal/rule/step.go",
-		old:   "turned.Turn = v.Seq()",
-		new:   "turned.Turn++",
+		file:  "internal/rule/turn.go",
+		old:   "g.Turn = v.Seq()",
+		new:   "g.Turn++",
 		first: []suite{in(rulePkg)},
 	},
 	{
