@@ -25,6 +25,7 @@ const (
 	CodeNotAcceptable    = "not_acceptable"
 	CodeTooLarge         = "too_large"
 	CodeUnsupportedMedia = "unsupported_media_type"
+	CodeLocked           = "locked"
 )
 
 // Code is one row of the table of error codes.
@@ -51,6 +52,7 @@ var Codes = []Code{
 	{CodeWrongState, 422, false, "The job is in a state that does not allow this.", "Read the job; its status says what is possible."},
 	{CodeTokenNeeded, 422, false, "This queue settles only with the token of the delivery.", "Take with Worker-Id and lease=token, and send the lease back."},
 	{CodeUnprocessable, 422, false, "What the request brought was tried and failed, such as an expression. Nothing was changed.", "Correct what the text names; sending it again does not help."},
+	{CodeLocked, 423, false, "Somebody else has the lock.", "Leave the work to whoever has it, or ask again at the lock_until of the answer."},
 	{CodeOverLimit, 429, true, "The queue is full, or a quota is used up.", "Wait as long as Retry-After says, then send it again."},
 	{CodeInternal, 500, true, "The server met a fault of its own.", "Look at the server's log. With an idempotency key, sending it again is safe."},
 	{CodeCorrupt, 500, false, "What is on disk is not what was written.", "Stop the server and restore a backup; its log names the place."},

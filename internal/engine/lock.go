@@ -11,13 +11,14 @@ import (
 // LockState is a lock as it is now.
 type LockState struct {
 	*job.Lock
-	Ends job.Millis // the date of Until
-	Held bool       // somebody has it
-	Free bool       // somebody may get it; neither = its least time goes on
+	Asked job.Millis // when it was looked at, on the steady clock
+	Ends  job.Millis // the date of Until
+	Held  bool       // somebody has it
+	Free  bool       // somebody may get it; neither = its least time goes on
 }
 
 func (r *run) lockState(l *job.Lock) LockState {
-	return LockState{Lock: l, Ends: r.now.Add(l.Until - r.steady), Held: l.Held(r.steady), Free: l.Free(r.steady)}
+	return LockState{Lock: l, Asked: r.steady, Ends: r.now.Add(l.Until - r.steady), Held: l.Held(r.steady), Free: l.Free(r.steady)}
 }
 
 // Lock gives a named lock to who asks for it, on disk before it answers; got is

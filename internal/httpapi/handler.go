@@ -187,6 +187,7 @@ var fixed = map[string]*resource{
 	"/replays":          {get: (*handler).replays},
 	"/crons":            {get: (*handler).crons, del: (*handler).deleteCrons},
 	"/budgets":          {get: (*handler).budgets, post: (*handler).addBudget},
+	"/locks":            {get: (*handler).locks},
 	"/jobs/budgets":     {del: (*handler).unbindMany},
 	"/audit":            {get: (*handler).audit},
 	"/reset":            {post: (*handler).reset},
@@ -273,6 +274,12 @@ func find(u *url.URL) (res *resource, id, sub string) {
 		return group, seg[3], ""
 	case len(seg) == 4 && seg[1] == "dead" && seg[3] == "replay":
 		return again, seg[2], ""
+	case len(seg) == 3 && seg[1] == "locks":
+		return oneLock, seg[2], ""
+	case len(seg) == 4 && seg[1] == "locks" && seg[3] == "extend":
+		return extendLock, seg[2], ""
+	case len(seg) == 4 && seg[1] == "locks" && seg[3] == "break":
+		return breakLock, seg[2], ""
 	case len(seg) == 3 && seg[1] == "budgets":
 		return oneBudget, seg[2], ""
 	case len(seg) == 4 && seg[1] == "jobs" && seg[2] == "budgets":

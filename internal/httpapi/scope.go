@@ -84,6 +84,7 @@ var scopes = map[*resource]needs{
 	fixed["/replays"]:          {get: need{reads, wholeServer}},
 	fixed["/crons"]:            {get: need{reads, wholeServer}, del: need{operates, wholeServer}},
 	fixed["/budgets"]:          {get: need{reads, wholeServer}, post: need{operates, wholeServer}},
+	fixed["/locks"]:            {get: need{reads, wholeServer}},
 	fixed["/jobs/budgets"]:     {del: need{operates, queryQueues}},
 	fixed["/audit"]:            {get: need{reads, wholeServer}},
 	fixed["/reset"]:            {post: need{admins, wholeServer}},
@@ -124,6 +125,11 @@ var scopes = map[*resource]needs{
 	ofQueue["hold"]:    {post: need{operates, pathQueue}},
 	ofQueue["release"]: {post: need{operates, pathQueue}},
 	ofQueue["breaker"]: {post: need{operates, pathQueue}},
+
+	// Patterns of queues are patterns of locks, too.
+	oneLock:    {get: need{reads, pathQueue}, post: need{works, pathQueue}, del: need{works, pathQueue}},
+	extendLock: {post: need{works, pathQueue}},
+	breakLock:  {post: need{operates, pathQueue}},
 
 	oneBudget: {get: need{reads, wholeServer}, put: need{operates, wholeServer}, patch: need{operates, wholeServer}, del: need{operates, wholeServer}}, // jobs of any queue use it
 	binding:   {post: need{operates, pathJob}, put: need{operates, pathJob}, patch: need{operates, pathJob}, del: need{operates, pathJob}},
