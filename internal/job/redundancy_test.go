@@ -2,7 +2,6 @@ package job
 
 import (
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -49,9 +48,6 @@ func TestRedundancyNamesWhatIsWrongWithIt(t *testing.T) {
 	} {
 		r := DefaultRedundancy()
 		edit(&r)
-		err := r.Check("redundancy")
-		if (err == nil) != (field == "") || err != nil && !strings.HasPrefix(err.Error(), "redundancy."+field+" must") {
-			t.Errorf("%s: %v", field, err)
-		}
+		refuses(t, "redundancy", field, r.Check("redundancy"))
 	}
 }

@@ -15,5 +15,7 @@
 //   - straggler.go which tasks are copied because they take long (grid.md 7);
 //     durations.go how long runs took, spend.go what copies may cost,
 //     overrun.go when it is seen that a run took too long
+//   - exclude.go engines that a session excludes, blackhole.go those that the grid
+//     does, both grid.md 9
 //   - late.go    what a late result is answered, history.go a second account of tasks
 package rule
