@@ -56,27 +56,32 @@ const PriorityDefault uint16 = 32768
 // Unset marks an optional span of time that was not given.
 const Unset Millis = -1
 
-// Job is one unit of work. Once handed to a store it is immutable: a change
-// is a new value made by rule.Step and written with Write(old, new).
+// Job is one unit of work. Once handed to a store it is immutable: a change is
+// a new value made by rule.Step and written with Write(old, new). Small fields
+// stand together, because there are very many jobs and each change is a copy.
 type Job struct {
 	ID    ID
 	Queue string
 	Type  string
 	Group string // "" = ungrouped
-	Order Order  // of the queue when the job was put; decides its place in the group
+
+	Seq  int64  // line position inside band
+	Rank int64  // if Ranked
+	Park string // out of line under this label; "" = not parked
 
 	Priority uint16
 	Band     uint8
-	Seq      int64 // line position inside band
+	Order    Order // of the queue when the job was put; decides its place in the group
 	Ranked   bool  // Rank instead of Seq is its sort position in an ordered group
-	Rank     int64
-
-	State  State
-	Reason Reason
-	Blocks bool   // a dead head that holds its group (on_dead block and park)
-	Park   string // out of line under this label; "" = not parked
-	Alone  bool   // lost so often that it is delivered only to a holder with nothing else
-	Owns   bool   // stands under its key: has its unique key, or takes in newcomers of its batch
+	State    State
+	Reason   Reason
+	Blocks   bool  // a dead head that holds its group (on_dead block and park)
+	Alone    bool  // lost so often that it is delivered only to a holder with nothing else
+	Owns     bool  // stands under its key: has its unique key, or takes in newcomers of its batch
+	Copies   uint8 // runs wanted side by side when the job starts, at least 1
+	Wanted   uint8 // runs wanted now
+	Door     Door  // through which it came
+	Wait     Wait  // how the date of its next attempt came about
 
 	Created     Millis
 	ReadyAt     Millis // due; while Ready it is when it became due
@@ -100,18 +105,12 @@ type Job struct {
 	Overrides   uint32 // retry times set by workers
 	Failures    uint32 // number of the latest failure record; never falls
 	Replays     uint32 // times it was brought back from the dead
+	Releases    uint32 // times a rule gave it back, since creation or revive; at most ReleasesMax
 
 	Print  Fingerprint // of the latest failure; of a dead job its group
 	DiedAt Millis      // dead jobs only
 
 	LastDelay Millis // previous wait, for decorrelated jitter
-
-	Releases uint32 // times a rule gave it back, since creation or revive; at most ReleasesMax
-
-	Wait   Wait  // how the date of its next attempt came about
-	Door   Door  // through which it came
-	Copies uint8 // runs wanted side by side when the job starts, at least 1
-	Wanted uint8 // runs wanted now
 
 	Retry      *Retry // what was given to this job itself
 	RetainDone Millis // Unset = the queue's
