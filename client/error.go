@@ -22,6 +22,7 @@ type Error struct {
 	Code       string // one of wire.Codes; "" if something between us answered
 	Message    string
 	RetryAfter time.Duration // the server asked to wait so long; 0 = it did not say
+	Lock       *wire.Lock    // of the code locked: who has it until when
 }
 
 func (e *Error) Error() string {
@@ -52,9 +53,12 @@ func CodeOf(err error) string {
 func errorOf(resp *http.Response) *Error {
 	e := &Error{Status: resp.StatusCode, RetryAfter: ParseRetryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	var body wire.Error
-	if json.Unmarshal(raw, &body) == nil && body.Error != "" {
-		e.Code, e.Message = body.Code, body.Error
+	var body struct {
+		wire.Error
+		Lock *wire.Lock `json:"lock"`
+	}
+	if json.Unmarshal(raw, &body) == nil && body.Error.Error != "" {
+		e.Code, e.Message, e.Lock = body.Code, body.Error.Error, body.Lock
 		return e
 	}
 	e.Message = "the answer was " + resp.Status

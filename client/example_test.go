@@ -173,3 +173,27 @@ func ExampleDelivery_SetResult() {
 	fmt.Println(done.Status, string(done.Result), err)
 	// Output: completed {"sum":6} <nil>
 }
+
+func ExampleClient_Lock() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+
+	report := func(_ context.Context, fencing int64) error {
+		// Write with the fencing number: UPDATE ... SET fencing = $1 WHERE fencing <= $1.
+		fmt.Println("running, fencing number", fencing)
+
+		err := c.Lock(ctx, "nightly", client.LockOptions{}, func(context.Context, int64) error { return nil })
+		var refused *client.Error
+		if errors.As(err, &refused) && refused.Code == wire.CodeLocked {
+			fmt.Println("who comes second is told:", refused.Lock.LockedBy, "has it")
+		}
+		return nil
+	}
+	err := c.Lock(ctx, "nightly", client.LockOptions{Owner: "node-1", AtMost: time.Minute}, report)
+	fmt.Println(err)
+	// Output:
+	// running, fencing number 1
+	// who comes second is told: node-1 has it
+	// <nil>
+}

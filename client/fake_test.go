@@ -40,6 +40,7 @@ type fake struct {
 	calls   [][]wire.Settle
 	begun   []string // runs that were said to have begun
 	silent  bool     // no heartbeats
+	locks   map[string]*wire.Lock
 }
 
 // refusal is an answer with an error.
@@ -130,6 +131,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.write(w, 200, wire.Version{Version: "0.7.0", Product: "reprise", Reprise: "0.1.0"})
 	case r.URL.Path == "/ready":
 		f.write(w, 200, struct{}{})
+	case len(path) >= 3 && path[1] == "locks":
+		f.lock(w, r, path[2], path[3:])
 	case len(path) >= 3 && path[1] == "jobs":
 		f.one(w, r, path[2], path[3:])
 	default:
