@@ -43,8 +43,9 @@ const (
 // The function is given the fencing number of its grant, which is higher than
 // that of every grant before. It sends the number along with what it writes, so
 // that the target can refuse a lower one. Its context ends, with the cause
-// ErrLockLost, before anybody else can have got the lock; then Lock fails with
-// ErrLockLost whatever the function returns.
+// ErrLockLost, before anybody else can have got the lock by its end. Lock fails
+// with ErrLockLost, whatever the function returns, if the lock was not the
+// function's own to the end.
 func (c *Client) Lock(ctx context.Context, name string, o LockOptions, run func(ctx context.Context, fencing int64) error) error {
 	o, err := o.complete()
 	if err != nil {
@@ -75,7 +76,10 @@ func (c *Client) Lock(ctx context.Context, name string, o LockOptions, run func(
 	}
 	last, end := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
 	defer end()
-	if _, gone := c.Unlock(last, name, l.Token); gone != nil && err == nil {
+	switch _, gone := c.Unlock(last, name, l.Token); {
+	case CodeOf(gone) == wire.CodeSuperseded:
+		return errors.Join(fmt.Errorf("the run under the lock %s: %w: somebody else got it meanwhile", name, ErrLockLost), err)
+	case gone != nil && err == nil:
 		return fmt.Errorf("the run is done, and its lock could not be given back: %w", gone)
 	}
 	return err

@@ -172,3 +172,20 @@ func TestARunThatPanicsLeavesNothingBehind(t *testing.T) {
 		_ = c.Lock(t.Context(), "n", LockOptions{}, func(context.Context, int64) error { panic("x") })
 	})
 }
+
+func TestALockThatSomebodyElseGotMeanwhileIsToldAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, c := newFake(t, Options{})
+		own := errors.New("the run's own")
+		err := c.Lock(t.Context(), "n", LockOptions{}, func(ctx context.Context, _ int64) error {
+			f.locks["n"].LockUntil = 0 // broken
+			if _, err := c.TakeLock(ctx, "n", wire.TakeLock{Owner: "b", LockAtMostMS: 1000}); err != nil {
+				t.Error(err)
+			}
+			return own
+		})
+		if !errors.Is(err, ErrLockLost) || !errors.Is(err, own) {
+			t.Errorf("got %v", err)
+		}
+	})
+}

@@ -22,6 +22,12 @@ func run(root *cobra.Command, args []string) int {
 	if err == nil {
 		return 0
 	}
+	if exit, ok := errors.AsType[*exitCode](err); ok {
+		if exit.cause != nil {
+			fmt.Fprintf(cmd.ErrOrStderr(), "reprise: %v\n", exit.cause)
+		}
+		return exit.code
+	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "reprise: %v\n", err)
 	if _, ok := errors.AsType[*usageError](err); !ok {
 		return 1
@@ -54,7 +60,7 @@ that was answered as accepted is lost.`,
 	}
 	add("Server:", newServeCommand(), newConfigCommand(), newTokenCommand(), newTLSCommand(), newBenchCommand(), newBackupCommand(), newRestoreCommand(), newCompactCommand(),
 		newDoctorCommand(), newHealthCommand())
-	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newQueueCommand(), newCronCommand(), newPolicyCommand(), newAuditCommand())
+	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newQueueCommand(), newCronCommand(), newLockCommand(), newPolicyCommand(), newAuditCommand())
 	root.AddCommand(newDemoCommand(), newVersionCommand())
 	return root
 }

@@ -11,11 +11,15 @@ import (
 	"testing"
 )
 
-// TestTheExamplesOfSecurityPrintWhatIsShown runs every command of
-// docs/security.md in a shell, against a new server, and compares what it
-// prints with the page; ids, tokens, dates and ages only in form.
-func TestTheExamplesOfSecurityPrintWhatIsShown(t *testing.T) {
-	text, err := os.ReadFile("../../docs/security.md")
+func TestTheExamplesOfSecurityPrintWhatIsShown(t *testing.T) { printsInAShell(t, "security.md", 15) }
+
+func TestTheExamplesOfLocksPrintWhatIsShown(t *testing.T) { printsInAShell(t, "locks.md", 10) }
+
+// printsInAShell runs every command of a page of docs in a shell, against a new
+// server, and compares what it prints with the page; ids, tokens, dates and
+// ages only in form. Lines that begin with "> " go on with a command.
+func printsInAShell(t *testing.T, name string, least int) {
+	text, err := os.ReadFile("../../docs/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +44,10 @@ func TestTheExamplesOfSecurityPrintWhatIsShown(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?ms)^```console\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
 		for _, example := range strings.Split("\n"+block[1], "\n$ ")[1:] {
 			line, shown, _ := strings.Cut(example+"\n", "\n")
+			for more, ok := strings.CutPrefix(shown, "> "); ok; more, ok = strings.CutPrefix(shown, "> ") {
+				first, rest, _ := strings.Cut(more, "\n")
+				line, shown = line+"\n"+first, rest
+			}
 			commands++
 			sh := exec.CommandContext(t.Context(), "sh", "-c", line)
 			sh.Dir = dir
@@ -50,7 +58,7 @@ func TestTheExamplesOfSecurityPrintWhatIsShown(t *testing.T) {
 			}
 		}
 	}
-	if commands < 15 {
+	if commands < least {
 		t.Errorf("the page has only %d commands", commands)
 	}
 }
@@ -59,6 +67,7 @@ func TestTheExamplesOfSecurityPrintWhatIsShown(t *testing.T) {
 func inForm(text string) string {
 	text = idShape.ReplaceAllString(text, "an id")
 	text = dateShape.ReplaceAllString(ageShape.ReplaceAllString(text, "a moment ago"), "a date")
+	text = regexp.MustCompile(`\b(since|in) [0-9.]+m?s\b`).ReplaceAllString(text, "$1 a moment")
 	text = regexp.MustCompile(`(?m)^(ci|ops)( +)[0-9a-v]{10} `).ReplaceAllString(text, "$1$2an id ")
 	text = regexp.MustCompile(`token [0-9a-v]{10}:`).ReplaceAllString(text, "token an id:")
 	if me, err := user.Current(); err == nil {

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/wire"
+)
+
+// lockRun runs a command under a lock.
+type lockRun struct {
+	options  client.LockOptions
+	heldExit int
+}
+
+func (f *lockRun) run(cmd *cobra.Command, cl *client.Client, name string, command []string) error {
+	ctx, _, release := stopBySignal(cmd.Context())
+	defer release()
+	began := false
+	err := cl.Lock(ctx, name, f.options, func(ctx context.Context, fencing int64) error {
+		began = true
+		return f.command(ctx, cmd, cl, name, fencing, command)
+	})
+	switch {
+	case errors.Is(err, client.ErrLockLost):
+		why, _, _ := strings.Cut(err.Error(), "\n") // what the command has to say it said itself
+		return &exitCode{1, errors.New("somebody else may have run under this lock too: " + why)}
+	case began:
+		return err
+	case client.CodeOf(err) == wire.CodeLocked:
+		return &exitCode{f.heldExit, heldBy(err)}
+	}
+	return advise(err, cl)
+}
+
+// command runs the command once. Its process group is its own, so that what it
+// started ends with it.
+func (f *lockRun) command(ctx context.Context, cmd *cobra.Command, cl *client.Client, name string, fencing int64, command []string) error {
+	x := exec.CommandContext(ctx, command[0], command[1:]...)
+	x.Stdout, x.Stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if in := cmd.InOrStdin(); in != io.Reader(os.Stdin) || !fromTerminal() { // a group in the background must not read from one
+		x.Stdin = in
+	}
+	x.Env = append(os.Environ(), "REPRISE_LOCK="+name, "REPRISE_FENCING="+strconv.FormatInt(fencing, 10), "REPRISE_URL="+cl.URL())
+	x.SysProcAttr = ownGroup()
+	x.WaitDelay = killGrace + time.Second
+	var kill *time.Timer
+	x.Cancel = func() error {
+		kill = time.AfterFunc(killGrace, func() { killGroup(x.Process) })
+		return askGroup(x.Process)
+	}
+	err := x.Run()
+	if kill != nil {
+		kill.Stop()
+		killGroup(x.Process)
+	}
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	switch {
+	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+		return nil
+	case errors.Is(context.Cause(ctx), client.ErrLockLost):
+		return nil // which is told already
+	case !ok && ctx.Err() == nil:
+		return fmt.Errorf("starting the command: %w", err)
+	}
+	code := 1
+	if ok {
+		code = exit.ExitCode()
+		if status, known := exit.Sys().(syscall.WaitStatus); known && status.Signaled() {
+			code = exitSignal + int(status.Signal())
+		}
+	}
+	return &exitCode{code, nil}
+}
+
+func fromTerminal() bool {
+	info, err := os.Stdin.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
