@@ -17,5 +17,6 @@
 //     overrun.go when it is seen that a run took too long
 //   - exclude.go engines that a session excludes, blackhole.go those that the grid
 //     does, both grid.md 9
+//   - depend.go  tasks that depend on others
 //   - late.go    what a late result is answered, history.go a second account of tasks
 package rule

@@ -179,6 +179,12 @@ func Open(q *job.Queue) bool { return !q.Paused && q.HoldUntil == 0 }
 func Pick(a, b Pos) bool { return a.Before(b) }
 
 func holds(r job.Requirement, has string) bool {
+	if op, ok := strings.CutSuffix(r.Op, missingToo); ok {
+		if has == "" {
+			return true
+		}
+		r.Op = op
+	}
 	a, errA := strconv.ParseFloat(has, 64)
 	b, errB := strconv.ParseFloat(r.Value, 64)
 	if errA == nil && errB == nil && a == a && b == b { // NaN is a text, not a number
@@ -206,12 +212,19 @@ func holds(r job.Requirement, has string) bool {
 	return false // a comparison needs two numbers
 }
 
-// ParseRequirement reads "cpuMHz > 350" or "region = eu".
+// missingToo behind an operator is the null rule of a requirement: a holder
+// without the property meets it. Without it such a holder meets only !=.
+const missingToo = "?"
+
+// ParseRequirement reads "cpuMHz > 350", "region = eu" or "cpuMHz >? 350".
 func ParseRequirement(s string) (job.Requirement, error) {
 	const signs = "!<=>"
 	if at := strings.IndexAny(s, signs); at > 0 {
 		end := at + 1
 		if s[at] != '=' && strings.HasPrefix(s[end:], "=") {
+			end++
+		}
+		if s[at:end] != "!" && strings.HasPrefix(s[end:], missingToo) {
 			end++
 		}
 		r := job.Requirement{Property: strings.TrimSpace(s[:at]), Op: s[at:end], Value: strings.TrimSpace(s[end:])}

@@ -9,10 +9,10 @@ import (
 )
 
 // FuzzRequirement reads a requirement. What is read, written out and read
-// again is the same, a holder without the property does not meet it, and one
-// that has exactly the value meets = and not !=.
+// again is the same, a holder without the property does not meet it unless it
+// says so, and one that has exactly the value meets = and not !=.
 func FuzzRequirement(f *testing.F) {
-	for _, seed := range []string{"cpuMHz > 350", "region=eu", "a!=b", "a<=1e3", "a >= ", "=b", "a!b", "a==b", "a = b = c", "\x00=\xff", "x<y>z"} {
+	for _, seed := range []string{"cpuMHz > 350", "region=eu", "a!=b", "a<=1e3", "a >= ", "=b", "a!b", "a==b", "a = b = c", "\x00=\xff", "x<y>z", "a >? 1", "a!=?b", "a=??", "a!?b"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -23,7 +23,7 @@ func FuzzRequirement(f *testing.F) {
 			}
 			return
 		}
-		if !slices.Contains([]string{"=", "!=", "<", "<=", ">", ">="}, r.Op) || r.Property == "" || r.Value == "" {
+		if !slices.Contains([]string{"=", "!=", "<", "<=", ">", ">="}, strings.TrimSuffix(r.Op, "?")) || r.Property == "" || r.Value == "" {
 			t.Fatalf("%q was read as %+v", text, r)
 		}
 		if again, err := ParseRequirement(r.Property + " " + r.Op + " " + r.Value); err != nil || again != r {
@@ -34,11 +34,12 @@ func FuzzRequirement(f *testing.F) {
 		}
 		same := []job.Requirement{r}
 		has := Seeker{Properties: map[string]string{r.Property: r.Value}}
+		op, missing := strings.CutSuffix(r.Op, "?")
 		switch meets := Fits(Class{}, same, has); {
-		case r.Op == "=" && !meets, r.Op == "!=" && meets:
+		case op == "=" && !meets, op == "!=" && meets:
 			t.Fatalf("a holder with the very value: %q is %v", text, meets)
-		case r.Op != "!=" && Fits(Class{}, same, Seeker{}):
-			t.Fatalf("a holder without the property meets %q", text)
+		case Fits(Class{}, same, Seeker{}) != (op == "!=" || missing):
+			t.Fatalf("a holder without the property meets %q: %v", text, missing)
 		}
 	})
 }
