@@ -12,7 +12,7 @@ import (
 type NewJob struct {
 	// Job carries what the caller may choose: Door, Queue, Type, Group,
 	// Priority, ReadyAt (0 = now), ExpiresAt, GraceUntil, RunTimeout,
-	// StartTimeout, Copies, Retry, RetainDone, RetainDead (Unset = by queue),
+	// StartTimeout, Copies, Ranked and Rank, Retry, RetainDone, RetainDead (Unset = by queue),
 	// Requires, Extras. The engine fills in the rest.
 	Job     job.Job
 	Place   job.Place

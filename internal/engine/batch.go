@@ -237,6 +237,7 @@ func (r *run) publish() {
 	c := r.c
 	r.report()
 	r.e.latest.Store(int64(r.now))
+	r.e.guarded.Store(int64(r.watch.guard))
 	*c.ids, c.seq, c.fed, c.watch, c.disk = r.ids, r.seq, r.fed, r.watch, r.disk
 	c.leases += r.leases
 	c.emptied = r.emptied
@@ -472,7 +473,7 @@ func (r *run) setGate(g *job.Gate) error {
 // sweepGate forgets the row of a group that has no members any more.
 func (r *run) sweepGate(queue, group string) error {
 	g, err := r.gate(queue, group)
-	if err != nil || g.Blank() || g.Hold > 0 || g.Park != "" {
+	if err != nil || g.Blank() || g.Hold > 0 || g.Park != "" || g.Paused {
 		return err
 	}
 	members, err := r.tx.Members(queue, group, 1)

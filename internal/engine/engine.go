@@ -39,6 +39,7 @@ type Engine struct {
 	state    atomic.Pointer[job.Error] // why the engine cannot work now; nil = it can
 	failed   atomic.Bool               // a commit failed; the committer must heal
 	latest   atomic.Int64              // the date of the latest transaction
+	guarded  atomic.Int64              // until then nothing expires, on the steady clock
 	inflight chan *batch
 	stopped  chan struct{}
 	loops    sync.WaitGroup

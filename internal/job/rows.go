@@ -98,6 +98,7 @@ type Queue struct {
 	RunTimeout    Millis // 0 = none
 	StartTimeout  Millis // 0 = none
 	GraceDelay    Millis // wait after a failure inside grace; 0 = the server's
+	AgeCap        Millis // a curve lets a job wait no longer than until it is so old, or for the GraceDelay; 0 = as long as it says
 	RetainDone    Millis // Unset = the server's
 	RetainDead    Millis // Unset = the server's
 	Protection    Protection

@@ -135,9 +135,11 @@ func (s *Situation) group(tell func(Reason)) {
 	case s.Gate == nil:
 	case s.Gate.Park != "":
 		tell(Reason{Is: GroupParked, Head: s.Blocker})
-	case s.Blocker != nil:
+	case s.Gate.Paused:
+		tell(Reason{Is: Paused, Group: true})
+	case s.Blocker != nil && !s.Queue.Turns:
 		tell(Reason{Is: BehindHead, Head: s.Blocker})
-	case s.Queue.Order == job.OrderStrict && s.Head != nil && s.Head.ID != s.Job.ID:
+	case (s.Queue.Turns || s.Queue.Order == job.OrderStrict) && s.Head != nil && s.Head.ID != s.Job.ID:
 		tell(Reason{Is: BehindHead, Head: s.Head})
 	}
 }

@@ -13,6 +13,9 @@ const overridesMax = 1000
 // inGrace reports whether failures are suppressed, not charged.
 func inGrace(v View, j *job.Job) bool { return j.GraceUntil > v.Now }
 
+// graceDelay is the shortest wait for another try that nobody asked for.
+func graceDelay(v View) job.Millis { return either(v.Queue.GraceDelay, v.Server.GraceDelay) }
+
 // fail decides about a failed attempt in the order of core.md section 6. The
 // lease l has been taken off the job already.
 func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) {
@@ -37,7 +40,7 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 	j.Wanted = j.Copies
 	switch {
 	case j.ExpiresAt > 0 && v.Now >= j.ExpiresAt:
-		return dieAside(v, j, job.Expired, e), nil
+		return die(v, j, job.Expired, e), nil
 	case do.Do == job.DoDead:
 		return die(v, j, job.Killed, e), nil
 	}
@@ -98,7 +101,7 @@ func dueAfter(v View, j *job.Job, c Command, p *job.Retry, do *job.Rule, e Effec
 	var due job.Millis
 	switch {
 	case inGrace(v, j):
-		due, j.Wait.By = v.Now.Add(either(v.Queue.GraceDelay, v.Server.GraceDelay)), job.WaitGrace
+		due, j.Wait.By = v.Now.Add(graceDelay(v)), job.WaitGrace
 	case do.Do == job.DoRelease: // it goes before the worker's own time
 		due, j.Wait.By = v.Now.Add(do.Delay), job.WaitRule
 	case c.RetryAt > 0 && j.Overrides < overridesMax:
@@ -106,6 +109,9 @@ func dueAfter(v View, j *job.Job, c Command, p *job.Retry, do *job.Rule, e Effec
 	default:
 		j.LastDelay = Delay(p.Curve, int(j.Attempts), j.LastDelay, v.Rand)
 		due, j.Wait.By = v.Now.Add(j.LastDelay), job.WaitCurve
+		if most := v.Queue.AgeCap; most > 0 {
+			due = min(due, max(j.Born().Add(most), v.Now.Add(graceDelay(v))))
+		}
 	}
 	if at := v.Now.Add(c.After); c.After > 0 && at > due {
 		due, j.Wait.By = at, job.WaitTarget
@@ -194,13 +200,19 @@ func cut(s string, n int) string {
 // die gives the job up. In a group the queue's on_dead decides whether it
 // holds those behind it. Of a strict group only the head parks it: who has the
 // turn, or who would be next. A member that dies behind it holds those behind
-// itself, once they come to it (core.md section 2).
+// itself, once they come to it (core.md section 2). In an inbox who expired holds
+// nobody, and who died holds others until it expires: it is not wanted then
+// (inbox.md, decision 9).
 func die(v View, j *job.Job, why job.Reason, e Effect) Effect {
-	if j.Group == "" || v.Queue.OnDead == job.DeadSkip {
+	outdated := v.Queue.Turns && j.ExpiresAt > 0 && j.ExpiresAt <= v.Now
+	if j.Group == "" || v.Queue.OnDead == job.DeadSkip || outdated {
 		return dieAside(v, j, why, e)
 	}
 	lay(v, j, why)
 	j.Blocks = true
+	if v.Queue.Turns {
+		j.PurgeAt = j.ExpiresAt
+	}
 	behind := !v.Head && (v.Queue.Turns || j.Order == job.OrderStrict) &&
 		(j.Order != job.OrderStrict || v.Job.State != job.Leased || v.Behind)
 	if v.Queue.OnDead == job.DeadPark && v.Gate != nil && !behind {

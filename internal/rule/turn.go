@@ -32,19 +32,17 @@ func turn(v View, joins int64, j *job.Job, l *job.Lease, e *Effect) {
 }
 
 // cuts reports whether a step sends back the members of the turn that are behind
-// the job: its lease ended, and it is still to be done or has failed for good. One
-// that expired or was taken out by an operator leaves the rest as it is.
+// the job: its lease ended otherwise than by an OK. One that is given back because
+// it expired, or that an operator takes out, leaves the rest as it is.
 func cuts(v View, verb Verb, e *Effect) bool {
 	if len(e.Ended) == 0 || v.Job.Order != job.OrderStrict || e.Ended[0].Turn == 0 {
 		return false
 	}
 	switch verb {
-	case SettleRetry, SettleRelease, SettleDead, Lapse:
-		after := e.Job
-		if after == nil {
-			after = e.Left
-		}
-		return after.Reason != job.Expired
+	case SettleRetry, SettleDead, Lapse:
+		return true
+	case SettleRelease: // the clock takes it away if it expired
+		return v.Job.ExpiresAt == 0 || v.Job.ExpiresAt > v.Now
 	default:
 		return false
 	}
@@ -94,4 +92,25 @@ func saysAgain(v Verb, how job.Ending) bool {
 
 func errBehind(j *job.Job) *job.Error {
 	return job.Errorf(job.WrongState, "job %s is behind another member of its turn that still runs; settle the members of a turn in their order", j.ID)
+}
+
+// The words of MayDeliver.
+var (
+	ErrExpired   = job.Errorf(job.WrongState, "it expired before its delivery began; release it")
+	ErrOutOfLine = job.Errorf(job.WrongState, "it, its group or its queue was paused or held meanwhile; release it")
+)
+
+// MayDeliver reports whether a member of a turn may still be delivered: its token
+// is live, it did not expire, and nobody paused or held it, its group or its queue
+// since the turn began. outdates is whether expiry counts now; gate may be nil.
+func MayDeliver(q *job.Queue, g *job.Gate, j *job.Job, t job.Token, now job.Millis, outdates bool) error {
+	switch {
+	case j.LeaseOf(t) < 0:
+		return superseded(j)
+	case outdates && j.ExpiresAt > 0 && j.ExpiresAt <= now:
+		return ErrExpired
+	case !Open(q), j.Park != "", g != nil && (g.Paused || g.Park != "" || g.Hold > 0):
+		return ErrOutOfLine
+	}
+	return nil
 }

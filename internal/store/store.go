@@ -138,6 +138,10 @@ type Reader interface {
 	DueRows(t job.Table, until job.Millis, n int) ([]job.Row, error)
 	NextRow(t job.Table) job.Millis
 
+	// Standing returns up to n groups of a queue that are given out in turns, by
+	// name, those above after and in one of the conditions (none = any).
+	Standing(queue string, is []rule.Condition, after string, n int) ([]Standing, error)
+
 	// MaxID is the highest id of a job in the store.
 	MaxID() job.ID
 }
@@ -174,12 +178,22 @@ func (g *Group) Count() (n int64) {
 	return n
 }
 
+// Standing is a group and what it does.
+type Standing struct {
+	Group   string
+	Is      rule.Condition
+	Members int64
+	Head    job.ID
+}
+
 // Depth is how much of a queue there is.
 type Depth struct {
 	States  [job.States]int64
 	Bytes   int64 // payloads of open jobs
 	Grouped int64 // open members of groups
 	Leases  int64 // live ones: a job with copies has several
+	Status  [rule.Statuses]int64
+	Groups  [rule.Conditions]int64 // groups by condition, where they are given out in turns; else none
 }
 
 // Open is the number of open jobs.

@@ -88,6 +88,8 @@ type gate struct {
 	at       wanting    // for whom it stands
 	seq      int64      // and where, in the line
 	stands   bool
+	counted  bool           // in the depth of its queue, with
+	is       rule.Condition // of a queue that is given out in turns
 }
 
 // wanting is a member that wants a holder: its place inside the group, and
@@ -245,6 +247,7 @@ func (x *index) count(j *job.Job, by int64) {
 	d := &x.of(j.Queue).depth
 	d.States[j.State] += by
 	d.Leases += by * int64(len(j.Leases))
+	d.Status[rule.StatusOf(j)] += by
 	if j.State.Open() {
 		d.Bytes += by * int64(j.PayloadSize)
 		if j.Group != "" {
@@ -391,6 +394,7 @@ func (x *index) place(q *queue, group string, g *gate) {
 	if g.stands && (!stands || moved) {
 		x.lines[g.at.line].remove(g.pos())
 	}
+	x.judge(q, g, view)
 	stood := g.stands && !moved
 	g.stands, g.at, g.seq = stands, want, seq
 	if stands && !stood {
@@ -398,6 +402,17 @@ func (x *index) place(q *queue, group string, g *gate) {
 	}
 	if g.members.len() == 0 && g.row.Blank() && g.throttle == nil {
 		delete(q.gates, group)
+	}
+}
+
+// judge counts the group by what it does.
+func (x *index) judge(q *queue, g *gate, view rule.Group) {
+	if g.counted {
+		q.depth.Groups[g.is]--
+	}
+	if g.counted = q.row.Turns && view.First != nil; g.counted {
+		g.is = rule.ConditionOf(view, x.listing.at(listed{id: view.First.ID}).state)
+		q.depth.Groups[g.is]++
 	}
 }
 

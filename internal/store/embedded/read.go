@@ -217,6 +217,28 @@ func (a *access) Depth(queue string) store.Depth {
 	return store.Depth{}
 }
 
+func (a *access) Standing(queue string, is []rule.Condition, after string, n int) ([]store.Standing, error) {
+	q := a.s.index.queues[queue]
+	if q == nil || n <= 0 {
+		return nil, nil
+	}
+	var out []store.Standing
+	byName := func(x, y store.Standing) int { return strings.Compare(x.Group, y.Group) }
+	for name, g := range q.gates {
+		if !g.counted || name <= after || len(is) > 0 && !slices.Contains(is, g.is) {
+			continue
+		}
+		head, _ := g.members.first()
+		out = append(out, store.Standing{Group: name, Is: g.is, Members: int64(g.members.len()), Head: head.ID})
+		if len(out) >= 2*n+64 { // what does not make it into the page
+			slices.SortFunc(out, byName)
+			out = out[:n]
+		}
+	}
+	slices.SortFunc(out, byName)
+	return out[:min(n, len(out))], nil
+}
+
 func (a *access) Names() ([]string, error) {
 	var out []string
 	for name, q := range a.s.index.queues {

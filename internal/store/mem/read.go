@@ -130,12 +130,16 @@ func (r reader) Depth(queue string) store.Depth {
 		}
 		d.States[j.State]++
 		d.Leases += int64(len(j.Leases))
+		d.Status[rule.StatusOf(j)]++
 		if j.State.Open() {
 			d.Bytes += int64(j.PayloadSize)
 		}
 		if j.State.Open() && j.Group != "" {
 			d.Grouped++
 		}
+	}
+	for _, g := range r.standing(queue) {
+		d.Groups[g.Is]++
 	}
 	return d
 }
@@ -248,6 +252,30 @@ func (r reader) rows(t job.Table, wanted func(job.Row) bool) []job.Row {
 		}
 	}
 	slices.SortFunc(list, func(a, b job.Row) int { return cmp.Compare(a.Key(), b.Key()) })
+	return list
+}
+
+func (r reader) Standing(queue string, is []rule.Condition, after string, n int) ([]store.Standing, error) {
+	list := slices.DeleteFunc(r.standing(queue), func(g store.Standing) bool { return g.Group <= after || !among(is, g.Is) })
+	return first(list, n), nil
+}
+
+// standing returns the groups of a queue that are given out in turns, by name.
+func (r reader) standing(queue string) (list []store.Standing) {
+	if !r.queue(queue).Turns {
+		return nil
+	}
+	gates := r.gates()
+	for _, key := range slices.Sorted(maps.Keys(gates)) {
+		g := gates[key]
+		if g.Gate.Queue != queue {
+			continue
+		}
+		members := r.inGroup(queue, g.Gate.Group, func(rule.Entries) bool { return true })
+		list = append(list, store.Standing{
+			Group: g.Gate.Group, Is: rule.ConditionOf(g.Group, members[0].State), Members: int64(len(members)), Head: members[0].ID,
+		})
+	}
 	return list
 }
 

@@ -110,6 +110,7 @@ func (a *answers) lines() {
 				a.note(err, ids, "Members", q, g, n)
 			}
 		}
+		a.turns(q)
 	}
 }
 
@@ -176,6 +177,8 @@ func plain(v any) any {
 	case []job.ID:
 		return nothing(t)
 	case []string:
+		return nothing(t)
+	case []store.Standing:
 		return nothing(t)
 	case []job.Row:
 		return nothing(t)

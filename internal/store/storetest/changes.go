@@ -83,7 +83,7 @@ func (h *history) changeQueue(tx store.Tx) error {
 		return err
 	}
 	changed := *q
-	what := h.rng.IntN(13)
+	what := h.rng.IntN(15)
 	switch what {
 	case 0, 1, 2:
 		changed = *named(q.Name)
@@ -106,6 +106,9 @@ func (h *history) changeQueue(tx store.Tx) error {
 		changed = *job.NewQueue(q.Name)
 	case 11, 12:
 		changed.Protection.Fair = one(h, []*job.FairShare{nil, {}, {Weights: map[string]int{"a": 3, "": 2}}})
+	}
+	if what > 12 {
+		h.toggleTurns(&changed)
 	}
 	if err := rule.ChangeQueue(q, &changed, int(tx.Depth(q.Name).Grouped)); err != nil {
 		return err

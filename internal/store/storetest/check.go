@@ -28,6 +28,7 @@ func Check(ctx context.Context, s store.Store) error {
 		c.hands()
 		c.holders()
 		c.members()
+		c.turns()
 		c.keys()
 		c.counts()
 		c.groups()

@@ -147,6 +147,8 @@ func listPages(x *site) {
 	x.expect("the whole line", x.line(rule.Seeker{Holder: "h"}, 1000), strings.Join(want, " "))
 }
 
+type statuses = [rule.Statuses]int64
+
 func depths(x *site) {
 	expect := func(when, queue string, want store.Depth) {
 		x.Helper()
@@ -168,16 +170,22 @@ func depths(x *site) {
 	})
 	b := x.put("q", "b", payload(ref, 5), readyAt(x.now+10))
 	x.put("q2", "elsewhere")
-	expect("open", "q", store.Depth{States: [job.States]int64{job.Ready: 1, job.Scheduled: 1}, Bytes: 10, Grouped: 1})
+	expect("open", "q", store.Depth{States: [job.States]int64{job.Ready: 1, job.Scheduled: 1}, Bytes: 10, Grouped: 1, Status: statuses{rule.StatusWaiting: 2}})
 	a = x.take(a, "h")
-	expect("taken", "q", store.Depth{States: [job.States]int64{job.Leased: 1, job.Scheduled: 1}, Bytes: 10, Grouped: 1, Leases: 1})
+	expect("taken", "q", store.Depth{
+		States: [job.States]int64{job.Leased: 1, job.Scheduled: 1}, Bytes: 10, Grouped: 1, Leases: 1,
+		Status: statuses{rule.StatusWaiting: 1, rule.StatusRunning: 1},
+	})
 	x.settle(a, rule.SettleOK)
-	done := store.Depth{States: [job.States]int64{job.Done: 1, job.Scheduled: 1}, Bytes: 5}
+	done := store.Depth{
+		States: [job.States]int64{job.Done: 1, job.Scheduled: 1}, Bytes: 5,
+		Status: statuses{rule.StatusWaiting: 1, rule.StatusDone: 1},
+	}
 	expect("done", "q", done)
 	x.reopen()
 	expect("done, reopened", "q", done)
 	x.do(b, rule.Command{Verb: rule.Patch, Edit: func(j *job.Job) { j.Queue = "q2" }})
-	expect("moved there", "q2", store.Depth{States: [job.States]int64{job.Ready: 1, job.Scheduled: 1}, Bytes: 5})
+	expect("moved there", "q2", store.Depth{States: [job.States]int64{job.Ready: 1, job.Scheduled: 1}, Bytes: 5, Status: statuses{rule.StatusWaiting: 2}})
 	x.do(a, rule.Command{Verb: rule.Purge})
 	expect("nothing left", "q", store.Depth{})
 }

@@ -92,7 +92,7 @@ func order(a, b rule.Pos) int {
 func (m *model) ready(queues []string, s rule.Seeker) []job.ID {
 	turn := map[job.ID]bool{} // members whose gate stands for them
 	for key, members := range m.groups {
-		if j := m.standsFor(key, members); j != nil {
+		if j, _ := m.standsFor(key, members); j != nil {
 			turn[j.ID] = true
 		}
 	}
@@ -148,8 +148,9 @@ func (m *model) turns(list []*job.Job, s rule.Seeker) (ids []job.ID) {
 	return ids
 }
 
-// standsFor returns the member a gate stands for, nil if it does not stand.
-func (m *model) standsFor(key string, members []*job.Job) *job.Job {
+// standsFor returns the member a gate stands for, nil if it does not stand, and what
+// is known of the group.
+func (m *model) standsFor(key string, members []*job.Job) (*job.Job, rule.Group) {
 	q, first := m.queues[members[0].Queue], m.entries[members[0].ID].Inner
 	g := rule.Group{Gate: m.gates[key], Throttle: m.throttles[key], Order: q.Order, Turns: q.Turns, Limit: q.Concurrency, First: &first}
 	var head *job.Job
@@ -163,9 +164,9 @@ func (m *model) standsFor(key string, members []*job.Job) *job.Job {
 		}
 	}
 	if !rule.Stands(g) {
-		return nil
+		return nil, g
 	}
-	return head
+	return head, g
 }
 
 // due is what Due must answer, of all there is.
@@ -204,6 +205,10 @@ func (m *model) depth(queue string) (d store.Depth) {
 		if j.State.Open() && j.Group != "" {
 			d.Grouped++
 		}
+		d.Status[rule.StatusOf(j)]++
+	}
+	for _, g := range m.standing(queue) {
+		d.Groups[g.Is]++
 	}
 	return d
 }
@@ -243,6 +248,9 @@ func (m *model) seekers() []rule.Seeker {
 		list = append(list, rule.Seeker{Holder: holder})
 	}
 	list = append(list, rule.Seeker{Holder: "able", Properties: all})
+	for _, before := range []int64{0, 100, 300} {
+		list = append(list, rule.Seeker{Holder: "in turns", Properties: all, Turns: true, Before: before})
+	}
 	for all := range 4 {
 		list = append(list, rule.Seeker{Holder: "bounded", Properties: list[len(list)-1].Properties, Room: rooms(all)})
 	}

@@ -30,6 +30,7 @@ const jobsMax = 60
 var operations = []operation{
 	{"put", 24, (*history).putOne},
 	{"take", 16, (*history).takeSome},
+	{"turn", 8, (*history).takeTurn},
 	{"settle ok", 6, settleBy(rule.SettleOK)},
 	{"settle retry", 10, settleBy(rule.SettleRetry)},
 	{"settle release", 4, settleBy(rule.SettleRelease)},
@@ -121,6 +122,9 @@ func (h *history) putOne(tx store.Tx) error {
 	}
 	if h.sometimes(6) {
 		j.ExpiresAt = h.now + job.Millis(h.rng.IntN(60_000))
+	}
+	if h.sometimes(4) {
+		j.Ranked, j.Rank = true, int64(h.rng.IntN(300))-100
 	}
 	if h.sometimes(4) {
 		j.Requires = []job.Requirement{{Property: "os", Op: "=", Value: one(h, []string{"linux", "plan9"})}}

@@ -1,0 +1,251 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// What MayDeliver answers beside Superseded: the holder releases the member.
+var (
+	ErrExpired   = rule.ErrExpired
+	ErrOutOfLine = rule.ErrOutOfLine
+)
+
+// MayDeliver looks at a member of a turn right before it is delivered. nil: go on.
+// ErrExpired or ErrOutOfLine (it, its group or its queue was paused or held): the
+// holder releases it; one that expired leaves, and the turn goes on without it.
+// Superseded: the lease is over, and the holder stops. It reads only.
+func (e *Engine) MayDeliver(ctx context.Context, id job.ID, token job.Token) error {
+	return e.view(ctx, func(v store.Reader) error {
+		j, err := v.Get(id)
+		if err != nil {
+			return err
+		}
+		if j == nil {
+			return noJob(id)
+		}
+		q, err := queueOf(v, j.Queue)
+		if err != nil {
+			return err
+		}
+		g, err := gateOf(v, j.Queue, j.Group)
+		if err != nil {
+			return err
+		}
+		guarded := e.clock.Steady() < job.Millis(e.guarded.Load())
+		return rule.MayDeliver(q, g, j, token, v.Now(), !guarded)
+	})
+}
+
+// gateOf returns the row of a group; nil if it has none.
+func gateOf(v store.Reader, queue, group string) (*job.Gate, error) {
+	row, err := v.Row(job.Gates, job.GateKey(queue, group))
+	g, _ := row.(*job.Gate)
+	return g, err
+}
+
+// Pause takes an open job out of line until Resume; a running one once it is back.
+// Its due time stays. WrongState: it is finished.
+func (e *Engine) Pause(ctx context.Context, by job.Actor, id job.ID) (Verdict, error) {
+	return e.operated(ctx, by, "pause", id, (*run).pause)
+}
+
+// Resume brings a paused job back into line; one that is not paused stays as it is.
+func (e *Engine) Resume(ctx context.Context, by job.Actor, id job.ID) (Verdict, error) {
+	return e.operated(ctx, by, "resume", id, (*run).resume)
+}
+
+// RetryNow calls up a job that waits for its time, and brings a dead one back as a
+// replay does. WrongState: it is ready, runs, is done, or its strict group went on
+// without it.
+func (e *Engine) RetryNow(ctx context.Context, by job.Actor, id job.ID) (Verdict, error) {
+	return e.operated(ctx, by, "retry now", id, (*run).retryNow)
+}
+
+// PauseAll, ResumeAll and RetryAllNow change every job that the search chooses, see
+// DeleteAll. Refused are those that the call for one of them refuses with
+// WrongState. The caller notes them in the audit log (Note).
+func (e *Engine) PauseAll(ctx context.Context, s Search) (done, refused int64, err error) {
+	return e.bulk(ctx, s, func(r *run, j *job.Job) error { _, err := r.pause(j); return err })
+}
+
+// ResumeAll is described at PauseAll.
+func (e *Engine) ResumeAll(ctx context.Context, s Search) (done, refused int64, err error) {
+	return e.bulk(ctx, s, func(r *run, j *job.Job) error { _, err := r.resume(j); return err })
+}
+
+// RetryAllNow is described at PauseAll.
+func (e *Engine) RetryAllNow(ctx context.Context, s Search) (done, refused int64, err error) {
+	return e.bulk(ctx, s, func(r *run, j *job.Job) error { _, err := r.retryNow(j); return err })
+}
+
+func (r *run) pause(j *job.Job) (rule.Effect, error) {
+	return r.step(j, rule.Command{Verb: rule.Patch, Edit: rule.Pause})
+}
+
+func (r *run) resume(j *job.Job) (rule.Effect, error) {
+	return r.step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) { rule.Resume(n, r.paused) }})
+}
+
+func (r *run) retryNow(j *job.Job) (rule.Effect, error) {
+	return r.step(j, rule.Command{Verb: rule.Revive})
+}
+
+// operated does what an operator asks of one job, and notes it.
+func (e *Engine) operated(ctx context.Context, by job.Actor, action string, id job.ID, act func(*run, *job.Job) (rule.Effect, error)) (Verdict, error) {
+	var out Verdict
+	err := e.do(ctx, 0, func(r *run) error {
+		j, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		if j == nil || !visible(r.tx, j) {
+			return noJob(id)
+		}
+		eff, err := act(r, j)
+		if err != nil {
+			return err
+		}
+		if out, err = verdictOf(eff, nil); err != nil {
+			return err
+		}
+		return r.audit(by, action, id.String(), 1)
+	})
+	if err != nil { // out may still be written to
+		return Verdict{}, err
+	}
+	return out, nil
+}
+
+// PauseGroup takes a whole group out of line, whoever arrives, until ResumeGroup.
+func (e *Engine) PauseGroup(ctx context.Context, by job.Actor, queue, group string) error {
+	return e.pauseGroup(ctx, by, queue, group, true)
+}
+
+// ResumeGroup ends what PauseGroup began.
+func (e *Engine) ResumeGroup(ctx context.Context, by job.Actor, queue, group string) error {
+	return e.pauseGroup(ctx, by, queue, group, false)
+}
+
+func (e *Engine) pauseGroup(ctx context.Context, by job.Actor, queue, group string, paused bool) error {
+	return e.do(ctx, 0, func(r *run) error {
+		g, err := r.gate(queue, group)
+		if err != nil || g.Paused == paused {
+			return err
+		}
+		changed := *g
+		changed.Paused = paused
+		r.tx.Durable()
+		r.woken[queue] = true
+		if err := r.setGate(&changed); err != nil {
+			return err
+		}
+		action := map[bool]string{true: "pause", false: "resume"}[paused]
+		if err := r.audit(by, action, subjectOf(queue, group), 0); err != nil {
+			return err
+		}
+		return r.sweepGate(queue, group)
+	})
+}
+
+// RetryHead does RetryNow on the head of a group. NotFound: the group has no members.
+func (e *Engine) RetryHead(ctx context.Context, by job.Actor, queue, group string) (Verdict, error) {
+	return e.headed(ctx, by, "retry now", queue, group, (*run).retryNow)
+}
+
+// SkipHead gives up the head of a group, so that the group goes on behind it: it is
+// dead, and does not hold the group. NotFound: the group has no members.
+func (e *Engine) SkipHead(ctx context.Context, by job.Actor, queue, group string) (Verdict, error) {
+	return e.headed(ctx, by, "skip", queue, group, func(r *run, j *job.Job) (rule.Effect, error) {
+		c := rule.Command{Verb: rule.Cancel, Failure: job.Failure{Type: "Skipped", Message: "skipped by an operator"}}
+		if j.State == job.Dead { // it steps aside as it died
+			c.Reason, c.Failure = j.Reason, job.Failure{}
+			eff, err := r.step(j, rule.Command{Verb: rule.Revive, Remaining: true})
+			if err != nil {
+				return eff, err
+			}
+			j = eff.Job
+		}
+		return r.step(j, c)
+	})
+}
+
+// headed does what an operator asks of the head of a group, and notes it.
+func (e *Engine) headed(ctx context.Context, by job.Actor, action, queue, group string, act func(*run, *job.Job) (rule.Effect, error)) (Verdict, error) {
+	var out Verdict
+	err := e.do(ctx, 0, func(r *run) error {
+		first, err := r.tx.Members(queue, group, 1)
+		if err != nil {
+			return err
+		}
+		if len(first) == 0 {
+			return job.Errorf(job.NotFound, "group %q of queue %q has no members", group, queue)
+		}
+		j, err := r.tx.Get(first[0])
+		if err != nil {
+			return err
+		}
+		eff, err := act(r, j)
+		if err != nil {
+			return err
+		}
+		if out, err = verdictOf(eff, nil); err != nil {
+			return err
+		}
+		return r.audit(by, action, first[0].String()+" of "+subjectOf(queue, group), 1)
+	})
+	if err != nil { // out may still be written to
+		return Verdict{}, err
+	}
+	return out, nil
+}
+
+// GroupState is a group that is given out in turns.
+type GroupState struct {
+	Group   string
+	Is      rule.Condition
+	Members int64     // open ones, and dead ones that hold the group
+	Head    *job.Job  // the first of them
+	Gate    *job.Gate // nil = nothing is known of it
+}
+
+// Groups returns up to n groups of a queue that are given out in turns, by name:
+// those above after, in one of the conditions (none = any).
+func (e *Engine) Groups(ctx context.Context, queue string, is []rule.Condition, after string, n int) (list []GroupState, err error) {
+	err = e.view(ctx, func(v store.Reader) error {
+		page, err := v.Standing(queue, is, after, n)
+		list = make([]GroupState, 0, len(page))
+		for _, s := range page {
+			head, herr := v.Get(s.Head)
+			gate, gerr := gateOf(v, queue, s.Group)
+			if herr != nil || gerr != nil {
+				return errors.Join(herr, gerr)
+			}
+			list = append(list, GroupState{Group: s.Group, Is: s.Is, Members: s.Members, Head: head, Gate: gate})
+		}
+		return err
+	})
+	return list, err
+}
+
+// Members returns up to n members of a group, in its order.
+func (e *Engine) Members(ctx context.Context, queue, group string, n int) (list []*job.Job, err error) {
+	err = e.view(ctx, func(v store.Reader) error {
+		ids, err := v.Members(queue, group, n)
+		if err != nil {
+			return err
+		}
+		list = make([]*job.Job, len(ids))
+		for i, id := range ids {
+			if list[i], err = v.Get(id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return list, err
+}
