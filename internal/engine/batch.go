@@ -29,8 +29,10 @@ type committer struct {
 	stats      Stats
 	protection protection
 	budgets    budgets
-	fed        bool   // the last run left holders to be served again
-	streams    [3]int // holders by job.HolderKind; of unary calls those that wait
+	roster     *roster // nil = to be made
+	rosterUsed bool    // by a transaction that is not committed yet
+	fed        bool    // the last run left holders to be served again
+	streams    [3]int  // holders by job.HolderKind; of unary calls those that wait
 	stage      stage
 	run        run
 }
@@ -105,6 +107,9 @@ type run struct {
 	spending  spending
 	cronNews  []cronNews
 	cronFolds []*cronFold // ticks to be planned by others
+
+	sessions map[string]*job.Session // as they shall be
+	dropped  map[string]bool         // queues of sessions that are forgotten
 }
 
 // disk is what was seen of the free space.
@@ -145,6 +150,9 @@ func (e *Engine) runOnce() *batch {
 			return err
 		}
 		if err := r.keepBudgets(); err != nil {
+			return err
+		}
+		if err := r.keepSessions(); err != nil {
 			return err
 		}
 		b.sleep = r.sleep()
@@ -224,6 +232,9 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 	clear(old.joined)
 	clear(old.left)
 	e.core.stage.reset(&e.hub)
+	if e.core.rosterUsed {
+		e.core.roster, e.core.rosterUsed = nil, false
+	}
 	*r = run{
 		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
 		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, reads: old.reads,
@@ -266,9 +277,13 @@ func (r *run) publish() {
 			c.streams[h.kind]++
 		}
 	}
+	for name := range r.dropped {
+		delete(c.queues, name)
+	}
 	for name := range r.fresh {
 		c.queues[name] = true
 	}
+	c.rosterUsed = false
 	c.protection.publish(&r.guard)
 	c.budgets.publish(&r.spending)
 	c.stats.add(r.stats)
@@ -353,6 +368,11 @@ func (r *run) view(j *job.Job, queue, group string) (rule.View, error) {
 	if j != nil && j.Extras != nil {
 		v.Owner = r.otherOwner(j)
 	}
+	if q.Grid != nil {
+		if v.Session, err = r.aSession(queue); err != nil {
+			return v, err
+		}
+	}
 	if group == "" && q.Protection.Fair == nil {
 		return v, nil
 	}
@@ -396,6 +416,11 @@ func (r *run) step(j *job.Job, c rule.Command) (rule.Effect, error) {
 		return eff, err
 	}
 	r.note(&c, j, &eff)
+	if j.Door == job.DoorGrid {
+		if err := r.tally(&c, j, &eff); err != nil {
+			return eff, err
+		}
+	}
 	if err := r.countRuns(j, c.Verb, eff); err != nil || !eff.Cut {
 		return eff, err
 	}
@@ -427,6 +452,9 @@ func (r *run) write(old *job.Job, eff rule.Effect) error {
 			return err
 		}
 	}
+	if old != nil && old.Door == job.DoorGrid || j != nil && j.Door == job.DoorGrid {
+		r.shared(old, j)
+	}
 	if eff.Gate != nil {
 		if err := r.setGate(eff.Gate); err != nil {
 			return err
@@ -443,7 +471,9 @@ func (r *run) write(old *job.Job, eff rule.Effect) error {
 		r.freed(&eff.Ended[i])
 	}
 	for i := range eff.Voided {
-		r.tellVoid(old, &eff.Voided[i])
+		if err := r.tellVoid(old, &eff.Voided[i]); err != nil {
+			return err
+		}
 	}
 	r.wake(old, j)
 	if old != nil && old.Group != "" && (j == nil || j.State.Terminal()) {

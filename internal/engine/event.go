@@ -93,8 +93,8 @@ func eventOf(c *rule.Command, old, j *job.Job, eff *rule.Effect, now job.Millis)
 // The words of counts, by their distance from the first of their kind. They
 // are labels of metrics and reasons of events.
 var (
-	retryWords  = [...]string{"error", "timeout", "http_4xx", "http_5xx", "exit", "grace"}
-	endingWords = [...]string{"lapse", "disconnect", "restart", "start_timeout", "run_timeout", "supersede", "cancel", "turn"}
+	retryWords  = [...]string{"error", "timeout", "http_4xx", "http_5xx", "exit", "grace", "lost"}
+	endingWords = [...]string{"lapse", "disconnect", "restart", "start_timeout", "run_timeout", "supersede", "cancel", "turn", "evict"}
 )
 
 // Bounds of listening.

@@ -44,6 +44,9 @@ type holder struct {
 	want  int          // unary: jobs at most; 0 = a stream
 	turns *TurnOptions // asks for turns of groups; nil = for jobs
 
+	machine bool   // an engine of the grid
+	host    string // its own, where that matters
+
 	// Owned by the committer.
 	held, alone int
 	unread      int // given, not yet read by Next
@@ -175,14 +178,20 @@ func (s *Stream) Poll() ([]Delivery, error) {
 }
 
 // tellVoid tells a connected worker that what it runs is for nothing.
-func (r *run) tellVoid(j *job.Job, v *rule.Void) {
+func (r *run) tellVoid(j *job.Job, v *rule.Void) error {
 	if v.Lease.Kind != job.Named {
-		return
+		return nil
+	}
+	if v.How == job.ByTimeout {
+		if err := r.toldToStop(&v.Lease); err != nil {
+			return err
+		}
 	}
 	if h := r.holder(v.Lease.Holder); h != nil {
 		r.tx.Durable() // what it is told must stay so
 		r.gifts = append(r.gifts, gift{h, Delivery{Job: j, Lease: v.Lease, Voided: true, Ending: v.How}})
 	}
+	return nil
 }
 
 // fill reads the payloads that were not in memory. A job that was settled
@@ -288,6 +297,9 @@ func (r *run) leave(h *holder, how job.Ending) error {
 		return nil // ended already, or a newer stream of the same name took over
 	}
 	r.left[h] = true
+	if h.machine { // its row stays, and its heartbeat decides
+		return nil
+	}
 	ids, err := r.tx.Held(h.name)
 	if err != nil {
 		return err
@@ -366,6 +378,8 @@ func (r *run) roomFor(h *holder) int {
 	switch {
 	case h.gone || r.left[h]:
 		return 0
+	case h.machine:
+		return r.machineRoom(h)
 	case h.want > 0:
 		return h.want - held
 	case h.opts.Prefetch > 0:
@@ -393,7 +407,11 @@ func (r *run) serve() error {
 			if n <= 0 || empty[h.key] {
 				continue
 			}
-			took, dry, err := r.feed(h, n)
+			feed := r.feed
+			if h.machine {
+				feed = r.feedMachine
+			}
+			took, dry, err := feed(h, n)
 			if err != nil {
 				return err
 			}
@@ -573,17 +591,20 @@ func (r *run) nextMember(j *job.Job) (next *job.Job, some bool, err error) {
 // grant leases one job to a holder; turn is the running turn of its group that it
 // joins, 0 = none.
 func (r *run) grant(h *holder, j *job.Job, turn int64) error {
+	q, err := r.queue(j.Queue)
+	if err != nil {
+		return err
+	}
 	l := &job.Lease{
 		Token: job.NewToken(r.c.start, r.e.rnd), Holder: h.name, Kind: h.kind, Alone: j.Alone,
+	}
+	if g := q.Grid; g != nil && !g.AnyHost {
+		l.Host = h.host
 	}
 	if h.life > 0 {
 		l.Until = r.steady.Add(h.life)
 	}
 	eff, err := r.step(j, rule.Command{Verb: rule.Take, Lease: l, Turn: turn})
-	if err != nil {
-		return err
-	}
-	q, err := r.queue(j.Queue)
 	if err != nil {
 		return err
 	}

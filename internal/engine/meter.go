@@ -25,6 +25,7 @@ const (
 	RetryHTTP5xx
 	RetryExit
 	RetryGrace // not charged
+	RetryLost  // its engine was, where that is charged
 	EndedLapse // how a lease ended that nobody settled
 	EndedDisconnect
 	EndedRestart
@@ -33,6 +34,7 @@ const (
 	EndedSupersede
 	EndedCancel
 	EndedTurn
+	EndedEvict
 	DeadExhausted // why a job died
 	DeadKilled
 	DeadExpired
@@ -182,7 +184,11 @@ func (r *run) note(c *rule.Command, old *job.Job, eff *rule.Effect) {
 			t.N[endingCount(j.Ended[i].How)]++
 		}
 		if c.Verb == rule.Lapse && eff.Gone == job.None && (j.Attempts > old.Attempts || j.Suppressed > old.Suppressed) && j.State != job.Dead {
-			t.N[RetryTimeout]++
+			if n := len(eff.Failures); n > 0 && !eff.Failures[n-1].Timeout {
+				t.N[RetryLost]++
+			} else {
+				t.N[RetryTimeout]++
+			}
 		}
 	case rule.Extend, rule.Promote, rule.Expire, rule.Offer, rule.Revive, rule.Patch, rule.Purge, rule.Verbs:
 	}
@@ -259,7 +265,9 @@ func endingCount(how job.Ending) Count {
 		return EndedCancel
 	case job.ByTurn:
 		return EndedTurn
-	case job.ByLapse, job.ByOK, job.ByRetry, job.ByDead:
+	case job.ByEvict:
+		return EndedEvict
+	case job.ByLapse, job.ByOK, job.ByRetry, job.ByDead, job.Endings:
 	}
 	return EndedLapse
 }

@@ -258,6 +258,9 @@ func keyTaken(key string) *job.Error {
 // admit checks quotas before anything is written (core.md section 10).
 func (r *run) admit(in *intake, n *NewJob, body []byte) error {
 	name := n.Job.Queue
+	if err := r.submittable(&n.Job); err != nil {
+		return err
+	}
 	if !r.c.queues[name] && !r.fresh[name] && !in.fresh[name] {
 		if err := r.oneMoreQueue(len(in.fresh)); err != nil {
 			return err
@@ -304,7 +307,7 @@ func (r *run) oneMoreQueue(coming int) error {
 
 // seeQueue notes that a queue exists.
 func (r *run) seeQueue(name string) {
-	if r.c.queues[name] {
+	if r.c.queues[name] && !r.dropped[name] {
 		return
 	}
 	if r.fresh == nil {
@@ -382,5 +385,8 @@ func (r *run) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
 	r.seeQueue(n.Job.Queue)
 	r.stats.Put++
 	r.note(&c, nil, &eff)
+	if err := r.tally(&c, nil, &eff); err != nil {
+		return nil, err
+	}
 	return eff.Job, r.write(nil, eff)
 }

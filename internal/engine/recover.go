@@ -21,6 +21,7 @@ const recoverMax = 2000
 func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 	c := &e.core
 	c.holders, c.hungry, c.leases, c.emptied, c.streams = map[string]*holder{}, nil, 0, nil, [3]int{}
+	c.roster, c.rosterUsed = nil, false
 	var stale, kept []string
 	anchor := rule.Anchor{Window: e.opts.Reattach}
 	starts := c.start == 0 // else the steady clock runs on
@@ -160,7 +161,10 @@ func (e *Engine) recoverStep(ctx context.Context, f func(*run) error) error {
 		if err := f(&c.run); err != nil {
 			return err
 		}
-		return c.run.keepBudgets()
+		if err := c.run.keepBudgets(); err != nil {
+			return err
+		}
+		return c.run.keepSessions()
 	})
 	if err != nil {
 		return err
@@ -254,6 +258,10 @@ func (r *run) restartHolders() error {
 		for _, row := range rows {
 			h := *row.(*job.Holder)
 			after, h.Until = h.Name, r.steady.Add(r.e.opts.Reattach)
+			if h.Machine != nil {
+				m := *h.Machine
+				m.Awaited, h.Machine = true, &m
+			}
 			if err := r.tx.Set(&h); err != nil {
 				return err
 			}

@@ -189,7 +189,7 @@ func TestADoorHasIdempotencyKeysOfItsOwn(t *testing.T) { // core.md section 7
 	scenario(t, func(r *rig) {
 		one := engine.NewJob{Key: "k", Job: job.Job{Queue: "q", Copies: 1, RetainDone: job.Unset, RetainDead: job.Unset}}
 		other := one
-		other.Job.Door = job.DoorGrid
+		other.Job.Door = job.DoorStream
 		added, err := r.Put(r.Context(), []engine.NewJob{one, other})
 		if err != nil || added[0].Duplicate || added[1].Duplicate {
 			r.Errorf("%+v, %v", added, err)

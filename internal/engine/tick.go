@@ -173,7 +173,7 @@ func (r *run) tickJob(h rule.Hand, id job.ID) error {
 // tickRows ends holds, moves breakers on, lapses holders, forgets receipts and moves on what runs
 // through the dead set.
 func (r *run) tickRows() error {
-	for _, t := range []job.Table{job.Queues, job.Gates, job.Throttles, job.Holders, job.Receipts, job.Replays, job.Marks, job.Audits, job.Locks} {
+	for _, t := range []job.Table{job.Queues, job.Gates, job.Throttles, job.Holders, job.Receipts, job.Replays, job.Marks, job.Audits, job.Locks, job.Sessions} {
 		until := r.now
 		if t == job.Replays || t == job.Throttles || t == job.Locks {
 			until = r.steady
@@ -221,7 +221,12 @@ func (r *run) tickRow(row job.Row) error {
 			return err
 		}
 		return r.sweepGate(t.Queue, t.Group)
+	case *job.Session:
+		return r.turnSession(t)
 	case *job.Holder:
+		if t.Machine != nil {
+			return r.lapseMachine(t)
+		}
 		ids, err := r.tx.Held(t.Name)
 		if err != nil {
 			return err
@@ -262,7 +267,7 @@ func (r *run) sleep() time.Duration {
 	for h := range rule.Hands {
 		sooner(r.tx.Next(h), r.timeOf(h, date), r.watch.blocked(h))
 	}
-	for _, t := range []job.Table{job.Queues, job.Gates, job.Receipts, job.Marks, job.Audits, job.CronEntries} {
+	for _, t := range []job.Table{job.Queues, job.Gates, job.Sessions, job.Receipts, job.Marks, job.Audits, job.CronEntries} {
 		sooner(r.tx.NextRow(t), date, 0)
 	}
 	sooner(r.tx.NextRow(job.Throttles), r.steady, 0)

@@ -118,6 +118,8 @@ type Job struct {
 	Requires   []Requirement
 	Extras     *Extras // nil = none
 
+	Finished int64 // of a task: its number among the finished, in order; 0 = is not
+
 	Payload     ID // where the payload is kept; several jobs may share one
 	PayloadSize uint32
 
@@ -148,6 +150,11 @@ func (j *Job) LeaseOf(t Token) int {
 // HeldBy reports whether the holder has a live lease on the job.
 func (j *Job) HeldBy(holder string) bool {
 	return slices.ContainsFunc(j.Leases, func(l Lease) bool { return l.Holder == holder })
+}
+
+// RunsOn reports whether a live lease keeps other copies off the host.
+func (j *Job) RunsOn(host string) bool {
+	return host != "" && slices.ContainsFunc(j.Leases, func(l Lease) bool { return l.Host == host })
 }
 
 // Failure is the record of one failed attempt (retry.md section 2).

@@ -80,6 +80,7 @@ type Lease struct {
 	StartBy Millis // start timeout; 0 = none
 	Turn    int64  // turn of the group this lease is part of; 0 = none
 	Alone   bool   // the holder had nothing else when it got this
+	Host    string // of an engine: no other copy runs there; "" = does not matter
 }
 
 // Ending says how a lease came to its end.
@@ -97,14 +98,16 @@ const (
 	ByCancel
 	BySupersede
 	ByTimeout
-	ByTurn // an earlier member of its turn failed or went back; nobody is to blame
+	ByTurn  // an earlier member of its turn failed or went back; nobody is to blame
+	ByEvict // given back by the server: its engine was logged off, or another session needs the slot
+	Endings // how many there are
 )
 
 // Forgives reports whether a late OK may still complete the job.
 func (e Ending) Forgives() bool { return e <= ByRestart || e == ByTurn }
 
 func (e Ending) String() string {
-	return [...]string{"lapse", "disconnect", "restart", "ok", "retry", "release", "dead", "cancel", "supersede", "timeout", "turn"}[e]
+	return [...]string{"lapse", "disconnect", "restart", "ok", "retry", "release", "dead", "cancel", "supersede", "timeout", "turn", "evict"}[e]
 }
 
 // Ended is a token that is not live any more, and how it ended.

@@ -28,6 +28,7 @@ const (
 	Budgets
 	Locks
 	DoorSettings
+	Sessions
 	Tables // how many there are
 )
 
@@ -102,6 +103,7 @@ type Queue struct {
 	RetainDone    Millis // Unset = the server's
 	RetainDead    Millis // Unset = the server's
 	Protection    Protection
+	Grid          *Grid `json:",omitempty"` // makes it a session; nil = it is none
 }
 
 // NewQueue returns a queue with default settings.
@@ -156,6 +158,7 @@ type Holder struct {
 	Kind       HolderKind
 	Until      Millis // lapses then; 0 = connected now
 	Properties map[string]string
+	Machine    *Machine `json:",omitempty"` // of an engine; nil = it is none
 }
 
 // Table implements Row.

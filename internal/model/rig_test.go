@@ -398,6 +398,9 @@ func (m *model) depth(queue string) (d engine.Depth) {
 		}
 		d.States[j.State]++
 		d.Leases += int64(len(j.Leases))
+		if rule.EntriesOf(j).Wants {
+			d.Wanting++
+		}
 		if j.State.Open() {
 			d.Bytes += int64(j.PayloadSize)
 			if j.Group != "" {

@@ -237,6 +237,7 @@ func dieAside(v View, j *job.Job, why job.Reason, e Effect) Effect {
 // of its reason.
 func lay(v View, j *job.Job, why job.Reason) {
 	j.State, j.Reason, j.Park, j.DiedAt, j.Wait = job.Dead, why, "", v.Now, job.Wait{}
+	finish(v, j)
 	if j.Print == 0 {
 		j.Print = Fingerprint(&job.Failure{Type: why.String()})
 	}

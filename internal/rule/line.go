@@ -38,6 +38,7 @@ type Class struct {
 	Retried  bool
 	Alone    bool
 	Member   bool // stands behind the gate of its group
+	Copy     bool // of one that runs: not for whoever has the same host
 }
 
 // Hand names a duty of the clock.
@@ -68,6 +69,8 @@ type Entries struct {
 	Key    Key    // stands under this key, and no other job does
 	Park   string // out of line under this label
 	Timer  [Hands]job.Millis
+
+	Finished int64 // its number among the finished of its queue; 0 = has none
 }
 
 // DeadEntry is a place in the dead set: inside the group of a fingerprint by
@@ -110,13 +113,16 @@ func EntriesOf(j *job.Job) Entries {
 	if j.State == job.Ready || j.State == job.Scheduled {
 		e.Timer[HandExpire] = j.ExpiresAt
 	}
+	if j.State.Terminal() {
+		e.Finished = j.Finished
+	}
 	e.Key = KeyOf(j)
 	if e.Park = j.Park; e.Park != "" {
 		e.Wants = false
 	}
 	if e.Wants {
 		e.Class = Class{
-			Requires: Canonical(j.Requires), Alone: j.Alone, Member: e.Member,
+			Requires: Canonical(j.Requires), Alone: j.Alone, Member: e.Member, Copy: j.State == job.Leased,
 			Retried: j.Attempts > 0 && j.Order != job.OrderStrict,
 		}
 	}
@@ -146,8 +152,10 @@ type Seeker struct {
 	Held       int  // leases it has
 	HasAlone   bool // one of them is a job delivered alone
 	Properties map[string]string
-	Turns      bool  // asks for turns of groups, and gets nothing else
-	Before     int64 // only what stands before this position of a line; 0 = all
+	Turns      bool   // asks for turns of groups, and gets nothing else
+	Before     int64  // only what stands before this position of a line; 0 = all
+	Engine     bool   // asks for tasks of sessions, and only engines do
+	Host       string // of an engine: it gets no copy of what runs there
 	// Room is how much may be taken from a queue now; nil = from all as much
 	// as there is. It is asked at most once a queue, and the jobs foremost in
 	// line get the room there is.
@@ -169,7 +177,9 @@ func Fits(c Class, requires []job.Requirement, s Seeker) bool {
 }
 
 // Serves reports whether the lines of a queue are for the seeker.
-func Serves(q *job.Queue, s Seeker) bool { return Open(q) && q.Turns == s.Turns }
+func Serves(q *job.Queue, s Seeker) bool {
+	return Open(q) && q.Turns == s.Turns && (q.Grid != nil) == s.Engine
+}
 
 // Open reports whether a queue's lines may be taken from at all.
 func Open(q *job.Queue) bool { return !q.Paused && q.HoldUntil == 0 }

@@ -41,7 +41,7 @@ func settle(v View, c Command) (Effect, error) {
 	case SettleRelease:
 		hold(v, c.Hold, &e)
 		j.Evictions++
-		return giveBack(v, j, c.Place, c.After, e), nil
+		return giveBack(v, j, evictedTo(v, c.Place), c.After, e), nil
 	case SettleDead:
 		j.Attempts++
 		j.FailedAt = v.Now
@@ -182,6 +182,7 @@ func endAll(j *job.Job, how job.Ending, e *Effect, voided bool) {
 func complete(v View, j *job.Job, result *job.Result, e Effect) Effect {
 	endAll(j, job.BySupersede, &e, true)
 	j.State, j.CompletedAt, j.Park = job.Done, v.Now, ""
+	finish(v, j)
 	e = retain(v, j, given(j.RetainDone, v.Queue.RetainDone, v.Server.RetainDone), e)
 	if result != nil && e.Job != nil {
 		j.Extras = j.WithResult(result)
@@ -212,6 +213,9 @@ func retain(v View, j *job.Job, keep job.Millis, e Effect) Effect {
 // lives it stays leased.
 func giveBack(v View, j *job.Job, p job.Place, after job.Millis, e Effect) Effect {
 	if len(j.Leases) > 0 {
+		if v.Queue.Grid != nil { // the copy that it was is not wanted again
+			j.Wanted = uint8(max(int(j.Copies), int(j.Wanted)-len(e.Ended), len(j.Leases)))
+		}
 		e.Job = j
 		return e
 	}
@@ -231,19 +235,29 @@ func giveBack(v View, j *job.Job, p job.Place, after job.Millis, e Effect) Effec
 // lapse ends leases whose holder vanished or whose own time is over.
 func lapse(v View, c Command) (Effect, error) {
 	j, e := v.Job.Clone(), Effect{}
-	var timedOut []job.Lease
-	lost := false
+	var failed []failedRun
+	lost, overran, evicted := false, false, false
 	for i := 0; i < len(j.Leases); {
 		l := j.Leases[i]
 		switch {
 		case c.Holder != "" && l.Holder == c.Holder:
 			end(j, i, c.Ending, &e, true)
+			if c.Ending == job.ByEvict {
+				j.Evictions++
+				evicted = true
+			}
 			lost = lost || c.Ending == job.ByLapse || c.Ending == job.ByDisconnect
-			lose(v, j, l, c.Ending, &e)
+			failed = lose(v, j, l, c.Ending, failed, &e)
 		case c.Holder != "":
 			i++
+		case l.RunEnd > 0 && l.RunEnd <= v.Steady && v.Queue.Grid != nil && v.Queue.Grid.OnTimeout == job.TimeoutReschedule:
+			j.Leases[i].RunEnd = 0 // once for each attempt
+			if overran = true; NoCopy(j, v.Queue) == CopyAllowed {
+				oneMore(v, j, job.PlaceUnset)
+			}
+			i++
 		case l.RunEnd > 0 && l.RunEnd <= v.Steady:
-			timedOut = append(timedOut, l)
+			failed = append(failed, timedOut(v, j, l))
 			end(j, i, job.ByTimeout, &e, true)
 		case l.StartBy > 0 && l.StartBy <= v.Steady:
 			j.Evictions++
@@ -251,54 +265,71 @@ func lapse(v View, c Command) (Effect, error) {
 		case l.Until > 0 && l.Until <= v.Steady && c.Ending != job.ByTimeout:
 			lost = true
 			end(j, i, job.ByLapse, &e, true)
-			lose(v, j, l, job.ByLapse, &e)
+			failed = lose(v, j, l, job.ByLapse, failed, &e)
 		default:
 			i++
 		}
 	}
 	switch {
+	case len(e.Ended) == 0 && overran:
+		e.Job = j
+		return e, nil
 	case len(e.Ended) == 0: // I6, or a holder that holds nothing here
 		return Effect{}, job.Errorf(job.WrongState, "no lease of job %s is over", j.ID)
-	case timedOut != nil:
-		return timeOut(v, j, timedOut, e)
+	case failed != nil:
+		return failRuns(v, j, failed, e)
 	case lost && len(j.Leases) == 0 && overLossLimit(v, j):
 		return die(v, j, job.Lost, e), nil
+	case evicted:
+		return giveBack(v, j, evictedTo(v, c.Place), 0, e), nil
+	case lost && v.Queue.Grid != nil:
+		return giveBack(v, j, job.PlaceFront, 0, e), nil
 	}
 	return giveBack(v, j, job.PlaceKeep, 0, e), nil
 }
 
-// timeOut ends runs that took too long. Each is a failure of its own; the last
-// one decides.
-func timeOut(v View, j *job.Job, runs []job.Lease, e Effect) (Effect, error) {
-	c := Command{Verb: SettleRetry, Match: noMessage, Failure: job.Failure{
+func timedOut(v View, j *job.Job, l job.Lease) failedRun {
+	return failedRun{l, job.Failure{
 		Type: "Timeout", Timeout: true,
 		Message: "the run took longer than its run timeout of " + either(j.RunTimeout, v.Queue.RunTimeout).String(),
 	}}
+}
+
+// failRuns ends runs that the clock ended as failures. Each is one of its own;
+// the last one decides.
+func failRuns(v View, j *job.Job, runs []failedRun, e Effect) (Effect, error) {
 	last := len(runs) - 1
-	if last > 0 {
+	for i, run := range runs {
+		c := Command{Verb: SettleRetry, Match: noMessage, Failure: run.what}
+		if i == last {
+			return fail(v, j, c, run.lease, e)
+		}
 		p := policy(v, j)
 		do, _, err := decide(v, j, &p, &c)
 		if err != nil {
 			return Effect{}, err
 		}
-		for _, l := range runs[:last] {
-			charge(v, j, do, c.Failure, l, &e)
-		}
+		charge(v, j, do, run.what, run.lease, &e)
 	}
-	return fail(v, j, c, runs[last], e)
+	return e, nil
 }
 
 // lose counts a vanished holder (core.md section 5): from half of the limit
 // on only losses of a lease that its holder held alone count, and each is kept
 // as a record: this job may be what kills its holders.
-func lose(v View, j *job.Job, l job.Lease, how job.Ending, e *Effect) {
+// Where losses are charged, it is a failed attempt instead.
+func lose(v View, j *job.Job, l job.Lease, how job.Ending, failed []failedRun, e *Effect) []failedRun {
+	if chargesLoss(v, how) {
+		return append(failed, lostRun(l))
+	}
 	if how != job.ByLapse && how != job.ByDisconnect || j.Alone && !l.Alone || v.Behind {
-		return
+		return failed
 	}
 	j.Losses++
 	if j.Alone = j.Losses >= (lossLimit(v, j)+1)/2; j.Alone {
 		record(v, j, job.Failure{Type: "Lost", Message: "its worker vanished without an answer"}, l, e)
 	}
+	return failed
 }
 
 func overLossLimit(v View, j *job.Job) bool { return j.Losses >= lossLimit(v, j) }

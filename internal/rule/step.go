@@ -21,6 +21,8 @@ type View struct {
 	Paused func(job.Fingerprint) bool // is it paused by an operator; nil = none is
 	Start  uint32                     // number of this server start
 	Owner  job.ID                     // another job that has its unique key; zero = none
+
+	Session *job.Session // of a task; nil = the queue is no session
 }
 
 // Server holds what applies where neither job nor queue says anything.
@@ -231,10 +233,13 @@ func take(v View, c Command) (Effect, error) {
 	if v.Job.HeldBy(c.Lease.Holder) {
 		return Effect{}, job.Errorf(job.WrongState, "holder %s already runs job %s", c.Lease.Holder, v.Job.ID)
 	}
+	if v.Job.RunsOn(c.Lease.Host) {
+		return Effect{}, job.Errorf(job.WrongState, "host %s already runs job %s", c.Lease.Host, v.Job.ID)
+	}
 	j, l, e := v.Job.Clone(), *c.Lease, Effect{}
 	l.Since = v.Now
-	if t := either(j.RunTimeout, v.Queue.RunTimeout); t > 0 {
-		l.RunEnd = v.Steady.Add(t)
+	if v.Queue.Grid == nil { // the clock of a task starts with its run
+		l.RunEnd = runEnd(v, j)
 	}
 	if t := either(j.StartTimeout, v.Queue.StartTimeout); t > 0 {
 		l.StartBy = v.Steady.Add(t)
@@ -280,7 +285,7 @@ func extend(v View, c Command) (Effect, error) {
 	}
 	if a := c.Anchor; a != nil {
 		l.Until = a.carry(v, l.Until, 0)
-		l.RunEnd = a.carry(v, l.RunEnd, either(j.RunTimeout, v.Queue.RunTimeout))
+		l.RunEnd = a.carry(v, l.RunEnd, runEnd(v, j)-v.Steady)
 		l.StartBy = a.carry(v, l.StartBy, either(j.StartTimeout, v.Queue.StartTimeout))
 	}
 	if p := c.Progress; p != nil {
@@ -294,8 +299,8 @@ func extend(v View, c Command) (Effect, error) {
 	}
 	if c.Started && l.Started == 0 {
 		l.Started, l.StartBy = v.Now, 0
-		if l.RunEnd > 0 { // the run clock starts with the run, not with the lease
-			l.RunEnd = v.Steady.Add(either(j.RunTimeout, v.Queue.RunTimeout))
+		if l.RunEnd > 0 || v.Queue.Grid != nil { // the run clock starts with the run, not with the lease
+			l.RunEnd = runEnd(v, j)
 		}
 	}
 	return Effect{Job: j}, nil
@@ -319,13 +324,11 @@ func expire(v View) (Effect, error) {
 }
 
 func offer(v View, c Command) (Effect, error) {
-	if v.Job.Wanted == 255 {
-		return Effect{}, job.Errorf(job.OverLimit, "job %s already has 255 copies", v.Job.ID)
+	if why := NoCopy(v.Job, v.Queue); why != CopyAllowed {
+		return Effect{}, job.Errorf(job.OverLimit, "no further copy of job %s: %s", v.Job.ID, why)
 	}
 	j := v.Job.Clone()
-	j.Wanted++
-	j.Reschedules++
-	place(v, j, c.Place)
+	oneMore(v, j, c.Place)
 	return Effect{Job: j}, nil
 }
 
@@ -352,7 +355,11 @@ func revive(v View, c Command) (Effect, error) {
 		return Effect{}, job.Errorf(job.Exists, "job %s was put with the unique key %q, which job %s has now; wait for that one, or delete it",
 			old.ID, old.Extras.Unique.Key, v.Owner)
 	}
+	if s := v.Session; s != nil && (s.State == job.SessionCancelling || s.State.Ended()) {
+		return Effect{}, job.Errorf(job.WrongState, "session %q is %s; submit the task to another one", s.Name, s.State)
+	}
 	j := old.Clone()
+	j.Finished = 0
 	if old.State == job.Dead {
 		if !c.Remaining {
 			j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.LastDelay, j.Alone = 0, 0, 0, 0, 0, false

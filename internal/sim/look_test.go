@@ -186,6 +186,9 @@ func (w *world) counters() {
 		d := depths[j.Queue]
 		d.States[j.State]++
 		d.Leases += int64(len(j.Leases))
+		if rule.EntriesOf(j).Wants {
+			d.Wanting++
+		}
 		if j.State.Open() {
 			d.Bytes += int64(j.PayloadSize)
 		}

@@ -100,7 +100,7 @@ func (w *world) draw() job.Job {
 		j.ReadyAt = now + w.between(-2*job.Second, 8*job.Second)
 	}
 	if w.oneIn(4) {
-		j.Door = job.DoorGrid
+		j.Door = job.DoorStream
 	}
 	if w.oneIn(6) {
 		j.ExpiresAt = now + w.between(job.Second, 20*job.Second)

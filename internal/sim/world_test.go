@@ -113,7 +113,7 @@ func (w *world) drawSetup() setup {
 	if w.dice.IntN(2) == 0 {
 		bills, grid := w.policy(), w.policy()
 		s.server.Types = map[string]*job.Retry{"bill": &bills}
-		s.server.Doors[job.DoorGrid] = &grid
+		s.server.Doors[job.DoorStream] = &grid
 	}
 	if w.dice.IntN(2) == 0 {
 		s.idempotency = 20 * job.Second

@@ -86,9 +86,9 @@ type Reader interface {
 	// Get returns a job, nil if there is none.
 	Get(id job.ID) (*job.Job, error)
 	// Ready returns up to n jobs that want a holder and fit the seeker, in
-	// line order over the named queues (none = all but those whose groups are
-	// given out in turns). At most one member of a group is among them: the one
-	// its gate stands for.
+	// line order over the named queues (none = all but sessions and those whose
+	// groups are given out in turns). At most one member of a group is among
+	// them: the one its gate stands for.
 	Ready(queues []string, s rule.Seeker, n int) ([]*job.Job, error)
 	// Due returns up to n jobs whose hand points at or before until, soonest
 	// first; Next is the soonest time of a hand, 0 if it points nowhere.
@@ -121,6 +121,9 @@ type Reader interface {
 	// Parked returns up to n jobs that are out of line under a label, in
 	// line order, whatever their queues.
 	Parked(label string, n int) ([]job.ID, error)
+	// Finished returns up to n finished jobs of a queue with a number
+	// (rule.Entries.Finished) above after, in the order of their numbers.
+	Finished(queue string, after int64, n int) ([]job.ID, error)
 	// Names returns the queues that have jobs, sorted.
 	Names() ([]string, error)
 
@@ -194,6 +197,7 @@ type Depth struct {
 	Leases  int64 // live ones: a job with copies has several
 	Status  [rule.Statuses]int64
 	Groups  [rule.Conditions]int64 // groups by condition, where they are given out in turns; else none
+	Wanting int64                  // jobs that want a holder
 }
 
 // Open is the number of open jobs.

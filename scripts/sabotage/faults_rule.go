@@ -136,7 +136,7 @@ var ruleFaults = []fault{
 		name: "run-timeout-uncharged", breaks: "core.md 4, timeouts",
 		does:  "a run that takes too long is given back without blame",
 		file:  "internal/rule/settle.go",
-		old:   "timedOut = append(timedOut, l)",
+		old:   "failed = append(failed, timedOut(v, j, l))",
 		new:   "j.Evictions++",
 		first: []suite{in(rulePkg)},
 	},

@@ -104,8 +104,8 @@ var storeFaults = []fault{
 		name: "count-not-lowered", breaks: "I1, counts",
 		does:  "a job is still counted in the state that it left",
 		file:  "internal/store/embedded/index.go",
-		old:   "x.count(old, -1)",
-		new:   "x.count(old, 0)",
+		old:   "x.count(old, a, -1)",
+		new:   "x.count(old, a, 0)",
 		first: []suite{in(embeddedPkg, "TestExercise")},
 	},
 	{
@@ -128,8 +128,8 @@ var storeFaults = []fault{
 		name: "holder-left-behind", breaks: "core.md 4",
 		does:  "a holder still has the jobs that it settled",
 		file:  "internal/store/embedded/index.go",
-		old:   "if h := old.Leases[i].Holder; j == nil || !j.HeldBy(h) {",
-		new:   "if h := old.Leases[i].Holder; j == nil {",
+		old:   "if j == nil || !j.HeldBy(l.Holder) {",
+		new:   "if j == nil {",
 		first: []suite{in(embeddedPkg, "TestExercise")},
 	},
 	{

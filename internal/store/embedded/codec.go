@@ -40,6 +40,7 @@ const (
 	hasExtras
 	hasWait
 	hasRank
+	hasFinished
 )
 
 // appendJob writes everything of a job but its id, which is the key.
@@ -135,6 +136,9 @@ func appendRest(b []byte, j *job.Job, flags uint64) []byte {
 	if flags&hasRank != 0 {
 		b = binary.AppendVarint(b, j.Rank)
 	}
+	if flags&hasFinished != 0 {
+		b = binary.AppendVarint(b, j.Finished)
+	}
 	return b
 }
 
@@ -174,13 +178,17 @@ func flagsOf(j *job.Job) uint64 {
 	set(hasExtras, j.Extras != nil)
 	set(hasWait, j.Wait != job.Wait{})
 	set(hasRank, j.Ranked)
+	set(hasFinished, j.Finished != 0)
 	return f
 }
 
 func appendLease(b []byte, l *job.Lease) []byte {
 	b = append(b, l.Token[:]...)
-	b = append(b, byte(l.Kind), bit(l.Alone))
+	b = append(b, byte(l.Kind), bit(l.Alone)|bit(l.Host != "")<<1)
 	b = appendString(b, l.Holder)
+	if l.Host != "" {
+		b = appendString(b, l.Host)
+	}
 	b = appendMillis(b, l.Since, l.Started, l.Until, l.RunEnd, l.StartBy)
 	return binary.AppendVarint(b, l.Turn)
 }
@@ -353,8 +361,13 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 		for n := r.count(); n > 0 && !r.bad; n-- {
 			var l job.Lease
 			copy(l.Token[:], r.bytes(uint64(len(l.Token))))
-			l.Kind, l.Alone = job.HolderKind(r.byte()), r.byte() == 1
+			kind, bits := r.byte(), r.byte()
+			l.Kind, l.Alone = job.HolderKind(kind), bits&1 != 0
 			l.Holder = r.string()
+			if bits&2 != 0 {
+				l.Host = r.string()
+				r.bad = r.bad || l.Host == ""
+			}
 			l.Since, l.Started, l.Until, l.RunEnd, l.StartBy = r.millis(), r.millis(), r.millis(), r.millis(), r.millis()
 			l.Turn = r.varint()
 			r.bad = r.bad || l.Kind > job.Unary
@@ -368,7 +381,7 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 				e.Hash = binary.BigEndian.Uint64(b)
 			}
 			e.How, e.Turn = job.Ending(r.byte()), r.varint()
-			r.bad = r.bad || e.How > job.ByTurn
+			r.bad = r.bad || e.How >= job.Endings
 			j.Ended = append(j.Ended, e)
 		}
 	}
@@ -401,6 +414,10 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 	}
 	if j.Ranked = flags&hasRank != 0; j.Ranked {
 		j.Rank = r.varint()
+	}
+	if flags&hasFinished != 0 {
+		j.Finished = r.varint()
+		r.bad = r.bad || j.Finished == 0
 	}
 }
 
@@ -456,7 +473,7 @@ func appendRow(b []byte, row job.Row) ([]byte, error) {
 		return append(b, text...), err
 	case *job.CronEntry:
 		return appendCronEntry(b, t)
-	case *job.Holder, *job.Replay, *job.Mark, *job.Audit, *job.CronGroup:
+	case *job.Holder, *job.Replay, *job.Mark, *job.Audit, *job.CronGroup, *job.Session:
 		text, err := json.Marshal(t)
 		return append(b, text...), err
 	case *job.Gate:
@@ -500,7 +517,8 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 	case job.Queues:
 		q := &job.Queue{}
 		r.bad = json.Unmarshal(r.b, q) != nil || q.Order > job.OrderStrict || q.OnDead > job.DeadPark ||
-			q.FrontOrder > job.FrontLIFO || q.OnFull > job.FullDropOldest || q.Protection.Check() != nil
+			q.FrontOrder > job.FrontLIFO || q.OnFull > job.FullDropOldest || q.Protection.Check() != nil ||
+			q.Grid != nil && q.Grid.Check() != nil
 		r.b, row = nil, q
 	case job.Holders:
 		h := &job.Holder{}
@@ -564,6 +582,10 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 		s := &job.DoorSetting{Door: job.Door(r.byte()), Name: r.string(), Body: append([]byte(nil), r.b...)}
 		r.bad, r.b = r.bad || s.Door >= job.Doors, nil
 		row = s
+	case job.Sessions:
+		t := &job.Session{}
+		r.bad = json.Unmarshal(r.b, t) != nil || !t.State.Valid()
+		r.b, row = nil, t
 	case job.Tables:
 	}
 	if r.bad || row == nil || len(r.b) != 0 || row.Key() != key {

@@ -20,7 +20,8 @@ type index struct {
 	listing sorted[listed]
 	timers  [rule.Hands]sorted[timer]
 	held    map[string]map[job.ID]struct{}
-	shared  map[job.ID]int // payload references, where they are not exactly one
+	hosts   map[string]map[job.ID]struct{} // what runs there, by leases that say so
+	shared  map[job.ID]int                 // payload references, where they are not exactly one
 	types   map[uint32]*[job.States]int64
 	dead    map[job.Fingerprint]*deadGroup
 	groups  uint32                       // how many were ever made
@@ -74,6 +75,8 @@ type queue struct {
 	gates map[string]*gate
 	jobs  [job.States]sorted[placed]
 	depth store.Depth
+
+	finished sorted[finished]
 }
 
 // gate is a group: all its members, those that want a holder, and its place.
@@ -118,7 +121,7 @@ func (g *gate) pos() rule.Pos {
 
 func newIndex(n *names) *index {
 	return &index{
-		names: n, queues: map[string]*queue{}, held: map[string]map[job.ID]struct{}{},
+		names: n, queues: map[string]*queue{}, held: map[string]map[job.ID]struct{}{}, hosts: map[string]map[job.ID]struct{}{},
 		shared: map[job.ID]int{}, types: map[uint32]*[job.States]int64{},
 		dead: map[job.Fingerprint]*deadGroup{}, parked: map[string]*sorted[rule.Pos]{}, keys: newKeyIndex(),
 	}
@@ -152,7 +155,8 @@ func (x *index) move(old, j *job.Job) {
 	x.moveDead(old, j, &a, &b)
 	x.movePark(&a, &b)
 	x.moveKey(old, j, &a, &b)
-	x.moveListing(old, j, &b)
+	x.moveFinished(old, j, &a, &b)
+	x.moveListing(old, j, &a, &b)
 	// In this order: a job that leaves its group may take the same place in
 	// line that its gate stood at.
 	x.leaveGroup(old, j, &a, &b)
@@ -191,29 +195,67 @@ func (x *index) moveTimers(old, j *job.Job, a, b *rule.Entries) {
 func (x *index) moveHolders(old, j *job.Job) {
 	if old != nil {
 		for i := range old.Leases {
-			if h := old.Leases[i].Holder; j == nil || !j.HeldBy(h) {
-				jobs := x.held[h]
-				if delete(jobs, old.ID); len(jobs) == 0 {
-					delete(x.held, h)
-				}
+			l := &old.Leases[i]
+			if j == nil || !j.HeldBy(l.Holder) {
+				drop(x.held, l.Holder, old.ID)
+			}
+			if l.Host != "" && (j == nil || !j.RunsOn(l.Host)) {
+				drop(x.hosts, l.Host, old.ID)
 			}
 		}
 	}
 	if j != nil {
 		for i := range j.Leases {
-			h := j.Leases[i].Holder
-			if x.held[h] == nil {
-				x.held[h] = map[job.ID]struct{}{}
+			l := &j.Leases[i]
+			add(x.held, l.Holder, j.ID)
+			if l.Host != "" {
+				add(x.hosts, l.Host, j.ID)
 			}
-			x.held[h][j.ID] = struct{}{}
 		}
 	}
 }
 
+func add(sets map[string]map[job.ID]struct{}, name string, id job.ID) {
+	if sets[name] == nil {
+		sets[name] = map[job.ID]struct{}{}
+	}
+	sets[name][id] = struct{}{}
+}
+
+func drop(sets map[string]map[job.ID]struct{}, name string, id job.ID) {
+	jobs := sets[name]
+	if delete(jobs, id); len(jobs) == 0 {
+		delete(sets, name)
+	}
+}
+
+// finished is an entry of the finished jobs of a queue that have a number.
+type finished struct {
+	number int64
+	id     job.ID
+}
+
+// Before implements before: by number.
+func (f finished) Before(g finished) bool {
+	return f.number < g.number || f.number == g.number && f.id.Before(g.id)
+}
+
+func (x *index) moveFinished(old, j *job.Job, a, b *rule.Entries) {
+	if a.Finished == b.Finished && (a.Finished == 0 || old.Queue == j.Queue) {
+		return
+	}
+	if a.Finished != 0 {
+		x.of(old.Queue).finished.remove(finished{a.Finished, old.ID})
+	}
+	if b.Finished != 0 {
+		x.of(j.Queue).finished.insert(finished{b.Finished, j.ID})
+	}
+}
+
 // moveListing keeps the listing, the counts and the payload references.
-func (x *index) moveListing(old, j *job.Job, b *rule.Entries) {
+func (x *index) moveListing(old, j *job.Job, a, b *rule.Entries) {
 	if old != nil {
-		x.count(old, -1)
+		x.count(old, a, -1)
 		if j == nil {
 			x.listing.remove(listed{id: old.ID})
 		}
@@ -222,7 +264,7 @@ func (x *index) moveListing(old, j *job.Job, b *rule.Entries) {
 	if j == nil {
 		return
 	}
-	x.count(j, 1)
+	x.count(j, b, 1)
 	entry := listed{id: j.ID, queue: x.of(j.Queue).num, typ: x.names.of(j.Type), state: j.State, own: j.Payload == j.ID, group: x.groupOf(b)}
 	if old == nil {
 		x.listing.insert(entry)
@@ -243,8 +285,11 @@ func (x *index) movePlaced(old, j *job.Job) {
 	}
 }
 
-func (x *index) count(j *job.Job, by int64) {
+func (x *index) count(j *job.Job, e *rule.Entries, by int64) {
 	d := &x.of(j.Queue).depth
+	if e.Wants {
+		d.Wanting += by
+	}
 	d.States[j.State] += by
 	d.Leases += by * int64(len(j.Leases))
 	d.Status[rule.StatusOf(j)] += by
@@ -420,7 +465,7 @@ func (x *index) judge(q *queue, g *gate, view rule.Group) {
 func (x *index) set(row *job.Queue) {
 	q := x.of(row.Name)
 	moved := q.row.Concurrency != row.Concurrency || q.row.Order != row.Order || q.row.Turns != row.Turns || fair(q.row) != fair(row)
-	asked := q.row.Turns != row.Turns // its lines come among those of all queues, or leave them
+	asked := q.row.Turns != row.Turns || (q.row.Grid != nil) != (row.Grid != nil) // its lines come among those of all queues, or leave them
 	q.row = row
 	if asked {
 		for _, l := range q.lines {

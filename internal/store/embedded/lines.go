@@ -34,7 +34,7 @@ func (l *line) remove(p rule.Pos) {
 
 // listed is the place of the foremost job for those who take from all queues.
 func (l *line) listed() (p rule.Pos, ok bool) {
-	if l.queue.row.Turns {
+	if l.queue.row.Turns || l.queue.row.Grid != nil {
 		return p, false
 	}
 	return l.first()
@@ -179,10 +179,10 @@ func (l *line) next(cur *cursor[rule.Pos], before int64) (rule.Pos, bool) {
 }
 
 // pop takes the foremost job, unless it is passed by or there is no room for it.
-func (m *merge) pop(pass map[job.ID]struct{}) (id job.ID, ok bool) {
+func (m *merge) pop(x *index) (id job.ID, ok bool) {
 	h := &m.heads[0]
 	id = h.pos.ID
-	_, passed := pass[id]
+	passed := h.line.class.Copy && x.runsFor(m.s, id)
 	ok = !passed && (h.room == nil || h.room.Take(h.line.class))
 	h.cur.next()
 	if pos, more := h.line.next(&h.cur, m.s.Before); more && (ok && !h.line.together() || passed) {
@@ -193,6 +193,16 @@ func (m *merge) pop(pass map[job.ID]struct{}) (id job.ID, ok bool) {
 	}
 	sift(m.heads, 0)
 	return id, ok
+}
+
+// runsFor reports whether a copy of the job is not for the seeker: it has one, or
+// its host does.
+func (x *index) runsFor(s rule.Seeker, id job.ID) bool {
+	_, runs := x.held[s.Holder][id]
+	if !runs && s.Host != "" {
+		_, runs = x.hosts[s.Host][id]
+	}
+	return runs
 }
 
 // ready returns up to n ids in line order over the queues (none = all), but no
@@ -206,7 +216,7 @@ func (x *index) ready(queues []string, s rule.Seeker, n int, writer bool) (out [
 		defer func() { x.scratch = m.heads[:0] }()
 	}
 	switch {
-	case len(queues) > 0 || s.Turns:
+	case len(queues) > 0 || s.Turns || s.Engine:
 	case writer:
 		x.clean()
 		rest = x.heads.start()
@@ -222,7 +232,6 @@ func (x *index) ready(queues []string, s rule.Seeker, n int, writer bool) (out [
 			}
 		}
 	}
-	has := x.held[s.Holder]
 	for len(out) < n {
 		for h, ok := rest.item(); ok && (len(m.heads) == 0 || rule.Pick(h.pos, m.heads[0].pos)); h, ok = rest.item() {
 			m.add(x.lines[h.line])
@@ -231,7 +240,7 @@ func (x *index) ready(queues []string, s rule.Seeker, n int, writer bool) (out [
 		if len(m.heads) == 0 {
 			break
 		}
-		if id, ok := m.pop(has); ok {
+		if id, ok := m.pop(x); ok {
 			out = append(out, id)
 		}
 	}

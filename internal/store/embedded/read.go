@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 
@@ -237,6 +238,22 @@ func (a *access) Standing(queue string, is []rule.Condition, after string, n int
 	}
 	slices.SortFunc(out, byName)
 	return out[:min(n, len(out))], nil
+}
+
+func (a *access) Finished(queue string, after int64, n int) ([]job.ID, error) {
+	q := a.s.index.queues[queue]
+	if q == nil || after == math.MaxInt64 {
+		return nil, nil
+	}
+	var out []job.ID
+	for cur := q.finished.from(finished{number: after + 1}); len(out) < n; cur.next() {
+		f, ok := cur.item()
+		if !ok {
+			break
+		}
+		out = append(out, f.id)
+	}
+	return out, nil
 }
 
 func (a *access) Names() ([]string, error) {

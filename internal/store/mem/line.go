@@ -15,12 +15,12 @@ func (r reader) Ready(queues []string, s rule.Seeker, n int) ([]*job.Job, error)
 	list := r.those(func(j *job.Job) bool {
 		e := rule.EntriesOf(j)
 		switch {
-		case !e.Wants, !among(queues, j.Queue), !rule.Serves(r.queue(j.Queue), s), s.Turns && len(queues) == 0, s.Before > 0 && r.stand(j).Seq >= s.Before:
+		case !e.Wants, !among(queues, j.Queue), !rule.Serves(r.queue(j.Queue), s), (s.Turns || s.Engine) && len(queues) == 0, s.Before > 0 && r.stand(j).Seq >= s.Before:
 			return false
 		case e.Member && !gates[job.GateKey(j.Queue, j.Group)].standsFor(e):
 			return false
 		}
-		return !j.HeldBy(s.Holder) && rule.Fits(e.Class, j.Requires, s)
+		return !j.HeldBy(s.Holder) && !j.RunsOn(s.Host) && rule.Fits(e.Class, j.Requires, s)
 	})
 	slices.SortFunc(list, func(a, b *job.Job) int {
 		return cmp.Or(byPlace(r.stand(a), r.stand(b)), byPlace(rule.EntriesOf(a).Pos, rule.EntriesOf(b).Pos))

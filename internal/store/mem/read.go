@@ -131,6 +131,9 @@ func (r reader) Depth(queue string) store.Depth {
 		d.States[j.State]++
 		d.Leases += int64(len(j.Leases))
 		d.Status[rule.StatusOf(j)]++
+		if rule.EntriesOf(j).Wants {
+			d.Wanting++
+		}
 		if j.State.Open() {
 			d.Bytes += int64(j.PayloadSize)
 		}
@@ -187,6 +190,12 @@ func (r reader) Owner(key rule.Key) (id job.ID, ok bool) {
 func (r reader) Parked(label string, n int) ([]job.ID, error) {
 	list := r.those(func(j *job.Job) bool { return label != "" && rule.EntriesOf(j).Park == label })
 	slices.SortFunc(list, func(a, b *job.Job) int { return byPlace(rule.EntriesOf(a).Pos, rule.EntriesOf(b).Pos) })
+	return idsOf(first(list, n)), nil
+}
+
+func (r reader) Finished(queue string, after int64, n int) ([]job.ID, error) {
+	list := r.those(func(j *job.Job) bool { return j.Queue == queue && rule.EntriesOf(j).Finished > after })
+	slices.SortFunc(list, func(a, b *job.Job) int { return cmp.Compare(a.Finished, b.Finished) })
 	return idsOf(first(list, n)), nil
 }
 

@@ -104,6 +104,10 @@ func (a *answers) lines() {
 		a.note(err, ids, "Held", holder)
 	}
 	for _, q := range a.queues {
+		for _, n := range a.sizes {
+			ids, err := a.Finished(q, int64(n), n)
+			a.note(err, ids, "Finished", q, n)
+		}
 		for _, g := range a.groups {
 			for _, n := range a.sizes {
 				ids, err := a.Members(q, g, n)

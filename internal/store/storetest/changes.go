@@ -83,7 +83,7 @@ func (h *history) changeQueue(tx store.Tx) error {
 		return err
 	}
 	changed := *q
-	what := h.rng.IntN(15)
+	what := h.rng.IntN(18)
 	switch what {
 	case 0, 1, 2:
 		changed = *named(q.Name)
@@ -106,8 +106,13 @@ func (h *history) changeQueue(tx store.Tx) error {
 		changed = *job.NewQueue(q.Name)
 	case 11, 12:
 		changed.Protection.Fair = one(h, []*job.FairShare{nil, {}, {Weights: map[string]int{"a": 3, "": 2}}})
+	case 13, 14, 15:
+		changed.Grid = one(h, []*job.Grid{nil, {MaxCopies: 2, MaxReschedules: 1}, {
+			MaxCopies: 3, MaxReschedules: 5, LossesCharged: true, EvictedPlace: job.PlaceBack, CopyPlace: job.PlaceFront,
+			OnTimeout: job.TimeoutReschedule, PollPeriod: 7 * job.Second,
+		}})
 	}
-	if what > 12 {
+	if what > 15 {
 		h.toggleTurns(&changed)
 	}
 	if err := rule.ChangeQueue(q, &changed, int(tx.Depth(q.Name).Grouped)); err != nil {

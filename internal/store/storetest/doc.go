@@ -45,6 +45,7 @@ func Exercise(t *testing.T, open func(t *testing.T) store.Store) {
 		{"line", lines},
 		{"gate", gates},
 		{"copy", copies},
+		{"session", sessions},
 		{"hand", hands},
 		{"key", keys},
 		{"holder", holders},

@@ -170,7 +170,10 @@ func depths(x *site) {
 	})
 	b := x.put("q", "b", payload(ref, 5), readyAt(x.now+10))
 	x.put("q2", "elsewhere")
-	expect("open", "q", store.Depth{States: [job.States]int64{job.Ready: 1, job.Scheduled: 1}, Bytes: 10, Grouped: 1, Status: statuses{rule.StatusWaiting: 2}})
+	expect("open", "q", store.Depth{
+		States: [job.States]int64{job.Ready: 1, job.Scheduled: 1}, Bytes: 10, Grouped: 1, Wanting: 1,
+		Status: statuses{rule.StatusWaiting: 2},
+	})
 	a = x.take(a, "h")
 	expect("taken", "q", store.Depth{
 		States: [job.States]int64{job.Leased: 1, job.Scheduled: 1}, Bytes: 10, Grouped: 1, Leases: 1,
@@ -185,7 +188,9 @@ func depths(x *site) {
 	x.reopen()
 	expect("done, reopened", "q", done)
 	x.do(b, rule.Command{Verb: rule.Patch, Edit: func(j *job.Job) { j.Queue = "q2" }})
-	expect("moved there", "q2", store.Depth{States: [job.States]int64{job.Ready: 1, job.Scheduled: 1}, Bytes: 5, Status: statuses{rule.StatusWaiting: 2}})
+	expect("moved there", "q2", store.Depth{
+		States: [job.States]int64{job.Ready: 1, job.Scheduled: 1}, Bytes: 5, Wanting: 1, Status: statuses{rule.StatusWaiting: 2},
+	})
 	x.do(a, rule.Command{Verb: rule.Purge})
 	expect("nothing left", "q", store.Depth{})
 }

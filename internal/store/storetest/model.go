@@ -99,12 +99,12 @@ func (m *model) ready(queues []string, s rule.Seeker) []job.ID {
 	var list []*job.Job
 	for _, j := range m.jobs {
 		e := m.entries[j.ID]
-		named := len(queues) == 0 && !s.Turns || slices.Contains(queues, j.Queue)
+		named := len(queues) == 0 && !s.Turns && !s.Engine || slices.Contains(queues, j.Queue)
 		inLine := e.Wants && named && rule.Serves(m.queues[j.Queue], s) && (!e.Member || turn[j.ID])
 		if inLine && s.Before > 0 {
 			inLine = m.stand(j).Seq < s.Before
 		}
-		if inLine && !j.HeldBy(s.Holder) && rule.Fits(e.Class, j.Requires, s) {
+		if inLine && !j.HeldBy(s.Holder) && !j.RunsOn(s.Host) && rule.Fits(e.Class, j.Requires, s) {
 			list = append(list, j)
 		}
 	}
@@ -199,6 +199,9 @@ func (m *model) depth(queue string) (d store.Depth) {
 		}
 		d.States[j.State]++
 		d.Leases += int64(len(j.Leases))
+		if m.entries[j.ID].Wants {
+			d.Wanting++
+		}
 		if j.State.Open() {
 			d.Bytes += int64(j.PayloadSize)
 		}
@@ -251,6 +254,14 @@ func (m *model) seekers() []rule.Seeker {
 	for _, before := range []int64{0, 100, 300} {
 		list = append(list, rule.Seeker{Holder: "in turns", Properties: all, Turns: true, Before: before})
 	}
+	for _, j := range m.jobs {
+		for _, l := range j.Leases {
+			if l.Host != "" {
+				list = append(list, rule.Seeker{Holder: "neighbour", Properties: all, Engine: true, Host: l.Host})
+			}
+		}
+	}
+	list = append(list, rule.Seeker{Holder: "engine", Properties: all, Engine: true})
 	for all := range 4 {
 		list = append(list, rule.Seeker{Holder: "bounded", Properties: list[len(list)-1].Properties, Room: rooms(all)})
 	}

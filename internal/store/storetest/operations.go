@@ -14,6 +14,7 @@ var (
 	queueNames  = []string{"none", "start", "strict", "one"}
 	groupNames  = []string{"", "a", "b", "c"}
 	holderNames = []string{"h1", "h2", "h3", "h4"}
+	hostNames   = []string{"", "x", "y"}
 	typeNames   = []string{"mail", "bill", "ship"}
 )
 
@@ -185,6 +186,9 @@ func (h *history) seeker() rule.Seeker {
 	if h.sometimes(3) {
 		s.Room = rooms(h.rng.IntN(5))
 	}
+	if s.Engine = h.sometimes(3); s.Engine {
+		s.Host = one(h, hostNames)
+	}
 	return s
 }
 
@@ -205,7 +209,7 @@ func (h *history) takeSome(tx store.Tx) error {
 		if !rule.Fits(class, j.Requires, s) {
 			continue
 		}
-		l := &job.Lease{Token: h.token(), Holder: s.Holder, Kind: job.HolderKind(h.rng.IntN(3)), Alone: s.Held == 0}
+		l := &job.Lease{Token: h.token(), Holder: s.Holder, Kind: job.HolderKind(h.rng.IntN(3)), Alone: s.Held == 0, Host: s.Host}
 		if l.Kind == job.Unary {
 			l.Until = h.now + job.Millis(h.rng.IntN(20_000))
 		}

@@ -34,6 +34,7 @@ func fullRows() []job.Row {
 				GroupRate: job.Rate{PerSecond: 20, Burst: 21}, MaxRunning: 22, Budget: new(job.DefaultBudget()),
 				Fair: &job.FairShare{Weights: map[string]int{"g": 23}},
 			},
+			Grid: fullGrid(),
 		},
 		&job.Queue{Name: "ü", RetainDone: job.Unset, Retry: job.Retry{Limit: job.LimitOf(0)}},
 		&job.Gate{Queue: "q", Group: "g", Hold: 21, Park: "breaker", Turn: 22, LastSeq: -23},
@@ -47,6 +48,14 @@ func fullRows() []job.Row {
 		},
 		&job.Holder{Name: "h", Kind: job.Unary, Until: 31, Properties: map[string]string{"os": "linux", "": ""}},
 		&job.Holder{Name: "h2", Kind: job.Named},
+		&job.Holder{Name: "h3", Kind: job.Named, Machine: &job.Machine{
+			Host: "ü", Slots: 32, Epoch: 33, LoggedIn: 34, Heard: 35, Polls: true, Draining: true, Lost: true, Awaited: true, Stopping: []uint64{1 << 63},
+		}},
+		&job.Session{
+			Name: "q", State: job.SessionErrors, By: job.Actor{Name: "ann", From: "::1"}, Info: []byte(`{"a":1}`), Created: 1, Closed: 2, Ended: 3,
+			Submitted: 4, Done: 5, Failed: 6, Cancelled: 7, Collected: 8, Forgotten: 10, Dropped: true, Why: "ü", Next: 9,
+		},
+		&job.Session{Name: "bare"},
 		&job.Receipt{Hash: [16]byte{1, 0, 255}, Content: [16]byte{2}, Job: job.ID{3}, Expires: 41},
 		&job.Receipt{Hash: [16]byte{1, 0, 254}},
 		&job.Reserve{Name: "seq", Next: -1},
@@ -64,6 +73,14 @@ func fullRows() []job.Row {
 		},
 		&job.CronGroup{Name: "nightly", Zone: "Europe/Berlin", Missed: job.MissedAll, Paused: true, PausedAt: 81, ResumedAt: 82},
 		fullCronEntry(), &job.CronEntry{Group: "nightly", Name: "bare"},
+	}
+}
+
+func fullGrid() *job.Grid {
+	return &job.Grid{
+		Profile: job.ProfileModern, Weight: 9, Suspended: true, Urgent: true, MaxEngines: 91, LossesCharged: true,
+		EvictedPlace: job.PlaceBack, CopyPlace: job.PlaceFront, MaxCopies: 3, MaxReschedules: 92, OnTimeout: job.TimeoutReschedule,
+		PollPeriod: 93, AnyHost: true, Collection: job.CollectNever, AutoCancel: job.AutoCancelAlways, Retain: 94,
 	}
 }
 
@@ -103,7 +120,7 @@ func rowsComeBack(x *site) {
 			x.Errorf("fullRows leaves the field %s empty", f.Name)
 		}
 	}
-	for _, full := range []reflect.Value{reflect.ValueOf(*fullReplay()), reflect.ValueOf(fullReplay().Select), reflect.ValueOf(*fullCronEntry())} {
+	for _, full := range []reflect.Value{reflect.ValueOf(*fullReplay()), reflect.ValueOf(fullReplay().Select), reflect.ValueOf(*fullCronEntry()), reflect.ValueOf(*fullGrid())} {
 		for i := range full.NumField() {
 			if full.Field(i).IsZero() {
 				x.Errorf("the full %s leaves the field %s empty", full.Type().Name(), full.Type().Field(i).Name)
@@ -205,6 +222,8 @@ func rowOf(t job.Table, key string, due job.Millis) job.Row {
 		return &job.Lock{Name: key, Fence: 1, Forget: due}
 	case job.DoorSettings:
 		return &job.DoorSetting{Door: job.DoorInbox, Name: key}
+	case job.Sessions:
+		return &job.Session{Name: key, Next: due}
 	case job.Reserves, job.Tables:
 	}
 	return &job.Reserve{Name: key}

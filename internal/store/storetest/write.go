@@ -48,14 +48,14 @@ func fullJobs(w *world) []*job.Job {
 		},
 		Leases: []job.Lease{
 			{Token: w.token(), Holder: "h\x00 1", Kind: job.Unary, Since: 25, Started: 26, Until: 27, RunEnd: 28, StartBy: 29, Turn: 30, Alone: true},
-			{Token: w.token(), Holder: "h2"},
+			{Token: w.token(), Holder: "h2"}, {Token: w.token(), Holder: "h3", Host: "ü", Alone: true}, {Token: w.token(), Holder: "h4", Host: "x"},
 		},
 		Ended: []job.Ended{{Hash: 1 << 63, How: job.BySupersede, Turn: 31}, {Hash: 2}},
 	}
 	dead := &job.Job{
 		ID: w.id(), Queue: "ü", Type: "", Band: job.BandNormal, State: job.Dead, Reason: job.Evicted, Blocks: true, Group: "g", PurgeAt: 17,
 		Print: 1<<63 + 5, DiedAt: 32, Replays: 33,
-		RetainDone: job.Unset, RetainDead: 0, Payload: w.id(), PayloadSize: 2, Owns: true,
+		RetainDone: job.Unset, RetainDead: 0, Payload: w.id(), PayloadSize: 2, Owns: true, Finished: -34,
 		Extras: &job.Extras{Batch: &job.Batch{Key: "k", When: "true", Fold: "$new"}},
 	}
 	return []*job.Job{leased, dead}

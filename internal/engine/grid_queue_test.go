@@ -1,0 +1,217 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// The vectors V1 to V13 of the reference, section 2, and of vectors/grid.json.
+
+// queued are the names of the tasks in line, front to back.
+func (g *gridRig) queued(session string) (names []string) {
+	g.Helper()
+	err := g.mem.View(g.Context(), func(v store.Reader) error {
+		list, err := v.Ready([]string{session}, rule.Seeker{Holder: "nobody", Engine: true}, 1000)
+		for _, j := range list {
+			names = append(names, g.names[j.ID])
+		}
+		return err
+	})
+	if err != nil {
+		g.Fatal(err)
+	}
+	return names
+}
+
+// running has A run on an engine, and the others wait.
+func (g *gridRig) running(others ...string) *machine {
+	g.Helper()
+	m := g.engine("w1", 1)
+	g.tasks("s", append([]string{"A"}, others...)...)
+	m.gets("A")
+	return m
+}
+
+// copied has A run on two engines: V4.
+func (g *gridRig) copied() (first, second *machine) {
+	g.Helper()
+	first = g.running()
+	g.pass(100 * job.Second / 10)
+	g.operate("A", rule.Command{Verb: rule.Offer})
+	g.line("s", "A")
+	g.counters("A", counts{"live": 1, "reschedules": 1})
+	second = g.engine("w2", 1)
+	second.gets("A")
+	g.counters("A", counts{"live": 2, "reschedules": 1})
+	g.line("s")
+	return first, second
+}
+
+func TestV1AnErrorPutsTheTaskAtTheFront(t *testing.T) { // A1
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		m := g.running("B", "C")
+		m.drain()
+		m.fail("A")
+		g.line("s", "A", "B", "C")
+		g.counters("A", counts{"retries": 1})
+	})
+}
+
+func TestV2ALogoffPutsTheTaskAtTheBackAndChargesNothing(t *testing.T) { // A1
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		m := g.running("B", "C")
+		m.logoff()
+		g.line("s", "B", "C", "A")
+		g.counters("A", counts{"evictions": 1})
+		m.gets("A: evict")
+	})
+}
+
+func TestV3ALogoffWithRescheduleFirstPutsTheTaskAtTheFront(t *testing.T) { // A1
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.Grid.EvictedPlace, q.Grid.CopyPlace = job.PlaceFront, job.PlaceFront })
+		g.running("B", "C").logoff()
+		g.line("s", "A", "B", "C")
+		g.counters("A", counts{"evictions": 1})
+	})
+}
+
+func TestV5TheFirstResultWinsAndTheOtherEngineIsTold(t *testing.T) { // A1, V4
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		first, second := g.copied()
+		second.ok("A")
+		g.expect("A", job.Done)
+		g.counters("A", counts{"reschedules": 1})
+		first.gets("A: supersede")
+		g.refused(job.Superseded, engine.Settle{ID: g.ids["A"], Token: first.held["A"].Lease.Token, Outcome: job.Retried}) // A8
+		g.counters("A", counts{"reschedules": 1})
+	})
+}
+
+func TestV6WhileAnotherCopyLivesAnErrorPutsNothingInLine(t *testing.T) { // A1
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		first, second := g.copied()
+		first.fail("A")
+		g.line("s")
+		g.counters("A", counts{"live": 1, "reschedules": 1, "retries": 1})
+		second.ok("A")
+		g.expect("A", job.Done)
+	})
+}
+
+func TestV7TheTaskDiesAtTheFailureAboveItsRetries(t *testing.T) { // A1
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		m := g.running()
+		for range 2 {
+			m.fail("A")
+			m.gets("A")
+		}
+		g.counters("A", counts{"retries": 2, "live": 1})
+		m.fail("A")
+		if j := g.counters("A", counts{"retries": 3}); j.State != job.Dead || j.Reason != job.Exhausted {
+			g.Errorf("%s, %s", j.State, j.Reason)
+		}
+	})
+}
+
+func TestV8TheLastLiveCopyDecides(t *testing.T) { // A1
+	for _, last := range []job.State{job.Dead, job.Done} {
+		grid(t, func(g *gridRig) {
+			g.session("s")
+			m := g.running()
+			for range 2 {
+				m.fail("A")
+				m.gets("A")
+			}
+			g.operate("A", rule.Command{Verb: rule.Offer})
+			other := g.engine("w2", 1)
+			other.gets("A")
+			m.fail("A")
+			g.counters("A", counts{"retries": 3, "live": 1, "reschedules": 1})
+			g.expect("A", job.Leased)
+			if last == job.Done {
+				other.ok("A")
+			} else {
+				other.fail("A")
+			}
+			g.expect("A", last)
+		})
+	}
+}
+
+func TestV9AResultTakesTheCopyOutOfLine(t *testing.T) { // A1
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		m := g.running()
+		g.operate("A", rule.Command{Verb: rule.Offer})
+		g.line("s", "A")
+		m.ok("A")
+		g.line("s")
+		g.engine("w2", 1).gets()
+	})
+}
+
+func TestV10AtTheLimitThereAreNoMoreCopies(t *testing.T) { // A1
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.Grid.MaxCopies = 5 })
+		_, _ = g.copied()
+		_, err := g.Operate(g.Context(), g.ids["A"], rule.Command{Verb: rule.Offer})
+		if job.KindOf(err) != job.OverLimit {
+			g.Errorf("%v", err)
+		}
+		g.counters("A", counts{"live": 2, "reschedules": 1})
+	})
+}
+
+func TestV11EvictionsAndErrorsCountApart(t *testing.T) { // A1
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		m := g.running()
+		for range 3 {
+			m.logoff()
+			m = g.engine("w1", 1)
+			m.gets("A")
+		}
+		for range 2 {
+			m.fail("A")
+			m.gets("A")
+		}
+		m.ok("A")
+		g.expect("A", job.Done)
+		g.counters("A", counts{"retries": 2, "evictions": 3})
+	})
+}
+
+func TestV12SeveralAtTheFrontStandBySeqOrLifo(t *testing.T) { // A1
+	for order, want := range map[job.FrontOrder][]string{job.FrontLIFO: {"B", "A", "D"}, job.FrontBySeq: {"A", "B", "D"}} {
+		grid(t, func(g *gridRig) {
+			g.session("s", func(q *job.Queue) { q.FrontOrder = order })
+			m := g.engine("w1", 2)
+			g.tasks("s", "A", "B", "D")
+			m.gets("A", "B")
+			m.drain()
+			m.fail("A")
+			m.fail("B")
+			g.line("s", want...)
+		})
+	}
+}
+
+func TestV13ACopyWhoseEngineLogsOffIsNotPutInLineAgain(t *testing.T) { // A1
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		_, second := g.copied()
+		second.logoff()
+		g.line("s")
+		g.counters("A", counts{"live": 1, "reschedules": 1, "evictions": 1})
+	})
+}

@@ -1,0 +1,464 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// The engines of the grid, called machines here: holders that log in, with
+// slots on a host, and send one heartbeat for all they run. A machine is a row
+// of the holders with job.Machine; its stream comes and goes.
+
+// Times of machines where the options name none.
+const (
+	MachineHeartbeat = 5 * job.Second
+	MachineLostAfter = 15 * job.Second
+)
+
+// machineKept is how long a machine that is lost stays in the list.
+const machineKept = 10 * job.Minute
+
+const machinePrefix = "e/"
+
+// Login is what a machine says of itself.
+type Login struct {
+	Name       string
+	Host       string // "" = its name
+	Slots      int
+	Properties map[string]string
+	Running    []Running // what it runs yet, of an earlier login
+}
+
+// Running is a task that a machine runs.
+type Running struct {
+	ID    job.ID
+	Token job.Token
+}
+
+// LoggedIn is the answer to a login.
+type LoggedIn struct {
+	Machine   MachineState
+	Heartbeat job.Millis // so often it is to say that it lives
+	LostAfter job.Millis // silent for so long it is lost
+	Stop      []Running  // of what it runs: this is over, the rest goes on under its tokens
+}
+
+// MachineState is a machine as it is seen.
+type MachineState struct {
+	Name       string
+	Properties map[string]string
+	job.Machine
+	State   string // idle, busy, stopping, draining, suspect, lost
+	Running int    // tasks
+}
+
+// Machine states.
+const (
+	MachineIdle     = "idle"
+	MachineBusy     = "busy"
+	MachineStopping = "stopping" // gets nothing before it says that it stopped what took too long
+	MachineDraining = "draining"
+	MachineSuspect  = "suspect" // its connection is lost, and it may come back
+	MachineLost     = "lost"
+)
+
+// Login takes a machine in under a new epoch. What it had before and does not
+// run any more is lost with its earlier life; its stream of that is ended.
+func (e *Engine) Login(ctx context.Context, l Login) (LoggedIn, error) {
+	var out LoggedIn
+	err := e.do(ctx, 0, func(r *run) (err error) {
+		out, err = r.login(l)
+		return err
+	})
+	if err != nil { // out may still be written to
+		return LoggedIn{}, err
+	}
+	return out, nil
+}
+
+func (r *run) login(l Login) (LoggedIn, error) {
+	switch {
+	case l.Name == "":
+		return LoggedIn{}, &job.Error{Kind: job.Invalid, Field: "name", Text: "an engine needs a name"}
+	case l.Slots < 1 || l.Slots > job.SlotsMax:
+		return LoggedIn{}, &job.Error{Kind: job.Invalid, Field: "slots", Text: fmt.Sprintf("slots must be from 1 to %d", job.SlotsMax)}
+	}
+	name := machinePrefix + l.Name
+	old, err := r.machineRow(name)
+	if err != nil {
+		return LoggedIn{}, err
+	}
+	out := LoggedIn{Heartbeat: r.e.opts.heartbeat(), LostAfter: r.e.opts.lostAfter()}
+	if h := r.holder(name); h != nil {
+		r.left[h] = true
+		r.ended = append(r.ended, h)
+	}
+	if out.Stop, err = r.reattach(name, l.Running, old); err != nil {
+		return LoggedIn{}, err
+	}
+	row := &job.Holder{
+		Name: name, Kind: job.Named, Properties: l.Properties, Until: r.steady.Add(out.LostAfter),
+		Machine: &job.Machine{Host: cmp.Or(l.Host, l.Name), Slots: l.Slots, Epoch: r.nextSeq(), LoggedIn: r.now, Heard: r.now},
+	}
+	r.tx.Durable()
+	if err := r.setMachine(old, row); err != nil {
+		return LoggedIn{}, err
+	}
+	out.Machine, err = r.machineState(row)
+	return out, err
+}
+
+// reattach keeps what a machine runs yet, and ends what it does not: a run that
+// had begun is lost, one that had not never was. It returns what it is to stop.
+func (r *run) reattach(name string, running []Running, old *job.Holder) (stop []Running, err error) {
+	for _, w := range running {
+		j, err := r.tx.Get(w.ID)
+		if err != nil {
+			return nil, err
+		}
+		if j == nil {
+			stop = append(stop, w)
+			continue
+		}
+		if i := j.LeaseOf(w.Token); i < 0 || j.Leases[i].Holder != name {
+			stop = append(stop, w)
+		}
+	}
+	ids, err := r.tx.Held(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		j, err := r.tx.Get(id)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(j.Leases, func(l job.Lease) bool { return l.Holder == name })
+		lease := j.Leases[i]
+		if slices.Contains(running, Running{id, lease.Token}) {
+			continue
+		}
+		how := job.ByLapse
+		if lease.Started == 0 || old == nil || old.Machine.Awaited {
+			how = job.ByRestart
+		}
+		if err := r.endLeases(name, []job.ID{id}, how); err != nil {
+			return nil, err
+		}
+	}
+	return stop, nil
+}
+
+// Heartbeat is the word of a machine that it lives, for all it runs, and that it
+// stopped what it was told to. A machine that is lost or logged in anew, or is
+// not known, is refused: it logs in again.
+func (e *Engine) Heartbeat(ctx context.Context, name string, epoch int64, stopped []job.Token) (MachineState, error) {
+	return e.machine(ctx, name, epoch, func(r *run, old, row *job.Holder) error {
+		m := row.Machine
+		if len(stopped) > 0 {
+			m.Stopping = slices.DeleteFunc(slices.Clone(m.Stopping), func(hash uint64) bool {
+				return slices.ContainsFunc(stopped, func(t job.Token) bool { return t.Hash() == hash })
+			})
+			if len(m.Stopping) == 0 {
+				m.Stopping, r.fed = nil, true
+			}
+		}
+		return nil
+	})
+}
+
+// Drain gives a machine nothing more; what it runs it may end. epoch 0 is any.
+func (e *Engine) Drain(ctx context.Context, name string, epoch int64, by job.Actor) (MachineState, error) {
+	return e.machine(ctx, name, epoch, func(r *run, old, row *job.Holder) error {
+		if old.Machine.Draining {
+			return nil
+		}
+		row.Machine.Draining = true
+		return r.audit(by, "drain engine", name, 0)
+	})
+}
+
+// Logoff takes a machine out: what it runs is given back without blame, and it
+// is told to stop. epoch 0 is any.
+func (e *Engine) Logoff(ctx context.Context, name string, epoch int64, by job.Actor) error {
+	return e.do(ctx, 0, func(r *run) error {
+		row, err := r.liveMachine(name, epoch)
+		if err != nil {
+			return err
+		}
+		ids, err := r.tx.Held(row.Name)
+		if err != nil {
+			return err
+		}
+		if err := r.endLeases(row.Name, ids, job.ByEvict); err != nil {
+			return err
+		}
+		r.tx.Durable() // its stream stays until it has heard what to stop; it gets nothing more
+		if err := r.setMachine(row, nil); err != nil || epoch != 0 {
+			return err
+		}
+		return r.audit(by, "log off engine", name, int64(len(ids)))
+	})
+}
+
+// machine changes a machine that is logged in, and hears of it.
+func (e *Engine) machine(ctx context.Context, name string, epoch int64, change func(r *run, old, row *job.Holder) error) (MachineState, error) {
+	var out MachineState
+	err := e.do(ctx, 0, func(r *run) error {
+		old, err := r.liveMachine(name, epoch)
+		if err != nil {
+			return err
+		}
+		row, m := *old, *old.Machine
+		row.Machine = &m
+		if epoch != 0 { // it speaks itself
+			m.Heard, m.Awaited, row.Until = r.now, false, r.steady.Add(r.e.opts.lostAfter())
+		}
+		if err := change(r, old, &row); err != nil {
+			return err
+		}
+		if err := r.setMachine(old, &row); err != nil {
+			return err
+		}
+		out, err = r.machineState(&row)
+		return err
+	})
+	if err != nil { // out may still be written to
+		return MachineState{}, err
+	}
+	return out, nil
+}
+
+// liveMachine returns a machine that is logged in under an epoch, 0 = any.
+func (r *run) liveMachine(name string, epoch int64) (*job.Holder, error) {
+	row, err := r.machineRow(machinePrefix + name)
+	switch {
+	case err != nil:
+		return nil, err
+	case row == nil:
+		return nil, &job.Error{Kind: job.NotFound, Field: "engine", Text: fmt.Sprintf("engine %q is not logged in; log in first", name)}
+	case row.Machine.Lost:
+		return nil, job.Errorf(job.Superseded, "engine %q was not heard of for too long and is lost; log in again", name)
+	case epoch != 0 && epoch != row.Machine.Epoch:
+		return nil, job.Errorf(job.Superseded, "engine %q logged in again since then; this login is over", name)
+	}
+	return row, nil
+}
+
+// machineRow returns the row of a machine, nil if there is none.
+func (r *run) machineRow(holder string) (*job.Holder, error) {
+	row, err := r.tx.Row(job.Holders, holder)
+	h, _ := row.(*job.Holder)
+	if h == nil || h.Machine == nil {
+		return nil, err
+	}
+	return h, err
+}
+
+// setMachine writes the row of a machine; nil = it is gone, or was not there.
+func (r *run) setMachine(old, row *job.Holder) error {
+	r.changeSlots(slotsOf(row) - slotsOf(old))
+	if row == nil {
+		return r.tx.Unset(job.Holders, old.Name)
+	}
+	return r.tx.Set(row)
+}
+
+// slotsOf is how many slots a machine has for tasks.
+func slotsOf(h *job.Holder) int {
+	if h == nil || h.Machine == nil || h.Machine.Lost || h.Machine.Draining || len(h.Machine.Stopping) > 0 {
+		return 0
+	}
+	return h.Machine.Slots
+}
+
+// Machines lists up to n machines by name, those behind after.
+func (e *Engine) Machines(ctx context.Context, after string, n int) ([]MachineState, error) {
+	var out []MachineState
+	err := e.do(ctx, 0, func(r *run) error {
+		rows, err := r.tx.Rows(job.Holders, machinePrefix+after, n)
+		out = make([]MachineState, 0, len(rows))
+		for _, row := range rows {
+			if h := row.(*job.Holder); err == nil && h.Machine != nil {
+				var state MachineState
+				state, err = r.machineState(h)
+				out = append(out, state)
+			}
+		}
+		return err
+	})
+	if err != nil { // out may still be written to
+		return nil, err
+	}
+	return out, nil
+}
+
+// Machine returns one machine, or NotFound.
+func (e *Engine) Machine(ctx context.Context, name string) (MachineState, error) {
+	var out MachineState
+	err := e.do(ctx, 0, func(r *run) error {
+		row, err := r.machineRow(machinePrefix + name)
+		if err == nil && row == nil {
+			err = &job.Error{Kind: job.NotFound, Field: "engine", Text: fmt.Sprintf("engine %q is not known", name)}
+		}
+		if err != nil {
+			return err
+		}
+		out, err = r.machineState(row)
+		return err
+	})
+	if err != nil { // out may still be written to
+		return MachineState{}, err
+	}
+	return out, nil
+}
+
+func (r *run) machineState(h *job.Holder) (MachineState, error) {
+	ids, err := r.tx.Held(h.Name)
+	m := MachineState{Name: h.Name[len(machinePrefix):], Properties: h.Properties, Machine: *h.Machine, Running: len(ids)}
+	switch {
+	case m.Lost:
+		m.State = MachineLost
+	case r.holder(h.Name) == nil && !h.Machine.Polls:
+		m.State = MachineSuspect
+	case m.Draining:
+		m.State = MachineDraining
+	case len(m.Stopping) > 0:
+		m.State = MachineStopping
+	case m.Running > 0:
+		m.State = MachineBusy
+	default:
+		m.State = MachineIdle
+	}
+	return m, err
+}
+
+// MachineStream is the stream of tasks of a machine. It first gets what it still
+// holds; a second stream ends the first. prefetch bounds the tasks it has at once;
+// 0 = its slots. sessions are those it serves; none = all.
+func (e *Engine) MachineStream(ctx context.Context, name string, epoch int64, prefetch int, sessions []string) (*Stream, error) {
+	h := newHolder(job.Named, machinePrefix+name, StreamOptions{Name: name, Queues: sessions, Prefetch: prefetch})
+	err := e.do(ctx, 0, func(r *run) error { return r.joinMachine(h, name, epoch) })
+	if err != nil {
+		if ctx.Err() != nil { // it may have joined meanwhile
+			s := &Stream{e, h}
+			s.Close()
+		}
+		return nil, err
+	}
+	return &Stream{e, h}, nil
+}
+
+func (r *run) joinMachine(h *holder, name string, epoch int64) error {
+	row, err := r.liveMachine(name, epoch)
+	if err != nil {
+		return err
+	}
+	h.asMachine(row)
+	h.opts.Prefetch = cmp.Or(h.opts.Prefetch, row.Machine.Slots)
+	if old := r.holder(h.name); old != nil {
+		r.left[old] = true
+		r.ended = append(r.ended, old)
+	}
+	if err := r.handBack(h); err != nil {
+		return err
+	}
+	r.joined[h.name] = h
+	return nil
+}
+
+// lapseMachine is what the clock does to a machine that is silent: it is lost,
+// and later forgotten.
+func (r *run) lapseMachine(old *job.Holder) error {
+	if old.Machine.Lost {
+		return r.setMachine(old, nil)
+	}
+	ids, err := r.tx.Held(old.Name)
+	if err != nil {
+		return err
+	}
+	how := job.ByLapse
+	if old.Machine.Awaited { // it may be that it could not reach us
+		how = job.ByRestart
+	}
+	if err := r.endLeases(old.Name, ids, how); err != nil {
+		return err
+	}
+	if h := r.holder(old.Name); h != nil {
+		r.left[h] = true
+		r.ended = append(r.ended, h)
+	}
+	now, err := r.machineRow(old.Name) // it may have been told to stop something
+	if err != nil {
+		return err
+	}
+	row, m := *now, *now.Machine
+	m.Lost, m.Stopping = true, nil
+	row.Machine, row.Until = &m, r.steady.Add(machineKept)
+	return r.setMachine(now, &row)
+}
+
+// toldToStop keeps a machine without work until it says that it stopped a run
+// that took too long.
+func (r *run) toldToStop(l *job.Lease) error {
+	if !strings.HasPrefix(l.Holder, machinePrefix) {
+		return nil
+	}
+	old, err := r.machineRow(l.Holder)
+	if err != nil || old == nil || old.Machine.Lost {
+		return err
+	}
+	row, m := *old, *old.Machine
+	m.Stopping = append(slices.Clone(m.Stopping), l.Token.Hash())
+	row.Machine = &m
+	return r.setMachine(old, &row)
+}
+
+// MachineLease takes up to most tasks for a machine that asks call by call, as
+// Lease does; it has no more than its slots. Its heartbeat keeps them.
+func (e *Engine) MachineLease(ctx context.Context, name string, epoch int64, most int, sessions []string) ([]Delivery, error) {
+	h := newHolder(job.Named, machinePrefix+name, StreamOptions{Name: name, Queues: sessions})
+	h.want = max(most, 1)
+	return e.ask(ctx, h, func(r *run) error {
+		old, err := r.liveMachine(name, epoch)
+		if err != nil {
+			return err
+		}
+		h.asMachine(old)
+		if old.Machine.Polls {
+			return nil
+		}
+		row, m := *old, *old.Machine
+		m.Polls, row.Machine = true, &m
+		return r.setMachine(old, &row)
+	})
+}
+
+func (h *holder) asMachine(row *job.Holder) {
+	h.machine, h.host, h.opts.Properties = true, row.Machine.Host, row.Properties
+	h.key = fmt.Sprintf("engine %q %q %q", h.host, h.opts.Queues, h.opts.Properties)
+}
+
+// machineRoom is how many more tasks a machine takes now.
+func (r *run) machineRoom(h *holder) int {
+	row, err := r.machineRow(h.name)
+	if err != nil || slotsOf(row) == 0 {
+		return 0
+	}
+	if h.want == 0 {
+		return h.opts.Prefetch - h.held - r.held[h]
+	}
+	ids, err := r.tx.Held(h.name)
+	if err != nil {
+		return 0
+	}
+	return min(row.Machine.Slots-len(ids), h.want-h.held-r.held[h])
+}
+
+func (o *Options) heartbeat() job.Millis { return cmp.Or(o.Heartbeat, MachineHeartbeat) }
+func (o *Options) lostAfter() job.Millis { return cmp.Or(o.LostAfter, MachineLostAfter) }

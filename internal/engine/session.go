@@ -1,0 +1,535 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// A session is a queue with grid settings (job.Grid) and a row that counts its
+// tasks. Its tasks are put like any job, with Door grid, and go to engines only.
+
+// sessionPage bounds the tasks that one transaction cancels or forgets for a
+// session.
+const sessionPage = 500
+
+// NewSession is a session as a door asks for it.
+type NewSession struct {
+	Queue job.Queue // settings; Name "" = the server draws one; Grid is needed
+	Info  []byte    // what the door keeps with it
+}
+
+// SessionState is a session with its settings and how much of it there is.
+type SessionState struct {
+	*job.Session
+	Settings *job.Queue
+	Depth    Depth
+	Share    int  // slots it should have now
+	Stalled  bool // has tasks in line, and no engine may run any of them
+}
+
+// OpenSession makes a session; Exists if its name is that of a queue in use.
+func (e *Engine) OpenSession(ctx context.Context, n NewSession, by job.Actor) (SessionState, error) {
+	return e.session(ctx, func(r *run) (*job.Session, error) {
+		q := n.Queue
+		if q.Grid == nil {
+			return nil, job.Errorf(job.Invalid, "a session needs grid settings")
+		}
+		if err := checkSession(&q); err != nil {
+			return nil, err
+		}
+		if q.Name == "" {
+			q.Name = r.ids.Next(r.now).String()
+		}
+		if r.c.queues[q.Name] || r.fresh[q.Name] {
+			return nil, &job.Error{Kind: job.Exists, Field: "name", Text: fmt.Sprintf("there is a queue or session %q already", q.Name)}
+		}
+		if err := r.oneMoreQueue(0); err != nil {
+			return nil, err
+		}
+		s := &job.Session{Name: q.Name, By: by, Info: n.Info, Created: r.now}
+		r.forgetQueue(q.Name)
+		r.seeQueue(q.Name)
+		r.tx.Durable()
+		if err := r.tx.Set(&q); err != nil {
+			return nil, err
+		}
+		r.changeSession(s)
+		if err := r.joinShares(s, &q); err != nil {
+			return nil, err
+		}
+		return s, r.audit(by, "open session", subjectSession(q.Name), 0)
+	})
+}
+
+// checkSession refuses settings that a session cannot have.
+func checkSession(q *job.Queue) error {
+	if err := q.Grid.Check(); err != nil {
+		return err
+	}
+	if q.Order != job.OrderNone || q.Concurrency != 0 || q.Protection != (job.Protection{}) {
+		return job.Errorf(job.Invalid, "a session has neither order nor concurrency nor protection; use max_engines and weights")
+	}
+	return nil
+}
+
+func subjectSession(name string) string { return "session " + name }
+
+// ChangeSession changes the settings of a session; edit may run twice, and
+// gets a copy of Grid of its own.
+func (e *Engine) ChangeSession(ctx context.Context, name string, edit func(*job.Queue) error, by job.Actor) (SessionState, error) {
+	return e.session(ctx, func(r *run) (*job.Session, error) {
+		s, err := r.liveSession(name)
+		if err != nil {
+			return nil, err
+		}
+		old, err := r.queue(name)
+		if err != nil {
+			return nil, err
+		}
+		q, g := *old, *old.Grid
+		q.Grid = &g
+		if err := edit(&q); err != nil {
+			return nil, err
+		}
+		q.Name = name
+		if err := checkSession(&q); err != nil {
+			return nil, err
+		}
+		r.forgetQueue(name)
+		r.woken[name] = true
+		r.tx.Durable()
+		if err := r.tx.Set(&q); err != nil {
+			return nil, err
+		}
+		if err := r.changeShare(s, &q); err != nil {
+			return nil, err
+		}
+		return s, r.auditQueue(by, old, &q)
+	})
+}
+
+// CloseSession ends the submitting: the session is over when its last task is.
+// Closing it again changes nothing.
+func (e *Engine) CloseSession(ctx context.Context, name string, by job.Actor) (SessionState, error) {
+	return e.session(ctx, func(r *run) (*job.Session, error) {
+		old, err := r.aSession(name)
+		if err != nil || old.State != job.SessionOpen {
+			return old, err
+		}
+		s := *old
+		s.State, s.Closed = job.SessionClosed, r.now
+		r.tx.Durable()
+		r.changeSession(&s)
+		return &s, r.audit(by, "close session", subjectSession(name), 0)
+	})
+}
+
+// CancelSession gives up every task of a session that is not finished; who runs
+// one is told. The clock does it, piece by piece, also after a restart. One that
+// is over stays as it is.
+func (e *Engine) CancelSession(ctx context.Context, name, why string, by job.Actor) (SessionState, error) {
+	return e.session(ctx, func(r *run) (*job.Session, error) {
+		s, err := r.aSession(name)
+		if err != nil || s.State >= job.SessionCancelling {
+			return s, err
+		}
+		if s, err = r.cancelSession(s, why); err != nil {
+			return nil, err
+		}
+		return s, r.audit(by, "cancel session", subjectSession(name), s.Open())
+	})
+}
+
+func (r *run) cancelSession(old *job.Session, why string) (*job.Session, error) {
+	s := *old
+	if s.State = job.SessionCancelling; s.Closed == 0 {
+		s.Closed = r.now
+	}
+	s.Why = why
+	r.tx.Durable()
+	r.changeSession(&s)
+	q, err := r.queue(s.Name)
+	if err != nil {
+		return nil, err
+	}
+	return &s, r.changeShare(&s, q)
+}
+
+// DeleteSession forgets a session that is over, with its tasks and their
+// results. The clock does it, piece by piece.
+func (e *Engine) DeleteSession(ctx context.Context, name string, by job.Actor) error {
+	_, err := e.session(ctx, func(r *run) (*job.Session, error) {
+		old, err := r.aSession(name)
+		if err != nil {
+			return nil, err
+		}
+		if !old.State.Ended() {
+			return nil, job.Errorf(job.WrongState, "session %q is %s; cancel it first", name, old.State)
+		}
+		s := *old
+		s.Dropped = true
+		r.tx.Durable()
+		r.changeSession(&s)
+		return &s, r.audit(by, "delete session", subjectSession(name), s.Submitted)
+	})
+	return err
+}
+
+// Session returns one session, or NotFound.
+func (e *Engine) Session(ctx context.Context, name string) (SessionState, error) {
+	return e.session(ctx, func(r *run) (*job.Session, error) { return r.aSession(name) })
+}
+
+// Sessions lists up to n sessions by name, those behind after.
+func (e *Engine) Sessions(ctx context.Context, after string, n int) ([]SessionState, error) {
+	var out []SessionState
+	err := e.do(ctx, 0, func(r *run) error {
+		rows, err := r.tx.Rows(job.Sessions, after, n)
+		out = make([]SessionState, 0, len(rows))
+		for _, row := range rows {
+			if err == nil {
+				s, staged := r.sessions[row.Key()]
+				if !staged {
+					s = row.(*job.Session)
+				}
+				var state SessionState
+				state, err = r.sessionState(s)
+				out = append(out, state)
+			}
+		}
+		return err
+	})
+	if err != nil { // out may still be written to
+		return nil, err
+	}
+	return out, nil
+}
+
+func (e *Engine) session(ctx context.Context, f func(*run) (*job.Session, error)) (SessionState, error) {
+	var out SessionState
+	err := e.do(ctx, 0, func(r *run) error {
+		s, err := f(r)
+		if err != nil {
+			return err
+		}
+		out, err = r.sessionState(s)
+		return err
+	})
+	if err != nil { // out may still be written to
+		return SessionState{}, err
+	}
+	return out, nil
+}
+
+func (r *run) sessionState(s *job.Session) (SessionState, error) {
+	shown := *s
+	q, err := r.queue(s.Name)
+	return SessionState{Session: &shown, Settings: q, Depth: r.tx.Depth(s.Name), Share: r.shareOf(s.Name)}, err
+}
+
+// aSession returns a session, or NotFound.
+func (r *run) aSession(name string) (*job.Session, error) {
+	if s := r.sessions[name]; s != nil {
+		return s, nil
+	}
+	row, err := r.tx.Row(job.Sessions, name)
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := row.(*job.Session); ok {
+		return s, nil
+	}
+	return nil, &job.Error{Kind: job.NotFound, Field: "session", Text: fmt.Sprintf("session %q does not exist", name)}
+}
+
+// liveSession returns a session that is not over and not about to be.
+func (r *run) liveSession(name string) (*job.Session, error) {
+	s, err := r.aSession(name)
+	if err == nil && s.State >= job.SessionCancelling {
+		return nil, job.Errorf(job.WrongState, "session %q is %s", name, s.State)
+	}
+	return s, err
+}
+
+// changeSession notes a session as it shall be. It is written, and ends if it
+// is over, when all commands of the transaction have run.
+func (r *run) changeSession(s *job.Session) {
+	if r.sessions == nil {
+		r.sessions = map[string]*job.Session{}
+	}
+	r.sessions[s.Name] = s
+}
+
+// submittable refuses a task that its session does not take in, and a job of
+// another door in a session's queue.
+func (r *run) submittable(j *job.Job) error {
+	q, err := r.queue(j.Queue)
+	if err != nil || q.Grid == nil && j.Door != job.DoorGrid {
+		return err
+	}
+	if j.Door != job.DoorGrid {
+		return &job.Error{Kind: job.WrongState, Field: "queue", Text: fmt.Sprintf("queue %q is a session; submit tasks to it", j.Queue)}
+	}
+	s, err := r.aSession(j.Queue)
+	if err != nil {
+		return err
+	}
+	if s.State != job.SessionOpen {
+		return &job.Error{
+			Kind: job.WrongState, Field: "session",
+			Text: fmt.Sprintf("session %q is %s and takes no more tasks; open another one", s.Name, s.State),
+		}
+	}
+	return nil
+}
+
+// tally counts what a step did to a task, and cancels its session where a
+// failure does.
+func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
+	j := eff.Job
+	if j == nil {
+		j = eff.Left
+	}
+	if j == nil || j.Door != job.DoorGrid {
+		return nil
+	}
+	was, is := job.None, j.State
+	if old != nil {
+		was = old.State
+	}
+	if was == is || was.Open() && is.Open() {
+		return nil
+	}
+	known, err := r.aSession(j.Queue)
+	if err != nil {
+		return err
+	}
+	s := *known
+	switch {
+	case was == job.None:
+		s.Submitted++
+	case is == job.Done:
+		s.Done++
+	case is == job.Dead && c.Verb == rule.Cancel:
+		s.Cancelled++
+	case is == job.Dead:
+		s.Failed++
+	case was == job.Dead: // revived
+		s.Failed--
+	}
+	r.changeSession(&s)
+	if is != job.Dead || c.Verb == rule.Cancel || s.State >= job.SessionCancelling {
+		return nil
+	}
+	q, err := r.queue(j.Queue)
+	if err != nil {
+		return err
+	}
+	n := len(eff.Failures)
+	if a := q.Grid.AutoCancel; a == job.AutoCancelAlways || a == job.AutoCancelLibload && n > 0 && eff.Failures[n-1].Type == job.LoadError {
+		_, err = r.cancelSession(&s, "task "+j.ID.String()+" failed, and auto_cancel is "+a.String())
+	}
+	return err
+}
+
+// keepSessions ends the sessions that are over and writes those that changed.
+func (r *run) keepSessions() error {
+	for _, name := range sortedKeys(r.sessions) {
+		s := *r.sessions[name]
+		if s.Name == "" {
+			continue // deleted
+		}
+		q, err := r.queue(name)
+		if err != nil {
+			return err
+		}
+		if s.State == job.SessionClosed && s.Open() == 0 || s.State == job.SessionCancelling && s.Open() == 0 {
+			s.State, s.Ended = rule.EndOf(&s), r.now
+			r.tx.Durable()
+		}
+		s.Next = rule.SessionDue(&s, q.Grid, r.now)
+		if err := r.tx.Set(&s); err != nil {
+			return err
+		}
+		r.ticked = r.ticked || s.Next > 0 && s.Next <= r.now
+	}
+	clear(r.sessions)
+	return nil
+}
+
+// turnSession does what the clock owes a session.
+func (r *run) turnSession(t *job.Session) error {
+	known, err := r.aSession(t.Name)
+	if err != nil {
+		return err
+	}
+	s := *known
+	q, err := r.queue(s.Name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.State == job.SessionCancelling:
+		r.changeSession(&s)
+		return r.cancelTasks(&s)
+	case rule.SessionOutlived(&s, q.Grid, r.now):
+		return r.forgetSession(&s)
+	}
+	return r.forgetCollected(&s)
+}
+
+func (r *run) cancelTasks(s *job.Session) error {
+	open := store.Filter{Queues: []string{s.Name}, States: []job.State{job.Scheduled, job.Ready, job.Leased}}
+	list, err := r.tx.List(open, sessionPage)
+	if err != nil {
+		return err
+	}
+	f := job.Failure{Type: "Cancelled", Message: "its session was cancelled"}
+	if s.Why != "" {
+		f.Message += ": " + s.Why
+	}
+	for _, j := range list {
+		if _, err := r.step(j, rule.Command{Verb: rule.Cancel, Failure: f}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetSession forgets tasks of a session whose time is over, and at last the
+// session itself.
+func (r *run) forgetSession(s *job.Session) error {
+	list, err := r.tx.List(store.Filter{Queues: []string{s.Name}}, sessionPage)
+	if err != nil {
+		return err
+	}
+	for _, j := range list {
+		if err := r.remove(j); err != nil {
+			return err
+		}
+	}
+	r.tx.Durable()
+	if len(list) == sessionPage {
+		r.changeSession(s)
+		return nil
+	}
+	if err := r.tx.Unset(job.Sessions, s.Name); err != nil {
+		return err
+	}
+	r.forgetQueue(s.Name)
+	if err := r.tx.Unset(job.Queues, s.Name); err != nil {
+		return err
+	}
+	delete(r.sessions, s.Name)
+	if r.dropped == nil {
+		r.dropped = map[string]bool{}
+	}
+	r.dropped[s.Name] = true
+	return r.leaveShares(s.Name)
+}
+
+// forgetCollected forgets done tasks whose results were collected.
+func (r *run) forgetCollected(s *job.Session) error {
+	ids, err := r.tx.Finished(s.Name, s.Forgotten, sessionPage)
+	if err != nil {
+		return err
+	}
+	s.Forgotten = max(s.Forgotten, s.Collected)
+	for i, id := range ids {
+		j, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		if j.Finished > s.Collected {
+			break
+		}
+		if i == sessionPage-1 {
+			s.Forgotten = j.Finished
+		}
+		if j.State == job.Done {
+			if err := r.remove(j); err != nil {
+				return err
+			}
+		}
+	}
+	r.changeSession(s)
+	return nil
+}
+
+// Result is a finished task.
+type Result struct {
+	Number  int64 // its number among the finished; the cursor behind it
+	Job     *job.Job
+	Payload []byte       // nil = not asked for
+	Failure *job.Failure // the last one of a task that is not done
+}
+
+// Results returns up to n finished tasks of a session behind a cursor, in the
+// order in which they finished. A session that is collected after its submit has
+// none before.
+func (e *Engine) Results(ctx context.Context, name string, after int64, n int) (list []Result, s *job.Session, err error) {
+	err = e.view(ctx, func(v store.Reader) error {
+		row, err := v.Row(job.Sessions, name)
+		if err != nil {
+			return err
+		}
+		known, ok := row.(*job.Session)
+		if !ok {
+			return &job.Error{Kind: job.NotFound, Field: "session", Text: fmt.Sprintf("session %q does not exist", name)}
+		}
+		q, err := queueOf(v, name)
+		if s = known; err != nil || q.Grid == nil || q.Grid.Collection == job.CollectAfterSubmit && s.State == job.SessionOpen {
+			return err
+		}
+		ids, err := v.Finished(name, after, n)
+		for _, id := range ids {
+			if err != nil {
+				break
+			}
+			var j *job.Job
+			if j, err = v.Get(id); err != nil {
+				break
+			}
+			d := Result{Number: j.Finished, Job: j}
+			if j.State == job.Dead {
+				var last []job.Failure
+				if last, err = v.Failures(id, 0, true, 1); len(last) > 0 {
+					d.Failure = &last[0]
+				}
+			}
+			list = append(list, d)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return list, s, nil
+}
+
+// Collected acknowledges results up to a number: unless the session is collected
+// later, they are forgotten. A lower number than before changes nothing.
+func (e *Engine) Collected(ctx context.Context, name string, upTo int64) (SessionState, error) {
+	return e.session(ctx, func(r *run) (*job.Session, error) {
+		old, err := r.aSession(name)
+		if err != nil || upTo <= old.Collected {
+			return old, err
+		}
+		if last := r.seq.next - 1; upTo > last {
+			return nil, &job.Error{
+				Kind: job.Invalid, Field: "cursor",
+				Text: "cursor " + strconv.FormatInt(upTo, 10) + " was not given out; use one of a result",
+			}
+		}
+		s := *old
+		s.Collected = upTo
+		r.tx.Durable()
+		r.changeSession(&s)
+		return &s, nil
+	})
+}

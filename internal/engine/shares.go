@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// roster says which session is next: the rota of the rules, and what it is
+// told. It follows from sessions, lines, leases and machines, and is made again
+// from them when a transaction that changed it did not commit.
+type roster struct {
+	rota   *rule.Rota
+	shares map[string]*rule.Share
+	slots  int
+}
+
+// roster returns what is known, to be changed.
+func (r *run) roster() (*roster, error) {
+	if t := r.c.roster; t != nil {
+		r.c.rosterUsed = true
+		return t, nil
+	}
+	t := &roster{rota: rule.NewRota(1), shares: map[string]*rule.Share{}}
+	r.c.roster, r.c.rosterUsed = t, true
+	for after := ""; ; {
+		rows, err := r.tx.Rows(job.Sessions, after, tickMax)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			after = row.Key()
+			if s := r.sessions[after]; s == nil { // else it joins by itself below
+				if err := r.joinAsItIs(t, row.(*job.Session)); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if len(rows) < tickMax {
+			break
+		}
+	}
+	for _, name := range sortedKeys(r.sessions) {
+		if err := r.joinAsItIs(t, r.sessions[name]); err != nil {
+			return nil, err
+		}
+	}
+	return t, r.countSlots(t)
+}
+
+func (r *run) joinAsItIs(t *roster, s *job.Session) error {
+	q, err := r.queue(s.Name)
+	if err != nil {
+		return err
+	}
+	d := r.tx.Depth(s.Name)
+	share := t.rota.Join(s.Name, claimOf(s, q))
+	t.shares[s.Name] = share
+	t.rota.Wait(share, int(d.Wanting+d.Leases))
+	for range d.Leases {
+		t.rota.Start(share)
+	}
+	return nil
+}
+
+func (r *run) countSlots(t *roster) error {
+	for after := machinePrefix; ; {
+		rows, err := r.tx.Rows(job.Holders, after, tickMax)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			after = row.Key()
+			t.slots += slotsOf(row.(*job.Holder))
+		}
+		if len(rows) < tickMax {
+			t.rota.SetSlots(t.slots)
+			return nil
+		}
+	}
+}
+
+// claimOf is what a session asks for by its settings.
+func claimOf(s *job.Session, q *job.Queue) rule.Claim {
+	c := rule.Claim{Weight: int(q.Grid.Weight), Max: q.Grid.MaxEngines, Urgent: q.Grid.Urgent}
+	if q.Grid.Suspended || q.Paused || s.State >= job.SessionCancelling {
+		c.Weight = 0
+	}
+	return c
+}
+
+// joinShares lets a new session take part.
+func (r *run) joinShares(s *job.Session, q *job.Queue) error {
+	had := r.c.roster != nil
+	t, err := r.roster()
+	if err != nil || !had { // it was made with the session
+		return err
+	}
+	t.shares[s.Name] = t.rota.Join(s.Name, claimOf(s, q))
+	return nil
+}
+
+// changeShare follows new settings of a session.
+func (r *run) changeShare(s *job.Session, q *job.Queue) error {
+	t, err := r.roster()
+	if err == nil && t.shares[s.Name] != nil {
+		t.rota.Change(t.shares[s.Name], claimOf(s, q))
+	}
+	return err
+}
+
+func (r *run) leaveShares(name string) error {
+	t, err := r.roster()
+	if err == nil && t.shares[name] != nil {
+		t.rota.Leave(t.shares[name])
+		delete(t.shares, name)
+	}
+	return err
+}
+
+// changeSlots follows machines that come and go.
+func (r *run) changeSlots(by int) {
+	if t := r.c.roster; t != nil && by != 0 {
+		r.c.rosterUsed = true
+		t.slots += by
+		t.rota.SetSlots(t.slots)
+	}
+}
+
+// shareOf is how many slots a session should have now.
+func (r *run) shareOf(name string) int {
+	t, err := r.roster()
+	if err != nil || t.shares[name] == nil {
+		return 0
+	}
+	t.rota.Targets()
+	return t.shares[name].Target
+}
+
+// shared follows a task that changes: who waits, and what runs.
+func (r *run) shared(old, j *job.Job) {
+	t := r.c.roster
+	if t == nil {
+		return
+	}
+	queue := ""
+	switch {
+	case j != nil:
+		queue = j.Queue
+	case old != nil:
+		queue = old.Queue
+	}
+	share := t.shares[queue]
+	if share == nil {
+		return
+	}
+	r.c.rosterUsed = true
+	waits := oneIf(wants(j)) - oneIf(wants(old))
+	runs := leasesOf(j) - leasesOf(old)
+	for ; runs > 0; runs-- {
+		t.rota.Start(share)
+		waits++
+	}
+	for ; runs < 0; runs++ {
+		t.rota.End(share)
+	}
+	if waits != 0 {
+		t.rota.Wait(share, waits)
+	}
+}
+
+func wants(j *job.Job) bool { return j != nil && rule.EntriesOf(j).Wants }
+
+// feedMachine gives a machine up to n tasks: for each of its slots one of the
+// session that is furthest below its share.
+func (r *run) feedMachine(h *holder, n int) (took int, dry bool, err error) {
+	t, err := r.roster()
+	if err != nil {
+		return 0, false, err
+	}
+	s := rule.Seeker{Holder: h.name, Properties: h.opts.Properties, Engine: true, Host: h.host} // each slot is alone
+	var found *job.Job
+	fits := func(share *rule.Share) bool {
+		if err != nil || !serves(h.opts.Queues, share.Name) {
+			return false
+		}
+		var list []*job.Job
+		if list, err = r.tx.Ready([]string{share.Name}, s, 1); err != nil || len(list) == 0 {
+			return false
+		}
+		found = list[0]
+		return true
+	}
+	for took < n {
+		found = nil
+		if t.rota.Pick(fits) == nil || err != nil {
+			return took, err == nil && t.rota.Pick(nil) == nil, err
+		}
+		if err := r.grant(h, found, 0); err != nil {
+			return took, false, err
+		}
+		took++
+	}
+	return took, false, nil
+}
+
+func serves(sessions []string, name string) bool {
+	for _, s := range sessions {
+		if s == name {
+			return true
+		}
+	}
+	return len(sessions) == 0
+}

@@ -1,0 +1,38 @@
+package rule
+
+import "github.com/reprisehq/reprise/internal/job"
+
+// EndOf is the state of a session whose last task is finished.
+func EndOf(s *job.Session) job.SessionState {
+	switch {
+	case s.State == job.SessionCancelling:
+		return job.SessionCancelled
+	case s.Failed+s.Cancelled > 0:
+		return job.SessionErrors
+	}
+	return job.SessionDone
+}
+
+// SessionOutlived reports whether a session is to be forgotten.
+func SessionOutlived(s *job.Session, g *job.Grid, now job.Millis) bool {
+	return s.State.Ended() && (s.Dropped || now >= sessionEnd(s, g))
+}
+
+// SessionDue is when the clock must look at a session; 0 = not.
+func SessionDue(s *job.Session, g *job.Grid, now job.Millis) job.Millis {
+	forgets := g.Collection == job.CollectImmediately || g.Collection == job.CollectAfterSubmit
+	switch {
+	case s.State == job.SessionCancelling, SessionOutlived(s, g, now), forgets && s.Forgotten < s.Collected:
+		return max(now, 1)
+	case s.State.Ended():
+		return sessionEnd(s, g)
+	}
+	return 0
+}
+
+func sessionEnd(s *job.Session, g *job.Grid) job.Millis {
+	if g.Retain > 0 {
+		return s.Ended.Add(g.Retain)
+	}
+	return s.Ended.Add(job.GridRetain)
+}

@@ -1,0 +1,94 @@
+package rule
+
+import "github.com/reprisehq/reprise/internal/job"
+
+// What is particular to tasks of sessions (spec/grid.md): more copies of one,
+// where it stands again, and its number among the finished.
+
+// CopyBar is why no further copy of a job may be wanted.
+type CopyBar uint8
+
+// The reasons.
+const (
+	CopyAllowed CopyBar = iota
+	CopyLimit           // as many as may be were asked for in its life
+	CopiesLive          // as many as may be run or are wanted
+	CopyUnsafe          // its queue is marked non-idempotent
+)
+
+func (b CopyBar) String() string {
+	return [...]string{"allowed", "max_reschedules is used up", "max_copies run or wait", "it is marked non-idempotent"}[b]
+}
+
+// NoCopy is why no further copy of the job may be wanted now.
+func NoCopy(j *job.Job, q *job.Queue) CopyBar {
+	g := q.Grid
+	switch {
+	case j.Wanted == 255, g != nil && j.Wanted >= g.MaxCopies:
+		return CopiesLive
+	case g == nil:
+		return CopyAllowed
+	case j.Reschedules >= g.MaxReschedules:
+		return CopyLimit
+	case q.NonIdempotent:
+		return CopyUnsafe
+	}
+	return CopyAllowed
+}
+
+// oneMore wants one more copy of a job.
+func oneMore(v View, j *job.Job, p job.Place) {
+	j.Wanted++
+	j.Reschedules++
+	if g := v.Queue.Grid; g != nil && p == job.PlaceUnset {
+		p = g.CopyPlace
+	}
+	place(v, j, p)
+}
+
+// evictedTo is where a job stands that was given back without blame.
+func evictedTo(v View, p job.Place) job.Place {
+	if g := v.Queue.Grid; g != nil && p == job.PlaceUnset {
+		return g.EvictedPlace
+	}
+	return p
+}
+
+// runEnd is when a run that starts now has taken too long; 0 = never. Where
+// overruns are looked for at a period only, that is its next multiple.
+func runEnd(v View, j *job.Job) job.Millis {
+	t := either(j.RunTimeout, v.Queue.RunTimeout)
+	if t == 0 {
+		return 0
+	}
+	end := v.Steady.Add(t)
+	if g := v.Queue.Grid; g != nil && g.PollPeriod > 0 {
+		if over := end % g.PollPeriod; over > 0 {
+			end = end.Add(g.PollPeriod - over)
+		}
+	}
+	return end
+}
+
+// finish gives a task its number among the finished of its session.
+func finish(v View, j *job.Job) {
+	if v.Queue.Grid != nil {
+		j.Finished = v.Seq()
+	}
+}
+
+// failedRun is a lease that the clock ended as a failed attempt.
+type failedRun struct {
+	lease job.Lease
+	what  job.Failure
+}
+
+// lostRun is the failure of a task whose engine is lost.
+func lostRun(l job.Lease) failedRun {
+	return failedRun{l, job.Failure{Type: "Lost", Message: "its engine was not heard of any more"}}
+}
+
+func chargesLoss(v View, how job.Ending) bool {
+	g := v.Queue.Grid
+	return g != nil && g.LossesCharged && how == job.ByLapse
+}
