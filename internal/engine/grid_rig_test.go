@@ -1,10 +1,12 @@
 package engine_test
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -178,3 +180,18 @@ func (g *gridRig) counters(name string, want map[string]int) *job.Job {
 }
 
 type counts = map[string]int
+
+// briefly is a call that does not wait.
+func (g *gridRig) briefly() context.Context {
+	ctx, cancel := context.WithTimeout(g.Context(), time.Millisecond/2)
+	g.Cleanup(cancel)
+	return ctx
+}
+
+// held wants a delivery to be one.
+func (g *gridRig) held(d engine.Delivery) {
+	g.Helper()
+	if d.Job.LeaseOf(d.Lease.Token) < 0 || string(d.Payload) != g.names[d.Job.ID] {
+		g.Fatalf("%+v", d)
+	}
+}

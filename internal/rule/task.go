@@ -61,13 +61,10 @@ func runEnd(v View, j *job.Job) job.Millis {
 	if t == 0 {
 		return 0
 	}
-	end := v.Steady.Add(t)
-	if g := v.Queue.Grid; g != nil && g.PollPeriod > 0 {
-		if over := end % g.PollPeriod; over > 0 {
-			end = end.Add(g.PollPeriod - over)
-		}
+	if g := v.Queue.Grid; g != nil {
+		return OverrunSeen(v.Steady.Add(t), g.PollPeriod)
 	}
-	return end
+	return v.Steady.Add(t)
 }
 
 // finish gives a task its number among the finished of its session.

@@ -1,0 +1,491 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// Engines: losses, timeouts, late results, re-attaching (reference sections 3
+// and 5, acceptance tests A2 to A11, A16, A18, A31, A37, A40).
+
+func (m *machine) state() engine.MachineState {
+	m.g.Helper()
+	s, err := m.g.Machine(m.g.Context(), m.name)
+	if err != nil {
+		m.g.Fatal(err)
+	}
+	return s
+}
+
+func (m *machine) is(want string) {
+	m.g.Helper()
+	if s := m.state(); s.State != want {
+		m.g.Fatalf("engine %s is %s, want %s", m.name, s.State, want)
+	}
+}
+
+func onHost(host string) func(*engine.Login) { return func(l *engine.Login) { l.Host = host } }
+
+func TestA2WithoutRetriesOneErrorIsTheEnd(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.Retry.Limit = job.LimitOf(0) })
+		m := g.running()
+		m.fail("A")
+		g.expect("A", job.Dead)
+		g.counters("A", counts{"retries": 1})
+	})
+}
+
+func TestA3EveryAttemptIsInTheHistory(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.Retry.Limit = job.LimitOf(3) })
+		m := g.running()
+		for range 3 {
+			m.fail("A")
+			m.gets("A")
+		}
+		m.fail("A")
+		g.expect("A", job.Dead)
+		list, err := g.Failures(g.Context(), g.ids["A"], 0, false, 9)
+		if err != nil || len(list) != 4 {
+			g.Errorf("%d records, %v", len(list), err)
+		}
+		g.running2("B", m)
+	})
+}
+
+// running2 has another task run, so that the engine is known to be well.
+func (g *gridRig) running2(name string, m *machine) {
+	g.Helper()
+	g.tasks("s", name)
+	m.gets(name)
+}
+
+func TestA4LogoffsChargeNothing(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		rng := dice(4)
+		var names []string
+		for i := range 12 {
+			names = append(names, fmt.Sprint("t", i))
+		}
+		g.tasks("s", names...)
+		var up []*machine
+		for i := range 3 {
+			up = append(up, g.engine(fmt.Sprint("w", i), 2))
+		}
+		for range 60 {
+			i := rng.IntN(len(up))
+			up[i].logoff()
+			up[i] = g.engine(up[i].name, 2)
+		}
+		for len(g.queued("s")) > 0 || g.state("s").Depth.Leases > 0 {
+			for _, m := range up {
+				m.read()
+				for _, name := range names {
+					if d, has := m.held[name]; has && g.job(name).LeaseOf(d.Lease.Token) >= 0 {
+						m.ok(name)
+					}
+				}
+			}
+		}
+		evicted := 0
+		for _, name := range names {
+			j := g.expect(name, job.Done)
+			if j.Attempts != 0 || j.Reschedules != 0 || j.Losses != 0 {
+				g.Errorf("%s: %+v", name, j)
+			}
+			evicted += int(j.Evictions)
+		}
+		if evicted < 60 {
+			g.Errorf("only %d evictions", evicted)
+		}
+	}, func(r *rig) { r.twice = false })
+}
+
+func TestA5AnEngineThatIsSilentIsLostAfterFifteenSeconds(t *testing.T) {
+	for _, charged := range []bool{true, false} {
+		grid(t, func(g *gridRig) {
+			g.session("s", func(q *job.Queue) { q.Grid.LossesCharged = charged })
+			m := g.running("B")
+			m.starts("A")
+			m.beat()
+			g.pass(15*job.Second - 1)
+			m.is(engine.MachineBusy)
+			g.line("s", "B")
+			g.pass(1)
+			m.is(engine.MachineLost)
+			g.line("s", "A", "B")
+			if charged {
+				g.counters("A", counts{"retries": 1})
+			} else {
+				g.counters("A", counts{"losses": 1})
+			}
+			if list, err := m.Poll(); len(list) != 1 || !list[0].Voided || err != nil {
+				g.Errorf("%v, %v", list, err)
+			}
+			m.ended()
+			if _, err := g.Heartbeat(g.Context(), m.name, m.epoch, nil); job.KindOf(err) != job.Superseded {
+				g.Errorf("a heartbeat of a lost engine: %v", err)
+			}
+			m = g.engine("w1", 1)
+			m.gets("A")
+		})
+	}
+}
+
+func TestAnEngineThatIsLostIsForgottenAtLast(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		m := g.engine("w1", 1)
+		g.pass(15 * job.Second)
+		m.is(engine.MachineLost)
+		g.pass(10 * job.Minute)
+		if _, err := g.Machine(g.Context(), "w1"); job.KindOf(err) != job.NotFound {
+			g.Errorf("%v", err)
+		}
+		if n := g.rows(job.Holders); n != 0 {
+			g.Errorf("%d rows", n)
+		}
+	})
+}
+
+func TestOneHeartbeatKeepsAllSlots(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		m := g.engine("w1", 3)
+		g.tasks("s", "A", "B", "C", "D")
+		m.gets("A", "B", "C")
+		g.beating(job.Minute, m)
+		if n := g.state("s").Depth.Leases; n != 3 {
+			g.Errorf("%d leases", n)
+		}
+		m.is(engine.MachineBusy)
+	})
+}
+
+func TestA6TheLateResultOfALostEngineIsAccepted(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		m := g.running()
+		m.starts("A")
+		token := m.held["A"]
+		other := g.engine("w2", 1)
+		g.beating(20*job.Second, other)
+		other.gets("A")
+		g.settle(token, job.OK)
+		g.expect("A", job.Done)
+		other.gets("A: supersede")
+		g.refused(job.Superseded, engine.Settle{ID: g.ids["A"], Token: other.held["A"].Lease.Token})
+		if s := g.state("s"); s.Done != 1 || s.Submitted != 1 {
+			g.Errorf("%+v", s.Session)
+		}
+	})
+}
+
+func TestA7OfTwoResultsAtOnceOneCounts(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		first, second := g.copied()
+		list, err := g.Settle(g.Context(), []engine.Settle{
+			{ID: g.ids["A"], Token: first.held["A"].Lease.Token}, {ID: g.ids["A"], Token: second.held["A"].Lease.Token},
+		})
+		if err != nil || list[0].Err != nil || job.KindOf(list[1].Err) != job.Superseded {
+			g.Errorf("%+v, %v", list, err)
+		}
+		if s := g.state("s"); s.Done != 1 {
+			g.Errorf("%+v", s.Session)
+		}
+		if list, _, err := g.Results(g.Context(), "s", 0, 9); len(list) != 1 || err != nil {
+			g.Errorf("%d results, %v", len(list), err)
+		}
+	})
+}
+
+func TestA9AnOverrunIsSeenAtTheNextSweep(t *testing.T) {
+	for start, want := range map[job.Millis]job.Millis{10_000: 50_000, 10_001: 109_999, 0: 60_000, 30_000: 90_000, 59_999: 60_001} {
+		grid(t, func(g *gridRig) {
+			g.session("s", func(q *job.Queue) { q.RunTimeout, q.Grid.PollPeriod = 50*job.Second, job.Minute })
+			m := g.running()
+			sweep := job.Minute - g.clock.Steady()%job.Minute
+			g.beating(sweep%job.Minute+start, m)
+			m.starts("A")
+			g.beating(want-1, m)
+			g.counters("A", counts{"live": 1})
+			g.pass(1)
+			g.counters("A", counts{"retries": 1})
+		})
+	}
+}
+
+func TestATaskThatTakesTooLongIsStoppedAndItsEngineWaits(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.RunTimeout = 10 * job.Second })
+		m := g.engine("w1", 2)
+		g.tasks("s", "A")
+		m.gets("A")
+		g.beating(30*job.Second, m) // it has not begun
+		m.starts("A")
+		g.beating(10*job.Second-1, m)
+		g.counters("A", counts{"live": 1})
+		g.pass(1)
+		m.gets("A: timeout")
+		m.is(engine.MachineStopping)
+		g.line("s", "A")
+		g.counters("A", counts{"retries": 1})
+		m.beat()
+		m.gets()
+		if s := m.beat(m.held["A"].Lease.Token); s.State == engine.MachineStopping {
+			g.Errorf("%+v", s)
+		}
+		m.gets("A")
+	})
+}
+
+func TestA11ATimeoutReschedulesOnceForEachAttempt(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) {
+			q.RunTimeout, q.Grid.OnTimeout, q.Grid.MaxReschedules = 10*job.Second, job.TimeoutReschedule, 5
+		})
+		first, second, third := g.engine("w1", 1), g.engine("w2", 1), g.engine("w3", 1)
+		g.tasks("s", "A")
+		first.gets("A")
+		first.starts("A")
+		g.beating(10*job.Second-1, first, second, third)
+		second.gets()
+		g.beating(1, first, second, third)
+		second.gets("A")
+		second.starts("A")
+		g.counters("A", counts{"live": 2, "reschedules": 1})
+		g.beating(14*job.Second, first, second, third)
+		third.gets()
+		g.counters("A", counts{"live": 2, "reschedules": 1})
+		first.ok("A")
+		second.gets("A: supersede")
+		g.expect("A", job.Done)
+		g.counters("A", counts{"reschedules": 1})
+	})
+}
+
+func TestA16ACopyDoesNotRunOnTheSameHost(t *testing.T) {
+	for _, any := range []bool{false, true} {
+		grid(t, func(g *gridRig) {
+			g.session("s", func(q *job.Queue) { q.Grid.AnyHost = any })
+			first, neighbour := g.engine("w1", 1, onHost("h")), g.engine("w2", 1, onHost("h"))
+			g.tasks("s", "A")
+			first.gets("A")
+			g.operate("A", rule.Command{Verb: rule.Offer})
+			if any {
+				neighbour.gets("A")
+				return
+			}
+			neighbour.gets()
+			g.tasks("s", "B")
+			neighbour.gets("B") // a copy that does not fit is passed by
+			g.engine("w3", 1, onHost("g")).gets("A")
+		})
+	}
+}
+
+func TestA18ANonIdempotentTaskIsNeverCopied(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) {
+			q.NonIdempotent, q.RunTimeout, q.Grid.OnTimeout = true, 10*job.Second, job.TimeoutReschedule
+		})
+		m := g.running()
+		if _, err := g.Operate(g.Context(), g.ids["A"], rule.Command{Verb: rule.Offer}); job.KindOf(err) != job.OverLimit {
+			g.Errorf("%v", err)
+		}
+		m.starts("A")
+		g.beating(15*job.Second, m)
+		g.counters("A", counts{"live": 1})
+		g.line("s")
+	})
+}
+
+func TestA37ATaskThatItsEngineDoesNotBeginGoesElsewhere(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.StartTimeout = 10 * job.Second })
+		m := g.running()
+		other := g.engine("w2", 1)
+		g.beating(10*job.Second, m, other)
+		if got := append(m.read(), other.read()...); fmt.Sprint(got) != "[A: release A]" {
+			g.Errorf("%v", got)
+		}
+		g.counters("A", counts{"live": 1, "evictions": 1})
+		if j := g.job("A"); j.Attempts != 0 || j.Reschedules != 0 {
+			g.Errorf("%+v", j)
+		}
+	})
+}
+
+func TestAnEngineThatLosesItsConnectionIsSuspectAndGoesOn(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		m := g.running("B")
+		token := m.held["A"].Lease.Token
+		m.close()
+		m.is(engine.MachineSuspect)
+		m.beat()
+		g.pass(10 * job.Second)
+		m.connect()
+		m.gets("A")
+		if m.held["A"].Lease.Token != token || !m.held["A"].Held {
+			g.Errorf("%+v", m.held["A"])
+		}
+		m.ok("A")
+		m.gets("B")
+	})
+}
+
+func TestANewLoginKeepsWhatTheEngineRunsAndLosesTheRest(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		m := g.engine("w1", 3)
+		g.tasks("s", "A", "B", "C", "D")
+		m.gets("A", "B", "C")
+		m.starts("A", "B")
+		old := m.held
+		stale := engine.Running{ID: g.ids["D"], Token: old["A"].Lease.Token}
+		in := g.login("w1", 3, func(l *engine.Login) {
+			l.Running = []engine.Running{{ID: g.ids["A"], Token: old["A"].Lease.Token}, stale}
+		})
+		if !slices.Equal(in.Stop, []engine.Running{stale}) || in.Machine.Running != 1 {
+			g.Errorf("%+v", in)
+		}
+		if _, err := g.Heartbeat(g.Context(), "w1", m.epoch, nil); job.KindOf(err) != job.Superseded {
+			g.Errorf("a heartbeat of the login before: %v", err)
+		}
+		if _, err := g.MachineStream(g.Context(), "w1", m.epoch, 0, nil); job.KindOf(err) != job.Superseded {
+			g.Errorf("a stream of the login before: %v", err)
+		}
+		g.counters("A", counts{"live": 1})
+		g.counters("B", counts{"retries": 1}) // it had begun
+		g.counters("C", counts{})             // it had not
+		m.epoch = in.Machine.Epoch
+		m.connect()
+		m.gets("A", "B", "C")
+		m.ok("A")
+		m.gets("D")
+	})
+}
+
+func TestA31AServerThatWasAwayBlamesNobody(t *testing.T) {
+	for _, end := range []func(*rig){func(r *rig) { r.restart(5 * job.Second) }, func(r *rig) {
+		if err := r.mem.Sync(); err != nil {
+			r.Fatal(err)
+		}
+		r.powerCut()
+	}} {
+		grid(t, func(g *gridRig) {
+			g.session("s")
+			alive := g.engine("w1", 3)
+			g.tasks("s", "T1", "T2", "T3", "T4")
+			alive.gets("T1", "T2", "T3")
+			alive.drain()
+			alive.ok("T1", "T2")
+			g.engine("w2", 1).gets("T4")
+			first, _, err := g.Results(g.Context(), "s", 0, 9)
+			if err != nil || len(first) != 2 {
+				g.Fatal(first, err)
+			}
+			if _, err := g.Collected(g.Context(), "s", first[0].Number); err != nil {
+				g.Fatal(err)
+			}
+			g.tasks("s", "T5")
+			end(g.rig)
+			alive.epoch = g.login("w1", 3, func(l *engine.Login) {
+				l.Running = []engine.Running{{ID: g.ids["T3"], Token: alive.held["T3"].Lease.Token}}
+			}).Machine.Epoch
+			alive.drain()
+			g.beating(30*job.Second, alive)
+			g.counters("T3", counts{"live": 1})
+			g.counters("T4", counts{})
+			g.line("s", "T4", "T5")
+			left, _, err := g.Results(g.Context(), "s", first[0].Number, 9)
+			if err != nil || len(left) != 1 || left[0].Job.ID != g.ids["T2"] {
+				g.Errorf("%v, %v", left, err)
+			}
+			if g.job("T1") != nil {
+				g.Error("what was collected is there yet")
+			}
+		})
+	}
+}
+
+func TestA40AStepOfTheDateEndsNothing(t *testing.T) {
+	for _, step := range []int64{3_600_000, -3_600_000} {
+		grid(t, func(g *gridRig) {
+			g.session("s", func(q *job.Queue) { q.RunTimeout = 20 * job.Second })
+			m := g.running()
+			m.starts("A")
+			g.beating(5*job.Second, m)
+			g.clock.step.Add(step)
+			g.beating(15*job.Second-1, m)
+			g.counters("A", counts{"live": 1})
+			g.beating(1, m)
+			g.counters("A", counts{"retries": 1})
+		})
+	}
+}
+
+func TestALoginIsRefusedByTheNameOfWhatIsWrong(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		for field, l := range map[string]engine.Login{
+			"name": {Slots: 1}, "slots": {Name: "w", Slots: -1}, "slots ": {Name: "w", Slots: 10_001},
+		} {
+			_, err := g.Login(g.Context(), l)
+			e, _ := err.(*job.Error)
+			if e == nil || e.Kind != job.Invalid || e.Field != field[:len("slots")-oneOf(field == "name")] {
+				g.Errorf("%+v: %v", l, err)
+			}
+		}
+		if _, err := g.Heartbeat(g.Context(), "nobody", 1, nil); job.KindOf(err) != job.NotFound {
+			g.Errorf("%v", err)
+		}
+		if err := g.Logoff(g.Context(), "nobody", 0, job.Actor{}); job.KindOf(err) != job.NotFound {
+			g.Errorf("%v", err)
+		}
+		if n := g.rows(job.Holders); n != 0 {
+			g.Errorf("%d rows", n)
+		}
+	})
+}
+
+func oneOf(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func TestAnEngineThatAsksCallByCallHasNoMoreThanItsSlots(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		g.tasks("s", "A", "B", "C")
+		epoch := g.login("w1", 2).Machine.Epoch
+		take := func(n int) (names []string) {
+			list, err := g.MachineLease(g.briefly(), "w1", epoch, n, nil)
+			if err != nil {
+				g.Fatal(err)
+			}
+			for _, d := range list {
+				names = append(names, g.names[d.Job.ID])
+				g.held(d)
+			}
+			return names
+		}
+		if got := fmt.Sprint(take(1), take(5), take(1)); got != "[A] [B] []" {
+			g.Errorf("got %s", got)
+		}
+		if s, err := g.Machine(g.Context(), "w1"); err != nil || s.State != engine.MachineBusy {
+			g.Errorf("%+v, %v", s, err)
+		}
+		g.pass(15 * job.Second)
+		g.line("s", "A", "B", "C")
+	})
+}
