@@ -27,6 +27,7 @@ const (
 	askCancel // of a run
 	askMark   // of a fingerprint
 	askCron
+	askLock
 )
 
 // request is one thing that was asked for and not yet answered.
@@ -45,6 +46,7 @@ type request struct {
 	run       *job.Replay
 	paused    bool // of a fingerprint
 	cron      *cronAsk
+	lock      *lockAsk
 
 	call    *call
 	into    job.ID                 // the job that took it in

@@ -104,12 +104,14 @@ type judge struct {
 	// Never taken back, not even by a power cut.
 	tokens map[job.Token]grant
 	seq    int64
-	epoch  int // starts and recoveries so far
+	fence  int64 // highest fencing number
+	epoch  int   // starts and recoveries so far
 	start  uint32
 
-	gate     *job.Gate     // must be set next
-	queue    *job.Queue    // the same
-	counted  *engine.Stats // what the commit at hand must count
+	carried  map[string]int // the life in which a lock was carried into it
+	gate     *job.Gate      // must be set next
+	queue    *job.Queue     // the same
+	counted  *engine.Stats  // what the commit at hand must count
 	strides  map[job.ID]*stride
 	measured measured
 	cronPuts []cronPut  // of the commit at hand, whose entries have not been written yet
@@ -138,7 +140,7 @@ func newJudge(w *world, c *coverage) *judge {
 	return &judge{
 		w: w, book: newBooks(), base: newBooks(), labels: map[job.ID]string{}, born: map[job.ID]int{},
 		touched: map[job.ID]int{}, known: map[string][]receipt{}, tokens: map[job.Token]grant{}, coverage: c,
-		strides: map[job.ID]*stride{}, measured: newMeasured(),
+		strides: map[job.ID]*stride{}, carried: map[string]int{}, measured: newMeasured(),
 	}
 }
 

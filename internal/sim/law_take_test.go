@@ -273,6 +273,10 @@ func (x *judge) row(c *commit, ch *change) {
 			broken("retry.md 3", "an entry of the audit log was changed or dropped early: %+v", before)
 		}
 	case job.Credentials, job.DoorSettings:
+	case job.Locks:
+		old, _ := before.(*job.Lock)
+		row, _ := ch.row.(*job.Lock)
+		x.lockRow(c, old, row)
 	case job.Budgets:
 		x.budgetRow(ch)
 	case job.CronEntries:

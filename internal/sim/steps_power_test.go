@@ -48,6 +48,7 @@ func init() {
 		{"restart", 2, (*world).restart},
 		{"the disk fills up or is cleared", 2, (*world).diskFills},
 		{"change cron", 5, (*world).changeCron},
+		{"use a lock", 6, (*world).useLock},
 	}
 }
 

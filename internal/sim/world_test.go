@@ -71,6 +71,7 @@ type world struct {
 	bodies   map[string]string // payloads by label
 	folded   map[job.ID]string // payloads that were made of several, by reference
 	contents []engine.NewJob   // put under a key
+	locked   []*job.Lock       // grants that were told
 	names    int
 
 	free     atomic.Int64 // of 1000 bytes of disk

@@ -1,0 +1,79 @@
+package sim_test
+
+import (
+	"fmt"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+var lockNames = []string{"l1", "l2"}
+
+// lockAsk is what is asked of a named lock.
+type lockAsk struct {
+	take   *job.LockAsk // wants it; nil = has it, or had it
+	token  job.Token
+	most   job.Millis // extends it; 0 = gives it back
+	broken bool       // an operator takes it away
+}
+
+// useLock takes a lock, extends or gives back one that was got some time, or
+// breaks one.
+func (w *world) useLock() {
+	name := pick(w, lockNames)
+	a := &lockAsk{}
+	r := &request{kind: askLock, name: name, lock: a}
+	var s engine.LockState
+	var got bool
+	var err error
+	send := func() {}
+	switch n := w.dice.IntN(10); {
+	case n < 5 || len(w.locked) == 0:
+		w.names++
+		a.take = &job.LockAsk{Name: name, By: fmt.Sprint("o", w.names), Most: w.between(1, 20*job.Second)}
+		if w.oneIn(3) {
+			a.take.Least = w.between(0, a.take.Most)
+		}
+		r.text = fmt.Sprintf("%s wants %s for %s, at least %s", a.take.By, name, a.take.Most, a.take.Least)
+		send = func() { s, got, err = w.e.Lock(w.ctx, *a.take) }
+	case n < 9:
+		had := pick(w, w.locked)
+		r.name, a.token = had.Name, had.Token
+		if n < 7 {
+			a.most = w.between(1, 20*job.Second)
+			r.text = fmt.Sprintf("%s extends %s for %s", had.By, had.Name, a.most)
+			send = func() { s, err = w.e.ExtendLock(w.ctx, had.Name, had.Token, a.most) }
+		} else {
+			r.text = fmt.Sprintf("%s gives %s back", had.By, had.Name)
+			send = func() { s, err = w.e.Unlock(w.ctx, had.Name, had.Token) }
+		}
+	default:
+		a.broken, r.text = true, "break "+name
+		send = func() { s, err = w.e.BreakLock(w.ctx, name, job.Actor{}) }
+	}
+	w.say("    %s", r)
+	c := &call{reqs: []*request{r}}
+	c.finish = func() string {
+		switch {
+		case err != nil:
+			if r.commit > 0 && job.KindOf(err) != job.Unavailable {
+				broken("I2", "%s took effect and was refused: %v", r, err)
+			}
+			return w.refusal("lock", err, job.NotFound, job.Superseded)
+		case a.take != nil && !got:
+			if r.commit > 0 {
+				broken(lockLaw, "%s got it and was told that it did not", r)
+			}
+			w.judge.coverage.feature("a lock was held")
+			return "held by " + s.By
+		case r.commit == 0 && a.take == nil && a.most == 0:
+			return "it was so already"
+		}
+		w.accepted(r, false)
+		if a.take != nil {
+			w.locked = append(w.locked, s.Lock)
+		}
+		return fmt.Sprintf("%s until %d, fencing %d", s.By, s.Until, s.Fence)
+	}
+	w.start(c, send)
+}
