@@ -74,6 +74,7 @@ func TestEngineIsTheModel(t *testing.T) {
 						"settle": w.settleLive, "settle 2": w.settleLive, "settle any": w.settle, "late ok": w.lateOK, "settle by id": w.settleByID,
 						"extend": w.extend, "operate": w.operate, "many": w.many, "hold group": w.holdGroup, "set queue": w.setQueue,
 						"pass": w.pass, "pass 2": w.pass, "restart": w.restart, "read": w.read,
+						"lock": w.useLock,
 					})
 				})
 			})

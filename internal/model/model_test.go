@@ -37,6 +37,7 @@ type model struct {
 	made     map[job.ID][]byte                    // payloads, with what jobs took in
 	results  map[job.ID][]byte                    // of those that are done
 	stats    engine.Stats                         // since the start
+	locks    map[string]*lock
 }
 
 type receipt struct {
@@ -57,7 +58,7 @@ func newModel(now job.Millis, queues []*job.Queue) *model {
 		now: now, start: 1,
 		jobs: map[job.ID]*job.Job{}, queues: map[string]*job.Queue{}, groups: map[string]*job.Gate{},
 		away: map[string]job.Millis{}, receipts: map[string]receipt{}, streams: map[string]*stream{},
-		made: map[job.ID][]byte{}, results: map[job.ID][]byte{},
+		made: map[job.ID][]byte{}, locks: map[string]*lock{}, results: map[job.ID][]byte{},
 	}
 	for _, q := range queues {
 		set := *q

@@ -61,6 +61,9 @@ type world struct {
 	tokens []job.Token // all ever granted, and of which job
 	owners map[job.Token]job.ID
 	keyed  []engine.NewJob // calls with an idempotency key
+
+	lockTokens []job.Token
+	fence      int64 // the highest
 }
 
 func newWorld(t *rapid.T, open func() (store.Store, error), queues []*job.Queue) *world {

@@ -77,7 +77,8 @@ func (x *judge) lockChanged(c *commit, old, row *job.Lock) {
 	want, shift := *old, x.w.clock.shift
 	want.Until, want.Least, want.Forget = row.Until, row.Least, row.Forget
 	moved := row.Until - old.Until
-	least, most := min(shift, 0)-2*job.Second, max(shift, 0)+2*job.Second
+	// A step that nobody saw before a power cut is not made good.
+	least, most := min(shift, 0)-2*stepBack, max(shift, 0)+2*stepBack
 	if x.carried[row.Name] == c.life || want != *row || row.Until != c.steady+row.Span && (moved < least || moved > most) || row.Until > c.steady+row.Span {
 		broken(lockLaw, "at %d, after the clock was set by %d, nobody asked for the lock %+v to be %+v", c.steady, shift, *old, *row)
 	}
