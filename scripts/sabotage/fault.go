@@ -85,6 +85,7 @@ func table() []fault {
 		wireFaults,
 		openapiFaults,
 		keysFaults,
+		gridRuleFaults,
 		resultFaults,
 	)
 }
