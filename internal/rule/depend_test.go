@@ -86,7 +86,13 @@ func TestA38AFailureIsPassedOnOnceOrNotAtAll(t *testing.T) {
 			}
 		}
 		for len(g.inLine()) > 0 {
-			g.end(job.ID{g.inLine()[0]}, job.Done)
+			last := job.ID{slices.Max(g.inLine())}
+			for _, n := range g.needs[last] {
+				if g.state[n].Open() {
+					t.Errorf("on_dep_fail %s: task %d is in line before task %d is over", on, last[0], n[0])
+				}
+			}
+			g.end(last, job.Done)
 		}
 		last := map[job.OnDepFail]job.State{job.DepFail: job.Dead, job.DepRun: job.Done}[on]
 		if g.state[job.ID{5}] != last || g.ended[job.ID{5}] != 1 {

@@ -15,7 +15,7 @@ var gridRuleFaults = []fault{
 		does:  "what a session that is done cannot use is not shared out again",
 		file:  "internal/rule/rota.go",
 		old:   "	r.stale = r.stale || was != is && min(was, is) <= t.bound",
-		new:   "	r.stale = r.stale || was != is && min(was, is) < t.bound/2",
+		new:   "	r.stale = r.stale || was != is && was == 0",
 		first: []suite{in(rulePkg, "TestARotaFollowsTheShares")},
 	},
 	{
