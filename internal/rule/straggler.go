@@ -125,14 +125,16 @@ func LeftAt(r *job.Redundancy, since job.Millis, fraction, expected float64) job
 // 1, by the formula of Dolly: so many that one of n tasks is a straggler with a
 // chance of CloneRisk only. straggle is the chance of one run, Durations.Slow of
 // the type; where that is not known, 0, there are no clones. Sessions with more
-// than CloneTasks tasks have none.
-func Clones(r *job.Redundancy, n int, straggle float64) int {
+// than CloneTasks tasks have none. left is what copies may spend (Spend.Left),
+// and expected how long a run takes: there are no more clones than that pays for.
+func Clones(r *job.Redundancy, n int, straggle float64, expected, left job.Millis) int {
 	if !r.Strategies.Has(job.RedundantClone) || n < 1 || n > r.CloneTasks || !(straggle > 0) {
 		return 1
 	}
-	if straggle >= 1 {
-		return max(1, r.CloneCopies)
+	c := r.CloneCopies
+	if straggle < 1 {
+		c = int(min(math.Ceil(math.Log(1-math.Pow(1-r.CloneRisk, 1/float64(n)))/math.Log(straggle)), float64(c)))
 	}
-	c := math.Log(1-math.Pow(1-r.CloneRisk, 1/float64(n))) / math.Log(straggle)
-	return max(1, int(min(math.Ceil(c), float64(r.CloneCopies))))
+	paid := max(left, 0) / times(max(expected, 1), int64(n))
+	return max(1, int(min(job.Millis(c), paid+1)))
 }

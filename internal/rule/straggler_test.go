@@ -149,12 +149,17 @@ func TestClonesByTheFormulaOfDolly(t *testing.T) {
 		n    int
 		want int
 	}{{.05, 10, 2}, {.1, 50, 3}, {.01, 5, 1}, {.9, 5, 3}, {1, 5, 3}, {0, 5, 1}, {.05, 0, 1}, {.05, 51, 1}, {math.NaN(), 5, 1}} {
-		if got := Clones(r, c.n, c.p); got != c.want {
+		if got := Clones(r, c.n, c.p, job.Second, job.Hour); got != c.want {
 			t.Errorf("p %v, n %d: %d runs, want %d", c.p, c.n, got, c.want)
 		}
 	}
-	if Clones(using(job.RedundantMedian, nil), 10, .05) != 1 {
+	if Clones(using(job.RedundantMedian, nil), 10, .05, 1, job.Hour) != 1 {
 		t.Error("clones without the strategy")
+	}
+	for left, want := range map[job.Millis]int{-1: 1, 0: 1, 99_999: 1, 100_000: 2, 199_999: 2, 200_000: 3, job.Day: 3} {
+		if got := Clones(r, 10, .5, 10*job.Second, left); got != want {
+			t.Errorf("%d ms pay for %d runs of each task, want %d", left, got, want)
+		}
 	}
 }
 

@@ -56,7 +56,7 @@ var gridRuleFaults = []fault{
 		file:  "internal/rule/spend.go",
 		old:   "	return s.Spent + job.Millis(s.Copies)*max(0, steady-s.At)",
 		new:   "	return s.Spent",
-		first: []suite{in(rulePkg, "TestTheBudgetOfCopiesIsNeverExceeded")},
+		first: []suite{in("internal/straggler", "TestTheBudgetOfCopiesIsNeverExceeded")},
 	},
 	{
 		name: "overrun-seen-a-sweep-late", breaks: "grid.md 6",
