@@ -20,7 +20,14 @@ func (e *Engine) Lease(ctx context.Context, o LeaseOptions) ([]Delivery, error) 
 	if name == "" {
 		name = fmt.Sprintf("%016x", e.rnd())
 	}
-	h := newHolder(job.Unary, unaryPrefix+name, StreamOptions{Queues: o.Queues, Properties: o.Properties})
+	name = unaryPrefix + name
+	if o.Secret != "" {
+		var err error
+		if name, err = e.registered(context.WithoutCancel(ctx), o.Worker, o.Secret); err != nil {
+			return nil, err
+		}
+	}
+	h := newHolder(job.Unary, name, StreamOptions{Queues: o.Queues, Properties: o.Properties})
 	h.life, h.want = o.For, max(o.Max, 1)
 	if h.life <= 0 {
 		h.life = LeaseDefault

@@ -105,7 +105,7 @@ func TestRefusalsNameTheField(t *testing.T) {
 		{"/jobs/lease", `[]`, "the body must be an object"},
 		{"/jobs/lease", `{`, "invalid JSON: "},
 		{"/jobs/extend", `{}`, "leases is missing"},
-		{"/jobs/extend", `{"worker":"w"}`, "leases is missing; to extend by worker is not supported"},
+		{"/jobs/extend", `{"secret":"s"}`, "worker is missing: whose secret is it?"},
 		{"/jobs/extend", `{"leases":[{"id":"x"}]}`, "leases[0]: "},
 		{"/jobs/extend", `{"leases":[{"id":"` + noID + `","lease":"x"}]}`, "leases[0]: "},
 	} {

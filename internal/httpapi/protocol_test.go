@@ -27,7 +27,7 @@ import (
 // A reply is compared whole: status, the headers that are given, and the body
 // as JSON, or line by line for a stream. What cannot be known before stands in
 // angle brackets: <time> is a time, <id...> an id and <token...> a lease
-// token, <tick> a time as text, <key...> the id of a token of the API and <secret...> its text, each of which has the same value wherever its name stands again. A
+// token, <tick> a time as text, <key...> the id of a token of the API and <secret...> its text, <worker...> the secret of a worker, each of which has the same value wherever its name stands again. A
 // block that follows the line "<!-- eventually -->" is about what the clock
 // does, so it is asked again until it holds.
 func TestTheProtocolIsAsDocumented(t *testing.T) {
@@ -186,7 +186,7 @@ var (
 	kinds       = map[string]*regexp.Regexp{
 		"id": regexp.MustCompile(`^[0-9a-z]{25}$`), "token": regexp.MustCompile(`^[0-9a-f]{40}$`),
 		"tick": regexp.MustCompile(`^[0-9]{13}$`),
-		"key":  regexp.MustCompile(`^[0-9a-v]{10}$`), "secret": regexp.MustCompile(`^rp_[0-9a-v]{10}_[0-9a-v]{52}$`),
+		"key":  regexp.MustCompile(`^[0-9a-v]{10}$`), "secret": regexp.MustCompile(`^rp_[0-9a-v]{10}_[0-9a-v]{52}$`), "worker": regexp.MustCompile(`^[0-9a-f]{48}$`),
 		"text": regexp.MustCompile(` until 2\d{3}-.* \(.*\)`),
 	}
 )

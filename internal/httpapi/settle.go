@@ -11,7 +11,6 @@ import (
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/wire"
 )
 
 // one settles one attempt and returns its verdict.
@@ -130,6 +129,8 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 			LeaseMS    int64             `json:"lease_ms"`
 			WaitMS     int64             `json:"wait_ms"`
 			Worker     string            `json:"worker"`
+			Register   bool              `json:"register"`
+			Secret     *string           `json:"secret"`
 			Properties map[string]string `json:"properties"`
 		}{Max: 1, LeaseMS: int64(engine.LeaseDefault)}
 		if err := plain(s.Body.Bytes(), &body, false); err != nil {
@@ -144,6 +145,9 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 			err = jobs.CheckName("worker", body.Worker)
 		}
 		if err == nil {
+			err = asRegistered(body.Worker, body.Secret, body.Register)
+		}
+		if err == nil {
 			err = h.reachQueues(r, "queues", len(body.Queues), func(i int) string { return body.Queues[i] })
 		}
 		if err != nil {
@@ -153,63 +157,26 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		ctx, cancel := context.WithTimeout(r.Context(), max(time.Duration(body.WaitMS)*time.Millisecond, leaseWaitMin))
 		defer cancel()
-		list, err := h.engine.Lease(ctx, engine.LeaseOptions{
+		o := engine.LeaseOptions{
 			Worker: h.worker(r, body.Worker), Queues: body.Queues, Max: body.Max, For: job.Millis(body.LeaseMS), Properties: body.Properties,
-		})
+		}
+		switch {
+		case body.Register:
+			if o.Secret, err = h.engine.Register(r.Context(), o.Worker); err != nil {
+				return err
+			}
+		case body.Secret != nil:
+			o.Secret = *body.Secret
+		}
+		list, err := h.engine.Lease(ctx, o)
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		s.out = jobs.AppendLeases(s.out, list)
-		send(w, http.StatusOK, s.out)
-		return nil
-	})
-}
-
-// extend is POST /jobs/extend, the heartbeat: {leases: [{id, lease, ms,
-// started}], ms}, where the outer ms is for leases without their own.
-func (h *handler) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
-	h.withBody(w, r, func(s *scratch) error {
-		var body struct {
-			Leases *[]struct {
-				ID       string         `json:"id"`
-				Lease    string         `json:"lease"`
-				MS       int64          `json:"ms"`
-				Started  bool           `json:"started"`
-				Progress *wire.Progress `json:"progress"`
-			} `json:"leases"`
-			MS     int64   `json:"ms"`
-			Worker *string `json:"worker"`
+		if body.Register {
+			s.out = jobs.AppendRegistered(s.out, list, o.Secret)
+		} else {
+			s.out = jobs.AppendLeases(s.out, list)
 		}
-		if err := plain(s.Body.Bytes(), &body, false); err != nil {
-			return err
-		}
-		if body.Worker != nil || body.Leases == nil {
-			return job.Errorf(job.Invalid, "leases is missing; to extend by worker is not supported by this version")
-		}
-		list := make([]engine.Extension, len(*body.Leases))
-		for i, l := range *body.Leases {
-			x := &list[i]
-			var badID, badToken error
-			x.ID, badID = job.ParseID(l.ID)
-			x.Token, badToken = job.ParseToken(l.Lease)
-			x.Started, x.For = l.Started, job.Millis(l.MS)
-			if l.MS == 0 {
-				x.For = job.Millis(body.MS)
-			}
-			var badProgress error
-			x.Progress, badProgress = jobs.ProgressOf(l.Progress)
-			if err := cmp.Or(badProgress, badID, badToken, within("ms", int64(x.For), 0, int64(job.Day))); err != nil {
-				return job.Errorf(job.Invalid, "leases[%d]: %v", i, err)
-			}
-		}
-		if err := h.reachIDs(r, len(list), func(i int) job.ID { return list[i].ID }); err != nil {
-			return err
-		}
-		verdicts, err := h.engine.Extend(r.Context(), list)
-		if err != nil {
-			return err
-		}
-		s.out = jobs.AppendVerdicts(s.out, verdicts, func(i int) job.ID { return list[i].ID })
 		send(w, http.StatusOK, s.out)
 		return nil
 	})

@@ -22,6 +22,7 @@ const (
 	Unavailable               // the store cannot commit now; the outcome may be unknown
 	Corrupt                   // what is on disk is not what was written
 	Unprocessable             // what the request brought was tried, and failed by its own doing
+	Forbidden                 // the caller did not prove who it is
 )
 
 // Error is a kind, the field it speaks of (may be empty) and a sentence.

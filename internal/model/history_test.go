@@ -72,7 +72,7 @@ func TestEngineIsTheModel(t *testing.T) {
 						"put": w.put, "put 2": w.put, "put again": w.putAgain,
 						"take": w.take, "take 2": w.take, "stream": w.connect,
 						"settle": w.settleLive, "settle 2": w.settleLive, "settle any": w.settle, "late ok": w.lateOK, "settle by id": w.settleByID,
-						"extend": w.extend, "operate": w.operate, "many": w.many, "hold group": w.holdGroup, "set queue": w.setQueue,
+						"extend": w.extend, "extend worker": w.extendWorker, "operate": w.operate, "many": w.many, "hold group": w.holdGroup, "set queue": w.setQueue,
 						"pass": w.pass, "pass 2": w.pass, "restart": w.restart, "read": w.read,
 						"lock": w.useLock,
 					})
@@ -184,9 +184,14 @@ func (w *world) take(t *rapid.T) {
 	if name := one(t, "from", append([]string{""}, w.used...)...); name != "" {
 		o.Queues = []string{name}
 	}
+	holder := "u/" + o.Worker
+	if one(t, "registered", false, false, true) {
+		o.Secret = w.secret(o.Worker)
+		holder = registered(o.Worker, o.Secret)
+	}
 	now, cancel := context.WithCancel(w.Context())
 	cancel()
-	holder, held := "u/"+o.Worker, len(w.model.holds("u/"+o.Worker))
+	held := len(w.model.holds(holder))
 	list, err := w.Lease(now, o)
 	w.must(err)
 	var own []delivery

@@ -63,7 +63,8 @@ type world struct {
 	keyed  []engine.NewJob // calls with an idempotency key
 
 	lockTokens []job.Token
-	fence      int64 // the highest
+	fence      int64             // the highest
+	secrets    map[string]string // of workers
 }
 
 func newWorld(t *rapid.T, open func() (store.Store, error), queues []*job.Queue) *world {

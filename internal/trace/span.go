@@ -143,8 +143,7 @@ func attempt(old *job.Job) attribute.KeyValue {
 
 // holder is the name of a holder without the mark of its kind.
 func holder(l *job.Lease) attribute.KeyValue {
-	_, name, _ := strings.Cut(l.Holder, "/")
-	return attribute.String("reprise.holder", name)
+	return attribute.String("reprise.holder", job.WorkerOf(l.Holder))
 }
 
 func lastEnded(j *job.Job) uint64 {

@@ -87,6 +87,7 @@ func table() []fault {
 		keysFaults,
 		gridRuleFaults,
 		resultFaults,
+		workerFaults,
 	)
 }
 

@@ -3,7 +3,6 @@ package jobs
 import (
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -74,6 +73,12 @@ func AppendLeases(b []byte, list []engine.Delivery) []byte {
 		b = appendDelivery(comma(b), &list[i], true)
 	}
 	return append(b, `]}`...)
+}
+
+// AppendRegistered appends the answer to POST /jobs/lease with register.
+func AppendRegistered(b []byte, list []engine.Delivery, secret string) []byte {
+	b = AppendLeases(b, list)
+	return append(word(b[:len(b)-1], `,"secret":"`, secret), '}')
 }
 
 func appendDelivery(b []byte, d *engine.Delivery, token bool) []byte {
@@ -249,7 +254,7 @@ func AppendFailure(b []byte, f job.Failure) []byte {
 	if f.Timeout {
 		b = append(b, `,"timeout":true`...)
 	}
-	if kind, name, _ := strings.Cut(f.Holder, "/"); kind != "a" && name != "" { // an anonymous stream has no name
+	if name := job.WorkerOf(f.Holder); name != "" && f.Holder[0] != 'a' { // an anonymous stream has no name
 		b = quote(b, `,"worker":`, name)
 	}
 	if f.Attempt != f.Number {

@@ -29,6 +29,7 @@ var faults = [...]Fault{
 	job.Corrupt:     {500, wire.CodeCorrupt},
 
 	job.Unprocessable: {422, wire.CodeUnprocessable},
+	job.Forbidden:     {403, wire.CodeForbidden},
 }
 
 // FaultOf translates an error. A call that was broken off before its outcome

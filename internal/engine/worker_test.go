@@ -1,0 +1,180 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+func (r *rig) register(worker string) string {
+	r.Helper()
+	secret, err := r.Register(r.Context(), worker)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return secret
+}
+
+// beats wants one heartbeat of a worker to reach exactly these jobs.
+func (r *rig) beats(worker, secret string, span job.Millis, want ...string) {
+	r.Helper()
+	list, err := r.ExtendWorker(r.Context(), worker, secret, span)
+	if err != nil {
+		r.Fatal(err)
+	}
+	var got []string
+	for _, v := range list {
+		if v.Err != nil || v.State != job.Leased {
+			r.Errorf("%+v", v)
+		}
+		got = append(got, r.names[v.Job.ID])
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		r.Fatalf("extended %v, want %v", got, want)
+	}
+}
+
+func by(worker, secret string, n int) engine.LeaseOptions {
+	return engine.LeaseOptions{Worker: worker, Secret: secret, Max: n, For: 10 * job.Second}
+}
+
+func TestOneHeartbeatKeepsAllLeasesOfAWorker(t *testing.T) { // operations.md, Security
+	scenario(t, func(r *rig) {
+		secret := r.register("w")
+		r.puts("q", "a", "b", "c", "d")
+		mine := r.lease(by("w", secret, 2), "a", "b")
+		r.lease(by("w", secret, 1), "c")
+		r.lease(by("w", "", 1), "d") // of the same name, and not the same worker
+		r.pass(8 * job.Second)
+		r.beats("w", secret, 10*job.Second, "a", "b", "c")
+		r.pass(8 * job.Second)
+		r.expect("a", job.Leased)
+		r.expect("c", job.Leased)
+		r.expect("d", job.Ready)
+		r.settle(mine["a"], job.OK)
+		r.operate("b", cancel)
+		r.beats("w", secret, 10*job.Second, "c") // what it is not told of is over
+		r.pass(10 * job.Second)
+		r.expect("c", job.Ready)
+		r.beats("w", secret, 10*job.Second)
+		if list := r.job("d"); list.Losses != 1 {
+			r.Errorf("d: %+v", list)
+		}
+	})
+}
+
+func TestAHeartbeatOfAWorkerIsNeverLaterThanOneOfALease(t *testing.T) { // run timeouts go on
+	scenario(t, func(r *rig) {
+		secret := r.register("w")
+		r.put("q", "a", func(n *engine.NewJob) { n.Job.RunTimeout = 12 * job.Second })
+		r.lease(by("w", secret, 1), "a")
+		r.pass(8 * job.Second)
+		r.beats("w", secret, job.Minute, "a")
+		r.pass(5 * job.Second)
+		if j := r.job("a"); j.State == job.Leased || j.Attempts != 1 {
+			r.Errorf("the run took longer than it may: %+v", j)
+		}
+	})
+}
+
+func TestASecretIsOfOneWorkerAndOneRegistration(t *testing.T) { // operations.md, Security
+	scenario(t, func(r *rig) {
+		if _, err := r.ExtendWorker(r.Context(), "w", strings.Repeat("0", 48), job.Minute); !errors.Is(err, engine.ErrSecret) {
+			r.Errorf("before the first registration: %v", err)
+		}
+		mine, again, other := r.register("w"), r.register("w"), r.register("v")
+		if mine == again || mine == other || len(mine) != 48 {
+			r.Errorf("secrets %q %q %q", mine, again, other)
+		}
+		r.puts("q", "a", "b")
+		r.lease(by("w", mine, 1), "a")
+		until := r.job("a").Leases[0].Until
+		flipped := []byte(mine)
+		flipped[47] ^= 1
+		for _, wrong := range []string{
+			"", "w", other, strings.ToUpper(mine) + "0", mine[:46], mine + "00", string(flipped), again[:16] + mine[16:], strings.Repeat("0", 48), strings.Repeat("g", 48),
+		} {
+			list, err := r.ExtendWorker(r.Context(), "w", wrong, job.Hour)
+			if !errors.Is(err, engine.ErrSecret) || list != nil {
+				r.Errorf("%q: %v, %v", wrong, list, err)
+			}
+			if _, err := r.Lease(r.Context(), by("w", wrong, 1)); wrong != "" && !errors.Is(err, engine.ErrSecret) {
+				r.Errorf("leased with %q: %v", wrong, err)
+			}
+			if wrong == "" {
+				r.expect("b", job.Leased)
+				r.pass(10 * job.Second)
+			}
+		}
+		if _, err := r.ExtendWorker(r.Context(), "v", mine, job.Hour); !errors.Is(err, engine.ErrSecret) {
+			r.Errorf("under another name: %v", err)
+		}
+		r.beats("w", again, job.Hour) // a registration of its own holds nothing
+		r.beats("v", other, job.Hour)
+		if j := r.job("a"); j.State == job.Leased && j.Leases[0].Until != until {
+			r.Errorf("a refused heartbeat moved the end of the lease from %d to %d", until, j.Leases[0].Until)
+		}
+	})
+}
+
+func TestASecretSurvivesARestartAndAPowerCut(t *testing.T) {
+	scenario(t, func(r *rig) {
+		secret := r.register("w")
+		r.powerCut()
+		r.puts("q", "a")
+		r.lease(by("w", secret, 1), "a")
+		r.restart(job.Second)
+		r.beats("w", secret, job.Minute, "a")
+		r.pass(30 * job.Second)
+		r.expect("a", job.Leased)
+		if again := r.register("w"); again[16:] == secret[16:] {
+			r.Error("a second registration has the code of the first")
+		}
+		r.beats("w", secret, job.Minute, "a") // the key is still the same
+	})
+}
+
+func TestAHeartbeatReachesMoreLeasesThanOneTransactionTakes(t *testing.T) {
+	scenario(t, func(r *rig) {
+		secret := r.register("w")
+		const n = 2100
+		list := make([]engine.NewJob, n)
+		for i := range list {
+			list[i] = newNamed("q", "x")
+		}
+		if _, err := r.Put(r.Context(), list); err != nil {
+			r.Fatal(err)
+		}
+		for got := 0; got < n; {
+			more := len(r.leaseNow(by("w", secret, n)))
+			if got += more; more == 0 {
+				r.Fatalf("leased %d", got)
+			}
+		}
+		told, err := r.ExtendWorker(r.Context(), "w", secret, job.Hour)
+		if err != nil || len(told) != n {
+			r.Fatalf("extended %d, %v", len(told), err)
+		}
+		r.pass(job.Minute)
+		if d := r.depth("q"); d.Leases != n {
+			r.Errorf("%d leases live", d.Leases)
+		}
+	})
+}
+
+func TestTheNameOfAWorkerIsShownWithoutWhatItsSecretTells(t *testing.T) {
+	scenario(t, func(r *rig) {
+		secret := r.register("w")
+		r.puts("q", "a")
+		d := r.lease(by("w", secret, 1), "a")["a"]
+		r.settle(d, job.Retried)
+		list, err := r.Failures(r.Context(), r.ids["a"], 0, false, 9)
+		if err != nil || len(list) != 1 || job.WorkerOf(list[0].Holder) != "w" {
+			r.Errorf("%+v, %v", list, err)
+		}
+	})
+}
