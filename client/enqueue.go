@@ -60,6 +60,10 @@ type Job struct {
 	// that job, marked Folded. nil = it stays a job of its own.
 	Batch *wire.Batch
 
+	// Budgets is what each run of the job uses together with others, at most 32.
+	// One with CreateWith makes the budget if there is none; see AtOnce and Per.
+	Budgets []wire.Binding
+
 	// Copies is how many workers may run the job side by side; the first that
 	// succeeds ends the others. 0 = 1.
 	Copies int
@@ -75,7 +79,7 @@ func (j *Job) body(now time.Time) (wire.Enqueue, error) {
 		Type: j.Type, Queue: j.Queue, Payload: json.RawMessage(payload[:len(payload)-1]),
 		Priority: j.Priority, Group: j.Group, Place: j.Place, Retry: j.Retry, Retention: j.Retention,
 		IdempotencyKey: j.IdempotencyKey, Copies: j.Copies,
-		UniqueKey: j.UniqueKey, UniqueWhile: j.UniqueWhile, Batch: j.Batch,
+		UniqueKey: j.UniqueKey, UniqueWhile: j.UniqueWhile, Batch: j.Batch, Budgets: j.Budgets,
 	}
 	if !j.At.IsZero() {
 		e.ReadyAt = j.At.UnixMilli()

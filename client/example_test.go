@@ -197,3 +197,25 @@ func ExampleClient_Lock() {
 	// who comes second is told: node-1 has it
 	// <nil>
 }
+
+func ExampleClient_SetBudget() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+
+	// At most 100 calls of the API a minute, whatever the queues.
+	if _, err := c.SetBudget(ctx, "api", client.Per(100, time.Minute)); err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, _ = c.Enqueue(ctx, client.Job{Queue: "sync", Type: "contacts", Budgets: []wire.Binding{{Key: "api"}}})
+	_, _ = c.Enqueue(ctx, client.Job{Queue: "export", Type: "all", Budgets: []wire.Binding{{Key: "api", Cost: 20}}})
+
+	bound, err := c.Count(ctx, client.Filter{Budgets: []string{"api"}})
+	fmt.Println(bound, err)
+	err = c.DeleteBudget(ctx, "api")
+	fmt.Println(client.CodeOf(err) == wire.CodeExists)
+	// Output:
+	// 2 <nil>
+	// true
+}

@@ -40,6 +40,7 @@ type fake struct {
 	calls   [][]wire.Settle
 	begun   []string // runs that were said to have begun
 	silent  bool     // no heartbeats
+	budgets []wire.BudgetState
 	locks   map[string]*wire.Lock
 }
 
@@ -135,6 +136,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.lock(w, r, path[2], path[3:])
 	case len(path) >= 3 && path[1] == "jobs":
 		f.one(w, r, path[2], path[3:])
+	case path[1] == "budgets":
+		f.budget(w, r, path[2:])
 	default:
 		f.fail(w, 404, wire.CodeNotFound)
 	}
@@ -192,7 +195,7 @@ func (f *fake) put(e wire.Enqueue) wire.Enqueued {
 	j := &fakeJob{Job: wire.Job{
 		ID: fmt.Sprintf("job%022d", len(f.jobs)), Type: e.Type, Queue: e.Queue, Payload: e.Payload,
 		Priority: wire.PriorityDefault, Status: wire.Ready, ReadyAt: e.ReadyAt, RunTimeoutMS: e.RunTimeoutMS,
-		Retry: e.Retry, Group: e.Group, ExpiresAt: e.ExpiresAt,
+		Retry: e.Retry, Group: e.Group, ExpiresAt: e.ExpiresAt, Budgets: e.Budgets,
 	}}
 	if e.Priority != nil {
 		j.Priority = *e.Priority
@@ -383,10 +386,13 @@ func (f *fake) choose(r *http.Request) (out []*fakeJob) {
 	fits := func(name, value string) bool {
 		return !q.Has(name) || slices.Contains(strings.Split(q.Get(name), ","), value)
 	}
+	bound := func(j *fakeJob) bool {
+		return !q.Has("budgets.key") || slices.ContainsFunc(j.Budgets, func(b wire.Binding) bool { return fits("budgets.key", b.Key) })
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, j := range f.jobs {
-		if fits("queue", j.Queue) && fits("type", j.Type) && fits("status", j.Status) && fits("id", j.ID) {
+		if bound(j) && fits("queue", j.Queue) && fits("type", j.Type) && fits("status", j.Status) && fits("id", j.ID) {
 			out = append(out, j)
 		}
 	}

@@ -18,6 +18,7 @@ type Filter struct {
 	Types    []string
 	Statuses []string // wire.Scheduled, wire.Ready, ...
 	IDs      []string
+	Budgets  []string // bound to any of these
 	// Ranges over a number of a job, both ends included: 3, 1..5, 2.. or ..4.
 	Priority, ReadyAt, Attempts string
 	// Filter is a jq expression over the payload: jobs with any truthy output.
@@ -36,7 +37,7 @@ type Filter struct {
 func (f Filter) query() url.Values {
 	q := url.Values{}
 	for name, values := range map[string][]string{
-		"queue": f.Queues, "type": f.Types, "status": f.Statuses, "id": f.IDs,
+		"queue": f.Queues, "type": f.Types, "status": f.Statuses, "id": f.IDs, "budgets.key": f.Budgets,
 	} {
 		if len(values) > 0 {
 			q.Set(name, strings.Join(values, ","))
@@ -54,7 +55,7 @@ func (f Filter) query() url.Values {
 
 // check refuses values that would mean something else on the wire.
 func (f Filter) check() error {
-	for _, values := range [][]string{f.Queues, f.Types, f.Statuses, f.IDs} {
+	for _, values := range [][]string{f.Queues, f.Types, f.Statuses, f.IDs, f.Budgets} {
 		for _, v := range values {
 			if v == "" || strings.Contains(v, ",") {
 				return fmt.Errorf("the filter value %q can fit no job", v)

@@ -36,6 +36,7 @@ type enqueueFlags struct {
 	priority          uint16
 	hasPriority, json bool
 	keep              time.Duration
+	budgets           []string
 	job               client.Job
 }
 
@@ -85,6 +86,7 @@ with the job that is already there. With --ndjson, line N gets the key KEY/N.`,
 	flags.StringVar(&f.folding.Key, "batch-key", "", "key of a batch: a waiting job with the same one takes this one in")
 	flags.StringVar(&f.folding.When, "batch-when", "", "jq over $existing and $new: whether the waiting job takes a new one in (default true)")
 	flags.StringVar(&f.folding.Fold, "batch-fold", "", "jq over $existing and $new: what the payload of the waiting job is then")
+	flags.StringArrayVar(&f.budgets, "budget", nil, "budget that each run uses: KEY, or KEY=COST; may be repeated")
 	flags.DurationVar(&f.keep, "keep", 0, "how long the job and its result stay when it is done, such as 24h (default: as the queue says)")
 	flags.BoolVar(&f.json, "json", false, "print the server's answer as JSON")
 	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(&f.conn)))
@@ -139,6 +141,9 @@ func (f *enqueueFlags) check(cmd *cobra.Command) error {
 		return usagef("--payload and --ndjson exclude each other: each line of the file is a payload")
 	}
 	if err := f.checkKeys(); err != nil {
+		return err
+	}
+	if err := f.bind(); err != nil {
 		return err
 	}
 	if f.keep < 0 {

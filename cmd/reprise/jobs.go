@@ -44,6 +44,7 @@ func (f *jobFilter) register(cmd *cobra.Command, conn *connection) {
 	flags.StringSliceVarP(&f.Statuses, "status", "s", nil, "only jobs in these states: "+strings.Join(wire.Statuses, ", "))
 	flags.StringSliceVarP(&f.Types, "type", "t", nil, "only jobs of these types")
 	flags.StringVar(&f.Attempts, "attempts", "", "only jobs with so many failed attempts: 3, 1..5, 2.. or ..4")
+	flags.StringSliceVar(&f.Budgets, "budget", nil, "only jobs that are bound to any of these budgets")
 	flags.StringVar(&f.Filter.Filter, "filter", "", "only jobs for whose payload this jq expression is true, such as '.to == \"ann\"'")
 	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(conn)))
 	must(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(wire.Statuses, cobra.ShellCompDirectiveNoFileComp)))
@@ -60,7 +61,7 @@ func (f *jobFilter) check() error {
 
 // chosen reports whether any flag of the filter was given.
 func (f *jobFilter) chosen() bool {
-	return len(f.Queues)+len(f.Statuses)+len(f.Types)+len(f.Attempts)+len(f.Filter.Filter) > 0
+	return len(f.Queues)+len(f.Statuses)+len(f.Types)+len(f.Attempts)+len(f.Budgets)+len(f.Filter.Filter) > 0
 }
 
 func (f *jobFilter) registerAll(cmd *cobra.Command) {
@@ -72,7 +73,7 @@ func (f *jobFilter) meant(ids []string, what string) (filtered bool, err error) 
 	filtered = f.chosen() || f.All
 	switch {
 	case filtered == (len(ids) > 0):
-		return false, usagef("name the jobs to %s: either their ids, or a filter (--queue, --status, --type, --attempts, --filter), or --all", what)
+		return false, usagef("name the jobs to %s: either their ids, or a filter (--queue, --status, --type, --attempts, --budget, --filter), or --all", what)
 	case f.chosen() && f.All:
 		return false, usagef("--all is not for a filter: it means every job")
 	}
@@ -273,6 +274,7 @@ func showJob(out io.Writer, j *wire.Job, failures []wire.JobError, now time.Time
 		{"group", j.Group},
 		{"unique", uniqueKey(j)},
 		{"batch", batchKey(j)},
+		{"budgets", budgetsOf(j)},
 		{"retries", policy(j)},
 		{"lost", times(j.Losses, "its worker vanished")},
 		{"given back", times(j.Evictions, "without blame")},

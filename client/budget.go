@@ -1,0 +1,82 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/reprisehq/reprise/wire"
+)
+
+// AtOnce is a budget of units that are out at the same time: a run takes them
+// when it is given out, and they come back when its lease ends, however it ends.
+func AtOnce(units int64) wire.Budget {
+	return wire.Budget{Allocation: units, Strategy: wire.BudgetStrategy{Type: wire.BudgetWhileInFlight}}
+}
+
+// Per is a budget of units that come with time, continuously: so many in a span.
+// As many gather after a pause, unless Strategy.Burst says otherwise. What was
+// used does not come back.
+func Per(units int64, span time.Duration) wire.Budget {
+	return wire.Budget{Allocation: units, Strategy: wire.BudgetStrategy{Type: wire.BudgetTimeBased, DurationMS: milliseconds(span)}}
+}
+
+func budgetPath(key string) string { return "/budgets/" + url.PathEscape(key) }
+
+// Budgets lists all budgets and how they are used, by key.
+func (c *Client) Budgets(ctx context.Context) ([]wire.BudgetState, error) {
+	var out wire.Budgets
+	if err := c.call(ctx, "GET", "/budgets", nil, &out); err != nil {
+		return nil, fmt.Errorf("listing budgets: %w", err)
+	}
+	return out.Budgets, nil
+}
+
+// Budget reads one budget and how it is used.
+func (c *Client) Budget(ctx context.Context, key string) (*wire.BudgetState, error) {
+	b := new(wire.BudgetState)
+	if err := c.call(ctx, "GET", budgetPath(key), nil, b); err != nil {
+		return nil, fmt.Errorf("reading the budget %s: %w", key, err)
+	}
+	return b, nil
+}
+
+// SetBudget makes a budget, or replaces what bounds it: that holds at once, and
+// what runs goes on.
+func (c *Client) SetBudget(ctx context.Context, key string, b wire.Budget) (*wire.BudgetState, error) {
+	out := new(wire.BudgetState)
+	if err := c.call(ctx, "PUT", budgetPath(key), b, out); err != nil {
+		return nil, fmt.Errorf("setting the budget %s: %w", key, err)
+	}
+	return out, nil
+}
+
+// DeleteBudget deletes a budget. While jobs are bound to it, it is an *Error
+// with code exists.
+func (c *Client) DeleteBudget(ctx context.Context, key string) error {
+	if err := c.call(ctx, "DELETE", budgetPath(key), nil, nil); err != nil {
+		return fmt.Errorf("deleting the budget %s: %w", key, err)
+	}
+	return nil
+}
+
+// Bind ties a job that does not run to a budget, or sets what a run of it costs.
+func (c *Client) Bind(ctx context.Context, id string, b wire.Binding) (*wire.Job, error) {
+	j := new(wire.Job)
+	path := "/jobs/" + url.PathEscape(id) + budgetPath(b.Key)
+	b.Key = ""
+	if err := c.call(ctx, "PUT", path, b, j); err != nil {
+		return nil, fmt.Errorf("binding job %s to a budget: %w", id, err)
+	}
+	return j, nil
+}
+
+// Unbind takes a job that does not run from a budget.
+func (c *Client) Unbind(ctx context.Context, id, key string) (*wire.Job, error) {
+	j := new(wire.Job)
+	if err := c.call(ctx, "DELETE", "/jobs/"+url.PathEscape(id)+budgetPath(key), nil, j); err != nil {
+		return nil, fmt.Errorf("taking job %s from the budget %s: %w", id, key, err)
+	}
+	return j, nil
+}
