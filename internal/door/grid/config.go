@@ -1,0 +1,147 @@
+package grid
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Config is what the broker decides: the part `grid` of the configuration.
+type Config struct {
+	Profile  Profile
+	Defaults Given            // of every session
+	Services map[string]Given // of the sessions of a service type
+
+	HeartbeatInterval job.Millis // asked of engines
+	LostAfter         job.Millis // an engine is lost after so long without a sign of life
+	TaskBytesMax      int64      // of the payload of one task, and of its result
+	SessionsMax       int64      // that are not finished
+}
+
+// DefaultConfig is what applies where nobody says anything.
+func DefaultConfig() Config {
+	return Config{
+		Profile: Seed, HeartbeatInterval: 5 * job.Second, LostAfter: 15 * job.Second, TaskBytesMax: 1 << 20, SessionsMax: 1000,
+	}
+}
+
+// BrokerSetting is one setting of the broker, for documentation.
+type BrokerSetting struct{ Name, Shape, Default, Help string }
+
+// BrokerSettings are those of the part `grid` beside defaults and services.
+var BrokerSettings = []BrokerSetting{
+	{"profile", "seed or modern", "seed", "the values of options that nobody chose"},
+	{"heartbeat_interval", "a span of time", "5s", "how often an engine says that it is alive; engines are told at their login"},
+	{"lost_after", "a span of time", "15s", "an engine that was silent so long is lost; more than heartbeat_interval"},
+	{"task_bytes_max", "a whole number of bytes", "1048576", "largest payload of a task, and largest result"},
+	{"sessions_max", "a whole number", "1000", "sessions that are not finished"},
+}
+
+// bytesMost bounds task_bytes_max: a payload is one value of the store.
+const bytesMost = 64 << 20
+
+// ReadConfig reads the part `grid` of the configuration, as JSON. What is wrong
+// is told together, each with its field below "grid".
+func ReadConfig(body []byte) (Config, error) {
+	c := DefaultConfig()
+	var top map[string]jsontext.Value
+	if err := json.Unmarshal(body, &top); err != nil {
+		return c, refuse("grid", "grid must be keys with settings")
+	}
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(top)) {
+		if err := c.set(name, top[name]); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	if len(problems) == 0 && c.LostAfter <= c.HeartbeatInterval {
+		problems = append(problems, refuse("grid.lost_after", "grid.lost_after %s must be longer than grid.heartbeat_interval %s", c.LostAfter, c.HeartbeatInterval))
+	}
+	return c, errors.Join(problems...)
+}
+
+func (c *Config) set(name string, v jsontext.Value) error {
+	field := "grid." + name
+	var err error
+	switch name {
+	case "profile":
+		var text string
+		if json.Unmarshal(v, &text) != nil {
+			return refuse(field, "%s must be seed or modern", field)
+		}
+		if c.Profile, err = ParseProfile(text); err != nil {
+			return refuse(field, "%s must be seed or modern, not %s", field, quote(text))
+		}
+		return nil
+	case "heartbeat_interval":
+		err = readSpan(v, &c.HeartbeatInterval)
+		if err == nil && c.HeartbeatInterval < 100 {
+			return refuse(field, "%s must be at least 100ms", field)
+		}
+	case "lost_after":
+		err = readSpan(v, &c.LostAfter)
+	case "task_bytes_max":
+		err = readNumber(v, 1, bytesMost, &c.TaskBytesMax)
+	case "sessions_max":
+		err = readNumber(v, 1, 1_000_000, &c.SessionsMax)
+	case "defaults":
+		return c.options(field, v, &c.Defaults)
+	case "services":
+		return c.services(field, v)
+	default:
+		return refuse(field, "%s is not known; there are profile, defaults, services, heartbeat_interval, lost_after, task_bytes_max, sessions_max", "grid."+short(name))
+	}
+	if err != nil {
+		return wrongValue(field, err)
+	}
+	return nil
+}
+
+// options reads those of one level, and whether they can be resolved at all.
+func (c *Config) options(field string, v jsontext.Value, into *Given) error {
+	if err := json.Unmarshal(v, into); err != nil || v.Kind() != '{' && v.Kind() != 'n' {
+		return refuse(field, "%s must be options with their values", field)
+	}
+	return into.Check(field)
+}
+
+func (c *Config) services(field string, v jsontext.Value) error {
+	var list map[string]jsontext.Value
+	if err := json.Unmarshal(v, &list); err != nil {
+		return refuse(field, "%s must be names of service types with their options", field)
+	}
+	c.Services = make(map[string]Given, len(list))
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if why := wrongName(name); why != "" {
+			problems = append(problems, refuse(field, "%s: the name %s %s", field, quote(name), why))
+			continue
+		}
+		var given Given
+		if err := c.options(field+"."+name, list[name], &given); err != nil {
+			problems = append(problems, err)
+		}
+		c.Services[name] = given
+	}
+	return errors.Join(problems...)
+}
+
+// Check resolves what the configuration says, as a session without options of
+// its own would be: what contradicts itself is told at the start.
+func (c *Config) Check() error {
+	var problems []error
+	if _, err := Resolve(c.Profile, c.Defaults, nil, nil); err != nil {
+		problems = append(problems, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
+		if _, err := Resolve(c.Profile, c.Defaults, c.Services[name], nil); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return errors.Join(problems...)
+}
