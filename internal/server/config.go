@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/door/grid"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 )
@@ -91,6 +92,9 @@ type Config struct {
 
 	// Cron groups, by name. They are applied at each start; others stay.
 	Crons []engine.CronSetting
+
+	// What the broker decides about sessions and engines.
+	Grid grid.Config
 }
 
 // Sync is when the store forces what it wrote onto the disk.
@@ -116,7 +120,7 @@ const (
 
 // Default is what applies where nobody says anything.
 func Default() Config {
-	cfg := Config{Retry: job.DefaultRetry()}
+	cfg := Config{Retry: job.DefaultRetry(), Grid: grid.DefaultConfig()}
 	for _, s := range settings {
 		if s.def == "" {
 			continue
@@ -149,6 +153,9 @@ func (c Config) Validate() error {
 		if err := r.Validate(job.FromConfig); err != nil {
 			ps.add(name, "%s", err)
 		}
+	}
+	for _, e := range refusals(c.Grid.Check()) {
+		ps.add(e.Field, "%s", e.Text)
 	}
 	for _, q := range c.Queues {
 		for _, e := range refusals(q.Protection.Check()) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprisehq/reprise/internal/door/grid"
 	"github.com/reprisehq/reprise/internal/job"
 )
 
@@ -86,6 +87,12 @@ queues:
 types:
   invoice.send:
     retry: {limit: 5}
+
+grid:                     # sessions of tasks on engines
+  profile: modern
+  defaults: {max_retries: 5}
+  services:
+    pricing: {task_max_time: 50s, on_timeout: reschedule}
 
 crons:
   nightly:
@@ -185,6 +192,20 @@ start in any case. A start is refused where the file would change the `+"`order`
 From ` + "`max_running`" + ` on, the words, what may be left out, the defaults and the bounds are those of the API, where spans are whole
 numbers of milliseconds: [Protection](../PROTOCOL.md#protection). [protection.md](protection.md) tells when to use which.
 `)
+	b.WriteString(`
+### The grid
+
+Under ` + "`grid`" + `, for [sessions of tasks on engines](grid.md). It is read at each start. A session keeps the options that were resolved when it
+was opened.
+
+| Key | Kind | Default | Meaning |
+| --- | --- | --- | --- |
+`)
+	for _, s := range grid.BrokerSettings {
+		row(&b, code(s.Name), s.Shape, code(s.Default), capital(s.Help)+".")
+	}
+	row(&b, code("defaults"), "keys", "", "Options of every session that neither the session nor its service type names: [Options](grid.md#options).")
+	row(&b, code("services"), "keys", "", "Names of service types, each with the options of its sessions. A session may name only a service that stands here.")
 	b.WriteString("\n## Flags of Zizq\n\nA start written for Zizq works unchanged. These flags, and their variables, are accepted and mean nothing here: ")
 	var ignored, variables []string
 	for _, f := range foreigners {

@@ -39,6 +39,7 @@ func Load(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte,
 	l.doors()
 	l.queues()
 	l.crons()
+	l.grid()
 	l.tokens()
 	l.egress()
 	l.foreign()
@@ -224,7 +225,7 @@ func (l *loader) readConfigFile() {
 		return
 	}
 	l.file = parseYAML(l.cfg.File, b, l.expand)
-	known := []string{retryPath, typesPath, doorsPath, queuesPath, cronsPath, tokensPath}
+	known := []string{retryPath, typesPath, doorsPath, queuesPath, cronsPath, gridPath, tokensPath}
 	for _, s := range settings {
 		if s.yaml != "" {
 			known = append(known, s.yaml)

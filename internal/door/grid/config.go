@@ -134,14 +134,12 @@ func (c *Config) services(field string, v jsontext.Value) error {
 // Check resolves what the configuration says, as a session without options of
 // its own would be: what contradicts itself is told at the start.
 func (c *Config) Check() error {
-	var problems []error
-	if _, err := Resolve(c.Profile, c.Defaults, nil, nil); err != nil {
-		problems = append(problems, err)
-	}
+	broker := said{"grid.defaults", c.Defaults}
+	_, err := resolve(c.Profile, broker)
+	problems := []error{err}
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
-		if _, err := Resolve(c.Profile, c.Defaults, c.Services[name], nil); err != nil {
-			problems = append(problems, err)
-		}
+		_, err := resolve(c.Profile, broker, said{"grid.services." + name, c.Services[name]})
+		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
 }

@@ -118,7 +118,7 @@ func TestAnOptionRefusesWhatItCannotHold(t *testing.T) {
 		{`{"redundancy":["tail"],"idempotent":false}`, "not idempotent"},
 		{`{"on_timeout":"reschedule","idempotent":false}`, "use retry"},
 		{`{"on_timeout":"reschedule","max_copies":1}`, "options.max_copies must be at least 2"},
-		{`{"retry_backoff":"2m"}`, "must not be above options.retry_backoff_cap 1m"},
+		{`{"retry_backoff":"2m"}`, "must not be above retry_backoff_cap 1m"},
 	} {
 		_, err := Resolve(Seed, nil, nil, given(t, c.options))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

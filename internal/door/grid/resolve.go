@@ -95,6 +95,18 @@ type Resolved struct {
 // Resolve gives every option a value: of the strongest level that names it
 // (grid.md, decision 5).
 func Resolve(p Profile, broker, service, session Given) (Resolved, error) {
+	return resolve(p, said{"grid.defaults", broker}, said{"grid.services", service}, said{"options", session})
+}
+
+// said is what one level names, and where it stands.
+type said struct {
+	below string
+	given Given
+}
+
+// resolve lays the levels over the profile, the weakest first; all or some of
+// FromBroker, FromService and FromSession.
+func resolve(p Profile, list ...said) (Resolved, error) {
 	r := Resolved{From: make(map[string]Level, len(Options))}
 	for i := range Options {
 		o := &Options[i]
@@ -104,18 +116,15 @@ func Resolve(p Profile, broker, service, session Given) (Resolved, error) {
 		r.From[o.Name] = FromProfile
 	}
 	var problems []error
-	for _, level := range []struct {
-		is    Level
-		given Given
-		below string
-	}{{FromBroker, broker, "grid.defaults"}, {FromService, service, "grid.services"}, {FromSession, session, "options"}} {
-		err := level.given.apply(&r.Settings, level.below, func(name string) { r.From[name] = level.is })
-		if err != nil {
-			problems = append(problems, err)
-		}
+	for i, level := range list {
+		is := FromBroker + Level(i)
+		problems = append(problems, level.given.apply(&r.Settings, level.below, func(name string) { r.From[name] = is }))
 	}
-	if len(problems) == 0 {
-		problems = r.contradictions()
+	if err := errors.Join(problems...); err != nil {
+		return r, err
+	}
+	if len(list) > 0 {
+		problems = r.contradictions(list[len(list)-1].below)
 	}
 	if !r.Idempotent { // wins over a weaker level that asks for copies
 		r.Strategies, r.From["redundancy"] = nil, r.From["idempotent"]
@@ -123,19 +132,23 @@ func Resolve(p Profile, broker, service, session Given) (Resolved, error) {
 	return r, errors.Join(problems...)
 }
 
-// contradictions are options that are fine alone and not together.
-func (r *Resolved) contradictions() (list []error) {
+// contradictions are options that are fine alone and not together. below is
+// where the strongest level stands.
+func (r *Resolved) contradictions(below string) (list []error) {
+	wrong := func(name, why string) {
+		list = append(list, refuse(below+"."+name, "%s.%s %s", below, name, why))
+	}
 	if !r.Idempotent && len(r.Strategies) > 0 && r.From["redundancy"] == FromSession {
-		list = append(list, refuse("options.redundancy", "options.redundancy asks for copies of tasks that are not idempotent; leave one of the two out"))
+		wrong("redundancy", "asks for copies of tasks that are not idempotent; leave one of the two out")
 	}
 	if !r.Idempotent && r.OnTimeout == TimeoutReschedule {
-		list = append(list, refuse("options.on_timeout", "options.on_timeout: reschedule runs a task beside its copy, but options.idempotent is false; use retry"))
+		wrong("on_timeout", "is reschedule, which runs a task beside its copy, but its tasks are not idempotent; use retry")
 	}
 	if r.OnTimeout == TimeoutReschedule && r.MaxCopies < 2 {
-		list = append(list, refuse("options.max_copies", "options.max_copies must be at least 2 for on_timeout: reschedule, which runs a copy beside the first attempt"))
+		wrong("max_copies", "must be at least 2 for on_timeout: reschedule, which runs a copy beside the first attempt")
 	}
 	if r.RetryBackoff > r.RetryCap {
-		list = append(list, refuse("options.retry_backoff", "options.retry_backoff %s must not be above options.retry_backoff_cap %s", r.RetryBackoff, r.RetryCap))
+		wrong("retry_backoff", fmt.Sprintf("%s must not be above retry_backoff_cap %s", r.RetryBackoff, r.RetryCap))
 	}
 	return list
 }
@@ -166,7 +179,7 @@ func DecodeResolved(p Profile, b []byte) (Resolved, error) {
 		Value jsontext.Value `json:"value"`
 		From  string         `json:"from"`
 	}
-	r, err := Resolve(p, nil, nil, nil)
+	r, err := resolve(p)
 	if err == nil {
 		err = json.Unmarshal(b, &kept)
 	}
