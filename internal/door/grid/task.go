@@ -1,0 +1,141 @@
+package grid
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/wire"
+)
+
+// Bounds of one submit, and of one task.
+const (
+	TasksMax    = 10_000
+	requiresMax = 32
+)
+
+// SeqMax is the highest number a client may give a task: what every language
+// reads exactly from JSON.
+const SeqMax = 1<<53 - 1
+
+// TypeDefault is the type of a task that names none.
+const TypeDefault = "task"
+
+// Tasks makes jobs of the tasks that a client submits. One that is wrong
+// refuses them all, by its place in the list.
+func (c *Config) Tasks(session string, ask wire.Tasks) ([]engine.NewJob, error) {
+	if len(ask.Tasks) == 0 {
+		return nil, refuse("tasks", "tasks must hold at least one task")
+	}
+	if len(ask.Tasks) > TasksMax {
+		return nil, refuse("tasks", "tasks holds %d tasks, and one call takes at most %d; send them in several calls", len(ask.Tasks), TasksMax)
+	}
+	out := make([]engine.NewJob, len(ask.Tasks))
+	seen := make(map[int64]int, len(out))
+	for i := range ask.Tasks {
+		t, at := &ask.Tasks[i], "tasks["+strconv.Itoa(i)+"]"
+		if err := c.task(&out[i], t, at); err != nil {
+			return nil, err
+		}
+		if first, twice := seen[t.Seq]; twice {
+			return nil, refuse(at+".seq", "%s.seq %d is that of tasks[%d] too; number each task once", at, t.Seq, first)
+		}
+		seen[t.Seq] = i
+		out[i].Job.Queue = session
+	}
+	return out, nil
+}
+
+func (c *Config) task(n *engine.NewJob, t *wire.Task, at string) error {
+	switch {
+	case t.Seq < 1 || t.Seq > SeqMax:
+		return refuse(at+".seq", "%s.seq must be a whole number from 1 to %d: your number of the task", at, int64(SeqMax))
+	case len(t.Payload) == 0:
+		return refuse(at+".payload", "%s.payload is missing; it may be null", at)
+	case int64(len(t.Payload)) > c.TaskBytesMax:
+		return &job.Error{Kind: job.Invalid, Field: at + ".payload", Text: at + ".payload has " + strconv.Itoa(len(t.Payload)) +
+			" bytes, and the broker takes at most " + strconv.FormatInt(c.TaskBytesMax, 10) + " (task_bytes_max); keep large data elsewhere and send where it is"}
+	case len(t.Requires) > requiresMax:
+		return refuse(at+".requires", "%s.requires must not have more than %d conditions", at, requiresMax)
+	}
+	j := &n.Job
+	j.Door, j.Type = job.DoorGrid, cmp.Or(t.Type, TypeDefault)
+	j.Priority, j.Copies = job.PriorityDefault, 1
+	j.RetainDone, j.RetainDead = job.Unset, job.Unset
+	if err := checkName(at+".type", j.Type); err != nil {
+		return err
+	}
+	switch t.Place {
+	case "", job.PlaceBack.String():
+	case job.PlaceFront.String():
+		n.Place = job.PlaceFront
+	default:
+		return refuse(at+".place", "%s.place must be front or back, not %s", at, quote(t.Place))
+	}
+	var err error
+	if j.Requires, err = conditions(at+".requires", t.Requires); err != nil {
+		return err
+	}
+	n.Key = strconv.FormatInt(t.Seq, 10)
+	j.Extras = &job.Extras{Labels: []job.Label{{Key: wire.LabelTaskSeq, Value: n.Key}}}
+	n.Payload = oneLine(t.Payload)
+	return nil
+}
+
+// conditions reads what a task asks of its engine, sorted: in another order
+// they are still the same class of tasks.
+func conditions(field string, list []string) (out []job.Requirement, err error) {
+	for i, text := range list {
+		one, bad := rule.ParseRequirement(text)
+		if bad != nil || len(text) > nameBytesMax {
+			return nil, refuse(field, `%s[%d]: %s is no condition; write it as "cpuMHz > 350", with one of = != < <= > >=`, field, i, quote(text))
+		}
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b job.Requirement) int {
+		return cmp.Or(cmp.Compare(a.Property, b.Property), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Value, b.Value))
+	})
+	return slices.Compact(out), nil
+}
+
+// oneLine takes line breaks out of JSON, where they can only be white space: in
+// a stream each task is a line.
+func oneLine(raw []byte) []byte {
+	if bytes.IndexByte(raw, '\n') >= 0 || bytes.IndexByte(raw, '\r') >= 0 {
+		_ = (*jsontext.Value)(&raw).Compact() // what was just read is well formed
+	}
+	return raw
+}
+
+// SeqOf is the client's number of a task; 0 = it has none.
+func SeqOf(j *job.Job) int64 {
+	if j.Extras != nil {
+		for _, l := range j.Extras.Labels {
+			if l.Key == wire.LabelTaskSeq {
+				n, _ := strconv.ParseInt(l.Value, 10, 64)
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// Added tells which tasks were taken in, and which were here before.
+func Added(asked []wire.Task, list []engine.Added) wire.TasksAdded {
+	out := wire.TasksAdded{Tasks: make([]wire.TaskAdded, len(list))}
+	for i, a := range list {
+		out.Tasks[i] = wire.TaskAdded{Seq: asked[i].Seq, ID: a.ID.String(), Duplicate: a.Duplicate}
+		if a.Duplicate {
+			out.Duplicates++
+		} else {
+			out.Added++
+		}
+	}
+	return out
+}

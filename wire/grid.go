@@ -1,0 +1,223 @@
+package wire
+
+import "encoding/json"
+
+// The states of a session. The last three are its end.
+const (
+	SessionOpen       = "open"          // takes tasks in
+	SessionClosed     = "closed_submit" // takes no more; those it has go on
+	SessionCancelling = "cancelling"
+	SessionDone       = "done"             // every task is done
+	SessionErrors     = "done_with_errors" // every task is finished, and not all are done
+	SessionCancelled  = "cancelled"
+)
+
+// The states of a task.
+const (
+	TaskWaiting   = "waiting"   // for an engine, for its time, or for another task
+	TaskActive    = "active"    // at least one engine has it
+	TaskDone      = "completed" // it has a result
+	TaskFailed    = "failed"    // for good
+	TaskCancelled = "cancelled"
+)
+
+// OpenSession is the body of POST /sessions. What it leaves out comes from the
+// service type, the broker or the profile.
+type OpenSession struct {
+	ID      string                     `json:"id,omitempty"`      // "" = made up; opening it again under the same id finds it
+	Service string                     `json:"service,omitempty"` // a service type of the configuration
+	Options map[string]json.RawMessage `json:"options,omitempty"` // by their names, see docs/grid.md
+}
+
+// ChangeSession is the body of PATCH /sessions/{id}: options that may change
+// while a session runs.
+type ChangeSession struct {
+	Options map[string]json.RawMessage `json:"options,omitempty"`
+	Suspend *bool                      `json:"suspend,omitempty"` // true: what runs goes on, nothing begins
+}
+
+// Session is a session as the server tells it.
+type Session struct {
+	ID        string `json:"id"`
+	Service   string `json:"service,omitempty"`
+	Profile   string `json:"profile"`
+	State     string `json:"state"`
+	Suspended bool   `json:"suspended,omitempty"`
+	CreatedAt int64  `json:"created_at"`
+	ClosedAt  int64  `json:"closed_at,omitempty"` // no more tasks since then
+	EndedAt   int64  `json:"ended_at,omitempty"`
+	Why       string `json:"why,omitempty"` // it was cancelled
+
+	Tasks     TaskCounts        `json:"tasks"`
+	Collected int64             `json:"collected"` // results up to this cursor are acknowledged
+	Options   map[string]Option `json:"options,omitempty"`
+}
+
+// Ended reports whether the session is over.
+func (s *Session) Ended() bool {
+	return s.State == SessionDone || s.State == SessionErrors || s.State == SessionCancelled
+}
+
+// TaskCounts is how many tasks of a session there are, by what became of them.
+type TaskCounts struct {
+	Submitted int64 `json:"submitted"`
+	Waiting   int64 `json:"waiting"`
+	Active    int64 `json:"active"`
+	Completed int64 `json:"completed"`
+	Failed    int64 `json:"failed"`
+	Cancelled int64 `json:"cancelled"`
+}
+
+// Open is the number of tasks that are not finished.
+func (c *TaskCounts) Open() int64 { return c.Waiting + c.Active }
+
+// Option is the value of an option, and who chose it: the session, its service
+// type, the broker or the profile.
+type Option struct {
+	Value json.RawMessage `json:"value"`
+	From  string          `json:"from"`
+}
+
+// Sessions answers GET /sessions.
+type Sessions struct {
+	Sessions []Session `json:"sessions"`
+}
+
+// Task is one entry of POST /sessions/{id}/tasks.
+type Task struct {
+	// Seq is the client's number of the task. Sending the same one again is
+	// harmless: the first answer comes again, and other content is refused.
+	Seq     int64           `json:"seq"`
+	Payload json.RawMessage `json:"payload"`
+
+	Type     string   `json:"type,omitempty"`     // for engines that do several things
+	Place    string   `json:"place,omitempty"`    // front: before all that wait
+	Requires []string `json:"requires,omitempty"` // conditions on the engine, such as "cpuMHz > 350"
+}
+
+// Tasks is the body of POST /sessions/{id}/tasks.
+type Tasks struct {
+	Tasks []Task `json:"tasks"`
+}
+
+// TasksAdded answers it, in the order of the request.
+type TasksAdded struct {
+	Added      int         `json:"added"`
+	Duplicates int         `json:"duplicates"` // were here
+	Tasks      []TaskAdded `json:"tasks"`
+}
+
+// TaskAdded tells the id of a task.
+type TaskAdded struct {
+	Seq       int64  `json:"seq"`
+	ID        string `json:"id"`
+	Duplicate bool   `json:"duplicate,omitempty"`
+}
+
+// TaskState answers GET /sessions/{id}/tasks/{task}.
+type TaskState struct {
+	ID      string          `json:"id"`
+	Seq     int64           `json:"seq"`
+	State   string          `json:"state"`
+	Payload json.RawMessage `json:"payload,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *JobError       `json:"error,omitempty"` // the latest failure
+
+	Retries     uint32    `json:"retries"`               // charged failures
+	Losses      uint32    `json:"losses,omitempty"`      // engines lost in a row
+	Evictions   uint32    `json:"evictions,omitempty"`   // times it was given back
+	Reschedules uint32    `json:"reschedules,omitempty"` // copies asked for
+	Attempts    []Attempt `json:"attempts,omitempty"`    // those that run
+	CreatedAt   int64     `json:"created_at"`
+	FinishedAt  int64     `json:"finished_at,omitempty"`
+}
+
+// Attempt is one assignment of a task to an engine that is not over.
+type Attempt struct {
+	Engine    string `json:"engine"`
+	Host      string `json:"host,omitempty"`
+	SinceAt   int64  `json:"since"`
+	StartedAt int64  `json:"started,omitempty"`
+}
+
+// TaskResult is what became of a task, as GET /sessions/{id}/results tells it.
+// After the last one of a page, or of a session that is over, comes one without
+// a task: its cursor is where to go on, and ended says that nothing follows.
+type TaskResult struct {
+	Cursor int64           `json:"cursor"`
+	ID     string          `json:"id,omitempty"`
+	Seq    int64           `json:"seq,omitempty"`
+	State  string          `json:"state,omitempty"` // completed, failed or cancelled
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  *JobError       `json:"error,omitempty"` // of one that failed
+
+	Retries     uint32 `json:"retries,omitempty"`
+	Reschedules uint32 `json:"reschedules,omitempty"`
+	Evictions   uint32 `json:"evictions,omitempty"`
+}
+
+// TaskResults answers GET /sessions/{id}/results as one page.
+type TaskResults struct {
+	Results []TaskResult `json:"results"`
+	Next    int64        `json:"next"`            // after= of the next page; asking for it acknowledges this one
+	Ended   bool         `json:"ended,omitempty"` // the session is over, and nothing follows
+}
+
+// Login is the body of POST /engines.
+type Login struct {
+	ID         string            `json:"id,omitempty"`   // "" = made up; an engine that comes back under its id has its tasks again
+	Host       string            `json:"host,omitempty"` // copies of a task run on different ones; "" = the engine is a host of its own
+	Slots      int               `json:"slots"`          // tasks at once
+	Properties map[string]string `json:"properties,omitempty"`
+}
+
+// LoggedIn answers POST /engines.
+type LoggedIn struct {
+	ID          string `json:"id"`
+	Epoch       int64  `json:"epoch"` // of this login; higher than every earlier one
+	HeartbeatMS int64  `json:"heartbeat_ms"`
+	LostAfterMS int64  `json:"lost_after_ms"`
+}
+
+// Heartbeat is the body of POST /engines/{id}/heartbeat.
+type Heartbeat struct {
+	Epoch   int64    `json:"epoch"`
+	Stopped []string `json:"stopped,omitempty"` // tokens of attempts that it was told to stop, and has
+}
+
+// HeartbeatAnswer answers it.
+type HeartbeatAnswer struct {
+	State string   `json:"state"`          // of the engine
+	Stop  []string `json:"stop,omitempty"` // hashes of the tokens whose attempts are to stop
+}
+
+// The states of an engine.
+const (
+	EngineIdle     = "idle"
+	EngineBusy     = "busy"
+	EngineDraining = "draining" // gets nothing more
+	EngineSuspect  = "suspect"  // was silent for more than an interval
+	EngineStopping = "stopping" // gets nothing until it has stopped what took too long
+	EngineLost     = "lost"
+)
+
+// Engine is an engine as GET /engines tells it.
+type Engine struct {
+	ID         string            `json:"id"`
+	Host       string            `json:"host"`
+	Slots      int               `json:"slots"`
+	Running    int               `json:"running"`
+	State      string            `json:"state"`
+	Epoch      int64             `json:"epoch"`
+	LoggedInAt int64             `json:"logged_in_at"`
+	HeardAt    int64             `json:"heard_at"`
+	Properties map[string]string `json:"properties,omitempty"`
+}
+
+// Engines answers GET /engines.
+type Engines struct {
+	Engines []Engine `json:"engines"`
+}
+
+// LabelTaskSeq is the label that holds the client's number of a task.
+const LabelTaskSeq = "task_seq"
