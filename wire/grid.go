@@ -49,7 +49,9 @@ type Session struct {
 	Why       string `json:"why,omitempty"` // it was cancelled
 
 	Tasks     TaskCounts        `json:"tasks"`
-	Collected int64             `json:"collected"` // results up to this cursor are acknowledged
+	Share     int               `json:"share"`             // slots that it should have now
+	Stalled   bool              `json:"stalled,omitempty"` // has tasks, and no engine may run any of them
+	Collected int64             `json:"collected"`         // results up to this cursor are acknowledged
 	Options   map[string]Option `json:"options,omitempty"`
 }
 
@@ -116,20 +118,22 @@ type TaskAdded struct {
 
 // TaskState answers GET /sessions/{id}/tasks/{task}.
 type TaskState struct {
-	ID      string          `json:"id"`
-	Seq     int64           `json:"seq"`
-	State   string          `json:"state"`
-	Payload json.RawMessage `json:"payload,omitempty"`
-	Result  json.RawMessage `json:"result,omitempty"`
-	Error   *JobError       `json:"error,omitempty"` // the latest failure
+	ID       string          `json:"id"`
+	Seq      int64           `json:"seq"`
+	Type     string          `json:"type"`
+	State    string          `json:"state"`
+	Requires []string        `json:"requires,omitempty"`
+	Payload  json.RawMessage `json:"payload,omitempty"`
+	Result   json.RawMessage `json:"result,omitempty"`
 
-	Retries     uint32    `json:"retries"`               // charged failures
-	Losses      uint32    `json:"losses,omitempty"`      // engines lost in a row
-	Evictions   uint32    `json:"evictions,omitempty"`   // times it was given back
-	Reschedules uint32    `json:"reschedules,omitempty"` // copies asked for
-	Attempts    []Attempt `json:"attempts,omitempty"`    // those that run
-	CreatedAt   int64     `json:"created_at"`
-	FinishedAt  int64     `json:"finished_at,omitempty"`
+	Retries     uint32     `json:"retries"`               // charged failures
+	Losses      uint32     `json:"losses,omitempty"`      // engines lost in a row
+	Evictions   uint32     `json:"evictions,omitempty"`   // times it was given back
+	Reschedules uint32     `json:"reschedules,omitempty"` // copies asked for
+	Attempts    []Attempt  `json:"attempts,omitempty"`    // those that run
+	Errors      []JobError `json:"errors,omitempty"`      // of the latest ones that failed, newest first
+	CreatedAt   int64      `json:"created_at"`
+	FinishedAt  int64      `json:"finished_at,omitempty"`
 }
 
 // Attempt is one assignment of a task to an engine that is not over.
@@ -141,8 +145,6 @@ type Attempt struct {
 }
 
 // TaskResult is what became of a task, as GET /sessions/{id}/results tells it.
-// After the last one of a page, or of a session that is over, comes one without
-// a task: its cursor is where to go on, and ended says that nothing follows.
 type TaskResult struct {
 	Cursor int64           `json:"cursor"`
 	ID     string          `json:"id,omitempty"`
@@ -152,6 +154,7 @@ type TaskResult struct {
 	Error  *JobError       `json:"error,omitempty"` // of one that failed
 
 	Retries     uint32 `json:"retries,omitempty"`
+	Losses      uint32 `json:"losses,omitempty"`
 	Reschedules uint32 `json:"reschedules,omitempty"`
 	Evictions   uint32 `json:"evictions,omitempty"`
 }
@@ -159,8 +162,14 @@ type TaskResult struct {
 // TaskResults answers GET /sessions/{id}/results as one page.
 type TaskResults struct {
 	Results []TaskResult `json:"results"`
-	Next    int64        `json:"next"`            // after= of the next page; asking for it acknowledges this one
+	Next    int64        `json:"next"`            // after= of the next page
 	Ended   bool         `json:"ended,omitempty"` // the session is over, and nothing follows
+}
+
+// Collected is the body of POST /sessions/{id}/collected: results up to a cursor
+// are worked off, and need not be kept.
+type Collected struct {
+	Cursor int64 `json:"cursor"`
 }
 
 // Login is the body of POST /engines.
@@ -169,6 +178,13 @@ type Login struct {
 	Host       string            `json:"host,omitempty"` // copies of a task run on different ones; "" = the engine is a host of its own
 	Slots      int               `json:"slots"`          // tasks at once
 	Properties map[string]string `json:"properties,omitempty"`
+	Running    []Running         `json:"running,omitempty"` // what it runs yet, of an earlier login
+}
+
+// Running is a task that an engine runs.
+type Running struct {
+	ID    string `json:"id"`
+	Lease string `json:"lease"`
 }
 
 // LoggedIn answers POST /engines.
@@ -177,18 +193,15 @@ type LoggedIn struct {
 	Epoch       int64  `json:"epoch"` // of this login; higher than every earlier one
 	HeartbeatMS int64  `json:"heartbeat_ms"`
 	LostAfterMS int64  `json:"lost_after_ms"`
+
+	Stop []Running `json:"stop,omitempty"` // of what it runs yet: this is over
 }
 
-// Heartbeat is the body of POST /engines/{id}/heartbeat.
+// Heartbeat is the body of POST /engines/{id}/heartbeat, which is answered with
+// the engine.
 type Heartbeat struct {
 	Epoch   int64    `json:"epoch"`
 	Stopped []string `json:"stopped,omitempty"` // tokens of attempts that it was told to stop, and has
-}
-
-// HeartbeatAnswer answers it.
-type HeartbeatAnswer struct {
-	State string   `json:"state"`          // of the engine
-	Stop  []string `json:"stop,omitempty"` // hashes of the tokens whose attempts are to stop
 }
 
 // The states of an engine.
@@ -196,8 +209,8 @@ const (
 	EngineIdle     = "idle"
 	EngineBusy     = "busy"
 	EngineDraining = "draining" // gets nothing more
-	EngineSuspect  = "suspect"  // was silent for more than an interval
-	EngineStopping = "stopping" // gets nothing until it has stopped what took too long
+	EngineSuspect  = "suspect"  // has no connection
+	EngineStopping = "stopping" // gets nothing until it says that it stopped what took too long
 	EngineLost     = "lost"
 )
 

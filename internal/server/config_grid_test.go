@@ -15,7 +15,7 @@ grid:
   lost_after: 20s
   defaults:
     weight: 3
-    redundancy: [tail, median]
+    evicted_place: back
   services:
     pricing: {task_max_time: 50s}
 `)
@@ -23,19 +23,19 @@ grid:
 		t.Fatal(err)
 	}
 	g := cfg.Grid
-	if g.Profile != grid.Modern || g.LostAfter != 20*job.Second || g.HeartbeatInterval != 5*job.Second || len(g.Services) != 1 {
+	if g.Profile != job.ProfileModern || g.LostAfter != 20*job.Second || g.HeartbeatInterval != 5*job.Second || len(g.Services) != 1 {
 		t.Errorf("%+v", g)
 	}
-	r, err := grid.Resolve(g.Profile, g.Defaults, g.Services["pricing"], nil)
-	if err != nil || r.Weight != 3 || len(r.Strategies) != 2 || r.TaskMaxTime != 50*job.Second {
-		t.Errorf("%v %+v", err, r)
+	q, _, err := grid.Resolve(g.Profile, g.Defaults, g.Services["pricing"], nil)
+	if err != nil || q.Grid.Weight != 3 || q.Grid.EvictedPlace != job.PlaceBack || q.RunTimeout != 50*job.Second {
+		t.Errorf("%v %+v", err, q)
 	}
 	told := map[string]string{}
 	for _, v := range report.Values {
 		told[v.Name] = v.Value
 	}
 	for name, want := range map[string]string{
-		"grid.profile": "modern", "grid.defaults.weight": "3", "grid.defaults.redundancy": `["tail","median"]`, "grid.services.pricing.task_max_time": "50s",
+		"grid.profile": "modern", "grid.defaults.weight": "3", "grid.defaults.evicted_place": "back", "grid.services.pricing.task_max_time": "50s",
 	} {
 		if told[name] != want {
 			t.Errorf("%s is told as %q, not %q", name, told[name], want)
@@ -46,7 +46,7 @@ grid:
 func TestAFileWithoutGridHasItsDefaults(t *testing.T) {
 	for _, text := range []string{"", "grid:\n", "server: {port: 0}\n"} {
 		cfg, _, err := load(t, nil, nil, text)
-		if err != nil || cfg.Grid.Profile != grid.Seed || cfg.Grid.LostAfter != 15*job.Second {
+		if err != nil || cfg.Grid.Profile != job.ProfileSeed || cfg.Grid.LostAfter != 15*job.Second {
 			t.Errorf("%q: %v %+v", text, err, cfg.Grid)
 		}
 	}

@@ -61,7 +61,7 @@ func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 		CacheBytes: 256_000_000, DiskReserve: DiskReserve{Bytes: 256 << 20},
 		LogFormat: LogAuto, LogLevel: slog.LevelInfo,
 		Retry: job.DefaultRetry(), RetainDead: 7 * job.Day,
-		Grid: grid.Config{HeartbeatInterval: 5 * job.Second, LostAfter: 15 * job.Second, TaskBytesMax: 1 << 20, SessionsMax: 1000},
+		Grid: grid.Config{HeartbeatInterval: 5 * job.Second, LostAfter: 15 * job.Second, TaskBytesMax: 1 << 20},
 	}
 	cfg, report, err := load(t, nil, nil, "")
 	if err != nil {

@@ -13,20 +13,19 @@ import (
 
 // Config is what the broker decides: the part `grid` of the configuration.
 type Config struct {
-	Profile  Profile
+	Profile  job.Profile
 	Defaults Given            // of every session
 	Services map[string]Given // of the sessions of a service type
 
 	HeartbeatInterval job.Millis // asked of engines
 	LostAfter         job.Millis // an engine is lost after so long without a sign of life
 	TaskBytesMax      int64      // of the payload of one task, and of its result
-	SessionsMax       int64      // that are not finished
 }
 
 // DefaultConfig is what applies where nobody says anything.
 func DefaultConfig() Config {
 	return Config{
-		Profile: Seed, HeartbeatInterval: 5 * job.Second, LostAfter: 15 * job.Second, TaskBytesMax: 1 << 20, SessionsMax: 1000,
+		Profile: job.ProfileSeed, HeartbeatInterval: 5 * job.Second, LostAfter: 15 * job.Second, TaskBytesMax: 1 << 20,
 	}
 }
 
@@ -39,7 +38,6 @@ var BrokerSettings = []BrokerSetting{
 	{"heartbeat_interval", "a span of time", "5s", "how often an engine says that it is alive; engines are told at their login"},
 	{"lost_after", "a span of time", "15s", "an engine that was silent so long is lost; more than heartbeat_interval"},
 	{"task_bytes_max", "a whole number of bytes", "1048576", "largest payload of a task, and largest result"},
-	{"sessions_max", "a whole number", "1000", "sessions that are not finished"},
 }
 
 // bytesMost bounds task_bytes_max: a payload is one value of the store.
@@ -74,27 +72,25 @@ func (c *Config) set(name string, v jsontext.Value) error {
 		if json.Unmarshal(v, &text) != nil {
 			return refuse(field, "%s must be seed or modern", field)
 		}
-		if c.Profile, err = ParseProfile(text); err != nil {
+		if c.Profile, err = job.ParseProfile(text); err != nil {
 			return refuse(field, "%s must be seed or modern, not %s", field, quote(text))
 		}
 		return nil
 	case "heartbeat_interval":
-		err = readSpan(v, &c.HeartbeatInterval)
+		c.HeartbeatInterval, err = readSpan(v)
 		if err == nil && c.HeartbeatInterval < 100 {
 			return refuse(field, "%s must be at least 100ms", field)
 		}
 	case "lost_after":
-		err = readSpan(v, &c.LostAfter)
+		c.LostAfter, err = readSpan(v)
 	case "task_bytes_max":
-		err = readNumber(v, 1, bytesMost, &c.TaskBytesMax)
-	case "sessions_max":
-		err = readNumber(v, 1, 1_000_000, &c.SessionsMax)
+		c.TaskBytesMax, err = readWhole(v, 1, bytesMost)
 	case "defaults":
 		return c.options(field, v, &c.Defaults)
 	case "services":
 		return c.services(field, v)
 	default:
-		return refuse(field, "%s is not known; there are profile, defaults, services, heartbeat_interval, lost_after, task_bytes_max, sessions_max", "grid."+short(name))
+		return refuse(field, "%s is not known; there are profile, defaults, services, heartbeat_interval, lost_after and task_bytes_max", "grid."+short(name))
 	}
 	if err != nil {
 		return wrongValue(field, err)
@@ -135,10 +131,10 @@ func (c *Config) services(field string, v jsontext.Value) error {
 // its own would be: what contradicts itself is told at the start.
 func (c *Config) Check() error {
 	broker := said{"grid.defaults", c.Defaults}
-	_, err := resolve(c.Profile, broker)
+	_, _, err := resolve(c.Profile, broker)
 	problems := []error{err}
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
-		_, err := resolve(c.Profile, broker, said{"grid.services." + name, c.Services[name]})
+		_, _, err := resolve(c.Profile, broker, said{"grid.services." + name, c.Services[name]})
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)

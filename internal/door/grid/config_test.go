@@ -9,17 +9,17 @@ import (
 
 func TestTheConfigurationIsRead(t *testing.T) {
 	c, err := ReadConfig([]byte(`{
-		"profile": "modern", "heartbeat_interval": "2s", "lost_after": 6000, "task_bytes_max": 4096, "sessions_max": 7,
+		"profile": "modern", "heartbeat_interval": "2s", "lost_after": 6000, "task_bytes_max": 4096,
 		"defaults": {"weight": 4}, "services": {"pricing": {"task_max_time": "50s"}, "idle": null}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Profile != Modern || c.HeartbeatInterval != 2*job.Second || c.LostAfter != 6*job.Second || c.TaskBytesMax != 4096 || c.SessionsMax != 7 {
+	if c.Profile != job.ProfileModern || c.HeartbeatInterval != 2*job.Second || c.LostAfter != 6*job.Second || c.TaskBytesMax != 4096 {
 		t.Errorf("%+v", c)
 	}
-	r, err := Resolve(c.Profile, c.Defaults, c.Services["pricing"], nil)
-	if err != nil || r.Weight != 4 || r.TaskMaxTime != 50*job.Second || r.From["task_max_time"] != FromService {
-		t.Errorf("%v %+v", err, r)
+	q, from, err := Resolve(c.Profile, c.Defaults, c.Services["pricing"], nil)
+	if err != nil || q.Grid.Weight != 4 || q.RunTimeout != 50*job.Second || from["task_max_time"] != FromService {
+		t.Errorf("%v %+v", err, q)
 	}
 	if _, there := c.Services["idle"]; !there {
 		t.Error("a service without options is a service")
@@ -28,7 +28,7 @@ func TestTheConfigurationIsRead(t *testing.T) {
 
 func TestNothingConfiguredIsTheDefault(t *testing.T) {
 	c, err := ReadConfig([]byte(`{}`))
-	if err != nil || c.Profile != Seed || c.HeartbeatInterval != 5*job.Second || c.LostAfter != 15*job.Second {
+	if err != nil || c.Profile != job.ProfileSeed || c.HeartbeatInterval != 5*job.Second || c.LostAfter != 15*job.Second {
 		t.Errorf("%v %+v", err, c)
 	}
 	for _, s := range BrokerSettings {
@@ -53,7 +53,6 @@ func TestAWrongConfigurationIsToldByItsFields(t *testing.T) {
 		{`{"heartbeat_interval": "10ms"}`, "grid.heartbeat_interval must be at least 100ms"},
 		{`{"lost_after": "5s"}`, "grid.lost_after 5s must be longer than grid.heartbeat_interval 5s"},
 		{`{"task_bytes_max": 0}`, "grid.task_bytes_max must be a whole number from 1"},
-		{`{"sessions_max": "many"}`, "grid.sessions_max must be a whole number"},
 		{`{"engines": 3}`, "grid.engines is not known; there are profile"},
 		{`{"defaults": 3}`, "grid.defaults must be options"},
 		{`{"defaults": {"weight": 12}}`, "grid.defaults.weight must be a whole number from 0 to 9"},

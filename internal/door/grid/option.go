@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,109 +14,157 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 )
 
-// Profile is a set of values for the options that nobody chose.
-type Profile uint8
-
-// The profiles.
-const (
-	Seed   Profile = iota // what GridServer's documentation says
-	Modern                // what we recommend
-	profiles
-)
-
-func (p Profile) String() string { return [...]string{"seed", "modern"}[p] }
-
-// ParseProfile reads the name of a profile.
-func ParseProfile(s string) (Profile, error) {
-	for p := range profiles {
-		if p.String() == s {
-			return p, nil
-		}
-	}
-	return Seed, refuse("profile", "profile must be seed or modern, not %s", quote(s))
-}
-
 // Option is one thing a session may decide: for bodies, the configuration,
 // what GET tells and the table of docs/grid.md.
 type Option struct {
 	Name   string
-	Shape  string           // what it may hold, in words
-	Values [profiles]string // JSON, by profile
+	Shape  string    // what it may hold, in words
+	Values [2]string // JSON, by profile
 	Help   string
 
-	read func(*Settings, jsontext.Value) error // its errors say what the value must be
-	show func(*Settings) any
+	read func(*job.Queue, jsontext.Value) error // its errors say what the value must be
+	show func(*job.Queue) any
 }
 
 // spanMax bounds every span of time of an option.
 const spanMax = 365 * job.Day
 
-// Options are all there are, in the order in which documentation lists them.
+// Options are all there are. Within a level they are read in this order, which
+// is that of the documentation.
 var Options = []Option{
-	number("weight", "5", "5", 0, 9, "share of the engines; 0 suspends the session: what runs goes on, nothing begins",
-		func(s *Settings) *int64 { return &s.Weight }),
+	number("weight", "5", "5", 0, job.GridWeightMax, "share of the engines; 0 suspends the session: what runs goes on, nothing begins",
+		at(func(q *job.Queue) *uint8 { return &q.Grid.Weight })),
 	yesNo("urgent", "false", "false", "may take engines from sessions above their share that are not urgent",
-		func(s *Settings) *bool { return &s.Urgent }),
-	number("max_engines", "0", "0", 0, math.MaxInt32, "engines that work for it at once; 0 = no limit",
-		func(s *Settings) *int64 { return &s.MaxEngines }),
+		at(func(q *job.Queue) *bool { return &q.Grid.Urgent })),
+	number("max_engines", "0", "0", 0, math.MaxInt32, "tasks that run at once; 0 = no limit",
+		at(func(q *job.Queue) *int { return &q.Grid.MaxEngines })),
 
-	span("task_max_time", "0s", "0s", "longest run of one attempt, from the word `started`; 0 = no limit (INVOCATION_MAX_TIME)",
-		func(s *Settings) *job.Millis { return &s.TaskMaxTime }),
-	word("on_timeout", "retry", "retry", "what then: the engine stops and the task is charged and begins anew, or it runs on beside a copy",
-		func(s *Settings) *OnTimeout { return &s.OnTimeout }, TimeoutRetry, TimeoutReschedule),
-	span("poll_period", "0s", "0s", "an overrun is seen at the next of these steps; 0 = when it happens",
-		func(s *Settings) *job.Millis { return &s.PollPeriod }),
-	span("assign_timeout", "0s", "10s", "an engine that was given a task says `started` within this, or loses it without charge; 0 = no limit",
-		func(s *Settings) *job.Millis { return &s.AssignTime }),
+	span("task_max_time", "0s", "0s", 0, "longest run of one attempt, from the word `started`; 0 = no limit (INVOCATION_MAX_TIME)",
+		at(func(q *job.Queue) *job.Millis { return &q.RunTimeout })),
+	word("on_timeout", "retry", "retry", "what then: the engine stops, and the task is charged and begins anew; or it runs on, and a copy may overtake it (RESCHEDULE_ON_TIMEOUT)",
+		at(func(q *job.Queue) *job.OnTimeout { return &q.Grid.OnTimeout }), job.TimeoutRetry, job.TimeoutReschedule),
+	span("poll_period", "0s", "0s", 0, "an overrun is seen at the next multiple of this; 0 = when it happens",
+		at(func(q *job.Queue) *job.Millis { return &q.Grid.PollPeriod })),
+	span("assign_timeout", "0s", "10s", 0, "an engine that was given a task says `started` within this, or loses it without charge; 0 = no limit",
+		at(func(q *job.Queue) *job.Millis { return &q.StartTimeout })),
 
-	number("max_retries", "3", "3", 0, math.MaxInt32, "failed attempts that are followed by another one (MAX_TASK_RETRIES)",
-		func(s *Settings) *int64 { return &s.MaxRetries }),
+	number("max_retries", "3", "3", 0, 1_000_000, "charged failures that are followed by another attempt (MAX_TASK_RETRIES)",
+		field[int64]{
+			func(q *job.Queue) int64 { n, _ := q.Retry.Limit.Count(); return int64(n) },
+			func(q *job.Queue, n int64) { q.Retry.Limit = job.LimitOf(uint32(n)) },
+		}),
 	word("losses", "charged", "apart", "what a lost engine costs its tasks: a retry, or a loss with a limit of its own",
-		func(s *Settings) *Losses { return &s.Losses }, LossesCharged, LossesApart),
-	number("max_losses", "5", "5", 1, math.MaxInt32, "engines in a row that a task may lose, where `losses` is apart",
-		func(s *Settings) *int64 { return &s.MaxLosses }),
-	number("max_reschedules", "3", "3", 0, math.MaxInt32, "copies that may be asked for; then the task goes on alone (MAX_TASK_RESCHEDULES)",
-		func(s *Settings) *int64 { return &s.MaxReschedules }),
-	span("retry_backoff", "0s", "1s", "wait before the first retry, doubled for each after it, with full jitter; 0 = retries begin at once",
-		func(s *Settings) *job.Millis { return &s.RetryBackoff }),
-	span("retry_backoff_cap", "1m", "1m", "longest wait before a retry",
-		func(s *Settings) *job.Millis { return &s.RetryCap }),
-	word("front_order", "by_seq", "by_seq", "order of several tasks at the front: as they were submitted, or the latest first",
-		func(s *Settings) *job.FrontOrder { return &s.FrontOrder }, job.FrontBySeq, job.FrontLIFO),
-
-	yesNo("reschedule_first", "false", "false", "tasks given back and copies go to the front, before new tasks",
-		func(s *Settings) *bool { return &s.RescheduleFirst }),
-	word("evicted_place", "back", "keep", "where a task goes that its engine gave back: to the back, or to where it stood",
-		func(s *Settings) *EvictedPlace { return &s.EvictedPlace }, EvictedBack, EvictedKeep),
-
-	wordList("redundancy", `[]`, `["median"]`, "strategies that ask for a copy of a task that takes long; any of them may; [] = none",
-		func(s *Settings) *[]Strategy { return &s.Strategies }, Tail, Mean, StdDev, Median, TimeLeft, Hedge, Clone),
-	number("max_copies", "2", "2", 1, 8, "runs of one task side by side, the first included",
-		func(s *Settings) *int64 { return &s.MaxCopies }),
+		field[losses]{
+			func(q *job.Queue) losses { return losses(!q.Grid.LossesCharged) },
+			func(q *job.Queue, l losses) { q.Grid.LossesCharged = !bool(l) },
+		}, charged, apart),
+	number("max_losses", "5", "5", 1, 1_000_000, "engines in a row that a task may lose, where `losses` is apart",
+		field[int64]{
+			func(q *job.Queue) int64 { n, _ := q.Retry.LossLimit.Count(); return int64(n) },
+			func(q *job.Queue, n int64) { q.Retry.LossLimit = job.LimitOf(uint32(n)) },
+		}),
+	span("retry_backoff", "0s", "1s", 0, "wait before the first retry, doubled for each one after it up to a minute, with full jitter; 0 = retries are ready at once",
+		field[job.Millis]{backoffOf, setBackoff}),
+	number("max_reschedules", "3", "3", 0, 1_000_000, "copies that may be asked for in the life of a task; then it goes on alone (MAX_TASK_RESCHEDULES)",
+		at(func(q *job.Queue) *uint32 { return &q.Grid.MaxReschedules })),
+	number("max_copies", "2", "2", 1, 16, "runs of one task side by side, the first included",
+		at(func(q *job.Queue) *uint8 { return &q.Grid.MaxCopies })),
 	word("copies_on", "other_engine", "other_host", "where a copy may run",
-		func(s *Settings) *CopiesOn { return &s.CopiesOn }, OtherEngine, OtherHost),
-	yesNo("copies_idle_only", "false", "true", "copies only on engines for which no first attempt of any session waits",
-		func(s *Settings) *bool { return &s.IdleOnly }),
-	share("copy_budget", "0", "0.05", "seconds of copies for each second of useful work; 0 = no limit",
-		func(s *Settings) *float64 { return &s.CopyBudget }),
-	number("min_samples", "5", "5", 1, 1_000_000, "tasks that must have finished before a strategy looks at their times",
-		func(s *Settings) *int64 { return &s.MinSamples }),
+		field[copiesOn]{
+			func(q *job.Queue) copiesOn { return copiesOn(!q.Grid.AnyHost) },
+			func(q *job.Queue, c copiesOn) { q.Grid.AnyHost = !bool(c) },
+		}, otherEngine, otherHost),
 	yesNo("idempotent", "true", "true", "false = a task never runs twice at a time, so it gets no copies",
-		func(s *Settings) *bool { return &s.Idempotent }),
+		field[bool]{
+			func(q *job.Queue) bool { return !q.NonIdempotent },
+			func(q *job.Queue, is bool) { q.NonIdempotent = !is },
+		}),
 
-	number("failures_before_exclusion", "0", "3", 0, math.MaxInt32, "failed tasks after which an engine gets no more of this session; 0 = never",
-		func(s *Settings) *int64 { return &s.ExclusionAfter }),
-	span("exclusion_time", "0s", "10m", "how long it gets none; 0 = until it is cleared",
-		func(s *Settings) *job.Millis { return &s.ExclusionFor }),
+	word("front_order", "by_seq", "by_seq", "order of several tasks at the front: as they were submitted, or the latest first",
+		at(func(q *job.Queue) *job.FrontOrder { return &q.FrontOrder }), job.FrontBySeq, job.FrontLIFO),
+	yesNo("reschedule_first", "false", "false", "tasks given back and copies go to the front, before new tasks",
+		field[bool]{func(q *job.Queue) bool { return q.Grid.CopyPlace == job.PlaceFront }, setRescheduleFirst}),
+	word("evicted_place", "back", "keep", "where a task goes that its engine gave back: behind all, where it stood, or before all",
+		at(func(q *job.Queue) *job.Place { return &q.Grid.EvictedPlace }), job.PlaceBack, job.PlaceKeep, job.PlaceFront),
 
-	word("collection", "immediately", "immediately", "when results are handed out: as tasks finish, once the session is closed, later by any client, or never",
-		func(s *Settings) *Collection { return &s.Collection }, Immediately, AfterSubmit, Later, Never),
-	span("client_timeout", "0s", "0s", "a session whose client is silent so long is cancelled, unless it is closed and collected later or never; 0 = never",
-		func(s *Settings) *job.Millis { return &s.ClientTimeout }),
-	word("auto_cancel", "never", "never", "which failed task cancels the session: none, one whose error type is `load`, or any",
-		func(s *Settings) *AutoCancel { return &s.AutoCancel }, CancelNever, CancelOnLoad, CancelAlways),
-	span("stop_grace", "5s", "5s", "time to end by itself for an attempt that does not count any more, before it is killed",
-		func(s *Settings) *job.Millis { return &s.StopGrace }),
+	word("collection", "immediately", "immediately", "results are handed out as tasks finish, once the session is closed, later by any client and then kept, or never",
+		field[job.Collection]{func(q *job.Queue) job.Collection { return q.Grid.Collection }, setCollection},
+		job.CollectImmediately, job.CollectAfterSubmit, job.CollectLater, job.CollectNever),
+	word("auto_cancel", "never", "never", "which failed task cancels the whole session: none, one whose error type is `LoadError`, or any",
+		at(func(q *job.Queue) *job.AutoCancel { return &q.Grid.AutoCancel }), job.AutoCancelNever, job.AutoCancelLibload, job.AutoCancelAlways),
+	span("keep", "1d", "1d", 1, "how long a session that is over is kept, with results that were not collected",
+		at(func(q *job.Queue) *job.Millis { return &q.Grid.Retain })),
+}
+
+// setCollection also decides how long finished tasks stay: those that are not
+// collected leave at once, the others with their session at the latest.
+func setCollection(q *job.Queue, c job.Collection) {
+	q.Grid.Collection, q.RetainDone, q.RetainDead = c, job.MaxMillis, job.MaxMillis
+	if c == job.CollectNever {
+		q.RetainDone, q.RetainDead = 0, job.Unset
+	}
+}
+
+// backoffMost bounds waits before retries (reference section 2).
+const backoffMost = job.Minute
+
+func setBackoff(q *job.Queue, first job.Millis) {
+	if first == 0 {
+		q.Retry.Curve = &job.Curve{Kind: job.CurveImmediate}
+		return
+	}
+	q.Retry.Curve = &job.Curve{
+		Kind: job.CurveExponential, Unit: first, Factor: 2, Cap: max(first, backoffMost), Jitter: job.Jitter{Kind: job.JitterFull},
+	}
+}
+
+func backoffOf(q *job.Queue) job.Millis {
+	if c := q.Retry.Curve; c != nil && c.Kind == job.CurveExponential {
+		return c.Unit
+	}
+	return 0
+}
+
+// setRescheduleFirst is about both kinds of reschedule; evicted_place may say
+// something else of those that were given back.
+func setRescheduleFirst(q *job.Queue, first bool) {
+	g := q.Grid
+	switch {
+	case first:
+		g.CopyPlace, g.EvictedPlace = job.PlaceFront, job.PlaceFront
+	case g.CopyPlace == job.PlaceFront:
+		g.CopyPlace, g.EvictedPlace = job.PlaceBack, job.PlaceBack
+		if g.Profile == job.ProfileModern {
+			g.EvictedPlace = job.PlaceKeep
+		}
+	default:
+		g.CopyPlace = job.PlaceBack
+	}
+}
+
+// losses and copiesOn are the words of settings that the core keeps as a bool.
+type (
+	losses   bool
+	copiesOn bool
+)
+
+const (
+	charged, apart         = losses(false), losses(true)
+	otherEngine, otherHost = copiesOn(false), copiesOn(true)
+)
+
+func (l losses) String() string {
+	if l == apart {
+		return "apart"
+	}
+	return "charged"
+}
+
+func (c copiesOn) String() string {
+	if c == otherHost {
+		return "other_host"
+	}
+	return "other_engine"
 }
 
 // optionOf finds an option by its name.
@@ -126,154 +175,109 @@ func optionOf(name string) *Option {
 	return nil
 }
 
-// texts are a value of each profile; the table is checked by its test.
-func texts(seed, modern string) [profiles]string { return [profiles]string{seed, modern} }
+// field is where the value of an option is kept: in the settings of the
+// session's queue. set never changes in place what queues share, but for Grid.
+type field[T any] struct {
+	get func(*job.Queue) T
+	set func(*job.Queue, T)
+}
 
-func quoted(s string) string { return strconv.Quote(s) }
+// at is a field that is a variable.
+func at[T any](p func(*job.Queue) *T) field[T] {
+	return field[T]{func(q *job.Queue) T { return *p(q) }, func(q *job.Queue, v T) { *p(q) = v }}
+}
 
-func number(name, seed, modern string, least, most int64, help string, at func(*Settings) *int64) Option {
-	return Option{name, numberShape(least, most), texts(seed, modern), help,
-		func(s *Settings, v jsontext.Value) error { return readNumber(v, least, most, at(s)) },
-		func(s *Settings) any { return *at(s) },
+// option ties a way to read a value to where it is kept. Its errors say what
+// the value must be.
+func option[T any](name, shape string, values [2]string, help string, f field[T], read func(jsontext.Value) (T, error), show func(T) any) Option {
+	return Option{name, shape, values, help,
+		func(q *job.Queue, v jsontext.Value) error {
+			value, err := read(v)
+			if err == nil {
+				f.set(q, value)
+			}
+			return err
+		},
+		func(q *job.Queue) any { return show(f.get(q)) },
 	}
 }
 
-func numberShape(least, most int64) string {
+func itself[T any](v T) any { return v }
+
+func number[T ~int | ~int64 | ~uint8 | ~uint32](name, seed, modern string, least, most int64, help string, f field[T]) Option {
+	return option(name, wholeShape(least, most), [2]string{seed, modern}, help, f,
+		func(v jsontext.Value) (T, error) { n, err := readWhole(v, least, most); return T(n), err }, itself)
+}
+
+func wholeShape(least, most int64) string {
+	if most >= math.MaxInt32 {
+		return fmt.Sprintf("a whole number, at least %d", least)
+	}
 	return fmt.Sprintf("a whole number from %d to %d", least, most)
 }
 
-func readNumber(v jsontext.Value, least, most int64, into *int64) error {
+func readWhole(v jsontext.Value, least, most int64) (int64, error) {
 	n, err := strconv.ParseInt(string(v), 10, 64)
 	if err != nil || n < least || n > most {
-		return fmt.Errorf("must be %s", numberShape(least, most))
+		return 0, fmt.Errorf("must be %s", wholeShape(least, most))
 	}
-	*into = n
-	return nil
+	return n, nil
 }
 
-func share(name, seed, modern, help string, at func(*Settings) *float64) Option {
-	return Option{name, "a number from 0 to 1", texts(seed, modern), help,
-		func(s *Settings, v jsontext.Value) error {
-			f, err := strconv.ParseFloat(string(v), 64)
-			if err != nil || !(f >= 0 && f <= 1) {
-				return fmt.Errorf("must be a number from 0 to 1")
-			}
-			*at(s) = f
-			return nil
-		},
-		func(s *Settings) any { return *at(s) },
-	}
+func yesNo(name, seed, modern, help string, f field[bool]) Option {
+	return option(name, "true or false", [2]string{seed, modern}, help, f, func(v jsontext.Value) (bool, error) {
+		if v.Kind() != 't' && v.Kind() != 'f' {
+			return false, errors.New("must be true or false")
+		}
+		return v.Kind() == 't', nil
+	}, itself)
 }
 
-func yesNo(name, seed, modern, help string, at func(*Settings) *bool) Option {
-	return Option{name, "true or false", texts(seed, modern), help,
-		func(s *Settings, v jsontext.Value) error {
-			if v.Kind() != 't' && v.Kind() != 'f' {
-				return fmt.Errorf("must be true or false")
-			}
-			*at(s) = v.Kind() == 't'
-			return nil
-		},
-		func(s *Settings) any { return *at(s) },
-	}
+func span(name, seed, modern string, least job.Millis, help string, f field[job.Millis]) Option {
+	values := [2]string{strconv.Quote(seed), strconv.Quote(modern)}
+	return option(name, "a span of time", values, help, f, func(v jsontext.Value) (job.Millis, error) {
+		d, err := readSpan(v)
+		if err == nil && d < least {
+			err = fmt.Errorf("must be at least %s", least)
+		}
+		return d, err
+	}, func(d job.Millis) any { return d.String() })
 }
 
-func span(name, seed, modern, help string, at func(*Settings) *job.Millis) Option {
-	return Option{name, "a span of time", texts(quoted(seed), quoted(modern)), help,
-		func(s *Settings, v jsontext.Value) error { return readSpan(v, at(s)) },
-		func(s *Settings) any { return at(s).String() },
-	}
-}
+// spanMost bounds every span of time of an option.
+const spanMost = 30 * job.Day
 
 // readSpan reads a span as configuration has it, or a number of milliseconds.
-func readSpan(v jsontext.Value, into *job.Millis) error {
+func readSpan(v jsontext.Value) (job.Millis, error) {
 	text := string(v)
 	if v.Kind() == '"' {
 		if err := json.Unmarshal(v, &text); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	d, err := job.ParseDuration(text)
-	if err == nil && d > spanMax {
-		err = fmt.Errorf("must be at most %s", spanMax)
+	if err == nil && d > spanMost {
+		err = fmt.Errorf("must be at most %s", spanMost)
 	}
-	if err == nil {
-		*into = d
-	}
-	return err
+	return d, err
 }
 
-type named interface {
+func word[T interface {
 	comparable
 	fmt.Stringer
-}
-
-// names lists what words there are.
-func names[T named](list []T) string {
-	out := make([]string, len(list))
-	for i, v := range list {
-		out[i] = v.String()
+}](name, seed, modern, help string, f field[T], list ...T) Option {
+	names := make([]string, len(list))
+	for i, one := range list {
+		names[i] = one.String()
 	}
-	return strings.Join(out, ", ")
-}
-
-// choose finds a value by its word, in JSON.
-func choose[T named](v jsontext.Value, list []T) (T, bool) {
-	var text string
-	if json.Unmarshal(v, &text) == nil {
-		for _, one := range list {
-			if one.String() == text {
-				return one, true
-			}
+	shape := "one of " + strings.Join(names, ", ")
+	values := [2]string{strconv.Quote(seed), strconv.Quote(modern)}
+	return option(name, shape, values, help, f, func(v jsontext.Value) (one T, err error) {
+		var text string
+		_ = json.Unmarshal(v, &text) // what is no text is none of them
+		if i := slices.Index(names, text); i >= 0 {
+			return list[i], nil
 		}
-	}
-	var none T
-	return none, false
-}
-
-func word[T named](name, seed, modern, help string, at func(*Settings) *T, list ...T) Option {
-	shape := "one of " + names(list)
-	return Option{name, shape, texts(quoted(seed), quoted(modern)), help,
-		func(s *Settings, v jsontext.Value) error {
-			one, ok := choose(v, list)
-			if !ok {
-				return fmt.Errorf("must be %s", shape)
-			}
-			*at(s) = one
-			return nil
-		},
-		func(s *Settings) any { return (*at(s)).String() },
-	}
-}
-
-func wordList[T named](name, seed, modern, help string, at func(*Settings) *[]T, list ...T) Option {
-	shape := "a list of " + names(list)
-	return Option{name, shape, texts(seed, modern), help,
-		func(s *Settings, v jsontext.Value) error {
-			var given []jsontext.Value
-			if err := json.Unmarshal(v, &given); err != nil || v.Kind() != '[' {
-				return fmt.Errorf("must be %s", shape)
-			}
-			var out []T
-			for _, one := range given {
-				got, ok := choose(one, list)
-				if !ok {
-					return fmt.Errorf("must be %s", shape)
-				}
-				if slices.Contains(out, got) {
-					return fmt.Errorf("must not have %s twice", got)
-				}
-				out = append(out, got)
-			}
-			*at(s) = out
-			return nil
-		},
-		func(s *Settings) any {
-			out := []string{}
-			for _, v := range *at(s) {
-				out = append(out, v.String())
-			}
-			return out
-		},
-	}
+		return one, fmt.Errorf("must be %s", shape)
+	}, func(one T) any { return one.String() })
 }

@@ -1,0 +1,161 @@
+package grid
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
+)
+
+// info is what this door keeps with a session: what was asked for, and every
+// option as it was when the session was opened. A change of the configuration
+// changes nothing about sessions that are open.
+type info struct {
+	Service string           `json:"service,omitempty"`
+	Given   Given            `json:"given,omitempty"`
+	Options map[string]shown `json:"options"`
+}
+
+// shown is an option with who chose it.
+type shown struct {
+	Value jsontext.Value `json:"value"`
+	From  string         `json:"from"`
+}
+
+// Open reads the body of POST /sessions. Options that it does not name are
+// resolved here, once.
+func (c *Config) Open(ask wire.OpenSession) (engine.NewSession, error) {
+	var n engine.NewSession
+	if ask.ID != "" {
+		if err := checkName("id", ask.ID); err != nil {
+			return n, err
+		}
+	}
+	service, known := c.Services[ask.Service]
+	if ask.Service != "" && !known {
+		return n, refuse("service", "service %s is not known; the broker's configuration names those there are (grid.services)", quote(ask.Service))
+	}
+	own := given(ask.Options)
+	q, from, err := Resolve(c.Profile, c.Defaults, service, own)
+	if err != nil {
+		return n, err
+	}
+	q.Name = ask.ID
+	kept := info{Service: ask.Service, Given: own, Options: make(map[string]shown, len(Options))}
+	for i := range Options {
+		value, err := json.Marshal(Options[i].show(q))
+		if err != nil {
+			return n, fmt.Errorf("the value of %s: %w", Options[i].Name, err)
+		}
+		kept.Options[Options[i].Name] = shown{value, from[Options[i].Name].String()}
+	}
+	n.Queue = *q
+	n.Info, err = json.Marshal(&kept, json.Deterministic(true))
+	return n, err
+}
+
+// given are options of a body. Spaces in a value mean nothing.
+func given[T ~[]byte](options map[string]T) Given {
+	if len(options) == 0 {
+		return nil
+	}
+	g := make(Given, len(options))
+	for name, value := range options {
+		own := jsontext.Value(bytes.Clone(value))
+		_ = own.Compact() // what was just read is well formed
+		g[name] = own
+	}
+	return g
+}
+
+// Same reports whether a session was opened by the same request: then opening it
+// again finds it.
+func Same(n engine.NewSession, s engine.SessionState) bool {
+	was, ok := infoOf(s)
+	is, too := infoOf(engine.SessionState{Session: &job.Session{Info: n.Info}})
+	if !ok || !too || was.Service != is.Service || len(was.Given) != len(is.Given) {
+		return false
+	}
+	for name, value := range is.Given {
+		if !bytes.Equal(was.Given[name], value) {
+			return false
+		}
+	}
+	return true
+}
+
+func infoOf(s engine.SessionState) (i info, ok bool) {
+	return i, json.Unmarshal(s.Info, &i) == nil
+}
+
+// fixed are the options that stay as they were when the session was opened.
+var fixed = []string{"collection"}
+
+// Change reads the body of PATCH /sessions/{id}. What it returns may be called
+// more than once.
+func (c *Config) Change(ask wire.ChangeSession) (func(*job.Queue) error, error) {
+	own := given(ask.Options)
+	if len(own) == 0 && ask.Suspend == nil {
+		return nil, refuse("options", "options or suspend is missing: name what is to change")
+	}
+	for _, name := range fixed {
+		if _, there := own[name]; there {
+			return nil, refuse("options."+name, "options.%s cannot change while a session is open; open another session", name)
+		}
+	}
+	if err := own.Check("options"); err != nil {
+		return nil, err
+	}
+	return func(q *job.Queue) error {
+		if ask.Suspend != nil {
+			q.Grid.Suspended = *ask.Suspend
+		}
+		if err := own.over(q, Origins{}, FromSession, "options"); err != nil {
+			return err
+		}
+		return contradictions(q, "options")
+	}, nil
+}
+
+// SessionOf tells of a session; whole with its options, each with who chose it.
+// What was changed since it was opened is the session's.
+func SessionOf(s engine.SessionState, whole bool) wire.Session {
+	kept, _ := infoOf(s) // what cannot be read says nothing
+	d := &s.Depth.States
+	out := wire.Session{
+		ID: s.Name, Service: kept.Service, State: s.State.String(), Why: s.Why,
+		CreatedAt: int64(s.Created), ClosedAt: int64(s.Closed), EndedAt: int64(s.Ended),
+		Tasks: wire.TaskCounts{
+			Submitted: s.Submitted, Waiting: d[job.Ready] + d[job.Scheduled], Active: d[job.Leased],
+			Completed: s.Done, Failed: s.Failed, Cancelled: s.Cancelled,
+		},
+		Collected: s.Collected, Share: s.Share, Stalled: s.Stalled,
+	}
+	g := s.Settings.Grid
+	if g == nil {
+		return out
+	}
+	out.Profile, out.Suspended = g.Profile.String(), g.Suspended
+	if !whole {
+		return out
+	}
+	out.Options = make(map[string]wire.Option, len(Options))
+	for i := range Options {
+		o := &Options[i]
+		value, err := json.Marshal(o.show(s.Settings))
+		if err != nil {
+			continue // a word, a number or a bool has a form
+		}
+		told, from := kept.Options[o.Name], FromSession.String()
+		if bytes.Equal(told.Value, value) {
+			from = told.From
+		}
+		out.Options[o.Name] = wire.Option{Value: value, From: from}
+	}
+	return out
+}
