@@ -56,6 +56,7 @@ type batch struct {
 	more   bool          // there is work left that needs no new command
 	heals  bool          // the last one before the store is opened again; it does nothing
 	events []Event
+	news   []string // sessions that changed
 }
 
 // gift is a delivery for a holder, handed over once the batch is on disk.
@@ -110,6 +111,7 @@ type run struct {
 
 	sessions map[string]*job.Session // as they shall be
 	dropped  map[string]bool         // queues of sessions that are forgotten
+	news     []string                // sessions that changed
 }
 
 // disk is what was seen of the free space.
@@ -167,7 +169,7 @@ func (e *Engine) runOnce() *batch {
 	}
 	r.publish()
 	e.meter.noteCommit(watch.took(), len(b.ops))
-	b.gifts, b.more, b.events = r.gifts, r.fed || r.ticked, c.stage.events
+	b.gifts, b.more, b.events, b.news = r.gifts, r.fed || r.ticked, c.stage.events, r.news
 	r.gifts = nil
 	return b
 }
@@ -197,6 +199,7 @@ func (e *Engine) settleBatch(b *batch) {
 		e.meter.noteSync(watch.took())
 	}
 	e.announce(b.events, b.err != nil)
+	e.watchers.ring(b.news)
 	if b.err == nil {
 		for i := range b.gifts {
 			b.gifts[i].to.give(b.gifts[i].d)

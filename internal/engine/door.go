@@ -15,10 +15,17 @@ const DoorSettingsMax = 10_000
 // job at least (core.md section 7).
 const inboxWindow = job.Day
 
+// taskWindow is how long the number of a task is known: a driver that comes back
+// may send again what it does not know to be here.
+const taskWindow = 30 * job.Day
+
 // window is how long a receipt of work outlives its job.
 func (e *Engine) window(d job.Door) job.Millis {
-	if d == job.DoorInbox {
+	switch d {
+	case job.DoorInbox:
 		return max(e.opts.Idempotency, inboxWindow)
+	case job.DoorGrid:
+		return max(e.opts.Idempotency, taskWindow)
 	}
 	return e.opts.Idempotency
 }

@@ -32,6 +32,7 @@ type Engine struct {
 	keep     atomic.Pointer[Reserve]
 	meter    meter
 	hub      hub
+	watchers watchers
 	folding  foldLocks
 
 	cronFolds cronFolding
@@ -281,6 +282,7 @@ func (e *Engine) isDraining() bool {
 // syncLoop waits for the disk, in order, and answers.
 func (e *Engine) syncLoop() {
 	defer close(e.stopped)
+	defer e.watchers.ringAll()
 	defer e.hub.close()
 	var lost error // why a batch failed: those behind it stand on it, until the store is opened again
 	for b := range e.inflight {

@@ -357,6 +357,7 @@ func (r *run) keepSessions() error {
 			return err
 		}
 		r.ticked = r.ticked || s.Next > 0 && s.Next <= r.now
+		r.news = append(r.news, name)
 	}
 	clear(r.sessions)
 	return nil
