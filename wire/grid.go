@@ -24,35 +24,35 @@ const (
 // OpenSession is the body of POST /sessions. What it leaves out comes from the
 // service type, the broker or the profile.
 type OpenSession struct {
-	ID      string                     `json:"id,omitempty"`      // "" = made up; opening it again under the same id finds it
-	Service string                     `json:"service,omitempty"` // a service type of the configuration
-	Options map[string]json.RawMessage `json:"options,omitempty"` // by their names, see docs/grid.md
+	ID      string                     `json:"id,omitzero"`      // "" = made up; opening it again under the same id finds it
+	Service string                     `json:"service,omitzero"` // a service type of the configuration
+	Options map[string]json.RawMessage `json:"options,omitzero"` // by their names, see docs/grid.md
 }
 
 // ChangeSession is the body of PATCH /sessions/{id}: options that may change
 // while a session runs.
 type ChangeSession struct {
-	Options map[string]json.RawMessage `json:"options,omitempty"`
-	Suspend *bool                      `json:"suspend,omitempty"` // true: what runs goes on, nothing begins
+	Options map[string]json.RawMessage `json:"options,omitzero"`
+	Suspend *bool                      `json:"suspend,omitzero"` // true: what runs goes on, nothing begins
 }
 
 // Session is a session as the server tells it.
 type Session struct {
 	ID        string `json:"id"`
-	Service   string `json:"service,omitempty"`
+	Service   string `json:"service,omitzero"`
 	Profile   string `json:"profile"`
 	State     string `json:"state"`
-	Suspended bool   `json:"suspended,omitempty"`
+	Suspended bool   `json:"suspended,omitzero"`
 	CreatedAt int64  `json:"created_at"`
-	ClosedAt  int64  `json:"closed_at,omitempty"` // no more tasks since then
-	EndedAt   int64  `json:"ended_at,omitempty"`
-	Why       string `json:"why,omitempty"` // it was cancelled
+	ClosedAt  int64  `json:"closed_at,omitzero"` // no more tasks since then
+	EndedAt   int64  `json:"ended_at,omitzero"`
+	Why       string `json:"why,omitzero"` // it was cancelled
 
 	Tasks     TaskCounts        `json:"tasks"`
 	Share     int               `json:"share"`             // slots that it should have now
-	Stalled   bool              `json:"stalled,omitempty"` // has tasks, and no engine may run any of them
+	Stalled   bool              `json:"stalled,omitzero"` // has tasks, and no engine may run any of them
 	Collected int64             `json:"collected"`         // results up to this cursor are acknowledged
-	Options   map[string]Option `json:"options,omitempty"`
+	Options   map[string]Option `json:"options,omitzero"`
 }
 
 // Ended reports whether the session is over.
@@ -83,6 +83,7 @@ type Option struct {
 // Sessions answers GET /sessions.
 type Sessions struct {
 	Sessions []Session `json:"sessions"`
+	Next     string    `json:"next,omitzero"` // after= of the next page
 }
 
 // Task is one entry of POST /sessions/{id}/tasks.
@@ -92,9 +93,9 @@ type Task struct {
 	Seq     int64           `json:"seq"`
 	Payload json.RawMessage `json:"payload"`
 
-	Type     string   `json:"type,omitempty"`     // for engines that do several things
-	Place    string   `json:"place,omitempty"`    // front: before all that wait
-	Requires []string `json:"requires,omitempty"` // conditions on the engine, such as "cpuMHz > 350"
+	Type     string   `json:"type,omitzero"`     // for engines that do several things
+	Place    string   `json:"place,omitzero"`    // front: before all that wait
+	Requires []string `json:"requires,omitzero"` // conditions on the engine, such as "cpuMHz > 350"
 }
 
 // Tasks is the body of POST /sessions/{id}/tasks.
@@ -113,7 +114,7 @@ type TasksAdded struct {
 type TaskAdded struct {
 	Seq       int64  `json:"seq"`
 	ID        string `json:"id"`
-	Duplicate bool   `json:"duplicate,omitempty"`
+	Duplicate bool   `json:"duplicate,omitzero"`
 }
 
 // TaskState answers GET /sessions/{id}/tasks/{task}.
@@ -122,48 +123,48 @@ type TaskState struct {
 	Seq      int64           `json:"seq"`
 	Type     string          `json:"type"`
 	State    string          `json:"state"`
-	Requires []string        `json:"requires,omitempty"`
-	Payload  json.RawMessage `json:"payload,omitempty"`
-	Result   json.RawMessage `json:"result,omitempty"`
+	Requires []string        `json:"requires,omitzero"`
+	Payload  json.RawMessage `json:"payload,omitzero"`
+	Result   json.RawMessage `json:"result,omitzero"`
 
 	Retries     uint32     `json:"retries"`               // charged failures
-	Losses      uint32     `json:"losses,omitempty"`      // engines lost in a row
-	Evictions   uint32     `json:"evictions,omitempty"`   // times it was given back
-	Reschedules uint32     `json:"reschedules,omitempty"` // copies asked for
-	Attempts    []Attempt  `json:"attempts,omitempty"`    // those that run
-	Errors      []JobError `json:"errors,omitempty"`      // of the latest ones that failed, newest first
+	Losses      uint32     `json:"losses,omitzero"`      // engines lost in a row
+	Evictions   uint32     `json:"evictions,omitzero"`   // times it was given back
+	Reschedules uint32     `json:"reschedules,omitzero"` // copies asked for
+	Attempts    []Attempt  `json:"attempts,omitzero"`    // those that run
+	Errors      []JobError `json:"errors,omitzero"`      // of the latest ones that failed, newest first
 	CreatedAt   int64      `json:"created_at"`
-	FinishedAt  int64      `json:"finished_at,omitempty"`
+	FinishedAt  int64      `json:"finished_at,omitzero"`
 }
 
 // Attempt is one assignment of a task to an engine that is not over.
 type Attempt struct {
 	Engine    string `json:"engine"`
-	Host      string `json:"host,omitempty"`
+	Host      string `json:"host,omitzero"`
 	SinceAt   int64  `json:"since"`
-	StartedAt int64  `json:"started,omitempty"`
+	StartedAt int64  `json:"started,omitzero"`
 }
 
 // TaskResult is what became of a task, as GET /sessions/{id}/results tells it.
 type TaskResult struct {
 	Cursor int64           `json:"cursor"`
-	ID     string          `json:"id,omitempty"`
-	Seq    int64           `json:"seq,omitempty"`
-	State  string          `json:"state,omitempty"` // completed, failed or cancelled
-	Result json.RawMessage `json:"result,omitempty"`
-	Error  *JobError       `json:"error,omitempty"` // of one that failed
+	ID     string          `json:"id,omitzero"`
+	Seq    int64           `json:"seq,omitzero"`
+	State  string          `json:"state,omitzero"` // completed, failed or cancelled
+	Result json.RawMessage `json:"result,omitzero"`
+	Error  *JobError       `json:"error,omitzero"` // of one that failed
 
-	Retries     uint32 `json:"retries,omitempty"`
-	Losses      uint32 `json:"losses,omitempty"`
-	Reschedules uint32 `json:"reschedules,omitempty"`
-	Evictions   uint32 `json:"evictions,omitempty"`
+	Retries     uint32 `json:"retries,omitzero"`
+	Losses      uint32 `json:"losses,omitzero"`
+	Reschedules uint32 `json:"reschedules,omitzero"`
+	Evictions   uint32 `json:"evictions,omitzero"`
 }
 
 // TaskResults answers GET /sessions/{id}/results as one page.
 type TaskResults struct {
 	Results []TaskResult `json:"results"`
 	Next    int64        `json:"next"`            // after= of the next page
-	Ended   bool         `json:"ended,omitempty"` // the session is over, and nothing follows
+	Ended   bool         `json:"ended,omitzero"` // the session is over, and nothing follows
 }
 
 // Collected is the body of POST /sessions/{id}/collected: results up to a cursor
@@ -174,11 +175,17 @@ type Collected struct {
 
 // Login is the body of POST /engines.
 type Login struct {
-	ID         string            `json:"id,omitempty"`   // "" = made up; an engine that comes back under its id has its tasks again
-	Host       string            `json:"host,omitempty"` // copies of a task run on different ones; "" = the engine is a host of its own
+	ID         string            `json:"id,omitzero"`   // "" = made up; an engine that comes back under its id has its tasks again
+	Host       string            `json:"host,omitzero"` // copies of a task run on different ones; "" = the engine is a host of its own
 	Slots      int               `json:"slots"`          // tasks at once
-	Properties map[string]string `json:"properties,omitempty"`
-	Running    []Running         `json:"running,omitempty"` // what it runs yet, of an earlier login
+	Properties map[string]string `json:"properties,omitzero"`
+	Running    []Running         `json:"running,omitzero"` // what it runs yet, of an earlier login
+}
+
+// Epoch is the body of POST /engines/{id}/drain and logoff, which may be left
+// out: then whatever login the engine has is meant.
+type Epoch struct {
+	Epoch int64 `json:"epoch,omitzero"`
 }
 
 // Running is a task that an engine runs.
@@ -194,14 +201,14 @@ type LoggedIn struct {
 	HeartbeatMS int64  `json:"heartbeat_ms"`
 	LostAfterMS int64  `json:"lost_after_ms"`
 
-	Stop []Running `json:"stop,omitempty"` // of what it runs yet: this is over
+	Stop []Running `json:"stop,omitzero"` // of what it runs yet: this is over
 }
 
 // Heartbeat is the body of POST /engines/{id}/heartbeat, which is answered with
 // the engine.
 type Heartbeat struct {
 	Epoch   int64    `json:"epoch"`
-	Stopped []string `json:"stopped,omitempty"` // tokens of attempts that it was told to stop, and has
+	Stopped []string `json:"stopped,omitzero"` // tokens of attempts that it was told to stop, and has
 }
 
 // The states of an engine.
@@ -224,12 +231,13 @@ type Engine struct {
 	Epoch      int64             `json:"epoch"`
 	LoggedInAt int64             `json:"logged_in_at"`
 	HeardAt    int64             `json:"heard_at"`
-	Properties map[string]string `json:"properties,omitempty"`
+	Properties map[string]string `json:"properties,omitzero"`
 }
 
 // Engines answers GET /engines.
 type Engines struct {
 	Engines []Engine `json:"engines"`
+	Next    string   `json:"next,omitzero"` // after= of the next page
 }
 
 // LabelTaskSeq is the label that holds the client's number of a task.

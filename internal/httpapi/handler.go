@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/auth"
+	"github.com/reprisehq/reprise/internal/door/grid"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/wire"
@@ -62,6 +63,8 @@ type Options struct {
 	Metrics Metrics
 	// Upkeep makes backups and compacts; nil = nobody does.
 	Upkeep Upkeep
+	// Grid is what the broker decides about sessions and engines. nil = the default.
+	Grid *grid.Config
 	// Live can be changed while the handler works; nil = AllowHosts, BackoffCount
 	// and Retry stay as they are. It is filled in from them.
 	Live *Live
@@ -85,6 +88,9 @@ func New(o Options) http.Handler {
 		h.inflightMax = 256 << 20
 	}
 	h.inflightMax = max(h.inflightMax, h.bodyMax)
+	if h.grid = grid.DefaultConfig(); o.Grid != nil {
+		h.grid = *o.Grid
+	}
 	if h.streamsMax = int64(o.StreamsMax); h.streamsMax <= 0 {
 		h.streamsMax = 1 << 16
 	}
@@ -127,6 +133,7 @@ type handler struct {
 	began                time.Time // heartbeats come in steps from here
 	metrics              Metrics   // may be nil
 	upkeep               Upkeep    // may be nil
+	grid                 grid.Config
 }
 
 // call serves one method of a resource. id and sub are the variable segments
@@ -200,6 +207,8 @@ var fixed = map[string]*resource{
 	"/ready":            {get: (*handler).ready},
 	"/version":          {get: (*handler).versions},
 	"/openapi.json":     {get: (*handler).describe},
+	"/sessions":         {get: (*handler).sessions, post: (*handler).openSession},
+	"/engines":          {get: (*handler).engines, post: (*handler).login},
 }
 
 var (
@@ -286,6 +295,8 @@ func find(u *url.URL) (res *resource, id, sub string) {
 		return bindings, seg[3], ""
 	case len(seg) == 5 && seg[1] == "jobs" && seg[3] == "budgets":
 		return binding, seg[2], seg[4]
+	case seg[1] == "sessions" || seg[1] == "engines":
+		return findGrid(seg)
 	case len(seg) == 4 && seg[1] == "jobs":
 		return ofJob[seg[3]], seg[2], ""
 	case len(seg) == 4 && seg[1] == "queues":

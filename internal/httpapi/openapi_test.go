@@ -14,6 +14,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/reprisehq/reprise/internal/door/grid"
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -237,6 +238,12 @@ func TestTheDescriptionHasTheWordsOfTheCode(t *testing.T) {
 		"Budget":       {wire.BudgetFresh, wire.BudgetRemaining},
 		"RunStatus":    {wire.RunRunning, wire.RunDone, wire.RunCancelled},
 		"RunAction":    words(job.ActionReplay, job.ActionDelete),
+
+		"SessionStatus": {wire.SessionOpen, wire.SessionClosed, wire.SessionCancelling, wire.SessionDone, wire.SessionErrors, wire.SessionCancelled},
+		"TaskStatus":    {wire.TaskWaiting, wire.TaskActive, wire.TaskDone, wire.TaskFailed, wire.TaskCancelled},
+		"EngineStatus":  {wire.EngineIdle, wire.EngineBusy, wire.EngineStopping, wire.EngineDraining, wire.EngineSuspect, wire.EngineLost},
+		"OptionSource":  words(grid.FromSession, grid.FromService, grid.FromBroker, grid.FromProfile),
+		"GridProfile":   words(job.ProfileSeed, job.ProfileModern),
 	}
 	for name, schema := range table(inside(doc, "components schemas")) {
 		list, is := table(schema)["enum"].([]any)
@@ -278,6 +285,9 @@ func TestTheDescriptionHasTheWordsOfTheCode(t *testing.T) {
 		"components schemas DeadReplay properties max_replays default":                 wire.MaxReplaysDefault,
 		"components schemas Patterns maxItems":                                         job.CredentialPatternsMax,
 		"components parameters actor schema maxLength":                                 actorMax,
+		"components schemas Tasks properties tasks maxItems":                           grid.TasksMax,
+		"components schemas Seq maximum":                                               grid.SeqMax,
+		"components schemas Login properties slots maximum":                            job.SlotsMax,
 	} {
 		if got := inside(doc, path); got != want {
 			t.Errorf("%s is %v; the code has %v", path, got, want)
@@ -345,6 +355,11 @@ func TestTheDescriptionHasTheMembersOfTheCode(t *testing.T) {
 		"NewToken": wire.NewToken{}, "Token": wire.Token{}, "MadeToken": wire.MadeToken{}, "Tokens": wire.Tokens{},
 		"Audit": wire.Audit{}, "AuditEntry": wire.AuditEntry{}, "AuditChange": wire.AuditChange{}, "Event": wire.Event{},
 		"LostEvents": wire.LostEvents{}, "Version": wire.Version{},
+		"OpenSession": wire.OpenSession{}, "ChangeSession": wire.ChangeSession{}, "Session": wire.Session{}, "Option": wire.Option{},
+		"TaskCounts": wire.TaskCounts{}, "Sessions": wire.Sessions{}, "Task": wire.Task{}, "Tasks": wire.Tasks{}, "TaskAdded": wire.TaskAdded{},
+		"TasksAdded": wire.TasksAdded{}, "TaskState": wire.TaskState{}, "Attempt": wire.Attempt{}, "TaskResult": wire.TaskResult{},
+		"TaskResults": wire.TaskResults{}, "Collected": wire.Collected{}, "Login": wire.Login{}, "Running": wire.Running{},
+		"LoggedIn": wire.LoggedIn{}, "Heartbeat": wire.Heartbeat{}, "Epoch": wire.Epoch{}, "Engine": wire.Engine{}, "Engines": wire.Engines{},
 	} {
 		want := fields(reflect.TypeOf(v))
 		if name == "Delivery" {

@@ -134,4 +134,18 @@ var scopes = map[*resource]needs{
 	oneBudget: {get: need{reads, wholeServer}, put: need{operates, wholeServer}, patch: need{operates, wholeServer}, del: need{operates, wholeServer}}, // jobs of any queue use it
 	binding:   {post: need{operates, pathJob}, put: need{operates, pathJob}, patch: need{operates, pathJob}, del: need{operates, pathJob}},
 	bindings:  {post: need{operates, queryQueues}, put: need{operates, queryQueues}, patch: need{operates, queryQueues}, del: need{operates, queryQueues}},
+
+	fixed["/sessions"]:     {get: need{reads, handlerAsks}, post: need{enqueues, handlerAsks}},
+	oneSession:             {get: need{reads | enqueues, pathQueue}, patch: need{operates | enqueues, pathQueue}, del: need{operates | enqueues, pathQueue}},
+	ofSession["tasks"]:     {post: need{enqueues, pathQueue}},
+	ofSession["close"]:     {post: need{enqueues, pathQueue}},
+	ofSession["results"]:   {get: need{reads | enqueues, pathQueue}},
+	ofSession["collected"]: {post: need{enqueues, pathQueue}},
+	oneTask:                {get: need{reads | enqueues, pathQueue}},
+	explainTask:            {get: need{reads | enqueues, pathQueue}},
+	fixed["/engines"]:      {get: need{reads, wholeServer}, post: need{works, noQueue}}, // a limited token has engines of its own, see worker
+	oneEngine:              {get: need{reads | works, noQueue}},
+	ofEngine["heartbeat"]:  {post: need{works, noQueue}},
+	ofEngine["drain"]:      {post: need{works | operates, noQueue}},
+	ofEngine["logoff"]:     {post: need{works | operates, noQueue}},
 }

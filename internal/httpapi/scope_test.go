@@ -102,14 +102,15 @@ func declared(t *testing.T) (names []string) {
 
 func TestEveryCallHasAScope(t *testing.T) {
 	alone, maps := resources(t)
-	if known := []string{"fixed", "ofJob", "ofQueue"}; !slices.Equal(maps, known) {
+	if known := []string{"fixed", "ofEngine", "ofJob", "ofQueue", "ofSession"}; !slices.Equal(maps, known) {
 		t.Errorf("there are the maps of resources %q; this test and scope.go know %q", maps, known)
 	}
 	if names := declared(t); !slices.Equal(alone, names) {
 		t.Errorf("the resources are %q, and scope.go has %q: what is missing there is for the scope admin only", alone, names)
 	}
-	if scopes[nil].get.oneOf != 0 || len(scopes) != len(alone)+len(fixed)+len(ofJob)+len(ofQueue) {
-		t.Errorf("scope.go has %d resources, there are %d", len(scopes), len(alone)+len(fixed)+len(ofJob)+len(ofQueue))
+	all := len(alone) + len(fixed) + len(ofJob) + len(ofQueue) + len(ofSession) + len(ofEngine)
+	if scopes[nil].get.oneOf != 0 || len(scopes) != all {
+		t.Errorf("scope.go has %d resources, there are %d", len(scopes), all)
 	}
 	check := func(name string, res *resource) {
 		list, there := scopes[res]
@@ -125,7 +126,7 @@ func TestEveryCallHasAScope(t *testing.T) {
 			}
 		}
 	}
-	for _, m := range []map[string]*resource{fixed, ofJob, ofQueue} {
+	for _, m := range []map[string]*resource{fixed, ofJob, ofQueue, ofSession, ofEngine} {
 		for name, res := range m {
 			check(name, res)
 		}

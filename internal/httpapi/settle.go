@@ -132,6 +132,8 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 			Register   bool              `json:"register"`
 			Secret     *string           `json:"secret"`
 			Properties map[string]string `json:"properties"`
+			Engine     string            `json:"engine"`
+			Epoch      int64             `json:"epoch"`
 		}{Max: 1, LeaseMS: int64(engine.LeaseDefault)}
 		if err := plain(s.Body.Bytes(), &body, false); err != nil {
 			return err
@@ -147,6 +149,9 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 		if err == nil {
 			err = asRegistered(body.Worker, body.Secret, body.Register)
 		}
+		if err == nil && body.Engine != "" && body.Worker != "" {
+			err = &job.Error{Kind: job.Invalid, Field: "engine", Text: "engine and worker exclude each other: an engine is its own worker"}
+		}
 		if err == nil {
 			err = h.reachQueues(r, "queues", len(body.Queues), func(i int) string { return body.Queues[i] })
 		}
@@ -160,15 +165,21 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 		o := engine.LeaseOptions{
 			Worker: h.worker(r, body.Worker), Queues: body.Queues, Max: body.Max, For: job.Millis(body.LeaseMS), Properties: body.Properties,
 		}
+		var list []engine.Delivery
 		switch {
+		case body.Engine != "":
+			list, err = h.engine.MachineLease(ctx, h.worker(r, body.Engine), body.Epoch, body.Max, body.Queues)
 		case body.Register:
 			if o.Secret, err = h.engine.Register(r.Context(), o.Worker); err != nil {
 				return err
 			}
-		case body.Secret != nil:
-			o.Secret = *body.Secret
+			list, err = h.engine.Lease(ctx, o)
+		default:
+			if body.Secret != nil {
+				o.Secret = *body.Secret
+			}
+			list, err = h.engine.Lease(ctx, o)
 		}
-		list, err := h.engine.Lease(ctx, o)
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strconv"
@@ -23,7 +24,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 		notAcceptable(w, supportedStreams)
 		return
 	}
-	o, err := takeOptions(r)
+	o, epoch, err := takeOptions(r)
 	if r.ContentLength != 0 { // unread, a body would hide that the client left
 		_, _ = io.CopyN(io.Discard, r.Body, bodyIgnored)
 	}
@@ -36,7 +37,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 		frames.head(w)
 		return
 	}
-	stream, err := h.engine.Stream(r.Context(), o)
+	stream, err := h.open(r.Context(), o, epoch)
 	if err != nil {
 		h.problem(w, r, err)
 		return
@@ -94,25 +95,41 @@ func (h *handler) untilBeat() time.Duration {
 	return h.heartbeat + (step-late)%step
 }
 
-// takeOptions reads query and headers of a take.
-func takeOptions(r *http.Request) (o engine.StreamOptions, err error) {
-	values, err := jobs.Params(r.URL.RawQuery, "prop", "prefetch", "queue", "lease")
-	if err != nil {
-		return o, err
+// open registers whoever takes; epoch is the login of an engine, 0 = it is none.
+func (h *handler) open(ctx context.Context, o engine.StreamOptions, epoch int64) (*engine.Stream, error) {
+	if epoch > 0 {
+		return h.engine.MachineStream(ctx, o.Name, epoch, o.Prefetch, o.Queues)
 	}
-	o.Prefetch = 1
+	return h.engine.Stream(ctx, o)
+}
+
+// takeOptions reads query and headers of a take.
+func takeOptions(r *http.Request) (o engine.StreamOptions, epoch int64, err error) {
+	values, err := jobs.Params(r.URL.RawQuery, "prop", "prefetch", "queue", "lease", "engine", "epoch")
+	if err != nil {
+		return o, 0, err
+	}
+	if o.Name, epoch, err = machineOf(values); err != nil {
+		return o, 0, err
+	}
+	if o.Prefetch = 1; epoch > 0 {
+		o.Prefetch = 0 // its slots
+	}
 	if text := values.Get("prefetch"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 31)
 		if err != nil {
-			return o, job.Errorf(job.Invalid, "prefetch must be a whole number from 0 to 2147483647")
+			return o, 0, job.Errorf(job.Invalid, "prefetch must be a whole number from 0 to 2147483647")
 		}
 		o.Prefetch = int(n)
 	}
 	o.Queues = jobs.Names(values.Get("queue"))
+	if epoch > 0 && (values.Has("prop") || values.Has("lease")) {
+		return o, 0, job.Errorf(job.Invalid, "prop and lease are not for an engine: its properties come with its login, and it always has lease tokens")
+	}
 	for _, prop := range values["prop"] {
 		name, value, ok := strings.Cut(prop, ":")
 		if !ok || name == "" {
-			return o, job.Errorf(job.Invalid, "prop must be of the form name:value")
+			return o, 0, job.Errorf(job.Invalid, "prop must be of the form name:value")
 		}
 		if o.Properties == nil {
 			o.Properties = map[string]string{}
@@ -121,15 +138,15 @@ func takeOptions(r *http.Request) (o engine.StreamOptions, err error) {
 	}
 	switch lease := values.Get("lease"); lease {
 	case "":
-		return o, nil
+		return o, epoch, nil
 	case "token":
 		o.Name = r.Header.Get("Worker-Id")
 		if err := jobs.CheckName("the header Worker-Id", o.Name); err != nil {
-			return o, job.Errorf(job.Invalid, "lease=token needs to know who holds the leases: %v", err)
+			return o, 0, job.Errorf(job.Invalid, "lease=token needs to know who holds the leases: %v", err)
 		}
-		return o, nil
+		return o, epoch, nil
 	}
-	return o, job.Errorf(job.Invalid, "lease must be token")
+	return o, 0, job.Errorf(job.Invalid, "lease must be token")
 }
 
 // line is the writing side of a take.

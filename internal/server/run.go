@@ -90,6 +90,8 @@ func engineOptions(cfg Config) engine.Options {
 		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit, MetricsQueues: cfg.MetricsQueues,
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},
 		Fold:    jobs.Fold(cfg.BodyBytesMax),
+
+		Heartbeat: cfg.Grid.HeartbeatInterval, LostAfter: cfg.Grid.LostAfter,
 	}
 }
 
@@ -130,7 +132,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 		Tokens: tokens, Guard: cfg.Guard, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
 		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax,
 		Heartbeat: cfg.HeartbeatInterval, AllowHosts: cfg.AllowHost,
-		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: metrics.New(e, Version), Upkeep: keep, Live: live,
+		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: metrics.New(e, Version), Upkeep: keep, Live: live, Grid: &cfg.Grid,
 	})
 	parts := []reloadable{
 		refuseExposure(tokens.Closed), engineSettings(e), logLevel(log),
