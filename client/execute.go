@@ -68,6 +68,10 @@ func runTimeout(j *wire.Job) time.Duration {
 // the lease is over, so that the run would be for nothing.
 func (r *run) confirm(ctx context.Context, h *held) bool {
 	j := &h.job
+	if r.opts.engine != nil { // it need not wait for the answer: the news comes over the stream too
+		r.opts.engine.started(h)
+		return true
+	}
 	if j.StartBy == 0 && j.StartTimeoutMS == 0 && runTimeout(j) == 0 {
 		return true
 	}

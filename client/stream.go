@@ -26,6 +26,8 @@ type stream struct {
 	times    times
 	events   *Events
 
+	engine *engine // logs in before each connection, and names itself; nil = a worker
+
 	connected func()         // the server accepted
 	beat      func()         // an empty line: nothing to do
 	deliver   func(wire.Job) // a job; may block, which holds the server back
@@ -52,7 +54,7 @@ func (s *stream) run(ctx context.Context) error {
 			return nil
 		}
 		refused, ok := errors.AsType[*Error](err)
-		if ok && !refused.Temporary() || errors.Is(err, errTokenless) {
+		if ok && !refused.Temporary() || errors.Is(err, errTokenless) || errors.Is(err, errEngineOver) {
 			return fmt.Errorf("taking jobs: %w", err)
 		}
 		if accepted {
@@ -76,7 +78,11 @@ func (s *stream) once(ctx context.Context) (accepted bool, err error) {
 	silence := time.AfterFunc(s.times.silence, func() { cancel(errSilent) })
 	defer silence.Stop()
 
-	req, err := s.client.request(ctx, "GET", "/jobs/take?"+s.query(), nil)
+	query, err := s.query(ctx)
+	if err != nil {
+		return false, err
+	}
+	req, err := s.client.request(ctx, "GET", "/jobs/take?"+query, nil)
 	if err != nil {
 		return false, err
 	}
@@ -88,7 +94,7 @@ func (s *stream) once(ctx context.Context) (accepted bool, err error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return false, errorOf(resp)
+		return false, s.engine.refused(errorOf(resp))
 	}
 	s.events.Connected()
 	s.connected()
@@ -120,12 +126,22 @@ func (s *stream) once(ctx context.Context) (accepted bool, err error) {
 	}
 }
 
-func (s *stream) query() string {
+// query says who takes, and what.
+func (s *stream) query(ctx context.Context) (string, error) {
 	q := url.Values{"lease": {"token"}, "prefetch": {strconv.Itoa(s.prefetch)}}
 	if len(s.queues) > 0 {
 		q.Set("queue", strings.Join(s.queues, ","))
 	}
-	return q.Encode()
+	if s.engine != nil {
+		epoch, err := s.engine.login(ctx)
+		if err != nil {
+			return "", err
+		}
+		q.Del("lease")
+		q.Set("engine", s.worker)
+		q.Set("epoch", strconv.FormatInt(epoch, 10))
+	}
+	return q.Encode(), nil
 }
 
 // listener tells of every piece that arrives, so that a large job on a slow

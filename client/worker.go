@@ -42,7 +42,8 @@ type WorkerOptions struct {
 
 	Events Events
 
-	times times // tests
+	engine *engine // of an Engine; nil = a worker
+	times  times   // tests
 }
 
 // times of a worker; the zero fields take the defaults below.
@@ -123,19 +124,23 @@ func NewWorker(c *Client, handler Handler, opts WorkerOptions) (*Worker, error) 
 // ID is the name under which the worker holds its leases.
 func (w *Worker) ID() string { return w.opts.ID }
 
-// workerID is host, process and chance. What a name may not hold is left out.
-func workerID() string {
+// hostName is the name of this machine. What a name may not hold is left out.
+func hostName() string {
 	host, err := os.Hostname()
 	if err != nil || host == "" {
 		host = "worker"
 	}
-	host = strings.Map(func(r rune) rune {
+	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' || strings.ContainsRune(`,*?[]{}\`, r) {
 			return -1
 		}
 		return r
 	}, host)
-	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:6]))
+}
+
+// workerID is host, process and chance.
+func workerID() string {
+	return fmt.Sprintf("%s-%d-%s", hostName(), os.Getpid(), strings.ToLower(rand.Text()[:6]))
 }
 
 // Run takes and runs jobs until ctx ends, then drains: it stops taking, lets
@@ -162,6 +167,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	taking, stopTaking := context.WithCancel(ctx)
 	defer stopTaking()
 	taken := make(chan error, 1)
+	if w.opts.engine != nil {
+		w.opts.engine.attach(r)
+	}
 	go func() { taken <- r.take(taking) }()
 
 	var refused error
@@ -221,7 +229,11 @@ func (r *run) voided(j wire.Job) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.jobs[j.ID]
-	if h == nil || h.lease != j.Lease || h.settling {
+	runs := h != nil && h.lease == j.Lease && !h.settling
+	if e := r.opts.engine; e != nil && (!runs || h.stop == nil) { // there is nothing to stop
+		e.stop(j.Lease)
+	}
+	if !runs {
 		return
 	}
 	h.over = fmt.Errorf("%w: %s", ErrVoided, j.Voided)
@@ -264,7 +276,7 @@ func newRun(w *Worker) *run {
 func (r *run) stream(prefetch int) *stream {
 	return &stream{
 		client: r.client, worker: r.opts.ID, queues: r.opts.Queues, prefetch: prefetch,
-		times: r.opts.times, events: &r.opts.Events,
+		times: r.opts.times, events: &r.opts.Events, engine: r.opts.engine,
 		connected: r.settler.hurry, beat: func() {}, voided: r.voided,
 	}
 }
