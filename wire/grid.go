@@ -49,9 +49,9 @@ type Session struct {
 	Why       string `json:"why,omitzero"` // it was cancelled
 
 	Tasks     TaskCounts        `json:"tasks"`
-	Share     int               `json:"share"`             // slots that it should have now
+	Share     int               `json:"share"`            // slots that it should have now
 	Stalled   bool              `json:"stalled,omitzero"` // has tasks, and no engine may run any of them
-	Collected int64             `json:"collected"`         // results up to this cursor are acknowledged
+	Collected int64             `json:"collected"`        // results up to this cursor are acknowledged
 	Options   map[string]Option `json:"options,omitzero"`
 }
 
@@ -127,7 +127,7 @@ type TaskState struct {
 	Payload  json.RawMessage `json:"payload,omitzero"`
 	Result   json.RawMessage `json:"result,omitzero"`
 
-	Retries     uint32     `json:"retries"`               // charged failures
+	Retries     uint32     `json:"retries"`              // charged failures
 	Losses      uint32     `json:"losses,omitzero"`      // engines lost in a row
 	Evictions   uint32     `json:"evictions,omitzero"`   // times it was given back
 	Reschedules uint32     `json:"reschedules,omitzero"` // copies asked for
@@ -163,7 +163,7 @@ type TaskResult struct {
 // TaskResults answers GET /sessions/{id}/results as one page.
 type TaskResults struct {
 	Results []TaskResult `json:"results"`
-	Next    int64        `json:"next"`            // after= of the next page
+	Next    int64        `json:"next"`           // after= of the next page
 	Ended   bool         `json:"ended,omitzero"` // the session is over, and nothing follows
 }
 
@@ -177,7 +177,7 @@ type Collected struct {
 type Login struct {
 	ID         string            `json:"id,omitzero"`   // "" = made up; an engine that comes back under its id has its tasks again
 	Host       string            `json:"host,omitzero"` // copies of a task run on different ones; "" = the engine is a host of its own
-	Slots      int               `json:"slots"`          // tasks at once
+	Slots      int               `json:"slots"`         // tasks at once
 	Properties map[string]string `json:"properties,omitzero"`
 	Running    []Running         `json:"running,omitzero"` // what it runs yet, of an earlier login
 }

@@ -58,9 +58,17 @@ that was answered as accepted is lost.`,
 			root.AddCommand(cmd)
 		}
 	}
-	add("Server:", newServeCommand(), newConfigCommand(), newTokenCommand(), newTLSCommand(), newBenchCommand(), newBackupCommand(), newRestoreCommand(), newCompactCommand(),
-		newDoctorCommand(), newHealthCommand())
-	add("Work:", newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newQueueCommand(), newCronCommand(), newLockCommand(), newBudgetsCommand(), newPolicyCommand(), newAuditCommand())
+	add("Server:",
+		newServeCommand(), newConfigCommand(), newTokenCommand(), newTLSCommand(), newBenchCommand(),
+		newBackupCommand(), newRestoreCommand(), newCompactCommand(), newDoctorCommand(), newHealthCommand(),
+	)
+	add("Work:",
+		newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newQueueCommand(), newCronCommand(),
+		newLockCommand(), newBudgetsCommand(), newPolicyCommand(), newAuditCommand(),
+	)
+	add("Tasks on engines:",
+		newGridCommand(), newEngineCommand(),
+	)
 	root.AddCommand(newDemoCommand(), newVersionCommand())
 	return root
 }

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprisehq/reprise/client"
+)
+
+// engineFlags are the flags of "reprise engine".
+type engineFlags struct {
+	conn       connection
+	options    client.EngineOptions
+	properties []string
+
+	command        string
+	timeout        time.Duration
+	quiet, verbose bool
+}
+
+func newEngineCommand() *cobra.Command {
+	var f engineFlags
+	cmd := &cobra.Command{
+		Use:   "engine --slots N --exec COMMAND",
+		Short: "Run tasks of sessions with a command",
+		Long: `Run tasks of sessions (see "reprise grid") with a command.
+
+An engine logs in with its slots and properties, says that it lives, takes tasks,
+and tells the server when each begins and how it ends. The command is run by
+"sh -c" as "reprise work --exec" does it, with the payload on its standard input
+and REPRISE_ID, REPRISE_QUEUE (the session), REPRISE_TYPE, REPRISE_ATTEMPT and the
+others in its environment. What it writes to standard output is the result of
+the task: as it is if it is JSON, else as a text. How it exits decides:
+  0             completed
+  65            failed for good: trying again cannot help (EX_DATAERR)
+  any other     tried again, as often as the session's max_retries says
+
+An attempt that counts no more, because it took too long, the session was
+cancelled or a copy was faster, is asked to stop (SIGTERM to all it started) and
+killed after five seconds. A broken connection or a restart of the server alone
+stops nothing: the engine comes back to what it runs.
+
+Ctrl-C or SIGTERM drains: nothing more is taken, running tasks may finish within
+--drain-timeout, the others are given back without blame; a second one gives the
+running ones back too. So does "reprise grid drain".`,
+		Example: `  reprise engine --slots 8 --exec './price.sh' --prop cpuMHz=2400 --prop os=linux
+  reprise engine --slots 1 --exec 'python3 simulate.py' --session risk-42 --host rack1-node7`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.conn.register(cmd)
+	flags, o := cmd.Flags(), &f.options
+	flags.SortFlags = false
+	flags.StringVar(&f.command, "exec", "", "command to run for each task (required)")
+	flags.IntVar(&o.Slots, "slots", 1, "tasks to run at the same time")
+	flags.StringArrayVar(&f.properties, "prop", nil, "property that conditions of tasks look at, NAME=VALUE; may be repeated")
+	flags.StringSliceVar(&o.Sessions, "session", nil, "sessions to work for (default all; several with commas)")
+	flags.StringVar(&o.ID, "id", "", "name of this engine, unique among all that run (default made up from the host's)")
+	flags.StringVar(&o.Host, "host", "", "machine: copies of a task run on different ones (default the name of this one)")
+	flags.IntVar(&o.Prefetch, "prefetch", 0, "tasks to hold, running ones included; more helps where tasks are short (default as many as slots)")
+	flags.DurationVar(&f.timeout, "timeout", 0, "longest time for one attempt here, whatever the session says; 0 = none")
+	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 30*time.Second, "how long running tasks may go on after Ctrl-C or SIGTERM")
+	flags.IntVar(&o.TasksMax, "max", 0, "exit after so many attempts; 0 for never")
+	flags.BoolVar(&f.quiet, "quiet", false, "tell nothing but errors; drop what commands write to standard error")
+	flags.BoolVar(&f.verbose, "verbose", false, "also tell of each task that is completed")
+	return cmd
+}
+
+func (f *engineFlags) check() error {
+	o := &f.options
+	switch {
+	case f.command == "":
+		return usagef("--exec is missing: which command runs a task?")
+	case o.Slots < 1:
+		return usagef("--slots %d: at least one task must run at a time", o.Slots)
+	case o.Prefetch < 0 || o.TasksMax < 0 || f.timeout < 0 || o.DrainTimeout < 0:
+		return usagef("--prefetch, --max, --timeout and --drain-timeout cannot be negative")
+	case f.quiet && f.verbose:
+		return usagef("--quiet and --verbose exclude each other")
+	}
+	for _, p := range f.properties {
+		name, value, ok := strings.Cut(p, "=")
+		if !ok || name == "" {
+			return usagef("--prop %q: write it as NAME=VALUE", p)
+		}
+		if o.Properties == nil {
+			o.Properties = map[string]string{}
+		}
+		o.Properties[name] = value
+	}
+	return nil
+}
+
+func (f *engineFlags) run(cmd *cobra.Command) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	cl, err := f.conn.client(client.Options{})
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	ctx, stopNow, release := stopBySignal(cmd.Context())
+	defer release()
+	stderr := &sharedWriter{w: cmd.ErrOrStderr()}
+	log := &workLog{w: stderr, quiet: f.quiet, verbose: f.verbose}
+	f.options.Events = log.events(cl.URL())
+	var e *client.Engine
+	c := &command{
+		line: f.command, timeout: f.timeout, grace: killGrace, stdout: cmd.OutOrStdout(), stderr: stderr,
+		url: cl.URL(), worker: func() string { return e.ID() }, result: true,
+	}
+	if f.quiet {
+		c.stderr = io.Discard
+	}
+	if e, err = client.NewEngine(cl, hurried(stopNow, c.handle), f.options); err != nil {
+		return &usageError{err}
+	}
+	log.tell("engine %s, %s", e.ID(), plural(int64(f.options.Slots), "slot"))
+	err = e.Run(ctx)
+	log.summary()
+	return advise(err, cl)
+}

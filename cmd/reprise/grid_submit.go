@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/wire"
+)
+
+// submitFlags are the flags of "reprise grid submit".
+type submitFlags struct {
+	gridFlags
+	session    client.SessionOptions
+	task       client.Task
+	from       int64
+	open, wait bool
+}
+
+// submitAtOnce is how many tasks are read before they are sent.
+const submitAtOnce = 1000
+
+func newGridSubmitCommand() *cobra.Command {
+	var f submitFlags
+	cmd := &cobra.Command{
+		Use:   "submit [FILE]",
+		Short: "Open a session and submit tasks: each line of a file is the payload of one",
+		Long: `Open a session, or go on with one, and submit tasks: each line of a file, or of
+standard input, is the payload of one task, as JSON. Then the session is closed,
+so that it is over when its last task is finished; --open leaves it open.
+
+The line number is the number of the task, from --from on. So a command that was
+broken off is repeated with the same --session: tasks that are there are not
+added again.
+
+The id of the session is printed. With --wait the command goes on until the
+session is over, shows how far it is, and prints the results instead, one line
+of JSON each as tasks finish. It fails if any task did.`,
+		Example: `  seq 1000 | reprise grid submit --session squares --wait
+  reprise grid submit --session risk-42 -o task_max_time=50s -o max_retries=5 trades.ndjson
+  reprise grid submit --session risk-42 --requires 'cpuMHz > 350' --open more.ndjson --from 1001`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cl, err := f.conn.operator()
+			if err != nil {
+				return err
+			}
+			return advise(f.run(cmd, cl, args), cl)
+		},
+	}
+	f.register(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.session.ID, "session", "", "id of the session; one that exists goes on (default made up)")
+	flags.StringVar(&f.session.Service, "service", "", "service type of the server's configuration")
+	flags.StringArrayVarP(&f.options, "option", "o", nil, "option of the session, NAME=VALUE; may be repeated")
+	flags.StringVar(&f.task.Type, "type", "", "type of the tasks, for engines that do several things")
+	flags.StringArrayVar(&f.task.Requires, "requires", nil, "condition on the engine, such as 'cpuMHz > 350'; may be repeated")
+	flags.BoolVar(&f.task.Front, "front", false, "before all tasks that wait")
+	flags.Int64Var(&f.from, "from", 1, "number of the first task")
+	flags.BoolVar(&f.open, "open", false, "leave the session open for more tasks")
+	flags.BoolVar(&f.wait, "wait", false, "wait for the session and print its results")
+	return cmd
+}
+
+// errTasksFailed is the outcome of a session that was waited for.
+var errTasksFailed = errors.New("not all tasks were completed")
+
+func (f *submitFlags) run(cmd *cobra.Command, cl *client.Client, args []string) (err error) {
+	if f.wait && f.open {
+		return usagef("--wait and --open exclude each other: a session that is open is not over")
+	}
+	if f.from < 1 {
+		return usagef("--from %d: tasks are numbered from 1 on", f.from)
+	}
+	if f.session.Options, err = readOptions(f.options); err != nil {
+		return err
+	}
+	in := cmd.InOrStdin()
+	if len(args) == 1 && args[0] != "-" {
+		file, err := os.Open(args[0])
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }()
+		in = file
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+	defer stop()
+	s, err := f.openSession(ctx, cl)
+	if err != nil {
+		return err
+	}
+	p := newProgress(cmd.ErrOrStderr())
+	err = f.submit(ctx, s, in, p)
+	p.done()
+	if err != nil {
+		return err
+	}
+	var state *wire.Session
+	if f.open {
+		state, err = s.State(ctx)
+	} else {
+		state, err = s.Close(ctx)
+	}
+	switch {
+	case err != nil:
+		return err
+	case f.wait:
+		return f.collect(ctx, cmd, s)
+	case f.asJSON:
+		return jsonLine(cmd.OutOrStdout(), state)
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), s.ID())
+	return nil
+}
+
+// openSession opens the session. One that is there is gone on with, unless
+// options are asked for that it does not have.
+func (f *submitFlags) openSession(ctx context.Context, cl *client.Client) (*client.Session, error) {
+	s, err := cl.OpenSession(ctx, f.session)
+	if client.CodeOf(err) == wire.CodeExists && len(f.session.Options) == 0 && f.session.Service == "" {
+		s = cl.Session(f.session.ID)
+		_, err = s.State(ctx)
+	}
+	return s, err
+}
+
+func (f *submitFlags) submit(ctx context.Context, s *client.Session, in io.Reader, p *progress) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 0, 64<<10), payloadMax)
+	seq, began := f.from, time.Now()
+	var part []client.Task
+	flush := func() error {
+		_, err := s.Submit(ctx, part...)
+		part = part[:0]
+		p.show(fmt.Sprintf("%s submitted, %.0f/s", plural(seq-f.from, "task"), float64(seq-f.from)/time.Since(began).Seconds()))
+		return err
+	}
+	for number := 1; lines.Scan(); number++ {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		if !json.Valid(line) {
+			return fmt.Errorf("line %d is not JSON: %s", number, clip(printable(string(line)), 60))
+		}
+		t := f.task
+		t.Seq, t.Payload = seq, json.RawMessage(bytes.Clone(line))
+		seq++
+		if part = append(part, t); len(part) == submitAtOnce {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("reading tasks: %w", err)
+	}
+	return flush()
+}
+
+// collect prints results, and shows how far the session is.
+func (f *submitFlags) collect(ctx context.Context, cmd *cobra.Command, s *client.Session) error {
+	p := newProgress(cmd.ErrOrStderr())
+	state, err := s.State(ctx)
+	began, at := time.Now(), int64(0)
+	failed := int64(0)
+	for r, bad := range s.Results(ctx, 0) {
+		if err = bad; err == nil {
+			err = jsonLine(cmd.OutOrStdout(), r)
+		}
+		if err != nil {
+			break
+		}
+		at++
+		if r.State != wire.TaskDone {
+			failed++
+		}
+		shown := *state
+		shown.Tasks.Completed, shown.Tasks.Failed, shown.Tasks.Cancelled = at-failed, failed, 0
+		p.show(sessionBar(&shown, at, time.Since(began)))
+	}
+	p.done()
+	if err == nil && failed > 0 {
+		err = fmt.Errorf("%w: %s of %s failed", errTasksFailed, thousands(failed), thousands(at))
+	}
+	return err
+}
