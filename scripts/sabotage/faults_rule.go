@@ -56,7 +56,7 @@ var ruleFaults = []fault{
 		name: "dead-head-skipped", breaks: "core.md 2, on_dead",
 		does:  "on_dead: block and park let the group go on",
 		file:  "internal/rule/failure.go",
-		old:   `if j.Group == "" || v.Queue.OnDead == job.DeadSkip {`,
+		old:   `if j.Group == "" || v.Queue.OnDead == job.DeadSkip || outdated {`,
 		new:   "if true {",
 		first: []suite{in(rulePkg)},
 	},
