@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -30,7 +31,7 @@ func onDisk(t testing.TB, settings func(*job.Queue)) *engine.Engine {
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx := t.Context()
+	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() {
 		if err := e.Stop(ctx); err == nil {
 			_ = st.Close()
