@@ -219,3 +219,73 @@ func TestOnlyTurnsAreTakenFromAnInbox(t *testing.T) {
 		r.took(whole, "a: a1")
 	})
 }
+
+// The holder works in order, so of a turn whose holder vanished only the first
+// member that was not settled may be what killed it.
+func TestOnlyTheMemberAtWorkIsLostWithItsHolder(t *testing.T) { // core.md 2 and 5
+	ranked := func(n int64) func(*engine.NewJob) {
+		return func(j *engine.NewJob) { j.Job.Ranked, j.Job.Rank = true, n }
+	}
+	scenario(t, func(r *rig) {
+		r.queue("in", failFirst)
+		r.member("a2", ranked(2)) // the timers go by id, the group does not
+		r.member("a3", ranked(3))
+		r.member("a1", ranked(1))
+		held := r.took(engine.TurnOptions{Members: -1, For: 10 * job.Second}, "a: a1 a2 a3")
+		r.pass(10 * job.Second)
+		for name, losses := range map[string]uint32{"a1": 1, "a2": 0, "a3": 0} {
+			if j := r.expect(name, job.Ready); j.Losses != losses || j.Evictions+j.Attempts != 0 {
+				r.Errorf("%s: %d losses, want %d: %+v", name, j.Losses, losses, j)
+			}
+		}
+		late := func(name string) engine.Settle { return engine.Settle{ID: r.ids[name], Token: held[name].Lease.Token} }
+		r.refused(job.Superseded, late("a2")) // not before the one before it
+		r.settle(held["a1"], job.OK)
+		r.settle(held["a2"], job.OK)
+		r.took(engine.TurnOptions{}, "a: a3")
+		r.refused(job.Superseded, late("a3")) // a newer turn
+	})
+}
+
+func TestAWorkerThatStopsReleasesItsTurn(t *testing.T) { // core.md 5
+	inbox(t, bothModes, func(r *rig) {
+		r.members("a1", "a2", "a3")
+		held := r.took(engine.TurnOptions{Members: -1}, "a: a1 a2 a3")
+		for _, name := range []string{"a1", "a2", "a3"} {
+			r.settle(held[name], job.Released)
+		}
+		r.took(whole, "a: a1 a2 a3")
+	})
+}
+
+func TestLimitsHoldInsideATurn(t *testing.T) { // retry.md 4
+	inbox(t, bothModes, func(r *rig) {
+		r.queue("in", func(q *job.Queue) { q.Protection.MaxRunning = 3 })
+		r.members("a1", "a2", "b1", "b2")
+		held := r.took(whole, "a: a1 a2; b: b1")
+		r.settle(held["a1"], job.OK)
+		r.settle(held["b1"], job.OK)
+		r.took(whole, "b: b2")
+	})
+	scenario(t, func(r *rig) {
+		r.queue("in", toTheEnd)
+		r.members("a1", "a2", "a3", "b1")
+		r.took(whole, "a: a1 a2")
+	}, func(r *rig) { r.opts.InFlightMax = 2 })
+}
+
+func TestAMemberThatNeedsAnotherHolderOrNobodyBesideItHasItsOwnTurn(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.queue("in", toTheEnd)
+		r.queue("in", func(q *job.Queue) { q.Retry.LossLimit = job.LimitOf(2) })
+		r.members("a1", "a2", "a3")
+		r.took(engine.TurnOptions{For: job.Second}, "a: a1")
+		r.pass(job.Second) // lost once of two: from now on it is delivered alone
+		held := r.took(whole, "a: a1")
+		if d := held["a1"]; !d.Lease.Alone {
+			r.Errorf("a1 came as %+v", d.Lease)
+		}
+		r.settle(held["a1"], job.OK)
+		r.took(whole, "a: a2 a3")
+	})
+}

@@ -81,6 +81,7 @@ func table() []fault {
 		cronFaults,
 		traceFaults,
 		budgetFaults,
+		inboxCoreFaults,
 		queryFaults,
 		wireFaults,
 		openapiFaults,
