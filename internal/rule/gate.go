@@ -104,6 +104,12 @@ func ChangeQueue(old, changed *job.Queue, grouped int) error {
 			Text: "a queue whose groups are given out in turns needs order strict, or order start with concurrency 1, and a fair share",
 		}
 	}
+	if (old.Grid == nil) != (changed.Grid == nil) {
+		return &job.Error{
+			Kind: job.WrongState, Field: "queue",
+			Text: "a queue cannot become a session, nor a session a queue; open a session, or delete it",
+		}
+	}
 	if old.Order != changed.Order && grouped > 0 {
 		return &job.Error{
 			Kind: job.WrongState, Field: "order",

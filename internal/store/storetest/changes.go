@@ -115,7 +115,9 @@ func (h *history) changeQueue(tx store.Tx) error {
 	if what > 15 {
 		h.toggleTurns(&changed)
 	}
-	if err := rule.ChangeQueue(q, &changed, int(tx.Depth(q.Name).Grouped)); err != nil {
+	same := changed
+	same.Grid = q.Grid // a store does not mind
+	if err := rule.ChangeQueue(q, &same, int(tx.Depth(q.Name).Grouped)); err != nil {
 		return err
 	}
 	h.say("queue %+v", changed)

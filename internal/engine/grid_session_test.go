@@ -1,0 +1,485 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// Sessions: their lives, what they refuse, results, shares (reference sections
+// 1 and 6, acceptance tests A20, A21, A33 to A36).
+
+var driver = job.Actor{Name: "driver"}
+
+func (g *gridRig) closes(name string) engine.SessionState {
+	g.Helper()
+	s, err := g.CloseSession(g.Context(), name, driver)
+	if err != nil {
+		g.Fatal(err)
+	}
+	return s
+}
+
+func (g *gridRig) is(name string, want job.SessionState) engine.SessionState {
+	g.Helper()
+	s := g.state(name)
+	if s.State != want || s.Depth.Open() != s.Open() {
+		g.Fatalf("session %s is %s with %d open tasks of %d, want %s", name, s.State, s.Depth.Open(), s.Open(), want)
+	}
+	return s
+}
+
+// results are the finished tasks behind a cursor, in order, and the next cursor.
+func (g *gridRig) results(name string, after int64, n int) (got string, next int64) {
+	g.Helper()
+	list, _, err := g.Results(g.Context(), name, after, n)
+	if err != nil {
+		g.Fatal(err)
+	}
+	next = after
+	for _, d := range list {
+		got, next = got+g.names[d.Job.ID]+" ", d.Number
+	}
+	return got, next
+}
+
+func TestASessionEndsOnceWhenItIsClosedAndItsLastTaskIsFinished(t *testing.T) {
+	for last, want := range map[job.Outcome]job.SessionState{job.OK: job.SessionDone, job.Died: job.SessionErrors} {
+		grid(t, func(g *gridRig) {
+			g.session("s")
+			m := g.running("B")
+			m.ok("A")
+			m.gets("B")
+			g.is("s", job.SessionOpen)
+			g.closes("s")
+			s := g.is("s", job.SessionClosed)
+			if s.Open() != 1 || s.Done != 1 || s.Ended != 0 {
+				g.Errorf("%+v", s.Session)
+			}
+			g.pass(10)
+			g.settle(m.held["B"], last)
+			ended := g.is("s", want)
+			if ended.Ended != g.clock.Wall() || ended.Closed != ended.Ended-10 {
+				g.Errorf("%+v", ended.Session)
+			}
+			g.pass(10)
+			if again := g.closes("s"); again.Ended != ended.Ended || again.State != want {
+				g.Errorf("%+v", again.Session)
+			}
+		})
+	}
+}
+
+func TestAnEmptySessionIsDoneWhenItIsClosed(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		g.closes("s")
+		g.is("s", job.SessionDone)
+	})
+}
+
+func TestASessionThatIsClosedTakesNoTasksButKnowsThoseItHas(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		key := func(k string) func(*engine.NewJob) { return func(n *engine.NewJob) { task(n); n.Key = k } }
+		id := g.put("s", "A", key("1"))
+		g.closes("s")
+		again, err := g.Put(g.Context(), []engine.NewJob{newNamed("s", "A", key("1"))})
+		if err != nil || !again[0].Duplicate || again[0].ID != id {
+			g.Errorf("%+v, %v", again, err)
+		}
+		if _, err := g.Put(g.Context(), []engine.NewJob{newNamed("s", "B", key("2"))}); job.KindOf(err) != job.WrongState {
+			g.Errorf("%v", err)
+		}
+		if _, err := g.Put(g.Context(), []engine.NewJob{newNamed("s", "C", key("1"))}); job.KindOf(err) != job.Exists {
+			g.Errorf("%v", err)
+		}
+		if s := g.state("s"); s.Submitted != 1 {
+			g.Errorf("%+v", s.Session)
+		}
+	})
+}
+
+func TestOnlyTasksGoIntoSessionsAndOnlyEnginesGetThem(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		worker, named := g.anonymous(9), g.anonymous(9, "s")
+		g.tasks("s", "A")
+		g.puts("q", "plain")
+		worker.gets("plain")
+		named.gets()
+		if _, err := g.Put(g.Context(), []engine.NewJob{newNamed("s", "x")}); job.KindOf(err) != job.WrongState {
+			g.Errorf("a job in a session: %v", err)
+		}
+		if _, err := g.Put(g.Context(), []engine.NewJob{newNamed("q", "x", task)}); job.KindOf(err) != job.NotFound {
+			g.Errorf("a task in a queue: %v", err)
+		}
+		if _, err := g.OpenSession(g.Context(), engine.NewSession{Queue: *g.state("s").Settings}, driver); job.KindOf(err) != job.Exists {
+			g.Errorf("a second session of the name: %v", err)
+		}
+		if _, err := g.SetQueue(g.Context(), "s", func(q *job.Queue) error { q.Grid = nil; return nil }, driver); job.KindOf(err) != job.WrongState {
+			g.Errorf("a session made a queue: %v", err)
+		}
+		m := g.engine("w", 9)
+		m.gets("A")
+	})
+}
+
+func TestACancelledSessionGivesUpEveryTaskAndTellsTheEngines(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		m := g.running("B", "C")
+		m.drain()
+		m.ok("A")
+		other := g.engine("w2", 1)
+		other.gets("B")
+		if _, err := g.CancelSession(g.Context(), "s", "enough", driver); err != nil {
+			g.Fatal(err)
+		}
+		g.pass(2)
+		s := g.is("s", job.SessionCancelled)
+		if s.Done != 1 || s.Cancelled != 2 || s.Failed != 0 {
+			g.Errorf("%+v", s.Session)
+		}
+		other.gets("B: cancel")
+		g.refused(job.Superseded, engine.Settle{ID: g.ids["B"], Token: other.held["B"].Lease.Token})
+		if _, err := g.Operate(g.Context(), g.ids["C"], revive); job.KindOf(err) != job.WrongState {
+			g.Errorf("a task of a session that is over came back: %v", err)
+		}
+		if again, err := g.CancelSession(g.Context(), "s", "", driver); err != nil || again.Why != "enough" {
+			g.Errorf("%+v, %v", again.Session, err)
+		}
+	})
+}
+
+func TestACancelGoesOnAfterAPowerCut(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		var list []engine.NewJob
+		for i := range 1200 {
+			list = append(list, newNamed("s", fmt.Sprint(i), task))
+		}
+		if _, err := g.Put(g.Context(), list); err != nil {
+			g.Fatal(err)
+		}
+		if _, err := g.CancelSession(g.Context(), "s", "", driver); err != nil {
+			g.Fatal(err)
+		}
+		g.powerCut()
+		g.pass(10)
+		if s := g.is("s", job.SessionCancelled); s.Cancelled != 1200 {
+			g.Errorf("%+v", s.Session)
+		}
+	}, func(r *rig) { r.twice = false })
+}
+
+func TestA36AutoCancel(t *testing.T) {
+	for _, c := range []struct {
+		when job.AutoCancel
+		kind string
+		want job.SessionState
+	}{
+		{job.AutoCancelNever, job.LoadError, job.SessionOpen},
+		{job.AutoCancelLibload, "E", job.SessionOpen},
+		{job.AutoCancelLibload, job.LoadError, job.SessionCancelled},
+		{job.AutoCancelAlways, "E", job.SessionCancelled},
+	} {
+		grid(t, func(g *gridRig) {
+			g.session("s", func(q *job.Queue) { q.Retry.Limit, q.Grid.AutoCancel = job.LimitOf(0), c.when })
+			m := g.running("B")
+			m.drain()
+			m.fail("A", func(s *engine.Settle) { s.Failure.Type = c.kind })
+			g.pass(2)
+			s := g.is("s", c.want)
+			if s.Failed != 1 || s.Cancelled != int64(oneOf(c.want == job.SessionCancelled)) {
+				g.Errorf("%+v: %+v", c, s.Session)
+			}
+		})
+	}
+}
+
+func TestResultsComeInTheOrderOfFinishingAndLeaveWhenTheyAreAcknowledged(t *testing.T) { // A7 of grid.md 10
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		m := g.engine("w", 9)
+		g.tasks("s", "A", "B", "C", "D")
+		m.gets("A", "B", "C", "D")
+		m.ok("C", "A")
+		got, cursor := g.results("s", 0, 9)
+		if got != "C A " {
+			g.Fatalf("got %s", got)
+		}
+		g.settle(m.held["D"], job.Died)
+		if got, _ := g.results("s", cursor, 9); got != "D " {
+			g.Errorf("got %s", got)
+		}
+		g.ack("s", cursor)
+		g.expect("A", job.None)
+		g.expect("C", job.None)
+		if got, _ := g.results("s", 0, 9); got != "D " {
+			g.Errorf("after the acknowledgement: %s", got)
+		}
+		if _, err := g.Collected(g.Context(), "s", cursor+1_000_000); job.KindOf(err) != job.Invalid {
+			g.Errorf("a cursor that nobody was given: %v", err)
+		}
+		g.ack("s", cursor-1) // an older one changes nothing
+		m.ok("B")
+		g.restart(0)
+		if got, _ := g.results("s", cursor, 9); got != "D B " {
+			g.Errorf("after a restart: %s", got)
+		}
+		if s := g.is("s", job.SessionOpen); s.Done != 3 || s.Failed != 1 || s.Collected != cursor {
+			g.Errorf("%+v", s.Session)
+		}
+	})
+}
+
+func (g *gridRig) ack(name string, upTo int64) {
+	g.Helper()
+	if _, err := g.Collected(g.Context(), name, upTo); err != nil {
+		g.Fatal(err)
+	}
+	g.pass(2)
+}
+
+func TestManyResultsAreForgottenPieceByPiece(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		var list []engine.NewJob
+		for i := range 1100 {
+			list = append(list, newNamed("s", fmt.Sprint(i), task))
+		}
+		if _, err := g.Put(g.Context(), list); err != nil {
+			g.Fatal(err)
+		}
+		in := g.login("w", 2000)
+		taken, err := g.MachineLease(g.Context(), "w", in.Machine.Epoch, 1100, nil)
+		for err == nil && len(taken) < 1100 {
+			var more []engine.Delivery
+			more, err = g.MachineLease(g.Context(), "w", in.Machine.Epoch, 1100, nil)
+			taken = append(taken, more...)
+		}
+		if err != nil {
+			g.Fatal(err)
+		}
+		var ends []engine.Settle
+		for _, d := range taken {
+			ends = append(ends, engine.Settle{ID: d.Job.ID, Token: d.Lease.Token})
+		}
+		if _, err := g.Settle(g.Context(), ends); err != nil {
+			g.Fatal(err)
+		}
+		results, _, err := g.Results(g.Context(), "s", 0, 2000)
+		if err != nil || len(results) != 1100 {
+			g.Fatal(len(results), err)
+		}
+		g.ack("s", results[1049].Number)
+		g.pass(10)
+		if left, _, err := g.Results(g.Context(), "s", 0, 2000); err != nil || len(left) != 50 {
+			g.Errorf("%d are left, %v", len(left), err)
+		}
+	}, func(r *rig) { r.twice = false })
+}
+
+func TestA35AfterSubmitThereAreNoResultsBeforeTheSessionIsClosed(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.Grid.Collection = job.CollectAfterSubmit })
+		m := g.running("B")
+		m.ok("A")
+		if got, _ := g.results("s", 0, 9); got != "" {
+			g.Errorf("before: %s", got)
+		}
+		g.closes("s")
+		if got, _ := g.results("s", 0, 9); got != "A " {
+			g.Errorf("after: %s", got)
+		}
+	})
+}
+
+func TestA34LaterResultsStayUntilTheSessionIsDeleted(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.Grid.Collection = job.CollectLater })
+		m := g.running("B")
+		m.ok("A")
+		m.gets("B")
+		m.ok("B")
+		_, cursor := g.results("s", 0, 9)
+		g.ack("s", cursor)
+		if err := g.DeleteSession(g.Context(), "s", driver); job.KindOf(err) != job.WrongState {
+			g.Errorf("deleting a session that goes on: %v", err)
+		}
+		g.closes("s")
+		if got, _ := g.results("s", 0, 9); got != "A B " { // who collects begins anew
+			g.Errorf("got %s", got)
+		}
+		if err := g.DeleteSession(g.Context(), "s", driver); err != nil {
+			g.Fatal(err)
+		}
+		g.pass(2)
+		g.gone("s")
+	})
+}
+
+// gone wants a session to be forgotten, with all it had.
+func (g *gridRig) gone(name string) {
+	g.Helper()
+	if _, err := g.Session(g.Context(), name); job.KindOf(err) != job.NotFound {
+		g.Errorf("%v", err)
+	}
+	err := g.mem.View(g.Context(), func(v store.Reader) error {
+		n, err := v.Count(store.Filter{Queues: []string{name}})
+		if row, _ := v.Row(job.Queues, name); row != nil || n != 0 {
+			g.Errorf("%d tasks and %v are left", n, row)
+		}
+		return err
+	})
+	if err != nil {
+		g.Fatal(err)
+	}
+	g.session(name) // the name is free
+}
+
+func TestNeverCollectedTasksLeaveAtOnceAndCount(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.Grid.Collection, q.RetainDone = job.CollectNever, 0 })
+		m := g.running()
+		m.ok("A")
+		g.expect("A", job.None)
+		g.closes("s")
+		if s := g.is("s", job.SessionDone); s.Done != 1 {
+			g.Errorf("%+v", s.Session)
+		}
+	})
+}
+
+func TestASessionIsForgottenSomeTimeAfterItsEnd(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.Grid.Retain = job.Hour })
+		m := g.running()
+		g.settle(m.held["A"], job.Died)
+		g.closes("s")
+		g.pass(job.Hour - 1)
+		g.is("s", job.SessionErrors)
+		g.pass(3)
+		g.gone("s")
+	})
+}
+
+func TestA20EachSessionHasItsShareOfTheEngines(t *testing.T) {
+	for _, c := range []struct {
+		slots          int
+		weights, share []int
+		caps           map[int]int
+	}{
+		{8, []int{2, 2, 4}, []int{2, 2, 4}, nil},
+		{10, []int{5, 5, 9}, []int{3, 2, 5}, nil},
+		{10, []int{5, 5, 5}, []int{4, 3, 3}, nil},
+		{7, []int{5, 0, 3}, []int{4, 0, 3}, nil},
+		{20, []int{9, 5, 1}, []int{6, 12, 2}, map[int]int{0: 6}},
+	} {
+		grid(t, func(g *gridRig) {
+			for i, w := range c.weights {
+				name := fmt.Sprint("s", i)
+				g.session(name, func(q *job.Queue) { q.Grid.Weight, q.Grid.MaxEngines = uint8(w), c.caps[i] })
+				for k := range c.slots + 2 {
+					g.tasks(name, fmt.Sprint(name, "-", k))
+				}
+			}
+			m := g.engine("w", c.slots)
+			m.read()
+			for i, want := range c.share {
+				s := g.state(fmt.Sprint("s", i))
+				if int(s.Depth.Leases) != want || s.Share != want {
+					g.Errorf("%v: session %d runs %d, its share is %d, want %d", c.weights, i, s.Depth.Leases, s.Share, want)
+				}
+			}
+		}, func(r *rig) { r.twice = false })
+	}
+}
+
+func TestA21ASuspendedSessionStartsNothing(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		m := g.running("B")
+		weight := func(w uint8) {
+			edit := func(q *job.Queue) error { q.Grid.Weight = w; return nil }
+			if _, err := g.ChangeSession(g.Context(), "s", edit, driver); err != nil {
+				g.Fatal(err)
+			}
+		}
+		weight(0)
+		m.ok("A")
+		m.gets()
+		weight(5)
+		m.gets("B")
+		if _, err := g.ChangeSession(g.Context(), "s", func(q *job.Queue) error { q.Grid.Weight = 10; return nil }, driver); job.KindOf(err) != job.Invalid {
+			g.Errorf("an absurd weight: %v", err)
+		}
+	})
+}
+
+func TestASlotThatASessionLeavesGoesToTheOthers(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("a")
+		g.session("b")
+		m := g.engine("w", 2)
+		g.tasks("a", "A1", "A2", "A3")
+		m.gets("A1", "A2")
+		g.tasks("b", "B1", "B2")
+		m.ok("A1")
+		m.gets("B1") // a has more than its share
+		m.ok("B1")
+		m.gets("B2")
+		m.ok("A2")
+		m.gets("A3")
+	})
+}
+
+func TestA25AConditionThatNoPropertyMeetsKeepsATaskWaiting(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		props := func(list ...string) func(*engine.Login) {
+			return func(l *engine.Login) {
+				if len(list) > 0 {
+					l.Properties = map[string]string{"cpuMHz": list[0]}
+				}
+			}
+		}
+		slow, none, fast := g.engine("slow", 1, props("350")), g.engine("none", 1, props()), g.engine("fast", 1, props("351"))
+		g.put("s", "A", task, func(n *engine.NewJob) {
+			n.Job.Requires = []job.Requirement{{Property: "cpuMHz", Op: ">", Value: "350"}}
+		})
+		g.tasks("s", "B")
+		if got := append(slow.read(), none.read()...); fmt.Sprint(got) != "[B]" { // it is not behind a task that does not fit
+			g.Errorf("got %v", got)
+		}
+		fast.gets("A")
+	})
+}
+
+func TestSharesSurviveATransactionThatFails(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		m := g.engine("w", 2)
+		g.tasks("s", "A")
+		m.gets("A")
+		g.mem.FailNextCommit(errDisk)
+		_, _ = g.Put(g.Context(), []engine.NewJob{newNamed("s", "lost", task)})
+		g.recovered()
+		m.epoch = g.login("w", 2, func(l *engine.Login) {
+			l.Running = []engine.Running{{ID: g.ids["A"], Token: m.held["A"].Lease.Token}}
+		}).Machine.Epoch
+		m.connect()
+		g.tasks("s", "B", "C")
+		g.pass(0)
+		if s := g.state("s"); s.Depth.Leases != 2 {
+			g.Errorf("%+v", s.Depth)
+		}
+		if s := g.state("s"); s.Submitted != s.Depth.Open()+s.Done {
+			g.Errorf("%+v, %+v", s.Session, s.Depth)
+		}
+	})
+}
