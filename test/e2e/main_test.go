@@ -29,6 +29,9 @@ var binary = os.Getenv("REPRISE_BIN")
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
+	if url := os.Getenv(engineURL); url != "" {
+		os.Exit(runAsEngine(url))
+	}
 	flag.Parse()
 	if *seed == 0 {
 		*seed = rand.Uint64()
