@@ -29,7 +29,7 @@ What retries and reschedules are, and every option, is in docs/grid.md.`,
 		Args: oneOfMine, RunE: showHelp,
 	}
 	cmd.AddCommand(newGridSubmitCommand(), newGridStatusCommand(), newGridResultsCommand(), newGridSetCommand(), newGridCancelCommand(),
-		newGridSessionsCommand(), newGridEnginesCommand(), newGridDrainCommand())
+		newGridSessionsCommand(), newGridEnginesCommand(), newGridDrainCommand(), newGridSimulateCommand())
 	return cmd
 }
 

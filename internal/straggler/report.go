@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/reprisehq/reprise/internal/chart"
 	"github.com/reprisehq/reprise/internal/job"
@@ -38,19 +37,23 @@ func (r *Report) Extra() float64 {
 	return float64(r.Spent) / float64(r.Useful)
 }
 
-// Picture draws a session without copies and the same one with them: how many
-// tasks are done over time, and from which age a run is a straggler.
-func Picture(w io.Writer, o Options, without, with *Report) error {
-	c := chart.Chart{
-		Title: "A session with " + strings.Join(o.Redundancy.Strategies.Names(), ", ") + ", and without copies",
+// WriteSVG draws the session without copies and with the first strategy: how
+// many tasks are done over time, and from which age a run is a straggler.
+func (c *Comparison) WriteSVG(w io.Writer) error {
+	if len(c.Runs) < 2 {
+		return job.Errorf(job.Invalid, "there is nothing to compare: name a strategy")
+	}
+	without, with := c.Runs[0], c.Runs[1]
+	picture := chart.Chart{
+		Title: "A session with copies by " + with.Strategy + ", and without copies",
 		Notes: []string{
-			o.Scene(),
+			c.Scene,
 			fmt.Sprintf("without copies done after %s; with them after %s, for %.1f %% more time of slots", without.End, with.End, 100*with.Extra()),
 		},
 		X: chart.Axis{Label: "time", Unit: policy.Spans},
 		Panels: []chart.Panel{{
 			Y:     chart.Axis{Label: "tasks done", Unit: chart.Number},
-			Lines: []chart.Line{done("with copies", with), done("without copies", without)},
+			Lines: []chart.Line{done("with copies", with.Report), done("without copies", without.Report)},
 		}},
 	}
 	limit := chart.Line{Name: "threshold", Steps: true}
@@ -60,11 +63,11 @@ func Picture(w io.Writer, o Options, without, with *Report) error {
 		}
 	}
 	if len(limit.Points) > 0 {
-		c.Panels = append(c.Panels, chart.Panel{
+		picture.Panels = append(picture.Panels, chart.Panel{
 			Y: chart.Axis{Label: "older runs are copied", Unit: policy.Spans}, Lines: []chart.Line{limit},
 		})
 	}
-	return c.Write(w)
+	return picture.Write(w)
 }
 
 func done(name string, r *Report) chart.Line {

@@ -167,11 +167,13 @@ func TestBadOptionsAreRefused(t *testing.T) {
 }
 
 func TestThePictureShowsBothRuns(t *testing.T) {
-	o := Default()
-	without := simulate(t, o)
-	o.Redundancy = by(job.RedundantMedian)
+	r := DefaultRedundancy()
+	c, err := Compare(Default(), &r, []string{"median", "tail"})
+	if err != nil || len(c.Runs) != 3 || c.Runs[0].Copies != 0 || c.Runs[2].By["tail"] == 0 {
+		t.Fatalf("%+v, %v", c, err)
+	}
 	var b bytes.Buffer
-	if err := Picture(&b, o, without, simulate(t, o)); err != nil {
+	if err := c.WriteSVG(&b); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"with copies", "without copies", "threshold", "1000 tasks of 10s ±20 % on 50 slots; 1 % of the runs take 50 times as long"} {
@@ -188,5 +190,16 @@ func TestThePictureShowsBothRuns(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func TestNothingIsComparedWithAnUnknownStrategy(t *testing.T) {
+	r := DefaultRedundancy()
+	if _, err := Compare(Default(), &r, []string{"median", "quorum"}); job.KindOf(err) != job.Invalid {
+		t.Error(err)
+	}
+	alone, err := Compare(Default(), &r, nil)
+	if err != nil || len(alone.Runs) != 1 || alone.WriteSVG(io.Discard) == nil {
+		t.Errorf("%+v, %v", alone, err)
 	}
 }
