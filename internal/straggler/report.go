@@ -78,18 +78,16 @@ func done(name string, r *Report) chart.Line {
 	return l
 }
 
-// thinned leaves out marks so close to the one before that no picture shows
-// them.
+// thinned leaves out marks that are followed by another one so soon that no
+// picture tells them apart.
 func thinned(marks []Mark) (out []Mark) {
 	if len(marks) == 0 {
 		return nil
 	}
-	apart := marks[len(marks)-1].At / pointsMax
-	next := job.Millis(0)
+	apart := marks[len(marks)-1].At/pointsMax + 1
 	for i, m := range marks {
-		if m.At >= next || i == len(marks)-1 {
+		if i == len(marks)-1 || marks[i+1].At/apart != m.At/apart {
 			out = append(out, m)
-			next = m.At + apart
 		}
 	}
 	return out

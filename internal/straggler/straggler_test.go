@@ -193,6 +193,19 @@ func TestThePictureShowsBothRuns(t *testing.T) {
 	}
 }
 
+// A pause shows what was done when it began.
+func TestThinnedMarksAreTheLatestOfTheirTime(t *testing.T) {
+	var marks []Mark
+	for i := range 100 {
+		marks = append(marks, Mark{At: job.Millis(10_000 + i), Done: i + 1})
+	}
+	marks = append(marks, Mark{At: 3_000_000, Done: 101})
+	got := thinned(marks)
+	if n := len(got); n < 2 || n > 3 || got[n-2].Done != 100 || got[n-1].Done != 101 || len(thinned(nil)) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestNothingIsComparedWithAnUnknownStrategy(t *testing.T) {
 	r := DefaultRedundancy()
 	if _, err := Compare(Default(), &r, []string{"median", "quorum"}); job.KindOf(err) != job.Invalid {
