@@ -57,6 +57,7 @@ func (w *world) many(t *rapid.T) {
 		for _, j := range w.model.sorted(func(*job.Job) bool { return true }) {
 			w.model.remove(j)
 		}
+		w.noBudgets()
 	}
 }
 

@@ -72,7 +72,7 @@ func TestEngineIsTheModel(t *testing.T) {
 						"put": w.put, "put 2": w.put, "put again": w.putAgain,
 						"take": w.take, "take 2": w.take, "stream": w.connect,
 						"settle": w.settleLive, "settle 2": w.settleLive, "settle any": w.settle, "late ok": w.lateOK, "settle by id": w.settleByID,
-						"extend": w.extend, "extend worker": w.extendWorker, "operate": w.operate, "many": w.many, "hold group": w.holdGroup, "set queue": w.setQueue,
+						"extend": w.extend, "extend worker": w.extendWorker, "set budget": w.setBudget, "rebind": w.rebind, "operate": w.operate, "many": w.many, "hold group": w.holdGroup, "set queue": w.setQueue,
 						"pass": w.pass, "pass 2": w.pass, "restart": w.restart, "read": w.read,
 						"lock": w.useLock,
 					})
@@ -111,6 +111,12 @@ func (w *world) draw(t *rapid.T) engine.NewJob {
 		n.Job.ExpiresAt = max(now, n.Job.ReadyAt) + life
 	}
 	n.Job.Extras = w.drawKey(t)
+	if n.Job.Queue == "plain" {
+		if list := w.drawBudgets(t); list != nil && (n.Job.Extras == nil || n.Job.Extras.Batch == nil) {
+			n.Job.Group, n.Job.Copies = "", min(n.Job.Copies, 1)
+			setBudgets(&n.Job, list)
+		}
+	}
 	if n.Job.Queue == "fragile" {
 		n.Job.Copies = 1
 		n.Job.Retry.LossLimit = job.LimitOf(one[uint32](t, "loss limit", 1, 2, 3))
@@ -338,6 +344,9 @@ func (w *world) operate(t *rapid.T) {
 		allow := rapid.Bool().Draw(t, "allow out of order")
 		w.command(id, rule.Command{Verb: rule.Revive, Allow: allow}, func(j *job.Job) job.Kind { return w.model.revive(j, allow) })
 	case "offer":
+		if j := w.model.jobs[id]; j != nil && j.Budgets() != nil {
+			t.SkipNow() // a further copy needs units of its own
+		}
 		w.command(id, rule.Command{Verb: rule.Offer}, w.model.offer)
 	case "patch":
 		priority, readyAt := one[uint16](t, "priority", 3, 5), w.model.now+one[job.Millis](t, "ready in", 0, 1200)

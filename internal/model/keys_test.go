@@ -70,7 +70,7 @@ func (m *model) meets(n engine.NewJob) *engine.Added {
 
 // owns gives a newcomer its key; who had it has it no more.
 func (m *model) owns(j *job.Job) {
-	if j.Extras == nil || j.Extras.Batch != nil && j.State != job.Ready {
+	if x := j.Extras; x == nil || x.Unique == nil && x.Batch == nil || x.Batch != nil && j.State != job.Ready {
 		return
 	}
 	if o := m.owner(j); o != nil {

@@ -36,6 +36,7 @@ type model struct {
 	drawn    func(queue, group string) job.Millis // when the engine ends its hold, which has jitter
 	made     map[job.ID][]byte                    // payloads, with what jobs took in
 	results  map[job.ID][]byte                    // of those that are done
+	budgets  map[string]int64                     // units of each
 	stats    engine.Stats                         // since the start
 	locks    map[string]*lock
 }
@@ -172,8 +173,8 @@ func (m *model) next(holder string, queues []string) *job.Job {
 	if len(line) == 0 {
 		return nil
 	}
-	first := slices.MinFunc(line, before)
-	if first.Alone && len(held) > 0 { // who has something is emptied for it: here only calls that do not wait meet such jobs
+	first := m.firstWithUnits(line)
+	if first != nil && first.Alone && len(held) > 0 { // who has something is emptied for it: here only calls that do not wait meet such jobs
 		return nil
 	}
 	return first

@@ -17,7 +17,7 @@ func (m *model) result(j *job.Job, s engine.Settle) {
 	m.results[j.ID] = s.Result
 	x := job.Extras{Result: &job.Result{Size: uint32(len(s.Result))}}
 	if j.Extras != nil {
-		x.Progress, x.Unique, x.Batch = j.Extras.Progress, j.Extras.Unique, j.Extras.Batch
+		x.Progress, x.Unique, x.Batch, x.Budgets = j.Extras.Progress, j.Extras.Unique, j.Extras.Batch, j.Extras.Budgets
 	}
 	j.Extras = &x
 }

@@ -73,6 +73,7 @@ func newWorld(t *rapid.T, open func() (store.Store, error), queues []*job.Queue)
 		bodies: map[job.ID][]byte{}, owners: map[job.Token]job.ID{},
 	}
 	w.begin()
+	w.beginBudgets()
 	w.model.drawn = w.held
 	for _, q := range queues {
 		_, err := w.SetQueue(w.Context(), q.Name, func(set *job.Queue) error { *set = *q; return nil }, job.Actor{})
@@ -237,6 +238,7 @@ func (w *world) compared() {
 	w.listed(engine.Filter{}, len(w.ids)+1, false)
 	w.depths()
 	w.gates()
+	w.budgets()
 }
 
 // listed compares one page.
@@ -366,6 +368,9 @@ func bare(j *job.Job) *job.Job {
 	}
 	if len(c.Ended) == 0 {
 		c.Ended = nil
+	}
+	if rule.WaitsFor(c) != "" { // when it was put aside depends on who looked
+		c.Park = ""
 	}
 	if r := c.Result(); r != nil { // where it is kept only the engine can say
 		c.Extras = c.WithResult(&job.Result{Size: r.Size})

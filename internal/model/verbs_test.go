@@ -126,9 +126,9 @@ func (m *model) take(j *job.Job, token job.Token, holder string, kind job.Holder
 func setProgress(j *job.Job, p *job.RunProgress) {
 	x := job.Extras{Progress: p}
 	if j.Extras != nil {
-		x.Unique, x.Batch = j.Extras.Unique, j.Extras.Batch // a job that runs has no result
+		x.Unique, x.Batch, x.Budgets = j.Extras.Unique, j.Extras.Batch, j.Extras.Budgets // a job that runs has no result
 	}
-	if j.Extras = &x; p == nil && x.Unique == nil && x.Batch == nil {
+	if j.Extras = &x; p == nil && x.Unique == nil && x.Batch == nil && x.Budgets == nil {
 		j.Extras = nil
 	}
 }
