@@ -19,6 +19,7 @@ var subjects = []struct {
 	{"3 numbers", numbers},
 	{"4 bulk", bulk},
 	{"5 list", listing},
+	{"6 jq", filters},
 	{"7 take order", takeOrder},
 	{"7 take formats", takeFormats},
 	{"7 take prefetch", takePrefetch},
@@ -30,6 +31,10 @@ var subjects = []struct {
 	{"9 failure", failing},
 	{"9 failure records", failureRecords},
 	{"9 backoff", backoffVectors},
+	{"10 patch", patching},
+	{"11 unique", unique},
+	{"12 batch", batching},
+	{"13 cron", crons},
 	{"17 budgets", budgeting},
 }
 
