@@ -214,6 +214,20 @@ func TestLocksAreCarriedOverRestartsAndPowerCuts(t *testing.T) {
 	}
 }
 
+func TestWhoHasALockIsOnDiskBeforeTheAnswer(t *testing.T) { // core.md 4
+	scenario(t, func(r *rig) {
+		for i := range 8 {
+			name := fmt.Sprint("n", i)
+			a := r.locks(name, "A")
+			r.powerCut()
+			r.isKeptOut(name, "B", "A", most)
+			r.unlocks(a)
+			r.powerCut()
+			r.locks(name, "B")
+		}
+	})
+}
+
 func TestALockThatNobodyWantsIsForgottenAndItsNumberStillRises(t *testing.T) {
 	scenario(t, func(r *rig) {
 		a := r.locks("n", "A")

@@ -89,6 +89,7 @@ func table() []fault {
 		gridRuleFaults,
 		resultFaults,
 		workerFaults,
+		lockFaults,
 	)
 }
 
