@@ -13,6 +13,8 @@ type Patch struct {
 	// Edit changes ReadyAt, Priority, Retry, retention, ExpiresAt and timeouts of
 	// the copy it is given, whose old state it may look at. It may run twice.
 	Edit func(j *job.Job, now job.Millis)
+
+	Payload []byte // a new one, of a job that does not run; nil = it stays
 }
 
 // Patch changes one open job. A finished one is refused with WrongState, and
@@ -21,7 +23,7 @@ type Patch struct {
 // group counts. A queue without room refuses the move with OverLimit.
 func (e *Engine) Patch(ctx context.Context, by job.Actor, id job.ID, p Patch) (Verdict, error) {
 	var out Verdict
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, len(p.Payload), func(r *run) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err
@@ -59,6 +61,10 @@ func (r *run) patch(j *job.Job, p Patch) (rule.Effect, error) {
 		}
 		queue = p.Queue
 	}
+	ref, err := r.newPayload(j, p.Payload)
+	if err != nil {
+		return rule.Effect{}, err
+	}
 	v, err := r.view(j, queue, j.Group)
 	if err != nil {
 		return rule.Effect{}, err
@@ -70,9 +76,15 @@ func (r *run) patch(j *job.Job, p Patch) (rule.Effect, error) {
 		if n.Queue = queue; p.Edit != nil {
 			p.Edit(n, r.now)
 		}
+		if p.Payload != nil {
+			n.Payload, n.PayloadSize = ref, uint32(len(p.Payload))
+		}
 	}})
 	if err == nil {
 		err = r.write(j, eff)
+	}
+	if err == nil && p.Payload != nil {
+		err = r.tx.PutPayload(ref, p.Payload)
 	}
 	if err != nil || queue == j.Queue {
 		return eff, err
@@ -83,6 +95,19 @@ func (r *run) patch(j *job.Job, p Patch) (rule.Effect, error) {
 		err = r.sweepGate(j.Queue, j.Group)
 	}
 	return eff, err
+}
+
+// newPayload draws the reference of a payload that takes the place of a job's.
+func (r *run) newPayload(j *job.Job, body []byte) (ref job.ID, err error) {
+	switch {
+	case body == nil:
+		return ref, nil
+	case j.State == job.Leased:
+		return ref, job.Errorf(job.WrongState, "job %s is in flight with the payload it has; edit it when it is back", j.ID)
+	case r.disk.low:
+		return ref, errDiskLow
+	}
+	return r.ids.Next(r.now), nil
 }
 
 // mayMove refuses what a move to another queue would break, and makes room.
