@@ -1,0 +1,205 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/wire"
+)
+
+// What an operator can do.
+const (
+	actPause  = "pause"
+	actResume = "resume"
+	actRetry  = "retry"
+	actSkip   = "skip"
+	actDelete = "delete"
+)
+
+var actions = []string{actPause, actResume, actRetry, actSkip, actDelete}
+
+// skipped is what the history of a message says that an operator skipped.
+const skipped = "skipped by an operator"
+
+// Act does what an operator asks for, and notes it in the audit log.
+func (d *Door) Act(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Actor) (*wire.InboxActed, error) {
+	filtered := len(a.Statuses) > 0 || len(a.Types) > 0
+	switch {
+	case !slices.Contains(actions, a.Action):
+		return nil, refuse("action", "action must be one of "+strings.Join(actions, ", "))
+	case a.Message != "" && (filtered || a.Group != nil || a.All):
+		return nil, refuse("message", "message names one message; leave group, statuses, types and all out")
+	case a.All && (filtered || a.Group != nil):
+		return nil, refuse("all", "all means the whole inbox; leave group, statuses and types out")
+	case a.Message != "":
+		return d.actOne(ctx, x, a, by)
+	case a.AllowOutOfOrder:
+		return nil, refuse("allow_out_of_order", "allow_out_of_order is for the retry of one message; name it by message")
+	case !filtered && a.Group != nil:
+		return d.actGroup(ctx, x, a, by)
+	case !filtered && (a.Action == actPause || a.Action == actResume):
+		pause := func(q *job.Queue) error { q.Paused = a.Action == actPause; return nil }
+		_, err := d.engine.SetQueue(ctx, x.Name, pause, by) // which notes it
+		return &wire.InboxActed{Changed: 1}, err
+	case !filtered && (a.Action == actSkip || a.Action == actDelete && !a.All):
+		help := "; or say \"all\": true"
+		if a.Action == actSkip {
+			help = ""
+		}
+		return nil, refuse("all", "to "+a.Action+", give a message, a group, statuses or types"+help)
+	}
+	q := Query{types: a.Types, group: a.Group}
+	var err error
+	if q.statuses, err = parseStatuses("statuses", a.Statuses); err != nil {
+		return nil, err
+	}
+	return d.actMany(ctx, x, a, q.search(x.Name), by)
+}
+
+// actOne is about one message.
+func (d *Door) actOne(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Actor) (*wire.InboxActed, error) {
+	id, err := d.find(ctx, x, a.Message)
+	if err == nil {
+		switch a.Action {
+		case actPause:
+			_, err = d.engine.Pause(ctx, by, id)
+		case actResume:
+			_, err = d.engine.Resume(ctx, by, id)
+		case actRetry:
+			if a.AllowOutOfOrder {
+				_, err = d.engine.ReviveDead(ctx, id, engine.ReplayDead{Allow: true}, by)
+			} else {
+				_, err = d.engine.RetryNow(ctx, by, id)
+			}
+		case actSkip:
+			_, err = d.engine.Cancel(ctx, by, id, skipped)
+		default:
+			err = d.engine.Delete(ctx, id, by)
+		}
+	}
+	if err != nil {
+		return nil, d.noMessage(err, x, a.Message)
+	}
+	return &wire.InboxActed{Changed: 1}, nil
+}
+
+// actGroup is about a group as a whole, or its head.
+func (d *Door) actGroup(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Actor) (*wire.InboxActed, error) {
+	group, err := *a.Group, error(nil)
+	switch a.Action {
+	case actPause:
+		err = d.engine.PauseGroup(ctx, by, x.Name, group)
+	case actResume:
+		err = d.engine.ResumeGroup(ctx, by, x.Name, group)
+	case actRetry:
+		_, err = d.engine.RetryHead(ctx, by, x.Name, group)
+	case actSkip:
+		_, err = d.engine.SkipHead(ctx, by, x.Name, group)
+	default:
+		q := Query{group: &group}
+		return d.actMany(ctx, x, a, q.search(x.Name), by)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &wire.InboxActed{Changed: 1}, nil
+}
+
+// actMany is about every message that a search chooses.
+func (d *Door) actMany(ctx context.Context, x *Inbox, a *wire.InboxAct, s engine.Search, by job.Actor) (*wire.InboxActed, error) {
+	var out wire.InboxActed
+	var err error
+	paused := func(j *job.Job) bool { return rule.StatusOf(j) == rule.StatusPaused }
+	switch a.Action {
+	case actPause:
+		s = only(s, func(j *job.Job) bool { return j.State.Open() && !paused(j) })
+		out.Changed, out.Refused, err = d.engine.PauseAll(ctx, s)
+	case actResume:
+		out.Changed, out.Refused, err = d.engine.ResumeAll(ctx, only(s, paused))
+	case actRetry:
+		s = only(s, func(j *job.Job) bool { return (j.State == job.Scheduled || j.State == job.Dead) && !paused(j) })
+		out.Changed, out.Refused, err = d.engine.RetryAllNow(ctx, s)
+	case actSkip:
+		s = only(s, func(j *job.Job) bool { return j.State.Open() || j.Blocks })
+		out.Changed, out.Refused, err = d.engine.CancelAll(ctx, s, skipped)
+	default:
+		out.Changed, err = d.engine.DeleteAll(ctx, s)
+	}
+	if out.Changed > 0 {
+		err = errors.Join(err, d.engine.Note(ctx, by, a.Action+" messages", subject(x, a), out.Changed))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &out, nil
+}
+
+// only narrows a search down.
+func only(s engine.Search, more func(*job.Job) bool) engine.Search {
+	if all := s.Where; all != nil {
+		s.Where = func(j *job.Job) bool { return all(j) && more(j) }
+	} else {
+		s.Where = more
+	}
+	return s
+}
+
+// subject says in the audit log what an action was about.
+func subject(x *Inbox, a *wire.InboxAct) string {
+	text := "inbox " + x.Name
+	if a.Group != nil {
+		text = "group " + shorten(*a.Group) + " of " + text
+	}
+	for _, f := range []struct {
+		name string
+		list []string
+	}{{"status", a.Statuses}, {"type", a.Types}} {
+		if len(f.list) > 0 {
+			text += ", " + f.name + " " + shorten(strings.Join(f.list, ", "))
+		}
+	}
+	return text
+}
+
+// Edit changes a message that is not being delivered. A dead one goes back in
+// line with its new payload.
+func (d *Door) Edit(ctx context.Context, x *Inbox, text string, edit *wire.InboxEdit, by job.Actor) error {
+	for _, date := range []struct {
+		name string
+		at   *int64
+	}{{"next_due", edit.NextDue}, {"expires_at", edit.ExpiresAt}} {
+		if date.at != nil && (*date.at < 0 || *date.at > int64(job.MaxMillis)) {
+			return refuse(date.name, date.name+" must be a date in milliseconds since the epoch")
+		}
+	}
+	if edit.Payload == nil && edit.NextDue == nil && edit.ExpiresAt == nil {
+		return refuse("", "nothing is to be changed; give payload, next_due or expires_at")
+	}
+	id, err := d.find(ctx, x, text)
+	var j *job.Job
+	if err == nil {
+		j, _, err = d.engine.Get(ctx, id)
+	}
+	switch {
+	case err != nil:
+	case j.State == job.Dead && edit.Payload != nil && edit.NextDue == nil && edit.ExpiresAt == nil:
+		_, err = d.engine.ReviveDead(ctx, id, engine.ReplayDead{Payload: edit.Payload, Allow: j.Blocks}, by)
+	case j.State == job.Dead:
+		err = job.Errorf(job.WrongState, "message %q is dead (%s); it goes back in line with a new payload, or by the action retry", shorten(text), j.Reason)
+	default:
+		_, err = d.engine.Patch(ctx, by, id, engine.Patch{Payload: edit.Payload, Edit: func(j *job.Job, _ job.Millis) {
+			if edit.NextDue != nil {
+				j.ReadyAt = job.Millis(*edit.NextDue)
+			}
+			if edit.ExpiresAt != nil {
+				j.ExpiresAt = job.Millis(*edit.ExpiresAt)
+			}
+		}})
+	}
+	return d.noMessage(err, x, text)
+}

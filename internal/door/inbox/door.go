@@ -1,0 +1,223 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/reprisehq/reprise/internal/connect"
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Sinks makes what delivers to an endpoint. An endpoint that must not be called
+// is refused with an error that names the field below deliver.http.
+type Sinks func(h *HTTP, configured bool) (connect.Sink, error)
+
+// Options are what a door needs.
+type Options struct {
+	Engine *engine.Engine
+	Sinks  Sinks
+	Log    *slog.Logger
+
+	// LockMost makes each run of a polled inbox take a named lock, so that of
+	// several servers one runs at a time; 0 = without. It ends after that, and so
+	// does the run. Node is who has it.
+	LockMost job.Millis
+	Node     string
+}
+
+// Door knows the inboxes there are and delivers what they hold. Their settings
+// are rows of the engine; here is what is in effect.
+type Door struct {
+	engine *engine.Engine
+	log    *slog.Logger
+	o      Options
+
+	ctx  context.Context // ends with Stop; of the couriers
+	stop context.CancelFunc
+
+	changing sync.Mutex // held while an inbox is made, changed or deleted
+	mu       sync.RWMutex
+	inboxes  map[string]*Inbox
+}
+
+// Inbox is one of them, in effect.
+type Inbox struct {
+	Name string
+	*Settings
+
+	secret  bool // its headers came out of references: they are not kept
+	courier *courier
+}
+
+// Named is an inbox of the configuration.
+type Named struct {
+	Name string
+	*Settings
+	Secret bool // a part came out of a reference such as ${env:NAME}
+}
+
+// New returns a door without inboxes.
+func New(o Options) *Door {
+	d := &Door{engine: o.Engine, log: o.Log, o: o, inboxes: map[string]*Inbox{}}
+	d.ctx, d.stop = context.WithCancel(context.Background())
+	return d
+}
+
+// Start takes up the inboxes of the engine, and those of the configuration as
+// it says, and begins to deliver. The engine has started.
+func (d *Door) Start(ctx context.Context, configured []Named) error {
+	if err := d.Configure(ctx, configured); err != nil {
+		return err
+	}
+	rows, err := d.engine.DoorSettings(ctx, job.DoorInbox)
+	if err != nil {
+		return fmt.Errorf("reading the inboxes: %w", err)
+	}
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	for _, row := range rows {
+		if d.Get(row.Name) != nil {
+			continue
+		}
+		s, err := ReadSettings(row.Body)
+		var sink connect.Sink
+		if err == nil {
+			sink, err = d.sink(s, false)
+		}
+		if err != nil { // what may be called has changed, or a secret stood in the file
+			d.log.ErrorContext(ctx, "an inbox stands still until it gets other settings", "inbox", row.Name, "error", err)
+		}
+		if s != nil {
+			d.begin(&Inbox{Name: row.Name, Settings: s}, sink)
+		}
+	}
+	return nil
+}
+
+// Configure lets the settings of the configuration hold from now on, as far as
+// they are not in effect already.
+func (d *Door) Configure(ctx context.Context, list []Named) error {
+	for _, n := range list {
+		x := &Inbox{Name: n.Name, Settings: n.Settings, secret: n.Secret}
+		if err := d.set(ctx, x, true, job.Actor{Name: "configuration"}); err != nil {
+			return fmt.Errorf("configuring inbox %q: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// Stop ends deliveries: what no endpoint has answered for goes back without
+// blame. The engine works until it returns.
+func (d *Door) Stop() {
+	d.stop()
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	for _, x := range d.List() {
+		x.courier.end()
+	}
+}
+
+// Get returns an inbox, nil if there is none of that name.
+func (d *Door) Get(name string) *Inbox {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.inboxes[name]
+}
+
+// Find is Get with a refusal.
+func (d *Door) Find(name string) (*Inbox, error) {
+	if x := d.Get(name); x != nil {
+		return x, nil
+	}
+	return nil, job.Errorf(job.NotFound, "there is no inbox %s; PUT /inboxes/{name} makes one, or `inboxes` in the configuration", strconv.Quote(shorten(name)))
+}
+
+// List returns the inboxes by name.
+func (d *Door) List() []*Inbox {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	list := make([]*Inbox, 0, len(d.inboxes))
+	for _, name := range slices.Sorted(maps.Keys(d.inboxes)) {
+		list = append(list, d.inboxes[name])
+	}
+	return list
+}
+
+// Set makes an inbox, or gives it other settings. Its mode changes only while
+// no message waits.
+func (d *Door) Set(ctx context.Context, name string, s *Settings, by job.Actor) error {
+	return d.set(ctx, &Inbox{Name: name, Settings: s}, false, by)
+}
+
+func (d *Door) set(ctx context.Context, x *Inbox, configured bool, by job.Actor) error {
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	if old := d.Get(x.Name); old != nil && string(old.Append(nil)) == string(x.Append(nil)) {
+		return nil
+	}
+	sink, err := d.sink(x.Settings, configured)
+	if err != nil {
+		return err
+	}
+	row := job.DoorSetting{Door: job.DoorInbox, Name: x.Name, Body: x.kept()}
+	if err := d.engine.SetDoor(ctx, row, x.Apply, masked, by); err != nil {
+		if sink != nil {
+			_ = sink.Close() // it was never used
+		}
+		return err
+	}
+	d.begin(x, sink)
+	return nil
+}
+
+// Delete forgets an inbox that has no unfinished message.
+func (d *Door) Delete(ctx context.Context, name string, by job.Actor) error {
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	x, err := d.Find(name)
+	if err == nil {
+		err = d.engine.DropDoor(ctx, job.DoorInbox, name, by)
+	}
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	delete(d.inboxes, name)
+	d.mu.Unlock()
+	x.courier.end()
+	return nil
+}
+
+func (d *Door) sink(s *Settings, configured bool) (connect.Sink, error) {
+	if s.HTTP == nil {
+		return nil, nil
+	}
+	return d.o.Sinks(s.HTTP, configured)
+}
+
+// kept is what the engine keeps of the settings.
+func (x *Inbox) kept() []byte {
+	if x.secret {
+		return x.masked().Append(nil)
+	}
+	return x.Append(nil)
+}
+
+// begin puts an inbox in effect, in the place of what it was.
+func (d *Door) begin(x *Inbox, sink connect.Sink) {
+	x.courier = newCourier(d, x, sink)
+	d.mu.Lock()
+	old := d.inboxes[x.Name]
+	d.inboxes[x.Name] = x
+	d.mu.Unlock()
+	if old != nil {
+		old.courier.end()
+	}
+	x.courier.start(d.ctx)
+}

@@ -1,0 +1,223 @@
+package inbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/reprisehq/reprise/internal/jq"
+)
+
+// Key is where the group of a message stands: in a header, at a path of its
+// payload, or in what an expression makes of that.
+type Key struct {
+	header string
+	json   string // as it was given
+	path   []step // of json
+	jq     string
+	prog   *jq.Program
+}
+
+// step goes into a member of an object, or an element of an array.
+type step struct {
+	name  string
+	index int // -1 = a member
+}
+
+// groupMax is the longest group, in bytes.
+const groupMax = 1024
+
+// jqLimits bound the expression over one payload.
+var jqLimits = jq.Limits{Time: 100 * time.Millisecond, Bytes: 4 << 20}
+
+// pathKey reads a path such as .order.lines[0].id or ."a b".
+func pathKey(text string) (*Key, error) {
+	k := &Key{json: text}
+	bad := func() error {
+		return refuse("group.json", "group.json must be a path such as .orderId or .order.ids[0], not "+strconv.Quote(shorten(text)))
+	}
+	for rest := text; rest != ""; {
+		switch {
+		case strings.HasPrefix(rest, `."`):
+			quoted, err := strconv.QuotedPrefix(rest[1:])
+			if err != nil {
+				return nil, bad()
+			}
+			name, _ := strconv.Unquote(quoted)
+			k.path, rest = append(k.path, step{name, -1}), rest[1+len(quoted):]
+		case rest[0] == '.':
+			end := strings.IndexAny(rest[1:], `.["`)
+			if end < 0 {
+				end = len(rest) - 1
+			}
+			if end == 0 {
+				return nil, bad()
+			}
+			k.path, rest = append(k.path, step{rest[1 : 1+end], -1}), rest[1+end:]
+		case rest[0] == '[':
+			digits, after, closed := strings.Cut(rest[1:], "]")
+			n, err := strconv.ParseUint(digits, 10, 31)
+			if err != nil || !closed {
+				return nil, bad()
+			}
+			k.path, rest = append(k.path, step{"", int(n)}), after
+		default:
+			return nil, bad()
+		}
+	}
+	if k.path == nil {
+		return nil, bad()
+	}
+	return k, nil
+}
+
+func jqKey(text string) (*Key, error) {
+	prog, err := jq.Compile(text)
+	if err != nil {
+		return nil, refuse("group.jq", "group.jq is no expression: "+shorten(err.Error()))
+	}
+	return &Key{jq: text, prog: prog}, nil
+}
+
+// of finds the group of a message. Its error concerns this message only.
+func (k *Key) of(ctx context.Context, m *Message) (string, error) {
+	group, why := "", ""
+	switch {
+	case k.header != "":
+		if group = m.header(k.header); group == "" {
+			why = "the header " + k.header + " is missing, which tells the group of a message"
+		}
+	case k.prog != nil:
+		group, why = k.judged(ctx, m.Payload)
+	default:
+		group, why = k.follow(m.Payload)
+	}
+	switch {
+	case why != "":
+	case len(group) > groupMax:
+		why = "is longer than " + strconv.Itoa(groupMax) + " bytes"
+	case strings.ContainsRune(group, 0):
+		why = "contains null bytes"
+	}
+	if why != "" {
+		return "", refuse("group", "the message has no group: "+why)
+	}
+	return group, ctx.Err()
+}
+
+func (k *Key) judged(ctx context.Context, payload []byte) (group, why string) {
+	n := 0
+	err := k.prog.Run(ctx, jqLimits, payload, func(v any) bool {
+		if n++; n > 1 {
+			return false
+		}
+		switch v := v.(type) {
+		case nil:
+			why = "the expression gives null"
+		case string:
+			group = v
+		case []any, map[string]any:
+			why = "the expression must give a text, a number or a truth value"
+		default:
+			text, err := jq.Encode(v, groupMax)
+			if group = string(text); err != nil {
+				why = err.Error()
+			}
+		}
+		return true
+	})
+	switch {
+	case err != nil:
+		why = "the expression " + k.jq + " fails: " + shorten(err.Error())
+	case n == 0 || why == "" && group == "":
+		why = "the expression gives nothing"
+	case n > 1:
+		why = "the expression gives more than one value"
+	}
+	return group, why
+}
+
+var errGone = errors.New("is missing")
+
+// follow walks the path, reading no more of the payload than it has to.
+func (k *Key) follow(payload []byte) (group, why string) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(payload), jsontext.AllowDuplicateNames(true))
+	for _, s := range k.path {
+		if err := s.enter(d); err != nil {
+			return "", fmt.Sprintf("%s of the payload %v", k.json, err)
+		}
+	}
+	switch kind := d.PeekKind(); kind {
+	case jsontext.KindString, jsontext.KindNumber, jsontext.KindTrue, jsontext.KindFalse:
+		token, err := d.ReadToken()
+		if group = token.String(); err == nil && group != "" {
+			return group, ""
+		}
+		return "", k.json + " of the payload is empty"
+	case jsontext.KindNull:
+		return "", k.json + " of the payload is null"
+	}
+	return "", k.json + " of the payload must be a text, a number or a truth value"
+}
+
+// enter moves the decoder to the value of a member or an element.
+func (s step) enter(d *jsontext.Decoder) error {
+	want := jsontext.KindBeginObject
+	if s.index >= 0 {
+		want = jsontext.KindBeginArray
+	}
+	if d.PeekKind() != want {
+		return errGone
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	for at := 0; ; at++ {
+		switch d.PeekKind() {
+		case jsontext.KindEndObject, jsontext.KindEndArray, jsontext.KindInvalid:
+			return errGone
+		}
+		if s.index < 0 {
+			name, err := d.ReadToken()
+			if err != nil {
+				return err
+			}
+			if name.String() == s.name {
+				return nil
+			}
+		} else if at == s.index {
+			return nil
+		}
+		if err := d.SkipValue(); err != nil {
+			return err
+		}
+	}
+}
+
+// canonical writes the name of a header as this package keeps it.
+func canonical(name string) string {
+	if own, ok := spelled[strings.ToLower(name)]; ok {
+		return own
+	}
+	return textproto.CanonicalMIMEHeaderKey(name)
+}
+
+// wrongHeader says why a text cannot name a header.
+func wrongHeader(name string) string {
+	switch {
+	case name == "":
+		return "must have a name"
+	case len(name) > 256:
+		return "must not be longer than 256 bytes"
+	case strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.!#$%&'*+^`|~") != "":
+		return "must be made of letters, digits and hyphens"
+	}
+	return ""
+}

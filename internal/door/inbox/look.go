@@ -1,0 +1,167 @@
+package inbox
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/wire"
+)
+
+// Messages is a page of an inbox.
+func (d *Door) Messages(ctx context.Context, x *Inbox, q *Query) (*wire.InboxPage, error) {
+	page := &wire.InboxPage{Messages: []wire.InboxMessage{}}
+	s := q.search(x.Name)
+	s.Payload = true
+	err := d.engine.Each(ctx, s, func(l engine.Listed) (bool, error) {
+		if len(page.Messages) == q.limit {
+			page.Next = page.Messages[q.limit-1].ID
+			return false, nil
+		}
+		page.Messages = append(page.Messages, Show(l.Job, l.Payload))
+		return true, nil
+	})
+	return page, err
+}
+
+// Message returns one message with the latest error that was noted.
+func (d *Door) Message(ctx context.Context, x *Inbox, text string) (*wire.InboxMessage, error) {
+	id, err := d.find(ctx, x, text)
+	if err != nil {
+		return nil, err
+	}
+	j, payload, err := d.engine.Get(ctx, id)
+	if err != nil {
+		return nil, d.noMessage(err, x, text)
+	}
+	m := Show(j, payload)
+	list, err := d.engine.Failures(ctx, id, 0, true, 1)
+	if err == nil && len(list) > 0 {
+		m.Error = ShowError(&list[0])
+	}
+	return &m, d.noMessage(err, x, text)
+}
+
+// find returns the job that a message is, by its own id or that of its sender.
+// The latter is looked up by its receipt, and among all messages of the inbox
+// when that is not there any more.
+func (d *Door) find(ctx context.Context, x *Inbox, text string) (job.ID, error) {
+	if id, err := job.ParseID(text); err == nil {
+		if j, _, err := d.engine.Get(ctx, id); err == nil && j.Queue == x.Name {
+			return id, nil
+		}
+	}
+	id, err := d.engine.Recall(ctx, job.DoorInbox, x.Name, text)
+	if err != nil {
+		return id, err
+	}
+	if !id.IsZero() {
+		if _, _, err = d.engine.Get(ctx, id); err == nil {
+			return id, nil
+		}
+	}
+	id = job.ID{}
+	s := engine.Search{
+		Filter: engine.Filter{Queues: []string{x.Name}},
+		Where:  func(j *job.Job) bool { return MessageIDOf(j) == text },
+	}
+	err = d.engine.Each(ctx, s, func(l engine.Listed) (bool, error) { id = l.Job.ID; return false, nil })
+	if err == nil && id.IsZero() {
+		err = d.noMessage(job.Errorf(job.NotFound, ""), x, text)
+	}
+	return id, err
+}
+
+// noMessage says in the words of the door that there is no such message.
+func (d *Door) noMessage(err error, x *Inbox, text string) error {
+	if err != nil && job.KindOf(err) == job.NotFound {
+		return job.Errorf(job.NotFound, "inbox %q has no message %q; one that was delivered is forgotten", x.Name, shorten(text))
+	}
+	return err
+}
+
+// Show is an inbox with its settings and what it holds.
+func (d *Door) Show(ctx context.Context, x *Inbox) (*wire.Inbox, error) {
+	q, depth, err := d.engine.Queue(ctx, x.Name)
+	if err != nil {
+		return nil, err
+	}
+	out := &wire.Inbox{}
+	if err := json.Unmarshal(x.masked().Append(nil), &out.InboxSettings); err != nil {
+		return nil, err
+	}
+	out.Name, out.Ordered, out.Paused = x.Name, x.Ordered(), q.Paused
+	out.Messages, out.Groups = countsOf(depth)
+	return out, nil
+}
+
+// countsOf tells what an inbox holds. Each message and each group is counted
+// once.
+func countsOf(d engine.Depth) (m wire.InboxCounts, g wire.InboxGroups) {
+	n := &d.Status
+	m = wire.InboxCounts{
+		InProgress: n[rule.StatusWaiting], Delivering: n[rule.StatusRunning], Retrying: n[rule.StatusRetrying], Paused: n[rule.StatusPaused],
+		Blocking: n[rule.StatusBlocking], Dead: n[rule.StatusDead], Delivered: n[rule.StatusDone],
+	}
+	for _, some := range n {
+		m.Total += some
+	}
+	g = wire.InboxGroups{
+		Ready: d.Groups[rule.GroupReady], Delivering: d.Groups[rule.GroupRunning], BackingOff: d.Groups[rule.GroupBackingOff],
+		Paused: d.Groups[rule.GroupPaused], Blocked: d.Groups[rule.GroupBlocked], Parked: d.Groups[rule.GroupParked], Held: d.Groups[rule.GroupHeld],
+	}
+	for _, some := range d.Groups {
+		g.Total += some
+	}
+	return m, g
+}
+
+// groupStates are the conditions of groups in our words.
+var groupStates = [rule.Conditions]string{
+	rule.GroupReady: "ready", rule.GroupRunning: "delivering", rule.GroupBackingOff: "backing_off", rule.GroupPaused: "paused",
+	rule.GroupBlocked: "blocked", rule.GroupParked: "parked", rule.GroupHeld: "held",
+}
+
+// Groups is a page of the groups of an inbox, by name.
+func (d *Door) Groups(ctx context.Context, x *Inbox, raw string) (*wire.InboxGroupPage, error) {
+	values, err := params(raw, "state", "from", "limit")
+	if err != nil {
+		return nil, err
+	}
+	limit, err := limitOf(values)
+	if err != nil {
+		return nil, err
+	}
+	var is []rule.Condition
+	for _, name := range names(values.Get("state")) {
+		at := slices.Index(groupStates[:], name)
+		if at < 0 {
+			return nil, refuse("state", "state must be of "+strings.Join(groupStates[:], ", ")+", not "+strconv.Quote(shorten(name)))
+		}
+		is = append(is, rule.Condition(at))
+	}
+	list, err := d.engine.Groups(ctx, x.Name, is, values.Get("from"), limit+1)
+	if err != nil {
+		return nil, err
+	}
+	page := &wire.InboxGroupPage{Groups: []wire.InboxGroup{}}
+	for i, s := range list {
+		if i == limit {
+			page.Next = list[i-1].Group
+			break
+		}
+		g := wire.InboxGroup{Group: s.Group, State: groupStates[s.Is], Messages: s.Members}
+		if s.Head != nil {
+			head := Show(s.Head, nil)
+			g.Head = &head
+		}
+		page.Groups = append(page.Groups, g)
+	}
+	return page, nil
+}

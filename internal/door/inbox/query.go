@@ -1,0 +1,123 @@
+package inbox
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// Query chooses messages of an inbox.
+type Query struct {
+	statuses []rule.Status
+	group    *string
+	types    []string
+	from     job.ID
+	desc     bool
+	limit    int
+}
+
+const (
+	pageDefault = 50
+	pageLargest = 2000
+)
+
+// ReadQuery reads the query of a page of messages: status and type, lists
+// between commas; group; from; order, asc or desc; limit.
+func ReadQuery(raw string) (*Query, error) {
+	values, err := params(raw, "status", "type", "group", "from", "order", "limit")
+	if err != nil {
+		return nil, err
+	}
+	q := &Query{limit: pageDefault}
+	if q.statuses, err = parseStatuses("status", names(values.Get("status"))); err != nil {
+		return nil, err
+	}
+	q.types = names(values.Get("type"))
+	if values.Has("group") {
+		q.group = new(values.Get("group"))
+	}
+	if text := values.Get("from"); text != "" {
+		if q.from, err = job.ParseID(text); err != nil {
+			return nil, refuse("from", "from must be the `next` of the page before: "+err.Error())
+		}
+	}
+	switch values.Get("order") {
+	case "", "asc":
+	case "desc":
+		q.desc = true
+	default:
+		return nil, refuse("order", "order must be asc or desc")
+	}
+	q.limit, err = limitOf(values)
+	return q, err
+}
+
+func limitOf(values url.Values) (int, error) {
+	text := values.Get("limit")
+	if text == "" {
+		return pageDefault, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > pageLargest {
+		return 0, refuse("limit", "limit must be a whole number from 1 to "+strconv.Itoa(pageLargest))
+	}
+	return n, nil
+}
+
+// params reads a query that may hold these parameters, each once.
+func params(raw string, known ...string) (url.Values, error) {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, refuse("", "the query cannot be read: "+shorten(err.Error()))
+	}
+	for name, list := range values {
+		if !slices.Contains(known, name) {
+			return nil, refuse(name, "the parameter "+strconv.Quote(shorten(name))+" is not known here; there are "+strings.Join(known, ", "))
+		}
+		if len(list) > 1 {
+			return nil, refuse(name, "the parameter "+name+" is there twice")
+		}
+	}
+	return values, nil
+}
+
+func names(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
+}
+
+func parseStatuses(field string, list []string) (out []rule.Status, err error) {
+	for _, name := range list {
+		at := slices.Index(statusNames[:], name)
+		if at < 0 {
+			return nil, refuse(field, field+" must be of "+strings.Join(statusNames[:], ", ")+", not "+strconv.Quote(shorten(name)))
+		}
+		out = append(out, rule.Status(at))
+	}
+	return out, nil
+}
+
+// search is the query as the engine takes it.
+func (q *Query) search(inbox string) engine.Search {
+	s := engine.Search{Filter: engine.Filter{Queues: []string{inbox}, Types: q.types, From: q.from, Desc: q.desc}}
+	for _, status := range q.statuses {
+		for _, state := range statesOf[status] {
+			if !slices.Contains(s.Filter.States, state) {
+				s.Filter.States = append(s.Filter.States, state)
+			}
+		}
+	}
+	if q.statuses != nil || q.group != nil {
+		s.Where = func(j *job.Job) bool {
+			return (q.group == nil || j.Group == *q.group) && (q.statuses == nil || slices.Contains(q.statuses, rule.StatusOf(j)))
+		}
+	}
+	return s
+}
