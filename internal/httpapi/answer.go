@@ -100,7 +100,7 @@ func (h *handler) problem(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func isEnqueue(r *http.Request) bool {
-	return r.Method == http.MethodPost && (r.URL.Path == "/jobs" || r.URL.Path == "/jobs/bulk")
+	return r.Method == http.MethodPost && (r.URL.Path == "/jobs" || r.URL.Path == "/jobs/bulk" || strings.HasPrefix(r.URL.Path, "/inboxes/") && strings.Contains(r.URL.Path, "/messages"))
 }
 
 // errNoJob is what Zizq says of a job that does not exist.

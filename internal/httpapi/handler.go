@@ -21,6 +21,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/auth"
 	"github.com/reprisehq/reprise/internal/door/grid"
+	"github.com/reprisehq/reprise/internal/door/inbox"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/wire"
@@ -65,6 +66,8 @@ type Options struct {
 	Upkeep Upkeep
 	// Grid is what the broker decides about sessions and engines. nil = the default.
 	Grid *grid.Config
+	// Inboxes are those of the server; nil = it has none.
+	Inboxes *inbox.Door
 	// Live can be changed while the handler works; nil = AllowHosts, BackoffCount
 	// and Retry stay as they are. It is filled in from them.
 	Live *Live
@@ -80,6 +83,7 @@ func New(o Options) http.Handler {
 		engine: o.Engine, log: o.Log, version: o.Version,
 		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, live: o.Live, began: time.Now(),
 		tokens: o.Tokens, guard: o.Guard, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
+		inboxes: o.Inboxes,
 	}
 	if h.bodyMax <= 0 {
 		h.bodyMax = 64 << 20
@@ -134,6 +138,7 @@ type handler struct {
 	metrics              Metrics   // may be nil
 	upkeep               Upkeep    // may be nil
 	grid                 grid.Config
+	inboxes              *inbox.Door
 }
 
 // call serves one method of a resource. id and sub are the variable segments
@@ -184,6 +189,7 @@ var fixed = map[string]*resource{
 	"/jobs/settle":      {post: (*handler).settle},
 	"/jobs/lease":       {post: (*handler).lease, waits: true},
 	"/jobs/extend":      {post: (*handler).extend},
+	"/inboxes":          {get: (*handler).listInboxes},
 	"/queues":           {get: (*handler).queues},
 	"/policies/preview": {get: (*handler).previewPolicy},
 	"/dead":             {get: (*handler).dead},
@@ -261,6 +267,8 @@ func find(u *url.URL) (res *resource, id, sub string) {
 	switch {
 	case len(seg) < 3 || seg[0] != "" || slices.Contains(seg[1:], ""):
 		return nil, "", ""
+	case seg[1] == "inboxes":
+		return inInboxes(seg)
 	case len(seg) == 3 && seg[1] == "jobs":
 		return oneJob, seg[2], ""
 	case len(seg) == 3 && seg[1] == "queues":

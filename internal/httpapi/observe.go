@@ -20,6 +20,7 @@ type Metrics interface {
 var classes = map[*resource]string{
 	fixed["/jobs"]: "enqueue", fixed["/jobs/bulk"]: "enqueue",
 	fixed["/jobs/lease"]: "lease", fixed["/jobs/extend"]: "settle",
+	allMessages: "enqueue", bulkMessages: "enqueue", inboxLease: "lease",
 	fixed["/jobs/settle"]: "settle", fixed["/jobs/success"]: "settle",
 	ofJob["success"]: "settle", ofJob["failure"]: "settle",
 	fixed["/health"]: "health", fixed["/ready"]: "health", fixed["/version"]: "health",

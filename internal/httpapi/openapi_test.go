@@ -244,6 +244,8 @@ func TestTheDescriptionHasTheWordsOfTheCode(t *testing.T) {
 		"EngineStatus":  {wire.EngineIdle, wire.EngineBusy, wire.EngineStopping, wire.EngineDraining, wire.EngineSuspect, wire.EngineLost},
 		"OptionSource":  words(grid.FromSession, grid.FromService, grid.FromBroker, grid.FromProfile),
 		"GridProfile":   words(job.ProfileSeed, job.ProfileModern),
+
+		"InboxStatus": wire.InboxStatuses, "InboxGroupState": wire.InboxGroupStates,
 	}
 	for name, schema := range table(inside(doc, "components schemas")) {
 		list, is := table(schema)["enum"].([]any)
@@ -336,6 +338,13 @@ func TestTheDescriptionHasTheMembersOfTheCode(t *testing.T) {
 	}
 	delivery := []string{"lease", "lease_until", "run_until", "start_by", "held", "voided"} // of wire.Job
 	for name, v := range map[string]any{
+		"Inbox": wire.Inbox{}, "InboxSettings": wire.InboxSettings{}, "InboxKey": wire.InboxKey{}, "InboxPoll": wire.InboxPoll{}, "InboxHTTP": wire.InboxHTTP{},
+		"InboxList": wire.InboxList{}, "InboxCounts": wire.InboxCounts{}, "InboxGroups": wire.InboxGroups{}, "InboxMessage": wire.InboxMessage{},
+		"InboxError": wire.InboxError{}, "InboxPage": wire.InboxPage{}, "InboxPut": wire.InboxPut{}, "InboxAccepted": wire.InboxAccepted{},
+		"InboxIntake": wire.InboxIntake{}, "InboxEdit": wire.InboxEdit{}, "InboxAct": wire.InboxAct{}, "InboxActed": wire.InboxActed{},
+		"InboxGroup": wire.InboxGroup{}, "InboxGroupPage": wire.InboxGroupPage{}, "InboxLease": wire.InboxLease{}, "InboxTurn": wire.InboxTurn{},
+		"InboxLeased": wire.InboxLeased{},
+
 		"Error": wire.Error{}, "Enqueue": wire.Enqueue{}, "Batch": wire.Batch{}, "Bulk": wire.Bulk{}, "Job": wire.Job{}, "Enqueued": wire.Enqueued{},
 		"BulkEnqueued": wire.BulkEnqueued{}, "Retention": wire.Retention{}, "Page": wire.Page{}, "Pages": wire.Pages{},
 		"ErrorPage": wire.ErrorPage{}, "JobError": wire.JobError{}, "Counted": wire.Count{}, "Deleted": wire.Deleted{},

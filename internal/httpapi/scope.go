@@ -131,6 +131,15 @@ var scopes = map[*resource]needs{
 	extendLock: {post: need{works, pathQueue}},
 	breakLock:  {post: need{operates, pathQueue}},
 
+	fixed["/inboxes"]: {get: need{reads, handlerAsks}},
+	oneInbox:          {get: need{reads, pathQueue}, put: need{operates, pathQueue}, del: need{operates, pathQueue}},
+	allMessages:       {get: need{reads, pathQueue}, post: need{enqueues, pathQueue}},
+	bulkMessages:      {post: need{enqueues, pathQueue}},
+	oneMessage:        {get: need{reads, pathQueue}, patch: need{operates, pathQueue}, del: need{operates, pathQueue}},
+	inboxGroups:       {get: need{reads, pathQueue}},
+	inboxActions:      {post: need{operates, pathQueue}},
+	inboxLease:        {post: need{works, pathQueue}},
+
 	oneBudget: {get: need{reads, wholeServer}, put: need{operates, wholeServer}, patch: need{operates, wholeServer}, del: need{operates, wholeServer}}, // jobs of any queue use it
 	binding:   {post: need{operates, pathJob}, put: need{operates, pathJob}, patch: need{operates, pathJob}, del: need{operates, pathJob}},
 	bindings:  {post: need{operates, queryQueues}, put: need{operates, queryQueues}, patch: need{operates, queryQueues}, del: need{operates, queryQueues}},

@@ -52,6 +52,9 @@ func start(t testing.TB, o httpapi.Options) *api {
 	if o.Engine == nil {
 		o.Engine = newEngine(t)
 	}
+	if o.Inboxes == nil {
+		o.Inboxes = inboxesOf(t, o.Engine)
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

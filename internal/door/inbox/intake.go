@@ -28,9 +28,6 @@ type Accepted struct {
 	Err       error // it was refused, and nothing of it is kept
 }
 
-// idWindow is how long the id of a message is remembered (core.md section 7).
-const idWindow = job.Day
-
 // NewIntake reads the messages. One with an error of its own concerns no other.
 func (x *Inbox) NewIntake(ctx context.Context, list []Message, now job.Millis) *Intake {
 	in := &Intake{Out: make([]Accepted, len(list)), ids: make([]string, len(list)), Jobs: make([]engine.NewJob, 0, len(list))}
@@ -42,7 +39,7 @@ func (x *Inbox) NewIntake(ctx context.Context, list []Message, now job.Millis) *
 			in.Out[i].Err = m.Err
 			continue
 		}
-		n.Apart, n.KeyFor = true, idWindow
+		n.Apart = true
 		in.Out[i].Group = n.Job.Group
 		in.Jobs, in.at = append(in.Jobs, n), append(in.at, i)
 	}

@@ -1,0 +1,159 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/connect"
+	"github.com/reprisehq/reprise/internal/connect/web"
+	"github.com/reprisehq/reprise/internal/door/inbox"
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/httpapi"
+)
+
+// inboxesOf opens the door inbox on an engine. Loopback may be called.
+func inboxesOf(t testing.TB, e *engine.Engine) *inbox.Door {
+	t.Helper()
+	egress, err := connect.ParseEgress([]string{"127.0.0.0/8"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := inbox.New(inbox.Options{
+		Engine: e, Log: slog.New(slog.DiscardHandler),
+		Sinks: func(h *inbox.HTTP, _ bool) (connect.Sink, error) {
+			return web.New(web.Options{URL: h.URL, Egress: egress, Batch: h.Batch, Header: h.Headers})
+		},
+	})
+	if err := d.Start(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Stop)
+	return d
+}
+
+const ordersInbox = `{"group":{"json":".order"},"batch":{"mode":"fail_first","query":"none"}}`
+
+func TestMessagesAreTakenInOnceByTheirID(t *testing.T) {
+	bothProtocols(t, httpapi.Options{}, func(t *testing.T, a *api) {
+		a.want(200, "*", "PUT", "/inboxes/orders", ordersInbox)
+		const path = "/inboxes/orders/messages"
+		first := object(t, a.want(201, "*", "POST", path, `{"order":7}`, "X-Correlate-Id", "m1"))
+		if first["message_id"] != "m1" || first["group"] != "7" || first["duplicate"] != nil {
+			t.Errorf("%v", first)
+		}
+		again := object(t, a.want(200, "*", "POST", path, `{"order":7}`, "x-correlate-id", "m1", "User-Agent", "other"))
+		if again["id"] != first["id"] || again["duplicate"] != true {
+			t.Errorf("%v, and the first was %v", again, first)
+		}
+		a.want(409, `{"error":"the message id \"m1\" was used for other content; a new message needs an id of its own","code":"exists"}`,
+			"POST", path, `{"order":8}`, "X-Correlate-Id", "m1")
+		a.want(409, "*", "POST", path, `{"order":7}`, "X-Correlate-Id", "m1", "X-Correlate-Ttl", "PT1S") // headers are content
+		for range 2 {                                                                                    // without an id each is a message of its own
+			a.want(201, "*", "POST", path, `{"order":7}`)
+		}
+		if n := object(t, a.want(200, "*", "GET", "/inboxes/orders", ""))["messages"].(map[string]any); fmt.Sprintf("%v %v", n["in_progress"], n["total"]) != "3 3" {
+			t.Errorf("there are %v", n)
+		}
+		m := object(t, a.want(200, "*", "GET", path+"/m1", ""))
+		if m["id"] != first["id"] || fmt.Sprint(m["payload"]) != "map[order:7]" || fmt.Sprint(m["headers"]) != "map[X-CORRELATE-ID:m1]" || m["status"] != "in_progress" {
+			t.Errorf("%v", m)
+		}
+		if same := object(t, a.want(200, "*", "GET", path+"/"+first["id"].(string), "")); same["message_id"] != "m1" {
+			t.Errorf("%v", same)
+		}
+	})
+}
+
+func TestABadMessageConcernsOnlyItself(t *testing.T) {
+	bothProtocols(t, httpapi.Options{}, func(t *testing.T, a *api) {
+		a.want(200, "*", "PUT", "/inboxes/in", `{"group":{"header":"X-Correlation-Hint"},"sort":"header:X-No","batch":{"query":"none"}}`)
+		const path = "/inboxes/in/messages"
+		for _, c := range []struct{ body, want string }{
+			{`{"order":7}`, "the message has no group: the header X-Correlation-Hint is missing"},
+		} {
+			if text := a.want(400, "*", "POST", path, c.body, "X-No", "1"); !strings.Contains(text, c.want) {
+				t.Errorf("%s: %s, want %s", c.body, text, c.want)
+			}
+		}
+		for _, c := range []struct{ name, value, want string }{
+			{"X-Correlate-Timestamp", "yesterday", "must be a date such as"},
+			{"X-Correlate-Timestamp", "2026-11-18T08:18:51", "with its zone"},
+			{"X-Correlate-Timestamp", "1760000000000", "must be a date such as"},
+			{"X-Correlate-Expiration", "2026-11-18", "must be a date such as"},
+			{"X-Correlate-Ttl", "soon", "no span of time"},
+			{"X-Correlate-Ttl", "-PT5S", "cannot be negative"},
+			{"X-Correlate-Ttl", "P9999D", "must be at most"},
+			{"X-Correlate-Payload-Encoding", "xml", "cannot be decoded"},
+			{"X-Correlate-Payloadtype-Fqcn", "a{b", "type of the payload"},
+			{"X-Correlate-Id", strings.Repeat("x", 1025), "not be longer than 1024"},
+			{"X-No", "seven", "must be a whole number"},
+			{"X-No", "", "must be a whole number"},
+		} {
+			header := []string{"X-Correlation-Hint", "g", c.name, c.value}
+			if c.name != "X-No" {
+				header = append(header, "X-No", "1")
+			}
+			if text := a.want(400, "*", "POST", path, `1`, header...); !strings.Contains(text, c.want) {
+				t.Errorf("%s %q: %s, want %s", c.name, c.value, text, c.want)
+			}
+		}
+		for _, body := range []string{`{"order":`, ``, `not JSON`, `1 2`} {
+			if text := a.want(400, "*", "POST", path, body, "Content-Type", "application/json", "X-Correlation-Hint", "g", "X-No", "1"); !strings.Contains(text, "the payload is not JSON") {
+				t.Errorf("%q: %s", body, text)
+			}
+		}
+		answer := a.want(201, "*", "POST", path+"/bulk", `{"messages":[
+			{"headers":{"x-correlation-hint":"a","x-no":"2","X-CORRELATE-ID":"a2"},"payload":2},
+			{"headers":{"x-no":"1"},"payload":1},
+			{"headers":{"X-Correlation-Hint":"a","X-No":"1","X-CORRELATE-ID":"a1"},"payload":1},
+			{"headers":{"X-Correlation-Hint":"a","X-No":"1","X-CORRELATE-ID":"a1"},"payload":1},
+			{"headers":{"X-Correlation-Hint":"a","X-No":"1","X-CORRELATE-ID":"a1"},"payload":"other"},
+			{"headers":{"X-Correlation-Hint":"b","X-No":"1","X-CORRELATE-Payload-Encoding":"protobuf"},"payload":1},
+			{"headers":{"X-Correlation-Hint":"b","X-No":"1"}},
+			{"headers":{"X-Correlation-Hint":"b","X-No":"1","x-no":"2"},"payload":1},
+			{"headers":{"X-Correlation-Hint":"b","X-No":"1"},"payload":null}]}`)
+		var in struct {
+			Accepted, Duplicates, Refused int
+			Messages                      []struct {
+				ID, Code, Error string
+				Duplicate       bool
+			}
+		}
+		if err := json.Unmarshal([]byte(answer), &in); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, m := range in.Messages {
+			got += fmt.Sprintf("%t %t %s; ", m.ID != "", m.Duplicate, m.Code)
+		}
+		if want := "true false ; false false invalid; true false ; true true ; false false exists; false false invalid; false false invalid; false false invalid; true false ; "; got != want || in.Accepted != 4 || in.Duplicates != 1 || in.Refused != 5 {
+			t.Errorf("%s\nare\n%s, want\n%s", answer, got, want)
+		}
+		for body, want := range map[string]string{
+			`{"messages":{}}`:                        "messages must be an array",
+			`{}`:                                     "messages is missing",
+			`[]`:                                     "the body must be an object",
+			`{"messages":[1]}`:                       "messages[0] must be an object",
+			`{"messages":[{"payload":1,"group":2}]}`: "messages[0].group is not known here",
+			`{"messages":[{"headers":{"a":1}}]}`:     "messages[0].headers.a must be a text",
+			`{"messages":[{"payload":}]}`:            "invalid JSON",
+			`{"messages":[]} 1`:                      "more after the first value",
+		} {
+			if text := a.want(400, "*", "POST", path+"/bulk", body); !strings.Contains(text, want) {
+				t.Errorf("%s: %s, want %s", body, text, want)
+			}
+		}
+		turn := object(t, a.want(200, "*", "POST", "/inboxes/in/lease", `{"wait_ms":1000}`))
+		var order []string
+		for _, m := range turn["messages"].([]any) {
+			order = append(order, fmt.Sprint(m.(map[string]any)["message_id"]))
+		}
+		if got := strings.Join(order, " "); turn["group"] != "a" || got != "a1 a2" {
+			t.Errorf("the turn of group %v is %s", turn["group"], got)
+		}
+	})
+}
