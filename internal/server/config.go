@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/door/grid"
+	"github.com/reprisehq/reprise/internal/door/inbox"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 )
@@ -95,6 +96,10 @@ type Config struct {
 
 	// What the broker decides about sessions and engines.
 	Grid grid.Config
+
+	// Inboxes, by name. They are applied at each start; others stay.
+	Inboxes []inbox.Named
+	Cluster Cluster
 }
 
 // Sync is when the store forces what it wrote onto the disk.

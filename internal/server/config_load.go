@@ -40,6 +40,8 @@ func Load(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte,
 	l.queues()
 	l.crons()
 	l.grid()
+	l.inboxes()
+	l.cluster()
 	l.tokens()
 	l.egress()
 	l.foreign()
@@ -225,7 +227,7 @@ func (l *loader) readConfigFile() {
 		return
 	}
 	l.file = parseYAML(l.cfg.File, b, l.expand)
-	known := []string{retryPath, typesPath, doorsPath, queuesPath, cronsPath, gridPath, tokensPath}
+	known := []string{retryPath, typesPath, doorsPath, queuesPath, cronsPath, gridPath, inboxesPath, clusterPath, tokensPath}
 	for _, s := range settings {
 		if s.yaml != "" {
 			known = append(known, s.yaml)

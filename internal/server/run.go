@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/auth"
+	"github.com/reprisehq/reprise/internal/door/inbox"
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/httpapi"
@@ -113,6 +114,10 @@ func secureRandom() func() uint64 {
 
 func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upkeep, log *slog.Logger) error {
 	tokens, err := admission(ctx, cfg, e)
+	var inboxes *inbox.Door
+	if err == nil {
+		inboxes, err = openInboxes(ctx, cfg, e, log)
+	}
 	var listener, socket net.Listener
 	var certificates *Certificates
 	if err == nil && cfg.TCP {
@@ -124,7 +129,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 		}
 	}
 	if err != nil {
-		return errors.Join(err, stop(cfg, e))
+		return errors.Join(err, stop(cfg, e, inboxes))
 	}
 	live := new(httpapi.Live)
 	handler := httpapi.New(httpapi.Options{
@@ -132,7 +137,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 		Tokens: tokens, Guard: cfg.Guard, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
 		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax,
 		Heartbeat: cfg.HeartbeatInterval, AllowHosts: cfg.AllowHost,
-		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: metrics.New(e, Version), Upkeep: keep, Live: live, Grid: &cfg.Grid,
+		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: metrics.New(e, Version), Upkeep: keep, Live: live, Grid: &cfg.Grid, Inboxes: inboxes,
 	})
 	parts := []reloadable{
 		refuseExposure(tokens.Closed), engineSettings(e), logLevel(log),
@@ -140,6 +145,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 			live.Set(to.AllowHost, to.BackoffCount, to.Retry)
 			return nil
 		}},
+		{"inboxes", func(ctx context.Context, _, to Config) error { return inboxes.Configure(ctx, to.Inboxes) }},
 		{"tokens", func(_ context.Context, _, to Config) error { tokens.Configure(to.Tokens); return nil }},
 	}
 	if certificates != nil {
@@ -164,12 +170,12 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	}
 	select {
 	case err := <-served:
-		return errors.Join(fmt.Errorf("serving: %w", err), stop(cfg, e))
+		return errors.Join(fmt.Errorf("serving: %w", err), stop(cfg, e, inboxes))
 	case <-ctx.Done():
 	}
 	log.Info("stopping")
-	_ = notify("STOPPING=1") // it was told to stop us
-	err = stop(cfg, e)       // ends the streams, so that Shutdown finds idle connections
+	_ = notify("STOPPING=1")    // it was told to stop us
+	err = stop(cfg, e, inboxes) // ends the streams, so that Shutdown finds idle connections
 	limit, cancel := context.WithTimeout(context.Background(), max(cfg.ShutdownTimeout, time.Second))
 	defer cancel()
 	for _, s := range []*http.Server{srv, local} {
@@ -181,7 +187,10 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	return err
 }
 
-func stop(cfg Config, e *engine.Engine) error {
+func stop(cfg Config, e *engine.Engine, inboxes *inbox.Door) error {
+	if inboxes != nil {
+		inboxes.Stop() // before the engine, which settles what was delivered
+	}
 	limit, cancel := context.WithTimeout(context.Background(), max(cfg.ShutdownTimeout, time.Second))
 	defer cancel()
 	return e.Stop(limit)

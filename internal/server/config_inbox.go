@@ -1,0 +1,86 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/door/inbox"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Where the file names inboxes, and how their runs share several servers.
+const (
+	inboxesPath = "inboxes"
+	clusterPath = "cluster"
+)
+
+// inboxes reads the inboxes of the file, each in the shape of PUT /inboxes/{name}.
+func (l *loader) inboxes() {
+	l.named(inboxesPath, "inboxes", func(e entry) {
+		at := join(inboxesPath, e.key)
+		if e.value.kind != mapNode {
+			l.file.problem(e.line, at, "must have the settings of an inbox, at least its group, not %s", e.value.kind)
+			return
+		}
+		if e.value.any((*node).isBad) {
+			return
+		}
+		if slices.ContainsFunc(l.cfg.Queues, func(q *job.Queue) bool { return q.Name == e.key }) {
+			l.file.problem(e.line, at, "has the name of a queue with settings; an inbox is a queue, and its settings stand here")
+			return
+		}
+		body := e.value.json()
+		s, err := inbox.ReadSettings(body)
+		if err != nil {
+			for _, one := range refusals(err) {
+				l.file.refused(e.value.find(one.Field), at, one)
+			}
+			return
+		}
+		l.cfg.Inboxes = append(l.cfg.Inboxes, inbox.Named{Name: e.key, Settings: s, Secret: e.value.any((*node).isSecret)})
+		if s.HTTP != nil {
+			l.cfg.Targets = append(l.cfg.Targets, s.HTTP.URL)
+		}
+		l.fileValue(at, string(body), e.value)
+	})
+	slices.SortFunc(l.cfg.Inboxes, func(a, b inbox.Named) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// cluster reads how the runs of inboxes share several servers.
+func (l *loader) cluster() {
+	n := l.leaves[clusterPath]
+	if n == nil || n.kind <= nullNode {
+		return
+	}
+	if n.kind != mapNode {
+		l.file.problem(n.line, clusterPath, "must have enabled and queuePollLockMostInterval, not %s", n.kind)
+		return
+	}
+	found := l.file.leaves(n, clusterPath, []string{"enabled", "queuePollLockMostInterval"})
+	enabled, most := found["enabled"], found["queuePollLockMostInterval"]
+	l.shared(enabled, "enabled", of(yesNo, func(c *Cluster) *bool { return &c.Enabled }))
+	l.shared(most, "queuePollLockMostInterval", of(millis(job.Second, job.Day), func(c *Cluster) *job.Millis { return &c.LockMost }))
+	if l.cfg.Cluster.Enabled && most == nil {
+		l.file.problem(n.line, clusterPath, "queuePollLockMostInterval is missing: after how long another server may take over the run of one that vanished, such as PT5M")
+	}
+}
+
+func (l *loader) shared(n *node, key string, f field[Cluster]) {
+	if n == nil {
+		return
+	}
+	at := join(clusterPath, key)
+	l.single(n, at, func() {
+		if err := f.set(&l.cfg.Cluster, []string{n.text}); err != nil {
+			l.file.problem(n.line, at, "%s", err)
+			return
+		}
+		l.fileValue(at, f.show(&l.cfg.Cluster), n)
+	})
+}
+
+// Cluster is how the runs of inboxes share several servers.
+type Cluster struct {
+	Enabled  bool       // a run of an inbox takes a named lock
+	LockMost job.Millis // which ends so long after it was taken, if its server vanished
+}

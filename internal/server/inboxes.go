@@ -1,0 +1,69 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/connect"
+	"github.com/reprisehq/reprise/internal/connect/web"
+	"github.com/reprisehq/reprise/internal/door/inbox"
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// openInboxes begins to deliver.
+func openInboxes(ctx context.Context, cfg Config, e *engine.Engine, log *slog.Logger) (*inbox.Door, error) {
+	egress, err := cfg.Egress()
+	if err != nil {
+		return nil, err
+	}
+	o := inbox.Options{Engine: e, Sinks: sinks(egress), Log: log}
+	if cfg.Cluster.Enabled {
+		o.LockMost, o.Node = cfg.Cluster.LockMost, hostName()
+	}
+	d := inbox.New(o)
+	if err := d.Start(ctx, cfg.Inboxes); err != nil {
+		d.Stop()
+		return nil, err
+	}
+	return d, nil
+}
+
+// hostName names this process where several share a lock.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "unknown host"
+	}
+	return name
+}
+
+// sinks delivers to endpoints: to those of the file, and to those of the API
+// that may be called.
+func sinks(egress *connect.Egress) inbox.Sinks {
+	return func(h *inbox.HTTP, configured bool) (connect.Sink, error) {
+		o := web.Options{
+			URL: h.URL, Egress: egress, Batch: h.Batch, Header: h.Headers,
+			Timeout: time.Duration(h.Timeout) * time.Millisecond, Connections: h.Concurrent, UserAgent: "reprise/" + Version,
+		}
+		if configured {
+			o.Egress = nil
+		}
+		s, err := web.New(o)
+		if err != nil {
+			return nil, inField("deliver.http.", err)
+		}
+		return s, nil
+	}
+}
+
+// inField says where in the settings a field is that an error names.
+func inField(at string, err error) error {
+	bad, ok := err.(*job.Error) //nolint:errorlint // made by the sink and never wrapped
+	if !ok {
+		return err
+	}
+	return &job.Error{Kind: bad.Kind, Field: at + bad.Field, Text: at + bad.Text, Cause: bad.Cause}
+}
