@@ -63,7 +63,7 @@ that was answered as accepted is lost.`,
 		newBackupCommand(), newRestoreCommand(), newCompactCommand(), newDoctorCommand(), newHealthCommand(),
 	)
 	add("Work:",
-		newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newQueueCommand(), newCronCommand(),
+		newEnqueueCommand(), newWorkCommand(), newJobsCommand(), newDeadCommand(), newQueueCommand(), newInboxCommand(), newCronCommand(),
 		newLockCommand(), newBudgetsCommand(), newPolicyCommand(), newAuditCommand(),
 	)
 	add("Tasks on engines:",

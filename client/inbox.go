@@ -1,0 +1,249 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reprisehq/reprise/wire"
+)
+
+// Message is one for an inbox, which finds its group in the payload or in a
+// header, as its settings say.
+type Message struct {
+	// ID makes sending it again harmless: the same id and content is a duplicate
+	// for a day, other content is refused. "" = each is a message of its own.
+	ID      string
+	Payload any // becomes JSON; a json.RawMessage is sent as it is
+
+	Timestamp time.Time      // when it came about; zero = not said
+	TTL       *time.Duration // errors so long after its receipt are not noted; nil = as the inbox says
+	ExpiresAt time.Time      // not delivered from then on; zero = never
+	Type      string         // its full name, such as com.example.Reserved
+	Headers   map[string]string
+}
+
+func (m *Message) body() (wire.InboxPut, error) {
+	payload, err := encode(m.Payload)
+	if err != nil {
+		return wire.InboxPut{}, fmt.Errorf("payload: %w", err)
+	}
+	p := wire.InboxPut{Payload: json.RawMessage(payload[:len(payload)-1]), Headers: map[string]string{}}
+	for name, value := range m.Headers {
+		p.Headers[name] = value
+	}
+	set := func(name, value string) {
+		if value != "" {
+			p.Headers[name] = value
+		}
+	}
+	date := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format(time.RFC3339Nano)
+	}
+	set(wire.CorrelateID, m.ID)
+	set(wire.CorrelateType, m.Type)
+	set(wire.CorrelateTimestamp, date(m.Timestamp))
+	set(wire.CorrelateExpiration, date(m.ExpiresAt))
+	if m.TTL != nil {
+		set(wire.CorrelateTTL, "PT"+strconv.FormatFloat(m.TTL.Seconds(), 'f', -1, 64)+"S")
+	}
+	return p, nil
+}
+
+func inboxPath(name, rest string) string { return "/inboxes/" + url.PathEscape(name) + rest }
+
+// Send puts one message into an inbox. When it returns without an error, the
+// message is safe on the server's disk. With an ID it is repeated while the
+// server cannot be reached.
+func (c *Client) Send(ctx context.Context, inbox string, m Message) (*wire.InboxAccepted, error) {
+	in, err := c.SendBulk(ctx, inbox, []Message{m})
+	if err != nil {
+		return nil, err
+	}
+	if a := in.Messages[0]; a.Code != "" {
+		status := 400
+		if a.Code == wire.CodeExists {
+			status = 409
+		}
+		return nil, fmt.Errorf("sending to inbox %s: %w", inbox, &Error{Status: status, Code: a.Code, Message: a.Error})
+	}
+	return &in.Messages[0], nil
+}
+
+// SendBulk puts messages into an inbox, each by itself: the answer tells of
+// each, in order, what became of it. Those of a group are delivered in the order
+// in which they stand, unless the inbox sorts them otherwise.
+func (c *Client) SendBulk(ctx context.Context, inbox string, list []Message) (*wire.InboxIntake, error) {
+	body := struct {
+		Messages []wire.InboxPut `json:"messages"`
+	}{make([]wire.InboxPut, len(list))}
+	safe := true // to repeat
+	for i := range list {
+		var err error
+		if body.Messages[i], err = list[i].body(); err != nil {
+			return nil, fmt.Errorf("sending to inbox %s: message %d: %w", inbox, i, err)
+		}
+		safe = safe && body.Messages[i].Headers[wire.CorrelateID] != ""
+	}
+	raw, err := encode(body)
+	in := new(wire.InboxIntake)
+	if err == nil {
+		err = c.repeat(ctx, safe, func() error {
+			return c.send(ctx, "POST", inboxPath(inbox, "/messages/bulk"), raw, in)
+		})
+	}
+	if err == nil && len(in.Messages) != len(list) {
+		err = fmt.Errorf("%d messages were answered with %d results", len(list), len(in.Messages))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sending to inbox %s: %w", inbox, err)
+	}
+	return in, nil
+}
+
+// Inboxes lists the inboxes by name, with what they hold.
+func (c *Client) Inboxes(ctx context.Context) ([]wire.Inbox, error) {
+	var out wire.InboxList
+	if err := c.call(ctx, "GET", "/inboxes", nil, &out); err != nil {
+		return nil, fmt.Errorf("listing inboxes: %w", err)
+	}
+	return out.Inboxes, nil
+}
+
+// Inbox reads the settings of an inbox, and what it holds.
+func (c *Client) Inbox(ctx context.Context, name string) (*wire.Inbox, error) {
+	out := new(wire.Inbox)
+	if err := c.call(ctx, "GET", inboxPath(name, ""), nil, out); err != nil {
+		return nil, fmt.Errorf("reading inbox %s: %w", name, err)
+	}
+	return out, nil
+}
+
+// SetInbox makes an inbox, or replaces its settings: a wire.InboxSettings, or
+// anything that is the same JSON.
+func (c *Client) SetInbox(ctx context.Context, name string, settings any) (*wire.Inbox, error) {
+	out := new(wire.Inbox)
+	if err := c.call(ctx, "PUT", inboxPath(name, ""), settings, out); err != nil {
+		return nil, fmt.Errorf("setting inbox %s: %w", name, err)
+	}
+	return out, nil
+}
+
+// DeleteInbox forgets an inbox that has no unfinished message.
+func (c *Client) DeleteInbox(ctx context.Context, name string) error {
+	if err := c.call(ctx, "DELETE", inboxPath(name, ""), nil, nil); err != nil {
+		return fmt.Errorf("deleting inbox %s: %w", name, err)
+	}
+	return nil
+}
+
+// MessageFilter chooses messages of an inbox; what is left out chooses all.
+type MessageFilter struct {
+	Statuses []string // wire.InboxStatuses
+	Types    []string
+	Group    *string
+	From     string // the Next of the page before
+	Desc     bool   // newest first
+	Limit    int    // of the page; 0 = 50
+}
+
+func (f *MessageFilter) query() string {
+	q := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	set("status", strings.Join(f.Statuses, ","))
+	set("type", strings.Join(f.Types, ","))
+	set("from", f.From)
+	if f.Group != nil {
+		q.Set("group", *f.Group)
+	}
+	if f.Desc {
+		q.Set("order", "desc")
+	}
+	if f.Limit > 0 {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	if len(q) == 0 {
+		return ""
+	}
+	return "?" + q.Encode()
+}
+
+// Messages reads a page of the messages of an inbox.
+func (c *Client) Messages(ctx context.Context, inbox string, f MessageFilter) (*wire.InboxPage, error) {
+	out := new(wire.InboxPage)
+	if err := c.call(ctx, "GET", inboxPath(inbox, "/messages"+f.query()), nil, out); err != nil {
+		return nil, fmt.Errorf("listing messages of inbox %s: %w", inbox, err)
+	}
+	return out, nil
+}
+
+// Message reads one message, by the id of its sender or of the job that it is.
+func (c *Client) Message(ctx context.Context, inbox, id string) (*wire.InboxMessage, error) {
+	out := new(wire.InboxMessage)
+	if err := c.call(ctx, "GET", inboxPath(inbox, "/messages/"+url.PathEscape(id)), nil, out); err != nil {
+		return nil, fmt.Errorf("reading message %s of inbox %s: %w", id, inbox, err)
+	}
+	return out, nil
+}
+
+// EditMessage changes a message that is not being delivered. One that is dead
+// takes a payload only, and goes back in line with it.
+func (c *Client) EditMessage(ctx context.Context, inbox, id string, edit wire.InboxEdit) (*wire.InboxMessage, error) {
+	out := new(wire.InboxMessage)
+	if err := c.call(ctx, "PATCH", inboxPath(inbox, "/messages/"+url.PathEscape(id)), edit, out); err != nil {
+		return nil, fmt.Errorf("changing message %s of inbox %s: %w", id, inbox, err)
+	}
+	return out, nil
+}
+
+// InboxGroups reads a page of the groups of an inbox by name: those in one of
+// the states (none = any) behind a name.
+func (c *Client) InboxGroups(ctx context.Context, inbox, from string, limit int, states ...string) (*wire.InboxGroupPage, error) {
+	q := url.Values{}
+	if from != "" {
+		q.Set("from", from)
+	}
+	if limit > 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	if len(states) > 0 {
+		q.Set("state", strings.Join(states, ","))
+	}
+	out := new(wire.InboxGroupPage)
+	if err := c.call(ctx, "GET", inboxPath(inbox, "/groups?"+q.Encode()), nil, out); err != nil {
+		return nil, fmt.Errorf("listing groups of inbox %s: %w", inbox, err)
+	}
+	return out, nil
+}
+
+// ActOnInbox pauses, resumes, retries, skips or deletes a message, a group,
+// some messages or the whole of an inbox.
+func (c *Client) ActOnInbox(ctx context.Context, inbox string, act wire.InboxAct) (*wire.InboxActed, error) {
+	out := new(wire.InboxActed)
+	if err := c.call(ctx, "POST", inboxPath(inbox, "/actions"), act, out); err != nil {
+		return nil, fmt.Errorf("%s in inbox %s: %w", act.Action, inbox, err)
+	}
+	return out, nil
+}
+
+// LeaseTurn leases messages of one group of an inbox, in their order; none if
+// nothing is due within the wait. Each is settled by Settle and kept by Extend.
+// An InboxWorker does all that by itself.
+func (c *Client) LeaseTurn(ctx context.Context, inbox string, ask wire.InboxLease) (*wire.InboxTurn, error) {
+	out := new(wire.InboxTurn)
+	if err := c.call(ctx, "POST", inboxPath(inbox, "/lease"), ask, out); err != nil {
+		return nil, fmt.Errorf("leasing from inbox %s: %w", inbox, err)
+	}
+	return out, nil
+}

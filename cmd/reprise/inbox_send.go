@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/wire"
+)
+
+func newInboxSendCommand() *cobra.Command {
+	var m client.Message
+	var ttl, at, expires, payload string
+	var headers []string
+	cmd := inboxCommand(&cobra.Command{
+		Use: "send NAME", Short: "Send one message",
+		Example: `  reprise inbox send reservations --id m17 --payload '{"orderId": 7}'
+  cat flight.json | reprise inbox send reservations --id m18 --payload - --header X-Correlation-Hint=order-7`,
+	}, 1, 1, func(cmd *cobra.Command, cl *client.Client, args []string) error {
+		raw, err := payloadText(cmd, payload)
+		if err != nil {
+			return err
+		}
+		m.Payload, m.Headers = json.RawMessage(raw), map[string]string{}
+		for _, h := range headers {
+			name, value, ok := strings.Cut(h, "=")
+			if !ok || name == "" {
+				return usagef("--header %s: write it as NAME=VALUE", h)
+			}
+			m.Headers[name] = value
+		}
+		for name, value := range map[string]string{wire.CorrelateTTL: ttl, wire.CorrelateTimestamp: at, wire.CorrelateExpiration: expires} {
+			if value != "" {
+				m.Headers[name] = value
+			}
+		}
+		a, err := cl.Send(cmd.Context(), args[0], m)
+		if err != nil {
+			return err
+		}
+		how := "is taken in"
+		if a.Duplicate {
+			how = "was here before"
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "message %s %s; its group is %s\n", printable(orElse(a.MessageID, a.ID)), how, printable(a.Group))
+		return nil
+	})
+	flags := cmd.Flags()
+	flags.StringVarP(&payload, "payload", "p", "", "JSON, or - for standard input")
+	flags.StringVar(&m.ID, "id", "", "id of the message; sending it again is harmless then")
+	flags.StringVarP(&m.Type, "type", "t", "", "full name of its type")
+	flags.StringVar(&ttl, "ttl", "", "errors so long after its receipt are not noted, such as PT10S or 10s")
+	flags.StringVar(&at, "timestamp", "", "when it came about, ISO 8601 with its zone")
+	flags.StringVar(&expires, "expires", "", "not delivered from then on, ISO 8601 with its zone")
+	flags.StringSliceVarP(&headers, "header", "H", nil, "further header, NAME=VALUE; may be repeated")
+	must(cmd.MarkFlagRequired("payload"))
+	return cmd
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// payloadText is the payload that a flag names.
+func payloadText(cmd *cobra.Command, flag string) ([]byte, error) {
+	raw := []byte(flag)
+	if flag == "-" {
+		var err error
+		if raw, err = io.ReadAll(cmd.InOrStdin()); err != nil {
+			return nil, fmt.Errorf("reading standard input: %w", err)
+		}
+	}
+	if !json.Valid(raw) {
+		return nil, usagef("--payload is no JSON; a text is written as '\"text\"'")
+	}
+	return raw, nil
+}
