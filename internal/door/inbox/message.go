@@ -55,18 +55,27 @@ func (s *Settings) Keeps(name string) bool {
 // Single makes a message of the headers of a request, those that Keeps keeps,
 // and its body.
 func Single(headers map[string][]string, s *Settings, body []byte) Message {
-	m := Message{Payload: bytes.TrimSpace(body)}
+	m := Message{Payload: own(body)}
 	for name, values := range headers {
 		if s.Keeps(name) {
 			m.put(name, strings.Join(values, ", "))
 		}
 	}
 	m.seal()
-	if m.Err == nil && !jsontext.Value(m.Payload).IsValid(jsontext.AllowDuplicateNames(true)) {
-		v := jsontext.Value(bytes.Clone(m.Payload))
-		m.Err = undecodable(v.Compact(jsontext.AllowDuplicateNames(true)))
+	if value := jsontext.Value(m.Payload); m.Err == nil && !value.IsValid(jsontext.AllowDuplicateNames(true)) {
+		m.Err = undecodable(value.Compact(jsontext.AllowDuplicateNames(true)))
 	}
 	return m
+}
+
+// own copies a payload out of the buffer it was read from. A line break in it,
+// which can only be white space, would end a line where messages are exported.
+func own(raw []byte) []byte {
+	value := jsontext.Value(bytes.Clone(bytes.TrimSpace(raw)))
+	if bytes.ContainsAny(value, "\r\n") {
+		_ = value.Compact(jsontext.AllowDuplicateNames(true)) // what is not well formed is refused later
+	}
+	return value
 }
 
 func undecodable(err error) error {
@@ -295,7 +304,7 @@ func (b *bulk) message() {
 			if err != nil {
 				b.err = refuse("", "invalid JSON: "+shorten(strings.TrimPrefix(err.Error(), "jsontext: ")))
 			}
-			m.Payload = raw
+			m.Payload = own(raw)
 		default:
 			b.fail(at+"."+name, "is not known here; a message has headers and payload")
 		}

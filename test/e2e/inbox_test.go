@@ -1,0 +1,180 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/reprisehq/reprise/wire"
+)
+
+// TestOrderIsKeptThroughKillNine kills a server again and again while it
+// delivers messages in order to an endpoint that is not always ready. Of each
+// group the endpoint gets every message that was accepted, in its order, and
+// again only what it had taken when the server died (spec/inbox.md 1, 3, 6, I5).
+func TestOrderIsKeptThroughKillNine(t *testing.T) {
+	told(t)
+	t.Parallel()
+	const groups, each, kills = 24, 25, 3
+	e := newEndpoint(dice(41))
+	dir := t.TempDir()
+	config := write(t, filepath.Join(dir, "reprise.yaml"), `
+inboxes:
+  orders:
+    group: {json: .order}
+    deliver: {http: {url: "`+e.server.URL+`/in", concurrent: 8}}
+    batch: {mode: fail_first, query: {pollInitialDelay: 0s, pollInterval: 200ms}}
+    message: {timeToLive: 10m}
+`)
+	s := start(t, filepath.Join(dir, "root"), "-c", config)
+	again := []string{"-c", config, "--port", s.port()}
+
+	var sending sync.WaitGroup
+	accepted := make([]int, groups)
+	for g := range groups {
+		sending.Go(func() { accepted[g] = sendAll(t, s.url, g, each) })
+	}
+	for k := 1; k <= kills; k++ {
+		until(t, fmt.Sprintf("delivery before kill %d", k), func() (bool, string) {
+			n := e.taken()
+			return n >= k*groups*each/(kills+2), fmt.Sprint(n, " are taken")
+		})
+		s.kill()
+		s = start(t, filepath.Join(dir, "root"), again...)
+	}
+	sending.Wait()
+	until(t, "all of it", func() (bool, string) {
+		n := e.different()
+		return n == groups*each, fmt.Sprint(n, " of ", groups*each, " are taken")
+	})
+	for g := range groups {
+		if accepted[g] != each {
+			t.Fatalf("group %d: %d accepted", g, accepted[g])
+		}
+		if why := e.wrong(fmt.Sprint("g", g), each, kills); why != "" {
+			t.Errorf("group %d: %s", g, why)
+		}
+	}
+	var x wire.Inbox
+	c := dial(s.url)
+	until(t, "an empty inbox", func() (bool, string) {
+		c.must(t, 200, &x, "GET", "/inboxes/orders", nil)
+		return x.Messages.Total == 0 && x.Groups.Total == 0, fmt.Sprintf("%+v", x.Messages)
+	})
+	if code := s.terminate(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// sendAll sends the messages of a group in order, each until it is accepted.
+func sendAll(t *testing.T, url string, group, n int) (accepted int) {
+	c := dial(url)
+	defer c.close()
+	pace := time.NewTicker(10 * time.Millisecond)
+	defer pace.Stop()
+	deadline := time.After(2 * patience)
+	for accepted < n {
+		body := fmt.Sprintf(`{"order":"g%d","n":%d}`, group, accepted)
+		r, err := c.do(t.Context(), "POST", "/inboxes/orders/messages", body, wire.CorrelateID, fmt.Sprintf("g%d-%d", group, accepted))
+		if err == nil && (r.status == 201 || r.status == 200) {
+			accepted++
+		} else if err == nil && r.status < 500 {
+			t.Errorf("message %d of group %d: %s", accepted, group, r)
+			return accepted
+		}
+		select {
+		case <-pace.C:
+		case <-deadline:
+			return accepted
+		}
+	}
+	return accepted
+}
+
+// endpoint is a receiver of messages that refuses some of them.
+type endpoint struct {
+	server *httptest.Server
+
+	mu   sync.Mutex // guards what follows
+	rnd  *rand.Rand
+	got  map[string][]int // numbers that were taken, by group
+	runs map[string]int   // deliveries at work, by group
+	bad  []string
+}
+
+func newEndpoint(rnd *rand.Rand) *endpoint {
+	e := &endpoint{rnd: rnd, got: map[string][]int{}, runs: map[string]int{}}
+	e.server = httptest.NewServer(http.HandlerFunc(e.take))
+	return e
+}
+
+func (e *endpoint) take(w http.ResponseWriter, r *http.Request) {
+	var m struct {
+		Order string
+		N     int
+	}
+	err := json.NewDecoder(r.Body).Decode(&m)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if id := r.Header.Get("Reprise-Id"); err != nil || id != fmt.Sprintf("%s-%d", m.Order, m.N) || r.Header.Get("Reprise-Group") != m.Order {
+		e.bad = append(e.bad, fmt.Sprintf("%s %v %v", id, m, err))
+	}
+	if e.rnd.IntN(12) == 0 {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	e.got[m.Order] = append(e.got[m.Order], m.N)
+}
+
+func (e *endpoint) taken() (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, list := range e.got {
+		n += len(list)
+	}
+	return n
+}
+
+func (e *endpoint) different() (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, list := range e.got {
+		n += len(slices.Compact(slices.Sorted(slices.Values(list))))
+	}
+	return n
+}
+
+// wrong says what is wrong with what a group got: it must be 0, 1, 2 and so on,
+// where one that was taken when the server died comes once more, right away.
+func (e *endpoint) wrong(group string, n, kills int) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.bad) > 0 {
+		return strings.Join(e.bad, "; ")
+	}
+	list, repeats := e.got[group], 0
+	for i, at := range list {
+		switch {
+		case i == 0 && at == 0, i > 0 && at == list[i-1]+1:
+		case i > 0 && at == list[i-1]:
+			repeats++
+		default:
+			return fmt.Sprint("out of order: ", list)
+		}
+	}
+	if repeats > kills {
+		return fmt.Sprintf("%d repeats after %d kills: %v", repeats, kills, list)
+	}
+	if len(list) == 0 || list[len(list)-1] != n-1 {
+		return fmt.Sprint("something is missing: ", list)
+	}
+	return ""
+}
