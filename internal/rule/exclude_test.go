@@ -258,8 +258,8 @@ func TestA29PoisonIsNotHeldAgainstEngines(t *testing.T) {
 		list = Struck(list, &x, engine, task, 10)
 		list = Struck(list, &x, engine, poison, 10)
 		health[engine] = HealthFailed(HealthFailed(health[engine], &s, task, 1, 10, true), &s, poison, 1, 10, true)
+		hosts, _ = Tried(hosts, "host-"+engine)
 		var bad bool
-		hosts, bad = Tried(hosts, "host-"+engine)
 		hosts, bad = Tried(hosts, "host-"+engine) // once more on the same host
 		if bad != (i == 2) {
 			t.Fatalf("poison after %d hosts: %t", i+1, bad)

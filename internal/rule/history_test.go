@@ -45,8 +45,12 @@ func vectorEvent(t *testing.T, words string) (what Happening, n int) {
 		part string
 		what Happening
 	}{
-		{"strategy fires", CopyAsked}, {"takes A", RunBegan}, {"succeeds", RunSucceeded}, {"errors", RunFailed},
-		{"evicted", RunEvicted}, {"drains", RunEvicted},
+		{"strategy fires", CopyAsked},
+		{"takes A", RunBegan},
+		{"succeeds", RunSucceeded},
+		{"errors", RunFailed},
+		{"evicted", RunEvicted},
+		{"drains", RunEvicted},
 	} {
 		if strings.Contains(words, k.part) {
 			return k.what, n
@@ -179,6 +183,8 @@ func TestCountersAreThoseOfTheReplay(t *testing.T) {
 		r := TaskRules{MaxRetries: uint32(rapid.IntRange(0, 3).Draw(t, "max_retries")), MaxReschedules: 3, MaxCopies: 2, LossLimit: 4}
 		q := job.NewQueue("s")
 		q.RetainDone, q.RunTimeout = job.Day, job.Minute
+		r.LossesCharged = rapid.Bool().Draw(t, "losses_charged")
+		q.Grid = &job.Grid{Weight: 5, MaxCopies: 2, MaxReschedules: r.MaxReschedules, LossesCharged: r.LossesCharged}
 		q.Retry = job.Retry{Limit: job.LimitOf(r.MaxRetries), Curve: &job.Curve{Kind: job.CurveImmediate}, LossLimit: job.LimitOf(r.LossLimit)}
 		server, seq, steady := DefaultServer(), int64(0), job.Millis(1000)
 		var j *job.Job
@@ -197,8 +203,7 @@ func TestCountersAreThoseOfTheReplay(t *testing.T) {
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			what := Happening(rapid.IntRange(0, int(happenings)-1).Draw(t, "what"))
 			was := *tally
-			if what == CopyAsked && tally.InLine || tally.Add(what, r) != nil || what == LateSucceeded && len(lost) == 0 ||
-				what == RunEvicted { // Step has no word for it
+			if what == CopyAsked && tally.InLine || tally.Add(what, r) != nil || what == LateSucceeded && len(lost) == 0 {
 				*tally = was
 				continue
 			}
@@ -242,7 +247,9 @@ func TestCountersAreThoseOfTheReplay(t *testing.T) {
 				c = Command{Verb: SettleOK, Token: lost[len(lost)-1]}
 			case TaskCancelledBy:
 				c = Command{Verb: Cancel}
-			case RunEvicted, happenings:
+			case RunEvicted:
+				c = Command{Verb: Lapse, Holder: l.Holder, Ending: job.ByEvict}
+			case happenings:
 			}
 			if err := step(c); err != nil {
 				if what == LateSucceeded && job.KindOf(err) == job.Superseded { // of those it remembers
@@ -251,6 +258,11 @@ func TestCountersAreThoseOfTheReplay(t *testing.T) {
 				}
 				t.Fatalf("%s: %v\n%+v", what, err, j)
 			}
+			if what == RunBegan { // the clock of a task starts with its run
+				if err := step(Command{Verb: Extend, Token: job.Token{n}, Started: true}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			got := TaskTally{
 				State: j.State, Reason: j.Reason, Live: len(j.Leases), InLine: tally.InLine, Retries: j.Attempts, Reschedules: j.Reschedules,
 				Evictions: j.Evictions, Losses: j.Losses, Runs: j.Deliveries, Results: uint32(oneIf(j.State == job.Done)),
@@ -258,7 +270,7 @@ func TestCountersAreThoseOfTheReplay(t *testing.T) {
 			if got != *tally {
 				t.Fatalf("%s: the task has %+v, its history says %+v", what, got, *tally)
 			}
-			if e := EntriesOf(j); tally.Live == 0 && e.Wants != tally.InLine {
+			if e := EntriesOf(j); e.Wants != tally.InLine {
 				t.Fatalf("%s: it wants a run: %t, its history says %t", what, e.Wants, tally.InLine)
 			}
 		}

@@ -122,7 +122,10 @@ var lateTable = []lateRow{
 // task in these states. never is late_ok: never of the session.
 func LateAnswer(success bool, run RunState, task TaskState, never bool) (a Answer, note string) {
 	for _, row := range lateTable {
-		if row.success == success && oneOf(row.run, run) && oneOf(row.task, task) && !(never && success && run == RunLost && row.run != nil) {
+		switch {
+		case row.success != success || !oneOf(row.run, run) || !oneOf(row.task, task):
+		case never && run == RunLost && row.answer == AnswerAccepted:
+		default:
 			return row.answer, row.note
 		}
 	}
