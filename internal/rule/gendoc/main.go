@@ -72,12 +72,23 @@ None is "does not exist": before put, and after the job left.
 
 `
 
+const late = `
+## Late and double results
+
+What an engine of the grid is answered about a result, read from above: the first line that fits
+decides. A run is lost when its engine was not heard of, or the server started anew; it overran when
+it took too long and its engine was logged off. With ` + "`late_ok: never`" + ` a lost run has no result.
+
+`
+
 func document() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, intro, reasons())
 	drawing(&b)
 	b.WriteString(bridge)
 	b.WriteString(rule.Markdown())
+	b.WriteString(late)
+	b.WriteString(rule.LateMarkdown())
 	return b.String()
 }
 
