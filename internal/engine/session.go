@@ -227,9 +227,13 @@ func (e *Engine) session(ctx context.Context, f func(*run) (*job.Session, error)
 }
 
 func (r *run) sessionState(s *job.Session) (SessionState, error) {
-	shown := *s
+	shown, d := *s, r.tx.Depth(s.Name)
 	q, err := r.queue(s.Name)
-	return SessionState{Session: &shown, Settings: q, Depth: r.tx.Depth(s.Name), Share: r.shareOf(s.Name)}, err
+	if err != nil {
+		return SessionState{}, err
+	}
+	stalled, err := r.stalled(s, q, d)
+	return SessionState{Session: &shown, Settings: q, Depth: d, Share: r.shareOf(s.Name), Stalled: stalled}, err
 }
 
 // aSession returns a session, or NotFound.
