@@ -406,6 +406,7 @@ func (m *model) depth(queue string) (d engine.Depth) {
 			continue
 		}
 		d.States[j.State]++
+		d.Status[rule.StatusOf(j)]++
 		d.Leases += int64(len(j.Leases))
 		if rule.EntriesOf(j).Wants {
 			d.Wanting++

@@ -185,6 +185,7 @@ func (w *world) counters() {
 	for _, j := range w.judge.book.jobs {
 		d := depths[j.Queue]
 		d.States[j.State]++
+		d.Status[rule.StatusOf(j)]++
 		d.Leases += int64(len(j.Leases))
 		if rule.EntriesOf(j).Wants {
 			d.Wanting++
