@@ -112,6 +112,9 @@ type run struct {
 	sessions map[string]*job.Session // as they shall be
 	dropped  map[string]bool         // queues of sessions that are forgotten
 	news     []string                // sessions that changed
+	offers   map[string]*offer
+	granted  map[job.ID]int // tasks given to machines: the how-manieth grant it was
+	grants   int
 }
 
 // disk is what was seen of the free space.

@@ -183,12 +183,8 @@ func (r *run) feedMachine(h *holder, n int) (took int, dry bool, err error) {
 		if err != nil || !serves(h.opts.Queues, share.Name) {
 			return false
 		}
-		var list []*job.Job
-		if list, err = r.tx.Ready([]string{share.Name}, s, 1); err != nil || len(list) == 0 {
-			return false
-		}
-		found = list[0]
-		return true
+		found, err = r.nextTask(share.Name, h, s)
+		return found != nil
 	}
 	for took < n {
 		found = nil
@@ -198,9 +194,55 @@ func (r *run) feedMachine(h *holder, n int) (took int, dry bool, err error) {
 		if err := r.grant(h, found, 0); err != nil {
 			return took, false, err
 		}
+		if r.granted == nil {
+			r.granted = map[job.ID]int{}
+		}
+		r.grants++
+		r.granted[found.ID] = r.grants
 		took++
 	}
 	return took, false, nil
+}
+
+// offer is what a session has in line for machines with the same key. It is read
+// ahead, a few tasks and then more: one read of many costs less than many reads.
+// It is valid while machines are served, when lines change by grants only.
+type offer struct {
+	list []*job.Job
+	n    int // as many were asked for
+	at   int // after so many grants
+}
+
+// offerMax is the most tasks that are read ahead.
+const offerMax = 64
+
+// nextTask is the foremost task of a session that a machine may run; nil = none.
+func (r *run) nextTask(session string, h *holder, s rule.Seeker) (*job.Job, error) {
+	key := session + "\x00" + h.key
+	o := r.offers[key]
+	if o == nil {
+		o = &offer{n: 1}
+		if r.offers == nil {
+			r.offers = map[string]*offer{}
+		}
+		r.offers[key] = o
+	}
+	for {
+		for len(o.list) > 0 && r.granted[o.list[0].ID] > o.at {
+			o.list = o.list[1:]
+		}
+		if len(o.list) > 0 {
+			j := o.list[0]
+			if !j.HeldBy(h.name) { // a machine of the same key has it, and wants no copy
+				return j, nil
+			}
+		}
+		list, err := r.tx.Ready([]string{session}, s, o.n)
+		if err != nil || len(list) == 0 {
+			return nil, err
+		}
+		o.list, o.n, o.at = list, min(2*o.n, offerMax), r.grants
+	}
 }
 
 func serves(sessions []string, name string) bool {
