@@ -29,6 +29,7 @@ type committer struct {
 	stats      Stats
 	protection protection
 	budgets    budgets
+	paces      paces
 	roster     *roster // nil = to be made
 	rosterUsed bool    // by a transaction that is not committed yet
 	fed        bool    // the last run left holders to be served again
@@ -112,6 +113,9 @@ type run struct {
 	sessions map[string]*job.Session // as they shall be
 	dropped  map[string]bool         // queues of sessions that are forgotten
 	news     []string                // sessions that changed
+	stirred  bool // a task or the slots of an engine changed
+	paced    []paced
+	paceDue  map[string]job.Millis
 	offers   map[string]*offer
 	granted  map[job.ID]int // tasks given to machines: the how-manieth grant it was
 	grants   int
@@ -143,6 +147,9 @@ func (e *Engine) runOnce() *batch {
 			}
 		}
 		if err := r.tick(); err != nil {
+			return err
+		}
+		if err := r.straggle(); err != nil {
 			return err
 		}
 		if err := r.returnBudgeted(); err != nil {
@@ -290,6 +297,7 @@ func (r *run) publish() {
 		c.queues[name] = true
 	}
 	c.rosterUsed = false
+	r.publishPaces()
 	c.protection.publish(&r.guard)
 	c.budgets.publish(&r.spending)
 	c.stats.add(r.stats)

@@ -361,5 +361,8 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 		}
 		c.leases += len(ids)
 	}
+	if err := c.loadPaces(v, e.clock.Steady()); err != nil {
+		return err
+	}
 	return c.loadBudgets(v, holders, e.clock.Steady())
 }

@@ -28,8 +28,9 @@ type SessionState struct {
 	*job.Session
 	Settings *job.Queue
 	Depth    Depth
-	Share    int  // slots it should have now
-	Stalled  bool // has tasks in line, and no engine may run any of them
+	Share    int // slots it should have now
+
+	Redundant Redundant // what its copies came to since the server started
 }
 
 // OpenSession makes a session; Exists if its name is that of a queue in use.
@@ -233,7 +234,9 @@ func (r *run) sessionState(s *job.Session) (SessionState, error) {
 		return SessionState{}, err
 	}
 	stalled, err := r.stalled(s, q, d)
-	return SessionState{Session: &shown, Settings: q, Depth: d, Share: r.shareOf(s.Name), Stalled: stalled}, err
+	return SessionState{
+		Session: &shown, Settings: q, Depth: d, Share: r.shareOf(s.Name), Stalled: stalled, Redundant: r.redundant(s.Name),
+	}, err
 }
 
 // aSession returns a session, or NotFound.
@@ -302,6 +305,13 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 	if j == nil || j.Door != job.DoorGrid {
 		return nil
 	}
+	q, err := r.queue(j.Queue)
+	if err != nil {
+		return err
+	}
+	if q.Grid != nil && q.Grid.Redundancy != nil {
+		r.pace(c, old, j, eff)
+	}
 	was, is := job.None, j.State
 	if old != nil {
 		was = old.State
@@ -329,10 +339,6 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 	r.changeSession(&s)
 	if is != job.Dead || c.Verb == rule.Cancel || s.State >= job.SessionCancelling {
 		return nil
-	}
-	q, err := r.queue(j.Queue)
-	if err != nil {
-		return err
 	}
 	n := len(eff.Failures)
 	if a := q.Grid.AutoCancel; a == job.AutoCancelAlways || a == job.AutoCancelLibload && n > 0 && eff.Failures[n-1].Type == job.LoadError {

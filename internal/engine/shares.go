@@ -119,6 +119,7 @@ func (r *run) leaveShares(name string) error {
 
 // changeSlots follows machines that come and go.
 func (r *run) changeSlots(by int) {
+	r.stirred = r.stirred || by != 0
 	if t := r.c.roster; t != nil && by != 0 {
 		r.c.rosterUsed = true
 		t.slots += by
@@ -138,6 +139,7 @@ func (r *run) shareOf(name string) int {
 
 // shared follows a task that changes: who waits, and what runs.
 func (r *run) shared(old, j *job.Job) {
+	r.stirred = true
 	t := r.c.roster
 	if t == nil {
 		return

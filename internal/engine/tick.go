@@ -173,7 +173,11 @@ func (r *run) tickJob(h rule.Hand, id job.ID) error {
 // tickRows ends holds, moves breakers on, lapses holders, forgets receipts and moves on what runs
 // through the dead set.
 func (r *run) tickRows() error {
-	for _, t := range []job.Table{job.Queues, job.Gates, job.Throttles, job.Holders, job.Receipts, job.Replays, job.Marks, job.Audits, job.Locks, job.Sessions} {
+	tables := [...]job.Table{
+		job.Queues, job.Gates, job.Throttles, job.Holders, job.Receipts, job.Replays, job.Marks, job.Audits, job.Locks,
+		job.Sessions,
+	}
+	for _, t := range tables {
 		until := r.now
 		if t == job.Replays || t == job.Throttles || t == job.Locks {
 			until = r.steady
@@ -273,6 +277,7 @@ func (r *run) sleep() time.Duration {
 	sooner(r.tx.NextRow(job.Throttles), r.steady, 0)
 	sooner(r.nextRoom(), r.steady, 0)
 	sooner(r.nextBudget(), r.steady, 0)
+	sooner(r.nextStraggler(), r.steady, 0)
 	sooner(r.tx.NextRow(job.Holders), r.steady, r.watch.lapses)
 	sooner(r.tx.NextRow(job.Replays), r.steady, 0)
 	sooner(r.tx.NextRow(job.Locks), r.steady, 0)

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"math"
 	"strings"
 )
@@ -28,6 +29,9 @@ type Grid struct {
 	Collection     Collection
 	AutoCancel     AutoCancel
 	Retain         Millis // how long a session is kept after its end; 0 = a day
+
+	Redundancy *Redundancy // copies of tasks that take long; nil = none
+	Exclusion  *Exclusion  // of engines on which tasks fail; nil = none
 }
 
 // Bounds of sessions.
@@ -138,6 +142,14 @@ func (g *Grid) Check() error {
 	if g.Retain < 0 {
 		c.refuse("retain_ms", "must not be negative")
 	}
+	problems := []error{c.err()}
+	c.list = nil
+	if g.Redundancy != nil {
+		problems = append(problems, g.Redundancy.Check("redundancy"))
+	}
+	if g.Exclusion != nil {
+		problems = append(problems, g.Exclusion.Check("exclusion"))
+	}
 	for _, w := range []struct {
 		field string
 		bad   bool
@@ -150,7 +162,7 @@ func (g *Grid) Check() error {
 			c.refuse(w.field, "is not one of its choices")
 		}
 	}
-	return c.err()
+	return errors.Join(append(problems, c.err())...)
 }
 
 // Served reports whether engines may get tasks of the session.
@@ -199,6 +211,9 @@ type Session struct {
 	Dropped   bool   // it is forgotten with all its tasks
 	Why       string // of a cancellation
 	Next      Millis // when the clock must look at it; 0 = not
+
+	Strikes []Strike // what it holds against engines
+	Stalled bool     // every engine that may run its tasks failed too often
 }
 
 // Open is the number of tasks that are not finished.

@@ -68,8 +68,8 @@ var lockFaults = []fault{
 		name: "lock-never-forgotten", breaks: "docs/locks.md, limits",
 		does:  "the clock does not look at locks, so that names that were used once stay for good",
 		file:  "internal/engine/tick.go",
-		old:   "job.Replays, job.Marks, job.Audits, job.Locks} {",
-		new:   "job.Replays, job.Marks, job.Audits} {",
+		old:   "job.Marks, job.Audits, job.Locks,\n",
+		new:   "job.Marks, job.Audits,\n",
 		first: []suite{in(enginePkg, "TestALockThatNobodyWantsIsForgottenAndItsNumberStillRises")},
 	},
 	{

@@ -53,7 +53,8 @@ func fullRows() []job.Row {
 		}},
 		&job.Session{
 			Name: "q", State: job.SessionErrors, By: job.Actor{Name: "ann", From: "::1"}, Info: []byte(`{"a":1}`), Created: 1, Closed: 2, Ended: 3,
-			Submitted: 4, Done: 5, Failed: 6, Cancelled: 7, Collected: 8, Forgotten: 10, Dropped: true, Why: "ü", Next: 9,
+			Submitted: 4, Done: 5, Failed: 6, Cancelled: 7, Collected: 8, Forgotten: 10, Dropped: true, Why: "ü", Next: 9, Stalled: true,
+			Strikes: []job.Strike{{Engine: "e", Tasks: []job.ID{{1}}, Count: 2, Last: 3, Until: 4, Out: true}},
 		},
 		&job.Session{Name: "bare"},
 		&job.Receipt{Hash: [16]byte{1, 0, 255}, Content: [16]byte{2}, Job: job.ID{3}, Expires: 41},
@@ -81,6 +82,7 @@ func fullGrid() *job.Grid {
 		Profile: job.ProfileModern, Weight: 9, Suspended: true, Urgent: true, MaxEngines: 91, LossesCharged: true,
 		EvictedPlace: job.PlaceBack, CopyPlace: job.PlaceFront, MaxCopies: 3, MaxReschedules: 92, OnTimeout: job.TimeoutReschedule,
 		PollPeriod: 93, AnyHost: true, Collection: job.CollectNever, AutoCancel: job.AutoCancelAlways, Retain: 94,
+		Redundancy: new(job.DefaultRedundancy()), Exclusion: new(job.DefaultExclusion()),
 	}
 }
 

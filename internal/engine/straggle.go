@@ -1,0 +1,396 @@
+package engine
+
+import (
+	"container/heap"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// Copies of tasks that take long (grid.md 7). What is measured is known in
+// memory only, as of breakers: after a start it is measured anew, and what runs
+// is found by its leases. The clock looks at a session with redundancy at the
+// moment at which the oldest of its runs is a straggler, and at no other run.
+
+// Redundant is what the copies of a session came to since the server started.
+type Redundant struct {
+	Started    [job.RedundancyStrategies]uint64 // copies asked for, by strategy
+	Suppressed map[string]uint64                // stragglers that got none, by what barred it
+	Withdrawn  uint64                           // copies taken back because they had spent what they may
+	Seconds    job.Millis                       // spent on copies
+	Useful     job.Millis
+}
+
+// pace is what is known of a session with redundancy.
+type pace struct {
+	own    rule.Durations
+	spend  rule.Spend
+	wanted int      // copies that run or wait
+	runs   runQueue // what runs, the longest first; some are over
+	due    job.Millis
+	barred bool // it asks again when anything of the grid changes
+	told   Redundant
+}
+
+// paces are those of all sessions, and the runs of task types where a session
+// has the strategy hedge.
+type paces struct {
+	of    map[string]*pace
+	kinds map[string]*rule.Durations
+}
+
+// kindsMax bounds the task types whose runs are remembered.
+const kindsMax = 1000
+
+// started is a run that began.
+type startedRun struct {
+	since job.Millis // on the steady clock
+	id    job.ID
+	token job.Token
+}
+
+type runQueue []startedRun
+
+func (q runQueue) Len() int           { return len(q) }
+func (q runQueue) Less(i, j int) bool { return q[i].since < q[j].since }
+func (q runQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *runQueue) Push(x any)        { *q = append(*q, x.(startedRun)) }
+func (q *runQueue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+// paced is what one step means for the pace of its session. It counts once the
+// transaction is applied.
+type paced struct {
+	session, kind string
+	began         []startedRun
+	copies        int // change of those that run
+	wanted        int // change of those that run or wait
+	took          job.Millis
+	done          bool
+	at, steady    job.Millis
+	offered       *job.RedundancyStrategy
+	barred        string
+	withdrawn     bool
+}
+
+// pace notes what a step on a task means.
+func (r *run) pace(c *rule.Command, old, j *job.Job, eff *rule.Effect) {
+	p := paced{session: j.Queue, kind: j.Type, at: r.now, steady: r.steady}
+	if old == nil {
+		return
+	}
+	after := j
+	if !j.State.Open() {
+		after = nil
+	}
+	p.copies = max(0, leasesOf(after)-1) - max(0, leasesOf(old)-1)
+	p.wanted = extra(after) - extra(old)
+	if c.Verb == rule.Extend && c.Started {
+		if i := j.LeaseOf(c.Token); i >= 0 && j.Leases[i].Started == r.now {
+			p.began = append(p.began, startedRun{r.steady, j.ID, c.Token})
+		}
+	}
+	if c.Verb != rule.Extend && after != nil && leasesOf(after) < leasesOf(old) { // what goes on may be copied again
+		for i := range j.Leases {
+			if l := &j.Leases[i]; l.Started > 0 {
+				p.began = append(p.began, startedRun{r.steady - (r.now - l.Started), j.ID, l.Token})
+			}
+		}
+	}
+	if c.Verb == rule.SettleOK && j.State == job.Done && !eff.Late && len(eff.Ended) > 0 {
+		l := &eff.Ended[len(eff.Ended)-1]
+		if began := max(l.Started, c.RunStart); began > 0 {
+			p.done, p.took = true, max(0, r.now-began)
+		}
+	}
+	if p.copies != 0 || p.wanted != 0 || p.began != nil || p.done || old.State != j.State {
+		r.paced = append(r.paced, p)
+	}
+}
+
+// extra is how many copies of a task run or wait beside the one there always is.
+func extra(j *job.Job) int {
+	if j == nil || j.State != job.Leased {
+		return 0
+	}
+	return max(0, int(j.Wanted)-1)
+}
+
+// publishPaces makes true what was noted.
+func (r *run) publishPaces() {
+	all := &r.c.paces
+	for name, due := range r.paceDue {
+		if s := all.of[name]; s != nil {
+			s.due = due
+		}
+	}
+	for i := range r.paced { // straggle did not know of these yet
+		p := &r.paced[i]
+		s := all.of[p.session]
+		if s == nil {
+			if all.of == nil {
+				all.of = map[string]*pace{}
+			}
+			s = &pace{due: r.steady}
+			all.of[p.session] = s
+		}
+		for _, b := range p.began {
+			heap.Push(&s.runs, b)
+		}
+		for n := p.copies; n > 0; n-- {
+			s.spend.Start(p.steady)
+		}
+		for n := p.copies; n < 0; n++ {
+			s.spend.End(p.steady)
+		}
+		s.wanted += p.wanted
+		if p.done {
+			s.own.Add(p.took, p.at)
+			s.spend.Earn(p.took)
+			all.kind(p.kind).Add(p.took, p.at)
+		}
+		if p.offered != nil {
+			s.told.Started[*p.offered]++
+		}
+		if p.withdrawn {
+			s.told.Withdrawn++
+		}
+		if s.barred = p.barred != ""; s.barred {
+			if s.told.Suppressed == nil {
+				s.told.Suppressed = map[string]uint64{}
+			}
+			s.told.Suppressed[p.barred]++
+		}
+		if p.barred == "" {
+			s.due = min(s.due, r.steady) // look again, now
+		}
+		r.ticked = true
+	}
+	for name := range r.dropped {
+		delete(all.of, name)
+	}
+}
+
+func (all *paces) kind(name string) *rule.Durations {
+	if all.kinds == nil || len(all.kinds) >= kindsMax && all.kinds[name] == nil {
+		all.kinds = map[string]*rule.Durations{}
+	}
+	if all.kinds[name] == nil {
+		all.kinds[name] = &rule.Durations{}
+	}
+	return all.kinds[name]
+}
+
+// straggle asks for copies of the stragglers of sessions that are due.
+func (r *run) straggle() error {
+	for _, name := range sortedKeys(r.c.paces.of) {
+		s := r.c.paces.of[name]
+		if s.due > r.steady && !(s.barred && r.stirred) {
+			continue
+		}
+		due, err := r.straggler(name, s)
+		if err != nil {
+			return err
+		}
+		if r.paceDue == nil {
+			r.paceDue = map[string]job.Millis{}
+		}
+		r.paceDue[name] = due
+	}
+	return nil
+}
+
+// straggler looks at the oldest run of a session, and says when to look again.
+func (r *run) straggler(name string, s *pace) (due job.Millis, err error) {
+	q, err := r.queue(name)
+	if err != nil || q.Grid == nil || q.Grid.Redundancy == nil || !q.Grid.Served() {
+		return job.MaxMillis, err
+	}
+	red := q.Grid.Redundancy
+	due = job.MaxMillis
+	if dry := s.spend.Dry(red, r.steady); dry > 0 {
+		if due = dry; dry <= r.steady {
+			return r.steady + 1, r.withdraw(name, s)
+		}
+	}
+	oldest, j, err := r.oldestRun(q, s)
+	if err != nil || j == nil {
+		return due, err
+	}
+	known, err := r.aSession(name)
+	if err != nil {
+		return due, err
+	}
+	d := r.tx.Depth(name)
+	age, by, ok := rule.Threshold(red, &s.own, r.c.paces.kinds[j.Type], rule.Work{
+		Total: int(known.Submitted), Done: int(known.Done), Waiting: int(d.States[job.Ready]),
+	})
+	if !ok {
+		return due, nil
+	}
+	if at := rule.StragglesAt(oldest.since, age); at > r.steady {
+		return min(due, at), nil
+	}
+	idle, err := r.idleSlots()
+	if err != nil {
+		return due, err
+	}
+	expected := job.Millis(s.own.Median())
+	bar := s.spend.Bar(red, r.steady, expected, s.wanted, int(d.Leases), idle, q.Grid.CopyPlace == job.PlaceFront)
+	if bar != rule.RedundancyFree {
+		if !s.barred {
+			r.paced = append(r.paced, paced{session: name, barred: bar.String(), steady: r.steady})
+		}
+		return due, nil
+	}
+	if _, err := r.step(j, rule.Command{Verb: rule.Offer}); err != nil {
+		return due, err
+	}
+	r.paced = append(r.paced, paced{session: name, offered: &by, steady: r.steady})
+	return r.steady, nil // perhaps there are more
+}
+
+// oldestRun is the run of a session that goes on longest, of those that can have
+// a copy yet. What cannot is dropped.
+func (r *run) oldestRun(q *job.Queue, s *pace) (startedRun, *job.Job, error) {
+	for len(s.runs) > 0 {
+		oldest := s.runs[0]
+		j, err := r.tx.Get(oldest.id)
+		if err != nil {
+			return oldest, nil, err
+		}
+		if j != nil && j.LeaseOf(oldest.token) >= 0 && rule.NoCopy(j, q) == rule.CopyAllowed {
+			return oldest, j, nil
+		}
+		heap.Pop(&s.runs) // also if this transaction does not commit: it cannot later either
+	}
+	return startedRun{}, nil, nil
+}
+
+// idleSlots is how many slots are free, less the first runs that wait for one.
+func (r *run) idleSlots() (int, error) {
+	t, err := r.roster()
+	if err != nil {
+		return 0, err
+	}
+	idle := 0
+	for after := machinePrefix; ; {
+		rows, err := r.tx.Rows(job.Holders, after, tickMax)
+		if err != nil {
+			return 0, err
+		}
+		for _, row := range rows {
+			h := row.(*job.Holder)
+			if after = h.Name; slotsOf(h) == 0 {
+				continue
+			}
+			ids, err := r.tx.Held(h.Name)
+			if err != nil {
+				return 0, err
+			}
+			idle += max(0, slotsOf(h)-len(ids))
+		}
+		if len(rows) < tickMax {
+			break
+		}
+	}
+	for _, share := range t.rota.Targets() {
+		if share.Weight > 0 {
+			idle -= int(r.tx.Depth(share.Name).States[job.Ready])
+		}
+	}
+	return idle, nil
+}
+
+// withdraw takes the youngest copy of a session back: copies have spent what
+// they may. Its task runs on, and nothing is charged.
+func (r *run) withdraw(name string, s *pace) error {
+	list, err := r.tx.List(store.Filter{Queues: []string{name}, States: []job.State{job.Leased}}, 1<<20)
+	if err != nil {
+		return err
+	}
+	var of *job.Job
+	var youngest job.Lease
+	for _, j := range list {
+		if len(j.Leases) < 2 {
+			continue
+		}
+		if l := j.Leases[len(j.Leases)-1]; of == nil || l.Since > youngest.Since {
+			of, youngest = j, l
+		}
+	}
+	if of == nil {
+		return nil
+	}
+	r.paced = append(r.paced, paced{session: name, withdrawn: true, steady: r.steady})
+	return r.endLeases(youngest.Holder, []job.ID{of.ID}, job.ByEvict)
+}
+
+// nextStraggler is when the clock looks for the next straggler; 0 = never.
+func (r *run) nextStraggler() (soonest job.Millis) {
+	for name, s := range r.c.paces.of {
+		due, changed := r.paceDue[name]
+		if !changed {
+			due = s.due
+		}
+		if due < job.MaxMillis && (soonest == 0 || due < soonest) {
+			soonest = max(due, 1)
+		}
+	}
+	return soonest
+}
+
+// loadPaces finds what runs, after a start.
+func (c *committer) loadPaces(v store.Reader, steady job.Millis) error {
+	c.paces = paces{}
+	rows, err := v.Rows(job.Sessions, "", 1<<30)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		q, err := queueOf(v, row.Key())
+		if err != nil {
+			return err
+		}
+		if q.Grid == nil || q.Grid.Redundancy == nil {
+			continue
+		}
+		list, err := v.List(store.Filter{Queues: []string{q.Name}, States: []job.State{job.Leased}}, 1<<30)
+		if err != nil {
+			return err
+		}
+		s := &pace{due: steady}
+		for _, j := range list {
+			s.wanted += extra(j)
+			for i := range j.Leases {
+				l := &j.Leases[i]
+				if i > 0 {
+					s.spend.Start(steady)
+				}
+				if l.Started > 0 {
+					heap.Push(&s.runs, startedRun{steady - max(0, v.Now()-l.Started), j.ID, l.Token})
+				}
+			}
+		}
+		if c.paces.of == nil {
+			c.paces.of = map[string]*pace{}
+		}
+		c.paces.of[q.Name] = s
+	}
+	return nil
+}
+
+// redundant is what the copies of a session came to.
+func (r *run) redundant(name string) Redundant {
+	s := r.c.paces.of[name]
+	if s == nil {
+		return Redundant{}
+	}
+	told := s.told
+	told.Seconds, told.Useful = s.spend.Spent, s.spend.Useful
+	return told
+}
