@@ -31,7 +31,7 @@ written to disk and only then given its name. A file that exists is refused.`,
 			if out == "" {
 				return usagef("where to? Give a file with --out")
 			}
-			cl, err := conn.client(client.Options{})
+			cl, err := conn.operator()
 			if err != nil {
 				return err
 			}

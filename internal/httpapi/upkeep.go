@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -29,6 +30,11 @@ func (h *handler) backup(w http.ResponseWriter, r *http.Request, _, _ string) {
 		return
 	}
 	_, _ = io.CopyN(io.Discard, r.Body, bodyIgnored) // unread, it would hide that the client left
+	by, err := actorOf(r)
+	if err != nil {
+		h.problem(w, r, err)
+		return
+	}
 	write, done, err := h.upkeep.Backup(r.Context())
 	if err != nil {
 		h.log.ErrorContext(r.Context(), "a backup could not begin", "error", err)
@@ -40,21 +46,44 @@ func (h *handler) backup(w http.ResponseWriter, r *http.Request, _, _ string) {
 	_ = rc.SetReadDeadline(time.Time{}) // it may take longer than any other request
 	w.Header().Set("Content-Type", "application/gzip")
 	w.Header().Set("Content-Disposition", `attachment; filename="backup.tar.gz"`)
-	if err := write(&patient{w, rc}); err != nil {
+	out := &patient{w: w, rc: rc}
+	err = write(out)
+	h.noteBackup(r, by, out.sent, err)
+	if err != nil {
 		h.log.ErrorContext(r.Context(), "a backup broke off", "error", err)
 		panic(http.ErrAbortHandler)
 	}
 }
 
+// noteBackup puts into the audit log who took a copy of everything, whole or
+// not, before the last piece of it is on its way.
+func (h *handler) noteBackup(r *http.Request, by job.Actor, bytes int64, why error) {
+	action := "backup"
+	if why != nil {
+		action = "backup broken off"
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), noteMax)
+	defer cancel()
+	if err := h.engine.Note(ctx, by, action, itoa(bytes)+" bytes", 0); err != nil {
+		h.log.ErrorContext(r.Context(), "a backup is missing in the audit log", "by", by.Name, "from", by.From, "bytes", bytes, "error", err)
+	}
+}
+
+// noteMax is how long the end of a backup waits for its entry in the audit log.
+const noteMax = 10 * time.Second
+
 // patient gives a reader writeMax for each piece, however many there are.
 type patient struct {
-	w  io.Writer
-	rc *http.ResponseController
+	w    io.Writer
+	rc   *http.ResponseController
+	sent int64
 }
 
 func (p *patient) Write(b []byte) (int, error) {
 	_ = p.rc.SetWriteDeadline(time.Now().Add(writeMax))
-	return p.w.Write(b)
+	n, err := p.w.Write(b)
+	p.sent += int64(n)
+	return n, err
 }
 
 // compact is POST /compact; it answers when it is done.

@@ -48,7 +48,48 @@ func TestABackupThatBreaksOffBreaksTheAnswer(t *testing.T) {
 		if k.done.Load() != before+1 {
 			t.Error("it was not let go of")
 		}
+		a.audited("backup broken off", "100000 bytes", "")
 	})
+}
+
+// audited wants the latest entry of the audit log.
+func (a *api) audited(action, subject, by string) {
+	a.t.Helper()
+	var e map[string]any
+	a.eventually("the audit log tells of "+action, func() bool { // of one that broke off, the answer ends before
+		list := object(a.t, a.want(200, "*", "GET", "/audit?limit=1", ""))["entries"].([]any)
+		if len(list) > 0 {
+			e = list[0].(map[string]any)
+		}
+		return e != nil && e["action"] == action
+	})
+	if name, _ := e["by"].(string); e["subject"] != subject || name != by || e["from"] != "127.0.0.1" || e["at"] == nil {
+		a.t.Errorf("audited as %v", e)
+	}
+}
+
+// sound is a store whose backup is whole.
+type sound struct{ keeper }
+
+func (*sound) Backup(context.Context) (func(io.Writer) error, func(), error) {
+	write := func(w io.Writer) error { _, err := io.WriteString(w, strings.Repeat("x", 70_000)); return err }
+	return write, func() {}, nil
+}
+
+func TestABackupIsAudited(t *testing.T) { // who, when, from where, how much
+	a := start(t, httpapi.Options{Upkeep: &sound{}})
+	resp, err := a.client.Do(a.request("POST", "/backup", "", "Reprise-Actor", "ann"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := io.Copy(io.Discard, resp.Body)
+	if _ = resp.Body.Close(); err != nil || resp.StatusCode != 200 || n != 70_000 {
+		t.Fatalf("%d with %d bytes, %v", resp.StatusCode, n, err)
+	}
+	a.audited("backup", "70000 bytes", "ann")
+	if got := a.call("POST", "/backup", "", "Reprise-Actor", strings.Repeat("x", 1000)); got.status != 400 {
+		t.Errorf("a name that cannot be: %d %.100s", got.status, got.body)
+	}
 }
 
 func TestWhatUpkeepRefusesIsAnswered(t *testing.T) {

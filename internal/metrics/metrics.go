@@ -32,6 +32,7 @@ const scrapeMax = 10 * time.Second
 // Metrics is the page of one server.
 type Metrics struct {
 	page    http.Handler
+	all     *prometheus.Registry
 	latency *prometheus.HistogramVec
 	refused *prometheus.CounterVec
 }
@@ -59,12 +60,28 @@ func New(e *engine.Engine, version string) *Metrics {
 	r := prometheus.NewRegistry()
 	r.MustRegister(&collector{e}, m.latency, m.refused, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.all = r
 	m.page = promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: scrapeMax})
 	return m
 }
 
 // ServeHTTP implements http.Handler: the page.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.page.ServeHTTP(w, r) }
+
+// Connections adds what the listeners count, as httpapi.Crowd does. It is called
+// at most once.
+func (m *Metrics) Connections(c interface {
+	Open() int      // now
+	Refused() int64 // so far, because there were too many
+}) {
+	m.all.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "reprise_connections", Help: "Open connections of all listeners.",
+		}, func() float64 { return float64(c.Open()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "reprise_connections_refused_total", Help: "Connections refused because there were too many, of all or from one address.",
+		}, func() float64 { return float64(c.Refused()) }))
+}
 
 // Answered notes how long a call took. Classes are from a fixed list.
 func (m *Metrics) Answered(class string, took time.Duration) {

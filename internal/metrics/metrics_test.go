@@ -52,6 +52,20 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	}
 }
 
+type crowd struct{}
+
+func (crowd) Open() int      { return 7 }
+func (crowd) Refused() int64 { return 8 }
+
+func TestConnectionsAreCounted(t *testing.T) {
+	text := page(t)
+	for _, line := range []string{"reprise_connections 7\n", "reprise_connections_refused_total 8\n"} {
+		if !strings.Contains(text, "\n"+line) {
+			t.Errorf("%q is missing", line)
+		}
+	}
+}
+
 // page scrapes an engine in which there is something of everything.
 func page(t *testing.T) string {
 	t.Helper()
@@ -74,6 +88,7 @@ func page(t *testing.T) string {
 		t.Fatal(err)
 	}
 	m := metrics.New(e, "v1")
+	m.Connections(crowd{})
 	m.Answered("read", time.Second)
 	m.Refused("invalid")
 	w := httptest.NewRecorder()

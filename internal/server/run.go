@@ -131,13 +131,13 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	if err != nil {
 		return errors.Join(err, stop(cfg, e, inboxes))
 	}
-	live := new(httpapi.Live)
+	live, page := new(httpapi.Live), metrics.New(e, Version)
 	handler := httpapi.New(httpapi.Options{
 		Engine: e, Log: log, Version: Version,
 		Tokens: tokens, Guard: cfg.Guard, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
 		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax,
 		Heartbeat: cfg.HeartbeatInterval, AllowHosts: cfg.AllowHost,
-		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: metrics.New(e, Version), Upkeep: keep, Live: live, Grid: &cfg.Grid, Inboxes: inboxes,
+		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: page, Upkeep: keep, Live: live, Grid: &cfg.Grid, Inboxes: inboxes,
 	})
 	parts := []reloadable{
 		refuseExposure(tokens.Closed), engineSettings(e), logLevel(log),
@@ -153,6 +153,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	}
 	go (&reloader{now: cfg, parts: parts, log: log}).follow(ctx, cfg.Reload)
 	crowd := &httpapi.Crowd{Total: cfg.MaxConnections, PerAddress: cfg.MaxPerAddress, Log: log}
+	page.Connections(crowd)
 	srv, local := httpapi.NewServer(handler), httpapi.NewServer(handler)
 	srv.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	local.ErrorLog = srv.ErrorLog

@@ -90,6 +90,7 @@ func table() []fault {
 		resultFaults,
 		workerFaults,
 		lockFaults,
+		backupFaults,
 	)
 }
 

@@ -1,0 +1,29 @@
+package main
+
+// backupFaults break what is told of backups and of connections.
+var backupFaults = []fault{
+	{
+		name: "backup-not-audited", breaks: "operations.md, Security",
+		does:  "who took a whole backup is not in the audit log",
+		file:  "internal/httpapi/upkeep.go",
+		old:   "\th.noteBackup(r, by, out.sent, err)\n",
+		new:   "\tif err != nil { h.noteBackup(r, by, out.sent, err) }\n",
+		first: []suite{in(httpPkg, "TestABackupIsAudited")},
+	},
+	{
+		name: "backup-that-broke-off-is-whole", breaks: "operations.md, Security",
+		does:  "the audit log takes a backup that broke off for a whole one",
+		file:  "internal/httpapi/upkeep.go",
+		old:   "\tif why != nil {\n\t\taction = \"backup broken off\"",
+		new:   "\tif why == nil && bytes < 0 {\n\t\taction = \"backup broken off\"",
+		first: []suite{in(httpPkg, "TestABackupThatBreaksOffBreaksTheAnswer")},
+	},
+	{
+		name: "backup-without-its-size", breaks: "operations.md, Security",
+		does:  "the audit log does not know how much of a backup was sent",
+		file:  "internal/httpapi/upkeep.go",
+		old:   "\tp.sent += int64(n)",
+		new:   "\tp.sent = int64(n) - int64(n)",
+		first: []suite{in(httpPkg, "TestABackupIsAudited")},
+	},
+}
