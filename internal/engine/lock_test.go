@@ -192,13 +192,13 @@ func TestLocksAreCarriedOverRestartsAndPowerCuts(t *testing.T) {
 				free := r.locks("free", "A")
 				r.unlocks(free)
 				r.pass(100 * job.Second)
-				gone := job.Millis(100 * job.Second)
+				gone := 100 * job.Second
 				again(r)
 				if strings.HasPrefix(name, "the date was set ahead") {
 					gone += 1500
 				}
 				s, got := r.asks("n", "B")
-				left := s.Lock.Until - r.clock.Steady()
+				left := s.Until - r.clock.Steady()
 				if got || left != most-gone {
 					r.Fatalf("B gets it: %v; A has it for %s, want %s", got, left, most-gone)
 				}

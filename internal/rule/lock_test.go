@@ -89,7 +89,10 @@ func TestALockObeysNobodyButItsLatestHolder(t *testing.T) {
 func TestALockLastsNoLongerThanItWasGivenForWhateverTheClocksSay(t *testing.T) {
 	l := TakeLock(nil, job.LockAsk{Name: "n", By: "a", Most: 300, Least: 100}, at(1000), tokenA, 1)
 	for _, c := range []struct{ shift, steady, until, least job.Millis }{
-		{0, 1000, 1300, 1100}, {0, 1200, 1300, 1100}, {50, 1200, 1350, 1150}, {-50, 1200, 1250, 1050},
+		{0, 1000, 1300, 1100},
+		{0, 1200, 1300, 1100},
+		{50, 1200, 1350, 1150},
+		{-50, 1200, 1250, 1050},
 		{0, 10, 310, 310},        // the date went back
 		{5000, 1200, 1500, 1500}, // the date was far ahead
 		{-5000, 1200, 0, 0},

@@ -26,7 +26,7 @@ func (w *world) useLock() {
 	var s engine.LockState
 	var got bool
 	var err error
-	send := func() {}
+	var send func()
 	switch n := w.dice.IntN(10); {
 	case n < 5 || len(w.locked) == 0:
 		w.names++
