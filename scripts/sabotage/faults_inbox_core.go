@@ -31,8 +31,8 @@ var inboxCoreFaults = []fault{
 		does:  "a strict turn passes a member by that is not due",
 		file:  "internal/rule/turn.go",
 		old:   "		case strict && (len(first) <= i+1 || first[i+1] != j.ID || !Joins(head, j)):\n",
-		new:   "		case strict && !Joins(head, j):\n",
-		first: []suite{in(enginePkg, "TestWhichGroupsAreVisited"), in(enginePkg, "TestTheGroupVectorsOfTheInbox")},
+		new:   "		case strict && (len(first) < 0*i || !Joins(head, j)):\n",
+		first: []suite{in(enginePkg, "TestWhichGroupsAreVisited|TestTheGroupVectorsOfTheInbox")},
 	},
 	{
 		name: "turn-blames-who-waited", breaks: "core.md 5, inbox.md 3",
