@@ -110,11 +110,11 @@ func Run(o Options) (*Report, error) {
 		if s.red != nil {
 			next = sooner(next, s.spend.Dry(s.red, s.now))
 		}
-		s.now = sooner(next, s.ends.soonest())
+		s.pass(sooner(next, s.ends.soonest()))
 		s.end()
 		s.withdraw()
 	}
-	s.report.End, s.report.Useful, s.report.Spent = s.now, s.spend.Useful, s.spend.Spent
+	s.report.End = s.now
 	return s.report, nil
 }
 
@@ -246,6 +246,18 @@ func (s *session) copies() (next job.Millis) {
 	return sooner(next, s.last())
 }
 
+// pass lets time go by. What copies cost is counted here once more, by the slots
+// that are taken: the rules are held against it.
+func (s *session) pass(to job.Millis) {
+	running, begun := s.o.Slots-s.free, s.o.Tasks-s.work.Waiting-s.work.Done
+	s.report.Spent += job.Millis(running-begun) * (to - s.now)
+	s.now = to
+	if s.red != nil {
+		allowed := s.red.SecondsBurst + job.Millis(s.red.SecondsShare*float64(s.report.Useful))
+		s.report.Least = min(s.report.Least, allowed-s.report.Spent)
+	}
+}
+
 // alone reports whether a task runs and can have a copy yet.
 func (s *session) alone(i int) bool {
 	t := &s.tasks[i]
@@ -309,6 +321,7 @@ func (s *session) end() {
 		s.work.Done++
 		s.own.Add(s.now-won.since, s.now)
 		s.spend.Earn(s.now - won.since)
+		s.report.Useful += s.now - won.since
 		if won.copied {
 			s.report.Won++
 		}
@@ -329,7 +342,6 @@ func (s *session) withdraw() {
 	if s.red == nil {
 		return
 	}
-	s.report.Least = min(s.report.Least, s.spend.Left(s.red, s.now))
 	for s.spend.Copies > 0 && s.spend.Dry(s.red, s.now) == s.now {
 		youngest, number := -1, 0
 		for i := range s.tasks {

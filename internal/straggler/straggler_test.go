@@ -116,12 +116,12 @@ func TestEveryStrategyIsWorthItWhereItIsMeantFor(t *testing.T) {
 func TestTheBudgetOfCopiesIsNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Default()
-		o.Tasks, o.Slots, o.Seed = rapid.IntRange(1, 60).Draw(t, "tasks"), rapid.IntRange(1, 12).Draw(t, "slots"), rapid.Uint64().Draw(t, "seed")
-		o.SlowShare, o.Copies = rapid.Float64Range(0, 0.4).Draw(t, "slow"), rapid.IntRange(1, 3).Draw(t, "copies")
+		o.Tasks, o.Slots, o.Seed = rapid.IntRange(10, 80).Draw(t, "tasks"), rapid.IntRange(2, 40).Draw(t, "slots"), rapid.Uint64().Draw(t, "seed")
+		o.SlowShare, o.Copies = rapid.Float64Range(0.02, 0.4).Draw(t, "slow"), rapid.IntRange(1, 3).Draw(t, "copies")
 		r := job.DefaultRedundancy()
 		r.Strategies = job.RedundancySet(rapid.IntRange(1, 1<<job.RedundancyStrategies-1).Draw(t, "strategies"))
 		r.SecondsShare = rapid.Float64Range(0, 0.2).Draw(t, "share")
-		r.SecondsBurst = job.Millis(rapid.Int64Range(0, 60_000).Draw(t, "burst"))
+		r.SecondsBurst = job.Millis(rapid.Int64Range(0, 20_000).Draw(t, "burst"))
 		r.RunningShare = rapid.Float64Range(0, 1).Draw(t, "running")
 		r.AlsoBusy = rapid.Bool().Draw(t, "busy")
 		o.Redundancy = &r
