@@ -113,7 +113,7 @@ type run struct {
 	sessions map[string]*job.Session // as they shall be
 	dropped  map[string]bool         // queues of sessions that are forgotten
 	news     []string                // sessions that changed
-	stirred  bool // a task or the slots of an engine changed
+	stirred  bool                    // a task or the slots of an engine changed
 	paced    []paced
 	paceDue  map[string]job.Millis
 	offers   map[string]*offer

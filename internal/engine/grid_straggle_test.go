@@ -92,7 +92,9 @@ func startedBy(edit func(*job.Redundancy)) (n [job.RedundancyStrategies]uint64) 
 
 func TestAStragglerIsFoundAfterARestart(t *testing.T) {
 	grid(t, func(g *gridRig) {
-		g.session("s", redundant(func(r *job.Redundancy) { r.Strategies, r.MinSamples = job.RedundancyOf(job.RedundantTail, job.RedundantMedian), 1 }))
+		g.session("s", redundant(func(r *job.Redundancy) {
+			r.Strategies, r.MinSamples = job.RedundancyOf(job.RedundantTail, job.RedundantMedian), 1
+		}))
 		slow, _ := g.sample() // the tail is copied at once
 		g.counters("t9", counts{"live": 2, "reschedules": 1})
 		_ = slow
