@@ -190,6 +190,15 @@ func TestA28ABlackHoleIsProbedAndReleased(t *testing.T) {
 	if same := HealthSucceeded(h, false); same.State != job.HealthQuarantined {
 		t.Error("what began before it was in quarantine releases it")
 	}
+	for name, same := range map[string]job.Health{
+		"failed":           HealthFailed(h, &s, job.ID{7}, 1, now+5, true),
+		"passed elsewhere": HealthElsewhere(h, &s, job.ID{4}, now+5, true),
+		"is poison":        HealthPardoned(h, &s, job.ID{7}),
+	} {
+		if same.State != job.HealthQuarantined || same.Until != h.Until {
+			t.Errorf("a task that began before %s: %+v", name, same)
+		}
+	}
 	now = h.Until
 	probed, err := HealthRecovers(h, now)
 	if err != nil || probed.State != job.HealthProbed || HealthAdmits(probed, 0) != 1 || HealthAdmits(probed, 1) != 0 {
