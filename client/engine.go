@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -284,7 +285,7 @@ func (e *engine) beatOnce(ctx context.Context) {
 	e.mu.Lock()
 	e.heard = time.Now()
 	if e.epoch == epoch {
-		e.stopped = e.stopped[len(stopped):]
+		e.stopped = slices.Clone(e.stopped[len(stopped):])
 	}
 	told := len(e.stopped) == 0
 	leaves := state.State == wire.EngineDraining && !e.leaving

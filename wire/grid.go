@@ -208,7 +208,7 @@ type LoggedIn struct {
 // the engine.
 type Heartbeat struct {
 	Epoch   int64    `json:"epoch"`
-	Stopped []string `json:"stopped,omitzero"` // tokens of attempts that it was told to stop, and has
+	Stopped []string `json:"stopped,omitempty"` // tokens of attempts that it was told to stop, and has
 }
 
 // The states of an engine.

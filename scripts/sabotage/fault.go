@@ -87,6 +87,7 @@ func table() []fault {
 		openapiFaults,
 		keysFaults,
 		gridRuleFaults,
+		gridDoorFaults,
 		resultFaults,
 		workerFaults,
 		lockFaults,

@@ -1,0 +1,255 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/reprisehq/reprise/wire"
+)
+
+// broker is as much of a server as an engine needs: the test answers.
+type broker struct {
+	*httptest.Server
+	t *testing.T
+
+	mu     sync.Mutex // guards what follows
+	logins []wire.Login
+	calls  chan string       // the path and body of each call but takes
+	feed   chan string       // lines for the open take
+	end    chan struct{}     // closes the open take
+	refuse map[string][2]any // by path: status and body, once
+}
+
+const (
+	taskID    = "03gq0x7k2m4v9c1d8f5h6j0a1"
+	taskLease = "0000000100000000000000000000000000000001"
+	taskLine  = `{"id":"` + taskID + `","type":"task","queue":"s","priority":1,"status":"in_flight","payload":1,"ready_at":1,"attempts":0,"lease":"` + taskLease + `"}`
+)
+
+func newBroker(t *testing.T) (*broker, *Client) {
+	b := &broker{t: t, calls: make(chan string, 100), feed: make(chan string, 10), end: make(chan struct{}, 1), refuse: map[string][2]any{}}
+	b.Server = httptest.NewServer(b)
+	c, err := New(b.URL, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); b.Close() })
+	return b, c
+}
+
+func (b *broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body := new(strings.Builder)
+	_, _ = io.Copy(body, r.Body)
+	b.mu.Lock()
+	no, refused := b.refuse[r.URL.Path]
+	delete(b.refuse, r.URL.Path)
+	b.mu.Unlock()
+	if r.URL.Path == "/jobs/take" && !refused {
+		b.stream(w, r)
+		return
+	}
+	defer func() { b.calls <- r.URL.Path + " " + strings.TrimSpace(body.String()) }()
+	answer := any(wire.Engine{State: wire.EngineIdle})
+	switch {
+	case refused:
+		w.WriteHeader(no[0].(int))
+		answer = no[1]
+	case r.Method == "POST" && r.URL.Path == "/engines":
+		b.mu.Lock()
+		var l wire.Login
+		_ = json.Unmarshal([]byte(body.String()), &l)
+		b.logins = append(b.logins, l)
+		answer = wire.LoggedIn{ID: l.ID, Epoch: int64(len(b.logins)), HeartbeatMS: 50, LostAfterMS: 60_000}
+		b.mu.Unlock()
+	case r.URL.Path == "/jobs/settle" || r.URL.Path == "/jobs/extend":
+		answer = wire.Verdicts{Verdicts: []wire.Verdict{{ID: taskID, Status: wire.Completed}}}
+	case strings.HasSuffix(r.URL.Path, "/results"):
+		answer = wire.TaskResults{Results: []wire.TaskResult{{Cursor: 1, Seq: 1}, {Cursor: 2, Seq: 2}}, Next: 2, Ended: true}
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+func (b *broker) stream(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.WriteHeader(http.StatusOK)
+	for {
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case line := <-b.feed:
+			_, _ = w.Write([]byte(line + "\n"))
+		case <-b.end:
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// hear waits for a call whose path and body hold the text.
+func (b *broker) hear(text string) string {
+	b.t.Helper()
+	late := time.NewTimer(10 * time.Second)
+	defer late.Stop()
+	for {
+		select {
+		case call := <-b.calls:
+			if strings.Contains(call, text) {
+				return call
+			}
+		case <-late.C:
+			b.t.Fatalf("%q was never said", text)
+		}
+	}
+}
+
+// runEngine runs an engine until the test ends. wait waits for it to end, stop
+// ends it first.
+func runEngine(t *testing.T, c *Client, handler Handler) (stop, wait func() error) {
+	e, err := NewEngine(c, handler, EngineOptions{ID: "e", Host: "h", Slots: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	wait = sync.OnceValue(func() error { return <-ended })
+	stop = func() error { cancel(); return wait() }
+	t.Cleanup(func() { _ = stop() })
+	return stop, wait
+}
+
+func TestAnEngineTellsWhenATaskBegins(t *testing.T) {
+	b, c := newBroker(t)
+	begun, finish := make(chan struct{}), make(chan struct{})
+	stop, _ := runEngine(t, c, func(_ context.Context, d *Delivery) error {
+		close(begun)
+		<-finish
+		return d.SetResult(7)
+	})
+	b.feed <- taskLine
+	<-begun
+	b.hear(`/jobs/extend {"leases":[{"id":"` + taskID + `","lease":"` + taskLease + `","started":true}]}`)
+	close(finish)
+	if call := b.hear("/jobs/settle"); !strings.Contains(call, `"outcome":"ok","result":7`) {
+		t.Error(call)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	b.hear("/engines/e/logoff")
+}
+
+func TestAnEngineSaysThatItStoppedWhatTookTooLong(t *testing.T) {
+	b, c := newBroker(t)
+	begun := make(chan struct{})
+	runEngine(t, c, func(ctx context.Context, _ *Delivery) error {
+		close(begun)
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), ErrVoided) {
+			t.Error(context.Cause(ctx))
+		}
+		return ctx.Err()
+	})
+	b.feed <- taskLine
+	<-begun
+	b.feed <- `{"id":"` + taskID + `","lease":"` + taskLease + `","voided":"timeout"}`
+	b.hear(`/engines/e/heartbeat {"epoch":1,"stopped":["` + taskLease + `"]}`)
+	b.hear(`/engines/e/heartbeat {"epoch":1}`) // once is enough
+}
+
+func TestAnEngineThatLogsInAgainNamesWhatItRuns(t *testing.T) {
+	b, c := newBroker(t)
+	begun, finish := make(chan struct{}), make(chan struct{})
+	runEngine(t, c, func(context.Context, *Delivery) error {
+		close(begun)
+		<-finish
+		return nil
+	})
+	b.feed <- taskLine
+	<-begun
+	b.mu.Lock() // the server took it for lost, ends its stream and wants another login
+	b.refuse["/jobs/take"] = [2]any{409, wire.Error{Error: "it is lost; log in again", Code: wire.CodeSuperseded}}
+	b.mu.Unlock()
+	b.end <- struct{}{}
+	b.hear(`/engines {"id":"e","host":"h","slots":2,"running":[{"id":"` + taskID + `","lease":"` + taskLease + `"}]}`)
+	close(finish)
+	b.hear("/jobs/settle")
+}
+
+func TestAnEngineThatWasLoggedOffEnds(t *testing.T) {
+	b, c := newBroker(t)
+	_, wait := runEngine(t, c, func(context.Context, *Delivery) error { return nil })
+	b.hear(`/engines/e/heartbeat`)
+	b.mu.Lock()
+	b.refuse["/jobs/take"] = [2]any{404, wire.Error{Error: "it is not logged in", Code: wire.CodeNotFound}}
+	b.mu.Unlock()
+	b.end <- struct{}{}
+	if err := wait(); err == nil || !strings.Contains(err.Error(), "it was logged off") {
+		t.Error(err)
+	}
+}
+
+func TestAnEngineThatAnotherOneReplacedEnds(t *testing.T) {
+	b, c := newBroker(t)
+	_, wait := runEngine(t, c, func(context.Context, *Delivery) error { return nil })
+	b.hear(`/engines/e/heartbeat`)
+	b.mu.Lock()
+	b.refuse["/jobs/take"] = [2]any{409, wire.Error{Error: "it logged in again", Code: wire.CodeSuperseded}}
+	b.refuse["/engines/e"] = [2]any{200, wire.Engine{ID: "e", Epoch: 99}}
+	b.mu.Unlock()
+	b.end <- struct{}{}
+	if err := wait(); err == nil || !strings.Contains(err.Error(), "another engine logged in as e") {
+		t.Error(err)
+	}
+}
+
+func TestResultsThatWereNotWorkedOffAreNotAcknowledged(t *testing.T) {
+	b, c := newBroker(t)
+	s := c.Session("s")
+	for range s.Results(t.Context(), 0) {
+		break
+	}
+	n := 0
+	for r, err := range s.Results(t.Context(), 0) {
+		if n++; err != nil || r.Seq != int64(n) {
+			t.Fatal(r, err)
+		}
+	}
+	s.Keep = true
+	for range s.Results(t.Context(), 0) {
+		n++
+	}
+	if n != 4 {
+		t.Errorf("%d results", n)
+	}
+	var acknowledged []string
+	for len(b.calls) > 0 {
+		if call := <-b.calls; strings.Contains(call, "/collected") {
+			acknowledged = append(acknowledged, call)
+		}
+	}
+	if len(acknowledged) != 1 || !strings.Contains(acknowledged[0], `{"cursor":2}`) {
+		t.Error(acknowledged)
+	}
+}
+
+func TestAnEngineRefusesWhatCannotBe(t *testing.T) {
+	_, c := newBroker(t)
+	ok := func(context.Context, *Delivery) error { return nil }
+	for _, o := range []EngineOptions{{Slots: -1}, {Prefetch: -1}, {Sessions: []string{"a,b"}}, {TasksMax: -1}} {
+		if _, err := NewEngine(c, ok, o); err == nil {
+			t.Errorf("%+v is taken", o)
+		}
+	}
+	if _, err := NewEngine(c, nil, EngineOptions{}); err == nil {
+		t.Error("an engine without a handler")
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+const gridPkg = "internal/door/grid"
+
+// gridDoorFaults break the words of the grid door, and what drivers and engines
+// rely on over HTTP.
+var gridDoorFaults = []fault{
+	{
+		name: "grid-broker-over-session", breaks: "grid.md 5",
+		does:  "the broker's word wins over the session's",
+		file:  "internal/door/grid/resolve.go",
+		old:   "	return resolve(p, said{\"grid.defaults\", broker}, said{\"grid.services\", service}, said{\"options\", session})",
+		new:   "	return resolve(p, said{\"options\", session}, said{\"grid.services\", service}, said{\"grid.defaults\", broker})",
+		first: []suite{in(gridPkg, "TestASessionWinsOverItsServiceOverTheBrokerOverTheProfile")},
+	},
+	{
+		name: "grid-origin-not-told", breaks: "grid.md 5",
+		does:  "a changed option is told as whose it was before",
+		file:  "internal/door/grid/session.go",
+		old:   "		if bytes.Equal(told.Value, value) {",
+		new:   "		if told.From != \"\" {",
+		first: []suite{in(httpPkg, "TestASessionShowsWhoChoseEachOption")},
+	},
+	{
+		name: "grid-evicted-of-modern-to-the-back", breaks: "grid.md 0",
+		does:  "both profiles put evicted tasks to the back",
+		file:  "internal/door/grid/option.go",
+		old:   "	word(\"evicted_place\", \"back\", \"keep\",",
+		new:   "	word(\"evicted_place\", \"back\", \"back\",",
+		first: []suite{in(gridPkg, "TestTheProfilesDifferAsTheSpecificationSays")},
+	},
+	{
+		name: "grid-absurd-weight", breaks: "grid.md 9",
+		does:  "a weight of 10 and more is taken",
+		file:  "internal/door/grid/option.go",
+		old:   "	number(\"weight\", \"5\", \"5\", 0, job.GridWeightMax,",
+		new:   "	number(\"weight\", \"5\", \"5\", 0, 255,",
+		first: []suite{in(gridPkg, "TestAnOptionRefusesWhatItCannotHold")},
+	},
+	{
+		name: "grid-task-size-unbounded", breaks: "issue 7, bad input",
+		does:  "a task over its size limit is taken",
+		file:  "internal/door/grid/task.go",
+		old:   "	case int64(len(t.Payload)) > c.TaskBytesMax:",
+		new:   "	case int64(len(t.Payload)) > bytesMost:",
+		first: []suite{in(gridPkg, "TestATaskThatIsWrongRefusesTheCallByItsPlace")},
+	},
+	{
+		name: "grid-seq-is-no-key", breaks: "grid.md 11",
+		does:  "a task that is sent again is another task",
+		file:  "internal/door/grid/task.go",
+		old:   "	n.Key = strconv.FormatInt(t.Seq, 10)\n	j.Extras = &job.Extras{Labels: []job.Label{{Key: wire.LabelTaskSeq, Value: n.Key}}}",
+		new:   "	j.Extras = &job.Extras{Labels: []job.Label{{Key: wire.LabelTaskSeq, Value: strconv.FormatInt(t.Seq, 10)}}}",
+		first: []suite{in(gridPkg, "TestTasksBecomeJobsOfTheirSession")},
+	},
+	{
+		name: "grid-results-leave-at-once", breaks: "grid.md 10",
+		does:  "finished tasks leave before anybody collects them",
+		file:  "internal/door/grid/option.go",
+		old:   "	if c == job.CollectNever {",
+		new:   "	if c != job.CollectLater {",
+		first: []suite{in(gridPkg, "TestCollectionDecidesHowLongTasksStay")},
+	},
+	{
+		name: "grid-news-not-told", breaks: "grid.md 10",
+		does:  "who waits for results is not told of them",
+		file:  "internal/engine/batch.go",
+		old:   "	e.watchers.ring(b.news)\n",
+		new:   "	e.watchers.ring(nil)\n",
+		first: []suite{in(httpPkg, "TestResultsStreamUntilTheSessionIsOver")},
+	},
+	{
+		name: "grid-engine-of-another-token", breaks: "operations.md, Security",
+		does:  "a token for some queues may log in as anybody's engine",
+		file:  "internal/httpapi/machine.go",
+		old:   "		l.Name = h.worker(r, own)\n",
+		new:   "		l.Name = own\n",
+		first: []suite{in(httpPkg, "TestALimitedTokenHasItsOwnSessionsAndEngines")},
+	},
+	{
+		name: "grid-stop-not-acknowledged", breaks: "grid.md 1",
+		does:  "an engine does not say that it stopped what took too long",
+		file:  "client/engine.go",
+		old:   "	if lease != \"\" && len(e.stopped) < most {",
+		new:   "	if lease == \"\" && len(e.stopped) < most {",
+		first: []suite{in("client", "TestAnEngineSaysThatItStoppedWhatTookTooLong")},
+	},
+	{
+		name: "grid-start-not-told", breaks: "grid.md 0",
+		does:  "an engine does not say when a task begins",
+		file:  "client/execute.go",
+		old:   "		r.opts.engine.started(h)\n",
+		new:   "",
+		first: []suite{in("client", "TestAnEngineTellsWhenATaskBegins")},
+	},
+	{
+		name: "grid-login-forgets-what-runs", breaks: "grid.md 8",
+		does:  "an engine that logs in again does not name what it runs",
+		file:  "client/engine.go",
+		old:   "		list = append(list, wire.Running{ID: id, Lease: h.lease})",
+		new:   "		_, _ = id, h",
+		first: []suite{in("client", "TestAnEngineThatLogsInAgainNamesWhatItRuns")},
+	},
+	{
+		name: "grid-page-acknowledged-first", breaks: "grid.md 10",
+		does:  "results are acknowledged before they are worked off",
+		file:  "client/session.go",
+		old:   "			for _, r := range page.Results {\n				if !yield(r, nil) {\n					return\n				}\n			}\n			if after = page.Next; !s.Keep && len(page.Results) > 0 {",
+		new:   "			for _, r := range page.Results {\n				if !yield(r, nil) {\n					break\n				}\n			}\n			if after = page.Next; !s.Keep && len(page.Results) > 0 {",
+		first: []suite{in("client", "TestResultsThatWereNotWorkedOffAreNotAcknowledged")},
+	},
+}
