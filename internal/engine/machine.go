@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // The engines of the grid, called machines here: holders that log in, with
@@ -59,6 +60,7 @@ type MachineState struct {
 
 // Machine states.
 const (
+	MachineBarred   = "barred" // taken for a black hole; see job.Health
 	MachineIdle     = "idle"
 	MachineBusy     = "busy"
 	MachineStopping = "stopping" // gets nothing before it says that it stopped what took too long
@@ -160,6 +162,13 @@ func (r *run) reattach(name string, running []Running, old *job.Holder) (stop []
 func (e *Engine) Heartbeat(ctx context.Context, name string, epoch int64, stopped []job.Token) (MachineState, error) {
 	return e.machine(ctx, name, epoch, func(r *run, old, row *job.Holder) error {
 		m := row.Machine
+		if h := m.Health; h.Until > 0 && h.Until <= r.now {
+			var err error
+			if m.Health, err = rule.HealthRecovers(h, r.now); err != nil {
+				return err
+			}
+			r.fed = true
+		}
 		if len(stopped) > 0 {
 			m.Stopping = slices.DeleteFunc(slices.Clone(m.Stopping), func(hash uint64) bool {
 				return slices.ContainsFunc(stopped, func(t job.Token) bool { return t.Hash() == hash })
@@ -328,6 +337,8 @@ func (r *run) machineState(h *job.Holder) (MachineState, error) {
 		m.State = MachineSuspect
 	case m.Draining:
 		m.State = MachineDraining
+	case rule.HealthAdmits(m.Health, m.Running) == 0:
+		m.State = MachineBarred
 	case len(m.Stopping) > 0:
 		m.State = MachineStopping
 	case m.Running > 0:
@@ -450,14 +461,15 @@ func (r *run) machineRoom(h *holder) int {
 	if err != nil || slotsOf(row) == 0 {
 		return 0
 	}
+	has := h.held + r.held[h]
 	if h.want == 0 {
-		return h.opts.Prefetch - h.held - r.held[h]
+		return min(h.opts.Prefetch-has, rule.HealthAdmits(row.Machine.Health, has))
 	}
 	ids, err := r.tx.Held(h.name)
 	if err != nil {
 		return 0
 	}
-	return min(row.Machine.Slots-len(ids), h.want-h.held-r.held[h])
+	return min(row.Machine.Slots-len(ids), h.want-has, rule.HealthAdmits(row.Machine.Health, len(ids)))
 }
 
 func (o *Options) heartbeat() job.Millis { return cmp.Or(o.Heartbeat, MachineHeartbeat) }

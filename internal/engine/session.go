@@ -317,6 +317,9 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 	if old != nil {
 		was = old.State
 	}
+	if err := r.judgeEngines(q, j, eff); err != nil {
+		return err
+	}
 	if was == is || was.Open() && is.Open() {
 		return nil
 	}
@@ -330,7 +333,7 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 		s.Submitted++
 	case is == job.Done:
 		s.Done++
-	case is == job.Dead && c.Verb == rule.Cancel:
+	case is == job.Dead && cancelled(c):
 		s.Cancelled++
 	case is == job.Dead:
 		s.Failed++
@@ -338,7 +341,7 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 		s.Failed--
 	}
 	r.changeSession(&s)
-	if is != job.Dead || c.Verb == rule.Cancel || s.State >= job.SessionCancelling {
+	if is != job.Dead || cancelled(c) || s.State >= job.SessionCancelling {
 		return nil
 	}
 	n := len(eff.Failures)
@@ -347,6 +350,9 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 	}
 	return err
 }
+
+// cancelled tells what a person or a session gave up from what failed.
+func cancelled(c *rule.Command) bool { return c.Verb == rule.Cancel && c.Reason == job.Alive }
 
 // keepSessions ends the sessions that are over and writes those that changed.
 func (r *run) keepSessions() error {
@@ -391,6 +397,14 @@ func (r *run) turnSession(t *job.Session) error {
 		return r.cancelTasks(&s)
 	case rule.SessionOutlived(&s, q.Grid, r.now):
 		return r.forgetSession(&s)
+	}
+	switch g := q.Grid; {
+	case g.Exclusion == nil:
+		s.Strikes, s.Stalled = nil, false
+	case len(s.Strikes) > 0:
+		if err := r.exclude(&s, g.Exclusion); err != nil {
+			return err
+		}
 	}
 	return r.forgetCollected(&s)
 }

@@ -185,6 +185,10 @@ func (r *run) feedMachine(h *holder, n int) (took int, dry bool, err error) {
 		if err != nil || !serves(h.opts.Queues, share.Name) {
 			return false
 		}
+		var out bool
+		if out, err = r.excluded(share.Name, h); err != nil || out {
+			return false
+		}
 		found, err = r.nextTask(share.Name, h, s)
 		return found != nil
 	}

@@ -278,25 +278,16 @@ func (r *run) idleSlots() (int, error) {
 		return 0, err
 	}
 	idle := 0
-	for after := machinePrefix; ; {
-		rows, err := r.tx.Rows(job.Holders, after, tickMax)
-		if err != nil {
-			return 0, err
+	err = r.machines(func(h *job.Holder) error {
+		if slotsOf(h) == 0 {
+			return nil
 		}
-		for _, row := range rows {
-			h := row.(*job.Holder)
-			if after = h.Name; slotsOf(h) == 0 {
-				continue
-			}
-			ids, err := r.tx.Held(h.Name)
-			if err != nil {
-				return 0, err
-			}
-			idle += max(0, slotsOf(h)-len(ids))
-		}
-		if len(rows) < tickMax {
-			break
-		}
+		ids, err := r.tx.Held(h.Name)
+		idle += max(0, slotsOf(h)-len(ids))
+		return err
+	})
+	if err != nil {
+		return 0, err
 	}
 	for _, share := range t.rota.Targets() {
 		if share.Weight > 0 {

@@ -10,10 +10,11 @@ type Machine struct {
 	LoggedIn Millis // date of the login
 	Heard    Millis // date of its latest word
 
-	Polls    bool // takes tasks call by call, beside or instead of a stream
-	Draining bool // gets nothing more; what it runs it may end
-	Lost     bool // was not heard of for too long; its tasks run elsewhere
-	Awaited  bool // was not heard of since the server started: it is not to blame for what it lost
+	Health   Health // as a possible black hole
+	Polls    bool   // takes tasks call by call, beside or instead of a stream
+	Draining bool   // gets nothing more; what it runs it may end
+	Lost     bool   // was not heard of for too long; its tasks run elsewhere
+	Awaited  bool   // was not heard of since the server started: it is not to blame for what it lost
 
 	// Stopping are the tasks that it was told to stop because they took too
 	// long, by the hashes of their tokens. It gets nothing until it says that it

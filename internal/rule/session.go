@@ -27,7 +27,7 @@ func SessionDue(s *job.Session, g *job.Grid, now job.Millis) job.Millis {
 	case s.State.Ended():
 		return sessionEnd(s, g)
 	}
-	return 0
+	return NextPardon(s.Strikes)
 }
 
 func sessionEnd(s *job.Session, g *job.Grid) job.Millis {

@@ -1,0 +1,216 @@
+package engine
+
+import (
+	"context"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// Engines that get no more tasks of a session, or none at all, because tasks
+// fail there, and tasks that fail wherever they run (grid.md 9).
+
+// poisonLook is how many of the latest failures of a task are looked at.
+const poisonLook = 10
+
+// excluded reports whether a session gives a machine nothing.
+func (r *run) excluded(session string, h *holder) (bool, error) {
+	q, err := r.queue(session)
+	if err != nil || q.Grid == nil || q.Grid.Exclusion == nil {
+		return false, err
+	}
+	s, err := r.aSession(session)
+	return err == nil && rule.Excluded(s.Strikes, h.name[len(machinePrefix):]), err
+}
+
+// judgeEngines counts how runs of a task ended against the engines that ran it.
+func (r *run) judgeEngines(q *job.Queue, j *job.Job, eff *rule.Effect) error {
+	x, holes := q.Grid.Exclusion, r.e.opts.BlackHoles
+	if x == nil && holes == nil || len(eff.Ended) == 0 {
+		return nil
+	}
+	first := len(j.Ended) - len(eff.Ended) // how each of them ended is remembered, of so many as are
+	for i, l := range eff.Ended {
+		if first+i < 0 || !strings.HasPrefix(l.Holder, machinePrefix) {
+			continue
+		}
+		how := j.Ended[first+i].How
+		if holes != nil {
+			if err := r.judgeHealth(holes, j, &l, how); err != nil {
+				return err
+			}
+		}
+		if x != nil && rule.CountsAgainst(how) {
+			if err := r.strike(x, j, l.Holder[len(machinePrefix):]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// strike counts a failure against an engine, or against the task where that
+// fails on one host after the other.
+func (r *run) strike(x *job.Exclusion, j *job.Job, engine string) error {
+	known, err := r.aSession(j.Queue)
+	if err != nil {
+		return err
+	}
+	s := *known
+	s.Strikes = rule.Struck(s.Strikes, x, engine, j.ID, r.now)
+	poison, err := r.poison(x, j)
+	if err != nil {
+		return err
+	}
+	if poison {
+		s.Strikes = rule.PardonStrikes(s.Strikes, x, j.ID)
+	}
+	if err := r.exclude(&s, x); err != nil || !poison || !j.State.Open() {
+		return err
+	}
+	f := job.Failure{Type: "Poison", Message: "it failed on one host after the other"}
+	_, err = r.step(j, rule.Command{Verb: rule.Cancel, Reason: job.Exhausted, Failure: f})
+	return err
+}
+
+// poison reports whether a task failed on so many hosts that it is to blame
+// itself. Where each failure counts against an engine, nobody asks.
+func (r *run) poison(x *job.Exclusion, j *job.Job) (poison bool, err error) {
+	if x.EachFailure {
+		return false, nil
+	}
+	list, err := r.tx.Failures(j.ID, 0, true, poisonLook)
+	var hosts []string
+	for _, f := range list {
+		if err != nil {
+			break
+		}
+		host := f.Holder
+		var row *job.Holder
+		if row, err = r.machineRow(f.Holder); row != nil {
+			host = row.Machine.Host
+		}
+		hosts, poison = rule.Tried(hosts, host)
+	}
+	return poison, err
+}
+
+// exclude says anew which engines a session excludes.
+func (r *run) exclude(s *job.Session, x *job.Exclusion) error {
+	serving := map[string]bool{}
+	err := r.machines(func(h *job.Holder) error {
+		if slotsOf(h) > 0 {
+			serving[h.Name[len(machinePrefix):]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.Strikes, s.Stalled = rule.Exclude(s.Strikes, x, len(serving), func(name string) bool { return serving[name] }, r.now)
+	r.changeSession(s)
+	r.fed = true // who was spared goes on
+	return nil
+}
+
+// machines calls f for every machine.
+func (r *run) machines(f func(*job.Holder) error) error {
+	for after := machinePrefix; ; {
+		rows, err := r.tx.Rows(job.Holders, after, tickMax)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			h := row.(*job.Holder)
+			if after = h.Name; h.Machine == nil {
+				continue
+			}
+			if err := f(h); err != nil {
+				return err
+			}
+		}
+		if len(rows) < tickMax {
+			return nil
+		}
+	}
+}
+
+// judgeHealth tells whether a machine is a black hole by how a run ended there.
+func (r *run) judgeHealth(b *job.BlackHoles, j *job.Job, l *job.Lease, how job.Ending) error {
+	old, err := r.machineRow(l.Holder)
+	if err != nil || old == nil || old.Machine.Lost {
+		return err
+	}
+	health := old.Machine.Health
+	switch {
+	case rule.CountsAgainst(how):
+		all, out := 0, 0
+		err := r.machines(func(h *job.Holder) error {
+			all += oneIf(!h.Machine.Lost)
+			out += oneIf(h.Machine.Health.State != job.HealthWell)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		health = rule.HealthFailed(health, b, j.ID, r.now-max(l.Since, l.Started), r.now, rule.HealthRoom(b, out, all))
+	case how == job.ByOK:
+		health = rule.HealthSucceeded(health, health.State == job.HealthProbed)
+		if j.Attempts > 0 {
+			if err := r.succeededElsewhere(b, j.ID, l.Host); err != nil {
+				return err
+			}
+		}
+	default:
+		return nil
+	}
+	return r.setHealth(old, health)
+}
+
+// succeededElsewhere tells those on which a task failed that another engine can.
+func (r *run) succeededElsewhere(b *job.BlackHoles, id job.ID, host string) error {
+	var holds []*job.Holder
+	all, out := 0, 0
+	err := r.machines(func(h *job.Holder) error {
+		all += oneIf(!h.Machine.Lost)
+		out += oneIf(h.Machine.Health.State != job.HealthWell)
+		if h.Machine.Host != host && rule.HealthHolds(h.Machine.Health, id) {
+			holds = append(holds, h)
+		}
+		return nil
+	})
+	for _, h := range holds {
+		if err == nil {
+			err = r.setHealth(h, rule.HealthElsewhere(h.Machine.Health, b, id, r.now, rule.HealthRoom(b, out, all)))
+		}
+	}
+	return err
+}
+
+func (r *run) setHealth(old *job.Holder, health job.Health) error {
+	if was := old.Machine.Health; was.State == job.HealthWell && health.State == job.HealthWell && len(was.Row)+len(health.Row) == 0 {
+		return nil
+	}
+	row, m := *old, *old.Machine
+	m.Health = health
+	row.Machine = &m
+	return r.setMachine(old, &row)
+}
+
+// ClearExclusions forgets what a session holds against an engine, or against all
+// if it is "".
+func (e *Engine) ClearExclusions(ctx context.Context, session, engine string, by job.Actor) (SessionState, error) {
+	return e.session(ctx, func(r *run) (*job.Session, error) {
+		known, err := r.liveSession(session)
+		if err != nil {
+			return nil, err
+		}
+		s := *known
+		s.Strikes = rule.ClearStrikes(s.Strikes, engine)
+		s.Stalled = s.Stalled && len(s.Strikes) > 0
+		r.fed = true
+		r.changeSession(&s)
+		return &s, r.audit(by, "clear exclusions", subjectSession(session), 0)
+	})
+}
