@@ -1,0 +1,448 @@
+package engine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// chaos is a random history of sessions and engines, checked after every step:
+// A42 of the reference, with its invariants I1 to I9. Their store is the dumb
+// one; what is kept beside it must be what follows from it.
+type chaos struct {
+	*gridRig
+	rng      *rand.Rand
+	up       []*machine
+	sessions []string
+	names    []string
+	won      map[string]job.Token // who gave the accepted result
+	given    []given              // every delivery
+	seen     map[string]int
+}
+
+type given struct {
+	m *machine
+	d engine.Delivery
+}
+
+// chaosSeeds are as many histories as a test plays; GRID_SEEDS says more.
+const chaosSeeds = 16
+
+func TestA42RandomHistoriesKeepTheInvariantsOfTheGrid(t *testing.T) {
+	seeds := chaosSeeds
+	if testing.Short() {
+		seeds = 10
+	}
+	if n, err := strconv.Atoi(os.Getenv("GRID_SEEDS")); err == nil {
+		seeds = n
+	}
+	seen := map[string]int{}
+	for seed := range uint64(seeds) {
+		if t.Failed() {
+			return
+		}
+		grid(t, func(g *gridRig) {
+			c := &chaos{gridRig: g, rng: rand.New(rand.NewPCG(seed, 42)), won: map[string]job.Token{}, seen: seen}
+			c.run(250)
+			if t.Failed() {
+				t.Logf("seed %d", seed)
+			}
+		}, func(r *rig) { r.twice, r.opts.BlackHoles = seed%4 == 0, new(job.DefaultBlackHoles()) })
+	}
+	for _, what := range []string{"done", "dead", "copy", "two run", "superseded", "late", "lost", "power cut", "ended", "timeout", "evicted", "excluded"} {
+		if seen[what] == 0 {
+			t.Errorf("never seen: %s (%v)", what, seen)
+		}
+	}
+}
+
+func (c *chaos) run(steps int) {
+	for i := range 3 {
+		c.open(fmt.Sprint("s", i))
+	}
+	acts := []struct {
+		weight int
+		do     func()
+	}{
+		{20, c.submit},
+		{30, c.settleOne},
+		{15, c.begin},
+		{12, c.time},
+		{6, c.join},
+		{4, func() { c.with(func(m *machine) { _ = c.Logoff(c.Context(), m.name, 0, driver); c.pass(0); c.hear(); c.remove(m) }) }},
+		{3, func() { c.with(func(m *machine) { _, _ = c.Drain(c.Context(), m.name, 0, driver) }) }},
+		{3, func() { c.with(func(m *machine) { c.remove(m) }) }}, // falls silent
+		{4, func() { c.with(c.reconnect) }},
+		{6, c.offer},
+		{2, c.cancelOne},
+		{3, c.weigh},
+		{3, c.collect},
+		{1, func() { c.open(fmt.Sprint("s", len(c.sessions))) }},
+		{1, func() { _, _ = c.CloseSession(c.Context(), c.one(), driver) }},
+		{1, func() { _, _ = c.CancelSession(c.Context(), c.one(), "", driver) }},
+		{1, func() { c.seen["power cut"]++; c.powerCut(); c.relog() }},
+		{1, func() { c.restart(job.Second); c.relog() }},
+	}
+	total := 0
+	for _, a := range acts {
+		total += a.weight
+	}
+	for range steps {
+		at := c.rng.IntN(total)
+		for _, a := range acts {
+			if at -= a.weight; at < 0 {
+				a.do()
+				break
+			}
+		}
+		c.pass(0)
+		c.hear()
+		if c.check(); c.Failed() {
+			return
+		}
+	}
+	c.finish()
+}
+
+func (c *chaos) one() string { return c.sessions[c.rng.IntN(len(c.sessions))] }
+
+func (c *chaos) with(f func(*machine)) {
+	if len(c.up) > 0 {
+		f(c.up[c.rng.IntN(len(c.up))])
+	}
+}
+
+func (c *chaos) remove(m *machine) {
+	c.up = slices.DeleteFunc(c.up, func(n *machine) bool { return n == m })
+}
+
+// reconnect breaks the connection of an engine; one that is lost stays away.
+func (c *chaos) reconnect(m *machine) {
+	m.close()
+	s, err := c.MachineStream(c.Context(), m.name, m.epoch, 0, nil)
+	if err != nil {
+		c.remove(m)
+		return
+	}
+	m.stream.Stream = s
+}
+
+func (c *chaos) open(name string) {
+	c.session(name, func(q *job.Queue) {
+		q.FrontOrder = job.FrontOrder(c.rng.IntN(2))
+		q.RunTimeout = []job.Millis{0, 7 * job.Second, job.Minute}[c.rng.IntN(3)]
+		q.StartTimeout = []job.Millis{0, 20 * job.Second}[c.rng.IntN(2)]
+		g := q.Grid
+		g.Weight, g.MaxEngines = uint8(c.rng.IntN(10)), c.rng.IntN(4)
+		g.MaxCopies, g.MaxReschedules = uint8(1+c.rng.IntN(3)), uint32(c.rng.IntN(3))
+		g.LossesCharged, g.AnyHost, g.Urgent = c.rng.IntN(2) == 0, c.rng.IntN(3) == 0, c.rng.IntN(6) == 0
+		g.OnTimeout, g.Collection = job.OnTimeout(c.rng.IntN(2)), job.Collection(c.rng.IntN(4))
+		g.EvictedPlace, g.CopyPlace = job.Place(c.rng.IntN(4)), job.Place(c.rng.IntN(4))
+		if c.rng.IntN(2) == 0 {
+			red := job.DefaultRedundancy()
+			red.MinSamples, red.MedianDone, red.AlsoBusy, red.RunningShare, red.SecondsShare = 1, 0.2, c.rng.IntN(2) == 0, 1, 1
+			g.Redundancy = &red
+		}
+		if c.rng.IntN(2) == 0 {
+			x := job.Exclusion{Failures: 1 + c.rng.IntN(3), EachFailure: c.rng.IntN(2) == 0, MaxFraction: 0.5, TTL: job.Minute}
+			g.Exclusion = &x
+		}
+	})
+	c.sessions = append(c.sessions, name)
+}
+
+func (c *chaos) submit() {
+	s := c.one()
+	for range 1 + c.rng.IntN(4) {
+		name := fmt.Sprint("t", len(c.names))
+		added, err := c.Put(c.Context(), []engine.NewJob{newNamed(s, name, task)})
+		if err != nil {
+			if job.KindOf(err) != job.WrongState {
+				c.Errorf("submitting: %v", err)
+			}
+			return
+		}
+		c.call(added[0].ID, name)
+		c.names = append(c.names, name)
+	}
+}
+
+func (c *chaos) join() {
+	if len(c.up) < 6 {
+		name, host := fmt.Sprint("w", c.rng.IntN(8)), fmt.Sprint("h", c.rng.IntN(4))
+		c.up = slices.DeleteFunc(c.up, func(m *machine) bool { return m.name == name })
+		c.up = append(c.up, c.engine(name, 1+c.rng.IntN(3), onHost(host)))
+	}
+}
+
+func (c *chaos) hear() {
+	for _, m := range c.up {
+		list, err := m.Poll()
+		if err != nil {
+			continue
+		}
+		for _, d := range list {
+			switch {
+			case d.Voided && d.Ending == job.ByTimeout:
+				c.seen["timeout"]++
+				_, _ = c.Heartbeat(c.Context(), m.name, m.epoch, []job.Token{d.Lease.Token})
+			case d.Voided && d.Ending == job.ByEvict:
+				c.seen["evicted"]++
+			case !d.Voided:
+				c.given = append(c.given, given{m, d})
+			}
+		}
+	}
+}
+
+// any is a delivery, mostly a late one.
+func (c *chaos) any() (given, bool) {
+	if len(c.given) == 0 {
+		return given{}, false
+	}
+	return c.given[len(c.given)-1-c.rng.IntN(min(len(c.given), 12))], true
+}
+
+func (c *chaos) begin() {
+	if g, some := c.any(); some {
+		_, err := c.Extend(c.Context(), []engine.Extension{{ID: g.d.Job.ID, Token: g.d.Lease.Token, Started: true}})
+		if err != nil {
+			c.Error(err)
+		}
+	}
+}
+
+func (c *chaos) settleOne() {
+	g, some := c.any()
+	if !some {
+		return
+	}
+	name, before := c.names[0], c.job(c.called(g))
+	name = c.called(g)
+	how := []job.Outcome{job.OK, job.OK, job.OK, job.Retried, job.Released, job.Died}[c.rng.IntN(6)]
+	v := c.try(engine.Settle{ID: g.d.Job.ID, Token: g.d.Lease.Token, Outcome: how, Failure: job.Failure{Type: "E", Message: "boom"}})
+	live := before != nil && before.LeaseOf(g.d.Lease.Token) >= 0
+	switch {
+	case v.Err != nil && live:
+		c.Errorf("%s of %s under a live token was refused: %v", how, name, v.Err)
+	case v.Err != nil && job.KindOf(v.Err) == job.Superseded:
+		c.seen["superseded"]++
+	case v.Err == nil && how == job.OK:
+		if by, has := c.won[name]; has && by != g.d.Lease.Token { // I1, I9
+			c.Errorf("%s has two accepted results", name)
+		}
+		if c.won[name] = g.d.Lease.Token; !live {
+			c.seen["late"]++
+		}
+	}
+}
+
+func (c *chaos) called(g given) string { return c.rig.names[g.d.Job.ID] }
+
+func (c *chaos) time() {
+	for _, m := range c.up {
+		if c.rng.IntN(8) > 0 {
+			_, _ = c.Heartbeat(c.Context(), m.name, m.epoch, nil)
+		}
+	}
+	c.pass(job.Millis(1 + c.rng.IntN(9000)))
+}
+
+func (c *chaos) offer() {
+	if g, some := c.any(); some {
+		if _, err := c.Operate(c.Context(), g.d.Job.ID, rule.Command{Verb: rule.Offer}); err == nil {
+			c.seen["copy"]++
+		}
+	}
+}
+
+func (c *chaos) cancelOne() {
+	if g, some := c.any(); some {
+		_, _ = c.Operate(c.Context(), g.d.Job.ID, cancel)
+	}
+}
+
+func (c *chaos) weigh() {
+	_, _ = c.ChangeSession(c.Context(), c.one(), func(q *job.Queue) error {
+		q.Grid.Weight, q.Grid.Suspended = uint8(c.rng.IntN(10)), c.rng.IntN(4) == 0
+		return nil
+	}, driver)
+}
+
+func (c *chaos) collect() {
+	name := c.one()
+	if list, _, err := c.Results(c.Context(), name, 0, 1+c.rng.IntN(5)); err == nil && len(list) > 0 {
+		if _, err := c.Collected(c.Context(), name, list[len(list)-1].Number); err != nil {
+			c.Error(err)
+		}
+	}
+}
+
+// relog is what engines do when the server was away: those that come back tell
+// what they run.
+func (c *chaos) relog() {
+	back := c.up
+	c.up = nil
+	for _, m := range back {
+		if c.rng.IntN(4) == 0 {
+			continue
+		}
+		var running []engine.Running
+		for _, g := range c.given {
+			if g.m.name == m.name && c.rng.IntN(3) > 0 {
+				running = append(running, engine.Running{ID: g.d.Job.ID, Token: g.d.Lease.Token})
+			}
+		}
+		in := c.login(m.name, 2, func(l *engine.Login) { l.Running = running })
+		n := &machine{g: c.gridRig, name: m.name, epoch: in.Machine.Epoch}
+		n.connect()
+		c.up = append(c.up, n)
+	}
+}
+
+// check holds what there is to the invariants.
+func (c *chaos) check() {
+	c.Helper()
+	err := c.mem.View(c.Context(), func(v store.Reader) error {
+		rows, err := v.Rows(job.Sessions, "", 1000)
+		for _, row := range rows {
+			if err == nil {
+				err = c.checkSession(v, row.(*job.Session))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		c.Error(err)
+	}
+}
+
+func (c *chaos) checkSession(v store.Reader, s *job.Session) error {
+	row, err := v.Row(job.Queues, s.Name)
+	q, ok := row.(*job.Queue)
+	if err != nil || !ok {
+		return fmt.Errorf("session %s has no settings: %w", s.Name, err)
+	}
+	list, err := v.List(store.Filter{Queues: []string{s.Name}}, 10_000)
+	if err != nil {
+		return err
+	}
+	d := v.Depth(s.Name)
+	if s.Open() != d.Open() {
+		c.Errorf("%s: %d tasks are open, the session counts %+v", s.Name, d.Open(), s)
+	}
+	if s.State.Ended() != (s.Ended > 0) || s.State.Ended() && s.Open() > 0 || s.State > job.SessionOpen && s.State < job.SessionDone && s.Open() == 0 {
+		c.Errorf("%s with %d open tasks is %s", s.Name, s.Open(), s.State)
+	}
+	if s.State.Ended() {
+		c.seen["ended"]++
+	}
+	if len(s.Strikes) > 0 {
+		c.seen["excluded"]++
+	}
+	copies, wanted := 0, 0
+	limit, _ := q.Retry.LimitValue()
+	for _, j := range list {
+		c.checkTask(q, j, limit)
+		if j.State == job.Leased {
+			copies += len(j.Leases) - 1
+			wanted += max(0, int(j.Wanted)-1)
+		}
+	}
+	if waiting, running, known := c.Roster(s.Name); known && (waiting != int(d.Wanting) || running != int(d.Leases)) { // I7
+		c.Errorf("%s: the shares know of %d that wait and %d that run, there are %d and %d", s.Name, waiting, running, d.Wanting, d.Leases)
+	}
+	if out, asked, known := c.Pace(s.Name); known && (out != copies || asked != wanted) {
+		c.Errorf("%s: %d copies run and %d are wanted, known are %d and %d", s.Name, copies, wanted, out, asked)
+	}
+	return nil
+}
+
+func (c *chaos) checkTask(q *job.Queue, j *job.Job, limit int64) {
+	name, g := c.rig.names[j.ID], q.Grid
+	hosts, holders := map[string]bool{}, map[string]bool{}
+	for _, l := range j.Leases {
+		if l.Host != "" && hosts[l.Host] || holders[l.Holder] {
+			c.Errorf("I4: two runs of %s on one engine or host: %+v", name, j.Leases)
+		}
+		hosts[l.Host], holders[l.Holder] = true, true
+	}
+	switch {
+	case len(j.Leases) > int(g.MaxCopies):
+		c.Errorf("I4: %s runs %d times", name, len(j.Leases))
+	case int64(j.Attempts) > limit+int64(g.MaxCopies):
+		c.Errorf("I2: %s was retried %d times", name, j.Attempts)
+	case int64(j.Attempts) > limit && j.State == job.Ready:
+		c.Errorf("I2: %s waits with %d retries", name, j.Attempts)
+	case j.Reschedules > g.MaxReschedules:
+		c.Errorf("I3: %s was rescheduled %d times", name, j.Reschedules)
+	case (j.State == job.Leased) != (len(j.Leases) > 0):
+		c.Errorf("I6: %s is %s with %d runs", name, j.State, len(j.Leases))
+	case j.State == job.Done && c.won[name] == job.Token{}:
+		c.Errorf("I1: %s is done, and nobody was told so", name)
+	case j.State.Open() && c.won[name] != job.Token{}:
+		c.Errorf("I1: %s is %s after its result was accepted", name, j.State)
+	}
+	switch {
+	case j.State == job.Done:
+		c.seen["done"]++
+	case j.State == job.Dead:
+		c.seen["dead"]++
+	case len(j.Leases) > 1:
+		c.seen["two run"]++
+	}
+	if j.Losses > 0 {
+		c.seen["lost"]++
+	}
+}
+
+// finish lets everything come to its end: no task is lost.
+func (c *chaos) finish() {
+	for _, name := range c.sessions {
+		_, _ = c.ChangeSession(c.Context(), name, func(q *job.Queue) error {
+			q.Grid.Weight, q.Grid.Suspended, q.Grid.MaxEngines, q.Grid.Exclusion = 5, false, 0, nil
+			return nil
+		}, driver)
+		_, _ = c.CloseSession(c.Context(), name, driver)
+	}
+	c.up = nil
+	for i := range 4 {
+		c.up = append(c.up, c.engine(fmt.Sprint("end", i), 5, onHost(fmt.Sprint("end", i))))
+	}
+	for range 400 {
+		c.hear()
+		for _, g := range c.given {
+			v := c.try(engine.Settle{ID: g.d.Job.ID, Token: g.d.Lease.Token, Outcome: job.OK})
+			if name := c.called(g); v.Err == nil {
+				if by, has := c.won[name]; has && by != g.d.Lease.Token {
+					c.Errorf("%s has two accepted results", name)
+				}
+				c.won[name] = g.d.Lease.Token
+			}
+		}
+		c.given = nil
+		for _, m := range c.up {
+			_, _ = c.Heartbeat(c.Context(), m.name, m.epoch, nil)
+		}
+		c.pass(job.Second)
+		open := int64(0)
+		for _, name := range c.sessions {
+			if s, err := c.Session(c.Context(), name); err == nil {
+				open += s.Open()
+			}
+		}
+		if open == 0 {
+			c.check()
+			return
+		}
+	}
+	c.Error("I8: some tasks never came to an end")
+}
