@@ -71,7 +71,7 @@ verify: ## build, format, lint, vet, generated documents, known vulnerabilities
 
 docs: ## generate what documents show: states, examples, pictures
 	go run ./internal/rule/gendoc
-	go run ./scripts/rundoc docs/retries.md docs/protection.md docs/tls.md docs/operations.md docs/cron.md docs/redundancy.md docs/grid.md
+	go run ./scripts/rundoc $(addprefix docs/,$(addsuffix .md,retries protection operations tls cron redundancy grid inbox))
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -311,7 +311,7 @@ part_lint() {
         check "generated documents are fresh" go run ./internal/rule/gendoc -check
     fi
     if has scripts/rundoc; then
-        check "examples and pictures of the documents are fresh" go run ./scripts/rundoc -check docs/{retries,protection,operations,tls,cron,redundancy,grid}.md
+        check "examples and pictures of the documents are fresh" go run ./scripts/rundoc -check docs/{retries,protection,operations,tls,cron,redundancy,grid,inbox}.md
     fi
     vulnerabilities
     end 240

@@ -26,6 +26,9 @@ computed: tasks, options such as max_retries and task_max_time, and a share of
 the engines. Engines are started with "reprise engine".
 
 What retries and reschedules are, and every option, is in docs/grid.md.`,
+		Example: `  reprise engine --slots 4 --exec ./square &
+  seq 1000 | reprise grid submit --session squares --wait
+  reprise grid results squares`,
 		Args: oneOfMine, RunE: showHelp,
 	}
 	cmd.AddCommand(newGridSubmitCommand(), newGridStatusCommand(), newGridResultsCommand(), newGridSetCommand(), newGridCancelCommand(),
@@ -325,6 +328,7 @@ func newGridSessionsCommand() *cobra.Command {
 	var f gridFlags
 	cmd := &cobra.Command{
 		Use: "sessions", Short: "List sessions", Args: noArguments,
+		Example: "  reprise grid sessions\n  reprise grid sessions --json | jq .id",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cl, err := f.conn.operator()
 			if err != nil {
@@ -360,6 +364,7 @@ func newGridEnginesCommand() *cobra.Command {
 	var f gridFlags
 	cmd := &cobra.Command{
 		Use: "engines", Short: "List engines", Args: noArguments,
+		Example: "  reprise grid engines\n  reprise grid engines --json | jq 'select(.state == \"suspect\")'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cl, err := f.conn.operator()
 			if err != nil {
@@ -402,6 +407,7 @@ func newGridDrainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain ENGINE",
 		Short: "Take an engine out: it finishes what it runs, and ends",
+		Example: "  reprise grid drain node-7",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := conn.operator()

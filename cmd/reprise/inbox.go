@@ -40,7 +40,7 @@ A message is in one of these states:
 		newInboxActCommand("retry", "Try again now what waits for its next try or is exhausted"),
 		newInboxActCommand("skip", "Give up a message, or the head of a group, so that the group goes on"),
 		newInboxActCommand("delete", "Delete messages"),
-		newInboxEditCommand())
+		newInboxEditCommand(), newInboxSetCommand(), newInboxRemoveCommand(), newInboxPreviewCommand())
 	return cmd
 }
 
@@ -191,10 +191,18 @@ func messageRow(w io.Writer, t *table, m *wire.InboxMessage, asJSON bool) error 
 	}
 	now := time.Now()
 	if m.NextDue > 0 {
-		due = distance(time.UnixMilli(m.NextDue), now)
+		due = dueIn(m.NextDue, now)
 	}
 	t.row(m.ID, orDash(m.MessageID), m.Group, status, strconv.Itoa(m.Attempts), distance(time.UnixMilli(m.Received), now), due)
 	return nil
+}
+
+// dueIn says when something is due.
+func dueIn(ms int64, now time.Time) string {
+	if at := time.UnixMilli(ms); at.After(now) {
+		return distance(at, now)
+	}
+	return "now"
 }
 
 func newInboxShowCommand() *cobra.Command {
@@ -310,7 +318,7 @@ func groupRow(w io.Writer, t *table, g *wire.InboxGroup, asJSON bool) error {
 	if h := g.Head; h != nil {
 		head, attempts = orElse(h.MessageID, h.ID), strconv.Itoa(h.Attempts)
 		if h.NextDue > 0 {
-			due = distance(time.UnixMilli(h.NextDue), time.Now())
+			due = dueIn(h.NextDue, time.Now())
 		}
 	}
 	t.row(g.Group, g.State, whole(g.Messages), head, attempts, due)

@@ -36,7 +36,9 @@ else about the whole inbox.`,
 		what := "message"
 		switch {
 		case act.Message == "" && len(act.Statuses)+len(act.Types) == 0 && act.Group != nil && action != "delete":
-			what = "group"
+			if what = "group"; action == "retry" || action == "skip" {
+				what = "head"
+			}
 		case act.Message == "" && len(act.Statuses)+len(act.Types) == 0 && act.Group == nil && (action == "pause" || action == "resume"):
 			what = "inbox"
 		}

@@ -67,3 +67,24 @@ func inField(at string, err error) error {
 	}
 	return &job.Error{Kind: bad.Kind, Field: at + bad.Field, Text: at + bad.Text, Cause: bad.Cause}
 }
+
+// ReadInbox reads the settings of an inbox, the body of PUT /inboxes/{name},
+// from YAML or JSON, and returns them as JSON. References such as ${env:NAME}
+// are not looked up. file is the name of that, for messages.
+func ReadInbox(file string, text []byte) ([]byte, error) {
+	d := parseYAML(file, text, func(text string) (string, bool, error) { return text, false, nil })
+	if len(d.problems) > 0 {
+		return nil, &job.Error{Kind: job.Invalid, Text: d.inOrder().Error()}
+	}
+	return d.root.json(), nil
+}
+
+// PreviewInbox tells what an inbox with these settings, JSON, does about a
+// message that no receiver takes, run by run.
+func PreviewInbox(settings []byte) ([]inbox.Try, error) {
+	s, err := inbox.ReadSettings(settings)
+	if err != nil {
+		return nil, err
+	}
+	return s.Preview()
+}

@@ -70,6 +70,7 @@ func TestTheTableOfTheSeed(t *testing.T) {
 				}
 				r.until(float64(c.NotPickedAfterSeconds + 3*3600))
 				r.expect("in all", strings.Join(want, ", "))
+				r.preview(strings.Join(want, ", "))
 			})
 		})
 	}
@@ -424,4 +425,41 @@ func TestAStopBlamesNobodyAndNothingIsLost(t *testing.T) {
 		r.expect("after it", "1 m2, 1 m3")
 		r.look("")
 	})
+}
+
+// preview holds what the settings of the inbox foretell to what happened.
+func (r *rig) preview(want string) {
+	r.Helper()
+	x, err := r.Find("in")
+	if err != nil {
+		r.Fatal(err)
+	}
+	tries, err := x.Preview()
+	if err != nil {
+		r.Fatal(err)
+	}
+	var got []string
+	for _, t := range tries {
+		if t.Outcome == TrySuppressed || t.Outcome == TryNoted || t.Outcome == TryExhausted {
+			got = append(got, fmt.Sprintf("%d m", t.At/job.Second))
+		}
+	}
+	if last := tries[len(tries)-1].Outcome; strings.Join(got, ", ") != want || last != TryOver {
+		r.Errorf("the preview tells %q, and at last %s; want %q", got, last, want)
+	}
+}
+
+func TestAPreviewWithoutRunsFollowsTheDueTimes(t *testing.T) {
+	s := settings(t, byJSON+`"batch":{"query":"none"},"message":{"timeToLive":"PT10S"},"persistence":{"messageMaxRetries":2}`)
+	tries, err := s.Preview()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, try := range tries {
+		got += fmt.Sprintf("%d:%d:%d ", try.At/job.Second, try.Outcome, try.Next/job.Second)
+	}
+	if want := "0:0:6 6:0:12 12:1:72 72:2:0 72:4:0 "; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 }
