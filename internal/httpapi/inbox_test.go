@@ -157,3 +157,110 @@ func TestABadMessageConcernsOnlyItself(t *testing.T) {
 		}
 	})
 }
+
+func TestInboxesAreMadeChangedAndForgotten(t *testing.T) {
+	bothProtocols(t, httpapi.Options{}, func(t *testing.T, a *api) {
+		refused := func(status int, want, method, path, body string) {
+			t.Helper()
+			if text := a.want(status, "*", method, path, body); !strings.Contains(text, want) {
+				t.Errorf("%s %s %s: %s, want %s", method, path, body, text, want)
+			}
+		}
+		a.want(200, `{"inboxes":[]}`, "GET", "/inboxes", "")
+		refused(404, `there is no inbox \"in\"`, "GET", "/inboxes/in", "")
+		refused(404, "there is no inbox", "POST", "/inboxes/in/messages", "1")
+		refused(404, "there is no inbox", "DELETE", "/inboxes/in", "")
+		refused(404, "not found", "GET", "/inboxes/in/messages/m/x", "")
+		refused(400, "must not contain ','", "PUT", "/inboxes/a,b", ordersInbox)
+		refused(400, "deliver.http.url", "PUT", "/inboxes/in", `{"group":{"json":".order"},"deliver":{"http":{"url":"http://10.1.2.3/"}}}`)
+		refused(404, "there is no inbox", "GET", "/inboxes/in", "")
+
+		a.want(200, "*", "PUT", "/inboxes/in", ordersInbox)
+		a.want(201, "*", "POST", "/inboxes/in/messages", `{"order":1}`)
+		refused(422, "while no grouped job in it is open", "PUT", "/inboxes/in", `{"group":{"json":".order"},"batch":{"mode":"all","query":"none"}}`)
+		if x := object(t, a.want(200, "*", "GET", "/inboxes/in", "")); x["ordered"] != true {
+			t.Errorf("a refused change was made: %v", x)
+		}
+		refused(422, "has 1 that are not finished", "DELETE", "/inboxes/in", "")
+		refused(400, "lease_ms must be", "POST", "/inboxes/in/lease", `{"lease_ms":0}`)
+		refused(400, "limit must be", "GET", "/inboxes/in/messages?limit=0", "")
+		refused(400, "status must be of", "GET", "/inboxes/in/messages?status=ready", "")
+		refused(400, "from must be", "GET", "/inboxes/in/messages?from=x", "")
+		refused(400, "is not known here", "GET", "/inboxes/in/messages?queue=x", "")
+		refused(400, "state must be of", "GET", "/inboxes/in/groups?state=lost", "")
+		refused(400, "order must be", "GET", "/inboxes/in/messages?order=up", "")
+		refused(404, "has no message", "GET", "/inboxes/in/messages/m9", "")
+
+		receiver := "http://127.0.0.1:9/"
+		shown := a.want(200, "*", "PUT", "/inboxes/out", `{"group":{"json":".order"},"deliver":{"http":{"url":"`+receiver+`","headers":{"Authorization":"Bearer s3cret"}}}}`)
+		for _, text := range []string{shown, a.want(200, "*", "GET", "/inboxes", ""), a.want(200, "*", "GET", "/audit", "")} {
+			if strings.Contains(text, "s3cret") || !strings.Contains(text, "********") {
+				t.Errorf("the secret is not masked in %s", text)
+			}
+		}
+		refused(422, "delivers to", "POST", "/inboxes/out/lease", `{}`)
+		a.want(204, "", "DELETE", "/inboxes/out", "")
+		a.want(200, `{"changed":1}`, "POST", "/inboxes/in/actions", `{"action":"delete","all":true}`)
+		a.want(204, "", "DELETE", "/inboxes/in", "")
+		a.want(200, `{"inboxes":[]}`, "GET", "/inboxes", "")
+	})
+}
+
+// Pages go through everything, each once.
+func TestPagesOfMessagesAndGroups(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	a.want(200, "*", "PUT", "/inboxes/in", ordersInbox)
+	for i := range 7 {
+		a.want(201, "*", "POST", "/inboxes/in/messages", fmt.Sprintf(`{"order":"g%d"}`, i), "X-Correlate-Id", fmt.Sprintf("m%d", i))
+	}
+	for path, key := range map[string][2]string{"messages": {"messages", "message_id"}, "groups": {"groups", "group"}} {
+		var got []string
+		for from, more := "", true; more; {
+			page := object(t, a.want(200, "*", "GET", "/inboxes/in/"+path+"?limit=3&from="+from, ""))
+			for _, one := range page[key[0]].([]any) {
+				got = append(got, fmt.Sprint(one.(map[string]any)[key[1]]))
+			}
+			from, more = page["next"].(string)
+		}
+		want := strings.ReplaceAll("m0 m1 m2 m3 m4 m5 m6", "m", key[1][:1])
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s are %q, want %s", path, got, want)
+		}
+	}
+	if page := object(t, a.want(200, "*", "GET", "/inboxes/in/messages?order=desc&limit=1&group=g5", "")); fmt.Sprint(page["messages"].([]any)[0].(map[string]any)["message_id"]) != "m5" {
+		t.Errorf("%v", page)
+	}
+}
+
+// A token for some queues is for the inboxes of these names.
+func TestATokenForSomeQueuesIsHeldToItsInboxes(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	for _, name := range []string{"mine-1", "other"} {
+		a.want(200, "*", "PUT", "/inboxes/"+name, ordersInbox)
+	}
+	admin := a.token("", `{"name":"root","scopes":["admin"]}`)
+	mine := a.token(admin, `{"name":"mine","scopes":["enqueue","work","read","operate"],"queues":["mine-*"]}`)
+	as := func(status int, method, path, body string) string {
+		t.Helper()
+		return a.want(status, "*", method, path, body, "Authorization", "Bearer "+mine)
+	}
+	as(201, "POST", "/inboxes/mine-1/messages", `{"order":1}`)
+	as(403, "POST", "/inboxes/other/messages", `{"order":1}`)
+	as(403, "POST", "/inboxes/other/messages/bulk", `{"messages":[]}`)
+	as(200, "POST", "/inboxes/mine-1/lease", `{}`)
+	as(403, "POST", "/inboxes/other/lease", `{}`)
+	as(403, "GET", "/inboxes/other", "")
+	as(403, "GET", "/inboxes/other/messages", "")
+	as(403, "GET", "/inboxes/other/groups", "")
+	as(403, "POST", "/inboxes/other/actions", `{"action":"pause"}`)
+	as(403, "PUT", "/inboxes/other", ordersInbox)
+	as(403, "DELETE", "/inboxes/other/messages/x", "")
+	as(200, "PUT", "/inboxes/mine-2", ordersInbox)
+	if list := as(200, "GET", "/inboxes", ""); strings.Contains(list, "other") || !strings.Contains(list, "mine-2") {
+		t.Errorf("listed are %s", list)
+	}
+	a.want(401, "*", "GET", "/inboxes/mine-1", "")
+	sender := a.token(admin, `{"name":"sender","scopes":["enqueue"]}`)
+	a.want(201, "*", "POST", "/inboxes/other/messages", `{"order":1}`, "Authorization", "Bearer "+sender)
+	a.want(403, "*", "GET", "/inboxes/other", "", "Authorization", "Bearer "+sender)
+}

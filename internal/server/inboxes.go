@@ -53,19 +53,10 @@ func sinks(egress *connect.Egress) inbox.Sinks {
 		}
 		s, err := web.New(o)
 		if err != nil {
-			return nil, inField("deliver.http.", err)
+			return nil, err // and not a sink that is nil
 		}
 		return s, nil
 	}
-}
-
-// inField says where in the settings a field is that an error names.
-func inField(at string, err error) error {
-	bad, ok := err.(*job.Error) //nolint:errorlint // made by the sink and never wrapped
-	if !ok {
-		return err
-	}
-	return &job.Error{Kind: bad.Kind, Field: at + bad.Field, Text: at + bad.Text, Cause: bad.Cause}
 }
 
 // ReadInbox reads the settings of an inbox, the body of PUT /inboxes/{name},

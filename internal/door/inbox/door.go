@@ -2,11 +2,13 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/reprisehq/reprise/internal/connect"
@@ -15,7 +17,8 @@ import (
 )
 
 // Sinks makes what delivers to an endpoint. An endpoint that must not be called
-// is refused with an error that names the field below deliver.http.
+// is refused with an error that names the field below deliver.http. configured:
+// the configuration names it, not the API.
 type Sinks func(h *HTTP, configured bool) (connect.Sink, error)
 
 // Options are what a door needs.
@@ -198,7 +201,12 @@ func (d *Door) sink(s *Settings, configured bool) (connect.Sink, error) {
 	if s.HTTP == nil {
 		return nil, nil
 	}
-	return d.o.Sinks(s.HTTP, configured)
+	sink, err := d.o.Sinks(s.HTTP, configured)
+	if bad, ok := errors.AsType[*job.Error](err); ok {
+		field := strings.TrimSuffix("deliver.http."+bad.Field, ".")
+		return nil, &job.Error{Kind: bad.Kind, Field: field, Text: field + ": " + bad.Text}
+	}
+	return sink, err
 }
 
 // kept is what the engine keeps of the settings.
