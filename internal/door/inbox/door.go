@@ -88,17 +88,20 @@ func (d *Door) Start(ctx context.Context, configured []Named) error {
 		if d.Get(row.Name) != nil {
 			continue
 		}
-		s, err := ReadSettings(row.Body)
+		s, err := readSettings(row.Body, true)
+		if err != nil {
+			return fmt.Errorf("the settings of inbox %q: %w", row.Name, err)
+		}
 		var sink connect.Sink
-		if err == nil {
+		if s.lacks() {
+			err = errors.New("a header of its endpoint stood in the configuration, which does not name it any more")
+		} else {
 			sink, err = d.sink(s, false)
 		}
-		if err != nil { // what may be called has changed, or a secret stood in the file
-			d.log.ErrorContext(ctx, "an inbox stands still until it gets other settings", "inbox", row.Name, "error", err)
+		if err != nil { // what may be called has changed
+			d.log.ErrorContext(ctx, "an inbox takes messages in and does not deliver until it gets other settings", "inbox", row.Name, "error", err)
 		}
-		if s != nil {
-			d.begin(&Inbox{Name: row.Name, Settings: s}, sink)
-		}
+		d.begin(&Inbox{Name: row.Name, Settings: s}, sink)
 	}
 	return nil
 }

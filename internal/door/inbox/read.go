@@ -163,12 +163,16 @@ func (d deliver) MarshalJSON() ([]byte, error) {
 
 // ReadSettings reads the settings of an inbox, JSON. The error names every
 // problem, each a *job.Error with its field.
-func ReadSettings(body []byte) (*Settings, error) {
+func ReadSettings(body []byte) (*Settings, error) { return readSettings(body, false) }
+
+// readSettings reads settings; kept ones may hold a mask in the place of a
+// secret that the configuration had.
+func readSettings(body []byte, kept bool) (*Settings, error) {
 	var d document
 	if err := json.Unmarshal(body, &d, json.RejectUnknownMembers(true)); err != nil {
 		return nil, misread(err)
 	}
-	r := reader{s: defaults()}
+	r := reader{s: defaults(), kept: kept}
 	r.group(&d)
 	if d.Sort != nil {
 		var err error
@@ -196,12 +200,16 @@ func ReadSettings(body []byte) (*Settings, error) {
 		r.span("message.timeToLive", &r.s.TTL, t, 0, ttlMost)
 	}
 	r.s.OnExhausted = [...]job.OnDead{job.DeadBlock, job.DeadSkip, job.DeadPark}[word(&r, "onExhausted", d.OnExhausted, []string{"block", "skip", "park"}, 0)]
-	return &r.s, errors.Join(r.problems...)
+	if err := errors.Join(r.problems...); err != nil {
+		return nil, err
+	}
+	return &r.s, nil
 }
 
 // reader collects what is wrong with a document.
 type reader struct {
 	s        Settings
+	kept     bool
 	problems []error
 }
 
@@ -246,7 +254,7 @@ func (r *reader) http(f *httpFields) {
 			r.bad("deliver.http.headers", "has the name "+strconv.Quote(shorten(name))+", which "+why)
 		} else if strings.ContainsAny(value, "\r\n\x00") {
 			r.bad("deliver.http.headers."+name, "must not contain line breaks")
-		} else if value == mask {
+		} else if value == mask && !r.kept {
 			r.bad("deliver.http.headers."+name, "is masked where it is shown; give the value itself")
 		}
 	}

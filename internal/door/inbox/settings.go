@@ -199,9 +199,22 @@ func (s *Settings) masked() *Settings {
 
 // masked is what may be shown of settings that are kept.
 func masked(body []byte) string {
-	s, err := ReadSettings(body)
-	if s == nil {
+	s, err := readSettings(body, true)
+	if err != nil {
 		return err.Error()
 	}
 	return string(s.masked().Append(nil))
+}
+
+// lacks reports whether a secret of the endpoint is not known: it stood in the
+// configuration, which does not name the inbox any more.
+func (s *Settings) lacks() bool {
+	if s.HTTP != nil {
+		for _, value := range s.HTTP.Headers {
+			if value == mask {
+				return true
+			}
+		}
+	}
+	return false
 }

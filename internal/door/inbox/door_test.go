@@ -1,0 +1,119 @@
+package inbox
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/connect"
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// What is set over the API outlives a restart; what the configuration says wins
+// at each start, and its secrets are not kept.
+func TestInboxesComeBackAfterARestart(t *testing.T) {
+	scenario(t, "", func(r *rig) {
+		r.set("in", atOnce+byJSON+toHTTP[:len(toHTTP)-1])
+		file := settings(t, `"group":{"json":".x"},"deliver":{"http":{"url":"http://f/","headers":{"A":"s3cret"}}}`)
+		if err := r.Configure(r.Context(), []Named{{Name: "file", Settings: file, Secret: true}}); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := r.engine.DoorSettings(r.Context(), job.DoorInbox)
+		if err != nil || len(rows) != 2 || strings.Contains(string(rows[0].Body), "s3cret") || !strings.Contains(string(rows[0].Body), mask) {
+			t.Fatalf("%s, %v", rows[0].Body, err)
+		}
+		again := settings(t, `"group":{"json":".y"},"deliver":{"http":{"url":"http://f/","headers":{"A":"s3cret"}}}`)
+		r.stop()
+		r.start(Named{Name: "file", Settings: again, Secret: true})
+		if x := r.Get("file"); x == nil || x.Group.json != ".y" || x.HTTP.Headers["A"] != "s3cret" {
+			t.Errorf("the inbox of the file is %+v", x)
+		}
+		r.put("g/m")
+		r.expect("the inbox of the API works on", "0 m")
+
+		r.stop()
+		r.start() // the file names it no more, and its secret is not known
+		r.accept("file", Message{Payload: []byte(`{"y":1}`)})
+		r.until(60)
+		r.expect("without its secret it takes messages in and delivers nothing", "")
+		r.put("g/m2")
+		r.expect("the inbox of the API works on", "60.001 m2")
+	})
+}
+
+// An endpoint that may not be called any more stops its inbox, and no other.
+func TestAnEndpointThatMustNotBeCalledStopsItsInboxOnly(t *testing.T) {
+	scenario(t, atOnce+byJSON+toHTTP[:len(toHTTP)-1], func(r *rig) {
+		r.stop()
+		r.allow = func(_ *HTTP, configured bool) error {
+			if !configured {
+				return &job.Error{Kind: job.Invalid, Field: "url", Text: "must not be called"}
+			}
+			return nil
+		}
+		r.start()
+		r.put("g/m")
+		r.expect("while it must not be called", "")
+		r.look("1 in_progress, 1 groups ready")
+		s := settings(t, byJSON+`"deliver":{"http":{"url":"http://new/"}},"batch":{"mode":"fail_first","query":"none"}`)
+		var bad *job.Error
+		if err := r.Set(r.Context(), "in", s, job.Actor{}); !errors.As(err, &bad) || bad.Field != "deliver.http.url" {
+			t.Errorf("%v", err)
+		}
+		r.allow = func(*HTTP, bool) error { return nil }
+		if err := r.Set(r.Context(), "in", s, job.Actor{}); err != nil {
+			t.Fatal(err)
+		}
+		r.expect("with settings that are allowed", "0 m")
+	})
+}
+
+// Of servers that share a store one runs an inbox at a time: a run that finds the
+// lock taken is left out, and one that outlives it delivers nothing more.
+func TestRunsTakeTheLockOfTheInbox(t *testing.T) {
+	const polled = byJSON + toHTTP + `"batch":{"mode":"fail_first","query":{"pollInitialDelay":"PT5S","pollInterval":"PT5S"}}`
+	scenario(t, "", func(r *rig) {
+		r.o.LockMost, r.o.Node = 3*job.Second, "node-1"
+		r.set("in", polled)
+		other := job.LockAsk{Name: "inbox/in", By: "node-2", Most: 8 * job.Second}
+		if _, got, err := r.engine.Lock(r.Context(), other); !got || err != nil {
+			t.Fatal(got, err)
+		}
+		r.put("g/m1", "g/m2", "g/m3")
+		r.until(6)
+		r.expect("while another server has the lock", "")
+		r.replies(func(m *connect.Message) connect.Result {
+			if m.ID == "m2" { // the sink would be told to end; what it delivers then, the next run repeats
+				return connect.Result{Outcome: job.Released, Delay: 1}
+			}
+			return connect.Result{}
+		})
+		r.until(11)
+		r.expect("when it is free", "10 m1, 10 m2")
+		if s, err := r.engine.Locks(r.Context(), "", 9); err != nil || len(s) != 1 || s[0].Held || s[0].By != "node-1" {
+			t.Errorf("after the run: %+v, %v", s, err)
+		}
+	})
+}
+
+// No message of an inbox that is full is taken in before an earlier one.
+func TestAFullInboxRefusesTheWholeCall(t *testing.T) {
+	scenario(t, atOnce+`"group":{"json":".g"}`, func(r *rig) {
+		_, err := r.engine.SetQueue(r.Context(), "in", func(q *job.Queue) error { q.MaxJobs = 2; return nil }, job.Actor{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.put("g/m1")
+		x, _ := r.Find("in")
+		in := x.NewIntake(r.Context(), []Message{{Payload: []byte(`{"g":1}`)}, {Payload: []byte(`{"g":2}`)}}, r.engine.Now())
+		if err := in.Put(r.Context(), r.engine.Put); job.KindOf(err) != job.OverLimit {
+			t.Errorf("%v, %+v", err, in.Out)
+		}
+		r.look("1 in_progress, 1 groups ready")
+		var added []engine.Listed
+		if err := r.engine.Each(r.Context(), engine.Search{}, func(l engine.Listed) (bool, error) { added = append(added, l); return true, nil }); err != nil || len(added) != 1 {
+			t.Error(added, err)
+		}
+	})
+}
