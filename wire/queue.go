@@ -28,10 +28,11 @@ type Queue struct {
 	RetryBudget  *RetryBudget `json:"retry_budget,omitzero"`
 	FairShare    *FairShare   `json:"fair_share,omitzero"`
 
-	HoldUntil    int64         `json:"hold_until,omitzero"`
-	BreakerState *BreakerState `json:"breaker_state,omitzero"` // where it is not simply closed
-	Jobs         JobCounts     `json:"jobs"`
-	Bytes        int64         `json:"bytes"` // payloads of jobs that are not finished
+	HoldUntil     int64         `json:"hold_until,omitzero"`
+	BreakerState  *BreakerState `json:"breaker_state,omitzero"` // where it is not simply closed
+	Jobs          JobCounts     `json:"jobs"`
+	Bytes         int64         `json:"bytes"`                    // payloads of jobs that are not finished
+	OldestReadyAt int64         `json:"oldest_ready_at,omitzero"` // since when the longest waiting of the oldest ready jobs waits; 0 = none is ready
 }
 
 // JobCounts is how many jobs of a queue there are in each state.

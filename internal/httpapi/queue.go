@@ -48,6 +48,7 @@ type queueState struct {
 	BreakerState *wire.BreakerState `json:"breaker_state,omitzero"` // where it is not simply closed
 	Jobs         wire.JobCounts     `json:"jobs"`
 	Bytes        int64              `json:"bytes"` // payloads of jobs that are not finished
+	OldestReady  int64              `json:"oldest_ready_at,omitzero"`
 }
 
 // The words of late_ok.
@@ -171,8 +172,15 @@ func (h *handler) queue(w http.ResponseWriter, r *http.Request, name, _ string) 
 		state = jobs.BreakerStateOf(list[0])
 	}
 	n := &depth.States
+	oldest := job.Millis(0)
+	if n[job.Ready] > 0 {
+		if oldest, err = h.engine.OldestReady(r.Context(), name); err != nil {
+			h.problem(w, r, err)
+			return
+		}
+	}
 	h.sendPlain(w, r, queueState{
-		Name: q.Name, settings: settingsOf(q), HoldUntil: int64(q.HoldUntil), Bytes: depth.Bytes,
+		Name: q.Name, settings: settingsOf(q), HoldUntil: int64(q.HoldUntil), Bytes: depth.Bytes, OldestReady: int64(oldest),
 		BreakerState: state, Jobs: wire.JobCounts{
 			Scheduled: n[job.Scheduled], Ready: n[job.Ready], InFlight: n[job.Leased], Completed: n[job.Done], Dead: n[job.Dead],
 		},

@@ -27,9 +27,13 @@ func AppendListed(b []byte, l engine.Listed) []byte {
 	return append(members(b, l.Job, orNull(l.Payload)), '}')
 }
 
-// AppendWhole appends a job object with its payload and what it made; nil = nothing.
-func AppendWhole(b []byte, l engine.Listed, result []byte) []byte {
+// AppendWhole appends a job object with its payload, why it waits ("" = that is
+// not known) and what it made; nil = nothing.
+func AppendWhole(b []byte, l engine.Listed, wait string, result []byte) []byte {
 	b = members(b, l.Job, orNull(l.Payload))
+	if wait != "" && l.Job.Park == "" {
+		b = quote(b, `,"wait":`, wait)
+	}
 	if result != nil {
 		b = append(append(b, `,"result":`...), result...)
 	}
