@@ -405,10 +405,10 @@ func newGridDrainCommand() *cobra.Command {
 	var conn connection
 	var at bool
 	cmd := &cobra.Command{
-		Use:   "drain ENGINE",
-		Short: "Take an engine out: it finishes what it runs, and ends",
+		Use:     "drain ENGINE",
+		Short:   "Take an engine out: it finishes what it runs, and ends",
 		Example: "  reprise grid drain node-7",
-		Args:  cobra.ExactArgs(1),
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := conn.operator()
 			if err != nil {

@@ -77,7 +77,9 @@ func (c *chaos) run(steps int) {
 		{15, c.begin},
 		{12, c.time},
 		{6, c.join},
-		{4, func() { c.with(func(m *machine) { _ = c.Logoff(c.Context(), m.name, 0, driver); c.pass(0); c.hear(); c.remove(m) }) }},
+		{4, func() {
+			c.with(func(m *machine) { _ = c.Logoff(c.Context(), m.name, 0, driver); c.pass(0); c.hear(); c.remove(m) })
+		}},
 		{3, func() { c.with(func(m *machine) { _, _ = c.Drain(c.Context(), m.name, 0, driver) }) }},
 		{3, func() { c.with(func(m *machine) { c.remove(m) }) }}, // falls silent
 		{4, func() { c.with(c.reconnect) }},
