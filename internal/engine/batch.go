@@ -30,6 +30,7 @@ type committer struct {
 	protection protection
 	budgets    budgets
 	paces      paces
+	preemptAt  job.Millis
 	roster     *roster // nil = to be made
 	rosterUsed bool    // by a transaction that is not committed yet
 	fed        bool    // the last run left holders to be served again
@@ -116,9 +117,11 @@ type run struct {
 	stirred  bool                    // a task or the slots of an engine changed
 	paced    []paced
 	paceDue  map[string]job.Millis
-	offers   map[string]*offer
-	granted  map[job.ID]int // tasks given to machines: the how-manieth grant it was
-	grants   int
+
+	preemptAt job.Millis // when runs that are protected now may be pre-empted; 0 = nobody waits for that
+	offers    map[string]*offer
+	granted   map[job.ID]int // tasks given to machines: the how-manieth grant it was
+	grants    int
 }
 
 // disk is what was seen of the free space.
@@ -156,6 +159,9 @@ func (e *Engine) runOnce() *batch {
 			return err
 		}
 		if err := r.serve(); err != nil {
+			return err
+		}
+		if err := r.preempt(); err != nil {
 			return err
 		}
 		if err := r.lookAhead(); err != nil {
@@ -296,7 +302,7 @@ func (r *run) publish() {
 	for name := range r.fresh {
 		c.queues[name] = true
 	}
-	c.rosterUsed = false
+	c.rosterUsed, c.preemptAt = false, r.preemptAt
 	r.publishPaces()
 	c.protection.publish(&r.guard)
 	c.budgets.publish(&r.spending)

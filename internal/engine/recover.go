@@ -21,7 +21,7 @@ const recoverMax = 2000
 func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 	c := &e.core
 	c.holders, c.hungry, c.leases, c.emptied, c.streams = map[string]*holder{}, nil, 0, nil, [3]int{}
-	c.roster, c.rosterUsed = nil, false
+	c.roster, c.rosterUsed, c.preemptAt = nil, false, 0
 	var stale, kept []string
 	anchor := rule.Anchor{Window: e.opts.Reattach}
 	starts := c.start == 0 // else the steady clock runs on

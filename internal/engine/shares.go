@@ -12,6 +12,7 @@ type roster struct {
 	rota   *rule.Rota
 	shares map[string]*rule.Share
 	slots  int
+	urgent int // urgent sessions
 }
 
 // roster returns what is known, to be changed.
@@ -55,6 +56,7 @@ func (r *run) joinAsItIs(t *roster, s *job.Session) error {
 	d := r.tx.Depth(s.Name)
 	share := t.rota.Join(s.Name, claimOf(s, q))
 	t.shares[s.Name] = share
+	t.urgent += oneIf(share.Urgent)
 	t.rota.Wait(share, int(d.Wanting+d.Leases))
 	for range d.Leases {
 		t.rota.Start(share)
@@ -96,6 +98,7 @@ func (r *run) joinShares(s *job.Session, q *job.Queue) error {
 		return err
 	}
 	t.shares[s.Name] = t.rota.Join(s.Name, claimOf(s, q))
+	t.urgent += oneIf(t.shares[s.Name].Urgent)
 	return nil
 }
 
@@ -103,7 +106,10 @@ func (r *run) joinShares(s *job.Session, q *job.Queue) error {
 func (r *run) changeShare(s *job.Session, q *job.Queue) error {
 	t, err := r.roster()
 	if err == nil && t.shares[s.Name] != nil {
-		t.rota.Change(t.shares[s.Name], claimOf(s, q))
+		share := t.shares[s.Name]
+		t.urgent -= oneIf(share.Urgent)
+		t.rota.Change(share, claimOf(s, q))
+		t.urgent += oneIf(share.Urgent)
 	}
 	return err
 }
@@ -111,6 +117,7 @@ func (r *run) changeShare(s *job.Session, q *job.Queue) error {
 func (r *run) leaveShares(name string) error {
 	t, err := r.roster()
 	if err == nil && t.shares[name] != nil {
+		t.urgent -= oneIf(t.shares[name].Urgent)
 		t.rota.Leave(t.shares[name])
 		delete(t.shares, name)
 	}

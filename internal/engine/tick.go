@@ -278,6 +278,7 @@ func (r *run) sleep() time.Duration {
 	sooner(r.nextRoom(), r.steady, 0)
 	sooner(r.nextBudget(), r.steady, 0)
 	sooner(r.nextStraggler(), r.steady, 0)
+	sooner(r.preemptAt, r.steady, 0)
 	sooner(r.tx.NextRow(job.Holders), r.steady, r.watch.lapses)
 	sooner(r.tx.NextRow(job.Replays), r.steady, 0)
 	sooner(r.tx.NextRow(job.Locks), r.steady, 0)

@@ -1,0 +1,63 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+func urgent(q *job.Queue) { q.Grid.Urgent = true }
+
+func TestA22AnUrgentSessionTakesTheNewestRunsOfThoseAboveTheirShare(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("low", func(q *job.Queue) { q.Grid.Weight, q.Grid.EvictedPlace = 1, job.PlaceKeep })
+		g.session("high", func(q *job.Queue) { q.Grid.Weight = 9 })
+		m := g.engine("w", 4)
+		for _, name := range []string{"L1", "L2", "H1", "H2"} {
+			g.tasks(map[byte]string{'L': "low", 'H': "high"}[name[0]], name)
+			g.pass(1)
+			m.gets(name)
+		}
+		g.beating(31*job.Second, m)
+		g.session("now", urgent)
+		g.tasks("now", "U1")
+		m.gets("L2: evict", "U1") // the lowest weight first, the newest run first
+		g.counters("L2", counts{"evictions": 1})
+		g.line("low", "L2")
+		g.tasks("now", "U2", "U3")
+		m.gets("H2: evict", "U2", "L1: evict", "U3") // nobody falls below its share
+		m.ok("U1", "U2", "U3")
+		m.read()
+		for _, name := range []string{"L1", "L2", "H2"} {
+			if j := g.job(name); j.Attempts != 0 || j.Evictions != 1 || len(j.Leases) != 1 {
+				g.Errorf("%s: %+v", name, j)
+			}
+		}
+	})
+}
+
+func TestA23ATaskThatWasPreemptedFiveTimesIsLeftAlone(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("low", func(q *job.Queue) { q.Grid.Weight, q.Grid.EvictedPlace = 1, job.PlaceKeep })
+		g.session("now", urgent)
+		m := g.engine("w", 1)
+		g.tasks("low", "L")
+		m.gets("L")
+		for i := range 5 {
+			name := fmt.Sprint("U", i)
+			g.tasks("now", name)
+			g.beating(30*job.Second-1, m)
+			m.gets()
+			g.pass(1)
+			m.gets("L: evict", name)
+			m.ok(name)
+			m.gets("L")
+		}
+		g.tasks("now", "last") // the run is protected at its beginning, and then by what happened to the task
+		g.beating(job.Minute, m)
+		m.gets()
+		m.ok("L")
+		m.gets("last")
+	})
+}
