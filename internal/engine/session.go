@@ -28,8 +28,7 @@ type SessionState struct {
 	*job.Session
 	Settings *job.Queue
 	Depth    Depth
-	Share    int  // slots it should have now
-	Stalled  bool // has tasks, and no engine may run any of them
+	Share    int // slots it should have now
 
 	Redundant Redundant // what its copies came to since the server started
 }
