@@ -64,7 +64,7 @@ type Entries struct {
 	Class  Class
 	Member bool // belongs to the gate of its group
 	Inner  Pos  // its place inside the group
-	Runs   bool // is out with a holder, as a member of a group with an order
+	Runs   bool // is out with a holder, in the turn of its group
 	Dead   DeadEntry
 	Key    Key    // stands under this key, and no other job does
 	Park   string // out of line under this label
@@ -88,7 +88,7 @@ func EntriesOf(j *job.Job) Entries {
 		e.Member, e.Inner = true, e.Pos
 		if j.Order != job.OrderNone {
 			e.Inner = Pos{Seq: SortOf(j), ID: j.ID} // priority and place do not count inside
-			e.Runs = len(j.Leases) > 0
+			e.Runs = len(j.Leases) > 0 && j.Leases[0].Turn != 0
 		}
 	}
 	switch j.State {

@@ -87,7 +87,7 @@ func (c *checker) turns() {
 			if e := c.m.entries[j.ID]; e.Wants {
 				wanting = append(wanting, j.ID)
 			}
-			if j.Order != job.OrderNone && len(j.Leases) > 0 {
+			if j.Order != job.OrderNone && len(j.Leases) > 0 && j.Leases[0].Turn != 0 {
 				running = append(running, j.ID)
 			}
 		}
