@@ -335,7 +335,7 @@ func TestPauseIsAlwaysEffectiveAndKeepsTheDueTime(t *testing.T) { // inbox.md 10
 		}
 		r.members("a1", "a2", "b1")
 		must(r.Pause(r.Context(), by, r.ids["a1"]))
-		r.runs("", "b1")
+		r.settle(r.took(whole, "b: b1")["b1"], job.OK)
 		must(r.Resume(r.Context(), by, r.ids["a1"]))
 		held := r.took(whole, "a: a1 a2")
 		must(r.Pause(r.Context(), by, r.ids["a2"])) // in a turn, not yet delivered
@@ -358,7 +358,9 @@ func TestPauseIsAlwaysEffectiveAndKeepsTheDueTime(t *testing.T) { // inbox.md 10
 			r.Fatal(err)
 		}
 		r.members("a2", "b2")
-		r.runs("", "b1 b2")
+		b := r.took(whole, "b: b1 b2")
+		r.settle(b["b1"], job.OK)
+		r.settle(b["b2"], job.OK)
 		list, err := r.Groups(r.Context(), "in", nil, "", 9)
 		if err != nil || len(list) != 1 || list[0].Is != rule.GroupPaused || !list[0].Gate.Paused {
 			r.Errorf("%+v, %v", list, err)
