@@ -43,15 +43,20 @@ func onDisk(t testing.TB, settings func(*job.Queue)) *engine.Engine {
 	return e
 }
 
-// fill puts n messages into as many groups, one after the other, in bulks of 1,000.
+// fill puts n messages into as many groups (0 = into none), one after the other, in
+// bulks of 1,000.
 func fill(t testing.TB, e *engine.Engine, n, groups int) {
 	t.Helper()
 	payload := make([]byte, 128)
 	for at := 0; at < n; {
 		list := make([]engine.NewJob, 0, 1000)
 		for ; at < n && len(list) < 1000; at++ {
+			group := ""
+			if groups > 0 {
+				group = "group " + strconv.Itoa(at%groups)
+			}
 			list = append(list, engine.NewJob{Job: job.Job{
-				Queue: "in", Type: "t", Group: "group " + strconv.Itoa(at%groups), Priority: job.PriorityDefault,
+				Queue: "in", Type: "t", Group: group, Priority: job.PriorityDefault,
 				RetainDone: job.Unset, RetainDead: job.Unset,
 			}, Payload: payload})
 		}
@@ -109,6 +114,21 @@ func TestBlockedGroupsStarveNobody(t *testing.T) { // inbox.md 5, reference 2.6 
 	}
 }
 
+// BenchmarkIntake is what a message costs in bulks of 1,000: into a plain queue, and
+// into an inbox with ten in each group.
+func BenchmarkIntake(b *testing.B) {
+	for name, mode := range map[string]func(*job.Queue){"plain": func(*job.Queue) {}, "inbox": failFirst} {
+		b.Run(name, func(b *testing.B) {
+			e := onDisk(b, mode)
+			before := cpuTime()
+			b.ResetTimer()
+			fill(b, e, b.N, map[string]int{"inbox": max(1, b.N/10)}[name])
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+			b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
+
 // BenchmarkTurns delivers messages to a sink inside the process, ten in each group:
 // 64 deliverers, and each message is acknowledged right after its own success.
 func BenchmarkTurns(b *testing.B) {
@@ -118,6 +138,7 @@ func BenchmarkTurns(b *testing.B) {
 			fill(b, e, b.N, max(1, b.N/10))
 			var left atomic.Int64
 			left.Store(int64(b.N))
+			before := cpuTime()
 			b.ResetTimer()
 			var all sync.WaitGroup
 			for i := range 64 {
@@ -150,6 +171,7 @@ func BenchmarkTurns(b *testing.B) {
 				b.Errorf("%d are left", n)
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+			b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
 		})
 	}
 }
