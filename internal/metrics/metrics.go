@@ -68,12 +68,14 @@ func New(e *engine.Engine, version string) *Metrics {
 // ServeHTTP implements http.Handler: the page.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.page.ServeHTTP(w, r) }
 
-// Connections adds what the listeners count, as httpapi.Crowd does. It is called
-// at most once.
-func (m *Metrics) Connections(c interface {
+// Crowd is what the listeners count of connections (httpapi.Crowd).
+type Crowd interface {
 	Open() int      // now
 	Refused() int64 // so far, because there were too many
-}) {
+}
+
+// Connections adds what the listeners count. It is called at most once.
+func (m *Metrics) Connections(c Crowd) {
 	m.all.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "reprise_connections", Help: "Open connections of all listeners.",

@@ -91,7 +91,7 @@ func (x *judge) gives(u job.BudgetUse) bool {
 	if b.Strategy == job.TimeBased {
 		return went.lets(u.Cost, x.instant)
 	}
-	return x.out(u.Key)+u.Cost <= b.Allocation
+	return x.out(u.Key)+u.Cost <= x.allotted(b)
 }
 
 // waitsFor is the budget that a job is aside for.
@@ -219,6 +219,9 @@ func (x *judge) budgetRow(ch *change) {
 	want, _ := x.budgetOf(ch.key)
 	same := *row
 	same.Jobs, same.Created, same.Updated = 0, 0, 0
+	if x.w.allots[same.Allocation] && same.Strategy == job.WhileInFlight {
+		same.Allocation = want.Allocation // it was changed to that
+	}
 	if same != *want {
 		broken(budgetLaw, "budget %q is %s, and %s was asked for", ch.key, fmt.Sprintf("%+v", same), fmt.Sprintf("%+v", *want))
 	}

@@ -40,6 +40,7 @@ func init() {
 		{"pause or resume a fingerprint", 4, (*world).markPrint},
 		{"time passes", 22, (*world).timePasses},
 		{"the clock steps", 2, (*world).clockSteps},
+		{"a budget changes", 1, (*world).changeBudget},
 		{"the process stands still", 1, (*world).standStill},
 		{"the disk is slow", 4, (*world).diskStalls},
 		{"the disk is fast again", 5, (*world).diskFlows},

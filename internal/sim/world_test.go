@@ -48,6 +48,7 @@ func (c *clock) Steady() job.Millis { return c.mono() + job.Millis(c.anchor.Load
 
 // world is one history: an engine, its clients, and the judge.
 type world struct {
+	allots map[int64]bool  // what the budget of units at once was ever to have
 	ctx    context.Context //nolint:containedctx // a history is one run, and this is what ends it
 	seed   uint64
 	setup  setup
