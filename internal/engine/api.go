@@ -163,3 +163,10 @@ type (
 	Filter = store.Filter
 	Depth  = store.Depth
 )
+
+// Status is what a job is, and Condition what a group is that is given out in
+// turns, as Depth counts them: the words of the rules under the engine's name.
+type (
+	Status    = rule.Status
+	Condition = rule.Condition
+)

@@ -43,6 +43,7 @@ type QueueMeasures struct {
 	Depth   Depth
 	Oldest  job.Millis // how long the longest waiting of the oldest ready jobs has waited; 0 = none is ready
 	Paused  bool
+	Turns   bool // its groups are given out in turns
 	Held    bool
 	Breaker job.BreakerState
 }
@@ -56,6 +57,12 @@ func (q *QueueMeasures) Merge(o *QueueMeasures) {
 func (q *QueueMeasures) addDepth(d Depth) {
 	for i, n := range d.States {
 		q.Depth.States[i] += n
+	}
+	for i, n := range d.Status {
+		q.Depth.Status[i] += n
+	}
+	for i, n := range d.Groups {
+		q.Depth.Groups[i] += n
 	}
 	q.Depth.Bytes += d.Bytes
 	q.Depth.Grouped += d.Grouped
@@ -122,7 +129,7 @@ func (e *Engine) measureStore(ctx context.Context, m *Measures) error {
 			if err != nil {
 				return err
 			}
-			m.Queues[i].Paused, m.Queues[i].Held = row.Paused, row.HoldUntil > v.Now()
+			m.Queues[i].Paused, m.Queues[i].Held, m.Queues[i].Turns = row.Paused, row.HoldUntil > v.Now(), row.Turns
 		}
 		return m.guards(v)
 	})

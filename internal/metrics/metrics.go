@@ -112,6 +112,8 @@ var (
 	bytesNow    = desc("queue_bytes", "Payload bytes of unfinished jobs, by queue.", "queue")
 	runningNow  = desc("queue_leases", "Live leases, by queue.", "queue")
 	oldestNow   = desc("queue_oldest_ready_seconds", "How long the longest waiting of the oldest ready jobs has waited, by queue; 0 = none is ready.", "queue")
+	turnJobs    = desc("queue_turn_jobs", "Jobs of a queue whose groups are given out in turns, such as an inbox, by status; they add up.", "queue", "status")
+	turnGroups  = desc("queue_turn_groups", "Groups of such a queue by condition, such as blocked; they add up.", "queue", "condition")
 	pausedNow   = desc("queue_paused", "1 while the queue is paused.", "queue")
 	heldNow     = desc("queue_held", "1 while the queue is held until a date.", "queue")
 	breakerNow  = desc("queue_breaker", "1 for the state the breaker of the queue is in, of those that are not simply closed.", "queue", "state")
@@ -218,6 +220,14 @@ func (p page) queue(name string, q *engine.QueueMeasures, now bool) {
 		return
 	}
 	p.put(oldestNow, gauge, float64(q.Oldest)/1000, name)
+	if q.Turns {
+		for s, n := range q.Depth.Status {
+			p.put(turnJobs, gauge, float64(n), name, engine.Status(s).String())
+		}
+		for c, n := range q.Depth.Groups {
+			p.put(turnGroups, gauge, float64(n), name, engine.Condition(c).String())
+		}
+	}
 	p.put(pausedNow, gauge, oneIf(q.Paused), name)
 	p.put(heldNow, gauge, oneIf(q.Held), name)
 	if q.Breaker != job.BreakerClosed {

@@ -84,6 +84,20 @@ func page(t *testing.T) string {
 	if _, err := e.Put(t.Context(), []engine.NewJob{n}); err != nil {
 		t.Fatal(err)
 	}
+	turns := func(q *job.Queue) error {
+		q.Order, q.Turns, q.Protection.Fair = job.OrderStrict, true, &job.FairShare{}
+		return nil
+	}
+	if _, err := e.SetQueue(t.Context(), "in", turns, job.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	n.Job.Queue, n.Job.Group = "in", "g"
+	if _, err := e.Put(t.Context(), []engine.NewJob{n, n}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.PauseGroup(t.Context(), job.Actor{}, "in", "g"); err != nil {
+		t.Fatal(err)
+	}
 	if err := e.ForceBreaker(t.Context(), "q", "", 1, job.Actor{}); err != nil {
 		t.Fatal(err)
 	}
@@ -97,4 +111,19 @@ func page(t *testing.T) string {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 	return w.Body.String()
+}
+
+func TestMessagesAndGroupsOfInboxesAreCounted(t *testing.T) {
+	text := page(t)
+	for _, line := range []string{
+		`reprise_queue_turn_jobs{queue="in",status="waiting"} 2`, `reprise_queue_turn_jobs{queue="in",status="blocking"} 0`,
+		`reprise_queue_turn_groups{condition="paused",queue="in"} 1`, `reprise_queue_turn_groups{condition="ready",queue="in"} 0`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("%s is missing", line)
+		}
+	}
+	if strings.Contains(text, `reprise_queue_turn_jobs{queue="q"`) {
+		t.Error("a queue without turns has its jobs counted twice")
+	}
 }

@@ -82,6 +82,7 @@ func table() []fault {
 		traceFaults,
 		budgetFaults,
 		inboxCoreFaults,
+		inboxDoorFaults,
 		queryFaults,
 		wireFaults,
 		openapiFaults,

@@ -1,0 +1,103 @@
+package main
+
+const inboxPkg = "internal/door/inbox"
+
+// inboxDoorFaults break the door inbox: settings, intake, delivery.
+var inboxDoorFaults = []fault{
+	{
+		name: "inbox-payload-not-copied", breaks: "I5: what is delivered is what was accepted",
+		does:  "a message keeps the memory of its request, which the next one writes over",
+		file:  "internal/door/inbox/message.go",
+		old:   "jsontext.Value(bytes.Clone(bytes.TrimSpace(raw)))",
+		new:   "jsontext.Value(bytes.TrimSpace(raw))",
+		first: []suite{in(inboxPkg, "TestPayloadsAreCopiesOnOneLine")},
+	},
+	{
+		name: "inbox-one-more-try", breaks: "inbox.md, decision 7",
+		does:  "a message is exhausted by one noted error more than messageMaxRetries",
+		file:  "internal/door/inbox/settings.go",
+		old:   "job.LimitOf(uint32(s.MaxRetries - 1))",
+		new:   "job.LimitOf(uint32(s.MaxRetries))",
+		first: []suite{in(inboxPkg, "TestTheTableOfTheSeed")},
+	},
+	{
+		name: "inbox-cap-of-age-ignored", breaks: "inbox.md, decision 8",
+		does:  "capApplies age is as interval",
+		file:  "internal/door/inbox/settings.go",
+		old:   "\tif s.CapApplies == CapAge {\n",
+		new:   "\tif false {\n",
+		first: []suite{in(inboxPkg, "TestTheTableOfTheSeed")},
+	},
+	{
+		name: "inbox-all-is-ordered", breaks: "inbox.md, decision 3",
+		does:  "mode all stops at the first error too",
+		file:  "internal/door/inbox/courier.go",
+		old:   "if !whole && c.inbox.Ordered() {",
+		new:   "if !whole {",
+		first: []suite{in(inboxPkg, "TestDeliveryStopsOrGoesOnBehindAFailure")},
+	},
+	{
+		name: "inbox-batch-of-zero", breaks: "inbox.md, decision 4",
+		does:  "messageBatchSize 0 is taken",
+		file:  "internal/door/inbox/read.go",
+		old:   "if *n < 1 || *n > batchMax {",
+		new:   "if *n < 0 || *n > batchMax {",
+		first: []suite{in(inboxPkg, "TestBadSettingsAreRefusedByName")},
+	},
+	{
+		name: "inbox-one-page-a-run", breaks: "inbox.md, decision 4: a page bounds a fetch",
+		does:  "a run delivers one page of a group, and the rest in the next run",
+		file:  "internal/door/inbox/courier.go",
+		old:   "\t\tmore = rest.Load()\n",
+		new:   "\t\tmore = false\n",
+		first: []suite{in(inboxPkg, "TestABatchGoesInOneRequestAndIsSettledMessageByMessage")},
+	},
+	{
+		name: "inbox-pause-between-turns-only", breaks: "inbox.md, decision 10",
+		does:  "what was leased is delivered, whatever was paused or expired meanwhile",
+		file:  "internal/door/inbox/courier.go",
+		old:   "switch err := c.engine.MayDeliver(ctx, d.Job.ID, d.Lease.Token); {",
+		new:   "switch err := error(nil); {",
+		first: []suite{in(inboxPkg, "TestAPauseHoldsInTheMiddleOfATurn")},
+	},
+	{
+		name: "inbox-bad-message-refuses-all", breaks: "inbox.md, decision 12",
+		does:  "a conflict of one message of a bulk refuses the others",
+		file:  "internal/door/inbox/intake.go",
+		old:   "n.Apart = true",
+		new:   "n.Apart = false",
+		first: []suite{in("internal/httpapi", "TestABadMessageConcernsOnlyItself")},
+	},
+	{
+		name: "inbox-sorted-by-arrival", breaks: "inbox.md, sort",
+		does:  "the header by which an inbox sorts is read and not looked at",
+		file:  "internal/door/inbox/message.go",
+		old:   "j.Ranked, j.Rank = s.Sort != Sort{},",
+		new:   "j.Ranked, j.Rank = false,",
+		first: []suite{in(inboxPkg, "TestWhichMembersAVisitTries")},
+	},
+	{
+		name: "inbox-runs-beside-the-lock", breaks: "inbox.md, decision 11",
+		does:  "a run goes on that did not get the lock",
+		file:  "internal/door/inbox/courier.go",
+		old:   "if err != nil || !got {",
+		new:   "if err != nil || !got && most < 0 {",
+		first: []suite{in(inboxPkg, "TestRunsTakeTheLockOfTheInbox")},
+	},
+	{
+		name: "inbox-secret-shown", breaks: "operations.md, one file: secrets are masked",
+		does:  "settings are kept with the secrets that the configuration has by reference",
+		file:  "internal/door/inbox/door.go",
+		old:   "\tif x.secret {\n",
+		new:   "\tif false {\n",
+		first: []suite{in(inboxPkg, "TestInboxesComeBackAfterARestart")},
+	},
+	{
+		name: "inbox-grace-in-the-same-run", breaks: "inbox.md, decision 7: tried again at the next run",
+		does:  "what fails inside its time to live is due again only after the server's grace delay",
+		file:  "internal/door/inbox/settings.go",
+		old:   "\t\tq.GraceDelay = s.Query.Interval / 2\n",
+		new:   "\t\tq.GraceDelay = 2 * s.Query.Interval\n",
+		first: []suite{in(inboxPkg, "TestTheTableOfTheSeed")},
+	},
+}
