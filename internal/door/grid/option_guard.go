@@ -145,10 +145,10 @@ func readSettings[T any](into *T, list []setting[T], members map[string]jsontext
 			return fmt.Errorf("must have another %s than %s", s.name, text)
 		}
 	}
-	if len(members) == 0 {
-		return nil
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		return fmt.Errorf("must not have %q; it may have %s", name, strings.Join(known, ", "))
 	}
-	return fmt.Errorf("must not have %q; it may have %s", slices.Sorted(maps.Keys(members))[0], strings.Join(known, ", "))
+	return nil
 }
 
 // showSettings writes what differs from the usual, in the order of the list.
