@@ -144,12 +144,8 @@ func TestASessionShowsWhoChoseEachOption(t *testing.T) {
 	check(s, "max_retries", 7, "broker")
 	check(s, "evicted_place", "keep", "profile")
 
-	check(s, "redundancy", map[string]any{"strategies": []any{"median"}}, "profile")
-	check(s, "exclusion", "off", "profile")
-
-	s = object(t, a.want(200, "*", "PATCH", "/sessions/s", `{"options":{"weight":9,"redundancy":{"strategies":["tail"],"tail_done":0.5}},"suspend":true}`))
+	s = object(t, a.want(200, "*", "PATCH", "/sessions/s", `{"options":{"weight":9},"suspend":true}`))
 	check(s, "weight", 9, "session")
-	check(s, "redundancy", map[string]any{"strategies": []any{"tail"}, "tail_done": 0.5}, "session")
 	check(s, "max_retries", 7, "broker")
 	if s["suspended"] != true {
 		t.Errorf("%v", s)

@@ -79,8 +79,6 @@ var Options = []Option{
 			func(q *job.Queue) bool { return !q.NonIdempotent },
 			func(q *job.Queue, is bool) { q.NonIdempotent = !is },
 		}),
-	redundancyOption(),
-	exclusionOption(),
 
 	word("front_order", "by_seq", "by_seq", "order of several tasks at the front: as they were submitted, or the latest first",
 		at(func(q *job.Queue) *job.FrontOrder { return &q.FrontOrder }), job.FrontBySeq, job.FrontLIFO),

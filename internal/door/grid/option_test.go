@@ -57,8 +57,6 @@ func TestEveryOptionReadsWhatItShows(t *testing.T) {
 // other is a value of each option that no profile has.
 var other = map[string]string{
 	"weight": `7`, "urgent": `true`, "max_engines": `8`, "task_max_time": `"50s"`, "on_timeout": `"reschedule"`, "poll_period": `"1m"`,
-	"redundancy":     `{"strategies":["tail","hedge"],"median_age":"2s","min_samples":7,"also_busy":true}`,
-	"exclusion":      `{"failures_before_exclusion":1,"each_failure":true,"ttl":"0s"}`,
 	"assign_timeout": `"7s"`, "max_retries": `4`, "losses": `"apart"`, "max_losses": `6`, "retry_backoff": `"3s"`, "max_reschedules": `2`,
 	"max_copies": `3`, "copies_on": `"other_host"`, "idempotent": `false`, "front_order": `"lifo"`, "reschedule_first": `true`,
 	"evicted_place": `"front"`, "collection": `"later"`, "auto_cancel": `"always"`, "keep": `"2h"`,
