@@ -140,7 +140,11 @@ func (h *handler) changeSession(w http.ResponseWriter, r *http.Request, id, _ st
 		if err := plain(s.Body.Bytes(), &ask, true); err != nil {
 			return err
 		}
-		edit, err := h.grid.Change(ask)
+		known, err := h.engine.Session(r.Context(), id)
+		if err != nil {
+			return err
+		}
+		edit, err := grid.Change(ask, known)
 		if err != nil {
 			return err
 		}

@@ -150,6 +150,17 @@ func TestASessionShowsWhoChoseEachOption(t *testing.T) {
 	if s["suspended"] != true {
 		t.Errorf("%v", s)
 	}
+	// Copies are kept together, and only where there is a strategy.
+	check(s, "redundancy", "[median]", "profile")
+	s = object(t, a.want(200, "*", "PATCH", "/sessions/s", `{"options":{"redundancy":[],"copy_budget":0.5}}`))
+	check(s, "redundancy", "[]", "session")
+	check(s, "copies_running", "0.1", "profile")
+	s = object(t, a.want(200, "*", "PATCH", "/sessions/s", `{"options":{"redundancy":["tail"]}}`))
+	check(s, "redundancy", "[tail]", "session")
+	check(s, "copies_running", "0.1", "profile")
+	s = object(t, a.want(201, "*", "POST", "/sessions", `{"id":"once","options":{"idempotent":false,"min_samples":9}}`))
+	check(s, "redundancy", "[]", "session")
+	check(s, "min_samples", 9, "session")
 	s = object(t, a.want(200, "*", "PATCH", "/sessions/s", `{"suspend":false}`))
 	if s["suspended"] != nil {
 		t.Errorf("%v", s)

@@ -80,6 +80,36 @@ var Options = []Option{
 			func(q *job.Queue, is bool) { q.NonIdempotent = !is },
 		}),
 
+	option("redundancy", "a list of strategies: "+strings.Join(strategies(), ", "), [2]string{`[]`, `["median"]`},
+		"when a task that takes long gets a copy; any of them may say so; [] = never. See [redundancy.md](redundancy.md)",
+		ofCopies(func(r *job.Redundancy) *job.RedundancySet { return &r.Strategies }), readStrategies, showStrategies),
+	yesNo("copies_idle_only", "false", "true", "copies only on engines for which no first attempt waits",
+		field[bool]{
+			func(q *job.Queue) bool { return !copiesOf(q).AlsoBusy },
+			func(q *job.Queue, is bool) { changeCopies(q, func(r *job.Redundancy) { r.AlsoBusy = !is }) },
+		}),
+	fraction("copy_budget", "1", "0.05", 0, 1, "time for copies, of the time of useful runs; 1 = as much again",
+		ofCopies(func(r *job.Redundancy) *float64 { return &r.SecondsShare })),
+	span("copy_budget_burst", "1m", "1m", 0, "and so much more time for copies",
+		ofCopies(func(r *job.Redundancy) *job.Millis { return &r.SecondsBurst })),
+	fraction("copies_running", "1", "0.1", 0, 1, "copies at once, of all that runs; one always may",
+		ofCopies(func(r *job.Redundancy) *float64 { return &r.RunningShare })),
+	number("min_samples", "5", "5", 1, job.RedundancySamples, "tasks that must have finished before their times say something",
+		ofCopies(func(r *job.Redundancy) *int { return &r.MinSamples })),
+	fraction("tail_done", "0.9", "0.9", 0, 1, "tail: share of the tasks that is done", ofCopies(func(r *job.Redundancy) *float64 { return &r.TailDone })),
+	fraction("mean_factor", "3", "3", 1, 1000, "mean: times the mean", ofCopies(func(r *job.Redundancy) *float64 { return &r.MeanFactor })),
+	fraction("stddev_factor", "3", "3", 0, 1000, "stddev: standard deviations above the mean", ofCopies(func(r *job.Redundancy) *float64 { return &r.Deviations })),
+	fraction("median_done", "0.75", "0.75", 0, 1, "median: share of the tasks that is done", ofCopies(func(r *job.Redundancy) *float64 { return &r.MedianDone })),
+	fraction("median_factor", "2", "2", 1, 1000, "median: times the median", ofCopies(func(r *job.Redundancy) *float64 { return &r.MedianFactor })),
+	span("median_age", "1s", "1s", 0, "median: but never sooner", ofCopies(func(r *job.Redundancy) *job.Millis { return &r.MedianAge })),
+	fraction("time_left_factor", "2", "2", 1, 1000, "time_left: times what a new run takes", ofCopies(func(r *job.Redundancy) *float64 { return &r.LeftFactor })),
+	fraction("hedge_quantile", "0.95", "0.95", 0, 1, "hedge: of the runs of the type in all sessions", ofCopies(func(r *job.Redundancy) *float64 { return &r.HedgeQuantile })),
+	number("hedge_samples", "100", "100", 1, job.RedundancySamples, "hedge: runs of the type that must be known", ofCopies(func(r *job.Redundancy) *int { return &r.HedgeSamples })),
+	span("hedge_half_life", "1d", "1d", job.Minute, "hedge: a run of that age counts half", ofCopies(func(r *job.Redundancy) *job.Millis { return &r.HedgeHalfLife })),
+	number("clone_tasks", "10", "10", 0, 10_000, "clone: sessions of at most so many tasks", ofCopies(func(r *job.Redundancy) *int { return &r.CloneTasks })),
+	fraction("clone_risk", "0.05", "0.05", 0.001, 0.999, "clone: chance of a straggler that may remain", ofCopies(func(r *job.Redundancy) *float64 { return &r.CloneRisk })),
+	number("clone_copies", "3", "3", 1, 16, "clone: runs of a task at most", ofCopies(func(r *job.Redundancy) *int { return &r.CloneCopies })),
+
 	word("front_order", "by_seq", "by_seq", "order of several tasks at the front: as they were submitted, or the latest first",
 		at(func(q *job.Queue) *job.FrontOrder { return &q.FrontOrder }), job.FrontBySeq, job.FrontLIFO),
 	yesNo("reschedule_first", "false", "false", "tasks given back and copies go to the front, before new tasks",
@@ -222,6 +252,17 @@ func readWhole(v jsontext.Value, least, most int64) (int64, error) {
 		return 0, fmt.Errorf("must be %s", wholeShape(least, most))
 	}
 	return n, nil
+}
+
+func fraction(name, seed, modern string, least, most float64, help string, f field[float64]) Option {
+	shape := fmt.Sprintf("a number from %v to %v", least, most)
+	return option(name, shape, [2]string{seed, modern}, help, f, func(v jsontext.Value) (float64, error) {
+		n, err := strconv.ParseFloat(string(v), 64)
+		if err != nil || !(n >= least && n <= most) {
+			return 0, fmt.Errorf("must be %s", shape)
+		}
+		return n, nil
+	}, itself)
 }
 
 func yesNo(name, seed, modern, help string, f field[bool]) Option {

@@ -48,6 +48,7 @@ func TestEveryOptionReadsWhatItShows(t *testing.T) {
 				t.Errorf("%s in %s: shows %s, not %s (%v)", o.Name, p, text, o.Values[p], err)
 			}
 		}
+		settle(q)
 		if err := q.Grid.Check(); err != nil {
 			t.Errorf("%s: %v", p, err)
 		}
@@ -59,6 +60,10 @@ var other = map[string]string{
 	"weight": `7`, "urgent": `true`, "max_engines": `8`, "task_max_time": `"50s"`, "on_timeout": `"reschedule"`, "poll_period": `"1m"`,
 	"assign_timeout": `"7s"`, "max_retries": `4`, "losses": `"apart"`, "max_losses": `6`, "retry_backoff": `"3s"`, "max_reschedules": `2`,
 	"max_copies": `3`, "copies_on": `"other_host"`, "idempotent": `false`, "front_order": `"lifo"`, "reschedule_first": `true`,
+	"redundancy": `["tail","clone"]`, "copies_idle_only": `true`, "copy_budget": `0.25`, "copy_budget_burst": `"2m"`, "copies_running": `0.5`,
+	"min_samples": `9`, "tail_done": `0.8`, "mean_factor": `4`, "stddev_factor": `2`, "median_done": `0.5`, "median_factor": `1.5`,
+	"median_age": `"2s"`, "time_left_factor": `3`, "hedge_quantile": `0.9`, "hedge_samples": `50`, "hedge_half_life": `"2d"`,
+	"clone_tasks": `5`, "clone_risk": `0.1`, "clone_copies": `2`,
 	"evicted_place": `"front"`, "collection": `"later"`, "auto_cancel": `"always"`, "keep": `"2h"`,
 }
 
@@ -106,6 +111,11 @@ func TestAnOptionRefusesWhatItCannotHold(t *testing.T) {
 		{`{"keep":"0s"}`, "options.keep must be at least 1ms"},
 		{`{"max_copies":17}`, "options.max_copies must be a whole number from 1 to 16"},
 		{`{"max_engines":-1}`, "options.max_engines must be a whole number, at least 0"},
+		{`{"redundancy":"median"}`, "options.redundancy must be a list of tail, mean, stddev, median"},
+		{`{"redundancy":["medium"]}`, "options.redundancy is refused: there is no strategy medium"},
+		{`{"redundancy":["tail"],"idempotent":false}`, "not idempotent"},
+		{`{"copy_budget":1.5}`, "options.copy_budget must be a number from 0 to 1"},
+		{`{"mean_factor":0.5}`, "options.mean_factor must be a number from 1 to 1000"},
 		{`{"on_timeout":"fail"}`, "options.on_timeout must be one of retry, reschedule"},
 		{`{"urgent":"yes"}`, "options.urgent must be true or false"},
 		{`{"on_timeout":"reschedule","idempotent":false}`, "use retry"},
@@ -167,6 +177,16 @@ func TestTheProfilesDifferAsTheSpecificationSays(t *testing.T) {
 	}
 	if s.Grid.EvictedPlace != job.PlaceBack || m.Grid.EvictedPlace != job.PlaceKeep {
 		t.Error("the place of evicted tasks")
+	}
+	if copiesOf(s).Strategies != 0 || copiesOf(m).Strategies != job.RedundancyOf(job.RedundantMedian) {
+		t.Error("redundancy")
+	}
+	want := job.DefaultRedundancy() // of the specification, guards and all
+	if *copiesOf(m) != want {
+		t.Errorf("modern: %+v", copiesOf(m))
+	}
+	if want.Strategies, want.SecondsShare, want.RunningShare, want.AlsoBusy = 0, 1, 1, true; *copiesOf(s) != want {
+		t.Errorf("seed: %+v", copiesOf(s))
 	}
 	for _, q := range []*job.Queue{s, m} {
 		g := q.Grid

@@ -49,6 +49,7 @@ func Resolve(p job.Profile, broker, service, session Given) (*job.Queue, Origins
 const (
 	rescheduleFirst = "reschedule_first"
 	evictedPlace    = "evicted_place"
+	redundancy      = "redundancy"
 )
 
 // resolve lays levels over the profile: the first is the broker's, then the
@@ -68,7 +69,10 @@ func resolve(p job.Profile, list ...said) (*job.Queue, Origins, error) {
 	}
 	err := errors.Join(problems...)
 	if err == nil && len(list) > 0 {
-		err = contradictions(q, list[len(list)-1].below)
+		err = contradictions(q, from, list[len(list)-1].below)
+	}
+	if q.NonIdempotent { // wins over a weaker level that asks for copies
+		from[redundancy] = max(from[redundancy], from["idempotent"])
 	}
 	return q, from, err
 }
@@ -147,11 +151,14 @@ func nearest(name string) string {
 
 // contradictions are options that are fine alone and not together. below is
 // where the strongest level stands.
-func contradictions(q *job.Queue, below string) error {
-	if q.Grid.OnTimeout != job.TimeoutReschedule {
-		return nil
-	}
+func contradictions(q *job.Queue, from Origins, below string) error {
 	var problems []error
+	if copiesOf(q).Strategies != 0 && q.NonIdempotent && from[redundancy] == FromSession {
+		problems = append(problems, refuse(below+".redundancy", "%s.redundancy asks for copies of tasks that are not idempotent; leave one of the two out", below))
+	}
+	if q.Grid.OnTimeout != job.TimeoutReschedule {
+		return errors.Join(problems...)
+	}
 	if q.NonIdempotent {
 		problems = append(problems, refuse(below+".on_timeout",
 			"%s.on_timeout is reschedule, which runs a task beside its copy, but its tasks are not idempotent; use retry", below))

@@ -45,6 +45,9 @@ func (c *Config) Open(ask wire.OpenSession) (engine.NewSession, error) {
 	if err != nil {
 		return n, err
 	}
+	if q.NonIdempotent && copiesOf(q).Strategies != 0 {
+		changeCopies(q, func(r *job.Redundancy) { r.Strategies = 0 })
+	}
 	q.Name = ask.ID
 	kept := info{Service: ask.Service, Given: own, Options: make(map[string]shown, len(Options))}
 	for i := range Options {
@@ -54,6 +57,7 @@ func (c *Config) Open(ask wire.OpenSession) (engine.NewSession, error) {
 		}
 		kept.Options[Options[i].Name] = shown{value, from[Options[i].Name].String()}
 	}
+	settle(q)
 	n.Queue = *q
 	n.Info, err = json.Marshal(&kept, json.Deterministic(true))
 	return n, err
@@ -96,9 +100,9 @@ func infoOf(s engine.SessionState) (i info, ok bool) {
 // fixed are the options that stay as they were when the session was opened.
 var fixed = []string{"collection"}
 
-// Change reads the body of PATCH /sessions/{id}. What it returns may be called
-// more than once.
-func (c *Config) Change(ask wire.ChangeSession) (func(*job.Queue) error, error) {
+// Change reads the body of PATCH /sessions/{id}, for a session as it is. What it
+// returns may be called more than once.
+func Change(ask wire.ChangeSession, s engine.SessionState) (func(*job.Queue) error, error) {
 	own := given(ask.Options)
 	if len(own) == 0 && ask.Suspend == nil {
 		return nil, refuse("options", "options or suspend is missing: name what is to change")
@@ -115,10 +119,18 @@ func (c *Config) Change(ask wire.ChangeSession) (func(*job.Queue) error, error) 
 		if ask.Suspend != nil {
 			q.Grid.Suspended = *ask.Suspend
 		}
-		if err := own.over(q, Origins{}, FromSession, "options"); err != nil {
-			return err
+		if q.Grid.Redundancy == nil { // what is said of copies is with the session only
+			if kept, ok := infoOf(s); ok {
+				kept.copies(q)
+			}
 		}
-		return contradictions(q, "options")
+		from := Origins{}
+		err := own.over(q, from, FromSession, "options")
+		if err == nil {
+			err = contradictions(q, from, "options")
+		}
+		settle(q)
+		return err
 	}, nil
 }
 
@@ -152,10 +164,22 @@ func SessionOf(s engine.SessionState, whole bool) wire.Session {
 			continue // a word, a number or a bool has a form
 		}
 		told, from := kept.Options[o.Name], FromSession.String()
+		if g.Redundancy == nil && aboutCopies(o.Name) && told.From != "" {
+			value = told.Value // without copies it is kept nowhere else
+		}
 		if bytes.Equal(told.Value, value) {
 			from = told.From
 		}
 		out.Options[o.Name] = wire.Option{Value: value, From: from}
 	}
 	return out
+}
+
+// copies are the options about copies as they were when the session was opened.
+func (i *info) copies(q *job.Queue) {
+	for at := range Options {
+		if o := &Options[at]; aboutCopies(o.Name) && i.Options[o.Name].Value != nil {
+			_ = o.read(q, i.Options[o.Name].Value) // it was written by show
+		}
+	}
 }
