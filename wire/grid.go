@@ -219,6 +219,7 @@ const (
 	EngineSuspect  = "suspect"  // has no connection
 	EngineStopping = "stopping" // gets nothing until it says that it stopped what took too long
 	EngineLost     = "lost"
+	EngineBarred   = "barred" // fails everything in no time; it gets nothing for a while
 )
 
 // Engine is an engine as GET /engines tells it.

@@ -241,7 +241,7 @@ func TestTheDescriptionHasTheWordsOfTheCode(t *testing.T) {
 
 		"SessionStatus": {wire.SessionOpen, wire.SessionClosed, wire.SessionCancelling, wire.SessionDone, wire.SessionErrors, wire.SessionCancelled},
 		"TaskStatus":    {wire.TaskWaiting, wire.TaskActive, wire.TaskDone, wire.TaskFailed, wire.TaskCancelled},
-		"EngineStatus":  {wire.EngineIdle, wire.EngineBusy, wire.EngineStopping, wire.EngineDraining, wire.EngineSuspect, wire.EngineLost},
+		"EngineStatus":  {wire.EngineIdle, wire.EngineBusy, wire.EngineStopping, wire.EngineDraining, wire.EngineSuspect, wire.EngineBarred, wire.EngineLost},
 		"OptionSource":  words(grid.FromSession, grid.FromService, grid.FromBroker, grid.FromProfile),
 		"GridProfile":   words(job.ProfileSeed, job.ProfileModern),
 

@@ -92,7 +92,7 @@ func engineOptions(cfg Config) engine.Options {
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},
 		Fold:    jobs.Fold(cfg.BodyBytesMax),
 
-		Heartbeat: cfg.Grid.HeartbeatInterval, LostAfter: cfg.Grid.LostAfter,
+		Heartbeat: cfg.Grid.HeartbeatInterval, LostAfter: cfg.Grid.LostAfter, BlackHoles: cfg.Grid.Holes(),
 	}
 }
 

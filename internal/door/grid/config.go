@@ -19,6 +19,7 @@ type Config struct {
 
 	HeartbeatInterval job.Millis // asked of engines
 	LostAfter         job.Millis // an engine is lost after so long without a sign of life
+	BlackHoles        *bool      // look for engines that fail everything in no time; nil = with the profile modern
 	TaskBytesMax      int64      // of the payload of one task, and of its result
 }
 
@@ -29,6 +30,19 @@ func DefaultConfig() Config {
 	}
 }
 
+// Holes are the rules by which engines are looked at, nil if they are not.
+func (c *Config) Holes() *job.BlackHoles {
+	looks := c.Profile == job.ProfileModern
+	if c.BlackHoles != nil {
+		looks = *c.BlackHoles
+	}
+	if !looks {
+		return nil
+	}
+	holes := job.DefaultBlackHoles()
+	return &holes
+}
+
 // BrokerSetting is one setting of the broker, for documentation.
 type BrokerSetting struct{ Name, Shape, Default, Help string }
 
@@ -37,6 +51,7 @@ var BrokerSettings = []BrokerSetting{
 	{"profile", "seed or modern", "seed", "the values of options that nobody chose"},
 	{"heartbeat_interval", "a span of time", "5s", "how often an engine says that it is alive; engines are told at their login"},
 	{"lost_after", "a span of time", "15s", "an engine that was silent so long is lost; more than heartbeat_interval"},
+	{"black_holes", "true or false", "true with the profile modern", "an engine that fails task after task in no time gets nothing for a while, whatever session they are of"},
 	{"task_bytes_max", "a whole number of bytes", "1048576", "largest payload of a task, and largest result"},
 }
 
@@ -83,6 +98,12 @@ func (c *Config) set(name string, v jsontext.Value) error {
 		}
 	case "lost_after":
 		c.LostAfter, err = readSpan(v)
+	case "black_holes":
+		var is bool
+		if json.Unmarshal(v, &is) != nil || v.Kind() == 'n' {
+			return refuse(field, "%s must be true or false", field)
+		}
+		c.BlackHoles = &is
 	case "task_bytes_max":
 		c.TaskBytesMax, err = readWhole(v, 1, bytesMost)
 	case "defaults":
@@ -90,7 +111,7 @@ func (c *Config) set(name string, v jsontext.Value) error {
 	case "services":
 		return c.services(field, v)
 	default:
-		return refuse(field, "%s is not known; there are profile, defaults, services, heartbeat_interval, lost_after and task_bytes_max", "grid."+short(name))
+		return refuse(field, "%s is not known; there are profile, defaults, services, heartbeat_interval, lost_after, black_holes and task_bytes_max", "grid."+short(name))
 	}
 	if err != nil {
 		return wrongValue(field, err)

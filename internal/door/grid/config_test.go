@@ -32,6 +32,9 @@ func TestNothingConfiguredIsTheDefault(t *testing.T) {
 		t.Errorf("%v %+v", err, c)
 	}
 	for _, s := range BrokerSettings {
+		if s.Name == "black_holes" {
+			continue // follows the profile, see TestBlackHolesAreLookedForInModern
+		}
 		if _, err := ReadConfig([]byte(`{"` + s.Name + `": ` + asJSON(s.Default) + `}`)); err != nil {
 			t.Errorf("the default of %s: %v", s.Name, err)
 		}
@@ -76,6 +79,20 @@ func TestAConfigurationThatContradictsItselfIsRefused(t *testing.T) {
 	}
 	c.Defaults = nil
 	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBlackHolesAreLookedForInModern(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{}`: false, `{"profile":"modern"}`: true, `{"black_holes":true}`: true, `{"profile":"modern","black_holes":false}`: false,
+	} {
+		c, err := ReadConfig([]byte(text))
+		if err != nil || (c.Holes() != nil) != want {
+			t.Errorf("%s: %v, %v", text, c.Holes(), err)
+		}
+	}
+	if _, err := ReadConfig([]byte(`{"black_holes":"some"}`)); err == nil || !strings.Contains(err.Error(), "grid.black_holes must be true or false") {
 		t.Error(err)
 	}
 }

@@ -39,19 +39,41 @@ func ofCopies[T any](p func(*job.Redundancy) *T) field[T] {
 	}
 }
 
-// settle drops what copies cost and when they are made where there are none.
+// ofExclusion is the place of an option of exclusion, which are kept together
+// too: without a number of failures a session has none of them.
+func ofExclusion[T any](p func(*job.Exclusion) *T) field[T] {
+	of := func(q *job.Queue) job.Exclusion {
+		if x := q.Grid.Exclusion; x != nil {
+			return *x
+		}
+		return job.Exclusion{}
+	}
+	return field[T]{
+		func(q *job.Queue) T { x := of(q); return *p(&x) },
+		func(q *job.Queue, v T) { x := of(q); *p(&x) = v; q.Grid.Exclusion = &x },
+	}
+}
+
+// settle drops what copies cost and when they are made where there are none, and
+// so with exclusion.
 func settle(q *job.Queue) {
+	if x := q.Grid.Exclusion; x != nil && x.Failures == 0 {
+		q.Grid.Exclusion = nil
+	}
 	if r := q.Grid.Redundancy; r != nil && (r.Strategies == 0 || q.NonIdempotent) {
 		q.Grid.Redundancy = nil
 	}
 }
 
-// aboutCopies reports whether an option is kept with the copies.
-func aboutCopies(name string) bool {
-	first := slices.IndexFunc(Options, func(o Option) bool { return o.Name == redundancy })
-	last := slices.IndexFunc(Options, func(o Option) bool { return o.Name == "clone_copies" })
-	at := slices.IndexFunc(Options, func(o Option) bool { return o.Name == name })
-	return at > first && at <= last
+// homeless reports whether a session has no place for an option: it is one of
+// copies or of exclusion, and there are none.
+func homeless(q *job.Queue, name string) bool {
+	place := func(name string) int { return slices.IndexFunc(Options, func(o Option) bool { return o.Name == name }) }
+	at := place(name)
+	if at > place(redundancy) && at <= place("clone_copies") {
+		return q.Grid.Redundancy == nil
+	}
+	return at > place(exclusion) && at <= place("exclusion_share") && q.Grid.Exclusion == nil
 }
 
 func strategies() []string {

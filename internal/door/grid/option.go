@@ -110,6 +110,15 @@ var Options = []Option{
 	fraction("clone_risk", "0.05", "0.05", 0.001, 0.999, "clone: chance of a straggler that may remain", ofCopies(func(r *job.Redundancy) *float64 { return &r.CloneRisk })),
 	number("clone_copies", "3", "3", 1, 16, "clone: runs of a task at most", ofCopies(func(r *job.Redundancy) *int { return &r.CloneCopies })),
 
+	number("failures_before_exclusion", "0", "3", 0, 100, "failed tasks after which an engine gets no more of this session; 0 = never (FAILURES_BEFORE_BLACKLIST)",
+		ofExclusion(func(x *job.Exclusion) *int { return &x.Failures })),
+	yesNo("exclusion_each_failure", "true", "false", "every failure counts, also several of one task",
+		ofExclusion(func(x *job.Exclusion) *bool { return &x.EachFailure })),
+	span("exclusion_time", "0s", "10m", 0, "how long it gets none; 0 = until the session is over",
+		ofExclusion(func(x *job.Exclusion) *job.Millis { return &x.TTL })),
+	fraction("exclusion_share", "1", "0.5", 0, 1, "of the engines that may run its tasks, at most so many are excluded",
+		ofExclusion(func(x *job.Exclusion) *float64 { return &x.MaxFraction })),
+
 	word("front_order", "by_seq", "by_seq", "order of several tasks at the front: as they were submitted, or the latest first",
 		at(func(q *job.Queue) *job.FrontOrder { return &q.FrontOrder }), job.FrontBySeq, job.FrontLIFO),
 	yesNo("reschedule_first", "false", "false", "tasks given back and copies go to the front, before new tasks",

@@ -64,6 +64,7 @@ var other = map[string]string{
 	"min_samples": `9`, "tail_done": `0.8`, "mean_factor": `4`, "stddev_factor": `2`, "median_done": `0.5`, "median_factor": `1.5`,
 	"median_age": `"2s"`, "time_left_factor": `3`, "hedge_quantile": `0.9`, "hedge_samples": `50`, "hedge_half_life": `"2d"`,
 	"clone_tasks": `5`, "clone_risk": `0.1`, "clone_copies": `2`,
+	"failures_before_exclusion": `4`, "exclusion_each_failure": `false`, "exclusion_time": `"5m"`, "exclusion_share": `0.25`,
 	"evicted_place": `"front"`, "collection": `"later"`, "auto_cancel": `"always"`, "keep": `"2h"`,
 }
 
@@ -187,6 +188,15 @@ func TestTheProfilesDifferAsTheSpecificationSays(t *testing.T) {
 	}
 	if want.Strategies, want.SecondsShare, want.RunningShare, want.AlsoBusy = 0, 1, 1, true; *copiesOf(s) != want {
 		t.Errorf("seed: %+v", copiesOf(s))
+	}
+	if *m.Grid.Exclusion != job.DefaultExclusion() {
+		t.Errorf("modern: %+v", m.Grid.Exclusion)
+	}
+	if x := job.SeedExclusion(); s.Grid.Exclusion.Failures != 0 || s.Grid.Exclusion.EachFailure != x.EachFailure || s.Grid.Exclusion.TTL != x.TTL || s.Grid.Exclusion.MaxFraction != x.MaxFraction {
+		t.Errorf("seed, where nothing is excluded before somebody asks for it: %+v", s.Grid.Exclusion)
+	}
+	if settle(s); s.Grid.Exclusion != nil || s.Grid.Redundancy != nil {
+		t.Error("what is off is not there")
 	}
 	for _, q := range []*job.Queue{s, m} {
 		g := q.Grid

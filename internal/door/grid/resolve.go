@@ -50,6 +50,7 @@ const (
 	rescheduleFirst = "reschedule_first"
 	evictedPlace    = "evicted_place"
 	redundancy      = "redundancy"
+	exclusion       = "failures_before_exclusion"
 )
 
 // resolve lays levels over the profile: the first is the broker's, then the

@@ -119,10 +119,8 @@ func Change(ask wire.ChangeSession, s engine.SessionState) (func(*job.Queue) err
 		if ask.Suspend != nil {
 			q.Grid.Suspended = *ask.Suspend
 		}
-		if q.Grid.Redundancy == nil { // what is said of copies is with the session only
-			if kept, ok := infoOf(s); ok {
-				kept.copies(q)
-			}
+		if kept, ok := infoOf(s); ok {
+			kept.house(q)
 		}
 		from := Origins{}
 		err := own.over(q, from, FromSession, "options")
@@ -164,8 +162,8 @@ func SessionOf(s engine.SessionState, whole bool) wire.Session {
 			continue // a word, a number or a bool has a form
 		}
 		told, from := kept.Options[o.Name], FromSession.String()
-		if g.Redundancy == nil && aboutCopies(o.Name) && told.From != "" {
-			value = told.Value // without copies it is kept nowhere else
+		if homeless(s.Settings, o.Name) && told.From != "" {
+			value = told.Value // it is kept nowhere else
 		}
 		if bytes.Equal(told.Value, value) {
 			from = told.From
@@ -175,10 +173,14 @@ func SessionOf(s engine.SessionState, whole bool) wire.Session {
 	return out
 }
 
-// copies are the options about copies as they were when the session was opened.
-func (i *info) copies(q *job.Queue) {
+// house gives a session a place for the options that have none, with the values
+// that they had when it was opened.
+func (i *info) house(q *job.Queue) {
+	without := *q
+	g := *q.Grid
+	without.Grid = &g
 	for at := range Options {
-		if o := &Options[at]; aboutCopies(o.Name) && i.Options[o.Name].Value != nil {
+		if o := &Options[at]; homeless(&without, o.Name) && i.Options[o.Name].Value != nil {
 			_ = o.read(q, i.Options[o.Name].Value) // it was written by show
 		}
 	}
