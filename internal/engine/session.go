@@ -233,10 +233,9 @@ func (r *run) sessionState(s *job.Session) (SessionState, error) {
 	if err != nil {
 		return SessionState{}, err
 	}
-	stalled, err := r.stalled(s, q, d)
-	return SessionState{
-		Session: &shown, Settings: q, Depth: d, Share: r.shareOf(s.Name), Stalled: stalled, Redundant: r.redundant(s.Name),
-	}, err
+	none, err := r.stalled(s, q, d)
+	shown.Stalled = s.Stalled || none // excluded, or unfit
+	return SessionState{Session: &shown, Settings: q, Depth: d, Share: r.shareOf(s.Name), Redundant: r.redundant(s.Name)}, err
 }
 
 // aSession returns a session, or NotFound.
