@@ -111,12 +111,23 @@ func (r *run) workers(s *rule.Situation) {
 		if h.gone || r.left[h] || len(h.opts.Queues) > 0 && !slices.Contains(h.opts.Queues, s.Job.Queue) {
 			continue
 		}
+		if h.machine != (s.Queue.Grid != nil) {
+			continue
+		}
 		s.Workers++
 		if !rule.Fits(class, s.Job.Requires, rule.Seeker{Properties: h.opts.Properties}) {
 			continue
 		}
+		if h.machine {
+			if out, err := r.excluded(s.Job.Queue, h); out || err != nil {
+				continue
+			}
+		}
 		s.Fitting++
 		busy := rule.Seeker{Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.opts.Properties}
+		if h.machine { // each slot is alone
+			busy.Held, busy.HasAlone = 0, false
+		}
 		if r.roomFor(h) > 0 && rule.Fits(class, s.Job.Requires, busy) {
 			s.Free++
 		}

@@ -87,7 +87,7 @@ func Explain(s Situation) []Reason {
 	} else if s.Job.Park != "" {
 		tell(Reason{Is: Parked, Label: s.Job.Park})
 	}
-	if s.Queue.Paused {
+	if s.Queue.Paused || s.Queue.Grid != nil && !s.Queue.Grid.Served() {
 		tell(Reason{Is: Paused})
 	}
 	if s.Queue.HoldUntil != 0 {
@@ -146,6 +146,9 @@ func (s *Situation) group(tell func(Reason)) {
 
 func (s *Situation) limits(tell func(Reason)) {
 	most := s.Queue.Protection.MaxRunning
+	if g := s.Queue.Grid; g != nil {
+		most = g.MaxEngines
+	}
 	retried := s.Job.Attempts > 0 && s.Job.Order != job.OrderStrict
 	if s.Gate != nil && s.Queue.Order != job.OrderStrict && s.Queue.Concurrency > 0 && s.GroupLive >= s.Queue.Concurrency {
 		tell(Reason{Is: GroupLimit, Limit: s.Queue.Concurrency})
