@@ -514,3 +514,30 @@ func TestACrashRepeatsOnlyWhatWasNotAcknowledged(t *testing.T) { // inbox.md 6, 
 		r.runs("", "a2 a3")
 	})
 }
+
+func TestAWaitingMessageIsExplained(t *testing.T) { // retry.md 5
+	why := func(r *rig, name string) (out []string) {
+		r.Helper()
+		x, err := r.Explain(r.Context(), r.ids[name])
+		if err != nil {
+			r.Fatal(err)
+		}
+		for _, reason := range x.Reasons {
+			out = append(out, reason.Is.String())
+		}
+		return out
+	}
+	inbox(t, bothModes, func(r *rig) {
+		r.members("a1", "a2", "b1")
+		r.settle(r.took(engine.TurnOptions{}, "a: a1")["a1"], job.Retried)
+		if got := why(r, "a2"); !slices.Equal(got, []string{"behind_head"}) {
+			r.Errorf("a2 behind a head that is not due: %v", got)
+		}
+		if err := r.PauseGroup(r.Context(), job.Actor{}, "in", "b"); err != nil {
+			r.Fatal(err)
+		}
+		if got := why(r, "b1"); !slices.Equal(got, []string{"paused"}) {
+			r.Errorf("b1 in a paused group: %v", got)
+		}
+	})
+}
