@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	reprise "github.com/reprisehq/reprise/client"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -177,4 +180,102 @@ func (e *endpoint) wrong(group string, n, kills int) string {
 		return fmt.Sprint("something is missing: ", list)
 	}
 	return ""
+}
+
+// A Go handler gets the messages of each group in order, also when it gives one
+// back, and what it gives up blocks its group until an operator says so.
+func TestAGoHandlerOfAnInbox(t *testing.T) {
+	t.Parallel()
+	s := start(t, filepath.Join(t.TempDir(), "root"))
+	c, err := reprise.New(s.url, reprise.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	settings := wire.InboxSettings{Group: wire.InboxKey{Header: "X-Hint"}, Batch: wire.InboxBatch{Mode: "fail_first", Query: json.RawMessage(`"none"`)}}
+	if _, err := c.SetInbox(t.Context(), "in", settings); err != nil {
+		t.Fatal(err)
+	}
+	var list []reprise.Message
+	for i := range 30 {
+		list = append(list, reprise.Message{ID: fmt.Sprint("m", i), Payload: i, Headers: map[string]string{"X-Hint": fmt.Sprint("g", i%3)}})
+	}
+	in, err := c.SendBulk(t.Context(), "in", list)
+	if err != nil || in.Accepted != 30 || in.Refused != 0 {
+		t.Fatal(in, err)
+	}
+	if again, err := c.Send(t.Context(), "in", list[7]); err != nil || !again.Duplicate || again.ID != in.Messages[7].ID {
+		t.Errorf("%+v, %v", again, err)
+	}
+	list[7].Payload = "other"
+	if _, err := c.Send(t.Context(), "in", list[7]); reprise.CodeOf(err) != wire.CodeExists {
+		t.Errorf("%v", err)
+	}
+
+	var mu sync.Mutex
+	got, back, dead := map[string][]string{}, false, false
+	worker, err := reprise.NewInboxWorker(c, "in", func(_ context.Context, m *wire.InboxMessage) error {
+		var n int
+		if err := reprise.DecodeMessage(m, &n); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case n == 10 && !back:
+			back = true
+			return reprise.Release(20 * time.Millisecond)
+		case n == 14 && !dead:
+			dead = true
+			return reprise.Dead(errors.New("no such order"))
+		}
+		got[m.Group] = append(got[m.Group], m.MessageID)
+		return nil
+	}, reprise.InboxWorkerOptions{Groups: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(ctx) }()
+	until(t, "two groups and the beginning of the third", func() (bool, string) {
+		x, err := c.Inbox(t.Context(), "in")
+		if err != nil {
+			return false, err.Error()
+		}
+		return x.Messages.Blocking == 1 && x.Messages.InProgress == 5 && x.Messages.Total == 6 && x.Groups.Blocked == 1, fmt.Sprintf("%+v", x.Messages)
+	})
+	if m, err := c.Message(t.Context(), "in", "m14"); err != nil || m.Status != "blocking" || m.Error == nil || m.Error.Text != "no such order" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if done, err := c.ActOnInbox(t.Context(), "in", wire.InboxAct{Action: "retry", Group: new("g2")}); err != nil || done.Changed != 1 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	until(t, "the third group", func() (bool, string) {
+		x, err := c.Inbox(t.Context(), "in")
+		return err == nil && x.Messages.Total == 0, fmt.Sprint(x, err)
+	})
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for g := range 3 {
+		var want []string
+		for i := g; i < 30; i += 3 {
+			want = append(want, fmt.Sprint("m", i))
+		}
+		if group := fmt.Sprint("g", g); !slices.Equal(got[group], want) {
+			t.Errorf("group %s got %v", group, got[group])
+		}
+	}
+	if _, err := reprise.NewInboxWorker(c, "in", nil, reprise.InboxWorkerOptions{}); err == nil {
+		t.Error("a worker without a handler is made")
+	}
+	missing, err := reprise.NewInboxWorker(c, "none", func(context.Context, *wire.InboxMessage) error { return nil }, reprise.InboxWorkerOptions{Groups: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := missing.Run(t.Context()); reprise.CodeOf(err) != wire.CodeNotFound {
+		t.Errorf("a worker of an inbox that is not there ends with %v", err)
+	}
 }
