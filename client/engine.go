@@ -386,7 +386,7 @@ func (e *engine) logoff(ctx context.Context) {
 	e.epoch = 0
 	e.mu.Unlock()
 	if ctx.Err() == nil {
-		e.say("/logoff", epoch)
+		e.say("/logoff", epoch) //nolint:contextcheck // also said when the run is over
 	}
 }
 

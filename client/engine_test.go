@@ -214,7 +214,10 @@ func TestAnEngineThatAnotherOneReplacedEnds(t *testing.T) {
 func TestResultsThatWereNotWorkedOffAreNotAcknowledged(t *testing.T) {
 	b, c := newBroker(t)
 	s := c.Session("s")
-	for range s.Results(t.Context(), 0) {
+	for _, err := range s.Results(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		break
 	}
 	n := 0
@@ -224,8 +227,10 @@ func TestResultsThatWereNotWorkedOffAreNotAcknowledged(t *testing.T) {
 		}
 	}
 	s.Keep = true
-	for range s.Results(t.Context(), 0) {
-		n++
+	for _, err := range s.Results(t.Context(), 0) {
+		if n++; err != nil {
+			t.Fatal(err)
+		}
 	}
 	if n != 4 {
 		t.Errorf("%d results", n)

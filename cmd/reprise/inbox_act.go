@@ -20,7 +20,8 @@ func newInboxActCommand(action, short string) *cobra.Command {
 
 With a message it is about that one; with --status or --type about all messages
 that fit, of --group if that is given; with --group alone about the group` + map[string]string{
-			"retry": ",\nof which its head is tried", "skip": ",\nof which its head is given up"}[action] + `;
+			"retry": ",\nof which its head is tried", "skip": ",\nof which its head is given up",
+		}[action] + `;
 else about the whole inbox.`,
 		Example: "  reprise inbox " + action + " reservations m17\n  reprise inbox " + action + " reservations --group order-7",
 	}, 1, 2, func(cmd *cobra.Command, cl *client.Client, args []string) error {

@@ -26,6 +26,7 @@ func (e *Engine) window(d job.Door) job.Millis {
 		return max(e.opts.Idempotency, inboxWindow)
 	case job.DoorGrid:
 		return max(e.opts.Idempotency, taskWindow)
+	case job.DoorJobs, job.DoorPipeline, job.DoorStream, job.Doors:
 	}
 	return e.opts.Idempotency
 }

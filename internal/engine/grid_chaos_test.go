@@ -134,7 +134,7 @@ func (c *chaos) reconnect(m *machine) {
 		c.remove(m)
 		return
 	}
-	m.stream.Stream = s
+	m.Stream = s
 }
 
 func (c *chaos) open(name string) {
@@ -227,8 +227,8 @@ func (c *chaos) settleOne() {
 	if !some {
 		return
 	}
-	name, before := c.names[0], c.job(c.called(g))
-	name = c.called(g)
+	name := c.called(g)
+	before := c.job(name)
 	how := []job.Outcome{job.OK, job.OK, job.OK, job.Retried, job.Released, job.Died}[c.rng.IntN(6)]
 	v := c.try(engine.Settle{ID: g.d.Job.ID, Token: g.d.Lease.Token, Outcome: how, Failure: job.Failure{Type: "E", Message: "boom"}})
 	live := before != nil && before.LeaseOf(g.d.Lease.Token) >= 0

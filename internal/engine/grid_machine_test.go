@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -439,8 +440,8 @@ func TestALoginIsRefusedByTheNameOfWhatIsWrong(t *testing.T) {
 			"name": {Slots: 1}, "slots": {Name: "w", Slots: -1}, "slots ": {Name: "w", Slots: 10_001},
 		} {
 			_, err := g.Login(g.Context(), l)
-			e, _ := err.(*job.Error)
-			if e == nil || e.Kind != job.Invalid || e.Field != field[:len("slots")-oneOf(field == "name")] {
+			var e *job.Error
+			if !errors.As(err, &e) || e.Kind != job.Invalid || e.Field != field[:len("slots")-oneOf(field == "name")] {
 				g.Errorf("%+v: %v", l, err)
 			}
 		}

@@ -189,7 +189,7 @@ func (all *paces) kind(name string) *rule.Durations {
 func (r *run) straggle() error {
 	for _, name := range sortedKeys(r.c.paces.of) {
 		s := r.c.paces.of[name]
-		if s.due > r.steady && !(s.barred && r.stirred) {
+		if s.due > r.steady && (!s.barred || !r.stirred) {
 			continue
 		}
 		due, err := r.straggler(name, s)

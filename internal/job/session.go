@@ -154,9 +154,12 @@ func (g *Grid) Check() error {
 		field string
 		bad   bool
 	}{
-		{"profile", g.Profile >= profileEnd}, {"on_timeout", g.OnTimeout >= onTimeoutEnd},
-		{"collection", g.Collection >= collectionEnd}, {"auto_cancel", g.AutoCancel >= autoCancelEnd},
-		{"evicted_place", g.EvictedPlace > PlaceBack}, {"copy_place", g.CopyPlace > PlaceBack},
+		{"profile", g.Profile >= profileEnd},
+		{"on_timeout", g.OnTimeout >= onTimeoutEnd},
+		{"collection", g.Collection >= collectionEnd},
+		{"auto_cancel", g.AutoCancel >= autoCancelEnd},
+		{"evicted_place", g.EvictedPlace > PlaceBack},
+		{"copy_place", g.CopyPlace > PlaceBack},
 	} {
 		if w.bad {
 			c.refuse(w.field, "is not one of its choices")

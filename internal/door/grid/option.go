@@ -26,9 +26,6 @@ type Option struct {
 	show func(*job.Queue) any
 }
 
-// spanMax bounds every span of time of an option.
-const spanMax = 365 * job.Day
-
 // Options are all there are. Within a level they are read in this order, which
 // is that of the documentation.
 var Options = []Option{
@@ -229,7 +226,8 @@ func at[T any](p func(*job.Queue) *T) field[T] {
 // option ties a way to read a value to where it is kept. Its errors say what
 // the value must be.
 func option[T any](name, shape string, values [2]string, help string, f field[T], read func(jsontext.Value) (T, error), show func(T) any) Option {
-	return Option{name, shape, values, help,
+	return Option{
+		name, shape, values, help,
 		func(q *job.Queue, v jsontext.Value) error {
 			value, err := read(v)
 			if err == nil {

@@ -52,8 +52,10 @@ func TestHeadersOfTheReferenceSayWhatAMessageIs(t *testing.T) {
 		{map[string]string{"X-CORRELATE-TTL": "PT0S"}, func(j *job.Job) bool { return j.GraceUntil == 0 }},
 		{map[string]string{"X-CORRELATE-Timestamp": "1970-01-01T01:00:02.000003+01:00"}, func(j *job.Job) bool { return j.Rank == 2_000_003 }},
 		{map[string]string{"X-CORRELATE-Expiration": "1970-01-01T00:30:00Z"}, func(j *job.Job) bool { return j.ExpiresAt == 1_800_000 }},
-		{map[string]string{"X-CORRELATE-PayloadType-FQCN": "a.b.C", "X-CORRELATE-PayloadType-Namespace": "x", "X-CORRELATE-PayloadType-Name": "Y"},
-			func(j *job.Job) bool { return j.Type == "a.b.C" }},
+		{
+			map[string]string{"X-CORRELATE-PayloadType-FQCN": "a.b.C", "X-CORRELATE-PayloadType-Namespace": "x", "X-CORRELATE-PayloadType-Name": "Y"},
+			func(j *job.Job) bool { return j.Type == "a.b.C" },
+		},
 		{map[string]string{"X-CORRELATE-PayloadType-Namespace": "x", "X-CORRELATE-PayloadType-Name": "Y"}, func(j *job.Job) bool { return j.Type == "x.Y" }},
 		{map[string]string{"X-CORRELATE-PayloadType-Name": "Y"}, func(j *job.Job) bool { return j.Type == TypeDefault }},
 		{map[string]string{"X-CORRELATE-Payload-Encoding": "Jackson"}, func(j *job.Job) bool { return j.Extras.Labels[0].Key == wire.CorrelateEncoding }},

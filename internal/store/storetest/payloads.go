@@ -141,7 +141,7 @@ func resultLife(x *site) {
 	})
 	a = x.take(a, "h")
 	x.update(func(tx store.Tx) error {
-		e, err := x.world.step(tx, a.ID, rule.Command{
+		e, err := x.step(tx, a.ID, rule.Command{
 			Verb: rule.SettleOK, Token: a.Leases[0].Token, Result: &job.Result{Ref: ref, Size: 4},
 		})
 		done = e.Job

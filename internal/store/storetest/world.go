@@ -144,7 +144,7 @@ func refused(err error) bool {
 	switch job.KindOf(err) {
 	case job.Invalid, job.WrongState, job.NotFound, job.Superseded, job.TokenNeeded, job.OverLimit, job.Exists, job.Unprocessable:
 		return true
-	case job.Internal, job.Unavailable, job.Corrupt:
+	case job.Internal, job.Unavailable, job.Corrupt, job.Forbidden:
 	}
 	return false
 }

@@ -48,7 +48,9 @@ func fullJobs(w *world) []*job.Job {
 		},
 		Leases: []job.Lease{
 			{Token: w.token(), Holder: "h\x00 1", Kind: job.Unary, Since: 25, Started: 26, Until: 27, RunEnd: 28, StartBy: 29, Turn: 30, Alone: true},
-			{Token: w.token(), Holder: "h2"}, {Token: w.token(), Holder: "h3", Host: "ü", Alone: true}, {Token: w.token(), Holder: "h4", Host: "x"},
+			{Token: w.token(), Holder: "h2"},
+			{Token: w.token(), Holder: "h3", Host: "ü", Alone: true},
+			{Token: w.token(), Holder: "h4", Host: "x"},
 		},
 		Ended: []job.Ended{{Hash: 1 << 63, How: job.BySupersede, Turn: 31}, {Hash: 2}},
 	}
