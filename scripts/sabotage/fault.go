@@ -81,6 +81,7 @@ func table() []fault {
 		cronFaults,
 		traceFaults,
 		budgetFaults,
+		gridCoreFaults,
 		inboxCoreFaults,
 		inboxDoorFaults,
 		queryFaults,
