@@ -26,9 +26,9 @@ func (e *Engine) window(d job.Door) job.Millis {
 		return max(e.opts.Idempotency, inboxWindow)
 	case job.DoorGrid:
 		return max(e.opts.Idempotency, taskWindow)
-	case job.DoorJobs, job.DoorPipeline, job.DoorStream, job.Doors:
+	default:
+		return e.opts.Idempotency
 	}
-	return e.opts.Idempotency
 }
 
 // DoorSettings returns what a door keeps, by name.

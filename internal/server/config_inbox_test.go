@@ -83,7 +83,7 @@ func TestBadInboxesAreRefusedAtTheirLine(t *testing.T) {
 		"cluster: {enabled: maybe}\n":                                                               "cluster.enabled: \"maybe\" must be true or false",
 		"cluster: {enabled: true, queuePollLockMostInterval: 1ms}\n":                                "cluster.queuePollLockMostInterval: ",
 		"cluster: {lockMost: PT5M}\n":                                                               "cluster.lockMost",
-		"inboxes:\n  a:\n    group: {json: .x}\n    persistance: {messageBatchSize: 1}\n":           "inboxes.a.persistance: is not known here",
+		"inboxes:\n  a:\n    group: {json: .x}\n    persisting: {messageBatchSize: 1}\n":            "inboxes.a.persisting: is not known here",
 		"inboxes:\n  a:\n    group: {json: .x}\n    deliver: {http: {url: '${env:NOWHERE}'}}\n":     "NOWHERE",
 		"inboxes:\n  a:\n    group: {json: .x}\n    onExhausted: drop\n    batch: {mode: x}\n":      "inboxes.a.onExhausted: must be one of block, skip, park",
 		"inboxes:\n  a:\n    group: {json: .x}\n    deliver: {http: {url: 'http://169.254.1.1'}}\n": "",

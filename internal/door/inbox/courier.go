@@ -40,7 +40,8 @@ const tryAgain = job.Second
 
 // start begins to deliver.
 func (c *courier) start(ctx context.Context) {
-	ctx, c.stop = context.WithCancel(ctx)
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the call that sets it up
+	c.stop = stop
 	polled := c.inbox.Query.Interval > 0
 	switch {
 	case c.sink != nil && !polled:
@@ -68,13 +69,11 @@ func (c *courier) end() {
 
 // every runs by a schedule until ctx ends.
 func (c *courier) every(ctx context.Context, s Schedule, run func(context.Context)) {
-	began := nowMillis()
-	for at := s.Next(began, began); wait(ctx, at-nowMillis()); at = s.Next(began, max(nowMillis(), at+1)) {
+	began := c.engine.Now()
+	for at := s.Next(began, began); wait(ctx, at-c.engine.Now()); at = s.Next(began, max(c.engine.Now(), at+1)) {
 		run(ctx)
 	}
 }
-
-func nowMillis() job.Millis { return job.Millis(time.Now().UnixMilli()) }
 
 // wait waits, and reports whether ctx goes on.
 func wait(ctx context.Context, span job.Millis) bool {
@@ -131,13 +130,12 @@ func (c *courier) alone(ctx context.Context, run func(context.Context)) {
 		run(ctx)
 		return
 	}
-	ends := time.Now().Add(time.Duration(most) * time.Millisecond) // no later than the lock's
+	timed, cancel := context.WithTimeout(ctx, time.Duration(most)*time.Millisecond) // ends no later than the lock
+	defer cancel()
 	lock, got, err := c.engine.Lock(ctx, job.LockAsk{Name: "inbox/" + c.inbox.Name, By: c.door.o.Node, Most: most})
 	if err != nil || !got {
 		return // another one runs: this run is left out
 	}
-	timed, cancel := context.WithDeadline(ctx, ends)
-	defer cancel()
 	run(timed)
 	if _, err := c.engine.Unlock(context.WithoutCancel(ctx), lock.Name, lock.Token); err != nil {
 		c.door.log.WarnContext(ctx, "the run of an inbox outlived its lock", "inbox", c.inbox.Name, "error", err)

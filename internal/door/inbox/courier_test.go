@@ -417,7 +417,7 @@ func TestAStopBlamesNobodyAndNothingIsLost(t *testing.T) {
 		})
 		r.put("g/m1", "g/m2", "g/m3")
 		<-begun
-		go func() { time.Sleep(time.Second); close(end) }()
+		go func() { <-time.After(time.Second); close(end) }() // of the bubble
 		r.stop()
 		r.expect("before the stop", "0 m1, 0 m2")
 		r.replies(nil)

@@ -41,9 +41,6 @@ type Door struct {
 	log    *slog.Logger
 	o      Options
 
-	ctx  context.Context // ends with Stop; of the couriers
-	stop context.CancelFunc
-
 	changing sync.Mutex // held while an inbox is made, changed or deleted
 	mu       sync.RWMutex
 	inboxes  map[string]*Inbox
@@ -67,9 +64,7 @@ type Named struct {
 
 // New returns a door without inboxes.
 func New(o Options) *Door {
-	d := &Door{engine: o.Engine, log: o.Log, o: o, inboxes: map[string]*Inbox{}}
-	d.ctx, d.stop = context.WithCancel(context.Background())
-	return d
+	return &Door{engine: o.Engine, log: o.Log, o: o, inboxes: map[string]*Inbox{}}
 }
 
 // Start takes up the inboxes of the engine, and those of the configuration as
@@ -101,7 +96,7 @@ func (d *Door) Start(ctx context.Context, configured []Named) error {
 		if err != nil { // what may be called has changed
 			d.log.ErrorContext(ctx, "an inbox takes messages in and does not deliver until it gets other settings", "inbox", row.Name, "error", err)
 		}
-		d.begin(&Inbox{Name: row.Name, Settings: s}, sink)
+		d.begin(ctx, &Inbox{Name: row.Name, Settings: s}, sink)
 	}
 	return nil
 }
@@ -121,10 +116,13 @@ func (d *Door) Configure(ctx context.Context, list []Named) error {
 // Stop ends deliveries: what no endpoint has answered for goes back without
 // blame. The engine works until it returns.
 func (d *Door) Stop() {
-	d.stop()
 	d.changing.Lock()
 	defer d.changing.Unlock()
-	for _, x := range d.List() {
+	list := d.List()
+	for _, x := range list {
+		x.courier.stop() // all of them, before one is waited for
+	}
+	for _, x := range list {
 		x.courier.end()
 	}
 }
@@ -178,7 +176,7 @@ func (d *Door) set(ctx context.Context, x *Inbox, configured bool, by job.Actor)
 		}
 		return err
 	}
-	d.begin(x, sink)
+	d.begin(ctx, x, sink)
 	return nil
 }
 
@@ -221,7 +219,7 @@ func (x *Inbox) kept() []byte {
 }
 
 // begin puts an inbox in effect, in the place of what it was.
-func (d *Door) begin(x *Inbox, sink connect.Sink) {
+func (d *Door) begin(ctx context.Context, x *Inbox, sink connect.Sink) {
 	x.courier = newCourier(d, x, sink)
 	d.mu.Lock()
 	old := d.inboxes[x.Name]
@@ -230,5 +228,5 @@ func (d *Door) begin(x *Inbox, sink connect.Sink) {
 	if old != nil {
 		old.courier.end()
 	}
-	x.courier.start(d.ctx)
+	x.courier.start(ctx)
 }

@@ -154,17 +154,18 @@ func (k *Key) follow(payload []byte) (group, why string) {
 			return "", fmt.Sprintf("%s of the payload %v", k.json, err)
 		}
 	}
-	switch kind := d.PeekKind(); kind {
-	case jsontext.KindString, jsontext.KindNumber, jsontext.KindTrue, jsontext.KindFalse:
-		token, err := d.ReadToken()
-		if group = token.String(); err == nil && group != "" {
-			return group, ""
-		}
-		return "", k.json + " of the payload is empty"
-	case jsontext.KindNull:
+	kind := d.PeekKind()
+	if kind == jsontext.KindNull {
 		return "", k.json + " of the payload is null"
 	}
-	return "", k.json + " of the payload must be a text, a number or a truth value"
+	if kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray {
+		return "", k.json + " of the payload must be a text, a number or a truth value"
+	}
+	token, err := d.ReadToken()
+	if group = token.String(); err != nil || group == "" {
+		return "", k.json + " of the payload is empty"
+	}
+	return group, ""
 }
 
 // enter moves the decoder to the value of a member or an element.
@@ -180,8 +181,7 @@ func (s step) enter(d *jsontext.Decoder) error {
 		return err
 	}
 	for at := 0; ; at++ {
-		switch d.PeekKind() {
-		case jsontext.KindEndObject, jsontext.KindEndArray, jsontext.KindInvalid:
+		if kind := d.PeekKind(); kind == jsontext.KindEndObject || kind == jsontext.KindEndArray || kind == jsontext.KindInvalid {
 			return errGone
 		}
 		if s.index < 0 {

@@ -181,6 +181,7 @@ func (m *Message) rank(by Sort, timestamp int64, now job.Millis) int64 {
 			m.fail(by.header, "the header "+by.header+", by which the inbox sorts, must be a whole number")
 		}
 		return n
+	case bySequence:
 	}
 	return 0
 }

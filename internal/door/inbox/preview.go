@@ -68,7 +68,7 @@ func (s *Settings) Preview() (rows []Try, err error) {
 		v.Now, v.Steady = at, at
 		switch {
 		case v.Job == nil || v.Job.State == job.Dead:
-			return append(rows, Try{At: at, Outcome: TryOver, Attempts: int(rows[len(rows)-1].Attempts)}), nil
+			return append(rows, Try{At: at, Outcome: TryOver, Attempts: rows[len(rows)-1].Attempts}), nil
 		case v.Job.ReadyAt > at:
 			if !passed && s.Query.Interval > 0 {
 				rows = append(rows, Try{At: at, Outcome: TryNotDue, Attempts: int(v.Job.Attempts), Next: v.Job.ReadyAt})

@@ -224,15 +224,15 @@ func (r *reader) bad(field, text string) { r.note(refuse(field, field+" "+text))
 func (r *reader) group(d *document) {
 	g := &d.Group
 	var err error
-	switch given := [...]bool{g.Header != "", g.JSON != "", g.JQ != ""}; {
-	case given == [...]bool{true, false, false}:
+	switch [...]bool{g.Header != "", g.JSON != "", g.JQ != ""} {
+	case [...]bool{true, false, false}:
 		if why := wrongHeader(g.Header); why != "" {
 			err = refuse("group.header", "group.header "+why)
 		}
 		r.s.Group = &Key{header: canonical(g.Header)}
-	case given == [...]bool{false, true, false}:
+	case [...]bool{false, true, false}:
 		r.s.Group, err = pathKey(g.JSON)
-	case given == [...]bool{false, false, true}:
+	case [...]bool{false, false, true}:
 		r.s.Group, err = jqKey(g.JQ)
 	default:
 		err = refuse("group", "group must say where the key of a message stands, with exactly one of header, json and jq")

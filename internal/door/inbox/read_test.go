@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -134,6 +135,6 @@ func first(err error) *job.Error {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		err = many.Unwrap()[0]
 	}
-	e, _ := err.(*job.Error)
+	e, _ := errors.AsType[*job.Error](err)
 	return e
 }

@@ -55,14 +55,14 @@ func (r *rig) start(configured ...Named) {
 		r.Fatal(err)
 	}
 	r.Door = New(Options{Engine: e, Sinks: r.sink, Log: slog.New(slog.DiscardHandler)})
-	if err := r.Door.Start(r.Context(), configured); err != nil {
+	if err := r.Start(r.Context(), configured); err != nil {
 		r.Fatal(err)
 	}
 }
 
 func (r *rig) stop() {
 	r.Helper()
-	r.Door.Stop()
+	r.Stop()
 	if err := r.engine.Stop(context.Background()); err != nil {
 		r.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func (r *rig) accept(name string, list ...Message) *Intake {
 
 // until lets time pass until so many seconds after the beginning.
 func (r *rig) until(seconds float64) {
-	time.Sleep(time.Duration(seconds*float64(time.Second)) - time.Since(r.began) + time.Millisecond)
+	<-time.After(time.Duration(seconds*float64(time.Second)) - time.Since(r.began) + time.Millisecond) // of the bubble
 	synctest.Wait()
 }
 
