@@ -376,7 +376,7 @@ func (e *engine) drain() {
 	epoch := e.epoch
 	e.leaving = true
 	e.mu.Unlock()
-	e.say("/drain", epoch)
+	e.say(context.Background(), "/drain", epoch)
 }
 
 // logoff tells the server that the engine has gone.
@@ -386,15 +386,15 @@ func (e *engine) logoff(ctx context.Context) {
 	e.epoch = 0
 	e.mu.Unlock()
 	if ctx.Err() == nil {
-		e.say("/logoff", epoch) //nolint:contextcheck // also said when the run is over
+		e.say(ctx, "/logoff", epoch)
 	}
 }
 
-func (e *engine) say(what string, epoch int64) {
+func (e *engine) say(ctx context.Context, what string, epoch int64) {
 	if epoch == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 	defer cancel()
 	_ = e.client.call(ctx, "POST", e.path+what, wire.Epoch{Epoch: epoch}, nil) // it is lost soon, if this does not arrive
 }

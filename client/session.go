@@ -59,6 +59,11 @@ type Task struct {
 	// Requires are conditions on the engine, such as "cpuMHz > 350". An engine
 	// without the property does not meet one, except one with !=.
 	Requires []string
+
+	// Needs are numbers of tasks, submitted before or together with this one, that
+	// must be over before it. It fails if one of them did, unless RunAnyway is set.
+	Needs     []int64
+	RunAnyway bool
 }
 
 // OpenSession opens a session, or finds the one with that id, which must have
@@ -193,7 +198,10 @@ func (s *Session) Submit(ctx context.Context, tasks ...Task) ([]wire.TaskAdded, 
 			}
 			size = len(payload)
 		}
-		one := wire.Task{Seq: t.Seq, Payload: payload[:len(payload)-1], Type: t.Type, Requires: t.Requires}
+		one := wire.Task{Seq: t.Seq, Payload: payload[:len(payload)-1], Type: t.Type, Requires: t.Requires, Needs: t.Needs}
+		if t.RunAnyway {
+			one.OnDepFail = "run"
+		}
 		if t.Front {
 			one.Place = wire.Front
 		}

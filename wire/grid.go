@@ -96,6 +96,11 @@ type Task struct {
 	Type     string   `json:"type,omitzero"`     // for engines that do several things
 	Place    string   `json:"place,omitzero"`    // front: before all that wait
 	Requires []string `json:"requires,omitzero"` // conditions on the engine, such as "cpuMHz > 350"
+
+	// Needs are numbers of tasks of the session that must be over before. OnDepFail
+	// says what becomes of this one if one of them failed: fail, the default, or run.
+	Needs     []int64 `json:"needs,omitzero"`
+	OnDepFail string  `json:"on_dep_fail,omitzero"`
 }
 
 // Tasks is the body of POST /sessions/{id}/tasks.

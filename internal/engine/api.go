@@ -20,6 +20,9 @@ type NewJob struct {
 	Key     string // idempotency key; "" = none
 	Apart   bool   // a key that was used for other content refuses this job alone, by Added.Err
 
+	Needs     []string      // keys of tasks of its session that must be over before, put earlier or before it in the same call
+	OnDepFail job.OnDepFail // what if one of them failed
+
 	Create []job.Budget // budgets that are made if they do not exist, for those the job is bound to
 }
 

@@ -114,6 +114,7 @@ type run struct {
 	sessions map[string]*job.Session // as they shall be
 	dropped  map[string]bool         // queues of sessions that are forgotten
 	news     []string                // sessions that changed
+	over     []job.ID                // tasks that ended, of sessions in which some wait for others
 	stirred  bool                    // a task or the slots of an engine changed
 	paced    []paced
 	paceDue  map[string]job.Millis
@@ -156,6 +157,9 @@ func (e *Engine) runOnce() *batch {
 			return err
 		}
 		if err := r.returnBudgeted(); err != nil {
+			return err
+		}
+		if err := r.tellDependents(); err != nil {
 			return err
 		}
 		if err := r.serve(); err != nil {

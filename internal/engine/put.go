@@ -83,6 +83,9 @@ func contentOf(n *NewJob) [16]byte {
 	for _, u := range x.Budgets {
 		parts = append(parts, "budget", u.Key, strconv.FormatInt(u.Cost, 10))
 	}
+	if len(n.Needs) > 0 {
+		parts = append(append(parts, "needs", n.OnDepFail.String()), n.Needs...)
+	}
 	return hash128(parts...)
 }
 
@@ -129,6 +132,9 @@ func (r *run) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []
 	if err := r.foldable(folds, list, out); err != nil {
 		return err
 	}
+	if err := r.checkNeeds(list, out); err != nil {
+		return err
+	}
 	in := intake{fresh: map[string]bool{}, quotas: map[string]*admission{}}
 	for i := range list {
 		if !out[i].Duplicate && !out[i].Folded {
@@ -163,6 +169,11 @@ func (r *run) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []
 			continue
 		}
 		if !out[i].Folded {
+			if len(list[i].Needs) > 0 {
+				if err := r.needing(&list[i]); err != nil {
+					return err
+				}
+			}
 			if out[i].Job, err = r.putOne(&list[i], folds.body(list, i), heirs); err != nil {
 				return err
 			}
@@ -388,5 +399,8 @@ func (r *run) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
 	if err := r.tally(&c, nil, &eff); err != nil {
 		return nil, err
 	}
-	return eff.Job, r.write(nil, eff)
+	if err := r.write(nil, eff); err != nil || eff.Job.Needs() == nil {
+		return eff.Job, err
+	}
+	return eff.Job, r.dependent(eff.Job)
 }

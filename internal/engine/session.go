@@ -339,6 +339,9 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 		s.Failed--
 	}
 	r.changeSession(&s)
+	if s.Depends && !is.Open() && s.State < job.SessionCancelling {
+		r.over = append(r.over, j.ID)
+	}
 	if is != job.Dead || cancelled(c) || s.State >= job.SessionCancelling {
 		return nil
 	}

@@ -197,7 +197,7 @@ func (h *handler) submit(w http.ResponseWriter, r *http.Request, id, _ string) {
 		if err != nil {
 			return err
 		}
-		out := grid.Added(ask.Tasks, added)
+		out := grid.Added(ask.Tasks, list, added)
 		status := http.StatusCreated
 		if out.Added == 0 {
 			status = http.StatusOK

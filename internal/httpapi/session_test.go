@@ -203,6 +203,8 @@ func TestBadInputOfTheGridIsNamed(t *testing.T) {
 		{400, "POST", "/sessions/s/tasks", `{"tasks":[{"seq":1,"payload":1},{"seq":2,"payload":"` + strings.Repeat("x", 20) + `"}]}`, "invalid", "tasks[1].payload has 22 bytes"},
 		{400, "POST", "/sessions/s/tasks", `{"tasks":[{"seq":1,"payload":1,"requires":["fast"]}]}`, "invalid", "is no condition"},
 		{400, "POST", "/sessions/s/tasks", `{"tasks":[{"seq":1,"payload":1,"require":["fast"]}]}`, "invalid", "tasks[0].require is not known here"},
+		{400, "POST", "/sessions/s/tasks", `{"tasks":[{"seq":1,"payload":1,"needs":[2]},{"seq":2,"payload":1,"needs":[1]}]}`, "invalid", "tasks[0].needs: the tasks wait for each other and could never run: 1 -> 2 -> 1"},
+		{400, "POST", "/sessions/s/tasks", `{"tasks":[{"seq":1,"payload":1,"needs":[7]}]}`, "invalid", "task 1 needs task 7, which was not submitted"},
 		{400, "GET", "/sessions/s/results?after=-1", "", "invalid", "after must be the cursor"},
 		{400, "GET", "/sessions/s/results?limit=0", "", "invalid", "limit must be a whole number from 1 to 10000"},
 		{400, "GET", "/sessions/s/results?from=1", "", "invalid", "unknown parameter"},

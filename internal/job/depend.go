@@ -24,6 +24,20 @@ func ParseOnDepFail(s string) (OnDepFail, error) {
 	return OnDepFail(at), nil
 }
 
+// Needs are the tasks that a task depends on. A value is never changed in place.
+type Needs struct {
+	Tasks  []ID
+	OnFail OnDepFail
+}
+
+// Needs returns what the job depends on, nil if it does on nothing.
+func (j *Job) Needs() *Needs {
+	if j == nil || j.Extras == nil {
+		return nil
+	}
+	return j.Extras.Needs
+}
+
 // DependenciesMax is the most tasks that one task may depend on.
 const DependenciesMax = 64
 

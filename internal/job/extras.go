@@ -15,6 +15,7 @@ type Extras struct {
 	Progress    *RunProgress
 	Budgets     []BudgetUse // keys differ
 	Result      *Result     // of a done job
+	Needs       *Needs      // tasks that must be over before; nil = none
 }
 
 // orNil is nil where there is nothing to carry.

@@ -209,6 +209,7 @@ type Session struct {
 	// Tasks by what became of them. What is in none of the last three is open.
 	Submitted, Done, Failed, Cancelled int64
 
+	Depends   bool   // tasks of it wait for others
 	Collected int64  // results up to this number were collected,
 	Forgotten int64  // and up to this one forgotten
 	Dropped   bool   // it is forgotten with all its tasks

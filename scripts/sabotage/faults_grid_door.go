@@ -109,4 +109,20 @@ var gridDoorFaults = []fault{
 		new:   "			for _, r := range page.Results {\n				if !yield(r, nil) {\n					break\n				}\n			}\n			if after = page.Next; !s.Keep && len(page.Results) > 0 {",
 		first: []suite{in("client", "TestResultsThatWereNotWorkedOffAreNotAcknowledged")},
 	},
+	{
+		name: "grid-dependents-not-told", breaks: "grid.md 9",
+		does:  "a task that waited for another one waits for ever",
+		file:  "internal/engine/depend.go",
+		old:   "	r.woken[j.Queue] = true\n	return r.park(j, \"\")",
+		new:   "	return nil",
+		first: []suite{in(enginePkg, "TestTasksWaitForThoseThatTheyNeed")},
+	},
+	{
+		name: "grid-circle-taken", breaks: "issue 7, bad input",
+		does:  "tasks that wait for each other are taken",
+		file:  "internal/door/grid/task.go",
+		old:   "	if err := rule.CheckDependencies(len(tasks), needs, func(i int) string { return list[i].Key }); err != nil {\n		return nil, err\n	}\n",
+		new:   "	if err := rule.CheckDependencies(0, needs, func(i int) string { return list[i].Key }); err != nil {\n		return nil, err\n	}\n	for i := range tasks {\n		tasks[i].Needs = nil\n	}\n",
+		first: []suite{in(gridPkg, "TestATaskThatIsWrongRefusesTheCallByItsPlace")},
+	},
 }

@@ -27,8 +27,8 @@ const SeqMax = 1<<53 - 1
 // TypeDefault is the type of a task that names none.
 const TypeDefault = "task"
 
-// Tasks makes jobs of the tasks that a client submits. One that is wrong
-// refuses them all, by its place in the list.
+// Tasks makes jobs of the tasks that a client submits, those that others need
+// before them. One that is wrong refuses them all, by its place in the list.
 func (c *Config) Tasks(session string, ask wire.Tasks) ([]engine.NewJob, error) {
 	if len(ask.Tasks) == 0 {
 		return nil, refuse("tasks", "tasks must hold at least one task")
@@ -48,6 +48,43 @@ func (c *Config) Tasks(session string, ask wire.Tasks) ([]engine.NewJob, error) 
 		}
 		seen[t.Seq] = i
 		out[i].Job.Queue = session
+	}
+	return ordered(out, ask.Tasks, seen)
+}
+
+// ordered puts tasks behind those of the same submit that they need; others stay
+// in their order. Who waits for itself is refused.
+func ordered(list []engine.NewJob, tasks []wire.Task, places map[int64]int) ([]engine.NewJob, error) {
+	needs := func(i int) (inside []int) {
+		for _, seq := range tasks[i].Needs {
+			if at, here := places[seq]; here {
+				inside = append(inside, at)
+			}
+		}
+		return inside
+	}
+	if !slices.ContainsFunc(tasks, func(t wire.Task) bool { return len(t.Needs) > 0 }) {
+		return list, nil
+	}
+	if err := rule.CheckDependencies(len(tasks), needs, func(i int) string { return list[i].Key }); err != nil {
+		return nil, err
+	}
+	out, placed := make([]engine.NewJob, 0, len(list)), make([]bool, len(list))
+	var path []int // that wait for what stands behind them
+	for i := range list {
+		path = append(path[:0], i)
+		for len(path) > 0 {
+			top := path[len(path)-1]
+			next := slices.IndexFunc(needs(top), func(at int) bool { return !placed[at] })
+			switch {
+			case placed[top]:
+				path = path[:len(path)-1]
+			case next >= 0:
+				path = append(path, needs(top)[next])
+			default:
+				out, placed[top], path = append(out, list[top]), true, path[:len(path)-1]
+			}
+		}
 	}
 	return out, nil
 }
@@ -78,7 +115,19 @@ func (c *Config) task(n *engine.NewJob, t *wire.Task, at string) error {
 	default:
 		return refuse(at+".place", "%s.place must be front or back, not %s", at, quote(t.Place))
 	}
+	if len(t.Needs) > job.DependenciesMax {
+		return refuse(at+".needs", "%s.needs must not name more than %d tasks", at, job.DependenciesMax)
+	}
+	for _, seq := range t.Needs {
+		if seq < 1 || seq > SeqMax {
+			return refuse(at+".needs", "%s.needs must be numbers of tasks, from 1 on", at)
+		}
+		n.Needs = append(n.Needs, strconv.FormatInt(seq, 10))
+	}
 	var err error
+	if n.OnDepFail, err = job.ParseOnDepFail(t.OnDepFail); err != nil {
+		return refuse(at+".on_dep_fail", "%s.on_dep_fail must be fail or run, not %s", at, quote(t.OnDepFail))
+	}
 	if j.Requires, err = conditions(at+".requires", t.Requires); err != nil {
 		return err
 	}
@@ -126,11 +175,17 @@ func SeqOf(j *job.Job) int64 {
 	return 0
 }
 
-// Added tells which tasks were taken in, and which were here before.
-func Added(asked []wire.Task, list []engine.Added) wire.TasksAdded {
-	out := wire.TasksAdded{Tasks: make([]wire.TaskAdded, len(list))}
-	for i, a := range list {
-		out.Tasks[i] = wire.TaskAdded{Seq: asked[i].Seq, ID: a.ID.String(), Duplicate: a.Duplicate}
+// Added tells which tasks were taken in, and which were here before, in the order
+// of the request. list are the answers to the jobs that Tasks made.
+func Added(asked []wire.Task, jobs []engine.NewJob, list []engine.Added) wire.TasksAdded {
+	answers := make(map[string]*engine.Added, len(list))
+	for i := range list {
+		answers[jobs[i].Key] = &list[i]
+	}
+	out := wire.TasksAdded{Tasks: make([]wire.TaskAdded, len(asked))}
+	for i, t := range asked {
+		a := answers[strconv.FormatInt(t.Seq, 10)]
+		out.Tasks[i] = wire.TaskAdded{Seq: t.Seq, ID: a.ID.String(), Duplicate: a.Duplicate}
 		if a.Duplicate {
 			out.Duplicates++
 		} else {

@@ -40,7 +40,7 @@ func TestTasksBecomeJobsOfTheirSession(t *testing.T) {
 		len(second.Job.Requires) != 2 || second.Job.Requires[0] != want[0] || second.Job.Requires[1] != want[1] {
 		t.Errorf("%+v", second)
 	}
-	added := Added([]wire.Task{{Seq: 7}, {Seq: 8}}, []engine.Added{{}, {Duplicate: true}})
+	added := Added([]wire.Task{{Seq: 7}, {Seq: 8}}, []engine.NewJob{{Key: "8"}, {Key: "7"}}, []engine.Added{{Duplicate: true}, {}})
 	if added.Added != 1 || added.Duplicates != 1 || added.Tasks[1].Seq != 8 || !added.Tasks[1].Duplicate || added.Tasks[0].Duplicate {
 		t.Errorf("%+v", added)
 	}
@@ -58,6 +58,11 @@ func TestATaskThatIsWrongRefusesTheCallByItsPlace(t *testing.T) {
 		{`{"tasks":[{"seq":1}]}`, "tasks[0].payload", "is missing; it may be null"},
 		{one(`"payload":"` + strings.Repeat("x", 40) + `"`), "tasks[1].payload", "has 42 bytes, and the broker takes at most 40"},
 		{one(`"payload":1,"type":"a,b"`), "tasks[1].type", "must not contain ','"},
+		{`{"tasks":[{"seq":1,"payload":1,"needs":[1]}]}`, "tasks[0].needs", "wait for each other and could never run: 1 -> 1"},
+		{`{"tasks":[{"seq":1,"payload":1},{"seq":2,"payload":1,"needs":[3]},{"seq":3,"payload":1,"needs":[2,1]}]}`, "tasks[1].needs", "could never run: 2 -> 3 -> 2"},
+		{one(`"payload":1,"needs":[0]`), "tasks[1].needs", "must be numbers of tasks"},
+		{one(`"payload":1,"needs":[` + strings.Repeat("7,", 64) + `7]`), "tasks[1].needs", "more than 64"},
+		{one(`"payload":1,"needs":[1],"on_dep_fail":"wait"`), "tasks[1].on_dep_fail", `must be fail or run, not "wait"`},
 		{one(`"payload":1,"place":"middle"`), "tasks[1].place", `must be front or back, not "middle"`},
 		{one(`"payload":1,"requires":["cpuMHz > 350","fast"]`), "tasks[1].requires", `requires[1]: "fast" is no condition`},
 		{one(`"payload":1,"requires":["` + strings.Repeat("x", 300) + ` = 1"]`), "tasks[1].requires", "is no condition"},
@@ -80,5 +85,19 @@ func TestAJobThatIsNoTaskHasNoNumber(t *testing.T) {
 		if n := SeqOf(j); n != 0 {
 			t.Errorf("%+v has number %d", j, n)
 		}
+	}
+}
+
+func TestTasksStandBehindThoseThatTheyNeed(t *testing.T) {
+	list, err := tasks(t, `{"tasks":[{"seq":1,"payload":1,"needs":[3,9]},{"seq":2,"payload":1},{"seq":3,"payload":1,"needs":[2,4]},{"seq":4,"payload":1,"on_dep_fail":"run"}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := ""
+	for _, n := range list {
+		order += n.Key
+	}
+	if order != "2431" || strings.Join(list[3].Needs, ",") != "3,9" || list[1].OnDepFail != job.DepRun {
+		t.Errorf("%s, %+v", order, list[3])
 	}
 }

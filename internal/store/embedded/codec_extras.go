@@ -16,6 +16,7 @@ const (
 	extraBatch
 	extraBudgets
 	extraResult
+	extraNeeds
 	extrasKnown = 1<<iota - 1
 )
 
@@ -33,6 +34,7 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	set(extraBatch, x.Batch != nil)
 	set(extraBudgets, len(x.Budgets) > 0)
 	set(extraResult, x.Result != nil)
+	set(extraNeeds, x.Needs != nil)
 	b = binary.AppendUvarint(b, has)
 	if has&extraLabels != 0 {
 		b = binary.AppendUvarint(b, uint64(len(x.Labels)))
@@ -59,6 +61,12 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	}
 	if r := x.Result; r != nil {
 		b = appendCounters(append(b, r.Ref[:]...), r.Size)
+	}
+	if n := x.Needs; n != nil {
+		b = binary.AppendUvarint(append(b, byte(n.OnFail)), uint64(len(n.Tasks)))
+		for _, id := range n.Tasks {
+			b = append(b, id[:]...)
+		}
 	}
 	return b
 }
@@ -92,6 +100,15 @@ func (r *reader) extras() *job.Extras {
 		x.Result = &job.Result{}
 		copy(x.Result.Ref[:], r.bytes(uint64(len(x.Result.Ref))))
 		x.Result.Size = r.counter()
+	}
+	if has&extraNeeds != 0 {
+		x.Needs = &job.Needs{OnFail: job.OnDepFail(r.byte())}
+		for n := r.count(); n > 0 && !r.bad; n-- {
+			var id job.ID
+			copy(id[:], r.bytes(uint64(len(id))))
+			x.Needs.Tasks = append(x.Needs.Tasks, id)
+		}
+		r.bad = r.bad || x.Needs.OnFail > job.DepRun || len(x.Needs.Tasks) == 0
 	}
 	return x
 }
