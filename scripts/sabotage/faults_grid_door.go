@@ -114,15 +114,15 @@ var gridDoorFaults = []fault{
 		does:  "a task that waited for another one waits for ever",
 		file:  "internal/engine/depend.go",
 		old:   "	r.woken[j.Queue] = true\n	return r.park(j, \"\")",
-		new:   "	return nil",
+		new:   "	r.woken[j.Queue] = true\n	return nil",
 		first: []suite{in(enginePkg, "TestTasksWaitForThoseThatTheyNeed")},
 	},
 	{
 		name: "grid-circle-taken", breaks: "issue 7, bad input",
 		does:  "tasks that wait for each other are taken",
 		file:  "internal/door/grid/task.go",
-		old:   "	if err := rule.CheckDependencies(len(tasks), needs, func(i int) string { return list[i].Key }); err != nil {\n		return nil, err\n	}\n",
-		new:   "	if err := rule.CheckDependencies(0, needs, func(i int) string { return list[i].Key }); err != nil {\n		return nil, err\n	}\n	for i := range tasks {\n		tasks[i].Needs = nil\n	}\n",
+		old:   "	if err := rule.CheckDependencies(len(tasks), needs,",
+		new:   "	if err := rule.CheckDependencies(0*len(tasks), needs,",
 		first: []suite{in(gridPkg, "TestATaskThatIsWrongRefusesTheCallByItsPlace")},
 	},
 }
