@@ -38,7 +38,7 @@ func TestA26AnEngineIsExcludedAfterSoManyFailuresOfASession(t *testing.T) {
 		m = g.engine("w1", 1)
 		m.failing("B") // which stands before A now
 		m.gets()
-		if s := g.state("s"); !s.Session.Stalled || len(s.Strikes) != 1 || !s.Strikes[0].Out {
+		if s := g.state("s"); !s.Stalled || len(s.Strikes) != 1 || !s.Strikes[0].Out {
 			g.Errorf("%+v", s.Session)
 		}
 		g.tasks("other", "O")
@@ -85,7 +85,7 @@ func TestA27NotMoreThanAPartOfTheEnginesIsExcluded(t *testing.T) {
 		x.gets()
 		y.fail("B")
 		s := g.state("s")
-		if !s.Session.Stalled || s.Depth.Leases != 1 {
+		if !s.Stalled || s.Depth.Leases != 1 {
 			g.Errorf("%+v, %+v", s.Session, s.Depth)
 		}
 	})
