@@ -147,7 +147,7 @@ func newQueueShowCommand() *cobra.Command {
 }
 
 // atHead are the members that the head of the table tells.
-var atHead = []string{"name", "jobs", "bytes", "paused", "hold_until", "breaker_state"}
+var atHead = []string{"name", "jobs", "bytes", "paused", "hold_until", "breaker_state", "oldest_ready_at"}
 
 func showQueue(out io.Writer, q *wire.Queue, groups []wire.Aside, now time.Time) error {
 	t := newTable(out)
@@ -155,6 +155,9 @@ func showQueue(out io.Writer, q *wire.Queue, groups []wire.Aside, now time.Time)
 	t.row("state", queueState(q, now))
 	t.row("jobs", fmt.Sprintf("%d scheduled, %d ready, %d in flight, %d completed, %d dead",
 		q.Jobs.Scheduled, q.Jobs.Ready, q.Jobs.InFlight, q.Jobs.Completed, q.Jobs.Dead))
+	if since := time.UnixMilli(q.OldestReadyAt); q.OldestReadyAt > 0 && now.Sub(since) >= time.Minute {
+		t.row("oldest", "became ready "+distance(since, now))
+	}
 	if err := t.flush(); err != nil {
 		return err
 	}
