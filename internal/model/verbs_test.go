@@ -162,7 +162,7 @@ func (m *model) extend(x engine.Extension) job.Kind {
 		l.Until = m.now + x.For
 	}
 	if x.Started && l.Started == 0 {
-		l.Started, l.StartBy = m.now, 0
+		l.Started, l.StartBy, l.RunEnd = m.now, 0, 0
 		if t := m.runTimeout(j); t > 0 {
 			l.RunEnd = m.now + t
 		}

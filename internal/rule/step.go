@@ -299,9 +299,7 @@ func extend(v View, c Command) (Effect, error) {
 	}
 	if c.Started && l.Started == 0 {
 		l.Started, l.StartBy = v.Now, 0
-		if l.RunEnd > 0 || v.Queue.Grid != nil { // the run clock starts with the run, not with the lease
-			l.RunEnd = runEnd(v, j)
-		}
+		l.RunEnd = runEnd(v, j) // the run clock starts with the run, not with the lease
 	}
 	return Effect{Job: j}, nil
 }

@@ -121,6 +121,25 @@ func TestTheRunTimeoutCountsFromStartedIfTheHolderSaysSo(t *testing.T) { // core
 	w.expect("a", "scheduled due 15s attempts 1")
 }
 
+func TestTheRunTimeoutIsThatInForceWhenTheRunBegins(t *testing.T) { // core.md section 4, Timeouts
+	w := newWorld(t)
+	w.put("a")
+	token := w.take("a", "h")
+	w.do("a", Command{Verb: Patch, Edit: func(j *job.Job) { j.RunTimeout = 500 }})
+	w.tick(200)
+	w.do("a", Command{Verb: Extend, Token: token, Started: true})
+	if l := w.jobs["a"].Leases[0]; l.RunEnd != dawn+700 {
+		t.Errorf("a timeout that came after the lease: %+v", l)
+	}
+	w.put("b", func(j *job.Job) { j.RunTimeout = 500 })
+	token = w.take("b", "h")
+	w.do("b", Command{Verb: Patch, Edit: func(j *job.Job) { j.RunTimeout = 0 }})
+	w.do("b", Command{Verb: Extend, Token: token, Started: true})
+	if l := w.jobs["b"].Leases[0]; l.RunEnd != 0 {
+		t.Errorf("a timeout that was taken away: %+v", l)
+	}
+}
+
 func TestPromoteComesAtItsTimeAndNotBefore(t *testing.T) { // I6
 	w := newWorld(t)
 	w.put("a", func(j *job.Job) { j.ReadyAt = dawn + 10 })

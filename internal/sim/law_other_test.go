@@ -179,9 +179,7 @@ func (s *scene) extended(r *request) *outcome {
 	}
 	if x.Started && l.Started == 0 {
 		l.Started, l.StartBy = s.now, 0
-		if l.RunEnd > 0 {
-			l.RunEnd = s.timer(j.RunTimeout, s.q.RunTimeout)
-		}
+		l.RunEnd = s.timer(j.RunTimeout, s.q.RunTimeout)
 		o.note("run started")
 	}
 	return o
