@@ -99,13 +99,9 @@ var Options = []Option{
 	fraction("median_done", "0.75", "0.75", 0, 1, "median: share of the tasks that is done", ofCopies(func(r *job.Redundancy) *float64 { return &r.MedianDone })),
 	fraction("median_factor", "2", "2", 1, 1000, "median: times the median", ofCopies(func(r *job.Redundancy) *float64 { return &r.MedianFactor })),
 	span("median_age", "1s", "1s", 0, "median: but never sooner", ofCopies(func(r *job.Redundancy) *job.Millis { return &r.MedianAge })),
-	fraction("time_left_factor", "2", "2", 1, 1000, "time_left: times what a new run takes", ofCopies(func(r *job.Redundancy) *float64 { return &r.LeftFactor })),
 	fraction("hedge_quantile", "0.95", "0.95", 0, 1, "hedge: of the runs of the type in all sessions", ofCopies(func(r *job.Redundancy) *float64 { return &r.HedgeQuantile })),
 	number("hedge_samples", "100", "100", 1, job.RedundancySamples, "hedge: runs of the type that must be known", ofCopies(func(r *job.Redundancy) *int { return &r.HedgeSamples })),
 	span("hedge_half_life", "1d", "1d", job.Minute, "hedge: a run of that age counts half", ofCopies(func(r *job.Redundancy) *job.Millis { return &r.HedgeHalfLife })),
-	number("clone_tasks", "10", "10", 0, 10_000, "clone: sessions of at most so many tasks", ofCopies(func(r *job.Redundancy) *int { return &r.CloneTasks })),
-	fraction("clone_risk", "0.05", "0.05", 0.001, 0.999, "clone: chance of a straggler that may remain", ofCopies(func(r *job.Redundancy) *float64 { return &r.CloneRisk })),
-	number("clone_copies", "3", "3", 1, 16, "clone: runs of a task at most", ofCopies(func(r *job.Redundancy) *int { return &r.CloneCopies })),
 
 	number("failures_before_exclusion", "0", "3", 0, 100, "failed tasks after which an engine gets no more of this session; 0 = never (FAILURES_BEFORE_BLACKLIST)",
 		ofExclusion(func(x *job.Exclusion) *int { return &x.Failures })),
