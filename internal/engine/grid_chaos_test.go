@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -313,6 +314,7 @@ func (c *chaos) relog() {
 // check holds what there is to the invariants.
 func (c *chaos) check() {
 	c.Helper()
+	synctest.Wait() // what the committer did is published
 	err := c.mem.View(c.Context(), func(v store.Reader) error {
 		rows, err := v.Rows(job.Sessions, "", 1000)
 		for _, row := range rows {
