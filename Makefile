@@ -7,7 +7,7 @@ LDFLAGS := $(if $(VERSION),-ldflags "-X github.com/reprisehq/reprise/internal/se
 
 # Given on the command line: make run ARGS='--root /tmp/q', make sim SEED=7.
 ARGS     ?=
-SEEDS    ?= 10000
+SEEDS    ?= 8000
 FIRST    ?= 1
 CUTS     ?= 1000
 FAULT    ?=
@@ -38,7 +38,7 @@ test: ## every Go test except the end-to-end ones
 test-race: ## the same with the race detector
 	go test -race $$(go list ./... | grep -v /test/e2e)
 
-sim: ## simulated histories and power cuts (SEEDS=10000 FIRST=1 CUTS=1000; SEED=n replays one)
+sim: ## simulated histories and power cuts (SEEDS=8000 FIRST=1 CUTS=1000; SEED=n replays one)
 ifeq ($(SEED),)
 	go test ./internal/sim -run 'TestSimulation$$' -count=1 -v -timeout 0 -seeds=$(SEEDS) -first=$(FIRST)
 	go test ./internal/engine -run PowerCut -count=1 -powercuts=$(CUTS)

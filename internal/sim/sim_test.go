@@ -17,7 +17,7 @@ var (
 )
 
 // seedsFull is the size of a run that must have seen everything.
-const seedsFull = 10_000
+const seedsFull = 8_000
 
 const workers = 2
 
