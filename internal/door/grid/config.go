@@ -135,7 +135,7 @@ func (c *Config) services(field string, v jsontext.Value) error {
 	c.Services = make(map[string]Given, len(list))
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		if why := wrongName(name); why != "" {
+		if why := job.WrongName(name, nameBytesMax); why != "" {
 			problems = append(problems, refuse(field, "%s: the name %s %s", field, quote(name), why))
 			continue
 		}

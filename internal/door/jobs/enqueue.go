@@ -177,7 +177,7 @@ func (r *Reader) name(field string, last *string) string {
 		return *last
 	}
 	s := string(content)
-	if why := wrong(s); why != "" {
+	if why := job.WrongName(s, nameBytesMax); why != "" {
 		r.fail(field, why)
 		return ""
 	}
@@ -187,29 +187,10 @@ func (r *Reader) name(field string, last *string) string {
 
 // CheckName refuses what cannot be a name.
 func CheckName(field, s string) error {
-	if why := wrong(s); why != "" {
+	if why := job.WrongName(s, nameBytesMax); why != "" {
 		return refuse(field, field+" "+why)
 	}
 	return nil
-}
-
-// wrong says why s is no name: commas part lists, the others are kept free for
-// patterns.
-func wrong(s string) string {
-	at := strings.IndexAny(s, ",\x00*?[]{}\\")
-	switch {
-	case s == "":
-		return "must not be empty"
-	case len(s) > nameBytesMax:
-		return "must not be longer than " + strconv.Itoa(nameBytesMax) + " bytes"
-	case at < 0:
-		return ""
-	case s[at] == ',':
-		return "must not contain ','"
-	case s[at] == 0:
-		return "must not contain null bytes"
-	}
-	return "must not contain '" + s[at:at+1] + "' (reserved)"
 }
 
 // label checks a text of the caller's own, which may hold nearly anything.
