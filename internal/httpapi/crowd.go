@@ -1,12 +1,14 @@
 package httpapi
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -146,6 +148,14 @@ type guest struct {
 	crowd *Crowd
 	from  netip.Addr
 	once  sync.Once
+}
+
+// SyscallConn implements syscall.Conn.
+func (g *guest) SyscallConn() (syscall.RawConn, error) {
+	if c, ok := g.Conn.(syscall.Conn); ok {
+		return c.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // Close implements net.Conn.

@@ -92,21 +92,31 @@ func pack(b, text []byte) []byte {
 // framing is a format of a take stream.
 type framing struct {
 	media []string
-	beat  []byte // the heartbeat
+	beat  heartbeat
 	job   func(b []byte, d *engine.Delivery, token bool) []byte
 }
 
+// heartbeat is what a stream sends as a sign of life.
+type heartbeat struct {
+	plain []byte
+	chunk []byte // as a chunk of HTTP/1.1
+}
+
+func beatOf(text string) heartbeat {
+	return heartbeat{plain: []byte(text), chunk: fmt.Appendf(nil, "%x\r\n%s\r\n", len(text), text)}
+}
+
 var (
-	lines = framing{typeNDJSON, []byte("\n"), jobs.AppendLine}
+	lines = framing{typeNDJSON, beatOf("\n"), jobs.AppendLine}
 
 	// events are server-sent events; a line that begins with a colon is a
 	// comment there.
-	events = framing{[]string{mediaEvents}, []byte(": heartbeat\n\n"), func(b []byte, d *engine.Delivery, token bool) []byte {
+	events = framing{[]string{mediaEvents}, beatOf(": heartbeat\n\n"), func(b []byte, d *engine.Delivery, token bool) []byte {
 		return append(jobs.AppendLine(append(b, "data: "...), d, token), '\n')
 	}}
 
 	// frames are maps of MessagePack, each after its length in four bytes.
-	frames = framing{[]string{mediaMsgpackStream}, make([]byte, frameHead), func(b []byte, d *engine.Delivery, token bool) []byte {
+	frames = framing{[]string{mediaMsgpackStream}, beatOf("\x00\x00\x00\x00"), func(b []byte, d *engine.Delivery, token bool) []byte {
 		s := scratches.Get().(*scratch)
 		defer s.release(false)
 		s.out = jobs.AppendLine(s.out, d, token)

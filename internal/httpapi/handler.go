@@ -81,7 +81,7 @@ type Options struct {
 func New(o Options) http.Handler {
 	h := &handler{
 		engine: o.Engine, log: o.Log, version: o.Version,
-		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, live: o.Live, began: time.Now(),
+		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, live: o.Live,
 		tokens: o.Tokens, guard: o.Guard, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
 		inboxes: o.Inboxes,
 	}
@@ -101,6 +101,7 @@ func New(o Options) http.Handler {
 	if h.heartbeat <= 0 {
 		h.heartbeat = 3 * time.Second
 	}
+	h.pulse = newPulse(h.heartbeat)
 	if h.tokens == nil {
 		h.tokens = auth.New(nil, func() job.Millis { return job.Millis(time.Now().UnixMilli()) })
 	}
@@ -134,9 +135,9 @@ type handler struct {
 	streamsMax           int64
 	streams              atomic.Int64 // open takes and long polls
 	heartbeat            time.Duration
-	began                time.Time // heartbeats come in steps from here
-	metrics              Metrics   // may be nil
-	upkeep               Upkeep    // may be nil
+	pulse                *pulse
+	metrics              Metrics // may be nil
+	upkeep               Upkeep  // may be nil
 	grid                 grid.Config
 	inboxes              *inbox.Door
 }

@@ -18,6 +18,7 @@ func NewServer(handler http.Handler) *http.Server {
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       5 * time.Minute, // of a whole request; takes and leases lift it
 		IdleTimeout:       5 * time.Minute,
+		ConnContext:       withSocket,
 		MaxHeaderBytes:    256 << 10, // a list of 2,000 ids has 52 KiB
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 4096, // Node opens 1,024 on one connection

@@ -392,7 +392,7 @@ func (h *handler) streamResults(w http.ResponseWriter, r *http.Request, id strin
 		return
 	}
 	for {
-		wait, cancel := context.WithTimeout(r.Context(), h.untilBeat())
+		wait, cancel := context.WithTimeout(r.Context(), h.heartbeat)
 		page, err := h.nextResults(wait, r.Context(), id, ask)
 		cancel()
 		if err != nil || r.Context().Err() != nil {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
@@ -44,11 +43,12 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 	}
 	defer stream.Close()
 	out := newLine(w, r, frames)
+	defer out.close()
 	if !out.write(nil) { // the headers: a client is connected once it has them
 		return
 	}
-	silence, left := time.NewTimer(h.untilBeat()), r.Context().Done()
-	defer silence.Stop()
+	h.pulse.watch(out)
+	left := r.Context().Done()
 	for {
 		list, err := stream.Poll()
 		if err != nil {
@@ -64,35 +64,18 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 			if !ok {
 				return
 			}
-			silence.Reset(h.untilBeat())
 			continue
 		}
 		select {
 		case <-stream.Bell():
-		case <-silence.C:
-			if !out.write(frames.beat) {
+		case <-out.silent:
+			if !out.write(frames.beat.plain) {
 				return
 			}
-			silence.Reset(h.untilBeat())
 		case <-left:
 			return // the client left
 		}
 	}
-}
-
-// beatSteps is how many moments of an interval there are for heartbeats.
-const beatSteps = 30
-
-// untilBeat is the silence before a heartbeat: the interval, and up to a
-// thirtieth more, so that those of many streams come together. One wake-up then
-// serves many, here and at whoever reads them.
-func (h *handler) untilBeat() time.Duration {
-	step := h.heartbeat / beatSteps
-	if step <= 0 {
-		return h.heartbeat
-	}
-	late := time.Since(h.began) % step
-	return h.heartbeat + (step-late)%step
 }
 
 // open registers whoever takes; epoch is the login of an engine, 0 = it is none.
@@ -147,38 +130,4 @@ func takeOptions(r *http.Request) (o engine.StreamOptions, epoch int64, err erro
 		return o, epoch, nil
 	}
 	return o, 0, job.Errorf(job.Invalid, "lease must be token")
-}
-
-// line is the writing side of a take.
-type line struct {
-	w     http.ResponseWriter
-	rc    *http.ResponseController
-	h2    bool
-	until time.Time // its reader has so long for what is written; of HTTP/2 not kept
-}
-
-// newLine begins the answer.
-func newLine(w http.ResponseWriter, r *http.Request, frames *framing) *line {
-	l := &line{w: w, rc: http.NewResponseController(w), h2: r.ProtoMajor == 2}
-	_ = l.rc.SetReadDeadline(time.Time{}) // a take outlives every request's time
-	frames.head(w)
-	return l
-}
-
-// write sends bytes as one piece, and gives up a reader that stalls for
-// writeMax, or a third less: the time limit is not set anew for each of very
-// many heartbeats.
-func (l *line) write(b []byte) bool {
-	if now := time.Now(); l.h2 || l.until.Sub(now) < writeMax*2/3 {
-		l.until = now.Add(writeMax)
-		_ = l.rc.SetWriteDeadline(l.until)
-	}
-	_, err := l.w.Write(b)
-	if err == nil {
-		err = l.rc.Flush()
-	}
-	if l.h2 { // there a deadline that passes resets the stream, whether it writes or not
-		_ = l.rc.SetWriteDeadline(time.Time{})
-	}
-	return err == nil
 }
