@@ -184,6 +184,16 @@ func (c *Client) Queues(ctx context.Context) ([]string, error) {
 	return q.Queues, nil
 }
 
+// Rates reads what happens in each queue that holds jobs, by its name. Of those
+// that are too many to be watched nothing is told.
+func (c *Client) Rates(ctx context.Context) (map[string]wire.QueueRates, error) {
+	var q wire.Queues
+	if err := c.call(ctx, "GET", "/queues?rates=true", nil, &q); err != nil {
+		return nil, fmt.Errorf("reading the rates of queues: %w", err)
+	}
+	return q.Rates, nil
+}
+
 // Version asks the server who it is.
 func (c *Client) Version(ctx context.Context) (wire.Version, error) {
 	var v wire.Version

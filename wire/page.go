@@ -39,9 +39,11 @@ type Patched struct {
 	Refused int64 `json:"refused,omitzero"`
 }
 
-// Queues answers GET /queues: the names in use, sorted.
+// Queues answers GET /queues: the names in use, sorted; with ?rates=true also
+// what happens in each of them, where that is known.
 type Queues struct {
-	Queues []string `json:"queues"`
+	Queues []string              `json:"queues"`
+	Rates  map[string]QueueRates `json:"rates,omitzero"`
 }
 
 // Version answers GET /version.

@@ -33,6 +33,18 @@ type Queue struct {
 	Jobs          JobCounts     `json:"jobs"`
 	Bytes         int64         `json:"bytes"`                    // payloads of jobs that are not finished
 	OldestReadyAt int64         `json:"oldest_ready_at,omitzero"` // since when the longest waiting of the oldest ready jobs waits; 0 = none is ready
+	Rates         *QueueRates   `json:"rates,omitzero"`           // nil = not known: things happened in more than max_queues queues
+}
+
+// QueueRates is how much happened in a queue per second, on average over the
+// window: the last minute, or since the server started. A run that was given
+// back, or lost with its worker, is neither completed nor failed.
+type QueueRates struct {
+	WindowMS  int64   `json:"window_ms"` // 59 to 60 s, less after a start
+	Enqueued  float64 `json:"enqueued"`
+	Taken     float64 `json:"taken"`     // to be run, for the first time or again
+	Completed float64 `json:"completed"` // runs that ended well
+	Failed    float64 `json:"failed"`    // runs that failed or took longer than they may
 }
 
 // JobCounts is how many jobs of a queue there are in each state.

@@ -75,14 +75,18 @@ func newQueueListCommand() *cobra.Command {
 			if err != nil {
 				return advise(err, cl)
 			}
-			t := newTable(cmd.OutOrStdout(), "QUEUE", "SCHEDULED", "READY", "IN FLIGHT", "DEAD", "STATE")
+			t := newTable(cmd.OutOrStdout(), "QUEUE", "SCHEDULED", "READY", "IN FLIGHT", "DEAD", "IN/S", "DONE/S", "FAILED/S", "STATE")
 			for _, name := range names {
 				q, err := cl.Queue(cmd.Context(), name)
 				if err != nil {
 					return advise(err, cl)
 				}
 				count := func(n int64) string { return strconv.FormatInt(n, 10) }
-				t.row(name, count(q.Jobs.Scheduled), count(q.Jobs.Ready), count(q.Jobs.InFlight), count(q.Jobs.Dead), queueState(q, time.Now()))
+				in, done, failed := "-", "-", "-"
+				if r := q.Rates; r != nil {
+					in, done, failed = rateWords(r.Enqueued), rateWords(r.Completed), rateWords(r.Failed)
+				}
+				t.row(name, count(q.Jobs.Scheduled), count(q.Jobs.Ready), count(q.Jobs.InFlight), count(q.Jobs.Dead), in, done, failed, queueState(q, time.Now()))
 			}
 			return t.flush()
 		},
@@ -122,6 +126,17 @@ func breakerWords(s *wire.BreakerState, now time.Time) string {
 	return text
 }
 
+// rateWords is a rate per second, with more digits the smaller it is.
+func rateWords(v float64) string {
+	switch {
+	case v >= 100:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case v >= 1:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
 func newQueueShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := queueCommand(&cobra.Command{
@@ -147,7 +162,7 @@ func newQueueShowCommand() *cobra.Command {
 }
 
 // atHead are the members that the head of the table tells.
-var atHead = []string{"name", "jobs", "bytes", "paused", "hold_until", "breaker_state", "oldest_ready_at"}
+var atHead = []string{"name", "jobs", "bytes", "paused", "hold_until", "breaker_state", "oldest_ready_at", "rates"}
 
 func showQueue(out io.Writer, q *wire.Queue, groups []wire.Aside, now time.Time) error {
 	t := newTable(out)
@@ -157,6 +172,11 @@ func showQueue(out io.Writer, q *wire.Queue, groups []wire.Aside, now time.Time)
 		q.Jobs.Scheduled, q.Jobs.Ready, q.Jobs.InFlight, q.Jobs.Completed, q.Jobs.Dead))
 	if since := time.UnixMilli(q.OldestReadyAt); q.OldestReadyAt > 0 && now.Sub(since) >= time.Minute {
 		t.row("oldest", "became ready "+distance(since, now))
+	}
+	if q.Rates != nil {
+		t.row("rates", fmt.Sprintf("%s enqueued, %s taken, %s completed, %s failed per second, over %s",
+			rateWords(q.Rates.Enqueued), rateWords(q.Rates.Taken), rateWords(q.Rates.Completed), rateWords(q.Rates.Failed),
+			(time.Duration(q.Rates.WindowMS)*time.Millisecond).Round(time.Second)))
 	}
 	if err := t.flush(); err != nil {
 		return err

@@ -313,7 +313,7 @@ func (r *run) publish() {
 	c.stats.add(r.stats)
 	c.stats.Batches++
 	c.settleHungry(r)
-	r.e.meter.publish(c)
+	r.e.meter.publish(c, r.steady)
 	if len(r.cronFolds) > 0 {
 		r.e.foldCrons(r.cronFolds)
 	}

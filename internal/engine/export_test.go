@@ -1,6 +1,10 @@
 package engine
 
-import "context"
+import (
+	"context"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
 
 // UseUpPositions does as if every position in line of the reserved block had
 // been drawn.
@@ -26,3 +30,21 @@ func (e *Engine) Pace(name string) (copies, wanted int, known bool) {
 	}
 	return s.spend.Copies, s.wanted, true
 }
+
+// Recent is what happened lately in all queues.
+type Recent struct{ recent }
+
+// NewRecent knows at most so many queues.
+func NewRecent(most int, since job.Millis) *Recent {
+	return &Recent{recent{max: most, since: since, queues: map[string]*lately{}}}
+}
+
+// Enqueued counts one job.
+func (r *Recent) Enqueued(queue string, steady job.Millis) {
+	var t Tally
+	t.N[Enqueued] = 1
+	r.add(queue, steady, &t)
+}
+
+// Rates are those of a queue.
+func (r *Recent) Rates(queue string, steady job.Millis) (Rates, bool) { return r.of(queue, steady) }

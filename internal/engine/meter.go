@@ -280,6 +280,7 @@ type meter struct {
 	max     int // queues with a tally of their own
 	queues  map[string]*Tally
 	other   Tally // of all further queues
+	recent  recent
 	stats   Stats
 	holders [3]int // connected streams by job.HolderKind; of unary calls those that wait
 	leases  int
@@ -307,11 +308,12 @@ func (m *meter) of(queue string) *Tally {
 }
 
 // publish takes over what a batch did. The caller is the committer.
-func (m *meter) publish(c *committer) {
+func (m *meter) publish(c *committer, steady job.Millis) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, name := range c.stage.names {
 		m.of(name).add(c.stage.tallies[i])
+		m.recent.add(name, steady, c.stage.tallies[i])
 	}
 	c.stage.clear()
 	m.stats, m.leases, m.holders = c.stats, c.leases, c.streams

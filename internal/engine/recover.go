@@ -92,7 +92,7 @@ func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 	if err := e.store.View(ctx, func(v store.Reader) error { return c.load(e, v) }); err != nil {
 		return err
 	}
-	e.meter.publish(c)
+	e.meter.publish(c, e.clock.Steady())
 	return nil
 }
 

@@ -353,7 +353,7 @@ func TestTheDescriptionHasTheMembersOfTheCode(t *testing.T) {
 		"Reason": wire.Reason{}, "RetryWait": wire.RetryWait{}, "PolicyFrom": wire.PolicyFrom{}, "Delivery": wire.Job{},
 		"Extension": wire.Extension{}, "Progress": wire.Progress{}, "ReportProgress": wire.ReportProgress{}, "Release": wire.Release{},
 		"Failure": wire.Failure{}, "Settle": wire.Settle{}, "Verdicts": wire.Verdicts{}, "Verdict": wire.Verdict{},
-		"Queues": wire.Queues{}, "QueueSettings": settings{}, "Queue": wire.Queue{}, "JobCounts": wire.JobCounts{}, "Rate": wire.Rate{},
+		"Queues": wire.Queues{}, "QueueRates": wire.QueueRates{}, "QueueSettings": settings{}, "Queue": wire.Queue{}, "JobCounts": wire.JobCounts{}, "Rate": wire.Rate{},
 		"Breaker": wire.Breaker{}, "RetryBudget": wire.RetryBudget{}, "FairShare": wire.FairShare{}, "BreakerState": wire.BreakerState{},
 		"Asides": wire.Asides{}, "Aside": wire.Aside{}, "HoldRequest": wire.Hold{}, "Held": wire.Held{}, "OfGroup": wire.OfGroup{},
 		"ForceBreaker": wire.ForceBreaker{}, "DeadFilter": wire.DeadFilter{}, "DeadReplay": wire.DeadReplay{},

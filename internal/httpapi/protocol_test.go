@@ -26,7 +26,7 @@ import (
 //
 // A reply is compared whole: status, the headers that are given, and the body
 // as JSON, or line by line for a stream. What cannot be known before stands in
-// angle brackets: <time> is a time, <id...> an id and <token...> a lease
+// angle brackets: <time> is a time, <window> a window of rates, <rate> a rate, <id...> an id and <token...> a lease
 // token, <tick> a time as text, <key...> the id of a token of the API and <secret...> its text, <worker...> the secret of a worker, each of which has the same value wherever its name stands again. A
 // block that follows the line "<!-- eventually -->" is about what the clock
 // does, so it is asked again until it holds.
@@ -285,6 +285,13 @@ func (p *protocol) bind(at, name string, got any) string {
 		n, _ := got.(json.Number)
 		if ms, err := n.Int64(); err != nil || time.Since(time.UnixMilli(ms)).Abs() > 31*24*time.Hour {
 			return fmt.Sprintf("%s is %v, which is no time near now", at, got)
+		}
+		return ""
+	}
+	if kind == "window" || kind == "rate" {
+		n, _ := got.(json.Number)
+		if v, err := n.Float64(); err != nil || v < 0 || kind == "window" && (v < 1000 || v > 60_000) {
+			return fmt.Sprintf("%s is %v, which is no %s", at, got, kind)
 		}
 		return ""
 	}

@@ -49,6 +49,7 @@ type queueState struct {
 	Jobs         wire.JobCounts     `json:"jobs"`
 	Bytes        int64              `json:"bytes"` // payloads of jobs that are not finished
 	OldestReady  int64              `json:"oldest_ready_at,omitzero"`
+	Rates        *wire.QueueRates   `json:"rates,omitzero"`
 }
 
 // The words of late_ok.
@@ -149,11 +150,25 @@ func oneOf[T interface{ String() string }](into *T, field, word string, values .
 
 // queues is GET /queues.
 func (h *handler) queues(w http.ResponseWriter, r *http.Request, _, _ string) {
+	rates, err := withRates(r.URL.Query()["rates"])
+	if err != nil {
+		h.problem(w, r, err)
+		return
+	}
 	names, err := h.engine.Queues(r.Context())
 	if g := h.limited(r); g != nil {
 		names = slices.DeleteFunc(names, func(q string) bool { return !g.Reaches(q) })
 	}
-	h.sendPlain(w, r, wire.Queues{Queues: names}, err)
+	list := wire.Queues{Queues: names}
+	if rates {
+		list.Rates = make(map[string]wire.QueueRates, len(names))
+		for _, name := range names {
+			if known := h.rates(name); known != nil {
+				list.Rates[name] = *known
+			}
+		}
+	}
+	h.sendPlain(w, r, list, err)
 }
 
 // queue is GET /queues/{name}: settings and depth.
@@ -181,7 +196,7 @@ func (h *handler) queue(w http.ResponseWriter, r *http.Request, name, _ string) 
 	}
 	h.sendPlain(w, r, queueState{
 		Name: q.Name, settings: settingsOf(q), HoldUntil: int64(q.HoldUntil), Bytes: depth.Bytes, OldestReady: int64(oldest),
-		BreakerState: state, Jobs: wire.JobCounts{
+		BreakerState: state, Rates: h.rates(name), Jobs: wire.JobCounts{
 			Scheduled: n[job.Scheduled], Ready: n[job.Ready], InFlight: n[job.Leased], Completed: n[job.Done], Dead: n[job.Dead],
 		},
 	}, nil)

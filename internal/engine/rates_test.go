@@ -1,0 +1,121 @@
+package engine_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// rated wants that so much happened in a queue within the window.
+func (r *rig) rated(queue string, window job.Millis, enqueued, taken, completed, failed int) {
+	r.Helper()
+	got, ok := r.Rates(queue)
+	if !ok || got.Window != window {
+		r.Fatalf("%s: over %d ms (%v), want %d", queue, got.Window, ok, window)
+	}
+	for i, x := range []struct {
+		rate float64
+		want int
+	}{{got.Enqueued, enqueued}, {got.Taken, taken}, {got.Completed, completed}, {got.Failed, failed}} {
+		if n := x.rate * float64(window) / 1000; math.Abs(n-float64(x.want)) > 1e-9 {
+			r.Fatalf("%s: %v of %d, want %d: %+v", queue, n, i, x.want, got)
+		}
+	}
+}
+
+// A scenario begins with a second.
+func TestRatesAreThoseOfTheLastMinuteOrSinceTheStart(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.rated("q", job.Second, 0, 0, 0, 0)
+		r.pass(10 * job.Second)
+		for i := range 6 {
+			r.put("q", fmt.Sprint(i), retry(job.Retry{Curve: wait(job.Hour)}), func(n *engine.NewJob) { n.Job.RunTimeout = 40 * job.Second })
+		}
+		r.rated("q", 10*job.Second, 6, 0, 0, 0)
+		r.pass(2 * job.Second)
+		s := r.anonymous(5, "q")
+		s.gets("0", "1", "2", "3", "4")
+		s.ok("0")
+		s.ok("1")
+		s.fail("2")
+		r.settle(s.held["3"], job.Released, func(s *engine.Settle) { s.Delay = job.Hour }) // which is neither
+		s.gets("5")
+		r.rated("q", 12*job.Second, 6, 6, 2, 1)
+		r.rated("other", 12*job.Second, 0, 0, 0, 0)
+		r.pass(40 * job.Second) // 4 and 5 ran too long
+		r.rated("q", 52*job.Second, 6, 6, 2, 3)
+		r.pass(17*job.Second + 999) // the second in which they came is the oldest that counts
+		r.rated("q", 59_999, 6, 6, 2, 3)
+		r.pass(1)
+		r.rated("q", 59_000, 0, 6, 2, 3)
+		r.pass(2 * job.Second)
+		r.rated("q", 59_000, 0, 0, 0, 2)
+		r.pass(job.Minute)
+		r.rated("q", 59_000, 0, 0, 0, 0)
+		r.put("q", "late")
+		r.rated("q", 59_000, 1, 1, 0, 0)
+		r.restart(job.Second)
+		r.rated("q", job.Second, 0, 0, 0, 0)
+	})
+}
+
+// Sessions come and go, so there may be more names in a minute than queues.
+func TestRatesOfTooManyQueuesAreNotKnown(t *testing.T) {
+	r := engine.NewRecent(2, 5000)
+	r.Enqueued("a", 5000)
+	r.Enqueued("b", 55_000)
+	r.Enqueued("c", 55_000)
+	want := func(queue string, steady job.Millis, rate float64, known bool) {
+		t.Helper()
+		if got, ok := r.Rates(queue, steady); ok != known || got.Enqueued != rate {
+			t.Errorf("%s at %d: %+v %v, want %v %v", queue, steady, got, ok, rate, known)
+		}
+	}
+	want("a", 55_000, 1./50, true)
+	want("b", 55_000, 1./50, true)
+	want("c", 55_000, 0, false)
+	r.Enqueued("c", 65_000) // nothing happened in a for a minute, so it makes room
+	want("c", 65_000, 1./59, true)
+	want("b", 65_000, 1./59, true)
+	want("a", 65_000, 0, false)
+	r.Enqueued("d", 124_999) // b would make room in a moment
+	want("d", 124_999, 0, false)
+	r.Enqueued("d", 125_000)
+	want("d", 125_000, 1./59, true)
+}
+
+// Against the plain way: every event is kept with its time.
+func TestRatesAreWhatTheEventsSay(t *testing.T) {
+	scenario(t, func(r *rig) {
+		dice := rand.New(rand.NewPCG(1, 2))
+		var came, ended []job.Millis // seconds
+		s := r.anonymous(0, "q")
+		began := r.clock.Steady()
+		within := func(list []job.Millis) (n int) {
+			for _, at := range list {
+				if at > r.clock.Steady()/1000-60 {
+					n++
+				}
+			}
+			return n
+		}
+		for i := range 150 {
+			name := fmt.Sprint(i)
+			r.put("q", name)
+			came = append(came, r.clock.Steady()/1000)
+			s.gets(name)
+			if dice.IntN(2) == 0 {
+				s.ok(name)
+				ended = append(ended, r.clock.Steady()/1000)
+			}
+			now := r.clock.Steady()
+			window := max(now-max(began, (now/1000-59)*1000), job.Second)
+			r.rated("q", window, within(came), within(came), within(ended), 0)
+			r.pass(job.Millis(dice.IntN([]int{50, 3000, 30_000, 90_000}[dice.IntN(4)])))
+		}
+	})
+}
