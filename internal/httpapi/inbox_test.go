@@ -173,6 +173,8 @@ func TestInboxesAreMadeChangedAndForgotten(t *testing.T) {
 		refused(404, "not found", "GET", "/inboxes/in/messages/m/x", "")
 		refused(400, "must not contain ','", "PUT", "/inboxes/a,b", ordersInbox)
 		refused(400, "deliver.http.url", "PUT", "/inboxes/in", `{"group":{"json":".order"},"deliver":{"http":{"url":"http://10.1.2.3/"}}}`)
+		refused(400, `group.json must be a text\nbatch.mode must be one of all, fail_first, not \"some\"\npersistence.messageBatchSize must be -1`,
+			"PUT", "/inboxes/in", `{"group":{"json":5},"batch":{"mode":"some"},"persistence":{"messageBatchSize":0}}`)
 		refused(404, "there is no inbox", "GET", "/inboxes/in", "")
 
 		a.want(200, "*", "PUT", "/inboxes/in", ordersInbox)

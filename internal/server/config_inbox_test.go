@@ -101,6 +101,30 @@ func TestBadInboxesAreRefusedAtTheirLine(t *testing.T) {
 	}
 }
 
+// A value of a wrong form does not hide what is wrong with the others.
+func TestEveryProblemOfAnInboxIsToldAtItsLine(t *testing.T) {
+	_, _, err := load(t, nil, nil, `
+inboxes:
+  a:
+    group: {json: 5}
+    batch:
+      mode: some
+      query: {pollInterval: soon}
+    persistence:
+      messageMaxRetries: many
+`)
+	for _, want := range []string{
+		"reprise.yaml:4: inboxes.a.group.json: must be a text",
+		"reprise.yaml:6: inboxes.a.batch.mode: must be one of",
+		`reprise.yaml:7: inboxes.a.batch.query.pollInterval: is refused: duration "soon"`,
+		"reprise.yaml:9: inboxes.a.persistence.messageMaxRetries: must be a whole number",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+	}
+}
+
 func TestSecretsOfAnInboxAreMaskedAndNotKept(t *testing.T) {
 	cfg, report, err := load(t, nil, []string{"RECEIVER=Bearer s3cret"}, `
 inboxes:

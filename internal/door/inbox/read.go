@@ -3,9 +3,8 @@ package inbox
 import (
 	"cmp"
 	"errors"
-	"math"
+	"maps"
 	"net/url"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,18 +98,28 @@ type pollFields struct {
 	PollInterval     *span `json:"pollInterval,omitzero"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (p *poll) UnmarshalJSON(b []byte) error {
-	if b[0] == '"' {
-		if p.none = string(b) == `"none"`; !p.none {
-			return errors.New(`use none, or an object with pollInitialDelay and pollInterval`)
-		}
-		return nil
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (p *poll) UnmarshalJSONFrom(d *jsontext.Decoder) (err error) {
+	const use = "use none, or an object with pollInitialDelay and pollInterval"
+	if p.none, err = wordOrObject(d, "none", use); err != nil || p.none {
+		return err
 	}
 	var f pollFields
-	err := json.Unmarshal(b, &f, json.RejectUnknownMembers(true))
+	err = json.UnmarshalDecode(d, &f)
 	p.Initial, p.Every = f.PollInitialDelay, f.PollInterval
 	return err
+}
+
+// wordOrObject reads the word, if that is what comes; else an object comes.
+func wordOrObject(d *jsontext.Decoder, word, use string) (is bool, err error) {
+	if d.PeekKind() == jsontext.KindBeginObject {
+		return false, nil
+	}
+	value, err := d.ReadValue()
+	if err == nil && string(value) != `"`+word+`"` {
+		err = errors.New(use)
+	}
+	return true, err
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -132,20 +141,18 @@ type httpFields struct {
 	Concurrent *int              `json:"concurrent,omitzero"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (d *deliver) UnmarshalJSON(b []byte) error {
-	if b[0] == '"' {
-		if string(b) != `"workers"` {
-			return errors.New(`use workers, or {http: {url: ...}}`)
-		}
-		return nil
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (d *deliver) UnmarshalJSONFrom(from *jsontext.Decoder) error {
+	const use = "use workers, or {http: {url: ...}}"
+	if workers, err := wordOrObject(from, "workers", use); err != nil || workers {
+		return err
 	}
 	var f struct {
 		HTTP *httpFields `json:"http"`
 	}
-	err := json.Unmarshal(b, &f, json.RejectUnknownMembers(true))
+	err := json.UnmarshalDecode(from, &f)
 	if err == nil && f.HTTP == nil {
-		err = errors.New(`use workers, or {http: {url: ...}}`)
+		err = errors.New(use)
 	}
 	d.HTTP = f.HTTP
 	return err
@@ -168,15 +175,15 @@ func ReadSettings(body []byte) (*Settings, error) { return readSettings(body, fa
 // readSettings reads settings; kept ones may hold a mask in the place of a
 // secret that the configuration had.
 func readSettings(body []byte, kept bool) (*Settings, error) {
-	var d document
-	if err := json.Unmarshal(body, &d, json.RejectUnknownMembers(true)); err != nil {
-		return nil, misread(err)
-	}
 	r := reader{s: defaults(), kept: kept}
-	r.group(&d)
+	d, err := r.document(body)
+	if err != nil {
+		return nil, err
+	}
+	r.group(d)
 	if d.Sort != nil {
-		var err error
-		r.s.Sort, err = parseSort(*d.Sort)
+		s, err := parseSort(*d.Sort)
+		r.s.Sort = s
 		r.note(err)
 	}
 	if d.Deliver != nil && d.Deliver.HTTP != nil {
@@ -194,7 +201,7 @@ func readSettings(body []byte, kept bool) (*Settings, error) {
 		}
 		r.s.BatchSize = *n
 	}
-	r.backoff(&d)
+	r.backoff(d)
 	r.s.CapApplies = word(&r, "retry.capApplies", d.Retry.CapApplies, capNames[:], CapInterval)
 	if t := d.Message.TimeToLive; t != nil {
 		r.span("message.timeToLive", &r.s.TTL, t, 0, ttlMost)
@@ -205,21 +212,6 @@ func readSettings(body []byte, kept bool) (*Settings, error) {
 	}
 	return &r.s, nil
 }
-
-// reader collects what is wrong with a document.
-type reader struct {
-	s        Settings
-	kept     bool
-	problems []error
-}
-
-func (r *reader) note(err error) {
-	if err != nil {
-		r.problems = append(r.problems, err)
-	}
-}
-
-func (r *reader) bad(field, text string) { r.note(refuse(field, field+" "+text)) }
 
 func (r *reader) group(d *document) {
 	g := &d.Group
@@ -249,7 +241,8 @@ func (r *reader) http(f *httpFields) {
 	h.Batch = word(r, "deliver.http.send", f.Send, []string{"message", "batch"}, 0) == 1
 	r.span("deliver.http.timeout", &h.Timeout, f.Timeout, 1, timeoutMost)
 	r.whole("deliver.http.concurrent", &h.Concurrent, f.Concurrent, 1, concurrentMax)
-	for name, value := range f.Headers {
+	for _, name := range slices.Sorted(maps.Keys(f.Headers)) {
+		value := f.Headers[name]
 		if why := wrongHeader(name); why != "" {
 			r.bad("deliver.http.headers", "has the name "+strconv.Quote(shorten(name))+", which "+why)
 		} else if strings.ContainsAny(value, "\r\n\x00") {
@@ -325,62 +318,6 @@ func word[T ~uint8 | ~int](r *reader, field string, given *string, words []strin
 		return none
 	}
 	return T(at)
-}
-
-// misread says what is wrong with the shape of a document.
-func misread(err error) error {
-	bad, ok := errors.AsType[*json.SemanticError](err)
-	if !ok {
-		return refuse("", "invalid JSON: "+shorten(strings.TrimPrefix(err.Error(), "jsontext: ")))
-	}
-	field := fieldOf(bad.JSONPointer)
-	why := ""
-	switch inner := bad.Err; {
-	case errors.Is(err, json.ErrUnknownName):
-		why = "is not known here"
-	case inner != nil && bad.GoType != nil && reflect.PointerTo(bad.GoType).Implements(unmarshaler):
-		if deeper, ok := errors.AsType[*json.SemanticError](inner); ok { // of an object that we read ourselves
-			return nested(field, deeper)
-		}
-		why = "is refused: " + inner.Error()
-	case bad.GoType == nil:
-		why = "cannot be read: " + shorten(err.Error())
-	default:
-		why = "must be " + shapeOf(bad.GoType)
-	}
-	return refuse(field, field+" "+why)
-}
-
-var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
-
-func nested(field string, bad *json.SemanticError) error {
-	e := misread(bad)
-	own, _ := errors.AsType[*job.Error](e)
-	if own.Field == "the settings" {
-		return refuse(field, field+strings.TrimPrefix(own.Text, own.Field))
-	}
-	return refuse(field+"."+own.Field, field+"."+own.Text)
-}
-
-// fieldOf writes the place of a value as a.b.
-func fieldOf(at jsontext.Pointer) string {
-	field := strings.Join(slices.Collect(at.Tokens()), ".")
-	return cmp.Or(field, "the settings")
-}
-
-func shapeOf(t reflect.Type) string {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch t.Kind() {
-	case reflect.String:
-		return "a text"
-	case reflect.Int:
-		return "a whole number of at most " + strconv.Itoa(math.MaxInt)
-	case reflect.Float64:
-		return "a number"
-	}
-	return "an object"
 }
 
 // Append writes the settings, complete: what ReadSettings reads.
