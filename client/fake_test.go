@@ -42,6 +42,9 @@ type fake struct {
 	silent  bool     // no heartbeats
 	budgets []wire.BudgetState
 	locks   map[string]*wire.Lock
+
+	lockRequest string // of the latest grant
+	loseLocks   int    // grants whose answer gets lost
 }
 
 // refusal is an answer with an error.

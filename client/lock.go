@@ -2,8 +2,10 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -34,11 +36,13 @@ const (
 	lockAtMost    = 30 * time.Second
 	lockAtMostMin = time.Second
 	unlockTimeout = 10 * time.Second
+	lockAskTime   = 10 * time.Second // after that an answer that was lost is not asked for again
 )
 
 // Lock runs a function under a named lock, and extends the lock until it
 // returns. If somebody else has the lock, the function is not run and the
 // error is a refusal with the code locked, whose Lock says who has it until when.
+// An answer that is lost is asked for again, and is the same.
 //
 // The function is given the fencing number of its grant, which is higher than
 // that of every grant before. It sends the number along with what it writes, so
@@ -52,7 +56,9 @@ func (c *Client) Lock(ctx context.Context, name string, o LockOptions, run func(
 		return fmt.Errorf("taking the lock %s: %w", name, err)
 	}
 	asked := time.Now()
-	l, err := c.TakeLock(ctx, name, wire.TakeLock{Owner: o.Owner, LockAtMostMS: o.AtMost.Milliseconds(), LockAtLeastMS: o.AtLeast.Milliseconds()})
+	l, err := c.takeLock(ctx, name, wire.TakeLock{
+		Owner: o.Owner, LockAtMostMS: o.AtMost.Milliseconds(), LockAtLeastMS: o.AtLeast.Milliseconds(), Request: rand.Text(),
+	}, asked.Add(min(o.AtMost/2, lockAskTime)))
 	if err != nil {
 		return err
 	}
@@ -137,8 +143,26 @@ func (c *Client) keep(ctx context.Context, l *wire.Lock, most time.Duration, end
 	}
 }
 
+// takeLock asks until there is an answer: a lock that was given without one would
+// keep everybody out until its time is over. Who was not reached is not asked
+// again.
+func (c *Client) takeLock(ctx context.Context, name string, ask wire.TakeLock, until time.Time) (*wire.Lock, error) {
+	waits := backoff{first: 100 * time.Millisecond, most: 2 * time.Second}
+	for {
+		l, err := c.TakeLock(ctx, name, ask)
+		op, isNet := errors.AsType[*net.OpError](err)
+		if err == nil || !again(err) || isNet && op.Op == "dial" {
+			return l, err
+		}
+		if wait := waits.wait(); time.Until(until) < wait || !pause(ctx, wait, nil) {
+			return nil, err
+		}
+	}
+}
+
 // TakeLock takes a named lock if it is free; its token is in the answer. Lock
-// does so and keeps it.
+// does so and keeps it. With a Request it may be called again after an answer was
+// lost, and has the same one.
 func (c *Client) TakeLock(ctx context.Context, name string, ask wire.TakeLock) (*wire.Lock, error) {
 	out := new(wire.Lock)
 	if err := c.call(ctx, "POST", lockPath(name), ask, out); err != nil {

@@ -37,7 +37,12 @@ func (f *fake) lock(w http.ResponseWriter, r *http.Request, name string, rest []
 			Name: name, Status: wire.LockHeld, LockedAt: now, LockUntil: now + ask.LockAtMostMS, LockedBy: ask.Owner,
 			Fencing: int64(f.tokens), Token: fmt.Sprintf("%040d", f.tokens),
 		}
-		f.locks[name] = l
+		f.locks[name], f.lockRequest = l, ask.Request
+		if f.loseLocks--; f.loseLocks >= 0 {
+			panic(http.ErrAbortHandler)
+		}
+		f.write(w, 200, l)
+	case r.Method == "POST" && len(rest) == 0 && f.sameRequest(r, l):
 		f.write(w, 200, l)
 	case r.Method == "POST" && len(rest) == 0:
 		shown := *l
@@ -52,6 +57,41 @@ func (f *fake) lock(w http.ResponseWriter, r *http.Request, name string, rest []
 		l.LockUntil = now + extend.LockAtMostMS
 		f.write(w, 200, l)
 	}
+}
+
+func (f *fake) sameRequest(r *http.Request, l *wire.Lock) bool {
+	var ask wire.TakeLock
+	f.read(r, &ask)
+	return ask.Request != "" && ask.Request == f.lockRequest && ask.Owner == l.LockedBy
+}
+
+// A lock whose answer is lost is asked for again, by the same request: else it
+// would keep everybody out until its time is over.
+func TestALockWhoseAnswerIsLostIsAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, c := newFake(t, Options{})
+		f.loseLocks = 1
+		began := time.Now()
+		err := c.Lock(t.Context(), "n", LockOptions{Owner: "me"}, func(_ context.Context, fencing int64) error {
+			if took := time.Since(began); fencing != 1 || took > time.Second {
+				t.Errorf("fencing %d after %s", fencing, took)
+			}
+			err := c.Lock(t.Context(), "n", LockOptions{Owner: "me"}, func(context.Context, int64) error { t.Error("two have it"); return nil })
+			if CodeOf(err) != wire.CodeLocked { // another request of the same owner
+				t.Errorf("who comes second hears %v", err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		f.refuse = func(*http.Request) *refusal { return &refusal{hangUp: true} }
+		began = time.Now()
+		err = c.Lock(t.Context(), "n", LockOptions{AtMost: 4 * time.Second}, func(context.Context, int64) error { t.Error("it was not got"); return nil })
+		if took := time.Since(began); err == nil || took > 2*time.Second {
+			t.Errorf("%v after %s", err, took)
+		}
+	})
 }
 
 func TestALockIsKeptWhileItsRunGoesOnAndGivenBackAfterIt(t *testing.T) {

@@ -23,6 +23,11 @@ type TakeLock struct {
 	Owner         string `json:"owner"`                      // who asks, for people
 	LockAtMostMS  int64  `json:"lock_at_most_ms"`            // it ends by itself after that
 	LockAtLeastMS int64  `json:"lock_at_least_ms,omitempty"` // it stays taken so long, even if it is given back sooner
+
+	// Request tells this ask of the owner from all others, such as a UUID; 16 to
+	// 255 bytes. The same owner and request again, because the answer was lost, has
+	// the same answer. Who knows it gets the token.
+	Request string `json:"request,omitempty"`
 }
 
 // ExtendLock is the body of POST /locks/{name}/extend.

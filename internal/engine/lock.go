@@ -23,7 +23,8 @@ func (r *run) lockState(l *job.Lock) LockState {
 
 // Lock gives a named lock to who asks for it, on disk before it answers; got is
 // false if it is not free, and the state tells who has it until when. The
-// token of a grant is in its state.
+// token of a grant is in its state. Who says the same request again gets what
+// it has; Superseded: that is over.
 func (e *Engine) Lock(ctx context.Context, ask job.LockAsk) (s LockState, got bool, err error) {
 	if err := ask.Check(); err != nil {
 		return s, false, err
@@ -32,6 +33,15 @@ func (e *Engine) Lock(ctx context.Context, ask job.LockAsk) (s LockState, got bo
 		l, err := r.lock(ask.Name)
 		if err != nil {
 			return err
+		}
+		again, err := rule.GotLock(l, ask, r.moment())
+		if err != nil {
+			return err
+		}
+		if again {
+			s, got = r.lockState(l), true
+			r.tx.Durable() // the first answer may have been lost with its commit
+			return nil
 		}
 		if !l.Free(r.steady) {
 			s, got = r.lockState(l), false
@@ -65,6 +75,26 @@ func (e *Engine) ExtendLock(ctx context.Context, name string, token job.Token, m
 	return e.changeLock(ctx, name, func(r *run, l *job.Lock) (*job.Lock, error) {
 		return rule.ExtendLock(l, token, most, r.moment())
 	})
+}
+
+// HoldsLock reports whether a lock is held with its token. Superseded: it is over,
+// or somebody else's. It reads only.
+func (e *Engine) HoldsLock(ctx context.Context, u Under) error {
+	return e.view(ctx, func(v store.Reader) error {
+		return holdsLock(v, u, rule.Moment{Now: v.Now(), Steady: e.clock.Steady()})
+	})
+}
+
+func holdsLock(v store.Reader, u Under, m rule.Moment) error {
+	if u.Lock == "" {
+		return nil
+	}
+	row, err := v.Row(job.Locks, u.Lock)
+	if err != nil {
+		return err
+	}
+	l, _ := row.(*job.Lock)
+	return rule.HoldsLock(l, u.Token, m)
 }
 
 // Unlock gives a lock back; doing it twice is the same. Superseded: it is

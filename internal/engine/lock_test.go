@@ -133,6 +133,65 @@ func TestTheLockVectorsOfTheReference(t *testing.T) {
 	})
 }
 
+// The answer to a grant may be lost: who asks the same again gets the same.
+func TestAnAskForALockIsGrantedOnce(t *testing.T) {
+	scenario(t, func(r *rig) {
+		by := func(request string) func(*job.LockAsk) {
+			return func(l *job.LockAsk) { l.Request = request }
+		}
+		const one, two = "request number one", "request number two"
+		a := r.locks("n", "A", by(one))
+		again := func() {
+			r.Helper()
+			if s := r.locks("n", "A", by(one)); s.Token != a.Token || s.Fence != a.Fence || s.At != a.At || s.Until-s.Asked != a.Until-r.clock.Steady() {
+				r.Errorf("again it is %+v, and was %+v", *s.Lock, *a.Lock)
+			}
+		}
+		again()
+		r.pass(100 * job.Second)
+		again()
+		if _, got := r.asks("n", "A", by(two)); got {
+			r.Error("another request of the same owner got it too")
+		}
+		if _, got := r.asks("n", "B", by(one)); got {
+			r.Error("another owner got it by the same request")
+		}
+		over := func() {
+			r.Helper()
+			_, _, err := r.Lock(r.Context(), job.LockAsk{Name: "n", By: "A", Most: most, Request: one})
+			wantKind(r.T, err, job.Superseded)
+		}
+		r.pass(most - 100*job.Second)
+		over() // its time ran out
+		b := r.locks("n", "B", by(two))
+		if b.Fence <= a.Fence {
+			r.Errorf("B has %d after A's %d", b.Fence, a.Fence)
+		}
+		if _, got := r.asks("n", "A", by(one)); got {
+			r.Error("A has it beside B")
+		}
+		r.unlocks(b)
+		_, _, err := r.Lock(r.Context(), job.LockAsk{Name: "n", By: "B", Most: most, Request: two})
+		wantKind(r.T, err, job.Superseded) // given back
+		if c := r.locks("n", "A", by(one)); c.Fence <= b.Fence {
+			r.Errorf("a request that is forgotten got %d after %d", c.Fence, b.Fence)
+		}
+	})
+	scenario(t, func(r *rig) { // over a crash too
+		ask := func(l *job.LockAsk) { l.Request = "request number one" }
+		a := r.locks("n", "A", ask)
+		r.powerCut()
+		if s := r.locks("n", "A", ask); s.Token != a.Token || s.Fence != a.Fence {
+			r.Errorf("after a power cut %+v, before %+v", *s.Lock, *a.Lock)
+		}
+		if _, err := r.BreakLock(r.Context(), "n", job.Actor{}); err != nil {
+			r.Fatal(err)
+		}
+		_, _, err := r.Lock(r.Context(), job.LockAsk{Name: "n", By: "A", Most: most, Request: "request number one"})
+		wantKind(r.T, err, job.Superseded)
+	})
+}
+
 func (r *rig) began() job.Millis { return job.Millis(r.clock.start.UnixMilli()) }
 
 func TestALockStaysTakenForItsLeastTimeAfterItWasGivenBack(t *testing.T) {
@@ -326,4 +385,36 @@ func TestThereAreOnlySoManyLocks(t *testing.T) {
 		r.pass(1 + job.LockKeep)
 		r.locks("one more", "A")
 	}, func(r *rig) { r.opts.LocksMax = 3 })
+}
+
+// What is done under a lock is done only while it is held (inbox.md, decision 11).
+func TestTurnsAreGivenOnlyUnderALockThatIsHeld(t *testing.T) {
+	inbox(t, bothModes, func(r *rig) {
+		r.members("a1", "b1")
+		a := r.locks("inbox/in", "A")
+		under := engine.Under{Lock: "inbox/in", Token: a.Token}
+		o := engine.TurnOptions{Local: true, Under: under}
+		r.took(o, "a: a1")
+		r.pass(most)
+		refused := func(u engine.Under, want job.Kind) {
+			r.Helper()
+			list, err := r.LeaseTurns(r.Context(), engine.TurnOptions{Queue: "in", Once: true, Local: true, Under: u})
+			if len(list) > 0 {
+				r.Errorf("given out: %+v", list)
+			}
+			wantKind(r.T, err, want)
+			wantKind(r.T, r.HoldsLock(r.Context(), u), want)
+		}
+		refused(under, job.Superseded) // its time ran out
+		b := r.locks("inbox/in", "B")
+		refused(under, job.Superseded)
+		refused(engine.Under{Lock: "never", Token: a.Token}, job.NotFound)
+		o.Under.Token = b.Token
+		if err := r.HoldsLock(r.Context(), o.Under); err != nil {
+			r.Error(err)
+		}
+		r.took(o, "b: b1")
+		r.unlocks(b)
+		refused(o.Under, job.Superseded)
+	})
 }

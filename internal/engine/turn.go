@@ -29,6 +29,15 @@ type TurnOptions struct {
 	Before int64
 	// Once: does not wait, and answers nothing if there is nothing now.
 	Once bool
+	// Under: only while this lock is held; else Superseded. It is looked at when
+	// the call begins, so it belongs to Once. The zero value asks for none.
+	Under Under
+}
+
+// Under is a named lock, with the token that it was given with.
+type Under struct {
+	Lock  string
+	Token job.Token
 }
 
 // Turn is the right to deliver some members of a group, in their order. Each is
@@ -70,10 +79,13 @@ func (e *Engine) LeaseTurns(ctx context.Context, o TurnOptions) ([]Turn, error) 
 	}
 	list, err := e.ask(ctx, h, func(r *run) error {
 		q, err := r.queue(o.Queue)
-		if err == nil && !q.Turns {
-			err = job.Errorf(job.WrongState, "the groups of queue %q are not given out in turns", o.Queue)
+		switch {
+		case err != nil:
+			return err
+		case !q.Turns:
+			return job.Errorf(job.WrongState, "the groups of queue %q are not given out in turns", o.Queue)
 		}
-		return err
+		return holdsLock(r.tx, o.Under, r.moment())
 	})
 	if o.Once && errors.Is(err, ErrStreamEnded) {
 		return nil, nil

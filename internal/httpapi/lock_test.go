@@ -126,6 +126,36 @@ func TestWhatIsNoLockIsRefusedByItsField(t *testing.T) {
 	})
 }
 
+// Whose answer was lost says the same request again, and gets the same lock.
+func TestALockIsGivenOnceToARequest(t *testing.T) {
+	bothProtocols(t, httpapi.Options{}, func(t *testing.T, a *api) {
+		const ask = `{"owner":"node-1","lock_at_most_ms":300000,"request":"b7a1c3d2-0001-4000"}`
+		first, again := a.takes("n", ask), a.takes("n", ask)
+		if again["token"] != first["token"] || again["fencing"] != first["fencing"] || again["locked_at"] != first["locked_at"] || again["status"] != "held" {
+			t.Errorf("again: %v, first %v", again, first)
+		}
+		for _, other := range []string{
+			`{"owner":"node-2","lock_at_most_ms":300000,"request":"b7a1c3d2-0001-4000"}`,
+			`{"owner":"node-1","lock_at_most_ms":300000,"request":"b7a1c3d2-0002-4000"}`,
+			`{"owner":"node-1","lock_at_most_ms":300000}`,
+		} {
+			if got := a.want(423, "*", "POST", "/locks/n", other); strings.Contains(got, `"token"`) {
+				t.Error(got)
+			}
+		}
+		a.call("DELETE", "/locks/n", "", "Lock-Token", first["token"].(string))
+		if got := a.want(409, "*", "POST", "/locks/n", ask); !strings.Contains(got, `"code":"superseded"`) || !strings.Contains(got, "is over") {
+			t.Error(got)
+		}
+		for _, bad := range []string{"short", strings.Repeat("x", 256), "tab\\tin the middle of it"} {
+			if got := a.want(400, "*", "POST", "/locks/n", `{"owner":"a","lock_at_most_ms":1,"request":"`+bad+`"}`); !strings.Contains(got, "request must have 16 to 255 bytes") {
+				t.Error(got)
+			}
+		}
+		a.takes("n", `{"owner":"node-1","lock_at_most_ms":300000,"request":"b7a1c3d2-0003-4000"}`)
+	})
+}
+
 func TestATokenForSomeQueuesIsForLocksOfThosePatterns(t *testing.T) {
 	bothProtocols(t, httpapi.Options{}, func(t *testing.T, a *api) {
 		root := a.token("", adminToken)

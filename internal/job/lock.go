@@ -1,6 +1,8 @@
 package job
 
 import (
+	"crypto/sha256"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -19,7 +21,12 @@ type Lock struct {
 	Least  Millis // nor before then, even if its holder gives it back
 	Given  bool   // its holder gave it back, or an operator took it away
 	Forget Millis // the row goes then, on the steady clock
+
+	Request LockRequest // which the latest grant answered; zero = it said none
 }
+
+// LockRequest is a hash of who asked and of what tells their requests apart.
+type LockRequest [16]byte
 
 // Bounds of locks.
 const (
@@ -28,6 +35,8 @@ const (
 	LockKeep      = Day      // a free one is kept so long
 	LockOwnerMax  = 255      // bytes
 	lockNameBytes = 255
+	requestLeast  = 16 // bytes
+	requestMost   = 255
 )
 
 // Table implements Row.
@@ -51,6 +60,20 @@ type LockAsk struct {
 	By    string // who asks, for people
 	Most  Millis // it ends by itself after that
 	Least Millis // it stays taken so long, even if it is given back sooner
+
+	// Request tells one ask of By from all others: who says it again, because the
+	// answer was lost, gets the same lock again. "" = each ask is one of its own.
+	// Who knows it gets the token.
+	Request string
+}
+
+// Asked is what a grant remembers of who asked.
+func (a *LockAsk) Asked() (r LockRequest) {
+	if a.Request != "" {
+		sum := sha256.Sum256([]byte(strconv.Quote(a.By) + a.Request))
+		copy(r[:], sum[:])
+	}
+	return r
 }
 
 // Check refuses what cannot be asked for; its errors name the field.
@@ -70,6 +93,8 @@ func (a *LockAsk) Check() error {
 		return badLock("owner", "must not contain control characters")
 	case a.Least < 0 || a.Least > a.Most:
 		return badLock("lock_at_least_ms", "must be between 0 and lock_at_most_ms")
+	case a.Request != "" && (len(a.Request) < requestLeast || len(a.Request) > requestMost || strings.ContainsFunc(a.Request, unicode.IsControl)):
+		return badLock("request", "must have %d to %d bytes without control characters, such as a UUID: nobody else may guess it", requestLeast, requestMost)
 	}
 	return CheckLockSpan(a.Most)
 }

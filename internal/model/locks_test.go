@@ -20,6 +20,7 @@ type lock struct {
 	free     job.Millis // from then on
 	least    job.Millis // not before, even if it is given back
 	given    bool
+	request  string // "" = it said none
 }
 
 func (l *lock) held(now job.Millis) bool { return !l.given && now < l.free }
@@ -61,7 +62,19 @@ func (w *world) useLock(t *rapid.T) {
 		ask := job.LockAsk{Name: name, By: one(t, "owner", "a", "b"), Most: one[job.Millis](t, "most", 700, 5000, 60_000)}
 		ask.Least = one(t, "least", 0, 0, 500, ask.Most)
 		ask.Least = min(ask.Least, ask.Most)
+		ask.Request = one(t, "request", "", "the request number 1", "the request number 2")
 		got, ok, err := w.Lock(w.Context(), ask)
+		if l != nil && ask.Request != "" && l.request == ask.By+ask.Request { // the same ask again
+			if !l.held(m.now) {
+				w.refusedLock(err, job.Superseded)
+				return
+			}
+			if w.must(err); !ok || got.Token != l.token {
+				w.Fatalf("the lock %s is not given again: %+v", name, got)
+			}
+			w.sameLocks(got)
+			return
+		}
 		w.must(err)
 		want := m.takeLock(name, ask.By, ask.Most, ask.Least)
 		if ok != (want != nil) {
@@ -73,6 +86,9 @@ func (w *world) useLock(t *rapid.T) {
 			}
 			w.fence = got.Fence
 			want.token, want.fence = got.Token, got.Fence
+			if ask.Request != "" {
+				want.request = ask.By + ask.Request
+			}
 			w.lockTokens = append(w.lockTokens, got.Token)
 		}
 		w.sameLocks(got)

@@ -7,6 +7,31 @@ import "github.com/reprisehq/reprise/internal/job"
 // steady clock, and its number only rises. A run that outlives its lock
 // knows a lower number than whoever came after it.
 
+// GotLock reports whether a lock was given to the very ask, whose answer was lost:
+// the same is answered again. Superseded: it was, and that is over. An ask is
+// known until somebody else gets the lock; then it is one like any other.
+func GotLock(l *job.Lock, ask job.LockAsk, m Moment) (bool, error) {
+	asked := ask.Asked()
+	switch {
+	case l == nil || asked == job.LockRequest{} || l.Request != asked:
+		return false, nil
+	case !l.Held(m.Steady):
+		return false, job.Errorf(job.Superseded,
+			"the lock %q that this request was given, with the fencing number %d, is over: it was given back, broken, or its time ran out; ask with another request", l.Name, l.Fence)
+	}
+	return true, nil
+}
+
+// HoldsLock reports whether a lock is with who has the token: what a run does
+// under a lock it does only while it is.
+func HoldsLock(l *job.Lock, token job.Token, m Moment) error {
+	err := ownLock(l, token)
+	if err == nil && !l.Held(m.Steady) {
+		err = job.Errorf(job.Superseded, "the lock %q is over: it was given back, broken, or its time ran out; ask for it anew", l.Name)
+	}
+	return err
+}
+
 // TakeLock gives a lock to who asks, nil = somebody else has it, or had it so
 // shortly that lock-at-least keeps it. l nil = there is none yet.
 func TakeLock(l *job.Lock, ask job.LockAsk, m Moment, token job.Token, fence int64) *job.Lock {
@@ -18,7 +43,7 @@ func TakeLock(l *job.Lock, ask job.LockAsk, m Moment, token job.Token, fence int
 	}
 	taken := &job.Lock{
 		Name: ask.Name, Fence: fence, Token: token, By: ask.By, At: m.Now,
-		Span: ask.Most, Until: m.Steady.Add(ask.Most), Least: m.Steady.Add(ask.Least),
+		Span: ask.Most, Until: m.Steady.Add(ask.Most), Least: m.Steady.Add(ask.Least), Request: ask.Asked(),
 	}
 	taken.Forget = taken.Until.Add(job.LockKeep)
 	return taken
@@ -27,11 +52,8 @@ func TakeLock(l *job.Lock, ask job.LockAsk, m Moment, token job.Token, fence int
 // ExtendLock lets its holder have a lock for a span from now. One that ran out
 // is not extended, even if nobody took it: its holder had to stop by then.
 func ExtendLock(l *job.Lock, token job.Token, most job.Millis, m Moment) (*job.Lock, error) {
-	if err := ownLock(l, token); err != nil {
+	if err := HoldsLock(l, token, m); err != nil {
 		return nil, err
-	}
-	if !l.Held(m.Steady) {
-		return nil, job.Errorf(job.Superseded, "the lock %q is over: it was given back, or its time ran out; ask for it anew", l.Name)
 	}
 	longer := *l
 	longer.Span = max(most, l.Least-m.Steady)

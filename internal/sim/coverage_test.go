@@ -74,7 +74,7 @@ var musts = []string{
 	"settled without a token", "start timeout", "superseded", "suppressed", "the same settle twice", "the worker's own time",
 	"too old", "unary lease extended", "unary lease lapsed", "held for its fingerprint", "a rate used up", "the rate of a group used up", "a budget used up", "a group passed over in its turn", "let go by a resume",
 	"a result", "a budget changed",
-	"a lock was got", "a lock was held", "a lock was extended, given back or broken", "a lock was carried over a start",
+	"a lock was got", "a lock was got by the same request again", "a lock was held", "a lock was extended, given back or broken", "a lock was carried over a start",
 	"a budget used: while_in_flight", "a budget used: time_based", "put aside for a budget", "returned for a budget",
 }
 

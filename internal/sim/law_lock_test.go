@@ -30,6 +30,9 @@ func (x *judge) lockGranted(c *commit, old, row *job.Lock) {
 		broken(lockLaw, "the fencing number %d came after %d", row.Fence, x.fence)
 	}
 	x.fence = row.Fence
+	if old != nil && old.Request == row.Request && row.Request != (job.LockRequest{}) {
+		broken(lockLaw, "at %d a request was granted twice: %+v after %+v", c.steady, *row, *old)
+	}
 	for _, r := range x.asked {
 		if r.kind != askLock || r.commit != 0 || r.lost || r.lock.take == nil {
 			continue
@@ -38,6 +41,7 @@ func (x *judge) lockGranted(c *commit, old, row *job.Lock) {
 		want := job.Lock{
 			Name: a.Name, Fence: row.Fence, Token: row.Token, By: a.By, At: c.now, Span: a.Most,
 			Until: c.steady + a.Most, Least: c.steady + a.Least, Forget: c.steady + a.Most + job.Day,
+			Request: a.Asked(),
 		}
 		if want == *row && !row.Token.IsZero() {
 			r.commit = c.number

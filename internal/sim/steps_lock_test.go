@@ -24,15 +24,23 @@ func (w *world) useLock() {
 	a := &lockAsk{}
 	r := &request{kind: askLock, name: name, lock: a}
 	var s engine.LockState
-	var got bool
+	var got, again bool
 	var err error
 	var send func()
 	switch n := w.dice.IntN(10); {
+	case n < 1 && w.lockSaid != nil: // its answer may have been lost
+		a.take, again = w.lockSaid, true
+		r.name, r.text = a.take.Name, fmt.Sprintf("%s wants %s, the same request again", a.take.By, a.take.Name)
+		send = func() { s, got, err = w.e.Lock(w.ctx, *a.take) }
 	case n < 5 || len(w.locked) == 0:
 		w.names++
 		a.take = &job.LockAsk{Name: name, By: fmt.Sprint("o", w.names), Most: w.between(1, 20*job.Second)}
 		if w.oneIn(3) {
 			a.take.Least = w.between(0, a.take.Most)
+		}
+		if w.oneIn(2) {
+			a.take.Request = fmt.Sprint("the request of ", a.take.By)
+			w.lockSaid = a.take
 		}
 		r.text = fmt.Sprintf("%s wants %s for %s, at least %s", a.take.By, name, a.take.Most, a.take.Least)
 		send = func() { s, got, err = w.e.Lock(w.ctx, *a.take) }
@@ -68,6 +76,12 @@ func (w *world) useLock() {
 			return "held by " + s.By
 		case r.commit == 0 && a.take == nil && a.most == 0:
 			return "it was so already"
+		case r.commit == 0 && again:
+			if s.By != a.take.By || s.Request != a.take.Asked() {
+				broken(lockLaw, "%s was answered with the lock %+v", r, *s.Lock)
+			}
+			w.judge.coverage.feature("a lock was got by the same request again")
+			return fmt.Sprintf("%s has it until %d, fencing %d", s.By, s.Until, s.Fence)
 		}
 		w.accepted(r, false)
 		if a.take != nil {

@@ -73,6 +73,7 @@ type world struct {
 	folded   map[job.ID]string // payloads that were made of several, by reference
 	contents []engine.NewJob   // put under a key
 	locked   []*job.Lock       // grants that were told
+	lockSaid *job.LockAsk      // the latest ask with a request of its own
 	names    int
 
 	free     atomic.Int64 // of 1000 bytes of disk

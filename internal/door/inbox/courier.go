@@ -94,7 +94,7 @@ func (c *courier) follow(ctx context.Context) {
 			Worker: c.holder(), Queue: c.inbox.Name, Members: c.members(), Local: true,
 		})
 		for i := range turns {
-			c.deliver(ctx, &turns[i])
+			c.deliver(ctx, &turns[i], engine.Under{})
 		}
 		if err != nil {
 			wait(ctx, tryAgain)
@@ -122,12 +122,13 @@ func (c *courier) current() (round int64, over <-chan struct{}) {
 }
 
 // alone runs while this server has the lock of the inbox. What outlives it
-// delivers nothing more: its time ends with the lock, and what it settles is
-// settled by the tokens of its leases.
-func (c *courier) alone(ctx context.Context, run func(context.Context)) {
+// delivers nothing more: its time ends with the lock, and before each turn and
+// each delivery the engine is asked whether the lock is still the run's own. What
+// it settles is settled by the tokens of its leases.
+func (c *courier) alone(ctx context.Context, run func(context.Context, engine.Under)) {
 	most := c.door.o.LockMost
 	if most == 0 {
-		run(ctx)
+		run(ctx, engine.Under{})
 		return
 	}
 	timed, cancel := context.WithTimeout(ctx, time.Duration(most)*time.Millisecond) // ends no later than the lock
@@ -136,7 +137,7 @@ func (c *courier) alone(ctx context.Context, run func(context.Context)) {
 	if err != nil || !got {
 		return // another one runs: this run is left out
 	}
-	run(timed)
+	run(timed, engine.Under{Lock: lock.Name, Token: lock.Token})
 	if _, err := c.engine.Unlock(context.WithoutCancel(ctx), lock.Name, lock.Token); err != nil {
 		c.door.log.WarnContext(ctx, "the run of an inbox outlived its lock", "inbox", c.inbox.Name, "error", err)
 	}
@@ -144,7 +145,7 @@ func (c *courier) alone(ctx context.Context, run func(context.Context)) {
 
 // run visits every group that has something due. Each gets a batch; one of all
 // messages is delivered a page at a time.
-func (c *courier) run(ctx context.Context) {
+func (c *courier) run(ctx context.Context, under engine.Under) {
 	for more := true; more && ctx.Err() == nil; {
 		round, err := c.engine.Round(ctx)
 		if err != nil {
@@ -154,7 +155,7 @@ func (c *courier) run(ctx context.Context) {
 		var visits sync.WaitGroup
 		for range c.inbox.HTTP.Concurrent {
 			visits.Go(func() {
-				if c.visit(ctx, round) {
+				if c.visit(ctx, round, under) {
 					rest.Store(true)
 				}
 			})
@@ -166,16 +167,16 @@ func (c *courier) run(ctx context.Context) {
 
 // visit delivers turns of a run until there are none. It reports whether a
 // group may have more of its batch.
-func (c *courier) visit(ctx context.Context, round int64) (rest bool) {
+func (c *courier) visit(ctx context.Context, round int64, under engine.Under) (rest bool) {
 	for ctx.Err() == nil {
 		turns, err := c.engine.LeaseTurns(ctx, engine.TurnOptions{
-			Worker: c.holder(), Queue: c.inbox.Name, Members: c.members(), Local: true, Before: round, Once: true,
+			Worker: c.holder(), Queue: c.inbox.Name, Members: c.members(), Local: true, Before: round, Once: true, Under: under,
 		})
 		if err != nil || len(turns) == 0 {
 			return rest
 		}
 		for i := range turns {
-			whole := c.deliver(ctx, &turns[i])
+			whole := c.deliver(ctx, &turns[i], under)
 			rest = rest || whole && c.inbox.BatchSize < 0 && len(turns[i].Deliveries) == c.members()
 		}
 	}
@@ -194,14 +195,14 @@ func (c *courier) members() int {
 
 // deliver hands the messages of a turn over, and settles each right after its
 // own result. It reports whether none of them failed.
-func (c *courier) deliver(ctx context.Context, t *engine.Turn) (whole bool) {
+func (c *courier) deliver(ctx context.Context, t *engine.Turn, under engine.Under) (whole bool) {
 	step := 1
 	if c.inbox.HTTP.Batch {
 		step = len(t.Deliveries)
 	}
 	whole = true
 	for part := range slices.Chunk(t.Deliveries, step) {
-		part, left := c.checked(ctx, part)
+		part, left := c.checked(ctx, part, under)
 		if whole = whole && left; len(part) > 0 {
 			results := c.hand(ctx, t, part)
 			c.settle(ctx, part, results)
@@ -217,9 +218,14 @@ func (c *courier) deliver(ctx context.Context, t *engine.Turn) (whole bool) {
 }
 
 // checked returns the messages that may still be delivered. One that expired, or
-// that somebody took out of line meanwhile, goes back; left is whether the turn
-// goes on without it in order.
-func (c *courier) checked(ctx context.Context, list []engine.Delivery) (may []engine.Delivery, left bool) {
+// that somebody took out of line meanwhile, goes back, and so do all when the lock
+// that the run is under is over; left is whether the turn goes on without it in
+// order.
+func (c *courier) checked(ctx context.Context, list []engine.Delivery, under engine.Under) (may []engine.Delivery, left bool) {
+	if c.engine.HoldsLock(ctx, under) != nil {
+		c.settle(ctx, list, released(len(list)))
+		return nil, false
+	}
 	for i := range list {
 		d := &list[i]
 		switch err := c.engine.MayDeliver(ctx, d.Job.ID, d.Lease.Token); {

@@ -15,6 +15,8 @@ func (r *Reader) TakeLock(name string) (job.LockAsk, error) {
 		switch string(field) {
 		case "owner":
 			ask.By = r.string("owner")
+		case "request":
+			ask.Request = r.string("request")
 		case "lock_at_most_ms":
 			ask.Most = r.lockSpan("lock_at_most_ms", 1)
 		case "lock_at_least_ms":

@@ -110,6 +110,7 @@ func sampleRows() []job.Row {
 		&job.CronEntry{Group: "nightly", Name: "a/b", Expression: "0 3 * * *", Job: sampleJobs()[0], Payload: []byte("{}"), Next: 7, Error: "full", Retry: 9},
 		&job.Audit{ID: job.ID{3}, At: 4, By: job.Actor{Name: "ann", From: "::1"}, Action: "replay", Subject: "s", Count: 5, Expires: 6},
 		&job.Lock{Name: "nightly", Fence: 7, Token: job.Token{1, 255}, By: "a@h", At: 1, Span: 5, Until: 2, Least: 3, Given: true, Forget: 4},
+		&job.Lock{Name: "asked", Fence: 8, Token: job.Token{2}, By: "a@h", Until: 2, Forget: 4, Request: job.LockRequest{1, 255}},
 		&job.DoorSetting{Door: job.DoorInbox, Name: "reservations", Body: []byte(`{"group":{"json":".orderId"}}`)},
 		&job.Credential{ID: "0a", Name: "ci", Hash: [32]byte{1, 255}, Scopes: job.ScopeWork, Queues: []string{"mail-*"}, Created: 7, Expires: 8},
 	}

@@ -12,11 +12,20 @@ func appendLock(b []byte, l *job.Lock) []byte {
 	for _, m := range []job.Millis{l.At, l.Span, l.Until, l.Least, l.Forget} {
 		b = appendMillis(b, m)
 	}
-	if l.Given {
-		return append(b, 1)
+	flags := bit(l.Given)*lockGiven | bit(l.Request != job.LockRequest{})*lockRequest
+	b = append(b, flags)
+	if flags&lockRequest != 0 {
+		b = append(b, l.Request[:]...)
 	}
-	return append(b, 0)
+	return b
 }
+
+// The flags of a lock. Before there were requests, given was the whole byte.
+const (
+	lockGiven   = 1 << iota
+	lockRequest // what tells the request apart follows
+	lockFlags   = lockGiven | lockRequest
+)
 
 func (r *reader) lock() *job.Lock {
 	l := &job.Lock{Name: r.string(), Fence: r.varint()}
@@ -25,8 +34,12 @@ func (r *reader) lock() *job.Lock {
 	for _, m := range []*job.Millis{&l.At, &l.Span, &l.Until, &l.Least, &l.Forget} {
 		*m = r.millis()
 	}
-	given := r.byte()
-	l.Given = given == 1
-	r.bad = r.bad || given > 1
+	flags := r.byte()
+	l.Given = flags&lockGiven != 0
+	if flags&lockRequest != 0 {
+		copy(l.Request[:], r.bytes(uint64(len(l.Request))))
+		r.bad = r.bad || l.Request == job.LockRequest{}
+	}
+	r.bad = r.bad || flags&^lockFlags != 0
 	return l
 }
