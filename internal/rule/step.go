@@ -144,6 +144,7 @@ func Step(v View, c Command) (Effect, error) {
 		}
 	}
 	e.Cut = cuts(v, c.Verb, &e)
+	passes(v, c.Verb, &e)
 	if !Leads(c.Verb, from, to) {
 		panic(fmt.Sprintf("rule: %s led from %s to %s, which the table does not know", c.Verb, from, to))
 	}

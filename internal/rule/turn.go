@@ -22,13 +22,31 @@ func turn(v View, joins int64, j *job.Job, l *job.Lease, e *Effect) {
 	if j.Order == job.OrderStrict {
 		at, first := SortOf(j), v.Gate.Turn == 0
 		e.OutOfOrder = !first && at < g.LastSeq
-		if first || at > g.LastSeq {
+		if joins == 0 && (first || at > g.LastSeq) {
 			g.LastSeq = at
 		}
 	}
 	if g != *v.Gate {
 		e.Gate = &g
 	}
+}
+
+// passes notes that a member of a strict turn was delivered. Its first one counts
+// as delivered with its lease; those behind it only when they are settled, because
+// one that goes back untouched was not, and puts nobody out of order.
+func passes(v View, verb Verb, e *Effect) {
+	if v.Gate == nil || v.Job == nil || v.Job.Order != job.OrderStrict || verb == SettleRelease || !isSettle(verb) {
+		return
+	}
+	at := SortOf(v.Job)
+	if at <= v.Gate.LastSeq {
+		return
+	}
+	if e.Gate == nil {
+		own := *v.Gate
+		e.Gate = &own
+	}
+	e.Gate.LastSeq = at
 }
 
 // cuts reports whether a step sends back the members of the turn that are behind
