@@ -461,60 +461,6 @@ func TestCountsPartitionTheTotal(t *testing.T) { // inbox.md, statuses and count
 	})
 }
 
-// Reference 2.6 with our decisions: what each run tries. Rows 6, 7, 9, 12 and 13 are
-// of the door, which refuses such settings and messages.
-func TestWhatIsDeliveredInEachRun(t *testing.T) { // inbox.md 3 to 6, reference 2.6
-	for name, c := range map[string]struct {
-		mode    string
-		members int
-		graced  string   // inside their time to live
-		runs    []string // "what fails > what is tried"; "wait" = until what failed is due
-	}{
-		"1 all goes on to the end":             {"all", -1, "", []string{"m2 > m1 m2 m3", "> ", "wait", "> m2"}},
-		"2 and 3 fail_first stops":             {"fail_first", -1, "", []string{"m2 > m1 m2", "> ", "wait", "> m2 m3"}},
-		"4 one a run, fail_first":              {"fail_first", 1, "", []string{"m2 > m1", "m2 > m2", "> ", "wait", "> m2", "> m3", "> "}},
-		"4 one a run, all":                     {"all", 1, "", []string{"m2 > m1", "m2 > m2", "> ", "wait", "> m2", "> m3", "> "}},
-		"5 at most two, all":                   {"all", 2, "", []string{"m1 > m1 m2", "> ", "wait", "> m1 m3"}},
-		"8 two fail, the first opens":          {"all", -1, "", []string{"m1 m2 > m1 m2 m3", "> ", "wait", "> m1 m2"}},
-		"10 inside the time to live, in order": {"fail_first", -1, "m1", []string{"m1 > m1", "m1 > m1", "> m1 m2 m3"}},
-		"11 inside the time to live, all":      {"all", -1, "m1", []string{"m1 > m1 m2 m3", "m1 > m1", "> m1"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			scenario(t, func(r *rig) {
-				r.queue("in", polled(bothModes[c.mode]))
-				for _, m := range []string{"m1", "m2", "m3"} {
-					r.put("in", m, grouped("g"), func(n *engine.NewJob) {
-						if strings.Contains(c.graced, m) {
-							n.Job.GraceUntil = r.clock.Wall() + job.Hour
-						}
-					})
-				}
-				for at, step := range c.runs {
-					if step == "wait" {
-						r.pass(10 * job.Second)
-						continue
-					}
-					r.pass(100)
-					fails, want, _ := strings.Cut(step, ">")
-					if got := r.run(c.members, fails); strings.Join(got, " ") != strings.TrimSpace(want) {
-						t.Fatalf("run %d tried %v, want %q", at+1, got, want)
-					}
-				}
-			})
-		})
-	}
-}
-
-func TestACrashRepeatsOnlyWhatWasNotAcknowledged(t *testing.T) { // inbox.md 6, reference 2.6 row 15
-	inbox(t, bothModes, func(r *rig) {
-		r.members("a1", "a2", "a3")
-		held := r.took(whole, "a: a1 a2 a3")
-		r.settle(held["a1"], job.OK)
-		r.powerCut()
-		r.runs("", "a2 a3")
-	})
-}
-
 func TestAWaitingMessageIsExplained(t *testing.T) { // retry.md 5
 	why := func(r *rig, name string) (out []string) {
 		r.Helper()

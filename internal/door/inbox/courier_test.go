@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -398,6 +399,37 @@ func TestLeasesOfAPolledInboxFollowItsRuns(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The disk fails when m2 is acknowledged: m2 may come again, and nothing else does.
+func TestAnAcknowledgementThatIsLostRepeatsItsMessageOnly(t *testing.T) { // reference 2.6 row 16
+	for name, settings := range map[string]string{"fail_first": atOnce, "all": anyway} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, settings+byJSON+toHTTP[:len(toHTTP)-1], func(r *rig) {
+				broken := false
+				r.replies(func(m *connect.Message) connect.Result {
+					if m.ID == "m2" && !broken {
+						broken = true
+						r.store.FailNextCommit(errors.New("the disk is broken"))
+					}
+					return connect.Result{}
+				})
+				r.act(wire.InboxAct{Action: "pause"})
+				r.put("g/m1", "g/m2", "g/m3")
+				r.act(wire.InboxAct{Action: "resume"})
+				r.until(60)
+				count := map[string]int{}
+				for _, text := range strings.Split(r.arrived(), ", ") {
+					_, id, _ := strings.Cut(text, " ")
+					count[id]++
+				}
+				if count["m1"] != 1 || count["m2"] < 1 || count["m2"] > 2 || count["m3"] != 1 {
+					t.Errorf("arrived are %v", count)
+				}
+				r.look("")
+			})
+		})
+	}
 }
 
 // A stop gives back what no target has answered for, and another life goes on
