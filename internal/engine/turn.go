@@ -146,7 +146,7 @@ func (r *run) feedTurns(h *holder, n int) (took int, dry bool, err error) {
 			if err != nil {
 				return took, false, err
 			}
-			given, err := r.grantTurn(h, members)
+			given, err := r.grantTurn(h, members, took > 0)
 			if took += given; err != nil {
 				return took, false, err
 			}
@@ -179,8 +179,8 @@ func (r *run) membersOf(head *job.Job, n int) ([]*job.Job, error) {
 }
 
 // grantTurn leases the members of a turn, in their order, as far as limits let
-// them run.
-func (r *run) grantTurn(h *holder, members []*job.Job) (given int, err error) {
+// them run. more is whether others were given out since its head was found.
+func (r *run) grantTurn(h *holder, members []*job.Job, more bool) (given int, err error) {
 	number := int64(0)
 	for i, j := range members {
 		if key := ""; j.Budgets() != nil {
@@ -191,7 +191,7 @@ func (r *run) grantTurn(h *holder, members []*job.Job) (given int, err error) {
 				return given, err
 			}
 		}
-		if i > 0 && r.guarded(j.Queue) {
+		if (more || i > 0) && r.guarded(j.Queue) {
 			if lets, err := r.letsOneMore(j); err != nil || !lets {
 				return given, err
 			}
