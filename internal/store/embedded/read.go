@@ -63,7 +63,11 @@ func (a *access) Get(id job.ID) (*job.Job, error) {
 }
 
 func (a *access) Ready(queues []string, s rule.Seeker, n int) ([]*job.Job, error) {
-	return a.load(a.s.index.ready(queues, s, n, a.writer))
+	ids, err := a.ready(queues, s, n)
+	if err != nil {
+		return nil, err
+	}
+	return a.load(ids)
 }
 
 // load gets jobs, reading those that are not hot in one pass over the disk.

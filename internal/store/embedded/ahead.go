@@ -1,0 +1,73 @@
+package embedded
+
+import (
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// A look-up on disk costs about as much as sixty neighbours of what was looked
+// up. Who takes a few jobs at a time off a line that is not in memory, as the
+// slots of engines do, therefore makes those behind them hot as well, with
+// payloads that are small.
+const (
+	aheadMax   = 64      // jobs
+	aheadBytes = 4 << 10 // of a payload; larger ones are read by who delivers them
+)
+
+// readAhead loads jobs that stand in line, some of which are not hot, and keeps
+// them hot. The caller is the writer.
+func (a *access) readAhead(ids []job.ID) error {
+	h := a.s.hot
+	var cold, refs []job.ID
+	for _, id := range ids {
+		if _, ok := h.jobs.get(id); !ok {
+			cold = append(cold, id)
+		}
+	}
+	err := a.h.seekEach(keyJob, cold, func(i int, value []byte) error {
+		if value == nil {
+			return corrupt("job %s is indexed but not stored", cold[i])
+		}
+		j, err := decodeJob(cold[i], value, a.s.names)
+		if err != nil {
+			return err
+		}
+		h.keep(j, nil)
+		h.jobOrder.push(j.ID)
+		if _, ok := h.bodies.get(j.Payload); !ok && j.PayloadSize <= aheadBytes && !j.Payload.IsZero() {
+			refs = append(refs, j.Payload)
+		}
+		return nil
+	})
+	if err != nil || len(refs) == 0 {
+		return err
+	}
+	return a.h.seekEach(keyPayload, refs, func(i int, value []byte) error {
+		if value != nil {
+			h.keepBody(refs[i], append([]byte{}, value...))
+		}
+		return nil
+	})
+}
+
+// ahead is how many jobs are read together off lines that are not hot. With very
+// many queues they would push each other out before they are taken.
+func (s *Store) ahead() int {
+	return min(aheadMax, hotJobsMax/4/max(len(s.index.queues), 1))
+}
+
+// ready is the foremost jobs in line for a seeker; for the writer they, and those
+// behind them, are hot afterwards.
+func (a *access) ready(queues []string, s rule.Seeker, n int) ([]job.ID, error) {
+	x := a.s.index
+	ids := x.ready(queues, s, n, a.writer)
+	if !a.writer || len(ids) == 0 || n >= a.s.ahead() {
+		return ids, nil
+	}
+	for _, id := range ids {
+		if _, ok := a.s.hot.jobs.get(id); !ok {
+			return ids, a.readAhead(x.ready(queues, s, a.s.ahead(), true))
+		}
+	}
+	return ids, nil
+}
