@@ -148,6 +148,49 @@ func TestV8TheLastLiveCopyDecides(t *testing.T) { // A1
 	}
 }
 
+// However the last copy ends, no run begins above max_retries (A42, I2): a task
+// that is past its limit is given up when its engine drains, logs off, vanishes
+// uncharged, or its run is not begun in time.
+func TestV8ATaskPastItsRetriesIsNotRunAgainWhenItsLastCopyIsGivenBack(t *testing.T) {
+	for how, end := range map[string]func(g *gridRig, other *machine){
+		"given back": func(g *gridRig, other *machine) { g.settle(other.held["A"], job.Released) },
+		"logged off": func(_ *gridRig, other *machine) { other.logoff() },
+		"lost":       func(g *gridRig, other *machine) { other.close(); g.pass(engine.MachineLostAfter + job.Second) },
+		"logged in anew": func(g *gridRig, other *machine) {
+			g.login(other.name, 1)
+		},
+		"not begun": func(g *gridRig, _ *machine) { g.pass(10 * job.Second) },
+	} {
+		t.Run(how, func(t *testing.T) {
+			grid(t, func(g *gridRig) {
+				g.session("s", func(q *job.Queue) {
+					q.Grid.LossesCharged = false
+					if how == "not begun" {
+						q.StartTimeout = 10 * job.Second
+					}
+				})
+				m := g.running()
+				for range 2 {
+					m.fail("A")
+					m.gets("A")
+				}
+				g.operate("A", rule.Command{Verb: rule.Offer})
+				other := g.engine("w2", 1)
+				other.gets("A")
+				m.fail("A")
+				g.expect("A", job.Leased)
+				end(g, other)
+				if j := g.expect("A", job.Dead); j.Reason != job.Exhausted || j.Attempts != 3 {
+					t.Errorf("%s after %d retries", j.Reason, j.Attempts)
+				}
+				if s := g.state("s"); s.Failed != 1 || s.Open() != 0 {
+					t.Errorf("%+v", s.Session)
+				}
+			})
+		})
+	}
+}
+
 func TestV9AResultTakesTheCopyOutOfLine(t *testing.T) { // A1
 	grid(t, func(g *gridRig) {
 		g.session("s")

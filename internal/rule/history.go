@@ -109,16 +109,18 @@ func (t *TaskTally) Add(what Happening, r TaskRules) error {
 			break
 		}
 		t.Losses++
-		if t.over(); t.Live == 0 && r.LossLimit > 0 && t.Losses >= r.LossLimit {
+		if t.Live == 1 && r.LossLimit > 0 && t.Losses >= r.LossLimit {
 			t.finish(job.Dead, job.Lost)
+			break
 		}
+		t.over(r)
 	case RunEvicted, RunGivenBack:
 		if t.Evictions++; what == RunGivenBack {
 			t.Losses = 0
 		}
-		t.over()
+		t.over(r)
 	case RunUncharged:
-		t.over()
+		t.over(r)
 	case RunSucceeded, LateSucceeded:
 		t.Results++
 		t.Losses = 0
@@ -133,17 +135,20 @@ func (t *TaskTally) Add(what Happening, r TaskRules) error {
 // charge counts a failed run: it is what decides if it was the last one.
 func (t *TaskTally) charge(r TaskRules) {
 	t.Retries++
-	if t.over(); t.Live > 0 {
+	if t.over(r); t.Live > 0 {
 		t.InLine = false
-	} else if t.Retries > r.MaxRetries {
-		t.finish(job.Dead, job.Exhausted)
 	}
 }
 
 // over ends one run. A copy that was asked for beside the last one is what runs
-// next: the task has one place in line.
-func (t *TaskTally) over() {
-	if t.Live--; t.Live == 0 {
+// next: the task has one place in line. The end of the last one decides about a
+// task that is past its retries, whatever end it is.
+func (t *TaskTally) over(r TaskRules) {
+	switch t.Live--; {
+	case t.Live > 0:
+	case t.Retries > r.MaxRetries:
+		t.finish(job.Dead, job.Exhausted)
+	default:
 		t.State, t.InLine = job.Ready, true
 	}
 }

@@ -210,7 +210,7 @@ func retain(v View, j *job.Job, keep job.Millis, e Effect) Effect {
 }
 
 // giveBack returns the job to its line without blame; while another copy
-// lives it stays leased.
+// lives it stays leased. A task that is past its limit has no line to return to.
 func giveBack(v View, j *job.Job, p job.Place, after job.Millis, e Effect) Effect {
 	if len(j.Leases) > 0 {
 		if v.Queue.Grid != nil { // the copy that it was is not wanted again
@@ -218,6 +218,9 @@ func giveBack(v View, j *job.Job, p job.Place, after job.Millis, e Effect) Effec
 		}
 		e.Job = j
 		return e
+	}
+	if v.Queue.Grid != nil && noRunLeft(v, j) {
+		return die(v, j, job.Exhausted, e)
 	}
 	j.Wanted = j.Copies
 	j.State = job.Ready

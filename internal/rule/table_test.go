@@ -95,7 +95,7 @@ func TestTheTableSaysWhatTheDesignSays(t *testing.T) { // DESIGN section 2, Tran
 		Extend:        "leased -> leased",
 		SettleOK:      "scheduled, ready, leased -> none, done",
 		SettleRetry:   "leased -> none, scheduled, ready, leased, dead",
-		SettleRelease: "leased -> scheduled, ready, leased",
+		SettleRelease: "leased -> none, scheduled, ready, leased, dead", // dead: a task past its limit, core.md 5
 		SettleDead:    "leased -> none, dead",
 		Lapse:         "leased -> none, scheduled, ready, leased, dead",
 		Promote:       "scheduled -> ready",
@@ -130,9 +130,57 @@ func TestEveryTargetOfTheTableIsReached(t *testing.T) {
 			seen[m.verb] |= set(m.to)
 		}
 	}
+	for _, keep := range []job.Millis{0, job.Hour} { // the histories have no sessions
+		w := pastItsLimit(t, keep)
+		w.do("a", Command{Verb: SettleRelease, Token: w.jobs["a"].Leases[0].Token})
+		seen[SettleRelease] |= set(w.stateOf("a"))
+	}
 	for v := Put; v < Verbs; v++ {
 		if missing := transitions[v].to &^ seen[v]; missing != 0 {
 			t.Errorf("%s never led to: %s", v, missing)
+		}
+	}
+}
+
+// pastItsLimit is a world with a task "a" of a session whose first copy failed
+// past the limit, and whose second one runs. keep is how long the dead stay.
+func pastItsLimit(t testing.TB, keep job.Millis) *world {
+	w := newWorld(t, func(q *job.Queue) { q.Grid, q.Retry.Limit = &job.Grid{MaxCopies: 2}, job.LimitOf(0) })
+	w.server.RetainDead = keep
+	w.put("a", func(j *job.Job) { j.Copies = 2 })
+	first := w.take("a", "u/1")
+	w.take("a", "u/2")
+	w.fail("a", first)
+	return w
+}
+
+func (w *world) stateOf(name string) job.State {
+	if j := w.jobs[name]; j != nil {
+		return j.State
+	}
+	return job.None
+}
+
+// However the last copy ends, a task past its limit does not run again (core.md
+// 5, A42 I2); a job of a queue, whose worker or operator may let it pass the
+// limit, does.
+func TestTheEndOfTheLastCopyDecidesAboutATaskPastItsLimit(t *testing.T) {
+	for name, c := range map[string]Command{
+		"release": {Verb: SettleRelease}, "eviction": {Verb: Lapse, Holder: "u/2", Ending: job.ByEvict},
+		"loss": {Verb: Lapse, Holder: "u/2", Ending: job.ByLapse}, "restart": {Verb: Lapse, Holder: "u/2", Ending: job.ByRestart},
+	} {
+		for _, session := range []bool{true, false} {
+			w := pastItsLimit(t, job.Hour)
+			if !session {
+				w.queue.Grid = nil
+			}
+			if c.Token = (job.Token{}); c.Verb == SettleRelease {
+				c.Token = w.jobs["a"].Leases[0].Token
+			}
+			w.do("a", c)
+			if j := w.jobs["a"]; (j.State == job.Dead) != session || session && (j.Reason != job.Exhausted || j.Attempts != 1) {
+				t.Errorf("%s: %s %s, session %t", name, j.State, j.Reason, session)
+			}
 		}
 	}
 }

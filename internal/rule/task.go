@@ -67,6 +67,14 @@ func runEnd(v View, j *job.Job) job.Millis {
 	return v.Steady.Add(t)
 }
 
+// noRunLeft reports whether a failure took a task past its limit while a copy of
+// it lived. That copy's end decides (core.md section 5), whatever it is: no run
+// begins above max_retries.
+func noRunLeft(v View, j *job.Job) bool {
+	p := policy(v, j)
+	return spent(&p, j)
+}
+
 // finish gives a task its number among the finished of its session.
 func finish(v View, j *job.Job) {
 	if v.Queue.Grid != nil {
