@@ -153,6 +153,9 @@ func (r *run) feedTurns(h *holder, n int) (took int, dry bool, err error) {
 			if turns += oneIf(given > 0); j.Alone && given > 0 {
 				return took, false, nil
 			}
+			if j.Group == "" && given > 0 { // the next one without a group was not among the heads
+				break
+			}
 		}
 		if r.spending.aside >= asideMax { // the rest in the next run
 			r.fed = true

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -58,4 +59,23 @@ func TestWhatWentBackUntouchedPutsNobodyOutOfOrder(t *testing.T) { // I7, core.m
 			})
 		})
 	}
+}
+
+// Jobs without a group are one group to the fair share, and each is a turn: the next
+// of them stands where its priority says.
+func TestTurnsOfJobsWithoutAGroupKeepTheOrderOfTheLine(t *testing.T) { // core.md 1
+	scenario(t, func(r *rig) {
+		r.queue("in", toTheEnd)
+		first := func(n *engine.NewJob) { n.Job.Priority-- }
+		r.put("in", "x", first)
+		r.members("b1")
+		r.put("in", "y", first)
+		var got []string
+		for _, turn := range r.turns(engine.TurnOptions{Turns: 3, Local: true}) {
+			got = append(got, r.names[turn.Deliveries[0].Job.ID])
+		}
+		if !slices.Equal(got, []string{"x", "y", "b1"}) {
+			t.Errorf("took %v", got)
+		}
+	})
 }
