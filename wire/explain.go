@@ -69,6 +69,7 @@ const (
 	ByTarget = "target" // by its Retry-After
 	ByHold   = "hold"   // of the group or queue, which lasts longer
 	ByGrace  = "grace"  // inside which nothing is charged
+	ByFence  = "fence"  // of a task that must not run twice: its engine may run it yet
 )
 
 // PolicyFrom says of each part of a policy who decided it.

@@ -132,22 +132,58 @@ type TaskState struct {
 	Payload  json.RawMessage `json:"payload,omitzero"`
 	Result   json.RawMessage `json:"result,omitzero"`
 
-	Retries     uint32     `json:"retries"`              // charged failures
-	Losses      uint32     `json:"losses,omitzero"`      // engines lost in a row
-	Evictions   uint32     `json:"evictions,omitzero"`   // times it was given back
-	Reschedules uint32     `json:"reschedules,omitzero"` // copies asked for
-	Attempts    []Attempt  `json:"attempts,omitzero"`    // those that run
-	Errors      []JobError `json:"errors,omitzero"`      // of the latest ones that failed, newest first
+	Retries     uint32     `json:"retries"`                    // charged failures
+	Losses      uint32     `json:"losses,omitzero"`            // engines lost in a row
+	Evictions   uint32     `json:"evictions,omitzero"`         // times it was given back
+	Reschedules uint32     `json:"reschedules,omitzero"`       // copies asked for
+	Attempts    []Attempt  `json:"attempts,omitzero"`          // those that are over in the order of their ends, then those that run
+	LeftOut     uint32     `json:"attempts_left_out,omitzero"` // of many attempts the first 8 and the last 24 that are over are kept
+	Errors      []JobError `json:"errors,omitzero"`            // of the latest ones that failed, newest first
 	CreatedAt   int64      `json:"created_at"`
 	FinishedAt  int64      `json:"finished_at,omitzero"`
 }
 
-// Attempt is one assignment of a task to an engine that is not over.
+// Attempt is one assignment of a task to an engine.
 type Attempt struct {
+	Number    uint32 `json:"number"` // in the order in which they were given out, from 1
 	Engine    string `json:"engine"`
 	Host      string `json:"host,omitzero"`
+	Copy      bool   `json:"copy,omitzero"`      // it ran beside another one
+	Committed bool   `json:"committed,omitzero"` // it was told to commit, see TryCommit
 	SinceAt   int64  `json:"since"`
 	StartedAt int64  `json:"started,omitzero"`
+	EndedAt   int64  `json:"ended,omitzero"`   // 0 = it runs
+	Reason    string `json:"reason,omitzero"`  // why it ended, one of the Ended words
+	Charged   string `json:"charged,omitzero"` // what it was counted as: retry, loss or eviction
+	Error     uint32 `json:"error,omitzero"`   // number of its error (JobError.Attempt)
+}
+
+// Why attempts end.
+const (
+	EndedOK          = "ok"          // its result is the one of the task
+	EndedLate        = "late"        // so it is, though its engine had been given up for lost
+	EndedError       = "error"       // its engine told of a failure
+	EndedLost        = "lost"        // its engine was not heard of any more
+	EndedTimeout     = "timeout"     // it took too long
+	EndedSuperseded  = "superseded"  // another one was first, or commits
+	EndedReleased    = "released"    // its engine gave it back
+	EndedEvicted     = "evicted"     // its engine was logged off
+	EndedPreempted   = "preempted"   // an urgent session needed the slot
+	EndedWithdrawn   = "withdrawn"   // a copy that cost more than copies may
+	EndedUndelivered = "undelivered" // its engine did not begin it in time
+	EndedRestarted   = "restarted"   // the server was away, and its engine did not come back with it
+	EndedCancelled   = "cancelled"   // with its task or its session
+)
+
+// TryCommit is the body of POST /sessions/{id}/tasks/{task}/try_commit.
+type TryCommit struct {
+	Lease string `json:"lease"` // of the attempt that asks
+}
+
+// Committed answers it.
+type Committed struct {
+	Committed bool   `json:"committed"` // the effects of this attempt count, those of no other
+	State     string `json:"state"`     // of the task
 }
 
 // TaskResult is what became of a task, as GET /sessions/{id}/results tells it.
@@ -163,6 +199,8 @@ type TaskResult struct {
 	Losses      uint32 `json:"losses,omitzero"`
 	Reschedules uint32 `json:"reschedules,omitzero"`
 	Evictions   uint32 `json:"evictions,omitzero"`
+
+	Attempts []Attempt `json:"attempts,omitzero"` // of one that failed
 }
 
 // TaskResults answers GET /sessions/{id}/results as one page.

@@ -32,7 +32,8 @@ What retries and reschedules are, and every option, is in docs/grid.md.`,
 		Args: oneOfMine, RunE: showHelp,
 	}
 	cmd.AddCommand(newGridSubmitCommand(), newGridStatusCommand(), newGridResultsCommand(), newGridSetCommand(), newGridCancelCommand(),
-		newGridSessionsCommand(), newGridEnginesCommand(), newGridDrainCommand(), newGridSimulateCommand())
+		newGridSessionsCommand(), newGridEnginesCommand(), newGridDrainCommand(), newGridSimulateCommand(),
+		newGridTaskCommand(), newGridTryCommitCommand())
 	return cmd
 }
 

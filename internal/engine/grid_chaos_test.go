@@ -197,7 +197,7 @@ func (c *chaos) hear() {
 			case d.Voided && d.Ending == job.ByTimeout:
 				c.seen["timeout"]++
 				_, _ = c.Heartbeat(c.Context(), m.name, m.epoch, []job.Token{d.Lease.Token})
-			case d.Voided && d.Ending == job.ByEvict:
+			case d.Voided && d.Ending.Evicts():
 				c.seen["evicted"]++
 			case !d.Voided:
 				c.given = append(c.given, given{m, d})
@@ -374,10 +374,10 @@ func (c *chaos) checkTask(q *job.Queue, j *job.Job, limit int64) {
 	name, g := c.rig.names[j.ID], q.Grid
 	hosts, holders := map[string]bool{}, map[string]bool{}
 	for _, l := range j.Leases {
-		if l.Host != "" && hosts[l.Host] || holders[l.Holder] {
+		if host := l.Bars(); host != "" && hosts[host] || holders[l.Holder] {
 			c.Errorf("I4: two runs of %s on one engine or host: %+v", name, j.Leases)
 		}
-		hosts[l.Host], holders[l.Holder] = true, true
+		hosts[l.Bars()], holders[l.Holder] = true, true
 	}
 	switch {
 	case len(j.Leases) > int(g.MaxCopies):

@@ -22,11 +22,11 @@ func TestA22AnUrgentSessionTakesTheNewestRunsOfThoseAboveTheirShare(t *testing.T
 		g.beating(31*job.Second, m)
 		g.session("now", urgent)
 		g.tasks("now", "U1")
-		m.gets("L2: evict", "U1") // the lowest weight first, the newest run first
+		m.gets("L2: preempt", "U1") // the lowest weight first, the newest run first
 		g.counters("L2", counts{"evictions": 1})
 		g.line("low", "L2")
 		g.tasks("now", "U2", "U3")
-		m.gets("H2: evict", "U2", "L1: evict", "U3") // nobody falls below its share
+		m.gets("H2: preempt", "U2", "L1: preempt", "U3") // nobody falls below its share
 		m.ok("U1", "U2", "U3")
 		m.read()
 		for _, name := range []string{"L1", "L2", "H2"} {
@@ -50,7 +50,7 @@ func TestA23ATaskThatWasPreemptedFiveTimesIsLeftAlone(t *testing.T) {
 			g.beating(30*job.Second-1, m)
 			m.gets()
 			g.pass(1)
-			m.gets("L: evict", name)
+			m.gets("L: preempt", name)
 			m.ok(name)
 			m.gets("L")
 		}

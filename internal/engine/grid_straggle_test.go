@@ -136,7 +136,7 @@ func TestA17CopiesSpendNoMoreThanTheyMay(t *testing.T) {
 		g.beating(3*job.Second+1, slow, idle)
 		idle.gets("t9")
 		g.beating(job.Minute, slow, idle)
-		idle.gets("t9: evict")
+		idle.gets("t9: withdraw")
 		g.counters("t9", counts{"live": 1, "reschedules": 1, "evictions": 1})
 		s := g.state("s")
 		if s.Redundant.Withdrawn != 1 || s.Redundant.Seconds > 12*job.Second+s.Redundant.Useful/100+10 {

@@ -598,8 +598,8 @@ func (r *run) grant(h *holder, j *job.Job, turn int64) error {
 	l := &job.Lease{
 		Token: job.NewToken(r.c.start, r.e.rnd), Holder: h.name, Kind: h.kind, Alone: j.Alone,
 	}
-	if g := q.Grid; g != nil && !g.AnyHost {
-		l.Host = h.host
+	if g := q.Grid; g != nil {
+		l.Host, l.AnyHost = h.host, g.AnyHost
 	}
 	if h.life > 0 {
 		l.Until = r.steady.Add(h.life)

@@ -35,6 +35,8 @@ const (
 	EndedCancel
 	EndedTurn
 	EndedEvict
+	EndedPreempt
+	EndedWithdraw
 	DeadExhausted // why a job died
 	DeadKilled
 	DeadExpired
@@ -190,7 +192,9 @@ func (r *run) note(c *rule.Command, old *job.Job, eff *rule.Effect) {
 				t.N[RetryTimeout]++
 			}
 		}
-	case rule.Extend, rule.Promote, rule.Expire, rule.Offer, rule.Revive, rule.Patch, rule.Purge, rule.Verbs:
+	case rule.Extend: // a run that commits ends the others
+		t.N[EndedSupersede] += uint64(len(eff.Ended))
+	case rule.Promote, rule.Expire, rule.Offer, rule.Revive, rule.Patch, rule.Purge, rule.Verbs:
 	}
 	if died(old, eff) {
 		if j.Reason != job.Alive {
@@ -267,6 +271,10 @@ func endingCount(how job.Ending) Count {
 		return EndedTurn
 	case job.ByEvict:
 		return EndedEvict
+	case job.ByPreempt:
+		return EndedPreempt
+	case job.ByWithdraw:
+		return EndedWithdraw
 	case job.ByLapse, job.ByOK, job.ByRetry, job.ByDead, job.Endings:
 	}
 	return EndedLapse

@@ -34,7 +34,7 @@ func (r *run) preempt() error {
 	victims, again := rule.Victims(list, need, r.steady)
 	r.preemptAt = again
 	for _, i := range victims {
-		if err := r.endLeases(runs[i].holder, []job.ID{runs[i].id}, job.ByEvict); err != nil {
+		if err := r.endLeases(runs[i].holder, []job.ID{runs[i].id}, job.ByPreempt); err != nil {
 			return err
 		}
 		r.fed = true // the slot is for another one

@@ -318,7 +318,7 @@ func (r *run) withdraw(name string, s *pace) error {
 		return nil
 	}
 	r.paced = append(r.paced, paced{session: name, withdrawn: true, steady: r.steady})
-	return r.endLeases(youngest.Holder, []job.ID{of.ID}, job.ByEvict)
+	return r.endLeases(youngest.Holder, []job.ID{of.ID}, job.ByWithdraw)
 }
 
 // nextStraggler is when the clock looks for the next straggler; 0 = never.

@@ -152,6 +152,7 @@ var scopes = map[*resource]needs{
 	ofSession["collected"]: {post: need{enqueues, pathQueue}},
 	oneTask:                {get: need{reads | enqueues, pathQueue}},
 	explainTask:            {get: need{reads | enqueues, pathQueue}},
+	commitTask:             {post: need{works, pathQueue}},
 	fixed["/engines"]:      {get: need{reads, wholeServer}, post: need{works, noQueue}}, // a limited token has engines of its own, see worker
 	oneEngine:              {get: need{reads | works, noQueue}},
 	ofEngine["heartbeat"]:  {post: need{works, noQueue}},

@@ -30,6 +30,7 @@ var (
 	}
 	oneTask     = &resource{get: (*handler).showTask}
 	explainTask = &resource{get: (*handler).explainTask}
+	commitTask  = &resource{post: (*handler).tryCommit}
 )
 
 // sessionPage bounds GET /sessions and GET /engines.
@@ -436,6 +437,8 @@ func findGrid(seg []string) (res *resource, id, sub string) {
 		return oneTask, seg[2], seg[4]
 	case seg[1] == "sessions" && len(seg) == 6 && seg[3] == "tasks" && seg[5] == "explain":
 		return explainTask, seg[2], seg[4]
+	case seg[1] == "sessions" && len(seg) == 6 && seg[3] == "tasks" && seg[5] == "try_commit":
+		return commitTask, seg[2], seg[4]
 	}
 	return nil, "", ""
 }

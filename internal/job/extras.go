@@ -16,6 +16,7 @@ type Extras struct {
 	Budgets     []BudgetUse // keys differ
 	Result      *Result     // of a done job
 	Needs       *Needs      // tasks that must be over before; nil = none
+	Attempts    []Attempt   // of a task: those that are over, see History
 }
 
 // orNil is nil where there is nothing to carry.

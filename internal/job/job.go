@@ -154,7 +154,13 @@ func (j *Job) HeldBy(holder string) bool {
 
 // RunsOn reports whether a live lease keeps other copies off the host.
 func (j *Job) RunsOn(host string) bool {
-	return host != "" && slices.ContainsFunc(j.Leases, func(l Lease) bool { return l.Host == host })
+	return host != "" && slices.ContainsFunc(j.Leases, func(l Lease) bool { return l.Bars() == host })
+}
+
+// Committed reports whether an engine that runs the job had the word that the
+// effects of its run count.
+func (j *Job) Committed() bool {
+	return slices.ContainsFunc(j.Leases, func(l Lease) bool { return l.Commits })
 }
 
 // Failure is the record of one failed attempt (retry.md section 2).

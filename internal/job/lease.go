@@ -73,6 +73,10 @@ type Lease struct {
 	Token   Token
 	Holder  string
 	Kind    HolderKind
+	AnyHost bool   // another copy may run on Host
+	Copy    bool   // of a task: another run of it was live when it was given out
+	Commits bool   // of a task: its engine had the word that the effects of this run count, and no other runs beside it
+	Number  uint32 // of a task: among its runs, 1 for the first; 0 = not counted
 	Since   Millis // granted
 	Started Millis // run began, if the holder says so; 0 = not said
 	Until   Millis // soft end of a unary lease, moved by Extend; 0 = follows the holder
@@ -80,7 +84,15 @@ type Lease struct {
 	StartBy Millis // start timeout; 0 = none
 	Turn    int64  // turn of the group this lease is part of; 0 = none
 	Alone   bool   // the holder had nothing else when it got this
-	Host    string // of an engine: no other copy runs there; "" = does not matter
+	Host    string // of an engine: no other copy runs there, unless AnyHost; "" = does not matter
+}
+
+// Bars is the host on which no other copy may run; "" = there is none.
+func (l *Lease) Bars() string {
+	if l.AnyHost {
+		return ""
+	}
+	return l.Host
 }
 
 // Ending says how a lease came to its end.
@@ -98,16 +110,21 @@ const (
 	ByCancel
 	BySupersede
 	ByTimeout
-	ByTurn  // an earlier member of its turn failed or went back; nobody is to blame
-	ByEvict // given back by the server: its engine was logged off, or another session needs the slot
-	Endings // how many there are
+	ByTurn     // an earlier member of its turn failed or went back; nobody is to blame
+	ByEvict    // given back by the server: its engine was logged off
+	ByPreempt  // the same, because another session needs the slot
+	ByWithdraw // the same, because copies have spent what they may
+	Endings    // how many there are
 )
 
 // Forgives reports whether a late OK may still complete the job.
 func (e Ending) Forgives() bool { return e <= ByRestart || e == ByTurn }
 
+// Evicts reports whether the server took the run back, without blame.
+func (e Ending) Evicts() bool { return e == ByEvict || e == ByPreempt || e == ByWithdraw }
+
 func (e Ending) String() string {
-	return [...]string{"lapse", "disconnect", "restart", "ok", "retry", "release", "dead", "cancel", "supersede", "timeout", "turn", "evict"}[e]
+	return [...]string{"lapse", "disconnect", "restart", "ok", "retry", "release", "dead", "cancel", "supersede", "timeout", "turn", "evict", "preempt", "withdraw"}[e]
 }
 
 // Ended is a token that is not live any more, and how it ended.

@@ -29,6 +29,7 @@ type Grid struct {
 	Collection     Collection
 	AutoCancel     AutoCancel
 	Retain         Millis // how long a session is kept after its end; 0 = a day
+	FenceWait      Millis // of a non-idempotent task whose run the server ended, before the next; 0 = none
 
 	Redundancy *Redundancy // copies of tasks that take long; nil = none
 	Exclusion  *Exclusion  // of engines on which tasks fail; nil = none
@@ -139,6 +140,7 @@ func (g *Grid) Check() error {
 	c.whole("max_copies", int(g.MaxCopies), 1, math.MaxUint8)
 	c.whole("max_reschedules", int(min(g.MaxReschedules, math.MaxInt32)), 0, 1_000_000)
 	c.span("poll_period_ms", g.PollPeriod, 0)
+	c.span("fence_wait_ms", g.FenceWait, 0)
 	if g.Retain < 0 {
 		c.refuse("retain_ms", "must not be negative")
 	}

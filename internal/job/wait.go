@@ -19,9 +19,10 @@ const (
 	WaitTarget        // by its Retry-After, with the jitter of the hold that followed
 	WaitHold          // of the group or the queue, which lasts longer than all else
 	WaitGrace         // inside which nothing is charged
+	WaitFence         // because a run that the server ended may go on where it was
 	WaitBys           // how many there are
 )
 
 func (w WaitBy) String() string {
-	return [...]string{"", "curve", "rule", "worker", "target", "hold", "grace"}[w]
+	return [...]string{"", "curve", "rule", "worker", "target", "hold", "grace", "fence"}[w]
 }

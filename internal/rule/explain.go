@@ -206,6 +206,9 @@ func ExplainRetry(j *job.Job, p *Effective) (RetryWait, bool) {
 		By: j.Wait.By, Number: int(j.Attempts), Rule: int(j.Wait.Rule), From: p.From.Curve, Rules: p.From.Rules,
 		Waits: j.ReadyAt - j.FailedAt,
 	}
+	if all := j.History(); w.By == job.WaitFence && len(all) > 0 { // nothing may have been charged
+		w.Waits = j.ReadyAt - all[len(all)-1].Ended
+	}
 	curve := p.Retry.Curve
 	if rules := p.Retry.Rules; w.Rule > 0 && rules != nil && w.Rule <= len(*rules) {
 		if own := (*rules)[w.Rule-1].Curve; own != nil {

@@ -70,16 +70,17 @@ type TaskState uint8
 
 // The states of a task.
 const (
-	TaskWaiting   TaskState = iota // in line, or until it is due
-	TaskActive                     // at least one run is live
-	TaskCompleted                  // has a result
-	TaskFailed                     // given up, or cancelled
-	TaskGone                       // forgotten, with its session or without
+	TaskWaiting    TaskState = iota // in line, or until it is due
+	TaskActive                      // at least one run is live
+	TaskCommitting                  // the same, and one has the word that its effects count
+	TaskCompleted                   // has a result
+	TaskFailed                      // given up, or cancelled
+	TaskGone                        // forgotten, with its session or without
 	taskStates
 )
 
 func (s TaskState) String() string {
-	return [taskStates]string{"waiting", "active", "completed", "failed", "gone"}[s]
+	return [taskStates]string{"waiting", "active", "active and committed", "completed", "failed", "gone"}[s]
 }
 
 // TaskStateOf is the state of a task; nil is a task that is forgotten.
@@ -87,6 +88,8 @@ func TaskStateOf(j *job.Job) TaskState {
 	switch {
 	case j == nil || j.State == job.None:
 		return TaskGone
+	case j.State == job.Leased && j.Committed():
+		return TaskCommitting
 	case j.State == job.Leased:
 		return TaskActive
 	case j.State.Open():
@@ -108,13 +111,13 @@ type lateRow struct {
 
 // lateTable is read from above: the first line that fits decides.
 var lateTable = []lateRow{
-	{true, []RunState{RunLive}, []TaskState{TaskActive}, AnswerAccepted, "the task is completed; its other runs are superseded, a copy in line leaves it"},
+	{true, []RunState{RunLive}, []TaskState{TaskActive, TaskCommitting}, AnswerAccepted, "the task is completed; its other runs are superseded, a copy in line leaves it"},
 	{true, []RunState{RunLost}, []TaskState{TaskWaiting}, AnswerAccepted, "the task leaves the line; nothing further is charged"},
 	{true, []RunState{RunLost}, []TaskState{TaskActive}, AnswerAccepted, "the run that replaced it is superseded"},
 	{true, []RunState{RunWon}, []TaskState{TaskCompleted}, AnswerRepeat, "the same result told again"},
 	{true, nil, nil, AnswerSuperseded, "thrown away and counted as late; of two successes the first wins"},
-	{false, []RunState{RunLive}, []TaskState{TaskActive}, AnswerAccepted, "charged; the task runs again, runs on in another copy, or is given up"},
-	{false, []RunState{RunErred}, []TaskState{TaskWaiting, TaskActive, TaskCompleted, TaskFailed}, AnswerRepeat, "the same failure told again"},
+	{false, []RunState{RunLive}, []TaskState{TaskActive, TaskCommitting}, AnswerAccepted, "charged; the task runs again, runs on in another copy, or is given up"},
+	{false, []RunState{RunErred}, []TaskState{TaskWaiting, TaskActive, TaskCommitting, TaskCompleted, TaskFailed}, AnswerRepeat, "the same failure told again"},
 	{false, nil, nil, AnswerIgnored, "never charged, and no engine is excluded for it: to be stopped is no failure"},
 }
 

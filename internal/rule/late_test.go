@@ -33,10 +33,11 @@ func lateCases() (list []lateCase) {
 		return w.take("a", "y")
 	}
 	then := map[TaskState]func(w *world){
-		TaskWaiting:   func(*world) {},
-		TaskActive:    func(w *world) { again(w) },
-		TaskCompleted: func(w *world) { w.ok("a", again(w)) },
-		TaskFailed:    func(w *world) { w.do("a", Command{Verb: SettleDead, Token: again(w)}) },
+		TaskWaiting:    func(*world) {},
+		TaskActive:     func(w *world) { again(w) },
+		TaskCommitting: func(w *world) { w.do("a", Command{Verb: Extend, Token: again(w), Commit: true}) },
+		TaskCompleted:  func(w *world) { w.ok("a", again(w)) },
+		TaskFailed:     func(w *world) { w.do("a", Command{Verb: SettleDead, Token: again(w)}) },
 		TaskGone: func(w *world) {
 			w.do("a", Command{Verb: SettleDead, Token: again(w)})
 			w.do("a", Command{Verb: Purge})
@@ -56,6 +57,11 @@ func lateCases() (list []lateCase) {
 			}})
 		}
 	}
+	committed := func(w *world) (job.Token, Verb) {
+		x := w.take("a", "x")
+		w.do("a", Command{Verb: Extend, Token: x, Commit: true})
+		return x, SettleRetry
+	}
 	won := func(w *world) (job.Token, Verb) {
 		x := w.take("a", "x")
 		w.ok("a", x)
@@ -71,6 +77,7 @@ func lateCases() (list []lateCase) {
 	}
 	return append(list,
 		lateCase{RunWon, TaskCompleted, won},
+		lateCase{RunLive, TaskCommitting, committed},
 		lateCase{RunStopped, TaskCompleted, beside(SettleOK)},
 		lateCase{RunStopped, TaskFailed, beside(SettleDead)},
 		lateCase{RunStopped, TaskFailed, func(w *world) (job.Token, Verb) {

@@ -23,7 +23,7 @@ func (w *world) lawful(v Verb, old *job.Job, e Effect) error {
 		return fmt.Errorf("I9: the job left as %s", e.Gone)
 	}
 	for _, law := range []func(Verb, *job.Job, *job.Job, Effect) error{
-		w.reachable, w.tokensOnce, leasesBounded, w.countersLawful, w.notEarly, w.oneTurn, keyInScope,
+		w.reachable, w.tokensOnce, leasesBounded, w.countersLawful, w.notEarly, w.oneTurn, keyInScope, w.attemptsTold,
 	} {
 		if err := law(v, old, j, e); err != nil {
 			return err
@@ -114,7 +114,8 @@ func (w *world) countersLawful(v Verb, old, j *job.Job, e Effect) error {
 		return nil
 	}
 	records := uint32(len(e.Failures))
-	timeout := v == Lapse && slices.ContainsFunc(e.Failures, func(f job.Failure) bool { return f.Type == "Timeout" })
+	lossCharged := w.queue.Grid != nil && w.queue.Grid.LossesCharged
+	timeout := v == Lapse && slices.ContainsFunc(e.Failures, func(f job.Failure) bool { return f.Type == "Timeout" || lossCharged && f.Type == "Lost" })
 	for _, c := range []struct {
 		name     string
 		old, new uint32

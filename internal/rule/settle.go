@@ -86,6 +86,9 @@ func late(v View, c Command) (Effect, error) {
 	if known && saysAgain(c.Verb, ended.How) {
 		return Effect{Job: j, Repeat: true}, nil
 	}
+	if j.Committed() { // by another run, whose effects count
+		return Effect{}, superseded(j)
+	}
 	if !known && c.Token.Start() < v.Start && j.Order != job.OrderStrict {
 		ended, known = job.Ended{Hash: c.Token.Hash(), How: job.ByRestart}, true // its unsynced take was forgotten by a crash
 	}
@@ -245,7 +248,7 @@ func lapse(v View, c Command) (Effect, error) {
 		switch {
 		case c.Holder != "" && l.Holder == c.Holder:
 			end(j, i, c.Ending, &e, true)
-			if c.Ending == job.ByEvict {
+			if c.Ending.Evicts() {
 				j.Evictions++
 				evicted = true
 			}

@@ -56,6 +56,7 @@ type Command struct {
 	Holder    string           // Lapse: whose leases; "" = those whose own timers passed, with ByTimeout no soft ends
 	Until     job.Millis       // Extend: new soft end
 	Started   bool             // Extend: the run has begun
+	Commit    bool             // Extend: the run asks for the word that its effects count
 	Progress  *job.RunProgress // Extend: what the worker tells; nil = nothing
 	Anchor    *Anchor          // Extend: carries the lease over a start of the server; nil = does not
 	RunStart  job.Millis       // settles: when the run began, as the holder says; 0 = not said
@@ -138,6 +139,9 @@ func Step(v View, c Command) (Effect, error) {
 	to := job.None
 	if e.Job != nil {
 		leaveBudget(e.Job)
+		if v.Queue.Grid != nil && (len(e.Ended) > 0 || e.Late) {
+			keepAttempts(v, &c, &e)
+		}
 		to = e.Job.State
 		if e.Job.Extras != nil {
 			own(v, e.Job)
@@ -162,7 +166,8 @@ func apply(v View, c Command) (Effect, error) {
 	case SettleOK, SettleRetry, SettleRelease, SettleDead:
 		return settle(v, c)
 	case Lapse:
-		return lapse(v, c)
+		e, err := lapse(v, c)
+		return fenced(v, e), err
 	case Promote:
 		return promote(v)
 	case Expire:
@@ -241,6 +246,8 @@ func take(v View, c Command) (Effect, error) {
 	l.Since = v.Now
 	if v.Queue.Grid == nil { // the clock of a task starts with its run
 		l.RunEnd = runEnd(v, j)
+	} else {
+		l.Number, l.Copy = j.Deliveries+1, len(j.Leases) > 0
 	}
 	if t := either(j.StartTimeout, v.Queue.StartTimeout); t > 0 {
 		l.StartBy = v.Steady.Add(t)
@@ -302,7 +309,11 @@ func extend(v View, c Command) (Effect, error) {
 		l.Started, l.StartBy = v.Now, 0
 		l.RunEnd = runEnd(v, j) // the run clock starts with the run, not with the lease
 	}
-	return Effect{Job: j}, nil
+	e := Effect{Job: j}
+	if c.Commit {
+		commit(j, i, &e)
+	}
+	return e, nil
 }
 
 func promote(v View) (Effect, error) {

@@ -10,14 +10,15 @@ type CopyBar uint8
 
 // The reasons.
 const (
-	CopyAllowed CopyBar = iota
-	CopyLimit           // as many as may be were asked for in its life
-	CopiesLive          // as many as may be run or are wanted
-	CopyUnsafe          // its queue is marked non-idempotent
+	CopyAllowed   CopyBar = iota
+	CopyLimit             // as many as may be were asked for in its life
+	CopiesLive            // as many as may be run or are wanted
+	CopyUnsafe            // its queue is marked non-idempotent
+	CopyCommitted         // a run of it has the word that its effects count
 )
 
 func (b CopyBar) String() string {
-	return [...]string{"allowed", "max_reschedules is used up", "max_copies run or wait", "it is marked non-idempotent"}[b]
+	return [...]string{"allowed", "max_reschedules is used up", "max_copies run or wait", "it is marked non-idempotent", "a run of it commits"}[b]
 }
 
 // NoCopy is why no further copy of the job may be wanted now.
@@ -28,6 +29,8 @@ func NoCopy(j *job.Job, q *job.Queue) CopyBar {
 		return CopiesLive
 	case g == nil:
 		return CopyAllowed
+	case j.Committed():
+		return CopyCommitted
 	case j.Reschedules >= g.MaxReschedules:
 		return CopyLimit
 	case q.NonIdempotent:

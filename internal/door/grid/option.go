@@ -76,6 +76,8 @@ var Options = []Option{
 			func(q *job.Queue) bool { return !q.NonIdempotent },
 			func(q *job.Queue, is bool) { q.NonIdempotent = !is },
 		}),
+	span("fence_wait", "0s", "30s", 0, "where `idempotent` is false: wait before the next attempt of a task whose engine was lost, or did not say itself that it stopped, so that what it does yet can end",
+		at(func(q *job.Queue) *job.Millis { return &q.Grid.FenceWait })),
 
 	option("redundancy", "a list of strategies: "+strings.Join(strategies(), ", "), [2]string{`[]`, `["median"]`},
 		"when a task that takes long gets a copy; any of them may say so; [] = never. See [redundancy.md](redundancy.md)",

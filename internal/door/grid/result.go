@@ -14,11 +14,39 @@ const ResultsMax = 10_000
 // ResultOf tells what became of a task. body is what it made, nil if nothing.
 func ResultOf(r engine.Result, body []byte) wire.TaskResult {
 	j := r.Job
-	return wire.TaskResult{
+	out := wire.TaskResult{
 		Cursor: r.Number, ID: j.ID.String(), Seq: SeqOf(j), State: stateOf(j, r.Failure), Result: body, Error: errorOf(r.Failure),
 		Retries: j.Attempts, Losses: j.Losses, Reschedules: j.Reschedules, Evictions: j.Evictions,
 	}
+	if out.State == wire.TaskFailed {
+		out.Attempts = attemptsOf(j)
+	}
+	return out
 }
+
+// attemptsOf tells the attempts of a task: those that are over and kept, then
+// those that run.
+func attemptsOf(j *job.Job) (list []wire.Attempt) {
+	for _, a := range j.History() {
+		list = append(list, wire.Attempt{
+			Number: a.Number, Engine: engineOf(a.Holder), Host: a.Host, Copy: a.Copy, Committed: a.Committed,
+			SinceAt: int64(a.Since), StartedAt: int64(a.Started), EndedAt: int64(a.Ended),
+			Reason: a.Why.String(), Charged: a.Charged.String(), Error: a.Failure,
+		})
+	}
+	for i := range j.Leases {
+		l := &j.Leases[i]
+		list = append(list, wire.Attempt{
+			Number: l.Number, Engine: engineOf(l.Holder), Host: l.Host, Copy: l.Copy, Committed: l.Commits,
+			SinceAt: int64(l.Since), StartedAt: int64(l.Started),
+		})
+	}
+	return list
+}
+
+// StateOf is the state of a task that is not cancelled, in the words of this
+// door.
+func StateOf(s job.State) string { return stateOf(&job.Job{State: s}, nil) }
 
 // cancelled is the error type of a task that was given up with its session.
 const cancelled = "Cancelled"
@@ -69,11 +97,8 @@ func TaskOf(l engine.Listed, body []byte, history []job.Failure) wire.TaskState 
 		Retries: j.Attempts, Losses: j.Losses, Evictions: j.Evictions, Reschedules: j.Reschedules,
 		CreatedAt: int64(j.Created), FinishedAt: int64(max(j.CompletedAt, j.DiedAt)),
 	}
-	for _, lease := range j.Leases {
-		t.Attempts = append(t.Attempts, wire.Attempt{
-			Engine: engineOf(lease.Holder), Host: lease.Host, SinceAt: int64(lease.Since), StartedAt: int64(lease.Started),
-		})
-	}
+	t.Attempts = attemptsOf(j)
+	t.LeftOut = j.Deliveries - min(j.Deliveries, uint32(len(t.Attempts)))
 	for i := range history {
 		t.Errors = append(t.Errors, *errorOf(&history[i]))
 	}

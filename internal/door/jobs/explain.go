@@ -159,6 +159,8 @@ func retryText(w *rule.RetryWait) string {
 		text += ", as its target asked for (Retry-After)"
 	case job.WaitHold:
 		text += ", until the hold of its group or queue ends"
+	case job.WaitFence:
+		return fmt.Sprintf("it waits %s behind its fence (fence_wait), because the engine that had it may run it yet", w.Waits)
 	case job.WaitCurve, job.WaitNobody, job.WaitBys:
 		text += curveText(w)
 	}

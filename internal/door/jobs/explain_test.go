@@ -48,6 +48,10 @@ func TestAWaitIsToldInWordsAndAsData(t *testing.T) { // retry.md section 5
 		},
 		"hold":  {rule.RetryWait{By: job.WaitHold, Number: 1, Waits: 2000}, "retry 1 waits 2s, until the hold of its group or queue ends", ""},
 		"grace": {rule.RetryWait{By: job.WaitGrace, Waits: 6000}, "its failure is suppressed and it waits 6s, inside its grace", ""},
+		"fence": {
+			rule.RetryWait{By: job.WaitFence, Waits: 30_000},
+			"it waits 30s behind its fence (fence_wait), because the engine that had it may run it yet", "",
+		},
 	} {
 		x.w.Curve, x.w.From, x.w.Rules = ten, rule.FromQueue, rule.FromJob
 		got := jobs.Explain(engine.Explanation{Job: &job.Job{ID: id(t, idA), State: job.Scheduled}, Retry: &x.w}, 0)
@@ -61,7 +65,7 @@ func TestAWaitIsToldInWordsAndAsData(t *testing.T) { // retry.md section 5
 }
 
 func TestTheWordsForWhoChoseAWaitArePublic(t *testing.T) {
-	words := []string{"", wire.ByCurve, wire.ByRule, wire.ByWorker, wire.ByTarget, wire.ByHold, wire.ByGrace}
+	words := []string{"", wire.ByCurve, wire.ByRule, wire.ByWorker, wire.ByTarget, wire.ByHold, wire.ByGrace, wire.ByFence}
 	for by := range job.WaitBys {
 		if by.String() != words[by] {
 			t.Errorf("%q is public as %q", by, words[by])

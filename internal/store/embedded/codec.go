@@ -184,10 +184,13 @@ func flagsOf(j *job.Job) uint64 {
 
 func appendLease(b []byte, l *job.Lease) []byte {
 	b = append(b, l.Token[:]...)
-	b = append(b, byte(l.Kind), bit(l.Alone)|bit(l.Host != "")<<1)
+	b = append(b, byte(l.Kind), bit(l.Alone)|bit(l.Host != "")<<1|bit(l.AnyHost)<<2|bit(l.Copy)<<3|bit(l.Commits)<<4|bit(l.Number > 0)<<5)
 	b = appendString(b, l.Holder)
 	if l.Host != "" {
 		b = appendString(b, l.Host)
+	}
+	if l.Number > 0 {
+		b = appendCounters(b, l.Number)
 	}
 	b = appendMillis(b, l.Since, l.Started, l.Until, l.RunEnd, l.StartBy)
 	return binary.AppendVarint(b, l.Turn)
@@ -367,6 +370,11 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 			if bits&2 != 0 {
 				l.Host = r.string()
 				r.bad = r.bad || l.Host == ""
+			}
+			l.AnyHost, l.Copy, l.Commits = bits&4 != 0, bits&8 != 0, bits&16 != 0
+			if bits&32 != 0 {
+				l.Number = r.counter()
+				r.bad = r.bad || l.Number == 0
 			}
 			l.Since, l.Started, l.Until, l.RunEnd, l.StartBy = r.millis(), r.millis(), r.millis(), r.millis(), r.millis()
 			l.Turn = r.varint()

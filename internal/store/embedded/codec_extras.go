@@ -17,6 +17,7 @@ const (
 	extraBudgets
 	extraResult
 	extraNeeds
+	extraAttempts
 	extrasKnown = 1<<iota - 1
 )
 
@@ -35,6 +36,7 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	set(extraBudgets, len(x.Budgets) > 0)
 	set(extraResult, x.Result != nil)
 	set(extraNeeds, x.Needs != nil)
+	set(extraAttempts, len(x.Attempts) > 0)
 	b = binary.AppendUvarint(b, has)
 	if has&extraLabels != 0 {
 		b = binary.AppendUvarint(b, uint64(len(x.Labels)))
@@ -67,6 +69,9 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 		for _, id := range n.Tasks {
 			b = append(b, id[:]...)
 		}
+	}
+	if has&extraAttempts != 0 {
+		b = appendAttempts(b, x.Attempts)
 	}
 	return b
 }
@@ -109,6 +114,9 @@ func (r *reader) extras() *job.Extras {
 			x.Needs.Tasks = append(x.Needs.Tasks, id)
 		}
 		r.bad = r.bad || x.Needs.OnFail > job.DepRun || len(x.Needs.Tasks) == 0
+	}
+	if has&extraAttempts != 0 {
+		x.Attempts = r.attempts()
 	}
 	return x
 }

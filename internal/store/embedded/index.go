@@ -199,8 +199,8 @@ func (x *index) moveHolders(old, j *job.Job) {
 			if j == nil || !j.HeldBy(l.Holder) {
 				drop(x.held, l.Holder, old.ID)
 			}
-			if l.Host != "" && (j == nil || !j.RunsOn(l.Host)) {
-				drop(x.hosts, l.Host, old.ID)
+			if host := l.Bars(); host != "" && (j == nil || !j.RunsOn(host)) {
+				drop(x.hosts, host, old.ID)
 			}
 		}
 	}
@@ -208,8 +208,8 @@ func (x *index) moveHolders(old, j *job.Job) {
 		for i := range j.Leases {
 			l := &j.Leases[i]
 			add(x.held, l.Holder, j.ID)
-			if l.Host != "" {
-				add(x.hosts, l.Host, j.ID)
+			if host := l.Bars(); host != "" {
+				add(x.hosts, host, j.ID)
 			}
 		}
 	}

@@ -256,7 +256,7 @@ func (m *model) seekers() []rule.Seeker {
 	}
 	for _, j := range m.jobs {
 		for _, l := range j.Leases {
-			if l.Host != "" {
+			if l.Host != "" { // also where that does not matter
 				list = append(list, rule.Seeker{Holder: "neighbour", Properties: all, Engine: true, Host: l.Host})
 			}
 		}

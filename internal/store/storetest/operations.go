@@ -209,7 +209,7 @@ func (h *history) takeSome(tx store.Tx) error {
 		if !rule.Fits(class, j.Requires, s) {
 			continue
 		}
-		l := &job.Lease{Token: h.token(), Holder: s.Holder, Kind: job.HolderKind(h.rng.IntN(3)), Alone: s.Held == 0, Host: s.Host}
+		l := &job.Lease{Token: h.token(), Holder: s.Holder, Kind: job.HolderKind(h.rng.IntN(3)), Alone: s.Held == 0, Host: s.Host, AnyHost: h.rng.IntN(4) == 0}
 		if l.Kind == job.Unary {
 			l.Until = h.now + job.Millis(h.rng.IntN(20_000))
 		}

@@ -45,12 +45,19 @@ func fullJobs(w *world) []*job.Job {
 			Unique:   &job.Unique{Key: "ü", While: job.WhileExists},
 			Result:   &job.Result{Ref: w.id(), Size: 2},
 			Budgets:  []job.BudgetUse{{Key: "b/1", Cost: 1_000_000}, {Key: "ü", Cost: 1}},
+			Attempts: []job.Attempt{
+				{
+					Number: 1 << 31, Token: 1 << 63, Holder: "e/ü", Host: "h", Copy: true, Committed: true, Since: 40, Started: 41, Ended: 42,
+					Why: job.AttemptCancelled, Charged: job.ChargedEviction, Failure: 7,
+				},
+				{Number: 1, Since: 9, Ended: 8},
+			},
 		},
 		Leases: []job.Lease{
 			{Token: w.token(), Holder: "h\x00 1", Kind: job.Unary, Since: 25, Started: 26, Until: 27, RunEnd: 28, StartBy: 29, Turn: 30, Alone: true},
 			{Token: w.token(), Holder: "h2"},
 			{Token: w.token(), Holder: "h3", Host: "ü", Alone: true},
-			{Token: w.token(), Holder: "h4", Host: "x"},
+			{Token: w.token(), Holder: "h4", Host: "x", AnyHost: true, Copy: true, Commits: true, Number: 1 << 31},
 		},
 		Ended: []job.Ended{{Hash: 1 << 63, How: job.BySupersede, Turn: 31}, {Hash: 2}},
 	}

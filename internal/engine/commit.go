@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// TryCommit asks for the word that the effects of a run of a task count, before
+// they are made: exactly one of its live runs gets it, as often as it asks. The
+// others are superseded and told. yes is on disk when TryCommit returns. When the
+// run that has it ends without a result, the next one may ask. A token that is not
+// live gets no; the state is that of the task now.
+func (e *Engine) TryCommit(ctx context.Context, session string, id job.ID, token job.Token) (yes bool, now job.State, err error) {
+	err = e.do(ctx, 0, func(r *run) error {
+		j, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		if j == nil || j.Queue != session || j.Door != job.DoorGrid {
+			return &job.Error{Kind: job.NotFound, Field: "task", Text: fmt.Sprintf("session %s has no task %s", session, id)}
+		}
+		eff, err := r.step(j, rule.Command{Verb: rule.Extend, Token: token, Commit: true})
+		switch {
+		case err == nil:
+			yes, now = true, eff.Job.State
+			r.tx.Durable()
+			return nil
+		case job.KindOf(err) == job.Superseded:
+			yes, now = false, j.State
+			return nil
+		}
+		return err
+	})
+	if err != nil { // what was found may not be so
+		return false, job.None, err
+	}
+	return yes, now, nil
+}

@@ -1,0 +1,151 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// Attempts as records, the word to commit, and the fence of tasks that must not
+// run twice (acceptance tests A3, A18, A19).
+
+// attempts tells the history of a task in words: "1 w1 error retry".
+func (g *gridRig) attempts(name string, want ...string) {
+	g.Helper()
+	var got []string
+	for _, a := range g.job(name).History() {
+		text := fmt.Sprint(a.Number, " ", strings.TrimPrefix(a.Holder, "e/"), " ", a.Why)
+		if a.Charged != job.ChargedNothing {
+			text += " " + a.Charged.String()
+		}
+		got = append(got, text)
+	}
+	if strings.Join(got, ", ") != strings.Join(want, ", ") {
+		g.Fatalf("the attempts at %s: %s\nwant %s", name, strings.Join(got, ", "), strings.Join(want, ", "))
+	}
+}
+
+func TestTheAttemptsOfATaskSurviveAPowerCut(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.Retry.Limit, q.RunTimeout = job.LimitOf(9), 40*job.Second })
+		m := g.engine("w1", 1, onHost("h1"))
+		g.tasks("s", "A")
+		m.gets("A")
+		m.fail("A")
+		m.gets("A")
+		m.starts("A")
+		g.beating(40*job.Second, m)
+		m.gets("A: timeout")
+		m.beat(m.held["A"].Lease.Token)
+		m.gets("A")
+		m.logoff()
+		other := g.engine("w2", 1, onHost("h2"))
+		other.gets("A")
+		other.starts("A")
+		if err := g.mem.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		g.powerCut()
+		told := []string{"1 w1 error retry", "2 w1 timeout retry", "3 w1 evicted eviction"}
+		g.attempts("A", told...)
+		g.pass(30 * job.Second)
+		g.attempts("A", append(told, "4 w2 restarted")...)
+		last := g.engine("w3", 1)
+		last.gets("A")
+		last.ok("A")
+		g.attempts("A", append(told, "4 w2 restarted", "5 w3 ok")...)
+		a := g.job("A").History()
+		if a[0].Host != "h1" || a[3].Host != "h2" || a[0].Failure != 1 || a[1].Failure != 2 || a[1].Started == 0 || a[1].Ended-a[1].Started != 40*job.Second {
+			g.Errorf("%+v", a)
+		}
+	})
+}
+
+func TestA19OneOfTwoAttemptsMayCommit(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.Grid.MaxCopies, q.Grid.MaxReschedules = 3, 9 })
+		first, second := g.copied()
+		ask := func(m *machine, want bool) {
+			g.Helper()
+			yes, state, err := g.TryCommit(g.Context(), "s", g.ids["A"], m.held["A"].Lease.Token)
+			if err != nil || yes != want || state != job.Leased {
+				g.Fatalf("%s: %t, %s, %v", m.name, yes, state, err)
+			}
+		}
+		ask(second, true)
+		first.gets("A: supersede") // the other is told
+		ask(first, false)
+		ask(second, true)
+		if _, err := g.Operate(g.Context(), g.ids["A"], rule.Command{Verb: rule.Offer}); job.KindOf(err) != job.OverLimit {
+			g.Errorf("a copy of a run that commits: %v", err)
+		}
+		g.counters("A", counts{"live": 1, "reschedules": 1})
+
+		if err := g.mem.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		g.powerCut() // yes stays yes
+		second.epoch = g.login("w2", 1, func(l *engine.Login) {
+			l.Running = []engine.Running{{ID: g.ids["A"], Token: second.held["A"].Lease.Token}}
+		}).Machine.Epoch
+		ask(second, true)
+		old := second.held["A"]
+		second.beat()
+		g.pass(15 * job.Second) // it is lost, and the task is open again
+		third := g.engine("w3", 1)
+		third.gets("A")
+		ask(third, true)
+		g.refused(job.Superseded, engine.Settle{ID: g.ids["A"], Token: old.Lease.Token}) // what another one commits stands
+		third.ok("A")
+		g.expect("A", job.Done)
+		g.attempts("A", "1 w1 superseded", "2 w2 lost retry", "3 w3 ok")
+
+		for session, id := range map[string]job.ID{"s": {9}, "other": g.ids["A"]} {
+			if _, _, err := g.TryCommit(g.Context(), session, id, old.Lease.Token); job.KindOf(err) != job.NotFound {
+				g.Errorf("task %s of %s: %v", id, session, err)
+			}
+		}
+	})
+}
+
+func TestA18ANonIdempotentTaskWaitsBehindItsFenceWhenItsEngineIsLost(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.NonIdempotent, q.Grid.FenceWait = true, 40*job.Second })
+		g.running("B")
+		other := g.engine("w2", 1)
+		other.gets("B")
+		other.ok("B")
+		g.beating(15*job.Second, other)
+		g.counters("A", counts{"retries": 1}) // lost: but it may run there yet
+		g.line("s")
+		x, err := g.Explain(g.Context(), g.ids["A"])
+		if err != nil || x.Retry == nil || x.Retry.By != job.WaitFence || x.Retry.Waits != 40*job.Second || x.Reasons[0].Is != rule.NotDue {
+			g.Errorf("%+v, %v", x, err)
+		}
+		g.beating(40*job.Second-1, other)
+		other.gets()
+		g.pass(1)
+		other.gets("A")
+		other.ok("A")
+		g.attempts("A", "1 w1 lost retry", "2 w2 ok")
+	})
+}
+
+func TestALateResultEndsTheWaitBehindTheFence(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.NonIdempotent, q.Grid.FenceWait, q.Grid.LossesCharged = true, job.Minute, false })
+		m := g.running()
+		g.pass(20 * job.Second)
+		g.expect("A", job.Scheduled)
+		if x, err := g.Explain(g.Context(), g.ids["A"]); err != nil || x.Retry == nil || x.Retry.Waits != job.Minute {
+			g.Errorf("%+v, %v", x.Retry, err)
+		}
+		m.ok("A")
+		g.expect("A", job.Done)
+		g.attempts("A", "1 w1 late loss")
+	})
+}
