@@ -119,6 +119,8 @@ type run struct {
 	paced    []paced
 	paceDue  map[string]job.Millis
 
+	leftLooks map[string]leftLook // at sessions with the strategy time_left
+
 	preemptAt job.Millis // when runs that are protected now may be pre-empted; 0 = nobody waits for that
 	offers    map[string]*offer
 	granted   map[job.ID]int // tasks given to machines: the how-manieth grant it was

@@ -58,7 +58,8 @@ func TestA42RandomHistoriesKeepTheInvariantsOfTheGrid(t *testing.T) {
 			}
 		}, func(r *rig) { r.twice, r.opts.BlackHoles = seed%4 == 0, new(job.DefaultBlackHoles()) })
 	}
-	for _, what := range []string{"done", "dead", "copy", "two run", "superseded", "late", "lost", "power cut", "ended", "timeout", "evicted", "excluded"} {
+	for _, what := range []string{"done", "dead", "copy", "two run", "superseded", "late", "lost", "power cut", "ended", "timeout", "evicted", "excluded",
+		"copied by clone"} {
 		if seen[what] == 0 {
 			t.Errorf("never seen: %s (%v)", what, seen)
 		}
@@ -75,7 +76,7 @@ func (c *chaos) run(steps int) {
 	}{
 		{20, c.submit},
 		{30, c.settleOne},
-		{15, c.begin},
+		{25, c.begin},
 		{12, c.time},
 		{6, c.join},
 		{4, func() {
@@ -152,6 +153,10 @@ func (c *chaos) open(name string) {
 		if c.rng.IntN(2) == 0 {
 			red := job.DefaultRedundancy()
 			red.MinSamples, red.MedianDone, red.AlsoBusy, red.RunningShare, red.SecondsShare = 1, 0.2, c.rng.IntN(2) == 0, 1, 1
+			red.Strategies, red.HedgeSamples, red.TailDone = job.RedundancySet(1+c.rng.IntN(1<<job.RedundancyStrategies-1)), 1, 0
+			red.MedianFactor, red.MedianAge, red.MeanFactor, red.LeftFactor, red.HedgeQuantile = 1, 1, 1, 1, 0.5
+			red.CloneTasks, red.CloneRisk = 100, 0.001
+			g.MaxCopies, g.MaxReschedules = uint8(2+c.rng.IntN(2)), uint32(1+c.rng.IntN(2))
 			g.Redundancy = &red
 		}
 		if c.rng.IntN(2) == 0 {
@@ -216,7 +221,11 @@ func (c *chaos) any() (given, bool) {
 
 func (c *chaos) begin() {
 	if g, some := c.any(); some {
-		_, err := c.Extend(c.Context(), []engine.Extension{{ID: g.d.Job.ID, Token: g.d.Lease.Token, Started: true}})
+		x := engine.Extension{ID: g.d.Job.ID, Token: g.d.Lease.Token, Started: true}
+		if c.rng.IntN(3) == 0 {
+			x.Progress = &job.RunProgress{Fraction: c.rng.Float64()}
+		}
+		_, err := c.Extend(c.Context(), []engine.Extension{x})
 		if err != nil {
 			c.Error(err)
 		}
@@ -257,6 +266,13 @@ func (c *chaos) time() {
 		}
 	}
 	c.pass(job.Millis(1 + c.rng.IntN(9000)))
+	for _, name := range c.sessions {
+		if s, err := c.Session(c.Context(), name); err == nil {
+			for by, n := range s.Redundant.Started {
+				c.seen["copied by "+job.RedundancyStrategy(by).String()] += int(n)
+			}
+		}
+	}
 }
 
 func (c *chaos) offer() {

@@ -49,8 +49,12 @@ func TestA12AStragglerIsCopiedAtTheMillisecondAboveItsThreshold(t *testing.T) {
 		edit  func(*job.Redundancy)
 		above job.Millis
 	}{
-		"median 2":   {func(*job.Redundancy) {}, 20_000},
-		"median 1.5": {func(r *job.Redundancy) { r.MedianFactor = 1.5 }, 15_000},
+		"median 2":        {func(*job.Redundancy) {}, 20_000},
+		"median 1.5":      {func(r *job.Redundancy) { r.MedianFactor = 1.5 }, 15_000},
+		"median 3 of 0.9": {func(r *job.Redundancy) { r.MedianFactor, r.MedianDone = 3, 0.9 }, 30_000},
+		"mean 2": {func(r *job.Redundancy) {
+			r.Strategies, r.MeanFactor = job.RedundancyOf(job.RedundantMean), 2
+		}, 20_000},
 		"mean 3": {func(r *job.Redundancy) {
 			r.Strategies = job.RedundancyOf(job.RedundantMean)
 		}, 30_000},

@@ -309,7 +309,7 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 		return err
 	}
 	if q.Grid != nil && q.Grid.Redundancy != nil {
-		r.pace(c, old, j, eff)
+		r.pace(q, c, old, j, eff)
 	}
 	was, is := job.None, j.State
 	if old != nil {

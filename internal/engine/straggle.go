@@ -2,6 +2,7 @@ package engine
 
 import (
 	"container/heap"
+	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -31,6 +32,12 @@ type pace struct {
 	due    job.Millis
 	barred bool // it asks again when anything of the grid changes
 	told   Redundant
+
+	firsts []job.ID           // tasks that began for the first time and may get clones: with the strategy clone
+	heads  map[job.ID]headway // how far runs are that tell it and may be copied: with time_left
+	left   leftLook
+
+	cloned, clonedOf int // so many of firsts have the clones they may, in a session of so many tasks
 }
 
 // paces are those of all sessions, and the runs of task types where a session
@@ -75,10 +82,13 @@ type paced struct {
 	offered       *job.RedundancyStrategy
 	barred        string
 	withdrawn     bool
+
+	first job.ID // it began for the first time
+	head  *headway
 }
 
 // pace notes what a step on a task means.
-func (r *run) pace(c *rule.Command, old, j *job.Job, eff *rule.Effect) {
+func (r *run) pace(q *job.Queue, c *rule.Command, old, j *job.Job, eff *rule.Effect) {
 	p := paced{session: j.Queue, kind: j.Type, at: r.now, steady: r.steady}
 	if old == nil {
 		return
@@ -107,7 +117,9 @@ func (r *run) pace(c *rule.Command, old, j *job.Job, eff *rule.Effect) {
 			p.done, p.took = true, max(0, r.now-began)
 		}
 	}
-	if p.copies != 0 || p.wanted != 0 || p.began != nil || p.done || old.State != j.State {
+	p.cloneable(q, c, old, j)
+	p.tells(r, q, c, old, after)
+	if p.copies != 0 || p.wanted != 0 || p.began != nil || p.done || p.head != nil || old.State != j.State {
 		r.paced = append(r.paced, p)
 	}
 }
@@ -126,6 +138,11 @@ func (r *run) publishPaces() {
 	for name, due := range r.paceDue {
 		if s := all.of[name]; s != nil {
 			s.due = due
+		}
+	}
+	for name, look := range r.leftLooks {
+		if s := all.of[name]; s != nil {
+			s.left = look
 		}
 	}
 	for i := range r.paced { // straggle did not know of these yet
@@ -152,6 +169,12 @@ func (r *run) publishPaces() {
 			s.own.Add(p.took, p.at)
 			s.spend.Earn(p.took)
 			all.kind(p.kind).Add(p.took, p.at)
+		}
+		if !p.first.IsZero() {
+			s.firsts = append(s.firsts, p.first)
+		}
+		if p.head != nil {
+			s.hear(p.head)
 		}
 		if p.offered != nil {
 			s.told.Started[*p.offered]++
@@ -204,54 +227,110 @@ func (r *run) straggle() error {
 	return nil
 }
 
-// straggler looks at the oldest run of a session, and says when to look again.
+// look is one look at a session for who is to have a copy.
+type look struct {
+	name  string
+	q     *job.Queue
+	red   *job.Redundancy
+	pace  *pace
+	known *job.Session
+	depth Depth
+	due   job.Millis    // when to look again
+	hosts []*job.Holder // machines that may be given tasks, once they were asked for
+}
+
+// straggler looks for a run that is to have a copy, and says when to look again.
 func (r *run) straggler(name string, s *pace) (due job.Millis, err error) {
 	q, err := r.queue(name)
 	if err != nil || q.Grid == nil || q.Grid.Redundancy == nil || !q.Grid.Served() {
 		return job.MaxMillis, err
 	}
-	red := q.Grid.Redundancy
-	due = job.MaxMillis
-	if dry := s.spend.Dry(red, r.steady); dry > 0 {
-		if due = dry; dry <= r.steady {
+	l := &look{name: name, q: q, red: q.Grid.Redundancy, pace: s, due: job.MaxMillis, depth: r.tx.Depth(name)}
+	if dry := s.spend.Dry(l.red, r.steady); dry > 0 {
+		if l.due = dry; dry <= r.steady {
 			return r.steady + 1, r.withdraw(name, s)
 		}
 	}
-	oldest, j, err := r.oldestRun(q, s)
-	if err != nil || j == nil {
-		return due, err
+	if l.known, err = r.aSession(name); err != nil {
+		return l.due, err
 	}
-	known, err := r.aSession(name)
-	if err != nil {
-		return due, err
+	barred := ""
+	for _, seek := range []func(*look) (*job.Job, job.RedundancyStrategy, string, error){r.overdue, r.endsLast, r.clone} {
+		j, by, bar, err := seek(l)
+		if err != nil {
+			return l.due, err
+		}
+		if j != nil && bar == "" {
+			_, err := r.step(j, rule.Command{Verb: rule.Offer})
+			r.paced = append(r.paced, paced{session: name, offered: &by, steady: r.steady})
+			return r.steady, err // perhaps there are more
+		}
+		if barred == "" {
+			barred = bar
+		}
 	}
-	d := r.tx.Depth(name)
-	age, by, ok := rule.Threshold(red, &s.own, r.c.paces.kinds[j.Type], rule.Work{
-		Total: int(known.Submitted), Done: int(known.Done), Waiting: int(d.States[job.Ready]),
-	})
-	if !ok {
-		return due, nil
+	if barred != "" && !s.barred {
+		r.paced = append(r.paced, paced{session: name, barred: barred, steady: r.steady})
 	}
-	if at := rule.StragglesAt(oldest.since, age); at > r.steady {
-		return min(due, at), nil
-	}
+	return l.due, nil
+}
+
+// bar is why a run does not get a copy now; "" = it does.
+func (r *run) bar(l *look) (string, error) {
 	idle, err := r.idleSlots()
 	if err != nil {
-		return due, err
+		return "", err
 	}
-	expected := job.Millis(s.own.Median())
-	bar := s.spend.Bar(red, r.steady, expected, s.wanted, int(d.Leases), idle, q.Grid.CopyPlace == job.PlaceFront)
-	if bar != rule.RedundancyFree {
-		if !s.barred {
-			r.paced = append(r.paced, paced{session: name, barred: bar.String(), steady: r.steady})
+	expected := job.Millis(l.pace.own.Median())
+	return l.pace.spend.Bar(l.red, r.steady, expected, l.pace.wanted, int(l.depth.Leases), idle, l.q.Grid.CopyPlace == job.PlaceFront).String(), nil
+}
+
+// noHost bars a copy that no engine may run: by a session's rule on hosts, by
+// conditions, or because they are excluded.
+const noHost = "no_eligible_host"
+
+// overdueLook is how many of the oldest runs are looked at: those before may have
+// no host for a copy.
+const overdueLook = 16
+
+// overdue is the run of a session that goes on longest, of those that can have
+// a copy, if it is a straggler by a threshold.
+func (r *run) overdue(l *look) (_ *job.Job, _ job.RedundancyStrategy, bar string, err error) {
+	s := l.pace
+	var aside []startedRun
+	defer func() {
+		for _, run := range aside {
+			heap.Push(&s.runs, run)
 		}
-		return due, nil
+	}()
+	for range overdueLook {
+		oldest, j, err := r.oldestRun(l.q, s)
+		if err != nil || j == nil {
+			return nil, 0, bar, err
+		}
+		age, by, ok := rule.Threshold(l.red, &s.own, r.c.paces.kinds[j.Type], rule.Work{
+			Total: int(l.known.Submitted), Done: int(l.known.Done), Waiting: int(l.depth.States[job.Ready]),
+		})
+		if !ok {
+			return nil, 0, bar, nil
+		}
+		if at := rule.StragglesAt(oldest.since, age); at > r.steady {
+			l.due = min(l.due, at)
+			return nil, 0, bar, nil
+		}
+		fits, err := r.hostFor(l, j)
+		if err != nil {
+			return nil, 0, "", err
+		}
+		if fits {
+			bar, err = r.bar(l)
+			return j, by, bar, err
+		}
+		bar = noHost
+		aside = append(aside, oldest)
+		heap.Pop(&s.runs)
 	}
-	if _, err := r.step(j, rule.Command{Verb: rule.Offer}); err != nil {
-		return due, err
-	}
-	r.paced = append(r.paced, paced{session: name, offered: &by, steady: r.steady})
-	return r.steady, nil // perhaps there are more
+	return nil, 0, bar, nil
 }
 
 // oldestRun is the run of a session that goes on longest, of those that can have
@@ -269,6 +348,27 @@ func (r *run) oldestRun(q *job.Queue, s *pace) (startedRun, *job.Job, error) {
 		heap.Pop(&s.runs) // also if this transaction does not commit: it cannot later either
 	}
 	return startedRun{}, nil, nil
+}
+
+// hostFor reports whether there is a machine that may run a copy of a task, be it
+// busy now.
+func (r *run) hostFor(l *look, j *job.Job) (bool, error) {
+	if l.hosts == nil {
+		err := r.machines(func(h *job.Holder) error {
+			if slotsOf(h) > 0 && rule.HealthAdmits(h.Machine.Health, 0) > 0 {
+				l.hosts = append(l.hosts, h)
+			}
+			return nil
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	class := rule.EntriesOf(j).Class
+	return slices.ContainsFunc(l.hosts, func(h *job.Holder) bool {
+		return !j.HeldBy(h.Name) && !j.RunsOn(h.Machine.Host) && !rule.Excluded(l.known.Strikes, h.Name[len(machinePrefix):]) &&
+			rule.Fits(class, j.Requires, rule.Seeker{Holder: h.Name, Properties: h.Properties})
+	}), nil
 }
 
 // idleSlots is how many slots are free, less the first runs that wait for one.

@@ -61,7 +61,7 @@ func (s *Spend) Earn(run job.Millis) { s.Useful += max(run, 0) }
 // Where copies stand at the front of the line they do not wait for idle slots.
 func (s *Spend) Bar(r *job.Redundancy, steady, expected job.Millis, wanted, running, idle int, front bool) RedundancyBar {
 	switch {
-	case idle <= 0 && !r.AlsoBusy && !front:
+	case busy(r, idle, front):
 		return BarBusy
 	case wanted >= max(1, int(r.RunningShare*float64(running)+1e-9)):
 		return BarRunning
@@ -70,6 +70,17 @@ func (s *Spend) Bar(r *job.Redundancy, steady, expected job.Millis, wanted, runn
 	}
 	return RedundancyFree
 }
+
+// CloneBar is why a task that began gets no clone now. How many it may have, and
+// what they may cost, is what Clones says.
+func CloneBar(r *job.Redundancy, idle int, front bool) RedundancyBar {
+	if busy(r, idle, front) {
+		return BarBusy
+	}
+	return RedundancyFree
+}
+
+func busy(r *job.Redundancy, idle int, front bool) bool { return idle <= 0 && !r.AlsoBusy && !front }
 
 // Dry is when the copies that run will have spent what they may; 0 = never, none
 // runs. An engine that takes the youngest copy of the session away then never

@@ -70,19 +70,13 @@ func settle(q *job.Queue) {
 func homeless(q *job.Queue, name string) bool {
 	place := func(name string) int { return slices.IndexFunc(Options, func(o Option) bool { return o.Name == name }) }
 	at := place(name)
-	if at > place(redundancy) && at <= place("hedge_half_life") {
+	if at > place(redundancy) && at <= place("clone_copies") {
 		return q.Grid.Redundancy == nil
 	}
 	return at > place(exclusion) && at <= place("exclusion_share") && q.Grid.Exclusion == nil
 }
 
-// onPaper are the strategies that "reprise grid simulate" plays and that the
-// engine does not carry out.
-const onPaper = 1<<job.RedundantTimeLeft | 1<<job.RedundantClone
-
-func strategies() []string {
-	return job.RedundancySet(1<<job.RedundancyStrategies - 1 - onPaper).Names()
-}
+func strategies() []string { return job.RedundancySet(1<<job.RedundancyStrategies - 1).Names() }
 
 func readStrategies(v jsontext.Value) (set job.RedundancySet, err error) {
 	var names []string
@@ -91,9 +85,6 @@ func readStrategies(v jsontext.Value) (set job.RedundancySet, err error) {
 	}
 	if len(names) > 0 {
 		set, err = job.ParseRedundancy(names)
-	}
-	if set&onPaper != 0 {
-		return 0, errors.New("must be a list of " + strings.Join(strategies(), ", ") + "; the others are for reprise grid simulate only")
 	}
 	return set, err
 }
