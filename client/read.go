@@ -24,6 +24,9 @@ type Filter struct {
 	// Filter is a jq expression over the payload: jobs with any truthy output.
 	Filter string
 
+	// Waits are why jobs do not run (wire.Waits). For List and Count only.
+	Waits []string
+
 	// All chooses every job, for PatchMany and DeleteMany, together with nothing else.
 	All bool
 
@@ -37,7 +40,7 @@ type Filter struct {
 func (f Filter) query() url.Values {
 	q := url.Values{}
 	for name, values := range map[string][]string{
-		"queue": f.Queues, "type": f.Types, "status": f.Statuses, "id": f.IDs, "budgets.key": f.Budgets,
+		"queue": f.Queues, "type": f.Types, "status": f.Statuses, "id": f.IDs, "budgets.key": f.Budgets, "wait": f.Waits,
 	} {
 		if len(values) > 0 {
 			q.Set(name, strings.Join(values, ","))
@@ -55,7 +58,7 @@ func (f Filter) query() url.Values {
 
 // check refuses values that would mean something else on the wire.
 func (f Filter) check() error {
-	for _, values := range [][]string{f.Queues, f.Types, f.Statuses, f.IDs, f.Budgets} {
+	for _, values := range [][]string{f.Queues, f.Types, f.Statuses, f.IDs, f.Budgets, f.Waits} {
 		for _, v := range values {
 			if v == "" || strings.Contains(v, ",") {
 				return fmt.Errorf("the filter value %q can fit no job", v)

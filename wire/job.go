@@ -14,6 +14,12 @@ const (
 // Statuses lists the states in the order of a life.
 var Statuses = []string{Scheduled, Ready, InFlight, Completed, Dead}
 
+// Waits are why an open job does not run (Job.Wait): its queue or its group is
+// paused; it is held for a time, by a breaker or with its group, or stands aside
+// by itself; it stands behind the head of its group; as many run, or start in a
+// span of time, as may; it lacks units of a budget.
+var Waits = []string{"paused", "held", "behind head", "limited", "budget"}
+
 // PriorityDefault is the priority of a job that names none; lower runs first.
 const PriorityDefault uint16 = 32768
 
@@ -121,7 +127,7 @@ type Job struct {
 	Evictions   uint32 `json:"evictions,omitempty"`   // times it was given back, never charged
 	Reschedules uint32 `json:"reschedules,omitempty"` // extra copies asked for
 	Reason      string `json:"reason,omitempty"`      // why a dead job is dead
-	Wait        string `json:"wait,omitempty"`        // why an open job is not in line
+	Wait        string `json:"wait,omitempty"`        // why an open job does not run: one of Waits
 
 	// Of a delivery to a worker that settles by token; only it sees them.
 	Lease      string `json:"lease,omitempty"`       // token of this delivery

@@ -56,6 +56,11 @@ func (f *jobFilter) check() error {
 			return usagef("--status %s: there is no such state; the states are %s", s, strings.Join(wire.Statuses, ", "))
 		}
 	}
+	for _, w := range f.Waits {
+		if !slices.Contains(wire.Waits, w) {
+			return usagef("--wait %s: there is no such wait; a job waits for one of %s", w, strings.Join(wire.Waits, ", "))
+		}
+	}
 	return nil
 }
 
@@ -91,6 +96,7 @@ func newJobsListCommand() *cobra.Command {
 		Example: `  reprise jobs list
   reprise jobs list --queue mail --status ready,scheduled
   reprise jobs list --status dead --newest --limit 20
+  reprise jobs list --queue mail --wait held,'behind head'
   reprise jobs list --filter '.to | test("@example.com$")'
   reprise jobs list --status dead --limit 0 --json | jq -r .id`,
 		Args: noArguments,
@@ -112,6 +118,8 @@ func newJobsListCommand() *cobra.Command {
 	filter.register(cmd, &conn)
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most so many; 0 for all")
 	cmd.Flags().BoolVar(&filter.Newest, "newest", false, "newest first")
+	cmd.Flags().StringSliceVar(&filter.Waits, "wait", nil, "only jobs that something keeps from running: "+strings.Join(wire.Waits, ", "))
+	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions(wire.Waits, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each job as a line of JSON, with its payload")
 	return cmd
 }

@@ -48,43 +48,29 @@ func (e *Engine) Explain(ctx context.Context, id job.ID) (Explanation, error) {
 }
 
 // situation looks at everything that may keep a job from running.
-func (r *run) situation(j *job.Job) (s rule.Situation, err error) {
-	s = rule.Situation{
-		Moment: r.moment(), Job: j, Room: rule.Room{All: rule.NoLimit, Retried: rule.NoLimit},
-		Running: int(r.tx.Depth(j.Queue).Leases), InFlight: r.c.leases + r.leases, InFlightMax: r.e.opts.InFlightMax,
+func (r *run) situation(j *job.Job) (rule.Situation, error) {
+	s, err := situationOf(r.tx, j)
+	if err == nil {
+		err = r.allowances(&s)
 	}
-	if s.Queue, err = r.queue(j.Queue); err != nil {
+	if err == nil && s.Gate != nil {
+		err = r.inFront(&s)
+	}
+	if err != nil {
 		return s, err
 	}
-	if s.QueueThrottle, err = r.throttle(j.Queue, ""); err != nil {
-		return s, err
-	}
-	if r.guarded(j.Queue) {
-		s.Room, s.RoomAgain = r.room(j.Queue)
-	}
-	if j.Group != "" {
-		if err = r.groupSituation(&s); err != nil {
-			return s, err
-		}
-	}
-	if j.Budgets() != nil && j.State == job.Ready {
-		if s.Short, s.ShortAgain, err = r.shortOf(j); err != nil {
-			return s, err
-		}
-	}
+	s.InFlight, s.InFlightMax = r.c.leases+r.leases, r.e.opts.InFlightMax
 	r.workers(&s)
 	return s, nil
 }
 
-func (r *run) groupSituation(s *rule.Situation) (err error) {
-	j := s.Job
-	if s.Gate, err = r.gate(j.Queue, j.Group); err != nil {
-		return err
+// inFront finds out who stands in front of a job in its group.
+func (r *run) inFront(s *rule.Situation) error {
+	n := 1
+	if s.Blocker != nil {
+		n = membersMax
 	}
-	if s.GroupThrottle, err = r.throttle(j.Queue, j.Group); err != nil {
-		return err
-	}
-	ids, err := r.tx.Members(j.Queue, j.Group, membersMax)
+	ids, err := r.tx.Members(s.Job.Queue, s.Job.Group, n)
 	if err != nil {
 		return err
 	}
@@ -96,10 +82,10 @@ func (r *run) groupSituation(s *rule.Situation) (err error) {
 		if i == 0 {
 			s.Head = m
 		}
-		if m.Blocks && s.Blocker == nil {
+		if m.Blocks {
 			s.Blocker = m
+			break
 		}
-		s.GroupLive += len(m.Leases)
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ func (r *rig) why(name string, want ...rule.Obstacle) engine.Explanation {
 	if strings.Join(got, " ") != strings.Join(words, " ") {
 		r.Fatalf("%s: %v, want %v", name, got, words)
 	}
+	r.lists(name, e)
 	return e
 }
 

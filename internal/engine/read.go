@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -11,6 +12,10 @@ import (
 type Listed struct {
 	Job     *job.Job
 	Payload []byte // nil unless asked for
+
+	// Is is what keeps a ready job from running, by Obstacles; rule.NotDue, which
+	// it is never told of, where that was not asked.
+	Is rule.Obstacle
 }
 
 func noJob(id job.ID) *job.Error { return job.Errorf(job.NotFound, "job %s does not exist", id) }

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"runtime"
+	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -20,6 +22,10 @@ type Search struct {
 	Where   func(*job.Job) bool // quick; nil = all
 	Judge   Judge               // nil = all
 	Payload bool                // payloads of the chosen jobs are asked for
+
+	// Waits chooses jobs by what keeps them from running, as Obstacles tells it;
+	// nil = all. The calls that change many jobs do not have it.
+	Waits func(*job.Job, rule.Obstacle) bool
 }
 
 // Bounds of one look of a search.
@@ -46,6 +52,12 @@ func (e *Engine) Each(ctx context.Context, s Search, f func(Listed) (more bool, 
 		})
 		if err != nil {
 			return err
+		}
+		if s.Waits != nil {
+			if err := e.Obstacles(ctx, page); err != nil {
+				return err
+			}
+			page = slices.DeleteFunc(page, func(l Listed) bool { return !s.Waits(l.Job, l.Is) })
 		}
 		if on, err := e.judged(ctx, &s, page, f); err != nil || !on {
 			return err

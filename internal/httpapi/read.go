@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 
@@ -37,21 +36,10 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request, text, _ string) {
 	if err == nil {
 		result, err = h.engine.Result(found.Job)
 	}
-	wait := ""
-	if err == nil && found.Job.State == job.Ready {
-		wait = h.waits(r.Context(), id)
+	if err == nil {
+		found = jobs.Waiting(r.Context(), h.engine, []engine.Listed{found})[0]
 	}
-	h.answer(w, r, err, func(b []byte) []byte { return jobs.AppendWhole(b, found, wait, result) })
-}
-
-// waits says in a word why a ready job does not run; "" also when that cannot be
-// found out now.
-func (h *handler) waits(ctx context.Context, id job.ID) string {
-	x, err := h.engine.Explain(ctx, id)
-	if err != nil {
-		return ""
-	}
-	return jobs.WaitOf(x)
+	h.answer(w, r, err, func(b []byte) []byte { return jobs.AppendWhole(b, found, result) })
 }
 
 // remove is DELETE /jobs/{id}, in any state. Its answer has no body at all.

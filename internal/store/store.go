@@ -100,6 +100,8 @@ type Reader interface {
 	Holders() ([]string, error)
 	// Members returns the members of a group in its order.
 	Members(queue, group string, n int) ([]job.ID, error)
+	// GroupDepth returns what there is of a group, without a look at its members.
+	GroupDepth(queue, group string) GroupDepth
 	// Wanting returns those that want a holder, in the order of the group, and
 	// Running the ids of those that are out with one (rule.Entries.Runs).
 	Wanting(queue, group string, n int) ([]*job.Job, error)
@@ -187,6 +189,13 @@ type Standing struct {
 	Is      rule.Condition
 	Members int64
 	Head    job.ID
+}
+
+// GroupDepth is how much of a group there is.
+type GroupDepth struct {
+	Head     job.ID // its first member; zero = it has none
+	Leases   int    // live ones of its members
+	Blockers int    // dead members that hold it
 }
 
 // Depth is how much of a queue there is.

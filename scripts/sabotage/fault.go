@@ -91,6 +91,7 @@ func table() []fault {
 		gridRuleFaults,
 		gridDoorFaults,
 		resultFaults,
+		lookFaults,
 		workerFaults,
 		lockFaults,
 		backupFaults,

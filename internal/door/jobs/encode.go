@@ -22,18 +22,13 @@ func StatusOf(s job.State) string { return states[s] }
 // AppendJob appends a job object without its payload.
 func AppendJob(b []byte, j *job.Job) []byte { return append(members(b, j, nil), '}') }
 
-// AppendListed appends a job object with its payload.
-func AppendListed(b []byte, l engine.Listed) []byte {
-	return append(members(b, l.Job, orNull(l.Payload)), '}')
-}
+// AppendListed appends a job object with its payload and what it waits for.
+func AppendListed(b []byte, l engine.Listed) []byte { return AppendWhole(b, l, nil) }
 
-// AppendWhole appends a job object with its payload, why it waits ("" = that is
-// not known) and what it made; nil = nothing.
-func AppendWhole(b []byte, l engine.Listed, wait string, result []byte) []byte {
-	b = members(b, l.Job, orNull(l.Payload))
-	if wait != "" && l.Job.Park == "" {
-		b = quote(b, `,"wait":`, wait)
-	}
+// AppendWhole appends a job object with its payload, what it waits for, and what
+// it made; nil = nothing.
+func AppendWhole(b []byte, l engine.Listed, result []byte) []byte {
+	b = appendMembers(b, l.Job, l.Is, orNull(l.Payload))
 	if result != nil {
 		b = append(append(b, `,"result":`...), result...)
 	}
@@ -147,6 +142,11 @@ func AppendMissing(b []byte, missing []string, why error) []byte {
 // members appends a job object without its end, in the order of reference 1.6;
 // what Zizq does not have follows. Optional members are left out, not null.
 func members(b []byte, j *job.Job, payload []byte) []byte {
+	return appendMembers(b, j, rule.NotDue, payload)
+}
+
+// appendMembers also says what keeps a ready job from running.
+func appendMembers(b []byte, j *job.Job, is rule.Obstacle, payload []byte) []byte {
 	b = j.ID.AppendTo(append(b, `{"id":"`...))
 	b = quote(b, `","type":`, j.Type)
 	b = quote(b, `,"queue":`, j.Queue)
@@ -194,10 +194,8 @@ func members(b []byte, j *job.Job, payload []byte) []byte {
 	if j.Reason != job.Alive {
 		b = word(b, `,"reason":"`, j.Reason.String())
 	}
-	if rule.WaitsFor(j) != "" {
-		b = append(b, `,"wait":"budget"`...)
-	} else if j.Park != "" {
-		b = quote(b, `,"wait":`, "held")
+	if wait := waitOf(j, is); wait != "" {
+		b = word(b, `,"wait":"`, wait)
 	}
 	return b
 }

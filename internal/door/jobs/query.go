@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/jq"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // Pages hold at most PageMax rows; a scan loads as many at a time.
@@ -28,6 +29,7 @@ type Query struct {
 	filter engine.Filter
 	ranges []span
 	bound  []string    // to one of these budgets; nil = to any or none
+	waits  []string    // for one of these; nil = for any or nothing
 	sieve  *jq.Program // over payloads; nil = none
 }
 
@@ -41,7 +43,8 @@ type span struct {
 var (
 	pageParams  = []string{"from", "order", "limit"}
 	countParams = []string{"status", "queue", "type", "id", "priority", "ready_at", "attempts", "filter", "budgets.key"}
-	listParams  = slices.Concat(pageParams, countParams)
+	waitParams  = slices.Concat(countParams, []string{"wait"})
+	listParams  = slices.Concat(pageParams, waitParams)
 	numbers     = map[string]func(*job.Job) uint64{
 		"priority": func(j *job.Job) uint64 { return uint64(j.Priority) },
 		"ready_at": func(j *job.Job) uint64 { return uint64(j.ReadyAt) },
@@ -61,7 +64,7 @@ func ListQuery(raw string) (*Query, error) {
 }
 
 // CountQuery reads the query of GET /jobs/count.
-func CountQuery(raw string) (*Query, error) { return readQuery("/jobs/count", raw, countParams) }
+func CountQuery(raw string) (*Query, error) { return readQuery("/jobs/count", raw, waitParams) }
 
 // ErrorsQuery reads the query of GET /jobs/{id}/errors.
 func ErrorsQuery(id job.ID, raw string) (*Query, error) {
@@ -146,6 +149,11 @@ func (q *Query) among(name string, list []string) error {
 			q.filter.Types = list
 		case "budgets.key":
 			q.bound = list
+		case "wait":
+			q.waits = list
+			if !slices.Contains(wire.Waits, part) {
+				return refuse(name, "wait must be among "+strings.Join(wire.Waits, ", ")+"; it has "+strconv.Quote(shorten(part, 64)))
+			}
 		case "id":
 			id, err := job.ParseID(part)
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/jq"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // What filters over payloads may cost: one job, and all jobs of one request.
@@ -67,6 +68,9 @@ func bounded(ctx context.Context, p *jq.Program, search func(context.Context) er
 }
 
 func (q *Query) keeps(j *job.Job) bool {
+	if q.waits != nil && j.State != job.Ready && j.Park == "" { // it waits for nothing
+		return false
+	}
 	for _, s := range q.ranges {
 		if n := s.of(j); n < s.lo || n > s.hi {
 			return false
@@ -78,8 +82,14 @@ func (q *Query) keeps(j *job.Job) bool {
 // search is the query as the engine takes it.
 func (q *Query) search() engine.Search {
 	s := engine.Search{Filter: q.filter, Judge: judge(q.sieve)}
-	if len(q.ranges) > 0 || q.bound != nil {
+	if len(q.ranges) > 0 || q.bound != nil || q.waits != nil {
 		s.Where = q.keeps
+	}
+	if q.waits != nil {
+		if s.Filter.States == nil { // those of which any can wait
+			s.Filter.States = []job.State{job.Scheduled, job.Ready, job.Leased}
+		}
+		s.Waits = func(j *job.Job, is rule.Obstacle) bool { return slices.Contains(q.waits, waitOf(j, is)) }
 	}
 	return s
 }
@@ -89,7 +99,8 @@ func (q *Query) search() engine.Search {
 func (q *Query) Find(ctx context.Context, e *engine.Engine) (rows []engine.Listed, err error) {
 	s := q.search()
 	if s.Where == nil && s.Judge == nil {
-		return e.List(ctx, q.filter, q.limit+1, true)
+		rows, err = e.List(ctx, q.filter, q.limit+1, true)
+		return Waiting(ctx, e, rows), err
 	}
 	s.Payload = true
 	err = bounded(ctx, q.sieve, func(ctx context.Context) error {
@@ -98,7 +109,21 @@ func (q *Query) Find(ctx context.Context, e *engine.Engine) (rows []engine.Liste
 			return len(rows) <= q.limit, nil
 		})
 	})
+	if s.Waits == nil {
+		rows = Waiting(ctx, e, rows)
+	}
 	return rows, err
+}
+
+// Waiting notes of each job what keeps it from running; where that cannot be
+// found out now, it stays unsaid.
+func Waiting(ctx context.Context, e *engine.Engine, rows []engine.Listed) []engine.Listed {
+	if err := e.Obstacles(ctx, rows); err != nil {
+		for i := range rows {
+			rows[i].Is = rule.NotDue
+		}
+	}
+	return rows
 }
 
 // Count counts the jobs that match.

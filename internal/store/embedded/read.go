@@ -157,6 +157,15 @@ func (a *access) Members(queue, group string, n int) ([]job.ID, error) {
 	return out, nil
 }
 
+func (a *access) GroupDepth(queue, group string) (d store.GroupDepth) {
+	if q := a.s.index.queues[queue]; q != nil && q.gates[group] != nil {
+		g := q.gates[group]
+		head, _ := g.members.first()
+		d = store.GroupDepth{Head: head.ID, Leases: g.live, Blockers: g.blockers}
+	}
+	return d
+}
+
 func (a *access) Wanting(queue, group string, n int) ([]*job.Job, error) {
 	q := a.s.index.queues[queue]
 	if q == nil || q.gates[group] == nil {

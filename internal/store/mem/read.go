@@ -72,6 +72,19 @@ func (r reader) Members(queue, group string, n int) ([]job.ID, error) {
 	return idsOf(first(r.inGroup(queue, group, func(rule.Entries) bool { return true }), n)), nil
 }
 
+func (r reader) GroupDepth(queue, group string) (d store.GroupDepth) {
+	for i, j := range r.inGroup(queue, group, func(rule.Entries) bool { return true }) {
+		if i == 0 {
+			d.Head = j.ID
+		}
+		d.Leases += len(j.Leases)
+		if j.Blocks {
+			d.Blockers++
+		}
+	}
+	return d
+}
+
 func (r reader) Wanting(queue, group string, n int) ([]*job.Job, error) {
 	return copies(first(r.inGroup(queue, group, func(e rule.Entries) bool { return e.Wants }), n)), nil
 }

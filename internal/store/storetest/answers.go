@@ -109,6 +109,7 @@ func (a *answers) lines() {
 			a.note(err, ids, "Finished", q, n)
 		}
 		for _, g := range a.groups {
+			a.note(nil, a.GroupDepth(q, g), "GroupDepth", q, g)
 			for _, n := range a.sizes {
 				ids, err := a.Members(q, g, n)
 				a.note(err, ids, "Members", q, g, n)

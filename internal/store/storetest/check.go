@@ -173,6 +173,14 @@ func (c *checker) holders() {
 func (c *checker) members() {
 	for _, members := range c.m.groups {
 		queue, group := members[0].Queue, members[0].Group
+		depth := store.GroupDepth{Head: members[0].ID}
+		for _, j := range members {
+			depth.Leases += len(j.Leases)
+			if j.Blocks {
+				depth.Blockers++
+			}
+		}
+		same(c, c.GroupDepth(queue, group), nil, depth, "GroupDepth(%q, %q)", queue, group)
 		for _, n := range []int{len(members) + 1, 1} {
 			got, err := c.Members(queue, group, n)
 			same(c, got, err, idsOf(members[:min(n, len(members))]), "Members(%q, %q, %d)", queue, group, n)

@@ -1,0 +1,77 @@
+package main
+
+// lookFaults break what reads tell of queues and jobs: rates and waits.
+var lookFaults = []fault{
+	{
+		name: "rates-never-forget", breaks: "jobs.md, rates",
+		does:  "what happened a minute ago is counted once more when its slot comes round",
+		file:  "internal/engine/rates.go",
+		old:   "\t\tl.slots[l.last%ratesSlots] = happened{}\n",
+		new:   "",
+		first: []suite{in(enginePkg, "TestRates")},
+	},
+	{
+		name: "rates-over-a-minute-always", breaks: "jobs.md, rates",
+		does:  "right after a start the rates are as low as if a minute had been counted",
+		file:  "internal/engine/rates.go",
+		old:   "steady-max(since, oldest*job.Second)",
+		new:   "steady-oldest*job.Second",
+		first: []suite{in(enginePkg, "TestRates")},
+	},
+	{
+		name: "rates-of-idle-queues-stay", breaks: "bounded memory",
+		does:  "queues in which nothing happens keep their place, and new ones are not told of",
+		file:  "internal/engine/rates.go",
+		old:   "\t\tif l.over(steady) {",
+		new:   "\t\tif false {",
+		first: []suite{in(enginePkg, "TestRatesOfTooManyQueues")},
+	},
+	{
+		name: "rates-without-timeouts", breaks: "core.md 9: a run timeout is a failure",
+		does:  "a run that took too long is not counted as failed",
+		file:  "internal/engine/rates.go",
+		old:   "n(SettledRetry, SettledDead, EndedRunTimeout)",
+		new:   "n(SettledRetry, SettledDead)",
+		first: []suite{in(enginePkg, "TestRatesAreThoseOfTheLastMinute")},
+	},
+	{
+		name: "wait-asks-the-committer-always", breaks: "a list costs nobody else anything",
+		does:  "every ready job of a list is looked at in a transaction",
+		file:  "internal/engine/obstacle.go",
+		old:   "\t\t\tif saturated || allowed(&s) {",
+		new:   "\t\t\tif saturated || allowed(&s) || true {",
+		first: []suite{in(enginePkg, "TestAPageOfWaits")},
+	},
+	{
+		name: "wait-without-allowances", breaks: "operations.md, wait",
+		does:  "a list does not tell that a rate is used up",
+		file:  "internal/engine/obstacle.go",
+		old:   "\t\t\tif saturated || allowed(&s) {",
+		new:   "\t\t\tif saturated {",
+		first: []suite{in(enginePkg, "TestAPageOfWaits")},
+	},
+	{
+		name: "wait-forgets-blockers", breaks: "operations.md, wait",
+		does:  "a list does not tell of a dead member that holds its group",
+		file:  "internal/engine/obstacle.go",
+		old:   "\tif d.Blockers > 0 {",
+		new:   "\tif d.Blockers > 1 {",
+		first: []suite{in(enginePkg, "TestExplainFinds")},
+	},
+	{
+		name: "group-depth-without-leases", breaks: "store contract, GroupDepth",
+		does:  "a store counts no leases of a group",
+		file:  "internal/store/embedded/read.go",
+		old:   "Leases: g.live, Blockers: g.blockers}",
+		new:   "Blockers: g.blockers}",
+		first: []suite{in(embeddedPkg, "TestConformance|TestCompare|TestExercise")},
+	},
+	{
+		name: "wait-filter-of-finished", breaks: "PROTOCOL.md, GET /jobs",
+		does:  "a search by wait looks at scheduled jobs only",
+		file:  "internal/door/jobs/search.go",
+		old:   "\tif q.waits != nil && j.State != job.Ready && j.Park == \"\" {",
+		new:   "\tif q.waits != nil && j.State != job.Scheduled {",
+		first: []suite{in(httpPkg, "TestAReadyJobTells")},
+	},
+}
