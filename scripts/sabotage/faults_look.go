@@ -8,7 +8,7 @@ var lookFaults = []fault{
 		file:  "internal/engine/rates.go",
 		old:   "\t\tl.slots[l.last%ratesSlots] = happened{}\n",
 		new:   "",
-		first: []suite{in(enginePkg, "TestRates")},
+		first: []suite{in(enginePkg, "TestRatesAreWhatTheEventsSay")},
 	},
 	{
 		name: "rates-over-a-minute-always", breaks: "jobs.md, rates",
@@ -16,7 +16,7 @@ var lookFaults = []fault{
 		file:  "internal/engine/rates.go",
 		old:   "steady-max(since, oldest*job.Second)",
 		new:   "steady-oldest*job.Second",
-		first: []suite{in(enginePkg, "TestRates")},
+		first: []suite{in(enginePkg, "TestRatesAreWhatTheEventsSay")},
 	},
 	{
 		name: "rates-of-idle-queues-stay", breaks: "bounded memory",
@@ -24,7 +24,7 @@ var lookFaults = []fault{
 		file:  "internal/engine/rates.go",
 		old:   "\t\tif l.over(steady) {",
 		new:   "\t\tif false {",
-		first: []suite{in(enginePkg, "TestRatesOfTooManyQueues")},
+		first: []suite{in(enginePkg, "TestRatesOfTooManyQueuesAreNotKnown")},
 	},
 	{
 		name: "rates-without-timeouts", breaks: "core.md 9: a run timeout is a failure",
@@ -32,7 +32,7 @@ var lookFaults = []fault{
 		file:  "internal/engine/rates.go",
 		old:   "n(SettledRetry, SettledDead, EndedRunTimeout)",
 		new:   "n(SettledRetry, SettledDead)",
-		first: []suite{in(enginePkg, "TestRatesAreThoseOfTheLastMinute")},
+		first: []suite{in(enginePkg, "TestRatesAreThoseOfTheLastMinuteOrSinceTheStart")},
 	},
 	{
 		name: "wait-asks-the-committer-always", breaks: "a list costs nobody else anything",
@@ -40,7 +40,7 @@ var lookFaults = []fault{
 		file:  "internal/engine/obstacle.go",
 		old:   "\t\t\tif saturated || allowed(&s) {",
 		new:   "\t\t\tif saturated || allowed(&s) || true {",
-		first: []suite{in(enginePkg, "TestAPageOfWaits")},
+		first: []suite{in(enginePkg, "TestAPageOfWaitsAsksTheCommitterForAllowancesOnly")},
 	},
 	{
 		name: "wait-without-allowances", breaks: "operations.md, wait",
@@ -48,7 +48,7 @@ var lookFaults = []fault{
 		file:  "internal/engine/obstacle.go",
 		old:   "\t\t\tif saturated || allowed(&s) {",
 		new:   "\t\t\tif saturated {",
-		first: []suite{in(enginePkg, "TestAPageOfWaits")},
+		first: []suite{in(enginePkg, "TestAPageOfWaitsAsksTheCommitterForAllowancesOnly")},
 	},
 	{
 		name: "wait-forgets-blockers", breaks: "operations.md, wait",
@@ -56,7 +56,7 @@ var lookFaults = []fault{
 		file:  "internal/engine/obstacle.go",
 		old:   "\tif d.Blockers > 0 {",
 		new:   "\tif d.Blockers > 1 {",
-		first: []suite{in(enginePkg, "TestExplainFinds")},
+		first: []suite{in(enginePkg, "TestExplainFindsWhatKeepsAJobFromRunning")},
 	},
 	{
 		name: "group-depth-without-leases", breaks: "store contract, GroupDepth",
@@ -64,7 +64,7 @@ var lookFaults = []fault{
 		file:  "internal/store/embedded/read.go",
 		old:   "Leases: g.live, Blockers: g.blockers}",
 		new:   "Blockers: g.blockers}",
-		first: []suite{in(embeddedPkg, "TestConformance|TestCompare|TestExercise")},
+		first: []suite{in(embeddedPkg, "TestExercise")},
 	},
 	{
 		name: "wait-filter-of-finished", breaks: "PROTOCOL.md, GET /jobs",
@@ -72,6 +72,6 @@ var lookFaults = []fault{
 		file:  "internal/door/jobs/search.go",
 		old:   "\tif q.waits != nil && j.State != job.Ready && j.Park == \"\" {",
 		new:   "\tif q.waits != nil && j.State != job.Scheduled {",
-		first: []suite{in(httpPkg, "TestAReadyJobTells")},
+		first: []suite{in(httpPkg, "TestAReadyJobTellsWhatKeepsItFromRunning")},
 	},
 }
