@@ -13,7 +13,7 @@ import (
 
 // TaskID finds a task of a session by its key, the client's number of it.
 func (e *Engine) TaskID(ctx context.Context, session, key string) (id job.ID, err error) {
-	receipt := &job.Receipt{Hash: hash128(job.DoorGrid.String(), session, key)}
+	receipt := &job.Receipt{Hash: keyOf(job.DoorGrid, session, key)}
 	err = e.view(ctx, func(v store.Reader) error {
 		row, err := v.Row(job.Receipts, receipt.Key())
 		if known, ok := row.(*job.Receipt); ok {

@@ -46,7 +46,7 @@ func (r *run) checkNeeds(list []NewJob, out []Added) error {
 
 // taskByKey finds a task by its receipt; zero = there is none.
 func (r *run) taskByKey(session, key string) (job.ID, error) {
-	want := job.Receipt{Hash: hash128(job.DoorGrid.String(), session, key)}
+	want := job.Receipt{Hash: keyOf(job.DoorGrid, session, key)}
 	row, err := r.tx.Row(job.Receipts, want.Key())
 	if known, ok := row.(*job.Receipt); ok && known.Expires > r.now {
 		return known.Job, err

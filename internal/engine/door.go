@@ -118,7 +118,7 @@ func (r *run) oneMoreDoor() error {
 // Recall finds the job that came with an idempotency key, by its receipt. It is
 // zero where there is none, or not any more.
 func (e *Engine) Recall(ctx context.Context, d job.Door, queue, key string) (id job.ID, err error) {
-	receipt := job.Receipt{Hash: hash128(d.String(), queue, key)}
+	receipt := job.Receipt{Hash: keyOf(d, queue, key)}
 	err = e.view(ctx, func(v store.Reader) error {
 		row, err := v.Row(job.Receipts, receipt.Key())
 		if known, ok := row.(*job.Receipt); ok && known.Expires > v.Now() {

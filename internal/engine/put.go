@@ -2,12 +2,9 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -41,64 +38,6 @@ func (e *Engine) Put(ctx context.Context, list []NewJob) ([]Added, error) {
 		return nil, err
 	}
 	return out, nil
-}
-
-// receiptsOf hashes keys and contents, on the caller's goroutine; nil where a
-// job has no key.
-func receiptsOf(list []NewJob) []*job.Receipt {
-	var out []*job.Receipt
-	for i := range list {
-		if n := &list[i]; n.Key != "" {
-			if out == nil {
-				out = make([]*job.Receipt, len(list))
-			}
-			out[i] = &job.Receipt{Hash: hash128(n.Job.Door.String(), n.Job.Queue, n.Key), Content: contentOf(n)}
-		}
-	}
-	return out
-}
-
-// contentOf hashes what a job is. Its dates say when: whoever sends "in two
-// hours" a second time has computed another one, for the same work (core.md 7).
-func contentOf(n *NewJob) [16]byte {
-	j := &n.Job
-	retry := ""
-	if j.Retry != nil {
-		retry = string(j.Retry.AppendBinary(nil))
-	}
-	var x job.Extras
-	if j.Extras != nil {
-		x = *j.Extras
-	}
-	parts := []string{
-		j.Queue, j.Type, j.Group, string(n.Payload), retry, rule.Canonical(j.Requires),
-		fmt.Sprintf("%q", x.Labels), fmt.Sprint(j.Priority, j.RunTimeout, j.StartTimeout, j.Copies, j.RetainDone, j.RetainDead, n.Place),
-	}
-	if u := x.Unique; u != nil {
-		parts = append(parts, u.While.String(), u.Key)
-	}
-	if t := x.Batch; t != nil {
-		parts = append(parts, t.Key, t.When, t.Fold)
-	}
-	for _, u := range x.Budgets {
-		parts = append(parts, "budget", u.Key, strconv.FormatInt(u.Cost, 10))
-	}
-	if len(n.Needs) > 0 {
-		parts = append(append(parts, "needs", n.OnDepFail.String()), n.Needs...)
-	}
-	return hash128(parts...)
-}
-
-// hash128 hashes texts, each preceded by its length.
-func hash128(parts ...string) (sum [16]byte) {
-	var b []byte
-	for _, p := range parts {
-		b = binary.AppendUvarint(b, uint64(len(p)))
-		b = append(b, p...)
-	}
-	full := sha256.Sum256(b)
-	copy(sum[:], full[:])
-	return sum
 }
 
 // intake is what one call adds to what is there.
@@ -164,6 +103,7 @@ func (r *run) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []
 	if err := r.makeBudgets(in.budgets); err != nil {
 		return err
 	}
+	var kept []job.Receipt // of this run: a store may hold on to them
 	for i := range list {
 		if out[i].Duplicate {
 			continue
@@ -183,67 +123,19 @@ func (r *run) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []
 			out[i].Job, out[i].ID = out[first].Job, out[first].ID
 		}
 		if receipts != nil && receipts[i] != nil {
+			if kept == nil {
+				kept = make([]job.Receipt, 0, len(list)-i)
+			}
 			receipt := *receipts[i]
 			receipt.Job, receipt.Expires = out[i].ID, r.now.Add(r.e.window(list[i].Job.Door))
-			if err := r.tx.Set(&receipt); err != nil {
+			kept = append(kept, receipt)
+			if err := r.tx.Set(&kept[len(kept)-1]); err != nil {
 				return err
 			}
 		}
 	}
 	r.answerTwins(twins, out)
 	return nil
-}
-
-// recall finds the jobs whose idempotency key was seen before. twins maps the
-// place of a job to that of an earlier one of the same call with the same key.
-func recall(v store.Reader, list []NewJob, receipts []*job.Receipt, out []Added) (twins map[int]int, err error) {
-	if receipts == nil {
-		return nil, nil
-	}
-	seen := map[[16]byte]int{}
-	for i, want := range receipts {
-		if want == nil {
-			continue
-		}
-		if first, ok := seen[want.Hash]; ok {
-			if receipts[first].Content != want.Content {
-				if !list[i].Apart {
-					return nil, keyTaken(list[i].Key)
-				}
-				out[i] = Added{Duplicate: true, Err: keyTaken(list[i].Key)}
-				continue
-			}
-			if twins == nil {
-				twins = map[int]int{}
-			}
-			twins[i] = first
-			out[i].Duplicate = true
-			continue
-		}
-		seen[want.Hash] = i
-		row, err := v.Row(job.Receipts, want.Key())
-		if err != nil {
-			return nil, err
-		}
-		known, ok := row.(*job.Receipt)
-		if !ok || known.Expires <= v.Now() {
-			continue
-		}
-		if known.Content != want.Content {
-			if !list[i].Apart {
-				return nil, keyTaken(list[i].Key)
-			}
-			out[i] = Added{Duplicate: true, Err: keyTaken(list[i].Key)}
-			delete(seen, want.Hash) // a later one may be the same as what was here
-			continue
-		}
-		j, err := v.Get(known.Job)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = Added{Job: j, ID: known.Job, Duplicate: true}
-	}
-	return twins, nil
 }
 
 // answerTwins answers those that are the same as an earlier one of their call,
@@ -256,13 +148,6 @@ func (r *run) answerTwins(twins map[int]int, out []Added) {
 		if out[i].Duplicate && out[i].Err == nil {
 			r.stats.Duplicates++
 		}
-	}
-}
-
-func keyTaken(key string) *job.Error {
-	return &job.Error{
-		Kind: job.Exists, Field: "idempotency_key",
-		Text: fmt.Sprintf("idempotency key %q was used for other content; use a new key for new work", key),
 	}
 }
 

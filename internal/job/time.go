@@ -28,17 +28,19 @@ func (a Millis) Add(b Millis) Millis {
 
 // String writes a span as ParseDuration reads it: 7d, 1d12h, 1m30s, 12.5s,
 // 250ms, 0s.
-func (m Millis) String() string {
-	b := make([]byte, 0, 32)
+func (m Millis) String() string { return string(m.Append(make([]byte, 0, 32))) }
+
+// Append writes a span as String does.
+func (m Millis) Append(b []byte) []byte {
 	rest := uint64(m)
 	if m < 0 { // a broken value must still be readable in a log
 		b, rest = append(b, '-'), -rest
 	}
 	if rest == 0 {
-		return "0s"
+		return append(b, "0s"...)
 	}
 	if rest < uint64(Second) {
-		return string(append(strconv.AppendUint(b, rest, 10), "ms"...))
+		return append(strconv.AppendUint(b, rest, 10), "ms"...)
 	}
 	for _, u := range [...]struct {
 		span Millis
@@ -50,7 +52,7 @@ func (m Millis) String() string {
 		}
 	}
 	if rest == 0 {
-		return string(b)
+		return b
 	}
 	b = strconv.AppendUint(b, rest/uint64(Second), 10)
 	if frac := rest % uint64(Second); frac > 0 {
@@ -62,5 +64,5 @@ func (m Millis) String() string {
 			b = append(b, byte('0'+frac%10))
 		}
 	}
-	return string(append(b, 's'))
+	return append(b, 's')
 }

@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// Idempotency (core.md section 7): what is taken in with a key leaves a receipt,
+// by which the same key is answered again.
+
+// receiptsOf hashes keys and contents, on the caller's goroutine; nil where a
+// job has no key.
+func receiptsOf(list []NewJob) []*job.Receipt {
+	var out []*job.Receipt
+	var all []job.Receipt
+	var d digest
+	for i := range list {
+		if n := &list[i]; n.Key != "" {
+			if out == nil {
+				out, all = make([]*job.Receipt, len(list)), make([]job.Receipt, 0, len(list)-i)
+			}
+			all = append(all, job.Receipt{Hash: d.key(n.Job.Door, n.Job.Queue, n.Key), Content: d.content(n)})
+			out[i] = &all[len(all)-1]
+		}
+	}
+	return out
+}
+
+// keyOf is the hash under which the receipt of a key is kept.
+func keyOf(d job.Door, queue, key string) [16]byte { return new(digest).key(d, queue, key) }
+
+// digest hashes parts, each preceded by its length. What it hashes must stay as it
+// is: receipts of earlier versions are compared with it.
+type digest struct {
+	b    []byte
+	part []byte // that is being put together
+}
+
+func (d *digest) add(part string) {
+	d.b = append(binary.AppendUvarint(d.b, uint64(len(part))), part...)
+}
+
+func (d *digest) addPart() {
+	d.b = append(binary.AppendUvarint(d.b, uint64(len(d.part))), d.part...)
+	d.part = d.part[:0]
+}
+
+func (d *digest) sum() [16]byte {
+	full := sha256.Sum256(d.b)
+	d.b = d.b[:0]
+	return [16]byte(full[:])
+}
+
+func (d *digest) key(door job.Door, queue, key string) [16]byte {
+	d.add(door.String())
+	d.add(queue)
+	d.add(key)
+	return d.sum()
+}
+
+// content hashes what a job is. Its dates say when: whoever sends "in two
+// hours" a second time has computed another one, for the same work (core.md 7).
+func (d *digest) content(n *NewJob) [16]byte {
+	j := &n.Job
+	d.add(j.Queue)
+	d.add(j.Type)
+	d.add(j.Group)
+	d.part = append(d.part, n.Payload...)
+	d.addPart()
+	if j.Retry != nil {
+		d.part = j.Retry.AppendBinary(d.part)
+	}
+	d.addPart()
+	d.add(rule.Canonical(j.Requires))
+	x := &job.Extras{}
+	if j.Extras != nil {
+		x = j.Extras
+	}
+	d.part = append(d.part, '[')
+	for i, label := range x.Labels {
+		if i > 0 {
+			d.part = append(d.part, ' ')
+		}
+		d.part = append(strconv.AppendQuote(append(d.part, '{'), label.Key), ' ')
+		d.part = append(strconv.AppendQuote(d.part, label.Value), '}')
+	}
+	d.part = append(d.part, ']')
+	d.addPart()
+	d.part = append(strconv.AppendUint(d.part, uint64(j.Priority), 10), ' ')
+	d.part = append(j.RunTimeout.Append(d.part), ' ')
+	d.part = append(j.StartTimeout.Append(d.part), ' ')
+	d.part = append(strconv.AppendUint(d.part, uint64(j.Copies), 10), ' ')
+	d.part = append(j.RetainDone.Append(d.part), ' ')
+	d.part = append(j.RetainDead.Append(d.part), ' ')
+	d.part = append(d.part, n.Place.String()...)
+	d.addPart()
+	if u := x.Unique; u != nil {
+		d.add(u.While.String())
+		d.add(u.Key)
+	}
+	if t := x.Batch; t != nil {
+		d.add(t.Key)
+		d.add(t.When)
+		d.add(t.Fold)
+	}
+	for _, u := range x.Budgets {
+		d.add("budget")
+		d.add(u.Key)
+		d.add(strconv.FormatInt(u.Cost, 10))
+	}
+	if len(n.Needs) > 0 {
+		d.add("needs")
+		d.add(n.OnDepFail.String())
+		for _, need := range n.Needs {
+			d.add(need)
+		}
+	}
+	return d.sum()
+}
+
+// recall finds the jobs whose idempotency key was seen before. twins maps the
+// place of a job to that of an earlier one of the same call with the same key.
+func recall(v store.Reader, list []NewJob, receipts []*job.Receipt, out []Added) (twins map[int]int, err error) {
+	if receipts == nil {
+		return nil, nil
+	}
+	seen := make(map[[16]byte]int, len(list))
+	for i, want := range receipts {
+		if want == nil {
+			continue
+		}
+		if first, ok := seen[want.Hash]; ok {
+			if receipts[first].Content != want.Content {
+				if !list[i].Apart {
+					return nil, keyTaken(list[i].Key)
+				}
+				out[i] = Added{Duplicate: true, Err: keyTaken(list[i].Key)}
+				continue
+			}
+			if twins == nil {
+				twins = map[int]int{}
+			}
+			twins[i] = first
+			out[i].Duplicate = true
+			continue
+		}
+		seen[want.Hash] = i
+		row, err := v.Row(job.Receipts, want.Key())
+		if err != nil {
+			return nil, err
+		}
+		known, ok := row.(*job.Receipt)
+		if !ok || known.Expires <= v.Now() {
+			continue
+		}
+		if known.Content != want.Content {
+			if !list[i].Apart {
+				return nil, keyTaken(list[i].Key)
+			}
+			out[i] = Added{Duplicate: true, Err: keyTaken(list[i].Key)}
+			delete(seen, want.Hash) // a later one may be the same as what was here
+			continue
+		}
+		j, err := v.Get(known.Job)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = Added{Job: j, ID: known.Job, Duplicate: true}
+	}
+	return twins, nil
+}
+
+func keyTaken(key string) *job.Error {
+	return &job.Error{
+		Kind: job.Exists, Field: "idempotency_key",
+		Text: fmt.Sprintf("idempotency key %q was used for other content; use a new key for new work", key),
+	}
+}
