@@ -13,7 +13,7 @@ const (
 	keyPayload   = 'p' // payload ref -> bytes
 	keyFailure   = 'f' // id, number (4) -> failure record
 	keyRow       = 'r' // table (1), key -> row
-	keyReceiptAt = 't' // due (8), hash (16) -> nothing
+	keyReceiptAt = 't' // due (8), hash (16) -> more hashes (16 each)
 )
 
 func jobKey(b []byte, id job.ID) []byte     { return append(append(b, keyJob), id[:]...) }

@@ -27,7 +27,9 @@ type access struct {
 	now job.Millis
 	// writer: this is the one transaction that may change what is in memory.
 	writer bool
-	over   map[string][]byte // failures and receipts written here; nil value = deleted
+	over   map[string][]byte // failures written here; nil value = deleted
+	// touches are the receipts that the writer has read or written.
+	touches touches
 }
 
 var _ store.Reader = (*access)(nil)
@@ -359,54 +361,25 @@ func (a *access) scan(lo, hi []byte, desc bool, n int, f func(key, value []byte)
 	return nil
 }
 
-func (a *access) get(key []byte) ([]byte, error) {
-	if value, ok := a.over[string(key)]; ok {
-		return value, nil
-	}
-	return a.h.get(key)
-}
-
 func (a *access) Row(t job.Table, key string) (job.Row, error) {
 	if t != job.Receipts {
 		return a.s.rows.tables[t][key], nil
 	}
-	value, err := a.get(rowKey(nil, t, key))
-	if err != nil || value == nil {
-		return nil, err
-	}
-	return decodeRow(t, key, value)
+	return a.receiptRow(key)
 }
 
 func (a *access) Rows(t job.Table, after string, n int) ([]job.Row, error) {
 	if t != job.Receipts {
 		return a.s.rows.page(t, after, n), nil
 	}
-	var out []job.Row
-	lo := append(rowKey(nil, t, after), 0)
-	if after == "" {
-		lo = rowKey(nil, t, "")
-	}
-	err := a.scan(lo, rowKey(nil, t+1, ""), false, n, func(key, value []byte) (bool, error) {
-		row, err := decodeRow(t, string(key[2:]), value)
-		out = append(out, row)
-		return len(out) < n, err
-	})
-	return out, err
+	return a.receiptRows(after, n)
 }
 
 func (a *access) DueRows(t job.Table, until job.Millis, n int) ([]job.Row, error) {
 	if t != job.Receipts {
 		return a.s.rows.dueRows(t, until, n), nil
 	}
-	var out []job.Row
-	err := a.scan([]byte{keyReceiptAt}, receiptAtKey(nil, until+1, nil), false, n, func(key, _ []byte) (bool, error) {
-		row, err := a.Row(t, string(key[9:]))
-		if row != nil {
-			out = append(out, row)
-		}
-		return len(out) < n, err
-	})
-	return out, err
+	return a.dueReceipts(until, n)
 }
 
 func (a *access) NextRow(t job.Table) job.Millis {

@@ -2,8 +2,6 @@ package embedded
 
 import (
 	"cmp"
-	"encoding/binary"
-	"errors"
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -13,7 +11,7 @@ import (
 type rows struct {
 	tables [job.Tables]map[string]job.Row
 	due    [job.Tables]sorted[rowDue]
-	// receiptDue is at or before the soonest due time of a receipt; 0 = none.
+	// receiptDue is the soonest due time of a receipt; 0 = none.
 	receiptDue job.Millis
 }
 
@@ -73,20 +71,4 @@ func (r *rows) dueRows(t job.Table, until job.Millis, n int) []job.Row {
 		out = append(out, r.tables[t][d.key])
 	}
 	return out
-}
-
-// firstReceipt is the soonest due time of a receipt on disk, 0 = none.
-func (h *handle) firstReceipt() (at job.Millis, err error) {
-	stop := errors.New("found")
-	err = h.scan([]byte{keyReceiptAt}, []byte{keyReceiptAt + 1}, func(key, _ []byte) error {
-		if len(key) < 9 {
-			return corrupt("the key of a receipt's time is damaged")
-		}
-		at = job.Millis(binary.BigEndian.Uint64(key[1:9]))
-		return stop
-	})
-	if errors.Is(err, stop) {
-		err = nil
-	}
-	return at, err
 }

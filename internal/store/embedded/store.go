@@ -81,6 +81,7 @@ type Store struct {
 	index *index
 	rows  *rows
 	hot   *hot
+	known *known     // receipts
 	last  job.Millis // time of the latest transaction
 	tx    tx         // reused by the one writer
 
@@ -221,7 +222,7 @@ func (s *Store) load() error {
 		return job.Errorf(job.Unavailable, "opening the data directory %s: %v", s.opts.Dir, err)
 	}
 	s.db.Store(h)
-	s.index, s.rows, s.hot = newIndex(s.names), newRows(), newHot()
+	s.index, s.rows, s.hot, s.known = newIndex(s.names), newRows(), newHot(), &known{}
 	if err := s.loadRows(h); err != nil {
 		return h.reason(err)
 	}
@@ -248,8 +249,7 @@ func (s *Store) loadRows(h *handle) error {
 	if err != nil {
 		return err
 	}
-	s.rows.receiptDue, err = h.firstReceipt()
-	return err
+	return s.loadReceipts(h)
 }
 
 func (s *Store) loadJobs(h *handle) error {

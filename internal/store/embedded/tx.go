@@ -26,6 +26,10 @@ type tx struct {
 	cool    []job.ID // jobs that are hot only until the end of the transaction
 	key     []byte
 	value   []byte
+
+	receiptDue   job.Millis // when the next receipt is due; 0 = none
+	receiptStale bool       // it may be later
+	order        []sortable
 }
 
 // body is a payload that came. All of them are written at the end: keys of one
@@ -53,10 +57,13 @@ func (s *Store) Update(_ context.Context, fn func(store.Tx) error) (store.Commit
 	}
 	t := &s.tx
 	*t = tx{
-		access: access{s: s, h: h, now: max(s.last, s.opts.Now()), writer: true},
+		access: access{s: s, h: h, now: max(s.last, s.opts.Now()), writer: true, touches: t.touches},
 		batch:  h.db.NewBatch(), undo: t.undo[:0], moves: t.moves[:0], bodies: t.bodies[:0],
 		refs: t.refs[:0], cool: t.cool[:0], key: t.key, value: t.value,
+		receiptDue: s.rows.receiptDue, order: t.order,
 	}
+	t.touches.reset()
+	s.known.begin()
 	s.last = t.now
 	kept := false
 	defer func() { // also when fn panics
@@ -71,7 +78,11 @@ func (s *Store) Update(_ context.Context, fn func(store.Tx) error) (store.Commit
 	if err := t.writePayloads(); err != nil {
 		return nil, err
 	}
+	if err := t.writeReceipts(); err != nil {
+		return nil, err
+	}
 	kept = true
+	t.keepReceipts()
 	s.hot.coolDown(t.cool)
 	clear(t.moves)
 	clear(t.undo)
@@ -253,13 +264,13 @@ func (t *tx) setCold(key, value []byte) error {
 }
 
 func (t *tx) Set(row job.Row) error {
+	if r, ok := row.(*job.Receipt); ok {
+		return t.writeReceipt(&r.Hash, r)
+	}
 	table, key := row.Table(), row.Key()
 	value, err := appendRow(nil, row)
 	if err != nil {
 		return err
-	}
-	if r, ok := row.(*job.Receipt); ok {
-		return t.setReceipt(r, value)
 	}
 	t.remember(table, key)
 	t.s.rows.put(row)
@@ -267,50 +278,12 @@ func (t *tx) Set(row job.Row) error {
 	return t.batch.Set(rowKey(nil, table, key), value, nil)
 }
 
-func (t *tx) setReceipt(r *job.Receipt, value []byte) error {
-	old, err := t.unsetReceipt(r.Key())
-	if err != nil {
-		return err
-	}
-	if r.Expires != 0 {
-		if err := t.setCold(receiptAtKey(nil, r.Expires, r.Hash[:]), []byte{}); err != nil {
-			return err
-		}
-	}
-	if err := t.setCold(rowKey(nil, job.Receipts, r.Key()), value); err != nil {
-		return err
-	}
-	rows, before := t.s.rows, t.s.rows.receiptDue
-	switch {
-	case old != nil && old.Expires == before:
-		return t.soonestReceipt()
-	case r.Expires != 0 && (before == 0 || r.Expires < before):
-		rows.receiptDue = r.Expires
-		t.undo = append(t.undo, func() { rows.receiptDue = before })
-	}
-	return nil
-}
-
-func (t *tx) unsetReceipt(key string) (*job.Receipt, error) {
-	row, err := t.Row(job.Receipts, key)
-	if err != nil || row == nil {
-		return nil, err
-	}
-	old := row.(*job.Receipt)
-	if old.Expires != 0 {
-		if err := t.setCold(receiptAtKey(nil, old.Expires, old.Hash[:]), nil); err != nil {
-			return nil, err
-		}
-	}
-	return old, t.setCold(rowKey(nil, job.Receipts, key), nil)
-}
-
 func (t *tx) Unset(table job.Table, key string) error {
 	if table == job.Receipts {
-		if _, err := t.unsetReceipt(key); err != nil {
-			return err
+		if len(key) != 16 {
+			return nil
 		}
-		return t.soonestReceipt()
+		return t.writeReceipt((*[16]byte)([]byte(key)), nil)
 	}
 	if t.s.rows.tables[table][key] == nil {
 		return nil
@@ -318,18 +291,6 @@ func (t *tx) Unset(table job.Table, key string) error {
 	t.remember(table, key)
 	t.forget(table, key)
 	return t.batch.Delete(rowKey(nil, table, key), nil)
-}
-
-// soonestReceipt looks up again when the next receipt is due.
-func (t *tx) soonestReceipt() error {
-	rows, before := t.s.rows, t.s.rows.receiptDue
-	t.undo = append(t.undo, func() { rows.receiptDue = before })
-	rows.receiptDue = 0
-	next, err := t.DueRows(job.Receipts, job.MaxMillis, 1)
-	if err == nil && len(next) > 0 {
-		rows.receiptDue = next[0].Due()
-	}
-	return err
 }
 
 // forget takes a row out of memory, and its effect on the index.

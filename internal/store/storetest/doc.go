@@ -53,6 +53,7 @@ func Exercise(t *testing.T, open func(t *testing.T) store.Store) {
 		{"count", counts},
 		{"dead", deads},
 		{"row", rows},
+		{"receipt", receipts},
 		{"payload", payloads},
 		{"failure", failures},
 		{"reopen", reopens},
