@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"strconv"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -87,8 +88,8 @@ func (d *digest) content(n *NewJob) [16]byte {
 		if i > 0 {
 			d.part = append(d.part, ' ')
 		}
-		d.part = append(strconv.AppendQuote(append(d.part, '{'), label.Key), ' ')
-		d.part = append(strconv.AppendQuote(d.part, label.Value), '}')
+		d.part = append(appendQuoted(append(d.part, '{'), label.Key), ' ')
+		d.part = append(appendQuoted(d.part, label.Value), '}')
 	}
 	d.part = append(d.part, ']')
 	d.addPart()
@@ -124,13 +125,26 @@ func (d *digest) content(n *NewJob) [16]byte {
 	return d.sum()
 }
 
+// appendQuoted is strconv.AppendQuote, faster for what needs no escapes.
+func appendQuoted(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return strconv.AppendQuote(b, s)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
 // recall finds the jobs whose idempotency key was seen before. twins maps the
 // place of a job to that of an earlier one of the same call with the same key.
 func recall(v store.Reader, list []NewJob, receipts []*job.Receipt, out []Added) (twins map[int]int, err error) {
 	if receipts == nil {
 		return nil, nil
 	}
-	seen := make(map[[16]byte]int, len(list))
+	var seen map[[16]byte]int // none are equal while it is nil
+	if !distinct(receipts) {
+		seen = map[[16]byte]int{}
+	}
 	for i, want := range receipts {
 		if want == nil {
 			continue
@@ -150,7 +164,9 @@ func recall(v store.Reader, list []NewJob, receipts []*job.Receipt, out []Added)
 			out[i].Duplicate = true
 			continue
 		}
-		seen[want.Hash] = i
+		if seen != nil {
+			seen[want.Hash] = i
+		}
 		row, err := v.Row(job.Receipts, want.Key())
 		if err != nil {
 			return nil, err
@@ -174,6 +190,28 @@ func recall(v store.Reader, list []NewJob, receipts []*job.Receipt, out []Added)
 		out[i] = Added{Job: j, ID: known.Job, Duplicate: true}
 	}
 	return twins, nil
+}
+
+// distinct reports that no two receipts have the same key. It may miss that.
+func distinct(list []*job.Receipt) bool {
+	if len(list) < 2 {
+		return true
+	}
+	heads := make([]uint64, 1<<bits.Len(uint(2*len(list))))
+	for _, r := range list {
+		if r == nil {
+			continue
+		}
+		head := binary.LittleEndian.Uint64(r.Hash[:]) | 1
+		i := head >> 1 & uint64(len(heads)-1)
+		for ; heads[i] != 0; i = (i + 1) & uint64(len(heads)-1) {
+			if heads[i] == head {
+				return false
+			}
+		}
+		heads[i] = head
+	}
+	return true
 }
 
 func keyTaken(key string) *job.Error {

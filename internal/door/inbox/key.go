@@ -8,7 +8,9 @@ import (
 	"net/textproto"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -148,7 +150,9 @@ var errGone = errors.New("is missing")
 
 // follow walks the path, reading no more of the payload than it has to.
 func (k *Key) follow(payload []byte) (group, why string) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(payload), jsontext.AllowDuplicateNames(true))
+	own := followers.Get().(*follower)
+	defer own.free()
+	d := own.over(payload)
 	for _, s := range k.path {
 		if err := s.enter(d); err != nil {
 			return "", fmt.Sprintf("%s of the payload %v", k.json, err)
@@ -168,6 +172,25 @@ func (k *Key) follow(payload []byte) (group, why string) {
 	return group, ""
 }
 
+// follower is a decoder that is used for one payload after the other.
+type follower struct {
+	dec  jsontext.Decoder
+	from bytes.Buffer
+}
+
+var followers = sync.Pool{New: func() any { return new(follower) }}
+
+func (f *follower) over(payload []byte) *jsontext.Decoder {
+	f.from = *bytes.NewBuffer(payload)
+	f.dec.Reset(&f.from, jsontext.AllowDuplicateNames(true))
+	return &f.dec
+}
+
+func (f *follower) free() {
+	f.over(nil) // the payload is not its own
+	followers.Put(f)
+}
+
 // enter moves the decoder to the value of a member or an element.
 func (s step) enter(d *jsontext.Decoder) error {
 	want := jsontext.KindBeginObject
@@ -185,11 +208,11 @@ func (s step) enter(d *jsontext.Decoder) error {
 			return errGone
 		}
 		if s.index < 0 {
-			name, err := d.ReadToken()
+			name, err := d.ReadValue()
 			if err != nil {
 				return err
 			}
-			if name.String() == s.name {
+			if s.named(name) {
 				return nil
 			}
 		} else if at == s.index {
@@ -201,8 +224,20 @@ func (s step) enter(d *jsontext.Decoder) error {
 	}
 }
 
+// named reports whether a name as it is written in JSON is that of the step.
+func (s step) named(written []byte) bool {
+	if bare := written[1 : len(written)-1]; bytes.IndexByte(bare, '\\') < 0 && utf8.Valid(bare) {
+		return string(bare) == s.name
+	}
+	name, _ := jsontext.AppendUnquote(nil, written) // what is not UTF-8 is replaced
+	return string(name) == s.name
+}
+
 // canonical writes the name of a header as this package keeps it.
 func canonical(name string) string {
+	if own, ok := spelled[name]; ok {
+		return own
+	}
 	if own, ok := spelled[strings.ToLower(name)]; ok {
 		return own
 	}
@@ -216,8 +251,19 @@ func wrongHeader(name string) string {
 		return "must have a name"
 	case len(name) > 256:
 		return "must not be longer than 256 bytes"
-	case strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.!#$%&'*+^`|~") != "":
-		return "must be made of letters, digits and hyphens"
+	}
+	for i := range len(name) {
+		if !inHeaders[name[i]] {
+			return "must be made of letters, digits and hyphens"
+		}
 	}
 	return ""
 }
+
+// inHeaders are the bytes that the name of a header is made of.
+var inHeaders = func() (set [256]bool) {
+	for _, b := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.!#$%&'*+^`|~") {
+		set[b] = true
+	}
+	return set
+}()

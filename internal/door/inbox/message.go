@@ -38,7 +38,7 @@ var spelled = func() map[string]string {
 		wire.CorrelateID, wire.CorrelateTimestamp, wire.CorrelateTTL, wire.CorrelateExpiration, wire.CorrelateEncoding,
 		wire.CorrelateType, wire.CorrelateNamespace, wire.CorrelateName, wire.CorrelateRevision,
 	} {
-		list[strings.ToLower(name)] = name
+		list[name], list[strings.ToLower(name)] = name, name
 	}
 	return list
 }()
@@ -217,13 +217,13 @@ func (m *Message) instant(name string) int64 {
 // is wrong with one message is in its Err; an error is about the whole body.
 func ReadBulk(body []byte) ([]Message, error) {
 	b := bulk{dec: jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))}
-	b.object("the body", func(name string) {
+	b.object(func() string { return "the body" }, func(name string) {
 		if name != "messages" {
 			b.fail(name, "is not known here; the body is {\"messages\": [...]}")
 			return
 		}
 		b.there = true
-		b.begin("messages", jsontext.KindBeginArray, "an array")
+		b.begin(func() string { return "messages" }, jsontext.KindBeginArray, "an array")
 		for b.err == nil && b.dec.PeekKind() != jsontext.KindEndArray {
 			if len(b.list) == MessagesMax {
 				b.fail("messages", "must not be more than "+strconv.Itoa(MessagesMax))
@@ -269,15 +269,16 @@ func (b *bulk) token() jsontext.Token {
 	return t
 }
 
-func (b *bulk) begin(field string, kind jsontext.Kind, want string) {
+func (b *bulk) begin(field func() string, kind jsontext.Kind, want string) {
 	if b.err == nil && b.dec.PeekKind() != kind && b.dec.PeekKind() != jsontext.KindInvalid {
-		b.fail(field, "must be "+want)
+		b.fail(field(), "must be "+want)
 	}
 	b.token()
 }
 
-// object reads an object; member reads the value of each.
-func (b *bulk) object(field string, member func(name string)) {
+// object reads an object; member reads the value of each. field is only asked for
+// when something is wrong.
+func (b *bulk) object(field func() string, member func(name string)) {
 	b.begin(field, jsontext.KindBeginObject, "an object")
 	for b.err == nil && b.dec.PeekKind() != jsontext.KindEndObject {
 		if name := b.token().String(); b.err == nil {
@@ -289,13 +290,13 @@ func (b *bulk) object(field string, member func(name string)) {
 
 func (b *bulk) message() {
 	var m Message
-	at := "messages[" + strconv.Itoa(len(b.list)) + "]"
+	at := func() string { return "messages[" + strconv.Itoa(len(b.list)) + "]" }
 	b.object(at, func(name string) {
 		switch name {
 		case "headers":
-			b.object(at+".headers", func(name string) {
+			b.object(func() string { return at() + ".headers" }, func(name string) {
 				if b.dec.PeekKind() != jsontext.KindString {
-					b.fail(at+".headers."+name, "must be a text")
+					b.fail(at()+".headers."+name, "must be a text")
 					return
 				}
 				m.put(name, b.token().String())
@@ -307,7 +308,7 @@ func (b *bulk) message() {
 			}
 			m.Payload = own(raw)
 		default:
-			b.fail(at+"."+name, "is not known here; a message has headers and payload")
+			b.fail(at()+"."+name, "is not known here; a message has headers and payload")
 		}
 	})
 	if m.seal(); m.Payload == nil {
