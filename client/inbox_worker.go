@@ -113,8 +113,13 @@ func (w *InboxWorker) handle(ctx context.Context, turn *wire.InboxTurn) {
 	}
 	keep := &keeper{client: w.client, list: turn.Messages, lease: w.opts.Lease}
 	defer keep.start(context.WithoutCancel(ctx))()
+	recalled := map[string]bool{}
 	for i := range turn.Messages {
 		m := &turn.Messages[i]
+		if recalled[m.ID] { // an operator paused it, or it expired
+			keep.done(1)
+			continue
+		}
 		s := wire.Settle{Outcome: wire.OutcomeRelease}
 		if ctx.Err() == nil {
 			s = Outcome(w.invoke(ctx, &m.InboxMessage))
@@ -131,6 +136,10 @@ func (w *InboxWorker) handle(ctx context.Context, turn *wire.InboxTurn) {
 		}
 		if v := verdicts[0]; v.Code != "" {
 			w.opts.Failed(fmt.Errorf("settling message %s: %s (%s)", m.ID, v.Error, v.Code))
+			w.look(ctx, turn.Messages[i+1:], recalled) // what the verdict would tell
+		}
+		for _, id := range verdicts[0].Recalled {
+			recalled[id] = true
 		}
 		if turn.Ordered && s.Outcome != wire.OutcomeOK {
 			return // those behind it went back with it
@@ -144,6 +153,30 @@ func (w *InboxWorker) settle(ctx context.Context, s wire.Settle) (verdicts []wir
 		return err
 	})
 	return verdicts, err
+}
+
+// look finds out which messages are not ours any more.
+func (w *InboxWorker) look(ctx context.Context, list []wire.InboxLeased, recalled map[string]bool) {
+	if len(list) == 0 {
+		return
+	}
+	verdicts, err := w.client.Extend(context.WithoutCancel(ctx), extensions(list, w.opts.Lease))
+	if err != nil {
+		return // it shows when they are settled
+	}
+	for _, v := range verdicts {
+		if v.Code != "" {
+			recalled[v.ID] = true
+		}
+	}
+}
+
+func extensions(list []wire.InboxLeased, lease time.Duration) []wire.Extension {
+	out := make([]wire.Extension, len(list))
+	for i, m := range list {
+		out[i] = wire.Extension{ID: m.ID, Lease: m.Lease, MS: lease.Milliseconds()}
+	}
+	return out
 }
 
 // invoke calls the handler and turns a panic into a failure with its stack.
@@ -172,10 +205,7 @@ func (k *keeper) start(ctx context.Context) (stop func()) {
 	loop.Go(func() {
 		for pause(ctx, k.lease/3, nil) {
 			k.mu.Lock()
-			list := make([]wire.Extension, len(k.list))
-			for i, m := range k.list {
-				list[i] = wire.Extension{ID: m.ID, Lease: m.Lease, MS: k.lease.Milliseconds()}
-			}
+			list := extensions(k.list, k.lease)
 			k.mu.Unlock()
 			if len(list) > 0 {
 				_, _ = k.client.Extend(ctx, list) // what a lease is worth shows when it is settled

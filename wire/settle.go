@@ -94,6 +94,11 @@ type Verdict struct {
 	Status string `json:"status,omitempty"` // of the job afterwards
 	Code   string `json:"code,omitempty"`
 	Error  string `json:"error,omitempty"`
+
+	// Recalled are other messages of the same turn of an inbox that went back
+	// untouched, because this one failed, or because they were paused or expired
+	// meanwhile: their leases are over, and they are not handled now.
+	Recalled []string `json:"recalled,omitempty"`
 }
 
 // Verdicts answers POST /jobs/settle and POST /jobs/extend, one for each entry

@@ -59,6 +59,11 @@ type Verdict struct {
 	State job.State // after the call; Done or Dead also when the job left at once
 	Job   *job.Job  // as it is now, or as it left
 	Err   error     // a *job.Error; nothing was changed
+
+	// Recalled: of a settle in a turn, other members of it that went back untouched,
+	// in their order, because this one failed or they must not be delivered any more.
+	Recalled []job.ID
+	inTurn   bool // what was settled had a part in a turn
 }
 
 // Delivery is a job given to a holder.

@@ -91,6 +91,7 @@ type run struct {
 	fed     bool            // all waiting holders are to be served again
 	hadFed  bool            // it did so in the run before
 	moved   bool            // a member of a group was given out, and its gate may stand for the next
+	cut     []job.ID        // members of turns that a step sent back
 	joined  map[string]*holder
 	asking  []*holder // unary calls that came in
 	left    map[*holder]bool

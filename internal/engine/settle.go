@@ -27,6 +27,7 @@ func (e *Engine) settleOnce(ctx context.Context, list []Settle) ([]Verdict, erro
 	}
 	err := e.do(ctx, bytes, func(r *run) error {
 		var waiting []job.ID // those whose message must be matched first
+		var turns turnsSettled
 		for i := range list {
 			if waiting != nil && slices.Contains(waiting, list[i].ID) {
 				out[i] = Verdict{Err: errBehind}
@@ -39,9 +40,15 @@ func (e *Engine) settleOnce(ctx context.Context, list []Settle) ([]Verdict, erro
 			if out[i].Err != nil && unmatched(out[i].Err) != nil {
 				waiting = append(waiting, list[i].ID)
 			}
+			if j := out[i].Job; out[i].inTurn {
+				turns.note(j, i)
+			}
 		}
 		r.tx.Durable()
-		return nil
+		if waiting != nil { // more is to come
+			return nil
+		}
+		return r.recall(turns, out)
 	})
 	if err != nil {
 		return nil, err
@@ -75,6 +82,7 @@ func (r *run) settle(s *Settle) (Verdict, error) {
 	if s.Result != nil && s.Outcome == job.OK {
 		c.Result = &job.Result{Ref: r.ids.Next(r.now), Size: uint32(len(s.Result))}
 	}
+	r.cut = nil
 	eff, err := r.step(j, c)
 	if err == nil && c.Result != nil && eff.Job.Result() == c.Result { // not a repeat, and the job stays
 		err = r.tx.PutPayload(c.Result.Ref, s.Result)
@@ -86,7 +94,13 @@ func (r *run) settle(s *Settle) (Verdict, error) {
 		return verdictOf(eff, err)
 	}
 	r.countSettle(s.Outcome, j, &eff)
-	return verdictOf(eff, nil)
+	v, err := verdictOf(eff, nil)
+	v.Recalled, r.cut = r.cut, nil
+	if err == nil && j.Group != "" {
+		q, qerr := r.queue(j.Queue)
+		v.inTurn, err = qerr == nil && rule.TurnMoves(q, &eff), qerr
+	}
+	return v, err
 }
 
 func verdictOf(eff rule.Effect, err error) (Verdict, error) {

@@ -263,6 +263,7 @@ func (r *run) cutTurn(j *job.Job) error {
 		if err := r.countRuns(m, c.Verb, eff); err != nil {
 			return err
 		}
+		r.cut = append(r.cut, id)
 	}
 	return nil
 }

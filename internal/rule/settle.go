@@ -131,6 +131,9 @@ func refuseSettle(v View, c Command) (Effect, error) {
 }
 
 func superseded(j *job.Job) *job.Error {
+	if n := len(j.Ended); n > 0 && j.Ended[n-1].How == job.ByTurn && len(j.Leases) == 0 {
+		return job.Errorf(job.Superseded, "job %s went back with its turn: it, its group or its queue was paused or held, it expired, or one before it failed", j.ID)
+	}
 	return job.Errorf(job.Superseded, "the token for job %s is not live any more; the job is %s", j.ID, j.State)
 }
 

@@ -57,8 +57,10 @@ func cuts(v View, verb Verb, e *Effect) bool {
 		return false
 	}
 	switch verb {
-	case SettleRetry, SettleDead, Lapse:
+	case SettleRetry, SettleDead:
 		return true
+	case Lapse: // one that is recalled because it expired leaves the rest as it is
+		return len(e.Voided) == 0 || e.Voided[0].How != job.ByTurn || v.Job.ExpiresAt == 0 || v.Job.ExpiresAt > v.Now
 	case SettleRelease: // the clock takes it away if it expired
 		return v.Job.ExpiresAt == 0 || v.Job.ExpiresAt > v.Now
 	default:

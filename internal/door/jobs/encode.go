@@ -110,10 +110,21 @@ func AppendVerdicts(b []byte, list []engine.Verdict, id func(i int) job.ID) []by
 			b = quote(b, `,"error":`, TextOf(v.Err))
 		} else {
 			b = word(b, `,"status":"`, states[v.State])
+			if len(v.Recalled) > 0 {
+				b = appendIDs(append(b, `,"recalled":`...), v.Recalled)
+			}
 		}
 		b = append(b, '}')
 	}
 	return append(b, `]}`...)
+}
+
+func appendIDs(b []byte, list []job.ID) []byte {
+	b = append(b, '[')
+	for _, id := range list {
+		b = append(id.AppendTo(append(comma(b), '"')), '"')
+	}
+	return append(b, ']')
 }
 
 // AppendVerdictJob appends the job of a verdict; of one that left, its end.
