@@ -79,9 +79,7 @@ func (m *model) tick() {
 	for _, j := range m.sorted(func(j *job.Job) bool { return j.State == job.Scheduled && j.ReadyAt <= m.now }) {
 		j.State = job.Ready
 	}
-	for _, j := range m.sorted(func(j *job.Job) bool { return j.State == job.Leased }) {
-		m.timeOut(j)
-	}
+	m.timeOuts()
 	expired := m.sorted(func(j *job.Job) bool {
 		return (j.State == job.Ready || j.State == job.Scheduled) && m.over(j.ExpiresAt)
 	})
@@ -131,28 +129,34 @@ func (m *model) timeOut(j *job.Job) {
 	case returned:
 		m.giveBack(j, job.PlaceKeep, 0)
 	}
+	m.cut(j)
 }
 
 // vanish ends the leases of a holder that is gone. Only our own restarts are
 // not counted as a loss.
 func (m *model) vanish(holder string, how job.Ending) {
 	for _, j := range m.sorted(func(j *job.Job) bool { return j.HeldBy(holder) }) {
+		if !j.HeldBy(holder) { // its turn was cut by one before it
+			continue
+		}
 		l := j.Leases[slices.IndexFunc(j.Leases, func(l job.Lease) bool { return l.Holder == holder })]
 		m.end(j, l, how)
 		m.stats.Lapsed++
 		if how == job.ByRestart {
 			m.giveBack(j, job.PlaceKeep, 0)
+			m.cut(j)
 			continue
 		}
 		m.lose(j, l)
 		m.giveUp(j)
+		m.cut(j)
 	}
 }
 
 // lose counts a holder that vanished with a job. From half of the limit on
 // only those count that had the job alone, and each leaves a record.
 func (m *model) lose(j *job.Job, l job.Lease) {
-	if j.Alone && !l.Alone {
+	if j.Alone && !l.Alone || m.follows(j) {
 		return
 	}
 	j.Losses++
@@ -181,6 +185,7 @@ func (m *model) restart(away job.Millis) {
 	m.now += away
 	m.start++
 	m.stats = engine.Stats{}
+	m.vanish(localHolder, job.ByRestart)
 	for holder := range m.away {
 		m.away[holder] = m.now + reattach
 	}

@@ -31,11 +31,13 @@ func settings() []*job.Queue {
 		queue("start", func(q *job.Queue) { q.Order, q.Concurrency = job.OrderStart, 2 }),
 		queue("strict", func(q *job.Queue) { q.Order = job.OrderStrict }),
 		queue("fragile", func(q *job.Queue) { q.RequireToken, q.RunTimeout = true, 9007 }), // no stream reads it
+		queue("ordered", func(q *job.Queue) { inbox(q, job.OrderStrict, 0); q.AgeCap = 1300 }),
+		queue("anyway", func(q *job.Queue) { inbox(q, job.OrderStart, 1); q.GraceDelay, q.RetainDone = 1, 9*job.Second }),
 	}
 }
 
 var (
-	queues  = []string{"plain", "limited", "start", "strict", "fragile"}
+	queues  = []string{"plain", "limited", "start", "strict", "fragile", "ordered", "anyway"}
 	workers = []string{"u", "v"}
 	places  = []job.Place{job.PlaceUnset, job.PlaceKeep, job.PlaceFront, job.PlaceBack}
 )
@@ -66,6 +68,7 @@ func TestEngineIsTheModel(t *testing.T) {
 				rapid.SyncTest(t, func(t *rapid.T) {
 					w := newWorld(t, place(), settings())
 					defer w.end()
+					w.ranked = rapid.Bool().Draw(t, "ranked")
 					w.used = rapid.SliceOfNDistinct(rapid.SampledFrom(queues), 1, 2, rapid.ID).Draw(t, "queues")
 					t.Repeat(map[string]func(*rapid.T){
 						"":    func(*rapid.T) { w.compared() },
@@ -74,7 +77,8 @@ func TestEngineIsTheModel(t *testing.T) {
 						"settle": w.settleLive, "settle 2": w.settleLive, "settle any": w.settle, "late ok": w.lateOK, "settle by id": w.settleByID,
 						"extend": w.extend, "extend worker": w.extendWorker, "set budget": w.setBudget, "rebind": w.rebind, "operate": w.operate, "many": w.many, "hold group": w.holdGroup, "set queue": w.setQueue,
 						"pass": w.pass, "pass 2": w.pass, "restart": w.restart, "read": w.read,
-						"lock": w.useLock,
+						"lock":  w.useLock,
+						"turns": w.takeTurns, "turns 2": w.takeTurns, "deliver": w.deliver, "deliver 2": w.deliver, "operate group": w.operateGroup, "pause": w.pauseOne,
 					})
 				})
 			})
@@ -109,6 +113,9 @@ func (w *world) draw(t *rapid.T) engine.NewJob {
 	w.drawn++
 	if life := one[job.Millis](t, "expires in", 0, 0, 900, 4000); life > 0 {
 		n.Job.ExpiresAt = max(now, n.Job.ReadyAt) + life
+	}
+	if n.Job.Queue == "ordered" && w.ranked { // all of a group are, or none: nobody knows the numbers of the others
+		n.Job.Ranked, n.Job.Rank = true, one[int64](t, "rank", -3, 0, 5, 5, 9)
 	}
 	n.Job.Extras = w.drawKey(t)
 	if n.Job.Queue == "plain" {

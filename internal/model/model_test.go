@@ -88,10 +88,18 @@ func before(a, b *job.Job) int {
 }
 
 // inGroup is the order inside an ordered group: priority and place do not count.
-func inGroup(a, b *job.Job) int { return cmp.Compare(a.Seq, b.Seq) }
+// Its rank does, if it has one.
+func inGroup(a, b *job.Job) int { return cmp.Or(cmp.Compare(sortOf(a), sortOf(b)), a.ID.Compare(b.ID)) }
+
+func sortOf(j *job.Job) int64 {
+	if j.Ranked {
+		return j.Rank
+	}
+	return j.Seq
+}
 
 func wanted(j *job.Job) bool {
-	return j.State == job.Ready || j.State == job.Leased && len(j.Leases) < int(j.Wanted)
+	return j.Park != pausePark && (j.State == job.Ready || j.State == job.Leased && len(j.Leases) < int(j.Wanted))
 }
 
 // members are the jobs of a group that are open, or dead and blocking.
@@ -112,7 +120,7 @@ func (m *model) group(queue, group string) *job.Gate {
 // forget drops what is known of a group that has no members and is not held.
 func (m *model) forget() {
 	for key, g := range m.groups {
-		if g.Hold == 0 && len(m.members(g.Queue, g.Group)) == 0 {
+		if g.Hold == 0 && !g.Paused && g.Group != "" && len(m.members(g.Queue, g.Group)) == 0 {
 			delete(m.groups, key)
 		}
 	}
@@ -128,7 +136,7 @@ func (m *model) offered(j *job.Job) bool {
 	if j.Group == "" {
 		return true
 	}
-	if g := m.group(j.Queue, j.Group); g.Hold > 0 || g.Park != "" { // all of it, whoever arrives and whatever its place
+	if g := m.group(j.Queue, j.Group); g.Hold > 0 || g.Park != "" || g.Paused { // all of it, whoever arrives and whatever its place
 		return false
 	}
 	members := m.members(j.Queue, j.Group)
@@ -137,7 +145,7 @@ func (m *model) offered(j *job.Job) bool {
 		running += len(o.Leases)
 		blocked = blocked || o.Blocks
 	}
-	if q.Order == job.OrderStrict { // the head or nobody
+	if q.Order == job.OrderStrict || q.Turns { // the head or nobody
 		return running == 0 && slices.MinFunc(members, inGroup) == j
 	}
 	order := before
@@ -168,7 +176,7 @@ func (m *model) next(holder string, queues []string) *job.Job {
 	}
 	line := m.sorted(func(j *job.Job) bool {
 		return (len(queues) == 0 || slices.Contains(queues, j.Queue)) && !j.HeldBy(holder) &&
-			m.offered(j)
+			!m.queues[j.Queue].Turns && m.offered(j)
 	})
 	if len(line) == 0 {
 		return nil

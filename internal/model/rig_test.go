@@ -65,6 +65,8 @@ type world struct {
 
 	lockTokens []job.Token
 	fence      int64             // the highest
+	ranked     bool              // members of the strict inbox have ranks
+	lastTurn   int64             // the latest number of a turn
 	secrets    map[string]string // of workers
 }
 
@@ -138,7 +140,7 @@ func (w *world) granted(list []delivery) {
 		if j == nil || j.ID != d.Job.ID {
 			w.Fatalf("%s was given %s, want %s", d.to, w.name(d.Job), w.name(j))
 		}
-		w.model.take(j, d.Lease.Token, d.to, d.kind, d.life)
+		w.model.take(j, d.Lease.Token, d.to, d.kind, d.life, false)
 		w.same("delivered", d.Job, j)
 		if _, old := w.owners[d.Lease.Token]; old {
 			w.Fatalf("token of %s was issued before (I2)", w.name(j))
@@ -239,6 +241,7 @@ func (w *world) compared() {
 	w.listed(engine.Filter{}, len(w.ids)+1, false)
 	w.depths()
 	w.gates()
+	w.standings()
 	w.budgets()
 }
 
@@ -272,6 +275,9 @@ func (w *world) depths() {
 			w.Fatalf("queue is\n%+v, want\n%+v", q, want)
 		}
 		depth := w.model.depth(name)
+		for _, g := range w.model.standing(name) {
+			depth.Groups[g.Is]++
+		}
 		depth.Status = got.Status // storetest counts those
 		if slices.ContainsFunc(slices.Collect(maps.Values(w.model.jobs)), func(j *job.Job) bool { return j.Budgets() != nil }) {
 			depth.Wanting = got.Wanting // who is put aside depends on who looked
@@ -288,6 +294,7 @@ func (w *world) gates() {
 	type gate struct {
 		hold   job.Millis
 		parked bool
+		paused bool
 	}
 	var rows []job.Row
 	err := w.store.View(w.Context(), func(v store.Reader) (err error) {
@@ -298,11 +305,11 @@ func (w *world) gates() {
 	got, want := map[string]gate{}, map[string]gate{}
 	for _, row := range rows {
 		g := row.(*job.Gate)
-		got[g.Key()] = gate{g.Hold, g.Park != ""}
+		got[g.Key()] = gate{g.Hold, g.Park != "", g.Paused}
 	}
 	for key, g := range w.model.groups {
 		if !g.Blank() {
-			want[key] = gate{g.Hold, g.Park != ""}
+			want[key] = gate{g.Hold, g.Park != "", g.Paused}
 		}
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -29,7 +29,11 @@ func (m *model) settle(s engine.Settle) (job.State, job.Kind) {
 		m.result(j, s)
 		m.lateOK(j, *late)
 	default:
+		turn, outdated := j.Leases[i].Turn, m.over(j.ExpiresAt)
 		m.settleLive(j, i, s)
+		if m.passes(j, s.Outcome); turn != 0 && s.Outcome != job.OK && (s.Outcome != job.Released || !outdated) {
+			m.cut(j)
+		}
 	}
 	return j.State, accepted
 }
@@ -42,18 +46,21 @@ func (m *model) attempt(j *job.Job, s engine.Settle) (live int, late *job.Ended,
 		return m.attemptOfStream(j, s, lateOK)
 	}
 	if i := j.LeaseOf(s.Token); i >= 0 {
+		if s.Outcome == job.OK && m.follows(j) {
+			return -1, nil, job.WrongState
+		}
 		return i, nil, accepted
 	}
 	ended := job.Ended{Hash: s.Token.Hash(), How: job.ByRestart}
 	known := slices.IndexFunc(j.Ended, func(e job.Ended) bool { return e.Hash == ended.Hash })
 	if known >= 0 {
-		if ended = j.Ended[known]; ended.How == endingOf[s.Outcome] {
+		if ended = j.Ended[known]; ended.How == endingOf[s.Outcome] || ended.How == job.ByTurn && s.Outcome == job.Released {
 			return -1, nil, accepted
 		}
 	}
 	forgotten := s.Token.Start() < m.start && j.Order != job.OrderStrict
-	forgiven := ended.How == job.ByLapse || ended.How == job.ByDisconnect || ended.How == job.ByRestart
-	newerTurn := j.Order == job.OrderStrict && m.group(j.Queue, j.Group).Turn != ended.Turn
+	forgiven := ended.How == job.ByLapse || ended.How == job.ByDisconnect || ended.How == job.ByRestart || ended.How == job.ByTurn
+	newerTurn := j.Order == job.OrderStrict && (m.group(j.Queue, j.Group).Turn != ended.Turn || m.head(j.Queue, j.Group) != j)
 	if lateOK && (known >= 0 || forgotten) && forgiven && !newerTurn {
 		return -1, &ended, accepted
 	}
@@ -86,6 +93,7 @@ func (m *model) lateOK(j *job.Job, ended job.Ended) {
 	m.remember(j, ended)
 	m.stats.LateOK++
 	m.complete(j)
+	m.passes(j, job.OK)
 }
 
 func (m *model) settleLive(j *job.Job, i int, s engine.Settle) {
@@ -124,7 +132,7 @@ func (m *model) settleLive(j *job.Job, i int, s engine.Settle) {
 }
 
 func (m *model) complete(j *job.Job) {
-	j.State, j.Losses, j.CompletedAt = job.Done, 0, m.now
+	j.State, j.Losses, j.CompletedAt, j.Park = job.Done, 0, m.now, ""
 	m.finished(j)
 	m.stats.Done++
 	m.keep(j, j.RetainDone, m.queues[j.Queue].RetainDone, 0)
@@ -199,13 +207,16 @@ func (m *model) decide(j *job.Job, s engine.Settle) {
 	grace, own := m.grace(j), s.RetryAt > 0 || s.RetryIn > 0
 	switch {
 	case grace:
-		due = m.now + graceDelay
+		due = m.now + m.graceDelay(j)
 	case s.RetryIn > 0:
 		due = m.now + s.RetryIn
 	case s.RetryAt > 0:
 		due = s.RetryAt
 	default:
 		due = m.now + curve(j)
+		if most := m.queues[j.Queue].AgeCap; most > 0 {
+			due = min(due, max(max(j.Created, j.RevivedAt)+most, m.now+m.graceDelay(j)))
+		}
 	}
 	if s.RetryAfter > 0 {
 		due = max(due, m.now+s.RetryAfter)
@@ -250,21 +261,27 @@ func curve(j *job.Job) job.Millis {
 // die ends a job whose death its group may have to wait for. The head, who has
 // the turn of a strict group or would be next, parks it if the queue says so.
 func (m *model) die(j *job.Job, why job.Reason) {
-	onDead := m.queues[j.Queue].OnDead
-	if j.Group == "" || onDead == job.DeadSkip {
+	onDead, turns := m.queues[j.Queue].OnDead, m.queues[j.Queue].Turns
+	if j.Group == "" || onDead == job.DeadSkip || turns && m.over(j.ExpiresAt) {
 		m.bury(j, why)
 		return
 	}
-	behind := j.Order == job.OrderStrict && j.State != job.Leased && slices.MinFunc(m.members(j.Queue, j.Group), inGroup) != j
+	behind := (turns || j.Order == job.OrderStrict) && m.head(j.Queue, j.Group) != j
+	if j.Order == job.OrderStrict && j.State == job.Leased {
+		behind = m.follows(j)
+	}
+	if turns {
+		j.PurgeAt = j.ExpiresAt
+	}
 	if onDead == job.DeadPark && !behind {
 		m.group(j.Queue, j.Group).Park = j.ID.String()
 	}
-	j.State, j.Reason, j.Blocks, j.DiedAt = job.Dead, why, true, m.now
+	j.State, j.Reason, j.Blocks, j.DiedAt, j.Park = job.Dead, why, true, m.now, ""
 	m.finished(j)
 }
 
 func (m *model) bury(j *job.Job, why job.Reason) {
-	j.State, j.Reason, j.DiedAt = job.Dead, why, m.now
+	j.State, j.Reason, j.DiedAt, j.Park = job.Dead, why, m.now, ""
 	m.finished(j)
 	m.keep(j, j.RetainDead, m.queues[j.Queue].RetainDead, retainDead)
 }

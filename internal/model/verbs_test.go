@@ -86,7 +86,8 @@ func (m *model) place(j *job.Job, p job.Place) {
 
 // take gives a job to a holder under the token that the engine drew; life is
 // that of a unary lease.
-func (m *model) take(j *job.Job, token job.Token, holder string, kind job.HolderKind, life job.Millis) {
+// joins is whether it runs in the turn of its group that began before it.
+func (m *model) take(j *job.Job, token job.Token, holder string, kind job.HolderKind, life job.Millis, joins bool) {
 	l := job.Lease{Token: token, Holder: holder, Kind: kind, Since: m.now, Alone: j.Alone}
 	if life > 0 {
 		l.Until = m.now + life
@@ -97,15 +98,7 @@ func (m *model) take(j *job.Job, token job.Token, holder string, kind job.Holder
 	if j.StartTimeout > 0 {
 		l.StartBy = m.now + j.StartTimeout
 	}
-	if j.Order == job.OrderStrict {
-		g := m.group(j.Queue, j.Group)
-		g.Turn = m.draw()
-		l.Turn = g.Turn
-		if j.Seq < g.LastSeq {
-			m.stats.OutOfOrder++
-		}
-		g.LastSeq = max(g.LastSeq, j.Seq)
-	}
+	l.Turn = m.turn(j, joins)
 	if j.State == job.Ready {
 		m.taken(j)
 	}
