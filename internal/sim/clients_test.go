@@ -28,6 +28,7 @@ const (
 	askMark   // of a fingerprint
 	askCron
 	askLock
+	askPauseGroup
 )
 
 // request is one thing that was asked for and not yet answered.
@@ -44,7 +45,8 @@ type request struct {
 	edit      func(*job.Queue)
 	until     job.Millis // of a hold
 	run       *job.Replay
-	paused    bool // of a fingerprint
+	paused    bool // of a fingerprint, or of a group
+	skips     bool // the head of a group
 	cron      *cronAsk
 	lock      *lockAsk
 
@@ -202,14 +204,16 @@ type holder struct {
 	queues   []string
 	prefetch int
 	props    map[string]string
-	life     job.Millis // of each unary lease
+	life     job.Millis          // of each unary lease
+	turns    *engine.TurnOptions // asks for turns of groups; nil = for jobs
 
-	s       *engine.Stream
-	slow    bool // reads only when a step says so
-	closing bool // it disconnected
-	gone    bool // and the engine knows
-	got     map[job.Token]bool
-	voided  map[job.Token]bool // it was told that these are over
+	s        *engine.Stream
+	slow     bool // reads only when a step says so
+	closing  bool // it disconnected
+	gone     bool // and the engine knows
+	answered bool // of a call for turns
+	got      map[job.Token]bool
+	voided   map[job.Token]bool // it was told that these are over
 }
 
 // asks reports whether the holder takes jobs of the queue.

@@ -114,7 +114,8 @@ type judge struct {
 	counted  *engine.Stats  // what the commit at hand must count
 	strides  map[job.ID]*stride
 	measured measured
-	cronPuts []cronPut  // of the commit at hand, whose entries have not been written yet
+	cronPuts []cronPut // of the commit at hand, whose entries have not been written yet
+	turnBook
 	instant  job.Millis // now, on the steady clock
 	stats    engine.Stats
 	unsure   bool // an unanswered call may have counted a duplicate
@@ -140,7 +141,7 @@ func newJudge(w *world, c *coverage) *judge {
 	return &judge{
 		w: w, book: newBooks(), base: newBooks(), labels: map[job.ID]string{}, born: map[job.ID]int{},
 		touched: map[job.ID]int{}, known: map[string][]receipt{}, tokens: map[job.Token]grant{}, coverage: c,
-		strides: map[job.ID]*stride{}, carried: map[string]int{}, measured: newMeasured(),
+		strides: map[job.ID]*stride{}, carried: map[string]int{}, measured: newMeasured(), turnBook: newTurnBook(),
 	}
 }
 
@@ -246,6 +247,7 @@ func (x *judge) judge(c *commit) {
 	if len(x.cronPuts) > 0 {
 		broken("docs/cron.md", "jobs came in for %v, and the entries do not know", x.cronPuts)
 	}
+	x.turnsEnd()
 	if !c.failed {
 		x.stats = plus(x.stats, counted)
 	}
@@ -357,6 +359,7 @@ func (x *judge) accept(c *commit, s *scene, o *outcome, counted *engine.Stats) {
 	if o.req != nil {
 		o.req.commit, o.req.state = c.number, o.state
 	}
+	x.turnLaws(s, o)
 	*counted = plus(*counted, o.stats)
 	x.gate, x.queue = o.gate, o.queue
 	if apart(plain(s.old), plain(s.new)) != "" { // not by a heartbeat of what has no end

@@ -120,10 +120,13 @@ func (s *scene) dead(o *outcome, j *job.Job, why job.Reason, aside bool) *outcom
 		j.Print = rule.Fingerprint(&job.Failure{Type: why.String()})
 	}
 	o.note("dead of " + why.String())
-	if j.Group == "" || s.q.OnDead == job.DeadSkip || aside {
+	if j.Group == "" || s.q.OnDead == job.DeadSkip || aside || s.outdated(j) {
 		return s.finish(o, j, j.RetainDead, s.q.RetainDead, s.w.setup.server.RetainDead)
 	}
 	j.Blocks = true
+	if s.q.Turns {
+		j.PurgeAt = j.ExpiresAt
+	}
 	o.note("a dead head: " + s.q.OnDead.String())
 	if s.q.OnDead == job.DeadPark && !s.behind() {
 		g := s.g
@@ -140,17 +143,14 @@ func (s *scene) dead(o *outcome, j *job.Job, why job.Reason, aside bool) *outcom
 	return o
 }
 
-// behind reports whether the job is a member of a strict group that waits
-// behind another one.
+// behind reports whether the job is a member of a group with a head that is behind
+// another one: of a strict turn that runs, behind one of it.
 func (s *scene) behind() bool {
-	if s.old.Order != job.OrderStrict || s.old.State == job.Leased {
-		return false
-	}
-	for _, other := range s.book.jobs {
-		member := other.Queue == s.old.Queue && other.Group == s.old.Group && (other.State.Open() || other.Blocks)
-		if member && s.ahead(other, s.old) {
-			return true
-		}
+	switch strict := s.old.Order == job.OrderStrict; {
+	case strict && s.old.State == job.Leased:
+		return s.followsOne()
+	case strict, s.q.Turns:
+		return s.headOf(s.old) != s.old.ID
 	}
 	return false
 }
@@ -195,7 +195,7 @@ func waits(c *job.Curve, n float64) (lo, hi job.Millis) {
 
 // lose counts a holder that vanished (core.md 5).
 func (s *scene) lose(j *job.Job, l job.Lease) {
-	if j.Alone && !l.Alone {
+	if j.Alone && !l.Alone || s.followsOne() {
 		return
 	}
 	p := s.policy(j)

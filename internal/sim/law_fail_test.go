@@ -126,7 +126,7 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 		o.note("failed after its expiry")
 		return []*outcome{s.dead(o, j, job.Expired, false)}
 	case grace:
-		after := s.now + s.w.setup.server.GraceDelay
+		after := s.now + s.graceDelay()
 		j.Wait = chose(job.WaitGrace, after)
 		return []*outcome{s.again(o, j, r, p, max(free, after), at > 0)}
 	case does == job.DoDead:
@@ -157,8 +157,9 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 	var list []*outcome
 	for _, d := range []job.Millis{lo, hi} {
 		c, k := *o, j.Clone()
-		k.LastDelay, k.Wait = d, chose(job.WaitCurve, s.now+d)
-		due := max(free, s.now+d)
+		at := s.capped(k, s.now+d)
+		k.LastDelay, k.Wait = d, chose(job.WaitCurve, at)
+		due := max(free, at)
 		limit, bounded := p.LimitValue()
 		switch {
 		case bounded && int64(k.Attempts) > limit:

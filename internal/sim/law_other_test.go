@@ -14,6 +14,9 @@ func (s *scene) outcomes(ch *change) (list []*outcome) {
 	if s.new != nil && len(s.new.Leases) > len(s.old.Leases) {
 		return []*outcome{s.taken()}
 	}
+	if by, is := s.cuts[s.old.ID]; is {
+		return []*outcome{s.cutOff(by)}
+	}
 	for _, r := range s.asked {
 		if r.id != s.old.ID || r.commit > 0 || r.lost {
 			continue
@@ -55,12 +58,15 @@ func (s *scene) requested(r *request) []*outcome {
 		o.gate = s.unparked()
 		o.note("deleted")
 	case askOperate:
+		if r.skips && s.old.State == job.Dead {
+			return s.stepsAside(o, j, r)
+		}
 		if !rule.Allowed(r.command.Verb, s.old.State) {
 			return nil
 		}
 		switch o.verb = r.command.Verb; o.verb {
 		case rule.Cancel:
-			return []*outcome{s.cancelled(o, j)}
+			return s.skipped(o, j, r)
 		case rule.Offer:
 			j.Wanted++
 			j.Reschedules++

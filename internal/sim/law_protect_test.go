@@ -36,21 +36,23 @@ func (b books) throttle(queue, group string) job.Throttle {
 	return job.Throttle{Queue: queue, Group: group}
 }
 
+// lets reports whether a breaker lets one more through.
+func lets(t job.Throttle) bool {
+	switch t.State {
+	case job.BreakerOpen:
+		return false
+	case job.BreakerHalfOpen:
+		return t.Out+t.Won < t.Allowed
+	case job.BreakerRamping:
+		return t.Out < t.Allowed
+	case job.BreakerClosed:
+	}
+	return true
+}
+
 // shut is retry.md section 4: why what protects its queue and group does not
 // let a job through; "" = it does.
 func (x *judge) shut(j *job.Job) string {
-	lets := func(t job.Throttle) bool {
-		switch t.State {
-		case job.BreakerOpen:
-			return false
-		case job.BreakerHalfOpen:
-			return t.Out+t.Won < t.Allowed
-		case job.BreakerRamping:
-			return t.Out < t.Allowed
-		case job.BreakerClosed:
-		}
-		return true
-	}
 	if !lets(x.book.throttle(j.Queue, "")) {
 		return "the breaker of its queue lets nothing through"
 	}

@@ -28,24 +28,27 @@ func (s *scene) settled(r *request) (list []*outcome, a answer, kind job.Kind) {
 		return s.tokenless(r)
 	}
 	if i := j.LeaseOf(t); i >= 0 {
-		return s.settle(r, i), accepted, 0
+		if o == job.OK && s.followsOne() {
+			return nil, refused, job.WrongState
+		}
+		return s.passes(s.settle(r, i)), accepted, 0
 	}
 	at := slices.IndexFunc(j.Ended, func(e job.Ended) bool { return e.Hash == t.Hash() })
 	how := [...]job.Ending{job.OK: job.ByOK, job.Retried: job.ByRetry, job.Died: job.ByDead, job.Released: job.ByRelease}[o]
 	known := job.Ended{Hash: t.Hash(), How: job.ByRestart}
 	switch {
-	case at >= 0 && j.Ended[at].How == how:
+	case at >= 0 && (j.Ended[at].How == how || j.Ended[at].How == job.ByTurn && o == job.Released):
 		return nil, repeated, 0
 	case at >= 0:
 		known = j.Ended[at]
 	case t.Start() >= s.start || j.Order == job.OrderStrict:
 		return nil, refused, job.Superseded
 	}
-	newer := j.Group != "" && j.Order == job.OrderStrict && s.g.Turn != known.Turn
+	newer := j.Group != "" && j.Order == job.OrderStrict && (s.g.Turn != known.Turn || s.headOf(j) != j.ID)
 	if o != job.OK || !j.State.Open() || !known.How.Forgives() || s.q.LateOKNever || newer {
 		return nil, refused, job.Superseded
 	}
-	return []*outcome{s.lateOK(r, known)}, accepted, 0
+	return s.passes([]*outcome{s.lateOK(r, known)}), accepted, 0
 }
 
 // tokenless is a settle that names no token.

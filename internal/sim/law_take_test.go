@@ -31,19 +31,11 @@ func (s *scene) taken() *outcome {
 	case !h.asks(j.Queue):
 		broken("I2", "%s is in queue %s and was given to %s, who asked for %v", name, j.Queue, l.Holder, h.queues)
 	}
-	if why := s.unfit(h, l.Holder, j); why != "" {
-		broken("core.md 1 to 4", "%s was given to %s: %s", name, l.Holder, why)
-	}
-	for _, other := range s.book.jobs {
-		if s.sooner(other, j) && !s.mates(other, j) && !s.earning(other) && h.asks(other.Queue) && s.unfit(h, l.Holder, other) == "" {
-			broken("core.md 1", "%s was given to %s before %s, which stands before it", name, l.Holder, s.name(other.ID))
-		}
-	}
-	if p := s.aloneBefore(h, j); p != nil && !s.earning(p) && !s.othersFor(h, p) {
-		broken("core.md 5", "%s was given to %s, which must be emptied for %s: nobody else is", name, l.Holder, s.name(p.ID))
+	joins := s.joins(h, j, l)
+	if joins == nil {
+		s.begins(h, j, l)
 	}
 	s.roomFor(h, l)
-	s.passOver(h, j)
 	s.meter(j)
 	s.spend(j)
 	s.tokens[l.Token] = grant{s.epoch, s.number, s.q.NonIdempotent || j.Order == job.OrderStrict}
@@ -54,19 +46,10 @@ func (s *scene) taken() *outcome {
 	}
 	want.RunEnd = s.timer(j.RunTimeout, s.q.RunTimeout)
 	want.StartBy = s.timer(j.StartTimeout, s.q.StartTimeout)
-	if j.Group != "" && j.Order == job.OrderStrict {
-		g := s.g
-		g.Turn = l.Turn
-		o.draws = append(o.draws, l.Turn)
-		want.Turn = l.Turn
-		if j.Seq < g.LastSeq {
-			o.stats.OutOfOrder = 1
-			o.note("out of order")
-		}
-		g.LastSeq = max(g.LastSeq, j.Seq)
-		o.gate = &g
+	s.hasTurn(o, &want, l, joins)
+	if joins == nil {
+		s.turned(o, j)
 	}
-	s.turned(o, j)
 	if j.Alone {
 		o.note("delivered alone")
 	}
@@ -87,6 +70,24 @@ func (s *scene) taken() *outcome {
 	j.Deliveries++
 	j.Leases = append(j.Leases, want)
 	return o
+}
+
+// begins holds a start against the order of all lines: only the member of a turn
+// that is not its first has another reason.
+func (s *scene) begins(h *holder, j *job.Job, l job.Lease) {
+	name := s.name(j.ID)
+	if why := s.unfit(h, l.Holder, j); why != "" {
+		broken("core.md 1 to 4", "%s was given to %s: %s", name, l.Holder, why)
+	}
+	for _, other := range s.book.jobs {
+		if s.sooner(other, j) && !s.mates(other, j) && !s.earning(other) && h.asks(other.Queue) && s.unfit(h, l.Holder, other) == "" {
+			broken("core.md 1", "%s was given to %s before %s, which stands before it", name, l.Holder, s.name(other.ID))
+		}
+	}
+	if p := s.aloneBefore(h, j); p != nil && h.turns == nil && !s.earning(p) && !s.othersFor(h, p) {
+		broken("core.md 5", "%s was given to %s, which must be emptied for %s: nobody else is", name, l.Holder, s.name(p.ID))
+	}
+	s.passOver(h, j)
 }
 
 func (x *judge) token(t job.Token) bool { _, seen := x.tokens[t]; return seen }
@@ -140,11 +141,27 @@ func (x *judge) unfit(h *holder, name string, j *job.Job) string {
 
 // unfitFree says why a holder could not be given a job if it had no other.
 func (x *judge) unfitFree(h *holder, name string, j *job.Job) string {
+	switch why := x.unfitAlone(h, name, j); {
+	case why != "":
+		return why
+	case x.visited(h, j):
+		return "the run visited its group"
+	case j.Group != "":
+		return x.barred(j)
+	}
+	return ""
+}
+
+// unfitAlone is that without what its group has to do with it.
+func (x *judge) unfitAlone(h *holder, name string, j *job.Job) string {
 	if !wants(j) {
 		return fmt.Sprintf("it is %s, parked %q, with %d of %d copies out", j.State, j.Park, len(j.Leases), j.Wanted)
 	}
 	if q := x.book.queue(j.Queue); q.Paused || q.HoldUntil > 0 {
 		return "its queue is paused or held"
+	}
+	if why := x.notInTurn(h, j); why != "" {
+		return why
 	}
 	if why := x.shut(j); why != "" {
 		return why
@@ -159,9 +176,6 @@ func (x *judge) unfitFree(h *holder, name string, j *job.Job) string {
 		if (h.props[r.Property] == r.Value) != (r.Op == "=") {
 			return "the holder does not meet " + r.Property + r.Op + r.Value
 		}
-	}
-	if j.Group != "" {
-		return x.barred(j)
 	}
 	return ""
 }
@@ -196,8 +210,10 @@ func (x *judge) barred(j *job.Job) string {
 		return "its group is parked: " + g.Park
 	case g.Hold > 0:
 		return "its group is held"
+	case g.Paused:
+		return "its group is paused"
 	}
-	live := 0
+	live, one := 0, q.Order == job.OrderStrict || q.Turns // head or nobody
 	for _, other := range x.book.jobs {
 		member := other.Queue == j.Queue && other.Group == j.Group && (other.State.Open() || other.Blocks)
 		if !member {
@@ -209,11 +225,11 @@ func (x *judge) barred(j *job.Job) string {
 		}
 		ahead := x.ahead(other, j)
 		switch {
-		case other.Blocks && q.Order != job.OrderStrict:
+		case other.Blocks && !one:
 			return "its group has a dead head"
-		case q.Order == job.OrderStrict && ahead:
+		case one && ahead:
 			return "I7: " + x.name(other.ID) + " is before it in its group"
-		case q.Order == job.OrderStrict && len(other.Leases) > 0:
+		case one && len(other.Leases) > 0:
 			return "I7: " + x.name(other.ID) + " of its group is out"
 		case ahead && wants(other):
 			return x.name(other.ID) + " of its group goes first"
@@ -234,7 +250,7 @@ func (x *judge) ahead(a, b *job.Job) bool {
 	if a.Order == job.OrderNone || b.Order == job.OrderNone {
 		return x.before(a, b)
 	}
-	return a.Seq < b.Seq || a.Seq == b.Seq && a.ID.Before(b.ID)
+	return sortOf(a) < sortOf(b) || sortOf(a) == sortOf(b) && a.ID.Before(b.ID)
 }
 
 // row holds a write of a row against the laws: times do not come early,
@@ -254,13 +270,14 @@ func (x *judge) row(c *commit, ch *change) {
 	case job.Gates:
 		old, _ := before.(*job.Gate)
 		row, _ := ch.row.(*job.Gate)
-		if old != nil && row != nil && (row.Turn < old.Turn || row.LastSeq < old.LastSeq) {
+		if old != nil && row != nil && (row.Turn < old.Turn || row.LastSeq < old.LastSeq && old.Turn != 0) {
 			broken("I7", "the gate %q went back from %+v to %+v", ch.key, *old, *row)
 		}
 		if old != nil && old.Hold > c.now && (row == nil || row.Hold < old.Hold) {
 			broken("I6", "the hold of group %q ended at %d, before %d", ch.key, c.now, old.Hold)
 		}
 		x.heldBack(c, old, row)
+		x.pausedOrNot(c, ch.key, old, row)
 		if old != nil && old.Park != "" && (row == nil || row.Park != old.Park) {
 			broken("core.md 2", "group %q was let go and its dead head is there", ch.key)
 		}

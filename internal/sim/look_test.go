@@ -40,6 +40,9 @@ func (w *world) look(dice uint64) {
 	if dice%4 == 0 && w.sure() && w.doomed == 0 {
 		w.statistics()
 	}
+	if dice%8 == 0 && w.setup.inboxes && w.sure() && w.doomed == 0 {
+		w.standings()
+	}
 	if dice%16 == 0 && w.doomed == 0 {
 		if err := w.mem.Check(); err != nil {
 			broken("I8", "%v", err)
@@ -67,10 +70,10 @@ func (w *world) invariants() {
 			broken("I3", "%s is %s with %d leases of %d wanted", name, j.State, len(j.Leases), j.Wanted)
 		case (j.State == job.Dead) != (j.Reason != job.Alive):
 			broken("I1", "%s is %s for the reason %q", name, j.State, j.Reason)
-		case j.Group != "" && j.Order == job.OrderStrict && len(j.Leases) > 0 && turns[key] != nil:
-			broken("I7", "%s and %s of one strict group are out", name, w.judge.name(turns[key].ID))
+		case j.Group != "" && len(j.Leases) > 0 && turns[key] != nil && turns[key].Leases[0].Turn != j.Leases[0].Turn:
+			broken("I7", "%s and %s of one group are out in two turns", name, w.judge.name(turns[key].ID))
 		}
-		if j.Group != "" && j.Order == job.OrderStrict && len(j.Leases) > 0 {
+		if j.Group != "" && len(j.Leases) > 0 && j.Leases[0].Turn != 0 {
 			turns[key] = j
 		}
 		for _, l := range j.Leases {
@@ -196,7 +199,7 @@ func (w *world) counters() {
 		if j.State.Open() && j.Group != "" {
 			d.Grouped++
 		}
-		depths[j.Queue] = d
+		depths[j.Queue] = d // but for groups, see below
 		if highest.Before(j.ID) {
 			highest = j.ID
 		}
@@ -210,6 +213,13 @@ func (w *world) counters() {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	for name, groups := range w.judge.groups() {
+		d := depths[name]
+		for _, g := range groups {
+			d.Groups[g.is]++
+		}
+		depths[name] = d
+	}
 	err := w.mem.View(w.ctx, func(r store.Reader) error {
 		for name, want := range depths {
 			if got := r.Depth(name); got != want {

@@ -28,6 +28,11 @@ func (w *world) operate() {
 		r.text = fmt.Sprintf("%s, place %s, out of order %t", verb, r.command.Place, r.command.Allow)
 	}
 	r.text += " of " + w.judge.name(j.ID)
+	w.operated(r, func() (engine.Verdict, error) { return w.e.Operate(w.ctx, j.ID, r.command) })
+}
+
+// operated sends what an operator asks of one job, and judges the answer.
+func (w *world) operated(r *request, do func() (engine.Verdict, error)) {
 	w.foretell(r, w.sure())
 	w.say("    %s", r)
 	var v engine.Verdict
@@ -44,7 +49,7 @@ func (w *world) operate() {
 		}
 		return w.verdict(r, v)
 	}
-	w.start(c, func() { v, err = w.e.Operate(w.ctx, j.ID, r.command) })
+	w.start(c, func() { v, err = do() })
 }
 
 // operation draws a verb, mostly one that the state of the job allows.
@@ -138,6 +143,7 @@ func (w *world) furnish() {
 	if w.oneIn(2) {
 		w.setQueue("plain", "lifo at the front", func(q *job.Queue) { q.FrontOrder = job.FrontLIFO })
 	}
+	w.furnishInboxes()
 	for what := range 4 {
 		if w.oneIn(3) {
 			w.limitFlow(pick(w, queueNames[:3]), what)
@@ -155,6 +161,10 @@ func (w *world) changeQueue() {
 		return
 	}
 	until, n := w.now()+w.between(job.Second, 10*job.Second), w.dice.IntN(3)
+	if w.setup.inboxes && w.oneIn(4) {
+		w.toggleTurns(name)
+		return
+	}
 	switch what := w.dice.IntN(24); what {
 	case 0, 1:
 		w.setQueue(name, "pause", func(q *job.Queue) { q.Paused = true })
@@ -201,7 +211,7 @@ func (w *world) setQueue(name, what string, edit func(*job.Queue)) {
 	for _, j := range w.judge.book.jobs {
 		grouped = grouped || j.Queue == name && j.Group != "" && j.State.Open()
 	}
-	refuse := wanted.Order == job.OrderStrict && wanted.Concurrency > 1 || wanted.Order != old.Order && grouped
+	refuse := wanted.Order == job.OrderStrict && wanted.Concurrency > 1 || wanted.Order != old.Order && grouped || noTurns(&wanted)
 	var err error
 	c := &call{reqs: []*request{r}}
 	c.finish = func() string {

@@ -20,25 +20,25 @@ type kind struct {
 
 func init() {
 	kinds = []kind{
-		{"put", 26, (*world).putSome},
+		{"put", 21, (*world).putSome},
 		{"put under keys", 8, (*world).putUnderKeys},
-		{"connect", 9, (*world).connect},
+		{"connect", 6, (*world).connect},
 		{"disconnect", 5, (*world).disconnect},
 		{"slow workers read", 2, (*world).readSlow},
-		{"unary take", 6, (*world).lease},
+		{"unary take", 3, (*world).lease},
 		{"unary waiters give up", 2, (*world).giveUpWaiting},
-		{"settle", 26, (*world).settleOne},
+		{"settle", 15, (*world).settleOne},
 		{"settle several", 4, (*world).settleSome},
 		{"settle again", 5, (*world).settleAgain},
 		{"settle wrongly", 3, (*world).settleWrong},
 		{"extend", 5, (*world).extend},
-		{"operate", 12, (*world).operate},
+		{"operate", 9, (*world).operate},
 		{"change or delete many", 3, (*world).many},
 		{"change a queue", 7, (*world).changeQueue},
 		{"hold a group", 2, (*world).holdGroup},
 		{"run through the dead", 5, (*world).runDead},
 		{"pause or resume a fingerprint", 4, (*world).markPrint},
-		{"time passes", 22, (*world).timePasses},
+		{"time passes", 20, (*world).timePasses},
 		{"the clock steps", 2, (*world).clockSteps},
 		{"a budget changes", 1, (*world).changeBudget},
 		{"the process stands still", 1, (*world).standStill},
@@ -50,6 +50,11 @@ func init() {
 		{"the disk fills up or is cleared", 2, (*world).diskFills},
 		{"change cron", 5, (*world).changeCron},
 		{"use a lock", 6, (*world).useLock},
+		{"messages come in", 5, (*world).putMessages},
+		{"take turns", 6, (*world).takeTurns},
+		{"go on with a turn", 11, (*world).deliver},
+		{"a run of an inbox", 2, (*world).runInbox},
+		{"operate an inbox", 3, (*world).operateInbox},
 	}
 }
 

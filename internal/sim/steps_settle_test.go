@@ -214,7 +214,7 @@ func (w *world) foretell(r *request, sure bool) {
 		if r.kindOf = job.WrongState; len(s.requested(r)) == 0 {
 			r.told = refused
 		}
-	case askPut, askDelete, askQueue, askGroup, askRun, askCancel, askMark, askCron, askLock:
+	case askPut, askDelete, askQueue, askGroup, askRun, askCancel, askMark, askCron, askLock, askPauseGroup:
 	}
 }
 

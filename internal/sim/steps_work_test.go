@@ -67,6 +67,7 @@ func (w *world) draft(keys bool) *request {
 	put := engine.NewJob{Key: key, Payload: []byte(label + "|" + strings.Repeat(".", w.dice.IntN(12)))}
 	w.bodies[label] = string(put.Payload)
 	put.Job = w.draw()
+	w.rank(&put.Job)
 	if keys {
 		w.drawKey(&put)
 		w.bodies[label] = string(put.Payload)

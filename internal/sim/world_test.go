@@ -28,6 +28,7 @@ type setup struct {
 	flow        flow
 	budgets     []job.Budget
 	twice       bool // the store runs every transaction twice
+	inboxes     bool // some queues may be given out in turns
 }
 
 // clock is the fake time of the bubble. The date can step, the process can
@@ -74,6 +75,7 @@ type world struct {
 	contents []engine.NewJob   // put under a key
 	locked   []*job.Lock       // grants that were told
 	lockSaid *job.LockAsk      // the latest ask with a request of its own
+	turns    []*turn           // in the hands of deliverers
 	names    int
 
 	free     atomic.Int64 // of 1000 bytes of disk
@@ -125,6 +127,7 @@ func (w *world) drawSetup() setup {
 		s.inFlight = 2 + w.dice.IntN(4)
 	}
 	s.flow, s.budgets = w.drawFlow(), w.drawBudgets()
+	s.inboxes = w.dice.IntN(3) == 0
 	s.configured = job.NewQueue("configured")
 	s.configured.RunTimeout = 20 * job.Second
 	s.configured.RequireToken = w.dice.IntN(2) == 0
