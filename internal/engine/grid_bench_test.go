@@ -36,8 +36,8 @@ import (
 //   - crowd: 10,000 engines, 1 ms: A43 of the reference. It is flat, too.
 //
 // tasks/s is the rate, p50-ms and p99-ms are of assignments but those of the
-// first tenth, cpu-ns/op is processor time of all there is here. Run it with
-// -benchtime 200000x.
+// first tenth, cpu-ns/op is processor time of all there is here, tasks/batch how
+// many share a transaction. Run it with -benchtime 200000x.
 func BenchmarkAssign(b *testing.B) {
 	for _, c := range []struct {
 		name    string
@@ -84,6 +84,14 @@ func benchAssign(b *testing.B, engines int, runs time.Duration) {
 	for i := range slots {
 		slots[i] = newSlot(b, e, i)
 	}
+	batches := func() float64 {
+		s, err := e.Stats(ctx)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return float64(s.Batches)
+	}
+	earlier := batches()
 	var asked atomic.Int64
 	var work sync.WaitGroup
 	before := cpuTime()
@@ -107,6 +115,7 @@ func benchAssign(b *testing.B, engines int, runs time.Duration) {
 		b.ReportMetric(float64(waits[len(waits)/2])/1e6, "p50-ms")
 		b.ReportMetric(float64(waits[len(waits)*99/100])/1e6, "p99-ms")
 		b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
+		b.ReportMetric(float64(b.N)/(batches()-earlier), "tasks/batch")
 	}
 	if err := errors.Join(e.Stop(ctx), st.Close()); err != nil {
 		b.Fatal(err)
