@@ -5,13 +5,13 @@ import (
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
-// A look-up on disk costs about as much as sixty neighbours of what was looked
+// A look-up on disk costs about as much as fifty neighbours of what was looked
 // up. Who takes a few jobs at a time off a line that is not in memory, as the
 // slots of engines do, therefore makes those behind them hot as well, with
 // payloads that are small.
 const (
-	aheadMax   = 64      // jobs
-	aheadBytes = 4 << 10 // of a payload; larger ones are read by who delivers them
+	aheadMax   = 256     // jobs
+	aheadBytes = 1 << 10 // of a payload; larger ones are read by who delivers them
 )
 
 // readAhead loads jobs that stand in line, some of which are not hot, and keeps
@@ -53,7 +53,7 @@ func (a *access) readAhead(ids []job.ID) error {
 // ahead is how many jobs are read together off lines that are not hot. With very
 // many queues they would push each other out before they are taken.
 func (s *Store) ahead() int {
-	return min(aheadMax, hotJobsMax/4/max(len(s.index.queues), 1))
+	return min(aheadMax, hotJobsMax/2/max(len(s.index.queues), 1))
 }
 
 // ready is the foremost jobs in line for a seeker; for the writer they, and those

@@ -31,6 +31,8 @@ type index struct {
 	heads   sorted[headOf]               // the head of every line that has one, once dirty is empty
 	dirty   []*line                      // lines whose head may have changed
 	scratch []lineHead                   // of ready
+	latest  *queue                       // the one that was asked for last
+	spare   []map[job.ID]struct{}        // empty sets of held and hosts: most holders have one job at a time
 }
 
 // listed is an entry of the listing of all jobs: enough to page by type, and
@@ -129,7 +131,11 @@ func newIndex(n *names) *index {
 
 // of returns the queue, made on first sight.
 func (x *index) of(name string) *queue {
+	if q := x.latest; q != nil && q.name == name {
+		return q
+	}
 	if q, ok := x.queues[name]; ok {
+		x.latest = q
 		return q
 	}
 	q := &queue{name: name, num: x.names.of(name), row: job.NewQueue(name), gates: map[string]*gate{}}
@@ -143,6 +149,15 @@ func (x *index) of(name string) *queue {
 
 // move takes a job from its old entries to its new ones; nil = not there.
 func (x *index) move(old, j *job.Job) {
+	var at *listed
+	if old != nil {
+		at = x.listing.at(listed{id: old.ID})
+	}
+	x.moveFrom(at, old, j)
+}
+
+// moveFrom is move for those who know where the old job is listed; nil = nowhere.
+func (x *index) moveFrom(at *listed, old, j *job.Job) {
 	var a, b rule.Entries
 	if old != nil {
 		a = rule.EntriesOf(old)
@@ -156,7 +171,7 @@ func (x *index) move(old, j *job.Job) {
 	x.movePark(&a, &b)
 	x.moveKey(old, j, &a, &b)
 	x.moveFinished(old, j, &a, &b)
-	x.moveListing(old, j, &a, &b)
+	x.moveListing(at, old, j, &a, &b)
 	// In this order: a job that leaves its group may take the same place in
 	// line that its gate stood at.
 	x.leaveGroup(old, j, &a, &b)
@@ -197,35 +212,49 @@ func (x *index) moveHolders(old, j *job.Job) {
 		for i := range old.Leases {
 			l := &old.Leases[i]
 			if j == nil || !j.HeldBy(l.Holder) {
-				drop(x.held, l.Holder, old.ID)
+				x.drop(x.held, l.Holder, old.ID)
 			}
 			if host := l.Bars(); host != "" && (j == nil || !j.RunsOn(host)) {
-				drop(x.hosts, host, old.ID)
+				x.drop(x.hosts, host, old.ID)
 			}
 		}
 	}
 	if j != nil {
 		for i := range j.Leases {
 			l := &j.Leases[i]
-			add(x.held, l.Holder, j.ID)
+			x.add(x.held, l.Holder, j.ID)
 			if host := l.Bars(); host != "" {
-				add(x.hosts, host, j.ID)
+				x.add(x.hosts, host, j.ID)
 			}
 		}
 	}
 }
 
-func add(sets map[string]map[job.ID]struct{}, name string, id job.ID) {
-	if sets[name] == nil {
-		sets[name] = map[job.ID]struct{}{}
+func (x *index) add(sets map[string]map[job.ID]struct{}, name string, id job.ID) {
+	jobs := sets[name]
+	if jobs == nil {
+		if n := len(x.spare) - 1; n >= 0 {
+			jobs, x.spare = x.spare[n], x.spare[:n]
+		} else {
+			jobs = map[job.ID]struct{}{}
+		}
+		sets[name] = jobs
 	}
-	sets[name][id] = struct{}{}
+	jobs[id] = struct{}{}
 }
 
-func drop(sets map[string]map[job.ID]struct{}, name string, id job.ID) {
+// spareMax is how many empty sets are kept.
+const spareMax = 256
+
+func (x *index) drop(sets map[string]map[job.ID]struct{}, name string, id job.ID) {
 	jobs := sets[name]
-	if delete(jobs, id); len(jobs) == 0 {
-		delete(sets, name)
+	delete(jobs, id)
+	if len(jobs) > 0 || jobs == nil {
+		return
+	}
+	delete(sets, name)
+	if len(x.spare) < spareMax {
+		x.spare = append(x.spare, jobs)
 	}
 }
 
@@ -253,7 +282,7 @@ func (x *index) moveFinished(old, j *job.Job, a, b *rule.Entries) {
 }
 
 // moveListing keeps the listing, the counts and the payload references.
-func (x *index) moveListing(old, j *job.Job, a, b *rule.Entries) {
+func (x *index) moveListing(at *listed, old, j *job.Job, a, b *rule.Entries) {
 	if old != nil {
 		x.count(old, a, -1)
 		if j == nil {
@@ -266,10 +295,11 @@ func (x *index) moveListing(old, j *job.Job, a, b *rule.Entries) {
 	}
 	x.count(j, b, 1)
 	entry := listed{id: j.ID, queue: x.of(j.Queue).num, typ: x.names.of(j.Type), state: j.State, own: j.Payload == j.ID, group: x.groupOf(b)}
-	if old == nil {
-		x.listing.insert(entry)
-	} else if at := x.listing.at(entry); at != nil {
+	switch {
+	case at != nil:
 		*at = entry
+	case old == nil:
+		x.listing.insert(entry)
 	}
 }
 

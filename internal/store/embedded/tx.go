@@ -145,7 +145,8 @@ func (c *commit) Wait() error {
 func (t *tx) Durable() { t.durable = true }
 
 func (t *tx) Write(old, j *job.Job) error {
-	if err := t.checkOld(old, j); err != nil {
+	at, err := t.checkOld(old, j)
+	if err != nil {
 		return err
 	}
 	if err := t.checkKey(old, j); err != nil {
@@ -164,7 +165,7 @@ func (t *tx) Write(old, j *job.Job) error {
 	} else if err := t.erase(old); err != nil {
 		return err
 	}
-	x.move(old, j)
+	x.moveFrom(at, old, j)
 	if t.s.hot.move(old, j) {
 		t.cool = append(t.cool, j.ID)
 	}
@@ -172,22 +173,23 @@ func (t *tx) Write(old, j *job.Job) error {
 	return nil
 }
 
-// checkOld refuses a write that does not start from what is stored.
-func (t *tx) checkOld(old, j *job.Job) error {
+// checkOld refuses a write that does not start from what is stored. It returns
+// where that is listed; nil = it is not there.
+func (t *tx) checkOld(old, j *job.Job) (at *listed, err error) {
 	var id job.ID
 	switch {
 	case old != nil && j != nil && old.ID != j.ID, old == nil && j == nil:
-		return job.Errorf(job.Internal, "a write of two different jobs, or of none")
+		return nil, job.Errorf(job.Internal, "a write of two different jobs, or of none")
 	case old != nil:
 		id = old.ID
 	default:
 		id = j.ID
 	}
-	l := t.s.index.listing.at(listed{id: id})
-	if old == nil && l != nil || old != nil && (l == nil || l.state != old.State) {
-		return job.Errorf(job.Internal, "job %s is not stored as the write supposes", id)
+	at = t.s.index.listing.at(listed{id: id})
+	if old == nil && at != nil || old != nil && (at == nil || at.state != old.State) {
+		return nil, job.Errorf(job.Internal, "job %s is not stored as the write supposes", id)
 	}
-	return nil
+	return at, nil
 }
 
 // erase deletes a job and its failure records.
