@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -37,6 +38,8 @@ type committer struct {
 	streams    [3]int  // holders by job.HolderKind; of unary calls those that wait
 	stage      stage
 	run        run
+
+	over []job.ID // tasks that ended, whose dependents are not all told; replaced, never changed
 }
 
 // block is a durably reserved range of numbers.
@@ -115,7 +118,7 @@ type run struct {
 	sessions map[string]*job.Session // as they shall be
 	dropped  map[string]bool         // queues of sessions that are forgotten
 	news     []string                // sessions that changed
-	over     []job.ID                // tasks that ended, of sessions in which some wait for others
+	over     []job.ID                // tasks that ended, of sessions in which some wait for others, to be told yet
 	stirred  bool                    // a task or the slots of an engine changed
 	paced    []paced
 	paceDue  map[string]job.Millis
@@ -265,7 +268,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
 		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, reads: old.reads,
 		joined: old.joined, left: old.left, ids: *e.core.ids, seq: e.core.seq,
-		watch: e.core.watch, disk: e.core.disk, emptied: e.core.emptied,
+		watch: e.core.watch, disk: e.core.disk, emptied: e.core.emptied, over: slices.Clip(e.core.over),
 	}
 }
 
@@ -309,7 +312,7 @@ func (r *run) publish() {
 	for name := range r.fresh {
 		c.queues[name] = true
 	}
-	c.rosterUsed, c.preemptAt = false, r.preemptAt
+	c.rosterUsed, c.preemptAt, c.over = false, r.preemptAt, r.over
 	r.publishPaces()
 	c.protection.publish(&r.guard)
 	c.budgets.publish(&r.spending)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // Tasks that depend on others (grid.md 9) are put aside under one that they wait
@@ -106,32 +107,90 @@ func (r *run) depends(j *job.Job) error {
 	return r.park(j, "")
 }
 
+// dependentsMost bounds the tasks that one transaction tells that one of those
+// which they need is over; the next one goes on, and others are served between.
+const dependentsMost = 500
+
 // tellDependents looks again at the tasks that waited for those that are over
-// now, and at those that waited for tasks which fail for that.
+// now, and at those that waited for tasks which fail for that. Who was not told
+// yet stays aside and is found again after a start (loadOver).
 func (r *run) tellDependents() error {
-	for len(r.over) > 0 {
+	for left := dependentsMost; len(r.over) > 0 && left > 0; {
 		id := r.over[0]
-		r.over = r.over[1:]
-		for {
-			ids, err := r.tx.Parked(rule.NeedsPark(id), sessionPage)
+		other, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		if other != nil && other.State.Open() { // it was brought back: they wait for it again
+			r.over = r.over[1:]
+			continue
+		}
+		ids, err := r.tx.Parked(rule.NeedsPark(id), left)
+		if err != nil {
+			return err
+		}
+		for _, waits := range ids {
+			j, err := r.tx.Get(waits)
+			if err == nil {
+				err = r.depends(j)
+			}
 			if err != nil {
 				return err
 			}
-			for _, waits := range ids {
-				j, err := r.tx.Get(waits)
-				if err == nil {
-					err = r.depends(j)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			if len(ids) < sessionPage {
-				break
+		}
+		if left -= len(ids); left > 0 {
+			r.over = r.over[1:]
+		}
+	}
+	r.ticked = r.ticked || len(r.over) > 0
+	return nil
+}
+
+// loadOver finds the tasks that are over and whose dependents were not all told
+// when the server ended.
+func (c *committer) loadOver(v store.Reader) error {
+	c.over = nil
+	rows, err := v.Rows(job.Sessions, "", 1<<30)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if s := row.(*job.Session); s.Depends && !s.State.Ended() {
+			if err := c.loadOverOf(v, s.Name); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+func (c *committer) loadOverOf(v store.Reader, session string) error {
+	seen := map[job.ID]bool{}
+	waiting := store.Filter{Queues: []string{session}, States: []job.State{job.Scheduled, job.Ready}}
+	for {
+		list, err := v.List(waiting, tickMax)
+		if err != nil {
+			return err
+		}
+		for _, j := range list {
+			waiting.From = j.ID
+			id, aside := rule.NeededBy(j.Park)
+			if !aside || seen[id] {
+				continue
+			}
+			seen[id] = true
+			other, err := v.Get(id)
+			if err != nil {
+				return err
+			}
+			if other == nil || other.State.Terminal() {
+				c.over = append(c.over, id)
+			}
+		}
+		if len(list) < tickMax {
+			return nil
+		}
+	}
 }
 
 // dependent takes in a task that depends on others; from then on its session

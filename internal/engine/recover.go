@@ -21,7 +21,7 @@ const recoverMax = 2000
 func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 	c := &e.core
 	c.holders, c.hungry, c.leases, c.emptied, c.streams = map[string]*holder{}, nil, 0, nil, [3]int{}
-	c.roster, c.rosterUsed, c.preemptAt = nil, false, 0
+	c.roster, c.rosterUsed, c.preemptAt, c.over = nil, false, 0, nil
 	var stale, kept []string
 	anchor := rule.Anchor{Window: e.opts.Reattach}
 	starts := c.start == 0 // else the steady clock runs on
@@ -365,6 +365,9 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 		c.leases += len(ids)
 	}
 	if err := c.loadPaces(v, e.clock.Steady()); err != nil {
+		return err
+	}
+	if err := c.loadOver(v); err != nil {
 		return err
 	}
 	return c.loadBudgets(v, holders, e.clock.Steady())

@@ -46,6 +46,7 @@ func (e *Engine) OpenSession(ctx context.Context, n NewSession, by job.Actor) (S
 		if q.Name == "" {
 			q.Name = r.ids.Next(r.now).String()
 		}
+		q.RetainDead = job.MaxMillis // with their session they are forgotten: others may need to know that they failed
 		if r.c.queues[q.Name] || r.fresh[q.Name] {
 			return nil, &job.Error{Kind: job.Exists, Field: "name", Text: fmt.Sprintf("there is a queue or session %q already", q.Name)}
 		}

@@ -13,7 +13,20 @@ import (
 // an index is enough, however many it depends on, and whoever fails fails once.
 
 // NeedsPark is the label of tasks that wait for a task (core.md section 3).
-func NeedsPark(id job.ID) string { return "needs/" + id.String() }
+func NeedsPark(id job.ID) string { return needsPark + id.String() }
+
+const needsPark = "needs/"
+
+// NeededBy is the task that a task under this label waits for; ok is false if
+// the label is of another kind.
+func NeededBy(park string) (id job.ID, ok bool) {
+	name, ok := strings.CutPrefix(park, needsPark)
+	if !ok {
+		return id, false
+	}
+	id, err := job.ParseID(name)
+	return id, err == nil
+}
 
 // Verdict is what becomes of a task that depends on others.
 type Verdict uint8

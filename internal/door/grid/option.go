@@ -134,12 +134,11 @@ var Options = []Option{
 		at(func(q *job.Queue) *job.Millis { return &q.Grid.Retain })),
 }
 
-// setCollection also decides how long finished tasks stay: those that are not
+// setCollection also decides how long completed tasks stay: those that are not
 // collected leave at once, the others with their session at the latest.
 func setCollection(q *job.Queue, c job.Collection) {
-	q.Grid.Collection, q.RetainDone, q.RetainDead = c, job.MaxMillis, job.MaxMillis
-	if c == job.CollectNever {
-		q.RetainDone, q.RetainDead = 0, job.Unset
+	if q.Grid.Collection, q.RetainDone = c, job.MaxMillis; c == job.CollectNever {
+		q.RetainDone = 0
 	}
 }
 

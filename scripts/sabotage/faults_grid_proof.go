@@ -1,0 +1,61 @@
+package main
+
+// gridProofFaults break what only long random histories and crashes show.
+var gridProofFaults = []fault{
+	{
+		name: "grid-past-its-limit", breaks: "gridserver.md A42 I2",
+		does:  "a task past its limit runs again when its last copy is given back",
+		file:  "internal/rule/settle.go",
+		old:   "	if v.Queue.Grid != nil && noRunLeft(v, j) {",
+		new:   "	if v.Queue.Grid == nil && noRunLeft(v, j) {",
+		first: []suite{in(enginePkg, "TestV8ATaskPastItsRetriesIsNotRunAgainWhenItsLastCopyIsGivenBack")},
+	},
+	{
+		name: "grid-replay-past-its-limit", breaks: "gridserver.md V8",
+		does:  "the replay of a history lets a task past its limit wait again",
+		file:  "internal/rule/history.go",
+		old:   "	case t.Retries > r.MaxRetries:",
+		new:   "	case t.Retries > r.MaxRetries && t.Runs == 0:",
+		first: []suite{in(rulePkg, "TestCountersAreThoseOfTheReplay", "TestHistoriesOfTheVectors")},
+	},
+	{
+		name: "grid-dependents-at-once", breaks: "grid.md 9",
+		does:  "one transaction tells all dependents of a task, however many",
+		file:  "internal/engine/depend.go",
+		old:   "const dependentsMost = 500",
+		new:   "const dependentsMost = 1 << 30",
+		first: []suite{in(enginePkg, "TestManyDependentsAreToldPieceByPieceAndNoneIsForgotten")},
+	},
+	{
+		name: "grid-dependents-forgotten", breaks: "I1",
+		does:  "a start does not look for dependents that were not told yet",
+		file:  "internal/engine/depend.go",
+		old:   "			if other == nil || other.State.Terminal() {",
+		new:   "			if other == nil {",
+		first: []suite{in(enginePkg, "TestManyDependentsAreToldPieceByPieceAndNoneIsForgotten", "TestTenThousandDependentsOutliveAPowerCut")},
+	},
+	{
+		name: "grid-dependents-page-lost", breaks: "I1",
+		does:  "a start looks at the first tasks of a session only",
+		file:  "internal/engine/depend.go",
+		old:   "		if len(list) < tickMax {",
+		new:   "		if len(list) <= tickMax {",
+		first: []suite{in(enginePkg, "TestManyDependentsAreToldPieceByPieceAndNoneIsForgotten", "TestTenThousandDependentsOutliveAPowerCut")},
+	},
+	{
+		name: "grid-dependents-of-a-revived", breaks: "grid.md 9",
+		does:  "dependents are told that a task is over which was brought back",
+		file:  "internal/engine/depend.go",
+		old:   "		if other != nil && other.State.Open() { // it was brought back: they wait for it again",
+		new:   "		if other != nil && other.State == job.None {",
+		first: []suite{in(enginePkg, "TestDependentsOfATaskThatIsRevivedWaitForIt")},
+	},
+	{
+		name: "grid-failed-forgotten", breaks: "gridserver.md A38",
+		does:  "a session forgets a failed task that others need",
+		file:  "internal/engine/session.go",
+		old:   "		q.RetainDead = job.MaxMillis // with",
+		new:   "		// with",
+		first: []suite{in(enginePkg, "TestDependentsOfATaskThatLeavesAtOnceFailWithIt")},
+	},
+}
