@@ -63,7 +63,9 @@ func TestOneAttemptIsToldThatItMayCommit(t *testing.T) { // A19
 		a.want(201, "*", "POST", "/sessions", `{"id":"s"}`)
 		a.want(201, "*", "POST", "/sessions/s/tasks", `{"tasks":[{"seq":1,"payload":1},{"seq":2,"payload":2}]}`)
 		first := a.tasksOf("e1", a.login("e1", 1, ""), 1)[0]
-		ask := func(task, lease string) string { return a.want(200, "*", "POST", "/sessions/s/tasks/"+task+"/try_commit", `{"lease":"`+lease+`"}`) }
+		ask := func(task, lease string) string {
+			return a.want(200, "*", "POST", "/sessions/s/tasks/"+task+"/try_commit", `{"lease":"`+lease+`"}`)
+		}
 		lease := first["lease"].(string)
 		for range 2 {
 			if got := ask("1", lease); got != `{"committed":true,"state":"active"}` {
