@@ -25,17 +25,16 @@ func (r *run) excluded(session string, h *holder) (bool, error) {
 }
 
 // judgeEngines counts how runs of a task ended against the engines that ran it.
-func (r *run) judgeEngines(q *job.Queue, j *job.Job, eff *rule.Effect) error {
+func (r *run) judgeEngines(q *job.Queue, c *rule.Command, j *job.Job, eff *rule.Effect) error {
 	x, holes := q.Grid.Exclusion, r.e.opts.BlackHoles
 	if x == nil && holes == nil || len(eff.Ended) == 0 {
 		return nil
 	}
-	first := len(j.Ended) - len(eff.Ended) // how each of them ended is remembered, of so many as are
-	for i, l := range eff.Ended {
-		if first+i < 0 || !strings.HasPrefix(l.Holder, machinePrefix) {
+	for _, l := range eff.Ended {
+		if !strings.HasPrefix(l.Holder, machinePrefix) {
 			continue
 		}
-		how := j.Ended[first+i].How
+		how := eff.HowEnded(c.Verb, &l)
 		if holes != nil {
 			if err := r.judgeHealth(holes, j, &l, how); err != nil {
 				return err

@@ -410,6 +410,9 @@ func (r *run) lapseMachine(old *job.Holder) error {
 	}
 	row, m := *now, *now.Machine
 	m.Lost, m.Stopping = true, nil
+	if how == job.ByLapse {
+		r.c.stage.ofGrid().Detection.observe(&Spans, max(0, int64(r.steady-old.Until+r.e.opts.lostAfter())))
+	}
 	row.Machine, row.Until = &m, r.steady.Add(machineKept)
 	return r.setMachine(now, &row)
 }

@@ -31,6 +31,9 @@ type Measures struct {
 	Breakers   [4]int // by job.BreakerState, of queues and groups; closed: those that are forced so
 	HeldGroups int
 
+	Grid    GridTally
+	GridNow GridMeasures
+
 	Working     bool // the store takes work; if not, what is there now is not known
 	Free, Total int64
 	Reserve     int64
@@ -108,7 +111,7 @@ func (m *meter) copy() (out Measures) {
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
 		out.Queues = append(out.Queues, QueueMeasures{Name: name, Tally: *m.queues[name]})
 	}
-	out.Other.Tally = m.other
+	out.Other.Tally, out.Grid = m.other, m.grid
 	out.Stats, out.Holders, out.Leases = m.stats, m.holders, m.leases
 	out.Commit, out.Sync, out.Batch = m.commit, m.sync, m.batch
 	return out
@@ -116,7 +119,11 @@ func (m *meter) copy() (out Measures) {
 
 // measureStore adds what is there now.
 func (e *Engine) measureStore(ctx context.Context, m *Measures) error {
-	err := e.store.View(ctx, func(v store.Reader) error {
+	grid := false
+	err := e.store.View(ctx, func(v store.Reader) (err error) {
+		if grid, err = gridIn(v); err != nil {
+			return err
+		}
 		names, err := v.Names()
 		if err != nil {
 			return err
@@ -137,6 +144,9 @@ func (e *Engine) measureStore(ctx context.Context, m *Measures) error {
 		if err == nil && m.Queues[i].Depth.States[job.Ready] > 0 {
 			err = e.store.View(ctx, m.Queues[i].measureOldest)
 		}
+	}
+	if err == nil && grid {
+		m.GridNow, err = e.measureGrid(ctx)
 	}
 	return err
 }

@@ -112,6 +112,9 @@ type stage struct {
 	events  []Event // nil where nobody listens
 	tell    bool    // somebody listens to all of them
 	trace   bool    // somebody listens to those of traces
+
+	grid     GridTally
+	gridSeen bool // something is in it
 }
 
 func (s *stage) reset(h *hub) {
@@ -125,6 +128,9 @@ func (s *stage) clear() {
 	}
 	s.names, s.last, s.name = s.names[:0], nil, ""
 	clear(s.at)
+	if s.gridSeen {
+		s.grid, s.gridSeen = GridTally{}, false
+	}
 }
 
 // of returns the tally of a queue. Jobs of one queue mostly follow each other.
@@ -288,6 +294,7 @@ type meter struct {
 	max     int // queues with a tally of their own
 	queues  map[string]*Tally
 	other   Tally // of all further queues
+	grid    GridTally
 	recent  recent
 	stats   Stats
 	holders [3]int // connected streams by job.HolderKind; of unary calls those that wait
@@ -322,6 +329,9 @@ func (m *meter) publish(c *committer, steady job.Millis) {
 	for i, name := range c.stage.names {
 		m.of(name).add(c.stage.tallies[i])
 		m.recent.add(name, steady, c.stage.tallies[i])
+	}
+	if c.stage.gridSeen {
+		m.grid.add(&c.stage.grid)
 	}
 	c.stage.clear()
 	m.stats, m.leases, m.holders = c.stats, c.leases, c.streams

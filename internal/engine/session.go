@@ -309,6 +309,7 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 	if err != nil {
 		return err
 	}
+	r.noteTask(c, old, j, eff)
 	if q.Grid != nil && q.Grid.Redundancy != nil {
 		r.pace(q, c, old, j, eff)
 	}
@@ -316,7 +317,7 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 	if old != nil {
 		was = old.State
 	}
-	if err := r.judgeEngines(q, j, eff); err != nil {
+	if err := r.judgeEngines(q, c, j, eff); err != nil {
 		return err
 	}
 	if was == is || was.Open() && is.Open() {

@@ -84,6 +84,9 @@ func (r *run) settle(s *Settle) (Verdict, error) {
 	}
 	r.cut = nil
 	eff, err := r.step(j, c)
+	if err != nil && j.Door == job.DoorGrid {
+		r.noteAnswer(s.Outcome, eff, err)
+	}
 	if err == nil && c.Result != nil && eff.Job.Result() == c.Result { // not a repeat, and the job stays
 		err = r.tx.PutPayload(c.Result.Ref, s.Result)
 	}

@@ -27,8 +27,9 @@ type Redundant struct {
 type pace struct {
 	own    rule.Durations
 	spend  rule.Spend
-	wanted int      // copies that run or wait
-	runs   runQueue // what runs, the longest first; some are over
+	wanted int                               // copies that run or wait
+	runs   runQueue                          // what runs, the longest first; some are over
+	asked  map[job.ID]job.RedundancyStrategy // who asked for the copies of open tasks
 	due    job.Millis
 	barred bool // it asks again when anything of the grid changes
 	told   Redundant
@@ -73,11 +74,14 @@ func (q *runQueue) Pop() any {
 // transaction is applied.
 type paced struct {
 	session, kind string
+	id            job.ID
 	began         []startedRun
 	copies        int // change of those that run
 	wanted        int // change of those that run or wait
 	took          job.Millis
 	done          bool
+	copyWon       bool
+	over          bool
 	at, steady    job.Millis
 	offered       *job.RedundancyStrategy
 	barred        string
@@ -89,7 +93,7 @@ type paced struct {
 
 // pace notes what a step on a task means.
 func (r *run) pace(q *job.Queue, c *rule.Command, old, j *job.Job, eff *rule.Effect) {
-	p := paced{session: j.Queue, kind: j.Type, at: r.now, steady: r.steady}
+	p := paced{session: j.Queue, kind: j.Type, id: j.ID, over: !j.State.Open(), at: r.now, steady: r.steady}
 	if old == nil {
 		return
 	}
@@ -116,6 +120,7 @@ func (r *run) pace(q *job.Queue, c *rule.Command, old, j *job.Job, eff *rule.Eff
 		if began := max(l.Started, c.RunStart); began > 0 {
 			p.done, p.took = true, max(0, r.now-began)
 		}
+		p.copyWon = l.Copy
 	}
 	p.cloneable(q, c, old, j)
 	p.tells(r, q, c, old, after)
@@ -178,6 +183,16 @@ func (r *run) publishPaces() {
 		}
 		if p.offered != nil {
 			s.told.Started[*p.offered]++
+			r.c.stage.ofGrid().Started[*p.offered]++
+			if s.asked == nil {
+				s.asked = map[job.ID]job.RedundancyStrategy{}
+			}
+			s.asked[p.id] = *p.offered
+		}
+		if by, ok := s.asked[p.id]; ok && p.over {
+			if delete(s.asked, p.id); p.copyWon {
+				r.c.stage.ofGrid().Won[by]++
+			}
 		}
 		if p.withdrawn {
 			s.told.Withdrawn++
@@ -187,6 +202,8 @@ func (r *run) publishPaces() {
 				s.told.Suppressed = map[string]uint64{}
 			}
 			s.told.Suppressed[p.barred]++
+			g := r.c.stage.ofGrid()
+			g.Suppressed = sum(g.Suppressed, map[string]uint64{p.barred: 1})
 		}
 		if p.barred == "" {
 			s.due = min(s.due, r.steady) // look again, now
@@ -262,7 +279,7 @@ func (r *run) straggler(name string, s *pace) (due job.Millis, err error) {
 		}
 		if j != nil && bar == "" {
 			_, err := r.step(j, rule.Command{Verb: rule.Offer})
-			r.paced = append(r.paced, paced{session: name, offered: &by, steady: r.steady})
+			r.paced = append(r.paced, paced{session: name, id: j.ID, offered: &by, steady: r.steady})
 			return r.steady, err // perhaps there are more
 		}
 		if barred == "" {

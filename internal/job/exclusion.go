@@ -86,10 +86,10 @@ const (
 	HealthSuspended
 	HealthQuarantined
 	HealthProbed
-	healthStates
+	HealthStates // how many there are
 )
 
-var healthNames = [healthStates]string{"well", "suspended", "quarantined", "probed"}
+var healthNames = [HealthStates]string{"well", "suspended", "quarantined", "probed"}
 
 func (s HealthState) String() string { return nameOf(healthNames[:], uint8(s)) }
 

@@ -35,7 +35,7 @@ func TestBlackHolesNameWhatIsWrongWithThem(t *testing.T) {
 		edit(&b)
 		refuses(t, "black_holes", field, b.Check("black_holes"))
 	}
-	for s, want := range map[HealthState]string{HealthWell: "well", HealthSuspended: "suspended", HealthQuarantined: "quarantined", HealthProbed: "probed", healthStates: "unknown(4)"} {
+	for s, want := range map[HealthState]string{HealthWell: "well", HealthSuspended: "suspended", HealthQuarantined: "quarantined", HealthProbed: "probed", HealthStates: "unknown(4)"} {
 		if s.String() != want {
 			t.Errorf("%s, want %s", s, want)
 		}

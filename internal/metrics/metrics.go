@@ -165,6 +165,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	p.queue(Other, &other, m.Working)
 	p.server(&m)
+	p.grid(&m)
 }
 
 func utf8Label(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -95,6 +95,15 @@ func page(t *testing.T) string {
 	if _, err := e.Put(t.Context(), []engine.NewJob{n, n}); err != nil {
 		t.Fatal(err)
 	}
+	session := engine.NewSession{Queue: *job.NewQueue("s")}
+	session.Queue.Grid = &job.Grid{Weight: job.GridWeightDefault, MaxCopies: 1}
+	if _, err := e.OpenSession(t.Context(), session, job.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	n.Job.Queue, n.Job.Group, n.Job.Door = "s", "", job.DoorGrid
+	if _, err := e.Put(t.Context(), []engine.NewJob{n}); err != nil {
+		t.Fatal(err)
+	}
 	if err := e.PauseGroup(t.Context(), job.Actor{}, "in", "g"); err != nil {
 		t.Fatal(err)
 	}
@@ -125,5 +134,18 @@ func TestMessagesAndGroupsOfInboxesAreCounted(t *testing.T) {
 	}
 	if strings.Contains(text, `reprise_queue_turn_jobs{queue="q"`) {
 		t.Error("a queue without turns has its jobs counted twice")
+	}
+}
+
+func TestSharesOfSessionsAreTold(t *testing.T) {
+	text := page(t)
+	for _, line := range []string{
+		`reprise_grid_share_slots{queue="s",what="actual"} 0`, `reprise_grid_excluded_engines{queue="s"} 0`,
+		`reprise_grid_engines{health="well"} 0`, `reprise_grid_tasks_total{outcome="failed"} 0`,
+		`reprise_grid_redundancy_suppressed_total{reason="busy"} 0`, `reprise_grid_late_results_total{answer="ignored"} 0`,
+	} {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("%q is missing", line)
+		}
 	}
 }

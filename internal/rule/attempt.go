@@ -32,16 +32,10 @@ func attemptOf(v View, c *Command, e *Effect, l *job.Lease) job.Attempt {
 		Number: l.Number, Token: l.Token.Hash(), Holder: l.Holder, Host: l.Host, Copy: l.Copy, Committed: l.Commits,
 		Since: l.Since, Started: l.Started, Ended: v.Now,
 	}
-	how := job.ByRelease
-	if isSettle(c.Verb) {
-		how = endingOf(c.Verb)
-		if c.RunStart > 0 && l.Token == c.Token {
-			a.Started = c.RunStart
-		}
+	if isSettle(c.Verb) && c.RunStart > 0 && l.Token == c.Token {
+		a.Started = c.RunStart
 	}
-	if i := slices.IndexFunc(e.Voided, func(o Void) bool { return o.Lease.Token == l.Token }); i >= 0 {
-		how = e.Voided[i].How
-	}
+	how := e.HowEnded(c.Verb, l)
 	for i := range e.Failures {
 		if f := &e.Failures[i]; f.Holder == l.Holder {
 			a.Failure = f.Number

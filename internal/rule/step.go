@@ -110,6 +110,20 @@ type Effect struct {
 	Left       *job.Job    // the job as it left
 }
 
+// HowEnded is how a lease of Ended came to its end in the step of a verb: as its
+// holder said, unless it is one of Voided.
+func (e *Effect) HowEnded(verb Verb, l *job.Lease) job.Ending {
+	for i := range e.Voided {
+		if e.Voided[i].Lease.Token == l.Token {
+			return e.Voided[i].How
+		}
+	}
+	if isSettle(verb) {
+		return endingOf(verb)
+	}
+	return job.ByRelease
+}
+
 // Void is a lease that ended without its holder asking, and how.
 type Void struct {
 	Lease job.Lease

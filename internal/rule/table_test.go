@@ -173,6 +173,7 @@ func TestTheEndOfTheLastCopyDecidesAboutATaskPastItsLimit(t *testing.T) {
 			w := pastItsLimit(t, job.Hour)
 			if !session {
 				w.queue.Grid = nil
+				w.jobs["a"].Extras = w.jobs["a"].WithHistory(nil)
 			}
 			if c.Token = (job.Token{}); c.Verb == SettleRelease {
 				c.Token = w.jobs["a"].Leases[0].Token
