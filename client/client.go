@@ -163,8 +163,11 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any) 
 }
 
 func (c *Client) send(ctx context.Context, method, path string, raw []byte, into any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout,
-		fmt.Errorf("no answer within %s", c.opts.Timeout))
+	return c.sendWithin(ctx, c.opts.Timeout, method, path, raw, into)
+}
+
+func (c *Client) sendWithin(ctx context.Context, timeout time.Duration, method, path string, raw []byte, into any) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()
 	req, err := c.request(ctx, method, path, raw)
 	if err != nil {

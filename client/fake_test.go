@@ -124,7 +124,13 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/jobs/extend":
 		var list wire.Extensions
 		f.read(r, &list)
+		if list.Worker != "" {
+			f.extendWorker(w, list)
+			return
+		}
 		f.write(w, 200, f.extend(list))
+	case r.URL.Path == "/jobs/lease":
+		f.unary(w, r)
 	case r.URL.Path == "/jobs/count":
 		f.write(w, 200, wire.Count{Count: int64(len(f.choose(r)))})
 	case r.Method == "GET" && r.URL.Path == "/jobs":
@@ -351,9 +357,11 @@ func (f *fake) extend(list wire.Extensions) (answer wire.Verdicts) {
 	for _, x := range list.Leases {
 		v := wire.Verdict{ID: x.ID, Code: wire.CodeSuperseded}
 		for _, j := range f.jobs {
-			if j.ID == x.ID && j.Lease == x.Lease && x.Started {
+			if j.ID == x.ID && j.Lease == x.Lease {
 				v.Code, v.Status = "", j.Status
-				f.begun = append(f.begun, x.ID)
+				if x.Started {
+					f.begun = append(f.begun, x.ID)
+				}
 			}
 		}
 		answer.Verdicts = append(answer.Verdicts, v)

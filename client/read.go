@@ -245,16 +245,6 @@ func (c *Client) Report(ctx context.Context, id, lease string, p wire.Progress) 
 	return nil
 }
 
-// Extend prolongs leases or says that runs have begun. A Worker does this by
-// itself.
-func (c *Client) Extend(ctx context.Context, list []wire.Extension) ([]wire.Verdict, error) {
-	verdicts, err := c.verdicts(ctx, "/jobs/extend", wire.Extensions{Leases: list}, len(list))
-	if err != nil {
-		return nil, fmt.Errorf("extending %d leases: %w", len(list), err)
-	}
-	return verdicts, nil
-}
-
 func (c *Client) verdicts(ctx context.Context, path string, body any, want int) ([]wire.Verdict, error) {
 	var v wire.Verdicts
 	if err := c.call(ctx, "POST", path, body, &v); err != nil {

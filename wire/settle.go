@@ -83,9 +83,13 @@ type Release struct {
 	Place   string `json:"place,omitempty"`    // front, back or keep
 }
 
-// Extensions is the body of POST /jobs/extend. It is answered with Verdicts.
+// Extensions is the body of POST /jobs/extend: some leases, or all that Worker
+// took with its Secret. It is answered with Verdicts.
 type Extensions struct {
-	Leases []Extension `json:"leases"`
+	Leases []Extension `json:"leases,omitzero"`
+	MS     int64       `json:"ms,omitempty"` // new life from now of leases without their own; of a worker 0 = 30000
+	Worker string      `json:"worker,omitempty"`
+	Secret string      `json:"secret,omitempty"`
 }
 
 // Verdict answers one Settle or Extension. Code is empty if it was accepted.
