@@ -23,7 +23,7 @@ var lookFaults = []fault{
 		does:  "queues in which nothing happens keep their place, and new ones are not told of",
 		file:  "internal/engine/rates.go",
 		old:   "\t\tif l.over(steady) {",
-		new:   "\t\tif false {",
+		new:   "\t\tif l.over(steady) && r.max < 0 {",
 		first: []suite{in(enginePkg, "TestRatesOfTooManyQueuesAreNotKnown")},
 	},
 	{
