@@ -149,6 +149,9 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 		if err == nil {
 			err = asRegistered(body.Worker, body.Secret, body.Register)
 		}
+		if err == nil && body.Engine == "" {
+			err = queueNames(body.Queues)
+		}
 		if err == nil && body.Engine != "" && body.Worker != "" {
 			err = &job.Error{Kind: job.Invalid, Field: "engine", Text: "engine and worker exclude each other: an engine is its own worker"}
 		}
@@ -191,6 +194,17 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 		send(w, http.StatusOK, s.out)
 		return nil
 	})
+}
+
+// queueNames refuses names that no queue can have: who asks for them would wait
+// for ever.
+func queueNames(list []string) error {
+	for i, name := range list {
+		if err := jobs.CheckName("queue", name); err != nil {
+			return job.Errorf(job.Invalid, "queues[%d]: %v", i, err)
+		}
+	}
+	return nil
 }
 
 // within refuses a number outside its bounds.
