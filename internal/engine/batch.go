@@ -403,13 +403,13 @@ func (r *run) view(j *job.Job, queue, group string) (rule.View, error) {
 			return v, err
 		}
 	}
-	if group == "" && q.Protection.Fair == nil {
+	if j == nil || group == "" && q.Protection.Fair == nil { // a newcomer asks for no gate
 		return v, nil
 	}
 	if v.Gate, err = r.gate(queue, group); err != nil {
 		return v, err
 	}
-	if j == nil || group == "" {
+	if group == "" {
 		return v, nil
 	}
 	if rule.Heads(q, j) {

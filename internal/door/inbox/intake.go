@@ -30,18 +30,19 @@ type Accepted struct {
 
 // NewIntake reads the messages. One with an error of its own concerns no other.
 func (x *Inbox) NewIntake(ctx context.Context, list []Message, now job.Millis) *Intake {
-	in := &Intake{Out: make([]Accepted, len(list)), ids: make([]string, len(list)), Jobs: make([]engine.NewJob, 0, len(list))}
+	in := &Intake{Out: make([]Accepted, len(list)), ids: make([]string, len(list)), Jobs: make([]engine.NewJob, 0, len(list)), at: make([]int, 0, len(list))}
 	for i := range list {
 		m := &list[i]
 		in.ids[i] = m.header(wire.CorrelateID)
-		n := m.NewJob(ctx, x.Name, x.Settings, now)
+		in.Jobs = append(in.Jobs, m.NewJob(ctx, x.Name, x.Settings, now))
+		n := &in.Jobs[len(in.Jobs)-1]
 		if m.Err != nil {
-			in.Out[i].Err = m.Err
+			in.Out[i].Err, in.Jobs = m.Err, in.Jobs[:len(in.Jobs)-1]
 			continue
 		}
 		n.Apart = true
 		in.Out[i].Group = n.Job.Group
-		in.Jobs, in.at = append(in.Jobs, n), append(in.at, i)
+		in.at = append(in.at, i)
 	}
 	return in
 }
