@@ -96,6 +96,7 @@ func table() []fault {
 		workerFaults,
 		lockFaults,
 		backupFaults,
+		receiptFaults,
 	)
 }
 

@@ -80,14 +80,14 @@ var engineFaults = []fault{
 		name: "receipt-not-written", breaks: "core.md 7",
 		does:  "the same idempotency key makes a second job",
 		file:  "internal/engine/put.go",
-		old:   "if err := r.tx.Set(&receipt); err != nil {",
+		old:   "if err := r.tx.Set(&kept[len(kept)-1]); err != nil {",
 		new:   "if err := error(nil); err != nil {",
 		first: []suite{in(enginePkg, "TestTheSameKeyAndContentGetTheFirstAnswerAgain")},
 	},
 	{
 		name: "receipt-content-ignored", breaks: "core.md 7",
 		does:  "a used key answers for other content",
-		file:  "internal/engine/put.go",
+		file:  "internal/engine/receipt.go",
 		old:   "if known.Content != want.Content {",
 		new:   "if false {",
 		first: []suite{in(enginePkg, "TestTheSameKeyWithOtherContentIsAConflict")},
@@ -95,9 +95,9 @@ var engineFaults = []fault{
 	{
 		name: "receipt-content-half-hashed", breaks: "core.md 7",
 		does:  "a key answers for a job of another group",
-		file:  "internal/engine/put.go",
-		old:   "j.Queue, j.Type, j.Group, string(n.Payload), retry",
-		new:   "j.Queue, j.Type, string(n.Payload), retry",
+		file:  "internal/engine/receipt.go",
+		old:   "d.add(j.Group)\n",
+		new:   "\n",
 		first: []suite{in(enginePkg, "TestTheSameKeyWithOtherContentIsAConflict")},
 	},
 	{
@@ -223,7 +223,7 @@ var engineFaults = []fault{
 	{
 		name: "receipt-outlives-window", breaks: "core.md 7",
 		does:  "a key is still taken after its window",
-		file:  "internal/engine/put.go",
+		file:  "internal/engine/receipt.go",
 		old:   "if !ok || known.Expires <= v.Now() {",
 		new:   "if !ok {",
 		first: []suite{in(enginePkg, "TestAReceiptPastItsWindowSaysNothingThoughItIsThere")},
