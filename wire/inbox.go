@@ -235,6 +235,7 @@ type InboxLease struct {
 type InboxTurn struct {
 	Group    string        `json:"group"`
 	Ordered  bool          `json:"ordered"`
+	More     bool          `json:"more,omitzero"` // the group has more than the 1,000 of a turn: the next lease of it has them
 	Messages []InboxLeased `json:"messages"` // none: nothing is due
 }
 

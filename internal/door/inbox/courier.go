@@ -185,9 +185,10 @@ func (c *courier) visit(ctx context.Context, round int64, under engine.Under) (r
 
 func (c *courier) holder() string { return "inbox/" + c.inbox.Name }
 
-// members is how many messages of a group are fetched at a time.
+// members is how many messages of a group are fetched at a time: a batch of a
+// given size at once, one of all a page at a time.
 func (c *courier) members() int {
-	if n := c.inbox.BatchSize; n > 0 && n < c.inbox.PageSize {
+	if n := c.inbox.BatchSize; n > 0 {
 		return n
 	}
 	return min(c.inbox.PageSize, engine.TurnMax)

@@ -30,9 +30,24 @@ func (d *Door) Lease(ctx context.Context, x *Inbox, worker string, life job.Mill
 				InboxMessage: Show(t.Job, t.Payload), Lease: string(t.Lease.Token.AppendTo(nil)),
 			})
 		}
+		if x.BatchSize < 0 && len(answer.Messages) == engine.TurnMax {
+			answer.More = x.goesOn(ctx, answer.Group)
+		}
 		break
 	}
 	return answer, nil
+}
+
+// goesOn reports whether a group has more messages than the turn that was given
+// out, which holds as many as one can. Of a polled inbox this run gives them out
+// too, once the turn is settled.
+func (x *Inbox) goesOn(ctx context.Context, group string) bool {
+	list, err := x.courier.engine.Members(ctx, x.Name, group, engine.TurnMax+1)
+	more := err == nil && len(list) > engine.TurnMax
+	if more && x.Query.Interval > 0 {
+		x.courier.open(ctx)
+	}
+	return more
 }
 
 // leaseOnce waits for a turn of the run that goes on, as long as it does.

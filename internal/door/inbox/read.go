@@ -197,7 +197,7 @@ func readSettings(body []byte, kept bool) (*Settings, error) {
 	r.whole("persistence.messageFetchPageSize", &r.s.PageSize, p.MessageFetchPageSize, 1, pageMax)
 	if n := p.MessageBatchSize; n != nil && *n != -1 {
 		if *n < 1 || *n > batchMax {
-			r.bad("persistence.messageBatchSize", "must be -1 (all messages of the group), or from 1 to "+strconv.Itoa(batchMax)+": "+strconv.Itoa(*n)+" would deliver nothing")
+			r.bad("persistence.messageBatchSize", "must be -1 (all messages of the group), or from 1 to "+strconv.Itoa(batchMax)+": "+strconv.Itoa(*n)+" would deliver "+map[bool]string{true: "more at a time than is given out", false: "nothing"}[*n > 0])
 		}
 		r.s.BatchSize = *n
 	}

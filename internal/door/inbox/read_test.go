@@ -80,6 +80,7 @@ func TestBadSettingsAreRefusedByName(t *testing.T) {
 	for _, c := range []struct{ text, field, says string }{
 		{group + `"persistence":{"messageBatchSize":0}`, "persistence.messageBatchSize", "0 would deliver nothing"},
 		{group + `"persistence":{"messageBatchSize":-2}`, "persistence.messageBatchSize", "must be -1 (all"},
+		{group + `"persistence":{"messageBatchSize":1001}`, "persistence.messageBatchSize", "from 1 to 1000"},
 		{group + `"persistence":{"messageMaxRetries":0}`, "persistence.messageMaxRetries", "from 1"},
 		{group + `"persistence":{"messageMaxRetries":"many"}`, "persistence.messageMaxRetries", "a whole number"},
 		{group + `"persistence":{"messageFetchPageSize":-5}`, "persistence.messageFetchPageSize", "from 1"},

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 )
 
@@ -74,7 +75,7 @@ type HTTP struct {
 const (
 	retriesMax    = 1_000_000
 	pageMax       = 10_000
-	batchMax      = 1_000_000
+	batchMax      = engine.TurnMax
 	backoffMax    = 365 * 24 * 60 // minutes
 	baseMax       = 1000
 	intervalLeast = 100 // milliseconds

@@ -30,7 +30,7 @@ func TestAllThatIsWrongWithSettingsIsToldAtOnce(t *testing.T) {
 			// and what is wrong with values of the right form
 			`deliver.http.send must be one of message, batch, not "all"`,
 			`batch.mode must be one of all, fail_first, not "some"`,
-			"persistence.messageBatchSize must be -1 (all messages of the group), or from 1 to 1000000: 0 would deliver nothing",
+			"persistence.messageBatchSize must be -1 (all messages of the group), or from 1 to 1000: 0 would deliver nothing",
 			`retry.capApplies must be one of interval, age, not "offset"`,
 		},
 		`{"group":[],"batch":5,"deliver":{"http":{"url":"ftp://x","headers":{"B:":"x","A:":"x"}}}}`: {
