@@ -94,6 +94,36 @@ type Inbox struct {
 	InboxSettings
 	Messages InboxCounts `json:"messages"`
 	Groups   InboxGroups `json:"groups"`
+	Oldest   InboxAges   `json:"oldest_ms,omitzero"`
+
+	// SinceStart is what became of messages since the start of the server; left out
+	// of an inbox that is not counted by name (--metrics-queues).
+	SinceStart *InboxPast `json:"since_start,omitempty"`
+}
+
+// InboxAges are how old the oldest message is, in milliseconds since it was
+// received, by what it does; 0 = there is none.
+type InboxAges struct {
+	Due        int64 `json:"due,omitzero"`     // waits for its turn
+	NotDue     int64 `json:"not_due,omitzero"` // waits for its time
+	Delivering int64 `json:"delivering,omitzero"`
+	Dead       int64 `json:"dead,omitzero"` // blocking ones included
+}
+
+// InboxPast is what became of messages.
+type InboxPast struct {
+	Latency           InboxSpread `json:"latency_ms"`         // from the receipt of a message to its delivery
+	AttemptsDelivered InboxSpread `json:"attempts_delivered"` // at the how-manieth attempt, 1 = the first; those inside its time to live are not counted
+	AttemptsExhausted InboxSpread `json:"attempts_exhausted"` // after how many noted errors
+}
+
+// InboxSpread is how values are spread.
+type InboxSpread struct {
+	Count uint64  `json:"count"`
+	Mean  float64 `json:"mean"`
+	// UpTo are counts by bucket: each by its upper end, inclusive, as `le` of a
+	// histogram, but not summed up; +Inf is the rest. Those with 0 are left out.
+	UpTo map[string]uint64 `json:"up_to,omitempty"`
 }
 
 // InboxStatuses are what a message can be; each is exactly one.
@@ -236,7 +266,7 @@ type InboxTurn struct {
 	Group    string        `json:"group"`
 	Ordered  bool          `json:"ordered"`
 	More     bool          `json:"more,omitzero"` // the group has more than the 1,000 of a turn: the next lease of it has them
-	Messages []InboxLeased `json:"messages"` // none: nothing is due
+	Messages []InboxLeased `json:"messages"`      // none: nothing is due
 }
 
 // InboxLeased is a message and the lease on it.

@@ -45,8 +45,9 @@ type QueueMeasures struct {
 	Tally
 	Depth   Depth
 	Oldest  job.Millis // how long the longest waiting of the oldest ready jobs has waited; 0 = none is ready
+	Ages    Ages
 	Paused  bool
-	Turns   bool // its groups are given out in turns
+	InTurns bool // its groups are given out in turns
 	Held    bool
 	Breaker job.BreakerState
 }
@@ -136,13 +137,13 @@ func (e *Engine) measureStore(ctx context.Context, m *Measures) error {
 			if err != nil {
 				return err
 			}
-			m.Queues[i].Paused, m.Queues[i].Held, m.Queues[i].Turns = row.Paused, row.HoldUntil > v.Now(), row.Turns
+			m.Queues[i].Paused, m.Queues[i].Held, m.Queues[i].InTurns = row.Paused, row.HoldUntil > v.Now(), row.Turns
 		}
 		return m.guards(v)
 	})
 	for i := range m.Queues {
-		if err == nil && m.Queues[i].Depth.States[job.Ready] > 0 {
-			err = e.store.View(ctx, m.Queues[i].measureOldest)
+		if q := &m.Queues[i]; err == nil && q.Depth.States != [job.States]int64{} {
+			err = e.store.View(ctx, q.measureOldest)
 		}
 	}
 	if err == nil && grid {
@@ -188,8 +189,11 @@ func (m *Measures) guards(v store.Reader) error {
 	return err
 }
 
-// measureOldest looks at the first ready jobs by id.
-func (q *QueueMeasures) measureOldest(v store.Reader) error {
+// measureOldest looks at the first job by id in each state, and at a few ready ones.
+func (q *QueueMeasures) measureOldest(v store.Reader) (err error) {
+	if q.Ages, err = measureAges(v, q.Name, &q.Depth); err != nil || q.Depth.States[job.Ready] == 0 {
+		return err
+	}
 	list, err := v.List(store.Filter{Queues: []string{q.Name}, States: []job.State{job.Ready}}, oldestLook)
 	for _, j := range list {
 		q.Oldest = max(q.Oldest, v.Now()-max(j.ReadyAt, j.Created), 1)

@@ -91,6 +91,8 @@ type Tally struct {
 	N    [Counts]uint64
 	Wait Histogram // from the time a job was due to its first take
 	Run  Histogram // from the start of a run to its settle
+
+	Turns TurnTally
 }
 
 func (t *Tally) add(u *Tally) {
@@ -99,6 +101,7 @@ func (t *Tally) add(u *Tally) {
 	}
 	t.Wait.add(&u.Wait)
 	t.Run.add(&u.Run)
+	t.Turns.add(&u.Turns)
 }
 
 // stage is what one run of a batch has seen. It counts for nothing until the
@@ -201,6 +204,9 @@ func (r *run) note(c *rule.Command, old *job.Job, eff *rule.Effect) {
 	case rule.Extend: // a run that commits ends the others
 		t.N[EndedSupersede] += uint64(len(eff.Ended))
 	case rule.Promote, rule.Expire, rule.Offer, rule.Revive, rule.Patch, rule.Purge, rule.Verbs:
+	}
+	if old != nil {
+		r.noteTurn(t, old, j, eff)
 	}
 	if died(old, eff) {
 		if j.Reason != job.Alive {

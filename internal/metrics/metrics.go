@@ -112,6 +112,9 @@ var (
 	bytesNow    = desc("queue_bytes", "Payload bytes of unfinished jobs, by queue.", "queue")
 	runningNow  = desc("queue_leases", "Live leases, by queue.", "queue")
 	oldestNow   = desc("queue_oldest_ready_seconds", "How long the longest waiting of the oldest ready jobs has waited, by queue; 0 = none is ready.", "queue")
+	oldestState = desc("queue_oldest_seconds", "Age of the oldest job, by queue and state, since it was taken in; 0 = there is none.", "queue", "state")
+	turnLatency = desc("turn_latency_seconds", "Time from when a job of a queue whose groups are given out in turns was taken in until it was done, by queue.", "queue")
+	turnTries   = desc("turn_attempts", "At the how-manieth charged attempt such a job was done (outcome done), or after how many it was given up (exhausted), by queue.", "queue", "outcome")
 	turnJobs    = desc("queue_turn_jobs", "Jobs of a queue whose groups are given out in turns, such as an inbox, by status; they add up.", "queue", "status")
 	turnGroups  = desc("queue_turn_groups", "Groups of such a queue by condition, such as blocked; they add up.", "queue", "condition")
 	pausedNow   = desc("queue_paused", "1 while the queue is paused.", "queue")
@@ -209,6 +212,11 @@ func (p page) queue(name string, q *engine.QueueMeasures, now bool) {
 	}
 	p.histogram(wait, &q.Wait, &engine.Spans, 1000, name)
 	p.histogram(run, &q.Run, &engine.Spans, 1000, name)
+	if t := &q.Turns; q.InTurns || t.Ended > 0 {
+		p.histogram(turnLatency, &t.Latency, &engine.Spans, 1000, name)
+		p.histogram(turnTries, &t.Done, &engine.Tries, 1, name, "done")
+		p.histogram(turnTries, &t.Exhausted, &engine.Tries, 1, name, "exhausted")
+	}
 	if !now {
 		return
 	}
@@ -221,7 +229,12 @@ func (p page) queue(name string, q *engine.QueueMeasures, now bool) {
 		return
 	}
 	p.put(oldestNow, gauge, float64(q.Oldest)/1000, name)
-	if q.Turns {
+	for state := job.Scheduled; state < job.States; state++ {
+		if state != job.Done {
+			p.put(oldestState, gauge, float64(q.Ages[state])/1000, name, stateWords[state])
+		}
+	}
+	if q.InTurns {
 		for s, n := range q.Depth.Status {
 			p.put(turnJobs, gauge, float64(n), name, engine.Status(s).String())
 		}

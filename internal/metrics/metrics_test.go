@@ -92,7 +92,15 @@ func page(t *testing.T) string {
 		t.Fatal(err)
 	}
 	n.Job.Queue, n.Job.Group = "in", "g"
-	if _, err := e.Put(t.Context(), []engine.NewJob{n, n}); err != nil {
+	if _, err := e.Put(t.Context(), []engine.NewJob{n, n, n}); err != nil {
+		t.Fatal(err)
+	}
+	given, err := e.LeaseTurns(t.Context(), engine.TurnOptions{Queue: "in"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := given[0].Deliveries[0]
+	if _, err := e.Settle(t.Context(), []engine.Settle{{ID: d.Job.ID, Token: d.Lease.Token}}); err != nil {
 		t.Fatal(err)
 	}
 	session := engine.NewSession{Queue: *job.NewQueue("s")}
@@ -127,10 +135,19 @@ func TestMessagesAndGroupsOfInboxesAreCounted(t *testing.T) {
 	for _, line := range []string{
 		`reprise_queue_turn_jobs{queue="in",status="waiting"} 2`, `reprise_queue_turn_jobs{queue="in",status="blocking"} 0`,
 		`reprise_queue_turn_groups{condition="paused",queue="in"} 1`, `reprise_queue_turn_groups{condition="ready",queue="in"} 0`,
+		`reprise_turn_attempts_bucket{outcome="done",queue="in",le="1"} 1`, `reprise_turn_attempts_sum{outcome="done",queue="in"} 1`,
+		`reprise_turn_attempts_count{outcome="exhausted",queue="in"} 0`, `reprise_turn_latency_seconds_count{queue="in"} 1`,
+		`reprise_queue_oldest_seconds{queue="in",state="in_flight"} 0`,
 	} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("%s is missing", line)
 		}
+	}
+	if oldest := regexp.MustCompile(`reprise_queue_oldest_seconds\{queue="in",state="ready"\} (\S+)\n`).FindStringSubmatch(text); oldest == nil || oldest[1] == "0" {
+		t.Errorf("the oldest ready one is %q", oldest)
+	}
+	if strings.Contains(text, `reprise_turn_attempts_count{outcome="done",queue="q"`) {
+		t.Error("a queue without turns has them counted")
 	}
 	if strings.Contains(text, `reprise_queue_turn_jobs{queue="q"`) {
 		t.Error("a queue without turns has its jobs counted twice")

@@ -85,6 +85,7 @@ func table() []fault {
 		gridProofFaults,
 		inboxCoreFaults,
 		inboxDoorFaults,
+		inboxViewFaults,
 		queryFaults,
 		wireFaults,
 		openapiFaults,

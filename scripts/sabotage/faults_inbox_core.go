@@ -6,8 +6,8 @@ var inboxCoreFaults = []fault{
 		name: "turn-goes-on-after-a-failure", breaks: "inbox.md 3",
 		does:  "members behind a failed one stay with their holder",
 		file:  "internal/rule/turn.go",
-		old:   "	case SettleRetry, SettleDead, Lapse:\n		return true\n",
-		new:   "	case SettleRetry, SettleDead, Lapse:\n		return false\n",
+		old:   "	case SettleRetry, SettleDead:\n		return true\n",
+		new:   "	case SettleRetry, SettleDead:\n		return false\n",
 		first: []suite{in(enginePkg, "TestAFailureEndsTheTurnOfAStrictGroup")},
 	},
 	{

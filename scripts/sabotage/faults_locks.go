@@ -36,8 +36,8 @@ var lockFaults = []fault{
 		name: "lock-extended-after-its-end", breaks: "docs/locks.md",
 		does:  "a lock that ran out is extended, while its holder had to stop",
 		file:  "internal/rule/lock.go",
-		old:   "\tif !l.Held(m.Steady) {\n\t\treturn nil,",
-		new:   "\tif l.Given {\n\t\treturn nil,",
+		old:   "\tif err == nil && !l.Held(m.Steady) {\n",
+		new:   "\tif err == nil && l.Given {\n",
 		first: []suite{in(rulePkg, "TestALockObeysNobodyButItsLatestHolder")},
 	},
 	{

@@ -88,7 +88,11 @@ func (d *Door) noMessage(err error, x *Inbox, text string) error {
 
 // Show is an inbox with its settings and what it holds.
 func (d *Door) Show(ctx context.Context, x *Inbox) (*wire.Inbox, error) {
-	q, depth, err := d.engine.Queue(ctx, x.Name)
+	q, _, err := d.engine.Queue(ctx, x.Name)
+	if err != nil {
+		return nil, err
+	}
+	m, counted, err := d.engine.QueueMeasured(ctx, x.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +101,39 @@ func (d *Door) Show(ctx context.Context, x *Inbox) (*wire.Inbox, error) {
 		return nil, err
 	}
 	out.Name, out.Ordered, out.Paused = x.Name, x.Ordered(), q.Paused
-	out.Messages, out.Groups = countsOf(depth)
+	out.Messages, out.Groups = countsOf(m.Depth)
+	out.Oldest = wire.InboxAges{
+		Due: int64(m.Ages[job.Ready]), NotDue: int64(m.Ages[job.Scheduled]), Delivering: int64(m.Ages[job.Leased]), Dead: int64(m.Ages[job.Dead]),
+	}
+	if counted {
+		t := &m.Turns
+		out.SinceStart = &wire.InboxPast{
+			Latency: spread(&t.Latency, &engine.Spans), AttemptsDelivered: spread(&t.Done, &engine.Tries), AttemptsExhausted: spread(&t.Exhausted, &engine.Tries),
+		}
+	}
 	return out, nil
+}
+
+// spread writes a histogram for people: what there is of it.
+func spread(h *engine.Histogram, edges *engine.Edges) (s wire.InboxSpread) {
+	for i, n := range h.Counts {
+		if n == 0 {
+			continue
+		}
+		if s.UpTo == nil {
+			s.UpTo = map[string]uint64{}
+		}
+		upTo := "+Inf"
+		if i < len(edges) {
+			upTo = strconv.FormatInt(edges[i], 10)
+		}
+		s.UpTo[upTo] = n
+		s.Count += n
+	}
+	if s.Count > 0 {
+		s.Mean = float64(h.Sum) / float64(s.Count)
+	}
+	return s
 }
 
 // countsOf tells what an inbox holds. Each message and each group is counted

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// Ages are how old the oldest job of a queue is, by its state; 0 = there is none.
+// Completed ones, which only wait to be forgotten, are not looked at.
+type Ages [job.States]job.Millis
+
+// measureAges looks at the first job by id in each state, which is the oldest: one
+// read for each state that there is, however long the queue.
+func measureAges(v store.Reader, queue string, there *Depth) (ages Ages, err error) {
+	for state := job.Scheduled; state < job.States; state++ {
+		if state == job.Done || there.States[state] == 0 {
+			continue
+		}
+		list, err := v.List(store.Filter{Queues: []string{queue}, States: []job.State{state}}, 1)
+		if err != nil {
+			return ages, err
+		}
+		for _, j := range list {
+			ages[state] = max(v.Now()-j.Created, 1)
+		}
+	}
+	return ages, nil
+}
+
+// TurnTally is what happened to the members of groups that are given out in turns.
+type TurnTally struct {
+	Latency   Histogram // Spans: from when a member was taken in until it was done
+	Done      Histogram // Tries: at the how-manieth charged try it was done, 1 = the first
+	Exhausted Histogram // Tries: after how many it was given up
+
+	Ended uint64 // how many members became either
+}
+
+// Tries are the edges of attempts.
+var Tries = Edges{1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 500}
+
+func (t *TurnTally) add(u *TurnTally) {
+	if u.Ended == 0 {
+		return
+	}
+	t.Ended += u.Ended
+	t.Latency.add(&u.Latency)
+	t.Done.add(&u.Done)
+	t.Exhausted.add(&u.Exhausted)
+}
+
+// noteTurn measures what became of a member of a group. Whose groups are not given
+// out in turns costs a look at a name.
+func (r *run) noteTurn(t *Tally, old, j *job.Job, eff *rule.Effect) {
+	if old.Group == "" || len(eff.Ended) == 0 && !eff.Late {
+		return
+	}
+	switch q, err := r.queue(old.Queue); {
+	case err != nil || !q.Turns:
+	case j.State == job.Done || eff.Gone == job.Done:
+		t.Turns.Ended++
+		t.Turns.Latency.observe(&Spans, max(0, int64(r.now-old.Created)))
+		t.Turns.Done.observe(&Tries, int64(old.Attempts)+1)
+	case died(old, eff) && j.Reason == job.Exhausted:
+		t.Turns.Ended++
+		t.Turns.Exhausted.observe(&Tries, int64(j.Attempts))
+	}
+}
+
+// QueueMeasured is a queue as Measure tells of it, and the ages of its oldest jobs.
+// own: it is counted by name since the start of the process; else only what there is
+// now is told.
+func (e *Engine) QueueMeasured(ctx context.Context, name string) (m QueueMeasures, own bool, err error) {
+	m.Name = name
+	m.Tally, own = e.meter.named(name)
+	err = e.view(ctx, func(v store.Reader) error {
+		m.Depth = v.Depth(name)
+		m.Ages, err = measureAges(v, name, &m.Depth)
+		return err
+	})
+	return m, own, err
+}
+
+// named is the tally of a queue that has one of its own.
+func (m *meter) named(queue string) (Tally, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.queues[queue]
+	if t == nil {
+		return Tally{}, len(m.queues) < m.max
+	}
+	return *t, true
+}

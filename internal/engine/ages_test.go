@@ -1,0 +1,79 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+func (r *rig) measured(queue string) engine.QueueMeasures {
+	r.Helper()
+	m, own, err := r.QueueMeasured(r.Context(), queue)
+	if err != nil || !own {
+		r.Fatal(own, err)
+	}
+	return m
+}
+
+func (r *rig) ages(want engine.Ages) {
+	r.Helper()
+	if got := r.measured("in").Ages; got != want {
+		r.Errorf("the oldest are %v, want %v", got, want)
+	}
+}
+
+// The age of the oldest job is told for each state, and follows it from one to the
+// next.
+func TestTheOldestOfEachStateIsTold(t *testing.T) { // inbox.md, metrics
+	const s = job.Second
+	inbox(t, bothModes, func(r *rig) {
+		r.queue("in", func(q *job.Queue) { q.Retry.Limit = job.LimitOf(1) })
+		r.ages(engine.Ages{})
+		r.members("a1")
+		r.pass(5 * s)
+		r.members("b1")
+		r.ages(engine.Ages{job.Ready: 5 * s})
+		held := r.took(engine.TurnOptions{Local: true}, "a: a1")
+		r.pass(s)
+		r.ages(engine.Ages{job.Ready: s, job.Leased: 6 * s})
+		r.settle(held["a1"], job.Retried)
+		r.ages(engine.Ages{job.Ready: s, job.Scheduled: 6 * s})
+		r.pass(10 * s)
+		held = r.took(engine.TurnOptions{Local: true, Turns: 9}, "b: b1; a: a1")
+		r.settle(held["a1"], job.Retried)
+		r.settle(held["b1"], job.OK)
+		r.pass(s)
+		r.ages(engine.Ages{job.Dead: 17 * s})
+	})
+}
+
+// What becomes of members of turns is counted: how long it took, at which attempt.
+func TestLatencyAndAttemptsOfTurnsAreMeasured(t *testing.T) { // inbox.md, metrics
+	inbox(t, bothModes, func(r *rig) {
+		r.queue("in", func(q *job.Queue) { q.Retry.Limit = job.LimitOf(2) })
+		r.members("a1", "b1", "c1")
+		r.member("d1", func(n *engine.NewJob) { n.Job.GraceUntil = r.clock.Wall() + 9*job.Second })
+		r.run(-1, "a1 b1 d1") // c1 at once; d1 inside its time to live, which is no attempt
+		r.pass(10 * job.Second)
+		r.run(-1, "b1") // a1 at the second attempt, d1 at the first
+		r.pass(10 * job.Second)
+		r.run(-1, "b1")
+		r.expect("b1", job.Dead)
+		r.puts("q", "x") // of a queue without turns nothing is
+		r.anonymous(9).gets("x")
+		r.settle(engine.Delivery{Job: r.job("x")}, job.OK)
+		m := r.measured("in").Turns
+		var want engine.TurnTally
+		want.Ended = 4
+		want.Done.Counts[0], want.Done.Counts[1], want.Done.Sum = 2, 1, 4
+		want.Exhausted.Counts[2], want.Exhausted.Sum = 1, 3
+		want.Latency.Counts[0], want.Latency.Counts[10], want.Latency.Sum = 1, 2, 20_000
+		if m != want {
+			r.Errorf("counted is\n%+v, want\n%+v", m, want)
+		}
+		if q := r.measured("q").Turns; q != (engine.TurnTally{}) {
+			r.Errorf("%+v", q)
+		}
+	})
+}
