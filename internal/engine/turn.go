@@ -153,7 +153,7 @@ func (r *run) feedTurns(h *holder, n int) (took int, dry bool, err error) {
 			if turns += oneIf(given > 0); j.Alone && given > 0 {
 				return took, false, nil
 			}
-			if j.Group == "" && given > 0 { // the next one without a group was not among the heads
+			if j.Group == "" { // given out, or put aside for a budget: the next one without a group was not among the heads
 				break
 			}
 		}

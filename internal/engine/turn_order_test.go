@@ -61,6 +61,29 @@ func TestWhatWentBackUntouchedPutsNobodyOutOfOrder(t *testing.T) { // I7, core.m
 	}
 }
 
+// One of them that waits for a budget leaves its place to the next.
+func TestAJobThatWaitsForABudgetLeavesItsPlaceInATakeOfTurns(t *testing.T) { // core.md 1, zizq.md 1.17
+	scenario(t, func(r *rig) {
+		r.queue("in", toTheEnd)
+		bound := func(n *engine.NewJob) {
+			n.Create = []job.Budget{{Name: "k", Allocation: 1}}
+			n.Job.Extras = n.Job.WithBudgets([]job.BudgetUse{{Key: "k", Cost: 1}})
+		}
+		r.put("q", "runs", bound)
+		r.anonymous(1).gets("runs")
+		r.put("in", "x", bound)
+		r.put("in", "y")
+		r.members("b1")
+		var got []string
+		for _, turn := range r.turns(engine.TurnOptions{Turns: 3, Local: true}) {
+			got = append(got, r.names[turn.Deliveries[0].Job.ID])
+		}
+		if !slices.Equal(got, []string{"y", "b1"}) {
+			t.Errorf("took %v", got)
+		}
+	})
+}
+
 // Jobs without a group are one group to the fair share, and each is a turn: the next
 // of them stands where its priority says.
 func TestTurnsOfJobsWithoutAGroupKeepTheOrderOfTheLine(t *testing.T) { // core.md 1
