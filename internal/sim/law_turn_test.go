@@ -139,7 +139,7 @@ func (x *judge) next(b *begun) (next *job.Job) {
 			next = j
 		}
 	}
-	if next != nil && !(wants(next) && fellows(head, next)) {
+	if next != nil && (!wants(next) || !fellows(head, next)) {
 		return nil
 	}
 	return next

@@ -84,6 +84,7 @@ func table() []fault {
 		gridCoreFaults,
 		gridProofFaults,
 		inboxCoreFaults,
+		turnFaults,
 		inboxDoorFaults,
 		inboxViewFaults,
 		queryFaults,

@@ -1,0 +1,86 @@
+package main
+
+// turnFaults break turns where the model or the simulation must notice: order, what
+// goes back, what limits let in, and what is told of groups.
+var turnFaults = []fault{
+	{
+		name: "turn-untouched-counts-as-delivered", breaks: "I7, core.md 2",
+		does:  "a member that went back untouched puts those before it out of order",
+		file:  "internal/rule/turn.go",
+		old:   "		if joins == 0 && (first || at > g.LastSeq) {",
+		new:   "		if first || at > g.LastSeq {",
+		first: []suite{in(enginePkg, "TestWhatWentBackUntouchedPutsNobodyOutOfOrder")},
+	},
+	{
+		name: "turn-delivered-is-forgotten", breaks: "core.md 2",
+		does:  "one that comes late, behind a member of a turn, is not counted as out of order",
+		file:  "internal/rule/turn.go",
+		old:   "	if at <= v.Gate.LastSeq {\n",
+		new:   "	if at != v.Gate.LastSeq {\n",
+		first: []suite{in(enginePkg, "TestWhatWentBackUntouchedPutsNobodyOutOfOrder")},
+	},
+	{
+		name: "turn-beyond-a-limit", breaks: "retry.md 4",
+		does:  "the heads behind the first turn of a take are given out beyond max_running and the rate",
+		file:  "internal/engine/turn.go",
+		old:   "		if (more || i > 0) && r.guarded(j.Queue) {",
+		new:   "		if i > 0 && r.guarded(j.Queue) {",
+		first: []suite{in(enginePkg, "TestLimitsHoldOverTheTurnsOfOneTake")},
+	},
+	{
+		name: "turn-passes-the-line", breaks: "core.md 1",
+		does:  "a job without a group waits behind the heads of all groups",
+		file:  "internal/engine/turn.go",
+		old:   "			if j.Group == \"\" { // given out",
+		new:   "			if j.Group == \"\" && given > 1 { // given out",
+		first: []suite{in(enginePkg, "TestTurnsOfJobsWithoutAGroupKeepTheOrderOfTheLine")},
+	},
+	{
+		name: "turn-cut-before-its-failure", breaks: "inbox.md 3",
+		does:  "the members before one that fails go back too",
+		file:  "internal/engine/turn.go",
+		old:   "		if !at.Before(rule.EntriesOf(m).Inner) {",
+		new:   "		if !at.Before(rule.EntriesOf(m).Inner) && m.ID == j.ID {",
+		first: []suite{in("internal/model", "TestEngineIsTheModel"), in("internal/sim", "TestSimulation")},
+	},
+	{
+		name: "turn-late-behind-the-head", breaks: "I7",
+		does:  "a late OK counts for a member that is not the head of its group",
+		file:  "internal/rule/settle.go",
+		old:   "(v.Gate.Turn != ended.Turn || !v.Head)",
+		new:   "v.Gate.Turn != ended.Turn",
+		first: []suite{in(enginePkg, "TestOnlyTheMemberAtWorkIsLostWithItsHolder")},
+	},
+	{
+		name: "turn-release-cuts-when-expired", breaks: "docs/adr/0006, inbox.md 9",
+		does:  "a message that is given back because it expired ends the turn of those behind it",
+		file:  "internal/rule/turn.go",
+		old:   "		return v.Job.ExpiresAt == 0 || v.Job.ExpiresAt > v.Now\n",
+		new:   "		return true\n",
+		first: []suite{in("internal/model", "TestEngineIsTheModel"), in("internal/sim", "TestSimulation")},
+	},
+	{
+		name: "turn-without-fence", breaks: "core.md 4",
+		does:  "a turn has the number of the one before",
+		file:  "internal/rule/turn.go",
+		old:   "	if joins == 0 {\n		g.Turn = v.Seq()",
+		new:   "	if joins == 0 && g.Turn == 0 {\n		g.Turn = v.Seq()",
+		first: []suite{in(enginePkg, "TestTurnsNeverRepeatWhenAGroupIsEmptiedAndFilledAgain"), in("internal/model", "TestEngineIsTheModel"), in("internal/sim", "TestSimulation")},
+	},
+	{
+		name: "turn-dead-head-outlives-its-expiry", breaks: "inbox.md 9, docs/adr/0006",
+		does:  "a message that died and holds its group holds it past its expiry",
+		file:  "internal/rule/failure.go",
+		old:   "	if v.Queue.Turns {\n		j.PurgeAt = j.ExpiresAt",
+		new:   "	if v.Queue.Turns {\n		j.PurgeAt = 0",
+		first: []suite{in(enginePkg, "TestExpiryIsLookedAtBeforeEachDeliveryAndNeverBlocks"), in("internal/model", "TestEngineIsTheModel")},
+	},
+	{
+		name: "turn-member-behind-parks-its-group", breaks: "core.md 2, on_dead",
+		does:  "a member of a strict turn that dies behind another one parks the group",
+		file:  "internal/rule/failure.go",
+		old:   "		(j.Order != job.OrderStrict || v.Job.State != job.Leased || v.Behind)",
+		new:   "		(j.Order != job.OrderStrict || v.Job.State != job.Leased)",
+		first: []suite{in("internal/model", "TestEngineIsTheModel"), in("internal/sim", "TestSimulation")},
+	},
+}
