@@ -105,7 +105,7 @@ func (r *run) setQueue(name string, edit func(*job.Queue) error, by job.Actor) (
 		return nil, err
 	}
 	q.Name = name
-	if err := cmp.Or(q.Protection.Check(), rule.ChangeQueue(&old, q, int(r.tx.Depth(name).Grouped))); err != nil {
+	if err := cmp.Or(q.Protection.Check(), rule.ChangeQueue(&old, q, int(r.tx.Depth(name).Members()))); err != nil {
 		return nil, err
 	}
 	r.seeQueue(name)

@@ -238,7 +238,7 @@ func (r *run) configureQueues(list []*job.Queue) error {
 		}
 		set := *q
 		set.HoldUntil = old.HoldUntil
-		if err := rule.ChangeQueue(old, &set, int(r.tx.Depth(q.Name).Grouped)); err != nil {
+		if err := rule.ChangeQueue(old, &set, int(r.tx.Depth(q.Name).Members())); err != nil {
 			return fmt.Errorf("configuring queue %q: %w", q.Name, err)
 		}
 		if err := r.tx.Set(&set); err != nil {

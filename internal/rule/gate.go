@@ -90,7 +90,8 @@ func WakeQueue(q *job.Queue, now job.Millis) (*job.Queue, error) {
 	return &awake, nil
 }
 
-// ChangeQueue checks new settings of a queue against what stands in it.
+// ChangeQueue checks new settings of a queue against what stands in it: so many
+// members of groups.
 func ChangeQueue(old, changed *job.Queue, grouped int) error {
 	if changed.Order == job.OrderStrict && changed.Concurrency > 1 {
 		return &job.Error{
@@ -113,7 +114,7 @@ func ChangeQueue(old, changed *job.Queue, grouped int) error {
 	if old.Order != changed.Order && grouped > 0 {
 		return &job.Error{
 			Kind: job.WrongState, Field: "order",
-			Text: "the order of a queue can change only while no grouped job in it is open",
+			Text: "the order of a queue can change only while no grouped job in it is open, or dead and in the way of its group",
 		}
 	}
 	return nil

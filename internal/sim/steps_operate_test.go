@@ -209,7 +209,7 @@ func (w *world) setQueue(name, what string, edit func(*job.Queue)) {
 	edit(&wanted)
 	grouped := false
 	for _, j := range w.judge.book.jobs {
-		grouped = grouped || j.Queue == name && j.Group != "" && j.State.Open()
+		grouped = grouped || j.Queue == name && member(j, j)
 	}
 	refuse := wanted.Order == job.OrderStrict && wanted.Concurrency > 1 || wanted.Order != old.Order && grouped || noTurns(&wanted)
 	var err error

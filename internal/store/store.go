@@ -214,6 +214,10 @@ func (d Depth) Open() int64 {
 	return d.States[job.Scheduled] + d.States[job.Ready] + d.States[job.Leased]
 }
 
+// Members is the number of jobs whose group knows them: open ones, and dead ones that
+// hold it.
+func (d Depth) Members() int64 { return d.Grouped + d.Status[rule.StatusBlocking] }
+
 // Hides reports whether the filter hides a terminal job whose time to be
 // purged has come.
 func (f *Filter) Hides(j *job.Job) bool {
