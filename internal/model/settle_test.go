@@ -29,10 +29,13 @@ func (m *model) settle(s engine.Settle) (job.State, job.Kind) {
 		m.result(j, s)
 		m.lateOK(j, *late)
 	default:
-		turn, outdated := j.Leases[i].Turn, m.over(j.ExpiresAt)
+		turn, moves, outdated := j.Leases[i].Turn, j.Leases[i].Kind != job.Anonymous, m.over(j.ExpiresAt)
 		m.settleLive(j, i, s)
 		if m.passes(j, s.Outcome); turn != 0 && s.Outcome != job.OK && (s.Outcome != job.Released || !outdated) {
 			m.cut(j)
+		}
+		if turn != 0 && moves && m.queues[j.Queue].Turns {
+			m.recall(j.Queue, j.Group)
 		}
 	}
 	return j.State, accepted

@@ -63,6 +63,38 @@ func (m *model) cut(j *job.Job) {
 	}
 }
 
+// recall sends members back that must not be delivered any more, once it is their
+// turn: a worker settled one before them.
+func (m *model) recall(queue, group string) {
+	for {
+		out := slices.DeleteFunc(m.members(queue, group), func(j *job.Job) bool { return len(j.Leases) == 0 || j.Leases[0].Turn == 0 })
+		if len(out) == 0 {
+			return
+		}
+		next := slices.MinFunc(out, inGroup)
+		if m.mayDeliver(next) == nil {
+			return
+		}
+		m.end(next, next.Leases[0], job.ByTurn)
+		m.giveBack(next, job.PlaceKeep, 0)
+		if !m.over(next.ExpiresAt) {
+			m.cut(next)
+		}
+	}
+}
+
+// mayDeliver is what is said of a member whose lease lives.
+func (m *model) mayDeliver(j *job.Job) error {
+	q, g := m.queues[j.Queue], m.group(j.Queue, j.Group)
+	switch {
+	case m.over(j.ExpiresAt):
+		return engine.ErrExpired
+	case q.Paused || q.HoldUntil > 0 || j.Park == pausePark || g.Paused || g.Hold > 0 || g.Park != "":
+		return engine.ErrOutOfLine
+	}
+	return nil
+}
+
 // turn is the number of the turn of a member that is given out.
 func (m *model) turn(j *job.Job, joins bool) int64 {
 	fair := m.queues[j.Queue].Protection.Fair != nil
@@ -267,14 +299,7 @@ func (w *world) mayDeliver(id job.ID, token job.Token) {
 		w.refused("may deliver", err, job.Superseded)
 		return
 	}
-	q, g := w.model.queues[j.Queue], w.model.group(j.Queue, j.Group)
-	var want error
-	switch {
-	case w.model.over(j.ExpiresAt):
-		want = engine.ErrExpired
-	case q.Paused || q.HoldUntil > 0 || j.Park == pausePark || g.Paused || g.Hold > 0 || g.Park != "":
-		want = engine.ErrOutOfLine
-	}
+	want := w.model.mayDeliver(j)
 	if !errors.Is(err, want) || want == nil && err != nil {
 		w.Fatalf("whether %s may be delivered: %v, want %v", w.name(j), err, want)
 	}

@@ -21,18 +21,19 @@ type scene struct {
 
 // outcome is what one reason makes of the job.
 type outcome struct {
-	why   string
-	verb  rule.Verb
-	want  *job.Job   // nil = gone
-	state job.State  // in which it ends, also when it leaves at once
-	gate  *job.Gate  // to be set with it
-	queue *job.Queue // the same
-	req   *request
-	run   job.ID  // that did it
-	keys  bool    // nothing but its key, or its payload, is other
-	draws []int64 // fresh numbers it uses
-	stats engine.Stats
-	seen  []string // for the table of what occurred
+	why     string
+	verb    rule.Verb
+	want    *job.Job   // nil = gone
+	state   job.State  // in which it ends, also when it leaves at once
+	gate    *job.Gate  // to be set with it
+	queue   *job.Queue // the same
+	req     *request
+	run     job.ID  // that did it
+	recalls bool    // it went back with its turn
+	keys    bool    // nothing but its key, or its payload, is other
+	draws   []int64 // fresh numbers it uses
+	stats   engine.Stats
+	seen    []string // for the table of what occurred
 }
 
 func (o *outcome) note(what string) { o.seen = append(o.seen, what) }

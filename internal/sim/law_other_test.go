@@ -30,6 +30,7 @@ func (s *scene) outcomes(ch *change) (list []*outcome) {
 	list = append(list, s.letGo()...)
 	list = append(list, s.budgeted()...)
 	list = append(list, s.run()...)
+	list = append(list, s.recalled()...)
 	return append(append(list, s.carried()...), s.keyMoves(ch)...)
 }
 

@@ -15,6 +15,7 @@ const turnLaw = "I7, inbox.md 1 to 4"
 // turnBook is what is known of turns.
 type turnBook struct {
 	begun map[int64]*begun  // by number; never taken back
+	moved map[int64]bool    // a worker settled a member of it
 	fresh []*begun          // those of the commit at hand
 	cuts  map[job.ID]job.ID // who must go back in the commit at hand, and behind whom
 }
@@ -29,7 +30,7 @@ type begun struct {
 }
 
 func newTurnBook() turnBook {
-	return turnBook{begun: map[int64]*begun{}, cuts: map[job.ID]job.ID{}}
+	return turnBook{begun: map[int64]*begun{}, cuts: map[job.ID]job.ID{}, moved: map[int64]bool{}}
 }
 
 // sortOf is the place of a member in a group with an order.
@@ -260,11 +261,51 @@ func (s *scene) cutOff(by job.ID) *outcome {
 	j := s.old.Clone()
 	end(j, 0, job.ByTurn)
 	o.note("cut off a turn")
+	o.recalls = true
 	return s.back(o, j, job.PlaceKeep, 0)
+}
+
+// moves notes a turn of which a worker settled a member: the next one is looked at.
+func (x *judge) moves(s *scene, o *outcome) {
+	if s.old == nil || o.req == nil || o.req.kind != askSettle {
+		return
+	}
+	if i := s.old.LeaseOf(o.req.settle.Token); i >= 0 && s.q.Turns && s.old.Leases[i].Kind != job.Anonymous {
+		x.moved[s.old.Leases[i].Turn] = true
+	}
+}
+
+// recalled is the next member of a turn that goes back, because it must not be
+// delivered any more (inbox.md 10).
+func (s *scene) recalled() []*outcome {
+	if !s.q.Turns || len(s.old.Leases) == 0 || s.new == nil || len(s.new.Leases) > 0 || !s.moved[s.old.Leases[0].Turn] {
+		return nil
+	}
+	for _, j := range s.book.jobs {
+		if member(s.old, j) && len(j.Leases) > 0 && s.ahead(j, s.old) {
+			return nil
+		}
+	}
+	expired := s.old.ExpiresAt > 0 && s.old.ExpiresAt <= s.now
+	if !expired && !s.aside(s.old) {
+		return nil
+	}
+	o := &outcome{why: "the end of its delivery", verb: rule.Lapse, recalls: true}
+	j := s.old.Clone()
+	end(j, 0, job.ByTurn)
+	o.note("recalled from a turn")
+	return []*outcome{s.back(o, j, job.PlaceKeep, 0)}
+}
+
+// aside reports whether a member, its group or its queue is out of line.
+func (x *judge) aside(j *job.Job) bool {
+	q, g := x.book.queue(j.Queue), x.book.gate(j.Queue, j.Group)
+	return q.Paused || q.HoldUntil > 0 || j.Park != "" || j.Group != "" && (g.Paused || g.Park != "" || g.Hold > 0)
 }
 
 // turnLaws holds an accepted write against the order of its group.
 func (x *judge) turnLaws(s *scene, o *outcome) {
+	x.moves(s, o)
 	if s.old == nil || s.old.Order != job.OrderStrict || s.old.Group == "" {
 		return
 	}
@@ -275,10 +316,15 @@ func (x *judge) turnLaws(s *scene, o *outcome) {
 	if len(s.old.Leases) == 0 || s.new != nil && len(s.new.Leases) > 0 {
 		return
 	}
+	expired := s.old.ExpiresAt > 0 && s.old.ExpiresAt <= s.now
 	switch o.verb {
-	case rule.SettleRetry, rule.SettleDead, rule.Lapse:
+	case rule.SettleRetry, rule.SettleDead:
+	case rule.Lapse:
+		if o.recalls && expired { // it leaves, and the others come closer
+			return
+		}
 	case rule.SettleRelease:
-		if s.old.ExpiresAt > 0 && s.old.ExpiresAt <= s.now {
+		if expired {
 			return
 		}
 	default:

@@ -237,8 +237,7 @@ func (w *world) mayDeliver(d engine.Delivery) error {
 		}
 		return err
 	}
-	q, g := w.judge.book.queue(j.Queue), w.judge.book.gate(j.Queue, j.Group)
-	aside := q.Paused || q.HoldUntil > 0 || j.Park != "" || j.Group != "" && (g.Paused || g.Park != "" || g.Hold > 0)
+	aside := w.judge.aside(j)
 	expired := j.ExpiresAt > 0 && j.ExpiresAt <= w.now()
 	switch live := j.LeaseOf(d.Lease.Token) >= 0; {
 	case !live && job.KindOf(err) != job.Superseded,
