@@ -17,7 +17,7 @@ type committer struct {
 	start      uint32
 	seq        block
 	holders    map[string]*holder // streams by holder name
-	hungry     []*holder          // holders with room, longest waiting first
+	hungry     hungry
 	queues     map[string]bool    // names seen, for max_queues
 	leases     int                // live leases of all holders
 	emptied    map[string]emptied // by queue; replaced, never changed
@@ -318,7 +318,8 @@ func (r *run) publish() {
 	c.budgets.publish(&r.spending)
 	c.stats.add(r.stats)
 	c.stats.Batches++
-	c.settleHungry(r)
+	c.hungry.settle(r)
+	c.streams[job.Unary] = c.hungry.unary
 	r.e.meter.publish(c, r.steady)
 	if len(r.cronFolds) > 0 {
 		r.e.foldCrons(r.cronFolds)

@@ -339,10 +339,11 @@ func (e *Engine) heal() bool {
 
 // dismiss ends what waits for a committer that cannot serve it.
 func (c *committer) dismiss() {
-	for _, h := range c.hungry {
+	for h := range c.hungry.all() {
 		h.finish(ErrStreamEnded)
+		h.place = nil
 	}
-	c.hungry = nil
+	c.hungry = hungry{}
 }
 
 // fail notes that a commit failed. Streams end, so that clients connect again

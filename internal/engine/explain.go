@@ -93,7 +93,7 @@ func (r *run) inFront(s *rule.Situation) error {
 // workers counts who could run the job.
 func (r *run) workers(s *rule.Situation) {
 	class := rule.EntriesOf(s.Job).Class
-	for _, h := range slices.Concat(r.c.hungry, inOrder(r.joined), r.asking) {
+	for _, h := range slices.Concat(slices.Collect(r.c.hungry.all()), inOrder(r.joined), r.asking) {
 		if h.gone || r.left[h] || len(h.opts.Queues) > 0 && !slices.Contains(h.opts.Queues, s.Job.Queue) {
 			continue
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,8 @@ type holder struct {
 	held, alone int
 	unread      int // given, not yet read by Next
 	gone        bool
+	turn        uint64        // its place among the hungry
+	place       *list.Element // and where it is kept; nil = it is not among them
 
 	mu      sync.Mutex // guards out, waiting and end
 	out     []Delivery
@@ -364,7 +367,7 @@ func (r *run) endStreams() error {
 			}
 		}
 	}
-	for _, h := range slices.Concat(r.c.hungry, r.asking) {
+	for _, h := range slices.Concat(slices.Collect(r.c.hungry.all()), r.asking) {
 		r.ended = append(r.ended, h)
 		r.left[h] = true // nothing is given to who was sent away
 	}
@@ -637,44 +640,10 @@ func (r *run) candidates() []*holder {
 	var out []*holder
 	unblocked := r.leases < 0 && r.e.opts.InFlightMax > 0 // there may be room for any of them
 	if len(r.woken) > 0 || r.hadFed || unblocked {
-		out = append(out, r.c.hungry...)
-	} else if len(r.held)+len(r.reads) > 0 {
-		for _, h := range r.c.hungry {
-			_, freed := r.held[h]
-			if _, read := r.reads[h]; freed || read {
-				out = append(out, h)
-			}
-		}
+		out = slices.AppendSeq(out, r.c.hungry.all())
+	} else {
+		out = r.c.hungry.freed(r)
 	}
 	out = append(out, inOrder(r.joined)...)
 	return append(out, r.asking...)
-}
-
-// settleHungry keeps the list of holders in the order in which they last got
-// something.
-func (c *committer) settleHungry(r *run) {
-	for i := range r.gifts {
-		if h := r.gifts[i].to; h.want == 0 && h.opts.Prefetch == 0 {
-			h.unread++
-		}
-	}
-	c.hungry = append(c.hungry, inOrder(r.joined)...)
-	c.hungry = append(c.hungry, r.asking...)
-	kept, served := c.hungry[:0], []*holder(nil)
-	for _, h := range c.hungry {
-		switch {
-		case h.gone || h.want > 0 && h.held > 0:
-		case r.held[h] > 0:
-			served = append(served, h)
-		default:
-			kept = append(kept, h)
-		}
-	}
-	kept = append(kept, served...)
-	clear(c.hungry[len(kept):])
-	c.hungry = kept
-	c.streams[job.Unary] = 0
-	for _, h := range kept {
-		c.streams[job.Unary] += oneIf(h.want > 0)
-	}
 }

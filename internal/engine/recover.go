@@ -20,7 +20,7 @@ const recoverMax = 2000
 // the re-attach window from now, and their timeouts go on (docs/adr/0003).
 func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 	c := &e.core
-	c.holders, c.hungry, c.leases, c.emptied, c.streams = map[string]*holder{}, nil, 0, nil, [3]int{}
+	c.holders, c.hungry, c.leases, c.emptied, c.streams = map[string]*holder{}, hungry{}, 0, nil, [3]int{}
 	c.roster, c.rosterUsed, c.preemptAt, c.over = nil, false, 0, nil
 	var stale, kept []string
 	anchor := rule.Anchor{Window: e.opts.Reattach}
