@@ -20,6 +20,7 @@ type committer struct {
 	hungry     hungry
 	queues     map[string]bool    // names seen, for max_queues
 	leases     int                // live leases of all holders
+	gave       int                // deliveries of the last run
 	emptied    map[string]emptied // by queue; replaced, never changed
 	audits     int                // entries of the audit log
 	crons      int                // groups and entries of cron
@@ -196,7 +197,7 @@ func (e *Engine) runOnce() *batch {
 	r.publish()
 	e.meter.noteCommit(watch.took(), len(b.ops))
 	b.gifts, b.more, b.events, b.news = r.gifts, r.fed || r.ticked, c.stage.events, r.news
-	r.gifts = nil
+	c.gave, r.gifts = len(r.gifts), nil
 	return b
 }
 
@@ -267,6 +268,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 	*r = run{
 		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
 		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, reads: old.reads,
+		gifts:  make([]gift, 0, e.core.gave), // as many as last time
 		joined: old.joined, left: old.left, ids: *e.core.ids, seq: e.core.seq,
 		watch: e.core.watch, disk: e.core.disk, emptied: e.core.emptied, over: slices.Clip(e.core.over),
 	}

@@ -403,7 +403,8 @@ func (r *run) serve() error {
 	for again := true; again && given < serveMax; {
 		again = false
 		for _, h := range waiting {
-			n := min(r.roomFor(h), max(h.want, chunkMax))
+			room := r.roomFor(h)
+			n := min(room, max(h.want, chunkMax))
 			if limit := r.e.opts.InFlightMax; limit > 0 {
 				n = min(n, limit-r.c.leases-r.leases)
 			}
@@ -422,7 +423,7 @@ func (r *run) serve() error {
 				empty[h.key] = true
 			}
 			given += took
-			again = again || took > 0 && h.want == 0
+			again = again || took > 0 && took < room && h.want == 0
 		}
 		if r.moved { // a gate stands for its next member now, and others may have room for that
 			r.moved, again = false, true

@@ -272,6 +272,20 @@ func (r *run) changeSession(s *job.Session) {
 	r.sessions[s.Name] = s
 }
 
+// ownSession returns a session as it shall be, to be changed.
+func (r *run) ownSession(name string) (*job.Session, error) {
+	if s := r.sessions[name]; s != nil {
+		return s, nil
+	}
+	known, err := r.aSession(name)
+	if err != nil {
+		return nil, err
+	}
+	s := *known
+	r.changeSession(&s)
+	return &s, nil
+}
+
 // submittable refuses a task that its session does not take in, and a job of
 // another door in a session's queue.
 func (r *run) submittable(j *job.Job) error {
@@ -323,11 +337,10 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 	if was == is || was.Open() && is.Open() {
 		return nil
 	}
-	known, err := r.aSession(j.Queue)
+	s, err := r.ownSession(j.Queue)
 	if err != nil {
 		return err
 	}
-	s := *known
 	switch {
 	case was == job.None:
 		s.Submitted++
@@ -340,7 +353,6 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 	case was == job.Dead: // revived
 		s.Failed--
 	}
-	r.changeSession(&s)
 	if s.Depends && !is.Open() && s.State < job.SessionCancelling {
 		r.over = append(r.over, j.ID)
 	}
@@ -349,7 +361,7 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 	}
 	n := len(eff.Failures)
 	if a := q.Grid.AutoCancel; a == job.AutoCancelAlways || a == job.AutoCancelLibload && n > 0 && eff.Failures[n-1].Type == job.LoadError {
-		_, err = r.cancelSession(&s, "task "+j.ID.String()+" failed, and auto_cancel is "+a.String())
+		_, err = r.cancelSession(s, "task "+j.ID.String()+" failed, and auto_cancel is "+a.String())
 	}
 	return err
 }
