@@ -82,6 +82,7 @@ func table() []fault {
 		traceFaults,
 		budgetFaults,
 		gridCoreFaults,
+		assignFaults,
 		gridProofFaults,
 		inboxCoreFaults,
 		turnFaults,
