@@ -53,6 +53,8 @@ type Session struct {
 	Stalled   bool              `json:"stalled,omitzero"` // has tasks, and no engine may run any of them
 	Collected int64             `json:"collected"`        // results up to this cursor are acknowledged
 	Options   map[string]Option `json:"options,omitzero"`
+
+	ClientUntil int64 `json:"client_until,omitzero"` // it is cancelled then if nothing is heard of its client (client_timeout)
 }
 
 // Ended reports whether the session is over.

@@ -128,6 +128,9 @@ func showSession(w io.Writer, s *wire.Session) error {
 	if s.Stalled {
 		t.row("stalled", "no engine may run any of its tasks")
 	}
+	if s.ClientUntil > 0 {
+		t.row("client", "if nothing is heard of it, the session is cancelled "+distance(time.UnixMilli(s.ClientUntil), time.Now()))
+	}
 	t.row("profile", s.Profile)
 	if s.Service != "" {
 		t.row("service", s.Service)

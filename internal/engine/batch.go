@@ -33,6 +33,7 @@ type committer struct {
 	budgets    budgets
 	paces      paces
 	preemptAt  job.Millis
+	clients    clients
 	roster     *roster // nil = to be made
 	rosterUsed bool    // by a transaction that is not committed yet
 	fed        bool    // the last run left holders to be served again
@@ -113,6 +114,7 @@ type run struct {
 	guard   guard
 
 	spending  spending
+	listening listening
 	cronNews  []cronNews
 	cronFolds []*cronFold // ticks to be planned by others
 
@@ -318,6 +320,7 @@ func (r *run) publish() {
 	r.publishPaces()
 	c.protection.publish(&r.guard)
 	c.budgets.publish(&r.spending)
+	c.clients.publish(&r.listening)
 	c.stats.add(r.stats)
 	c.stats.Batches++
 	c.hungry.settle(r)

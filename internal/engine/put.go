@@ -57,6 +57,9 @@ type admission struct {
 
 func (r *run) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []Added) error {
 	clear(out)
+	if err := r.hearDrivers(list); err != nil {
+		return err
+	}
 	if r.disk.low {
 		return errDiskLow
 	}

@@ -370,5 +370,8 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 	if err := c.loadOver(v); err != nil {
 		return err
 	}
+	if err := c.loadClients(v, e.clock.Steady()); err != nil {
+		return err
+	}
 	return c.loadBudgets(v, holders, e.clock.Steady())
 }

@@ -30,6 +30,8 @@ type SessionState struct {
 	Depth    Depth
 	Share    int // slots it should have now
 
+	ClientUntil job.Millis // date at which it is cancelled if nothing is heard of its client; 0 = it is not
+
 	Redundant Redundant // what its copies came to since the server started
 }
 
@@ -61,6 +63,7 @@ func (e *Engine) OpenSession(ctx context.Context, n NewSession, by job.Actor) (S
 			return nil, err
 		}
 		r.changeSession(s)
+		r.hear(&q)
 		if err := r.joinShares(s, &q); err != nil {
 			return nil, err
 		}
@@ -111,6 +114,9 @@ func (e *Engine) ChangeSession(ctx context.Context, name string, edit func(*job.
 		if err := r.changeShare(s, &q); err != nil {
 			return nil, err
 		}
+		if q.Grid.ClientTimeout != old.Grid.ClientTimeout { // it has the new time from now
+			r.hear(&q)
+		}
 		return s, r.auditQueue(by, old, &q)
 	})
 }
@@ -119,7 +125,7 @@ func (e *Engine) ChangeSession(ctx context.Context, name string, edit func(*job.
 // Closing it again changes nothing.
 func (e *Engine) CloseSession(ctx context.Context, name string, by job.Actor) (SessionState, error) {
 	return e.session(ctx, func(r *run) (*job.Session, error) {
-		old, err := r.aSession(name)
+		old, err := r.heardSession(name)
 		if err != nil || old.State != job.SessionOpen {
 			return old, err
 		}
@@ -236,7 +242,9 @@ func (r *run) sessionState(s *job.Session) (SessionState, error) {
 	}
 	none, err := r.stalled(s, q, d)
 	shown.Stalled = s.Stalled || none // excluded, or unfit
-	return SessionState{Session: &shown, Settings: q, Depth: d, Share: r.shareOf(s.Name), Redundant: r.redundant(s.Name)}, err
+	return SessionState{
+		Session: &shown, Settings: q, Depth: d, Share: r.shareOf(s.Name), Redundant: r.redundant(s.Name), ClientUntil: r.clientUntil(s, q),
+	}, err
 }
 
 // aSession returns a session, or NotFound.
@@ -557,7 +565,7 @@ func (e *Engine) Results(ctx context.Context, name string, after int64, n int) (
 // later, they are forgotten. A lower number than before changes nothing.
 func (e *Engine) Collected(ctx context.Context, name string, upTo int64) (SessionState, error) {
 	return e.session(ctx, func(r *run) (*job.Session, error) {
-		old, err := r.aSession(name)
+		old, err := r.heardSession(name)
 		if err != nil || upTo <= old.Collected {
 			return old, err
 		}

@@ -125,6 +125,9 @@ func (r *run) tick() error {
 	if err := r.turnCrons(); err != nil {
 		return err
 	}
+	if err := r.tickClients(); err != nil {
+		return err
+	}
 	for h := range rule.Hands {
 		until := r.timeOf(h, r.now)
 		if next := r.tx.Next(h); next == 0 || next > until || r.steady < r.watch.blocked(h) {
@@ -279,6 +282,7 @@ func (r *run) sleep() time.Duration {
 	sooner(r.nextBudget(), r.steady, 0)
 	sooner(r.nextStraggler(), r.steady, 0)
 	sooner(r.preemptAt, r.steady, 0)
+	sooner(r.nextClient(), r.steady, r.watch.lapses)
 	sooner(r.tx.NextRow(job.Holders), r.steady, r.watch.lapses)
 	sooner(r.tx.NextRow(job.Replays), r.steady, 0)
 	sooner(r.tx.NextRow(job.Locks), r.steady, 0)

@@ -77,6 +77,9 @@ func (h *handler) openSession(w http.ResponseWriter, r *http.Request, _, _ strin
 		case !grid.Same(n, known):
 			return &job.Error{Kind: job.Exists, Field: "id", Text: "session " + strconv.Quote(ask.ID) + " was opened with another service or other options; take another id, or GET it and go on"}
 		}
+		if _, err := h.engine.Heard(r.Context(), ask.ID); err != nil {
+			return err
+		}
 		return h.sendSession(w, http.StatusOK, known)
 	})
 }
@@ -308,6 +311,8 @@ type resultsAsk struct {
 	after int64
 	limit int
 	wait  time.Duration
+
+	within job.Millis // the client_timeout of the session; 0 = it has none
 }
 
 func readResults(r *http.Request) (a resultsAsk, err error) {
@@ -339,7 +344,7 @@ func (h *handler) results(w http.ResponseWriter, r *http.Request, id, _ string) 
 	}
 	ask, err := readResults(r)
 	if err == nil {
-		_, err = h.engine.Session(r.Context(), id) // what is not there has no news
+		ask.within, err = h.engine.Heard(r.Context(), id) // what is not there has no news
 	}
 	if err != nil {
 		h.problem(w, r, err)
@@ -374,10 +379,8 @@ func (h *handler) nextResults(wait, ctx context.Context, id string, ask resultsA
 		if len(list) > 0 || page.Ended {
 			return page, nil
 		}
-		select {
-		case <-news:
-		case <-wait.Done():
-			return page, nil
+		if over, err := h.waitNews(wait, id, news, &ask); over || err != nil {
+			return page, err
 		}
 		if err := h.engine.Ready(); err != nil { // all news end with a stop
 			return page, err

@@ -29,6 +29,7 @@ type Grid struct {
 	Collection     Collection
 	AutoCancel     AutoCancel
 	Retain         Millis // how long a session is kept after its end; 0 = a day
+	ClientTimeout  Millis // a session whose client is silent for so long is cancelled; 0 = never
 	FenceWait      Millis // of a non-idempotent task whose run the server ended, before the next; 0 = none
 
 	Redundancy *Redundancy // copies of tasks that take long; nil = none
@@ -141,6 +142,7 @@ func (g *Grid) Check() error {
 	c.whole("max_reschedules", int(min(g.MaxReschedules, math.MaxInt32)), 0, 1_000_000)
 	c.span("poll_period_ms", g.PollPeriod, 0)
 	c.span("fence_wait_ms", g.FenceWait, 0)
+	c.span("client_timeout_ms", g.ClientTimeout, 0)
 	if g.Retain < 0 {
 		c.refuse("retain_ms", "must not be negative")
 	}

@@ -30,6 +30,14 @@ func SessionDue(s *job.Session, g *job.Grid, now job.Millis) job.Millis {
 	return NextPardon(s.Strikes)
 }
 
+// NeedsClient reports whether a session is cancelled when its client dies: not if
+// it may be collected later, or never, and all of it is submitted (reference
+// section 1).
+func NeedsClient(s *job.Session, g *job.Grid) bool {
+	alone := s.State == job.SessionClosed && (g.Collection == job.CollectLater || g.Collection == job.CollectNever)
+	return g.ClientTimeout > 0 && s.State <= job.SessionClosed && !alone
+}
+
 func sessionEnd(s *job.Session, g *job.Grid) job.Millis {
 	if g.Retain > 0 {
 		return s.Ended.Add(g.Retain)

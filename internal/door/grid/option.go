@@ -132,6 +132,8 @@ var Options = []Option{
 		at(func(q *job.Queue) *job.AutoCancel { return &q.Grid.AutoCancel }), job.AutoCancelNever, job.AutoCancelLibload, job.AutoCancelAlways),
 	span("keep", "1d", "1d", 1, "how long a session that is over is kept, with results that were not collected",
 		at(func(q *job.Queue) *job.Millis { return &q.Grid.Retain })),
+	span("client_timeout", "0s", "0s", 0, "a session whose client is silent for so long is cancelled, unless all is submitted and `collection` is later or never; 0 = it goes on without a client",
+		at(func(q *job.Queue) *job.Millis { return &q.Grid.ClientTimeout })),
 }
 
 // setCollection also decides how long completed tasks stay: those that are not

@@ -144,7 +144,7 @@ func SessionOf(s engine.SessionState, whole bool) wire.Session {
 			Submitted: s.Submitted, Waiting: d[job.Ready] + d[job.Scheduled], Active: d[job.Leased],
 			Completed: s.Done, Failed: s.Failed, Cancelled: s.Cancelled,
 		},
-		Collected: s.Collected, Share: s.Share, Stalled: s.Stalled,
+		Collected: s.Collected, Share: s.Share, Stalled: s.Stalled, ClientUntil: int64(s.ClientUntil),
 	}
 	g := s.Settings.Grid
 	if g == nil {
