@@ -21,7 +21,7 @@ ONLY     ?=
 PEERARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: build run demo test test-race sim fuzz e2e bench peers sabotage lint verify docs help
+.PHONY: build run demo test test-race sim fuzz e2e bench stragglers peers sabotage lint verify docs help
 
 build: ## build bin/reprise
 	go build $(LDFLAGS) -o $(BIN) ./cmd/reprise
@@ -54,6 +54,9 @@ e2e: build ## the end-to-end tests against the real binary
 
 bench: build ## the benchmark (ARGS='...' adds flags)
 	$(BIN) bench $(ARGS)
+
+stragglers: build ## a session on engine processes, one of which is slow, without copies and with
+	REPRISE_BIN=$(CURDIR)/$(BIN) go test ./test/e2e -run TestCopiesOfSlowRuns -count=1 -v -straggler-hosts 8 -straggler-tasks 320 -straggler-run 250ms
 
 peers: build ## Reprise and its peers compared; installs them, writes docs/benchmarks.md (RUNS=5 SECONDS=2 ONLY=)
 	go -C bench build -buildvcs=false -o ../bin/peers .

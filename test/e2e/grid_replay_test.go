@@ -38,7 +38,7 @@ func follow(t *wire.TaskState) (r replay, wrong []string) {
 		numbers[a.Number] = true
 		if a.Copy {
 			r.copies++
-		} else if a.Number > 0 && a.SinceAt < last {
+		} else if a.Number > 0 && r.copies == 0 && a.SinceAt < last {
 			say("attempt %d began before the one before it had ended", a.Number)
 		}
 		switch a.Reason {
