@@ -31,13 +31,14 @@ const (
 // stragglers is a session some runs of which are slow, by the attempts of its
 // tasks.
 type stragglers struct {
-	took           time.Duration // until the last result
-	slow           int           // runs that met the slow disk
-	copies, won    int
-	superseded     int
-	useful, spent  time.Duration // of runs whose result counts, and of copies beside another run
-	reschedules    uint32
-	retries, evict uint32
+	took          time.Duration // until the last result
+	slow          int           // runs that met the slow disk
+	copies, won   int
+	superseded    int
+	withdrawn     int           // copies that were taken back because they had cost what they may
+	useful, spent time.Duration // of runs whose result counts, and of copies beside another run
+	reschedules   uint32
+	retries       uint32
 }
 
 // run lets a session run on the engines there are.
@@ -71,16 +72,16 @@ func (s *server) straggle(t *testing.T, c *grid.Client, id string, options map[s
 			t.Fatal(err)
 		}
 		told, wrong := follow(state)
-		if len(wrong) > 0 || told.copies != state.Reschedules {
+		if len(wrong) > 0 || told.copies > state.Reschedules { // one that was asked for may not have begun
 			t.Errorf("task %d: %v, its history has %d copies\n%+v", task.Seq, wrong, told.copies, *state)
 		}
 		r.reschedules += state.Reschedules
 		r.retries += state.Retries
-		r.evict += state.Evictions
 		r.superseded += told.ends[wire.EndedSuperseded]
+		r.withdrawn += told.ends[wire.EndedWithdrawn]
 		for i, a := range state.Attempts {
 			span := time.Duration(a.EndedAt-a.StartedAt) * time.Millisecond
-			if a.Engine == "slow" && (a.Reason == wire.EndedSuperseded || span > stragglerTimes/2**stragglerRun) {
+			if a.Engine == "slow" && !a.Copy && (a.Reason == wire.EndedSuperseded || span > stragglerTimes/2**stragglerRun) {
 				r.slow++
 			}
 			if a.Reason == wire.EndedOK {
@@ -93,8 +94,10 @@ func (s *server) straggle(t *testing.T, c *grid.Client, id string, options map[s
 				r.copies++
 				r.spent += span
 			}
-			if a.Copy && (len(state.Attempts) != 2 || state.Attempts[1-i].Engine == a.Engine) {
-				t.Errorf("task %d has a copy on the engine of the other run: %+v", task.Seq, state.Attempts)
+			for _, b := range state.Attempts[:i] {
+				if a.Engine == b.Engine && a.SinceAt < b.EndedAt && b.SinceAt < a.EndedAt {
+					t.Errorf("task %d ran twice on one engine at a time: %+v", task.Seq, state.Attempts)
+				}
 			}
 		}
 	}
@@ -159,9 +162,9 @@ func TestCopiesOfSlowRunsEndASessionSooner(t *testing.T) {
 	t.Logf("with median:    %s", with)
 	t.Logf("%d tasks of %s on %d hosts with 4 slots: with median %.2f of the time", *stragglerTasks, *stragglerRun, *stragglerHosts, float64(with.took)/float64(without.took))
 	switch {
-	case with.slow > 0 && with.won == 0:
-		t.Errorf("%d runs were slow, and no copy won", with.slow)
-	case with.superseded != with.copies || with.retries > 0:
+	case with.slow > 0 && with.copies == 0:
+		t.Errorf("%d runs were slow, and none had a copy", with.slow)
+	case with.superseded+with.withdrawn != with.copies || with.retries > 0:
 		t.Errorf("of each two runs one is superseded, and nobody is charged: %+v", with)
 	case float64(with.spent) > 0.05*float64(with.useful)+float64(with.copies)*float64(20*time.Millisecond):
 		t.Errorf("copies cost %s, more than a twentieth of %s", with.spent, with.useful)
