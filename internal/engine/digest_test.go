@@ -21,7 +21,7 @@ func TestReceiptsOfEarlierVersionsAreUnderstood(t *testing.T) {
 			RetainDone: job.Unset, RetainDead: job.Day, Retry: &job.Retry{Limit: job.LimitOf(3)},
 			Requires: []job.Requirement{{Property: "os", Op: "=", Value: "linux"}, {Property: "cpu", Op: ">", Value: "4"}},
 			Extras: &job.Extras{
-				Labels:  []job.Label{{Key: "X-CORRELATE-ID", Value: "m 1"}, {Key: "", Value: "\x00\t\"\\ü\u2028\xff\U0001f600"}, {Key: "a", Value: `\n`}},
+				Labels:  []job.Label{{Key: "X-CORRELATE-ID", Value: "m 1"}, {Key: "", Value: "\x00\t\"\\ü\u2028\xff\U0001f600"}, {Key: "a", Value: `\n`}, {Key: "b", Value: `say "x"`}},
 				Unique:  &job.Unique{While: job.WhileExists, Key: "u"},
 				Batch:   &job.Batch{Key: "b", When: "w", Fold: "f"},
 				Budgets: []job.BudgetUse{{Key: "x", Cost: -7}, {Key: "y", Cost: 1 << 40}},

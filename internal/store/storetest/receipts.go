@@ -61,7 +61,12 @@ func (x *site) receiptsLeft(want int, next job.Millis) {
 		if len(list) != want || r.NextRow(job.Receipts) != next {
 			x.Errorf("%d receipts, the next is due at %d; want %d and %d", len(list), r.NextRow(job.Receipts), want, next)
 		}
-		return err
+		timed := slices.DeleteFunc(list, func(row job.Row) bool { return row.Due() == 0 })
+		due, wrong := r.DueRows(job.Receipts, job.MaxMillis, 1<<20)
+		if len(due) != len(timed) {
+			x.Errorf("%d receipts will be due, and %d are named", len(timed), len(due))
+		}
+		return errors.Join(err, wrong)
 	})
 }
 
