@@ -64,6 +64,10 @@ type Task struct {
 	// must be over before it. It fails if one of them did, unless RunAnyway is set.
 	Needs     []int64
 	RunAnyway bool
+
+	// Budgets are what attempts at the task use together with others, of budgets
+	// that exist: []wire.Binding{{Key: "licence"}}.
+	Budgets []wire.Binding
 }
 
 // OpenSession opens a session, or finds the one with that id, which must have
@@ -198,7 +202,7 @@ func (s *Session) Submit(ctx context.Context, tasks ...Task) ([]wire.TaskAdded, 
 			}
 			size = len(payload)
 		}
-		one := wire.Task{Seq: t.Seq, Payload: payload[:len(payload)-1], Type: t.Type, Requires: t.Requires, Needs: t.Needs}
+		one := wire.Task{Seq: t.Seq, Payload: payload[:len(payload)-1], Type: t.Type, Requires: t.Requires, Needs: t.Needs, Budgets: t.Budgets}
 		if t.RunAnyway {
 			one.OnDepFail = "run"
 		}

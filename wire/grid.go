@@ -103,6 +103,8 @@ type Task struct {
 	// says what becomes of this one if one of them failed: fail, the default, or run.
 	Needs     []int64 `json:"needs,omitzero"`
 	OnDepFail string  `json:"on_dep_fail,omitzero"`
+
+	Budgets []Binding `json:"budgets,omitzero"` // what its attempts use together with others; the budgets must be there
 }
 
 // Tasks is the body of POST /sessions/{id}/tasks.

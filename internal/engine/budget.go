@@ -205,6 +205,23 @@ func (r *run) setAside(j *job.Job, key string) error {
 	return r.park(j, rule.BudgetPark(key))
 }
 
+// taskAside takes a task that lacks units of a budget out of its line. What was
+// read ahead of that line knows it as given out. Of very many the rest comes in
+// the next run.
+func (r *run) taskAside(j *job.Job) (aside bool, err error) {
+	key, err := r.lacks(j)
+	if err != nil || key == "" {
+		return false, err
+	}
+	if r.granted == nil {
+		r.granted = map[job.ID]int{}
+	}
+	r.grants++
+	r.granted[j.ID] = r.grants
+	r.fed = r.fed || r.spending.aside >= asideMax
+	return true, r.setAside(j, key)
+}
+
 func (r *run) park(j *job.Job, label string) error {
 	_, err := r.step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) { n.Park = label }})
 	return err

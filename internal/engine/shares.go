@@ -246,6 +246,15 @@ func (r *run) nextTask(session string, h *holder, s rule.Seeker) (*job.Job, erro
 		}
 		if len(o.list) > 0 {
 			j := o.list[0]
+			if j.Budgets() != nil {
+				aside, err := r.taskAside(j)
+				if err != nil || aside && r.fed {
+					return nil, err
+				}
+				if aside {
+					continue
+				}
+			}
 			if !j.HeldBy(h.name) { // a machine of the same key has it, and wants no copy
 				return j, nil
 			}

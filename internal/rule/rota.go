@@ -108,7 +108,8 @@ func (t *Share) wants() bool {
 
 // Pick is the session that is served next; nil = none wants a slot, or none
 // that fits does. fits says whether the free slot may run the foremost task of
-// a session; nil = any. What runs in a session is counted by Start, not by Pick.
+// a session; nil = any. It may take tasks of that session out of line (Wait).
+// What runs in a session is counted by Start, not by Pick.
 //
 // A session above its share is picked only when those below it have nothing
 // that fits: no slot is left idle.
@@ -116,12 +117,15 @@ func (r *Rota) Pick(fits func(*Share) bool) *Share {
 	r.refresh()
 	var next *Share
 	for len(r.heap) > 0 {
-		if t := r.heap[0]; fits == nil || fits(t) {
+		t := r.heap[0]
+		if fits == nil || fits(t) {
 			next = t
 			break
 		}
-		r.aside = append(r.aside, r.heap[0])
-		r.drop(r.heap[0])
+		if t.place >= 0 {
+			r.aside = append(r.aside, t)
+			r.drop(t)
+		}
 	}
 	for _, t := range r.aside {
 		r.add(t)

@@ -133,6 +133,9 @@ func (c *Config) task(n *engine.NewJob, t *wire.Task, at string) error {
 	}
 	n.Key = strconv.FormatInt(t.Seq, 10)
 	j.Extras = &job.Extras{Labels: []job.Label{{Key: wire.LabelTaskSeq, Value: n.Key}}}
+	if j.Extras.Budgets, err = budgets(at+".budgets", t.Budgets); err != nil {
+		return err
+	}
 	n.Payload = oneLine(t.Payload)
 	return nil
 }

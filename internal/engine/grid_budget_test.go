@@ -1,0 +1,90 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// Tasks that use budgets: GridServer's EXTRA conditions (acceptance test A39).
+
+func TestA39NoMoreAttemptsRunThanABudgetAllowsAndALostEngineGivesItBack(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.budget("licence", 2)
+		g.session("s")
+		g.session("other")
+		up := []*machine{g.engine("w0", 2), g.engine("w1", 2), g.engine("w2", 2)}
+		var names []string
+		for i := range 10 {
+			name, session := fmt.Sprint("t", i), []string{"s", "other"}[i%2]
+			g.put(session, name, task, costs("licence", 1))
+			names = append(names, name)
+		}
+		g.tasks("s", "free") // what uses none of it is not held up
+		runs := func() (live int) {
+			for _, name := range names {
+				live += len(g.job(name).Leases)
+			}
+			if s := g.state("s").Depth.Leases + g.state("other").Depth.Leases; int(s) < live || live > 2 {
+				g.Fatalf("%d attempts run at once", live)
+			}
+			g.pass(0)
+			if b := g.rig.state("licence"); b.Out != int64(live) {
+				g.Fatalf("%d units are out, and %d attempts run", b.Out, live)
+			}
+			return live
+		}
+		if runs() != 2 {
+			t.Fatal("two may run")
+		}
+		for _, m := range up {
+			m.read()
+		}
+		x, err := g.Explain(g.Context(), g.ids["t9"])
+		if err != nil || !slices.ContainsFunc(x.Reasons, func(r rule.Reason) bool { return r.Is == rule.BudgetShort && r.Label == "licence" }) {
+			t.Errorf("%+v, %v", x.Reasons, err)
+		}
+		at := slices.IndexFunc(up, func(m *machine) bool { return m.held["t0"].Job != nil })
+		lost := up[at]
+		up = slices.Delete(up, at, at+1)
+		g.beating(15*job.Second, up...) // its engine falls silent
+		if s := lost.state(); s.State != engine.MachineLost {
+			t.Fatalf("it is %s", s.State)
+		}
+		if runs() != 2 {
+			t.Fatal("the unit of the lost attempt is not free")
+		}
+		done := 0
+		for range 40 {
+			for _, m := range up {
+				m.read()
+				m.beat()
+				for _, name := range append(names, "free") {
+					if d, has := m.held[name]; has && g.job(name).LeaseOf(d.Lease.Token) >= 0 {
+						m.ok(name)
+						done++
+					}
+				}
+			}
+			runs()
+		}
+		for _, name := range names {
+			g.expect(name, job.Done)
+		}
+		if g.expect("free", job.Done); done != 11 {
+			t.Errorf("%d results", done)
+		}
+		g.spent("licence", 0, 0)
+		g.attempts("t0", "1 "+lost.name+" lost retry", "2 "+g.winner("t0")+" ok")
+	})
+}
+
+// winner is the engine whose result counts.
+func (g *gridRig) winner(name string) string {
+	all := g.job(name).History()
+	return all[len(all)-1].Holder[len("e/"):]
+}
