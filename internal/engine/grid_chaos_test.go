@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -27,6 +28,7 @@ type chaos struct {
 	won      map[string]job.Token // who gave the accepted result
 	given    []given              // every delivery
 	seen     map[string]int
+	seed     uint64
 }
 
 type given struct {
@@ -51,14 +53,14 @@ func TestA42RandomHistoriesKeepTheInvariantsOfTheGrid(t *testing.T) {
 			return
 		}
 		grid(t, func(g *gridRig) {
-			c := &chaos{gridRig: g, rng: rand.New(rand.NewPCG(seed, 42)), won: map[string]job.Token{}, seen: seen}
+			c := &chaos{gridRig: g, rng: rand.New(rand.NewPCG(seed, 42)), won: map[string]job.Token{}, seen: seen, seed: seed}
 			c.run(250)
 			if t.Failed() {
 				t.Logf("seed %d", seed)
 			}
 		}, func(r *rig) { r.twice, r.opts.BlackHoles = seed%4 == 0, new(job.DefaultBlackHoles()) })
 	}
-	for _, what := range []string{"done", "dead", "copy", "two run", "superseded", "late", "lost", "power cut", "ended", "timeout", "evicted", "excluded",
+	for _, what := range []string{"done", "dead", "copy", "two run", "superseded", "late", "lost", "power cut", "ended", "timeout", "evicted", "excluded", "client gone",
 		"copied by clone"} {
 		if seen[what] == 0 {
 			t.Errorf("never seen: %s (%v)", what, seen)
@@ -163,6 +165,13 @@ func (c *chaos) open(name string) {
 			x := job.Exclusion{Failures: 1 + c.rng.IntN(3), EachFailure: c.rng.IntN(2) == 0, MaxFraction: 0.5, TTL: job.Minute}
 			g.Exclusion = &x
 		}
+		n := len(c.sessions) + int(c.seed) // these draw nothing, so that the others stay as they were
+		if q.NonIdempotent = g.Redundancy == nil && n%3 == 0; q.NonIdempotent {
+			g.FenceWait = job.Millis(n%4) * 5 * job.Second
+		}
+		if n%5 == 4 {
+			g.ClientTimeout = 20 * job.Second
+		}
 	})
 	c.sessions = append(c.sessions, name)
 }
@@ -228,6 +237,9 @@ func (c *chaos) begin() {
 		_, err := c.Extend(c.Context(), []engine.Extension{x})
 		if err != nil {
 			c.Error(err)
+		}
+		if j := c.job(c.called(g)); len(c.given)%4 == 0 || j != nil && len(j.Leases) > 1 {
+			c.commit(g)
 		}
 	}
 }
@@ -365,6 +377,9 @@ func (c *chaos) checkSession(v store.Reader, s *job.Session) error {
 	if s.State.Ended() {
 		c.seen["ended"]++
 	}
+	if strings.Contains(s.Why, "client_timeout") {
+		c.seen["client gone"]++
+	}
 	if len(s.Strikes) > 0 {
 		c.seen["excluded"]++
 	}
@@ -372,6 +387,7 @@ func (c *chaos) checkSession(v store.Reader, s *job.Session) error {
 	limit, _ := q.Retry.LimitValue()
 	for _, j := range list {
 		c.checkTask(q, j, limit)
+		c.checkAttempts(q, j)
 		if j.State == job.Leased {
 			copies += len(j.Leases) - 1
 			wanted += max(0, int(j.Wanted)-1)
@@ -428,7 +444,7 @@ func (c *chaos) checkTask(q *job.Queue, j *job.Job, limit int64) {
 func (c *chaos) finish() {
 	for _, name := range c.sessions {
 		_, _ = c.ChangeSession(c.Context(), name, func(q *job.Queue) error {
-			q.Grid.Weight, q.Grid.Suspended, q.Grid.MaxEngines, q.Grid.Exclusion = 5, false, 0, nil
+			q.Grid.Weight, q.Grid.Suspended, q.Grid.MaxEngines, q.Grid.Exclusion, q.Grid.ClientTimeout = 5, false, 0, nil, 0
 			return nil
 		}, driver)
 		_, _ = c.CloseSession(c.Context(), name, driver)

@@ -84,6 +84,7 @@ func table() []fault {
 		gridCoreFaults,
 		assignFaults,
 		gridProofFaults,
+		gridTaskFaults,
 		inboxCoreFaults,
 		turnFaults,
 		inboxDoorFaults,
