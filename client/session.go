@@ -60,6 +60,10 @@ type Task struct {
 	// without the property does not meet one, except one with !=.
 	Requires []string
 
+	// Affinity is a tag, such as the name of a data set: tasks with the same one go
+	// to engines that ran it before, if one is free within affinity_wait.
+	Affinity string
+
 	// Needs are numbers of tasks, submitted before or together with this one, that
 	// must be over before it. It fails if one of them did, unless RunAnyway is set.
 	Needs     []int64
@@ -202,7 +206,7 @@ func (s *Session) Submit(ctx context.Context, tasks ...Task) ([]wire.TaskAdded, 
 			}
 			size = len(payload)
 		}
-		one := wire.Task{Seq: t.Seq, Payload: payload[:len(payload)-1], Type: t.Type, Requires: t.Requires, Needs: t.Needs, Budgets: t.Budgets}
+		one := wire.Task{Seq: t.Seq, Payload: payload[:len(payload)-1], Type: t.Type, Requires: t.Requires, Needs: t.Needs, Budgets: t.Budgets, Affinity: t.Affinity}
 		if t.RunAnyway {
 			one.OnDepFail = "run"
 		}

@@ -44,6 +44,10 @@ const (
 	WaitNoFreeWorker = "no_free_worker"
 	WaitMaxInflight  = "max_inflight"
 	WaitBudget       = "budget"
+	WaitBehindTag    = "behind_affinity"
+	WaitAffinity     = "affinity"
+	WaitNoHost       = "no_eligible_host" // of a copy
+	WaitNoCopy       = "no_copy"
 	WaitInLine       = "in_line"
 )
 

@@ -99,6 +99,10 @@ type Task struct {
 	Place    string   `json:"place,omitzero"`    // front: before all that wait
 	Requires []string `json:"requires,omitzero"` // conditions on the engine, such as "cpuMHz > 350"
 
+	// Affinity is a tag: of the tasks of the session with one tag the next one is
+	// kept for engines that ran the tag, for the affinity_wait of the session.
+	Affinity string `json:"affinity,omitzero"`
+
 	// Needs are numbers of tasks of the session that must be over before. OnDepFail
 	// says what becomes of this one if one of them failed: fail, the default, or run.
 	Needs     []int64 `json:"needs,omitzero"`
@@ -133,6 +137,7 @@ type TaskState struct {
 	Type     string          `json:"type"`
 	State    string          `json:"state"`
 	Requires []string        `json:"requires,omitzero"`
+	Affinity string          `json:"affinity,omitzero"`
 	Payload  json.RawMessage `json:"payload,omitzero"`
 	Result   json.RawMessage `json:"result,omitzero"`
 

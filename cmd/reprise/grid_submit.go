@@ -64,6 +64,7 @@ of JSON each as tasks finish. It fails if any task did.`,
 	flags.StringVar(&f.session.Service, "service", "", "service type of the server's configuration")
 	flags.StringArrayVarP(&f.options, "option", "o", nil, "option of the session, NAME=VALUE; may be repeated")
 	flags.StringVar(&f.task.Type, "type", "", "type of the tasks, for engines that do several things")
+	flags.StringVar(&f.task.Affinity, "affinity", "", "tag: the tasks go to engines that ran tasks with the same tag")
 	flags.StringArrayVar(&f.task.Requires, "requires", nil, "condition on the engine, such as 'cpuMHz > 350'; may be repeated")
 	flags.BoolVar(&f.task.Front, "front", false, "before all tasks that wait")
 	flags.Int64Var(&f.from, "from", 1, "number of the first task")

@@ -99,6 +99,9 @@ func (r *run) depends(j *job.Job) error {
 	case rule.NeedsWait:
 		return r.park(j, rule.NeedsPark(which))
 	case rule.NeedsNothing:
+		if j.Affinity() != nil && j.Deliveries == 0 {
+			return r.follow(j)
+		}
 	}
 	if j.Park == "" {
 		return nil

@@ -60,6 +60,16 @@ func (r *run) situation(j *job.Job) (rule.Situation, error) {
 		return s, err
 	}
 	s.InFlight, s.InFlightMax = r.c.leases+r.leases, r.e.opts.InFlightMax
+	if j.Affinity() != nil {
+		if err := r.tagSituation(&s); err != nil {
+			return s, err
+		}
+	}
+	if j.State == job.Leased && s.Queue.Grid != nil {
+		if err := r.copySituation(&s); err != nil {
+			return s, err
+		}
+	}
 	r.workers(&s)
 	return s, nil
 }
@@ -101,7 +111,7 @@ func (r *run) workers(s *rule.Situation) {
 			continue
 		}
 		s.Workers++
-		if !rule.Fits(class, s.Job.Requires, rule.Seeker{Properties: h.opts.Properties}) {
+		if !rule.Fits(class, s.Job.Requires, rule.Seeker{Holder: h.name, Properties: h.opts.Properties}) {
 			continue
 		}
 		if h.machine {
@@ -110,7 +120,7 @@ func (r *run) workers(s *rule.Situation) {
 			}
 		}
 		s.Fitting++
-		busy := rule.Seeker{Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.opts.Properties}
+		busy := rule.Seeker{Holder: h.name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.opts.Properties}
 		if h.machine { // each slot is alone
 			busy.Held, busy.HasAlone = 0, false
 		}

@@ -60,8 +60,11 @@ func TestA42RandomHistoriesKeepTheInvariantsOfTheGrid(t *testing.T) {
 			}
 		}, func(r *rig) { r.twice, r.opts.BlackHoles = seed%4 == 0, new(job.DefaultBlackHoles()) })
 	}
-	for _, what := range []string{"done", "dead", "copy", "two run", "superseded", "late", "lost", "power cut", "ended", "timeout", "evicted", "excluded", "client gone",
-		"copied by clone"} {
+	want := []string{"done", "dead", "copy", "two run", "superseded", "late", "lost", "power cut", "ended", "timeout", "evicted", "excluded", "client gone"}
+	if seeds >= chaosSeeds {
+		want = append(want, "copied by clone")
+	}
+	for _, what := range want {
 		if seen[what] == 0 {
 			t.Errorf("never seen: %s (%v)", what, seen)
 		}
@@ -150,6 +153,7 @@ func (c *chaos) open(name string) {
 		g.Weight, g.MaxEngines = uint8(c.rng.IntN(10)), c.rng.IntN(4)
 		g.MaxCopies, g.MaxReschedules = uint8(1+c.rng.IntN(3)), uint32(c.rng.IntN(3))
 		g.LossesCharged, g.AnyHost, g.Urgent = c.rng.IntN(2) == 0, c.rng.IntN(3) == 0, c.rng.IntN(6) == 0
+		g.AffinityWait = []job.Millis{0, 6 * job.Second, job.Minute}[c.rng.IntN(3)]
 		g.OnTimeout, g.Collection = job.OnTimeout(c.rng.IntN(2)), job.Collection(c.rng.IntN(4))
 		g.EvictedPlace, g.CopyPlace = job.Place(c.rng.IntN(4)), job.Place(c.rng.IntN(4))
 		if c.rng.IntN(2) == 0 {
@@ -383,6 +387,9 @@ func (c *chaos) checkSession(v store.Reader, s *job.Session) error {
 	if len(s.Strikes) > 0 {
 		c.seen["excluded"]++
 	}
+	if err := c.checkTags(v, s.Name); err != nil {
+		return err
+	}
 	copies, wanted := 0, 0
 	limit, _ := q.Retry.LimitValue()
 	for _, j := range list {
@@ -398,6 +405,44 @@ func (c *chaos) checkSession(v store.Reader, s *job.Session) error {
 	}
 	if out, asked, known := c.Pace(s.Name); known && (out != copies || asked != wanted) {
 		c.Errorf("%s: %d copies run and %d are wanted, known are %d and %d", s.Name, copies, wanted, out, asked)
+	}
+	return nil
+}
+
+// checkTags: of the tasks of a tag that wait for their first run one is next, and
+// stands in line, if any stands aside; nobody stands aside for nothing.
+func (c *chaos) checkTags(v store.Reader, session string) error {
+	rows, err := v.Rows(job.Affinities, session, 100)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		t := row.(*job.AffinityTag)
+		if t.Session != session {
+			continue
+		}
+		aside, err := v.Parked(rule.AffinityPark(session, t.Tag), 100)
+		if err != nil {
+			return err
+		}
+		head, err := v.Get(t.Head)
+		if err != nil {
+			return err
+		}
+		switch {
+		case t.Head.IsZero() && len(aside) > 0:
+			c.Errorf("I6: %d tasks of %s stand behind nobody", len(aside), t.Tag)
+		case t.Head.IsZero() != (t.Until == 0):
+			c.Errorf("%s: %+v", t.Tag, t)
+		case !t.Head.IsZero() && (head == nil || head.State != job.Ready || head.Park != ""):
+			c.Errorf("I6: the next of %s is %+v", t.Tag, head)
+		}
+		if len(aside) > 0 {
+			c.seen["aside"]++
+		}
+		if head != nil && len(head.Affinity().For) > 0 {
+			c.seen["kept"]++
+		}
 	}
 	return nil
 }

@@ -77,6 +77,9 @@ func (r *run) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []
 	if err := r.checkNeeds(list, out); err != nil {
 		return err
 	}
+	if err := r.admitTags(list, out); err != nil {
+		return err
+	}
 	in := intake{fresh: map[string]bool{}, quotas: map[string]*admission{}}
 	for i := range list {
 		if !out[i].Duplicate && !out[i].Folded {
@@ -287,8 +290,14 @@ func (r *run) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
 	if err := r.tally(&c, nil, &eff); err != nil {
 		return nil, err
 	}
-	if err := r.write(nil, eff); err != nil || eff.Job.Needs() == nil {
+	if err := r.write(nil, eff); err != nil || eff.Job.Extras == nil {
 		return eff.Job, err
 	}
-	return eff.Job, r.dependent(eff.Job)
+	switch {
+	case eff.Job.Needs() != nil:
+		err = r.dependent(eff.Job)
+	case eff.Job.Affinity() != nil:
+		err = r.follow(eff.Job)
+	}
+	return eff.Job, err
 }

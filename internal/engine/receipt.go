@@ -115,6 +115,10 @@ func (d *digest) content(n *NewJob) [16]byte {
 		d.add(u.Key)
 		d.add(strconv.FormatInt(u.Cost, 10))
 	}
+	if a := x.Affinity; a != nil {
+		d.add("affinity")
+		d.add(a.Tag)
+	}
 	if len(n.Needs) > 0 {
 		d.add("needs")
 		d.add(n.OnDepFail.String())

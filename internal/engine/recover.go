@@ -59,6 +59,9 @@ func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 		if err := r.restartThrottles(anchor.Shift); err != nil {
 			return err
 		}
+		if err := r.restartAffinities(); err != nil {
+			return err
+		}
 		return r.restartHolders()
 	})
 	for _, name := range stale {

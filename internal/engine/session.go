@@ -335,6 +335,11 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 	if q.Grid != nil && q.Grid.Redundancy != nil {
 		r.pace(q, c, old, j, eff)
 	}
+	if old.Affinity() != nil {
+		if err := r.followed(old, j); err != nil {
+			return err
+		}
+	}
 	was, is := job.None, j.State
 	if old != nil {
 		was = old.State
@@ -466,6 +471,11 @@ func (r *run) forgetSession(s *job.Session) error {
 	if len(list) == sessionPage {
 		r.changeSession(s)
 		return nil
+	}
+	if s.Tags > 0 {
+		if err := r.forgetTags(s.Name); err != nil {
+			return err
+		}
 	}
 	if err := r.tx.Unset(job.Sessions, s.Name); err != nil {
 		return err

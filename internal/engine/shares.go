@@ -12,7 +12,8 @@ type roster struct {
 	rota   *rule.Rota
 	shares map[string]*rule.Share
 	slots  int
-	urgent int // urgent sessions
+	urgent int             // urgent sessions
+	tagged map[string]bool // sessions with affinity: what is in line for one engine is not for another
 }
 
 // roster returns what is known, to be changed.
@@ -56,6 +57,9 @@ func (r *run) joinAsItIs(t *roster, s *job.Session) error {
 	d := r.tx.Depth(s.Name)
 	share := t.rota.Join(s.Name, claimOf(s, q))
 	t.shares[s.Name] = share
+	if s.Tags > 0 {
+		t.tag(s.Name)
+	}
 	t.urgent += oneIf(share.Urgent)
 	t.rota.Wait(share, int(d.Wanting+d.Leases))
 	for range d.Leases {
@@ -232,6 +236,9 @@ const offerMax = 64
 // nextTask is the foremost task of a session that a machine may run; nil = none.
 func (r *run) nextTask(session string, h *holder, s rule.Seeker) (*job.Job, error) {
 	key := session + "\x00" + h.key
+	if r.c.roster.tagged[session] {
+		key += h.name
+	}
 	o := r.offers[key]
 	if o == nil {
 		o = &offer{n: 1}

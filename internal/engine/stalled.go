@@ -23,6 +23,9 @@ func (r *run) stalled(s *job.Session, q *job.Queue, d Depth) (bool, error) {
 				continue
 			}
 			key := newHolder(job.Named, h.Name, StreamOptions{Properties: h.Properties}).key
+			if s.Tags > 0 {
+				key += h.Name
+			}
 			if asked[key] {
 				continue
 			}

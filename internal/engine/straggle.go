@@ -325,9 +325,7 @@ func (r *run) overdue(l *look) (_ *job.Job, _ job.RedundancyStrategy, bar string
 		if err != nil || j == nil {
 			return nil, 0, bar, err
 		}
-		age, by, ok := rule.Threshold(l.red, &s.own, r.c.paces.kinds[j.Type], rule.Work{
-			Total: int(l.known.Submitted), Done: int(l.known.Done), Waiting: int(l.depth.States[job.Ready]),
-		})
+		age, by, ok := r.threshold(l, j.Type)
 		if !ok {
 			return nil, 0, bar, nil
 		}
@@ -501,4 +499,45 @@ func (r *run) redundant(name string) Redundant {
 	told := s.told
 	told.Seconds, told.Useful = s.spend.Spent, s.spend.Useful
 	return told
+}
+
+// copySituation tells why a task that runs has no copy although one is due: it is
+// a straggler by a threshold, or a copy was asked for and nobody took it.
+func (r *run) copySituation(s *rule.Situation) error {
+	j := s.Job
+	l := &look{name: j.Queue, q: s.Queue, red: s.Queue.Grid.Redundancy, pace: r.c.paces.of[j.Queue], depth: r.tx.Depth(j.Queue)}
+	var err error
+	if l.known, err = r.aSession(j.Queue); err != nil {
+		return err
+	}
+	asked := int(j.Wanted) > len(j.Leases)
+	if !asked && !r.straggles(l, j) {
+		return nil
+	}
+	if bar := rule.NoCopy(j, l.q); bar != rule.CopyAllowed && !asked {
+		s.CopyBar = bar.String()
+		return nil
+	}
+	fits, err := r.hostFor(l, j)
+	if s.NoHost = !fits; !fits || asked || err != nil {
+		return err
+	}
+	s.CopyBar, err = r.bar(l)
+	return err
+}
+
+// straggles reports whether a run of a task is a straggler by a threshold.
+func (r *run) straggles(l *look, j *job.Job) bool {
+	if l.red == nil || l.pace == nil {
+		return false
+	}
+	age, _, ok := r.threshold(l, j.Type)
+	return ok && slices.ContainsFunc(j.Leases, func(run job.Lease) bool { return run.Started > 0 && r.now-run.Started > age })
+}
+
+// threshold is the age above which runs of a type are stragglers.
+func (r *run) threshold(l *look, kind string) (job.Millis, job.RedundancyStrategy, bool) {
+	return rule.Threshold(l.red, &l.pace.own, r.c.paces.kinds[kind], rule.Work{
+		Total: int(l.known.Submitted), Done: int(l.known.Done), Waiting: int(l.depth.States[job.Ready]),
+	})
 }

@@ -178,11 +178,11 @@ func (r *run) tickJob(h rule.Hand, id job.ID) error {
 func (r *run) tickRows() error {
 	tables := [...]job.Table{
 		job.Queues, job.Gates, job.Throttles, job.Holders, job.Receipts, job.Replays, job.Marks, job.Audits, job.Locks,
-		job.Sessions,
+		job.Sessions, job.Affinities,
 	}
 	for _, t := range tables {
 		until := r.now
-		if t == job.Replays || t == job.Throttles || t == job.Locks {
+		if t == job.Replays || t == job.Throttles || t == job.Locks || t == job.Affinities {
 			until = r.steady
 		}
 		if t == job.Holders {
@@ -253,6 +253,8 @@ func (r *run) tickRow(row job.Row) error {
 	case *job.Audit:
 		r.audits--
 		return r.tx.Unset(job.Audits, t.Key())
+	case *job.AffinityTag:
+		return r.endAffinity(t)
 	case *job.Lock:
 		return r.forgetLock(t)
 	}
@@ -286,6 +288,7 @@ func (r *run) sleep() time.Duration {
 	sooner(r.tx.NextRow(job.Holders), r.steady, r.watch.lapses)
 	sooner(r.tx.NextRow(job.Replays), r.steady, 0)
 	sooner(r.tx.NextRow(job.Locks), r.steady, 0)
+	sooner(r.tx.NextRow(job.Affinities), r.steady, 0)
 	if soonest == job.MaxMillis {
 		return 0
 	}

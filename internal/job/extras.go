@@ -17,6 +17,7 @@ type Extras struct {
 	Result      *Result     // of a done job
 	Needs       *Needs      // tasks that must be over before; nil = none
 	Attempts    []Attempt   // of a task: those that are over, see History
+	Affinity    *Affinity   // to engines, of a task; nil = none
 }
 
 // orNil is nil where there is nothing to carry.

@@ -29,6 +29,7 @@ const (
 	Locks
 	DoorSettings
 	Sessions
+	Affinities
 	Tables // how many there are
 )
 

@@ -24,6 +24,7 @@ type Grid struct {
 	MaxCopies      uint8   // runs of one task side by side, at least 1
 	MaxReschedules uint32  // copies asked for in the life of one task
 	OnTimeout      OnTimeout
+	AffinityWait   Millis // a task with a tag waits so long for an engine that ran the tag; 0 = tags are not looked at
 	PollPeriod     Millis // an overrun is seen at the next multiple of it; 0 = at once
 	AnyHost        bool   // a copy may run on the host of another one, on an engine of its own
 	Collection     Collection
@@ -143,6 +144,7 @@ func (g *Grid) Check() error {
 	c.span("poll_period_ms", g.PollPeriod, 0)
 	c.span("fence_wait_ms", g.FenceWait, 0)
 	c.span("client_timeout_ms", g.ClientTimeout, 0)
+	c.span("affinity_wait_ms", g.AffinityWait, 0)
 	if g.Retain < 0 {
 		c.refuse("retain_ms", "must not be negative")
 	}
@@ -214,6 +216,7 @@ type Session struct {
 	Submitted, Done, Failed, Cancelled int64
 
 	Depends   bool   // tasks of it wait for others
+	Tags      int    // of affinity; at most AffinityTagsMax
 	Collected int64  // results up to this number were collected,
 	Forgotten int64  // and up to this one forgotten
 	Dropped   bool   // it is forgotten with all its tasks

@@ -24,6 +24,10 @@ const (
 	NoFreeWorker                    // all of those that may are busy
 	ServerLimit                     // as many jobs run as the server allows
 	BudgetShort                     // of a budget that it is bound to
+	BehindTag                       // the next one of its affinity tag goes first
+	KeptForTag                      // kept for the engines that ran its affinity tag, until a time
+	CopyHost                        // it runs, a copy of it is due, and no other host may run that
+	CopyBarred                      // it runs, a copy of it is due, and a guard holds that back: its label
 	InLine                          // nothing holds it back; others stand before it
 	Obstacles                       // how many there are
 )
@@ -31,7 +35,7 @@ const (
 func (o Obstacle) String() string {
 	return [...]string{
 		"not_due", "parked", "paused", "held", "breaker", "group_parked", "behind_head", "group_limit", "max_running",
-		"rate", "retry_budget", "no_worker", "no_fitting_worker", "no_free_worker", "max_inflight", "budget", "in_line",
+		"rate", "retry_budget", "no_worker", "no_fitting_worker", "no_free_worker", "max_inflight", "budget", "behind_affinity", "affinity", "no_eligible_host", "no_copy", "in_line",
 	}[o]
 }
 
@@ -43,7 +47,7 @@ type Reason struct {
 	State  job.BreakerState // BreakerShut
 	Forced bool             // BreakerShut: by an operator
 	Limit  int              // GroupLimit, QueueLimit, ServerLimit
-	Label  string           // Parked; BudgetShort: its key
+	Label  string           // Parked; BudgetShort: its key; BehindTag, KeptForTag: the tag; CopyBarred
 	Head   *job.Job         // BehindHead, GroupParked: who is in front; nil if that is not known
 }
 
@@ -67,14 +71,24 @@ type Situation struct {
 	InFlight      int        // leases of all holders
 	InFlightMax   int        // 0 = no limit
 
-	Short      *job.Budget // lacks what the job needs, or others wait for it before the job; nil = none does
-	ShortAgain job.Millis  // when time gives enough, on the steady clock; 0 = it does not, or others wait
+	Short   *job.Budget      // lacks what the job needs, or others wait for it before the job; nil = none does
+	Tag     *job.AffinityTag // of a task with affinity; nil = has none
+	TagHead *job.Job         // the next one of the tag
+	CopyBar string           // why a task that runs gets no copy although one is due; "" = none is due
+	NoHost  bool             // it is that no other host may run it
+
+	ShortAgain job.Millis // when time gives enough, on the steady clock; 0 = it does not, or others wait
 }
 
-// Explain lists what keeps an open job from running; a job that runs or is
-// finished has no obstacles.
+// Explain lists what keeps an open job from running; a job that is finished has no
+// obstacles, and one that runs only what keeps a copy of it back that is due.
 func Explain(s Situation) []Reason {
-	if s.Job.State != job.Ready && s.Job.State != job.Scheduled {
+	switch {
+	case s.NoHost:
+		return []Reason{{Is: CopyHost}}
+	case s.CopyBar != "":
+		return []Reason{{Is: CopyBarred, Label: s.CopyBar}}
+	case s.Job.State != job.Ready && s.Job.State != job.Scheduled:
 		return nil
 	}
 	var out []Reason
@@ -84,6 +98,8 @@ func Explain(s Situation) []Reason {
 	}
 	if s.Short != nil {
 		tell(Reason{Is: BudgetShort, Label: s.Short.Name, Limit: int(s.Short.Capacity()), Until: s.Date(s.ShortAgain)})
+	} else if s.Tag != nil && s.Job.Park == AffinityPark(s.Tag.Session, s.Tag.Tag) {
+		tell(Reason{Is: BehindTag, Label: s.Tag.Tag, Head: s.TagHead})
 	} else if s.Job.Park != "" {
 		tell(Reason{Is: Parked, Label: s.Job.Park})
 	}
@@ -95,6 +111,9 @@ func Explain(s Situation) []Reason {
 	}
 	if s.Gate != nil && s.Gate.Hold != 0 {
 		tell(Reason{Is: Held, Group: true, Until: s.Gate.Hold})
+	}
+	if s.Tag != nil && reservedFor(s.Job) != "" {
+		tell(Reason{Is: KeptForTag, Label: s.Tag.Tag, Until: s.Date(s.Tag.Until)})
 	}
 	s.breaker(s.QueueThrottle, false, tell)
 	s.breaker(s.GroupThrottle, true, tell)

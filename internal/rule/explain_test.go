@@ -55,6 +55,19 @@ func TestEveryObstacleIsTold(t *testing.T) { // retry.md section 5
 		"none fits":              {func(s *Situation) { s.Fitting, s.Free = 0, 0 }, "no_fitting_worker"},
 		"none free":              {func(s *Situation) { s.Free = 0 }, "no_free_worker"},
 		"limit of the server":    {func(s *Situation) { s.InFlight, s.InFlightMax, s.Free = 9, 9, 0 }, "max_inflight 9"},
+		"behind its tag": {func(s *Situation) {
+			s.Job.Park, s.Tag, s.TagHead = AffinityPark("q", "t"), &job.AffinityTag{Session: "q", Tag: "t"}, head
+		}, "behind_affinity t behind 01"},
+		"kept for its tag": {func(s *Situation) {
+			s.Job.Extras = s.Job.WithAffinity(&job.Affinity{Tag: "t", For: []string{"e/1"}})
+			s.Tag, s.Free = &job.AffinityTag{Session: "q", Tag: "t", Until: steady + 6}, 0
+		}, "affinity t +6"},
+		"its tag, and it ran before": {func(s *Situation) {
+			s.Job.Extras, s.Job.Deliveries = s.Job.WithAffinity(&job.Affinity{Tag: "t", For: []string{"e/1"}}), 1
+			s.Tag = &job.AffinityTag{Session: "q", Tag: "t", Until: steady + 6}
+		}, "in_line"},
+		"no host for a copy": {func(s *Situation) { s.Job.State, s.NoHost = job.Leased, true }, "no_eligible_host"},
+		"no copy":            {func(s *Situation) { s.Job.State, s.CopyBar = job.Leased, "busy" }, "no_copy busy"},
 		"several": {func(s *Situation) {
 			s.Job.State, s.Job.ReadyAt, s.Queue.Paused, s.Workers = job.Scheduled, now+1, true, 0
 			grouped(s)

@@ -37,8 +37,9 @@ type Class struct {
 	Requires string // canonical form of the requirements
 	Retried  bool
 	Alone    bool
-	Member   bool // stands behind the gate of its group
-	Copy     bool // of one that runs: not for whoever has the same host
+	Member   bool   // stands behind the gate of its group
+	Copy     bool   // of one that runs: not for whoever has the same host
+	For      string // the only holders that may take it, see Engines; "" = anyone
 }
 
 // Hand names a duty of the clock.
@@ -125,6 +126,9 @@ func EntriesOf(j *job.Job) Entries {
 			Requires: Canonical(j.Requires), Alone: j.Alone, Member: e.Member, Copy: j.State == job.Leased,
 			Retried: j.Attempts > 0 && j.Order != job.OrderStrict,
 		}
+		if j.Extras != nil && !e.Member {
+			e.Class.For = reservedFor(j)
+		}
 	}
 	return e
 }
@@ -165,7 +169,7 @@ type Seeker struct {
 // Fits reports whether the holder may run a job of the class (the hook Fit of
 // core.md section 3).
 func Fits(c Class, requires []job.Requirement, s Seeker) bool {
-	if s.HasAlone || c.Alone && s.Held > 0 {
+	if s.HasAlone || c.Alone && s.Held > 0 || c.keptFrom(s.Holder) {
 		return false
 	}
 	for _, r := range requires {

@@ -102,6 +102,9 @@ func TaskOf(l engine.Listed, body []byte, history []job.Failure) wire.TaskState 
 	for i := range history {
 		t.Errors = append(t.Errors, *errorOf(&history[i]))
 	}
+	if a := j.Affinity(); a != nil {
+		t.Affinity = a.Tag
+	}
 	for _, r := range j.Requires {
 		t.Requires = append(t.Requires, r.Property+" "+r.Op+" "+r.Value)
 	}

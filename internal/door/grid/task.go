@@ -136,6 +136,12 @@ func (c *Config) task(n *engine.NewJob, t *wire.Task, at string) error {
 	if j.Extras.Budgets, err = budgets(at+".budgets", t.Budgets); err != nil {
 		return err
 	}
+	if t.Affinity != "" {
+		if err := checkName(at+".affinity", t.Affinity); err != nil {
+			return err
+		}
+		j.Extras.Affinity = &job.Affinity{Tag: t.Affinity}
+	}
 	n.Payload = oneLine(t.Payload)
 	return nil
 }

@@ -26,7 +26,7 @@ func TestTasksBecomeJobsOfTheirSession(t *testing.T) {
 	list, err := tasks(t, `{"tasks":[
 		{"seq":7,"payload":{"a":
 			1}},
-		{"seq":8,"payload":null,"type":"price","place":"front","requires":["os = linux","cpuMHz > 350","os = linux"]}]}`)
+		{"seq":8,"payload":null,"type":"price","place":"front","affinity":"book-7","requires":["os = linux","cpuMHz > 350","os = linux"]}]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestTasksBecomeJobsOfTheirSession(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	want := []job.Requirement{{Property: "cpuMHz", Op: ">", Value: "350"}, {Property: "os", Op: "=", Value: "linux"}}
-	if second.Place != job.PlaceFront || second.Job.Type != "price" || string(second.Payload) != "null" ||
+	if second.Place != job.PlaceFront || second.Job.Type != "price" || second.Job.Affinity().Tag != "book-7" || first.Job.Affinity() != nil || string(second.Payload) != "null" ||
 		len(second.Job.Requires) != 2 || second.Job.Requires[0] != want[0] || second.Job.Requires[1] != want[1] {
 		t.Errorf("%+v", second)
 	}
@@ -63,6 +63,7 @@ func TestATaskThatIsWrongRefusesTheCallByItsPlace(t *testing.T) {
 		{one(`"payload":1,"needs":[0]`), "tasks[1].needs", "must be numbers of tasks"},
 		{one(`"payload":1,"needs":[` + strings.Repeat("7,", 64) + `7]`), "tasks[1].needs", "more than 64"},
 		{one(`"payload":1,"needs":[1],"on_dep_fail":"wait"`), "tasks[1].on_dep_fail", `must be fail or run, not "wait"`},
+		{one(`"payload":1,"affinity":"a,b"`), "tasks[1].affinity", "must not contain ','"},
 		{one(`"payload":1,"place":"middle"`), "tasks[1].place", `must be front or back, not "middle"`},
 		{one(`"payload":1,"requires":["cpuMHz > 350","fast"]`), "tasks[1].requires", `requires[1]: "fast" is no condition`},
 		{one(`"payload":1,"requires":["` + strings.Repeat("x", 300) + ` = 1"]`), "tasks[1].requires", "is no condition"},

@@ -113,6 +113,14 @@ func textOf(j *job.Job, r rule.Reason) string {
 		return "all workers that may run it have as many jobs as they take"
 	case rule.ServerLimit:
 		return fmt.Sprintf("as many jobs run as the server allows at once: %d", r.Limit)
+	case rule.BehindTag:
+		return fmt.Sprintf("it waits behind the next task of its affinity tag %q", r.Label)
+	case rule.KeptForTag:
+		return fmt.Sprintf("it is kept for the engines that ran a task of its affinity tag %q", r.Label)
+	case rule.CopyHost:
+		return "it runs, and a copy of it is due, but there is no eligible host: no other one may run it"
+	case rule.CopyBarred:
+		return fmt.Sprintf("it runs, and a copy of it is due, but held back: %s", r.Label)
 	case rule.InLine, rule.Obstacles:
 	}
 	return "nothing holds it back: it is given out when its turn comes"

@@ -11,6 +11,7 @@ var waits = [rule.Obstacles]string{
 	rule.Paused: "paused", rule.Held: "held", rule.BreakerShut: "held", rule.GroupParked: "held",
 	rule.BehindHead: "behind head", rule.GroupLimit: "limited", rule.QueueLimit: "limited", rule.RateUsed: "limited",
 	rule.BudgetUsed: "limited", rule.ServerLimit: "limited", rule.BudgetShort: "limited",
+	rule.BehindTag: "behind head", rule.KeptForTag: "held",
 }
 
 // waitOf is the word for what is nearest to the job of what keeps it from

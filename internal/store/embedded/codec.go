@@ -508,6 +508,8 @@ func appendRow(b []byte, row job.Row) ([]byte, error) {
 	case *job.Receipt:
 		b = append(append(b, t.Content[:]...), t.Job[:]...)
 		return appendMillis(b, t.Expires), nil
+	case *job.AffinityTag:
+		return appendAffinity(b, t), nil
 	case *job.Reserve:
 		return binary.AppendVarint(appendString(b, t.Name), t.Next), nil
 	}
@@ -594,6 +596,8 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 		t := &job.Session{}
 		r.bad = json.Unmarshal(r.b, t) != nil || !t.State.Valid()
 		r.b, row = nil, t
+	case job.Affinities:
+		row = r.affinity()
 	case job.Tables:
 	}
 	if r.bad || row == nil || len(r.b) != 0 || row.Key() != key {

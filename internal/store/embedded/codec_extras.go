@@ -18,6 +18,7 @@ const (
 	extraResult
 	extraNeeds
 	extraAttempts
+	extraAffinity
 	extrasKnown = 1<<iota - 1
 )
 
@@ -37,6 +38,7 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	set(extraResult, x.Result != nil)
 	set(extraNeeds, x.Needs != nil)
 	set(extraAttempts, len(x.Attempts) > 0)
+	set(extraAffinity, x.Affinity != nil)
 	b = binary.AppendUvarint(b, has)
 	if has&extraLabels != 0 {
 		b = binary.AppendUvarint(b, uint64(len(x.Labels)))
@@ -72,6 +74,9 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	}
 	if has&extraAttempts != 0 {
 		b = appendAttempts(b, x.Attempts)
+	}
+	if a := x.Affinity; a != nil {
+		b = appendStrings(appendString(b, a.Tag), a.For)
 	}
 	return b
 }
@@ -117,6 +122,10 @@ func (r *reader) extras() *job.Extras {
 	}
 	if has&extraAttempts != 0 {
 		x.Attempts = r.attempts()
+	}
+	if has&extraAffinity != 0 {
+		x.Affinity = &job.Affinity{Tag: r.string(), For: r.strings()}
+		r.bad = r.bad || x.Affinity.Tag == "" || len(x.Affinity.For) > job.AffinityEngines
 	}
 	return x
 }

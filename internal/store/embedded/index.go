@@ -74,6 +74,7 @@ type queue struct {
 	num   uint32
 	row   *job.Queue
 	lines []*line
+	own   map[string][]*line // of jobs that are for some holders only, by holder
 	gates map[string]*gate
 	jobs  [job.States]sorted[placed]
 	depth store.Depth

@@ -30,6 +30,9 @@ func (l *line) insert(p rule.Pos) {
 func (l *line) remove(p rule.Pos) {
 	l.jobs.remove(p)
 	l.touch()
+	if l.class.For != "" && l.jobs.len() == 0 {
+		l.disown()
+	}
 }
 
 // listed is the place of the foremost job for those who take from all queues.
@@ -61,7 +64,7 @@ func (l *line) shown(p rule.Pos) rule.Pos {
 }
 
 func (l *line) touch() {
-	if !l.dirty {
+	if !l.dirty && l.class.For == "" {
 		l.dirty = true
 		l.x.dirty = append(l.x.dirty, l)
 	}
@@ -98,6 +101,9 @@ func (h headOf) Before(g headOf) bool { return h.pos.Before(g.pos) }
 
 // line returns the line of a class, made on first sight.
 func (x *index) line(q *queue, c rule.Class, requires []job.Requirement) *line {
+	if c.For != "" {
+		return x.own(q, c, requires)
+	}
 	for _, l := range q.lines {
 		if l.class == c {
 			return l
@@ -228,6 +234,9 @@ func (x *index) ready(queues []string, s rule.Seeker, n int, writer bool) (out [
 	for i, name := range queues {
 		if q := x.queues[name]; q != nil && !slices.Contains(queues[:i], name) {
 			for _, l := range q.lines {
+				m.add(l)
+			}
+			for _, l := range q.own[s.Holder] {
 				m.add(l)
 			}
 		}

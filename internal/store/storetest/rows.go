@@ -81,7 +81,7 @@ func fullGrid() *job.Grid {
 	return &job.Grid{
 		Profile: job.ProfileModern, Weight: 9, Suspended: true, Urgent: true, MaxEngines: 91, LossesCharged: true,
 		EvictedPlace: job.PlaceBack, CopyPlace: job.PlaceFront, MaxCopies: 3, MaxReschedules: 92, OnTimeout: job.TimeoutReschedule,
-		PollPeriod: 93, AnyHost: true, Collection: job.CollectNever, AutoCancel: job.AutoCancelAlways, Retain: 94, FenceWait: 95, ClientTimeout: 96,
+		PollPeriod: 93, AffinityWait: 97, AnyHost: true, Collection: job.CollectNever, AutoCancel: job.AutoCancelAlways, Retain: 94, FenceWait: 95, ClientTimeout: 96,
 		Redundancy: new(job.DefaultRedundancy()), Exclusion: new(job.DefaultExclusion()),
 	}
 }
@@ -226,6 +226,9 @@ func rowOf(t job.Table, key string, due job.Millis) job.Row {
 		return &job.DoorSetting{Door: job.DoorInbox, Name: key}
 	case job.Sessions:
 		return &job.Session{Name: key, Next: due}
+	case job.Affinities:
+		session, tag, _ := strings.Cut(key, "\x00")
+		return &job.AffinityTag{Session: session, Tag: tag, Until: due}
 	case job.Reserves, job.Tables:
 	}
 	return &job.Reserve{Name: key}

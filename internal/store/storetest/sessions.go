@@ -13,6 +13,7 @@ var sessions = []subject{
 	{"a host is offered no copy of what runs there", copyOfTheHost},
 	{"the finished come in the order in which they finished", finishedInOrder},
 	{"what wants a holder is counted", wantingCounted},
+	{"what is kept for some holders is offered to no other", keptForSome},
 }
 
 // session makes a queue one.

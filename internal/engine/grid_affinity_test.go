@@ -1,0 +1,239 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// Task affinity (reference section 6, acceptance test A24).
+
+func affine(q *job.Queue) { q.Grid.AffinityWait = 10 * job.Second }
+
+// tagged submits tasks with a tag, one by one.
+func (g *gridRig) tagged(session, tag string, names ...string) {
+	g.Helper()
+	for _, name := range names {
+		g.put(session, name, task, tagOf(tag))
+	}
+}
+
+func tagOf(tag string) func(*engine.NewJob) {
+	return func(n *engine.NewJob) { n.Job.Extras = &job.Extras{Affinity: &job.Affinity{Tag: tag}} }
+}
+
+// holding has an engine that ran the tag "x" and is busy with another task, and
+// one that is idle.
+func (g *gridRig) holding(edits ...func(*job.Queue)) (holder, idle *machine) {
+	g.Helper()
+	g.session("s", append([]func(*job.Queue){affine}, edits...)...)
+	holder = g.engine("w1", 1)
+	g.tagged("s", "x", "first")
+	holder.gets("first")
+	g.tasks("s", "other")
+	holder.ok("first")
+	holder.gets("other")
+	return holder, g.engine("w2", 1)
+}
+
+func TestA24ATaskWaitsForTheEngineThatRanItsTag(t *testing.T) {
+	for name, c := range map[string]struct {
+		busy job.Millis
+		on   string
+	}{"busy for 4 s": {4 * job.Second, "w1"}, "busy for 12 s": {12 * job.Second, "w2"}} {
+		t.Run(name, func(t *testing.T) {
+			grid(t, func(g *gridRig) {
+				holder, idle := g.holding()
+				g.tagged("s", "x", "A")
+				g.why("A", rule.KeptForTag)
+				since := g.clock.Wall()
+				if got := g.obstacle("A"); got.Label != "x" || got.Until != since+10*job.Second {
+					g.Errorf("%+v at %d", got, since)
+				}
+				if c.on == "w1" {
+					g.beating(c.busy, holder, idle)
+					idle.gets()
+					holder.ok("other")
+					holder.gets("A")
+					return
+				}
+				g.beating(10*job.Second-1, holder, idle)
+				idle.gets()
+				g.beating(1, holder, idle)
+				idle.gets("A")
+				g.beating(2*job.Second, holder, idle)
+				holder.ok("other")
+				holder.gets()
+			})
+		})
+	}
+}
+
+func TestTasksOfATagFollowEachOtherOnOneEngine(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", affine)
+		x, y := g.engine("w1", 1), g.engine("w2", 1)
+		g.tagged("s", "a", "a1", "a2", "a3")
+		g.tagged("s", "b", "b1", "b2")
+		x.gets("a1")
+		y.gets("b1")
+		g.why("a2", rule.KeptForTag)
+		g.why("a3", rule.BehindTag)
+		if got := g.obstacle("a3"); got.Head == nil || got.Head.ID != g.ids["a2"] {
+			g.Errorf("%+v", got)
+		}
+		for range 3 { // each wait begins when a task is the next of its tag
+			g.beating(4*job.Second, x, y)
+		}
+		x.gets() // it is busy, and after ten seconds anyone may have them
+		y.ok("b1")
+		y.gets("a2") // the first in line
+		g.tagged("s", "b", "b3")
+		x.ok("a1")
+		x.gets("a3") // both ran the tag
+		y.ok("a2")
+		y.gets("b2")
+		x.ok("a3")
+		x.gets()
+		y.ok("b2")
+		y.gets("b3")
+	})
+}
+
+// The wait of a task begins when it becomes the next of its tag, not before.
+func TestTheWaitBeginsWithTheTurnOfATask(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		holder, idle := g.holding()
+		g.tagged("s", "x", "A", "B")
+		holder.ok("other")
+		holder.gets("A") // and B is next, 8 s later
+		g.beating(8*job.Second, holder, idle)
+		holder.ok("A")
+		holder.gets("B")
+		g.tagged("s", "x", "C", "D")
+		g.beating(10*job.Second, holder, idle)
+		idle.gets("C")
+		idle.ok("C")
+		idle.gets("D") // it ran the tag now, too
+	})
+}
+
+func TestAnEngineThatIsGoneIsNotWaitedFor(t *testing.T) {
+	for name, leave := range map[string]func(*machine){"logoff": (*machine).logoff, "drain": (*machine).drain} {
+		t.Run(name, func(t *testing.T) {
+			grid(t, func(g *gridRig) {
+				holder, idle := g.holding()
+				holder.ok("other")
+				leave(holder)
+				g.tagged("s", "x", "A")
+				idle.gets("A")
+			})
+		})
+	}
+}
+
+// What comes back is for anyone: the retry of a task does not wait for the engine
+// that failed it.
+func TestATaskWithATagThatComesBackIsForAnyone(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", affine)
+		x := g.engine("w1", 1)
+		g.tagged("s", "a", "A", "B")
+		x.gets("A")
+		x.drain()
+		y := g.engine("w2", 1)
+		y.gets()
+		x.fail("A")
+		y.gets("A")
+		y.ok("A")
+		y.gets("B")
+	})
+}
+
+func TestANextTaskThatIsCancelledMakesRoomForTheOneBehindIt(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		holder, idle := g.holding()
+		g.tagged("s", "x", "A", "B", "C")
+		g.operate("B", cancel) // which stands aside
+		g.operate("A", cancel)
+		g.why("C", rule.KeptForTag)
+		g.operate("A", rule.Command{Verb: rule.Revive})
+		g.why("A", rule.BehindTag)
+		holder.ok("other")
+		holder.gets("C")
+		holder.ok("C")
+		holder.gets("A")
+		idle.gets()
+	})
+}
+
+func TestAffinitySurvivesARestart(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		holder, idle := g.holding()
+		g.tagged("s", "x", "A", "B")
+		holder.ok("other")
+		holder.gets("A")
+		for _, again := range []func(){func() { g.restart(job.Second) }, g.powerCut} {
+			again()
+			idle.epoch = g.login("w2", 1).Machine.Epoch
+			idle.connect()
+			idle.gets()
+			g.why("B", rule.KeptForTag)
+			holder.epoch = g.login("w1", 1, func(l *engine.Login) {
+				l.Running = []engine.Running{{ID: g.ids["A"], Token: holder.held["A"].Lease.Token}}
+			}).Machine.Epoch
+			held := holder.held
+			holder.connect()
+			holder.held = held
+			holder.gets("A") // as before
+		}
+		holder.ok("A")
+		holder.gets("B")
+		idle.gets()
+	})
+}
+
+func TestTagsAreNotLookedAtWithoutAWait(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		_, idle := g.holding(func(q *job.Queue) { q.Grid.AffinityWait = 0 })
+		g.tagged("s", "x", "A")
+		idle.gets("A")
+	})
+}
+
+func TestATaskWithATagWaitsForWhatItNeedsFirst(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", affine)
+		g.put("s", "A", needs("1", 0))
+		g.put("s", "B", needs("2", 0, "1"), tagOf("x"))
+		g.put("s", "C", needs("3", 0), tagOf("x"))
+		m := g.engine("w1", 1)
+		m.gets("A")
+		n := g.engine("w2", 1)
+		n.gets("C")
+		m.ok("A")
+		g.why("B", rule.KeptForTag)
+		m.gets()
+		n.ok("C")
+		n.gets("B")
+	})
+}
+
+func TestTagsOfASessionAreForgottenWithIt(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		holder, _ := g.holding(func(q *job.Queue) { q.Grid.Retain = job.Minute })
+		holder.ok("other")
+		if n := g.rows(job.Affinities); n != 1 {
+			g.Fatalf("%d rows", n)
+		}
+		if _, err := g.CloseSession(g.Context(), "s", driver); err != nil {
+			g.Fatal(err)
+		}
+		g.pass(2 * job.Minute)
+		if n := g.rows(job.Affinities); n != 0 {
+			g.Errorf("%d rows are left", n)
+		}
+	})
+}
