@@ -490,6 +490,9 @@ func (r *run) write(old *job.Job, eff rule.Effect) error {
 	}
 	if old != nil && old.Door == job.DoorGrid || j != nil && j.Door == job.DoorGrid {
 		r.shared(old, j)
+		if err := r.roomBelowMax(old, j); err != nil {
+			return err
+		}
 	}
 	if eff.Gate != nil {
 		if err := r.setGate(eff.Gate); err != nil {

@@ -282,3 +282,16 @@ func serves(sessions []string, name string) bool {
 	}
 	return len(sessions) == 0
 }
+
+// roomBelowMax lets other engines look again at a session with max_engines when
+// a run of it ended: they may have waited for that.
+func (r *run) roomBelowMax(old, j *job.Job) error {
+	if leasesOf(j) >= leasesOf(old) {
+		return nil
+	}
+	q, err := r.queue(old.Queue)
+	if err == nil && q.Grid != nil && q.Grid.MaxEngines > 0 {
+		r.woken[old.Queue] = true
+	}
+	return err
+}

@@ -169,18 +169,20 @@ func TestTheEndOfTheLastCopyDecidesAboutATaskPastItsLimit(t *testing.T) {
 		"release": {Verb: SettleRelease}, "eviction": {Verb: Lapse, Holder: "u/2", Ending: job.ByEvict},
 		"loss": {Verb: Lapse, Holder: "u/2", Ending: job.ByLapse}, "restart": {Verb: Lapse, Holder: "u/2", Ending: job.ByRestart},
 	} {
-		for _, session := range []bool{true, false} {
-			w := pastItsLimit(t, job.Hour)
-			if !session {
-				w.queue.Grid = nil
-				w.jobs["a"].Extras = w.jobs["a"].WithHistory(nil)
+		for _, who := range []string{"session", "queue", "own time"} {
+			w, session := pastItsLimit(t, job.Hour), who == "session"
+			switch who {
+			case "queue":
+				w.queue.Grid, w.jobs["a"].Extras = nil, nil
+			case "own time":
+				w.jobs["a"].Overrides = 1
 			}
 			if c.Token = (job.Token{}); c.Verb == SettleRelease {
 				c.Token = w.jobs["a"].Leases[0].Token
 			}
 			w.do("a", c)
 			if j := w.jobs["a"]; (j.State == job.Dead) != session || session && (j.Reason != job.Exhausted || j.Attempts != 1) {
-				t.Errorf("%s: %s %s, session %t", name, j.State, j.Reason, session)
+				t.Errorf("%s, %s: %s %s", name, who, j.State, j.Reason)
 			}
 		}
 	}
