@@ -257,6 +257,9 @@ func (x *judge) judge(c *commit) {
 // explain finds the reason of one write of a job. That there is none, or that
 // the reason makes something else of it, is a violation.
 func (x *judge) explain(c *commit, ch *change, later []change, counted *engine.Stats) {
+	if x.task(c, ch) {
+		return
+	}
 	s := &scene{judge: x, commit: c, old: ch.old, new: ch.new, later: later}
 	if s.old != nil && !reflect.DeepEqual(plain(s.old), plain(x.book.jobs[s.old.ID])) {
 		broken("I1", "%s was written over, as if it had been %s", x.name(s.old.ID), apart(plain(s.old), plain(x.book.jobs[s.old.ID])))

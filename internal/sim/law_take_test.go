@@ -264,7 +264,7 @@ func (x *judge) row(c *commit, ch *change) {
 		if !ok {
 			broken("I1", "the settings of queue %s were dropped", ch.key)
 		}
-		if asked := x.changed(c, old, row); !asked && old != nil && old.HoldUntil > c.now && row.HoldUntil != old.HoldUntil {
+		if asked := x.changed(c, old, row); !asked && old != nil && old.HoldUntil > c.now && row.HoldUntil != old.HoldUntil && !x.heldLonger(old, row) {
 			broken("I6", "the hold of queue %s ended at %d, before %d", ch.key, c.now, old.HoldUntil)
 		}
 	case job.Gates:
@@ -328,6 +328,7 @@ func (x *judge) row(c *commit, ch *change) {
 		if old != nil && ch.row == nil && x.holds(ch.key) {
 			broken("I1", "%s was forgotten and holds leases", ch.key)
 		}
+		x.engineRow(old, ch)
 	case job.Throttles:
 		queue, group, _ := strings.Cut(ch.key, "\x00")
 		old, row := x.book.throttle(queue, group), job.Throttle{Queue: queue, Group: group}

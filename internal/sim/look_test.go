@@ -30,6 +30,7 @@ func (w *world) look(dice uint64) {
 	w.judge.instant = w.clock.Steady()
 	w.invariants()
 	w.heldByNobody()
+	w.sessionCounts()
 	w.budgets()
 	if w.up() {
 		w.overdue()
@@ -130,6 +131,10 @@ func (w *world) overdue() {
 // idle looks for work that waits beside a holder with room. Only one that is
 // emptied for a job that must be alone goes without, and for each queue only one is.
 func (w *world) idle() {
+	if w.grid != nil {
+		w.idleEngines()
+		return
+	}
 	leases, held := 0, map[string]int{}
 	for _, j := range w.judge.book.jobs {
 		leases += len(j.Leases)

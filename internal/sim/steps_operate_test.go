@@ -125,6 +125,10 @@ func (w *world) remove(j *job.Job) {
 
 // furnish gives the queues what their names promise.
 func (w *world) furnish() {
+	if w.grid != nil {
+		w.furnishGrid()
+		return
+	}
 	for _, f := range []struct {
 		name        string
 		order       job.Order

@@ -264,6 +264,9 @@ func (w *world) end() {
 	w.say("the end")
 	w.free.Store(1000)
 	w.diskFlows()
+	if w.grid != nil {
+		w.endGrid()
+	}
 	for range 10 {
 		w.pass(2 * job.Second)
 	}

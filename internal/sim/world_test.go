@@ -77,6 +77,7 @@ type world struct {
 	lockSaid *job.LockAsk      // the latest ask with a request of its own
 	turns    []*turn           // in the hands of deliverers
 	names    int
+	grid     *gridWorld // nil = there are queues
 
 	free     atomic.Int64 // of 1000 bytes of disk
 	low      bool         // the disk is, or just was, below its reserve
@@ -98,7 +99,7 @@ func newWorld(ctx context.Context, seed uint64, f fault, c *coverage) *world {
 	}
 	w.free.Store(1000)
 	w.dice = rand.New(rand.NewPCG(seed, 99))
-	w.setup = w.drawSetup()
+	w.setup, w.grid = w.drawSetup(), newGridWorld(seed)
 	w.mem = mem.Open(mem.Options{
 		Now: w.clock.Wall, Rand: rand.New(rand.NewPCG(seed, 5)), Twice: w.setup.twice,
 		Free: func() (int64, int64) { return w.free.Load(), 1000 },
@@ -250,7 +251,7 @@ func (w *world) poke() {
 func (w *world) step(i int, o step) {
 	w.dice = rand.New(rand.NewPCG(o.dice, uint64(o.kind)))
 	w.say("%3d %s %s", i+1, stamp(w.clock.mono()), kinds[o.kind].name)
-	kinds[o.kind].do(w)
+	w.does(&kinds[o.kind])
 	w.settle()
 	w.look(o.dice)
 }

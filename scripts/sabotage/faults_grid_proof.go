@@ -58,4 +58,12 @@ var gridProofFaults = []fault{
 		new:   "		// with",
 		first: []suite{in(enginePkg, "TestDependentsOfATaskThatLeavesAtOnceFailWithIt")},
 	},
+	{
+		name: "grid-room-below-max", breaks: "gridserver.md A42 I8",
+		does:  "an engine that waits is not served when another makes room below max_engines",
+		file:  "internal/engine/shares.go",
+		old:   "	if err == nil && q.Grid != nil && q.Grid.MaxEngines > 0 {",
+		new:   "	if err == nil && q.Grid != nil && q.Grid.MaxEngines < 0 {",
+		first: []suite{in(enginePkg, "TestAnEngineThatWaitsIsServedWhenAnotherMakesRoomBelowMaxEngines")},
+	},
 }
