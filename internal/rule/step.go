@@ -260,7 +260,8 @@ func take(v View, c Command) (Effect, error) {
 	l.Since = v.Now
 	if v.Queue.Grid == nil { // the clock of a task starts with its run
 		l.RunEnd = runEnd(v, j)
-	} else {
+	}
+	if v.Queue.Grid != nil {
 		l.Number, l.Copy = j.Deliveries+1, len(j.Leases) > 0
 	}
 	if t := either(j.StartTimeout, v.Queue.StartTimeout); t > 0 {
