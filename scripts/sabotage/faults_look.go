@@ -50,28 +50,4 @@ var lookFaults = []fault{
 		new:   "\t\t\tif saturated {",
 		first: []suite{in(enginePkg, "TestAPageOfWaitsAsksTheCommitterForAllowancesOnly")},
 	},
-	{
-		name: "wait-forgets-blockers", breaks: "operations.md, wait",
-		does:  "a list does not tell of a dead member that holds its group",
-		file:  "internal/engine/obstacle.go",
-		old:   "\tif d.Blockers > 0 {",
-		new:   "\tif d.Blockers > 1 {",
-		first: []suite{in(enginePkg, "TestExplainFindsWhatKeepsAJobFromRunning")},
-	},
-	{
-		name: "group-depth-without-leases", breaks: "store contract, GroupDepth",
-		does:  "a store counts no leases of a group",
-		file:  "internal/store/embedded/read.go",
-		old:   "Leases: g.live, Blockers: g.blockers}",
-		new:   "Blockers: g.blockers}",
-		first: []suite{in(embeddedPkg, "TestExercise")},
-	},
-	{
-		name: "wait-filter-of-finished", breaks: "PROTOCOL.md, GET /jobs",
-		does:  "a search by wait looks at scheduled jobs only",
-		file:  "internal/door/jobs/search.go",
-		old:   "\tif q.waits != nil && j.State != job.Ready && j.Park == \"\" {",
-		new:   "\tif q.waits != nil && j.State != job.Scheduled {",
-		first: []suite{in(httpPkg, "TestAReadyJobTellsWhatKeepsItFromRunning")},
-	},
 }
