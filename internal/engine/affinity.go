@@ -150,12 +150,21 @@ func (r *run) keepFor(j *job.Job, engines []string) error {
 	return err
 }
 
+// strayed is a task with a tag that changed otherwise than by being taken. What
+// that means for those behind it is seen to when the commands of the transaction
+// have run: who steps through a list of tasks has read them before.
+type strayed struct {
+	session, tag string
+	id           job.ID
+	back         bool // it was brought back before it ever ran
+}
+
 // followed is what a step on a task with a tag means for those behind it.
 func (r *run) followed(old, j *job.Job) error {
-	switch {
-	case old.State == job.Dead && j.State == job.Ready && j.Deliveries == 0: // brought back before it ever ran
-		return r.follow(j)
-	case old.State == job.Leased && j.State != job.Leased && old.Deliveries == j.Deliveries:
+	if j.State != job.Leased || len(j.Leases) <= len(old.Leases) {
+		r.strayed = append(r.strayed, strayed{
+			j.Queue, old.Affinity().Tag, j.ID, old.State == job.Dead && j.State == job.Ready && j.Deliveries == 0,
+		})
 		return nil
 	}
 	known, err := r.affinityTag(j.Queue, old.Affinity().Tag)
@@ -163,15 +172,11 @@ func (r *run) followed(old, j *job.Job) error {
 		return err
 	}
 	t := *known
-	took := j.State == job.Leased && len(j.Leases) > len(old.Leases)
-	if took {
-		t.Engines = rule.AffinityRan(t.Engines, j.Leases[len(j.Leases)-1].Holder)
-	}
-	if t.Head == j.ID && (j.State != job.Ready || j.Park != "") {
-		return r.nextOfTag(&t)
-	}
+	t.Engines = rule.AffinityRan(t.Engines, j.Leases[len(j.Leases)-1].Holder)
 	switch {
-	case !took || slices.Equal(t.Engines, known.Engines):
+	case t.Head == j.ID:
+		return r.nextOfTag(&t)
+	case slices.Equal(t.Engines, known.Engines):
 		return nil
 	case t.Head.IsZero():
 		return r.tx.Set(&t)
@@ -181,6 +186,34 @@ func (r *run) followed(old, j *job.Job) error {
 		return err
 	}
 	return r.keepHead(&t, head) // one more engine may take it
+}
+
+// keepTags has the next tasks of tags follow those that strayed.
+func (r *run) keepTags() error {
+	for len(r.strayed) > 0 {
+		s := r.strayed[0]
+		r.strayed = r.strayed[1:]
+		j, err := r.tx.Get(s.id)
+		if err != nil {
+			return err
+		}
+		waits := j != nil && j.State == job.Ready && j.Park == ""
+		if s.back && waits {
+			if err := r.follow(j); err != nil {
+				return err
+			}
+			continue
+		}
+		t, err := r.affinityTag(s.session, s.tag)
+		if err == nil && t != nil && t.Head == s.id && !waits {
+			next := *t
+			err = r.nextOfTag(&next)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // nextOfTag makes the foremost of those that stand aside the next of their tag.

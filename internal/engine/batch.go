@@ -121,8 +121,9 @@ type run struct {
 	sessions map[string]*job.Session // as they shall be
 	dropped  map[string]bool         // queues of sessions that are forgotten
 	news     []string                // sessions that changed
-	over     []job.ID                // tasks that ended, of sessions in which some wait for others, to be told yet
-	stirred  bool                    // a task or the slots of an engine changed
+	strayed  []strayed
+	over     []job.ID // tasks that ended, of sessions in which some wait for others, to be told yet
+	stirred  bool     // a task or the slots of an engine changed
 	paced    []paced
 	paceDue  map[string]job.Millis
 
@@ -171,10 +172,16 @@ func (e *Engine) runOnce() *batch {
 		if err := r.tellDependents(); err != nil {
 			return err
 		}
+		if err := r.keepTags(); err != nil {
+			return err
+		}
 		if err := r.serve(); err != nil {
 			return err
 		}
 		if err := r.preempt(); err != nil {
+			return err
+		}
+		if err := r.keepTags(); err != nil {
 			return err
 		}
 		if err := r.lookAhead(); err != nil {

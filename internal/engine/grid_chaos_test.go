@@ -184,7 +184,11 @@ func (c *chaos) submit() {
 	s := c.one()
 	for range 1 + c.rng.IntN(4) {
 		name := fmt.Sprint("t", len(c.names))
-		added, err := c.Put(c.Context(), []engine.NewJob{newNamed(s, name, task)})
+		edits := []func(*engine.NewJob){task}
+		if n := len(c.names); n%3 == 0 {
+			edits = append(edits, tagOf(fmt.Sprint("tag", n%2)))
+		}
+		added, err := c.Put(c.Context(), []engine.NewJob{newNamed(s, name, edits...)})
 		if err != nil {
 			if job.KindOf(err) != job.WrongState {
 				c.Errorf("submitting: %v", err)

@@ -170,6 +170,9 @@ func (e *Engine) recoverStep(ctx context.Context, f func(*run) error) error {
 		if err := c.run.tellDependents(); err != nil {
 			return err
 		}
+		if err := c.run.keepTags(); err != nil {
+			return err
+		}
 		return c.run.keepSessions()
 	})
 	if err != nil {
