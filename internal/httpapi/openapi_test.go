@@ -220,7 +220,7 @@ func TestTheDescriptionHasTheWordsOfTheCode(t *testing.T) {
 		"CurveKind":    {wire.Polynomial, wire.Uniform, wire.Exponential, wire.Constant, wire.Staircase, wire.Linear, wire.List, wire.Immediate},
 		"CurveCount":   words(job.CountPrevious, job.CountIncluding),
 		"Do":           {wire.DoRetry, wire.DoDead, wire.DoRelease, wire.DoHold},
-		"WaitBy":       {wire.ByCurve, wire.ByRule, wire.ByWorker, wire.ByTarget, wire.ByHold, wire.ByGrace},
+		"WaitBy":       {wire.ByCurve, wire.ByRule, wire.ByWorker, wire.ByTarget, wire.ByHold, wire.ByGrace, wire.ByFence},
 		"PolicySource": {wire.FromJob, wire.FromType, wire.FromQueue, wire.FromDoor, wire.FromServer},
 		"WaitReason": {
 			wire.WaitNotDue, wire.WaitParked, wire.WaitPaused, wire.WaitHeld, wire.WaitBreaker, wire.WaitGroupParked, wire.WaitBehindHead,
@@ -243,8 +243,12 @@ func TestTheDescriptionHasTheWordsOfTheCode(t *testing.T) {
 		"SessionStatus": {wire.SessionOpen, wire.SessionClosed, wire.SessionCancelling, wire.SessionDone, wire.SessionErrors, wire.SessionCancelled},
 		"TaskStatus":    {wire.TaskWaiting, wire.TaskActive, wire.TaskDone, wire.TaskFailed, wire.TaskCancelled},
 		"EngineStatus":  {wire.EngineIdle, wire.EngineBusy, wire.EngineStopping, wire.EngineDraining, wire.EngineSuspect, wire.EngineBarred, wire.EngineLost},
-		"OptionSource":  words(grid.FromSession, grid.FromService, grid.FromBroker, grid.FromProfile),
-		"GridProfile":   words(job.ProfileSeed, job.ProfileModern),
+		"AttemptEnd": {
+			wire.EndedOK, wire.EndedLate, wire.EndedError, wire.EndedLost, wire.EndedTimeout, wire.EndedSuperseded, wire.EndedReleased,
+			wire.EndedEvicted, wire.EndedPreempted, wire.EndedWithdrawn, wire.EndedUndelivered, wire.EndedRestarted, wire.EndedCancelled,
+		},
+		"OptionSource": words(grid.FromSession, grid.FromService, grid.FromBroker, grid.FromProfile),
+		"GridProfile":  words(job.ProfileSeed, job.ProfileModern),
 
 		"InboxStatus": wire.InboxStatuses, "InboxGroupState": wire.InboxGroupStates,
 	}

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -97,7 +98,7 @@ func (w *world) furnishGrid() {
 			q.Grid.Redundancy = &red
 		}
 		w.grid.sessions = append(w.grid.sessions, name)
-		w.callFor(fmt.Sprintf("open session %s: %+v", name, *q.Grid), func() error {
+		w.callFor(fmt.Sprintf("open session %s: copies %d, redundancy %t, %s", name, q.Grid.MaxCopies, q.Grid.Redundancy != nil, q.Grid.OnTimeout), func() error {
 			_, err := w.e.OpenSession(w.ctx, n, job.Actor{Name: "driver"})
 			return err
 		})
@@ -337,7 +338,8 @@ func (w *world) endGrid() {
 		}
 		w.start(c, func() { _, _ = w.e.Settle(context.WithoutCancel(w.ctx), list) })
 		w.settle()
-		for name, e := range w.grid.engines {
+		for _, name := range slices.Sorted(maps.Keys(w.grid.engines)) {
+			e := w.grid.engines[name]
 			if e.host[0] == 'z' {
 				w.start(&call{finish: func() string { return name + " lives" }}, func() { _, _ = w.e.Heartbeat(w.ctx, name, e.epoch, nil) })
 			}

@@ -57,8 +57,8 @@ var gridDoorFaults = []fault{
 		name: "grid-results-leave-at-once", breaks: "grid.md 10",
 		does:  "finished tasks leave before anybody collects them",
 		file:  "internal/door/grid/option.go",
-		old:   "	if c == job.CollectNever {",
-		new:   "	if c != job.CollectLater {",
+		old:   "; c == job.CollectNever {",
+		new:   "; c != job.CollectLater {",
 		first: []suite{in(gridPkg, "TestCollectionDecidesHowLongTasksStay")},
 	},
 	{

@@ -128,8 +128,8 @@ var ruleFaults = []fault{
 		name: "alone-not-fitted", breaks: "core.md 5",
 		does:  "a holder that has work gets a job that must be alone",
 		file:  "internal/rule/line.go",
-		old:   "if s.HasAlone || c.Alone && s.Held > 0 {",
-		new:   "if s.HasAlone {",
+		old:   "if s.HasAlone || c.Alone && s.Held > 0 || ",
+		new:   "if s.HasAlone || ",
 		first: []suite{in(rulePkg)},
 	},
 	{

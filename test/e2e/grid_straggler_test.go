@@ -80,7 +80,7 @@ func (s *server) straggle(t *testing.T, c *grid.Client, id string, options map[s
 		r.superseded += told.ends[wire.EndedSuperseded]
 		r.withdrawn += told.ends[wire.EndedWithdrawn]
 		for i, a := range state.Attempts {
-			span := time.Duration(a.EndedAt-a.StartedAt) * time.Millisecond
+			span := time.Duration(a.EndedAt-max(a.StartedAt, a.SinceAt)) * time.Millisecond
 			if a.Engine == "slow" && !a.Copy && (a.Reason == wire.EndedSuperseded || span > stragglerTimes/2**stragglerRun) {
 				r.slow++
 			}
