@@ -72,11 +72,11 @@ func TestALockWhoseAnswerIsLostIsAskedForAgain(t *testing.T) {
 		f, c := newFake(t, Options{})
 		f.loseLocks = 1
 		began := time.Now()
-		err := c.Lock(t.Context(), "n", LockOptions{Owner: "me"}, func(_ context.Context, fencing int64) error {
+		err := c.Lock(t.Context(), "n", LockOptions{Owner: "me"}, func(ctx context.Context, fencing int64) error {
 			if took := time.Since(began); fencing != 1 || took > time.Second {
 				t.Errorf("fencing %d after %s", fencing, took)
 			}
-			err := c.Lock(t.Context(), "n", LockOptions{Owner: "me"}, func(context.Context, int64) error { t.Error("two have it"); return nil })
+			err := c.Lock(ctx, "n", LockOptions{Owner: "me"}, func(context.Context, int64) error { t.Error("two have it"); return nil })
 			if CodeOf(err) != wire.CodeLocked { // another request of the same owner
 				t.Errorf("who comes second hears %v", err)
 			}

@@ -85,8 +85,10 @@ func TestThePageOfMetrics(t *testing.T) {
 	}
 	// No label holds what callers choose, but the names of queues.
 	labels := regexp.MustCompile(`([a-z_]+)="`)
-	known := map[string]bool{"queue": true, "state": true, "outcome": true, "reason": true, "how": true, "le": true, "class": true, "code": true, "kind": true, "version": true, "go": true,
-		"strategy": true, "answer": true, "health": true, "what": true}
+	known := map[string]bool{
+		"queue": true, "state": true, "outcome": true, "reason": true, "how": true, "le": true, "class": true, "code": true, "kind": true, "version": true, "go": true,
+		"strategy": true, "answer": true, "health": true, "what": true,
+	}
 	for name := range got {
 		for _, m := range labels.FindAllStringSubmatch(name, -1) {
 			if strings.HasPrefix(name, "reprise_") && !known[m[1]] {

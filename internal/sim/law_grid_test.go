@@ -354,10 +354,10 @@ func (w *world) sessionCounts() {
 				continue
 			}
 			got.Submitted++
-			switch {
-			case j.State == job.Done:
+			if j.State == job.Done {
 				got.Done++
-			case j.State == job.Dead:
+			}
+			if j.State == job.Dead {
 				got.Failed++
 			}
 			for _, l := range j.Leases {
