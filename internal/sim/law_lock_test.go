@@ -52,6 +52,19 @@ func (x *judge) lockGranted(c *commit, old, row *job.Lock) {
 	broken(lockLaw, "at %d nobody asked for the lock %+v", c.steady, *row)
 }
 
+// anotherGot reports whether the grant that was taken for the answer to one ask
+// can be that to another one of the same request: on a slow disk several are on
+// their way, and those that came too early are refused.
+func (x *judge) anotherGot(r *request) bool {
+	for _, other := range x.asked {
+		if other != r && other.kind == askLock && other.commit == 0 && other.lock.take == r.lock.take {
+			other.commit, r.commit = r.commit, 0
+			return true
+		}
+	}
+	return false
+}
+
 // lockChanged: only who has it extends it or gives it back, an operator breaks
 // it, and a start moves its times to the clock that begins then.
 func (x *judge) lockChanged(c *commit, old, row *job.Lock) {
