@@ -62,10 +62,11 @@ func (w *world) history(name string) string {
 		if a.Host != "" {
 			words[1] += "@" + a.Host
 		}
-		for word, is := range map[string]bool{"copy": a.Copy, "committed": a.Committed} {
-			if is {
-				words = append(words, word)
-			}
+		if a.Copy {
+			words = append(words, "copy")
+		}
+		if a.Committed {
+			words = append(words, "committed")
 		}
 		words = append(words, a.Why.String())
 		if a.Charged != job.ChargedNothing {

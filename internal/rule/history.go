@@ -59,6 +59,7 @@ type TaskTally struct {
 	Reason job.Reason
 	Live   int  // runs
 	InLine bool // waits for a run, or a copy of it does
+	Asked  int  // copies that have not begun
 
 	Retries     uint32
 	Reschedules uint32
@@ -81,7 +82,7 @@ func (t *TaskTally) Add(what Happening, r TaskRules) error {
 		return refuse("the task is finished")
 	case what == RunBegan && !t.InLine:
 		return refuse("no run is wanted")
-	case what == RunBegan && t.Live >= r.MaxCopies, what == CopyAsked && (t.InLine || t.Live >= r.MaxCopies):
+	case what == RunBegan && t.Live >= r.MaxCopies, what == CopyAsked && t.Live+t.Asked >= r.MaxCopies:
 		return refuse("more than max_copies")
 	case what == CopyAsked && t.Reschedules >= r.MaxReschedules:
 		return refuse("more than max_reschedules")
@@ -92,11 +93,14 @@ func (t *TaskTally) Add(what Happening, r TaskRules) error {
 	case TaskSubmitted:
 		t.State, t.InLine = job.Ready, true
 	case RunBegan:
-		t.State, t.InLine = job.Leased, false
+		if t.State, t.Asked = job.Leased, max(0, t.Asked-oneIf(t.Live > 0)); t.Asked == 0 {
+			t.InLine = false
+		}
 		t.Live++
 		t.Runs++
 	case CopyAsked:
 		t.Reschedules++
+		t.Asked++
 		t.InLine = true
 	case RunFailed, RunTimedOut:
 		if what == RunFailed {
@@ -138,6 +142,7 @@ func (t *TaskTally) charge(r TaskRules) {
 	if t.over(r); t.Live > 0 {
 		t.InLine = false
 	}
+	t.Asked = 0
 }
 
 // over ends one run. A copy that was asked for beside the last one is what runs
@@ -149,12 +154,12 @@ func (t *TaskTally) over(r TaskRules) {
 	case t.Retries > r.MaxRetries:
 		t.finish(job.Dead, job.Exhausted)
 	default:
-		t.State, t.InLine = job.Ready, true
+		t.State, t.InLine, t.Asked = job.Ready, true, 0
 	}
 }
 
 func (t *TaskTally) finish(s job.State, why job.Reason) {
-	t.State, t.Reason, t.Live, t.InLine = s, why, 0, false
+	t.State, t.Reason, t.Live, t.InLine, t.Asked = s, why, 0, false, 0
 }
 
 // Replay reckons a whole history. Its error names every event that cannot have

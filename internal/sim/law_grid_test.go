@@ -41,7 +41,7 @@ func (x *judge) task(c *commit, ch *change) bool {
 		}
 	}
 	if t.died { // given up by its engine: a failure, and the end
-		tally.State, tally.Reason, tally.Live, tally.InLine, tally.Retries = job.Dead, job.Killed, 0, false, tally.Retries+1
+		tally.State, tally.Reason, tally.Live, tally.InLine, tally.Asked, tally.Retries = job.Dead, job.Killed, 0, false, 0, tally.Retries+1
 		tally.Losses = 0
 	}
 	if tally != want {
@@ -65,6 +65,9 @@ func tallyOf(j *job.Job) rule.TaskTally {
 	t := rule.TaskTally{
 		State: j.State, Reason: j.Reason, Live: len(j.Leases), InLine: j.State == job.Leased && len(j.Leases) < int(j.Wanted),
 		Retries: j.Attempts, Reschedules: j.Reschedules, Evictions: j.Evictions, Losses: j.Losses, Runs: j.Deliveries,
+	}
+	if j.State.Open() {
+		t.Asked = max(0, int(j.Wanted)-max(1, len(j.Leases)))
 	}
 	if j.State == job.Scheduled || j.State == job.Ready { // aside or in line, it waits
 		t.State, t.InLine = job.Ready, true
