@@ -357,7 +357,7 @@ func (r *run) oldestRun(q *job.Queue, s *pace) (startedRun, *job.Job, error) {
 		if err != nil {
 			return oldest, nil, err
 		}
-		if j != nil && j.LeaseOf(oldest.token) >= 0 && rule.NoCopy(j, q) == rule.CopyAllowed {
+		if j != nil && j.LeaseOf(oldest.token) >= 0 && rule.NoCopy(j, q, r.e.rules()) == rule.CopyAllowed {
 			return oldest, j, nil
 		}
 		heap.Pop(&s.runs) // also if this transaction does not commit: it cannot later either
@@ -514,7 +514,7 @@ func (r *run) copySituation(s *rule.Situation) error {
 	if !asked && !r.straggles(l, j) {
 		return nil
 	}
-	if bar := rule.NoCopy(j, l.q); bar != rule.CopyAllowed && !asked {
+	if bar := rule.NoCopy(j, l.q, r.e.rules()); bar != rule.CopyAllowed && !asked {
 		s.CopyBar = bar.String()
 		return nil
 	}

@@ -42,7 +42,7 @@ func (p *paced) tells(r *run, q *job.Queue, c *rule.Command, old, after *job.Job
 	if !q.Grid.Redundancy.Strategies.Has(job.RedundantTimeLeft) || leasesOf(old) == 0 {
 		return
 	}
-	if after == nil || leasesOf(after) < leasesOf(old) || rule.NoCopy(after, q) != rule.CopyAllowed {
+	if after == nil || leasesOf(after) < leasesOf(old) || rule.NoCopy(after, q, r.e.rules()) != rule.CopyAllowed {
 		p.head = &headway{id: old.ID}
 		return
 	}
@@ -141,7 +141,7 @@ func (r *run) clone(l *look) (*job.Job, job.RedundancyStrategy, string, error) {
 			return nil, by, "", err
 		}
 		switch {
-		case j == nil || j.State != job.Leased || rule.NoCopy(j, l.q) != rule.CopyAllowed: // it has what it may, also if this transaction does not commit
+		case j == nil || j.State != job.Leased || rule.NoCopy(j, l.q, r.e.rules()) != rule.CopyAllowed: // it has what it may, also if this transaction does not commit
 			s.firsts = slices.Delete(s.firsts, s.cloned, s.cloned+1)
 			continue
 		case int(j.Wanted) >= r.clones(l, j.Type):

@@ -261,7 +261,7 @@ func lapse(v View, c Command) (Effect, error) {
 			i++
 		case l.RunEnd > 0 && l.RunEnd <= v.Steady && v.Queue.Grid != nil && v.Queue.Grid.OnTimeout == job.TimeoutReschedule:
 			j.Leases[i].RunEnd = 0 // once for each attempt
-			if overran = true; NoCopy(j, v.Queue) == CopyAllowed {
+			if overran = true; NoCopy(j, v.Queue, v.Server) == CopyAllowed {
 				oneMore(v, j, job.PlaceUnset)
 			}
 			i++

@@ -349,7 +349,7 @@ func expire(v View) (Effect, error) {
 }
 
 func offer(v View, c Command) (Effect, error) {
-	if why := NoCopy(v.Job, v.Queue); why != CopyAllowed {
+	if why := NoCopy(v.Job, v.Queue, v.Server); why != CopyAllowed {
 		return Effect{}, job.Errorf(job.OverLimit, "no further copy of job %s: %s", v.Job.ID, why)
 	}
 	j := v.Job.Clone()

@@ -161,6 +161,16 @@ func (w *world) stateOf(name string) job.State {
 	return job.None
 }
 
+// No copy is asked for of a task past its limit: it would be a run above
+// max_retries (A42 I2).
+func TestATaskPastItsLimitGetsNoCopy(t *testing.T) {
+	w := pastItsLimit(t, job.Hour)
+	w.queue.Grid.MaxCopies, w.queue.Grid.MaxReschedules = 9, 9
+	w.refused(job.OverLimit, "a", Command{Verb: Offer})
+	w.queue.Retry.Limit = job.LimitOf(1)
+	w.do("a", Command{Verb: Offer})
+}
+
 // However the last copy ends, a task past its limit does not run again (core.md
 // 5, A42 I2); a job of a queue, whose worker or operator may let it pass the
 // limit, does.

@@ -15,14 +15,15 @@ const (
 	CopiesLive            // as many as may be run or are wanted
 	CopyUnsafe            // its queue is marked non-idempotent
 	CopyCommitted         // a run of it has the word that its effects count
+	CopySpent             // it failed past its limit, and the run that lives is its last
 )
 
 func (b CopyBar) String() string {
-	return [...]string{"allowed", "max_reschedules is used up", "max_copies run or wait", "it is marked non-idempotent", "a run of it commits"}[b]
+	return [...]string{"allowed", "max_reschedules is used up", "max_copies run or wait", "it is marked non-idempotent", "a run of it commits", "its retries are used up, and the run that goes on is its last"}[b]
 }
 
 // NoCopy is why no further copy of the job may be wanted now.
-func NoCopy(j *job.Job, q *job.Queue) CopyBar {
+func NoCopy(j *job.Job, q *job.Queue, s *Server) CopyBar {
 	g := q.Grid
 	switch {
 	case j.Wanted == 255, g != nil && j.Wanted >= g.MaxCopies:
@@ -35,6 +36,8 @@ func NoCopy(j *job.Job, q *job.Queue) CopyBar {
 		return CopyLimit
 	case q.NonIdempotent:
 		return CopyUnsafe
+	case noRunLeft(View{Queue: q, Server: s}, j):
+		return CopySpent
 	}
 	return CopyAllowed
 }

@@ -426,5 +426,5 @@ func (w *world) idleEngines() {
 // heldLonger reports whether a settle of a task holds its session longer.
 func (x *judge) heldLonger(old, row *job.Queue) bool {
 	return x.w.grid != nil && row.HoldUntil > old.HoldUntil &&
-		slices.ContainsFunc(x.asked, func(r *request) bool { return r.kind == askSettle && r.settle.Outcome != job.Released })
+		slices.ContainsFunc(x.asked, func(r *request) bool { return r.kind == askSettle && (r.settle.Outcome != job.Released || r.settle.Hold > 0) })
 }
