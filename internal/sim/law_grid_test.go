@@ -148,7 +148,7 @@ func (t *taskScene) happened() (list []rule.Happening) {
 		broken("I6", "%s is ready at %d and was due at %d", name, t.now, t.old.ReadyAt)
 	case len(over) == 0 && t.old.Park != t.new.Park:
 		t.aside(name)
-	case len(over) == 0:
+	case len(list) == 0:
 		if r := t.settles(askExtend, t.old, func(r *request) bool { return t.old.LeaseOf(r.extension.Token) >= 0 }); r != nil {
 			r.commit, r.state = t.number, t.new.State
 		}
