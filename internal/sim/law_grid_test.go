@@ -278,9 +278,16 @@ func (t *taskScene) loggedIn(holder string) bool {
 
 // late is the result of a run that was given up before.
 func (t *taskScene) late(name string) {
-	r := t.settles(askSettle, t.old, func(r *request) bool {
-		return r.settle.Outcome == job.OK && (t.token(r.settle.Token) || r.settle.Token.Start() < t.start) && t.old.LeaseOf(r.settle.Token) < 0
-	})
+	said := func(tokenless bool) *request {
+		return t.settles(askSettle, t.old, func(r *request) bool {
+			return r.settle.Outcome == job.OK && r.settle.Token.IsZero() == tokenless &&
+				(t.token(r.settle.Token) || r.settle.Token.Start() < t.start) && t.old.LeaseOf(r.settle.Token) < 0
+		})
+	}
+	r := said(false)
+	if r == nil {
+		r = said(true)
+	}
 	if r == nil {
 		broken("A42 I1", "%s is done, and nobody said so", name)
 	}
@@ -426,5 +433,7 @@ func (w *world) idleEngines() {
 // heldLonger reports whether a settle of a task holds its session longer.
 func (x *judge) heldLonger(old, row *job.Queue) bool {
 	return x.w.grid != nil && row.HoldUntil > old.HoldUntil &&
-		slices.ContainsFunc(x.asked, func(r *request) bool { return r.kind == askSettle && (r.settle.Outcome != job.Released || r.settle.Hold > 0) })
+		slices.ContainsFunc(x.asked, func(r *request) bool {
+			return r.kind == askSettle && (r.settle.Outcome != job.Released || r.settle.Hold > 0)
+		})
 }
