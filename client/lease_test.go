@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,13 +89,14 @@ func TestALeaseWaitsLongerThanOtherCalls(t *testing.T) {
 func TestALeaseOfAServerThatIsSilentEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, c := newFake(t, Options{Timeout: 10 * time.Second})
-		calls, silence := 0, make(chan struct{})
+		var calls atomic.Int32
+		silence := make(chan struct{})
 		defer close(silence)
-		f.refuse = func(*http.Request) *refusal { calls++; <-silence; return &refusal{hangUp: true} }
+		f.refuse = func(*http.Request) *refusal { calls.Add(1); <-silence; return &refusal{hangUp: true} }
 		began := time.Now()
 		_, err := c.Lease(t.Context(), wire.Lease{WaitMS: 5_000})
-		if took := time.Since(began); err == nil || took != 15*time.Second || calls != 1 { // it may have taken jobs
-			t.Fatalf("%v after %s and %d calls", err, took, calls)
+		if took := time.Since(began); err == nil || took != 15*time.Second || calls.Load() != 1 { // it may have taken jobs
+			t.Fatalf("%v after %s and %d calls", err, took, calls.Load())
 		}
 	})
 }
