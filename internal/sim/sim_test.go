@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	seedsFlag = flag.Uint64("seeds", 200, "how many histories TestSimulation plays")
+	seedsFlag = flag.Uint64("seeds", 100, "how many histories TestSimulation plays")
 	firstFlag = flag.Uint64("first", 1, "the seed of the first one")
 )
 

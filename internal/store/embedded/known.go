@@ -21,11 +21,12 @@ type known struct {
 	room  int // how many receipts this transaction may still read for parts
 }
 
-const (
-	partMax = 1 << 15 // receipts of a part: 256 of them are 64 MB at most
-	// partsRead bounds what one transaction reads to fill parts: some milliseconds.
-	partsRead = 1 << 14
-)
+// partMax is the most receipts of a part: 256 of them are 64 MB at most. Only a
+// test takes less.
+var partMax = 1 << 15
+
+// partsRead bounds what one transaction reads to fill parts: some milliseconds.
+const partsRead = 1 << 14
 
 // part is the receipts whose keys begin with one byte.
 type part struct {

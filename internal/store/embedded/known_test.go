@@ -145,8 +145,9 @@ func TestAFreshKeyIsNotLookedUp(t *testing.T) {
 
 // TestAPartThatIsTooLargeIsLookedUp, and is read again once much of it is gone.
 func TestAPartThatIsTooLargeIsLookedUp(t *testing.T) {
-	s := testStore(t, vfs.NewMem())
-	const more = partMax + 10
+	defer func(was int) { partMax = was }(partMax)
+	partMax = 1 << 10
+	s, more := testStore(t, vfs.NewMem()), partMax+10
 	write := func(f func(tx store.Tx, r *job.Receipt) error, from, to int) {
 		for from < to {
 			s.mustUpdate(t, func(tx store.Tx) error {

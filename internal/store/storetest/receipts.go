@@ -149,7 +149,7 @@ func receiptsAreAMap(x *site) {
 	rng := rand.New(rand.NewPCG(5, 7))
 	have := map[string]*job.Receipt{}
 	now := job.Millis(100)
-	for range 60 {
+	for range 30 {
 		now += job.Millis(rng.IntN(3))
 		aborted, clock := rng.IntN(8) == 0, rng.IntN(4) == 0
 		count := 1 + rng.IntN(6)
