@@ -117,6 +117,21 @@ func (c *Client) Inboxes(ctx context.Context) ([]wire.Inbox, error) {
 	return out.Inboxes, nil
 }
 
+// PreviewInbox tells when an inbox tries a message that no receiver takes, run by
+// run: by the settings it has, or by others that are not set (nil = its own).
+func (c *Client) PreviewInbox(ctx context.Context, name string, settings any) (*wire.InboxPreview, error) {
+	out, err := new(wire.InboxPreview), error(nil)
+	if settings == nil {
+		err = c.call(ctx, "GET", inboxPath(name, "/preview"), nil, out)
+	} else {
+		err = c.call(ctx, "POST", inboxPath(name, "/preview"), settings, out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("previewing inbox %s: %w", name, err)
+	}
+	return out, nil
+}
+
 // Inbox reads the settings of an inbox, and what it holds.
 func (c *Client) Inbox(ctx context.Context, name string) (*wire.Inbox, error) {
 	out := new(wire.Inbox)

@@ -275,6 +275,26 @@ type InboxLeased struct {
 	Lease string `json:"lease"`
 }
 
+// InboxPreview answers GET and POST /inboxes/{name}/preview: what the runs of an
+// inbox do about a message that is received at 0 and that no receiver takes.
+type InboxPreview struct {
+	Runs []InboxTry `json:"runs"` // at most 1,000
+}
+
+// InboxTry is one run; of those that pass the message by, the first after each
+// try.
+type InboxTry struct {
+	At       int64  `json:"at_ms"` // since the message was received
+	Outcome  string `json:"outcome"`
+	Attempts int    `json:"attempts"`         // errors noted so far
+	Next     int64  `json:"next_ms,omitzero"` // when it is due again, since it was received; 0 = at the next run, or never
+}
+
+// InboxTryOutcomes are what a run does: the error is not noted, inside the time to
+// live; it is noted; it is noted and was the last one; the message is passed by; it
+// is not tried any more.
+var InboxTryOutcomes = []string{"suppressed", "noted", "exhausted", "not_due", "over"}
+
 // InboxList answers GET /inboxes.
 type InboxList struct {
 	Inboxes []Inbox `json:"inboxes"`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprisehq/reprise/client"
 	"github.com/reprisehq/reprise/internal/server"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // inboxFile reads the settings of an inbox from a file, - for standard input,
@@ -68,47 +69,63 @@ func newInboxRemoveCommand() *cobra.Command {
 func newInboxPreviewCommand() *cobra.Command {
 	var asJSON bool
 	var file string
-	cmd := &cobra.Command{
-		Use: "preview", Short: "Show when an inbox tries a message that no receiver takes",
-		Long: `Show when an inbox with these settings tries a message that no receiver takes,
-run by run, by the rules of the server. No server is needed. The receiver is
-thought to answer at once.`,
-		Example: `  reprise inbox preview -f reservations.yaml`,
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			settings, err := inboxFile(cmd, file)
-			if err != nil {
-				return err
-			}
-			tries, err := server.PreviewInbox(settings)
-			if err != nil {
-				return err
-			}
-			t := newTable(cmd.OutOrStdout(), "OFFSET (SEC)", "WHAT HAPPENS", "ATTEMPT", "NEXT RETRY (SEC)")
-			for _, try := range tries {
-				at, next := seconds(int64(try.At)), "-"
-				if try.Next > 0 {
-					next = seconds(int64(try.Next))
-				}
-				if asJSON {
-					line := map[string]any{"at_ms": try.At, "what": try.Outcome.String(), "attempt": try.Attempts, "next_ms": try.Next}
-					if err := jsonLine(cmd.OutOrStdout(), line); err != nil {
-						return err
-					}
-					continue
-				}
-				t.row(at, try.Outcome.String(), strconv.Itoa(try.Attempts), next)
-			}
+	cmd := inboxCommand(&cobra.Command{
+		Use: "preview [NAME]", Short: "Show when an inbox tries a message that no receiver takes",
+		Long: `Show when an inbox tries a message that no receiver takes, run by run, by the
+rules of the server: the inbox NAME as it is set, or one with the settings of a
+file, for which no server is needed. The receiver is thought to answer at once.`,
+		Example: `  reprise inbox preview reservations
+  reprise inbox preview -f reservations.yaml`,
+	}, 0, 1, func(cmd *cobra.Command, cl *client.Client, args []string) error {
+		if (file == "") == (len(args) == 0) {
+			return usagef("give either the name of an inbox, or --file with settings")
+		}
+		preview, err := previewOf(cmd, cl, file, args)
+		if err != nil {
+			return err
+		}
+		t := newTable(cmd.OutOrStdout(), "OFFSET (SEC)", "WHAT HAPPENS", "ATTEMPT", "NEXT RETRY (SEC)")
+		for _, try := range preview.Runs {
 			if asJSON {
-				return nil
+				if err := jsonLine(cmd.OutOrStdout(), try); err != nil {
+					return err
+				}
+				continue
 			}
-			return t.flush()
-		},
-	}
+			next := "-"
+			if try.Next > 0 {
+				next = seconds(try.Next)
+			}
+			t.row(seconds(try.At), happens[try.Outcome], strconv.Itoa(try.Attempts), next)
+		}
+		if asJSON {
+			return nil
+		}
+		return t.flush()
+	})
 	cmd.Flags().StringVarP(&file, "file", "f", "", "settings, YAML or JSON, as below a name of inboxes in the configuration; - for standard input")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON for each row")
-	must(cmd.MarkFlagRequired("file"))
 	return cmd
+}
+
+func previewOf(cmd *cobra.Command, cl *client.Client, file string, args []string) (*wire.InboxPreview, error) {
+	if file == "" {
+		return cl.PreviewInbox(cmd.Context(), args[0], nil)
+	}
+	settings, err := inboxFile(cmd, file)
+	if err != nil {
+		return nil, err
+	}
+	return server.PreviewInbox(settings)
+}
+
+// happens says what a run does.
+var happens = map[string]string{
+	"suppressed": "tried, error not noted: inside the time to live",
+	"noted":      "tried, error noted",
+	"exhausted":  "tried, error noted: exhausted",
+	"not_due":    "not tried: not due",
+	"over":       "not tried: exhausted",
 }
 
 func seconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', -1, 64) }

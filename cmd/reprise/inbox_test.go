@@ -35,6 +35,9 @@ func TestInboxCommandsDoWhatTheySay(t *testing.T) {
 	inbox(`"header": "X-Hint"`, "show", "in")
 	inbox(`type a.b.C`, "show", "in", "m1")
 	inbox(`"X-No":"1"`, "show", "in", "m1", "--json")
+	inbox("0 tried, error noted: exhausted 1 - 0.001 not tried: exhausted 1 -", "preview", "in")
+	inbox(`{"at_ms":0,"outcome":"exhausted","attempts":1}`, "preview", "in", "--json")
+	inbox("0 tried, error noted: exhausted 1 -", "preview", "-f", file)
 	inbox("g 1 ready 2 m1 0 now", "groups", "in", "--state", "ready")
 	inbox(`"messages":2`, "groups", "in", "--json")
 	inbox("message m1 is changed; it is in_progress", "edit", "in", "m1", "-p", `{"a":2}`, "--due", "2098-01-01T00:00:00Z")
@@ -66,6 +69,9 @@ func TestInboxCommandLinesThatAreWrongSaySo(t *testing.T) {
 		"set|in|-f|/does/not/exist": "no such file",
 		"list|in|--status|lost":     "there is no inbox",
 		"pause":                     "it is used as",
+		"preview":                   "either the name of an inbox, or --file",
+		"preview|in|-f|x":           "either the name of an inbox, or --file",
+		"preview|in":                "there is no inbox",
 	} {
 		_, stderr, code := cli(t, "", append(append([]string{"inbox"}, strings.Split(line, "|")...), "--url", url)...)
 		if code == 0 || !strings.Contains(stderr, want) {

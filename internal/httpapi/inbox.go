@@ -22,6 +22,7 @@ var (
 	inboxGroups  = &resource{get: (*handler).groupsOfInbox}
 	inboxActions = &resource{post: (*handler).actOnInbox}
 	inboxLease   = &resource{post: (*handler).leaseTurn, waits: true}
+	inboxPreview = &resource{get: (*handler).previewInbox, post: (*handler).previewSettings}
 )
 
 // inInboxes finds what a path below /inboxes means.
@@ -38,6 +39,8 @@ func inInboxes(seg []string) (res *resource, name, sub string) {
 		return inboxActions, seg[2], ""
 	case len(seg) == 4 && last == "lease":
 		return inboxLease, seg[2], ""
+	case len(seg) == 4 && last == "preview":
+		return inboxPreview, seg[2], ""
 	case len(seg) == 5 && seg[3] == "messages" && last == "bulk":
 		return bulkMessages, seg[2], ""
 	case len(seg) == 5 && seg[3] == "messages":
@@ -104,6 +107,33 @@ func (h *handler) setInbox(w http.ResponseWriter, r *http.Request, name, _ strin
 			return err
 		}
 		h.showInbox(w, r, name, "")
+		return nil
+	})
+}
+
+// previewInbox is GET /inboxes/{name}/preview: by the settings it has.
+func (h *handler) previewInbox(w http.ResponseWriter, r *http.Request, name, _ string) {
+	x, err := h.anInbox(name)
+	var rows *wire.InboxPreview
+	if err == nil {
+		rows, err = inbox.ShowPreview(x.Settings)
+	}
+	h.sendPlain(w, r, rows, err)
+}
+
+// previewSettings is POST /inboxes/{name}/preview: by settings that PUT would
+// take. Nothing is kept of them, and there need be no such inbox.
+func (h *handler) previewSettings(w http.ResponseWriter, r *http.Request, name, _ string) {
+	h.withBody(w, r, func(s *scratch) error {
+		if err := jobs.CheckName("the name of the inbox", name); err != nil {
+			return err
+		}
+		settings, err := inbox.ReadSettings(s.Body.Bytes())
+		if err != nil {
+			return oneRefusal(err)
+		}
+		rows, err := inbox.ShowPreview(settings)
+		h.sendPlain(w, r, rows, err)
 		return nil
 	})
 }

@@ -250,7 +250,7 @@ func TestTheDescriptionHasTheWordsOfTheCode(t *testing.T) {
 		"OptionSource": words(grid.FromSession, grid.FromService, grid.FromBroker, grid.FromProfile),
 		"GridProfile":  words(job.ProfileSeed, job.ProfileModern),
 
-		"InboxStatus": wire.InboxStatuses, "InboxGroupState": wire.InboxGroupStates,
+		"InboxStatus": wire.InboxStatuses, "InboxGroupState": wire.InboxGroupStates, "InboxTryOutcome": wire.InboxTryOutcomes,
 	}
 	for name, schema := range table(inside(doc, "components schemas")) {
 		list, is := table(schema)["enum"].([]any)
@@ -348,7 +348,7 @@ func TestTheDescriptionHasTheMembersOfTheCode(t *testing.T) {
 		"InboxError": wire.InboxError{}, "InboxPage": wire.InboxPage{}, "InboxPut": wire.InboxPut{}, "InboxAccepted": wire.InboxAccepted{},
 		"InboxIntake": wire.InboxIntake{}, "InboxEdit": wire.InboxEdit{}, "InboxAct": wire.InboxAct{}, "InboxActed": wire.InboxActed{},
 		"InboxGroup": wire.InboxGroup{}, "InboxGroupPage": wire.InboxGroupPage{}, "InboxLease": wire.InboxLease{}, "InboxTurn": wire.InboxTurn{},
-		"InboxLeased":  wire.InboxLeased{},
+		"InboxLeased": wire.InboxLeased{}, "InboxPreview": wire.InboxPreview{}, "InboxTry": wire.InboxTry{},
 		"LeaseRequest": wire.Lease{}, "Leases": wire.Leases{}, "Extensions": wire.Extensions{},
 
 		"Error": wire.Error{}, "Enqueue": wire.Enqueue{}, "Batch": wire.Batch{}, "Bulk": wire.Bulk{}, "Job": wire.Job{}, "Enqueued": wire.Enqueued{},

@@ -139,6 +139,7 @@ var scopes = map[*resource]needs{
 	inboxGroups:       {get: need{reads, pathQueue}},
 	inboxActions:      {post: need{operates, pathQueue}},
 	inboxLease:        {post: need{works, pathQueue}},
+	inboxPreview:      {get: need{reads, pathQueue}, post: need{reads, pathQueue}},
 
 	oneBudget: {get: need{reads, wholeServer}, put: need{operates, wholeServer}, patch: need{operates, wholeServer}, del: need{operates, wholeServer}}, // jobs of any queue use it
 	binding:   {post: need{operates, pathJob}, put: need{operates, pathJob}, patch: need{operates, pathJob}, del: need{operates, pathJob}},

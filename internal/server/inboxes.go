@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/inbox"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // openInboxes begins to deliver.
@@ -72,10 +73,10 @@ func ReadInbox(file string, text []byte) ([]byte, error) {
 
 // PreviewInbox tells what an inbox with these settings, JSON, does about a
 // message that no receiver takes, run by run.
-func PreviewInbox(settings []byte) ([]inbox.Try, error) {
+func PreviewInbox(settings []byte) (*wire.InboxPreview, error) {
 	s, err := inbox.ReadSettings(settings)
 	if err != nil {
 		return nil, err
 	}
-	return s.Preview()
+	return inbox.ShowPreview(s)
 }

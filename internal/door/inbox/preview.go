@@ -3,6 +3,7 @@ package inbox
 import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // Try is one row of a preview: what a run does about a message that cannot be
@@ -26,11 +27,14 @@ const (
 	TryOver      // the message is not tried any more
 )
 
-func (o TryOutcome) String() string {
-	return [...]string{
-		"tried, error not noted: inside the time to live", "tried, error noted", "tried, error noted: exhausted",
-		"not tried: not due", "not tried: exhausted",
-	}[o]
+// ShowPreview is a preview on the wire.
+func ShowPreview(s *Settings) (*wire.InboxPreview, error) {
+	tries, err := s.Preview()
+	out := &wire.InboxPreview{Runs: make([]wire.InboxTry, len(tries))}
+	for i, t := range tries {
+		out.Runs[i] = wire.InboxTry{At: int64(t.At), Outcome: wire.InboxTryOutcomes[t.Outcome], Attempts: t.Attempts, Next: int64(t.Next)}
+	}
+	return out, err
 }
 
 // triesMax bounds the rows of a preview.
