@@ -66,7 +66,7 @@ func (c *Client) DeleteCron(ctx context.Context, group string) error {
 // DeleteCrons deletes all groups and returns how many there were.
 func (c *Client) DeleteCrons(ctx context.Context) (int, error) {
 	var out wire.CronsDeleted
-	if err := c.call(ctx, "DELETE", "/crons", nil, &out); err != nil {
+	if err := c.call(ctx, "DELETE", "/crons?all=true", nil, &out); err != nil {
 		return 0, fmt.Errorf("deleting all cron groups: %w", err)
 	}
 	return out.Deleted, nil

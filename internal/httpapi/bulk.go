@@ -100,7 +100,7 @@ func (h *handler) deleteJobs(r *http.Request, by job.Actor) (int64, error) {
 // reset is POST /reset. Its answer has no body at all, and its own is not read.
 func (h *handler) reset(w http.ResponseWriter, r *http.Request, _, _ string) {
 	by, err := actorOf(r)
-	said, bad := jobs.ResetQuery(r.URL.RawQuery)
+	said, bad := jobs.SaidAll(r.URL.RawQuery)
 	if err == nil {
 		err = bad
 	}

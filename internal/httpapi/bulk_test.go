@@ -267,6 +267,12 @@ func TestAGuardWantsItSaid(t *testing.T) { // operations.md, Security
 	a.put("")
 	a.want(204, "", "POST", "/reset?all=true", "")
 	a.want(200, `{"count":0}`, "GET", "/jobs/count", "")
+
+	a.want(200, "*", "PUT", "/crons/g", `{"entries":[]}`)
+	a.want(400, "*", "DELETE", "/crons", "")
+	a.want(400, `{"error":"all can only be true","code":"invalid"}`, "DELETE", "/crons?all=yes", "")
+	a.want(200, `{"crons":["g"]}`, "GET", "/crons", "")
+	a.want(200, `{"deleted":1}`, "DELETE", "/crons?all=true", "")
 }
 
 func TestCallsOverManyJobsAreInTheAuditLog(t *testing.T) {

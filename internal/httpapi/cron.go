@@ -20,7 +20,14 @@ func (h *handler) crons(w http.ResponseWriter, r *http.Request, _, _ string) {
 // deleteCrons is DELETE /crons.
 func (h *handler) deleteCrons(w http.ResponseWriter, r *http.Request, _, _ string) {
 	by, err := actorOf(r)
+	said, bad := jobs.SaidAll(r.URL.RawQuery)
 	n := 0
+	if err == nil {
+		err = bad
+	}
+	if err == nil {
+		err = h.guarded(said)
+	}
 	if err == nil {
 		n, err = h.engine.DeleteCrons(r.Context(), by)
 	}

@@ -110,7 +110,7 @@ var settings = []setting{
 	{
 		name: "guard", yaml: "server.guard", section: sectionListen, def: "false",
 		help: "refuse to delete everything unless the request says all=true",
-		more: "`DELETE /jobs` then wants a filter or `?all=true`, and `POST /reset` wants `?all=true`. " +
+		more: "`DELETE /jobs` then wants a filter or `?all=true`, `DELETE /crons` and `POST /reset` want `?all=true`. " +
 			"With tokens it is always so.",
 		field: of(yesNo, func(c *Config) *bool { return &c.Guard }),
 	},

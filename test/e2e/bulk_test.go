@@ -28,6 +28,7 @@ func TestChangesOfManyJobsSurviveAKill(t *testing.T) {
 	want(200, `{"deleted":300}`, "DELETE", "/jobs?queue=q0&filter="+url.QueryEscape(".n % 4 == 0"), nil)
 	want(400, "*", "DELETE", "/jobs", nil)
 	want(400, "*", "POST", "/reset", nil)
+	want(400, "*", "DELETE", "/crons", nil)
 	s.kill()
 	c.close()
 	s = start(t, dir, "--guard")

@@ -170,8 +170,8 @@ func BulkQuery(raw string) (*Bulk, error) {
 	return b, nil
 }
 
-// ResetQuery reads the query of POST /reset: whether all=true was said.
-func ResetQuery(raw string) (bool, error) {
+// SaidAll reads a query that may only say all=true, and tells whether it does.
+func SaidAll(raw string) (bool, error) {
 	values, err := Params(raw, "", "all")
 	if err != nil {
 		return false, err
