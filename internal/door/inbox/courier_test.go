@@ -477,7 +477,7 @@ func (r *rig) preview(want string) {
 		}
 	}
 	if last := tries[len(tries)-1].Outcome; strings.Join(got, ", ") != want || last != TryOver {
-		r.Errorf("the preview tells %q, and at last %s; want %q", got, last, want)
+		r.Errorf("the preview tells %q, and at last %d; want %q", got, last, want)
 	}
 }
 
