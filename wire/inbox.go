@@ -101,13 +101,16 @@ type Inbox struct {
 	SinceStart *InboxPast `json:"since_start,omitempty"`
 }
 
-// InboxAges are how old the oldest message is, in milliseconds since it was
-// received, by what it does; 0 = there is none.
+// InboxAges are how old the oldest message of each status is, in milliseconds since
+// it was received; 0 = there is none.
 type InboxAges struct {
-	Due        int64 `json:"due,omitzero"`     // waits for its turn
-	NotDue     int64 `json:"not_due,omitzero"` // waits for its time
+	InProgress int64 `json:"in_progress,omitzero"`
 	Delivering int64 `json:"delivering,omitzero"`
-	Dead       int64 `json:"dead,omitzero"` // blocking ones included
+	Retrying   int64 `json:"retrying,omitzero"`
+	Paused     int64 `json:"paused,omitzero"`
+	Blocking   int64 `json:"blocking,omitzero"`
+	Dead       int64 `json:"dead,omitzero"`
+	Delivered  int64 `json:"delivered,omitzero"`
 }
 
 // InboxPast is what became of messages.

@@ -12,22 +12,42 @@ import (
 // Completed ones, which only wait to be forgotten, are not looked at.
 type Ages [job.States]job.Millis
 
-// measureAges looks at the first job by id in each state, which is the oldest: one
-// read for each state that there is, however long the queue.
-func measureAges(v store.Reader, queue string, there *Depth) (ages Ages, err error) {
+// StatusAges are the same by status, of a queue whose groups are given out in turns.
+type StatusAges [rule.Statuses]job.Millis
+
+// measureAges looks at the first job by id in each state, and with byStatus in each
+// status, which is the oldest: one read for each that there is, however long the queue.
+func measureAges(v store.Reader, queue string, there *Depth, byStatus bool) (ages Ages, is StatusAges, err error) {
+	f := store.Filter{Queues: []string{queue}}
 	for state := job.Scheduled; state < job.States; state++ {
 		if state == job.Done || there.States[state] == 0 {
 			continue
 		}
-		list, err := v.List(store.Filter{Queues: []string{queue}, States: []job.State{state}}, 1)
-		if err != nil {
-			return ages, err
-		}
-		for _, j := range list {
-			ages[state] = max(v.Now()-j.Created, 1)
+		f.States = []job.State{state}
+		if ages[state], err = ageOfFirst(v, f); err != nil {
+			return ages, is, err
 		}
 	}
-	return ages, nil
+	f.States = nil
+	for status := range rule.Statuses {
+		if !byStatus || there.Status[status] == 0 {
+			continue
+		}
+		f.Statuses = []rule.Status{status}
+		if is[status], err = ageOfFirst(v, f); err != nil {
+			return ages, is, err
+		}
+	}
+	return ages, is, nil
+}
+
+// ageOfFirst is how old the first job by id is that a filter chooses; 0 = there is none.
+func ageOfFirst(v store.Reader, f store.Filter) (job.Millis, error) {
+	list, err := v.List(f, 1)
+	if err != nil || len(list) == 0 {
+		return 0, err
+	}
+	return max(v.Now()-list[0].Created, 1), nil
 }
 
 // TurnTally is what happened to the members of groups that are given out in turns.
@@ -78,7 +98,11 @@ func (e *Engine) QueueMeasured(ctx context.Context, name string) (m QueueMeasure
 	m.Tally, own = e.meter.named(name)
 	err = e.view(ctx, func(v store.Reader) error {
 		m.Depth = v.Depth(name)
-		m.Ages, err = measureAges(v, name, &m.Depth)
+		q, err := queueOf(v, name)
+		if err == nil {
+			m.InTurns = q.Turns
+			m.Ages, m.StatusAges, err = measureAges(v, name, &m.Depth, q.Turns)
+		}
 		return err
 	})
 	return m, own, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 func (r *rig) measured(queue string) engine.QueueMeasures {
@@ -75,5 +76,42 @@ func TestLatencyAndAttemptsOfTurnsAreMeasured(t *testing.T) { // inbox.md, metri
 		if q := r.measured("q").Turns; q != (engine.TurnTally{}) {
 			r.Errorf("%+v", q)
 		}
+	})
+}
+
+// Each status that partitions the jobs of an inbox has its own oldest one, however
+// many others there are in the same state (inbox.md, metrics).
+func TestTheOldestOfEachStatusIsTold(t *testing.T) {
+	const s = job.Second
+	inbox(t, bothModes, func(r *rig) {
+		r.queue("in", func(q *job.Queue) { q.Retry.Limit = job.LimitOf(1); q.OnDead = job.DeadBlock })
+		ages := func(want engine.StatusAges) {
+			r.Helper()
+			if got := r.measured("in").StatusAges; got != want {
+				r.Errorf("the oldest are %v, want %v", got, want)
+			}
+		}
+		r.members("a1") // will be exhausted
+		r.pass(s)
+		r.members("b1") // will retry
+		r.pass(s)
+		r.members("c1") // will be paused
+		r.pass(s)
+		held := r.took(engine.TurnOptions{Local: true, Turns: 9}, "a: a1; b: b1; c: c1")
+		ages(engine.StatusAges{rule.StatusRunning: 3 * s})
+		r.settle(held["a1"], job.Retried)
+		r.settle(held["c1"], job.Released)
+		if _, err := r.Pause(r.Context(), job.Actor{}, held["c1"].Job.ID); err != nil {
+			r.Fatal(err)
+		}
+		r.pass(s)
+		r.members("d1") // waits
+		ages(engine.StatusAges{rule.StatusRetrying: 4 * s, rule.StatusRunning: 3 * s, rule.StatusPaused: 2 * s, rule.StatusWaiting: 1})
+		r.settle(held["b1"], job.Retried)
+		r.pass(10 * s)
+		again := r.took(engine.TurnOptions{Local: true, Turns: 9}, "a: a1; b: b1; d: d1")
+		r.settle(again["a1"], job.Retried) // the second one: exhausted
+		r.settle(again["b1"], job.Released)
+		ages(engine.StatusAges{rule.StatusBlocking: 14 * s, rule.StatusRetrying: 13 * s, rule.StatusPaused: 12 * s, rule.StatusRunning: 10 * s})
 	})
 }

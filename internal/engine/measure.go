@@ -43,9 +43,10 @@ type Measures struct {
 type QueueMeasures struct {
 	Name string
 	Tally
-	Depth   Depth
-	Oldest  job.Millis // how long the longest waiting of the oldest ready jobs has waited; 0 = none is ready
-	Ages    Ages
+	Depth  Depth
+	Oldest job.Millis // how long the longest waiting of the oldest ready jobs has waited; 0 = none is ready
+	Ages   Ages
+	StatusAges
 	Paused  bool
 	InTurns bool // its groups are given out in turns
 	Held    bool
@@ -191,7 +192,7 @@ func (m *Measures) guards(v store.Reader) error {
 
 // measureOldest looks at the first job by id in each state, and at a few ready ones.
 func (q *QueueMeasures) measureOldest(v store.Reader) (err error) {
-	if q.Ages, err = measureAges(v, q.Name, &q.Depth); err != nil || q.Depth.States[job.Ready] == 0 {
+	if q.Ages, q.StatusAges, err = measureAges(v, q.Name, &q.Depth, q.InTurns); err != nil || q.Depth.States[job.Ready] == 0 {
 		return err
 	}
 	list, err := v.List(store.Filter{Queues: []string{q.Name}, States: []job.State{job.Ready}}, oldestLook)

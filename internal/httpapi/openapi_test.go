@@ -348,7 +348,7 @@ func TestTheDescriptionHasTheMembersOfTheCode(t *testing.T) {
 		"InboxError": wire.InboxError{}, "InboxPage": wire.InboxPage{}, "InboxPut": wire.InboxPut{}, "InboxAccepted": wire.InboxAccepted{},
 		"InboxIntake": wire.InboxIntake{}, "InboxEdit": wire.InboxEdit{}, "InboxAct": wire.InboxAct{}, "InboxActed": wire.InboxActed{},
 		"InboxGroup": wire.InboxGroup{}, "InboxGroupPage": wire.InboxGroupPage{}, "InboxLease": wire.InboxLease{}, "InboxTurn": wire.InboxTurn{},
-		"InboxLeased": wire.InboxLeased{}, "InboxPreview": wire.InboxPreview{}, "InboxTry": wire.InboxTry{},
+		"InboxLeased": wire.InboxLeased{}, "InboxAges": wire.InboxAges{}, "InboxPreview": wire.InboxPreview{}, "InboxTry": wire.InboxTry{},
 		"LeaseRequest": wire.Lease{}, "Leases": wire.Leases{}, "Extensions": wire.Extensions{},
 
 		"Error": wire.Error{}, "Enqueue": wire.Enqueue{}, "Batch": wire.Batch{}, "Bulk": wire.Bulk{}, "Job": wire.Job{}, "Enqueued": wire.Enqueued{},

@@ -116,6 +116,7 @@ var (
 	turnLatency = desc("turn_latency_seconds", "Time from when a job of a queue whose groups are given out in turns was taken in until it was done, by queue.", "queue")
 	turnTries   = desc("turn_attempts", "At the how-manieth charged attempt such a job was done (outcome done), or after how many it was given up (exhausted), by queue.", "queue", "outcome")
 	turnJobs    = desc("queue_turn_jobs", "Jobs of a queue whose groups are given out in turns, such as an inbox, by status; they add up.", "queue", "status")
+	turnOldest  = desc("queue_turn_oldest_seconds", "Age of the oldest job of a queue whose groups are given out in turns, by status, since it was taken in; 0 = there is none.", "queue", "status")
 	turnGroups  = desc("queue_turn_groups", "Groups of such a queue by condition, such as blocked; they add up.", "queue", "condition")
 	pausedNow   = desc("queue_paused", "1 while the queue is paused.", "queue")
 	heldNow     = desc("queue_held", "1 while the queue is held until a date.", "queue")
@@ -237,6 +238,7 @@ func (p page) queue(name string, q *engine.QueueMeasures, now bool) {
 	if q.InTurns {
 		for s, n := range q.Depth.Status {
 			p.put(turnJobs, gauge, float64(n), name, engine.Status(s).String())
+			p.put(turnOldest, gauge, float64(q.StatusAges[s])/1000, name, engine.Status(s).String())
 		}
 		for c, n := range q.Depth.Groups {
 			p.put(turnGroups, gauge, float64(n), name, engine.Condition(c).String())

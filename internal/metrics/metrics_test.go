@@ -137,14 +137,17 @@ func TestMessagesAndGroupsOfInboxesAreCounted(t *testing.T) {
 		`reprise_queue_turn_groups{condition="paused",queue="in"} 1`, `reprise_queue_turn_groups{condition="ready",queue="in"} 0`,
 		`reprise_turn_attempts_bucket{outcome="done",queue="in",le="1"} 1`, `reprise_turn_attempts_sum{outcome="done",queue="in"} 1`,
 		`reprise_turn_attempts_count{outcome="exhausted",queue="in"} 0`, `reprise_turn_latency_seconds_count{queue="in"} 1`,
-		`reprise_queue_oldest_seconds{queue="in",state="in_flight"} 0`,
+		`reprise_queue_oldest_seconds{queue="in",state="in_flight"} 0`, `reprise_queue_turn_oldest_seconds{queue="in",status="blocking"} 0`,
 	} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("%s is missing", line)
 		}
 	}
-	if oldest := regexp.MustCompile(`reprise_queue_oldest_seconds\{queue="in",state="ready"\} (\S+)\n`).FindStringSubmatch(text); oldest == nil || oldest[1] == "0" {
-		t.Errorf("the oldest ready one is %q", oldest)
+	for _, series := range []string{`queue_oldest_seconds{queue="in",state="ready"}`, `queue_turn_oldest_seconds{queue="in",status="waiting"}`} {
+		oldest := regexp.MustCompile("reprise_" + regexp.QuoteMeta(series) + ` (\S+)\n`).FindStringSubmatch(text)
+		if oldest == nil || oldest[1] == "0" {
+			t.Errorf("%s is %q", series, oldest)
+		}
 	}
 	if strings.Contains(text, `reprise_turn_attempts_count{outcome="done",queue="q"`) {
 		t.Error("a queue without turns has them counted")

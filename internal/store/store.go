@@ -153,13 +153,14 @@ type Reader interface {
 
 // Filter selects jobs: OR inside a field, AND between fields, empty = any.
 type Filter struct {
-	States []job.State
-	Queues []string
-	Types  []string
-	IDs    []job.ID
-	Prints []job.Fingerprint // groups of the dead: selects dead jobs only
-	From   job.ID            // exclusive; zero = from the end the order starts at
-	Desc   bool
+	States   []job.State
+	Statuses []rule.Status
+	Queues   []string
+	Types    []string
+	IDs      []job.ID
+	Prints   []job.Fingerprint // groups of the dead: selects dead jobs only
+	From     job.ID            // exclusive; zero = from the end the order starts at
+	Desc     bool
 	// Alive hides terminal jobs whose PurgeAt is at or before this time.
 	Alive job.Millis
 }

@@ -102,8 +102,11 @@ func (d *Door) Show(ctx context.Context, x *Inbox) (*wire.Inbox, error) {
 	}
 	out.Name, out.Ordered, out.Paused = x.Name, x.Ordered(), q.Paused
 	out.Messages, out.Groups = countsOf(m.Depth)
+	is := &m.StatusAges
 	out.Oldest = wire.InboxAges{
-		Due: int64(m.Ages[job.Ready]), NotDue: int64(m.Ages[job.Scheduled]), Delivering: int64(m.Ages[job.Leased]), Dead: int64(m.Ages[job.Dead]),
+		InProgress: int64(is[rule.StatusWaiting]), Delivering: int64(is[rule.StatusRunning]), Retrying: int64(is[rule.StatusRetrying]),
+		Paused: int64(is[rule.StatusPaused]), Blocking: int64(is[rule.StatusBlocking]), Dead: int64(is[rule.StatusDead]),
+		Delivered: int64(is[rule.StatusDone]),
 	}
 	if counted {
 		t := &m.Turns

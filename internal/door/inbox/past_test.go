@@ -26,9 +26,9 @@ func TestAnInboxTellsAgesLatencyAndAttempts(t *testing.T) {
 		r.replies(failing("m1 m2"))
 		r.put("g/m1", "h/m2", "i/m3")
 		r.until(10)
-		tells(`[{"not_due":10001},{"latency_ms":{"count":1,"mean":0,"up_to":{"5":1}},"attempts_delivered":{"count":1,"mean":1,"up_to":{"1":1}},"attempts_exhausted":` + none + `}]`)
+		tells(`[{"retrying":10001},{"latency_ms":{"count":1,"mean":0,"up_to":{"5":1}},"attempts_delivered":{"count":1,"mean":1,"up_to":{"1":1}},"attempts_exhausted":` + none + `}]`)
 		r.replies(failing("m1"))
 		r.until(62)
-		tells(`[{"dead":62001},{"latency_ms":{"count":2,"mean":30000,"up_to":{"5":1,"60000":1}},"attempts_delivered":{"count":2,"mean":1.5,"up_to":{"1":1,"2":1}},"attempts_exhausted":{"count":1,"mean":2,"up_to":{"2":1}}}]`)
+		tells(`[{"blocking":62001},{"latency_ms":{"count":2,"mean":30000,"up_to":{"5":1,"60000":1}},"attempts_delivered":{"count":2,"mean":1.5,"up_to":{"1":1,"2":1}},"attempts_exhausted":{"count":1,"mean":2,"up_to":{"2":1}}}]`)
 	})
 }

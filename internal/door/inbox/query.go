@@ -106,18 +106,9 @@ func parseStatuses(field string, list []string) (out []rule.Status, err error) {
 
 // search is the query as the engine takes it.
 func (q *Query) search(inbox string) engine.Search {
-	s := engine.Search{Filter: engine.Filter{Queues: []string{inbox}, Types: q.types, From: q.from, Desc: q.desc}}
-	for _, status := range q.statuses {
-		for _, state := range statesOf[status] {
-			if !slices.Contains(s.Filter.States, state) {
-				s.Filter.States = append(s.Filter.States, state)
-			}
-		}
-	}
-	if q.statuses != nil || q.group != nil {
-		s.Where = func(j *job.Job) bool {
-			return (q.group == nil || j.Group == *q.group) && (q.statuses == nil || slices.Contains(q.statuses, rule.StatusOf(j)))
-		}
+	s := engine.Search{Filter: engine.Filter{Queues: []string{inbox}, Statuses: q.statuses, Types: q.types, From: q.from, Desc: q.desc}}
+	if q.group != nil {
+		s.Where = func(j *job.Job) bool { return j.Group == *q.group }
 	}
 	return s
 }

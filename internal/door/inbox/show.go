@@ -13,12 +13,6 @@ var statusNames = [rule.Statuses]string{
 	rule.StatusBlocking: "blocking", rule.StatusDead: "dead", rule.StatusDone: "delivered",
 }
 
-// statesOf are the states that a message of a status can be in.
-var statesOf = [rule.Statuses][]job.State{
-	rule.StatusWaiting: {job.Scheduled, job.Ready}, rule.StatusRetrying: {job.Scheduled, job.Ready}, rule.StatusPaused: {job.Scheduled, job.Ready},
-	rule.StatusRunning: {job.Leased}, rule.StatusBlocking: {job.Dead}, rule.StatusDead: {job.Dead}, rule.StatusDone: {job.Done},
-}
-
 // MessageIDOf is the id that the sender gave a message, "" if it gave none.
 func MessageIDOf(j *job.Job) string { return headerOf(j, wire.CorrelateID) }
 

@@ -42,14 +42,15 @@ type listed struct {
 	queue uint32
 	typ   uint32
 	state job.State
-	own   bool   // its payload is kept under its own id
+	own   bool // its payload is kept under its own id
+	is    rule.Status
 	group uint32 // of a dead job its deadGroup.num, else 0
 }
 
 // Before implements before: by id.
 func (l listed) Before(m listed) bool { return l.id.Before(m.id) }
 
-// placed is an entry of the jobs of one queue in one state.
+// placed is an entry of the jobs of one queue on one shelf.
 type placed struct {
 	id  job.ID
 	typ uint32
@@ -76,7 +77,7 @@ type queue struct {
 	lines []*line
 	own   map[string][]*line // of jobs that are for some holders only, by holder
 	gates map[string]*gate
-	jobs  [job.States]sorted[placed]
+	jobs  [len(shelves)]sorted[placed]
 	depth store.Depth
 
 	finished sorted[finished]
@@ -295,7 +296,7 @@ func (x *index) moveListing(at *listed, old, j *job.Job, a, b *rule.Entries) {
 		return
 	}
 	x.count(j, b, 1)
-	entry := listed{id: j.ID, queue: x.of(j.Queue).num, typ: x.names.of(j.Type), state: j.State, own: j.Payload == j.ID, group: x.groupOf(b)}
+	entry := listed{id: j.ID, queue: x.of(j.Queue).num, typ: x.names.of(j.Type), state: j.State, own: j.Payload == j.ID, is: rule.StatusOf(j), group: x.groupOf(b)}
 	switch {
 	case at != nil:
 		*at = entry
@@ -305,14 +306,14 @@ func (x *index) moveListing(at *listed, old, j *job.Job, a, b *rule.Entries) {
 }
 
 func (x *index) movePlaced(old, j *job.Job) {
-	if old != nil && j != nil && old.State == j.State && old.Queue == j.Queue && old.Type == j.Type {
+	if old != nil && j != nil && shelfOf(old) == shelfOf(j) && old.Queue == j.Queue && old.Type == j.Type {
 		return
 	}
 	if old != nil {
-		x.of(old.Queue).jobs[old.State].remove(placed{id: old.ID})
+		x.of(old.Queue).jobs[shelfOf(old)].remove(placed{id: old.ID})
 	}
 	if j != nil {
-		x.of(j.Queue).jobs[j.State].insert(placed{j.ID, x.names.of(j.Type)})
+		x.of(j.Queue).jobs[shelfOf(j)].insert(placed{j.ID, x.names.of(j.Type)})
 	}
 }
 

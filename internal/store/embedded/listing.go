@@ -13,6 +13,7 @@ import (
 // match is a filter with its names turned into numbers.
 type match struct {
 	states [job.States]bool
+	is     [rule.Statuses]bool
 	queues []uint32
 	types  []uint32
 	groups []uint32 // of the dead
@@ -26,6 +27,12 @@ func (x *index) match(f *store.Filter) match {
 	}
 	if len(f.States) == 0 {
 		m.states = [job.States]bool{true, true, true, true, true, true}
+	}
+	for _, s := range f.Statuses {
+		m.is[s] = true
+	}
+	if len(f.Statuses) == 0 {
+		m.is = [rule.Statuses]bool{true, true, true, true, true, true, true}
 	}
 	numbers := func(texts []string) (out []uint32) {
 		for _, t := range texts {
@@ -50,7 +57,7 @@ func (x *index) match(f *store.Filter) match {
 }
 
 func (m *match) takes(l *listed) bool {
-	return m.states[l.state] &&
+	return m.states[l.state] && m.is[l.is] &&
 		(m.queues == nil || slices.Contains(m.queues, l.queue)) &&
 		(m.types == nil || slices.Contains(m.types, l.typ)) &&
 		(m.groups == nil || slices.Contains(m.groups, l.group))
@@ -63,7 +70,7 @@ func (x *index) list(f *store.Filter, each func(job.ID) (more bool)) {
 	case m.none:
 	case len(f.IDs) > 0:
 		x.listNamed(f, &m, each)
-	case len(f.States)+len(f.Queues)+len(f.Prints) > 0:
+	case len(f.States)+len(f.Statuses)+len(f.Queues)+len(f.Prints) > 0:
 		x.listSome(f, &m, each)
 	default:
 		cur := begin(&x.listing, listed{id: f.From}, f)
@@ -91,15 +98,36 @@ func begin[T before[T]](s *sorted[T], from T, f *store.Filter) cursor[T] {
 	return cur
 }
 
-// listSome lists some queues or states, by merging one sorted list for each
-// queue and state. So what it costs is what is on the page, however rare, not
+// shelves are the lists of each queue: its jobs by state and status, as far as a
+// job can be both.
+var shelves = [...]struct {
+	state job.State
+	is    rule.Status
+}{
+	{job.Scheduled, rule.StatusWaiting}, {job.Scheduled, rule.StatusRetrying}, {job.Scheduled, rule.StatusPaused},
+	{job.Ready, rule.StatusWaiting}, {job.Ready, rule.StatusRetrying}, {job.Ready, rule.StatusPaused},
+	{job.Leased, rule.StatusRunning}, {job.Done, rule.StatusDone}, {job.Dead, rule.StatusDead}, {job.Dead, rule.StatusBlocking},
+}
+
+// shelfNumbers are the places of the pairs among the shelves.
+var shelfNumbers = func() (n [job.States][rule.Statuses]uint8) {
+	for i, s := range shelves {
+		n[s.state][s.is] = uint8(i)
+	}
+	return n
+}()
+
+func shelfOf(j *job.Job) uint8 { return shelfNumbers[j.State][rule.StatusOf(j)] }
+
+// listSome lists some queues, states or statuses, by merging one sorted list for
+// each queue and shelf. So what it costs is what is on the page, however rare, not
 // how many jobs it is found among.
 func (x *index) listSome(f *store.Filter, m *match, each func(job.ID) bool) {
 	w := walks{down: f.Desc}
 	for _, q := range x.queuesOf(m) {
-		for st := range q.jobs {
-			if m.states[st] {
-				w.add(begin(&q.jobs[st], placed{id: f.From}, f))
+		for i, s := range shelves {
+			if m.states[s.state] && m.is[s.is] {
+				w.add(begin(&q.jobs[i], placed{id: f.From}, f))
 			}
 		}
 	}
@@ -194,7 +222,7 @@ func (x *index) counted(f *store.Filter) (n int64, ok bool) {
 	if m.none {
 		return 0, true
 	}
-	if len(f.IDs) > 0 || m.queues != nil && m.types != nil || m.groups != nil && (m.queues != nil || m.types != nil) {
+	if len(f.IDs)+len(f.Statuses) > 0 || m.queues != nil && m.types != nil || m.groups != nil && (m.queues != nil || m.types != nil) {
 		return 0, false
 	}
 	add := func(states *[job.States]int64) {

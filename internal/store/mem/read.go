@@ -128,7 +128,7 @@ func (r reader) Count(f store.Filter) (int64, error) {
 }
 
 func matches(f store.Filter, j *job.Job) bool {
-	return !f.Hides(j) && among(f.States, j.State) && among(f.Queues, j.Queue) && among(f.Types, j.Type) && among(f.IDs, j.ID) &&
+	return !f.Hides(j) && among(f.States, j.State) && among(f.Statuses, rule.StatusOf(j)) && among(f.Queues, j.Queue) && among(f.Types, j.Type) && among(f.IDs, j.ID) &&
 		(len(f.Prints) == 0 || rule.EntriesOf(j).Dead.Is && slices.Contains(f.Prints, j.Print))
 }
 

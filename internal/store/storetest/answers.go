@@ -249,6 +249,9 @@ func everything(r store.Reader, now job.Millis) (questions, error) {
 	for st := range job.States {
 		q.filters = append(q.filters, store.Filter{States: []job.State{st}})
 	}
+	for st := range rule.Statuses {
+		q.filters = append(q.filters, store.Filter{Statuses: []rule.Status{st}})
+	}
 	return q, nil
 }
 
@@ -258,6 +261,9 @@ func (q *questions) randomFilter(rng *rand.Rand, types []string) store.Filter {
 	some := func() bool { return rng.IntN(3) == 0 }
 	if some() {
 		f.States = []job.State{job.State(rng.IntN(int(job.States))), job.State(rng.IntN(int(job.States)))}
+	}
+	if some() {
+		f.Statuses = []rule.Status{rule.Status(rng.IntN(int(rule.Statuses))), rule.Status(rng.IntN(int(rule.Statuses)))}
 	}
 	if some() {
 		f.Queues = []string{q.queues[rng.IntN(len(q.queues))], q.queues[rng.IntN(len(q.queues))]}
