@@ -8,6 +8,8 @@ type Explanation struct {
 	Reasons []Reason   `json:"reasons"`        // why it does not run; none if it does
 	Retry   *RetryWait `json:"retry,omitzero"` // how its wait came about
 
+	Avoids []string `json:"avoids,omitzero"` // hosts on which a task failed: it runs elsewhere if it can
+
 	Policy     Retry      `json:"policy"` // what holds for the job now, with nothing left out
 	PolicyFrom PolicyFrom `json:"policy_from"`
 }
@@ -48,6 +50,7 @@ const (
 	WaitAffinity     = "affinity"
 	WaitNoHost       = "no_eligible_host" // of a copy
 	WaitNoCopy       = "no_copy"
+	WaitExcluded     = "excluded"
 	WaitInLine       = "in_line"
 )
 

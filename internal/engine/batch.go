@@ -133,6 +133,9 @@ type run struct {
 	offers    map[string]*offer
 	granted   map[job.ID]int // tasks given to machines: the how-manieth grant it was
 	grants    int
+	regrouped bool      // engines came or went
+	serving   []*holder // who is being served
+	rooms     []*holder // the machines of them that had room; nil = nobody asked
 }
 
 // disk is what was seen of the free space.
@@ -161,6 +164,9 @@ func (e *Engine) runOnce() *batch {
 			}
 		}
 		if err := r.tick(); err != nil {
+			return err
+		}
+		if err := r.excludeAnew(); err != nil {
 			return err
 		}
 		if err := r.straggle(); err != nil {

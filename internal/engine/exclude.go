@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -10,9 +11,6 @@ import (
 
 // Engines that get no more tasks of a session, or none at all, because tasks
 // fail there, and tasks that fail wherever they run (grid.md 9).
-
-// poisonLook is how many of the latest failures of a task are looked at.
-const poisonLook = 10
 
 // excluded reports whether a session gives a machine nothing.
 func (r *run) excluded(session string, h *holder) (bool, error) {
@@ -40,8 +38,17 @@ func (r *run) judgeEngines(q *job.Queue, c *rule.Command, j *job.Job, eff *rule.
 				return err
 			}
 		}
-		if x != nil && rule.CountsAgainst(how) {
-			if err := r.strike(x, j, l.Holder[len(machinePrefix):]); err != nil {
+		if !rule.CountsAgainst(how) {
+			continue
+		}
+		poison := rule.Poison(j)
+		if holes != nil && poison {
+			if err := r.pardonHealth(holes, j.ID); err != nil {
+				return err
+			}
+		}
+		if x != nil {
+			if err := r.strike(x, j, l.Holder[len(machinePrefix):], poison && !x.EachFailure); err != nil {
 				return err
 			}
 		}
@@ -49,67 +56,127 @@ func (r *run) judgeEngines(q *job.Queue, c *rule.Command, j *job.Job, eff *rule.
 	return nil
 }
 
-// strike counts a failure against an engine, or against the task where that
-// fails on one host after the other.
-func (r *run) strike(x *job.Exclusion, j *job.Job, engine string) error {
+// strike counts a failure against an engine, or against the task where that is
+// poison: it failed on one host after the other.
+func (r *run) strike(x *job.Exclusion, j *job.Job, engine string, poison bool) error {
 	known, err := r.aSession(j.Queue)
 	if err != nil {
 		return err
 	}
 	s := *known
 	s.Strikes = rule.Struck(s.Strikes, x, engine, j.ID, r.now)
-	poison, err := r.poison(x, j)
-	if err != nil {
-		return err
-	}
 	if poison {
 		s.Strikes = rule.PardonStrikes(s.Strikes, x, j.ID)
 	}
-	if err := r.exclude(&s, x); err != nil || !poison || !j.State.Open() {
+	if err := r.exclude(&s, x); err != nil {
 		return err
+	}
+	r.changeSession(&s)
+	r.fed = true // who was spared goes on
+	if !poison || !j.State.Open() {
+		return nil
 	}
 	f := job.Failure{Type: "Poison", Message: "it failed on one host after the other"}
 	_, err = r.step(j, rule.Command{Verb: rule.Cancel, Reason: job.Exhausted, Failure: f})
 	return err
 }
 
-// poison reports whether a task failed on so many hosts that it is to blame
-// itself. Where each failure counts against an engine, nobody asks.
-func (r *run) poison(x *job.Exclusion, j *job.Job) (poison bool, err error) {
-	if x.EachFailure {
-		return false, nil
-	}
-	list, err := r.tx.Failures(j.ID, 0, true, poisonLook)
-	var hosts []string
-	for _, f := range list {
-		if err != nil {
-			break
-		}
-		host := f.Holder
-		var row *job.Holder
-		if row, err = r.machineRow(f.Holder); row != nil {
-			host = row.Machine.Host
-		}
-		hosts, poison = rule.Tried(hosts, host)
-	}
-	return poison, err
-}
-
 // exclude says anew which engines a session excludes.
 func (r *run) exclude(s *job.Session, x *job.Exclusion) error {
-	serving := map[string]bool{}
-	err := r.machines(func(h *job.Holder) error {
-		if slotsOf(h) > 0 {
-			serving[h.Name[len(machinePrefix):]] = true
+	if !slices.ContainsFunc(s.Strikes, func(k job.Strike) bool { return k.Until > 0 }) {
+		s.Stalled = false
+		return nil // none failed too often
+	}
+	t, err := r.roster()
+	if err != nil {
+		return err
+	}
+	t.excludes(s)
+	needs, err := r.struckNeeds(s)
+	if err != nil {
+		return err
+	}
+	able := map[string]bool{}
+	err = r.machines(func(h *job.Holder) error {
+		if fit(h) && slices.ContainsFunc(needs, func(list []job.Requirement) bool {
+			return rule.Fits(rule.Class{}, list, rule.Seeker{Properties: h.Properties})
+		}) {
+			able[h.Name[len(machinePrefix):]] = true
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	s.Strikes, s.Stalled = rule.Exclude(s.Strikes, x, len(serving), func(name string) bool { return serving[name] }, r.now)
-	r.changeSession(s)
-	r.fed = true // who was spared goes on
+	s.Strikes, s.Stalled = rule.Exclude(s.Strikes, x, len(able), func(name string) bool { return able[name] }, r.now)
+	return nil
+}
+
+// struckNeeds are what the tasks require that failed on engines of the list, and
+// are kept yet: who meets one of them may run what failed there. Without any, that
+// is everybody.
+func (r *run) struckNeeds(s *job.Session) (needs [][]job.Requirement, err error) {
+	seen := map[string]bool{}
+	for i := range s.Strikes {
+		if s.Strikes[i].Until == 0 {
+			continue
+		}
+		for _, id := range s.Strikes[i].Tasks {
+			j, err := r.tx.Get(id)
+			if err != nil {
+				return nil, err
+			}
+			if j == nil {
+				continue
+			}
+			if key := rule.Canonical(j.Requires); !seen[key] {
+				seen[key] = true
+				needs = append(needs, j.Requires)
+			}
+			if len(j.Requires) == 0 {
+				return needs, nil
+			}
+		}
+	}
+	if needs == nil {
+		needs = [][]job.Requirement{nil}
+	}
+	return needs, nil
+}
+
+// excludeAnew follows engines that came or went: a session that excludes some
+// may have to do with them, or can do without them again.
+func (r *run) excludeAnew() error {
+	if !r.regrouped {
+		return nil
+	}
+	r.regrouped = false
+	t, err := r.roster()
+	if err != nil {
+		return err
+	}
+	for _, name := range sortedKeys(t.excluding) {
+		known, err := r.aSession(name)
+		if err != nil {
+			return err
+		}
+		q, err := r.queue(name)
+		if err != nil {
+			return err
+		}
+		if q.Grid == nil || q.Grid.Exclusion == nil || known.State.Ended() {
+			delete(t.excluding, name)
+			continue
+		}
+		s := *known
+		if err := r.exclude(&s, q.Grid.Exclusion); err != nil {
+			return err
+		}
+		if s.Stalled != known.Stalled || !slices.EqualFunc(s.Strikes, known.Strikes, func(a, b job.Strike) bool { return a.Out == b.Out && a.Until == b.Until }) {
+			r.changeSession(&s)
+			r.fed = true
+		}
+	}
 	return nil
 }
 
@@ -187,6 +254,24 @@ func (r *run) succeededElsewhere(b *job.BlackHoles, id job.ID, host string) erro
 	return err
 }
 
+// pardonHealth takes a task that is poison out of what is held against engines.
+func (r *run) pardonHealth(b *job.BlackHoles, id job.ID) error {
+	var holds []*job.Holder
+	err := r.machines(func(h *job.Holder) error {
+		if rule.HealthHolds(h.Machine.Health, id) {
+			holds = append(holds, h)
+		}
+		return nil
+	})
+	for _, h := range holds {
+		if err == nil {
+			err = r.setHealth(h, rule.HealthPardoned(h.Machine.Health, b, id))
+			r.fed = true
+		}
+	}
+	return err
+}
+
 func (r *run) setHealth(old *job.Holder, health job.Health) error {
 	if was := old.Machine.Health; was.State == job.HealthWell && health.State == job.HealthWell && len(was.Row)+len(health.Row) == 0 {
 		return nil
@@ -205,9 +290,17 @@ func (e *Engine) ClearExclusions(ctx context.Context, session, engine string, by
 		if err != nil {
 			return nil, err
 		}
+		q, err := r.queue(session)
+		if err != nil {
+			return nil, err
+		}
 		s := *known
 		s.Strikes = rule.ClearStrikes(s.Strikes, engine)
-		s.Stalled = s.Stalled && len(s.Strikes) > 0
+		if x := q.Grid.Exclusion; x != nil {
+			if err := r.exclude(&s, x); err != nil {
+				return nil, err
+			}
+		}
 		r.fed = true
 		r.changeSession(&s)
 		return &s, r.audit(by, "clear exclusions", subjectSession(session), 0)

@@ -15,6 +15,7 @@ type Explanation struct {
 	Policy  rule.Effective  // the retry policy that holds for it now
 	Reasons []rule.Reason   // none if it runs or is finished
 	Retry   *rule.RetryWait // how its wait came about; nil if it does not wait for a retry
+	Avoids  []string        // hosts on which the task failed, and does not run next if another one is free then
 }
 
 // membersMax bounds the members of a group that an explanation looks at.
@@ -38,6 +39,9 @@ func (e *Engine) Explain(ctx context.Context, id job.ID) (Explanation, error) {
 		out = Explanation{Job: j, Policy: rule.EffectivePolicy(j, s.Queue, e.rules()), Reasons: rule.Explain(s)}
 		if w, ok := rule.ExplainRetry(j, &out.Policy); ok {
 			out.Retry = &w
+		}
+		if g := s.Queue.Grid; g != nil && g.RetryElsewhere && j.State.Open() && j.Attempts > 0 {
+			out.Avoids = rule.FailedOn(j)
 		}
 		return nil
 	})
@@ -116,6 +120,7 @@ func (r *run) workers(s *rule.Situation) {
 		}
 		if h.machine {
 			if out, err := r.excluded(s.Job.Queue, h); out || err != nil {
+				s.Excluded++
 				continue
 			}
 		}

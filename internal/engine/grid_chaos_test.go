@@ -153,6 +153,7 @@ func (c *chaos) open(name string) {
 		g.Weight, g.MaxEngines = uint8(c.rng.IntN(10)), c.rng.IntN(4)
 		g.MaxCopies, g.MaxReschedules = uint8(1+c.rng.IntN(3)), uint32(c.rng.IntN(3))
 		g.LossesCharged, g.AnyHost, g.Urgent = c.rng.IntN(2) == 0, c.rng.IntN(3) == 0, c.rng.IntN(6) == 0
+		g.RetryElsewhere = !g.LossesCharged
 		g.AffinityWait = []job.Millis{0, 6 * job.Second, job.Minute}[c.rng.IntN(3)]
 		g.OnTimeout, g.Collection = job.OnTimeout(c.rng.IntN(2)), job.Collection(c.rng.IntN(4))
 		g.EvictedPlace, g.CopyPlace = job.Place(c.rng.IntN(4)), job.Place(c.rng.IntN(4))

@@ -2,10 +2,12 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // Engines on which tasks fail, and tasks that fail everywhere (reference section
@@ -34,9 +36,15 @@ func TestA26AnEngineIsExcludedAfterSoManyFailuresOfASession(t *testing.T) {
 		m.failing("A")
 		m.failing("A")
 		m.gets("A")
-		m.logoff() // this does not count
+		m.drain()
+		m.release("A") // this does not count
+		m.logoff()
 		m = g.engine("w1", 1)
-		m.failing("B") // which stands before A now
+		m.gets("B") // which stands before A now
+		if s := g.state("s"); s.Stalled || s.Strikes[0].Out || s.Strikes[0].Count != 2 {
+			g.Errorf("after two failures: %+v", s.Session)
+		}
+		m.fail("B")
 		m.gets()
 		if s := g.state("s"); !s.Stalled || len(s.Strikes) != 1 || !s.Strikes[0].Out {
 			g.Errorf("%+v", s.Session)
@@ -44,11 +52,17 @@ func TestA26AnEngineIsExcludedAfterSoManyFailuresOfASession(t *testing.T) {
 		g.tasks("other", "O")
 		m.gets("O")
 		m.ok("O")
-		if _, err := g.ClearExclusions(g.Context(), "s", "w1", driver); err != nil {
-			g.Fatal(err)
+		if s, err := g.ClearExclusions(g.Context(), "s", "w1", driver); err != nil || s.Stalled || len(s.Strikes) != 0 {
+			g.Fatal(err, s)
 		}
 		m.gets("B")
 	})
+}
+
+// release gives a task back in good order.
+func (m *machine) release(name string) {
+	m.g.Helper()
+	m.g.settle(m.held[name], job.Released)
 }
 
 func TestAnExclusionEndsByItself(t *testing.T) {
@@ -74,84 +88,263 @@ func (g *gridRig) restartGrid(m *machine) {
 	m.connect()
 }
 
-func TestA27NotMoreThanAPartOfTheEnginesIsExcluded(t *testing.T) {
+func TestA27WhereEveryEngineFailedTheBestHalfGoesOn(t *testing.T) {
 	grid(t, func(g *gridRig) {
-		g.session("s", excluding(job.Exclusion{Failures: 1, EachFailure: true, MaxFraction: 0.5, TTL: job.Hour}))
-		x, y := g.engine("x", 1), g.engine("y", 1)
+		g.session("s", excluding(job.Exclusion{Failures: 1, EachFailure: true, MaxFraction: 0.5}))
+		up := map[string]*machine{}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			up[name] = g.engine(name, 1)
+			g.tasks("s", "t"+name)
+			up[name].gets("t" + name)
+		}
+		out := func(want string) {
+			g.Helper()
+			got := ""
+			for _, k := range g.state("s").Strikes {
+				if k.Out {
+					got += k.Engine
+				}
+			}
+			if got != want {
+				g.Fatalf("excluded are %q, want %q", got, want)
+			}
+		}
+		for _, step := range []struct{ fails, out string }{{"a", "a"}, {"b", "ab"}, {"c", "bc"}} { // of equal ones who failed last is the worst
+			if up[step.fails].fail("t" + step.fails); g.state("s").Stalled {
+				g.Errorf("stalled after %s", step.fails)
+			}
+			g.pass(1)
+			out(step.out)
+		}
+		up["a"].gets("ta") // it was spared, and got the foremost
+		up["d"].fail("td")
+		if out("cd"); !g.state("s").Stalled {
+			g.Error("every engine failed, and the session is not stalled")
+		}
+		up["b"].gets("tb") // so was this one now
+		up["a"].fail("ta")
+		up["a"].gets() // it is the worst
+		out("ad")
+		up["c"].gets("ta")
+		up["c"].ok("ta")
+		up["c"].gets("tc")
+		up["b"].ok("tb")
+		up["b"].gets("td")
+	})
+}
+
+func TestA27TheFloorFollowsEnginesThatComeAndGo(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", excluding(job.Exclusion{Failures: 1, EachFailure: true, MaxFraction: 0.5}))
+		bad, well := g.engine("bad", 1), g.engine("well", 1)
 		g.tasks("s", "A", "B")
-		x.gets("A")
-		y.gets("B")
-		x.fail("A")
-		x.gets()
-		y.fail("B")
-		s := g.state("s")
-		if !s.Stalled || s.Depth.Leases != 1 {
-			g.Errorf("%+v, %+v", s.Session, s.Depth)
+		bad.gets("A")
+		well.gets("B")
+		bad.fail("A")
+		bad.gets()
+		well.ok("B")
+		well.gets("A")
+		well.logoff() // now there is only the bad one, and half of one is none
+		bad.gets("A")
+		if !g.state("s").Stalled {
+			g.Error("the only engine failed, and the session is not stalled")
+		}
+		g.tasks("s", "C")
+		well = g.engine("well", 1)
+		well.gets("C")
+		if s := g.state("s"); s.Stalled || !s.Strikes[0].Out {
+			g.Errorf("another engine came: %+v", s.Session)
+		}
+		g.powerCut()
+		bad.epoch, well.epoch = g.login("bad", 1).Machine.Epoch, g.login("well", 1).Machine.Epoch
+		bad.connect()
+		if well.connect(); !g.state("s").Strikes[0].Out {
+			g.Error("the exclusion is gone with the server")
+		}
+		well.logoff()
+		bad.read()
+		if s := g.state("s"); !s.Stalled || s.Strikes[0].Out || s.Depth.Leases != 1 {
+			g.Errorf("%+v", s.Session)
+		}
+	})
+}
+
+func TestA27TheFloorCountsEnginesThatMayRunWhatFailed(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", excluding(job.Exclusion{Failures: 1, EachFailure: true, MaxFraction: 0.5}))
+		gpu := func(l *engine.Login) { l.Properties = map[string]string{"gpu": "1"} }
+		first, second := g.engine("g1", 1, gpu), g.engine("g2", 1, gpu)
+		for i := range 4 {
+			g.engine(fmt.Sprint("w", i), 1)
+		}
+		needs := func(n *engine.NewJob) {
+			task(n)
+			n.Job.Requires = []job.Requirement{{Property: "gpu", Op: "=", Value: "1"}}
+		}
+		g.put("s", "A", needs)
+		g.put("s", "B", needs)
+		first.gets("A")
+		second.gets("B")
+		first.fail("A")
+		g.pass(1)
+		second.fail("B")
+		if s := g.state("s"); !s.Stalled || s.Strikes[0].Out || !s.Strikes[1].Out {
+			g.Fatalf("%+v", s.Session)
+		}
+		first.gets("A") // though six engines are there, and two are not half of them
+	})
+}
+
+func TestASessionWhoseOnlyFitEngineIsExcludedIsStalled(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", excluding(job.Exclusion{Failures: 1, EachFailure: true, MaxFraction: 1}))
+		m := g.engine("w1", 1, func(l *engine.Login) { l.Properties = map[string]string{"gpu": "1"} })
+		g.put("s", "A", func(n *engine.NewJob) {
+			task(n)
+			n.Job.Requires = []job.Requirement{{Property: "gpu", Op: "=", Value: "1"}}
+		})
+		m.gets("A")
+		g.engine("w2", 1)
+		if m.fail("A"); !g.state("s").Stalled {
+			g.Error("it is not stalled")
 		}
 	})
 }
 
 func TestA28ABlackHoleGetsNothingUntilAProbeSucceeds(t *testing.T) {
 	grid(t, func(g *gridRig) {
-		g.session("s", func(q *job.Queue) { q.Retry.Limit = job.LimitOf(50) })
-		hole, well := g.engine("hole", 5), g.engine("well", 5)
-		well.drain()
+		g.session("s", func(q *job.Queue) {
+			q.Retry.Limit, q.Retry.Curve = job.LimitOf(50), &job.Curve{Kind: job.CurveConstant, Delay: 2 * job.Second}
+		})
+		well := g.running() // which is busy
+		hole := g.engine("hole", 5)
 		names := []string{"t0", "t1", "t2", "t3", "t4"}
 		g.tasks("s", names...)
 		hole.gets(names...)
-		hole.starts(names...)
-		g.pass(100)
 		for _, name := range names {
 			hole.is(engine.MachineBusy)
+			g.pass(390)
+			hole.starts(name)
+			g.pass(10)
 			hole.fail(name)
-			hole.read()
-			if name != "t4" && hole.state().Health.State != job.HealthWell {
-				g.Fatalf("suspected after %s", name)
-			}
 		}
-		if s := hole.state(); s.Health.State != job.HealthSuspended {
-			g.Fatalf("%+v", s.Health)
-		}
-		g.tasks("s", "more")
+		// The first one is back by now, and it is suspected: it gets nothing.
 		hole.gets()
-		well = g.engine("well", 5)
-		well.read()
-		for _, name := range names { // those that the hole did not get again
-			if d, has := well.held[name]; has && g.job(name).LeaseOf(d.Lease.Token) >= 0 {
-				well.ok(name)
+		if s := hole.state(); s.State != engine.MachineBarred || s.Health.State != job.HealthSuspended {
+			g.Fatalf("it failed five in two seconds: %+v", s)
+		}
+		g.beating(2*job.Second, hole, well)
+		well.ok("A")
+		for i, name := range names { // they succeed elsewhere
+			well.gets(name)
+			well.ok(name)
+			want := job.HealthSuspended
+			if i >= 2 { // half of them
+				want = job.HealthQuarantined
+			}
+			if s := hole.state(); s.Health.State != want {
+				g.Fatalf("after %d successes elsewhere: %+v", i+1, s.Health)
 			}
 		}
 		well.drain()
-		g.beating(10*job.Second, hole, well)
-		hole.beat()
-		g.counters("more", counts{"live": 1}) // well has it, and is drained
-		if s := hole.state(); s.State == engine.MachineBarred {
-			g.Errorf("%+v", s.Health)
+		g.tasks("s", "B", "C")
+		barred := func(span job.Millis) {
+			g.Helper()
+			g.beating(span-1, hole, well)
+			hole.beat()
+			hole.gets()
+			hole.is(engine.MachineBarred)
+			g.beating(1, well)
+			hole.beat()
+		}
+		barred(10 * job.Minute)
+		hole.gets("B") // and no more, though it has five slots
+		hole.fail("B")
+		hole.gets()
+		barred(10 * job.Minute) // once more
+		hole.gets("B")
+		hole.ok("B")
+		hole.gets("C") // it is released
+		if s := hole.state(); s.Health.State != job.HealthWell || s.State != engine.MachineBusy {
+			g.Errorf("%+v", s)
 		}
 	}, func(r *rig) { r.opts.BlackHoles = new(job.DefaultBlackHoles()) })
 }
 
-func TestA29ATaskThatFailsOnThreeHostsIsPoisonAndPardonsTheEngines(t *testing.T) {
+func TestA28ABlackHoleThatCrashesAndComesBackIsOneYet(t *testing.T) {
 	grid(t, func(g *gridRig) {
-		g.session("s", excluding(job.Exclusion{Failures: 2, MaxFraction: 1}))
-		var up []*machine
-		for i := range 4 {
-			up = append(up, g.engine(fmt.Sprint("w", i), 1))
-			up[i].drain()
-		}
-		g.tasks("s", "A")
-		for i := range 3 {
-			up[i] = g.engine(up[i].name, 1)
-			up[i].gets("A")
-			up[i].drain()
-			up[i].fail("A")
-		}
-		if j := g.expect("A", job.Dead); j.Reason != job.Exhausted {
-			g.Errorf("%+v", j)
-		}
-		s := g.state("s")
-		if s.Failed != 1 || s.Cancelled != 0 || len(s.Strikes) != 0 {
-			g.Errorf("%+v", s.Session)
-		}
+		g.session("s", func(q *job.Queue) { q.Retry.Limit = job.LimitOf(50) })
+		m := g.running()
+		g.engine("w2", 1).drain() // half of the engines may be out
+		m.fail("A")
+		m.gets()
+		m.is(engine.MachineBarred)
+		m = g.engine("w1", 1)
+		m.gets()
+		m.is(engine.MachineBarred)
+		m.logoff() // in good order: somebody has seen to it
+		g.engine("w1", 1).gets("A")
+	}, func(r *rig) {
+		r.opts.BlackHoles = &job.BlackHoles{Failures: 1, Fast: job.Second, Elsewhere: 1, Suspended: job.Minute, Quarantined: job.Minute, MaxFraction: 0.5}
 	})
+}
+
+func TestA29ATaskThatFailsOnThreeHostsIsPoisonAndPardonsTheEngines(t *testing.T) {
+	for _, again := range []bool{false, true} { // or the failure that makes it poison is its last anyhow
+		grid(t, func(g *gridRig) {
+			x := job.Exclusion{Failures: 2, MaxFraction: 1}
+			g.session("s", excluding(x), func(q *job.Queue) {
+				if q.Grid.RetryElsewhere = true; !again {
+					q.Retry.Limit = job.LimitOf(2)
+				}
+			})
+			// Each engine has one failure of a task of its own, and with the poison it is one too many.
+			var up []*machine
+			for i := range 3 {
+				name := fmt.Sprint("w", i)
+				m := g.engine(name, 1, func(l *engine.Login) { l.Properties = map[string]string{"is": name} })
+				own := g.put("s", "own"+name, func(n *engine.NewJob) {
+					task(n)
+					n.Job.Requires = []job.Requirement{{Property: "is", Op: "=", Value: name}}
+				})
+				m.gets("own" + name)
+				m.fail("own" + name)
+				if _, err := g.Operate(g.Context(), own, rule.Command{Verb: rule.Cancel}); err != nil {
+					g.Fatal(err)
+				}
+				m.read()
+				up = append(up, m)
+			}
+			g.tasks("s", "A")
+			for range up {
+				for _, m := range up { // each time it is on another one
+					if got := m.read(); slices.Contains(got, "A") {
+						m.fail("A")
+						break
+					}
+				}
+			}
+			if j := g.expect("A", job.Dead); j.Reason != job.Exhausted || j.Attempts != 3 {
+				g.Errorf("%+v", j)
+			}
+			s := g.state("s")
+			if s.Failed != 1 || s.Stalled || len(s.Strikes) != 3 {
+				g.Errorf("%+v", s.Session)
+			}
+			for i, m := range up {
+				if k := s.Strikes[i]; k.Out || k.Count != 1 {
+					g.Errorf("held against %s: %+v", m.name, k)
+				}
+				if h := m.state().Health; h.State != job.HealthWell || len(h.Row) != 1 {
+					g.Errorf("%s: %+v", m.name, h)
+				}
+				g.tasks("s", "B"+m.name)
+			}
+			if s := g.state("s"); s.Depth.Leases != 3 {
+				g.Errorf("%d run", s.Depth.Leases)
+			}
+		}, func(r *rig) {
+			r.opts.BlackHoles = &job.BlackHoles{Failures: 2, Fast: job.Second, Elsewhere: 1, Suspended: job.Minute, Quarantined: job.Minute, MaxFraction: 1}
+		})
+	}
 }

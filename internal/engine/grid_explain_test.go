@@ -54,6 +54,7 @@ func TestExplainTellsThatAllEnginesAreExcluded(t *testing.T) {
 		g.session("s", excluding(job.Exclusion{Failures: 1, EachFailure: true, MaxFraction: 1}))
 		m := g.running()
 		m.fail("A")
-		g.why("A", rule.NoFittingWorker)
+		g.why("A", rule.EnginesExcluded)
+		g.engine("w2", 1).gets("A")
 	})
 }

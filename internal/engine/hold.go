@@ -398,6 +398,7 @@ func (r *run) serve() error {
 	if len(waiting) == 0 {
 		return nil
 	}
+	r.serving, r.rooms = waiting, nil
 	empty := map[string]bool{} // holders with this key found nothing
 	given := 0
 	for again := true; again && given < serveMax; {
@@ -429,6 +430,7 @@ func (r *run) serve() error {
 			r.moved, again = false, true
 			clear(empty)
 			waiting = r.candidates()
+			r.serving, r.rooms = waiting, nil
 		}
 	}
 	r.fed = r.fed || given >= serveMax

@@ -107,6 +107,9 @@ func (r *run) login(l Login) (LoggedIn, error) {
 		Name: name, Kind: job.Named, Properties: l.Properties, Until: r.steady.Add(out.LostAfter),
 		Machine: &job.Machine{Host: cmp.Or(l.Host, l.Name), Slots: l.Slots, Epoch: r.nextSeq(), LoggedIn: r.now, Heard: r.now},
 	}
+	if old != nil { // it went without a logoff: a black hole that crashes and comes back is one yet
+		row.Machine.Health = old.Machine.Health
+	}
 	r.tx.Durable()
 	if err := r.setMachine(old, row); err != nil {
 		return LoggedIn{}, err
@@ -272,6 +275,7 @@ func (r *run) machineRow(holder string) (*job.Holder, error) {
 // setMachine writes the row of a machine; nil = it is gone, or was not there.
 func (r *run) setMachine(old, row *job.Holder) error {
 	r.changeSlots(slotsOf(row) - slotsOf(old))
+	r.regrouped = r.regrouped || fit(row) != fit(old)
 	if row == nil {
 		return r.tx.Unset(job.Holders, old.Name)
 	}
@@ -285,6 +289,9 @@ func slotsOf(h *job.Holder) int {
 	}
 	return h.Machine.Slots
 }
+
+// fit reports whether a machine may be given tasks, be it busy now.
+func fit(h *job.Holder) bool { return slotsOf(h) > 0 && rule.HealthAdmits(h.Machine.Health, 0) > 0 }
 
 // Machines lists up to n machines by name, those behind after.
 func (e *Engine) Machines(ctx context.Context, after string, n int) ([]MachineState, error) {

@@ -173,7 +173,7 @@ func (e *Engine) obstacles(ctx context.Context, list []Listed) error {
 // connected only the limit of the server counts.
 func obstacleOf(s rule.Situation) rule.Obstacle {
 	switch is := rule.Explain(s)[0].Is; is {
-	case rule.NoWorker, rule.NoFittingWorker, rule.NoFreeWorker:
+	case rule.NoWorker, rule.NoFittingWorker, rule.NoFreeWorker, rule.EnginesExcluded:
 		return rule.InLine
 	default:
 		return is

@@ -433,6 +433,8 @@ func (r *run) turnSession(t *job.Session) error {
 		if err := r.exclude(&s, g.Exclusion); err != nil {
 			return err
 		}
+		r.changeSession(&s)
+		r.fed = true
 	}
 	return r.forgetCollected(&s)
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
@@ -14,6 +16,8 @@ type roster struct {
 	slots  int
 	urgent int             // urgent sessions
 	tagged map[string]bool // sessions with affinity: what is in line for one engine is not for another
+
+	excluding map[string]bool // sessions with engines that failed too often there
 }
 
 // roster returns what is known, to be changed.
@@ -60,12 +64,25 @@ func (r *run) joinAsItIs(t *roster, s *job.Session) error {
 	if s.Tags > 0 {
 		t.tag(s.Name)
 	}
+	t.excludes(s)
 	t.urgent += oneIf(share.Urgent)
 	t.rota.Wait(share, int(d.Wanting+d.Leases))
 	for range d.Leases {
 		t.rota.Start(share)
 	}
 	return nil
+}
+
+// excludes notes that a session excludes engines, so that those which come and go
+// are told apart.
+func (t *roster) excludes(s *job.Session) {
+	if !slices.ContainsFunc(s.Strikes, func(k job.Strike) bool { return k.Until > 0 }) {
+		return
+	}
+	if t.excluding == nil {
+		t.excluding = map[string]bool{}
+	}
+	t.excluding[s.Name] = true
 }
 
 func (r *run) countSlots(t *roster) error {
@@ -124,6 +141,7 @@ func (r *run) leaveShares(name string) error {
 		t.urgent -= oneIf(t.shares[name].Urgent)
 		t.rota.Leave(t.shares[name])
 		delete(t.shares, name)
+		delete(t.excluding, name)
 	}
 	return err
 }
@@ -208,7 +226,14 @@ func (r *run) feedMachine(h *holder, n int) (took int, dry bool, err error) {
 		if t.rota.Pick(fits) == nil || err != nil {
 			return took, err == nil && t.rota.Pick(nil) == nil, err
 		}
-		if err := r.grant(h, found, 0); err != nil {
+		to := h
+		if found.Attempts > 0 {
+			if to, err = r.elsewhere(h, found); err != nil {
+				return took, false, err
+			}
+			r.moved = r.moved || to != h // h was not filled with what it handed on: once more around
+		}
+		if err := r.grant(to, found, 0); err != nil {
 			return took, false, err
 		}
 		if r.granted == nil {

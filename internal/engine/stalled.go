@@ -19,7 +19,7 @@ func (r *run) stalled(s *job.Session, q *job.Queue, d Depth) (bool, error) {
 		}
 		for _, row := range rows {
 			h := row.(*job.Holder)
-			if after = h.Name; h.Machine == nil || h.Machine.Lost || h.Machine.Draining {
+			if after = h.Name; h.Machine == nil || h.Machine.Lost || h.Machine.Draining || rule.Excluded(s.Strikes, after[len(machinePrefix):]) {
 				continue
 			}
 			key := newHolder(job.Named, h.Name, StreamOptions{Properties: h.Properties}).key

@@ -370,7 +370,7 @@ func (r *run) oldestRun(q *job.Queue, s *pace) (startedRun, *job.Job, error) {
 func (r *run) hostFor(l *look, j *job.Job) (bool, error) {
 	if l.hosts == nil {
 		err := r.machines(func(h *job.Holder) error {
-			if slotsOf(h) > 0 && rule.HealthAdmits(h.Machine.Health, 0) > 0 {
+			if fit(h) {
 				l.hosts = append(l.hosts, h)
 			}
 			return nil

@@ -226,7 +226,7 @@ func TestTheDescriptionHasTheWordsOfTheCode(t *testing.T) {
 			wire.WaitNotDue, wire.WaitParked, wire.WaitPaused, wire.WaitHeld, wire.WaitBreaker, wire.WaitGroupParked, wire.WaitBehindHead,
 			wire.WaitGroupLimit, wire.WaitMaxRunning, wire.WaitRate, wire.WaitRetryBudget, wire.WaitNoWorker, wire.WaitNoFitting,
 			wire.WaitNoFreeWorker, wire.WaitMaxInflight, wire.WaitBudget, wire.WaitInLine,
-			wire.WaitBehindTag, wire.WaitAffinity, wire.WaitNoHost, wire.WaitNoCopy,
+			wire.WaitBehindTag, wire.WaitAffinity, wire.WaitNoHost, wire.WaitNoCopy, wire.WaitExcluded,
 		},
 		"BreakerWord":  {wire.BreakerClosed, wire.BreakerOpen, wire.BreakerHalfOpen, wire.BreakerRamping},
 		"BreakerOrder": {wire.BreakerOpen, wire.BreakerClosed, wire.BreakerAuto},

@@ -33,6 +33,8 @@ type Grid struct {
 	ClientTimeout  Millis // a session whose client is silent for so long is cancelled; 0 = never
 	FenceWait      Millis // of a non-idempotent task whose run the server ended, before the next; 0 = none
 
+	RetryElsewhere bool // a task that failed runs where it did not, if an engine there is free
+
 	Redundancy *Redundancy // copies of tasks that take long; nil = none
 	Exclusion  *Exclusion  // of engines on which tasks fail; nil = none
 }

@@ -154,17 +154,41 @@ func NextPardon(list []job.Strike) (at job.Millis) {
 // it is given up, and PardonStrikes and HealthPardoned take back what it counted.
 const PoisonHosts = 3
 
-// Tried adds a host to those that a task failed on, and says whether the task is
-// poison. hosts is never changed in place, and has at most PoisonHosts.
-func Tried(hosts []string, host string) (all []string, poison bool) {
-	if !slices.Contains(hosts, host) && len(hosts) < PoisonHosts {
-		hosts = append(hosts[:len(hosts):len(hosts)], host)
-	}
-	return hosts, len(hosts) >= PoisonHosts
+// failedThere reports whether a run of a task counts against its engine, and is
+// one since an operator brought the task back, if one did.
+func failedThere(j *job.Job, a *job.Attempt) bool {
+	return (a.Why == job.AttemptError || a.Why == job.AttemptTimeout) && (j.RevivedAt == 0 || a.Ended > j.RevivedAt)
 }
 
-// Avoids reports whether a task is not given to a host because it failed there,
-// which it is only while another host might take it.
-func Avoids(hosts []string, host string, others bool) bool {
-	return others && slices.Contains(hosts, host)
+// FailedOn are the hosts on which a task failed, which its next run avoids where
+// it can, in the order of its first failures there.
+func FailedOn(j *job.Job) (hosts []string) {
+	for _, a := range j.History() {
+		if failedThere(j, &a) && !slices.Contains(hosts, a.Host) {
+			hosts = append(hosts, a.Host)
+		}
+	}
+	return hosts
+}
+
+// Poison reports whether a task failed on so many hosts that it is to blame
+// itself.
+func Poison(j *job.Job) bool {
+	return len(FailedOn(j)) >= PoisonHosts
+}
+
+// Reluctance is how little a task should run on an engine again: 2 = it failed
+// there, 1 = on another engine of the same host, 0 = on neither. It is a
+// preference among engines that are free, never a reason to wait.
+func Reluctance(j *job.Job, engine, host string) (most int) {
+	for _, a := range j.History() {
+		switch {
+		case !failedThere(j, &a):
+		case a.Holder == engine:
+			return 2
+		case a.Host == host:
+			most = 1
+		}
+	}
+	return most
 }

@@ -259,22 +259,19 @@ func TestA29PoisonIsNotHeldAgainstEngines(t *testing.T) {
 	x, s := job.DefaultExclusion(), job.DefaultBlackHoles()
 	x.Failures, s.Failures = 2, 2
 	poison, task := job.ID{1}, job.ID{2}
-	var hosts []string
 	var list []job.Strike
+	j := &job.Job{}
 	health := map[string]job.Health{}
 	for i, engine := range []string{"A", "B", "C"} {
 		// Each has one failure of another task: with the poison it is one too many.
 		list = Struck(list, &x, engine, task, 10)
 		list = Struck(list, &x, engine, poison, 10)
 		health[engine] = HealthFailed(HealthFailed(health[engine], &s, task, 1, 10, true), &s, poison, 1, 10, true)
-		hosts, _ = Tried(hosts, "host-"+engine)
-		var bad bool
-		hosts, bad = Tried(hosts, "host-"+engine) // once more on the same host
-		if bad != (i == 2) {
-			t.Fatalf("poison after %d hosts: %t", i+1, bad)
+		for _, why := range []job.AttemptEnd{job.AttemptError, job.AttemptTimeout, job.AttemptLost} { // more than once on a host
+			j.Extras = j.WithHistory(append(slices.Clone(j.History()), job.Attempt{Holder: engine, Host: "host-" + engine, Why: why, Ended: 10}))
 		}
-		if i < 2 && !Avoids(hosts, "host-A", true) || Avoids(hosts, "host-A", false) || Avoids(hosts, "host-D", true) {
-			t.Errorf("it avoids other hosts than %v", hosts)
+		if bad := Poison(j); bad != (i == 2) {
+			t.Fatalf("poison after %d hosts: %t", i+1, bad)
 		}
 	}
 	if list, _ = Exclude(list, &x, 6, anyEngine, 10); !Excluded(list, "A") || health["A"].State != job.HealthSuspended {
@@ -293,5 +290,34 @@ func TestA29PoisonIsNotHeldAgainstEngines(t *testing.T) {
 	}
 	if got := PardonStrikes(list, &x, task); len(got) != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestATaskIsReluctantToRunWhereItFailed(t *testing.T) {
+	j := &job.Job{}
+	j.Extras = j.WithHistory([]job.Attempt{
+		{Holder: "e/a1", Host: "a", Why: job.AttemptError, Ended: 10},
+		{Holder: "e/b1", Host: "b", Why: job.AttemptTimeout, Ended: 20},
+		{Holder: "e/c1", Host: "c", Why: job.AttemptLost, Ended: 30}, // the engine, not the task
+		{Holder: "e/d1", Host: "d", Why: job.AttemptReleased, Ended: 30},
+		{Holder: "e/f1", Host: "f", Why: job.AttemptSuperseded, Ended: 30},
+	})
+	for _, c := range []struct {
+		engine, host   string
+		want, replayed int
+	}{
+		{"e/a1", "a", 2, 0}, {"e/a2", "a", 1, 0}, {"e/b1", "b", 2, 2}, {"e/b2", "b", 1, 1}, {"e/c1", "c", 0, 0}, {"e/d1", "d", 0, 0}, {"e/f1", "f", 0, 0}, {"e/x", "x", 0, 0},
+	} {
+		j.RevivedAt = 0
+		if got := Reluctance(j, c.engine, c.host); got != c.want {
+			t.Errorf("%s on %s: %d, want %d", c.engine, c.host, got, c.want)
+		}
+		j.RevivedAt = 10
+		if got := Reluctance(j, c.engine, c.host); got != c.replayed {
+			t.Errorf("%s on %s, after it was brought back: %d, want %d", c.engine, c.host, got, c.replayed)
+		}
+	}
+	if j.RevivedAt = 0; !slices.Equal(FailedOn(j), []string{"a", "b"}) || Poison(j) {
+		t.Errorf("%v", FailedOn(j))
 	}
 }

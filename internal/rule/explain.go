@@ -28,6 +28,7 @@ const (
 	KeptForTag                      // kept for the engines that ran its affinity tag, until a time
 	CopyHost                        // it runs, a copy of it is due, and no other host may run that
 	CopyBarred                      // it runs, a copy of it is due, and a guard holds that back: its label
+	EnginesExcluded                 // by its session: all that may run it, as many as the limit says
 	InLine                          // nothing holds it back; others stand before it
 	Obstacles                       // how many there are
 )
@@ -35,7 +36,7 @@ const (
 func (o Obstacle) String() string {
 	return [...]string{
 		"not_due", "parked", "paused", "held", "breaker", "group_parked", "behind_head", "group_limit", "max_running",
-		"rate", "retry_budget", "no_worker", "no_fitting_worker", "no_free_worker", "max_inflight", "budget", "behind_affinity", "affinity", "no_eligible_host", "no_copy", "in_line",
+		"rate", "retry_budget", "no_worker", "no_fitting_worker", "no_free_worker", "max_inflight", "budget", "behind_affinity", "affinity", "no_eligible_host", "no_copy", "excluded", "in_line",
 	}[o]
 }
 
@@ -46,7 +47,7 @@ type Reason struct {
 	Until  job.Millis       // the date at which it ends by itself; 0 = not by time
 	State  job.BreakerState // BreakerShut
 	Forced bool             // BreakerShut: by an operator
-	Limit  int              // GroupLimit, QueueLimit, ServerLimit
+	Limit  int              // GroupLimit, QueueLimit, ServerLimit, EnginesExcluded
 	Label  string           // Parked; BudgetShort: its key; BehindTag, KeptForTag: the tag; CopyBarred
 	Head   *job.Job         // BehindHead, GroupParked: who is in front; nil if that is not known
 }
@@ -68,6 +69,7 @@ type Situation struct {
 	Workers       int        // connected to its queue
 	Fitting       int        // of them, those that may run it
 	Free          int        // of them, those with room
+	Excluded      int        // may run it, but its session excludes them: not among Fitting
 	InFlight      int        // leases of all holders
 	InFlightMax   int        // 0 = no limit
 
@@ -190,6 +192,8 @@ func (s *Situation) workers(tell func(Reason)) {
 	switch {
 	case s.Workers == 0:
 		tell(Reason{Is: NoWorker})
+	case s.Fitting == 0 && s.Excluded > 0:
+		tell(Reason{Is: EnginesExcluded, Limit: s.Excluded})
 	case s.Fitting == 0:
 		tell(Reason{Is: NoFittingWorker})
 	case s.InFlightMax > 0 && s.InFlight >= s.InFlightMax:

@@ -92,6 +92,7 @@ func (w *world) furnishGrid() {
 			LossesCharged: w.oneIn(2), AnyHost: w.oneIn(3), Urgent: w.oneIn(5), OnTimeout: job.OnTimeout(w.dice.IntN(2)),
 			EvictedPlace: job.Place(w.dice.IntN(4)), CopyPlace: job.Place(w.dice.IntN(4)), Collection: job.CollectLater,
 		}
+		q.Grid.RetryElsewhere = !q.Grid.LossesCharged
 		if w.oneIn(2) {
 			red := job.DefaultRedundancy()
 			red.MinSamples, red.MedianDone, red.AlsoBusy, red.RunningShare, red.SecondsShare = 1, 0.2, w.oneIn(2), 1, 1

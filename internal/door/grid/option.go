@@ -64,6 +64,8 @@ var Options = []Option{
 		}),
 	span("retry_backoff", "0s", "1s", 0, "wait before the first retry, doubled for each one after it up to a minute, with full jitter; 0 = retries are ready at once",
 		field[job.Millis]{backoffOf, setBackoff}),
+	yesNo("retry_elsewhere", "false", "true", "a task that failed runs on another host next, or on another engine, if one is free there at that moment; it never waits for that",
+		at(func(q *job.Queue) *bool { return &q.Grid.RetryElsewhere })),
 	number("max_reschedules", "3", "3", 0, 1_000_000, "copies that may be asked for in the life of a task; then it goes on alone (MAX_TASK_RESCHEDULES)",
 		at(func(q *job.Queue) *uint32 { return &q.Grid.MaxReschedules })),
 	number("max_copies", "2", "2", 1, 16, "runs of one task side by side, the first included",

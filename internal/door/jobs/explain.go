@@ -51,6 +51,9 @@ func Explain(e engine.Explanation, now job.Millis) Explained {
 		}
 		texts = append(texts, retryText(w))
 	}
+	if out.Avoids = e.Avoids; len(e.Avoids) > 0 {
+		texts = append(texts, "it failed on "+strings.Join(e.Avoids, ", ")+" and goes elsewhere if an engine there is free when its turn comes")
+	}
 	out.Text = strings.Join(texts, "; ")
 	return out
 }
@@ -121,6 +124,8 @@ func textOf(j *job.Job, r rule.Reason) string {
 		return "it runs, and a copy of it is due, but there is no eligible host: no other one may run it"
 	case rule.CopyBarred:
 		return fmt.Sprintf("it runs, and a copy of it is due, but held back: %s", r.Label)
+	case rule.EnginesExcluded:
+		return fmt.Sprintf("its session excludes every engine that may run it, because its tasks failed there: %d", r.Limit)
 	case rule.InLine, rule.Obstacles:
 	}
 	return "nothing holds it back: it is given out when its turn comes"
