@@ -89,7 +89,7 @@ func late(v View, c Command) (Effect, error) {
 	if j.Committed() { // by another run, whose effects count
 		return Effect{}, superseded(j)
 	}
-	if !known && c.Token.Start() < v.Start && j.Order != job.OrderStrict {
+	if !known && c.Token.Start() < v.Start && j.Order != job.OrderStrict && !overForGood(j, c.Token) {
 		ended, known = job.Ended{Hash: c.Token.Hash(), How: job.ByRestart}, true // its unsynced take was forgotten by a crash
 	}
 	newerTurn := v.Gate != nil && j.Order == job.OrderStrict && (v.Gate.Turn != ended.Turn || !v.Head)
