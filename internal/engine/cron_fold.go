@@ -31,9 +31,10 @@ type cronFold struct {
 	err   error // why it cannot be carried out
 }
 
-// fits reports whether what was planned is what the entry asks for now.
+// fits reports whether what was planned is what the entry asks for now, and has
+// not been refused since.
 func (f *cronFold) fits(c *job.CronEntry) bool {
-	return f != nil && c.Next == f.entry.Next && sameTemplate(c, f.entry)
+	return f != nil && c.Next == f.entry.Next && c.Failures == f.entry.Failures && sameTemplate(c, f.entry)
 }
 
 func sameTemplate(a, b *job.CronEntry) bool {

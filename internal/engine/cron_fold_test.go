@@ -191,6 +191,29 @@ func TestAFoldThatFailsIsTheErrorOfItsEntry(t *testing.T) {
 	}, utc, folding)
 }
 
+// The clock looks at the tick each second meanwhile; these looks count for nothing.
+func TestAFoldThatTakesLongAndFailsIsOneRefusal(t *testing.T) {
+	var leave chan struct{}
+	scenario(t, func(r *rig) {
+		leave = make(chan struct{})
+		bad := entry("e", "*/5 * * * *", missing(job.MissedAll), inBatch("k", 99))
+		bad.Job.Payload = []byte("bad")
+		r.setCron("g", bad)
+		r.put("q", "a", batched("k", 99))
+		r.pass(5*job.Minute + 3*job.Second + 500)
+		close(leave)
+		r.pass(0)
+		if c := r.cronEntry("g", "e"); c.Failures != 1 || c.Retry != r.Now()+job.Second {
+			t.Errorf("%+v", c)
+		}
+	}, utc, func(r *rig) {
+		r.opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+			<-leave
+			return appends(ctx, b, existing, newcomer)
+		}
+	})
+}
+
 func TestAFoldIntoAFullQueueIsTriedAgain(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.queue("q", func(q *job.Queue) { q.MaxBytes = 2 })
