@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -74,7 +75,7 @@ func (r *request) receipt() string {
 // call is a request, or several, on its way.
 type call struct {
 	reqs   []*request
-	done   bool
+	done   atomic.Bool
 	waits  bool // for work, and nothing else
 	cancel func()
 	polls  *holder       // who waits
@@ -88,7 +89,7 @@ func (w *world) start(c *call, send func()) {
 	}
 	w.judge.asked = append(w.judge.asked, c.reqs...)
 	w.calls = append(w.calls, c)
-	go func() { send(); c.done = true }()
+	go func() { send(); c.done.Store(true) }()
 	w.rest()
 }
 
@@ -96,7 +97,7 @@ func (w *world) start(c *call, send func()) {
 func (w *world) answers() bool {
 	some, open := false, w.calls[:0:0]
 	for _, c := range w.calls {
-		if !c.done {
+		if !c.done.Load() {
 			open = append(open, c)
 			continue
 		}

@@ -115,6 +115,7 @@ type judge struct {
 	strides  map[job.ID]*stride
 	measured measured
 	cronPuts []cronPut // of the commit at hand, whose entries have not been written yet
+	crons    cronBook
 	turnBook
 	instant  job.Millis // now, on the steady clock
 	stats    engine.Stats
@@ -141,7 +142,7 @@ func newJudge(w *world, c *coverage) *judge {
 	return &judge{
 		w: w, book: newBooks(), base: newBooks(), labels: map[job.ID]string{}, born: map[job.ID]int{},
 		touched: map[job.ID]int{}, known: map[string][]receipt{}, tokens: map[job.Token]grant{}, coverage: c,
-		strides: map[job.ID]*stride{}, carried: map[string]int{}, measured: newMeasured(), turnBook: newTurnBook(),
+		strides: map[job.ID]*stride{}, carried: map[string]int{}, measured: newMeasured(), crons: newCronBook(), turnBook: newTurnBook(),
 	}
 }
 
@@ -183,6 +184,7 @@ func (x *judge) reopened(e event) {
 	lost := x.log[found:]
 	x.w.say("  the store kept %d of %d unsafe commits", found, len(x.log))
 	for _, c := range lost {
+		x.cronLost(c.number)
 		for _, r := range x.asked {
 			if r.commit == c.number {
 				if r.acked {

@@ -138,11 +138,10 @@ func (s *scene) tookIn(body string) *outcome {
 func (s *scene) join(o *outcome, into *job.Job, body string, parts []string) {
 	b := into.Extras.Batch
 	for _, part := range parts {
-		r := s.outstanding(part)
+		r, j := s.newcomer(part, into.ID)
 		if r == nil {
 			broken("zizq.md 1.16", "%q went into %s and nobody asked for it", part, s.name(into.ID))
 		}
-		j := &r.put.Job
 		switch {
 		case keyOf(j) != keyOf(into) || b == nil:
 			broken("zizq.md 1.16", "%s went into %s, which is under another key", r, s.name(into.ID))
@@ -189,8 +188,8 @@ func (w *world) keys() {
 	for _, j := range w.judge.book.sorted() {
 		name := w.judge.name(j.ID)
 		for _, part := range partsOf(w.bodyOf(j, name)) {
-			if keyOf(j) == "" { // others may come in again: after the window of their idempotency key, or by each tick
-				break
+			if keyOf(j) == "" || part[0] == 'c' { // these may come in again: after the window of their idempotency key, or by each tick
+				continue
 			}
 			if other := parts[part]; other != nil {
 				broken("zizq.md 1.16", "%q is in %s and in %s", part, w.judge.name(other.ID), name)

@@ -109,6 +109,9 @@ func (w *world) overdue() {
 			}
 		}
 	}
+	if !w.folds.shut() {
+		w.unfolded(date)
+	}
 	for _, row := range w.judge.book.rows {
 		now := date
 		if row.Table() == job.Throttles {

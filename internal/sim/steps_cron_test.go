@@ -26,8 +26,9 @@ type cronAsk struct {
 }
 
 // changeCron sets an entry, pauses, resumes, deletes or runs it, or pauses the group.
-func (w *world) changeCron() {
-	entry := pick(w, cronNames)
+func (w *world) changeCron() { w.changeEntry(pick(w, cronNames)) }
+
+func (w *world) changeEntry(entry string) {
 	row, _ := w.judge.book.rows[rowKey{job.CronEntries, job.CronKey(cronGroup, entry)}].(*job.CronEntry)
 	g, _ := w.judge.book.rows[rowKey{job.CronGroups, cronGroup}].(*job.CronGroup)
 	a := &cronAsk{entry: entry}
@@ -52,6 +53,12 @@ func (w *world) changeCron() {
 		a.run, r.label, r.text = true, fmt.Sprint("r", w.names), "run "+entry
 		a.doIt = func() (any, error) { added, _, err := w.e.RunCronEntry(w.ctx, cronGroup, entry, by); return added, err }
 	}
+	w.askCron(r)
+}
+
+// askCron asks for a change of cron.
+func (w *world) askCron(r *request) {
+	a := r.cron
 	w.say("    %s", r)
 	var err error
 	c := &call{reqs: []*request{r}}
@@ -60,7 +67,7 @@ func (w *world) changeCron() {
 			if r.commit > 0 && job.KindOf(err) != job.Unavailable {
 				broken("I2", "%s took effect and was refused: %v", r, err)
 			}
-			return w.refusal("cron", err, job.NotFound, job.OverLimit)
+			return w.refusal("cron", err, job.NotFound, job.OverLimit, job.Unprocessable)
 		}
 		if r.commit == 0 && a.paused != nil {
 			return "it was so already"
@@ -73,10 +80,17 @@ func (w *world) changeCron() {
 
 // setCronEntry draws what an entry shall be.
 func (w *world) setCronEntry(r *request) {
-	a := r.cron
+	ask := w.drawCronEntry(r.cron.entry)
+	if r.cron.entry == cronNames[0] && w.oneIn(2) { // one entry alone: the order of two that fold at once is not ours to choose
+		w.drawCronBatch(&ask.Job)
+	}
+	w.askCronEntry(r, ask)
+}
+
+func (w *world) drawCronEntry(name string) *engine.CronAsk {
 	w.names++
 	body := fmt.Sprintf("c%d|%s", w.names, strings.Repeat(".", w.dice.IntN(12)))
-	ask := engine.CronAsk{Name: a.entry, Expression: pick(w, cronExpressions), Job: engine.NewJob{Job: w.draw(), Payload: []byte(body)}}
+	ask := &engine.CronAsk{Name: name, Expression: pick(w, cronExpressions), Job: engine.NewJob{Job: w.draw(), Payload: []byte(body)}}
 	ask.Job.Job.ReadyAt, ask.Job.Job.ExpiresAt, ask.Job.Job.GraceUntil = 0, 0, 0
 	if w.oneIn(6) {
 		ask.Job.Place = job.PlaceFront
@@ -87,6 +101,12 @@ func (w *world) setCronEntry(r *request) {
 	if w.oneIn(4) {
 		ask.Paused = new(w.oneIn(2))
 	}
+	return ask
+}
+
+// askCronEntry makes a request of what an entry shall be.
+func (w *world) askCronEntry(r *request, ask *engine.CronAsk) {
+	a := r.cron
 	template := ask.Job.Job
 	template.State = job.Ready
 	a.paused = ask.Paused
@@ -98,6 +118,6 @@ func (w *world) setCronEntry(r *request) {
 	if ask.Missed != nil {
 		rule = ask.Missed.String()
 	}
-	r.text = fmt.Sprintf("set %s to %s, missed %s, job %s%s", a.entry, ask.Expression, rule, body, described(&ask.Job))
-	a.doIt = func() (any, error) { return w.e.SetCronEntry(w.ctx, cronGroup, ask, job.Actor{}) }
+	r.text = fmt.Sprintf("set %s to %s, missed %s, job %s%s", ask.Name, ask.Expression, rule, ask.Job.Payload, described(&ask.Job))
+	a.doIt = func() (any, error) { return w.e.SetCronEntry(w.ctx, cronGroup, *ask, job.Actor{}) }
 }

@@ -48,7 +48,7 @@ func newGridWorld(seed uint64) *gridWorld {
 var gridSteps = map[string]func(*world){
 	"put": (*world).submitTasks, "put under keys": (*world).submitTasks, "messages come in": (*world).submitTasks,
 	"connect": (*world).login, "use a lock": (*world).login, "disconnect": (*world).dropEngine,
-	"unary take": (*world).beat, "unary waiters give up": (*world).beat, "take turns": (*world).beat, "change cron": (*world).beat,
+	"unary take": (*world).beat, "unary waiters give up": (*world).beat, "take turns": (*world).beat, "change cron": (*world).beat, "a tick takes long to fold": (*world).beat,
 	"slow workers read": (*world).beat, "a budget changes": (*world).beat, "go on with a turn": (*world).settleOne,
 	"operate": (*world).operateTask, "operate an inbox": (*world).operateTask, "many": (*world).operateTask,
 	"change or delete many": (*world).leaveEngine, "hold a group": (*world).endSession, "run through the dead": (*world).leaveEngine,

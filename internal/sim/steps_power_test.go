@@ -49,6 +49,7 @@ func init() {
 		{"restart", 2, (*world).restart},
 		{"the disk fills up or is cleared", 2, (*world).diskFills},
 		{"change cron", 5, (*world).changeCron},
+		{"a tick takes long to fold", 2, (*world).foldSlowly},
 		{"use a lock", 6, (*world).useLock},
 		{"messages come in", 5, (*world).putMessages},
 		{"take turns", 6, (*world).takeTurns},
@@ -117,6 +118,12 @@ func (w *world) deadline() job.Millis {
 			}
 		}
 	}
+	for _, entry := range cronNames {
+		e, ok := w.judge.book.rows[rowKey{job.CronEntries, job.CronKey(cronGroup, entry)}].(*job.CronEntry)
+		if ok && e.Due() > date && e.Due() < date+2*job.Minute {
+			list = append(list, e.Due()-date)
+		}
+	}
 	if len(list) == 0 {
 		return 0
 	}
@@ -156,6 +163,7 @@ func (w *world) diskStalls() {
 }
 
 func (w *world) diskFlows() {
+	w.foldFast()
 	if !w.stalled {
 		return
 	}

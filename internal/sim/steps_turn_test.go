@@ -154,7 +154,7 @@ func (w *world) askTurns(o engine.TurnOptions) *holder {
 		return w.tookTurns(h, list, sure)
 	}
 	w.start(c, func() { list, err = w.e.LeaseTurns(ctx, o) })
-	if !c.done && w.dice.IntN(3) > 0 {
+	if !c.done.Load() && w.dice.IntN(3) > 0 {
 		cancel()
 	}
 	w.settle()

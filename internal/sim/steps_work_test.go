@@ -35,13 +35,20 @@ func (w *world) putThem(keys bool) {
 		w.say("    (there is enough to do)")
 		return
 	}
-	c := &call{}
-	list := make([]engine.NewJob, n)
+	var reqs []*request
+	for range n {
+		reqs = append(reqs, w.draft(keys))
+	}
+	w.putAll(reqs)
+}
+
+// putAll puts some jobs in one call.
+func (w *world) putAll(reqs []*request) {
+	c := &call{reqs: reqs}
+	list := make([]engine.NewJob, len(reqs))
 	sure, now := w.sure(), w.now()
-	for i := range list {
-		r := w.draft(keys)
+	for i, r := range reqs {
 		list[i] = r.put
-		c.reqs = append(c.reqs, r)
 		w.say("    %s", r)
 	}
 	added, err := []engine.Added(nil), error(nil)
@@ -509,7 +516,7 @@ func (w *world) lease() {
 	o := engine.LeaseOptions{Worker: name, Queues: h.queues, Max: h.prefetch, For: h.life, Properties: h.props}
 	w.start(c, func() { list, err = w.e.Lease(ctx, o) })
 	c.polls = h
-	if !c.done && w.dice.IntN(3) > 0 {
+	if !c.done.Load() && w.dice.IntN(3) > 0 {
 		cancel()
 		w.settle()
 	}

@@ -82,6 +82,7 @@ type world struct {
 	free     atomic.Int64 // of 1000 bytes of disk
 	low      bool         // the disk is, or just was, below its reserve
 	stalled  bool         // the disk is slow
+	folds    valve        // through which ticks go that are folded
 	stopping bool
 	doomed   int        // a commit will fail; the epoch in which that was arranged
 	troubled bool       // a commit failed or the engine is not up
@@ -162,7 +163,7 @@ func (w *world) live(life int) {
 	w.e = engine.New(w.disk, w.clock, src.Uint64, slog.New(slog.DiscardHandler), engine.Options{
 		Server: w.setup.server, Queues: []*job.Queue{w.setup.configured}, Idempotency: w.setup.idempotency,
 		Reattach: reattach, InFlightMax: w.setup.inFlight, Reserve: engine.Reserve{Bytes: 100}, Zone: time.UTC,
-		Fold: joined,
+		Fold: w.fold,
 	})
 	if err := w.e.Start(w.ctx); err != nil {
 		broken("answers", "the engine does not start: %v", err)

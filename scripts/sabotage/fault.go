@@ -78,6 +78,7 @@ func table() []fault {
 		simProtectionFaults,
 		runFaults,
 		guardcfgFaults,
+		cronFoldFaults,
 		cronFaults,
 		traceFaults,
 		budgetFaults,

@@ -112,7 +112,7 @@ var cronFaults = []fault{
 		name: "cron-fold-twice", breaks: "docs/cron.md, batches and unique keys",
 		does:  "a fold does not look whether the entry is past its tick or another one",
 		file:  "internal/engine/cron_fold.go",
-		old:   "return f != nil && c.Next == f.entry.Next && sameTemplate(c, f.entry)",
+		old:   "return f != nil && c.Next == f.entry.Next && c.Failures == f.entry.Failures && sameTemplate(c, f.entry)",
 		new:   "return f != nil",
 		first: []suite{in(enginePkg, "TestAnEntryThatChangesWhileItsTickIsFolded")},
 	},
