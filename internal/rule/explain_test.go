@@ -53,6 +53,8 @@ func TestEveryObstacleIsTold(t *testing.T) { // retry.md section 5
 		"it waits for a budget":  {func(s *Situation) { s.Job.Park, s.Short = "budget/k", &job.Budget{Name: "k", Allocation: 5} }, "budget k 5"},
 		"no worker":              {func(s *Situation) { s.Workers, s.Fitting, s.Free = 0, 0, 0 }, "no_worker"},
 		"none fits":              {func(s *Situation) { s.Fitting, s.Free = 0, 0 }, "no_fitting_worker"},
+		"all are excluded":       {func(s *Situation) { s.Fitting, s.Free, s.Excluded = 0, 0, 2 }, "excluded 2"},
+		"some are excluded":      {func(s *Situation) { s.Free, s.Excluded = 0, 2 }, "no_free_worker"},
 		"none free":              {func(s *Situation) { s.Free = 0 }, "no_free_worker"},
 		"limit of the server":    {func(s *Situation) { s.InFlight, s.InFlightMax, s.Free = 9, 9, 0 }, "max_inflight 9"},
 		"behind its tag": {func(s *Situation) {

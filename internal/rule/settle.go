@@ -59,6 +59,9 @@ func leaseFor(v View, c Command) (int, error) {
 	if !c.Token.IsZero() {
 		return j.LeaseOf(c.Token), nil
 	}
+	if v.Queue.Grid != nil {
+		return -1, job.Errorf(job.TokenNeeded, "tasks of session %q are settled with the lease token of their run", j.Queue)
+	}
 	if v.Queue.RequireToken || j.Copies > 1 || j.Wanted > 1 || j.Order == job.OrderStrict && j.Group != "" {
 		return -1, job.Errorf(job.TokenNeeded,
 			"jobs of queue %q with copies, strict order or require_token are settled with their lease token: take with Worker-Id and lease=token", j.Queue)
@@ -216,7 +219,7 @@ func retain(v View, j *job.Job, keep job.Millis, e Effect) Effect {
 }
 
 // giveBack returns the job to its line without blame; while another copy
-// lives it stays leased. A task that is past its limit has no line to return to.
+// lives it stays leased.
 func giveBack(v View, j *job.Job, p job.Place, after job.Millis, e Effect) Effect {
 	if len(j.Leases) > 0 {
 		if v.Queue.Grid != nil { // the copy that it was is not wanted again
@@ -225,7 +228,7 @@ func giveBack(v View, j *job.Job, p job.Place, after job.Millis, e Effect) Effec
 		e.Job = j
 		return e
 	}
-	if v.Queue.Grid != nil && noRunLeft(v, j) {
+	if failedBeside(v, j) {
 		return die(v, j, job.Exhausted, e)
 	}
 	j.Wanted = j.Copies

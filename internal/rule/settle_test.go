@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -264,6 +265,47 @@ func TestWithoutATokenOnlyAJobWithOneAnonymousLeaseIsSettled(t *testing.T) { // 
 			w.take("a", "x", of(kind))
 			w.refused(job.TokenNeeded, "a", Command{Verb: verb})
 			w.expect("a", "leased leases 1")
+		}
+	}
+}
+
+// A task is settled with the token of its run, whatever became of that run; what
+// has no token changes nothing.
+func TestTasksAreNeverSettledWithoutAToken(t *testing.T) {
+	for name, then := range map[string]func(w *world){
+		"runs":             func(*world) {},
+		"runs with a copy": func(w *world) { w.do("a", Command{Verb: Offer}) },
+		"was brought back by a crash": func(w *world) {
+			w.start++
+			w.lose("a", "e/1", job.ByRestart)
+		},
+		"its copies are gone": func(w *world) {
+			w.do("a", Command{Verb: Offer})
+			w.take("a", "e/2")
+			w.lose("a", "e/2", job.ByRestart)
+			w.lose("a", "e/1", job.ByRestart)
+		},
+	} {
+		for _, kind := range []job.HolderKind{job.Named, job.Anonymous} {
+			w := newWorld(t, seedGrid)
+			w.put("a")
+			token := w.take("a", "e/1", of(kind))
+			then(w)
+			before := *w.jobs["a"]
+			for _, verb := range settles {
+				kind := job.TokenNeeded
+				if verb != SettleOK && before.State != job.Leased { // nothing else is ever late
+					kind = job.NotFound
+				}
+				w.refused(kind, "a", Command{Verb: verb})
+				w.refused(job.Superseded, "a", Command{Verb: verb, Token: job.NewToken(w.start, w.random)})
+			}
+			if !reflect.DeepEqual(before, *w.jobs["a"]) {
+				t.Errorf("%s: it changed", name)
+			}
+			if before.State == job.Leased || before.Ended[0].How.Forgives() {
+				w.ok("a", token)
+			}
 		}
 	}
 }

@@ -78,7 +78,7 @@ var transitions = [Verbs]row{
 	Extend:        {Extend, set(job.Leased), set(job.Leased), "heartbeat of a unary lease, the word that the run started, or a start of the server"},
 	SettleOK:      {SettleOK, set(job.Leased, job.Ready, job.Scheduled), set(job.Done, job.None), "voids every other token; from ready and scheduled only as a late OK"},
 	SettleRetry:   {SettleRetry, set(job.Leased), set(job.Ready, job.Scheduled, job.Leased, job.Dead, job.None), "charges an attempt, except inside grace; the last live copy's end decides"},
-	SettleRelease: {SettleRelease, set(job.Leased), set(job.Ready, job.Scheduled, job.Leased, job.Dead, job.None), "never charges; ends a task whose other copy failed past its limit"},
+	SettleRelease: {SettleRelease, set(job.Leased), set(job.Ready, job.Scheduled, job.Leased, job.Dead, job.None), "never charges; ends a job whose other copy failed past its limit"},
 	SettleDead:    {SettleDead, set(job.Leased), set(job.Dead, job.None), "the worker gives up for good"},
 	Lapse:         {Lapse, set(job.Leased), set(job.Ready, job.Scheduled, job.Leased, job.Dead, job.None), "clock or disconnect: as retry for a run timeout, as release otherwise"},
 	Promote:       {Promote, set(job.Scheduled), set(job.Ready), "clock"},

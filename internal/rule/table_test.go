@@ -171,16 +171,15 @@ func TestATaskPastItsLimitGetsNoCopy(t *testing.T) {
 	w.do("a", Command{Verb: Offer})
 }
 
-// However the last copy ends, a task past its limit does not run again (core.md
-// 5, A42 I2); a job of a queue, whose worker or operator may let it pass the
-// limit, does.
-func TestTheEndOfTheLastCopyDecidesAboutATaskPastItsLimit(t *testing.T) {
+// However the last copy ends, a job past its limit does not run again (core.md
+// 5, A42 I2), be it a task or not, unless its worker lets it pass the limit.
+func TestTheEndOfTheLastCopyDecidesAboutAJobPastItsLimit(t *testing.T) {
 	for name, c := range map[string]Command{
 		"release": {Verb: SettleRelease}, "eviction": {Verb: Lapse, Holder: "u/2", Ending: job.ByEvict},
 		"loss": {Verb: Lapse, Holder: "u/2", Ending: job.ByLapse}, "restart": {Verb: Lapse, Holder: "u/2", Ending: job.ByRestart},
 	} {
 		for _, who := range []string{"session", "queue", "own time"} {
-			w, session := pastItsLimit(t, job.Hour), who == "session"
+			w, dies := pastItsLimit(t, job.Hour), who != "own time"
 			switch who {
 			case "queue":
 				w.queue.Grid, w.jobs["a"].Extras = nil, nil
@@ -191,9 +190,37 @@ func TestTheEndOfTheLastCopyDecidesAboutATaskPastItsLimit(t *testing.T) {
 				c.Token = w.jobs["a"].Leases[0].Token
 			}
 			w.do("a", c)
-			if j := w.jobs["a"]; (j.State == job.Dead) != session || session && (j.Reason != job.Exhausted || j.Attempts != 1) {
+			if j := w.jobs["a"]; (j.State == job.Dead) != dies || dies && (j.Reason != job.Exhausted || j.Attempts != 1) {
 				t.Errorf("%s, %s: %s %s", name, who, j.State, j.Reason)
 			}
+		}
+	}
+}
+
+// Who runs past its limit because an operator wants that is given back as any
+// other: nothing failed beside it.
+func TestAJobThatBeganPastItsLimitIsGivenBack(t *testing.T) {
+	for name, past := range map[string]func(w *world){
+		"brought back with what is left": func(w *world) {
+			w.fail("a", w.take("a", "x"))
+			w.expect("a", "dead exhausted attempts 1")
+			w.tick(1)
+			w.do("a", Command{Verb: Revive, Remaining: true})
+		},
+		"its limit was lowered": func(w *world) {
+			w.queue.Retry.Limit = job.LimitOf(1)
+			w.fail("a", w.take("a", "x"))
+			w.tick(job.Hour)
+			w.do("a", Command{Verb: Promote})
+			w.queue.Retry.Limit = job.LimitOf(0)
+		},
+	} {
+		w := newWorld(t, func(q *job.Queue) { q.Retry.Limit = job.LimitOf(0) })
+		w.put("a")
+		past(w)
+		w.do("a", Command{Verb: SettleRelease, Token: w.take("a", "x")})
+		if j := w.jobs["a"]; j.State != job.Ready || j.Evictions != 1 {
+			t.Errorf("%s: %s %s", name, j.State, j.Reason)
 		}
 	}
 }

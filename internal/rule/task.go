@@ -73,12 +73,19 @@ func runEnd(v View, j *job.Job) job.Millis {
 	return v.Steady.Add(t)
 }
 
-// noRunLeft reports whether a failure took a task past its limit while a copy of
-// it lived. That copy's end decides (core.md section 5), whatever it is: no run
-// begins above max_retries.
+// failedBeside reports whether a failure took a job past its limit while a copy of
+// it lived. That copy's end decides (core.md section 5): unless it is a success,
+// however it ends, the job is given up as it would have been without the copy.
+// One that began past its limit, because an operator brought it back with what is
+// left or lowered the limit, is given back as any other.
+func failedBeside(v View, j *job.Job) bool {
+	return (j.Copies > 1 || j.Reschedules > 0) && j.FailedAt >= j.DequeuedAt && noRunLeft(v, j)
+}
+
+// noRunLeft reports whether a job is past its limit.
 func noRunLeft(v View, j *job.Job) bool {
 	p := policy(v, j)
-	return j.Overrides == 0 && spent(&p, j) // an engine that chose the time itself passes the limit (core.md section 6)
+	return j.Overrides == 0 && spent(&p, j) // a worker that chose the time itself passes the limit (core.md section 6)
 }
 
 // finish gives a task its number among the finished of its session.
