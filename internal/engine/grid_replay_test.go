@@ -1,0 +1,124 @@
+package engine_test
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// replayed is what a task comes to by its attempts and nothing else, reckoned by
+// the second account of tasks (rule.Replay). A copy that was asked for and never
+// ran left no attempt, so reschedules are those that ran.
+func replayed(j *job.Job, q *job.Queue) (rule.TaskTally, error) {
+	var list []rule.TaskEvent
+	then := func(what rule.Happening) { list = append(list, rule.TaskEvent{Task: j.ID, What: what}) }
+	then(rule.TaskSubmitted)
+	begins, ends := begunOf(j), j.History()
+	won := job.Millis(0) // when the result came
+	for i := range ends {
+		if w := ends[i].Why; w == job.AttemptOK || w == job.AttemptLate {
+			won = ends[i].Ended
+		}
+	}
+	live, most := 0, int(q.Grid.MaxCopies)
+	begun := func(until job.Millis, number uint32) {
+		for len(begins) > 0 && (begins[0].Since < until && live < most || begins[0].Number <= number || begins[0].Since == until && begins[0].Copy && live == 1) {
+			live++
+			if begins[0].Copy {
+				then(rule.CopyAsked)
+			}
+			then(rule.RunBegan)
+			begins = begins[1:]
+		}
+	}
+	for i := range ends {
+		a := &ends[i]
+		at := a.Ended
+		if a.Why == job.AttemptLate {
+			at = givenUp(ends[i:], begins, a.Number)
+		}
+		begun(at, a.Number)
+		live -= min(1, int(a.Number))
+		switch a.Why {
+		case job.AttemptOK:
+			then(rule.RunSucceeded)
+		case job.AttemptError:
+			then(rule.RunFailed)
+		case job.AttemptTimeout:
+			then(rule.RunTimedOut)
+		case job.AttemptLost:
+			then(rule.RunVanished)
+		case job.AttemptReleased:
+			then(rule.RunGivenBack)
+		case job.AttemptEvicted, job.AttemptPreempted, job.AttemptWithdrawn, job.AttemptUndelivered:
+			then(rule.RunEvicted)
+		case job.AttemptRestarted:
+			then(rule.RunUncharged)
+		case job.AttemptSuperseded: // by a result, or by another one that commits
+			if won == 0 || a.Ended < won {
+				then(rule.RunUncharged)
+			}
+		case job.AttemptLate: // it was given up before, unless a crash forgot the whole run
+			if a.Number > 0 && a.Charged != job.ChargedNothing {
+				then(rule.RunVanished)
+			} else if a.Number > 0 {
+				then(rule.RunUncharged)
+			}
+		case job.AttemptCancelled: // with its task
+		}
+	}
+	begun(job.MaxMillis, 0)
+	if slices.ContainsFunc(ends, func(a job.Attempt) bool { return a.Why == job.AttemptLate }) {
+		then(rule.LateSucceeded)
+	}
+	if j.Reason == job.Killed {
+		then(rule.TaskCancelledBy)
+	}
+	limit, _ := q.Retry.LimitValue()
+	tasks, err := rule.Replay(list, rule.TaskRules{
+		MaxRetries: uint32(limit), MaxReschedules: q.Grid.MaxReschedules, MaxCopies: most,
+		LossesCharged: q.Grid.LossesCharged, LossLimit: q.Retry.LossLimitValue(),
+	})
+	return *tasks[j.ID], err
+}
+
+// run is when a run of a task was given out.
+type run struct {
+	Number uint32
+	Since  job.Millis
+	Copy   bool
+}
+
+// begunOf are the runs of a task that are known by number, in their order.
+func begunOf(j *job.Job) (list []run) {
+	for _, a := range j.History() {
+		if a.Number > 0 {
+			list = append(list, run{a.Number, a.Since, a.Copy})
+		}
+	}
+	for _, l := range j.Leases {
+		if l.Number > 0 {
+			list = append(list, run{l.Number, l.Since, l.Copy})
+		}
+	}
+	slices.SortFunc(list, func(a, b run) int { return cmp.Compare(a.Number, b.Number) })
+	return list
+}
+
+// givenUp is until when the first of these attempts, whose result came late, was
+// live at most: the next one that ended did so later, and so did a run begin that
+// is no copy.
+func givenUp(ends []job.Attempt, begins []run, number uint32) job.Millis {
+	at := ends[0].Ended
+	if len(ends) > 1 {
+		at = min(at, ends[1].Ended)
+	}
+	for _, b := range begins {
+		if b.Number > number && !b.Copy {
+			return min(at, b.Since)
+		}
+	}
+	return at
+}
