@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // What random histories of the grid (A42) hold attempts, the word to commit and
@@ -64,8 +65,31 @@ func (c *chaos) checkAttempts(q *job.Queue, j *job.Job) {
 	if j.Attempts != charged[job.ChargedRetry] || j.Evictions != charged[job.ChargedEviction] {
 		c.Errorf("%s has %d retries and %d evictions, its history %+v", name, j.Attempts, j.Evictions, all)
 	}
+	if died := slices.ContainsFunc(all, func(a job.Attempt) bool { return a.Why == job.AttemptError }) && j.Reason == job.Killed; !died && j.Overrides == 0 {
+		c.checkReplay(q, j)
+	}
 	if won := slices.ContainsFunc(all, func(a job.Attempt) bool { return a.Why == job.AttemptOK || a.Why == job.AttemptLate }); won != (j.State == job.Done) {
 		c.Errorf("I1: %s is %s, its history %+v", name, j.State, all)
+	}
+}
+
+// checkReplay holds a task against the second account of it: what is said here is
+// I5, that nothing but a charge changes a counter.
+func (c *chaos) checkReplay(q *job.Queue, j *job.Job) {
+	want, err := replayed(j, q)
+	if want.State == job.Ready && j.State == job.Scheduled {
+		want.State = job.Scheduled // behind a fence
+	}
+	if want.Reschedules < j.Reschedules {
+		want.Reschedules = j.Reschedules // a copy that did not run left no attempt
+	}
+	want.InLine, want.Asked = false, 0
+	got := rule.TaskTally{
+		State: j.State, Reason: j.Reason, Live: len(j.Leases), Retries: j.Attempts, Reschedules: j.Reschedules,
+		Evictions: j.Evictions, Losses: j.Losses, Runs: j.Deliveries, Results: want.Results,
+	}
+	if c.seen["replayed"]++; err != nil || got != want {
+		c.Errorf("%s is %+v, its attempts make it %+v: %v\n%+v\n%+v", c.rig.names[j.ID], got, want, err, j.History(), j.Leases)
 	}
 }
 

@@ -29,6 +29,8 @@ type chaos struct {
 	given    []given              // every delivery
 	seen     map[string]int
 	seed     uint64
+	last     map[string]string // the latest task with a key, by session
+	start    uint32            // of the server, as its tokens say; 0 = it gave none out yet
 }
 
 type given struct {
@@ -53,14 +55,14 @@ func TestA42RandomHistoriesKeepTheInvariantsOfTheGrid(t *testing.T) {
 			return
 		}
 		grid(t, func(g *gridRig) {
-			c := &chaos{gridRig: g, rng: rand.New(rand.NewPCG(seed, 42)), won: map[string]job.Token{}, seen: seen, seed: seed}
+			c := &chaos{gridRig: g, rng: rand.New(rand.NewPCG(seed, 42)), won: map[string]job.Token{}, seen: seen, seed: seed, last: map[string]string{}}
 			c.run(250)
 			if t.Failed() {
 				t.Logf("seed %d", seed)
 			}
 		}, func(r *rig) { r.twice, r.opts.BlackHoles = seed%4 == 0, new(job.DefaultBlackHoles()) })
 	}
-	want := []string{"done", "dead", "copy", "two run", "superseded", "late", "lost", "power cut", "ended", "timeout", "evicted", "excluded", "client gone"}
+	want := []string{"done", "dead", "copy", "two run", "superseded", "late", "lost", "power cut", "ended", "timeout", "evicted", "excluded", "client gone", "aside for another", "failed for another", "replayed", "late and refused"}
 	if seeds >= chaosSeeds {
 		want = append(want, "copied by clone")
 	}
@@ -189,11 +191,13 @@ func (c *chaos) submit() {
 		if n := len(c.names); n%3 == 0 {
 			edits = append(edits, tagOf(fmt.Sprint("tag", n%2)))
 		}
+		edits = append(edits, c.needsOf(s, name))
 		added, err := c.Put(c.Context(), []engine.NewJob{newNamed(s, name, edits...)})
 		if err != nil {
 			if job.KindOf(err) != job.WrongState {
 				c.Errorf("submitting: %v", err)
 			}
+			delete(c.last, s)
 			return
 		}
 		c.call(added[0].ID, name)
@@ -223,6 +227,9 @@ func (c *chaos) hear() {
 			case d.Voided && d.Ending.Evicts():
 				c.seen["evicted"]++
 			case !d.Voided:
+				if !d.Held {
+					c.start = d.Lease.Token.Start()
+				}
 				c.given = append(c.given, given{m, d})
 			}
 		}
@@ -260,6 +267,7 @@ func (c *chaos) settleOne() {
 	}
 	name := c.called(g)
 	before := c.job(name)
+	c.wrongToken(g)
 	how := []job.Outcome{job.OK, job.OK, job.OK, job.Retried, job.Released, job.Died}[c.rng.IntN(6)]
 	v := c.try(engine.Settle{ID: g.d.Job.ID, Token: g.d.Lease.Token, Outcome: how, Failure: job.Failure{Type: "E", Message: "boom"}})
 	live := before != nil && before.LeaseOf(g.d.Lease.Token) >= 0
@@ -268,12 +276,14 @@ func (c *chaos) settleOne() {
 		c.Errorf("%s of %s under a live token was refused: %v", how, name, v.Err)
 	case v.Err != nil && job.KindOf(v.Err) == job.Superseded:
 		c.seen["superseded"]++
+		c.refusedLate(before, how)
 	case v.Err == nil && how == job.OK:
 		if by, has := c.won[name]; has && by != g.d.Lease.Token { // I1, I9
 			c.Errorf("%s has two accepted results", name)
 		}
 		if c.won[name] = g.d.Lease.Token; !live {
 			c.seen["late"]++
+			c.acceptedLate(before, g.d.Lease.Token)
 		}
 	}
 }
@@ -330,7 +340,7 @@ func (c *chaos) collect() {
 // what they run.
 func (c *chaos) relog() {
 	back := c.up
-	c.up = nil
+	c.up, c.start = nil, 0
 	for _, m := range back {
 		if c.rng.IntN(4) == 0 {
 			continue
@@ -364,6 +374,7 @@ func (c *chaos) check() {
 	if err != nil {
 		c.Error(err)
 	}
+	c.checkSlots()
 }
 
 func (c *chaos) checkSession(v store.Reader, s *job.Session) error {
@@ -399,6 +410,9 @@ func (c *chaos) checkSession(v store.Reader, s *job.Session) error {
 	limit, _ := q.Retry.LimitValue()
 	for _, j := range list {
 		c.checkTask(q, j, limit)
+		if err := c.checkAside(v, j); err != nil {
+			return err
+		}
 		c.checkAttempts(q, j)
 		if j.State == job.Leased {
 			copies += len(j.Leases) - 1
