@@ -136,6 +136,8 @@ type run struct {
 	regrouped bool      // engines came or went
 	serving   []*holder // who is being served
 	rooms     []*holder // the machines of them that had room; nil = nobody asked
+
+	machineRows map[string]*job.Holder // machines that changed, to be written
 }
 
 // disk is what was seen of the free space.
@@ -197,6 +199,9 @@ func (e *Engine) runOnce() *batch {
 			return err
 		}
 		if err := r.keepSessions(); err != nil {
+			return err
+		}
+		if err := r.keepMachines(); err != nil {
 			return err
 		}
 		b.sleep = r.sleep()

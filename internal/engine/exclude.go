@@ -188,7 +188,7 @@ func (r *run) machines(f func(*job.Holder) error) error {
 			return err
 		}
 		for _, row := range rows {
-			h := row.(*job.Holder)
+			h := r.asItIs(row)
 			if after = h.Name; h.Machine == nil {
 				continue
 			}

@@ -1,22 +1,27 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
 
 // Many runs that overrun within one second (acceptance test A10). The simulated
-// clock says that each is ended at its own millisecond; BenchmarkA10Timeouts says
-// what that takes of the real one.
+// clock says that each is ended at its own millisecond, and the writes that many at
+// the same moment cost what they cost one by one; BenchmarkTimeouts says what that
+// takes of the real clock.
 
 func TestA10EveryOverrunIsEndedInItsOwnMillisecond(t *testing.T) {
 	const engines, slots, most = 5, 10, 50 * job.Second
@@ -59,6 +64,94 @@ func TestA10EveryOverrunIsEndedInItsOwnMillisecond(t *testing.T) {
 	}, func(r *rig) { r.twice = false })
 }
 
+// machineWrites counts the transactions that write the rows of engines, and the rows.
+type machineWrites struct {
+	store.Store
+	parts, rows int
+}
+
+func (m *machineWrites) Update(ctx context.Context, fn func(store.Tx) error) (store.Commit, error) {
+	rows := 0
+	c, err := m.Store.Update(ctx, func(tx store.Tx) error { return fn(&machineWritesTx{tx, &rows}) })
+	if m.rows += rows; rows > 0 {
+		m.parts++
+	}
+	return c, err
+}
+
+type machineWritesTx struct {
+	store.Tx
+	rows *int
+}
+
+func (t *machineWritesTx) Set(row job.Row) error {
+	if row.Table() == job.Holders {
+		*t.rows++
+	}
+	return t.Tx.Set(row)
+}
+
+// All tasks of an engine that overrun together are one write of its row, which
+// names them all.
+func TestA10ManyOverrunsAtOnceAreOneWriteForEachEngine(t *testing.T) {
+	const engines, slots = 4, 25
+	writes := &machineWrites{}
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.RunTimeout = 50 * job.Second })
+		if _, err := g.Put(g.Context(), some(engines*slots, "s", task)); err != nil {
+			t.Fatal(err)
+		}
+		var up []*machine
+		for i := range engines {
+			up = append(up, g.engine(fmt.Sprintf("w%02d", i), slots))
+		}
+		for _, m := range up {
+			var starts []engine.Extension
+			list, err := m.Next(g.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range list {
+				starts = append(starts, engine.Extension{ID: d.Job.ID, Token: d.Lease.Token, Started: true})
+			}
+			if _, err := g.Extend(g.Context(), starts); err != nil || len(starts) != slots {
+				t.Fatal(err, len(starts))
+			}
+		}
+		g.beating(49*job.Second, up...)
+		writes.parts, writes.rows = 0, 0
+		g.pass(job.Second)
+		if writes.parts != 1 || writes.rows != engines {
+			t.Errorf("the rows of %d engines were written %d times, by %d transactions", engines, writes.rows, writes.parts)
+		}
+		for _, m := range up {
+			if n := len(m.state().Stopping); n != slots {
+				t.Errorf("%s is told to stop %d tasks, want %d", m.name, n, slots)
+			}
+		}
+	}, func(r *rig) {
+		r.twice = false
+		r.around = func(s store.Store) store.Store { writes.Store = s; return writes }
+	})
+}
+
+// BenchmarkTimeouts is what it costs to end 100,000 runs whose time is up at the
+// same moment, through the disk. What ends is counted, not what is told of it.
+//
+//   - tasks: of 1,000 engines of the grid with 100 slots, all connected, that do
+//     not stop by themselves (A10 of the reference).
+//   - leases: of a plain queue, whose workers are gone.
+//
+// timeouts/s is the rate, cpu-ns/op is processor time of all there is here,
+// batches how many transactions it took, other-p50-ms and other-max-ms how long
+// somebody waits meanwhile who enqueues one job after the other.
+func BenchmarkTimeouts(b *testing.B) {
+	b.Run("tasks", func(b *testing.B) { benchTimeouts(b, runTasks) })
+	b.Run("leases", func(b *testing.B) { benchTimeouts(b, runJobs) })
+}
+
+const timeouts = 100_000
+
 // ahead is the system's clock, which a benchmark sets forward.
 type ahead struct {
 	engine.Clock
@@ -68,68 +161,150 @@ type ahead struct {
 func (c *ahead) Wall() job.Millis   { return c.Clock.Wall() + job.Millis(c.by.Load()) }
 func (c *ahead) Steady() job.Millis { return c.Clock.Steady() + job.Millis(c.by.Load()) }
 
-// BenchmarkA10Timeouts is how long the clock takes to end 100,000 runs, on 1,000
-// engines, that overrun at the same moment, through the disk.
-func BenchmarkA10Timeouts(b *testing.B) {
-	const engines, slots = 1000, 100
-	clock := &ahead{Clock: engine.SystemClock()}
-	st, err := embedded.Open(embedded.Options{Dir: b.TempDir(), Now: clock.Wall, Logf: b.Logf})
+func benchTimeouts(b *testing.B, runs func(*testing.B, *engine.Engine)) {
+	for range b.N {
+		b.StopTimer()
+		clock := &ahead{Clock: engine.SystemClock()}
+		st, err := embedded.Open(embedded.Options{Dir: b.TempDir(), Now: clock.Wall, Logf: b.Logf})
+		if err != nil {
+			b.Fatal(err)
+		}
+		src := rand.New(rand.NewPCG(1, 2))
+		var mu sync.Mutex
+		rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
+		e := engine.New(st, clock, rnd, quiet, engine.Options{Server: rule.DefaultServer(), LostAfter: 9 * job.Hour})
+		ctx := b.Context()
+		if err := e.Start(ctx); err != nil {
+			b.Fatal(err)
+		}
+		runs(b, e)
+		if err := st.Compact(ctx); err != nil {
+			b.Fatal(err)
+		}
+		ended, before := make(chan struct{}), figures(b, e)
+		var other sync.WaitGroup
+		var waits []time.Duration
+		b.StartTimer()
+		clock.by.Store(int64(2 * job.Hour))
+		other.Go(func() {
+			for {
+				select {
+				case <-ended:
+					return
+				default:
+				}
+				asked := time.Now()
+				if _, err := e.Put(ctx, []engine.NewJob{newNamed("other", "payload")}); err != nil {
+					b.Error(err)
+					return
+				}
+				waits = append(waits, time.Since(asked))
+			}
+		})
+		after := figures(b, e)
+		for ; after.Lapsed-before.Lapsed < timeouts; after = figures(b, e) {
+		}
+		b.StopTimer()
+		close(ended)
+		other.Wait()
+		slices.Sort(waits)
+		b.ReportMetric(float64(after.cpu-before.cpu)/timeouts, "cpu-ns/op")
+		b.ReportMetric(float64(after.Batches-before.Batches), "batches")
+		b.ReportMetric(timeouts/b.Elapsed().Seconds(), "timeouts/s")
+		b.ReportMetric(float64(waits[len(waits)/2])/1e6, "other-p50-ms")
+		b.ReportMetric(float64(waits[len(waits)-1])/1e6, "other-max-ms")
+		if err := errors.Join(e.Stop(ctx), st.Close()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+type figure struct {
+	engine.Stats
+	cpu int64
+}
+
+func figures(b *testing.B, e *engine.Engine) figure {
+	s, err := e.Stats(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
-	src := rand.New(rand.NewPCG(1, 2))
-	var mu sync.Mutex
-	rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
-	e := engine.New(st, clock, rnd, quiet, engine.Options{Server: rule.DefaultServer(), LostAfter: 9 * job.Hour})
+	return figure{s, cpuTime()}
+}
+
+// runTasks has 1,000 engines run 100 tasks each, which they got a few at a time.
+func runTasks(b *testing.B, e *engine.Engine) {
+	const engines, rounds = 1000, 20
 	ctx := b.Context()
 	n := engine.NewSession{Queue: *job.NewQueue("s")}
 	documented(&n.Queue)
 	n.Queue.RunTimeout = job.Hour
-	if err := e.Start(ctx); err != nil {
-		b.Fatal(err)
-	}
 	if _, err := e.OpenSession(ctx, n, job.Actor{}); err != nil {
 		b.Fatal(err)
 	}
-	for range engines {
-		list := make([]engine.NewJob, slots)
-		for k := range list {
-			list[k] = newNamed("s", "payload", task)
-		}
-		if _, err := e.Put(ctx, list); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for i := range engines {
+	streams := make([]*engine.Stream, engines)
+	for i := range streams {
 		name := fmt.Sprintf("w%04d", i)
-		in, err := e.Login(ctx, engine.Login{Name: name, Slots: slots})
+		in, err := e.Login(ctx, engine.Login{Name: name, Slots: timeouts / engines})
+		if err == nil {
+			streams[i], err = e.MachineStream(ctx, name, in.Machine.Epoch, 0, nil)
+		}
 		if err != nil {
 			b.Fatal(err)
 		}
-		list, err := e.MachineLease(ctx, name, in.Machine.Epoch, slots, nil)
-		if err != nil || len(list) != slots {
-			b.Fatal(len(list), err)
-		}
-		starts := make([]engine.Extension, slots)
-		for k, d := range list {
-			starts[k] = engine.Extension{ID: d.Job.ID, Token: d.Lease.Token, Started: true}
-		}
-		if _, err := e.Extend(ctx, starts); err != nil {
+	}
+	var todo [rounds][][]engine.Extension
+	for range timeouts / 1000 {
+		if _, err := e.Put(ctx, some(1000, "s", task)); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ResetTimer()
-	clock.by.Store(int64(2 * job.Hour))
-	for left := int64(1); left > 0; {
-		s, err := e.Session(ctx, "s")
-		if err != nil {
+	for _, s := range streams {
+		var mine []engine.Extension
+		for len(mine) < timeouts/engines {
+			list, err := s.Next(ctx)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for _, d := range list {
+				mine = append(mine, engine.Extension{ID: d.Job.ID, Token: d.Lease.Token, Started: true})
+			}
+		}
+		for k := range rounds {
+			todo[k] = append(todo[k], mine[k*len(mine)/rounds:(k+1)*len(mine)/rounds])
+		}
+	}
+	for _, round := range todo {
+		var work sync.WaitGroup
+		for _, list := range round {
+			work.Go(func() {
+				if _, err := e.Extend(ctx, list); err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		work.Wait()
+	}
+}
+
+// runJobs has workers, which are gone, run 100,000 jobs.
+func runJobs(b *testing.B, e *engine.Engine) {
+	for range timeouts / 1000 {
+		if _, err := e.Put(b.Context(), some(1000, "s", func(n *engine.NewJob) { n.Job.RunTimeout = job.Hour })); err != nil {
 			b.Fatal(err)
 		}
-		left = s.Depth.Leases
+		got, err := e.Lease(b.Context(), engine.LeaseOptions{Worker: "w", Max: 1000, For: 9 * job.Hour})
+		if err != nil || len(got) != 1000 {
+			b.Fatal(len(got), err)
+		}
 	}
-	b.StopTimer()
-	b.ReportMetric(engines*slots/b.Elapsed().Seconds(), "timeouts/s")
-	if err := errors.Join(e.Stop(ctx), st.Close()); err != nil {
-		b.Fatal(err)
+}
+
+// some is so many jobs of a queue.
+func some(n int, queue string, edits ...func(*engine.NewJob)) []engine.NewJob {
+	list := make([]engine.NewJob, n)
+	for i := range list {
+		list[i] = newNamed(queue, "payload", edits...)
 	}
+	return list
 }

@@ -264,6 +264,9 @@ func (r *run) liveMachine(name string, epoch int64) (*job.Holder, error) {
 
 // machineRow returns the row of a machine, nil if there is none.
 func (r *run) machineRow(holder string) (*job.Holder, error) {
+	if h := r.machineRows[holder]; h != nil {
+		return h, nil
+	}
 	row, err := r.tx.Row(job.Holders, holder)
 	h, _ := row.(*job.Holder)
 	if h == nil || h.Machine == nil {
@@ -272,14 +275,42 @@ func (r *run) machineRow(holder string) (*job.Holder, error) {
 	return h, err
 }
 
-// setMachine writes the row of a machine; nil = it is gone, or was not there.
+// setMachine writes the row of a machine; nil = it is gone, or was not there. One
+// that changes is written once in a transaction, by keepMachines: 1,000 of its runs
+// may end together, each of which it is told to stop.
 func (r *run) setMachine(old, row *job.Holder) error {
 	r.changeSlots(slotsOf(row) - slotsOf(old))
 	r.regrouped = r.regrouped || fit(row) != fit(old)
-	if row == nil {
+	switch {
+	case row == nil:
+		delete(r.machineRows, old.Name)
 		return r.tx.Unset(job.Holders, old.Name)
+	case old == nil:
+		return r.tx.Set(row)
+	case r.machineRows == nil:
+		r.machineRows = map[string]*job.Holder{}
 	}
-	return r.tx.Set(row)
+	r.machineRows[row.Name] = row
+	return nil
+}
+
+// keepMachines writes the machines that changed.
+func (r *run) keepMachines() error {
+	for _, name := range sortedKeys(r.machineRows) {
+		if err := r.tx.Set(r.machineRows[name]); err != nil {
+			return err
+		}
+	}
+	clear(r.machineRows)
+	return nil
+}
+
+// asItIs is a machine out of a listing of rows, as this transaction knows it.
+func (r *run) asItIs(row job.Row) *job.Holder {
+	if h := r.machineRows[row.Key()]; h != nil {
+		return h
+	}
+	return row.(*job.Holder)
 }
 
 // slotsOf is how many slots a machine has for tasks.
@@ -300,7 +331,7 @@ func (e *Engine) Machines(ctx context.Context, after string, n int) ([]MachineSt
 		rows, err := r.tx.Rows(job.Holders, machinePrefix+after, n)
 		out = make([]MachineState, 0, len(rows))
 		for _, row := range rows {
-			if h := row.(*job.Holder); err == nil && h.Machine != nil {
+			if h := r.asItIs(row); err == nil && h.Machine != nil {
 				var state MachineState
 				state, err = r.machineState(h)
 				out = append(out, state)

@@ -93,7 +93,7 @@ func (r *run) countSlots(t *roster) error {
 		}
 		for _, row := range rows {
 			after = row.Key()
-			t.slots += slotsOf(row.(*job.Holder))
+			t.slots += slotsOf(r.asItIs(row))
 		}
 		if len(rows) < tickMax {
 			t.rota.SetSlots(t.slots)

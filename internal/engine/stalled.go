@@ -18,7 +18,7 @@ func (r *run) stalled(s *job.Session, q *job.Queue, d Depth) (bool, error) {
 			return false, err
 		}
 		for _, row := range rows {
-			h := row.(*job.Holder)
+			h := r.asItIs(row)
 			if after = h.Name; h.Machine == nil || h.Machine.Lost || h.Machine.Draining || rule.Excluded(s.Strikes, after[len(machinePrefix):]) {
 				continue
 			}

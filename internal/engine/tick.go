@@ -186,6 +186,9 @@ func (r *run) tickRows() error {
 			until = r.steady
 		}
 		if t == job.Holders {
+			if err := r.keepMachines(); err != nil { // who was heard of is not silent
+				return err
+			}
 			until = r.steady
 			if r.steady < r.watch.lapses {
 				continue
