@@ -226,10 +226,11 @@ type InboxIntake struct {
 // InboxAct is the body of POST /inboxes/{name}/actions: what an operator does,
 // and to what. With Message it is that message; with Statuses or Types all
 // messages that have one of each (and are of the group, if one is given); with
-// Group alone the group as a whole, of which skip takes the head; with none of
-// them the inbox, for which delete wants All.
+// Group alone the group as a whole, of which retry, skip and edit take the head;
+// with none of them the inbox, for which delete and skip want All: skip takes the
+// head of each group then.
 type InboxAct struct {
-	Action   string   `json:"action"` // pause, resume, retry, skip, delete
+	Action   string   `json:"action"` // pause, resume, retry, skip, edit, delete
 	Message  string   `json:"message,omitzero"`
 	Group    *string  `json:"group,omitzero"`
 	Statuses []string `json:"statuses,omitempty"`
@@ -239,6 +240,9 @@ type InboxAct struct {
 	// AllowOutOfOrder lets retry bring messages back into groups that went on
 	// without them.
 	AllowOutOfOrder bool `json:"allow_out_of_order,omitzero"`
+
+	// What edit changes; of several messages only the dates.
+	InboxEdit
 }
 
 // InboxActed answers it.

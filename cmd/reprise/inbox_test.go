@@ -51,7 +51,10 @@ func TestInboxCommandsDoWhatTheySay(t *testing.T) {
 	inbox("paused, not ordered", "list")
 	inbox("1 inbox resumed", "resume", "in")
 	inbox("1 head skipped", "skip", "in", "-g", "g 1")
+	inbox("1 message changed", "edit", "in", "-g", "g 1", "--due", "2098-01-01T00:00:00Z")
+	inbox("1 message changed", "edit", "in", "--type", "a.b.C", "--due", "2026-01-01T00:00:00Z", "--expires", "2099-01-01T00:00:00Z")
 	inbox("1 message deleted", "delete", "in", "m2")
+	inbox("0 heads skipped", "skip", "in", "--all")
 	inbox("1 message deleted", "delete", "in", "--status", "dead")
 	inbox("inbox in is gone", "remove", "in")
 }

@@ -39,7 +39,7 @@ func TestAPatchBringsANewPayloadWhereNothingRuns(t *testing.T) {
 	}) // which looks at the payloads that are left
 }
 
-func TestManyAreCancelledAndThoseThatAreFinishedAreNot(t *testing.T) {
+func TestManyAreSkippedAndThoseThatAreFinishedAreNot(t *testing.T) {
 	scenario(t, func(r *rig) {
 		var news []engine.NewJob
 		for range 3 {
@@ -53,10 +53,10 @@ func TestManyAreCancelledAndThoseThatAreFinishedAreNot(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := engine.Search{Filter: engine.Filter{Queues: []string{"q"}}}
-		if done, refused, err := r.CancelAll(r.Context(), all, "skipped"); done != 2 || refused != 1 || err != nil {
+		if done, refused, err := r.SkipAll(r.Context(), all); done != 2 || refused != 1 || err != nil {
 			t.Errorf("%d, %d, %v", done, refused, err)
 		}
-		for i, want := range []string{"mine", "skipped", "skipped"} {
+		for i, want := range []string{"mine", "skipped by an operator", "skipped by an operator"} {
 			list, err := r.Failures(r.Context(), added[i].ID, 0, true, 9)
 			if err != nil || len(list) != 1 || list[0].Message != want {
 				t.Errorf("job %d: %+v, %v", i, list, err)

@@ -157,21 +157,33 @@ func (e *Engine) RetryHead(ctx context.Context, by job.Actor, queue, group strin
 	return e.headed(ctx, by, "retry now", queue, group, (*run).retryNow)
 }
 
-// SkipHead gives up the head of a group, so that the group goes on behind it: it is
-// dead, and does not hold the group. NotFound: the group has no members.
+// SkipHead gives up the head of a group, see SkipJob. NotFound: the group has no members.
 func (e *Engine) SkipHead(ctx context.Context, by job.Actor, queue, group string) (Verdict, error) {
-	return e.headed(ctx, by, "skip", queue, group, func(r *run, j *job.Job) (rule.Effect, error) {
-		c := rule.Command{Verb: rule.Cancel, Failure: job.Failure{Type: "Skipped", Message: "skipped by an operator"}}
-		if j.State == job.Dead { // it steps aside as it died
-			c.Reason, c.Failure = j.Reason, job.Failure{}
-			eff, err := r.step(j, rule.Command{Verb: rule.Revive, Remaining: true})
-			if err != nil {
-				return eff, err
-			}
-			j = eff.Job
+	return e.headed(ctx, by, "skip", queue, group, (*run).skip)
+}
+
+// SkipJob gives up a job, so that its group goes on without it: it is dead, and does not
+// hold the group. WrongState: it is finished, and holds nobody up.
+func (e *Engine) SkipJob(ctx context.Context, by job.Actor, id job.ID) (Verdict, error) {
+	return e.operated(ctx, by, "skip", id, (*run).skip)
+}
+
+// SkipAll does so with every job that the search chooses, see PauseAll.
+func (e *Engine) SkipAll(ctx context.Context, s Search) (done, refused int64, err error) {
+	return e.bulk(ctx, s, func(r *run, j *job.Job) error { _, err := r.skip(j); return err })
+}
+
+func (r *run) skip(j *job.Job) (rule.Effect, error) {
+	c := rule.Command{Verb: rule.Cancel, Failure: job.Failure{Type: "Skipped", Message: "skipped by an operator"}}
+	if j.State == job.Dead && j.Blocks { // it steps aside as it died
+		c.Reason, c.Failure = j.Reason, job.Failure{}
+		eff, err := r.step(j, rule.Command{Verb: rule.Revive, Remaining: true})
+		if err != nil {
+			return eff, err
 		}
-		return r.step(j, c)
-	})
+		j = eff.Job
+	}
+	return r.step(j, c)
 }
 
 // headed does what an operator asks of the head of a group, and notes it.

@@ -18,13 +18,11 @@ const (
 	actResume = "resume"
 	actRetry  = "retry"
 	actSkip   = "skip"
+	actEdit   = "edit"
 	actDelete = "delete"
 )
 
-var actions = []string{actPause, actResume, actRetry, actSkip, actDelete}
-
-// skipped is what the history of a message says that an operator skipped.
-const skipped = "skipped by an operator"
+var actions = []string{actPause, actResume, actRetry, actSkip, actEdit, actDelete}
 
 // Act does what an operator asks for, and notes it in the audit log.
 func (d *Door) Act(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Actor) (*wire.InboxActed, error) {
@@ -36,6 +34,10 @@ func (d *Door) Act(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Actor
 		return nil, refuse("message", "message names one message; leave group, statuses, types and all out")
 	case a.All && (filtered || a.Group != nil):
 		return nil, refuse("all", "all means the whole inbox; leave group, statuses and types out")
+	case a.Action == actEdit:
+		return d.actEdit(ctx, x, a, by)
+	case a.Payload != nil || a.NextDue != nil || a.ExpiresAt != nil:
+		return nil, refuse("action", "payload, next_due and expires_at are for the action edit")
 	case a.Message != "":
 		return d.actOne(ctx, x, a, by)
 	case a.AllowOutOfOrder:
@@ -46,19 +48,17 @@ func (d *Door) Act(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Actor
 		pause := func(q *job.Queue) error { q.Paused = a.Action == actPause; return nil }
 		_, err := d.engine.SetQueue(ctx, x.Name, pause, by) // which notes it
 		return &wire.InboxActed{Changed: 1}, err
-	case !filtered && (a.Action == actSkip || a.Action == actDelete && !a.All):
-		help := "; or say \"all\": true"
-		if a.Action == actSkip {
-			help = ""
-		}
-		return nil, refuse("all", "to "+a.Action+", give a message, a group, statuses or types"+help)
+	case !filtered && !a.All && (a.Action == actSkip || a.Action == actDelete):
+		help := map[string]string{actSkip: ", to skip the head of each group"}[a.Action]
+		return nil, refuse("all", "to "+a.Action+", give a message, a group, statuses or types; or say \"all\": true"+help)
+	case a.Action == actSkip && a.All:
+		return d.skipHeads(ctx, x, by)
 	}
-	q := Query{types: a.Types, group: a.Group}
-	var err error
-	if q.statuses, err = parseStatuses("statuses", a.Statuses); err != nil {
+	s, err := searchOf(x, a)
+	if err != nil {
 		return nil, err
 	}
-	return d.actMany(ctx, x, a, q.search(x.Name), by)
+	return d.actMany(ctx, x, a, s, by)
 }
 
 // actOne is about one message.
@@ -77,7 +77,7 @@ func (d *Door) actOne(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Ac
 				_, err = d.engine.RetryNow(ctx, by, id)
 			}
 		case actSkip:
-			_, err = d.engine.Cancel(ctx, by, id, skipped)
+			_, err = d.engine.SkipJob(ctx, by, id)
 		default:
 			err = d.engine.Delete(ctx, id, by)
 		}
@@ -110,6 +110,46 @@ func (d *Door) actGroup(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.
 	return &wire.InboxActed{Changed: 1}, nil
 }
 
+// skipHeads gives up the head of every group, once.
+func (d *Door) skipHeads(ctx context.Context, x *Inbox, by job.Actor) (*wire.InboxActed, error) {
+	var out wire.InboxActed
+	for after, more := "", true; more; {
+		groups, err := d.engine.Groups(ctx, x.Name, nil, after, pageLargest)
+		if err != nil {
+			return nil, err
+		}
+		s := engine.Search{Filter: engine.Filter{Queues: []string{x.Name}}, Where: skippable}
+		for _, g := range groups {
+			after = g.Group
+			if g.Head != nil {
+				s.Filter.IDs = append(s.Filter.IDs, g.Head.ID)
+			}
+		}
+		if more = len(groups) == pageLargest; s.Filter.IDs == nil {
+			continue
+		}
+		done, refused, err := d.engine.SkipAll(ctx, s)
+		if done > 0 {
+			err = errors.Join(err, d.engine.Note(ctx, by, "skip heads", "inbox "+x.Name, done))
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.Changed, out.Refused = out.Changed+done, out.Refused+refused
+	}
+	return &out, nil
+}
+
+func skippable(j *job.Job) bool { return j.State.Open() || j.Blocks }
+
+// searchOf chooses the messages that an action names by what they are.
+func searchOf(x *Inbox, a *wire.InboxAct) (engine.Search, error) {
+	q := Query{types: a.Types, group: a.Group}
+	var err error
+	q.statuses, err = parseStatuses("statuses", a.Statuses)
+	return q.search(x.Name), err
+}
+
 // actMany is about every message that a search chooses.
 func (d *Door) actMany(ctx context.Context, x *Inbox, a *wire.InboxAct, s engine.Search, by job.Actor) (*wire.InboxActed, error) {
 	var out wire.InboxActed
@@ -125,8 +165,9 @@ func (d *Door) actMany(ctx context.Context, x *Inbox, a *wire.InboxAct, s engine
 		s = only(s, func(j *job.Job) bool { return (j.State == job.Scheduled || j.State == job.Dead) && !paused(j) })
 		out.Changed, out.Refused, err = d.engine.RetryAllNow(ctx, s)
 	case actSkip:
-		s = only(s, func(j *job.Job) bool { return j.State.Open() || j.Blocks })
-		out.Changed, out.Refused, err = d.engine.CancelAll(ctx, s, skipped)
+		out.Changed, out.Refused, err = d.engine.SkipAll(ctx, only(s, skippable))
+	case actEdit:
+		out.Changed, out.Refused, err = d.engine.PatchAll(ctx, s, engine.Patch{Edit: edited(&a.InboxEdit)})
 	default:
 		out.Changed, err = d.engine.DeleteAll(ctx, s)
 	}
@@ -164,42 +205,4 @@ func subject(x *Inbox, a *wire.InboxAct) string {
 		}
 	}
 	return text
-}
-
-// Edit changes a message that is not being delivered. A dead one goes back in
-// line with its new payload.
-func (d *Door) Edit(ctx context.Context, x *Inbox, text string, edit *wire.InboxEdit, by job.Actor) error {
-	for _, date := range []struct {
-		name string
-		at   *int64
-	}{{"next_due", edit.NextDue}, {"expires_at", edit.ExpiresAt}} {
-		if date.at != nil && (*date.at < 0 || *date.at > int64(job.MaxMillis)) {
-			return refuse(date.name, date.name+" must be a date in milliseconds since the epoch")
-		}
-	}
-	if edit.Payload == nil && edit.NextDue == nil && edit.ExpiresAt == nil {
-		return refuse("", "nothing is to be changed; give payload, next_due or expires_at")
-	}
-	id, err := d.find(ctx, x, text)
-	var j *job.Job
-	if err == nil {
-		j, _, err = d.engine.Get(ctx, id)
-	}
-	switch {
-	case err != nil:
-	case j.State == job.Dead && edit.Payload != nil && edit.NextDue == nil && edit.ExpiresAt == nil:
-		_, err = d.engine.ReviveDead(ctx, id, engine.ReplayDead{Payload: edit.Payload, Allow: j.Blocks}, by)
-	case j.State == job.Dead:
-		err = job.Errorf(job.WrongState, "message %q is dead (%s); it goes back in line with a new payload, or by the action retry", shorten(text), j.Reason)
-	default:
-		_, err = d.engine.Patch(ctx, by, id, engine.Patch{Payload: edit.Payload, Edit: func(j *job.Job, _ job.Millis) {
-			if edit.NextDue != nil {
-				j.ReadyAt = job.Millis(*edit.NextDue)
-			}
-			if edit.ExpiresAt != nil {
-				j.ExpiresAt = job.Millis(*edit.ExpiresAt)
-			}
-		}})
-	}
-	return d.noMessage(err, x, text)
 }
