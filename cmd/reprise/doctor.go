@@ -21,7 +21,8 @@ func newDoctorCommand() *cobra.Command {
 		Short: "Check what a server depends on, and say what to do",
 		Long: `Check what a server depends on: the configuration, the data directory and its
 disk, every record of the store if no server uses it, the clock, the limits of
-the system, and who is at the address. What is not well comes with what to do.
+the system, the certificate, and who is at the address. What is not well comes
+with what to do.
 
 Takes the flags of "reprise serve" and changes nothing. The exit code is 1 if a
 check fails; warnings do not count.`,
@@ -31,8 +32,16 @@ check fails; warnings do not count.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SilenceUsage = true
+			var peer *server.Peer
+			if url != "" {
+				cl, err := (&connection{url: url}).client(client.Options{Timeout: 3 * time.Second})
+				if err != nil {
+					return err
+				}
+				peer = &server.Peer{URL: cl.URL(), Ready: cl.Ready}
+			}
 			cfg, _, err := server.Load(cmd.Flags(), os.Environ(), os.ReadFile)
-			found := server.Doctor(cmd.Context(), cfg, err, url)
+			found := server.Doctor(cmd.Context(), cfg, err, peer)
 			show := found.Write
 			if asJSON {
 				show = found.WriteJSON
@@ -41,7 +50,7 @@ check fails; warnings do not count.`,
 		},
 	}
 	server.AddFlags(cmd.Flags())
-	cmd.Flags().StringVar(&url, "url", "", "server to ask, instead of looking at the port")
+	cmd.Flags().StringVar(&url, "url", "", "server to ask, instead of looking at the port; for https with $"+envCA+", $"+envCert+" and $"+envKey)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	groupFlags(cmd)
 	return cmd

@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -88,9 +85,9 @@ func (fs Findings) WriteJSON(to io.Writer) error {
 }
 
 // Doctor looks at everything a server with this configuration depends on.
-// loaded is the error of Load. url is a server to ask; "" = the one that would
+// loaded is the error of Load. peer is a server to ask; nil = the one that would
 // listen here, if something does. Nothing is changed.
-func Doctor(ctx context.Context, cfg Config, loaded error, url string) (fs Findings) {
+func Doctor(ctx context.Context, cfg Config, loaded error, peer *Peer) (fs Findings) {
 	if loaded != nil {
 		fs.fail("configuration", "correct it; `reprise config --check` tells the same", "%v", loaded)
 	} else if cfg.File != "" {
@@ -101,7 +98,14 @@ func Doctor(ctx context.Context, cfg Config, loaded error, url string) (fs Findi
 	fs.directory(ctx, cfg)
 	fs.limits()
 	fs.egress(cfg)
-	fs.listening(ctx, cfg, url)
+	fs.certificate(cfg)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if peer != nil {
+		fs.peer(ctx, peer)
+	} else {
+		fs.listening(ctx, cfg)
+	}
 	return fs
 }
 
@@ -214,57 +218,4 @@ func (fs *Findings) disk(dir string, reserve DiskReserve) {
 	default:
 		fs.ok("disk", "%s", text)
 	}
-}
-
-// listening looks who is at the address.
-func (fs *Findings) listening(ctx context.Context, cfg Config, url string) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))
-	if url == "" {
-		var lc net.ListenConfig
-		l, err := lc.Listen(ctx, "tcp", addr)
-		if err == nil {
-			_ = l.Close()
-			fs.ok("port", "%s is free", addr)
-			return
-		}
-		url = "http://" + addr
-		if err := answers(ctx, url); err != nil {
-			fs.fail("port", "stop what listens there, or choose another port with --port", "%s is taken, and not by a Reprise that is ready: %v", addr, err)
-			return
-		}
-		fs.ok("port", "a Reprise server answers at %s and is ready", url)
-		return
-	}
-	if err := answers(ctx, url); err != nil {
-		fs.fail("server", "see its log; GET /ready says what is the matter", "%s: %v", url, err)
-		return
-	}
-	fs.ok("server", "%s is ready", url)
-}
-
-// answers asks a server whether it is ready.
-func answers(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(url, "/")+"/ready", http.NoBody)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	var said struct{ Status, Error string }
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		return err
-	}
-	if json.Unmarshal(body, &said) != nil || said.Status == "" && said.Error == "" {
-		return fmt.Errorf("it answers %s, not as a Reprise server", resp.Status)
-	}
-	if said.Status != "ready" {
-		return errors.New(said.Error)
-	}
-	return nil
 }

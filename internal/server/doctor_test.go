@@ -77,12 +77,12 @@ func stored(t *testing.T, dir string, at job.Millis) {
 
 func TestTheDoctorFindsASoundServerSound(t *testing.T) {
 	cfg := sick(t)
-	finds(t, Doctor(t.Context(), cfg, nil, ""), "directory", HealthWarn, "does not exist")
+	finds(t, Doctor(t.Context(), cfg, nil, nil), "directory", HealthWarn, "does not exist")
 	if _, err := os.Stat(cfg.RootDir); err == nil {
 		t.Error("the doctor made the directory")
 	}
 	stored(t, cfg.RootDir, engine.SystemClock().Wall())
-	fs := Doctor(t.Context(), cfg, nil, "")
+	fs := Doctor(t.Context(), cfg, nil, nil)
 	if fs.Err() != nil {
 		t.Errorf("%v: %+v", fs.Err(), fs)
 	}
@@ -129,11 +129,12 @@ func TestTheDoctorSaysWhatIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := sick(t)
 			c.prepare(t, &cfg)
-			finds(t, Doctor(t.Context(), cfg, nil, ""), c.check, c.health, c.text)
+			finds(t, Doctor(t.Context(), cfg, nil, nil), c.check, c.health, c.text)
 		})
 	}
-	finds(t, Doctor(t.Context(), sick(t), errors.New("port: no"), ""), "configuration", HealthFail, "port: no")
-	finds(t, Doctor(t.Context(), sick(t), nil, "http://127.0.0.1:"+strconv.Itoa(freePort(t))), "server", HealthFail, "refused")
+	finds(t, Doctor(t.Context(), sick(t), errors.New("port: no"), nil), "configuration", HealthFail, "port: no")
+	silent := &Peer{URL: "http://queue", Ready: func(context.Context) error { return errors.New("refused") }}
+	finds(t, Doctor(t.Context(), sick(t), nil, silent), "server", HealthFail, "http://queue: refused")
 }
 
 func put(t *testing.T, path, text string) {
@@ -186,24 +187,11 @@ func inUse(t *testing.T, cfg *Config) {
 
 func TestTheDoctorKnowsAServerOfOurs(t *testing.T) {
 	cfg := sick(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	listens := make(chan struct{})
-	cfg.Log = slog.New(&heard{Handler: slog.DiscardHandler, listens: listens})
-	done := make(chan error, 1)
-	go func() { done <- Run(ctx, cfg) }()
-	select {
-	case <-listens:
-	case err := <-done:
-		t.Fatal(err)
-	}
-	fs := Doctor(t.Context(), cfg, nil, "")
+	runs(t, cfg)
+	fs := Doctor(t.Context(), cfg, nil, nil)
 	finds(t, fs, "port", HealthOK, "is ready")
 	finds(t, fs, "store", HealthOK, "in use")
-	finds(t, Doctor(t.Context(), cfg, nil, "http://127.0.0.1:"+strconv.Itoa(cfg.Port)+"/"), "server", HealthOK, "is ready")
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	finds(t, Doctor(t.Context(), cfg, nil, &Peer{URL: "http://queue", Ready: func(context.Context) error { return nil }}), "server", HealthOK, "http://queue is ready")
 }
 
 // heard is a log that tells when the server listens.

@@ -242,6 +242,8 @@ func TestAUnixSocketIsAWayIn(t *testing.T) {
 		t.Errorf("worked off: %q", out)
 	}
 	says(t, refusesToStart(t, filepath.Join(dir, "other"), "--unix", socket), "a server answers at")
+	succeeds(t, []string{"doctor", "--root-dir", filepath.Join(dir, "root"), "--url", url}, url+" is ready")
+	succeeds(t, []string{"doctor", "--root-dir", filepath.Join(dir, "root"), "--unix", socket, "--tcp=false"}, "a Reprise server answers at "+socket)
 	s.kill() // which leaves the socket behind
 	s = start(t, filepath.Join(dir, "root"), "--unix", socket)
 	cliOK(t, admin, "jobs", "list", "--url", url)

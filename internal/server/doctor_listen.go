@@ -1,0 +1,189 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Peer is a server that the doctor is told to ask.
+type Peer struct {
+	URL   string
+	Ready func(context.Context) error // asks whether it is ready
+}
+
+// peer asks a server that was named.
+func (fs *Findings) peer(ctx context.Context, p *Peer) {
+	if err := p.Ready(ctx); err != nil {
+		fs.fail("server", "see its log; GET /ready says what is the matter", "%s: %v", p.URL, err)
+		return
+	}
+	fs.ok("server", "%s is ready", p.URL)
+}
+
+// listening looks who is at the addresses of the configuration.
+func (fs *Findings) listening(ctx context.Context, cfg Config) {
+	if cfg.Unix != "" {
+		fs.socket(ctx, cfg.Unix)
+	}
+	if cfg.TCP {
+		fs.port(ctx, cfg)
+	}
+}
+
+func (fs *Findings) socket(ctx context.Context, path string) {
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, os.ErrNotExist):
+		fs.ok("socket", "%s is free", path)
+	case err != nil:
+		fs.fail("socket", "let the user of the server read its directory", "%v", err)
+	case info.Mode()&os.ModeSocket == 0:
+		fs.fail("socket", "name another path with --unix", "%s is there and is no socket", path)
+	case !answered(path):
+		fs.ok("socket", "%s was left by a server that is gone; the next one replaces it", path)
+	default:
+		const do = "see the log of the server; if it is another program, name another path with --unix"
+		if err := answers(ctx, "http", "unix", path, nil); err != nil {
+			fs.fail("socket", do, "%s is taken, and not by a Reprise that is ready: %v", path, err)
+			return
+		}
+		fs.ok("socket", "a Reprise server answers at %s and is ready", path)
+	}
+}
+
+func (fs *Findings) port(ctx context.Context, cfg Config) {
+	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))
+	var open net.ListenConfig
+	switch l, err := open.Listen(ctx, "tcp", addr); {
+	case err == nil:
+		_ = l.Close()
+		fs.ok("port", "%s is free", addr)
+		return
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		fs.fail("port", "give --host an address of this machine, or 0.0.0.0 for all of them", "this machine does not have the address %s", cfg.Host)
+		return
+	case errors.Is(err, syscall.EACCES):
+		fs.fail("port", "choose a port from 1024 on, or give the server the capability CAP_NET_BIND_SERVICE", "user %d may not listen on %s", os.Geteuid(), addr)
+		return
+	}
+	var own *pinned
+	if cfg.TLS() {
+		var err error
+		if own, err = pin(cfg); err != nil {
+			fs.warn("port", "correct the certificate first", "%s is taken; by whom cannot be asked without a certificate", addr)
+			return
+		}
+	}
+	err := answers(ctx, cfg.Scheme(), "tcp", addr, own)
+	switch {
+	case err == nil:
+		fs.ok("port", "a Reprise server answers at %s://%s and is ready", cfg.Scheme(), addr)
+	case own != nil && own.met && cfg.MutualTLS():
+		fs.ok("port", "a server with this certificate answers at https://%s, to clients with one only: ask it with --url and %s", addr, "REPRISE_CLIENT_TLS_CERT")
+	default:
+		fs.fail("port", "stop what listens there, or choose another port with --port", "%s is taken, and not by a Reprise that is ready: %v", addr, err)
+	}
+}
+
+// certificate looks at the certificate of the server.
+func (fs *Findings) certificate(cfg Config) {
+	if !cfg.TLS() {
+		return
+	}
+	own, err := pin(cfg)
+	if err != nil {
+		fs.fail("certificate", "correct tls-cert, tls-key and tls-client-ca; `reprise tls init` makes some", "%v", err)
+		return
+	}
+	const renew, day = "make a new one (`reprise tls server-cert --overwrite`), and have it read with SIGHUP", 24 * time.Hour
+	from, until := own.NotBefore.UTC().Format(time.RFC3339), own.NotAfter.UTC().Format(time.RFC3339)
+	switch now := time.Now(); {
+	case now.After(own.NotAfter):
+		fs.fail("certificate", renew, "it ended at %s: clients refuse it", until)
+	case now.Before(own.NotBefore):
+		fs.fail("certificate", "set the clock, or wait", "it begins at %s: clients refuse it", from)
+	case own.NotAfter.Sub(now) < 14*day && own.NotAfter.Sub(now) < own.NotAfter.Sub(own.NotBefore)/3:
+		fs.warn("certificate", renew, "it ends at %s", until)
+	default:
+		fs.ok("certificate", "good until %s", until)
+	}
+}
+
+// pinned is the certificate of the configuration, and whether somebody has
+// proved to be its owner.
+type pinned struct {
+	*x509.Certificate
+	met bool
+}
+
+func pin(cfg Config) (*pinned, error) {
+	c, err := LoadCertificates(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &pinned{Certificate: c.current.Load().Certificates[0].Leaf}, nil
+}
+
+// client is for connections to the owner of the certificate, whatever it is
+// called in there and whoever signed it.
+func (p *pinned) client() *tls.Config {
+	if p == nil {
+		return nil
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, //nolint:gosec // it is compared, which is stricter
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if !s.PeerCertificates[0].Equal(p.Certificate) {
+				return errors.New("it has another certificate than the one of the configuration; a server reads a new one with SIGHUP")
+			}
+			p.met = true
+			return nil
+		},
+	}
+}
+
+// answers asks who listens at an address of this machine whether it is ready.
+func answers(ctx context.Context, scheme, network, addr string, own *pinned) error {
+	// By a name that every server knows, whatever address it listens on, and
+	// past all proxies.
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://localhost/ready", http.NoBody)
+	if err != nil {
+		return err
+	}
+	way := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, network, addr)
+		},
+		TLSClientConfig: own.client(),
+	}
+	defer way.CloseIdleConnections()
+	resp, err := way.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var said struct{ Status, Error string }
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return err
+	}
+	if json.Unmarshal(body, &said) != nil || said.Status == "" && said.Error == "" {
+		return fmt.Errorf("it answers %s, not as a Reprise server", resp.Status)
+	}
+	if said.Status != "ready" {
+		return errors.New(said.Error)
+	}
+	return nil
+}
