@@ -10,12 +10,12 @@ import (
 
 func TestAClientThatWaitsForResultsIsAliveAsLongAsItWaits(t *testing.T) { // A33
 	a := start(t, httpapi.Options{})
-	const options = `{"id":"s","options":{"client_timeout":"150ms"}}`
+	const options = `{"id":"s","options":{"client_timeout":"500ms"}}`
 	if s := object(t, a.want(201, "*", "POST", "/sessions", options)); s["client_until"] == nil {
 		t.Errorf("%v", s)
 	}
 	a.want(201, "*", "POST", "/sessions/s/tasks", `{"tasks":[{"seq":1,"payload":1}]}`)
-	a.want(200, `{"results":[],"next":0}`, "GET", "/sessions/s/results?wait_ms=500", "")
+	a.want(200, `{"results":[],"next":0}`, "GET", "/sessions/s/results?wait_ms=1200", "")
 	if s := object(t, a.want(200, "*", "POST", "/sessions", options)); s["state"] != "open" { // it comes back
 		t.Fatalf("%v", s)
 	}
