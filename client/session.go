@@ -152,6 +152,16 @@ func (s *Session) Cancel(ctx context.Context) (*wire.Session, error) {
 	return s.change(ctx, "cancelling", "DELETE", "", nil)
 }
 
+// ClearExclusions has the session give tasks to engines again that it excluded
+// because tasks failed there: to this one, or to all of them with "".
+func (s *Session) ClearExclusions(ctx context.Context, engine string) (*wire.Session, error) {
+	below := "/exclusions"
+	if engine != "" {
+		below += "?engine=" + url.QueryEscape(engine)
+	}
+	return s.change(ctx, "clearing the exclusions of", "DELETE", below, nil)
+}
+
 // Forget forgets a session that is over, with its tasks and results.
 func (s *Session) Forget(ctx context.Context) error {
 	if err := s.client.call(ctx, "DELETE", s.path+"?forget=true", nil, nil); err != nil {

@@ -54,7 +54,19 @@ type Session struct {
 	Collected int64             `json:"collected"`        // results up to this cursor are acknowledged
 	Options   map[string]Option `json:"options,omitzero"`
 
+	Excluded []ExcludedEngine `json:"excluded,omitzero"` // engines on which its tasks failed too often; at most 1,000
+
 	ClientUntil int64 `json:"client_until,omitzero"` // it is cancelled then if nothing is heard of its client (client_timeout)
+}
+
+// ExcludedEngine is an engine that gets nothing of a session, because tasks failed
+// there.
+type ExcludedEngine struct {
+	Engine   string `json:"engine"`
+	Failures int    `json:"failures"`
+	LastAt   int64  `json:"last_at"`         // the latest of them
+	Until    int64  `json:"until,omitzero"`  // then it is tried again; 0 = not before somebody clears it
+	Spared   bool   `json:"spared,omitzero"` // it goes on: as many as may be are excluded (exclusion_share)
 }
 
 // Ended reports whether the session is over.

@@ -33,7 +33,7 @@ What retries and reschedules are, and every option, is in docs/grid.md.`,
 	}
 	cmd.AddCommand(newGridSubmitCommand(), newGridStatusCommand(), newGridResultsCommand(), newGridSetCommand(), newGridCancelCommand(),
 		newGridSessionsCommand(), newGridEnginesCommand(), newGridDrainCommand(), newGridSimulateCommand(),
-		newGridTaskCommand(), newGridTryCommitCommand())
+		newGridTaskCommand(), newGridTryCommitCommand(), newGridClearCommand())
 	return cmd
 }
 
@@ -126,7 +126,10 @@ func showSession(w io.Writer, s *wire.Session) error {
 		t.row("share", plural(int64(s.Share), "slot"))
 	}
 	if s.Stalled {
-		t.row("stalled", "no engine may run any of its tasks")
+		t.row("stalled", stalledText(s))
+	}
+	for _, e := range s.Excluded {
+		t.row("excluded", excludedText(&e))
 	}
 	if s.ClientUntil > 0 {
 		t.row("client", "if nothing is heard of it, the session is cancelled "+distance(time.UnixMilli(s.ClientUntil), time.Now()))

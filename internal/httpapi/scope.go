@@ -151,6 +151,9 @@ var scopes = map[*resource]needs{
 	ofSession["close"]:     {post: need{enqueues, pathQueue}},
 	ofSession["results"]:   {get: need{reads | enqueues, pathQueue}},
 	ofSession["collected"]: {post: need{enqueues, pathQueue}},
+
+	ofSession["exclusions"]: {del: need{operates | enqueues, pathQueue}},
+
 	oneTask:                {get: need{reads | enqueues, pathQueue}},
 	explainTask:            {get: need{reads | enqueues, pathQueue}},
 	commitTask:             {post: need{works, pathQueue}},

@@ -27,6 +27,8 @@ var (
 		"close":     {post: (*handler).closeSession},
 		"results":   {get: (*handler).results, stream: true},
 		"collected": {post: (*handler).collected},
+
+		"exclusions": {del: (*handler).clearExclusions},
 	}
 	oneTask     = &resource{get: (*handler).showTask}
 	explainTask = &resource{get: (*handler).explainTask}
@@ -215,6 +217,22 @@ func (h *handler) submit(w http.ResponseWriter, r *http.Request, id, _ string) {
 func (h *handler) closeSession(w http.ResponseWriter, r *http.Request, id, _ string) {
 	h.rebinding(w, r, func(_ *scratch, by job.Actor) error {
 		s, err := h.engine.CloseSession(r.Context(), id, by)
+		if err != nil {
+			return err
+		}
+		return h.sendSession(w, http.StatusOK, s)
+	})
+}
+
+// clearExclusions is DELETE /sessions/{id}/exclusions, or of one engine with
+// ?engine=ID.
+func (h *handler) clearExclusions(w http.ResponseWriter, r *http.Request, id, _ string) {
+	h.rebinding(w, r, func(_ *scratch, by job.Actor) error {
+		values, err := jobs.Params(r.URL.RawQuery, "", "engine")
+		if err != nil {
+			return err
+		}
+		s, err := h.engine.ClearExclusions(r.Context(), id, values.Get("engine"), by)
 		if err != nil {
 			return err
 		}

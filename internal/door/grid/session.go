@@ -154,6 +154,7 @@ func SessionOf(s engine.SessionState, whole bool) wire.Session {
 	if !whole {
 		return out
 	}
+	out.Excluded = excludedBy(s)
 	out.Options = make(map[string]wire.Option, len(Options))
 	for i := range Options {
 		o := &Options[i]
