@@ -154,12 +154,12 @@ var scopes = map[*resource]needs{
 
 	ofSession["exclusions"]: {del: need{operates | enqueues, pathQueue}},
 
-	oneTask:                {get: need{reads | enqueues, pathQueue}},
-	explainTask:            {get: need{reads | enqueues, pathQueue}},
-	commitTask:             {post: need{works, pathQueue}},
-	fixed["/engines"]:      {get: need{reads, wholeServer}, post: need{works, noQueue}}, // a limited token has engines of its own, see worker
-	oneEngine:              {get: need{reads | works, noQueue}},
-	ofEngine["heartbeat"]:  {post: need{works, noQueue}},
-	ofEngine["drain"]:      {post: need{works | operates, noQueue}},
-	ofEngine["logoff"]:     {post: need{works | operates, noQueue}},
+	oneTask:               {get: need{reads | enqueues, pathQueue}},
+	explainTask:           {get: need{reads | enqueues, pathQueue}},
+	commitTask:            {post: need{works, pathQueue}},
+	fixed["/engines"]:     {get: need{reads, wholeServer}, post: need{works, noQueue}}, // a limited token has engines of its own, see worker
+	oneEngine:             {get: need{reads | works, noQueue}},
+	ofEngine["heartbeat"]: {post: need{works, noQueue}},
+	ofEngine["drain"]:     {post: need{works | operates, noQueue}},
+	ofEngine["logoff"]:    {post: need{works | operates, noQueue}},
 }

@@ -1,6 +1,10 @@
 package rule
 
-import "github.com/reprisehq/reprise/internal/job"
+import (
+	"slices"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
 
 // What is particular to tasks of sessions (spec/grid.md): more copies of one,
 // where it stands again, and its number among the finished.
@@ -79,7 +83,11 @@ func runEnd(v View, j *job.Job) job.Millis {
 // One that began past its limit, because an operator brought it back with what is
 // left or lowered the limit, is given back as any other.
 func failedBeside(v View, j *job.Job) bool {
-	return (j.Copies > 1 || j.Reschedules > 0) && j.FailedAt >= j.DequeuedAt && noRunLeft(v, j)
+	if j.Copies <= 1 && j.Reschedules == 0 || j.FailedAt < j.DequeuedAt || !noRunLeft(v, j) {
+		return false
+	}
+	rules := policy(v, j).Rules // one with a limit of its own may have let it go on
+	return rules == nil || !slices.ContainsFunc(*rules, func(r job.Rule) bool { return r.Limit != (job.Limit{}) })
 }
 
 // noRunLeft reports whether a job is past its limit.

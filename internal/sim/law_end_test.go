@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -158,6 +159,10 @@ func (s *scene) behind() bool {
 
 // back returns a job to its line without blame.
 func (s *scene) back(o *outcome, j *job.Job, p job.Place, delay job.Millis) *outcome {
+	if len(j.Leases) == 0 && s.failedBeside(j) {
+		o.note("the last copy of one past its limit")
+		return s.died(s.dead(o, j, job.Exhausted, false))
+	}
 	o.want = j
 	if len(j.Leases) > 0 {
 		o.state = job.Leased
@@ -174,6 +179,22 @@ func (s *scene) back(o *outcome, j *job.Job, p job.Place, delay job.Millis) *out
 	s.place(o, j, p)
 	o.state = j.State
 	return o
+}
+
+// failedBeside is core.md 5, attempts: of a job that is past its limit since a
+// copy of it failed the last live one decides.
+func (s *scene) failedBeside(j *job.Job) bool {
+	p := s.policy(j)
+	limit, bounded := p.LimitValue()
+	if !bounded || int64(j.Attempts) <= limit || j.Overrides > 0 || j.Copies == 1 && j.Reschedules == 0 || j.DequeuedAt > j.FailedAt {
+		return false
+	}
+	for _, r := range *cmp.Or(p.Rules, &job.Rules{}) {
+		if r.Limit != (job.Limit{}) {
+			return false
+		}
+	}
+	return true
 }
 
 // waits is the range of the curves that histories use, for the n-th attempt.
