@@ -99,7 +99,9 @@ func eventFilter(query string) (f engine.EventFilter, err error) {
 	if err != nil {
 		return f, err
 	}
-	f.Queues = jobs.Names(values.Get("queue"))
+	if f.Queues, err = jobs.QueueNames(values.Get("queue")); err != nil {
+		return f, err
+	}
 	for _, word := range jobs.Names(values.Get("kind")) {
 		kind, known := engine.EventKind(0), ""
 		for kind < engine.EventKinds && kind.String() != word {

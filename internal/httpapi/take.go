@@ -105,7 +105,9 @@ func takeOptions(r *http.Request) (o engine.StreamOptions, epoch int64, err erro
 		}
 		o.Prefetch = int(n)
 	}
-	o.Queues = jobs.Names(values.Get("queue"))
+	if o.Queues, err = jobs.QueueNames(values.Get("queue")); err != nil {
+		return o, 0, err
+	}
 	if epoch > 0 && (values.Has("prop") || values.Has("lease")) {
 		return o, 0, job.Errorf(job.Invalid, "prop and lease are not for an engine: its properties come with its login, and it always has lease tokens")
 	}

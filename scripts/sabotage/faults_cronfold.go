@@ -17,7 +17,7 @@ var cronFoldFaults = []fault{
 		file:  "internal/engine/cron_fold.go",
 		old:   "\t\t\tif w.next[key] != nil {\n",
 		new:   "\t\t\tif false {\n",
-		first: []suite{in("internal/sim", "TestSimulation")},
+		first: []suite{in(enginePkg, "TestManyMissedTicksFoldOneAfterAnother")},
 	},
 	{
 		name: "cron-fold-refused-twice", breaks: "docs/cron.md, jobs that are refused",

@@ -42,6 +42,9 @@ func Selection(f *wire.DeadFilter) (s job.Selection, err error) {
 	if len(f.Text) > filterTextMax {
 		return s, refuse("text", "text is longer than "+strconv.Itoa(filterTextMax)+" bytes")
 	}
+	if err := queueNames(f.Queues); err != nil {
+		return s, err
+	}
 	s.Queues, s.Types, s.Groups, s.ErrorTypes, s.Text = f.Queues, f.Types, f.Groups, f.ErrorTypes, f.Text
 	if s.IDs, err = each("id", f.IDs, job.ParseID); err != nil {
 		return s, err

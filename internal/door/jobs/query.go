@@ -100,6 +100,24 @@ func Names(value string) []string {
 	return slices.Compact(list)
 }
 
+// QueueNames is Names for queues. A name that no queue can have is refused: a
+// worker would wait for ever, and a list would look empty. Zizq asks for the
+// same rule of a queue's name (zizq.md 1.4) and says of no query that it may be
+// broken there; a name that no queue has yet is no error.
+func QueueNames(value string) ([]string, error) {
+	list := Names(value)
+	return list, queueNames(list)
+}
+
+func queueNames(list []string) error {
+	for _, name := range list {
+		if err := CheckName("queue", name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func readQuery(path, raw string, known []string) (*Query, error) {
 	q := &Query{path: path, limit: pageDefault}
 	values, err := Params(raw, "", known...)
@@ -144,7 +162,11 @@ func (q *Query) among(name string, list []string) error {
 		q.tail += [...]string{"&" + name + "=", ","}[min(i, 1)] + url.QueryEscape(part)
 		switch name {
 		case "queue":
-			q.filter.Queues = list
+			if q.filter.Queues = list; i == 0 {
+				if err := queueNames(list); err != nil {
+					return err
+				}
+			}
 		case "type":
 			q.filter.Types = list
 		case "budgets.key":

@@ -170,7 +170,9 @@ func GroupsQuery(raw string) (q engine.GroupQuery, err error) {
 	}
 	q = engine.GroupQuery{Buckets: trendBuckets, Bucket: trendBucket, Most: pageDefault}
 	if values.Has("queue") {
-		q.Queues = Names(values.Get("queue"))
+		if q.Queues, err = QueueNames(values.Get("queue")); err != nil {
+			return q, err
+		}
 	}
 	if values.Has("fingerprint") {
 		if q.Prints, err = each("fingerprint", Names(values.Get("fingerprint")), job.ParseFingerprint); err != nil {
