@@ -64,7 +64,7 @@ func TestInboxCommandLinesThatAreWrongSaySo(t *testing.T) {
 	for line, want := range map[string]string{
 		"show":                      "it is used as",
 		"show|in":                   "there is no inbox",
-		"send|in":                   `required flag(s) "payload"`,
+		"send|in":                   `--payload is missing`,
 		"send|in|-p|x":              "--payload is no JSON",
 		"send|in|-p|1|-H|x":         "write it as NAME=VALUE",
 		"edit|in|m":                 "say what is to change",

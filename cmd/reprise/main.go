@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -22,6 +23,7 @@ func run(root *cobra.Command, args []string) int {
 	if err == nil {
 		return 0
 	}
+	err = missingFlag(err)
 	if exit, ok := errors.AsType[*exitCode](err); ok {
 		if exit.cause != nil {
 			fmt.Fprintf(cmd.ErrOrStderr(), "reprise: %v\n", exit.cause)
@@ -34,6 +36,17 @@ func run(root *cobra.Command, args []string) int {
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "Run \"%s --help\" for flags and examples.\n", cmd.CommandPath())
 	return 2
+}
+
+// missingFlag gives what cobra says of a required flag that is missing our words
+// and our exit code.
+func missingFlag(err error) error {
+	names, isOne := strings.CutPrefix(err.Error(), "required flag(s) ")
+	if !isOne {
+		return err
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(names, `"`), `"`)
+	return usagef("--%s is missing", name)
 }
 
 func newRootCommand() *cobra.Command {

@@ -219,6 +219,10 @@ func TestCommandLinesThatCannotBeUnderstoodEndWith2AndSayWhatToDo(t *testing.T) 
 		{"work --queue q --exec a --concurrency 0", "at least one job"},
 		{"work --queue q --exec a --timeout -1s", "cannot be negative"},
 		{"work --queue q --exec a --quiet --verbose", "exclude each other"},
+		{"backup", "--out"},
+		{"restore", "takes one file"},
+		{"tls client-cert", "--name is missing"},
+		{"inbox set q", "--file is missing"},
 		{"version x", "takes no argument"},
 		{"demo x", "takes no argument"},
 	} {
