@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -35,14 +36,15 @@ written to disk and only then given its name. A file that exists is refused.`,
 			if err != nil {
 				return err
 			}
-			body, err := cl.Backup(cmd.Context())
+			m, size, err := backup.Save(out, func() (io.ReadCloser, error) {
+				body, err := cl.Backup(cmd.Context())
+				if err != nil {
+					return nil, advise(err, cl)
+				}
+				return body, nil
+			})
 			if err != nil {
-				return advise(err, cl)
-			}
-			defer func() { _ = body.Close() }()
-			m, size, err := backup.Save(out, body)
-			if err != nil {
-				return fmt.Errorf("the backup is not complete and was removed: %w", err)
+				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s MiB, %s of %s MiB, version %s, format %d\n",
 				out, mebibytes(size), plural(int64(m.Files), "file"), mebibytes(m.Bytes), m.Version, m.Format)

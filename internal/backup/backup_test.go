@@ -91,7 +91,7 @@ func TestHalfABackupIsNone(t *testing.T) {
 		}
 		empty(t, dir)
 		to := filepath.Join(dir, "b.tar.gz")
-		if _, _, err := Save(to, bytes.NewReader(b[:n])); !errors.Is(err, ErrBroken) {
+		if _, _, err := Save(to, sends(b[:n])); !errors.Is(err, ErrBroken) {
 			t.Errorf("saving %d bytes: %v", n, err)
 		}
 		empty(t, dir)
@@ -221,7 +221,7 @@ func TestARefusedExtractTouchesNothing(t *testing.T) {
 
 func TestABackupIsSavedWholeOrNotAtAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.tar.gz")
-	m, size, err := Save(path, bytes.NewReader(whole(t)))
+	m, size, err := Save(path, sends(whole(t)))
 	if err != nil || m.Files != 4 || size != int64(len(whole(t))) {
 		t.Fatalf("%+v, %d, %v", m, size, err)
 	}
@@ -229,12 +229,33 @@ func TestABackupIsSavedWholeOrNotAtAll(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 || info.Size() != size {
 		t.Errorf("%v, %v: it holds payloads", info.Mode(), err)
 	}
-	if _, _, err := Save(path, bytes.NewReader(whole(t))); err == nil || !strings.Contains(err.Error(), "exists already") {
+	// A file that cannot be written costs the server nothing.
+	unasked := func() (io.ReadCloser, error) {
+		t.Error("a backup is asked for that cannot be kept")
+		return nil, errors.New("never")
+	}
+	if _, _, err := Save(path, unasked); err == nil || !strings.Contains(err.Error(), "exists already") || strings.Contains(err.Error(), "removed") {
 		t.Errorf("over one that exists: %v", err)
 	}
-	if _, _, err := Save(filepath.Join(t.TempDir(), "no", "b"), bytes.NewReader(whole(t))); !errors.Is(err, os.ErrNotExist) {
+	if _, _, err := Save(filepath.Join(t.TempDir(), "no", "b"), unasked); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("into no directory: %v", err)
 	}
+	// One that is refused leaves nothing, and is told as it is.
+	dir, refused := t.TempDir(), errors.New("one is being made already")
+	if _, _, err := Save(filepath.Join(dir, "b"), func() (io.ReadCloser, error) { return nil, refused }); err == nil || err.Error() != refused.Error() {
+		t.Errorf("a refused one: %v", err)
+	}
+	if _, _, err := Save(filepath.Join(dir, "b"), sends(whole(t)[:100])); err == nil || !strings.Contains(err.Error(), "is not complete and was removed") {
+		t.Errorf("half of one: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("they leave %v, %v", left, err)
+	}
+}
+
+// sends answers with an archive.
+func sends(b []byte) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
 }
 
 // A file that changes while it is being copied makes no backup.

@@ -77,8 +77,8 @@ func syncDir(dir string) error {
 
 // Save writes a backup to a file so that the file is there whole or not
 // at all: under another name first, checked, synced and then renamed. A file
-// that exists is refused.
-func Save(path string, from io.Reader) (m Manifest, size int64, err error) {
+// that exists is refused, and nobody is asked for what cannot be written.
+func Save(path string, ask func() (io.ReadCloser, error)) (m Manifest, size int64, err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return m, 0, fmt.Errorf("%s exists already; give another name, or remove it", path)
 	}
@@ -92,9 +92,14 @@ func Save(path string, from io.Reader) (m Manifest, size int64, err error) {
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
+	from, err := ask()
+	if err != nil {
+		return m, 0, err
+	}
+	defer func() { _ = from.Close() }()
 	to := &written{to: f}
 	if m, err = Check(io.TeeReader(from, to)); err != nil {
-		return m, 0, cmp.Or(to.err, err)
+		return m, 0, fmt.Errorf("the backup is not complete and was removed: %w", cmp.Or(to.err, err))
 	}
 	info, err := f.Stat()
 	if err != nil {

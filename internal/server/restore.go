@@ -28,15 +28,27 @@ type Restored struct {
 // it once to see that it can be read. After an error the directory is as it
 // was, or what is left in it is named by the error.
 func Restore(ctx context.Context, from io.Reader, dir string) (out Restored, err error) {
+	name := filepath.Join(dir, "LOCK")
+	_, wasThere := os.Lstat(dir)
+	_, wasLocked := os.Lstat(name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return out, fmt.Errorf("making the directory: %w", err)
 	}
-	lock, err := vfs.Default.Lock(filepath.Join(dir, "LOCK"))
+	lock, err := vfs.Default.Lock(name)
 	if err != nil {
 		return out, fmt.Errorf("%s is in use by another process (%w); stop that one, or choose another directory with --root-dir", dir, err)
 	}
-	out.Manifest, err = extract(from, dir)
-	if err := errors.Join(err, lock.Close()); err != nil {
+	if out.Manifest, err = extract(from, dir); err != nil {
+		if wasLocked != nil {
+			err = errors.Join(err, os.Remove(name))
+		}
+		err = errors.Join(err, lock.Close())
+		if wasThere != nil {
+			_ = os.Remove(dir) // unless what it holds is told already
+		}
+		return out, err
+	}
+	if err := lock.Close(); err != nil {
 		return out, err
 	}
 	out.Jobs, err = settleIn(ctx, dir)

@@ -196,8 +196,14 @@ func TestABackupThatBreaksOffIsNone(t *testing.T) {
 	path := write(t, filepath.Join(dir, "half.tar.gz"), string(half))
 	to := filepath.Join(dir, "restored")
 	fails(t, []string{"restore", path, "--root-dir", to}, "not a whole backup", "ends early")
-	if left, err := os.ReadDir(to); err != nil || len(left) > 1 {
+	if left, err := os.ReadDir(to); !os.IsNotExist(err) {
 		t.Errorf("a failed restore left %v, %v", left, err)
+	}
+	other := t.TempDir()
+	write(t, filepath.Join(other, "mine"), "")
+	fails(t, []string{"restore", path, "--root-dir", other}, "is not empty (it holds mine)")
+	if left, err := os.ReadDir(other); err != nil || len(left) != 1 {
+		t.Errorf("a refused restore left %v, %v", left, err)
 	}
 	s = start(t, root)
 	if _, err := os.Stat(filepath.Join(root, "backup.tmp")); !os.IsNotExist(err) {
