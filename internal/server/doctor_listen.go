@@ -52,12 +52,7 @@ func (fs *Findings) socket(ctx context.Context, path string) {
 	case !answered(path):
 		fs.ok("socket", "%s was left by a server that is gone; the next one replaces it", path)
 	default:
-		const do = "see the log of the server; if it is another program, name another path with --unix"
-		if err := answers(ctx, "http", "unix", path, nil); err != nil {
-			fs.fail("socket", do, "%s is taken, and not by a Reprise that is ready: %v", path, err)
-			return
-		}
-		fs.ok("socket", "a Reprise server answers at %s and is ready", path)
+		fs.answered("socket", path, answers(ctx, "http", "unix", path, nil))
 	}
 }
 
@@ -85,15 +80,30 @@ func (fs *Findings) port(ctx context.Context, cfg Config) {
 		}
 	}
 	err := answers(ctx, cfg.Scheme(), "tcp", addr, own)
+	if err != nil && own != nil && own.met && cfg.MutualTLS() {
+		fs.ok("port", "a server with this certificate answers at https://%s, to clients with one only: ask it with --url and %s", addr, "REPRISE_CLIENT_TLS_CERT")
+		return
+	}
+	fs.answered("port", cfg.Scheme()+"://"+addr, err)
+}
+
+// answered tells who answers at an address that is taken.
+func (fs *Findings) answered(check, at string, err error) {
+	why, ours := errors.AsType[unready](err)
 	switch {
 	case err == nil:
-		fs.ok("port", "a Reprise server answers at %s://%s and is ready", cfg.Scheme(), addr)
-	case own != nil && own.met && cfg.MutualTLS():
-		fs.ok("port", "a server with this certificate answers at https://%s, to clients with one only: ask it with --url and %s", addr, "REPRISE_CLIENT_TLS_CERT")
+		fs.ok(check, "a Reprise server answers at %s and is ready", at)
+	case ours:
+		fs.fail(check, "see its log, and what else is found here", "a Reprise server answers at %s and is not ready: %s", at, string(why))
 	default:
-		fs.fail("port", "stop what listens there, or choose another port with --port", "%s is taken, and not by a Reprise that is ready: %v", addr, err)
+		fs.fail(check, "stop what listens there, or choose another --port or --unix", "%s is taken by another program: %v", at, err)
 	}
 }
+
+// unready is why a server takes no work in, in its words.
+type unready string
+
+func (u unready) Error() string { return string(u) }
 
 // certificate looks at the certificate of the server.
 func (fs *Findings) certificate(cfg Config) {
@@ -154,6 +164,7 @@ func (p *pinned) client() *tls.Config {
 }
 
 // answers asks who listens at an address of this machine whether it is ready.
+// One of ours that is not answers with unready.
 func answers(ctx context.Context, scheme, network, addr string, own *pinned) error {
 	// By a name that every server knows, whatever address it listens on, and
 	// past all proxies.
@@ -183,7 +194,7 @@ func answers(ctx context.Context, scheme, network, addr string, own *pinned) err
 		return fmt.Errorf("it answers %s, not as a Reprise server", resp.Status)
 	}
 	if said.Status != "ready" {
-		return errors.New(said.Error)
+		return unready(said.Error)
 	}
 	return nil
 }

@@ -76,6 +76,7 @@ func TestTheDoctorTellsWhyAnAddressCannotBeHad(t *testing.T) {
 		"a file":             {func(c *Config) { c.Unix = emptyFile(t, filepath.Join(dir, "file")) }, "socket", HealthFail, "is no socket"},
 		"left behind":        {func(c *Config) { c.Unix = deadSocket(t, filepath.Join(dir, "dead")) }, "socket", HealthOK, "was left by a server that is gone"},
 		"not there":          {func(c *Config) { c.Unix = filepath.Join(dir, "none") }, "socket", HealthOK, "is free"},
+		"not ready":          {func(c *Config) { c.Port = full(t) }, "port", HealthFail, "and is not ready: the disk is below its reserve"},
 		"of another program": {func(c *Config) { c.Unix = foreignSocket(t, filepath.Join(dir, "other")) }, "socket", HealthFail, "not as a Reprise server"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -84,6 +85,15 @@ func TestTheDoctorTellsWhyAnAddressCannotBeHad(t *testing.T) {
 			finds(t, Doctor(t.Context(), cfg, nil, nil), c.check, c.health, c.text)
 		})
 	}
+}
+
+// full is the port of a server whose disk has no room.
+func full(t *testing.T) int {
+	t.Helper()
+	cfg := sick(t)
+	cfg.DiskReserve = DiskReserve{Percent: 100}
+	runs(t, cfg)
+	return cfg.Port
 }
 
 func emptyFile(t *testing.T, path string) string {
@@ -145,7 +155,8 @@ func TestTheDoctorLooksAtTheCertificate(t *testing.T) {
 	other, _ := look(now, 100)
 	other.Port = cfg.Port
 	fs = Doctor(t.Context(), other, nil, nil)
-	finds(t, fs, "port", HealthFail, ":"+strconv.Itoa(cfg.Port)+" is taken, and not by a Reprise that is ready: it has another certificate")
+	finds(t, fs, "port", HealthFail, ":"+strconv.Itoa(cfg.Port)+" is taken by another program: ")
+	finds(t, fs, "port", HealthFail, "it has another certificate")
 	if err := os.Remove(other.TLSCert); err != nil {
 		t.Fatal(err)
 	}
