@@ -90,6 +90,7 @@ func table() []fault {
 		turnFaults,
 		inboxDoorFaults,
 		inboxViewFaults,
+		inboxActFaults,
 		queryFaults,
 		wireFaults,
 		openapiFaults,

@@ -112,7 +112,7 @@ var storeFaults = []fault{
 		name: "listed-where-it-was", breaks: "I1, lists",
 		does:  "a job is still listed in the state that it left",
 		file:  "internal/store/embedded/index.go",
-		old:   "x.of(old.Queue).jobs[old.State].remove(placed{id: old.ID})",
+		old:   "x.of(old.Queue).jobs[shelfOf(old)].remove(placed{id: old.ID})",
 		new:   "_ = old.ID",
 		first: []suite{in(embeddedPkg, "TestExercise")},
 	},

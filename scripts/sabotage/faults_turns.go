@@ -41,7 +41,7 @@ var turnFaults = []fault{
 		file:  "internal/engine/turn.go",
 		old:   "		if !at.Before(rule.EntriesOf(m).Inner) {",
 		new:   "		if !at.Before(rule.EntriesOf(m).Inner) && m.ID == j.ID {",
-		first: []suite{in("internal/model", "TestEngineIsTheModel"), in("internal/sim", "TestSimulation")},
+		first: []suite{in(enginePkg, "TestAFailureLeavesThoseBeforeItWithTheirHolder")},
 	},
 	{
 		name: "turn-late-behind-the-head", breaks: "I7",
@@ -57,7 +57,7 @@ var turnFaults = []fault{
 		file:  "internal/rule/turn.go",
 		old:   "		return v.Job.ExpiresAt == 0 || v.Job.ExpiresAt > v.Now\n",
 		new:   "		return true\n",
-		first: []suite{in("internal/model", "TestEngineIsTheModel"), in("internal/sim", "TestSimulation")},
+		first: []suite{in(enginePkg, "TestAMemberThatIsGivenBackExpiredTakesNobodyAlong")},
 	},
 	{
 		name: "turn-without-fence", breaks: "core.md 4",
@@ -65,7 +65,7 @@ var turnFaults = []fault{
 		file:  "internal/rule/turn.go",
 		old:   "	if joins == 0 {\n		g.Turn = v.Seq()",
 		new:   "	if joins == 0 && g.Turn == 0 {\n		g.Turn = v.Seq()",
-		first: []suite{in(enginePkg, "TestTurnsNeverRepeatWhenAGroupIsEmptiedAndFilledAgain"), in("internal/model", "TestEngineIsTheModel"), in("internal/sim", "TestSimulation")},
+		first: []suite{in(enginePkg, "TestEachTurnOfAGroupHasAHigherNumber")},
 	},
 	{
 		name: "turn-dead-head-outlives-its-expiry", breaks: "inbox.md 9, docs/adr/0006",
@@ -73,7 +73,7 @@ var turnFaults = []fault{
 		file:  "internal/rule/failure.go",
 		old:   "	if v.Queue.Turns {\n		j.PurgeAt = j.ExpiresAt",
 		new:   "	if v.Queue.Turns {\n		j.PurgeAt = 0",
-		first: []suite{in(enginePkg, "TestExpiryIsLookedAtBeforeEachDeliveryAndNeverBlocks"), in("internal/model", "TestEngineIsTheModel")},
+		first: []suite{in(enginePkg, "TestExpiryIsLookedAtBeforeEachDeliveryAndNeverBlocks")},
 	},
 	{
 		name: "turn-member-behind-parks-its-group", breaks: "core.md 2, on_dead",
@@ -81,6 +81,6 @@ var turnFaults = []fault{
 		file:  "internal/rule/failure.go",
 		old:   "		(j.Order != job.OrderStrict || v.Job.State != job.Leased || v.Behind)",
 		new:   "		(j.Order != job.OrderStrict || v.Job.State != job.Leased)",
-		first: []suite{in("internal/model", "TestEngineIsTheModel"), in("internal/sim", "TestSimulation")},
+		first: []suite{in(enginePkg, "TestAMemberThatDiesBehindAnotherParksNobodyBeforeIt")},
 	},
 }

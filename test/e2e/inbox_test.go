@@ -41,7 +41,7 @@ inboxes:
 	again := []string{"-c", config, "--port", s.port()}
 
 	var sending sync.WaitGroup
-	accepted := make([]int, groups)
+	accepted := make([][]string, groups)
 	for g := range groups {
 		sending.Go(func() { accepted[g] = sendAll(t, s.url, g, each) })
 	}
@@ -59,8 +59,8 @@ inboxes:
 		return n == groups*each, fmt.Sprint(n, " of ", groups*each, " are taken")
 	})
 	for g := range groups {
-		if accepted[g] != each {
-			t.Fatalf("group %d: %d accepted", g, accepted[g])
+		if len(accepted[g]) != each {
+			t.Fatalf("group %d: %d accepted", g, len(accepted[g]))
 		}
 		if why := e.wrong(fmt.Sprint("g", g), each, kills); why != "" {
 			t.Errorf("group %d: %s", g, why)
@@ -72,25 +72,65 @@ inboxes:
 		c.must(t, 200, &x, "GET", "/inboxes/orders", nil)
 		return x.Messages.Total == 0 && x.Groups.Total == 0, fmt.Sprintf("%+v", x.Messages)
 	})
+	sentAgain(t, c, accepted)
 	if code := s.terminate(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }
 
-// sendAll sends the messages of a group in order, each until it is accepted.
-func sendAll(t *testing.T, url string, group, n int) (accepted int) {
+// sentAgain sends all messages once more, which were delivered by servers that were
+// killed since: each is known by its id, and one with other content is a conflict.
+func sentAgain(t *testing.T, c *client, ids [][]string) {
+	t.Helper()
+	var list, other []wire.InboxPut
+	for g := range ids {
+		for n := range ids[g] {
+			header := map[string]string{wire.CorrelateID: messageName(g, n)}
+			list = append(list, wire.InboxPut{Headers: header, Payload: messageBody(g, n)})
+			other = append(other, wire.InboxPut{Headers: header, Payload: messageBody(g, n+1)})
+		}
+	}
+	var in wire.InboxIntake
+	c.must(t, 200, &in, "POST", "/inboxes/orders/messages/bulk", map[string]any{"messages": list})
+	if in.Duplicates != len(list) || in.Refused != 0 {
+		t.Errorf("sent again: %d of %d are duplicates, %d refused", in.Duplicates, len(list), in.Refused)
+	}
+	for i, a := range in.Messages {
+		if want := ids[i/len(ids[0])][i%len(ids[0])]; a.ID != want || !a.Duplicate {
+			t.Fatalf("sent again: %+v, and the first time it was %s", a, want)
+		}
+	}
+	c.must(t, 200, &in, "POST", "/inboxes/orders/messages/bulk", map[string]any{"messages": other})
+	if in.Refused != len(other) || in.Messages[0].Code != wire.CodeExists {
+		t.Errorf("with other content: %d of %d are refused, the first with %+v", in.Refused, len(other), in.Messages[0])
+	}
+}
+
+func messageName(group, n int) string { return fmt.Sprintf("g%d-%d", group, n) }
+
+func messageBody(group, n int) json.RawMessage {
+	return fmt.Appendf(nil, `{"order":"g%d","n":%d}`, group, n)
+}
+
+// sendAll sends the messages of a group in order, each until it is accepted, and
+// returns the ids they got.
+func sendAll(t *testing.T, url string, group, n int) (accepted []string) {
 	c := dial(url)
 	defer c.close()
 	pace := time.NewTicker(10 * time.Millisecond)
 	defer pace.Stop()
 	deadline := time.After(2 * patience)
-	for accepted < n {
-		body := fmt.Sprintf(`{"order":"g%d","n":%d}`, group, accepted)
-		r, err := c.do(t.Context(), "POST", "/inboxes/orders/messages", body, wire.CorrelateID, fmt.Sprintf("g%d-%d", group, accepted))
+	for len(accepted) < n {
+		at := len(accepted)
+		r, err := c.do(t.Context(), "POST", "/inboxes/orders/messages", string(messageBody(group, at)), wire.CorrelateID, messageName(group, at))
 		if err == nil && (r.status == 201 || r.status == 200) {
-			accepted++
+			var a wire.InboxAccepted
+			if err := json.Unmarshal(r.body, &a); err != nil {
+				t.Error(err)
+			}
+			accepted = append(accepted, a.ID)
 		} else if err == nil && r.status < 500 {
-			t.Errorf("message %d of group %d: %s", accepted, group, r)
+			t.Errorf("message %d of group %d: %s", at, group, r)
 			return accepted
 		}
 		select {
