@@ -340,9 +340,11 @@ func (w *world) anyID(t *rapid.T) job.ID {
 }
 
 func (w *world) operate(t *rapid.T) {
-	verb := one(t, "verb", "delete", "cancel", "revive", "revive", "offer", "patch")
+	verb := one(t, "verb", "delete", "cancel", "revive", "revive", "offer", "patch", "edit")
 	id := w.anyID(t)
 	switch verb {
+	case "edit":
+		w.edit(id)
 	case "delete":
 		w.delete(id)
 	case "cancel":

@@ -50,4 +50,12 @@ var inboxActFaults = []fault{
 		new:   "Next: int64(max(0, t.Next-t.At))}",
 		first: []suite{in("internal/httpapi", "TestTheProtocolIsAsDocumented")},
 	},
+	{
+		name: "edit-keeps-the-old-payload", breaks: "inbox.md, decision 10: edit",
+		does:  "a message that was edited is delivered as it was",
+		file:  "internal/engine/patch.go",
+		old:   "			n.Payload, n.PayloadSize = ref, uint32(len(p.Payload))",
+		new:   "			n.PayloadSize = uint32(len(p.Payload))",
+		first: []suite{in("internal/model", "TestEngineIsTheModel")},
+	},
 }
