@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/reprisehq/reprise/wire"
@@ -163,6 +164,62 @@ func TestAnEngineSaysThatItStoppedWhatTookTooLong(t *testing.T) {
 	b.feed <- `{"id":"` + taskID + `","lease":"` + taskLease + `","voided":"timeout"}`
 	b.hear(`/engines/e/heartbeat {"epoch":1,"stopped":["` + taskLease + `"]}`)
 	b.hear(`/engines/e/heartbeat {"epoch":1}`) // once is enough
+}
+
+// A10: the engine ends a run by itself, to the millisecond.
+func TestA10AnEngineEndsARunThatIsOverItsTime(t *testing.T) {
+	const limit = 50 * time.Second
+	for _, c := range []struct {
+		name string
+		task wire.Job
+		ends bool
+	}{
+		{"the engine is to end it", wire.Job{StopAfterMS: limit.Milliseconds()}, true},
+		{"the session lets it run on", wire.Job{RunTimeoutMS: limit.Milliseconds(), RunUntil: limit.Milliseconds()}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c.task.ID, c.task.Lease = taskID, taskLease
+				cl, err := New("http://127.0.0.1:1", Options{}) // nobody is asked
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer cl.Close()
+				began := time.Now()
+				e, err := NewEngine(cl, func(ctx context.Context, _ *Delivery) error {
+					late := time.NewTimer(2 * limit)
+					defer late.Stop()
+					select {
+					case <-ctx.Done():
+						return ctx.Err()
+					case <-late.C:
+						return nil
+					}
+				}, EngineOptions{ID: "e", Host: "h"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := newRun(e.worker)
+				e.engine.attach(r)
+				r.execute(t.Context(), r.accept(c.task))
+				if took := time.Since(began); c.ends && took != limit || !c.ends && took != 2*limit {
+					t.Errorf("it ran for %s", took)
+				}
+			})
+		})
+	}
+}
+
+func TestAnEngineTellsThatItsRunTookTooLong(t *testing.T) {
+	b, c := newBroker(t)
+	runEngine(t, c, func(ctx context.Context, _ *Delivery) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	b.feed <- strings.Replace(taskLine, `"lease"`, `"stop_after_ms":20,"lease"`, 1)
+	if call := b.hear("/jobs/settle"); !strings.Contains(call, `"outcome":"retry","error":{"message":"the run timeout of 20ms is over","timeout":true}`) {
+		t.Error(call)
+	}
 }
 
 func TestAnEngineThatLogsInAgainNamesWhatItRuns(t *testing.T) {

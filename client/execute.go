@@ -21,12 +21,15 @@ func (r *run) execute(ctx context.Context, h *held) {
 		return
 	}
 	cancel := context.CancelFunc(func() {})
-	if timeout := runTimeout(&h.job); timeout > 0 {
-		own, cancel = context.WithTimeoutCause(own, timeout, fmt.Errorf("the run timeout of %s is over", timeout))
+	var over error
+	if timeout := r.runTimeout(&h.job); timeout > 0 {
+		over = fmt.Errorf("the run timeout of %s is over", timeout)
+		own, cancel = context.WithTimeoutCause(own, timeout, over)
 	}
 	start := time.Now()
 	r.opts.Events.Started(d)
 	err := r.invoke(own, d)
+	overran := over != nil && context.Cause(own) == over
 	cancel()
 	if why := r.overWhy(h); why != nil {
 		r.ended()
@@ -37,6 +40,9 @@ func (r *run) execute(ctx context.Context, h *held) {
 	if _, said := errors.AsType[*ending](err); err != nil && !said && ctx.Err() != nil {
 		// We stopped the handler; that is not the job's fault.
 		s = wire.Settle{Outcome: wire.OutcomeRelease}
+	}
+	if overran && s.Error != nil {
+		s.Error.Timeout = true
 	}
 	s.StartedAt, s.HoldMS = start.UnixMilli(), d.hold.Load()
 	if s.Outcome == wire.OutcomeOK {
@@ -54,8 +60,11 @@ func (r *run) ended() {
 }
 
 // runTimeout is how long one run may take, by the job or by its queue; 0 =
-// without end.
-func runTimeout(j *wire.Job) time.Duration {
+// without end. Of a task it is for the session to say whether an engine stops it.
+func (r *run) runTimeout(j *wire.Job) time.Duration {
+	if r.opts.engine != nil {
+		return time.Duration(j.StopAfterMS) * time.Millisecond
+	}
 	ms := j.RunTimeoutMS
 	if ms == 0 && j.RunUntil > j.DequeuedAt {
 		ms = j.RunUntil - j.DequeuedAt // as if the run had begun when it was delivered
@@ -72,7 +81,7 @@ func (r *run) confirm(ctx context.Context, h *held) bool {
 		r.opts.engine.started(h)
 		return true
 	}
-	if j.StartBy == 0 && j.StartTimeoutMS == 0 && runTimeout(j) == 0 {
+	if j.StartBy == 0 && j.StartTimeoutMS == 0 && r.runTimeout(j) == 0 {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.opts.times.confirm)

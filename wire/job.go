@@ -130,11 +130,12 @@ type Job struct {
 	Wait        string `json:"wait,omitempty"`        // why an open job does not run: one of Waits
 
 	// Of a delivery to a worker that settles by token; only it sees them.
-	Lease      string `json:"lease,omitempty"`       // token of this delivery
-	LeaseUntil int64  `json:"lease_until,omitempty"` // it lapses then unless extended
-	RunUntil   int64  `json:"run_until,omitempty"`   // the run must be over by then; counted anew from its start
-	StartBy    int64  `json:"start_by,omitempty"`    // the run must have begun by then
-	Held       bool   `json:"held,omitempty"`        // this worker had it before it reconnected
+	Lease       string `json:"lease,omitempty"`         // token of this delivery
+	LeaseUntil  int64  `json:"lease_until,omitempty"`   // it lapses then unless extended
+	RunUntil    int64  `json:"run_until,omitempty"`     // the run must be over by then; counted anew from its start
+	StartBy     int64  `json:"start_by,omitempty"`      // the run must have begun by then
+	StopAfterMS int64  `json:"stop_after_ms,omitempty"` // of a task: the engine ends the run by itself so long after it began, and tells of a timeout
+	Held        bool   `json:"held,omitempty"`          // this worker had it before it reconnected
 
 	// Voided makes a line of a take the news that the lease is over: cancel,
 	// supersede (another copy was first), timeout, release (start timeout).

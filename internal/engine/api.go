@@ -73,6 +73,10 @@ type Delivery struct {
 	Payload []byte
 	Held    bool // the holder had it already before it reconnected
 
+	// StopAfter is how long after its start the holder ends the run by itself, as
+	// one that took too long: of a task; 0 = it does not.
+	StopAfter job.Millis
+
 	// Voided: this is no job but the news that the lease is over, by Ending. The
 	// holder stops what it runs under it and settles nothing. Only named streams
 	// are told; who leases by itself hears it when it extends.

@@ -64,6 +64,53 @@ func TestA10EveryOverrunIsEndedInItsOwnMillisecond(t *testing.T) {
 	}, func(r *rig) { r.twice = false })
 }
 
+// A10: of modern's slack of 2 s. An engine that ends its run by itself is free at
+// once; one that is mute is told 2 s later, and is trusted with nothing until it
+// says that it has stopped.
+func TestA10AnEngineThatEndsItsRunIsFreeAndAMuteOneIsEndedAfterTheSlack(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.RunTimeout, q.Grid.TimeoutSlack = 50*job.Second, 2*job.Second })
+		g.tasks("s", "A", "B")
+		good, mute := g.engine("good", 1), g.engine("mute", 1)
+		ran := map[*machine]string{}
+		for _, m := range []*machine{good, mute} {
+			m.read()
+			for name, d := range m.held {
+				m.starts(name)
+				if ran[m] = name; d.StopAfter != 50*job.Second {
+					t.Errorf("%s is to end its run after %s", m.name, d.StopAfter)
+				}
+			}
+		}
+		began := g.clock.Wall()
+		g.beating(50*job.Second, good, mute)
+		d := good.held[ran[good]]
+		_, err := g.Settle(g.Context(), []engine.Settle{{
+			ID: d.Job.ID, Token: d.Lease.Token, Outcome: job.Retried, Failure: job.Failure{Type: "timeout", Timeout: true},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state := good.state(); state.State != engine.MachineBusy || len(state.Stopping) > 0 { // it has the next run
+			t.Errorf("the engine that ended its run: %+v", state)
+		}
+		g.pass(2*job.Second - 1)
+		if state := mute.state(); len(state.Stopping) > 0 {
+			t.Errorf("the mute engine was told to stop before the slack was over: %+v", state)
+		}
+		g.pass(1)
+		if state := mute.state(); state.State != engine.MachineStopping {
+			t.Errorf("the mute engine: %+v", state)
+		}
+		for m, after := range map[*machine]job.Millis{good: 50 * job.Second, mute: 52 * job.Second} {
+			a := g.job(ran[m]).History()[0]
+			if a.Why != job.AttemptTimeout || a.Ended-began != after || a.Charged != job.ChargedRetry {
+				t.Errorf("%s: %+v, want a timeout after %s", m.name, a, after)
+			}
+		}
+	})
+}
+
 // machineWrites counts the transactions that write the rows of engines, and the rows.
 type machineWrites struct {
 	store.Store

@@ -275,11 +275,15 @@ func (r *run) handBack(h *holder) error {
 		if err != nil {
 			return err
 		}
+		q, err := r.queue(j.Queue)
+		if err != nil {
+			return err
+		}
 		for _, l := range j.Leases {
 			if l.Holder == h.name {
 				r.held[h]++
 				r.alone[h] += oneIf(l.Alone)
-				r.gifts = append(r.gifts, gift{h, Delivery{Job: j, Lease: l, Payload: r.tx.Peek(j.Payload), Held: true}})
+				r.gifts = append(r.gifts, gift{h, Delivery{Job: j, Lease: l, Payload: r.tx.Peek(j.Payload), Held: true, StopAfter: rule.StopAfter(q, j)}})
 			}
 		}
 	}
@@ -633,7 +637,7 @@ func (r *run) grant(h *holder, j *job.Job, turn int64) error {
 	}
 	r.moved = r.moved || j.Group != "" && j.Order != job.OrderStrict || q.Protection.Fair != nil
 	given := eff.Job.Leases[len(eff.Job.Leases)-1]
-	r.gifts = append(r.gifts, gift{h, Delivery{Job: eff.Job, Lease: given, Payload: r.tx.Peek(j.Payload)}})
+	r.gifts = append(r.gifts, gift{h, Delivery{Job: eff.Job, Lease: given, Payload: r.tx.Peek(j.Payload), StopAfter: rule.StopAfter(q, j)}})
 	return nil
 }
 

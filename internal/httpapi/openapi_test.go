@@ -341,7 +341,7 @@ func TestTheDescriptionHasTheMembersOfTheCode(t *testing.T) {
 		slices.Sort(list)
 		return list
 	}
-	delivery := []string{"lease", "lease_until", "run_until", "start_by", "held", "voided"} // of wire.Job
+	delivery := []string{"lease", "lease_until", "run_until", "start_by", "stop_after_ms", "held", "voided"} // of wire.Job
 	for name, v := range map[string]any{
 		"Inbox": wire.Inbox{}, "InboxSettings": wire.InboxSettings{}, "InboxKey": wire.InboxKey{}, "InboxPoll": wire.InboxPoll{}, "InboxHTTP": wire.InboxHTTP{},
 		"InboxList": wire.InboxList{}, "InboxCounts": wire.InboxCounts{}, "InboxGroups": wire.InboxGroups{}, "InboxMessage": wire.InboxMessage{},

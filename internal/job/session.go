@@ -26,6 +26,7 @@ type Grid struct {
 	OnTimeout      OnTimeout
 	AffinityWait   Millis // a task with a tag waits so long for an engine that ran the tag; 0 = tags are not looked at
 	PollPeriod     Millis // an overrun is seen at the next multiple of it; 0 = at once
+	TimeoutSlack   Millis // an overrun that the engine is to end itself is ended so much later; see rule.StopAfter
 	AnyHost        bool   // a copy may run on the host of another one, on an engine of its own
 	Collection     Collection
 	AutoCancel     AutoCancel
@@ -144,6 +145,7 @@ func (g *Grid) Check() error {
 	c.whole("max_copies", int(g.MaxCopies), 1, math.MaxUint8)
 	c.whole("max_reschedules", int(min(g.MaxReschedules, math.MaxInt32)), 0, 1_000_000)
 	c.span("poll_period_ms", g.PollPeriod, 0)
+	c.span("timeout_slack_ms", g.TimeoutSlack, 0)
 	c.span("fence_wait_ms", g.FenceWait, 0)
 	c.span("client_timeout_ms", g.ClientTimeout, 0)
 	c.span("affinity_wait_ms", g.AffinityWait, 0)

@@ -42,6 +42,9 @@ func attemptOf(v View, c *Command, e *Effect, l *job.Lease) job.Attempt {
 		}
 	}
 	a.Why = whyEnded(c.Verb, how)
+	if a.Why == job.AttemptError && c.Failure.Timeout { // its engine ended it by itself
+		a.Why = job.AttemptTimeout
+	}
 	a.Charged = charged(v, e.Job, how, a.Failure > 0)
 	return a
 }

@@ -110,6 +110,10 @@ func TestEveryEndOfAnAttemptIsToldWithItsReason(t *testing.T) {
 			w.tick(job.Minute)
 			w.do("a", Command{Verb: Lapse})
 		}, "1 e1@h1 timeout retry #1", func(q *job.Queue) { q.RunTimeout = job.Minute }},
+		{"timeout, which its engine tells", func(w *world, x job.Token) {
+			w.do("a", Command{Verb: Extend, Token: x, Started: true})
+			w.do("a", Command{Verb: SettleRetry, Token: x, Match: noMessage, Failure: job.Failure{Type: "timeout", Timeout: true}})
+		}, "1 e1@h1 timeout retry #1", nil},
 		{"undelivered", func(w *world, _ job.Token) {
 			w.tick(job.Second)
 			w.do("a", Command{Verb: Lapse})

@@ -43,3 +43,38 @@ func TestAnOverrunIsSeenAtTheFirstSweepThatIsNotBeforeIt(t *testing.T) {
 		}
 	})
 }
+
+func TestA10AnEngineEndsARunByItselfAndTheServerAfterTheSlack(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		edit         func(*job.Queue)
+		own          job.Millis // of the task
+		stops, after job.Millis // from the start: its engine, the server
+	}{
+		{"modern", func(q *job.Queue) {}, 0, 50 * job.Second, 52 * job.Second},
+		{"a limit of the task's own", func(q *job.Queue) {}, 5 * job.Second, 5 * job.Second, 7 * job.Second},
+		{"no slack", func(q *job.Queue) { q.Grid.TimeoutSlack = 0 }, 0, 50 * job.Second, 50 * job.Second},
+		{"rescheduled, so that it runs on", func(q *job.Queue) { q.Grid.OnTimeout = job.TimeoutReschedule }, 0, 0, 50 * job.Second},
+		{"looked for each minute", func(q *job.Queue) { q.Grid.PollPeriod = job.Minute }, 0, 0, 60 * job.Second},
+		{"no limit", func(q *job.Queue) { q.RunTimeout = 0 }, 0, 0, 0},
+		{"no task", func(q *job.Queue) { q.Grid = nil }, 0, 0, 50 * job.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			q := job.NewQueue("s")
+			q.RunTimeout, q.Grid = 50*job.Second, &job.Grid{TimeoutSlack: 2 * job.Second}
+			c.edit(q)
+			j := &job.Job{RunTimeout: c.own}
+			if got := StopAfter(q, j); got != c.stops {
+				t.Errorf("its engine ends it after %s, want %s", got, c.stops)
+			}
+			start := 10 * job.Minute // a multiple of the period
+			want := c.after
+			if want > 0 {
+				want += start
+			}
+			if got := runEnd(View{Steady: start, Queue: q}, j); got != want {
+				t.Errorf("the server ends it at %s, want %s", got, want)
+			}
+		})
+	}
+}

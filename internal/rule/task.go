@@ -64,14 +64,28 @@ func evictedTo(v View, p job.Place) job.Place {
 	return p
 }
 
+// StopAfter is how long a run of a task goes on before its engine ends it by itself
+// and tells of a timeout (reference section 5, 2); 0 = it does not. That is where
+// overruns are ended, and when they happen.
+func StopAfter(q *job.Queue, j *job.Job) job.Millis {
+	if g := q.Grid; g == nil || g.OnTimeout != job.TimeoutRetry || g.PollPeriod > 0 {
+		return 0
+	}
+	return either(j.RunTimeout, q.RunTimeout)
+}
+
 // runEnd is when a run that starts now has taken too long; 0 = never. Where
-// overruns are looked for at a period only, that is its next multiple.
+// overruns are looked for at a period only, that is its next multiple, and where
+// engines end them by themselves, they have some time for that.
 func runEnd(v View, j *job.Job) job.Millis {
 	t := either(j.RunTimeout, v.Queue.RunTimeout)
 	if t == 0 {
 		return 0
 	}
 	if g := v.Queue.Grid; g != nil {
+		if StopAfter(v.Queue, j) > 0 {
+			return v.Steady.Add(t).Add(g.TimeoutSlack)
+		}
 		return OverrunSeen(v.Steady.Add(t), g.PollPeriod)
 	}
 	return v.Steady.Add(t)

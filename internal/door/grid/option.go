@@ -42,6 +42,8 @@ var Options = []Option{
 		at(func(q *job.Queue) *job.OnTimeout { return &q.Grid.OnTimeout }), job.TimeoutRetry, job.TimeoutReschedule),
 	span("poll_period", "0s", "0s", 0, "an overrun is seen at the next multiple of this; 0 = when it happens",
 		at(func(q *job.Queue) *job.Millis { return &q.Grid.PollPeriod })),
+	span("timeout_slack", "0s", "2s", 0, "`reprise engine` and the Go client end a run by themselves at `task_max_time`; the server ends it so much later, if it was not told",
+		at(func(q *job.Queue) *job.Millis { return &q.Grid.TimeoutSlack })),
 	span("affinity_wait", "10s", "10s", 0, "a task with an `affinity` tag that is the next of its tag is kept so long for engines that ran the tag; 0 = tags are not looked at (AFFINITY_WAIT)",
 		at(func(q *job.Queue) *job.Millis { return &q.Grid.AffinityWait })),
 	span("assign_timeout", "0s", "10s", 0, "an engine that was given a task says `started` within this, or loses it without charge; 0 = no limit",

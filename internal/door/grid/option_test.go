@@ -57,7 +57,7 @@ func TestEveryOptionReadsWhatItShows(t *testing.T) {
 
 // other is a value of each option that no profile has.
 var other = map[string]string{
-	"weight": `7`, "urgent": `true`, "max_engines": `8`, "task_max_time": `"50s"`, "on_timeout": `"reschedule"`, "poll_period": `"1m"`,
+	"weight": `7`, "urgent": `true`, "max_engines": `8`, "task_max_time": `"50s"`, "on_timeout": `"reschedule"`, "poll_period": `"1m"`, "timeout_slack": `"3s"`,
 	"assign_timeout": `"7s"`, "affinity_wait": `"3s"`, "max_retries": `4`, "losses": `"apart"`, "max_losses": `6`, "retry_backoff": `"3s"`, "retry_elsewhere": `true`, "max_reschedules": `2`,
 	"max_copies": `3`, "copies_on": `"other_host"`, "idempotent": `false`, "front_order": `"lifo"`, "reschedule_first": `true`,
 	"redundancy": `["tail","hedge"]`, "copies_idle_only": `true`, "copy_budget": `0.25`, "copy_budget_burst": `"2m"`, "copies_running": `0.5`,

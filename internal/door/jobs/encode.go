@@ -92,6 +92,7 @@ func appendDelivery(b []byte, d *engine.Delivery, token bool) []byte {
 		b = positive(b, `,"lease_until":`, int64(d.Lease.Until))
 		b = positive(b, `,"run_until":`, int64(d.Lease.RunEnd))
 		b = positive(b, `,"start_by":`, int64(d.Lease.StartBy))
+		b = positive(b, `,"stop_after_ms":`, int64(d.StopAfter))
 		if d.Held {
 			b = append(b, `,"held":true`...)
 		}
