@@ -57,7 +57,7 @@ func (s *scene) tokenless(r *request) ([]*outcome, answer, job.Kind) {
 	switch {
 	case !j.State.Open(), j.State != job.Leased && !ok:
 		return nil, refused, job.NotFound
-	case s.q.RequireToken, j.Copies > 1, j.Wanted > 1, j.Order == job.OrderStrict && j.Group != "":
+	case s.q.Grid != nil, s.q.RequireToken, j.Copies > 1, j.Wanted > 1, j.Order == job.OrderStrict && j.Group != "":
 		return nil, refused, job.TokenNeeded
 	case len(j.Leases) == 1 && j.Leases[0].Kind == job.Anonymous:
 		return s.settle(r, 0), accepted, 0
