@@ -96,6 +96,7 @@ func table() []fault {
 		openapiFaults,
 		keysFaults,
 		gridRuleFaults,
+		gridPlaceFaults,
 		gridDoorFaults,
 		resultFaults,
 		lookFaults,

@@ -1,0 +1,86 @@
+package main
+
+// gridPlaceFaults break where tasks that fail run next, and what that does to
+// engines.
+var gridPlaceFaults = []fault{
+	{
+		name: "again-where-it-failed", breaks: "reference gridserver.md 6",
+		does:  "a task that failed is kept by the engine that is asked first, though another one is free",
+		file:  "internal/engine/elsewhere.go",
+		old:   "			to, least = m, n",
+		new:   "			least = n",
+		first: []suite{in(enginePkg, "TestATaskThatFailedRunsElsewhereWhereAnEngineIsFree")},
+	},
+	{
+		name: "a-host-like-any-other", breaks: "reference gridserver.md 6",
+		does:  "another engine of the host on which a task failed is as good as one on another host",
+		file:  "internal/rule/exclude.go",
+		old:   "			most = 1",
+		new:   "			most = 0",
+		first: []suite{in(rulePkg, "TestATaskIsReluctantToRunWhereItFailed"), in(enginePkg, "TestAnotherHostIsBetterThanAnotherEngineOfTheHost")},
+	},
+	{
+		name: "handed-to-who-may-not", breaks: "grid.md 9",
+		does:  "a task that failed is handed on to an engine that its session excludes",
+		file:  "internal/engine/elsewhere.go",
+		old:   "		if !out {",
+		new:   "		if out || !out {",
+		first: []suite{in(enginePkg, "TestATaskThatFailedDoesNotGoToAnExcludedEngine")},
+	},
+	{
+		name: "a-slot-for-a-favour", breaks: "grid.md 9",
+		does:  "an engine that handed a task on is not served again in the same run",
+		file:  "internal/engine/shares.go",
+		old:   "			r.moved = r.moved || to != h // h was not filled with what it handed on: once more around",
+		new:   "			r.moved = r.moved && to == h",
+		first: []suite{in(enginePkg, "TestAnEngineThatHandsATaskOnGetsTheNextOnes")},
+	},
+	{
+		name: "the-floor-stays", breaks: "reference gridserver.md 10, A27",
+		does:  "engines that come and go do not change how many a session may exclude",
+		file:  "internal/engine/machine.go",
+		old:   "	r.regrouped = r.regrouped || fit(row) != fit(old)",
+		new:   "	r.regrouped = r.regrouped && fit(row) != fit(old)",
+		first: []suite{in(enginePkg, "TestA27TheFloorFollowsEnginesThatComeAndGo")},
+	},
+	{
+		name: "the-floor-counts-everybody", breaks: "reference gridserver.md 10, A27",
+		does:  "engines that may not run what failed count as if they were left for it",
+		file:  "internal/engine/exclude.go",
+		old:   "			return rule.Fits(rule.Class{}, list, rule.Seeker{Properties: h.Properties})",
+		new:   "			return rule.Fits(rule.Class{}, nil, rule.Seeker{Properties: h.Properties})",
+		first: []suite{in(enginePkg, "TestA27TheFloorCountsEnginesThatMayRunWhatFailed")},
+	},
+	{
+		name: "a-crash-cures", breaks: "reference gridserver.md 10, A28",
+		does:  "a black hole that crashes and logs in again is given tasks",
+		file:  "internal/engine/machine.go",
+		old:   "		row.Machine.Health = old.Machine.Health",
+		new:   "		row.Machine.Polls = false",
+		first: []suite{in(enginePkg, "TestA28ABlackHoleThatCrashesAndComesBackIsOneYet")},
+	},
+	{
+		name: "poison-sticks", breaks: "reference gridserver.md 10, A29",
+		does:  "engines stay suspected because of a task that turned out to be poison",
+		file:  "internal/engine/exclude.go",
+		old:   "			err = r.setHealth(h, rule.HealthPardoned(h.Machine.Health, b, id))",
+		new:   "			err = r.setHealth(h, h.Machine.Health)",
+		first: []suite{in(enginePkg, "TestA29ATaskThatFailsOnThreeHostsIsPoisonAndPardonsTheEngines")},
+	},
+	{
+		name: "a-run-above-the-limit", breaks: "core.md 5",
+		does:  "a job past its limit runs again when its last copy is given back",
+		file:  "internal/rule/settle.go",
+		old:   "	if failedBeside(v, j) {",
+		new:   "	if v.Queue.Grid != nil && failedBeside(v, j) {",
+		first: []suite{in(rulePkg, "TestTheEndOfTheLastCopyDecidesAboutAJobPastItsLimit")},
+	},
+	{
+		name: "anybody-completes-a-task", breaks: "grid.md 8",
+		does:  "a success without a token completes a task that a start of the server sent back to the line",
+		file:  "internal/rule/settle.go",
+		old:   "		return -1, job.Errorf(job.TokenNeeded, \"tasks of session %q are settled with the lease token of their run\", j.Queue)",
+		new:   "		return slices.IndexFunc(j.Leases, func(l job.Lease) bool { return l.Kind == job.Anonymous }), nil",
+		first: []suite{in(rulePkg, "TestTasksAreNeverSettledWithoutAToken")},
+	},
+}
