@@ -6,8 +6,8 @@ var gridProofFaults = []fault{
 		name: "grid-past-its-limit", breaks: "gridserver.md A42 I2",
 		does:  "a task past its limit runs again when its last copy is given back",
 		file:  "internal/rule/settle.go",
-		old:   "	if v.Queue.Grid != nil && noRunLeft(v, j) {",
-		new:   "	if v.Queue.Grid == nil && noRunLeft(v, j) {",
+		old:   "	if failedBeside(v, j) {",
+		new:   "	if v.Queue.Grid == nil && failedBeside(v, j) {",
 		first: []suite{in(enginePkg, "TestV8ATaskPastItsRetriesIsNotRunAgainWhenItsLastCopyIsGivenBack")},
 	},
 	{
