@@ -50,4 +50,12 @@ var lookFaults = []fault{
 		new:   "\t\t\tif saturated {",
 		first: []suite{in(enginePkg, "TestAPageOfWaitsAsksTheCommitterForAllowancesOnly")},
 	},
+	{
+		name: "wait-forgets-blockers", breaks: "operations.md, wait",
+		does:  "a list does not tell that a dead member blocks its group",
+		file:  "internal/engine/obstacle.go",
+		old:   "\tif d.Blockers > 0 {\n",
+		new:   "\tif false {\n",
+		first: []suite{in("internal/httpapi", "TestADeadMemberThatBlocksIsWhatTheOthersWaitFor")},
+	},
 }
