@@ -61,7 +61,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	defer closeSpans(cfg, spans)
 	began := time.Now()
 	if err := e.Start(ctx); err != nil {
-		return fmt.Errorf("starting: %w", err)
+		return unlessStopped(ctx, fmt.Errorf("starting: %w", err), log)
 	}
 	spans.Start(ctx)
 	log.Debug("recovered", "took", time.Since(began).String())
@@ -129,7 +129,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 		}
 	}
 	if err != nil {
-		return errors.Join(err, stop(cfg, e, inboxes))
+		return errors.Join(unlessStopped(ctx, err, log), stop(cfg, e, inboxes))
 	}
 	live, page := new(httpapi.Live), metrics.New(e, Version)
 	handler := httpapi.New(httpapi.Options{
@@ -186,6 +186,15 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	}
 	log.Info("stopped")
 	return err
+}
+
+// unlessStopped is why a start failed, nil if it was only told to stop.
+func unlessStopped(ctx context.Context, err error, log *slog.Logger) error {
+	if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	log.Info("stopped before it listened")
+	return nil
 }
 
 func stop(cfg Config, e *engine.Engine, inboxes *inbox.Door) error {
