@@ -104,9 +104,16 @@ var shelves = [...]struct {
 	state job.State
 	is    rule.Status
 }{
-	{job.Scheduled, rule.StatusWaiting}, {job.Scheduled, rule.StatusRetrying}, {job.Scheduled, rule.StatusPaused},
-	{job.Ready, rule.StatusWaiting}, {job.Ready, rule.StatusRetrying}, {job.Ready, rule.StatusPaused},
-	{job.Leased, rule.StatusRunning}, {job.Done, rule.StatusDone}, {job.Dead, rule.StatusDead}, {job.Dead, rule.StatusBlocking},
+	{job.Scheduled, rule.StatusWaiting},
+	{job.Scheduled, rule.StatusRetrying},
+	{job.Scheduled, rule.StatusPaused},
+	{job.Ready, rule.StatusWaiting},
+	{job.Ready, rule.StatusRetrying},
+	{job.Ready, rule.StatusPaused},
+	{job.Leased, rule.StatusRunning},
+	{job.Done, rule.StatusDone},
+	{job.Dead, rule.StatusDead},
+	{job.Dead, rule.StatusBlocking},
 }
 
 // shelfNumbers are the places of the pairs among the shelves.
