@@ -5,7 +5,7 @@ import (
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
-// Where a task that failed runs next (reference section 6: a task excludes the
+// Where a task runs next that failed, or was not begun in time (reference section 6: a task excludes the
 // engine, softly). Nothing waits for that: a machine that is about to get the task
 // hands it on to one that is free at this moment, or keeps it.
 
@@ -13,7 +13,7 @@ import (
 // room the one that is the most willing (rule.Reluctance), and h among equals.
 func (r *run) elsewhere(h *holder, j *job.Job) (*holder, error) {
 	q, err := r.queue(j.Queue)
-	if err != nil || !q.Grid.RetryElsewhere {
+	if err != nil || !q.Grid.RetryElsewhere && !rule.Undelivered(j) {
 		return h, err
 	}
 	to, least := h, rule.Reluctance(j, h.name, h.host)

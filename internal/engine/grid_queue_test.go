@@ -40,7 +40,7 @@ func (g *gridRig) running(others ...string) *machine {
 func (g *gridRig) copied() (first, second *machine) {
 	g.Helper()
 	first = g.running()
-	g.pass(100 * job.Second / 10)
+	g.beating(100*job.Second, first)
 	g.operate("A", rule.Command{Verb: rule.Offer})
 	g.line("s", "A")
 	g.counters("A", counts{"live": 1, "reschedules": 1})
@@ -82,6 +82,15 @@ func TestV3ALogoffWithRescheduleFirstPutsTheTaskAtTheFront(t *testing.T) { // A1
 	})
 }
 
+func TestV4AStrategyPutsACopyInLineAndAnotherEngineTakesIt(t *testing.T) { // A1
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		_, _ = g.copied() // which wants it, step by step
+		g.attempts("A")
+		g.expect("A", job.Leased)
+	})
+}
+
 func TestV5TheFirstResultWinsAndTheOtherEngineIsTold(t *testing.T) { // A1, V4
 	grid(t, func(g *gridRig) {
 		g.session("s")
@@ -90,8 +99,32 @@ func TestV5TheFirstResultWinsAndTheOtherEngineIsTold(t *testing.T) { // A1, V4
 		g.expect("A", job.Done)
 		g.counters("A", counts{"reschedules": 1})
 		first.gets("A: supersede")
-		g.refused(job.Superseded, engine.Settle{ID: g.ids["A"], Token: first.held["A"].Lease.Token, Outcome: job.Retried}) // A8
+	})
+}
+
+func TestA8AnErrorOfTheLoserCountsNowhere(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.Grid.Exclusion = &job.Exclusion{Failures: 1, EachFailure: true, MaxFraction: 1} })
+		first, second := g.copied()
+		second.ok("A")
+		first.gets("A: supersede")
+		before := g.stats()
+		g.refused(job.Superseded, engine.Settle{ID: g.ids["A"], Token: first.held["A"].Lease.Token, Outcome: job.Retried})
+		after := g.stats()
+		before.Batches = after.Batches
+		if before != after {
+			t.Errorf("it counted: %+v, before %+v", after, before)
+		}
 		g.counters("A", counts{"reschedules": 1})
+		g.attempts("A", "1 w1 superseded", "2 w2 ok")
+		if s := g.state("s"); len(s.Strikes) != 0 || s.Done != 1 || s.Failed != 0 {
+			t.Errorf("%+v", s.Session)
+		}
+		g.tasks("s", "B", "C") // who lost is as welcome as who won
+		first.beat()
+		if got := append(first.read(), second.read()...); len(got) != 2 {
+			t.Errorf("given out: %v", got)
+		}
 	})
 }
 

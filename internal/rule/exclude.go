@@ -177,10 +177,21 @@ func Poison(j *job.Job) bool {
 	return len(FailedOn(j)) >= PoisonHosts
 }
 
+// Undelivered reports whether the latest engine that a task was given to did not
+// begin it in time: whatever the session says, it is somebody else's turn (reference
+// section 2, S5).
+func Undelivered(j *job.Job) bool {
+	list := j.History()
+	return len(list) > 0 && list[len(list)-1].Why == job.AttemptUndelivered
+}
+
 // Reluctance is how little a task should run on an engine again: 2 = it failed
-// there, 1 = on another engine of the same host, 0 = on neither. It is a
+// there, or was not begun there just now, 1 = on another engine of the same host, 0 = on neither. It is a
 // preference among engines that are free, never a reason to wait.
 func Reluctance(j *job.Job, engine, host string) (most int) {
+	if list := j.History(); Undelivered(j) && list[len(list)-1].Holder == engine {
+		return 2
+	}
 	for _, a := range j.History() {
 		switch {
 		case !failedThere(j, &a):

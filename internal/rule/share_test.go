@@ -27,6 +27,7 @@ type gridVectors struct {
 		Fires map[string]float64 `json:"fires_above_s"`
 	} `json:"redundancy"`
 	History []historyVector `json:"history"`
+	Queue   []lineVector    `json:"queue"`
 }
 
 func loadGrid(t testing.TB) (v gridVectors) {
