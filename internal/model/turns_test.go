@@ -342,9 +342,13 @@ func (w *world) onHead(what string, err error, queue, group string, model func(*
 	w.refused(what, err, want)
 }
 
-// skip gives up the head of a group; one that is dead steps aside as it died.
+// skip gives up a member of a group; one that is dead and holds it steps aside as
+// it died.
 func (m *model) skip(j *job.Job) job.Kind {
-	if j.State != job.Dead {
+	switch {
+	case !j.State.Open() && !j.Blocks:
+		return job.WrongState
+	case j.State != job.Dead:
 		j.Failures++
 		return m.cancel(j)
 	}
@@ -359,11 +363,15 @@ func (m *model) skip(j *job.Job) job.Kind {
 	return accepted
 }
 
-// pauseOne pauses a job, lets it go on, or calls it up.
+// pauseOne pauses a job, lets it go on, calls it up, or gives it up.
 func (w *world) pauseOne(t *rapid.T) {
 	id, by := w.anyID(t), job.Actor{}
 	act, change := w.Pause, func(j *job.Job) { j.Park = pausePark }
-	switch one(t, "action", "pause", "resume", "resume", "retry") {
+	switch one(t, "action", "pause", "resume", "resume", "retry", "skip") {
+	case "skip":
+		_, err := w.SkipJob(w.Context(), by, id)
+		w.onJob("skip", err, id, w.model.skip)
+		return
 	case "resume":
 		act, change = w.Resume, func(j *job.Job) {
 			if j.Park == pausePark {
