@@ -65,8 +65,16 @@ func TestABadEnqueueIsRefusedByTheNameOfItsField(t *testing.T) { // zizq.md 1.4,
 	for _, field := range []string{"type", "queue"} {
 		other := map[string]string{"type": "queue", "queue": "type"}[field]
 		for _, c := range []struct{ name, says string }{
-			{`a,b`, "contain ','"}, {`a\u0000`, "contain null bytes"}, {`*`, "contain '*' (reserved)"}, {`?`, "contain '?' (reserved)"}, {`a[`, "contain '[' (reserved)"},
-			{`]`, "contain ']' (reserved)"}, {`{`, "contain '{' (reserved)"}, {`}`, "contain '}' (reserved)"}, {`\\`, `contain '\\' (reserved)`}, {``, "be empty"},
+			{`a,b`, "contain ','"},
+			{`a\u0000`, "contain null bytes"},
+			{`*`, "contain '*' (reserved)"},
+			{`?`, "contain '?' (reserved)"},
+			{`a[`, "contain '[' (reserved)"},
+			{`]`, "contain ']' (reserved)"},
+			{`{`, "contain '{' (reserved)"},
+			{`}`, "contain '}' (reserved)"},
+			{`\\`, `contain '\\' (reserved)`},
+			{``, "be empty"},
 		} {
 			cases[`{"`+field+`":"`+c.name+`","`+other+`":"x","payload":null}`] = field + " must not " + c.says
 		}

@@ -58,4 +58,12 @@ var lookFaults = []fault{
 		new:   "\tif false {\n",
 		first: []suite{in("internal/httpapi", "TestADeadMemberThatBlocksIsWhatTheOthersWaitFor")},
 	},
+	{
+		name: "take-names-unchecked", breaks: "zizq.md 1.4",
+		does:  "a take waits for queues whose names no queue can have",
+		file:  "internal/httpapi/take.go",
+		old:   "if o.Queues, err = jobs.QueueNames(values.Get(\"queue\")); err != nil {",
+		new:   "if o.Queues = jobs.Names(values.Get(\"queue\")); err != nil {",
+		first: []suite{in("internal/httpapi", "TestNamesThatNoQueueCanHaveAreRefusedInQueries")},
+	},
 }
