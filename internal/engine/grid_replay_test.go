@@ -16,12 +16,6 @@ func replayed(j *job.Job, q *job.Queue) (rule.TaskTally, error) {
 	then := func(what rule.Happening) { list = append(list, rule.TaskEvent{Task: j.ID, What: what}) }
 	then(rule.TaskSubmitted)
 	begins, ends := begunOf(j), j.History()
-	won := job.Millis(0) // when the result came
-	for i := range ends {
-		if w := ends[i].Why; w == job.AttemptOK || w == job.AttemptLate {
-			won = ends[i].Ended
-		}
-	}
 	live, most := 0, int(q.Grid.MaxCopies)
 	begun := func(until job.Millis, number uint32) {
 		for len(begins) > 0 && (begins[0].Since < until && live < most || begins[0].Number <= number || begins[0].Since == until && begins[0].Copy && live == 1) {
@@ -57,7 +51,7 @@ func replayed(j *job.Job, q *job.Queue) (rule.TaskTally, error) {
 		case job.AttemptRestarted:
 			then(rule.RunUncharged)
 		case job.AttemptSuperseded: // by a result, or by another one that commits
-			if won == 0 || a.Ended < won {
+			if !byResult(ends, i) {
 				then(rule.RunUncharged)
 			}
 		case job.AttemptLate: // it was given up before, unless a crash forgot the whole run
@@ -82,6 +76,20 @@ func replayed(j *job.Job, q *job.Queue) (rule.TaskTally, error) {
 		LossesCharged: q.Grid.LossesCharged, LossLimit: q.Retry.LossLimitValue(),
 	})
 	return *tasks[j.ID], err
+}
+
+// byResult reports whether an attempt was superseded by the result of another one,
+// which ended in the same step, or came late and stands where it was given up.
+func byResult(ends []job.Attempt, i int) bool {
+	won := slices.IndexFunc(ends, func(a job.Attempt) bool { return a.Why == job.AttemptOK || a.Why == job.AttemptLate })
+	if won < 0 || ends[i].Ended < ends[won].Ended {
+		return false
+	}
+	between := ends[i+1:]
+	if ends[won].Why == job.AttemptOK {
+		between = ends[min(i, won)+1 : max(i, won)]
+	}
+	return !slices.ContainsFunc(between, func(a job.Attempt) bool { return a.Why != job.AttemptSuperseded })
 }
 
 // run is when a run of a task was given out.

@@ -77,6 +77,13 @@ var musts = []string{
 	"a lock was got", "a lock was got by the same request again", "a lock was held", "a lock was extended, given back or broken", "a lock was carried over a start",
 	"a turn: start", "a turn: strict", "a turn of several", "cut off a turn", "recalled from a turn", "a run of several groups", "a dead head skipped", "late OK after turn",
 	"may not be delivered: superseded", "may not be delivered: wrong state", "a group paused or resumed",
+	"a task submitted", "a task on two engines", "a copy of a task", "a copy withdrawn", "a late result", "a run may commit", "an engine lost",
+	"copies by tail", "copies by mean", "copies by stddev", "copies by median", "copies by time_left", "copies by hedge", "copies by clone",
+	"a run ended by cancel", "a run ended by dead", "a run ended by evict", "a run ended by lapse", "a run ended by preempt",
+	"a run ended by release", "a run ended by restart", "a run ended by retry", "a run ended by supersede", "a run ended by timeout",
+	"a task behind a fence", "a task behind the next of its tag", "a task for which an engine of its tag was kept",
+	"a task that needs others", "a task failed for one that it needs", "a task cancelled with its session", "a client given up",
+	"an engine excluded", "an engine suspended", "an engine quarantined",
 	"a budget used: while_in_flight", "a budget used: time_based", "put aside for a budget", "returned for a budget",
 }
 

@@ -30,6 +30,9 @@ func (x *judge) task(c *commit, ch *change) bool {
 		broken("I1", "%s was written over", x.name(t.old.ID))
 	}
 	happened := t.happened()
+	if t.new.Wait.By == job.WaitFence && t.old.Wait.By != job.WaitFence {
+		x.coverage.feature("a task behind a fence")
+	}
 	tally, want := tallyOf(t.old), tallyOf(t.new)
 	limits := rulesOf(t.q)
 	if t.new.Overrides > 0 && want.Reason != job.Exhausted { // an engine that chooses the time of the retry passes the limit (core.md 6)
@@ -43,6 +46,9 @@ func (x *judge) task(c *commit, ch *change) bool {
 	if t.died { // given up by its engine: a failure, and the end
 		tally.State, tally.Reason, tally.Live, tally.InLine, tally.Asked, tally.Retries = job.Dead, job.Killed, 0, false, 0, tally.Retries+1
 		tally.Losses = 0
+	}
+	if t.commits { // no copy is wanted beside it
+		tally.InLine, tally.Asked = false, 0
 	}
 	if tally != want {
 		broken(gridLaw, "%s, %v: its history makes it %+v, it is %+v", x.name(t.old.ID), happened, tally, want)
@@ -85,6 +91,8 @@ type taskScene struct {
 	old, new *job.Job
 	q        *job.Queue
 	died     bool
+	commits  bool // a run got the word that its effects count
+	lost     uint32
 }
 
 // submitted is a task that comes in.
@@ -115,6 +123,7 @@ func (t *taskScene) happened() (list []rule.Happening) {
 		t.given(name)
 		return []rule.Happening{rule.RunBegan}
 	}
+	t.commits = t.new.Committed() && !t.old.Committed()
 	var over []job.Ending
 	for _, l := range t.old.Leases {
 		if t.new.LeaseOf(l.Token) >= 0 {
@@ -148,7 +157,8 @@ func (t *taskScene) happened() (list []rule.Happening) {
 		broken("I6", "%s is ready at %d and was due at %d", name, t.now, t.old.ReadyAt)
 	case len(over) == 0 && t.old.Park != t.new.Park:
 		t.aside(name)
-	case len(list) == 0:
+	case len(over) == 0 && len(list) > 0:
+	case len(list) == 0 || t.commits:
 		if r := t.settles(askExtend, t.old, func(r *request) bool { return t.old.LeaseOf(r.extension.Token) >= 0 }); r != nil {
 			r.commit, r.state = t.number, t.new.State
 		}
@@ -183,6 +193,7 @@ func (t *taskScene) given(name string) {
 	case t.old.Attempts > rulesOf(t.q).MaxRetries && t.old.Overrides == 0:
 		broken("A42 I2", "%s has %d retries and was given out", name, t.old.Attempts)
 	}
+	t.givenBy(name, l, row)
 	t.tokens[l.Token] = grant{t.epoch, t.number, t.q.NonIdempotent}
 	t.coverage.feature("a task given to an engine")
 	if len(t.new.Leases) > 1 {
@@ -247,10 +258,15 @@ func (t *taskScene) ended(name string, l job.Lease, how job.Ending) (what rule.H
 	case job.ByTimeout:
 		what, ok = rule.RunTimedOut, past(l.RunEnd)
 	case job.ByLapse: // silent for too long, or it came back without the run
-		what = rule.RunVanished
+		if what = rule.RunVanished; t.notAlone(&l) {
+			return rule.RunUncharged, true
+		}
 	case job.ByRestart:
 		what = rule.RunUncharged
 	case job.BySupersede:
+		if t.commits && len(t.new.Leases) == 1 { // another run has the word
+			return rule.RunUncharged, true
+		}
 		return 0, t.must(t.new.State != job.Ready && len(t.new.Leases) == 0, name, how)
 	case job.ByCancel:
 		return 0, t.must(t.new.State == job.Dead, name, how)
@@ -281,7 +297,8 @@ func (t *taskScene) late(name string) {
 	said := func(tokenless bool) *request {
 		return t.settles(askSettle, t.old, func(r *request) bool {
 			return r.settle.Outcome == job.OK && r.settle.Token.IsZero() == tokenless &&
-				(t.token(r.settle.Token) || r.settle.Token.Start() < t.start) && t.old.LeaseOf(r.settle.Token) < 0
+				(t.token(r.settle.Token) || r.settle.Token.Start() < t.start) &&
+				t.old.LeaseOf(r.settle.Token) < 0 && !overForGood(t.old, r.settle.Token)
 		})
 	}
 	r := said(false)
@@ -289,7 +306,7 @@ func (t *taskScene) late(name string) {
 		r = said(true)
 	}
 	if r == nil {
-		broken("A42 I1", "%s is done, and nobody said so", name)
+		broken("A42 I1", "%s is done, and nobody said so who may", name)
 	}
 	r.commit, r.state = t.number, job.Done
 	t.coverage.feature("a late result")
@@ -323,10 +340,15 @@ func (t *taskScene) aside(name string) {
 	switch needed := t.book.jobs[id]; {
 	case waits && (needed == nil || !needed.State.Open()):
 		broken("grid.md 9", "%s waits for %s, which is over", name, t.name(id))
-	case !waits && slices.ContainsFunc(t.old.Needs().Tasks, func(id job.ID) bool { return t.book.jobs[id] != nil && t.book.jobs[id].State.Open() }):
+	case !waits && t.old.Needs() != nil && slices.ContainsFunc(t.old.Needs().Tasks, func(id job.ID) bool { return t.book.jobs[id] != nil && t.book.jobs[id].State.Open() }):
 		broken("grid.md 9", "%s is in line, and what it needs is not over", name)
 	}
-	t.coverage.feature("a task that needs others")
+	switch behind := rule.AffinityPark(t.old.Queue, "x"); {
+	case t.new.Park == behind:
+		t.coverage.feature("a task behind the next of its tag")
+	case waits || t.old.Park != behind:
+		t.coverage.feature("a task that needs others")
+	}
 }
 
 // engineRow notes that a connection is over: its engine is lost, logged off, or
@@ -340,6 +362,9 @@ func (x *judge) engineRow(old *job.Holder, ch *change) {
 		if h := x.w.holders[ch.key]; h != nil {
 			h.gone = true
 		}
+	}
+	if row != nil && row.Machine.Health.State != old.Machine.Health.State {
+		x.coverage.feature("an engine " + row.Machine.Health.State.String())
 	}
 	if row != nil && row.Machine.Lost && !old.Machine.Lost {
 		x.coverage.feature("an engine lost")
@@ -375,6 +400,7 @@ func (w *world) sessionCounts() {
 			}
 			w.waits(j)
 		}
+		w.judge.strikes(s)
 		if s.Submitted != got.Submitted || s.Done != got.Done || s.Failed+s.Cancelled != got.Failed {
 			broken("grid.md 10", "session %s counts %+v, its tasks are %d, %d of them done and %d given up", name, *s, got.Submitted, got.Done, got.Failed)
 		}
@@ -423,7 +449,7 @@ func (w *world) idleEngines() {
 		for _, j := range w.judge.book.jobs {
 			q, s := w.judge.book.queue(j.Queue), w.judge.session(j.Queue)
 			free := q.Grid.Served() && q.HoldUntil <= w.now() && (q.Grid.MaxEngines == 0 || running[j.Queue] < q.Grid.MaxEngines)
-			if j.State == job.Ready && j.Park == "" && free && s.State < job.SessionCancelling && !j.Alone {
+			if free = free && w.mayRun(j, q, row.Machine); j.State == job.Ready && j.Park == "" && free && s.State < job.SessionCancelling && !j.Alone {
 				broken("A42 I8", "%s waits and %s has a free slot (%d held)", w.judge.name(j.ID), h.name, held[h.name])
 			}
 		}

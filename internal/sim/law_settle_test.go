@@ -41,11 +41,11 @@ func (s *scene) settled(r *request) (list []*outcome, a answer, kind job.Kind) {
 		return nil, repeated, 0
 	case at >= 0:
 		known = j.Ended[at]
-	case t.Start() >= s.start || j.Order == job.OrderStrict:
+	case t.Start() >= s.start || j.Order == job.OrderStrict || overForGood(j, t):
 		return nil, refused, job.Superseded
 	}
 	newer := j.Group != "" && j.Order == job.OrderStrict && (s.g.Turn != known.Turn || s.headOf(j) != j.ID)
-	if o != job.OK || !j.State.Open() || !known.How.Forgives() || s.q.LateOKNever || newer {
+	if o != job.OK || !j.State.Open() || !known.How.Forgives() || s.q.LateOKNever || newer || j.Committed() {
 		return nil, refused, job.Superseded
 	}
 	return s.passes([]*outcome{s.lateOK(r, known)}), accepted, 0

@@ -122,7 +122,7 @@ func (w *world) overdue() {
 				continue
 			}
 		}
-		if row.Table() == job.Replays {
+		if row.Table() == job.Replays || row.Table() == job.Affinities {
 			now = steady
 		}
 		if past(row.Due(), now) {

@@ -46,13 +46,14 @@ func newGridWorld(seed uint64) *gridWorld {
 
 // gridSteps are done in the place of others.
 var gridSteps = map[string]func(*world){
-	"put": (*world).submitTasks, "put under keys": (*world).submitTasks, "messages come in": (*world).submitTasks,
+	"time passes": (*world).gridTime,
+	"put":         (*world).submitTasks, "put under keys": (*world).submitTasks, "messages come in": (*world).submitTasks,
 	"connect": (*world).login, "use a lock": (*world).login, "disconnect": (*world).dropEngine,
-	"unary take": (*world).beat, "unary waiters give up": (*world).beat, "take turns": (*world).beat, "change cron": (*world).beat, "a tick takes long to fold": (*world).beat,
-	"slow workers read": (*world).beat, "a budget changes": (*world).beat, "go on with a turn": (*world).settleOne,
+	"unary take": (*world).beat, "unary waiters give up": (*world).beginRuns, "take turns": (*world).beginRuns, "change cron": (*world).beginRuns, "a tick takes long to fold": (*world).beat,
+	"slow workers read": (*world).beat, "a budget changes": (*world).beginRuns, "go on with a turn": (*world).settleOne,
 	"operate": (*world).operateTask, "operate an inbox": (*world).operateTask, "many": (*world).operateTask,
 	"change or delete many": (*world).leaveEngine, "hold a group": (*world).endSession, "run through the dead": (*world).leaveEngine,
-	"change a queue": (*world).weighSession, "a run of an inbox": (*world).weighSession, "pause or resume a fingerprint": (*world).beat,
+	"change a queue": (*world).weighSession, "a run of an inbox": (*world).weighSession, "pause or resume a fingerprint": (*world).beginRuns,
 }
 
 func (w *world) does(k *kind) {
@@ -77,7 +78,7 @@ func (w *world) callFor(what string, f func() error, kinds ...job.Kind) {
 
 // furnishGrid opens the sessions.
 func (w *world) furnishGrid() {
-	for _, name := range gridSessions {
+	for number, name := range gridSessions {
 		n := engine.NewSession{Queue: *job.NewQueue(name)}
 		q := &n.Queue
 		q.Retry = job.Retry{
@@ -89,15 +90,11 @@ func (w *world) furnishGrid() {
 		q.StartTimeout = pick(w, []job.Millis{0, 0, 12 * job.Second})
 		q.Grid = &job.Grid{
 			Weight: uint8(1 + w.dice.IntN(9)), MaxEngines: w.dice.IntN(4), MaxCopies: uint8(1 + w.dice.IntN(3)), MaxReschedules: uint32(w.dice.IntN(4)),
-			LossesCharged: w.oneIn(2), AnyHost: w.oneIn(3), Urgent: w.oneIn(5), OnTimeout: job.OnTimeout(w.dice.IntN(2)),
+			LossesCharged: w.oneIn(2), AnyHost: w.oneIn(3), Urgent: w.oneIn(3), OnTimeout: job.OnTimeout(w.dice.IntN(2)),
 			EvictedPlace: job.Place(w.dice.IntN(4)), CopyPlace: job.Place(w.dice.IntN(4)), Collection: job.CollectLater,
 		}
 		q.Grid.RetryElsewhere = !q.Grid.LossesCharged
-		if w.oneIn(2) {
-			red := job.DefaultRedundancy()
-			red.MinSamples, red.MedianDone, red.AlsoBusy, red.RunningShare, red.SecondsShare = 1, 0.2, w.oneIn(2), 1, 1
-			q.Grid.Redundancy = &red
-		}
+		w.drawGrid(q, number)
 		w.grid.sessions = append(w.grid.sessions, name)
 		w.callFor(fmt.Sprintf("open session %s: copies %d, redundancy %t, %s", name, q.Grid.MaxCopies, q.Grid.Redundancy != nil, q.Grid.OnTimeout), func() error {
 			_, err := w.e.OpenSession(w.ctx, n, job.Actor{Name: "driver"})
@@ -133,6 +130,9 @@ func (w *world) submitTasks() {
 			if need := pick(w, known); need.Queue == session {
 				n.Needs, n.OnDepFail = []string{w.judge.name(need.ID)}, job.OnDepFail(w.dice.IntN(2))
 			}
+		}
+		if w.oneIn(4) {
+			n.Job.Extras = &job.Extras{Affinity: &job.Affinity{Tag: "x"}}
 		}
 		w.bodies[label] = label
 		list = append(list, n)
@@ -210,6 +210,7 @@ func (w *world) stream(e *gridEngine) {
 
 // beat is the heartbeat of most engines.
 func (w *world) beat() {
+	w.redundant()
 	for _, name := range gridEngines {
 		if e := w.grid.engines[name]; e != nil && !w.oneIn(5) {
 			var stopped []job.Token
@@ -303,6 +304,9 @@ func (w *world) endSession() {
 	}, job.NotFound)
 }
 
+// stragglers is for how many rounds some runs take long at the end of a history.
+const stragglers = 5
+
 // endGrid lets every task come to its end: none is lost (A42, I8).
 func (w *world) endGrid() {
 	for range 3 { // a commit may fail, and the store takes its time then
@@ -310,7 +314,7 @@ func (w *world) endGrid() {
 		for _, name := range gridSessions {
 			w.callFor("the end of "+name, func() error {
 				_, err := w.e.ChangeSession(w.ctx, name, func(q *job.Queue) error {
-					q.Grid.Weight, q.Grid.Suspended, q.Grid.MaxEngines, q.Grid.Exclusion = 5, false, 0, nil
+					q.Grid.Weight, q.Grid.Suspended, q.Grid.MaxEngines, q.Grid.Exclusion, q.Grid.ClientTimeout = 5, false, 0, nil, 0
 					return nil
 				}, job.Actor{})
 				return err
@@ -330,10 +334,19 @@ func (w *world) endGrid() {
 		w.grid.engines[name] = e
 		w.stream(e)
 	}
-	for range 60 {
+	for round := range 60 {
 		w.settle()
+		if round < stragglers {
+			w.begin()
+			w.settle()
+			w.redundant()
+		}
 		hands := w.hands
 		w.hands = nil
+		if round < stragglers { // and half of them take long
+			at := w.dice.IntN(len(hands)/2 + 1)
+			w.hands, hands = slices.Clone(hands[at:]), hands[:at]
+		}
 		var list []engine.Settle
 		c := &call{finish: func() string { return "the rest is done" }}
 		for _, h := range hands {

@@ -163,7 +163,7 @@ func (w *world) live(life int) {
 	w.e = engine.New(w.disk, w.clock, src.Uint64, slog.New(slog.DiscardHandler), engine.Options{
 		Server: w.setup.server, Queues: []*job.Queue{w.setup.configured}, Idempotency: w.setup.idempotency,
 		Reattach: reattach, InFlightMax: w.setup.inFlight, Reserve: engine.Reserve{Bytes: 100}, Zone: time.UTC,
-		Fold: w.fold,
+		Fold: w.fold, BlackHoles: w.holes(),
 	})
 	if err := w.e.Start(w.ctx); err != nil {
 		broken("answers", "the engine does not start: %v", err)
