@@ -72,6 +72,7 @@ func table() []fault {
 		doorFaults,
 		protectionFaults,
 		operationsFaults,
+		walkFaults,
 		holdFaults,
 		deadFaults,
 		securityFaults,
