@@ -220,7 +220,11 @@ func (k *killed) finish() {
 	for i := range 2 {
 		k.up = append(k.up, k.engine(fmt.Sprint("end", i), max(8, k.tasks/2)))
 	}
-	silent = slices.Clone(k.know.spent) // told again: the answer may not have come
+	for _, h := range k.know.spent { // told again: the answer may not have come
+		if k.know.won[h.name] != h.token {
+			silent = append(silent, h)
+		}
+	}
 	for range 60 {
 		k.hear()
 		ends := slices.Concat(silent, k.know.hands)

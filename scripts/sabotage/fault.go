@@ -87,6 +87,7 @@ func table() []fault {
 		assignFaults,
 		gridProofFaults,
 		gridTaskFaults,
+		gridKillFaults,
 		inboxCoreFaults,
 		turnFaults,
 		inboxDoorFaults,
