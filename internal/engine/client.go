@@ -5,7 +5,6 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
-	"github.com/reprisehq/reprise/internal/store"
 )
 
 // The drivers of sessions with a client_timeout (reference section 1, A33): one
@@ -178,24 +177,9 @@ func (r *run) clientUntil(s *job.Session, q *job.Queue) job.Millis {
 	return r.now.Add(max(0, heard.Add(q.Grid.ClientTimeout)-r.steady))
 }
 
-// loadClients gives the clients of all sessions their whole time.
-func (c *committer) loadClients(v store.Reader, steady job.Millis) error {
-	c.clients = clients{}
-	rows, err := v.Rows(job.Sessions, "", 1<<30)
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		q, err := queueOf(v, row.Key())
-		if err != nil {
-			return err
-		}
-		if q.Grid != nil && rule.NeedsClient(row.(*job.Session), q.Grid) {
-			l := listening{heard: map[string]job.Millis{q.Name: steady}, due: steady.Add(q.Grid.ClientTimeout)}
-			c.clients.publish(&l)
-		}
-	}
-	return nil
+// loadClient gives the client of a session its whole time.
+func (c *committer) loadClient(session string, timeout, steady job.Millis) {
+	c.clients.publish(&listening{heard: map[string]job.Millis{session: steady}, due: steady.Add(timeout)})
 }
 
 // Heard is a sign of life of the client of a session. It answers how soon the next

@@ -149,24 +149,8 @@ func (r *run) tellDependents() error {
 	return nil
 }
 
-// loadOver finds the tasks that are over and whose dependents were not all told
-// when the server ended.
-func (c *committer) loadOver(v store.Reader) error {
-	c.over = nil
-	rows, err := v.Rows(job.Sessions, "", 1<<30)
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		if s := row.(*job.Session); s.Depends && !s.State.Ended() {
-			if err := c.loadOverOf(v, s.Name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
+// loadOverOf finds the tasks of a session that are over and whose dependents were
+// not all told when the server ended.
 func (c *committer) loadOverOf(v store.Reader, session string) error {
 	seen := map[job.ID]bool{}
 	waiting := store.Filter{Queues: []string{session}, States: []job.State{job.Scheduled, job.Ready}}

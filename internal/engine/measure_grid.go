@@ -14,7 +14,7 @@ import (
 type GridTally struct {
 	Outcomes    [TaskOutcomes]uint64             // tasks that ended
 	Ended       [job.Endings]uint64              // runs that ended, by how
-	Charged     [Charges]uint64                  // retries, by what for
+	Charged     [RetryCauses]uint64              // retries, by what for
 	Evictions   uint64                           // runs given back by a drain, a logoff or for another session
 	Reschedules uint64                           // copies asked for: by a strategy, a timeout or a person
 	Started     [job.RedundancyStrategies]uint64 // copies that strategies asked for
@@ -40,18 +40,19 @@ const (
 
 func (o TaskOutcome) String() string { return [...]string{"done", "failed", "cancelled"}[o] }
 
-// Charge is what a retry was charged for.
-type Charge uint8
+// RetryCause is why a retry was charged. What an attempt was charged as is a
+// job.Charge.
+type RetryCause uint8
 
-// What retries are charged for.
+// The causes.
 const (
-	ChargeError   Charge = iota // its engine told of a failure
-	ChargeTimeout               // the run took too long
-	ChargeLoss                  // its engine was lost, where that is charged
-	Charges
+	CauseError   RetryCause = iota // its engine told of a failure
+	CauseTimeout                   // the run took too long
+	CauseLoss                      // its engine was lost, where that is charged
+	RetryCauses
 )
 
-func (c Charge) String() string { return [...]string{"error", "timeout", "loss"}[c] }
+func (c RetryCause) String() string { return [...]string{"error", "timeout", "loss"}[c] }
 
 // newGridTally counts nothing yet, of everything.
 func newGridTally() GridTally {
@@ -126,7 +127,7 @@ func (r *run) noteTask(c *rule.Command, old, j *job.Job, eff *rule.Effect) {
 		return
 	}
 	if j.Attempts > old.Attempts {
-		g.Charged[chargedFor(c, eff)] += uint64(j.Attempts - old.Attempts)
+		g.Charged[causeOf(c, eff)] += uint64(j.Attempts - old.Attempts)
 	}
 	if j.Evictions > old.Evictions {
 		g.Evictions += uint64(j.Evictions - old.Evictions)
@@ -145,15 +146,15 @@ func (r *run) noteTask(c *rule.Command, old, j *job.Job, eff *rule.Effect) {
 	}
 }
 
-func chargedFor(c *rule.Command, eff *rule.Effect) Charge {
+func causeOf(c *rule.Command, eff *rule.Effect) RetryCause {
 	n := len(eff.Failures)
 	switch {
 	case n > 0 && eff.Failures[n-1].Timeout:
-		return ChargeTimeout
+		return CauseTimeout
 	case c.Verb == rule.Lapse:
-		return ChargeLoss
+		return CauseLoss
 	}
-	return ChargeError
+	return CauseError
 }
 
 // noteAnswer counts a result of a task that was thrown away.

@@ -60,7 +60,7 @@ func TestWhatHappensToTasksIsCounted(t *testing.T) {
 
 		got := g.Measure(g.Context())
 		tally := got.Grid
-		if tally.Outcomes != [engine.TaskOutcomes]uint64{7, 0, 0} || tally.Charged != [engine.Charges]uint64{1, 1, 1} || tally.Evictions != 1 || tally.Reschedules != 1 {
+		if tally.Outcomes != [engine.TaskOutcomes]uint64{7, 0, 0} || tally.Charged != [engine.RetryCauses]uint64{1, 1, 1} || tally.Evictions != 1 || tally.Reschedules != 1 {
 			t.Errorf("outcomes %v, charged %v, %d evictions, %d reschedules", tally.Outcomes, tally.Charged, tally.Evictions, tally.Reschedules)
 		}
 		want := [job.Endings]uint64{job.ByRetry: 1, job.ByOK: 6, job.ByTimeout: 1, job.ByLapse: 1, job.ByEvict: 1, job.BySupersede: 2}

@@ -370,14 +370,38 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 		}
 		c.leases += len(ids)
 	}
-	if err := c.loadPaces(v, e.clock.Steady()); err != nil {
-		return err
-	}
-	if err := c.loadOver(v); err != nil {
-		return err
-	}
-	if err := c.loadClients(v, e.clock.Steady()); err != nil {
+	if err := c.loadSessions(v, e.clock.Steady()); err != nil {
 		return err
 	}
 	return c.loadBudgets(v, holders, e.clock.Steady())
+}
+
+// loadSessions finds what is kept in memory of each session.
+func (c *committer) loadSessions(v store.Reader, steady job.Millis) error {
+	c.paces, c.clients, c.over = paces{}, clients{}, nil
+	rows, err := v.Rows(job.Sessions, "", 1<<30)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		s := row.(*job.Session)
+		q, err := queueOf(v, s.Name)
+		if err != nil {
+			return err
+		}
+		if q.Grid != nil && q.Grid.Redundancy != nil {
+			if err := c.loadPace(v, s.Name, steady); err != nil {
+				return err
+			}
+		}
+		if s.Depends && !s.State.Ended() {
+			if err := c.loadOverOf(v, s.Name); err != nil {
+				return err
+			}
+		}
+		if q.Grid != nil && rule.NeedsClient(s, q.Grid) {
+			c.loadClient(s.Name, q.Grid.ClientTimeout, steady)
+		}
+	}
+	return nil
 }

@@ -450,43 +450,29 @@ func (r *run) nextStraggler() (soonest job.Millis) {
 	return soonest
 }
 
-// loadPaces finds what runs, after a start.
-func (c *committer) loadPaces(v store.Reader, steady job.Millis) error {
-	c.paces = paces{}
-	rows, err := v.Rows(job.Sessions, "", 1<<30)
+// loadPace finds what runs of a session with redundancy.
+func (c *committer) loadPace(v store.Reader, session string, steady job.Millis) error {
+	list, err := v.List(store.Filter{Queues: []string{session}, States: []job.State{job.Leased}}, 1<<30)
 	if err != nil {
 		return err
 	}
-	for _, row := range rows {
-		q, err := queueOf(v, row.Key())
-		if err != nil {
-			return err
-		}
-		if q.Grid == nil || q.Grid.Redundancy == nil {
-			continue
-		}
-		list, err := v.List(store.Filter{Queues: []string{q.Name}, States: []job.State{job.Leased}}, 1<<30)
-		if err != nil {
-			return err
-		}
-		s := &pace{due: steady}
-		for _, j := range list {
-			s.wanted += extra(j)
-			for i := range j.Leases {
-				l := &j.Leases[i]
-				if i > 0 {
-					s.spend.Start(steady)
-				}
-				if l.Started > 0 {
-					heap.Push(&s.runs, startedRun{steady - max(0, v.Now()-l.Started), j.ID, l.Token})
-				}
+	s := &pace{due: steady}
+	for _, j := range list {
+		s.wanted += extra(j)
+		for i := range j.Leases {
+			l := &j.Leases[i]
+			if i > 0 {
+				s.spend.Start(steady)
+			}
+			if l.Started > 0 {
+				heap.Push(&s.runs, startedRun{steady - max(0, v.Now()-l.Started), j.ID, l.Token})
 			}
 		}
-		if c.paces.of == nil {
-			c.paces.of = map[string]*pace{}
-		}
-		c.paces.of[q.Name] = s
 	}
+	if c.paces.of == nil {
+		c.paces.of = map[string]*pace{}
+	}
+	c.paces.of[session] = s
 	return nil
 }
 

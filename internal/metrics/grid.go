@@ -34,7 +34,7 @@ func (p page) grid(m *engine.Measures) {
 		p.put(gridEnded, counter, float64(n), job.Ending(how).String())
 	}
 	for kind, n := range g.Charged {
-		p.put(gridCharged, counter, float64(n), engine.Charge(kind).String())
+		p.put(gridCharged, counter, float64(n), engine.RetryCause(kind).String())
 	}
 	p.put(gridEvictions, counter, float64(g.Evictions))
 	p.put(gridReschedules, counter, float64(g.Reschedules))
