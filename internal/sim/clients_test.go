@@ -353,5 +353,5 @@ func (w *world) delivered(h *holder, d engine.Delivery) {
 	}
 	w.say("    %s has %s%s", h.name, name, mark)
 	w.hands = append(w.hands, hand{d, h})
-	w.hands = w.hands[max(0, len(w.hands)-30):]
+	w.hands = w.hands[max(0, len(w.hands)-w.grasp):]
 }

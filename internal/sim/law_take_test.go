@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -359,7 +360,7 @@ func (x *judge) changed(c *commit, old, row *job.Queue) bool {
 		if old != nil {
 			q = *old
 		}
-		if r.edit(&q); q == *row {
+		if r.edit(&q); reflect.DeepEqual(&q, row) { // what a row points to is another after the store was opened again
 			r.commit = c.number
 			return true
 		}

@@ -68,6 +68,7 @@ type world struct {
 	joining  *holder // an anonymous stream that was asked for
 	polling  *holder // a unary call without a name
 	hands    []hand
+	grasp    int // the most of them that are remembered
 	spent    []hand
 	seen     map[job.Token]bool
 	bodies   map[string]string // payloads by label
@@ -96,7 +97,7 @@ type world struct {
 func newWorld(ctx context.Context, seed uint64, f fault, c *coverage) *world {
 	w := &world{
 		ctx: ctx, seed: seed, clock: &clock{}, fault: f, holders: map[string]*holder{},
-		seen: map[job.Token]bool{}, bodies: map[string]string{}, folded: map[job.ID]string{}, hash: 14695981039346656037,
+		grasp: 30, seen: map[job.Token]bool{}, bodies: map[string]string{}, folded: map[job.ID]string{}, hash: 14695981039346656037,
 	}
 	w.free.Store(1000)
 	w.dice = rand.New(rand.NewPCG(seed, 99))
