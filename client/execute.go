@@ -29,7 +29,7 @@ func (r *run) execute(ctx context.Context, h *held) {
 	start := time.Now()
 	r.opts.Events.Started(d)
 	err := r.invoke(own, d)
-	overran := over != nil && context.Cause(own) == over
+	overran := over != nil && errors.Is(context.Cause(own), over)
 	cancel()
 	if why := r.overWhy(h); why != nil {
 		r.ended()
