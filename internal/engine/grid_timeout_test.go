@@ -114,21 +114,21 @@ func TestA10AnEngineThatEndsItsRunIsFreeAndAMuteOneIsEndedAfterTheSlack(t *testi
 // machineWrites counts the transactions that write the rows of engines, and the rows.
 type machineWrites struct {
 	store.Store
-	parts, rows int
+	parts, rows atomic.Int64
 }
 
 func (m *machineWrites) Update(ctx context.Context, fn func(store.Tx) error) (store.Commit, error) {
-	rows := 0
+	rows := int64(0)
 	c, err := m.Store.Update(ctx, func(tx store.Tx) error { return fn(&machineWritesTx{tx, &rows}) })
-	if m.rows += rows; rows > 0 {
-		m.parts++
+	if m.rows.Add(rows); rows > 0 {
+		m.parts.Add(1)
 	}
 	return c, err
 }
 
 type machineWritesTx struct {
 	store.Tx
-	rows *int
+	rows *int64
 }
 
 func (t *machineWritesTx) Set(row job.Row) error {
@@ -166,10 +166,11 @@ func TestA10ManyOverrunsAtOnceAreOneWriteForEachEngine(t *testing.T) {
 			}
 		}
 		g.beating(49*job.Second, up...)
-		writes.parts, writes.rows = 0, 0
+		writes.parts.Store(0)
+		writes.rows.Store(0)
 		g.pass(job.Second)
-		if writes.parts != 1 || writes.rows != engines {
-			t.Errorf("the rows of %d engines were written %d times, by %d transactions", engines, writes.rows, writes.parts)
+		if parts, rows := writes.parts.Load(), writes.rows.Load(); parts != 1 || rows != engines {
+			t.Errorf("the rows of %d engines were written %d times, by %d transactions", engines, rows, parts)
 		}
 		for _, m := range up {
 			if n := len(m.state().Stopping); n != slots {

@@ -472,7 +472,7 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 				if err != nil {
 					return took, false, err
 				}
-				if next.Before(p) {
+				if !p.Before(*next) {
 					break
 				}
 			}

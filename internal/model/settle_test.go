@@ -146,13 +146,24 @@ func (m *model) giveBack(j *job.Job, p job.Place, after job.Millis) {
 	if len(j.Leases) > 0 {
 		return
 	}
-	j.Wanted = j.Copies
+	if j.Wanted = j.Copies; m.failedBeside(j) {
+		m.die(j, job.Exhausted)
+		m.stats.Died++
+		return
+	}
 	if after > 0 {
 		j.ReadyAt = m.now + after
 	}
 	m.wait(j) // for that, or for what a patch asked for while it ran
 	m.returns(j)
 	m.place(j, p)
+}
+
+// failedBeside is core.md 5: of a job that is past its limit since a copy failed the
+// last live one decides.
+func (m *model) failedBeside(j *job.Job) bool {
+	limit, _ := j.Retry.LimitValue()
+	return (j.Copies > 1 || j.Reschedules > 0) && int64(j.Attempts) > limit && j.Overrides == 0 && j.FailedAt >= j.DequeuedAt
 }
 
 // wait puts a job in line, now or when it is due.

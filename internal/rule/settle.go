@@ -228,10 +228,9 @@ func giveBack(v View, j *job.Job, p job.Place, after job.Millis, e Effect) Effec
 		e.Job = j
 		return e
 	}
-	if failedBeside(v, j) {
+	if j.Wanted = j.Copies; failedBeside(v, j) {
 		return die(v, j, job.Exhausted, e)
 	}
-	j.Wanted = j.Copies
 	j.State = job.Ready
 	if after > 0 {
 		j.ReadyAt = v.Now.Add(after)

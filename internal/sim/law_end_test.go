@@ -160,6 +160,7 @@ func (s *scene) behind() bool {
 // back returns a job to its line without blame.
 func (s *scene) back(o *outcome, j *job.Job, p job.Place, delay job.Millis) *outcome {
 	if len(j.Leases) == 0 && s.failedBeside(j) {
+		j.Wanted = j.Copies
 		o.note("the last copy of one past its limit")
 		return s.died(s.dead(o, j, job.Exhausted, false))
 	}

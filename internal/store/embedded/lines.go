@@ -17,7 +17,7 @@ type line struct {
 	class    rule.Class
 	requires []job.Requirement
 	jobs     sorted[rule.Pos]
-	head     rule.Pos // as entered in index.heads
+	head     stand // as entered in index.heads
 	entered  bool
 	dirty    bool
 }
@@ -36,16 +36,16 @@ func (l *line) remove(p rule.Pos) {
 }
 
 // listed is the place of the foremost job for those who take from all queues.
-func (l *line) listed() (p rule.Pos, ok bool) {
+func (l *line) listed() (s stand, ok bool) {
 	if l.queue.row.Turns || l.queue.row.Grid != nil {
-		return p, false
+		return s, false
 	}
 	return l.first()
 }
 
 // first is the place of the foremost job.
-func (l *line) first() (p rule.Pos, ok bool) {
-	p, ok = l.jobs.first()
+func (l *line) first() (s stand, ok bool) {
+	p, ok := l.jobs.first()
 	return l.shown(p), ok
 }
 
@@ -54,13 +54,21 @@ func (l *line) together() bool { return !l.class.Member && fair(l.queue.row) }
 
 // shown is where a job of the line stands: gates know it, jobs without a
 // group of a fair queue stand where the round is with them.
-func (l *line) shown(p rule.Pos) rule.Pos {
+func (l *line) shown(p rule.Pos) stand {
 	if l.together() {
 		if g, ok := l.queue.gates[""]; ok {
-			return rule.Stand(l.queue.row, g.row, p)
+			return stand{rule.Stand(l.queue.row, g.row, p), p}
 		}
 	}
-	return p
+	return stand{p, p}
+}
+
+// stand is where a job stands among those of all lines, and its own place, which
+// decides among those who stand together.
+type stand struct{ at, own rule.Pos }
+
+func (s stand) before(t stand) bool {
+	return rule.Pick(s.at, t.at) || !rule.Pick(t.at, s.at) && s.own.Before(t.own)
 }
 
 func (l *line) touch() {
@@ -75,7 +83,7 @@ func (l *line) touch() {
 func (x *index) clean() {
 	for _, l := range x.dirty {
 		if first, ok := l.listed(); l.entered && (!ok || first != l.head) {
-			x.heads.remove(headOf{pos: l.head})
+			x.heads.remove(headOf{stand: l.head})
 			l.entered = false
 		}
 	}
@@ -92,12 +100,12 @@ func (x *index) clean() {
 // headOf is the first job of a line: a take over all queues looks only at the
 // lines whose head is due for it, however many queues there are.
 type headOf struct {
-	pos  rule.Pos
+	stand
 	line uint32
 }
 
 // Before implements before: in line order.
-func (h headOf) Before(g headOf) bool { return h.pos.Before(g.pos) }
+func (h headOf) Before(g headOf) bool { return h.before(g.stand) }
 
 // line returns the line of a class, made on first sight.
 func (x *index) line(q *queue, c rule.Class, requires []job.Requirement) *line {
@@ -117,7 +125,7 @@ func (x *index) line(q *queue, c rule.Class, requires []job.Requirement) *line {
 
 // lineHead is a line that takes part in a merge.
 type lineHead struct {
-	pos  rule.Pos
+	stand
 	line *line
 	room *rule.Room // of its queue; nil = no limit
 	cur  cursor[rule.Pos]
@@ -156,12 +164,12 @@ func (m *merge) add(l *line) {
 		return
 	}
 	cur := l.jobs.start()
-	pos, ok := l.next(&cur, m.s.Before)
+	at, ok := l.next(&cur, m.s.Before)
 	if !ok {
 		return
 	}
-	m.heads = append(m.heads, lineHead{pos, l, room, cur})
-	for i := len(m.heads) - 1; i > 0 && rule.Pick(m.heads[i].pos, m.heads[(i-1)/2].pos); i = (i - 1) / 2 {
+	m.heads = append(m.heads, lineHead{at, l, room, cur})
+	for i := len(m.heads) - 1; i > 0 && m.heads[i].before(m.heads[(i-1)/2].stand); i = (i - 1) / 2 {
 		m.heads[i], m.heads[(i-1)/2] = m.heads[(i-1)/2], m.heads[i]
 	}
 }
@@ -169,14 +177,14 @@ func (m *merge) add(l *line) {
 // next is where the job under the cursor stands, or the first one behind it that
 // stands before a position; 0 = any. What has the same priority and band stands
 // in order, so of those it looks at one.
-func (l *line) next(cur *cursor[rule.Pos], before int64) (rule.Pos, bool) {
+func (l *line) next(cur *cursor[rule.Pos], before int64) (stand, bool) {
 	for {
 		p, ok := cur.item()
 		if !ok {
-			return p, false
+			return stand{}, false
 		}
 		shown := l.shown(p)
-		if before == 0 || shown.Seq < before {
+		if before == 0 || shown.at.Seq < before {
 			return shown, true
 		}
 		section := rule.Pos{Priority: p.Priority, Band: p.Band + 1, Seq: math.MinInt64}
@@ -187,12 +195,12 @@ func (l *line) next(cur *cursor[rule.Pos], before int64) (rule.Pos, bool) {
 // pop takes the foremost job, unless it is passed by or there is no room for it.
 func (m *merge) pop(x *index) (id job.ID, ok bool) {
 	h := &m.heads[0]
-	id = h.pos.ID
+	id = h.own.ID
 	passed := h.line.class.Copy && x.runsFor(m.s, id)
 	ok = !passed && (h.room == nil || h.room.Take(h.line.class))
 	h.cur.next()
-	if pos, more := h.line.next(&h.cur, m.s.Before); more && (ok && !h.line.together() || passed) {
-		h.pos = pos
+	if at, more := h.line.next(&h.cur, m.s.Before); more && (ok && !h.line.together() || passed) {
+		h.stand = at
 	} else {
 		m.heads[0] = m.heads[len(m.heads)-1]
 		m.heads = m.heads[:len(m.heads)-1]
@@ -242,7 +250,7 @@ func (x *index) ready(queues []string, s rule.Seeker, n int, writer bool) (out [
 		}
 	}
 	for len(out) < n {
-		for h, ok := rest.item(); ok && (len(m.heads) == 0 || rule.Pick(h.pos, m.heads[0].pos)); h, ok = rest.item() {
+		for h, ok := rest.item(); ok && (len(m.heads) == 0 || h.before(m.heads[0].stand)); h, ok = rest.item() {
 			m.add(x.lines[h.line])
 			rest.next()
 		}
@@ -260,7 +268,7 @@ func sift(heads []lineHead, i int) {
 	for {
 		least := i
 		for c := 2*i + 1; c <= 2*i+2 && c < len(heads); c++ {
-			if rule.Pick(heads[c].pos, heads[least].pos) {
+			if heads[c].before(heads[least].stand) {
 				least = c
 			}
 		}
