@@ -159,7 +159,7 @@ func (m *model) timeOuts() {
 // stand is where a job, or the gate of its group for it, stands in a fair line.
 func (m *model) stand(j *job.Job) int64 {
 	g := m.groups[job.GateKey(j.Queue, j.Group)]
-	if g == nil {
+	if g == nil || g.Place == 0 {
 		return j.Seq
 	}
 	return max(j.Seq, g.Place)

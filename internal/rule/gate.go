@@ -35,12 +35,16 @@ func throttled(t *job.Throttle) bool { return t != nil && (t.Slow > 0 || Lets(t)
 // Stand is where a member stands in line for its gate, or a job without a
 // group for itself, whose gate is that of group "". In a fair queue whoever
 // was served goes behind all that wait: the gate keeps its place in the round,
-// and a member stands there at the soonest. That place has no id: those without a
-// group who stand there together go by their own places.
+// and a member stands there at the soonest. Jobs without a group who stand there
+// together go by their own places: there they have no id.
 func Stand(q *job.Queue, g *job.Gate, p Pos) Pos {
-	if q.Protection.Fair != nil && g.Place > p.Seq {
-		p.Seq, p.ID = g.Place, job.ID{}
+	if q.Protection.Fair == nil || g.Place == 0 {
+		return p
 	}
+	if g.Group == "" && g.Place > p.Seq {
+		p.ID = job.ID{}
+	}
+	p.Seq = max(p.Seq, g.Place)
 	return p
 }
 

@@ -15,7 +15,9 @@ type place struct {
 func (x *judge) stand(j *job.Job) place {
 	p := place{j.Priority, j.Band, j.Seq}
 	if x.book.queue(j.Queue).Protection.Fair != nil {
-		p.seq = max(p.seq, x.book.gate(j.Queue, j.Group).Place)
+		if g := x.book.gate(j.Queue, j.Group); g.Place > 0 {
+			p.seq = max(p.seq, g.Place)
+		}
 	}
 	return p
 }

@@ -71,8 +71,8 @@ var gridPlaceFaults = []fault{
 		name: "a-run-above-the-limit", breaks: "core.md 5",
 		does:  "a job past its limit runs again when its last copy is given back",
 		file:  "internal/rule/settle.go",
-		old:   "	if failedBeside(v, j) {",
-		new:   "	if v.Queue.Grid != nil && failedBeside(v, j) {",
+		old:   "if j.Wanted = j.Copies; failedBeside(v, j) {",
+		new:   "if j.Wanted = j.Copies; v.Queue.Grid != nil && failedBeside(v, j) {",
 		first: []suite{in(rulePkg, "TestTheEndOfTheLastCopyDecidesAboutAJobPastItsLimit")},
 	},
 	{
