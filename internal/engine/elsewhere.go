@@ -5,9 +5,9 @@ import (
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
-// Where a task runs next that failed, or was not begun in time (reference section 6: a task excludes the
-// engine, softly). Nothing waits for that: a machine that is about to get the task
-// hands it on to one that is free at this moment, or keeps it.
+// Where a task runs next that failed, or was not begun in time (reference section
+// 6: a task excludes the engine, softly). Nothing waits for that: a machine that is
+// about to get the task hands it on to one that is free at this moment, or keeps it.
 
 // elsewhere is the machine that a task is given to which h may have: of those with
 // room the one that is the most willing (rule.Reluctance), and h among equals.

@@ -186,8 +186,9 @@ func Undelivered(j *job.Job) bool {
 }
 
 // Reluctance is how little a task should run on an engine again: 2 = it failed
-// there, or was not begun there just now, 1 = on another engine of the same host, 0 = on neither. It is a
-// preference among engines that are free, never a reason to wait.
+// there, or was not begun there just now, 1 = it did on another engine of the same
+// host, 0 = on neither. It is a preference among engines that are free, never a
+// reason to wait.
 func Reluctance(j *job.Job, engine, host string) (most int) {
 	if list := j.History(); Undelivered(j) && list[len(list)-1].Holder == engine {
 		return 2
