@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -28,6 +29,21 @@ func (r *run) roster() (*roster, error) {
 	}
 	t := &roster{rota: rule.NewRota(1), shares: map[string]*rule.Share{}}
 	r.c.roster, r.c.rosterUsed = t, true
+	list, err := r.allSessions()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range list {
+		if err := r.joinAsItIs(t, s); err != nil {
+			return nil, err
+		}
+	}
+	return t, r.countSlots(t)
+}
+
+// allSessions are the sessions as they are now, oldest first.
+func (r *run) allSessions() (list []*job.Session, err error) {
+	seen := map[string]bool{}
 	for after := ""; ; {
 		rows, err := r.tx.Rows(job.Sessions, after, tickMax)
 		if err != nil {
@@ -35,22 +51,25 @@ func (r *run) roster() (*roster, error) {
 		}
 		for _, row := range rows {
 			after = row.Key()
-			if s := r.sessions[after]; s == nil { // else it joins by itself below
-				if err := r.joinAsItIs(t, row.(*job.Session)); err != nil {
-					return nil, err
-				}
+			s := r.sessions[after]
+			if s == nil {
+				s = row.(*job.Session)
 			}
+			list, seen[after] = append(list, s), true
 		}
 		if len(rows) < tickMax {
 			break
 		}
 	}
 	for _, name := range sortedKeys(r.sessions) {
-		if err := r.joinAsItIs(t, r.sessions[name]); err != nil {
-			return nil, err
+		if !seen[name] { // it is new
+			list = append(list, r.sessions[name])
 		}
 	}
-	return t, r.countSlots(t)
+	slices.SortStableFunc(list, func(a, b *job.Session) int {
+		return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Name, b.Name))
+	})
+	return list, nil
 }
 
 func (r *run) joinAsItIs(t *roster, s *job.Session) error {
