@@ -1,0 +1,229 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// gridWorld is an engine and the model of the grid, to which the same happens.
+type gridWorld struct {
+	*world
+	grid   *grid
+	conns  map[string]*gridConn // of machines
+	epochs map[string][]int64   // of all logins, by machine
+	names  []string             // of sessions, also of those that are gone
+	sent   []engine.NewJob      // all submits
+	given  []handed             // all runs there ever were
+	won    map[job.ID]job.Token // the run whose result was accepted
+}
+
+// gridConn is the stream of a machine.
+type gridConn struct {
+	*engine.Stream
+	serves []string
+	awaits int                      // runs to be handed back
+	told   map[job.Token]job.Ending // what it is to be told
+}
+
+type handed struct {
+	task  *task
+	token job.Token
+}
+
+func newGridWorld(t *rapid.T, open func() (store.Store, error)) *gridWorld {
+	w := &gridWorld{
+		world: &world{T: t, open: open}, grid: newGrid(bubble{}.Wall()),
+		conns: map[string]*gridConn{}, epochs: map[string][]int64{}, won: map[job.ID]job.Token{},
+	}
+	w.begin()
+	return w
+}
+
+// gift is a task on its way to a machine; poll is whether it asked by a call.
+type gift struct {
+	engine.Delivery
+	to     *machine
+	serves []string
+	poll   bool
+}
+
+// hear reads what machines were told and given, and holds it against the model.
+func (w *gridWorld) hear(others ...gift) {
+	list := others
+	for _, name := range slices.Sorted(maps.Keys(w.conns)) {
+		list = append(list, w.read(name)...)
+	}
+	slices.SortFunc(list, func(a, b gift) int { return bytes.Compare(a.Lease.Token[:], b.Lease.Token[:]) })
+	for _, d := range list {
+		w.granted(d)
+	}
+}
+
+// read is what a machine was given since the last time.
+func (w *gridWorld) read(name string) (fresh []gift) {
+	now, cancel := context.WithCancel(w.Context())
+	cancel()
+	c, m := w.conns[name], w.grid.machines[name]
+	list, err := c.Next(now)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		w.Fatalf("stream of %s: %v", name, err)
+	}
+	for _, d := range list {
+		t := w.grid.tasks[d.Job.ID]
+		switch {
+		case d.Voided:
+			if how, is := c.told[d.Lease.Token]; !is || how != d.Ending {
+				w.Fatalf("%s was told that its run of %s ended by %s, want %v %s", name, w.call(t), d.Ending, is, how)
+			}
+			delete(c.told, d.Lease.Token)
+		case d.Held:
+			if c.awaits--; t == nil || t.live(d.Lease.Token) == nil || c.awaits < 0 {
+				w.Fatalf("%s was handed back %s", name, w.call(t))
+			}
+		default:
+			fresh = append(fresh, gift{d, m, c.serves, false})
+		}
+	}
+	if c.awaits > 0 || len(c.told) > 0 {
+		w.Fatalf("%s was not handed %d runs back, and not told of the end of %v", name, c.awaits, c.told)
+	}
+	return fresh
+}
+
+// granted holds a delivery against who should be next. Of the machines with room
+// any may have asked; a task may be handed on to one that it prefers.
+func (w *gridWorld) granted(d gift) {
+	g, t := w.grid, w.grid.tasks[d.Job.ID]
+	if t == nil || d.to == nil {
+		w.Fatalf("a task was given to nobody, or an unknown one")
+	}
+	asked := map[string]*task{}
+	fits := false
+	for name, m := range g.machines {
+		if serves, waits := w.waits(d, m); waits && g.room(m) > 0 {
+			asked[name] = g.pick(m, serves)
+			fits = fits || asked[name] == t && (m == d.to || w.prefers(d, t, m))
+		}
+	}
+	if !fits || t.spent() { // I2
+		for name, t := range asked {
+			w.Logf("%s: %s", name, w.call(t))
+		}
+		for _, c := range g.claims() {
+			w.Logf("session %s: weight %d, %d wait, %d run, share %d", c.name, c.weight, c.waiting, c.running, c.target)
+		}
+		w.Fatalf("%s was given %s", d.to.name, w.call(t))
+	}
+	if slices.ContainsFunc(w.given, func(h handed) bool { return h.token == d.Lease.Token }) {
+		w.Fatalf("the token of %s was issued before", w.call(t))
+	}
+	if string(d.Payload) != t.body {
+		w.Fatalf("the payload of %s is %q", w.call(t), d.Payload)
+	}
+	stop := job.Millis(0)
+	if q := t.session.set; q.Grid.OnTimeout == job.TimeoutRetry && q.Grid.PollPeriod == 0 {
+		stop = q.RunTimeout
+	}
+	if d.StopAfter != stop {
+		w.Fatalf("the engine of %s is to stop it after %s, want %s", w.call(t), d.StopAfter, stop)
+	}
+	g.take(t, d.to, d.Lease.Token)
+	w.given = append(w.given, handed{t, d.Lease.Token})
+}
+
+// waits reports whether a machine waits for tasks, and of which sessions.
+func (w *gridWorld) waits(d gift, m *machine) (serves []string, is bool) {
+	if d.poll {
+		return d.serves, m == d.to
+	}
+	c := w.conns[m.name]
+	if c == nil {
+		return nil, false
+	}
+	return c.serves, true
+}
+
+// prefers reports whether a task that came to m may be handed on to the machine
+// that it was given to: it failed, or was not begun, and is free to go elsewhere.
+func (w *gridWorld) prefers(d gift, t *task, m *machine) bool {
+	elsewhere := t.undelivered() || t.retries > 0 && t.session.set.Grid.RetryElsewhere
+	return elsewhere && w.grid.room(d.to) > 0 && t.fits(d.to) && t.reluctance(d.to) < t.reluctance(m)
+}
+
+// settle lets engine and model do what is due now: one thing leads to another, at
+// most twice.
+func (w *gridWorld) settle() {
+	for range 3 {
+		_, err := w.Stats(w.Context()) // a command wakes the clock too
+		w.must(err)
+		w.grid.tick()
+	}
+	w.drop()
+	w.tell()
+	w.hear()
+}
+
+// tell notes what streams must be told: of every run that ended now, and not by
+// the word of its machine.
+func (w *gridWorld) tell() {
+	for _, h := range w.given {
+		i := slices.IndexFunc(h.task.past, func(r *attempt) bool { return r.token == h.token })
+		if i < 0 {
+			continue
+		}
+		r := h.task.past[i]
+		own := r.how == job.ByOK || r.how == job.ByRetry || r.how == job.ByDead || r.why == job.AttemptReleased
+		if c := w.conns[r.machine]; c != nil && !own && !r.heard {
+			c.told[r.token] = r.how
+		}
+		r.heard = true
+	}
+}
+
+// drop forgets the streams of machines that are lost: the server ended them.
+func (w *gridWorld) drop() {
+	for name, c := range w.conns {
+		if m := w.grid.machines[name]; m == nil || m.lost {
+			c.Close()
+			delete(w.conns, name)
+		}
+	}
+}
+
+// pass lets time go by, to each moment at which something is due.
+func (w *gridWorld) pass(t *rapid.T) {
+	w.wait(one[job.Millis](t, "span", 1, 250, 1000, 2600, 9000, 16_000))
+}
+
+func (w *gridWorld) wait(span job.Millis) {
+	g, end := w.grid, w.grid.now+span
+	for g.now < end {
+		next := g.nextTime()
+		if next == 0 {
+			next = end
+		}
+		next = min(max(next, g.now+1), end)
+		<-time.After(time.Duration(next-g.now) * time.Millisecond)
+		g.now = next
+		w.settle()
+	}
+}
+
+// call names a task by its session and key.
+func (w *gridWorld) call(t *task) string {
+	if t == nil {
+		return "nothing"
+	}
+	return fmt.Sprintf("task %s of %s", t.key, t.session.name)
+}

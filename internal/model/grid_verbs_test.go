@@ -1,0 +1,355 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// What drivers and engines do in a random history.
+
+var driver = job.Actor{Name: "driver"}
+
+func (w *gridWorld) session(t *rapid.T) *session {
+	list := slices.Sorted(maps.Keys(w.grid.sessions))
+	if len(list) == 0 {
+		t.SkipNow()
+	}
+	return w.grid.sessions[one(t, "session", list...)]
+}
+
+func (w *gridWorld) machine(t *rapid.T) *machine {
+	list := slices.Sorted(maps.Keys(w.grid.machines))
+	if len(list) == 0 {
+		t.SkipNow()
+	}
+	return w.grid.machines[one(t, "engine", list...)]
+}
+
+// open opens a session, each a moment later: their age decides between equals.
+func (w *gridWorld) open(t *rapid.T) {
+	if len(w.grid.sessions) == 3 {
+		t.SkipNow()
+	}
+	w.wait(1)
+	name := fmt.Sprint(one(t, "first letter", "a", "b", "c"), len(w.names)) // not in the order of their age
+	q := drawSession(t, name)
+	got, err := w.OpenSession(w.Context(), engine.NewSession{Queue: *q}, driver)
+	w.must(err)
+	q.RetainDead = job.MaxMillis // with their session
+	if got.Name != name || got.Created != w.grid.now {
+		w.Fatalf("opened %+v", got.Session)
+	}
+	_, err = w.OpenSession(w.Context(), engine.NewSession{Queue: *q}, driver)
+	w.refused("open again", err, job.Exists)
+	w.names = append(w.names, name)
+	w.grid.sessions[name] = &session{name: name, set: q, created: w.grid.now, heard: w.grid.now}
+}
+
+func (w *gridWorld) submit(t *rapid.T) {
+	s := w.session(t)
+	var list []engine.NewJob
+	for range rapid.IntRange(1, 3).Draw(t, "tasks") {
+		w.drawn++
+		n := engine.NewJob{Key: fmt.Sprint(w.drawn), Payload: fmt.Appendf(nil, "task %d", w.drawn), Job: job.Job{
+			Queue: s.name, Type: "task", Priority: 1, Door: job.DoorGrid, RetainDone: job.Unset, RetainDead: job.Unset,
+		}}
+		if one(t, "fast", false, false, false, true) {
+			n.Job.Requires = []job.Requirement{{Property: "cpu", Op: ">", Value: "1"}}
+		}
+		list = append(list, n)
+	}
+	w.send(list)
+}
+
+// submitAgain repeats a submit, as a driver that heard no answer does; or claims
+// its number for another task.
+func (w *gridWorld) submitAgain(t *rapid.T) {
+	if len(w.sent) == 0 {
+		t.SkipNow()
+	}
+	n := rapid.SampledFrom(w.sent).Draw(t, "task")
+	if one(t, "other", false, false, true) {
+		n.Payload = []byte("another task")
+	}
+	w.send([]engine.NewJob{n})
+}
+
+func (w *gridWorld) send(list []engine.NewJob) {
+	g := w.grid
+	s, want := g.sessions[list[0].Job.Queue], accepted
+	known := make([]*task, len(list))
+	for i, n := range list {
+		for _, t := range g.tasks {
+			if t.session.name == n.Job.Queue && t.key == n.Key {
+				known[i] = t
+			}
+		}
+		switch {
+		case known[i] != nil && known[i].body != string(n.Payload):
+			want = job.Exists
+		case known[i] != nil:
+		case s.state != job.SessionOpen:
+			want = job.WrongState
+		}
+	}
+	if s != nil {
+		s.heard = g.now
+	}
+	added, err := w.Put(w.Context(), slices.Clone(list))
+	if w.refused("submit", err, want) {
+		return
+	}
+	for i, a := range added {
+		if k := known[i]; k != nil {
+			if !a.Duplicate || a.ID != k.id || (a.Job == nil) != k.gone {
+				w.Fatalf("%s was submitted again: %+v", w.call(k), a)
+			}
+			continue
+		}
+		if a.Duplicate || g.tasks[a.ID] != nil {
+			w.Fatalf("%s of %s is no new task: %+v", list[i].Key, s.name, a)
+		}
+		t := &task{
+			id: a.ID, session: s, key: list[i].Key, body: string(list[i].Payload), fast: len(list[i].Job.Requires) > 0,
+			state: job.Ready, place: g.draw(), due: g.now, want: 1,
+		}
+		g.tasks[a.ID] = t
+		w.sent = append(w.sent, list[i])
+	}
+}
+
+// login takes a machine in, which may have been here before: then it tells which
+// of its runs it has yet.
+func (w *gridWorld) login(t *rapid.T) {
+	g := w.grid
+	l := engine.Login{Name: one(t, "engine", "x", "y", "z"), Host: one(t, "host", "h", "i"), Slots: rapid.IntRange(1, 3).Draw(t, "slots")}
+	m := &machine{name: l.Name, host: l.Host, slots: l.Slots, fast: rapid.Bool().Draw(t, "fast"), until: g.now + lostAfter}
+	l.Properties = map[string]string{"cpu": "1"}
+	if m.fast {
+		l.Properties["cpu"] = "2"
+	}
+	kept := map[job.Token]bool{}
+	var stop []engine.Running
+	for _, h := range w.given { // also of runs that are over
+		r := h.task.live(h.token)
+		own := r != nil && r.machine == m.name
+		if own && !rapid.Bool().Draw(t, "has it yet") || !own && one(t, "has this one", false, false, false, true) == false {
+			continue
+		}
+		run := engine.Running{ID: h.task.id, Token: h.token}
+		l.Running = append(l.Running, run)
+		if kept[h.token] = own; !own {
+			stop = append(stop, run)
+		}
+	}
+	in, err := w.Login(w.Context(), l)
+	w.must(err)
+	if c := w.conns[m.name]; c != nil {
+		c.Close()
+		delete(w.conns, m.name)
+	}
+	old := g.machines[m.name]
+	if m.epoch = in.Machine.Epoch; len(w.epochs[m.name]) > 0 && m.epoch <= slices.Max(w.epochs[m.name]) {
+		w.Fatalf("the epoch of %s is %d after %v", m.name, m.epoch, w.epochs[m.name])
+	}
+	w.epochs[m.name] = append(w.epochs[m.name], m.epoch)
+	if !slices.Equal(in.Stop, stop) {
+		w.Fatalf("%s is to stop %v, want %v", m.name, in.Stop, stop)
+	}
+	g.leaves(m, func(r *attempt) job.Ending {
+		switch {
+		case kept[r.token]:
+			return job.ByOK // it goes on
+		case r.started == 0 || old == nil || old.awaited: // never was, or could not be told of
+			return job.ByRestart
+		}
+		return job.ByLapse
+	})
+	g.machines[m.name] = m
+	w.tell()
+	w.attach(t, m)
+}
+
+// connect begins the stream of a machine, or ends it, or begins it anew.
+func (w *gridWorld) connect(t *rapid.T) {
+	m := w.machine(t)
+	if w.conns[m.name] != nil && rapid.Bool().Draw(t, "break off") {
+		w.conns[m.name].Close()
+		delete(w.conns, m.name)
+		return
+	}
+	w.attach(t, m)
+}
+
+func (w *gridWorld) attach(t *rapid.T, m *machine) {
+	var serves []string
+	if list := slices.Sorted(maps.Keys(w.grid.sessions)); len(list) > 0 && one(t, "serves one", false, false, false, true) {
+		serves = list[:1]
+	}
+	epoch, want := w.epoch(t, m)
+	s, err := w.MachineStream(w.Context(), m.name, epoch, 0, serves)
+	if w.refused("connect", err, want) {
+		return
+	}
+	c := &gridConn{Stream: s, serves: serves, told: map[job.Token]job.Ending{}, awaits: w.grid.running(m)}
+	w.conns[m.name] = c
+	w.hear()
+}
+
+// epoch is that of the login of a machine, or of an earlier one, which is refused.
+func (w *gridWorld) epoch(t *rapid.T, m *machine) (int64, job.Kind) {
+	epoch, want := m.epoch, accepted
+	if one(t, "earlier epoch", false, false, false, false, true) {
+		epoch = one(t, "epoch", w.epochs[m.name]...)
+	}
+	if m.lost || epoch != m.epoch {
+		want = job.Superseded
+	}
+	return epoch, want
+}
+
+// takeSome is a machine that asks call by call.
+func (w *gridWorld) takeSome(t *rapid.T) {
+	m := w.machine(t)
+	epoch, want := w.epoch(t, m)
+	most := rapid.IntRange(1, 3).Draw(t, "most")
+	now, cancel := context.WithCancel(w.Context())
+	cancel()
+	list, err := w.MachineLease(now, m.name, epoch, most, nil)
+	if w.refused("take", err, want) {
+		return
+	}
+	m.polls = true
+	var own []gift
+	for _, d := range list {
+		own = append(own, gift{d, m, nil, true})
+	}
+	w.hear(own...)
+	if next := w.grid.pick(m, nil); next != nil && len(list) < most && w.grid.room(m) > 0 {
+		w.Fatalf("%s was given %d tasks of %d, although %s is in line", m.name, len(list), most, w.call(next))
+	}
+}
+
+// heartbeat is the word of a machine that it lives, and that it stopped what it was
+// told to.
+func (w *gridWorld) heartbeat(t *rapid.T) {
+	m := w.machine(t)
+	epoch, want := w.epoch(t, m)
+	var stopped []job.Token
+	if rapid.Bool().Draw(t, "stopped") {
+		stopped = m.stopping
+	}
+	_, err := w.Heartbeat(w.Context(), m.name, epoch, stopped)
+	if w.refused("heartbeat", err, want) {
+		return
+	}
+	if m.until, m.awaited = w.grid.now+lostAfter, false; stopped != nil {
+		m.stopping = nil
+	}
+}
+
+// begun is the word that a run began.
+func (w *gridWorld) begun(t *rapid.T) {
+	h := w.any(t)
+	list, err := w.Extend(w.Context(), []engine.Extension{{ID: h.task.id, Token: h.token, Started: true}})
+	w.must(err)
+	r, want := h.task.live(h.token), accepted
+	switch {
+	case h.task.gone:
+		want = job.NotFound
+	case r == nil:
+		want = job.Superseded
+	}
+	if !w.refused("started", list[0].Err, want) {
+		w.grid.begin(h.task, r)
+	}
+}
+
+// any is a run, be it over.
+func (w *gridWorld) any(t *rapid.T) handed {
+	if len(w.given) == 0 {
+		t.SkipNow()
+	}
+	return w.given[rapid.IntRange(0, len(w.given)-1).Draw(t, "run")]
+}
+
+func (w *gridWorld) settleLive(t *rapid.T) {
+	live := slices.DeleteFunc(slices.Clone(w.given), func(h handed) bool { return h.task.live(h.token) == nil })
+	if len(live) == 0 {
+		t.SkipNow()
+	}
+	w.say(t, live[rapid.IntRange(0, len(live)-1).Draw(t, "run")])
+}
+
+// settleAny settles a run that may be over, or under the token of another task, or
+// none, or one that nobody has.
+func (w *gridWorld) settleAny(t *rapid.T) {
+	h := w.any(t)
+	switch one(t, "token", "its own", "its own", "its own", "another", "none", "made up") {
+	case "another":
+		h.token = w.any(t).token
+	case "none":
+		h.token = job.Token{}
+	case "made up":
+		h.token = job.Token{1}
+	}
+	w.say(t, h)
+}
+
+func (w *gridWorld) say(t *rapid.T, h handed) {
+	s := engine.Settle{ID: h.task.id, Token: h.token, Outcome: one(t, "outcome", job.OK, job.OK, job.Retried, job.Released, job.Died)}
+	switch s.Outcome {
+	case job.OK:
+		s.Result = one(t, "result", nil, []byte("1"), []byte(`{"made":2}`))
+	case job.Retried, job.Died:
+		s.Failure = job.Failure{Type: one(t, "error", "E", "E", "E", job.LoadError), Message: "boom"}
+		s.Failure.Timeout = one(t, "timeout", false, false, false, true)
+	case job.Released:
+	}
+	list, err := w.Settle(w.Context(), []engine.Settle{s})
+	w.must(err)
+	repeat := h.task.state == job.Done
+	state, kind := w.grid.settle(s)
+	if w.refused("settle", list[0].Err, kind) {
+		return
+	}
+	if list[0].State != state {
+		w.Fatalf("%s was settled as %s, want %s", w.call(h.task), list[0].State, state)
+	}
+	if by, has := w.won[h.task.id]; s.Outcome == job.OK && has && (by != h.token || !repeat) { // I1
+		w.Fatalf("%s has two accepted results", w.call(h.task))
+	}
+	if s.Outcome == job.OK {
+		w.won[h.task.id] = h.token
+	}
+}
+
+// collect reads results behind a cursor, and acknowledges some of them.
+func (w *gridWorld) collect(t *rapid.T) {
+	s := w.session(t)
+	numbers := []int64{0, s.collected}
+	for _, k := range w.grid.ofSession(s) {
+		if k.number > 0 {
+			numbers = append(numbers, k.number)
+		}
+	}
+	slices.Sort(numbers)
+	after, n := one(t, "after", numbers...), rapid.IntRange(1, 4).Draw(t, "at most")
+	w.results(s, after, n)
+	if rapid.Bool().Draw(t, "acknowledge") {
+		upTo := one(t, "up to", numbers...)
+		if w.shown(s) == nil {
+			return
+		}
+		_, err := w.Collected(w.Context(), s.name, upTo)
+		w.must(err)
+		s.heard, s.collected = w.grid.now, max(s.collected, upTo)
+	}
+}
