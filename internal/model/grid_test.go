@@ -30,6 +30,10 @@ func TestTheGridIsTheModel(t *testing.T) {
 						"pass": w.pass, "pass 2": w.pass,
 						"heartbeat": w.heartbeat, "heartbeat 2": w.heartbeat,
 						"collect": w.collect,
+						"offer":   w.offer, "commit": w.tryCommit, "cancel task": w.cancelTask,
+						"drain": w.drain, "log off": w.logoff,
+						"weigh": w.weigh, "end session": w.endSession, "delete": w.deleteSession,
+						"restart": w.restart,
 					})
 				})
 			})
