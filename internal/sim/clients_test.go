@@ -344,6 +344,7 @@ func (w *world) delivered(h *holder, d engine.Delivery) {
 	case !d.Held && w.seen[d.Lease.Token] && w.holders[h.name] == h:
 		broken("core.md 4", "%s got %s again and was not told that it holds it", h.name, name)
 	}
+	w.stopAfter(h, &d)
 	h.got[d.Lease.Token] = true
 	w.seen[d.Lease.Token] = true
 	mark := ""

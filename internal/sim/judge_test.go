@@ -117,6 +117,7 @@ type judge struct {
 	cronPuts []cronPut // of the commit at hand, whose entries have not been written yet
 	crons    cronBook
 	turnBook
+	gridBook
 	instant  job.Millis // now, on the steady clock
 	stats    engine.Stats
 	unsure   bool // an unanswered call may have counted a duplicate
@@ -250,6 +251,7 @@ func (x *judge) judge(c *commit) {
 		broken("docs/cron.md", "jobs came in for %v, and the entries do not know", x.cronPuts)
 	}
 	x.turnsEnd()
+	x.stopped()
 	if !c.failed {
 		x.stats = plus(x.stats, counted)
 	}

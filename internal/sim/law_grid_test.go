@@ -30,6 +30,7 @@ func (x *judge) task(c *commit, ch *change) bool {
 		broken("I1", "%s was written over", x.name(t.old.ID))
 	}
 	happened := t.happened()
+	t.remembered(x.name(t.old.ID), t.runs)
 	if t.new.Wait.By == job.WaitFence && t.old.Wait.By != job.WaitFence {
 		x.coverage.feature("a task behind a fence")
 	}
@@ -93,6 +94,7 @@ type taskScene struct {
 	died     bool
 	commits  bool // a run got the word that its effects count
 	lost     uint32
+	runs     []endedRun
 }
 
 // submitted is a task that comes in.
@@ -119,6 +121,7 @@ func (x *judge) session(name string) *job.Session {
 // happened is what the write means, and holds it against its cause.
 func (t *taskScene) happened() (list []rule.Happening) {
 	name := t.name(t.old.ID)
+	t.clocks(name)
 	if len(t.new.Leases) > len(t.old.Leases) {
 		t.given(name)
 		return []rule.Happening{rule.RunBegan}
@@ -232,6 +235,7 @@ func (t *taskScene) said(token job.Token, o job.Outcome) bool {
 	r := t.settles(askSettle, t.old, func(r *request) bool { return r.settle.Token == token && r.settle.Outcome == o })
 	if r != nil {
 		r.commit, r.state = t.number, t.new.State
+		t.runs[len(t.runs)-1].by = r
 	}
 	return r != nil
 }
@@ -240,6 +244,7 @@ func (t *taskScene) said(token job.Token, o job.Outcome) bool {
 // nothing: its task has a result, or is cancelled.
 func (t *taskScene) ended(name string, l job.Lease, how job.Ending) (what rule.Happening, counts bool) {
 	t.coverage.feature("a run ended by " + how.String())
+	t.runs = append(t.runs, endedRun{l, how, nil})
 	past := func(at job.Millis) bool { return at > 0 && at <= t.steady }
 	row, _ := t.book.rows[rowKey{job.Holders, l.Holder}].(*job.Holder)
 	ok := true
@@ -256,6 +261,7 @@ func (t *taskScene) ended(name string, l job.Lease, how job.Ending) (what rule.H
 			what, ok = rule.RunEvicted, past(l.StartBy)
 		}
 	case job.ByTimeout:
+		t.overran(name, &l)
 		what, ok = rule.RunTimedOut, past(l.RunEnd)
 	case job.ByLapse: // silent for too long, or it came back without the run
 		if what = rule.RunVanished; t.notAlone(&l) {
@@ -309,6 +315,7 @@ func (t *taskScene) late(name string) {
 		broken("A42 I1", "%s is done, and nobody said so who may", name)
 	}
 	r.commit, r.state = t.number, job.Done
+	t.lateTold(name, r.settle.Token)
 	t.coverage.feature("a late result")
 }
 
@@ -369,6 +376,7 @@ func (x *judge) engineRow(old *job.Holder, ch *change) {
 	if row != nil && row.Machine.Lost && !old.Machine.Lost {
 		x.coverage.feature("an engine lost")
 	}
+	x.stopping(old, row)
 }
 
 // sessionCounts holds the counts of every session against its tasks: they are a

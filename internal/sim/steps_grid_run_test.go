@@ -70,6 +70,9 @@ func (w *world) begin() {
 			continue
 		}
 		x := engine.Extension{ID: h.d.Job.ID, Token: h.d.Lease.Token, Started: true}
+		if w.grid.began[x.Token] == 0 {
+			w.grid.began[x.Token] = w.clock.mono()
+		}
 		if w.oneIn(2) {
 			x.Progress = &job.RunProgress{Fraction: pick(w, []float64{0, 0.1, 0.5})}
 		}
@@ -101,6 +104,9 @@ func (w *world) gridTime() {
 		w.beat()
 	case 1, 2:
 		w.beginRuns()
+	default:
+		w.overrun()
+		return
 	}
 	w.settle()
 	w.timePasses()

@@ -20,7 +20,8 @@ const gridShare = 12
 // gridWorld is what drivers and engines know.
 type gridWorld struct {
 	sessions []string
-	engines  map[string]*gridEngine // by name
+	engines  map[string]*gridEngine   // by name
+	began    map[job.Token]job.Millis // when an engine began a run, on its own clock
 }
 
 type gridEngine struct {
@@ -41,7 +42,7 @@ func newGridWorld(seed uint64) *gridWorld {
 	if seed%gridShare != 7 {
 		return nil
 	}
-	return &gridWorld{engines: map[string]*gridEngine{}}
+	return &gridWorld{engines: map[string]*gridEngine{}, began: map[job.Token]job.Millis{}}
 }
 
 // gridSteps are done in the place of others.
@@ -87,13 +88,13 @@ func (w *world) furnishGrid() {
 		}
 		q.RetainDone, q.FrontOrder = job.MaxMillis, job.FrontOrder(w.dice.IntN(2))
 		q.RunTimeout = pick(w, []job.Millis{0, 0, 9 * job.Second})
-		q.StartTimeout = pick(w, []job.Millis{0, 0, 12 * job.Second})
 		q.Grid = &job.Grid{
 			Weight: uint8(1 + w.dice.IntN(9)), MaxEngines: w.dice.IntN(4), MaxCopies: uint8(1 + w.dice.IntN(3)), MaxReschedules: uint32(w.dice.IntN(4)),
 			LossesCharged: w.oneIn(2), AnyHost: w.oneIn(3), Urgent: w.oneIn(3), OnTimeout: job.OnTimeout(w.dice.IntN(2)),
 			EvictedPlace: job.Place(w.dice.IntN(4)), CopyPlace: job.Place(w.dice.IntN(4)), Collection: job.CollectLater,
 		}
 		q.Grid.RetryElsewhere = !q.Grid.LossesCharged
+		w.drawTimes(q)
 		w.drawGrid(q, number)
 		w.grid.sessions = append(w.grid.sessions, name)
 		w.callFor(fmt.Sprintf("open session %s: copies %d, redundancy %t, %s", name, q.Grid.MaxCopies, q.Grid.Redundancy != nil, q.Grid.OnTimeout), func() error {
@@ -130,6 +131,9 @@ func (w *world) submitTasks() {
 			if need := pick(w, known); need.Queue == session {
 				n.Needs, n.OnDepFail = []string{w.judge.name(need.ID)}, job.OnDepFail(w.dice.IntN(2))
 			}
+		}
+		if w.oneIn(3) {
+			n.Job.RunTimeout = 6 * job.Second
 		}
 		if w.oneIn(4) {
 			n.Job.Extras = &job.Extras{Affinity: &job.Affinity{Tag: "x"}}
@@ -360,7 +364,7 @@ func (w *world) endGrid() {
 		for _, name := range slices.Sorted(maps.Keys(w.grid.engines)) {
 			e := w.grid.engines[name]
 			if e.host[0] == 'z' {
-				w.start(&call{finish: func() string { return name + " lives" }}, func() { _, _ = w.e.Heartbeat(w.ctx, name, e.epoch, nil) })
+				w.start(&call{finish: func() string { return name + " lives" }}, func() { _, _ = w.e.Heartbeat(w.ctx, name, e.epoch, e.stops()) })
 			}
 		}
 		w.pass(2 * job.Second)
