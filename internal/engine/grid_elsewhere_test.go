@@ -137,6 +137,31 @@ func TestATaskThatFailedDoesNotGoToAnExcludedEngine(t *testing.T) {
 	})
 }
 
+// A37: an engine that did not begin a task is the last to get it again, also where
+// it failed on the others.
+func TestATaskThatWasNotBegunGoesElsewhereWhereverItFailed(t *testing.T) {
+	for _, set := range []bool{false, true} {
+		grid(t, func(g *gridRig) {
+			g.session("s", func(q *job.Queue) { elsewhere(q); q.Grid.RetryElsewhere, q.StartTimeout = set, 10*job.Second })
+			mute := g.engine("w1", 1)
+			g.tasks("s", "X")
+			mute.gets("X")
+			other := g.engine("w2", 1)
+			g.tasks("s", "A")
+			other.gets("A")
+			mute.ok("X")
+			other.fail("A")
+			mute.gets("A")
+			g.tasks("s", "Y")
+			other.gets("Y")
+			other.ok("Y")
+			g.beating(10*job.Second, mute, other)
+			mute.gets("A: release")
+			other.gets("A")
+		})
+	}
+}
+
 func TestAnEngineThatHandsATaskOnGetsTheNextOnes(t *testing.T) {
 	for most, want := range map[int][]string{0: {"B", "C"}, 2: {"B"}} { // no more may run in all
 		grid(t, func(g *gridRig) {

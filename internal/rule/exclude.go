@@ -185,13 +185,13 @@ func Undelivered(j *job.Job) bool {
 	return len(list) > 0 && list[len(list)-1].Why == job.AttemptUndelivered
 }
 
-// Reluctance is how little a task should run on an engine again: 2 = it failed
-// there, or was not begun there just now, 1 = it did on another engine of the same
-// host, 0 = on neither. It is a preference among engines that are free, never a
+// Reluctance is how little a task should run on an engine again: 3 = it was not
+// begun there just now, 2 = it failed there, 1 = it did on another engine of the
+// same host, 0 = on neither. It is a preference among engines that are free, never a
 // reason to wait.
 func Reluctance(j *job.Job, engine, host string) (most int) {
 	if list := j.History(); Undelivered(j) && list[len(list)-1].Holder == engine {
-		return 2
+		return 3
 	}
 	for _, a := range j.History() {
 		switch {
