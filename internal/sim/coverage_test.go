@@ -83,6 +83,8 @@ var musts = []string{
 	"a run ended by release", "a run ended by restart", "a run ended by retry", "a run ended by supersede", "a run ended by timeout",
 	"a run that its engine ended in time", "a mute run ended after the slack", "an overrun ended at once", "an overrun seen by a sweep",
 	"an overrun that got a copy", "an overrun that runs on alone", "the times of a run after a recovery", "a task that its engine did not begin",
+	"a task that was not begun and went elsewhere", "a task that failed and went elsewhere",
+	"a task where it was before: its host", "a task where it was before: it failed", "a task where it was before: not begun",
 	"a task behind a fence", "a task behind the next of its tag", "a task for which an engine of its tag was kept",
 	"a task that needs others", "a task failed for one that it needs", "a task cancelled with its session", "a client given up",
 	"an engine excluded", "an engine suspended", "an engine quarantined",

@@ -197,6 +197,7 @@ func (t *taskScene) given(name string) {
 		broken("A42 I2", "%s has %d retries and was given out", name, t.old.Attempts)
 	}
 	t.givenBy(name, l, row)
+	t.elsewhere(name, l, row)
 	t.tokens[l.Token] = grant{t.epoch, t.number, t.q.NonIdempotent}
 	t.coverage.feature("a task given to an engine")
 	if len(t.new.Leases) > 1 {
@@ -334,11 +335,20 @@ func (t *taskScene) cancelled(name string, over []job.Ending) {
 	case t.asksFor(rule.Cancel):
 	case failed && needs.OnFail == job.DepFail:
 		t.coverage.feature("a task failed for one that it needs")
-	case s != nil && s.State == job.SessionCancelling:
+	case s != nil && (s.State == job.SessionCancelling || t.cancels(s.Name)):
 		t.coverage.feature("a task cancelled with its session")
 	default:
 		broken(gridLaw, "%s was cancelled and nobody asked for it", name)
 	}
+}
+
+// cancels reports whether the commit gives up a session: it may be written behind
+// its tasks.
+func (t *taskScene) cancels(session string) bool {
+	return slices.ContainsFunc(t.changes, func(c change) bool {
+		s, _ := c.row.(*job.Session)
+		return s != nil && s.Name == session && (s.State == job.SessionCancelling || s.State == job.SessionCancelled)
+	})
 }
 
 // aside is a task that waits for others, or need not any more.
