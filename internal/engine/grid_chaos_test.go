@@ -30,6 +30,7 @@ type chaos struct {
 	seen     map[string]int
 	seed     uint64
 	last     map[string]string // the latest task with a key, by session
+	steps    int               // that were taken, and checked
 	start    uint32            // of the server, as its tokens say; 0 = it gave none out yet
 }
 
@@ -41,6 +42,10 @@ type given struct {
 // chaosSeeds are as many histories as a test plays; GRID_SEEDS says more.
 const chaosSeeds = 16
 
+// chaosSteps are as many steps as a history has, before everything is let come to
+// its end.
+const chaosSteps = 250
+
 func TestA42RandomHistoriesKeepTheInvariantsOfTheGrid(t *testing.T) {
 	seeds := chaosSeeds
 	if testing.Short() {
@@ -49,19 +54,21 @@ func TestA42RandomHistoriesKeepTheInvariantsOfTheGrid(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("GRID_SEEDS")); err == nil {
 		seeds = n
 	}
-	seen := map[string]int{}
+	seen, steps := map[string]int{}, 0
 	for seed := range uint64(seeds) {
 		if t.Failed() {
 			return
 		}
 		grid(t, func(g *gridRig) {
 			c := &chaos{gridRig: g, rng: rand.New(rand.NewPCG(seed, 42)), won: map[string]job.Token{}, seen: seen, seed: seed, last: map[string]string{}}
-			c.run(250)
+			c.run(chaosSteps)
+			steps += c.steps
 			if t.Failed() {
 				t.Logf("seed %d", seed)
 			}
 		}, func(r *rig) { r.twice, r.opts.BlackHoles = seed%4 == 0, new(job.DefaultBlackHoles()) })
 	}
+	t.Logf("%d histories, %d steps: %v", seeds, steps, seen)
 	want := []string{"done", "dead", "copy", "two run", "superseded", "late", "lost", "power cut", "ended", "timeout", "evicted", "excluded", "client gone", "aside for another", "failed for another", "replayed", "late and refused"}
 	if seeds >= chaosSeeds {
 		want = append(want, "copied by clone")
@@ -119,6 +126,7 @@ func (c *chaos) run(steps int) {
 		if c.check(); c.Failed() {
 			return
 		}
+		c.steps++
 	}
 	c.finish()
 }
