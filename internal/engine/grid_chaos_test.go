@@ -61,11 +61,12 @@ func TestA42RandomHistoriesKeepTheInvariantsOfTheGrid(t *testing.T) {
 		}
 		grid(t, func(g *gridRig) {
 			c := &chaos{gridRig: g, rng: rand.New(rand.NewPCG(seed, 42)), won: map[string]job.Token{}, seen: seen, seed: seed, last: map[string]string{}}
+			defer func() { // also when it ends half way
+				if steps += c.steps; g.Failed() {
+					g.Logf("seed %d, behind step %d", seed, c.steps)
+				}
+			}()
 			c.run(chaosSteps)
-			steps += c.steps
-			if t.Failed() {
-				t.Logf("seed %d", seed)
-			}
 		}, func(r *rig) { r.twice, r.opts.BlackHoles = seed%4 == 0, new(job.DefaultBlackHoles()) })
 	}
 	t.Logf("%d histories, %d steps: %v", seeds, steps, seen)

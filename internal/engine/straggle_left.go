@@ -94,14 +94,21 @@ func (r *run) endsLast(l *look) (*job.Job, job.RedundancyStrategy, string, error
 		}
 	}
 	l.due = min(l.due, looked.due)
-	i := rule.EndsLast(l.red, list, expected, s.own.Len())
-	if i < 0 {
-		r.lookedAt(l.name, looked)
-		return nil, by, "", nil
-	}
-	j, err := r.tx.Get(ids[i])
-	if err != nil || j == nil {
-		return nil, by, "", err
+	var j *job.Job
+	for j == nil {
+		i := rule.EndsLast(l.red, list, expected, s.own.Len())
+		if i < 0 {
+			r.lookedAt(l.name, looked)
+			return nil, by, "", nil
+		}
+		var err error
+		if j, err = r.tx.Get(ids[i]); err != nil {
+			return nil, by, "", err
+		}
+		if j == nil || j.State != job.Leased || rule.NoCopy(j, l.q, r.e.rules()) != rule.CopyAllowed { // it ended just now, or the session was changed
+			delete(s.heads, ids[i]) // also if this transaction does not commit: it tells again how far it is
+			ids, list, j = slices.Delete(ids, i, i+1), slices.Delete(list, i, i+1), nil
+		}
 	}
 	bar := noHost
 	if fits, err := r.hostFor(l, j); err != nil {
