@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"time"
@@ -27,9 +23,6 @@ type submitFlags struct {
 	open, wait bool
 }
 
-// submitAtOnce is how many tasks are read before they are sent.
-const submitAtOnce = 1000
-
 func newGridSubmitCommand() *cobra.Command {
 	var f submitFlags
 	cmd := &cobra.Command{
@@ -39,9 +32,14 @@ func newGridSubmitCommand() *cobra.Command {
 standard input, is the payload of one task, as JSON. Then the session is closed,
 so that it is over when its last task is finished; --open leaves it open.
 
-The line number is the number of the task, from --from on. So a command that was
+Lines that are not empty are numbered, from --from on. So a command that was
 broken off is repeated with the same --session: tasks that are there are not
 added again.
+
+A file is read to its end before a session is opened, so that nothing is
+submitted if one of its lines is no JSON. What a pipe has submitted when such a
+line comes, or when the server refuses a task, is cancelled with the session, if
+it was this command that opened it.
 
 The id of the session is printed. With --wait the command goes on until the
 session is over, shows how far it is, and prints the results instead, one line
@@ -86,24 +84,27 @@ func (f *submitFlags) run(cmd *cobra.Command, cl *client.Client, args []string) 
 	if f.session.Options, err = readOptions(f.options); err != nil {
 		return err
 	}
-	in := cmd.InOrStdin()
-	if len(args) == 1 && args[0] != "-" {
-		file, err := os.Open(args[0])
-		if err != nil {
-			return err
-		}
-		defer func() { _ = file.Close() }()
-		in = file
+	in, err := openTasks(cmd.InOrStdin(), args, &f.task, f.from)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	first, err := in.part() // with which a session is worth opening
+	if err != nil {
+		return err
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
-	s, err := f.openSession(ctx, cl)
+	s, mine, err := f.openSession(ctx, cl)
 	if err != nil {
 		return err
 	}
 	p := newProgress(cmd.ErrOrStderr())
-	err = f.submit(ctx, s, in, p)
+	sent, err := f.submit(ctx, s, first, in, p)
 	p.done()
+	if err != nil && mine {
+		return takeBack(s, sent, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -126,48 +127,35 @@ func (f *submitFlags) run(cmd *cobra.Command, cl *client.Client, args []string) 
 }
 
 // openSession opens the session. One that is there is gone on with, unless
-// options are asked for that it does not have.
-func (f *submitFlags) openSession(ctx context.Context, cl *client.Client) (*client.Session, error) {
-	s, err := cl.OpenSession(ctx, f.session)
+// options are asked for that it does not have. mine says that it was not there.
+func (f *submitFlags) openSession(ctx context.Context, cl *client.Client) (s *client.Session, mine bool, err error) {
+	if mine = f.session.ID == ""; !mine {
+		_, err := cl.Session(f.session.ID).State(ctx)
+		if mine = client.CodeOf(err) == wire.CodeNotFound; err != nil && !mine {
+			return nil, false, err
+		}
+	}
+	s, err = cl.OpenSession(ctx, f.session)
 	if client.CodeOf(err) == wire.CodeExists && len(f.session.Options) == 0 && f.session.Service == "" {
-		s = cl.Session(f.session.ID)
+		s, mine = cl.Session(f.session.ID), false
 		_, err = s.State(ctx)
 	}
-	return s, err
+	return s, mine, err
 }
 
-func (f *submitFlags) submit(ctx context.Context, s *client.Session, in io.Reader, p *progress) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 0, 64<<10), payloadMax)
-	seq, began := f.from, time.Now()
-	var part []client.Task
-	flush := func() error {
-		_, err := s.Submit(ctx, part...)
-		part = part[:0]
-		p.show(fmt.Sprintf("%s submitted, %.0f/s", plural(seq-f.from, "task"), float64(seq-f.from)/time.Since(began).Seconds()))
-		return err
-	}
-	for number := 1; lines.Scan(); number++ {
-		line := bytes.TrimSpace(lines.Bytes())
-		if len(line) == 0 {
-			continue
+// submit sends tasks part by part, and says how many are in.
+func (f *submitFlags) submit(ctx context.Context, s *client.Session, part *taskPart, in *taskLines, p *progress) (sent int64, err error) {
+	for began := time.Now(); part != nil; {
+		if _, err := s.Submit(ctx, part.tasks...); err != nil {
+			return sent, part.blame(err)
 		}
-		if !json.Valid(line) {
-			return fmt.Errorf("line %d is not JSON: %s", number, clip(printable(string(line)), 60))
-		}
-		t := f.task
-		t.Seq, t.Payload = seq, json.RawMessage(bytes.Clone(line))
-		seq++
-		if part = append(part, t); len(part) == submitAtOnce {
-			if err := flush(); err != nil {
-				return err
-			}
+		sent += int64(len(part.tasks))
+		p.show(fmt.Sprintf("%s submitted, %.0f/s", plural(sent, "task"), float64(sent)/time.Since(began).Seconds()))
+		if part, err = in.part(); err != nil {
+			return sent, err
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("reading tasks: %w", err)
-	}
-	return flush()
+	return sent, nil
 }
 
 // collect prints results, and shows how far the session is.
