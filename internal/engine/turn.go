@@ -129,7 +129,7 @@ func (r *run) feedTurns(h *holder, n int) (took int, dry bool, err error) {
 		if err != nil {
 			return took, false, err
 		}
-		s.Turns, s.Before = true, o.Before
+		s.Turns, s.Members, s.Before = true, o.Members, o.Before
 		heads, err := r.tx.Ready(h.opts.Queues, s, min(o.Turns-turns, n-took))
 		if err != nil || len(heads) == 0 {
 			return took, s.Held == 0 && err == nil, err

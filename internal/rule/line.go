@@ -157,6 +157,7 @@ type Seeker struct {
 	HasAlone   bool // one of them is a job delivered alone
 	Properties map[string]string
 	Turns      bool   // asks for turns of groups, and gets nothing else
+	Members    int    // of each turn, at most; a store may read them together
 	Before     int64  // only what stands before this position of a line; 0 = all
 	Engine     bool   // asks for tasks of sessions, and only engines do
 	Host       string // of an engine: it gets no copy of what runs there

@@ -83,4 +83,28 @@ var turnFaults = []fault{
 		new:   "		(j.Order != job.OrderStrict || v.Job.State != job.Leased)",
 		first: []suite{in(enginePkg, "TestAMemberThatDiesBehindAnotherParksNobodyBeforeIt")},
 	},
+	{
+		name: "turn-members-one-by-one", breaks: "DESIGN section 4",
+		does:  "the members of each turn are looked up on disk for themselves",
+		file:  "internal/store/embedded/ahead.go",
+		old:   "a.coldMembers(x.ready(queues, s, a.s.ahead(), true), s.Members)",
+		new:   "x.ready(queues, s, a.s.ahead(), true)",
+		first: []suite{in(embeddedPkg, "TestWhoTakesTurnsReadsTheMembersOfManyGroupsAhead")},
+	},
+	{
+		name: "turn-members-not-asked-for", breaks: "DESIGN section 4",
+		does:  "more members of each group are read than a turn gives out",
+		file:  "internal/store/embedded/ahead.go",
+		old:   "range a.wanting(head.Queue, head.Group, each) {",
+		new:   "range a.wanting(head.Queue, head.Group, aheadMax) {",
+		first: []suite{in(embeddedPkg, "TestWhoTakesTurnsReadsTheMembersOfManyGroupsAhead")},
+	},
+	{
+		name: "turn-members-without-end", breaks: "style 12",
+		does:  "what is read ahead of turns is not bounded",
+		file:  "internal/store/embedded/ahead.go",
+		old:   "			if len(cold) == a.s.ahead() {",
+		new:   "			if len(cold) < 0 {",
+		first: []suite{in(embeddedPkg, "TestWhoTakesTurnsReadsTheMembersOfManyGroupsAhead")},
+	},
 }

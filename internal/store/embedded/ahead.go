@@ -8,7 +8,8 @@ import (
 // A look-up on disk costs about as much as fifty neighbours of what was looked
 // up. Who takes a few jobs at a time off a line that is not in memory, as the
 // slots of engines do, therefore makes those behind them hot as well, with
-// payloads that are small.
+// payloads that are small. So does who takes turns with all their members: those
+// of a group lie far from each other, and beside those of the next groups.
 const (
 	aheadMax   = 256     // jobs
 	aheadBytes = 1 << 10 // of a payload; larger ones are read by who delivers them
@@ -56,6 +57,26 @@ func (s *Store) ahead() int {
 	return min(aheadMax, hotJobsMax/2/max(len(s.index.queues), 1))
 }
 
+// coldMembers are the members of turns that are not hot: of each head's group the
+// first so many that want a holder. Heads that are not hot are passed by.
+func (a *access) coldMembers(heads []job.ID, each int) (cold []job.ID) {
+	for _, id := range heads {
+		head, ok := a.s.hot.jobs.get(id)
+		if !ok || head.Group == "" {
+			continue
+		}
+		for _, id := range a.wanting(head.Queue, head.Group, each) {
+			if _, ok := a.s.hot.jobs.get(id); !ok {
+				cold = append(cold, id)
+			}
+			if len(cold) == a.s.ahead() {
+				return cold
+			}
+		}
+	}
+	return cold
+}
+
 // ready is the foremost jobs in line for a seeker; for the writer they, and those
 // behind them, are hot afterwards.
 func (a *access) ready(queues []string, s rule.Seeker, n int) ([]job.ID, error) {
@@ -66,8 +87,14 @@ func (a *access) ready(queues []string, s rule.Seeker, n int) ([]job.ID, error) 
 	}
 	for _, id := range ids {
 		if _, ok := a.s.hot.jobs.get(id); !ok {
-			return ids, a.readAhead(x.ready(queues, s, a.s.ahead(), true))
+			if err := a.readAhead(x.ready(queues, s, a.s.ahead(), true)); err != nil {
+				return nil, err
+			}
+			break
 		}
+	}
+	if s.Members > 1 && len(a.coldMembers(ids, s.Members)) > 0 {
+		return ids, a.readAhead(a.coldMembers(x.ready(queues, s, a.s.ahead(), true), s.Members))
 	}
 	return ids, nil
 }

@@ -169,11 +169,15 @@ func (a *access) GroupDepth(queue, group string) (d store.GroupDepth) {
 }
 
 func (a *access) Wanting(queue, group string, n int) ([]*job.Job, error) {
+	return a.load(a.wanting(queue, group, n))
+}
+
+// wanting is the ids of Wanting.
+func (a *access) wanting(queue, group string, n int) (ids []job.ID) {
 	q := a.s.index.queues[queue]
 	if q == nil || q.gates[group] == nil {
-		return nil, nil
+		return nil
 	}
-	var ids []job.ID
 	for cur := q.gates[group].wanting.start(); len(ids) < n; cur.next() {
 		w, ok := cur.item()
 		if !ok {
@@ -181,7 +185,7 @@ func (a *access) Wanting(queue, group string, n int) ([]*job.Job, error) {
 		}
 		ids = append(ids, w.inner.ID)
 	}
-	return a.load(ids)
+	return ids
 }
 
 func (a *access) Running(queue, group string, n int) ([]job.ID, error) {

@@ -22,8 +22,8 @@ func (h *history) toggleTurns(q *job.Queue) {
 // takeTurn takes members of one group as the engine does: the head by Ready, those
 // behind it by Wanting. That a rule refuses what was offered is an error of the store.
 func (h *history) takeTurn(tx store.Tx) error {
-	s := h.seeker()
-	s.Turns = true
+	s, n := h.seeker(), 1+h.rng.IntN(5)
+	s.Turns, s.Members = true, n
 	if h.sometimes(3) {
 		s.Before = int64(h.rng.IntN(400))
 	}
@@ -33,7 +33,7 @@ func (h *history) takeTurn(tx store.Tx) error {
 		return err
 	}
 	members, head := heads, heads[0]
-	if n := 1 + h.rng.IntN(5); head.Group != "" {
+	if head.Group != "" {
 		wanting, err := tx.Wanting(head.Queue, head.Group, n)
 		if err != nil {
 			return err
