@@ -63,7 +63,19 @@ func (w *gridWorld) submit(t *rapid.T) {
 		if one(t, "fast", false, false, false, true) {
 			n.Job.Requires = []job.Requirement{{Property: "cpu", Op: ">", Value: "1"}}
 		}
+		for _, k := range slices.Clone(w.grid.ofSession(s)) { // it may need some that are there
+			if len(n.Needs) < 2 && one(t, "needs", false, false, false, false, true) {
+				n.Needs = append(n.Needs, k.key)
+			}
+		}
+		if len(list) > 0 && one(t, "needs the one before", false, false, true) {
+			n.Needs = append(n.Needs, list[len(list)-1].Key)
+		}
+		n.OnDepFail = one(t, "on dep fail", job.DepFail, job.DepRun)
 		list = append(list, n)
+	}
+	if one(t, "needs what nobody knows", false, false, false, false, false, false, false, true) {
+		list[0].Needs = append(list[0].Needs, "nobody")
 	}
 	w.send(list)
 }
@@ -86,18 +98,17 @@ func (w *gridWorld) send(list []engine.NewJob) {
 	s, want := g.sessions[list[0].Job.Queue], accepted
 	known := make([]*task, len(list))
 	for i, n := range list {
-		for _, t := range g.tasks {
-			if t.session.name == n.Job.Queue && t.key == n.Key {
-				known[i] = t
-			}
-		}
+		known[i] = g.byKey(n.Job.Queue, n.Key)
 		switch {
 		case known[i] != nil && known[i].body != string(n.Payload):
 			want = job.Exists
-		case known[i] != nil:
-		case s.state != job.SessionOpen:
-			want = job.WrongState
+		case known[i] != nil || want != accepted:
+		case slices.Contains(n.Needs, "nobody"):
+			want = job.Invalid
 		}
+	}
+	if want == accepted && s != nil && s.state != job.SessionOpen && slices.Contains(known, nil) {
+		want = job.WrongState
 	}
 	if s != nil {
 		s.heard = g.now
@@ -120,9 +131,24 @@ func (w *gridWorld) send(list []engine.NewJob) {
 			id: a.ID, session: s, key: list[i].Key, body: string(list[i].Payload), fast: len(list[i].Job.Requires) > 0,
 			state: job.Ready, place: g.draw(), due: g.now, want: 1,
 		}
+		for _, key := range list[i].Needs {
+			t.needs = append(t.needs, g.byKey(s.name, key))
+		}
+		t.onFail = list[i].OnDepFail
 		g.tasks[a.ID] = t
+		g.depends(t)
 		w.sent = append(w.sent, list[i])
 	}
+}
+
+// byKey is the task of a session with the number of its driver, nil if there is none.
+func (g *grid) byKey(session, key string) *task {
+	for _, t := range g.tasks {
+		if t.session.name == session && t.key == key {
+			return t
+		}
+	}
+	return nil
 }
 
 // login takes a machine in, which may have been here before: then it tells which
