@@ -33,7 +33,7 @@ func TestTheGridIsTheModel(t *testing.T) {
 						"offer":   w.offer, "commit": w.tryCommit, "cancel task": w.cancelTask,
 						"drain": w.drain, "log off": w.logoff,
 						"weigh": w.weigh, "end session": w.endSession, "delete": w.deleteSession,
-						"restart": w.restart,
+						"restart": w.restart, "explain": w.explain,
 					})
 				})
 			})

@@ -199,7 +199,7 @@ func (w *gridWorld) login(t *rapid.T) {
 		return job.ByLapse
 	})
 	g.machines[m.name] = m
-	w.tell()
+	w.settle() // a loss may have cancelled a session
 	w.attach(t, m)
 }
 
