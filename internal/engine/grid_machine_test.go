@@ -69,48 +69,6 @@ func (g *gridRig) running2(name string, m *machine) {
 	m.gets(name)
 }
 
-func TestA4LogoffsChargeNothing(t *testing.T) {
-	grid(t, func(g *gridRig) {
-		g.session("s")
-		rng := dice(4)
-		var names []string
-		for i := range 12 {
-			names = append(names, fmt.Sprint("t", i))
-		}
-		g.tasks("s", names...)
-		var up []*machine
-		for i := range 3 {
-			up = append(up, g.engine(fmt.Sprint("w", i), 2))
-		}
-		for range 60 {
-			i := rng.IntN(len(up))
-			up[i].logoff()
-			up[i] = g.engine(up[i].name, 2)
-		}
-		for len(g.queued("s")) > 0 || g.state("s").Depth.Leases > 0 {
-			for _, m := range up {
-				m.read()
-				for _, name := range names {
-					if d, has := m.held[name]; has && g.job(name).LeaseOf(d.Lease.Token) >= 0 {
-						m.ok(name)
-					}
-				}
-			}
-		}
-		evicted := 0
-		for _, name := range names {
-			j := g.expect(name, job.Done)
-			if j.Attempts != 0 || j.Reschedules != 0 || j.Losses != 0 {
-				g.Errorf("%s: %+v", name, j)
-			}
-			evicted += int(j.Evictions)
-		}
-		if evicted < 60 {
-			g.Errorf("only %d evictions", evicted)
-		}
-	}, func(r *rig) { r.twice = false })
-}
-
 func TestA5AnEngineThatIsSilentIsLostAfterFifteenSeconds(t *testing.T) {
 	for _, charged := range []bool{true, false} {
 		grid(t, func(g *gridRig) {
@@ -187,6 +145,10 @@ func TestA6TheLateResultOfALostEngineIsAccepted(t *testing.T) {
 		if s := g.state("s"); s.Done != 1 || s.Submitted != 1 {
 			g.Errorf("%+v", s.Session)
 		}
+		if got, _ := g.results("s", 0, 9); got != "A " {
+			g.Errorf("the results are %s", got)
+		}
+		g.attempts("A", "1 w1 late retry", "2 w2 superseded")
 	})
 }
 
@@ -414,7 +376,12 @@ func TestA31AServerThatWasAwayBlamesNobody(t *testing.T) {
 			if err != nil || len(left) != 1 || left[0].Job.ID != g.ids["T2"] {
 				g.Errorf("%v, %v", left, err)
 			}
-			if g.job("T1") != nil {
+			g.ack("s", left[0].Number)
+			g.settle(alive.held["T3"], job.OK) // the attempt that goes on
+			if got, _ := g.results("s", left[0].Number, 9); got != "T3 " {
+				g.Errorf("then there are %s", got)
+			}
+			if g.job("T1") != nil || g.job("T2") != nil {
 				g.Error("what was collected is there yet")
 			}
 		})

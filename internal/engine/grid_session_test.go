@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
@@ -296,6 +297,11 @@ func TestA35AfterSubmitThereAreNoResultsBeforeTheSessionIsClosed(t *testing.T) {
 		if got, _ := g.results("s", 0, 9); got != "A " {
 			g.Errorf("after: %s", got)
 		}
+		m.gets("B")
+		m.ok("B")
+		if got, _ := g.results("s", 0, 9); got != "A B " {
+			g.Errorf("in the end: %s", got)
+		}
 	})
 }
 
@@ -373,19 +379,29 @@ func TestA20EachSessionHasItsShareOfTheEngines(t *testing.T) {
 		slots          int
 		weights, share []int
 		caps           map[int]int
+		tasks          map[int]int // of a session; else it has more than there are slots
 	}{
-		{8, []int{2, 2, 4}, []int{2, 2, 4}, nil},
-		{10, []int{5, 5, 9}, []int{3, 2, 5}, nil},
-		{10, []int{5, 5, 5}, []int{4, 3, 3}, nil},
-		{7, []int{5, 0, 3}, []int{4, 0, 3}, nil},
-		{20, []int{9, 5, 1}, []int{6, 12, 2}, map[int]int{0: 6}},
+		{8, []int{2, 2, 4}, []int{2, 2, 4}, nil, nil},
+		{10, []int{5, 5, 9}, []int{3, 2, 5}, nil, nil},
+		{10, []int{5, 5, 5}, []int{4, 3, 3}, nil, nil},
+		{7, []int{5, 0, 3}, []int{4, 0, 3}, nil, nil},
+		{100, []int{9, 5, 1}, []int{30, 58, 12}, map[int]int{0: 30}, nil},
+		{100, []int{5, 5, 5}, []int{88, 10, 2}, nil, map[int]int{1: 10, 2: 2}},
 	} {
 		grid(t, func(g *gridRig) {
 			for i, w := range c.weights {
 				name := fmt.Sprint("s", i)
 				g.session(name, func(q *job.Queue) { q.Grid.Weight, q.Grid.MaxEngines = uint8(w), c.caps[i] })
-				for k := range c.slots + 2 {
-					g.tasks(name, fmt.Sprint(name, "-", k))
+				list := make([]engine.NewJob, cmp.Or(c.tasks[i], c.slots+2))
+				for k := range list {
+					list[k] = newNamed(name, fmt.Sprint(name, "-", k), task)
+				}
+				added, err := g.Put(g.Context(), list)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for k, a := range added {
+					g.call(a.ID, fmt.Sprint(name, "-", k))
 				}
 			}
 			m := g.engine("w", c.slots)

@@ -143,7 +143,7 @@ func TestA17CopiesSpendNoMoreThanTheyMay(t *testing.T) {
 		idle.gets("t9: withdraw")
 		g.counters("t9", counts{"live": 1, "reschedules": 1, "evictions": 1})
 		s := g.state("s")
-		if s.Redundant.Withdrawn != 1 || s.Redundant.Seconds > 12*job.Second+s.Redundant.Useful/100+10 {
+		if s.Redundant.Withdrawn != 1 || s.Redundant.Seconds > 12*job.Second+s.Redundant.Useful/100 {
 			g.Errorf("%+v", s.Redundant)
 		}
 		slow.ok("t9")

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"container/heap"
 	"slices"
 
@@ -265,7 +266,7 @@ func (r *run) straggler(name string, s *pace) (due job.Millis, err error) {
 	l := &look{name: name, q: q, red: q.Grid.Redundancy, pace: s, due: job.MaxMillis, depth: r.tx.Depth(name)}
 	if dry := s.spend.Dry(l.red, r.steady); dry > 0 {
 		if l.due = dry; dry <= r.steady {
-			return r.steady + 1, r.withdraw(name, s)
+			return r.steady + 1, r.withdraw(l)
 		}
 	}
 	if l.known, err = r.aSession(name); err != nil {
@@ -412,28 +413,40 @@ func (r *run) idleSlots() (int, error) {
 	return idle, nil
 }
 
-// withdraw takes the youngest copy of a session back: copies have spent what
-// they may. Its task runs on, and nothing is charged.
-func (r *run) withdraw(name string, s *pace) error {
-	list, err := r.tx.List(store.Filter{Queues: []string{name}, States: []job.State{job.Leased}}, 1<<20)
+// withdraw takes copies of a session back, the youngest first, until what is left
+// lasts for the others: they have spent what they may. Their tasks run on, and
+// nothing is charged.
+func (r *run) withdraw(l *look) error {
+	list, err := r.tx.List(store.Filter{Queues: []string{l.name}, States: []job.State{job.Leased}}, 1<<20)
 	if err != nil {
 		return err
 	}
-	var of *job.Job
-	var youngest job.Lease
+	var copies []copied
 	for _, j := range list {
-		if len(j.Leases) < 2 {
-			continue
-		}
-		if l := j.Leases[len(j.Leases)-1]; of == nil || l.Since > youngest.Since {
-			of, youngest = j, l
+		for i := 1; i < len(j.Leases); i++ {
+			copies = append(copies, copied{j.ID, j.Leases[i].Holder, j.Leases[i].Since})
 		}
 	}
-	if of == nil {
-		return nil
+	slices.SortStableFunc(copies, func(a, b copied) int { return cmp.Compare(b.since, a.since) })
+	spend := l.pace.spend
+	for _, c := range copies[:min(len(copies), tickMax)] {
+		if dry := spend.Dry(l.red, r.steady); dry == 0 || dry > r.steady {
+			break
+		}
+		r.paced = append(r.paced, paced{session: l.name, withdrawn: true, steady: r.steady})
+		if err := r.endLeases(c.holder, []job.ID{c.of}, job.ByWithdraw); err != nil {
+			return err
+		}
+		spend.End(r.steady)
 	}
-	r.paced = append(r.paced, paced{session: name, withdrawn: true, steady: r.steady})
-	return r.endLeases(youngest.Holder, []job.ID{of.ID}, job.ByWithdraw)
+	return nil
+}
+
+// copied is a run of a task beside its first one.
+type copied struct {
+	of     job.ID
+	holder string
+	since  job.Millis
 }
 
 // nextStraggler is when the clock looks for the next straggler; 0 = never.
