@@ -136,6 +136,9 @@ type engine struct {
 	stopped  []string      // tokens of attempts that are over here
 	starts   []*held
 	leaving  bool
+
+	over error                   // why it must not go on under its name; nil = it may
+	cut  context.CancelCauseFunc // ends the stream that is open
 }
 
 // errEngineOver ends an engine that must not go on under its name.
@@ -186,8 +189,11 @@ func (e *engine) stop(lease string) {
 // login returns the epoch of our login, and logs in if there is none.
 func (e *engine) login(ctx context.Context) (int64, error) {
 	e.mu.Lock()
-	epoch, latest := e.epoch, e.latest
+	epoch, latest, over := e.epoch, e.latest, e.over
 	e.mu.Unlock()
+	if over != nil {
+		return 0, over
+	}
 	if epoch != 0 {
 		return epoch, nil
 	}
@@ -242,9 +248,25 @@ func (e *engine) refused(err *Error) error {
 	defer e.mu.Unlock()
 	e.epoch = 0
 	if err.Code == wire.CodeNotFound && time.Since(e.heard) < e.lost {
-		return fmt.Errorf("%w: it was logged off", errEngineOver)
+		e.over = fmt.Errorf("%w: it was logged off", errEngineOver)
+		if e.cut != nil { // the server leaves the stream open to tell what to stop
+			e.cut(e.over)
+		}
+		return e.over
 	}
 	return errors.New(err.Message) // which logging in again may mend
+}
+
+// opens notes how the stream that is being opened is cut; nil = a worker's.
+func (e *engine) opens(cut context.CancelCauseFunc) {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cut = cut; e.over != nil {
+		cut(e.over)
+	}
 }
 
 // beat says that the engine lives, until ctx ends.
@@ -276,7 +298,7 @@ func (e *engine) beatOnce(ctx context.Context) {
 	var state wire.Engine
 	err := e.client.call(ctx, "POST", e.path+"/heartbeat", wire.Heartbeat{Epoch: epoch, Stopped: stopped}, &state)
 	if refused, ok := errors.AsType[*Error](err); ok {
-		_ = e.refused(refused) // the server has ended our stream, and it is opened again under a new login
+		_ = e.refused(refused) // our stream ends: it is opened again under a new login, or the engine is over
 		return
 	}
 	if err != nil {

@@ -254,6 +254,31 @@ func TestAnEngineThatWasLoggedOffEnds(t *testing.T) {
 	}
 }
 
+// The server leaves the stream of an engine that an operator logged off open, to
+// tell what to stop: the engine hears of it by its heartbeat.
+func TestAnEngineThatWasLoggedOffEndsWhileItsStreamIsOpen(t *testing.T) {
+	b, c := newBroker(t)
+	_, wait := runEngine(t, c, func(ctx context.Context, _ *Delivery) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	b.feed <- taskLine
+	b.hear(`/jobs/extend`)
+	b.feed <- `{"id":"` + taskID + `","lease":"` + taskLease + `","voided":"evict"}`
+	b.hear(`/engines/e/heartbeat {"epoch":1,"stopped":["` + taskLease + `"]}`)
+	b.mu.Lock()
+	b.refuse["/engines/e/heartbeat"] = [2]any{404, wire.Error{Error: "it is not logged in", Code: wire.CodeNotFound}}
+	b.mu.Unlock()
+	if err := wait(); !errors.Is(err, errEngineOver) || !strings.Contains(err.Error(), "it was logged off") {
+		t.Error(err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.logins) != 1 {
+		t.Errorf("it logged in %d times", len(b.logins))
+	}
+}
+
 func TestAnEngineThatAnotherOneReplacedEnds(t *testing.T) {
 	b, c := newBroker(t)
 	_, wait := runEngine(t, c, func(context.Context, *Delivery) error { return nil })

@@ -75,6 +75,7 @@ func (s *stream) run(ctx context.Context) error {
 func (s *stream) once(ctx context.Context) (accepted bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	s.engine.opens(cancel)
 	silence := time.AfterFunc(s.times.silence, func() { cancel(errSilent) })
 	defer silence.Stop()
 
