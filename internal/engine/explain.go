@@ -15,6 +15,7 @@ type Explanation struct {
 	Policy  rule.Effective  // the retry policy that holds for it now
 	Reasons []rule.Reason   // none if it runs or is finished
 	Retry   *rule.RetryWait // how its wait came about; nil if it does not wait for a retry
+	Share   *SessionShare   // of the session of a task that is in line; nil = it is none
 	Avoids  []string        // hosts on which the task failed, and does not run next if another one is free then
 }
 
@@ -39,6 +40,9 @@ func (e *Engine) Explain(ctx context.Context, id job.ID) (Explanation, error) {
 		out = Explanation{Job: j, Policy: rule.EffectivePolicy(j, s.Queue, e.rules()), Reasons: rule.Explain(s)}
 		if w, ok := rule.ExplainRetry(j, &out.Policy); ok {
 			out.Retry = &w
+		}
+		if s.Queue.Grid != nil && j.State == job.Ready && j.Park == "" {
+			out.Share = &SessionShare{Queue: j.Queue, Target: r.shareOf(j.Queue), Actual: s.Running}
 		}
 		if g := s.Queue.Grid; g != nil && g.RetryElsewhere && j.State.Open() && j.Attempts > 0 {
 			out.Avoids = rule.FailedOn(j)
@@ -74,6 +78,14 @@ func (r *run) situation(j *job.Job) (rule.Situation, error) {
 			return s, err
 		}
 	}
+	if id, needs := rule.NeededBy(j.Park); needs {
+		if s.Needed, err = r.tx.Get(id); err != nil {
+			return s, err
+		}
+	}
+	if s.Queue.Grid != nil {
+		return s, r.engines(&s)
+	}
 	r.workers(&s)
 	return s, nil
 }
@@ -104,31 +116,19 @@ func (r *run) inFront(s *rule.Situation) error {
 	return nil
 }
 
-// workers counts who could run the job.
+// workers counts who could run a job that is no task.
 func (r *run) workers(s *rule.Situation) {
 	class := rule.EntriesOf(s.Job).Class
 	for _, h := range slices.Concat(slices.Collect(r.c.hungry.all()), inOrder(r.joined), r.asking) {
-		if h.gone || r.left[h] || len(h.opts.Queues) > 0 && !slices.Contains(h.opts.Queues, s.Job.Queue) {
-			continue
-		}
-		if h.machine != (s.Queue.Grid != nil) {
+		if h.gone || r.left[h] || h.machine || len(h.opts.Queues) > 0 && !slices.Contains(h.opts.Queues, s.Job.Queue) {
 			continue
 		}
 		s.Workers++
 		if !rule.Fits(class, s.Job.Requires, rule.Seeker{Holder: h.name, Properties: h.opts.Properties}) {
 			continue
 		}
-		if h.machine {
-			if out, err := r.excluded(s.Job.Queue, h); out || err != nil {
-				s.Excluded++
-				continue
-			}
-		}
 		s.Fitting++
 		busy := rule.Seeker{Holder: h.name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.opts.Properties}
-		if h.machine { // each slot is alone
-			busy.Held, busy.HasAlone = 0, false
-		}
 		if r.roomFor(h) > 0 && rule.Fits(class, s.Job.Requires, busy) {
 			s.Free++
 		}

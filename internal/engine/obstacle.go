@@ -85,16 +85,23 @@ type crewKey struct {
 
 // crowded adds what the server's own limit has against a job; crews are those
 // that were counted before.
-func (r *run) crowded(s *rule.Situation, crews map[crewKey]crew) {
+func (r *run) crowded(s *rule.Situation, crews map[crewKey]crew) error {
 	s.InFlight, s.InFlightMax = r.c.leases+r.leases, r.e.opts.InFlightMax
 	key := crewKey{s.Job.Queue, rule.EntriesOf(s.Job).Class}
 	c, known := crews[key]
 	if !known {
-		r.workers(s)
+		if s.Queue.Grid != nil {
+			if err := r.engines(s); err != nil {
+				return err
+			}
+		} else {
+			r.workers(s)
+		}
 		c = crew{s.Workers, s.Fitting, s.Free}
 		crews[key] = c
 	}
 	s.Workers, s.Fitting, s.Free = c.workers, c.fitting, c.free
+	return nil
 }
 
 // obstaclesMost is how many jobs are looked at in one transaction, or under one
@@ -150,11 +157,11 @@ func (e *Engine) obstacles(ctx context.Context, list []Listed) error {
 			if err == nil {
 				err = r.allowances(&s)
 			}
+			if err == nil && saturated {
+				err = r.crowded(&s, crews)
+			}
 			if err != nil {
 				return err
-			}
-			if saturated {
-				r.crowded(&s, crews)
 			}
 			found[k] = obstacleOf(s)
 		}

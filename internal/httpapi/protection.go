@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/reprisehq/reprise/internal/door/grid"
 	"github.com/reprisehq/reprise/internal/door/jobs"
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -41,7 +43,15 @@ func (h *handler) explain(w http.ResponseWriter, r *http.Request, text, _ string
 		h.answer(w, r, err, nil)
 		return
 	}
-	h.sendPlain(w, r, jobs.Explain(e, h.engine.Now()), nil)
+	h.sendPlain(w, r, h.explained(e), nil)
+}
+
+// explained tells of a task in the words of the grid.
+func (h *handler) explained(e engine.Explanation) jobs.Explained {
+	if e.Job.Door == job.DoorGrid {
+		return jobs.Explain(e, h.engine.Now(), grid.Why)
+	}
+	return jobs.Explain(e, h.engine.Now(), nil)
 }
 
 // ofQueue reads the body of a call on a queue, strictly, and answers with what

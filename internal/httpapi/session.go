@@ -321,7 +321,7 @@ func (h *handler) explainTask(w http.ResponseWriter, r *http.Request, session, t
 		h.problem(w, r, err)
 		return
 	}
-	h.sendPlain(w, r, jobs.Explain(e, h.engine.Now()), nil)
+	h.sendPlain(w, r, h.explained(e), nil)
 }
 
 // resultsAsk is what GET /sessions/{id}/results asks for.

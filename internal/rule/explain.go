@@ -49,7 +49,7 @@ type Reason struct {
 	Forced bool             // BreakerShut: by an operator
 	Limit  int              // GroupLimit, QueueLimit, ServerLimit, EnginesExcluded
 	Label  string           // Parked; BudgetShort: its key; BehindTag, KeptForTag: the tag; CopyBarred
-	Head   *job.Job         // BehindHead, GroupParked: who is in front; nil if that is not known
+	Head   *job.Job         // BehindHead, GroupParked: who is in front; Parked: the task it needs; nil if that is not known
 }
 
 // Situation is everything that may keep a job from running.
@@ -76,6 +76,7 @@ type Situation struct {
 	Short   *job.Budget      // lacks what the job needs, or others wait for it before the job; nil = none does
 	Tag     *job.AffinityTag // of a task with affinity; nil = has none
 	TagHead *job.Job         // the next one of the tag
+	Needed  *job.Job         // the task that this one waits for; nil = none, or it is forgotten
 	CopyBar string           // why a task that runs gets no copy although one is due; "" = none is due
 	NoHost  bool             // it is that no other host may run it
 
@@ -103,7 +104,7 @@ func Explain(s Situation) []Reason {
 	} else if s.Tag != nil && s.Job.Park == AffinityPark(s.Tag.Session, s.Tag.Tag) {
 		tell(Reason{Is: BehindTag, Label: s.Tag.Tag, Head: s.TagHead})
 	} else if s.Job.Park != "" {
-		tell(Reason{Is: Parked, Label: s.Job.Park})
+		tell(Reason{Is: Parked, Label: s.Job.Park, Head: s.Needed})
 	}
 	if s.Queue.Paused || s.Queue.Grid != nil && !s.Queue.Grid.Served() {
 		tell(Reason{Is: Paused})

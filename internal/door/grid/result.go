@@ -105,8 +105,6 @@ func TaskOf(l engine.Listed, body []byte, history []job.Failure) wire.TaskState 
 	if a := j.Affinity(); a != nil {
 		t.Affinity = a.Tag
 	}
-	for _, r := range j.Requires {
-		t.Requires = append(t.Requires, r.Property+" "+r.Op+" "+r.Value)
-	}
+	t.Requires = requiresOf(j)
 	return t
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -18,8 +19,9 @@ type Explained struct {
 }
 
 // Explain says in words and as data why a job does not run, and which retry
-// policy holds for it now.
-func Explain(e engine.Explanation, now job.Millis) Explained {
+// policy holds for it now. words are those of the door that it came in by, before
+// ours; "" or nil = it has none.
+func Explain(e engine.Explanation, now job.Millis, words func(engine.Explanation, rule.Reason) string) Explained {
 	j, from := e.Job, e.Policy.From
 	out := Explained{wire.Explanation{ID: j.ID.String(), Status: states[j.State], Reasons: []wire.Reason{}}, &e.Policy.Retry}
 	out.PolicyFrom = wire.PolicyFrom{
@@ -37,7 +39,11 @@ func Explain(e engine.Explanation, now job.Millis) Explained {
 	case job.Ready, job.Scheduled, job.None, job.States:
 	}
 	for _, r := range e.Reasons {
-		told := reasonOf(j, r, now)
+		text := ""
+		if words != nil {
+			text = words(e, r)
+		}
+		told := reasonOf(j, r, cmp.Or(text, textOf(j, r)), now)
 		out.Reasons = append(out.Reasons, told)
 		texts = append(texts, told.Text)
 	}
@@ -58,10 +64,10 @@ func Explain(e engine.Explanation, now job.Millis) Explained {
 	return out
 }
 
-func reasonOf(j *job.Job, r rule.Reason, now job.Millis) wire.Reason {
+func reasonOf(j *job.Job, r rule.Reason, text string, now job.Millis) wire.Reason {
 	out := wire.Reason{
 		Reason: r.Is.String(), Until: int64(r.Until), Forced: r.Forced, Limit: r.Limit, Label: r.Label,
-		Text: textOf(j, r) + ends(r.Until, now),
+		Text: text + ends(r.Until, now),
 	}
 	if r.Is != rule.NotDue && r.Is != rule.Parked && r.Is != rule.ServerLimit && r.Is != rule.BudgetShort {
 		out.Queue = j.Queue

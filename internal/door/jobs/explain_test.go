@@ -54,7 +54,7 @@ func TestAWaitIsToldInWordsAndAsData(t *testing.T) { // retry.md section 5
 		},
 	} {
 		x.w.Curve, x.w.From, x.w.Rules = ten, rule.FromQueue, rule.FromJob
-		got := jobs.Explain(engine.Explanation{Job: &job.Job{ID: id(t, idA), State: job.Scheduled}, Retry: &x.w}, 0)
+		got := jobs.Explain(engine.Explanation{Job: &job.Job{ID: id(t, idA), State: job.Scheduled}, Retry: &x.w}, 0, nil)
 		if got.Text != x.text {
 			t.Errorf("%s: %s, want %s", name, got.Text, x.text)
 		}
