@@ -107,4 +107,28 @@ var turnFaults = []fault{
 		new:   "			if len(cold) < 0 {",
 		first: []suite{in(embeddedPkg, "TestWhoTakesTurnsReadsTheMembersOfManyGroupsAhead")},
 	},
+	{
+		name: "gate-not-stood-for-a-newcomer", breaks: "I1, core.md 2",
+		does:  "a group whose members all run does not stand for one that comes",
+		file:  "internal/store/embedded/index.go",
+		old:   "	return first == b.Inner || want.inner == b.Inner",
+		new:   "	return first == b.Inner && want.inner == b.Inner",
+		first: []suite{in(embeddedPkg, "TestCompareWithMem")},
+	},
+	{
+		name: "gate-not-placed-after-a-move", breaks: "I1, core.md 2",
+		does:  "a group stands where it stood before one of its members changed",
+		file:  "internal/store/embedded/index.go",
+		old:   "	if stayed || len(j.Leases) > 0 ||",
+		new:   "	if len(j.Leases) > 0 ||",
+		first: []suite{in(embeddedPkg, "TestCompareWithMem")},
+	},
+	{
+		name: "group-judged-by-nobody", breaks: "inbox.md, statuses of groups",
+		does:  "what a group of which nothing runs does is not looked up",
+		file:  "internal/store/embedded/index.go",
+		old:   "		if view.Live == 0 {",
+		new:   "		if view.Live > 0 {",
+		first: []suite{in(embeddedPkg, "TestCompareWithMem")},
+	},
 }

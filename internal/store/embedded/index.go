@@ -176,9 +176,9 @@ func (x *index) moveFrom(at *listed, old, j *job.Job) {
 	x.moveListing(at, old, j, &a, &b)
 	// In this order: a job that leaves its group may take the same place in
 	// line that its gate stood at.
-	x.leaveGroup(old, j, &a, &b)
+	stays := x.leaveGroup(old, j, &a, &b)
 	x.moveInLine(old, j, &a, &b)
-	x.enterGroup(j, &b)
+	x.enterGroup(j, &b, stays)
 }
 
 // moveInLine moves a job that stands in line itself, not behind a gate.
@@ -394,9 +394,11 @@ func (x *index) dropRef(ref job.ID) (last bool) {
 	return false
 }
 
-func (x *index) leaveGroup(old, j *job.Job, a, b *rule.Entries) {
+// leaveGroup takes a job out of its group. It reports whether the job stays in it:
+// then enterGroup places the gate.
+func (x *index) leaveGroup(old, j *job.Job, a, b *rule.Entries) (stays bool) {
 	if !a.Member {
-		return
+		return false
 	}
 	q := x.of(old.Queue)
 	g := q.gate(old.Group)
@@ -410,12 +412,13 @@ func (x *index) leaveGroup(old, j *job.Job, a, b *rule.Entries) {
 		at, _ := slices.BinarySearchFunc(g.running, a.Inner, inOrder)
 		g.running = slices.Delete(g.running, at, at+1)
 	}
-	if !b.Member || j.Queue != old.Queue || j.Group != old.Group { // else enterGroup places the gate
+	if stays = b.Member && j.Queue == old.Queue && j.Group == old.Group; !stays {
 		x.place(q, old.Group, g)
 	}
+	return stays
 }
 
-func (x *index) enterGroup(j *job.Job, b *rule.Entries) {
+func (x *index) enterGroup(j *job.Job, b *rule.Entries, stayed bool) {
 	if !b.Member {
 		return
 	}
@@ -432,7 +435,16 @@ func (x *index) enterGroup(j *job.Job, b *rule.Entries) {
 		at, _ := slices.BinarySearchFunc(g.running, b.Inner, inOrder)
 		g.running = slices.Insert(g.running, at, b.Inner)
 	}
-	x.place(q, j.Group, g)
+	if stayed || len(j.Leases) > 0 || j.Blocks || g.leads(b) { // who comes behind others moves no gate
+		x.place(q, j.Group, g)
+	}
+}
+
+// leads reports whether a member is the first, or the first that wants a holder.
+func (g *gate) leads(b *rule.Entries) bool {
+	first, _ := g.members.first()
+	want, _ := g.wanting.first()
+	return first == b.Inner || want.inner == b.Inner
 }
 
 func inOrder(p, q rule.Pos) int {
@@ -488,7 +500,11 @@ func (x *index) judge(q *queue, g *gate, view rule.Group) {
 		q.depth.Groups[g.is]--
 	}
 	if g.counted = q.row.Turns && view.First != nil; g.counted {
-		g.is = rule.ConditionOf(view, x.listing.at(listed{id: view.First.ID}).state)
+		head := job.Leased // which member runs does not matter
+		if view.Live == 0 {
+			head = x.listing.at(listed{id: view.First.ID}).state
+		}
+		g.is = rule.ConditionOf(view, head)
 		q.depth.Groups[g.is]++
 	}
 }
