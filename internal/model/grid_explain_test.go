@@ -34,6 +34,14 @@ func (w *gridWorld) explain(t *rapid.T) {
 // the engines that are there.
 func (w *gridWorld) reasons(k *task) (list []rule.Obstacle) {
 	g, set := w.grid, k.session.set.Grid
+	if k.state == job.Leased && k.inLine() {
+		for _, m := range g.machines {
+			if m.able() && k.fits(m) { // be it busy now
+				return nil
+			}
+		}
+		return []rule.Obstacle{rule.CopyHost}
+	}
 	if k.state != job.Ready && k.state != job.Scheduled {
 		return nil
 	}

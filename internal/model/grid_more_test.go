@@ -105,8 +105,8 @@ func (w *gridWorld) weigh(t *rapid.T) {
 	if s.state >= job.SessionCancelling {
 		want = job.WrongState
 	}
-	weight, most := one[uint8](t, "weight", 5, 0, 1, 9), one(t, "max engines", 0, 1, 3)
-	suspended := one(t, "suspended", false, false, true)
+	weight, most := one[uint8](t, "weight", 5, 1, 2, 9, 0), one(t, "max engines", 0, 0, 1, 3)
+	suspended := one(t, "suspended", false, false, false, false, true)
 	edit := func(q *job.Queue) error {
 		q.Grid.Weight, q.Grid.MaxEngines, q.Grid.Suspended = weight, most, suspended
 		return nil
@@ -120,7 +120,7 @@ func (w *gridWorld) weigh(t *rapid.T) {
 // endSession closes a session or cancels it, which a session that is over ignores.
 func (w *gridWorld) endSession(t *rapid.T) {
 	s := w.session(t)
-	if one(t, "cancel", false, false, true) {
+	if one(t, "cancel", false, false, false, true) {
 		_, err := w.CancelSession(w.Context(), s.name, "", driver)
 		w.must(err)
 		if s.state < job.SessionCancelling {
@@ -152,4 +152,7 @@ func (w *gridWorld) restart(t *rapid.T) {
 	clear(w.conns)
 	w.grid.restart(away)
 	w.begin()
+	if one(t, "nobody comes back in time", false, false, true) {
+		w.wait(reattach + 1)
+	}
 }

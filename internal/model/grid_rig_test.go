@@ -164,6 +164,7 @@ func (w *gridWorld) prefers(d gift, t *task, m *machine) bool {
 // settle lets engine and model do what is due now: one thing leads to another, at
 // most twice.
 func (w *gridWorld) settle() {
+	w.grid.settled()
 	for range 3 {
 		_, err := w.Stats(w.Context()) // a command wakes the clock too
 		w.must(err)
@@ -203,6 +204,13 @@ func (w *gridWorld) drop() {
 
 // pass lets time go by, to each moment at which something is due.
 func (w *gridWorld) pass(t *rapid.T) {
+	if one(t, "engines live", true, true, false) {
+		for _, name := range slices.Sorted(maps.Keys(w.grid.machines)) {
+			if m := w.grid.machines[name]; !m.lost {
+				w.beat(m, m.epoch, nil, accepted)
+			}
+		}
+	}
 	w.wait(one[job.Millis](t, "span", 1, 250, 1000, 2600, 9000, 16_000))
 }
 

@@ -74,6 +74,10 @@ func (g *grid) nextTime() (soonest job.Millis) {
 // tick does what is due: machines first, then sessions and their clients, then
 // tasks; at last those who waited for what is over.
 func (g *grid) tick() {
+	due := map[*session]bool{} // what begins now the clock sees the next time
+	for _, s := range g.sessions {
+		due[s] = s.state == job.SessionCancelling
+	}
 	list := slices.SortedFunc(maps.Values(g.machines), func(a, b *machine) int {
 		return cmp.Or(cmp.Compare(a.until, b.until), cmp.Compare(a.name, b.name))
 	})
@@ -83,7 +87,7 @@ func (g *grid) tick() {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.sessions)) {
-		g.turn(g.sessions[name])
+		g.turn(g.sessions[name], due[g.sessions[name]])
 	}
 	for _, s := range g.sessions {
 		if at := s.clientUntil(); at > 0 && at <= g.now {
@@ -116,9 +120,9 @@ func (g *grid) silent(m *machine) {
 }
 
 // turn is what the clock owes a session.
-func (g *grid) turn(s *session) {
+func (g *grid) turn(s *session, cancels bool) {
 	switch {
-	case s.state == job.SessionCancelling:
+	case cancels:
 		g.swept = true
 		for _, t := range g.ofSession(s) {
 			if t.fate == open {

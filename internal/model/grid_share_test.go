@@ -12,11 +12,14 @@ import (
 
 // room is how many more tasks a machine may be given.
 func (g *grid) room(m *machine) int {
-	if m.lost || m.draining || len(m.stopping) > 0 {
+	if !m.able() {
 		return 0
 	}
 	return m.slots - g.running(m)
 }
+
+// able reports whether a machine may be given tasks, be it busy now.
+func (m *machine) able() bool { return !m.lost && !m.draining && len(m.stopping) == 0 }
 
 func (g *grid) running(m *machine) int {
 	return len(g.list(func(t *task) bool { return t.runsOn(m) }))
@@ -25,7 +28,7 @@ func (g *grid) running(m *machine) int {
 // slots is how many there are that may be given tasks.
 func (g *grid) slots() (n int) {
 	for _, m := range g.machines {
-		if !m.lost && !m.draining && len(m.stopping) == 0 {
+		if m.able() {
 			n += m.slots
 		}
 	}

@@ -20,13 +20,18 @@ func TestTheGridIsTheModel(t *testing.T) {
 				rapid.SyncTest(t, func(t *rapid.T) {
 					w := newGridWorld(t, place())
 					defer w.end()
-					w.open(t)
-					w.login(t)
+					for range 2 {
+						w.open(t)
+						w.submit(t)
+						w.settle()
+						w.login(t)
+						w.settle()
+					}
 					t.Repeat(map[string]func(*rapid.T){
 						"":     func(*rapid.T) { w.compared() },
-						"open": w.open, "submit": w.submit, "submit 2": w.submit, "submit again": w.submitAgain,
-						"login": w.login, "connect": w.connect, "take": w.takeSome,
-						"begin": w.begun, "settle": w.settleLive, "settle 2": w.settleLive, "settle 3": w.settleLive, "settle any": w.settleAny,
+						"open": w.open, "submit": w.submit, "submit 2": w.submit, "submit 3": w.submit, "submit again": w.submitAgain,
+						"login": w.login, "login 2": w.login, "connect": w.connect, "take": w.takeSome,
+						"begin": w.begun, "begin 2": w.begun, "settle": w.settleLive, "settle 2": w.settleLive, "settle 3": w.settleLive, "settle 4": w.settleLive, "settle 5": w.settleLive, "settle any": w.settleAny,
 						"pass": w.pass, "pass 2": w.pass,
 						"heartbeat": w.heartbeat, "heartbeat 2": w.heartbeat,
 						"collect": w.collect,
@@ -54,16 +59,16 @@ func drawSession(t *rapid.T, name string) *job.Queue {
 	q.StartTimeout = one[job.Millis](t, "assign timeout", 0, 0, 1500)
 	q.Grid = &job.Grid{
 		Weight: one[uint8](t, "weight", 5, 2, 9), MaxEngines: one(t, "max engines", 0, 0, 2),
-		MaxCopies: one[uint8](t, "max copies", 2, 1, 3), MaxReschedules: one[uint32](t, "max reschedules", 2, 1, 0, 9),
+		MaxCopies: one[uint8](t, "max copies", 2, 3, 3, 1), MaxReschedules: one[uint32](t, "max reschedules", 2, 9, 1, 0),
 		LossesCharged: rapid.Bool().Draw(t, "losses charged"), AnyHost: rapid.Bool().Draw(t, "any host"),
 		EvictedPlace: one(t, "evicted place", job.PlaceBack, job.PlaceKeep, job.PlaceFront), CopyPlace: one(t, "copy place", job.PlaceBack, job.PlaceKeep, job.PlaceFront),
 		OnTimeout: one(t, "on timeout", job.TimeoutRetry, job.TimeoutReschedule), PollPeriod: one[job.Millis](t, "poll period", 0, 0, 4000), TimeoutSlack: one[job.Millis](t, "slack", 0, 2000),
 		Collection: one(t, "collection", job.CollectImmediately, job.CollectAfterSubmit, job.CollectLater, job.CollectNever),
-		AutoCancel: one(t, "auto cancel", job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelLibload, job.AutoCancelAlways),
-		Retain:     one[job.Millis](t, "keep", 0, 20*job.Second), ClientTimeout: one[job.Millis](t, "client timeout", 0, 0, 0, 12*job.Second),
+		AutoCancel: one(t, "auto cancel", job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelLibload, job.AutoCancelAlways),
+		Retain:     one[job.Millis](t, "keep", 0, 20*job.Second), ClientTimeout: one[job.Millis](t, "client timeout", 0, 0, 0, 0, 0, 12*job.Second),
 		FenceWait: one[job.Millis](t, "fence wait", 0, 1800), RetryElsewhere: rapid.Bool().Draw(t, "retry elsewhere"),
 	}
-	q.NonIdempotent = one(t, "not idempotent", false, false, false, true)
+	q.NonIdempotent = one(t, "not idempotent", false, false, false, false, false, true)
 	if q.RetainDone = job.MaxMillis; q.Grid.Collection == job.CollectNever {
 		q.RetainDone = 0
 	}

@@ -17,7 +17,14 @@ import (
 var driver = job.Actor{Name: "driver"}
 
 func (w *gridWorld) session(t *rapid.T) *session {
-	list := slices.Sorted(maps.Keys(w.grid.sessions))
+	var list []string
+	over := one(t, "be it over", false, false, true)
+	for name, s := range w.grid.sessions {
+		if !s.state.Ended() || over {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
 	if len(list) == 0 {
 		t.SkipNow()
 	}
@@ -34,7 +41,13 @@ func (w *gridWorld) machine(t *rapid.T) *machine {
 
 // open opens a session, each a moment later: their age decides between equals.
 func (w *gridWorld) open(t *rapid.T) {
-	if len(w.grid.sessions) == 3 {
+	alive := 0
+	for _, s := range w.grid.sessions {
+		if !s.state.Ended() {
+			alive++
+		}
+	}
+	if alive == 3 || len(w.grid.sessions) == 5 {
 		t.SkipNow()
 	}
 	w.wait(1)
@@ -63,12 +76,10 @@ func (w *gridWorld) submit(t *rapid.T) {
 		if one(t, "fast", false, false, false, true) {
 			n.Job.Requires = []job.Requirement{{Property: "cpu", Op: ">", Value: "1"}}
 		}
-		for _, k := range slices.Clone(w.grid.ofSession(s)) { // it may need some that are there
-			if len(n.Needs) < 2 && one(t, "needs", false, false, false, false, true) {
-				n.Needs = append(n.Needs, k.key)
-			}
+		if known := w.grid.ofSession(s); len(known) > 0 && one(t, "needs one", false, false, false, false, true) {
+			n.Needs = append(n.Needs, known[rapid.IntRange(0, len(known)-1).Draw(t, "that")].key)
 		}
-		if len(list) > 0 && one(t, "needs the one before", false, false, true) {
+		if len(list) > 0 && one(t, "needs the one before", false, false, false, false, true) {
 			n.Needs = append(n.Needs, list[len(list)-1].Key)
 		}
 		n.OnDepFail = one(t, "on dep fail", job.DepFail, job.DepRun)
@@ -155,7 +166,11 @@ func (g *grid) byKey(session, key string) *task {
 // of its runs it has yet.
 func (w *gridWorld) login(t *rapid.T) {
 	g := w.grid
-	l := engine.Login{Name: one(t, "engine", "x", "y", "z"), Host: one(t, "host", "h", "i"), Slots: rapid.IntRange(1, 3).Draw(t, "slots")}
+	name := one(t, "engine", "x", "y", "z")
+	if w.conns[name] != nil && !one(t, "anew", false, false, false, true) {
+		t.SkipNow()
+	}
+	l := engine.Login{Name: name, Host: one(t, "host", "h", "i"), Slots: one(t, "slots", 2, 1, 3)}
 	m := &machine{name: l.Name, host: l.Host, slots: l.Slots, fast: rapid.Bool().Draw(t, "fast"), until: g.now + lostAfter}
 	l.Properties = map[string]string{"cpu": "1"}
 	if m.fast {
@@ -166,7 +181,7 @@ func (w *gridWorld) login(t *rapid.T) {
 	for _, h := range w.given { // also of runs that are over
 		r := h.task.live(h.token)
 		own := r != nil && r.machine == m.name
-		if own && !rapid.Bool().Draw(t, "has it yet") || !own && one(t, "has this one", false, false, false, true) == false {
+		if own && !one(t, "has it yet", true, true, true, false) || !own && !one(t, "has this one", false, false, false, true) {
 			continue
 		}
 		run := engine.Running{ID: h.task.id, Token: h.token}
@@ -216,7 +231,7 @@ func (w *gridWorld) connect(t *rapid.T) {
 
 func (w *gridWorld) attach(t *rapid.T, m *machine) {
 	var serves []string
-	if list := slices.Sorted(maps.Keys(w.grid.sessions)); len(list) > 0 && one(t, "serves one", false, false, false, true) {
+	if list := slices.Sorted(maps.Keys(w.grid.sessions)); len(list) > 0 && one(t, "serves one", false, false, false, false, false, true) {
 		serves = list[:1]
 	}
 	epoch, want := w.epoch(t, m)
@@ -272,6 +287,10 @@ func (w *gridWorld) heartbeat(t *rapid.T) {
 	if rapid.Bool().Draw(t, "stopped") {
 		stopped = m.stopping
 	}
+	w.beat(m, epoch, stopped, want)
+}
+
+func (w *gridWorld) beat(m *machine, epoch int64, stopped []job.Token, want job.Kind) {
 	_, err := w.Heartbeat(w.Context(), m.name, epoch, stopped)
 	if w.refused("heartbeat", err, want) {
 		return
@@ -330,7 +349,7 @@ func (w *gridWorld) settleAny(t *rapid.T) {
 }
 
 func (w *gridWorld) say(t *rapid.T, h handed) {
-	s := engine.Settle{ID: h.task.id, Token: h.token, Outcome: one(t, "outcome", job.OK, job.OK, job.Retried, job.Released, job.Died)}
+	s := engine.Settle{ID: h.task.id, Token: h.token, Outcome: one(t, "outcome", job.OK, job.OK, job.OK, job.Retried, job.Retried, job.Released, job.Died)}
 	switch s.Outcome {
 	case job.OK:
 		s.Result = one(t, "result", nil, []byte("1"), []byte(`{"made":2}`))
