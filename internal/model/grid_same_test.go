@@ -53,7 +53,7 @@ func (w *gridWorld) sameSession(got engine.SessionState, want *claim) {
 	}
 	n := w.grid.counts(want.session)
 	a := shown{
-		got.State, got.Created, got.Session.Ended, got.ClientUntil, got.Submitted, got.Done, got.Failed, got.Cancelled, got.Collected,
+		got.State, got.Created, got.Ended, got.ClientUntil, got.Submitted, got.Done, got.Failed, got.Cancelled, got.Collected,
 		got.Depth.Open(), got.Depth.Wanting, got.Depth.Leases, got.Share, got.Stalled,
 	}
 	b := shown{

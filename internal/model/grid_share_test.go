@@ -144,7 +144,7 @@ func (g *grid) pick(m *machine, serves []string) *task {
 // fits reports whether a machine may run a task: what it is good enough for, and
 // has not already; and a copy of which no other runs on its host.
 func (t *task) fits(m *machine) bool {
-	return !(t.fast && !m.fast) && !slices.ContainsFunc(t.runs, func(r *attempt) bool {
+	return (m.fast || !t.fast) && !slices.ContainsFunc(t.runs, func(r *attempt) bool {
 		return r.machine == m.name || r.host == m.host && !t.session.set.Grid.AnyHost
 	})
 }

@@ -88,6 +88,7 @@ func table() []fault {
 		gridProofFaults,
 		gridTaskFaults,
 		gridKillFaults,
+		gridModelFaults,
 		inboxCoreFaults,
 		turnFaults,
 		inboxDoorFaults,
