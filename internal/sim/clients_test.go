@@ -46,8 +46,9 @@ type request struct {
 	edit      func(*job.Queue)
 	until     job.Millis // of a hold
 	run       *job.Replay
-	paused    bool // of a fingerprint, or of a group
-	skips     bool // the head of a group
+	paused    bool   // of a fingerprint, or of a group
+	skips     bool   // a message, so that its group goes on without it
+	body      string // a new payload
 	cron      *cronAsk
 	lock      *lockAsk
 

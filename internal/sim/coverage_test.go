@@ -77,6 +77,7 @@ var musts = []string{
 	"a lock was got", "a lock was got by the same request again", "a lock was held", "a lock was extended, given back or broken", "a lock was carried over a start",
 	"a turn: start", "a turn: strict", "a turn of several", "cut off a turn", "recalled from a turn", "a run of several groups", "a dead head skipped", "late OK after turn",
 	"may not be delivered: superseded", "may not be delivered: wrong state", "a group paused or resumed",
+	"an act on a message behind the head", "an act on many messages", "a payload edited",
 	"a task submitted", "a task on two engines", "a copy of a task", "a copy withdrawn", "a late result", "a run may commit", "an engine lost",
 	"copies by tail", "copies by mean", "copies by stddev", "copies by median", "copies by time_left", "copies by hedge", "copies by clone",
 	"a run ended by cancel", "a run ended by dead", "a run ended by evict", "a run ended by lapse", "a run ended by preempt",

@@ -366,6 +366,9 @@ func (x *judge) accept(c *commit, s *scene, o *outcome, counted *engine.Stats) {
 	if o.req != nil {
 		o.req.commit, o.req.state = c.number, o.state
 	}
+	if o.body != "" && s.new != nil {
+		x.w.folded[s.new.Payload] = o.body
+	}
 	x.turnLaws(s, o)
 	*counted = plus(*counted, o.stats)
 	x.gate, x.queue = o.gate, o.queue

@@ -32,6 +32,7 @@ type outcome struct {
 	run     job.ID  // that did it
 	recalls bool    // it went back with its turn
 	keys    bool    // nothing but its key, or its payload, is other
+	body    string  // of the new payload that it was given by an edit
 	draws   []int64 // fresh numbers it uses
 	stats   engine.Stats
 	seen    []string // for the table of what occurred

@@ -161,7 +161,7 @@ func (t *taskScene) happened() (list []rule.Happening) {
 	case len(over) == 0 && t.old.Park != t.new.Park:
 		t.aside(name)
 	case len(over) == 0 && len(list) > 0:
-	case len(list) == 0 || t.commits:
+	case len(over) == 0 || t.commits: // nothing ended: its engine says something
 		if r := t.settles(askExtend, t.old, func(r *request) bool { return t.old.LeaseOf(r.extension.Token) >= 0 }); r != nil {
 			r.commit, r.state = t.number, t.new.State
 		}

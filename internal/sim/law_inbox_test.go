@@ -8,7 +8,10 @@ import (
 // stepsAside is a dead head that an operator skips: it lives for a moment, and what
 // was used up stays so.
 func (s *scene) stepsAside(o *outcome, j *job.Job, r *request) []*outcome {
-	if !j.Blocks || s.otherOwner(j) != nil {
+	if !j.Blocks {
+		return nil
+	}
+	if s.otherOwner(j) != nil {
 		r.kindOf = job.Exists
 		return nil
 	}

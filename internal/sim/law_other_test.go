@@ -74,10 +74,13 @@ func (s *scene) requested(r *request) []*outcome {
 			s.place(o, j, r.command.Place)
 			o.want = j
 		case rule.Revive:
-			if !s.revived(o, j, r) {
+			if !s.revived(o, j, r) || !s.edits(o, j, r) {
 				return nil
 			}
 		default:
+			if !s.edits(o, j, r) {
+				return nil
+			}
 			s.patched(o, j, r)
 		}
 	default:

@@ -16,6 +16,9 @@ func (w *world) operateInbox() {
 		w.operate()
 		return
 	}
+	if w.oneIn(2) && w.beyondHeads() {
+		return
+	}
 	group := pick(w, groupNames)
 	var head *job.Job
 	var all []*job.Job
@@ -68,14 +71,11 @@ func (w *world) pauseGroup(queue, group string, paused bool) {
 
 // operateHead skips the head of a group, or calls it up.
 func (w *world) operateHead(head *job.Job, skip bool) {
-	r := &request{kind: askOperate, id: head.ID, skips: skip, command: rule.Command{Verb: rule.Revive}}
+	r := &request{kind: askOperate, id: head.ID, command: rule.Command{Verb: rule.Revive}}
 	r.text = "retry now of the head " + w.judge.name(head.ID)
 	if skip {
+		r = w.skipOf(head)
 		r.text = "skip the head " + w.judge.name(head.ID)
-		r.command = rule.Command{Verb: rule.Cancel, Failure: job.Failure{Type: "Skipped", Message: "skipped by an operator"}}
-		if head.State == job.Dead {
-			r.command.Failure, r.command.Reason = job.Failure{}, head.Reason
-		}
 	}
 	w.operated(r, func() (engine.Verdict, error) {
 		if skip {
@@ -92,13 +92,7 @@ func (w *world) pauseOne(j *job.Job) {
 	r.command = rule.Command{Verb: rule.Patch, Edit: func(j *job.Job) { j.Park = "pause" }}
 	if j.Park == "pause" {
 		r.text, act = "resume "+w.judge.name(j.ID), w.e.Resume
-		r.command.Edit = func(j *job.Job) {
-			if j.Park == "pause" {
-				if j.Park = ""; w.judge.book.mark(j.Print).Paused {
-					j.Park = "fingerprint/" + j.Print.String()
-				}
-			}
-		}
+		r.command.Edit = w.resumes
 	}
 	w.operated(r, func() (engine.Verdict, error) { return act(w.ctx, job.Actor{}, j.ID) })
 }
@@ -118,6 +112,7 @@ func (w *world) standings() {
 	}
 	want := w.judge.groups()
 	for _, queue := range inboxNames {
+		w.members(queue)
 		list, err := w.e.Groups(w.ctx, queue, nil, "", 99)
 		if err != nil || len(list) != len(want[queue]) {
 			broken("inbox.md, groups", "%s has %d groups, and %d are told of (%v)", queue, len(want[queue]), len(list), err)

@@ -10,6 +10,9 @@ import (
 
 // operate is an operator's command on any job there is.
 func (w *world) operate() {
+	if w.setup.inboxes && w.oneIn(3) && w.beyondHeads() {
+		return
+	}
 	list := w.judge.book.sorted()
 	if len(list) == 0 {
 		w.say("    (no job)")
