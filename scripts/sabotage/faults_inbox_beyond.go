@@ -1,0 +1,62 @@
+package main
+
+// inboxBeyondFaults break what an operator asks of messages that are not the heads of
+// their groups, and of many at once.
+var inboxBeyondFaults = []fault{
+	{
+		name: "retry-now-loses-its-place", breaks: "inbox.md, decision 1",
+		does:  "a message that is called up goes behind those that came after it",
+		file:  "internal/engine/inbox.go",
+		old:   "	return r.step(j, rule.Command{Verb: rule.Revive})",
+		new:   "	return r.step(j, rule.Command{Verb: rule.Revive, Place: job.PlaceBack})",
+		first: []suite{in("internal/sim", "TestSimulation")},
+	},
+	{
+		name: "pause-forgets-the-date", breaks: "inbox.md, decision 10: old due time kept",
+		does:  "a message that is paused has no due time when it is resumed",
+		file:  "internal/rule/status.go",
+		old:   "{ j.Park = PausePark }",
+		new:   "{ j.Park, j.ReadyAt = PausePark, 0 }",
+		first: []suite{in(enginePkg, "TestPauseIsAlwaysEffectiveAndKeepsTheDueTime")},
+	},
+	{
+		name: "skip-of-a-message-stops-its-turn", breaks: "docs/adr/0006",
+		does:  "an operator who takes one message out of a turn sends those behind it back",
+		file:  "internal/rule/turn.go",
+		old:   "	default:\n		return false\n	}\n}\n\n// Joins",
+		new:   "	default:\n		return verb == Cancel\n	}\n}\n\n// Joins",
+		first: []suite{in("internal/sim", "TestSimulation")},
+	},
+	{
+		name: "skip-holds-the-group", breaks: "inbox.md, decision 10",
+		does:  "a message that an operator skips blocks its group as if it had died by itself",
+		file:  "internal/rule/step.go",
+		old:   "	return dieAside(v, j, job.Killed, e)\n}",
+		new:   "	return die(v, j, job.Killed, e)\n}",
+		first: []suite{in(enginePkg, "TestRetryNowAndSkipTheHead")},
+	},
+	{
+		name: "refusals-uncounted", breaks: "PROTOCOL.md, POST /inboxes/{name}/actions",
+		does:  "what an act on many messages could not change is told as changed",
+		file:  "internal/engine/bulk.go",
+		old:   "				no++\n",
+		new:   "				n++\n",
+		first: []suite{in(enginePkg, "TestManyAreSkippedAndThoseThatAreFinishedAreNot")},
+	},
+	{
+		name: "edit-under-a-run", breaks: "inbox.md, decision 10: edit",
+		does:  "the payload of a message is changed while somebody delivers it",
+		file:  "internal/engine/patch.go",
+		old:   "	case j.State == job.Leased:\n",
+		new:   "	case j.State == job.Done:\n",
+		first: []suite{in(enginePkg, "TestAPatchBringsANewPayloadWhereNothingRuns")},
+	},
+	{
+		name: "dead-edited-in-vain", breaks: "inbox.md, decision 10: edit; I8",
+		does:  "a dead message goes back in line with the payload on which it failed",
+		file:  "internal/engine/dead.go",
+		old:   "{ j.Payload, j.PayloadSize = ref, uint32(len(ask.Payload)) }",
+		new:   "{ j.PayloadSize = uint32(len(ask.Payload)) }",
+		first: []suite{in(enginePkg, "TestOneDeadJobIsReplayedWithAnEditedPayload")},
+	},
+}
