@@ -31,8 +31,12 @@ func TestLinesOfTheVectors(t *testing.T) { // V1, V2, V3, V12
 			if v.RescheduleFirst {
 				w.queue.Grid.EvictedPlace, w.queue.Grid.CopyPlace = job.PlaceFront, job.PlaceFront
 			}
-			if v.FrontOrder == "lifo" {
+			switch v.FrontOrder {
+			case "", "by_seq":
+			case "lifo":
 				w.queue.FrontOrder = job.FrontLIFO
+			default:
+				t.Fatalf("what is %q?", v.FrontOrder)
 			}
 			tokens := map[string]job.Token{}
 			for _, name := range v.Running {

@@ -32,7 +32,7 @@ func firesAt(r *job.Redundancy, own, kind *Durations, w Work, until job.Millis) 
 
 func TestA12StrategiesFireStrictlyAboveTheirThresholds(t *testing.T) {
 	v := loadGrid(t).Redundancy
-	own, nine := ran(v.Done...), Work{Total: 10, Done: 9}
+	own, nine := ran(v.Done...), Work{Total: len(v.Done) + v.Running, Done: len(v.Done)}
 	names := map[string]*job.Redundancy{
 		"mean k=3":                using(job.RedundantMean, nil),
 		"mean k=2":                using(job.RedundantMean, func(r *job.Redundancy) { r.MeanFactor = 2 }),
@@ -45,6 +45,9 @@ func TestA12StrategiesFireStrictlyAboveTheirThresholds(t *testing.T) {
 		t.Fatalf("%d vectors, %d are known", len(v.Fires), len(names))
 	}
 	for name, above := range v.Fires {
+		if names[name] == nil {
+			t.Fatalf("%q is not known", name)
+		}
 		want := job.Millis(math.Floor(above*1000)) + 1
 		if got := firesAt(names[name], own, nil, nine, 40_000); got != want {
 			t.Errorf("%s fires at %d ms, want %d", name, got, want)
@@ -75,8 +78,11 @@ func TestA12StrategiesFireStrictlyAboveTheirThresholds(t *testing.T) {
 
 func TestA13SparksParametersNeverFireWithEightOfTenDone(t *testing.T) {
 	r := using(job.RedundantMedian, func(r *job.Redundancy) { r.MedianFactor, r.MedianDone = 3, 0.9 })
-	if got := firesAt(r, ran(8, 9, 9, 10, 10, 10, 11, 11), nil, Work{Total: 10, Done: 8}, 100_000); got != 0 {
-		t.Errorf("fires at %d", got)
+	if age, by, ok := Threshold(r, ran(8, 9, 9, 10, 10, 10, 11, 11), nil, Work{Total: 10, Done: 8}); ok { // at no age
+		t.Errorf("%s fires above %d", by, age)
+	}
+	if age, _, ok := Threshold(r, ran(8, 9, 9, 10, 10, 10, 11, 11, 12), nil, Work{Total: 10, Done: 9}); !ok || age != 30_000 {
+		t.Errorf("with nine of ten done: %t, above %d", ok, age)
 	}
 }
 
