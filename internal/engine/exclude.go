@@ -43,7 +43,7 @@ func (r *run) judgeEngines(q *job.Queue, c *rule.Command, j *job.Job, eff *rule.
 		}
 		poison := rule.Poison(j)
 		if holes != nil && poison {
-			if err := r.pardonHealth(holes, j.ID); err != nil {
+			if err := r.pardonHealth(holes, j); err != nil {
 				return err
 			}
 		}
@@ -96,20 +96,25 @@ func (r *run) exclude(s *job.Session, x *job.Exclusion) error {
 	if err != nil {
 		return err
 	}
-	able := map[string]bool{}
-	err = r.machines(func(h *job.Holder) error {
-		if fit(h) && slices.ContainsFunc(needs, func(list []job.Requirement) bool {
+	all := t.fleet.fit
+	able := func(h *job.Holder) bool {
+		return fit(h) && slices.ContainsFunc(needs, func(list []job.Requirement) bool {
 			return rule.Fits(rule.Class{}, list, rule.Seeker{Properties: h.Properties})
-		}) {
-			able[h.Name[len(machinePrefix):]] = true
-		}
-		return nil
-	})
-	if err != nil {
-		return err
+		})
 	}
-	s.Strikes, s.Stalled = rule.Exclude(s.Strikes, x, len(able), func(name string) bool { return able[name] }, r.now)
-	return nil
+	if !slices.ContainsFunc(needs, func(list []job.Requirement) bool { return len(list) == 0 }) { // not everybody may
+		all = 0
+		err = r.machines(func(h *job.Holder) error { all += oneIf(able(h)); return nil })
+	}
+	s.Strikes, s.Stalled = rule.Exclude(s.Strikes, x, all, func(name string) bool {
+		if err != nil {
+			return false
+		}
+		var h *job.Holder
+		h, err = r.machineRow(machinePrefix + name)
+		return h != nil && able(h)
+	}, r.now)
+	return err
 }
 
 // struckNeeds are what the tasks require that failed on engines of the list, and
@@ -211,20 +216,15 @@ func (r *run) judgeHealth(b *job.BlackHoles, j *job.Job, l *job.Lease, how job.E
 	health := old.Machine.Health
 	switch {
 	case rule.CountsAgainst(how):
-		all, out := 0, 0
-		err := r.machines(func(h *job.Holder) error {
-			all += oneIf(!h.Machine.Lost)
-			out += oneIf(h.Machine.Health.State != job.HealthWell)
-			return nil
-		})
+		t, err := r.roster()
 		if err != nil {
 			return err
 		}
-		health = rule.HealthFailed(health, b, j.ID, r.now-max(l.Since, l.Started), r.now, rule.HealthRoom(b, out, all))
+		health = rule.HealthFailed(health, b, j.ID, r.now-max(l.Since, l.Started), r.now, rule.HealthRoom(b, t.fleet.out, t.fleet.known))
 	case how == job.ByOK:
 		health = rule.HealthSucceeded(health, health.State == job.HealthProbed)
 		if j.Attempts > 0 {
-			if err := r.succeededElsewhere(b, j.ID, l.Host); err != nil {
+			if err := r.succeededElsewhere(b, j, l.Host); err != nil {
 				return err
 			}
 		}
@@ -235,41 +235,46 @@ func (r *run) judgeHealth(b *job.BlackHoles, j *job.Job, l *job.Lease, how job.E
 }
 
 // succeededElsewhere tells those on which a task failed that another engine can.
-func (r *run) succeededElsewhere(b *job.BlackHoles, id job.ID, host string) error {
-	var holds []*job.Holder
-	all, out := 0, 0
-	err := r.machines(func(h *job.Holder) error {
-		all += oneIf(!h.Machine.Lost)
-		out += oneIf(h.Machine.Health.State != job.HealthWell)
-		if h.Machine.Host != host && rule.HealthHolds(h.Machine.Health, id) {
-			holds = append(holds, h)
-		}
-		return nil
-	})
-	for _, h := range holds {
-		if err == nil {
-			err = r.setHealth(h, rule.HealthElsewhere(h.Machine.Health, b, id, r.now, rule.HealthRoom(b, out, all)))
-		}
+func (r *run) succeededElsewhere(b *job.BlackHoles, j *job.Job, host string) error {
+	t, err := r.roster()
+	if err != nil {
+		return err
 	}
-	return err
+	room := rule.HealthRoom(b, t.fleet.out, t.fleet.known)
+	return r.heldAgainst(j, func(h *job.Holder) error {
+		if h.Machine.Host == host {
+			return nil
+		}
+		return r.setHealth(h, rule.HealthElsewhere(h.Machine.Health, b, j.ID, r.now, room))
+	})
 }
 
 // pardonHealth takes a task that is poison out of what is held against engines.
-func (r *run) pardonHealth(b *job.BlackHoles, id job.ID) error {
-	var holds []*job.Holder
-	err := r.machines(func(h *job.Holder) error {
-		if rule.HealthHolds(h.Machine.Health, id) {
-			holds = append(holds, h)
-		}
-		return nil
+func (r *run) pardonHealth(b *job.BlackHoles, j *job.Job) error {
+	return r.heldAgainst(j, func(h *job.Holder) error {
+		r.fed = true
+		return r.setHealth(h, rule.HealthPardoned(h.Machine.Health, b, j.ID))
 	})
-	for _, h := range holds {
-		if err == nil {
-			err = r.setHealth(h, rule.HealthPardoned(h.Machine.Health, b, id))
-			r.fed = true
+}
+
+// heldAgainst calls f for the machines in whose row of failures a task is: it ran
+// there.
+func (r *run) heldAgainst(j *job.Job, f func(*job.Holder) error) error {
+	var asked []string
+	for _, a := range j.History() {
+		if slices.Contains(asked, a.Holder) || !strings.HasPrefix(a.Holder, machinePrefix) {
+			continue
+		}
+		asked = append(asked, a.Holder)
+		h, err := r.machineRow(a.Holder)
+		if err == nil && h != nil && rule.HealthHolds(h.Machine.Health, j.ID) {
+			err = f(h)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 func (r *run) setHealth(old *job.Holder, health job.Health) error {

@@ -21,6 +21,16 @@ func (e *Engine) Roster(name string) (waiting, running int, known bool) {
 	return s.Waiting, s.Running, true
 }
 
+// Fleet is what the shares know of machines: those that are not lost, those that are
+// taken for black holes, and those that may be given tasks.
+func (e *Engine) Fleet() (known, out, fit int, is bool) {
+	if e.core.roster == nil {
+		return 0, 0, 0, false
+	}
+	f := e.core.roster.fleet
+	return f.known, f.out, f.fit, true
+}
+
 // Pace is what is known of the copies of a session: those that run, and those
 // that run or wait.
 func (e *Engine) Pace(name string) (copies, wanted int, known bool) {

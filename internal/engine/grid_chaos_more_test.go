@@ -51,8 +51,11 @@ func (c *chaos) checkSlots() {
 	if err != nil {
 		c.Error(err)
 	}
-	busy, running := 0, 0
+	busy, running, alive, out, fit := 0, 0, 0, 0, 0
 	for _, m := range machines {
+		alive += oneOf(!m.Lost)
+		out += oneOf(m.Health.State != job.HealthWell)
+		fit += oneOf(!m.Lost && !m.Draining && len(m.Stopping) == 0 && rule.HealthAdmits(m.Health, 0) > 0)
 		if busy += m.Running; m.Lost && m.Running > 0 {
 			c.Errorf("I7: %s is lost and runs %d tasks", m.Name, m.Running)
 		}
@@ -61,6 +64,9 @@ func (c *chaos) checkSlots() {
 		if _, d, err := c.Queue(c.Context(), name); err == nil {
 			running += int(d.Leases)
 		}
+	}
+	if a, o, f, known := c.Fleet(); known && (a != alive || o != out || f != fit) {
+		c.Errorf("%d engines live, %d are barred and %d may be given tasks; known are %d, %d and %d", alive, out, fit, a, o, f)
 	}
 	if busy != running {
 		c.Errorf("I7: %d slots are busy, and %d tasks run", busy, running)

@@ -279,7 +279,7 @@ func (r *run) machineRow(holder string) (*job.Holder, error) {
 // that changes is written once in a transaction, by keepMachines: 1,000 of its runs
 // may end together, each of which it is told to stop.
 func (r *run) setMachine(old, row *job.Holder) error {
-	r.changeSlots(slotsOf(row) - slotsOf(old))
+	r.changeFleet(old, row)
 	r.regrouped = r.regrouped || fit(row) != fit(old)
 	switch {
 	case row == nil:

@@ -19,6 +19,22 @@ type roster struct {
 	tagged map[string]bool // sessions with affinity: what is in line for one engine is not for another
 
 	excluding map[string]bool // sessions with engines that failed too often there
+	fleet     fleet
+}
+
+// fleet is how many machines there are.
+type fleet struct {
+	known int // not lost
+	out   int // taken for black holes, or probed
+	fit   int // may be given tasks
+}
+
+func (f *fleet) count(h *job.Holder, by int) {
+	if h != nil && h.Machine != nil {
+		f.known += by * oneIf(!h.Machine.Lost)
+		f.out += by * oneIf(h.Machine.Health.State != job.HealthWell)
+		f.fit += by * oneIf(fit(h))
+	}
 }
 
 // roster returns what is known, to be changed.
@@ -112,7 +128,9 @@ func (r *run) countSlots(t *roster) error {
 		}
 		for _, row := range rows {
 			after = row.Key()
-			t.slots += slotsOf(r.asItIs(row))
+			h := r.asItIs(row)
+			t.slots += slotsOf(h)
+			t.fleet.count(h, 1)
 		}
 		if len(rows) < tickMax {
 			t.rota.SetSlots(t.slots)
@@ -165,11 +183,18 @@ func (r *run) leaveShares(name string) error {
 	return err
 }
 
-// changeSlots follows machines that come and go.
-func (r *run) changeSlots(by int) {
+// changeFleet follows machines that come, go and change.
+func (r *run) changeFleet(old, row *job.Holder) {
+	by := slotsOf(row) - slotsOf(old)
 	r.stirred = r.stirred || by != 0
-	if t := r.c.roster; t != nil && by != 0 {
-		r.c.rosterUsed = true
+	t := r.c.roster
+	if t == nil {
+		return
+	}
+	r.c.rosterUsed = true
+	t.fleet.count(old, -1)
+	t.fleet.count(row, 1)
+	if by != 0 {
 		t.slots += by
 		t.rota.SetSlots(t.slots)
 	}

@@ -86,6 +86,7 @@ func table() []fault {
 		gridCoreFaults,
 		assignFaults,
 		gridProofFaults,
+		gridRowFaults,
 		gridTaskFaults,
 		gridKillFaults,
 		gridModelFaults,

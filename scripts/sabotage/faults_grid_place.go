@@ -63,8 +63,8 @@ var gridPlaceFaults = []fault{
 		name: "poison-sticks", breaks: "reference gridserver.md 10, A29",
 		does:  "engines stay suspected because of a task that turned out to be poison",
 		file:  "internal/engine/exclude.go",
-		old:   "			err = r.setHealth(h, rule.HealthPardoned(h.Machine.Health, b, id))",
-		new:   "			err = r.setHealth(h, h.Machine.Health)",
+		old:   "		return r.setHealth(h, rule.HealthPardoned(h.Machine.Health, b, j.ID))",
+		new:   "		return r.setHealth(h, h.Machine.Health)",
 		first: []suite{in(enginePkg, "TestA29ATaskThatFailsOnThreeHostsIsPoisonAndPardonsTheEngines")},
 	},
 	{
