@@ -156,9 +156,9 @@ func recall(v store.Reader, list []NewJob, receipts []*job.Receipt, out []Added)
 		if first, ok := seen[want.Hash]; ok {
 			if receipts[first].Content != want.Content {
 				if !list[i].Apart {
-					return nil, keyTaken(list[i].Key)
+					return nil, keyTaken(&list[i])
 				}
-				out[i] = Added{Duplicate: true, Err: keyTaken(list[i].Key)}
+				out[i] = Added{Duplicate: true, Err: keyTaken(&list[i])}
 				continue
 			}
 			if twins == nil {
@@ -181,9 +181,9 @@ func recall(v store.Reader, list []NewJob, receipts []*job.Receipt, out []Added)
 		}
 		if known.Content != want.Content {
 			if !list[i].Apart {
-				return nil, keyTaken(list[i].Key)
+				return nil, keyTaken(&list[i])
 			}
-			out[i] = Added{Duplicate: true, Err: keyTaken(list[i].Key)}
+			out[i] = Added{Duplicate: true, Err: keyTaken(&list[i])}
 			delete(seen, want.Hash) // a later one may be the same as what was here
 			continue
 		}
@@ -218,9 +218,15 @@ func distinct(list []*job.Receipt) bool {
 	return true
 }
 
-func keyTaken(key string) *job.Error {
+func keyTaken(n *NewJob) *job.Error {
+	if n.Job.Door == job.DoorGrid {
+		return &job.Error{
+			Kind: job.Exists, Field: "seq",
+			Text: fmt.Sprintf("seq %s was submitted before with other content; give another task a number of its own", n.Key),
+		}
+	}
 	return &job.Error{
 		Kind: job.Exists, Field: "idempotency_key",
-		Text: fmt.Sprintf("idempotency key %q was used for other content; use a new key for new work", key),
+		Text: fmt.Sprintf("idempotency key %q was used for other content; use a new key for new work", n.Key),
 	}
 }

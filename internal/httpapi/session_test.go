@@ -194,6 +194,8 @@ func TestBadInputOfTheGridIsNamed(t *testing.T) {
 		{400, "POST", "/sessions", `{"service":"risk"}`, "invalid", `service \"risk\" is not known`},
 		{400, "POST", "/sessions", `{"options":{"weight":10}}`, "invalid", "options.weight must be a whole number from 0 to 9"},
 		{400, "POST", "/sessions", `{"options":{"wait":10}}`, "invalid", "options.wait is no option"},
+		{400, "POST", "/sessions", `{"options":{"max_retry":10}}`, "invalid", "options.max_retry is no option; did you mean max_retries?"},
+		{422, "POST", "/sessions/s/tasks", `{"tasks":[{"seq":1,"payload":1},{"seq":2,"payload":1,"budgets":[{"key":"licence"}]}]}`, "unprocessable", `tasks[1].budgets: budget \"licence\" does not exist; make it first (PUT /budgets/KEY)`},
 		{400, "POST", "/sessions", `{"option":{}}`, "invalid", "option is not known here"},
 		{400, "POST", "/sessions", `{"id":`, "invalid", "invalid JSON"},
 		{400, "PATCH", "/sessions/s", `{}`, "invalid", "options or suspend is missing"},

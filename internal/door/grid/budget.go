@@ -1,6 +1,10 @@
 package grid
 
 import (
+	"errors"
+	"strconv"
+	"strings"
+
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -26,4 +30,22 @@ func budgets(field string, list []wire.Binding) (out []job.BudgetUse, err error)
 		out = append(out, job.BudgetUse{Key: b.Key, Cost: max(b.Cost, 1)})
 	}
 	return out, nil
+}
+
+// Refused names the task of a submit whose budgets do not allow it. The words for
+// jobs offer what a task cannot have, a budget made on the way.
+func Refused(asked []wire.Task, err error) error {
+	e, ok := errors.AsType[*job.Error](err)
+	if !ok || e.Field != "budgets" {
+		return err
+	}
+	for i := range asked {
+		for _, b := range asked[i].Budgets {
+			if text := strings.TrimPrefix(e.Text, "budget '"+b.Key+"' does not exist;"); text != e.Text {
+				field := "tasks[" + strconv.Itoa(i) + "].budgets"
+				return &job.Error{Kind: e.Kind, Field: field, Text: field + ": budget " + quote(b.Key) + " does not exist; make it first (PUT /budgets/KEY)"}
+			}
+		}
+	}
+	return err
 }

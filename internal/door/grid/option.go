@@ -29,11 +29,11 @@ type Option struct {
 // Options are all there are. Within a level they are read in this order, which
 // is that of the documentation.
 var Options = []Option{
-	number("weight", "5", "5", 0, job.GridWeightMax, "share of the engines; 0 suspends the session: what runs goes on, nothing begins",
+	number("weight", "5", "5", 0, job.GridWeightMax, "share of the engines; 0 suspends the session: what runs goes on, nothing begins (PRIORITY)",
 		at(func(q *job.Queue) *uint8 { return &q.Grid.Weight })),
 	yesNo("urgent", "false", "false", "may take engines from sessions above their share that are not urgent",
 		at(func(q *job.Queue) *bool { return &q.Grid.Urgent })),
-	number("max_engines", "0", "0", 0, math.MaxInt32, "tasks that run at once; 0 = no limit",
+	number("max_engines", "0", "0", 0, math.MaxInt32, "tasks that run at once; 0 = no limit (MAX_ENGINES)",
 		at(func(q *job.Queue) *int { return &q.Grid.MaxEngines })),
 
 	span("task_max_time", "0s", "0s", 0, "longest run of one attempt, from the word `started`; 0 = no limit (INVOCATION_MAX_TIME)",
@@ -86,7 +86,7 @@ var Options = []Option{
 		at(func(q *job.Queue) *job.Millis { return &q.Grid.FenceWait })),
 
 	option("redundancy", "a list of strategies: "+strings.Join(strategies(), ", "), [2]string{`[]`, `["median"]`},
-		"when a task that takes long gets a copy; any of them may say so; [] = never. See [redundancy.md](redundancy.md)",
+		"when a task that takes long gets a copy; any of them may say so; [] = never (REDUNDANT_RESCHEDULING_ENABLED). See [redundancy.md](redundancy.md)",
 		ofCopies(func(r *job.Redundancy) *job.RedundancySet { return &r.Strategies }), readStrategies, showStrategies),
 	yesNo("copies_idle_only", "false", "true", "copies only on engines for which no first attempt waits",
 		field[bool]{
@@ -131,10 +131,10 @@ var Options = []Option{
 	word("evicted_place", "back", "keep", "where a task goes that its engine gave back: behind all, where it stood, or before all",
 		at(func(q *job.Queue) *job.Place { return &q.Grid.EvictedPlace }), job.PlaceBack, job.PlaceKeep, job.PlaceFront),
 
-	word("collection", "immediately", "immediately", "results are handed out as tasks finish, once the session is closed, later by any client and then kept, or never",
+	word("collection", "immediately", "immediately", "results are handed out as tasks finish, once the session is closed, later by any client and then kept, or never (COLLECTION_TYPE)",
 		field[job.Collection]{func(q *job.Queue) job.Collection { return q.Grid.Collection }, setCollection},
 		job.CollectImmediately, job.CollectAfterSubmit, job.CollectLater, job.CollectNever),
-	word("auto_cancel", "never", "never", "which failed task cancels the whole session: none, one whose error type is `LoadError`, or any",
+	word("auto_cancel", "never", "never", "which failed task cancels the whole session: none, one whose error type is `LoadError`, or any (AUTO_CANCEL)",
 		at(func(q *job.Queue) *job.AutoCancel { return &q.Grid.AutoCancel }), job.AutoCancelNever, job.AutoCancelLibload, job.AutoCancelAlways),
 	span("keep", "1d", "1d", 1, "how long a session that is over is kept, with results that were not collected",
 		at(func(q *job.Queue) *job.Millis { return &q.Grid.Retain })),

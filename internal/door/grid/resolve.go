@@ -140,14 +140,28 @@ func short(name string) string {
 	return name[:min(len(name), bytesMax)]
 }
 
-// nearest suggests the option that was meant, where one is part of the other.
+// nearest suggests the option that was meant: by the name it has in GridServer, by
+// a name of which one is part of the other, or that begins alike.
 func nearest(name string) string {
+	const least = 4
+	best, same := "", max(least, 2*len(name)/3)-1
 	for _, o := range Options {
-		if len(name) >= 4 && (strings.Contains(o.Name, name) || strings.Contains(name, o.Name)) {
-			return fmt.Sprintf("; did you mean %s?", o.Name)
+		begin := 0
+		for begin < min(len(name), len(o.Name)) && name[begin] == o.Name[begin] {
+			begin++
+		}
+		part := len(name) >= least && (strings.Contains(o.Name, name) || strings.Contains(name, o.Name))
+		switch {
+		case part, strings.EqualFold(o.Name, name), strings.Contains(o.Help, "("+name+")"):
+			return "; did you mean " + o.Name + "?"
+		case begin > same:
+			best, same = o.Name, begin
 		}
 	}
-	return ""
+	if best == "" {
+		return "; docs/grid.md lists those there are"
+	}
+	return "; did you mean " + best + "?"
 }
 
 // contradictions are options that are fine alone and not together. below is
