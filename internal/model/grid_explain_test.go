@@ -60,13 +60,17 @@ func (w *gridWorld) reasons(k *task) (list []rule.Obstacle) {
 	if len(list) > 0 {
 		return list
 	}
-	engines, fitting := 0, 0
-	for name, c := range w.conns {
-		if len(c.serves) == 0 || slices.Contains(c.serves, k.session.name) {
-			engines++
-			if k.fits(g.machines[name]) {
-				fitting++
-			}
+	engines, fitting, free := 0, 0, 0
+	for name, m := range g.machines {
+		c := w.conns[name]
+		if m.lost || c != nil && len(c.serves) > 0 && !slices.Contains(c.serves, k.session.name) {
+			continue
+		}
+		if engines++; !k.fits(m) {
+			continue
+		}
+		if fitting++; (c != nil || m.polls) && g.room(m) > 0 {
+			free++
 		}
 	}
 	switch {
@@ -74,6 +78,8 @@ func (w *gridWorld) reasons(k *task) (list []rule.Obstacle) {
 		return []rule.Obstacle{rule.NoWorker}
 	case fitting == 0:
 		return []rule.Obstacle{rule.NoFittingWorker}
+	case free == 0:
+		return []rule.Obstacle{rule.NoFreeWorker}
 	}
-	return []rule.Obstacle{rule.NoFreeWorker}
+	return []rule.Obstacle{rule.InLine}
 }
