@@ -131,4 +131,12 @@ var turnFaults = []fault{
 		new:   "		if view.Live > 0 {",
 		first: []suite{in(embeddedPkg, "TestCompareWithMem")},
 	},
+	{
+		name: "refused-message-leaves-its-headers", breaks: "inbox.md 12",
+		does:  "a message without a time to live has that of the refused one before it",
+		file:  "internal/door/inbox/intake.go",
+		old:   "			*n = engine.NewJob{}",
+		new:   "			n.Key = \"\"",
+		first: []suite{in(inboxPkg, "TestARefusedMessageLeavesNothingToTheNextOne")},
+	},
 }

@@ -33,10 +33,11 @@ func (x *Inbox) NewIntake(ctx context.Context, list []Message, now job.Millis) *
 	in := &Intake{Out: make([]Accepted, len(list)), ids: make([]string, len(list)), Jobs: make([]engine.NewJob, 0, len(list)), at: make([]int, 0, len(list))}
 	for i := range list {
 		m := &list[i]
-		in.ids[i] = m.header(wire.CorrelateID)
-		in.Jobs = append(in.Jobs, m.NewJob(ctx, x.Name, x.Settings, now))
+		in.Jobs = in.Jobs[:len(in.Jobs)+1]
 		n := &in.Jobs[len(in.Jobs)-1]
-		if m.Err != nil {
+		m.Fill(ctx, n, x.Name, x.Settings, now)
+		if in.ids[i] = n.Key; m.Err != nil {
+			*n = engine.NewJob{}
 			in.Out[i].Err, in.Jobs = m.Err, in.Jobs[:len(in.Jobs)-1]
 			continue
 		}

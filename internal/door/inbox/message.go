@@ -128,10 +128,10 @@ func (m *Message) header(name string) string {
 	return ""
 }
 
-// NewJob is the message as the engine takes it, received now. What is wrong
-// with it, if anything, is m.Err from then on.
-func (m *Message) NewJob(ctx context.Context, inbox string, s *Settings, now job.Millis) engine.NewJob {
-	n := engine.NewJob{Payload: m.Payload, Key: m.header(wire.CorrelateID)}
+// Fill makes n, which is empty, the message as the engine takes it, received now.
+// What is wrong with it, if anything, is m.Err from then on.
+func (m *Message) Fill(ctx context.Context, n *engine.NewJob, inbox string, s *Settings, now job.Millis) {
+	n.Payload, n.Key = m.Payload, m.header(wire.CorrelateID)
 	j := &n.Job
 	j.Door, j.Queue, j.Priority, j.RetainDone, j.RetainDead = job.DoorInbox, inbox, job.PriorityDefault, job.Unset, job.Unset
 	if len(m.Headers) > 0 {
@@ -164,7 +164,6 @@ func (m *Message) NewJob(ctx context.Context, inbox string, s *Settings, now job
 	if m.Err == nil {
 		j.Group, m.Err = s.Group.of(ctx, m)
 	}
-	return n
 }
 
 // rank is the place of the message in its group, by which it is sorted.

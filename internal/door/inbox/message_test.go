@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -65,7 +66,8 @@ func TestHeadersOfTheReferenceSayWhatAMessageIs(t *testing.T) {
 			headers[name] = []string{value}
 		}
 		m := Single(headers, s, []byte(`{"g":"g"}`))
-		n := m.NewJob(t.Context(), "in", s, now)
+		var n engine.NewJob
+		m.Fill(t.Context(), &n, "in", s, now)
 		if m.Err != nil || !c.is(&n.Job) || n.Job.Door != job.DoorInbox || n.Job.Queue != "in" || n.Job.Group != "g" {
 			t.Errorf("%v: %+v, %v", c.headers, n.Job, m.Err)
 		}
@@ -103,7 +105,8 @@ func TestWhereTheGroupOfAMessageStands(t *testing.T) {
 	} {
 		s := settings(t, `"group":{`+c.key+`}`)
 		m := Single(map[string][]string{"X-Hint": {"h 1"}, "X-None-": {"x"}}, s, text)
-		n := m.NewJob(t.Context(), "in", s, 1)
+		var n engine.NewJob
+		m.Fill(t.Context(), &n, "in", s, 1)
 		switch {
 		case c.why == "" && (m.Err != nil || n.Job.Group != c.group):
 			t.Errorf("%s: group %q, %v; want %q", c.key, n.Job.Group, m.Err, c.group)
