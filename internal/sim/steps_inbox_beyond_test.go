@@ -30,7 +30,7 @@ func (w *world) beyondHeads() bool {
 	default:
 		var list []*job.Job
 		for _, j := range w.judge.book.sorted() {
-			if j.Queue == queue && j.Group != "" && w.judge.headOf(j) != j.ID {
+			if j.Queue == queue && j.Group != "" && w.judge.headOf(j) != j.ID && !w.hidden(j) {
 				list = append(list, j)
 			}
 		}
@@ -46,6 +46,12 @@ func (w *world) beyondHeads() bool {
 	w.settle()
 	w.stand(queue, before, meant)
 	return true
+}
+
+// hidden reports whether nobody sees a job any more: it is past its retention, and
+// purged when the clock is trusted again (core.md 8).
+func (w *world) hidden(j *job.Job) bool {
+	return j.State.Terminal() && j.PurgeAt > 0 && j.PurgeAt <= w.now()
 }
 
 // actOnOne skips a message, calls it up, edits or deletes it.

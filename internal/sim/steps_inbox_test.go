@@ -23,7 +23,7 @@ func (w *world) operateInbox() {
 	var head *job.Job
 	var all []*job.Job
 	for _, j := range w.judge.book.sorted() {
-		if j.Queue == queue && member(j, j) && j.Group == group {
+		if j.Queue == queue && member(j, j) && j.Group == group && !w.hidden(j) {
 			if all = append(all, j); head == nil || w.judge.ahead(j, head) {
 				head = j
 			}

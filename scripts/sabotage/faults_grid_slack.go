@@ -60,11 +60,11 @@ var gridSlackFaults = []fault{
 		first: []suite{in(enginePkg, "TestA37ATaskThatItsEngineDoesNotBeginGoesElsewhere")},
 	},
 	{
-		name: "elsewhere-asks-the-full", breaks: "docs/grid.md, retry_elsewhere",
-		does:  "a task that failed is handed on to an engine that has no room for it",
+		name: "elsewhere-asks-the-excluded", breaks: "docs/grid.md, retry_elsewhere; gridserver.md A26",
+		does:  "a task that failed is handed on to an engine that its session excludes",
 		file:  "internal/engine/elsewhere.go",
-		old:   "			if m.machine && r.roomFor(m) > 0 {",
-		new:   "			if m.machine && r.roomFor(m) >= 0 {",
-		first: []suite{in(enginePkg, "TestATaskThatFailedDoesNotWaitForAnEngine")},
+		old:   "		if !out {\n",
+		new:   "		if out || n < least {\n",
+		first: []suite{in(enginePkg, "TestATaskThatFailedDoesNotGoToAnExcludedEngine")},
 	},
 }

@@ -53,10 +53,10 @@ var inboxBeyondFaults = []fault{
 	},
 	{
 		name: "dead-edited-in-vain", breaks: "inbox.md, decision 10: edit; I8",
-		does:  "a dead message goes back in line with the payload on which it failed",
+		does:  "the new payload of a dead message takes the place of the old one, and is gone with it",
 		file:  "internal/engine/dead.go",
-		old:   "{ j.Payload, j.PayloadSize = ref, uint32(len(ask.Payload)) }",
-		new:   "{ j.PayloadSize = uint32(len(ask.Payload)) }",
+		old:   "r.tx.PutPayload(eff.Job.Payload, ask.Payload); err != nil {",
+		new:   "r.tx.PutPayload(j.Payload, ask.Payload); err != nil {",
 		first: []suite{in(enginePkg, "TestOneDeadJobIsReplayedWithAnEditedPayload")},
 	},
 }
