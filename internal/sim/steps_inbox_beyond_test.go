@@ -125,7 +125,8 @@ func (w *world) actOnMany(what, queue string, chosen func(*job.Job) bool) (meant
 	s := engine.Search{Filter: engine.Filter{Queues: []string{queue}}}
 	paused := func(j *job.Job) bool { return j.State.Open() && j.Park != "" }
 	var call func() (int64, int64, error)
-	fits, drafts := func(*job.Job) bool { return true }, func(*job.Job) *request { return nil }
+	var drafts func(*job.Job) *request
+	fits := func(*job.Job) bool { return true }
 	operates := func(c rule.Command) func(*job.Job) *request {
 		return func(j *job.Job) *request { return &request{kind: askOperate, id: j.ID, command: c} }
 	}

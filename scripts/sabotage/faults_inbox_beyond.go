@@ -20,14 +20,6 @@ var inboxBeyondFaults = []fault{
 		first: []suite{in(enginePkg, "TestPauseIsAlwaysEffectiveAndKeepsTheDueTime")},
 	},
 	{
-		name: "skip-of-a-message-stops-its-turn", breaks: "docs/adr/0006",
-		does:  "an operator who takes one message out of a turn sends those behind it back",
-		file:  "internal/rule/turn.go",
-		old:   "	default:\n		return false\n	}\n}\n\n// Joins",
-		new:   "	default:\n		return verb == Cancel\n	}\n}\n\n// Joins",
-		first: []suite{in("internal/sim", "TestSimulation")},
-	},
-	{
 		name: "skip-holds-the-group", breaks: "inbox.md, decision 10",
 		does:  "a message that an operator skips blocks its group as if it had died by itself",
 		file:  "internal/rule/step.go",
