@@ -412,6 +412,7 @@ func (m *many) send(ctx context.Context, progress func()) error {
 type progress struct {
 	w     io.Writer
 	live  bool
+	there bool // on the terminal now
 	shown time.Time
 }
 
@@ -422,13 +423,17 @@ func newProgress(w io.Writer) *progress {
 
 func (p *progress) show(text string) {
 	if now := time.Now(); p.live && now.Sub(p.shown) > 100*time.Millisecond {
-		p.shown = now
+		p.shown, p.there = now, true
 		fmt.Fprintf(p.w, "\r\x1b[K%s", text)
 	}
 }
 
-func (p *progress) done() {
-	if p.live && !p.shown.IsZero() {
+// hide makes room for a line of something else on the same terminal.
+func (p *progress) hide() {
+	if p.live && p.there {
 		fmt.Fprint(p.w, "\r\x1b[K")
+		p.there = false
 	}
 }
+
+func (p *progress) done() { p.hide() }

@@ -233,6 +233,7 @@ server forgets it: --keep leaves it as it is.`,
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
 			s.Keep = keep
+			tellWaiting(cmd.ErrOrStderr(), s)
 			if now {
 				return printResults(cmd.OutOrStdout(), s.ResultsNow(ctx, after))
 			}
@@ -246,6 +247,18 @@ server forgets it: --keep leaves it as it is.`,
 	flags.BoolVar(&keep, "keep", false, "do not acknowledge what was printed")
 	must(flags.MarkHidden("json")) // it is nothing else
 	return cmd
+}
+
+// tellWaiting says once that the server does not answer a collector, which goes on
+// asking.
+func tellWaiting(w io.Writer, s *client.Session) {
+	told := false
+	s.Waiting = func(err error, _ time.Duration) {
+		if !told {
+			fmt.Fprintf(w, "%v; trying again until the server answers\n", err)
+		}
+		told = true
+	}
 }
 
 func printResults(w io.Writer, results func(func(wire.TaskResult, error) bool)) error {
@@ -273,7 +286,10 @@ func newGridSetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if suspend == resume && (suspend || len(options) == 0) {
+			if suspend && resume {
+				return usagef("--suspend and --resume exclude each other")
+			}
+			if !suspend && !resume && len(options) == 0 {
 				return usagef("say what is to change: --option NAME=VALUE, --suspend or --resume")
 			}
 			var state *wire.Session
@@ -415,7 +431,12 @@ func newGridDrainCommand() *cobra.Command {
 		Use:     "drain ENGINE",
 		Short:   "Take an engine out: it finishes what it runs, and ends",
 		Example: "  reprise grid drain node-7",
-		Args:    cobra.ExactArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("%s takes one argument, the id of an engine (\"reprise grid engines\" lists them)", cmd.CommandPath())
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := conn.operator()
 			if err != nil {

@@ -47,7 +47,12 @@ of JSON each as tasks finish. It fails if any task did.`,
 		Example: `  seq 1000 | reprise grid submit --session squares --wait
   reprise grid submit --session risk-42 -o task_max_time=50s -o max_retries=5 trades.ndjson
   reprise grid submit --session risk-42 --requires 'cpuMHz > 350' --open more.ndjson --from 1001`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("%s takes one file at most, but was given %q too", cmd.CommandPath(), args[1])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := f.conn.operator()
 			if err != nil {
@@ -161,11 +166,13 @@ func (f *submitFlags) submit(ctx context.Context, s *client.Session, part *taskP
 // collect prints results, and shows how far the session is.
 func (f *submitFlags) collect(ctx context.Context, cmd *cobra.Command, s *client.Session) error {
 	p := newProgress(cmd.ErrOrStderr())
+	tellWaiting(cmd.ErrOrStderr(), s)
 	state, err := s.State(ctx)
 	began, at := time.Now(), int64(0)
 	failed := int64(0)
 	for r, bad := range s.Results(ctx, 0) {
 		if err = bad; err == nil {
+			p.hide()
 			err = jsonLine(cmd.OutOrStdout(), r)
 		}
 		if err != nil {

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -300,7 +302,11 @@ func (e *Engine) ClearExclusions(ctx context.Context, session, engine string, by
 			return nil, err
 		}
 		s := *known
-		s.Strikes = rule.ClearStrikes(s.Strikes, engine)
+		if s.Strikes = rule.ClearStrikes(s.Strikes, engine); engine != "" && len(s.Strikes) == len(known.Strikes) {
+			if row, err := r.machineRow(machinePrefix + engine); err != nil || row == nil {
+				return nil, cmp.Or(err, error(&job.Error{Kind: job.NotFound, Field: "engine", Text: fmt.Sprintf("engine %q is not known", engine)}))
+			}
+		}
 		if x := q.Grid.Exclusion; x != nil {
 			if err := r.exclude(&s, x); err != nil {
 				return nil, err

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/httpapi"
@@ -31,7 +32,10 @@ func TestEnginesThatASessionExcludesAreToldAndCleared(t *testing.T) {
 		a.want(400, "*", "DELETE", "/sessions/s/exclusions?machine=e1", "")
 		a.want(404, "*", "DELETE", "/sessions/other/exclusions", "")
 		a.want(405, "*", "GET", "/sessions/s/exclusions", "")
-		if s := object(t, a.want(200, "*", "DELETE", "/sessions/s/exclusions?engine=e2", "")); s["excluded"] == nil {
+		if no := a.want(404, "*", "DELETE", "/sessions/s/exclusions?engine=e2", ""); !strings.Contains(no, `engine \"e2\" is not known`) {
+			t.Error(no)
+		}
+		if s := object(t, a.want(200, "*", "GET", "/sessions/s", "")); s["excluded"] == nil {
 			t.Errorf("it forgot another engine: %v", s)
 		}
 		for _, engine := range []string{"?engine=e1", ""} {

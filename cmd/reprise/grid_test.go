@@ -1,0 +1,44 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+func TestCommandsOfTheGridSayWhatTheyTake(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"drain", "takes one argument, the id of an engine"},
+		{"drain a b", "takes one argument, the id of an engine"},
+		{"status", "takes one argument, the id of a session"},
+		{"submit a b", `takes one file at most, but was given "b" too`},
+		{"set s --suspend --resume", "--suspend and --resume exclude each other"},
+		{"set s", "say what is to change"},
+		{"set s -o weight", "write it as NAME=VALUE"},
+	} {
+		out, stderr, code := cli(t, "", append([]string{"grid"}, strings.Fields(c.args)...)...)
+		if code != 2 || out != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit code %d, %q\n%s", c.args, code, out, stderr)
+		}
+	}
+}
+
+// Who collects waits for a server that does not answer, and says so.
+func TestACollectorSaysThatItWaits(t *testing.T) {
+	var calls atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"error":"it starts","code":"unavailable"}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{"results":[],"next":0,"ended":true}`))
+	}))
+	defer s.Close()
+	out, stderr, code := cli(t, "", "grid", "results", "s", "--url", s.URL)
+	if code != 0 || out != "" || strings.Count(stderr, "trying again until the server answers") != 1 || !strings.Contains(stderr, "it starts") {
+		t.Errorf("exit code %d, %q\n%s", code, out, stderr)
+	}
+}
