@@ -20,7 +20,7 @@ type Config struct {
 	HeartbeatInterval job.Millis // asked of engines
 	LostAfter         job.Millis // an engine is lost after so long without a sign of life
 	BlackHoles        *bool      // look for engines that fail everything in no time; nil = with the profile modern
-	TaskBytesMax      int64      // of the payload of one task, and of its result
+	TaskBytesMax      int64      // of the payload of one task
 }
 
 // DefaultConfig is what applies where nobody says anything.
@@ -52,7 +52,7 @@ var BrokerSettings = []BrokerSetting{
 	{"heartbeat_interval", "a span of time", "5s", "how often an engine says that it is alive; engines are told at their login"},
 	{"lost_after", "a span of time", "15s", "an engine that was silent so long is lost; more than heartbeat_interval"},
 	{"black_holes", "true or false", "true with the profile modern", "an engine that fails task after task in no time gets nothing for a while, whatever session they are of"},
-	{"task_bytes_max", "a whole number of bytes", "1048576", "largest payload of a task, and largest result"},
+	{"task_bytes_max", "a whole number of bytes", "1048576", "largest payload of a task; a result may be as large as a request (--body-max)"},
 }
 
 // bytesMost bounds task_bytes_max: a payload is one value of the store.
