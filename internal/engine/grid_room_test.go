@@ -27,3 +27,31 @@ func TestAnEngineThatWaitsIsServedWhenAnotherMakesRoomBelowMaxEngines(t *testing
 		third.gets("B")
 	})
 }
+
+// What an engine took by a call takes up a slot of its stream, and gives back no
+// more than that.
+func TestAnEngineThatStreamsAndCallsHasNoMoreThanItsSlots(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("calls")
+		g.session("streams")
+		e := g.engine("e1", 2)
+		e.stream.Close()
+		s, err := g.MachineStream(g.Context(), e.name, e.epoch, 0, []string{"streams"})
+		if err != nil {
+			g.Fatal(err)
+		}
+		e.stream.Stream = s
+		g.tasks("calls", "A", "B")
+		called, err := g.MachineLease(g.Context(), e.name, e.epoch, 1, []string{"calls"})
+		if err != nil || len(called) != 1 {
+			g.Fatal(called, err)
+		}
+		g.tasks("streams", "C", "D", "E", "F")
+		e.gets("C")
+		g.settle(called[0], job.OK)
+		e.gets("D")
+		if state := e.state(); state.Running != 2 {
+			g.Errorf("it runs %d tasks", state.Running)
+		}
+	})
+}

@@ -628,8 +628,12 @@ func (r *run) grant(h *holder, j *job.Job, turn int64) error {
 		r.fed = true
 	}
 	r.filled(h, j)
-	r.held[h]++
-	r.alone[h] += oneIf(j.Alone)
+	r.holds(h, j)
+	if h.want > 0 { // a call; its jobs take up room in the stream of the same name, and their end makes room there
+		if s := r.holder(h.name); s != nil {
+			r.holds(s, j)
+		}
+	}
 	r.leases++
 	r.stats.Taken++
 	if eff.OutOfOrder {
@@ -639,6 +643,12 @@ func (r *run) grant(h *holder, j *job.Job, turn int64) error {
 	given := eff.Job.Leases[len(eff.Job.Leases)-1]
 	r.gifts = append(r.gifts, gift{h, Delivery{Job: eff.Job, Lease: given, Payload: r.tx.Peek(j.Payload), StopAfter: rule.StopAfter(q, j)}})
 	return nil
+}
+
+// holds counts a job that was granted among those of a holder.
+func (r *run) holds(h *holder, j *job.Job) {
+	r.held[h]++
+	r.alone[h] += oneIf(j.Alone)
 }
 
 // candidates are the holders that may find something now: all of them when
