@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -41,12 +42,12 @@ func TestTimeLeftPassesByWhatMayHaveNoCopySinceTheSessionWasChanged(t *testing.T
 // gate is a store whose transactions wait while it is shut.
 type gate struct {
 	store.Store
-	shut chan struct{} // nil = open
+	shut atomic.Pointer[chan struct{}] // nil = open
 }
 
 func (g *gate) Update(ctx context.Context, fn func(store.Tx) error) (store.Commit, error) {
-	if g.shut != nil {
-		<-g.shut
+	if shut := g.shut.Load(); shut != nil {
+		<-*shut
 	}
 	return g.Store.Update(ctx, fn)
 }
@@ -61,7 +62,8 @@ func TestTimeLeftPassesByARunThatEndsInTheTransactionInWhichItLooks(t *testing.T
 				idle.gets()
 				m.tells("B", 0.2) // it is copied one second later
 				synctest.Wait()
-				st.shut = make(chan struct{})
+				shut := make(chan struct{})
+				st.shut.Store(&shut)
 				g.pass(job.Second)
 				told := make(chan error, 1)
 				go func() {
@@ -72,7 +74,7 @@ func TestTimeLeftPassesByARunThatEndsInTheTransactionInWhichItLooks(t *testing.T
 					told <- err
 				}()
 				synctest.Wait()
-				close(st.shut)
+				close(shut)
 				if err := <-told; err != nil {
 					t.Errorf("the end of the run was refused: %v", err)
 				}
