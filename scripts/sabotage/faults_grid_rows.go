@@ -20,14 +20,6 @@ var gridRowFaults = []fault{
 		first: []suite{in(enginePkg, "TestTimeLeftPassesByWhatMayHaveNoCopySinceTheSessionWasChanged", "TestTimeLeftPassesByARunThatEndsInTheTransactionInWhichItLooks")},
 	},
 	{
-		name: "grid-withdrawn-one-by-one", breaks: "gridserver.md A17",
-		does:  "of copies that have spent their budget one is taken back in each millisecond",
-		file:  "internal/engine/straggle.go",
-		old:   "range copies[:min(len(copies), tickMax)]",
-		new:   "range copies[:min(len(copies), 1)]",
-		first: []suite{in(enginePkg, "TestA17AHundredEnginesThatSlowDownSpendNoMoreThanTheBudget")},
-	},
-	{
 		name: "grid-fleet-forgets-the-lost", breaks: "gridserver.md A28",
 		does:  "engines that are lost count as some that may be out",
 		file:  "internal/engine/shares.go",
