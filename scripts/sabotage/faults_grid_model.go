@@ -30,14 +30,6 @@ var gridModelFaults = []fault{
 		first: []suite{in(modelPkg, "TestTheGridIsTheModel")},
 	},
 	{
-		name: "slack-forgotten", breaks: "gridserver.md 5",
-		does:  "the server ends a run at its time, before its engine can do so",
-		file:  "internal/rule/task.go",
-		old:   "			return v.Steady.Add(t).Add(g.TimeoutSlack)",
-		new:   "			return v.Steady.Add(t)",
-		first: []suite{in(modelPkg, "TestTheGridIsTheModel")},
-	},
-	{
 		name: "blamed-for-our-restart", breaks: "gridserver.md 7",
 		does:  "an engine that does not come back after a restart of the server is charged to its tasks",
 		file:  "internal/engine/machine.go",
