@@ -171,7 +171,7 @@ func TestDependentsOfATaskThatIsRevivedWaitForIt(t *testing.T) {
 		m := g.engine("e", 1)
 		m.gets("A")
 		revived := make(chan error, 1)
-		*p = pieces{Store: p.Store, after: map[int]func(){2: func() {
+		*p = pieces{Store: p.Store, after: map[int]func(){1: func() { // more wait yet than one transaction tells
 			go func() {
 				_, err := g.Operate(g.Context(), g.ids["A"], rule.Command{Verb: rule.Revive})
 				revived <- err
@@ -217,9 +217,16 @@ func TestDependentsOfATaskThatLeavesAtOnceFailWithIt(t *testing.T) {
 	}, func(r *rig) { r.opts.Server.RetainDead = 0 })
 }
 
-// Ten thousand, on a disk that forgets what was not synced, and loses its power
-// while they are told.
+// Ten thousand, on a server that is killed while they are told, or on a disk that
+// loses its power, and what was not synced.
 func TestTenThousandDependentsOutliveAPowerCut(t *testing.T) {
+	t.Run("killed", func(t *testing.T) { tenThousandDependents(t, 100) })
+	t.Run("power cut", func(t *testing.T) { tenThousandDependents(t, 50) })
+}
+
+// tenThousandDependents loses all but so many percent of what is not synced.
+func tenThousandDependents(t *testing.T, kept int) {
+	t.Parallel()
 	const many = 10_000
 	ctx, fs := t.Context(), vfs.NewCrashableMem()
 	var p *pieces
@@ -261,7 +268,7 @@ func TestTenThousandDependentsOutliveAPowerCut(t *testing.T) {
 	var after *vfs.MemFS
 	dark := make(chan struct{})
 	p.parts, p.after = 0, map[int]func(){13: func() { // half of them needed A; of the others some know
-		after = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: dice(9)})
+		after = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: kept, RNG: dice(9)})
 		close(dark)
 	}}
 	if _, err := e.Operate(ctx, added[0].ID, cancel); err != nil {
