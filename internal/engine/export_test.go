@@ -23,12 +23,14 @@ func (e *Engine) Roster(name string) (waiting, running int, known bool) {
 
 // Fleet is what the shares know of machines: those that are not lost, those that are
 // taken for black holes, and those that may be given tasks.
-func (e *Engine) Fleet() (known, out, fit int, is bool) {
-	if e.core.roster == nil {
-		return 0, 0, 0, false
-	}
-	f := e.core.roster.fleet
-	return f.known, f.out, f.fit, true
+func (e *Engine) Fleet(ctx context.Context) (known, out, fit int, is bool) {
+	err := e.do(ctx, 0, func(r *run) error {
+		if is = r.c.roster != nil; is {
+			known, out, fit = r.c.roster.fleet.known, r.c.roster.fleet.out, r.c.roster.fleet.fit
+		}
+		return nil
+	})
+	return known, out, fit, is && err == nil
 }
 
 // Pace is what is known of the copies of a session: those that run, and those

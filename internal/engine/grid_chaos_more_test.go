@@ -65,7 +65,7 @@ func (c *chaos) checkSlots() {
 			running += int(d.Leases)
 		}
 	}
-	if a, o, f, known := c.Fleet(); known && (a != alive || o != out || f != fit) {
+	if a, o, f, known := c.Fleet(c.Context()); known && (a != alive || o != out || f != fit) {
 		c.Errorf("%d engines live, %d are barred and %d may be given tasks; known are %d, %d and %d", alive, out, fit, a, o, f)
 	}
 	if busy != running {

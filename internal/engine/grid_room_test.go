@@ -35,12 +35,12 @@ func TestAnEngineThatStreamsAndCallsHasNoMoreThanItsSlots(t *testing.T) {
 		g.session("calls")
 		g.session("streams")
 		e := g.engine("e1", 2)
-		e.stream.Close()
+		e.Close()
 		s, err := g.MachineStream(g.Context(), e.name, e.epoch, 0, []string{"streams"})
 		if err != nil {
 			g.Fatal(err)
 		}
-		e.stream.Stream = s
+		e.Stream = s
 		g.tasks("calls", "A", "B")
 		called, err := g.MachineLease(g.Context(), e.name, e.epoch, 1, []string{"calls"})
 		if err != nil || len(called) != 1 {

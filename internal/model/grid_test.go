@@ -18,7 +18,7 @@ func TestTheGridIsTheModel(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
 				rapid.SyncTest(t, func(t *rapid.T) {
-					if one(t, "left out", false, true, true, true) { // of so many checks there is time for a few
+					if one(t, "left out", false, true, true, true, true, true) { // of so many checks there is time for a few
 						return
 					}
 					w := newGridWorld(t, place())
