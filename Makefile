@@ -7,7 +7,7 @@ LDFLAGS := $(if $(VERSION),-ldflags "-X github.com/reprisehq/reprise/internal/se
 
 # Given on the command line: make run ARGS='--root /tmp/q', make sim SEED=7.
 ARGS     ?=
-SEEDS    ?= 8000
+SEEDS    ?= 6000
 FIRST    ?= 1
 CUTS     ?= 1000
 FAULT    ?=

@@ -25,7 +25,7 @@ Parts, in order, each with its budget (a part that takes longer fails):
   lint    4 min  build, format, linter, vet, generated documents, known
                  vulnerabilities
   unit    5 min  go test -race of every package except test/e2e
-  sim     2 min  8,000 simulated histories of the engine, and simulated power
+  sim     2 min  6,000 simulated histories of the engine, and simulated power
                  cuts of the store, without -race
   fuzz   60 s    every fuzz target, one after the other (building them: 4 min)
   e2e     4 min  test/e2e against the real binary
@@ -36,7 +36,7 @@ What cannot run here without a network is skipped and said so. With CI=true a
 skip of something that could have been installed is a failure.
 
 Environment: FUZZTIME (default 60s) is shared by all fuzz targets and is also
-their budget; SEEDS (default 8000) is how many histories and POWERCUTS
+their budget; SEEDS (default 6000) is how many histories and POWERCUTS
 (default 1000) how many cuts to simulate.
 HELP
 }
@@ -385,7 +385,7 @@ part_sim() {
     # Flags of one package stop the other, so each runs by itself. The table of
     # what was reached is only in the output of -v, and of a failure.
     go_tests "sim (histories)" ./internal/sim -run 'TestSimulation$' -count=1 -timeout 115s \
-        -seeds="${SEEDS:-8000}"
+        -seeds="${SEEDS:-6000}"
     go_tests "sim (power cuts)" ./internal/engine -run PowerCut -count=1 -timeout 60s \
         -powercuts="${POWERCUTS:-1000}"
     end 120

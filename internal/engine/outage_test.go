@@ -255,10 +255,10 @@ func drained(attempts []time.Duration, up, ramp time.Duration) (perSecond float6
 
 // TestAnOutageOfTwoHostsLeavesTheOthersAlone is what the protection is for: 10
 // minutes of outage, 100,000 jobs, 10 hosts of which 2 are down (-outage; else
-// a minute and 12,000 jobs). It takes fake time, so nothing in it depends on
+// 45 seconds and 9,000 jobs). It takes fake time, so nothing in it depends on
 // how fast the machine is.
 func TestAnOutageOfTwoHostsLeavesTheOthersAlone(t *testing.T) {
-	sc := scene{jobs: 12_000, from: 20 * time.Second, to: 80 * time.Second}
+	sc := scene{jobs: 9_000, from: 15 * time.Second, to: 60 * time.Second}
 	if *outageFull {
 		sc = scene{jobs: 100_000, from: 100 * time.Second, to: 700 * time.Second}
 	}

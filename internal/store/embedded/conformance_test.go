@@ -30,7 +30,7 @@ func open(t *testing.T) store.Store {
 func TestExercise(t *testing.T) { storetest.Exercise(t, open) }
 
 func TestCompareWithMem(t *testing.T) {
-	for _, seed := range storetest.Seeds(3) {
+	for _, seed := range storetest.Seeds(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			storetest.Compare(t, seed, mem.Open(mem.Options{}), open(t))
 		})
