@@ -248,6 +248,44 @@ func TestV10AtTheLimitThereAreNoMoreCopies(t *testing.T) { // A1
 	})
 }
 
+// V10: a strategy that fires again, and an overrun, are counted.
+func TestV10AtTheLimitWhatFiresAgainIsCounted(t *testing.T) {
+	limited := func(g *gridRig) uint64 { return g.Measure(g.Context()).Grid.Suppressed["limit"] }
+	grid(t, func(g *gridRig) { // an overrun with on_timeout: reschedule
+		g.session("s", func(q *job.Queue) {
+			q.RunTimeout, q.Grid.OnTimeout, q.Grid.MaxCopies, q.Grid.MaxReschedules = 10*job.Second, job.TimeoutReschedule, 5, 1
+		})
+		g.tasks("s", "A")
+		first := g.engine("w1", 1)
+		first.gets("A")
+		first.starts("A")
+		second := g.engine("w2", 1)
+		g.beating(10*job.Second, first, second)
+		second.gets("A")
+		second.starts("A")
+		if n := limited(g); n != 0 {
+			g.Errorf("the first copy was suppressed %d times", n)
+		}
+		g.beating(10*job.Second, first, second)
+		g.beating(10*job.Second, first, second)
+		g.counters("A", counts{"live": 2, "reschedules": 1})
+		if n := limited(g); n != 1 {
+			g.Errorf("%d suppressed", n)
+		}
+	})
+	grid(t, func(g *gridRig) { // a strategy
+		g.session("s", redundant(func(r *job.Redundancy) { r.MinSamples = 1 }), func(q *job.Queue) {
+			q.Grid.MaxCopies, q.Grid.MaxReschedules = 5, 1
+		})
+		slow, idle := g.sample()
+		g.beating(30*job.Second, slow, idle)
+		g.counters("t9", counts{"live": 2, "reschedules": 1})
+		if n := limited(g); n == 0 || g.state("s").Redundant.Suppressed["limit"] != n {
+			g.Errorf("%d suppressed, %+v", n, g.state("s").Redundant)
+		}
+	})
+}
+
 func TestV11EvictionsAndErrorsCountApart(t *testing.T) { // A1
 	grid(t, func(g *gridRig) {
 		g.session("s")

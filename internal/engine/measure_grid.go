@@ -57,7 +57,7 @@ func (c RetryCause) String() string { return [...]string{"error", "timeout", "lo
 // newGridTally counts nothing yet, of everything.
 func newGridTally() GridTally {
 	g := GridTally{Suppressed: map[string]uint64{}, Late: map[string]uint64{}}
-	for _, bar := range []string{rule.BarBusy.String(), rule.BarRunning.String(), rule.BarSeconds.String(), noHost} {
+	for _, bar := range []string{rule.BarBusy.String(), rule.BarRunning.String(), rule.BarSeconds.String(), noHost, atLimit} {
 		g.Suppressed[bar] = 0
 	}
 	for _, a := range []rule.Answer{rule.AnswerAccepted, rule.AnswerSuperseded, rule.AnswerIgnored} {
@@ -123,6 +123,9 @@ func (r *run) noteTask(c *rule.Command, old, j *job.Job, eff *rule.Effect) {
 	if eff.Late {
 		g.late(rule.AnswerAccepted)
 	}
+	if eff.AtLimit {
+		g.suppressed(atLimit)
+	}
 	if old == nil {
 		return
 	}
@@ -163,6 +166,10 @@ func (r *run) noteAnswer(o job.Outcome, eff rule.Effect, err error) {
 	if ok && (a == rule.AnswerSuperseded || a == rule.AnswerIgnored) {
 		r.c.stage.ofGrid().late(a)
 	}
+}
+
+func (g *GridTally) suppressed(bar string) {
+	g.Suppressed = sum(g.Suppressed, map[string]uint64{bar: 1})
 }
 
 func (g *GridTally) late(a rule.Answer) {

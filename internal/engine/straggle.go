@@ -86,6 +86,7 @@ type paced struct {
 	at, steady    job.Millis
 	offered       *job.RedundancyStrategy
 	barred        string
+	atLimit       *startedRun // a straggler whose task had as many copies as it may
 	withdrawn     bool
 
 	first job.ID // it began for the first time
@@ -199,12 +200,13 @@ func (r *run) publishPaces() {
 			s.told.Withdrawn++
 		}
 		if s.barred = p.barred != ""; s.barred {
-			if s.told.Suppressed == nil {
-				s.told.Suppressed = map[string]uint64{}
+			s.suppressed(r, p.barred)
+		}
+		if p.atLimit != nil {
+			s.suppressed(r, atLimit)
+			if i := slices.Index(s.runs, *p.atLimit); i >= 0 { // once
+				heap.Remove(&s.runs, i)
 			}
-			s.told.Suppressed[p.barred]++
-			g := r.c.stage.ofGrid()
-			g.Suppressed = sum(g.Suppressed, map[string]uint64{p.barred: 1})
 		}
 		if p.barred == "" {
 			s.due = min(s.due, r.steady) // look again, now
@@ -214,6 +216,14 @@ func (r *run) publishPaces() {
 	for name := range r.dropped {
 		delete(all.of, name)
 	}
+}
+
+func (s *pace) suppressed(r *run, bar string) {
+	if s.told.Suppressed == nil {
+		s.told.Suppressed = map[string]uint64{}
+	}
+	s.told.Suppressed[bar]++
+	r.c.stage.ofGrid().suppressed(bar)
 }
 
 func (all *paces) kind(name string) *rule.Durations {
@@ -307,6 +317,10 @@ func (r *run) bar(l *look) (string, error) {
 // conditions, or because they are excluded.
 const noHost = "no_eligible_host"
 
+// atLimit is why a straggler whose task has had max_reschedules gets no copy, ever
+// (V10 of the reference).
+const atLimit = "limit"
+
 // overdueLook is how many of the oldest runs are looked at: those before may have
 // no host for a copy.
 const overdueLook = 16
@@ -322,7 +336,7 @@ func (r *run) overdue(l *look) (_ *job.Job, _ job.RedundancyStrategy, bar string
 		}
 	}()
 	for range overdueLook {
-		oldest, j, err := r.oldestRun(l.q, s)
+		oldest, j, limited, err := r.oldestRun(l)
 		if err != nil || j == nil {
 			return nil, 0, bar, err
 		}
@@ -333,6 +347,12 @@ func (r *run) overdue(l *look) (_ *job.Job, _ job.RedundancyStrategy, bar string
 		if at := rule.StragglesAt(oldest.since, age); at > r.steady {
 			l.due = min(l.due, at)
 			return nil, 0, bar, nil
+		}
+		if limited {
+			r.paced = append(r.paced, paced{session: l.name, id: j.ID, atLimit: &oldest, steady: r.steady})
+			aside = append(aside, oldest)
+			heap.Pop(&s.runs)
+			continue
 		}
 		fits, err := r.hostFor(l, j)
 		if err != nil {
@@ -350,20 +370,23 @@ func (r *run) overdue(l *look) (_ *job.Job, _ job.RedundancyStrategy, bar string
 }
 
 // oldestRun is the run of a session that goes on longest, of those that can have
-// a copy yet. What cannot is dropped.
-func (r *run) oldestRun(q *job.Queue, s *pace) (startedRun, *job.Job, error) {
+// a copy yet, or could if max_reschedules were higher. The others are dropped.
+func (r *run) oldestRun(l *look) (_ startedRun, _ *job.Job, limited bool, err error) {
+	s := l.pace
 	for len(s.runs) > 0 {
 		oldest := s.runs[0]
 		j, err := r.tx.Get(oldest.id)
 		if err != nil {
-			return oldest, nil, err
+			return oldest, nil, false, err
 		}
-		if j != nil && j.LeaseOf(oldest.token) >= 0 && rule.NoCopy(j, q, r.e.rules()) == rule.CopyAllowed {
-			return oldest, j, nil
+		if j != nil && j.LeaseOf(oldest.token) >= 0 {
+			if bar := rule.NoCopy(j, l.q, r.e.rules()); bar == rule.CopyAllowed || bar == rule.CopyLimit {
+				return oldest, j, bar == rule.CopyLimit, nil
+			}
 		}
 		heap.Pop(&s.runs) // also if this transaction does not commit: it cannot later either
 	}
-	return startedRun{}, nil, nil
+	return startedRun{}, nil, false, nil
 }
 
 // hostFor reports whether there is a machine that may run a copy of a task, be it

@@ -263,8 +263,13 @@ func lapse(v View, c Command) (Effect, error) {
 			i++
 		case l.RunEnd > 0 && l.RunEnd <= v.Steady && v.Queue.Grid != nil && v.Queue.Grid.OnTimeout == job.TimeoutReschedule:
 			j.Leases[i].RunEnd = 0 // once for each attempt
-			if overran = true; NoCopy(j, v.Queue, v.Server) == CopyAllowed {
+			overran = true
+			switch NoCopy(j, v.Queue, v.Server) {
+			case CopyAllowed:
 				oneMore(v, j, job.PlaceUnset)
+			case CopyLimit:
+				e.AtLimit = true
+			case CopiesLive, CopyUnsafe, CopyCommitted, CopySpent:
 			}
 			i++
 		case l.RunEnd > 0 && l.RunEnd <= v.Steady:

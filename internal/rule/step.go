@@ -105,6 +105,7 @@ type Effect struct {
 	Late       bool        // an OK that came after its lease ended
 	Repeat     bool        // the same settle again: same answer, nothing to write
 	OutOfOrder bool        // delivered behind a later member of its group
+	AtLimit    bool        // an overrun asked for a copy, and the job has had as many as it may
 	Cut        bool        // later members of its turn go back, see CutsTurn
 	Gone       job.State   // the state in which the job left, when Job is nil
 	Left       *job.Job    // the job as it left

@@ -14,9 +14,10 @@ import (
 //     the Spend of the session.
 //   - After each batch in which tasks of the session ended or came it asks
 //     Threshold once: the age above which a run is a straggler. The first run
-//     that may be a straggler is the earliest that can have a copy yet (NoCopy
-//     says which cannot), so it sleeps until StragglesAt of that one, and looks
-//     at no other. When Threshold changes, it sleeps until another time.
+//     that may be a straggler is the earliest that can have a copy yet, or had
+//     as many as it may, which is counted when it is one (NoCopy says which
+//     cannot), so it sleeps until StragglesAt of that one, and looks at no
+//     other. When Threshold changes, it sleeps until another time.
 //   - Then it asks Spend.Bar. If nothing bars, it offers the copy (Offer) and
 //     counts reschedules as a timeout with on_timeout reschedule does; otherwise
 //     it counts what barred, and asks again when that can have changed: a slot

@@ -4,6 +4,14 @@ package main
 // numbers, and a submit that does not come to its end.
 var gridRowFaults = []fault{
 	{
+		name: "overrun-at-the-limit-uncounted", breaks: "gridserver.md V10",
+		does:  "nobody is told of overruns that got no copy because of max_reschedules",
+		file:  "internal/rule/settle.go",
+		old:   "				e.AtLimit = true",
+		new:   "				e.AtLimit = false",
+		first: []suite{in(enginePkg, "TestV10AtTheLimitWhatFiresAgainIsCounted")},
+	},
+	{
 		name: "grid-timeouts-at-once", breaks: "gridserver.md A10",
 		does:  "one transaction ends all runs that are over their time, however many",
 		file:  "internal/engine/tick.go",
