@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -34,6 +35,7 @@ func (r *rig) lists(name string, e engine.Explanation) {
 func (r *rig) page(queue string, n int) (list []engine.Listed, batches uint64) {
 	r.Helper()
 	list, err := r.List(r.Context(), engine.Filter{Queues: []string{queue}}, n, false)
+	synctest.Wait() // for what the committer has to do yet
 	before := r.Measure(r.Context()).Stats.Batches
 	if err == nil {
 		err = r.Obstacles(r.Context(), list)
