@@ -34,7 +34,7 @@ func newDeadExportCommand() *cobra.Command {
 			}
 			defer func() { _ = body.Close() }()
 			p := newProgress(cmd.ErrOrStderr())
-			defer p.done()
+			defer p.hide()
 			lines := &lineCounter{to: cmd.OutOrStdout(), show: func(n int64) { p.show(plural(n, "job") + " written") }}
 			if _, err := io.Copy(lines, body); err != nil {
 				return fmt.Errorf("the export broke off after %s: %w", plural(lines.n, "job"), err)

@@ -202,7 +202,7 @@ func (f *runFlags) preview(cmd *cobra.Command, cl *client.Client, did string) er
 // the run alone.
 func watch(ctx context.Context, w io.Writer, cl *client.Client, r *wire.Replay, did string) (*wire.Replay, error) {
 	p := newProgress(w)
-	defer p.done()
+	defer p.hide()
 	began := time.Now()
 	for r.Status == wire.RunRunning {
 		p.show(progressBar(r, did, time.Since(began)))

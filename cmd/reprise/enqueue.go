@@ -299,7 +299,7 @@ func (f *enqueueFlags) runMany(cmd *cobra.Command, cl *client.Client) error {
 	err := m.read(cmd.Context(), in, func() {
 		p.show(fmt.Sprintf("%s enqueued (%s/s)", plural(m.added, "job"), thousands(int64(float64(m.added)/time.Since(begin).Seconds()))))
 	})
-	p.done()
+	p.hide()
 	if err != nil {
 		return advise(m.explain(name, err), cl)
 	}
@@ -428,12 +428,10 @@ func (p *progress) show(text string) {
 	}
 }
 
-// hide makes room for a line of something else on the same terminal.
+// hide takes it off the terminal, at the end or for a line of something else.
 func (p *progress) hide() {
 	if p.live && p.there {
 		fmt.Fprint(p.w, "\r\x1b[K")
 		p.there = false
 	}
 }
-
-func (p *progress) done() { p.hide() }

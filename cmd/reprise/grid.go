@@ -167,7 +167,7 @@ func watchSession(ctx context.Context, w io.Writer, s *client.Session, state *wi
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	p := newProgress(w)
-	defer p.done()
+	defer p.hide()
 	began, at := time.Now(), finished(state)
 	for !state.Ended() {
 		p.show(sessionBar(state, finished(state)-at, time.Since(began)))

@@ -106,7 +106,7 @@ func (f *submitFlags) run(cmd *cobra.Command, cl *client.Client, args []string) 
 	}
 	p := newProgress(cmd.ErrOrStderr())
 	sent, err := f.submit(ctx, s, first, in, p)
-	p.done()
+	p.hide()
 	if err != nil && mine {
 		return takeBack(s, sent, err)
 	}
@@ -186,7 +186,7 @@ func (f *submitFlags) collect(ctx context.Context, cmd *cobra.Command, s *client
 		shown.Tasks.Completed, shown.Tasks.Failed, shown.Tasks.Cancelled = at-failed, failed, 0
 		p.show(sessionBar(&shown, at, time.Since(began)))
 	}
-	p.done()
+	p.hide()
 	if err == nil && failed > 0 {
 		err = fmt.Errorf("%w: %s of %s failed", errTasksFailed, thousands(failed), thousands(at))
 	}
