@@ -19,9 +19,9 @@ type index struct {
 	order   []*queue // by name number, to find a queue from a listing entry
 	listing sorted[listed]
 	timers  [rule.Hands]sorted[timer]
-	held    map[string]map[job.ID]struct{}
-	hosts   map[string]map[job.ID]struct{} // what runs there, by leases that say so
-	shared  map[job.ID]int                 // payload references, where they are not exactly one
+	held    holdings       // by holder
+	hosts   holdings       // by host, of leases that name one
+	shared  map[job.ID]int // payload references, where they are not exactly one
 	types   map[uint32]*[job.States]int64
 	dead    map[job.Fingerprint]*deadGroup
 	groups  uint32                       // how many were ever made
@@ -32,7 +32,6 @@ type index struct {
 	dirty   []*line                      // lines whose head may have changed
 	scratch []lineHead                   // of ready
 	latest  *queue                       // the one that was asked for last
-	spare   []map[job.ID]struct{}        // empty sets of held and hosts: most holders have one job at a time
 }
 
 // listed is an entry of the listing of all jobs: enough to page by type, and
@@ -125,7 +124,7 @@ func (g *gate) pos() rule.Pos {
 
 func newIndex(n *names) *index {
 	return &index{
-		names: n, queues: map[string]*queue{}, held: map[string]map[job.ID]struct{}{}, hosts: map[string]map[job.ID]struct{}{},
+		names: n, queues: map[string]*queue{}, held: newHoldings(), hosts: newHoldings(),
 		shared: map[job.ID]int{}, types: map[uint32]*[job.States]int64{},
 		dead: map[job.Fingerprint]*deadGroup{}, parked: map[string]*sorted[rule.Pos]{}, keys: newKeyIndex(),
 	}
@@ -214,49 +213,21 @@ func (x *index) moveHolders(old, j *job.Job) {
 		for i := range old.Leases {
 			l := &old.Leases[i]
 			if j == nil || !j.HeldBy(l.Holder) {
-				x.drop(x.held, l.Holder, old.ID)
+				x.held.drop(l.Holder, old.ID)
 			}
 			if host := l.Bars(); host != "" && (j == nil || !j.RunsOn(host)) {
-				x.drop(x.hosts, host, old.ID)
+				x.hosts.drop(host, old.ID)
 			}
 		}
 	}
 	if j != nil {
 		for i := range j.Leases {
 			l := &j.Leases[i]
-			x.add(x.held, l.Holder, j.ID)
+			x.held.add(l.Holder, j.ID)
 			if host := l.Bars(); host != "" {
-				x.add(x.hosts, host, j.ID)
+				x.hosts.add(host, j.ID)
 			}
 		}
-	}
-}
-
-func (x *index) add(sets map[string]map[job.ID]struct{}, name string, id job.ID) {
-	jobs := sets[name]
-	if jobs == nil {
-		if n := len(x.spare) - 1; n >= 0 {
-			jobs, x.spare = x.spare[n], x.spare[:n]
-		} else {
-			jobs = map[job.ID]struct{}{}
-		}
-		sets[name] = jobs
-	}
-	jobs[id] = struct{}{}
-}
-
-// spareMax is how many empty sets are kept.
-const spareMax = 256
-
-func (x *index) drop(sets map[string]map[job.ID]struct{}, name string, id job.ID) {
-	jobs := sets[name]
-	delete(jobs, id)
-	if len(jobs) > 0 || jobs == nil {
-		return
-	}
-	delete(sets, name)
-	if len(x.spare) < spareMax {
-		x.spare = append(x.spare, jobs)
 	}
 }
 

@@ -212,11 +212,7 @@ func (m *merge) pop(x *index) (id job.ID, ok bool) {
 // runsFor reports whether a copy of the job is not for the seeker: it has one, or
 // its host does.
 func (x *index) runsFor(s rule.Seeker, id job.ID) bool {
-	_, runs := x.held[s.Holder][id]
-	if !runs && s.Host != "" {
-		_, runs = x.hosts[s.Host][id]
-	}
-	return runs
+	return x.held.has(s.Holder, id) || s.Host != "" && x.hosts.has(s.Host, id)
 }
 
 // ready returns up to n ids in line order over the queues (none = all), but no

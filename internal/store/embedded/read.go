@@ -126,18 +126,15 @@ func (a *access) Next(h rule.Hand) job.Millis {
 }
 
 func (a *access) Held(holder string) ([]job.ID, error) {
-	out := make([]job.ID, 0, len(a.s.index.held[holder]))
-	for id := range a.s.index.held[holder] {
-		out = append(out, id)
-	}
-	slices.SortFunc(out, job.ID.Compare)
-	return out, nil
+	return a.s.index.held.of[holder].ids(), nil
 }
 
 func (a *access) Holders() ([]string, error) {
-	out := make([]string, 0, len(a.s.index.held))
-	for name := range a.s.index.held {
-		out = append(out, name)
+	out := make([]string, 0, len(a.s.index.held.of))
+	for name, h := range a.s.index.held.of {
+		if h.len() > 0 {
+			out = append(out, name)
+		}
 	}
 	slices.Sort(out)
 	return out, nil

@@ -1,5 +1,7 @@
 package embedded
 
+import "slices"
+
 // chunkMax is how many items a chunk of a sorted list holds. Larger chunks
 // move more bytes at an insert in the middle, smaller ones cost more headers.
 const chunkMax = 256
@@ -14,6 +16,7 @@ type before[T any] interface{ Before(T) bool }
 // searches and a short move. docs/adr/0001 has the measurements.
 type sorted[T before[T]] struct {
 	chunks [][]T // none is empty
+	lows   []T   // of each chunk but the first: all before it comes before this, and nothing in it does
 	n      int
 }
 
@@ -46,7 +49,8 @@ func (s *sorted[T]) rank(item T) (n int) {
 	return n + i
 }
 
-// find returns where item stands, or would stand.
+// find returns where item stands, or would stand: behind the last of a chunk
+// rather than before the first of the next.
 func (s *sorted[T]) find(item T) (c, i int, found bool) {
 	last := len(s.chunks) - 1
 	if last < 0 {
@@ -56,14 +60,14 @@ func (s *sorted[T]) find(item T) (c, i int, found bool) {
 	if tail[len(tail)-1].Before(item) {
 		return last, len(tail), false
 	}
-	if c = last; item.Before(tail[0]) { // else it is among the latest, as most are
-		lo, hi := 0, last // the first chunk whose last item is not before the item
+	if c = last; last > 0 && item.Before(s.lows[last-1]) { // else it is among the latest, as most are
+		lo, hi := 0, last-1 // the first chunk behind the item's
 		for lo < hi {
 			mid := int(uint(lo+hi) >> 1)
-			if ck := s.chunks[mid]; ck[len(ck)-1].Before(item) {
-				lo = mid + 1
-			} else {
+			if item.Before(s.lows[mid]) {
 				hi = mid
+			} else {
+				lo = mid + 1
 			}
 		}
 		c = lo
@@ -78,7 +82,7 @@ func (s *sorted[T]) find(item T) (c, i int, found bool) {
 			hi = mid
 		}
 	}
-	return c, lo, !item.Before(chunk[lo])
+	return c, lo, lo < len(chunk) && !item.Before(chunk[lo])
 }
 
 // at returns the item that equals the given one in order, to read or to
@@ -109,11 +113,15 @@ func (s *sorted[T]) insert(item T) {
 		s.chunks[c] = insertAt(chunk, i, item)
 		return
 	}
-	right := make([]T, 0, chunkMax)
+	if next := c + 1; i == len(chunk) && next < len(s.chunks) && len(s.chunks[next]) < chunkMax {
+		s.chunks[next], s.lows[c] = insertAt(s.chunks[next], 0, item), item
+		return
+	}
+	right, low := make([]T, 0, chunkMax), item
 	if i == len(chunk) { // the end of a full chunk: start the next one
 		right = append(right, item)
 	} else {
-		right = append(right, chunk[chunkMax/2:]...)
+		right, low = append(right, chunk[chunkMax/2:]...), chunk[chunkMax/2]
 		s.chunks[c] = chunk[:chunkMax/2]
 		if i <= chunkMax/2 {
 			s.chunks[c] = insertAt(s.chunks[c], i, item)
@@ -121,9 +129,7 @@ func (s *sorted[T]) insert(item T) {
 			right = insertAt(right, i-chunkMax/2, item)
 		}
 	}
-	s.chunks = append(s.chunks, nil)
-	copy(s.chunks[c+2:], s.chunks[c+1:])
-	s.chunks[c+1] = right
+	s.chunks, s.lows = insertAt(s.chunks, c+1, right), insertAt(s.lows, c, low)
 }
 
 func insertAt[T any](list []T, i int, item T) []T {
@@ -165,10 +171,10 @@ func (s *sorted[T]) remove(item T) bool {
 func (s *sorted[T]) dropChunk(c int) {
 	if c == 0 {
 		s.chunks[0] = nil
-		s.chunks = s.chunks[1:]
+		s.chunks, s.lows = s.chunks[1:], s.lows[min(1, len(s.lows)):]
 		return
 	}
-	s.chunks = append(s.chunks[:c], s.chunks[c+1:]...)
+	s.chunks, s.lows = slices.Delete(s.chunks, c, c+1), slices.Delete(s.lows, c-1, c)
 }
 
 // cursor walks a sorted list that does not change meanwhile.

@@ -64,6 +64,8 @@ func (s *Store) Update(_ context.Context, fn func(store.Tx) error) (store.Commit
 	}
 	t.touches.reset()
 	s.known.begin()
+	s.index.held.sweep()
+	s.index.hosts.sweep()
 	s.last = t.now
 	kept := false
 	defer func() { // also when fn panics
