@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -46,7 +47,11 @@ func (f *fence) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	return f.file(f.FS.Create(name, c))
+	file, err := f.file(f.FS.Create(name, c))
+	if err != nil || !background(c) {
+		return file, err
+	}
+	return &breathingFile{File: file, began: time.Now()}, nil
 }
 
 func (f *fence) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
@@ -143,6 +148,34 @@ func (f *fencedFile) SyncTo(length int64) (bool, error) {
 		return false, err
 	}
 	return f.File.SyncTo(length)
+}
+
+// background reports whether what is written is not waited for: flushes of memory
+// tables and compactions. Pebble exports none of these names.
+func background(c vfs.DiskWriteCategory) bool {
+	return c == "pebble-memtable-flush" || c == "pebble-compaction"
+}
+
+// breatheEvery is how long background work keeps a processor to itself.
+const breatheEvery = 200 * time.Microsecond
+
+// breathingFile is written by background work, which lets others run between its
+// writes, one block each. The scheduler of Go would let a goroutine that computes
+// have its processor for 10 ms, and more often than not again: on a machine with
+// two of them, whoever stood in that processor's line waited for up to 150 ms.
+type breathingFile struct {
+	vfs.File
+	began time.Time // the present spell of work
+}
+
+func (f *breathingFile) Write(p []byte) (int, error) {
+	if time.Since(f.began) >= breatheEvery {
+		// Not runtime.Gosched: its processor would go on with this goroutine
+		// before it looked into the line of another one.
+		time.Sleep(1) //nolint:forbidigo // it waits for nothing: whoever can run, runs
+		f.began = time.Now()
+	}
+	return f.File.Write(p)
 }
 
 type fencedDir struct {
