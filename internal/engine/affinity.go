@@ -143,7 +143,8 @@ func (r *run) keepFor(j *job.Job, engines []string) error {
 	if j.Park == "" && slices.Equal(engines, a.For) {
 		return nil
 	}
-	r.woken[j.Queue], r.fed, r.offers = true, true, nil
+	r.woken[j.Queue], r.fed = true, true
+	clear(r.offers)
 	_, err := r.step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) {
 		n.Park, n.Extras = "", n.WithAffinity(&job.Affinity{Tag: a.Tag, For: engines})
 	}})

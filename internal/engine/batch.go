@@ -20,7 +20,6 @@ type committer struct {
 	hungry     hungry
 	queues     map[string]bool    // names seen, for max_queues
 	leases     int                // live leases of all holders
-	gave       int                // deliveries of the last run
 	emptied    map[string]emptied // by queue; replaced, never changed
 	audits     int                // entries of the audit log
 	crons      int                // groups and entries of cron
@@ -70,6 +69,13 @@ type batch struct {
 type gift struct {
 	to *holder
 	d  Delivery
+}
+
+// spareGifts keeps the room that deliveries took which were handed over.
+func (e *Engine) spareGifts(list []gift) {
+	clear(list)
+	list = list[:0]
+	e.gifts.Put(&list)
 }
 
 func (b *batch) final() bool { return len(b.ops) > 0 && b.ops[len(b.ops)-1].final }
@@ -130,7 +136,7 @@ type run struct {
 	leftLooks map[string]leftLook // at sessions with the strategy time_left
 
 	preemptAt job.Millis // when runs that are protected now may be pre-empted; 0 = nobody waits for that
-	offers    map[string]*offer
+	offers    map[offerKey]*offer
 	granted   map[job.ID]int // tasks given to machines: the how-manieth grant it was
 	grants    int
 	regrouped bool      // engines came or went
@@ -217,7 +223,7 @@ func (e *Engine) runOnce() *batch {
 	r.publish()
 	e.meter.noteCommit(watch.took(), len(b.ops))
 	b.gifts, b.more, b.events, b.news = r.gifts, r.fed || r.ticked, c.stage.events, r.news
-	c.gave, r.gifts = len(r.gifts), nil
+	r.gifts = nil
 	return b
 }
 
@@ -254,6 +260,7 @@ func (e *Engine) settleBatch(b *batch) {
 		for i := range b.gifts {
 			b.gifts[i].to.ring()
 		}
+		e.spareGifts(b.gifts)
 	} else {
 		for i := range b.gifts { // whoever it served is not in line any more, and must not wait for nothing
 			b.gifts[i].to.finish(ErrStreamEnded)
@@ -273,7 +280,13 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 		old.rows, old.woken = map[string]*job.Queue{}, map[string]bool{}
 		old.held, old.alone, old.reads = map[*holder]int{}, map[*holder]int{}, map[*holder]int{}
 		old.joined, old.left = map[string]*holder{}, map[*holder]bool{}
+		old.granted, old.offers = map[job.ID]int{}, map[offerKey]*offer{}
 	}
+	if old.gifts == nil { // those of the run before are on their way
+		old.gifts = *e.gifts.Get().(*[]gift)
+	}
+	clear(old.granted)
+	clear(old.offers)
 	clear(old.rows)
 	clear(old.woken)
 	clear(old.held)
@@ -288,7 +301,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 	*r = run{
 		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
 		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, reads: old.reads,
-		gifts:  make([]gift, 0, e.core.gave), // as many as last time
+		gifts: old.gifts[:0], granted: old.granted, offers: old.offers,
 		joined: old.joined, left: old.left, ids: *e.core.ids, seq: e.core.seq,
 		watch: e.core.watch, disk: e.core.disk, emptied: e.core.emptied, over: slices.Clip(e.core.over),
 	}

@@ -213,9 +213,6 @@ func (r *run) taskAside(j *job.Job) (aside bool, err error) {
 	if err != nil || key == "" {
 		return false, err
 	}
-	if r.granted == nil {
-		r.granted = map[job.ID]int{}
-	}
 	r.grants++
 	r.granted[j.ID] = r.grants
 	r.fed = r.fed || r.spending.aside >= asideMax

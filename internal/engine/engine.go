@@ -26,6 +26,7 @@ type Engine struct {
 	draining bool
 	kick     chan struct{}
 	ops      sync.Pool // of *op that nobody waits for
+	gifts    sync.Pool // of *[]gift, empty ones
 
 	patterns patterns      // of rules, compiled
 	judging  chan struct{} // holds one for each judge that runs
@@ -86,6 +87,7 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	}
 	e.cronFolds.next = map[string]*cronFold{}
 	e.cronFolds.ctx, e.cronFolds.stop = context.WithCancel(context.Background())
+	e.gifts.New = func() any { return &[]gift{} }
 	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }
 	e.keep.Store(&opts.Reserve)
 	e.meter.max, e.meter.queues = opts.MetricsQueues, map[string]*Tally{}

@@ -280,9 +280,6 @@ func (r *run) feedMachine(h *holder, n int) (took int, dry bool, err error) {
 		if err := r.grant(to, found, 0); err != nil {
 			return took, false, err
 		}
-		if r.granted == nil {
-			r.granted = map[job.ID]int{}
-		}
 		r.grants++
 		r.granted[found.ID] = r.grants
 		took++
@@ -299,21 +296,24 @@ type offer struct {
 	at   int // after so many grants
 }
 
+// offerKey says whom an offer is for.
+type offerKey struct {
+	session, asks string
+	machine       string // "" = all that ask alike
+}
+
 // offerMax is the most tasks that are read ahead.
 const offerMax = 64
 
 // nextTask is the foremost task of a session that a machine may run; nil = none.
 func (r *run) nextTask(session string, h *holder, s rule.Seeker) (*job.Job, error) {
-	key := session + "\x00" + h.key
+	key := offerKey{session: session, asks: h.key}
 	if r.c.roster.tagged[session] {
-		key += h.name
+		key.machine = h.name
 	}
 	o := r.offers[key]
 	if o == nil {
 		o = &offer{n: 1}
-		if r.offers == nil {
-			r.offers = map[string]*offer{}
-		}
 		r.offers[key] = o
 	}
 	for {
