@@ -1,9 +1,6 @@
 package job
 
-import (
-	"reflect"
-	"strings"
-)
+import "strings"
 
 // Extras are what few jobs carry beside their work. A value is never changed
 // in place: jobs share it.
@@ -20,12 +17,15 @@ type Extras struct {
 	Affinity    *Affinity   // to engines, of a task; nil = none
 }
 
-// orNil is nil where there is nothing to carry.
+// orNil is nil where there is nothing to carry. It looks at every field, and
+// without reflection: each settle asks.
 func (x Extras) orNil() *Extras {
-	if reflect.ValueOf(x).IsZero() {
+	if x.Labels == nil && x.Traceparent == "" && x.Unique == nil && x.Batch == nil && x.Progress == nil &&
+		x.Budgets == nil && x.Result == nil && x.Needs == nil && x.Attempts == nil && x.Affinity == nil {
 		return nil
 	}
-	return &x
+	kept := x // x itself would be allocated for nothing, too
+	return &kept
 }
 
 // RunProgress is what the worker of a job told of its run. Checkpoint outlives the
