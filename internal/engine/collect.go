@@ -41,7 +41,11 @@ func (e *Engine) Collect(ctx context.Context, name string, after int64, n int) (
 	}
 	var refs []job.ID
 	for i := range list {
-		if made := list[i].Job.Result(); made != nil {
+		switch made := list[i].Job.Result(); {
+		case made == nil:
+		case made.Bytes != nil:
+			list[i].Payload = made.Bytes
+		default:
 			refs = append(refs, made.Ref)
 		}
 	}
@@ -53,7 +57,7 @@ func (e *Engine) Collect(ctx context.Context, name string, after int64, n int) (
 		return nil, nil, e.noted(err)
 	}
 	for i := range list {
-		if list[i].Job.Result() != nil {
+		if made := list[i].Job.Result(); made != nil && made.Bytes == nil {
 			list[i].Payload, bodies = bodies[0], bodies[1:]
 		}
 	}

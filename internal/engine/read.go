@@ -57,11 +57,14 @@ func (e *Engine) Get(ctx context.Context, id job.ID) (j *job.Job, payload []byte
 }
 
 // Result reads what the last run of a done job made, nil if there is nothing or
-// it left with the job meanwhile.
+// it left with the job meanwhile. The caller does not change it.
 func (e *Engine) Result(j *job.Job) ([]byte, error) {
 	kept := j.Result()
 	if kept == nil {
 		return nil, nil
+	}
+	if kept.Bytes != nil {
+		return kept.Bytes, nil
 	}
 	body, err := store.Payload(e.store, kept.Ref)
 	return body, e.noted(err)

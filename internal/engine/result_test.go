@@ -1,16 +1,24 @@
 package engine_test
 
 import (
+	"reflect"
+	"strings"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/store"
+	"github.com/reprisehq/reprise/internal/store/embedded"
 )
 
 func makes(result string) func(*engine.Settle) {
 	return func(s *engine.Settle) { s.Result = []byte(result) }
 }
+
+// large is a result that is a payload of its own.
+var large = strings.Repeat("1", job.ResultInline+1)
 
 // made wants a job to be done with a result; "" = none.
 func (r *rig) made(name, want string) {
@@ -41,28 +49,30 @@ func (r *rig) bodies(refs ...job.ID) (n int) {
 }
 
 func TestAResultIsKeptWithTheDoneJob(t *testing.T) { // core.md section 7
-	scenario(t, func(r *rig) {
-		w := r.named("w", 3)
-		r.puts("q", "a", "b", "c")
-		w.gets("a", "b", "c")
-		r.settle(w.held["a"], job.OK, makes(`{"n":1}`))
-		w.ok("b")
-		r.made("a", `{"n":1}`)
-		r.made("b", "")
-		if got, err := r.Result(r.job("c")); got != nil || err != nil {
-			r.Errorf("of a job that runs: %q, %v", got, err)
-		}
-		r.powerCut()
-		r.made("a", `{"n":1}`)
-		r.restart(job.Second)
-		r.made("a", `{"n":1}`)
-		ref := r.job("a").Result().Ref
-		r.pass(job.Hour)
-		r.expect("a", job.None)
-		if r.bodies(ref) != 0 {
-			r.Error("the retention is over, and the result is there")
-		}
-	})
+	for _, result := range []string{`{"n":1}`, large} {
+		scenario(t, func(r *rig) {
+			w := r.named("w", 3)
+			r.puts("q", "a", "b", "c")
+			w.gets("a", "b", "c")
+			r.settle(w.held["a"], job.OK, makes(result))
+			w.ok("b")
+			r.made("a", result)
+			r.made("b", "")
+			if got, err := r.Result(r.job("c")); got != nil || err != nil {
+				r.Errorf("of a job that runs: %q, %v", got, err)
+			}
+			r.powerCut()
+			r.made("a", result)
+			r.restart(job.Second)
+			r.made("a", result)
+			ref := r.job("a").Result().Ref
+			r.pass(job.Hour)
+			r.expect("a", job.None)
+			if r.bodies(ref) != 0 {
+				r.Error("the retention is over, and the result is there")
+			}
+		})
+	}
 }
 
 func TestAJobWithoutRetentionTakesItsResultWithIt(t *testing.T) {
@@ -70,7 +80,7 @@ func TestAJobWithoutRetentionTakesItsResultWithIt(t *testing.T) {
 		w := r.named("w", 1)
 		r.puts("q", "a")
 		w.gets("a")
-		if v := r.settle(w.held["a"], job.OK, makes("1")); v.State != job.Done || v.Job.Result() != nil {
+		if v := r.settle(w.held["a"], job.OK, makes(large)); v.State != job.Done || v.Job.Result() != nil {
 			r.Errorf("%+v", v)
 		}
 		r.expect("a", job.None) // that no payload without a job stayed is looked at in the end
@@ -82,7 +92,7 @@ func TestWhoeverDeletesTheJobHasCollectedItsResult(t *testing.T) {
 		w := r.named("w", 1)
 		r.puts("q", "a")
 		w.gets("a")
-		r.settle(w.held["a"], job.OK, makes("1"))
+		r.settle(w.held["a"], job.OK, makes(large))
 		refs := []job.ID{r.job("a").Result().Ref, r.job("a").Payload}
 		if r.bodies(refs...) != 2 {
 			r.Error("nothing to collect")
@@ -171,4 +181,73 @@ func TestAResultKeepsWhatElseTheJobCarries(t *testing.T) {
 			r.Errorf("%+v, %v", list, err)
 		}
 	})
+}
+
+// inADirectory lets the engine keep its work in a directory, which every start opens
+// anew, and in which nothing is left in the end.
+func inADirectory(r *rig) {
+	fs, shut := vfs.NewMem(), func() error { return nil }
+	r.around = func(store.Store) store.Store {
+		if err := shut(); err != nil {
+			r.Fatal(err)
+		}
+		st, err := embedded.Open(embedded.Options{Dir: "data", FS: fs, Now: r.clock.Wall})
+		if err != nil {
+			r.Fatal(err)
+		}
+		shut = st.Close
+		return st
+	}
+	r.Cleanup(func() {
+		if err := shut(); err != nil {
+			r.Error(err)
+		}
+		if in, err := embedded.Inspect(fs, "data"); err != nil || in.Jobs != [job.States]int64{} || in.Payloads != 0 || in.Damaged != 0 {
+			r.Errorf("left is %+v (%v)", in, err)
+		}
+	})
+}
+
+func TestResultsOfAllSizesAreCollectedAlike(t *testing.T) {
+	results := map[string][]byte{
+		"A": nil, "B": {}, "C": []byte("1"), "D": []byte(large)[1:], "E": []byte(large),
+	}
+	for name, on := range map[string]func(*rig){"mem": func(*rig) {}, "embedded": inADirectory} {
+		t.Run(name, func(t *testing.T) {
+			grid(t, func(g *gridRig) {
+				g.session("s")
+				m := g.engine("e", len(results))
+				g.tasks("s", "A", "B", "C", "D", "E")
+				m.gets("A", "B", "C", "D", "E")
+				for name, made := range results {
+					g.settle(m.held[name], job.OK, func(s *engine.Settle) { s.Result = made })
+				}
+				var last int64
+				for range 2 {
+					list, _, err := g.Collect(g.Context(), "s", 0, 9)
+					if err != nil || len(list) != len(results) {
+						g.Fatalf("%d results, %v", len(list), err)
+					}
+					for _, got := range list {
+						last = max(last, got.Number)
+						name := g.names[got.Job.ID]
+						want := results[name]
+						alone, err := g.Result(got.Job)
+						if !reflect.DeepEqual(got.Payload, want) || !reflect.DeepEqual(alone, want) || err != nil {
+							g.Errorf("%s made %q: collected is %q, and read %q (%v)", name, want, got.Payload, alone, err)
+						}
+						kept := got.Job.Result()
+						if (kept == nil) != (want == nil) || kept != nil && (int(kept.Size) != len(want) || kept.Ref.IsZero() != (len(want) <= 256)) {
+							g.Errorf("%s made %d bytes, kept as %+v", name, len(want), kept)
+						}
+					}
+					g.restart(job.Second)
+				}
+				g.ack("s", last)
+				for name := range results {
+					g.expect(name, job.None)
+				}
+			}, on)
+		})
+	}
 }

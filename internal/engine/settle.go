@@ -80,14 +80,14 @@ func (r *run) settle(s *Settle) (Verdict, error) {
 		c.After = s.Delay
 	}
 	if s.Result != nil && s.Outcome == job.OK {
-		c.Result = &job.Result{Ref: r.ids.Next(r.now), Size: uint32(len(s.Result))}
+		c.Result = r.resultOf(s.Result)
 	}
 	r.cut = nil
 	eff, err := r.step(j, c)
 	if err != nil && j.Door == job.DoorGrid {
 		r.noteAnswer(s.Outcome, eff, err)
 	}
-	if err == nil && c.Result != nil && eff.Job.Result() == c.Result { // not a repeat, and the job stays
+	if err == nil && c.Result != nil && c.Result.Bytes == nil && eff.Job.Result() == c.Result { // not a repeat, and the job stays
 		err = r.tx.PutPayload(c.Result.Ref, s.Result)
 	}
 	if err != nil && unmatched(err) != nil {
@@ -104,6 +104,14 @@ func (r *run) settle(s *Settle) (Verdict, error) {
 		v.inTurn, err = qerr == nil && rule.TurnMoves(q, &eff), qerr
 	}
 	return v, err
+}
+
+// resultOf is how what a run made will be kept.
+func (r *run) resultOf(body []byte) *job.Result {
+	if len(body) <= job.ResultInline {
+		return job.InlineResult(body)
+	}
+	return &job.Result{Ref: r.ids.Next(r.now), Size: uint32(len(body))}
 }
 
 func verdictOf(eff rule.Effect, err error) (Verdict, error) {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -353,7 +354,7 @@ func (w *gridWorld) say(t *rapid.T, h handed) {
 	s := engine.Settle{ID: h.task.id, Token: h.token, Outcome: one(t, "outcome", job.OK, job.OK, job.OK, job.Retried, job.Retried, job.Released, job.Died)}
 	switch s.Outcome {
 	case job.OK:
-		s.Result = one(t, "result", nil, []byte("1"), []byte(`{"made":2}`))
+		s.Result = one(t, "result", nil, []byte("1"), []byte(`{"made":2}`), bytes.Repeat([]byte("1"), 257))
 	case job.Retried, job.Died:
 		s.Failure = job.Failure{Type: one(t, "error", "E", "E", "E", job.LoadError), Message: "boom"}
 		s.Failure.Timeout = one(t, "timeout", false, false, false, true)

@@ -16,6 +16,9 @@ func (m *model) result(j *job.Job, s engine.Settle) {
 	}
 	m.results[j.ID] = s.Result
 	x := job.Extras{Result: &job.Result{Size: uint32(len(s.Result))}}
+	if len(s.Result) <= 256 { // in the job
+		x.Result.Bytes = s.Result
+	}
 	if j.Extras != nil {
 		x.Progress, x.Unique, x.Batch, x.Budgets = j.Extras.Progress, j.Extras.Unique, j.Extras.Batch, j.Extras.Budgets
 	}
@@ -26,7 +29,7 @@ func (w *world) drawResult(t *rapid.T, o job.Outcome) []byte {
 	if o != job.OK {
 		return nil
 	}
-	return one(t, "result", nil, nil, []byte("1"), []byte(`{"made":2}`))
+	return one(t, "result", nil, nil, []byte("1"), []byte(`{"made":2}`), bytes.Repeat([]byte("1"), 256), bytes.Repeat([]byte("1"), 257))
 }
 
 // result compares what is kept of a job's run.

@@ -385,8 +385,8 @@ func bare(j *job.Job) *job.Job {
 	if rule.WaitsFor(c) != "" { // when it was put aside depends on who looked
 		c.Park = ""
 	}
-	if r := c.Result(); r != nil { // where it is kept only the engine can say
-		c.Extras = c.WithResult(&job.Result{Size: r.Size})
+	if r := c.Result(); r != nil { // where a large one is kept only the engine can say
+		c.Extras = c.WithResult(&job.Result{Size: r.Size, Bytes: r.Bytes})
 	}
 	return c
 }

@@ -60,7 +60,7 @@ type Command struct {
 	Progress  *job.RunProgress // Extend: what the worker tells; nil = nothing
 	Anchor    *Anchor          // Extend: carries the lease over a start of the server; nil = does not
 	RunStart  job.Millis       // settles: when the run began, as the holder says; 0 = not said
-	Result    *job.Result      // SettleOK: where what it made is kept; nil = it made nothing
+	Result    *job.Result      // SettleOK: what it made; nil = it made nothing
 	Failure   job.Failure      // SettleRetry, SettleDead: what went wrong
 	Match     Match            // SettleRetry: what is known of the failure's message; nil = nothing yet
 	RetryAt   job.Millis       // SettleRetry: the worker's own time; Unset-like 0 = none

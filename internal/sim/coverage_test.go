@@ -73,7 +73,7 @@ var musts = []string{
 	"refused: token needed", "replayed out of order", "required a property", "Retry-After", "run started", "run timeout",
 	"settled without a token", "start timeout", "superseded", "suppressed", "the same settle twice", "the worker's own time",
 	"too old", "unary lease extended", "unary lease lapsed", "held for its fingerprint", "a rate used up", "the rate of a group used up", "a budget used up", "a group passed over in its turn", "let go by a resume",
-	"a result", "a budget changed",
+	"a result", "a large result", "a budget changed",
 	"a lock was got", "a lock was got by the same request again", "a lock was held", "a lock was extended, given back or broken", "a lock was carried over a start",
 	"a turn: start", "a turn: strict", "a turn of several", "cut off a turn", "recalled from a turn", "a run of several groups", "a dead head skipped", "late OK after turn",
 	"may not be delivered: superseded", "may not be delivered: wrong state", "a group paused or resumed",

@@ -14,16 +14,20 @@ func resultOf(id job.ID, n int) []byte {
 	return fmt.Appendf(nil, "%q", "made of "+id.String()+strings.Repeat("!", n))
 }
 
-// made is core.md 7: what goes with an OK stays with the done job, kept where
-// only the engine can say. With a job that leaves at once it is gone.
+// made is core.md 7: what goes with an OK stays with the done job: in it, or, if
+// it is large, kept where only the engine can say. With a job that leaves at once
+// it is gone.
 func (s *scene) made(o *outcome, x *engine.Settle) *outcome {
 	if x.Result == nil || o.want == nil {
 		return o
 	}
-	o.note("a result")
-	made := &job.Result{Size: uint32(len(x.Result))}
-	if kept := s.new.Result(); kept != nil && !kept.Ref.IsZero() {
-		made.Ref = kept.Ref
+	made := &job.Result{Size: uint32(len(x.Result)), Bytes: x.Result}
+	if o.note("a result"); len(x.Result) > job.ResultInline {
+		o.note("a large result")
+		made.Bytes = nil
+		if kept := s.new.Result(); kept != nil && !kept.Ref.IsZero() {
+			made.Ref = kept.Ref
+		}
 	}
 	o.want.Extras = o.want.WithResult(made)
 	return o
@@ -37,16 +41,22 @@ func (w *world) results() {
 		if made == nil {
 			continue
 		}
-		list, err := w.mem.Payloads(made.Ref)
-		if err != nil {
-			return // the store is down
+		body := made.Bytes
+		if body == nil {
+			list, err := w.mem.Payloads(made.Ref)
+			if err != nil {
+				return // the store is down
+			}
+			if other := refs[made.Ref]; other != nil {
+				broken("core.md 7", "%s has its result under %s, as %v has", w.judge.name(j.ID), made.Ref, other)
+			}
+			refs[made.Ref], body = j, list[0]
 		}
-		if other := refs[made.Ref]; other != nil || j.State != job.Done {
-			broken("core.md 7", "%s is %s with a result under %s, as %v has", w.judge.name(j.ID), j.State, made.Ref, other)
+		if j.State != job.Done {
+			broken("core.md 7", "%s is %s with a result", w.judge.name(j.ID), j.State)
 		}
-		refs[made.Ref] = j
-		if n := int(made.Size) - len(resultOf(j.ID, 0)); n < 0 || string(list[0]) != string(resultOf(j.ID, n)) {
-			broken("I8", "%s made %q, and the job says %d bytes", w.judge.name(j.ID), list[0], made.Size)
+		if n := int(made.Size) - len(resultOf(j.ID, 0)); n < 0 || string(body) != string(resultOf(j.ID, n)) {
+			broken("I8", "%s made %q, and the job says %d bytes", w.judge.name(j.ID), body, made.Size)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (w *world) outcome(h hand) *request {
 		}
 	case job.OK:
 		if w.oneIn(4) {
-			s.Result = resultOf(s.ID, w.dice.IntN(4))
+			s.Result = resultOf(s.ID, w.dice.IntN(4)*100) // the longest is not kept in its job
 		}
 	}
 	return &request{kind: askSettle, settle: s}

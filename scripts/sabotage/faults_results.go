@@ -6,8 +6,8 @@ var resultFaults = []fault{
 		name: "result-stays-behind", breaks: "I8",
 		does:  "the result of a job that is gone stays on the disk",
 		file:  "internal/store/embedded/index.go",
-		old:   "\t\tif was != nil && x.dropRef(was.Ref) {",
-		new:   "\t\tif was != nil && x.dropRef(was.Ref) && j != nil {",
+		old:   "\t\tif !was.IsZero() && x.dropRef(was) {",
+		new:   "\t\tif !was.IsZero() && x.dropRef(was) && j != nil {",
 		first: []suite{in(embeddedPkg, "TestExercise")},
 	},
 	{
@@ -30,8 +30,8 @@ var resultFaults = []fault{
 		name: "result-is-an-orphan", breaks: "operations.md, doctor",
 		does:  "doctor takes results for payloads that no job refers to",
 		file:  "internal/store/embedded/inspect.go",
-		old:   "\t\t\tif shared[r.Ref] = true; missing(r.Ref) {",
-		new:   "\t\t\tif missing(r.Ref) {",
+		old:   "\t\t\tif shared[ref] = true; missing(ref) {",
+		new:   "\t\t\tif missing(ref) {",
 		first: []suite{in(embeddedPkg, "TestAnInspectionKnowsResults")},
 	},
 	{

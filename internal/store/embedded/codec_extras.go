@@ -19,7 +19,8 @@ const (
 	extraNeeds
 	extraAttempts
 	extraAffinity
-	extrasKnown = 1<<iota - 1
+	extraInlineResult // in the place of extraResult
+	extrasKnown       = 1<<iota - 1
 )
 
 func appendExtras(b []byte, x *job.Extras) []byte {
@@ -35,10 +36,11 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	set(extraUnique, x.Unique != nil)
 	set(extraBatch, x.Batch != nil)
 	set(extraBudgets, len(x.Budgets) > 0)
-	set(extraResult, x.Result != nil)
+	set(extraResult, x.Result != nil && x.Result.Bytes == nil)
 	set(extraNeeds, x.Needs != nil)
 	set(extraAttempts, len(x.Attempts) > 0)
 	set(extraAffinity, x.Affinity != nil)
+	set(extraInlineResult, x.Result != nil && x.Result.Bytes != nil)
 	b = binary.AppendUvarint(b, has)
 	if has&extraLabels != 0 {
 		b = binary.AppendUvarint(b, uint64(len(x.Labels)))
@@ -63,8 +65,11 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	if has&extraBudgets != 0 {
 		b = appendBudgets(b, x.Budgets)
 	}
-	if r := x.Result; r != nil {
+	switch r := x.Result; {
+	case has&extraResult != 0:
 		b = appendCounters(append(b, r.Ref[:]...), r.Size)
+	case has&extraInlineResult != 0:
+		b = append(binary.AppendUvarint(b, uint64(len(r.Bytes))), r.Bytes...)
 	}
 	if n := x.Needs; n != nil {
 		b = binary.AppendUvarint(append(b, byte(n.OnFail)), uint64(len(n.Tasks)))
@@ -110,6 +115,10 @@ func (r *reader) extras() *job.Extras {
 		x.Result = &job.Result{}
 		copy(x.Result.Ref[:], r.bytes(uint64(len(x.Result.Ref))))
 		x.Result.Size = r.counter()
+	}
+	if has&extraInlineResult != 0 {
+		r.bad = r.bad || x.Result != nil
+		x.Result = job.InlineResult(r.bytes(r.uvarint()))
 	}
 	if has&extraNeeds != 0 {
 		x.Needs = &job.Needs{OnFail: job.OnDepFail(r.byte())}

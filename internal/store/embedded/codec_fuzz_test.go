@@ -39,7 +39,10 @@ func sampleJobs() []*job.Job {
 	done := *plain
 	done.State, done.CompletedAt, done.PurgeAt = job.Done, 8, 9
 	done.Extras = &job.Extras{Result: &job.Result{Ref: other, Size: 1<<32 - 1}}
-	return []*job.Job{plain, &full, &dead, &done}
+	inline, empty := done, done
+	inline.Extras = &job.Extras{Traceparent: "t", Result: job.InlineResult([]byte("[1]")), Attempts: []job.Attempt{{Number: 1, Ended: 8}}}
+	empty.Extras = &job.Extras{Result: job.InlineResult(nil)}
+	return []*job.Job{plain, &full, &dead, &done, &inline, &empty}
 }
 
 func damaged(t *testing.T, what string, err error) {

@@ -1,6 +1,8 @@
 package embedded
 
 import (
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -26,6 +28,33 @@ func TestEveryLayoutOfAFailureIsReadForever(t *testing.T) {
 	for _, stored := range []string{"\x03\x00\x00\x00\x00\x00\x00\x06\x08", "\x02\x00\x00\x00\x00\x00\x00\x06\x08", "\x01\x00\x00\x00\x00\x00\x00\x06\x08\x00"} {
 		if _, err := decodeFailure(7, []byte(stored)); job.KindOf(err) != job.Corrupt {
 			t.Errorf("%q: %v", stored, err)
+		}
+	}
+}
+
+// TestEveryLayoutOfAResultIsReadForever does so for results: those that are
+// payloads, which small ones were once, too, and those that are in their job.
+func TestEveryLayoutOfAResultIsReadForever(t *testing.T) {
+	ref := strings.Repeat("\x07", 16)
+	for stored, want := range map[string]job.Result{
+		"\x40" + ref + "\x05":     {Ref: job.ID([]byte(ref)), Size: 5},
+		"\x40" + ref + "\x81\x02": {Ref: job.ID([]byte(ref)), Size: 257},
+		"\x80\x08\x05[1,2]":       {Size: 5, Bytes: []byte("[1,2]")},
+		"\x80\x08\x00":            {Bytes: []byte{}},
+	} {
+		r := reader{b: []byte(stored)}
+		got := r.extras()
+		if r.bad || len(r.b) != 0 || !reflect.DeepEqual(got, &job.Extras{Result: &want}) {
+			t.Errorf("%q: %+v", stored, got.Result)
+		}
+		if now := appendExtras(nil, &job.Extras{Result: &want}); string(now) != stored {
+			t.Errorf("now stored as %q, want %q", now, stored)
+		}
+	}
+	for _, stored := range []string{"\xc0\x08" + ref + "\x05\x05[1,2]", "\x80\x08\x06[1,2]", "\x80\x08", "\x40" + ref[1:]} {
+		r := reader{b: []byte(stored)}
+		if r.extras(); !r.bad {
+			t.Errorf("%q is a result", stored)
 		}
 	}
 }

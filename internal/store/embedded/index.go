@@ -309,15 +309,15 @@ func (x *index) count(j *job.Job, e *rule.Entries, by int64) {
 	x.types[t][j.State] += by
 }
 
-// refer counts references to payloads, results among them, and appends those
+// refer counts references to payloads, large results among them, and appends those
 // whose last one went (I8).
 func (x *index) refer(old, j *job.Job, gone []job.ID) []job.ID {
-	if was, is := old.Result(), j.Result(); was != is {
-		if is != nil {
-			x.addRef(is.Ref)
+	if was, is := old.ResultRef(), j.ResultRef(); was != is {
+		if !is.IsZero() {
+			x.addRef(is)
 		}
-		if was != nil && x.dropRef(was.Ref) {
-			gone = append(gone, was.Ref)
+		if !was.IsZero() && x.dropRef(was) {
+			gone = append(gone, was)
 		}
 	}
 	if old != nil && j != nil && old.Payload == j.Payload {

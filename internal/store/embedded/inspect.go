@@ -15,7 +15,7 @@ import (
 type Inspection struct {
 	Jobs         [job.States]int64
 	Payloads     int64
-	PayloadBytes int64
+	PayloadBytes int64 // with the results that are part of their jobs
 	Failures     int64
 	Rows         int64
 	Orphans      int64      // payloads that no job refers to (I8): they cost space, no more
@@ -105,10 +105,12 @@ func (in *Inspection) jobs(h *handle) (shared map[job.ID]bool, err error) {
 		if missing(j.Payload) {
 			in.damage("job %s: its payload is missing", id)
 		}
-		if r := j.Result(); r != nil {
-			if shared[r.Ref] = true; missing(r.Ref) {
+		if ref := j.ResultRef(); !ref.IsZero() {
+			if shared[ref] = true; missing(ref) {
 				in.damage("job %s: its result is missing", id)
 			}
+		} else if made := j.Result(); made != nil {
+			in.PayloadBytes += int64(len(made.Bytes))
 		}
 		return readError(it.Error())
 	})

@@ -109,27 +109,41 @@ func key(kind byte, id job.ID) []byte { return append([]byte{kind}, id[:]...) }
 func TestAnInspectionKnowsResults(t *testing.T) {
 	fs := vfs.NewMem()
 	s := openDir(t, fs, "root")
-	id, ref := put(t, s, 10), job.ID{1: 7}
+	ref := job.ID{1: 7}
+	settled(t, s, put(t, s, 10), &job.Result{Ref: ref, Size: 3}, ref)
+	settled(t, s, put(t, s, 10), job.InlineResult([]byte("12345")))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if in := inspect(t, fs); in.Payloads != 3 || in.PayloadBytes != 28 || in.Orphans != 0 || in.Damaged != 0 {
+		t.Errorf("got %+v", in)
+	}
+	edit(t, fs, func(b *pebble.Batch) { _ = b.Delete(key('p', ref), nil) })
+	if in := inspect(t, fs); in.Damaged != 1 || !strings.Contains(in.Examples[0], "result is missing") {
+		t.Errorf("got %+v", in)
+	}
+}
+
+// settled makes a job done with a result, kept under refs.
+func settled(t *testing.T, s store.Store, id job.ID, made *job.Result, refs ...job.ID) {
+	t.Helper()
 	commit, err := s.Update(t.Context(), func(tx store.Tx) error {
 		old, err := tx.Get(id)
 		if err != nil {
 			return err
 		}
 		done := old.Clone()
-		done.State, done.Extras = job.Done, old.WithResult(&job.Result{Ref: ref, Size: 3})
-		return errors.Join(tx.Write(old, done), tx.PutPayload(ref, []byte("123")))
+		done.State, done.Extras = job.Done, old.WithResult(made)
+		err = tx.Write(old, done)
+		for _, ref := range refs {
+			err = errors.Join(err, tx.PutPayload(ref, []byte("123")))
+		}
+		return err
 	})
 	if err == nil {
-		err = errors.Join(commit.Wait(), s.Close())
+		err = commit.Wait()
 	}
 	if err != nil {
 		t.Fatal(err)
-	}
-	if in := inspect(t, fs); in.Payloads != 2 || in.PayloadBytes != 13 || in.Orphans != 0 || in.Damaged != 0 {
-		t.Errorf("got %+v", in)
-	}
-	edit(t, fs, func(b *pebble.Batch) { _ = b.Delete(key('p', ref), nil) })
-	if in := inspect(t, fs); in.Damaged != 1 || !strings.Contains(in.Examples[0], "result is missing") {
-		t.Errorf("got %+v", in)
 	}
 }

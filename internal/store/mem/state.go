@@ -66,8 +66,8 @@ func (s *state) referred() map[job.ID]bool {
 		if !j.Payload.IsZero() {
 			refs[j.Payload] = true
 		}
-		if r := j.Result(); r != nil {
-			refs[r.Ref] = true
+		if ref := j.ResultRef(); !ref.IsZero() {
+			refs[ref] = true
 		}
 	}
 	return refs

@@ -105,8 +105,8 @@ func (t *tx) Write(old, new *job.Job) error {
 	if old != nil && (new == nil || new.Payload != old.Payload) {
 		t.touch(old.Payload)
 	}
-	if was := old.Result(); was != nil && was != new.Result() {
-		t.touch(was.Ref)
+	if was := old.ResultRef(); was != new.ResultRef() {
+		t.touch(was)
 	}
 	if new != nil {
 		set(t, jobsOf, id, new.Clone())

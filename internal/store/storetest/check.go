@@ -233,7 +233,11 @@ func (c *checker) failures() {
 // payloads checks I8 as far as it can be seen: what is referred to is there.
 func (c *checker) payloads(s store.Store) {
 	for _, j := range c.m.jobs {
-		if r := j.Result(); r != nil {
+		if r := j.Result(); r != nil && r.Bytes != nil {
+			if len(r.Bytes) != int(r.Size) || !r.Ref.IsZero() {
+				c.wrong("job %s has a result of %d bytes in it, says %d, and names payload %s", j.ID, len(r.Bytes), r.Size, r.Ref)
+			}
+		} else if r != nil {
 			if body, err := store.Payload(s, r.Ref); err != nil || body == nil || len(body) != int(r.Size) {
 				c.wrong("I8: the result of job %s is %d bytes (nil: %t), the job says %d (%v)", j.ID, len(body), body == nil, r.Size, err)
 			}

@@ -258,11 +258,13 @@ func (h *history) settleWith(tx store.Tx, v rule.Verb, id job.ID, t job.Token) e
 		c.RetryAt = h.now + job.Millis(h.rng.IntN(10_000))
 	}
 	if v == rule.SettleOK && h.sometimes(3) {
-		c.Result = &job.Result{Ref: h.payloadID(), Size: uint32(h.rng.IntN(9))}
+		if c.Result = job.InlineResult(make([]byte, h.rng.IntN(9))); h.sometimes(2) {
+			c.Result = &job.Result{Ref: h.payloadID(), Size: c.Result.Size}
+		}
 	}
 	h.say("%s %s %s after %d at %d, result %+v", v, id, c.Place, c.After, c.RetryAt, c.Result)
 	e, err := h.world.step(tx, id, c)
-	if err == nil && c.Result != nil && e.Job.Result() == c.Result {
+	if err == nil && c.Result != nil && c.Result.Bytes == nil && e.Job.Result() == c.Result {
 		err = tx.PutPayload(c.Result.Ref, make([]byte, c.Result.Size))
 	}
 	return err

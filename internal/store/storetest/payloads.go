@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -15,6 +16,7 @@ var payloads = []subject{
 	{"that no job refers to are not kept", payloadOfNobody},
 	{"are replaced by an edit", payloadEdited},
 	{"of results live as long as their job", resultLife},
+	{"of small results are in their job", inlineResult},
 }
 
 // body expects what is kept under a ref; "" = nothing.
@@ -165,4 +167,25 @@ func resultLife(x *site) {
 	x.body("the payload of another job", ref, "made")
 	x.end(b)
 	x.body("nobody refers to it", ref, "")
+}
+
+// inlineResult: a small result comes back with its job, however often the store
+// is opened; an empty one is not none.
+func inlineResult(x *site) {
+	for _, made := range []string{"", "1", strings.Repeat("1", job.ResultInline)} {
+		a := x.take(x.put("q", "a", kept(job.Hour, job.Unset)), "h")
+		done := x.do(a, rule.Command{Verb: rule.SettleOK, Token: a.Leases[0].Token, Result: job.InlineResult([]byte(made))})
+		for range 2 {
+			x.view(func(r store.Reader) error {
+				got, err := r.Get(a.ID)
+				if kept := got.Result(); kept == nil || kept.Bytes == nil || string(kept.Bytes) != made || int(kept.Size) != len(made) || !kept.Ref.IsZero() {
+					x.Errorf("%d bytes were made, and kept is %+v", len(made), kept)
+				}
+				return err
+			})
+			x.reopen()
+		}
+		_ = write(x, func(tx store.Tx) error { return errors.Join(tx.Write(done, nil), errors.New("no")) })
+		x.do(done, rule.Command{Verb: rule.Purge})
+	}
 }
