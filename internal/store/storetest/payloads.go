@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -16,7 +17,7 @@ var payloads = []subject{
 	{"that no job refers to are not kept", payloadOfNobody},
 	{"are replaced by an edit", payloadEdited},
 	{"of results live as long as their job", resultLife},
-	{"of small results are in their job", inlineResult},
+	{"of results come back in their job or beside it", anyResult},
 }
 
 // body expects what is kept under a ref; "" = nothing.
@@ -169,23 +170,38 @@ func resultLife(x *site) {
 	x.body("nobody refers to it", ref, "")
 }
 
-// inlineResult: a small result comes back with its job, however often the store
-// is opened; an empty one is not none.
-func inlineResult(x *site) {
-	for _, made := range []string{"", "1", strings.Repeat("1", job.ResultInline)} {
+// anyResult: a result comes back, in its job or as a payload, however often the
+// store is opened, and goes with its job. An empty one is not none.
+func anyResult(x *site) {
+	for _, made := range []string{"", "1", strings.Repeat("1", job.ResultInline), strings.Repeat("1", job.ResultInline+1)} {
 		a := x.take(x.put("q", "a", kept(job.Hour, job.Unset)), "h")
-		done := x.do(a, rule.Command{Verb: rule.SettleOK, Token: a.Leases[0].Token, Result: job.InlineResult([]byte(made))})
+		want := job.InlineResult([]byte(made))
+		if len(made) > job.ResultInline {
+			want = &job.Result{Ref: x.id(), Size: want.Size}
+		}
+		var done *job.Job
+		x.update(func(tx store.Tx) error {
+			e, err := x.step(tx, a.ID, rule.Command{Verb: rule.SettleOK, Token: a.Leases[0].Token, Result: want})
+			if done = e.Job; err == nil && want.Bytes == nil {
+				err = tx.PutPayload(want.Ref, []byte(made))
+			}
+			return err
+		})
 		for range 2 {
 			x.view(func(r store.Reader) error {
 				got, err := r.Get(a.ID)
-				if kept := got.Result(); kept == nil || kept.Bytes == nil || string(kept.Bytes) != made || int(kept.Size) != len(made) || !kept.Ref.IsZero() {
-					x.Errorf("%d bytes were made, and kept is %+v", len(made), kept)
+				if !reflect.DeepEqual(got.Result(), want) {
+					x.Errorf("%d bytes were made: got %+v, want %+v", len(made), got.Result(), want)
 				}
 				return err
 			})
+			if want.Bytes == nil {
+				x.body("result", want.Ref, made)
+			}
 			x.reopen()
 		}
 		_ = write(x, func(tx store.Tx) error { return errors.Join(tx.Write(done, nil), errors.New("no")) })
 		x.do(done, rule.Command{Verb: rule.Purge})
+		x.body("nobody refers to it", want.Ref, "")
 	}
 }
