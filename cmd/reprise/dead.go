@@ -44,12 +44,21 @@ restart, and touches each job once.`,
 }
 
 // operator is a client that says for the audit log who asks.
-func (c *connection) operator() (*client.Client, error) {
+func (c *connection) operator() (*client.Client, error) { return c.operatorWith(client.Options{}) }
+
+// operatorOnce is an operator whose calls are not repeated: who looks on is told at
+// once that no server answers.
+func (c *connection) operatorOnce() (*client.Client, error) {
+	return c.operatorWith(client.Options{RetryFor: -1})
+}
+
+func (c *connection) operatorWith(opts client.Options) (*client.Client, error) {
 	header := http.Header{}
 	if u, err := user.Current(); err == nil && strings.IndexFunc(u.Username, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
 		header.Set(wire.HeaderActor, u.Username[:min(len(u.Username), 128)])
 	}
-	return c.client(client.Options{Header: header})
+	opts.Header = header
+	return c.client(opts)
 }
 
 // deadFilter is the flags that choose dead jobs.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -52,7 +51,7 @@ func (f *gridFlags) register(cmd *cobra.Command) {
 // one runs a command about the session that its argument names.
 func (f *gridFlags) one(do func(cmd *cobra.Command, s *client.Session) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		cl, err := f.conn.operator()
+		cl, err := f.conn.operatorOnce()
 		if err != nil {
 			return err
 		}
@@ -94,7 +93,7 @@ func newGridStatusCommand() *cobra.Command {
 		RunE: f.one(func(cmd *cobra.Command, s *client.Session) error {
 			state, err := s.State(cmd.Context())
 			if err == nil && watches {
-				state, err = watchSession(cmd.Context(), cmd.ErrOrStderr(), s, state)
+				state, err = f.watch(cmd, s.ID(), state)
 			}
 			if err != nil {
 				return err
@@ -161,12 +160,17 @@ func oneIf(b bool) int {
 	return 0
 }
 
-// watchSession shows a session until it is over, or until it is interrupted,
-// which leaves the session alone.
-func watchSession(ctx context.Context, w io.Writer, s *client.Session, state *wire.Session) (*wire.Session, error) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+// watch shows a session until it is over, or until it is interrupted, which
+// leaves the session alone. It outlives a restart of the server.
+func (f *gridFlags) watch(cmd *cobra.Command, id string, state *wire.Session) (*wire.Session, error) {
+	cl, err := f.conn.operator()
+	if err != nil {
+		return state, err
+	}
+	s := cl.Session(id)
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
-	p := newProgress(w)
+	p := newProgress(cmd.ErrOrStderr())
 	defer p.hide()
 	began, at := time.Now(), finished(state)
 	for !state.Ended() {

@@ -100,10 +100,11 @@ func (f *submitFlags) run(cmd *cobra.Command, cl *client.Client, args []string) 
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 	defer stop()
-	s, mine, err := f.openSession(ctx, cl)
+	id, mine, err := f.openSession(ctx)
 	if err != nil {
 		return err
 	}
+	s := cl.Session(id)
 	p := newProgress(cmd.ErrOrStderr())
 	sent, err := f.submit(ctx, s, first, in, p)
 	p.hide()
@@ -133,19 +134,26 @@ func (f *submitFlags) run(cmd *cobra.Command, cl *client.Client, args []string) 
 
 // openSession opens the session. One that is there is gone on with, unless
 // options are asked for that it does not have. mine says that it was not there.
-func (f *submitFlags) openSession(ctx context.Context, cl *client.Client) (s *client.Session, mine bool, err error) {
+func (f *submitFlags) openSession(ctx context.Context) (id string, mine bool, err error) {
+	cl, err := f.conn.operatorOnce()
+	if err != nil {
+		return "", false, err
+	}
 	if mine = f.session.ID == ""; !mine {
 		_, err := cl.Session(f.session.ID).State(ctx)
 		if mine = client.CodeOf(err) == wire.CodeNotFound; err != nil && !mine {
-			return nil, false, err
+			return "", false, err
 		}
 	}
-	s, err = cl.OpenSession(ctx, f.session)
+	s, err := cl.OpenSession(ctx, f.session)
 	if client.CodeOf(err) == wire.CodeExists && len(f.session.Options) == 0 && f.session.Service == "" {
 		s, mine = cl.Session(f.session.ID), false
 		_, err = s.State(ctx)
 	}
-	return s, mine, err
+	if err != nil {
+		return "", false, err
+	}
+	return s.ID(), mine, nil
 }
 
 // submit sends tasks part by part, and says how many are in.

@@ -106,7 +106,8 @@ task that run, one is told yes, however often it asks, and the others are stoppe
 It is for a command that "reprise engine --exec" started, and takes session, task
 and lease from its environment (REPRISE_QUEUE, REPRISE_ID, REPRISE_LEASE).
 
-It exits with 0 for yes and 1 for no. If the engine that was told yes is lost, the
+It exits with 0 for yes and 1 for no. While the server does not answer it asks
+again, for 15 s. If the engine that was told yes is lost, the
 next attempt may ask: then it is for the command to look what was done.`,
 		Example: "  reprise grid try-commit && curl -X POST https://bank.example/transfer",
 		Args:    noArguments,

@@ -42,3 +42,25 @@ func TestACollectorSaysThatItWaits(t *testing.T) {
 		t.Errorf("exit code %d, %q\n%s", code, out, stderr)
 	}
 }
+
+// A command that asks or changes one thing gives up at the first call, as those of
+// the other doors do: it would be silent while it tried on.
+func TestGridCommandsGiveUpAtTheFirstCall(t *testing.T) {
+	var calls atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(`{"error":"it starts","code":"unavailable"}`))
+	}))
+	defer s.Close()
+	for _, args := range []string{
+		"status s", "status s --watch", "set s --suspend", "set s -o weight=1", "cancel s", "cancel s --forget",
+		"clear s", "sessions", "engines", "task s 1", "drain e", "submit --session s", "submit",
+	} {
+		before := calls.Load()
+		out, stderr, code := cli(t, "1\n", append([]string{"grid", "--url", s.URL}, strings.Fields(args)...)...)
+		if n := calls.Load() - before; n != 1 || code != 1 || out != "" || !strings.Contains(stderr, "it starts") {
+			t.Errorf("%s: %d calls, exit code %d, %q\n%s", args, n, code, out, stderr)
+		}
+	}
+}

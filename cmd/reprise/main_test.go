@@ -239,6 +239,7 @@ func TestWithoutAServerEachCommandSaysHowToStartOne(t *testing.T) {
 	t.Setenv("REPRISE_URL", "http://127.0.0.1:1")
 	for _, line := range []string{
 		"enqueue --queue q --type t", "jobs list", "jobs show x", "jobs delete x", "jobs delete --queue q --yes", "version --server",
+		"grid status s",
 	} {
 		_, stderr, code := cli(t, "", strings.Fields(line)...)
 		if code != 1 || !strings.Contains(stderr, "reprise serve") || !strings.Contains(stderr, "http://127.0.0.1:1") {

@@ -39,7 +39,9 @@ func (c *connection) token() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("reading the token: %w", err)
 		}
-		text = string(b)
+		if text = string(b); text != "" {
+			c.secret, c.secretFile = text, "" // for the next client: a pipe is read once
+		}
 	}
 	if text = strings.TrimSpace(text); strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", usagef("what is given as the token is none (what it is, is not shown)")

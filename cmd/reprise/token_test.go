@@ -44,6 +44,11 @@ func TestTheTokenComesFromTheStrongestPlace(t *testing.T) {
 		if got, err := conn.token(); got != c.want || err != nil {
 			t.Errorf("%s: got %q, %v", c.name, got, err)
 		}
+		conn.secretFile = ""
+		t.Setenv("REPRISE_TOKEN_FILE", "")
+		if got, err := conn.token(); got != c.want || err != nil {
+			t.Errorf("%s, for a second client: got %q, %v", c.name, got, err)
+		}
 	}
 	for _, conn := range []connection{
 		{secret: "a", secretFile: file}, {secretFile: filepath.Join(dir, "none")}, {secret: "hunter2\nhunter2"}, {secretFile: write("c", "hunter2 hunter2")},
