@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -375,6 +376,24 @@ func TestRefusalsOfBudgetsChangeNothing(t *testing.T) {
 		refused("delete", r.DeleteBudget(r.Context(), "k", job.Actor{}), job.Exists, "referred to by 1 jobs")
 		if _, err := r.Reset(r.Context()); err != nil || r.rows(job.Budgets) != 0 {
 			r.Errorf("after a reset there are %d budgets, %v", r.rows(job.Budgets), err)
+		}
+	})
+}
+
+func TestARefusalNamesTheJobWhoseBudgetThereIsNot(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.budget("k", 1)
+		w := r.anonymous(1)
+		r.put("q", "a", keyed("1"), costs("k", 1))
+		w.gets("a")
+		w.ok("a")
+		if err := r.DeleteBudget(r.Context(), "k", job.Actor{}); err != nil {
+			r.Fatal(err)
+		}
+		// The first one is here already, and needs the budget no more.
+		_, err := r.Put(r.Context(), []engine.NewJob{newNamed("q", "a", keyed("1"), costs("k", 1)), newNamed("q", "b", keyed("2"), costs("k", 1))})
+		if e, ok := errors.AsType[*job.NoBudget](err); !ok || *e != (job.NoBudget{Key: "k", Job: 1}) {
+			r.Errorf("%#v", err)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -88,7 +89,7 @@ func (r *run) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []
 			}
 			if used := list[i].Job.Budgets(); used != nil {
 				if in.budgets, err = r.admitBudgets(in.budgets, used, list[i].Create); err != nil {
-					return err
+					return usedBy(i, err)
 				}
 			}
 		}
@@ -142,6 +143,14 @@ func (r *run) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []
 	}
 	r.answerTwins(twins, out)
 	return nil
+}
+
+// usedBy says which job of a call uses a budget that there is not.
+func usedBy(i int, err error) error {
+	if missing, ok := errors.AsType[*job.NoBudget](err); ok {
+		return &job.NoBudget{Key: missing.Key, Job: i}
+	}
+	return err
 }
 
 // answerTwins answers those that are the same as an earlier one of their call,

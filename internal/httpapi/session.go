@@ -201,7 +201,7 @@ func (h *handler) submit(w http.ResponseWriter, r *http.Request, id, _ string) {
 		}
 		added, err := h.engine.Put(r.Context(), list)
 		if err != nil {
-			return grid.Refused(ask.Tasks, err)
+			return grid.Refused(err)
 		}
 		out := grid.Added(ask.Tasks, list, added)
 		status := http.StatusCreated

@@ -37,6 +37,19 @@ type Budget struct {
 	Jobs       int64 // jobs that refer to it: those that are not completed
 }
 
+// NoBudget refuses the use of a budget that there is not.
+type NoBudget struct {
+	Key string
+	Job int // which of the jobs that were put in together uses it, from 0
+}
+
+func (e *NoBudget) Error() string { return e.Unwrap().Error() }
+
+// Unwrap returns what it is to those who do not ask for the budget.
+func (e *NoBudget) Unwrap() error {
+	return &Error{Kind: Unprocessable, Field: "budgets", Text: "budget '" + e.Key + "' does not exist; create it, or give create_with"}
+}
+
 // Table implements Row.
 func (b *Budget) Table() Table { return Budgets }
 

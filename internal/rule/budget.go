@@ -95,7 +95,7 @@ func (u *Usage) Next(b *job.Budget, cost int64, steady job.Millis) job.Millis {
 // ChecksOut refuses a binding that could never be kept.
 func ChecksOut(b *job.Budget, u job.BudgetUse) error {
 	if b == nil {
-		return &job.Error{Kind: job.Unprocessable, Field: "budgets", Text: "budget '" + u.Key + "' does not exist; create it, or give create_with"}
+		return &job.NoBudget{Key: u.Key}
 	}
 	if c := b.Capacity(); u.Cost > c {
 		return &job.Error{

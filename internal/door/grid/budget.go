@@ -3,7 +3,6 @@ package grid
 import (
 	"errors"
 	"strconv"
-	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/wire"
@@ -32,20 +31,13 @@ func budgets(field string, list []wire.Binding) (out []job.BudgetUse, err error)
 	return out, nil
 }
 
-// Refused names the task of a submit whose budgets do not allow it. The words for
-// jobs offer what a task cannot have, a budget made on the way.
-func Refused(asked []wire.Task, err error) error {
-	e, ok := errors.AsType[*job.Error](err)
-	if !ok || e.Field != "budgets" {
+// Refused names the task of a submit that uses a budget that there is not. The words
+// for jobs offer what a task cannot have, a budget made on the way.
+func Refused(err error) error {
+	missing, ok := errors.AsType[*job.NoBudget](err)
+	if !ok {
 		return err
 	}
-	for i := range asked {
-		for _, b := range asked[i].Budgets {
-			if text := strings.TrimPrefix(e.Text, "budget '"+b.Key+"' does not exist;"); text != e.Text {
-				field := "tasks[" + strconv.Itoa(i) + "].budgets"
-				return &job.Error{Kind: e.Kind, Field: field, Text: field + ": budget " + quote(b.Key) + " does not exist; make it first (PUT /budgets/KEY)"}
-			}
-		}
-	}
-	return err
+	field := "tasks[" + strconv.Itoa(missing.Job) + "].budgets"
+	return &job.Error{Kind: job.KindOf(err), Field: field, Text: field + ": budget " + quote(missing.Key) + " does not exist; make it first (PUT /budgets/KEY)"}
 }

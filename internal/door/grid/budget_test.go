@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -34,5 +35,17 @@ func TestBudgetsOfATaskAreReadOrRefusedByName(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "tasks[0].budgets") || !strings.Contains(err.Error(), want) || job.KindOf(err) != job.Invalid {
 			t.Errorf("%v, not %q", err, want)
 		}
+	}
+}
+
+func TestASubmitWithoutItsBudgetIsToldWhichTask(t *testing.T) {
+	err := Refused(fmt.Errorf("putting in: %w", &job.NoBudget{Key: "licence", Job: 1}))
+	e, ok := errors.AsType[*job.Error](err)
+	if !ok || e.Kind != job.Unprocessable || e.Field != "tasks[1].budgets" ||
+		e.Text != `tasks[1].budgets: budget "licence" does not exist; make it first (PUT /budgets/KEY)` {
+		t.Errorf("%#v", err)
+	}
+	if other := job.Errorf(job.Unprocessable, "the cost 3 is above the capacity 2 of budget 'licence'"); Refused(other) != error(other) { //nolint:errorlint // as it is
+		t.Error("what is no missing budget is told in other words")
 	}
 }
