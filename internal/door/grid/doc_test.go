@@ -31,8 +31,12 @@ func TestTheOptionsAreDocumented(t *testing.T) {
 	b.WriteString("\n| Option | Holds | `seed` | `modern` | Meaning |\n| --- | --- | --- | --- | --- |\n")
 	for _, o := range Options {
 		value := func(p job.Profile) string { return "`" + strings.Trim(o.Values[p], `"`) + "`" }
+		named := ""
+		if o.GridServer != "" {
+			named = " (" + o.GridServer + ")"
+		}
 		b.WriteString("| `" + o.Name + "` | " + o.Shape + " | " + value(job.ProfileSeed) + " | " + value(job.ProfileModern) + " | " +
-			strings.ToUpper(o.Help[:1]) + o.Help[1:] + ". |\n")
+			strings.ToUpper(o.Help[:1]) + o.Help[1:] + named + ". |\n")
 	}
 	b.WriteString("\n")
 	if *update {

@@ -140,6 +140,27 @@ func TestAnOptionRefusesWhatItCannotHold(t *testing.T) {
 	}
 }
 
+// Who comes from GridServer is told what its options are called here.
+func TestTheNamesOfGridServerAreUnderstood(t *testing.T) {
+	known := map[string]bool{}
+	for _, o := range Options {
+		if o.GridServer == "" {
+			continue
+		}
+		err := Given{o.GridServer: []byte("5")}.Check("options")
+		if want := "options." + o.GridServer + " is no option; did you mean " + o.Name + "?"; err == nil || err.Error() != want || known[o.GridServer] {
+			t.Errorf("%v, not %s", err, want)
+		}
+		known[o.GridServer] = true
+	}
+	if len(known) < 11 {
+		t.Errorf("%d options have a name there", len(known))
+	}
+	if err := (Given{"": []byte("5")}).Check("options"); err == nil || strings.Contains(err.Error(), "did you mean") {
+		t.Errorf("no name at all: %v", err)
+	}
+}
+
 func TestAllThatIsWrongIsToldTogether(t *testing.T) {
 	_, _, err := Resolve(job.ProfileSeed, givenText(t, `{"weight":11}`), givenText(t, `{"max_copies":0}`), givenText(t, `{"urgent":1,"foo":2}`))
 	for _, want := range []string{"grid.defaults.weight", "grid.services.max_copies", "options.urgent", "options.foo"} {

@@ -152,7 +152,7 @@ func nearest(name string) string {
 		}
 		part := len(name) >= least && (strings.Contains(o.Name, name) || strings.Contains(name, o.Name))
 		switch {
-		case part, strings.EqualFold(o.Name, name), strings.Contains(o.Help, "("+name+")"):
+		case part, strings.EqualFold(o.Name, name), name != "" && o.GridServer == name:
 			return "; did you mean " + o.Name + "?"
 		case begin > same:
 			best, same = o.Name, begin
