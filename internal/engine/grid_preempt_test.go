@@ -61,3 +61,45 @@ func TestA23ATaskThatWasPreemptedFiveTimesIsLeftAlone(t *testing.T) {
 		m.gets("last")
 	})
 }
+
+// Of two runs of a session the newer one is taken, unless its task had enough.
+func TestA23AnotherRunIsTakenInPlaceOfOneThatWasPreemptedFiveTimes(t *testing.T) {
+	for _, c := range []struct {
+		rounds int
+		victim string
+		l, m   counts
+	}{
+		{4, "L", counts{"evictions": 5}, counts{"live": 1}},
+		{5, "M", counts{"evictions": 5, "live": 1}, counts{"evictions": 1}},
+	} {
+		grid(t, func(g *gridRig) {
+			g.session("low", func(q *job.Queue) { q.Grid.Weight, q.Grid.EvictedPlace = 1, job.PlaceKeep })
+			g.session("now", urgent)
+			up := []*machine{g.engine("w1", 1)}
+			g.tasks("low", "L")
+			up[0].gets("L")
+			for i := range c.rounds {
+				protected := 30 * job.Second
+				if i == c.rounds-1 { // M begins after this run of L, which so ends first, and before the next one
+					g.pass(1)
+					protected--
+					up = append(up, g.engine("w2", 1))
+					g.tasks("low", "M")
+					up[1].gets("M")
+				}
+				name := fmt.Sprint("U", i)
+				g.tasks("now", name)
+				g.beating(protected, up...)
+				up[0].gets("L: preempt", name)
+				up[0].ok(name)
+				up[0].gets("L")
+			}
+			g.beating(job.Minute, up...)
+			g.tasks("now", "last")
+			engines := map[string]*machine{"L": up[0], "M": up[1]}
+			engines[c.victim].gets(c.victim+": preempt", "last")
+			g.counters("L", c.l)
+			g.counters("M", c.m)
+		})
+	}
+}
