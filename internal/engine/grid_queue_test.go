@@ -280,7 +280,7 @@ func TestV10AtTheLimitWhatFiresAgainIsCounted(t *testing.T) {
 		slow, idle := g.sample()
 		g.beating(30*job.Second, slow, idle)
 		g.counters("t9", counts{"live": 2, "reschedules": 1})
-		if n := limited(g); n == 0 || g.state("s").Redundant.Suppressed["limit"] != n {
+		if n := limited(g); n != 1 || g.state("s").Redundant.Suppressed["limit"] != n {
 			g.Errorf("%d suppressed, %+v", n, g.state("s").Redundant)
 		}
 	})
