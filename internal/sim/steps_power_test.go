@@ -201,6 +201,7 @@ func (w *world) powerCut() {
 	w.troubled = true
 	w.mem.PowerCut(rand.New(rand.NewPCG(w.dice.Uint64(), 3)))
 	w.disk.sever()
+	w.folds.open() // what is being folded ends with the process: nobody hears of it in the next life
 	w.stopDead()
 	w.judge.coverage.feature("a power cut")
 	w.again()
