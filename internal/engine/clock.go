@@ -38,7 +38,7 @@ const (
 	stepMax    = 5 * job.Second  // a larger gap between two looks at the clock is a step
 	skewMax    = job.Second      // the date may be so far off the steady clock before that is written down
 	clockGuard = 60 * job.Second // Expire and Purge wait so long after a step (clock_guard)
-	lapseGuard = 30 * job.Second // holders get so long to report after a step
+	lapseGuard = 30 * job.Second // holders get so long to report after a step, or their whole time if that is longer
 )
 
 // watch looks for steps of the clock between two batches.

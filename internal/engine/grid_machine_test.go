@@ -404,6 +404,33 @@ func TestA40AStepOfTheDateEndsNothing(t *testing.T) {
 	}
 }
 
+// A forward step restarts the timers of engines that are to be heard of (core.md
+// section 8): they have their whole time anew, and 30 s at least.
+func TestA40AStepOfTheDateRestartsTheTimersOfEngines(t *testing.T) {
+	for _, c := range []struct{ step, lostAfter, left job.Millis }{
+		{job.Hour, 15 * job.Second, 30 * job.Second},
+		{job.Hour, job.Minute, job.Minute},
+		{-job.Hour, 15 * job.Second, 5 * job.Second},
+		{-job.Hour, job.Minute, 50 * job.Second},
+	} {
+		grid(t, func(g *gridRig) {
+			g.session("s")
+			m := g.running()
+			g.pass(10 * job.Second)
+			g.jump(c.step)
+			g.pass(c.left - 1)
+			if s := m.state(); s.State == engine.MachineLost {
+				g.Errorf("a step by %s: it is lost before %s", c.step, c.left)
+			}
+			g.pass(1)
+			if s := m.state(); s.State != engine.MachineLost {
+				g.Errorf("a step by %s: it is %s after %s", c.step, s.State, c.left)
+			}
+			g.counters("A", counts{"retries": 1})
+		}, func(r *rig) { r.opts.LostAfter = c.lostAfter })
+	}
+}
+
 func TestALoginIsRefusedByTheNameOfWhatIsWrong(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		for field, l := range map[string]engine.Login{

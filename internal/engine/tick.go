@@ -17,6 +17,8 @@ const lowEvery = job.Second
 func (r *run) look() {
 	if r.watch.look(r.e.clock.Wall(), r.steady) > 0 {
 		r.stats.ClockSteps++
+		// Restarted, no timer of a holder ends before its whole time (core.md section 8).
+		r.watch.lapses = max(r.watch.lapses, r.steady.Add(max(r.e.opts.Reattach, r.e.opts.lostAfter())))
 	}
 	if skew, news := r.watch.drift(); news {
 		r.noteSkew(skew)
