@@ -25,11 +25,13 @@ func (r *run) excluded(session string, h *holder) (bool, error) {
 }
 
 // judgeEngines counts how runs of a task ended against the engines that ran it.
+// Several may end at once; the task is judged once.
 func (r *run) judgeEngines(q *job.Queue, c *rule.Command, j *job.Job, eff *rule.Effect) error {
 	x, holes := q.Grid.Exclusion, r.e.opts.BlackHoles
 	if x == nil && holes == nil || len(eff.Ended) == 0 {
 		return nil
 	}
+	var failed []string
 	for _, l := range eff.Ended {
 		if !strings.HasPrefix(l.Holder, machinePrefix) {
 			continue
@@ -40,33 +42,36 @@ func (r *run) judgeEngines(q *job.Queue, c *rule.Command, j *job.Job, eff *rule.
 				return err
 			}
 		}
-		if !rule.CountsAgainst(how) {
-			continue
-		}
-		poison := rule.Poison(j)
-		if holes != nil && poison {
-			if err := r.pardonHealth(holes, j); err != nil {
-				return err
-			}
-		}
-		if x != nil {
-			if err := r.strike(x, j, l.Holder[len(machinePrefix):], poison && !x.EachFailure); err != nil {
-				return err
-			}
+		if rule.CountsAgainst(how) {
+			failed = append(failed, l.Holder[len(machinePrefix):])
 		}
 	}
-	return nil
+	if len(failed) == 0 {
+		return nil
+	}
+	poison := rule.Poison(j)
+	if holes != nil && poison {
+		if err := r.pardonHealth(holes, j); err != nil {
+			return err
+		}
+	}
+	if x == nil {
+		return nil
+	}
+	return r.strike(x, j, failed, poison && !x.EachFailure)
 }
 
-// strike counts a failure against an engine, or against the task where that is
+// strike counts a failure against engines, or against the task where that is
 // poison: it failed on one host after the other.
-func (r *run) strike(x *job.Exclusion, j *job.Job, engine string, poison bool) error {
+func (r *run) strike(x *job.Exclusion, j *job.Job, engines []string, poison bool) error {
 	known, err := r.aSession(j.Queue)
 	if err != nil {
 		return err
 	}
 	s := *known
-	s.Strikes = rule.Struck(s.Strikes, x, engine, j.ID, r.now)
+	for _, name := range engines {
+		s.Strikes = rule.Struck(s.Strikes, x, name, j.ID, r.now)
+	}
 	if poison {
 		s.Strikes = rule.PardonStrikes(s.Strikes, x, j.ID)
 	}

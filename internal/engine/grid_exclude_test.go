@@ -348,3 +348,34 @@ func TestA29ATaskThatFailsOnThreeHostsIsPoisonAndPardonsTheEngines(t *testing.T)
 		})
 	}
 }
+
+// Two copies that take too long at the same moment may make their task poison: it
+// is given up once.
+func TestA29CopiesThatOverrunAtOnceMakeATaskPoisonOnce(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", excluding(job.Exclusion{Failures: 1, MaxFraction: 1}), func(q *job.Queue) {
+			q.RunTimeout, q.Grid.MaxCopies = 2*job.Second, 2
+		})
+		g.tasks("s", "A")
+		m := g.engine("w0", 1)
+		m.gets("A")
+		m.fail("A")
+		m.logoff()
+		x := g.engine("w1", 1)
+		x.gets("A")
+		y := g.engine("w2", 1)
+		if _, err := g.Operate(g.Context(), g.ids["A"], rule.Command{Verb: rule.Offer}); err != nil {
+			g.Fatal(err)
+		}
+		y.gets("A")
+		x.starts("A")
+		y.starts("A")
+		g.pass(2 * job.Second)
+		if j := g.expect("A", job.Dead); j.Reason != job.Exhausted || j.Attempts != 3 {
+			g.Errorf("%+v", j)
+		}
+		if s := g.state("s"); s.Failed != 1 || s.Open() != 0 || len(s.Strikes) != 0 {
+			g.Errorf("%+v", s.Session)
+		}
+	})
+}
