@@ -379,3 +379,30 @@ func TestA29CopiesThatOverrunAtOnceMakeATaskPoisonOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestA27TheFloorFollowsEnginesThatComeBackAsOthers(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", excluding(job.Exclusion{Failures: 1, EachFailure: true, MaxFraction: 0.5}))
+		gpu := func(l *engine.Login) { l.Properties = map[string]string{"gpu": "1"} }
+		bad := g.engine("bad", 1, gpu)
+		g.put("s", "A", func(n *engine.NewJob) {
+			task(n)
+			n.Job.Requires = []job.Requirement{{Property: "gpu", Op: "=", Value: "1"}}
+		})
+		bad.gets("A")
+		busy := g.engine("busy", 1, gpu)
+		g.tasks("s", "B")
+		busy.gets("B")
+		bad.fail("A")
+		bad.gets()
+		g.login("busy", 1) // its card is gone, and the bad one is the only one that has one
+		bad.gets("A")
+		if s := g.state("s"); !s.Stalled || s.Strikes[0].Out {
+			g.Errorf("%+v", s.Session)
+		}
+		g.login("busy", 1, gpu)
+		if s := g.state("s"); s.Stalled || !s.Strikes[0].Out {
+			g.Errorf("it came back: %+v", s.Session)
+		}
+	})
+}

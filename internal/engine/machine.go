@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -280,7 +281,7 @@ func (r *run) machineRow(holder string) (*job.Holder, error) {
 // may end together, each of which it is told to stop.
 func (r *run) setMachine(old, row *job.Holder) error {
 	r.changeFleet(old, row)
-	r.regrouped = r.regrouped || fit(row) != fit(old)
+	r.regrouped = r.regrouped || fit(row) != fit(old) || fit(row) && !maps.Equal(row.Properties, old.Properties)
 	switch {
 	case row == nil:
 		delete(r.machineRows, old.Name)
