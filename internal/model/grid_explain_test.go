@@ -36,7 +36,7 @@ func (w *gridWorld) reasons(k *task) (list []rule.Obstacle) {
 	g, set := w.grid, k.session.set.Grid
 	if k.state == job.Leased && k.inLine() {
 		for _, m := range g.machines {
-			if m.able() && k.fits(m) { // be it busy now
+			if m.able() && k.fits(m) && !k.session.excludes(m) { // be it busy now
 				return nil
 			}
 		}
@@ -60,13 +60,17 @@ func (w *gridWorld) reasons(k *task) (list []rule.Obstacle) {
 	if len(list) > 0 {
 		return list
 	}
-	engines, fitting, free := 0, 0, 0
+	engines, excluded, fitting, free := 0, 0, 0, 0
 	for name, m := range g.machines {
 		c := w.conns[name]
 		if m.lost || c != nil && len(c.serves) > 0 && !slices.Contains(c.serves, k.session.name) {
 			continue
 		}
 		if engines++; !k.fits(m) {
+			continue
+		}
+		if k.session.excludes(m) {
+			excluded++
 			continue
 		}
 		if fitting++; (c != nil || m.polls) && g.room(m) > 0 {
@@ -76,6 +80,8 @@ func (w *gridWorld) reasons(k *task) (list []rule.Obstacle) {
 	switch {
 	case engines == 0:
 		return []rule.Obstacle{rule.NoWorker}
+	case fitting == 0 && excluded > 0:
+		return []rule.Obstacle{rule.EnginesExcluded}
 	case fitting == 0:
 		return []rule.Obstacle{rule.NoFittingWorker}
 	case free == 0:

@@ -27,6 +27,8 @@ type grid struct {
 	tasks    map[job.ID]*task // also those that are forgotten
 	over     []*task          // that ended, and who waits for them was not told
 	swept    bool             // the clock cancelled tasks in this step
+
+	able map[string]bool // who could be given tasks when it was last looked at, and is fast
 }
 
 type session struct {
@@ -36,7 +38,12 @@ type session struct {
 	created, ended job.Millis
 	heard          job.Millis // of its client
 	collected      int64
+	forgotten      int64 // of what was collected
 	dropped        bool
+
+	strikes []*strike // by name
+	judge   bool      // whom to exclude is to be looked at
+	stuck   bool      // all who may run its tasks failed too often
 }
 
 type task struct {

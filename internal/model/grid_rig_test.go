@@ -60,6 +60,7 @@ type gift struct {
 
 // hear reads what machines were told and given, and holds it against the model.
 func (w *gridWorld) hear(others ...gift) {
+	w.grid.judged()
 	list := others
 	for _, name := range slices.Sorted(maps.Keys(w.conns)) {
 		list = append(list, w.read(name)...)
@@ -158,7 +159,7 @@ func (w *gridWorld) waits(d gift, m *machine) (serves []string, is bool) {
 // that it was given to: it failed, or was not begun, and is free to go elsewhere.
 func (w *gridWorld) prefers(d gift, t *task, m *machine) bool {
 	elsewhere := t.undelivered() || t.retries > 0 && t.session.set.Grid.RetryElsewhere
-	return elsewhere && w.grid.room(d.to) > 0 && t.fits(d.to) && t.reluctance(d.to) < t.reluctance(m)
+	return elsewhere && w.grid.room(d.to) > 0 && t.fits(d.to) && !t.session.excludes(d.to) && t.reluctance(d.to) < t.reluctance(m)
 }
 
 // settle lets engine and model do what is due now: one thing leads to another, at

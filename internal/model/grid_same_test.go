@@ -58,11 +58,12 @@ func (w *gridWorld) sameSession(got engine.SessionState, want *claim) {
 	}
 	b := shown{
 		want.state, want.created, want.ended, want.clientUntil(), n[open] + n[done] + n[failed] + n[cancelled], n[done], n[failed], n[cancelled], want.collected,
-		n[open], int64(want.waiting), int64(want.running), want.target, w.grid.stalled(want),
+		n[open], int64(want.waiting), int64(want.running), want.target, want.stuck || w.grid.stalled(want),
 	}
 	if a != b {
 		w.Fatalf("session %s is\n%+v, want\n%+v", want.name, a, b)
 	}
+	w.sameStrikes(got.Strikes, want.session)
 }
 
 // stalled reports whether a session has tasks in line that no engine may run.
@@ -72,7 +73,7 @@ func (g *grid) stalled(c *claim) bool {
 	}
 	for _, m := range g.machines {
 		for _, t := range g.ofSession(c.session) {
-			if !m.lost && !m.draining && t.inLine() && t.fits(m) {
+			if !m.lost && !m.draining && !c.excludes(m) && t.inLine() && t.fits(m) {
 				return false
 			}
 		}

@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -66,6 +67,12 @@ func (g *grid) nextTime() (soonest job.Millis) {
 		at(s.clientUntil())
 		if s.ended > 0 {
 			at(s.ends())
+			continue
+		}
+		for _, k := range s.strikes {
+			if k.until < math.MaxInt64 {
+				at(k.until)
+			}
 		}
 	}
 	return soonest
@@ -134,7 +141,19 @@ func (g *grid) turn(s *session, cancels bool) {
 			t.gone = true
 		}
 		delete(g.sessions, s.name)
-	case s.set.Grid.Collection == job.CollectImmediately || s.set.Grid.Collection == job.CollectAfterSubmit:
+	default:
+		g.look(s)
+	}
+}
+
+// look forgets what was collected of a session, and forgives engines in time.
+func (g *grid) look(s *session) {
+	forgets := s.set.Grid.Collection == job.CollectImmediately || s.set.Grid.Collection == job.CollectAfterSubmit
+	over := func(k *strike) bool { return k.until > 0 && k.until <= g.now }
+	if forgets && s.forgotten < s.collected || !s.state.Ended() && slices.ContainsFunc(s.strikes, over) {
+		g.exclude(s)
+	}
+	if s.forgotten = s.collected; forgets {
 		for _, t := range g.ofSession(s) {
 			t.gone = t.fate == done && t.number > 0 && t.number <= s.collected
 		}
@@ -144,6 +163,7 @@ func (g *grid) turn(s *session, cancels bool) {
 // settled tells those who waited for tasks that are over, and ends the sessions
 // whose last task is.
 func (g *grid) settled() {
+	g.judged()
 	for ; len(g.over) > 0; g.over = g.over[1:] {
 		for _, t := range g.list(func(t *task) bool { return t.aside == g.over[0] }) {
 			g.depends(t)

@@ -36,6 +36,7 @@ func (g *grid) settle(s engine.Settle) (job.State, job.Kind) {
 		g.finish(t, r, job.ByRetry, why)
 		t.charge(r)
 		g.again(t, loading)
+		g.failed(t, r.machine)
 	case job.Released:
 		g.finish(t, r, job.ByRelease, job.AttemptReleased)
 		t.evict(r)
@@ -45,6 +46,7 @@ func (g *grid) settle(s engine.Settle) (job.State, job.Kind) {
 		g.finish(t, r, job.ByDead, why)
 		t.charge(r)
 		g.fails(t, job.Killed, loading)
+		g.failed(t, r.machine)
 	}
 	return t.state, accepted
 }
@@ -111,7 +113,8 @@ func (g *grid) cancel(t *task) {
 func (g *grid) timeOuts() {
 	late := func(at job.Millis) bool { return at > 0 && at <= g.now }
 	for _, t := range g.list(func(t *task) bool { return len(t.runs) > 0 }) {
-		failures, returned := 0, 0
+		var failures []string
+		returned := 0
 		for _, r := range slices.Clone(t.runs) {
 			switch {
 			case late(r.runEnd) && t.session.set.Grid.OnTimeout == job.TimeoutReschedule:
@@ -122,7 +125,7 @@ func (g *grid) timeOuts() {
 				g.finish(t, r, job.ByTimeout, job.AttemptTimeout)
 				t.charge(r)
 				g.toldToStop(r)
-				failures++
+				failures = append(failures, r.machine)
 			case late(r.startBy):
 				g.finish(t, r, job.ByRelease, job.AttemptUndelivered)
 				t.evict(r)
@@ -130,7 +133,7 @@ func (g *grid) timeOuts() {
 			}
 		}
 		switch {
-		case failures > 0:
+		case len(failures) > 0:
 			g.again(t, false)
 		case returned > 0:
 			t.want -= returned - 1 // back takes one off
@@ -139,6 +142,7 @@ func (g *grid) timeOuts() {
 			continue
 		}
 		g.fence(t)
+		g.failed(t, failures...)
 	}
 }
 

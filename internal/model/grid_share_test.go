@@ -127,7 +127,7 @@ func (g *grid) claims() (all []*claim) {
 func (g *grid) pick(m *machine, serves []string) *task {
 	all := slices.DeleteFunc(g.claims(), func(c *claim) bool {
 		limit := c.set.Grid.MaxEngines
-		return c.weight == 0 || c.waiting == 0 || limit > 0 && c.running >= limit || len(serves) > 0 && !slices.Contains(serves, c.name)
+		return c.weight == 0 || c.waiting == 0 || limit > 0 && c.running >= limit || len(serves) > 0 && !slices.Contains(serves, c.name) || c.excludes(m)
 	})
 	slices.SortStableFunc(all, func(a, b *claim) int {
 		return cmp.Or(cmp.Compare((b.target-b.running)*a.weight, (a.target-a.running)*b.weight), cmp.Compare(b.weight, a.weight))
@@ -149,11 +149,11 @@ func (t *task) fits(m *machine) bool {
 	})
 }
 
-// reluctance is how little a task should run on a machine again: 2 = it failed or was
-// not begun there, 1 = it failed on its host.
+// reluctance is how little a task should run on a machine again: 3 = it was not
+// begun there just now, 2 = it failed there, 1 = it failed on its host.
 func (t *task) reluctance(m *machine) (most int) {
 	if t.undelivered() && t.past[len(t.past)-1].machine == m.name {
-		return 2
+		return 3
 	}
 	for _, r := range t.past {
 		switch {

@@ -41,7 +41,7 @@ func TestTheGridIsTheModel(t *testing.T) {
 						"offer":   w.offer, "commit": w.tryCommit, "cancel task": w.cancelTask,
 						"drain": w.drain, "log off": w.logoff,
 						"weigh": w.weigh, "end session": w.endSession, "delete": w.deleteSession,
-						"restart": w.restart, "explain": w.explain,
+						"restart": w.restart, "explain": w.explain, "clear": w.clear,
 					})
 				})
 			})
@@ -70,6 +70,7 @@ func drawSession(t *rapid.T, name string) *job.Queue {
 		AutoCancel: one(t, "auto cancel", job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelLibload, job.AutoCancelAlways),
 		Retain:     one[job.Millis](t, "keep", 0, 20*job.Second), ClientTimeout: one[job.Millis](t, "client timeout", 0, 0, 0, 0, 0, 12*job.Second),
 		FenceWait: one[job.Millis](t, "fence wait", 0, 1800), RetryElsewhere: rapid.Bool().Draw(t, "retry elsewhere"),
+		Exclusion: drawExclusion(t),
 	}
 	q.NonIdempotent = one(t, "not idempotent", false, false, false, false, false, true)
 	if q.RetainDone = job.MaxMillis; q.Grid.Collection == job.CollectNever {

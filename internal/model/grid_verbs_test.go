@@ -171,7 +171,7 @@ func (w *gridWorld) login(t *rapid.T) {
 	if w.conns[name] != nil && !one(t, "anew", false, false, false, true) {
 		t.SkipNow()
 	}
-	l := engine.Login{Name: name, Host: one(t, "host", "h", "i"), Slots: one(t, "slots", 2, 1, 3)}
+	l := engine.Login{Name: name, Host: one(t, "host", "h", "i", "j"), Slots: one(t, "slots", 2, 1, 3)}
 	m := &machine{name: l.Name, host: l.Host, slots: l.Slots, fast: rapid.Bool().Draw(t, "fast"), until: g.now + lostAfter}
 	l.Properties = map[string]string{"cpu": "1"}
 	if m.fast {

@@ -69,4 +69,20 @@ var gridModelFaults = []fault{
 		new:   "		case s == job.Dead:",
 		first: []suite{in(modelPkg, "TestTheGridIsTheModel")},
 	},
+	{
+		name: "excluded-engine-fed", breaks: "grid.md 9",
+		does:  "an engine that failed too often is given tasks of that session",
+		file:  "internal/rule/exclude.go",
+		old:   "	return known && list[i].Out\n",
+		new:   "	return known && list[i].Out && list[i].Count > 1\n",
+		first: []suite{in(modelPkg, "TestTheGridIsTheModel")},
+	},
+	{
+		name: "floor-of-exclusion-forgotten", breaks: "grid.md 9",
+		does:  "a session excludes all engines that failed too often, whatever max_fraction says",
+		file:  "internal/rule/exclude.go",
+		old:   "	most := int(x.MaxFraction*float64(all) + 1e-9)",
+		new:   "	most := all",
+		first: []suite{in(modelPkg, "TestTheGridIsTheModel")},
+	},
 }
