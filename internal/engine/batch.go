@@ -129,7 +129,7 @@ type run struct {
 	news     []string                // sessions that changed
 	strayed  []strayed
 	over     []job.ID // tasks that ended, of sessions in which some wait for others, to be told yet
-	stirred  bool     // a task or the slots of an engine changed
+	stirred  bool     // a task, what a session asks for, or the slots of an engine changed
 	paced    []paced
 	paceDue  map[string]job.Millis
 

@@ -103,3 +103,24 @@ func TestA23AnotherRunIsTakenInPlaceOfOneThatWasPreemptedFiveTimes(t *testing.T)
 		})
 	}
 }
+
+// A session that is made urgent, or gets more weight, takes its slots at once.
+func TestA22ASessionThatBecomesUrgentTakesItsSlots(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("low", func(q *job.Queue) { q.Grid.EvictedPlace = job.PlaceKeep })
+		g.session("now")
+		m := g.engine("w", 2)
+		g.tasks("low", "L1")
+		m.gets("L1")
+		g.pass(1)
+		g.tasks("low", "L2")
+		m.gets("L2")
+		g.tasks("now", "U")
+		g.beating(31*job.Second, m)
+		m.gets()
+		if _, err := g.ChangeSession(g.Context(), "now", func(q *job.Queue) error { urgent(q); return nil }, driver); err != nil {
+			g.Fatal(err)
+		}
+		m.gets("L2: preempt", "U")
+	})
+}

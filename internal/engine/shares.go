@@ -164,6 +164,7 @@ func (r *run) joinShares(s *job.Session, q *job.Queue) error {
 func (r *run) changeShare(s *job.Session, q *job.Queue) error {
 	t, err := r.roster()
 	if err == nil && t.shares[s.Name] != nil {
+		r.stirred = true
 		share := t.shares[s.Name]
 		t.urgent -= oneIf(share.Urgent)
 		t.rota.Change(share, claimOf(s, q))
