@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 )
 
@@ -123,4 +124,47 @@ func TestA22ASessionThatBecomesUrgentTakesItsSlots(t *testing.T) {
 		}
 		m.gets("L2: preempt", "U")
 	})
+}
+
+// Who waited when the server stopped for a run to be protected no more waits on.
+func TestA22AnUrgentSessionTakesItsSlotsAfterARestart(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("low")
+		g.session("now", urgent)
+		m := g.engine("w", 1)
+		g.tasks("low", "L")
+		m.gets("L")
+		m.starts("L")
+		g.tasks("now", "U")
+		g.beating(20*job.Second, m)
+		runs := []engine.Running{{ID: g.ids["L"], Token: m.held["L"].Lease.Token}}
+		g.restart(0)
+		m.epoch = g.login("w", 1, func(l *engine.Login) { l.Running = runs }).Machine.Epoch
+		g.beating(10*job.Second, m)
+		g.attempts("L", "1 w preempted eviction")
+	})
+}
+
+// Once nobody is urgent any more, nobody looks for runs to be pre-empted.
+func TestNothingIsLookedAtForAnUrgentSessionThatIsOver(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("low")
+		g.session("now", urgent)
+		m := g.engine("w", 1)
+		g.tasks("low", "L")
+		m.gets("L")
+		g.tasks("now", "U")
+		if _, err := g.ChangeSession(g.Context(), "now", func(q *job.Queue) error { q.Grid.Urgent = false; return nil }, driver); err != nil {
+			g.Fatal(err)
+		}
+		g.beating(29*job.Second, m)
+		g.tasks("low", "next")
+		g.pass(job.Second)
+		before := g.stats().Batches
+		g.pass(job.Second)
+		if n := g.stats().Batches - before; n > 5 {
+			g.Errorf("%d transactions in a second in which nothing happens", n)
+		}
+		m.gets()
+	}, func(r *rig) { r.twice = false }) // what is known of shares stays
 }

@@ -11,15 +11,17 @@ import (
 // without blame, and its engine is told. It costs nothing without an urgent
 // session.
 func (r *run) preempt() error {
-	r.preemptAt = r.c.preemptAt
-	if t := r.c.roster; t != nil && t.urgent == 0 || !r.stirred && (r.preemptAt == 0 || r.preemptAt > r.steady) {
+	if t := r.c.roster; t != nil && t.urgent == 0 {
+		return nil // and nobody waits for a run to be protected no more
+	}
+	if at := r.c.preemptAt; !r.stirred && (at == 0 || at > r.steady) {
+		r.preemptAt = at
 		return nil
 	}
 	t, err := r.roster()
 	if err != nil {
 		return err
 	}
-	r.preemptAt = 0
 	need := 0
 	if t.urgent > 0 {
 		need = t.rota.Short(true)

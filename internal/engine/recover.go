@@ -379,6 +379,7 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 // loadSessions finds what is kept in memory of each session.
 func (c *committer) loadSessions(v store.Reader, steady job.Millis) error {
 	c.paces, c.clients, c.over = paces{}, clients{}, nil
+	c.preemptAt = steady // somebody may have waited for that
 	rows, err := v.Rows(job.Sessions, "", 1<<30)
 	if err != nil {
 		return err
