@@ -54,8 +54,8 @@ var gridCoreFaults = []fault{
 		name: "grid-host-shared", breaks: "grid.md 7",
 		does:  "a copy runs on the host of another one",
 		file:  "internal/store/embedded/lines.go",
-		old:   "_, runs = x.hosts[s.Host][id]",
-		new:   "_, runs = x.hosts[s.Host+\"x\"][id]",
+		old:   "x.hosts.has(s.Host, id)",
+		new:   "x.hosts.has(s.Host+\"x\", id)",
 		first: []suite{in(embeddedPkg, "TestExercise")},
 	},
 	{
