@@ -73,7 +73,7 @@ func TestA42RandomHistoriesKeepTheInvariantsOfTheGrid(t *testing.T) {
 	}
 	t.Logf("%d histories from %d on, %d steps: %v", seeds, from, steps, seen)
 	want := []string{"done", "dead", "copy", "two run", "superseded", "late", "lost", "power cut", "ended", "timeout", "evicted", "excluded", "client gone", "aside for another", "failed for another", "replayed", "late and refused"}
-	if seeds >= chaosSeeds {
+	if seeds >= 4*chaosSeeds { // of sixteen one copies by clone, and not however its goroutines run
 		want = append(want, "copied by clone")
 	}
 	for _, what := range want {
