@@ -466,13 +466,16 @@ func decodeFailure(number uint32, b []byte) (job.Failure, error) {
 // and frequent.
 func appendRow(b []byte, row job.Row) ([]byte, error) {
 	version := byte(1)
-	if g, ok := row.(*job.Gate); ok {
+	switch t := row.(type) {
+	case *job.Gate:
 		switch {
-		case g.Paused:
+		case t.Paused:
 			version = 3
-		case g.Place != 0 || g.Served != 0:
+		case t.Place != 0 || t.Served != 0:
 			version = 2
 		}
+	case *job.Session, *job.Holder:
+		version = 2
 	}
 	b = append(b, version)
 	switch t := row.(type) {
@@ -481,7 +484,11 @@ func appendRow(b []byte, row job.Row) ([]byte, error) {
 		return append(b, text...), err
 	case *job.CronEntry:
 		return appendCronEntry(b, t)
-	case *job.Holder, *job.Replay, *job.Mark, *job.Audit, *job.CronGroup, *job.Session:
+	case *job.Session:
+		return appendSession(b, t), nil
+	case *job.Holder:
+		return appendHolder(b, t), nil
+	case *job.Replay, *job.Mark, *job.Audit, *job.CronGroup:
 		text, err := json.Marshal(t)
 		return append(b, text...), err
 	case *job.Gate:
@@ -519,7 +526,15 @@ func appendRow(b []byte, row job.Row) ([]byte, error) {
 func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 	r := reader{b: b}
 	v := r.byte()
-	if v != 1 && (v < 2 || v > 3 || t != job.Gates) {
+	latest := byte(1)
+	switch t {
+	case job.Gates:
+		latest = 3
+	case job.Sessions, job.Holders:
+		latest = 2
+	default:
+	}
+	if v < 1 || v > latest {
 		return nil, corrupt("a row has layout %d, which this version does not know", v)
 	}
 	var row job.Row
@@ -531,8 +546,15 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 			q.Grid != nil && q.Grid.Check() != nil
 		r.b, row = nil, q
 	case job.Holders:
+		if v > 1 {
+			row = r.holder()
+			break
+		}
 		h := &job.Holder{}
 		r.bad = json.Unmarshal(r.b, h) != nil || h.Kind > job.Unary
+		if m := h.Machine; m != nil {
+			m.Health.Row, m.Stopping = filled(m.Health.Row), filled(m.Stopping)
+		}
 		r.b, row = nil, h
 	case job.Replays:
 		p := &job.Replay{}
@@ -560,7 +582,7 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 		c := &job.Receipt{}
 		copy(c.Hash[:], key)
 		copy(c.Content[:], r.bytes(16))
-		copy(c.Job[:], r.bytes(16))
+		c.Job = r.id()
 		c.Expires = r.millis()
 		row = c
 	case job.Reserves:
@@ -593,8 +615,16 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 		r.bad, r.b = r.bad || s.Door >= job.Doors, nil
 		row = s
 	case job.Sessions:
+		if v > 1 {
+			row = r.session()
+			break
+		}
 		t := &job.Session{}
 		r.bad = json.Unmarshal(r.b, t) != nil || !t.State.Valid()
+		t.Strikes = filled(t.Strikes)
+		for i := range t.Strikes {
+			t.Strikes[i].Tasks = filled(t.Strikes[i].Tasks)
+		}
 		r.b, row = nil, t
 	case job.Affinities:
 		row = r.affinity()

@@ -29,8 +29,7 @@ func appendAffinity(b []byte, t *job.AffinityTag) []byte {
 
 func (r *reader) affinity() *job.AffinityTag {
 	t := &job.AffinityTag{Session: r.string(), Tag: r.string(), Engines: r.strings()}
-	copy(t.Head[:], r.bytes(uint64(len(t.Head))))
-	t.Until = r.millis()
+	t.Head, t.Until = r.id(), r.millis()
 	r.bad = r.bad || len(t.Engines) > job.AffinityEngines
 	return t
 }

@@ -102,6 +102,19 @@ func sampleRows() []job.Row {
 	return []job.Row{
 		queue, job.NewQueue("q"), guarded,
 		&job.Holder{Name: "w/host", Kind: job.Named, Until: 5, Properties: map[string]string{"cpu": "4"}},
+		&job.Holder{Name: "w/bare"},
+		&job.Holder{Name: "engine/e1", Properties: map[string]string{}, Machine: &job.Machine{
+			Host: "h", Slots: 4, Epoch: 1 << 40, LoggedIn: 1, Heard: 2, Polls: true, Lost: true,
+			Health:   job.Health{State: job.HealthProbed, Until: 9, Row: []job.FastFail{{Task: job.ID{1}}, {Task: job.ID{2}, Elsewhere: true}}},
+			Stopping: []uint64{1, 1<<64 - 1},
+		}},
+		&job.Holder{Name: "engine/e2", Machine: &job.Machine{Slots: 1, Draining: true, Awaited: true}},
+		&job.Session{Name: "s"},
+		&job.Session{
+			Name: "s2", State: job.SessionCancelling, By: job.Actor{Name: "ann", From: "::1"}, Info: []byte("{}"), Created: 1, Closed: 2, Ended: 3,
+			Submitted: 1 << 40, Done: 5, Failed: 6, Cancelled: 7, Depends: true, Tags: 8, Collected: 9, Forgotten: 10, Dropped: true, Why: "w", Next: 11,
+			Strikes: []job.Strike{{Engine: "e", Tasks: []job.ID{{1}, {2}}, Count: 3, Last: 4, Until: 5, Out: true}, {Engine: "f"}}, Stalled: true,
+		},
 		&job.Gate{Queue: "q", Group: "g", Hold: 1, Park: "hold", Turn: 3, LastSeq: -4},
 		&job.Gate{Queue: "q", Group: "", Place: 5, Served: 1},
 		&job.Throttle{Queue: "q", Group: "g", State: job.BreakerHalfOpen, Since: 1, Until: 2, Openings: 3, Allowed: 1, Out: 1, Slow: 9},

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -55,6 +56,25 @@ func TestEveryLayoutOfAResultIsReadForever(t *testing.T) {
 		r := reader{b: []byte(stored)}
 		if r.extras(); !r.bad {
 			t.Errorf("%q is a result", stored)
+		}
+	}
+}
+
+// Sessions and holders were JSON once, and data of then is still read.
+func TestSessionsAndHoldersOfTheFirstLayout(t *testing.T) {
+	for _, row := range sampleRows() {
+		switch row.(type) {
+		case *job.Session, *job.Holder:
+		default:
+			continue
+		}
+		text, err := json.Marshal(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decodeRow(row.Table(), row.Key(), append([]byte{1}, text...))
+		if err != nil || !reflect.DeepEqual(got, row) {
+			t.Errorf("%s\nwas read as\n%+v, %v", text, got, err)
 		}
 	}
 }

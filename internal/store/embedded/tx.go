@@ -272,14 +272,15 @@ func (t *tx) Set(row job.Row) error {
 		return t.writeReceipt(&r.Hash, r)
 	}
 	table, key := row.Table(), row.Key()
-	value, err := appendRow(nil, row)
+	value, err := appendRow(t.value[:0], row)
 	if err != nil {
 		return err
 	}
+	t.key, t.value = rowKey(t.key[:0], table, key), value
 	t.remember(table, key)
 	t.s.rows.put(row)
 	t.s.applyRow(row)
-	return t.batch.Set(rowKey(nil, table, key), value, nil)
+	return t.batch.Set(t.key, t.value, nil)
 }
 
 func (t *tx) Unset(table job.Table, key string) error {
