@@ -98,6 +98,8 @@ type run struct {
 	alone   map[*holder]int // change of jobs delivered alone
 	leases  int
 	gifts   []gift
+	lease   job.Lease // that is being granted
+	hooks   hooks
 	reads   map[*holder]int // deliveries that streams took off our hands
 	fed     bool            // all waiting holders are to be served again
 	hadFed  bool            // it did so in the run before
@@ -144,6 +146,14 @@ type run struct {
 	rooms     []*holder // the machines of them that had room; nil = nobody asked
 
 	machineRows map[string]*job.Holder // machines that changed, to be written
+}
+
+// hooks are what a step may ask for. They are made once: a method made a value
+// is a piece of memory each time.
+type hooks struct {
+	rand   func() float64
+	seq    func() int64
+	paused func(job.Fingerprint) bool
 }
 
 // disk is what was seen of the free space.
@@ -281,6 +291,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 		old.held, old.alone, old.reads = map[*holder]int{}, map[*holder]int{}, map[*holder]int{}
 		old.joined, old.left = map[string]*holder{}, map[*holder]bool{}
 		old.granted, old.offers = map[job.ID]int{}, map[offerKey]*offer{}
+		old.hooks = hooks{rand: r.uniform, seq: r.nextSeq, paused: r.paused}
 	}
 	if old.gifts == nil { // those of the run before are on their way
 		old.gifts = *e.gifts.Get().(*[]gift)
@@ -301,7 +312,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 	*r = run{
 		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
 		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, reads: old.reads,
-		gifts: old.gifts[:0], granted: old.granted, offers: old.offers,
+		gifts: old.gifts[:0], granted: old.granted, offers: old.offers, hooks: old.hooks,
 		joined: old.joined, left: old.left, ids: *e.core.ids, seq: e.core.seq,
 		watch: e.core.watch, disk: e.core.disk, emptied: e.core.emptied, over: slices.Clip(e.core.over),
 	}
@@ -430,7 +441,7 @@ func (r *run) view(j *job.Job, queue, group string) (rule.View, error) {
 	}
 	v := rule.View{
 		Now: r.now, Steady: r.steady, Job: j, Queue: q, Server: r.e.rules(),
-		Rand: r.uniform, Seq: r.nextSeq, Paused: r.paused, Start: r.c.start,
+		Rand: r.hooks.rand, Seq: r.hooks.seq, Paused: r.hooks.paused, Start: r.c.start,
 	}
 	if j != nil && j.Extras != nil {
 		v.Owner = r.otherOwner(j)

@@ -160,8 +160,10 @@ func newSlot(b *testing.B, e *engine.Engine, i, prefetch int) *slot {
 // work runs tasks as long as there are more, and keeps how long it waited for
 // those behind number skip.
 func (s *slot) work(ctx context.Context, e *engine.Engine, runs time.Duration, more func() (int64, bool), skip int64) error {
+	list := make([]engine.Settle, 1)
 	tell, told := func(done engine.Settle) error {
-		v, err := e.Settle(ctx, []engine.Settle{done})
+		list[0] = done
+		v, err := e.Settle(ctx, list)
 		if err == nil {
 			err = v[0].Err
 		}

@@ -42,6 +42,7 @@ type holder struct {
 	opts  StreamOptions
 	life  job.Millis   // of each unary lease
 	key   string       // equal keys ask for the same work
+	asks  string       // of a machine: equal ones may run the same tasks, but for what runs beside them
 	want  int          // unary: jobs at most; 0 = a stream
 	turns *TurnOptions // asks for turns of groups; nil = for jobs
 
@@ -605,7 +606,8 @@ func (r *run) grant(h *holder, j *job.Job, turn int64) error {
 	if err != nil {
 		return err
 	}
-	l := &job.Lease{
+	l := &r.lease // the rule takes a copy
+	*l = job.Lease{
 		Token: job.NewToken(r.c.start, r.e.rnd), Holder: h.name, Kind: h.kind, Alone: j.Alone,
 	}
 	if g := q.Grid; g != nil {

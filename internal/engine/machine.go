@@ -494,7 +494,8 @@ func (e *Engine) MachineLease(ctx context.Context, name string, epoch int64, mos
 
 func (h *holder) asMachine(row *job.Holder) {
 	h.machine, h.host, h.opts.Properties = true, row.Machine.Host, row.Properties
-	h.key = fmt.Sprintf("engine %q %q %q", h.host, h.opts.Queues, h.opts.Properties)
+	h.asks = fmt.Sprintf("%q", h.opts.Properties)
+	h.key = fmt.Sprintf("engine %q %q %s", h.host, h.opts.Queues, h.asks)
 }
 
 // machineRoom is how many more tasks a machine takes now.

@@ -385,7 +385,7 @@ func cancelled(c *rule.Command) bool { return c.Verb == rule.Cancel && c.Reason 
 // keepSessions ends the sessions that are over and writes those that changed.
 func (r *run) keepSessions() error {
 	for _, name := range sortedKeys(r.sessions) {
-		s := *r.sessions[name]
+		s := r.sessions[name]
 		if s.Name == "" {
 			continue // deleted
 		}
@@ -394,11 +394,11 @@ func (r *run) keepSessions() error {
 			return err
 		}
 		if s.State == job.SessionClosed && s.Open() == 0 || s.State == job.SessionCancelling && s.Open() == 0 {
-			s.State, s.Ended = rule.EndOf(&s), r.now
+			s.State, s.Ended = rule.EndOf(s), r.now
 			r.tx.Durable()
 		}
-		s.Next = rule.SessionDue(&s, q.Grid, r.now)
-		if err := r.tx.Set(&s); err != nil {
+		s.Next = rule.SessionDue(s, q.Grid, r.now)
+		if err := r.tx.Set(s); err != nil {
 			return err
 		}
 		r.ticked = r.ticked || s.Next > 0 && s.Next <= r.now

@@ -288,7 +288,7 @@ func (r *run) feedMachine(h *holder, n int) (took int, dry bool, err error) {
 	return took, false, nil
 }
 
-// offer is what a session has in line for machines with the same key. It is read
+// offer is what a session has in line for machines that ask alike. It is read
 // ahead, a few tasks and then more: one read of many costs less than many reads.
 // It is valid while machines are served, when lines change by grants only.
 type offer struct {
@@ -300,18 +300,31 @@ type offer struct {
 // offerKey says whom an offer is for.
 type offerKey struct {
 	session, asks string
-	machine       string // "" = all that ask alike
+	machine       string // "" = all that ask alike, on whichever host
 }
 
 // offerMax is the most tasks that are read ahead.
 const offerMax = 64
 
 // nextTask is the foremost task of a session that a machine may run; nil = none.
+// Machines with the same properties look at the same offer, until what is foremost
+// there runs on this one or on its host: then it asks for itself, as it does where
+// some tasks are for some machines only.
 func (r *run) nextTask(session string, h *holder, s rule.Seeker) (*job.Job, error) {
-	key := offerKey{session: session, asks: h.key}
-	if r.c.roster.tagged[session] {
-		key.machine = h.name
+	key := offerKey{session: session, asks: h.asks}
+	if !r.c.roster.tagged[session] {
+		anyone := rule.Seeker{Properties: s.Properties, Engine: true}
+		j, err := r.foremost(key, anyone)
+		if err != nil || j == nil || !j.HeldBy(h.name) && !j.RunsOn(h.host) {
+			return j, err
+		}
 	}
+	key.machine = h.name
+	return r.foremost(key, s)
+}
+
+// foremost is the first task of an offer, which is read anew when it is empty.
+func (r *run) foremost(key offerKey, s rule.Seeker) (*job.Job, error) {
 	o := r.offers[key]
 	if o == nil {
 		o = &offer{n: 1}
@@ -321,26 +334,22 @@ func (r *run) nextTask(session string, h *holder, s rule.Seeker) (*job.Job, erro
 		for len(o.list) > 0 && r.granted[o.list[0].ID] > o.at {
 			o.list = o.list[1:]
 		}
-		if len(o.list) > 0 {
-			j := o.list[0]
-			if j.Budgets() != nil {
-				aside, err := r.taskAside(j)
-				if err != nil || aside && r.fed {
-					return nil, err
-				}
-				if aside {
-					continue
-				}
+		if len(o.list) == 0 {
+			list, err := r.tx.Ready([]string{key.session}, s, o.n)
+			if err != nil || len(list) == 0 {
+				return nil, err
 			}
-			if !j.HeldBy(h.name) { // a machine of the same key has it, and wants no copy
-				return j, nil
-			}
+			o.list, o.n, o.at = list, min(2*o.n, offerMax), r.grants
 		}
-		list, err := r.tx.Ready([]string{session}, s, o.n)
-		if err != nil || len(list) == 0 {
+		j := o.list[0]
+		if j.Budgets() == nil {
+			return j, nil
+		}
+		if aside, err := r.taskAside(j); err != nil || aside && r.fed {
 			return nil, err
+		} else if !aside {
+			return j, nil
 		}
-		o.list, o.n, o.at = list, min(2*o.n, offerMax), r.grants
 	}
 }
 

@@ -82,12 +82,15 @@ func (j *Job) History() []Attempt {
 	return j.Extras.Attempts
 }
 
-// WithHistory returns the job's extras with these attempts: of too many those in
-// the middle are left out.
-func (j *Job) WithHistory(list []Attempt) *Extras {
+// WithOutcome returns the job's extras with this result, nil = as it is, and these
+// attempts: of too many those in the middle are left out.
+func (j *Job) WithOutcome(r *Result, list []Attempt) *Extras {
 	x := Extras{}
 	if j.Extras != nil {
 		x = *j.Extras
+	}
+	if r != nil {
+		x.Result = r
 	}
 	if more := len(list) - AttemptsFirst - AttemptsLast; more > 0 {
 		list = append(list[:AttemptsFirst:AttemptsFirst], list[AttemptsFirst+more:]...)

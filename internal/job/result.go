@@ -32,13 +32,3 @@ func (j *Job) ResultRef() ID {
 	}
 	return ID{}
 }
-
-// WithResult returns the job's extras with this result.
-func (j *Job) WithResult(r *Result) *Extras {
-	x := Extras{}
-	if j.Extras != nil {
-		x = *j.Extras
-	}
-	x.Result = r
-	return x.orNil()
-}

@@ -386,7 +386,7 @@ func bare(j *job.Job) *job.Job {
 		c.Park = ""
 	}
 	if r := c.Result(); r != nil { // where a large one is kept only the engine can say
-		c.Extras = c.WithResult(&job.Result{Size: r.Size, Bytes: r.Bytes})
+		c.Extras = c.WithOutcome(&job.Result{Size: r.Size, Bytes: r.Bytes}, c.History())
 	}
 	return c
 }

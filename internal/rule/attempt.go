@@ -10,20 +10,24 @@ import (
 // end. One place writes it, by what the step did; a job of a queue that is no
 // session pays one nil check.
 
-// keepAttempts adds the runs that a step ended to the history of their task.
-func keepAttempts(v View, c *Command, e *Effect) {
-	j := e.Job
-	if j == nil { // it left, with its history
+// keepOutcome adds what a step brought to what the job remembers: its result, and
+// of a task the runs that ended.
+func keepOutcome(v View, c *Command, e *Effect) {
+	runs := v.Queue.Grid != nil && (len(e.Ended) > 0 || e.Late)
+	if !runs && e.result == nil {
 		return
 	}
-	list := slices.Clone(j.History())
-	if e.Late {
-		list = lateAttempt(v, c, list)
+	list := e.Job.History()
+	if runs {
+		list = append(make([]job.Attempt, 0, len(list)+len(e.Ended)), list...)
+		if e.Late {
+			list = lateAttempt(v, c, list)
+		}
+		for i := range e.Ended {
+			list = append(list, attemptOf(v, c, e, &e.Ended[i]))
+		}
 	}
-	for i := range e.Ended {
-		list = append(list, attemptOf(v, c, e, &e.Ended[i]))
-	}
-	j.Extras = j.WithHistory(list)
+	e.Job.Extras = e.Job.WithOutcome(e.result, list)
 }
 
 // attemptOf is what is remembered of one run that a step ended.

@@ -268,7 +268,7 @@ func TestA29PoisonIsNotHeldAgainstEngines(t *testing.T) {
 		list = Struck(list, &x, engine, poison, 10)
 		health[engine] = HealthFailed(HealthFailed(health[engine], &s, task, 1, 10, true), &s, poison, 1, 10, true)
 		for _, why := range []job.AttemptEnd{job.AttemptError, job.AttemptTimeout, job.AttemptLost} { // more than once on a host
-			j.Extras = j.WithHistory(append(slices.Clone(j.History()), job.Attempt{Holder: engine, Host: "host-" + engine, Why: why, Ended: 10}))
+			j.Extras = j.WithOutcome(nil, append(slices.Clone(j.History()), job.Attempt{Holder: engine, Host: "host-" + engine, Why: why, Ended: 10}))
 		}
 		if bad := Poison(j); bad != (i == 2) {
 			t.Fatalf("poison after %d hosts: %t", i+1, bad)
@@ -295,7 +295,7 @@ func TestA29PoisonIsNotHeldAgainstEngines(t *testing.T) {
 
 func TestATaskIsReluctantToRunWhereItFailed(t *testing.T) {
 	j := &job.Job{}
-	j.Extras = j.WithHistory([]job.Attempt{
+	j.Extras = j.WithOutcome(nil, []job.Attempt{
 		{Holder: "e/a1", Host: "a", Why: job.AttemptError, Ended: 10},
 		{Holder: "e/b1", Host: "b", Why: job.AttemptTimeout, Ended: 20},
 		{Holder: "e/c1", Host: "c", Why: job.AttemptLost, Ended: 30}, // the engine, not the task

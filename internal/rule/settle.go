@@ -153,9 +153,13 @@ func endedOf(j *job.Job, t job.Token) (job.Ended, bool) {
 // end takes lease i off the job and remembers its token.
 func end(j *job.Job, i int, how job.Ending, e *Effect, voided bool) job.Lease {
 	l := j.Leases[i]
-	j.Leases = append(j.Leases[:i], j.Leases[i+1:]...)
+	if len(j.Leases) == 1 && e.Ended == nil { // as mostly: the list moves over
+		j.Leases, e.Ended = nil, j.Leases
+	} else {
+		j.Leases = append(j.Leases[:i], j.Leases[i+1:]...)
+		e.Ended = append(e.Ended, l)
+	}
 	remember(j, job.Ended{Hash: l.Token.Hash(), How: how, Turn: l.Turn})
-	e.Ended = append(e.Ended, l)
 	if voided {
 		e.Voided = append(e.Voided, Void{l, how})
 	}
@@ -193,9 +197,7 @@ func complete(v View, j *job.Job, result *job.Result, e Effect) Effect {
 	j.State, j.CompletedAt, j.Park = job.Done, v.Now, ""
 	finish(v, j)
 	e = retain(v, j, given(j.RetainDone, v.Queue.RetainDone, v.Server.RetainDone), e)
-	if result != nil && e.Job != nil {
-		j.Extras = j.WithResult(result)
-	}
+	e.result = result
 	return e
 }
 

@@ -109,6 +109,8 @@ type Effect struct {
 	Cut        bool        // later members of its turn go back, see CutsTurn
 	Gone       job.State   // the state in which the job left, when Job is nil
 	Left       *job.Job    // the job as it left
+
+	result *job.Result // of the job, which is done now and stays; nil = it has none
 }
 
 // HowEnded is how a lease of Ended came to its end in the step of a verb: as its
@@ -154,9 +156,7 @@ func Step(v View, c Command) (Effect, error) {
 	to := job.None
 	if e.Job != nil {
 		leaveBudget(e.Job)
-		if v.Queue.Grid != nil && (len(e.Ended) > 0 || e.Late) {
-			keepAttempts(v, &c, &e)
-		}
+		keepOutcome(v, &c, &e)
 		to = e.Job.State
 		if e.Job.Extras != nil {
 			own(v, e.Job)

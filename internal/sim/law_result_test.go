@@ -29,7 +29,7 @@ func (s *scene) made(o *outcome, x *engine.Settle) *outcome {
 			made.Ref = kept.Ref
 		}
 	}
-	o.want.Extras = o.want.WithResult(made)
+	o.want.Extras = o.want.WithOutcome(made, o.want.History())
 	return o
 }
 

@@ -14,8 +14,8 @@ var resultFaults = []fault{
 		name: "result-of-what-left", breaks: "I8",
 		does:  "a job that leaves at once is given a result that is nowhere",
 		file:  "internal/rule/settle.go",
-		old:   "\tif result != nil && e.Job != nil {",
-		new:   "\tif result != nil {",
+		old:   "\te.result = result\n\treturn e",
+		new:   "\tj.Extras, e.result = j.WithOutcome(result, nil), result\n\treturn e",
 		first: []suite{in(enginePkg, "TestAJobWithoutRetentionTakesItsResultWithIt")},
 	},
 	{

@@ -133,7 +133,7 @@ func settled(t *testing.T, s store.Store, id job.ID, made *job.Result, refs ...j
 			return err
 		}
 		done := old.Clone()
-		done.State, done.Extras = job.Done, old.WithResult(made)
+		done.State, done.Extras = job.Done, old.WithOutcome(made, old.History())
 		err = tx.Write(old, done)
 		for _, ref := range refs {
 			err = errors.Join(err, tx.PutPayload(ref, []byte("123")))

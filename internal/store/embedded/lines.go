@@ -215,12 +215,14 @@ func (x *index) runsFor(s rule.Seeker, id job.ID) bool {
 	return x.held.has(s.Holder, id) || s.Host != "" && x.hosts.has(s.Host, id)
 }
 
+var noHeads sorted[headOf]
+
 // ready returns up to n ids in line order over the queues (none = all), but no
 // copy of a job the holder has already. Only the writer may bring the heads up
 // to date; a reader beside it looks at every line.
 func (x *index) ready(queues []string, s rule.Seeker, n int, writer bool) (out []job.ID) {
 	m := merge{s: s}
-	rest := (&sorted[headOf]{}).start() // lines that have not taken part yet, foremost first
+	rest := noHeads.start() // lines that have not taken part yet, foremost first
 	if writer {
 		m.heads = x.scratch[:0]
 		defer func() { x.scratch = m.heads[:0] }()
