@@ -25,6 +25,10 @@ type Options struct {
 	// the server cannot be reached or says "later". 0 = 15 s, negative = never.
 	RetryFor time.Duration
 
+	// Repeating, if set, is told before a call is repeated for the first time: why,
+	// and for how long it will be tried at most. It must not block.
+	Repeating func(why error, left time.Duration)
+
 	// TLS is for https addresses: own authorities, client certificates.
 	TLS *tls.Config
 

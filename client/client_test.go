@@ -129,12 +129,24 @@ func TestEnqueueIsRepeatedOnlyWithAnIdempotencyKey(t *testing.T) {
 
 func TestEnqueueGivesUpAfterRetryFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, c := newFake(t, Options{RetryFor: 5 * time.Second})
+		var told []time.Duration
+		f, c := newFake(t, Options{RetryFor: 5 * time.Second, Repeating: func(why error, left time.Duration) {
+			if why == nil {
+				t.Error("it was told no reason")
+			}
+			told = append(told, left)
+		}})
 		f.ln.fall()
 		start := time.Now()
 		_, err := c.Enqueue(t.Context(), Job{Queue: "q", Type: "t", IdempotencyKey: "k"})
 		if took := time.Since(start); err == nil || took > 5*time.Second || took < time.Second {
 			t.Errorf("%v after %s", err, took)
+		}
+		if len(told) != 1 || told[0] != 5*time.Second {
+			t.Errorf("told that it is tried for %v, want once, for 5 s", told)
+		}
+		if _, err := c.Enqueue(t.Context(), Job{Queue: "q", Type: "t"}); err == nil || len(told) != 1 {
+			t.Errorf("without a key: %v, told %v", err, told)
 		}
 	})
 }

@@ -152,7 +152,7 @@ func (c *Client) EnqueueBulk(ctx context.Context, jobs []Job) ([]wire.Enqueued, 
 
 // repeat calls do until it succeeds, is refused for good, or RetryFor is over.
 func (c *Client) repeat(ctx context.Context, safe bool, do func() error) error {
-	start := time.Now()
+	start, told := time.Now(), c.opts.Repeating == nil
 	waits := backoff{first: 100 * time.Millisecond, most: 3 * time.Second}
 	for {
 		err := do()
@@ -163,7 +163,15 @@ func (c *Client) repeat(ctx context.Context, safe bool, do func() error) error {
 		if refused, ok := errors.AsType[*Error](err); ok {
 			wait = max(wait, refused.RetryAfter)
 		}
-		if time.Since(start)+wait > c.opts.RetryFor || !pause(ctx, wait, nil) {
+		left := c.opts.RetryFor - time.Since(start)
+		if wait > left {
+			return err
+		}
+		if !told {
+			c.opts.Repeating(err, left)
+			told = true
+		}
+		if !pause(ctx, wait, nil) {
 			return err
 		}
 	}

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -58,5 +61,32 @@ func TestEnqueueRefusesHalfAKey(t *testing.T) {
 		if code != c.code || !strings.Contains(stderr, c.says) {
 			t.Errorf("%v: exit code %d, %s", c.args, code, stderr)
 		}
+	}
+}
+
+// Who waits is told why, and once.
+func TestEnqueueWithAKeySaysThatItTriesOn(t *testing.T) {
+	var calls atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) <= 2 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"error":"it starts","code":"unavailable"}`))
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write([]byte(`{"id":"01JD0000000000000000000000"}`))
+	}))
+	defer s.Close()
+	args := []string{"enqueue", "--url", s.URL, "--queue", "q", "--type", "t"}
+	out, stderr, code := cli(t, "", append(args, "--idempotency-key", "k")...)
+	if code != 0 || calls.Load() != 3 || !strings.Contains(out, "01JD0000000000000000000000") {
+		t.Errorf("exit code %d after %d calls, %q\n%s", code, calls.Load(), out, stderr)
+	}
+	if strings.Count(stderr, "Trying on for up to 5s") != 1 || !strings.Contains(stderr, "it starts") {
+		t.Errorf("it said %q", stderr)
+	}
+	calls.Store(0)
+	if _, stderr, code := cli(t, "", args...); code != 1 || calls.Load() != 1 || strings.Contains(stderr, "Trying") {
+		t.Errorf("without a key: exit code %d after %d calls\n%s", code, calls.Load(), stderr)
 	}
 }

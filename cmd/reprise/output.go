@@ -60,12 +60,14 @@ type connection struct {
 	secret     string
 	secretFile string
 	tls        tlsFiles
+	cmd        *cobra.Command
 }
 
 // defaultURL is where "reprise serve" listens if nobody says otherwise.
 const defaultURL = "http://127.0.0.1:7890"
 
 func (c *connection) register(cmd *cobra.Command) {
+	c.cmd = cmd
 	cmd.Flags().StringVar(&c.url, "url", "", "address of the server (default $REPRISE_URL, else "+defaultURL+")")
 	c.registerToken(cmd)
 	c.tls.register(cmd.Flags())
@@ -86,6 +88,11 @@ func (c *connection) client(opts client.Options) (*client.Client, error) {
 	opts.Token, opts.UserAgent = token, "reprise/"+server.Version
 	if opts.TLS, err = c.tls.load(); err != nil {
 		return nil, err
+	}
+	if c.cmd != nil {
+		opts.Repeating = func(why error, left time.Duration) {
+			_, _ = fmt.Fprintf(c.cmd.ErrOrStderr(), "%v\nTrying on for up to %s (Ctrl-C ends it)\n", why, left.Round(time.Second))
+		}
 	}
 	cl, err := client.New(url, opts)
 	if err != nil {
