@@ -19,7 +19,7 @@ const (
 // them hot. The caller is the writer.
 func (a *access) readAhead(ids []job.ID) error {
 	h := a.s.hot
-	var cold, refs []job.ID
+	cold, refs := make([]job.ID, 0, len(ids)), make([]job.ID, 0, len(ids))
 	for _, id := range ids {
 		if _, ok := h.jobs.get(id); !ok {
 			cold = append(cold, id)
