@@ -348,6 +348,31 @@ func (g *gridRig) gone(name string) {
 	g.session(name) // the name is free
 }
 
+// The clock looks at a session for other reasons, too: here an engine is forgiven.
+func TestA34LaterResultsStayWhenAnExclusionEnds(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) {
+			q.Grid.Collection = job.CollectLater
+			q.Grid.Exclusion = &job.Exclusion{Failures: 1, MaxFraction: 1, TTL: 4 * job.Second}
+		})
+		m := g.engine("w", 1)
+		g.tasks("s", "A", "B")
+		m.gets("A")
+		m.ok("A")
+		m.gets("B")
+		if _, err := g.Collected(g.Context(), "s", g.job("A").Finished); err != nil {
+			g.Fatal(err)
+		}
+		m.fail("B")
+		m.gets()
+		g.beating(4*job.Second, m)
+		m.gets("B")
+		if g.job("A") == nil {
+			g.Error("the result of A was acknowledged, and is gone")
+		}
+	})
+}
+
 func TestNeverCollectedTasksLeaveAtOnceAndCount(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		g.session("s", func(q *job.Queue) { q.Grid.Collection, q.RetainDone = job.CollectNever, 0 })

@@ -433,10 +433,13 @@ func (r *run) turnSession(t *job.Session) error {
 		if err := r.exclude(&s, g.Exclusion); err != nil {
 			return err
 		}
-		r.changeSession(&s)
 		r.fed = true
 	}
-	return r.forgetCollected(&s)
+	if rule.ForgetsCollected(&s, q.Grid) {
+		return r.forgetCollected(&s)
+	}
+	r.changeSession(&s)
+	return nil
 }
 
 func (r *run) cancelTasks(s *job.Session) error {

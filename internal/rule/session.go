@@ -20,14 +20,20 @@ func SessionOutlived(s *job.Session, g *job.Grid, now job.Millis) bool {
 
 // SessionDue is when the clock must look at a session; 0 = not.
 func SessionDue(s *job.Session, g *job.Grid, now job.Millis) job.Millis {
-	forgets := g.Collection == job.CollectImmediately || g.Collection == job.CollectAfterSubmit
 	switch {
-	case s.State == job.SessionCancelling, SessionOutlived(s, g, now), forgets && s.Forgotten < s.Collected:
+	case s.State == job.SessionCancelling, SessionOutlived(s, g, now), ForgetsCollected(s, g):
 		return max(now, 1)
 	case s.State.Ended():
 		return sessionEnd(s, g)
 	}
 	return NextPardon(s.Strikes)
+}
+
+// ForgetsCollected reports whether a session has results to forget because they
+// were acknowledged. Those that are collected later stay.
+func ForgetsCollected(s *job.Session, g *job.Grid) bool {
+	forgets := g.Collection == job.CollectImmediately || g.Collection == job.CollectAfterSubmit
+	return forgets && s.Forgotten < s.Collected
 }
 
 // NeedsClient reports whether a session is cancelled when its client dies: not if
