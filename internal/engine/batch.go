@@ -131,7 +131,7 @@ type run struct {
 	news     []string                // sessions that changed
 	strayed  []strayed
 	over     []job.ID // tasks that ended, of sessions in which some wait for others, to be told yet
-	stirred  bool     // a task, what a session asks for, or the slots of an engine changed
+	stirred  bool     // a task, what a session asks for, or what an engine may be given changed
 	paced    []paced
 	paceDue  map[string]job.Millis
 

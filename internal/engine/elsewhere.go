@@ -28,7 +28,7 @@ func (r *run) elsewhere(h *holder, j *job.Job) (*holder, error) {
 		if n >= least {
 			continue
 		}
-		out, err := r.excluded(j.Queue, m)
+		out, err := r.excluded(j.Queue, m.name)
 		if err != nil {
 			return nil, err
 		}

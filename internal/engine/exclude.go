@@ -15,13 +15,13 @@ import (
 // fail there, and tasks that fail wherever they run (grid.md 9).
 
 // excluded reports whether a session gives a machine nothing.
-func (r *run) excluded(session string, h *holder) (bool, error) {
+func (r *run) excluded(session, holder string) (bool, error) {
 	q, err := r.queue(session)
 	if err != nil || q.Grid == nil || q.Grid.Exclusion == nil {
 		return false, err
 	}
 	s, err := r.aSession(session)
-	return err == nil && rule.Excluded(s.Strikes, h.name[len(machinePrefix):]), err
+	return err == nil && rule.Excluded(s.Strikes, holder[len(machinePrefix):]), err
 }
 
 // judgeEngines counts how runs of a task ended against the engines that ran it.
@@ -90,6 +90,7 @@ func (r *run) strike(x *job.Exclusion, j *job.Job, engines []string, poison bool
 
 // exclude says anew which engines a session excludes.
 func (r *run) exclude(s *job.Session, x *job.Exclusion) error {
+	r.stirred = true
 	if !slices.ContainsFunc(s.Strikes, func(k job.Strike) bool { return k.Until > 0 }) {
 		s.Stalled = false
 		return nil // none failed too often

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -9,6 +10,19 @@ import (
 )
 
 func urgent(q *job.Queue) { q.Grid.Urgent = true }
+
+// polls is a call for up to most tasks.
+func (m *machine) polls(most int) (names []string) {
+	m.g.Helper()
+	list, err := m.g.MachineLease(m.g.briefly(), m.name, m.epoch, most, nil)
+	if err != nil {
+		m.g.Fatal(err)
+	}
+	for _, d := range list {
+		names = append(names, m.g.names[d.Job.ID])
+	}
+	return names
+}
 
 func TestA22AnUrgentSessionTakesTheNewestRunsOfThoseAboveTheirShare(t *testing.T) {
 	grid(t, func(g *gridRig) {
@@ -131,15 +145,14 @@ func TestA22AnUrgentSessionTakesItsSlotsAfterARestart(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		g.session("low")
 		g.session("now", urgent)
-		m := g.engine("w", 1)
+		m := &machine{g: g, name: "w", epoch: g.login("w", 1).Machine.Epoch}
 		g.tasks("low", "L")
-		m.gets("L")
-		m.starts("L")
+		if got := m.polls(1); !slices.Equal(got, []string{"L"}) { // no stream comes back and asks
+			g.Fatal(got)
+		}
 		g.tasks("now", "U")
 		g.beating(20*job.Second, m)
-		runs := []engine.Running{{ID: g.ids["L"], Token: m.held["L"].Lease.Token}}
 		g.restart(0)
-		m.epoch = g.login("w", 1, func(l *engine.Login) { l.Running = runs }).Machine.Epoch
 		g.beating(10*job.Second, m)
 		g.attempts("L", "1 w preempted eviction")
 	})
@@ -167,4 +180,110 @@ func TestNothingIsLookedAtForAnUrgentSessionThatIsOver(t *testing.T) {
 		}
 		m.gets()
 	}, func(r *rig) { r.twice = false }) // what is known of shares stays
+}
+
+// A run is ended only where a task of the urgent session may run in its place.
+func TestA22NoRunEndsWhereTheUrgentTaskMayNotRun(t *testing.T) {
+	fast := func(n *engine.NewJob) {
+		n.Job.Requires = []job.Requirement{{Property: "cpu", Op: ">", Value: "1"}}
+	}
+	cpus := func(n string) func(*engine.Login) {
+		return func(l *engine.Login) { l.Properties = map[string]string{"cpu": n} }
+	}
+	t.Run("by its conditions", func(t *testing.T) {
+		grid(t, func(g *gridRig) {
+			g.session("low")
+			g.session("now", urgent)
+			quick := g.engine("quick", 1, cpus("2"))
+			g.tasks("low", "L1")
+			quick.gets("L1")
+			g.pass(1)
+			slow := g.engine("slow", 1, cpus("1"))
+			g.tasks("low", "L2")
+			slow.gets("L2")
+			g.beating(31*job.Second, quick, slow)
+			g.put("now", "U", task, fast)
+			slow.gets() // its run is the newest
+			quick.gets("L1: preempt", "U")
+		})
+	})
+	t.Run("by exclusion", func(t *testing.T) {
+		grid(t, func(g *gridRig) {
+			g.session("low")
+			g.session("now", urgent, func(q *job.Queue) { q.Grid.Exclusion = &job.Exclusion{Failures: 1, MaxFraction: 1} })
+			bad := g.engine("bad", 1)
+			g.tasks("now", "U")
+			bad.gets("U")
+			g.tasks("low", "L")
+			bad.fail("U")
+			bad.gets("L")
+			g.beating(31*job.Second, bad)
+			bad.gets()
+			if _, err := g.ClearExclusions(g.Context(), "now", "", driver); err != nil {
+				g.Fatal(err)
+			}
+			bad.gets("L: preempt", "U")
+		})
+	})
+	t.Run("without a stream", func(t *testing.T) {
+		grid(t, func(g *gridRig) {
+			g.session("low")
+			g.session("now", urgent)
+			m := g.engine("w", 1)
+			g.tasks("low", "L")
+			m.gets("L")
+			m.Close()
+			g.tasks("now", "U")
+			for range 7 {
+				m.beat()
+				g.pass(5 * job.Second)
+			}
+			g.counters("L", counts{"live": 1})
+			m.connect()
+			m.gets("L", "L: preempt", "U") // it is handed L back, and gives it up
+		})
+	})
+}
+
+// What is about to be free need not be made free: an engine that asks call by call
+// has not asked yet, or a session is cancelled.
+func TestA22NoMoreRunsEndThanUrgentTasksLackSlots(t *testing.T) {
+	t.Run("an engine that polls", func(t *testing.T) {
+		grid(t, func(g *gridRig) {
+			g.session("low")
+			g.session("other")
+			g.session("now", urgent)
+			m := &machine{g: g, name: "w", epoch: g.login("w", 3).Machine.Epoch}
+			g.tasks("low", "L1", "L2")
+			m.polls(2)
+			g.beating(31*job.Second, m)
+			g.tasks("other", "O") // its share is what low has too much
+			g.tasks("now", "U")
+			if got := m.polls(3); !slices.Equal(got, []string{"U"}) {
+				g.Errorf("given %v", got)
+			}
+			g.counters("L1", counts{"live": 1})
+			g.counters("L2", counts{"live": 1})
+		})
+	})
+	t.Run("a session that is cancelled", func(t *testing.T) {
+		grid(t, func(g *gridRig) {
+			g.session("low", func(q *job.Queue) { q.Grid.Weight = 1 })
+			g.session("gone")
+			g.session("now", urgent)
+			m := g.engine("w", 2)
+			g.tasks("gone", "G")
+			m.gets("G")
+			g.beating(20*job.Second, m)
+			g.tasks("low", "L")
+			m.gets("L")
+			g.tasks("now", "U") // L is protected, and G is what its session may have
+			g.beating(20*job.Second, m)
+			m.gets()
+			if _, err := g.CancelSession(g.Context(), "gone", "", driver); err != nil {
+				g.Fatal(err)
+			}
+			m.gets("G: cancel", "U")
+		})
+	})
 }

@@ -306,6 +306,7 @@ func (r *run) leave(h *holder, how job.Ending) error {
 	}
 	r.left[h] = true
 	if h.machine { // its row stays, and its heartbeat decides
+		r.stirred = r.stirred || how != job.ByRestart // we do not stop
 		return nil
 	}
 	ids, err := r.tx.Held(h.name)

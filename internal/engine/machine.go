@@ -112,6 +112,7 @@ func (r *run) login(l Login) (LoggedIn, error) {
 		row.Machine.Health = old.Machine.Health
 	}
 	r.tx.Durable()
+	r.stirred = true // its properties may be others
 	if err := r.setMachine(old, row); err != nil {
 		return LoggedIn{}, err
 	}
@@ -418,7 +419,7 @@ func (r *run) joinMachine(h *holder, name string, epoch int64) error {
 	if err := r.handBack(h); err != nil {
 		return err
 	}
-	r.joined[h.name] = h
+	r.joined[h.name], r.stirred = h, true
 	return nil
 }
 
@@ -487,7 +488,7 @@ func (e *Engine) MachineLease(ctx context.Context, name string, epoch int64, mos
 			return nil
 		}
 		row, m := *old, *old.Machine
-		m.Polls, row.Machine = true, &m
+		m.Polls, row.Machine, r.stirred = true, &m, true
 		return r.setMachine(old, &row)
 	})
 }

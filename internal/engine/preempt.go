@@ -7,9 +7,9 @@ import (
 )
 
 // preempt ends runs of sessions above their share where urgent ones are below
-// theirs and no slot is free for them (grid.md 9). What it ends is given back
-// without blame, and its engine is told. It costs nothing without an urgent
-// session.
+// theirs, a task of theirs may run in its place, and no slot is free for it
+// (grid.md 9). What it ends is given back without blame, and its engine is told.
+// It costs nothing without an urgent session.
 func (r *run) preempt() error {
 	if t := r.c.roster; t != nil && t.urgent == 0 {
 		return nil // and nobody waits for a run to be protected no more
@@ -29,19 +29,33 @@ func (r *run) preempt() error {
 	if need == 0 {
 		return nil
 	}
-	list, runs, err := r.preemptible(t)
+	p := preemption{run: r, t: t, suit: map[string]bool{}}
+	if err := p.look(); err != nil || p.ending || len(p.list) == 0 {
+		return err
+	}
+	free, err := p.free()
 	if err != nil {
 		return err
 	}
-	victims, again := rule.Victims(list, need, r.steady)
+	victims, again := rule.Victims(p.list, need-free, r.steady)
 	r.preemptAt = again
 	for _, i := range victims {
-		if err := r.endLeases(runs[i].holder, []job.ID{runs[i].id}, job.ByPreempt); err != nil {
+		if err := r.endLeases(p.runs[i].holder, []job.ID{p.runs[i].id}, job.ByPreempt); err != nil {
 			return err
 		}
 		r.fed = true // the slot is for another one
 	}
 	return nil
+}
+
+// preemption is one look at what may be ended for urgent sessions.
+type preemption struct {
+	*run
+	t      *roster
+	suit   map[string]bool // what suits says of machines
+	list   []rule.Preemptible
+	runs   []victim
+	ending bool // some end by themselves in the next transaction, which looks again: their session is cancelled
 }
 
 // victim is a run that may be ended.
@@ -50,27 +64,110 @@ type victim struct {
 	id     job.ID
 }
 
-func (r *run) preemptible(t *roster) (list []rule.Preemptible, runs []victim, err error) {
-	for _, share := range t.rota.Targets() {
+// look finds the runs that may be ended.
+func (p *preemption) look() error {
+	for _, share := range p.t.rota.Targets() {
 		if share.Urgent || share.Running <= share.Target {
 			continue
 		}
-		jobs, err := r.tx.List(store.Filter{Queues: []string{share.Name}, States: []job.State{job.Leased}}, share.Running)
+		s, err := p.aSession(share.Name)
 		if err != nil {
-			return nil, nil, err
+			return err
+		}
+		jobs, err := p.tx.List(store.Filter{Queues: []string{share.Name}, States: []job.State{job.Leased}}, share.Running)
+		if err != nil {
+			return err
 		}
 		expected := job.Millis(0)
-		if s := r.c.paces.of[share.Name]; s != nil {
+		if s := p.c.paces.of[share.Name]; s != nil {
 			expected = s.own.Quantile(0.5)
 		}
 		for _, j := range jobs {
 			for _, l := range j.Leases {
-				list = append(list, rule.Preemptible{
-					Share: share, Since: r.steady - max(0, r.now-l.Since), Expected: expected, Preempted: j.Evictions,
-				})
-				runs = append(runs, victim{l.Holder, j.ID})
+				suits, err := p.suits(l.Holder)
+				switch {
+				case err != nil:
+					return err
+				case !suits:
+				case s.State >= job.SessionCancelling:
+					p.ending = true
+				default:
+					p.list = append(p.list, rule.Preemptible{
+						Share: share, Since: p.steady - max(0, p.now-l.Since), Expected: expected, Preempted: j.Evictions,
+					})
+					p.runs = append(p.runs, victim{l.Holder, j.ID})
+				}
 			}
 		}
 	}
-	return list, runs, nil
+	return nil
+}
+
+// room is how many slots of a machine are free. Where it is below nothing, because the
+// machine has fewer slots than it had, the end of a run frees none.
+func (p *preemption) room(h *job.Holder) (int, error) {
+	if stream := p.holder(h.Name); stream != nil {
+		return p.roomFor(stream), nil
+	}
+	ids, err := p.tx.Held(h.Name)
+	return slotsOf(h) - len(ids), err
+}
+
+// suits reports whether a machine waits for tasks, or asks for them call by call,
+// and may run one of an urgent session that is below its share.
+func (p *preemption) suits(name string) (bool, error) {
+	suits, known := p.suit[name]
+	if known {
+		return suits, nil
+	}
+	h, err := p.machineRow(name)
+	if err == nil {
+		suits, err = p.mayServe(h)
+	}
+	p.suit[name] = suits
+	return suits, err
+}
+
+func (p *preemption) mayServe(h *job.Holder) (bool, error) {
+	if h == nil || !fit(h) {
+		return false, nil
+	}
+	stream := p.holder(h.Name)
+	if stream == nil && !h.Machine.Polls {
+		return false, nil
+	}
+	if room, err := p.room(h); room < 0 || err != nil {
+		return false, err
+	}
+	seeker := rule.Seeker{Holder: h.Name, Properties: h.Properties, Engine: true, Host: h.Machine.Host}
+	for _, share := range p.t.rota.Targets() {
+		if !share.Urgent || share.Running >= share.Target || stream != nil && !serves(stream.opts.Queues, share.Name) {
+			continue
+		}
+		if out, err := p.excluded(share.Name, h.Name); out || err != nil {
+			if err != nil {
+				return false, err
+			}
+			continue
+		}
+		if list, err := p.tx.Ready([]string{share.Name}, seeker, 1); len(list) > 0 || err != nil {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// free is how many slots are free where urgent tasks may run: they were not asked
+// for yet.
+func (p *preemption) free() (n int, err error) {
+	err = p.machines(func(h *job.Holder) error {
+		suits, err := p.suits(h.Name)
+		if !suits || err != nil {
+			return err
+		}
+		room, err := p.room(h)
+		n += room
+		return err
+	})
+	return n, err
 }

@@ -260,7 +260,7 @@ func (r *run) feedMachine(h *holder, n int) (took int, dry bool, err error) {
 			return false
 		}
 		var out bool
-		if out, err = r.excluded(share.Name, h); err != nil || out {
+		if out, err = r.excluded(share.Name, h.name); err != nil || out {
 			return false
 		}
 		found, err = r.nextTask(share.Name, h, s)
