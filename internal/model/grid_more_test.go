@@ -106,9 +106,9 @@ func (w *gridWorld) weigh(t *rapid.T) {
 		want = job.WrongState
 	}
 	weight, most := one[uint8](t, "weight", 5, 1, 2, 9, 0), one(t, "max engines", 0, 0, 1, 3)
-	suspended := one(t, "suspended", false, false, false, false, true)
+	suspended, urgent := one(t, "suspended", false, false, false, false, true), one(t, "urgent", false, false, true)
 	edit := func(q *job.Queue) error {
-		q.Grid.Weight, q.Grid.MaxEngines, q.Grid.Suspended = weight, most, suspended
+		q.Grid.Weight, q.Grid.MaxEngines, q.Grid.Suspended, q.Grid.Urgent = weight, most, suspended, urgent
 		return nil
 	}
 	_, err := w.ChangeSession(w.Context(), s.name, edit, driver)
@@ -152,6 +152,7 @@ func (w *gridWorld) restart(t *rapid.T) {
 	clear(w.conns)
 	w.grid.restart(away)
 	w.begin()
+	w.settle()
 	if one(t, "nobody comes back in time", false, false, true) {
 		w.wait(reattach + 1)
 	}

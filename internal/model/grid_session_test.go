@@ -64,6 +64,15 @@ func (g *grid) nextTime() (soonest job.Millis) {
 		at(m.until)
 	}
 	for _, s := range g.sessions {
+		for _, t := range g.tasks {
+			for _, r := range t.runs {
+				if s.set.Grid.Urgent && r.since+protected > g.now {
+					at(r.since + protected)
+				}
+			}
+		}
+	}
+	for _, s := range g.sessions {
 		at(s.clientUntil())
 		if s.ended > 0 {
 			at(s.ends())

@@ -7,8 +7,8 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 )
 
-// Who is next: the session that is furthest below its share for its weight, and
-// in it the foremost task that the engine may run (reference section 6).
+// Who is next: an urgent session, then the one that is furthest below its share for
+// its weight, and in it the foremost task that the engine may run (reference section 6).
 
 // room is how many more tasks a machine may be given.
 func (g *grid) room(m *machine) int {
@@ -65,14 +65,23 @@ func (g *grid) claim(s *session) *claim {
 }
 
 // claims fills the sessions with the slots there are like vessels: each by its
-// weight, and what one cannot use goes to the others. Oldest first.
+// weight, and what one cannot use goes to the others; those that are not urgent
+// with what the urgent ones leave. Oldest first.
 func (g *grid) claims() (all []*claim) {
 	for _, s := range g.sessions {
 		all = append(all, g.claim(s))
 	}
 	slices.SortFunc(all, func(a, b *claim) int { return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.name, b.name)) })
 	active := slices.DeleteFunc(slices.Clone(all), func(c *claim) bool { return c.most == 0 })
-	slots, open := g.slots(), slices.Clone(active)
+	left := fill(slices.DeleteFunc(slices.Clone(active), func(c *claim) bool { return !c.set.Grid.Urgent }), g.slots())
+	fill(slices.DeleteFunc(active, func(c *claim) bool { return c.set.Grid.Urgent }), left)
+	return all
+}
+
+// fill shares slots out among sessions that are urgent, or are not, and returns what
+// they leave.
+func fill(active []*claim, slots int) int {
+	open := slices.Clone(active)
 	for full := true; full; { // who has all it can use leaves the rest to the others
 		full = false
 		weights, left := 0, slots
@@ -93,7 +102,7 @@ func (g *grid) claims() (all []*claim) {
 		weights += c.weight
 	}
 	if len(open) == 0 {
-		return all
+		return slots
 	}
 	for _, c := range open {
 		c.target = slots * c.weight / weights
@@ -119,7 +128,7 @@ func (g *grid) claims() (all []*claim) {
 			poor.target++
 		}
 	}
-	return all
+	return 0
 }
 
 // pick is the task that a machine is given next, of the sessions that it serves;
@@ -130,6 +139,12 @@ func (g *grid) pick(m *machine, serves []string) *task {
 		return c.weight == 0 || c.waiting == 0 || limit > 0 && c.running >= limit || len(serves) > 0 && !slices.Contains(serves, c.name) || c.excludes(m)
 	})
 	slices.SortStableFunc(all, func(a, b *claim) int {
+		if a.set.Grid.Urgent != b.set.Grid.Urgent {
+			if a.set.Grid.Urgent {
+				return -1
+			}
+			return 1
+		}
 		return cmp.Or(cmp.Compare((b.target-b.running)*a.weight, (a.target-a.running)*b.weight), cmp.Compare(b.weight, a.weight))
 	})
 	for _, c := range all {

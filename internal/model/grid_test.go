@@ -41,7 +41,7 @@ func TestTheGridIsTheModel(t *testing.T) {
 						"offer":   w.offer, "commit": w.tryCommit, "cancel task": w.cancelTask,
 						"drain": w.drain, "log off": w.logoff,
 						"weigh": w.weigh, "end session": w.endSession, "delete": w.deleteSession,
-						"restart": w.restart, "explain": w.explain, "clear": w.clear,
+						"restart": w.restart, "explain": w.explain, "clear": w.clear, "hurry": w.hurry,
 					})
 				})
 			})
@@ -61,7 +61,7 @@ func drawSession(t *rapid.T, name string) *job.Queue {
 	q.RunTimeout = one[job.Millis](t, "task max time", 0, 0, 2600, 7000)
 	q.StartTimeout = one[job.Millis](t, "assign timeout", 0, 0, 1500)
 	q.Grid = &job.Grid{
-		Weight: one[uint8](t, "weight", 5, 2, 9), MaxEngines: one(t, "max engines", 0, 0, 2),
+		Weight: one[uint8](t, "weight", 5, 2, 9), MaxEngines: one(t, "max engines", 0, 0, 2), Urgent: one(t, "urgent", false, false, false, false, false, true),
 		MaxCopies: one[uint8](t, "max copies", 2, 3, 3, 1), MaxReschedules: one[uint32](t, "max reschedules", 2, 9, 1, 0),
 		LossesCharged: rapid.Bool().Draw(t, "losses charged"), AnyHost: rapid.Bool().Draw(t, "any host"),
 		EvictedPlace: one(t, "evicted place", job.PlaceBack, job.PlaceKeep, job.PlaceFront), CopyPlace: one(t, "copy place", job.PlaceBack, job.PlaceKeep, job.PlaceFront),

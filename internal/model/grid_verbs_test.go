@@ -66,8 +66,9 @@ func (w *gridWorld) open(t *rapid.T) {
 	w.grid.sessions[name] = &session{name: name, set: q, created: w.grid.now, heard: w.grid.now}
 }
 
-func (w *gridWorld) submit(t *rapid.T) {
-	s := w.session(t)
+func (w *gridWorld) submit(t *rapid.T) { w.submitTo(t, w.session(t)) }
+
+func (w *gridWorld) submitTo(t *rapid.T, s *session) {
 	var list []engine.NewJob
 	for range rapid.IntRange(1, 3).Draw(t, "tasks") {
 		w.drawn++
@@ -240,7 +241,7 @@ func (w *gridWorld) attach(t *rapid.T, m *machine) {
 	if w.refused("connect", err, want) {
 		return
 	}
-	c := &gridConn{Stream: s, serves: serves, told: map[job.Token]job.Ending{}, awaits: w.grid.running(m)}
+	c := &gridConn{Stream: s, serves: serves, told: map[job.Token]job.Ending{}, heard: map[job.Token]job.Ending{}, awaits: w.grid.running(m)}
 	w.conns[m.name] = c
 	w.hear()
 }
@@ -274,7 +275,9 @@ func (w *gridWorld) takeSome(t *rapid.T) {
 	for _, d := range list {
 		own = append(own, gift{d, m, nil, true})
 	}
-	w.hear(own...)
+	if w.hear(own...) {
+		return
+	}
 	if next := w.grid.pick(m, nil); next != nil && len(list) < most && w.grid.room(m) > 0 {
 		w.Fatalf("%s was given %d tasks of %d, although %s is in line", m.name, len(list), most, w.call(next))
 	}

@@ -85,4 +85,28 @@ var gridModelFaults = []fault{
 		new:   "	most := all",
 		first: []suite{in(modelPkg, "TestTheGridIsTheModel")},
 	},
+	{
+		name: "preempted-in-vain", breaks: "gridserver.md 6",
+		does:  "runs end for urgent sessions also on engines that may not run their tasks",
+		file:  "internal/engine/preempt.go",
+		old:   "				case !suits:",
+		new:   "				case false:",
+		first: []suite{in(enginePkg, "TestA22NoRunEndsWhereTheUrgentTaskMayNotRun")},
+	},
+	{
+		name: "urgent-like-any-other", breaks: "grid.md 9",
+		does:  "an urgent session takes nothing from others",
+		file:  "internal/engine/preempt.go",
+		old:   "		need = t.rota.Short(true)",
+		new:   "		need = 0 * t.rota.Short(true)",
+		first: []suite{in(modelPkg, "TestTheGridIsTheModel")},
+	},
+	{
+		name: "later-results-forgotten", breaks: "grid.md 10",
+		does:  "results that are collected later are forgotten when the clock looks at their session",
+		file:  "internal/engine/session.go",
+		old:   "	if rule.ForgetsCollected(&s, q.Grid) {",
+		new:   "	if s.Forgotten < s.Collected {",
+		first: []suite{in(enginePkg, "TestA34LaterResultsStayWhenAnExclusionEnds")},
+	},
 }

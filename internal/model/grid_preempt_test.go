@@ -1,0 +1,133 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Pre-emption: an urgent session that is below its share takes slots of others
+// (grid.md 9, reference section 6).
+
+const (
+	protected   = 30 * job.Second // a run at its beginning
+	preemptions = 5               // a task that was returned so often is left alone
+)
+
+// hurry fills the engines with what other sessions have, and has a session become
+// urgent when that runs for as long as it is protected, or sooner.
+func (w *gridWorld) hurry(t *rapid.T) {
+	s := w.session(t)
+	if s.state != job.SessionOpen {
+		t.SkipNow()
+	}
+	for range 2 {
+		w.submit(t)
+		w.settle()
+	}
+	at := one(t, "after so many times ten seconds", 3, 3, 0)
+	for i := range 4 {
+		if i == at && s.state == job.SessionOpen {
+			urgent := func(q *job.Queue) error { q.Grid.Urgent, q.Grid.Suspended = true, false; return nil }
+			_, err := w.ChangeSession(w.Context(), s.name, urgent, driver)
+			w.must(err)
+			_ = urgent(s.set)
+			w.settle()
+			w.submitTo(t, s)
+			w.settle()
+		}
+		for _, h := range w.given { // what does not begin is given out again and again
+			if r := h.task.live(h.token); r != nil && r.started == 0 {
+				_, err := w.Extend(w.Context(), []engine.Extension{{ID: h.task.id, Token: h.token, Started: true}})
+				w.must(err)
+				w.grid.begin(h.task, r)
+			}
+		}
+		if i < 3 {
+			w.live()
+			w.wait(10 * job.Second)
+		}
+	}
+}
+
+// suits reports whether a machine waits for tasks, or asks for them call by call, and
+// may run one of an urgent session that is below its share.
+func (w *gridWorld) suits(m *machine, claims []*claim) bool {
+	conn := w.conns[m.name]
+	if g := w.grid; !m.able() || conn == nil && !m.polls || g.room(m) < 0 { // the end of a run frees no slot of one that has too many
+		return false
+	}
+	return slices.ContainsFunc(claims, func(c *claim) bool {
+		if !c.set.Grid.Urgent || c.running >= c.target || c.excludes(m) {
+			return false
+		}
+		if conn != nil && len(conn.serves) > 0 && !slices.Contains(conn.serves, c.name) {
+			return false
+		}
+		return slices.ContainsFunc(w.grid.ofSession(c.session), func(t *task) bool { return t.inLine() && t.fits(m) })
+	})
+}
+
+// preempt ends as many runs as urgent sessions lack slots, less those that are free,
+// where their tasks may run: of sessions above their share, which keep that, the
+// lowest weight first, the newest run first.
+func (w *gridWorld) preempt() (some bool) {
+	g, claims := w.grid, w.grid.claims()
+	lack := 0
+	for _, c := range claims {
+		if limit := c.set.Grid.MaxEngines; c.set.Grid.Urgent && c.weight > 0 && (limit == 0 || c.running < limit) {
+			lack += max(0, min(c.target-c.running, c.waiting))
+		}
+	}
+	if lack == 0 {
+		return false
+	}
+	suits := map[string]bool{}
+	for name, m := range g.machines {
+		if suits[name] = w.suits(m, claims); suits[name] {
+			lack -= g.room(m)
+		}
+	}
+	type victim struct {
+		*claim
+		t *task
+		r *attempt
+	}
+	var list []victim
+	for _, c := range claims {
+		for _, t := range g.ofSession(c.session) {
+			for _, r := range t.runs {
+				if !c.set.Grid.Urgent && suits[r.machine] && t.evictions < preemptions && r.since+protected <= g.now {
+					list = append(list, victim{c, t, r})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b victim) int {
+		return cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(b.r.since, a.r.since))
+	})
+	for _, v := range list {
+		if lack <= 0 || v.running <= v.target {
+			continue
+		}
+		lack--
+		v.running--
+		g.finish(v.t, v.r, job.ByPreempt, job.AttemptPreempted)
+		v.t.evict(v.r)
+		g.back(v.t, v.t.session.set.Grid.EvictedPlace)
+		g.fence(v.t)
+		some = true
+	}
+	if some {
+		g.settled()
+		for range 2 { // it may be the end of a task, and of its session
+			g.tick()
+		}
+		w.tell()
+	}
+	return some
+}
