@@ -90,7 +90,7 @@ var gridModelFaults = []fault{
 		does:  "runs end for urgent sessions also on engines that may not run their tasks",
 		file:  "internal/engine/preempt.go",
 		old:   "				case !suits:",
-		new:   "				case false:",
+		new:   "				case !suits && share.Urgent:",
 		first: []suite{in(enginePkg, "TestA22NoRunEndsWhereTheUrgentTaskMayNotRun")},
 	},
 	{
