@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 	"unicode"
@@ -61,6 +62,7 @@ type connection struct {
 	secretFile string
 	tls        tlsFiles
 	cmd        *cobra.Command
+	told       atomic.Pointer[time.Time] // when it was last said that calls are repeated; nil = never
 }
 
 // defaultURL is where "reprise serve" listens if nobody says otherwise.
@@ -91,6 +93,10 @@ func (c *connection) client(opts client.Options) (*client.Client, error) {
 	}
 	if c.cmd != nil {
 		opts.Repeating = func(why error, left time.Duration) {
+			now := time.Now()
+			if at := c.told.Swap(&now); at != nil && now.Sub(*at) < left {
+				return // of many calls at once one says it
+			}
 			_, _ = fmt.Fprintf(c.cmd.ErrOrStderr(), "%v\nTrying on for up to %s (Ctrl-C ends it)\n", why, left.Round(time.Second))
 		}
 	}

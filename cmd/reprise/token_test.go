@@ -50,11 +50,11 @@ func TestTheTokenComesFromTheStrongestPlace(t *testing.T) {
 			t.Errorf("%s, for a second client: got %q, %v", c.name, got, err)
 		}
 	}
-	for _, conn := range []connection{
+	for _, conn := range []*connection{
 		{secret: "a", secretFile: file}, {secretFile: filepath.Join(dir, "none")}, {secret: "hunter2\nhunter2"}, {secretFile: write("c", "hunter2 hunter2")},
 	} {
 		if got, err := conn.token(); err == nil || got != "" || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%+v: got %q, %v", conn, got, err)
+			t.Errorf("--token %q, --token-file %q: got %q, %v", conn.secret, conn.secretFile, got, err)
 		}
 	}
 }
