@@ -97,6 +97,15 @@ func (r *run) settle(s *Settle) (Verdict, error) {
 		return verdictOf(eff, err)
 	}
 	r.countSettle(s.Outcome, j, &eff)
+	if s.Outcome == job.Retried && j.Door == job.DoorGrid && eff.Job != nil { // it may be poison, and dead since
+		now, err := r.tx.Get(s.ID)
+		if err != nil {
+			return Verdict{}, err
+		}
+		if eff.Job = now; now == nil {
+			eff.Gone, eff.Left = job.Dead, j
+		}
+	}
 	v, err := verdictOf(eff, nil)
 	v.Recalled, r.cut = r.cut, nil
 	if err == nil && j.Group != "" {
