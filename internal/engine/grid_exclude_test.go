@@ -409,21 +409,17 @@ func TestA27TheFloorFollowsEnginesThatComeBackAsOthers(t *testing.T) {
 
 // Who tells of the failure that makes a task poison is told that it is dead.
 func TestTheSettleThatMakesATaskPoisonIsToldSo(t *testing.T) {
-	for keep, name := range map[job.Millis]string{job.Hour: "it stays", 0: "it leaves at once"} {
-		t.Run(name, func(t *testing.T) {
-			grid(t, func(g *gridRig) {
-				g.session("s", excluding(job.Exclusion{Failures: 1, MaxFraction: 1}), func(q *job.Queue) { q.RetainDead = keep })
-				g.tasks("s", "A")
-				var last job.State
-				for i := range 3 {
-					m := g.engine(fmt.Sprint("w", i), 1)
-					m.read()
-					last = g.settle(m.held["A"], job.Retried).State
-				}
-				if last != job.Dead {
-					g.Errorf("told that it is %s", last)
-				}
-			})
-		})
-	}
+	grid(t, func(g *gridRig) {
+		g.session("s", excluding(job.Exclusion{Failures: 1, MaxFraction: 1}))
+		g.tasks("s", "A")
+		var last engine.Verdict
+		for i := range 3 {
+			m := g.engine(fmt.Sprint("w", i), 1)
+			m.read()
+			last = g.settle(m.held["A"], job.Retried)
+		}
+		if last.State != job.Dead || last.Job.State != job.Dead || last.Job.Reason != job.Exhausted {
+			g.Errorf("told that it is %s, and shown as %s (%s)", last.State, last.Job.State, last.Job.Reason)
+		}
+	})
 }

@@ -98,12 +98,8 @@ func (r *run) settle(s *Settle) (Verdict, error) {
 	}
 	r.countSettle(s.Outcome, j, &eff)
 	if s.Outcome == job.Retried && j.Door == job.DoorGrid && eff.Job != nil { // it may be poison, and dead since
-		now, err := r.tx.Get(s.ID)
-		if err != nil {
+		if eff.Job, err = r.tx.Get(s.ID); err != nil { // the dead of a session stay as long as that
 			return Verdict{}, err
-		}
-		if eff.Job = now; now == nil {
-			eff.Gone, eff.Left = job.Dead, j
 		}
 	}
 	v, err := verdictOf(eff, nil)
