@@ -50,7 +50,7 @@ fuzz: ## every fuzz target, one after the other (FUZZTIME=60s for all together)
 	FUZZTIME=$(FUZZTIME) ./scripts/test.sh --only fuzz
 
 e2e: build ## the end-to-end tests against the real binary
-	go test ./test/e2e/... -count=1 -timeout 240s
+	go test ./test/e2e/... -count=1 -timeout 50m
 
 bench: build ## the benchmark (ARGS='...' adds flags)
 	$(BIN) bench $(ARGS)

@@ -3,12 +3,14 @@
 # The command that tests everything: `./scripts/test.sh`.
 #
 # It sets up what a fresh Debian machine lacks, runs every part of the tests,
-# compares what each part took with its budget, and ends with one line:
+# says what each part took beside what it should take, and ends with one line:
 #
 #     N passed, M failed, K skipped
 #
 # A test counts as one; so does a check that is no Go test (the build, the
-# format, a part's budget). The exit code is 0 exactly if nothing failed.
+# format). The exit code is 0 exactly if nothing failed. Nothing fails because a
+# machine is slow: a part that takes longer than it should is only said to, and
+# the limits that stop what hangs are ten times what is needed.
 
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
@@ -18,26 +20,27 @@ usage() {
     cat <<'HELP'
 usage: ./scripts/test.sh [--only part[,part...]] [--help]
 
-Parts, in order, each with its budget (a part that takes longer fails):
+Parts, in order, with what each should take on two cores:
 
-  setup   5 min  Go, a C compiler, the linter and govulncheck, Python and Node;
-                 always runs
-  lint    4 min  build, format, linter, vet, generated documents, known
+  setup   8 min  Go, a C compiler, the linter and govulncheck, Python and Node;
+                 always runs, and says first what it will install
+  lint    5 min  build, format, linter, vet, generated documents, known
                  vulnerabilities
-  unit    5 min  go test -race of every package except test/e2e
-  sim     2 min  6,000 simulated histories of the engine, and simulated power
-                 cuts of the store, without -race
+  unit    8 min  go test -race of every package except test/e2e
+  sim     3 min  simulated histories of the engine, as many as fit into 2 min
+                 but at least 500, and simulated power cuts of the store,
+                 without -race
   fuzz   60 s    every fuzz target, one after the other (building them: 4 min)
-  e2e     4 min  test/e2e against the real binary
+  e2e     6 min  test/e2e against the real binary
   peers  60 s    tests of bench/ and a smoke run of it with one peer (building
                  them: 4 min)
 
 What cannot run here without a network is skipped and said so. With CI=true a
 skip of something that could have been installed is a failure.
 
-Environment: FUZZTIME (default 60s) is shared by all fuzz targets and is also
-their budget; SEEDS (default 6000) is how many histories and POWERCUTS
-(default 1000) how many cuts to simulate.
+Environment: FUZZTIME (default 60s) is shared by all fuzz targets; SIMTIME
+(default 120s) is for histories, POWERCUTS (default 1000) how many cuts to
+simulate.
 HELP
 }
 
@@ -81,6 +84,7 @@ skip_installable() {
 check() {
     local name=$1 start=$SECONDS code
     shift
+    say "...  $name"
     "$@" >"$tmp/check" 2>&1
     code=$?
     if ((code == 0)); then
@@ -105,16 +109,11 @@ begin() {
     say ""
     say "== $1: $2"
 }
-# end BUDGET closes the part that was begun and holds it to its budget (s).
+# end SECONDS closes the part that was begun, and says so if it took longer.
 end() {
     local took=$((SECONDS - part_start)) verdict=ok
+    ((took > $1)) && verdict="ok, but slower than it should be"
     ((failed > part_failed)) && verdict=FAILED
-    if ((took > $1)); then
-        fail "$part_name took $took s, its budget is $1 s"
-        verdict="OVER BUDGET"
-    else
-        pass "$part_name within its budget"
-    fi
     table+=("$(printf '%-12s %6d s  of %5d s   %s' "$part_name" "$took" "$1" "$verdict")")
     part_name=""
 }
@@ -136,8 +135,8 @@ apt_install() {
     fi
     say "     installing $* with apt-get"
     {
-        limited 120 apt-get update -q &&
-            DEBIAN_FRONTEND=noninteractive limited 240 apt-get install -q -y --no-install-recommends "$@"
+        limited 1200 apt-get update -q &&
+            DEBIAN_FRONTEND=noninteractive limited 2400 apt-get install -q -y --no-install-recommends "$@"
     } >"$tmp/apt" 2>&1 && return 0
     if offline "$tmp/apt"; then say "     no network for apt-get"; else tail -n 15 "$tmp/apt"; fi
     return 1
@@ -146,17 +145,60 @@ apt_install() {
 # go_version prints the version of a go command by itself, as 1.26.8.
 go_version() { (cd / && GOTOOLCHAIN=local "$1" version 2>/dev/null) | sed -n 's/^go version go\([0-9.]*\).*/\1/p'; }
 
+# lacking COMMAND=PACKAGE[,PACKAGE]... prints the Debian packages of those
+# commands that are not here.
+lacking() {
+    local pair
+    for pair in "$@"; do
+        command -v "${pair%%=*}" >/dev/null || [[ -x /usr/local/go/bin/${pair%%=*} ]] || tr ',' ' ' <<<"${pair#*=}"
+    done
+}
+# A C compiler because the race detector needs cgo; curl because docs/jobs.md is run.
+readonly BASE_COMMANDS="go=golang-go gcc=gcc,libc6-dev git=git make=make curl=ca-certificates,curl"
+# For the programs of examples/. A Node before 22.18 cannot run TypeScript by
+# itself; then tsc translates it.
+readonly EXAMPLE_COMMANDS="python3=python3 node=nodejs tsc=node-typescript"
+readonly PEER_COMMANDS="beanstalkd=beanstalkd"
+
+# installed NAME VERSION: exactly this version of a tool, built by this Go, is there.
+installed() {
+    local built
+    built=$(go version -m "$TOOLS/$1" 2>/dev/null)
+    [[ $built == *": $(go env GOVERSION 2>/dev/null)"$'\n'* && $built == *$'\t'"$2"$'\t'* ]]
+}
+
+# announce says what will be installed, before it is.
+announce() {
+    local packages tools=()
+    # shellcheck disable=SC2086 # words are wanted
+    packages=$({
+        lacking $BASE_COMMANDS
+        ! wanted e2e || lacking $EXAMPLE_COMMANDS
+        ! wanted peers || lacking $PEER_COMMANDS
+    } | tr '\n' ' ')
+    if wanted lint || wanted setup; then
+        installed golangci-lint "$GOLANGCI_VERSION" || tools+=("golangci-lint $GOLANGCI_VERSION")
+        installed govulncheck "$GOVULNCHECK_VERSION" || tools+=("govulncheck $GOVULNCHECK_VERSION")
+    fi
+    [[ -z $packages ]] || say "     to install with apt-get, if it may: $packages"
+    ((${#tools[@]} == 0)) || say "     to build into bin/tools (about 3 min): $(join ', ' "${tools[@]}")"
+    say "     Go modules that are missing come into Go's module cache"
+}
+join() {
+    local between=$1 text=$2 word
+    shift 2
+    for word in "$@"; do text+=$between$word; done
+    say "$text"
+}
+
 setup_go() {
-    local need have missing=()
+    local need have missing
     need=$(sed -n 's/^go \([0-9.]*\).*/\1/p' go.mod)
 
-    # Debian's packages: a C compiler because the race detector needs cgo.
-    command -v go >/dev/null || [[ -x /usr/local/go/bin/go ]] || missing+=(golang-go)
-    command -v gcc >/dev/null || missing+=(gcc libc6-dev)
-    command -v git >/dev/null || missing+=(git)
-    command -v make >/dev/null || missing+=(make)
-    command -v curl >/dev/null || missing+=(curl) # docs/jobs.md is run
-    ((${#missing[@]} == 0)) || apt_install ca-certificates "${missing[@]}"
+    # shellcheck disable=SC2086 # words are wanted
+    missing=$(lacking $BASE_COMMANDS)
+    # shellcheck disable=SC2086
+    [[ -z $missing ]] || apt_install $missing
 
     command -v go >/dev/null || export PATH=$PATH:/usr/local/go/bin
     if ! command -v go >/dev/null; then
@@ -214,15 +256,14 @@ fetch_go() {
 # tool NAME PACKAGE VERSION installs one tool unless exactly this version,
 # built by this Go, is there.
 tool() {
-    local name=$1 package=$2 version=$3 start=$SECONDS built
-    built=$(go version -m "$TOOLS/$name" 2>/dev/null)
-    if [[ $built == *": $(go env GOVERSION)"$'\n'* && $built == *$'\t'"$version"$'\t'* ]]; then
+    local name=$1 package=$2 version=$3 start=$SECONDS
+    if installed "$name" "$version"; then
         pass "$name $version (already there)"
         return
     fi
     say "     installing $name $version"
     mkdir -p "$TOOLS"
-    if (cd / && GOBIN=$TOOLS GOFLAGS='' limited 280 go install "$package@$version") >"$tmp/tool" 2>&1; then
+    if (cd / && GOBIN=$TOOLS GOFLAGS='' limited 2400 go install "$package@$version") >"$tmp/tool" 2>&1; then
         pass "$name $version installed ($((SECONDS - start)) s)"
         return
     fi
@@ -245,14 +286,12 @@ limited() {
     return "$code"
 }
 
-# setup_languages is for the programs of examples/. A Node before 22.18 cannot
-# run TypeScript by itself; then tsc translates it.
 setup_languages() {
-    local missing=() command
-    command -v python3 >/dev/null || missing+=(python3)
-    command -v node >/dev/null || missing+=(nodejs)
-    command -v tsc >/dev/null || missing+=(node-typescript)
-    ((${#missing[@]} == 0)) || apt_install "${missing[@]}" || true
+    local missing command
+    # shellcheck disable=SC2086 # words are wanted
+    missing=$(lacking $EXAMPLE_COMMANDS)
+    # shellcheck disable=SC2086
+    [[ -z $missing ]] || apt_install $missing || true
     for command in python3 node tsc; do
         if command -v "$command" >/dev/null; then
             pass "$command: $("$command" --version)"
@@ -264,11 +303,12 @@ setup_languages() {
 
 part_setup() {
     begin setup "the machine"
+    announce
     if ! setup_go; then
-        end 300
+        end 480
         exit 1 # nothing below can run
     fi
-    if limited 240 go mod download >"$tmp/mod" 2>&1; then
+    if limited 2400 go mod download >"$tmp/mod" 2>&1; then
         pass "modules"
     elif offline "$tmp/mod"; then
         fail "modules: some are not here, and there is no network to fetch them"
@@ -282,7 +322,7 @@ part_setup() {
     fi
     if wanted e2e; then setup_languages; fi
     check "the counter of tests" go build -o bin/tools/testcount ./scripts/testcount || exit 1
-    end 300
+    end 480
 }
 
 # ---- build, format, lint, vet -----------------------------------------------
@@ -298,7 +338,7 @@ part_lint() {
     fi
     if [[ -x $TOOLS/golangci-lint ]]; then
         check "format (golangci-lint fmt --diff)" "$TOOLS/golangci-lint" fmt --diff
-        check "linter" "$TOOLS/golangci-lint" run --timeout 4m
+        check "linter" "$TOOLS/golangci-lint" run --timeout 40m
     else
         skip "format and linter: golangci-lint is not here (set-up says why)"
     fi
@@ -314,7 +354,7 @@ part_lint() {
         check "examples and pictures of the documents are fresh" go run ./scripts/rundoc -check docs/{retries,protection,operations,tls,cron,redundancy,grid,inbox}.md
     fi
     vulnerabilities
-    end 240
+    end 300
 }
 
 # vulnerabilities fails only for what this code calls, and where the database
@@ -324,7 +364,7 @@ vulnerabilities() {
         skip "vulnerabilities: govulncheck is not here (set-up says why)"
         return
     fi
-    limited 90 "$TOOLS/govulncheck" ./... >"$tmp/vuln" 2>&1
+    limited 900 "$TOOLS/govulncheck" ./... >"$tmp/vuln" 2>&1
     case $? in
     0) pass "no known vulnerability is called" ;;
     3)
@@ -345,13 +385,14 @@ vulnerabilities() {
 # ---- Go tests ---------------------------------------------------------------
 
 # go_tests NAME ARGUMENTS... runs go test, in the module at go_dir if that is
-# set, and adds what it counted. A run in which no test ran proves nothing, so
+# set, and adds what it counted. Lines of passed tests that contain $show are
+# printed. A run in which no test ran proves nothing, so
 # it fails.
 go_tests() {
     local name=$1 p=0 f=0 s=0 codes
     shift
     rm -f "$tmp/counts"
-    go -C "${go_dir:-.}" test -json -p 2 "$@" 2>&1 | bin/tools/testcount -trim "$module" -counts "$tmp/counts"
+    go -C "${go_dir:-.}" test -json -p 2 "$@" 2>&1 | bin/tools/testcount -trim "$module" -show "${show:-}" -counts "$tmp/counts"
     codes="${PIPESTATUS[*]}"
     if [[ ! -s $tmp/counts ]] || ! read -r p f s <"$tmp/counts"; then
         fail "$name: the tests could not be counted (exit codes $codes)"
@@ -375,32 +416,32 @@ part_unit() {
     if ((${#packages[@]} == 0)); then
         fail "unit: go list finds no package"
     else
-        go_tests unit -race -timeout 290s "${packages[@]}"
+        go_tests unit -race -timeout 50m "${packages[@]}"
     fi
-    end 300
+    end 480
 }
 
 part_sim() {
     begin sim "simulated histories, simulated power cuts"
     # Flags of one package stop the other, so each runs by itself. The table of
     # what was reached is only in the output of -v, and of a failure.
-    go_tests "sim (histories)" ./internal/sim -run 'TestSimulation$' -count=1 -timeout 115s \
-        -seeds="${SEEDS:-6000}"
-    go_tests "sim (power cuts)" ./internal/engine -run PowerCut -count=1 -timeout 60s \
+    show=' histories, ' go_tests "sim (histories)" ./internal/sim -run 'TestSimulation$' -count=1 -timeout 30m \
+        -seeds=1000000 -time="${SIMTIME:-120s}"
+    go_tests "sim (power cuts)" ./internal/engine -run PowerCut -count=1 -timeout 30m \
         -powercuts="${POWERCUTS:-1000}"
-    end 120
+    end 180
 }
 
 part_e2e() {
     begin e2e "the real binary"
     if has test/e2e && has cmd/reprise; then
         if check "build of bin/reprise" go build -o bin/reprise ./cmd/reprise; then
-            go_tests e2e ./test/e2e/... -count=1 -timeout 240s
+            go_tests e2e ./test/e2e/... -count=1 -timeout 50m
         fi
     else
         skip "e2e: test/e2e or cmd/reprise does not exist yet"
     fi
-    end 240
+    end 360
 }
 
 # ---- comparison with peers --------------------------------------------------
@@ -416,7 +457,7 @@ part_peers() {
     fi
     begin "peers: build" "bench/, a module of its own"
     local ready=yes
-    if ! limited 200 go -C bench mod download >"$tmp/mod" 2>&1; then
+    if ! limited 2000 go -C bench mod download >"$tmp/mod" 2>&1; then
         ready=""
         if offline "$tmp/mod"; then
             skip_installable "peers: modules of bench/ are not here, and no network to fetch them"
@@ -436,7 +477,7 @@ part_peers() {
 
     begin peers "Reprise and beanstalkd, small counts"
     if [[ -n $ready ]]; then
-        go_dir=bench go_tests peers -count=1 -timeout 50s ./...
+        go_dir=bench go_tests peers -count=1 -timeout 10m ./...
         if command -v beanstalkd >/dev/null; then
             check "smoke of the comparison" in_bench ../bin/peers smoke
         else
@@ -446,7 +487,7 @@ part_peers() {
     end 60
 }
 
-in_bench() (cd bench && limited 45 "$@")
+in_bench() (cd bench && limited 450 "$@")
 
 # ---- fuzzing ----------------------------------------------------------------
 
@@ -494,7 +535,7 @@ part_fuzz() {
         share=$(((deadline - SECONDS) / (${#targets[@]} - i) - 1))
         ((share >= 1)) || share=1
         start=$SECONDS
-        if (cd "$dir" && limited $((share + 60)) "$bin" -test.run='^$' -test.fuzz="^$name\$" \
+        if (cd "$dir" && limited $((share + 600)) "$bin" -test.run='^$' -test.fuzz="^$name\$" \
             -test.fuzztime="${share}s" -test.fuzzminimizetime=5s -test.parallel=2 \
             -test.fuzzcachedir="$cache/$package") >"$tmp/fuzz" 2>&1 || ended_late "$tmp/fuzz"; then
             pass "$(printf '%-40s %3d s  %s' "${package#"$module"/}.$name" $((SECONDS - start)) "$(executions "$tmp/fuzz")")"
@@ -542,7 +583,7 @@ finish() {
     fi
     rm -rf "$tmp"
     say ""
-    say "part           took   budget     verdict"
+    say "part           took   should    verdict"
     for line in "${table[@]}"; do say "$line"; done
     if ((failed > 0)); then
         say ""

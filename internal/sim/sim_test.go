@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/reprisehq/reprise/internal/store/storetest"
 )
@@ -14,31 +15,40 @@ import (
 var (
 	seedsFlag = flag.Uint64("seeds", 100, "how many histories TestSimulation plays")
 	firstFlag = flag.Uint64("first", 1, "the seed of the first one")
+	timeFlag  = flag.Duration("time", 0, "no further history begins after this time, once seedsLeast were played; 0: no end")
 )
+
+// seedsLeast is how many histories a run plays however slow the machine is.
+const seedsLeast = 500
 
 // seedsFull is the size of a run that must have seen everything.
 const seedsFull = 6_000
 
 const workers = 2
 
-// TestSimulation plays one history for every seed; with -seed it replays one
-// and prints it.
+// TestSimulation plays one history for every seed, or as many as its time
+// allows; with -seed it replays one and prints it.
 func TestSimulation(t *testing.T) {
 	for _, seed := range storetest.Seeds(0) {
 		replay(t, seed)
 		return
 	}
-	var next, steps atomic.Uint64
+	var next, played, steps atomic.Uint64
 	next.Store(*firstFlag - 1)
 	last := *firstFlag - 1 + *seedsFlag
 	var mu sync.Mutex // guards total
 	total := newCoverage()
+	began := time.Now()
+	more := func() bool {
+		return *timeFlag == 0 || played.Load() < min(seedsLeast, *seedsFlag) || time.Since(began) < *timeFlag
+	}
 	t.Run("seeds", func(t *testing.T) {
 		for i := range workers {
 			t.Run(fmt.Sprint("worker ", i+1), func(t *testing.T) {
 				t.Parallel()
 				own := newCoverage()
-				for seed := next.Add(1); seed <= last && !t.Failed(); seed = next.Add(1) {
+				for seed := next.Add(1); seed <= last && !t.Failed() && more(); seed = next.Add(1) {
+					played.Add(1)
 					plan := planOf(seed)
 					steps.Add(uint64(len(plan)))
 					if r := play(t, seed, plan, noFault, own); r.wrong != nil {
@@ -55,8 +65,8 @@ func TestSimulation(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	t.Logf("%d histories, %d steps\n\n%s", *seedsFlag, steps.Load(), total)
-	if missed := total.missed(); len(missed) > 0 && *seedsFlag >= seedsFull {
+	t.Logf("%d histories, %d steps\n\n%s", played.Load(), steps.Load(), total)
+	if missed := total.missed(); len(missed) > 0 && played.Load() >= seedsFull {
 		t.Errorf("never reached: %s", strings.Join(missed, ", "))
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"os"
 	"sort"
 	"strings"
+	"time"
 )
 
 // event is one line of `go test -json`; see `go doc test2json`.
@@ -36,6 +37,7 @@ type counts struct{ passed, failed, skipped int }
 
 // test is one test or subtest of a package while it runs.
 type test struct {
+	paused   bool // it waits for its turn among parallel tests
 	output   strings.Builder
 	result   string // pass, fail or skip; empty while it runs
 	elapsed  float64
@@ -53,23 +55,29 @@ type pkg struct {
 type reader struct {
 	out      io.Writer
 	prefix   string
+	show     string // lines of passed tests with this text are printed; empty: none
 	pkgs     map[string]*pkg
 	builds   map[string]*strings.Builder
 	shown    map[string]bool // builds whose errors were already printed
 	total    counts
 	failures []string // what total.failed counts, by name
+	printed  bool     // a package was printed since the last tick
 }
 
 func main() {
 	countsFile := flag.String("counts", "", "write \"passed failed skipped\" to this `file`, and a line for each failure")
 	prefix := flag.String("trim", "", "`prefix` to cut off package names")
+	show := flag.String("show", "", "print lines of passed tests that contain this `text`")
+	every := flag.Duration("progress", 30*time.Second, "say what runs when nothing was printed for this `time`")
 	flag.Parse()
 
 	r := &reader{
-		out: os.Stdout, prefix: *prefix,
+		out: os.Stdout, prefix: *prefix, show: *show,
 		pkgs: map[string]*pkg{}, builds: map[string]*strings.Builder{}, shown: map[string]bool{},
 	}
-	err := r.read(os.Stdin)
+	lines, failed := linesOf(os.Stdin)
+	r.read(lines, time.Tick(*every))
+	err := <-failed
 	if err == nil && *countsFile != "" {
 		text := fmt.Sprintf("%d %d %d\n", r.total.passed, r.total.failed, r.total.skipped)
 		for _, name := range r.failures {
@@ -86,32 +94,89 @@ func main() {
 	}
 }
 
+// linesOf sends each line of in, and the error that ended it other than its end.
+func linesOf(in io.Reader) (lines <-chan string, failed <-chan error) {
+	sent, errs := make(chan string), make(chan error, 1)
+	go func() {
+		defer close(sent)
+		defer close(errs)
+		buffered := bufio.NewReader(in)
+		for {
+			line, err := buffered.ReadString('\n')
+			if line != "" {
+				sent <- line
+			}
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					errs <- fmt.Errorf("reading events: %w", err)
+				}
+				return
+			}
+		}
+	}()
+	return sent, errs
+}
+
 // read takes every line. One that is no event (a message of the go command
-// itself) is passed on as it is, never swallowed.
-func (r *reader) read(in io.Reader) error {
-	lines := bufio.NewReader(in)
+// itself) is passed on as it is, never swallowed. At a tick it says what runs,
+// unless something was printed since the last one.
+func (r *reader) read(lines <-chan string, ticks <-chan time.Time) {
 	for {
-		line, err := lines.ReadString('\n')
-		if line != "" {
+		select {
+		case line, open := <-lines:
+			if !open {
+				// A package without an end means that the go command itself was stopped.
+				for _, name := range sortedKeys(r.pkgs) {
+					r.finish(event{Action: "fail", Package: name})
+				}
+				return
+			}
 			var e event
 			if json.Unmarshal([]byte(line), &e) == nil && e.Action != "" {
 				r.take(e)
 			} else {
 				fmt.Fprint(r.out, line)
 			}
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("reading events: %w", err)
+		case <-ticks:
+			if !r.printed {
+				fmt.Fprintf(r.out, "...  %s\n", r.progress())
+			}
+			r.printed = false
 		}
 	}
-	// A package without an end means that the go command itself was stopped.
+}
+
+// progress is how many tests have passed, and which ones run.
+func (r *reader) progress() string {
+	passed, failed := r.total.passed, r.total.failed
+	var running []string
 	for _, name := range sortedKeys(r.pkgs) {
-		r.finish(event{Action: "fail", Package: name})
+		p := r.pkgs[name]
+		for _, testName := range sortedKeys(p.tests) {
+			switch t := p.tests[testName]; {
+			case t.children:
+			case t.result == "pass":
+				passed++
+			case t.result == "fail":
+				failed++
+			case t.result == "" && !t.paused:
+				running = append(running, r.short(name)+" "+testName)
+			}
+		}
 	}
-	return nil
+	text := fmt.Sprintf("%d passed, %d failed so far", passed, failed)
+	if len(running) == 0 {
+		return text + "; building"
+	}
+	if more := len(running) - 3; more > 0 {
+		running = append(running[:3], fmt.Sprintf("%d more", more))
+	}
+	return text + "; running: " + strings.Join(running, ", ")
+}
+
+// short is the name of a package without what all names begin with.
+func (r *reader) short(pkg string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(pkg, r.prefix), "/")
 }
 
 func (r *reader) take(e event) {
@@ -147,6 +212,7 @@ func (r *reader) takeTest(e event) {
 		t = &test{}
 		p.tests[e.Test] = t
 	}
+	t.paused = e.Action == "pause"
 	switch e.Action {
 	case "run":
 		if i := strings.LastIndex(e.Test, "/"); i >= 0 && p.tests[e.Test[:i]] != nil {
@@ -163,10 +229,11 @@ func (r *reader) takeTest(e event) {
 func (r *reader) finish(e event) {
 	p := r.pkg(e.Package)
 	delete(r.pkgs, e.Package)
-	name := strings.TrimPrefix(strings.TrimPrefix(e.Package, r.prefix), "/")
+	name := r.short(e.Package)
+	r.printed = true
 
 	var c counts
-	var failures, skips strings.Builder
+	var failures, skips, shown strings.Builder
 	blamed := false
 	for _, testName := range sortedKeys(p.tests) {
 		t := p.tests[testName]
@@ -193,6 +260,13 @@ func (r *reader) finish(e event) {
 			fmt.Fprintf(&skips, "  skip %s: %s\n", testName, reason(t))
 		default:
 			c.passed++
+		}
+		if r.show != "" && t.result == "pass" {
+			for line := range strings.Lines(t.output.String()) {
+				if strings.Contains(line, r.show) {
+					fmt.Fprintf(&shown, "  %s", strings.TrimLeft(line, " "))
+				}
+			}
 		}
 	}
 	if e.Action == "fail" && !blamed {
@@ -222,7 +296,7 @@ func (r *reader) finish(e event) {
 		}
 		fmt.Fprintln(r.out, line)
 	}
-	fmt.Fprint(r.out, skips.String(), failures.String())
+	fmt.Fprint(r.out, shown.String(), skips.String(), failures.String())
 }
 
 // childFailed reports whether a subtest explains the failure of the test.
