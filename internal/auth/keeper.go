@@ -12,6 +12,7 @@ import (
 	"errors"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -75,9 +76,19 @@ func (k *Keeper) add(c job.Credential, configured bool) {
 	}
 }
 
+// ErrLast refuses to take the last token away: nobody could come in any more.
+var ErrLast = errors.New("auth.tokens names no token any more, and the API has made none: nobody could come in; " +
+	"make a token over the API first, or start the server again if it is to be open to everybody who can connect")
+
 // Configure replaces the tokens of the configuration by those of a newer one.
-// What is as it was keeps what it has open.
-func (k *Keeper) Configure(list []job.Credential) {
+// What is as it was keeps what it has open. It refuses with ErrLast what would
+// leave no token.
+func (k *Keeper) Configure(list []job.Credential) error {
+	known := k.known.Load().byID
+	made := func(g *Grant) bool { return !g.Configured }
+	if len(list) == 0 && len(known) > 0 && !slices.ContainsFunc(k.Grants(), made) {
+		return ErrLast
+	}
 	stays := map[string]bool{}
 	for _, c := range list {
 		stays[c.ID] = true
@@ -90,10 +101,15 @@ func (k *Keeper) Configure(list []job.Credential) {
 			k.Remove(id)
 		}
 	}
+	return nil
 }
 
-// Remove shuts a token out and ends what it has open.
+// Remove shuts a token out and ends what it has open. One that is not known
+// changes nothing: an open keeper stays open.
 func (k *Keeper) Remove(id string) {
+	if k.known.Load().byID[id] == nil {
+		return
+	}
 	k.change(func(byID map[string]*Grant) {
 		if g := byID[id]; g != nil {
 			delete(byID, id)

@@ -194,3 +194,33 @@ func BenchmarkWho(b *testing.B) {
 		}
 	}
 }
+
+// Nobody is locked out by what takes nothing away, or would take all away.
+func TestAKeeperIsNeverClosedWithoutAToken(t *testing.T) {
+	_, file := token("file", 0)
+	_, made := token("made", 0)
+	one := []job.Credential{file}
+	for _, c := range []struct {
+		name       string
+		configured []job.Credential
+		made       []job.Credential
+		change     func(k *Keeper) error
+		err        error
+		left       int
+	}{
+		{"an open one is told to remove what it does not know", nil, nil, func(k *Keeper) error { k.Remove("x"); return nil }, nil, 0},
+		{"an open one is told to remove nothing", nil, nil, func(k *Keeper) error { k.Remove(""); return nil }, nil, 0},
+		{"a reload of an empty list into an open one", nil, nil, func(k *Keeper) error { return k.Configure(nil) }, nil, 0},
+		{"a reload takes the only token", one, nil, func(k *Keeper) error { return k.Configure(nil) }, ErrLast, 1},
+		{"a reload takes all of the file, and the API has one", one, []job.Credential{made}, func(k *Keeper) error { return k.Configure(nil) }, nil, 1},
+		{"a reload of an empty list, and all are of the API", nil, []job.Credential{made}, func(k *Keeper) error { return k.Configure(nil) }, nil, 1},
+		{"then the one of the API is gone", one, []job.Credential{made}, func(k *Keeper) error { k.Remove(made.ID); return k.Configure(nil) }, ErrLast, 1},
+		{"a reload brings the first", nil, nil, func(k *Keeper) error { return k.Configure(one) }, nil, 1},
+	} {
+		k := New(c.configured, wall)
+		k.Add(c.made...)
+		if err := c.change(k); !errors.Is(err, c.err) || len(k.Grants()) != c.left || k.Closed() != (c.left > 0) {
+			t.Errorf("%s: %v, %d tokens, closed %t", c.name, err, len(k.Grants()), k.Closed())
+		}
+	}
+}

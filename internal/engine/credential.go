@@ -92,14 +92,14 @@ func (e *Engine) DropCredential(ctx context.Context, id string, by job.Actor) er
 			if list[i].ID == id {
 				gone = &list[i]
 			}
-			if lasting(&list[i]) {
+			if list[i].Lasting() {
 				admins++
 			}
 		}
 		switch {
 		case gone == nil:
 			return job.Errorf(job.NotFound, "there is no token %q", id)
-		case lasting(gone) && admins == 1 && !e.opts.Admin:
+		case gone.Lasting() && admins == 1 && !e.opts.Admin:
 			return job.Errorf(job.WrongState, "this is the last token with the scope admin that does not expire; make another one first, or give one in the configuration (auth.tokens)")
 		}
 		r.tx.Durable()
@@ -109,9 +109,6 @@ func (e *Engine) DropCredential(ctx context.Context, id string, by job.Actor) er
 		return r.audit(by, "revoke", gone.Name, 0)
 	})
 }
-
-// lasting reports whether a token can always make others.
-func lasting(c *job.Credential) bool { return c.Scopes&job.ScopeAdmin != 0 && c.Expires == 0 }
 
 // QueuesOf returns the queues of jobs, "" for one that is not there.
 func (e *Engine) QueuesOf(ctx context.Context, ids []job.ID) (queues []string, err error) {

@@ -106,6 +106,13 @@ func TestWithATokenInTheConfigurationTheOthersAreFree(t *testing.T) {
 		r.revoke(root)
 		r.revoke(ci)
 		r.tokens()
+		root = r.token("root", job.ScopeAdmin)
+		without := r.opts
+		without.Admin = false
+		if err := r.Reconfigure(r.Context(), without, ann); err != nil {
+			r.Fatal(err)
+		}
+		r.kept(job.WrongState, root) // the configuration has lost its own
 	}, func(r *rig) { r.opts.Admin = true })
 }
 

@@ -89,8 +89,10 @@ func (h *handler) revokeToken(w http.ResponseWriter, r *http.Request, id, _ stri
 	}
 	if err == nil {
 		err = h.engine.DropCredential(r.Context(), id, by)
-		if kind := job.KindOf(err); err == nil || kind == job.NotFound || kind == job.Unavailable {
-			h.tokens.Remove(id) // also if it is not known whether it is gone
+		// Also if it is not known whether it is gone, but for the last one that can make others.
+		others := func(g *auth.Grant) bool { return g.ID != id && g.Lasting() }
+		if kind := job.KindOf(err); err == nil || kind == job.NotFound || kind == job.Unavailable && slices.ContainsFunc(h.tokens.Grants(), others) {
+			h.tokens.Remove(id)
 		}
 	}
 	if err != nil {

@@ -327,6 +327,17 @@ func TestARevokedTokenIsOutAtOnce(t *testing.T) {
 	})
 }
 
+func TestRevokingWhatIsNotThereLocksNobodyOut(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	for _, id := range []string{"x", "0123456789", "%20"} {
+		a.want(404, "*", "DELETE", "/tokens/"+id, "")
+		a.want(200, "*", "GET", "/jobs", "")
+	}
+	root := a.token("", adminToken) // and the first one is made as before
+	a.want(422, "*", "DELETE", "/tokens/"+root[3:13], "", bearer(root)...)
+	a.want(200, "*", "GET", "/jobs", "", bearer(root)...)
+}
+
 func TestTheAuditLogNamesTheToken(t *testing.T) {
 	a := start(t, httpapi.Options{})
 	root := a.token("", adminToken)

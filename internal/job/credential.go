@@ -84,6 +84,9 @@ func (c *Credential) Due() Millis { return 0 }
 // Expired reports whether its time is over.
 func (c *Credential) Expired(now Millis) bool { return c.Expires != 0 && c.Expires <= now }
 
+// Lasting reports whether it can always make others.
+func (c *Credential) Lasting() bool { return c.Scopes&ScopeAdmin != 0 && c.Expires == 0 }
+
 // Check refuses what cannot be a credential; its errors name the field.
 func (c *Credential) Check() error {
 	switch {

@@ -146,7 +146,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 			return nil
 		}},
 		{"inboxes", func(ctx context.Context, _, to Config) error { return inboxes.Configure(ctx, to.Inboxes) }},
-		{"tokens", func(_ context.Context, _, to Config) error { tokens.Configure(to.Tokens); return nil }},
+		{"tokens", func(_ context.Context, _, to Config) error { return tokens.Configure(to.Tokens) }},
 	}
 	if certificates != nil {
 		parts = slices.Insert(parts, 1, certificateFiles(certificates))
