@@ -73,8 +73,12 @@ func openStore(cfg Config, clock engine.Clock, log *slog.Logger) (*embedded.Stor
 	if err != nil {
 		return nil, err
 	}
+	interval := cfg.SyncInterval
+	if sync != embedded.Interval {
+		interval = 0
+	}
 	return embedded.Open(embedded.Options{
-		Dir: cfg.RootDir, Now: clock.Wall, Sync: sync, Interval: cfg.SyncInterval, Cache: cfg.CacheBytes,
+		Dir: cfg.RootDir, Now: clock.Wall, Sync: sync, Interval: interval, Cache: cfg.CacheBytes,
 		Logf: func(format string, args ...any) {
 			log.Error("the store reports trouble", "error", fmt.Sprintf(format, args...))
 		},

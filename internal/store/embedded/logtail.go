@@ -37,11 +37,16 @@ func logChunk(b []byte, log uint32) (size int, synced int64, ok bool) {
 	if size > len(b) {
 		return 0, 0, false
 	}
-	sum := crc32.Checksum(b[6:size], castagnoli)
-	if sum = (sum>>15 | sum<<17) + 0xa282ead8; sum != binary.LittleEndian.Uint32(b) {
+	if chunkSum(b[:size]) != binary.LittleEndian.Uint32(b) {
 		return 0, 0, false
 	}
 	return size, int64(binary.LittleEndian.Uint64(b[11:])), true //nolint:gosec // an offset in a file
+}
+
+// chunkSum is the checksum of a chunk.
+func chunkSum(chunk []byte) uint32 {
+	sum := crc32.Checksum(chunk[6:], castagnoli)
+	return (sum>>15 | sum<<17) + 0xa282ead8
 }
 
 // checkLogTail refuses a directory whose newest log is damaged before a place

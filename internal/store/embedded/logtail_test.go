@@ -1,7 +1,6 @@
 package embedded_test
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"slices"
@@ -23,22 +22,8 @@ const (
 // loggedRows returns a file system after a power cut: a store wrote rows, each
 // synced before the next, none of them flushed to a table. It also says how
 // long the log was before each row. The last row promises that all before it
-// were synced; Pebble notes that a sync is done just after it wakes who waited
-// for it, so a log whose last row was faster than that note is written again.
+// were synced.
 func loggedRows(t *testing.T) (fs *vfs.MemFS, before []int) {
-	t.Helper()
-	for range 100 {
-		fs, before = writeRows(t)
-		last := before[tailRows-1]
-		if promised := contentOf(t, fs)[last+11:]; binary.LittleEndian.Uint64(promised) == uint64(last) { //nolint:gosec // a length
-			return fs, before
-		}
-	}
-	t.Fatal("of 100 logs none had a last row that promises the rows before it")
-	return nil, nil
-}
-
-func writeRows(t *testing.T) (fs *vfs.MemFS, before []int) {
 	t.Helper()
 	live := vfs.NewCrashableMem()
 	s := openOn(t, live)

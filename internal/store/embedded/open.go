@@ -63,6 +63,10 @@ func (s *Store) openPebble(h *handle, dir string, cache *pebble.Cache) (*pebble.
 	}()
 	select {
 	case o := <-done:
+		if e := h.poison.Load(); e != nil && o.err == nil {
+			go func() { _ = o.db.Close() }() // behind the fence
+			return nil, e.Cause
+		}
 		return o.db, o.err
 	case <-h.failed:
 		go func() { // behind the fence; should it come to an end, let go of it

@@ -15,7 +15,7 @@ import (
 
 func pebbleOptions(h *handle, cache *pebble.Cache, s *Store) *pebble.Options {
 	o := &pebble.Options{
-		FS:                          h.fence,
+		FS:                          &logFS{FS: h.fence, log: &h.log},
 		Cache:                       cache,
 		FormatMajorVersion:          pebble.FormatWALSyncChunks, // tells a torn tail from a corrupt middle
 		MemTableSize:                memTableBytes,
@@ -73,8 +73,7 @@ func (h *handle) giveUp(err error, logf func(string, ...any)) {
 		err = corrupt("%s", firstLine(err.Error()))
 	}
 	logf("%s", firstLine(err.Error()))
-	h.fence.down.Store(true)
-	_ = h.fail(err)
+	h.abandon(err)
 }
 
 // reason is the corruption that made the handle useless, if that is why err
@@ -95,6 +94,7 @@ func firstLine(text string) string {
 // ticker calls f at an interval until stopped.
 type ticker struct {
 	done chan struct{}
+	end  sync.Once
 	wait sync.WaitGroup
 }
 
@@ -116,17 +116,23 @@ func startTicker(every time.Duration, f func()) *ticker {
 }
 
 func (t *ticker) stop() {
-	close(t.done)
+	t.end.Do(func() { close(t.done) })
 	t.wait.Wait()
 }
 
-// syncNow makes everything written so far durable (sync: interval).
+// syncNow makes everything written so far durable.
 func (s *Store) syncNow() {
 	h := s.db.Load()
-	if h.poison.Load() != nil {
+	if h.log.unsynced.Load() == 0 {
 		return
 	}
-	if err := h.db.LogData(nil, pebble.Sync); err != nil {
-		_ = h.fail(err)
-	}
+	h.log.need.Add(1)
+	defer h.log.need.Add(-1)
+	_ = h.guarded(func(db *pebble.DB) error {
+		err := h.recovering(func() error { return db.LogData(nil, pebble.Sync) })
+		if err != nil {
+			h.abandon(err)
+		}
+		return err
+	})
 }

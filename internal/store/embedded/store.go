@@ -31,9 +31,9 @@ import (
 // Sync says when a durable transaction is on the disk.
 type Sync uint8
 
-// The sync modes. With Interval and OS an answer may be lost in a power cut
-// (not in a crash of the process), up to the interval or what the operating
-// system holds back.
+// The sync modes. What was answered has left the process in all of them, so that its
+// end loses nothing. With Interval and OS a power cut may, up to the interval or what
+// the operating system holds back.
 const (
 	Always   Sync = iota // before Commit.Wait returns
 	Interval             // every Options.Interval
@@ -54,12 +54,15 @@ func ParseSync(s string) (Sync, error) {
 
 // Options configure a store.
 type Options struct {
-	Dir      string
-	FS       vfs.FS // nil = the operating system's
-	Now      func() job.Millis
-	Sync     Sync
-	Interval time.Duration // for Interval; 0 = 100 ms
-	Cache    int64         // bytes of disk blocks kept in memory; 0 = 64 MiB
+	Dir  string
+	FS   vfs.FS // nil = the operating system's
+	Now  func() job.Millis
+	Sync Sync
+	// Interval is how long what need not be on the disk at once may be missing there:
+	// with Interval everything (0 = 100 ms), with Always what did not ask to be durable
+	// (0 = 1 s).
+	Interval time.Duration
+	Cache    int64 // bytes of disk blocks kept in memory; 0 = 64 MiB
 	// Logf receives what Pebble has to say that an operator should know.
 	Logf func(format string, args ...any)
 }
@@ -86,7 +89,7 @@ type Store struct {
 	tx    tx         // reused by the one writer
 
 	db     atomic.Pointer[handle]
-	ticker *ticker // nil unless Interval
+	ticker *ticker // nil in OS
 
 	aside, compacting atomic.Bool // is a snapshot, a compaction under way
 }
@@ -95,6 +98,7 @@ type Store struct {
 type handle struct {
 	db     *pebble.DB
 	fence  *fence
+	log    logSync
 	poison atomic.Pointer[job.Error]
 	failed chan struct{} // closed with the first reason
 	opened atomic.Bool   // Pebble's Open is over
@@ -110,7 +114,7 @@ func Open(opts Options) (*Store, error) {
 		opts.FS = vfs.Default
 	}
 	if opts.Interval == 0 {
-		opts.Interval = 100 * time.Millisecond
+		opts.Interval = map[Sync]time.Duration{Always: time.Second, Interval: 100 * time.Millisecond}[opts.Sync]
 	}
 	if opts.Cache == 0 {
 		opts.Cache = 64 << 20
@@ -135,7 +139,7 @@ func Open(opts Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.closeHandle(), lock.Close())
 	}
-	if opts.Sync == Interval {
+	if opts.Sync != OS {
 		s.ticker = startTicker(opts.Interval, s.syncNow)
 	}
 	return s, nil
@@ -212,6 +216,7 @@ func syncDir(fs vfs.FS, dir string) error {
 func (s *Store) load() error {
 	h := &handle{fence: &fence{FS: s.opts.FS, aside: s.asidePath()}, failed: make(chan struct{})}
 	h.fence.giveUp = func(err error) { h.giveUp(err, s.opts.Logf) }
+	h.log.giveUp = h.abandon
 	if err := s.openData(h); err != nil {
 		if err = h.reason(err); job.KindOf(err) == job.Corrupt {
 			return err
@@ -340,7 +345,11 @@ func (s *Store) closeHandle() error {
 		_ = h.fail(job.Errorf(job.Unavailable, "the store is closed"))
 		h.busy.Lock()
 		defer h.busy.Unlock()
-		return h.db.Close()
+		err := h.db.Close()
+		if lost := h.log.failed.Load(); lost != nil { // nobody else was told
+			err = errors.Join(err, *lost)
+		}
+		return err
 	}
 	h.fence.down.Store(true)
 	go func() {
@@ -359,6 +368,13 @@ func (h *handle) fail(why error) *job.Error {
 		close(h.failed)
 	}
 	return h.poison.Load()
+}
+
+// abandon poisons the handle, and then cuts it off from its files: whoever finds them
+// cut off finds the reason as well.
+func (h *handle) abandon(why error) {
+	_ = h.fail(why)
+	h.fence.down.Store(true)
 }
 
 // Close implements store.Store.

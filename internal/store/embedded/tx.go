@@ -94,11 +94,11 @@ func (s *Store) Update(_ context.Context, fn func(store.Tx) error) (store.Commit
 
 // commit hands the batch to Pebble. From here on later transactions see it.
 func (s *Store) commit(t *tx) (store.Commit, error) {
-	c := &commit{h: t.h, batch: t.batch, syncs: t.durable && s.opts.Sync == Always}
+	c := &commit{h: t.h, batch: t.batch, durable: t.durable && s.opts.Sync == Always}
 	if t.batch.Empty() {
-		c.syncs = false
 		return c, nil
 	}
+	c.syncs = true
 	if err := c.apply(); err != nil {
 		return nil, t.h.fail(err)
 	}
@@ -110,32 +110,41 @@ func (s *Store) commit(t *tx) (store.Commit, error) {
 
 // commit implements store.Commit.
 type commit struct {
-	h     *handle
-	batch *pebble.Batch
-	syncs bool
+	h       *handle
+	batch   *pebble.Batch
+	syncs   bool // it writes something, which must leave the process before Wait returns
+	durable bool // and be on the disk
 }
 
-// apply writes to log and memory table. Pebble panics when it cannot start a
-// new log file; that is a failed commit like any other.
-func (c *commit) apply() (err error) {
+// apply writes to log and memory table.
+func (c *commit) apply() error {
+	if c.durable {
+		c.h.log.need.Add(1) // before the log has it: whoever writes it out must see that
+	}
+	return c.h.recovering(func() error { return c.h.db.ApplyNoSyncWait(c.batch, pebble.Sync) })
+}
+
+// recovering runs f, in which Pebble may panic for what is a failed commit like any
+// other.
+func (h *handle) recovering(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.h.fence.down.Store(true)
 			err = fmt.Errorf("committing: %v", p)
+			h.abandon(err)
 		}
 	}()
-	if c.syncs {
-		return c.h.db.ApplyNoSyncWait(c.batch, pebble.Sync)
-	}
-	return c.h.db.Apply(c.batch, pebble.NoSync)
+	return f()
 }
 
 // Wait implements store.Commit.
 func (c *commit) Wait() error {
 	if c.syncs {
-		if err := c.batch.SyncWait(); err != nil {
-			c.h.fence.down.Store(true)
-			return c.h.fail(err)
+		err := c.batch.SyncWait()
+		if c.durable {
+			c.h.log.need.Add(-1)
+		}
+		if err != nil {
+			c.h.abandon(err)
 		}
 	}
 	if e := c.h.poison.Load(); e != nil {
