@@ -97,7 +97,7 @@ func (b *broker) stream(w http.ResponseWriter, r *http.Request) {
 // hear waits for a call whose path and body hold the text.
 func (b *broker) hear(text string) string {
 	b.t.Helper()
-	late := time.NewTimer(10 * time.Second)
+	late := time.NewTimer(2 * time.Minute)
 	defer late.Stop()
 	for {
 		select {

@@ -119,7 +119,7 @@ func TestOneConnectionTooManyIsToldSo(t *testing.T) {
 // eventually waits for what a goroutine of the server does about a connection.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline, again := time.After(20*time.Second), time.NewTicker(time.Millisecond)
+	deadline, again := time.After(2*time.Minute), time.NewTicker(time.Millisecond)
 	defer again.Stop()
 	for !ok() {
 		select {

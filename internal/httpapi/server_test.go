@@ -219,7 +219,7 @@ func (s *stream) close() {
 // engine's own commits: every Count is answered after what came before it.
 func (a *api) eventually(what string, ok func() bool) {
 	a.t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
+	deadline := time.NewTimer(2 * time.Minute)
 	defer deadline.Stop()
 	for !ok() {
 		select {

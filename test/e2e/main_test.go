@@ -26,7 +26,7 @@ var binary = os.Getenv("REPRISE_BIN")
 
 // patience is how long a test waits for what should come at once. It is long
 // because machines are shared; whoever runs into it has found a fault.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	if url := os.Getenv(engineURL); url != "" {

@@ -22,7 +22,7 @@ import (
 var program = os.Getenv("REPRISE_BIN")
 
 // patience is how long a test waits for what should come at once.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 

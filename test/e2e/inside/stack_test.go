@@ -29,7 +29,7 @@ import (
 )
 
 // patience is how long a test waits for what should come soon.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // stack is a server on a file system and a clock of the test's choice.
 type stack struct {
