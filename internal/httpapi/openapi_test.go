@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -386,4 +387,70 @@ func TestTheDescriptionHasTheMembersOfTheCode(t *testing.T) {
 			t.Errorf("the schema %s has the members\n%q, and the code\n%q", name, got, want)
 		}
 	}
+}
+
+// schemaWords are the keywords that our schemas use. A word outside it is most
+// often half of a description with a comma in it, which YAML makes a member of.
+var schemaWords = []string{
+	"$ref", "additionalProperties", "allOf", "anyOf", "const", "contentEncoding", "contentMediaType", "default", "deprecated", "description", "enum",
+	"examples", "exclusiveMaximum", "exclusiveMinimum", "format", "items", "maxItems", "maxLength", "maxProperties", "maximum", "minItems",
+	"minLength", "minProperties", "minimum", "not", "oneOf", "pattern", "prefixItems", "properties", "propertyNames", "required",
+	"title", "type", "uniqueItems",
+}
+
+// Clients are generated from the schemas: each word must mean something, and an
+// object with members has a name.
+func TestSchemasHaveKnownWordsAndNames(t *testing.T) {
+	doc, err := readOpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema func(at string, v any, named bool)
+	schemas := func(at string, v any) {
+		for name, part := range table(v) {
+			schema(at+"."+name, part, false)
+		}
+	}
+	schema = func(at string, v any, named bool) {
+		for word, part := range table(v) {
+			if !slices.Contains(schemaWords, word) {
+				t.Errorf("%s: %q is no word of a schema", at, word)
+			}
+			switch word {
+			case "properties":
+				if !named {
+					t.Errorf("%s is an object without a name; put it into components.schemas", at)
+				}
+				schemas(at, part)
+			case "items", "additionalProperties", "not", "propertyNames":
+				schema(at+"."+word, part, false)
+			case "allOf", "oneOf", "anyOf", "prefixItems":
+				list, _ := part.([]any)
+				for i := range list {
+					schema(at+"."+word+strconv.Itoa(i), list[i], false)
+				}
+			}
+		}
+	}
+	components := table(doc["components"])
+	for name, part := range table(components["schemas"]) {
+		schema(name, part, true)
+	}
+	var walk func(at string, v any)
+	walk = func(at string, v any) {
+		for name, part := range table(v) {
+			if name == "schema" {
+				schema(at, part, false)
+			} else {
+				walk(at+" "+name, part)
+			}
+		}
+		list, _ := v.([]any)
+		for i := range list {
+			walk(at+" "+strconv.Itoa(i), list[i])
+		}
+	}
+	delete(components, "schemas")
+	walk("", doc["paths"])
+	walk("components", components)
 }
