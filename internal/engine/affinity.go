@@ -270,7 +270,9 @@ func (r *run) restartAffinities() error {
 			if err != nil {
 				return err
 			}
-			t.Until = r.steady.Add(max(1, q.Grid.AffinityWait))
+			if t.Until = r.steady.Add(1); q.Grid != nil {
+				t.Until = r.steady.Add(max(1, q.Grid.AffinityWait))
+			}
 			if err := r.tx.Set(&t); err != nil {
 				return err
 			}

@@ -167,6 +167,7 @@ type Stats struct {
 	Opened                                           uint64 // times a breaker opened
 	CronJobs, CronRefused, CronSkipped               uint64 // jobs enqueued, enqueues refused, ticks missed and not made up for
 	Batches                                          uint64
+	Faults                                           uint64 // panics, and refusals where none can be
 }
 
 // Filter selects jobs; Depth is how much of a queue there is. They are the

@@ -41,6 +41,8 @@ type committer struct {
 	run        run
 
 	over []job.ID // tasks that ended, whose dependents are not all told; replaced, never changed
+
+	faults faults
 }
 
 // block is a durably reserved range of numbers.
@@ -50,6 +52,7 @@ const blockSize = 1 << 20
 
 func (c *committer) init(*Engine) {
 	c.holders, c.queues, c.zones = map[string]*holder{}, map[string]bool{}, map[string]*time.Location{}
+	c.faults = faults{jobs: map[job.ID]string{}, rest: map[resting]job.Millis{}}
 }
 
 // batch is one transaction and who waits for it.
@@ -146,6 +149,10 @@ type run struct {
 	rooms     []*holder // the machines of them that had room; nil = nobody asked
 
 	machineRows map[string]*job.Holder // machines that changed, to be written
+
+	doing    doing
+	rejected []job.ID // jobs that were set aside
+	cleared  bool     // those at fault among them
 }
 
 // hooks are what a step may ask for. They are made once: a method made a value
@@ -170,59 +177,18 @@ func (e *Engine) runOnce() *batch {
 	b := &batch{}
 	r := &c.run
 	watch := startWatch()
-	b.commit, b.err = e.store.Update(context.Background(), func(tx store.Tx) error {
-		r.reset(e, tx)
-		r.look()
-		if b.ops == nil { // the second time they are the same
-			b.ops = e.gather()
-		}
-		for _, o := range b.ops {
-			if o.err = o.run(r); fatal(o.err) {
-				return o.err
+	for again := true; again; { // without what was at fault
+		b.commit, b.err = e.store.Update(context.Background(), func(tx store.Tx) error {
+			r.reset(e, tx)
+			r.look()
+			if b.ops == nil { // the second time they are the same
+				b.ops = e.gather()
 			}
-		}
-		if err := r.tick(); err != nil {
-			return err
-		}
-		if err := r.excludeAnew(); err != nil {
-			return err
-		}
-		if err := r.straggle(); err != nil {
-			return err
-		}
-		if err := r.returnBudgeted(); err != nil {
-			return err
-		}
-		if err := r.tellDependents(); err != nil {
-			return err
-		}
-		if err := r.keepTags(); err != nil {
-			return err
-		}
-		if err := r.serve(); err != nil {
-			return err
-		}
-		if err := r.preempt(); err != nil {
-			return err
-		}
-		if err := r.keepTags(); err != nil {
-			return err
-		}
-		if err := r.lookAhead(); err != nil {
-			return err
-		}
-		if err := r.keepBudgets(); err != nil {
-			return err
-		}
-		if err := r.keepSessions(); err != nil {
-			return err
-		}
-		if err := r.keepMachines(); err != nil {
-			return err
-		}
-		b.sleep = r.sleep()
-		return nil
-	})
+			return r.attempt(func() error { return r.all(b) })
+		})
+		f := isFault(b.err)
+		again = f != nil && e.blame(b, f)
+	}
 	if b.err != nil {
 		if b.ops == nil { // it did not even begin
 			b.ops = e.gather()
@@ -235,6 +201,80 @@ func (e *Engine) runOnce() *batch {
 	b.gifts, b.more, b.events, b.news = r.gifts, r.fed || r.ticked, c.stage.events, r.news
 	r.gifts = nil
 	return b
+}
+
+// all is what one transaction does.
+func (r *run) all(b *batch) error {
+	if len(r.c.faults.jobs) > 0 {
+		if err := r.duty(dutyAside, r.rejectFaulty); err != nil {
+			return err
+		}
+	}
+	for _, o := range b.ops {
+		if o.fault {
+			o.err = errFault
+			continue
+		}
+		r.doing = doing{op: o}
+		switch o.err = o.run(r); {
+		case !fatal(o.err):
+		case storeFailed(o.err):
+			return o.err
+		default: // it may be half done
+			return &faulty{r.doing, o.err, nil}
+		}
+	}
+	r.doing = doing{}
+	if err := r.duty(dutyTick, r.tick); err != nil {
+		return err
+	}
+	if err := r.duty(dutyOther, r.upkeep); err != nil {
+		return err
+	}
+	if err := r.keepTags(); err != nil {
+		return err
+	}
+	if err := r.duty(dutyServe, r.serveAll); err != nil {
+		return err
+	}
+	if err := r.keepTags(); err != nil {
+		return err
+	}
+	if err := r.duty(dutyOther, r.lookAhead); err != nil {
+		return err
+	}
+	if err := r.keepBudgets(); err != nil {
+		return err
+	}
+	if err := r.keepSessions(); err != nil {
+		return err
+	}
+	if err := r.keepMachines(); err != nil {
+		return err
+	}
+	b.sleep = r.sleep()
+	return nil
+}
+
+// upkeep follows what the commands and the clock did, before anybody is served.
+func (r *run) upkeep() error {
+	if err := r.excludeAnew(); err != nil {
+		return err
+	}
+	if err := r.straggle(); err != nil {
+		return err
+	}
+	if err := r.returnBudgeted(); err != nil {
+		return err
+	}
+	return r.tellDependents()
+}
+
+func (r *run) serveAll() error {
+	if err := r.serve(); err != nil {
+		return err
+	}
+	return r.preempt()
 }
 
 // fatal tells an error that ends the transaction from a refusal.
@@ -365,6 +405,7 @@ func (r *run) publish() {
 	c.clients.publish(&r.listening)
 	c.stats.add(r.stats)
 	c.stats.Batches++
+	r.reportRejected()
 	c.hungry.settle(r)
 	c.streams[job.Unary] = c.hungry.unary
 	r.e.meter.publish(c, r.steady)
@@ -482,6 +523,7 @@ func (r *run) uniform() float64 { return float64(r.e.rnd()>>11) / (1 << 53) }
 
 // step applies a command to a job and writes the effect.
 func (r *run) step(j *job.Job, c rule.Command) (rule.Effect, error) {
+	r.doing.job = j.ID
 	v, err := r.view(j, j.Queue, j.Group)
 	if err != nil {
 		return rule.Effect{}, err
@@ -499,10 +541,16 @@ func (r *run) step(j *job.Job, c rule.Command) (rule.Effect, error) {
 			return eff, err
 		}
 	}
-	if err := r.countRuns(j, c.Verb, eff); err != nil || !eff.Cut {
+	if err := r.countRuns(j, c.Verb, eff); err != nil {
 		return eff, err
 	}
-	return eff, r.cutTurn(j)
+	if eff.Cut {
+		if err := r.cutTurn(j); err != nil {
+			return eff, err
+		}
+	}
+	r.doing.job = job.ID{}
+	return eff, nil
 }
 
 // write puts an effect into the transaction.
@@ -622,6 +670,7 @@ func (s *Stats) add(t Stats) {
 	s.Purged += t.Purged
 	s.Evicted += t.Evicted
 	s.ClockSteps += t.ClockSteps
+	s.Faults += t.Faults
 	s.Opened += t.Opened
 	s.CronJobs += t.CronJobs
 	s.CronRefused += t.CronRefused

@@ -163,12 +163,13 @@ type op struct {
 	err   error
 	bytes int
 	final bool
+	fault bool // it is at fault, and refused
 	done  chan struct{}
 }
 
 func (e *Engine) newOp(f func(*run) error) *op {
 	o := e.ops.Get().(*op)
-	o.run, o.err, o.bytes, o.final = f, nil, 0, false
+	o.run, o.err, o.bytes, o.final, o.fault = f, nil, 0, false, false
 	return o
 }
 
@@ -220,8 +221,12 @@ func (e *Engine) poke() {
 func (e *Engine) gather() (list []*op) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n, bytes := 0, 0
-	for n < len(e.pending) && n < e.opts.BatchOpsMax && (n == 0 || bytes < e.opts.BatchBytesMax) {
+	n, bytes, most := 0, 0, e.opts.BatchOpsMax
+	if e.core.faults.apart > 0 {
+		e.core.faults.apart--
+		most = 1
+	}
+	for n < len(e.pending) && n < most && (n == 0 || bytes < e.opts.BatchBytesMax) {
 		bytes += e.pending[n].bytes
 		n++
 	}
@@ -314,6 +319,10 @@ const healEvery = time.Second
 // heal opens the store again after a failed commit and recovers. It reports
 // whether the engine works.
 func (e *Engine) heal() bool {
+	if e.core.faults.wait {
+		e.core.faults.wait = false
+		return false
+	}
 	e.inflight <- &batch{heals: true} // everything before has been answered once this is taken
 	list := e.gather()
 	if n := len(list); n > 0 && list[n-1].final { // the stop comes after all others, and is to come yet

@@ -18,9 +18,8 @@ type Patch struct {
 }
 
 // Patch changes one open job. A finished one is refused with WrongState, and
-// so is a move to another queue of a member of a strictly ordered group, or
-// into a queue where it would be one, and of a running job that its queue or
-// group counts. A queue without room refuses the move with OverLimit.
+// so is a move to another queue that rule.MayMove refuses. A queue without room
+// refuses the move with OverLimit.
 func (e *Engine) Patch(ctx context.Context, by job.Actor, id job.ID, p Patch) (Verdict, error) {
 	var out Verdict
 	err := e.do(ctx, len(p.Payload), func(r *run) error {
@@ -112,17 +111,16 @@ func (r *run) newPayload(j *job.Job, body []byte) (ref job.ID, err error) {
 
 // mayMove refuses what a move to another queue would break, and makes room.
 func (r *run) mayMove(j *job.Job, queue string) error {
+	from, err := r.queue(j.Queue)
+	if err != nil {
+		return err
+	}
 	q, err := r.queue(queue)
 	if err != nil {
 		return err
 	}
-	switch {
-	case j.Order == job.OrderStrict:
-		return job.Errorf(job.WrongState, "job %s belongs to the strictly ordered group %q, which it cannot leave", j.ID, j.Group)
-	case j.Group != "" && q.Order == job.OrderStrict:
-		return job.Errorf(job.WrongState, "job %s has the group %q, and groups of queue %q are strictly ordered; it cannot join one", j.ID, j.Group, queue)
-	case j.State == job.Leased && (j.Group != "" || r.guarded(j.Queue)):
-		return job.Errorf(job.WrongState, "job %s is in flight, and its queue or group counts what runs; move it when it is back", j.ID)
+	if err := rule.MayMove(j, from, q, r.guarded(j.Queue)); err != nil {
+		return err
 	}
 	if !r.c.queues[queue] && !r.fresh[queue] {
 		if err := r.oneMoreQueue(0); err != nil {

@@ -64,6 +64,9 @@ func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 		}
 		return r.restartHolders()
 	})
+	if err == nil { // before anything is done to what they run
+		err = e.placeJobs(ctx)
+	}
 	for _, name := range stale {
 		for more := true; more && err == nil; {
 			err = e.recoverStep(ctx, func(r *run) error {
@@ -132,6 +135,7 @@ func (r *run) carry(names []string, anchor *rule.Anchor) error {
 }
 
 func (r *run) carryJob(j *job.Job, holder string, anchor *rule.Anchor) error {
+	r.doing.job = j.ID
 	v, err := r.view(j, j.Queue, j.Group)
 	if err != nil {
 		return err
@@ -158,30 +162,51 @@ func (e *Engine) recoverStep(ctx context.Context, f func(*run) error) error {
 	if c.ids == nil {
 		c.ids = job.NewIDs(job.ID{}, e.rnd)
 	}
-	commit, err := e.store.Update(ctx, func(tx store.Tx) error {
-		c.run.reset(e, tx)
-		tx.Durable()
-		if err := f(&c.run); err != nil {
+	r := &c.run
+	var commit store.Commit
+	for again := true; again; { // without the jobs at fault
+		var err error
+		commit, err = e.store.Update(ctx, func(tx store.Tx) error {
+			r.reset(e, tx)
+			tx.Durable()
+			return r.attempt(func() error { return r.recoverWith(f) })
+		})
+		fault := isFault(err)
+		switch again = fault != nil && fault.duty == dutyStart && !fault.job.IsZero(); {
+		case again:
+			e.logFault(fault)
+			c.faults.jobs[fault.job] = fault.Error()
+		case err != nil:
 			return err
 		}
-		if err := c.run.keepBudgets(); err != nil {
-			return err
-		}
-		if err := c.run.tellDependents(); err != nil {
-			return err
-		}
-		if err := c.run.keepTags(); err != nil {
-			return err
-		}
-		return c.run.keepSessions()
-	})
-	if err != nil {
-		return err
 	}
 	c.run.publish()
-	err = commit.Wait()
+	err := commit.Wait()
 	e.announce(c.stage.events, err != nil)
 	return err
+}
+
+func (r *run) recoverWith(f func(*run) error) error {
+	if len(r.c.faults.jobs) > 0 {
+		if err := r.duty(dutyAside, r.rejectFaulty); err != nil {
+			return err
+		}
+	}
+	r.doing.duty = dutyStart
+	if err := f(r); err != nil {
+		return err
+	}
+	r.doing.job = job.ID{}
+	if err := r.keepBudgets(); err != nil {
+		return err
+	}
+	if err := r.tellDependents(); err != nil {
+		return err
+	}
+	if err := r.keepTags(); err != nil {
+		return err
+	}
+	return r.keepSessions()
 }
 
 // reserve draws the number of this start and the first block of positions.

@@ -328,11 +328,11 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 		return nil
 	}
 	q, err := r.queue(j.Queue)
-	if err != nil {
+	if err != nil || rule.Misplaced(j, q) { // it is no task of a session any more
 		return err
 	}
 	r.noteTask(c, old, j, eff)
-	if q.Grid != nil && q.Grid.Redundancy != nil {
+	if q.Grid.Redundancy != nil {
 		r.pace(q, c, old, j, eff)
 	}
 	if old.Affinity() != nil {

@@ -150,6 +150,7 @@ func (r *run) tick() error {
 }
 
 func (r *run) tickJob(h rule.Hand, id job.ID) error {
+	r.doing.job = id
 	j, err := r.tx.Get(id)
 	if err != nil || j == nil {
 		return err
@@ -204,10 +205,15 @@ func (r *run) tickRows() error {
 			return err
 		}
 		for _, row := range rows {
+			if len(r.c.faults.rest) > 0 && r.c.faults.rest[restingRow(row)] > r.steady {
+				continue
+			}
+			r.doing.row, r.doing.job = row, job.ID{}
 			if err := r.tickRow(row); err != nil {
 				return err
 			}
 		}
+		r.doing.row = nil
 		r.ticked = r.ticked || len(rows) == tickMax
 	}
 	return nil
@@ -294,6 +300,9 @@ func (r *run) sleep() time.Duration {
 	sooner(r.tx.NextRow(job.Replays), r.steady, 0)
 	sooner(r.tx.NextRow(job.Locks), r.steady, 0)
 	sooner(r.tx.NextRow(job.Affinities), r.steady, 0)
+	if r.c.faults.rests(r.steady) { // it is due, and must not keep the clock busy
+		soonest = min(max(soonest, job.Second), faultRest)
+	}
 	if soonest == job.MaxMillis {
 		return 0
 	}

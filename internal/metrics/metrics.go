@@ -138,6 +138,7 @@ var (
 	lateOK      = desc("late_ok_total", "Successes accepted after their lease had ended.")
 	outOfOrder  = desc("out_of_order_total", "Jobs given out behind a later member of their group.")
 	clockSteps  = desc("clock_steps_total", "Times the clock stepped or the process stood still.")
+	faults      = desc("faults_total", "Faults of the server: each refused a command, set a job aside or let a duty wait; the log has the details.")
 	opened      = desc("breaker_opened_total", "Times a breaker opened.")
 	commit      = desc("commit_seconds", "Time of one transaction, until its log entry is handed to the system.")
 	fsync       = desc("sync_seconds", "Time the answers of one transaction then waited for the disk.")
@@ -267,7 +268,7 @@ func (p page) server(m *engine.Measures) {
 		p.put(lost, counter, float64(n), word)
 	}
 	for d, n := range map[*prometheus.Desc]uint64{
-		duplicates: s.Duplicates, lateOK: s.LateOK, outOfOrder: s.OutOfOrder, clockSteps: s.ClockSteps, opened: s.Opened,
+		duplicates: s.Duplicates, lateOK: s.LateOK, outOfOrder: s.OutOfOrder, clockSteps: s.ClockSteps, faults: s.Faults, opened: s.Opened,
 	} {
 		p.put(d, counter, float64(n))
 	}

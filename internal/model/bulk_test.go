@@ -87,7 +87,8 @@ func (w *world) counted(what string, got int64, want int) {
 // move takes a job to another queue.
 func (m *model) move(j *job.Job, to string) job.Kind {
 	strict := j.Group != "" && (j.Order == job.OrderStrict || m.queues[to].Order == job.OrderStrict)
-	if j.Queue != to && (strict || j.Group != "" && j.State == job.Leased) {
+	between := m.queues[j.Queue].Turns != m.queues[to].Turns // of an inbox and a plain queue
+	if j.Queue != to && (between || strict || j.Group != "" && j.State == job.Leased) {
 		return job.WrongState
 	}
 	j.Queue = to

@@ -371,6 +371,9 @@ func ordered(v View, j *job.Job) {
 // again unless only the rest of them is asked for (I4); failure records stay.
 func revive(v View, c Command) (Effect, error) {
 	old := v.Job
+	if Misplaced(old, v.Queue) {
+		return Effect{}, job.Errorf(job.WrongState, "job %s cannot run in queue %q: sessions have tasks only, and tasks belong to sessions; put its payload anew where it belongs", old.ID, old.Queue)
+	}
 	e := Effect{Gate: unparked(v)}
 	if e.Gate == nil && old.State == job.Dead && old.Order == job.OrderStrict && !old.Blocks && !c.Allow {
 		return Effect{}, job.Errorf(job.WrongState,

@@ -18,6 +18,7 @@ type tx struct {
 	access
 	batch   *pebble.Batch
 	durable bool
+	midway  bool // memory is being changed: after a panic there it cannot be taken back
 	undo    []func()
 	moves   []moved
 	bodies  []body   // payloads that came
@@ -70,6 +71,9 @@ func (s *Store) Update(_ context.Context, fn func(store.Tx) error) (store.Commit
 	kept := false
 	defer func() { // also when fn panics
 		if !kept {
+			if t.midway {
+				_ = h.fail(job.Errorf(job.Internal, "a fault of the server while the index was changed"))
+			}
 			t.rollback()
 			_ = t.batch.Close()
 		}
@@ -163,6 +167,7 @@ func (t *tx) Write(old, j *job.Job) error {
 	if err := t.checkKey(old, j); err != nil {
 		return err
 	}
+	t.midway = true
 	x := t.s.index
 	if n := len(t.refs); old == nil && n > 0 && t.refs[n-1] == j.Payload {
 		t.refs = t.refs[:n-1] // the payload put just before has its job now
@@ -181,6 +186,7 @@ func (t *tx) Write(old, j *job.Job) error {
 		t.cool = append(t.cool, j.ID)
 	}
 	t.moves = append(t.moves, moved{old, j, len(t.undo)})
+	t.midway = false
 	return nil
 }
 
@@ -287,8 +293,10 @@ func (t *tx) Set(row job.Row) error {
 	}
 	t.key, t.value = rowKey(t.key[:0], table, key), value
 	t.remember(table, key)
+	t.midway = true
 	t.s.rows.put(row)
 	t.s.applyRow(row)
+	t.midway = false
 	return t.batch.Set(t.key, t.value, nil)
 }
 

@@ -62,7 +62,7 @@ func finishedInOrder(x *site) {
 	x.session("s")
 	var list []*job.Job
 	for _, name := range []string{"a", "b", "c", "d"} {
-		list = append(list, x.take(x.put("s", name), "e"))
+		list = append(list, x.take(x.put("s", name, func(c *rule.Command) { c.New.Door = job.DoorGrid }), "e"))
 	}
 	for _, i := range []int{2, 0, 3} {
 		verb := rule.SettleOK
