@@ -95,7 +95,7 @@ var queryFaults = []fault{
 	{
 		name: "move-out-of-a-strict-group", breaks: "I7",
 		does:  "a member of a strictly ordered group may leave its queue",
-		file:  "internal/engine/patch.go",
+		file:  "internal/rule/place.go",
 		old:   "	case j.Order == job.OrderStrict:",
 		new:   "	case j.Order == job.OrderStrict && j.State == job.Leased:",
 		first: []suite{in(enginePkg, "TestAMoveIsRefusedWhereItWouldBreakSomething")},
