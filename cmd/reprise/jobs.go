@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -53,12 +54,12 @@ func (f *jobFilter) register(cmd *cobra.Command, conn *connection) {
 func (f *jobFilter) check() error {
 	for _, s := range f.Statuses {
 		if !slices.Contains(wire.Statuses, s) {
-			return usagef("--status %s: there is no such state; the states are %s", s, strings.Join(wire.Statuses, ", "))
+			return usagef("--status %s: there is no such state; the states are %s%s", s, strings.Join(wire.Statuses, ", "), spell.Hint(s, wire.Statuses))
 		}
 	}
 	for _, w := range f.Waits {
 		if !slices.Contains(wire.Waits, w) {
-			return usagef("--wait %s: there is no such wait; a job waits for one of %s", w, strings.Join(wire.Waits, ", "))
+			return usagef("--wait %s: there is no such wait; a job waits for one of %s%s", w, strings.Join(wire.Waits, ", "), spell.Hint(w, wire.Waits))
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ that was answered as accepted is lost.`,
   reprise demo                                               # shows it all, by itself`,
 		Args: oneOfMine, RunE: showHelp, SilenceErrors: true, SilenceUsage: true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(unknownFlag)
 	add := func(title string, cmds ...*cobra.Command) {
 		root.AddGroup(&cobra.Group{ID: title, Title: title})
 		for _, cmd := range cmds {

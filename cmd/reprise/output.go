@@ -18,9 +18,11 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/reprisehq/reprise/client"
 	"github.com/reprisehq/reprise/internal/server"
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // usageError is a command line that cannot be understood.
@@ -46,10 +48,33 @@ func oneOfMine(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return usagef("%s has no command %q; did you mean %s?", cmd.CommandPath(), args[0], strings.Join(near, " or "))
+	var names []string
+	for _, below := range cmd.Commands() {
+		if below.IsAvailableCommand() {
+			names = append(append(names, below.Name()), below.Aliases...)
+		}
 	}
-	return usagef("%s has no command %q", cmd.CommandPath(), args[0])
+	return usagef("%s has no command %q%s", cmd.CommandPath(), args[0], spell.Hint(args[0], names))
+}
+
+// unknownFlag says which flag was meant by one that a command does not have.
+func unknownFlag(cmd *cobra.Command, err error) error {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return &usageError{err}
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	name := unknown.GetSpecifiedName()
+	hint := spell.Hint(name, names)
+	if o, known := spell.Find("GridServer", name); known && hint == "" && cmd.Flags().Lookup("option") != nil {
+		hint = "; --" + name + o.Answer("") + ", given as -o NAME=VALUE"
+	}
+	return usagef("%w%s", err, hint)
 }
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -9,6 +9,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -117,6 +118,6 @@ func (h *handler) forceBreaker(w http.ResponseWriter, r *http.Request, name, _ s
 		case slices.Contains(words, body.State):
 			return nil, h.engine.ForceBreaker(r.Context(), name, body.Group, job.BreakerState(slices.Index(words, body.State)), by)
 		}
-		return nil, &job.Error{Kind: job.Invalid, Field: "state", Text: "state must be one of closed open auto"}
+		return nil, &job.Error{Kind: job.Invalid, Field: "state", Text: "state must be one of closed open auto" + spell.Hint(body.State, []string{wire.BreakerClosed, wire.BreakerOpen, wire.BreakerAuto})}
 	})
 }

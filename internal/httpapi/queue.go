@@ -7,9 +7,11 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -98,15 +100,15 @@ func (s *settings) apply(q *job.Queue) error {
 		oneOf(&q.FrontOrder, "front_order", s.FrontOrder, job.FrontBySeq, job.FrontLIFO),
 		oneOf(&q.OnFull, "on_full", s.OnFull, job.FullReject, job.FullDropOldest),
 		within("concurrency", s.Concurrency, 0, math.MaxInt32),
-		within("max_jobs", s.MaxJobs, 0, math.MaxInt64),
-		within("max_bytes", s.MaxBytes, 0, math.MaxInt64),
+		within("max_jobs", s.MaxJobs, 0, 1<<53),
+		within("max_bytes", s.MaxBytes, 0, 1<<50),
 		within("run_timeout_ms", s.RunTimeoutMS, 0, most),
 		within("start_timeout_ms", s.StartTimeoutMS, 0, most),
 		within("retention.completed_ms", orUnset(s.Retention.CompletedMS), 0, most),
 		within("retention.dead_ms", orUnset(s.Retention.DeadMS), 0, most),
 	)
 	if err == nil && s.LateOK != "" && s.LateOK != lateUntilTerminal && s.LateOK != lateNever {
-		err = job.Errorf(job.Invalid, "late_ok must be one of until_terminal never")
+		err = job.Errorf(job.Invalid, "late_ok must be one of %s %s%s", lateUntilTerminal, lateNever, spell.Hint(s.LateOK, []string{lateUntilTerminal, lateNever}))
 	}
 	q.Paused, q.Concurrency, q.LateOKNever = s.Paused, int(s.Concurrency), s.LateOK == lateNever
 	q.RequireToken, q.NonIdempotent = s.RequireToken, s.NonIdempotent
@@ -137,15 +139,15 @@ func oneRefusal(err error) error {
 
 // oneOf reads a word; the empty one, which null leaves, is the first.
 func oneOf[T interface{ String() string }](into *T, field, word string, values ...T) error {
-	known := ""
+	var known []string
 	for i, v := range values {
 		if v.String() == word || word == "" && i == 0 {
 			*into = v
 			return nil
 		}
-		known += " " + v.String()
+		known = append(known, v.String())
 	}
-	return &job.Error{Kind: job.Invalid, Field: field, Text: field + " must be one of" + known}
+	return &job.Error{Kind: job.Invalid, Field: field, Text: field + " must be one of " + strings.Join(known, " ") + spell.Hint(word, known)}
 }
 
 // queues is GET /queues.

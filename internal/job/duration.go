@@ -6,8 +6,11 @@ import (
 	"strings"
 )
 
-// durationHelp ends every refusal: the three forms of spec/retry.md section 1.
-const durationHelp = "use ms, s, m, h or d, ISO 8601 such as PT6S, or a bare number of milliseconds"
+// They end every refusal: the forms of spec/retry.md section 1.
+const (
+	durationHelp = "use ms, s, m, h or d, ISO 8601 such as PT6S, or a bare number of milliseconds"
+	spanHelp     = "use ms, s, m, h or d, or ISO 8601 such as PT6S"
+)
 
 // ParseDuration reads a span of time in any of the forms of spec/retry.md
 // section 1:
@@ -22,10 +25,26 @@ const durationHelp = "use ms, s, m, h or d, ISO 8601 such as PT6S, or a bare num
 // unit, years and months (they have no fixed length), a bare number with a
 // fraction (it is nearly always meant as seconds), more than MaxMillis.
 func ParseDuration(s string) (Millis, error) {
-	d := duration{text: s, rest: s}
-	var total Millis
-	var err error
-	switch {
+	d := duration{text: s, rest: s, help: durationHelp}
+	return d.read()
+}
+
+// ParseSpan is ParseDuration for settings that have a name in a system that
+// counts in another unit: a bare number, but for 0, is refused with both
+// readings, so that a unit is never guessed.
+func ParseSpan(s string) (Millis, error) {
+	d := duration{text: s, rest: s, help: spanHelp}
+	if strings.Trim(s, "0123456789.") == "" && strings.Trim(s, "0.") != "" {
+		return 0, d.refuse("it has no unit and could be milliseconds or seconds: write " + shorten(s) + "ms or " + shorten(s) + "s")
+	}
+	return d.read()
+}
+
+// duration is a text being read from the left.
+type duration struct{ text, rest, help string }
+
+func (d *duration) read() (total Millis, err error) {
+	switch s := d.text; {
 	case s == "":
 		return 0, d.refuse("it is empty")
 	case s[0] == '-':
@@ -41,11 +60,8 @@ func ParseDuration(s string) (Millis, error) {
 	return total, nil
 }
 
-// duration is a text being read from the left.
-type duration struct{ text, rest string }
-
 func (d *duration) refuse(why string) error {
-	return Errorf(Invalid, "duration %q: %s; %s", shorten(d.text), why, durationHelp)
+	return Errorf(Invalid, "duration %q: %s; %s", shorten(d.text), why, d.help)
 }
 
 // shorten keeps a hostile text from filling an error message.

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // Retry is the retry policy as data (spec/retry.md section 1). The same shape
@@ -173,7 +175,7 @@ func (p Place) String() string { return nameOf(placeNames[:], uint8(p)) }
 func ParsePlace(s string) (Place, error) {
 	at, ok := indexOf(placeNames[:], s)
 	if !ok {
-		return PlaceUnset, Errorf(Invalid, "place %q: use keep, front or back", shorten(s))
+		return PlaceUnset, Errorf(Invalid, "place %q: use keep, front or back%s", shorten(s), spell.Hint(s, placeNames[:]))
 	}
 	return Place(at), nil
 }
@@ -242,7 +244,7 @@ func (k CurveKind) String() string { return nameOf(curveNames[:], uint8(k)) }
 func ParseCurveKind(s string) (CurveKind, error) {
 	at, ok := indexOf(curveNames[:], s)
 	if !ok {
-		return CurveUnset, Errorf(Invalid, "kind %q: use one of %s", shorten(s), strings.Join(curveNames[1:], ", "))
+		return CurveUnset, Errorf(Invalid, "kind %q: use one of %s%s", shorten(s), strings.Join(curveNames[1:], ", "), spell.Hint(s, curveNames[1:]))
 	}
 	return CurveKind(at), nil
 }

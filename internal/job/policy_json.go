@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // Origin is who wrote a policy. Configuration is held to a stricter rule in
@@ -61,7 +63,7 @@ func (p *problems) parseRetry(b []byte) (r Retry) {
 		case "rules":
 			r.Rules = p.parseRules(m)
 		default:
-			p.add(m.path, "unknown key; the keys are %s", strings.Join(retryKeys, ", "))
+			p.add(m.path, "unknown key; the keys are %s%s", strings.Join(retryKeys, ", "), spell.Hint(m.key, retryKeys))
 		}
 	}
 	if r.Curve != nil && r.Curve.Kind == CurveImmediate && r.Place == PlaceUnset {
@@ -135,7 +137,7 @@ func (p *problems) parseCurve(in member) *Curve {
 		switch {
 		case m.key == "kind":
 		case at < 0:
-			p.add(m.path, "unknown key; the keys are %s", keysOf(kind))
+			p.add(m.path, "unknown key; the keys are %s%s", keysOf(kind), spell.Hint(m.key, strings.Split(keysOf(kind), ", ")))
 		case kind != CurveUnset && !slices.Contains(curveKeys[at].kinds, kind):
 			p.add(m.path, "is no field of kind %s; its keys are %s", kind, keysOf(kind))
 		default:

@@ -1,6 +1,10 @@
 package job
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/spell"
+)
 
 // RedundancyStrategy is a rule by which a task that takes long gets a second
 // copy on another engine (reference gridserver.md section 4).
@@ -54,7 +58,7 @@ func ParseRedundancy(names []string) (set RedundancySet, err error) {
 		if !ok {
 			return 0, &Error{
 				Kind: Invalid, Field: "strategies",
-				Text: "there is no strategy " + name + "; choose from " + strings.Join(redundancyNames[:], ", "),
+				Text: "there is no strategy " + name + "; choose from " + strings.Join(redundancyNames[:], ", ") + spell.Hint(name, redundancyNames[:]),
 			}
 		}
 		set |= RedundancyOf(RedundancyStrategy(at))

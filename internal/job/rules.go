@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // Rules are what a policy does about particular failures: the first that
@@ -74,7 +76,7 @@ func (d Do) String() string { return nameOf(doNames[:], uint8(d)) }
 func ParseDo(s string) (Do, error) {
 	at, ok := indexOf(doNames[:], s)
 	if !ok {
-		return DoUnset, Errorf(Invalid, "do %q: use one of %s", shorten(s), strings.Join(doNames[1:], ", "))
+		return DoUnset, Errorf(Invalid, "do %q: use one of %s%s", shorten(s), strings.Join(doNames[1:], ", "), spell.Hint(s, doNames[1:]))
 	}
 	return Do(at), nil
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 var whenKeys = []string{"error_type", "message", "status", "exit_code", "timeout"}
@@ -91,7 +93,7 @@ func (p *problems) parseRule(in member) (r Rule) {
 		case m.key == "when":
 			r.When = p.parseWhen(m)
 		case at < 0:
-			p.add(m.path, "unknown key; the keys are %s", keysOfRule(r.Do))
+			p.add(m.path, "unknown key; the keys are %s%s", keysOfRule(r.Do), spell.Hint(m.key, strings.Split(keysOfRule(r.Do), ", ")))
 		case r.Do != DoUnset && !slices.Contains(ruleKeys[at].of, r.Do):
 			p.add(m.path, "is no field of do %s; its keys are %s", r.Do, keysOfRule(r.Do))
 		default:
@@ -134,7 +136,7 @@ func (p *problems) parseWhen(in member) (w When) {
 		case "timeout":
 			w.Timeout = p.answer(m)
 		default:
-			p.add(m.path, "unknown key; the keys are %s", strings.Join(whenKeys, ", "))
+			p.add(m.path, "unknown key; the keys are %s%s", strings.Join(whenKeys, ", "), spell.Hint(m.key, whenKeys))
 		}
 	}
 	return w

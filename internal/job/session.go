@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"strings"
+
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // Grid makes a queue a session: tasks for engines (spec/grid.md). The zero value
@@ -132,7 +134,7 @@ const LoadError = "LoadError"
 func parseName[T ~uint8](field string, names []string, s string) (T, error) {
 	at, ok := indexOf(names, s)
 	if !ok {
-		return 0, &Error{Kind: Invalid, Field: field, Text: field + " must be one of " + strings.Join(names, ", ")}
+		return 0, &Error{Kind: Invalid, Field: field, Text: field + " must be one of " + strings.Join(names, ", ") + spell.Hint(s, names)}
 	}
 	return T(at), nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // Param is one part of a policy by the name of its flag, which is also the
@@ -137,7 +138,7 @@ func (in *input) unknown() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.values)) {
 		if !slices.Contains(known, name) {
-			in.add(shortened(name), "is not known; use %s", strings.Join(known, ", "))
+			in.add(shortened(name), "is not known; use %s%s", strings.Join(known, ", "), spell.Hint(name, known))
 		}
 	}
 }

@@ -122,6 +122,7 @@ Every setting of the server can be given in three ways. The first that says some
 ` + "`reprise config --check`" + ` tells everything that is wrong and exits with 1.
 
 **Durations** are written ` + "`250ms`, `12.5s`, `1m30s`, `7d`, `PT6S`" + ` or as a bare number of milliseconds.
+Below ` + "`grid`, `inboxes` and `cluster`" + `, whose originals count some spans in seconds, a bare number is refused: a unit is never guessed.
 **Sizes** are written ` + "`64MiB`" + ` (1024 × 1024), ` + "`100MB`" + ` (1000 × 1000) or as a bare number of bytes.
 `)
 	for _, title := range sections {

@@ -59,7 +59,7 @@ func (l *loader) cluster() {
 	found := l.file.leaves(n, clusterPath, []string{"enabled", "queuePollLockMostInterval"})
 	enabled, most := found["enabled"], found["queuePollLockMostInterval"]
 	l.shared(enabled, "enabled", of(yesNo, func(c *Cluster) *bool { return &c.Enabled }))
-	l.shared(most, "queuePollLockMostInterval", of(millis(job.Second, job.Day), func(c *Cluster) *job.Millis { return &c.LockMost }))
+	l.shared(most, "queuePollLockMostInterval", of(unitOnly(millis(job.Second, job.Day)), func(c *Cluster) *job.Millis { return &c.LockMost }))
 	if l.cfg.Cluster.Enabled && most == nil {
 		l.file.problem(n.line, clusterPath, "queuePollLockMostInterval is missing: after how long another server may take over the run of one that vanished, such as PT5M")
 	}

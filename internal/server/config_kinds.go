@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // kind is a way to write a value, the same on a command line, in the
@@ -124,7 +125,7 @@ func oneOf[T comparable](show func(T) string, list ...T) kind[T] {
 				return list[i], nil
 			}
 			var none T
-			return none, fmt.Errorf("%s must be one of %s", quote(s), strings.Join(names, ", "))
+			return none, fmt.Errorf("%s must be one of %s%s", quote(s), strings.Join(names, ", "), spell.Hint(s, names))
 		},
 		show: show,
 	}
@@ -158,6 +159,18 @@ func millis(least, most job.Millis) kind[job.Millis] {
 		},
 		show: job.Millis.String,
 	}
+}
+
+// unitOnly is a span that must name its unit.
+func unitOnly(k kind[job.Millis]) kind[job.Millis] {
+	parse := k.parse
+	k.parse = func(s string) (job.Millis, error) {
+		if _, err := job.ParseSpan(s); err != nil {
+			return 0, err
+		}
+		return parse(s)
+	}
+	return k
 }
 
 // span is the same for what package time measures.

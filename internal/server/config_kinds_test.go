@@ -108,18 +108,6 @@ func TestLateOKIsKeptTheOtherWayRound(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	names := []string{"host", "port", "sync", "sync_interval"}
-	for s, want := range map[string]string{
-		"prot": "port", "hosts": "host", "sinc": "sync", "sync_intervall": "sync_interval", "host": "host",
-		"x": "", "": "", "colour": "", strings.Repeat("host", 100): "",
-	} {
-		if got := nearest(s, names); got != want {
-			t.Errorf("nearest to %q is %q, want %q", s, got, want)
-		}
-	}
-}
-
 // The tables themselves: no name is used twice, defaults are written as they
 // are shown, and help is one line.
 func TestSettingsAreWellDeclared(t *testing.T) {

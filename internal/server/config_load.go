@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/reprisehq/reprise/internal/door/inbox"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // Load works out the configuration: a flag wins over the environment, the
@@ -171,7 +173,8 @@ func (l *loader) translate(g given, a also) (given, bool) {
 	text := g.texts[len(g.texts)-1]
 	word, ok := a.words[text]
 	if !ok {
-		l.problems.add(g.origin.At, "%s must be one of %s", quote(text), strings.Join(slices.Sorted(maps.Keys(a.words)), ", "))
+		words := slices.Sorted(maps.Keys(a.words))
+		l.problems.add(g.origin.At, "%s must be one of %s%s", quote(text), strings.Join(words, ", "), spell.Hint(text, words))
 		return given{}, false
 	}
 	return given{[]string{word}, g.origin}, true
@@ -419,25 +422,39 @@ func (l *loader) foreign() {
 	}
 }
 
-// clientVariables are what the commands read that talk to a server.
-var clientVariables = []string{"REPRISE_URL", "REPRISE_TOKEN", "REPRISE_TOKEN_FILE"}
+// clientVariables are what the commands read that talk to a server, behind our
+// prefix.
+var clientVariables = []string{"URL", "TOKEN", "TOKEN_FILE"}
 
-// strangers points out variables that are nearly ours. Others may be meant
-// for other commands, so they are no problem.
+// strangers points out variables that are nearly ours or Zizq's, and those of the
+// library that the inboxes come from. Others may be meant for other commands, so
+// they are no problem.
 func (l *loader) strangers() {
-	known, shown := slices.Clone(clientVariables), slices.Clone(clientVariables)
+	ours, zizqs := slices.Clone(clientVariables), []string{"URL", "ADMIN_URL", "ADMIN_TLS_CA", "ADMIN_TLS_CLIENT_CERT", "ADMIN_TLS_CLIENT_KEY"}
+	var hidden []string
 	for _, s := range settings {
-		known = append(known, env(envOurs, s.name))
-		if !s.hidden {
-			shown = append(shown, env(envOurs, s.name))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(l.env)) {
-		if !strings.HasPrefix(name, envOurs) || slices.Contains(known, name) {
+		zizqs = append(zizqs, env("", s.name))
+		if s.hidden {
+			hidden = append(hidden, env("", s.name))
 			continue
 		}
-		if meant := nearest(name, shown); meant != "" {
-			l.notice(slog.LevelWarn, name+" is no setting; did you mean "+meant+"?")
+		ours = append(ours, env("", s.name))
+		for _, a := range s.also {
+			zizqs = append(zizqs, env("", a.name))
+		}
+	}
+	for _, f := range foreigners {
+		zizqs = append(zizqs, env("", f.name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.env)) {
+		if place := inbox.Place(name); place != "" && strings.HasPrefix(name, envLibrarys) {
+			l.notice(slog.LevelWarn, name+" is no setting; an inbox has it in the configuration file: inboxes.NAME."+place)
+		}
+		for prefix, known := range map[string][]string{envOurs: ours, envZizqs: zizqs} {
+			rest, is := strings.CutPrefix(name, prefix)
+			if meant := spell.Meant(rest, known); is && !slices.Contains(known, rest) && !slices.Contains(hidden, rest) && meant != "" {
+				l.notice(slog.LevelWarn, name+" is no setting; did you mean "+prefix+meant+"?")
+			}
 		}
 	}
 }

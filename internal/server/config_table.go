@@ -37,8 +37,9 @@ func env(prefix, name string) string {
 
 // The prefixes of environment variables, the stronger first.
 const (
-	envOurs  = "REPRISE_"
-	envZizqs = "ZIZQ_"
+	envOurs     = "REPRISE_"
+	envZizqs    = "ZIZQ_"
+	envLibrarys = "CORRELATE_" // of the library that inboxes come from
 )
 
 // The sections of --help and docs/config.md, in this order.

@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // Bounds of a configuration file. The reader of YAML needs memory and time
@@ -278,76 +280,35 @@ func (d *document) leaves(n *node, base string, known []string) map[string]*node
 
 // hint names the known path that was probably meant, or those there are.
 func (d *document) hint(path string, known []string) string {
-	tidy := strings.ToLower(strings.ReplaceAll(path, "-", "_"))
-	leaf := tidy[strings.LastIndexByte(tidy, '.')+1:]
-	var leaves, headings []string
+	at := strings.LastIndexByte(path, '.') + 1
+	heading, leaf := path[:at], path[at:]
+	var here, leaves []string
 	for _, k := range known {
-		heading, rest, nested := strings.Cut(k, ".")
-		if !nested {
-			rest = k
-		} else if !slices.Contains(headings, heading) {
-			headings = append(headings, heading)
+		leaves = append(leaves, k[strings.LastIndexByte(k, '.')+1:])
+		if rest, below := strings.CutPrefix(k, heading); below {
+			if key, _, _ := strings.Cut(rest, "."); !slices.Contains(here, key) {
+				here = append(here, key)
+			}
 		}
-		leaves = append(leaves, rest)
 	}
-	names := append(headings, known...)
-	meant := nearest(tidy, names)
-	if i := slices.Index(leaves, nearest(leaf, leaves)); meant == "" && i >= 0 {
-		meant = known[i] // right name, wrong place
+	same := func(s string) bool { return spell.Fold(s) == spell.Fold(leaf) }
+	i, meant := slices.IndexFunc(leaves, same), ""
+	switch near := spell.Meant(leaf, here); {
+	case slices.ContainsFunc(here, same):
+		meant = heading + near
+	case i >= 0: // right name, wrong place
+		meant = known[i]
+	case near != "":
+		meant = heading + near
+	default:
+		if i := slices.Index(leaves, spell.Meant(leaf, leaves)); i >= 0 {
+			meant = known[i]
+		}
 	}
 	if meant != "" {
 		return "; did you mean " + meant + "?"
 	}
-	var here []string
-	parent, _, nested := strings.Cut(path, ".")
-	for _, k := range names {
-		if rest, inside := strings.CutPrefix(k, parent+"."); nested && inside {
-			here = append(here, rest)
-		} else if !nested && !strings.Contains(k, ".") {
-			here = append(here, k)
-		}
-	}
 	return "; known here: " + strings.Join(here, ", ")
-}
-
-// nearest returns the name that differs least from s, "" if none is close.
-func nearest(s string, names []string) string {
-	best, least := "", 1+min(2, len(s)/2)
-	for _, name := range names {
-		if d := distance(s, name); d < least {
-			best, least = name, d
-		}
-	}
-	return best
-}
-
-// distance is how many letters must be put in, taken out, replaced or swapped
-// with their neighbour to turn a into b.
-func distance(a, b string) int {
-	if len(a) > 100 || len(b) > 100 {
-		return 100
-	}
-	var before []int
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		next := make([]int, len(b)+1)
-		next[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			next[j] = min(row[j]+1, next[j-1]+1, row[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				next[j] = min(next[j], before[j-2]+1)
-			}
-		}
-		before, row = row, next
-	}
-	return row[len(b)]
 }
 
 // json writes a node as JSON: what was written without quotes and is a number
@@ -394,7 +355,7 @@ func (n *node) find(path string) *node {
 	for path != "" {
 		name, rest, _ := strings.Cut(path, ".")
 		name, at, _ := strings.Cut(name, "[")
-		i := slices.IndexFunc(n.entries, func(e entry) bool { return e.key == name })
+		i := slices.IndexFunc(n.entries, func(e entry) bool { return e.key == name || spell.Fold(e.key) == spell.Fold(name) })
 		if i < 0 {
 			return n
 		}

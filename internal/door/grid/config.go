@@ -4,11 +4,13 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // Config is what the broker decides: the part `grid` of the configuration.
@@ -111,12 +113,37 @@ func (c *Config) set(name string, v jsontext.Value) error {
 	case "services":
 		return c.services(field, v)
 	default:
-		return refuse(field, "%s is not known; there are profile, defaults, services, heartbeat_interval, lost_after, black_holes and task_bytes_max", "grid."+short(name))
+		return refuse(field, "grid.%s%s", short(name), noSetting(name, v))
 	}
 	if err != nil {
 		return wrongValue(field, err)
 	}
 	return nil
+}
+
+// noSetting says what somebody meant who gave a value to a setting of the broker
+// that there is not.
+func noSetting(name string, v jsontext.Value) string {
+	var names []string
+	for _, s := range BrokerSettings {
+		names = append(names, s.Name)
+	}
+	names = append(names, "defaults", "services")
+	there, ok := spell.Find(gridServer, name)
+	option := meantOf(Options, name, func(o Option) string { return o.Name })
+	switch exact := option != nil && spell.Fold(option.Name) == spell.Fold(name); {
+	case exact && !ok:
+		return " is an option of sessions; write it below grid.defaults: " + option.Name + ": " + string(v)
+	case ok && there.Here != "" && !strings.HasPrefix(there.Here, "grid."):
+		return there.Answer(string(v)) + ", below grid.defaults"
+	case ok:
+		return there.Answer(string(v))
+	}
+	hint := spell.Hint(name, names)
+	if hint == "" && option != nil {
+		hint = "; did you mean the option " + option.Name + ", below grid.defaults?"
+	}
+	return " is not known; there are " + strings.Join(names, ", ") + hint
 }
 
 // options reads those of one level, and whether they can be resolved at all.

@@ -9,7 +9,7 @@ import (
 
 func TestTheConfigurationIsRead(t *testing.T) {
 	c, err := ReadConfig([]byte(`{
-		"profile": "modern", "heartbeat_interval": "2s", "lost_after": 6000, "task_bytes_max": 4096,
+		"profile": "modern", "heartbeat_interval": "2s", "lost_after": "PT6S", "task_bytes_max": 4096,
 		"defaults": {"weight": 4}, "services": {"pricing": {"task_max_time": "50s"}, "idle": null}}`))
 	if err != nil {
 		t.Fatal(err)

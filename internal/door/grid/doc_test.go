@@ -32,8 +32,8 @@ func TestTheOptionsAreDocumented(t *testing.T) {
 	for _, o := range Options {
 		value := func(p job.Profile) string { return "`" + strings.Trim(o.Values[p], `"`) + "`" }
 		named := ""
-		if o.GridServer != "" {
-			named = " (" + o.GridServer + ")"
+		if there := o.GridServer(); there != "" {
+			named = " (" + there + ")"
 		}
 		b.WriteString("| `" + o.Name + "` | " + o.Shape + " | " + value(job.ProfileSeed) + " | " + value(job.ProfileModern) + " | " +
 			strings.ToUpper(o.Help[:1]) + o.Help[1:] + named + ". |\n")

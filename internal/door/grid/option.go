@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // Option is one thing a session may decide: for bodies, the configuration,
@@ -22,8 +23,6 @@ type Option struct {
 	Values [2]string // JSON, by profile
 	Help   string
 
-	GridServer string // its name there; "" = it has none
-
 	read func(*job.Queue, jsontext.Value) error // its errors say what the value must be
 	show func(*job.Queue) any
 }
@@ -32,22 +31,22 @@ type Option struct {
 // is that of the documentation.
 var Options = []Option{
 	number("weight", "5", "5", 0, job.GridWeightMax, "share of the engines; 0 suspends the session: what runs goes on, nothing begins",
-		at(func(q *job.Queue) *uint8 { return &q.Grid.Weight })).as("PRIORITY"),
+		at(func(q *job.Queue) *uint8 { return &q.Grid.Weight })),
 	yesNo("urgent", "false", "false", "may take engines from sessions above their share that are not urgent",
 		at(func(q *job.Queue) *bool { return &q.Grid.Urgent })),
 	number("max_engines", "0", "0", 0, math.MaxInt32, "tasks that run at once; 0 = no limit",
-		at(func(q *job.Queue) *int { return &q.Grid.MaxEngines })).as("MAX_ENGINES"),
+		at(func(q *job.Queue) *int { return &q.Grid.MaxEngines })),
 
 	span("task_max_time", "0s", "0s", 0, "longest run of one attempt, from the word `started`; 0 = no limit",
-		at(func(q *job.Queue) *job.Millis { return &q.RunTimeout })).as("INVOCATION_MAX_TIME"),
+		at(func(q *job.Queue) *job.Millis { return &q.RunTimeout })),
 	word("on_timeout", "retry", "retry", "what then: the engine stops, and the task is charged and begins anew; or it runs on, and a copy may overtake it",
-		at(func(q *job.Queue) *job.OnTimeout { return &q.Grid.OnTimeout }), job.TimeoutRetry, job.TimeoutReschedule).as("RESCHEDULE_ON_TIMEOUT"),
+		at(func(q *job.Queue) *job.OnTimeout { return &q.Grid.OnTimeout }), job.TimeoutRetry, job.TimeoutReschedule),
 	span("poll_period", "0s", "0s", 0, "an overrun is seen at the next multiple of this; 0 = when it happens",
 		at(func(q *job.Queue) *job.Millis { return &q.Grid.PollPeriod })),
 	span("timeout_slack", "0s", "2s", 0, "`reprise engine` and the Go client end a run by themselves at `task_max_time`; the server ends it so much later, if it was not told",
 		at(func(q *job.Queue) *job.Millis { return &q.Grid.TimeoutSlack })),
 	span("affinity_wait", "10s", "10s", 0, "a task with an `affinity` tag that is the next of its tag is kept so long for engines that ran the tag; 0 = tags are not looked at",
-		at(func(q *job.Queue) *job.Millis { return &q.Grid.AffinityWait })).as("AFFINITY_WAIT"),
+		at(func(q *job.Queue) *job.Millis { return &q.Grid.AffinityWait })),
 	span("assign_timeout", "0s", "10s", 0, "an engine that was given a task says `started` within this, or loses it without charge; 0 = no limit",
 		at(func(q *job.Queue) *job.Millis { return &q.StartTimeout })),
 
@@ -55,7 +54,7 @@ var Options = []Option{
 		field[int64]{
 			func(q *job.Queue) int64 { n, _ := q.Retry.Limit.Count(); return int64(n) },
 			func(q *job.Queue, n int64) { q.Retry.Limit = job.LimitOf(uint32(n)) },
-		}).as("MAX_TASK_RETRIES"),
+		}),
 	word("losses", "charged", "apart", "what a lost engine costs its tasks: a retry, or a loss with a limit of its own",
 		field[losses]{
 			func(q *job.Queue) losses { return losses(!q.Grid.LossesCharged) },
@@ -71,7 +70,7 @@ var Options = []Option{
 	yesNo("retry_elsewhere", "false", "true", "a task that failed runs on another host next, or on another engine, if one is free there at that moment; it never waits for that",
 		at(func(q *job.Queue) *bool { return &q.Grid.RetryElsewhere })),
 	number("max_reschedules", "3", "3", 0, 1_000_000, "copies that may be asked for in the life of a task; then it goes on alone",
-		at(func(q *job.Queue) *uint32 { return &q.Grid.MaxReschedules })).as("MAX_TASK_RESCHEDULES"),
+		at(func(q *job.Queue) *uint32 { return &q.Grid.MaxReschedules })),
 	number("max_copies", "2", "2", 1, 16, "runs of one task side by side, the first included",
 		at(func(q *job.Queue) *uint8 { return &q.Grid.MaxCopies })),
 	word("copies_on", "other_engine", "other_host", "where a copy may run",
@@ -89,7 +88,7 @@ var Options = []Option{
 
 	option("redundancy", "a list of strategies: "+strings.Join(strategies(), ", "), [2]string{`[]`, `["median"]`},
 		"when a task that takes long gets a copy; any of them may say so; [] = never; see [redundancy.md](redundancy.md)",
-		ofCopies(func(r *job.Redundancy) *job.RedundancySet { return &r.Strategies }), readStrategies, showStrategies).as("REDUNDANT_RESCHEDULING_ENABLED"),
+		ofCopies(func(r *job.Redundancy) *job.RedundancySet { return &r.Strategies }), readStrategies, showStrategies),
 	yesNo("copies_idle_only", "false", "true", "copies only on engines for which no first attempt waits",
 		field[bool]{
 			func(q *job.Queue) bool { return !copiesOf(q).AlsoBusy },
@@ -118,7 +117,7 @@ var Options = []Option{
 	number("clone_copies", "3", "3", 1, 16, "clone: runs of a task at most; `max_copies` holds, too", ofCopies(func(r *job.Redundancy) *int { return &r.CloneCopies })),
 
 	number("failures_before_exclusion", "0", "3", 0, 100, "failed tasks after which an engine gets no more of this session; 0 = never",
-		ofExclusion(func(x *job.Exclusion) *int { return &x.Failures })).as("FAILURES_BEFORE_BLACKLIST"),
+		ofExclusion(func(x *job.Exclusion) *int { return &x.Failures })),
 	yesNo("exclusion_each_failure", "true", "false", "every failure counts, also several of one task",
 		ofExclusion(func(x *job.Exclusion) *bool { return &x.EachFailure })),
 	span("exclusion_time", "0s", "10m", 0, "how long it gets none; 0 = until the session is over",
@@ -135,20 +134,26 @@ var Options = []Option{
 
 	word("collection", "immediately", "immediately", "results are handed out as tasks finish, once the session is closed, later by any client and then kept, or never",
 		field[job.Collection]{func(q *job.Queue) job.Collection { return q.Grid.Collection }, setCollection},
-		job.CollectImmediately, job.CollectAfterSubmit, job.CollectLater, job.CollectNever).as("COLLECTION_TYPE"),
+		job.CollectImmediately, job.CollectAfterSubmit, job.CollectLater, job.CollectNever),
 	word("auto_cancel", "never", "never", "which failed task cancels the whole session: none, one whose error type is `LoadError`, or any",
-		at(func(q *job.Queue) *job.AutoCancel { return &q.Grid.AutoCancel }), job.AutoCancelNever, job.AutoCancelLibload, job.AutoCancelAlways).as("AUTO_CANCEL"),
+		at(func(q *job.Queue) *job.AutoCancel { return &q.Grid.AutoCancel }), job.AutoCancelNever, job.AutoCancelLibload, job.AutoCancelAlways),
 	span("keep", "1d", "1d", 1, "how long a session that is over is kept, with results that were not collected",
 		at(func(q *job.Queue) *job.Millis { return &q.Grid.Retain })),
 	span("client_timeout", "0s", "0s", 0, "a session whose client is silent for so long is cancelled, unless all is submitted and `collection` is later or never; 0 = it goes on without a client",
 		at(func(q *job.Queue) *job.Millis { return &q.Grid.ClientTimeout })),
 }
 
-// as notes the name that an option has in GridServer.
-func (o Option) as(name string) Option {
-	o.GridServer = name
-	return o
+// GridServer is the name of the option there; "" = it has none.
+func (o Option) GridServer() string {
+	for _, there := range spell.Originals {
+		if there.System == gridServer && there.Here == o.Name {
+			return there.Names[0]
+		}
+	}
+	return ""
 }
+
+const gridServer = "GridServer"
 
 // setCollection also decides how long completed tasks stay: those that are not
 // collected leave at once, the others with their session at the latest.
@@ -312,7 +317,8 @@ func span(name, seed, modern string, least job.Millis, help string, f field[job.
 // spanMost bounds every span of time of an option.
 const spanMost = 30 * job.Day
 
-// readSpan reads a span as configuration has it, or a number of milliseconds.
+// readSpan reads a span as configuration has it. A bare number is refused, as
+// GridServer counts some in seconds and others in milliseconds.
 func readSpan(v jsontext.Value) (job.Millis, error) {
 	text := string(v)
 	if v.Kind() == '"' {
@@ -320,7 +326,7 @@ func readSpan(v jsontext.Value) (job.Millis, error) {
 			return 0, err
 		}
 	}
-	d, err := job.ParseDuration(text)
+	d, err := job.ParseSpan(text)
 	if err == nil && d > spanMost {
 		err = fmt.Errorf("must be at most %s", spanMost)
 	}
@@ -343,6 +349,6 @@ func word[T interface {
 		if i := slices.Index(names, text); i >= 0 {
 			return list[i], nil
 		}
-		return one, fmt.Errorf("must be %s", shape)
+		return one, fmt.Errorf("must be %s%s", shape, spell.Hint(text, names))
 	}, func(one T) any { return one.String() })
 }

@@ -3,6 +3,7 @@ package grid
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 func givenText(t *testing.T, text string) Given {
@@ -104,9 +106,6 @@ func TestAnOptionRefusesWhatItCannotHold(t *testing.T) {
 		{`{"weight":null}`, "options.weight must not be null"},
 		{`{"weigth":5}`, "options.weigth is no option; did you mean weight?"},
 		{`{"max_retry":5}`, "did you mean max_retries?"},
-		{`{"INVOCATION_MAX_TIME":5}`, "did you mean task_max_time?"},
-		{`{"PRIORITY":5}`, "did you mean weight?"},
-		{`{"MAX_ENGINES":5}`, "did you mean max_engines?"},
 		{`{"colour":5}`, "options.colour is no option; docs/grid.md lists those there are"},
 		{`{"timeout":"5s"}`, "did you mean on_timeout?"},
 		{`{"task_max_time":"-5s"}`, "cannot be negative"},
@@ -140,24 +139,59 @@ func TestAnOptionRefusesWhatItCannotHold(t *testing.T) {
 	}
 }
 
-// Who comes from GridServer is told what its options are called here.
-func TestTheNamesOfGridServerAreUnderstood(t *testing.T) {
-	known := map[string]bool{}
-	for _, o := range Options {
-		if o.GridServer == "" {
-			continue
+// Who comes from GridServer is told what its settings are called here, whichever
+// way they are written, and with which value.
+func TestTheNamesOfGridServerAreAnsweredWithOurs(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{"INVOCATION_MAX_TIME", "50", "options.INVOCATION_MAX_TIME is a setting of GridServer; here it is task_max_time: write task_max_time: 50s (a bare number there counts seconds, and a span here names its unit)"},
+		{"Task Max Time", "50", "write task_max_time: 50s"},
+		{"taskMaxTime", `"2m"`, "write task_max_time: 2m"},
+		{"RESCHEDULE_ON_TIMEOUT", "true", "write on_timeout: reschedule"},
+		{"Reschedule on Timeout", "false", "write on_timeout: retry"},
+		{"rescheduleOnTimeout", "7", "here it is on_timeout"},
+		{"Poll Period of Service Rescheduler", "60", "write poll_period: 60s"},
+		{"ENGINE_BLACKLISTING", "true", "write failures_before_exclusion: 1"},
+		{"AFFINITY_WAIT", "500", "write affinity_wait: 500ms"},
+		{"Max Millis Per Heartbeat", "30000", "write grid.heartbeat_interval: 30000ms"},
+		{"heartbeat_interval", `"5s"`, "it is a setting of the broker: write grid.heartbeat_interval in the configuration file"},
+		{"KILL_ENGINE_ON_CANCEL", "true", "here an engine is always told to stop"},
+		{"max-engines", "5", "here it is max_engines: write max_engines: 5"},
+		{"max-losses", "5", "did you mean max_losses?"},
+		{"task_max_tme", `"5s"`, "options.task_max_tme is no option; did you mean task_max_time?"},
+	} {
+		err := Given{c.name: []byte(c.value)}.Check("options")
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %s: %v, not %q", c.name, c.value, err, c.want)
 		}
-		err := Given{o.GridServer: []byte("5")}.Check("options")
-		if want := "options." + o.GridServer + " is no option; did you mean " + o.Name + "?"; err == nil || err.Error() != want || known[o.GridServer] {
-			t.Errorf("%v, not %s", err, want)
-		}
-		known[o.GridServer] = true
 	}
-	if len(known) < 11 {
-		t.Errorf("%d options have a name there", len(known))
+	for _, o := range spell.Originals {
+		name, ofBroker := strings.CutPrefix(o.Here, "grid.")
+		known := slices.ContainsFunc(BrokerSettings, func(s BrokerSetting) bool { return s.Name == name })
+		if o.System == gridServer && o.Here != "" && (ofBroker != known || !ofBroker && optionOf(name) == nil) {
+			t.Errorf("%v: there is no %s", o.Names, o.Here)
+		}
 	}
 	if err := (Given{"": []byte("5")}).Check("options"); err == nil || strings.Contains(err.Error(), "did you mean") {
 		t.Errorf("no name at all: %v", err)
+	}
+}
+
+// GridServer counts in seconds what is a span here, so that the unit of a bare
+// number is never guessed.
+func TestABareNumberIsNoSpan(t *testing.T) {
+	for _, o := range Options {
+		if o.Shape != "a span of time" {
+			continue
+		}
+		for _, value := range []string{"50", `"50"`, "1.5", "5e1"} {
+			err := Given{o.Name: []byte(value)}.Check("options")
+			if err == nil || value != "5e1" && !strings.Contains(err.Error(), "it has no unit and could be milliseconds or seconds: write "+strings.Trim(value, `"`)+"ms or") {
+				t.Errorf("%s: %s: %v", o.Name, value, err)
+			}
+		}
+		if err := (Given{o.Name: []byte("0")}).Check("options"); err != nil && !strings.Contains(err.Error(), "at least") {
+			t.Errorf("%s: 0: %v", o.Name, err)
+		}
 	}
 }
 

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // Level is who chose the value of an option, the weakest first.
@@ -100,7 +100,7 @@ func (g Given) over(q *job.Queue, from Origins, level Level, below string) error
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(g)) {
 		if optionOf(name) == nil {
-			problems = append(problems, refuse(below+"."+short(name), "%s.%s is no option%s", below, short(name), nearest(name)))
+			problems = append(problems, refuse(below+"."+short(name), "%s.%s%s", below, short(name), noOption(name, g[name])))
 		}
 	}
 	for i := range Options {
@@ -140,28 +140,33 @@ func short(name string) string {
 	return name[:min(len(name), bytesMax)]
 }
 
-// nearest suggests the option that was meant: by the name it has in GridServer, by
-// a name of which one is part of the other, or that begins alike.
-func nearest(name string) string {
-	const least = 4
-	best, same := "", max(least, 2*len(name)/3)-1
-	for _, o := range Options {
-		begin := 0
-		for begin < min(len(name), len(o.Name)) && name[begin] == o.Name[begin] {
-			begin++
-		}
-		part := len(name) >= least && (strings.Contains(o.Name, name) || strings.Contains(name, o.Name))
-		switch {
-		case part, strings.EqualFold(o.Name, name), name != "" && o.GridServer == name:
-			return "; did you mean " + o.Name + "?"
-		case begin > same:
-			best, same = o.Name, begin
-		}
+// noOption says what somebody meant who gave a value to an option that there is
+// not: a setting of GridServer, one of the broker, or an option misspelt.
+func noOption(name string, v jsontext.Value) string {
+	if o, ok := spell.Find(gridServer, name); ok {
+		return o.Answer(string(v))
 	}
-	if best == "" {
-		return "; docs/grid.md lists those there are"
+	broker := meantOf(BrokerSettings, name, func(s BrokerSetting) string { return s.Name })
+	o := meantOf(Options, name, func(o Option) string { return o.Name })
+	switch {
+	case broker != nil && (o == nil || spell.Fold(broker.Name) == spell.Fold(name)):
+		return " is no option; it is a setting of the broker: write grid." + broker.Name + " in the configuration file"
+	case o != nil:
+		return " is no option; did you mean " + o.Name + "?"
 	}
-	return "; did you mean " + best + "?"
+	return " is no option; docs/grid.md lists those there are"
+}
+
+// meantOf is the entry of a list that was meant by a name; nil if none is near.
+func meantOf[T any](list []T, name string, nameOf func(T) string) *T {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = nameOf(list[i])
+	}
+	if i := slices.Index(names, spell.Meant(name, names)); i >= 0 {
+		return &list[i]
+	}
+	return nil
 }
 
 // contradictions are options that are fine alone and not together. below is

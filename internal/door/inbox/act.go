@@ -9,6 +9,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -29,7 +30,7 @@ func (d *Door) Act(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Actor
 	filtered := len(a.Statuses) > 0 || len(a.Types) > 0
 	switch {
 	case !slices.Contains(actions, a.Action):
-		return nil, refuse("action", "action must be one of "+strings.Join(actions, ", "))
+		return nil, refuse("action", "action must be one of "+strings.Join(actions, ", ")+spell.Hint(a.Action, actions))
 	case a.Message != "" && (filtered || a.Group != nil || a.All):
 		return nil, refuse("message", "message names one message; leave group, statuses, types and all out")
 	case a.All && (filtered || a.Group != nil):

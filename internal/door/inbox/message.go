@@ -151,7 +151,7 @@ func (m *Message) Fill(ctx context.Context, n *engine.NewJob, inbox string, s *S
 	ttl := s.TTL
 	if text := m.header(wire.CorrelateTTL); text != "" {
 		var err error
-		if ttl, err = job.ParseDuration(text); err != nil {
+		if ttl, err = job.ParseSpan(text); err != nil {
 			m.fail(wire.CorrelateTTL, wire.CorrelateTTL+" is no span of time: "+err.Error())
 		} else if ttl > ttlMost {
 			m.fail(wire.CorrelateTTL, wire.CorrelateTTL+" must be at most "+iso(ttlMost))

@@ -9,6 +9,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // Query chooses messages of an inbox.
@@ -77,7 +78,7 @@ func params(raw string, known ...string) (url.Values, error) {
 	}
 	for name, list := range values {
 		if !slices.Contains(known, name) {
-			return nil, refuse(name, "the parameter "+strconv.Quote(shorten(name))+" is not known here; there are "+strings.Join(known, ", "))
+			return nil, refuse(name, "the parameter "+strconv.Quote(shorten(name))+" is not known here; there are "+strings.Join(known, ", ")+spell.Hint(name, known))
 		}
 		if len(list) > 1 {
 			return nil, refuse(name, "the parameter "+name+" is there twice")
@@ -97,7 +98,7 @@ func parseStatuses(field string, list []string) (out []rule.Status, err error) {
 	for _, name := range list {
 		at := slices.Index(statusNames[:], name)
 		if at < 0 {
-			return nil, refuse(field, field+" must be of "+strings.Join(statusNames[:], ", ")+", not "+strconv.Quote(shorten(name)))
+			return nil, refuse(field, field+" must be of "+strings.Join(statusNames[:], ", ")+", not "+strconv.Quote(shorten(name))+spell.Hint(name, statusNames[:]))
 		}
 		out = append(out, rule.Status(at))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // document is Settings as they are written: what is not there is the default.
@@ -53,7 +54,7 @@ type backoff struct {
 // span is a span of time as people write it.
 type span job.Millis
 
-// UnmarshalJSON reads PT10S, 10s, or a bare number of milliseconds.
+// UnmarshalJSON reads PT10S or 10s.
 func (s *span) UnmarshalJSON(b []byte) error {
 	text := string(b)
 	if b[0] == '"' {
@@ -61,7 +62,7 @@ func (s *span) UnmarshalJSON(b []byte) error {
 			return err
 		}
 	}
-	m, err := job.ParseDuration(text)
+	m, err := job.ParseSpan(text)
 	*s = span(m)
 	return err
 }
@@ -314,7 +315,7 @@ func word[T ~uint8 | ~int](r *reader, field string, given *string, words []strin
 	}
 	at := slices.Index(words, *given)
 	if at < 0 {
-		r.bad(field, "must be one of "+strings.Join(words, ", ")+", not "+strconv.Quote(shorten(*given)))
+		r.bad(field, "must be one of "+strings.Join(words, ", ")+", not "+strconv.Quote(shorten(*given))+spell.Hint(*given, words))
 		return none
 	}
 	return T(at)

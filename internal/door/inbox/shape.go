@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"math"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -49,6 +47,7 @@ func (r *reader) misshapen(field string) bool {
 // read as if it were not there, so that all of them are told at once, and what
 // is wrong with the others too. The error says that there is no document.
 func (r *reader) document(body []byte) (*document, error) {
+	body = relaxed(body)
 	for {
 		var d document
 		err := json.Unmarshal(body, &d, json.RejectUnknownMembers(true))
@@ -60,7 +59,7 @@ func (r *reader) document(body []byte) (*document, error) {
 			return nil, refuse("", "invalid JSON: "+shorten(strings.TrimPrefix(err.Error(), "jsontext: ")))
 		}
 		field := fieldOf(bad.JSONPointer)
-		r.bad(field, misread(bad))
+		r.bad(field, misread(bad, field))
 		r.shapes = append(r.shapes, field)
 		if bad.JSONPointer == "" || len(r.shapes) == problemsMax {
 			return nil, errors.Join(r.problems...)
@@ -94,10 +93,10 @@ func without(body []byte, member jsontext.Pointer) ([]byte, error) {
 }
 
 // misread says what is wrong with the form of a value.
-func misread(bad *json.SemanticError) string {
+func misread(bad *json.SemanticError, field string) string {
 	switch inner := bad.Err; {
 	case errors.Is(bad, json.ErrUnknownName):
-		return "is not known here"
+		return noSetting(field)
 	case inner != nil && bad.GoType != nil && readsItself(bad.GoType):
 		return "is refused: " + inner.Error()
 	case bad.GoType == nil:
@@ -125,7 +124,7 @@ func shapeOf(t reflect.Type) string {
 	case reflect.String:
 		return "a text"
 	case reflect.Int:
-		return "a whole number of at most " + strconv.Itoa(math.MaxInt)
+		return "a whole number, written without a fraction or an exponent"
 	case reflect.Float64:
 		return "a number"
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // ReadPlain reads JSON into v, over what v holds. With strict, an unknown
@@ -28,9 +29,29 @@ func ReadPlain(body []byte, v any, strict bool) error {
 	}
 	why := " must be " + shapeOf(bad.GoType)
 	if errors.Is(err, json.ErrUnknownName) {
-		why = " is not known here"
+		at := string(bad.JSONPointer)
+		why = " is not known here" + spell.Hint(at[strings.LastIndexByte(at, '/')+1:], membersOf(bad.GoType))
 	}
 	return &job.Error{Kind: job.Invalid, Field: field, Text: field + why}
+}
+
+// membersOf are the names in JSON of the members of a struct.
+func membersOf(t reflect.Type) (names []string) {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		} else if f.Anonymous {
+			names = append(names, membersOf(f.Type)...)
+		}
+	}
+	return names
 }
 
 // fieldOf writes the place of a value as a.b[2].

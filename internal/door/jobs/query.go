@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/jq"
+	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -85,7 +86,7 @@ func Params(raw, repeated string, known ...string) (url.Values, error) {
 	for name, list := range values {
 		switch {
 		case !slices.Contains(known, name) && name != repeated:
-			return nil, refuse(name, "invalid query parameters: unknown parameter "+strconv.Quote(shorten(name, 64)))
+			return nil, refuse(name, "invalid query parameters: unknown parameter "+strconv.Quote(shorten(name, 64))+spell.Hint(name, known))
 		case len(list) > 1 && name != repeated:
 			return nil, refuse(name, "invalid query parameters: "+name+" is there twice")
 		}
@@ -174,7 +175,7 @@ func (q *Query) among(name string, list []string) error {
 		case "wait":
 			q.waits = list
 			if !slices.Contains(wire.Waits, part) {
-				return refuse(name, "wait must be among "+strings.Join(wire.Waits, ", ")+"; it has "+strconv.Quote(shorten(part, 64)))
+				return refuse(name, "wait must be among "+strings.Join(wire.Waits, ", ")+"; it has "+strconv.Quote(shorten(part, 64))+spell.Hint(part, wire.Waits))
 			}
 		case "id":
 			id, err := job.ParseID(part)
@@ -185,7 +186,7 @@ func (q *Query) among(name string, list []string) error {
 		case "status":
 			at := slices.Index(states[:], part)
 			if at < 0 {
-				return refuse(name, "status must be among "+strings.Join(states[1:], ", ")+"; it has "+strconv.Quote(shorten(part, 64)))
+				return refuse(name, "status must be among "+strings.Join(states[1:], ", ")+"; it has "+strconv.Quote(shorten(part, 64))+spell.Hint(part, states[1:]))
 			}
 			q.filter.States = append(q.filter.States, job.State(at))
 		}

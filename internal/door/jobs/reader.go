@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // Limits of one request. Nesting is bounded by the tokenizer, at 10,000.
@@ -303,13 +304,13 @@ func oneOf[T interface {
 	if !ok {
 		return zero, false
 	}
-	known := ""
+	var known []string
 	for _, v := range values {
 		if v.String() == string(word) {
 			return v, true
 		}
-		known += " " + v.String()
+		known = append(known, v.String())
 	}
-	r.fail(field, "must be one of"+known)
+	r.fail(field, "must be one of "+strings.Join(known, " ")+spell.Hint(string(word), known))
 	return zero, false
 }
