@@ -11,72 +11,100 @@ import (
 // ExpressionBytesMax bounds the length of an expression.
 const ExpressionBytesMax = 256
 
+// yearMax is the last year that an expression may name.
+const yearMax = 5000
+
 // Expression is a cron expression that was read. It holds no zone: its fields
 // are those of a clock on the wall.
 type Expression struct {
 	seconds, minutes, hours uint64 // bit n = the value n
 	months                  uint64
 	days                    days
-	free                    bool // every hour is in it: it runs on through changes of the clock
+	years                   *[yearMax + 1]bool // nil = all
+	fixed                   bool               // it names one time of the day
 }
 
 var aliases = map[string]string{
-	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
-	"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
+	"@YEARLY": "0 0 1 1 *", "@ANNUALLY": "0 0 1 1 *", "@MONTHLY": "0 0 1 * *", "@WEEKLY": "0 0 * * 0",
+	"@DAILY": "0 0 * * *", "@MIDNIGHT": "0 0 * * *", "@HOURLY": "0 * * * *",
 }
 
-// Parse reads an expression of 5 fields (minute, hour, day of month, month, day
-// of week), of 6 with the second in front, or an alias such as @daily:
+// names are those of days and months; they may stand wherever a number may.
+var names = strings.NewReplacer(
+	"-SUN", "-7", "SUN", "0", "MON", "1", "TUE", "2", "WED", "3", "THU", "4", "FRI", "5", "SAT", "6",
+	"JAN", "1", "FEB", "2", "MAR", "3", "APR", "4", "MAY", "5", "JUN", "6",
+	"JUL", "7", "AUG", "8", "SEP", "9", "OCT", "10", "NOV", "11", "DEC", "12",
+)
+
+// Parse reads an expression as croner does, the library of Zizq: 5 fields
+// (minute, hour, day of month, month, day of week), 6 with the second in front,
+// 7 with the year at the end as well, or an alias such as @daily:
 //
 //	second, minute   0-59
 //	hour             0-23
 //	day of month     1-31, L (the last), L-3 (three before it), 15W (the working
 //	                 day nearest to the 15th), LW (the last working day)
 //	month            1-12 or JAN-DEC
-//	day of week      0-7 or SUN-SAT, 0 and 7 are Sunday; 5L (the last Friday),
-//	                 5#3 (the third one)
+//	day of week      0-7 or SUN-SAT, 0 and 7 are Sunday; 5L or 5#L (the last
+//	                 Friday, 0 to 6 only), 5#3 (the third one)
+//	year             1-5000
 //	each             *, a list a,b, a range a-b, a step */n, a-b/n, or a/n to the end
 //	days             ? is *
 //
-// A day must be in both of its fields; if neither begins with * or ?, one of
-// them is enough, as in Vixie cron. Refused with an Invalid error that names
-// the field. A date that never comes, such as 30 February, is read; it has no tick.
+// If one of the fields of days is *, the other one decides. If none is, a day
+// is meant that is in one of them; with + in front of the day of week it must
+// be in both. Refused with an Invalid error that names the field. A date that
+// never comes, such as 30 February, is read; it has no tick. Croner has neither
+// L-3 nor LW nor @midnight.
 func Parse(text string) (*Expression, error) {
 	if len(text) > ExpressionBytesMax {
 		return nil, job.Errorf(job.Invalid, "must not be longer than %d bytes", ExpressionBytesMax)
 	}
 	whole := strings.TrimSpace(text)
 	if strings.HasPrefix(whole, "@") {
-		long, ok := aliases[strings.ToLower(whole)]
+		long, ok := aliases[strings.ToUpper(whole)]
 		if !ok {
 			return nil, job.Errorf(job.Invalid, "%q is no alias; there are @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly", whole)
 		}
 		whole = long
 	}
-	parts := strings.Fields(whole)
-	switch len(parts) {
-	case 5:
-		parts = append([]string{"0"}, parts...)
-	case 6:
-	default:
-		return nil, job.Errorf(job.Invalid, "%q has %d fields; there must be 5 (minute, hour, day of month, month, day of week), or 6 with the second in front", text, len(parts))
+	written := strings.Fields(whole)
+	if len(written) < 5 || len(written) > 7 {
+		return nil, job.Errorf(job.Invalid, "%q has %d fields; there must be 5 (minute, hour, day of month, month, day of week), "+
+			"6 with the second in front, or 7 with the year at the end as well", text, len(written))
 	}
-	e := &Expression{}
-	for i, into := range []*uint64{&e.seconds, &e.minutes, &e.hours, nil, &e.months, nil} {
-		var err error
+	if len(written) == 5 {
+		written = append([]string{"0"}, written...)
+	}
+	e := &Expression{fixed: true}
+	for i, set := range []*uint64{&e.seconds, &e.minutes, &e.hours, nil, &e.months, nil, nil}[:len(written)] {
+		field := names.Replace(strings.ToUpper(written[i]))
+		put := func(v int, _ mark) { *set |= 1 << v }
 		switch i {
 		case 3:
-			err = e.days.readMonth(parts[i])
+			field = strings.ReplaceAll(field, "?", "*")
+			put = e.days.putMonth
 		case 5:
-			err = e.days.readWeek(parts[i])
-		default:
-			*into, err = units[i].set(parts[i])
+			field, e.days.plus = strings.CutPrefix(strings.ReplaceAll(field, "?", "*"), "+")
+			put = e.days.putWeek
+		case 6:
+			if field == "*" {
+				continue
+			}
+			e.years = new([yearMax + 1]bool)
+			put = func(v int, _ mark) { e.years[v] = true }
 		}
-		if err != nil {
-			return nil, err
+		plain, why := units[i].read(field, put)
+		if why != "" {
+			return nil, job.Errorf(job.Invalid, "the %s %q %s", units[i].name, written[i], why)
+		}
+		switch i {
+		case 0, 1, 2:
+			e.fixed = e.fixed && plain && bits.OnesCount64(*set) == 1
+		case 3, 5:
+			e.days.star = e.days.star || field == "*"
 		}
 	}
-	e.free = parts[2][0] == '*' || e.hours == 1<<24-1
 	return e, nil
 }
 
@@ -84,181 +112,161 @@ func Parse(text string) (*Expression, error) {
 type unit struct {
 	name        string
 	least, most int
-	words       []string // of least, least+1, ...
+	more        string // what it may hold beside digits and */,-
+	words       string // what may stand for a number
 }
 
-var units = [6]unit{
-	{"second", 0, 59, nil},
-	{"minute", 0, 59, nil},
-	{"hour", 0, 23, nil},
-	{"day of month", 1, 31, nil},
-	{"month", 1, 12, []string{"JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"}},
-	{"day of week", 0, 7, []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}},
+var units = [7]unit{
+	{"second", 0, 59, "", ""},
+	{"minute", 0, 59, "", ""},
+	{"hour", 0, 23, "", ""},
+	{"day of month", 1, 31, "LW", ""},
+	{"month", 1, 12, "", ", or JAN to DEC"},
+	{"day of week", 0, 7, "L#", ", or SUN to SAT"},
+	{"year", 1, yearMax, "", ""},
 }
 
-func (u *unit) refuse(text, why string) error {
-	return job.Errorf(job.Invalid, "the %s %q %s", u.name, text, why)
-}
+// mark says what a value of a field of days stands for: 0 for itself, 1 to 5
+// for that one of the month.
+type mark int
 
-// set reads a list of values, ranges and steps.
-func (u *unit) set(text string) (set uint64, err error) {
-	for item := range strings.SplitSeq(text, ",") {
-		one, err := u.item(item)
-		if err != nil {
-			return 0, err
-		}
-		set |= one
+const (
+	last mark = iota + 6 // the last one of the month
+	near                 // the working day nearest to it, of 0 the last one
+	back                 // so many days before the last
+)
+
+// read reads a list: put gets each of its values. It reports whether there is
+// neither a star nor a step in it, or says why it cannot be read. Entries
+// without anything are passed over.
+func (u *unit) read(field string, put func(int, mark)) (plain bool, why string) {
+	if strings.Trim(field, "0123456789*/,-"+u.more) != "" {
+		return false, u.bounds()
 	}
-	return set, nil
+	plain = true
+	for item := range strings.SplitSeq(field, ",") {
+		if item == "" {
+			continue
+		}
+		simple, why := u.item(item, put)
+		if why != "" {
+			return false, why
+		}
+		plain = plain && simple
+	}
+	return plain, ""
 }
 
-func (u *unit) item(text string) (set uint64, err error) {
+func (u *unit) item(item string, put func(int, mark)) (plain bool, why string) {
+	if item == "L" {
+		put(0, back)
+		return true, ""
+	}
+	text, m := item, mark(0)
+	switch u.more {
+	case "LW":
+		if days, is := strings.CutPrefix(item, "L-"); is {
+			n, err := strconv.ParseUint(days, 10, 16)
+			if err != nil || n < 1 || n > 30 {
+				return false, "must be L- and 1 to 30 days"
+			}
+			put(int(n), back)
+			return true, ""
+		}
+		if item == "LW" {
+			put(0, near)
+			return true, ""
+		}
+		if day, _, is := strings.Cut(item, "W"); is {
+			text, m = day, near
+			if strings.ContainsAny(item, "-/") {
+				return false, "must be a day and W, such as 15W, or LW"
+			}
+		}
+	case "L#":
+		day, nth, marked := strings.Cut(item, "#")
+		text = strings.TrimRight(day, "L")
+		if strings.HasSuffix(item, "L") {
+			m = last
+		} else if n, err := strconv.ParseUint(nth, 10, 16); marked {
+			if m = mark(n); err != nil || n < 1 || n > 5 {
+				return false, "must be a day, # and 1 to 5, such as 5#3"
+			}
+		}
+	}
 	span, every, stepped := strings.Cut(text, "/")
 	step := 1
 	if stepped {
-		if step, err = strconv.Atoi(every); err != nil || step < 1 || step > u.most || every[0] == '+' {
-			return 0, u.refuse(text, "must have a step from 1 to "+strconv.Itoa(u.most))
+		n, err := strconv.ParseUint(every, 10, 16)
+		if step = int(n); err != nil || step == 0 {
+			return false, "must have a step from 1 to 65535"
 		}
 	}
 	from, to := u.least, u.most
-	if u.most == 7 {
-		to = 6 // Sunday once
-	}
 	if span != "*" {
 		low, high, ranged := strings.Cut(span, "-")
-		if from, err = u.value(low); err != nil {
-			return 0, err
-		}
-		switch {
-		case ranged:
-			if to, err = u.value(high); err != nil {
-				return 0, err
-			}
-			if u.most == 7 && to == 0 && from > 0 {
-				to = 7 // FRI-SUN
-			}
-		case !stepped:
+		ok := u.number(low, &from)
+		if ranged {
+			ok = ok && u.number(high, &to)
+		} else if !stepped {
 			to = from
+		}
+		if !ok {
+			return false, u.bounds()
 		}
 	}
 	if from > to {
-		return 0, u.refuse(text, "begins after its end")
+		return false, "begins after its end"
 	}
 	for v := from; v <= to; v += step {
-		set |= 1 << v
+		put(v, m)
 	}
-	return set, nil
+	return span != "*" && step == 1, ""
 }
 
-// value reads a number or a word.
-func (u *unit) value(text string) (int, error) {
-	for i, word := range u.words {
-		if strings.EqualFold(text, word) {
-			return u.least + i, nil
-		}
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < u.least || n > u.most || text[0] == '+' || text[0] == '-' {
-		why := "must be from " + strconv.Itoa(u.least) + " to " + strconv.Itoa(u.most)
-		if u.words != nil {
-			why += ", or " + u.words[0] + " to " + u.words[len(u.words)-1]
-		}
-		return 0, u.refuse(text, why)
-	}
-	return n, nil
+func (u *unit) number(text string, into *int) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	*into = int(n)
+	return err == nil && *into >= u.least && *into <= u.most
+}
+
+func (u *unit) bounds() string {
+	return "must be from " + strconv.Itoa(u.least) + " to " + strconv.Itoa(u.most) + u.words
 }
 
 // days are the fields day of month and day of week.
 type days struct {
 	month uint64    // bit n = the day n
 	last  uint64    // bit n = n days before the last
-	near  uint64    // bit n = the working day nearest to the day n
-	lastW bool      // the last working day
+	near  uint64    // bit n = the working day nearest to the day n, bit 0 = the last one
 	week  uint64    // bit n = the day n of the week, Sunday is 0
 	lastD uint64    // the same, the last one of the month
 	nth   [6]uint64 // the same, the nth one of the month
-	both  bool      // a day must be in both fields
-	freeM bool      // the day of month begins with a star
-	freeW bool
+	star  bool      // one of the fields is *
+	plus  bool      // a day must be in both
 }
 
-func isFree(text string) bool { return text[0] == '*' || text[0] == '?' }
-
-func (d *days) readMonth(text string) error {
-	u := &units[3]
-	d.freeM = isFree(text)
-	for item := range strings.SplitSeq(text, ",") {
-		upper := strings.ToUpper(item)
-		switch {
-		case item == "?":
-			item = "*"
-		case upper == "L":
-			d.last |= 1
-			continue
-		case upper == "LW":
-			d.lastW = true
-			continue
-		case strings.HasPrefix(upper, "L-"):
-			n, err := u.value(upper[2:])
-			if err != nil || n > 30 {
-				return u.refuse(item, "must be L- and 1 to 30 days")
-			}
-			d.last |= 1 << n
-			continue
-		case strings.HasSuffix(upper, "W"):
-			n, err := u.value(upper[:len(upper)-1])
-			if err != nil {
-				return u.refuse(item, "must be a day and W, such as 15W, or LW")
-			}
-			d.near |= 1 << n
-			continue
-		}
-		set, err := u.item(item)
-		if err != nil {
-			return err
-		}
-		d.month |= set
+func (d *days) putMonth(v int, m mark) {
+	switch m {
+	case back:
+		d.last |= 1 << v
+	case near:
+		d.near |= 1 << v
+	default:
+		d.month |= 1 << v
 	}
-	return nil
 }
 
-func (d *days) readWeek(text string) error {
-	u := &units[5]
-	d.freeW = isFree(text)
-	d.both = d.freeM || d.freeW
-	sunday := func(set uint64) uint64 { return (set | set>>7) & (1<<7 - 1) }
-	for item := range strings.SplitSeq(text, ",") {
-		upper := strings.ToUpper(item)
-		day, nth, numbered := strings.Cut(upper, "#")
-		switch {
-		case item == "?":
-			item = "*"
-		case upper == "L": // as in Quartz: Saturday
-			d.week |= 1 << 6
-			continue
-		case numbered:
-			n, err := u.value(day)
-			which, bad := strconv.Atoi(nth)
-			if err != nil || bad != nil || which < 1 || which > 5 || len(nth) != 1 {
-				return u.refuse(item, "must be a day, # and 1 to 5, such as 5#3")
-			}
-			d.nth[which] |= sunday(1 << n)
-			continue
-		case len(upper) > 1 && strings.HasSuffix(upper, "L"):
-			n, err := u.value(upper[:len(upper)-1])
-			if err != nil {
-				return u.refuse(item, "must be a day and L, such as 5L")
-			}
-			d.lastD |= sunday(1 << n)
-			continue
-		}
-		set, err := u.item(item)
-		if err != nil {
-			return err
-		}
-		d.week |= sunday(set)
+func (d *days) putWeek(v int, m mark) {
+	switch m {
+	case back: // a lone L is no day here
+	case last:
+		d.lastD |= 1 << v
+	case 0:
+		d.week |= 1 << (v % 7)
+	default:
+		d.nth[m] |= 1 << (v % 7)
 	}
-	return nil
 }
 
 // of returns the days of a month that are meant, as a set; long is its length
@@ -274,7 +282,7 @@ func (d *days) of(long, first int) uint64 {
 	for set := d.near & all; set != 0; set &= set - 1 {
 		month |= 1 << workday(bits.TrailingZeros64(set), long, first)
 	}
-	if d.lastW {
+	if d.near&1 != 0 {
 		month |= 1 << workday(long, long, first)
 	}
 	week := uint64(0)
@@ -284,7 +292,7 @@ func (d *days) of(long, first int) uint64 {
 			week |= 1 << day
 		}
 	}
-	if d.both {
+	if d.star || d.plus {
 		return month & week
 	}
 	return month | week

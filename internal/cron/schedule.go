@@ -9,11 +9,11 @@ import (
 
 // Schedule is an expression in a time zone. Its ticks are whole seconds.
 //
-// Where the clocks change, an expression that has every hour (it begins with *
-// in that field) goes on in real time: what the gap leaves out does not come,
-// and what is repeated comes twice. Any other expression names hours of the
-// day, and each of these comes once: one tick at the end of the gap for all
-// that fell into it, and the first of two equal times only.
+// Where the clocks change, an expression that names one second, one minute and
+// one hour comes once on each of its days: at the end of the gap if its time
+// falls into one, and the first of two equal times. Any other goes on in real
+// time: what the gap leaves out does not come, and what is repeated comes twice.
+// That is how croner has it; Zizq itself passes over what is repeated.
 type Schedule struct {
 	e    *Expression
 	zone *time.Location
@@ -55,7 +55,9 @@ func (s Schedule) segment(at int64) segment {
 	begin, end := t.ZoneBounds()
 	g := segment{begin: -never, end: never, offset: int64(offset), open: begin.IsZero()}
 	if !end.IsZero() {
-		g.end = end.Unix()
+		if g.end = end.Unix(); g.end <= at { // where a rule goes on for ever, package time forgets the last day of leap years
+			g.end += day
+		}
 	}
 	if !g.open {
 		g.begin = begin.Unix()
@@ -67,11 +69,12 @@ func (s Schedule) segment(at int64) segment {
 
 // gap reports whether a tick fell into the gap before the segment.
 func (s Schedule) gap(g segment) bool {
-	if s.e.free || g.open {
+	if !s.e.fixed || g.open {
 		return false
 	}
+	end := wall(g.begin + g.offset)
 	at, ok := s.e.after(wall(g.seen))
-	return ok && int64(at) < g.begin+g.offset
+	return ok && at < end && s.e.on(end) // if the gap ends on another day, that must be meant, too
 }
 
 // floor is the first wall time of the segment that counts: what the clock had
@@ -80,14 +83,14 @@ func (s Schedule) floor(g segment) int64 {
 	if g.open {
 		return -never
 	}
-	if at := g.begin + g.offset; s.e.free || at > g.seen {
+	if at := g.begin + g.offset; !s.e.fixed || at > g.seen {
 		return at
 	}
 	return g.seen
 }
 
 // Next returns the first tick after a time, and false if there is none within
-// 50 years.
+// 50 years, or in the years that the expression names.
 func (s Schedule) Next(after job.Millis) (job.Millis, bool) {
 	x := seconds(after) + 1
 	for x <= dateMax {
@@ -117,7 +120,7 @@ func (s Schedule) NextTime(after time.Time) (time.Time, bool) {
 }
 
 // Last returns the last tick at or before a time, and false if there is none
-// within 50 years.
+// in as many years.
 func (s Schedule) Last(until job.Millis) (job.Millis, bool) {
 	x := min(seconds(until), dateMax)
 	for {

@@ -57,7 +57,10 @@ var tables = []struct {
 	{"Friday to Sunday", "0 0 * * FRI-SUN", "UTC", "2026-03-04 00:00:00", []string{"2026-03-06 00:00:00", "2026-03-07 00:00:00", "2026-03-08 00:00:00", "2026-03-13 00:00:00"}},
 	{"7 is Sunday", "0 0 * * 7", "UTC", "2026-03-04 00:00:00", []string{"2026-03-08 00:00:00", "2026-03-15 00:00:00"}},
 	{"day of month or day of week", "0 0 13 * 5", "UTC", "2026-03-01 00:00:00", []string{"2026-03-06 00:00:00", "2026-03-13 00:00:00", "2026-03-20 00:00:00"}},
-	{"a field that begins with a star restricts, and needs both", "0 0 */2 * 1", "UTC", "2026-03-01 00:00:00", []string{"2026-03-09 00:00:00", "2026-03-23 00:00:00"}},
+	{"a step is no star: one field is enough", "0 0 */2 * 1", "UTC", "2026-03-01 00:00:00", []string{"2026-03-02 00:00:00", "2026-03-03 00:00:00"}},
+	{"a plus asks for both fields", "0 0 */2 * +1", "UTC", "2026-03-01 00:00:00", []string{"2026-03-09 00:00:00", "2026-03-23 00:00:00"}},
+	{"a year", "0 30 12 L 2 * 2028-2032/4", "UTC", "2026-03-01 00:00:00", []string{"2028-02-29 12:30:00", "2032-02-29 12:30:00"}},
+	{"a year that is far off", "0 0 0 1 1 ? 2090", "UTC", "2026-03-01 00:00:00", []string{"2090-01-01 00:00:00"}},
 	{"a question mark is a star", "0 0 13 * ?", "UTC", "2026-03-01 00:00:00", []string{"2026-03-13 00:00:00", "2026-04-13 00:00:00"}},
 	{"the last day", "0 0 L * *", "UTC", "2028-02-01 00:00:00", []string{"2028-02-29 00:00:00", "2028-03-31 00:00:00"}},
 	{"three before the last day", "0 0 L-3 * *", "UTC", "2026-02-01 00:00:00", []string{"2026-02-25 00:00:00", "2026-03-28 00:00:00"}},
@@ -69,17 +72,19 @@ var tables = []struct {
 	{"the third Friday", "0 0 * * FRI#3", "UTC", "2026-02-01 00:00:00", []string{"2026-02-20 00:00:00", "2026-03-20 00:00:00"}},
 	{"the fifth Monday of a February", "0 0 * 2 1#5", "UTC", "2026-01-01 00:00:00", []string{"2044-02-29 00:00:00", "2072-02-29 00:00:00"}},
 	{"29 February over 2100", "0 0 29 2 *", "UTC", "2096-02-29 00:00:00", []string{"2104-02-29 00:00:00"}},
+	{"the last day of a leap year", "30 2 * * *", "Europe/Berlin", "2040-12-31 12:00:00", []string{"2041-01-01 02:30:00", "2041-01-02 02:30:00"}},
 	{"an alias", "@weekly", "UTC", "2026-03-01 00:00:00", []string{"2026-03-08 00:00:00"}},
 	{"an offset that is not of whole hours", "0 6 * * *", "Asia/Kathmandu", "2026-03-01 06:00:00", []string{"2026-03-02 06:00:00"}},
 
 	// Berlin: 29 March 2026 02:00 -> 03:00, 25 October 2026 03:00 -> 02:00.
 	{"an hour in the gap comes once, at its end", "30 2 * * *", "Europe/Berlin", "2026-03-28 02:30:00", []string{"2026-03-29 03:00:00", "2026-03-30 02:30:00"}},
-	{"all ticks in the gap are one", "*/15 2 * * *", "Europe/Berlin", "2026-03-28 02:45:00", []string{"2026-03-29 03:00:00", "2026-03-30 02:00:00"}},
+	{"quarters in the gap do not come", "*/15 2 * * *", "Europe/Berlin", "2026-03-28 02:45:00", []string{"2026-03-30 02:00:00"}},
 	{"the end of the gap is not doubled", "0,30 2,3 * * *", "Europe/Berlin", "2026-03-28 03:30:00", []string{"2026-03-29 03:00:00", "2026-03-29 03:30:00", "2026-03-30 02:00:00"}},
 	{"every hour goes on over the gap", "30 * * * *", "Europe/Berlin", "2026-03-29 00:30:00", []string{"2026-03-29 01:30:00", "2026-03-29 03:30:00"}},
 	{"every second hour leaves the gap out", "0 */2 * * *", "Europe/Berlin", "2026-03-29 00:00:00", []string{"2026-03-29 04:00:00"}},
 	{"a repeated hour comes once, the first time", "30 2 * * *", "Europe/Berlin", "2026-10-24 02:30:00", []string{"2026-10-25 02:30:00 +0200", "2026-10-26 02:30:00"}},
-	{"quarters of a repeated hour come once", "*/30 2,3 * * *", "Europe/Berlin", "2026-10-24 03:30:00", []string{"2026-10-25 02:00:00 +0200", "2026-10-25 02:30:00 +0200", "2026-10-25 03:00:00", "2026-10-25 03:30:00"}},
+	{"halves of a repeated hour come twice", "*/30 2,3 * * *", "Europe/Berlin", "2026-10-24 03:30:00", []string{"2026-10-25 02:00:00 +0200", "2026-10-25 02:30:00 +0200", "2026-10-25 02:00:00 +0100", "2026-10-25 02:30:00 +0100", "2026-10-25 03:00:00", "2026-10-25 03:30:00"}},
+	{"a gap that ends on a day that is not meant", "30 23 * * 6", "America/Nuuk", "2026-03-28 12:00:00", []string{"2026-04-04 23:30:00"}},
 	{"every hour comes twice in a repeated hour", "30 * * * *", "Europe/Berlin", "2026-10-25 01:30:00", []string{"2026-10-25 02:30:00 +0200", "2026-10-25 02:30:00 +0100", "2026-10-25 03:30:00"}},
 	// New York: 8 March 2026 02:00 -> 03:00, 1 November 2026 02:00 -> 01:00.
 	{"New York, the gap", "15 2 * * *", "America/New_York", "2026-03-07 02:15:00", []string{"2026-03-08 03:00:00", "2026-03-09 02:15:00"}},
@@ -90,7 +95,8 @@ var tables = []struct {
 	{"half an hour again", "45 1 * * *", "Australia/Lord_Howe", "2026-04-04 01:45:00", []string{"2026-04-05 01:45:00 +1100", "2026-04-06 01:45:00"}},
 	{"half an hour again, in real time", "*/15 * * * *", "Australia/Lord_Howe", "2026-04-05 01:15:00", []string{"2026-04-05 01:30:00 +1100", "2026-04-05 01:45:00 +1100", "2026-04-05 01:30:00 +1030", "2026-04-05 01:45:00 +1030", "2026-04-05 02:00:00"}},
 	// Samoa left out 30 December 2011 altogether.
-	{"a day that was left out comes at its end", "0 12 30 12 *", "Pacific/Apia", "2011-12-01 00:00:00", []string{"2011-12-31 00:00:00", "2012-12-30 12:00:00"}},
+	{"a day that was left out does not come on the next one", "0 12 30 12 *", "Pacific/Apia", "2011-12-01 00:00:00", []string{"2012-12-30 12:00:00"}},
+	{"a day that was left out comes at its end if that day is meant, too", "0 12 30,31 12 *", "Pacific/Apia", "2011-12-01 00:00:00", []string{"2011-12-31 00:00:00", "2011-12-31 12:00:00"}},
 }
 
 func TestTicks(t *testing.T) {
@@ -114,7 +120,7 @@ func TestTicks(t *testing.T) {
 }
 
 func TestDatesThatNeverComeHaveNoTick(t *testing.T) {
-	for _, expression := range []string{"0 0 30 2 *", "0 0 31 4,6,9,11 ?", "0 0 31W 2 *", "0 0 1-7 * 1#5", "0 0 L-30 2 *"} {
+	for _, expression := range []string{"0 0 30 2 *", "0 0 31 4,6,9,11 ?", "0 0 31W 2 *", "0 0 1-7 * 1#5", "0 0 1-7 * +1#5", "0 0 L-30 2 *", "0 0 * * L", ", * * * *", "0 0 0 30 2 * 2020"} {
 		s := mustParse(t, expression).In(mustZone(t, "Europe/Berlin"))
 		if expression == "0 0 1-7 * 1#5" {
 			if _, ok := s.Next(0); !ok { // one of the fields is enough
@@ -145,7 +151,8 @@ func TestRefusals(t *testing.T) {
 	for expression, want := range map[string]string{
 		"":                       "has 0 fields",
 		"* * * *":                "has 4 fields",
-		"* * * * * * *":          "has 7 fields",
+		"* * * * * * * *":        "has 8 fields",
+		"* * * * * * 5001":       `the year "5001" must be from 1 to 5000`,
 		"60 * * * *":             `the minute "60" must be from 0 to 59`,
 		"* 24 * * *":             `the hour "24"`,
 		"* * 0 * *":              `the day of month "0" must be from 1 to 31`,
@@ -153,19 +160,17 @@ func TestRefusals(t *testing.T) {
 		"* * * * 8":              `the day of week "8" must be from 0 to 7, or SUN to SAT`,
 		"* * * * MOON":           `the day of week "MOON"`,
 		"5-1 * * * *":            "begins after its end",
-		"*/0 * * * *":            "must have a step from 1 to 59",
+		"*/0 * * * *":            "must have a step from 1 to 65535",
 		"*/-1 * * * *":           "must have a step",
-		"*/+1 * * * *":           "must have a step",
+		"*/+1 * * * *":           `the minute "*/+1"`,
 		"*/99999999999 * * * *":  "must have a step",
 		"+5 * * * *":             `the minute "+5"`,
-		"1,,2 * * * *":           `the minute ""`,
-		", * * * *":              `the minute ""`,
 		"? * * * *":              `the minute "?"`,
-		"* * 32W * *":            "must be a day and W",
+		"* * 32W * *":            `the day of month "32W"`,
 		"* * L-31 * *":           "must be L- and 1 to 30 days",
 		"* * * * 5#6":            "must be a day, # and 1 to 5",
 		"* * * * 5#":             "must be a day, # and 1 to 5",
-		"* * * * 9L":             "must be a day and L",
+		"* * * * 9L":             `the day of week "9L"`,
 		"@every 5m":              "is no alias",
 		"@reboot":                "is no alias",
 		strings.Repeat("0", 300): "must not be longer than 256 bytes",
@@ -183,7 +188,7 @@ func TestRefusals(t *testing.T) {
 
 // slow says by brute force whether a second is a tick, from what the
 // documentation of Parse and Schedule says.
-func slow(t *testing.T, fields [6]map[int]bool, free bool, second int64, zone *time.Location) bool {
+func slow(t *testing.T, fields [6]map[int]bool, fixed bool, second int64, zone *time.Location) bool {
 	t.Helper()
 	fits := func(at time.Time) bool {
 		return fields[0][at.Second()] && fields[1][at.Minute()] && fields[2][at.Hour()] &&
@@ -191,7 +196,7 @@ func slow(t *testing.T, fields [6]map[int]bool, free bool, second int64, zone *t
 	}
 	here := time.Unix(second, 0).In(zone)
 	_, offset := here.Zone()
-	if free {
+	if !fixed {
 		return fits(here)
 	}
 	if fits(here) {
@@ -224,7 +229,6 @@ func TestTicksAreThoseOfASlowReading(t *testing.T) {
 	for range 100 {
 		var fields [6]map[int]bool
 		var text []string
-		free := false
 		for i, b := range bounds {
 			fields[i] = map[int]bool{}
 			item := "*"
@@ -232,10 +236,13 @@ func TestTicksAreThoseOfASlowReading(t *testing.T) {
 			step := 1
 			if most := b[1] - b[0] + 1; rng.IntN(3) > 0 && i != 4 && (i < 3 || rng.IntN(4) == 0) {
 				step = 1 + rng.IntN(most/2)
-				switch rng.IntN(2) {
+				switch rng.IntN(3) {
 				case 0:
 					item = "*/" + itoa(step)
 				case 1:
+					low, step = b[0]+rng.IntN(most), 1
+					high, item = low, itoa(low)
+				case 2:
 					low = b[0] + rng.IntN(most)
 					high = low + rng.IntN(b[1]-low+1)
 					item = itoa(low) + "-" + itoa(high) + "/" + itoa(step)
@@ -244,17 +251,12 @@ func TestTicksAreThoseOfASlowReading(t *testing.T) {
 			for v := low; v <= high; v += step {
 				fields[i][v] = true
 			}
-			if i == 2 {
-				free = item[0] == '*' || len(fields[2]) == 24
-			}
 			text = append(text, item)
 		}
-		if text[3][0] != '*' && text[5][0] != '*' { // then one is enough; keep this reading simple
-			text[5] = "*"
-			for v := range 7 {
-				fields[5][v] = true
-			}
+		if text[3] != "*" && text[5] != "*" { // then one is enough; keep this reading simple
+			text[5] = "+" + text[5]
 		}
+		fixed := len(fields[0])*len(fields[1])*len(fields[2]) == 1 && !strings.ContainsAny(text[0]+text[1]+text[2], "*/")
 		expression := strings.Join(text, " ")
 		change := changes[rng.IntN(len(changes))]
 		zone := mustZone(t, change[20:])
@@ -264,7 +266,7 @@ func TestTicksAreThoseOfASlowReading(t *testing.T) {
 		last := job.Millis(0)
 		for second := int64(from/1000) + 1; second < int64(from/1000)+4*3600; second++ {
 			now := job.Millis(second * 1000)
-			if tick := slow(t, fields, free, second, zone); tick != (ok && next == now) {
+			if tick := slow(t, fields, fixed, second, zone); tick != (ok && next == now) {
 				t.Fatalf("%q in %s at %s: %t by the slow reading; next is %s", expression, zone, show(now, zone), tick, show(next, zone))
 			} else if tick {
 				last = now

@@ -14,6 +14,27 @@ const day = 24 * 60 * 60
 // 28 years, over 2100 every 40.
 const yearsMax = 50
 
+// search is how many months a search looks at: years that are named may be far off.
+func (e *Expression) search() int {
+	switch {
+	case e.seconds == 0 || e.minutes == 0 || e.hours == 0: // a list without entries
+		return 0
+	case e.years != nil:
+		return yearMax * 12
+	}
+	return yearsMax*12 + 1
+}
+
+func (e *Expression) inMonth(y, m int) bool {
+	return e.months&(1<<m) != 0 && (e.years == nil || y >= 0 && y <= yearMax && e.years[y])
+}
+
+// on reports whether the day of a time is meant.
+func (e *Expression) on(w wall) bool {
+	y, m, d := date(w)
+	return e.inMonth(y, m) && e.days.of(monthOf(y, m))&(1<<d) != 0
+}
+
 // after returns the first time that matches, from w on; ok is false if none
 // comes in yearsMax.
 func (e *Expression) after(w wall) (_ wall, ok bool) {
@@ -22,8 +43,8 @@ func (e *Expression) after(w wall) (_ wall, ok bool) {
 	if !found {
 		d, clock = d+1, e.firstClock()
 	}
-	for range yearsMax*12 + 1 {
-		if e.months&(1<<m) != 0 {
+	for range e.search() {
+		if e.inMonth(y, m) {
 			set := e.days.of(monthOf(y, m)) >> d << d
 			if set != 0 {
 				on := bits.TrailingZeros64(set)
@@ -48,8 +69,8 @@ func (e *Expression) before(w wall) (_ wall, ok bool) {
 	if !found {
 		d, clock = d-1, e.lastClock()
 	}
-	for range yearsMax*12 + 1 {
-		if e.months&(1<<m) != 0 {
+	for range e.search() {
+		if e.inMonth(y, m) {
 			set := e.days.of(monthOf(y, m)) & (1<<(d+1) - 1)
 			if set != 0 {
 				on := bits.Len64(set) - 1
