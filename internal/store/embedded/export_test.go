@@ -1,4 +1,6 @@
 package embedded
 
-// SyncNow is what the timer does.
+// SyncNow and Watch are what the timers do.
 func (s *Store) SyncNow() { s.syncNow() }
+
+func (s *Store) Watch() { s.watch() }

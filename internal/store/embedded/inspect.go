@@ -36,11 +36,11 @@ func (in *Inspection) damage(format string, args ...any) {
 // nothing but its lock. One in use is refused with Exists; one whose tables or
 // log are damaged, so that there is nothing to go on with, is Corrupt.
 func Inspect(fs vfs.FS, dir string) (in Inspection, err error) {
-	lock, err := fs.Lock(fs.PathJoin(dir, "LOCK"))
+	claim, err := claimDir(fs, dir)
 	if err != nil {
-		return in, job.Errorf(job.Exists, "the data directory %s is in use by another process (%v)", dir, err)
+		return in, err
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
+	defer func() { err = errors.Join(err, claim.Close()) }()
 	data := fs.PathJoin(dir, "data")
 	if err := checkLogTail(fs, data); err != nil {
 		return in, err

@@ -77,7 +77,7 @@ const (
 // Store implements store.Store.
 type Store struct {
 	opts  Options
-	lock  io.Closer
+	claim *claim
 	names *names
 
 	mu    sync.RWMutex // guards everything below but poison
@@ -88,8 +88,8 @@ type Store struct {
 	last  job.Millis // time of the latest transaction
 	tx    tx         // reused by the one writer
 
-	db     atomic.Pointer[handle]
-	ticker *ticker // nil in OS
+	db      atomic.Pointer[handle]
+	tickers []*ticker
 
 	aside, compacting atomic.Bool // is a snapshot, a compaction under way
 }
@@ -125,24 +125,35 @@ func Open(opts Options) (*Store, error) {
 	if err := makeDir(opts.FS, opts.Dir); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
-	lock, err := opts.FS.Lock(opts.FS.PathJoin(opts.Dir, "LOCK"))
+	claim, err := claimDir(opts.FS, opts.Dir)
 	if err != nil {
-		return nil, job.Errorf(job.Exists,
-			"the data directory %s is in use by another process (%v); stop that one, or choose another directory with --root-dir", opts.Dir, err)
+		return nil, err
 	}
-	s := &Store{opts: opts, lock: lock, names: newNames()}
+	s := &Store{opts: opts, claim: claim, names: newNames()}
 	_ = opts.FS.Remove(s.probePath()) // of a process that was killed; its space is needed, its absence usual
 	_ = opts.FS.RemoveAll(s.asidePath())
 	if err = s.checkFormat(); err == nil {
 		err = s.load()
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.closeHandle(), lock.Close())
+		return nil, errors.Join(err, s.closeHandle(), claim.Close())
+	}
+	claim.keep(dataName)
+	if len(claim.ids) > 0 { // it is not in memory
+		s.tickers = append(s.tickers, startTicker(time.Second, s.watch))
 	}
 	if opts.Sync != OS {
-		s.ticker = startTicker(opts.Interval, s.syncNow)
+		s.tickers = append(s.tickers, startTicker(opts.Interval, s.syncNow))
 	}
 	return s, nil
+}
+
+// watch stops the work when the directory is not there any more: what would be answered
+// goes nowhere, or another server works where it was.
+func (s *Store) watch() {
+	if err := s.claim.check(); err != nil {
+		s.db.Load().giveUp(err, s.opts.Logf)
+	}
 }
 
 // checkFormat reads the FORMAT file, or writes it into a new directory.
@@ -322,7 +333,10 @@ func (s *Store) Reopen(context.Context) error {
 	if err := s.closeHandle(); err != nil {
 		s.opts.Logf("closing the old store handle: %v", err)
 	}
-	err := s.probe()
+	err := s.claim.check()
+	if err == nil {
+		err = s.probe()
+	}
 	if err == nil {
 		err = s.load()
 	}
@@ -379,12 +393,12 @@ func (h *handle) abandon(why error) {
 
 // Close implements store.Store.
 func (s *Store) Close() error {
-	if s.ticker != nil {
-		s.ticker.stop()
+	for _, t := range s.tickers {
+		t.stop()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return errors.Join(s.closeHandle(), s.lock.Close())
+	return errors.Join(s.closeHandle(), s.claim.Close())
 }
 
 // Free implements store.Store.

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"encoding/binary"
+	"errors"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -122,11 +123,24 @@ func (f *logFile) SyncData() error {
 }
 
 func (f *logFile) toDisk() {
-	if err := f.File.SyncData(); err != nil {
+	err := f.File.SyncData()
+	if err == nil {
+		err = f.named()
+	}
+	if err != nil {
 		f.lose(err)
 	}
 	f.log.unsynced.Add(f.synced - f.offset)
 	f.synced = f.offset
+}
+
+// named refuses to take for safe what stands in a file that was deleted.
+func (f *logFile) named() error {
+	info, err := f.File.Stat()
+	if err == nil && deleted(info) {
+		return errors.New("the log was deleted under the server; put the data directory back, or stop the server and restore a backup")
+	}
+	return err
 }
 
 // Close implements vfs.File.
