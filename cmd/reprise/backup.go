@@ -113,9 +113,9 @@ func newCompactCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compact",
 		Short: "Give the disk space of deleted jobs back now",
-		Long: `Make a running server rewrite its database, so that the space of what was deleted
-comes back now. The server does so by itself over time; after a large delete
-this is sooner. Work goes on meanwhile, slower, and it needs free space.`,
+		Long: `Make a running server rewrite its database, so that the space of what was
+deleted comes back now. The server does so by itself over time; after a large
+delete this is sooner. Work goes on meanwhile, slower, and it needs free space.`,
 		Example: `  reprise compact
   reprise compact --url http://10.0.0.5:7890`,
 		Args: noArguments,

@@ -72,7 +72,8 @@ and server share the machine, so the report says what each of them used of it.
 Phases:
 `)
 	for _, name := range bench.PhaseNames() {
-		fmt.Fprintf(&b, "  %-9s %s\n", name, bench.PhaseAbout(name))
+		about := wrap(bench.PhaseAbout(name), helpWidth-12)
+		fmt.Fprintf(&b, "  %-9s %s\n", name, strings.Join(about, "\n            "))
 	}
 	b.WriteString(`
 Ctrl-C stops the servers and prints what was measured so far.`)
@@ -83,6 +84,7 @@ func (f *benchFlags) register(cmd *cobra.Command) {
 	o, flags := &f.options, cmd.Flags()
 	flags.SortFlags = false
 	flags.StringSliceVar(&o.Phases, "phases", o.Phases, "phases to run, separated by commas")
+	flags.Lookup("phases").DefValue = "all"
 	flags.Float64Var(&f.seconds, "seconds", o.Window.Seconds(), "length of each timed phase; a tenth of it, at most 1 s, warms up before")
 	flags.Int64Var(&o.Jobs, "jobs", o.Jobs, "size of a backlog (drain, backlog, memory, restart; storm takes a tenth)")
 	flags.IntVar(&o.Connections, "connections", o.Connections, "connections of the singles phase")

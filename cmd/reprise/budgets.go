@@ -16,9 +16,10 @@ func newBudgetsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "budgets", Aliases: []string{"budget"},
 		Short: "Bound what jobs of any queue use together",
-		Long: `Look at budgets and change them. A budget bounds what jobs use together, whatever
-their queues: so many units at once, or so many in a span of time. Jobs are bound
-to budgets when they are enqueued; one that lacks units waits, and others pass.`,
+		Long: `Look at budgets and change them. A budget bounds what jobs use together,
+whatever their queues: so many units at once, or so many in a span of time.
+Jobs are bound to budgets when they are enqueued; one that lacks units waits,
+and others pass.`,
 		Example: `  reprise budgets set gpu --allocation 2
   reprise budgets set api --allocation 100 --per 1m --burst 20
   reprise enqueue --queue video --type render --budget gpu --budget api=5
@@ -139,9 +140,9 @@ func newBudgetsSetCommand() *cobra.Command {
 		Use: "set KEY --allocation N", Short: "Make a budget, or replace what bounds it",
 		Long: `Make a budget, or replace what bounds it. That holds at once; what runs goes on.
 
-Without --per the units are out at the same time: a run takes them and gives them
-back when it ends. With --per so many units come in that span, continuously, and
-do not come back; after a pause up to --burst have gathered.`,
+Without --per the units are out at the same time: a run takes them and gives
+them back when it ends. With --per so many units come in that span,
+continuously, and do not come back; after a pause up to --burst have gathered.`,
 		Example: `  reprise budgets set gpu --allocation 2
   reprise budgets set api --allocation 100 --per 1m --burst 20`,
 	}, 1, func(cmd *cobra.Command, cl *client.Client, key string) error {

@@ -164,9 +164,9 @@ func newCronSetCommand() *cobra.Command {
 	var file string
 	cmd := cronCommand(&cobra.Command{
 		Use: "set GROUP -f FILE", Short: "Make a group what a file says; entries that are not in it leave",
-		Long: `Make a group what a file says; entries that are not in it leave. The file is YAML
-or JSON and has the body of PUT /crons/{group}: timezone, missed, paused and
-entries, each with name, expression and job. - is standard input.
+		Long: `Make a group what a file says; entries that are not in it leave. The file is
+YAML or JSON and has the body of PUT /crons/{group}: timezone, missed, paused
+and entries, each with name, expression and job. - is standard input.
 
 An entry whose expression and time zone are as before keeps its next tick.`,
 		Example: `  reprise cron set nightly -f nightly.yaml`,

@@ -75,7 +75,7 @@ func deadGroups(cmd *cobra.Command, cl *client.Client, f client.GroupFilter, lim
 			continue
 		}
 		if n == 1 {
-			rows.row("FINGERPRINT", "JOBS", "LATEST", "LAST 24 H", "QUEUES", "DIED OF")
+			rows.heads("FINGERPRINT", "JOBS", "LATEST", "LAST 24 H", "QUEUES", "DIED OF")
 		}
 		queues := strings.Join(slices.Sorted(maps.Keys(g.Queues)), ",")
 		rows.row(g.Fingerprint, thousands(g.Count), distance(time.UnixMilli(g.LastSeen), now), bars(g.Trend), clip(queues, 30), clip(diedOf(&g), 60)+marks(&g))

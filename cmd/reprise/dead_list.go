@@ -69,7 +69,7 @@ func listDead(cmd *cobra.Command, cl *client.Client, f wire.DeadFilter, newest b
 			continue
 		}
 		if n == 1 {
-			rows.row("ID", "QUEUE", "TYPE", "FAILED", "DIED", "REASON", "ERROR")
+			rows.heads("ID", "QUEUE", "TYPE", "FAILED", "DIED", "REASON", "ERROR")
 		}
 		rows.row(j.ID, j.Queue, j.Type, strconv.Itoa(int(j.Attempts)), distance(time.UnixMilli(j.DiedAt), now), j.Reason, clip(lastError(&j), 60))
 	}

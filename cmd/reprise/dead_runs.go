@@ -76,7 +76,7 @@ func showRuns(cmd *cobra.Command, list []wire.Replay, asJSON bool) error {
 			continue
 		}
 		if i == 0 {
-			t.row("ID", "ACTION", "STATUS", "DONE", "OF", "REFUSED", "GUARDED", "CONFLICT", "SKIPPED", "BEGAN", "BY")
+			t.heads("ID", "ACTION", "STATUS", "DONE", "OF", "REFUSED", "GUARDED", "CONFLICT", "SKIPPED", "BEGAN", "BY")
 		}
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
 		t.row(r.ID, r.Action, r.Status, n(r.Done), n(r.Total), n(r.Refused), n(r.Guarded), n(r.Conflict), n(r.Skipped),

@@ -28,12 +28,13 @@ func newEngineCommand() *cobra.Command {
 		Short: "Run tasks of sessions with a command",
 		Long: `Run tasks of sessions (see "reprise grid") with a command.
 
-An engine logs in with its slots and properties, says that it lives, takes tasks,
-and tells the server when each begins and how it ends. The command is run by
-"sh -c" as "reprise work --exec" does it, with the payload on its standard input
-and REPRISE_ID, REPRISE_QUEUE (the session), REPRISE_TYPE, REPRISE_ATTEMPT and the
-others in its environment. What it writes to standard output is the result of
-the task: as it is if it is JSON, else as a text. How it exits decides:
+An engine logs in with its slots and properties, says that it lives, takes
+tasks, and tells the server when each begins and how it ends. The command is run
+by "sh -c" as "reprise work --exec" does it, with the payload on its standard
+input and REPRISE_ID, REPRISE_QUEUE (the session), REPRISE_TYPE, REPRISE_ATTEMPT
+and the others in its environment. What it writes to standard output is the
+result of the task: as it is if it is JSON, else as a text. How it exits
+decides:
   0             completed
   65            failed for good: trying again cannot help (EX_DATAERR)
   any other     tried again, as often as the session's max_retries says

@@ -228,8 +228,8 @@ func newGridResultsCommand() *cobra.Command {
 		Long: `Print the results of a session as its tasks finish, one line of JSON each, until
 the session is over. The cursor of a line is where --after goes on.
 
-What was printed is acknowledged, and unless the session is collected "later" the
-server forgets it: --keep leaves it as it is.`,
+What was printed is acknowledged, and unless the session is collected "later"
+the server forgets it: --keep leaves it as it is.`,
 		Example: `  reprise grid results risk-42 | jq -c 'select(.state == "completed") | .result'
   reprise grid results risk-42 --after 117 --now --keep`,
 		Args: oneSession,

@@ -47,8 +47,8 @@ copies were made and were faster, and what they cost.
 
 All tasks are there at the start. When a run is a straggler, and whether a copy
 of it may run, is decided by the code that decides it in the server; engines do
-not fail, and a free slot gets its next task at once. Strategies are compared one
-by one. The same seed gives the same answer. docs/redundancy.md teaches the
+not fail, and a free slot gets its next task at once. Strategies are compared
+one by one. The same seed gives the same answer. docs/redundancy.md teaches the
 strategies.`,
 		Example: `  # 1000 tasks, one run in a hundred takes 50 times as long
   reprise grid simulate

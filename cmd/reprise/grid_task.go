@@ -20,9 +20,10 @@ func newGridTaskCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "task ID TASK",
 		Short: "Show one task of a session: every attempt, where it ran and why it ended",
-		Long: `Show one task of a session, by your number of it or its id: what it was charged,
-and every attempt at it, with the engine that had it and why it ended. Of very many
-attempts the first 8 and the last 24 are kept. If it waits, it is told what for.`,
+		Long: `Show one task of a session, by your number of it or its id: what it was
+charged, and every attempt at it, with the engine that had it and why it ended.
+Of very many attempts the first 8 and the last 24 are kept. If it waits, it is
+told what for.`,
 		Example: "  reprise grid task risk-42 17\n  reprise grid task risk-42 17 --json | jq .attempts",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -101,10 +102,11 @@ func newGridTryCommitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "try-commit",
 		Short: "Ask, from inside the command of an engine, whether this attempt may do what must not be done twice",
-		Long: `Ask whether this attempt may do what must not be done twice: of the attempts at a
-task that run, one is told yes, however often it asks, and the others are stopped.
-It is for a command that "reprise engine --exec" started, and takes session, task
-and lease from its environment (REPRISE_QUEUE, REPRISE_ID, REPRISE_LEASE).
+		Long: `Ask whether this attempt may do what must not be done twice: of the attempts at
+a task that run, one is told yes, however often it asks, and the others are
+stopped. It is for a command that "reprise engine --exec" started, and takes
+session, task and lease from its environment (REPRISE_QUEUE, REPRISE_ID,
+REPRISE_LEASE).
 
 It exits with 0 for yes and 1 for no. While the server does not answer it asks
 again, for 15 s. If the engine that was told yes is lost, the

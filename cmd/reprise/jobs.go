@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,9 +149,10 @@ func listJobs(cmd *cobra.Command, cl *client.Client, f client.Filter, limit int,
 			continue
 		}
 		if n == 1 {
-			rows.row("ID", "STATUS", "QUEUE", "TYPE", "FAILED", "WHEN")
+			rows.heads(cells(cmd, []string{"ID", "STATUS", "QUEUE", "TYPE", "FAILED", "WHEN"}, "GROUP", "PRIORITY", "LABELS")...)
 		}
-		rows.row(j.ID, status(&j), j.Queue, j.Type, strconv.Itoa(int(j.Attempts)), when(&j, now))
+		rows.row(cells(cmd, []string{j.ID, status(&j), j.Queue, j.Type, strconv.Itoa(int(j.Attempts)), when(&j, now)},
+			j.Group, strconv.Itoa(int(j.Priority)), labelsOf(&j))...)
 	}
 	if err := rows.flush(); err != nil || asJSON {
 		return err
@@ -162,6 +164,15 @@ func listJobs(cmd *cobra.Command, cl *client.Client, f client.Filter, limit int,
 		fmt.Fprintf(cmd.ErrOrStderr(), "There are more than these %d; --limit shows more.\n", limit)
 	}
 	return nil
+}
+
+// labelsOf writes labels as name=value, by name.
+func labelsOf(j *wire.Job) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(j.Labels)) {
+		list = append(list, name+"="+j.Labels[name])
+	}
+	return strings.Join(list, ", ")
 }
 
 func status(j *wire.Job) string {

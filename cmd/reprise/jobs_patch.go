@@ -76,8 +76,8 @@ func newJobsPatchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "patch [ID...]",
 		Short: "Change open jobs by id, or all that a filter chooses",
-		Long: `Change jobs that are not finished: their queue, priority, time, retries, retention,
-expiry and timeouts. Payload and type of a job are fixed.
+		Long: `Change jobs that are not finished: their queue, priority, time, retries,
+retention, expiry and timeouts. Payload and type of a job are fixed.
 
 With a filter instead of ids the jobs are only counted, until --yes is given.
 Finished ones are passed over then.`,

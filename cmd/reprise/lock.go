@@ -32,22 +32,22 @@ func newLockRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME -- COMMAND [ARGUMENT...]",
 		Short: "Run a command, if nobody else does so under this lock",
-		Long: `Take a named lock, run a command, keep the lock for as long as it runs, and give
-it back. The exit code is the command's; that of a command which a signal ended is
-128 and its number.
+		Long: `Take a named lock, run a command, keep the lock for as long as it runs, and
+give it back. The exit code is the command's; that of a command which a signal
+ended is 128 and its number.
 
 If somebody else has the lock, nothing is run, and the exit code is 75
 (EX_TEMPFAIL), or what --held-exit says: 0 suits a cron job on several machines.
 
-If this machine or this program dies, the lock is free again after --at-most. If
-the server cannot be reached for so long, or somebody breaks the lock, the command
-is stopped, because another one may be running: SIGTERM, then SIGKILL, and exit
-code 1. Ctrl-C and SIGTERM stop it too.
+If this machine or this program dies, the lock is free again after --at-most.
+If the server cannot be reached for so long, or somebody breaks the lock, the
+command is stopped, because another one may be running: SIGTERM, then SIGKILL,
+and exit code 1. Ctrl-C and SIGTERM stop it too.
 
 The command finds in its environment:
   REPRISE_LOCK     the name of the lock
-  REPRISE_FENCING  a number that is higher at every run. Write it along with your
-                   data, and let nothing be written with a lower one.
+  REPRISE_FENCING  a number that is higher at every run. Write it along with
+                   your data, and let nothing be written with a lower one.
   REPRISE_URL      the server`,
 		Example: `  reprise lock run nightly -- ./report.sh
   reprise lock run nightly --at-least 10s --held-exit 0 -- sh -c 'date; ./report.sh'`,
@@ -119,7 +119,7 @@ func showLocks(cmd *cobra.Command, list []wire.Lock, asJSON bool) error {
 			continue
 		}
 		if i == 0 {
-			t.row("NAME", "STATUS", "BY", "FENCING", "LOCKED", "UNTIL")
+			t.heads("NAME", "STATUS", "BY", "FENCING", "LOCKED", "UNTIL")
 		}
 		t.row(l.Name, l.Status, l.LockedBy, fmt.Sprint(l.Fencing), distance(time.UnixMilli(l.LockedAt), now), distance(time.UnixMilli(l.LockUntil), now))
 	}
@@ -137,9 +137,9 @@ func newLockBreakCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "break NAME",
 		Short: "Take a lock from whoever has it",
-		Long: `Take a lock from whoever has it, so that others can get it at once. Do so only when
-you know that its holder is gone: one that runs on hears of it when it extends the
-lock next. It goes into the audit log ("reprise dead audit").`,
+		Long: `Take a lock from whoever has it, so that others can get it at once. Do so only
+when you know that its holder is gone: one that runs on hears of it when it
+extends the lock next. It goes into the audit log ("reprise dead audit").`,
 		Example: `  reprise lock break nightly`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {

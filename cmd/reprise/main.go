@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/reprisehq/reprise/internal/server"
 )
 
 func main() { os.Exit(run(newRootCommand(), os.Args[1:])) }
@@ -83,5 +85,9 @@ that was answered as accepted is lost.`,
 		newGridCommand(), newEngineCommand(),
 	)
 	root.AddCommand(newDemoCommand(), newVersionCommand())
+	root.Version = server.Version
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	agree(root)
+	helpInSections(root)
 	return root
 }

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -95,9 +94,11 @@ const defaultURL = "http://127.0.0.1:7890"
 
 func (c *connection) register(cmd *cobra.Command) {
 	c.cmd = cmd
-	cmd.Flags().StringVar(&c.url, "url", "", "address of the server (default $REPRISE_URL, else "+defaultURL+")")
-	c.registerToken(cmd)
-	c.tls.register(cmd.Flags())
+	markConnection(cmd.Flags(), func() {
+		cmd.Flags().StringVar(&c.url, "url", "", "address of the server (default $REPRISE_URL, else "+defaultURL+")")
+		c.registerToken(cmd)
+		c.tls.register(cmd.Flags())
+	})
 }
 
 func (c *connection) client(opts client.Options) (*client.Client, error) {
@@ -174,28 +175,6 @@ func jsonLine(w io.Writer, v any) error {
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
-
-// table lays rows out in columns. Cells are made printable.
-type table struct {
-	w *tabwriter.Writer
-}
-
-func newTable(w io.Writer, heads ...string) *table {
-	t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
-	if len(heads) > 0 {
-		t.row(heads...)
-	}
-	return t
-}
-
-func (t *table) row(cells ...string) {
-	for i, cell := range cells {
-		cells[i] = printable(cell)
-	}
-	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
-}
-
-func (t *table) flush() error { return t.w.Flush() }
 
 // printable keeps what others wrote from steering the terminal: anything that
 // is no graphic character is shown escaped.

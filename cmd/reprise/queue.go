@@ -140,7 +140,7 @@ func rateWords(v float64) string {
 func newQueueShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := queueCommand(&cobra.Command{
-		Use: "show NAME", Short: "Show a queue: its depth, its settings, and the groups that are held or slowed down",
+		Use: "show NAME", Short: "Show a queue: depth, settings, and groups that are held or slowed down",
 		Example: `  reprise queue show hooks
   reprise queue show hooks --json | jq .queue.breaker_state`,
 	}, 0, func(cmd *cobra.Command, cl *client.Client, args []string) error {

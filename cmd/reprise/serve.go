@@ -25,9 +25,10 @@ Work is taken in over HTTP on 127.0.0.1:7890 and kept in ./reprise-root. A stop
 lets requests at work finish; a second signal ends the process at once. Nothing
 that was answered as accepted is lost either way.
 
-Every setting can be given as a flag, as an environment variable (--sync-interval
-is REPRISE_SYNC_INTERVAL) or in a YAML file, the first of them wins. The command
-"reprise config" with the same flags shows what would apply, and why.`,
+Every setting can be given as a flag, as an environment variable
+(--sync-interval is REPRISE_SYNC_INTERVAL) or in a YAML file, the first of them
+wins. The command "reprise config" with the same flags shows what would apply,
+and why.`,
 		Example: `  reprise serve
   reprise serve --port 0 --root-dir /var/lib/reprise
   reprise serve -c reprise.yaml --log-format json
@@ -110,7 +111,7 @@ func usage(cmd *cobra.Command) string {
 		others.AddFlag(f)
 	})
 	for _, section := range append(sections, server.FlagSection{Title: "Other flags", Flags: others}) {
-		fmt.Fprintf(&b, "\n%s:\n%s", section.Title, section.Flags.FlagUsages())
+		fmt.Fprintf(&b, "\n%s:\n%s", section.Title, section.Flags.FlagUsagesWrapped(helpWidth))
 	}
 	return b.String()
 }

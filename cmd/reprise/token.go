@@ -179,7 +179,7 @@ func showTokens(cmd *cobra.Command, list []wire.Token, asJSON bool) error {
 			continue
 		}
 		if i == 0 {
-			t.row("NAME", "ID", "SCOPES", "QUEUES", "MADE", "EXPIRES", "USED")
+			t.heads("NAME", "ID", "SCOPES", "QUEUES", "MADE", "EXPIRES", "USED")
 		}
 		at := func(ms int64, none string) string {
 			if ms == 0 {

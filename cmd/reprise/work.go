@@ -52,11 +52,12 @@ How it exits decides what becomes of the job:
   65            dead: trying again cannot help (EX_DATAERR)
   75, any other tried again by the retry policy (EX_TEMPFAIL)
 The last line it writes to standard error is kept as the message of the failure,
-the end of all it wrote there as its trace. What is still running after --timeout
-is stopped together with everything it started.
+the end of all it wrote there as its trace. What is still running after
+--timeout is stopped together with everything it started.
 
 With --http the payload is posted with the headers Reprise-Id, Reprise-Queue,
-Reprise-Type and Reprise-Attempt, and traceparent if it has one. The status of the answer decides:
+Reprise-Type and Reprise-Attempt, and traceparent if it has one. The status of
+the answer decides:
   2xx                     done
   408, 425, 429, 5xx      tried again, not before Retry-After has passed
   no answer               tried again
@@ -68,12 +69,13 @@ looked at. With --no-kill it is only reported as failed, with exit code or
 status, and the policy decides (rules: [{when: {status: 404}, do: dead}]).
 
 With --result what the command writes to standard output, or the body of a 2xx
-answer, is kept with the job as its result, up to 16 MiB: as it is if it is JSON,
-else as a text. "reprise jobs show" tells it as long as the job is there, which
-is its retention: a job without one leaves when it is done.
+answer, is kept with the job as its result, up to 16 MiB: as it is if it is
+JSON, else as a text. "reprise jobs show" tells it as long as the job is there,
+which is its retention: a job without one leaves when it is done.
 
-A job is run at least once: if this program or its machine dies in the middle, it
-is run again. Broken connections and server restarts alone run nothing twice.
+A job is run at least once: if this program or its machine dies in the middle,
+it is run again. Broken connections and server restarts alone run nothing
+twice.
 
 Ctrl-C or SIGTERM lets running jobs finish and gives the others back; a second
 one stops the running jobs and gives them back too.`,

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/reprisehq/reprise/internal/server"
+)
+
+// What all commands have in common, so that none of them has to say it: --output
+// beside --json, ls for list, and help in sections of 80 columns.
+
+// outputs are the values of --output.
+var outputs = []string{outputTable, outputWide, outputJSON}
+
+const (
+	outputTable = "table" // for people, as wide as the terminal
+	outputWide  = "wide"  // with whole names and further columns
+	outputJSON  = "json"
+)
+
+// form is the flag --output, which sets --json of the same command.
+type form struct {
+	cmd    *cobra.Command
+	asJSON *pflag.Flag
+	value  string
+}
+
+func (o *form) String() string { return o.value }
+func (o *form) Type() string   { return "form" }
+
+func (o *form) Set(value string) error {
+	if !slices.Contains(outputs, value) {
+		return fmt.Errorf("there is no such form; use %s", strings.Join(outputs, ", "))
+	}
+	if o.value = value; value == outputWide {
+		o.cmd.SetOut(plain{o.cmd.OutOrStdout()})
+	}
+	return o.asJSON.Value.Set(fmt.Sprint(value == outputJSON))
+}
+
+// isWide reports whether a command was asked for all it can show.
+func isWide(cmd *cobra.Command) bool {
+	f := cmd.Flags().Lookup("output")
+	return f != nil && f.Value.String() == outputWide
+}
+
+// cells are those of a row, with further ones where all is asked for.
+func cells(cmd *cobra.Command, always []string, wide ...string) []string {
+	if isWide(cmd) {
+		return append(always, wide...)
+	}
+	return always
+}
+
+// agree gives a command, and all below it, what all of them have.
+func agree(cmd *cobra.Command) {
+	if cmd.Name() == "list" {
+		cmd.Aliases = append(cmd.Aliases, "ls")
+	}
+	flags := cmd.Flags()
+	if asJSON := flags.Lookup("json"); asJSON != nil && asJSON.Value.Type() == "bool" {
+		short := "o"
+		if flags.ShorthandLookup(short) != nil {
+			short = "" // --option
+		}
+		flags.VarP(&form{cmd, asJSON, outputTable}, "output", short, "what is printed: "+strings.Join(outputs, ", "))
+		must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp)))
+	}
+	for _, below := range cmd.Commands() {
+		agree(below)
+	}
+}
+
+// helpWidth is how wide the lines of a help text are.
+const helpWidth = 80
+
+// connectionFlags are told apart in help texts: nearly every command has them.
+const connectionFlags = "connection"
+
+// markConnection notes which of the flags that register adds are those of a connection.
+func markConnection(flags *pflag.FlagSet, register func()) {
+	var before []*pflag.Flag
+	flags.VisitAll(func(f *pflag.Flag) { before = append(before, f) })
+	register()
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(before, f) {
+			must(flags.SetAnnotation(f.Name, connectionFlags, nil))
+		}
+	})
+}
+
+// helpInSections makes the help of a command tell its own flags first and those of the
+// connection behind them.
+func helpInSections(root *cobra.Command) {
+	cobra.AddTemplateFunc("sections", func(cmd *cobra.Command) string {
+		own, connection := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+		own.SortFlags, connection.SortFlags = cmd.Flags().SortFlags, false
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if _, is := f.Annotations[connectionFlags]; is {
+				connection.AddFlag(f)
+			} else {
+				own.AddFlag(f)
+			}
+		})
+		return sections(server.FlagSection{Title: "Flags", Flags: own}, server.FlagSection{Title: "Connection", Flags: connection})
+	})
+	cobra.AddTemplateFunc("about", func(padding int, text string) string {
+		return strings.Join(wrap(text, helpWidth-3-padding), "\n"+strings.Repeat(" ", 3+padding))
+	})
+	template := root.UsageTemplate()
+	for theirs, ours := range map[string]string{
+		"Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}": "{{sections . | trimTrailingWhitespaces}}",
+		"{{rpad .Name .NamePadding }} {{.Short}}":                      "{{rpad .Name .NamePadding }} {{about .NamePadding .Short}}",
+	} {
+		if !strings.Contains(template, theirs) {
+			panic("cobra's help has another template")
+		}
+		template = strings.ReplaceAll(template, theirs, ours)
+	}
+	root.SetUsageTemplate(template)
+}
+
+// wrap breaks a text into lines of at most so many characters, at its spaces.
+func wrap(text string, width int) (lines []string) {
+	for word := range strings.FieldsSeq(text) {
+		if last := len(lines) - 1; last >= 0 && utf8.RuneCountInString(lines[last])+1+utf8.RuneCountInString(word) <= width {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}
+
+func sections(list ...server.FlagSection) string {
+	var b strings.Builder
+	for _, s := range list {
+		if s.Flags.HasAvailableFlags() {
+			fmt.Fprintf(&b, "%s:\n%s\n", s.Title, s.Flags.FlagUsagesWrapped(helpWidth))
+		}
+	}
+	return b.String()
+}
+
+// plain hides that a writer is a terminal.
+type plain struct{ io.Writer }
