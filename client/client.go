@@ -225,6 +225,7 @@ func (c *Client) request(ctx context.Context, method, path string, raw []byte) (
 	req.Header.Set("Accept", "application/json")
 	if raw != nil {
 		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Prefer", "handling=strict") // what a server does not know is told, not lost
 	}
 	return req, nil
 }

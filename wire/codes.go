@@ -58,3 +58,8 @@ var Codes = []Code{
 	{CodeCorrupt, 500, false, "What is on disk is not what was written.", "Stop the server and restore a backup; its log names the place."},
 	{CodeUnavailable, 503, true, "The server cannot commit now: it starts, stops, or its disk is full or failing. The outcome of this request may be unknown.", "Send it again in a moment, enqueues with an idempotency key; look at GET /ready."},
 }
+
+// WarningHeader tells of a member of the body that its call does not know, with
+// its path and what may be meant; one line each, at most 8. The member was
+// ignored. A request with Prefer: handling=strict is refused instead.
+const WarningHeader = "Reprise-Warning"

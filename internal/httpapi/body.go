@@ -27,6 +27,7 @@ var scratches = sync.Pool{New: func() any { return &scratch{out: make([]byte, 0,
 func (h *handler) withBody(w http.ResponseWriter, r *http.Request, do func(s *scratch) error) {
 	s, whole := scratches.Get().(*scratch), false
 	s.Count, s.FoldMax = h.live.now.Load().count, h.bodyMax
+	s.Unknown = func(path, why string) error { return h.tell(w, r, path, why) }
 	s.meter = meter{from: r.Body, h: h, limit: 2 * h.inflightMax}
 	if isEnqueue(r) {
 		s.meter.limit = h.inflightMax
@@ -93,6 +94,7 @@ func (s *scratch) release(lent bool) {
 		s.meter.h.inflight.Add(-s.meter.held)
 	}
 	s.meter = meter{}
+	s.Unknown = nil
 	s.Reset(lent)
 	if cap(s.out) > bytesMax {
 		s.out = nil

@@ -304,7 +304,7 @@ func (c *contract) checkRequest(path, method string, r *http.Request, body []byt
 // anyHeaders are those of HTTP itself, and of browsers and proxies.
 var anyHeaders = []string{
 	"Accept", "Accept-Encoding", "Authorization", "Content-Encoding", "Content-Type", "Host", "Origin", "Sec-Fetch-Site", "User-Agent",
-	"Access-Control-Request-Method", "Forwarded", "Via",
+	"Access-Control-Request-Method", "Forwarded", "Prefer", "Via",
 }
 
 // checkParams looks at headers and the query: each must be described, and each

@@ -45,7 +45,7 @@ func (h *handler) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
 			Worker *string `json:"worker"`
 			Secret *string `json:"secret"`
 		}
-		if err := plain(s.Body.Bytes(), &body, false); err != nil {
+		if err := lenient(s, &body); err != nil {
 			return err
 		}
 		if body.Worker != nil || body.Secret != nil {

@@ -68,8 +68,10 @@ type Options struct {
 	Grid *grid.Config
 	// Inboxes are those of the server; nil = it has none.
 	Inboxes *inbox.Door
-	// Live can be changed while the handler works; nil = AllowHosts, BackoffCount
-	// and Retry stay as they are. It is filled in from them.
+	// Strict refuses bodies with members that their call does not know.
+	Strict bool
+	// Live can be changed while the handler works; nil = AllowHosts, BackoffCount,
+	// Retry and Strict stay as they are. It is filled in from them.
 	Live *Live
 	// Null answers enqueues without an engine: POST /jobs and /jobs/bulk are
 	// read, checked and answered as always, and forgotten. The benchmark
@@ -111,7 +113,7 @@ func New(o Options) http.Handler {
 	if h.live == nil {
 		h.live = new(Live)
 	}
-	h.live.Set(o.AllowHosts, o.BackoffCount, o.Retry)
+	h.live.Set(o.AllowHosts, o.BackoffCount, o.Retry, o.Strict)
 	if h.put = newNull().put; !o.Null {
 		h.put = o.Engine.Put
 	}
@@ -128,6 +130,7 @@ type handler struct {
 	tokens    *auth.Keeper
 	guard     bool
 	strangers tally // calls with unknown tokens
+	misspelt  unknowns
 	profiles  http.Handler
 
 	bodyMax, inflightMax int64

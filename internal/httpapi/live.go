@@ -14,11 +14,13 @@ type liveOptions struct {
 	hosts map[string]bool // lower case
 	count job.Count
 	retry job.Retry
+
+	strict bool
 }
 
 // Set lets new values hold from now on; they are those of Options.
-func (l *Live) Set(allowHosts []string, count job.Count, retry job.Retry) {
-	o := &liveOptions{hosts: map[string]bool{}, count: count, retry: retry}
+func (l *Live) Set(allowHosts []string, count job.Count, retry job.Retry, strict bool) {
+	o := &liveOptions{hosts: map[string]bool{}, count: count, retry: retry, strict: strict}
 	for _, name := range allowHosts {
 		o.hosts[strings.ToLower(name)] = true
 	}

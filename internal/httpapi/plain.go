@@ -17,10 +17,20 @@ const plainMax = 1 << 20
 // is refused. Its errors are *job.Error and name the field.
 func plain(body []byte, v any, strict bool) error {
 	if len(body) > plainMax {
-		return &refusal{http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "the body of this call is larger than " + itoa(plainMax) + " bytes"}
+		return errPlainMax
 	}
 	return jobs.ReadPlain(body, v, strict)
 }
+
+// lenient does so, but tells of an unknown member instead of refusing it.
+func lenient(s *scratch, v any) error {
+	if s.Body.Len() > plainMax {
+		return errPlainMax
+	}
+	return jobs.ReadLenient(s.Body.Bytes(), v, s.Unknown)
+}
+
+var errPlainMax = &refusal{http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "the body of this call is larger than " + itoa(plainMax) + " bytes"}
 
 // sendPlain answers with a value that is written by reflection.
 func (h *handler) sendPlain(w http.ResponseWriter, r *http.Request, v any, err error) {

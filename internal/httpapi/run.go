@@ -15,7 +15,7 @@ import (
 func (h *handler) progress(w http.ResponseWriter, r *http.Request, text, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		var body wire.ReportProgress
-		if err := plain(s.Body.Bytes(), &body, false); err != nil {
+		if err := lenient(s, &body); err != nil {
 			return err
 		}
 		id, bad := jobID(text)

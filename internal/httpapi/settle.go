@@ -135,7 +135,7 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 			Engine     string            `json:"engine"`
 			Epoch      int64             `json:"epoch"`
 		}{Max: 1, LeaseMS: int64(engine.LeaseDefault)}
-		if err := plain(s.Body.Bytes(), &body, false); err != nil {
+		if err := lenient(s, &body); err != nil {
 			return err
 		}
 		err := cmp.Or(

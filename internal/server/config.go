@@ -30,6 +30,7 @@ type Config struct {
 	TCP       bool     // listen on Host and Port
 	Unix      string   // also on this socket of the file system; "" = on none
 	Insecure  bool     // listen beyond loopback without tokens and TLS
+	Strict    bool     // members that a call does not know are refused
 	AllowHost []string // further names accepted in a Host header, lower case
 	Guard     bool     // everything is deleted only when the request says so; with tokens always
 	Pprof     bool     // serve profiles; only on loopback

@@ -109,6 +109,13 @@ var settings = []setting{
 		field: listOf(host, func(c *Config) *[]string { return &c.AllowHost }),
 	},
 	{
+		name: "strict", yaml: "server.strict", section: sectionListen, def: "false",
+		help: "refuse bodies with members that no call knows, which are most often misspelt",
+		more: "Otherwise such a member is ignored, as Zizq does: the answer has the header `Reprise-Warning`, and it is logged once. " +
+			"A request asks for it with `Prefer: handling=strict`; the Go client and the command line do.",
+		field: of(yesNo, func(c *Config) *bool { return &c.Strict }),
+	},
+	{
 		name: "guard", yaml: "server.guard", section: sectionListen, def: "false",
 		help: "refuse to delete everything unless the request says all=true",
 		more: "`DELETE /jobs` then wants a filter or `?all=true`, `DELETE /crons` and `POST /reset` want `?all=true`. " +

@@ -28,7 +28,7 @@ type reloadable struct {
 // liveSettings are those that change without a restart: all that reloadable
 // parts look at.
 var liveSettings = []string{
-	"log-level", "allow-host", "max-queues", "global-in-flight-limit", "reattach-window", "idempotency-window", "disk-reserve",
+	"log-level", "allow-host", "strict", "max-queues", "global-in-flight-limit", "reattach-window", "idempotency-window", "disk-reserve",
 	"default-retry-limit", "default-backoff-exponent", "default-backoff-base", "default-backoff-jitter", "backoff-count",
 	"default-completed-job-retention", "default-dead-job-retention",
 }

@@ -141,12 +141,12 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 		Tokens: tokens, Guard: cfg.Guard, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
 		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax,
 		Heartbeat: cfg.HeartbeatInterval, AllowHosts: cfg.AllowHost,
-		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Null: cfg.Null, Metrics: page, Upkeep: keep, Live: live, Grid: &cfg.Grid, Inboxes: inboxes,
+		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Strict: cfg.Strict, Null: cfg.Null, Metrics: page, Upkeep: keep, Live: live, Grid: &cfg.Grid, Inboxes: inboxes,
 	})
 	parts := []reloadable{
 		refuseExposure(tokens.Closed), engineSettings(e), logLevel(log),
-		{"names of hosts", func(_ context.Context, _, to Config) error {
-			live.Set(to.AllowHost, to.BackoffCount, to.Retry)
+		{"names of hosts, defaults of jobs", func(_ context.Context, _, to Config) error {
+			live.Set(to.AllowHost, to.BackoffCount, to.Retry, to.Strict)
 			return nil
 		}},
 		{"inboxes", func(ctx context.Context, _, to Config) error { return inboxes.Configure(ctx, to.Inboxes) }},

@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/jq"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // foldTime bounds one evaluation of an expression of a batch (core.md section
@@ -44,7 +45,7 @@ func (r *Reader) batch() *job.Batch {
 		case "fold":
 			b.Fold = text(2, "batch.fold")
 		default:
-			r.value()
+			unknown[wire.Batch](r, name)
 		}
 	}) {
 		return nil

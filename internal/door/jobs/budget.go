@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // budgets reads what a new job is bound to.
@@ -54,7 +55,7 @@ func (r *Reader) binding(named string) (use job.BudgetUse, create []job.Budget) 
 				made = &b
 			}
 		default:
-			r.value()
+			unknown[wire.Binding](r, name)
 		}
 	}))
 	r.must("budgets.key", use.Key != "")
@@ -81,7 +82,7 @@ func (r *Reader) budgetField(b *job.Budget, name []byte, prefix string) {
 	case "strategy":
 		r.must(prefix+"strategy", r.object(prefix+"strategy", func(name []byte) { r.strategyField(b, name, prefix+"strategy.") }))
 	default:
-		r.value()
+		unknown[wire.Budget](r, name)
 	}
 }
 
@@ -100,7 +101,7 @@ func (r *Reader) strategyField(b *job.Budget, name []byte, prefix string) {
 	case "burst":
 		b.Burst = int64(r.number(prefix+"burst", 1, job.BudgetUnits, 0))
 	default:
-		r.value()
+		unknown[wire.BudgetStrategy](r, name)
 	}
 }
 
@@ -143,7 +144,7 @@ func (r *Reader) BudgetPatch() (func(*job.Budget), error) {
 				ask = typed
 			})
 		default:
-			r.value()
+			unknown[wire.Budget](r, name)
 		}
 	})
 	return func(b *job.Budget) {
@@ -218,7 +219,7 @@ func (r *Reader) AllBindings() (Bindings, error) {
 		if found = found || string(name) == "budgets"; string(name) == "budgets" {
 			list, create = r.bindings()
 		} else {
-			r.value()
+			unknown[wire.Enqueue](r, name)
 		}
 	})
 	r.must("budgets", found)
@@ -263,7 +264,7 @@ func (r *Reader) Cost(key string) (Bindings, error) {
 		if string(name) == "cost" {
 			use.Cost = int64(r.number("cost", 1, job.BudgetUnits, 0))
 		} else {
-			r.value()
+			unknown[wire.Binding](r, name)
 		}
 	})
 	r.must("cost", use.Cost != 0)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // cronPayloadMax bounds the payload of a cron entry: it is kept in memory.
@@ -30,7 +31,7 @@ func (r *Reader) CronGroup() (engine.CronGroupAsk, error) {
 				g.Entries = append(g.Entries, r.cronEntry("the entry", ""))
 			})
 		default:
-			r.value()
+			unknown[wire.CronGroup](r, name)
 		}
 	})
 	r.must("entries", found)
@@ -52,7 +53,7 @@ func (r *Reader) CronPause() (bool, error) {
 		if string(name) == "paused" {
 			paused = r.flag("paused")
 		} else {
-			r.value()
+			unknown[wire.CronPause](r, name)
 		}
 	})
 	r.must("paused", paused != nil)
@@ -83,7 +84,7 @@ func (r *Reader) cronEntry(what, named string) (a engine.CronAsk) {
 			template = true
 			a.Job = r.template()
 		default:
-			r.value()
+			unknown[wire.CronEntry](r, name)
 		}
 	}))
 	if named != "" {

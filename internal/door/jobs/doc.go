@@ -4,7 +4,7 @@
 // rule about jobs and knows no HTTP; package httpapi carries it.
 //
 // A member that we read must not be there twice. An unknown one is ignored,
-// as Zizq does, except in the settings of a queue, where it would be a typo
-// without effect. null means left out. A payload is passed on as it was
+// as Zizq does, and told (Reader.Unknown); in the settings of a queue it is
+// refused. null means left out. A payload is passed on as it was
 // written, byte for byte, unless it holds a line break.
 package jobs

@@ -13,6 +13,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // Enqueue reads the body of POST /jobs into a list of one; key is what the
@@ -38,7 +39,7 @@ func (r *Reader) Bulk() ([]engine.NewJob, error) {
 		if string(name) == "jobs" {
 			found = r.entries("jobs", r.newJob)
 		} else {
-			r.value()
+			unknown[wire.Bulk](r, name)
 		}
 	})
 	r.must("jobs", found)
@@ -151,7 +152,7 @@ func (r *Reader) field(n *engine.NewJob, says *policy, name []byte) {
 	case "budgets":
 		r.budgets(n)
 	default:
-		r.value()
+		unknown[wire.Enqueue](r, name)
 	}
 }
 
@@ -215,7 +216,7 @@ func (r *Reader) backoff() *job.Curve {
 		case "jitter_ms":
 			jitter = r.number("backoff.jitter_ms", 0, uint32Max, none)
 		default:
-			r.value()
+			unknown[wire.Backoff](r, name)
 		}
 	})
 	if !there {
@@ -252,7 +253,7 @@ func (r *Reader) retention(j *job.Job) {
 		case "dead_ms":
 			j.RetainDead = r.millis("retention.dead_ms", 0, job.Unset)
 		default:
-			r.value()
+			unknown[wire.Retention](r, name)
 		}
 	})
 }

@@ -22,7 +22,7 @@ func (r *Reader) TakeLock(name string) (job.LockAsk, error) {
 		case "lock_at_least_ms":
 			ask.Least = r.lockSpan("lock_at_least_ms", 0)
 		default:
-			r.value()
+			unknown[wire.TakeLock](r, field)
 		}
 	})
 	if r.err == nil && ask.Most == 0 {
@@ -44,7 +44,7 @@ func (r *Reader) ExtendLock() (token job.Token, most job.Millis, err error) {
 		case "lock_at_most_ms":
 			most = r.lockSpan("lock_at_most_ms", 1)
 		default:
-			r.value()
+			unknown[wire.ExtendLock](r, field)
 		}
 	})
 	r.must("token", text != "")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // fixed is what cannot change about a job once it is there.
@@ -79,8 +80,11 @@ func (r *Reader) Patch() (p engine.Patch, err error) {
 			span := r.millis(field, 1, 0)
 			add(func(j *job.Job, _ job.Millis) { j.StartTimeout = span })
 		default:
-			if r.value(); slices.Contains(fixed, field) {
+			if slices.Contains(fixed, field) {
+				r.value()
 				r.fail(field, "of a job cannot be changed")
+			} else {
+				unknown[wire.Enqueue](r, name)
 			}
 		}
 	})
@@ -126,7 +130,7 @@ func (r *Reader) patchRetention(add func(change)) {
 		case "dead_ms":
 			part("retention.dead_ms", func(j *job.Job, span job.Millis) { j.RetainDead = span })
 		default:
-			r.value()
+			unknown[wire.Retention](r, name)
 		}
 	})
 	if !there {

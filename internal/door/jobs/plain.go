@@ -15,7 +15,28 @@ import (
 // ReadPlain reads JSON into v, over what v holds. With strict, an unknown
 // member is refused. Its errors are *job.Error and name the field.
 func ReadPlain(body []byte, v any, strict bool) error {
-	err := json.Unmarshal(body, v, json.RejectUnknownMembers(strict))
+	return plainFault(json.Unmarshal(body, v, json.RejectUnknownMembers(strict)))
+}
+
+// ReadLenient does so, and tells of the first member that is not known, as
+// Reader.Unknown does, instead of refusing it.
+func ReadLenient(body []byte, v any, tell func(path, why string) error) error {
+	err := json.Unmarshal(body, v, json.RejectUnknownMembers(true))
+	if bad, ok := errors.AsType[*json.SemanticError](err); ok && errors.Is(err, json.ErrUnknownName) {
+		if refused := tell(fieldOf(bad.JSONPointer), notKnownAt(bad)); refused != nil {
+			return refused
+		}
+		err = json.Unmarshal(body, v)
+	}
+	return plainFault(err)
+}
+
+// notKnownAt says that the member at which reading stopped is not known.
+func notKnownAt(bad *json.SemanticError) string {
+	return notKnown + spell.Hint(bad.JSONPointer.LastToken(), membersOf(bad.GoType))
+}
+
+func plainFault(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -29,8 +50,7 @@ func ReadPlain(body []byte, v any, strict bool) error {
 	}
 	why := " must be " + shapeOf(bad.GoType)
 	if errors.Is(err, json.ErrUnknownName) {
-		at := string(bad.JSONPointer)
-		why = " is not known here" + spell.Hint(at[strings.LastIndexByte(at, '/')+1:], membersOf(bad.GoType))
+		why = " " + notKnownAt(bad)
 	}
 	return &job.Error{Kind: job.Invalid, Field: field, Text: field + why}
 }

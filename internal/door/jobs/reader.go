@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"math"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,12 +36,18 @@ type Reader struct {
 	Body bytes.Buffer
 	// Count is how the wire's `backoff` counts attempts (--backoff-count).
 	Count job.Count
+	// Unknown is called with the path of each member that a call does not know,
+	// as retry_limt or backoff.bas_ms, and why; it is most often misspelt. What
+	// it returns refuses the body. nil: such members are passed over.
+	Unknown func(path, why string) error
 	// FoldMax bounds payloads that an expression sees or makes; 0 = 64 MiB.
 	FoldMax int64
 
 	dec   jsontext.Decoder
 	body  []byte   // what Body held
 	names [][]byte // members seen in the objects being read, outermost first
+	inner string   // the object being read
+	told  int      // how often Unknown was called
 	list  string   // the list being read,
 	entry int      // and where in it; -1 = in none
 	err   error    // the first problem; nothing is read after it
@@ -74,6 +82,7 @@ var decoding = []jsontext.Options{jsontext.AllowDuplicateNames(true)}
 
 func (r *Reader) start() {
 	r.body, r.names, r.entry, r.err = r.Body.Bytes(), r.names[:0], -1, nil
+	r.inner, r.told = "", 0
 	r.dec.Reset(&r.Body, decoding...)
 }
 
@@ -157,13 +166,14 @@ func (r *Reader) object(field string, set func(name []byte)) bool {
 	if !r.open(field, jsontext.KindBeginObject, "an object") {
 		return false
 	}
-	outer := len(r.names)
+	outer, around := len(r.names), r.inner
+	r.inner = field
 	for r.err == nil && r.dec.PeekKind() != jsontext.KindEndObject {
 		if name := r.member(field, outer); r.err == nil {
 			set(name)
 		}
 	}
-	r.names = r.names[:outer]
+	r.names, r.inner = r.names[:outer], around
 	return r.close()
 }
 
@@ -215,6 +225,35 @@ func (r *Reader) close() bool {
 		r.syntax(err)
 	}
 	return r.err == nil
+}
+
+const notKnown = "is not known here"
+
+// unknownMost is how many unknown members of one body are told.
+const unknownMost = 8
+
+// unknown passes over a member that this call does not read. It tells of one
+// that no T has.
+func unknown[T any](r *Reader, name []byte) {
+	r.value()
+	if r.err != nil || r.Unknown == nil || r.told == unknownMost {
+		return
+	}
+	known := membersOf(reflect.TypeFor[T]())
+	if slices.Contains(known, string(name)) {
+		return // what an answer says of it, sent back
+	}
+	r.told++
+	path := shorten(string(name), 64)
+	if inner := strings.TrimPrefix(r.inner, "the "); inner == r.inner && inner != "" {
+		path = inner + "." + path
+	}
+	if r.entry >= 0 {
+		path = r.list + "[" + strconv.Itoa(r.entry) + "]." + path
+	}
+	if err := r.Unknown(path, notKnown+spell.Hint(string(name), known)); err != nil {
+		r.err = err
+	}
 }
 
 // member reads a name and refuses one that was there already.

@@ -10,15 +10,18 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // Success reads the body of POST /jobs/success. Texts that cannot be an id
-// come back as unknown: they are not found, like any id nobody holds.
-func (r *Reader) Success() (list []engine.Settle, unknown []string, err error) {
+// come back as strange: they are not found, like any id nobody holds.
+func (r *Reader) Success() (list []engine.Settle, strange []string, err error) {
 	found := false
 	r.whole(func(name []byte) {
 		if string(name) != "ids" {
-			r.value()
+			unknown[struct {
+				IDs []string `json:"ids"`
+			}](r, name)
 			return
 		}
 		found = r.entries("ids", func() {
@@ -27,21 +30,21 @@ func (r *Reader) Success() (list []engine.Settle, unknown []string, err error) {
 			if id, bad := job.ParseID(text); bad == nil {
 				r.settles = append(r.settles, engine.Settle{ID: id, Outcome: job.OK})
 			} else {
-				unknown = append(unknown, string(text))
+				strange = append(strange, string(text))
 			}
 		})
 	})
 	r.must("ids", found)
-	if len(r.settles)+len(unknown) == 0 {
+	if len(r.settles)+len(strange) == 0 {
 		r.fail("ids", "must not be empty")
 	}
-	return r.settles, unknown, r.end()
+	return r.settles, strange, r.end()
 }
 
 // Missing returns, each once, the ids whose OK changed nothing. That an id is
 // listed twice is no fault of the second. why is the first reason that is more
 // than "nobody holds it".
-func Missing(list []engine.Settle, verdicts []engine.Verdict, unknown []string) (missing []string, why error) {
+func Missing(list []engine.Settle, verdicts []engine.Verdict, strange []string) (missing []string, why error) {
 	var settled map[job.ID]bool // or told
 	for i, v := range verdicts {
 		if v.Err == nil {
@@ -62,8 +65,15 @@ func Missing(list []engine.Settle, verdicts []engine.Verdict, unknown []string) 
 			why = v.Err
 		}
 	}
-	slices.Sort(unknown)
-	return append(missing, slices.Compact(unknown)...), why
+	slices.Sort(strange)
+	return append(missing, slices.Compact(strange)...), why
+}
+
+// failureBody names the members of a failure report.
+type failureBody struct {
+	wire.Failure
+	wire.Settle
+	Kill bool `json:"kill"`
 }
 
 // Failure reads the body of POST /jobs/{id}/failure.
@@ -73,7 +83,7 @@ func (r *Reader) Failure(id job.ID) (engine.Settle, error) {
 		switch {
 		case r.failure(&s.Failure, &said, "", name) || r.when(&s, name):
 		case string(name) != "kill":
-			r.value()
+			unknown[failureBody](r, name)
 		case r.bool("kill"):
 			s.Outcome = job.Died
 		}
@@ -226,7 +236,7 @@ func (r *Reader) settle(s *engine.Settle, name []byte) {
 		said := false
 		there := r.object("error", func(name []byte) {
 			if !r.failure(&s.Failure, &said, "error.", name) {
-				r.value()
+				unknown[wire.Failure](r, name)
 			}
 		})
 		r.must("error.message", said || !there)
@@ -236,7 +246,7 @@ func (r *Reader) settle(s *engine.Settle, name []byte) {
 		}
 	default:
 		if !r.when(s, name) {
-			r.value()
+			unknown[wire.Settle](r, name)
 		}
 	}
 }
