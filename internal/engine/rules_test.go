@@ -13,7 +13,7 @@ import (
 // policy reads a policy as the wire does.
 func policy(t testing.TB, text string) job.Retry {
 	t.Helper()
-	r, err := job.ParseRetry([]byte(text), job.FromWire)
+	r, err := job.ParseRetry([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,16 +29,16 @@ func (ps Problems) Unwrap() []error {
 }
 
 // Validate checks a policy that was not read by ParseRetry, by the same rules.
-func (r Retry) Validate(origin Origin) error {
+func (r Retry) Validate() error {
 	p := problems{what: "retry policy"}
-	p.checkRetry(&r, origin)
+	p.checkRetry(&r)
 	return p.err()
 }
 
 // Validate checks a single curve, naming its fields without a prefix.
-func (c Curve) Validate(origin Origin) error {
+func (c Curve) Validate() error {
 	p := problems{what: "curve"}
-	p.checkCurve("", &c, origin)
+	p.checkCurve("", &c)
 	return p.err()
 }
 
@@ -89,7 +89,7 @@ func (p *problems) err() error {
 	return err
 }
 
-func (p *problems) checkRetry(r *Retry, origin Origin) {
+func (p *problems) checkRetry(r *Retry) {
 	if n, counted := r.LossLimit.Count(); counted && n == 0 {
 		p.add("loss_limit", "must be at least 1 (dead at the first loss), or unlimited")
 	}
@@ -98,10 +98,10 @@ func (p *problems) checkRetry(r *Retry, origin Origin) {
 		p.add("place", "%s", r.Place)
 	}
 	if r.Curve != nil {
-		p.checkCurve("curve.", r.Curve, origin)
+		p.checkCurve("curve.", r.Curve)
 	}
 	if r.Rules != nil {
-		p.checkRules(*r.Rules, origin)
+		p.checkRules(*r.Rules)
 	}
 }
 
@@ -113,7 +113,7 @@ func (p *problems) checkSpan(path string, v Millis) {
 	}
 }
 
-func (p *problems) checkCurve(prefix string, c *Curve, origin Origin) {
+func (p *problems) checkCurve(prefix string, c *Curve) {
 	if c.Kind == CurveUnset || int(c.Kind) >= len(curveNames) {
 		p.add(prefix+"kind", "use one of %s", strings.Join(curveNames[1:], ", "))
 		return
@@ -131,7 +131,7 @@ func (p *problems) checkCurve(prefix string, c *Curve, origin Origin) {
 	}
 	switch c.Kind {
 	case CurvePolynomial:
-		p.checkPolynomial(prefix, c, origin)
+		p.checkPolynomial(prefix, c)
 	case CurveUniform, CurveStaircase:
 		p.checkAboveNothing(prefix+"base", c.Base)
 	case CurveExponential:
@@ -174,11 +174,9 @@ func (p *problems) checkAboveNothing(path string, v Millis) {
 	}
 }
 
-func (p *problems) checkPolynomial(prefix string, c *Curve, origin Origin) {
+func (p *problems) checkPolynomial(prefix string, c *Curve) {
 	if !finite(c.Exponent) {
 		p.add(prefix+"exponent", "must be a finite number")
-	} else if c.Exponent < 0 && origin == FromConfig {
-		p.add(prefix+"exponent", "must not be negative")
 	}
 	if c.Count > CountIncluding {
 		p.add(prefix+"count", "use previous or including")

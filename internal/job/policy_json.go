@@ -11,37 +11,26 @@ import (
 	"github.com/reprisehq/reprise/internal/spell"
 )
 
-// Origin is who wrote a policy. Configuration is held to a stricter rule in
-// one place: a negative exponent, which the Zizq wire allows, is refused there.
-type Origin uint8
-
-// The origins.
-const (
-	FromConfig Origin = iota
-	FromWire
-)
-
 // ParseRetry reads a policy in the shape of spec/retry.md section 1 as JSON.
 // Spans are strings as ParseDuration reads them, or numbers of milliseconds.
 // A curve's missing fields take the defaults of its kind; a curve of kind
 // immediate sets place front unless a place is given. It is strict: unknown or
-// repeated keys, null, negative numbers, a field of another kind and values
+// repeated keys, null, negative spans, a field of another kind and values
 // that contradict each other are refused, all at once, in an Invalid *Error
 // whose cause is Problems.
-func ParseRetry(b []byte, origin Origin) (Retry, error) {
+func ParseRetry(b []byte) (Retry, error) {
 	p := problems{what: "retry policy"}
 	r := p.parseRetry(b)
-	p.checkRetry(&r, origin)
+	p.checkRetry(&r)
 	if err := p.err(); err != nil {
 		return Retry{}, err
 	}
 	return r, nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, so as the wire does. Use
-// ParseRetry with FromConfig for configuration.
+// UnmarshalJSON reads what MarshalJSON wrote.
 func (r *Retry) UnmarshalJSON(b []byte) (err error) {
-	*r, err = ParseRetry(b, FromWire)
+	*r, err = ParseRetry(b)
 	return err
 }
 

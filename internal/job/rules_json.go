@@ -180,7 +180,7 @@ func (p *problems) answer(m member) Answer {
 }
 
 // checkRules holds for rules from anywhere.
-func (p *problems) checkRules(rules Rules, origin Origin) {
+func (p *problems) checkRules(rules Rules) {
 	if len(rules) > RulesMax {
 		p.add("rules", "has %d entries; the most is %d", len(rules), RulesMax)
 		return
@@ -190,11 +190,11 @@ func (p *problems) checkRules(rules Rules, origin Origin) {
 		if i > 0 && rules[i-1].When.IsZero() && rules[i-1].Do != DoUnset {
 			p.add(path, "is never reached: rules[%d] has no condition, so it matches every failure", i-1)
 		}
-		p.checkRule(path, &rules[i], origin)
+		p.checkRule(path, &rules[i])
 	}
 }
 
-func (p *problems) checkRule(path string, r *Rule, origin Origin) {
+func (p *problems) checkRule(path string, r *Rule) {
 	p.checkWhen(path+".when.", &r.When)
 	if r.Do == DoUnset || int(r.Do) >= len(doNames) {
 		p.add(path+".do", "use one of %s", strings.Join(doNames[1:], ", "))
@@ -213,7 +213,7 @@ func (p *problems) checkRule(path string, r *Rule, origin Origin) {
 		p.add(path+".delay", "must be given and above 0; do %s needs it", r.Do)
 	}
 	if r.Curve != nil {
-		p.checkCurve(path+".curve.", r.Curve, origin)
+		p.checkCurve(path+".curve.", r.Curve)
 	}
 }
 

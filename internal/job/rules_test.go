@@ -109,7 +109,7 @@ func TestParseRetryRefusesRules(t *testing.T) {
 		`[{"when":{"message":"` + strings.Repeat("a", 1025) + `"},"do":"dead"}]`: "has 1025 bytes; the most is 1024",
 		`[` + many + `{"do":"dead"}]`:                                            "rules: has 33 entries; the most is 32",
 	} {
-		r, err := ParseRetry([]byte(`{"rules":`+text+`}`), FromConfig)
+		r, err := ParseRetry([]byte(`{"rules":` + text + `}`))
 		if err == nil || !strings.Contains(err.Error(), problem) || KindOf(err) != Invalid || !r.IsZero() {
 			t.Errorf("%s: %v, want %s", text, err, problem)
 		}
@@ -118,7 +118,7 @@ func TestParseRetryRefusesRules(t *testing.T) {
 
 func TestEveryProblemOfRulesIsNamedAtOnce(t *testing.T) {
 	_, err := ParseRetry([]byte(`{"limit":-1,"rules":[{"do":"dead","delay":1},
-		{"when":{"status":"x","exit_code":0,"timeout":3,"message":"[","error_type":7},"do":"retry","curve":{"kind":"constant","delay":-1}},{"do":"release"},{"do":"wait","when":{"message":"*"}}]}`), FromWire)
+		{"when":{"status":"x","exit_code":0,"timeout":3,"message":"[","error_type":7},"do":"retry","curve":{"kind":"constant","delay":-1}},{"do":"release"},{"do":"wait","when":{"message":"*"}}]}`))
 	for _, path := range []string{
 		"limit", "rules[0].delay", "rules[1].when.status", "rules[1].when.exit_code", "rules[1].when.timeout",
 		"rules[1].when.message", "rules[1].when.error_type", "rules[1].curve.delay", "rules[2].delay",
@@ -145,12 +145,12 @@ func TestValidateFindsWhatGoCodeGotWrongInRules(t *testing.T) {
 		"rules[0].when.error_type[0]: must be a text":          {Do: DoDead, When: When{ErrorTypes: []string{"\xff"}}},
 	} {
 		bad := Retry{Rules: &Rules{r}}
-		if err := bad.Validate(FromWire); err == nil || !strings.Contains(err.Error(), problem) {
+		if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%+v: %v, want %s", r, err, problem)
 		}
 	}
 	rules := make(Rules, RulesMax+1)
-	if err := (Retry{Rules: &rules}).Validate(FromWire); err == nil || !strings.Contains(err.Error(), "rules: has 33 entries") {
+	if err := (Retry{Rules: &rules}).Validate(); err == nil || !strings.Contains(err.Error(), "rules: has 33 entries") {
 		t.Error(err)
 	}
 }

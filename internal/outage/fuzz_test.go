@@ -24,7 +24,7 @@ func FuzzRun(f *testing.F) {
 	f.Add(`{"curve":{"kind":"exponential","unit":"1s","factor":1e300,"cap":"285616y","jitter":"decorrelated"}}`, "1h..PT2H", 4, 1.0, 1, uint64(6))
 	const attemptsMax = 5000
 	f.Fuzz(func(t *testing.T, policy, outage string, jobs int, arrival float64, capacity int, seed uint64) {
-		retry, err := job.ParseRetry([]byte(policy), job.FromConfig)
+		retry, err := job.ParseRetry([]byte(policy))
 		if err != nil {
 			return
 		}

@@ -14,7 +14,7 @@ import (
 
 func retry(t *testing.T, text string) job.Retry {
 	t.Helper()
-	r, err := job.ParseRetry([]byte(text), job.FromConfig)
+	r, err := job.ParseRetry([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ const ruled = `{"limit": 2, "curve": {"kind": "exponential", "unit": "10s"}, "ru
 	{"when": {"status": 418}, "do": "retry", "respect_retry_after": false}]}`
 
 func TestADecisionIsThatOfTheServer(t *testing.T) { // core.md section 6
-	r, err := job.ParseRetry([]byte(ruled), job.FromConfig)
+	r, err := job.ParseRetry([]byte(ruled))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		if err := r.Validate(job.FromConfig); err != nil {
+		if err := r.Validate(); err != nil {
 			t.Fatalf("%q was read, but: %v", query, err)
 		}
 		whole, err := json.Marshal(r)

@@ -191,7 +191,7 @@ func (f form) value(s string) any {
 
 // parse reads a policy and keeps its problems under the names of its fields.
 func (in *input) parse(b []byte, name func(field string) string) job.Retry {
-	r, err := job.ParseRetry(b, job.FromConfig)
+	r, err := job.ParseRetry(b)
 	var each job.Problems
 	if err != nil && !errors.As(err, &each) {
 		in.add("policy", "%s", err)

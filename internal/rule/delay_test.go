@@ -39,7 +39,7 @@ func loadVectors(t testing.TB, path string) (v vectors) {
 
 func curveOf(t testing.TB, policy string) *job.Curve {
 	t.Helper()
-	r, err := job.ParseRetry([]byte(`{"curve":`+policy+`}`), job.FromConfig)
+	r, err := job.ParseRetry([]byte(`{"curve":` + policy + `}`))
 	if err != nil {
 		t.Fatalf("%s: %v", policy, err)
 	}

@@ -12,7 +12,7 @@ import (
 // rules makes a policy that waits 10 s and has the rules of a text.
 func rules(t testing.TB, text string) func(*job.Job) {
 	t.Helper()
-	r, err := job.ParseRetry([]byte(`{"limit": 3, "curve": {"kind": "constant", "delay": "10s"}, "rules": [`+text+`]}`), job.FromConfig)
+	r, err := job.ParseRetry([]byte(`{"limit": 3, "curve": {"kind": "constant", "delay": "10s"}, "rules": [` + text + `]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

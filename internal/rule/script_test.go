@@ -165,7 +165,7 @@ func (s *script) furnish() {
 	q.OnDead = job.OnDead(slices.Index([]string{"skip", "block", "park"}, orElse(s.args["on_dead"], "skip")))
 	q.Concurrency, q.RunTimeout = s.number("concurrency"), s.span(s.args["run_timeout"])
 	if text := s.args["retry"]; text != "" {
-		r, err := job.ParseRetry([]byte(text), job.FromConfig)
+		r, err := job.ParseRetry([]byte(text))
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -156,7 +156,7 @@ func (c Config) Validate() error {
 		ps.add("retry", "has no curve; start from Default")
 	}
 	for name, r := range c.policies() {
-		if err := r.Validate(job.FromConfig); err != nil {
+		if err := r.Validate(); err != nil {
 			ps.add(name, "%s", err)
 		}
 	}

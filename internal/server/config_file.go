@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -21,11 +22,44 @@ const (
 // retry reads a policy in the shape of spec/retry.md section 1. A refused one
 // is empty.
 func (d *document) retry(n *node, path string) job.Retry {
+	r := d.partialRetry(n, path)
+	if r.Curve != nil {
+		d.threeTogether(n.find("curve"), join(path, "curve"), r.Curve)
+	}
+	return r
+}
+
+// threeTogether holds that a polynomial curve names exponent, base and jitter, or
+// none of them: they are one formula (the Zizq seed).
+func (d *document) threeTogether(n *node, path string, c *job.Curve) {
+	if c.Kind != job.CurvePolynomial {
+		return
+	}
+	var missing []string
+	for _, b := range backoffSettings {
+		if n.find(b.key) == n {
+			missing = append(missing, b.key)
+		}
+	}
+	if len(missing) > 0 && len(missing) < len(backoffSettings) {
+		d.problem(n.line, path, "a polynomial curve needs exponent, base and jitter together, or none of them; missing: %s", strings.Join(missing, ", "))
+	}
+}
+
+// partialRetry is retry without a look at whether its curve is whole.
+func (d *document) partialRetry(n *node, path string) job.Retry {
 	if n.kind == nullNode || n.any((*node).isBad) {
 		return job.Retry{}
 	}
-	r, err := job.ParseRetry(n.json(), job.FromConfig)
+	r, err := job.ParseRetry(n.json())
 	if err == nil {
+		if r.Rules != nil {
+			for i, rule := range *r.Rules {
+				if at := fmt.Sprintf("rules[%d].curve", i); rule.Curve != nil {
+					d.threeTogether(n.find(at), join(path, at), rule.Curve)
+				}
+			}
+		}
 		return r
 	}
 	var each job.Problems

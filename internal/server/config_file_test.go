@@ -201,7 +201,9 @@ func TestDefaultRetryFromAllSources(t *testing.T) {
 			"",
 			poly(1000, 0, 0), job.LimitOf(3),
 		},
-		{"a curve of the file has the defaults of its kind", nil, "retry: {curve: {kind: polynomial, base: 1s}}", poly(1000, 4, 30_000), job.LimitOf(25)},
+		{"a curve of the file has the defaults of its kind", nil, "retry: {curve: {kind: polynomial}}", poly(15_000, 4, 30_000), job.LimitOf(25)},
+		{"two in the file, one in a flag", []string{"--default-backoff-base=1s"}, "retry: {curve: {kind: polynomial, exponent: -1, jitter: 0}}", poly(1000, -1, 0), job.LimitOf(25)},
+		{"a negative exponent, as on the wire", []string{"--default-backoff-base=1s", "--default-backoff-exponent=-1", "--default-backoff-jitter=0"}, "", poly(1000, -1, 0), job.LimitOf(25)},
 		{"the limit of the file", nil, "retry: {limit: unlimited}", poly(15_000, 4, 30_000), job.Unlimited()},
 		{"a flag over the limit of the file", []string{"--default-retry-limit=none"}, "retry: {limit: 7}", poly(15_000, 4, 30_000), job.LimitOf(0)},
 		{
@@ -254,7 +256,7 @@ queues:
 	want, err := job.ParseRetry([]byte(`{"rules": [
 		{"when": {"status": [429, 503]}, "do": "retry"}, {"when": {"error_type": ["ValidationError"]}, "do": "dead"},
 		{"when": {"message": "lock not free"}, "do": "release", "delay": 2000},
-		{"when": {"status": "500-599", "exit_code": ["64-78"], "timeout": true}, "do": "hold", "delay": "60s"}]}`), job.FromConfig)
+		{"when": {"status": "500-599", "exit_code": ["64-78"], "timeout": true}, "do": "hold", "delay": "60s"}]}`))
 	if err != nil || !reflect.DeepEqual(cfg.Retry.Rules, want.Rules) {
 		t.Errorf("%+v, %v", cfg.Retry.Rules, err)
 	}

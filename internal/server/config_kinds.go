@@ -289,8 +289,8 @@ var exponent = kind[float64]{
 	name: "number",
 	parse: func(s string) (float64, error) {
 		f, err := strconv.ParseFloat(s, 64)
-		if err != nil || strings.Trim(s, "0123456789.") != "" || f > 1000 {
-			return 0, fmt.Errorf("%s must be a number from 0 to 1000", quote(s))
+		if err != nil || strings.Trim(s, "-0123456789.") != "" {
+			return 0, fmt.Errorf("%s must be a number such as 4, 2.5 or -1", quote(s))
 		}
 		return f, nil
 	},

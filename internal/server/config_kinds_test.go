@@ -59,7 +59,7 @@ func TestKindsReadWhatTheyShow(t *testing.T) {
 		{
 			named("default-backoff-exponent").field,
 			map[string]string{"0": "0", "4.50": "4.5", "1000": "1000"},
-			[]string{"", "-1", "1e2", "NaN", "Inf", "1001", "."},
+			[]string{"", "--1", "1e2", "NaN", "Inf", "0x1", "."},
 		},
 		{
 			named("sync-interval").field,

@@ -308,7 +308,7 @@ var backoffSettings = []struct{ name, key string }{
 func (l *loader) defaultRetry() {
 	var curve *node
 	if n := l.leaves[retryPath]; n != nil {
-		r := l.file.retry(n, retryPath)
+		r := l.file.partialRetry(n, retryPath)
 		l.cfg.Retry = r.Over(l.cfg.Retry)
 		l.origins[retryPath] = l.fileOrigin(n)
 		if r.Limit.IsSet() {
@@ -329,22 +329,29 @@ func (l *loader) defaultRetry() {
 	l.allThree(curve)
 }
 
-// allThree holds that the default backoff is given whole or not at all: two
-// of three numbers, with the third from somewhere else, is a curve that
-// nobody chose.
+// allThree holds that the default backoff is given whole or not at all, by flags,
+// environment and file together: two of three numbers, with the third from
+// nowhere, is a curve that nobody chose.
 func (l *loader) allThree(curve *node) {
 	polynomial := curve != nil && l.cfg.Retry.Curve.Kind == job.CurvePolynomial
 	var present, missing []string
+	inFile := 0
 	for _, b := range backoffSettings {
 		_, outside := l.look(named(b.name))
-		if outside {
+		switch {
+		case outside:
 			delete(l.origins, b.name)
 			present = append(present, b.name)
-		} else if !polynomial || curve.find(b.key) == curve {
+		case polynomial && curve.find(b.key) != curve:
+			inFile++
+		default:
 			missing = append(missing, "--"+b.name)
 		}
 	}
 	if len(present) == 0 {
+		if inFile > 0 && len(missing) > 0 {
+			l.file.problem(curve.line, join(retryPath, "curve"), "the default backoff needs exponent, base and jitter together; missing: %s", strings.Join(missing, ", "))
+		}
 		return
 	}
 	if !polynomial {

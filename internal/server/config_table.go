@@ -278,7 +278,7 @@ var settings = []setting{
 		name: "default-backoff-exponent", section: sectionRetry, def: "4",
 		help: "exponent of the default polynomial backoff",
 		more: "In the file: `retry.curve`. The three `default-backoff-*` settings go together: all or none, " +
-			"counting flags, environment and the keys of a polynomial `retry.curve` in the file. " +
+			"counting flags, environment and the keys of a polynomial `retry.curve` in the file together. It may be negative. " +
 			"Given as flags or in the environment they replace a curve of another kind.",
 		field: curveField(exponent, func(c *job.Curve) *float64 { return &c.Exponent }),
 	},

@@ -297,6 +297,19 @@ func TestRefusals(t *testing.T) {
 			[]string{"missing: --default-backoff-jitter"},
 		},
 		{
+			"two of three in the file alone", nil, nil,
+			"retry: {curve: {kind: polynomial, exponent: 3, base: 5s}}\n",
+			[]string{"reprise.yaml:1: retry.curve: the default backoff needs exponent, base and jitter together; missing: --default-backoff-jitter"},
+		},
+		{
+			"incomplete curves of others than the server", nil, nil,
+			"types:\n  t: {retry: {curve: {kind: polynomial, base: 1s}}}\nqueues:\n  q:\n    retry:\n      rules: [{when: {status: 1}, do: retry, curve: {kind: polynomial, exponent: 2}}]\n",
+			[]string{
+				"reprise.yaml:2: types.t.retry.curve: a polynomial curve needs exponent, base and jitter together, or none of them; missing: exponent, jitter",
+				"reprise.yaml:6: queues.q.retry.rules[0].curve: a polynomial curve needs exponent, base and jitter together, or none of them; missing: base, jitter",
+			},
+		},
+		{
 			"one of three over another curve",
 			[]string{"--default-backoff-base=5s"},
 			nil,
@@ -304,11 +317,10 @@ func TestRefusals(t *testing.T) {
 			[]string{"missing: --default-backoff-exponent, --default-backoff-jitter"},
 		},
 		{
-			"a negative exponent",
+			"a negative base, but an exponent may be negative",
 			[]string{"--default-backoff-exponent=-1", "--default-backoff-base=-5s", "--default-backoff-jitter=1"},
 			nil, "",
 			[]string{
-				`--default-backoff-exponent: "-1" must be a number from 0 to 1000`,
 				`--default-backoff-base: duration "-5s": a wait cannot be negative`,
 			},
 		},

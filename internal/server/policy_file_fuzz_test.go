@@ -26,7 +26,7 @@ func FuzzReadPolicy(f *testing.F) {
 			}
 			return
 		}
-		if err := r.Validate(job.FromConfig); err != nil {
+		if err := r.Validate(); err != nil {
 			t.Fatalf("%q was read, but: %v", file, err)
 		}
 		text, err := json.Marshal(r)

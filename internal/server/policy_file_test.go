@@ -8,7 +8,7 @@ import (
 )
 
 func TestAPolicyIsReadFromEveryFormOfItsShape(t *testing.T) {
-	want, err := job.ParseRetry([]byte(`{"limit":"unlimited","max_age":"3d","curve":{"kind":"exponential","jitter":"±10%"}}`), job.FromConfig)
+	want, err := job.ParseRetry([]byte(`{"limit":"unlimited","max_age":"3d","curve":{"kind":"exponential","jitter":"±10%"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

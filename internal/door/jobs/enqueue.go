@@ -236,7 +236,7 @@ func (r *Reader) retry(says *policy) {
 	if raw == nil {
 		return
 	}
-	read, err := job.ParseRetry(raw, job.FromWire)
+	read, err := job.ParseRetry(raw)
 	if err != nil {
 		r.fail("retry", "is refused: "+err.Error())
 		return
