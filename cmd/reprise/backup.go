@@ -99,7 +99,7 @@ after it is in it as unfinished: that work runs again.`,
 				counts = []string{"none"}
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "restored into %s: a backup of %s by version %s; jobs: %s\nStart it with: reprise serve --root-dir %s\n",
-				dir, r.Made().UTC().Format("2006-01-02 15:04:05 UTC"), r.Version, strings.Join(counts, ", "), dir)
+				dir, r.Made().Local().Format(forPeople), r.Version, strings.Join(counts, ", "), dir)
 			return nil
 		},
 	}

@@ -168,7 +168,7 @@ func (f *runFlags) run(cmd *cobra.Command, cl *client.Client, did string, begin 
 	case r.Status == wire.RunRunning:
 		fmt.Fprintf(out, "run %s goes on in the server: \"reprise dead runs %s\" shows it\n", r.ID, r.ID)
 	default:
-		fmt.Fprintln(out, summary(r, did))
+		fmt.Fprintln(out, summary(r, did, whyRefused(cmd.Context(), cl, r)))
 	}
 	return nil
 }
@@ -239,14 +239,36 @@ func progressBar(r *wire.Replay, did string, took time.Duration) string {
 	return text
 }
 
+// whyRefused says why jobs of a run were not brought back: the order of their
+// group, or that a session is over, which the server tells of a queue.
+func whyRefused(ctx context.Context, cl *client.Client, r *wire.Replay) string {
+	const order = "their strict group went on without them (--allow-out-of-order)"
+	if r.Refused == 0 || len(r.Filter.Queues) == 0 {
+		return order + ", or their session is over"
+	}
+	sessions := []string{}
+	for _, queue := range r.Filter.Queues {
+		if s, err := cl.Session(queue).State(ctx); err == nil {
+			sessions = append(sessions, "session "+s.ID+" is "+s.State)
+		}
+	}
+	switch len(sessions) {
+	case 0:
+		return order
+	case len(r.Filter.Queues):
+		return strings.Join(sessions, ", ") + ", and takes no task back"
+	}
+	return order + ", or " + strings.Join(sessions, ", ")
+}
+
 // summary says how a run went.
-func summary(r *wire.Replay, did string) string {
+func summary(r *wire.Replay, did, refused string) string {
 	text := plural(r.Done, "job") + " " + did
 	for _, part := range []struct {
 		n    int64
 		what string
 	}{
-		{r.Refused, "refused: their strict group went on without them (--allow-out-of-order)"},
+		{r.Refused, "refused: " + refused},
 		{r.Guarded, "left dead: replayed too often already (--max-replays)"},
 		{r.Conflict, "left dead: another job has their unique key"},
 		{r.Skipped, "skipped: not dead any more"},

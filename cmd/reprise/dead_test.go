@@ -187,7 +187,7 @@ func TestTheProgressOfARunIsABarWithItsRate(t *testing.T) {
 			t.Errorf("%s", got)
 		}
 	}
-	got := summary(&wire.Replay{Done: 1, Refused: 2, Guarded: 1, Skipped: 3, Status: wire.RunCancelled}, "replayed")
+	got := summary(&wire.Replay{Done: 1, Refused: 2, Guarded: 1, Skipped: 3, Status: wire.RunCancelled}, "replayed", "no reason")
 	for _, part := range []string{"1 job replayed", "2 jobs refused", "1 job left dead", "3 jobs skipped", "cancelled"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%q lacks %q", got, part)

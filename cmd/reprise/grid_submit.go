@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"time"
@@ -124,7 +125,7 @@ func (f *submitFlags) run(cmd *cobra.Command, cl *client.Client, args []string) 
 	case err != nil:
 		return err
 	case f.wait:
-		return f.collect(ctx, cmd, s)
+		return f.collect(ctx, cmd, cl, s)
 	case f.asJSON:
 		return jsonLine(cmd.OutOrStdout(), state)
 	}
@@ -171,11 +172,48 @@ func (f *submitFlags) submit(ctx context.Context, s *client.Session, part *taskP
 	return sent, nil
 }
 
+// stalledEvery is how often a session that is waited for is asked whether any
+// engine may run its tasks.
+const stalledEvery = 2 * time.Second
+
+func tellStalled(w io.Writer, s *wire.Session) {
+	fmt.Fprintf(w, "session %s waits: %s; \"reprise engine --exec COMMAND\" starts one, \"reprise grid engines\" lists them\n", s.ID, stalledText(s))
+}
+
+// watchStalled says whenever no engine may run any more what is left, until the
+// context ends.
+func watchStalled(ctx context.Context, w io.Writer, s *client.Session, state *wire.Session) {
+	told := state != nil && state.Stalled
+	tick := time.NewTicker(stalledEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now, err := s.State(ctx)
+		if err != nil {
+			continue // who collects the results tells of that
+		}
+		if now.Stalled && !told && !now.Ended() {
+			tellStalled(w, now)
+		}
+		told = now.Stalled
+	}
+}
+
 // collect prints results, and shows how far the session is.
-func (f *submitFlags) collect(ctx context.Context, cmd *cobra.Command, s *client.Session) error {
+func (f *submitFlags) collect(ctx context.Context, cmd *cobra.Command, cl *client.Client, s *client.Session) error {
 	p := newProgress(cmd.ErrOrStderr())
 	tellWaiting(cmd.ErrOrStderr(), s)
 	state, err := s.State(ctx)
+	if err == nil && state.Stalled {
+		tellStalled(cmd.ErrOrStderr(), state)
+	}
+	watching, enough := context.WithCancel(ctx)
+	defer enough()
+	go watchStalled(watching, cmd.ErrOrStderr(), cl.Session(s.ID()), state)
 	began, at := time.Now(), int64(0)
 	failed := int64(0)
 	for r, bad := range s.Results(ctx, 0) {
@@ -195,6 +233,9 @@ func (f *submitFlags) collect(ctx context.Context, cmd *cobra.Command, s *client
 		p.show(sessionBar(&shown, at, time.Since(began)))
 	}
 	p.hide()
+	if errors.Is(err, context.Canceled) {
+		err = &goesOn{fmt.Sprintf("interrupted; session %s goes on in the server: \"reprise grid results %[1]s\" collects it, \"reprise grid cancel %[1]s\" ends it", s.ID()), err}
+	}
 	if err == nil && failed > 0 {
 		err = fmt.Errorf("%w: %s of %s failed", errTasksFailed, thousands(failed), thousands(at))
 	}

@@ -65,7 +65,7 @@ func showTask(w io.Writer, t *wire.TaskState, why *wire.Explanation) error {
 	about.row("state", t.State)
 	about.row("charged", fmt.Sprintf("retries %d, losses %d, evictions %d, reschedules %d", t.Retries, t.Losses, t.Evictions, t.Reschedules))
 	if why != nil {
-		about.row("waits", printable(why.Text))
+		about.row("waits", printable(localTimes(why.Text)))
 	}
 	if len(t.Errors) > 0 {
 		about.row("error", clip(printable(t.Errors[0].Message), 100))

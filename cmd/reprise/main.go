@@ -25,7 +25,10 @@ func run(root *cobra.Command, args []string) int {
 	if err == nil {
 		return 0
 	}
-	err = missingFlag(err)
+	if err = missingFlag(err); errors.Is(err, context.Canceled) { // only a signal does that
+		fmt.Fprintf(cmd.ErrOrStderr(), "reprise: %s\n", interrupted(err))
+		return 130 // as shells count a command that SIGINT ended
+	}
 	if exit, ok := errors.AsType[*exitCode](err); ok {
 		if exit.cause != nil {
 			fmt.Fprintf(cmd.ErrOrStderr(), "reprise: %v\n", exit.cause)
@@ -39,6 +42,23 @@ func run(root *cobra.Command, args []string) int {
 	fmt.Fprintf(cmd.ErrOrStderr(), "Run \"%s --help\" for flags and examples.\n", cmd.CommandPath())
 	return 2
 }
+
+// interrupted says so instead of what the call was at which it happened.
+func interrupted(err error) string {
+	if own, ok := errors.AsType[*goesOn](err); ok {
+		return own.Error()
+	}
+	return "interrupted"
+}
+
+// goesOn is what goes on in the server after a command was interrupted.
+type goesOn struct {
+	text  string
+	cause error
+}
+
+func (e *goesOn) Error() string { return e.text }
+func (e *goesOn) Unwrap() error { return e.cause }
 
 // missingFlag gives what cobra says of a required flag that is missing our words
 // and our exit code.

@@ -10,6 +10,8 @@ import (
 	"math"
 	"net"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -260,10 +262,37 @@ func trimZero(s string) string {
 	return s
 }
 
-// moment writes date and distance of a time of the wire: "2026-03-01 12:00:00 (in 5m)".
+// moment writes date and distance of a time of the wire: "2026-03-01 12:00:00 +01:00 (in 5m)".
 func moment(ms int64, now time.Time) string {
 	at := time.UnixMilli(ms)
-	return at.Format("2006-01-02 15:04:05") + " (" + distance(at, now) + ")"
+	return at.Format(forPeople) + " (" + distance(at, now) + ")"
+}
+
+// forPeople is how every command writes a time for people: that of this machine,
+// with its offset. JSON has times of the wire.
+const forPeople = "2006-01-02 15:04:05 -07:00"
+
+var wireDate = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+
+// localTimes writes the times in a text of the server for people.
+func localTimes(text string) string {
+	return wireDate.ReplaceAllStringFunc(text, func(date string) string {
+		at, err := time.Parse(time.RFC3339Nano, date)
+		if err != nil {
+			return date
+		}
+		return at.Local().Format(forPeople)
+	})
+}
+
+// newcomer says of a queue that holds no job yet that it does not, and which one
+// may have been meant, "" if it does. It is asked before the queue is changed.
+func newcomer(ctx context.Context, cl *client.Client, queue string) string {
+	names, err := cl.Queues(ctx)
+	if err != nil || slices.Contains(names, queue) {
+		return ""
+	}
+	return ": no job has been in it yet" + spell.Hint(queue, names)
 }
 
 func distance(at, now time.Time) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -155,6 +156,9 @@ func newQueueShowCommand() *cobra.Command {
 		if asJSON {
 			return jsonLine(cmd.OutOrStdout(), map[string]any{"queue": q, "groups": groups})
 		}
+		if fresh := newcomer(cmd.Context(), cl, args[0]); fresh != "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "queue %s%s; these are the settings that it has\n", printable(args[0]), fresh)
+		}
 		return showQueue(cmd.OutOrStdout(), q, groups, time.Now())
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON: {queue, groups}")
@@ -239,9 +243,13 @@ group_rate is takes per second. "reprise queue show" lists the settings.`,
 		if err != nil {
 			return err
 		}
+		fresh := newcomer(cmd.Context(), cl, args[0])
 		q, err := cl.SetQueue(cmd.Context(), args[0], settings)
 		if err != nil {
 			return err
+		}
+		if fresh != "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "queue %s is set%s\n", printable(args[0]), fresh)
 		}
 		return showQueue(cmd.OutOrStdout(), q, nil, time.Now())
 	})
@@ -283,9 +291,10 @@ func settingOf(name, value string) any {
 
 func newPauseCommand(name, short string, paused bool) *cobra.Command {
 	return queueCommand(&cobra.Command{Use: name + " NAME", Short: short, Example: "  reprise queue " + name + " hooks"}, 0, func(cmd *cobra.Command, cl *client.Client, args []string) error {
+		fresh := newcomer(cmd.Context(), cl, args[0])
 		_, err := cl.SetQueue(cmd.Context(), args[0], map[string]any{"paused": paused})
 		if err == nil {
-			fmt.Fprintf(cmd.OutOrStdout(), "queue %s is %sd\n", printable(args[0]), name)
+			fmt.Fprintf(cmd.OutOrStdout(), "queue %s is %sd%s\n", printable(args[0]), name, fresh)
 		}
 		return err
 	})
@@ -306,7 +315,7 @@ func whose(queue, group string) string {
 
 func newHoldCommand() *cobra.Command {
 	var group string
-	var span time.Duration
+	var asked time.Duration
 	cmd := queueCommand(&cobra.Command{
 		Use: "hold NAME --for SPAN", Short: "Keep a queue or a group out of line for a while",
 		Long: `Keep a queue or a group out of line for a while. Its jobs spend no attempts. It
@@ -315,17 +324,21 @@ target return at once; an hour is the longest. A longer hold stays.`,
 		Example: `  reprise queue hold hooks --for 10m
   reprise queue hold hooks --group example.com --for 30s`,
 	}, 0, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		if span <= 0 {
+		if asked <= 0 {
 			return usagef("--for is how long, such as 30s or 10m")
 		}
-		until, err := cl.Hold(cmd.Context(), args[0], group, span)
+		fresh := newcomer(cmd.Context(), cl, args[0])
+		until, err := cl.Hold(cmd.Context(), args[0], group, asked)
 		if err == nil {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is held until %s\n", whose(args[0], group), moment(until.UnixMilli(), time.Now()))
+			if now := time.Now(); until.Sub(now) < asked-asked/100 { // it only gets longer by jitter
+				fresh = "; that is the longest hold, not the " + span(asked) + " that were asked for: \"reprise queue pause\" has no end" + fresh
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is held until %s%s\n", whose(args[0], group), moment(until.UnixMilli(), time.Now()), fresh)
 		}
 		return err
 	})
 	groupFlag(cmd, &group)
-	cmd.Flags().DurationVar(&span, "for", 0, "how long: 30s, 10m; at most 1h")
+	cmd.Flags().DurationVar(&asked, "for", 0, "how long: 30s, 10m; at most 1h")
 	return cmd
 }
 
@@ -337,9 +350,10 @@ func newReleaseCommand() *cobra.Command {
   reprise queue release hooks --group example.com`,
 	}, 0,
 		func(cmd *cobra.Command, cl *client.Client, args []string) error {
+			fresh := newcomer(cmd.Context(), cl, args[0])
 			err := cl.Release(cmd.Context(), args[0], group)
 			if err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s is not held\n", whose(args[0], group))
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is not held%s\n", whose(args[0], group), fresh)
 			}
 			return err
 		})
@@ -358,11 +372,12 @@ was open begins with a probe.`,
   reprise queue breaker hooks auto --group example.com`,
 	}, 1, func(cmd *cobra.Command, cl *client.Client, args []string) error {
 		if !slices.Contains([]string{wire.BreakerOpen, wire.BreakerClosed, wire.BreakerAuto}, args[1]) {
-			return usagef("a breaker is open, closed or auto, not %q", args[1])
+			return usagef("a breaker is open, closed or auto, not %q%s", args[1], spell.Hint(args[1], []string{wire.BreakerOpen, wire.BreakerClosed, wire.BreakerAuto}))
 		}
+		fresh := newcomer(cmd.Context(), cl, args[0])
 		err := cl.ForceBreaker(cmd.Context(), args[0], group, args[1])
 		if err == nil {
-			fmt.Fprintf(cmd.OutOrStdout(), "the breaker of %s is set to %s\n", whose(args[0], group), args[1])
+			fmt.Fprintf(cmd.OutOrStdout(), "the breaker of %s is set to %s%s\n", whose(args[0], group), args[1], fresh)
 		}
 		return err
 	})
@@ -393,7 +408,7 @@ policy drew which wait.`,
 			case asJSON:
 				return jsonLine(cmd.OutOrStdout(), e)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s\n%s\n", e.Status, printableLines(strings.ReplaceAll(e.Text, "; ", "\n"), "  "))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s\n%s\n", e.Status, printableLines(localTimes(strings.ReplaceAll(e.Text, "; ", "\n")), "  "))
 			return nil
 		},
 	}

@@ -143,6 +143,9 @@ func (f *workFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer cl.Close()
+	if err := f.checkQueues(cmd.Context()); err != nil {
+		return err
+	}
 	ctx, stopNow, release := stopBySignal(cmd.Context())
 	defer release()
 
@@ -162,6 +165,27 @@ func (f *workFlags) run(cmd *cobra.Command) error {
 	err = w.Run(ctx)
 	log.summary()
 	return advise(err, cl)
+}
+
+// checkQueues refuses queues whose jobs no worker gets. A server that does not answer,
+// or does not tell, is asked again by the worker.
+func (f *workFlags) checkQueues(ctx context.Context) error {
+	cl, err := f.conn.operatorOnce()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	for _, name := range f.options.Queues {
+		if x, err := cl.Inbox(ctx, name); err == nil {
+			return usagef("queue %s is an inbox: its messages go to the receiver of deliver.http, or in turns to who calls POST /inboxes/%[1]s/lease, and never to workers", printable(x.Name))
+		}
+		if s, err := cl.Session(name).State(ctx); err == nil {
+			return usagef("queue %s is a session: its tasks go to engines (\"reprise engine\"), and never to workers", printable(s.ID))
+		}
+	}
+	return nil
 }
 
 func (f *workFlags) handler(cmd *cobra.Command, stderr io.Writer, cl *client.Client, worker func() string) client.Handler {

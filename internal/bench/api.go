@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -46,10 +47,11 @@ func (s *server) call(ctx context.Context, method, path string, result any) erro
 
 func (s *server) version(ctx context.Context) (string, error) {
 	var answer struct {
-		Version string `json:"version"`
+		Version string `json:"version"` // of the protocol of Zizq that it speaks
+		Reprise string `json:"reprise"` // its own; other servers have none
 	}
 	err := s.call(ctx, http.MethodGet, "/version", &answer)
-	return answer.Version, err
+	return cmp.Or(answer.Reprise, answer.Version), err
 }
 
 // count is the number of unfinished jobs of a queue.

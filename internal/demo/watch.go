@@ -8,9 +8,6 @@ import (
 	"net"
 	"text/tabwriter"
 	"time"
-
-	"github.com/reprisehq/reprise/client"
-	"github.com/reprisehq/reprise/wire"
 )
 
 const (
@@ -86,24 +83,21 @@ func (d *demo) cut(ctx context.Context, delivered int64) error {
 	return nil
 }
 
-// ask counts the jobs by state.
+// ask counts the jobs by state, all in one moment.
 func (d *demo) ask(ctx context.Context) (c counts, err error) {
-	for status, n := range map[string]*int64{
-		wire.Scheduled: &c.scheduled, wire.Ready: &c.ready, wire.InFlight: &c.inFlight,
-		wire.Completed: &c.completed, wire.Dead: &c.dead,
-	} {
-		if *n, err = d.client.Count(ctx, client.Filter{Queues: []string{queue}, Statuses: []string{status}}); err != nil {
-			return c, err
-		}
+	q, err := d.client.Queue(ctx, queue)
+	if err != nil {
+		return c, err
 	}
-	return c, nil
+	n := &q.Jobs
+	return counts{n.Scheduled, n.Ready, n.InFlight, n.Completed, n.Dead}, nil
 }
 
 // show prints one line of progress.
 func (d *demo) show(c counts) {
-	delivered, weather := d.receiver.state()
-	text := fmt.Sprintf("%5.1fs  delivered %d/%d   ready %d   at work %d   to retry %d   receiver %s",
-		time.Since(d.start).Seconds(), delivered, d.report.Enqueued, c.ready, c.inFlight, c.scheduled, weather)
+	_, weather := d.receiver.state() // which may have more than the server was told of
+	text := fmt.Sprintf("%5.1fs  done %d/%d   ready %d   at work %d   to retry %d   receiver %s",
+		time.Since(d.start).Seconds(), d.report.Enqueued-c.open()-c.dead, d.report.Enqueued, c.ready, c.inFlight, c.scheduled, weather)
 	if d.Live {
 		fmt.Fprint(d.Out, "\r\x1b[K", text)
 	} else {

@@ -213,6 +213,7 @@ var fixed = map[string]*resource{
 	"/backup":           {post: (*handler).backup, stream: true},
 	"/compact":          {post: (*handler).compact, stream: true},
 	"/metrics":          {get: (*handler).showMetrics, stream: true},
+	"/":                 {get: (*handler).root},
 	"/health":           {get: (*handler).health},
 	"/ready":            {get: (*handler).ready},
 	"/version":          {get: (*handler).versions},

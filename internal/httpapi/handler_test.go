@@ -23,7 +23,6 @@ func TestPathsAreTakenAsTheyAre(t *testing.T) {
 			status             int
 			body               string
 		}{
-			{"GET", "/", "", 404, notFound},
 			{"GET", "/nope", "", 404, notFound},
 			{"GET", "/jobs/", "", 404, notFound},
 			{"GET", "//jobs", "", 404, notFound},
@@ -48,6 +47,7 @@ func TestPathsAreTakenAsTheyAre(t *testing.T) {
 			{"GET", "/queues/a,b", "", 400, `{"error":"queue must not contain ','","code":"invalid"}`},
 			{"GET", "/health", "", 200, `{"status":"ok"}`},
 			{"GET", "/ready", "", 200, `{"status":"ready"}`},
+			{"GET", "/", "", 200, `{"product":"reprise","what":"a durable work queue","look_at":["/openapi.json","/version","/health","/ready","/queues","/jobs","/dead","/metrics"],"command_line":"reprise --help"}`},
 			{"GET", "/version", "", 200, `{"version":"0.7.0","product":"reprise","reprise":"v1"}`},
 			{"GET", "/queues", "", 200, `{"queues":[]}`},
 			{"GET", "/jobs/count?", "", 200, `{"count":0}`},

@@ -23,7 +23,7 @@ var classes = map[*resource]string{
 	allMessages: "enqueue", bulkMessages: "enqueue", inboxLease: "lease",
 	fixed["/jobs/settle"]: "settle", fixed["/jobs/success"]: "settle",
 	ofJob["success"]: "settle", ofJob["failure"]: "settle",
-	fixed["/health"]: "health", fixed["/ready"]: "health", fixed["/version"]: "health",
+	fixed["/"]: "health", fixed["/health"]: "health", fixed["/ready"]: "health", fixed["/version"]: "health",
 }
 
 func classOf(res *resource, method string) string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/door/grid"
+	"github.com/reprisehq/reprise/internal/door/inbox"
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -51,6 +52,9 @@ func (h *handler) explain(w http.ResponseWriter, r *http.Request, text, _ string
 func (h *handler) explained(e engine.Explanation) jobs.Explained {
 	if e.Job.Door == job.DoorGrid {
 		return jobs.Explain(e, h.engine.Now(), grid.Why)
+	}
+	if h.inboxes != nil && h.inboxes.Get(e.Job.Queue) != nil {
+		return jobs.Explain(e, h.engine.Now(), inbox.Why)
 	}
 	return jobs.Explain(e, h.engine.Now(), nil)
 }

@@ -116,6 +116,11 @@ func (h *handler) health(w http.ResponseWriter, _ *http.Request, _, _ string) {
 	send(w, http.StatusOK, []byte(`{"status":"ok"}`))
 }
 
+// root tells who came with a browser, or to the wrong port, what this is.
+func (h *handler) root(w http.ResponseWriter, _ *http.Request, _, _ string) {
+	send(w, http.StatusOK, []byte(`{"product":"reprise","what":"a durable work queue","look_at":["/openapi.json","/version","/health","/ready","/queues","/jobs","/dead","/metrics"],"command_line":"reprise --help"}`))
+}
+
 // ready tells whether work is taken in; why not is in the error.
 func (h *handler) ready(w http.ResponseWriter, r *http.Request, _, _ string) {
 	if err := h.engine.Ready(); err != nil {

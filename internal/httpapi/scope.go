@@ -93,6 +93,7 @@ var scopes = map[*resource]needs{
 	fixed["/compact"]:          {post: need{operates, wholeServer}},
 	fixed["/events"]:           {get: need{reads, queryQueues}},
 	fixed["/metrics"]:          {get: need{reads, wholeServer}},
+	fixed["/"]:                 {get: need{anybody, noQueue}},
 	fixed["/health"]:           {get: need{public, noQueue}},
 	fixed["/ready"]:            {get: need{public, noQueue}},
 	fixed["/version"]:          {get: need{anybody, noQueue}},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -63,6 +64,18 @@ func Listening(log *slog.Logger, addr, scheme string) {
 		return
 	}
 	log.Info("listening", "api", "primary", "addr", addr, "scheme", scheme)
+}
+
+// storing tells where the data is.
+func storing(log *slog.Logger, dir string) {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	if h, ok := log.Handler().(*lineHandler); ok && h.banner {
+		h.say("Data in " + dir)
+		return
+	}
+	log.Info("store is open", "root_dir", dir)
 }
 
 // lineHandler writes a record as one line: a handler of the standard library

@@ -161,6 +161,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	srv, local := httpapi.NewServer(handler), httpapi.NewServer(handler)
 	srv.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	local.ErrorLog = srv.ErrorLog
+	storing(log, cfg.RootDir)
 	served := make(chan error, 2)
 	if socket != nil {
 		go func() { served <- local.Serve(crowd.Limit(socket, true)) }()

@@ -1,0 +1,17 @@
+package inbox
+
+import (
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// Why tells in the words of inboxes why a message is not delivered; "" where the
+// words for jobs fit. Workers of its queue do not matter: they get nothing of it.
+func Why(_ engine.Explanation, r rule.Reason) string {
+	switch r.Is {
+	case rule.NoWorker, rule.NoFittingWorker, rule.NoFreeWorker, rule.InLine:
+		return "nothing holds it back: it goes out with a turn of its group, to the receiver of its inbox or to who leases turns; workers of the queue get nothing of an inbox"
+	default:
+		return ""
+	}
+}
