@@ -48,9 +48,15 @@ func (c *Client) SetCron(ctx context.Context, group string, g wire.CronGroup) (*
 
 // PauseCron pauses a group, or ends that.
 func (c *Client) PauseCron(ctx context.Context, group string, paused bool) (*wire.CronGroup, error) {
+	return c.PatchCron(ctx, group, wire.CronPatch{Paused: &paused})
+}
+
+// PatchCron changes what is given of a group. In another time zone, entries
+// without one of their own count anew from now.
+func (c *Client) PatchCron(ctx context.Context, group string, p wire.CronPatch) (*wire.CronGroup, error) {
 	out := new(wire.CronGroup)
-	if err := c.call(ctx, "PATCH", cronPath(group), wire.CronPause{Paused: paused}, out); err != nil {
-		return nil, fmt.Errorf("pausing the cron group %s: %w", group, err)
+	if err := c.call(ctx, "PATCH", cronPath(group), p, out); err != nil {
+		return nil, fmt.Errorf("changing the cron group %s: %w", group, err)
 	}
 	return out, nil
 }

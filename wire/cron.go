@@ -58,7 +58,14 @@ type CronsDeleted struct {
 	Deleted int `json:"deleted"`
 }
 
-// CronPause is the body of PATCH /crons/{group} and of its entries.
+// CronPatch is the body of PATCH /crons/{group}: what is left out stays.
+type CronPatch struct {
+	Paused   *bool   `json:"paused,omitempty"`
+	Timezone *string `json:"timezone,omitempty"` // "" = the server's
+	Missed   string  `json:"missed,omitempty"`
+}
+
+// CronPause is the body of PATCH of a cron entry.
 type CronPause struct {
 	Paused bool `json:"paused"`
 }

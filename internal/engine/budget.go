@@ -151,11 +151,14 @@ func (r *run) refer(key string, n int64) {
 func (r *run) keepBudgets() error {
 	for _, key := range sortedKeys(r.spending.jobs) {
 		b, err := r.budget(key)
-		if err != nil || b == nil {
+		if err != nil {
 			return err
 		}
+		if b == nil { // it was deleted while dead jobs referred to it
+			continue
+		}
 		next := *b
-		next.Jobs += r.spending.jobs[key]
+		next.Jobs = max(0, next.Jobs+r.spending.jobs[key])
 		if err := r.tx.Set(&next); err != nil {
 			return err
 		}

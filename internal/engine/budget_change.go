@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -112,6 +113,9 @@ func (e *Engine) changeBudget(ctx context.Context, key string, by job.Actor, act
 		if err == nil && old == nil {
 			err = r.oneMoreBudget(0)
 		}
+		if err == nil && old != nil {
+			err = r.enoughForCron(&b)
+		}
 		if err != nil {
 			return err
 		}
@@ -179,8 +183,57 @@ func (r *run) oneMoreBudget(coming int) error {
 	}
 }
 
-// DeleteBudget forgets a budget: NotFound, or Exists while jobs refer to it.
+// cronUse is how cron entries use a budget: they stand for jobs to come.
+type cronUse struct {
+	entries int
+	cost    int64  // the highest
+	example string // one with that cost
+}
+
+func (r *run) cronUse(key string) (u cronUse, err error) {
+	rows, err := r.tx.Rows(job.CronEntries, "", cronsMax)
+	for _, row := range rows {
+		c := row.(*job.CronEntry)
+		if cost := costOf(c.Job, key); cost > 0 {
+			if u.entries++; cost > u.cost {
+				u.cost, u.example = cost, c.Group+"/"+c.Name
+			}
+		}
+	}
+	return u, err
+}
+
+// enoughForCron refuses settings under which the jobs of a cron entry could
+// never be enqueued.
+func (r *run) enoughForCron(b *job.Budget) error {
+	u, err := r.cronUse(b.Name)
+	if err == nil && u.cost > b.Capacity() {
+		err = &job.Error{Kind: job.Unprocessable, Field: "allocation", Text: fmt.Sprintf(
+			"budget '%s' cannot have a capacity of %d: cron entry %s costs %d; change that first", b.Name, b.Capacity(), u.example, u.cost)}
+	}
+	return err
+}
+
+// deadOf counts the dead jobs that a budget counts. They do not run unless
+// somebody replays them.
+func (e *Engine) deadOf(ctx context.Context, key string) (n int64, err error) {
+	if b, err := e.Budget(ctx, key); err != nil || b.Jobs == 0 {
+		return 0, err
+	}
+	err = e.Each(ctx, Search{
+		Filter: Filter{States: []job.State{job.Dead}},
+		Where:  func(j *job.Job) bool { return costOf(j, key) > 0 },
+	}, func(Listed) (bool, error) { n++; return true, nil })
+	return n, err
+}
+
+// DeleteBudget forgets a budget: NotFound, or Exists while unfinished jobs or
+// cron entries use it. Dead jobs that are replayed later do without it.
 func (e *Engine) DeleteBudget(ctx context.Context, key string, by job.Actor) error {
+	dead, err := e.deadOf(ctx, key)
+	if err != nil {
+		return err
+	}
 	return e.do(ctx, 0, func(r *run) error {
 		b, err := r.budget(key)
 		if err == nil && b == nil {
@@ -189,8 +242,11 @@ func (e *Engine) DeleteBudget(ctx context.Context, key string, by job.Actor) err
 		if err != nil {
 			return err
 		}
-		if n := b.Jobs + r.spending.jobs[key]; n > 0 {
-			return job.Errorf(job.Exists, "budget '%s' is still referred to by %d jobs", key, n)
+		if n := b.Jobs + r.spending.jobs[key] - dead; n > 0 {
+			return job.Errorf(job.Exists, "budget '%s' is still referred to by unfinished jobs (%d); delete them, or wait until they are done", key, n)
+		}
+		if u, err := r.cronUse(key); err != nil || u.entries > 0 {
+			return cmp.Or(err, error(job.Errorf(job.Exists, "budget '%s' is still used by %d cron entries, such as %s; change or delete these first", key, u.entries, u.example)))
 		}
 		if err := r.dropBudget(key); err != nil {
 			return err

@@ -368,12 +368,12 @@ func TestRefusalsOfBudgetsChangeNothing(t *testing.T) {
 		_, err = r.PatchBudget(r.Context(), "x", job.Actor{}, func(*job.Budget) {})
 		refused("not there", err, job.NotFound, "budget 'x' not found")
 		_, err = r.SetBudget(r.Context(), job.Budget{Name: "k", Allocation: 0}, job.Actor{})
-		refused("nothing", err, job.Invalid, "allocation must be between 1 and 1000000")
+		refused("nothing", err, job.Unprocessable, "allocation must be between 1 and 1000000")
 		refused("delete", r.DeleteBudget(r.Context(), "x", job.Actor{}), job.NotFound, "not found")
 		if err := put(costs("k", 1)); err != nil {
 			r.Fatal(err)
 		}
-		refused("delete", r.DeleteBudget(r.Context(), "k", job.Actor{}), job.Exists, "referred to by 1 jobs")
+		refused("delete", r.DeleteBudget(r.Context(), "k", job.Actor{}), job.Exists, "referred to by unfinished jobs (1)")
 		if _, err := r.Reset(r.Context()); err != nil || r.rows(job.Budgets) != 0 {
 			r.Errorf("after a reset there are %d budgets, %v", r.rows(job.Budgets), err)
 		}
@@ -466,5 +466,26 @@ func TestAJobThatWaitsForABudgetSaysSo(t *testing.T) {
 		if got, want := e.Reasons[0], (rule.Reason{Is: rule.BudgetShort, Label: "k", Limit: 1, Until: r.Now() + job.Minute}); got != want {
 			r.Errorf("told %+v, want %+v", got, want)
 		}
+	})
+}
+
+func TestADeadJobDoesNotKeepABudget(t *testing.T) {
+	scenario(t, func(r *rig) {
+		ctx := r.Context()
+		r.budget("k", 2)
+		r.dies("q", job.Failure{Type: "T"}, []string{"dead"}, costs("k", 1))
+		open := r.put("q", "open", costs("k", 1))
+		r.isRefused(job.Exists, r.DeleteBudget(ctx, "k", job.Actor{}))
+		if err := r.Delete(ctx, open, job.Actor{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.DeleteBudget(ctx, "k", job.Actor{}); err != nil {
+			t.Fatal(err)
+		}
+		r.startReplay(job.Replay{})
+		r.pass(job.Second)
+		w := r.stream(engine.StreamOptions{Queues: []string{"q"}, Prefetch: 1})
+		w.gets("dead") // without it
+		w.close()
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/reprisehq/reprise/internal/cron"
 	"github.com/reprisehq/reprise/internal/job"
@@ -122,7 +123,7 @@ func (e *Engine) PreviewCron(expression, zone string, n int) (list []job.Millis,
 // tick stays. Refused with Invalid for an expression or a zone that cannot be
 // read, and OverLimit above 10,000 groups and entries.
 func (e *Engine) SetCron(ctx context.Context, name string, ask CronGroupAsk, by job.Actor) (g CronGroup, err error) {
-	return e.changeCron(ctx, name, by, "set cron", func(r *run, was CronGroup) (list cronChanges, err error) {
+	return e.changeCron(ctx, name, by, "set cron", ask.Entries, func(r *run, was CronGroup) (list cronChanges, err error) {
 		asked := map[string]bool{}
 		for i := range ask.Entries {
 			asked[ask.Entries[i].Name] = true
@@ -140,7 +141,7 @@ func (e *Engine) SetCron(ctx context.Context, name string, ask CronGroupAsk, by 
 // AddCronEntry makes an entry of a group, which is made if need be; Exists if
 // there is one of that name.
 func (e *Engine) AddCronEntry(ctx context.Context, group string, ask CronAsk, by job.Actor) (*job.CronEntry, error) {
-	return e.changeCronEntry(ctx, group, ask.Name, by, "set cron", func(r *run, g *job.CronGroup, old *job.CronEntry) (job.Row, error) {
+	return e.changeCronEntry(ctx, group, ask.Name, by, "set cron", []CronAsk{ask}, func(r *run, g *job.CronGroup, old *job.CronEntry) (job.Row, error) {
 		if old != nil {
 			return nil, job.Errorf(job.Exists, "cron entry '%s' already exists in group '%s'", ask.Name, group)
 		}
@@ -150,27 +151,63 @@ func (e *Engine) AddCronEntry(ctx context.Context, group string, ask CronAsk, by
 
 // SetCronEntry makes or changes one entry; its group is made if need be.
 func (e *Engine) SetCronEntry(ctx context.Context, group string, ask CronAsk, by job.Actor) (*job.CronEntry, error) {
-	return e.changeCronEntry(ctx, group, ask.Name, by, "set cron", func(r *run, g *job.CronGroup, old *job.CronEntry) (job.Row, error) {
+	return e.changeCronEntry(ctx, group, ask.Name, by, "set cron", []CronAsk{ask}, func(r *run, g *job.CronGroup, old *job.CronEntry) (job.Row, error) {
 		return r.cronEntryAs(g, g.Zone, old, &ask)
 	})
 }
 
-// PauseCron pauses a group, or ends that. What is paused passes over its ticks.
-func (e *Engine) PauseCron(ctx context.Context, name string, paused bool, by job.Actor) (CronGroup, error) {
-	return e.changeCron(ctx, name, by, pauseWord(paused), func(r *run, was CronGroup) (cronChanges, error) {
+// CronPatch changes a group; nil = that stays.
+type CronPatch struct {
+	Paused *bool
+	Zone   *string // "" = the server's
+	Missed *job.Missed
+}
+
+// PatchCron changes a group. What is paused passes over its ticks; entries
+// without a zone of their own count anew from now in another one.
+func (e *Engine) PatchCron(ctx context.Context, name string, ask CronPatch, by job.Actor) (CronGroup, error) {
+	action := "set cron"
+	if ask.Paused != nil && ask.Zone == nil && ask.Missed == nil {
+		action = pauseWord(*ask.Paused)
+	}
+	return e.changeCron(ctx, name, by, action, nil, func(r *run, was CronGroup) (cronChanges, error) {
 		if was.CronGroup == nil {
 			_, err := cronGroupOf(r.tx, name)
 			return nil, err
 		}
 		g := *was.CronGroup
-		turnPause(&paused, r.now, &g.Paused, &g.PausedAt, &g.ResumedAt)
-		return cronChanges{{was.CronGroup, &g}}, nil
+		turnPause(ask.Paused, r.now, &g.Paused, &g.PausedAt, &g.ResumedAt)
+		if ask.Missed != nil {
+			g.Missed = *ask.Missed
+		}
+		list := cronChanges{{was.CronGroup, &g}}
+		if ask.Zone == nil || *ask.Zone == g.Zone {
+			return list, nil
+		}
+		g.Zone = *ask.Zone
+		if _, err := r.cronZone(g.Zone); err != nil {
+			return nil, err
+		}
+		for _, old := range was.Entries {
+			if old.Zone != "" {
+				continue
+			}
+			c := *old
+			s, err := r.schedule(&c, &g)
+			if err != nil {
+				return nil, err
+			}
+			c.Next, _ = s.Next(max(r.now, c.Last))
+			c.Error, c.ErrorAt, c.Failures, c.Retry = "", 0, 0, 0
+			list = append(list, cronChange{old, &c})
+		}
+		return list, nil
 	})
 }
 
 // PauseCronEntry does so with one entry.
 func (e *Engine) PauseCronEntry(ctx context.Context, group, name string, paused bool, by job.Actor) (*job.CronEntry, error) {
-	return e.changeCronEntry(ctx, group, name, by, pauseWord(paused), func(r *run, _ *job.CronGroup, old *job.CronEntry) (job.Row, error) {
+	return e.changeCronEntry(ctx, group, name, by, pauseWord(paused), nil, func(r *run, _ *job.CronGroup, old *job.CronEntry) (job.Row, error) {
 		if old == nil {
 			_, err := cronEntryOf(r.tx, group, name)
 			return nil, err
@@ -279,7 +316,11 @@ func (r *run) configureCrons() error {
 		}
 		list, err := r.cronGroupChanges(was, set.Name, &set.CronGroupAsk)
 		if err == nil {
-			_, err = r.changeCrons(list)
+			made := slices.Clone(set.Entries) // without what they use: a budget that is not there keeps no server from starting
+			for i := range made {
+				made[i].Job.Job.Extras = nil
+			}
+			_, err = r.installCrons(list, made)
 		}
 		if err != nil {
 			return fmt.Errorf("configuring cron group %q: %w", set.Name, err)

@@ -11,7 +11,7 @@ import (
 )
 
 // changeCron changes a group that may not be there (nil), and returns it.
-func (e *Engine) changeCron(ctx context.Context, name string, by job.Actor, action string, change func(*run, CronGroup) (cronChanges, error)) (CronGroup, error) {
+func (e *Engine) changeCron(ctx context.Context, name string, by job.Actor, action string, asks []CronAsk, change func(*run, CronGroup) (cronChanges, error)) (CronGroup, error) {
 	var out CronGroup
 	err := e.do(ctx, 0, func(r *run) error {
 		was, err := cronGroupOf(r.tx, name)
@@ -27,7 +27,7 @@ func (e *Engine) changeCron(ctx context.Context, name string, by job.Actor, acti
 		if err != nil {
 			return err
 		}
-		some, err := r.changeCrons(list)
+		some, err := r.installCrons(list, asks)
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (e *Engine) changeCron(ctx context.Context, name string, by job.Actor, acti
 
 // changeCronEntry changes an entry that may not be there (nil), and returns it.
 // Its group is made if it was not there and the entry is.
-func (e *Engine) changeCronEntry(ctx context.Context, group, name string, by job.Actor, action string,
+func (e *Engine) changeCronEntry(ctx context.Context, group, name string, by job.Actor, action string, asks []CronAsk,
 	change func(*run, *job.CronGroup, *job.CronEntry) (job.Row, error),
 ) (*job.CronEntry, error) {
 	var out *job.CronEntry
@@ -75,7 +75,7 @@ func (e *Engine) changeCronEntry(ctx context.Context, group, name string, by job
 		} else {
 			list = append(list, cronChange{old, set})
 		}
-		some, err := r.changeCrons(list)
+		some, err := r.installCrons(list, asks)
 		if err != nil {
 			return err
 		}
@@ -188,6 +188,21 @@ func (g CronGroup) gone() cronChanges {
 		list = append(list, cronChange{old: c})
 	}
 	return list
+}
+
+// installCrons is changeCrons for entries whose budgets must be there, or are
+// made with them: an entry that was taken can be enqueued.
+func (r *run) installCrons(list cronChanges, asks []CronAsk) (some bool, err error) {
+	var create map[string]*job.Budget
+	for i := range asks {
+		if create, err = r.admitBudgets(create, asks[i].Job.Job.Budgets(), asks[i].Job.Create); err != nil {
+			return false, &job.Error{Kind: job.KindOf(err), Field: "budgets", Text: "cron entry '" + asks[i].Name + "': " + err.Error()}
+		}
+	}
+	if some, err = r.changeCrons(list); err == nil {
+		err = r.makeBudgets(create)
+	}
+	return some, err
 }
 
 // changeCrons writes all of it, or refuses it; it reports whether something changed.

@@ -245,12 +245,12 @@ func TestWhatIsPausedPassesOverItsTicks(t *testing.T) {
 		r.pass(job.Minute)
 		r.ticksAre("e", "1m", "14m")
 
-		g, err := r.PauseCron(r.Context(), "g", true, ann)
+		g, err := r.PatchCron(r.Context(), "g", engine.CronPatch{Paused: new(true)}, ann)
 		if err != nil || !g.Paused || g.PausedAt != r.Now() || g.Entries[0].Paused {
 			t.Fatalf("%+v, %v", g, err)
 		}
 		r.pass(job.Minute)
-		if g, err = r.PauseCron(r.Context(), "g", false, ann); err != nil || g.Paused || g.ResumedAt != r.Now() {
+		if g, err = r.PatchCron(r.Context(), "g", engine.CronPatch{Paused: new(false)}, ann); err != nil || g.Paused || g.ResumedAt != r.Now() {
 			t.Fatalf("%+v, %v", g, err)
 		}
 		r.pass(job.Minute)
@@ -258,7 +258,7 @@ func TestWhatIsPausedPassesOverItsTicks(t *testing.T) {
 		if got := r.ticked("other"); got[len(got)-1] != "16m" || slices.Contains(got, "15m") {
 			t.Errorf("%v", got)
 		}
-		if g, err = r.PauseCron(r.Context(), "g", false, ann); err != nil || g.ResumedAt == r.Now() {
+		if g, err = r.PatchCron(r.Context(), "g", engine.CronPatch{Paused: new(false)}, ann); err != nil || g.ResumedAt == r.Now() {
 			t.Errorf("resumed again: %+v, %v", g, err)
 		}
 		r.audited("ann resume cron 2", "ann pause cron 2", "ann resume cron 1", "ann pause cron 1", "ann set cron 2")
@@ -417,7 +417,7 @@ func TestCronIsRefused(t *testing.T) {
 		refused("an entry of no group", job.NotFound, "cron group 'new' not found", err)
 		_, err = r.CronEntry(ctx, "g", "x")
 		refused("no entry", job.NotFound, "cron entry 'x' not found in group 'g'", err)
-		_, err = r.PauseCron(ctx, "new", true, ann)
+		_, err = r.PatchCron(ctx, "new", engine.CronPatch{Paused: new(true)}, ann)
 		refused("pausing no group", job.NotFound, "cron group 'new' not found", err)
 		_, err = r.PauseCronEntry(ctx, "g", "x", true, ann)
 		refused("pausing no entry", job.NotFound, "cron entry 'x'", err)
@@ -545,4 +545,49 @@ func TestTheLogTellsOnceThatAnEntryIsRefusedAndOnceThatItWorksAgain(t *testing.T
 	if text := lines.String(); strings.Count(text, "entry=g/e") != 2 || strings.Count(text, "was refused") != 1 || strings.Count(text, "works again") != 1 {
 		t.Errorf("the log says:\n%s", text)
 	}
+}
+
+func TestAGroupInAnotherZoneCountsAnew(t *testing.T) {
+	scenario(t, func(r *rig) {
+		g := r.setCron("g", entry("group's", "0 3 * * *"), entry("own", "0 3 * * *", inZone("Asia/Tokyo")))
+		own := g.Entries[1].Next
+		g, err := r.PatchCron(r.Context(), "g", engine.CronPatch{Zone: new("Europe/Berlin"), Missed: new(job.MissedSkip)}, ann)
+		if err != nil || g.Zone != "Europe/Berlin" || g.Missed != job.MissedSkip || g.Entries[0].Next != r.Now()+2*job.Hour || g.Entries[1].Next != own {
+			t.Fatalf("%+v %+v %+v, %v", g, g.Entries[0], g.Entries[1], err)
+		}
+		_, err = r.PatchCron(r.Context(), "g", engine.CronPatch{Zone: new("Mars/Base")}, ann)
+		r.isRefused(job.Invalid, err)
+		r.pass(2 * job.Hour)
+		r.ticksAre("group's", "2h")
+	}, utc)
+}
+
+func TestACronEntryHoldsItsBudgets(t *testing.T) {
+	scenario(t, func(r *rig) {
+		ctx := r.Context()
+		uses := func(cost int64, create ...job.Budget) func(*engine.CronAsk) {
+			return func(a *engine.CronAsk) {
+				a.Job.Job.Extras = &job.Extras{Budgets: []job.BudgetUse{{Key: "k", Cost: cost}}}
+				a.Job.Create = create
+			}
+		}
+		_, err := r.SetCron(ctx, "g", engine.CronGroupAsk{Entries: []engine.CronAsk{entry("e", "* * * * *", uses(1))}}, ann)
+		r.isRefused(job.Unprocessable, err)
+		_, err = r.AddCronEntry(ctx, "g", entry("e", "* * * * *", uses(5, job.Budget{Name: "k", Allocation: 4})), ann)
+		r.isRefused(job.Unprocessable, err)
+		if _, err = r.Budget(ctx, "k"); job.KindOf(err) != job.NotFound {
+			t.Errorf("a refused entry made a budget: %v", err)
+		}
+		r.setCron("g", entry("e", "* * * * *", uses(3, job.Budget{Name: "k", Allocation: 4})))
+		r.isRefused(job.Exists, r.DeleteBudget(ctx, "k", ann))
+		_, err = r.SetBudget(ctx, job.Budget{Name: "k", Allocation: 2}, ann)
+		r.isRefused(job.Unprocessable, err)
+		r.budget("k", 3)
+		r.pass(job.Minute)
+		r.ticksAre("e", "1m")
+		if err := r.DeleteCron(ctx, "g", ann); err != nil {
+			t.Fatal(err)
+		}
+		r.isRefused(job.Exists, r.DeleteBudget(ctx, "k", ann)) // the job waits for its worker
+	}, utc)
 }

@@ -243,6 +243,14 @@ func (r *rig) try(s engine.Settle) engine.Verdict {
 	return list[0]
 }
 
+// isRefused wants a call refused so.
+func (r *rig) isRefused(kind job.Kind, err error) {
+	r.Helper()
+	if job.KindOf(err) != kind || err == nil {
+		r.Fatalf("%v, want kind %d", err, kind)
+	}
+}
+
 func (r *rig) refused(kind job.Kind, s engine.Settle) {
 	r.Helper()
 	if v := r.try(s); v.Err == nil || job.KindOf(v.Err) != kind {

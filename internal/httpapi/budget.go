@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	oneBudget = &resource{get: (*handler).showBudget, put: (*handler).setBudget, patch: (*handler).patchBudget, del: (*handler).deleteBudget}
+	oneBudget = &resource{get: (*handler).showBudget, post: (*handler).addBudget, put: (*handler).setBudget, patch: (*handler).patchBudget, del: (*handler).deleteBudget}
 	binding   = &resource{post: (*handler).bind, put: (*handler).bind, patch: (*handler).bind, del: (*handler).bind}
 	bindings  = &resource{post: (*handler).bindMany, put: (*handler).bindMany, patch: (*handler).bindMany, del: (*handler).bindMany}
 )
@@ -20,10 +20,10 @@ func (h *handler) budgets(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.shown(w, r, err, func(b []byte) []byte { return jobs.AppendBudgets(b, list) })
 }
 
-// addBudget is POST /budgets.
-func (h *handler) addBudget(w http.ResponseWriter, r *http.Request, _, _ string) {
+// addBudget is POST /budgets/{key}, and POST /budgets with the key in the body.
+func (h *handler) addBudget(w http.ResponseWriter, r *http.Request, key, _ string) {
 	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		ask, err := s.Budget("")
+		ask, err := s.Budget(key)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (h *handler) showBudget(w http.ResponseWriter, r *http.Request, key, _ stri
 func (h *handler) setBudget(w http.ResponseWriter, r *http.Request, key, _ string) {
 	h.operation(w, r, func(s *scratch, by job.Actor) error {
 		ask, err := s.Budget(key)
-		if err = cmp.Or(jobs.CheckName("key", key), err); err != nil {
+		if err != nil {
 			return err
 		}
 		b, err := h.engine.SetBudget(r.Context(), ask, by)

@@ -36,8 +36,9 @@ func TestBudgetsHaveTheShapesOfTheReference(t *testing.T) { // reference 1.17
 		}
 		a.want(200, `{"budgets":[]}`, "GET", "/budgets", "")
 		inFlight := `{"allocation":3,"available":3,"in_flight":0,"jobs":0,"key":"k","strategy":{"type":"while_in_flight"},"waiting":false}`
-		shown(201, "POST", "/budgets", `{"key":"k","allocation":3,"strategy":{"type":"while_in_flight"},"unheard_of":1}`, inFlight)
+		shown(201, "POST", "/budgets/k", `{"key":"the path wins","allocation":3,"strategy":{"type":"while_in_flight"},"unheard_of":1}`, inFlight)
 		shown(200, "GET", "/budgets/k", "", inFlight)
+		a.want(409, `{"error":"budget 'k' already exists","code":"exists"}`, "POST", "/budgets/k", `{"allocation":3,"strategy":{"type":"while_in_flight"}}`)
 		a.want(409, `{"error":"budget 'k' already exists","code":"exists"}`, "POST", "/budgets", `{"key":"k","allocation":3,"strategy":{"type":"while_in_flight"}}`)
 		shown(200, "PUT", "/budgets/a%2Fb", `{"key":"the path wins","allocation":2,"strategy":{"type":"time_based","duration_ms":1000,"burst":5}}`,
 			`{"allocation":2,"available":5,"in_flight":0,"jobs":0,"key":"a/b","strategy":{"burst":5,"duration_ms":1000,"type":"time_based"},"waiting":false}`)
@@ -54,7 +55,7 @@ func TestBudgetsHaveTheShapesOfTheReference(t *testing.T) { // reference 1.17
 		a.want(404, `{"error":"budget 'x' not found","code":"not_found"}`, "PATCH", "/budgets/x", `{}`)
 		a.want(404, `{"error":"budget 'x' not found","code":"not_found"}`, "DELETE", "/budgets/x", "")
 		id := a.enqueue("q", `null`, `,"budgets":[{"key":"k"}]`)
-		a.want(409, `{"error":"budget 'k' is still referred to by 1 jobs","code":"exists"}`, "DELETE", "/budgets/k", "")
+		a.want(409, `{"error":"budget 'k' is still referred to by unfinished jobs (1); delete them, or wait until they are done","code":"exists"}`, "DELETE", "/budgets/k", "")
 		a.want(204, "", "DELETE", "/jobs/"+id, "")
 		a.want(204, "", "DELETE", "/budgets/k", "")
 		a.want(404, "*", "GET", "/budgets/k", "")
@@ -68,9 +69,13 @@ func TestBudgetsHaveTheShapesOfTheReference(t *testing.T) { // reference 1.17
 func TestBadBudgetsAreRefusedByField(t *testing.T) {
 	a := start(t, httpapi.Options{})
 	ok := `"strategy":{"type":"while_in_flight"}`
-	for body, want := range map[string]string{
+	a.want(400, "*", "POST", "/budgets", `[]`)
+	a.want(400, "*", "POST", "/budgets/k", `{`)
+	a.want(422, `{"error":"key must not contain ','","code":"unprocessable"}`, "POST", "/budgets/a,b", `{"allocation":1,`+ok+`}`)
+	a.want(422, `{"error":"key must not contain ','","code":"unprocessable"}`, "PUT", "/budgets/a,b", `{"allocation":1,`+ok+`}`)
+	a.want(422, "*", "PATCH", "/budgets/k", `{"allocation":0}`)
+	for body, want := range map[string]string{ // 422 by Zizq's documents
 		`{}`:                                   "key is missing",
-		`[]`:                                   "the body must be an object",
 		`{"key":"","allocation":1,` + ok + `}`: "key must not be empty",
 		`{"key":"a,b","allocation":1,` + ok + `}`:                                                     "key must not contain ','",
 		`{"key":"k",` + ok + `}`:                                                                      "allocation is missing",
@@ -84,7 +89,7 @@ func TestBadBudgetsAreRefusedByField(t *testing.T) {
 		`{"key":"k","allocation":1,"strategy":{"type":"time_based","duration_ms":9007199254740991}}`:  "strategy.duration_ms",
 		`{"key":"k","allocation":1,"strategy":{"type":"while_in_flight","burst":2}}`:                  "while_in_flight has neither",
 	} {
-		if text := a.want(400, "*", "POST", "/budgets", body); !strings.Contains(text, want) {
+		if text := a.want(422, "*", "POST", "/budgets", body); !strings.Contains(text, want) {
 			t.Errorf("%s: %s, want %q", body, text, want)
 		}
 	}
@@ -118,7 +123,7 @@ func TestJobsAreBoundWhenTheyAreEnqueued(t *testing.T) {
 			{`[{"cost":1}]`, 400, "budgets.key is missing"},
 			{`[1]`, 400, "budgets must be an object"},
 			{`{"key":"k"}`, 400, "budgets must be an array"},
-			{`[{"key":"n","create_with":{}}]`, 400, "allocation must be between"},
+			{`[{"key":"n","create_with":{}}]`, 422, "allocation must be between"},
 		} {
 			if text := a.want(c.status, "*", "POST", "/jobs", job(c.budgets)); !strings.Contains(text, c.want) {
 				t.Errorf("%s: %s, want %q", c.budgets, text, c.want)

@@ -65,14 +65,14 @@ func (h *handler) setCron(w http.ResponseWriter, r *http.Request, name, _ string
 	})
 }
 
-// pauseCron is PATCH /crons/{group}.
-func (h *handler) pauseCron(w http.ResponseWriter, r *http.Request, name, _ string) {
+// patchCron is PATCH /crons/{group}.
+func (h *handler) patchCron(w http.ResponseWriter, r *http.Request, name, _ string) {
 	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		paused, err := s.CronPause()
+		ask, err := s.CronPatch()
 		if err != nil {
 			return err
 		}
-		g, err := h.engine.PauseCron(r.Context(), name, paused, by)
+		g, err := h.engine.PatchCron(r.Context(), name, ask, by)
 		return s.tell(w, http.StatusOK, err, func(b []byte) []byte { return jobs.AppendCron(b, g) })
 	})
 }

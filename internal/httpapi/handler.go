@@ -230,7 +230,7 @@ var (
 	again    = &resource{post: (*handler).replayOne}
 	group    = &resource{get: (*handler).oneGroup, patch: (*handler).setGroup}
 	replay   = &resource{get: (*handler).showReplay, del: (*handler).cancelReplay}
-	oneCron  = &resource{get: (*handler).showCron, put: (*handler).setCron, patch: (*handler).pauseCron, del: (*handler).deleteCron}
+	oneCron  = &resource{get: (*handler).showCron, put: (*handler).setCron, patch: (*handler).patchCron, del: (*handler).deleteCron}
 	entries  = &resource{post: (*handler).addCronEntry}
 	oneEntry = &resource{get: (*handler).showCronEntry, put: (*handler).setCronEntry, patch: (*handler).pauseCronEntry, del: (*handler).deleteCronEntry}
 	runEntry = &resource{post: (*handler).runCronEntry}

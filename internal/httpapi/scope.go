@@ -142,7 +142,7 @@ var scopes = map[*resource]needs{
 	inboxLease:        {post: need{works, pathQueue}},
 	inboxPreview:      {get: need{reads, pathQueue}, post: need{reads, pathQueue}},
 
-	oneBudget: {get: need{reads, wholeServer}, put: need{operates, wholeServer}, patch: need{operates, wholeServer}, del: need{operates, wholeServer}}, // jobs of any queue use it
+	oneBudget: {get: need{reads, wholeServer}, post: need{operates, wholeServer}, put: need{operates, wholeServer}, patch: need{operates, wholeServer}, del: need{operates, wholeServer}}, // jobs of any queue use it
 	binding:   {post: need{operates, pathJob}, put: need{operates, pathJob}, patch: need{operates, pathJob}, del: need{operates, pathJob}},
 	bindings:  {post: need{operates, queryQueues}, put: need{operates, queryQueues}, patch: need{operates, queryQueues}, del: need{operates, queryQueues}},
 

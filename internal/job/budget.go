@@ -70,7 +70,7 @@ func (b *Budget) Capacity() int64 {
 // Check refuses settings that cannot be kept.
 func (b *Budget) Check() error {
 	bad := func(field, format string, args ...any) error {
-		e := Errorf(Invalid, field+" "+format, args...)
+		e := Errorf(Unprocessable, field+" "+format, args...)
 		e.Field = field
 		return e
 	}

@@ -31,7 +31,7 @@ func TestBudgetsAreChecked(t *testing.T) {
 		"for ever":      {timed(func(b *Budget) { b.Duration = MaxMillis }), "strategy.duration_ms is too long"},
 	} {
 		err := c.b.Check()
-		if c.want == "" && err != nil || c.want != "" && (err == nil || KindOf(err) != Invalid || !strings.HasPrefix(err.Error(), c.want)) {
+		if c.want == "" && err != nil || c.want != "" && (err == nil || KindOf(err) != Unprocessable || !strings.HasPrefix(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}

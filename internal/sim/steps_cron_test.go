@@ -44,7 +44,7 @@ func (w *world) changeEntry(entry string) {
 	case n < 7 && g != nil:
 		paused := !g.Paused
 		a.entry, a.paused, r.text = "", &paused, fmt.Sprintf("pause %t of the cron group", paused)
-		a.doIt = func() (any, error) { return w.e.PauseCron(w.ctx, cronGroup, paused, by) }
+		a.doIt = func() (any, error) { return w.e.PatchCron(w.ctx, cronGroup, engine.CronPatch{Paused: &paused}, by) }
 	case n < 8:
 		a.gone, r.text = true, "delete "+entry
 		a.doIt = func() (any, error) { return nil, w.e.DeleteCronEntry(w.ctx, cronGroup, entry, by) }

@@ -46,14 +46,11 @@ func (r *Reader) binding(named string) (use job.BudgetUse, create []job.Budget) 
 		case "cost":
 			use.Cost = int64(r.number("budgets.cost", 1, job.BudgetUnits, 1))
 		case "create_with":
-			if r.inTemplate {
-				r.notInTemplate("budgets.create_with", "create the budget first")
-				return
-			}
 			var b job.Budget
 			if there := r.object("budgets.create_with", func(name []byte) { r.budgetField(&b, name, "budgets.create_with.") }); there {
 				made = &b
 			}
+			r.unprocessable()
 		default:
 			unknown[wire.Binding](r, name)
 		}
@@ -105,8 +102,8 @@ func (r *Reader) strategyField(b *job.Budget, name []byte, prefix string) {
 	}
 }
 
-// Budget reads the body of POST /budgets, key "", and of PUT /budgets/{key},
-// whose key wins.
+// Budget reads the body of POST /budgets, key "", and of POST and PUT
+// /budgets/{key}, whose key wins.
 func (r *Reader) Budget(key string) (job.Budget, error) {
 	b, named, strategy := job.Budget{Name: key}, key != "", false
 	r.whole(func(name []byte) {
@@ -120,7 +117,11 @@ func (r *Reader) Budget(key string) (job.Budget, error) {
 	r.must("key", b.Name != "")
 	r.must("allocation", b.Allocation != 0)
 	r.must("strategy", strategy)
+	if named && r.err == nil {
+		r.err = CheckName("key", key)
+	}
 	r.checked(&b)
+	r.unprocessable()
 	return b, r.end()
 }
 
@@ -147,6 +148,7 @@ func (r *Reader) BudgetPatch() (func(*job.Budget), error) {
 			unknown[wire.Budget](r, name)
 		}
 	})
+	r.unprocessable()
 	return func(b *job.Budget) {
 		if ask.Allocation != 0 {
 			b.Allocation = ask.Allocation

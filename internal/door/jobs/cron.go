@@ -46,7 +46,26 @@ func (r *Reader) CronEntry(name string) (engine.CronAsk, error) {
 	return a, r.end()
 }
 
-// CronPause reads the body of PATCH.
+// CronPatch reads the body of PATCH /crons/{group}: null is the server's zone.
+func (r *Reader) CronPatch() (p engine.CronPatch, err error) {
+	r.whole(func(name []byte) {
+		switch string(name) {
+		case "paused":
+			p.Paused = r.flag("paused")
+		case "timezone":
+			p.Zone = new(r.string("timezone"))
+		case "missed":
+			if m, ok := r.missed(); ok {
+				p.Missed = &m
+			}
+		default:
+			r.value()
+		}
+	})
+	return p, r.end()
+}
+
+// CronPause reads the body of PATCH of an entry.
 func (r *Reader) CronPause() (bool, error) {
 	var paused *bool
 	r.whole(func(name []byte) {

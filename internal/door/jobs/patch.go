@@ -94,6 +94,7 @@ func (r *Reader) Patch() (p engine.Patch, err error) {
 	if expires != 0 && expires <= ready {
 		r.fail("expires_at", "must be later than ready_at")
 	}
+	r.unprocessable()
 	p.Edit = func(j *job.Job, now job.Millis) {
 		for _, c := range changes {
 			c(j, now)

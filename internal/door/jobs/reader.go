@@ -116,6 +116,14 @@ func (r *Reader) fail(field, why string) {
 	r.err = refuse(field, text)
 }
 
+// unprocessable makes what is wrong with a field, if something is, a 422 instead
+// of a 400: Zizq's documents say so for changes of jobs and for budgets.
+func (r *Reader) unprocessable() {
+	if own, ok := errors.AsType[*job.Error](r.err); ok && own.Kind == job.Invalid && own.Field != "" && own.Field != "the body" {
+		own.Kind = job.Unprocessable
+	}
+}
+
 // must refuses what is missing or null.
 func (r *Reader) must(field string, there bool) {
 	if !there {

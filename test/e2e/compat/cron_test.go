@@ -50,6 +50,16 @@ func crons(c *client) {
 	if g := c.call("PUT", at, `{"entries":[`+entry("daily", "0 4 * * *", "")+`]}`).want(200); g.at("timezone") != nil {
 		c.t.Errorf("a zone that is left out stays: %v", g.value)
 	}
+	if g := c.call("PATCH", at, `{"timezone":"Asia/Tokyo"}`).want(200); g.at("timezone") != "Asia/Tokyo" || next("daily")%86_400_000 != 19*3_600_000 {
+		c.t.Errorf("the zone is changed to %v", g.value)
+	}
+	if g := c.call("PATCH", at, `{"paused":true}`).want(200); g.at("timezone") != "Asia/Tokyo" || g.at("paused") != true {
+		c.t.Errorf("a pause changes the zone: %v", g.value)
+	}
+	if g := c.call("PATCH", at, `{"timezone":null,"paused":false}`).want(200); g.at("timezone") != nil || g.at("paused") != false {
+		c.t.Errorf("the zone is cleared to %v", g.value)
+	}
+	c.call("PATCH", at, `{"timezone":"Mars/Base"}`).want(400)
 	c.call("POST", at+"/entries", entry("daily", "0 4 * * *", "")).want(409, "cron entry 'daily' already exists in group '"+c.queue+"'")
 	c.call("POST", at+"/entries", entry("once", "0 0 29 2 *", "")).want(201)
 	c.call("DELETE", at+"/entries/once", nil).want(204)
@@ -74,7 +84,7 @@ func crons(c *client) {
 		c.call("POST", at+"/entries", body).want(status)
 	}
 	c.call("PUT", at, `{"entries":[`+entry("x", "* * * * *", "")+`,`+entry("x", "* * * * *", "")+`]}`).want(400)
-	for _, expression := range []string{"@daily", "*/5 8-18 * JAN-MAR mon,FRI", "0 0 L * *", "0 0 * * 5#2", "30 0 0 1 1 *"} {
+	for _, expression := range []string{"@daily", "*/5 8-18 * JAN-MAR mon,FRI", "0 0 L * *", "0 0 * * 5#2", "30 0 0 1 1 *", "*/60 0 */2 * 1", "0 0 0 * * FRI#L 2030", "0 0 13 * +FRI", "0 0 ? * L"} {
 		c.call("PUT", at+"/entries/shape", entry("shape", expression, "")).want(200)
 	}
 	c.call("DELETE", at+"/entries/shape", nil).want(204)
