@@ -235,8 +235,11 @@ func TestAnEntryThatChangesWhileItsTickIsFolded(t *testing.T) {
 		change func(r *rig) error
 		want   string
 	}{
-		"paused":        {func(r *rig) error { _, err := r.PauseCronEntry(r.Context(), "g", "e", true, ann); return err }, "x"},
-		"group paused":  {func(r *rig) error { _, err := r.PatchCron(r.Context(), "g", engine.CronPatch{Paused: new(true)}, ann); return err }, "x"},
+		"paused": {func(r *rig) error { _, err := r.PauseCronEntry(r.Context(), "g", "e", true, ann); return err }, "x"},
+		"group paused": {func(r *rig) error {
+			_, err := r.PatchCron(r.Context(), "g", engine.CronPatch{Paused: new(true)}, ann)
+			return err
+		}, "x"},
 		"deleted":       {func(r *rig) error { return r.DeleteCronEntry(r.Context(), "g", "e", ann) }, "x"},
 		"group deleted": {func(r *rig) error { return r.DeleteCron(r.Context(), "g", ann) }, "x"},
 		"reset":         {func(r *rig) error { _, err := r.Reset(r.Context()); return err }, ""},

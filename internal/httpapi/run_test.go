@@ -53,7 +53,7 @@ func TestRunCallsRefuseByName(t *testing.T) {
 		{400, "progress", `{"lease":"` + token + `","text":"` + big + `"}`, `progress.text must not be longer than 1024 bytes`},
 		{400, "progress", `{"lease":"` + token + `","ms":-1}`, `ms must be a whole number from 0 to 86400000`},
 		{400, "cancel", `{"why":"x"}`, `why is not known here`},
-		{400, "release", `{"delay_ms":"1s"}`, `delay_ms must be a whole number from 0 to 4611686018427387904`},
+		{400, "release", `{"delay_ms":"1s"}`, `delay_ms must be a whole number from 0 to 18446744073709551615`},
 		{404, "release", ``, `job not found in in-flight set`},
 	} {
 		body := a.want(c.status, "*", "POST", "/jobs/"+id+"/"+c.path, c.body)

@@ -127,7 +127,7 @@ func TestWhatDoesNotCompileSaysWhy(t *testing.T) {
 		{`[inputs]`, "not allowed"},
 		{`import "a" as a; .`, "cannot load module"},
 		{`include "a"; .`, "cannot load module"},
-		{`debug`, "not defined"},
+		{`stderr`, "not defined"},
 		{`input_filename`, "not defined"},
 		{`$__prog_args`, "variable not defined"},
 		{strings.Repeat(" ", jq.SourceMax) + ".", "longer than"},

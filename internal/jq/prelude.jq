@@ -78,3 +78,8 @@ def __nth($n): .[$n | __at];
 def __fromstream(f): fromstream(f | __event);
 def __from_entries: [.[] | {(.key // .Key // .name // .Name): (if has("value") then .value else .Value end)}] | __add // {};
 def __with_entries(f): to_entries | map(f) | __from_entries;
+
+# Zizq's jaq has these, the interpreter does not. Members have no order here.
+def keys_unsorted: keys;
+def debug: .;
+def debug(f): (f | empty), .;

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
 	"net/url"
 	"slices"
@@ -57,11 +58,27 @@ var (
 func ListQuery(raw string) (*Query, error) {
 	q, err := readQuery("/jobs", raw, listParams)
 	if err == nil && q.from != "" {
-		if q.filter.From, err = job.ParseID(q.from); err != nil {
+		if q.filter.From, err = queryID(q.from); err != nil {
 			err = refuse("from", "from must be a job ID: "+err.Error())
+		}
+		if q.desc && q.filter.From.IsZero() { // nothing stands before the first id, which a store takes for none
+			q.filter.IDs = []job.ID{lastID}
 		}
 	}
 	return q, err
+}
+
+// lastID is the largest there can be; no job has it.
+var lastID = job.ID(bytes.Repeat([]byte{0xff}, len(job.ID{})))
+
+// queryID reads an id. One that has its form and is above the largest stands
+// for that: the form is all that Zizq asks for.
+func queryID(text string) (job.ID, error) {
+	id, err := job.ParseID(text)
+	if err != nil && len(text) == job.IDChars && strings.Trim(text, "0123456789abcdefghijklmnopqrstuvwxyz") == "" {
+		return lastID, nil
+	}
+	return id, err
 }
 
 // CountQuery reads the query of GET /jobs/count.
@@ -70,8 +87,10 @@ func CountQuery(raw string) (*Query, error) { return readQuery("/jobs/count", ra
 // ErrorsQuery reads the query of GET /jobs/{id}/errors.
 func ErrorsQuery(id job.ID, raw string) (*Query, error) {
 	q, err := readQuery("/jobs/"+id.String()+"/errors", raw, pageParams)
-	if err == nil && q.from != "" && q.attempt() == 0 {
-		err = refuse("from", "from must be the number of an attempt, from 1")
+	if err == nil && q.from != "" {
+		if _, bad := strconv.ParseUint(q.from, 10, 32); bad != nil {
+			err = refuse("from", "from must be the number of an attempt, or 0")
+		}
 	}
 	return q, err
 }
@@ -178,7 +197,7 @@ func (q *Query) among(name string, list []string) error {
 				return refuse(name, "wait must be among "+strings.Join(wire.Waits, ", ")+"; it has "+strconv.Quote(shorten(part, 64))+spell.Hint(part, wire.Waits))
 			}
 		case "id":
-			id, err := job.ParseID(part)
+			id, err := queryID(part)
 			if err != nil {
 				return refuse(name, "invalid job ID: "+strconv.Quote(shorten(part, 64)))
 			}
@@ -238,12 +257,17 @@ func (q *Query) AppendErrors(b []byte, rows []job.Failure) []byte {
 	return appendPage(b, `{"errors":[`, q, rows, AppendFailure, func(f job.Failure) string { return strconv.Itoa(int(f.Number)) })
 }
 
-// attempt is the cursor as a number, 0 if it is none.
+// attempt is the cursor as a number, 0 if it is none. Before 0 comes as little
+// as before 1.
 func (q *Query) attempt() uint32 {
-	if n, err := strconv.ParseUint(q.from, 10, 32); err == nil {
-		return uint32(n)
+	n, err := strconv.ParseUint(q.from, 10, 32)
+	switch {
+	case err != nil:
+		return 0
+	case q.desc:
+		return max(1, uint32(n))
 	}
-	return 0
+	return uint32(n)
 }
 
 // appendPage appends rows, without the one too many, and the links: next where

@@ -102,7 +102,7 @@ func TestQueriesRefuseByName(t *testing.T) {
 	if _, err := jobs.CountQuery("limit=5"); err == nil {
 		t.Error("a count takes no limit")
 	}
-	for _, raw := range []string{"from=0", "from=x", "before=1", "status=dead", "from=4294967296"} {
+	for _, raw := range []string{"from=-1", "from=x", "before=1", "status=dead", "from=4294967296"} {
 		if _, err := jobs.ErrorsQuery(job.ID{}, raw); err == nil {
 			t.Errorf("errors?%s was taken", raw)
 		}

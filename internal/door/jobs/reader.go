@@ -320,9 +320,18 @@ func (r *Reader) number(field string, least, most, otherwise uint64) uint64 {
 	return n
 }
 
-// millis reads a time or a span.
+// millis reads a time or a span. Zizq's have 64 bits; what is above ours is for
+// ever.
 func (r *Reader) millis(field string, least, otherwise job.Millis) job.Millis {
-	return job.Millis(r.number(field, uint64(least), uint64(job.MaxMillis), uint64(otherwise)))
+	raw := r.given()
+	if raw == nil {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(string(raw), 10, 64)
+	if err != nil || n < uint64(least) {
+		r.fail(field, "must be a whole number from "+strconv.FormatUint(uint64(least), 10)+" to "+strconv.FormatUint(math.MaxUint64, 10))
+	}
+	return job.Millis(min(n, uint64(job.MaxMillis)))
 }
 
 func (r *Reader) float32(field string) float64 {

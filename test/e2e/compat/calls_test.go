@@ -186,5 +186,16 @@ func listing(c *client) {
 	c.call("GET", "/jobs?queue="+c.queue+"&limit=0", nil).want(400, "limit must be between 1 and 2000")
 	c.call("GET", "/jobs?nonsense=1", nil).want(400)
 	c.call("GET", "/jobs/count?nonsense=1", nil).want(400)
+	for query, want := range map[string]int{ // the ends of all ids, and beyond
+		"from=0000000000000000000000000": 5, "from=0000000000000000000000000&order=desc": 0,
+		"from=f5lxx1zz5pnorynqglhzmsp33": 0, "from=f5lxx1zz5pnorynqglhzmsp33&order=desc": 5,
+		"from=zzzzzzzzzzzzzzzzzzzzzzzzz": 0, "from=zzzzzzzzzzzzzzzzzzzzzzzzz&order=desc": 5, "id=zzzzzzzzzzzzzzzzzzzzzzzzz": 0,
+	} {
+		if list, _ := c.call("GET", "/jobs?queue="+c.queue+"&"+query, nil).want(200).at("jobs").([]any); len(list) != want {
+			c.t.Errorf("%s lists %d, want %d", query, len(list), want)
+		}
+	}
+	late := c.call("POST", "/jobs", `{"type":"t","queue":"late-`+c.queue+`","payload":null,"ready_at":18446744073709551615,"retention":{"dead_ms":18446744073709551615}}`).want(201)
+	same(c.t, "the last date of all", late.at("status"), `"scheduled"`)
 	same(c.t, "an empty list", c.call("GET", "/jobs?queue=none-"+c.queue, nil).want(200).at("jobs"), `[]`)
 }

@@ -15,17 +15,19 @@ func filters(c *client) {
 		c.call("POST", "/jobs", `{"type":"t","queue":"`+c.queue+`","payload":`+p+`}`).want(201)
 	}
 	for filter, want := range map[string]string{
-		`.`:                     `[0,"",[],{},{"a":1},{"a":"x y","b":null},[1,2,3],9007199254740993]`, // 0 and "" are true
-		`.a`:                    `[{"a":1},{"a":"x y","b":null}]`,                                     // an error keeps nothing
-		`.[]`:                   `[{"a":1},{"a":"x y","b":null},[1,2,3]]`,                             // any output
-		`empty`:                 `[]`,
-		`false, 1`:              `[null,false,0,"",[],{},{"a":1},{"a":"x y","b":null},[1,2,3],9007199254740993]`,
-		`error("no")`:           `[]`,
-		`. == {"a":1}`:          `[{"a":1}]`,
-		`. == 9007199254740993`: `[9007199254740993]`,
-		`. == 9007199254740992`: `[]`,
-		`. | contains({"a":1})`: `[{"a":1}]`,
-		`.[0:2] == [1,2]`:       `[[1,2,3]]`,
+		`.`:           `[0,"",[],{},{"a":1},{"a":"x y","b":null},[1,2,3],9007199254740993]`, // 0 and "" are true
+		`.a`:          `[{"a":1},{"a":"x y","b":null}]`,                                     // an error keeps nothing
+		`.[]`:         `[{"a":1},{"a":"x y","b":null},[1,2,3]]`,                             // any output
+		`empty`:       `[]`,
+		`false, 1`:    `[null,false,0,"",[],{},{"a":1},{"a":"x y","b":null},[1,2,3],9007199254740993]`,
+		`error("no")`: `[]`,
+		`select(type == "object") | keys_unsorted | length == 2`: `[{"a":"x y","b":null}]`,
+		`debug | debug(.a?) | .[1:] == [2,3]`:                    `[[1,2,3]]`,
+		`. == {"a":1}`:                                           `[{"a":1}]`,
+		`. == 9007199254740993`:                                  `[9007199254740993]`,
+		`. == 9007199254740992`:                                  `[]`,
+		`. | contains({"a":1})`:                                  `[{"a":1}]`,
+		`.[0:2] == [1,2]`:                                        `[[1,2,3]]`,
 		`(.a == "x y") and (. | contains({"b":null}))`:           `[{"a":"x y","b":null}]`,
 		`select(type == "object") | .a | tostring | test("^x ")`: `[{"a":"x y","b":null}]`,
 	} {

@@ -131,6 +131,8 @@ func failureRecords(c *client) {
 	if strings.Join(seen, ";") != strings.Join(want, ";") {
 		c.t.Errorf("records are %q, want %q", seen, want)
 	}
+	same(c.t, "from 0", c.call("GET", "/jobs/"+id+"/errors?from=0&limit=1", nil).want(200).at("errors", 0, "attempt"), `1`)
+	same(c.t, "before 0", c.call("GET", "/jobs/"+id+"/errors?from=0&order=desc", nil).want(200).at("errors"), `[]`)
 	last := c.call("GET", "/jobs/"+id+"/errors?order=desc&limit=1", nil).want(200)
 	if number(c.t, last.at("errors", 0, "attempt")) != 5 {
 		c.t.Errorf("the last record is %v", last.value)
