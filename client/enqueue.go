@@ -35,8 +35,9 @@ type Job struct {
 	// ExpiresAt makes the job dead if it was not started by then. Zero = never.
 	ExpiresAt time.Time
 
-	// RunTimeout bounds one attempt. 0 = as the queue says.
-	RunTimeout time.Duration
+	// RunTimeout bounds one attempt, StartTimeout the wait between delivery and
+	// start. 0 = as the queue says.
+	RunTimeout, StartTimeout time.Duration
 
 	// Retry is the policy of this job. nil = as the queue says.
 	Retry *wire.Retry
@@ -67,6 +68,16 @@ type Job struct {
 	// Copies is how many workers may run the job side by side; the first that
 	// succeeds ends the others. 0 = 1.
 	Copies int
+
+	// Requires are conditions on the worker, such as "gpu" or "cpuMHz > 350", at
+	// most 32: no other worker gets the job.
+	Requires []string
+
+	// Labels are kept with the job and handed to its worker, at most 32.
+	Labels map[string]string
+
+	// Traceparent is the W3C trace context of the producer. "" = none.
+	Traceparent string
 }
 
 // body translates a job to the wire.
@@ -80,6 +91,8 @@ func (j *Job) body(now time.Time) (wire.Enqueue, error) {
 		Priority: j.Priority, Group: j.Group, Place: j.Place, Retry: j.Retry, Retention: j.Retention,
 		IdempotencyKey: j.IdempotencyKey, Copies: j.Copies,
 		UniqueKey: j.UniqueKey, UniqueWhile: j.UniqueWhile, Batch: j.Batch, Budgets: j.Budgets,
+		Requires: j.Requires, Labels: j.Labels, Traceparent: j.Traceparent,
+		RunTimeoutMS: atLeastOne(j.RunTimeout), StartTimeoutMS: atLeastOne(j.StartTimeout),
 	}
 	if !j.At.IsZero() {
 		e.ReadyAt = j.At.UnixMilli()
@@ -89,10 +102,16 @@ func (j *Job) body(now time.Time) (wire.Enqueue, error) {
 	if !j.ExpiresAt.IsZero() {
 		e.ExpiresAt = j.ExpiresAt.UnixMilli()
 	}
-	if e.RunTimeoutMS = j.RunTimeout.Milliseconds(); j.RunTimeout > 0 && e.RunTimeoutMS == 0 {
-		e.RunTimeoutMS = 1
-	}
 	return e, nil
+}
+
+// atLeastOne is a span in milliseconds; one that is shorter than that is no 0,
+// which would mean none.
+func atLeastOne(span time.Duration) int64 {
+	if ms := span.Milliseconds(); ms != 0 || span <= 0 {
+		return ms
+	}
+	return 1
 }
 
 // Enqueue puts one job in. When it returns without an error, the job is safe

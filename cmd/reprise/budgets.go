@@ -172,7 +172,7 @@ continuously, and do not come back; after a pause up to --burst have gathered.`,
 	})
 	flags := cmd.Flags()
 	flags.Int64Var(&units, "allocation", 0, "units there are (required)")
-	flags.DurationVar(&per, "per", 0, "span in which they come, such as 1m; without it they are out at once")
+	spanVar(flags, &per, "per", 0, "span in which they come, such as 1m; without it they are out at once")
 	flags.Int64Var(&burst, "burst", 0, "units that gather at most (default: the allocation)")
 	flags.BoolVar(&asJSON, "json", false, "print the budget as a line of JSON")
 	return cmd

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"os/user"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -117,21 +116,11 @@ func instant(flag, text string, now time.Time) (int64, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at.UnixMilli(), nil
 	}
-	days, rest := time.Duration(0), text
-	if n, tail, ok := strings.Cut(text, "d"); ok {
-		if d, err := strconv.Atoi(n); err == nil && d >= 0 && d < 36500 {
-			days, rest = time.Duration(d)*24*time.Hour, tail
-		}
-	}
-	span := time.Duration(0)
-	var err error
-	if rest != "" || days == 0 {
-		span, err = time.ParseDuration(rest)
-	}
-	if err != nil || span < 0 {
+	span, err := parseSpan(text)
+	if err != nil {
 		return 0, usagef("%s %q is neither a span such as 30m, 12h or 7d nor a time such as 2026-03-01T12:00:00Z", flag, text)
 	}
-	return now.Add(-days - span).UnixMilli(), nil
+	return now.Add(-span).UnixMilli(), nil
 }
 
 // completeFingerprints offers the largest groups, with what they died of.

@@ -40,7 +40,7 @@ func (f *runFlags) register(cmd *cobra.Command, verb string) {
 	flags.BoolVar(&f.detached, "detach", false, "do not wait for the end")
 	flags.BoolVar(&f.asJSON, "json", false, "print the run, or the dry run, as a line of JSON")
 	flags.Float64Var(&f.rate, "rate", 0, "jobs a second; 0 = as fast as it goes")
-	flags.DurationVar(&f.ramp, "ramp", 0, "let the rate grow from 0 for so long")
+	spanVar(flags, &f.ramp, "ramp", 0, "let the rate grow from 0 for so long")
 }
 
 // check says what is wrong with ids and flags together.

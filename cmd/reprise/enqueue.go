@@ -8,11 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/reprisehq/reprise/client"
@@ -35,7 +38,9 @@ type enqueueFlags struct {
 	folding           wire.Batch // of --batch-*
 	priority          uint16
 	hasPriority, json bool
-	keep              time.Duration
+	keep, keepDead    time.Duration
+	retry, expires    string
+	labels            []string
 	budgets           []string
 	job               client.Job
 }
@@ -59,6 +64,7 @@ with the job that is already there. With --ndjson, line N gets the key KEY/N.`,
 		Example: `  reprise enqueue --queue mail --type welcome --payload '{"to":"ada@example.com"}'
   reprise enqueue --queue mail --type digest --delay 2h
   reprise enqueue --queue mail --type digest --at 2026-12-24T08:00:00Z
+  reprise enqueue --queue hooks --type call --retry '{limit: 9, curve: {kind: linear, base: 1m, step: 5m}}' --expires 2d
   reprise enqueue --queue import --type file --payload @order.json --retry-limit 5
   date +%s | reprise enqueue --queue clock --type tick --payload -
   reprise enqueue --queue events --type event --ndjson events.ndjson --idempotency-key "import of May"`,
@@ -76,10 +82,19 @@ with the job that is already there. With --ndjson, line N gets the key KEY/N.`,
 	flags.StringVarP(&f.payload, "payload", "p", "null", "the payload: JSON, - for standard input, or @FILE")
 	flags.StringVar(&f.ndjson, "ndjson", "", "file with one payload per line, - for standard input")
 	flags.Uint16Var(&f.priority, "priority", wire.PriorityDefault, "0 to 65535; lower runs first")
-	flags.DurationVar(&f.job.Delay, "delay", 0, "not before this has passed, such as 90s or 2h")
+	spanVar(flags, &f.job.Delay, "delay", 0, "not before this has passed, such as 90s or 2h")
 	flags.StringVar(&f.at, "at", "", "not before this time, such as 2026-12-24T08:00:00Z or \"2026-12-24 08:00\" (local)")
+	flags.StringVar(&f.expires, "expires", "", "dead if it was not started by then: a time, or a span from now such as 2d")
+	flags.StringVar(&f.job.Place, "place", "", "front or back of its priority (default back)")
+	flags.StringVar(&f.retry, "retry", "", "retry policy, as YAML or JSON: the text itself, or @FILE")
 	flags.StringVar(&f.retryLimit, "retry-limit", "", "retries after the first attempt: a number, unlimited or none (default: the queue's)")
 	flags.StringVar(&f.job.Group, "group", "", "key inside the queue, such as a customer, that carries order and limits")
+	flags.StringArrayVar(&f.labels, "label", nil, "NAME=VALUE, kept with the job and handed to its worker; may be repeated")
+	flags.StringArrayVar(&f.job.Requires, "requires", nil, "condition on the worker, such as 'cpuMHz > 350'; may be repeated")
+	flags.IntVar(&f.job.Copies, "copies", 0, "workers that may run it side by side; the first success ends the others (default 1)")
+	spanVar(flags, &f.job.RunTimeout, "run-timeout", 0, "longest time for one attempt (default: as the queue says)")
+	spanVar(flags, &f.job.StartTimeout, "start-timeout", 0, "longest time between delivery and start (default: as the queue says)")
+	flags.StringVar(&f.job.Traceparent, "traceparent", "", "W3C trace context, in which its runs are told")
 	flags.StringVar(&f.job.IdempotencyKey, "idempotency-key", "", "makes repeating the command harmless")
 	flags.StringVar(&f.job.UniqueKey, "unique-key", "", "key that one job of the server has at a time; while another has it, nothing is added")
 	flags.StringVar(&f.job.UniqueWhile, "unique-while", "", "how long the job has its unique key: queued, active or exists (default queued)")
@@ -87,7 +102,8 @@ with the job that is already there. With --ndjson, line N gets the key KEY/N.`,
 	flags.StringVar(&f.folding.When, "batch-when", "", "jq over $existing and $new: whether the waiting job takes a new one in (default true)")
 	flags.StringVar(&f.folding.Fold, "batch-fold", "", "jq over $existing and $new: what the payload of the waiting job is then")
 	flags.StringArrayVar(&f.budgets, "budget", nil, "budget that each run uses: KEY, or KEY=COST; may be repeated")
-	flags.DurationVar(&f.keep, "keep", 0, "how long the job and its result stay when it is done, such as 24h (default: as the queue says)")
+	spanVar(flags, &f.keep, "keep", 0, "how long the job and its result stay when it is done, such as 24h (default: as the queue says)")
+	spanVar(flags, &f.keepDead, "keep-dead", 0, "how long the job stays when it is dead (default: as the queue says)")
 	flags.BoolVar(&f.json, "json", false, "print the server's answer as JSON")
 	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(&f.conn)))
 	return cmd
@@ -146,14 +162,17 @@ func (f *enqueueFlags) check(cmd *cobra.Command) error {
 	if err := f.bind(); err != nil {
 		return err
 	}
-	if f.keep < 0 {
-		return usagef("--keep %s: a job cannot leave before it is done", f.keep)
-	}
 	if cmd.Flags().Changed("keep") {
 		f.job.Retention = &wire.Retention{CompletedMS: new(f.keep.Milliseconds())}
 	}
-	if f.job.Delay < 0 {
-		return usagef("--delay %s: a wait cannot be negative", f.job.Delay)
+	if cmd.Flags().Changed("keep-dead") {
+		if f.job.Retention == nil {
+			f.job.Retention = new(wire.Retention)
+		}
+		f.job.Retention.DeadMS = new(f.keepDead.Milliseconds())
+	}
+	if err := f.carry(time.Now()); err != nil {
+		return err
 	}
 	if f.job.Delay > 0 && f.job.IdempotencyKey != "" {
 		return usagef("--delay counts from now, so repeating the command would ask for something else; use --at with --idempotency-key")
@@ -171,12 +190,68 @@ func (f *enqueueFlags) check(cmd *cobra.Command) error {
 	if f.hasPriority {
 		f.job.Priority = &f.priority
 	}
-	if f.retryLimit != "" {
+	return f.policy()
+}
+
+// policy reads the flags of retries.
+func (f *enqueueFlags) policy() error {
+	switch {
+	case f.retry != "" && f.retryLimit != "":
+		return usagef("--retry and --retry-limit exclude each other: a policy has its limit")
+	case f.retryLimit != "":
 		limit, err := parseLimit(f.retryLimit)
 		if err != nil {
 			return usagef("--retry-limit: %w", err)
 		}
 		f.job.Retry = &wire.Retry{Limit: limit}
+	case f.retry != "":
+		text := []byte(f.retry)
+		if name, isFile := strings.CutPrefix(f.retry, "@"); isFile {
+			var err error
+			if text, err = os.ReadFile(name); err != nil {
+				return fmt.Errorf("reading the retry policy: %w", err)
+			}
+		}
+		text, err := yaml.YAMLToJSON(text) // of which JSON is a part
+		if err == nil {
+			fields := json.NewDecoder(bytes.NewReader(text))
+			fields.DisallowUnknownFields()
+			err = fields.Decode(&f.job.Retry)
+		}
+		if err != nil {
+			return usagef("--retry is no policy such as '{limit: 5, curve: {kind: constant, delay: 10s}}': %w", err)
+		}
+	}
+	return nil
+}
+
+// carry reads the flags of what the job carries beside its payload.
+func (f *enqueueFlags) carry(now time.Time) error {
+	for _, text := range f.labels {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return usagef("--label %q: write it as NAME=VALUE", text)
+		}
+		if f.job.Labels == nil {
+			f.job.Labels = map[string]string{}
+		}
+		f.job.Labels[name] = value
+	}
+	if f.job.Place != "" && f.job.Place != wire.Front && f.job.Place != wire.Back {
+		return usagef("--place %s: a job goes to the %s or the %s of its priority", f.job.Place, wire.Front, wire.Back)
+	}
+	if f.job.Copies < 0 || f.job.Copies > math.MaxUint8 {
+		return usagef("--copies %d: 1 to %d workers may run a job", f.job.Copies, math.MaxUint8)
+	}
+	if f.expires != "" {
+		at, err := parseTime(f.expires)
+		if span, bad := parseSpan(f.expires); bad == nil {
+			at, err = now.Add(span), nil
+		}
+		if err != nil {
+			return usagef("--expires: %w, or a span such as 2d", err)
+		}
+		f.job.ExpiresAt = at
 	}
 	return nil
 }

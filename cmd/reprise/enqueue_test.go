@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/wire"
 )
 
 func TestEnqueueTakesThePayloadFromAnywhereAndKeepsIt(t *testing.T) {
@@ -114,5 +118,35 @@ func TestNDJSONSaysHowFarItCame(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The command line can set all that a job can carry, and the server has it then.
+func TestEnqueueCarriesAllThatAJobCan(t *testing.T) {
+	url := serverURL(t)
+	out := well(t, "enqueue", "--url", url, "--queue", "carries", "--type", "t", "--delay", "1d12h", "--expires", "2d", "--place", "front",
+		"--run-timeout", "1m", "--start-timeout", "5s", "--label", "a=1", "--label", "b=x=y", "--requires", "cpuMHz > 350", "--copies", "2",
+		"--keep", "1d", "--keep-dead", "2h", "--retry", "{limit: 7, curve: {kind: constant, delay: 10s}}",
+		"--traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "--json")
+	job := well(t, "jobs", "show", "--url", url, field(t, out, "id"), "--json")
+	for _, want := range []string{
+		`"run_timeout_ms":60000`, `"start_timeout_ms":5000`, `"a":"1"`, `"b":"x=y"`, `"requires":["cpuMHz > 350"]`, `"copies":2`,
+		`"completed_ms":86400000`, `"dead_ms":7200000`, `"limit":7`, `"delay":"10s"`, `"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"`,
+	} {
+		if !strings.Contains(job, want) {
+			t.Errorf("%s is not in %s", want, job)
+		}
+	}
+}
+
+// Each member of an enqueue has its field in client.Job, or is said by others.
+func TestAClientsJobHasEveryMember(t *testing.T) {
+	others := map[string]bool{"ReadyAt": true, "ExpiresAt": true, "RunTimeoutMS": true, "StartTimeoutMS": true, "RetryLimit": true, "Backoff": true} // At, Delay, ExpiresAt, RunTimeout, StartTimeout, Retry
+	own := reflect.TypeFor[client.Job]()
+	for i := range reflect.TypeFor[wire.Enqueue]().NumField() {
+		name := reflect.TypeFor[wire.Enqueue]().Field(i).Name
+		if _, there := own.FieldByName(name); !there && !others[name] {
+			t.Errorf("client.Job has no %s", name)
+		}
 	}
 }

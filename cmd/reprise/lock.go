@@ -75,8 +75,8 @@ The command finds in its environment:
 	}
 	conn.register(cmd)
 	flags := cmd.Flags()
-	flags.DurationVar(&f.options.AtMost, "at-most", 30*time.Second, "how long nobody else gets the lock if this program dies; at least 1s")
-	flags.DurationVar(&f.options.AtLeast, "at-least", 0, "how long the lock stays taken even if the command ends sooner")
+	spanVar(flags, &f.options.AtMost, "at-most", 30*time.Second, "how long nobody else gets the lock if this program dies; at least 1s")
+	spanVar(flags, &f.options.AtLeast, "at-least", 0, "how long the lock stays taken even if the command ends sooner")
 	flags.StringVar(&f.options.Owner, "owner", "", "who asks, for people who look at the lock (default this host and process)")
 	flags.IntVar(&f.heldExit, "held-exit", exitTemporary, "exit code if somebody else has the lock")
 	return cmd

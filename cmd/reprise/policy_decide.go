@@ -63,7 +63,7 @@ reported: a rule that looks at it does not match.
 	flags.IntVar(&failure.Status, "status", 0, "the HTTP status a target answered; 0 for none")
 	flags.IntVar(&failure.ExitCode, "exit-code", 0, "the exit code of a command; 0 for none")
 	flags.BoolVar(&failure.Timeout, "timed-out", false, "the attempt took too long")
-	flags.DurationVar(&retryAfter, "retry-after", 0, "how long the target asked to be left alone")
+	spanVar(flags, &retryAfter, "retry-after", 0, "how long the target asked to be left alone")
 	flags.Uint32Var(&c.Earlier, "failed", 0, "how often the job has failed before")
 	flags.BoolVar(&asJSON, "json", false, "print JSON, times in milliseconds")
 	return cmd

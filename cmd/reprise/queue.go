@@ -338,7 +338,7 @@ target return at once; an hour is the longest. A longer hold stays.`,
 		return err
 	})
 	groupFlag(cmd, &group)
-	cmd.Flags().DurationVar(&asked, "for", 0, "how long: 30s, 10m; at most 1h")
+	spanVar(cmd.Flags(), &asked, "for", 0, "how long: 30s, 10m; at most 1h")
 	return cmd
 }
 
