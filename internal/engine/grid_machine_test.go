@@ -193,7 +193,7 @@ func TestATaskThatTakesTooLongIsStoppedAndItsEngineWaits(t *testing.T) {
 		m := g.engine("w1", 2)
 		g.tasks("s", "A")
 		m.gets("A")
-		g.beating(30*job.Second, m) // it has not begun
+		g.beating(9*job.Second, m) // it has not begun
 		m.starts("A")
 		g.beating(10*job.Second-1, m)
 		g.counters("A", counts{"live": 1})

@@ -48,6 +48,7 @@ type holder struct {
 
 	machine bool   // an engine of the grid
 	host    string // its own, where that matters
+	slots   int    // of an engine
 
 	// Owned by the committer.
 	held, alone int
@@ -617,7 +618,8 @@ func (r *run) grant(h *holder, j *job.Job, turn int64) error {
 	if h.life > 0 {
 		l.Until = r.steady.Add(h.life)
 	}
-	eff, err := r.step(j, rule.Command{Verb: rule.Take, Lease: l, Turn: turn})
+	begins := h.machine && (h.want > 0 || h.held+r.held[h] < h.slots)
+	eff, err := r.step(j, rule.Command{Verb: rule.Take, Lease: l, Turn: turn, AtOnce: begins})
 	if err != nil {
 		return err
 	}

@@ -104,6 +104,9 @@ func (r *run) login(l Login) (LoggedIn, error) {
 	if out.Stop, err = r.reattach(name, l.Running, old); err != nil {
 		return LoggedIn{}, err
 	}
+	if err := r.machineBack(old); err != nil {
+		return LoggedIn{}, err
+	}
 	row := &job.Holder{
 		Name: name, Kind: job.Named, Properties: l.Properties, Until: r.steady.Add(out.LostAfter),
 		Machine: &job.Machine{Host: cmp.Or(l.Host, l.Name), Slots: l.Slots, Epoch: r.nextSeq(), LoggedIn: r.now, Heard: r.now},
@@ -159,6 +162,32 @@ func (r *run) reattach(name string, running []Running, old *job.Holder) (stop []
 		}
 	}
 	return stop, nil
+}
+
+// machineBack lets the clocks of the runs of a machine go on that is heard for the
+// first time after a start of the server.
+func (r *run) machineBack(row *job.Holder) error {
+	if row == nil || !row.Machine.Awaited {
+		return nil
+	}
+	ids, err := r.tx.Held(row.Name)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		j, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(j.Leases, func(l job.Lease) bool { return l.Holder == row.Name })
+		if j.Leases[i].RunEnd == 0 {
+			continue
+		}
+		if _, err := r.step(j, rule.Command{Verb: rule.Extend, Token: j.Leases[i].Token, Back: true}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Heartbeat is the word of a machine that it lives, for all it runs, and that it
@@ -231,6 +260,9 @@ func (e *Engine) machine(ctx context.Context, name string, epoch int64, change f
 		row, m := *old, *old.Machine
 		row.Machine = &m
 		if epoch != 0 { // it speaks itself
+			if err := r.machineBack(old); err != nil {
+				return err
+			}
 			m.Heard, m.Awaited, row.Until = r.now, false, r.steady.Add(r.e.opts.lostAfter())
 		}
 		if err := change(r, old, &row); err != nil {
@@ -410,6 +442,9 @@ func (r *run) joinMachine(h *holder, name string, epoch int64) error {
 	if err != nil {
 		return err
 	}
+	if err := r.machineBack(row); err != nil {
+		return err
+	}
 	h.asMachine(row)
 	h.opts.Prefetch = cmp.Or(h.opts.Prefetch, row.Machine.Slots)
 	if old := r.holder(h.name); old != nil {
@@ -494,7 +529,7 @@ func (e *Engine) MachineLease(ctx context.Context, name string, epoch int64, mos
 }
 
 func (h *holder) asMachine(row *job.Holder) {
-	h.machine, h.host, h.opts.Properties = true, row.Machine.Host, row.Properties
+	h.machine, h.host, h.slots, h.opts.Properties = true, row.Machine.Host, row.Machine.Slots, row.Properties
 	h.asks = fmt.Sprintf("%q", h.opts.Properties)
 	h.key = fmt.Sprintf("engine %q %q %s", h.host, h.opts.Queues, h.asks)
 }

@@ -174,29 +174,46 @@ func (g *grid) take(t *task, m *machine, token job.Token) {
 	r := &attempt{token: token, machine: m.name, host: m.host, number: t.given, copy: len(t.runs) > 0, alone: t.alone, since: g.now}
 	if s := t.session.set.StartTimeout; s > 0 {
 		r.startBy = g.now + s
+	} else if g.running(m) < m.slots { // it may never say that it began
+		r.runEnd = g.overrun(t.session, g.now)
 	}
 	t.state, t.runs = job.Leased, append(slices.Clone(t.runs), r)
 }
 
-// overrun is when a run that begins now has taken too long, 0 = never: its engine
+// overrun is when a run that began at a time has taken too long, 0 = never: its engine
 // ends it by itself at its time, or a sweep finds it.
-func (g *grid) overrun(s *session) job.Millis {
+func (g *grid) overrun(s *session, began job.Millis) job.Millis {
 	limit, every := s.set.RunTimeout, s.set.Grid.PollPeriod
 	switch {
 	case limit == 0:
 		return 0
 	case every > 0:
-		return (g.now + limit + every - 1) / every * every
+		return (began + limit + every - 1) / every * every
 	case s.set.Grid.OnTimeout == job.TimeoutRetry:
-		return g.now + limit + s.set.Grid.TimeoutSlack
+		return began + limit + s.set.Grid.TimeoutSlack
 	}
-	return g.now + limit
+	return began + limit
+}
+
+// returns is a machine that is heard for the first time after a restart: the clocks of
+// its runs have gone on, but for a second to tell of what ended meanwhile.
+func (g *grid) returns(m *machine) {
+	if m == nil || !m.awaited {
+		return
+	}
+	for _, t := range g.list(func(t *task) bool { return len(t.runs) > 0 }) {
+		for _, r := range t.runs {
+			if r.machine == m.name && r.runEnd > 0 {
+				r.runEnd = min(r.runEnd, max(g.overrun(t.session, max(r.since, r.started)), g.now+job.Second))
+			}
+		}
+	}
 }
 
 // begin is the word started.
 func (g *grid) begin(t *task, r *attempt) {
 	if r.started == 0 {
-		r.started, r.startBy, r.runEnd = g.now, 0, g.overrun(t.session)
+		r.started, r.startBy, r.runEnd = g.now, 0, g.overrun(t.session, g.now)
 	}
 }
 

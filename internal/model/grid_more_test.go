@@ -81,6 +81,7 @@ func (w *gridWorld) drain(t *rapid.T) {
 	if w.refused("drain", err, want) {
 		return
 	}
+	w.grid.returns(m)
 	m.draining = true
 	m.until, m.awaited = w.grid.now+lostAfter, false // it spoke itself
 }

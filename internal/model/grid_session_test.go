@@ -227,7 +227,7 @@ func (g *grid) restart(away job.Millis) {
 	for _, t := range g.list(func(t *task) bool { return len(t.runs) > 0 }) {
 		for _, r := range t.runs {
 			if r.runEnd > 0 {
-				r.runEnd = min(max(r.runEnd, g.now+reattach), g.overrun(t.session))
+				r.runEnd = min(max(r.runEnd, g.now+reattach), g.overrun(t.session, g.now))
 			}
 			if r.startBy > 0 {
 				r.startBy = min(max(r.startBy, g.now+reattach), g.now+t.session.set.StartTimeout)

@@ -215,6 +215,7 @@ func (w *gridWorld) login(t *rapid.T) {
 		}
 		return job.ByLapse
 	})
+	g.returns(old)
 	g.machines[m.name] = m
 	w.settle() // a loss may have cancelled a session
 	w.attach(t, m)
@@ -241,6 +242,7 @@ func (w *gridWorld) attach(t *rapid.T, m *machine) {
 	if w.refused("connect", err, want) {
 		return
 	}
+	w.grid.returns(m)
 	c := &gridConn{Stream: s, serves: serves, told: map[job.Token]job.Ending{}, heard: map[job.Token]job.Ending{}, awaits: w.grid.running(m)}
 	w.conns[m.name] = c
 	w.hear()
@@ -300,6 +302,7 @@ func (w *gridWorld) beat(m *machine, epoch int64, stopped []job.Token, want job.
 	if w.refused("heartbeat", err, want) {
 		return
 	}
+	w.grid.returns(m)
 	if m.until, m.awaited = w.grid.now+lostAfter, false; stopped != nil {
 		m.stopping = nil
 	}

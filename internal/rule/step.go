@@ -58,6 +58,8 @@ type Command struct {
 	Started   bool             // Extend: the run has begun
 	Commit    bool             // Extend: the run asks for the word that its effects count
 	Progress  *job.RunProgress // Extend: what the worker tells; nil = nothing
+	AtOnce    bool             // Take: of a task: its engine has a free slot for it, so the run begins now
+	Back      bool             // Extend: of a task: its engine is back after a start of the server
 	Anchor    *Anchor          // Extend: carries the lease over a start of the server; nil = does not
 	RunStart  job.Millis       // settles: when the run began, as the holder says; 0 = not said
 	Result    *job.Result      // SettleOK: what it made; nil = it made nothing
@@ -259,14 +261,15 @@ func take(v View, c Command) (Effect, error) {
 	}
 	j, l, e := v.Job.Clone(), *c.Lease, Effect{}
 	l.Since = v.Now
-	if v.Queue.Grid == nil { // the clock of a task starts with its run
+	begin := either(j.StartTimeout, v.Queue.StartTimeout)
+	if begin > 0 {
+		l.StartBy = v.Steady.Add(begin)
+	}
+	if v.Queue.Grid == nil || c.AtOnce && begin == 0 { // the clock of a task starts with its run; an engine may never tell of that
 		l.RunEnd = runEnd(v, j)
 	}
 	if v.Queue.Grid != nil {
 		l.Number, l.Copy = j.Deliveries+1, len(j.Leases) > 0
-	}
-	if t := either(j.StartTimeout, v.Queue.StartTimeout); t > 0 {
-		l.StartBy = v.Steady.Add(t)
 	}
 	turn(v, c.Turn, j, &l, &e)
 	if g := v.Gate; g != nil && c.Turn == 0 && v.Queue.Protection.Fair != nil { // a turn is one start
@@ -311,6 +314,9 @@ func extend(v View, c Command) (Effect, error) {
 		l.Until = a.carry(v, l.Until, 0)
 		l.RunEnd = a.carry(v, l.RunEnd, runEnd(v, j)-v.Steady)
 		l.StartBy = a.carry(v, l.StartBy, either(j.StartTimeout, v.Queue.StartTimeout))
+	}
+	if c.Back && l.RunEnd > 0 {
+		l.RunEnd = min(l.RunEnd, max(goesOn(v, j, l), v.Steady.Add(backGrace)))
 	}
 	if p := c.Progress; p != nil {
 		var known *job.RunProgress

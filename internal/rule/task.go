@@ -91,6 +91,19 @@ func runEnd(v View, j *job.Job) job.Millis {
 	return v.Steady.Add(t)
 }
 
+// backGrace is how long an engine that is back after a start of the server has to
+// tell of runs that ended meanwhile.
+const backGrace = job.Second
+
+// goesOn is when a run has taken too long by its own clock, which went on while the
+// server was away: the start of the server gave it more time (Anchor), because its
+// engine could not be heard.
+func goesOn(v View, j *job.Job, l *job.Lease) job.Millis {
+	began := either(l.Started, l.Since)
+	v.Steady -= max(0, v.Now-began)
+	return runEnd(v, j)
+}
+
 // failedBeside reports whether a failure took a job past its limit while a copy of
 // it lived. That copy's end decides (core.md section 5): unless it is a success,
 // however it ends, the job is given up as it would have been without the copy.

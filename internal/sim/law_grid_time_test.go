@@ -67,7 +67,8 @@ func (t *taskScene) clocks(name string) {
 		l := &t.new.Leases[i]
 		at := t.old.LeaseOf(l.Token)
 		if at < 0 {
-			if l.RunEnd != 0 || l.Started != 0 || l.StartBy != t.startBy() {
+			mute := t.startBy() == 0 && l.RunEnd == t.endOf() // it may never say that it began
+			if l.RunEnd != 0 && !mute || l.Started != 0 || l.StartBy != t.startBy() {
 				broken("grid.md 6", "%s was given to %s at %d with %+v; its clock starts with its run, and it must begin by %d", name, l.Holder, t.steady, *l, t.startBy())
 			}
 			continue
@@ -86,6 +87,8 @@ func (t *taskScene) clocks(name string) {
 			if seen++; t.q.Grid.OnTimeout != job.TimeoutReschedule || was.RunEnd > t.steady {
 				broken("A11", "%s may run on for ever on %s since %d, and its time was up at %d (%s)", name, l.Holder, t.steady, was.RunEnd, t.q.Grid.OnTimeout)
 			}
+		case l.Started == was.Started && l.StartBy == was.StartBy && l.RunEnd < was.RunEnd && l.RunEnd >= t.steady+job.Second:
+			t.coverage.feature("the clock of a run that goes on after a recovery")
 		case !carried || l.RunEnd != s.carry(was.RunEnd, l.RunEnd, t.endOf()) || l.StartBy != s.carry(was.StartBy, l.StartBy, t.startBy()):
 			broken("docs/adr/0003", "the times of %s on %s went at %d from %+v to %+v", name, l.Holder, t.steady, was, *l)
 		default:
