@@ -16,8 +16,8 @@ type Sink interface {
 	// Deliver hands a batch over and returns a result for each message, in
 	// their order. It is one act with the target: what is to be acknowledged
 	// message by message is delivered so, in batches of one. It returns within
-	// a time of the sink's own, or soon after ctx ends. Ended by cancellation,
-	// it blames nobody: what the target did not answer for is Released.
+	// a time of the sink's own, or soon after ctx ends. Then it blames nobody:
+	// what the target did not answer for is Released.
 	Deliver(ctx context.Context, b *Batch) []Result
 	// Close frees what the sink keeps open. Deliveries that go on are finished.
 	Close() error

@@ -27,6 +27,10 @@ type TurnOptions struct {
 	// Before: only groups that were not served since Round returned this number,
 	// so that a run visits each group at most once. 0 = any.
 	Before int64
+	// Behind: only the next members of this batch, as one turn, without a wait and
+	// whatever Before says. There are none when the batch is at its end, or its group
+	// had another turn since; WrongState: its latest turn goes on. nil = any turn.
+	Behind *Rest
 	// Once: does not wait, and answers nothing if there is nothing now.
 	Once bool
 	// Under: only while this lock is held; else Superseded. It is looked at when
@@ -49,6 +53,23 @@ type Turn struct {
 	Queue, Group string
 	Number       int64 // a fencing number: higher than that of every earlier turn; 0 = of a job without a group
 	Deliveries   []Delivery
+
+	batch int64 // number of the first turn of the batch
+}
+
+// Rest is where a batch goes on: behind a turn of it.
+type Rest struct {
+	group       string
+	batch, turn int64
+	last        rule.Pos // of the latest member
+}
+
+// Begins reports whether the turn is the first of its batch.
+func (t *Turn) Begins() bool { return t.batch == t.Number }
+
+// Rest is where the batch of a turn goes on.
+func (t *Turn) Rest() *Rest {
+	return &Rest{t.Group, t.batch, t.Number, rule.EntriesOf(t.Deliveries[len(t.Deliveries)-1].Job).Inner}
 }
 
 // LeaseTurns takes turns of groups that have something to do. It blocks until
@@ -71,6 +92,9 @@ func (e *Engine) LeaseTurns(ctx context.Context, o TurnOptions) ([]Turn, error) 
 	}
 	h := newHolder(kind, prefix+name, StreamOptions{Queues: []string{o.Queue}})
 	h.turns, h.want, h.key = &o, TurnMax, fmt.Sprintf("turns %q %d", o.Queue, o.Before)
+	if o.Behind != nil {
+		o.Once, h.key = true, fmt.Sprintf("%s behind %d", h.key, o.Behind.turn)
+	}
 	if h.life = o.For; h.life <= 0 {
 		h.life = LeaseDefault
 	}
@@ -85,12 +109,22 @@ func (e *Engine) LeaseTurns(ctx context.Context, o TurnOptions) ([]Turn, error) 
 		case !q.Turns:
 			return job.Errorf(job.WrongState, "the groups of queue %q are not given out in turns", o.Queue)
 		}
+		if err := r.mayGoOn(o.Queue, o.Behind); err != nil {
+			return err
+		}
 		return holdsLock(r.tx, o.Under, r.moment())
 	})
 	if o.Once && errors.Is(err, ErrStreamEnded) {
 		return nil, nil
 	}
-	return turnsOf(list), err
+	turns := turnsOf(list)
+	for i := range turns {
+		turns[i].batch = turns[i].Number
+		if o.Behind != nil {
+			turns[i].batch = o.Behind.batch
+		}
+	}
+	return turns, err
 }
 
 // turnsOf puts the members of each turn together.
@@ -124,6 +158,13 @@ func (r *run) feedTurns(h *holder, n int) (took int, dry bool, err error) {
 		return 0, false, nil
 	}
 	o := h.turns
+	if o.Behind != nil {
+		members, err := r.rest(o.Queue, o.Behind, min(o.Members, n))
+		if err == nil {
+			took, err = r.grantTurn(h, members, true)
+		}
+		return took, false, err
+	}
 	for turns := 0; turns < o.Turns && took < n; {
 		s, err := r.seeker(h)
 		if err != nil {
@@ -173,12 +214,64 @@ func (r *run) membersOf(head *job.Job, n int) ([]*job.Job, error) {
 	if n <= 1 || head.Group == "" {
 		return []*job.Job{head}, nil
 	}
-	wanting, err := r.tx.Wanting(head.Queue, head.Group, n)
+	wanting, err := r.tx.Wanting(head.Queue, head.Group, nil, n)
 	if err != nil || head.Order != job.OrderStrict {
 		return rule.TurnOf(wanting, nil), err
 	}
 	first, err := r.tx.Members(head.Queue, head.Group, n)
 	return rule.TurnOf(wanting, first), err
+}
+
+// mayGoOn refuses the rest of a batch while a member of its latest turn is out.
+func (r *run) mayGoOn(queue string, b *Rest) error {
+	if b == nil {
+		return nil
+	}
+	g, err := r.gate(queue, b.group)
+	if err != nil || g.Turn != b.turn {
+		return err
+	}
+	out, err := r.tx.Running(queue, b.group, 1)
+	if err == nil && len(out) > 0 {
+		err = job.Errorf(job.WrongState, "turn %d of group %q goes on", b.turn, b.group)
+	}
+	return err
+}
+
+// rest is the next members of a batch, at most n: those that were there when it began.
+func (r *run) rest(queue string, b *Rest, n int) (there []*job.Job, err error) {
+	q, err := r.queue(queue)
+	if err != nil {
+		return nil, err
+	}
+	g, err := r.gate(queue, b.group)
+	if err != nil || !rule.GoesOn(q, g, b.turn) {
+		return nil, err
+	}
+	for last := b.last; len(there) < n; {
+		page, err := r.tx.Wanting(queue, b.group, &last, n)
+		if err != nil {
+			return nil, err
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, j := range page {
+			if j.Seq < b.batch {
+				there = append(there, j)
+			}
+		}
+		last = rule.EntriesOf(page[len(page)-1]).Inner
+	}
+	there = there[:min(n, len(there))]
+	if q.Order != job.OrderStrict || len(there) == 0 {
+		return rule.TurnOf(there, nil), nil
+	}
+	first, err := r.tx.Members(queue, b.group, n)
+	if err != nil || first[0] != there[0].ID {
+		return nil, err
+	}
+	return rule.TurnOf(there, first), nil
 }
 
 // grantTurn leases the members of a turn, in their order, as far as limits let

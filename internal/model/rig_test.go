@@ -67,6 +67,7 @@ type world struct {
 	fence      int64             // the highest
 	ranked     bool              // members of the strict inbox have ranks
 	lastTurn   int64             // the latest number of a turn
+	rest       *rest             // of a turn that was given out
 	secrets    map[string]string // of workers
 }
 

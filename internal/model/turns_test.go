@@ -196,6 +196,70 @@ func (m *model) nextTurn(holder string, o engine.TurnOptions, round int64) []*jo
 	return list
 }
 
+// rest is what the model knows of where a batch goes on.
+type rest struct {
+	*engine.Rest
+	queue, group string
+	batch, turn  int64 // as the model numbers them
+	last         job.Job
+}
+
+// behind is the members of a batch that are next; busy is whether its latest turn
+// goes on.
+func (m *model) behind(b *rest, most int) (list []*job.Job, busy bool) {
+	q, g := m.queues[b.queue], m.group(b.queue, b.group)
+	members := m.members(b.queue, b.group)
+	if g.Turn != b.turn || len(members) == 0 {
+		return nil, false
+	}
+	if slices.ContainsFunc(members, func(j *job.Job) bool { return len(j.Leases) > 0 }) {
+		return nil, true
+	}
+	if q.Paused || q.HoldUntil > 0 || g.Hold > 0 || g.Park != "" || g.Paused {
+		return nil, false
+	}
+	slices.SortFunc(members, inGroup)
+	for _, j := range members {
+		passed := inGroup(j, &b.last) <= 0 || !wanted(j) || j.Seq >= b.batch
+		switch {
+		case passed && j.Order == job.OrderStrict:
+			return list, false
+		case !passed && (most < 0 || len(list) < max(most, 1)):
+			list = append(list, j)
+		}
+	}
+	return list, false
+}
+
+// goOn takes the rest of a batch, and holds it against the model.
+func (w *world) goOn(o engine.TurnOptions, holder string, kind job.HolderKind, life job.Millis) {
+	b := w.rest
+	o.Queue, o.Behind = b.queue, b.Rest
+	members, busy := w.model.behind(b, o.Members)
+	list, err := w.LeaseTurns(w.Context(), o)
+	want := accepted
+	if busy || !w.model.queues[b.queue].Turns {
+		want = job.WrongState
+	}
+	if w.refused("go on with a batch", err, want) {
+		return
+	}
+	switch {
+	case len(list) != oneIf(len(members) > 0):
+		w.Fatalf("%d turns of a batch of %s/%s were given out, and %d members of it are there", len(list), b.queue, b.group, len(members))
+	case len(list) == 1:
+		w.given(list[0], members, holder, kind, life)
+		w.rest.batch = b.batch
+	}
+}
+
+func oneIf(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
 // takeTurns takes what is there now, and holds it against the model.
 func (w *world) takeTurns(t *rapid.T) {
 	o := engine.TurnOptions{
@@ -206,6 +270,10 @@ func (w *world) takeTurns(t *rapid.T) {
 	if o.Worker = "turner"; rapid.Bool().Draw(t, "local") {
 		o.Worker, o.Local = "door", true
 		holder, kind, life = localHolder, job.Anonymous, 0
+	}
+	if w.rest != nil && one(t, "goes on", false, false, true) {
+		w.goOn(o, holder, kind, life)
+		return
 	}
 	before := int64(0)
 	if one(t, "a run", false, false, true) {
@@ -265,6 +333,10 @@ func (w *world) given(turn engine.Turn, want []*job.Job, holder string, kind job
 		w.tokens = append(w.tokens, d.Lease.Token)
 		w.owners[d.Lease.Token] = j.ID
 		w.body(j.ID, d.Payload)
+	}
+	if last := want[len(want)-1]; turn.Number != 0 {
+		number := w.model.group(turn.Queue, turn.Group).Turn
+		w.rest = &rest{turn.Rest(), turn.Queue, turn.Group, number, number, *last}
 	}
 }
 

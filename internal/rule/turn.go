@@ -98,6 +98,16 @@ func TurnOf(wanting []*job.Job, first []job.ID) []*job.Job {
 	return members
 }
 
+// GoesOn reports whether the batch of a turn may go on with its next members: no
+// other turn of the group was begun since, and neither it nor its queue was paused
+// or held. A batch is what was there when it began: it goes on behind a failure, also
+// where that one keeps the group out of line (inbox.md, decisions 1 to 3).
+func GoesOn(q *job.Queue, g *job.Gate, turn int64) bool {
+	return Open(q) && q.Turns && g.Turn == turn && !aside(g)
+}
+
+func aside(g *job.Gate) bool { return g.Paused || g.Park != "" || g.Hold > 0 }
+
 // Heads reports whether a step on the job needs to know if it is the head of its
 // group: it may park the group, or be settled late.
 func Heads(q *job.Queue, j *job.Job) bool {
@@ -129,7 +139,7 @@ func MayDeliver(q *job.Queue, g *job.Gate, j *job.Job, t job.Token, now job.Mill
 		return superseded(j)
 	case outdates && j.ExpiresAt > 0 && j.ExpiresAt <= now:
 		return ErrExpired
-	case !Open(q), j.Park != "", g != nil && (g.Paused || g.Park != "" || g.Hold > 0):
+	case !Open(q), j.Park != "", g != nil && aside(g):
 		return ErrOutOfLine
 	}
 	return nil

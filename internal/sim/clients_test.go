@@ -214,6 +214,7 @@ type holder struct {
 	closing  bool // it disconnected
 	gone     bool // and the engine knows
 	answered bool // of a call for turns
+	behind   *begun // asks for the rest of the batch of this turn
 	got      map[job.Token]bool
 	voided   map[job.Token]bool // it was told that these are over
 }

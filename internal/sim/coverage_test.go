@@ -75,7 +75,7 @@ var musts = []string{
 	"too old", "unary lease extended", "unary lease lapsed", "held for its fingerprint", "a rate used up", "the rate of a group used up", "a budget used up", "a group passed over in its turn", "let go by a resume",
 	"a result", "a large result", "a budget changed",
 	"a lock was got", "a lock was got by the same request again", "a lock was held", "a lock was extended, given back or broken", "a lock was carried over a start",
-	"a turn: start", "a turn: strict", "a turn of several", "cut off a turn", "recalled from a turn", "a run of several groups", "a dead head skipped", "late OK after turn",
+	"a turn: start", "a turn: strict", "a turn of several", "a batch that goes on: start", "a batch that goes on: strict", "cut off a turn", "recalled from a turn", "a run of several groups", "a dead head skipped", "late OK after turn",
 	"may not be delivered: superseded", "may not be delivered: wrong state", "a group paused or resumed",
 	"an act on a message behind the head", "an act on many messages", "a payload edited",
 	"a task submitted", "a task on two engines", "a copy of a task", "a copy withdrawn", "a late result", "a run may commit", "an engine lost",

@@ -33,7 +33,11 @@ func (s *scene) taken() *outcome {
 		broken("I2", "%s is in queue %s and was given to %s, who asked for %v", name, j.Queue, l.Holder, h.queues)
 	}
 	joins := s.joins(h, j, l)
-	if joins == nil {
+	switch {
+	case joins != nil:
+	case h.behind != nil:
+		s.goesOn(h, j)
+	default:
 		s.begins(h, j, l)
 	}
 	s.roomFor(h, l)

@@ -25,6 +25,7 @@ type begun struct {
 	number  int64
 	h       *holder
 	members []*job.Job // as they were before
+	batch   int64      // number of the first turn of its batch
 	seq     int64      // the latest number drawn by then
 	at      job.Millis
 }
@@ -135,15 +136,49 @@ func (x *judge) next(b *begun) (next *job.Job) {
 	strict := last.Order == job.OrderStrict
 	for _, j := range x.book.jobs {
 		given := slices.ContainsFunc(b.members, func(m *job.Job) bool { return m.ID == j.ID })
-		may := wants(j) && fellows(head, j) && !given
+		may := wants(j) && fellows(head, j) && !given && (b.h.behind == nil || j.Seq < b.batch)
 		if member(last, j) && x.ahead(last, j) && (strict || may) && (next == nil || x.ahead(j, next)) {
 			next = j
 		}
 	}
-	if next != nil && (!wants(next) || !fellows(head, next)) {
+	if next != nil && (!wants(next) || !fellows(head, next) || b.h.behind != nil && next.Seq >= b.batch) {
 		return nil
 	}
 	return next
+}
+
+// rest is the member with which a batch goes on behind a turn of it; nil if it does
+// not. A batch is what was there when it began, whatever came of those before.
+func (x *judge) rest(b *begun) (next *job.Job) {
+	last := b.members[len(b.members)-1]
+	g := x.book.gate(last.Queue, last.Group)
+	if g.Turn != b.number {
+		return nil
+	}
+	for _, j := range x.book.jobs {
+		switch at := member(last, j); {
+		case !at:
+		case len(j.Leases) > 0, x.aside(j) && j.Park == "", last.Order == job.OrderStrict && !x.ahead(last, j):
+			return nil
+		case x.ahead(last, j) && (last.Order == job.OrderStrict || wants(j) && j.Seq < b.batch) && (next == nil || x.ahead(j, next)):
+			next = j
+		}
+	}
+	if next == nil || !wants(next) || next.Seq >= b.batch {
+		return nil
+	}
+	return next
+}
+
+// goesOn holds the first member of a turn against the batch that the turn goes on with.
+func (s *scene) goesOn(h *holder, j *job.Job) {
+	if why := s.unfitAlone(h, h.name, j); why != "" {
+		broken("core.md 1 to 4", "%s was given to %s: %s", s.name(j.ID), h.name, why)
+	}
+	if next := s.rest(h.behind); next == nil || next.ID != j.ID {
+		broken("inbox.md 1 to 3", "%s was given out behind turn %d, and the next one is %v", s.name(j.ID), h.behind.number, next)
+	}
+	s.coverage.feature("a batch that goes on: " + s.q.Order.String())
 }
 
 // soMany reports whether a turn may end before its next member: as many were looked
@@ -211,7 +246,10 @@ func (s *scene) hasTurn(o *outcome, want *job.Lease, l job.Lease, joins *begun) 
 	g.Turn = l.Turn
 	o.draws = append(o.draws, l.Turn)
 	o.gate = &g
-	b := &begun{l.Turn, s.w.holderOf(l.Holder), []*job.Job{j}, s.seq, s.now}
+	b := &begun{l.Turn, s.w.holderOf(l.Holder), []*job.Job{j}, l.Turn, s.seq, s.now}
+	if b.h.behind != nil {
+		b.batch = b.h.behind.batch
+	}
 	if s.begun[l.Turn] = b; b.h.turns != nil {
 		s.fresh = append(s.fresh, b)
 		s.coverage.feature("a turn: " + s.q.Order.String())

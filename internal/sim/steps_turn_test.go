@@ -20,6 +20,7 @@ var inboxNames = []string{"strict", "start"}
 type turn struct {
 	number int64
 	rest   []hand // what was not settled yet, in its order
+	goesOn *engine.Rest
 }
 
 // furnishInboxes lets groups be given out in turns, in one mode or in both.
@@ -104,6 +105,10 @@ func (w *world) putMessages() {
 // takeTurns asks for turns of an inbox, and waits for them or not.
 func (w *world) takeTurns() {
 	queue := w.inbox()
+	if len(w.turns) > 0 && w.oneIn(6) {
+		w.askRest(pick(w, w.turns))
+		return
+	}
 	if queue == "" && w.setup.inboxes && w.oneIn(4) {
 		queue = pick(w, queueNames)
 	}
@@ -119,14 +124,25 @@ func (w *world) takeTurns() {
 		Queue: queue, Turns: 1 + w.dice.IntN(3), Members: pick(w, []int{0, 1, 2, 3, -1, -1, -1}),
 		For: w.between(job.Second, 15*job.Second), Local: w.oneIn(2), Once: w.dice.IntN(3) > 0,
 	}
-	w.askTurns(o)
+	w.askTurns(o, nil)
 }
 
-// askTurns is one call. It returns who asked.
-func (w *world) askTurns(o engine.TurnOptions) *holder {
+// askRest asks for the rest of the batch of a turn.
+func (w *world) askRest(t *turn) {
+	b := w.judge.begun[t.number]
+	if b == nil {
+		return
+	}
+	o := engine.TurnOptions{Queue: b.members[0].Queue, Members: pick(w, []int{1, 2, -1}), For: w.between(job.Second, 15*job.Second), Local: w.oneIn(2), Once: true, Behind: t.goesOn}
+	w.askTurns(o, b)
+}
+
+// askTurns is one call, for the rest of the batch of a turn or, if that is nil, for
+// any turns. It returns who asked.
+func (w *world) askTurns(o engine.TurnOptions, behind *begun) *holder {
 	w.names++
 	o.Worker = fmt.Sprint("t", w.names)
-	h := &holder{name: "u/" + o.Worker, kind: job.Unary, life: o.For, queues: []string{o.Queue}, turns: &o, got: map[job.Token]bool{}}
+	h := &holder{name: "u/" + o.Worker, kind: job.Unary, life: o.For, queues: []string{o.Queue}, turns: &o, behind: behind, got: map[job.Token]bool{}}
 	if o.Local {
 		h.name, h.kind, h.life = "a/"+o.Worker, job.Anonymous, 0
 	}
@@ -136,6 +152,7 @@ func (w *world) askTurns(o engine.TurnOptions) *holder {
 	var list []engine.Turn
 	var err error
 	sure, turns := w.sure(), w.judge.book.queue(o.Queue).Turns
+	busy := behind != nil && slices.ContainsFunc(w.judge.book.sorted(), func(j *job.Job) bool { return member(behind.members[0], j) && len(j.Leases) > 0 })
 	c := &call{waits: true, cancel: cancel, polls: h}
 	c.finish = func() string {
 		cancel()
@@ -144,7 +161,7 @@ func (w *world) askTurns(o engine.TurnOptions) *holder {
 			delete(w.holders, h.name)
 		}
 		switch {
-		case err != nil && sure && turns && !w.troubled && !errors.Is(err, engine.ErrStreamEnded):
+		case err != nil && sure && turns && !busy && !w.troubled && !errors.Is(err, engine.ErrStreamEnded):
 			broken("answers", "%s was refused: %v", h.name, err)
 		case err != nil:
 			return w.refusal("turns", err, job.WrongState)
@@ -169,7 +186,7 @@ func (w *world) tookTurns(h *holder, list []engine.Turn, sure bool) string {
 			broken("answers", "%s was given %d members of %s/%s in turn %d", h.name, len(t.Deliveries), t.Queue, t.Group, t.Number)
 		}
 		groups[t.Group] = t.Group != ""
-		own := &turn{number: t.Number}
+		own := &turn{number: t.Number, goesOn: t.Rest()}
 		for _, d := range t.Deliveries {
 			w.delivered(h, d)
 			own.rest = append(own.rest, hand{d, h})
@@ -184,7 +201,8 @@ func (w *world) tookTurns(h *holder, list []engine.Turn, sure bool) string {
 	case len(list) == 0 && h.turns.Once && sure && w.sure():
 		h.answered = false // it could have been given something
 		for _, j := range w.judge.book.jobs {
-			if h.asks(j.Queue) && !w.judge.allOut() && !w.judge.earning(j) && w.judge.unfit(h, h.name, j) == "" {
+			next := h.behind == nil && w.judge.unfit(h, h.name, j) == "" || h.behind != nil && j == w.judge.rest(h.behind) && w.judge.unfitAlone(h, h.name, j) == ""
+			if h.asks(j.Queue) && !w.judge.allOut() && !w.judge.earning(j) && next {
 				broken("inbox.md 5", "%s was given nothing, and %s is there", h.name, w.judge.name(j.ID))
 			}
 		}
@@ -276,7 +294,7 @@ func (w *world) runInbox() {
 	visits := map[string]int{}
 	for w.sure() && err == nil {
 		before := len(w.turns)
-		h := w.askTurns(engine.TurnOptions{Queue: queue, Members: pick(w, []int{1, 2, -1}), Local: true, Before: round, Once: true})
+		h := w.askTurns(engine.TurnOptions{Queue: queue, Members: pick(w, []int{1, 2, -1}), Local: true, Before: round, Once: true}, nil)
 		if len(h.got) == 0 || len(w.turns) != before+1 {
 			break
 		}
@@ -289,6 +307,9 @@ func (w *world) runInbox() {
 		for len(t.rest) > 0 && w.sure() {
 			w.goOn(t)
 			w.settle()
+		}
+		if w.oneIn(2) && w.sure() {
+			w.askRest(t)
 		}
 	}
 	if len(visits) > 1 {

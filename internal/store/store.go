@@ -102,9 +102,10 @@ type Reader interface {
 	Members(queue, group string, n int) ([]job.ID, error)
 	// GroupDepth returns what there is of a group, without a look at its members.
 	GroupDepth(queue, group string) GroupDepth
-	// Wanting returns those that want a holder, in the order of the group, and
-	// Running the ids of those that are out with one (rule.Entries.Runs).
-	Wanting(queue, group string, n int) ([]*job.Job, error)
+	// Wanting returns those that want a holder, in the order of the group, behind a
+	// place in it (nil = all), and Running the ids of those that are out with one
+	// (rule.Entries.Runs).
+	Wanting(queue, group string, after *rule.Pos, n int) ([]*job.Job, error)
 	Running(queue, group string, n int) ([]job.ID, error)
 	// List returns up to n jobs that match, by id.
 	List(f Filter, n int) ([]*job.Job, error)

@@ -152,7 +152,7 @@ func (s *Sink) unanswered(ctx, own context.Context, err error) connect.Result {
 	switch {
 	case isRefused:
 		return failed(connect.TypeEgress, refused.Error())
-	case errors.Is(ctx.Err(), context.Canceled):
+	case ctx.Err() != nil: // the caller's time is nobody's failure
 		return connect.Result{Outcome: job.Released}
 	case own.Err() != nil || isTimeout(err):
 		r := failed(connect.TypeTimeout, fmt.Sprintf("no answer within %s", s.o.Timeout))

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/reprisehq/reprise/internal/connect"
@@ -27,8 +25,11 @@ type courier struct {
 	stop  context.CancelFunc
 
 	mu     sync.Mutex
-	round  int64         // of the latest run for those who lease; 0 = none has begun, or the inbox is not polled
-	opened chan struct{} // closed when the next one begins
+	round  int64          // of the latest run; 0 = none has begun, or the inbox is not polled
+	opened chan struct{}  // closed when the next one begins
+	visits int            // that deliver now
+	under  engine.Under   // the lock that they have; the zero value = none
+	rests  []*engine.Rest // of batches that go on
 }
 
 func newCourier(d *Door, x *Inbox, sink connect.Sink) *courier {
@@ -49,7 +50,7 @@ func (c *courier) start(ctx context.Context) {
 			c.loops.Go(func() { c.follow(ctx) })
 		}
 	case c.sink != nil:
-		c.loops.Go(func() { c.every(ctx, c.inbox.Query, func(ctx context.Context) { c.alone(ctx, c.run) }) })
+		c.loops.Go(func() { c.every(ctx, c.inbox.Query, c.run) })
 	case polled:
 		c.loops.Go(func() { c.every(ctx, c.inbox.Query, c.open) })
 	}
@@ -90,9 +91,7 @@ func wait(ctx context.Context, span job.Millis) bool {
 // follow delivers whatever is due, as soon as it is.
 func (c *courier) follow(ctx context.Context) {
 	for ctx.Err() == nil {
-		turns, err := c.engine.LeaseTurns(ctx, engine.TurnOptions{
-			Worker: c.holder(), Queue: c.inbox.Name, Members: c.members(), Local: true,
-		})
+		turns, err := c.next(ctx, engine.TurnOptions{Worker: c.holder(), Members: c.members(), Local: true})
 		for i := range turns {
 			c.deliver(ctx, &turns[i], engine.Under{})
 		}
@@ -100,6 +99,50 @@ func (c *courier) follow(ctx context.Context) {
 			wait(ctx, tryAgain)
 		}
 	}
+}
+
+// next takes the next turn: of a group that is in line, else of a batch that goes
+// on. So all groups have had their first page when one gets its second.
+func (c *courier) next(ctx context.Context, o engine.TurnOptions) ([]engine.Turn, error) {
+	o.Queue = c.inbox.Name
+	c.mu.Lock()
+	n := len(c.rests)
+	c.mu.Unlock()
+	line := o
+	line.Once = o.Once || n > 0
+	turns, err := c.engine.LeaseTurns(ctx, line)
+	for ; err == nil && len(turns) == 0 && n > 0; n-- {
+		behind := o
+		if behind.Behind = c.firstRest(); behind.Behind == nil {
+			break
+		}
+		if turns, err = c.engine.LeaseTurns(ctx, behind); err != nil {
+			c.goOn(behind.Behind)
+		}
+		if job.KindOf(err) == job.WrongState { // its latest turn goes on
+			err = nil
+		}
+	}
+	if err == nil && len(turns) == 0 && line.Once != o.Once {
+		return c.engine.LeaseTurns(ctx, o)
+	}
+	return turns, err
+}
+
+// goOn lets a batch go on when no other group is in line.
+func (c *courier) goOn(rest *engine.Rest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rests = append(c.rests, rest)
+}
+
+func (c *courier) firstRest() (rest *engine.Rest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.rests) > 0 {
+		rest, c.rests = c.rests[0], c.rests[1:]
+	}
+	return rest
 }
 
 // open lets those who lease visit every group once more.
@@ -121,66 +164,74 @@ func (c *courier) current() (round int64, over <-chan struct{}) {
 	return c.round, c.opened
 }
 
-// alone runs while this server has the lock of the inbox. What outlives it
-// delivers nothing more: its time ends with the lock, and before each turn and
-// each delivery the engine is asked whether the lock is still the run's own. What
-// it settles is settled by the tokens of its leases.
-func (c *courier) alone(ctx context.Context, run func(context.Context, engine.Under)) {
-	most := c.door.o.LockMost
-	if most == 0 {
-		run(ctx, engine.Under{})
+// run begins a run, which visits every group that has something due. Each gets a
+// batch, one of all messages a page at a time. Visits of an earlier run that still
+// wait for the receiver of a slow group hold up no other: they join this one later.
+func (c *courier) run(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	round, err := c.engine.Round(ctx)
+	if err != nil || !c.locks(ctx) {
 		return
 	}
-	timed, cancel := context.WithTimeout(ctx, time.Duration(most)*time.Millisecond) // ends no later than the lock
-	defer cancel()
+	c.round = round
+	for ; c.visits < c.inbox.HTTP.Concurrent; c.visits++ {
+		c.loops.Go(func() { c.visit(ctx) })
+	}
+}
+
+// locks reports whether this server may run: it has the lock of the inbox, or takes
+// it. What outlives the lock delivers nothing more: before each turn and each
+// delivery the engine is asked whether it is still the run's own. A request that is
+// under way goes on, and what it ends with counts: it is settled by the tokens of
+// its leases, which nobody else has meanwhile.
+func (c *courier) locks(ctx context.Context) bool {
+	most := c.door.o.LockMost
+	if most == 0 || c.under.Lock != "" && c.engine.HoldsLock(ctx, c.under) == nil {
+		return true
+	}
 	lock, got, err := c.engine.Lock(ctx, job.LockAsk{Name: "inbox/" + c.inbox.Name, By: c.door.o.Node, Most: most})
 	if err != nil || !got {
-		return // another one runs: this run is left out
+		return false // another one runs: this run is left out
 	}
-	run(timed, engine.Under{Lock: lock.Name, Token: lock.Token})
-	if _, err := c.engine.Unlock(context.WithoutCancel(ctx), lock.Name, lock.Token); err != nil {
-		c.door.log.WarnContext(ctx, "the run of an inbox outlived its lock", "inbox", c.inbox.Name, "error", err)
-	}
+	c.under = engine.Under{Lock: lock.Name, Token: lock.Token}
+	return true
 }
 
-// run visits every group that has something due. Each gets a batch; one of all
-// messages is delivered a page at a time.
-func (c *courier) run(ctx context.Context, under engine.Under) {
-	for more := true; more && ctx.Err() == nil; {
-		round, err := c.engine.Round(ctx)
-		if err != nil {
+// visit delivers turns of the latest run until there are none.
+func (c *courier) visit(ctx context.Context) {
+	for {
+		c.mu.Lock()
+		round, under := c.round, c.under
+		c.mu.Unlock()
+		turns, err := c.next(ctx, engine.TurnOptions{
+			Worker: c.holder(), Members: c.members(), Local: true, Before: round, Once: true, Under: under,
+		})
+		for i := range turns {
+			c.deliver(ctx, &turns[i], under)
+		}
+		if (err != nil || len(turns) == 0) && c.leaves(ctx, round) {
 			return
 		}
-		var rest atomic.Bool
-		var visits sync.WaitGroup
-		for range c.inbox.HTTP.Concurrent {
-			visits.Go(func() {
-				if c.visit(ctx, round, under) {
-					rest.Store(true)
-				}
-			})
-		}
-		visits.Wait()
-		more = rest.Load()
 	}
 }
 
-// visit delivers turns of a run until there are none. It reports whether a
-// group may have more of its batch.
-func (c *courier) visit(ctx context.Context, round int64, under engine.Under) (rest bool) {
-	for ctx.Err() == nil {
-		turns, err := c.engine.LeaseTurns(ctx, engine.TurnOptions{
-			Worker: c.holder(), Queue: c.inbox.Name, Members: c.members(), Local: true, Before: round, Once: true, Under: under,
-		})
-		if err != nil || len(turns) == 0 {
-			return rest
-		}
-		for i := range turns {
-			whole := c.deliver(ctx, &turns[i], under)
-			rest = rest || whole && c.inbox.BatchSize < 0 && len(turns[i].Deliveries) == c.members()
-		}
+// leaves ends a visit, unless a run has begun that it did not see. The last one gives
+// the lock back.
+func (c *courier) leaves(ctx context.Context, round int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.round != round && ctx.Err() == nil {
+		return false
 	}
-	return rest
+	if c.visits--; c.visits > 0 || c.under.Lock == "" {
+		return true
+	}
+	if _, err := c.engine.Unlock(context.WithoutCancel(ctx), c.under.Lock, c.under.Token); err != nil {
+		c.door.log.WarnContext(ctx, "the run of an inbox outlived its lock", "inbox", c.inbox.Name, "error", err)
+	}
+	c.under = engine.Under{}
+	return true
 }
 
 func (c *courier) holder() string { return "inbox/" + c.inbox.Name }
@@ -194,16 +245,21 @@ func (c *courier) members() int {
 	return min(c.inbox.PageSize, engine.TurnMax)
 }
 
-// deliver hands the messages of a turn over, and settles each right after its
-// own result. It reports whether none of them failed.
-func (c *courier) deliver(ctx context.Context, t *engine.Turn, under engine.Under) (whole bool) {
+// deliver hands the messages of a turn over, and settles each right after its own
+// result. A page that was full may have more of its batch behind it; where the group
+// is in line for that by itself, nothing more is to be done.
+func (c *courier) deliver(ctx context.Context, t *engine.Turn, under engine.Under) {
 	step := 1
 	if c.inbox.HTTP.Batch {
 		step = len(t.Deliveries)
 	}
-	whole = true
-	for part := range slices.Chunk(t.Deliveries, step) {
-		part, left := c.checked(ctx, part, under)
+	whole := true
+	for at := 0; at < len(t.Deliveries); at += step {
+		if c.engine.HoldsLock(ctx, under) != nil {
+			c.settle(ctx, t.Deliveries[at:], released(len(t.Deliveries)-at))
+			return
+		}
+		part, left := c.checked(ctx, t.Deliveries[at:min(at+step, len(t.Deliveries))])
 		if whole = whole && left; len(part) > 0 {
 			results := c.hand(ctx, t, part)
 			c.settle(ctx, part, results)
@@ -212,21 +268,19 @@ func (c *courier) deliver(ctx context.Context, t *engine.Turn, under engine.Unde
 			}
 		}
 		if !whole && c.inbox.Ordered() {
-			return false // those behind it went back with it
+			return // those behind it went back with it
 		}
 	}
-	return whole
+	inLine := c.inbox.Query.Interval == 0 && whole && t.Begins()
+	if c.inbox.BatchSize < 0 && len(t.Deliveries) == c.members() && !inLine {
+		c.goOn(t.Rest())
+	}
 }
 
 // checked returns the messages that may still be delivered. One that expired, or
-// that somebody took out of line meanwhile, goes back, and so do all when the lock
-// that the run is under is over; left is whether the turn goes on without it in
-// order.
-func (c *courier) checked(ctx context.Context, list []engine.Delivery, under engine.Under) (may []engine.Delivery, left bool) {
-	if c.engine.HoldsLock(ctx, under) != nil {
-		c.settle(ctx, list, released(len(list)))
-		return nil, false
-	}
+// that somebody took out of line meanwhile, goes back; left is whether the turn goes
+// on without it in order.
+func (c *courier) checked(ctx context.Context, list []engine.Delivery) (may []engine.Delivery, left bool) {
 	for i := range list {
 		d := &list[i]
 		switch err := c.engine.MayDeliver(ctx, d.Job.ID, d.Lease.Token); {
@@ -247,7 +301,7 @@ func (c *courier) checked(ctx context.Context, list []engine.Delivery, under eng
 }
 
 // hand gives messages to the sink, which blames nobody once ctx has ended. What
-// the target gives back without a time, it gets again later.
+// the target gives back without a time, it gets again later, or in the next run.
 func (c *courier) hand(ctx context.Context, t *engine.Turn, list []engine.Delivery) []connect.Result {
 	if ctx.Err() != nil {
 		return released(len(list))
@@ -262,8 +316,8 @@ func (c *courier) hand(ctx context.Context, t *engine.Turn, list []engine.Delive
 	}
 	results := c.sink.Deliver(ctx, b)
 	for i := range results {
-		if r := &results[i]; r.Outcome == job.Released && r.Delay == 0 && ctx.Err() == nil {
-			r.Delay = cmp.Or(c.inbox.Query.Interval/2, tryLater)
+		if r := &results[i]; r.Outcome == job.Released && r.Delay == 0 && ctx.Err() == nil && c.inbox.Query.Interval == 0 {
+			r.Delay = tryLater
 		}
 	}
 	return results

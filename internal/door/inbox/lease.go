@@ -31,23 +31,14 @@ func (d *Door) Lease(ctx context.Context, x *Inbox, worker string, life job.Mill
 			})
 		}
 		if x.BatchSize < 0 && len(answer.Messages) == engine.TurnMax {
-			answer.More = x.goesOn(ctx, answer.Group)
+			list, err := x.courier.engine.Members(ctx, x.Name, answer.Group, engine.TurnMax+1)
+			if answer.More = err == nil && len(list) > engine.TurnMax; answer.More { // with the next lease, once this turn is settled
+				x.courier.goOn(turns[0].Rest())
+			}
 		}
 		break
 	}
 	return answer, nil
-}
-
-// goesOn reports whether a group has more messages than the turn that was given
-// out, which holds as many as one can. Of a polled inbox this run gives them out
-// too, once the turn is settled.
-func (x *Inbox) goesOn(ctx context.Context, group string) bool {
-	list, err := x.courier.engine.Members(ctx, x.Name, group, engine.TurnMax+1)
-	more := err == nil && len(list) > engine.TurnMax
-	if more && x.Query.Interval > 0 {
-		x.courier.open(ctx)
-	}
-	return more
 }
 
 // leaseOnce waits for a turn of the run that goes on, as long as it does.
@@ -69,7 +60,5 @@ func (x *Inbox) leaseOnce(ctx context.Context, worker string, life job.Millis) (
 			return nil, nil
 		}
 	}
-	return x.courier.engine.LeaseTurns(ctx, engine.TurnOptions{
-		Worker: worker, Queue: x.Name, Members: x.BatchSize, For: life, Before: round,
-	})
+	return x.courier.next(ctx, engine.TurnOptions{Worker: worker, Members: x.BatchSize, For: life, Before: round})
 }

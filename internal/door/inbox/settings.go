@@ -162,8 +162,8 @@ func (s *Settings) Apply(q *job.Queue) error {
 		q.AgeCap = s.longest()
 	}
 	q.GraceDelay = 0
-	if s.Query.Interval > 0 { // due for the next run, and not in this one again
-		q.GraceDelay = s.Query.Interval / 2
+	if s.Query.Interval > 0 { // at once: a run visits a group once, so it is tried in the next one, however late in the interval it failed
+		q.GraceDelay = 1
 	}
 	return nil
 }

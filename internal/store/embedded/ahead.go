@@ -65,7 +65,7 @@ func (a *access) coldMembers(heads []job.ID, each int) (cold []job.ID) {
 		if !ok || head.Group == "" {
 			continue
 		}
-		for _, id := range a.wanting(head.Queue, head.Group, each) {
+		for _, id := range a.wanting(head.Queue, head.Group, nil, each) {
 			if _, ok := a.s.hot.jobs.get(id); !ok {
 				cold = append(cold, id)
 			}

@@ -153,7 +153,7 @@ func TestWhoTakesTurnsReadsTheMembersOfManyGroupsAhead(t *testing.T) {
 		group := fmt.Sprint("group ", g)
 		take(group, each)
 		update(func(tx store.Tx) error {
-			list, err := tx.Wanting("q", group, each)
+			list, err := tx.Wanting("q", group, nil, each)
 			if err != nil || len(list) != each {
 				return fmt.Errorf("%q: got %v, %w", group, list, err)
 			}

@@ -165,22 +165,29 @@ func (a *access) GroupDepth(queue, group string) (d store.GroupDepth) {
 	return d
 }
 
-func (a *access) Wanting(queue, group string, n int) ([]*job.Job, error) {
-	return a.load(a.wanting(queue, group, n))
+func (a *access) Wanting(queue, group string, after *rule.Pos, n int) ([]*job.Job, error) {
+	return a.load(a.wanting(queue, group, after, n))
 }
 
 // wanting is the ids of Wanting.
-func (a *access) wanting(queue, group string, n int) (ids []job.ID) {
+func (a *access) wanting(queue, group string, after *rule.Pos, n int) (ids []job.ID) {
 	q := a.s.index.queues[queue]
 	if q == nil || q.gates[group] == nil {
 		return nil
 	}
-	for cur := q.gates[group].wanting.start(); len(ids) < n; cur.next() {
+	list := &q.gates[group].wanting
+	cur := list.start()
+	if after != nil {
+		cur = list.from(wanting{inner: *after})
+	}
+	for ; len(ids) < n; cur.next() {
 		w, ok := cur.item()
 		if !ok {
 			break
 		}
-		ids = append(ids, w.inner.ID)
+		if after == nil || after.Before(w.inner) {
+			ids = append(ids, w.inner.ID)
+		}
 	}
 	return ids
 }

@@ -85,8 +85,10 @@ func (r reader) GroupDepth(queue, group string) (d store.GroupDepth) {
 	return d
 }
 
-func (r reader) Wanting(queue, group string, n int) ([]*job.Job, error) {
-	return copies(first(r.inGroup(queue, group, func(e rule.Entries) bool { return e.Wants }), n)), nil
+func (r reader) Wanting(queue, group string, after *rule.Pos, n int) ([]*job.Job, error) {
+	return copies(first(r.inGroup(queue, group, func(e rule.Entries) bool {
+		return e.Wants && (after == nil || after.Before(e.Inner))
+	}), n)), nil
 }
 
 func (r reader) Running(queue, group string, n int) ([]job.ID, error) {

@@ -34,7 +34,7 @@ func (h *history) takeTurn(tx store.Tx) error {
 	}
 	members, head := heads, heads[0]
 	if head.Group != "" {
-		wanting, err := tx.Wanting(head.Queue, head.Group, n)
+		wanting, err := tx.Wanting(head.Queue, head.Group, nil, n)
 		if err != nil {
 			return err
 		}
@@ -92,8 +92,12 @@ func (c *checker) turns() {
 			}
 		}
 		for _, n := range []int{len(members) + 1, 1} {
-			list, err := c.Wanting(queue, group, n)
+			list, err := c.Wanting(queue, group, nil, n)
 			same(c, idsOf(list), err, wanting[:min(n, len(wanting))], "Wanting(%q, %q, %d)", queue, group, n)
+			at := c.m.entries[members[len(members)/2].ID].Inner
+			behind := slices.DeleteFunc(slices.Clone(wanting), func(id job.ID) bool { return !at.Before(c.m.entries[id].Inner) })
+			list, err = c.Wanting(queue, group, &at, n)
+			same(c, idsOf(list), err, behind[:min(n, len(behind))], "Wanting(%q, %q, %v, %d)", queue, group, at, n)
 			ids, err := c.Running(queue, group, n)
 			same(c, ids, err, running[:min(n, len(running))], "Running(%q, %q, %d)", queue, group, n)
 		}
@@ -120,7 +124,7 @@ func (a *answers) turns(queue string) {
 	}
 	for _, g := range a.groups {
 		for _, n := range a.sizes {
-			list, err := a.Wanting(queue, g, n)
+			list, err := a.Wanting(queue, g, nil, n)
 			a.note(err, list, "Wanting", queue, g, n)
 			ids, err := a.Running(queue, g, n)
 			a.note(err, ids, "Running", queue, g, n)
