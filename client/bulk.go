@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/reprisehq/reprise/wire"
 )
@@ -53,6 +54,36 @@ func (c *Client) PatchMany(ctx context.Context, f Filter, change Change) (wire.P
 		return wire.Patched{}, fmt.Errorf("patching jobs: %w", err)
 	}
 	return n, nil
+}
+
+// CancelMany gives up every job that the filter chooses and that is not finished,
+// as Cancel does. An empty filter needs All. When it fails, part may have been done.
+func (c *Client) CancelMany(ctx context.Context, f Filter, reason string) (int64, error) {
+	var n wire.Cancelled
+	if err := c.cancelMany(ctx, f, wire.CancelMany{Reason: reason}, &n); err != nil {
+		return 0, err
+	}
+	return n.Cancelled, nil
+}
+
+// PreviewCancel counts what CancelMany would cancel now, and shows some of it.
+func (c *Client) PreviewCancel(ctx context.Context, f Filter) (*wire.CancelPreview, error) {
+	p := new(wire.CancelPreview)
+	return p, c.cancelMany(ctx, f, wire.CancelMany{DryRun: true}, p)
+}
+
+func (c *Client) cancelMany(ctx context.Context, f Filter, body wire.CancelMany, into any) error {
+	path, err := f.bulk()
+	if path = strings.Replace(path, "/jobs?", "/jobs/cancel?", 1); err == nil && f.All {
+		path = "/jobs/cancel?all=true"
+	}
+	if err == nil {
+		err = c.call(ctx, "POST", path, body, into)
+	}
+	if err != nil {
+		return fmt.Errorf("cancelling jobs: %w", err)
+	}
+	return nil
 }
 
 // DeleteMany removes every job that the filter chooses, in any state. An empty

@@ -17,6 +17,7 @@ type Filter struct {
 	Queues   []string
 	Types    []string
 	Statuses []string // wire.Scheduled, wire.Ready, ...
+	Reasons  []string // of dead ones: wire.ReasonExhausted, wire.ReasonCancelled, ...
 	IDs      []string
 	Budgets  []string // bound to any of these
 	// Ranges over a number of a job, both ends included: 3, 1..5, 2.. or ..4.
@@ -27,7 +28,7 @@ type Filter struct {
 	// Waits are why jobs do not run (wire.Waits). For List and Count only.
 	Waits []string
 
-	// All chooses every job, for PatchMany and DeleteMany, together with nothing else.
+	// All chooses every job, for PatchMany, CancelMany and DeleteMany, together with nothing else.
 	All bool
 
 	// For List only.
@@ -40,7 +41,7 @@ type Filter struct {
 func (f Filter) query() url.Values {
 	q := url.Values{}
 	for name, values := range map[string][]string{
-		"queue": f.Queues, "type": f.Types, "status": f.Statuses, "id": f.IDs, "budgets.key": f.Budgets, "wait": f.Waits,
+		"queue": f.Queues, "type": f.Types, "status": f.Statuses, "id": f.IDs, "budgets.key": f.Budgets, "wait": f.Waits, "reason": f.Reasons,
 	} {
 		if len(values) > 0 {
 			q.Set(name, strings.Join(values, ","))
@@ -224,8 +225,8 @@ func (c *Client) Settle(ctx context.Context, list []wire.Settle) ([]wire.Verdict
 	return verdicts, nil
 }
 
-// Cancel gives a job up that is not finished: it is dead, with the reason as
-// its failure, and whoever runs it is told. It answers with the job as it is
+// Cancel gives a job up that is not finished: it is dead, with who cancelled it
+// and the reason as its failure, and whoever runs it is told. It answers with the job as it is
 // then; one that is finished is an *Error with code wrong_state.
 func (c *Client) Cancel(ctx context.Context, id, reason string) (*wire.Job, error) {
 	var j wire.Job

@@ -3,7 +3,7 @@ package wire
 // Event is the data of one server-sent event of GET /events: what happened to
 // a job. The name of the event is Kind.
 type Event struct {
-	Kind     string `json:"kind"` // enqueued, ready, taken, completed, retried, released, lapsed, died, revived, changed, purged
+	Kind     string `json:"kind"` // enqueued, ready, taken, completed, retried, released, lapsed, died, revived, changed, purged, cancelled
 	At       int64  `json:"at"`   // milliseconds since the epoch
 	ID       string `json:"id"`
 	Queue    string `json:"queue"`

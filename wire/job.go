@@ -167,12 +167,16 @@ type Retention struct {
 	DeadMS      *int64 `json:"dead_ms,omitempty"`
 }
 
+// Reasons are those of dead jobs.
+var Reasons = []string{ReasonExhausted, ReasonKilled, ReasonExpired, ReasonLost, ReasonRejected, ReasonEvicted, ReasonCancelled}
+
 // The reasons of dead jobs.
 const (
 	ReasonExhausted = "exhausted" // retry limit or max_age used up
-	ReasonKilled    = "killed"    // a worker or an operator said so
+	ReasonKilled    = "killed"    // its worker said so, or an operator skipped it
 	ReasonExpired   = "expired"   // not started before expires_at
 	ReasonLost      = "lost"      // its workers vanished too often
 	ReasonRejected  = "rejected"  // refused after it was taken in
 	ReasonEvicted   = "evicted"   // pushed out by a quota
+	ReasonCancelled = "cancelled" // by an operator, or with its session: it is no death
 )

@@ -33,6 +33,11 @@ type Deleted struct {
 	Deleted int64 `json:"deleted"`
 }
 
+// Cancelled answers POST /jobs/cancel.
+type Cancelled struct {
+	Cancelled int64 `json:"cancelled"`
+}
+
 // Patched answers PATCH /jobs. Refused are jobs that could not be moved.
 type Patched struct {
 	Patched int64 `json:"patched"`

@@ -53,7 +53,8 @@ type JobCounts struct {
 	Ready     int64 `json:"ready"`
 	InFlight  int64 `json:"in_flight"`
 	Completed int64 `json:"completed"`
-	Dead      int64 `json:"dead"`
+	Dead      int64 `json:"dead"`               // those that were cancelled are apart
+	Cancelled int64 `json:"cancelled,omitzero"` // of the status dead, with the reason cancelled
 }
 
 // Breaker is when a circuit breaker opens, and how it closes again. What is

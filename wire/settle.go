@@ -72,7 +72,20 @@ type ReportProgress struct {
 
 // Cancel is the body of POST /jobs/{id}/cancel, which may be left out.
 type Cancel struct {
-	Reason string `json:"reason,omitempty"` // for people; kept as the job's failure
+	Reason string `json:"reason,omitempty"` // for people; kept with the job's failure
+}
+
+// CancelMany is the body of POST /jobs/cancel, which may be left out.
+type CancelMany struct {
+	Reason string `json:"reason,omitempty"`  // as in Cancel
+	DryRun bool   `json:"dry_run,omitempty"` // count, and show up to 5
+}
+
+// CancelPreview answers POST /jobs/cancel with dry_run.
+type CancelPreview struct {
+	DryRun bool  `json:"dry_run"`
+	Count  int64 `json:"count"`
+	Sample []Job `json:"sample"`
 }
 
 // Release is the body of POST /jobs/{id}/release: the job goes back without

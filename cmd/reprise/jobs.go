@@ -27,7 +27,7 @@ A job is in one of five states:
   ready       waits for a worker
   in_flight   a worker has it
   completed   done; stays only as long as its retention says
-  dead        given up; stays to be looked at, 7 days by default`,
+  dead        given up, or cancelled; stays to be looked at, 7 days by default`,
 		Example: `  reprise jobs list
   reprise jobs list --status dead
   reprise jobs show 03gq0x7k2m4v9c1d8f5h6j0a1`,
@@ -56,6 +56,11 @@ func (f *jobFilter) check() error {
 	for _, s := range f.Statuses {
 		if !slices.Contains(wire.Statuses, s) {
 			return usagef("--status %s: there is no such state; the states are %s%s", s, strings.Join(wire.Statuses, ", "), spell.Hint(s, wire.Statuses))
+		}
+	}
+	for _, r := range f.Reasons {
+		if !slices.Contains(wire.Reasons, r) {
+			return usagef("--reason %s: there is no such reason; a job is dead for one of %s", r, strings.Join(wire.Reasons, ", "))
 		}
 	}
 	for _, w := range f.Waits {
@@ -98,6 +103,7 @@ func newJobsListCommand() *cobra.Command {
 		Example: `  reprise jobs list
   reprise jobs list --queue mail --status ready,scheduled
   reprise jobs list --status dead --newest --limit 20
+  reprise jobs list --reason cancelled
   reprise jobs list --queue mail --wait held,'behind head'
   reprise jobs list --filter '.to | test("@example.com$")'
   reprise jobs list --status dead --limit 0 --json | jq -r .id`,
@@ -120,6 +126,8 @@ func newJobsListCommand() *cobra.Command {
 	filter.register(cmd, &conn)
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most so many; 0 for all")
 	cmd.Flags().BoolVar(&filter.Newest, "newest", false, "newest first")
+	cmd.Flags().StringSliceVar(&filter.Reasons, "reason", nil, "only dead jobs for these reasons: "+strings.Join(wire.Reasons, ", "))
+	must(cmd.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(wire.Reasons, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.Flags().StringSliceVar(&filter.Waits, "wait", nil, "only jobs that something keeps from running: "+strings.Join(wire.Waits, ", "))
 	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions(wire.Waits, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each job as a line of JSON, with its payload")
@@ -288,7 +296,7 @@ func showJob(out io.Writer, j *wire.Job, failures []wire.JobError, now time.Time
 	t.row("queue", j.Queue)
 	t.row("type", j.Type)
 	t.row("status", status(j))
-	t.row("", explain(j, now))
+	t.row("", explain(j, failures, now))
 	t.row("priority", strconv.Itoa(int(j.Priority)))
 	for _, optional := range []struct{ name, value string }{
 		{"group", j.Group},
@@ -374,7 +382,7 @@ func policy(j *wire.Job) string {
 }
 
 // explain says in words why the job is where it is.
-func explain(j *wire.Job, now time.Time) string {
+func explain(j *wire.Job, failures []wire.JobError, now time.Time) string {
 	switch j.Status {
 	case wire.Scheduled:
 		if j.Attempts > 0 {
@@ -395,6 +403,9 @@ func explain(j *wire.Job, now time.Time) string {
 	case wire.Completed:
 		return "done " + at(j.CompletedAt, now) + removal(j, now)
 	case wire.Dead:
+		if n := len(failures); j.Reason == wire.ReasonCancelled && n > 0 { // who did it, and why
+			return failures[n-1].Message + ", " + moment(failures[n-1].FailedAt, now) + removal(j, now)
+		}
 		return reason(j) + removal(j, now)
 	}
 	return ""
@@ -427,6 +438,8 @@ func reason(j *wire.Job) string {
 		return "its workers vanished too often while they had it"
 	case wire.ReasonRejected:
 		return "was refused after it had been taken in"
+	case wire.ReasonCancelled:
+		return "was cancelled"
 	case wire.ReasonEvicted:
 		return "was pushed out because its queue was full"
 	}

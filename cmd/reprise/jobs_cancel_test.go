@@ -57,13 +57,13 @@ func TestCancelStopsTheWorkerThatRunsTheJob(t *testing.T) {
 	if got := <-lost; got != id {
 		t.Errorf("lost %s", got)
 	}
-	if out := well(t, "jobs", "show", "--url", url, id); !strings.Contains(out, "dead (killed)") || !strings.Contains(out, "Cancelled\n    withdrawn") {
+	if out := well(t, "jobs", "show", "--url", url, id); !strings.Contains(out, "dead (cancelled)") || strings.Count(out, ": withdrawn") != 2 || !strings.Contains(out, "cancelled by ") {
 		t.Error(out)
 	}
 	if _, stderr, code := cli(t, "", "jobs", "cancel", "--url", url, id); code != 1 || !strings.Contains(stderr, "0 jobs cancelled before") {
 		t.Errorf("%d: %s", code, stderr)
 	}
-	if _, stderr, code := cli(t, "", "jobs", "cancel", "--url", url); code != 2 || !strings.Contains(stderr, "needs the id of a job") {
+	if _, stderr, code := cli(t, "", "jobs", "cancel", "--url", url); code != 2 || !strings.Contains(stderr, "name the jobs to cancel") {
 		t.Errorf("%d: %s", code, stderr)
 	}
 }
@@ -108,5 +108,30 @@ func TestProgressNeedsAJobAndALease(t *testing.T) {
 		if _, stderr, code := cli(t, "", append([]string{"jobs", "progress"}, tt.args...)...); code != 2 || !strings.Contains(stderr, tt.want) {
 			t.Errorf("%v: %d %s", tt.args, code, stderr)
 		}
+	}
+}
+
+func TestManyAreCancelledOnlyWithYes(t *testing.T) {
+	url := serverURL(t)
+	for range 2 {
+		well(t, "enqueue", "--url", url, "--queue", "off", "--type", "t")
+	}
+	for _, dry := range [][]string{nil, {"--dry-run"}} {
+		out := well(t, append([]string{"jobs", "cancel", "--url", url, "--queue", "off"}, dry...)...)
+		if strings.Count(out, "ready") != 2 || !strings.HasSuffix(out, "2 jobs would be cancelled; add --yes to do it\n") {
+			t.Error(out)
+		}
+	}
+	if _, stderr, code := cli(t, "", "jobs", "cancel", "--url", url, "--queue", "off", "--dry-run", "--yes"); code != 2 {
+		t.Errorf("%d: %s", code, stderr)
+	}
+	if out := well(t, "jobs", "cancel", "--url", url, "--queue", "off", "--yes"); out != "2 jobs cancelled\n" {
+		t.Error(out)
+	}
+	if out := well(t, "jobs", "list", "--url", url, "--reason", "cancelled", "--queue", "off"); strings.Count(out, "dead (cancelled)") != 2 {
+		t.Error(out)
+	}
+	if out := well(t, "dead", "list", "--url", url, "--queue", "off"); strings.Contains(out, "cancelled") {
+		t.Error(out)
 	}
 }

@@ -90,9 +90,10 @@ func TestExplainSaysWhyAJobIsWhereItIs(t *testing.T) {
 		{wire.Job{Status: wire.Dead, Reason: wire.ReasonLost}, "vanished too often"},
 		{wire.Job{Status: wire.Dead, Reason: wire.ReasonRejected}, "refused"},
 		{wire.Job{Status: wire.Dead, Reason: wire.ReasonEvicted}, "full"},
+		{wire.Job{Status: wire.Dead, Reason: wire.ReasonCancelled}, "was cancelled"},
 		{wire.Job{Status: wire.Dead, Attempts: 1}, "given up after 1 failure"},
 	} {
-		if got := explain(&tt.job, now); !strings.Contains(got, tt.says) {
+		if got := explain(&tt.job, nil, now); !strings.Contains(got, tt.says) {
 			t.Errorf("%+v: %q does not say %q", tt.job, got, tt.says)
 		}
 	}

@@ -30,9 +30,7 @@ func (e *Engine) DeleteAll(ctx context.Context, s Search) (deleted int64, err er
 // Finished ones are passed over. Refused are those that a single patch refuses
 // with WrongState; any other refusal ends the call.
 func (e *Engine) PatchAll(ctx context.Context, s Search, p Patch) (patched, refused int64, err error) {
-	all := s.Where
-	s.Where = func(j *job.Job) bool { return j.State.Open() && (all == nil || all(j)) }
-	return e.bulk(ctx, s, func(r *run, j *job.Job) error {
+	return e.bulk(ctx, s.open(), func(r *run, j *job.Job) error {
 		_, err := r.patch(j, p)
 		return err
 	})

@@ -56,11 +56,65 @@ func TestManyAreSkippedAndThoseThatAreFinishedAreNot(t *testing.T) {
 		if done, refused, err := r.SkipAll(r.Context(), all); done != 2 || refused != 1 || err != nil {
 			t.Errorf("%d, %d, %v", done, refused, err)
 		}
-		for i, want := range []string{"mine", "skipped by an operator", "skipped by an operator"} {
+		for i, want := range []string{"cancelled by ann: mine", "skipped by an operator", "skipped by an operator"} {
 			list, err := r.Failures(r.Context(), added[i].ID, 0, true, 9)
 			if err != nil || len(list) != 1 || list[0].Message != want {
 				t.Errorf("job %d: %+v, %v", i, list, err)
 			}
 		}
+	})
+}
+
+// Cancelled is not dead: no group, no death in lists, counts and replays, unless
+// the reason or the job is named.
+func TestCancelledIsNotDead(t *testing.T) {
+	scenario(t, func(r *rig) {
+		for _, name := range []string{"a", "b", "c", "d"} {
+			r.put("q", name)
+		}
+		s := r.stream(engine.StreamOptions{Name: "w", Queues: []string{"q"}, Prefetch: 1})
+		s.gets("a")
+		s.fail("a", func(s *engine.Settle) { s.Outcome = job.Died })
+		s.gets("b")
+		all := engine.Search{Filter: engine.Filter{Queues: []string{"q"}}}
+		n, sample, err := r.PreviewCancel(r.Context(), all)
+		if err != nil || n != 3 || len(sample) != 3 {
+			t.Errorf("a dry run counts %d, shows %d, %v", n, len(sample), err)
+		}
+		if n, err := r.CancelAll(r.Context(), all, ann, "withdrawn"); n != 3 || err != nil {
+			t.Errorf("%d were cancelled, %v", n, err)
+		}
+		for _, name := range []string{"b", "c", "d"} {
+			if j := r.expect(name, job.Dead); j.Reason != job.ReasonCancelled || j.Blocks {
+				t.Errorf("%s is %s", name, j.Reason)
+			}
+			if got := r.messages(name, false); len(got) != 1 || got[0] != "cancelled by ann: withdrawn" {
+				t.Errorf("%s says %q", name, got)
+			}
+		}
+		r.counted("q", map[engine.Count]uint64{
+			engine.Enqueued: 4, engine.Taken: 2, engine.SettledDead: 1, engine.EndedCancel: 1, engine.DeadKilled: 1, engine.JobsCancelled: 3,
+		})
+		groups, _, err := r.DeadGroups(r.Context(), engine.GroupQuery{Most: 9, Buckets: 1, Bucket: job.Hour})
+		if err != nil || len(groups) != 1 || groups[0].Count() != 1 {
+			t.Errorf("%d groups of the dead, %v", len(groups), err)
+		}
+		for want, s := range map[string]job.Selection{
+			"a": {}, "b c d": {Reasons: []job.Reason{job.ReasonCancelled}}, "a b c d": {Reasons: []job.Reason{job.Killed, job.ReasonCancelled}},
+			"c": {IDs: []job.ID{r.ids["c"]}},
+		} {
+			var got []string
+			list, err := r.DeadJobs(r.Context(), engine.DeadPage{Select: &s, Most: 9})
+			for _, d := range list {
+				got = append(got, r.names[d.Job.ID])
+			}
+			if strings.Join(got, " ") != want || err != nil {
+				t.Errorf("%+v chooses %q, %v; want %q", s, got, err, want)
+			}
+		}
+		if _, err := r.ReviveDead(r.Context(), r.ids["b"], engine.ReplayDead{}, ann); err != nil {
+			t.Error(err)
+		}
+		r.expect("b", job.Leased)
 	})
 }

@@ -19,9 +19,13 @@ type Dead struct {
 
 // filterOf is the part of a selection that a store's index answers.
 func filterOf(s *job.Selection, after job.ID, now job.Millis) store.Filter {
-	return store.Filter{
+	f := store.Filter{
 		States: []job.State{job.Dead}, Queues: s.Queues, Types: s.Types, IDs: s.IDs, Prints: s.Prints, From: after, Alive: now,
 	}
+	if !rule.Cancelled(s) { // however many those are, nobody looks at them
+		f.Statuses = []rule.Status{rule.StatusDead, rule.StatusBlocking}
+	}
+	return f
 }
 
 // selected reports whether a selection chooses a job. The failure is read only

@@ -25,12 +25,13 @@ const (
 	JobRevived             // brought back, or called up before its time
 	JobChanged             // an operator changed it, or asked for one more copy
 	JobPurged              // a finished one was forgotten
+	JobCancelled           // given up by an operator, or with its session
 	EventKinds             // how many there are
 )
 
 func (k EventKind) String() string {
 	return [...]string{
-		"enqueued", "ready", "taken", "completed", "retried", "released", "lapsed", "died", "revived", "changed", "purged",
+		"enqueued", "ready", "taken", "completed", "retried", "released", "lapsed", "died", "revived", "changed", "purged", "cancelled",
 	}[k]
 }
 
@@ -86,6 +87,9 @@ func eventOf(c *rule.Command, old, j *job.Job, eff *rule.Effect, now job.Millis)
 	}
 	if died(old, eff) {
 		ev.Kind, ev.Reason = JobDied, j.Reason.String()
+	}
+	if ev.Kind == JobDied && j.Reason == job.ReasonCancelled {
+		ev.Kind, ev.Reason = JobCancelled, ""
 	}
 	return ev, true
 }

@@ -53,7 +53,7 @@ func (r *rig) story(list []engine.Event) (out []string) {
 
 func TestEventsTellTheLifeOfJobs(t *testing.T) {
 	scenario(t, func(r *rig) {
-		all, dead := r.listen(engine.EventFilter{}), r.listen(engine.EventFilter{Queues: []string{"q"}, Kinds: []engine.EventKind{engine.JobDied}})
+		all, dead := r.listen(engine.EventFilter{}), r.listen(engine.EventFilter{Queues: []string{"q"}, Kinds: []engine.EventKind{engine.JobDied, engine.JobCancelled}})
 		defer all.Close()
 		r.put("q", "a", retry(job.Retry{Curve: wait(job.Second), Limit: job.LimitOf(1)}))
 		r.put("q", "b")
@@ -72,7 +72,7 @@ func TestEventsTellTheLifeOfJobs(t *testing.T) {
 		r.operate("c", cancel)
 		want := []string{
 			"enqueued a", "enqueued b", "enqueued c", "taken a", "taken b", "retried a timeout", "completed b", "ready a", "taken a",
-			"died a exhausted", "revived a", "taken a", "lapsed a disconnect", "died a killed", "died c killed",
+			"died a exhausted", "revived a", "taken a", "lapsed a disconnect", "cancelled a", "cancelled c",
 		}
 		list, lost := r.heard(all)
 		if got := r.story(list); !slices.Equal(got, want) || lost != 0 {

@@ -67,7 +67,7 @@ func replayed(j *job.Job, q *job.Queue) (rule.TaskTally, error) {
 	if slices.ContainsFunc(ends, func(a job.Attempt) bool { return a.Why == job.AttemptLate }) {
 		then(rule.LateSucceeded)
 	}
-	if j.Reason == job.Killed {
+	if j.Reason == job.Killed || j.Reason == job.ReasonCancelled {
 		then(rule.TaskCancelledBy)
 	}
 	limit, _ := q.Retry.LimitValue()

@@ -174,7 +174,7 @@ func (e *Engine) SkipAll(ctx context.Context, s Search) (done, refused int64, er
 }
 
 func (r *run) skip(j *job.Job) (rule.Effect, error) {
-	c := rule.Command{Verb: rule.Cancel, Failure: job.Failure{Type: "Skipped", Message: "skipped by an operator"}}
+	c := rule.Command{Verb: rule.Cancel, Reason: job.Killed, Failure: job.Failure{Type: "Skipped", Message: "skipped by an operator"}}
 	if j.State == job.Dead && j.Blocks { // it steps aside as it died
 		c.Reason, c.Failure = j.Reason, job.Failure{}
 		eff, err := r.step(j, rule.Command{Verb: rule.Revive, Remaining: true})

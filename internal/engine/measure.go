@@ -87,6 +87,8 @@ func (c Count) Words() (family, word string) {
 		return "retries", retryWords[c-RetryError]
 	case c < DeadExhausted:
 		return "ended", endingWords[c-EndedLapse]
+	case c == JobsCancelled:
+		return "cancelled", ""
 	case c < Discarded:
 		return "dead", (job.Exhausted + job.Reason(c-DeadExhausted)).String()
 	}

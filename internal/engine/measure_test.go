@@ -56,7 +56,7 @@ func TestWhatHappensIsCountedOnce(t *testing.T) {
 		r.expect("expires", job.Dead)
 		r.counted("q", map[engine.Count]uint64{
 			engine.Enqueued: 4, engine.Taken: 4, engine.SettledOK: 1, engine.SettledRetry: 2, engine.SettledRelease: 1, engine.RetryHTTP5xx: 1,
-			engine.DeadExhausted: 1, engine.DeadKilled: 1, engine.DeadExpired: 1,
+			engine.DeadExhausted: 1, engine.JobsCancelled: 1, engine.DeadExpired: 1,
 		})
 		m, q := r.measures("q")
 		if q.Wait.Sum != 3*2000 || q.Wait.Counts[8] != 3 { // first takes only; 2.5 s is the edge
@@ -68,7 +68,7 @@ func TestWhatHappensIsCountedOnce(t *testing.T) {
 		if m.Stats.Expired != 1 || m.Leases != 0 || m.Holders != [3]int{1, 0, 0} || !m.Working {
 			t.Errorf("got %+v", m)
 		}
-		if q.Depth.States != [job.States]int64{job.Done: 1, job.Dead: 3} || q.Oldest != 0 {
+		if q.Depth.States != [job.States]int64{job.Done: 1, job.Dead: 3} || q.Depth.Cancelled() != 1 || q.Oldest != 0 {
 			t.Errorf("depth %+v, oldest %d", q.Depth, q.Oldest)
 		}
 		if m.Total != 1000 || m.Free != 1000 || m.Batch.Sum == 0 || m.Commit.Counts == [engine.Buckets]uint64{} || m.Sync.Counts == [engine.Buckets]uint64{} {

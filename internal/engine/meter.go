@@ -43,8 +43,9 @@ const (
 	DeadLost
 	DeadRejected
 	DeadEvicted
-	Discarded // died without being kept: retention.dead is 0
-	Counts    // how many there are
+	JobsCancelled // gave up by an operator, or with their session: no deaths
+	Discarded     // died without being kept: retention.dead is 0
+	Counts        // how many there are
 )
 
 // Buckets of a histogram; the last one is open.
@@ -212,7 +213,7 @@ func (r *run) note(c *rule.Command, old *job.Job, eff *rule.Effect) {
 		if j.Reason != job.Alive {
 			t.N[DeadExhausted+Count(j.Reason-job.Exhausted)]++
 		}
-		if eff.Gone == job.Dead {
+		if eff.Gone == job.Dead && j.Reason != job.ReasonCancelled {
 			t.N[Discarded]++
 		}
 	}

@@ -26,8 +26,8 @@ func (e *Engine) Delete(ctx context.Context, id job.ID, by job.Actor) error {
 	})
 }
 
-// Cancel gives up an open job: it is dead, reason killed, with why as its
-// failure. Who runs it by a named stream is told.
+// Cancel gives up an open job: it is dead, reason cancelled, with who did it and
+// why as its failure. Who runs it by a named stream is told.
 func (e *Engine) Cancel(ctx context.Context, by job.Actor, id job.ID, why string) (Verdict, error) {
 	var out Verdict
 	err := e.do(ctx, 0, func(r *run) error {
@@ -38,8 +38,7 @@ func (e *Engine) Cancel(ctx context.Context, by job.Actor, id job.ID, why string
 		if j == nil {
 			return noJob(id)
 		}
-		f := job.Failure{Type: "Cancelled", Message: cmp.Or(why, "cancelled by an operator")}
-		eff, err := r.step(j, rule.Command{Verb: rule.Cancel, Failure: f})
+		eff, err := r.step(j, cancelling(by, why))
 		if err != nil {
 			return err
 		}
@@ -52,6 +51,45 @@ func (e *Engine) Cancel(ctx context.Context, by job.Actor, id job.ID, why string
 		return Verdict{}, err
 	}
 	return out, nil
+}
+
+// CancelAll does so with every open job that the search chooses, see DeleteAll.
+func (e *Engine) CancelAll(ctx context.Context, s Search, by job.Actor, why string) (cancelled int64, err error) {
+	c := cancelling(by, why)
+	done, _, err := e.bulk(ctx, s.open(), func(r *run, j *job.Job) error { _, err := r.step(j, c); return err })
+	return done, err
+}
+
+// cancelSample is how many jobs a dry run shows.
+const cancelSample = 5
+
+// PreviewCancel counts what CancelAll would cancel now, and shows some of it.
+func (e *Engine) PreviewCancel(ctx context.Context, s Search) (n int64, sample []Listed, err error) {
+	err = e.Each(ctx, s.open(), func(l Listed) (bool, error) {
+		if n++; len(sample) < cancelSample {
+			sample = append(sample, l)
+		}
+		return true, nil
+	})
+	return n, sample, err
+}
+
+// open is the search among jobs that are not finished.
+func (s Search) open() Search {
+	all := s.Where
+	s.Where = func(j *job.Job) bool { return j.State.Open() && (all == nil || all(j)) }
+	if s.Filter.States == nil { // however many are finished, nobody looks at them
+		s.Filter.States = []job.State{job.Scheduled, job.Ready, job.Leased}
+	}
+	return s
+}
+
+func cancelling(by job.Actor, why string) rule.Command {
+	text := "cancelled by " + cmp.Or(by.Name, "an operator")
+	if why != "" {
+		text += ": " + why
+	}
+	return rule.Command{Verb: rule.Cancel, Failure: job.Failure{Type: "Cancelled", Message: text}}
 }
 
 // Operate applies one of the operator's verbs to a job: Revive, Cancel, Offer

@@ -159,7 +159,11 @@ func (r *run) feedTurns(h *holder, n int) (took int, dry bool, err error) {
 	}
 	o := h.turns
 	if o.Behind != nil {
-		members, err := r.rest(o.Queue, o.Behind, min(o.Members, n))
+		s, err := r.seeker(h)
+		if err != nil {
+			return 0, false, err
+		}
+		members, err := r.rest(s, o.Queue, o.Behind, min(o.Members, n))
 		if err == nil {
 			took, err = r.grantTurn(h, members, true)
 		}
@@ -238,8 +242,9 @@ func (r *run) mayGoOn(queue string, b *Rest) error {
 	return err
 }
 
-// rest is the next members of a batch, at most n: those that were there when it began.
-func (r *run) rest(queue string, b *Rest, n int) (there []*job.Job, err error) {
+// rest is the next members of a batch, at most n: those that were there when it began
+// and fit the seeker.
+func (r *run) rest(s rule.Seeker, queue string, b *Rest, n int) (there []*job.Job, err error) {
 	q, err := r.queue(queue)
 	if err != nil {
 		return nil, err
@@ -257,7 +262,7 @@ func (r *run) rest(queue string, b *Rest, n int) (there []*job.Job, err error) {
 			break
 		}
 		for _, j := range page {
-			if j.Seq < b.batch {
+			if j.Seq < b.batch && rule.Fits(rule.EntriesOf(j).Class, j.Requires, s) {
 				there = append(there, j)
 			}
 		}

@@ -61,11 +61,11 @@ func TestACancelIsAudited(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")
 		v, err := r.Cancel(r.Context(), job.Actor{Name: "ann"}, r.ids["a"], "withdrawn")
-		if err != nil || v.State != job.Dead || v.Job.Reason != job.Killed {
+		if err != nil || v.State != job.Dead || v.Job.Reason != job.ReasonCancelled {
 			t.Fatalf("%+v, %v", v, err)
 		}
 		r.audited("ann cancel 1")
-		if got := r.messages("a", false); len(got) != 1 || got[0] != "withdrawn" {
+		if got := r.messages("a", false); len(got) != 1 || got[0] != "cancelled by ann: withdrawn" {
 			t.Errorf("failures %v", got)
 		}
 		if _, err := r.Cancel(r.Context(), job.Actor{}, r.ids["a"], ""); job.KindOf(err) != job.WrongState {

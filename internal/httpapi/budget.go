@@ -132,7 +132,7 @@ func (h *handler) rebindMany(w http.ResponseWriter, r *http.Request, key string,
 	h.rebinding(w, r, func(s *scratch, by job.Actor) error {
 		q, err := jobs.BulkQuery(r.URL.RawQuery)
 		if err == nil {
-			err = h.guarded(q.All || q.Narrow())
+			err = h.guarded("delete", q.All || q.Narrow())
 		}
 		if err != nil {
 			return err

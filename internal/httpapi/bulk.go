@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 
@@ -75,6 +76,35 @@ func (h *handler) patchMany(w http.ResponseWriter, r *http.Request, _, _ string)
 	})
 }
 
+// cancelMany is POST /jobs/cancel.
+func (h *handler) cancelMany(w http.ResponseWriter, r *http.Request, _, _ string) {
+	h.operation(w, r, func(s *scratch, by job.Actor) error {
+		var body wire.CancelMany
+		q, err := jobs.BulkQuery(r.URL.RawQuery)
+		if err == nil {
+			err = cmp.Or(q.Cancellable(), optional(s, &body))
+		}
+		if err == nil && !body.DryRun {
+			err = h.guarded("cancel", q.All || q.Narrow())
+		}
+		if err != nil {
+			return err
+		}
+		if body.DryRun {
+			s.out, err = q.AppendCancelPreview(r.Context(), s.out, h.engine)
+		} else {
+			var n int64
+			n, err = q.Cancel(r.Context(), h.engine, by, body.Reason)
+			err = h.noteBulk(r, by, "cancel jobs", q.Subject(), n, err)
+			s.out = append(strconv.AppendInt(append(s.out, `{"cancelled":`...), n, 10), '}')
+		}
+		if err == nil {
+			send(w, http.StatusOK, s.out)
+		}
+		return err
+	})
+}
+
 // removeMany is DELETE /jobs.
 func (h *handler) removeMany(w http.ResponseWriter, r *http.Request, _, _ string) {
 	by, err := actorOf(r)
@@ -90,7 +120,7 @@ func (h *handler) deleteJobs(r *http.Request, by job.Actor) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := h.guarded(q.All || q.Narrow()); err != nil {
+	if err := h.guarded("delete", q.All || q.Narrow()); err != nil {
 		return 0, err
 	}
 	n, err := q.Delete(r.Context(), h.engine)
@@ -105,7 +135,7 @@ func (h *handler) reset(w http.ResponseWriter, r *http.Request, _, _ string) {
 		err = bad
 	}
 	if err == nil {
-		err = h.guarded(said)
+		err = h.guarded("delete", said)
 	}
 	if err == nil {
 		var n int64
@@ -121,13 +151,13 @@ func (h *handler) reset(w http.ResponseWriter, r *http.Request, _, _ string) {
 
 // guarded refuses what would leave nothing, unless it was said or nobody asked
 // for a guard. Who uses tokens has asked.
-func (h *handler) guarded(said bool) error {
+func (h *handler) guarded(what string, said bool) error {
 	if said || !h.guard && !h.tokens.Closed() {
 		return nil
 	}
 	return &job.Error{
 		Kind: job.Invalid, Field: "all",
-		Text: "this server is guarded: to delete everything say ?all=true, or give a filter",
+		Text: "this server is guarded: to " + what + " everything say ?all=true, or give a filter",
 	}
 }
 

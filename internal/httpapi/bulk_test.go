@@ -294,3 +294,35 @@ func TestCallsOverManyJobsAreInTheAuditLog(t *testing.T) {
 		t.Errorf("the log is %v, want %s", got, want)
 	}
 }
+
+func TestManyAreCancelledByAFilter(t *testing.T) {
+	bothProtocols(t, httpapi.Options{Guard: true}, func(t *testing.T, a *api) {
+		for range 3 {
+			a.enqueue("q", `{"to":"ann"}`, "")
+		}
+		a.enqueue("q", `{"to":"bob"}`, "")
+		ann := "/jobs/cancel?queue=q&filter=" + url.QueryEscape(`.to == "ann"`)
+		dry := object(t, a.want(200, "*", "POST", ann, `{"dry_run":true}`))
+		if list, _ := dry["sample"].([]any); fmt.Sprint(dry["count"]) != "3" || len(list) != 3 {
+			t.Errorf("a dry run says %v", dry)
+		}
+		a.want(200, `{"count":4}`, "GET", "/jobs/count?status=ready", "")
+		a.want(200, `{"cancelled":3}`, "POST", ann, `{"reason":"withdrawn"}`)
+		a.want(200, `{"cancelled":0}`, "POST", ann, "")
+		a.want(200, `{"count":3}`, "GET", "/jobs/count?reason=cancelled", "")
+		a.want(200, `{"count":3}`, "GET", "/jobs/count?status=dead&reason=cancelled,killed", "")
+		a.want(200, `{"count":0}`, "GET", "/jobs/count?reason=killed,exhausted", "")
+		a.want(400, "*", "POST", "/jobs/cancel", "") // it is guarded
+		a.want(200, "*", "POST", "/jobs/cancel", `{"dry_run":true}`)
+		a.want(400, "*", "GET", "/jobs?reason=bored", "")
+		a.want(422, "*", "POST", "/jobs/cancel?status=completed", "")
+		a.want(422, "*", "POST", "/jobs/cancel?reason=killed", "")
+		if jobs := object(t, a.want(200, "*", "GET", "/queues/q", ""))["jobs"].(map[string]any); fmt.Sprintf("%v %v", jobs["dead"], jobs["cancelled"]) != "0 3" {
+			t.Errorf("the queue has %v", jobs)
+		}
+		a.want(200, `{"cancelled":1}`, "POST", "/jobs/cancel?all=true", "")
+		if text := a.want(200, "*", "GET", "/audit", ""); !strings.Contains(text, "cancel jobs") {
+			t.Errorf("the audit log says %s", text)
+		}
+	})
+}

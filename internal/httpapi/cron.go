@@ -26,7 +26,7 @@ func (h *handler) deleteCrons(w http.ResponseWriter, r *http.Request, _, _ strin
 		err = bad
 	}
 	if err == nil {
-		err = h.guarded(said)
+		err = h.guarded("delete", said)
 	}
 	if err == nil {
 		n, err = h.engine.DeleteCrons(r.Context(), by)

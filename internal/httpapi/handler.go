@@ -189,6 +189,7 @@ var fixed = map[string]*resource{
 	"/jobs/bulk":        {post: (*handler).bulk},
 	"/jobs/take":        {get: (*handler).take, stream: true},
 	"/jobs/success":     {post: (*handler).successAll},
+	"/jobs/cancel":      {post: (*handler).cancelMany},
 	"/jobs/count":       {get: (*handler).count},
 	"/jobs/settle":      {post: (*handler).settle},
 	"/jobs/lease":       {post: (*handler).lease, waits: true},

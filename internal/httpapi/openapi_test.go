@@ -214,7 +214,7 @@ func TestTheDescriptionHasTheWordsOfTheCode(t *testing.T) {
 	}
 	enums := map[string][]string{
 		"Code": codes, "EventKind": kinds, "Status": wire.Statuses, "Scope": job.ScopesAll.Names(),
-		"DeadReason":   {wire.ReasonExhausted, wire.ReasonKilled, wire.ReasonExpired, wire.ReasonLost, wire.ReasonRejected, wire.ReasonEvicted},
+		"DeadReason":   wire.Reasons,
 		"UniqueWhile":  {wire.WhileQueued, wire.WhileActive, wire.WhileExists},
 		"Place":        {wire.Keep, wire.Front, wire.Back},
 		"Outcome":      {wire.OutcomeOK, wire.OutcomeRetry, wire.OutcomeDead, wire.OutcomeRelease},

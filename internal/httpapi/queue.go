@@ -199,7 +199,8 @@ func (h *handler) queue(w http.ResponseWriter, r *http.Request, name, _ string) 
 	h.sendPlain(w, r, queueState{
 		Name: q.Name, settings: settingsOf(q), HoldUntil: int64(q.HoldUntil), Bytes: depth.Bytes, OldestReady: int64(oldest),
 		BreakerState: state, Rates: h.rates(name), Jobs: wire.JobCounts{
-			Scheduled: n[job.Scheduled], Ready: n[job.Ready], InFlight: n[job.Leased], Completed: n[job.Done], Dead: n[job.Dead],
+			Scheduled: n[job.Scheduled], Ready: n[job.Ready], InFlight: n[job.Leased], Completed: n[job.Done],
+			Dead: n[job.Dead] - depth.Cancelled(), Cancelled: depth.Cancelled(),
 		},
 	}, nil)
 }

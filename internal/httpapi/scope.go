@@ -70,6 +70,7 @@ var scopes = map[*resource]needs{
 	fixed["/jobs/bulk"]:        {post: need{enqueues, handlerAsks}},
 	fixed["/jobs/take"]:        {get: need{works, queryQueues}},
 	fixed["/jobs/success"]:     {post: need{works, handlerAsks}},
+	fixed["/jobs/cancel"]:      {post: need{operates, queryQueues}},
 	fixed["/jobs/count"]:       {get: need{reads, queryQueues}},
 	fixed["/jobs/settle"]:      {post: need{works, handlerAsks}},
 	fixed["/jobs/lease"]:       {post: need{works, handlerAsks}},

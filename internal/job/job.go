@@ -31,17 +31,19 @@ type Reason uint8
 
 // The reasons.
 const (
-	Alive     Reason = iota
-	Exhausted        // retry limit or max_age used up
-	Killed           // the worker or an operator said so
-	Expired          // not started before ExpiresAt
-	Lost             // its holders vanished too often
-	Rejected         // refused after it was taken in
-	Evicted          // pushed out by a quota
+	Alive           Reason = iota
+	Exhausted              // retry limit or max_age used up
+	Killed                 // the worker said so, or an operator skipped it
+	Expired                // not started before ExpiresAt
+	Lost                   // its holders vanished too often
+	Rejected               // refused after it was taken in
+	Evicted                // pushed out by a quota
+	ReasonCancelled        // nobody wants it any more: an operator, or with its session. It is not a death
+	Reasons                // how many there are
 )
 
 func (r Reason) String() string {
-	return [...]string{"", "exhausted", "killed", "expired", "lost", "rejected", "evicted"}[r]
+	return [...]string{"", "exhausted", "killed", "expired", "lost", "rejected", "evicted", "cancelled"}[r]
 }
 
 // Bands of a line (core.md section 1).

@@ -24,13 +24,13 @@ func TestEveryStateIsEitherOpenOrTerminalOrNone(t *testing.T) { // I1
 
 func TestStatesAndReasonsAreNamedAsTheDesignDoes(t *testing.T) {
 	for got, want := range map[string]string{
-		fmt.Sprint(None, Scheduled, Ready, Leased, Done, Dead):                         "none scheduled ready leased done dead",
-		fmt.Sprint(Alive, Exhausted, Killed, Expired, Lost, Rejected, Evicted):         " exhausted killed expired lost rejected evicted",
-		fmt.Sprint(OrderNone, OrderStart, OrderStrict):                                 "none start strict",
-		fmt.Sprint(DeadSkip, DeadBlock, DeadPark):                                      "skip block park",
-		fmt.Sprint(FrontBySeq, FrontLIFO):                                              "by_seq lifo",
-		fmt.Sprint(FullReject, FullDropOldest):                                         "reject drop_oldest",
-		fmt.Sprint(Alive.String() == "", Order(0) == OrderNone, OnDead(0) == DeadSkip): "true true true",
+		fmt.Sprint(None, Scheduled, Ready, Leased, Done, Dead):                                  "none scheduled ready leased done dead",
+		fmt.Sprint(Alive, Exhausted, Killed, Expired, Lost, Rejected, Evicted, ReasonCancelled): " exhausted killed expired lost rejected evicted cancelled",
+		fmt.Sprint(OrderNone, OrderStart, OrderStrict):                                          "none start strict",
+		fmt.Sprint(DeadSkip, DeadBlock, DeadPark):                                               "skip block park",
+		fmt.Sprint(FrontBySeq, FrontLIFO):                                                       "by_seq lifo",
+		fmt.Sprint(FullReject, FullDropOldest):                                                  "reject drop_oldest",
+		fmt.Sprint(Alive.String() == "", Order(0) == OrderNone, OnDead(0) == DeadSkip):          "true true true",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -127,6 +127,7 @@ var (
 	retries     = desc("retries_total", "Failed attempts after which the job runs again, by queue and reason.", "queue", "reason")
 	ended       = desc("leases_ended_total", "Leases that ended without their holder settling them, by queue and how.", "queue", "how")
 	dead        = desc("dead_total", "Jobs that died, by queue and reason.", "queue", "reason")
+	cancelled   = desc("cancelled_total", "Jobs that were cancelled, by queue: by an operator, or with their session.", "queue")
 	wait        = desc("wait_seconds", "Time from when a job was due to its first take, by queue.", "queue")
 	run         = desc("run_seconds", "Time from the start of a run to its settle, by queue.", "queue")
 	lost        = desc("data_lost_total", "Jobs that left by policy, by reason.", "reason")
@@ -210,6 +211,8 @@ func (p page) queue(name string, q *engine.QueueMeasures, now bool) {
 			p.put(ended, counter, float64(n), name, word)
 		case "dead":
 			p.put(dead, counter, float64(n), name, word)
+		case "cancelled":
+			p.put(cancelled, counter, float64(n), name)
 		}
 	}
 	p.histogram(wait, &q.Wait, &engine.Spans, 1000, name)
@@ -223,7 +226,12 @@ func (p page) queue(name string, q *engine.QueueMeasures, now bool) {
 		return
 	}
 	for state := job.Scheduled; state < job.States; state++ {
-		p.put(jobsNow, gauge, float64(q.Depth.States[state]), name, stateWords[state])
+		n := q.Depth.States[state]
+		if state == job.Dead { // they are no deaths
+			p.put(jobsNow, gauge, float64(q.Depth.Cancelled()), name, "cancelled")
+			n -= q.Depth.Cancelled()
+		}
+		p.put(jobsNow, gauge, float64(n), name, stateWords[state])
 	}
 	p.put(bytesNow, gauge, float64(q.Depth.Bytes), name)
 	p.put(runningNow, gauge, float64(q.Depth.Leases), name)

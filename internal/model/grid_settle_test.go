@@ -106,7 +106,7 @@ func (g *grid) cancel(t *task) {
 	for len(t.runs) > 0 {
 		g.finish(t, t.runs[0], job.ByCancel, job.AttemptCancelled)
 	}
-	g.overWith(t, cancelled, job.Killed)
+	g.overWith(t, cancelled, job.ReasonCancelled)
 }
 
 // timeOuts ends the runs that took too long, and those that did not begin in time.

@@ -422,7 +422,9 @@ func (m *model) skip(j *job.Job) job.Kind {
 		return job.WrongState
 	case j.State != job.Dead:
 		j.Failures++
-		return m.cancel(j)
+		m.endAll(j, job.ByCancel)
+		m.bury(j, job.Killed)
+		return accepted
 	}
 	why, revived := j.Reason, j.RevivedAt
 	counters := [...]uint32{j.Attempts, j.Losses, j.Overrides, j.Suppressed}

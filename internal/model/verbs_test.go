@@ -168,7 +168,7 @@ func (m *model) cancel(j *job.Job) job.Kind {
 		return job.WrongState
 	}
 	m.endAll(j, job.ByCancel)
-	m.bury(j, job.Killed)
+	m.bury(j, job.ReasonCancelled)
 	return accepted
 }
 

@@ -130,7 +130,7 @@ func (t *TaskTally) Add(what Happening, r TaskRules) error {
 		t.Losses = 0
 		t.finish(job.Done, job.Alive)
 	case TaskCancelledBy:
-		t.finish(job.Dead, job.Killed)
+		t.finish(job.Dead, job.ReasonCancelled)
 	case happenings:
 	}
 	return nil

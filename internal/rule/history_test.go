@@ -177,7 +177,7 @@ func TestAHistoryThatCannotBeIsRefused(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if c.want == "" && (tasks[a].Reason != job.Killed || tasks[b].Results != 1 || tasks[b].Losses != 0 || tasks[b].Runs != 1) {
+		if c.want == "" && (tasks[a].Reason != job.ReasonCancelled || tasks[b].Results != 1 || tasks[b].Losses != 0 || tasks[b].Runs != 1) {
 			t.Errorf("%s: %+v, %+v", name, tasks[a], tasks[b])
 		}
 	}

@@ -106,7 +106,9 @@ func EntriesOf(j *job.Job) Entries {
 		e.Timer[HandDue] = max(j.ReadyAt, 1)
 	case job.Dead:
 		e.Timer[HandPurge] = j.PurgeAt
-		e.Dead = DeadEntry{Is: true, Print: j.Print, At: j.DiedAt}
+		if j.Reason != job.ReasonCancelled { // nothing killed it
+			e.Dead = DeadEntry{Is: true, Print: j.Print, At: j.DiedAt}
+		}
 	case job.Done:
 		e.Timer[HandPurge] = j.PurgeAt
 	case job.None, job.States:

@@ -8,15 +8,16 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 )
 
-// Selects reports whether the selection chooses a dead job. f is its latest
-// failure, nil if it never failed; it is looked at only where Selection.Reads.
+// Selects reports whether the selection chooses a dead job; a cancelled one only
+// if it names that reason, or the job. f is its latest failure, nil if it never
+// failed; it is looked at only where Selection.Reads.
 func Selects(s *job.Selection, j *job.Job, f *job.Failure) bool {
 	if j.State != job.Dead || j.DiedAt < s.DiedFrom || s.DiedBefore > 0 && j.DiedAt >= s.DiedBefore ||
 		j.Attempts < s.AttemptsFrom || s.AttemptsBelow > 0 && j.Attempts >= s.AttemptsBelow {
 		return false
 	}
 	if !oneOf(s.IDs, j.ID) || !oneOf(s.Queues, j.Queue) || !oneOf(s.Types, j.Type) || !oneOf(s.Groups, j.Group) ||
-		!oneOf(s.Reasons, j.Reason) || !oneOf(s.Prints, j.Print) {
+		!oneOf(s.Reasons, j.Reason) || j.Reason == job.ReasonCancelled && !Cancelled(s) || !oneOf(s.Prints, j.Print) {
 		return false
 	}
 	if !s.Reads() {
@@ -24,6 +25,11 @@ func Selects(s *job.Selection, j *job.Job, f *job.Failure) bool {
 	}
 	return f != nil && oneOf(s.ErrorTypes, f.Type) &&
 		strings.Contains(strings.ToLower(f.Message), strings.ToLower(s.Text))
+}
+
+// Cancelled reports whether a selection may choose cancelled jobs.
+func Cancelled(s *job.Selection) bool {
+	return len(s.IDs) > 0 || slices.Contains(s.Reasons, job.ReasonCancelled)
 }
 
 func oneOf[T comparable](values []T, v T) bool { return len(values) == 0 || slices.Contains(values, v) }

@@ -14,11 +14,12 @@ const (
 	StatusBlocking               // dead, and holds its group
 	StatusDead
 	StatusDone
+	StatusCancelled
 	Statuses // how many there are
 )
 
 func (s Status) String() string {
-	return [...]string{"waiting", "retrying", "paused", "running", "blocking", "dead", "done"}[s]
+	return [...]string{"waiting", "retrying", "paused", "running", "blocking", "dead", "done", "cancelled"}[s]
 }
 
 // StatusOf is the status of a job.
@@ -30,6 +31,8 @@ func StatusOf(j *job.Job) Status {
 		return StatusDone
 	case j.Blocks:
 		return StatusBlocking
+	case j.Reason == job.ReasonCancelled:
+		return StatusCancelled
 	case j.State == job.Dead:
 		return StatusDead
 	case j.Park != "":

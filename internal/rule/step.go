@@ -70,7 +70,7 @@ type Command struct {
 	Hold      job.Millis       // settles: how long its worker asks to hold the group or queue
 	Allow     bool             // Revive: allow_out_of_order
 	Remaining bool             // Revive: what was used up stays so: counters and age do not start again
-	Reason    job.Reason       // Cancel: why; zero = killed
+	Reason    job.Reason       // Cancel: why; zero = cancelled
 	Edit      func(*job.Job)   // Patch, Revive
 }
 
@@ -440,7 +440,7 @@ func cancel(v View, c Command) Effect {
 	if c.Reason != job.Alive {
 		return dieAside(v, j, c.Reason, e)
 	}
-	return dieAside(v, j, job.Killed, e)
+	return dieAside(v, j, job.ReasonCancelled, e)
 }
 
 func patch(v View, c Command) Effect {

@@ -253,7 +253,7 @@ func TestCancelVoidsEveryTokenAndChargesNothing(t *testing.T) { // core.md secti
 	w.put("a", func(j *job.Job) { j.Copies = 2 })
 	x, y := w.take("a", "x"), w.take("a", "y")
 	w.do("a", Command{Verb: Cancel})
-	w.expect("a", "dead killed")
+	w.expect("a", "dead cancelled")
 	if len(w.last.Voided) != 2 {
 		t.Errorf("voided %+v", w.last.Voided)
 	}

@@ -210,13 +210,23 @@ type holder struct {
 	turns    *engine.TurnOptions // asks for turns of groups; nil = for jobs
 
 	s        *engine.Stream
-	slow     bool // reads only when a step says so
-	closing  bool // it disconnected
-	gone     bool // and the engine knows
-	answered bool // of a call for turns
+	slow     bool   // reads only when a step says so
+	closing  bool   // it disconnected
+	gone     bool   // and the engine knows
+	answered bool   // of a call for turns
 	behind   *begun // asks for the rest of the batch of this turn
 	got      map[job.Token]bool
 	voided   map[job.Token]bool // it was told that these are over
+}
+
+// meets reports whether the holder has what a job requires.
+func (h *holder) meets(j *job.Job) bool {
+	for _, r := range j.Requires {
+		if (h.props[r.Property] == r.Value) != (r.Op == "=") {
+			return false
+		}
+	}
+	return true
 }
 
 // asks reports whether the holder takes jobs of the queue.

@@ -65,7 +65,7 @@ var musts = []string{
 	"a head that waited parked its group", "a holder emptied", "a lease carried over a restart",
 	"a settle held a group", "a settle held a queue", "a wait by curve", "a wait by grace", "a wait by hold", "a wait by rule", "a wait by target", "a wait by worker", "a worker's hold: dead", "a worker's hold: ok", "a worker's hold: release", "a worker's hold: retry", "a rule: dead", "a rule: hold", "a rule: release", "a rule: retry",
 	"a cron entry run", "a cron tick", "a cron tick refused", "a cron tick folded in", "a tick left for a while", "a tick left before a recovery", "a tick left before a restart", "cron changed", "ticks were missed: all", "ticks were missed: once", "ticks were missed: skip",
-	"a power cut", "a run cancelled", "a run finished", "delete by a run", "replay by a run", "another copy lives", "dead of evicted", "dead of exhausted", "dead of expired", "dead of killed",
+	"a power cut", "a run cancelled", "a run finished", "delete by a run", "replay by a run", "another copy lives", "dead of cancelled", "dead of evicted", "dead of exhausted", "dead of expired", "dead of killed",
 	"dead of lost", "deleted", "delivered alone", "duplicate", "failed after its expiry", "gone at once", "many at once",
 	"late OK after disconnect", "late OK after lapse", "late OK after restart", "lease ended by disconnect",
 	"lease ended by lapse", "lease ended by restart", "out of order", "parked", "put at the front", "put refused: exists",

@@ -48,6 +48,9 @@ func (x *judge) task(c *commit, ch *change) bool {
 		tally.State, tally.Reason, tally.Live, tally.InLine, tally.Asked, tally.Retries = job.Dead, job.Killed, 0, false, 0, tally.Retries+1
 		tally.Losses = 0
 	}
+	if tally.Reason == job.ReasonCancelled && want.Reason == job.Killed { // what it needs failed, and it with that
+		tally.Reason = job.Killed
+	}
 	if t.commits { // no copy is wanted beside it
 		tally.InLine, tally.Asked = false, 0
 	}
@@ -153,7 +156,7 @@ func (t *taskScene) happened() (list []rule.Happening) {
 	case t.new.State == job.Done && !slices.Contains(over, job.ByOK):
 		t.late(name)
 		list = append(list, rule.LateSucceeded)
-	case t.new.State == job.Dead && t.new.Reason == job.Killed && !t.died:
+	case t.new.State == job.Dead && (t.new.Reason == job.ReasonCancelled || t.new.Reason == job.Killed && !t.died):
 		t.cancelled(name, over)
 		list = append(list, rule.TaskCancelledBy)
 	case len(over) == 0 && t.old.State == job.Scheduled && t.new.State == job.Ready && t.old.ReadyAt > t.now:

@@ -95,7 +95,7 @@ func (s *scene) requested(r *request) []*outcome {
 func (s *scene) cancelled(o *outcome, j *job.Job) *outcome {
 	o.verb = rule.Cancel
 	endRest(j, job.ByCancel)
-	return s.dead(o, j, job.Killed, true)
+	return s.dead(o, j, job.ReasonCancelled, true)
 }
 
 // unparked is the gate without the park of this job as its dead head.

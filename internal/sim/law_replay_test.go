@@ -15,9 +15,10 @@ type stride struct {
 }
 
 // chosen reports whether a run means a dead job: it selects it, and it was dead
-// when the run began. Histories select by queue only.
+// when the run began; a cancelled one only where its reason is named. Histories select by
+// queue only.
 func chosen(p *job.Replay, j *job.Job) bool {
-	return j.State == job.Dead && j.DiedAt <= p.Created && (len(p.Select.Queues) == 0 || slices.Contains(p.Select.Queues, j.Queue))
+	return j.State == job.Dead && j.Reason != job.ReasonCancelled && j.DiedAt <= p.Created && (len(p.Select.Queues) == 0 || slices.Contains(p.Select.Queues, j.Queue))
 }
 
 // runs returns what runs through the dead set, as written.

@@ -149,7 +149,8 @@ func (x *judge) next(b *begun) (next *job.Job) {
 
 // rest is the member with which a batch goes on behind a turn of it; nil if it does
 // not. A batch is what was there when it began, whatever came of those before.
-func (x *judge) rest(b *begun) (next *job.Job) {
+func (x *judge) rest(h *holder) (next *job.Job) {
+	b := h.behind
 	last := b.members[len(b.members)-1]
 	g := x.book.gate(last.Queue, last.Group)
 	if g.Turn != b.number {
@@ -160,11 +161,11 @@ func (x *judge) rest(b *begun) (next *job.Job) {
 		case !at:
 		case len(j.Leases) > 0, x.aside(j) && j.Park == "", last.Order == job.OrderStrict && !x.ahead(last, j):
 			return nil
-		case x.ahead(last, j) && (last.Order == job.OrderStrict || wants(j) && j.Seq < b.batch) && (next == nil || x.ahead(j, next)):
+		case x.ahead(last, j) && (last.Order == job.OrderStrict || wants(j) && j.Seq < b.batch && h.meets(j)) && (next == nil || x.ahead(j, next)):
 			next = j
 		}
 	}
-	if next == nil || !wants(next) || next.Seq >= b.batch {
+	if next == nil || !wants(next) || next.Seq >= b.batch || !h.meets(next) {
 		return nil
 	}
 	return next
@@ -175,7 +176,7 @@ func (s *scene) goesOn(h *holder, j *job.Job) {
 	if why := s.unfitAlone(h, h.name, j); why != "" {
 		broken("core.md 1 to 4", "%s was given to %s: %s", s.name(j.ID), h.name, why)
 	}
-	if next := s.rest(h.behind); next == nil || next.ID != j.ID {
+	if next := s.rest(h); next == nil || next.ID != j.ID {
 		broken("inbox.md 1 to 3", "%s was given out behind turn %d, and the next one is %v", s.name(j.ID), h.behind.number, next)
 	}
 	s.coverage.feature("a batch that goes on: " + s.q.Order.String())

@@ -73,7 +73,7 @@ func (w *world) actOnOne(j *job.Job) {
 
 func (w *world) skipOf(j *job.Job) *request {
 	r := &request{kind: askOperate, id: j.ID, skips: true, text: "skip " + w.judge.name(j.ID)}
-	r.command = rule.Command{Verb: rule.Cancel, Failure: job.Failure{Type: "Skipped", Message: "skipped by an operator"}}
+	r.command = rule.Command{Verb: rule.Cancel, Reason: job.Killed, Failure: job.Failure{Type: "Skipped", Message: "skipped by an operator"}}
 	if j.State == job.Dead {
 		r.command.Failure, r.command.Reason = job.Failure{}, j.Reason
 	}

@@ -201,7 +201,7 @@ func (w *world) tookTurns(h *holder, list []engine.Turn, sure bool) string {
 	case len(list) == 0 && h.turns.Once && sure && w.sure():
 		h.answered = false // it could have been given something
 		for _, j := range w.judge.book.jobs {
-			next := h.behind == nil && w.judge.unfit(h, h.name, j) == "" || h.behind != nil && j == w.judge.rest(h.behind) && w.judge.unfitAlone(h, h.name, j) == ""
+			next := h.behind == nil && w.judge.unfit(h, h.name, j) == "" || h.behind != nil && j == w.judge.rest(h) && w.judge.unfitAlone(h, h.name, j) == ""
 			if h.asks(j.Queue) && !w.judge.allOut() && !w.judge.earning(j) && next {
 				broken("inbox.md 5", "%s was given nothing, and %s is there", h.name, w.judge.name(j.ID))
 			}

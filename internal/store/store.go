@@ -216,6 +216,10 @@ func (d Depth) Open() int64 {
 	return d.States[job.Scheduled] + d.States[job.Ready] + d.States[job.Leased]
 }
 
+// Cancelled is the number of jobs that were cancelled: they are of the state dead,
+// and no deaths.
+func (d Depth) Cancelled() int64 { return d.Status[rule.StatusCancelled] }
+
 // Members is the number of jobs whose group knows them: open ones, and dead ones that
 // hold it.
 func (d Depth) Members() int64 { return d.Grouped + d.Status[rule.StatusBlocking] }

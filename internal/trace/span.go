@@ -61,7 +61,7 @@ func (x *Exporter) tell(ctx context.Context, ev *engine.Event) {
 			s.more = append(s.more, holder(&j.Leases[n-1]))
 		}
 		x.put(ctx, j, s)
-	case ev.Kind == engine.JobDied && len(t.Ended) == 0: // it waited for nothing
+	case (ev.Kind == engine.JobDied || ev.Kind == engine.JobCancelled) && len(t.Ended) == 0: // it waited for nothing
 		s := x.waitSpan(t.Old, ev.At)
 		s.before, s.errorType = before, j.Reason.String()
 		x.put(ctx, j, s)

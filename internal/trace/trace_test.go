@@ -138,7 +138,7 @@ func TestACancelledRunEnds(t *testing.T) {
 		if _, err := r.Cancel(r.Context(), job.Actor{}, id, "why"); err != nil {
 			t.Fatal(err)
 		}
-		r.tells("enqueue q 0-0", "wait q 1 0-0", "run q 1 cancel killed 0-1")
+		r.tells("enqueue q 0-0", "wait q 1 0-0", "run q 1 cancel cancelled 0-1")
 	})
 }
 

@@ -38,7 +38,7 @@ var openapiFaults = []fault{
 		name: "openapi-word-missing", breaks: "GET /openapi.json",
 		does:  "the description does not know a reason of dead jobs",
 		file:  "internal/httpapi/openapi/job.yaml",
-		old:   "enum: [exhausted, killed, expired, lost, rejected, evicted]",
+		old:   "enum: [exhausted, killed, expired, lost, rejected, evicted, cancelled]",
 		new:   "enum: [exhausted, killed, expired, lost, rejected]",
 		first: []suite{in(httpPkg, "TestTheDescriptionHasTheWordsOfTheCode")},
 	},

@@ -60,7 +60,7 @@ func stateOf(j *job.Job, latest *job.Failure) string {
 	case job.Done:
 		return wire.TaskDone
 	case job.Dead:
-		if latest != nil && j.Reason == job.Killed && latest.Type == cancelled {
+		if j.Reason == job.ReasonCancelled || latest != nil && j.Reason == job.Killed && latest.Type == cancelled {
 			return wire.TaskCancelled
 		}
 		return wire.TaskFailed

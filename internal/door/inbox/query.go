@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/spell"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // Query chooses messages of an inbox.
@@ -96,11 +97,15 @@ func names(list string) []string {
 
 func parseStatuses(field string, list []string) (out []rule.Status, err error) {
 	for _, name := range list {
-		at := slices.Index(statusNames[:], name)
-		if at < 0 {
-			return nil, refuse(field, field+" must be of "+strings.Join(statusNames[:], ", ")+", not "+strconv.Quote(shorten(name))+spell.Hint(name, statusNames[:]))
+		before := len(out)
+		for is, word := range statusNames {
+			if word == name {
+				out = append(out, rule.Status(is))
+			}
 		}
-		out = append(out, rule.Status(at))
+		if len(out) == before {
+			return nil, refuse(field, field+" must be of "+strings.Join(wire.InboxStatuses[:], ", ")+", not "+strconv.Quote(shorten(name))+spell.Hint(name, wire.InboxStatuses[:]))
+		}
 	}
 	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 var statusNames = [rule.Statuses]string{
 	rule.StatusWaiting: "in_progress", rule.StatusRetrying: "retrying", rule.StatusPaused: "paused", rule.StatusRunning: "delivering",
 	rule.StatusBlocking: "blocking", rule.StatusDead: "dead", rule.StatusDone: "delivered",
+	rule.StatusCancelled: "dead", // as a job, by its id: an inbox has no word for it
 }
 
 // MessageIDOf is the id that the sender gave a message, "" if it gave none.

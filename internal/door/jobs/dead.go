@@ -25,7 +25,7 @@ var (
 		"id", "queue", "type", "group", "reason", "fingerprint", "error_type", "text", "died_from", "died_before", "attempts", "filter",
 	}
 	reasons = []string{
-		job.Exhausted: "exhausted", job.Killed: "killed", job.Expired: "expired", job.Lost: "lost", job.Rejected: "rejected", job.Evicted: "evicted",
+		job.Exhausted: "exhausted", job.Killed: "killed", job.Expired: "expired", job.Lost: "lost", job.Rejected: "rejected", job.Evicted: "evicted", job.ReasonCancelled: "cancelled",
 	}
 )
 

@@ -195,7 +195,7 @@ func all(values url.Values) (bool, error) {
 // Narrow reports whether the query leaves anything out.
 func (b *Bulk) Narrow() bool {
 	open := func(s span) bool { return s.lo == 0 && s.hi == none }
-	return len(b.filter.States)+len(b.filter.Queues)+len(b.filter.Types)+len(b.filter.IDs)+len(b.bound) > 0 || b.sieve != nil ||
+	return len(b.filter.States)+len(b.filter.Queues)+len(b.filter.Types)+len(b.filter.IDs)+len(b.bound)+len(b.whys) > 0 || b.sieve != nil ||
 		slices.ContainsFunc(b.ranges, func(s span) bool { return !open(s) })
 }
 
@@ -215,6 +215,44 @@ func (b *Bulk) Patchable() error {
 		}
 	}
 	return nil
+}
+
+// Cancellable refuses what no open job can be.
+func (b *Bulk) Cancellable() error {
+	for _, s := range b.filter.States {
+		if s.Terminal() {
+			return job.Errorf(job.WrongState, "cannot cancel jobs in %s status", states[s])
+		}
+	}
+	if b.whys != nil {
+		return job.Errorf(job.WrongState, "cannot cancel jobs by reason: those that have one are dead")
+	}
+	return nil
+}
+
+// Cancel gives up what the query chooses.
+func (b *Bulk) Cancel(ctx context.Context, e *engine.Engine, by job.Actor, why string) (n int64, err error) {
+	err = bounded(ctx, b.sieve, func(ctx context.Context) error {
+		n, err = e.CancelAll(ctx, b.search(), by, why)
+		return err
+	})
+	return n, soFar(err, "cancelled", n)
+}
+
+// AppendCancelPreview appends what Cancel would do.
+func (b *Bulk) AppendCancelPreview(ctx context.Context, out []byte, e *engine.Engine) ([]byte, error) {
+	var n int64
+	var sample []engine.Listed
+	err := bounded(ctx, b.sieve, func(ctx context.Context) (err error) {
+		n, sample, err = e.PreviewCancel(ctx, b.search())
+		return err
+	})
+	out = number(out, `{"dry_run":true,"count":`, n)
+	out = append(out, `,"sample":[`...)
+	for _, l := range sample {
+		out = AppendJob(comma(out), l.Job)
+	}
+	return append(out, `]}`...), err
 }
 
 // Delete removes what the query chooses.

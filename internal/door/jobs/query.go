@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/jq"
+	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -30,8 +31,9 @@ type Query struct {
 	limit  int
 	filter engine.Filter
 	ranges []span
-	bound  []string    // to one of these budgets; nil = to any or none
-	waits  []string    // for one of these; nil = for any or nothing
+	bound  []string // to one of these budgets; nil = to any or none
+	waits  []string // for one of these; nil = for any or nothing
+	whys   []job.Reason
 	sieve  *jq.Program // over payloads; nil = none
 }
 
@@ -44,7 +46,7 @@ type span struct {
 // The parameters of the calls, in the order in which links name them.
 var (
 	pageParams  = []string{"from", "order", "limit"}
-	countParams = []string{"status", "queue", "type", "id", "priority", "ready_at", "attempts", "filter", "budgets.key"}
+	countParams = []string{"status", "queue", "type", "id", "priority", "ready_at", "attempts", "filter", "budgets.key", "reason"}
 	waitParams  = slices.Concat(countParams, []string{"wait"})
 	listParams  = slices.Concat(pageParams, waitParams)
 	numbers     = map[string]func(*job.Job) uint64{
@@ -191,6 +193,13 @@ func (q *Query) among(name string, list []string) error {
 			q.filter.Types = list
 		case "budgets.key":
 			q.bound = list
+		case "reason":
+			why, err := reason(part)
+			if err != nil {
+				return err
+			}
+			q.whys = append(q.whys, why)
+			q.filter.Statuses = deadOf(q.whys)
 		case "wait":
 			q.waits = list
 			if !slices.Contains(wire.Waits, part) {
@@ -211,6 +220,18 @@ func (q *Query) among(name string, list []string) error {
 		}
 	}
 	return nil
+}
+
+// deadOf are the statuses that jobs which are dead for one of these reasons can have.
+func deadOf(whys []job.Reason) (list []rule.Status) {
+	cancelled := slices.Contains(whys, job.ReasonCancelled)
+	if cancelled {
+		list = append(list, rule.StatusCancelled)
+	}
+	if !cancelled || len(whys) > 1 {
+		list = append(list, rule.StatusDead, rule.StatusBlocking)
+	}
+	return list
 }
 
 // between filters by a range: N, A..B, ..B, A.. or .. for any.

@@ -68,6 +68,9 @@ func bounded(ctx context.Context, p *jq.Program, search func(context.Context) er
 }
 
 func (q *Query) keeps(j *job.Job) bool {
+	if q.whys != nil && !slices.Contains(q.whys, j.Reason) {
+		return false
+	}
 	if q.waits != nil && j.State != job.Ready && j.Park == "" { // it waits for nothing
 		return false
 	}
@@ -82,7 +85,7 @@ func (q *Query) keeps(j *job.Job) bool {
 // search is the query as the engine takes it.
 func (q *Query) search() engine.Search {
 	s := engine.Search{Filter: q.filter, Judge: judge(q.sieve)}
-	if len(q.ranges) > 0 || q.bound != nil || q.waits != nil {
+	if len(q.ranges) > 0 || q.bound != nil || q.waits != nil || len(q.whys) > 0 && !slices.Equal(q.filter.Statuses, []rule.Status{rule.StatusCancelled}) {
 		s.Where = q.keeps
 	}
 	if q.waits != nil {

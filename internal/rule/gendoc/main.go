@@ -94,7 +94,7 @@ func document() string {
 
 func reasons() string {
 	var names []string
-	for r := job.Exhausted; r <= job.Evicted; r++ {
+	for r := job.Exhausted; r < job.Reasons; r++ {
 		names = append(names, r.String())
 	}
 	return strings.Join(names, ", ")

@@ -21,7 +21,7 @@ func TestTheDocumentShowsTheTableAndADrawingOfIt(t *testing.T) {
 	doc := document()
 	for _, want := range []string{
 		rule.Markdown(), "stateDiagram-v2", "[*] --> ready: put", "ready --> leased: take", "done --> [*]: purge",
-		"dead --> ready: revive", "exhausted, killed, expired, lost, rejected, evicted",
+		"dead --> ready: revive", "exhausted, killed, expired, lost, rejected, evicted, cancelled",
 	} {
 		if !strings.Contains(doc, want) {
 			t.Errorf("the document lacks %q", want)

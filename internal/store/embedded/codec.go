@@ -308,7 +308,7 @@ func decodeJob(id job.ID, b []byte, shared *names) (*job.Job, error) {
 	if flags != 0 {
 		r.optional(j, flags)
 	}
-	if r.bad || len(r.b) != 0 || j.State == job.None || j.State >= job.States || j.Reason > job.Evicted || j.Order > job.OrderStrict {
+	if r.bad || len(r.b) != 0 || j.State == job.None || j.State >= job.States || j.Reason >= job.Reasons || j.Order > job.OrderStrict {
 		return nil, corrupt("job %s is damaged", id)
 	}
 	return j, nil
@@ -559,7 +559,7 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 	case job.Replays:
 		p := &job.Replay{}
 		r.bad = json.Unmarshal(r.b, p) != nil || p.Action > job.ActionDelete || p.Progress > job.Cancelled ||
-			slices.ContainsFunc(p.Select.Reasons, func(why job.Reason) bool { return why > job.Evicted })
+			slices.ContainsFunc(p.Select.Reasons, func(why job.Reason) bool { return why >= job.Reasons })
 		r.b, row = nil, p
 	case job.Marks:
 		m := &job.Mark{}

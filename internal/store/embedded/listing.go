@@ -32,7 +32,7 @@ func (x *index) match(f *store.Filter) match {
 		m.is[s] = true
 	}
 	if len(f.Statuses) == 0 {
-		m.is = [rule.Statuses]bool{true, true, true, true, true, true, true}
+		m.is = [rule.Statuses]bool{true, true, true, true, true, true, true, true}
 	}
 	numbers := func(texts []string) (out []uint32) {
 		for _, t := range texts {
@@ -114,6 +114,7 @@ var shelves = [...]struct {
 	{job.Done, rule.StatusDone},
 	{job.Dead, rule.StatusDead},
 	{job.Dead, rule.StatusBlocking},
+	{job.Dead, rule.StatusCancelled},
 }
 
 // shelfNumbers are the places of the pairs among the shelves.
