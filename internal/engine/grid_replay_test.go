@@ -75,7 +75,11 @@ func replayed(j *job.Job, q *job.Queue) (rule.TaskTally, error) {
 		MaxRetries: uint32(limit), MaxReschedules: q.Grid.MaxReschedules, MaxCopies: most,
 		LossesCharged: q.Grid.LossesCharged, LossLimit: q.Retry.LossLimitValue(),
 	})
-	return *tasks[j.ID], err
+	tally := *tasks[j.ID]
+	if tally.Reason == job.ReasonCancelled {
+		tally.Reason = j.Reason // killed, where one that it needs failed
+	}
+	return tally, err
 }
 
 // byResult reports whether an attempt was superseded by the result of another one,
