@@ -23,8 +23,8 @@ var inboxBeyondFaults = []fault{
 		name: "skip-holds-the-group", breaks: "inbox.md, decision 10",
 		does:  "a message that an operator skips blocks its group as if it had died by itself",
 		file:  "internal/rule/step.go",
-		old:   "	return dieAside(v, j, job.Killed, e)\n}",
-		new:   "	return die(v, j, job.Killed, e)\n}",
+		old:   "		return dieAside(v, j, c.Reason, e)\n",
+		new:   "		return die(v, j, c.Reason, e)\n",
 		first: []suite{in(enginePkg, "TestRetryNowAndSkipTheHead")},
 	},
 	{

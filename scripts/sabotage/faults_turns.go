@@ -95,8 +95,8 @@ var turnFaults = []fault{
 		name: "turn-members-not-asked-for", breaks: "DESIGN section 4",
 		does:  "more members of each group are read than a turn gives out",
 		file:  "internal/store/embedded/ahead.go",
-		old:   "range a.wanting(head.Queue, head.Group, each) {",
-		new:   "range a.wanting(head.Queue, head.Group, aheadMax) {",
+		old:   "range a.wanting(head.Queue, head.Group, nil, each) {",
+		new:   "range a.wanting(head.Queue, head.Group, nil, aheadMax) {",
 		first: []suite{in(embeddedPkg, "TestWhoTakesTurnsReadsTheMembersOfManyGroupsAhead")},
 	},
 	{
