@@ -9,6 +9,13 @@ import (
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
+// SessionShare is a session's part of the slots.
+type SessionShare struct {
+	Queue  string
+	Target int // slots it should have
+	Actual int // that it has
+}
+
 // Explanation is why a job does not run.
 type Explanation struct {
 	Job     *job.Job

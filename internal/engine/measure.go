@@ -18,11 +18,12 @@ const (
 // Measures is what a monitoring system wants to know, at one time. Counters
 // count since the start of the process.
 type Measures struct {
-	Queues  []QueueMeasures // by name, those that have a name of their own
-	Other   QueueMeasures   // all others together, without a name
-	Stats   Stats
-	Holders [3]int // connected streams by job.HolderKind; unary: calls that wait
-	Leases  int
+	Queues   []QueueMeasures // by name, those that have a name of their own
+	Other    QueueMeasures   // all others together, without a name
+	Sessions QueueMeasures   // all sessions together
+	Stats    Stats
+	Holders  [3]int // connected streams by job.HolderKind; unary: calls that wait
+	Leases   int
 
 	Commit Histogram // Writing: a transaction, until its log entry is handed on
 	Sync   Histogram // Writing: from there until it is on disk
@@ -115,7 +116,7 @@ func (m *meter) copy() (out Measures) {
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
 		out.Queues = append(out.Queues, QueueMeasures{Name: name, Tally: *m.queues[name]})
 	}
-	out.Other.Tally, out.Grid = m.other, m.grid
+	out.Other.Tally, out.Sessions.Tally, out.Grid = m.other, m.tasks, m.grid
 	out.Stats, out.Holders, out.Leases = m.stats, m.holders, m.leases
 	out.Commit, out.Sync, out.Batch = m.commit, m.sync, m.batch
 	return out
@@ -133,7 +134,15 @@ func (e *Engine) measureStore(ctx context.Context, m *Measures) error {
 			return err
 		}
 		for _, name := range names {
-			m.queue(name).addDepth(v.Depth(name))
+			session, err := isSession(v, name)
+			if err != nil {
+				return err
+			}
+			into := &m.Sessions
+			if !session {
+				into = m.queue(name)
+			}
+			into.addDepth(v.Depth(name))
 		}
 		for i := range m.Queues {
 			row, err := queueOf(v, m.Queues[i].Name)

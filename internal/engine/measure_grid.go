@@ -182,18 +182,19 @@ func (s *stage) ofGrid() *GridTally {
 	return &s.grid
 }
 
-// SessionShare is a session's part of the slots.
-type SessionShare struct {
-	Queue    string
-	Target   int // slots it should have
-	Actual   int // that it has
-	Excluded int // engines it gives nothing
+// GridMeasures is the grid as it is now: of all sessions together that are not over.
+type GridMeasures struct {
+	Sessions int
+	Target   int                   // slots they should have
+	Actual   int                   // that they have
+	Excluded int                   // engines that are given nothing, added up over the sessions
+	Engines  [job.HealthStates]int // that are not lost, by health
 }
 
-// GridMeasures is the grid as it is now.
-type GridMeasures struct {
-	Shares  []SessionShare        // by name, of sessions that are not over; the first sharesLook
-	Engines [job.HealthStates]int // that are not lost, by health
+// isSession reports whether a queue is one, whose name is an id.
+func isSession(v store.Reader, name string) (bool, error) {
+	q, err := queueOf(v, name)
+	return err == nil && q.Grid != nil, err
 }
 
 // gridIn reports whether there is a session or an engine.
@@ -206,14 +207,11 @@ func gridIn(v store.Reader) (bool, error) {
 	return len(rows) > 0 && strings.HasPrefix(rows[0].Key(), machinePrefix), err
 }
 
-// sharesLook bounds the sessions whose shares are told.
-const sharesLook = 200
-
 // measureGrid looks at sessions and engines; they are the committer's.
 func (e *Engine) measureGrid(ctx context.Context) (m GridMeasures, err error) {
 	err = e.do(ctx, 0, func(r *run) error {
 		m = GridMeasures{}
-		rows, err := r.tx.Rows(job.Sessions, "", sharesLook)
+		rows, err := r.tx.Rows(job.Sessions, "", 1<<30)
 		if err != nil {
 			return err
 		}
@@ -222,9 +220,10 @@ func (e *Engine) measureGrid(ctx context.Context) (m GridMeasures, err error) {
 			if s.State >= job.SessionDone {
 				continue
 			}
-			m.Shares = append(m.Shares, SessionShare{
-				Queue: s.Name, Target: r.shareOf(s.Name), Actual: int(r.tx.Depth(s.Name).Leases), Excluded: excludedBy(s),
-			})
+			m.Sessions++
+			m.Target += r.shareOf(s.Name)
+			m.Actual += int(r.tx.Depth(s.Name).Leases)
+			m.Excluded += excludedBy(s)
 		}
 		return r.machines(func(h *job.Holder) error {
 			if !h.Machine.Lost {

@@ -77,7 +77,7 @@ func TestWhatHappensToTasksIsCounted(t *testing.T) {
 			t.Errorf("lateness %+v, detection %+v", tally.Lateness, tally.Detection)
 		}
 		now := got.GridNow
-		if len(now.Shares) != 1 || now.Shares[0].Queue != "s" || now.Engines[job.HealthWell] != 2 {
+		if now.Sessions != 1 || now.Engines[job.HealthWell] != 2 {
 			t.Errorf("%+v", now)
 		}
 	})

@@ -94,6 +94,8 @@ type Tally struct {
 	Run  Histogram // from the start of a run to its settle
 
 	Turns TurnTally
+
+	tasks bool // those of a session
 }
 
 func (t *Tally) add(u *Tally) {
@@ -168,6 +170,7 @@ func (r *run) note(c *rule.Command, old *job.Job, eff *rule.Effect) {
 	}
 	s := &r.c.stage
 	t := s.of(j.Queue)
+	t.tasks = j.Door == job.DoorGrid
 	switch c.Verb {
 	case rule.Put:
 		t.N[Enqueued]++
@@ -301,6 +304,7 @@ type meter struct {
 	max     int // queues with a tally of their own
 	queues  map[string]*Tally
 	other   Tally // of all further queues
+	tasks   Tally // of all sessions: their names are ids
 	grid    GridTally
 	recent  recent
 	stats   Stats
@@ -334,8 +338,12 @@ func (m *meter) publish(c *committer, steady job.Millis) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, name := range c.stage.names {
-		m.of(name).add(c.stage.tallies[i])
-		m.recent.add(name, steady, c.stage.tallies[i])
+		t, into := c.stage.tallies[i], &m.tasks
+		if !t.tasks {
+			into = m.of(name)
+		}
+		into.add(t)
+		m.recent.add(name, steady, t)
 	}
 	if c.stage.gridSeen {
 		m.grid.add(&c.stage.grid)

@@ -332,10 +332,18 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 	}
 	c.queues = map[string]bool{}
 	c.protection = protection{queues: map[string]bool{}}
-	e.meter.see(names)
+	var named []string
 	for _, n := range names {
 		c.queues[n] = true
+		session, err := isSession(v, n)
+		if err != nil {
+			return err
+		}
+		if !session {
+			named = append(named, n)
+		}
 	}
+	e.meter.see(named)
 	for after := ""; ; { // a queue without jobs exists by its settings
 		rows, err := v.Rows(job.Queues, after, tickMax)
 		if err != nil {

@@ -19,8 +19,9 @@ var (
 	gridLateness    = desc("grid_timeout_lateness_seconds", "Time from when a run had taken too long until the server acted on it.")
 	gridDetection   = desc("grid_detection_seconds", "Time from the last word of an engine until it was taken for lost.")
 	gridLate        = desc("grid_late_results_total", "Results that came after the end of their run, by the answer.", "answer")
-	gridShare       = desc("grid_share_slots", "Slots of a session that is not over: those it should have (target) and has (actual).", "queue", "what")
-	gridExcluded    = desc("grid_excluded_engines", "Engines that a session gives nothing.", "queue")
+	gridShare       = desc("grid_share_slots", "Slots of the sessions that are not over: those they should have (target) and have (actual).", "what")
+	gridExcluded    = desc("grid_excluded_engines", "Engines that a session that is not over gives nothing, added up over the sessions.")
+	gridSessions    = desc("grid_sessions", "Sessions that are not over.")
 	gridEngines     = desc("grid_engines", "Engines that are not lost, by health; only to those that are well, and to one that is probed, the grid gives tasks freely.", "health")
 )
 
@@ -55,20 +56,10 @@ func (p page) grid(m *engine.Measures) {
 	if !m.Working {
 		return
 	}
-	named := make(map[string]bool, len(m.Queues))
-	for i := range m.Queues {
-		named[m.Queues[i].Name] = true
-	}
-	for i := range m.GridNow.Shares {
-		s := &m.GridNow.Shares[i]
-		if !named[s.Queue] || s.Queue == Other {
-			continue
-		}
-		name := utf8Label(s.Queue)
-		p.put(gridShare, gauge, float64(s.Target), name, "target")
-		p.put(gridShare, gauge, float64(s.Actual), name, "actual")
-		p.put(gridExcluded, gauge, float64(s.Excluded), name)
-	}
+	p.put(gridSessions, gauge, float64(m.GridNow.Sessions))
+	p.put(gridShare, gauge, float64(m.GridNow.Target), "target")
+	p.put(gridShare, gauge, float64(m.GridNow.Actual), "actual")
+	p.put(gridExcluded, gauge, float64(m.GridNow.Excluded))
 	for health := range job.HealthStates {
 		p.put(gridEngines, gauge, float64(m.GridNow.Engines[health]), health.String())
 	}

@@ -3,7 +3,7 @@
 // copies what is there (engine.Measure), so what is not scraped costs nothing.
 //
 // Label sets are bounded: queues by a setting, all others by lists in the code.
-// No job type, id, group or worker is ever a label.
+// No job type, id, group or worker is ever a label, so no session is either.
 package metrics
 
 import (
@@ -25,6 +25,10 @@ import (
 // Other is the label of all queues that have none of their own. A queue that is
 // called so is counted with them.
 const Other = "_other"
+
+// Sessions is the label of all sessions of the grid together: their names are
+// ids. A queue that is called so is counted with them.
+const Sessions = "_grid"
 
 // scrapeMax is the most time one scrape takes.
 const scrapeMax = 10 * time.Second
@@ -160,16 +164,22 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	defer cancel()
 	m := c.engine.Measure(ctx)
 	p := page{ch}
-	other := m.Other
+	other, sessions := m.Other, m.Sessions
 	for i := range m.Queues {
 		q := &m.Queues[i]
-		if q.Name == Other {
+		switch q.Name {
+		case Other:
 			other.Merge(q)
-			continue
+		case Sessions:
+			sessions.Merge(q)
+		default:
+			p.queue(utf8Label(q.Name), q, m.Working)
 		}
-		p.queue(utf8Label(q.Name), q, m.Working)
 	}
 	p.queue(Other, &other, m.Working)
+	if sessions != (engine.QueueMeasures{}) {
+		p.queue(Sessions, &sessions, m.Working)
+	}
 	p.server(&m)
 	p.grid(&m)
 }
@@ -235,7 +245,7 @@ func (p page) queue(name string, q *engine.QueueMeasures, now bool) {
 	}
 	p.put(bytesNow, gauge, float64(q.Depth.Bytes), name)
 	p.put(runningNow, gauge, float64(q.Depth.Leases), name)
-	if name == Other { // what follows cannot be told of many together
+	if name == Other || name == Sessions { // what follows cannot be told of many together
 		return
 	}
 	p.put(oldestNow, gauge, float64(q.Oldest)/1000, name)

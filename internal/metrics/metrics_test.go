@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -160,12 +161,63 @@ func TestMessagesAndGroupsOfInboxesAreCounted(t *testing.T) {
 func TestSharesOfSessionsAreTold(t *testing.T) {
 	text := page(t)
 	for _, line := range []string{
-		`reprise_grid_share_slots{queue="s",what="actual"} 0`, `reprise_grid_excluded_engines{queue="s"} 0`,
+		`reprise_grid_sessions 1`, `reprise_grid_share_slots{what="actual"} 0`, `reprise_grid_excluded_engines 0`,
+		`reprise_queue_jobs{queue="_grid",state="ready"} 1`, `reprise_enqueued_total{queue="_grid"} 1`,
 		`reprise_grid_engines{health="well"} 0`, `reprise_grid_tasks_total{outcome="failed"} 0`,
 		`reprise_grid_redundancy_suppressed_total{reason="busy"} 0`, `reprise_grid_late_results_total{answer="ignored"} 0`,
 	} {
 		if !strings.Contains(text, "\n"+line+"\n") {
 			t.Errorf("%q is missing", line)
+		}
+	}
+}
+
+// The name of a session is an id: however many there are, they are one label, and
+// push no queue into the others. Neither do those that a start finds.
+func TestNoSessionIsALabel(t *testing.T) {
+	clock := engine.SystemClock()
+	st := mem.Open(mem.Options{Now: clock.Wall, Rand: rand.New(rand.NewPCG(3, 3))})
+	for round, real := range []string{"mail", "bills"} {
+		src := rand.New(rand.NewPCG(uint64(round), 4))
+		var mu sync.Mutex
+		rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
+		e := engine.New(st, clock, rnd, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
+		if err := e.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		put := func(queue string, door job.Door) {
+			n := engine.NewJob{Payload: []byte("1")}
+			n.Job.Queue, n.Job.Type, n.Job.Door = queue, "t", door
+			if _, err := e.Put(t.Context(), []engine.NewJob{n}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 205 {
+			s := engine.NewSession{Queue: *job.NewQueue("secret-session-" + string(rune('a'+round)) + strconv.Itoa(i))}
+			s.Queue.Grid = &job.Grid{Weight: job.GridWeightDefault, MaxCopies: 1}
+			if _, err := e.OpenSession(t.Context(), s, job.Actor{}); err != nil {
+				t.Fatal(err)
+			}
+			put(s.Queue.Name, job.DoorGrid)
+		}
+		put(real, job.DoorJobs)
+		w := httptest.NewRecorder()
+		metrics.New(e, "v1").ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+		text := w.Body.String()
+		for _, line := range []string{
+			`reprise_queue_jobs{queue="` + real + `",state="ready"} 1`, `reprise_queue_jobs{queue="_other",state="ready"} 0`,
+			`reprise_queue_jobs{queue="_grid",state="ready"} ` + strconv.Itoa(205*(round+1)), `reprise_enqueued_total{queue="_grid"} 205`,
+			`reprise_grid_sessions ` + strconv.Itoa(205*(round+1)),
+		} {
+			if !strings.Contains(text, "\n"+line+"\n") {
+				t.Errorf("start %d: %q is missing", round+1, line)
+			}
+		}
+		if strings.Contains(text, "secret-session") {
+			t.Errorf("start %d: the id of a session is a label", round+1)
+		}
+		if err := e.Stop(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
