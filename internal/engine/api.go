@@ -24,7 +24,14 @@ type NewJob struct {
 	OnDepFail job.OnDepFail // what if one of them failed
 
 	Create []job.Budget // budgets that are made if they do not exist, for those the job is bound to
+
+	// Reach tells to which queues whoever sends it may look; nil = to all. A key
+	// that a job in another queue has refuses it, and tells nothing of that job.
+	Reach func(queue string) bool
 }
+
+// sees reports whether who sends it may know of a job.
+func (n *NewJob) sees(j *job.Job) bool { return n.Reach == nil || n.Reach(j.Queue) }
 
 // Added is the answer to one NewJob.
 type Added struct {

@@ -99,6 +99,7 @@ func (e *Engine) planFolds(ctx context.Context, list []NewJob, receipts []*job.R
 		batch  *job.Batch
 		body   []byte
 		target int
+		owner  *job.Job // who waits
 	}
 	who := map[rule.Key]*waits{}
 	var now job.Millis
@@ -121,8 +122,11 @@ func (e *Engine) planFolds(ctx context.Context, list []NewJob, receipts []*job.R
 			p := batchPlan{key: key, job: j}
 			who[key] = &waits{target: -1 - len(f.batches)}
 			if j != nil {
+				if !list[i].sees(j) {
+					return errElsewhere("batch.key")
+				}
 				p.body = v.Peek(j.Payload)
-				who[key].batch = batchOf(j)
+				who[key].batch, who[key].owner = batchOf(j), j
 			}
 			f.batches = append(f.batches, p)
 		}
@@ -142,7 +146,7 @@ func (e *Engine) planFolds(ctx context.Context, list []NewJob, receipts []*job.R
 			continue
 		}
 		w := who[rule.KeyAsked(&list[i].Job)]
-		if w.batch != nil {
+		if w.batch != nil && rule.Reaches(w.owner, list[i].Job.Queue, list[i].Reach != nil) {
 			body, joins, err := e.opts.Fold(ctx, w.batch, w.body, list[i].Payload)
 			if err != nil {
 				return nil, err
@@ -153,7 +157,7 @@ func (e *Engine) planFolds(ctx context.Context, list []NewJob, receipts []*job.R
 				continue
 			}
 		}
-		*w = waits{batchOf(&list[i].Job), list[i].Payload, i}
+		*w = waits{batchOf(&list[i].Job), list[i].Payload, i, &list[i].Job}
 	}
 	return f, nil
 }
@@ -214,7 +218,7 @@ func (r *run) waiting(p *batchPlan) (*job.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if (j == nil) != (p.job == nil) || j != nil && (j.ID != p.job.ID || j.Payload != p.job.Payload) {
+	if (j == nil) != (p.job == nil) || j != nil && (j.ID != p.job.ID || j.Payload != p.job.Payload || j.Queue != p.job.Queue) {
 		return nil, errStale
 	}
 	return j, nil

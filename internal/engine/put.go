@@ -24,6 +24,7 @@ func (e *Engine) Put(ctx context.Context, list []NewJob) ([]Added, error) {
 		bytes += len(list[i].Payload)
 		folds = folds || batchOf(&list[i].Job) != nil
 	}
+	narrow(list)
 	receipts := receiptsOf(list)
 	out := make([]Added, len(list))
 	put := func(f *folding) error {
@@ -288,7 +289,7 @@ func (r *run) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
 		return nil, err
 	}
 	if eff.Job.Owns && (heir || eff.Job.Extras.Batch != nil) {
-		if err := r.succeed(rule.KeyOf(eff.Job)); err != nil {
+		if err := r.succeed(n, rule.KeyOf(eff.Job)); err != nil {
 			return nil, err
 		}
 	}

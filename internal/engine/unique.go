@@ -27,7 +27,11 @@ func (r *run) meet(list []NewJob, twins map[int]int, out []Added) (_ map[int]int
 		if err != nil {
 			return nil, false, err
 		}
-		if visible(r.tx, owner) && rule.Conflicts(x.Unique.While, owner.State) {
+		there := visible(r.tx, owner)
+		if there && !list[i].sees(owner) {
+			return nil, false, errElsewhere("unique_key")
+		}
+		if there && rule.Reaches(owner, list[i].Job.Queue, list[i].Reach != nil) && rule.Conflicts(x.Unique.While, owner.State) {
 			out[i] = Added{Job: owner, ID: owner.ID, Duplicate: true}
 			continue
 		}
@@ -51,11 +55,32 @@ func (r *run) owner(key rule.Key) (*job.Job, error) {
 	return r.tx.Get(id)
 }
 
+// errElsewhere refuses a key that a job has which the sender may not know of.
+func errElsewhere(field string) *job.Error {
+	return &job.Error{
+		Kind: job.Forbidden, Field: field,
+		Text: field + " is in use in a queue that the token is not for; use another key: one that begins with the name of your queue is nobody else's",
+	}
+}
+
+// narrow marks the keys of those who may not reach all queues.
+func narrow(list []NewJob) {
+	for i := range list {
+		if j := &list[i].Job; list[i].Reach != nil && rule.KeyAsked(j).Kind != 0 {
+			x := *j.Extras
+			x.Narrow, j.Extras = true, &x
+		}
+	}
+}
+
 // succeed makes room for a job under a key that another one may stand under.
-func (r *run) succeed(key rule.Key) error {
+func (r *run) succeed(n *NewJob, key rule.Key) error {
 	old, err := r.owner(key)
 	if err != nil || old == nil {
 		return err
+	}
+	if visible(r.tx, old) && !n.sees(old) {
+		return errElsewhere("batch.key")
 	}
 	return r.write(old, rule.Effect{Job: rule.Yield(old)})
 }

@@ -91,11 +91,11 @@ func (h *handler) limited(r *http.Request) *auth.Grant {
 }
 
 // worker is the name under which a worker holds its jobs. Whoever comes under
-// it again is given them, so that of a token for some queues is its own: names
-// of tokens hold no slash.
+// it again is given them, so that of a token for some queues is its own: the
+// pair of both names. Neither of them holds a backslash by itself.
 func (h *handler) worker(r *http.Request, name string) string {
 	if g := h.limited(r); g != nil && name != "" {
-		return g.Name + "/" + name
+		return g.Name + `\` + name
 	}
 	return name
 }
@@ -120,7 +120,7 @@ func (h *handler) reaches(g *auth.Grant, how reach, r *http.Request, id string) 
 			return nil // the handler says that there is none
 		}
 		return h.reachJobs(r.Context(), g, 1, func(int) job.ID { return known })
-	case handlerAsks, noQueue:
+	case handlerAsks, ownOnly, ownNames, noQueue:
 		return nil
 	case wholeServer:
 	}

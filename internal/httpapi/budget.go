@@ -104,6 +104,9 @@ func (h *handler) rebind(w http.ResponseWriter, r *http.Request, text string, re
 			return err
 		}
 		b, err := read(s)
+		if g := h.limited(r); err == nil && g != nil {
+			err = reachBudgets(g, b.List)
+		}
 		if err != nil {
 			return err
 		}
@@ -138,6 +141,9 @@ func (h *handler) rebindMany(w http.ResponseWriter, r *http.Request, key string,
 			return err
 		}
 		b, err := read(s)
+		if g := h.limited(r); err == nil && g != nil {
+			err = reachBudgets(g, b.List)
+		}
 		if err == nil {
 			err = h.engine.CheckBinding(r.Context(), b.List, b.Create)
 		}

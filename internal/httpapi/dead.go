@@ -85,6 +85,9 @@ func (h *handler) replayOne(w http.ResponseWriter, r *http.Request, text, _ stri
 			return err
 		}
 		v, err := h.engine.ReviveDead(r.Context(), id, ask, by)
+		if job.KindOf(err) == job.Exists && h.limited(r) != nil {
+			err = job.Errorf(job.Exists, "job %s was put with a unique key that another job has now", id) // whose, is not told
+		}
 		if err != nil {
 			return err
 		}

@@ -2,12 +2,15 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/auth"
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -24,7 +27,7 @@ func (h *handler) enqueue(w http.ResponseWriter, r *http.Request, _, _ string) {
 			return err
 		}
 		carryTrace(r, list)
-		added, err := h.put(r.Context(), list)
+		added, err := h.putFor(r, list)
 		if err != nil {
 			return err
 		}
@@ -47,7 +50,7 @@ func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _, _ string) {
 		var added []engine.Added
 		if err == nil && len(list) > 0 {
 			carryTrace(r, list)
-			added, err = h.put(r.Context(), list)
+			added, err = h.putFor(r, list)
 		}
 		if err != nil {
 			return err
@@ -56,6 +59,44 @@ func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _, _ string) {
 		send(w, created(added), s.out)
 		return nil
 	})
+}
+
+// putFor puts jobs as far as the token of the request reaches. Budgets belong to
+// the server: to make one is for operators, with an enqueue as with POST /budgets.
+func (h *handler) putFor(r *http.Request, list []engine.NewJob) ([]engine.Added, error) {
+	g := h.grantOf(r)
+	if g == nil {
+		return h.put(r.Context(), list)
+	}
+	kept := false // from making a budget
+	for i := range list {
+		n := &list[i]
+		if len(g.Queues) > 0 {
+			n.Reach = g.Reaches
+		}
+		if err := reachBudgets(g, n.Job.Budgets()); err != nil {
+			return nil, err
+		}
+		if len(n.Create) > 0 && !g.Scopes.Allows(job.ScopeOperate) {
+			n.Create, kept = nil, true
+		}
+	}
+	added, err := h.put(r.Context(), list)
+	if missing, ok := errors.AsType[*job.NoBudget](err); ok && kept {
+		return nil, forbidden("budget %q does not exist, and to make it the token %q lacks the scope operate; it has %s", missing.Key, g.Name, g.Scopes)
+	}
+	return added, err
+}
+
+// reachBudgets holds a token for some queues to its budgets: its patterns are
+// patterns of budgets, too.
+func reachBudgets(g *auth.Grant, list []job.BudgetUse) error {
+	for _, u := range list {
+		if !g.Reaches(u.Key) {
+			return forbidden("the token %q is not for the budget %q, only for those whose key fits %s", g.Name, u.Key, strings.Join(g.Queues, ", "))
+		}
+	}
+	return nil
 }
 
 // created is 200 when every job was there before or was taken in, else 201.

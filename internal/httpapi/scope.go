@@ -16,6 +16,8 @@ const (
 	pathQueue                // the queue is in the path
 	pathJob                  // a job is, and has a queue
 	handlerAsks              // the handler looks, because it is in the body: see within
+	ownOnly                  // the handler shows what the token is for
+	ownNames                 // what it names belongs to the token: see worker
 	noQueue                  // it touches none
 )
 
@@ -75,7 +77,7 @@ var scopes = map[*resource]needs{
 	fixed["/jobs/settle"]:      {post: need{works, handlerAsks}},
 	fixed["/jobs/lease"]:       {post: need{works, handlerAsks}},
 	fixed["/jobs/extend"]:      {post: need{works, handlerAsks}},
-	fixed["/queues"]:           {get: need{reads, handlerAsks}},
+	fixed["/queues"]:           {get: need{reads, ownOnly}},
 	fixed["/policies/preview"]: {get: need{anybody, noQueue}},
 	fixed["/dead"]:             {get: need{reads, queryQueues}},
 	fixed["/dead/groups"]:      {get: need{reads, wholeServer}}, // a group goes over queues
@@ -133,7 +135,7 @@ var scopes = map[*resource]needs{
 	extendLock: {post: need{works, pathQueue}},
 	breakLock:  {post: need{operates, pathQueue}},
 
-	fixed["/inboxes"]: {get: need{reads, handlerAsks}},
+	fixed["/inboxes"]: {get: need{reads, ownOnly}},
 	oneInbox:          {get: need{reads, pathQueue}, put: need{operates, pathQueue}, del: need{operates, pathQueue}},
 	allMessages:       {get: need{reads, pathQueue}, post: need{enqueues, pathQueue}},
 	bulkMessages:      {post: need{enqueues, pathQueue}},
@@ -147,7 +149,7 @@ var scopes = map[*resource]needs{
 	binding:   {post: need{operates, pathJob}, put: need{operates, pathJob}, patch: need{operates, pathJob}, del: need{operates, pathJob}},
 	bindings:  {post: need{operates, queryQueues}, put: need{operates, queryQueues}, patch: need{operates, queryQueues}, del: need{operates, queryQueues}},
 
-	fixed["/sessions"]:     {get: need{reads, handlerAsks}, post: need{enqueues, handlerAsks}},
+	fixed["/sessions"]:     {get: need{reads, ownOnly}, post: need{enqueues, handlerAsks}},
 	oneSession:             {get: need{reads | enqueues, pathQueue}, patch: need{operates | enqueues, pathQueue}, del: need{operates | enqueues, pathQueue}},
 	ofSession["tasks"]:     {post: need{enqueues, pathQueue}},
 	ofSession["close"]:     {post: need{enqueues, pathQueue}},
@@ -159,9 +161,9 @@ var scopes = map[*resource]needs{
 	oneTask:               {get: need{reads | enqueues, pathQueue}},
 	explainTask:           {get: need{reads | enqueues, pathQueue}},
 	commitTask:            {post: need{works, pathQueue}},
-	fixed["/engines"]:     {get: need{reads, wholeServer}, post: need{works, noQueue}}, // a limited token has engines of its own, see worker
-	oneEngine:             {get: need{reads | works, noQueue}},
-	ofEngine["heartbeat"]: {post: need{works, noQueue}},
-	ofEngine["drain"]:     {post: need{works | operates, noQueue}},
-	ofEngine["logoff"]:    {post: need{works | operates, noQueue}},
+	fixed["/engines"]:     {get: need{reads, wholeServer}, post: need{works, ownNames}},
+	oneEngine:             {get: need{reads | works, ownNames}},
+	ofEngine["heartbeat"]: {post: need{works, ownNames}},
+	ofEngine["drain"]:     {post: need{works | operates, ownNames}},
+	ofEngine["logoff"]:    {post: need{works | operates, ownNames}},
 }

@@ -89,19 +89,20 @@ func (h *handler) openSession(w http.ResponseWriter, r *http.Request, _, _ strin
 // sessions is GET /sessions, a page by name.
 func (h *handler) sessions(w http.ResponseWriter, r *http.Request, _, _ string) {
 	after, limit, err := pageOf(r)
-	var list []engine.SessionState
-	if err == nil {
-		list, err = h.engine.Sessions(r.Context(), after, limit)
-	}
 	out := wire.Sessions{Sessions: []wire.Session{}}
 	g := h.limited(r)
-	for _, s := range list {
-		if g == nil || g.Reaches(s.Name) {
-			out.Sessions = append(out.Sessions, grid.SessionOf(s, false))
+	for more := err == nil; more; {
+		var list []engine.SessionState
+		list, err = h.engine.Sessions(r.Context(), after, limit)
+		for _, s := range list {
+			if after = s.Name; len(out.Sessions) < limit && (g == nil || g.Reaches(after)) {
+				out.Sessions, out.Next = append(out.Sessions, grid.SessionOf(s, false)), after
+			}
 		}
+		more = err == nil && len(list) == limit && len(out.Sessions) < limit
 	}
-	if err == nil && len(list) == limit {
-		out.Next = list[limit-1].Name
+	if len(out.Sessions) < limit {
+		out.Next = "" // there are no more
 	}
 	h.sendPlain(w, r, out, err)
 }

@@ -372,7 +372,7 @@ func TestALimitedTokenHasItsOwnSessionsAndEngines(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	a.want(403, "*", "GET", "/engines", "", team...)
-	if e := object(t, a.want(200, "*", "GET", "/engines/team%2Fe", "", root...)); e["id"] != "team/e" {
+	if e := object(t, a.want(200, "*", "GET", "/engines/team%5Ce", "", root...)); e["id"] != `team\e` {
 		t.Errorf("%v", e)
 	}
 	a.want(200, "*", "GET", "/engines/e", "", team...)

@@ -146,6 +146,9 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 		if err == nil && body.Worker != "" {
 			err = jobs.CheckName("worker", body.Worker)
 		}
+		if err == nil && body.Engine != "" {
+			err = jobs.CheckName("engine", body.Engine)
+		}
 		if err == nil {
 			err = asRegistered(body.Worker, body.Secret, body.Register)
 		}

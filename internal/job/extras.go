@@ -9,6 +9,7 @@ type Extras struct {
 	Traceparent string  // W3C trace context of whoever asked for the job; "" = none
 	Unique      *Unique // nil = there may be any number of it
 	Batch       *Batch  // nil = it stays a job of its own; never together with Unique
+	Narrow      bool    // who gave the key of one of these may not reach all queues: see rule.Reaches
 	Progress    *RunProgress
 	Budgets     []BudgetUse // keys differ
 	Result      *Result     // of a done job
@@ -21,7 +22,7 @@ type Extras struct {
 // without reflection: each settle asks.
 func (x Extras) orNil() *Extras {
 	if x.Labels == nil && x.Traceparent == "" && x.Unique == nil && x.Batch == nil && x.Progress == nil &&
-		x.Budgets == nil && x.Result == nil && x.Needs == nil && x.Attempts == nil && x.Affinity == nil {
+		x.Budgets == nil && x.Result == nil && x.Needs == nil && x.Attempts == nil && x.Affinity == nil && !x.Narrow {
 		return nil
 	}
 	kept := x // x itself would be allocated for nothing, too

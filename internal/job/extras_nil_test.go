@@ -18,6 +18,8 @@ func TestExtrasAreNilOnlyWhereNoFieldIsSet(t *testing.T) {
 			v.Set(reflect.MakeSlice(f.Type, 1, 1))
 		case reflect.String:
 			v.SetString("x")
+		case reflect.Bool:
+			v.SetBool(true)
 		default:
 			t.Fatalf("this test must learn to set %s, which is a %s", f.Name, f.Type)
 		}

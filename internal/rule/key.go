@@ -39,6 +39,14 @@ func KeyAsked(j *job.Job) Key {
 	return Key{}
 }
 
+// Reaches reports whether a key that an owner has is in the way of newcomers in a
+// queue. One that was given by somebody who may not reach all queues (Narrow) holds
+// in the owner's own queue, and for those who may not reach all either: else
+// whoever may put jobs into one queue could turn away, or take in, those of all.
+func Reaches(owner *job.Job, newcomer string, narrow bool) bool {
+	return narrow || owner.Queue == newcomer || !owner.Extras.Narrow
+}
+
 // Conflicts reports whether the job that has a unique key is in the way of a
 // newcomer with the same one: the newcomer's scope decides. Where it is not,
 // the newcomer takes the key over.

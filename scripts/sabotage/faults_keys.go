@@ -62,7 +62,7 @@ var keysFaults = []fault{
 		name: "fold-over-a-fold", breaks: "core.md 9",
 		does:  "a fold is written though another one came in between, and loses it",
 		file:  "internal/engine/fold.go",
-		old:   "j != nil && (j.ID != p.job.ID || j.Payload != p.job.Payload)",
+		old:   "j != nil && (j.ID != p.job.ID || j.Payload != p.job.Payload || j.Queue != p.job.Queue)",
 		new:   "j != nil && j.ID != p.job.ID",
 		first: []suite{in(enginePkg, "TestAFoldThatOvertookAnotherIsPlannedAgain")},
 	},

@@ -62,7 +62,7 @@ func (d *Door) find(ctx context.Context, x *Inbox, text string) (job.ID, error) 
 		return id, err
 	}
 	if !id.IsZero() {
-		if _, _, err = d.engine.Get(ctx, id); err == nil {
+		if j, _, err := d.engine.Get(ctx, id); err == nil && j.Queue == x.Name {
 			return id, nil
 		}
 	}

@@ -20,6 +20,7 @@ const (
 	extraAttempts
 	extraAffinity
 	extraInlineResult // in the place of extraResult
+	extraNarrow       // nothing follows
 	extrasKnown       = 1<<iota - 1
 )
 
@@ -40,6 +41,7 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	set(extraNeeds, x.Needs != nil)
 	set(extraAttempts, len(x.Attempts) > 0)
 	set(extraAffinity, x.Affinity != nil)
+	set(extraNarrow, x.Narrow)
 	set(extraInlineResult, x.Result != nil && x.Result.Bytes != nil)
 	b = binary.AppendUvarint(b, has)
 	if has&extraLabels != 0 {
@@ -87,8 +89,8 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 }
 
 func (r *reader) extras() *job.Extras {
-	x := &job.Extras{}
 	has := r.uvarint()
+	x := &job.Extras{Narrow: has&extraNarrow != 0}
 	r.bad = r.bad || has > extrasKnown
 	if has&extraLabels != 0 {
 		for n := r.count(); n > 0 && !r.bad; n-- {
