@@ -139,7 +139,7 @@ type Options struct {
 	Reserve       Reserve
 	Fold          Folder
 	Admin         bool // the configuration has a token with the scope admin that does not expire
-	AuditMax      int  // entries of the audit log; 0 = 10,000
+	AuditMax      int  // entries of the audit log by admins, and so many others; 0 = 10,000
 	LocksMax      int  // named locks, the free ones that are kept included; 0 = job.LocksMax
 	MetricsQueues int  // queues that are measured by name, the others together; 0 = MetricsQueues
 	BatchOpsMax   int  // commands in one transaction; 0 = 4096

@@ -21,7 +21,7 @@ type committer struct {
 	queues     map[string]bool    // names seen, for max_queues
 	leases     int                // live leases of all holders
 	emptied    map[string]emptied // by queue; replaced, never changed
-	audits     int                // entries of the audit log
+	audits     audits             // entries of the audit log
 	crons      int                // groups and entries of cron
 	locks      int                // named locks
 	zones      map[string]*time.Location
@@ -114,7 +114,7 @@ type run struct {
 	emptied map[string]emptied
 	ended   []*holder // are told that their stream is over
 	ticked  bool      // the clock left work behind
-	audits  int       // change of entries of the audit log
+	audits  audits    // change of entries of the audit log
 	crons   int       // change of groups and entries of cron
 	locks   int       // change of named locks
 	stats   Stats
@@ -367,7 +367,9 @@ func (r *run) publish() {
 	*c.ids, c.seq, c.fed, c.watch, c.disk = r.ids, r.seq, r.fed, r.watch, r.disk
 	c.leases += r.leases
 	c.emptied = r.emptied
-	c.audits += r.audits
+	for who, n := range r.audits {
+		c.audits.add(who, n)
+	}
 	c.crons += r.crons
 	c.locks += r.locks
 	for h, n := range r.held {

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -391,6 +392,59 @@ func TestTheAuditLogIsBounded(t *testing.T) { // retry.md section 3
 			r.Errorf("%d entries are kept for ever", n)
 		}
 	}, func(r *rig) { r.opts.AuditMax = 120 })
+}
+
+// Nobody can push out of the audit log what others did, however many entries come.
+func TestNobodyFlushesTheAuditLog(t *testing.T) {
+	scenario(t, func(r *rig) {
+		const most = 200
+		root := job.Actor{Name: "root", Admin: true}
+		note := func(by job.Actor, n int) {
+			r.Helper()
+			for range n {
+				if err := r.Note(r.Context(), by, "noted", "x", 1); err != nil {
+					r.Fatal(err)
+				}
+			}
+		}
+		of := func(name string) (n int) {
+			r.Helper()
+			list, err := r.Audits(r.Context(), job.ID{}, 10*most)
+			if err != nil {
+				r.Fatal(err)
+			}
+			for _, a := range list {
+				if a.By.Name == name {
+					n++
+				}
+			}
+			return n
+		}
+		r.token("kept", job.ScopeAdmin) // by ann, who is no admin: it is about tokens
+		note(ann, 40)
+		note(root, 30)
+		flood := job.Actor{Name: "flood"}
+		for range 2 {
+			note(flood, 5*most)
+			if ann, root, flood := of("ann"), of("root"), of("flood"); ann != 41 || root != 30 || flood > most-40 || flood < most-40-100 {
+				r.Errorf("of ann %d entries are left, of root %d, of flood %d", ann, root, flood)
+			}
+			r.restart(0) // what is there counts
+		}
+		for i := range 3 * most { // under as many names
+			note(job.Actor{Name: "name " + strconv.Itoa(i)}, 1)
+		}
+		if list, err := r.Audits(r.Context(), job.ID{}, 10*most); err != nil || len(list) > most+31 {
+			r.Errorf("%d entries, %v", len(list), err)
+		}
+		if root := of("root"); root != 30 {
+			r.Errorf("of root %d entries are left", root)
+		}
+		r.pass(91 * job.Day)
+		if n := r.rows(job.Audits); n != 0 {
+			r.Errorf("%d entries are kept for ever", n)
+		}
+	}, func(r *rig) { r.opts.AuditMax = 200 })
 }
 
 func TestWhatAnOperatorDidSurvivesAPowerCut(t *testing.T) { // I5, retry.md section 3

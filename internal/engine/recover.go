@@ -375,11 +375,14 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 			c.queues[t.Queue], c.protection.queues[t.Queue] = true, true
 		}
 	}
-	audits, err := v.Rows(job.Audits, "", 1<<30)
+	entries, err := v.Rows(job.Audits, "", 1<<30)
 	if err != nil {
 		return err
 	}
-	c.audits = len(audits)
+	c.audits = audits{}
+	for _, row := range entries {
+		c.audits.add(authorOf(row.(*job.Audit)), 1)
+	}
 	c.crons = 0
 	for _, t := range []job.Table{job.CronGroups, job.CronEntries} {
 		rows, err := v.Rows(t, "", 1<<30)

@@ -262,7 +262,7 @@ func (r *run) tickRow(row job.Row) error {
 	case *job.Mark:
 		return r.releaseSome(t)
 	case *job.Audit:
-		r.audits--
+		r.audits.add(authorOf(t), -1)
 		return r.tx.Unset(job.Audits, t.Key())
 	case *job.AffinityTag:
 		return r.endAffinity(t)

@@ -18,7 +18,7 @@ const actorMax = 128
 // actorOf is who asks, as far as the request tells.
 func actorOf(r *http.Request) (job.Actor, error) {
 	if g, ok := r.Context().Value(grantKey{}).(*auth.Grant); ok {
-		return job.Actor{Name: g.Name, From: remote(r)}, nil // what else the request says, nobody vouches for
+		return job.Actor{Name: g.Name, From: remote(r), Admin: g.Scopes&job.ScopeAdmin != 0}, nil // what else the request says, nobody vouches for
 	}
 	name := r.Header.Get(wire.HeaderActor)
 	for _, c := range name {

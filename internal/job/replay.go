@@ -49,8 +49,9 @@ func (p Progress) String() string { return [...]string{"running", "done", "cance
 // Actor is who asked for something: the name that was given, and where the
 // request came from. A name is a claim until there are tokens.
 type Actor struct {
-	Name string
-	From string
+	Name  string
+	From  string
+	Admin bool `json:",omitempty"` // by a token with the scope admin
 }
 
 // Replay is a run through the dead set that replays, or deletes, each job it

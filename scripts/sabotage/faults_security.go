@@ -102,7 +102,7 @@ var securityFaults = []fault{
 		name: "worker-of-another-token", breaks: "operations.md, security",
 		does:  "a token for some queues is given what a worker of another one holds, under its name",
 		file:  "internal/httpapi/admit.go",
-		old:   "		return g.Name + \"/\" + name",
+		old:   "		return g.Name + `\\` + name",
 		new:   "		return name",
 		first: []suite{in("internal/httpapi", "TestATokenForSomeQueuesIsNotGivenWhatAnotherHolds")},
 	},
