@@ -459,7 +459,10 @@ func (l *loader) strangers() {
 		}
 		for prefix, known := range map[string][]string{envOurs: ours, envZizqs: zizqs} {
 			rest, is := strings.CutPrefix(name, prefix)
-			if meant := spell.Meant(rest, known); is && !slices.Contains(known, rest) && !slices.Contains(hidden, rest) && meant != "" {
+			if !is || slices.Contains(known, rest) || slices.Contains(hidden, rest) {
+				continue
+			}
+			if meant := spell.Meant(rest, known); meant != "" {
 				l.notice(slog.LevelWarn, name+" is no setting; did you mean "+prefix+meant+"?")
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/reprisehq/reprise/internal/door/inbox"
 	"github.com/reprisehq/reprise/internal/spell"
 )
 
@@ -270,7 +271,7 @@ func (d *document) leaves(n *node, base string, known []string) map[string]*node
 			case slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, path+".") }):
 				walk(e.value, path)
 			default:
-				d.problem(e.line, join(base, path), "unknown key%s", d.hint(path, known))
+				d.problem(e.line, join(base, path), "unknown key%s", d.hint(base, path, known))
 			}
 		}
 	}
@@ -279,7 +280,10 @@ func (d *document) leaves(n *node, base string, known []string) map[string]*node
 }
 
 // hint names the known path that was probably meant, or those there are.
-func (d *document) hint(path string, known []string) string {
+func (d *document) hint(base, path string, known []string) string {
+	if text := elsewhere(path); text != "" && base == "" {
+		return "; it" + text
+	}
 	at := strings.LastIndexByte(path, '.') + 1
 	heading, leaf := path[:at], path[at:]
 	var here, leaves []string
@@ -309,6 +313,28 @@ func (d *document) hint(path string, known []string) string {
 		return "; did you mean " + meant + "?"
 	}
 	return "; known here: " + strings.Join(here, ", ")
+}
+
+// elsewhere says where a setting of an original stands that somebody wrote at the
+// top of the file, or in a section of it.
+func elsewhere(path string) string {
+	leaf := path[strings.LastIndexByte(path, '.')+1:]
+	if o, ok := spell.Find("Zizq", leaf); ok {
+		return o.Answer("")
+	}
+	if o, ok := spell.Find("GridServer", leaf); ok {
+		if o.Here == "" || strings.HasPrefix(o.Here, gridPath+".") {
+			return o.Answer("")
+		}
+		return o.Answer("") + ", below grid.defaults"
+	}
+	if o, ok := spell.Find("correlate", path); ok {
+		return o.Answer("")
+	}
+	if place := inbox.Place(path); place != "" {
+		return " is a setting of an inbox; write it below inboxes.NAME: " + place
+	}
+	return ""
 }
 
 // json writes a node as JSON: what was written without quotes and is a number

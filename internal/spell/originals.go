@@ -8,7 +8,7 @@ import (
 
 // Original is a setting of one of the originals.
 type Original struct {
-	System string   // GridServer or correlate
+	System string   // GridServer, correlate or Zizq
 	Names  []string // what it is called there
 	Here   string   // "" = there is none
 	Unit   string   // of a bare number there: ms, s or min; "" = it is no span of time

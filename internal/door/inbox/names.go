@@ -85,9 +85,15 @@ func noSetting(field string) string {
 	}
 	var belongs []string
 	for _, place := range places {
-		at := strings.LastIndexByte(place, '.')
-		if spell.Fold(place[at+1:]) == spell.Fold(leaf) || spell.Fold(strings.ReplaceAll(place, ".", "")) == spell.Fold(strings.ReplaceAll(name, ".", "")) {
-			belongs = append(belongs, place)
+		for end := range len(place) + 1 { // the place and the sections above it
+			if end < len(place) && place[end] != '.' {
+				continue
+			}
+			above := place[:end]
+			same := spell.Fold(above[strings.LastIndexByte(above, '.')+1:]) == spell.Fold(leaf) || flat(above) == flat(name)
+			if same && !slices.Contains(belongs, above) {
+				belongs = append(belongs, above)
+			}
 		}
 	}
 	if len(belongs) > 0 {
@@ -99,13 +105,19 @@ func noSetting(field string) string {
 	return unknown + "; there are " + strings.Join(below(heading), ", ")
 }
 
-// Place is the setting that an environment variable of the library is about, "" if
-// it is about none: CORRELATE_BATCH_QUERY_POLLINTERVAL is batch.query.pollInterval.
-func Place(variable string) string {
-	name := spell.Fold(strings.TrimPrefix(variable, "CORRELATE_"))
+// flat is a path as one word, as an environment variable has it.
+func flat(path string) string { return strings.ReplaceAll(spell.Fold(path), ".", "") }
+
+// Place is the setting or the section that a name is about which stands outside of
+// an inbox, "" if it is about none: CORRELATE_BATCH_QUERY_POLLINTERVAL and
+// correlate.batch.query.poll-interval are batch.query.pollInterval.
+func Place(name string) string {
+	name = strings.TrimPrefix(flat(name), "correlate")
 	for _, place := range places {
-		if spell.Fold(strings.ReplaceAll(place, ".", "")) == name {
-			return place
+		for end := range len(place) + 1 {
+			if (end == len(place) || place[end] == '.') && flat(place[:end]) == name {
+				return place[:end]
+			}
 		}
 	}
 	return ""
