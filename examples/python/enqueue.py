@@ -8,15 +8,14 @@ what became of each. Jobs go in bulks: of a bulk all are taken in or none.
 
 When it prints, the jobs are on the server's disk. If no answer comes, nobody
 knows whether they are; so each job carries an idempotency key, and to send the
-same again adds nothing. Where a job names none, it is made from what is in it
-and its place in the input: to run this again with the same input within an
-hour adds nothing either.
+same again adds nothing. Where a job names none, this run makes one: run it
+twice, and the jobs are there twice. To make a repeated run harmless, give the
+jobs keys of their own.
 
 The server's address is in REPRISE_URL (default http://127.0.0.1:7890), a token,
 if it wants one, in REPRISE_TOKEN.
 """
 
-import hashlib
 import json
 import os
 import random
@@ -24,6 +23,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import uuid
 
 
 def enqueue(jobs, tries=8):
@@ -53,11 +53,12 @@ def enqueue(jobs, tries=8):
 
 def main():
     jobs = []
+    run = uuid.uuid4()
     for number, line in enumerate(sys.stdin):
         if not line.strip():
             continue
         job = json.loads(line)
-        job.setdefault("idempotency_key", hashlib.sha256(f"{number} {line}".encode()).hexdigest())
+        job.setdefault("idempotency_key", f"{run}-{number}")
         jobs.append(job)
     for first in range(0, len(jobs), 1000):
         for job in enqueue(jobs[first : first + 1000]):
