@@ -21,7 +21,7 @@ ONLY     ?=
 PEERARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: build run demo test test-race sim fuzz e2e bench stragglers peers sabotage lint verify docs help
+.PHONY: build run demo test test-race sim fuzz e2e idle bench stragglers peers sabotage lint verify docs help
 
 build: ## build bin/reprise
 	go build $(LDFLAGS) -o $(BIN) ./cmd/reprise
@@ -51,6 +51,9 @@ fuzz: ## every fuzz target, one after the other (FUZZTIME=60s for all together)
 
 e2e: build ## the end-to-end tests against the real binary
 	go test ./test/e2e/... -count=1 -timeout 50m
+
+idle: build ## an idle server is killed after every kind of change, in each sync mode (ROUNDS=200)
+	REPRISE_BIN=$(CURDIR)/$(BIN) go test ./test/e2e -run IdleServerIsKilled -count=1 -timeout 3h -v -idle-rounds=$(or $(ROUNDS),200)
 
 bench: build ## the benchmark (ARGS='...' adds flags)
 	$(BIN) bench $(ARGS)

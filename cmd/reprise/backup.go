@@ -86,6 +86,7 @@ after it is in it as unfinished: that work runs again.`,
 				return err
 			}
 			defer func() { _ = f.Close() }()
+			server.Private()
 			r, err := server.Restore(cmd.Context(), f, dir)
 			if err != nil {
 				return err

@@ -36,6 +36,7 @@ and why.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SilenceUsage = true // from here on the command line is not what is wrong
+			server.Private()
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			// Once stopping, signals have their usual effect again: the second

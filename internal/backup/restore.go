@@ -30,7 +30,7 @@ func Extract(r io.Reader, dir string, begin func(Manifest) error) (m Manifest, e
 			return err
 		}
 		data := filepath.Join(dir, "data")
-		if err := os.Mkdir(data, 0o755); err != nil {
+		if err := os.Mkdir(data, 0o700); err != nil {
 			return err
 		}
 		made = append(made, data)

@@ -269,7 +269,7 @@ func (m *maker) write() ([]string, error) {
 			}
 		}
 	}
-	if err := os.MkdirAll(m.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(m.Dir, 0o700); err != nil {
 		return nil, err
 	}
 	var paths []string

@@ -32,8 +32,8 @@ func (out *Findings) access(dir string, info fs.FileInfo) {
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() && os.Geteuid() != 0 {
 		out.warn("directory", "chown -R USER "+dir+", and run the server as that user", "%s belongs to user %d, you are %d", dir, st.Uid, os.Geteuid())
-	} else if info.Mode().Perm()&0o002 != 0 {
-		out.warn("directory", "chmod o-w "+dir, "everybody may write into %s", dir)
+	} else if list := exposed(dir); len(list) > 0 {
+		out.warn("directory", "chmod -R go-rwx "+dir+"; a server does it when it starts", "others than the owner of %s have rights on %d of its files, such as %s", dir, len(list), list[0])
 	} else {
 		out.ok("directory", "%s, mode %o", dir, info.Mode().Perm())
 	}

@@ -31,7 +31,7 @@ func Restore(ctx context.Context, from io.Reader, dir string) (out Restored, err
 	name := filepath.Join(dir, "LOCK")
 	_, wasThere := os.Lstat(dir)
 	_, wasLocked := os.Lstat(name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return out, fmt.Errorf("making the directory: %w", err)
 	}
 	lock, err := vfs.Default.Lock(name)

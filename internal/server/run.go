@@ -73,6 +73,7 @@ func openStore(cfg Config, clock engine.Clock, log *slog.Logger) (*embedded.Stor
 	if err != nil {
 		return nil, err
 	}
+	tighten(cfg.RootDir, log)
 	interval := cfg.SyncInterval
 	if sync != embedded.Interval {
 		interval = 0

@@ -72,8 +72,8 @@ var storeFaults = []fault{
 		name: "parent-not-synced", breaks: "I5",
 		does:  "a power cut takes the new data directory away",
 		file:  "internal/store/embedded/store.go",
-		old:   "return errors.Join(fs.MkdirAll(dir, 0o755), syncDir(fs, parent))",
-		new:   "return fs.MkdirAll(dir, 0o755)",
+		old:   "return errors.Join(fs.MkdirAll(dir, 0o700), syncDir(fs, parent))",
+		new:   "return fs.MkdirAll(dir, 0o700)",
 		first: []suite{in(embeddedPkg, "TestANewDirectorySurvivesAPowerCutAtOnce")},
 	},
 	{

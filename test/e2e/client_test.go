@@ -184,14 +184,19 @@ type takeStream struct {
 
 // openTake opens a stream and returns once the headers are there.
 func (c *client) openTake(ctx context.Context, worker string, prefetch int, queues ...string) (*takeStream, error) {
-	ctx, cancel := context.WithCancel(ctx)
 	query := url.Values{"prefetch": {fmt.Sprint(prefetch)}, "queue": {strings.Join(queues, ",")}}
 	var header []string
 	if worker != "" {
 		query.Set("lease", "token")
 		header = []string{"Worker-Id", worker}
 	}
-	req, err := c.request(ctx, "GET", "/jobs/take?"+query.Encode(), nil, header...)
+	return c.openQuery(ctx, query.Encode(), header...)
+}
+
+// openQuery opens a stream with a query and headers of its own.
+func (c *client) openQuery(ctx context.Context, query string, header ...string) (*takeStream, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	req, err := c.request(ctx, "GET", "/jobs/take?"+query, nil, header...)
 	if err != nil {
 		cancel()
 		return nil, err

@@ -53,7 +53,7 @@ func (s *Store) Snapshot(keep int64) (_ *Snapshot, err error) {
 	if err := fs.RemoveAll(s.asidePath()); err != nil {
 		return nil, aside(err)
 	}
-	if err := fs.MkdirAll(s.asidePath(), 0o755); err != nil {
+	if err := fs.MkdirAll(s.asidePath(), 0o700); err != nil {
 		return nil, aside(err)
 	}
 	if err := fs.Link(fs.PathJoin(s.opts.Dir, "FORMAT"), fs.PathJoin(s.asidePath(), "FORMAT")); err != nil {

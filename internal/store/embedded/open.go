@@ -18,7 +18,7 @@ func (s *Store) openData(h *handle) error {
 	dir := s.opts.FS.PathJoin(s.opts.Dir, "data")
 	cache := pebble.NewCache(s.opts.Cache)
 	defer cache.Unref()
-	if err := s.opts.FS.MkdirAll(dir, 0o755); err != nil {
+	if err := s.opts.FS.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	desc, err := pebble.Peek(dir, s.opts.FS)

@@ -212,7 +212,7 @@ func makeDir(fs vfs.FS, dir string) error {
 			return err
 		}
 	}
-	return errors.Join(fs.MkdirAll(dir, 0o755), syncDir(fs, parent))
+	return errors.Join(fs.MkdirAll(dir, 0o700), syncDir(fs, parent))
 }
 
 func syncDir(fs vfs.FS, dir string) error {
