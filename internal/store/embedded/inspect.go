@@ -3,6 +3,7 @@ package embedded
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -42,7 +43,11 @@ func Inspect(fs vfs.FS, dir string) (in Inspection, err error) {
 	}
 	defer func() { err = errors.Join(err, claim.Close()) }()
 	data := fs.PathJoin(dir, "data")
-	if err := checkLogTail(fs, data); err != nil {
+	w, err := openWitness(fs, dir, nil)
+	if err == nil {
+		err = w.check()
+	}
+	if err != nil {
 		return in, err
 	}
 	defer func() { // Pebble's Fatalf
@@ -55,7 +60,7 @@ func Inspect(fs vfs.FS, dir string) (in Inspection, err error) {
 		FormatMajorVersion: pebble.FormatWALSyncChunks,
 	})
 	if err != nil {
-		if pebble.IsCorruptionError(err) {
+		if pebble.IsCorruptionError(err) || errors.Is(err, os.ErrNotExist) {
 			return in, corrupt("opening %s: %s", data, firstLine(err.Error()))
 		}
 		return in, fmt.Errorf("opening %s: %w", data, err)

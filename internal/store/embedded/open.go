@@ -34,9 +34,6 @@ func (s *Store) openData(h *handle) error {
 			return err
 		}
 	}
-	if err := checkLogTail(s.opts.FS, dir); err != nil {
-		return err
-	}
 	h.opened.Store(false)
 	h.db, err = s.openPebble(h, dir, cache)
 	return err

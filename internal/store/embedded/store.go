@@ -76,9 +76,10 @@ const (
 
 // Store implements store.Store.
 type Store struct {
-	opts  Options
-	claim *claim
-	names *names
+	opts    Options
+	claim   *claim
+	names   *names
+	witness *witness
 
 	mu    sync.RWMutex // guards everything below but poison
 	index *index
@@ -132,11 +133,16 @@ func Open(opts Options) (*Store, error) {
 	s := &Store{opts: opts, claim: claim, names: newNames()}
 	_ = opts.FS.Remove(s.probePath()) // of a process that was killed; its space is needed, its absence usual
 	_ = opts.FS.RemoveAll(s.asidePath())
-	if err = s.checkFormat(); err == nil {
-		err = s.load()
+	if s.witness, err = openWitness(opts.FS, opts.Dir, opts.Logf); err == nil {
+		if err = s.checkFormat(); err == nil {
+			err = s.load()
+		}
+		if err != nil {
+			err = errors.Join(err, s.closeHandle(), s.witness.close())
+		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.closeHandle(), claim.Close())
+		return nil, errors.Join(err, claim.Close())
 	}
 	claim.keep(dataName)
 	if len(claim.ids) > 0 { // it is not in memory
@@ -156,7 +162,8 @@ func (s *Store) watch() {
 	}
 }
 
-// checkFormat reads the FORMAT file, or writes it into a new directory.
+// checkFormat reads the FORMAT file, or writes it into a new directory, behind the
+// file of the witness: a directory without that is of an earlier version.
 func (s *Store) checkFormat() error {
 	fs, path := s.opts.FS, s.opts.FS.PathJoin(s.opts.Dir, "FORMAT")
 	n, err := ReadFormat(fs, path)
@@ -175,6 +182,9 @@ func (s *Store) checkFormat() error {
 	}
 	if len(names) > 0 {
 		return job.Errorf(job.Corrupt, "%s has data but no FORMAT file; restore it from the backup the data came from", s.opts.Dir)
+	}
+	if err := s.witness.begin(); err != nil {
+		return err
 	}
 	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -225,14 +235,20 @@ func syncDir(fs vfs.FS, dir string) error {
 
 // load opens a handle and computes the indexes.
 func (s *Store) load() error {
-	h := &handle{fence: &fence{FS: s.opts.FS, aside: s.asidePath()}, failed: make(chan struct{})}
+	if err := s.witness.check(); err != nil {
+		return err
+	}
+	if err := s.witness.begin(); err != nil {
+		return err
+	}
+	h := &handle{fence: &fence{FS: &watchFS{s.opts.FS, s.witness}, aside: s.asidePath()}, failed: make(chan struct{})}
 	h.fence.giveUp = func(err error) { h.giveUp(err, s.opts.Logf) }
 	h.log.giveUp = h.abandon
 	if err := s.openData(h); err != nil {
 		if err = h.reason(err); job.KindOf(err) == job.Corrupt {
 			return err
 		}
-		if pebble.IsCorruptionError(err) {
+		if pebble.IsCorruptionError(err) || errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), "object size mismatch") {
 			return corrupt("opening the data directory %s: %s", s.opts.Dir, firstLine(err.Error()))
 		}
 		return job.Errorf(job.Unavailable, "opening the data directory %s: %v", s.opts.Dir, err)
@@ -242,7 +258,10 @@ func (s *Store) load() error {
 	if err := s.loadRows(h); err != nil {
 		return h.reason(err)
 	}
-	return h.reason(s.loadJobs(h))
+	if err := s.loadJobs(h); err != nil {
+		return h.reason(err)
+	}
+	return s.witness.opened(int64(s.index.listing.len()))
 }
 
 func (s *Store) loadRows(h *handle) error {
@@ -398,7 +417,13 @@ func (s *Store) Close() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return errors.Join(s.closeHandle(), s.claim.Close())
+	h := s.db.Load()
+	healthy := h.poison.Load() == nil
+	err := s.closeHandle()
+	if healthy && err == nil { // all of it is on disk
+		s.witness.closed(int64(s.index.listing.len()))
+	}
+	return errors.Join(err, s.witness.close(), s.claim.Close())
 }
 
 // Free implements store.Store.

@@ -1,0 +1,324 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// witness knows, apart from Pebble, what of its files is on disk. Pebble takes a
+// damaged list of tables for a shorter one and deletes what that does not name, a
+// damaged end of the newest log for one that a crash tore, and a directory without
+// its files for a new one. What is known here is therefore compared before Pebble
+// opens (check).
+//
+// Only what a sync has confirmed is written down, and afterwards: whatever a power
+// cut leaves of it is true. What cannot be written is left out, and what cannot be
+// read says nothing.
+type witness struct {
+	fs    vfs.FS
+	dir   string
+	data  string // the directory of the database, below
+	logf  func(string, ...any)
+	fresh bool // there is no file yet
+
+	mu    sync.Mutex
+	file  vfs.File // set and cleared under both locks
+	known claims
+	told  bool // that it cannot be written
+
+	logMu sync.Mutex
+	logs  logEnds
+}
+
+// witnessName is the file, beside FORMAT. Its first two blocks hold claims, written
+// and synced in turn; the third the ends of logs, written after each of their syncs
+// and synced with the next claims.
+const (
+	witnessName  = "SYNCED"
+	witnessBlock = 4 << 10
+)
+
+// claims are what is known for good.
+type claims struct {
+	Turn  uint64 `json:"turn"`  // of several blocks the highest counts
+	Made  bool   `json:"made"`  // the database is there
+	Jobs  int64  `json:"jobs"`  // in it when it was closed; -1 = it was not closed since
+	Lists []list `json:"lists"` // the latest listsKnown
+}
+
+// list is a MANIFEST: Pebble's list of its tables.
+type list struct {
+	Number uint64 `json:"number"`
+	Size   int64  `json:"size"` // that was synced
+	Sum    uint32 `json:"sum"`  // of so many bytes
+}
+
+const listsKnown = 8
+
+// logEnds are the latest logs and how far they were synced.
+type logEnds [8]struct{ number, end uint64 }
+
+// openWitness reads what is known of a directory.
+func openWitness(fs vfs.FS, dir string, logf func(string, ...any)) (*witness, error) {
+	w := &witness{fs: fs, dir: dir, data: fs.PathJoin(dir, "data"), logf: logf}
+	return w, w.read()
+}
+
+// begin makes the file, if there is none, and lets it be written.
+func (w *witness) begin() (err error) {
+	if w.file != nil {
+		return nil
+	}
+	if w.file, err = w.fs.OpenReadWrite(w.path(), vfs.WriteCategoryUnspecified); err == nil && w.fresh {
+		err = syncDir(w.fs, w.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", w.path(), err)
+	}
+	w.fresh = false
+	return nil
+}
+
+func (w *witness) path() string { return w.fs.PathJoin(w.dir, witnessName) }
+
+func (w *witness) read() error {
+	w.known = claims{Jobs: -1}
+	content, err := readAll(w.fs, w.path())
+	if w.fresh = errors.Is(err, os.ErrNotExist); w.fresh {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", w.path(), err)
+	}
+	for slot := range 2 {
+		var c claims
+		if text := unseal(content, slot); text != nil && json.Unmarshal(text, &c) == nil && c.Turn >= w.known.Turn {
+			w.known = c
+		}
+	}
+	if b := unseal(content, 2); len(b) == 16*len(w.logs) {
+		for i := range w.logs {
+			w.logs[i].number = binary.LittleEndian.Uint64(b[16*i:])
+			w.logs[i].end = binary.LittleEndian.Uint64(b[16*i+8:])
+		}
+	}
+	return nil
+}
+
+// seal puts a checksum and the length before what a block holds.
+func seal(content []byte) []byte {
+	b := binary.LittleEndian.AppendUint32(make([]byte, 4, 8+len(content)), uint32(len(content))) //nolint:gosec // below a block
+	b = append(b, content...)
+	binary.LittleEndian.PutUint32(b, crc32.Checksum(b[4:], castagnoli))
+	return b
+}
+
+// unseal is the content of a block of the file, nil if it is not intact.
+func unseal(file []byte, block int) []byte {
+	b := file[min(block*witnessBlock, len(file)):min((block+1)*witnessBlock, len(file))]
+	if len(b) < 8 {
+		return nil
+	}
+	end := 8 + int64(binary.LittleEndian.Uint32(b[4:]))
+	if end > int64(len(b)) || crc32.Checksum(b[4:end], castagnoli) != binary.LittleEndian.Uint32(b) {
+		return nil
+	}
+	return b[8:end]
+}
+
+// state changes what is known for good and syncs it, with the ends of the logs.
+func (w *witness) state(change func(*claims)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file == nil {
+		return
+	}
+	change(&w.known)
+	w.known.Turn++
+	text, err := json.Marshal(&w.known)
+	if err == nil {
+		_, err = w.file.WriteAt(seal(text), int64(w.known.Turn%2)*witnessBlock)
+	}
+	if err == nil {
+		err = w.file.Sync()
+	}
+	w.tell(err)
+}
+
+// tell reports the first failure to write. What is on disk stays true.
+func (w *witness) tell(err error) {
+	if err != nil && !w.told {
+		w.told = true
+		w.logf("writing %s, which guards against damaged files: %v", witnessName, err)
+	}
+}
+
+// listSynced notes that so much of a list of tables is on disk.
+func (w *witness) listSynced(l list) {
+	w.state(func(c *claims) {
+		c.Lists = append(slices.DeleteFunc(c.Lists, func(o list) bool { return o.Number == l.Number }), l)
+		c.Lists = c.Lists[max(0, len(c.Lists)-listsKnown):]
+	})
+}
+
+// logSynced notes that a log is on disk up to end. The operating system has it
+// when this returns, so that it outlives the process; the disk soon after.
+func (w *witness) logSynced(number, end uint64) {
+	w.logMu.Lock()
+	defer w.logMu.Unlock()
+	if w.file == nil {
+		return
+	}
+	at := 0
+	for i := range w.logs {
+		if w.logs[i].number == number {
+			at = i
+			break
+		}
+		if w.logs[i].number < w.logs[at].number {
+			at = i // the oldest gives way
+		}
+	}
+	if w.logs[at].number > number || w.logs[at].number == number && w.logs[at].end >= end {
+		return
+	}
+	w.logs[at].number, w.logs[at].end = number, end
+	var b [16 * len(w.logs)]byte
+	for i := range w.logs {
+		binary.LittleEndian.PutUint64(b[16*i:], w.logs[i].number)
+		binary.LittleEndian.PutUint64(b[16*i+8:], w.logs[i].end)
+	}
+	_, _ = w.file.WriteAt(seal(b[:]), 2*witnessBlock) // an older end is true as well
+}
+
+// opened compares the number of jobs with that at the last close, and forgets it.
+func (w *witness) opened(jobs int64) error {
+	if was := w.known.Jobs; was >= 0 && was != jobs {
+		return corrupt("%s has %d jobs, and had %d when it was closed", w.data, jobs, was)
+	}
+	w.state(func(c *claims) { c.Made, c.Jobs = true, -1 })
+	return nil
+}
+
+// closed notes how many jobs are on disk.
+func (w *witness) closed(jobs int64) {
+	w.state(func(c *claims) { c.Jobs = jobs })
+}
+
+// close ends it; a handle that was abandoned may still ask for more.
+func (w *witness) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.logMu.Lock()
+	defer w.logMu.Unlock()
+	if w.file == nil {
+		return nil
+	}
+	err := w.file.Close()
+	w.file = nil
+	return err
+}
+
+// watchFS tells the witness what Pebble's syncs confirm. It is below whatever may
+// leave a sync out.
+type watchFS struct {
+	vfs.FS
+	w *witness
+}
+
+// Unwrap implements vfs.FS.
+func (f *watchFS) Unwrap() vfs.FS { return f.FS }
+
+func (f *watchFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.Create(name, c)
+	return f.watch(name, file, err)
+}
+
+func (f *watchFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.ReuseForWrite(oldname, newname, c)
+	return f.watch(newname, file, err)
+}
+
+func (f *watchFS) watch(name string, file vfs.File, err error) (vfs.File, error) {
+	if err != nil || f.PathDir(name) != f.w.data {
+		return file, err // a backup's files, for one
+	}
+	if number, ok := logNumber(f.PathBase(name)); ok {
+		return &watchedLog{File: file, w: f.w, number: number}, nil
+	}
+	if number, ok := listNumber(f.PathBase(name)); ok {
+		return &watchedList{File: file, w: f.w, list: list{Number: number}}, nil
+	}
+	return file, nil
+}
+
+func logNumber(name string) (uint64, bool) {
+	digits, ok := strings.CutSuffix(name, ".log")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, ok && err == nil
+}
+
+func listNumber(name string) (uint64, bool) {
+	digits, ok := strings.CutPrefix(name, "MANIFEST-")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, ok && err == nil
+}
+
+// watchedLog is a log that is written from its beginning.
+type watchedLog struct {
+	vfs.File
+	w       *witness
+	number  uint64
+	written atomic.Uint64
+}
+
+func (f *watchedLog) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	f.written.Add(uint64(max(n, 0)))
+	return n, err
+}
+
+func (f *watchedLog) Sync() error     { return f.synced(f.File.Sync) }
+func (f *watchedLog) SyncData() error { return f.synced(f.File.SyncData) }
+
+func (f *watchedLog) synced(sync func() error) error {
+	end := f.written.Load()
+	err := sync()
+	if err == nil {
+		f.w.logSynced(f.number, end)
+	}
+	return err
+}
+
+// watchedList is a list of tables, which one goroutine at a time writes and syncs.
+type watchedList struct {
+	vfs.File
+	w    *witness
+	list list
+}
+
+func (f *watchedList) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	f.list.Size += int64(n)
+	f.list.Sum = crc32.Update(f.list.Sum, castagnoli, p[:n])
+	return n, err
+}
+
+func (f *watchedList) Sync() error {
+	err := f.File.Sync()
+	if err == nil {
+		f.w.listSynced(f.list)
+	}
+	return err
+}
