@@ -114,7 +114,7 @@ func (e *Engine) lookAtDead(ctx context.Context, q DeadPage, most int) (out []De
 	for i := range out {
 		refs[i] = out[i].Job.Payload
 	}
-	bodies, err := e.store.Payloads(refs...)
+	bodies, err := e.bodies(refs...)
 	for i := range bodies {
 		out[i].Payload = bodies[i]
 	}

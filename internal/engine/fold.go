@@ -188,6 +188,12 @@ func (e *Engine) readWaiting(f *folding) error {
 			continue
 		}
 		body, err := store.Payload(e.store, p.job.Payload)
+		if job.KindOf(err) == job.Corrupt {
+			if err := e.rejectWaiting(p.job, err); err != nil {
+				return err
+			}
+			return errStale
+		}
 		if err != nil {
 			return e.noted(err)
 		}

@@ -217,13 +217,17 @@ func (e *Engine) fill(list []Delivery) ([]Delivery, error) {
 		return list, nil
 	}
 	bodies, err := e.store.Payloads(refs...)
-	if err != nil {
+	damaged := job.KindOf(err) == job.Corrupt
+	if err != nil && !damaged {
 		return nil, err
 	}
 	kept := list[:0]
 	for _, d := range list {
 		if d.unread() {
 			if d.Payload, bodies = bodies[0], bodies[1:]; d.Payload == nil {
+				if damaged {
+					e.rejectUnread(d.Job)
+				}
 				continue
 			}
 		}

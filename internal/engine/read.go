@@ -105,7 +105,7 @@ func (e *Engine) List(ctx context.Context, f store.Filter, n int, withPayload bo
 	for i := range out {
 		refs[i] = out[i].Job.Payload
 	}
-	bodies, err := e.store.Payloads(refs...)
+	bodies, err := e.bodies(refs...)
 	for i := range bodies {
 		if out[i].Payload == nil {
 			out[i].Payload = bodies[i]

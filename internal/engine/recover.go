@@ -30,6 +30,9 @@ func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 		if err := r.reserve(); err != nil {
 			return err
 		}
+		if err := r.rejectUnreadable(); err != nil {
+			return err
+		}
 		skew, err := r.skew()
 		if err != nil {
 			return err
@@ -233,17 +236,18 @@ func (r *run) reserve() error {
 	r.c.start = uint32(start)
 	r.seq = block{first, first + blockSize}
 	highest := r.tx.MaxID()
+	for _, u := range r.tx.Unreadable() {
+		if highest.Before(u.ID) {
+			highest = u.ID
+		}
+	}
 	for _, t := range []job.Table{job.Replays, job.Audits} { // ordered by ids of the same source
 		rows, err := r.tx.Rows(t, "", 1<<30)
 		if err != nil {
 			return err
 		}
 		if n := len(rows); n > 0 {
-			last, err := job.ParseID(rows[n-1].Key())
-			if err != nil {
-				return err
-			}
-			if highest.Before(last) {
+			if last, err := job.ParseID(rows[n-1].Key()); err == nil && highest.Before(last) {
 				highest = last
 			}
 		}

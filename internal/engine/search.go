@@ -117,7 +117,7 @@ func (e *Engine) payloads(list []Listed) error {
 	for i := range list {
 		refs[i] = list[i].Job.Payload
 	}
-	bodies, err := e.store.Payloads(refs...)
+	bodies, err := e.bodies(refs...)
 	for i := range bodies {
 		list[i].Payload = bodies[i]
 	}

@@ -26,7 +26,8 @@ type Store interface {
 	View(ctx context.Context, fn func(Reader) error) error
 
 	// Payloads reads payloads without a transaction, for a holder that has
-	// leases on their jobs. One that is gone is nil without an error.
+	// leases on their jobs. One that is gone is nil without an error. With an error
+	// of kind Corrupt some cannot be read, and are nil as well; the others are there.
 	Payloads(refs ...job.ID) ([][]byte, error)
 
 	// Reopen drops everything in memory and loads it again from what is durable.
@@ -150,6 +151,18 @@ type Reader interface {
 
 	// MaxID is the highest id of a job in the store.
 	MaxID() job.ID
+
+	// Unreadable are jobs that are kept and cannot be read, so that no other verb
+	// finds them. Writing one anew, as if it did not exist, sets it aside.
+	Unreadable() []Unreadable
+}
+
+// Unreadable is a job whose row is damaged.
+type Unreadable struct {
+	ID      job.ID
+	Payload job.ID // zero = nothing is known of it
+	Size    uint32 // of the payload
+	Why     string
 }
 
 // Filter selects jobs: OR inside a field, AND between fields, empty = any.

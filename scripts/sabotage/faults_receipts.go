@@ -55,8 +55,8 @@ var receiptFaults = []fault{
 		name: "receipts-list-swept-early", breaks: "core.md 7, receipts go after their window",
 		does:  "a list goes with the first of its receipts, and the others stay for ever",
 		file:  "internal/store/embedded/receipts_tx.go",
-		old:   "if r != nil && r.Expires == list.due {",
-		new:   "if r != nil && r.Expires == list.due && hash == list.first {",
+		old:   "if err != nil || r != nil && r.Expires == list.due {",
+		new:   "if err != nil || r != nil && r.Expires == list.due && hash == list.first {",
 		first: []suite{in(embeddedPkg, "TestExercise")},
 	},
 	{

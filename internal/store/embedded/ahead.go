@@ -43,12 +43,16 @@ func (a *access) readAhead(ids []job.ID) error {
 	if err != nil || len(refs) == 0 {
 		return err
 	}
-	return a.h.seekEach(keyPayload, refs, func(i int, value []byte) error {
+	err = a.h.seekEach(keyPayload, refs, func(i int, value []byte) error {
 		if value != nil {
 			h.keepBody(refs[i], append([]byte{}, value...))
 		}
 		return nil
 	})
+	if a.h.unreadable(err) {
+		return nil // who delivers it finds out
+	}
+	return err
 }
 
 // ahead is how many jobs are read together off lines that are not hot. With very

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -12,8 +13,13 @@ import (
 // the process down.
 type compactions struct {
 	*pebble.ConcurrencyLimitScheduler
-	open atomic.Bool
+	open  atomic.Bool
+	until atomic.Int64 // none begins before this time, in nanoseconds
 }
+
+// rest holds them back for a while: Pebble would begin one that met a damaged
+// table again at once, and for ever.
+func (c *compactions) rest() { c.until.Store(time.Now().Add(time.Minute).UnixNano()) }
 
 // newCompactions leaves out the usual scheduler's poll for a higher limit of
 // concurrent compactions: ours is 1, Pebble's default.
@@ -23,7 +29,7 @@ func newCompactions() *compactions {
 
 // Register implements pebble.CompactionScheduler.
 func (c *compactions) Register(goroutines int, db pebble.DBForCompaction) {
-	c.ConcurrencyLimitScheduler.Register(goroutines, heldBack{db, &c.open})
+	c.ConcurrencyLimitScheduler.Register(goroutines, heldBack{db, c})
 }
 
 // release lets compactions begin, first of all one that waits already.
@@ -34,15 +40,15 @@ func (c *compactions) release() {
 	}
 }
 
-// heldBack is a database that may not run any compaction yet.
+// heldBack is a database that may not run any compaction for now.
 type heldBack struct {
 	pebble.DBForCompaction
-	open *atomic.Bool
+	by *compactions
 }
 
 // GetAllowedWithoutPermission implements pebble.DBForCompaction.
 func (h heldBack) GetAllowedWithoutPermission() int {
-	if !h.open.Load() {
+	if !h.by.open.Load() || time.Now().UnixNano() < h.by.until.Load() {
 		return 0
 	}
 	return h.DBForCompaction.GetAllowedWithoutPermission()

@@ -77,6 +77,15 @@ func Inspect(fs vfs.FS, dir string) (in Inspection, err error) {
 	return in, in.rest(h)
 }
 
+// scan calls f for all keys of a kind that can be read.
+func (in *Inspection) scan(h *handle, from, to []byte, f func(key, value []byte) error) error {
+	gaps, err := h.scanAround(from, to, f)
+	for _, g := range gaps {
+		in.damage("what is between the keys %x and %x: %v", g.from, g.to, g.why)
+	}
+	return err
+}
+
 // jobs reads all jobs and looks whether their payloads are there. It returns
 // the payloads that are kept under another id than that of their job.
 func (in *Inspection) jobs(h *handle) (shared map[job.ID]bool, err error) {
@@ -86,7 +95,7 @@ func (in *Inspection) jobs(h *handle) (shared map[job.ID]bool, err error) {
 	}
 	shared = map[job.ID]bool{}
 	names := newNames()
-	err = h.scan([]byte{keyJob}, []byte{keyJob + 1}, func(key, value []byte) error {
+	err = in.scan(h, []byte{keyJob}, []byte{keyJob + 1}, func(key, value []byte) error {
 		var id job.ID
 		if len(key) != 1+len(id) {
 			in.damage("a job key of %d bytes", len(key))
@@ -105,7 +114,8 @@ func (in *Inspection) jobs(h *handle) (shared map[job.ID]bool, err error) {
 		}
 		missing := func(ref job.ID) bool {
 			want := payloadKey(nil, ref)
-			return !it.SeekGE(want) || string(it.Key()) != string(want)
+			found := it.SeekGE(want) && string(it.Key()) == string(want)
+			return !found && it.Error() == nil // else the scan of the payloads tells of it
 		}
 		if missing(j.Payload) {
 			in.damage("job %s: its payload is missing", id)
@@ -117,7 +127,7 @@ func (in *Inspection) jobs(h *handle) (shared map[job.ID]bool, err error) {
 		} else if made := j.Result(); made != nil {
 			in.PayloadBytes += int64(len(made.Bytes))
 		}
-		return readError(it.Error())
+		return nil
 	})
 	return shared, errors.Join(err, it.Close())
 }
@@ -128,7 +138,7 @@ func (in *Inspection) payloads(h *handle, shared map[job.ID]bool) error {
 	if err != nil {
 		return readError(err)
 	}
-	err = h.scan([]byte{keyPayload}, []byte{keyPayload + 1}, func(key, value []byte) error {
+	err = in.scan(h, []byte{keyPayload}, []byte{keyPayload + 1}, func(key, value []byte) error {
 		in.Payloads++
 		in.PayloadBytes += int64(len(value))
 		var ref job.ID
@@ -136,17 +146,17 @@ func (in *Inspection) payloads(h *handle, shared map[job.ID]bool) error {
 			return nil
 		}
 		want := jobKey(nil, ref)
-		if !it.SeekGE(want) || string(it.Key()) != string(want) {
+		if found := it.SeekGE(want) && string(it.Key()) == string(want); !found && it.Error() == nil {
 			in.Orphans++
 		}
-		return readError(it.Error())
+		return nil
 	})
 	return errors.Join(err, it.Close())
 }
 
 // rest reads failures and rows.
 func (in *Inspection) rest(h *handle) error {
-	err := h.scan([]byte{keyFailure}, []byte{keyFailure + 1}, func(_, value []byte) error {
+	err := in.scan(h, []byte{keyFailure}, []byte{keyFailure + 1}, func(_, value []byte) error {
 		in.Failures++
 		if _, err := decodeFailure(1, value); err != nil {
 			in.damage("a failure record: %v", err)
@@ -156,7 +166,7 @@ func (in *Inspection) rest(h *handle) error {
 	if err != nil {
 		return err
 	}
-	return h.scan([]byte{keyRow}, []byte{keyRow + 1}, func(key, value []byte) error {
+	return in.scan(h, []byte{keyRow}, []byte{keyRow + 1}, func(key, value []byte) error {
 		in.Rows++
 		if len(key) < 2 || key[1] >= byte(job.Tables) {
 			in.damage("a row key of %d bytes", len(key))

@@ -84,6 +84,8 @@ func (k *known) read(h *handle, hash *[16]byte) error {
 	}
 	if err == nil {
 		*p = full
+	} else if h.unreadable(err) {
+		p.wait, err = partMax, nil // each is looked for by itself
 	}
 	return err
 }

@@ -50,6 +50,7 @@ func (s *Store) openPebble(h *handle, dir string, cache *pebble.Cache) (*pebble.
 	done := make(chan opened, 1)
 	go func() {
 		held, o := newCompactions(), pebbleOptions(h, cache, s)
+		h.compactions = held
 		o.Experimental.CompactionScheduler = held
 		db, err := pebble.Open(dir, o)
 		h.opened.Store(true)
@@ -83,6 +84,10 @@ func (s *Store) openPebble(h *handle, dir string, cache *pebble.Cache) (*pebble.
 // closing the handle ends its background work.
 func (s *Store) backgroundError(h *handle, err error) {
 	if errors.Is(err, pebble.ErrClosed) {
+		return
+	}
+	if pebble.IsCorruptionError(err) && h.opened.Load() { // a compaction met a table that is damaged, and leaves it
+		h.compactions.rest()
 		return
 	}
 	h.giveUp(err, s.opts.Logf)

@@ -26,9 +26,8 @@ func pebbleOptions(h *handle, cache *pebble.Cache, s *Store) *pebble.Options {
 		Logger:                      &logger{handle: h, logf: s.opts.Logf},
 	}
 	o.EventListener = &pebble.EventListener{
-		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			h.giveUp(corrupt("%s is damaged: %s", info.Path, firstLine(info.Details.Error())), s.opts.Logf)
-		},
+		// Whoever asked is told as well: what else is there goes on.
+		DataCorruption:  func(info pebble.DataCorruptionInfo) { s.damage.found(info.Path, info.Details, s.opts.Logf) },
 		BackgroundError: func(err error) { s.backgroundError(h, err) },
 	}
 	o.Levels[0].FilterPolicy = bloom.FilterPolicy(10) // receipts are looked up and mostly absent

@@ -310,9 +310,14 @@ func (a *access) Failures(id job.ID, from uint32, desc bool, n int) ([]job.Failu
 	var out []job.Failure
 	err := a.scan(lo, hi, desc, n, func(key, value []byte) (bool, error) {
 		f, err := decodeFailure(binary.BigEndian.Uint32(key[17:]), value)
-		out = append(out, f)
-		return len(out) < n, err
+		if err == nil {
+			out = append(out, f)
+		}
+		return len(out) < n, nil //nolint:nilerr // the others say enough
 	})
+	if a.h.unreadable(err) {
+		err = nil
+	}
 	return out, err
 }
 

@@ -103,6 +103,9 @@ func (a *access) receipt(hash *[16]byte) (*job.Receipt, error) {
 		if err == nil && value != nil {
 			row, err = decodeRow(job.Receipts, key, value)
 		}
+		if a.h.unreadable(err) {
+			return nil, &job.Error{Kind: job.Unprocessable, Cause: err, Text: "whether this key was used before cannot be told; use another one"}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +145,7 @@ func (a *access) receiptRows(after string, n int) ([]job.Row, error) {
 	if after != "" {
 		lo = append(lo, 0)
 	}
-	err := a.h.scan(lo, rowKey(nil, job.Receipts+1, ""), func(key, value []byte) error {
+	_, err := a.h.scanAround(lo, rowKey(nil, job.Receipts+1, ""), func(key, value []byte) error {
 		if len(key) != receiptKeyLen {
 			return corrupt("the key of a receipt is damaged")
 		}
@@ -192,6 +195,9 @@ func (a *access) dueReceipts(until job.Millis, n int) (out []job.Row, err error)
 		hashes = slices.Compact(hashes)
 		for i := range hashes {
 			r, err := a.receipt(&hashes[i])
+			if job.KindOf(err) == job.Unprocessable {
+				continue // it stays
+			}
 			if err != nil {
 				return err
 			}
@@ -217,7 +223,7 @@ func (a *access) dueReceipts(until job.Millis, n int) (out []job.Row, err error)
 		at = next
 		return err
 	}
-	err = a.h.scan([]byte{keyReceiptAt}, receiptAtKey(nil, until+1, nil), func(key, value []byte) error {
+	_, err = a.h.scanAround([]byte{keyReceiptAt}, receiptAtKey(nil, until+1, nil), func(key, value []byte) error {
 		list, err := readReceiptList(key, value)
 		if err == nil {
 			err = pass(list.due)

@@ -172,7 +172,7 @@ func (t *tx) writeList(at job.Millis, hashes [][16]byte) error {
 		t.value = append(t.value, hashes[1+i][:]...)
 	}
 	before, err := t.h.get(t.key)
-	if err != nil {
+	if err != nil && !t.h.unreadable(err) {
 		return err
 	}
 	return t.batch.Set(t.key, append(t.value, before...), nil)
@@ -187,16 +187,16 @@ func (t *tx) sweepLists() error {
 		}
 		for _, hash := range append(list.rest, list.first) {
 			r, err := t.receipt(&hash)
-			if err != nil {
+			if err != nil && job.KindOf(err) != job.Unprocessable {
 				return err
 			}
-			if r != nil && r.Expires == list.due {
+			if err != nil || r != nil && r.Expires == list.due {
 				return errEnough
 			}
 		}
 		return t.batch.Delete(key, nil)
 	})
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, errEnough) || t.h.unreadable(err) {
 		err = nil
 	}
 	return err

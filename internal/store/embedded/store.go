@@ -9,6 +9,7 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -80,6 +81,7 @@ type Store struct {
 	claim   *claim
 	names   *names
 	witness *witness
+	damage  damage
 
 	mu    sync.RWMutex // guards everything below but poison
 	index *index
@@ -88,6 +90,8 @@ type Store struct {
 	known *known     // receipts
 	last  job.Millis // time of the latest transaction
 	tx    tx         // reused by the one writer
+
+	unreadable []store.Unreadable // since the load
 
 	db      atomic.Pointer[handle]
 	tickers []*ticker
@@ -103,7 +107,9 @@ type handle struct {
 	poison atomic.Pointer[job.Error]
 	failed chan struct{} // closed with the first reason
 	opened atomic.Bool   // Pebble's Open is over
-	busy   sync.RWMutex  // held by long work; a healthy handle is closed after it
+
+	compactions *compactions // set before it
+	busy        sync.RWMutex // held by long work; a healthy handle is closed after it
 }
 
 var _ store.Store = (*Store)(nil)
@@ -261,21 +267,34 @@ func (s *Store) load() error {
 	if err := s.loadJobs(h); err != nil {
 		return h.reason(err)
 	}
-	return s.witness.opened(int64(s.index.listing.len()))
+	return s.witness.opened(int64(s.index.listing.len() + len(s.unreadable)))
 }
 
+// loadRows takes the rows of all tables in. One that cannot be understood is left
+// where it is, unless the store would be unsafe without it.
 func (s *Store) loadRows(h *handle) error {
 	err := h.scan([]byte{keyRow}, []byte{keyRow + 1}, func(key, value []byte) error {
 		if len(key) < 2 || key[1] >= byte(job.Tables) {
-			return corrupt("a row key is damaged")
+			s.opts.Logf("a row has the key %x, which cannot be; it is left where it is", key)
+			return nil
 		}
 		t := job.Table(key[1])
 		if t == job.Receipts {
 			return nil // on disk only
 		}
 		row, err := decodeRow(t, string(key[2:]), value)
-		if err != nil {
+		switch {
+		case err == nil:
+		case t == job.Reserves || t == job.Credentials: // numbers would come twice; a server would be open
 			return err
+		case t == job.Queues:
+			s.opts.Logf("the settings of queue %q cannot be read: it is paused, with those of a new queue: %v", key[2:], err)
+			q := job.NewQueue(string(key[2:]))
+			q.Paused = true
+			row = q
+		default:
+			s.opts.Logf("row %q of table %d cannot be read and is left where it is: %v", key[2:], t, err)
+			return nil
 		}
 		s.rows.put(row)
 		s.applyRow(row)
@@ -288,23 +307,35 @@ func (s *Store) loadRows(h *handle) error {
 }
 
 func (s *Store) loadJobs(h *handle) error {
-	return h.scan([]byte{keyJob}, []byte{keyJob + 1}, func(key, value []byte) error {
+	s.unreadable = nil
+	gaps, err := h.scanAround([]byte{keyJob}, []byte{keyJob + 1}, func(key, value []byte) error {
 		var id job.ID
 		if len(key) != 1+len(id) {
-			return corrupt("a job key is damaged")
+			s.opts.Logf("a job has the key %x, which cannot be; it is left where it is", key)
+			return nil
 		}
 		copy(id[:], key[1:])
-		j, err := decodeJob(id, value, s.names)
-		if err != nil {
-			return err
-		}
-		s.index.refer(nil, j, nil)
-		s.index.move(nil, j)
-		if j.State == job.Leased {
-			s.hot.keep(j, nil)
-		}
-		return nil
+		return s.loadJob(id, value)
 	})
+	if err != nil {
+		return err
+	}
+	return s.lost(h, gaps)
+}
+
+// loadJob takes a row in. One that cannot be understood is set aside.
+func (s *Store) loadJob(id job.ID, value []byte) error {
+	j, err := decodeJob(id, value, s.names)
+	if err != nil {
+		s.setAside(id, job.ID{}, 0, err)
+		return nil //nolint:nilerr // it is told by whoever sets it aside
+	}
+	s.index.refer(nil, j, nil)
+	s.index.move(nil, j)
+	if j.State == job.Leased {
+		s.hot.keep(j, nil)
+	}
+	return nil
 }
 
 // applyRow lets the index know of settings that move lines and gates.
@@ -435,29 +466,35 @@ func (s *Store) Free() (free, total int64, err error) {
 	return int64(u.AvailBytes), int64(u.TotalBytes), nil
 }
 
-// Payloads implements store.Store. Several are read in one pass over the disk.
+// Payloads implements store.Store. Several are read in one pass over the disk, and
+// one by one where something there is damaged.
 func (s *Store) Payloads(refs ...job.ID) ([][]byte, error) {
 	h := s.db.Load()
 	if e := h.poison.Load(); e != nil {
 		return nil, e
 	}
 	out := make([][]byte, len(refs))
-	if len(refs) < coldMany {
-		for i, ref := range refs {
-			var err error
-			if out[i], err = h.get(payloadKey(nil, ref)); err != nil {
-				return nil, err
+	if len(refs) >= coldMany {
+		err := h.seekEach(keyPayload, refs, func(i int, value []byte) error {
+			if value != nil {
+				out[i] = append([]byte{}, value...)
 			}
+			return nil
+		})
+		if !h.unreadable(err) {
+			return out, err
 		}
-		return out, nil
 	}
-	err := h.seekEach(keyPayload, refs, func(i int, value []byte) error {
-		if value != nil {
-			out[i] = append([]byte{}, value...)
+	var bad error
+	for i, ref := range refs {
+		var err error
+		if out[i], err = h.get(payloadKey(nil, ref)); h.unreadable(err) {
+			bad = err
+		} else if err != nil {
+			return nil, err
 		}
-		return nil
-	})
-	return out, err
+	}
+	return out, bad
 }
 
 // seekEach looks up many ids of one kind in key order, so that neighbours
@@ -482,15 +519,22 @@ func (h *handle) seekEach(kind byte, ids []job.ID, f func(i int, value []byte) e
 		var value []byte
 		if at && string(it.Key()) == string(key) {
 			value = it.Value()
+		} else if !at && pebble.IsCorruptionError(it.Error()) { // perhaps of what is older than it
+			if value, err = h.get(key); err != nil {
+				return errors.Join(err, it.Close())
+			}
 		}
 		if err := f(i, value); err != nil {
 			return errors.Join(err, it.Close())
 		}
-		if value != nil {
+		if at && value != nil {
 			at = it.Next() // the next id is often the next key
 		}
 	}
-	return readError(errors.Join(it.Error(), it.Close()))
+	if err = errors.Join(it.Error(), it.Close()); pebble.IsCorruptionError(err) {
+		return nil // nothing that was asked for
+	}
+	return readError(err)
 }
 
 // get returns a copy of a value, nil if there is none.
@@ -499,8 +543,20 @@ func (h *handle) get(key []byte) ([]byte, error) {
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, nil
 	}
+	if pebble.IsCorruptionError(err) { // perhaps of what only makes it faster
+		return h.seek(key)
+	}
 	if err != nil {
 		return nil, readError(err)
 	}
 	return append([]byte{}, value...), closer.Close()
+}
+
+// seek is get without filters.
+func (h *handle) seek(key []byte) (found []byte, err error) {
+	err = h.scan(key, append(bytes.Clone(key), 0), func(_, value []byte) error {
+		found = append([]byte{}, value...)
+		return nil
+	})
+	return found, err
 }

@@ -218,6 +218,9 @@ func (t *tx) erase(old *job.Job) error {
 			keys = append(keys, slices.Clone(key))
 			return true, nil
 		})
+		if t.h.unreadable(err) {
+			err = t.batch.DeleteRange(lo, hi, nil)
+		}
 		for _, key := range keys {
 			err = errors.Join(err, t.setCold(key, nil))
 		}

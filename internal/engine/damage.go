@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// What cannot be read from the disk any more costs the jobs whose it is, and no
+// others: they are dead with the reason rejected, and their failures say where.
+
+// damagedQueue has the jobs of which nothing is known but that they were there.
+const damagedQueue = "damaged"
+
+// rejectUnread gives up a job whose payload may be unreadable, if it is so. Nobody
+// waits for that.
+func (e *Engine) rejectUnread(j *job.Job) {
+	if why := e.unreadPayload(j); why != nil {
+		e.tell(func(r *run) error { return r.rejectUnread(j.ID, why) })
+	}
+}
+
+// unreadPayload is why the payload of a job cannot be read; nil if it can, or left.
+func (e *Engine) unreadPayload(j *job.Job) error {
+	if _, err := store.Payload(e.store, j.Payload); job.KindOf(err) == job.Corrupt {
+		return err
+	}
+	return nil
+}
+
+func (r *run) rejectUnread(id job.ID, why error) error {
+	j, err := r.tx.Get(id)
+	if err != nil || j == nil || !j.State.Open() {
+		return err
+	}
+	return r.reject(j, "corrupt: its payload cannot be read: "+why.Error())
+}
+
+// bodies reads payloads for who only looks: one that cannot be read is nil.
+func (e *Engine) bodies(refs ...job.ID) ([][]byte, error) {
+	list, err := e.store.Payloads(refs...)
+	if job.KindOf(err) == job.Corrupt {
+		err = nil // the store tells of each file
+	}
+	return list, e.noted(err)
+}
+
+// rejectUnreadable makes the jobs dead that the store keeps and cannot read.
+func (r *run) rejectUnreadable() error {
+	for _, u := range r.tx.Unreadable() {
+		stub := &job.Job{
+			ID: u.ID, Payload: u.Payload, PayloadSize: u.Size, Queue: damagedQueue, Type: damagedQueue, State: job.Ready,
+			Created: r.now, RetainDone: job.Unset, RetainDead: job.Unset, Copies: 1, Wanted: 1,
+		}
+		eff := rule.SetAside(stub, r.now, r.hooks.seq, "corrupt: its row cannot be read, so its queue and settings are not known: "+u.Why)
+		if err := r.write(nil, eff); err != nil {
+			return err
+		}
+		r.stats.Died++
+		r.note(&rule.Command{Verb: rule.Cancel, Reason: job.Rejected}, stub, &eff)
+		r.rejected = append(r.rejected, u.ID)
+	}
+	return nil
+}
+
+// rejectWaiting gives up the job that takes in newcomers of a batch, and cannot be
+// read.
+func (e *Engine) rejectWaiting(j *job.Job, why error) error {
+	return e.do(context.Background(), 0, func(r *run) error { return r.rejectUnread(j.ID, why) })
+}
