@@ -25,6 +25,7 @@ var misspelt = []struct{ method, path, body, member, meant string }{
 	{"POST", "/jobs/settle", `[{"id":"` + noID + `","outcome":"ok","leese":"m"}]`, "settles[0].leese", "lease"},
 	{"PUT", "/crons/g", `{"entries":[{"name":"e","expression":"@daily","job":{"queue":"q","type":"t","payload":0,"prio":5}}]}`, "prio", "priority"},
 	{"PUT", "/crons/g", `{"timezon":"UTC","entries":[]}`, "timezon", "timezone"},
+	{"PATCH", "/crons/g", `{"paused":false,"timezon":"UTC"}`, "timezon", "timezone"},
 	{"PUT", "/budgets/b", `{"allocation":1,"strategy":{"type":"while_in_flight"},"alocation":1}`, "alocation", "allocation"},
 	{"POST", "/locks/l", `{"owner":"o","lock_at_most_ms":5000,"lock_at_least":5}`, "lock_at_least", "lock_at_least_ms"},
 	{"PATCH", "/jobs", `{"priority":1,"redy_at":5}`, "redy_at", "ready_at"},

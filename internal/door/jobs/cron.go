@@ -59,7 +59,7 @@ func (r *Reader) CronPatch() (p engine.CronPatch, err error) {
 				p.Missed = &m
 			}
 		default:
-			r.value()
+			unknown[wire.CronPatch](r, name)
 		}
 	})
 	return p, r.end()

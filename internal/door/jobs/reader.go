@@ -119,7 +119,7 @@ func (r *Reader) fail(field, why string) {
 // unprocessable makes what is wrong with a field, if something is, a 422 instead
 // of a 400: Zizq's documents say so for changes of jobs and for budgets.
 func (r *Reader) unprocessable() {
-	if own, ok := errors.AsType[*job.Error](r.err); ok && own.Kind == job.Invalid && own.Field != "" && own.Field != "the body" {
+	if own, ok := errors.AsType[*job.Error](r.err); ok && own.Kind == job.Invalid && own.Field != "" && own.Field != "the body" && !strings.Contains(own.Text, notKnown) {
 		own.Kind = job.Unprocessable
 	}
 }
