@@ -248,7 +248,7 @@ func startIndirect(t *testing.T) *indirect {
 		api: a, root: bearer(root),
 		team:  bearer(a.token(root, `{"name":"team",`+scopes+`,"queues":["a*"]}`)),
 		other: bearer(a.token(root, `{"name":"other",`+scopes+`,"queues":["b*"]}`)),
-		marks: map[string]string{"b-MARK": "the name of the queue", "MARKpayload": "a payload", "MARKtype": "a type", "MARKgroup": "a group", "777000777": "a capacity"},
+		marks: map[string]string{"b-MARK": "the name of the queue", "MARKpayload": "a payload", "MARKtype": "a type", "MARKgroup": "a group", "777777": "a capacity"},
 	}
 }
 
@@ -355,7 +355,7 @@ func TestAnIdempotencyKeyIsNoWayIntoAnotherQueue(t *testing.T) {
 
 func TestABudgetIsNoWayIntoAnotherQueue(t *testing.T) {
 	x := startIndirect(t)
-	x.want(201, "*", "POST", "/budgets", `{"key":"b-budget","allocation":777000777,"strategy":{"type":"while_in_flight"}}`, x.root...)
+	x.want(201, "*", "POST", "/budgets", `{"key":"b-budget","allocation":777777,"strategy":{"type":"while_in_flight"}}`, x.root...)
 	x.secret(`,"budgets":[{"key":"b-budget","cost":700}]`)
 	own := object(t, x.asks(201, "POST", "/jobs", ownJob+`}`))["id"].(string)
 	for _, use := range []string{`{"key":"b-budget"}`, `{"key":"b-budget","cost":9999}`, `{"key":"b-none"}`, `{"key":"b-none","create_with":{"allocation":1,"strategy":{"type":"while_in_flight"}}}`} {
