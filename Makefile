@@ -52,6 +52,9 @@ fuzz: ## every fuzz target, one after the other (FUZZTIME=60s for all together)
 e2e: build ## the end-to-end tests against the real binary
 	go test ./test/e2e/... -count=1 -timeout 50m
 
+flips: ## one bit flipped at FLIPS=500 places of each kind of file of a data directory
+	go test ./internal/store/embedded -run TestAFlippedBit -v -timeout 4h -flips $(or $(FLIPS),500) | grep -E 'places:|^(---|ok|FAIL)'
+
 idle: build ## an idle server is killed after every kind of change, in each sync mode (ROUNDS=200)
 	REPRISE_BIN=$(CURDIR)/$(BIN) go test ./test/e2e -run IdleServerIsKilled -count=1 -timeout 3h -v -idle-rounds=$(or $(ROUNDS),200)
 
