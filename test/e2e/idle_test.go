@@ -30,7 +30,9 @@ func TestNothingIsLostWhenAnIdleServerIsKilled(t *testing.T) {
 	for i, mode := range []string{"always", "interval", "os"} {
 		t.Run(mode, func(t *testing.T) {
 			rnd := dice(uint64(100 + i)) //nolint:gosec // small
-			args := []string{"--sync", mode, "--sync-interval", "1m", "--reattach-window", "10m"}
+			// However slow the machine is, no engine is lost meanwhile.
+			config := write(t, filepath.Join(t.TempDir(), "grid.yaml"), "grid:\n  lost_after: 1h\n")
+			args := []string{"-c", config, "--sync", mode, "--sync-interval", "1m", "--reattach-window", "10m"}
 			const perRoot = 20 // then in a new directory
 			var s *server
 			var k *idle
