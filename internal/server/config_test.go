@@ -124,7 +124,7 @@ func TestEverySettingHasEveryWay(t *testing.T) {
 		"config": "reprise.yaml", "host": "::1", "port": "1234", "insecure": "true", "allow-host": "a.example,b.example",
 		"tcp": "false", "unix": "/run/r.sock", "behind-tls-proxy": "true", "max-connections": "99", "max-connections-per-address": "9", "max-streams": "999",
 		"tls-cert": "cert.pem", "tls-key": "key.pem", "tls-client-ca": "ca.pem", "tcp-user-timeout": "1m",
-		"pprof": "true", "guard": "true", "null": "true", "shutdown-timeout": "5s", "body-max": "1MiB", "max-inflight-bytes": "1GiB",
+		"pprof": "true", "guard": "true", "strict": "true", "null": "true", "shutdown-timeout": "5s", "body-max": "1MiB", "max-inflight-bytes": "1GiB",
 		"global-in-flight-limit": "1024", "max-queues": "7", "metrics-queues": "9", "heartbeat-interval": "250ms", "reattach-window": "1m",
 		"idempotency-window": "1d", "root-dir": "/data", "sync": "interval", "sync-interval": "20ms", "cache-size": "1GB",
 		"disk-reserve": "2%", "default-retry-limit": "unlimited", "default-backoff-exponent": "2.5",
@@ -144,7 +144,7 @@ func TestEverySettingHasEveryWay(t *testing.T) {
 	const file = `
 server: {host: "::1", port: 1234, insecure: yes, allow_host: [a.example, b.example], tls_cert: cert.pem,
   tcp: no, unix: /run/r.sock, behind_tls_proxy: yes, max_connections: 99, max_connections_per_address: 9, max_streams: 999,
-  tls_key: key.pem, tls_client_ca: ca.pem, tcp_user_timeout: 60s, pprof: on, guard: on, shutdown_timeout: 5s, body_max: 1MiB,
+  tls_key: key.pem, tls_client_ca: ca.pem, tcp_user_timeout: 60s, pprof: on, guard: on, strict: on, shutdown_timeout: 5s, body_max: 1MiB,
   max_inflight_bytes: 1GiB, global_in_flight_limit: 1024, max_queues: 7, metrics_queues: 9, heartbeat_interval: 250, reattach_window: 1m,
   idempotency_window: P1D, root_dir: /data, backoff_count: including, log_format: json, log_level: debug}
 store: {sync: interval, sync_interval: 20ms, cache_size: 1GB, disk_reserve: 2%}
