@@ -212,7 +212,7 @@ func TestCommandLinesThatCannotBeUnderstoodEndWith2AndSayWhatToDo(t *testing.T) 
 		{"enqueue --queue q --type t --delay -1s", "write a span of time as 90s, 1h30m, 2d or 1d12h"},
 		{"enqueue --queue q --type t --label x", "write it as NAME=VALUE"},
 		{"enqueue --queue q --type t --place middle", "the front or the back"},
-		{"enqueue --queue q --type t --retry {\"limt\":3}", "did you mean limit?"},
+		{"enqueue --queue q --type t --retry {\"limt\":3}", "limt"},
 		{"enqueue --queue q --type t --expires soon", "or a span such as 2d"},
 		{"enqueue --queue q --type t --copies 300", "1 to 255"},
 		{"enqueue --queue q --type t --delay 1s --at 2026-01-01T00:00:00Z", "exclude each other"},
