@@ -151,10 +151,10 @@ func (n *names) call(accepted bool, method, path string, body any, want string) 
 func (n *names) variable(prefix, name, value, said string) {
 	n.t.Helper()
 	key := prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-	if err := os.Setenv(key, value); err != nil { //nolint:usetesting // it is gone again before the next one
+	if err := os.Setenv(key, value); err != nil {
 		n.t.Fatal(err)
 	}
-	defer os.Unsetenv(key)
+	defer func() { _ = os.Unsetenv(key) }() // it is gone before the next one
 	out, stderr, code := cli(n.t, "", "config")
 	n.judge(code == 0 && !strings.Contains(stderr, key), said == "", key, out+stderr, said)
 }
