@@ -232,6 +232,9 @@ func flipAll(t *testing.T, fs *vfs.MemFS, o *outside, names []string) {
 			}
 			after := contents(t, hurt)
 			for name, was := range before {
+				if strings.HasSuffix(name, "SYNCED") || strings.Contains(name, "marker.") {
+					continue // a table that is found damaged by the load, which began a new list
+				}
 				if is, ok := after[name]; !ok || is != was {
 					t.Errorf("the start was refused (%v), and %s is changed or gone (there: %v)", err, name, ok)
 				}

@@ -247,7 +247,8 @@ func (s *Store) load() error {
 	if err := s.witness.begin(); err != nil {
 		return err
 	}
-	h := &handle{fence: &fence{FS: &watchFS{s.opts.FS, s.witness}, aside: s.asidePath()}, failed: make(chan struct{})}
+	files := &watchFS{FS: s.opts.FS, w: s.witness}
+	h := &handle{fence: &fence{FS: files, aside: s.asidePath()}, failed: make(chan struct{})}
 	h.fence.giveUp = func(err error) { h.giveUp(err, s.opts.Logf) }
 	h.log.giveUp = h.abandon
 	if err := s.openData(h); err != nil {
@@ -267,7 +268,11 @@ func (s *Store) load() error {
 	if err := s.loadJobs(h); err != nil {
 		return h.reason(err)
 	}
-	return s.witness.opened(int64(s.index.listing.len() + len(s.unreadable)))
+	if err := s.witness.opened(int64(s.index.listing.len() + len(s.unreadable))); err != nil {
+		return err
+	}
+	files.accept()
+	return nil
 }
 
 // loadRows takes the rows of all tables in. One that cannot be understood is left

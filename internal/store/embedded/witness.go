@@ -235,6 +235,34 @@ func (w *witness) close() error {
 type watchFS struct {
 	vfs.FS
 	w *witness
+
+	mu     sync.Mutex
+	loaded bool
+	late   []string // to be deleted when it is
+}
+
+// Remove keeps files of the database until the load has come to its end: a start that is
+// refused then has deleted nothing.
+func (f *watchFS) Remove(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	base := f.PathBase(name)
+	if _, isLog := logNumber(base); !f.loaded && f.PathDir(name) == f.w.data &&
+		(isLog || strings.HasSuffix(base, ".sst") || strings.HasPrefix(base, "MANIFEST-") || strings.HasPrefix(base, "OPTIONS-")) {
+		f.late = append(f.late, name)
+		return nil
+	}
+	return f.FS.Remove(name)
+}
+
+// accept deletes what the load kept.
+func (f *watchFS) accept() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range f.late {
+		_ = f.FS.Remove(name) // else the next start does
+	}
+	f.loaded, f.late = true, nil
 }
 
 // Unwrap implements vfs.FS.
