@@ -103,7 +103,7 @@ func TestAJobThatChangesWhileItIsJudgedIsLeftAlone(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", numbered("j", 500)...) // as many as are looked at together, so the search goes on
 		s := of("q")
-		s.Judge = func(_ context.Context, _ *job.Job, payload []byte) (bool, error) {
+		s.Judge = oneByOne(func(payload []byte) (bool, error) {
 			switch string(payload) {
 			case "j000":
 				r.patches(engine.Search{Filter: engine.Filter{IDs: []job.ID{r.ids["j000"]}}}, engine.Patch{Queue: "other"}, 1, 0)
@@ -111,7 +111,7 @@ func TestAJobThatChangesWhileItIsJudgedIsLeftAlone(t *testing.T) {
 				r.puts("q", "late") // later than the call
 			}
 			return true, nil
-		}
+		})
 		r.deletes(s, 499)
 		r.expect("j000", job.Ready)
 		r.expect("late", job.Ready)
@@ -131,7 +131,7 @@ func TestACallOverManyJobsThatFailsHasDonePart(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(r.Context())
 		s := of("small")
-		s.Judge = func(context.Context, *job.Job, []byte) (bool, error) { cancel(); return true, nil }
+		s.Judge = oneByOne(func([]byte) (bool, error) { cancel(); return true, nil })
 		if n, err := r.DeleteAll(ctx, s); err == nil || n != 0 {
 			r.Errorf("deleted %d for a caller who left, %v", n, err)
 		}

@@ -29,15 +29,25 @@ func (e *Engine) TaskID(ctx context.Context, session, key string) (id job.ID, er
 }
 
 // Collect is Results with what each task made, and only what a power cut cannot
-// take back: a driver acts on it.
-func (e *Engine) Collect(ctx context.Context, name string, after int64, n int) ([]Result, *job.Session, error) {
-	list, s, err := e.Results(ctx, name, after, n)
+// take back: a driver acts on it. more is whether there may be others already.
+func (e *Engine) Collect(ctx context.Context, name string, after int64, n int, room Room) (list []Result, s *job.Session, more bool, err error) {
+	list, s, err = e.Results(ctx, name, after, n)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
+	}
+	list, more, bytes := Fits(list, n, func(d Result) int {
+		if made := d.Job.Result(); made != nil {
+			return int(made.Size)
+		}
+		return 0
+	})
+	more = more || len(list) == n
+	if err = room(bytes); err != nil {
+		return nil, nil, false, err
 	}
 	// Commits become durable in order, so what was read is when this one is.
 	if err := e.do(ctx, 0, func(*run) error { return nil }); err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	var refs []job.ID
 	for i := range list {
@@ -50,18 +60,18 @@ func (e *Engine) Collect(ctx context.Context, name string, after int64, n int) (
 		}
 	}
 	if len(refs) == 0 {
-		return list, s, nil
+		return list, s, more, nil
 	}
 	bodies, err := e.store.Payloads(refs...)
 	if err != nil {
-		return nil, nil, e.noted(err)
+		return nil, nil, false, e.noted(err)
 	}
 	for i := range list {
 		if made := list[i].Job.Result(); made != nil && made.Bytes == nil {
 			list[i].Payload, bodies = bodies[0], bodies[1:]
 		}
 	}
-	return list, s, nil
+	return list, s, more, nil
 }
 
 // watchers are those who wait for news of sessions.

@@ -60,23 +60,66 @@ type DeadPage struct {
 	Desc    bool
 	Most    int
 	Payload bool
+	Room    Room // for payloads; nil = as much as they need
 	Bare    bool // without failures, unless the selection depends on them
 }
 
-// DeadJobs returns up to q.Most selected jobs, by id.
-func (e *Engine) DeadJobs(ctx context.Context, q DeadPage) (out []Dead, err error) {
-	for more := true; more && err == nil && len(out) < q.Most; err = cmp.Or(err, ctx.Err()) {
+// DeadJobs returns up to q.Most selected jobs, by id, and whether there are more.
+func (e *Engine) DeadJobs(ctx context.Context, q DeadPage) (out []Dead, more bool, err error) {
+	look, bytes := q, 0
+	look.Payload = q.Payload && q.Judge != nil // or when it is known whose
+	for more = true; more && err == nil; err = cmp.Or(err, ctx.Err()) {
 		var page []Dead
-		page, q.From, more, err = e.lookAtDead(ctx, q, q.Most-len(out))
-		out = append(out, page...)
+		page, look.From, more, err = e.lookAtDead(ctx, look, q.Most+1-len(out))
+		for i := 0; i < len(page) && err == nil; i++ {
+			size := page[i].bytes(&q)
+			if len(out) == q.Most || bytes > 0 && bytes+size > PageBytes {
+				return out, true, e.deadPayloads(&q, out)
+			}
+			out, bytes = append(out, page[i]), bytes+size
+			if q.Room != nil {
+				err = q.Room(size)
+			}
+		}
 	}
-	return out, err
+	if err != nil {
+		return nil, false, err
+	}
+	return out, false, e.deadPayloads(&q, out)
 }
 
-// lookAtDead looks at a bounded number of dead jobs. from is the last one it
-// looked at.
+// deadPayloads brings payloads into memory, unless they were judged and are there.
+func (e *Engine) deadPayloads(q *DeadPage, list []Dead) error {
+	if !q.Payload || q.Judge != nil || len(list) == 0 {
+		return nil
+	}
+	refs := make([]job.ID, len(list))
+	for i := range list {
+		refs[i] = list[i].Job.Payload
+	}
+	bodies, err := e.bodies(refs...)
+	for i := range bodies {
+		list[i].Payload = bodies[i]
+	}
+	return err
+}
+
+// bytes is how much a row brings with it.
+func (d *Dead) bytes(q *DeadPage) (n int) {
+	if q.Payload {
+		n = int(d.Job.PayloadSize)
+	}
+	if d.Failure != nil {
+		n += len(d.Failure.Message) + len(d.Failure.Backtrace)
+	}
+	return n
+}
+
+// lookAtDead looks at a bounded number of dead jobs with a bounded size. from is
+// the last one it looked at.
 func (e *Engine) lookAtDead(ctx context.Context, q DeadPage, most int) (out []Dead, from job.ID, more bool, err error) {
 	from = q.From
+	bytes := 0
 	err = e.view(ctx, func(v store.Reader) error {
 		f := filterOf(q.Select, q.From, v.Now())
 		f.Desc = q.Desc
@@ -89,7 +132,6 @@ func (e *Engine) lookAtDead(ctx context.Context, q DeadPage, most int) (out []De
 				more = true
 				break
 			}
-			from = j.ID
 			ok, failure, err := selected(v, q.Select, j)
 			if ok && failure == nil && err == nil && !q.Bare {
 				failure, err = latestFailure(v, j.ID)
@@ -97,9 +139,14 @@ func (e *Engine) lookAtDead(ctx context.Context, q DeadPage, most int) (out []De
 			if err != nil {
 				return err
 			}
-			if ok {
-				out = append(out, Dead{Job: j, Failure: failure})
+			if d := (Dead{Job: j, Failure: failure}); ok {
+				if bytes += d.bytes(&q); len(out) > 0 && bytes > PageBytes {
+					more = true
+					break
+				}
+				out = append(out, d)
 			}
+			from = j.ID
 		}
 		return nil
 	})
@@ -107,16 +154,8 @@ func (e *Engine) lookAtDead(ctx context.Context, q DeadPage, most int) (out []De
 		out, err = e.judgeDead(ctx, &q, out)
 		return out, from, more, err
 	}
-	if err != nil || !q.Payload || len(out) == 0 {
-		return out, from, more, err
-	}
-	refs := make([]job.ID, len(out))
-	for i := range out {
-		refs[i] = out[i].Job.Payload
-	}
-	bodies, err := e.bodies(refs...)
-	for i := range bodies {
-		out[i].Payload = bodies[i]
+	if err == nil {
+		err = e.deadPayloads(&q, out)
 	}
 	return out, from, more, err
 }

@@ -342,7 +342,7 @@ func TestDeadJobsAreFoundByTheirErrorsAcrossPages(t *testing.T) {
 		r.dies("q", boom, numbered("j", 30))
 		r.dies("q", job.Failure{Type: "F", Message: "bust"}, []string{"f"})
 		for _, desc := range []bool{false, true} {
-			list, err := r.DeadJobs(r.Context(), engine.DeadPage{Select: &job.Selection{Text: "bust"}, Most: 5, Desc: desc, Payload: true})
+			list, _, err := r.DeadJobs(r.Context(), engine.DeadPage{Select: &job.Selection{Text: "bust"}, Most: 5, Desc: desc, Payload: true})
 			if err != nil || len(list) != 1 || string(list[0].Payload) != "f" || list[0].Failure.Type != "F" {
 				r.Fatalf("desc %t: %+v, %v", desc, list, err)
 			}

@@ -85,6 +85,29 @@ func queueOf(v store.Reader, name string) (*job.Queue, error) {
 	return job.NewQueue(name), err
 }
 
+// PageBytes is how much of payloads, results and error records a page may hold:
+// it ends early behind what fits, and behind one row at least.
+const PageBytes = 16 << 20
+
+// Room is asked before so many bytes come into memory for an answer, and
+// refuses the answer with its error.
+type Room func(bytes int) error
+
+// Fits returns the first rows of a page, at most n, and whether others follow.
+func Fits[T any](rows []T, n int, size func(T) int) (page []T, more bool, bytes int) {
+	for i, row := range rows {
+		size := size(row)
+		if i == n || i > 0 && bytes+size > PageBytes {
+			return rows[:i], true, bytes
+		}
+		bytes += size
+	}
+	return rows, false, bytes
+}
+
+// Bytes is how much a row brings with it.
+func (l Listed) Bytes() int { return int(l.Job.PayloadSize) }
+
 // List returns up to n jobs that match. Terminal jobs past their retention
 // are hidden.
 func (e *Engine) List(ctx context.Context, f store.Filter, n int, withPayload bool) ([]Listed, error) {

@@ -35,7 +35,7 @@ func (e *Engine) PreviewReplay(ctx context.Context, s *job.Selection, judge Judg
 		find.DiedBefore = now + 1
 	}
 	p.at = now
-	if p.Sample, err = e.DeadJobs(ctx, DeadPage{Select: &find, Judge: judge, Most: samplesMost, Payload: true}); err != nil {
+	if p.Sample, _, err = e.DeadJobs(ctx, DeadPage{Select: &find, Judge: judge, Most: samplesMost, Payload: true}); err != nil {
 		return p, err
 	}
 	err = e.eachDead(ctx, DeadPage{Select: &find, Judge: judge, Bare: true}, func(d Dead) (bool, error) {

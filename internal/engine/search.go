@@ -12,8 +12,8 @@ import (
 
 // Judge chooses jobs by their payload. It may take long, so it runs outside of
 // every transaction and every view, and only so many run at a time. Its error
-// ends the search.
-type Judge func(ctx context.Context, j *job.Job, payload []byte) (chosen bool, err error)
+// ends the search. What it returns may take the place of the list.
+type Judge func(ctx context.Context, list []Listed) (chosen []Listed, err error)
 
 // Search chooses jobs: by the filter, which a store's index answers, and among
 // those by what is in the job and by its payload.
@@ -22,6 +22,7 @@ type Search struct {
 	Where   func(*job.Job) bool // quick; nil = all
 	Judge   Judge               // nil = all
 	Payload bool                // payloads of the chosen jobs are asked for
+	Room    Room                // for those; nil = as much as they need
 
 	// Waits chooses jobs by what keeps them from running, as Obstacles tells it;
 	// nil = all. The calls that change many jobs do not have it.
@@ -90,15 +91,16 @@ func (e *Engine) judged(ctx context.Context, s *Search, page []Listed, f func(Li
 		}
 		part := page[:n]
 		page = page[n:]
-		if s.Judge != nil || s.Payload {
-			if err := e.payloads(part); err != nil {
-				return false, err
+		switch {
+		case s.Judge != nil:
+			part, err = e.judge(ctx, s, part)
+		case s.Payload:
+			if err = s.room(bytes); err == nil {
+				err = e.Payloads(part)
 			}
 		}
-		if s.Judge != nil {
-			if part, err = e.judge(ctx, s.Judge, part); err != nil {
-				return false, err
-			}
+		if err != nil {
+			return false, err
 		}
 		for _, l := range part {
 			if !s.Payload {
@@ -112,7 +114,8 @@ func (e *Engine) judged(ctx context.Context, s *Search, page []Listed, f func(Li
 	return true, nil
 }
 
-func (e *Engine) payloads(list []Listed) error {
+// Payloads brings the payloads of rows into memory.
+func (e *Engine) Payloads(list []Listed) error {
 	refs := make([]job.ID, len(list))
 	for i := range list {
 		refs[i] = list[i].Job.Payload
@@ -124,22 +127,30 @@ func (e *Engine) payloads(list []Listed) error {
 	return e.noted(err)
 }
 
-func (e *Engine) judge(ctx context.Context, chosen Judge, list []Listed) ([]Listed, error) {
+func (s *Search) room(bytes int) error {
+	if s.Room == nil {
+		return nil
+	}
+	return s.Room(bytes)
+}
+
+func (e *Engine) judge(ctx context.Context, s *Search, list []Listed) ([]Listed, error) {
 	select {
 	case e.judging <- struct{}{}:
 		defer func() { <-e.judging }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	out := list[:0]
-	for _, l := range list {
-		ok, err := chosen(ctx, l.Job, l.Payload)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			out = append(out, l)
-		}
+	if err := e.Payloads(list); err != nil {
+		return nil, err
 	}
-	return out, nil
+	list, err := s.Judge(ctx, list)
+	bytes := 0
+	for _, l := range list {
+		bytes += l.Bytes()
+	}
+	if s.Payload && err == nil {
+		err = s.room(bytes)
+	}
+	return list, err
 }

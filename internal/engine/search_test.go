@@ -26,7 +26,23 @@ func (r *rig) finds(s engine.Search) (found []string) {
 
 // named judges by the payload, which is a job's name.
 func named(keep func(name string) bool) engine.Judge {
-	return func(_ context.Context, _ *job.Job, payload []byte) (bool, error) { return keep(string(payload)), nil }
+	return oneByOne(func(payload []byte) (bool, error) { return keep(string(payload)), nil })
+}
+
+// oneByOne looks at one payload after another.
+func oneByOne(keep func(payload []byte) (bool, error)) engine.Judge {
+	return func(_ context.Context, list []engine.Listed) (chosen []engine.Listed, err error) {
+		for _, l := range list {
+			yes, err := keep(l.Payload)
+			if err != nil {
+				return nil, err
+			}
+			if yes {
+				chosen = append(chosen, l)
+			}
+		}
+		return chosen, nil
+	}
 }
 
 func TestASearchLooksAtEveryCandidateOnce(t *testing.T) {
@@ -64,12 +80,12 @@ func TestASearchEndsWithItsJudgeAndItsCaller(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", numbered("j", 5)...)
 		no, looked := errors.New("no"), 0
-		s := engine.Search{Judge: func(context.Context, *job.Job, []byte) (bool, error) { looked++; return false, no }}
+		s := engine.Search{Judge: oneByOne(func([]byte) (bool, error) { looked++; return false, no })}
 		if err := r.Each(r.Context(), s, nil); !errors.Is(err, no) || looked != 1 {
 			t.Errorf("%v after %d", err, looked)
 		}
 		ctx, cancel := context.WithCancel(r.Context())
-		s.Judge = func(ctx context.Context, _ *job.Job, _ []byte) (bool, error) { cancel(); return false, ctx.Err() }
+		s.Judge = oneByOne(func([]byte) (bool, error) { cancel(); return false, ctx.Err() })
 		if err := r.Each(ctx, s, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("the caller left: %v", err)
 		}
@@ -93,11 +109,11 @@ func TestNobodyWaitsForAJudge(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")
 		entered, leave, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		s := engine.Search{Judge: func(context.Context, *job.Job, []byte) (bool, error) {
+		s := engine.Search{Judge: oneByOne(func([]byte) (bool, error) {
 			close(entered)
 			<-leave
 			return true, nil
-		}}
+		})}
 		go func() {
 			defer close(done)
 			if got := r.finds(s); !slices.Equal(got, []string{"a"}) {

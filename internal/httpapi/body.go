@@ -107,6 +107,11 @@ func (h *handler) tooLarge() error {
 	return &refusal{http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "the body is larger than " + itoa(h.bodyMax) + " bytes"}
 }
 
+var errAnswers = &refusal{
+	http.StatusServiceUnavailable, wire.CodeUnavailable,
+	"too many large answers are being read at once (max_inflight_bytes); ask again in a moment, or for fewer at a time",
+}
+
 var errBusy = &refusal{
 	http.StatusServiceUnavailable, wire.CodeUnavailable,
 	"too many requests are in work at once (max_inflight_bytes); send it again in a moment",

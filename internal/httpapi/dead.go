@@ -35,9 +35,11 @@ func actorOf(r *http.Request) (job.Actor, error) {
 // dead is GET /dead.
 func (h *handler) dead(w http.ResponseWriter, r *http.Request, _, _ string) {
 	q, err := jobs.ReadDeadQuery(r.URL.RawQuery)
-	var rows []engine.Dead
+	room := h.room()
+	defer room.leave()
+	var rows jobs.Found[engine.Dead]
 	if err == nil {
-		rows, err = q.Find(r.Context(), h.engine)
+		rows, err = q.Find(r.Context(), h.engine, room.take)
 	}
 	h.answer(w, r, err, func(b []byte) []byte { return q.AppendPage(b, rows) })
 }

@@ -135,6 +135,7 @@ type handler struct {
 
 	bodyMax, inflightMax int64
 	inflight             atomic.Int64 // bytes of bodies in work
+	answers              atomic.Int64 // bytes of pages on their way
 	streamsMax           int64
 	streams              atomic.Int64 // open takes and long polls
 	heartbeat            time.Duration

@@ -209,10 +209,12 @@ func acceptedStatus(in *inbox.Intake) int {
 func (h *handler) messages(w http.ResponseWriter, r *http.Request, name, _ string) {
 	x, err := h.anInbox(name)
 	var page *wire.InboxPage
+	room := h.room()
+	defer room.leave()
 	if err == nil {
 		var q *inbox.Query
 		if q, err = inbox.ReadQuery(r.URL.RawQuery); err == nil {
-			page, err = h.inboxes.Messages(r.Context(), x, q)
+			page, err = h.inboxes.Messages(r.Context(), x, q, room.take)
 		}
 	}
 	h.sendPlain(w, r, page, err)

@@ -62,9 +62,11 @@ func (h *handler) remove(w http.ResponseWriter, r *http.Request, text, _ string)
 // list is GET /jobs.
 func (h *handler) list(w http.ResponseWriter, r *http.Request, _, _ string) {
 	q, err := jobs.ListQuery(r.URL.RawQuery)
-	var rows []engine.Listed
+	room := h.room()
+	defer room.leave()
+	var rows jobs.Found[engine.Listed]
 	if err == nil {
-		rows, err = q.Find(r.Context(), h.engine)
+		rows, err = q.Find(r.Context(), h.engine, room.take)
 	}
 	h.answer(w, r, err, func(b []byte) []byte { return q.AppendList(b, rows) })
 }
@@ -86,9 +88,11 @@ func (h *handler) errors(w http.ResponseWriter, r *http.Request, text, _ string)
 	if bad != nil {
 		err = bad
 	}
-	var rows []job.Failure
+	room := h.room()
+	defer room.leave()
+	var rows jobs.Found[job.Failure]
 	if err == nil {
-		rows, err = q.Failures(r.Context(), h.engine, id)
+		rows, err = q.Failures(r.Context(), h.engine, id, room.take)
 	}
 	h.answer(w, r, err, func(b []byte) []byte { return q.AppendErrors(b, rows) })
 }

@@ -376,16 +376,18 @@ func (h *handler) results(w http.ResponseWriter, r *http.Request, id, _ string) 
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), max(ask.wait, time.Millisecond))
 	defer cancel()
-	page, err := h.nextResults(ctx, r.Context(), id, ask)
+	room := h.room()
+	defer room.leave()
+	page, err := h.nextResults(ctx, r.Context(), id, ask, room)
 	h.sendPlain(w, r, page, err)
 }
 
 // nextResults reads the next page, and waits until there is one, the session is
 // over or wait ends.
-func (h *handler) nextResults(wait, ctx context.Context, id string, ask resultsAsk) (wire.TaskResults, error) {
+func (h *handler) nextResults(wait, ctx context.Context, id string, ask resultsAsk, room *room) (wire.TaskResults, error) {
 	for {
 		news := h.engine.SessionNews(id)
-		list, s, err := h.engine.Collect(ctx, id, ask.after, ask.limit)
+		list, s, more, err := h.engine.Collect(ctx, id, ask.after, ask.limit, room.take)
 		if err != nil {
 			return wire.TaskResults{}, err
 		}
@@ -394,7 +396,7 @@ func (h *handler) nextResults(wait, ctx context.Context, id string, ask resultsA
 			page.Results[i] = grid.ResultOf(one, one.Payload)
 			page.Next = one.Number
 		}
-		page.Ended = s.State.Ended() && len(list) < ask.limit
+		page.Ended = s.State.Ended() && !more
 		if len(list) > 0 || page.Ended {
 			return page, nil
 		}
@@ -416,9 +418,11 @@ func (h *handler) streamResults(w http.ResponseWriter, r *http.Request, id strin
 	}
 	for {
 		wait, cancel := context.WithTimeout(r.Context(), h.heartbeat)
-		page, err := h.nextResults(wait, r.Context(), id, ask)
+		room := h.room()
+		page, err := h.nextResults(wait, r.Context(), id, ask, room)
 		cancel()
 		if err != nil || r.Context().Err() != nil {
+			room.leave()
 			return
 		}
 		s := scratches.Get().(*scratch)
@@ -438,6 +442,7 @@ func (h *handler) streamResults(w http.ResponseWriter, r *http.Request, id strin
 		}
 		ok := out.write(s.out)
 		s.release(false)
+		room.leave()
 		if ask.after = page.Next; !ok || page.Ended {
 			return
 		}

@@ -1,8 +1,13 @@
 // Package jq evaluates jq expressions over payloads: filters that choose jobs,
-// and folds that merge two payloads into one. It owns what keeps a foreign
-// expression harmless: no environment, no modules, no input functions, a time
-// limit, and bounds on what goes in, what comes out and what it needs meanwhile
-// (core.md section 9).
+// folds that merge two payloads into one, keys of messages. It owns what keeps
+// a foreign expression harmless: no environment, no modules, no input functions,
+// a time limit, and bounds on what goes in, what comes out and what it needs
+// meanwhile (core.md section 9).
+//
+// An expression runs in a child process of the same binary, and a child that
+// goes over a limit is killed. The interpreter looks at a limit between two
+// steps only, and one step, such as all matches of a regular expression, may
+// take hours and gigabytes: nothing inside one process could end it.
 //
 // An expression may take as long as its limit, so it never runs where others
 // wait for it: not in the committer and not under a view of the store.
@@ -15,12 +20,9 @@ package jq
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/itchyny/gojq"
@@ -33,17 +35,17 @@ const SourceMax = 16 << 10
 // the answer is then not known. The text of an error that wraps it says which.
 var ErrBound = errors.New("over a limit")
 
-// Limits bound one evaluation.
+// Limits bound one evaluation. Time begins when the payloads have been read.
 type Limits struct {
 	Time  time.Duration
-	Bytes int // of an input or a variable as JSON, and of an output
+	Bytes int // of an input or a variable, and of an output, all as JSON
 }
 
-// Program is a compiled expression. It may be used by several goroutines at
-// the same time.
+// Program is an expression that compiles. It may be used by several goroutines
+// at the same time.
 type Program struct {
-	code *gojq.Code
-	vars int
+	source string
+	vars   []string
 }
 
 // Compile reads an expression that may use the variables with these names,
@@ -53,120 +55,69 @@ func Compile(source string, vars ...string) (*Program, error) {
 	if len(source) > SourceMax {
 		return nil, errors.New("the expression is longer than " + strconv.Itoa(SourceMax) + " bytes")
 	}
+	if _, err := compile(source, vars); err != nil {
+		return nil, err
+	}
+	return &Program{source, vars}, nil
+}
+
+// likeZizq are functions that Zizq's jaq has and the interpreter has not. Members
+// have no order here.
+const likeZizq = `def keys_unsorted: keys; def debug: .; def debug(f): (f | empty), .; .`
+
+func compile(source string, vars []string) (*gojq.Code, error) {
 	query, err := gojq.Parse(source)
 	if err != nil {
 		return nil, err
 	}
-	bound(query)
-	code, err := gojq.Compile(query, append(guards(), gojq.WithVariables(vars))...)
-	if err != nil { // it names functions as they were renamed
-		return nil, errors.New(strings.NewReplacer("__own_", "_", "__", "").Replace(err.Error()))
+	own, err := gojq.Parse(likeZizq)
+	if err != nil {
+		return nil, err
 	}
-	return &Program{code, len(vars)}, nil
+	query.FuncDefs = append(own.FuncDefs, query.FuncDefs...)
+	return gojq.Compile(query, gojq.WithVariables(vars))
 }
 
-// Run evaluates the expression and gives every output to each, until that has
-// enough. input is JSON, nil for null, and so is each variable, in the order of
-// Compile.
+// Run evaluates the expression and returns its first outputs as JSON, up to
+// most of them; what would come behind those is not evaluated. input is JSON,
+// nil for null, and so is each variable, in the order of Compile.
 //
-// An error of the expression itself ends the run as any other error. One that
+// An error of the expression itself comes with the outputs before it. One that
 // wraps ErrBound means that a limit was reached; ctx.Err() that the caller gave
 // up.
-func (p *Program) Run(ctx context.Context, l Limits, input []byte, each func(output any) (more bool), vars ...[]byte) (err error) {
-	values := make([]any, 1+p.vars)
-	for i := range values {
-		text := input
-		if i > 0 {
-			text = vars[i-1]
-		}
-		if values[i], err = decode(text, l.Bytes); err != nil {
-			return err
+func (p *Program) Run(ctx context.Context, l Limits, most int, input []byte, vars ...[]byte) (outputs [][]byte, err error) {
+	values := append([][]byte{input}, vars...)
+	for _, text := range values {
+		if len(text) > l.Bytes {
+			return nil, fmt.Errorf("the payload is larger than %d bytes (%w)", l.Bytes, ErrBound)
 		}
 	}
-	timed, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	w := watch{limit: l.Time, end: cancel}
-	defer w.begin()()
-	defer func() { // a hostile expression may find a way to make the interpreter panic
-		if why := recover(); why != nil {
-			err = fmt.Errorf("the expression cannot be evaluated: %v", why)
-		}
-	}()
-	for outputs := p.code.RunWithContext(timed, values[0], values[1:]...); ; {
-		v, ok := outputs.Next()
-		if timed.Err() != nil {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return context.Cause(timed)
-		}
-		if !ok {
-			return nil
-		}
-		if err, bad := v.(error); bad {
-			if halt, ok := errors.AsType[*gojq.HaltError](err); ok {
-				return halted(halt)
-			}
-			return err
-		}
-		if !each(v) {
-			return nil
-		}
-	}
+	a := &answer{}
+	err = children.ask(ctx, l.Time, &request{p.source, p.vars, most, l.Bytes, values}, a)
+	return a.outputs, err
 }
 
-func halted(h *gojq.HaltError) error {
-	if h.Value() == nil {
-		return nil // no more outputs
+// Keeps reports of payloads, in their order, which a filter keeps: those of which
+// any output is truthy. No output and an error of the expression do not keep
+// one, and neither does a payload that is larger than the limit. With an error,
+// that of the payload behind those is not known: it wraps ErrBound, or is
+// ctx.Err(). Time is that of one payload, with the reading of it.
+func (p *Program) Keeps(ctx context.Context, l Limits, payloads ...[]byte) (keeps []bool, err error) {
+	if len(payloads) == 0 {
+		return nil, nil
 	}
-	return errors.New("halt_error") // its own text may be as long as the value is
-}
-
-// Keeps reports whether a filter keeps a payload: whether any of its outputs
-// is truthy. No output and an error of the expression do not keep it, and
-// neither does a payload that is larger than the limit. An error is returned
-// only when the answer is not known: one that wraps ErrBound, or ctx.Err().
-func (p *Program) Keeps(ctx context.Context, l Limits, payload []byte) (keeps bool, err error) {
-	if len(payload) > l.Bytes {
-		return false, nil
+	looked := make([][]byte, len(payloads))
+	for i, payload := range payloads {
+		if len(payload) <= l.Bytes {
+			looked[i] = payload
+		}
 	}
-	err = p.Run(ctx, l, payload, func(v any) bool {
-		keeps = Truthy(v)
-		return !keeps
-	})
-	if err == nil || errors.Is(err, ErrBound) || ctx.Err() != nil {
-		return keeps, err
-	}
-	return false, nil
+	s := &sieved{of: looked}
+	err = children.ask(ctx, l.Time, &request{p.source, p.vars, sieve, l.Bytes, looked}, s)
+	return s.keeps, err
 }
 
 // Truthy reports whether an output counts as true: all do but false and null.
-func Truthy(output any) bool { return output != nil && output != false }
-
-// Encode writes an output as JSON, at most most bytes of it.
-func Encode(output any, most int) ([]byte, error) {
-	if weigh(output, most, nestingMax) >= 0 {
-		if text, err := gojq.Marshal(output); err != nil || len(text) <= most {
-			return text, err
-		}
-	}
-	return nil, fmt.Errorf("the result is larger than %d bytes (%w)", most, ErrBound)
-}
-
-func decode(text []byte, most int) (v any, err error) {
-	if text == nil {
-		return nil, nil
-	}
-	if len(text) > most {
-		return nil, fmt.Errorf("the payload is larger than %d bytes (%w)", most, ErrBound)
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	if err = d.Decode(&v); err == nil {
-		if _, err = d.Token(); err == io.EOF { //nolint:errorlint // a decoder returns it bare
-			return v, nil
-		}
-		err = errors.New("more than one value")
-	}
-	return nil, fmt.Errorf("the payload is not JSON: %w", err)
+func Truthy(output []byte) bool {
+	return !bytes.Equal(output, []byte("null")) && !bytes.Equal(output, []byte("false"))
 }

@@ -26,14 +26,10 @@ func compile(t *testing.T, source string, vars ...string) *jq.Program {
 // run returns the outputs as JSON.
 func run(t *testing.T, source, input string) (out []string, err error) {
 	t.Helper()
-	err = compile(t, source).Run(t.Context(), wide, []byte(input), func(v any) bool {
-		text, err := jq.Encode(v, wide.Bytes)
-		if err != nil {
-			t.Fatalf("encoding an output of %s: %v", source, err)
-		}
-		out = append(out, string(text))
-		return true
-	})
+	outputs, err := compile(t, source).Run(t.Context(), wide, 100, []byte(input))
+	for _, output := range outputs {
+		out = append(out, string(output))
+	}
 	return out, err
 }
 
@@ -76,7 +72,7 @@ func TestAFilterKeepsWhatHasATruthyOutput(t *testing.T) {
 		{`.n == 18446744073709551615`, `{"n":18446744073709551614}`, false},
 	} {
 		keeps, err := compile(t, c.source).Keeps(t.Context(), wide, []byte(c.payload))
-		if err != nil || keeps != c.keeps {
+		if err != nil || !slices.Equal(keeps, []bool{c.keeps}) {
 			t.Errorf("%s over %s: %v, %v; want %v", c.source, c.payload, keeps, err, c.keeps)
 		}
 	}
@@ -104,14 +100,9 @@ func TestNumbersKeepTheirDigits(t *testing.T) {
 
 func TestAnExpressionSeesItsVariables(t *testing.T) {
 	p := compile(t, `$existing + $new, .`, "$existing", "$new")
-	var out []string
-	err := p.Run(t.Context(), wide, nil, func(v any) bool {
-		text, _ := jq.Encode(v, 100)
-		out = append(out, string(text))
-		return true
-	}, []byte(`[1]`), []byte(`[2]`))
-	if want := []string{`[1,2]`, `null`}; err != nil || !slices.Equal(out, want) {
-		t.Errorf("got %v, %v; want %v", out, err, want)
+	out, err := p.Run(t.Context(), wide, 3, nil, []byte(`[1]`), []byte(`[2]`))
+	if err != nil || len(out) != 2 || string(out[0]) != `[1,2]` || string(out[1]) != `null` {
+		t.Errorf("got %s, %v; want [1,2] and null", out, err)
 	}
 	if _, err := jq.Compile(`$new`); err == nil {
 		t.Error("a variable that nobody gave compiled")
@@ -154,9 +145,18 @@ func TestAnEvaluationEndsAtItsTimeLimit(t *testing.T) {
 		`try last(range(1; infinite)) catch true`,
 	} {
 		keeps, err := compile(t, source).Keeps(t.Context(), short, []byte(`1`))
-		if !errors.Is(err, jq.ErrBound) || keeps {
+		if !errors.Is(err, jq.ErrBound) || len(keeps) > 0 {
 			t.Errorf("%s: %v, %v; want an error of the limit", source, keeps, err)
 		}
+	}
+}
+
+// Who takes too long is named: it is the one behind those that are known.
+func TestASieveSaysWhoTakesTooLong(t *testing.T) {
+	payloads := [][]byte{[]byte(`1`), []byte(`2`), []byte(`"no"`), []byte(`3`), []byte(`4`)}
+	keeps, err := compile(t, `if . == 3 then until(false; .) else . > 1 end`).Keeps(t.Context(), jq.Limits{Time: 50 * time.Millisecond, Bytes: 3}, payloads...)
+	if !errors.Is(err, jq.ErrBound) || !slices.Equal(keeps, []bool{false, true, false}) {
+		t.Errorf("%v, %v", keeps, err)
 	}
 }
 
@@ -176,23 +176,25 @@ func TestInputAndOutputAreBounded(t *testing.T) {
 		t.Errorf("a payload of exactly the limit: %v", err)
 	}
 	long := []byte(`"123456789"`)
-	if keeps, err := p.Keeps(t.Context(), l, long); keeps || err != nil {
+	if keeps, err := p.Keeps(t.Context(), l, long); err != nil || !slices.Equal(keeps, []bool{false}) {
 		t.Errorf("a payload over the limit: %v, %v; want that it is not kept", keeps, err)
 	}
-	if err := p.Run(t.Context(), l, long, func(any) bool { return true }); !errors.Is(err, jq.ErrBound) {
+	if _, err := p.Run(t.Context(), l, 1, long); !errors.Is(err, jq.ErrBound) {
 		t.Errorf("a run over a payload over the limit: %v", err)
 	}
-	if text, err := jq.Encode("12345678", 10); err != nil || string(text) != `"12345678"` {
-		t.Errorf("an output of exactly the limit: %s, %v", text, err)
+	if out, err := p.Run(t.Context(), l, 1, []byte(`"12345678"`)); err != nil || string(out[0]) != `"12345678"` {
+		t.Errorf("an output of exactly the limit: %s, %v", out, err)
 	}
-	if _, err := jq.Encode("123456789", 10); !errors.Is(err, jq.ErrBound) {
-		t.Errorf("an output over the limit: %v", err)
+	for _, source := range []string{`"123456789"`, `"\u0001" * 8`, `reduce range(60) as $i (1; [., .])`} {
+		if out, err := compile(t, source).Run(t.Context(), l, 1, nil); !errors.Is(err, jq.ErrBound) || !strings.Contains(err.Error(), "larger than 10 bytes") {
+			t.Errorf("%s, an output over the limit: %s, %v", source, out, err)
+		}
 	}
 }
 
 func TestWhatIsNotJSONIsRefused(t *testing.T) {
 	for _, payload := range []string{``, `{`, `1 2`, `{"a":}`} {
-		err := compile(t, `true`).Run(t.Context(), wide, []byte(payload), func(any) bool { return true })
+		_, err := compile(t, `true`).Run(t.Context(), wide, 1, []byte(payload))
 		if err == nil || !strings.Contains(err.Error(), "not JSON") {
 			t.Errorf("%q: %v", payload, err)
 		}
@@ -205,17 +207,94 @@ func TestAProgramServesManyAtATime(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 50 {
-				err := p.Run(t.Context(), wide, []byte(`100`), func(v any) bool {
-					if v != 9900 {
-						t.Errorf("got %v; want 9900", v)
-					}
-					return true
-				})
-				if err != nil {
-					t.Error(err)
+				if out, err := p.Run(t.Context(), wide, 2, []byte(`100`)); err != nil || len(out) != 1 || string(out[0]) != "9900" {
+					t.Errorf("got %s, %v; want 9900", out, err)
 				}
 			}
 		})
 	}
 	all.Wait()
+}
+
+func TestOnlyTheFirstOutputsAreMade(t *testing.T) {
+	for most, want := range []int{1: 1, 2: 2} {
+		if most == 0 {
+			continue
+		}
+		if out, err := compile(t, `1, 2, until(false; .)`).Run(t.Context(), wide, most, nil); err != nil || len(out) != want {
+			t.Errorf("the first %d: %s, %v", most, out, err)
+		}
+	}
+	if out, err := compile(t, `1, error("no")`).Run(t.Context(), wide, 2, nil); err == nil || err.Error() != "error: no" || len(out) != 1 {
+		t.Errorf("an error behind an output: %s, %v", out, err)
+	}
+}
+
+// Single steps of the interpreter that would take hours or gigabytes: all end
+// at a limit or give an answer, and the next evaluation is as good as before.
+func TestNoBuiltinOutlivesItsLimits(t *testing.T) {
+	const tree = `(reduce range(60) as $i (1; [., .]))`
+	const deep = `(reduce range(3000000) as $i (1; [.]))`
+	const long = `("a" * 3000000)`
+	l := jq.Limits{Time: 150 * time.Millisecond, Bytes: 1 << 20}
+	for _, source := range []string{
+		long + ` | gsub("";"b")`, long + ` | [match("a"; "g")] | length`, long + ` | [scan("(a*b|a)")] | length`, long + ` | test("(a|aa)*(a|aa)*(a|aa)*b")`,
+		long + ` | [splits("a")] | length`, long + ` | sub("(?<x>a)"; .x; "g")`, long + ` | capture("(?<x>a)"; "g") | .x`, long + ` | split("a"; "g") | length`,
+		long + ` | test("((a?){100}){8}b")`, long + ` as $x | ($x | indices($x[:1500000]))`, long + ` | ascii_downcase | length`, long + ` | tonumber`, `("7" * 3000000) | tonumber | . * .`,
+		tree + ` | tojson`, tree + ` | flatten`, tree + ` | . == ` + tree, `[` + tree + `, ` + tree + `] | sort_by(.)`, tree + ` | contains(` + tree + `)`, tree + ` | error | true`,
+		deep + ` | tojson`, deep + ` | . == ` + deep, deep + ` | flatten`, `"x" * 1e9`, `reduce range(60) as $i ("x"; . + .)`, `reduce range(60) as $i (7; . * .)`,
+		`[range(1; infinite) | "x" * 1000000]`, `def f: 1 + f; f`, `[range(100000)] as $x | def f: $x | .[] | f; f`, `.[500000000] = 1`, `[range(3000)] | combinations(3)`,
+		`[[range(1000000)]] + [range(3000) | []] | transpose`, `[range(500000)] | del(.[])`, `[range(100000)] as $x | $x - $x`, `[range(400000)] | [.[] | tostring] | unique | implode`,
+		`[range(2000000) | -.] | sort`, `[range(100000)] | . as $x | map(select(IN($x[])))`, `infinite | todate`, `1e300 | strftime("%A" * 1000000)`, `@base32d "\(` + long + `)"`,
+	} {
+		_, err := compile(t, source).Run(t.Context(), l, 1, nil)
+		t.Logf("%s: %v", source, err)
+		if out, err := compile(t, `. + 1`).Run(t.Context(), wide, 1, []byte(`1`)); err != nil || string(out[0]) != "2" {
+			t.Fatalf("after %s: %s, %v", source, out, err)
+		}
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	for _, source := range []string{
+		`[range(1; infinite) | "x" * 1000000]`, `def f: 1 + f; f`, `[range(100000)] as $x | def f: $x | .[] | f; f`, `.[500000000] = 1`,
+		`("x" * 300000000) | ascii_downcase`, `[range(100) | "x" * 10000000] | add`, `reduce range(3000000) as $i (1; [.]) | tojson | length`,
+	} {
+		_, err := compile(t, source).Run(t.Context(), jq.Limits{Time: time.Minute, Bytes: 1 << 20}, 1, nil)
+		if !errors.Is(err, jq.ErrBound) || !strings.Contains(err.Error(), "memory") {
+			t.Errorf("%s: %v; want the limit of memory", source, err)
+		}
+	}
+}
+
+// A child may die while it waits: nobody who asks later hears of it.
+func TestAChildThatEndedIsReplaced(t *testing.T) {
+	p := compile(t, `. + 1`)
+	for range 3 {
+		if out, err := p.Run(t.Context(), wide, 1, []byte(`1`)); err != nil || string(out[0]) != "2" {
+			t.Fatalf("%s, %v", out, err)
+		}
+		jq.KillIdle()
+	}
+}
+
+func BenchmarkCompile(b *testing.B) {
+	for b.Loop() {
+		if _, err := jq.Compile(`(.a == 1) and (.b | contains("x"))`); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkKeeps(b *testing.B) {
+	p, err := jq.Compile(`(.a == 1) and (.b | contains("x"))`)
+	if err != nil {
+		b.Fatal(err)
+	}
+	payloads := slices.Repeat([][]byte{[]byte(`{"a":1,"b":"text","c":[1,2,3]}`)}, 500)
+	for b.Loop() {
+		if keeps, err := p.Keeps(b.Context(), wide, payloads...); err != nil || !keeps[499] {
+			b.Fatal(keeps, err)
+		}
+	}
 }

@@ -229,7 +229,7 @@ func (w *gridWorld) shown(s *session) []*task {
 
 // results compares a page of results.
 func (w *gridWorld) results(s *session, after int64, n int) {
-	list, _, err := w.Collect(w.Context(), s.name, after, n)
+	list, _, _, err := w.Collect(w.Context(), s.name, after, n, func(int) error { return nil })
 	w.must(err)
 	want := slices.DeleteFunc(w.shown(s), func(t *task) bool { return t.number <= after })
 	want = want[:min(n, len(want))]

@@ -115,26 +115,21 @@ func (k *Key) of(ctx context.Context, m *Message) (string, error) {
 }
 
 func (k *Key) judged(ctx context.Context, payload []byte) (group, why string) {
-	n := 0
-	err := k.prog.Run(ctx, jqLimits, payload, func(v any) bool {
-		if n++; n > 1 {
-			return false
-		}
-		switch v := v.(type) {
-		case nil:
+	outputs, err := k.prog.Run(ctx, jqLimits, 2, payload)
+	n := len(outputs)
+	if n > 0 {
+		switch first := outputs[0]; first[0] {
+		case 'n':
 			why = "the expression gives null"
-		case string:
-			group = v
-		case []any, map[string]any:
+		case '[', '{':
 			why = "the expression must give a text, a number or a truth value"
+		case '"':
+			text, _ := jsontext.AppendUnquote(nil, first) // it was written as JSON
+			group = string(text)
 		default:
-			text, err := jq.Encode(v, groupMax)
-			if group = string(text); err != nil {
-				why = err.Error()
-			}
+			group = string(first)
 		}
-		return true
-	})
+	}
 	switch {
 	case err != nil:
 		why = "the expression " + k.jq + " fails: " + shorten(err.Error())

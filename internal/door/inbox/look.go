@@ -15,15 +15,17 @@ import (
 )
 
 // Messages is a page of an inbox.
-func (d *Door) Messages(ctx context.Context, x *Inbox, q *Query) (*wire.InboxPage, error) {
+func (d *Door) Messages(ctx context.Context, x *Inbox, q *Query, room engine.Room) (*wire.InboxPage, error) {
 	page := &wire.InboxPage{Messages: []wire.InboxMessage{}}
 	s := q.search(x.Name)
-	s.Payload = true
+	s.Payload, s.Room = true, room
+	bytes := 0
 	err := d.engine.Each(ctx, s, func(l engine.Listed) (bool, error) {
-		if len(page.Messages) == q.limit {
-			page.Next = page.Messages[q.limit-1].ID
+		if n := len(page.Messages); n == q.limit || n > 0 && bytes+l.Bytes() > engine.PageBytes {
+			page.Next = page.Messages[n-1].ID
 			return false, nil
 		}
+		bytes += l.Bytes()
 		page.Messages = append(page.Messages, Show(l.Job, l.Payload))
 		return true, nil
 	})

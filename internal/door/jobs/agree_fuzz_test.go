@@ -198,7 +198,7 @@ func FuzzErrorsQuery(f *testing.F) {
 		var answer struct {
 			Pages struct{ Self, Next, Prev string }
 		}
-		out := q.AppendErrors(nil, rows)
+		out := q.AppendErrors(nil, jobs.Found[job.Failure]{Rows: rows, More: true})
 		if err := json.Unmarshal(out, &answer); err != nil {
 			t.Fatalf("%q is answered with %q: %v", raw, out, err)
 		}

@@ -162,41 +162,35 @@ func Fold(bytesMax int64) engine.Folder {
 
 // holds evaluates the condition: its first output decides.
 func holds(ctx context.Context, b *job.Batch, existing, newcomer []byte, most int) (yes bool, err error) {
-	err = evaluate(ctx, b.When, existing, newcomer, most, func(v any) bool {
-		yes = jq.Truthy(v)
-		return false
-	})
-	return yes, err
+	out, err := evaluate(ctx, b.When, 1, existing, newcomer, most)
+	return len(out) > 0 && jq.Truthy(out[0]), err
 }
 
 // foldOnce evaluates the fold, which has exactly one output.
 func foldOnce(ctx context.Context, b *job.Batch, existing, newcomer []byte, most int) ([]byte, error) {
-	var out []any
-	err := evaluate(ctx, b.Fold, existing, newcomer, most, func(v any) bool {
-		out = append(out, v)
-		return len(out) < 2
-	})
+	out, err := evaluate(ctx, b.Fold, 2, existing, newcomer, most)
 	if err == nil && len(out) != 1 {
 		err = errors.New([...]string{"it gave no output", "", "it gave more than one output"}[len(out)] + ", and must give exactly one")
 	}
 	if err != nil {
 		return nil, err
 	}
-	return jq.Encode(out[0], most)
+	return out[0], nil
 }
 
-func evaluate(ctx context.Context, source string, existing, newcomer []byte, most int, each func(any) bool) error {
+// evaluate returns the first outputs of an expression, so many of them.
+func evaluate(ctx context.Context, source string, outputs int, existing, newcomer []byte, most int) (out [][]byte, err error) {
 	p, err := programs.of(source)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for range foldTries {
-		err = p.Run(ctx, jq.Limits{Time: foldTime, Bytes: most}, nil, each, existing, newcomer)
+		out, err = p.Run(ctx, jq.Limits{Time: foldTime, Bytes: most}, outputs, nil, existing, newcomer)
 		if !errors.Is(err, jq.ErrBound) {
 			break
 		}
 	}
-	return err
+	return out, err
 }
 
 // programs are compiled expressions, by their text: most jobs of a batch bring

@@ -185,17 +185,16 @@ func readDeadQuery(path, raw string, paging []string) (*DeadQuery, error) {
 	return q, err
 }
 
-// Find returns the rows of a page and perhaps one more, in the order of the
-// search.
-func (q *DeadQuery) Find(ctx context.Context, e *engine.Engine) (rows []engine.Dead, err error) {
+// Find returns the rows of a page, in the order of the search.
+func (q *DeadQuery) Find(ctx context.Context, e *engine.Engine, room engine.Room) (f Found[engine.Dead], err error) {
 	sieve, judge := judgeDead(&q.Select)
 	err = bounded(ctx, sieve, func(ctx context.Context) error {
-		rows, err = e.DeadJobs(ctx, engine.DeadPage{
-			Select: &q.Select, Judge: judge, From: q.filter.From, Desc: q.filter.Desc, Most: q.limit + 1, Payload: true,
+		f.Rows, f.More, err = e.DeadJobs(ctx, engine.DeadPage{
+			Select: &q.Select, Judge: judge, From: q.filter.From, Desc: q.filter.Desc, Most: q.limit, Payload: true, Room: room,
 		})
 		return err
 	})
-	return rows, err
+	return f, err
 }
 
 // Each calls f for every job that the query chooses, by id.
@@ -225,8 +224,8 @@ func StartRun(ctx context.Context, e *engine.Engine, ask job.Replay) (p *job.Rep
 }
 
 // AppendPage appends the answer to GET /dead with what Find returned.
-func (q *DeadQuery) AppendPage(b []byte, rows []engine.Dead) []byte {
-	return appendPage(b, `{"jobs":[`, &q.Query, rows, AppendDead, func(d engine.Dead) string { return d.Job.ID.String() })
+func (q *DeadQuery) AppendPage(b []byte, f Found[engine.Dead]) []byte {
+	return appendPage(b, `{"jobs":[`, &q.Query, f, AppendDead, func(d engine.Dead) string { return d.Job.ID.String() })
 }
 
 // AppendDead appends a dead job with its payload and its latest error.

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -264,18 +265,21 @@ func rangeOf(name, value string) (lo, hi uint64, err error) {
 }
 
 // AppendList appends the answer to GET /jobs with what Find returned.
-func (q *Query) AppendList(b []byte, rows []engine.Listed) []byte {
-	return appendPage(b, `{"jobs":[`, q, rows, AppendListed, func(l engine.Listed) string { return l.Job.ID.String() })
+func (q *Query) AppendList(b []byte, f Found[engine.Listed]) []byte {
+	return appendPage(b, `{"jobs":[`, q, f, AppendListed, func(l engine.Listed) string { return l.Job.ID.String() })
 }
 
-// Failures returns the rows of a page of errors and perhaps one more.
-func (q *Query) Failures(ctx context.Context, e *engine.Engine, id job.ID) ([]job.Failure, error) {
-	return e.Failures(ctx, id, q.attempt(), q.filter.Desc, q.limit+1)
+// Failures returns the rows of a page of errors.
+func (q *Query) Failures(ctx context.Context, e *engine.Engine, id job.ID, room engine.Room) (f Found[job.Failure], err error) {
+	f.Rows, err = e.Failures(ctx, id, q.attempt(), q.filter.Desc, q.limit+1)
+	var bytes int
+	f.Rows, f.More, bytes = engine.Fits(f.Rows, q.limit, func(f job.Failure) int { return len(f.Message) + len(f.Backtrace) })
+	return f, cmp.Or(err, room(bytes))
 }
 
 // AppendErrors appends the answer to GET /jobs/{id}/errors.
-func (q *Query) AppendErrors(b []byte, rows []job.Failure) []byte {
-	return appendPage(b, `{"errors":[`, q, rows, AppendFailure, func(f job.Failure) string { return strconv.Itoa(int(f.Number)) })
+func (q *Query) AppendErrors(b []byte, f Found[job.Failure]) []byte {
+	return appendPage(b, `{"errors":[`, q, f, AppendFailure, func(f job.Failure) string { return strconv.Itoa(int(f.Number)) })
 }
 
 // attempt is the cursor as a number, 0 if it is none. Before 0 comes as little
@@ -291,19 +295,17 @@ func (q *Query) attempt() uint32 {
 	return uint32(n)
 }
 
-// appendPage appends rows, without the one too many, and the links: next where
-// one more row was found, prev where the page goes on behind another. A page
+// appendPage appends rows and the links: next where others follow, prev where the page goes on behind another. A page
 // that prev names is in the reverse order, nearest first, as Zizq's are.
-func appendPage[T any](b []byte, open string, q *Query, rows []T, row func([]byte, T) []byte, key func(T) string) []byte {
-	more := len(rows) > q.limit
-	rows = rows[:min(len(rows), q.limit)]
+func appendPage[T any](b []byte, open string, q *Query, f Found[T], row func([]byte, T) []byte, key func(T) string) []byte {
+	rows := f.Rows
 	b = append(b, open...)
 	for _, r := range rows {
 		b = row(comma(b), r)
 	}
 	b = quote(b, `],"pages":{"self":`, q.link(q.from, q.desc))
 	next, prev := "", ""
-	if more {
+	if f.More {
 		next = q.link(key(rows[len(rows)-1]), q.desc)
 	}
 	if len(rows) > 0 && q.from != "" {

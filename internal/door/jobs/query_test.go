@@ -1,6 +1,8 @@
 package jobs_test
 
 import (
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,7 +21,13 @@ func page(t *testing.T, raw string, rows ...string) string {
 	for _, row := range rows {
 		list = append(list, engine.Listed{Job: &job.Job{ID: id(t, row)}})
 	}
-	got := string(q.AppendList(nil, list))
+	limit := len(list)
+	if values, _ := url.ParseQuery(raw); values.Has("limit") {
+		limit, _ = strconv.Atoi(values.Get("limit"))
+	}
+	var found jobs.Found[engine.Listed]
+	found.Rows, found.More, _ = engine.Fits(list, limit, engine.Listed.Bytes)
+	got := string(q.AppendList(nil, found))
 	_, links, _ := strings.Cut(got, `"pages":`)
 	return links
 }

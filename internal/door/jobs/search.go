@@ -41,15 +41,24 @@ func judge(p *jq.Program) engine.Judge {
 	if p == nil {
 		return nil
 	}
-	return func(ctx context.Context, j *job.Job, payload []byte) (bool, error) {
-		if len(payload) == 0 || int(j.PayloadSize) > sieveEach.Bytes {
-			return false, nil // it is gone, or too large to be looked at
+	return func(ctx context.Context, list []engine.Listed) (chosen []engine.Listed, err error) {
+		list = slices.DeleteFunc(list, func(l engine.Listed) bool {
+			return len(l.Payload) == 0 || int(l.Job.PayloadSize) > sieveEach.Bytes // it is gone, or too large to be looked at
+		})
+		payloads := make([][]byte, len(list))
+		for i := range list {
+			payloads[i] = list[i].Payload
 		}
-		keeps, err := p.Keeps(ctx, sieveEach, payload)
+		keeps, err := p.Keeps(ctx, sieveEach, payloads...)
 		if errors.Is(err, jq.ErrBound) {
-			err = refuse("filter", fmt.Sprintf("filter over job %s: %v", j.ID, err))
+			return nil, refuse("filter", fmt.Sprintf("filter over job %s: %v", list[len(keeps)].Job.ID, err))
 		}
-		return keeps, err
+		for i, yes := range keeps {
+			if yes {
+				chosen = append(chosen, list[i])
+			}
+		}
+		return chosen, err
 	}
 }
 
@@ -97,25 +106,41 @@ func (q *Query) search() engine.Search {
 	return s
 }
 
-// Find returns the rows of a page and perhaps one more, in the order of the
-// search.
-func (q *Query) Find(ctx context.Context, e *engine.Engine) (rows []engine.Listed, err error) {
-	s := q.search()
+// Found is a page of rows.
+type Found[T any] struct {
+	Rows []T
+	More bool // others follow
+}
+
+// Find returns the rows of a page, in the order of the search.
+func (q *Query) Find(ctx context.Context, e *engine.Engine, room engine.Room) (f Found[engine.Listed], err error) {
+	s, bytes := q.search(), 0
 	if s.Where == nil && s.Judge == nil {
-		rows, err = e.List(ctx, q.filter, q.limit+1, true)
-		return Waiting(ctx, e, rows), err
+		if f.Rows, err = e.List(ctx, q.filter, q.limit+1, false); err != nil {
+			return f, err
+		}
+		f.Rows, f.More, bytes = engine.Fits(f.Rows, q.limit, engine.Listed.Bytes)
+		if err = room(bytes); err == nil {
+			err = e.Payloads(f.Rows)
+		}
+		f.Rows = Waiting(ctx, e, f.Rows)
+		return f, err
 	}
-	s.Payload = true
+	s.Payload, s.Room = true, room
 	err = bounded(ctx, q.sieve, func(ctx context.Context) error {
 		return e.Each(ctx, s, func(l engine.Listed) (bool, error) {
-			rows = append(rows, l)
-			return len(rows) <= q.limit, nil
+			if n := len(f.Rows); n == q.limit || n > 0 && bytes+l.Bytes() > engine.PageBytes {
+				f.More = true
+				return false, nil
+			}
+			f.Rows, bytes = append(f.Rows, l), bytes+l.Bytes()
+			return true, nil
 		})
 	})
 	if s.Waits == nil {
-		rows = Waiting(ctx, e, rows)
+		f.Rows = Waiting(ctx, e, f.Rows)
 	}
-	return rows, err
+	return f, err
 }
 
 // Waiting notes of each job what keeps it from running; where that cannot be

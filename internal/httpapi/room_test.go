@@ -1,0 +1,98 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/httpapi"
+)
+
+// pages follows a list from page to page, and returns how many rows each has.
+func (a *api) pages(path, rows string, next func(page map[string]any) string) (sizes []int) {
+	a.t.Helper()
+	for path != "" && len(sizes) < 9 {
+		page := object(a.t, a.want(200, "*", "GET", path, ""))
+		sizes = append(sizes, len(page[rows].([]any)))
+		path = next(page)
+	}
+	return sizes
+}
+
+func TestAPageOfLargeRowsEndsEarlyAndGoesOn(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	a.client = http.DefaultClient // without a look at each body by the described shapes
+	linked := func(page map[string]any) string {
+		next, _ := page["pages"].(map[string]any)["next"].(string)
+		return next
+	}
+	large := `"` + strings.Repeat("x", 7<<19) + `"`
+	a.want(200, "*", "PUT", "/inboxes/in", `{"group":{"header":"g"},"batch":{"mode":"fail_first","query":"none"}}`)
+	a.want(201, "*", "POST", "/sessions", `{"id":"s"}`)
+	epoch := a.login("e", 1, "")
+	for i := range 5 {
+		a.want(201, "*", "POST", "/jobs", `{"queue":"q","type":"t","priority":7,"retry_limit":0,"payload":`+large+`}`)
+		a.want(201, "*", "POST", "/inboxes/in/messages", large, "g", "1")
+		a.want(201, "*", "POST", "/sessions/s/tasks", fmt.Sprintf(`{"tasks":[{"seq":%d,"payload":1}]}`, i+1))
+		for _, j := range a.tasksOf("e", epoch, 1) {
+			a.ends(j, `"outcome":"ok","result":`+large)
+		}
+	}
+	want := "[4 1]"
+	for _, path := range []string{"/jobs?queue=q&limit=2000", "/jobs?queue=q&limit=2000&priority=7", "/jobs?queue=q&limit=2000&filter=length%3E1"} {
+		if got := fmt.Sprint(a.pages(path, "jobs", linked)); got != want {
+			t.Errorf("%s: pages of %s, not %s", path, got, want)
+		}
+	}
+	if got := fmt.Sprint(a.pages("/inboxes/in/messages?limit=100", "messages", func(page map[string]any) string {
+		if page["next"] == nil {
+			return ""
+		}
+		return "/inboxes/in/messages?limit=100&from=" + page["next"].(string)
+	})); got != want {
+		t.Errorf("messages: pages of %s", got)
+	}
+	if got := fmt.Sprint(a.pages("/sessions/s/results", "results", func(page map[string]any) string {
+		if len(page["results"].([]any)) == 1 {
+			return ""
+		}
+		return fmt.Sprintf("/sessions/s/results?after=%v", page["next"])
+	})); got != want {
+		t.Errorf("results: pages of %s", got)
+	}
+	for _, j := range object(t, a.want(200, "*", "POST", "/jobs/lease", `{"worker":"w","queues":["q"],"max":5}`))["jobs"].([]any) {
+		a.ends(j.(map[string]any), `"outcome":"dead","message":"m"`)
+	}
+	for _, path := range []string{"/dead?queue=q&limit=2000", "/dead?queue=q&limit=2000&filter=length%3E1"} {
+		if got := fmt.Sprint(a.pages(path, "jobs", linked)); got != want {
+			t.Errorf("%s: pages of %s, not %s", path, got, want)
+		}
+	}
+}
+
+// What all pages on their way hold is bounded, also where nobody reads them;
+// one alone always goes through.
+func TestPagesOnTheirWayAreBoundedTogether(t *testing.T) {
+	a := start(t, httpapi.Options{BodyMax: 17 << 20, InflightMax: 17 << 20})
+	a.want(201, "*", "POST", "/jobs", `{"queue":"q","type":"t","payload":"`+strings.Repeat("x", 16<<20)+`"}`)
+	a.want(200, "*", "GET", "/jobs", "")
+	slow, err := net.Dial("tcp", strings.TrimPrefix(a.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = slow.Close() }()
+	_ = slow.(*net.TCPConn).SetReadBuffer(4096)
+	if _, err := slow.Write([]byte("GET /jobs HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := slow.Read(make([]byte, 1)); err != nil { // its page is on its way
+		t.Fatal(err)
+	}
+	got := object(t, a.want(503, "*", "GET", "/jobs", ""))
+	if text, _ := got["error"].(string); !strings.Contains(text, "max_inflight_bytes") {
+		t.Errorf("it says %v", got)
+	}
+	a.want(200, "*", "GET", "/jobs/count", "")
+}
