@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -166,4 +168,57 @@ func TestABadQueryIsRefusedByTheNameOfItsParameter(t *testing.T) { // zizq.md 1.
 		}
 		a.want(204, "", "DELETE", "/jobs/"+id, "")
 	})
+}
+
+// What clients could not read is refused wherever it could be stored, by its
+// place: the stream of who gets it would end, again and again.
+func TestWhatClientsCannotReadIsRefused(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	a.client = http.DefaultClient
+	deep := strings.Repeat("[", 125) + strings.Repeat("]", 125)
+	a.want(200, "*", "PUT", "/inboxes/in", `{"group":{"header":"g"},"batch":{"mode":"fail_first","query":"none"}}`)
+	a.want(201, "*", "POST", "/sessions", `{"id":"s"}`)
+	a.put("")
+	j := object(t, a.want(200, "*", "POST", "/jobs/lease", `{"worker":"w","queues":["q"]}`))["jobs"].([]any)[0].(map[string]any)
+	settle := func(rest string) string { return fmt.Sprintf(`[{"id":%q,"lease":%q,%s}]`, j["id"], j["lease"], rest) }
+	for _, c := range []struct{ method, path, before, after, says string }{
+		{"POST", "/jobs", `{"type":"t","queue":"q","payload":`, `}`, "payload"},
+		{"POST", "/jobs/bulk", `{"jobs":[{"type":"t","queue":"q","payload":1},{"type":"t","queue":"q","payload":`, `}]}`, "jobs[1]: payload"},
+		{"PUT", "/crons/c", `{"entries":[{"name":"e","expression":"* * * * *","job":{"type":"t","queue":"q","payload":`, `}}]}`, "payload"},
+		{"POST", "/jobs", `{"type":"t","queue":"q","payload":[1],"batch":{"key":"k","when":"true","fold":"reduce range(200) as $i (1; [.])"},"labels":{"x":"`, `"}}`, "fold"},
+		{"POST", "/jobs/settle", strings.TrimSuffix(settle(`"outcome":"ok","result":`), "}]"), `}]`, "result"},
+		{"POST", "/jobs/" + j["id"].(string) + "/progress", fmt.Sprintf(`{"lease":%q,"checkpoint":`, j["lease"]), `}`, "checkpoint"},
+		{"POST", "/sessions/s/tasks", `{"tasks":[{"seq":1,"payload":`, `}]}`, "tasks[0].payload"},
+		{"POST", "/inboxes/in/messages", ``, ``, "payload"},
+		{"POST", "/inboxes/in/messages/bulk", `{"messages":[{"headers":{"g":"1"},"payload":`, `}]}`, "payload"},
+	} {
+		for value, at := range map[string]string{deep: "nested deeper", `{"a":[0,1e400]}`: ".a[1] is a number", `{"a":[0,-1e999,` + deep + `]}`: "is"} {
+			sent := c.before + value + c.after
+			if c.says == "fold" {
+				sent = c.before + c.after
+				at = "nested deeper"
+			}
+			got := a.call(c.method, c.path, sent, "g", "1")
+			if got.status != 400 && got.status != 422 && !strings.Contains(got.body, `"code"`) || !strings.Contains(got.body, at) || !strings.Contains(got.body, c.says) {
+				t.Errorf("%s %s %.200s\n got %d %s\nwant %s", c.method, c.path, sent, got.status, got.body, c.says+at)
+			}
+		}
+	}
+	// and the same as MessagePack
+	got := a.call("POST", "/jobs", packed(t, `{"type":"t","queue":"q","payload":`+deep+`}`), "Content-Type", msgpackType)
+	if got.status != 400 || !strings.Contains(got.body, "nested deeper") {
+		t.Errorf("as MessagePack: %d %s", got.status, got.body)
+	}
+	a.want(201, "*", "POST", "/jobs", `{"type":"t","queue":"q","payload":`+deep[1:249]+`}`)
+}
+
+func TestWhatIsNoJSONAndNoNameIsTheCallersFault(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	a.client = http.DefaultClient
+	for _, body := range []string{`{`, `{"group":1,`, `{"group":1}x`, `{"nosuch":1,{`, "{\"group\":{\"header\":1},\xff}"} {
+		a.want(400, "*", "PUT", "/inboxes/in", body)
+	}
+	for _, path := range []string{"/queues/%c3%28", "/inboxes/%c3%28", "/crons/%ff", "/jobs/%c3%28", "/sessions/%c3%28", "/locks/%c3%28", "/jobs?queue=%c3%28"} {
+		a.want(400, "*", "GET", path, "")
+	}
 }

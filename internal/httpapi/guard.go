@@ -18,7 +18,8 @@ func (h *handler) trusted(r *http.Request) bool {
 	if !h.knows(r.Host, r) {
 		return false
 	}
-	if site := r.Header["Sec-Fetch-Site"]; len(site) > 0 && site[0] == "cross-site" {
+	// Another port or name of the same site is another's page, too.
+	if site := r.Header["Sec-Fetch-Site"]; len(site) > 0 && (site[0] == "cross-site" || site[0] == "same-site") {
 		return false
 	}
 	for _, origin := range r.Header["Origin"] {

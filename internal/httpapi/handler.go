@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/reprisehq/reprise/internal/auth"
 	"github.com/reprisehq/reprise/internal/door/grid"
@@ -337,6 +338,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if w, ok := negotiate(w, r); ok {
 			refuse(w, http.StatusNotFound, wire.CodeNotFound, "not found")
 		}
+		return
+	}
+	if !utf8.ValidString(r.URL.Path) { // no answer could say it
+		refuse(w, http.StatusBadRequest, wire.CodeInvalid, "the path is not UTF-8")
 		return
 	}
 	serve := res.method(r.Method)

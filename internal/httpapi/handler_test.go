@@ -208,6 +208,7 @@ func TestOnlyWhoKnowsOurNameGetsIn(t *testing.T) {
 		{"another site's page", own, []string{"Origin", "http://evil.example"}, 403},
 		{"another port's page", own, []string{"Origin", "http://127.0.0.1:1"}, 403},
 		{"a page without a name", own, []string{"Origin", "null"}, 403},
+		{"another port's image", own, []string{"Sec-Fetch-Site", "same-site"}, 403},
 		{"another site's image", own, []string{"Sec-Fetch-Site", "cross-site"}, 403},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package job
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // WrongName says why s is no name of at most bytesMax bytes; "" = it is one. A
@@ -15,6 +16,8 @@ func WrongName(s string, bytesMax int) string {
 		return "must not be empty"
 	case len(s) > bytesMax:
 		return "must not be longer than " + strconv.Itoa(bytesMax) + " bytes"
+	case !utf8.ValidString(s):
+		return "must be UTF-8"
 	case at < 0:
 		return ""
 	case s[at] == ',':

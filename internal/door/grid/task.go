@@ -90,6 +90,7 @@ func ordered(list []engine.NewJob, tasks []wire.Task, places map[int64]int) ([]e
 }
 
 func (c *Config) task(n *engine.NewJob, t *wire.Task, at string) error {
+	in, unreadable := job.Unreadable(t.Payload)
 	switch {
 	case t.Seq < 1 || t.Seq > SeqMax:
 		return refuse(at+".seq", "%s.seq must be a whole number from 1 to %d: your number of the task", at, int64(SeqMax))
@@ -98,6 +99,8 @@ func (c *Config) task(n *engine.NewJob, t *wire.Task, at string) error {
 	case int64(len(t.Payload)) > c.TaskBytesMax:
 		return &job.Error{Kind: job.Invalid, Field: at + ".payload", Text: at + ".payload has " + strconv.Itoa(len(t.Payload)) +
 			" bytes, and the broker takes at most " + strconv.FormatInt(c.TaskBytesMax, 10) + " (task_bytes_max); keep large data elsewhere and send where it is"}
+	case unreadable != "":
+		return refuse(at+".payload"+in, "%s.payload%s %s", at, in, unreadable)
 	case len(t.Requires) > requiresMax:
 		return refuse(at+".requires", "%s.requires must not have more than %d conditions", at, requiresMax)
 	}

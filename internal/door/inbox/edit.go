@@ -53,6 +53,9 @@ func checkEdit(edit *wire.InboxEdit) error {
 	if edit.Payload == nil && edit.NextDue == nil && edit.ExpiresAt == nil {
 		return refuse("", "nothing is to be changed; give payload, next_due or expires_at")
 	}
+	if at, why := job.Unreadable(edit.Payload); why != "" {
+		return refuse("payload"+at, "payload"+at+" "+why)
+	}
 	return nil
 }
 

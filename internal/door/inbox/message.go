@@ -65,7 +65,18 @@ func Single(headers map[string][]string, s *Settings, body []byte) Message {
 	if value := jsontext.Value(m.Payload); m.Err == nil && !value.IsValid(jsontext.AllowDuplicateNames(true)) {
 		m.Err = undecodable(value.Compact(jsontext.AllowDuplicateNames(true)))
 	}
+	m.readable()
 	return m
+}
+
+// readable refuses a payload that who gets the message could not read.
+func (m *Message) readable() {
+	if m.Err != nil {
+		return
+	}
+	if at, why := job.Unreadable(m.Payload); why != "" {
+		m.Err = refuse("payload"+at, "payload"+at+" "+why)
+	}
 }
 
 // own copies a payload out of the buffer it was read from. A line break in it,
@@ -313,5 +324,6 @@ func (b *bulk) message() {
 	if m.seal(); m.Payload == nil {
 		m.fail("payload", "payload is missing")
 	}
+	m.readable()
 	b.list = append(b.list, m)
 }

@@ -64,8 +64,8 @@ func (r *reader) document(body []byte) (*document, error) {
 		if bad.JSONPointer == "" || len(r.shapes) == problemsMax {
 			return nil, errors.Join(r.problems...)
 		}
-		if body, err = without(body, bad.JSONPointer); err != nil {
-			return nil, err
+		if body, err = without(body, bad.JSONPointer); err != nil { // what follows it is no JSON
+			return nil, refuse("", "invalid JSON: "+shorten(strings.TrimPrefix(err.Error(), "jsontext: ")))
 		}
 	}
 }

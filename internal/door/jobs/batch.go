@@ -175,6 +175,9 @@ func foldOnce(ctx context.Context, b *job.Batch, existing, newcomer []byte, most
 	if err != nil {
 		return nil, err
 	}
+	if at, why := job.Unreadable(out[0]); why != "" {
+		return nil, errors.New("its output" + at + " " + why)
+	}
 	return out[0], nil
 }
 

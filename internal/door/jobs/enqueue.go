@@ -88,7 +88,7 @@ func (r *Reader) field(n *engine.NewJob, says *policy, name []byte) {
 	case "queue":
 		j.Queue = r.name("queue", &r.queue)
 	case "payload":
-		n.Payload = payload(r.value())
+		n.Payload = r.payload("payload", r.value())
 	case "priority":
 		j.Priority = uint16(r.number("priority", 0, 1<<16-1, uint64(job.PriorityDefault)))
 	case "ready_at":
@@ -157,6 +157,14 @@ func (r *Reader) field(n *engine.NewJob, says *policy, name []byte) {
 }
 
 var places = []job.Place{job.PlaceFront, job.PlaceBack, job.PlaceKeep}
+
+// payload is what is kept of a value, if clients can read it.
+func (r *Reader) payload(field string, raw []byte) []byte {
+	if at, why := job.Unreadable(raw); why != "" {
+		r.fail(field+at, why)
+	}
+	return payload(raw)
+}
 
 // payload copies a value out of the buffer it was read from. A line break in
 // it, which can only be white space, would end the line of a take stream.

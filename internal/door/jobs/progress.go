@@ -25,6 +25,9 @@ func ProgressOf(p *wire.Progress) (*job.RunProgress, error) {
 		return nil, refuse("progress.text", "progress.text must not be longer than "+strconv.Itoa(job.ProgressTextMax)+" bytes")
 	}
 	if len(p.Checkpoint) > 0 && string(p.Checkpoint) != "null" {
+		if at, why := job.Unreadable(p.Checkpoint); why != "" {
+			return nil, refuse("progress.checkpoint"+at, "progress.checkpoint"+at+" "+why)
+		}
 		told.Checkpoint = payload(p.Checkpoint)
 	}
 	if len(told.Checkpoint) > job.CheckpointMax {

@@ -71,6 +71,9 @@ func OneAsked(w *wire.DeadOne) (ask engine.ReplayDead, err error) {
 	if ask.Place, err = placeOf(w.Place); err != nil {
 		return ask, err
 	}
+	if at, why := job.Unreadable(w.Payload); why != "" {
+		return ask, refuse("payload"+at, "payload"+at+" "+why)
+	}
 	ask.Allow, ask.MaxReplays, ask.Payload = w.AllowOutOfOrder, w.MaxReplays, w.Payload
 	return ask, nil
 }

@@ -242,7 +242,7 @@ func (r *Reader) settle(s *engine.Settle, name []byte) {
 		r.must("error.message", said || !there)
 	case "result":
 		if raw := r.given(); raw != nil {
-			s.Result = payload(raw)
+			s.Result = r.payload("result", raw)
 		}
 	default:
 		if !r.when(s, name) {
