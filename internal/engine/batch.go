@@ -19,6 +19,7 @@ type committer struct {
 	holders    map[string]*holder // streams by holder name
 	hungry     hungry
 	queues     map[string]bool    // names seen, for max_queues
+	gaveBack   job.Millis         // when names of them were given back last
 	leases     int                // live leases of all holders
 	emptied    map[string]emptied // by queue; replaced, never changed
 	audits     audits             // entries of the audit log
@@ -130,8 +131,9 @@ type run struct {
 	cronFolds []*cronFold // ticks to be planned by others
 
 	sessions map[string]*job.Session // as they shall be
-	dropped  map[string]bool         // queues of sessions that are forgotten
-	news     []string                // sessions that changed
+	dropped  map[string]bool         // queues of sessions that are forgotten, and given back
+	gaveBack job.Millis
+	news     []string // sessions that changed
 	strayed  []strayed
 	over     []job.ID // tasks that ended, of sessions in which some wait for others, to be told yet
 	stirred  bool     // a task, what a session asks for, or what an engine may be given changed
@@ -354,7 +356,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, reads: old.reads,
 		gifts: old.gifts[:0], granted: old.granted, offers: old.offers, hooks: old.hooks,
 		joined: old.joined, left: old.left, ids: *e.core.ids, seq: e.core.seq,
-		watch: e.core.watch, disk: e.core.disk, emptied: e.core.emptied, over: slices.Clip(e.core.over),
+		gaveBack: e.core.gaveBack, watch: e.core.watch, disk: e.core.disk, emptied: e.core.emptied, over: slices.Clip(e.core.over),
 	}
 }
 
@@ -394,6 +396,7 @@ func (r *run) publish() {
 			c.streams[h.kind]++
 		}
 	}
+	c.gaveBack = r.gaveBack
 	for name := range r.dropped {
 		delete(c.queues, name)
 	}

@@ -104,7 +104,7 @@ func TestCancelledIsNotDead(t *testing.T) {
 			"c": {IDs: []job.ID{r.ids["c"]}},
 		} {
 			var got []string
-			list, err := r.DeadJobs(r.Context(), engine.DeadPage{Select: &s, Most: 9})
+			list, _, err := r.DeadJobs(r.Context(), engine.DeadPage{Select: &s, Most: 9})
 			for _, d := range list {
 				got = append(got, r.names[d.Job.ID])
 			}

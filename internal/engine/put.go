@@ -208,13 +208,47 @@ func (r *run) quota(in *intake, name string) (*admission, error) {
 
 // oneMoreQueue refuses a queue above max_queues; coming are about to be made.
 func (r *run) oneMoreQueue(coming int) error {
-	if len(r.c.queues)+len(r.fresh)+coming < r.e.opts.QueuesMax {
+	free := func() bool { return len(r.c.queues)+len(r.fresh)-len(r.dropped)+coming < r.e.opts.QueuesMax }
+	if free() || r.giveBackQueues() && free() {
 		return nil
 	}
 	return &job.Error{
 		Kind: job.OverLimit, Field: "queue",
 		Text: fmt.Sprintf("there may be %d queues (max_queues); use an existing one", r.e.opts.QueuesMax),
 	}
+}
+
+// How often names of queues are given back, and how many are looked at then.
+const (
+	giveBackEvery = 10 * job.Second
+	giveBackLook  = 10_000
+)
+
+// giveBackQueues forgets names of queues that have no job and no settings, so
+// that names which are used once do not fill max_queues. It reports whether it
+// looked: it takes a while, and nobody waits for it again and again.
+func (r *run) giveBackQueues() bool {
+	if r.gaveBack != 0 && r.now < r.gaveBack+giveBackEvery {
+		return false
+	}
+	r.gaveBack = r.now
+	look := giveBackLook
+	for name := range r.c.queues {
+		if look--; look < 0 {
+			break
+		}
+		if d := r.tx.Depth(name); d.States != (store.Depth{}).States || r.c.protection.queues[name] || r.fresh[name] {
+			continue
+		}
+		if row, err := r.tx.Row(job.Queues, name); row != nil || err != nil {
+			continue
+		}
+		if r.dropped == nil {
+			r.dropped = map[string]bool{}
+		}
+		r.dropped[name] = true
+	}
+	return true
 }
 
 // seeQueue notes that a queue exists.

@@ -136,6 +136,25 @@ func TestThereAreNoMoreQueuesThanAllowed(t *testing.T) { // max_queues
 	}, few)
 }
 
+// A name that was used once does not count for ever.
+func TestQueuesWithoutJobsAndSettingsMakeRoomForOthers(t *testing.T) { // max_queues
+	scenario(t, func(r *rig) {
+		r.puts("one", "a")
+		r.puts("two", "b")
+		r.queue("three", func(q *job.Queue) { q.MaxJobs = 5 })
+		r.tooMuch(newNamed("four", "d"))
+		r.deletes(of("one"), 1)
+		r.pass(11 * job.Second)
+		r.puts("four", "d")
+		r.tooMuch(newNamed("one", "e")) // two has a job, three has settings
+		r.deletes(of("two"), 1)
+		r.tooMuch(newNamed("one", "e")) // not that often
+		r.pass(11 * job.Second)
+		r.puts("one", "e")
+		r.expect("d", job.Ready)
+	}, func(r *rig) { r.opts.QueuesMax = 3 })
+}
+
 func TestBelowItsDiskReserveTheEngineTakesNothingInAndGoesOnOtherwise(t *testing.T) { // disk_reserve
 	reserve := func(r *rig) { r.opts.Reserve = engine.Reserve{Bytes: 100, Share: 0.2} }
 	scenario(t, func(r *rig) {

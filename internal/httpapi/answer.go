@@ -92,7 +92,7 @@ func (h *handler) problem(w http.ResponseWriter, r *http.Request, err error) {
 		h.log.ErrorContext(r.Context(), "a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		w.Header()["Retry-After"] = retryAfter
-		if !isEnqueue(r) && r.Method != http.MethodPatch && !strings.HasPrefix(r.URL.Path, "/crons/") {
+		if !isEnqueue(r) && r.Method != http.MethodPatch && r.Method != http.MethodPut && !strings.HasPrefix(r.URL.Path, "/crons/") {
 			status = http.StatusServiceUnavailable
 		}
 	}

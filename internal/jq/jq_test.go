@@ -258,7 +258,7 @@ func TestNoBuiltinOutlivesItsLimits(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	for _, source := range []string{
 		`[range(1; infinite) | "x" * 1000000]`, `def f: 1 + f; f`, `[range(100000)] as $x | def f: $x | .[] | f; f`, `.[500000000] = 1`,
-		`("x" * 300000000) | ascii_downcase`, `[range(100) | "x" * 10000000] | add`, `reduce range(3000000) as $i (1; [.]) | tojson | length`,
+		`("x" * 600000000) | ascii_downcase`, `[range(100) | "x" * 10000000] | add`, `reduce range(3000000) as $i (1; [.]) | tojson | length`,
 	} {
 		_, err := compile(t, source).Run(t.Context(), jq.Limits{Time: time.Minute, Bytes: 1 << 20}, 1, nil)
 		if !errors.Is(err, jq.ErrBound) || !strings.Contains(err.Error(), "memory") {

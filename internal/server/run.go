@@ -157,7 +157,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 		parts = slices.Insert(parts, 1, certificateFiles(certificates))
 	}
 	go (&reloader{now: cfg, parts: parts, log: log}).follow(ctx, cfg.Reload)
-	crowd := &httpapi.Crowd{Total: cfg.MaxConnections, PerAddress: cfg.MaxPerAddress, Log: log}
+	crowd := &httpapi.Crowd{Total: connectionsMax(cfg.MaxConnections, descriptors(), log), PerAddress: cfg.MaxPerAddress, Log: log}
 	page.Connections(crowd)
 	srv, local := httpapi.NewServer(handler), httpapi.NewServer(handler)
 	srv.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)

@@ -240,8 +240,8 @@ var engineFaults = []fault{
 		name: "queues-unbounded", breaks: "core.md 10",
 		does:  "there may be any number of queues",
 		file:  "internal/engine/put.go",
-		old:   "if len(r.c.queues)+len(r.fresh)+coming < r.e.opts.QueuesMax {",
-		new:   "if len(r.fresh)+coming < r.e.opts.QueuesMax {",
+		old:   "return len(r.c.queues)+len(r.fresh)-len(r.dropped)+coming < r.e.opts.QueuesMax }",
+		new:   "return len(r.fresh)-len(r.dropped)+coming < r.e.opts.QueuesMax }",
 		first: []suite{in(enginePkg, "TestThereAreNoMoreQueuesThanAllowed")},
 	},
 	{

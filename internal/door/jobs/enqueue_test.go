@@ -109,7 +109,7 @@ func TestEnqueueTakesNullAsLeftOut(t *testing.T) {
 func TestEnqueueKeepsPayloadsAsWritten(t *testing.T) {
 	for _, payload := range []string{
 		`null`, `0`, `""`, `[]`, `{}`, `9007199254740993`, `-9223372036854775808`, `18446744073709551615`, `1.0`, `1e300`,
-		`{"a":1,"a":2}`, `"\u0000<>&\/é"`, `[1 , 2]`, strings.Repeat(`[`, 5000) + strings.Repeat(`]`, 5000),
+		`{"a":1,"a":2}`, `"\u0000<>&\/é"`, `[1 , 2]`, strings.Repeat(`[`, job.NestingMax) + strings.Repeat(`]`, job.NestingMax),
 	} {
 		got, err := enqueue(t, `{"payload": `+payload+` ,"type":"t","queue":"q"}`)
 		if err != nil || string(got.Payload) != payload {
