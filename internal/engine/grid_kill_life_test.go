@@ -34,7 +34,7 @@ func (k *killed) work() {
 }
 
 func killedSession(q *job.Queue) {
-	q.Retry.Limit, q.RunTimeout, q.FrontOrder = job.LimitOf(2), 6*job.Second, job.FrontBySeq
+	q.Retry.Limit, q.RunTimeout, q.FrontOrder = job.LimitOf(2), 30*job.Second, job.FrontBySeq
 	q.Grid.MaxReschedules, q.Grid.MaxCopies, q.Grid.Collection = 2, 2, job.CollectLater
 }
 
