@@ -16,11 +16,12 @@ func newJobsCancelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel [ID...]",
 		Short: "Give up jobs that are not finished, by id or by a filter, and tell who runs them",
-		Long: `Give up jobs that are not finished: they are dead, with who cancelled them and why
-as their failure. They do not count as deaths, and are replayed only if --reason
-cancelled or their id says so. A worker that runs one is told: that of 'reprise
-work' and of the Go client stops it at once, one with leases hears it at its
-next heartbeat. A Zizq client cannot be told; what it reports is refused.
+		Long: `Give up jobs that are not finished: they are dead, with who cancelled them and
+why as their failure. They do not count as deaths, and are replayed only if
+--reason cancelled or their id says so. A worker that runs one is told: that of
+'reprise work' and of the Go client stops it at once, one with leases hears it
+at its next heartbeat. A Zizq client cannot be told; what it reports is
+refused.
 
 With a filter instead of ids the jobs are only counted and some are shown, until
 --yes is given.`,

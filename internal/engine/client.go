@@ -185,6 +185,7 @@ func (c *committer) loadClient(session string, timeout, steady job.Millis) {
 // Heard is a sign of life of the client of a session. It answers how soon the next
 // one is due at the latest, 0 if the session needs none.
 func (e *Engine) Heard(ctx context.Context, session string) (within job.Millis, err error) {
+	var told job.Millis // by the committer, which may still be at it when ctx ends
 	err = e.do(ctx, 0, func(r *run) error {
 		if _, err := r.heardSession(session); err != nil {
 			return err
@@ -193,13 +194,13 @@ func (e *Engine) Heard(ctx context.Context, session string) (within job.Millis, 
 		if err != nil {
 			return err
 		}
-		if within = 0; q.Grid != nil {
-			within = q.Grid.ClientTimeout
+		if told = 0; q.Grid != nil {
+			told = q.Grid.ClientTimeout
 		}
 		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	return within, nil
+	return told, nil
 }

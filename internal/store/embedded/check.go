@@ -57,7 +57,7 @@ func (w *witness) lastCount() string {
 }
 
 // checkList compares the list of tables. It returns the first log that is not in
-// tables yet.
+// tables yet. What it has found to be in use is kept in inUse.
 func (w *witness) checkList(path string) (keeps uint64, err error) {
 	number, ok := listNumber(w.fs.PathBase(path))
 	if !ok {
@@ -84,6 +84,10 @@ func (w *witness) checkList(path string) (keeps uint64, err error) {
 		return 0, corrupt("%s has %d bytes, and had %d: tables are named in what is missing", path, len(content), mine.Size)
 	case mine != nil && crc32.Checksum(content[:mine.Size], castagnoli) != mine.Sum:
 		return 0, corrupt("%s is damaged at byte %d of %d: tables are named there", path, badList(content[:mine.Size]), mine.Size)
+	}
+	w.inUse = list{Number: number, Size: int64(len(content)), Sum: crc32.Checksum(content, castagnoli)}
+	if mine == nil || w.inUse.Size != mine.Size {
+		w.known.Jobs = -1 // somebody who does not know of this file worked here since, an earlier version for one
 	}
 	return firstLog(content), nil
 }

@@ -35,6 +35,7 @@ type witness struct {
 	mu    sync.Mutex
 	file  vfs.File // set and cleared under both locks
 	known claims
+	inUse list // that the database had when it was checked
 	told  bool // that it cannot be written
 
 	logMu sync.Mutex
@@ -87,6 +88,9 @@ func (w *witness) begin() (err error) {
 		return fmt.Errorf("writing %s: %w", w.path(), err)
 	}
 	w.fresh = false
+	if w.inUse.Size > 0 && !slices.ContainsFunc(w.known.Lists, func(l list) bool { return l.Number == w.inUse.Number }) {
+		w.listSynced(w.inUse) // Pebble begins another one, which is known before it is in use
+	}
 	return nil
 }
 
@@ -168,7 +172,11 @@ func (w *witness) tell(err error) {
 func (w *witness) listSynced(l list) {
 	w.state(func(c *claims) {
 		c.Lists = append(slices.DeleteFunc(c.Lists, func(o list) bool { return o.Number == l.Number }), l)
-		c.Lists = c.Lists[max(0, len(c.Lists)-listsKnown):]
+		for i := 0; len(c.Lists) > listsKnown; i++ {
+			if c.Lists[i].Number != w.inUse.Number { // which stays so until Pebble has noted that another one is
+				c.Lists, i = slices.Delete(c.Lists, i, i+1), -1
+			}
+		}
 	})
 }
 
@@ -337,9 +345,11 @@ type watchedList struct {
 }
 
 func (f *watchedList) Write(p []byte) (int, error) {
+	sum := crc32.Update(f.list.Sum, castagnoli, p) // beforehand: whoever is given p may change it
 	n, err := f.File.Write(p)
-	f.list.Size += int64(n)
-	f.list.Sum = crc32.Update(f.list.Sum, castagnoli, p[:n])
+	if err == nil {
+		f.list.Size, f.list.Sum = f.list.Size+int64(n), sum
+	}
 	return n, err
 }
 
