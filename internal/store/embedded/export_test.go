@@ -4,3 +4,6 @@ package embedded
 func (s *Store) SyncNow() { s.syncNow() }
 
 func (s *Store) Watch() { s.watch() }
+
+// ClaimJobs notes a number of jobs as a close does.
+func (s *Store) ClaimJobs(n int64) { s.witness.closed(n) }
