@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -161,12 +162,15 @@ func TestAPanicRefusesOneCommand(t *testing.T) {
 		r.puts("q", "a", "b", "c")
 		held := r.lease(engine.LeaseOptions{Max: 3, For: job.Hour}, "a", "b", "c")
 		r.rewrites("b", func(j *job.Job) { j.Door = 99 }) // of a version to come
+		var mu sync.Mutex                                 // guards answers
 		answers := map[string]error{}
 		done := make(chan string)
 		for name, d := range held {
 			go func() {
 				_, err := r.Settle(r.Context(), []engine.Settle{{ID: d.Job.ID, Token: d.Lease.Token, Outcome: job.Retried}})
+				mu.Lock()
 				answers[name] = err
+				mu.Unlock()
 				done <- name
 			}()
 		}

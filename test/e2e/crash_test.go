@@ -72,6 +72,11 @@ func TestATornLastRecordIsHandled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			ids := enqueued(t, dir, jobs)
+			if damage.lost > 0 { // a power cut takes what is known of it, too
+				if err := os.Remove(filepath.Join(dir, "SYNCED")); err != nil {
+					t.Fatal(err)
+				}
+			}
 			change(t, latest(t, dir, "*.log"), damage.do)
 			s := start(t, dir)
 			c := dial(s.url)
@@ -142,10 +147,6 @@ func TestACorruptMiddleIsRefused(t *testing.T) {
 		},
 		"of the last block of a log": {
 			func(t *testing.T, dir string) { enqueued(t, dir, 1); enqueued(t, dir, jobs/4) }, "*.log", middle,
-		},
-		"of a table": {
-			func(t *testing.T, dir string) { enqueued(t, dir, jobs); start(t, dir).terminate() }, "*.sst",
-			func(f *os.File, _ int64) error { return flip(f, 1000) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
