@@ -31,11 +31,16 @@ func (e *Engine) unreadPayload(j *job.Job) error {
 }
 
 func (r *run) rejectUnread(id job.ID, why error) error {
+	return r.rejectOpen(id, "corrupt: its payload cannot be read: "+why.Error())
+}
+
+// rejectOpen rejects a job that is not over.
+func (r *run) rejectOpen(id job.ID, why string) error {
 	j, err := r.tx.Get(id)
 	if err != nil || j == nil || !j.State.Open() {
 		return err
 	}
-	return r.reject(j, "corrupt: its payload cannot be read: "+why.Error())
+	return r.reject(j, why)
 }
 
 // bodies reads payloads for who only looks: one that cannot be read is nil.

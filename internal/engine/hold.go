@@ -200,7 +200,8 @@ func (r *run) tellVoid(j *job.Job, v *rule.Void) error {
 }
 
 // fill reads the payloads that were not in memory. A job that was settled
-// meanwhile has none any more and is left out.
+// meanwhile has none any more and is left out, and so is one that nobody could
+// read: it is given up.
 // An error means that the caller holds leases without having the jobs: it must
 // end its stream, or let them lapse.
 func (e *Engine) fill(list []Delivery) ([]Delivery, error) {
@@ -213,13 +214,14 @@ func (e *Engine) fill(list []Delivery) ([]Delivery, error) {
 			refs = append(refs, list[i].Job.Payload)
 		}
 	}
-	if refs == nil {
-		return list, nil
-	}
-	bodies, err := e.store.Payloads(refs...)
-	damaged := job.KindOf(err) == job.Corrupt
-	if err != nil && !damaged {
-		return nil, err
+	var bodies [][]byte
+	damaged := false
+	if refs != nil {
+		var err error
+		bodies, err = e.store.Payloads(refs...)
+		if damaged = job.KindOf(err) == job.Corrupt; err != nil && !damaged {
+			return nil, err
+		}
 	}
 	kept := list[:0]
 	for _, d := range list {
@@ -231,9 +233,28 @@ func (e *Engine) fill(list []Delivery) ([]Delivery, error) {
 				continue
 			}
 		}
-		kept = append(kept, d)
+		if e.readable(&d) {
+			kept = append(kept, d)
+		}
 	}
 	return kept, nil
+}
+
+// readable gives up what clients cannot read: an earlier version took it in, and
+// who gets it ends its stream, again and again.
+func (e *Engine) readable(d *Delivery) bool {
+	at, why := job.Unreadable(d.Payload)
+	what := "payload"
+	if x := d.Job.Extras; why == "" && x != nil && x.Progress != nil {
+		at, why = job.Unreadable(x.Progress.Checkpoint)
+		what = "checkpoint"
+	}
+	if why == "" || d.Voided {
+		return true
+	}
+	id, why := d.Job.ID, "unreadable: its "+what+at+" "+why
+	e.tell(func(r *run) error { return r.rejectOpen(id, why) })
+	return false
 }
 
 // unread reports whether the payload is to be read yet.

@@ -18,6 +18,9 @@ const numberPlain = 300
 // meets it ends its stream, again and again. at is the path of the member, such
 // as .a[3]; why is empty if all is well.
 func Unreadable(v []byte) (at, why string) {
+	if len(v) <= 2*NestingMax && !mayHaveExponent(v) {
+		return "", "" // the usual one: neither so deep nor so many digits fit into it
+	}
 	depth := 0
 	for i := 0; i < len(v); i++ {
 		switch c := v[i]; {
@@ -41,6 +44,22 @@ func Unreadable(v []byte) (at, why string) {
 		}
 	}
 	return "", ""
+}
+
+// mayHaveExponent is quick: e behind a digit may stand in a text, too.
+func mayHaveExponent(v []byte) bool {
+	for _, e := range [...]byte{'e', 'E'} {
+		for at := 0; ; at++ {
+			n := bytes.IndexByte(v[at:], e)
+			if n < 0 {
+				break
+			}
+			if at += n; at > 0 && '0' <= v[at-1] && v[at-1] <= '9' {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func inNumber(c byte) bool {
@@ -89,12 +108,20 @@ func pathTo(v []byte) (path string) {
 
 // closing is where a text ends that begins at i.
 func closing(v []byte, i int) int {
-	for ; i < len(v) && v[i] != '"'; i++ {
-		if v[i] == '\\' {
-			i++
+	for from := i; ; i++ {
+		n := bytes.IndexByte(v[i:], '"')
+		if n < 0 {
+			return len(v)
+		}
+		i += n
+		first := i // of the backslashes before the quote: it is escaped by an odd number
+		for first > from && v[first-1] == '\\' {
+			first--
+		}
+		if (i-first)%2 == 0 {
+			return i
 		}
 	}
-	return i
 }
 
 func tooLarge(number []byte) bool {

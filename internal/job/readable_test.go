@@ -1,6 +1,8 @@
 package job_test
 
 import (
+	"bytes"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,6 +26,8 @@ func TestWhatClientsCannotReadIsFoundWithItsPath(t *testing.T) {
 		{`[{"a":{}},[],` + strings.Repeat("9", 310) + `]`, "[2]", "too large"},
 		{nested(job.NestingMax + 1), "", "nested deeper"},
 		{objects(5000), "", "nested deeper"},
+		{`{"a\\\\":1e400}`, `.a\\\\`, "too large"},
+		{`{"\\\\\"b":"\\\"","c":` + nested(job.NestingMax+1) + `}`, "", "nested deeper"},
 	} {
 		at, why := job.Unreadable([]byte(c.payload))
 		if at != c.at || !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
@@ -34,7 +38,13 @@ func TestWhatClientsCannotReadIsFoundWithItsPath(t *testing.T) {
 
 func BenchmarkUnreadable(b *testing.B) {
 	payload := []byte(`{"to":"ann@example.com","subject":"Your order","items":[{"sku":"A-1","n":2},{"sku":"B-7","n":1}],"total":129.95}`)
-	for b.Loop() {
-		job.Unreadable(payload)
+	for _, n := range []int{1, 10, 10_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			v := bytes.Repeat(payload, n)
+			b.SetBytes(int64(len(v)))
+			for b.Loop() {
+				job.Unreadable(v)
+			}
+		})
 	}
 }
