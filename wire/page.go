@@ -40,8 +40,9 @@ type Cancelled struct {
 
 // Patched answers PATCH /jobs. Refused are jobs that could not be moved.
 type Patched struct {
-	Patched int64 `json:"patched"`
-	Refused int64 `json:"refused,omitzero"`
+	Patched int64  `json:"patched"`
+	Refused int64  `json:"refused,omitzero"`
+	Why     string `json:"why,omitempty"` // the first of them, and why it was refused
 }
 
 // Queues answers GET /queues: the names in use, sorted; with ?rates=true also

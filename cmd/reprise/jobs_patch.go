@@ -142,7 +142,7 @@ func patchAll(cmd *cobra.Command, cl *client.Client, f client.Filter, change cli
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s patched\n", plural(n.Patched, "job"))
 	if n.Refused > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s cannot be moved: their groups are ordered, or they are running under a limit.\n", plural(n.Refused, "job"))
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s cannot be moved, such as %s.\n", plural(n.Refused, "job"), n.Why)
 	}
 	return nil
 }

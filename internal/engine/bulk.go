@@ -106,9 +106,10 @@ func (e *Engine) bulk(ctx context.Context, s Search, act func(*run, *job.Job) er
 
 // actOn is one transaction of a call over many jobs.
 func (e *Engine) actOn(ctx context.Context, s *Search, list []Listed, act func(*run, *job.Job) error) (done, refused int64, err error) {
-	var n, no int64
+	var n int64
+	var no []refusal
 	err = e.do(ctx, 0, func(r *run) error {
-		n, no = 0, 0
+		n, no = 0, no[:0]
 		r.tx.Durable()
 		for _, l := range list {
 			j, err := r.tx.Get(l.Job.ID)
@@ -122,7 +123,7 @@ func (e *Engine) actOn(ctx context.Context, s *Search, list []Listed, act func(*
 			case err == nil:
 				n++
 			case job.KindOf(err) == job.WrongState:
-				no++
+				no = append(no, refusal{j.ID, err})
 			default:
 				return err
 			}
@@ -132,7 +133,18 @@ func (e *Engine) actOn(ctx context.Context, s *Search, list []Listed, act func(*
 	if fatal(err) { // or ctx is over: what was counted may not have come true, and may still be written to
 		return 0, 0, err
 	}
-	return n, no, err
+	if s.Refused != nil {
+		for _, r := range no {
+			s.Refused(r.id, r.why)
+		}
+	}
+	return n, int64(len(no)), err
+}
+
+// refusal is why a call over many jobs leaves one as it is.
+type refusal struct {
+	id  job.ID
+	why error
 }
 
 // holds reports whether a job that was chosen as it was then is chosen as it

@@ -3,6 +3,8 @@ package engine
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"net/url"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/store"
@@ -105,6 +107,19 @@ func (r *run) doorSetting(d job.Door, name string) (*job.DoorSetting, error) {
 	row, err := r.tx.Row(job.DoorSettings, job.DoorKey(d, name))
 	s, _ := row.(*job.DoorSetting)
 	return s, err
+}
+
+// notInbox refuses a job for an inbox: it would have neither the group nor the
+// place among its messages that the settings of the inbox give them.
+func (r *run) notInbox(q *job.Queue) error {
+	s, err := r.doorSetting(job.DoorInbox, q.Name)
+	if err != nil || s == nil {
+		return err
+	}
+	return &job.Error{
+		Kind: job.WrongState, Field: "queue",
+		Text: fmt.Sprintf("queue %q is an inbox; send messages to it with POST /inboxes/%s/messages", q.Name, url.PathEscape(q.Name)),
+	}
 }
 
 func (r *run) oneMoreDoor() error {

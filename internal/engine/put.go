@@ -214,7 +214,7 @@ func (r *run) oneMoreQueue(coming int) error {
 	}
 	return &job.Error{
 		Kind: job.OverLimit, Field: "queue",
-		Text: fmt.Sprintf("there may be %d queues (max_queues); use an existing one", r.e.opts.QueuesMax),
+		Text: fmt.Sprintf("there may be %d queues (max_queues), sessions and inboxes included; use an existing one, delete what is not needed, or raise max_queues", r.e.opts.QueuesMax),
 	}
 }
 

@@ -27,6 +27,10 @@ type Search struct {
 	// Waits chooses jobs by what keeps them from running, as Obstacles tells it;
 	// nil = all. The calls that change many jobs do not have it.
 	Waits func(*job.Job, rule.Obstacle) bool
+
+	// Refused is told of each job that a call over many leaves as it is, and why;
+	// nil = nobody is.
+	Refused func(job.ID, error)
 }
 
 // Bounds of one look of a search.

@@ -298,8 +298,14 @@ func (r *run) ownSession(name string) (*job.Session, error) {
 // another door in a session's queue.
 func (r *run) submittable(j *job.Job) error {
 	q, err := r.queue(j.Queue)
-	if err != nil || q.Grid == nil && j.Door != job.DoorGrid {
+	if err != nil {
 		return err
+	}
+	if q.Turns && j.Door == job.DoorJobs {
+		return r.notInbox(q)
+	}
+	if q.Grid == nil && j.Door != job.DoorGrid {
+		return nil
 	}
 	if j.Door != job.DoorGrid {
 		return &job.Error{Kind: job.WrongState, Field: "queue", Text: fmt.Sprintf("queue %q is a session; submit tasks to it", j.Queue)}

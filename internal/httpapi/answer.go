@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -92,12 +93,24 @@ func (h *handler) problem(w http.ResponseWriter, r *http.Request, err error) {
 		h.log.ErrorContext(r.Context(), "a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		w.Header()["Retry-After"] = retryAfter
-		if !isEnqueue(r) && r.Method != http.MethodPatch && r.Method != http.MethodPut && !strings.HasPrefix(r.URL.Path, "/crons/") {
+		if !mayHear429(r) {
 			status = http.StatusServiceUnavailable
 		}
 	}
 	refuse(w, status, code, text)
 }
+
+// mayHear429 holds for calls that no worker sends.
+func mayHear429(r *http.Request) bool {
+	if isEnqueue(r) || r.Method == http.MethodPatch || r.Method == http.MethodPut {
+		return true
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	return r.Method == http.MethodPost && slices.Contains(operators, first)
+}
+
+// operators have these resources to themselves, together with producers.
+var operators = []string{"budgets", "crons", "dead", "queues", "sessions", "tokens"}
 
 func isEnqueue(r *http.Request) bool {
 	return r.Method == http.MethodPost && (r.URL.Path == "/jobs" || r.URL.Path == "/jobs/bulk" || strings.HasPrefix(r.URL.Path, "/inboxes/") && strings.Contains(r.URL.Path, "/messages"))

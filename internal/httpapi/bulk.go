@@ -62,16 +62,11 @@ func (h *handler) patchMany(w http.ResponseWriter, r *http.Request, _, _ string)
 		if err != nil {
 			return err
 		}
-		n, refused, err := q.Patch(r.Context(), h.engine, p)
-		if err = h.noteBulk(r, by, "patch jobs", q.Subject(), n, err); err != nil {
+		done, err := q.Patch(r.Context(), h.engine, p)
+		if err = h.noteBulk(r, by, "patch jobs", q.Subject(), done.Patched, err); err != nil {
 			return err
 		}
-		s.out = strconv.AppendInt(append(s.out, `{"patched":`...), n, 10)
-		if refused > 0 {
-			s.out = strconv.AppendInt(append(s.out, `,"refused":`...), refused, 10)
-		}
-		s.out = append(s.out, '}')
-		send(w, http.StatusOK, s.out)
+		h.sendPlainAs(w, r, http.StatusOK, done)
 		return nil
 	})
 }

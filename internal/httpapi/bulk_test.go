@@ -136,6 +136,16 @@ func TestAPatchRefusesByName(t *testing.T) {
 	}
 }
 
+// Who moves many jobs and none of them can be moved is told why.
+func TestAPatchOfManySaysWhyItRefuses(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	a.want(200, "*", "PATCH", "/queues/to", `{"order":"strict"}`)
+	first := a.enqueue("q", "1", `,"group":"g"`)
+	a.enqueue("q", "2", `,"group":"g"`)
+	a.want(200, `{"patched":0,"refused":2,"why":"job `+first+`: job `+first+` has the group \"g\", and groups of queue \"to\" are strictly ordered; it cannot join one"}`,
+		"PATCH", "/jobs?queue=q", `{"queue":"to"}`)
+}
+
 func TestWhatIsOverIsNotPatched(t *testing.T) {
 	a := start(t, httpapi.Options{})
 	done := a.enqueue("q", "1", `,"retention":{"completed_ms":60000}`)

@@ -37,6 +37,17 @@ func inboxesOf(t testing.TB, e *engine.Engine) *inbox.Door {
 
 const ordersInbox = `{"group":{"json":".order"},"batch":{"mode":"fail_first","query":"none"}}`
 
+// A job would have neither group nor place among the messages.
+func TestAJobForAnInboxIsRefused(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	a.want(200, "*", "PUT", "/inboxes/orders", ordersInbox)
+	const says = `{"error":"queue \"orders\" is an inbox; send messages to it with POST /inboxes/orders/messages","code":"wrong_state"}`
+	one := `{"queue":"orders","type":"t","payload":{"order":7}}`
+	a.want(422, says, "POST", "/jobs", one)
+	a.want(422, "*", "POST", "/jobs/bulk", `{"jobs":[{"queue":"q","type":"t","payload":1},`+one+`]}`)
+	a.want(200, `{"count":0}`, "GET", "/jobs/count", "")
+}
+
 func TestMessagesAreTakenInOnceByTheirID(t *testing.T) {
 	bothProtocols(t, httpapi.Options{}, func(t *testing.T, a *api) {
 		a.want(200, "*", "PUT", "/inboxes/orders", ordersInbox)

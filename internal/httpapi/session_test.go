@@ -10,7 +10,10 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/door/grid"
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/httpapi"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // login logs an engine in and returns its epoch.
@@ -36,6 +39,22 @@ func (a *api) ends(j map[string]any, rest string) {
 	got := a.want(200, "*", "POST", "/jobs/settle", fmt.Sprintf(`[{"id":%q,"lease":%q,%s}]`, j["id"], j["lease"], rest))
 	if strings.Contains(got, `"code"`) {
 		a.t.Errorf("settling %v: %s", j["id"], got)
+	}
+}
+
+// At max_queues there is no place for a session, and the answer says what to do.
+func TestASessionTooManyIs429(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	if err := a.engine.Reconfigure(t.Context(), engine.Options{Server: rule.DefaultServer(), QueuesMax: 1}, job.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	a.enqueue("q", "1", "")
+	got := a.call("POST", "/sessions", `{}`)
+	if got.status != 429 || got.header.Get("Retry-After") != "1" || !strings.Contains(got.body, "raise max_queues") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := a.call("POST", "/queues/new/hold", `{"for_ms":1000}`); got.status != 429 {
+		t.Errorf("a hold: %d %s", got.status, got.body)
 	}
 }
 

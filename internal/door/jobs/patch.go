@@ -265,12 +265,18 @@ func (b *Bulk) Delete(ctx context.Context, e *engine.Engine) (n int64, err error
 }
 
 // Patch changes what the query chooses.
-func (b *Bulk) Patch(ctx context.Context, e *engine.Engine, p engine.Patch) (n, refused int64, err error) {
+func (b *Bulk) Patch(ctx context.Context, e *engine.Engine, p engine.Patch) (out wire.Patched, err error) {
 	err = bounded(ctx, b.sieve, func(ctx context.Context) error {
-		n, refused, err = e.PatchAll(ctx, b.search(), p)
+		s := b.search()
+		s.Refused = func(id job.ID, why error) {
+			if out.Why == "" {
+				out.Why = "job " + id.String() + ": " + TextOf(why)
+			}
+		}
+		out.Patched, out.Refused, err = e.PatchAll(ctx, s, p)
 		return err
 	})
-	return n, refused, soFar(err, "patched", n)
+	return out, soFar(err, "patched", out.Patched)
 }
 
 // soFar says what a call that was broken off has done.
