@@ -26,7 +26,7 @@ A job is in one of five states:
   scheduled   waits for its time: a delay, or the wait before a retry
   ready       waits for a worker
   in_flight   a worker has it
-  completed   done; stays only as long as its retention says
+  completed   done; stays as long as its retention says, else an hour at most
   dead        given up, or cancelled; stays to be looked at, 7 days by default`,
 		Example: `  reprise jobs list
   reprise jobs list --status dead
@@ -227,7 +227,7 @@ func newJobsShowCommand() *cobra.Command {
 			}
 			j, err := cl.Get(cmd.Context(), args[0])
 			if client.CodeOf(err) == wire.CodeNotFound {
-				return fmt.Errorf("%w\nA completed job leaves at once unless its retention says otherwise", err)
+				return fmt.Errorf("%w\nA completed job leaves when its retention is over; without one, after an hour at most", err)
 			} else if err != nil {
 				return advise(err, cl)
 			}

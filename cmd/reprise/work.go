@@ -71,7 +71,7 @@ status, and the policy decides (rules: [{when: {status: 404}, do: dead}]).
 With --result what the command writes to standard output, or the body of a 2xx
 answer, is kept with the job as its result, up to 16 MiB: as it is if it is
 JSON, else as a text. "reprise jobs show" tells it as long as the job is there,
-which is its retention: a job without one leaves when it is done.
+which is its retention; without one, an hour at most.
 
 A job is run at least once: if this program or its machine dies in the middle,
 it is run again. Broken connections and server restarts alone run nothing

@@ -163,6 +163,7 @@ type hooks struct {
 	rand   func() float64
 	seq    func() int64
 	paused func(job.Fingerprint) bool
+	kept   func(queue string) (int64, int)
 }
 
 // disk is what was seen of the free space.
@@ -333,7 +334,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 		old.held, old.alone, old.reads = map[*holder]int{}, map[*holder]int{}, map[*holder]int{}
 		old.joined, old.left = map[string]*holder{}, map[*holder]bool{}
 		old.granted, old.offers = map[job.ID]int{}, map[offerKey]*offer{}
-		old.hooks = hooks{rand: r.uniform, seq: r.nextSeq, paused: r.paused}
+		old.hooks = hooks{rand: r.uniform, seq: r.nextSeq, paused: r.paused, kept: r.keptDone}
 	}
 	if old.gifts == nil { // those of the run before are on their way
 		old.gifts = *e.gifts.Get().(*[]gift)
@@ -487,7 +488,7 @@ func (r *run) view(j *job.Job, queue, group string) (rule.View, error) {
 	}
 	v := rule.View{
 		Now: r.now, Steady: r.steady, Job: j, Queue: q, Server: r.e.rules(),
-		Rand: r.hooks.rand, Seq: r.hooks.seq, Paused: r.hooks.paused, Start: r.c.start,
+		Rand: r.hooks.rand, Seq: r.hooks.seq, Paused: r.hooks.paused, Kept: r.hooks.kept, Start: r.c.start,
 	}
 	if j != nil && j.Extras != nil {
 		v.Owner = r.otherOwner(j)
@@ -521,6 +522,11 @@ func (r *run) view(j *job.Job, queue, group string) (rule.View, error) {
 		v.Behind = len(first) > 0 && first[0] != j.ID
 	}
 	return v, nil
+}
+
+// keptDone is how many finished jobs a queue keeps, and how many queues there are.
+func (r *run) keptDone(queue string) (jobs int64, queues int) {
+	return r.tx.Depth(queue).States[job.Done], len(r.c.queues)
 }
 
 // uniform draws from [0, 1).

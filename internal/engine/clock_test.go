@@ -21,10 +21,10 @@ func (r *rig) jump(span job.Millis) {
 func TestAForwardStepIsCountedAndDelaysExpiryAndPurging(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.put("q", "expires", func(n *engine.NewJob) { n.Job.ExpiresAt = r.Now() + job.Hour }, due(r.Now()+job.Day))
-		r.puts("q", "done")
+		r.put("q", "dead", func(n *engine.NewJob) { n.Job.RetainDead = job.Hour })
 		w := r.anonymous(1)
-		w.gets("done")
-		w.ok("done")
+		w.gets("dead")
+		r.settle(w.held["dead"], job.Died)
 		w.close()
 		r.jump(2 * job.Hour)
 		r.expect("expires", job.Scheduled)

@@ -170,7 +170,9 @@ func (r *run) tickJob(h rule.Hand, id job.ID) error {
 	case rule.HandExpire:
 		r.stats.Expired++
 	case rule.HandPurge:
-		r.stats.Purged++
+		if j.State == job.Dead { // one that was done is no loss
+			r.stats.Purged++
+		}
 	case rule.HandDue, rule.Hands:
 	}
 	return nil

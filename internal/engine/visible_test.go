@@ -9,10 +9,11 @@ import (
 
 func TestACountSeesWhatAListShows(t *testing.T) { // a terminal job past its retention is gone for everybody
 	scenario(t, func(r *rig) {
-		r.puts("q", "a", "b", "waits")
+		r.put("q", "a", func(n *engine.NewJob) { n.Job.RetainDead = job.Hour })
+		r.puts("q", "b", "waits")
 		w := r.anonymous(2)
 		w.gets("a", "b")
-		w.ok("a")
+		r.settle(w.held["a"], job.Died)
 		r.settle(w.held["b"], job.Released, func(s *engine.Settle) { s.Delay = job.Day })
 		w.close()
 		r.jump(2 * job.Hour) // past the retention of a; the clock waits before it purges
@@ -21,7 +22,7 @@ func TestACountSeesWhatAListShows(t *testing.T) { // a terminal job past its ret
 			{Queues: []string{"q"}},
 			{Types: []string{"t"}},
 			{Queues: []string{"q"}, Types: []string{"t"}},
-			{States: []job.State{job.Done}},
+			{States: []job.State{job.Dead}},
 			{IDs: []job.ID{r.ids["a"], r.ids["b"]}},
 		} {
 			list, err := r.List(r.Context(), f, 9, false)

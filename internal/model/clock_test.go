@@ -89,8 +89,10 @@ func (m *model) tick() {
 		m.stats.Expired++
 	}
 	for _, j := range m.sorted(func(j *job.Job) bool { return j.State.Terminal() && m.over(j.PurgeAt) }) {
+		if j.State == job.Dead {
+			m.stats.Purged++
+		}
 		m.remove(j)
-		m.stats.Purged++
 	}
 	m.forget()
 }

@@ -196,7 +196,11 @@ func complete(v View, j *job.Job, result *job.Result, e Effect) Effect {
 	endAll(j, job.BySupersede, &e, true)
 	j.State, j.CompletedAt, j.Park = job.Done, v.Now, ""
 	finish(v, j)
-	e = retain(v, j, given(j.RetainDone, v.Queue.RetainDone, v.Server.RetainDone), e)
+	keep := given(j.RetainDone, v.Queue.RetainDone, v.Server.RetainDone)
+	if keep == RetainRecent {
+		keep = recent(v, j, result)
+	}
+	e = retain(v, j, keep, e)
 	e.result = result
 	return e
 }

@@ -17,10 +17,11 @@ type View struct {
 	Behind bool       // of a strict group: an earlier member runs
 	Server *Server    // defaults
 	Rand   func() float64
-	Seq    func() int64               // next line position, from a durably reserved block
-	Paused func(job.Fingerprint) bool // is it paused by an operator; nil = none is
-	Start  uint32                     // number of this server start
-	Owner  job.ID                     // another job that has its unique key; zero = none
+	Seq    func() int64                    // next line position, from a durably reserved block
+	Paused func(job.Fingerprint) bool      // is it paused by an operator; nil = none is
+	Kept   func(queue string) (int64, int) // how many finished jobs it keeps, and how many queues there are; nil = none
+	Start  uint32                          // number of this server start
+	Owner  job.ID                          // another job that has its unique key; zero = none
 
 	Session *job.Session // of a task; nil = the queue is no session
 }
@@ -30,7 +31,7 @@ type Server struct {
 	Retry      job.Retry
 	Types      map[string]*job.Retry // of jobs of a type
 	Doors      [job.Doors]*job.Retry // of jobs that came through a door; nil = none
-	RetainDone job.Millis            // 0 = finished jobs leave at once
+	RetainDone job.Millis            // 0 = finished jobs leave at once; may be RetainRecent
 	RetainDead job.Millis            // 7 days by default
 	GraceDelay job.Millis            // wait after a failure inside grace, 6 s
 }

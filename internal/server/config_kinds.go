@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/spell"
 )
 
@@ -356,6 +357,26 @@ func levelName(l slog.Level) string {
 		return "warn"
 	}
 	return "error"
+}
+
+// orRecent is a span, or the word for the few finished jobs that are kept by default.
+func orRecent(k kind[job.Millis]) kind[job.Millis] {
+	const word = "recent"
+	span := k
+	k.name += ", or " + word
+	k.parse = func(s string) (job.Millis, error) {
+		if s == word {
+			return rule.RetainRecent, nil
+		}
+		return span.parse(s)
+	}
+	k.show = func(m job.Millis) string {
+		if m == rule.RetainRecent {
+			return word
+		}
+		return span.show(m)
+	}
+	return k
 }
 
 // retain is how long a queue keeps terminal jobs; without a word the server's

@@ -47,6 +47,7 @@ func Load(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte,
 	l.tokens()
 	l.egress()
 	l.foreign()
+	l.keepAsZizq()
 	l.strangers()
 	l.contradictions()
 	l.notices()
@@ -429,15 +430,51 @@ func (l *loader) foreign() {
 	}
 }
 
+// keepAsZizq lets finished jobs leave at once, as Zizq does, where nobody said
+// how long they are kept and the server is started with a word of Zizq's.
+func (l *loader) keepAsZizq() {
+	const setting = "default-completed-job-retention"
+	if _, decided := l.origins[setting]; decided || !l.speaksZizq() {
+		return
+	}
+	l.cfg.RetainDone = 0
+}
+
+// speaksZizq reports whether a flag or variable is given that only Zizq has.
+func (l *loader) speaksZizq() bool {
+	for name, text := range l.env {
+		rest, is := strings.CutPrefix(name, envZizqs)
+		if is && text != "" && !slices.Contains(zizqsClients, rest) {
+			return true
+		}
+	}
+	for _, f := range foreigners {
+		if _, given := l.flag(f.name); given {
+			return true
+		}
+	}
+	for _, s := range settings {
+		for _, a := range s.also {
+			if _, given := l.flag(a.name); given {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // clientVariables are what the commands read that talk to a server, behind our
 // prefix.
 var clientVariables = []string{"URL", "TOKEN", "TOKEN_FILE"}
+
+// zizqsClients are those of Zizq's own commands, behind its prefix.
+var zizqsClients = []string{"URL", "ADMIN_URL", "ADMIN_TLS_CA", "ADMIN_TLS_CLIENT_CERT", "ADMIN_TLS_CLIENT_KEY"}
 
 // strangers points out variables that are nearly ours or Zizq's, and those of the
 // library that the inboxes come from. Others may be meant for other commands, so
 // they are no problem.
 func (l *loader) strangers() {
-	ours, zizqs := slices.Clone(clientVariables), []string{"URL", "ADMIN_URL", "ADMIN_TLS_CA", "ADMIN_TLS_CLIENT_CERT", "ADMIN_TLS_CLIENT_KEY"}
+	ours, zizqs := slices.Clone(clientVariables), slices.Clone(zizqsClients)
 	var hidden []string
 	for _, s := range settings {
 		zizqs = append(zizqs, env("", s.name))

@@ -302,10 +302,11 @@ var settings = []setting{
 		field: of(enum(job.CountPrevious, job.CountIncluding), func(c *Config) *job.Count { return &c.BackoffCount }),
 	},
 	{
-		name: "default-completed-job-retention", yaml: "retention.completed", section: sectionRetry, def: "0",
-		help:  "how long finished jobs are kept; 0 = they leave at once",
-		more:  "Danger: at 10,000 jobs a second, one day is 864 million jobs.",
-		field: of(millis(0, job.MaxMillis), func(c *Config) *job.Millis { return &c.RetainDone }),
+		name: "default-completed-job-retention", yaml: "retention.completed", section: sectionRetry, def: "recent",
+		help: "how long finished jobs are kept; 0 = they leave at once, recent = a few stay for an hour",
+		more: "`recent` keeps 50 finished jobs of each queue for an hour and 50 more for a minute; see jobs.md. With any flag or variable that only Zizq has, the default is `0`, as there. " +
+			"Danger: at 10,000 jobs a second, one day is 864 million jobs.",
+		field: of(orRecent(millis(0, job.MaxMillis)), func(c *Config) *job.Millis { return &c.RetainDone }),
 	},
 	{
 		name: "default-dead-job-retention", yaml: "retention.dead", section: sectionRetry, def: "7d",

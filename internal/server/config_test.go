@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/door/grid"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // loadFiles loads a configuration from flags, environment and files by path.
@@ -60,7 +61,7 @@ func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 		RootDir: "./reprise-root", Sync: SyncAlways, SyncInterval: 100 * time.Millisecond,
 		CacheBytes: 256_000_000, DiskReserve: DiskReserve{Bytes: 256 << 20},
 		LogFormat: LogAuto, LogLevel: slog.LevelInfo,
-		Retry: job.DefaultRetry(), RetainDead: 7 * job.Day,
+		Retry: job.DefaultRetry(), RetainDone: rule.RetainRecent, RetainDead: 7 * job.Day,
 		Grid: grid.Config{HeartbeatInterval: 5 * job.Second, LostAfter: 15 * job.Second, TaskBytesMax: 1 << 20},
 	}
 	cfg, report, err := load(t, nil, nil, "")
@@ -426,6 +427,29 @@ func TestZizqStartsWork(t *testing.T) {
 	for _, n := range report.Notices {
 		if n.Level != slog.LevelDebug || strings.Contains(n.Text, "licence") {
 			t.Errorf("notice %+v", n)
+		}
+	}
+}
+
+// docs/jobs.md, "How long a finished job is kept".
+func TestFinishedJobsLeaveAtOnceAsInZizq(t *testing.T) {
+	for _, c := range []struct {
+		args, environ []string
+		file          string
+		want          job.Millis
+	}{
+		{want: rule.RetainRecent},
+		{args: []string{"--root-dir=/q", "--log-format=json"}, environ: []string{"ZIZQ_URL=http://localhost:7890"}, want: rule.RetainRecent},
+		{args: []string{"--no-admin"}},
+		{args: []string{"--default-commit-mode=fsync"}},
+		{environ: []string{"ZIZQ_PORT=7891"}},
+		{environ: []string{"ZIZQ_PORT=7891"}, file: "retention: {completed: recent}", want: rule.RetainRecent},
+		{args: []string{"--no-admin", "--default-completed-job-retention=1h"}, want: job.Hour},
+		{args: []string{"--default-completed-job-retention=0"}},
+	} {
+		cfg, _, err := load(t, c.args, c.environ, c.file)
+		if err != nil || cfg.RetainDone != c.want {
+			t.Errorf("%v %v %s: %d, %v", c.args, c.environ, c.file, cfg.RetainDone, err)
 		}
 	}
 }

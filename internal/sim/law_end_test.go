@@ -101,6 +101,9 @@ func (s *scene) finish(o *outcome, j *job.Job, own, queue, server job.Millis) *o
 	if own != job.Unset {
 		keep = own
 	}
+	if keep == rule.RetainRecent {
+		keep = s.recent(j)
+	}
 	if keep > 0 {
 		j.PurgeAt = s.now + keep
 		o.want = j
@@ -108,6 +111,26 @@ func (s *scene) finish(o *outcome, j *job.Job, own, queue, server job.Millis) *o
 		o.note("gone at once")
 	}
 	return o
+}
+
+// recent is docs/jobs.md, "How long a finished job is kept".
+func (s *scene) recent(j *job.Job) job.Millis {
+	if x := j.Extras; x != nil && x.Unique != nil && x.Unique.While == job.WhileExists {
+		return 0
+	}
+	kept := 0
+	for _, other := range s.book.jobs {
+		if other.Queue == j.Queue && other.State == job.Done {
+			kept++
+		}
+	}
+	switch {
+	case kept < 50:
+		return job.Hour
+	case kept < 100:
+		return job.Minute
+	}
+	return 0
 }
 
 func (s *scene) done(o *outcome, j *job.Job) *outcome {

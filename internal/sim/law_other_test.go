@@ -282,7 +282,9 @@ func (s *scene) clocked() (list []*outcome) {
 	}
 	if j.State.Terminal() && j.PurgeAt > 0 && j.PurgeAt <= s.now {
 		o := &outcome{why: "its retention", verb: rule.Purge, gate: s.unparked()}
-		o.stats.Purged = 1
+		if j.State == job.Dead {
+			o.stats.Purged = 1
+		}
 		list = append(list, o)
 	}
 	return list

@@ -112,7 +112,7 @@ func newWorld(ctx context.Context, seed uint64, f fault, c *coverage) *world {
 
 func (w *world) drawSetup() setup {
 	s := setup{server: rule.DefaultServer(), idempotency: job.Hour, twice: w.dice.IntN(3) == 0}
-	s.server.RetainDone = pick(w, []job.Millis{0, 10 * job.Second, job.Hour})
+	s.server.RetainDone = pick(w, []job.Millis{0, 10 * job.Second, job.Hour, rule.RetainRecent})
 	s.server.RetainDead = pick(w, []job.Millis{0, job.Minute, 7 * job.Day})
 	if w.dice.IntN(2) == 0 {
 		s.server.Retry.Curve = &job.Curve{Kind: job.CurveConstant, Delay: 2 * job.Second}
