@@ -400,10 +400,18 @@ func (f *fake) choose(r *http.Request) (out []*fakeJob) {
 	bound := func(j *fakeJob) bool {
 		return !q.Has("budgets.key") || slices.ContainsFunc(j.Budgets, func(b wire.Binding) bool { return fits("budgets.key", b.Key) })
 	}
+	labelled := func(j *fakeJob) bool {
+		for part := range strings.SplitSeq(q.Get("label"), ",") {
+			if name, value, _ := strings.Cut(part, "="); q.Has("label") && j.Labels[name] != value {
+				return false
+			}
+		}
+		return true
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, j := range f.jobs {
-		if bound(j) && fits("queue", j.Queue) && fits("type", j.Type) && fits("status", j.Status) && fits("id", j.ID) {
+		if bound(j) && labelled(j) && fits("group", j.Group) && fits("queue", j.Queue) && fits("type", j.Type) && fits("status", j.Status) && fits("id", j.ID) {
 			out = append(out, j)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,6 +21,8 @@ type Filter struct {
 	Reasons  []string // of dead ones: wire.ReasonExhausted, wire.ReasonCancelled, ...
 	IDs      []string
 	Budgets  []string // bound to any of these
+	Groups   []string
+	Labels   map[string]string // all of these
 	// Ranges over a number of a job, both ends included: 3, 1..5, 2.. or ..4.
 	Priority, ReadyAt, Attempts string
 	// Filter is a jq expression over the payload: jobs with any truthy output.
@@ -41,7 +44,7 @@ type Filter struct {
 func (f Filter) query() url.Values {
 	q := url.Values{}
 	for name, values := range map[string][]string{
-		"queue": f.Queues, "type": f.Types, "status": f.Statuses, "id": f.IDs, "budgets.key": f.Budgets, "wait": f.Waits, "reason": f.Reasons,
+		"queue": f.Queues, "type": f.Types, "status": f.Statuses, "id": f.IDs, "budgets.key": f.Budgets, "wait": f.Waits, "reason": f.Reasons, "group": f.Groups, "label": f.labels(),
 	} {
 		if len(values) > 0 {
 			q.Set(name, strings.Join(values, ","))
@@ -57,12 +60,25 @@ func (f Filter) query() url.Values {
 	return q
 }
 
+func (f Filter) labels() (list []string) {
+	for name, value := range f.Labels {
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list
+}
+
 // check refuses values that would mean something else on the wire.
 func (f Filter) check() error {
-	for _, values := range [][]string{f.Queues, f.Types, f.Statuses, f.IDs, f.Budgets, f.Waits} {
+	for name := range f.Labels {
+		if name == "" || strings.Contains(name, "=") {
+			return fmt.Errorf("the label %q can choose no job: its name is empty or has a =, which ends it", name)
+		}
+	}
+	for _, values := range [][]string{f.Queues, f.Types, f.Statuses, f.IDs, f.Budgets, f.Waits, f.Groups, f.labels()} {
 		for _, v := range values {
 			if v == "" || strings.Contains(v, ",") {
-				return fmt.Errorf("the filter value %q can fit no job", v)
+				return fmt.Errorf("the filter value %q can choose no job: it is empty or has a comma, which stands between values", v)
 			}
 		}
 	}

@@ -78,6 +78,13 @@ func agree(cmd *cobra.Command) {
 	}
 }
 
+// orderFlag adds --oldest to a list that begins with the newest.
+func orderFlag(cmd *cobra.Command, oldest *bool) {
+	cmd.Flags().BoolVar(oldest, "oldest", false, "oldest first")
+	cmd.Flags().BoolFunc("newest", "newest first, as without it", func(string) error { *oldest = false; return nil })
+	must(cmd.Flags().MarkHidden("newest"))
+}
+
 // helpWidth is how wide the lines of a help text are.
 const helpWidth = 80
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // everyCommand calls f with each command there is.
@@ -80,4 +82,25 @@ func TestAListFitsATerminal(t *testing.T) {
 	if columns(io.Discard) != 0 {
 		t.Error("what is no terminal has a width")
 	}
+}
+
+// What cannot be the value of a flag is told in words for people, not in those of Go.
+func TestABadValueIsToldInWords(t *testing.T) {
+	everyCommand(newRootCommand(), func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			bad := cmd.ParseFlags([]string{"--" + f.Name + "=?"})
+			if bad == nil {
+				return
+			}
+			err := unknownFlag(cmd, bad)
+			if _, ok := errors.AsType[*usageError](err); !ok || !strings.HasPrefix(err.Error(), "--"+f.Name+` "?": `) {
+				t.Errorf("%s: %v", cmd.CommandPath(), err)
+			}
+			for _, word := range []string{"strconv", "invalid syntax", "time:", "parse", "unmarshal"} {
+				if strings.Contains(err.Error(), word) {
+					t.Errorf("%s: %v", cmd.CommandPath(), err)
+				}
+			}
+		})
+	})
 }

@@ -15,11 +15,11 @@ func newDeadListCommand() *cobra.Command {
 	var conn connection
 	var filter deadFilter
 	var limit int
-	var newest, asJSON bool
+	var oldest, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List dead jobs with their latest error",
-		Example: `  reprise dead list --newest
+		Example: `  reprise dead list --oldest
   reprise dead list --fingerprint ede865b8574a584a
   reprise dead list --queue mail --error-type Timeout --since 2h
   reprise dead list --limit 0 --json | jq -r .id`,
@@ -35,13 +35,13 @@ func newDeadListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return advise(listDead(cmd, cl, filter.DeadFilter, newest, limit, asJSON), cl)
+			return advise(listDead(cmd, cl, filter.DeadFilter, !oldest, limit, asJSON), cl)
 		},
 	}
 	conn.register(cmd)
 	filter.register(cmd, &conn)
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most so many; 0 for all")
-	cmd.Flags().BoolVar(&newest, "newest", false, "newest first")
+	orderFlag(cmd, &oldest)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each job as a line of JSON, with payload and error")
 	return cmd
 }

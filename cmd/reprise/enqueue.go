@@ -89,7 +89,7 @@ with the job that is already there. With --ndjson, line N gets the key KEY/N.`,
 	flags.StringVar(&f.retry, "retry", "", "retry policy, as YAML or JSON: the text itself, or @FILE")
 	flags.StringVar(&f.retryLimit, "retry-limit", "", "retries after the first attempt: a number, unlimited or none (default: the queue's)")
 	flags.StringVar(&f.job.Group, "group", "", "key inside the queue, such as a customer, that carries order and limits")
-	flags.StringArrayVar(&f.labels, "label", nil, "NAME=VALUE, kept with the job and handed to its worker; may be repeated")
+	flags.StringArrayVar(&f.labels, "label", nil, "`NAME=VALUE`, kept with the job and handed to its worker; may be repeated")
 	flags.StringArrayVar(&f.job.Requires, "requires", nil, "condition on the worker, such as 'cpuMHz > 350'; may be repeated")
 	flags.IntVar(&f.job.Copies, "copies", 0, "workers that may run it side by side; the first success ends the others (default 1)")
 	spanVar(flags, &f.job.RunTimeout, "run-timeout", 0, "longest time for one attempt (default: as the queue says)")
@@ -225,17 +225,27 @@ func (f *enqueueFlags) policy() error {
 	return nil
 }
 
-// carry reads the flags of what the job carries beside its payload.
-func (f *enqueueFlags) carry(now time.Time) error {
-	for _, text := range f.labels {
+// parseLabels reads the values of --label.
+func parseLabels(list []string) (map[string]string, error) {
+	labels := map[string]string{}
+	for _, text := range list {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return usagef("--label %q: write it as NAME=VALUE", text)
+			return nil, usagef("--label %q: write it as NAME=VALUE", text)
 		}
-		if f.job.Labels == nil {
-			f.job.Labels = map[string]string{}
-		}
-		f.job.Labels[name] = value
+		labels[name] = value
+	}
+	return labels, nil
+}
+
+// carry reads the flags of what the job carries beside its payload.
+func (f *enqueueFlags) carry(now time.Time) error {
+	labels, err := parseLabels(f.labels)
+	if err != nil {
+		return err
+	}
+	if len(labels) > 0 {
+		f.job.Labels = labels
 	}
 	if f.job.Place != "" && f.job.Place != wire.Front && f.job.Place != wire.Back {
 		return usagef("--place %s: a job goes to the %s or the %s of its priority", f.job.Place, wire.Front, wire.Back)

@@ -38,7 +38,10 @@ A job is in one of five states:
 }
 
 // jobFilter is the flags that choose jobs.
-type jobFilter struct{ client.Filter }
+type jobFilter struct {
+	client.Filter
+	labels []string
+}
 
 func (f *jobFilter) register(cmd *cobra.Command, conn *connection) {
 	flags := cmd.Flags()
@@ -47,12 +50,14 @@ func (f *jobFilter) register(cmd *cobra.Command, conn *connection) {
 	flags.StringSliceVarP(&f.Types, "type", "t", nil, "only jobs of these types")
 	flags.StringVar(&f.Attempts, "attempts", "", "only jobs with so many failed attempts: 3, 1..5, 2.. or ..4")
 	flags.StringSliceVar(&f.Budgets, "budget", nil, "only jobs that are bound to any of these budgets")
+	flags.StringSliceVar(&f.Groups, "group", nil, "only jobs in these groups")
+	flags.StringArrayVar(&f.labels, "label", nil, "only jobs with this label, `NAME=VALUE`; may be repeated: all of them")
 	flags.StringVar(&f.Filter.Filter, "filter", "", "only jobs for whose payload this jq expression is true, such as '.to == \"ann\"'")
 	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(conn)))
 	must(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(wire.Statuses, cobra.ShellCompDirectiveNoFileComp)))
 }
 
-func (f *jobFilter) check() error {
+func (f *jobFilter) check() (err error) {
 	for _, s := range f.Statuses {
 		if !slices.Contains(wire.Statuses, s) {
 			return usagef("--status %s: there is no such state; the states are %s%s", s, strings.Join(wire.Statuses, ", "), spell.Hint(s, wire.Statuses))
@@ -68,12 +73,13 @@ func (f *jobFilter) check() error {
 			return usagef("--wait %s: there is no such wait; a job waits for one of %s%s", w, strings.Join(wire.Waits, ", "), spell.Hint(w, wire.Waits))
 		}
 	}
-	return nil
+	f.Labels, err = parseLabels(f.labels)
+	return err
 }
 
 // chosen reports whether any flag of the filter was given.
 func (f *jobFilter) chosen() bool {
-	return len(f.Queues)+len(f.Statuses)+len(f.Types)+len(f.Attempts)+len(f.Budgets)+len(f.Filter.Filter) > 0
+	return len(f.Queues)+len(f.Statuses)+len(f.Types)+len(f.Attempts)+len(f.Budgets)+len(f.Groups)+len(f.labels)+len(f.Filter.Filter) > 0
 }
 
 func (f *jobFilter) registerAll(cmd *cobra.Command) {
@@ -85,7 +91,7 @@ func (f *jobFilter) meant(ids []string, what string) (filtered bool, err error) 
 	filtered = f.chosen() || f.All
 	switch {
 	case filtered == (len(ids) > 0):
-		return false, usagef("name the jobs to %s: either their ids, or a filter (--queue, --status, --type, --attempts, --budget, --filter), or --all", what)
+		return false, usagef("name the jobs to %s: either their ids, or a filter (--queue, --status, --type, --attempts, --budget, --group, --label, --filter), or --all", what)
 	case f.chosen() && f.All:
 		return false, usagef("--all is not for a filter: it means every job")
 	}
@@ -96,13 +102,14 @@ func newJobsListCommand() *cobra.Command {
 	var conn connection
 	var filter jobFilter
 	var limit int
-	var asJSON bool
+	var oldest, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List jobs",
+		Short: "List jobs, newest first",
 		Example: `  reprise jobs list
   reprise jobs list --queue mail --status ready,scheduled
-  reprise jobs list --status dead --newest --limit 20
+  reprise jobs list --status dead --oldest --limit 20
+  reprise jobs list --group customer-7 --label team=red
   reprise jobs list --reason cancelled
   reprise jobs list --queue mail --wait held,'behind head'
   reprise jobs list --filter '.to | test("@example.com$")'
@@ -119,13 +126,14 @@ func newJobsListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			filter.Newest = !oldest
 			return advise(listJobs(cmd, cl, filter.Filter, limit, asJSON), cl)
 		},
 	}
 	conn.register(cmd)
 	filter.register(cmd, &conn)
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most so many; 0 for all")
-	cmd.Flags().BoolVar(&filter.Newest, "newest", false, "newest first")
+	orderFlag(cmd, &oldest)
 	cmd.Flags().StringSliceVar(&filter.Reasons, "reason", nil, "only dead jobs for these reasons: "+strings.Join(wire.Reasons, ", "))
 	must(cmd.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(wire.Reasons, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.Flags().StringSliceVar(&filter.Waits, "wait", nil, "only jobs that something keeps from running: "+strings.Join(wire.Waits, ", "))

@@ -12,19 +12,31 @@ func TestListShowAndDelete(t *testing.T) {
 	url := serverURL(t)
 	var ids []string
 	for _, kind := range []string{"a", "a", "b"} {
-		ids = append(ids, field(t, well(t, "enqueue", "--url", url, "--queue", "shelf", "--type", kind, "--json"), "id"))
+		ids = append(ids, field(t, well(t, "enqueue", "--url", url, "--queue", "shelf", "--type", kind, "--group", "of-"+kind, "--label", "n="+kind, "--label", "m=1", "--json"), "id"))
 	}
 	list := func(args ...string) string {
 		return well(t, append([]string{"jobs", "list", "--url", url, "--queue", "shelf"}, args...)...)
 	}
-	lines := strings.Split(strings.TrimSpace(list()), "\n")
+	lines := strings.Split(strings.TrimSpace(list("--oldest")), "\n")
 	if len(lines) != 4 || !strings.HasPrefix(lines[0], "ID ") || !strings.HasPrefix(lines[1], ids[0]) || !strings.Contains(lines[1], " ready ") {
 		t.Errorf("%q", lines)
 	}
 	if out := list("--type", "b"); strings.Contains(out, ids[0]) || !strings.Contains(out, ids[2]) {
 		t.Error(out)
 	}
-	if out := list("--newest", "--limit", "1"); strings.Contains(out, ids[1]) || !strings.Contains(out, ids[2]) {
+	if out := list("--limit", "1"); strings.Contains(out, ids[1]) || !strings.Contains(out, ids[2]) {
+		t.Error(out)
+	}
+	if out := list("--group", "of-b,of-c"); strings.Contains(out, ids[0]) || !strings.Contains(out, ids[2]) {
+		t.Error(out)
+	}
+	if out := list("--label", "n=b", "--label", "m=1"); strings.Contains(out, ids[0]) || !strings.Contains(out, ids[2]) {
+		t.Error(out)
+	}
+	if out := list("--label", "n=b", "--label", "m=2"); out != "no such job\n" {
+		t.Error(out)
+	}
+	if out := list("--newest", "--oldest", "--limit", "1"); strings.Contains(out, ids[2]) || !strings.Contains(out, ids[0]) {
 		t.Error(out)
 	}
 	if _, stderr, _ := cli(t, "", "jobs", "list", "--url", url, "--queue", "shelf", "--limit", "2"); !strings.Contains(stderr, "more than these 2") {

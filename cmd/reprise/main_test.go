@@ -220,7 +220,7 @@ func TestCommandLinesThatCannotBeUnderstoodEndWith2AndSayWhatToDo(t *testing.T) 
 		{"enqueue --queue q --type t --at tomorrow", "is no time"},
 		{"enqueue --queue q --type t --retry-limit many", "is no limit"},
 		{"enqueue --queue q --type t --retry-limit -1", "is no limit"},
-		{"enqueue --queue q --type t --priority 65536", "invalid argument"},
+		{"enqueue --queue q --type t --priority 65536", "it takes 0 to 65535"},
 		{"enqueue --queue q --type t --url localhost", "is no server address"},
 		{"work", "--queue is missing"},
 		{"work --queue q", "say what to do"},

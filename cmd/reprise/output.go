@@ -60,6 +60,12 @@ func oneOfMine(cmd *cobra.Command, args []string) error {
 
 // unknownFlag says which flag was meant by one that a command does not have.
 func unknownFlag(cmd *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return badValue(bad)
+	}
+	if bare, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		return usagef("%s needs a value", flagName(bare.GetSpecifiedName()))
+	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return &usageError{err}
@@ -76,6 +82,28 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 		hint = "; --" + name + o.Answer("") + ", given as -o NAME=VALUE"
 	}
 	return usagef("%w%s", err, hint)
+}
+
+// badValue says what a flag takes. Go's own readers of numbers say it for programmers.
+func badValue(bad *pflag.InvalidValueError) error {
+	f := bad.GetFlag()
+	kinds := map[string]string{
+		"bool": "true or false", "duration": "a span of time such as 90s, 30m or 1h30m", "float64": "a number such as 0.5",
+		"int": "a whole number", "int64": "a whole number", "uint": "a whole number, 0 or more", "uint64": "a whole number, 0 or more",
+		"uint8": "0 to 255", "uint16": "0 to 65535", "uint32": "0 to 4294967295",
+	}
+	if what, ok := kinds[f.Value.Type()]; ok {
+		return usagef("--%s %q: it takes %s", f.Name, bad.GetValue(), what)
+	}
+	return usagef("--%s %q: %w", f.Name, bad.GetValue(), bad.Unwrap())
+}
+
+// flagName writes a flag as it is given.
+func flagName(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
 }
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }

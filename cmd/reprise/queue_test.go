@@ -68,7 +68,7 @@ func TestQueueCommandLinesThatAreWrongSaySo(t *testing.T) {
 		{"queue set q pause=true", 1, "pause is not known here"},
 		{"queue set q rate=-1", 1, "rate.per_second must be a number from 0"},
 		{"queue hold q", 2, "--for is how long"},
-		{"queue hold q --for x", 2, "invalid argument"},
+		{"queue hold q --for x", 2, "write a span of time"},
 		{"queue breaker q ajar", 2, "open, closed or auto"},
 		{"jobs explain", 2, "needs the id of one job"},
 		{"jobs explain nothing", 1, "job not found"},

@@ -31,6 +31,10 @@ type Search struct {
 	// Refused is told of each job that a call over many leaves as it is, and why;
 	// nil = nobody is.
 	Refused func(job.ID, error)
+
+	// Pause is told how many candidates were looked at, and the last of them, and
+	// whether that is enough; nil = look at all.
+	Pause func(looked int, last job.ID) bool
 }
 
 // Bounds of one look of a search.
@@ -69,6 +73,9 @@ func (e *Engine) Each(ctx context.Context, s Search, f func(Listed) (more bool, 
 		}
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if more && s.Pause != nil && s.Pause(searchPage, s.Filter.From) {
+			return nil
 		}
 	}
 	return nil

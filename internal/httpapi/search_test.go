@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -180,4 +181,78 @@ func TestTheDeadAreFoundAndReplayedByTheirPayload(t *testing.T) {
 	if got := a.listed("/jobs?status=ready,in_flight"); !slices.Equal(got, []string{"map[n:1]", "map[n:3]", "map[n:5]"}) {
 		t.Errorf("replayed are %v", got)
 	}
+}
+
+func TestGroupsAndLabelsChooseJobs(t *testing.T) {
+	bothProtocols(t, httpapi.Options{}, func(t *testing.T, a *api) {
+		for i, more := range []string{
+			`,"group":"ann","labels":{"team":"red","a=b":"c"}`,
+			`,"group":"bob","labels":{"team":"red","size":"big=1"}`,
+			`,"labels":{"team":"blue","size":""}`,
+			``,
+		} {
+			a.enqueue("q", strconv.Itoa(i), more)
+		}
+		for query, want := range map[string][]string{
+			"group=ann":                           {"0"},
+			"group=ann,bob,nobody":                {"0", "1"},
+			"group=nobody":                        nil,
+			"label=team%3Dred":                    {"0", "1"},
+			"label=team%3Dred,team%3Dblue":        {"0", "1", "2"}, // of one name any value will do
+			"label=team%3Dred,size%3Dbig%3D1":     {"1"},           // of two names both must fit
+			"label=size%3D":                       {"2"},
+			"label=team%3D":                       nil,
+			"label=team%3Dblue&group=ann":         nil,
+			"label=team%3Dred&group=ann,bob":      {"0", "1"},
+			"group=":                              {"0", "1", "2", "3"},
+			"label=team%3Dred&order=desc&limit=9": {"1", "0"},
+		} {
+			if got := a.listed("/jobs?" + query); !slices.Equal(got, want) {
+				t.Errorf("%s\n got %v\nwant %v", query, got, want)
+			}
+			if !strings.Contains(query, "order") {
+				a.want(200, fmt.Sprintf(`{"count":%d}`, len(want)), "GET", "/jobs/count?"+query, "")
+			}
+		}
+		for _, wrong := range []string{"team", "%3Dred", "team%3Dred,x"} {
+			got := object(t, a.want(400, "*", "GET", "/jobs?label="+wrong, ""))
+			if !strings.HasPrefix(got["error"].(string), "label must be name=value") {
+				t.Errorf("%s: %v", wrong, got)
+			}
+		}
+		for _, call := range [][2]string{{"PATCH", "/jobs"}, {"DELETE", "/jobs"}, {"POST", "/jobs/cancel"}} {
+			for _, name := range []string{"group", "label"} {
+				a.want(400, `{"error":"`+name+` must not be empty; leave it out to choose by other filters only","code":"invalid"}`, call[0], call[1]+"?"+name+"=", `{}`)
+			}
+		}
+		a.want(200, `{"patched":2}`, "PATCH", "/jobs?label=team%3Dred", `{"priority":1}`)
+		a.want(200, `{"cancelled":1}`, "POST", "/jobs/cancel?group=ann", "")
+		a.want(200, `{"deleted":2}`, "DELETE", "/jobs?label=team%3Dred", "")
+		a.want(200, `{"deleted":1}`, "DELETE", "/jobs?label=team%3Dblue", "")
+		a.want(200, `{"count":1}`, "GET", "/jobs/count", "")
+	})
+}
+
+// No index knows labels: a page ends behind so many candidates, and says where the next one begins.
+func TestAPageByLabelsLooksAtSoManyJobs(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	const all, most = 20_700, 20_000
+	list := make([]string, all)
+	for i := range list {
+		list[i] = `{"type":"t","queue":"q","payload":0}`
+	}
+	list[0], list[all-1] = `{"type":"t","queue":"q","payload":1,"labels":{"l":"v"}}`, `{"type":"t","queue":"q","payload":2,"labels":{"l":"v"}}`
+	a.want(201, "*", "POST", "/jobs/bulk", `{"jobs":[`+strings.Join(list, ",")+`]}`)
+	for _, order := range []string{"asc", "desc"} {
+		var seen []string
+		pages := 0
+		for path := "/jobs?label=l%3Dv&order=" + order; path != ""; pages++ {
+			seen = append(seen, a.listed(path)...)
+			path, _ = object(t, a.want(200, "*", "GET", path, ""))["pages"].(map[string]any)["next"].(string)
+		}
+		if want := 2; pages != want || len(seen) != 2 {
+			t.Errorf("%s: %d pages with %v, not %d; %d candidates make one", order, pages, seen, want, most)
+		}
+	}
+	a.want(200, `{"count":2}`, "GET", "/jobs/count?label=l%3Dv", "") // a count looks at all
 }

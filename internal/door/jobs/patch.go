@@ -195,7 +195,7 @@ func all(values url.Values) (bool, error) {
 // Narrow reports whether the query leaves anything out.
 func (b *Bulk) Narrow() bool {
 	open := func(s span) bool { return s.lo == 0 && s.hi == none }
-	return len(b.filter.States)+len(b.filter.Queues)+len(b.filter.Types)+len(b.filter.IDs)+len(b.bound)+len(b.whys) > 0 || b.sieve != nil ||
+	return len(b.filter.States)+len(b.filter.Queues)+len(b.filter.Types)+len(b.filter.IDs)+len(b.bound)+len(b.whys)+len(b.groups)+len(b.labels) > 0 || b.sieve != nil ||
 		slices.ContainsFunc(b.ranges, func(s span) bool { return !open(s) })
 }
 

@@ -35,6 +35,8 @@ type Query struct {
 	bound  []string // to one of these budgets; nil = to any or none
 	waits  []string // for one of these; nil = for any or nothing
 	whys   []job.Reason
+	groups []string    // in one of these; nil = in any or none
+	labels []job.Label // with one value of each key; nil = with any or none
 	sieve  *jq.Program // over payloads; nil = none
 }
 
@@ -47,7 +49,7 @@ type span struct {
 // The parameters of the calls, in the order in which links name them.
 var (
 	pageParams  = []string{"from", "order", "limit"}
-	countParams = []string{"status", "queue", "type", "id", "priority", "ready_at", "attempts", "filter", "budgets.key", "reason"}
+	countParams = []string{"status", "queue", "type", "id", "priority", "ready_at", "attempts", "filter", "budgets.key", "reason", "group", "label"}
 	waitParams  = slices.Concat(countParams, []string{"wait"})
 	listParams  = slices.Concat(pageParams, waitParams)
 	numbers     = map[string]func(*job.Job) uint64{
@@ -201,6 +203,14 @@ func (q *Query) among(name string, list []string) error {
 			}
 			q.whys = append(q.whys, why)
 			q.filter.Statuses = deadOf(q.whys)
+		case "group":
+			q.groups = list
+		case "label":
+			key, value, ok := strings.Cut(part, "=")
+			if !ok || key == "" {
+				return refuse(name, "label must be name=value, several with commas between; it has "+strconv.Quote(shorten(part, 64)))
+			}
+			q.labels = append(q.labels, job.Label{Key: key, Value: value})
 		case "wait":
 			q.waits = list
 			if !slices.Contains(wire.Waits, part) {
@@ -306,7 +316,10 @@ func appendPage[T any](b []byte, open string, q *Query, f Found[T], row func([]b
 	b = quote(b, `],"pages":{"self":`, q.link(q.from, q.desc))
 	next, prev := "", ""
 	if f.More {
-		next = q.link(key(rows[len(rows)-1]), q.desc)
+		if next = f.behind; next == "" {
+			next = key(rows[len(rows)-1])
+		}
+		next = q.link(next, q.desc)
 	}
 	if len(rows) > 0 && q.from != "" {
 		prev = q.link(key(rows[0]), !q.desc)

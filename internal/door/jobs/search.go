@@ -88,13 +88,33 @@ func (q *Query) keeps(j *job.Job) bool {
 			return false
 		}
 	}
+	if q.groups != nil && !slices.Contains(q.groups, j.Group) || q.labels != nil && !q.labelled(j) {
+		return false
+	}
 	return q.bound == nil || slices.ContainsFunc(j.Budgets(), func(u job.BudgetUse) bool { return slices.Contains(q.bound, u.Key) })
+}
+
+// labelled reports whether a job has, of each key that is asked for, one of the values.
+func (q *Query) labelled(j *job.Job) bool {
+	if j.Extras == nil {
+		return false
+	}
+	for i := 0; i < len(q.labels); { // sorted, so those of a key stand together
+		key, has := q.labels[i].Key, false
+		for ; i < len(q.labels) && q.labels[i].Key == key; i++ {
+			has = has || slices.Contains(j.Extras.Labels, q.labels[i])
+		}
+		if !has {
+			return false
+		}
+	}
+	return true
 }
 
 // search is the query as the engine takes it.
 func (q *Query) search() engine.Search {
 	s := engine.Search{Filter: q.filter, Judge: judge(q.sieve)}
-	if len(q.ranges) > 0 || q.bound != nil || q.waits != nil || len(q.whys) > 0 && !slices.Equal(q.filter.Statuses, []rule.Status{rule.StatusCancelled}) {
+	if len(q.ranges) > 0 || q.bound != nil || q.rare() || q.waits != nil || len(q.whys) > 0 && !slices.Equal(q.filter.Statuses, []rule.Status{rule.StatusCancelled}) {
 		s.Where = q.keeps
 	}
 	if q.waits != nil {
@@ -106,10 +126,19 @@ func (q *Query) search() engine.Search {
 	return s
 }
 
+// scanMax is how many candidates a page looks at that chooses by what no index knows
+// and few jobs have; then it ends, full or not, and names the next one.
+const scanMax = 20_000
+
+// rare reports whether the query chooses by such a thing. Zizq has no such filters, so
+// none of its clients takes a page that is not full for the last one.
+func (q *Query) rare() bool { return q.groups != nil || q.labels != nil }
+
 // Found is a page of rows.
 type Found[T any] struct {
-	Rows []T
-	More bool // others follow
+	Rows   []T
+	More   bool   // others may follow
+	behind string // the key of the last candidate; "" = that of the last row
 }
 
 // Find returns the rows of a page, in the order of the search.
@@ -127,6 +156,14 @@ func (q *Query) Find(ctx context.Context, e *engine.Engine, room engine.Room) (f
 		return f, err
 	}
 	s.Payload, s.Room = true, room
+	if looked := 0; q.rare() {
+		s.Pause = func(n int, last job.ID) bool {
+			if looked += n; looked >= scanMax {
+				f.More, f.behind = true, last.String()
+			}
+			return f.More
+		}
+	}
 	err = bounded(ctx, q.sieve, func(ctx context.Context) error {
 		return e.Each(ctx, s, func(l engine.Listed) (bool, error) {
 			if n := len(f.Rows); n == q.limit || n > 0 && bytes+l.Bytes() > engine.PageBytes {
