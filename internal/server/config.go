@@ -47,6 +47,7 @@ type Config struct {
 	Tokens         []job.Credential // of the API, beside those in the store
 
 	// What the server calls. See Egress.
+	SecretsDir  string   // files that targets of the API may refer to; "" = none
 	EgressAllow []string // lines of connect.ParseEgress, or "none"; none = Targets
 	Targets     []string // addresses that the file itself names to deliver to
 

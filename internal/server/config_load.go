@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -240,34 +239,9 @@ func (l *loader) readConfigFile() {
 	l.leaves = l.file.leaves(l.file.root, "", known)
 }
 
-// expand replaces the references ${env:NAME} and ${file:PATH} in a value of
-// the file; $${ stands for ${.
+// expand replaces the references of a value of the file.
 func (l *loader) expand(s string) (out string, secret bool, err error) {
-	var b strings.Builder
-	for {
-		i := strings.Index(s, "${")
-		if i < 0 {
-			b.WriteString(s)
-			return b.String(), secret, nil
-		}
-		if i > 0 && s[i-1] == '$' {
-			b.WriteString(s[:i-1] + "${")
-			s = s[i+2:]
-			continue
-		}
-		b.WriteString(s[:i])
-		reference, rest, closed := strings.Cut(s[i+2:], "}")
-		if !closed {
-			return "", secret, errors.New("${ is not closed; write $${ for the two characters themselves")
-		}
-		value, err := l.reference(reference)
-		if err != nil {
-			return "", secret, err
-		}
-		secret = true
-		b.WriteString(value)
-		s = rest
-	}
+	return expand(s, l.reference)
 }
 
 func (l *loader) reference(ref string) (string, error) {

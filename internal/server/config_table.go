@@ -324,6 +324,13 @@ var settings = []setting{
 		field: listOf(egressLine, func(c *Config) *[]string { return &c.EgressAllow }),
 	},
 	{
+		name: "secrets-dir", yaml: "egress.secrets_dir", section: sectionTargets,
+		help: "directory of secrets that headers of a target set over the API may name, as ${file:NAME}",
+		more: "Whoever may set a target can send any file of it to whatever `egress.allow` allows, so keep nothing else there. A file is read when the target is set " +
+			"and when the server starts; what is stored is its name. See [security.md](security.md#targets).",
+		field: of(path, func(c *Config) *string { return &c.SecretsDir }),
+	},
+	{
 		name: "log-format", yaml: "server.log_format", section: sectionLog, def: "auto",
 		help:  "how log lines look; auto = pretty on a terminal, else compact",
 		more:  "`json` goes to standard output, the others to standard error.",

@@ -130,7 +130,7 @@ func TestEverySettingHasEveryWay(t *testing.T) {
 		"idempotency-window": "1d", "root-dir": "/data", "sync": "interval", "sync-interval": "20ms", "cache-size": "1GB",
 		"disk-reserve": "2%", "default-retry-limit": "unlimited", "default-backoff-exponent": "2.5",
 		"default-backoff-base": "12.5s", "default-backoff-jitter": "1s", "backoff-count": "including",
-		"default-completed-job-retention": "1h", "default-dead-job-retention": "30d", "log-format": "json", "log-level": "debug",
+		"secrets-dir": "/run/secrets", "default-completed-job-retention": "1h", "default-dead-job-retention": "30d", "log-format": "json", "log-level": "debug",
 		"egress-allow": "*.example.com:443,10.0.0.0/8",
 	}
 	var args, environ []string
@@ -151,7 +151,7 @@ server: {host: "::1", port: 1234, insecure: yes, allow_host: [a.example, b.examp
 store: {sync: interval, sync_interval: 20ms, cache_size: 1GB, disk_reserve: 2%}
 retry: {limit: unlimited, curve: {kind: polynomial, exponent: 2.5, base: 12.5s, jitter: 1s}}
 retention: {completed: 1h, dead: 30d}
-egress: {allow: ["*.example.com:443", 10.0.0.0/8]}
+egress: {allow: ["*.example.com:443", 10.0.0.0/8], secrets_dir: /run/secrets}
 `
 	byFlag, _, err := loadFiles(t, args, nil, map[string]string{"reprise.yaml": ""})
 	if err != nil {

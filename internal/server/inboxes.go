@@ -20,7 +20,7 @@ func openInboxes(ctx context.Context, cfg Config, e *engine.Engine, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	o := inbox.Options{Engine: e, Sinks: sinks(egress), Log: log}
+	o := inbox.Options{Engine: e, Sinks: sinks(egress, cfg.SecretsDir), Log: log}
 	if cfg.Cluster.Enabled {
 		o.LockMost, o.Node = cfg.Cluster.LockMost, hostName()
 	}
@@ -43,7 +43,7 @@ func hostName() string {
 
 // sinks delivers to endpoints: to those of the file, and to those of the API
 // that may be called.
-func sinks(egress *connect.Egress) inbox.Sinks {
+func sinks(egress *connect.Egress, secrets string) inbox.Sinks {
 	return func(h *inbox.HTTP, configured bool) (connect.Sink, error) {
 		o := web.Options{
 			URL: h.URL, Egress: egress, Batch: h.Batch, Header: h.Headers,
@@ -51,6 +51,11 @@ func sinks(egress *connect.Egress) inbox.Sinks {
 		}
 		if configured {
 			o.Egress = nil
+		} else {
+			var err error
+			if o.Header, err = secretsFrom(secrets, h.Headers); err != nil {
+				return nil, err
+			}
 		}
 		s, err := web.New(o)
 		if err != nil {

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// expand replaces the references in a value, such as ${file:PATH}, by what they
+// stand for, and reports whether there are any; $${ stands for ${.
+func expand(s string, lookup func(reference string) (string, error)) (out string, secret bool, err error) {
+	var b strings.Builder
+	for {
+		i := strings.Index(s, "${")
+		if i < 0 {
+			b.WriteString(s)
+			return b.String(), secret, nil
+		}
+		if i > 0 && s[i-1] == '$' {
+			b.WriteString(s[:i-1] + "${")
+			s = s[i+2:]
+			continue
+		}
+		b.WriteString(s[:i])
+		reference, rest, closed := strings.Cut(s[i+2:], "}")
+		if !closed {
+			return "", secret, errors.New("${ is not closed; write $${ for the two characters themselves")
+		}
+		value, err := lookup(reference)
+		if err != nil {
+			return "", secret, err
+		}
+		secret = true
+		b.WriteString(value)
+		s = rest
+	}
+}
+
+// secretsFrom replaces ${file:NAME} in headers of an endpoint that was set over
+// the API by the contents of that file in dir, which links do not lead out of.
+// So what is stored is the name. Without a directory a reference is refused.
+func secretsFrom(dir string, headers map[string]string) (map[string]string, error) {
+	filled := make(map[string]string, len(headers))
+	for name, value := range headers {
+		text, _, err := expand(value, func(reference string) (string, error) { return readSecret(dir, reference) })
+		if err == nil && strings.ContainsAny(text, "\r\n\x00") {
+			err = errors.New("what the reference stands for must be one line")
+		}
+		if err != nil {
+			return nil, &job.Error{Kind: job.Invalid, Field: "headers." + name, Text: err.Error()}
+		}
+		filled[name] = text
+	}
+	return filled, nil
+}
+
+func readSecret(dir, reference string) (string, error) {
+	name, is := strings.CutPrefix(reference, "file:")
+	switch {
+	case !is || name == "":
+		return "", fmt.Errorf("%s: over the API only ${file:NAME} is a reference; write $${ for the two characters themselves", quote("${"+reference+"}"))
+	case dir == "":
+		return "", fmt.Errorf("${file:%s}: the server has no directory of secrets; its setting is egress.secrets_dir", name)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", fmt.Errorf("${file:%s}: egress.secrets_dir cannot be opened", name)
+	}
+	defer root.Close() //nolint:errcheck // it was only read
+	f, err := root.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("${file:%s}: there is no such file in egress.secrets_dir that the server may read", name)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	b, err := io.ReadAll(io.LimitReader(f, secretBytesMax+1))
+	if err != nil || len(b) > secretBytesMax {
+		return "", fmt.Errorf("${file:%s}: is not a file of at most %s", name, showSize(secretBytesMax))
+	}
+	return strings.TrimRight(string(b), "\r\n"), nil
+}
+
+// secretBytesMax is how large a secret of the API may be.
+const secretBytesMax = 64 << 10

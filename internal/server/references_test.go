@@ -1,0 +1,78 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/connect"
+	"github.com/reprisehq/reprise/internal/door/inbox"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// docs/security.md, Targets.
+func TestAHeaderSetOverTheAPINamesASecretInItsDirectory(t *testing.T) {
+	all := t.TempDir()
+	dir := filepath.Join(all, "secrets")
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(all, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write("outside", "no business of theirs")
+	write("secrets/hook", "s3cret\n")
+	write("secrets/lines", "one\ntwo\n")
+	write("secrets/large", strings.Repeat("x", secretBytesMax+1))
+	if err := os.Symlink(filepath.Join(all, "outside"), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]string{
+		"plain":               "plain",
+		"Bearer ${file:hook}": "Bearer s3cret",
+		"$${file:hook}":       "${file:hook}",
+	} {
+		filled, err := secretsFrom(dir, map[string]string{"Authorization": value})
+		if err != nil || filled["Authorization"] != want {
+			t.Errorf("%s: %v, %v", value, filled, err)
+		}
+	}
+	for value, want := range map[string]string{
+		"${file:../outside}":       "no such file in egress.secrets_dir",
+		"${file:/etc/passwd}":      "no such file in egress.secrets_dir",
+		"${file:link}":             "no such file in egress.secrets_dir",
+		"${file:nosuch}":           "no such file in egress.secrets_dir",
+		"${file:.}":                "is not a file",
+		"${file:large}":            "at most 64KiB",
+		"${file:lines}":            "must be one line",
+		"${env:REPRISE_TOKEN}":     "only ${file:NAME} is a reference",
+		"${file:hook":              "is not closed",
+		"${file:}":                 "only ${file:NAME} is a reference",
+		"${secret} and ${file:no}": "only ${file:NAME} is a reference",
+	} {
+		_, err := secretsFrom(dir, map[string]string{"X-Key": value})
+		if job.KindOf(err) != job.Invalid || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "business") {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+	if _, err := secretsFrom("", map[string]string{"X-Key": "${file:hook}"}); err == nil || !strings.Contains(err.Error(), "egress.secrets_dir") {
+		t.Errorf("without a directory: %v", err)
+	}
+}
+
+func TestOnlyTargetsOfTheAPIAreFilled(t *testing.T) { // those of the file have had their references replaced
+	egress, err := connect.ParseEgress([]string{"127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &inbox.HTTP{URL: "http://127.0.0.1:1/", Headers: map[string]string{"X-Key": "${file:hook}"}, Timeout: job.Second, Concurrent: 1}
+	if _, err := sinks(egress, "")(h, true); err != nil {
+		t.Errorf("of the file: %v", err)
+	}
+	if _, err := sinks(egress, "")(h, false); job.KindOf(err) != job.Invalid {
+		t.Errorf("of the API: %v", err)
+	}
+}
