@@ -55,6 +55,8 @@ func newBenchCommand() *cobra.Command {
 		},
 	}
 	f.register(cmd)
+	completeFlag(cmd, "sync", oneOf("always", "interval", "os"))
+	completeFlag(cmd, "phases", oneOf(bench.PhaseNames()...))
 	return cmd
 }
 
@@ -94,9 +96,11 @@ func (f *benchFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&o.Pairs, "pairs", o.Pairs, "turns of singles and backlog between the servers they compare")
 	flags.IntVar(&o.Repeat, "repeat", o.Repeat, "runs of each phase; the table has their median, least and greatest")
 	flags.StringVar(&o.Sync, "sync", o.Sync, "when the server answers: always (on disk), interval or os")
-	flags.StringVar(&o.URL, "url", o.URL, "measure a running server instead of starting one")
-	f.conn.registerToken(cmd)
-	f.conn.tls.register(flags)
+	markConnection(flags, func() {
+		flags.StringVar(&o.URL, "url", o.URL, "measure a running server instead of starting one")
+		f.conn.registerToken(cmd)
+		f.conn.tls.register(flags)
+	})
 	flags.StringVar(&o.RootDir, "root-dir", o.RootDir, "where data directories are made (default: the current directory, as /tmp may be in memory)")
 	flags.StringArrayVar(&o.ServerArgs, "server-arg", nil, "a further argument for the servers that are started (repeatable)")
 	flags.StringVar(&f.json, "json", "", "also write the report as JSON to this file; - prints it instead of the table")

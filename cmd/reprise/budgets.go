@@ -35,16 +35,7 @@ and others pass.`,
 func budgetCommand(cmd *cobra.Command, keys int, run func(cmd *cobra.Command, cl *client.Client, key string) error) *cobra.Command {
 	var conn connection
 	conn.register(cmd)
-	cmd.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-		cl, err := conn.client(client.Options{Timeout: time.Second})
-		if err == nil && len(args) < keys {
-			list, _ := cl.Budgets(completionContext(c))
-			for i := range list {
-				names = append(names, cobra.CompletionWithDesc(list[i].Key, bound(&list[i].Budget)))
-			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
+	complete(cmd, false, []kind{budgets}[:keys]...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) != keys {
 			return usagef("it is used as: %s", cmd.UseLine())

@@ -71,7 +71,7 @@ func agree(cmd *cobra.Command) {
 			short = "" // --option
 		}
 		flags.VarP(&form{cmd, asJSON, outputTable}, "output", short, "what is printed: "+strings.Join(outputs, ", "))
-		must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp)))
+		completeFlag(cmd, "output", oneOf(outputs...))
 	}
 	for _, below := range cmd.Commands() {
 		agree(below)

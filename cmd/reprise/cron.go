@@ -41,23 +41,7 @@ docs/cron.md explains expressions, time zones and missed ticks.`,
 func cronCommand(cmd *cobra.Command, least, most int, run func(cmd *cobra.Command, cl *client.Client, args []string) error) *cobra.Command {
 	var conn connection
 	conn.register(cmd)
-	cmd.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		cl, err := conn.client(client.Options{Timeout: time.Second})
-		if err != nil || len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		if len(args) == 0 {
-			groups, _ := cl.Crons(completionContext(c))
-			return groups, cobra.ShellCompDirectiveNoFileComp
-		}
-		var names []string
-		if g, err := cl.Cron(completionContext(c), args[0]); err == nil {
-			for i := range g.Entries {
-				names = append(names, g.Entries[i].Name)
-			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
+	complete(cmd, false, []kind{crons, cronEntries}[:most]...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
 			return usagef("it is used as: %s", cmd.UseLine())

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
 	"os/user"
 	"slices"
@@ -71,7 +70,7 @@ var deadReasons = []string{
 	wire.ReasonExhausted, wire.ReasonKilled, wire.ReasonExpired, wire.ReasonLost, wire.ReasonRejected, wire.ReasonEvicted,
 }
 
-func (f *deadFilter) register(cmd *cobra.Command, conn *connection) {
+func (f *deadFilter) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&f.Fingerprints, "fingerprint", "f", nil, "only jobs of these groups")
 	flags.StringSliceVarP(&f.Queues, "queue", "q", nil, "only jobs of these queues")
@@ -84,9 +83,9 @@ func (f *deadFilter) register(cmd *cobra.Command, conn *connection) {
 	flags.StringVar(&f.Filter, "filter", "", "only jobs for whose payload this jq expression is true, such as '.to == \"ann\"'")
 	flags.StringVar(&f.since, "since", "", "only jobs that died in the last 30m, 12h, 7d, or since 2006-01-02T15:04:05Z")
 	flags.StringVar(&f.until, "until", "", "only jobs that died before then; as --since")
-	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(conn)))
-	must(cmd.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(deadReasons, cobra.ShellCompDirectiveNoFileComp)))
-	must(cmd.RegisterFlagCompletionFunc("fingerprint", completeFingerprints(conn)))
+	completeFlag(cmd, "queue", queues)
+	completeFlag(cmd, "reason", oneOf(deadReasons...))
+	completeFlag(cmd, "fingerprint", fingerprints)
 }
 
 // read checks what can be checked here and puts the times in.
@@ -121,24 +120,6 @@ func instant(flag, text string, now time.Time) (int64, error) {
 		return 0, usagef("%s %q is neither a span such as 30m, 12h or 7d nor a time such as 2026-03-01T12:00:00Z", flag, text)
 	}
 	return now.Add(-span).UnixMilli(), nil
-}
-
-// completeFingerprints offers the largest groups, with what they died of.
-func completeFingerprints(conn *connection) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) (list []string, _ cobra.ShellCompDirective) {
-		const most = 30
-		cl, err := conn.client(client.Options{Timeout: time.Second})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		for g, err := range cl.DeadGroups(completionContext(cmd), client.GroupFilter{Muted: "any", PageSize: most}) {
-			if err != nil || len(list) == most {
-				break
-			}
-			list = append(list, cobra.CompletionWithDesc(g.Fingerprint, printable(fmt.Sprintf("%d × %s", g.Count, diedOf(&g)))))
-		}
-		return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	}
 }
 
 // diedOf says in a few words what a group died of.

@@ -46,5 +46,6 @@ runs in the server, as a replay does.`,
 		},
 	}
 	f.register(cmd, "delete")
+	complete(cmd, true, deadIDs)
 	return cmd
 }

@@ -43,7 +43,7 @@ func newDeadExportCommand() *cobra.Command {
 		},
 	}
 	conn.register(cmd)
-	filter.register(cmd, &conn)
+	filter.register(cmd)
 	return cmd
 }
 

@@ -48,7 +48,7 @@ little chart is the deaths of the last 24 hours, an hour a bar.`,
 	flags.BoolVar(&muted, "muted", false, "muted groups too")
 	flags.IntVarP(&limit, "limit", "n", 50, "at most so many; 0 for all")
 	flags.BoolVar(&asJSON, "json", false, "print each group as a line of JSON")
-	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(&conn)))
+	completeFlag(cmd, "queue", queues)
 	return cmd
 }
 

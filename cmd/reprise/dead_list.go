@@ -39,7 +39,7 @@ func newDeadListCommand() *cobra.Command {
 		},
 	}
 	conn.register(cmd)
-	filter.register(cmd, &conn)
+	filter.register(cmd)
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most so many; 0 for all")
 	orderFlag(cmd, &oldest)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each job as a line of JSON, with payload and error")

@@ -60,7 +60,7 @@ func newDeadMarkCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.ValidArgsFunction = completeFingerprints(&conn)
+	complete(cmd, false, fingerprints)
 	conn.register(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&mute, "mute", false, "leave it out of \"dead groups\"")

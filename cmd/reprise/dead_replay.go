@@ -32,7 +32,7 @@ type runFlags struct {
 
 func (f *runFlags) register(cmd *cobra.Command, verb string) {
 	f.conn.register(cmd)
-	f.filter.register(cmd, &f.conn)
+	f.filter.register(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.all, "all", false, verb+" all dead jobs there are")
 	flags.BoolVar(&f.yes, "yes", false, "really do it")
@@ -112,6 +112,9 @@ leaves the replay alone: "reprise dead runs" lists it, and cancels it.`,
 	flags.BoolVar(&f.outOfOrder, "allow-out-of-order", false, "also jobs of strict groups that went on without them")
 	flags.Uint32Var(&f.maxReplays, "max-replays", wire.MaxReplaysDefault, "leave out who was replayed so often; 0 for no guard")
 	flags.StringVar(&f.payload, "payload", "", "replay one job with this payload, as JSON")
+	complete(cmd, true, deadIDs)
+	completeFlag(cmd, "budget", oneOf(wire.BudgetFresh, wire.BudgetRemaining))
+	completeFlag(cmd, "place", oneOf("keep", wire.Front, wire.Back))
 	return cmd
 }
 

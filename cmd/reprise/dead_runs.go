@@ -46,6 +46,7 @@ func newDeadRunsCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&cancel, "cancel", false, "end the run; what is done stays done")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 20, "at most so many, the latest")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each run as a line of JSON")
+	complete(cmd, false, replays)
 	return cmd
 }
 

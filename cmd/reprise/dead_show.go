@@ -50,5 +50,6 @@ func newDeadShowCommand() *cobra.Command {
 	}
 	conn.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON: {job, errors}")
+	complete(cmd, false, deadIDs)
 	return cmd
 }

@@ -67,6 +67,7 @@ running ones back too. So does "reprise grid drain".`,
 	flags.IntVar(&o.TasksMax, "max", 0, "exit after so many attempts; 0 for never")
 	flags.BoolVar(&f.quiet, "quiet", false, "tell nothing but errors; drop what commands write to standard error")
 	flags.BoolVar(&f.verbose, "verbose", false, "also tell of each task that is completed")
+	completeFlag(cmd, "session", sessions)
 	return cmd
 }
 

@@ -105,7 +105,10 @@ with the job that is already there. With --ndjson, line N gets the key KEY/N.`,
 	spanVar(flags, &f.keep, "keep", 0, "how long the job and its result stay when it is done, such as 24h (default: as the queue says)")
 	spanVar(flags, &f.keepDead, "keep-dead", 0, "how long the job stays when it is dead (default: as the queue says)")
 	flags.BoolVar(&f.json, "json", false, "print the server's answer as JSON")
-	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(&f.conn)))
+	completeFlag(cmd, "queue", queues)
+	completeFlag(cmd, "budget", budgets)
+	completeFlag(cmd, "place", oneOf(wire.Front, wire.Back))
+	completeFlag(cmd, "unique-while", oneOf("queued", "active", "exists"))
 	return cmd
 }
 

@@ -106,6 +106,7 @@ func newGridStatusCommand() *cobra.Command {
 	}
 	f.register(cmd)
 	cmd.Flags().BoolVar(&watches, "watch", false, "show how it goes on until the session is over")
+	complete(cmd, false, sessions)
 	return cmd
 }
 
@@ -250,6 +251,7 @@ the server forgets it: --keep leaves it as it is.`,
 	flags.BoolVar(&now, "now", false, "print what there is, and do not wait for more")
 	flags.BoolVar(&keep, "keep", false, "do not acknowledge what was printed")
 	must(flags.MarkHidden("json")) // it is nothing else
+	complete(cmd, false, sessions)
 	return cmd
 }
 
@@ -320,6 +322,7 @@ func newGridSetCommand() *cobra.Command {
 	flags.StringArrayVarP(&f.options, "option", "o", nil, "NAME=VALUE; may be repeated")
 	flags.BoolVar(&suspend, "suspend", false, "let nothing more begin; what runs goes on")
 	flags.BoolVar(&resume, "resume", false, "end --suspend")
+	complete(cmd, false, sessions)
 	return cmd
 }
 
@@ -348,6 +351,7 @@ func newGridCancelCommand() *cobra.Command {
 	}
 	f.register(cmd)
 	cmd.Flags().BoolVar(&forget, "forget", false, "forget a session that is over, with its tasks and results")
+	complete(cmd, false, sessions)
 	return cmd
 }
 
@@ -454,5 +458,6 @@ func newGridDrainCommand() *cobra.Command {
 	}
 	conn.register(cmd)
 	cmd.Flags().BoolVar(&at, "at-once", false, "log it off: what it runs is given back without blame, and it is told to stop")
+	complete(cmd, false, engines)
 	return cmd
 }

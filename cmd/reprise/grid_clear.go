@@ -56,5 +56,7 @@ nothing more on which its tasks failed too often (failures_before_exclusion);
 	}
 	f.register(cmd)
 	cmd.Flags().StringVar(&engine, "engine", "", "only this one")
+	complete(cmd, false, sessions)
+	completeFlag(cmd, "engine", engines)
 	return cmd
 }

@@ -74,6 +74,7 @@ of JSON each as tasks finish. It fails if any task did.`,
 	flags.Int64Var(&f.from, "from", 1, "number of the first task")
 	flags.BoolVar(&f.open, "open", false, "leave the session open for more tasks")
 	flags.BoolVar(&f.wait, "wait", false, "wait for the session and print its results")
+	completeFlag(cmd, "session", sessions)
 	return cmd
 }
 

@@ -54,6 +54,7 @@ told what for.`,
 		},
 	}
 	f.register(cmd)
+	complete(cmd, false, sessions)
 	return cmd
 }
 

@@ -49,18 +49,7 @@ A message is in one of these states:
 func inboxCommand(cmd *cobra.Command, least, most int, run func(cmd *cobra.Command, cl *client.Client, args []string) error) *cobra.Command {
 	var conn connection
 	conn.register(cmd)
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		cl, err := conn.client(client.Options{Timeout: time.Second})
-		if err != nil || len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		list, _ := cl.Inboxes(completionContext(cmd))
-		var names []string
-		for _, x := range list {
-			names = append(names, x.Name)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
+	complete(cmd, false, []kind{inboxes, messages}[:most]...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
 			return usagef("it is used as: %s", cmd.UseLine())
@@ -86,7 +75,8 @@ func (f *messageFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVarP(&f.Statuses, "status", "s", nil, "only messages in these states: "+strings.Join(wire.InboxStatuses, ", "))
 	cmd.Flags().StringSliceVarP(&f.Types, "type", "t", nil, "only messages of these types")
 	cmd.Flags().StringVarP(&f.group, "group", "g", "", "only messages of this group")
-	must(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(wire.InboxStatuses, cobra.ShellCompDirectiveNoFileComp)))
+	completeFlag(cmd, "status", oneOf(wire.InboxStatuses...))
+	completeFlag(cmd, "group", inboxGroups)
 }
 
 // read puts together what the flags say.
@@ -307,6 +297,7 @@ func newInboxGroupsCommand() *cobra.Command {
 	cmd.Flags().StringSliceVar(&states, "state", nil, "only groups in these states: "+strings.Join(wire.InboxGroupStates, ", "))
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "groups at most")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON for each")
+	completeFlag(cmd, "state", oneOf(wire.InboxGroupStates...))
 	return cmd
 }
 

@@ -43,7 +43,7 @@ type jobFilter struct {
 	labels []string
 }
 
-func (f *jobFilter) register(cmd *cobra.Command, conn *connection) {
+func (f *jobFilter) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&f.Queues, "queue", "q", nil, "only jobs of these queues")
 	flags.StringSliceVarP(&f.Statuses, "status", "s", nil, "only jobs in these states: "+strings.Join(wire.Statuses, ", "))
@@ -53,8 +53,9 @@ func (f *jobFilter) register(cmd *cobra.Command, conn *connection) {
 	flags.StringSliceVar(&f.Groups, "group", nil, "only jobs in these groups")
 	flags.StringArrayVar(&f.labels, "label", nil, "only jobs with this label, `NAME=VALUE`; may be repeated: all of them")
 	flags.StringVar(&f.Filter.Filter, "filter", "", "only jobs for whose payload this jq expression is true, such as '.to == \"ann\"'")
-	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(conn)))
-	must(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(wire.Statuses, cobra.ShellCompDirectiveNoFileComp)))
+	completeFlag(cmd, "queue", queues)
+	completeFlag(cmd, "budget", budgets)
+	completeFlag(cmd, "status", oneOf(wire.Statuses...))
 }
 
 func (f *jobFilter) check() (err error) {
@@ -131,13 +132,13 @@ func newJobsListCommand() *cobra.Command {
 		},
 	}
 	conn.register(cmd)
-	filter.register(cmd, &conn)
+	filter.register(cmd)
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most so many; 0 for all")
 	orderFlag(cmd, &oldest)
 	cmd.Flags().StringSliceVar(&filter.Reasons, "reason", nil, "only dead jobs for these reasons: "+strings.Join(wire.Reasons, ", "))
-	must(cmd.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(wire.Reasons, cobra.ShellCompDirectiveNoFileComp)))
+	completeFlag(cmd, "reason", oneOf(wire.Reasons...))
 	cmd.Flags().StringSliceVar(&filter.Waits, "wait", nil, "only jobs that something keeps from running: "+strings.Join(wire.Waits, ", "))
-	must(cmd.RegisterFlagCompletionFunc("wait", cobra.FixedCompletions(wire.Waits, cobra.ShellCompDirectiveNoFileComp)))
+	completeFlag(cmd, "wait", oneOf(wire.Waits...))
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each job as a line of JSON, with its payload")
 	return cmd
 }
@@ -226,8 +227,7 @@ func newJobsShowCommand() *cobra.Command {
 		Short: "Show one job: its state, its payload, its result and what went wrong",
 		Example: `  reprise jobs show 03gq0x7k2m4v9c1d8f5h6j0a1
   reprise jobs show 03gq0x7k2m4v9c1d8f5h6j0a1 --json | jq .job.payload`,
-		Args:              oneID,
-		ValidArgsFunction: completeIDs(&conn),
+		Args: oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := conn.client(client.Options{})
 			if err != nil {
@@ -254,6 +254,7 @@ func newJobsShowCommand() *cobra.Command {
 	}
 	conn.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON: {job, errors}")
+	complete(cmd, false, jobIDs)
 	return cmd
 }
 
@@ -262,24 +263,6 @@ func oneID(cmd *cobra.Command, args []string) error {
 		return usagef("%s needs the id of one job, but was given %d arguments", cmd.CommandPath(), len(args))
 	}
 	return nil
-}
-
-// completeIDs offers the newest jobs, with what they are.
-func completeIDs(conn *connection) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
-		const most = 30
-		cl, err := conn.client(client.Options{Timeout: time.Second})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		for j, err := range cl.List(completionContext(cmd), client.Filter{Newest: true, PageSize: most}) {
-			if err != nil || len(ids) == most {
-				break
-			}
-			ids = append(ids, cobra.CompletionWithDesc(j.ID, printable(j.Queue+" "+j.Type+" "+j.Status)))
-		}
-		return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	}
 }
 
 // uniqueKey tells a unique key and how long the job has it.
@@ -468,7 +451,6 @@ With a filter instead of ids the jobs are only counted, until --yes is given.`,
 		Example: `  reprise jobs delete 03gq0x7k2m4v9c1d8f5h6j0a1
   reprise jobs delete --queue mail --status dead          # how many would it be?
   reprise jobs delete --queue mail --status dead --yes`,
-		ValidArgsFunction: completeIDs(&conn),
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			filtered, err := filter.meant(ids, "delete")
 			if err != nil {
@@ -491,9 +473,10 @@ With a filter instead of ids the jobs are only counted, until --yes is given.`,
 		},
 	}
 	conn.register(cmd)
-	filter.register(cmd, &conn)
+	filter.register(cmd)
 	filter.registerAll(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "really delete what the filter chooses")
+	complete(cmd, true, jobIDs)
 	return cmd
 }
 

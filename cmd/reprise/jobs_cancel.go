@@ -29,7 +29,6 @@ With a filter instead of ids the jobs are only counted and some are shown, until
   reprise jobs cancel 03gq0x7k2m4v9c1d8f5h6j0a1 --reason 'the order was withdrawn'
   reprise jobs cancel --queue mail --filter '.to == "ann"' --dry-run      # which would it be?
   reprise jobs cancel --queue mail --filter '.to == "ann"' --yes`,
-		ValidArgsFunction: completeIDs(&conn),
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			filtered, err := filter.meant(ids, "cancel")
 			if err != nil {
@@ -55,11 +54,12 @@ With a filter instead of ids the jobs are only counted and some are shown, until
 		},
 	}
 	conn.register(cmd)
-	filter.register(cmd, &conn)
+	filter.register(cmd)
 	filter.registerAll(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only count what the filter chooses, and show some of it")
 	cmd.Flags().BoolVar(&yes, "yes", false, "really cancel what the filter chooses")
+	complete(cmd, true, jobIDs)
 	return cmd
 }
 

@@ -17,14 +17,14 @@ type changes struct {
 	priority               uint16
 }
 
-func (c *changes) register(cmd *cobra.Command, conn *connection) {
+func (c *changes) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.queue, "to-queue", "", "move them to this queue")
 	flags.Uint16Var(&c.priority, "priority", wire.PriorityDefault, "a new priority, 0 to 65535; lower runs first")
 	flags.StringVar(&c.at, "at", "", "not before this time, such as 2026-12-24T08:00:00Z or \"2026-12-24 08:00\" (local); now for at once")
 	flags.StringVar(&c.limit, "retry-limit", "", "so many retries; default for that of the queue or server")
 	flags.StringVar(&c.body, "set", "", `anything a patch can say, as JSON, such as '{"retention": {"dead_ms": 0}, "expires_at": null}'`)
-	must(cmd.RegisterFlagCompletionFunc("to-queue", completeQueues(conn)))
+	completeFlag(cmd, "to-queue", queues)
 }
 
 func (c *changes) read(cmd *cobra.Command) (client.Change, error) {
@@ -84,7 +84,6 @@ Finished ones are passed over then.`,
 		Example: `  reprise jobs patch 03gq0x7k2m4v9c1d8f5h6j0a1 --at now
   reprise jobs patch --queue mail --filter '.to == "ann"' --priority 10   # how many would it be?
   reprise jobs patch --queue mail --to-queue slow --yes`,
-		ValidArgsFunction: completeIDs(&conn),
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			filtered, err := filter.meant(ids, "patch")
 			if err != nil {
@@ -105,11 +104,12 @@ Finished ones are passed over then.`,
 		},
 	}
 	conn.register(cmd)
-	filter.register(cmd, &conn)
+	filter.register(cmd)
 	filter.registerAll(cmd)
-	what.register(cmd, &conn)
+	what.register(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "really change what the filter chooses")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each job that was named, or {patched}, as a line of JSON")
+	complete(cmd, true, jobIDs)
 	return cmd
 }
 

@@ -62,6 +62,7 @@ because the job was cancelled, for example.`,
 	cmd.Flags().Float64Var(&fraction, "fraction", 0, "done of the whole, 0 to 1")
 	cmd.Flags().StringVar(&text, "text", "", "in words")
 	cmd.Flags().StringVar(&checkpoint, "checkpoint", "", "JSON that the next attempt gets")
+	complete(cmd, false, jobIDs)
 	return cmd
 }
 

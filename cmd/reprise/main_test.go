@@ -293,21 +293,6 @@ func TestVersionTellsAboutTheProgramAndTheServer(t *testing.T) {
 	}
 }
 
-func TestQueueNamesAreCompletedFromTheServer(t *testing.T) {
-	url := serverURL(t)
-	well(t, "enqueue", "--url", url, "--queue", "complete-me", "--type", "t")
-	out := well(t, "__complete", "work", "--url", url, "--queue", "")
-	if !strings.Contains(out, "complete-me\n") {
-		t.Errorf("%s", out)
-	}
-	if out := well(t, "__complete", "jobs", "show", "--url", url, ""); !strings.Contains(out, "complete-me t ready") {
-		t.Errorf("%s", out)
-	}
-	if out := well(t, "__complete", "jobs", "list", "--url", "http://127.0.0.1:1", "--queue", ""); !strings.HasPrefix(out, ":") {
-		t.Errorf("without a server: %s", out)
-	}
-}
-
 func TestTextsForPeople(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 1500 * time.Microsecond: "2ms", 2340 * time.Millisecond: "2.3s", 61 * time.Second: "1m1s",

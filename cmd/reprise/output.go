@@ -172,26 +172,6 @@ func advise(err error, cl *client.Client) error {
 	return adviseToken(err)
 }
 
-// completeQueues offers the queues of the server, if it answers at once.
-func completeQueues(c *connection) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		cl, err := c.client(client.Options{Timeout: time.Second})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		queues, _ := cl.Queues(completionContext(cmd))
-		return queues, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// completionContext is the context of a command that is only being completed.
-func completionContext(cmd *cobra.Command) context.Context {
-	if ctx := cmd.Context(); ctx != nil {
-		return ctx
-	}
-	return context.Background()
-}
-
 // must panics on an error that only a wrong name in this package can cause.
 func must(err error) {
 	if err != nil {

@@ -70,7 +70,7 @@ func (f *policyFlags) register(cmd *cobra.Command) {
 		flags.Var(part{f, p}, p.Name, p.Help)
 	}
 	flags.Var(file{&f.file}, "policy", "read the policy from this file, - for standard input")
-	must(cmd.RegisterFlagCompletionFunc("curve", cobra.FixedCompletions(policies.Kinds(), cobra.ShellCompDirectiveNoFileComp)))
+	completeFlag(cmd, "curve", oneOf(policies.Kinds()...))
 }
 
 // file is a flag that takes the name of a file.

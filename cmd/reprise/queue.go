@@ -42,12 +42,7 @@ when to use which.`,
 func queueCommand(cmd *cobra.Command, more int, run func(cmd *cobra.Command, cl *client.Client, args []string) error) *cobra.Command {
 	var conn connection
 	conn.register(cmd)
-	cmd.ValidArgsFunction = func(c *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return completeQueues(&conn)(c, args, part)
-	}
+	complete(cmd, false, queues)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 || more >= 0 && len(args) != 1+more {
 			return usagef("it is used as: %s", cmd.UseLine())
@@ -303,6 +298,7 @@ func newPauseCommand(name, short string, paused bool) *cobra.Command {
 // groupFlag is the flag --group of commands that act on a queue or on a group.
 func groupFlag(cmd *cobra.Command, group *string) {
 	cmd.Flags().StringVarP(group, "group", "g", "", "only this group of the queue")
+	completeFlag(cmd, "group", queueGroups)
 }
 
 // whose names what such a command acted on.
@@ -382,6 +378,7 @@ was open begins with a probe.`,
 		return err
 	})
 	groupFlag(cmd, &group)
+	complete(cmd, false, queues, oneOf(wire.BreakerOpen, wire.BreakerClosed, wire.BreakerAuto))
 	return cmd
 }
 
@@ -393,9 +390,8 @@ func newJobsExplainCommand() *cobra.Command {
 		Long: `Say why a job does not run: paused, held, a breaker, behind the head of its
 group, a limit, not due, no worker. For a job that waits for a retry also which
 policy drew which wait.`,
-		Example:           `  reprise jobs explain 03gq0x7k2m4v9c1d8f5h6j0a1`,
-		Args:              oneID,
-		ValidArgsFunction: completeIDs(&conn),
+		Example: `  reprise jobs explain 03gq0x7k2m4v9c1d8f5h6j0a1`,
+		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cl, err := conn.client(client.Options{})
 			if err != nil {
@@ -414,5 +410,6 @@ policy drew which wait.`,
 	}
 	conn.register(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
+	complete(cmd, false, jobIDs)
 	return cmd
 }

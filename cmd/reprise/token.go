@@ -119,7 +119,8 @@ lost is revoked, and another one made.`,
 	flags.StringSliceVar(&ask.Queues, "queue", nil, "queues it is for, where * stands for any text; may be repeated (default: all)")
 	flags.StringVar(&expires, "expires", "", "when it ends: 12h, 90d, or 2027-01-02T15:04:05Z (default: never)")
 	flags.BoolVar(&asJSON, "json", false, "print the token and what is known of it as a line of JSON")
-	must(cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(scopes, cobra.ShellCompDirectiveNoFileComp)))
+	completeFlag(cmd, "scope", oneOf(scopes...))
+	completeFlag(cmd, "queue", queues)
 	return cmd
 }
 
@@ -236,6 +237,7 @@ func newTokenRevokeCommand() *cobra.Command {
 		},
 	}
 	conn.register(cmd)
+	complete(cmd, false, tokens)
 	return cmd
 }
 

@@ -102,7 +102,7 @@ one stops the running jobs and gives them back too.`,
 	flags.IntVar(&o.JobsMax, "max", 0, "exit after so many attempts; 0 for never")
 	flags.BoolVar(&f.quiet, "quiet", false, "tell nothing but errors; drop what commands write to standard error")
 	flags.BoolVar(&f.verbose, "verbose", false, "also tell of each job that is done")
-	must(cmd.RegisterFlagCompletionFunc("queue", completeQueues(&f.conn)))
+	completeFlag(cmd, "queue", queues)
 	return cmd
 }
 
