@@ -52,7 +52,7 @@ written to disk and only then given its name. A file that exists is refused.`,
 		},
 	}
 	conn.register(cmd)
-	cmd.Flags().StringVarP(&out, "out", "o", "", "file to write")
+	cmd.Flags().StringVarP(&out, "out", "f", "", "file to write")
 	must(cmd.MarkFlagFilename("out", "gz"))
 	return cmd
 }

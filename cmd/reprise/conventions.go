@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -36,6 +37,9 @@ func (o *form) String() string { return o.value }
 func (o *form) Type() string   { return "form" }
 
 func (o *form) Set(value string) error {
+	if strings.Contains(value, "=") && o.cmd.Flags().Lookup("option") != nil {
+		return errors.New("options of a session are given with -O or --option")
+	}
 	if !slices.Contains(outputs, value) {
 		return fmt.Errorf("there is no such form; use %s", strings.Join(outputs, ", "))
 	}
@@ -66,11 +70,7 @@ func agree(cmd *cobra.Command) {
 	}
 	flags := cmd.Flags()
 	if asJSON := flags.Lookup("json"); asJSON != nil && asJSON.Value.Type() == "bool" {
-		short := "o"
-		if flags.ShorthandLookup(short) != nil {
-			short = "" // --option
-		}
-		flags.VarP(&form{cmd, asJSON, outputTable}, "output", short, "what is printed: "+strings.Join(outputs, ", "))
+		flags.VarP(&form{cmd, asJSON, outputTable}, "output", "o", "what is printed: "+strings.Join(outputs, ", "))
 		completeFlag(cmd, "output", oneOf(outputs...))
 	}
 	for _, below := range cmd.Commands() {

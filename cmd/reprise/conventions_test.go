@@ -50,6 +50,9 @@ func TestEveryListIsLsAndEveryJSONIsAnOutput(t *testing.T) {
 		if output == nil {
 			return
 		}
+		if output.Shorthand != "o" {
+			t.Errorf("%s --output is not -o", cmd.CommandPath())
+		}
 		for value, want := range map[string]string{"json": "true", "wide": "false", "table": "false"} {
 			if err := cmd.ParseFlags([]string{"--output", value}); err != nil || asJSON.Value.String() != want {
 				t.Errorf("%s --output %s: %v, and json is %s", cmd.CommandPath(), value, err, asJSON.Value)

@@ -319,7 +319,7 @@ func newGridSetCommand() *cobra.Command {
 	}
 	f.register(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&f.options, "option", "o", nil, "NAME=VALUE; may be repeated")
+	flags.StringArrayVarP(&f.options, "option", "O", nil, "NAME=VALUE; may be repeated")
 	flags.BoolVar(&suspend, "suspend", false, "let nothing more begin; what runs goes on")
 	flags.BoolVar(&resume, "resume", false, "end --suspend")
 	complete(cmd, false, sessions)

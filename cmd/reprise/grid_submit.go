@@ -46,7 +46,7 @@ The id of the session is printed. With --wait the command goes on until the
 session is over, shows how far it is, and prints the results instead, one line
 of JSON each as tasks finish. It fails if any task did.`,
 		Example: `  seq 1000 | reprise grid submit --session squares --wait
-  reprise grid submit --session risk-42 -o task_max_time=50s -o max_retries=5 trades.ndjson
+  reprise grid submit --session risk-42 -O task_max_time=50s -O max_retries=5 trades.ndjson
   reprise grid submit --session risk-42 --requires 'cpuMHz > 350' --open more.ndjson --from 1001`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -66,7 +66,7 @@ of JSON each as tasks finish. It fails if any task did.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.session.ID, "session", "", "id of the session; one that exists goes on (default made up)")
 	flags.StringVar(&f.session.Service, "service", "", "service type of the server's configuration")
-	flags.StringArrayVarP(&f.options, "option", "o", nil, "option of the session, NAME=VALUE; may be repeated")
+	flags.StringArrayVarP(&f.options, "option", "O", nil, "option of the session, NAME=VALUE; may be repeated")
 	flags.StringVar(&f.task.Type, "type", "", "type of the tasks, for engines that do several things")
 	flags.StringVar(&f.task.Affinity, "affinity", "", "tag: the tasks go to engines that ran tasks with the same tag")
 	flags.StringArrayVar(&f.task.Requires, "requires", nil, "condition on the engine, such as 'cpuMHz > 350'; may be repeated")

@@ -38,7 +38,7 @@ func TestASubmitWithABadLineOpensNoSession(t *testing.T) {
 		"bad-in-a-file":  {"", []string{file}, "line 1500 of " + file + ": the payload is not JSON: {oops"},
 		"bad-in-a-pipe":  {numbered(9, 3), nil, "line 3 of standard input: the payload is not JSON: {oops"},
 		"bad-affinity":   {"1\n\n2\n", []string{"--affinity", "a,b"}, "line 1 of standard input, task 1: "},
-		"bad-in-options": {"1\n", []string{"-o", "weight=11"}, "options.weight must be"},
+		"bad-in-options": {"1\n", []string{"-O", "weight=11"}, "options.weight must be"},
 	} {
 		args := append([]string{"grid", "submit", "--url", url, "--session", id}, c.args...)
 		if _, stderr, code := cli(t, c.stdin, args...); code == 0 || !strings.Contains(stderr, c.says) {

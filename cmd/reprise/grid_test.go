@@ -16,7 +16,7 @@ func TestCommandsOfTheGridSayWhatTheyTake(t *testing.T) {
 		{"submit a b", `takes one file at most, but was given "b" too`},
 		{"set s --suspend --resume", "--suspend and --resume exclude each other"},
 		{"set s", "say what is to change"},
-		{"set s -o weight", "write it as NAME=VALUE"},
+		{"set s -O weight", "write it as NAME=VALUE"},
 	} {
 		out, stderr, code := cli(t, "", append([]string{"grid"}, strings.Fields(c.args)...)...)
 		if code != 2 || out != "" || !strings.Contains(stderr, c.want) {
@@ -54,7 +54,7 @@ func TestGridCommandsGiveUpAtTheFirstCall(t *testing.T) {
 	}))
 	defer s.Close()
 	for _, args := range []string{
-		"status s", "status s --watch", "set s --suspend", "set s -o weight=1", "cancel s", "cancel s --forget",
+		"status s", "status s --watch", "set s --suspend", "set s -O weight=1", "cancel s", "cancel s --forget",
 		"clear s", "sessions", "engines", "task s 1", "drain e", "submit --session s", "submit",
 	} {
 		before := calls.Load()

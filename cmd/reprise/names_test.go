@@ -192,7 +192,7 @@ func (n *names) grid(name, value, want string) {
 		n.call(accepted, "POST", "/sessions", map[string]any{"options": literal(form, value)}, want)
 		if i == 0 {
 			n.file(false, map[string]any{"grid": literal(form, value)}, strings.TrimPrefix(ours, "grid."))
-			n.check(accepted, form, want, "grid", "submit", "--url", n.url, "-o", form+"="+value)
+			n.check(accepted, form, want, "grid", "submit", "--url", n.url, "-O", form+"="+value)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	name := unknown.GetSpecifiedName()
 	hint := spell.Hint(name, names)
 	if o, known := spell.Find("GridServer", name); known && hint == "" && cmd.Flags().Lookup("option") != nil {
-		hint = "; --" + name + o.Answer("") + ", given as -o NAME=VALUE"
+		hint = "; --" + name + o.Answer("") + ", given as -O NAME=VALUE"
 	}
 	return usagef("%w%s", err, hint)
 }

@@ -369,7 +369,7 @@ func TestTheGridOnTheCommandLine(t *testing.T) {
 	if err != nil || !strings.Contains(out, `"seq":1,"state":"completed","result":1`) || !strings.Contains(out, `"seq":2,"state":"completed","result":4`) {
 		t.Errorf("%v\n%s", err, out)
 	}
-	out, err = run("3\n4\n", "grid", "submit", "--session", "cubes", "-o", "max_retries=0", "--wait")
+	out, err = run("3\n4\n", "grid", "submit", "--session", "cubes", "-O", "max_retries=0", "--wait")
 	if err == nil || !strings.Contains(err.Error(), "1 of 2 failed") || !strings.Contains(out, `"state":"failed"`) {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -388,7 +388,7 @@ func TestTheGridOnTheCommandLine(t *testing.T) {
 	if out, err = run("", "grid", "cancel", "cubes", "--forget"); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if out, err = run("1\n", "grid", "submit", "-o", "weight=11"); err == nil || !strings.Contains(err.Error(), "options.weight must be a whole number from 0 to 9") {
+	if out, err = run("1\n", "grid", "submit", "-O", "weight=11"); err == nil || !strings.Contains(err.Error(), "options.weight must be a whole number from 0 to 9") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
