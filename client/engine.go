@@ -226,12 +226,13 @@ func (e *engine) login(ctx context.Context) (int64, error) {
 
 // running is all that the engine has: what it runs, what waits for a slot, and
 // what is finished and not told yet.
-func (e *engine) running() (list []wire.Running) {
+func (e *engine) running() []wire.Running {
 	e.mu.Lock()
 	r := e.run
 	e.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	list := make([]wire.Running, 0, len(r.jobs))
 	for id, h := range r.jobs {
 		list = append(list, wire.Running{ID: id, Lease: h.lease})
 	}
@@ -295,8 +296,8 @@ func (e *engine) beatOnce(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	var state wire.Engine
-	err := e.client.call(ctx, "POST", e.path+"/heartbeat", wire.Heartbeat{Epoch: epoch, Stopped: stopped}, &state)
+	ask, state := wire.Heartbeat{Epoch: epoch, Stopped: stopped, Running: e.running()}, wire.Engine{}
+	err := e.client.call(ctx, "POST", e.path+"/heartbeat", ask, &state)
 	if refused, ok := errors.AsType[*Error](err); ok {
 		_ = e.refused(refused) // our stream ends: it is opened again under a new login, or the engine is over
 		return
@@ -309,36 +310,14 @@ func (e *engine) beatOnce(ctx context.Context) {
 	if e.epoch == epoch {
 		e.stopped = slices.Clone(e.stopped[len(stopped):])
 	}
-	told := len(e.stopped) == 0
 	leaves := state.State == wire.EngineDraining && !e.leaving
 	if leaves {
 		e.leaving = true
 		close(e.leave)
 	}
 	e.mu.Unlock()
-	if state.State == wire.EngineStopping && told && len(stopped) == 0 {
-		e.verify(ctx, r)
-	}
-}
-
-// verify asks what the server thinks of everything the engine has: while the
-// connection was lost it may have missed that something is over.
-func (e *engine) verify(ctx context.Context, r *run) {
-	var ask []wire.Extension
-	for _, w := range e.running() {
-		ask = append(ask, wire.Extension{ID: w.ID, Lease: w.Lease})
-	}
-	if len(ask) == 0 {
-		return
-	}
-	verdicts, err := e.client.Extend(ctx, ask)
-	if err != nil {
-		return // at the next heartbeat
-	}
-	for i, v := range verdicts {
-		if v.Code == wire.CodeSuperseded || v.Code == wire.CodeNotFound {
-			r.voided(wire.Job{ID: ask[i].ID, Lease: ask[i].Lease, Voided: "superseded"})
-		}
+	for _, s := range state.Stop { // while the connection was lost we may have missed that
+		r.voided(wire.Job{ID: s.ID, Lease: s.Lease, Voided: "superseded"})
 	}
 }
 

@@ -162,8 +162,43 @@ func TestAnEngineSaysThatItStoppedWhatTookTooLong(t *testing.T) {
 	b.feed <- taskLine
 	<-begun
 	b.feed <- `{"id":"` + taskID + `","lease":"` + taskLease + `","voided":"timeout"}`
-	b.hear(`/engines/e/heartbeat {"epoch":1,"stopped":["` + taskLease + `"]}`)
-	b.hear(`/engines/e/heartbeat {"epoch":1}`) // once is enough
+	b.hear(`/engines/e/heartbeat {"epoch":1,"stopped":["` + taskLease + `"],"running":[]}`)
+	b.hear(`/engines/e/heartbeat {"epoch":1,"running":[]}`) // once is enough
+}
+
+// Each heartbeat names what the engine has, and is told what of that is over: the
+// stream may have missed it.
+func TestAHeartbeatNamesWhatTheEngineHasAndHearsWhatIsOver(t *testing.T) {
+	b, c := newBroker(t)
+	begun := make(chan struct{})
+	runEngine(t, c, func(ctx context.Context, _ *Delivery) error {
+		close(begun)
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), ErrVoided) {
+			t.Error(context.Cause(ctx))
+		}
+		return ctx.Err()
+	})
+	b.feed <- taskLine
+	<-begun
+	const own = `{"id":"` + taskID + `","lease":"` + taskLease + `"}`
+	b.hear(`/engines/e/heartbeat {"epoch":1,"running":[` + own + `]}`)
+	b.mu.Lock()
+	b.refuse["/engines/e/heartbeat"] = [2]any{200, wire.Engine{State: wire.EngineBusy, Stop: []wire.Running{{ID: taskID, Lease: taskLease}}}}
+	b.mu.Unlock()
+	b.hear(`/engines/e/heartbeat {"epoch":1,"stopped":["` + taskLease + `"],"running":[]}`)
+}
+
+// What is over while its end is being told is not told to be stopped again and again.
+func TestWhatIsBeingSettledIsStoppedOnce(t *testing.T) {
+	e := &engine{wake: make(chan struct{}, 1)}
+	r := &run{Worker: &Worker{opts: WorkerOptions{engine: e}}, jobs: map[string]*held{taskID: {lease: taskLease, settling: true}}}
+	for range 2 {
+		r.voided(wire.Job{ID: taskID, Lease: taskLease, Voided: "superseded"})
+	}
+	if len(e.stopped) != 1 {
+		t.Errorf("it was told %d times", len(e.stopped))
+	}
 }
 
 // A10: the engine ends a run by itself, to the millisecond.
@@ -265,7 +300,7 @@ func TestAnEngineThatWasLoggedOffEndsWhileItsStreamIsOpen(t *testing.T) {
 	b.feed <- taskLine
 	b.hear(`/jobs/extend`)
 	b.feed <- `{"id":"` + taskID + `","lease":"` + taskLease + `","voided":"evict"}`
-	b.hear(`/engines/e/heartbeat {"epoch":1,"stopped":["` + taskLease + `"]}`)
+	b.hear(`/engines/e/heartbeat {"epoch":1,"stopped":["` + taskLease + `"],"running":[]}`)
 	b.mu.Lock()
 	b.refuse["/engines/e/heartbeat"] = [2]any{404, wire.Error{Error: "it is not logged in", Code: wire.CodeNotFound}}
 	b.mu.Unlock()

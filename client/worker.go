@@ -212,6 +212,7 @@ type held struct {
 	job      wire.Job
 	lease    string // the token to settle with; guarded by run.mu
 	settling bool   // guarded by run.mu
+	told     bool   // the server, that there is nothing to stop; guarded by run.mu
 
 	// over is why the lease ended while we had it, nil while it lives; stop ends
 	// the handler's ctx, nil while it does not run. Guarded by run.mu.
@@ -230,8 +231,11 @@ func (r *run) voided(j wire.Job) {
 	defer r.mu.Unlock()
 	h := r.jobs[j.ID]
 	runs := h != nil && h.lease == j.Lease && !h.settling
-	if e := r.opts.engine; e != nil && (!runs || h.stop == nil) { // there is nothing to stop
+	if e := r.opts.engine; e != nil && (!runs || h.stop == nil) && (h == nil || !h.told) { // there is nothing to stop
 		e.stop(j.Lease)
+		if h != nil { // each heartbeat may say it again until what it told is answered
+			h.told = h.lease == j.Lease
+		}
 	}
 	if !runs {
 		return

@@ -191,7 +191,7 @@ const (
 	EndedEvicted     = "evicted"     // its engine was logged off
 	EndedPreempted   = "preempted"   // an urgent session needed the slot
 	EndedWithdrawn   = "withdrawn"   // a copy that cost more than copies may
-	EndedUndelivered = "undelivered" // its engine did not begin it in time
+	EndedUndelivered = "undelivered" // its engine did not begin it in time, or does not know of it
 	EndedRestarted   = "restarted"   // the server was away, and its engine did not come back with it
 	EndedCancelled   = "cancelled"   // with its task or its session
 )
@@ -273,6 +273,11 @@ type LoggedIn struct {
 type Heartbeat struct {
 	Epoch   int64    `json:"epoch"`
 	Stopped []string `json:"stopped,omitempty"` // tokens of attempts that it was told to stop, and has
+
+	// Running is all that the engine has, until what it told of that is answered:
+	// of an answer that was lost it does not know, and that is offered again. Empty
+	// = it has nothing; nil = it does not say.
+	Running []Running `json:"running,omitzero"`
 }
 
 // The states of an engine.
@@ -297,6 +302,7 @@ type Engine struct {
 	LoggedInAt int64             `json:"logged_in_at"`
 	HeardAt    int64             `json:"heard_at"`
 	Properties map[string]string `json:"properties,omitzero"`
+	Stop       []Running         `json:"stop,omitzero"` // of what a heartbeat named: this is over
 }
 
 // Engines answers GET /engines.

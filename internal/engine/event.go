@@ -98,7 +98,7 @@ func eventOf(c *rule.Command, old, j *job.Job, eff *rule.Effect, now job.Millis)
 // are labels of metrics and reasons of events.
 var (
 	retryWords  = [...]string{"error", "timeout", "http_4xx", "http_5xx", "exit", "grace", "lost"}
-	endingWords = [...]string{"lapse", "disconnect", "restart", "start_timeout", "run_timeout", "supersede", "cancel", "turn", "evict", "preempt", "withdraw"}
+	endingWords = [...]string{"lapse", "disconnect", "restart", "start_timeout", "run_timeout", "supersede", "cancel", "turn", "evict", "preempt", "withdraw", "undelivered"}
 )
 
 // Bounds of listening.

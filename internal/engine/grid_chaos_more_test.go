@@ -96,8 +96,10 @@ func (c *chaos) acceptedLate(before *job.Job, token job.Token) {
 	if i < 0 {
 		return
 	}
-	switch a := before.History()[i]; a.Why {
-	case job.AttemptLost, job.AttemptRestarted, job.AttemptOK, job.AttemptLate:
+	a := before.History()[i]
+	switch unknown := a.Charged == job.ChargedNothing; {
+	case a.Why == job.AttemptUndelivered && unknown:
+	case slices.Contains([]job.AttemptEnd{job.AttemptLost, job.AttemptRestarted, job.AttemptOK, job.AttemptLate}, a.Why):
 	default:
 		c.Errorf("I9: %s has the result of an attempt that was over: %s", c.rig.names[before.ID], fmt.Sprint(a))
 	}

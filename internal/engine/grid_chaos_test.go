@@ -234,7 +234,7 @@ func (c *chaos) hear() {
 			switch {
 			case d.Voided && d.Ending == job.ByTimeout:
 				c.seen["timeout"]++
-				_, _ = c.Heartbeat(c.Context(), m.name, m.epoch, []job.Token{d.Lease.Token})
+				_, _ = c.Heartbeat(c.Context(), m.name, engine.Beat{Epoch: m.epoch, Stopped: []job.Token{d.Lease.Token}})
 			case d.Voided && d.Ending.Evicts():
 				c.seen["evicted"]++
 			case !d.Voided:
@@ -304,7 +304,7 @@ func (c *chaos) called(g given) string { return c.rig.names[g.d.Job.ID] }
 func (c *chaos) time() {
 	for _, m := range c.up {
 		if c.rng.IntN(8) > 0 {
-			_, _ = c.Heartbeat(c.Context(), m.name, m.epoch, nil)
+			_, _ = c.Heartbeat(c.Context(), m.name, engine.Beat{Epoch: m.epoch})
 		}
 	}
 	c.pass(job.Millis(1 + c.rng.IntN(9000)))
@@ -541,7 +541,7 @@ func (c *chaos) finish() {
 		}
 		c.given = nil
 		for _, m := range c.up {
-			_, _ = c.Heartbeat(c.Context(), m.name, m.epoch, nil)
+			_, _ = c.Heartbeat(c.Context(), m.name, engine.Beat{Epoch: m.epoch})
 		}
 		c.pass(job.Second)
 		open := int64(0)

@@ -98,7 +98,7 @@ func (k *killed) leave() {
 // time passes; the engines that are up say that they live.
 func (k *killed) time() {
 	for _, m := range k.up {
-		_, _ = k.Heartbeat(k.Context(), m.name, m.epoch, nil)
+		_, _ = k.Heartbeat(k.Context(), m.name, engine.Beat{Epoch: m.epoch})
 	}
 	k.pass(job.Millis(1 + k.rng.IntN(4000)))
 }
@@ -113,7 +113,7 @@ func (k *killed) hear() {
 		for _, d := range list {
 			if d.Voided {
 				if d.Ending == job.ByTimeout {
-					_, _ = k.Heartbeat(k.Context(), m.name, m.epoch, []job.Token{d.Lease.Token})
+					_, _ = k.Heartbeat(k.Context(), m.name, engine.Beat{Epoch: m.epoch, Stopped: []job.Token{d.Lease.Token}})
 				}
 				continue
 			}

@@ -91,7 +91,7 @@ func TestA5AnEngineThatIsSilentIsLostAfterFifteenSeconds(t *testing.T) {
 				g.Errorf("%v, %v", list, err)
 			}
 			m.ended()
-			if _, err := g.Heartbeat(g.Context(), m.name, m.epoch, nil); job.KindOf(err) != job.Superseded {
+			if _, err := g.Heartbeat(g.Context(), m.name, engine.Beat{Epoch: m.epoch}); job.KindOf(err) != job.Superseded {
 				g.Errorf("a heartbeat of a lost engine: %v", err)
 			}
 			m = g.engine("w1", 1)
@@ -323,7 +323,7 @@ func TestANewLoginKeepsWhatTheEngineRunsAndLosesTheRest(t *testing.T) {
 		if !slices.Equal(in.Stop, []engine.Running{stale}) || in.Machine.Running != 1 {
 			g.Errorf("%+v", in)
 		}
-		if _, err := g.Heartbeat(g.Context(), "w1", m.epoch, nil); job.KindOf(err) != job.Superseded {
+		if _, err := g.Heartbeat(g.Context(), "w1", engine.Beat{Epoch: m.epoch}); job.KindOf(err) != job.Superseded {
 			g.Errorf("a heartbeat of the login before: %v", err)
 		}
 		if _, err := g.MachineStream(g.Context(), "w1", m.epoch, 0, nil); job.KindOf(err) != job.Superseded {
@@ -442,7 +442,7 @@ func TestALoginIsRefusedByTheNameOfWhatIsWrong(t *testing.T) {
 				g.Errorf("%+v: %v", l, err)
 			}
 		}
-		if _, err := g.Heartbeat(g.Context(), "nobody", 1, nil); job.KindOf(err) != job.NotFound {
+		if _, err := g.Heartbeat(g.Context(), "nobody", engine.Beat{Epoch: 1}); job.KindOf(err) != job.NotFound {
 			g.Errorf("%v", err)
 		}
 		if err := g.Logoff(g.Context(), "nobody", 0, job.Actor{}); job.KindOf(err) != job.NotFound {

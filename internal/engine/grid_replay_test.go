@@ -46,7 +46,13 @@ func replayed(j *job.Job, q *job.Queue) (rule.TaskTally, error) {
 			then(rule.RunVanished)
 		case job.AttemptReleased:
 			then(rule.RunGivenBack)
-		case job.AttemptEvicted, job.AttemptPreempted, job.AttemptWithdrawn, job.AttemptUndelivered:
+		case job.AttemptUndelivered: // for its engine did not know of it, or did not begin it
+			if a.Charged == job.ChargedNothing {
+				then(rule.RunUncharged)
+			} else {
+				then(rule.RunEvicted)
+			}
+		case job.AttemptEvicted, job.AttemptPreempted, job.AttemptWithdrawn:
 			then(rule.RunEvicted)
 		case job.AttemptRestarted:
 			then(rule.RunUncharged)

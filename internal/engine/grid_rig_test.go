@@ -117,9 +117,9 @@ func (m *machine) starts(names ...string) {
 }
 
 // beat is a heartbeat; it must be accepted.
-func (m *machine) beat(stopped ...job.Token) engine.MachineState {
+func (m *machine) beat(stopped ...job.Token) engine.Heard {
 	m.g.Helper()
-	s, err := m.g.Heartbeat(m.g.Context(), m.name, m.epoch, stopped)
+	s, err := m.g.Heartbeat(m.g.Context(), m.name, engine.Beat{Epoch: m.epoch, Stopped: stopped})
 	if err != nil {
 		m.g.Fatal(err)
 	}

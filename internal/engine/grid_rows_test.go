@@ -247,7 +247,7 @@ func TestOneTransactionEndsNoMoreThanAThousandRuns(t *testing.T) {
 		}
 		over := g.clock.Wall() + 50*job.Second
 		for range 5 {
-			if _, err := g.Heartbeat(g.Context(), "w", in.Machine.Epoch, nil); err != nil {
+			if _, err := g.Heartbeat(g.Context(), "w", engine.Beat{Epoch: in.Machine.Epoch}); err != nil {
 				t.Fatal(err)
 			}
 			if g.pass(9 * job.Second); over-g.clock.Wall() > 6*job.Second {

@@ -101,7 +101,7 @@ func (r *run) login(l Login) (LoggedIn, error) {
 		r.left[h] = true
 		r.ended = append(r.ended, h)
 	}
-	if out.Stop, err = r.reattach(name, l.Running, old); err != nil {
+	if out.Stop, err = r.compare(name, l.Running, old, r.now); err != nil {
 		return LoggedIn{}, err
 	}
 	if err := r.machineBack(old); err != nil {
@@ -121,98 +121,6 @@ func (r *run) login(l Login) (LoggedIn, error) {
 	}
 	out.Machine, err = r.machineState(row)
 	return out, err
-}
-
-// reattach keeps what a machine runs yet, and ends what it does not: a run that
-// had begun is lost, one that had not never was. It returns what it is to stop.
-func (r *run) reattach(name string, running []Running, old *job.Holder) (stop []Running, err error) {
-	for _, w := range running {
-		j, err := r.tx.Get(w.ID)
-		if err != nil {
-			return nil, err
-		}
-		if j == nil {
-			stop = append(stop, w)
-			continue
-		}
-		if i := j.LeaseOf(w.Token); i < 0 || j.Leases[i].Holder != name {
-			stop = append(stop, w)
-		}
-	}
-	ids, err := r.tx.Held(name)
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range ids {
-		j, err := r.tx.Get(id)
-		if err != nil {
-			return nil, err
-		}
-		i := slices.IndexFunc(j.Leases, func(l job.Lease) bool { return l.Holder == name })
-		lease := j.Leases[i]
-		if slices.Contains(running, Running{id, lease.Token}) {
-			continue
-		}
-		how := job.ByLapse
-		if lease.Started == 0 || old == nil || old.Machine.Awaited {
-			how = job.ByRestart
-		}
-		if err := r.endLeases(name, []job.ID{id}, how); err != nil {
-			return nil, err
-		}
-	}
-	return stop, nil
-}
-
-// machineBack lets the clocks of the runs of a machine go on that is heard for the
-// first time after a start of the server.
-func (r *run) machineBack(row *job.Holder) error {
-	if row == nil || !row.Machine.Awaited {
-		return nil
-	}
-	ids, err := r.tx.Held(row.Name)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		j, err := r.tx.Get(id)
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(j.Leases, func(l job.Lease) bool { return l.Holder == row.Name })
-		if j.Leases[i].RunEnd == 0 {
-			continue
-		}
-		if _, err := r.step(j, rule.Command{Verb: rule.Extend, Token: j.Leases[i].Token, Back: true}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Heartbeat is the word of a machine that it lives, for all it runs, and that it
-// stopped what it was told to. A machine that is lost or logged in anew, or is
-// not known, is refused: it logs in again.
-func (e *Engine) Heartbeat(ctx context.Context, name string, epoch int64, stopped []job.Token) (MachineState, error) {
-	return e.machine(ctx, name, epoch, func(r *run, old, row *job.Holder) error {
-		m := row.Machine
-		if h := m.Health; h.Until > 0 && h.Until <= r.now {
-			var err error
-			if m.Health, err = rule.HealthRecovers(h, r.now); err != nil {
-				return err
-			}
-			r.fed = true
-		}
-		if len(stopped) > 0 {
-			m.Stopping = slices.DeleteFunc(slices.Clone(m.Stopping), func(hash uint64) bool {
-				return slices.ContainsFunc(stopped, func(t job.Token) bool { return t.Hash() == hash })
-			})
-			if len(m.Stopping) == 0 {
-				m.Stopping, r.fed = nil, true
-			}
-		}
-		return nil
-	})
 }
 
 // Drain gives a machine nothing more; what it runs it may end. epoch 0 is any.
@@ -252,32 +160,36 @@ func (e *Engine) Logoff(ctx context.Context, name string, epoch int64, by job.Ac
 // machine changes a machine that is logged in, and hears of it.
 func (e *Engine) machine(ctx context.Context, name string, epoch int64, change func(r *run, old, row *job.Holder) error) (MachineState, error) {
 	var out MachineState
-	err := e.do(ctx, 0, func(r *run) error {
-		old, err := r.liveMachine(name, epoch)
-		if err != nil {
-			return err
-		}
-		row, m := *old, *old.Machine
-		row.Machine = &m
-		if epoch != 0 { // it speaks itself
-			if err := r.machineBack(old); err != nil {
-				return err
-			}
-			m.Heard, m.Awaited, row.Until = r.now, false, r.steady.Add(r.e.opts.lostAfter())
-		}
-		if err := change(r, old, &row); err != nil {
-			return err
-		}
-		if err := r.setMachine(old, &row); err != nil {
-			return err
-		}
-		out, err = r.machineState(&row)
+	err := e.do(ctx, 0, func(r *run) (err error) {
+		out, err = r.changeMachine(name, epoch, change)
 		return err
 	})
 	if err != nil { // out may still be written to
 		return MachineState{}, err
 	}
 	return out, nil
+}
+
+func (r *run) changeMachine(name string, epoch int64, change func(r *run, old, row *job.Holder) error) (MachineState, error) {
+	old, err := r.liveMachine(name, epoch)
+	if err != nil {
+		return MachineState{}, err
+	}
+	row, m := *old, *old.Machine
+	row.Machine = &m
+	if epoch != 0 { // it speaks itself
+		if err := r.machineBack(old); err != nil {
+			return MachineState{}, err
+		}
+		m.Heard, m.Awaited, row.Until = r.now, false, r.steady.Add(r.e.opts.lostAfter())
+	}
+	if err := change(r, old, &row); err != nil {
+		return MachineState{}, err
+	}
+	if err := r.setMachine(old, &row); err != nil {
+		return MachineState{}, err
+	}
+	return r.machineState(&row)
 }
 
 // liveMachine returns a machine that is logged in under an epoch, 0 = any.

@@ -37,6 +37,7 @@ const (
 	EndedEvict
 	EndedPreempt
 	EndedWithdraw
+	EndedUndelivered
 	DeadExhausted // why a job died
 	DeadKilled
 	DeadExpired
@@ -291,6 +292,8 @@ func endingCount(how job.Ending) Count {
 		return EndedPreempt
 	case job.ByWithdraw:
 		return EndedWithdraw
+	case job.ByUndelivered:
+		return EndedUndelivered
 	case job.ByLapse, job.ByOK, job.ByRetry, job.ByDead, job.Endings:
 	}
 	return EndedLapse

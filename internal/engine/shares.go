@@ -272,7 +272,7 @@ func (r *run) feedMachine(h *holder, n int) (took int, dry bool, err error) {
 			return took, err == nil && t.rota.Pick(nil) == nil, err
 		}
 		to := h
-		if found.Attempts > 0 || found.Evictions > 0 && rule.Undelivered(found) {
+		if found.Attempts > 0 || found.Deliveries > 0 && rule.Undelivered(found) {
 			if to, err = r.elsewhere(h, found); err != nil {
 				return took, false, err
 			}

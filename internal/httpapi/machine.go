@@ -80,15 +80,15 @@ func (h *handler) heartbeatOf(w http.ResponseWriter, r *http.Request, id, _ stri
 		if err := plain(s.Body.Bytes(), &ask, true); err != nil {
 			return err
 		}
-		stopped, err := grid.Stopped(ask)
+		beat, err := grid.Heartbeat(ask)
 		if err != nil {
 			return err
 		}
-		m, err := h.engine.Heartbeat(r.Context(), h.worker(r, id), ask.Epoch, stopped)
+		m, err := h.engine.Heartbeat(r.Context(), h.worker(r, id), beat)
 		if err != nil {
 			return err
 		}
-		h.sendPlain(w, r, grid.EngineOf(m), nil)
+		h.sendPlain(w, r, grid.Heard(m), nil)
 		return nil
 	})
 }

@@ -39,7 +39,7 @@ const (
 	AttemptEvicted                       // its engine was logged off
 	AttemptPreempted                     // an urgent session needed the slot
 	AttemptWithdrawn                     // a copy that cost more than copies may
-	AttemptUndelivered                   // its engine did not begin it in time
+	AttemptUndelivered                   // its engine did not begin it in time, or does not know of it
 	AttemptRestarted                     // the server was away, and its engine did not come back with it
 	AttemptCancelled                     // with its task or its session
 	attemptEnds

@@ -98,7 +98,7 @@ func (l *Lease) Bars() string {
 // Ending says how a lease came to its end.
 type Ending uint8
 
-// The endings. A late OK is honoured after the first three and ByTurn only.
+// The endings. A late OK is honoured after the first three, ByTurn and ByUndelivered.
 const (
 	ByLapse Ending = iota
 	ByDisconnect
@@ -114,17 +114,20 @@ const (
 	ByEvict    // given back by the server: its engine was logged off
 	ByPreempt  // the same, because another session needs the slot
 	ByWithdraw // the same, because copies have spent what they may
-	Endings    // how many there are
+
+	ByUndelivered // its engine does not know of it: the answer that gave it was lost
+
+	Endings // how many there are
 )
 
 // Forgives reports whether a late OK may still complete the job.
-func (e Ending) Forgives() bool { return e <= ByRestart || e == ByTurn }
+func (e Ending) Forgives() bool { return e <= ByRestart || e == ByTurn || e == ByUndelivered }
 
 // Evicts reports whether the server took the run back, without blame.
 func (e Ending) Evicts() bool { return e == ByEvict || e == ByPreempt || e == ByWithdraw }
 
 func (e Ending) String() string {
-	return [...]string{"lapse", "disconnect", "restart", "ok", "retry", "release", "dead", "cancel", "supersede", "timeout", "turn", "evict", "preempt", "withdraw"}[e]
+	return [...]string{"lapse", "disconnect", "restart", "ok", "retry", "release", "dead", "cancel", "supersede", "timeout", "turn", "evict", "preempt", "withdraw", "undelivered"}[e]
 }
 
 // Ended is a token that is not live any more, and how it ended.

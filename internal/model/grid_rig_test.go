@@ -237,7 +237,7 @@ func (w *gridWorld) pass(t *rapid.T) {
 func (w *gridWorld) live() {
 	for _, name := range slices.Sorted(maps.Keys(w.grid.machines)) {
 		if m := w.grid.machines[name]; !m.lost {
-			w.beat(m, m.epoch, nil, accepted)
+			w.beat(m, engine.Beat{Epoch: m.epoch}, nil, nil, accepted)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (g *grid) late(t *task, s engine.Settle) (job.State, job.Kind) {
 		return t.state, accepted
 	}
 	commits := slices.ContainsFunc(t.runs, func(r *attempt) bool { return r.commits })
-	lost := at < 0 || t.past[at].how == job.ByLapse || t.past[at].how == job.ByRestart
+	lost := at < 0 || slices.Contains([]job.Ending{job.ByLapse, job.ByRestart, job.ByUndelivered}, t.past[at].how)
 	if s.Outcome != job.OK || !t.state.Open() || commits || !lost || !known && s.Token.Start() >= g.start {
 		return job.None, job.Superseded
 	}
@@ -167,6 +167,9 @@ func (g *grid) leaves(m *machine, how func(*attempt) job.Ending) {
 			g.finish(t, r, job.ByEvict, job.AttemptEvicted)
 			t.evict(r)
 			g.back(t, set.Grid.EvictedPlace)
+		case job.ByUndelivered:
+			g.finish(t, r, job.ByUndelivered, job.AttemptUndelivered)
+			g.back(t, job.PlaceKeep)
 		case job.ByRestart:
 			g.finish(t, r, job.ByRestart, job.AttemptRestarted)
 			g.back(t, job.PlaceKeep)

@@ -36,7 +36,7 @@ func TestTheGridIsTheModel(t *testing.T) {
 						"login": w.login, "login 2": w.login, "connect": w.connect, "take": w.takeSome,
 						"begin": w.begun, "begin 2": w.begun, "settle": w.settleLive, "settle 2": w.settleLive, "settle 3": w.settleLive, "settle 4": w.settleLive, "settle 5": w.settleLive, "settle any": w.settleAny,
 						"pass": w.pass, "pass 2": w.pass,
-						"heartbeat": w.heartbeat, "heartbeat 2": w.heartbeat,
+						"heartbeat": w.heartbeat, "heartbeat 2": func(t *rapid.T) { w.tellsAll(t, w.machine(t)) }, "mute": w.mute,
 						"collect": w.collect,
 						"offer":   w.offer, "commit": w.tryCommit, "cancel task": w.cancelTask,
 						"drain": w.drain, "log off": w.logoff,

@@ -178,20 +178,9 @@ func (w *gridWorld) login(t *rapid.T) {
 	if m.fast {
 		l.Properties["cpu"] = "2"
 	}
-	kept := map[job.Token]bool{}
+	var kept map[job.Token]bool
 	var stop []engine.Running
-	for _, h := range w.given { // also of runs that are over
-		r := h.task.live(h.token)
-		own := r != nil && r.machine == m.name
-		if own && !one(t, "has it yet", true, true, true, false) || !own && !one(t, "has this one", false, false, false, true) {
-			continue
-		}
-		run := engine.Running{ID: h.task.id, Token: h.token}
-		l.Running = append(l.Running, run)
-		if kept[h.token] = own; !own {
-			stop = append(stop, run)
-		}
-	}
+	l.Running, stop, kept = w.tells(t, m)
 	in, err := w.Login(w.Context(), l)
 	w.must(err)
 	if c := w.conns[m.name]; c != nil {
@@ -206,19 +195,46 @@ func (w *gridWorld) login(t *rapid.T) {
 	if !slices.Equal(in.Stop, stop) {
 		w.Fatalf("%s is to stop %v, want %v", m.name, in.Stop, stop)
 	}
-	g.leaves(m, func(r *attempt) job.Ending {
-		switch {
-		case kept[r.token]:
-			return job.ByOK // it goes on
-		case r.started == 0 || old == nil || old.awaited: // never was, or could not be told of
-			return job.ByRestart
-		}
-		return job.ByLapse
-	})
+	w.untold(m, old, kept, g.now)
 	g.returns(old)
 	g.machines[m.name] = m
 	w.settle() // a loss may have cancelled a session
 	w.attach(t, m)
+}
+
+// tells is what a machine says that it has, be it over, what of that is over, and
+// what goes on.
+func (w *gridWorld) tells(t *rapid.T, m *machine) (running, stop []engine.Running, kept map[job.Token]bool) {
+	running, kept = []engine.Running{}, map[job.Token]bool{}
+	for _, h := range w.given {
+		r := h.task.live(h.token)
+		own := r != nil && r.machine == m.name
+		if own && !one(t, "has it yet", true, true, true, false) || !own && !one(t, "has this one", false, false, false, true) {
+			continue
+		}
+		run := engine.Running{ID: h.task.id, Token: h.token}
+		running = append(running, run)
+		if kept[h.token] = own; !own {
+			stop = append(stop, run)
+		}
+	}
+	return running, stop, kept
+}
+
+// untold ends the runs that a machine was given by a time and does not tell of. old
+// is what the machine was before.
+func (w *gridWorld) untold(m, old *machine, kept map[job.Token]bool, by job.Millis) {
+	w.grid.leaves(m, func(r *attempt) job.Ending {
+		switch {
+		case kept[r.token] || r.since > by:
+			return job.ByOK // it goes on
+		case old == nil || old.awaited: // it could not be told of
+			return job.ByRestart
+		case r.started == 0:
+			return job.ByUndelivered
+		}
+		return job.ByLapse
+	})
 }
 
 // connect begins the stream of a machine, or ends it, or begins it anew.
@@ -263,7 +279,10 @@ func (w *gridWorld) epoch(t *rapid.T, m *machine) (int64, job.Kind) {
 // takeSome is a machine that asks call by call, and has no stream: the room of one
 // that does both is counted by its stream, which does not know of its calls.
 func (w *gridWorld) takeSome(t *rapid.T) {
-	m := w.machine(t)
+	w.takeBy(t, w.machine(t))
+}
+
+func (w *gridWorld) takeBy(t *rapid.T, m *machine) {
 	epoch, want := w.epoch(t, m)
 	most := rapid.IntRange(1, 3).Draw(t, "most")
 	now, cancel := context.WithCancel(w.Context())
@@ -285,26 +304,63 @@ func (w *gridWorld) takeSome(t *rapid.T) {
 	}
 }
 
+// mute is an engine without a stream that lives, and of what it was given says
+// nothing for a while: an answer may have been lost on its way.
+func (w *gridWorld) mute(t *rapid.T) {
+	m := w.machine(t)
+	if c := w.conns[m.name]; c != nil {
+		c.Close()
+		delete(w.conns, m.name)
+	}
+	w.submit(t)
+	w.settle()
+	w.takeBy(t, m)
+	for range one(t, "heartbeats", 3, 3, 2) {
+		w.live()
+		w.wait(5*job.Second + one[job.Millis](t, "more", 0, 1))
+	}
+	if w.grid.machines[m.name] == m {
+		w.tellsAll(t, m)
+	}
+}
+
 // heartbeat is the word of a machine that it lives, and that it stopped what it was
 // told to.
 func (w *gridWorld) heartbeat(t *rapid.T) {
 	m := w.machine(t)
 	epoch, want := w.epoch(t, m)
-	var stopped []job.Token
+	b := engine.Beat{Epoch: epoch}
 	if rapid.Bool().Draw(t, "stopped") {
-		stopped = m.stopping
+		b.Stopped = m.stopping
 	}
-	w.beat(m, epoch, stopped, want)
+	w.beat(m, b, nil, nil, want)
 }
 
-func (w *gridWorld) beat(m *machine, epoch int64, stopped []job.Token, want job.Kind) {
-	_, err := w.Heartbeat(w.Context(), m.name, epoch, stopped)
+// tellsAll is a heartbeat that names what the machine has.
+func (w *gridWorld) tellsAll(t *rapid.T, m *machine) {
+	epoch, want := w.epoch(t, m)
+	running, stop, kept := w.tells(t, m)
+	w.beat(m, engine.Beat{Epoch: epoch, Running: running}, stop, kept, want)
+}
+
+// beat is a heartbeat of a machine, which is told what of what it has is over.
+func (w *gridWorld) beat(m *machine, b engine.Beat, stop []engine.Running, kept map[job.Token]bool, want job.Kind) {
+	out, err := w.Heartbeat(w.Context(), m.name, b)
 	if w.refused("heartbeat", err, want) {
 		return
 	}
+	if !slices.Equal(out.Stop, stop) {
+		w.Fatalf("%s is to stop %v, want %v", m.name, out.Stop, stop)
+	}
+	if b.Running != nil && w.conns[m.name] == nil { // over a stream it got all that it has
+		w.untold(m, m, kept, w.grid.now-lostAfter)
+	}
 	w.grid.returns(m)
-	if m.until, m.awaited = w.grid.now+lostAfter, false; stopped != nil {
+	if m.until, m.awaited = w.grid.now+lostAfter, false; b.Stopped != nil {
 		m.stopping = nil
+	}
+	if b.Running != nil {
+		w.settle()
 	}
 }
 

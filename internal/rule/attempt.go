@@ -76,6 +76,8 @@ func whyEnded(verb Verb, how job.Ending) job.AttemptEnd {
 		return job.AttemptPreempted
 	case job.ByWithdraw:
 		return job.AttemptWithdrawn
+	case job.ByUndelivered:
+		return job.AttemptUndelivered
 	case job.ByRelease, job.ByTurn, job.Endings:
 	}
 	if verb == Lapse {
@@ -114,7 +116,8 @@ func lateAttempt(v View, c *Command, list []job.Attempt) []job.Attempt {
 func overForGood(j *job.Job, t job.Token) bool {
 	hash := t.Hash()
 	return slices.ContainsFunc(j.History(), func(a job.Attempt) bool {
-		return a.Token == hash && a.Why != job.AttemptLost && a.Why != job.AttemptRestarted
+		unknown := a.Why == job.AttemptUndelivered && a.Charged == job.ChargedNothing // its engine did not know of it
+		return a.Token == hash && a.Why != job.AttemptLost && a.Why != job.AttemptRestarted && !unknown
 	})
 }
 

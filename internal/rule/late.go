@@ -50,7 +50,7 @@ func (s RunState) String() string {
 // RunStateOf is the state of a run that ended so.
 func RunStateOf(how job.Ending) RunState {
 	switch how {
-	case job.ByLapse, job.ByDisconnect, job.ByRestart:
+	case job.ByLapse, job.ByDisconnect, job.ByRestart, job.ByUndelivered:
 		return RunLost
 	case job.ByTimeout:
 		return RunOverran

@@ -81,7 +81,7 @@ var musts = []string{
 	"a task submitted", "a task on two engines", "a copy of a task", "a copy withdrawn", "a late result", "a run may commit", "an engine lost",
 	"copies by tail", "copies by mean", "copies by stddev", "copies by median", "copies by time_left", "copies by hedge", "copies by clone",
 	"a run ended by cancel", "a run ended by dead", "a run ended by evict", "a run ended by lapse", "a run ended by preempt",
-	"a run ended by release", "a run ended by restart", "a run ended by retry", "a run ended by supersede", "a run ended by timeout",
+	"a run ended by release", "a run ended by restart", "a run ended by retry", "a run ended by supersede", "a run ended by timeout", "a run ended by undelivered",
 	"a run that its engine ended in time", "a mute run ended after the slack", "an overrun ended at once", "an overrun seen by a sweep",
 	"an overrun that got a copy", "an overrun that runs on alone", "the times of a run after a recovery", "a task that its engine did not begin",
 	"a task that was not begun and went elsewhere", "a task that failed and went elsewhere",

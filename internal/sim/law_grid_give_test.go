@@ -73,6 +73,7 @@ func (t *taskScene) notAlone(l *job.Lease) bool {
 // lost: failed, given back, overrun or superseded, it never settles again.
 func overForGood(j *job.Job, t job.Token) bool {
 	return slices.ContainsFunc(j.History(), func(a job.Attempt) bool {
-		return !t.IsZero() && a.Token == t.Hash() && a.Why != job.AttemptLost && a.Why != job.AttemptRestarted
+		given := a.Why == job.AttemptLost || a.Why == job.AttemptRestarted || a.Why == job.AttemptUndelivered && a.Charged == job.ChargedNothing
+		return !t.IsZero() && a.Token == t.Hash() && !given
 	})
 }

@@ -273,6 +273,8 @@ func (t *taskScene) ended(name string, l job.Lease, how job.Ending) (what rule.H
 		}
 	case job.ByRestart:
 		what = rule.RunUncharged
+	case job.ByUndelivered: // its engine did not name it, at its login or by a heartbeat
+		what, ok = rule.RunUncharged, l.Started == 0 && t.loggedIn(l.Holder)
 	case job.BySupersede:
 		if t.commits && len(t.new.Leases) == 1 { // another run has the word
 			return rule.RunUncharged, true

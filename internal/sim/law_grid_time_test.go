@@ -235,6 +235,8 @@ func (t *taskScene) reason(o endedRun, a *job.Attempt) (job.AttemptEnd, job.Char
 		return job.AttemptCancelled, job.ChargedNothing
 	case job.ByRestart:
 		return job.AttemptRestarted, job.ChargedNothing
+	case job.ByUndelivered:
+		return job.AttemptUndelivered, job.ChargedNothing
 	default:
 		return a.Why, a.Charged
 	}

@@ -217,14 +217,21 @@ func (w *world) beat() {
 	w.redundant()
 	for _, name := range gridEngines {
 		if e := w.grid.engines[name]; e != nil && !w.oneIn(5) {
-			var stopped []job.Token
+			b := engine.Beat{Epoch: e.epoch}
+			if w.oneIn(2) {
+				b.Running = []engine.Running{}
+			}
 			for _, h := range w.hands {
-				if h.h.name == "e/"+name && h.h.voided[h.d.Lease.Token] {
-					stopped = append(stopped, h.d.Lease.Token)
+				switch {
+				case h.h.name != "e/"+name:
+				case h.h.voided[h.d.Lease.Token]:
+					b.Stopped = append(b.Stopped, h.d.Lease.Token)
+				case b.Running != nil && !w.oneIn(3):
+					b.Running = append(b.Running, engine.Running{ID: h.d.Job.ID, Token: h.d.Lease.Token})
 				}
 			}
 			w.callFor("heartbeat of "+name, func() error {
-				_, err := w.e.Heartbeat(w.ctx, name, e.epoch, stopped)
+				_, err := w.e.Heartbeat(w.ctx, name, b)
 				return err
 			}, job.Superseded, job.NotFound)
 		}
@@ -364,7 +371,7 @@ func (w *world) endGrid() {
 		for _, name := range slices.Sorted(maps.Keys(w.grid.engines)) {
 			e := w.grid.engines[name]
 			if e.host[0] == 'z' {
-				w.start(&call{finish: func() string { return name + " lives" }}, func() { _, _ = w.e.Heartbeat(w.ctx, name, e.epoch, e.stops()) })
+				w.start(&call{finish: func() string { return name + " lives" }}, func() { _, _ = w.e.Heartbeat(w.ctx, name, engine.Beat{Epoch: e.epoch, Stopped: e.stops()}) })
 			}
 		}
 		w.pass(2 * job.Second)

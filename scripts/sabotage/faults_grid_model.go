@@ -25,8 +25,8 @@ var gridModelFaults = []fault{
 		name: "late-after-a-timeout", breaks: "gridserver.md 3",
 		does:  "the result of a run that took too long, and was ended for that, counts",
 		file:  "internal/job/lease.go",
-		old:   "return e <= ByRestart || e == ByTurn }",
-		new:   "return e <= ByRestart || e == ByTurn || e == ByTimeout }",
+		old:   "return e <= ByRestart || e == ByTurn || e == ByUndelivered }",
+		new:   "return e <= ByRestart || e == ByTurn || e == ByUndelivered || e == ByTimeout }",
 		first: []suite{in(modelPkg, "TestTheGridIsTheModel")},
 	},
 	{

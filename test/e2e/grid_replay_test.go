@@ -60,8 +60,12 @@ func follow(t *wire.TaskState) (r replay, wrong []string) {
 			}
 		case wire.EndedError, wire.EndedLost, wire.EndedTimeout:
 			r.retries++
-		case wire.EndedReleased, wire.EndedEvicted, wire.EndedPreempted, wire.EndedWithdrawn, wire.EndedUndelivered:
+		case wire.EndedReleased, wire.EndedEvicted, wire.EndedPreempted, wire.EndedWithdrawn:
 			r.evictions++
+		case wire.EndedUndelivered: // for its engine did not know of it, or did not begin it
+			if a.Charged != "" {
+				r.evictions++
+			}
 		case wire.EndedSuperseded, wire.EndedRestarted:
 		case "":
 			say("attempt %d runs, and the task is %s", a.Number, t.State)

@@ -41,20 +41,30 @@ func Login(ask wire.Login, name string) (engine.Login, error) {
 			return l, refuse("properties", "properties: the name %s must be of 1 to %d bytes and its value of at most %d", quote(property), propertyNameBytes, propertyBytesMax)
 		}
 	}
-	if len(ask.Running) > runningMax {
-		return l, refuse("running", "running must not be more than %d", runningMax)
-	}
-	for i, w := range ask.Running {
-		one, err := running(w, "running["+strconv.Itoa(i)+"]")
-		if err != nil {
-			return l, err
-		}
-		l.Running = append(l.Running, one)
-	}
-	return l, nil
+	var err error
+	l.Running, err = running(ask.Running)
+	return l, err
 }
 
-func running(w wire.Running, at string) (engine.Running, error) {
+// running reads what an engine has; nil = it does not say.
+func running(list []wire.Running) ([]engine.Running, error) {
+	if list == nil {
+		return nil, nil
+	}
+	if len(list) > runningMax {
+		return nil, refuse("running", "running must not be more than %d", runningMax)
+	}
+	out := make([]engine.Running, len(list))
+	for i, w := range list {
+		var err error
+		if out[i], err = oneRunning(w, "running["+strconv.Itoa(i)+"]"); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func oneRunning(w wire.Running, at string) (engine.Running, error) {
 	id, err := job.ParseID(w.ID)
 	if err != nil {
 		return engine.Running{}, refuse(at+".id", "%s.id is no id of a task: %s", at, err)
@@ -66,33 +76,46 @@ func running(w wire.Running, at string) (engine.Running, error) {
 	return engine.Running{ID: id, Token: token}, nil
 }
 
-// Stopped reads the tokens of a heartbeat.
-func Stopped(ask wire.Heartbeat) ([]job.Token, error) {
+// Heartbeat reads the body of POST /engines/{id}/heartbeat.
+func Heartbeat(ask wire.Heartbeat) (engine.Beat, error) {
+	b := engine.Beat{Epoch: ask.Epoch}
 	if ask.Epoch < 1 {
-		return nil, refuse("epoch", "epoch must be that of the engine's login")
+		return b, refuse("epoch", "epoch must be that of the engine's login")
 	}
 	if len(ask.Stopped) > stoppedMax {
-		return nil, refuse("stopped", "stopped must not be more than %d", stoppedMax)
+		return b, refuse("stopped", "stopped must not be more than %d", stoppedMax)
 	}
-	list := make([]job.Token, len(ask.Stopped))
+	b.Stopped = make([]job.Token, len(ask.Stopped))
 	for i, text := range ask.Stopped {
 		var err error
-		if list[i], err = job.ParseToken(text); err != nil {
-			return nil, refuse("stopped", "stopped[%d] is no token: %s", i, err)
+		if b.Stopped[i], err = job.ParseToken(text); err != nil {
+			return b, refuse("stopped", "stopped[%d] is no token: %s", i, err)
 		}
 	}
-	return list, nil
+	var err error
+	b.Running, err = running(ask.Running)
+	return b, err
+}
+
+// Heard answers a heartbeat.
+func Heard(h engine.Heard) wire.Engine {
+	out := EngineOf(h.MachineState)
+	out.Stop = stops(h.Stop)
+	return out
+}
+
+func stops(list []engine.Running) (out []wire.Running) {
+	for _, s := range list {
+		out = append(out, wire.Running{ID: s.ID.String(), Lease: string(s.Token.AppendTo(nil))})
+	}
+	return out
 }
 
 // LoggedIn answers a login. name is what the engine calls itself.
 func LoggedIn(name string, in engine.LoggedIn) wire.LoggedIn {
-	out := wire.LoggedIn{
-		ID: name, Epoch: in.Machine.Epoch, HeartbeatMS: int64(in.Heartbeat), LostAfterMS: int64(in.LostAfter),
+	return wire.LoggedIn{
+		ID: name, Epoch: in.Machine.Epoch, HeartbeatMS: int64(in.Heartbeat), LostAfterMS: int64(in.LostAfter), Stop: stops(in.Stop),
 	}
-	for _, s := range in.Stop {
-		out.Stop = append(out.Stop, wire.Running{ID: s.ID.String(), Lease: string(s.Token.AppendTo(nil))})
-	}
-	return out
 }
 
 // EngineOf tells of an engine.

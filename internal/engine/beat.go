@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// What a machine says of its runs: at its login, and with each heartbeat.
+
+// Beat is the word of a machine that it lives, for all it runs.
+type Beat struct {
+	Epoch   int64       // of its login
+	Stopped []job.Token // of runs that it was told to stop, and has
+	Running []Running   // all that it has; nil = it does not say
+}
+
+// Heard is the answer to a heartbeat.
+type Heard struct {
+	MachineState
+	Stop []Running // of what it named: this is over
+}
+
+// Heartbeat hears that a machine lives. One that is lost or logged in anew, or is
+// not known, is refused: it logs in again. What it does not name of what it was
+// given so long ago that it would be lost if it had been silent since, it does not
+// know of. While it has a stream, it has what it was given, or hears of it when it
+// opens the next one.
+func (e *Engine) Heartbeat(ctx context.Context, name string, b Beat) (Heard, error) {
+	var out Heard
+	err := e.do(ctx, 0, func(r *run) (err error) {
+		out, err = r.beat(name, b)
+		return err
+	})
+	if err != nil { // out may still be written to
+		return Heard{}, err
+	}
+	return out, nil
+}
+
+func (r *run) beat(name string, b Beat) (out Heard, err error) {
+	if b.Running != nil {
+		row, err := r.liveMachine(name, b.Epoch)
+		if err != nil {
+			return out, err
+		}
+		before := r.now - r.e.opts.lostAfter()
+		if r.holder(row.Name) != nil || r.steady < r.watch.lapses {
+			before = 0
+		}
+		if out.Stop, err = r.compare(row.Name, b.Running, row, before); err != nil {
+			return out, err
+		}
+	}
+	out.MachineState, err = r.changeMachine(name, b.Epoch, func(r *run, old, row *job.Holder) error {
+		m := row.Machine
+		if h := m.Health; h.Until > 0 && h.Until <= r.now {
+			var err error
+			if m.Health, err = rule.HealthRecovers(h, r.now); err != nil {
+				return err
+			}
+			r.fed = true
+		}
+		if len(b.Stopped) > 0 {
+			m.Stopping = slices.DeleteFunc(slices.Clone(m.Stopping), func(hash uint64) bool {
+				return slices.ContainsFunc(b.Stopped, func(t job.Token) bool { return t.Hash() == hash })
+			})
+			if len(m.Stopping) == 0 {
+				m.Stopping, r.fed = nil, true
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// compare keeps what a machine runs yet, and ends what it does not and was given
+// by a date: a run that had begun is lost, one that had not never was. It returns
+// what it is to stop.
+func (r *run) compare(name string, running []Running, old *job.Holder, by job.Millis) (stop []Running, err error) {
+	named := make(map[Running]bool, len(running))
+	for _, w := range running {
+		named[w] = true
+		j, err := r.tx.Get(w.ID)
+		if err != nil {
+			return nil, err
+		}
+		if j == nil {
+			stop = append(stop, w)
+			continue
+		}
+		if i := j.LeaseOf(w.Token); i < 0 || j.Leases[i].Holder != name {
+			stop = append(stop, w)
+		}
+	}
+	ids, err := r.tx.Held(name)
+	if err != nil {
+		return nil, err
+	}
+	away := old == nil || old.Machine.Awaited // the server was, or the machine was forgotten
+	for _, id := range ids {
+		j, err := r.tx.Get(id)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(j.Leases, func(l job.Lease) bool { return l.Holder == name })
+		if i < 0 || named[Running{id, j.Leases[i].Token}] || j.Leases[i].Since > by {
+			continue
+		}
+		how := job.ByLapse
+		switch {
+		case away:
+			how = job.ByRestart
+		case j.Leases[i].Started == 0:
+			how = job.ByUndelivered
+		}
+		if err := r.endLeases(name, []job.ID{id}, how); err != nil {
+			return nil, err
+		}
+	}
+	return stop, nil
+}
+
+// machineBack lets the clocks of the runs of a machine go on that is heard for the
+// first time after a start of the server.
+func (r *run) machineBack(row *job.Holder) error {
+	if row == nil || !row.Machine.Awaited {
+		return nil
+	}
+	ids, err := r.tx.Held(row.Name)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		j, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(j.Leases, func(l job.Lease) bool { return l.Holder == row.Name })
+		if j.Leases[i].RunEnd == 0 {
+			continue
+		}
+		if _, err := r.step(j, rule.Command{Verb: rule.Extend, Token: j.Leases[i].Token, Back: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

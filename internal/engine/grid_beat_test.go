@@ -1,0 +1,103 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// names is a heartbeat that tells of these runs and no others.
+func (m *machine) names(list ...engine.Delivery) engine.Heard {
+	m.g.Helper()
+	b := engine.Beat{Epoch: m.epoch, Running: []engine.Running{}}
+	for _, d := range list {
+		b.Running = append(b.Running, engine.Running{ID: d.Job.ID, Token: d.Lease.Token})
+	}
+	out, err := m.g.Heartbeat(m.g.Context(), m.name, b)
+	if err != nil {
+		m.g.Fatal(err)
+	}
+	return out
+}
+
+// caller is an engine that asks call by call.
+func (g *gridRig) caller(name string, slots int) *machine {
+	g.Helper()
+	return &machine{g: g, name: name, epoch: g.login(name, slots).Machine.Epoch}
+}
+
+func (m *machine) calls(most int) []engine.Delivery {
+	m.g.Helper()
+	list, err := m.g.MachineLease(m.g.briefly(), m.name, m.epoch, most, nil)
+	if err != nil {
+		m.g.Fatal(err)
+	}
+	return list
+}
+
+func TestATaskWhoseAnswerWasLostIsOfferedAgain(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		g.tasks("s", "A", "B", "C")
+		m := g.caller("w1", 2)
+		kept := m.calls(1)
+		lost := m.calls(1) // B: its answer does not arrive
+		for range 2 {
+			g.pass(5 * job.Second)
+			m.names(kept...) // the answer may be on its way
+		}
+		g.pass(5*job.Second - 1)
+		m.names(kept...)
+		g.line("s", "C")
+		g.pass(1)
+		m.beat() // says nothing of what it has
+		g.counters("B", counts{"live": 1})
+		if out := m.names(kept...); out.Running != 1 || out.Stop != nil {
+			g.Errorf("%+v", out)
+		}
+		g.line("s", "B", "C") // where it stood, and nobody is to blame
+		g.counters("A", counts{"live": 1})
+		g.counters("B", counts{})
+		g.attempts("B", "1 w1 undelivered")
+
+		if out := m.names(append(kept, lost...)...); !slices.Equal(out.Stop, []engine.Running{{ID: g.ids["B"], Token: lost[0].Lease.Token}}) {
+			g.Errorf("it has what is over, and is to stop %v", out.Stop)
+		}
+		g.settle(lost[0], job.OK) // it was late, and right after all
+		g.expect("B", job.Done)
+		g.attempts("B", "1 w1 late")
+	})
+}
+
+func TestARunThatItsEngineDoesNotNameAnyMoreIsLost(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s", func(q *job.Queue) { q.Grid.LossesCharged = false })
+		m := g.running("B")
+		m.starts("A")
+		g.beating(15*job.Second, m)
+		m.names() // it has a stream, over which it got all that it has
+		g.counters("A", counts{"live": 1})
+		m.close()
+		m.names()
+		g.line("s", "A", "B")
+		g.counters("A", counts{"losses": 1})
+		g.attempts("A", "1 w1 lost loss")
+	})
+}
+
+func TestAfterAStepOfTheClockAnEngineNeedNotNameWhatItHas(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		g.tasks("s", "A")
+		m := g.caller("w1", 1)
+		m.calls(1)
+		g.clock.step.Add(3_600_000)
+		m.names()
+		g.counters("A", counts{"live": 1})
+		g.beating(30*job.Second, m)
+		m.names()
+		g.counters("A", counts{})
+	})
+}
