@@ -113,6 +113,13 @@ type Reader interface {
 	// Count counts the jobs that List would return in all; from and order are
 	// not looked at.
 	Count(f Filter) (int64, error)
+	// Slice returns up to n jobs of a list from a position on, and how many are in
+	// it; Place the position of a job, if it is in the list. Job.Ready is the list of
+	// all that are ready as they stand in line, of a group the member that its gate
+	// stands for, with those out of line; job.Scheduled is by the time they are due,
+	// and any other state by id.
+	Slice(list job.State, from int64, n int) (jobs []*job.Job, total int64, err error)
+	Place(list job.State, id job.ID) (at int64, ok bool, err error)
 	// Depth returns the jobs of a queue by state, its open payload bytes and
 	// its open grouped jobs.
 	Depth(queue string) Depth

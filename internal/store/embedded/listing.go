@@ -131,7 +131,7 @@ func shelfOf(j *job.Job) uint8 { return shelfNumbers[j.State][rule.StatusOf(j)] 
 // each queue and shelf. So what it costs is what is on the page, however rare, not
 // how many jobs it is found among.
 func (x *index) listSome(f *store.Filter, m *match, each func(job.ID) bool) {
-	w := walks{down: f.Desc}
+	w := walks[placed]{down: f.Desc}
 	for _, q := range x.queuesOf(m) {
 		for i, s := range shelves {
 			if m.states[s.state] && m.is[s.is] {
@@ -168,26 +168,26 @@ func (x *index) queuesOf(m *match) []*queue {
 }
 
 // walk is one of the lists that are merged, at the item that comes next.
-type walk struct {
-	item placed
-	cur  cursor[placed]
+type walk[T before[T]] struct {
+	item T
+	cur  cursor[T]
 }
 
 // walks is a heap of them: in front is the one whose item comes first.
-type walks struct {
-	list []walk
+type walks[T before[T]] struct {
+	list []walk[T]
 	down bool
 }
 
 // add takes a list in, unless it is at its end.
-func (w *walks) add(cur cursor[placed]) {
+func (w *walks[T]) add(cur cursor[T]) {
 	if p, ok := cur.pass(w.down); ok {
-		w.list = append(w.list, walk{p, cur})
+		w.list = append(w.list, walk[T]{p, cur})
 	}
 }
 
 // advance passes the item in front.
-func (w *walks) advance() {
+func (w *walks[T]) advance() {
 	front := &w.list[0]
 	var ok bool
 	if front.item, ok = front.cur.pass(w.down); ok {
@@ -197,11 +197,11 @@ func (w *walks) advance() {
 	heap.Pop(w)
 }
 
-func (w *walks) Len() int           { return len(w.list) }
-func (w *walks) Less(i, j int) bool { return w.list[i].item.Before(w.list[j].item) != w.down }
-func (w *walks) Swap(i, j int)      { w.list[i], w.list[j] = w.list[j], w.list[i] }
-func (w *walks) Push(x any)         { w.list = append(w.list, x.(walk)) }
-func (w *walks) Pop() any           { w.list = w.list[:len(w.list)-1]; return nil }
+func (w *walks[T]) Len() int           { return len(w.list) }
+func (w *walks[T]) Less(i, j int) bool { return w.list[i].item.Before(w.list[j].item) != w.down }
+func (w *walks[T]) Swap(i, j int)      { w.list[i], w.list[j] = w.list[j], w.list[i] }
+func (w *walks[T]) Push(x any)         { w.list = append(w.list, x.(walk[T])) }
+func (w *walks[T]) Pop() any           { w.list = w.list[:len(w.list)-1]; return nil }
 
 func (x *index) listNamed(f *store.Filter, m *match, each func(job.ID) bool) {
 	ids := slices.Clone(f.IDs)

@@ -130,3 +130,51 @@ func byPlace(a, b rule.Pos) int {
 	}
 	return 0
 }
+
+// listed returns the jobs of one of the lists of Slice, in its order.
+func (r reader) listed(list job.State) []*job.Job {
+	gates := r.gates()
+	at := func(j *job.Job) rule.Pos {
+		p := rule.EntriesOf(j).Pos
+		if rule.EntriesOf(j).Member {
+			p.Seq = r.stand(j).Seq
+		}
+		return p
+	}
+	all := r.those(func(j *job.Job) bool {
+		switch e := rule.EntriesOf(j); {
+		case list == job.Scheduled:
+			return e.Timer[rule.HandDue] > 0
+		case list != job.Ready:
+			return j.State == list
+		case e.Park != "":
+			return true
+		default:
+			return e.Wants && !e.Class.Copy && (!e.Member || gates[job.GateKey(j.Queue, j.Group)].standsFor(e))
+		}
+	})
+	slices.SortStableFunc(all, func(a, b *job.Job) int {
+		switch list {
+		case job.Ready:
+			return byPlace(at(a), at(b))
+		case job.Scheduled:
+			return cmp.Compare(rule.EntriesOf(a).Timer[rule.HandDue], rule.EntriesOf(b).Timer[rule.HandDue])
+		default:
+			return 0
+		}
+	})
+	return all
+}
+
+func (r reader) Slice(list job.State, from int64, n int) ([]*job.Job, int64, error) {
+	all := r.listed(list)
+	if total := int64(len(all)); from < 0 || from >= total {
+		return nil, total, nil
+	}
+	return copies(first(all[from:], n)), int64(len(all)), nil
+}
+
+func (r reader) Place(list job.State, id job.ID) (int64, bool, error) {
+	at := slices.IndexFunc(r.listed(list), func(j *job.Job) bool { return j.ID == id })
+	return int64(max(at, 0)), at >= 0, nil
+}

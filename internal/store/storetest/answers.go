@@ -128,6 +128,18 @@ func (a *answers) lists() {
 		n, err := a.Count(f)
 		a.note(err, n, "Count", f)
 	}
+	for _, list := range []job.State{job.Ready, job.Leased, job.Scheduled} {
+		for _, from := range []int64{-1, 0, 2, pageMax} {
+			jobs, total, err := a.Slice(list, from, 5)
+			a.note(err, jobs, "Slice", list, from)
+			a.note(err, total, "Slice's total", list, from)
+		}
+		for _, id := range a.ids {
+			at, ok, err := a.Place(list, id)
+			a.note(err, at, "Place", list, id)
+			a.note(nil, ok, "Place is there", list, id)
+		}
+	}
 	for _, q := range a.queues {
 		a.note(nil, a.Depth(q), "Depth", q)
 	}
