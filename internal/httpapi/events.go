@@ -21,6 +21,10 @@ import (
 // that are missing, and a failed commit counts as one loss for each event whose
 // outcome is unknown.
 func (h *handler) events(w http.ResponseWriter, r *http.Request, _, _ string) {
+	if upgrades(r) {
+		h.watch(w, r)
+		return
+	}
 	if !accepts(r.Header["Accept"], mediaEvents, "text/*") {
 		notAcceptable(w, `"`+mediaEvents+`"`)
 		return

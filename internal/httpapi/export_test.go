@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/url"
+	"time"
 
 	"github.com/reprisehq/reprise/internal/job"
 )
@@ -35,4 +36,11 @@ func AccessOf(method, path string) (a Access, ok bool) {
 		handlerAsks: "of its queues, named in the body", ownOnly: "shows its own", ownNames: "engines of its own", noQueue: "all",
 	}[need.reach]
 	return a, true
+}
+
+// BoundWatchers changes how many may watch, and how long one may take nothing.
+func BoundWatchers(most int32, write time.Duration) (restore func()) {
+	oldMost, oldWrite := watchersMax, watchWrite
+	watchersMax, watchWrite = most, write
+	return func() { watchersMax, watchWrite = oldMost, oldWrite }
 }

@@ -86,7 +86,7 @@ func New(o Options) http.Handler {
 		engine: o.Engine, log: o.Log, version: o.Version,
 		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, live: o.Live,
 		tokens: o.Tokens, guard: o.Guard, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
-		inboxes: o.Inboxes,
+		inboxes: o.Inboxes, began: time.Now(),
 	}
 	if h.bodyMax <= 0 {
 		h.bodyMax = 64 << 20
@@ -139,6 +139,8 @@ type handler struct {
 	answers              atomic.Int64 // bytes of pages on their way
 	streamsMax           int64
 	streams              atomic.Int64 // open takes and long polls
+	watchers             atomic.Int32
+	began                time.Time
 	heartbeat            time.Duration
 	pulse                *pulse
 	metrics              Metrics // may be nil

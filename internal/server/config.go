@@ -41,6 +41,14 @@ type Config struct {
 	TLSKey      string
 	TLSClientCA string // "" = clients need no certificate
 
+	// Zizq's admin listener; see asAdmin.
+	Admin            bool
+	AdminHost        string
+	AdminPort        int
+	AdminTLSCert     string
+	AdminTLSKey      string
+	AdminTLSClientCA string
+
 	TCPUserTimeout time.Duration // a peer that takes nothing so long is gone; 0 = the system decides
 
 	BehindTLSProxy bool             // a proxy in front speaks TLS, and others reach the server through it
@@ -197,23 +205,15 @@ func (c Config) policies() iter.Seq2[string, job.Retry] {
 // contradictions are settings that are fine alone and not together. Where is
 // the name of the setting to change.
 func (c Config) contradictions() (ps Problems) {
-	// Whether there is a token in the store is known when that is open (Run).
-	if c.exposed(true) != nil && !c.Insecure {
-		ps.add("host", "%s", c.exposed(len(c.Tokens) > 0))
+	ps = c.listenerContradictions("")
+	if c.Admin {
+		ps = append(ps, c.asAdmin().listenerContradictions("admin-")...)
 	}
 	if c.TCP && !loopback(c.Host) && c.Pprof {
 		ps.add("pprof", "profiles are served on loopback only, and host is %s", c.Host)
 	}
 	if !c.TCP && c.Unix == "" {
 		ps.add("tcp", "nothing is listened on: give --unix, or leave out --tcp=false")
-	}
-	switch {
-	case c.TLSCert != "" && c.TLSKey == "":
-		ps.add("tls-cert", "needs tls-key, the private key of that certificate")
-	case c.TLSKey != "" && c.TLSCert == "":
-		ps.add("tls-key", "needs tls-cert, the certificate of that key")
-	case c.TLSClientCA != "" && c.TLSCert == "":
-		ps.add("tls-client-ca", "asks for certificates of clients, which there are with TLS only; give tls-cert and tls-key too")
 	}
 	if c.InflightBytesMax < c.BodyBytesMax {
 		ps.add("max-inflight-bytes", "%s is below body-max %s: the largest request allowed would never get in",
@@ -224,6 +224,31 @@ func (c Config) contradictions() (ps Problems) {
 	}
 	if err := c.egressProblem(); err != nil {
 		ps.add("egress-allow", "%s", err)
+	}
+	return ps
+}
+
+// asAdmin is the configuration of Zizq's admin listener, as that of a server with
+// this one only.
+func (c Config) asAdmin() Config {
+	c.TCP, c.Host, c.Port, c.Unix, c.Admin = true, c.AdminHost, c.AdminPort, "", false
+	c.TLSCert, c.TLSKey, c.TLSClientCA = c.AdminTLSCert, c.AdminTLSKey, c.AdminTLSClientCA
+	return c
+}
+
+// listenerContradictions are those of a listener whose settings have the prefix.
+func (c Config) listenerContradictions(prefix string) (ps Problems) {
+	// Whether there is a token in the store is known when that is open (Run).
+	if c.reachable(true) != nil && !c.Insecure {
+		ps.add(prefix+"host", "%s", c.reachable(len(c.Tokens) > 0))
+	}
+	switch {
+	case c.TLSCert != "" && c.TLSKey == "":
+		ps.add(prefix+"tls-cert", "needs %stls-key, the private key of that certificate", prefix)
+	case c.TLSKey != "" && c.TLSCert == "":
+		ps.add(prefix+"tls-key", "needs %stls-cert, the certificate of that key", prefix)
+	case c.TLSClientCA != "" && c.TLSCert == "":
+		ps.add(prefix+"tls-client-ca", "asks for certificates of clients, which there are with TLS only; give %[1]stls-cert and %[1]stls-key too", prefix)
 	}
 	return ps
 }

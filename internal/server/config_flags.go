@@ -14,7 +14,11 @@ func AddFlags(fs *pflag.FlagSet) {
 		v := &flagValue{kind: s.field.kind, text: []string{s.def}}
 		add(fs, s.name, s.short, s.help, v, s.hidden)
 		for _, a := range s.also {
-			add(fs, a.name, "", "the same as --"+s.name, &flagValue{kind: "word"}, true)
+			kind := "word"
+			if s.field.kind == "bool" {
+				kind = "bool" // given without a value, as --no-admin
+			}
+			add(fs, a.name, "", "the same as --"+s.name, &flagValue{kind: kind}, true)
 		}
 	}
 	for _, f := range foreigners {

@@ -34,6 +34,7 @@ func Load(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte,
 	for _, s := range settings {
 		l.apply(s)
 	}
+	l.adminListener()
 	l.commitMode()
 	l.backoffCount()
 	l.types()
@@ -368,6 +369,21 @@ func (l *loader) count(r job.Retry, n *node) {
 	}
 }
 
+// adminListener is on where somebody says where it shall be, or speaks of Zizq, and
+// nobody says that it shall not.
+func (l *loader) adminListener() {
+	if _, said := l.origins["admin"]; said {
+		return
+	}
+	l.cfg.Admin = l.speaksZizq()
+	for _, s := range settings {
+		if o, given := l.origins[s.name]; given && strings.HasPrefix(s.name, adminPrefix) {
+			l.cfg.Admin, l.origins["admin"] = true, o
+			return
+		}
+	}
+}
+
 // commitMode hears Zizq's word that enqueues at least shall be on disk: here
 // one mode holds for all, so it is the stronger one.
 func (l *loader) commitMode() {
@@ -428,6 +444,9 @@ func (l *loader) speaksZizq() bool {
 		}
 	}
 	for _, s := range settings {
+		if _, given := l.flag(s.name); given && strings.HasPrefix(s.name, adminPrefix) {
+			return true
+		}
 		for _, a := range s.also {
 			if _, given := l.flag(a.name); given {
 				return true
@@ -436,6 +455,9 @@ func (l *loader) speaksZizq() bool {
 	}
 	return false
 }
+
+// adminPrefix is how the settings of the admin listener begin, all of them Zizq's.
+const adminPrefix = "admin-"
 
 // clientVariables are what the commands read that talk to a server, behind our
 // prefix.

@@ -140,6 +140,42 @@ var settings = []setting{
 		field: of(path, func(c *Config) *string { return &c.TLSClientCA }),
 	},
 	{
+		name: "admin", yaml: "server.admin", section: sectionListen, def: "false",
+		help: "listen on admin-host and admin-port too, as Zizq does, for its commands top, backup and compact",
+		more: "It is on where another setting that begins with `admin-` is given, or any flag or variable that only Zizq has; `--no-admin` wins over all. The listener has " +
+			"`GET /events` (a WebSocket), `POST /backup` and `POST /compact`, which the primary listener has as well: see [jobs.md](jobs.md#zizq-top).",
+		also:  []also{{"no-admin", map[string]string{"true": "false", "false": "true"}}},
+		field: of(yesNo, func(c *Config) *bool { return &c.Admin }),
+	},
+	{
+		name: "admin-host", yaml: "server.admin_host", section: sectionListen, def: "127.0.0.1",
+		help:  "address or name of the admin listener",
+		more:  "Beyond loopback as `host`.",
+		field: of(host, func(c *Config) *string { return &c.AdminHost }),
+	},
+	{
+		name: "admin-port", yaml: "server.admin_port", section: sectionListen, def: "8901",
+		help:  "TCP port of the admin listener; 0 = one that is free",
+		field: of(whole(0, 65535), func(c *Config) *int { return &c.AdminPort }),
+	},
+	{
+		name: "admin-tls-cert", yaml: "server.admin_tls_cert", section: sectionListen,
+		help:  "certificate of the admin listener, PEM, with its chain; makes it speak TLS",
+		more:  "Needs `admin-tls-key`. The primary listener has files of its own.",
+		field: of(path, func(c *Config) *string { return &c.AdminTLSCert }),
+	},
+	{
+		name: "admin-tls-key", yaml: "server.admin_tls_key", section: sectionListen,
+		help:  "private key of that certificate, PEM",
+		field: of(path, func(c *Config) *string { return &c.AdminTLSKey }),
+	},
+	{
+		name: "admin-tls-client-ca", yaml: "server.admin_tls_client_ca", section: sectionListen,
+		help:  "authorities of clients of the admin listener, PEM: a client needs a certificate of one of them",
+		more:  "With `admin-tls-cert` only.",
+		field: of(path, func(c *Config) *string { return &c.AdminTLSClientCA }),
+	},
+	{
 		name: "pprof", yaml: "server.pprof", section: sectionListen, def: "false",
 		help:  "serve Go profiles under /debug/pprof/, on loopback only",
 		more:  "Refused together with a host beyond loopback.",
@@ -371,12 +407,6 @@ type foreign struct {
 }
 
 var foreigners = []foreign{
-	{name: "no-admin", isBool: true},
-	{name: "admin-host"},
-	{name: "admin-port"},
-	{name: "admin-tls-cert"},
-	{name: "admin-tls-key"},
-	{name: "admin-tls-client-ca"},
 	{name: "license-key", short: "k"},
 	{name: "license-key-check-interval"},
 	{name: "enqueue-commit-mode"}, // but see (*loader).commitMode

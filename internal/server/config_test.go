@@ -54,7 +54,7 @@ func (r Report) of(name string) Value {
 
 func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 	want := Config{
-		Host: "127.0.0.1", Port: 7890, TCP: true, MaxConnections: 1 << 16, MaxPerAddress: 1 << 14, MaxStreams: 1 << 16,
+		Host: "127.0.0.1", Port: 7890, TCP: true, AdminHost: "127.0.0.1", AdminPort: 8901, MaxConnections: 1 << 16, MaxPerAddress: 1 << 14, MaxStreams: 1 << 16,
 		BodyBytesMax: 64 << 20, InflightBytesMax: 256 << 20, MaxQueues: 10_000, MetricsQueues: 200,
 		TCPUserTimeout: 30 * time.Second, HeartbeatInterval: 3 * time.Second, ReattachWindow: 30 * job.Second,
 		IdempotencyWindow: job.Hour, ShutdownTimeout: 10 * time.Second,
@@ -124,8 +124,10 @@ func TestEverySettingHasEveryWay(t *testing.T) {
 	values := map[string]string{
 		"config": "reprise.yaml", "host": "::1", "port": "1234", "insecure": "true", "allow-host": "a.example,b.example",
 		"tcp": "false", "unix": "/run/r.sock", "behind-tls-proxy": "true", "max-connections": "99", "max-connections-per-address": "9", "max-streams": "999",
-		"tls-cert": "cert.pem", "tls-key": "key.pem", "tls-client-ca": "ca.pem", "tcp-user-timeout": "1m",
-		"pprof": "true", "guard": "true", "strict": "true", "null": "true", "shutdown-timeout": "5s", "body-max": "1MiB", "max-inflight-bytes": "1GiB",
+		"tls-cert": "cert.pem", "tls-key": "key.pem", "tls-client-ca": "ca.pem",
+		"admin": "true", "admin-host": "::1", "admin-port": "4321", "admin-tls-cert": "cert.pem", "admin-tls-key": "key.pem", "admin-tls-client-ca": "ca.pem",
+		"tcp-user-timeout": "1m",
+		"pprof":            "true", "guard": "true", "strict": "true", "null": "true", "shutdown-timeout": "5s", "body-max": "1MiB", "max-inflight-bytes": "1GiB",
 		"global-in-flight-limit": "1024", "max-queues": "7", "metrics-queues": "9", "heartbeat-interval": "250ms", "reattach-window": "1m",
 		"idempotency-window": "1d", "root-dir": "/data", "sync": "interval", "sync-interval": "20ms", "cache-size": "1GB",
 		"disk-reserve": "2%", "default-retry-limit": "unlimited", "default-backoff-exponent": "2.5",
@@ -145,7 +147,8 @@ func TestEverySettingHasEveryWay(t *testing.T) {
 	const file = `
 server: {host: "::1", port: 1234, insecure: yes, allow_host: [a.example, b.example], tls_cert: cert.pem,
   tcp: no, unix: /run/r.sock, behind_tls_proxy: yes, max_connections: 99, max_connections_per_address: 9, max_streams: 999,
-  tls_key: key.pem, tls_client_ca: ca.pem, tcp_user_timeout: 60s, pprof: on, guard: on, strict: on, shutdown_timeout: 5s, body_max: 1MiB,
+  tls_key: key.pem, tls_client_ca: ca.pem, admin: true, admin_host: "::1", admin_port: 4321, admin_tls_cert: cert.pem, admin_tls_key: key.pem, admin_tls_client_ca: ca.pem,
+  tcp_user_timeout: 60s, pprof: on, guard: on, strict: on, shutdown_timeout: 5s, body_max: 1MiB,
   max_inflight_bytes: 1GiB, global_in_flight_limit: 1024, max_queues: 7, metrics_queues: 9, heartbeat_interval: 250, reattach_window: 1m,
   idempotency_window: P1D, root_dir: /data, backoff_count: including, log_format: json, log_level: debug}
 store: {sync: interval, sync_interval: 20ms, cache_size: 1GB, disk_reserve: 2%}
@@ -421,7 +424,10 @@ func TestZizqStartsWork(t *testing.T) {
 	if c := *cfg.Retry.Curve; c.Base != 1 || c.Exponent != 2 || c.Spread != 3 {
 		t.Errorf("curve %+v", c)
 	}
-	if len(report.Notices) != 10 {
+	if cfg.Admin {
+		t.Error("--no-admin is not heard")
+	}
+	if len(report.Notices) != 7 {
 		t.Errorf("%d notices: %v", len(report.Notices), report.Notices)
 	}
 	for _, n := range report.Notices {
@@ -441,6 +447,8 @@ func TestFinishedJobsLeaveAtOnceAsInZizq(t *testing.T) {
 		{want: rule.RetainRecent},
 		{args: []string{"--root-dir=/q", "--log-format=json"}, environ: []string{"ZIZQ_URL=http://localhost:7890"}, want: rule.RetainRecent},
 		{args: []string{"--no-admin"}},
+		{args: []string{"--admin-port=0"}},
+		{args: []string{"--admin"}, want: rule.RetainRecent},
 		{args: []string{"--default-commit-mode=fsync"}},
 		{environ: []string{"ZIZQ_PORT=7891"}},
 		{environ: []string{"ZIZQ_PORT=7891"}, file: "retention: {completed: recent}", want: rule.RetainRecent},
@@ -450,6 +458,47 @@ func TestFinishedJobsLeaveAtOnceAsInZizq(t *testing.T) {
 		cfg, _, err := load(t, c.args, c.environ, c.file)
 		if err != nil || cfg.RetainDone != c.want {
 			t.Errorf("%v %v %s: %d, %v", c.args, c.environ, c.file, cfg.RetainDone, err)
+		}
+	}
+}
+
+func TestTheAdminListenerIsOnWhereItIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		args, environ []string
+		file          string
+		on            bool
+		port          int
+	}{
+		{nil, nil, "", false, 8901},
+		{[]string{"--admin"}, nil, "", true, 8901},
+		{[]string{"--admin-port=0"}, nil, "", true, 0},
+		{nil, []string{"ZIZQ_ADMIN_HOST=localhost"}, "", true, 8901},
+		{nil, []string{"REPRISE_ADMIN_PORT=9000"}, "", true, 9000},
+		{nil, nil, "server: {admin_port: 9000}", true, 9000},
+		{nil, nil, "server: {admin: true}", true, 8901},
+		{[]string{"--no-admin"}, []string{"ZIZQ_ADMIN_PORT=9000"}, "", false, 9000},
+		{[]string{"--no-admin=false"}, nil, "", true, 8901},
+		{nil, []string{"ZIZQ_PORT=7891"}, "", true, 8901},
+		{nil, []string{"ZIZQ_URL=http://localhost:7890"}, "", false, 8901},
+		{[]string{"--default-commit-mode=fsync"}, nil, "", true, 8901},
+		{nil, []string{"ZIZQ_NO_ADMIN=true", "ZIZQ_ADMIN_PORT=9000"}, "server: {admin: true}", false, 9000},
+		{[]string{"--admin=false", "--admin-port=9000"}, nil, "", false, 9000},
+	} {
+		cfg, report, err := load(t, c.args, c.environ, c.file)
+		if err != nil || cfg.Admin != c.on || cfg.AdminPort != c.port || len(report.Notices) > 0 {
+			t.Errorf("%v %v %q: on %v, port %d, %v %v", c.args, c.environ, c.file, cfg.Admin, cfg.AdminPort, report.Notices, err)
+		}
+	}
+	for want, args := range map[string][]string{
+		"--admin-host: 0.0.0.0 can be reached from other machines":     {"--admin-host=0.0.0.0"},
+		"--admin-tls-cert: needs admin-tls-key":                        {"--admin-tls-cert=c"},
+		"--admin-tls-client-ca: asks for certificates of clients":      {"--admin-tls-client-ca=c"},
+		"--no-admin: is the same setting as --admin; give one of them": {"--admin", "--no-admin"},
+		`--no-admin: "maybe" must be one of false, true`:               {"--no-admin=maybe"},
+		`--admin-port: "x" must be a whole number`:                     {"--admin-port=x"},
+	} {
+		if _, _, err := load(t, args, nil, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: got %v, want %s", args, err, want)
 		}
 	}
 }

@@ -2,13 +2,25 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
 // exposed tells what is missing before a server may be reached from other
-// machines: tokens, or certificates of clients, and TLS. It is nil if nothing
-// is. tokens says whether there is one.
+// machines at any of its listeners: tokens, or certificates of clients, and TLS. It
+// is nil if nothing is. tokens says whether there is one.
 func (c Config) exposed(tokens bool) error {
+	if err := c.reachable(tokens); err != nil || !c.Admin {
+		return err
+	}
+	if err := c.asAdmin().reachable(tokens); err != nil {
+		return fmt.Errorf("the admin listener: %w", err)
+	}
+	return nil
+}
+
+// reachable does so for the primary listener.
+func (c Config) reachable(tokens bool) error {
 	beyond := c.TCP && !loopback(c.Host)
 	var missing, todo []string
 	if beyond && !c.TLS() && !c.BehindTLSProxy {

@@ -2,37 +2,78 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strconv"
+
+	"github.com/reprisehq/reprise/internal/httpapi"
 )
 
-// listen opens the primary listener, and reads the certificates if it speaks
-// TLS (else nil).
-func listen(ctx context.Context, cfg Config) (net.Listener, *Certificates, error) {
-	var certificates *Certificates
+// opened is a listener and who serves on it.
+type opened struct {
+	net.Listener
+	api          string // primary, admin or unix
+	addr, scheme string
+	certificates *Certificates // nil = no TLS
+	server       *http.Server
+}
+
+// openAll opens every listener of the configuration, or none. The primary one is the
+// last, so that all are there when it is announced.
+func openAll(ctx context.Context, cfg Config) (list []*opened, err error) {
+	if cfg.Unix != "" {
+		l, err := listenUnix(ctx, cfg.Unix)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, &opened{Listener: l, api: "unix", addr: cfg.Unix, scheme: "unix"})
+	}
+	for _, l := range []struct {
+		api    string
+		wanted bool
+		cfg    Config
+	}{{"admin", cfg.Admin, cfg.asAdmin()}, {"primary", cfg.TCP, cfg}} {
+		if !l.wanted {
+			continue
+		}
+		o, err := listen(ctx, l.api, l.cfg)
+		if err != nil {
+			for _, o := range list {
+				err = errors.Join(err, o.Close())
+			}
+			return nil, err
+		}
+		list = append(list, o)
+	}
+	return list, nil
+}
+
+// listen opens a TCP listener, and reads the certificates if it speaks TLS.
+func listen(ctx context.Context, api string, cfg Config) (o *opened, err error) {
+	o = &opened{api: api, scheme: cfg.Scheme()}
 	if cfg.TLS() {
-		var err error
-		if certificates, err = LoadCertificates(cfg); err != nil {
-			return nil, nil, err
+		if o.certificates, err = LoadCertificates(cfg); err != nil {
+			return nil, err
 		}
 	}
 	// Accepted connections inherit what is set on the listening socket.
 	open := net.ListenConfig{Control: userTimeout(cfg.TCPUserTimeout)}
-	listener, err := open.Listen(ctx, "tcp", net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port)))
-	if err != nil {
-		return nil, nil, fmt.Errorf("listening: %w; is another server running? Choose another port with --port", err)
+	if o.Listener, err = open.Listen(ctx, "tcp", net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))); err != nil {
+		flag := map[string]string{"admin": "--admin-port, or give --no-admin", "primary": "--port"}[api]
+		return nil, fmt.Errorf("listening: %w; is another server running? Choose another port with %s", err, flag)
 	}
-	return listener, certificates, nil
+	o.addr = o.Addr().String()
+	return o, nil
 }
 
 // serve accepts until the server is shut down. A TLS handshake belongs to its
 // connection, has the time of a header (httpapi.NewServer), and holds up nobody.
-func serve(srv *http.Server, listener net.Listener, certificates *Certificates) error {
-	if certificates == nil {
-		return srv.Serve(listener)
+func (o *opened) serve(crowd *httpapi.Crowd) error {
+	if o.certificates == nil {
+		return o.server.Serve(crowd.Limit(o.Listener, true))
 	}
-	srv.TLSConfig = certificates.Config()
-	return srv.ServeTLS(listener, "", "")
+	o.server.TLSConfig = o.certificates.Config()
+	return o.server.ServeTLS(crowd.Limit(o.Listener, false), "", "")
 }

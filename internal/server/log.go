@@ -54,16 +54,16 @@ func SetLevel(log *slog.Logger, level slog.Level) {
 	}
 }
 
-// Listening tells that work is taken in at addr (host and port) now. The
+// listening tells where an API (primary, admin or unix) is served now. The
 // harnesses of Zizq's clients wait for this line, in this shape:
 //
 //	{"timestamp":...,"level":"INFO","fields":{"message":"listening","api":"primary","addr":"127.0.0.1:7890","scheme":"http"},"target":"reprise"}
-func Listening(log *slog.Logger, addr, scheme string) {
+func listening(log *slog.Logger, api, addr, scheme string) {
 	if h, ok := log.Handler().(*lineHandler); ok && h.banner {
-		h.say(fmt.Sprintf("Listening on %s://%s (primary)", scheme, addr))
+		h.say(fmt.Sprintf("Listening on %s://%s (%s)", scheme, addr, api))
 		return
 	}
-	log.Info("listening", "api", "primary", "addr", addr, "scheme", scheme)
+	log.Info("listening", "api", api, "addr", addr, "scheme", scheme)
 }
 
 // storing tells where the data is.

@@ -24,7 +24,7 @@ func newTestLogger(format LogFormat, l slog.Level, terminal bool) (log *slog.Log
 // What the harnesses of Zizq's clients look for on standard output.
 func TestListeningLineIsTheOneHarnessesWaitFor(t *testing.T) {
 	log, stdout, stderr := newTestLogger(LogJSON, slog.LevelInfo, true)
-	Listening(log, "127.0.0.1:7890", "http")
+	listening(log, "primary", "127.0.0.1:7890", "http")
 	if stderr.Len() > 0 {
 		t.Errorf("standard error got %q", stderr)
 	}
@@ -95,7 +95,7 @@ func TestListeningForPeople(t *testing.T) {
 		{LogCompact, slog.LevelWarn, false, "^$"},
 	} {
 		log, _, stderr := newTestLogger(c.format, c.level, c.terminal)
-		Listening(log.With("pid", 1).WithGroup("x"), "127.0.0.1:80", "http")
+		listening(log.With("pid", 1).WithGroup("x"), "primary", "127.0.0.1:80", "http")
 		if c.terminal || c.level > slog.LevelInfo {
 			if !regexp.MustCompile(c.want).MatchString(stderr.String()) {
 				t.Errorf("%s: %q", c.format, stderr)
@@ -103,7 +103,7 @@ func TestListeningForPeople(t *testing.T) {
 			continue
 		}
 		stderr.Reset()
-		Listening(log, "127.0.0.1:80", "http")
+		listening(log, "primary", "127.0.0.1:80", "http")
 		if !regexp.MustCompile(c.want).MatchString(stderr.String()) {
 			t.Errorf("%s: %q", c.format, stderr)
 		}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"os"
@@ -123,15 +122,9 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	if err == nil {
 		inboxes, err = openInboxes(ctx, cfg, e, log)
 	}
-	var listener, socket net.Listener
-	var certificates *Certificates
-	if err == nil && cfg.TCP {
-		listener, certificates, err = listen(ctx, cfg)
-	}
-	if err == nil && cfg.Unix != "" {
-		if socket, err = listenUnix(ctx, cfg.Unix); err != nil && listener != nil {
-			err = errors.Join(err, listener.Close())
-		}
+	var listeners []*opened
+	if err == nil {
+		listeners, err = openAll(ctx, cfg)
 	}
 	if err != nil {
 		return errors.Join(unlessStopped(ctx, err, log), stop(cfg, e, inboxes))
@@ -153,24 +146,25 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 		{"inboxes", func(ctx context.Context, _, to Config) error { return inboxes.Configure(ctx, to.Inboxes) }},
 		{"tokens", func(_ context.Context, _, to Config) error { return tokens.Configure(to.Tokens) }},
 	}
-	if certificates != nil {
-		parts = slices.Insert(parts, 1, certificateFiles(certificates))
+	for _, o := range listeners {
+		if o.certificates != nil {
+			parts = slices.Insert(parts, 1, certificateFiles(o.certificates))
+		}
 	}
 	go (&reloader{now: cfg, parts: parts, log: log}).follow(ctx, cfg.Reload)
 	crowd := &httpapi.Crowd{Total: connectionsMax(cfg.MaxConnections, descriptors(), log), PerAddress: cfg.MaxPerAddress, Log: log}
 	page.Connections(crowd)
-	srv, local := httpapi.NewServer(handler), httpapi.NewServer(handler)
-	srv.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
-	local.ErrorLog = srv.ErrorLog
 	storing(log, cfg.RootDir)
-	served := make(chan error, 2)
-	if socket != nil {
-		go func() { served <- local.Serve(crowd.Limit(socket, true)) }()
-		log.Info("listening", "api", "unix", "addr", cfg.Unix, "scheme", "unix")
-	}
-	if listener != nil {
-		go func() { served <- serve(srv, crowd.Limit(listener, !cfg.TLS()), certificates) }()
-		Listening(log, listener.Addr().String(), cfg.Scheme())
+	served := make(chan error, len(listeners))
+	for _, o := range listeners {
+		serves := handler
+		if o.api == "admin" {
+			serves = httpapi.Admin(handler)
+		}
+		o.server = httpapi.NewServer(serves)
+		o.server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
+		go func() { served <- o.serve(crowd) }()
+		listening(log, o.api, o.addr, o.scheme)
 	}
 	if err := notify("READY=1"); err != nil {
 		log.Warn("the supervisor could not be told that the server is ready", "error", err)
@@ -185,9 +179,9 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	err = stop(cfg, e, inboxes) // ends the streams, so that Shutdown finds idle connections
 	limit, cancel := context.WithTimeout(context.Background(), max(cfg.ShutdownTimeout, time.Second))
 	defer cancel()
-	for _, s := range []*http.Server{srv, local} {
-		if s.Shutdown(limit) != nil {
-			err = errors.Join(err, s.Close())
+	for _, o := range listeners {
+		if o.server.Shutdown(limit) != nil {
+			err = errors.Join(err, o.server.Close())
 		}
 	}
 	log.Info("stopped")

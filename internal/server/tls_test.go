@@ -37,27 +37,27 @@ func certs(t *testing.T, dir string, overwrite bool) func(name string) string {
 func listenTLS(t *testing.T, cfg Config) (addr string, certificates *Certificates) {
 	t.Helper()
 	cfg.Host = "127.0.0.1"
-	listener, certificates, err := listen(t.Context(), cfg)
+	o, err := listen(t.Context(), "primary", cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httpapi.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	o.server = httpapi.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := "nobody"
 		if len(r.TLS.PeerCertificates) > 0 {
 			name = r.TLS.PeerCertificates[0].Subject.CommonName
 		}
 		_, _ = io.WriteString(w, r.Proto+" "+name)
 	}))
-	srv.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
+	o.server.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 	done := make(chan error, 1)
-	go func() { done <- serve(srv, listener, certificates) }()
+	go func() { done <- o.serve(&httpapi.Crowd{Total: 1000, PerAddress: 1000}) }()
 	t.Cleanup(func() {
-		_ = srv.Close()
+		_ = o.server.Close()
 		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
 	})
-	return listener.Addr().String(), certificates
+	return o.addr, o.certificates
 }
 
 // get asks once, over a connection of its own.
@@ -214,7 +214,7 @@ func TestBadCertificatesEndTheStart(t *testing.T) {
 		"in PEM":            {TLSCert: in(pki.ServerCert), TLSKey: in(pki.ServerKey), TLSClientCA: in(pki.ServerKey)},
 	} {
 		cfg.Host = "127.0.0.1"
-		_, _, err := listen(context.Background(), cfg)
+		_, err := listen(context.Background(), "primary", cfg)
 		if err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%+v: %v", cfg, err)
 		}

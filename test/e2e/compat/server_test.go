@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,18 +15,22 @@ import (
 
 // server is a process that was started as the harnesses of Zizq's clients do.
 type server struct {
-	url  string // scheme://host:port, from the log line
-	stop func() // asks it to stop, once: a second signal would end it
+	url   string // scheme://host:port, from the log line
+	admin string // the same of the admin listener, if there is one
+	stop  func() // asks it to stop, once: a second signal would end it
 }
 
-// start runs the binary with the five flags of the harnesses, and more, and
-// waits for the line that tells the address. It is stopped when the test ends,
+// start runs the binary with the five flags of the harnesses, and more (an admin
+// listener in the place of --no-admin), and waits for the line that tells the address. It is stopped when the test ends,
 // and has to stop well.
 func start(t testing.TB, more ...string) *server {
 	t.Helper()
 	args := append([]string{
-		"serve", "--port", "0", "--no-admin", "--root-dir", t.TempDir(), "--log-format", "json", "--log-level", "info",
+		"serve", "--port", "0", "--root-dir", t.TempDir(), "--log-format", "json", "--log-level", "info",
 	}, more...)
+	if !slices.Contains(more, "--admin-port") {
+		args = append(args, "--no-admin")
+	}
 	cmd := exec.Command(program, args...)
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "REPRISE_") && !strings.HasPrefix(v, "ZIZQ_") {
@@ -40,12 +45,15 @@ func start(t testing.TB, more ...string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, ended := make(chan string, 1), make(chan struct{})
+	found, admin, ended := make(chan string, 1), make(chan string, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
 		lines := bufio.NewReader(stdout)
 		for {
 			line, err := lines.ReadString('\n')
+			if strings.Contains(line, `"api":"admin"`) {
+				admin <- line
+			}
 			if strings.Contains(line, `"api":"primary"`) { // as text: that is how it is found with grep
 				found <- line
 			}
@@ -66,20 +74,32 @@ func start(t testing.TB, more ...string) *server {
 	})
 	select {
 	case line := <-found:
-		var said struct {
-			Level  string
-			Fields struct{ Message, Addr, Scheme string }
+		s := &server{url: address(t, line), stop: stop}
+		select {
+		case line := <-admin: // it was there before
+			s.admin = address(t, line)
+		default:
 		}
-		if err := json.Unmarshal([]byte(line), &said); err != nil || said.Level != "INFO" || said.Fields.Message != "listening" {
-			t.Fatalf("the line is %s, %v", line, err)
-		}
-		return &server{said.Fields.Scheme + "://" + said.Fields.Addr, stop}
+		return s
 	case <-ended:
 		t.Fatal("the server ended before it listened")
 	case <-time.After(10 * time.Second): // no harness waits longer
 		t.Fatal("the server did not listen within 10 s")
 	}
 	return nil
+}
+
+// address reads the line that tells one.
+func address(t testing.TB, line string) string {
+	t.Helper()
+	var said struct {
+		Level  string
+		Fields struct{ Message, Addr, Scheme string }
+	}
+	if err := json.Unmarshal([]byte(line), &said); err != nil || said.Level != "INFO" || said.Fields.Message != "listening" {
+		t.Fatalf("the line is %s, %v", line, err)
+	}
+	return said.Fields.Scheme + "://" + said.Fields.Addr
 }
 
 // certificates makes an authority, and certificates of a server and a client.
