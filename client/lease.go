@@ -43,7 +43,7 @@ func (c *Client) Extend(ctx context.Context, list []wire.Extension) ([]wire.Verd
 }
 
 // ExtendWorker is one heartbeat for all that a worker leased with its secret: each
-// lease lives for life from now, 0 = 30 s. It answers with a verdict for each lease
+// lease lives for life from now, 0 = for as long as before. It answers with a verdict for each lease
 // that there is; a job that is not among them is not the worker's any more. A
 // secret that is not the worker's is refused with wire.CodeForbidden.
 func (c *Client) ExtendWorker(ctx context.Context, worker, secret string, life time.Duration) ([]wire.Verdict, error) {

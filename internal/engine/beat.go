@@ -148,3 +148,39 @@ func (r *run) machineBack(row *job.Holder) error {
 	}
 	return nil
 }
+
+// begins is when a machine has a slot for a task that it is given, at the latest:
+// now, or when enough of what it has is over. 0 = that is not known, or does not
+// matter.
+func (r *run) begins(h *holder, q *job.Queue, j *job.Job) (job.Millis, error) {
+	switch {
+	case !h.machine || q.RunTimeout+j.RunTimeout == 0 || q.StartTimeout+j.StartTimeout > 0:
+		return 0, nil
+	case h.want > 0 || h.held+r.held[h] < h.slots:
+		return r.steady, nil
+	}
+	ids, err := r.tx.Held(h.name)
+	if err != nil {
+		return 0, err
+	}
+	var ends []job.Millis
+	for _, id := range ids {
+		j, err := r.tx.Get(id)
+		if err != nil {
+			return 0, err
+		}
+		for _, l := range j.Leases {
+			if end := max(l.RunEnd, l.StartBy); l.Holder == h.name && end > 0 {
+				ends = append(ends, end)
+			} else if l.Holder == h.name {
+				ends = append(ends, job.MaxMillis)
+			}
+		}
+	}
+	slices.Sort(ends)
+	at := len(ends) - h.slots
+	if at < 0 || ends[at] == job.MaxMillis {
+		return 0, nil
+	}
+	return max(ends[at], r.steady), nil
+}

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -72,25 +73,66 @@ func TestAResultThatWaitedForTheServerCounts(t *testing.T) {
 }
 
 // An engine that never says that a run began has its limit from the take, for as
-// many as it has slots; what it prefetches waits there.
-func TestAnEngineThatNeverSaysStartedIsTimed(t *testing.T) {
+// many as it has slots; for what it fetched ahead, from when those are over that
+// come before it.
+func TestWhatAMuteEngineFetchedAheadIsTimed(t *testing.T) {
+	for name, away := range map[string]job.Millis{"": 0, "over a restart": 500} {
+		t.Run(name, func(t *testing.T) {
+			grid(t, func(g *gridRig) {
+				g.session("s", timeLimit(4*job.Second))
+				g.tasks("s", "1", "2", "3", "4", "5")
+				in := g.login("e", 2)
+				s, err := g.MachineStream(g.Context(), "e", in.Machine.Epoch, 5, nil)
+				if err != nil {
+					g.Fatal(err)
+				}
+				m := &machine{g: g, name: "e", epoch: in.Machine.Epoch, stream: &stream{s, g.rig, map[string]engine.Delivery{}}}
+				m.gets("1", "2", "3", "4", "5")
+				if g.pass(1000 - away); away > 0 {
+					g.restart(away)
+					m.connect()
+				}
+				g.beating(3*job.Second-1, m)
+				for i, over := range []string{"", "1 2", "1 2 3 4", "1 2 3 4 5"} {
+					for _, name := range []string{"1", "2", "3", "4", "5"} {
+						if j, was := g.job(name), strings.Contains(over, name); (j.Attempts > 0) != was {
+							g.Errorf("1 ms before %d s: %s was charged %d times", 4*(i+1), name, j.Attempts)
+						}
+					}
+					g.beating(4*job.Second, m)
+				}
+			})
+		})
+	}
+}
+
+// One that was fetched ahead and begins has its limit from then, and where what is
+// before it may take for ever, nothing is known of it.
+func TestWhatIsFetchedAheadHasItsLimitFromItsStart(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		g.session("s", timeLimit(4*job.Second))
-		g.tasks("s", "mute", "waits")
+		g.session("long")
+		g.tasks("s", "1", "2")
 		in := g.login("e", 1)
-		s, err := g.MachineStream(g.Context(), "e", in.Machine.Epoch, 2, nil)
+		s, err := g.MachineStream(g.Context(), "e", in.Machine.Epoch, 4, nil)
 		if err != nil {
 			g.Fatal(err)
 		}
 		m := &machine{g: g, name: "e", epoch: in.Machine.Epoch, stream: &stream{s, g.rig, map[string]engine.Delivery{}}}
-		m.gets("mute", "waits")
-		g.pass(3900)
-		g.expect("mute", job.Leased)
-		g.pass(200)
-		if j := g.job("mute"); j.Attempts != 1 {
-			g.Errorf("4.1 s of 4 s: %+v", j)
+		m.gets("1", "2")
+		g.tasks("long", "3")
+		m.gets("3")
+		g.tasks("s", "4")
+		m.gets("4")
+		if end := g.job("4").Leases[0].RunEnd; end != 0 {
+			g.Errorf("what is before it may take for ever, and it has until %s", end)
 		}
-		if j := g.expect("waits", job.Leased); j.Attempts != 0 {
+		m.ok("1")
+		m.starts("2")
+		g.pass(4*job.Second - 1)
+		g.expect("2", job.Leased)
+		g.pass(1)
+		if j := g.job("2"); j.Attempts != 1 {
 			g.Errorf("%+v", j)
 		}
 	})

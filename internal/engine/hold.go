@@ -643,8 +643,11 @@ func (r *run) grant(h *holder, j *job.Job, turn int64) error {
 	if h.life > 0 {
 		l.Until = r.steady.Add(h.life)
 	}
-	begins := h.machine && (h.want > 0 || h.held+r.held[h] < h.slots)
-	eff, err := r.step(j, rule.Command{Verb: rule.Take, Lease: l, Turn: turn, AtOnce: begins})
+	begins, err := r.begins(h, q, j)
+	if err != nil {
+		return err
+	}
+	eff, err := r.step(j, rule.Command{Verb: rule.Take, Lease: l, Turn: turn, Begins: begins})
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func (e *Engine) registered(ctx context.Context, worker, secret string) (holder 
 }
 
 // ExtendWorker is the heartbeat of all leases that a worker took with its
-// secret: each lives for span from now. It answers one verdict for each lease,
+// secret: each lives for span from now, or if that is 0 for as long as it did before. It answers one verdict for each lease,
 // by id; what the worker runs and is not told of is over. A wrong secret is
 // ErrSecret, and nothing was changed.
 func (e *Engine) ExtendWorker(ctx context.Context, worker, secret string, span job.Millis) ([]Verdict, error) {
@@ -146,7 +146,8 @@ func (r *run) extendHeld(holder string, ids []job.ID, span job.Millis) (out []Ve
 		if at < 0 {
 			continue
 		}
-		v, err := verdictOf(r.step(j, rule.Command{Verb: rule.Extend, Token: j.Leases[at].Token, Until: r.steady.Add(span)}))
+		l := &j.Leases[at]
+		v, err := verdictOf(r.step(j, rule.Command{Verb: rule.Extend, Token: l.Token, Until: r.steady.Add(cmp.Or(span, l.Span, LeaseDefault))}))
 		if err != nil {
 			return nil, err
 		}

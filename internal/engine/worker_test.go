@@ -42,6 +42,35 @@ func by(worker, secret string, n int) engine.LeaseOptions {
 	return engine.LeaseOptions{Worker: worker, Secret: secret, Max: n, For: 10 * job.Second}
 }
 
+// A heartbeat that names no span keeps each lease for the one it has, from its
+// grant or its latest extension, also over a restart of the server; and a date that
+// was set back while the server was away keeps none for longer.
+func TestALeaseKeepsItsSpan(t *testing.T) {
+	scenario(t, func(r *rig) {
+		secret := r.register("w")
+		r.puts("q", "a", "b")
+		o := by("w", secret, 1)
+		r.lease(o, "a")
+		o.For = job.Hour
+		r.lease(o, "b")
+		for range 2 {
+			r.pass(8 * job.Second)
+			r.beats("w", secret, 0, "a", "b")
+			r.restart(job.Second)
+		}
+		left := func(name string) job.Millis { return r.job(name).Leases[0].Until - r.clock.Steady() }
+		if a, b := left("a"), left("b"); a != 30*job.Second || b != job.Hour-job.Second {
+			t.Errorf("behind a restart a lives for %s and b for %s", a, b)
+		}
+		r.stop()
+		r.clock.step.Add(-int64(job.Day))
+		r.start()
+		if a, b := left("a"), left("b"); a > 30*job.Second || b > job.Hour {
+			t.Errorf("with the date set back a lives for %s and b for %s", a, b)
+		}
+	})
+}
+
 func TestOneHeartbeatKeepsAllLeasesOfAWorker(t *testing.T) { // operations.md, Security
 	scenario(t, func(r *rig) {
 		secret := r.register("w")

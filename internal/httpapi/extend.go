@@ -86,7 +86,7 @@ func (h *handler) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
 	})
 }
 
-// extendWorker answers the heartbeat of a worker. ms left out is that of a lease.
+// extendWorker answers the heartbeat of a worker. ms left out is that of each lease.
 func (h *handler) extendWorker(w http.ResponseWriter, r *http.Request, s *scratch, worker, secret *string, ms int64) error {
 	if worker == nil || *worker == "" {
 		return bodyFault("worker", "is missing: whose secret is it?")
@@ -100,9 +100,6 @@ func (h *handler) extendWorker(w http.ResponseWriter, r *http.Request, s *scratc
 	}
 	if err != nil {
 		return err
-	}
-	if ms == 0 {
-		ms = int64(engine.LeaseDefault)
 	}
 	list, err := h.engine.ExtendWorker(r.Context(), h.worker(r, *worker), *secret, job.Millis(ms))
 	if err != nil {

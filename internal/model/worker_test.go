@@ -28,7 +28,7 @@ func (w *world) secret(worker string) string {
 // extendWorker is the heartbeat of all that a worker leased with its secret.
 func (w *world) extendWorker(t *rapid.T) {
 	worker := one(t, "worker", workers...)
-	secret, span := w.secret(worker), one[job.Millis](t, "for", 3500, 8000)
+	secret, span := w.secret(worker), one[job.Millis](t, "for", 3500, 8000, 0)
 	if rapid.Bool().Draw(t, "wrong") {
 		_, err := w.ExtendWorker(w.Context(), worker+"x", secret, span)
 		w.refused("extend worker", err, job.Forbidden)
@@ -52,7 +52,11 @@ func (m *model) extendAll(holder string, span job.Millis) (ids []job.ID) {
 	for _, j := range m.sorted(func(j *job.Job) bool { return j.HeldBy(holder) }) {
 		for i := range j.Leases {
 			if j.Leases[i].Holder == holder {
-				j.Leases[i].Until = m.now + span
+				l := &j.Leases[i]
+				if span > 0 { // else as long as before
+					l.Span = span
+				}
+				l.Until = m.now + l.Span
 			}
 		}
 		ids = append(ids, j.ID)

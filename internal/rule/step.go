@@ -59,7 +59,7 @@ type Command struct {
 	Started   bool             // Extend: the run has begun
 	Commit    bool             // Extend: the run asks for the word that its effects count
 	Progress  *job.RunProgress // Extend: what the worker tells; nil = nothing
-	AtOnce    bool             // Take: of a task: its engine has a free slot for it, so the run begins now
+	Begins    job.Millis       // Take: of a task: the steady time at which its engine has a slot for it at the latest; 0 = not known
 	Back      bool             // Extend: of a task: its engine is back after a start of the server
 	Anchor    *Anchor          // Extend: carries the lease over a start of the server; nil = does not
 	RunStart  job.Millis       // settles: when the run began, as the holder says; 0 = not said
@@ -266,10 +266,13 @@ func take(v View, c Command) (Effect, error) {
 	if begin > 0 {
 		l.StartBy = v.Steady.Add(begin)
 	}
-	if v.Queue.Grid == nil || c.AtOnce && begin == 0 { // the clock of a task starts with its run; an engine may never tell of that
-		l.RunEnd = runEnd(v, j)
+	if l.Until > 0 {
+		l.Span = l.Until - v.Steady
 	}
-	if v.Queue.Grid != nil {
+	if v.Queue.Grid == nil {
+		l.RunEnd = runEnd(v, j)
+	} else {
+		mute(v, c.Begins, begin, j, &l)
 		l.Number, l.Copy = j.Deliveries+1, len(j.Leases) > 0
 	}
 	turn(v, c.Turn, j, &l, &e)
@@ -294,6 +297,19 @@ func take(v View, c Command) (Effect, error) {
 	return e, nil
 }
 
+// mute starts the clock of a task, which starts with its run, for an engine that
+// never tells of that: when it has a slot for the task at the latest.
+func mute(v View, begins, startTimeout job.Millis, j *job.Job, l *job.Lease) {
+	if begins == 0 || startTimeout > 0 {
+		return
+	}
+	now := v.Steady
+	v.Steady = begins
+	if l.RunEnd = runEnd(v, j); l.RunEnd > 0 && begins > now {
+		l.Span = l.RunEnd - now
+	}
+}
+
 func either(own, other job.Millis) job.Millis {
 	if own > 0 {
 		return own
@@ -309,11 +325,18 @@ func extend(v View, c Command) (Effect, error) {
 	j := v.Job.Clone()
 	l := &j.Leases[i]
 	if l.Until > 0 && c.Until > 0 {
-		l.Until = c.Until
+		l.Until, l.Span = c.Until, c.Until-v.Steady
 	}
 	if a := c.Anchor; a != nil {
-		l.Until = a.carry(v, l.Until, 0)
-		l.RunEnd = a.carry(v, l.RunEnd, runEnd(v, j)-v.Steady)
+		whole := runEnd(v, j) - v.Steady
+		if l.Until > 0 && l.Span > 0 {
+			l.Until = a.carry(v, l.Until, max(l.Span, a.Window))
+		} else if l.Until > 0 {
+			l.Until = a.carry(v, l.Until, 0)
+		} else {
+			whole = either(l.Span, whole)
+		}
+		l.RunEnd = a.carry(v, l.RunEnd, whole)
 		l.StartBy = a.carry(v, l.StartBy, either(j.StartTimeout, v.Queue.StartTimeout))
 	}
 	if c.Back && l.RunEnd > 0 {
@@ -331,6 +354,9 @@ func extend(v View, c Command) (Effect, error) {
 	if c.Started && l.Started == 0 {
 		l.Started, l.StartBy = v.Now, 0
 		l.RunEnd = runEnd(v, j) // the run clock starts with the run, not with the lease
+		if l.Until == 0 {
+			l.Span = 0
+		}
 	}
 	e := Effect{Job: j}
 	if c.Commit {

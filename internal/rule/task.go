@@ -101,6 +101,9 @@ const backGrace = job.Second
 func goesOn(v View, j *job.Job, l *job.Lease) job.Millis {
 	began := either(l.Started, l.Since)
 	v.Steady -= max(0, v.Now-began)
+	if l.Until == 0 && l.Span > 0 {
+		return v.Steady.Add(l.Span)
+	}
 	return runEnd(v, j)
 }
 

@@ -47,7 +47,7 @@ func (s *scene) taken() *outcome {
 
 	want := job.Lease{Token: l.Token, Holder: l.Holder, Kind: h.kind, Since: s.now, Alone: j.Alone}
 	if h.life > 0 {
-		want.Until = s.steady + h.life
+		want.Until, want.Span = s.steady+h.life, h.life
 	}
 	want.RunEnd = s.timer(j.RunTimeout, s.q.RunTimeout)
 	want.StartBy = s.timer(j.StartTimeout, s.q.StartTimeout)

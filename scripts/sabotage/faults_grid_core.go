@@ -30,9 +30,9 @@ var gridCoreFaults = []fault{
 		name: "grid-clock-before-start", breaks: "grid.md 0, 6",
 		does:  "the clock of a task runs before its engine begins",
 		file:  "internal/rule/step.go",
-		old:   "	if v.Queue.Grid == nil || c.AtOnce && begin == 0 { // the clock of a task starts with its run; an engine may never tell of that",
-		new:   "	{",
-		first: []suite{in(enginePkg, "TestAnEngineThatNeverSaysStartedIsTimed")},
+		old:   "	v.Steady = begins\n",
+		new:   "",
+		first: []suite{in(enginePkg, "TestWhatAMuteEngineFetchedAheadIsTimed")},
 	},
 	{
 		name: "grid-engine-served-while-stopping", breaks: "grid.md 1",

@@ -20,14 +20,6 @@ var gridSlackFaults = []fault{
 		first: []suite{in(rulePkg, "TestA10AnEngineEndsARunByItselfAndTheServerAfterTheSlack")},
 	},
 	{
-		name: "run-clock-from-the-lease", breaks: "grid.md 6",
-		does:  "a task that an engine fetched ahead takes too long before it begins",
-		file:  "internal/rule/step.go",
-		old:   "	if v.Queue.Grid == nil || c.AtOnce && begin == 0 { // the clock of a task starts with its run; an engine may never tell of that",
-		new:   "	if v.Queue != nil {",
-		first: []suite{in("internal/sim", "TestSimulation")},
-	},
-	{
 		name: "overrun-copied-at-each-look", breaks: "gridserver.md A11",
 		does:  "a run that runs on is looked at again and again, and gets a copy each time",
 		file:  "internal/rule/settle.go",

@@ -184,7 +184,7 @@ func flagsOf(j *job.Job) uint64 {
 
 func appendLease(b []byte, l *job.Lease) []byte {
 	b = append(b, l.Token[:]...)
-	b = append(b, byte(l.Kind), bit(l.Alone)|bit(l.Host != "")<<1|bit(l.AnyHost)<<2|bit(l.Copy)<<3|bit(l.Commits)<<4|bit(l.Number > 0)<<5)
+	b = append(b, byte(l.Kind), bit(l.Alone)|bit(l.Host != "")<<1|bit(l.AnyHost)<<2|bit(l.Copy)<<3|bit(l.Commits)<<4|bit(l.Number > 0)<<5|bit(l.Span != 0)<<6)
 	b = appendString(b, l.Holder)
 	if l.Host != "" {
 		b = appendString(b, l.Host)
@@ -193,6 +193,9 @@ func appendLease(b []byte, l *job.Lease) []byte {
 		b = appendCounters(b, l.Number)
 	}
 	b = appendMillis(b, l.Since, l.Started, l.Until, l.RunEnd, l.StartBy)
+	if l.Span != 0 {
+		b = appendMillis(b, l.Span)
+	}
 	return binary.AppendVarint(b, l.Turn)
 }
 
@@ -377,6 +380,10 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 				r.bad = r.bad || l.Number == 0
 			}
 			l.Since, l.Started, l.Until, l.RunEnd, l.StartBy = r.millis(), r.millis(), r.millis(), r.millis(), r.millis()
+			if bits&64 != 0 {
+				l.Span = r.millis()
+				r.bad = r.bad || l.Span == 0
+			}
 			l.Turn = r.varint()
 			r.bad = r.bad || l.Kind > job.Unary
 			j.Leases = append(j.Leases, l)

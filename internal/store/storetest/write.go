@@ -54,7 +54,7 @@ func fullJobs(w *world) []*job.Job {
 			},
 		},
 		Leases: []job.Lease{
-			{Token: w.token(), Holder: "h\x00 1", Kind: job.Unary, Since: 25, Started: 26, Until: 27, RunEnd: 28, StartBy: 29, Turn: 30, Alone: true},
+			{Token: w.token(), Holder: "h\x00 1", Kind: job.Unary, Since: 25, Started: 26, Until: 27, Span: 31, RunEnd: 28, StartBy: 29, Turn: 30, Alone: true},
 			{Token: w.token(), Holder: "h2"},
 			{Token: w.token(), Holder: "h3", Host: "ü", Alone: true},
 			{Token: w.token(), Holder: "h4", Host: "x", AnyHost: true, Copy: true, Commits: true, Number: 1 << 31},
