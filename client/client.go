@@ -68,7 +68,7 @@ func New(baseURL string, opts Options) (*Client, error) {
 			return nil, err
 		}
 	}
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("%q is no server address; write it as http://127.0.0.1:7890", shown)
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
@@ -171,7 +171,7 @@ func (c *Client) send(ctx context.Context, method, path string, raw []byte, into
 }
 
 func (c *Client) sendWithin(ctx context.Context, timeout time.Duration, method, path string, raw []byte, into any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, &NoAnswerError{URL: c.shown, Why: "nothing came within " + timeout.String()})
 	defer cancel()
 	req, err := c.request(ctx, method, path, raw)
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *Client) sendWithin(ctx context.Context, timeout time.Duration, method, 
 	}
 	resp, err := c.calls.Do(req)
 	if err != nil {
-		return because(ctx, err)
+		return c.because(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode >= 300 {
@@ -187,7 +187,7 @@ func (c *Client) sendWithin(ctx context.Context, timeout time.Duration, method, 
 	}
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, bodyBytesMax))
 	if err != nil {
-		return because(ctx, fmt.Errorf("reading the answer: %w", err))
+		return c.because(ctx, err)
 	}
 	if into == nil {
 		return nil
@@ -198,12 +198,13 @@ func (c *Client) sendWithin(ctx context.Context, timeout time.Duration, method, 
 	return nil
 }
 
-// because says more than "context deadline exceeded" if there is more to say.
-func because(ctx context.Context, err error) error {
+// because is why a call has no answer: what ended its ctx, if that is told, or what
+// became of the connection.
+func (c *Client) because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
 		return cause
 	}
-	return err
+	return &NoAnswerError{URL: c.shown, Why: whyNoAnswer(err), cause: err}
 }
 
 func (c *Client) request(ctx context.Context, method, path string, raw []byte) (*http.Request, error) {

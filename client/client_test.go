@@ -176,7 +176,7 @@ func TestACallEndsAfterItsTimeout(t *testing.T) {
 		f, c := newFake(t, Options{Timeout: time.Second})
 		f.refuse = func(r *http.Request) *refusal { <-r.Context().Done(); return &refusal{hangUp: true} }
 		_, err := c.Queues(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "no answer within 1s") {
+		if err == nil || !strings.Contains(err.Error(), "does not answer: nothing came within 1s") {
 			t.Errorf("%v", err)
 		}
 	})

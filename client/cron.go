@@ -109,7 +109,7 @@ func (c *Client) SetCronEntry(ctx context.Context, group string, e wire.CronEntr
 func (c *Client) PauseCronEntry(ctx context.Context, group, entry string, paused bool) (*wire.CronEntry, error) {
 	out := new(wire.CronEntry)
 	if err := c.call(ctx, "PATCH", cronEntryPath(group, entry), wire.CronPause{Paused: paused}, out); err != nil {
-		return nil, fmt.Errorf("pausing the cron entry %s of %s: %w", entry, group, err)
+		return nil, fmt.Errorf("changing the cron entry %s of %s: %w", entry, group, err)
 	}
 	return out, nil
 }

@@ -234,7 +234,7 @@ func (c *Client) ExportDead(ctx context.Context, f wire.DeadFilter) (io.ReadClos
 	req.Header.Set("Accept", "application/x-ndjson")
 	resp, err := c.calls.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("exporting dead jobs: %w", because(ctx, err))
+		return nil, fmt.Errorf("exporting dead jobs: %w", c.because(ctx, err))
 	}
 	if resp.StatusCode >= 300 {
 		defer func() { _ = resp.Body.Close() }()

@@ -1,13 +1,17 @@
 package client
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/reprisehq/reprise/wire"
@@ -39,6 +43,41 @@ func (e *Error) Temporary() bool {
 		return true
 	}
 	return e.Status >= 500
+}
+
+// NoAnswerError is a call to which no answer came: nobody could be reached, or the
+// connection ended before. What was asked for may have been done nevertheless.
+type NoAnswerError struct {
+	URL   string // of the server
+	Why   string // in words
+	cause error
+}
+
+func (e *NoAnswerError) Error() string { return e.URL + " does not answer: " + e.Why }
+func (e *NoAnswerError) Unwrap() error { return e.cause }
+
+// whyNoAnswer says in words what became of a connection. Those of Go name the request
+// and its address again.
+func whyNoAnswer(err error) string {
+	if cut := (*url.Error)(nil); errors.As(err, &cut) {
+		err = cut.Err
+	}
+	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound {
+		return "there is no host " + name.Name
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "its certificate cannot be verified (" + strings.TrimPrefix(err.Error(), "tls: failed to verify certificate: ") + ")"
+	}
+	why, isCall := errors.AsType[syscall.Errno](err)
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "it speaks http, not https"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "the connection was cut"
+	case isCall:
+		return why.Error()
+	}
+	return err.Error()
 }
 
 // CodeOf returns the code of a refusal anywhere in err, "" if there is none.

@@ -327,10 +327,15 @@ func (s *Session) page(ctx context.Context, after int64, wait time.Duration) (pa
 		"after": {strconv.FormatInt(after, 10)}, "limit": {strconv.Itoa(resultsPage)},
 		"wait_ms": {strconv.FormatInt(wait.Milliseconds(), 10)},
 	}
-	err = s.try(ctx, func() error {
+	ask := func() error {
 		page = new(wire.TaskResults)
 		return s.client.call(ctx, "GET", s.path+"/results?"+q.Encode(), nil, page)
-	})
+	}
+	if wait == 0 && s.client.opts.RetryFor < 0 { // who looks now and repeats nothing
+		err = ask()
+		return page, err
+	}
+	err = s.try(ctx, ask)
 	return page, err
 }
 

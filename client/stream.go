@@ -91,7 +91,7 @@ func (s *stream) once(ctx context.Context) (accepted bool, err error) {
 	req.Header.Set("Worker-Id", s.worker)
 	resp, err := s.client.takes.Do(req)
 	if err != nil {
-		return false, because(ctx, err)
+		return false, s.client.because(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
@@ -104,7 +104,7 @@ func (s *stream) once(ctx context.Context) (accepted bool, err error) {
 	for {
 		line, err := readLine(lines)
 		if err != nil {
-			return true, because(ctx, err)
+			return true, s.client.because(ctx, err)
 		}
 		if len(line) <= 1 {
 			s.beat()

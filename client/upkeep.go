@@ -36,7 +36,7 @@ func (c *Client) long(ctx context.Context, path string) (io.ReadCloser, error) {
 	req.Header.Set("Accept", "*/*")
 	resp, err := c.calls.Do(req)
 	if err != nil {
-		return nil, because(ctx, err)
+		return nil, c.because(ctx, err)
 	}
 	if resp.StatusCode >= 300 {
 		defer func() { _ = resp.Body.Close() }()

@@ -57,16 +57,13 @@ func showAudit(cmd *cobra.Command, list []wire.AuditEntry, asJSON bool) error {
 		}
 		return nil
 	}
-	t := newTable(out)
-	if len(list) > 0 {
-		heads := []string{"WHEN", "WHO", "FROM", "WHAT", "OF", "JOBS"}
-		if slices.ContainsFunc(list, func(e wire.AuditEntry) bool { return e.Changes != nil }) {
-			heads = append(heads, "CHANGES")
-		}
-		t.row(heads...)
+	heads := []string{"WHEN", "WHO", "FROM", "WHAT", "OF", "JOBS"}
+	if slices.ContainsFunc(list, func(e wire.AuditEntry) bool { return e.Changes != nil }) {
+		heads = append(heads, "CHANGES")
 	}
+	t := newList(out, "nothing yet", heads...)
 	for _, e := range list {
-		cells := []string{time.UnixMilli(e.At).Format("2006-01-02 15:04:05"), e.By, e.From, e.Action, e.Subject, strconv.FormatInt(e.Count, 10)}
+		cells := []string{time.UnixMilli(e.At).Format(forPeople), e.By, e.From, e.Action, e.Subject, strconv.FormatInt(e.Count, 10)}
 		if e.Changes != nil {
 			cells = append(cells, changesOf(e))
 		}

@@ -35,7 +35,6 @@ and others pass.`,
 func budgetCommand(cmd *cobra.Command, keys int, run func(cmd *cobra.Command, cl *client.Client, key string) error) *cobra.Command {
 	var conn connection
 	conn.register(cmd)
-	complete(cmd, false, []kind{budgets}[:keys]...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) != keys {
 			return usagef("it is used as: %s", cmd.UseLine())
@@ -48,12 +47,9 @@ func budgetCommand(cmd *cobra.Command, keys int, run func(cmd *cobra.Command, cl
 		if keys > 0 {
 			key = args[0]
 		}
-		err = run(cmd, cl, key)
-		if client.CodeOf(err) == wire.CodeNotFound {
-			err = fmt.Errorf("%w\n\"reprise budgets list\" shows those there are, \"reprise budgets set %s --allocation N\" makes this one", err, key)
-		}
-		return advise(err, cl)
+		return advise(run(cmd, cl, key), cl)
 	}
+	complete(cmd, false, []kind{budgets}[:keys]...)
 	return cmd
 }
 

@@ -42,7 +42,7 @@ func TestBudgetsAreSetListedShownAndDeleted(t *testing.T) {
 		}
 	}
 	refused(`"reprise jobs list --budget gpu of test" shows them`, "budgets", "delete", "gpu of test")
-	refused(`"reprise budgets set none --allocation N" makes this one`, "budgets", "show", "none")
+	refused(`"reprise budgets list" shows those there are`, "budgets", "show", "none")
 	refused("--allocation is missing", "budgets", "set", "x")
 	refused("--burst needs --per", "budgets", "set", "x", "--allocation", "1", "--burst", "2")
 	refused("write a span of time", "budgets", "set", "x", "--allocation", "1", "--per", "-1s")

@@ -38,6 +38,7 @@ func TestLiveNamesAreCompleted(t *testing.T) {
 	id := field(t, well(t, "enqueue", "--queue", "complete-me", "--type", "t", "--json"), "id")
 	well(t, "enqueue", "--queue", "complete-too", "--type", "t")
 	well(t, "budgets", "set", "complete-gpu", "--allocation", "2")
+	t.Cleanup(func() { well(t, "budgets", "delete", "complete-gpu") })
 	well(t, "queue", "hold", "complete-me", "--group", "complete-group", "--for", "1m")
 	well(t, "lock", "run", "complete-lock", "--", "true")
 	file := filepath.Join(t.TempDir(), "settings")

@@ -41,7 +41,6 @@ docs/cron.md explains expressions, time zones and missed ticks.`,
 func cronCommand(cmd *cobra.Command, least, most int, run func(cmd *cobra.Command, cl *client.Client, args []string) error) *cobra.Command {
 	var conn connection
 	conn.register(cmd)
-	complete(cmd, false, []kind{crons, cronEntries}[:most]...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
 			return usagef("it is used as: %s", cmd.UseLine())
@@ -52,6 +51,7 @@ func cronCommand(cmd *cobra.Command, least, most int, run func(cmd *cobra.Comman
 		}
 		return advise(run(cmd, cl, args), cl)
 	}
+	complete(cmd, false, []kind{crons, cronEntries}[:most]...)
 	return cmd
 }
 
@@ -64,7 +64,8 @@ func cronName(args []string) string {
 }
 
 func newCronListCommand() *cobra.Command {
-	return cronCommand(&cobra.Command{
+	var asJSON bool
+	cmd := cronCommand(&cobra.Command{
 		Use: "list", Short: "List all entries and when they come next",
 		Example: "  reprise cron list",
 	}, 0, 0, func(cmd *cobra.Command, cl *client.Client, _ []string) error {
@@ -72,12 +73,18 @@ func newCronListCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		t := newTable(cmd.OutOrStdout(), "GROUP", "ENTRY", "EXPRESSION", "TIME ZONE", "NEXT", "STATE")
+		t := newList(cmd.OutOrStdout(), "no cron group; \"reprise cron set GROUP -f FILE\" makes one", "GROUP", "ENTRY", "EXPRESSION", "TIME ZONE", "NEXT", "STATE")
 		now := time.Now()
 		for _, name := range groups {
 			g, err := cl.Cron(cmd.Context(), name)
 			if err != nil {
 				return err
+			}
+			if asJSON {
+				if err := jsonLine(cmd.OutOrStdout(), g); err != nil {
+					return err
+				}
+				continue
 			}
 			if len(g.Entries) == 0 {
 				t.row(name, "-", "-", orDash(g.Timezone), "-", cronState(g, nil))
@@ -95,8 +102,13 @@ func newCronListCommand() *cobra.Command {
 				t.row(name, e.Name, e.Expression, orDash(zone), next, cronState(g, e))
 			}
 		}
+		if asJSON {
+			return nil
+		}
 		return t.flush()
 	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print each group with its entries as a line of JSON")
+	return cmd
 }
 
 func orDash(s string) string {

@@ -38,7 +38,7 @@ runs in the server, as a replay does.`,
 			}
 			for i, id := range ids {
 				if err := cl.DeleteDead(cmd.Context(), id); err != nil {
-					return advise(fmt.Errorf("%w (%s deleted before)", err, plural(int64(i), "job")), cl)
+					return advise(before(err, i, "deleted"), cl)
 				}
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s deleted\n", plural(int64(len(ids)), "job"))

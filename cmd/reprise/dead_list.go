@@ -78,7 +78,7 @@ func listDead(cmd *cobra.Command, cl *client.Client, f wire.DeadFilter, newest b
 	}
 	switch {
 	case n == 0:
-		fmt.Fprintln(out, "no such dead job")
+		fmt.Fprintln(out, "no such dead job"+noSuchQueues(cmd.Context(), cl, f.Queues))
 	case more:
 		fmt.Fprintf(cmd.ErrOrStderr(), "There are more than these %d; --limit shows more.\n", limit)
 	}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -57,6 +59,9 @@ func newDeadMarkCommand() *cobra.Command {
 				return jsonLine(cmd.OutOrStdout(), now)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: muted %t, paused %t, note %q\n", now.Fingerprint, *now.Muted, *now.Paused, *now.Note)
+			if _, err := cl.DeadGroup(cmd.Context(), args[0]); client.CodeOf(err) == wire.CodeNotFound {
+				fmt.Fprintf(cmd.ErrOrStderr(), "Nothing is dead of it%s; the mark is kept for jobs to come.\n", spell.Hint(args[0], fingerprints.known(cmd, nil)))
+			}
 			return nil
 		},
 	}

@@ -134,7 +134,7 @@ func (f *runFlags) replayEach(cmd *cobra.Command, cl *client.Client, ids []strin
 	for i, id := range ids {
 		j, err := cl.ReplayOne(cmd.Context(), id, how)
 		if err != nil {
-			return fmt.Errorf("%w (%s replayed before)", err, plural(int64(i), "job"))
+			return before(err, i, "replayed")
 		}
 		if f.asJSON {
 			if err := jsonLine(cmd.OutOrStdout(), j); err != nil {
@@ -184,6 +184,10 @@ func (f *runFlags) preview(cmd *cobra.Command, cl *client.Client, did string) er
 		return err
 	case f.asJSON:
 		return jsonLine(out, d)
+	}
+	if d.Count == 0 {
+		_, err = fmt.Fprintln(out, "no such dead job"+noSuchQueues(cmd.Context(), cl, f.filter.Queues))
+		return err
 	}
 	fmt.Fprintf(out, "%s would be %s", plural(d.Count, "job"), did)
 	if !f.dry {

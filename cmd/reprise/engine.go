@@ -109,7 +109,7 @@ func (f *engineFlags) run(cmd *cobra.Command) error {
 	defer release()
 	stderr := &sharedWriter{w: cmd.ErrOrStderr()}
 	log := &workLog{w: stderr, quiet: f.quiet, verbose: f.verbose}
-	f.options.Events = log.events(cl.URL())
+	f.options.Events = log.events()
 	var e *client.Engine
 	c := &command{
 		line: f.command, timeout: f.timeout, grace: killGrace, stdout: cmd.OutOrStdout(), stderr: stderr,

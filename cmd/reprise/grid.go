@@ -369,7 +369,7 @@ func newGridSessionsCommand() *cobra.Command {
 			if err != nil {
 				return advise(err, cl)
 			}
-			t := newTable(cmd.OutOrStdout(), "SESSION", "STATE", "SHARE", "SUBMITTED", "WAITING", "ACTIVE", "COMPLETED", "FAILED", "CANCELLED")
+			t := newList(cmd.OutOrStdout(), "no session; \"reprise grid submit\" opens one", "SESSION", "STATE", "SHARE", "SUBMITTED", "WAITING", "ACTIVE", "COMPLETED", "FAILED", "CANCELLED")
 			for i := range list {
 				s, n := &list[i], &list[i].Tasks
 				if f.asJSON {
@@ -405,7 +405,7 @@ func newGridEnginesCommand() *cobra.Command {
 			if err != nil {
 				return advise(err, cl)
 			}
-			t := newTable(cmd.OutOrStdout(), "ENGINE", "HOST", "STATE", "RUNNING", "SLOTS", "HEARD", "PROPERTIES")
+			t := newList(cmd.OutOrStdout(), "no engine is logged in; \"reprise engine --slots N --exec COMMAND\" is one", "ENGINE", "HOST", "STATE", "RUNNING", "SLOTS", "HEARD", "PROPERTIES")
 			for i := range list {
 				e := &list[i]
 				if f.asJSON {

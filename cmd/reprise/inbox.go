@@ -49,7 +49,6 @@ A message is in one of these states:
 func inboxCommand(cmd *cobra.Command, least, most int, run func(cmd *cobra.Command, cl *client.Client, args []string) error) *cobra.Command {
 	var conn connection
 	conn.register(cmd)
-	complete(cmd, false, []kind{inboxes, messages}[:most]...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
 			return usagef("it is used as: %s", cmd.UseLine())
@@ -60,6 +59,7 @@ func inboxCommand(cmd *cobra.Command, least, most int, run func(cmd *cobra.Comma
 		}
 		return advise(run(cmd, cl, args), cl)
 	}
+	complete(cmd, false, []kind{inboxes, messages}[:most]...)
 	return cmd
 }
 
@@ -113,7 +113,7 @@ func listInboxes(cmd *cobra.Command, cl *client.Client, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	t := newTable(cmd.OutOrStdout(), "INBOX", "WAIT", "DELIVERING", "RETRYING", "PAUSED", "BLOCKING", "DEAD", "GROUPS", "BLOCKED", "STATE")
+	t := newList(cmd.OutOrStdout(), "no inbox; \"reprise inbox set NAME -f FILE\" makes one", "INBOX", "WAIT", "DELIVERING", "RETRYING", "PAUSED", "BLOCKING", "DEAD", "GROUPS", "BLOCKED", "STATE")
 	for i := range list {
 		x := &list[i]
 		if asJSON {
@@ -147,7 +147,7 @@ func inboxState(x *wire.Inbox) string {
 }
 
 func listMessages(cmd *cobra.Command, cl *client.Client, inbox string, f client.MessageFilter, asJSON bool) error {
-	t := newTable(cmd.OutOrStdout(), "ID", "MESSAGE", "GROUP", "STATUS", "ATTEMPTS", "RECEIVED", "NEXT DUE")
+	t := newList(cmd.OutOrStdout(), "no such message", "ID", "MESSAGE", "GROUP", "STATUS", "ATTEMPTS", "RECEIVED", "NEXT DUE")
 	left := f.Limit
 	for left > 0 {
 		f.Limit = min(left, wire.PageLimitMax)
@@ -272,7 +272,7 @@ func newInboxGroupsCommand() *cobra.Command {
 		Use: "groups NAME", Short: "List the groups that have unfinished messages, and what stops them",
 		Example: `  reprise inbox groups reservations --state blocked`,
 	}, 1, 1, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		t := newTable(cmd.OutOrStdout(), "GROUP", "STATE", "MESSAGES", "HEAD", "ATTEMPTS", "NEXT DUE")
+		t := newList(cmd.OutOrStdout(), "no such group has unfinished messages", "GROUP", "STATE", "MESSAGES", "HEAD", "ATTEMPTS", "NEXT DUE")
 		from := ""
 		for left := limit; left > 0; {
 			page, err := cl.InboxGroups(cmd.Context(), args[0], from, min(left, wire.PageLimitMax), states...)

@@ -31,7 +31,7 @@ func TestInboxCommandsDoWhatTheySay(t *testing.T) {
 	inbox("m2 g 1 in_progress 0", "list", "in")
 	inbox(`"message_id":"m1"`, "list", "in", "--type", "a.b.C", "--newest", "-n", "1", "--json")
 	inbox(`"message_id":"m2"`, "list", "in", "--group", "g 1", "-n", "1", "--json")
-	inbox("ID MESSAGE GROUP STATUS ATTEMPTS RECEIVED NEXT DUE", "list", "in", "--status", "dead,blocking")
+	inbox("no such message", "list", "in", "--status", "dead,blocking")
 	inbox(`"header": "X-Hint"`, "show", "in")
 	inbox(`type a.b.C`, "show", "in", "m1")
 	inbox(`"X-No":"1"`, "show", "in", "m1", "--json")

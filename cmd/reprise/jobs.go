@@ -176,7 +176,7 @@ func listJobs(cmd *cobra.Command, cl *client.Client, f client.Filter, limit int,
 	}
 	switch {
 	case n == 0:
-		fmt.Fprintln(out, "no such job")
+		fmt.Fprintln(out, "no such job"+noSuchQueues(cmd.Context(), cl, f.Queues))
 	case more:
 		fmt.Fprintf(cmd.ErrOrStderr(), "There are more than these %d; --limit shows more.\n", limit)
 	}
@@ -465,7 +465,7 @@ With a filter instead of ids the jobs are only counted, until --yes is given.`,
 			}
 			for i, id := range ids {
 				if err := cl.Delete(cmd.Context(), id); err != nil {
-					return advise(fmt.Errorf("%w (%s deleted before)", err, plural(int64(i), "job")), cl)
+					return advise(before(err, i, "deleted"), cl)
 				}
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s deleted\n", plural(int64(len(ids)), "job"))
@@ -498,6 +498,10 @@ func wouldBe(cmd *cobra.Command, cl *client.Client, f client.Filter, what string
 	f.All = false // a count needs no such word
 	n, err := cl.Count(cmd.Context(), f)
 	if err != nil {
+		return err
+	}
+	if n == 0 {
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), "no such job"+noSuchQueues(cmd.Context(), cl, f.Queues))
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s would be %s; add --yes to do it\n", plural(n, "job"), what)

@@ -46,7 +46,7 @@ With a filter instead of ids the jobs are only counted and some are shown, until
 			}
 			for i, id := range ids {
 				if _, err := cl.Cancel(cmd.Context(), id, reason); err != nil {
-					return advise(fmt.Errorf("%w (%s cancelled before)", err, plural(int64(i), "job")), cl)
+					return advise(before(err, i, "cancelled"), cl)
 				}
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s cancelled\n", plural(int64(len(ids)), "job"))
@@ -83,6 +83,10 @@ func cancelAll(cmd *cobra.Command, cl *client.Client, f client.Filter, reason st
 		rows.row(j.ID, status(j), j.Queue, j.Type)
 	}
 	if err := rows.flush(); err != nil {
+		return err
+	}
+	if p.Count == 0 {
+		_, err = fmt.Fprintln(out, "no such job that is not finished"+noSuchQueues(cmd.Context(), cl, f.Queues))
 		return err
 	}
 	fmt.Fprintf(out, "%s would be cancelled; add --yes to do it\n", plural(p.Count, "job"))

@@ -120,7 +120,7 @@ func patchEach(cmd *cobra.Command, cl *client.Client, ids []string, change clien
 			err = jsonLine(cmd.OutOrStdout(), j)
 		}
 		if err != nil {
-			return fmt.Errorf("%w (%s patched before)", err, plural(int64(i), "job"))
+			return before(err, i, "patched")
 		}
 	}
 	if !asJSON {

@@ -79,7 +79,7 @@ The command finds in its environment:
 	spanVar(flags, &f.options.AtLeast, "at-least", 0, "how long the lock stays taken even if the command ends sooner")
 	flags.StringVar(&f.options.Owner, "owner", "", "who asks, for people who look at the lock (default this host and process)")
 	flags.IntVar(&f.heldExit, "held-exit", exitTemporary, "exit code if somebody else has the lock")
-	complete(cmd, true, locks, nil)
+	complete(cmd, true, locks, files)
 	return cmd
 }
 

@@ -31,11 +31,11 @@ func run(root *cobra.Command, args []string) int {
 	}
 	if exit, ok := errors.AsType[*exitCode](err); ok {
 		if exit.cause != nil {
-			fmt.Fprintf(cmd.ErrOrStderr(), "reprise: %v\n", exit.cause)
+			fmt.Fprintf(cmd.ErrOrStderr(), "reprise: %s\n", plainText(exit.cause))
 		}
 		return exit.code
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "reprise: %v\n", err)
+	fmt.Fprintf(cmd.ErrOrStderr(), "reprise: %s\n", plainText(err))
 	if _, ok := errors.AsType[*usageError](err); !ok {
 		return 1
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"os"
 	"regexp"
 	"slices"
@@ -161,15 +160,6 @@ func (c *connection) client(opts client.Options) (*client.Client, error) {
 		return nil, &usageError{err}
 	}
 	return cl, nil
-}
-
-// advise adds the next step to an error, where there is an obvious one.
-func advise(err error, cl *client.Client) error {
-	if _, network := errors.AsType[*net.OpError](err); network {
-		return fmt.Errorf("no server answers at %s: %w\n"+
-			"Start one with \"reprise serve\", or name another with --url or REPRISE_URL", cl.URL(), err)
-	}
-	return adviseToken(err)
 }
 
 // must panics on an error that only a wrong name in this package can cause.

@@ -42,7 +42,6 @@ when to use which.`,
 func queueCommand(cmd *cobra.Command, more int, run func(cmd *cobra.Command, cl *client.Client, args []string) error) *cobra.Command {
 	var conn connection
 	conn.register(cmd)
-	complete(cmd, false, queues)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 || more >= 0 && len(args) != 1+more {
 			return usagef("it is used as: %s", cmd.UseLine())
@@ -53,11 +52,13 @@ func queueCommand(cmd *cobra.Command, more int, run func(cmd *cobra.Command, cl 
 		}
 		return advise(run(cmd, cl, args), cl)
 	}
+	complete(cmd, false, queues)
 	return cmd
 }
 
 func newQueueListCommand() *cobra.Command {
 	var conn connection
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the queues that hold jobs",
 		Example: `  reprise queue list`,
@@ -71,11 +72,18 @@ func newQueueListCommand() *cobra.Command {
 			if err != nil {
 				return advise(err, cl)
 			}
-			t := newTable(cmd.OutOrStdout(), "QUEUE", "SCHEDULED", "READY", "IN FLIGHT", "DEAD", "IN/S", "DONE/S", "FAILED/S", "STATE")
+			out := cmd.OutOrStdout()
+			t := newList(out, "no queue holds a job; \"reprise enqueue --queue NAME --type NAME\" puts one in", "QUEUE", "SCHEDULED", "READY", "IN FLIGHT", "DEAD", "IN/S", "DONE/S", "FAILED/S", "STATE")
 			for _, name := range names {
 				q, err := cl.Queue(cmd.Context(), name)
 				if err != nil {
 					return advise(err, cl)
+				}
+				if asJSON {
+					if err := jsonLine(out, q); err != nil {
+						return err
+					}
+					continue
 				}
 				count := func(n int64) string { return strconv.FormatInt(n, 10) }
 				in, done, failed := "-", "-", "-"
@@ -84,10 +92,14 @@ func newQueueListCommand() *cobra.Command {
 				}
 				t.row(name, count(q.Jobs.Scheduled), count(q.Jobs.Ready), count(q.Jobs.InFlight), count(q.Jobs.Dead), in, done, failed, queueState(q, time.Now()))
 			}
+			if asJSON {
+				return nil
+			}
 			return t.flush()
 		},
 	}
 	conn.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print each queue as a line of JSON")
 	return cmd
 }
 

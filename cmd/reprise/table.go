@@ -14,7 +14,8 @@ import (
 // columns of a list, which is a table with heads, are cut so that a row fits into a line.
 type table struct {
 	w    io.Writer
-	most int // characters of a line; 0 = as many as are needed
+	most int    // characters of a line; 0 = as many as are needed
+	none string // what is said of a list without rows
 	rows [][]string
 }
 
@@ -28,6 +29,13 @@ func newTable(w io.Writer, heads ...string) *table {
 	if len(heads) > 0 {
 		t.heads(heads...)
 	}
+	return t
+}
+
+// newList is a table with heads, or what is said instead where no row comes.
+func newList(w io.Writer, none string, heads ...string) *table {
+	t := newTable(w, heads...)
+	t.none = none
 	return t
 }
 
@@ -46,6 +54,10 @@ func (t *table) row(cells ...string) {
 
 // flush writes the rows.
 func (t *table) flush() error {
+	if len(t.rows) == 1 && t.none != "" {
+		_, err := io.WriteString(t.w, t.none+"\n")
+		return err
+	}
 	widths := t.widths()
 	var b strings.Builder
 	for _, row := range t.rows {

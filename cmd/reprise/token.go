@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/reprisehq/reprise/client"
 	"github.com/reprisehq/reprise/internal/server"
+	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -227,7 +226,11 @@ func newTokenRevokeCommand() *cobra.Command {
 			}
 			i := slices.IndexFunc(list, func(t wire.Token) bool { return t.Name == args[0] || t.ID == args[0] })
 			if i < 0 {
-				return fmt.Errorf("there is no token %q; \"reprise token list\" shows those there are", args[0])
+				var names []string
+				for _, t := range list {
+					names = append(names, t.Name)
+				}
+				return fmt.Errorf("there is no token %q%s\n\"%s\" shows those there are", args[0], spell.Hint(args[0], names), tokens.list)
 			}
 			if err := cl.RevokeToken(cmd.Context(), list[i].ID); err != nil {
 				return advise(err, cl)
@@ -258,13 +261,4 @@ until a file names it under auth.tokens:
 			return err
 		},
 	}
-}
-
-// adviseToken adds what to do about a refusal for want of a token.
-func adviseToken(err error) error {
-	refused, ok := errors.AsType[*client.Error](err)
-	if !ok || refused.Status != http.StatusUnauthorized {
-		return err
-	}
-	return fmt.Errorf("%w\nGive the token in REPRISE_TOKEN or with --token-file", err)
 }

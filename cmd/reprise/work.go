@@ -151,7 +151,7 @@ func (f *workFlags) run(cmd *cobra.Command) error {
 
 	stderr := &sharedWriter{w: cmd.ErrOrStderr()}
 	log := &workLog{w: stderr, quiet: f.quiet, verbose: f.verbose}
-	f.options.Events = log.events(cl.URL())
+	f.options.Events = log.events()
 	var w *client.Worker
 	handle := f.handler(cmd, stderr, cl, func() string { return w.ID() })
 	if f.noKill {
@@ -288,7 +288,7 @@ func (l *workLog) tell(format string, args ...any) {
 	fmt.Fprintln(l.w, time.Now().Format("15:04:05"), printable(fmt.Sprintf(format, args...)))
 }
 
-func (l *workLog) events(url string) client.Events {
+func (l *workLog) events() client.Events {
 	lost := false // of the stream's goroutine
 	return client.Events{
 		Connected: func() {
@@ -299,7 +299,7 @@ func (l *workLog) events(url string) client.Events {
 		},
 		Disconnected: func(err error, wait time.Duration) {
 			if !lost {
-				l.tell("no connection to %s: %v; trying again until it answers (next in %s)", url, err, span(wait))
+				l.tell("no connection: %v; trying again until it answers (next in %s)", err, span(wait))
 			}
 			lost = true
 		},

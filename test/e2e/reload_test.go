@@ -120,7 +120,7 @@ func TestTheDoctorAndHealthOfARealServer(t *testing.T) {
 	succeeds(t, []string{"health", "--ready", "--url", s.url}, "ready")
 	succeeds(t, []string{"doctor", "--root-dir", root, "--url", s.url}, "in use by a running server", "is ready")
 	s.kill()
-	fails(t, []string{"health", "--url", s.url}, "no server answers")
+	fails(t, []string{"health", "--url", s.url}, "does not answer")
 	fails(t, []string{"doctor", "--root-dir", root, "--url", s.url}, "refused")
 	succeeds(t, []string{"doctor", "--root-dir", root, "--port", s.port()}, "1 jobs (0 scheduled, 1 ready", "is free")
 	if err := os.Remove(filepath.Join(root, "FORMAT")); err != nil {
