@@ -60,7 +60,7 @@ type page struct {
 var (
 	idShape   = regexp.MustCompile(`\b0[0-9a-z]{24}\b`)
 	ageShape  = regexp.MustCompile(`\b[0-9.]+(ms|s|m|h)( ago)\b`)
-	dateShape = regexp.MustCompile(`\b20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\b`)
+	dateShape = regexp.MustCompile(`\b20\d\d-\d\d-\d\d \d\d:\d\d:\d\d( [+-]\d\d:\d\d)?`)
 )
 
 // words takes a command line apart as a shell does, as far as the page needs
