@@ -14,7 +14,10 @@ import (
 // A number is never used again for another layout.
 //
 //	1  jobs under their id, payloads and failures apart, rows by table
-const Format = 1
+//	2  more kinds of values, which a version that knows 1 takes for damaged:
+//	   rows of sessions and holders that are binary, inline results, spans of
+//	   unary leases, cancelled jobs
+const Format = 2
 
 // Which optional fields follow in the value of a job.
 const (

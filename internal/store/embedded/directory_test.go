@@ -132,6 +132,25 @@ func TestADirectoryThatIsNotOursOrOfANewerVersionIsRefused(t *testing.T) { // AD
 	refuses(t, fs, "", job.Corrupt, "has data but no FORMAT file")
 }
 
+// What this version writes an earlier one would take for damaged.
+func TestADirectoryOfAnEarlierFormatIsRaised(t *testing.T) {
+	fs := vfs.NewMem()
+	s := openDir(t, fs, "root")
+	id := put(t, s, 10)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, fs, "root/FORMAT", []byte("1\n"))
+	s = openDir(t, fs, "root")
+	has(t, s, id)
+	if n, err := embedded.ReadFormat(fs, "root/FORMAT"); n != embedded.Format || err != nil {
+		t.Errorf("FORMAT is %d, %v", n, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestANewDirectorySurvivesAPowerCutAtOnce: the first job that is durable is
 // found again, though the power goes right after it; so every directory on
 // the way to it must be on the disk as well (I5).

@@ -96,6 +96,7 @@ type Store struct {
 	db      atomic.Pointer[handle]
 	tickers []*ticker
 
+	format            int         // in FORMAT
 	aside, compacting atomic.Bool // is a snapshot, a compaction under way
 }
 
@@ -143,6 +144,9 @@ func Open(opts Options) (*Store, error) {
 		if err = s.checkFormat(); err == nil {
 			err = s.load()
 		}
+		if err == nil && s.format < Format {
+			err = s.writeFormat()
+		}
 		if err != nil {
 			err = errors.Join(err, s.closeHandle(), s.witness.close())
 		}
@@ -177,6 +181,7 @@ func (s *Store) checkFormat() error {
 		if n > Format {
 			return job.Errorf(job.Invalid, "the data directory has format %d, this version knows up to %d; start a newer version, or restore a backup made with this one", n, Format)
 		}
+		s.format = n
 		return nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
@@ -192,12 +197,25 @@ func (s *Store) checkFormat() error {
 	if err := s.witness.begin(); err != nil {
 		return err
 	}
-	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	return s.writeFormat()
+}
+
+// writeFormat says that from now on there may be what earlier versions do not know.
+func (s *Store) writeFormat() error {
+	fs, path := s.opts.FS, s.opts.FS.PathJoin(s.opts.Dir, "FORMAT")
+	f, err := fs.Create(path+".new", vfs.WriteCategoryUnspecified)
+	if err == nil {
+		_, err = f.Write([]byte(strconv.Itoa(Format) + "\n"))
+		err = errors.Join(err, f.Sync(), f.Close())
+	}
+	if err == nil {
+		err = fs.Rename(path+".new", path)
+	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	_, err = f.Write([]byte(strconv.Itoa(Format) + "\n"))
-	return errors.Join(err, f.Sync(), f.Close(), syncDir(fs, s.opts.Dir))
+	s.format = Format
+	return syncDir(fs, s.opts.Dir)
 }
 
 // ReadFormat reads the number in a FORMAT file.
