@@ -287,3 +287,27 @@ func TestA22NoMoreRunsEndThanUrgentTasksLackSlots(t *testing.T) {
 		})
 	})
 }
+
+// A run ends for an urgent task only if that may take its place: not for one that a
+// free slot is for, nor for one that the engine may not run.
+func TestNoRunEndsForAnUrgentTaskInVain(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("low")
+		g.session("now", urgent, func(q *job.Queue) { q.Grid.MaxEngines = 2 })
+		m := g.engine("w", 3)
+		g.tasks("low", "L1", "L2")
+		g.put("low", "L3", task, func(n *engine.NewJob) { n.Job.RunTimeout = 31 * job.Second })
+		m.gets("L1", "L2", "L3")
+		late := m.held["L3"].Lease.Token
+		g.beating(31*job.Second, m)
+		m.gets("L3: timeout")
+		g.tasks("now", "U1")
+		g.put("now", "U2", task, func(n *engine.NewJob) {
+			n.Job.Requires = []job.Requirement{{Property: "cpu", Op: ">", Value: "1"}}
+		})
+		m.beat(late) // it has a free slot again
+		m.gets("U1")
+		g.counters("L1", counts{"live": 1})
+		g.counters("L2", counts{"live": 1})
+	})
+}

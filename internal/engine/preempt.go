@@ -29,7 +29,7 @@ func (r *run) preempt() error {
 	if need == 0 {
 		return nil
 	}
-	p := preemption{run: r, t: t, suit: map[string]bool{}}
+	p := preemption{run: r, t: t, suit: map[string]bool{}, placed: map[job.ID]bool{}, gets: map[*rule.Share]int{}}
 	if err := p.look(); err != nil || p.ending || len(p.list) == 0 {
 		return err
 	}
@@ -37,8 +37,20 @@ func (r *run) preempt() error {
 	if err != nil {
 		return err
 	}
-	victims, again := rule.Victims(p.list, need-free, r.steady)
-	r.preemptAt = again
+	victims, again := rule.Victims(p.list, need-free, r.steady, func(i int) bool {
+		if err != nil || len(p.placed)-free == preemptMost {
+			return false
+		}
+		var served bool
+		served, err = p.place(p.runs[i].holder)
+		return served
+	})
+	if err != nil {
+		return err
+	}
+	if r.preemptAt = again; len(victims) == preemptMost { // the rest in the next run
+		r.preemptAt = r.steady
+	}
 	for _, i := range victims {
 		if err := r.endLeases(p.runs[i].holder, []job.ID{p.runs[i].id}, job.ByPreempt); err != nil {
 			return err
@@ -48,11 +60,16 @@ func (r *run) preempt() error {
 	return nil
 }
 
+// preemptMost is how many runs one transaction ends for urgent sessions.
+const preemptMost = 64
+
 // preemption is one look at what may be ended for urgent sessions.
 type preemption struct {
 	*run
 	t      *roster
-	suit   map[string]bool // what suits says of machines
+	suit   map[string]bool     // what suits says of machines
+	placed map[job.ID]bool     // urgent tasks for which there is a slot, or will be
+	gets   map[*rule.Share]int // how many of each session
 	list   []rule.Preemptible
 	runs   []victim
 	ending bool // some end by themselves in the next transaction, which looks again: their session is cancelled
@@ -139,26 +156,56 @@ func (p *preemption) mayServe(h *job.Holder) (bool, error) {
 	if room, err := p.room(h); room < 0 || err != nil {
 		return false, err
 	}
+	share, _, err := p.next(h)
+	return share != nil, err
+}
+
+// place gives an urgent task a place on a machine, if one may run there that has
+// none yet.
+func (p *preemption) place(name string) (bool, error) {
+	h, err := p.machineRow(name)
+	if err != nil {
+		return false, err
+	}
+	share, id, err := p.next(h)
+	if share == nil || err != nil {
+		return false, err
+	}
+	p.placed[id] = true
+	p.gets[share]++
+	return true, nil
+}
+
+// next is the urgent task without a place that a machine would be given; share is
+// its session, nil = there is none.
+func (p *preemption) next(h *job.Holder) (of *rule.Share, id job.ID, err error) {
+	stream := p.holder(h.Name)
 	seeker := rule.Seeker{Holder: h.Name, Properties: h.Properties, Engine: true, Host: h.Machine.Host}
 	for _, share := range p.t.rota.Targets() {
-		if !share.Urgent || share.Running >= share.Target || stream != nil && !serves(stream.opts.Queues, share.Name) {
+		if !share.Urgent || share.Running+p.gets[share] >= share.Target || stream != nil && !serves(stream.opts.Queues, share.Name) {
 			continue
 		}
 		if out, err := p.excluded(share.Name, h.Name); out || err != nil {
 			if err != nil {
-				return false, err
+				return nil, id, err
 			}
 			continue
 		}
-		if list, err := p.tx.Ready([]string{share.Name}, seeker, 1); len(list) > 0 || err != nil {
-			return err == nil, err
+		list, err := p.tx.Ready([]string{share.Name}, seeker, len(p.placed)+1)
+		if err != nil {
+			return nil, id, err
+		}
+		for _, j := range list {
+			if !p.placed[j.ID] {
+				return share, j.ID, nil
+			}
 		}
 	}
-	return false, nil
+	return nil, id, nil
 }
 
-// free is how many slots are free where urgent tasks may run: they were not asked
-// for yet.
+// free is how many urgent tasks have a place in slots that are free: they were not
+// asked for yet.
 func (p *preemption) free() (n int, err error) {
 	err = p.machines(func(h *job.Holder) error {
 		suits, err := p.suits(h.Name)
@@ -166,7 +213,10 @@ func (p *preemption) free() (n int, err error) {
 			return err
 		}
 		room, err := p.room(h)
-		n += room
+		for served := true; room > 0 && served && err == nil; room-- {
+			served, err = p.place(h.Name)
+			n += oneIf(served)
+		}
 		return err
 	})
 	return n, err

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"pgregory.net/rapid"
@@ -54,22 +55,39 @@ func (w *gridWorld) hurry(t *rapid.T) {
 	}
 }
 
-// suits reports whether a machine waits for tasks, or asks for them call by call, and
-// may run one of an urgent session that is below its share.
-func (w *gridWorld) suits(m *machine, claims []*claim) bool {
+// suits is the task of an urgent session below its share that a machine would be
+// given which waits for tasks, or asks for them call by call; but none of those that
+// have a place. nil = there is none.
+func (w *gridWorld) suits(m *machine, claims []*claim, placed map[*task]bool) *task {
 	conn := w.conns[m.name]
 	if g := w.grid; !m.able() || conn == nil && !m.polls || g.room(m) < 0 { // the end of a run frees no slot of one that has too many
-		return false
+		return nil
 	}
-	return slices.ContainsFunc(claims, func(c *claim) bool {
-		if !c.set.Grid.Urgent || c.running >= c.target || c.excludes(m) {
-			return false
+	for _, c := range claims {
+		all := w.grid.ofSession(c.session)
+		gets := c.running
+		for _, t := range all {
+			gets += oneOf(placed[t])
+		}
+		if !c.set.Grid.Urgent || gets >= c.target || c.excludes(m) {
+			continue
 		}
 		if conn != nil && len(conn.serves) > 0 && !slices.Contains(conn.serves, c.name) {
-			return false
+			continue
 		}
-		return slices.ContainsFunc(w.grid.ofSession(c.session), func(t *task) bool { return t.inLine() && t.fits(m) })
-	})
+		line := slices.DeleteFunc(all, func(t *task) bool { return !t.inLine() || !t.fits(m) || placed[t] })
+		if len(line) > 0 {
+			return slices.MinFunc(line, foremost)
+		}
+	}
+	return nil
+}
+
+func oneOf(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // preempt ends as many runs as urgent sessions lack slots, less those that are free,
@@ -88,8 +106,18 @@ func (w *gridWorld) preempt() (some bool) {
 	}
 	suits := map[string]bool{}
 	for name, m := range g.machines {
-		if suits[name] = w.suits(m, claims); suits[name] {
-			lack -= g.room(m)
+		suits[name] = w.suits(m, claims, nil) != nil
+	}
+	placed := map[*task]bool{} // there is a slot for it, or will be
+	place := func(m *machine) bool {
+		t := w.suits(m, claims, placed)
+		placed[t] = t != nil
+		return t != nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.machines)) {
+		m := g.machines[name]
+		for n := g.room(m); suits[name] && n > 0 && place(m); n-- {
+			lack--
 		}
 	}
 	type victim struct {
@@ -111,7 +139,7 @@ func (w *gridWorld) preempt() (some bool) {
 		return cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(b.r.since, a.r.since))
 	})
 	for _, v := range list {
-		if lack <= 0 || v.running <= v.target {
+		if lack <= 0 || v.running <= v.target || !place(g.machines[v.r.machine]) {
 			continue
 		}
 		lack--

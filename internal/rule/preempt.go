@@ -38,8 +38,9 @@ func (p *Preemptible) eligible(steady job.Millis) (at job.Millis, ok bool) {
 // returns their places in the list, and when another would be found that is
 // protected yet, 0 if none is. What is chosen is evicted: uncharged, its counter
 // of pre-emptions one more. Rota.Short(true), less what is idle or about to end,
-// is the need.
-func Victims(list []Preemptible, need int, steady job.Millis) (victims []int, again job.Millis) {
+// is the need; serves says whether an urgent task that has no slot yet may run in
+// the place of one, and takes note that it has that place.
+func Victims(list []Preemptible, need int, steady job.Millis, serves func(i int) bool) (victims []int, again job.Millis) {
 	if need <= 0 {
 		return nil, 0
 	}
@@ -61,7 +62,7 @@ func Victims(list []Preemptible, need int, steady job.Millis) (victims []int, ag
 		case !ok:
 		case at > steady:
 			again = sooner(again, at)
-		case len(victims) < need:
+		case len(victims) < need && serves(i):
 			victims = append(victims, i)
 			taken[p.Share]++
 		}

@@ -208,26 +208,26 @@ func TestA22VictimsOfUrgentSessions(t *testing.T) {
 	if low.Target != 1 || high.Target != 1 {
 		t.Fatalf("low has a share of %d, high of %d", low.Target, high.Target)
 	}
-	victims, again := Victims(list, 2, now)
+	victims, again := Victims(list, 2, now, anyone)
 	if !slices.Equal(victims, []int{1, 0}) || again != 0 {
 		t.Errorf("victims %v, again %d: want the newest of those above their share that are not protected", victims, again)
 	}
 	list[0].Expected = 120 * job.Second // past 80 % of it
-	victims, again = Victims(list, 2, now)
+	victims, again = Victims(list, 2, now, anyone)
 	if !slices.Equal(victims, []int{1}) || again != now+10*job.Second {
 		t.Errorf("victims %v, again in %d", victims, again-now)
 	}
 	list[2].Expected = 30 * job.Second // is past 80 % when it is protected no more
-	if victims, again = Victims(list, 2, now); !slices.Equal(victims, []int{1}) || again != 0 {
+	if victims, again = Victims(list, 2, now, anyone); !slices.Equal(victims, []int{1}) || again != 0 {
 		t.Errorf("victims %v, again in %d", victims, again-now)
 	}
-	if victims, _ = Victims(list, 0, now); victims != nil {
+	if victims, _ = Victims(list, 0, now, anyone); victims != nil {
 		t.Errorf("nobody needs %v", victims)
 	}
 	r.Wait(low, 0)
 	r.Change(low, Claim{Weight: 0}) // suspended: above its share, and the lowest
 	r.Targets()
-	if victims, _ = Victims(list, 1, now); !slices.Equal(victims, []int{3}) {
+	if victims, _ = Victims(list, 1, now, anyone); !slices.Equal(victims, []int{3}) {
 		t.Errorf("victims %v, want the lowest weight first", victims)
 	}
 }
@@ -249,11 +249,11 @@ func TestA23WhoWasPreemptedFiveTimesIsSpared(t *testing.T) {
 		if n >= PreemptMost {
 			want = 0
 		}
-		if victims, _ := Victims(list, 1, now); !slices.Equal(victims, []int{want}) {
+		if victims, _ := Victims(list, 1, now, anyone); !slices.Equal(victims, []int{want}) {
 			t.Errorf("pre-empted %d times: victim %v, want %d", n, victims, want)
 		}
 	}
-	if victims, _ := Victims([]Preemptible{{Share: u, Since: 1}}, 1, now); victims != nil {
+	if victims, _ := Victims([]Preemptible{{Share: u, Since: 1}}, 1, now, anyone); victims != nil {
 		t.Error("an urgent session is a victim")
 	}
 }
@@ -287,3 +287,5 @@ func TestBalancingIsDamped(t *testing.T) {
 		t.Errorf("a has a share of %d, b of %d; in the first step give %v", a.Target, b.Target, got)
 	}
 }
+
+func anyone(int) bool { return true }
