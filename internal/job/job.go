@@ -80,6 +80,7 @@ type Job struct {
 	Blocks   bool  // a dead head that holds its group (on_dead block and park)
 	Alone    bool  // lost so often that it is delivered only to a holder with nothing else
 	Owns     bool  // stands under its key: has its unique key, or takes in newcomers of its batch
+	Beside   bool  // the latest charged failure was that of a run beside another one
 	Copies   uint8 // runs wanted side by side when the job starts, at least 1
 	Wanted   uint8 // runs wanted now
 	Door     Door  // through which it came

@@ -163,7 +163,7 @@ func (m *model) giveBack(j *job.Job, p job.Place, after job.Millis) {
 // last live one decides.
 func (m *model) failedBeside(j *job.Job) bool {
 	limit, _ := j.Retry.LimitValue()
-	return (j.Copies > 1 || j.Reschedules > 0) && int64(j.Attempts) > limit && j.Overrides == 0 && j.FailedAt >= j.DequeuedAt
+	return j.Beside && int64(j.Attempts) > limit && j.Overrides == 0
 }
 
 // wait puts a job in line, now or when it is due.
@@ -203,6 +203,7 @@ func (m *model) charge(j *job.Job) {
 	}
 	j.Attempts++
 	j.Failures++
+	j.Beside = len(j.Leases) > 0
 }
 
 // decide is what a failure leads to, in the order of section 6.

@@ -111,6 +111,7 @@ func (m *model) take(j *job.Job, token job.Token, holder string, kind job.Holder
 	}
 	j.State, j.DequeuedAt = job.Leased, m.now
 	j.Deliveries++
+	j.Beside = j.Beside && len(j.Leases) > 0
 	j.Leases = append(j.Leases, l)
 	m.stats.Taken++
 }

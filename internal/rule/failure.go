@@ -90,6 +90,7 @@ func charge(v View, j *job.Job, do *job.Rule, f job.Failure, l job.Lease, e *Eff
 		j.Evictions++
 	default:
 		j.Attempts++
+		j.Beside = len(j.Leases) > 0
 	}
 	record(v, j, f, l, e)
 }

@@ -261,6 +261,7 @@ func take(v View, c Command) (Effect, error) {
 		return Effect{}, job.Errorf(job.WrongState, "host %s already runs job %s", c.Lease.Host, v.Job.ID)
 	}
 	j, l, e := v.Job.Clone(), *c.Lease, Effect{}
+	j.Beside = j.Beside && len(j.Leases) > 0
 	l.Since = v.Now
 	begin := either(j.StartTimeout, v.Queue.StartTimeout)
 	if begin > 0 {

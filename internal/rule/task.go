@@ -113,7 +113,7 @@ func goesOn(v View, j *job.Job, l *job.Lease) job.Millis {
 // One that began past its limit, because an operator brought it back with what is
 // left or lowered the limit, is given back as any other.
 func failedBeside(v View, j *job.Job) bool {
-	if j.Copies <= 1 && j.Reschedules == 0 || j.FailedAt < j.DequeuedAt || !noRunLeft(v, j) {
+	if !j.Beside || !noRunLeft(v, j) {
 		return false
 	}
 	rules := policy(v, j).Rules // one with a limit of its own may have let it go on

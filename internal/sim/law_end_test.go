@@ -211,7 +211,7 @@ func (s *scene) back(o *outcome, j *job.Job, p job.Place, delay job.Millis) *out
 func (s *scene) failedBeside(j *job.Job) bool {
 	p := s.policy(j)
 	limit, bounded := p.LimitValue()
-	if !bounded || int64(j.Attempts) <= limit || j.Overrides > 0 || j.Copies == 1 && j.Reschedules == 0 || j.DequeuedAt > j.FailedAt {
+	if !bounded || int64(j.Attempts) <= limit || j.Overrides > 0 || !j.Beside {
 		return false
 	}
 	for _, r := range *cmp.Or(p.Rules, &job.Rules{}) {

@@ -72,6 +72,7 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 		s.recorded(j, n, &r.Failure)
 	default:
 		j.Attempts += n
+		j.Beside = len(j.Leases) > 0
 		s.recorded(j, n, &r.Failure)
 	}
 	after, span := max(r.RetryAfter, r.NotBefore-s.now, 0), r.Hold

@@ -73,6 +73,7 @@ func (s *scene) taken() *outcome {
 	}
 	j.State, j.DequeuedAt, j.Wait = job.Leased, s.now, job.Wait{}
 	j.Deliveries++
+	j.Beside = j.Beside && len(j.Leases) > 0
 	j.Leases = append(j.Leases, want)
 	return o
 }

@@ -35,7 +35,7 @@ const (
 	hasSharedPayload
 	hasLeases
 	hasEnded
-	hasFlags // blocks, alone, owns
+	hasFlags // blocks, alone, owns, beside
 	hasDelay
 	hasReleases
 	hasDoor
@@ -115,7 +115,7 @@ func appendRest(b []byte, j *job.Job, flags uint64) []byte {
 		}
 	}
 	if flags&hasFlags != 0 {
-		b = append(b, bit(j.Blocks)|bit(j.Alone)<<1|bit(j.Owns)<<2)
+		b = append(b, bit(j.Blocks)|bit(j.Alone)<<1|bit(j.Owns)<<2|bit(j.Beside)<<3)
 	}
 	if flags&hasDelay != 0 {
 		b = appendMillis(b, j.LastDelay)
@@ -173,7 +173,7 @@ func flagsOf(j *job.Job) uint64 {
 	set(hasSharedPayload, j.Payload != j.ID)
 	set(hasLeases, len(j.Leases) > 0)
 	set(hasEnded, len(j.Ended) > 0)
-	set(hasFlags, j.Blocks || j.Alone || j.Owns)
+	set(hasFlags, j.Blocks || j.Alone || j.Owns || j.Beside)
 	set(hasDelay, j.LastDelay != 0)
 	set(hasReleases, j.Releases != 0)
 	set(hasDoor, j.Door != job.DoorJobs)
@@ -405,7 +405,7 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 	}
 	if flags&hasFlags != 0 {
 		b := r.byte()
-		j.Blocks, j.Alone, j.Owns = b&1 != 0, b&2 != 0, b&4 != 0
+		j.Blocks, j.Alone, j.Owns, j.Beside = b&1 != 0, b&2 != 0, b&4 != 0, b&8 != 0
 	}
 	if flags&hasDelay != 0 {
 		j.LastDelay = r.millis()

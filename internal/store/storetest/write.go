@@ -64,7 +64,7 @@ func fullJobs(w *world) []*job.Job {
 	dead := &job.Job{
 		ID: w.id(), Queue: "ü", Type: "", Band: job.BandNormal, State: job.Dead, Reason: job.Evicted, Blocks: true, Group: "g", PurgeAt: 17,
 		Print: 1<<63 + 5, DiedAt: 32, Replays: 33,
-		RetainDone: job.Unset, RetainDead: 0, Payload: w.id(), PayloadSize: 2, Owns: true, Finished: -34,
+		RetainDone: job.Unset, RetainDead: 0, Payload: w.id(), PayloadSize: 2, Owns: true, Beside: true, Finished: -34,
 		Extras: &job.Extras{Narrow: true, Batch: &job.Batch{Key: "k", When: "true", Fold: "$new"}, Result: job.InlineResult([]byte("made"))},
 	}
 	return []*job.Job{leased, dead}
