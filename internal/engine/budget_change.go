@@ -101,6 +101,9 @@ func (e *Engine) PatchBudget(ctx context.Context, key string, by job.Actor, edit
 
 func (e *Engine) changeBudget(ctx context.Context, key string, by job.Actor, action string, change func(old *job.Budget) (job.Budget, error)) (BudgetState, error) {
 	var out BudgetState
+	if err := e.enoughForJobs(ctx, key, change); err != nil {
+		return out, err
+	}
 	err := e.do(ctx, 0, func(r *run) error {
 		old, err := r.budget(key)
 		if err != nil {
@@ -212,6 +215,30 @@ func (r *run) enoughForCron(b *job.Budget) error {
 			"budget '%s' cannot have a capacity of %d: cron entry %s costs %d; change that first", b.Name, b.Capacity(), u.example, u.cost)}
 	}
 	return err
+}
+
+// enoughForJobs refuses a capacity below the cost of an unfinished job, as Zizq
+// does. It looks before the change is made: a job that comes meanwhile takes all
+// there is.
+func (e *Engine) enoughForJobs(ctx context.Context, key string, change func(*job.Budget) (job.Budget, error)) error {
+	old, err := e.Budget(ctx, key)
+	if job.KindOf(err) == job.NotFound || err == nil && old.Jobs == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	b, err := change(old.Budget)
+	if err != nil || b.Check() != nil || b.Capacity() >= old.Capacity() {
+		return nil //nolint:nilerr // the change itself says what is wrong
+	}
+	return e.Each(ctx, Search{
+		Filter: Filter{States: []job.State{job.Scheduled, job.Ready, job.Leased}},
+		Where:  func(j *job.Job) bool { return costOf(j, key) > b.Capacity() },
+	}, func(l Listed) (bool, error) {
+		return false, &job.Error{Kind: job.Unprocessable, Field: "allocation", Text: fmt.Sprintf(
+			"budget '%s' cannot have a capacity of %d: job %s costs %d; finish, delete or rebind it first", key, b.Capacity(), l.Job.ID, costOf(l.Job, key))}
+	})
 }
 
 // deadOf counts the dead jobs that a budget counts. They do not run unless

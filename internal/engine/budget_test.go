@@ -326,11 +326,13 @@ func TestACostAboveWhatABudgetWasLoweredToTakesAllOfIt(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.budget("k", 4)
 		w := r.anonymous(9)
-		r.put("q", "a", costs("k", 1))
 		r.put("q", "b", costs("k", 4))
-		w.gets("a")
-		r.budget("k", 2)
-		w.ok("a")
+		w.gets("b")
+		r.settle(w.held["b"], job.Died)
+		r.budget("k", 2) // it is dead, and no reason to refuse that
+		if _, err := r.ReviveDead(r.Context(), r.ids["b"], engine.ReplayDead{}, ann); err != nil {
+			r.Fatal(err)
+		}
 		w.gets("b")
 		r.put("q", "c", costs("k", 1))
 		w.gets()
@@ -377,6 +379,38 @@ func TestRefusalsOfBudgetsChangeNothing(t *testing.T) {
 		if _, err := r.Reset(r.Context()); err != nil || r.rows(job.Budgets) != 0 {
 			r.Errorf("after a reset there are %d budgets, %v", r.rows(job.Budgets), err)
 		}
+	})
+}
+
+func TestABudgetIsEnoughForItsJobs(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.budget("k", 5)
+		r.budget("t", 2, every(job.Second, 9))
+		w := r.anonymous(1)
+		r.put("q", "small", costs("k", 1))
+		r.put("q", "large", costs("k", 4, "t", 7))
+		shrink := func(key string, edit func(*job.Budget), text string) {
+			r.Helper()
+			_, err := r.PatchBudget(r.Context(), key, job.Actor{}, edit)
+			if (err == nil) != (text == "") || err != nil && (job.KindOf(err) != job.Unprocessable || !strings.Contains(err.Error(), text)) {
+				r.Errorf("%v, want %q", err, text)
+			}
+		}
+		units := func(n int64) func(*job.Budget) { return func(b *job.Budget) { b.Allocation = n } }
+		shrink("k", units(3), "budget 'k' cannot have a capacity of 3: job ")
+		shrink("k", units(3), "costs 4; finish, delete or rebind it first")
+		shrink("t", func(b *job.Budget) { b.Burst = 0 }, "budget 't' cannot have a capacity of 2: job ")
+		shrink("t", units(1), "")
+		shrink("k", units(4), "")
+		if _, err := r.SetBudget(r.Context(), job.Budget{Name: "k", Allocation: 1}, job.Actor{}); job.KindOf(err) != job.Unprocessable {
+			r.Errorf("replaced: %v", err)
+		}
+		w.gets("small")
+		w.ok("small")
+		w.gets("large")
+		shrink("k", units(3), "costs 4") // it runs
+		w.ok("large")
+		shrink("k", units(1), "")
 	})
 }
 

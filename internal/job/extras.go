@@ -10,6 +10,7 @@ type Extras struct {
 	Unique      *Unique // nil = there may be any number of it
 	Batch       *Batch  // nil = it stays a job of its own; never together with Unique
 	Narrow      bool    // who gave the key of one of these may not reach all queues: see rule.Reaches
+	NoRetention bool    // its retention was given, with no member; it is told so
 	Progress    *RunProgress
 	Budgets     []BudgetUse // keys differ
 	Result      *Result     // of a done job
@@ -22,7 +23,7 @@ type Extras struct {
 // without reflection: each settle asks.
 func (x Extras) orNil() *Extras {
 	if x.Labels == nil && x.Traceparent == "" && x.Unique == nil && x.Batch == nil && x.Progress == nil &&
-		x.Budgets == nil && x.Result == nil && x.Needs == nil && x.Attempts == nil && x.Affinity == nil && !x.Narrow {
+		x.Budgets == nil && x.Result == nil && x.Needs == nil && x.Attempts == nil && x.Affinity == nil && !x.Narrow && !x.NoRetention {
 		return nil
 	}
 	kept := x // x itself would be allocated for nothing, too
@@ -71,6 +72,13 @@ func (j *Job) WithProgress(p *RunProgress) *Extras {
 		x = *j.Extras
 	}
 	x.Progress = p
+	return x.orNil()
+}
+
+// WithRetention returns the extras with a retention that, if it is empty, is none.
+func (j *Job) WithRetention() *Extras {
+	x := *j.Extras
+	x.NoRetention = false
 	return x.orNil()
 }
 

@@ -177,9 +177,19 @@ type Failure struct {
 	Status    int  // HTTP status a target answered, 0 = none
 	ExitCode  int  // of a command, 0 = none: that of a failure is another
 	Timeout   bool // the attempt took too long
+	Blank     Blank
 	Started   Millis
 	Failed    Millis
 }
+
+// Blank says which texts of a failure were given and are empty, as Zizq tells them.
+type Blank uint8
+
+// The texts that may be left out.
+const (
+	BlankType Blank = 1 << iota
+	BlankBacktrace
+)
 
 // Failures kept per job: the first and the last FailuresKept.
 const FailuresKept = 50

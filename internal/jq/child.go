@@ -130,11 +130,11 @@ func memory() uint64 {
 
 // code is a compiled expression.
 func (c *worker) code(q *request) (*gojq.Code, error) {
-	key := fmt.Sprint(q.vars, q.source)
+	key := fmt.Sprint(q.most == sieve, q.vars, q.source)
 	if code := c.codes[key]; code != nil {
 		return code, nil
 	}
-	code, err := compile(q.source, q.vars)
+	code, err := compile(q.source, q.vars, q.most == sieve)
 	if len(c.codes) == codesMax {
 		clear(c.codes)
 	}

@@ -55,7 +55,7 @@ func Compile(source string, vars ...string) (*Program, error) {
 	if len(source) > SourceMax {
 		return nil, errors.New("the expression is longer than " + strconv.Itoa(SourceMax) + " bytes")
 	}
-	if _, err := compile(source, vars); err != nil {
+	if _, err := compile(source, vars, false); err != nil {
 		return nil, err
 	}
 	return &Program{source, vars}, nil
@@ -65,7 +65,8 @@ func Compile(source string, vars ...string) (*Program, error) {
 // have no order here.
 const likeZizq = `def keys_unsorted: keys; def debug: .; def debug(f): (f | empty), .; .`
 
-func compile(source string, vars []string) (*gojq.Code, error) {
+// compile reads an expression; a filter goes on behind an error.
+func compile(source string, vars []string, filter bool) (*gojq.Code, error) {
 	query, err := gojq.Parse(source)
 	if err != nil {
 		return nil, err
@@ -73,6 +74,9 @@ func compile(source string, vars []string) (*gojq.Code, error) {
 	own, err := gojq.Parse(likeZizq)
 	if err != nil {
 		return nil, err
+	}
+	if filter {
+		query = forgiving(query)
 	}
 	query.FuncDefs = append(own.FuncDefs, query.FuncDefs...)
 	return gojq.Compile(query, gojq.WithVariables(vars))
@@ -98,8 +102,7 @@ func (p *Program) Run(ctx context.Context, l Limits, most int, input []byte, var
 }
 
 // Keeps reports of payloads, in their order, which a filter keeps: those of which
-// any output is truthy. No output and an error of the expression do not keep
-// one, and neither does a payload that is larger than the limit. With an error,
+// any output is truthy. No output keeps none, an error is no output, and neither does a payload that is larger than the limit. With an error,
 // that of the payload behind those is not known: it wraps ErrBound, or is
 // ctx.Err(). Time is that of one payload, with the reading of it.
 func (p *Program) Keeps(ctx context.Context, l Limits, payloads ...[]byte) (keeps []bool, err error) {

@@ -53,6 +53,18 @@ func TestAFilterKeepsWhatHasATruthyOutput(t *testing.T) {
 		{`error("no")`, `1`, false},      // an error
 		{`true, error("no")`, `1`, true}, // true came first
 		{`false, error("no")`, `1`, false},
+		{`error("no"), true`, `1`, true}, // an error is an output, as in jaq
+		{`.[] | .a`, `[1,{"a":true}]`, true},
+		{`.[].a`, `[1,{"a":true}]`, true},
+		{`.l[].a.b`, `{"l":[{"a":1},{"a":{"b":1}}]}`, true},
+		{`.l[]?.a[].b`, `{"l":[1,{"a":[1,{"b":1}]}]}`, true},
+		{`(.[] | .a) | not`, `[1,{"a":false}]`, true},
+		{`(1, .[]) | .a`, `[1,{"a":false}]`, false},
+		{`.[] as $x | $x.a`, `[1,{"a":true}]`, true},
+		{`def f: .a; .[] | f`, `[1,{"a":true}]`, true},
+		{`.[] | label $out | (1, break $out) | . == 2`, `[1]`, false},
+		{`.[] as [$x] ?// $x | $x == 1`, `[[2],1]`, true},
+		{`[.[] | .a] | any`, `[1,{"a":true}]`, false}, // one output, and it is an error
 		{`halt`, `1`, false},
 		{`true, halt`, `1`, true},
 		{`halt_error`, `1`, false},

@@ -10,7 +10,7 @@ import (
 // Budgets (reference 1.17): a run takes the units of all budgets of its job at
 // once, or the job is put aside under the first one that lacks them. Those who
 // wait for a budget return in line order; nobody passes by who stands behind
-// them. A job whose cost is above the capacity, because that was lowered since,
+// them. A job whose cost is above the capacity, because that was lowered while it was dead,
 // takes all of it.
 
 const budgetPark = "budget/"

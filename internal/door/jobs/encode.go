@@ -174,9 +174,7 @@ func appendMembers(b []byte, j *job.Job, is rule.Obstacle, payload []byte) []byt
 	}
 	b = positive(b, `,"dequeued_at":`, int64(j.DequeuedAt))
 	b = positive(b, `,"failed_at":`, int64(j.FailedAt))
-	if j.RetainDone != job.Unset || j.RetainDead != job.Unset {
-		b = appendRetention(b, j.RetainDone, j.RetainDead)
-	}
+	b = appendRetention(b, j)
 	b = positive(b, `,"purge_at":`, int64(j.PurgeAt))
 	b = positive(b, `,"completed_at":`, int64(j.CompletedAt))
 	if j.Extras != nil {
@@ -238,13 +236,17 @@ func appendRetry(b []byte, r *job.Retry) []byte {
 	return b
 }
 
-func appendRetention(b []byte, done, dead job.Millis) []byte {
-	b = append(b, `,"retention":{`...)
-	if done != job.Unset {
-		b = number(b, `"completed_ms":`, int64(done))
+// appendRetention tells what was given: nothing, or also an object without members.
+func appendRetention(b []byte, j *job.Job) []byte {
+	if j.RetainDone == job.Unset && j.RetainDead == job.Unset && (j.Extras == nil || !j.Extras.NoRetention) {
+		return b
 	}
-	if dead != job.Unset {
-		b = number(comma(b), `"dead_ms":`, int64(dead))
+	b = append(b, `,"retention":{`...)
+	if j.RetainDone != job.Unset {
+		b = number(b, `"completed_ms":`, int64(j.RetainDone))
+	}
+	if j.RetainDead != job.Unset {
+		b = number(comma(b), `"dead_ms":`, int64(j.RetainDead))
 	}
 	return append(b, '}')
 }
@@ -255,10 +257,10 @@ func appendRetention(b []byte, done, dead job.Millis) []byte {
 func AppendFailure(b []byte, f job.Failure) []byte {
 	b = number(b, `{"attempt":`, int64(f.Number))
 	b = quote(b, `,"message":`, f.Message)
-	if f.Type != "" {
+	if f.Type != "" || f.Blank&job.BlankType != 0 {
 		b = quote(b, `,"error_type":`, f.Type)
 	}
-	if f.Backtrace != "" {
+	if f.Backtrace != "" || f.Blank&job.BlankBacktrace != 0 {
 		b = quote(b, `,"backtrace":`, f.Backtrace)
 	}
 	b = number(b, `,"dequeued_at":`, int64(f.Started))

@@ -254,7 +254,7 @@ func (r *Reader) retry(says *policy) {
 
 // retention reads {completed_ms, dead_ms}, each of which may be left out.
 func (r *Reader) retention(j *job.Job) {
-	r.object("retention", func(name []byte) {
+	given := r.object("retention", func(name []byte) {
 		switch string(name) {
 		case "completed_ms":
 			j.RetainDone = r.millis("retention.completed_ms", 0, job.Unset)
@@ -264,6 +264,9 @@ func (r *Reader) retention(j *job.Job) {
 			unknown[wire.Retention](r, name)
 		}
 	})
+	if given && j.RetainDone == job.Unset && j.RetainDead == job.Unset {
+		extrasOf(j).NoRetention = true
+	}
 }
 
 // requires reads a list of conditions, sorted: in another order they are still

@@ -134,9 +134,14 @@ func (r *Reader) patchRetention(add func(change)) {
 			unknown[wire.Retention](r, name)
 		}
 	})
-	if !there {
-		add(func(j *job.Job, _ job.Millis) { j.RetainDone, j.RetainDead = job.Unset, job.Unset })
-	}
+	add(func(j *job.Job, _ job.Millis) {
+		if !there {
+			j.RetainDone, j.RetainDead = job.Unset, job.Unset
+		}
+		if j.Extras != nil && j.Extras.NoRetention { // what is left empty is cleared
+			j.Extras = j.WithRetention()
+		}
+	})
 }
 
 // Bulk is the query of a call over many jobs.

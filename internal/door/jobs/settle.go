@@ -111,9 +111,9 @@ func (r *Reader) failure(f *job.Failure, said *bool, path string, name []byte) b
 		text, ok := r.text(path + "message")
 		f.Message, *said = string(text), ok
 	case "error_type":
-		f.Type = r.string(path + "error_type")
+		f.Type = r.blank(f, path+"error_type", job.BlankType)
 	case "backtrace":
-		f.Backtrace = r.string(path + "backtrace")
+		f.Backtrace = r.blank(f, path+"backtrace", job.BlankBacktrace)
 	case "status":
 		f.Status = int(r.number(path+"status", 0, 999, 0))
 	case "exit_code":
@@ -124,6 +124,15 @@ func (r *Reader) failure(f *job.Failure, said *bool, path string, name []byte) b
 		return false
 	}
 	return true
+}
+
+// blank reads a text of a failure, and notes that it was given and is empty.
+func (r *Reader) blank(f *job.Failure, path string, which job.Blank) string {
+	text, given := r.text(path)
+	if given && len(text) == 0 {
+		f.Blank |= which
+	}
+	return string(text)
 }
 
 // when reads a member that says when and where the job goes on, if it is one.

@@ -380,9 +380,7 @@ func appendTopRow(b []byte, l *engine.Listed, detail bool) []byte {
 	if j.Retry != nil {
 		b = appendRetry(b, j.Retry)
 	}
-	if j.RetainDone != job.Unset || j.RetainDead != job.Unset {
-		b = appendRetention(b, j.RetainDone, j.RetainDead)
-	}
+	b = appendRetention(b, j)
 	if j.Extras != nil {
 		b = appendKeys(b, j.Extras)
 	}

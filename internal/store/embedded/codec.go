@@ -439,18 +439,24 @@ func (r *reader) leases(j *job.Job, flags uint64) {
 	}
 }
 
-// appendFailure writes layout 1, or layout 2 for what that does not hold.
+// appendFailure writes layout 1, or one of the others for what that does not hold.
 func appendFailure(b []byte, f *job.Failure) []byte {
 	layout := byte(1)
 	if f.ExitCode != 0 || f.Timeout {
 		layout = 2
 	}
+	if f.Blank != 0 {
+		layout = 3
+	}
 	b = appendCounters(append(b, layout), f.Attempt)
 	b = appendString(appendString(appendString(appendString(b, f.Type), f.Message), f.Backtrace), f.Holder)
 	b = binary.AppendVarint(b, int64(f.Status))
 	b = appendMillis(b, f.Started, f.Failed)
-	if layout == 2 {
+	if layout >= 2 {
 		b = append(binary.AppendVarint(b, int64(f.ExitCode)), bit(f.Timeout))
+	}
+	if layout == 3 {
+		b = append(b, byte(f.Blank))
 	}
 	return b
 }
@@ -463,10 +469,13 @@ func decodeFailure(number uint32, b []byte) (job.Failure, error) {
 	f.Type, f.Message, f.Backtrace, f.Holder = r.string(), r.string(), r.string(), r.string()
 	f.Status = int(r.varint())
 	f.Started, f.Failed = r.millis(), r.millis()
-	if layout == 2 {
+	if layout >= 2 {
 		f.ExitCode, f.Timeout = int(r.varint()), r.byte() == 1
 	}
-	if r.bad || layout < 1 || layout > 2 || len(r.b) != 0 {
+	if layout == 3 {
+		f.Blank = job.Blank(r.byte())
+	}
+	if r.bad || layout < 1 || layout > 3 || len(r.b) != 0 {
 		return f, corrupt("a failure record is damaged")
 	}
 	return f, nil

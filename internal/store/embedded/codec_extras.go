@@ -21,6 +21,7 @@ const (
 	extraAffinity
 	extraInlineResult // in the place of extraResult
 	extraNarrow       // nothing follows
+	extraNoRetention  // neither
 	extrasKnown       = 1<<iota - 1
 )
 
@@ -42,6 +43,7 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 	set(extraAttempts, len(x.Attempts) > 0)
 	set(extraAffinity, x.Affinity != nil)
 	set(extraNarrow, x.Narrow)
+	set(extraNoRetention, x.NoRetention)
 	set(extraInlineResult, x.Result != nil && x.Result.Bytes != nil)
 	b = binary.AppendUvarint(b, has)
 	if has&extraLabels != 0 {
@@ -90,7 +92,7 @@ func appendExtras(b []byte, x *job.Extras) []byte {
 
 func (r *reader) extras() *job.Extras {
 	has := r.uvarint()
-	x := &job.Extras{Narrow: has&extraNarrow != 0}
+	x := &job.Extras{Narrow: has&extraNarrow != 0, NoRetention: has&extraNoRetention != 0}
 	r.bad = r.bad || has > extrasKnown
 	if has&extraLabels != 0 {
 		for n := r.count(); n > 0 && !r.bad; n-- {

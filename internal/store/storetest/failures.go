@@ -26,7 +26,7 @@ func (x *site) failed(name string, n int) *job.Job {
 			if err != nil {
 				return err
 			}
-			f := job.Failure{Type: "E", Message: "broken", Backtrace: "at\nline", Status: 503, ExitCode: -1, Timeout: true}
+			f := job.Failure{Type: "E", Message: "broken", Backtrace: "at\nline", Status: 503, ExitCode: -1, Timeout: true, Blank: job.BlankBacktrace}
 			if _, err = x.step(tx, a.ID, rule.Command{Verb: rule.SettleRetry, Token: t, Failure: f}); err != nil {
 				return err
 			}

@@ -49,6 +49,8 @@ func budgeting(c *client) {
 	each = "/jobs/" + waits + "/budgets/" + url.PathEscape(key)
 	c.call("POST", each, `{"cost":1}`).want(409)
 	same(c.t, "another cost", c.call("PATCH", each, `{"cost":2}`).want(200).at("budgets"), `[{"key":"`+key+`","cost":2}]`)
+	c.call("PATCH", at, `{"allocation":1}`).want(422, "budget '"+key+"' cannot have a capacity of 1: job "+waits+" costs 2")
+	c.call("PUT", at, `{"allocation":1,"strategy":{"type":"while_in_flight"}}`).want(422)
 	if n := c.count("&budgets.key=" + url.QueryEscape(key)); n != 3 {
 		c.t.Errorf("%d jobs are bound", n)
 	}

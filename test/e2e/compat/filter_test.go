@@ -9,17 +9,19 @@ import (
 func filters(c *client) {
 	c.fresh()
 	payloads := []string{
-		`null`, `false`, `0`, `""`, `[]`, `{}`, `{"a":1}`, `{"a":"x y","b":null}`, `[1,2,3]`, `9007199254740993`,
+		`null`, `false`, `0`, `""`, `[]`, `{}`, `{"a":1}`, `{"a":"x y","b":null}`, `[1,2,3]`, `9007199254740993`, `[1,{"c":true}]`,
 	}
 	for _, p := range payloads {
 		c.call("POST", "/jobs", `{"type":"t","queue":"`+c.queue+`","payload":`+p+`}`).want(201)
 	}
 	for filter, want := range map[string]string{
-		`.`:           `[0,"",[],{},{"a":1},{"a":"x y","b":null},[1,2,3],9007199254740993]`, // 0 and "" are true
-		`.a`:          `[{"a":1},{"a":"x y","b":null}]`,                                     // an error keeps nothing
-		`.[]`:         `[{"a":1},{"a":"x y","b":null},[1,2,3]]`,                             // any output
+		`.`:           `[0,"",[],{},{"a":1},{"a":"x y","b":null},[1,2,3],9007199254740993,[1,{"c":true}]]`, // 0 and "" are true
+		`.a`:          `[{"a":1},{"a":"x y","b":null}]`,                                                    // an error keeps nothing
+		`.[]`:         `[{"a":1},{"a":"x y","b":null},[1,2,3],[1,{"c":true}]]`,                             // any output
+		`.[] | .c`:    `[[1,{"c":true}]]`,                                                                  // behind an error it goes on
+		`.[].c`:       `[[1,{"c":true}]]`,
 		`empty`:       `[]`,
-		`false, 1`:    `[null,false,0,"",[],{},{"a":1},{"a":"x y","b":null},[1,2,3],9007199254740993]`,
+		`false, 1`:    `[null,false,0,"",[],{},{"a":1},{"a":"x y","b":null},[1,2,3],9007199254740993,[1,{"c":true}]]`,
 		`error("no")`: `[]`,
 		`select(type == "object") | keys_unsorted | length == 2`: `[{"a":"x y","b":null}]`,
 		`debug | debug(.a?) | .[1:] == [2,3]`:                    `[[1,2,3]]`,
@@ -59,7 +61,7 @@ func filters(c *client) {
 		c.t.Errorf("%v deleted, %d are left", gone.value, n)
 	}
 	changed := c.call("PATCH", fmt.Sprintf("/jobs?queue=%s&filter=%s", c.queue, url.QueryEscape(`type == "array"`)), `{"priority":7}`).want(200)
-	if n := c.count("&priority=7"); number(c.t, changed.at("patched")) != 2 || n != 2 {
+	if n := c.count("&priority=7"); number(c.t, changed.at("patched")) != 3 || n != 3 {
 		c.t.Errorf("%v patched, %d have the priority", changed.value, n)
 	}
 }

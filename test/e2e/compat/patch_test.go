@@ -22,6 +22,13 @@ func patching(c *client) {
 		c.t.Errorf("cleared as %v", cleared.value)
 	}
 	same(c.t, "retention", patch(`{"retention":{"completed_ms":5,"dead_ms":6}}`).want(200).at("retention"), `{"completed_ms":5,"dead_ms":6}`)
+	bare := c.enqueue(`,"retention":{}`)
+	same(c.t, "retention without a member", bare.at("retention"), `{}`)
+	same(c.t, "and read", c.call("GET", "/jobs/"+bare.id(), nil).want(200).at("retention"), `{}`)
+	if j := c.call("PATCH", "/jobs/"+bare.id(), `{"retention":{"dead_ms":null}}`).want(200); j.at("retention") != nil {
+		c.t.Errorf("retention left empty as %v", j.value)
+	}
+	c.call("DELETE", "/jobs/"+bare.id(), nil).want(204)
 	same(c.t, "a part of it", patch(`{"retention":{"dead_ms":null}}`).want(200).at("retention"), `{"completed_ms":5}`)
 	if j := patch(`{"retention":null}`).want(200); j.at("retention") != nil {
 		c.t.Errorf("retention cleared as %v", j.value)

@@ -131,6 +131,12 @@ func failureRecords(c *client) {
 	if strings.Join(seen, ";") != strings.Join(want, ";") {
 		c.t.Errorf("records are %q, want %q", seen, want)
 	}
+	for text, want := range map[string]string{`,"error_type":"","backtrace":""`: `["",""]`, `,"error_type":null`: `[null,null]`, "": `[null,null]`} {
+		failed := c.given(1, "")[0]
+		c.call("POST", "/jobs/"+failed+"/failure", `{"message":""`+text+`}`).want(200)
+		one := c.call("GET", "/jobs/"+failed+"/errors/1", nil).want(200)
+		same(c.t, "texts of a failure with "+text, []any{one.at("error_type"), one.at("backtrace")}, want)
+	}
 	same(c.t, "from 0", c.call("GET", "/jobs/"+id+"/errors?from=0&limit=1", nil).want(200).at("errors", 0, "attempt"), `1`)
 	same(c.t, "before 0", c.call("GET", "/jobs/"+id+"/errors?from=0&order=desc", nil).want(200).at("errors"), `[]`)
 	last := c.call("GET", "/jobs/"+id+"/errors?order=desc&limit=1", nil).want(200)
