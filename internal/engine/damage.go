@@ -30,6 +30,27 @@ func (e *Engine) unreadPayload(j *job.Job) error {
 	return nil
 }
 
+// unread is what is told of a job whose payload cannot be read to who only looks: one
+// that waits is given up at once, with a failure that says where. What a worker has
+// already it may finish.
+func (e *Engine) unread(ctx context.Context, j *job.Job) (*job.Job, error) {
+	why := e.unreadPayload(j)
+	if why == nil || !j.State.Open() || j.State == job.Leased {
+		return j, why
+	}
+	if err := e.do(ctx, 0, func(r *run) error { return r.rejectUnread(j.ID, why) }); err != nil {
+		return j, err
+	}
+	err := e.view(ctx, func(v store.Reader) error {
+		now, err := v.Get(j.ID)
+		if now != nil {
+			j = now
+		}
+		return err
+	})
+	return j, err
+}
+
 func (r *run) rejectUnread(id job.ID, why error) error {
 	return r.rejectOpen(id, "corrupt: its payload cannot be read: "+why.Error())
 }

@@ -62,6 +62,9 @@ func TestABadBlockSetsAsideTheJobsInItAndNoOthers(t *testing.T) {
 		if err := e.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		if seed%2 == 1 { // somebody looks at them before anybody has them
+			looksAt(t, e, added)
+		}
 		ran := runAll(t, e)
 		dead, err := e.List(t.Context(), store.Filter{States: []job.State{job.Dead}}, jobs+1, true)
 		if err != nil {
@@ -97,6 +100,29 @@ func TestABadBlockSetsAsideTheJobsInItAndNoOthers(t *testing.T) {
 	t.Logf("set aside: %d jobs, and %d for their payloads", rows, payloads)
 	if rows == 0 || payloads == 0 {
 		t.Errorf("set aside %d jobs, and %d for their payloads; want some of both", rows, payloads)
+	}
+}
+
+// looksAt wants every job to be shown with its payload, or as one that is given up with
+// a failure that says where: by a list, and alone.
+func looksAt(t *testing.T, e *engine.Engine, all []engine.Added) {
+	t.Helper()
+	list, err := e.List(t.Context(), store.Filter{}, 2*len(all), false)
+	if err == nil {
+		err = e.Payloads(t.Context(), list[:len(list)/2])
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range list {
+		if i >= len(list)/2 {
+			if l.Job, l.Payload, err = e.Get(t.Context(), l.Job.ID); err != nil && job.KindOf(err) != job.Corrupt {
+				t.Fatal(err)
+			}
+		}
+		if l.Payload == nil && l.Job.State != job.Dead {
+			t.Errorf("job %s is shown as %s without its payload", l.Job.ID, l.Job.State)
+		}
 	}
 }
 

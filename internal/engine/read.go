@@ -50,7 +50,9 @@ func (e *Engine) Get(ctx context.Context, id job.ID) (j *job.Job, payload []byte
 		return nil
 	})
 	if err == nil && payload == nil {
-		payload, err = store.Payload(e.store, j.Payload)
+		if payload, err = store.Payload(e.store, j.Payload); job.KindOf(err) == job.Corrupt {
+			j, err = e.unread(ctx, j)
+		}
 		err = e.noted(err)
 	}
 	return j, payload, err

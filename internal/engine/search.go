@@ -107,7 +107,7 @@ func (e *Engine) judged(ctx context.Context, s *Search, page []Listed, f func(Li
 			part, err = e.judge(ctx, s, part)
 		case s.Payload:
 			if err = s.room(bytes); err == nil {
-				err = e.Payloads(part)
+				err = e.Payloads(ctx, part)
 			}
 		}
 		if err != nil {
@@ -125,15 +125,20 @@ func (e *Engine) judged(ctx context.Context, s *Search, page []Listed, f func(Li
 	return true, nil
 }
 
-// Payloads brings the payloads of rows into memory.
-func (e *Engine) Payloads(list []Listed) error {
+// Payloads brings the payloads of rows into memory. Who waits with one that cannot be
+// read is given up.
+func (e *Engine) Payloads(ctx context.Context, list []Listed) error {
 	refs := make([]job.ID, len(list))
 	for i := range list {
 		refs[i] = list[i].Job.Payload
 	}
 	bodies, err := e.bodies(refs...)
 	for i := range bodies {
-		list[i].Payload = bodies[i]
+		if list[i].Payload = bodies[i]; bodies[i] == nil && err == nil {
+			if list[i].Job, err = e.unread(ctx, list[i].Job); job.KindOf(err) == job.Corrupt {
+				err = nil // it is shown without
+			}
+		}
 	}
 	return e.noted(err)
 }
@@ -152,7 +157,7 @@ func (e *Engine) judge(ctx context.Context, s *Search, list []Listed) ([]Listed,
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if err := e.Payloads(list); err != nil {
+	if err := e.Payloads(ctx, list); err != nil {
 		return nil, err
 	}
 	list, err := s.Judge(ctx, list)

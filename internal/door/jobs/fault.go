@@ -48,9 +48,9 @@ func FaultOf(err error) Fault {
 // which file could not be written, is for the log.
 func TextOf(err error) string {
 	switch FaultOf(err) {
-	case faults[job.Internal], faults[job.Corrupt]:
+	case faults[job.Internal]:
 		return "internal server error"
-	case faults[job.Unavailable]:
+	case faults[job.Unavailable], faults[job.Corrupt]:
 		if own, ok := errors.AsType[*job.Error](err); ok {
 			return own.Text // without its cause
 		}

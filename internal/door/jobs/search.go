@@ -150,7 +150,7 @@ func (q *Query) Find(ctx context.Context, e *engine.Engine, room engine.Room) (f
 		}
 		f.Rows, f.More, bytes = engine.Fits(f.Rows, q.limit, engine.Listed.Bytes)
 		if err = room(bytes); err == nil {
-			err = e.Payloads(f.Rows)
+			err = e.Payloads(ctx, f.Rows)
 		}
 		f.Rows = Waiting(ctx, e, f.Rows)
 		return f, err

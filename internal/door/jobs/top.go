@@ -248,7 +248,7 @@ func (t *Top) look(ctx context.Context) (seen []engine.Seen, err error) {
 		for rows := seen[i].Rows; n < len(rows) && rows[n].Bytes() <= room; n++ {
 			room -= rows[n].Bytes()
 		}
-		if err := t.engine.Payloads(seen[i].Rows[:n]); err != nil {
+		if err := t.engine.Payloads(ctx, seen[i].Rows[:n]); err != nil {
 			return nil, err
 		}
 	}

@@ -9,10 +9,14 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"strings"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/reprisehq/reprise/internal/job"
 )
 
 // check compares the files of the database with what is known of them. It changes
@@ -25,7 +29,7 @@ func (w *witness) check() error {
 		desc, err = pebble.Peek(w.data, w.fs)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("looking at %s: %w", w.data, err)
+		return unopened(w.data, err)
 	}
 	if !desc.Exists {
 		if w.known.Made || w.fresh { // a new directory has our file before it has FORMAT
@@ -46,6 +50,23 @@ func (w *witness) check() error {
 		}
 	}
 	return checkLogTail(w.fs, w.data)
+}
+
+// unopened is why a database could not be opened: the operating system says what it
+// did not do; anything else is about what the files hold.
+func unopened(path string, err error) error {
+	if own, ok := errors.AsType[*job.Error](err); ok {
+		return own
+	}
+	_, system := errors.AsType[syscall.Errno](err)
+	switch why := firstLine(err.Error()); {
+	case errors.Is(err, pebble.ErrDBNotPristine), errors.Is(err, pebble.ErrDBAlreadyExists):
+		return corrupt("opening %s: it lacks the file marker.format-version, which tells its layout", path)
+	case pebble.IsCorruptionError(err), errors.Is(err, os.ErrNotExist), strings.Contains(why, "object size mismatch"),
+		strings.Contains(why, "marker"), strings.Contains(why, "format major version"), strings.Contains(why, "syntax"), !system && strings.Contains(why, "OPTIONS"):
+		return corrupt("opening %s: %s", path, why)
+	}
+	return job.Errorf(job.Unavailable, "opening %s: %v; see whether the disk works, has space, and lets the user of the server read and write", path, err)
 }
 
 // lastCount is how many jobs there were, if that is known.

@@ -141,6 +141,10 @@ func TestTheNumberOfJobsIsThatOfTheLastClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, fs, "root/SYNCED", claimed)
+	in, err := embedded.Inspect(fs, "root")
+	if err != nil || in.Damaged != 1 || in.Examples[0] != "it has 3 jobs, and had 4 when it was closed" {
+		t.Errorf("the inspection says %+v, %v", in, err)
+	}
 	refuses(t, fs, "root", job.Corrupt, "has 3 jobs, and had 4 when it was closed")
 }
 

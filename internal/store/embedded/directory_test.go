@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -116,9 +117,9 @@ func TestADirectoryThatIsNotOursOrOfANewerVersionIsRefused(t *testing.T) { // AD
 		says   string
 	}{
 		{fmt.Sprint(embedded.Format + 1), job.Invalid, "start a newer version"},
-		{"0", job.Corrupt, "does not hold a format number"},
-		{"", job.Corrupt, "does not hold a format number"},
-		{"one\n", job.Corrupt, "does not hold a format number"},
+		{"0", job.Corrupt, "holds no format number"},
+		{"", job.Corrupt, "holds no format number"},
+		{"one\n", job.Corrupt, "holds no format number"},
 	} {
 		fs := vfs.NewMem()
 		writeFile(t, fs, "FORMAT", []byte(c.format))
@@ -148,6 +149,37 @@ func TestADirectoryOfAnEarlierFormatIsRaised(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Whatever file of a directory is damaged, the refusal says what to do.
+func TestARefusalSaysWhatToDo(t *testing.T) {
+	const toDo = "stop, copy the directory aside, and restore a backup (do not delete anything yet)"
+	for _, c := range []struct{ file, becomes, says string }{ // becomes: another name, or another content
+		{"FORMAT", "=x", "holds no format number"},
+		{"data/OPTIONS-*", "=garbage", "invalid key=value syntax"},
+		{"data/marker.manifest.*", "data/marker.manifest.xx.MANIFEST-000099", "invalid marker filename"},
+		{"data/marker.format-version.*", "data/marker.format-version.x.020", "invalid marker filename"},
+		{"data/marker.format-version.*", "data/marker.format-version.000007.099", "unknown format major version 99"},
+		{"data/marker.format-version.*", "lost", "lacks the file marker.format-version"},
+	} {
+		fs, _ := filled(t)
+		at, name := path.Split("root/" + c.file)
+		names, err := fs.List(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(names, func(n string) bool { ok, _ := path.Match(name, n); return ok })
+		if content, ok := strings.CutPrefix(c.becomes, "="); ok {
+			writeFile(t, fs, at+names[i], []byte(content))
+		} else if err := fs.Rename(at+names[i], "root/"+c.becomes); err != nil {
+			t.Fatal(err)
+		}
+		refuses(t, fs, "root", job.Corrupt, c.says)
+		refuses(t, fs, "root", job.Corrupt, toDo)
+		if _, err := embedded.Inspect(fs, "root"); c.file != "FORMAT" && (err == nil || !strings.Contains(err.Error(), toDo)) {
+			t.Errorf("%s: the inspection says %v", c.file, err)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package embedded
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -60,16 +59,20 @@ func Inspect(fs vfs.FS, dir string) (in Inspection, err error) {
 		FormatMajorVersion: pebble.FormatWALSyncChunks,
 	})
 	if err != nil {
-		if pebble.IsCorruptionError(err) || errors.Is(err, os.ErrNotExist) {
-			return in, corrupt("opening %s: %s", data, firstLine(err.Error()))
-		}
-		return in, fmt.Errorf("opening %s: %w", data, err)
+		return in, unopened(data, err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	h := &handle{db: db}
 	shared, err := in.jobs(h)
 	if err != nil {
 		return in, err
+	}
+	var jobs int64
+	for _, n := range in.Jobs {
+		jobs += n
+	}
+	if was := w.known.Jobs; in.Damaged == 0 && was >= 0 && jobs != was {
+		in.damage("it has %d jobs, and had %d when it was closed", jobs, was)
 	}
 	if err := in.payloads(h, shared); err != nil {
 		return in, err

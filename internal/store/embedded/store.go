@@ -192,7 +192,7 @@ func (s *Store) checkFormat() error {
 		return fmt.Errorf("reading %s: %w", s.opts.Dir, err)
 	}
 	if len(names) > 0 {
-		return job.Errorf(job.Corrupt, "%s has data but no FORMAT file; restore it from the backup the data came from", s.opts.Dir)
+		return corrupt("%s has data but no FORMAT file", s.opts.Dir)
 	}
 	if err := s.witness.begin(); err != nil {
 		return err
@@ -229,7 +229,7 @@ func ReadFormat(fs vfs.FS, path string) (n int, err error) {
 		return 0, fmt.Errorf("reading %s: %w", path, err)
 	}
 	if n, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil || n < 1 {
-		return 0, job.Errorf(job.Corrupt, "%s does not hold a format number; is this a data directory of ours?", path)
+		return 0, corrupt("%s holds no format number, as it does in a data directory of Reprise", path)
 	}
 	return n, nil
 }
@@ -273,10 +273,7 @@ func (s *Store) load() error {
 		if err = h.reason(err); job.KindOf(err) == job.Corrupt {
 			return err
 		}
-		if pebble.IsCorruptionError(err) || errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), "object size mismatch") {
-			return corrupt("opening the data directory %s: %s", s.opts.Dir, firstLine(err.Error()))
-		}
-		return job.Errorf(job.Unavailable, "opening the data directory %s: %v", s.opts.Dir, err)
+		return unopened(files.w.data, err)
 	}
 	s.db.Store(h)
 	s.index, s.rows, s.hot, s.known = newIndex(s.names), newRows(), newHot(), &known{}
