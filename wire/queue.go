@@ -28,6 +28,7 @@ type Queue struct {
 	RetryBudget  *RetryBudget `json:"retry_budget,omitzero"`
 	FairShare    *FairShare   `json:"fair_share,omitzero"`
 
+	Session       string        `json:"session,omitzero"` // the state of the session that it is; "" = it is none
 	HoldUntil     int64         `json:"hold_until,omitzero"`
 	BreakerState  *BreakerState `json:"breaker_state,omitzero"` // where it is not simply closed
 	Jobs          JobCounts     `json:"jobs"`

@@ -409,8 +409,11 @@ func often(n uint32) string {
 	return strconv.Itoa(int(n)) + " times"
 }
 
+// lastDate is the end of the year 9999.
+const lastDate = 253_402_300_799_999
+
 func removal(j *wire.Job, now time.Time) string {
-	if j.PurgeAt == 0 {
+	if j.PurgeAt == 0 || j.PurgeAt > lastDate { // it stays: that of a session leaves with it
 		return ""
 	}
 	return "; removed " + moment(j.PurgeAt, now)

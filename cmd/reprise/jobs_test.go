@@ -103,6 +103,7 @@ func TestExplainSaysWhyAJobIsWhereItIs(t *testing.T) {
 		{wire.Job{Status: wire.Dead, Reason: wire.ReasonRejected}, "refused"},
 		{wire.Job{Status: wire.Dead, Reason: wire.ReasonEvicted}, "full"},
 		{wire.Job{Status: wire.Dead, Reason: wire.ReasonCancelled}, "was cancelled"},
+		{wire.Job{Status: wire.Dead, Reason: wire.ReasonCancelled, PurgeAt: 1 << 62}, "was cancelled"},
 		{wire.Job{Status: wire.Dead, Attempts: 1}, "given up after 1 failure"},
 	} {
 		if got := explain(&tt.job, nil, now); !strings.Contains(got, tt.says) {

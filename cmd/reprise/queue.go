@@ -115,6 +115,10 @@ func queueState(q *wire.Queue, now time.Time) string {
 	if q.BreakerState != nil {
 		parts = append(parts, breakerWords(q.BreakerState, now))
 	}
+	switch q.Session {
+	case wire.SessionCancelling, wire.SessionCancelled, wire.SessionDone, wire.SessionErrors:
+		parts = append(parts, "session "+strings.ReplaceAll(q.Session, "_", " "))
+	}
 	if parts == nil {
 		return "works"
 	}

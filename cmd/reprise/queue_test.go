@@ -104,3 +104,17 @@ func TestBreakersAreToldInWords(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A session that is over does not work, however many tasks it keeps.
+func TestTheStateOfAQueueThatIsASession(t *testing.T) {
+	for session, want := range map[string]string{
+		"": "works", wire.SessionOpen: "works", wire.SessionCancelled: "session cancelled", wire.SessionErrors: "session done with errors",
+	} {
+		if got := queueState(&wire.Queue{Session: session}, time.Now()); got != want {
+			t.Errorf("%q: %s, want %s", session, got, want)
+		}
+	}
+	if got := removal(&wire.Job{PurgeAt: 1 << 62}, time.Now()); got != "" {
+		t.Errorf("what stays for ever is %s", got)
+	}
+}

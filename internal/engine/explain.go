@@ -22,6 +22,7 @@ type Explanation struct {
 	Policy  rule.Effective  // the retry policy that holds for it now
 	Reasons []rule.Reason   // none if it runs or is finished
 	Retry   *rule.RetryWait // how its wait came about; nil if it does not wait for a retry
+	Cancel  *job.Failure    // who cancelled it, and when; nil = nobody did
 	Share   *SessionShare   // of the session of a task that is in line; nil = it is none
 	Avoids  []string        // hosts on which the task failed, and does not run next if another one is free then
 }
@@ -58,6 +59,15 @@ func (e *Engine) Explain(ctx context.Context, id job.ID) (Explanation, error) {
 	})
 	if err != nil { // out may still be written to
 		return Explanation{}, err
+	}
+	if out.Job.State == job.Dead && out.Job.Reason == job.ReasonCancelled {
+		list, err := e.Failures(ctx, id, 0, true, 1)
+		if err != nil {
+			return Explanation{}, err
+		}
+		if len(list) > 0 {
+			out.Cancel = &list[0]
+		}
 	}
 	return out, nil
 }

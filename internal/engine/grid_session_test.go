@@ -145,12 +145,15 @@ func TestACancelledSessionGivesUpEveryTaskAndTellsTheEngines(t *testing.T) {
 		if s.Done != 1 || s.Cancelled != 2 || s.Failed != 0 {
 			g.Errorf("%+v", s.Session)
 		}
+		if x, err := g.Explain(g.Context(), g.ids["C"]); err != nil || x.Cancel == nil || x.Cancel.Message != "its session was cancelled by driver: enough" || x.Cancel.Failed == 0 {
+			g.Errorf("who cancelled it: %+v, %v", x.Cancel, err)
+		}
 		other.gets("B: cancel")
 		g.refused(job.Superseded, engine.Settle{ID: g.ids["B"], Token: other.held["B"].Lease.Token})
 		if _, err := g.Operate(g.Context(), g.ids["C"], revive); job.KindOf(err) != job.WrongState {
 			g.Errorf("a task of a session that is over came back: %v", err)
 		}
-		if again, err := g.CancelSession(g.Context(), "s", "", driver); err != nil || again.Why != "enough" {
+		if again, err := g.CancelSession(g.Context(), "s", "", driver); err != nil || again.Why != "by driver: enough" {
 			g.Errorf("%+v, %v", again.Session, err)
 		}
 	})

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -146,12 +148,19 @@ func (e *Engine) CancelSession(ctx context.Context, name, why string, by job.Act
 		if err != nil || s.State >= job.SessionCancelling {
 			return s, err
 		}
-		if s, err = r.cancelSession(s, why); err != nil {
+		told := byPerson + cmp.Or(by.Name, "an operator")
+		if why != "" {
+			told += ": " + why
+		}
+		if s, err = r.cancelSession(s, told); err != nil {
 			return nil, err
 		}
 		return s, r.audit(by, "cancel session", subjectSession(name), s.Open())
 	})
 }
+
+// byPerson begins what is said of a session that somebody cancelled, and not we.
+const byPerson = "by "
 
 func (r *run) cancelSession(old *job.Session, why string) (*job.Session, error) {
 	s := *old
@@ -455,7 +464,9 @@ func (r *run) cancelTasks(s *job.Session) error {
 		return err
 	}
 	f := job.Failure{Type: "Cancelled", Message: "its session was cancelled"}
-	if s.Why != "" {
+	if strings.HasPrefix(s.Why, byPerson) {
+		f.Message += " " + s.Why
+	} else if s.Why != "" {
 		f.Message += ": " + s.Why
 	}
 	for _, j := range list {

@@ -46,6 +46,7 @@ type retention struct {
 type queueState struct {
 	Name string `json:"name"`
 	settings
+	Session      string             `json:"session,omitzero"` // the state of the session that it is
 	HoldUntil    int64              `json:"hold_until,omitzero"`
 	BreakerState *wire.BreakerState `json:"breaker_state,omitzero"` // where it is not simply closed
 	Jobs         wire.JobCounts     `json:"jobs"`
@@ -188,6 +189,15 @@ func (h *handler) queue(w http.ResponseWriter, r *http.Request, name, _ string) 
 	if list, err := h.engine.Asides(r.Context(), name, 0); err == nil && len(list) > 0 {
 		state = jobs.BreakerStateOf(list[0])
 	}
+	session := ""
+	if q.Grid != nil {
+		s, err := h.engine.Session(r.Context(), name)
+		if err != nil {
+			h.problem(w, r, err)
+			return
+		}
+		session = s.State.String()
+	}
 	n := &depth.States
 	oldest := job.Millis(0)
 	if n[job.Ready] > 0 {
@@ -197,7 +207,7 @@ func (h *handler) queue(w http.ResponseWriter, r *http.Request, name, _ string) 
 		}
 	}
 	h.sendPlain(w, r, queueState{
-		Name: q.Name, settings: settingsOf(q), HoldUntil: int64(q.HoldUntil), Bytes: depth.Bytes, OldestReady: int64(oldest),
+		Name: q.Name, settings: settingsOf(q), Session: session, HoldUntil: int64(q.HoldUntil), Bytes: depth.Bytes, OldestReady: int64(oldest),
 		BreakerState: state, Rates: h.rates(name), Jobs: wire.JobCounts{
 			Scheduled: n[job.Scheduled], Ready: n[job.Ready], InFlight: n[job.Leased], Completed: n[job.Done],
 			Dead: n[job.Dead] - depth.Cancelled(), Cancelled: depth.Cancelled(),

@@ -46,3 +46,23 @@ func TestWhyATaskWaitsIsToldInTheWordsOfTheGrid(t *testing.T) {
 		t.Error(one)
 	}
 }
+
+// Who cancelled a job or a session, and when, is told with it; and the queue that a
+// session is does not work any more.
+func TestWhoCancelledIsTold(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	id := object(t, a.want(201, "*", "POST", "/jobs", `{"type":"t","queue":"q","payload":1}`))["id"].(string)
+	a.want(200, "*", "POST", "/jobs/"+id+"/cancel", `{"reason":"withdrawn"}`)
+	says := func(path, member, want string) {
+		t.Helper()
+		if got := fmt.Sprint(object(t, a.want(200, "*", "GET", path, ""))[member]); !strings.HasPrefix(got, want) {
+			t.Errorf("%s of %s is %q, want %q", member, path, got, want)
+		}
+	}
+	says("/jobs/"+id+"/explain", "text", "it is dead: cancelled by an operator: withdrawn, at 20")
+	a.want(201, "*", "POST", "/sessions", `{"id":"s"}`)
+	says("/queues/s", "session", "open")
+	a.want(200, "*", "DELETE", "/sessions/s", "")
+	says("/queues/s", "session", "cancel")
+	says("/sessions/s", "why", "by an operator")
+}

@@ -35,7 +35,11 @@ func Explain(e engine.Explanation, now job.Millis, words func(engine.Explanation
 	case job.Done:
 		texts = append(texts, fmt.Sprintf("it was completed at %s", date(j.CompletedAt)))
 	case job.Dead:
-		texts = append(texts, fmt.Sprintf("it is dead: %s", j.Reason))
+		if f := e.Cancel; f != nil {
+			texts = append(texts, fmt.Sprintf("it is dead: %s, at %s", f.Message, date(f.Failed)))
+		} else {
+			texts = append(texts, fmt.Sprintf("it is dead: %s", j.Reason))
+		}
 	case job.Ready, job.Scheduled, job.None, job.States:
 	}
 	for _, r := range e.Reasons {
