@@ -21,7 +21,7 @@ ONLY     ?=
 PEERARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: build run demo test test-race sim fuzz e2e idle bench stragglers peers sabotage lint verify docs help
+.PHONY: build run demo test test-race sim fuzz e2e idle peaks bench stragglers peers sabotage lint verify docs help
 
 build: ## build bin/reprise
 	go build $(LDFLAGS) -o $(BIN) ./cmd/reprise
@@ -57,6 +57,9 @@ flips: ## one bit flipped at FLIPS=500 places of each kind of file of a data dir
 
 idle: build ## an idle server is killed after every kind of change, in each sync mode (ROUNDS=200)
 	REPRISE_BIN=$(CURDIR)/$(BIN) go test ./test/e2e -run IdleServerIsKilled -count=1 -timeout 3h -v -idle-rounds=$(or $(ROUNDS),200)
+
+peaks: build ## the memory of the server under the worst legal requests; the table in docs/operations.md
+	REPRISE_BIN=$(CURDIR)/$(BIN) go test ./test/e2e -run TestPeakMemory -count=1 -timeout 1h -v -peaks | grep -E 'peak:|error|^(---|ok|FAIL)'
 
 bench: build ## the benchmark (ARGS='...' adds flags)
 	$(BIN) bench $(ARGS)

@@ -24,6 +24,7 @@ const (
 	CodeMethodNotAllowed = "method_not_allowed"
 	CodeNotAcceptable    = "not_acceptable"
 	CodeTooLarge         = "too_large"
+	CodeTooSlow          = "too_slow"
 	CodeUnsupportedMedia = "unsupported_media_type"
 	CodeLocked           = "locked"
 )
@@ -47,6 +48,7 @@ var Codes = []Code{
 	{CodeNotAcceptable, 406, false, "None of the formats in Accept can be sent.", "Ask for one that the answer lists."},
 	{CodeExists, 409, false, "The idempotency key was used with other content, or another job has the unique key of one that is to be replayed.", "Use a new key for new work, or send exactly what was sent before; wait for the other job, or delete it."},
 	{CodeSuperseded, 409, false, "The lease is over: it lapsed, was settled, or the job went to another worker. Nothing was changed.", "Drop the result. The job runs elsewhere or is finished."},
+	{CodeTooSlow, 408, false, "A body of more than 4 KiB did not bring --min-upload-rate.", "Send it again, over a faster line or in smaller pieces."},
 	{CodeTooLarge, 413, false, "The body is larger than the server takes (--body-max).", "Send fewer jobs at a time, or keep large data elsewhere and send a reference."},
 	{CodeUnsupportedMedia, 415, false, "The body is in a format that the server cannot read.", "Send application/json."},
 	{CodeWrongState, 422, false, "The job is in a state that does not allow this.", "Read the job; its status says what is possible."},

@@ -100,6 +100,7 @@ type run struct {
 	fresh   map[string]bool // names of queues that were not seen before
 	held    map[*holder]int // change of leases
 	alone   map[*holder]int // change of jobs delivered alone
+	bytes   map[*holder]int // of payloads given to unary calls
 	leases  int
 	gifts   []gift
 	lease   job.Lease // that is being granted
@@ -332,6 +333,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 	if old.rows == nil {
 		old.rows, old.woken = map[string]*job.Queue{}, map[string]bool{}
 		old.held, old.alone, old.reads = map[*holder]int{}, map[*holder]int{}, map[*holder]int{}
+		old.bytes = map[*holder]int{}
 		old.joined, old.left = map[string]*holder{}, map[*holder]bool{}
 		old.granted, old.offers = map[job.ID]int{}, map[offerKey]*offer{}
 		old.hooks = hooks{rand: r.uniform, seq: r.nextSeq, paused: r.paused, kept: r.keptDone}
@@ -345,6 +347,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 	clear(old.woken)
 	clear(old.held)
 	clear(old.alone)
+	clear(old.bytes)
 	clear(old.reads)
 	clear(old.joined)
 	clear(old.left)
@@ -354,7 +357,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 	}
 	*r = run{
 		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
-		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, reads: old.reads,
+		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, bytes: old.bytes, reads: old.reads,
 		gifts: old.gifts[:0], granted: old.granted, offers: old.offers, hooks: old.hooks,
 		joined: old.joined, left: old.left, ids: *e.core.ids, seq: e.core.seq,
 		gaveBack: e.core.gaveBack, watch: e.core.watch, disk: e.core.disk, emptied: e.core.emptied, over: slices.Clip(e.core.over),

@@ -122,6 +122,9 @@ func (h *holder) collect() ([]Delivery, error) {
 type Stream struct {
 	e *Engine
 	h *holder
+
+	// Room is asked before payloads come into memory; nil = there always is.
+	Room Room
 }
 
 // Stream registers a holder. A named stream first gets what it still holds; a
@@ -134,12 +137,12 @@ func (e *Engine) Stream(ctx context.Context, o StreamOptions) (*Stream, error) {
 	h := newHolder(kind, name, o)
 	if err := e.do(ctx, 0, func(r *run) error { return r.join(h) }); err != nil {
 		if ctx.Err() != nil { // it may have joined meanwhile
-			s := &Stream{e, h}
+			s := &Stream{e: e, h: h}
 			s.Close()
 		}
 		return nil, err
 	}
-	return &Stream{e, h}, nil
+	return &Stream{e: e, h: h}, nil
 }
 
 // Name is the name of the holder, without its kind.
@@ -175,6 +178,11 @@ func (s *Stream) Poll() ([]Delivery, error) {
 		if s.h.opts.Prefetch == 0 {
 			n := len(out)
 			s.e.tell(func(r *run) error { r.reads[s.h] += n; return nil })
+		}
+		if s.Room != nil {
+			if err := s.Room(bytesOf(out)); err != nil {
+				return nil, err
+			}
 		}
 		if out, err = s.e.fill(out); err != nil || len(out) > 0 {
 			return out, err
@@ -535,7 +543,7 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 			if err := r.grant(h, j, 0); err != nil {
 				return took, false, err
 			}
-			if took++; j.Alone {
+			if took++; j.Alone || r.full(h) {
 				return took, false, nil
 			}
 			if next, err = r.standsNext(j, next); err != nil {
@@ -663,6 +671,7 @@ func (r *run) grant(h *holder, j *job.Job, turn int64) error {
 	r.filled(h, j)
 	r.holds(h, j)
 	if h.want > 0 { // a call; its jobs take up room in the stream of the same name, and their end makes room there
+		r.bytes[h] += int(j.PayloadSize)
 		if s := r.holder(h.name); s != nil {
 			r.holds(s, j)
 		}

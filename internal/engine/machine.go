@@ -341,12 +341,12 @@ func (e *Engine) MachineStream(ctx context.Context, name string, epoch int64, pr
 	err := e.do(ctx, 0, func(r *run) error { return r.joinMachine(h, name, epoch) })
 	if err != nil {
 		if ctx.Err() != nil { // it may have joined meanwhile
-			s := &Stream{e, h}
+			s := &Stream{e: e, h: h}
 			s.Close()
 		}
 		return nil, err
 	}
-	return &Stream{e, h}, nil
+	return &Stream{e: e, h: h}, nil
 }
 
 func (r *run) joinMachine(h *holder, name string, epoch int64) error {

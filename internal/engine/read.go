@@ -91,10 +91,6 @@ func queueOf(v store.Reader, name string) (*job.Queue, error) {
 // it ends early behind what fits, and behind one row at least.
 const PageBytes = 16 << 20
 
-// Room is asked before so many bytes come into memory for an answer, and
-// refuses the answer with its error.
-type Room func(bytes int) error
-
 // Fits returns the first rows of a page, at most n, and whether others follow.
 func Fits[T any](rows []T, n int, size func(T) int) (page []T, more bool, bytes int) {
 	for i, row := range rows {

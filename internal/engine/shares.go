@@ -266,7 +266,7 @@ func (r *run) feedMachine(h *holder, n int) (took int, dry bool, err error) {
 		found, err = r.nextTask(share.Name, h, s)
 		return found != nil
 	}
-	for took < n {
+	for took < n && !r.full(h) {
 		found = nil
 		if t.rota.Pick(fits) == nil || err != nil {
 			return took, err == nil && t.rota.Pick(nil) == nil, err

@@ -14,7 +14,8 @@ var errWaitEnded = &job.Error{
 
 // Lease takes up to o.Max jobs for o.For each, or for LeaseDefault: every
 // unary lease has an end. It blocks until there is at
-// least one, or ctx ends: then it answers nothing, without an error.
+// least one, or ctx ends: then it answers nothing, without an error. What it gets
+// ends behind PageBytes of payloads.
 func (e *Engine) Lease(ctx context.Context, o LeaseOptions) ([]Delivery, error) {
 	name := o.Worker
 	if name == "" {
@@ -55,23 +56,23 @@ func (e *Engine) ask(ctx context.Context, h *holder, check func(*run) error) ([]
 			return nil, errWaitEnded
 		}
 		if len(out) > 0 {
-			return e.fill(out)
+			return e.answer(ctx, out)
 		}
 		select {
 		case <-h.bell:
 		case <-ctx.Done():
-			return e.giveUp(h)
+			return e.giveUp(ctx, h)
 		}
 	}
 }
 
 // giveUp takes a waiting unary call out of line; jobs that were given to it
 // at the same moment are answered after all.
-func (e *Engine) giveUp(h *holder) ([]Delivery, error) {
+func (e *Engine) giveUp(ctx context.Context, h *holder) ([]Delivery, error) {
 	err := e.do(context.Background(), 0, func(r *run) error { r.left[h] = true; return nil })
 	out, ended := h.collect()
 	if len(out) > 0 {
-		return e.fill(out)
+		return e.answer(ctx, out)
 	}
 	if ended != nil {
 		return nil, errWaitEnded

@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -250,5 +252,34 @@ func TestALeaseThatNamesNoLifeHasTheDefaultOne(t *testing.T) { // jobs.md: lease
 		r.expect("a", job.Leased)
 		r.pass(1)
 		r.expect("a", job.Ready)
+	})
+}
+
+// What one call gets ends behind so many bytes of payloads; a call for which there is
+// no room gives back what it was given.
+func TestALeaseIsBoundedInBytes(t *testing.T) {
+	scenario(t, func(r *rig) {
+		for _, name := range []string{"a", "b", "c"} {
+			r.put("q", name, func(n *engine.NewJob) { n.Payload = bytes.Repeat([]byte(name), engine.PageBytes/2) })
+		}
+		if got := r.leaseNow(engine.LeaseOptions{Max: 9}); len(got) != 2 {
+			t.Fatalf("leased %d", len(got))
+		}
+		full := errors.New("no room")
+		asked := 0
+		ctx := engine.WithRoom(t.Context(), func(n int) error { asked += n; return full })
+		if got, err := r.Lease(ctx, engine.LeaseOptions{Max: 9}); !errors.Is(err, full) || got != nil || asked != engine.PageBytes/2 {
+			t.Fatalf("leased %d, %v, and asked for %d bytes", len(got), err, asked)
+		}
+		if j := r.expect("c", job.Ready); j.Attempts != 0 {
+			t.Errorf("it was charged %d attempts", j.Attempts)
+		}
+		s := r.anonymous(1)
+		s.Room = func(int) error { return full }
+		if _, err := s.Next(t.Context()); !errors.Is(err, full) {
+			t.Errorf("a stream: %v", err)
+		}
+		s.close()
+		r.expect("c", job.Ready)
 	})
 }

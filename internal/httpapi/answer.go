@@ -91,6 +91,11 @@ func (h *handler) problem(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	case http.StatusInternalServerError:
 		h.log.ErrorContext(r.Context(), "a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	case http.StatusRequestTimeout:
+		if !mayHear429(r) { // what a worker says must be said again
+			status, code = http.StatusServiceUnavailable, wire.CodeUnavailable
+			w.Header()["Retry-After"] = retryAfter
+		}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		w.Header()["Retry-After"] = retryAfter
 		if !mayHear429(r) {
@@ -100,7 +105,7 @@ func (h *handler) problem(w http.ResponseWriter, r *http.Request, err error) {
 	refuse(w, status, code, text)
 }
 
-// mayHear429 holds for calls that no worker sends.
+// mayHear429 holds for calls that no worker sends, to which 408 and 429 are final.
 func mayHear429(r *http.Request) bool {
 	if isEnqueue(r) || r.Method == http.MethodPatch || r.Method == http.MethodPut {
 		return true

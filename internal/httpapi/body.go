@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"net/http"
+	"os"
 	"sync"
+	"time"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
@@ -28,10 +31,8 @@ func (h *handler) withBody(w http.ResponseWriter, r *http.Request, do func(s *sc
 	s, whole := scratches.Get().(*scratch), false
 	s.Count, s.FoldMax = h.live.now.Load().count, h.bodyMax
 	s.Unknown = func(path, why string) error { return h.tell(w, r, path, why) }
-	s.meter = meter{from: r.Body, h: h, limit: 2 * h.inflightMax}
-	if isEnqueue(r) {
-		s.meter.limit = h.inflightMax
-	}
+	s.meter = meter{from: r.Body, h: h, w: w, r: r, enqueue: isEnqueue(r)}
+	s.Memory = &s.meter
 	defer func() { s.release(!whole) }() // a call that was broken off may still read what was parsed
 	err := h.receive(r, s)
 	if err == nil {
@@ -57,8 +58,10 @@ func (h *handler) receive(r *http.Request, s *scratch) error {
 		return err
 	}
 	// A length is a claim: memory for more than a little comes with the bytes.
-	s.Body.Grow(int(min(max(r.ContentLength, 0), 64<<10)) + bytes.MinRead)
-	_, err = s.Body.ReadFrom(&s.meter)
+	s.Body.Grow(int(min(max(r.ContentLength, 0), meterFree)) + bytes.MinRead)
+	if _, err = s.Body.ReadFrom(&s.meter); err == nil {
+		s.meter.whole()
+	}
 	if _, ours := err.(*refusal); err != nil && !ours { //nolint:errorlint // made here and never wrapped
 		return &refusal{http.StatusBadRequest, wire.CodeInvalid, "the body ended early: " + err.Error()}
 	}
@@ -71,7 +74,7 @@ func (h *handler) receive(r *http.Request, s *scratch) error {
 // unpack puts JSON in the place of a MessagePack body. What it is as JSON is
 // what is kept, so the limits of a body hold for that too.
 func (h *handler) unpack(s *scratch) (err error) {
-	most := max(0, min(h.bodyMax, s.meter.limit-h.inflight.Load()))
+	most := max(0, min(h.bodyMax, s.meter.left()))
 	s.out, err = msgpack.AppendJSON(s.out, s.Body.Bytes(), int(most))
 	switch {
 	case errors.Is(err, msgpack.ErrTooLarge) && most == h.bodyMax:
@@ -81,7 +84,9 @@ func (h *handler) unpack(s *scratch) (err error) {
 	case err != nil:
 		return job.Errorf(job.Invalid, "invalid MessagePack: %s", err)
 	}
-	s.meter.count(len(s.out) - s.Body.Len())
+	if err := s.meter.count(len(s.out)); err != nil {
+		return err
+	}
 	s.Body.Reset()
 	s.Body.Write(s.out)
 	s.out = s.out[:0]
@@ -90,11 +95,9 @@ func (h *handler) unpack(s *scratch) (err error) {
 
 func (s *scratch) release(lent bool) {
 	const bytesMax = 1 << 20
-	if s.meter.held > 0 {
-		s.meter.h.inflight.Add(-s.meter.held)
-	}
+	s.meter.leave()
 	s.meter = meter{}
-	s.Unknown = nil
+	s.Unknown, s.Memory = nil, nil
 	s.Reset(lent)
 	if cap(s.out) > bytesMax {
 		s.out = nil
@@ -117,27 +120,109 @@ var errBusy = &refusal{
 	"too many requests are in work at once (max_inflight_bytes); send it again in a moment",
 }
 
-// meter reads a body within its limits and counts it as in flight.
-type meter struct {
-	from  io.Reader
-	h     *handler
-	held  int64
-	limit int64
+var errSlow = &refusal{
+	http.StatusRequestTimeout, wire.CodeTooSlow,
+	"the body came too slowly (min_upload_rate); send it again, over a faster line or in smaller pieces",
 }
 
-// count changes what is in flight and returns all of it.
-func (m *meter) count(n int) (all int64) {
-	m.held += int64(n)
-	return m.h.inflight.Add(int64(n))
+const (
+	// meterFree is what a body has without being counted, about as much as its
+	// connection has anyway.
+	meterFree = 4 << 10
+	// settleFree is what a call of a worker may have whatever others hold: what
+	// it says gives memory back.
+	settleFree = 64 << 10
+)
+
+// meter reads a body within its limits and counts it, and what becomes of it, as
+// in work.
+type meter struct {
+	from    io.Reader
+	h       *handler
+	w       http.ResponseWriter
+	r       *http.Request
+	enqueue bool
+
+	size  int64 // that was read
+	used  int64 // with what became of it
+	held  int64 // of that counted, as of who
+	who   string
+	quota int64 // that has to come until the deadline of the connection; 0 = it has none of ours
+}
+
+// Grow is count for the reader of the body.
+func (m *meter) Grow(bytes int) error { return m.count(bytes) }
+
+// count notes so many more bytes in memory.
+func (m *meter) count(n int) error {
+	if m.used += int64(n); m.used <= meterFree {
+		return nil
+	}
+	if m.who == "" {
+		m.who = m.h.whose(m.r)
+	}
+	if !m.h.bodies.take(m.who, m.used-m.held, m.held, m.bounds()) {
+		return errBusy
+	}
+	m.held = m.used
+	return nil
+}
+
+func (m *meter) bounds() bounds {
+	b := m.h.bounds()
+	switch {
+	case m.enqueue:
+	case m.used <= settleFree:
+		b = bounds{math.MaxInt64, m.h.inflightMax}
+	default:
+		b.all *= 2
+	}
+	return b
+}
+
+// left is how many more bytes may become of a body.
+func (m *meter) left() int64 {
+	s := &m.h.bodies
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left(m.who, m.held, m.bounds())
+}
+
+func (m *meter) leave() {
+	if m.held > 0 {
+		m.h.bodies.give(m.who, m.held)
+	}
 }
 
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.from.Read(p)
-	switch all := m.count(n); {
-	case m.held > m.h.bodyMax:
+	if m.size += int64(n); m.size > m.h.bodyMax {
 		return n, m.h.tooLarge()
-	case all > m.limit:
-		return n, errBusy
+	}
+	if busy := m.count(n); busy != nil {
+		return n, busy
+	}
+	if err == nil && m.size > meterFree && m.h.upload.Bytes > 0 {
+		m.hurry(int64(n))
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errSlow
 	}
 	return n, err
+}
+
+// hurry gives the next piece of a large body a deadline when the one before has
+// come.
+func (m *meter) hurry(n int64) {
+	if m.quota -= n; m.quota <= 0 {
+		m.quota = m.h.upload.Bytes
+		_ = http.NewResponseController(m.w).SetReadDeadline(time.Now().Add(m.h.upload.Within))
+	}
+}
+
+// whole lifts the deadline: nothing more has to come.
+func (m *meter) whole() {
+	if m.quota != 0 {
+		_ = http.NewResponseController(m.w).SetReadDeadline(time.Time{})
+	}
 }

@@ -70,7 +70,12 @@ func sourceOf(a net.Addr) netip.Addr {
 	if !ok {
 		return netip.Addr{}
 	}
-	addr := tcp.AddrPort().Addr().Unmap().WithZone("")
+	return networkOf(tcp.AddrPort().Addr())
+}
+
+// networkOf is an address, or the network of one of IPv6.
+func networkOf(addr netip.Addr) netip.Addr {
+	addr = addr.Unmap().WithZone("")
 	if addr.Is6() {
 		network, _ := addr.Prefix(64) // 64 is always allowed
 		return network.Addr()

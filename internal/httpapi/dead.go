@@ -35,7 +35,7 @@ func actorOf(r *http.Request) (job.Actor, error) {
 // dead is GET /dead.
 func (h *handler) dead(w http.ResponseWriter, r *http.Request, _, _ string) {
 	q, err := jobs.ReadDeadQuery(r.URL.RawQuery)
-	room := h.room()
+	room := h.room(r)
 	defer room.leave()
 	var rows jobs.Found[engine.Dead]
 	if err == nil {

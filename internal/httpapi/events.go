@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -103,7 +104,8 @@ func eventFilter(query string) (f engine.EventFilter, err error) {
 	if err != nil {
 		return f, err
 	}
-	if f.Queues, err = jobs.QueueNames(values.Get("queue")); err != nil {
+	f.Queues, err = jobs.QueueNames(values.Get("queue"))
+	if err = cmp.Or(err, asked(f.Queues, nil)); err != nil {
 		return f, err
 	}
 	for _, word := range jobs.Names(values.Get("kind")) {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"net/http"
 	"net/url"
 	"time"
 
@@ -43,4 +44,16 @@ func BoundWatchers(most int32, write time.Duration) (restore func()) {
 	oldMost, oldWrite := watchersMax, watchWrite
 	watchersMax, watchWrite = most, write
 	return func() { watchersMax, watchWrite = oldMost, oldWrite }
+}
+
+// BytesOfBodies is what the requests at work have in memory.
+func BytesOfBodies(h http.Handler) int64 { return h.(*handler).bodies.bytes() }
+
+// BytesOfAnswers is what answers have there.
+func BytesOfAnswers(h http.Handler) int64 { return h.(*handler).answers.bytes() }
+
+func (s *space) bytes() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all
 }

@@ -38,9 +38,11 @@ type Options struct {
 	BodyMax int64
 	// InflightMax bounds the bytes of all bodies that are being worked on
 	// (max_inflight_bytes): above it an enqueue gets 503, at twice as much
-	// every body does, so that settles still free what enqueues hold. At least
-	// BodyMax; 0 = 256 MiB.
+	// every body does, so that settles still free what enqueues hold. It bounds
+	// the bytes of all answers on their way as well. At least BodyMax; 0 = 256 MiB.
 	InflightMax int64
+	// Upload is how fast bodies have to come.
+	Upload Upload
 	// StreamsMax bounds the takes and long polls that are open: above it 503.
 	// 0 = 65,536.
 	StreamsMax int
@@ -80,6 +82,17 @@ type Options struct {
 	Null bool
 }
 
+// Upload is how many bytes of a body have to come within a time, again and
+// again: else 408. Zero is the default, UploadRate for ten seconds each; negative
+// Bytes = any speed.
+type Upload struct {
+	Bytes  int64
+	Within time.Duration
+}
+
+// UploadRate is the default of min_upload_rate, in bytes per second.
+const UploadRate = 4 << 10
+
 // New returns the handler of the primary listener.
 func New(o Options) http.Handler {
 	h := &handler{
@@ -95,6 +108,9 @@ func New(o Options) http.Handler {
 		h.inflightMax = 256 << 20
 	}
 	h.inflightMax = max(h.inflightMax, h.bodyMax)
+	if h.upload = o.Upload; h.upload == (Upload{}) {
+		h.upload = Upload{10 * UploadRate, 10 * time.Second}
+	}
 	if h.grid = grid.DefaultConfig(); o.Grid != nil {
 		h.grid = *o.Grid
 	}
@@ -135,8 +151,9 @@ type handler struct {
 	profiles  http.Handler
 
 	bodyMax, inflightMax int64
-	inflight             atomic.Int64 // bytes of bodies in work
-	answers              atomic.Int64 // bytes of pages on their way
+	bodies               space // those in work
+	answers              space // pages and deliveries on their way
+	upload               Upload
 	streamsMax           int64
 	streams              atomic.Int64 // open takes and long polls
 	watchers             atomic.Int32

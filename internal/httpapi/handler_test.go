@@ -5,8 +5,10 @@ import (
 	"io"
 	"net"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reprisehq/reprise/internal/httpapi"
 )
@@ -150,38 +152,84 @@ func TestBodiesAreBounded(t *testing.T) {
 	})
 }
 
-// TestRequestsInWorkAreBounded holds bodies open half-way: the bytes that
-// arrived count, and come back when their requests end.
+// stall sends a request whose body does not come to its end.
+func (a *api) stall(path, token string, sent int) net.Conn {
+	a.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(a.url, "http://"))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() { _ = conn.Close() })
+	head := "POST " + path + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token + "\r\nContent-Length: " + strconv.Itoa(sent+1) + "\r\n\r\n"
+	_, _ = io.WriteString(conn, head+strings.Repeat(" ", sent)) // it may be refused before its end
+	return conn
+}
+
+// Bodies that stall half-way count, for all together and for the token they came
+// with, and give back what they had when they end. What workers say finds room.
 func TestRequestsInWorkAreBounded(t *testing.T) {
-	a := start(t, httpapi.Options{BodyMax: 100, InflightMax: 150})
-	half := strings.Repeat(" ", 80)
+	a := start(t, httpapi.Options{BodyMax: 10 << 20, InflightMax: 10 << 20, Upload: httpapi.Upload{Bytes: -1}})
+	root := a.token("", adminToken)
+	tokens := map[string]string{}
+	for _, name := range []string{"a", "b", "c"} {
+		tokens[name] = a.token(root, `{"name":"`+name+`","scopes":["admin"]}`)
+	}
+	job := `{"type":"t","queue":"q","payload":"` + strings.Repeat("x", 8<<10) + `"}`
+	settle := `[` + strings.Repeat(" ", 20<<10) + `{"id":"` + noID + `","outcome":"ok"}]`
+	as := func(token, path, body string) answer {
+		return a.call("POST", path, body, "Authorization", "Bearer "+tokens[token])
+	}
+	enqueues := func(token string) bool { return as(token, "/jobs", job).status == 201 }
 	var open []net.Conn
-	for range 2 {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(a.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
+	for i, path := range []string{"/jobs", "/jobs/settle"} {
+		token := []string{"a", "b"}[i]
+		open = append(open, a.stall(path, tokens[token], 5<<20))
+		a.eventually("it came so far", func() bool { return httpapi.BytesOfBodies(a.handler) == int64(i+1)*5<<20 })
+		if got := as(token, "/jobs", job); got.status != 503 || got.header.Get("Retry-After") != "1" || !strings.Contains(got.body, "max_inflight_bytes") {
+			t.Errorf("%d %s %s", got.status, got.header, got.body)
 		}
-		defer func() { _ = conn.Close() }()
-		if _, err := io.WriteString(conn, "POST /jobs/success HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"+half); err != nil {
-			t.Fatal(err)
+		if other := enqueues("c"); other != (i == 0) {
+			t.Errorf("an enqueue of another token is taken: %t, while %d bodies stall", other, i+1)
 		}
-		open = append(open, conn)
+		for token := range tokens {
+			if got := as(token, "/jobs/settle", settle); got.status != 200 {
+				t.Errorf("a settle of %s: %d %s", token, got.status, got.body)
+			}
+		}
 	}
-	full := answer{}
-	a.eventually("enqueues are refused", func() bool {
-		full = a.call("POST", "/jobs", `{"type":"t","queue":"q","payload":1}`)
-		return full.status != 201
-	})
-	if full.status != 503 || full.header.Get("Retry-After") != "1" || !strings.Contains(full.body, "max_inflight_bytes") {
-		t.Errorf("got %d %s %s", full.status, full.header, full.body)
-	}
-	a.want(400, "*", "POST", "/jobs/success", `{"ids":[]}`) // settles go on
 	for _, conn := range open {
 		_ = conn.Close()
 	}
-	a.eventually("enqueues are taken again", func() bool {
-		return a.call("POST", "/jobs", `{"type":"t","queue":"q","payload":1}`).status == 201
-	})
+	a.eventually("enqueues are taken again", func() bool { return enqueues("a") && enqueues("b") && enqueues("c") })
+}
+
+// A body that comes more slowly than it must is refused, and its connection ends.
+func TestABodyThatStallsIsRefused(t *testing.T) {
+	a := start(t, httpapi.Options{Upload: httpapi.Upload{Bytes: 1 << 20, Within: 50 * time.Millisecond}})
+	conn := a.stall("/jobs", "", 10_000)
+	got, err := io.ReadAll(conn)
+	if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 408 ") || !strings.Contains(string(got), "min_upload_rate") || !strings.Contains(string(got), "Connection: close") {
+		t.Errorf("%s (%v)", got, err)
+	}
+	settle, err := io.ReadAll(a.stall("/jobs/settle", "", 10_000)) // 408 is final for workers
+	if err != nil || !strings.HasPrefix(string(settle), "HTTP/1.1 503 ") || !strings.Contains(string(settle), "Retry-After: 1") {
+		t.Errorf("a settle: %s (%v)", settle, err)
+	}
+	if got := a.call("POST", "/jobs", `{"type":"t","queue":"q","payload":"`+strings.Repeat("x", 4<<20)+`"}`); got.status != 201 {
+		t.Errorf("one that comes at once: %d %s", got.status, got.body)
+	}
+}
+
+// The memory that becomes of a body counts, too.
+func TestWhatBecomesOfABodyCounts(t *testing.T) {
+	a := start(t, httpapi.Options{BodyMax: 1 << 20, InflightMax: 1 << 20})
+	conn := a.stall("/jobs", "", 100<<10)
+	a.eventually("it came so far", func() bool { return httpapi.BytesOfBodies(a.handler) == 100<<10 })
+	one := `{"type":"t","queue":"q","payload":1}`
+	many := `{"jobs":[` + strings.Repeat(one+",", 999) + one + `]}`
+	a.want(503, "*", "POST", "/jobs/bulk", many)
+	_ = conn.Close()
+	a.eventually("alone it is taken", func() bool { return a.call("POST", "/jobs/bulk", many).status == 201 })
 }
 
 func TestOnlyWhoKnowsOurNameGetsIn(t *testing.T) {

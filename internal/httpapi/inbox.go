@@ -209,7 +209,7 @@ func acceptedStatus(in *inbox.Intake) int {
 func (h *handler) messages(w http.ResponseWriter, r *http.Request, name, _ string) {
 	x, err := h.anInbox(name)
 	var page *wire.InboxPage
-	room := h.room()
+	room := h.room(r)
 	defer room.leave()
 	if err == nil {
 		var q *inbox.Query
@@ -311,7 +311,9 @@ func (h *handler) leaseTurn(w http.ResponseWriter, r *http.Request, name, _ stri
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		ctx, cancel := context.WithTimeout(r.Context(), max(time.Duration(ask.WaitMS)*time.Millisecond, leaseWaitMin))
 		defer cancel()
-		turn, err := h.inboxes.Lease(ctx, x, h.worker(r, ask.Worker), job.Millis(ask.LeaseMS))
+		room := h.room(r)
+		defer room.leave()
+		turn, err := h.inboxes.Lease(engine.WithRoom(ctx, room.patient(r.Context())), x, h.worker(r, ask.Worker), job.Millis(ask.LeaseMS))
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 
@@ -43,6 +44,9 @@ func (m *meter) inflate(encodings []string) (done func(), err error) {
 var unzips = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
 func notGzip(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}

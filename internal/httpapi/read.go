@@ -62,7 +62,7 @@ func (h *handler) remove(w http.ResponseWriter, r *http.Request, text, _ string)
 // list is GET /jobs.
 func (h *handler) list(w http.ResponseWriter, r *http.Request, _, _ string) {
 	q, err := jobs.ListQuery(r.URL.RawQuery)
-	room := h.room()
+	room := h.room(r)
 	defer room.leave()
 	var rows jobs.Found[engine.Listed]
 	if err == nil {
@@ -88,7 +88,7 @@ func (h *handler) errors(w http.ResponseWriter, r *http.Request, text, _ string)
 	if bad != nil {
 		err = bad
 	}
-	room := h.room()
+	room := h.room(r)
 	defer room.leave()
 	var rows jobs.Found[job.Failure]
 	if err == nil {

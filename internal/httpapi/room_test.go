@@ -103,3 +103,64 @@ func TestPagesOnTheirWayAreBoundedTogether(t *testing.T) {
 	}
 	a.want(200, "*", "GET", "/jobs/count", "")
 }
+
+// Deliveries wait for room while others hold it, and have it when those are gone.
+func TestDeliveriesWaitForRoom(t *testing.T) {
+	const size = 8 << 20
+	a := start(t, httpapi.Options{BodyMax: size + 1<<20, InflightMax: size + 1<<20})
+	put := func() {
+		a.want(201, "*", "POST", "/jobs", `{"queue":"q","type":"t","payload":"`+strings.Repeat("x", size)+`"}`)
+	}
+	put()
+	slow, err := net.Dial("tcp", strings.TrimPrefix(a.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = slow.Close() }()
+	_ = slow.(*net.TCPConn).SetReadBuffer(4096)
+	if _, err := slow.Write([]byte("GET /jobs/take HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	a.eventually("a delivery is on its way", func() bool { return httpapi.BytesOfAnswers(a.handler) > size })
+	put()
+	leased := make(chan answer, 1)
+	go func() { leased <- a.call("POST", "/jobs/lease", `{"wait_ms":60000}`) }()
+	a.eventually("both are given out", func() bool {
+		return strings.Contains(a.call("GET", "/jobs/count?status=in_flight", "").body, "2")
+	})
+	if held := httpapi.BytesOfAnswers(a.handler); held > 3*size {
+		t.Errorf("both have room: %d bytes", held)
+	}
+	_ = slow.Close()
+	if got := <-leased; got.status != 200 || len(got.body) < size {
+		t.Errorf("the lease: %d, %d bytes", got.status, len(got.body))
+	}
+	a.eventually("all room is given back", func() bool { return httpapi.BytesOfAnswers(a.handler) == 0 })
+}
+
+// What somebody asks for is kept as long as he waits.
+func TestWhoTakesNamesABoundedNumberOfQueues(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	list := func(n, size int) string {
+		names := make([]string, n)
+		for i := range names {
+			names[i] = fmt.Sprintf("%0*d", size, i)
+		}
+		return strings.Join(names, ",")
+	}
+	for _, c := range []struct {
+		n, size int
+		ok      bool
+	}{{1000, 4, true}, {1001, 4, false}, {100, 655, true}, {100, 656, false}} {
+		names := list(c.n, c.size)
+		leased := a.call("POST", "/jobs/lease", `{"queues":["`+strings.ReplaceAll(names, ",", `","`)+`"]}`)
+		took := a.call("HEAD", "/jobs/take?queue="+names, "")
+		if (leased.status == 200) != c.ok || (took.status == 200) != c.ok || !c.ok && (leased.status != 400 || !strings.Contains(leased.body, "queues must not have more than")) {
+			t.Errorf("%d names of %d bytes: %d and %d %s", c.n, c.size, leased.status, took.status, leased.body)
+		}
+	}
+	props := `{"a":"` + strings.Repeat("x", 64<<10) + `"}`
+	if got := a.call("POST", "/jobs/lease", `{"properties":`+props+`}`); got.status != 400 || !strings.Contains(got.body, "properties must not be more") {
+		t.Errorf("large properties: %d %s", got.status, got.body)
+	}
+}

@@ -24,11 +24,12 @@ import (
 
 // api is a server on a socket with a real engine, and a client of it.
 type api struct {
-	t      testing.TB
-	url    string
-	client *http.Client
-	engine *engine.Engine
-	ids    []string // of enqueued jobs, in order
+	t       testing.TB
+	url     string
+	client  *http.Client
+	engine  *engine.Engine
+	handler http.Handler
+	ids     []string // of enqueued jobs, in order
 }
 
 // newEngine starts an engine on a store in memory.
@@ -59,10 +60,11 @@ func start(t testing.TB, o httpapi.Options) *api {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httpapi.NewServer(httpapi.New(o))
+	handler := httpapi.New(o)
+	server := httpapi.NewServer(handler)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(listener) }()
-	a := &api{t: t, url: "http://" + listener.Addr().String(), engine: o.Engine}
+	a := &api{t: t, url: "http://" + listener.Addr().String(), engine: o.Engine, handler: handler}
 	a.speak(false)
 	t.Cleanup(func() {
 		a.client.CloseIdleConnections()

@@ -376,7 +376,7 @@ func (h *handler) results(w http.ResponseWriter, r *http.Request, id, _ string) 
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), max(ask.wait, time.Millisecond))
 	defer cancel()
-	room := h.room()
+	room := h.room(r)
 	defer room.leave()
 	page, err := h.nextResults(ctx, r.Context(), id, ask, room)
 	h.sendPlain(w, r, page, err)
@@ -418,7 +418,7 @@ func (h *handler) streamResults(w http.ResponseWriter, r *http.Request, id strin
 	}
 	for {
 		wait, cancel := context.WithTimeout(r.Context(), h.heartbeat)
-		room := h.room()
+		room := h.room(r)
 		page, err := h.nextResults(wait, r.Context(), id, ask, room)
 		cancel()
 		if err != nil || r.Context().Err() != nil {

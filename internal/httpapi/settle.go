@@ -152,6 +152,9 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 		if err == nil {
 			err = asRegistered(body.Worker, body.Secret, body.Register)
 		}
+		if err == nil {
+			err = asked(body.Queues, body.Properties)
+		}
 		if err == nil && body.Engine == "" {
 			err = queueNames(body.Queues)
 		}
@@ -168,6 +171,9 @@ func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		ctx, cancel := context.WithTimeout(r.Context(), max(time.Duration(body.WaitMS)*time.Millisecond, leaseWaitMin))
 		defer cancel()
+		room := h.room(r)
+		defer room.leave()
+		ctx = engine.WithRoom(ctx, room.patient(r.Context()))
 		o := engine.LeaseOptions{
 			Worker: h.worker(r, body.Worker), Queues: body.Queues, Max: body.Max, For: job.Millis(body.LeaseMS), Properties: body.Properties,
 		}
@@ -206,6 +212,30 @@ func queueNames(list []string) error {
 		if err := jobs.CheckName("queue", name); err != nil {
 			return job.Errorf(job.Invalid, "queues[%d]: %v", i, err)
 		}
+	}
+	return nil
+}
+
+// What one who takes may ask for: it is kept as long as it waits.
+const (
+	askedMax      = 1000
+	askedBytesMax = 64 << 10
+)
+
+// asked refuses to keep more than that of queues and properties.
+func asked(queues []string, properties map[string]string) error {
+	bytes := 0
+	for _, name := range queues {
+		bytes += len(name)
+	}
+	if len(queues) > askedMax || bytes > askedBytesMax {
+		return job.Errorf(job.Invalid, "queues must not have more than %d names of %d bytes together; without names, work of all queues is taken", askedMax, askedBytesMax)
+	}
+	for name, value := range properties {
+		bytes += len(name) + len(value)
+	}
+	if len(properties) > askedMax || bytes > askedBytesMax {
+		return job.Errorf(job.Invalid, "properties must not be more than %d, and not more than %d bytes together with the queues", askedMax, askedBytesMax)
 	}
 	return nil
 }

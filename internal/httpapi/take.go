@@ -42,6 +42,9 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 		return
 	}
 	defer stream.Close()
+	room := h.room(r)
+	defer room.leave()
+	stream.Room = room.patient(r.Context())
 	out := newLine(w, r, frames)
 	defer out.close()
 	if !out.write(nil) { // the headers: a client is connected once it has them
@@ -61,6 +64,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 			}
 			ok := out.write(s.out)
 			s.release(false)
+			room.leave()
 			if !ok {
 				return
 			}
@@ -120,6 +124,9 @@ func takeOptions(r *http.Request) (o engine.StreamOptions, epoch int64, err erro
 			o.Properties = map[string]string{}
 		}
 		o.Properties[name] = value
+	}
+	if err := asked(o.Queues, o.Properties); err != nil {
+		return o, 0, err
 	}
 	switch lease := values.Get("lease"); lease {
 	case "":

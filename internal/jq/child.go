@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"runtime/metrics"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,14 +21,11 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// mark in the environment makes a process of this binary a child.
-const mark = "REPRISE_EVALUATES_JQ=1"
+// mark in the environment makes a process of this binary a child. Behind it is how
+// much memory the child may take from the system.
+const mark = "REPRISE_EVALUATES_JQ="
 
 const (
-	// memoryMax is what a child may take from the system; it ends when it has
-	// more. Its collector works against that from memorySoft on.
-	memoryMax  = 512 << 20
-	memorySoft = memoryMax * 3 / 4
 	memoryLook = time.Millisecond
 	// memoryKept is how much a child may have and wait for the next request.
 	memoryKept = 48 << 20
@@ -44,17 +42,22 @@ const exitMemory = 77
 // A process that was started as a child never gets to main. Every binary with
 // this package in it can be one, and so can every test.
 func init() {
-	if len(os.Args) > 0 && os.Args[0] == childName && len(os.Environ()) == 1 && os.Environ()[0] == mark {
-		os.Exit(beChild(os.Stdin, os.Stdout))
+	if len(os.Args) == 0 || os.Args[0] != childName || len(os.Environ()) != 1 {
+		return
+	}
+	text, ok := strings.CutPrefix(os.Environ()[0], mark)
+	if most, err := strconv.ParseUint(text, 10, 63); ok && err == nil {
+		os.Exit(beChild(os.Stdin, os.Stdout, most))
 	}
 }
 
-// beChild answers requests until there are no more.
-func beChild(in io.Reader, out io.Writer) int {
+// beChild answers requests until there are no more. It ends when it has more memory
+// than most; its collector works against that from three quarters on.
+func beChild(in io.Reader, out io.Writer, most uint64) int {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM) // they are for the parent; without it there are no requests
-	debug.SetMemoryLimit(memorySoft)
+	debug.SetMemoryLimit(int64(most / 4 * 3))    //nolint:gosec // of 63 bits
 	debug.SetMaxStack(stackMax)
-	go watchMemory()
+	go watchMemory(most)
 	requests := make(chan *request)
 	go func() {
 		for r := bufio.NewReader(in); ; {
@@ -113,9 +116,9 @@ func (c *worker) flushes() {
 }
 
 // watchMemory ends the process when it has too much.
-func watchMemory() {
+func watchMemory(most uint64) {
 	for range time.Tick(memoryLook) {
-		if memory() > memoryMax {
+		if memory() > most {
 			os.Exit(exitMemory)
 		}
 	}

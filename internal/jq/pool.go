@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,6 +38,15 @@ type pool struct {
 // Filters take half of the processors at most (Engine.judges), so with two more
 // there is always a child for a fold, which takes 10 ms.
 var children = &pool{room: make(chan struct{}, runtime.GOMAXPROCS(0)+2)}
+
+// memoryMax is how much memory a child may have.
+var memoryMax atomic.Int64
+
+func init() { memoryMax.Store(512 << 20) }
+
+// SetMemory changes how much memory each process that evaluates may have, from the
+// next that begins.
+func SetMemory(bytes int64) { memoryMax.Store(bytes) }
 
 type child struct {
 	pid  int
@@ -101,7 +112,7 @@ func start() (*child, error) {
 			return nil, err
 		}
 	}
-	cmd := &exec.Cmd{Path: path, Args: []string{childName}, Env: []string{mark}}
+	cmd := &exec.Cmd{Path: path, Args: []string{childName}, Env: []string{mark + strconv.FormatInt(memoryMax.Load(), 10)}}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

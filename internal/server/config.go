@@ -62,6 +62,9 @@ type Config struct {
 	// How much the server takes.
 	BodyBytesMax        int64 // of one request, after inflation
 	InflightBytesMax    int64 // of all requests at work; at least BodyBytesMax
+	UploadRate          int64 // bytes per second; 0 = any
+	MemoryLimit         int64 // 0 = as the environment says
+	JQMemory            int64 // of each process that evaluates jq
 	MaxConnections      int   // open at once
 	MaxPerAddress       int   // of them from one address
 	MaxStreams          int   // take streams and long polls

@@ -201,9 +201,30 @@ var settings = []setting{
 	},
 	{
 		name: "max-inflight-bytes", yaml: "server.max_inflight_bytes", section: sectionLimits, def: "256MiB",
-		help:  "bytes of all request bodies at work together",
-		more:  "This is memory. A request that does not fit is refused and may be repeated. At least `body-max`.",
+		help: "bytes of all request bodies at work together, and of all answers on their way",
+		more: "This is memory; a batch counts 1 KiB for each of its jobs, too. One token, or one address where nobody has a token, has half of it at most. " +
+			"A request that does not fit is refused and may be repeated; what workers say about their jobs always finds room. " +
+			"At least `body-max`. See [Memory](operations.md#memory).",
 		field: of(size(1<<10, bytesMost), func(c *Config) *int64 { return &c.InflightBytesMax }),
+	},
+	{
+		name: "min-upload-rate", yaml: "server.min_upload_rate", section: sectionLimits, def: "4KiB",
+		help:  "bytes per second that a large request body must bring; 0 = any number",
+		more:  "Ten times as much has to come in each 10 seconds, else the request is refused with 408. Bodies of up to 4 KiB have no such limit.",
+		field: of(size(0, 1<<30), func(c *Config) *int64 { return &c.UploadRate }),
+	},
+	{
+		name: "memory-limit", yaml: "server.memory_limit", section: sectionLimits, def: "0",
+		help: "memory that the server tries to stay below; 0 = what GOMEMLIMIT says",
+		more: "The nearer it comes to it, the more processor time goes into collecting garbage. It is no wall: what is needed at one moment is had. " +
+			"A good value is 90 % of what the container or machine has for it. Processes that evaluate jq are not part of it.",
+		field: of(size(0, bytesMost), func(c *Config) *int64 { return &c.MemoryLimit }),
+	},
+	{
+		name: "jq-memory", yaml: "server.jq_memory", section: sectionLimits, def: "512MiB",
+		help:  "memory of each process that evaluates jq expressions; one that takes more is ended, and its expression refused",
+		more:  "There are as many such processes as processors and two, and only while expressions are evaluated. At least 64 MiB.",
+		field: of(size(64<<20, bytesMost), func(c *Config) *int64 { return &c.JQMemory }),
 	},
 	{
 		name: "max-connections", yaml: "server.max_connections", section: sectionLimits, def: "65536",

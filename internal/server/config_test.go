@@ -55,7 +55,7 @@ func (r Report) of(name string) Value {
 func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 	want := Config{
 		Host: "127.0.0.1", Port: 7890, TCP: true, AdminHost: "127.0.0.1", AdminPort: 8901, MaxConnections: 1 << 16, MaxPerAddress: 1 << 14, MaxStreams: 1 << 16,
-		BodyBytesMax: 64 << 20, InflightBytesMax: 256 << 20, MaxQueues: 10_000, MetricsQueues: 200,
+		BodyBytesMax: 64 << 20, InflightBytesMax: 256 << 20, UploadRate: 4 << 10, JQMemory: 512 << 20, MaxQueues: 10_000, MetricsQueues: 200,
 		TCPUserTimeout: 30 * time.Second, HeartbeatInterval: 3 * time.Second, ReattachWindow: 30 * job.Second,
 		IdempotencyWindow: job.Hour, ShutdownTimeout: 10 * time.Second,
 		RootDir: "./reprise-root", Sync: SyncAlways, SyncInterval: 100 * time.Millisecond,
@@ -128,6 +128,7 @@ func TestEverySettingHasEveryWay(t *testing.T) {
 		"admin": "true", "admin-host": "::1", "admin-port": "4321", "admin-tls-cert": "cert.pem", "admin-tls-key": "key.pem", "admin-tls-client-ca": "ca.pem",
 		"tcp-user-timeout": "1m",
 		"pprof":            "true", "guard": "true", "strict": "true", "null": "true", "shutdown-timeout": "5s", "body-max": "1MiB", "max-inflight-bytes": "1GiB",
+		"min-upload-rate": "1KiB", "memory-limit": "2GiB", "jq-memory": "100MiB",
 		"global-in-flight-limit": "1024", "max-queues": "7", "metrics-queues": "9", "heartbeat-interval": "250ms", "reattach-window": "1m",
 		"idempotency-window": "1d", "root-dir": "/data", "sync": "interval", "sync-interval": "20ms", "cache-size": "1GB",
 		"disk-reserve": "2%", "default-retry-limit": "unlimited", "default-backoff-exponent": "2.5",
@@ -149,6 +150,7 @@ server: {host: "::1", port: 1234, insecure: yes, allow_host: [a.example, b.examp
   tcp: no, unix: /run/r.sock, behind_tls_proxy: yes, max_connections: 99, max_connections_per_address: 9, max_streams: 999,
   tls_key: key.pem, tls_client_ca: ca.pem, admin: true, admin_host: "::1", admin_port: 4321, admin_tls_cert: cert.pem, admin_tls_key: key.pem, admin_tls_client_ca: ca.pem,
   tcp_user_timeout: 60s, pprof: on, guard: on, strict: on, shutdown_timeout: 5s, body_max: 1MiB,
+  min_upload_rate: 1KiB, memory_limit: 2GiB, jq_memory: 100MiB,
   max_inflight_bytes: 1GiB, global_in_flight_limit: 1024, max_queues: 7, metrics_queues: 9, heartbeat_interval: 250, reattach_window: 1m,
   idempotency_window: P1D, root_dir: /data, backoff_count: including, log_format: json, log_level: debug}
 store: {sync: interval, sync_interval: 20ms, cache_size: 1GB, disk_reserve: 2%}

@@ -14,6 +14,7 @@ import (
 	"net/http/pprof"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/httpapi"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/jq"
 	"github.com/reprisehq/reprise/internal/metrics"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
@@ -37,6 +39,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if log == nil {
 		log = slog.Default()
 	}
+	limitMemory(cfg)
 	// A small heap is collected very often under load. Memory that is never
 	// touched costs nothing and makes the collector wait for 64 MiB of garbage.
 	ballast := make([]byte, 64<<20)
@@ -100,6 +103,23 @@ func engineOptions(cfg Config) engine.Options {
 	}
 }
 
+// limitMemory is for this process and for those that evaluate expressions.
+func limitMemory(cfg Config) {
+	if cfg.MemoryLimit > 0 {
+		debug.SetMemoryLimit(cfg.MemoryLimit)
+	}
+	jq.SetMemory(cfg.JQMemory)
+}
+
+// upload is how fast bodies have to come.
+func upload(cfg Config) httpapi.Upload {
+	const within = 10
+	if cfg.UploadRate == 0 {
+		return httpapi.Upload{Bytes: -1}
+	}
+	return httpapi.Upload{Bytes: within * cfg.UploadRate, Within: within * time.Second}
+}
+
 // NewToken makes the text of a token for the configuration.
 func NewToken() string { return job.NewSecret(secureRandom()) }
 
@@ -133,7 +153,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	handler := httpapi.New(httpapi.Options{
 		Engine: e, Log: log, Version: Version,
 		Tokens: tokens, Guard: cfg.Guard, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
-		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax,
+		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax, Upload: upload(cfg),
 		Heartbeat: cfg.HeartbeatInterval, AllowHosts: cfg.AllowHost,
 		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Strict: cfg.Strict, Null: cfg.Null, Metrics: page, Upkeep: keep, Live: live, Grid: &cfg.Grid, Inboxes: inboxes,
 	})

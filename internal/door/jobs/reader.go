@@ -25,6 +25,13 @@ const (
 	membersMax   = 256     // members of an object that we read ourselves
 )
 
+// How much memory an entry of a list needs until its call is answered, and how many
+// are counted together.
+const (
+	entryBytes   = 1 << 10
+	entriesCount = 64
+)
+
 const (
 	uint32Max = math.MaxUint32
 	none      = math.MaxUint64 // a number that was not given
@@ -40,6 +47,9 @@ type Reader struct {
 	// as retry_limt or backoff.bas_ms, and why; it is most often misspelt. What
 	// it returns refuses the body. nil: such members are passed over.
 	Unknown func(path, why string) error
+	// Memory is told of what is made of the entries of a list, which may be many
+	// times what they are on the wire, and may refuse the body. nil: nobody is.
+	Memory interface{ Grow(bytes int) error }
 	// FoldMax bounds payloads that an expression sees or makes; 0 = 64 MiB.
 	FoldMax int64
 
@@ -204,7 +214,12 @@ func (r *Reader) array(field string, most int, next func()) bool {
 // entries reads an array whose entries are named in what is refused.
 func (r *Reader) entries(field string, next func()) bool {
 	r.list = field
-	there := r.array(field, bulkMax, func() { r.entry++; next() })
+	there := r.array(field, bulkMax, func() {
+		if r.entry++; r.entry%entriesCount == entriesCount-1 && r.Memory != nil && r.err == nil {
+			r.err = r.Memory.Grow(entriesCount * entryBytes)
+		}
+		next()
+	})
 	r.entry = -1
 	return there
 }
