@@ -74,7 +74,8 @@ type queue struct {
 	num   uint32
 	row   *job.Queue
 	lines []*line
-	own   map[string][]*line // of jobs that are for some holders only, by holder
+	class map[rule.Class]*line // the same by their class
+	own   map[string][]*line   // of jobs that are for some holders only, by holder
 	gates map[string]*gate
 	jobs  [len(shelves)]sorted[placed]
 	depth store.Depth

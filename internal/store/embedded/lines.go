@@ -112,13 +112,14 @@ func (x *index) line(q *queue, c rule.Class, requires []job.Requirement) *line {
 	if c.For != "" {
 		return x.own(q, c, requires)
 	}
-	for _, l := range q.lines {
-		if l.class == c {
-			return l
-		}
+	if l := q.class[c]; l != nil {
+		return l
+	}
+	if q.class == nil {
+		q.class = map[rule.Class]*line{}
 	}
 	l := &line{x: x, queue: q, num: uint32(len(x.lines)), class: c, requires: requires}
-	q.lines = append(q.lines, l)
+	q.lines, q.class[c] = append(q.lines, l), l
 	x.lines = append(x.lines, l)
 	return l
 }
