@@ -15,10 +15,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/internal/server"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -215,14 +215,15 @@ func (f *enqueueFlags) policy() error {
 				return fmt.Errorf("reading the retry policy: %w", err)
 			}
 		}
-		text, err := yaml.YAMLToJSON(text) // of which JSON is a part
+		r, err := server.ReadPolicy("--retry", text) // as in the configuration file
 		if err == nil {
-			fields := json.NewDecoder(bytes.NewReader(text))
-			fields.DisallowUnknownFields()
-			err = fields.Decode(&f.job.Retry)
+			text, err = json.Marshal(r)
+		}
+		if err == nil {
+			err = json.Unmarshal(text, &f.job.Retry)
 		}
 		if err != nil {
-			return usagef("--retry is no policy such as '{limit: 5, curve: {kind: constant, delay: 10s}}': %w", err)
+			return usagef("%w; a policy is such as '{limit: 5, curve: {kind: constant, delay: 10s}}'", err)
 		}
 	}
 	return nil

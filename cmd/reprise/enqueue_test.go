@@ -139,6 +139,27 @@ func TestEnqueueCarriesAllThatAJobCan(t *testing.T) {
 	}
 }
 
+// A misspelt policy is told by its member, and which was meant.
+func TestAMisspeltPolicyOfAnEnqueueIsTold(t *testing.T) {
+	for retry, want := range map[string]string{
+		"{limt: 5}": "limt: unknown key", "{limit: 5, curve: {kind: constant, dely: 10s}}": "curve.dely: unknown key; the keys are kind, delay; did you mean delay?",
+		"{curve: {kind: constnt}}": "did you mean constant?", `{"rules": [{"when": {"stauts": 503}, "do": "dead"}]}`: "rules[0].when.stauts: unknown key",
+		"{limit: -1}": "use a whole number", "[1]": "must be keys with values", "{limit": "is not YAML",
+	} {
+		for _, way := range []string{retry, "@" + filepath.Join(t.TempDir(), "retry.yaml")} {
+			if name, isFile := strings.CutPrefix(way, "@"); isFile {
+				if err := os.WriteFile(name, []byte(retry), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, text, code := cli(t, "", "enqueue", "--url", "http://127.0.0.1:1", "--queue", "q", "--type", "t", "--retry", way)
+			if code != 2 || !strings.Contains(text, want) || strings.Contains(text, "json:") {
+				t.Errorf("%s: exit code %d: %s", retry, code, text)
+			}
+		}
+	}
+}
+
 // Each member of an enqueue has its field in client.Job, or is said by others.
 func TestAClientsJobHasEveryMember(t *testing.T) {
 	others := map[string]bool{"ReadyAt": true, "ExpiresAt": true, "RunTimeoutMS": true, "StartTimeoutMS": true, "RetryLimit": true, "Backoff": true} // At, Delay, ExpiresAt, RunTimeout, StartTimeout, Retry
