@@ -5,7 +5,7 @@ BIN     := bin/reprise
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS := $(if $(VERSION),-ldflags "-X github.com/reprisehq/reprise/internal/server.Version=$(VERSION)")
 
-# Given on the command line: make run ARGS='--root /tmp/q', make sim SEED=7.
+# Given on the command line: make run ARGS='--root-dir /tmp/q', make sim SEED=7.
 ARGS     ?=
 SEEDS    ?= 6000
 FIRST    ?= 1

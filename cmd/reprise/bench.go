@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprisehq/reprise/client"
 	"github.com/reprisehq/reprise/internal/bench"
 )
 
@@ -125,6 +126,14 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 		f.options.Token = token
 		if f.options.TLS, err = f.conn.tls.load(); err != nil {
 			return err
+		}
+		f.conn.url = f.options.URL
+		cl, err := f.conn.client(client.Options{RetryFor: -1})
+		if err != nil {
+			return err
+		}
+		if _, err := cl.Version(ctx); err != nil { // before all else, in words
+			return advise(err, cl)
 		}
 	}
 	report, err := bench.Run(ctx, f.options, cmd.ErrOrStderr())

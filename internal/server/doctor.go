@@ -144,7 +144,11 @@ func (fs *Findings) store(_ context.Context, dir string) {
 	format, err := embedded.ReadFormat(vfs.Default, filepath.Join(dir, "FORMAT"))
 	switch data, _ := os.ReadDir(filepath.Join(dir, "data")); {
 	case errors.Is(err, os.ErrNotExist) && len(data) == 0:
-		fs.ok("store", "the directory is empty")
+		if others, _ := os.ReadDir(dir); len(others) > 0 {
+			fs.warn("store", "name the right one with --root-dir, if this is not a new one", "the directory holds no data of Reprise, and %d other files, such as %s", len(others), others[0].Name())
+		} else {
+			fs.ok("store", "the directory is empty")
+		}
 		fs.clock(0)
 		return
 	case errors.Is(err, os.ErrNotExist):

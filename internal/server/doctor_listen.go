@@ -25,7 +25,7 @@ type Peer struct {
 // peer asks a server that was named.
 func (fs *Findings) peer(ctx context.Context, p *Peer) {
 	if err := p.Ready(ctx); err != nil {
-		fs.fail("server", "see its log; GET /ready says what is the matter", "%s: %v", p.URL, err)
+		fs.fail("server", "see whether it runs, and its log; GET /ready says what is the matter; or name another with --url", "%s: %v", p.URL, err)
 		return
 	}
 	fs.ok("server", "%s is ready", p.URL)
