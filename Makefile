@@ -21,7 +21,7 @@ ONLY     ?=
 PEERARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: build run demo test test-race sim fuzz e2e idle peaks bench stragglers peers sabotage lint verify docs help
+.PHONY: build run demo test test-race sim fuzz e2e idle peaks jqlimits bench stragglers peers sabotage lint verify docs help
 
 build: ## build bin/reprise
 	go build $(LDFLAGS) -o $(BIN) ./cmd/reprise
@@ -60,6 +60,9 @@ idle: build ## an idle server is killed after every kind of change, in each sync
 
 peaks: build ## the memory of the server under the worst legal requests; the table in docs/operations.md
 	REPRISE_BIN=$(CURDIR)/$(BIN) go test ./test/e2e -run TestPeakMemory -count=1 -timeout 1h -v -peaks | grep -E 'peak:|error|^(---|ok|FAIL)'
+
+jqlimits: ## 300 jq expressions over values of 10 MB, on a busy machine: how far they go over their time limit
+	go test ./internal/jq -run TestExpressionsEndAtTheirLimit -count=1 -timeout 1h -v -jqlimits 5 | grep -E 'runs:|behind|^(---|ok|FAIL)'
 
 bench: build ## the benchmark (ARGS='...' adds flags)
 	$(BIN) bench $(ARGS)

@@ -1,6 +1,9 @@
 package jq
 
-import "os"
+import (
+	"os"
+	"time"
+)
 
 // KillIdle kills all children that wait for a request.
 func KillIdle() {
@@ -13,4 +16,10 @@ func KillIdle() {
 			_, _ = c.out.Peek(1) // until its end is seen
 		}
 	}
+}
+
+// Took has f told of each evaluation how long it took.
+func Took(f func(time.Duration)) (restore func()) {
+	took = f
+	return func() { took = nil }
 }

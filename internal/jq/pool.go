@@ -137,6 +137,9 @@ func start() (*child, error) {
 
 var errLost = errors.New("the process that was to evaluate the expression is gone")
 
+// took is told how long the last evaluation of a request took; nil but in tests.
+var took func(time.Duration)
+
 // ask sends a request and waits for the reply. keep reports whether the child
 // can take another request.
 func (c *child) ask(ctx context.Context, limit time.Duration, q *request, to reply) (keep bool, err error) {
@@ -157,10 +160,14 @@ func (c *child) ask(ctx context.Context, limit time.Duration, q *request, to rep
 		defer close(sent)
 		_ = q.write(c.in)
 	}()
+	var began time.Time
 	last, err := to.read(c.out, func() {
 		timer.Stop()
-		timer, begun = endsIn(limit, "it"), true
+		timer, begun, began = endsIn(limit, "it"), true, time.Now()
 	})
+	if took != nil && begun {
+		took(time.Since(began))
+	}
 	if err != nil {
 		c.end()
 	}

@@ -3,6 +3,30 @@ package main
 // securityFaults let in who must stay out, or tell what must stay secret.
 var securityFaults = []fault{
 	{
+		name: "no-share", breaks: "spec/operations.md, Security",
+		does:  "one token's uploads take all that there is for bodies",
+		file:  "internal/httpapi/room.go",
+		old:   "left = min(left, b.share-s.of[who])",
+		new:   "left = min(left, b.all-s.of[who])",
+		first: []suite{in("internal/httpapi", "TestRequestsInWorkAreBounded")},
+	},
+	{
+		name: "settles-find-no-room", breaks: "spec/operations.md, Security",
+		does:  "stalled uploads keep workers from telling how their jobs went",
+		file:  "internal/httpapi/body.go",
+		old:   "case m.used <= settleFree:",
+		new:   "case false:",
+		first: []suite{in("internal/httpapi", "TestRequestsInWorkAreBounded")},
+	},
+	{
+		name: "leases-without-room", breaks: "spec/operations.md, Security",
+		does:  "deliveries that nobody reads need any amount of memory",
+		file:  "internal/httpapi/room.go",
+		old:   "if bytes <= roomSmall || o.take(bytes) == nil {",
+		new:   "if _ = o.take(bytes); bytes >= 0 {",
+		first: []suite{in("internal/httpapi", "TestDeliveriesWaitForRoom")},
+	},
+	{
 		name: "scope-not-looked-at", breaks: "operations.md, security",
 		does:  "any token may do everything",
 		file:  "internal/httpapi/admit.go",
