@@ -64,6 +64,7 @@ type batch struct {
 	gifts  []gift
 	sleep  time.Duration // until the next deadline; 0 = none
 	more   bool          // there is work left that needs no new command
+	told   int           // of its commands: so many were answered
 	heals  bool          // the last one before the store is opened again; it does nothing
 	events []Event
 	news   []string // sessions that changed
@@ -200,7 +201,10 @@ func (e *Engine) runOnce() *batch {
 		e.fail(b.err)
 		return b
 	}
-	r.publish()
+	if b.err = e.behind("publish", r.publish); b.err != nil { // what is in memory is made anew from the store
+		b.gifts, r.gifts = r.gifts, nil
+		return b
+	}
 	e.meter.noteCommit(watch.took(), len(b.ops))
 	b.gifts, b.more, b.events, b.news = r.gifts, r.fed || r.ticked, c.stage.events, r.news
 	r.gifts = nil
@@ -296,8 +300,22 @@ func fatal(err error) bool {
 	}
 }
 
-// settleBatch waits until the batch is durable and answers its commands.
+// settleBatch waits until the batch is durable and answers its commands. With a
+// fault in that those that were not answered are told what they are when a commit
+// fails: it is not known whether they took effect.
 func (e *Engine) settleBatch(b *batch) {
+	err := e.behind("answer", func() { e.answerBatch(b) })
+	if err == nil {
+		return
+	}
+	b.err = err
+	for i := range b.gifts {
+		b.gifts[i].to.finish(ErrStreamEnded)
+	}
+	e.refuse(b.ops[b.told:], err)
+}
+
+func (e *Engine) answerBatch(b *batch) {
 	if b.err == nil && b.commit != nil {
 		watch := startWatch()
 		if b.err = b.commit.Wait(); b.err != nil {
@@ -315,6 +333,7 @@ func (e *Engine) settleBatch(b *batch) {
 			b.gifts[i].to.ring()
 		}
 		e.spareGifts(b.gifts)
+		b.gifts = nil
 	} else {
 		for i := range b.gifts { // whoever it served is not in line any more, and must not wait for nothing
 			b.gifts[i].to.finish(ErrStreamEnded)
@@ -324,6 +343,7 @@ func (e *Engine) settleBatch(b *batch) {
 		if b.err != nil {
 			o.err = b.err
 		}
+		b.told++
 		o.done <- struct{}{}
 	}
 }

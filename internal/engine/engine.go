@@ -41,6 +41,7 @@ type Engine struct {
 	state    atomic.Pointer[job.Error] // why the engine cannot work now; nil = it can
 	failed   atomic.Bool               // a commit failed; the committer must heal
 	latest   atomic.Int64              // the date of the latest transaction
+	faulty   atomic.Uint64             // faults behind commits, not counted yet
 	guarded  atomic.Int64              // until then nothing expires, on the steady clock
 	inflight chan *batch
 	stopped  chan struct{}
@@ -338,10 +339,15 @@ func (e *Engine) heal() bool {
 		e.log.Error("the store cannot be opened again; will try on", "error", err)
 		return false
 	}
-	if err := e.recover(ctx, func(*run) error { return nil }); err != nil {
+	var err error
+	if fault := e.behind("recover", func() { err = e.recover(ctx, func(*run) error { return nil }) }); fault != nil {
+		err = fault
+	}
+	if err != nil {
 		e.log.Error("recovering after a failed commit; will try on", "error", err)
 		return false
 	}
+	e.core.stats.Faults += e.faulty.Swap(0)
 	e.failed.Store(false)
 	e.state.Store(nil)
 	e.log.Warn("the store works again; everything that was acknowledged is there")

@@ -60,3 +60,19 @@ func (r *Recent) Enqueued(queue string, steady job.Millis) {
 
 // Rates are those of a queue.
 func (r *Recent) Rates(queue string, steady job.Millis) (Rates, bool) { return r.of(queue, steady) }
+
+// PanicsInPublish is a command behind whose commit there is a panic.
+func (e *Engine) PanicsInPublish(ctx context.Context) error {
+	return e.do(ctx, 0, func(r *run) error { r.left[nil] = true; return nil })
+}
+
+// BreakEvents has whoever tells events panic until mend is called.
+func (e *Engine) BreakEvents() (mend func()) {
+	l := &Listener{hub: &e.hub, bell: make(chan struct{})}
+	close(l.bell)
+	e.hub.mu.Lock()
+	defer e.hub.mu.Unlock()
+	e.hub.list = append(e.hub.list, l)
+	e.hub.count()
+	return l.Close
+}

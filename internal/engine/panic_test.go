@@ -263,3 +263,43 @@ func TestARowAtFaultRests(t *testing.T) {
 		g.anonymous(1).gets("due")
 	})
 }
+
+// A panic behind a commit is as if the commit had failed: who waits for an answer is
+// told that it is not known whether it took effect, streams end, all that is in
+// memory is made anew, and the engine goes on.
+func TestAPanicBehindACommitIsAFailedCommit(t *testing.T) {
+	t.Run("in what is published", func(t *testing.T) {
+		scenario(t, func(r *rig) {
+			r.puts("q", "a", "b")
+			s := r.named("w", 1)
+			s.gets("a")
+			if err := r.PanicsInPublish(r.Context()); job.KindOf(err) != job.Unavailable {
+				t.Errorf("it is answered %v", err)
+			}
+			r.pass(2 * job.Second)
+			s.ended()
+			r.faults(1)
+			s = r.named("w", 2)
+			s.gets("a", "b") // its own, which it has yet, and the next one
+			s.ok("a", "b")
+			r.expect("b", job.Done)
+		})
+	})
+	t.Run("in what is told", func(t *testing.T) {
+		scenario(t, func(r *rig) {
+			r.puts("q", "a")
+			mend := r.BreakEvents()
+			if _, err := r.Put(r.Context(), []engine.NewJob{{Job: job.Job{Queue: "z", Type: "t"}, Payload: []byte("b")}}); job.KindOf(err) != job.Unavailable {
+				t.Errorf("it is answered %v", err)
+			}
+			mend()
+			r.pass(2 * job.Second)
+			r.faults(1)
+			r.puts("q", "c")
+			if _, depth, err := r.Queue(r.Context(), "z"); err != nil || depth.States[job.Ready] != 1 { // it took effect
+				t.Errorf("%+v, %v", depth, err)
+			}
+			r.stream(engine.StreamOptions{Name: "w", Queues: []string{"q"}}).gets("a", "c")
+		})
+	})
+}

@@ -134,8 +134,8 @@ var keysFaults = []fault{
 		name: "owner-forgotten-on-disk", breaks: "I5",
 		does:  "that a job has its key is not stored",
 		file:  "internal/store/embedded/codec.go",
-		old:   "bit(j.Blocks)|bit(j.Alone)<<1|bit(j.Owns)<<2)",
-		new:   "bit(j.Blocks)|bit(j.Alone)<<1)",
+		old:   "bit(j.Blocks)|bit(j.Alone)<<1|bit(j.Owns)<<2|bit(j.Beside)<<3)",
+		new:   "bit(j.Blocks)|bit(j.Alone)<<1|bit(j.Beside)<<3)",
 		first: []suite{in("internal/store/embedded", "TestExercise")},
 	},
 	{
