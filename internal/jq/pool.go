@@ -128,8 +128,8 @@ func start() (*child, error) {
 	// To take a large process down may take a while. Who waits for it wakes up
 	// at once, for the pipes are closed here.
 	end := sync.OnceFunc(func() {
-		_ = cmd.Process.Kill()
 		_, _ = in.Close(), out.Close()
+		_ = cmd.Process.Kill()
 		go func() { _ = cmd.Wait() }()
 	})
 	return &child{pid: cmd.Process.Pid, in: bufio.NewWriterSize(in, 64<<10), out: bufio.NewReader(out), end: end}, nil
