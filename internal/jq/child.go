@@ -55,7 +55,7 @@ func init() {
 // than most; its collector works against that from three quarters on.
 func beChild(in io.Reader, out io.Writer, most uint64) int {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM) // they are for the parent; without it there are no requests
-	yield() // to the server, whose clock ends this
+	yield()                                      // to the server, whose clock ends this
 	debug.SetMemoryLimit(int64(most / 4 * 3))    //nolint:gosec // of 63 bits
 	debug.SetMaxStack(stackMax)
 	go watchMemory(most)
