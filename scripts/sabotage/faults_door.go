@@ -24,8 +24,8 @@ var doorFaults = []fault{
 		name: "body-not-bounded", breaks: "operations.md, limits",
 		does:  "a body in chunks may be larger than the limit",
 		file:  "internal/httpapi/body.go",
-		old:   "case m.held > m.h.bodyMax:",
-		new:   "case m.held < 0:",
+		old:   "m.size > m.h.bodyMax {",
+		new:   "m.size < 0 {",
 		first: []suite{in(httpPkg, "TestBodiesAreBounded")},
 	},
 	{
@@ -56,8 +56,8 @@ var doorFaults = []fault{
 		name: "inflight-bytes-leak", breaks: "operations.md, limits",
 		does:  "bytes of requests that are over still count as in work",
 		file:  "internal/httpapi/body.go",
-		old:   "s.meter.h.inflight.Add(-s.meter.held)",
-		new:   "s.meter.h.inflight.Add(0)",
+		old:   "m.h.bodies.give(m.who, m.held)",
+		new:   "m.h.bodies.give(m.who, 0)",
 		first: []suite{in(httpPkg, "TestRequestsInWorkAreBounded")},
 	},
 }

@@ -31,8 +31,8 @@ var inboxBeyondFaults = []fault{
 		name: "refusals-uncounted", breaks: "PROTOCOL.md, POST /inboxes/{name}/actions",
 		does:  "what an act on many messages could not change is told as changed",
 		file:  "internal/engine/bulk.go",
-		old:   "				no++\n",
-		new:   "				n++\n",
+		old:   "no = append(no, refusal{j.ID, err})",
+		new:   "n++",
 		first: []suite{in(enginePkg, "TestManyAreSkippedAndThoseThatAreFinishedAreNot")},
 	},
 	{

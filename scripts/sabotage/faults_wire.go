@@ -30,7 +30,7 @@ var wireFaults = []fault{
 		name: "msgpack-json-unbounded", breaks: "operations.md, limits",
 		does:  "a MessagePack body may be larger than allowed once it is JSON",
 		file:  "internal/httpapi/body.go",
-		old:   "most := max(0, min(h.bodyMax, s.meter.limit-h.inflight.Load()))",
+		old:   "most := max(0, min(h.bodyMax, s.meter.left()))",
 		new:   "most := int64(1 << 30)",
 		first: []suite{in(httpPkg, "TestAMessagePackBodyIsRefusedWithItsReason")},
 	},
