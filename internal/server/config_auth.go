@@ -33,7 +33,7 @@ func (l *loader) tokens() {
 			if c.ID, c.Hash, ok = job.ParseSecret(n.text); !ok {
 				l.file.problem(n.line, join(base, tokenSecret), "is no token (what it is, is not shown); make one with \"reprise token generate\"")
 			}
-			if !n.secret {
+			if !n.isSecret() {
 				l.notice(slog.LevelWarn, join(base, tokenSecret)+" is written into the file: whoever reads it has the token; keep it elsewhere, and refer to it by ${env:NAME} or ${file:PATH}")
 			}
 			l.fileValues = append(l.fileValues, Value{join(base, tokenSecret), masked, l.fileOrigin(n)})

@@ -62,7 +62,7 @@ func readCron(body []byte, count job.Count) (engine.CronGroupAsk, error) {
 // JSON, and returns it as JSON. References such as ${env:NAME} are not looked
 // up. name is that of the file, for messages.
 func ReadCron(name string, b []byte) ([]byte, error) {
-	d := parseYAML(name, b, func(text string) (string, bool, error) { return text, false, nil })
+	d := parseYAML(name, b, asWritten)
 	if len(d.problems) > 0 {
 		return nil, &job.Error{Kind: job.Invalid, Text: d.inOrder().Error()}
 	}

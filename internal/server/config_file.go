@@ -161,7 +161,7 @@ func (l *loader) queue(e entry) *job.Queue {
 			continue
 		}
 		if err := s.field.set(q, []string{n.text}); err != nil {
-			if n.secret {
+			if n.isSecret() {
 				err = hidden(s.field.kind)
 			}
 			l.file.problem(n.line, at, "%s", err)

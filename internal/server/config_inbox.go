@@ -39,6 +39,7 @@ func (l *loader) inboxes() {
 		}
 		l.cfg.Inboxes = append(l.cfg.Inboxes, inbox.Named{Name: e.key, Settings: s, Secret: e.value.any((*node).isSecret)})
 		if s.HTTP != nil {
+			e.value.any(func(n *node) bool { s.HTTP.Mask = append(s.HTTP.Mask, n.secrets...); return false })
 			l.cfg.Targets = append(l.cfg.Targets, s.HTTP.URL)
 		}
 		l.fileValue(at, string(body), e.value)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,12 +131,12 @@ func TestSecretsOfAnInboxAreMaskedAndNotKept(t *testing.T) {
 inboxes:
   a:
     group: {json: .x}
-    deliver: {http: {url: "http://127.0.0.1:9/", headers: {Authorization: "${env:RECEIVER}"}}}
+    deliver: {http: {url: "http://127.0.0.1:9/", headers: {Authorization: "${env:RECEIVER}", X-Env: production}}}
 `)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := cfg.Inboxes[0]; !a.Secret || a.HTTP.Headers["Authorization"] != "Bearer s3cret" {
+	if a := cfg.Inboxes[0]; !a.Secret || a.HTTP.Headers["Authorization"] != "Bearer s3cret" || !slices.Equal(a.HTTP.Mask, []string{"Bearer s3cret"}) {
 		t.Errorf("%+v", a)
 	}
 	for _, v := range report.Values {

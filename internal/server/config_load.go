@@ -241,7 +241,7 @@ func (l *loader) readConfigFile() {
 }
 
 // expand replaces the references of a value of the file.
-func (l *loader) expand(s string) (out string, secret bool, err error) {
+func (l *loader) expand(s string) (out string, secrets []string, err error) {
 	return expand(s, l.reference)
 }
 

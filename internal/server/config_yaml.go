@@ -30,9 +30,9 @@ const (
 type node struct {
 	line    int
 	kind    nodeKind
-	text    string // of a scalar
-	plain   bool   // written without quotes
-	secret  bool   // a part of text came from a reference such as ${env:NAME}
+	text    string   // of a scalar
+	plain   bool     // written without quotes
+	secrets []string // the parts of text that came from references such as ${env:NAME}
 	entries []entry
 	items   []*node
 }
@@ -62,12 +62,12 @@ type document struct {
 	name     string // for messages
 	root     *node
 	problems Problems
-	expand   func(string) (string, bool, error)
+	expand   func(string) (string, []string, error)
 }
 
 // parseYAML reads a file. What is wrong with it is in problems; the rest of
 // it is still there, so that its problems are told too.
-func parseYAML(name string, b []byte, expand func(string) (string, bool, error)) *document {
+func parseYAML(name string, b []byte, expand func(string) (string, []string, error)) *document {
 	d := &document{name: name, root: &node{kind: mapNode, line: 1}, expand: expand}
 	if err := tooMuch(b); err != nil {
 		d.problem(0, "", "%s", err)
@@ -233,12 +233,12 @@ func (d *document) convertEntries(out *node, values []*ast.MappingValueNode, pat
 }
 
 func (d *document) scalar(out *node, path, text string, plain bool) {
-	expanded, secret, err := d.expand(text)
+	expanded, secrets, err := d.expand(text)
 	if err != nil {
 		d.problem(out.line, path, "%s", err)
 		return
 	}
-	out.kind, out.text, out.plain, out.secret = scalarNode, expanded, plain, secret
+	out.kind, out.text, out.plain, out.secrets = scalarNode, expanded, plain, secrets
 }
 
 func join(path, key string) string {
@@ -401,4 +401,4 @@ func (n *node) any(is func(*node) bool) bool {
 }
 
 func (n *node) isBad() bool    { return n.kind == badNode }
-func (n *node) isSecret() bool { return n.secret }
+func (n *node) isSecret() bool { return len(n.secrets) > 0 }

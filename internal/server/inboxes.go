@@ -48,12 +48,13 @@ func sinks(egress *connect.Egress, secrets string) inbox.Sinks {
 		o := web.Options{
 			URL: h.URL, Egress: egress, Batch: h.Batch, Header: h.Headers,
 			Timeout: time.Duration(h.Timeout) * time.Millisecond, Connections: h.Concurrent, UserAgent: "reprise/" + Version,
+			Mask: h.Mask,
 		}
 		if configured {
 			o.Egress = nil
 		} else {
 			var err error
-			if o.Header, err = secretsFrom(secrets, h.Headers); err != nil {
+			if o.Header, o.Mask, err = secretsFrom(secrets, h.Headers); err != nil {
 				return nil, err
 			}
 		}
@@ -69,7 +70,7 @@ func sinks(egress *connect.Egress, secrets string) inbox.Sinks {
 // from YAML or JSON, and returns them as JSON. References such as ${env:NAME}
 // are not looked up. file is the name of that, for messages.
 func ReadInbox(file string, text []byte) ([]byte, error) {
-	d := parseYAML(file, text, func(text string) (string, bool, error) { return text, false, nil })
+	d := parseYAML(file, text, asWritten)
 	if len(d.problems) > 0 {
 		return nil, &job.Error{Kind: job.Invalid, Text: d.inOrder().Error()}
 	}

@@ -12,7 +12,7 @@ const PolicyBytesMax = fileBytesMax
 // References such as ${env:NAME} are not looked up. name is that of the file,
 // for messages; everything that is wrong is told at once, with its line.
 func ReadPolicy(name string, b []byte) (job.Retry, error) {
-	d := parseYAML(name, b, func(text string) (string, bool, error) { return text, false, nil })
+	d := parseYAML(name, b, asWritten)
 	root, path := d.root, ""
 	if len(root.entries) > 0 && root.entries[0].key == retryPath {
 		for _, e := range root.entries[1:] {

@@ -11,14 +11,14 @@ import (
 )
 
 // expand replaces the references in a value, such as ${file:PATH}, by what they
-// stand for, and reports whether there are any; $${ stands for ${.
-func expand(s string, lookup func(reference string) (string, error)) (out string, secret bool, err error) {
+// stand for, and returns those texts too; $${ stands for ${.
+func expand(s string, lookup func(reference string) (string, error)) (out string, secrets []string, err error) {
 	var b strings.Builder
 	for {
 		i := strings.Index(s, "${")
 		if i < 0 {
 			b.WriteString(s)
-			return b.String(), secret, nil
+			return b.String(), secrets, nil
 		}
 		if i > 0 && s[i-1] == '$' {
 			b.WriteString(s[:i-1] + "${")
@@ -28,34 +28,38 @@ func expand(s string, lookup func(reference string) (string, error)) (out string
 		b.WriteString(s[:i])
 		reference, rest, closed := strings.Cut(s[i+2:], "}")
 		if !closed {
-			return "", secret, errors.New("${ is not closed; write $${ for the two characters themselves")
+			return "", nil, errors.New("${ is not closed; write $${ for the two characters themselves")
 		}
 		value, err := lookup(reference)
 		if err != nil {
-			return "", secret, err
+			return "", nil, err
 		}
-		secret = true
+		secrets = append(secrets, value)
 		b.WriteString(value)
 		s = rest
 	}
 }
 
+// asWritten is expand where references are not looked up.
+func asWritten(s string) (string, []string, error) { return s, nil, nil }
+
 // secretsFrom replaces ${file:NAME} in headers of an endpoint that was set over
 // the API by the contents of that file in dir, which links do not lead out of.
-// So what is stored is the name. Without a directory a reference is refused.
-func secretsFrom(dir string, headers map[string]string) (map[string]string, error) {
-	filled := make(map[string]string, len(headers))
+// So what is stored is the name. Without a directory a reference is refused. secrets
+// are those contents.
+func secretsFrom(dir string, headers map[string]string) (filled map[string]string, secrets []string, err error) {
+	filled = make(map[string]string, len(headers))
 	for name, value := range headers {
-		text, _, err := expand(value, func(reference string) (string, error) { return readSecret(dir, reference) })
+		text, some, err := expand(value, func(reference string) (string, error) { return readSecret(dir, reference) })
 		if err == nil && strings.ContainsAny(text, "\r\n\x00") {
 			err = errors.New("what the reference stands for must be one line")
 		}
 		if err != nil {
-			return nil, &job.Error{Kind: job.Invalid, Field: "headers." + name, Text: err.Error()}
+			return nil, nil, &job.Error{Kind: job.Invalid, Field: "headers." + name, Text: err.Error()}
 		}
-		filled[name] = text
+		filled[name], secrets = text, append(secrets, some...)
 	}
-	return filled, nil
+	return filled, secrets, nil
 }
 
 func readSecret(dir, reference string) (string, error) {

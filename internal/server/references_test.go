@@ -1,8 +1,11 @@
 package server
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,9 +38,9 @@ func TestAHeaderSetOverTheAPINamesASecretInItsDirectory(t *testing.T) {
 		"Bearer ${file:hook}": "Bearer s3cret",
 		"$${file:hook}":       "${file:hook}",
 	} {
-		filled, err := secretsFrom(dir, map[string]string{"Authorization": value})
-		if err != nil || filled["Authorization"] != want {
-			t.Errorf("%s: %v, %v", value, filled, err)
+		filled, secrets, err := secretsFrom(dir, map[string]string{"Authorization": value})
+		if err != nil || filled["Authorization"] != want || slices.Contains(secrets, "s3cret") != strings.Contains(want, "s3cret") {
+			t.Errorf("%s: %v, %v, %v", value, filled, secrets, err)
 		}
 	}
 	for value, want := range map[string]string{
@@ -53,13 +56,50 @@ func TestAHeaderSetOverTheAPINamesASecretInItsDirectory(t *testing.T) {
 		"${file:}":                 "only ${file:NAME} is a reference",
 		"${secret} and ${file:no}": "only ${file:NAME} is a reference",
 	} {
-		_, err := secretsFrom(dir, map[string]string{"X-Key": value})
+		_, _, err := secretsFrom(dir, map[string]string{"X-Key": value})
 		if job.KindOf(err) != job.Invalid || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "business") {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
-	if _, err := secretsFrom("", map[string]string{"X-Key": "${file:hook}"}); err == nil || !strings.Contains(err.Error(), "egress.secrets_dir") {
+	if _, _, err := secretsFrom("", map[string]string{"X-Key": "${file:hook}"}); err == nil || !strings.Contains(err.Error(), "egress.secrets_dir") {
 		t.Errorf("without a directory: %v", err)
+	}
+}
+
+// docs/security.md, Targets: an endpoint that answers with what it was sent.
+func TestASecretThatATargetEchoesIsNotKept(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "hook"), []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "wrong key: "+r.Header.Get("X-Key")+" of "+r.Header.Get("X-Env"), http.StatusForbidden)
+	}))
+	defer echo.Close()
+	cfg, _, err := load(t, nil, []string{"KEY=s3cret"}, `
+inboxes: {a: {group: {json: .x}, deliver: {http: {url: "`+echo.URL+`", headers: {X-Key: "Bearer ${env:KEY}", X-Env: production}}}}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	egress, err := connect.ParseEgress([]string{"127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overAPI := *cfg.Inboxes[0].HTTP
+	overAPI.Headers, overAPI.Mask = map[string]string{"X-Key": "Bearer ${file:hook}", "X-Env": "production"}, nil
+	for h, configured := range map[*inbox.HTTP]bool{cfg.Inboxes[0].HTTP: true, &overAPI: false} {
+		s, err := sinks(egress, dir)(h, configured)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := s.Deliver(t.Context(), &connect.Batch{Queue: "a", Messages: []connect.Message{{ID: "m"}}})[0].Failure
+		if want := "wrong key: Bearer ******** of production"; f.Message != "answered 403 Forbidden: "+want || f.Backtrace != want {
+			t.Errorf("configured %v: kept is %+v", configured, f)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

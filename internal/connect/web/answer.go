@@ -3,9 +3,12 @@ package web
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"html"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,16 +24,16 @@ const (
 
 // judge is what an answer says as a whole: 2xx is OK, everything else a
 // failure with its status, for the policy to decide about.
-func judge(resp *http.Response, body []byte) connect.Result {
+func (s *Sink) judge(resp *http.Response, body []byte) connect.Result {
 	code := resp.StatusCode
 	if code >= 200 && code < 300 {
 		return connect.Result{Outcome: job.OK}
 	}
-	r := failed("http "+strconv.Itoa(code), strings.TrimSpace("answered "+resp.Status))
-	r.Failure.Status, r.Failure.Backtrace = code, excerpt(body)
+	r := failed("http "+strconv.Itoa(code), strings.TrimSpace("answered "+s.mask.Replace(resp.Status)))
+	r.Failure.Status, r.Failure.Backtrace = code, excerpt(s.mask.Replace(string(body[:min(len(body), answerBytesMax)])))
 	switch line := firstLine(r.Failure.Backtrace); {
 	case code >= 300 && code < 400:
-		r.Failure.Message += "; redirects are not followed: " + firstLine(headerText(resp.Header.Get("Location")))
+		r.Failure.Message += "; redirects are not followed: " + firstLine(s.mask.Replace(headerText(resp.Header.Get("Location"))))
 	case line != "":
 		r.Failure.Message += ": " + line
 	}
@@ -74,13 +77,13 @@ type said struct {
 // results takes the answer to a batch apart. What it does not speak of has the
 // whole's result; when that is OK and there are results, it failed: a target
 // that lists some has to list all.
-func results(b *connect.Batch, whole connect.Result, resp *http.Response, body []byte) []connect.Result {
+func (s *Sink) results(b *connect.Batch, whole connect.Result, resp *http.Response, body []byte) []connect.Result {
 	var a answer
 	err := json.Unmarshal(body, &a)
 	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); {
 	case err == nil && a.Results != nil:
 	case err != nil && whole.Outcome == job.OK && kind == jsonType && len(bytes.TrimSpace(body)) > 0:
-		return spread(b, failed(connect.TypeAnswer, "the results cannot be read: "+err.Error()))
+		return spread(b, failed(connect.TypeAnswer, "the results cannot be read: "+s.mask.Replace(err.Error())))
 	default:
 		return spread(b, whole)
 	}
@@ -88,6 +91,7 @@ func results(b *connect.Batch, whole connect.Result, resp *http.Response, body [
 	twice := map[string]bool{}
 	for i := range *a.Results {
 		r := &(*a.Results)[i]
+		r.mask(s.mask)
 		twice[r.ID] = byID[r.ID] != nil
 		byID[r.ID] = r
 	}
@@ -96,15 +100,15 @@ func results(b *connect.Batch, whole connect.Result, resp *http.Response, body [
 	for i := range b.Messages {
 		id := b.Messages[i].ID
 		var r connect.Result
-		switch s := byID[id]; {
-		case s == nil && whole.Outcome == job.OK:
+		switch one := byID[id]; {
+		case one == nil && whole.Outcome == job.OK:
 			r = failed(connect.TypeAnswer, "the results say nothing of this message")
-		case s == nil:
+		case one == nil:
 			r = whole
 		case twice[id]:
 			r = failed(connect.TypeAnswer, "the results speak of this message twice")
 		default:
-			r = s.result(resp)
+			r = one.result(resp)
 		}
 		if stopped && r.Outcome != job.OK { // behind the first failure only what is done counts
 			r = connect.Result{Outcome: job.Released}
@@ -146,7 +150,7 @@ func (s *said) result(resp *http.Response) connect.Result {
 	if f := &r.Failure; f.Message == "" {
 		f.Message = "the target said " + s.Outcome
 	}
-	r.Failure.Backtrace, r.Failure.Timeout = excerpt([]byte(s.Error.Backtrace)), s.Error.Timeout
+	r.Failure.Backtrace, r.Failure.Timeout = excerpt(s.Error.Backtrace), s.Error.Timeout
 	if s.Error.Status >= 100 && s.Error.Status < 1000 {
 		r.Failure.Status = s.Error.Status
 	}
@@ -162,11 +166,52 @@ func (s *said) result(resp *http.Response) connect.Result {
 }
 
 // excerpt is the beginning of an answer, if it is text.
-func excerpt(body []byte) string {
-	if bytes.IndexByte(body, 0) >= 0 {
+func excerpt(body string) string {
+	if strings.IndexByte(body, 0) >= 0 {
 		return ""
 	}
-	return clip(string(body[:min(len(body), excerptBytesMax)]), excerptBytesMax)
+	return clip(body, excerptBytesMax)
+}
+
+// masks replaces secrets, also as JSON and HTML write them, and what stands behind
+// the scheme of one such as "Bearer x". It is used before a text is cut: the
+// beginning of a secret would not be found.
+func masks(secrets []string) *strings.Replacer {
+	const least = 4 // bytes; a shorter one would be found everywhere
+	for _, s := range secrets {
+		if _, credentials, has := strings.Cut(s, " "); has {
+			secrets = append(secrets[:len(secrets):len(secrets)], credentials)
+		}
+	}
+	var all []string
+	for _, s := range secrets {
+		if len(s) < least {
+			continue
+		}
+		var plain bytes.Buffer
+		e := json.NewEncoder(&plain)
+		e.SetEscapeHTML(false)
+		escaped, err := json.Marshal(s)
+		if err = errors.Join(err, e.Encode(s)); err != nil {
+			continue // a text is never refused
+		}
+		inJSON := unquoted(bytes.TrimSpace(plain.Bytes()))
+		all = append(all, s, inJSON, strings.ReplaceAll(inJSON, "/", `\/`), unquoted(escaped), html.EscapeString(s))
+	}
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // one that holds another goes first
+	pairs := make([]string, 0, 2*len(all))
+	for _, s := range slices.Compact(all) {
+		pairs = append(pairs, s, "********")
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+func unquoted(text []byte) string { return string(text[1 : len(text)-1]) }
+
+func (s *said) mask(m *strings.Replacer) {
+	for _, text := range []*string{&s.Outcome, &s.Error.Message, &s.Error.ErrorType, &s.Error.Backtrace} {
+		*text = m.Replace(*text)
+	}
 }
 
 // clip keeps the beginning of a text.

@@ -31,6 +31,7 @@ type Options struct {
 	Timeout     time.Duration     // of a whole delivery; default 30 s, at most an hour
 	Connections int               // kept open for the next delivery; default 16
 	UserAgent   string            // default "reprise"
+	Mask        []string          // secrets: not in what is kept of an answer; those below 4 bytes are left
 }
 
 // Bounds.
@@ -48,6 +49,7 @@ const (
 // Sink is one endpoint. It implements connect.Sink.
 type Sink struct {
 	o    Options
+	mask *strings.Replacer
 	http *http.Client
 }
 
@@ -91,7 +93,7 @@ func New(o Options) (*Sink, error) {
 	if o.UserAgent == "" {
 		o.UserAgent = "reprise"
 	}
-	return &Sink{o: o, http: &http.Client{
+	return &Sink{o: o, mask: masks(o.Mask), http: &http.Client{
 		Transport: &http.Transport{
 			DialContext:            o.Egress.Dial,
 			ForceAttemptHTTP2:      true,
@@ -132,7 +134,7 @@ func (s *Sink) Deliver(ctx context.Context, b *connect.Batch) []connect.Result {
 		most = resultsBytesMax
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
-	whole := judge(resp, body)
+	whole := s.judge(resp, body)
 	if !s.o.Batch {
 		return []connect.Result{whole} // the status is the answer, whatever becomes of the body
 	}
@@ -142,7 +144,7 @@ func (s *Sink) Deliver(ctx context.Context, b *connect.Batch) []connect.Result {
 	case int64(len(body)) > most && whole.Outcome == job.OK:
 		return spread(b, failed(connect.TypeAnswer, fmt.Sprintf("the answer is longer than %d bytes", most)))
 	}
-	return results(b, whole, resp, body)
+	return s.results(b, whole, resp, body)
 }
 
 // unanswered is the result when there is no answer. ctx is the caller's, own
@@ -159,7 +161,7 @@ func (s *Sink) unanswered(ctx, own context.Context, err error) connect.Result {
 		r.Failure.Timeout = true
 		return r
 	}
-	return failed(connect.TypeNetwork, cause(err))
+	return failed(connect.TypeNetwork, s.mask.Replace(cause(err)))
 }
 
 func isTimeout(err error) bool {

@@ -317,6 +317,72 @@ func TestAFailureOfTheTargetIsKeptInBounds(t *testing.T) {
 	}
 }
 
+// An endpoint that answers with what it was sent tells no secret to those who may read failures.
+func TestSecretsAreMaskedInWhatIsKeptOfAnAnswer(t *testing.T) {
+	const secret = `s3cr"t/<1>`
+	long := strings.Repeat("x", excerptBytesMax-4) // a secret that the bounds of an excerpt would cut is masked before
+	raw, err := json.Marshal(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := func(outcome string) string {
+		return `{"results":[{"id":"m1","outcome":` + outcome + `,"error":{"message":` + string(raw) + `,"error_type":` + string(raw) + `,"backtrace":` + string(raw) + `}}]}`
+	}
+	for name, c := range map[string]struct {
+		status int
+		header map[string]string
+		body   string
+		batch  bool
+	}{
+		"body":        {500, nil, "Authorization: Bearer " + secret, false},
+		"JSON":        {500, nil, string(raw), false},
+		"other JSON":  {500, nil, `"s3cr\"t\/<1>"`, false},
+		"HTML":        {500, nil, "<p>s3cr&#34;t/&lt;1&gt;</p>", false},
+		"cut body":    {500, nil, long + secret, false},
+		"cut line":    {500, nil, strings.Repeat("x", 196) + secret, false},
+		"redirect":    {302, map[string]string{"Location": "/login?key=" + secret}, "", false},
+		"result":      {200, nil, said(`"retry"`), true},
+		"wrong one":   {200, nil, said(string(raw)), true},
+		"cut result":  {200, nil, strings.Replace(said(`"dead"`), `"backtrace":"`, `"backtrace":"`+long, 1), true},
+		"a whole one": {503, nil, "no " + secret, true},
+	} {
+		x := newTarget(t, answerWith(c.status, c.header, c.body))
+		s := x.sink(t, Options{Batch: c.batch, Header: map[string]string{"Authorization": "Bearer " + secret}, Mask: []string{"abc", "", secret}})
+		b := one(`"abc"`)
+		f := s.Deliver(t.Context(), b)[0].Failure
+		if text := f.Type + "\n" + f.Message + "\n" + f.Backtrace; strings.Contains(text, "s3c") || !strings.Contains(text, "***") {
+			t.Errorf("%s: kept is %q", name, text)
+		}
+	}
+	raw500 := newTarget(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 500 no abcdefg here\r\nContent-Length: 0\r\n\r\n") // the client may be gone
+		_ = conn.Close()
+	})
+	if f := raw500.sink(t, Options{Mask: []string{"abcdefg"}}).Deliver(t.Context(), one("1"))[0].Failure; f.Message != "answered 500 no ******** here" {
+		t.Errorf("of a status line: %q", f.Message)
+	}
+	noHTTP := newTarget(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, "no abcdefg\r\n\r\n") // the client may be gone
+		_ = conn.Close()
+	})
+	if f := noHTTP.sink(t, Options{Mask: []string{"abcdefg"}}).Deliver(t.Context(), one("1"))[0].Failure; strings.Contains(f.Message, "abcdefg") || !strings.Contains(f.Message, "****") {
+		t.Errorf("of an answer that is no HTTP: %q", f.Message)
+	}
+	if got := masks([]string{"abcd", "abcdef", "abc\"", "Bearer x-y z"}).Replace("abcdef-abc\\\"-abcd-x-y z"); got != "********-********-********-********" {
+		t.Errorf("of secrets that begin alike: %q", got)
+	}
+}
+
 func TestARedirectIsNotFollowed(t *testing.T) {
 	second := newTarget(t, answerWith(200, nil, ""))
 	first := newTarget(t, answerWith(307, map[string]string{"Location": second.URL}, ""))

@@ -67,6 +67,7 @@ type HTTP struct {
 	URL        string
 	Batch      bool // a request carries the messages of a turn, not one
 	Headers    map[string]string
+	Mask       []string // secrets of the configuration: not in what is kept of an answer. They are not stored
 	Timeout    job.Millis
 	Concurrent int // groups at a time
 }
