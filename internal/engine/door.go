@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -87,13 +88,14 @@ func (e *Engine) DropDoor(ctx context.Context, d job.Door, name string, by job.A
 		if err == nil && old == nil {
 			err = job.Errorf(job.NotFound, "there is no %s %q", d, name)
 		}
-		if depth := r.tx.Depth(name); err == nil && depth.Open() > 0 {
-			err = job.Errorf(job.WrongState, "%s %q has %d that are not finished; delete those, or let them finish", d, name, depth.Open())
-		}
-		if err != nil {
+		q, failed := r.aQueue(name)
+		if err = cmp.Or(err, failed); err != nil {
 			return err
 		}
-		if _, err := r.setQueue(name, func(q *job.Queue) error { *q = *job.NewQueue(name); return nil }, by); err != nil {
+		if depth := r.tx.Depth(name); q.Grid == nil && depth.Open() > 0 {
+			return job.Errorf(job.WrongState, "%s %q has %d that are not finished; delete those, or let them finish", d, name, depth.Open())
+		}
+		if _, err := r.setQueue(name, withoutDoor, by); err != nil {
 			return err
 		}
 		if err := r.tx.Unset(job.DoorSettings, old.Key()); err != nil {
@@ -101,6 +103,18 @@ func (e *Engine) DropDoor(ctx context.Context, d job.Door, name string, by job.A
 		}
 		return r.audit(by, "delete "+d.String(), name, 0)
 	})
+}
+
+// withoutDoor gives a queue the settings of one that nobody used. A session, which an
+// earlier version let an inbox take over, keeps its own.
+func withoutDoor(q *job.Queue) error {
+	if q.Grid == nil {
+		*q = *job.NewQueue(q.Name)
+		return nil
+	}
+	q.Turns, q.Order, q.Concurrency, q.OnDead, q.Protection = false, job.OrderNone, 0, job.DeadSkip, job.Protection{}
+	q.AgeCap, q.GraceDelay = 0, 0
+	return nil
 }
 
 func (r *run) doorSetting(d job.Door, name string) (*job.DoorSetting, error) {

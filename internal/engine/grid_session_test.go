@@ -3,6 +3,7 @@ package engine_test
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -100,6 +101,45 @@ func TestASessionThatIsClosedTakesNoTasksButKnowsThoseItHas(t *testing.T) {
 		}
 		if s := g.state("s"); s.Submitted != 1 {
 			g.Errorf("%+v", s.Session)
+		}
+	})
+}
+
+func TestASessionBecomesNoInboxAndKeepsWhatSessionsHave(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		inbox := func(q *job.Queue) error {
+			q.Order, q.Concurrency, q.Turns, q.Protection.Fair = job.OrderStrict, 1, true, &job.FairShare{}
+			return nil
+		}
+		tell := func([]byte) string { return "" }
+		row := job.DoorSetting{Door: job.DoorInbox, Name: "s", Body: []byte("1")}
+		if err := g.SetDoor(g.Context(), row, inbox, tell, driver); job.KindOf(err) != job.Exists {
+			g.Errorf("a session made an inbox: %v", err)
+		}
+		for name, edit := range map[string]func(*job.Queue) error{
+			"order":       func(q *job.Queue) error { q.Order = job.OrderStrict; return nil },
+			"concurrency": func(q *job.Queue) error { q.Concurrency = 1; return nil },
+			"max_running": func(q *job.Queue) error { q.Protection.MaxRunning = 1; return nil },
+		} {
+			if _, err := g.SetQueue(g.Context(), "s", edit, driver); job.KindOf(err) != job.Invalid {
+				g.Errorf("%s of a session: %v", name, err)
+			}
+		}
+		row.Name = "i"
+		if err := g.SetDoor(g.Context(), row, inbox, tell, driver); err != nil {
+			g.Fatal(err)
+		}
+		for name, edit := range map[string]func(*job.Queue) error{
+			"on_dead": func(q *job.Queue) error { q.OnDead = job.DeadBlock; return nil },
+			"retry":   func(q *job.Queue) error { q.Retry.Limit = job.LimitOf(0); return nil },
+		} {
+			if _, err := g.SetQueue(g.Context(), "i", edit, driver); job.KindOf(err) != job.Invalid || !strings.Contains(err.Error(), name+" of this queue is a matter of its inbox") {
+				g.Errorf("%s of an inbox: %v", name, err)
+			}
+		}
+		if _, err := g.SetQueue(g.Context(), "i", func(q *job.Queue) error { q.Paused = true; return nil }, driver); err != nil {
+			g.Errorf("an inbox that is paused: %v", err)
 		}
 	})
 }

@@ -74,15 +74,7 @@ func (e *Engine) OpenSession(ctx context.Context, n NewSession, by job.Actor) (S
 }
 
 // checkSession refuses settings that a session cannot have.
-func checkSession(q *job.Queue) error {
-	if err := q.Grid.Check(); err != nil {
-		return err
-	}
-	if q.Order != job.OrderNone || q.Concurrency != 0 || q.Protection != (job.Protection{}) {
-		return job.Errorf(job.Invalid, "a session has neither order nor concurrency nor protection; use max_engines and weights")
-	}
-	return nil
-}
+func checkSession(q *job.Queue) error { return cmp.Or(q.Grid.Check(), rule.CheckSession(q)) }
 
 func subjectSession(name string) string { return "session " + name }
 

@@ -1,6 +1,10 @@
 package rule
 
-import "github.com/reprisehq/reprise/internal/job"
+import (
+	"reflect"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
 
 // Group is what a store knows of a group when it asks where its gate stands.
 type Group struct {
@@ -116,11 +120,49 @@ func ChangeQueue(old, changed *job.Queue, grouped int) error {
 			Text: "a queue cannot become a session, nor a session a queue; open a session, or delete it",
 		}
 	}
+	if err := CheckSession(changed); err != nil {
+		return err
+	}
 	if old.Order != changed.Order && grouped > 0 {
 		return &job.Error{
 			Kind: job.WrongState, Field: "order",
 			Text: "the order of a queue can change only while no grouped job in it is open, or dead and in the way of its group",
 		}
+	}
+	return nil
+}
+
+// KeepsInbox refuses to change settings of the queue of an inbox that the inbox says.
+func KeepsInbox(old, changed *job.Queue) error {
+	if !old.Turns {
+		return nil
+	}
+	for _, s := range []struct {
+		name string
+		same bool
+	}{
+		{"order", old.Order == changed.Order},
+		{"concurrency", old.Concurrency == changed.Concurrency},
+		{"on_dead", old.OnDead == changed.OnDead},
+		{"retry", reflect.DeepEqual(old.Retry, changed.Retry)},
+		{"fair_share", reflect.DeepEqual(old.Protection.Fair, changed.Protection.Fair)},
+	} {
+		if !s.same {
+			return &job.Error{Kind: job.Invalid, Field: s.name, Text: s.name + " of this queue is a matter of its inbox; set it with PUT /inboxes/" + old.Name}
+		}
+	}
+	return nil
+}
+
+// CheckSession refuses settings that a session cannot have; other queues pass.
+func CheckSession(q *job.Queue) error {
+	switch {
+	case q.Grid == nil:
+		return nil
+	case q.Turns:
+		return &job.Error{Kind: job.Exists, Field: "name", Text: "there is a session of this name; an inbox needs one of its own"}
+	case q.Order != job.OrderNone || q.Concurrency != 0 || q.Protection != (job.Protection{}):
+		return job.Errorf(job.Invalid, "a session has neither order nor concurrency nor protection; use max_engines and weights")
 	}
 	return nil
 }
