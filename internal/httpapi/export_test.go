@@ -3,7 +3,6 @@ package httpapi
 import (
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/reprisehq/reprise/internal/job"
 )
@@ -37,13 +36,6 @@ func AccessOf(method, path string) (a Access, ok bool) {
 		handlerAsks: "of its queues, named in the body", ownOnly: "shows its own", ownNames: "engines of its own", noQueue: "all",
 	}[need.reach]
 	return a, true
-}
-
-// BoundWatchers changes how many may watch, and how long one may take nothing.
-func BoundWatchers(most int32, write time.Duration) (restore func()) {
-	oldMost, oldWrite := watchersMax, watchWrite
-	watchersMax, watchWrite = most, write
-	return func() { watchersMax, watchWrite = oldMost, oldWrite }
 }
 
 // BytesOfBodies is what the requests at work have in memory.

@@ -8,6 +8,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -43,6 +44,9 @@ type Options struct {
 	InflightMax int64
 	// Upload is how fast bodies have to come.
 	Upload Upload
+	// Watch bounds those who watch, as "zizq top" does; zero = 16 who take what they
+	// are sent within 10 s.
+	Watch Watch
 	// StreamsMax bounds the takes and long polls that are open: above it 503.
 	// 0 = 65,536.
 	StreamsMax int
@@ -82,6 +86,12 @@ type Options struct {
 	Null bool
 }
 
+// Watch is how many may watch, and within which time each takes what it is sent.
+type Watch struct {
+	Most   int32
+	Within time.Duration
+}
+
 // Upload is how many bytes of a body have to come within a time, again and
 // again: else 408. Zero is the default, UploadRate for ten seconds each; negative
 // Bytes = any speed.
@@ -108,6 +118,7 @@ func New(o Options) http.Handler {
 		h.inflightMax = 256 << 20
 	}
 	h.inflightMax = max(h.inflightMax, h.bodyMax)
+	h.watchBounds = cmp.Or(o.Watch, Watch{16, 10 * time.Second})
 	if h.upload = o.Upload; h.upload == (Upload{}) {
 		h.upload = Upload{10 * UploadRate, 10 * time.Second}
 	}
@@ -154,6 +165,7 @@ type handler struct {
 	bodies               space // those in work
 	answers              space // pages and deliveries on their way
 	upload               Upload
+	watchBounds          Watch
 	streamsMax           int64
 	streams              atomic.Int64 // open takes and long polls
 	watchers             atomic.Int32

@@ -215,6 +215,7 @@ func TestABodyThatStallsIsRefused(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(settle), "HTTP/1.1 503 ") || !strings.Contains(string(settle), "Retry-After: 1") {
 		t.Errorf("a settle: %s (%v)", settle, err)
 	}
+	a = start(t, httpapi.Options{Upload: httpapi.Upload{Bytes: 1 << 20, Within: time.Minute}})
 	if got := a.call("POST", "/jobs", `{"type":"t","queue":"q","payload":"`+strings.Repeat("x", 4<<20)+`"}`); got.status != 201 {
 		t.Errorf("one that comes at once: %d %s", got.status, got.body)
 	}

@@ -21,12 +21,6 @@ const (
 	watchAsksMax = 16                     // messages that wait
 )
 
-// Tests change them.
-var (
-	watchersMax int32 = 16
-	watchWrite        = 10 * time.Second // who takes nothing so long is cut off
-)
-
 var errWatchers = &refusal{http.StatusTooManyRequests, wire.CodeOverLimit, "too many watch the lists of jobs already; close one of them"}
 
 // upgrades reports whether the request asks for a WebSocket.
@@ -43,7 +37,7 @@ func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.watchers.Add(-1)
-	if h.watchers.Add(1) > watchersMax {
+	if h.watchers.Add(1) > h.watchBounds.Most {
 		h.problem(w, r, errWatchers)
 		return
 	}
@@ -169,7 +163,7 @@ var forbiddenDelete = &refusal{http.StatusForbidden, wire.CodeForbidden, "the to
 
 func (v *watcher) send(ctx context.Context, frames ...[]byte) error {
 	for _, f := range frames {
-		limit, cancel := context.WithTimeout(ctx, watchWrite)
+		limit, cancel := context.WithTimeout(ctx, v.h.watchBounds.Within)
 		err := v.c.Write(limit, websocket.MessageText, f)
 		cancel()
 		if err != nil {

@@ -337,8 +337,7 @@ func TestWatchersAreBounded(t *testing.T) {
 }
 
 func TestAWatcherThatTakesNothingIsCutOff(t *testing.T) {
-	defer httpapi.BoundWatchers(1, time.Millisecond)()
-	a := start(t, httpapi.Options{})
+	a := start(t, httpapi.Options{Watch: httpapi.Watch{Most: 1, Within: time.Millisecond}})
 	w := watchTop(t, a)
 	w.next()
 	w.says(`{"type":"set_detail_level","detail":true}`) // and reads nothing any more

@@ -163,10 +163,10 @@ func (c *child) ask(ctx context.Context, limit time.Duration, q *request, to rep
 	var began time.Time
 	last, err := to.read(c.out, func() {
 		timer.Stop()
-		timer, begun, began = endsIn(limit, "it"), true, time.Now()
+		timer, begun, began = endsIn(limit, "it"), true, time.Now() //nolint:forbidigo // a limit of real time is measured
 	})
 	if took != nil && begun {
-		took(time.Since(began))
+		took(time.Since(began)) //nolint:forbidigo // as above
 	}
 	if err != nil {
 		c.end()

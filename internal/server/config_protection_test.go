@@ -186,7 +186,7 @@ func TestTheFileKnowsEverySettingOfTheAPI(t *testing.T) {
 		known = append(known, s.key)
 		below[s.key] = s.keys
 	}
-	state := []string{"name", "hold_until", "breaker_state", "jobs", "bytes", "oldest_ready_at", "rates"} // not set by PATCH
+	state := []string{"name", "hold_until", "breaker_state", "jobs", "bytes", "oldest_ready_at", "rates", "session"} // not set by PATCH
 	for _, name := range keysOf(reflect.TypeFor[wire.Queue]()) {
 		if !slices.Contains(known, strings.TrimSuffix(name, "_ms")) && !slices.Contains(state, name) {
 			t.Errorf("the file does not know %s", name)
