@@ -547,9 +547,13 @@ func (r *run) view(j *job.Job, queue, group string) (rule.View, error) {
 	return v, nil
 }
 
-// keptDone is how many finished jobs a queue keeps, and how many queues there are.
+// keptDone is how many finished jobs a queue keeps, and how many queues there are:
+// too many, once half of those that may be are there, since a kept job keeps its queue.
 func (r *run) keptDone(queue string) (jobs int64, queues int) {
-	return r.tx.Depth(queue).States[job.Done], len(r.c.queues)
+	if queues = len(r.c.queues); queues > r.e.opts.QueuesMax/2 {
+		queues = rule.RecentQueues + 1
+	}
+	return r.tx.Depth(queue).States[job.Done], queues
 }
 
 // uniform draws from [0, 1).

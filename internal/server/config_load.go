@@ -432,23 +432,21 @@ func (l *loader) keepAsZizq() {
 
 // speaksZizq reports whether a flag or variable is given that only Zizq has.
 func (l *loader) speaksZizq() bool {
-	for name, text := range l.env {
-		rest, is := strings.CutPrefix(name, envZizqs)
-		if is && text != "" && !slices.Contains(zizqsClients, rest) {
-			return true
-		}
+	heard := func(name string) bool {
+		_, given := l.variable(env(envZizqs, name))
+		return given
 	}
 	for _, f := range foreigners {
-		if _, given := l.flag(f.name); given {
+		if _, given := l.flag(f.name); given || heard(f.name) {
 			return true
 		}
 	}
 	for _, s := range settings {
-		if _, given := l.flag(s.name); given && strings.HasPrefix(s.name, adminPrefix) {
+		if _, given := l.flag(s.name); given && strings.HasPrefix(s.name, adminPrefix) || heard(s.name) {
 			return true
 		}
 		for _, a := range s.also {
-			if _, given := l.flag(a.name); given {
+			if _, given := l.flag(a.name); given || heard(a.name) {
 				return true
 			}
 		}

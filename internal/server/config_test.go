@@ -448,6 +448,8 @@ func TestFinishedJobsLeaveAtOnceAsInZizq(t *testing.T) {
 	}{
 		{want: rule.RetainRecent},
 		{args: []string{"--root-dir=/q", "--log-format=json"}, environ: []string{"ZIZQ_URL=http://localhost:7890"}, want: rule.RetainRecent},
+		{environ: []string{"ZIZQ_PORT=tcp://10.0.0.1:7890", "ZIZQ_BOGUS=1"}, want: rule.RetainRecent},
+		{environ: []string{"ZIZQ_JOURNAL_SIZE=64MiB"}},
 		{args: []string{"--no-admin"}},
 		{args: []string{"--admin-port=0"}},
 		{args: []string{"--admin"}, want: rule.RetainRecent},

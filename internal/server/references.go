@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/reprisehq/reprise/internal/job"
 )
@@ -74,15 +75,18 @@ func readSecret(dir, reference string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("${file:%s}: egress.secrets_dir cannot be opened", name)
 	}
-	defer root.Close() //nolint:errcheck // it was only read
-	f, err := root.Open(name)
+	defer root.Close()                                               //nolint:errcheck // it was only read
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for who writes to it
 	if err != nil {
 		return "", fmt.Errorf("${file:%s}: there is no such file in egress.secrets_dir that the server may read", name)
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	b, err := io.ReadAll(io.LimitReader(f, secretBytesMax+1))
-	if err != nil || len(b) > secretBytesMax {
-		return "", fmt.Errorf("${file:%s}: is not a file of at most %s", name, showSize(secretBytesMax))
+	var b []byte
+	if is, err := f.Stat(); err == nil && is.Mode().IsRegular() {
+		b, _ = io.ReadAll(io.LimitReader(f, secretBytesMax+1))
+	}
+	if len(b) == 0 || len(b) > secretBytesMax {
+		return "", fmt.Errorf("${file:%s}: is not a file of 1 byte to %s", name, showSize(secretBytesMax))
 	}
 	return strings.TrimRight(string(b), "\r\n"), nil
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/connect"
@@ -29,6 +30,10 @@ func TestAHeaderSetOverTheAPINamesASecretInItsDirectory(t *testing.T) {
 	write("outside", "no business of theirs")
 	write("secrets/hook", "s3cret\n")
 	write("secrets/lines", "one\ntwo\n")
+	write("secrets/empty", "")
+	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	write("secrets/large", strings.Repeat("x", secretBytesMax+1))
 	if err := os.Symlink(filepath.Join(all, "outside"), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
@@ -49,7 +54,9 @@ func TestAHeaderSetOverTheAPINamesASecretInItsDirectory(t *testing.T) {
 		"${file:link}":             "no such file in egress.secrets_dir",
 		"${file:nosuch}":           "no such file in egress.secrets_dir",
 		"${file:.}":                "is not a file",
-		"${file:large}":            "at most 64KiB",
+		"${file:fifo}":             "is not a file",
+		"${file:empty}":            "is not a file",
+		"${file:large}":            "to 64KiB",
 		"${file:lines}":            "must be one line",
 		"${env:REPRISE_TOKEN}":     "only ${file:NAME} is a reference",
 		"${file:hook":              "is not closed",

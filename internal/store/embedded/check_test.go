@@ -1,6 +1,8 @@
 package embedded_test
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -189,5 +191,41 @@ func TestAFirstStartMayEndAnywhere(t *testing.T) {
 	o.whole(t, s)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Without SYNCED nobody can tell what is missing, and the log says so; of one of which
+// a part is lost the number of jobs is not believed.
+func TestAStartWithoutWhatTheDiskConfirmedIsTold(t *testing.T) {
+	fs, _ := filled(t)
+	known := readFile(t, fs, "root/SYNCED")
+	var said strings.Builder
+	logf := func(format string, args ...any) { fmt.Fprintf(&said, format+"\n", args...) }
+	start := func(what string, wants bool) {
+		t.Helper()
+		said.Reset()
+		s, err := embedded.Open(embedded.Options{FS: fs, Dir: "root", Now: noonNow, Cache: 1 << 20, Logf: logf})
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		put(t, s, 10) // one more than was known before
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(said.String(), "nobody can tell whether the disk lost jobs"); got != wants {
+			t.Errorf("%s: it says %q", what, said.String())
+		}
+	}
+	start("as it is", false)
+	removeAll(t, fs, "root/SYNCED")
+	start("gone", true)
+	writeFile(t, fs, "root/SYNCED", bytes.Repeat([]byte("x"), len(known)))
+	start("garbage", true)
+	for _, cut := range []int{4 << 10, 0} { // one of them has the latest claims
+		text := readFile(t, fs, "root/SYNCED")
+		copy(text[cut:cut+100], make([]byte, 100))
+		writeFile(t, fs, "root/SYNCED", text)
+		start("a block is lost", false)
+		start("it is whole again", false)
 	}
 }

@@ -144,8 +144,12 @@ func Open(opts Options) (*Store, error) {
 		if err = s.checkFormat(); err == nil {
 			err = s.load()
 		}
-		if err == nil && s.format < Format {
+		switch {
+		case err != nil:
+		case s.format < Format:
 			err = s.writeFormat()
+		case s.witness.blind:
+			opts.Logf("%s is gone or damaged, so nobody can tell whether the disk lost jobs; compare with a backup, or with what others know was accepted. It is made anew", s.witness.path())
 		}
 		if err != nil {
 			err = errors.Join(err, s.closeHandle(), s.witness.close())
@@ -197,6 +201,7 @@ func (s *Store) checkFormat() error {
 	if err := s.witness.begin(); err != nil {
 		return err
 	}
+	s.witness.blind = false // there was nothing yet
 	return s.writeFormat()
 }
 

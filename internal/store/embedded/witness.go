@@ -31,6 +31,7 @@ type witness struct {
 	data  string // the directory of the database, below
 	logf  func(string, ...any)
 	fresh bool // there is no file yet
+	blind bool // no claims could be read: what is missing cannot be told
 
 	mu    sync.Mutex
 	file  vfs.File // set and cleared under both locks
@@ -100,16 +101,24 @@ func (w *witness) read() error {
 	w.known = claims{Jobs: -1}
 	content, err := readAll(w.fs, w.path())
 	if w.fresh = errors.Is(err, os.ErrNotExist); w.fresh {
+		w.blind = true
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", w.path(), err)
 	}
+	read := 0
 	for slot := range 2 {
 		var c claims
-		if text := unseal(content, slot); text != nil && json.Unmarshal(text, &c) == nil && c.Turn >= w.known.Turn {
+		if text := unseal(content, slot); text == nil || json.Unmarshal(text, &c) != nil {
+			continue
+		}
+		if read++; c.Turn >= w.known.Turn {
 			w.known = c
 		}
+	}
+	if w.blind = read == 0; read < 2 {
+		w.known.Jobs = -1 // the other block may know of a later close
 	}
 	if b := unseal(content, 2); len(b) == 16*len(w.logs) {
 		for i := range w.logs {
