@@ -91,6 +91,7 @@ type Inbox struct {
 	Name    string `json:"name"`
 	Ordered bool   `json:"ordered"` // false: mode all goes on behind a failure
 	Paused  bool   `json:"paused"`
+	Problem string `json:"problem,omitempty"` // why it takes messages in and delivers none
 	InboxSettings
 	Messages InboxCounts `json:"messages"`
 	Groups   InboxGroups `json:"groups"`

@@ -137,7 +137,10 @@ func whole(n int64) string { return strconv.FormatInt(n, 10) }
 // inboxState says in a few words how an inbox works.
 func inboxState(x *wire.Inbox) string {
 	state := "works"
-	if x.Paused {
+	switch {
+	case x.Problem != "":
+		return "does not deliver: " + x.Problem
+	case x.Paused:
 		state = "paused"
 	}
 	if x.Ordered {

@@ -5,7 +5,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/reprisehq/reprise/wire"
 )
+
+func TestAnInboxThatDoesNotDeliverSaysWhy(t *testing.T) {
+	x := wire.Inbox{Paused: true, Ordered: true, Problem: "deliver.http.url: must not be called"}
+	if got := inboxState(&x); got != "does not deliver: deliver.http.url: must not be called" {
+		t.Error(got)
+	}
+}
 
 func TestInboxCommandsDoWhatTheySay(t *testing.T) {
 	url := serverURL(t)

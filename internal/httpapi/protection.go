@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/door/grid"
-	"github.com/reprisehq/reprise/internal/door/inbox"
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -54,7 +53,7 @@ func (h *handler) explained(e engine.Explanation) jobs.Explained {
 		return jobs.Explain(e, h.engine.Now(), grid.Why)
 	}
 	if h.inboxes != nil && h.inboxes.Get(e.Job.Queue) != nil {
-		return jobs.Explain(e, h.engine.Now(), inbox.Why)
+		return jobs.Explain(e, h.engine.Now(), h.inboxes.Why)
 	}
 	return jobs.Explain(e, h.engine.Now(), nil)
 }

@@ -89,6 +89,13 @@ func (m *Metrics) Connections(c Crowd) {
 		}, func() float64 { return float64(c.Refused()) }))
 }
 
+// Inboxes adds how many inboxes do not deliver. It is called at most once.
+func (m *Metrics) Inboxes(stuck func() int) {
+	m.all.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "reprise_inboxes_not_delivering", Help: "Inboxes whose endpoint could not be set up.",
+	}, func() float64 { return float64(stuck()) }))
+}
+
 // Answered notes how long a call took. Classes are from a fixed list.
 func (m *Metrics) Answered(class string, took time.Duration) {
 	m.latency.WithLabelValues(class).Observe(took.Seconds())

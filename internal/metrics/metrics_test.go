@@ -58,9 +58,9 @@ type crowd struct{}
 func (crowd) Open() int      { return 7 }
 func (crowd) Refused() int64 { return 8 }
 
-func TestConnectionsAreCounted(t *testing.T) {
+func TestConnectionsAndInboxesAreCounted(t *testing.T) {
 	text := page(t)
-	for _, line := range []string{"reprise_connections 7\n", "reprise_connections_refused_total 8\n"} {
+	for _, line := range []string{"reprise_connections 7\n", "reprise_connections_refused_total 8\n", "reprise_inboxes_not_delivering 2\n"} {
 		if !strings.Contains(text, "\n"+line) {
 			t.Errorf("%q is missing", line)
 		}
@@ -121,6 +121,7 @@ func page(t *testing.T) string {
 	}
 	m := metrics.New(e, "v1")
 	m.Connections(crowd{})
+	m.Inboxes(func() int { return 2 })
 	m.Answered("read", time.Second)
 	m.Refused("invalid")
 	w := httptest.NewRecorder()

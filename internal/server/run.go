@@ -174,6 +174,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	go (&reloader{now: cfg, parts: parts, log: log}).follow(ctx, cfg.Reload)
 	crowd := &httpapi.Crowd{Total: connectionsMax(cfg.MaxConnections, descriptors(), log), PerAddress: cfg.MaxPerAddress, Log: log}
 	page.Connections(crowd)
+	page.Inboxes(inboxes.Stuck)
 	storing(log, cfg.RootDir)
 	served := make(chan error, len(listeners))
 	for _, o := range listeners {

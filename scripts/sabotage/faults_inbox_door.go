@@ -85,6 +85,22 @@ var inboxDoorFaults = []fault{
 		first: []suite{in(inboxPkg, "TestRunsTakeTheLockOfTheInbox")},
 	},
 	{
+		name: "inbox-stays-stuck", breaks: "docs/inbox.md: an endpoint that could not be set up",
+		does:  "a reload does not try an endpoint again that could not be set up",
+		file:  "internal/door/inbox/door.go",
+		old:   "\t\tif x.problem != \"\" {\n\t\t\td.takeUp",
+		new:   "\t\tif false {\n\t\t\td.takeUp",
+		first: []suite{in(inboxPkg, "TestAnEndpointIsSetUpOnceItCanBe")},
+	},
+	{
+		name: "inbox-stuck-in-silence", breaks: "docs/inbox.md: an endpoint that could not be set up",
+		does:  "an inbox that does not deliver does not say so",
+		file:  "internal/door/inbox/door.go",
+		old:   "\t\tx.problem = err.Error()\n",
+		new:   "",
+		first: []suite{in(inboxPkg, "TestAnEndpointIsSetUpOnceItCanBe")},
+	},
+	{
 		name: "inbox-secret-shown", breaks: "operations.md, one file: secrets are masked",
 		does:  "settings are kept with the secrets that the configuration has by reference",
 		file:  "internal/door/inbox/door.go",

@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 )
 
@@ -89,5 +91,52 @@ func TestATargetOfTheAPIIsOneOfTheFile(t *testing.T) {
 	says(t, told, "********")
 	if strings.Contains(told+s.output(), key) {
 		t.Errorf("the header is told")
+	}
+}
+
+// An inbox whose secret is missing at the start says so, and delivers once the file
+// is back and the configuration was read again (docs/inbox.md).
+func TestAnInboxWithoutItsSecretSaysSo(t *testing.T) {
+	t.Parallel()
+	keys := make(chan string, 1)
+	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { keys <- r.Header.Get("X-Key") }))
+	t.Cleanup(target.Close)
+	dir, secrets := t.TempDir(), t.TempDir()
+	secret := write(t, filepath.Join(secrets, "hook"), "s3cret\n")
+	args := []string{"--egress-allow", "127.0.0.1", "--secrets-dir", secrets}
+	s := start(t, filepath.Join(dir, "root"), args...)
+	c := dial(s.url)
+	c.must(t, 200, nil, "PUT", "/inboxes/in", map[string]any{
+		"group": map[string]any{"json": ".k"}, "batch": map[string]any{"query": "none"},
+		"deliver": map[string]any{"http": map[string]any{"url": target.URL, "headers": map[string]any{"X-Key": "${file:hook}"}}},
+	})
+	c.close()
+	if code := s.terminate(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if err := os.Remove(secret); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, filepath.Join(dir, "root"), args...)
+	c = dial(s.url)
+	defer c.close()
+	const why = "there is no such file in egress.secrets_dir"
+	var m struct{ ID string }
+	c.must(t, 201, &m, "POST", "/inboxes/in/messages", `{"k":1}`)
+	says(t, string(c.must(t, 200, nil, "GET", "/inboxes/in", nil).body), `"problem":"deliver.http.headers.X-Key: `, why)
+	says(t, string(c.must(t, 200, nil, "GET", "/jobs/"+m.ID+"/explain", nil).body), "its inbox does not deliver", why)
+	says(t, string(c.must(t, 200, nil, "GET", "/metrics", nil).body), "reprise_inboxes_not_delivering 1")
+	says(t, cliOK(t, "", "inbox", "list", "--url", s.url), "does not deliver", why)
+	says(t, cliOK(t, "", "inbox", "show", "in", "--url", s.url), `"problem": `, why)
+	write(t, secret, "s3cret\n")
+	s.signal(syscall.SIGHUP)
+	if got := <-keys; got != "s3cret" {
+		t.Errorf("the target got %q", got)
+	}
+	if told := string(c.must(t, 200, nil, "GET", "/inboxes/in", nil).body); strings.Contains(told, "problem") {
+		t.Error(told)
+	}
+	if code := s.terminate(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }

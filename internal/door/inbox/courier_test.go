@@ -109,6 +109,18 @@ func (r *rig) act(act wire.InboxAct) *wire.InboxActed {
 
 // look is what an inbox holds: its messages by status and its groups by state,
 // where there are any. Each adds up to its total.
+// problem looks at why an inbox does not deliver; "" = it does.
+func (r *rig) problem(name, want string) {
+	r.Helper()
+	x, err := r.Find(name)
+	if err != nil {
+		r.Fatal(err)
+	}
+	if shown, err := r.Show(r.Context(), x); err != nil || shown.Problem != want {
+		r.Errorf("the problem of inbox %s is %q, want %q; %v", name, shown.Problem, want, err)
+	}
+}
+
 func (r *rig) look(want string) {
 	r.Helper()
 	x, err := r.Find("in")

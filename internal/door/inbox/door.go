@@ -51,7 +51,8 @@ type Inbox struct {
 	Name string
 	*Settings
 
-	secret  bool // its headers came out of references: they are not kept
+	secret  bool   // its headers came out of references: they are not kept
+	problem string // why it takes messages in and does not deliver; "" = it delivers
 	courier *courier
 }
 
@@ -87,27 +88,44 @@ func (d *Door) Start(ctx context.Context, configured []Named) error {
 		if err != nil {
 			return fmt.Errorf("the settings of inbox %q: %w", row.Name, err)
 		}
-		var sink connect.Sink
-		if s.lacks() {
-			err = errors.New("a header of its endpoint stood in the configuration, which does not name it any more")
-		} else {
-			sink, err = d.sink(s, false)
-		}
-		if err != nil { // what may be called has changed
-			d.log.ErrorContext(ctx, "an inbox takes messages in and does not deliver until it gets other settings", "inbox", row.Name, "error", err)
-		}
-		d.begin(ctx, &Inbox{Name: row.Name, Settings: s}, sink)
+		d.takeUp(ctx, row.Name, s)
 	}
 	return nil
 }
 
+// takeUp puts an inbox that the engine keeps in effect. One whose endpoint cannot be
+// set up now takes messages in, and is taken up again with the next Configure.
+func (d *Door) takeUp(ctx context.Context, name string, s *Settings) {
+	x := &Inbox{Name: name, Settings: s}
+	var sink connect.Sink
+	var err error
+	if s.lacks() {
+		err = errors.New("a header of its endpoint stood in the configuration, which does not name it any more")
+	} else {
+		sink, err = d.sink(s, false)
+	}
+	if err != nil { // what may be called has changed, or a secret is gone
+		x.problem = err.Error()
+		d.log.ErrorContext(ctx, "an inbox takes messages in and does not deliver until what is in the way is gone and the configuration is read again, or it gets other settings",
+			"inbox", name, "error", err)
+	}
+	d.begin(ctx, x, sink)
+}
+
 // Configure lets the settings of the configuration hold from now on, as far as
-// they are not in effect already.
+// they are not in effect already, and takes up again what could not deliver.
 func (d *Door) Configure(ctx context.Context, list []Named) error {
 	for _, n := range list {
 		x := &Inbox{Name: n.Name, Settings: n.Settings, secret: n.Secret}
 		if err := d.set(ctx, x, true, job.Actor{Name: "configuration"}); err != nil {
 			return fmt.Errorf("configuring inbox %q: %w", n.Name, err)
+		}
+	}
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	for _, x := range d.List() {
+		if x.problem != "" {
+			d.takeUp(ctx, x.Name, x.Settings)
 		}
 	}
 	return nil
@@ -153,6 +171,16 @@ func (d *Door) List() []*Inbox {
 	return list
 }
 
+// Stuck counts the inboxes that do not deliver, as their endpoint could not be set up.
+func (d *Door) Stuck() (n int) {
+	for _, x := range d.List() {
+		if x.problem != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // Set makes an inbox, or gives it other settings. Its mode changes only while
 // no message waits.
 func (d *Door) Set(ctx context.Context, name string, s *Settings, by job.Actor) error {
@@ -162,7 +190,7 @@ func (d *Door) Set(ctx context.Context, name string, s *Settings, by job.Actor) 
 func (d *Door) set(ctx context.Context, x *Inbox, configured bool, by job.Actor) error {
 	d.changing.Lock()
 	defer d.changing.Unlock()
-	if old := d.Get(x.Name); old != nil && string(old.Append(nil)) == string(x.Append(nil)) {
+	if old := d.Get(x.Name); old != nil && old.problem == "" && string(old.Append(nil)) == string(x.Append(nil)) && (configured || !x.refers()) {
 		return nil
 	}
 	sink, err := d.sink(x.Settings, configured)

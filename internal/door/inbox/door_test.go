@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -37,6 +38,7 @@ func TestInboxesComeBackAfterARestart(t *testing.T) {
 		r.accept("file", Message{Payload: []byte(`{"y":1}`)})
 		r.until(60)
 		r.expect("without its secret it takes messages in and delivers nothing", "")
+		r.problem("file", "a header of its endpoint stood in the configuration, which does not name it any more")
 		r.put("g/m2")
 		r.expect("the inbox of the API works on", "60.001 m2")
 	})
@@ -56,6 +58,7 @@ func TestAnEndpointThatMustNotBeCalledStopsItsInboxOnly(t *testing.T) {
 		r.put("g/m")
 		r.expect("while it must not be called", "")
 		r.look("1 in_progress, 1 groups ready")
+		r.problem("in", "deliver.http.url: must not be called")
 		s := settings(t, byJSON+`"deliver":{"http":{"url":"http://new/"}},"batch":{"mode":"fail_first","query":"none"}`)
 		var bad *job.Error
 		if err := r.Set(r.Context(), "in", s, job.Actor{}); !errors.As(err, &bad) || bad.Field != "deliver.http.url" {
@@ -65,7 +68,59 @@ func TestAnEndpointThatMustNotBeCalledStopsItsInboxOnly(t *testing.T) {
 		if err := r.Set(r.Context(), "in", s, job.Actor{}); err != nil {
 			t.Fatal(err)
 		}
+		r.problem("in", "")
 		r.expect("with settings that are allowed", "0 m")
+	})
+}
+
+// What was in the way, such as a secret that is not there, is looked for again
+// when the configuration is read again, and when the same settings are set.
+func TestAnEndpointIsSetUpOnceItCanBe(t *testing.T) {
+	const same = atOnce + byJSON + `"deliver":{"http":{"url":"http://target/","concurrent":1,"headers":{"A":"${file:k}"}}}`
+	scenario(t, same, func(r *rig) {
+		missing := func(*HTTP, bool) error {
+			return &job.Error{Kind: job.Invalid, Field: "headers.A", Text: "there is no such file"}
+		}
+		there := func(*HTTP, bool) error { return nil }
+		for i, again := range []func(){
+			func() {
+				if err := r.Configure(r.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+			},
+			func() { r.set("in", same) },
+		} {
+			r.stop()
+			r.allow = missing
+			r.start()
+			id := fmt.Sprintf("m%d", i)
+			r.put("g/" + id)
+			if err := r.Configure(r.Context(), nil); err != nil {
+				t.Errorf("one inbox must not keep others from a reload: %v", err)
+			}
+			r.problem("in", "deliver.http.headers.A: there is no such file")
+			r.expect("without its secret", "")
+			found, err := r.find(r.Context(), r.Get("in"), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := r.engine.Explain(r.Context(), found)
+			if err != nil || len(e.Reasons) == 0 || !strings.Contains(r.Why(e, e.Reasons[0]), "there is no such file") {
+				t.Errorf("the message is explained by %+v, %v", e.Reasons, err)
+			}
+			r.allow = there
+			again()
+			r.problem("in", "")
+			r.expect("with its secret", "0 "+id)
+		}
+		closed := r.closed
+		if err := r.Configure(r.Context(), nil); err != nil || r.closed != closed {
+			t.Errorf("a reload took an inbox that works out of service: %v", err)
+		}
+		r.set("in", same) // its secret is read when it is set
+		if r.closed != closed+1 {
+			t.Error("the file of the secret was not read again")
+		}
 	})
 }
 

@@ -102,7 +102,7 @@ func (d *Door) Show(ctx context.Context, x *Inbox) (*wire.Inbox, error) {
 	if err := json.Unmarshal(x.masked().Append(nil), &out.InboxSettings); err != nil {
 		return nil, err
 	}
-	out.Name, out.Ordered, out.Paused = x.Name, x.Ordered(), q.Paused
+	out.Name, out.Ordered, out.Paused, out.Problem = x.Name, x.Ordered(), q.Paused, x.problem
 	out.Messages, out.Groups = countsOf(m.Depth)
 	is := &m.StatusAges
 	out.Oldest = wire.InboxAges{

@@ -1,6 +1,8 @@
 package inbox
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -211,12 +213,15 @@ func masked(body []byte) string {
 // lacks reports whether a secret of the endpoint is not known: it stood in the
 // configuration, which does not name the inbox any more.
 func (s *Settings) lacks() bool {
-	if s.HTTP != nil {
-		for _, value := range s.HTTP.Headers {
-			if value == mask {
-				return true
-			}
-		}
-	}
-	return false
+	return s.hasHeader(func(value string) bool { return value == mask })
+}
+
+// refers reports whether a header names a secret, if the API set it: what that is
+// may have changed.
+func (s *Settings) refers() bool {
+	return s.hasHeader(func(value string) bool { return strings.Contains(value, "${") })
+}
+
+func (s *Settings) hasHeader(is func(value string) bool) bool {
+	return s.HTTP != nil && slices.ContainsFunc(slices.Collect(maps.Values(s.HTTP.Headers)), is)
 }
