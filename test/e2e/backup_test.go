@@ -121,7 +121,7 @@ func TestABackupUnderLoadHoldsWhatWasAccepted(t *testing.T) {
 	}
 	mu.Unlock()
 	file := filepath.Join(dir, "b.tar.gz")
-	succeeds(t, []string{"backup", "--url", s.url, "--out", file}, "format 1")
+	succeeds(t, []string{"backup", "--url", s.url, "--out", file}, "format ")
 	cancel()
 	load.Wait()
 	fails(t, []string{"backup", "--url", s.url, "--out", file}, "exists already")

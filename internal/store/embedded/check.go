@@ -60,10 +60,11 @@ func unopened(path string, err error) error {
 	}
 	_, system := errors.AsType[syscall.Errno](err)
 	switch why := firstLine(err.Error()); {
+	case system && !errors.Is(err, os.ErrNotExist):
 	case errors.Is(err, pebble.ErrDBNotPristine), errors.Is(err, pebble.ErrDBAlreadyExists):
 		return corrupt("opening %s: it lacks the file marker.format-version, which tells its layout", path)
 	case pebble.IsCorruptionError(err), errors.Is(err, os.ErrNotExist), strings.Contains(why, "object size mismatch"),
-		strings.Contains(why, "marker"), strings.Contains(why, "format major version"), strings.Contains(why, "syntax"), !system && strings.Contains(why, "OPTIONS"):
+		strings.Contains(why, "invalid marker filename"), strings.Contains(why, "format major version"), strings.Contains(why, "syntax"), strings.Contains(why, "OPTIONS"):
 		return corrupt("opening %s: %s", path, why)
 	}
 	return job.Errorf(job.Unavailable, "opening %s: %v; see whether the disk works, has space, and lets the user of the server read and write", path, err)

@@ -121,11 +121,13 @@ func (s *stack) lease(queue string, span job.Millis, more string) wire.Job {
 }
 
 // settles ends a lease well, which has to be alive.
-func (s *stack) settles(j wire.Job) {
+func (s *stack) settles(j wire.Job) { s.t.Helper(); s.settlesAs(j, "ok", wire.Completed) }
+
+func (s *stack) settlesAs(j wire.Job, outcome string, want string) {
 	s.t.Helper()
 	var v wire.Verdicts
-	s.must(http.StatusOK, &v, "POST", "/jobs/settle", fmt.Sprintf(`[{"id":%q,"lease":%q,"outcome":"ok"}]`, j.ID, j.Lease))
-	if len(v.Verdicts) != 1 || v.Verdicts[0].Status != wire.Completed {
+	s.must(http.StatusOK, &v, "POST", "/jobs/settle", fmt.Sprintf(`[{"id":%q,"lease":%q,"outcome":%q}]`, j.ID, j.Lease, outcome))
+	if len(v.Verdicts) != 1 || v.Verdicts[0].Status != want {
 		s.t.Errorf("settling a job of queue %s is answered with %+v", j.Queue, v)
 	}
 }
@@ -162,8 +164,7 @@ func TestADateSetForwardTakesNothingAwayTooSoon(t *testing.T) {
 	due := s.enqueue("due", at("ready_at", now+job.Hour)).ID
 	later := s.enqueue("later", at("ready_at", now+job.Day)).ID
 	expires := s.enqueue("expires", at("expires_at", now+job.Hour)).ID
-	retained := s.lease("retained", job.Minute, `,"retention":{"completed_ms":3600000}`)
-	s.settles(retained)
+	s.settlesAs(s.lease("retained", job.Minute, `,"retention":{"dead_ms":3600000}`), "dead", wire.Dead)
 	held, silent := s.lease("held", 5*job.Minute, ""), s.lease("silent", 10*job.Second, "")
 	stream := s.take("stream")
 	c.pass(s, 5*job.Second)
