@@ -3,7 +3,6 @@ package engine_test
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -129,14 +128,6 @@ func TestASessionBecomesNoInboxAndKeepsWhatSessionsHave(t *testing.T) {
 		row.Name = "i"
 		if err := g.SetDoor(g.Context(), row, inbox, tell, driver); err != nil {
 			g.Fatal(err)
-		}
-		for name, edit := range map[string]func(*job.Queue) error{
-			"on_dead": func(q *job.Queue) error { q.OnDead = job.DeadBlock; return nil },
-			"retry":   func(q *job.Queue) error { q.Retry.Limit = job.LimitOf(0); return nil },
-		} {
-			if _, err := g.SetQueue(g.Context(), "i", edit, driver); job.KindOf(err) != job.Invalid || !strings.Contains(err.Error(), name+" of this queue is a matter of its inbox") {
-				g.Errorf("%s of an inbox: %v", name, err)
-			}
 		}
 		if _, err := g.SetQueue(g.Context(), "i", func(q *job.Queue) error { q.Paused = true; return nil }, driver); err != nil {
 			g.Errorf("an inbox that is paused: %v", err)

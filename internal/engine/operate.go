@@ -120,24 +120,29 @@ func (e *Engine) Operate(ctx context.Context, id job.ID, c rule.Command) (Verdic
 
 // SetQueue changes the settings of a queue; they hold from then on, for
 // waiting jobs too. A queue that has neither jobs nor settings yet counts
-// against max_queues like one that a job makes: OverLimit. What an inbox says of its
-// queue is changed by SetDoor only.
+// against max_queues like one that a job makes: OverLimit.
 func (e *Engine) SetQueue(ctx context.Context, name string, edit func(*job.Queue) error, by job.Actor) (*job.Queue, error) {
 	var out *job.Queue
 	err := e.do(ctx, 0, func(r *run) (err error) {
-		out, err = r.setQueue(name, func(q *job.Queue) error {
-			old := *q
-			if err := edit(q); err != nil {
-				return err
-			}
-			return rule.KeepsInbox(&old, q)
-		}, by)
+		out, err = r.setQueue(name, edit, by)
 		return err
 	})
 	if err != nil { // out may still be written to
 		return nil, err
 	}
 	return out, nil
+}
+
+// ChangeQueue is SetQueue for whoever knows nothing of inboxes: what an inbox says of
+// its queue stays.
+func (e *Engine) ChangeQueue(ctx context.Context, name string, edit func(*job.Queue) error, by job.Actor) (*job.Queue, error) {
+	return e.SetQueue(ctx, name, func(q *job.Queue) error {
+		old := *q
+		if err := edit(q); err != nil {
+			return err
+		}
+		return rule.KeepsInbox(&old, q)
+	}, by)
 }
 
 func (r *run) setQueue(name string, edit func(*job.Queue) error, by job.Actor) (*job.Queue, error) {

@@ -48,6 +48,17 @@ func TestAJobForAnInboxIsRefused(t *testing.T) {
 	a.want(200, `{"count":0}`, "GET", "/jobs/count", "")
 }
 
+func TestWhatAnInboxSaysOfItsQueueIsNotChangedBesideIt(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	a.want(200, "*", "PUT", "/inboxes/orders", ordersInbox)
+	for _, setting := range []string{`"on_dead":"skip"`, `"retry":{"limit":0}`, `"order":"start"`} {
+		if text := a.want(400, "*", "PATCH", "/queues/orders", "{"+setting+"}"); !strings.Contains(text, "is a matter of its inbox; set it with PUT /inboxes/orders") {
+			t.Errorf("%s: %s", setting, text)
+		}
+	}
+	a.want(200, "*", "PATCH", "/queues/orders", `{"max_jobs":100,"paused":true}`)
+}
+
 func TestMessagesAreTakenInOnceByTheirID(t *testing.T) {
 	bothProtocols(t, httpapi.Options{}, func(t *testing.T, a *api) {
 		a.want(200, "*", "PUT", "/inboxes/orders", ordersInbox)

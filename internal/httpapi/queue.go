@@ -232,7 +232,7 @@ func (h *handler) setQueue(w http.ResponseWriter, r *http.Request, name, _ strin
 		if err := edit(job.NewQueue(name)); err != nil {
 			return err // so that what the engine runs is known to be well formed
 		}
-		if _, err := h.engine.SetQueue(r.Context(), name, edit, by); err != nil {
+		if _, err := h.engine.ChangeQueue(r.Context(), name, edit, by); err != nil {
 			return err
 		}
 		h.queue(w, r, name, "")
