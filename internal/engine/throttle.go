@@ -240,7 +240,11 @@ func (r *run) started(q *job.Queue, j *job.Job) error {
 			g.bucket.Take(p.Rate, r.steady)
 		}
 		if p.Budget != nil {
+			none := g.credit.Left(p.Budget, r.steady) == 0
 			g.credit.Take(p.Budget, rule.EntriesOf(j).Class.Retried, r.steady)
+			if none && g.credit.Left(p.Budget, r.steady) > 0 { // others may have room for a retry now
+				r.woken[q.Name], r.moved = true, true
+			}
 		}
 	}
 	if err := r.letThrough(q, "", job.Rate{}); err != nil || j.Group == "" {

@@ -393,6 +393,27 @@ func TestABudgetLetsRetriesWaitAndFreshJobsPass(t *testing.T) {
 	})
 }
 
+// What one holder takes earns a retry that another one has room for.
+func TestAShareThatAnotherHolderEarnsLetsARetryGo(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.queue("q", func(q *job.Queue) {
+			q.Protection.Budget = &job.RetryBudget{Share: 0.5}
+			q.Retry.Curve = &job.Curve{Kind: job.CurveImmediate}
+		})
+		plain := r.anonymous(10)
+		r.puts("q", "a")
+		plain.gets("a") // earns a half
+		plain.failAll("a")
+		plain.gets()
+		r.put("q", "b", func(n *engine.NewJob) {
+			n.Job.Requires = []job.Requirement{{Property: "cpu", Op: ">=", Value: "8"}}
+		})
+		plain.gets()
+		r.stream(engine.StreamOptions{Prefetch: 1, Properties: map[string]string{"cpu": "16"}}).gets("b") // the other half
+		plain.gets("a")
+	})
+}
+
 func TestStrictGroupsAreExemptFromBudgets(t *testing.T) { // core.md section 1
 	scenario(t, func(r *rig) {
 		r.queue("q", func(q *job.Queue) {
