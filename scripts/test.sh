@@ -27,7 +27,7 @@ Parts, in order, with what each should take on two cores:
   lint    5 min  build, format, linter, vet, generated documents, known
                  vulnerabilities
   unit    8 min  go test -race of every package except test/e2e
-  sim     3 min  simulated histories of the engine, as many as fit into 90 s
+  sim     3 min  simulated histories of the engine, as many as fit into 2 min
                  but at least 500, and simulated power cuts of the store,
                  without -race
   fuzz   60 s    every fuzz target, one after the other (building them: 4 min)
@@ -39,7 +39,7 @@ What cannot run here without a network is skipped and said so. With CI=true a
 skip of something that could have been installed is a failure.
 
 Environment: FUZZTIME (default 60s) is shared by all fuzz targets; SIMTIME
-(default 90s) is for histories, POWERCUTS (default 1000) how many cuts to
+(default 120s) is for histories, POWERCUTS (default 1000) how many cuts to
 simulate.
 HELP
 }
@@ -426,7 +426,7 @@ part_sim() {
     # Flags of one package stop the other, so each runs by itself. The table of
     # what was reached is only in the output of -v, and of a failure.
     show=' histories, ' go_tests "sim (histories)" ./internal/sim -run 'TestSimulation$' -count=1 -timeout 30m \
-        -seeds=1000000 -time="${SIMTIME:-90s}"
+        -seeds=1000000 -time="${SIMTIME:-120s}"
     go_tests "sim (power cuts)" ./internal/engine -run PowerCut -count=1 -timeout 30m \
         -powercuts="${POWERCUTS:-1000}"
     end 180

@@ -63,6 +63,16 @@ func (r *run) filled(h *holder, j *job.Job) {
 	}
 }
 
+// emptiedBy follows the end of a lease that some call of a worker had: another call
+// of that worker may be emptied, and it is empty when the worker is.
+func (r *run) emptiedBy(worker string) {
+	for queue, d := range r.emptied {
+		if d.holder.name == worker {
+			r.woken[queue] = true
+		}
+	}
+}
+
 // seeker is how a holder asks the store for work.
 func (r *run) seeker(h *holder) (rule.Seeker, error) {
 	s := rule.Seeker{

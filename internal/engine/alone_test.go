@@ -187,6 +187,30 @@ func TestAUnaryWorkerIsEmptiedOverAllItsCalls(t *testing.T) {
 	})
 }
 
+// The job of another call ends, and the one that waits is emptied.
+func TestACallThatIsEmptiedGoesOnWhenAnotherOneOfItsWorkerEnds(t *testing.T) {
+	scenario(t, func(r *rig) {
+		mine := engine.LeaseOptions{Worker: "host", Max: 1, For: job.Hour}
+		r.puts("q", "a")
+		a := r.lease(mine, "a")
+		r.poisonous("q", "poison")
+		got := make(chan []engine.Delivery, 1)
+		go func() { list, _ := r.Lease(r.Context(), mine); got <- list }()
+		r.pass(job.Second)
+		if len(got) > 0 {
+			r.Fatal("the worker got another job beside the one that must be alone")
+		}
+		r.settle(a["a"], job.OK)
+		r.pass(job.Second)
+		if len(got) == 0 {
+			r.Fatal("the worker has nothing, and its call waits")
+		}
+		if list := <-got; len(list) != 1 || r.names[list[0].Job.ID] != "poison" {
+			r.Errorf("it got %d jobs", len(list))
+		}
+	})
+}
+
 func TestAUnaryCallStopsBeforeAJobThatMustBeAlone(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")

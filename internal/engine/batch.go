@@ -689,6 +689,9 @@ func (r *run) freed(l *job.Lease) {
 			r.alone[h]--
 		}
 	}
+	if l.Kind == job.Unary {
+		r.emptiedBy(l.Holder)
+	}
 }
 
 func (s *Stats) add(t Stats) {

@@ -106,4 +106,12 @@ var holdFaults = []fault{
 		new:   "	if j.ReadyAt == 0 {",
 		first: []suite{in(rulePkg, "TestAWaitIsForgottenWhenItIsOverOrChanged")},
 	},
+	{
+		name: "call-emptied-for-ever", breaks: "core.md 5",
+		does:  "a call that waits for its worker to be empty is not served when another call of the worker ends",
+		file:  "internal/engine/alone.go",
+		old:   "		if d.holder.name == worker {",
+		new:   "		if d.holder.name == worker && false {",
+		first: []suite{in(enginePkg, "TestACallThatIsEmptiedGoesOnWhenAnotherOneOfItsWorkerEnds")},
+	},
 }
