@@ -316,9 +316,9 @@ func (r *run) configureCrons() error {
 		}
 		list, err := r.cronGroupChanges(was, set.Name, &set.CronGroupAsk)
 		if err == nil {
-			made := slices.Clone(set.Entries) // without what they use: a budget that is not there keeps no server from starting
+			made := slices.Clone(set.Entries) // without their queues and what they use: a tick that fails keeps no server from starting
 			for i := range made {
-				made[i].Job.Job.Extras = nil
+				made[i].Job.Job = job.Job{}
 			}
 			_, err = r.installCrons(list, made)
 		}

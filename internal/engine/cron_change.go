@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"reflect"
 	"time"
 
@@ -190,11 +191,14 @@ func (g CronGroup) gone() cronChanges {
 	return list
 }
 
-// installCrons is changeCrons for entries whose budgets must be there, or are
-// made with them: an entry that was taken can be enqueued.
+// installCrons is changeCrons for entries whose queue takes jobs, and whose budgets
+// must be there, or are made with them: an entry that was taken can be enqueued.
 func (r *run) installCrons(list cronChanges, asks []CronAsk) (some bool, err error) {
 	var create map[string]*job.Budget
 	for i := range asks {
+		if err := r.submittable(&asks[i].Job.Job); err != nil {
+			return false, &job.Error{Kind: job.KindOf(err), Field: "queue", Text: "cron entry '" + asks[i].Name + "': " + err.Error()}
+		}
 		if create, err = r.admitBudgets(create, asks[i].Job.Job.Budgets(), asks[i].Job.Create); err != nil {
 			return false, &job.Error{Kind: job.KindOf(err), Field: "budgets", Text: "cron entry '" + asks[i].Name + "': " + err.Error()}
 		}
@@ -203,6 +207,22 @@ func (r *run) installCrons(list cronChanges, asks []CronAsk) (some bool, err err
 		err = r.makeBudgets(create)
 	}
 	return some, err
+}
+
+// noCronInto refuses to make a session or an inbox of a queue that a cron entry
+// enqueues into: each of its ticks would fail.
+func (r *run) noCronInto(queue string) error {
+	if r.c.crons+r.crons == 0 {
+		return nil
+	}
+	rows, err := r.tx.Rows(job.CronEntries, "", cronsMax)
+	for _, row := range rows {
+		if c := row.(*job.CronEntry); c.Job.Queue == queue {
+			return &job.Error{Kind: job.Exists, Field: "name", Text: fmt.Sprintf(
+				"cron entry %s/%s enqueues into %q; change or delete the entry first, or take another name", c.Group, c.Name, queue)}
+		}
+	}
+	return err
 }
 
 // changeCrons writes all of it, or refuses it; it reports whether something changed.

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -589,5 +590,68 @@ func TestACronEntryHoldsItsBudgets(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.isRefused(job.Exists, r.DeleteBudget(ctx, "k", ann)) // the job waits for its worker
+	}, utc)
+}
+
+// What a cron entry enqueues could be in no session and no inbox: each tick would fail.
+func TestACronEntryIsForPlainQueues(t *testing.T) {
+	scenario(t, func(r *rig) {
+		ctx := r.Context()
+		refused := func(what string, kind job.Kind, field, text string, err error) {
+			t.Helper()
+			bad, ok := errors.AsType[*job.Error](err)
+			if !ok || bad.Kind != kind || bad.Field != field || !strings.Contains(bad.Text, text) {
+				t.Errorf("%s: %v, want kind %d, field %q and %q", what, err, kind, field, text)
+			}
+		}
+		into := func(queue string) engine.CronAsk {
+			return entry("e", "* * * * *", func(a *engine.CronAsk) { a.Job.Job.Queue = queue })
+		}
+		inbox := func(name string) error {
+			return r.SetDoor(ctx, job.DoorSetting{Door: job.DoorInbox, Name: name, Body: []byte("{}")}, func(q *job.Queue) error {
+				failFirst(q)
+				return nil
+			}, func(b []byte) string { return string(b) }, ann)
+		}
+		if err := inbox("in"); err != nil {
+			t.Fatal(err)
+		}
+		(&gridRig{r}).session("s")
+		for queue, text := range map[string]string{
+			"in": `cron entry 'e': queue "in" is an inbox`,
+			"s":  `cron entry 'e': queue "s" is a session`,
+		} {
+			_, err := r.SetCron(ctx, "g", engine.CronGroupAsk{Entries: []engine.CronAsk{into(queue)}}, ann)
+			refused("a group for "+queue, job.WrongState, "queue", text, err)
+			_, err = r.AddCronEntry(ctx, "g", into(queue), ann)
+			refused("an entry for "+queue, job.WrongState, "queue", text, err)
+			_, err = r.SetCronEntry(ctx, "g", into(queue), ann)
+			refused("setting an entry for "+queue, job.WrongState, "queue", text, err)
+		}
+		if _, err := r.Cron(ctx, "g"); job.KindOf(err) != job.NotFound {
+			t.Errorf("a refused entry made a group: %v", err)
+		}
+
+		r.setCron("g", into("q"))
+		_, err := r.OpenSession(ctx, engine.NewSession{Queue: job.Queue{Name: "q", Grid: (&gridRig{r}).state("s").Settings.Grid}}, ann)
+		refused("a session over it", job.Exists, "name", "cron entry g/e enqueues into \"q\"", err)
+		refused("an inbox over it", job.Exists, "name", "cron entry g/e enqueues into \"q\"", inbox("q"))
+		if err := inbox("in"); err != nil {
+			t.Errorf("setting an inbox again: %v", err)
+		}
+		if err := r.DeleteCron(ctx, "g", ann); err != nil {
+			t.Fatal(err)
+		}
+		if err := inbox("q"); err != nil {
+			t.Errorf("without the entry: %v", err)
+		}
+
+		// The configuration may say it, as it could before: a tick that fails keeps no server from starting.
+		r.opts.Crons = []engine.CronSetting{{Name: "file", CronGroupAsk: engine.CronGroupAsk{Entries: []engine.CronAsk{into("q")}}}}
+		r.restart(0)
+		r.pass(job.Minute)
+		if c := r.cronEntry("file", "e"); !strings.Contains(c.Error, `queue "q" is an inbox`) {
+			t.Errorf("the entry of the file says %q", c.Error)
+		}
 	}, utc)
 }

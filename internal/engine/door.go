@@ -62,6 +62,13 @@ func (e *Engine) SetDoor(ctx context.Context, s job.DoorSetting, edit func(*job.
 				return err
 			}
 		}
+		if q, err := r.queue(s.Name); err != nil {
+			return err
+		} else if s.Door == job.DoorInbox && !q.Turns && q.Grid == nil {
+			if err := r.mayTurn(s.Name); err != nil {
+				return err
+			}
+		}
 		if _, err := r.setQueue(s.Name, edit, by); err != nil {
 			return err
 		}
@@ -78,6 +85,15 @@ func (e *Engine) SetDoor(ctx context.Context, s job.DoorSetting, edit func(*job.
 		}
 		return r.audit(by, "set "+s.Door.String(), s.Name, 0, change)
 	})
+}
+
+// mayTurn refuses to make an inbox of a queue with other work in it, or to come.
+func (r *run) mayTurn(name string) error {
+	if d := r.tx.Depth(name); d.Open() > d.Grouped {
+		return &job.Error{Kind: job.Exists, Field: "name", Text: fmt.Sprintf(
+			"queue %q holds %d jobs without a group, which are no messages; let workers finish them, move or delete them, or take another name", name, d.Open()-d.Grouped)}
+	}
+	return r.noCronInto(name)
 }
 
 // DropDoor forgets what a door keeps about a name, and gives the queue of that

@@ -10,10 +10,9 @@ import (
 
 func TestADoorKeepsSettingsBesideThoseOfTheQueue(t *testing.T) {
 	scenario(t, func(r *rig) {
-		strict := func(q *job.Queue) error { q.Order = job.OrderStrict; return nil }
 		tell := func(body []byte) string { return "told " + string(body) }
 		set := func(name, body string) error {
-			return r.SetDoor(r.Context(), job.DoorSetting{Door: job.DoorInbox, Name: name, Body: []byte(body)}, strict, tell, ann)
+			return r.SetDoor(r.Context(), job.DoorSetting{Door: job.DoorInbox, Name: name, Body: []byte(body)}, func(q *job.Queue) error { failFirst(q); return nil }, tell, ann)
 		}
 		for _, name := range []string{"b", "a"} {
 			if err := set(name, "1"); err != nil {
@@ -72,6 +71,7 @@ func TestADoorKeepsSettingsBesideThoseOfTheQueue(t *testing.T) {
 // conflict of one message concerns no other one of its call.
 func TestMessagesAreRefusedApartAndRememberedForADay(t *testing.T) {
 	scenario(t, func(r *rig) {
+		r.queue("in", failFirst)
 		message := func(key, body string) engine.NewJob {
 			return engine.NewJob{Job: job.Job{Door: job.DoorInbox, Queue: "in", Type: "t", Group: "g"}, Payload: []byte(body), Key: key, Apart: true}
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -49,6 +50,8 @@ func (e *Engine) OpenSession(ctx context.Context, n NewSession, by job.Actor) (S
 		}
 		if q.Name == "" {
 			q.Name = r.ids.Next(r.now).String()
+		} else if err := r.noCronInto(q.Name); err != nil {
+			return nil, err
 		}
 		q.RetainDead = job.MaxMillis // with their session they are forgotten: others may need to know that they failed
 		if r.c.queues[q.Name] || r.fresh[q.Name] {
@@ -304,6 +307,9 @@ func (r *run) submittable(j *job.Job) error {
 	}
 	if q.Turns && j.Door == job.DoorJobs {
 		return r.notInbox(q)
+	}
+	if j.Door == job.DoorInbox && !q.Turns {
+		return &job.Error{Kind: job.WrongState, Field: "queue", Text: fmt.Sprintf("queue %q is no inbox; `problem` of GET /inboxes/%s says why, or make it one with PUT", j.Queue, url.PathEscape(j.Queue))}
 	}
 	if q.Grid == nil && j.Door != job.DoorGrid {
 		return nil

@@ -123,6 +123,12 @@ func ChangeQueue(old, changed *job.Queue, grouped int) error {
 	if err := CheckSession(changed); err != nil {
 		return err
 	}
+	if changed.OnFull == job.FullDropOldest && !mayDrop(changed) && old.OnFull != changed.OnFull {
+		return &job.Error{
+			Kind: job.Unprocessable, Field: "on_full",
+			Text: "on_full of a session and of an inbox is reject: without the oldest, a session would lose a task, and a group of an inbox its order",
+		}
+	}
 	if old.Order != changed.Order && grouped > 0 {
 		return &job.Error{
 			Kind: job.WrongState, Field: "order",
@@ -131,6 +137,9 @@ func ChangeQueue(old, changed *job.Queue, grouped int) error {
 	}
 	return nil
 }
+
+// mayDrop reports whether a full queue may push its oldest job out.
+func mayDrop(q *job.Queue) bool { return !q.Turns && q.Grid == nil }
 
 // KeepsInbox refuses to change settings of the queue of an inbox that the inbox says.
 func KeepsInbox(old, changed *job.Queue) error {

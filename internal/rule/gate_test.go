@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -331,5 +332,30 @@ func TestTheOrderOfAQueueIsFixedWhileGroupedJobsAreOpen(t *testing.T) {
 	}
 	if err := ChangeQueue(q, q, 9); err != nil {
 		t.Errorf("unchanged: %v", err)
+	}
+}
+
+// Without its oldest, an ordered group has lost its head and a session a task.
+func TestNeitherInboxNorSessionDropsItsOldest(t *testing.T) {
+	inbox := job.NewQueue("in")
+	inbox.Order, inbox.Turns, inbox.Protection.Fair = job.OrderStrict, true, &job.FairShare{}
+	session := job.NewQueue("s")
+	session.Grid = &job.Grid{}
+	for _, q := range []*job.Queue{job.NewQueue("q"), inbox, session} {
+		plain := !q.Turns && q.Grid == nil
+		drops := *q
+		drops.OnFull, drops.MaxJobs = job.FullDropOldest, 1
+		err := ChangeQueue(q, &drops, 0)
+		if bad, ok := errors.AsType[*job.Error](err); ok == plain || ok && (bad.Kind != job.Unprocessable || bad.Field != "on_full") {
+			t.Errorf("%s: %v", q.Name, err)
+		}
+		more := drops // what an earlier version took stays, and drops nothing
+		more.MaxJobs = 2
+		if err := ChangeQueue(&drops, &more, 0); err != nil {
+			t.Errorf("%s, which has it: %v", q.Name, err)
+		}
+		if evict, err := Admit(&drops, 1, 1, 1); evict != plain || (err == nil) != plain {
+			t.Errorf("full, %s drops: %v, %v", q.Name, evict, err)
+		}
 	}
 }

@@ -273,7 +273,7 @@ func Admit(q *job.Queue, jobs, bytes, size int64) (evict bool, err error) {
 	switch {
 	case !full:
 		return false, nil
-	case q.OnFull == job.FullDropOldest && jobs > 0 && (q.MaxBytes == 0 || size <= q.MaxBytes):
+	case q.OnFull == job.FullDropOldest && mayDrop(q) && jobs > 0 && (q.MaxBytes == 0 || size <= q.MaxBytes):
 		return true, nil
 	}
 	return false, Full(q, jobs, bytes)

@@ -5,6 +5,46 @@ const inboxPkg = "internal/door/inbox"
 // inboxDoorFaults break the door inbox: settings, intake, delivery.
 var inboxDoorFaults = []fault{
 	{
+		name: "inbox-over-other-work", breaks: "inbox.md: an inbox holds messages",
+		does:  "an inbox is made of a queue that holds jobs without a group",
+		file:  "internal/engine/door.go",
+		old:   "d.Open() > d.Grouped {",
+		new:   "false {",
+		first: []suite{in(inboxPkg, "TestAnInboxIsNotMadeOfAQueueWithOtherWork")},
+	},
+	{
+		name: "inbox-not-made-delivers", breaks: "inbox.md: an inbox holds messages",
+		does:  "a message goes into a queue that no inbox was made of",
+		file:  "internal/engine/session.go",
+		old:   "if j.Door == job.DoorInbox && !q.Turns {",
+		new:   "if false {",
+		first: []suite{in(inboxPkg, "TestAnInboxIsNotMadeOfAQueueWithOtherWork")},
+	},
+	{
+		name: "cron-into-an-inbox", breaks: "docs/cron.md: an entry that was taken can be enqueued",
+		does:  "a cron entry for a session or an inbox is taken",
+		file:  "internal/engine/cron_change.go",
+		old:   "if err := r.submittable(&asks[i].Job.Job); err != nil {",
+		new:   "if err := error(nil); err != nil {",
+		first: []suite{in("internal/engine", "TestACronEntryIsForPlainQueues")},
+	},
+	{
+		name: "session-over-cron", breaks: "docs/cron.md: an entry that was taken can be enqueued",
+		does:  "a session or an inbox is made of a queue that a cron entry enqueues into",
+		file:  "internal/engine/cron_change.go",
+		old:   "c.Job.Queue == queue {",
+		new:   "false && c.Job.Queue == queue {",
+		first: []suite{in("internal/engine", "TestACronEntryIsForPlainQueues")},
+	},
+	{
+		name: "inbox-drops-its-oldest", breaks: "I7",
+		does:  "a full session or inbox pushes its oldest out",
+		file:  "internal/rule/gate.go",
+		old:   "return !q.Turns && q.Grid == nil }",
+		new:   "return true }",
+		first: []suite{in("internal/rule", "TestNeitherInboxNorSessionDropsItsOldest")},
+	},
+	{
 		name: "inbox-payload-not-copied", breaks: "I5: what is delivered is what was accepted",
 		does:  "a message keeps the memory of its request, which the next one writes over",
 		file:  "internal/door/inbox/message.go",

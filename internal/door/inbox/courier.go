@@ -33,7 +33,7 @@ type courier struct {
 }
 
 func newCourier(d *Door, x *Inbox, sink connect.Sink) *courier {
-	return &courier{engine: d.engine, door: d, inbox: x, sink: sink, opened: make(chan struct{})}
+	return &courier{engine: d.engine, door: d, inbox: x, sink: sink, stop: func() {}, opened: make(chan struct{})}
 }
 
 // tryAgain is how long a loop waits when the engine cannot serve it.

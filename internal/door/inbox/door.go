@@ -53,6 +53,7 @@ type Inbox struct {
 
 	secret  bool   // its headers came out of references: they are not kept
 	problem string // why it takes messages in and does not deliver; "" = it delivers
+	outside bool   // for its problem it is not made: the engine knows nothing of it, and takes no message in
 	courier *courier
 }
 
@@ -113,18 +114,32 @@ func (d *Door) takeUp(ctx context.Context, name string, s *Settings) {
 }
 
 // Configure lets the settings of the configuration hold from now on, as far as
-// they are not in effect already, and takes up again what could not deliver.
+// they are not in effect already, and takes up again what could not deliver. One
+// whose queue has other work is not made until that is gone.
 func (d *Door) Configure(ctx context.Context, list []Named) error {
+	d.mu.Lock()
+	maps.DeleteFunc(d.inboxes, func(_ string, x *Inbox) bool { return x.outside })
+	d.mu.Unlock()
+	var outside []*Inbox
 	for _, n := range list {
 		x := &Inbox{Name: n.Name, Settings: n.Settings, secret: n.Secret}
-		if err := d.set(ctx, x, true, job.Actor{Name: "configuration"}); err != nil {
+		err := d.set(ctx, x, true, job.Actor{Name: "configuration"})
+		if job.KindOf(err) == job.Exists {
+			x.problem, x.outside = err.Error(), true
+			outside = append(outside, x)
+		} else if err != nil {
 			return fmt.Errorf("configuring inbox %q: %w", n.Name, err)
 		}
 	}
 	d.changing.Lock()
 	defer d.changing.Unlock()
+	for _, x := range outside {
+		d.log.ErrorContext(ctx, "an inbox of the configuration is not made, and takes no message in, until what is in the way is gone and the configuration is read again",
+			"inbox", x.Name, "error", x.problem)
+		d.begin(ctx, x, nil)
+	}
 	for _, x := range d.List() {
-		if x.problem != "" {
+		if x.problem != "" && !x.outside {
 			d.takeUp(ctx, x.Name, x.Settings)
 		}
 	}
@@ -213,7 +228,7 @@ func (d *Door) Delete(ctx context.Context, name string, by job.Actor) error {
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	x, err := d.Find(name)
-	if err == nil {
+	if err == nil && !x.outside {
 		err = d.engine.DropDoor(ctx, job.DoorInbox, name, by)
 	}
 	if err != nil {
@@ -256,5 +271,7 @@ func (d *Door) begin(ctx context.Context, x *Inbox, sink connect.Sink) {
 	if old != nil {
 		old.courier.end()
 	}
-	x.courier.start(ctx)
+	if !x.outside {
+		x.courier.start(ctx)
+	}
 }

@@ -172,3 +172,63 @@ func TestAFullInboxRefusesTheWholeCall(t *testing.T) {
 		}
 	})
 }
+
+// Jobs without a group are no messages. An inbox is not made of their queue, and one
+// of the configuration waits until they are gone: it keeps no server from starting.
+func TestAnInboxIsNotMadeOfAQueueWithOtherWork(t *testing.T) {
+	scenario(t, "", func(r *rig) {
+		ctx := r.Context()
+		var plain engine.NewJob
+		plain.Job = job.Job{Queue: "q", Type: "t", RetainDone: job.Unset, RetainDead: job.Unset}
+		if _, err := r.engine.Put(ctx, []engine.NewJob{plain, plain}); err != nil {
+			t.Fatal(err)
+		}
+		s := settings(t, atOnce+byJSON+toHTTP[:len(toHTTP)-1])
+		refused := func(kind job.Kind, text string, err error) {
+			t.Helper()
+			if err == nil || job.KindOf(err) != kind || !strings.Contains(err.Error(), text) {
+				t.Errorf("%v, want kind %d and %q", err, kind, text)
+			}
+		}
+		const why = `queue "q" holds 2 jobs without a group, which are no messages; let workers finish them, move or delete them, or take another name`
+		refused(job.Exists, why, r.Set(ctx, "q", s, job.Actor{}))
+		if r.Get("q") != nil {
+			t.Error("a refused inbox is there")
+		}
+
+		file := Named{Name: "q", Settings: s}
+		r.stop()
+		r.start(file)
+		r.problem("q", why)
+		list := []Message{{Payload: []byte(`{"g":"a"}`)}}
+		in := r.Get("q").NewIntake(ctx, list, r.engine.Now())
+		refused(job.WrongState, `queue "q" is no inbox`, in.Put(ctx, r.engine.Put))
+		if n := r.Stuck(); n != 1 {
+			t.Errorf("%d inboxes do not deliver", n)
+		}
+		if err := r.Configure(ctx, nil); err != nil || r.Get("q") != nil {
+			t.Errorf("the configuration names it no more, and it is there: %v", err)
+		}
+		if err := r.Configure(ctx, []Named{file}); err != nil {
+			t.Fatal(err)
+		}
+		refused(job.Exists, why, r.Set(ctx, "q", s, job.Actor{}))
+		held, err := r.engine.Lease(ctx, engine.LeaseOptions{Queues: []string{"q"}, Max: 2})
+		if err != nil || len(held) != 2 {
+			t.Fatalf("workers of the queue got %d, %v", len(held), err)
+		}
+		for _, d := range held {
+			if _, err := r.engine.Settle(ctx, []engine.Settle{{ID: d.Job.ID, Token: d.Lease.Token, Outcome: job.OK}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.Configure(ctx, []Named{file}); err != nil {
+			t.Fatal(err)
+		}
+		r.problem("q", "")
+		r.accept("q", list...)
+		if err := r.Delete(ctx, "q", job.Actor{}); job.KindOf(err) != job.WrongState {
+			t.Errorf("an inbox with a message is deleted: %v", err)
+		}
+	})
+}

@@ -164,6 +164,7 @@ func (s *Settings) Apply(q *job.Queue) error {
 	if s.CapApplies == CapAge {
 		q.AgeCap = s.longest()
 	}
+	q.OnFull = job.FullReject // a group that loses its oldest has lost its order
 	q.GraceDelay = 0
 	if s.Query.Interval > 0 { // at once: a run visits a group once, so it is tried in the next one, however late in the interval it failed
 		q.GraceDelay = 1
