@@ -253,7 +253,7 @@ var settings = []setting{
 	{
 		name: "max-queues", yaml: "server.max_queues", section: sectionLimits, def: "10000",
 		help:  "most queues; a job or settings for one more are refused",
-		more:  "Each costs memory for as long as the server runs. Names made from ids or dates belong into `group`.",
+		more:  "Each costs memory while it has jobs or settings. Names made from ids or dates belong into `group`.",
 		field: of(whole(1, 1_000_000), func(c *Config) *int { return &c.MaxQueues }),
 	},
 	{

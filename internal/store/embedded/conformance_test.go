@@ -1,6 +1,7 @@
 package embedded_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -35,4 +36,23 @@ func TestCompareWithMem(t *testing.T) {
 			storetest.Compare(t, seed, mem.Open(mem.Options{}), open(t))
 		})
 	}
+}
+
+// giving gives names back before each transaction.
+type giving struct{ *embedded.Store }
+
+func (g giving) Update(ctx context.Context, fn func(store.Tx) error) (store.Commit, error) {
+	g.GiveBack()
+	return g.Store.Update(ctx, fn)
+}
+
+// What is given back, however often, is what nothing has.
+func TestCompareWithMemWhileNamesAreGivenBack(t *testing.T) {
+	opened := func(t *testing.T) store.Store { return giving{open(t).(*embedded.Store)} }
+	for _, seed := range storetest.Seeds(2) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			storetest.Compare(t, seed, mem.Open(mem.Options{}), opened(t))
+		})
+	}
+	t.Run("exercise", func(t *testing.T) { storetest.Exercise(t, opened) })
 }

@@ -27,7 +27,10 @@ type index struct {
 	groups  uint32                       // how many were ever made
 	parked  map[string]*sorted[rule.Pos] // by label
 	keys    keyIndex                     // who stands under a key
-	lines   []*line                      // by number
+	lines   []*line                      // by number; nil = the number is vacant
+	vacant  []uint32                     // numbers of lines that are given back
+	idle    int                          // what came or became empty since the latest giveBack
+	inUse   int                          // what that left
 	heads   sorted[headOf]               // the head of every line that has one, once dirty is empty
 	dirty   []*line                      // lines whose head may have changed
 	scratch []lineHead                   // of ready
@@ -146,6 +149,7 @@ func (x *index) of(name string) *queue {
 		x.order = append(x.order, nil)
 	}
 	x.order[q.num] = q
+	x.idle++
 	return q
 }
 
@@ -306,6 +310,7 @@ func (x *index) count(j *job.Job, e *rule.Entries, by int64) {
 	t := x.names.of(j.Type)
 	if x.types[t] == nil {
 		x.types[t] = new([job.States]int64)
+		x.idle++
 	}
 	x.types[t][j.State] += by
 }
@@ -378,7 +383,9 @@ func (x *index) leaveGroup(old, j *job.Job, a, b *rule.Entries) (stays bool) {
 	g.blockers -= int(bit(old.Blocks))
 	g.members.remove(a.Inner)
 	if a.Wants {
-		g.wanting.remove(wanting{inner: a.Inner})
+		w := wanting{inner: a.Inner}
+		x.lines[g.wanting.at(w).line].wanting--
+		g.wanting.remove(w)
 	}
 	if a.Runs {
 		at, _ := slices.BinarySearchFunc(g.running, a.Inner, inOrder)
@@ -401,6 +408,7 @@ func (x *index) enterGroup(j *job.Job, b *rule.Entries, stayed bool) {
 	g.members.insert(b.Inner)
 	if b.Wants {
 		l := x.line(q, b.Class, j.Requires)
+		l.wanting++
 		g.wanting.insert(wanting{inner: b.Inner, seq: b.Pos.Seq, priority: j.Priority, band: j.Band, line: l.num})
 	}
 	if b.Runs {

@@ -17,6 +17,7 @@ type line struct {
 	class    rule.Class
 	requires []job.Requirement
 	jobs     sorted[rule.Pos]
+	wanting  int   // members of groups that name it, whether their gate stands for them or not
 	head     stand // as entered in index.heads
 	entered  bool
 	dirty    bool
@@ -30,7 +31,10 @@ func (l *line) insert(p rule.Pos) {
 func (l *line) remove(p rule.Pos) {
 	l.jobs.remove(p)
 	l.touch()
-	if l.class.For != "" && l.jobs.len() == 0 {
+	if l.jobs.len() > 0 {
+		return
+	}
+	if l.x.idle++; l.class.For != "" {
 		l.disown()
 	}
 }
@@ -118,9 +122,16 @@ func (x *index) line(q *queue, c rule.Class, requires []job.Requirement) *line {
 	if q.class == nil {
 		q.class = map[rule.Class]*line{}
 	}
-	l := &line{x: x, queue: q, num: uint32(len(x.lines)), class: c, requires: requires}
+	l := &line{x: x, queue: q, class: c, requires: requires}
+	if n := len(x.vacant) - 1; n >= 0 {
+		l.num, x.vacant = x.vacant[n], x.vacant[:n]
+		x.lines[l.num] = l
+	} else {
+		l.num = uint32(len(x.lines))
+		x.lines = append(x.lines, l)
+	}
 	q.lines, q.class[c] = append(q.lines, l), l
-	x.lines = append(x.lines, l)
+	x.idle++
 	return l
 }
 
@@ -235,7 +246,9 @@ func (x *index) ready(queues []string, s rule.Seeker, n int, writer bool) (out [
 		rest = x.heads.start()
 	default:
 		for _, l := range x.lines {
-			m.add(l)
+			if l != nil {
+				m.add(l)
+			}
 		}
 	}
 	for i, name := range queues {

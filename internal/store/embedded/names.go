@@ -8,6 +8,7 @@ type names struct {
 	mu   sync.RWMutex // payload and view readers decode jobs beside the writer
 	num  map[string]uint32
 	list []string
+	free []uint32 // numbers that are given back
 }
 
 func newNames() *names { return &names{num: map[string]uint32{}} }
@@ -24,10 +25,28 @@ func (n *names) of(s string) uint32 {
 	if v, ok = n.num[s]; ok {
 		return v
 	}
-	v = uint32(len(n.list))
-	n.list = append(n.list, s)
+	if last := len(n.free) - 1; last >= 0 {
+		v, n.free = n.free[last], n.free[:last]
+		n.list[v] = s
+	} else {
+		v = uint32(len(n.list))
+		n.list = append(n.list, s)
+	}
 	n.num[s] = v
 	return v
+}
+
+// keep gives back the numbers that are not used.
+func (n *names) keep(used func(uint32) bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for s, v := range n.num {
+		if !used(v) {
+			delete(n.num, s)
+			n.list[v] = ""
+			n.free = append(n.free, v)
+		}
+	}
 }
 
 // known returns the number of a text that was seen before.

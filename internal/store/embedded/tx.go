@@ -67,6 +67,7 @@ func (s *Store) Update(_ context.Context, fn func(store.Tx) error) (store.Commit
 	s.known.begin()
 	s.index.held.sweep()
 	s.index.hosts.sweep()
+	s.index.sweep(s.rows.tables[job.Queues])
 	s.last = t.now
 	kept := false
 	defer func() { // also when fn panics
