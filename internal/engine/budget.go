@@ -64,6 +64,15 @@ func (c *budgets) publish(s *spending) {
 
 // budget returns a budget, nil if there is none.
 func (r *run) budget(key string) (*job.Budget, error) {
+	b, err := r.budgetRow(key)
+	if b != nil && b.Gone {
+		b = nil
+	}
+	return b, err
+}
+
+// budgetRow is budget with one that is gone.
+func (r *run) budgetRow(key string) (*job.Budget, error) {
 	row, err := r.tx.Row(job.Budgets, key)
 	b, _ := row.(*job.Budget)
 	return b, err
@@ -150,16 +159,21 @@ func (r *run) refer(key string, n int64) {
 // keepBudgets writes how many jobs refer to each budget, with the jobs that do.
 func (r *run) keepBudgets() error {
 	for _, key := range sortedKeys(r.spending.jobs) {
-		b, err := r.budget(key)
+		b, err := r.budgetRow(key)
 		if err != nil {
 			return err
 		}
-		if b == nil { // it was deleted while dead jobs referred to it
+		if b == nil { // an earlier version forgot the dead jobs of a budget that it deleted
 			continue
 		}
 		next := *b
-		next.Jobs = max(0, next.Jobs+r.spending.jobs[key])
-		if err := r.tx.Set(&next); err != nil {
+		if next.Jobs = max(0, next.Jobs+r.spending.jobs[key]); next.Gone && next.Jobs == 0 {
+			r.spending.rows--
+			err = r.tx.Unset(job.Budgets, key)
+		} else {
+			err = r.tx.Set(&next)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -361,9 +375,6 @@ func (c *committer) loadBudgets(v store.Reader, holders []string, steady job.Mil
 		return err
 	}
 	c.budgets = budgets{rows: len(rows), usage: map[string]rule.Usage{}, awake: map[string]bool{}}
-	if len(rows) == 0 {
-		return nil
-	}
 	for _, row := range rows {
 		c.budgets.awake[row.Key()] = true
 	}

@@ -26,9 +26,9 @@ func (e *Engine) Budgets(ctx context.Context) ([]BudgetState, error) {
 		rows, err := r.tx.Rows(job.Budgets, "", job.BudgetsMax)
 		out = make([]BudgetState, 0, len(rows))
 		for _, row := range rows {
-			if err == nil {
+			if b := row.(*job.Budget); err == nil && !b.Gone {
 				var s BudgetState
-				s, err = r.budgetState(row.(*job.Budget))
+				s, err = r.budgetState(b)
 				out = append(out, s)
 			}
 		}
@@ -167,6 +167,10 @@ func (r *run) setBudget(old, b *job.Budget) error {
 	b.Created, b.Updated, b.Jobs = r.now, r.now, 0
 	if old != nil {
 		b.Created, b.Jobs = old.Created, old.Jobs
+	} else if gone, err := r.budgetRow(b.Name); err != nil {
+		return err
+	} else if gone != nil { // jobs refer to it yet
+		b.Jobs = gone.Jobs
 	} else {
 		r.spending.rows++
 	}
@@ -255,7 +259,7 @@ func (e *Engine) deadOf(ctx context.Context, key string) (n int64, err error) {
 }
 
 // DeleteBudget forgets a budget: NotFound, or Exists while unfinished jobs or
-// cron entries use it. Dead jobs that are replayed later do without it.
+// cron entries use it. Dead jobs that are replayed later do without it, unless it is made again.
 func (e *Engine) DeleteBudget(ctx context.Context, key string, by job.Actor) error {
 	dead, err := e.deadOf(ctx, key)
 	if err != nil {
@@ -275,19 +279,24 @@ func (e *Engine) DeleteBudget(ctx context.Context, key string, by job.Actor) err
 		if u, err := r.cronUse(key); err != nil || u.entries > 0 {
 			return cmp.Or(err, error(job.Errorf(job.Exists, "budget '%s' is still used by %d cron entries, such as %s; change or delete these first", key, u.entries, u.example)))
 		}
-		if err := r.dropBudget(key); err != nil {
+		if err := r.dropBudget(b); err != nil {
 			return err
 		}
 		return r.audit(by, "delete budget", key, 0)
 	})
 }
 
-func (r *run) dropBudget(key string) error {
+func (r *run) dropBudget(b *job.Budget) error {
 	r.tx.Durable()
+	r.usage(b.Name).Refill()
+	r.touch(b.Name)
+	if b.Jobs+r.spending.jobs[b.Name] > 0 {
+		gone := *b
+		gone.Gone = true
+		return r.tx.Set(&gone)
+	}
 	r.spending.rows--
-	*r.usage(key) = rule.Usage{}
-	r.touch(key)
-	return r.tx.Unset(job.Budgets, key)
+	return r.tx.Unset(job.Budgets, b.Name)
 }
 
 // resetBudgets forgets all budgets that no job refers to: after a reset those
@@ -298,10 +307,11 @@ func (e *Engine) resetBudgets(ctx context.Context) error {
 		err := e.do(ctx, 0, func(r *run) error {
 			rows, err := r.tx.Rows(job.Budgets, after, searchPage)
 			for _, row := range rows {
-				if last = row.Key(); row.(*job.Budget).Jobs+r.spending.jobs[last] > 0 {
+				b := row.(*job.Budget)
+				if last = b.Name; b.Jobs+r.spending.jobs[last] > 0 {
 					continue
 				}
-				if err := r.dropBudget(last); err != nil {
+				if err := r.dropBudget(b); err != nil {
 					return err
 				}
 			}

@@ -523,3 +523,76 @@ func TestADeadJobDoesNotKeepABudget(t *testing.T) {
 		w.close()
 	})
 }
+
+// A dead job refers to its budget as long as it is there. The budget may go and come
+// back meanwhile: what it counts is right again, over a restart too.
+func TestABudgetThatIsMadeAgainCountsTheJobsThatReferToIt(t *testing.T) {
+	for name, again := range map[string]func(*rig){
+		"at once":         func(*rig) {},
+		"after a restart": func(r *rig) { r.restart(0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(r *rig) {
+				ctx := r.Context()
+				is := func(jobs, out int64) {
+					t.Helper()
+					s, err := r.Budget(ctx, "k")
+					if err != nil || s.Jobs != jobs || s.Out != out || s.Left != max(0, s.Allocation-out) {
+						t.Fatalf("%+v, %v; want %d jobs and %d out", s, err, jobs, out)
+					}
+				}
+				drop := func() {
+					t.Helper()
+					if err := r.DeleteBudget(ctx, "k", job.Actor{}); err != nil {
+						t.Fatal(err)
+					}
+					again(r)
+					if list, err := r.Budgets(ctx); err != nil || len(list) != 0 {
+						t.Fatalf("it is there: %+v, %v", list, err)
+					}
+					r.isRefused(job.NotFound, r.DeleteBudget(ctx, "k", job.Actor{}))
+					_, err := r.Put(ctx, []engine.NewJob{newNamed("q", "x", costs("k", 1))})
+					r.isRefused(job.Unprocessable, err)
+				}
+				r.budget("k", 2)
+				r.dies("q", job.Failure{Type: "T"}, []string{"dead"}, costs("k", 1))
+				drop()
+				r.budget("k", 2)
+				is(1, 0)
+				r.put("other", "open", costs("k", 1))
+				is(2, 0)
+				r.isRefused(job.Exists, r.DeleteBudget(ctx, "k", job.Actor{})) // for the open one, whatever is dead
+				if err := r.Delete(ctx, r.ids["open"], job.Actor{}); err != nil {
+					t.Fatal(err)
+				}
+				drop()
+				r.operate("dead", revive)
+				w := r.named("w", 1)
+				w.gets("dead") // without it
+				again(r)
+				r.budget("k", 2) // while it runs
+				is(1, 1)
+				r.isRefused(job.Exists, r.DeleteBudget(ctx, "k", job.Actor{}))
+				r.settle(w.held["dead"], job.OK)
+				is(0, 0)
+				if err := r.DeleteBudget(ctx, "k", job.Actor{}); err != nil || r.rows(job.Budgets) != 0 {
+					t.Errorf("%d rows of budgets are left, %v", r.rows(job.Budgets), err)
+				}
+			})
+		})
+	}
+}
+
+// The last job that refers to a budget that is gone takes what is left of it along.
+func TestABudgetThatIsGoneLeavesNothingBehind(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.budget("k", 2)
+		r.dies("q", job.Failure{Type: "T"}, []string{"dead"}, costs("k", 1))
+		if err := r.DeleteBudget(r.Context(), "k", job.Actor{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Delete(r.Context(), r.ids["dead"], job.Actor{}); err != nil || r.rows(job.Budgets) != 0 {
+			t.Errorf("%d rows of budgets are left, %v", r.rows(job.Budgets), err)
+		}
+	})
+}

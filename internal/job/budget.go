@@ -35,6 +35,7 @@ type Budget struct {
 	Created    Millis
 	Updated    Millis
 	Jobs       int64 // jobs that refer to it: those that are not completed
+	Gone       bool  `json:",omitzero"` // it was deleted, and bounds nothing: the row counts the dead jobs that refer to it yet
 }
 
 // NoBudget refuses the use of a budget that there is not.

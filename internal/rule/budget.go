@@ -39,6 +39,9 @@ type Usage struct {
 	bucket Bucket
 }
 
+// Refill forgets what a budget that comes with time lacks; what is out stays out.
+func (u *Usage) Refill() { u.bucket = Bucket{} }
+
 // Out is the units of the runs that go on.
 func (u *Usage) Out() int64 { return u.out }
 

@@ -3,6 +3,22 @@ package main
 // budgetFaults break budgets: what is out of them, who waits, in which order.
 var budgetFaults = []fault{
 	{
+		name: "budget-forgets-its-dead", breaks: "zizq.md 1.17",
+		does:  "a budget that is made again does not count the dead jobs that refer to it",
+		file:  "internal/engine/budget_change.go",
+		old:   "		b.Jobs = gone.Jobs\n",
+		new:   "		b.Jobs = 0\n",
+		first: []suite{in(enginePkg, "TestABudgetThatIsMadeAgainCountsTheJobsThatReferToIt")},
+	},
+	{
+		name: "budget-gone-for-ever", breaks: "zizq.md 1.17",
+		does:  "the row of a budget that is gone stays when no job refers to it",
+		file:  "internal/engine/budget.go",
+		old:   "next.Gone && next.Jobs == 0 {",
+		new:   "next.Gone && next.Jobs < 0 {",
+		first: []suite{in(enginePkg, "TestABudgetThatIsGoneLeavesNothingBehind")},
+	},
+	{
 		name: "budget-never-given-back", breaks: "zizq.md 1.17",
 		does:  "units of a run that ended stay out",
 		file:  "internal/engine/budget.go",
