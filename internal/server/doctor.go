@@ -139,6 +139,8 @@ func (fs *Findings) directory(ctx context.Context, cfg Config) {
 	fs.store(ctx, dir)
 }
 
+const damagedToDo = "copy the directory aside (delete nothing yet), look at the disk, and restore a backup; without one, `reprise restore DIRECTORY --root-dir NEW` saves what can be read"
+
 // store looks into the database, if no server does.
 func (fs *Findings) store(_ context.Context, dir string) {
 	format, err := embedded.ReadFormat(vfs.Default, filepath.Join(dir, "FORMAT"))
@@ -167,9 +169,9 @@ func (fs *Findings) store(_ context.Context, dir string) {
 	case job.KindOf(err) == job.Exists:
 		fs.ok("store", "in use by a running server; to have every record read, stop it and ask again")
 	case err != nil:
-		fs.fail("store", "copy the directory aside, look at the disk, and restore a backup (delete nothing yet)", "%v", err)
+		fs.fail("store", damagedToDo, "%v", err)
 	case in.Damaged > 0:
-		fs.fail("store", "copy the directory aside, look at the disk, and restore a backup (delete nothing yet)",
+		fs.fail("store", damagedToDo,
 			"%d damaged records: %s", in.Damaged, strings.Join(in.Examples, "; "))
 	default:
 		var jobs int64

@@ -28,17 +28,46 @@ type Restored struct {
 // it once to see that it can be read. After an error the directory is as it
 // was, or what is left in it is named by the error.
 func Restore(ctx context.Context, from io.Reader, dir string) (out Restored, err error) {
+	out.Jobs, err = settleIn(ctx, dir, "the backup", func() error {
+		out.Manifest, err = extract(from, dir)
+		return err
+	})
+	return out, err
+}
+
+// Salvaged is what a salvage brought over.
+type Salvaged struct {
+	embedded.Salvaged
+	Jobs map[string]int64 // by status; those that are not 0
+}
+
+// Salvage takes what can be read of a damaged data directory that no server uses into
+// one that is missing or empty, in the same way.
+func Salvage(ctx context.Context, from, dir string) (out Salvaged, err error) {
+	out.Jobs, err = settleIn(ctx, dir, "what could be read", func() error {
+		if err := empty(dir); err != nil {
+			return err
+		}
+		out.Salvaged, err = embedded.Salvage(vfs.Default, from, dir)
+		return err
+	})
+	return out, err
+}
+
+// settleIn fills a directory, opens it, makes it ready for its first start, and counts
+// what is there.
+func settleIn(ctx context.Context, dir, what string, fill func() error) (map[string]int64, error) {
 	name := filepath.Join(dir, "LOCK")
 	_, wasThere := os.Lstat(dir)
 	_, wasLocked := os.Lstat(name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return out, fmt.Errorf("making the directory: %w", err)
+		return nil, fmt.Errorf("making the directory: %w", err)
 	}
 	lock, err := vfs.Default.Lock(name)
 	if err != nil {
-		return out, fmt.Errorf("%s is in use by another process (%w); stop that one, or choose another directory with --root-dir", dir, err)
+		return nil, fmt.Errorf("%s is in use by another process (%w); stop that one, or choose another directory with --root-dir", dir, err)
 	}
-	if out.Manifest, err = extract(from, dir); err != nil {
+	if err := fill(); err != nil {
 		if wasLocked != nil {
 			err = errors.Join(err, os.Remove(name))
 		}
@@ -46,28 +75,36 @@ func Restore(ctx context.Context, from io.Reader, dir string) (out Restored, err
 		if wasThere != nil {
 			_ = os.Remove(dir) // unless what it holds is told already
 		}
-		return out, err
+		return nil, err
 	}
 	if err := lock.Close(); err != nil {
-		return out, err
+		return nil, err
 	}
-	out.Jobs, err = settleIn(ctx, dir)
+	counts, err := firstOpen(ctx, dir)
 	if err != nil {
-		return out, fmt.Errorf("the backup is in %s and does not open: %w", dir, err)
+		return nil, fmt.Errorf("%s is in %s and does not open: %w", what, dir, err)
 	}
-	return out, nil
+	return counts, nil
+}
+
+// empty refuses a directory that holds anything but its lock.
+func empty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if name := e.Name(); name != "LOCK" && name != "lost+found" {
+			return fmt.Errorf("%s is not empty (it holds %s); restore into a new directory with --root-dir", dir, name)
+		}
+	}
+	return nil
 }
 
 // extract writes the files into an empty directory that is locked.
 func extract(from io.Reader, dir string) (backup.Manifest, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
+	if err := empty(dir); err != nil {
 		return backup.Manifest{}, err
-	}
-	for _, e := range entries {
-		if name := e.Name(); name != "LOCK" && name != "lost+found" {
-			return backup.Manifest{}, fmt.Errorf("%s is not empty (it holds %s); restore into a new directory with --root-dir", dir, name)
-		}
 	}
 	return backup.Extract(from, dir, func(m backup.Manifest) error {
 		if m.Format > embedded.Format {
@@ -82,9 +119,9 @@ func extract(from io.Reader, dir string) (backup.Manifest, error) {
 	})
 }
 
-// settleIn opens a restored directory, makes it ready for its first start, and
+// firstOpen opens a restored directory, makes it ready for its first start, and
 // counts what is there.
-func settleIn(ctx context.Context, dir string) (counts map[string]int64, err error) {
+func firstOpen(ctx context.Context, dir string) (counts map[string]int64, err error) {
 	st, err := embedded.Open(embedded.Options{Dir: dir, Now: engine.SystemClock().Wall})
 	if err != nil {
 		return nil, err

@@ -26,4 +26,28 @@ var backupFaults = []fault{
 		new:   "\tp.sent = int64(n) - int64(n)",
 		first: []suite{in(httpPkg, "TestABackupIsAudited")},
 	},
+	{
+		name: "salvage-behind-damage-lost", breaks: "docs/operations.md, Corruption",
+		does:  "what stands behind a damaged record of a log is lost though it can be read",
+		file:  "internal/store/embedded/salvage.go",
+		old:   "for at++; at < len(block) && !ok; at++ {",
+		new:   "for at = len(block); at < len(block) && !ok; at++ {",
+		first: []suite{in(embeddedPkg, "TestWhatCanBeReadOfADamagedDirectoryIsSalvaged")},
+	},
+	{
+		name: "salvage-without-copy-of-the-list", breaks: "docs/operations.md, Corruption",
+		does:  "a directory without its list of tables cannot be saved",
+		file:  "internal/store/embedded/witness.go",
+		old:   "_, _ = f.second.Write(bytes.Clone(p))",
+		new:   "_, _ = f.second.Write(nil)",
+		first: []suite{in(embeddedPkg, "TestWhatCanBeReadOfADamagedDirectoryIsSalvaged", "TestTheCopyOfTheListOfTablesGoesWithIt")},
+	},
+	{
+		name: "salvage-opens-the-server", breaks: "docs/operations.md, Corruption",
+		does:  "a salvage without the tokens makes a server that is open to everybody",
+		file:  "internal/store/embedded/salvage.go",
+		old:   "if len(gaps) > 0 && t != job.Receipts {",
+		new:   "if len(gaps) > 0 && t == job.Reserves {",
+		first: []suite{in(embeddedPkg, "TestASalvageWithoutRowsIsRefused")},
+	},
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // What the refusal of a damaged directory must tell a person.
-var adviceCorrupt = []string{"the data directory was changed", "copy the directory aside", "restore a backup", "do not delete anything"}
+var adviceCorrupt = []string{"the data directory was changed", "copy the directory aside", "restore a backup", "delete nothing yet", "reprise restore DIRECTORY --root-dir NEW"}
 
 func TestASecondServerOnTheSameDirectoryRefusesToStart(t *testing.T) {
 	t.Parallel()
@@ -157,4 +157,34 @@ func TestACorruptMiddleIsRefused(t *testing.T) {
 			says(t, refusesToStart(t, dir), adviceCorrupt...)
 		})
 	}
+}
+
+// Who has no backup saves what can be read of a damaged directory: of a log all that
+// the damage does not touch. The exit code says that something is lost.
+func TestADamagedDirectoryIsSaved(t *testing.T) {
+	t.Parallel()
+	dir, saved := t.TempDir(), filepath.Join(t.TempDir(), "saved")
+	ids := enqueued(t, dir, 400)
+	change(t, latest(t, dir, "*.log"), func(f *os.File, size int64) error { return flip(f, size/2) })
+	fails(t, []string{"doctor", "--root-dir", dir, "--port", "0"}, "is damaged at byte", "saves what can be read")
+	fails(t, []string{"restore", dir, "--root-dir", saved},
+		"jobs: 399 came over; how many there were is not known", "399 can be used (399 ready), and 0 will be dead", "log is damaged from byte", "--accept-loss")
+	fails(t, []string{"restore", dir, "--root-dir", saved, "--accept-loss"}, "is not empty")
+	fails(t, []string{"restore", saved, "--root-dir", filepath.Join(saved, "data")}, "is not empty")
+	fails(t, []string{"restore", t.TempDir(), "--root-dir", filepath.Join(saved, "other")}, "it is not a data directory")
+	says(t, refusesToStart(t, dir), adviceCorrupt...) // it is as it was
+	s := start(t, saved)
+	c := dial(s.url)
+	missing := 0
+	for _, id := range ids {
+		if r, err := c.do(t.Context(), "GET", "/jobs/"+id, nil); err != nil || r.status != 200 {
+			missing++
+		}
+	}
+	if missing != 1 {
+		t.Errorf("%d jobs are missing", missing)
+	}
+	fails(t, []string{"restore", saved, "--root-dir", filepath.Join(dir, "third")}, "in use by another process")
+	s.kill()
+	succeeds(t, []string{"restore", dir, "--root-dir", filepath.Join(t.TempDir(), "again"), "--accept-loss"}, "399 came over")
 }

@@ -657,7 +657,9 @@ func decodeRow(t job.Table, key string, b []byte) (job.Row, error) {
 
 func corrupt(format string, args ...any) *job.Error {
 	e := job.Errorf(job.Corrupt, format, args...)
-	e.Text += "; the data directory was changed or the disk lost what it had confirmed: " +
-		"stop, copy the directory aside, and restore a backup (do not delete anything yet)"
+	e.Text += damagedToDo
 	return e
 }
+
+const damagedToDo = "; the data directory was changed or the disk lost what it had confirmed: stop, copy the directory aside (delete nothing yet), " +
+	"and restore a backup; without one, `reprise restore DIRECTORY --root-dir NEW` saves what can be read"

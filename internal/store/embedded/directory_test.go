@@ -154,7 +154,7 @@ func TestADirectoryOfAnEarlierFormatIsRaised(t *testing.T) {
 
 // Whatever file of a directory is damaged, the refusal says what to do.
 func TestARefusalSaysWhatToDo(t *testing.T) {
-	const toDo = "stop, copy the directory aside, and restore a backup (do not delete anything yet)"
+	const toDo = "stop, copy the directory aside (delete nothing yet), and restore a backup; without one, `reprise restore DIRECTORY"
 	for _, c := range []struct{ file, becomes, says string }{ // becomes: another name, or another content
 		{"FORMAT", "=x", "holds no format number"},
 		{"data/OPTIONS-*", "=garbage", "invalid key=value syntax"},

@@ -104,6 +104,22 @@ func TestAnInspectionFindsWhatIsDamaged(t *testing.T) {
 	}
 }
 
+// A bad block of a table does not end the inspection.
+func TestAnInspectionCountsWhatADamagedTableCosts(t *testing.T) {
+	fs, o := flippable(t, "closed")
+	for name, content := range contents(t, fs) {
+		if kindOf(name) == "table" {
+			b := []byte(content)
+			b[len(b)/2] ^= 1
+			overwrite(t, fs, name, b)
+		}
+	}
+	in := inspect(t, fs)
+	if in.Damaged == 0 || in.Jobs[job.Ready] == 0 || in.Jobs[job.Ready] > int64(len(o.open)) {
+		t.Errorf("got %+v", in)
+	}
+}
+
 func key(kind byte, id job.ID) []byte { return append([]byte{kind}, id[:]...) }
 
 func TestAnInspectionKnowsResults(t *testing.T) {

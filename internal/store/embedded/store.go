@@ -348,11 +348,17 @@ func (s *Store) loadJobs(h *handle) error {
 	return s.lost(h, gaps)
 }
 
-// loadJob takes a row in. One that cannot be understood is set aside.
+// loadJob takes a row in. One that cannot be understood is set aside, with the payload
+// that has its id.
 func (s *Store) loadJob(id job.ID, value []byte) error {
 	j, err := decodeJob(id, value, s.names)
 	if err != nil {
-		s.setAside(id, job.ID{}, 0, err)
+		ref := id
+		body, bad := s.db.Load().get(payloadKey(nil, id))
+		if bad != nil || body == nil {
+			ref = job.ID{}
+		}
+		s.setAside(id, ref, len(body), err)
 		return nil //nolint:nilerr // it is told by whoever sets it aside
 	}
 	s.index.refer(nil, j, nil)

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -269,6 +270,14 @@ func (f *watchFS) Remove(name string) error {
 		f.late = append(f.late, name)
 		return nil
 	}
+	return f.remove(name)
+}
+
+// remove removes a list of tables with its copy.
+func (f *watchFS) remove(name string) error {
+	if base := f.PathBase(name); f.PathDir(name) == f.w.data && strings.HasPrefix(base, "MANIFEST-") {
+		_ = f.FS.Remove(f.PathJoin(f.w.dir, base)) // before the list, so that none stays behind
+	}
 	return f.FS.Remove(name)
 }
 
@@ -277,7 +286,7 @@ func (f *watchFS) accept() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, name := range f.late {
-		_ = f.FS.Remove(name) // else the next start does
+		_ = f.remove(name) // else the next start does
 	}
 	f.loaded, f.late = true, nil
 }
@@ -303,7 +312,8 @@ func (f *watchFS) watch(name string, file vfs.File, err error) (vfs.File, error)
 		return &watchedLog{File: file, w: f.w, number: number}, nil
 	}
 	if number, ok := listNumber(f.PathBase(name)); ok {
-		return &watchedList{File: file, w: f.w, list: list{Number: number}}, nil
+		second, _ := f.w.fs.Create(f.PathJoin(f.w.dir, f.PathBase(name)), vfs.WriteCategoryUnspecified) // a salvage does without it
+		return &watchedList{File: file, w: f.w, list: list{Number: number}, second: second}, nil
 	}
 	return file, nil
 }
@@ -349,17 +359,28 @@ func (f *watchedLog) synced(sync func() error) error {
 // watchedList is a list of tables, which one goroutine at a time writes and syncs.
 type watchedList struct {
 	vfs.File
-	w    *witness
-	list list
+	w      *witness
+	list   list
+	second vfs.File // a copy beside SYNCED, for a salvage; nil = it could not be written
 }
 
 func (f *watchedList) Write(p []byte) (int, error) {
 	sum := crc32.Update(f.list.Sum, castagnoli, p) // beforehand: whoever is given p may change it
+	if f.second != nil {
+		_, _ = f.second.Write(bytes.Clone(p)) // its sum is compared before it is used
+	}
 	n, err := f.File.Write(p)
 	if err == nil {
 		f.list.Size, f.list.Sum = f.list.Size+int64(n), sum
 	}
 	return n, err
+}
+
+func (f *watchedList) Close() error {
+	if f.second != nil {
+		_ = f.second.Close()
+	}
+	return f.File.Close()
 }
 
 func (f *watchedList) Sync() error {
