@@ -95,10 +95,16 @@ func Doctor(ctx context.Context, cfg Config, loaded error, peer *Peer) (fs Findi
 	} else {
 		fs.ok("configuration", "no problems")
 	}
-	fs.directory(ctx, cfg)
+	tokens := fs.directory(ctx, cfg)
+	if loaded == nil {
+		fs.exposure(cfg, tokens)
+	}
 	fs.limits()
 	fs.egress(cfg)
-	fs.certificate(cfg)
+	fs.certificate("certificate", "", cfg)
+	if cfg.Admin {
+		fs.certificate("admin certificate", "admin-", cfg.asAdmin())
+	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if peer != nil {
@@ -109,8 +115,9 @@ func Doctor(ctx context.Context, cfg Config, loaded error, peer *Peer) (fs Findi
 	return fs
 }
 
-// directory looks at the data directory and all below it.
-func (fs *Findings) directory(ctx context.Context, cfg Config) {
+// directory looks at the data directory and all below it. It is true if there is a
+// token, or that cannot be told.
+func (fs *Findings) directory(ctx context.Context, cfg Config) (tokens bool) {
 	dir, err := filepath.Abs(cfg.RootDir)
 	if err != nil {
 		dir = cfg.RootDir
@@ -121,13 +128,13 @@ func (fs *Findings) directory(ctx context.Context, cfg Config) {
 		fs.warn("directory", "nothing, if this is the first start; else name the right one with --root-dir", "%s does not exist; a server would create it", dir)
 		fs.disk(filepath.Dir(dir), cfg.DiskReserve)
 		fs.clock(0)
-		return
+		return false
 	case err != nil:
 		fs.fail("directory", "let the user of the server read it", "%v", err)
-		return
+		return false
 	case !info.IsDir():
 		fs.fail("directory", "name a directory with --root-dir", "%s is no directory", dir)
-		return
+		return false
 	}
 	fs.access(dir, info)
 	fs.disk(dir, cfg.DiskReserve)
@@ -136,13 +143,13 @@ func (fs *Findings) directory(ctx context.Context, cfg Config) {
 			fs.warn("leftovers", "nothing, while a server makes a backup or opens its store again; else the next start removes it", "%s is there", left)
 		}
 	}
-	fs.store(ctx, dir)
+	return fs.store(ctx, dir)
 }
 
 const damagedToDo = "copy the directory aside (delete nothing yet), look at the disk, and restore a backup; without one, `reprise restore DIRECTORY --root-dir NEW` saves what can be read"
 
-// store looks into the database, if no server does.
-func (fs *Findings) store(_ context.Context, dir string) {
+// store looks into the database, if no server does. It is true as directory is.
+func (fs *Findings) store(_ context.Context, dir string) (tokens bool) {
 	format, err := embedded.ReadFormat(vfs.Default, filepath.Join(dir, "FORMAT"))
 	switch data, _ := os.ReadDir(filepath.Join(dir, "data")); {
 	case errors.Is(err, os.ErrNotExist) && len(data) == 0:
@@ -152,16 +159,16 @@ func (fs *Findings) store(_ context.Context, dir string) {
 			fs.ok("store", "the directory is empty")
 		}
 		fs.clock(0)
-		return
+		return false
 	case errors.Is(err, os.ErrNotExist):
 		fs.fail("format", "restore the backup the data came from into a new directory", "there is data and no FORMAT file")
-		return
+		return false
 	case err != nil:
 		fs.fail("format", "see whether this is a data directory of Reprise; if it is, restore a backup", "%v", err)
-		return
+		return false
 	case format > embedded.Format:
 		fs.fail("format", "start a newer version, or restore a backup made with this one", "the directory has format %d, this version knows up to %d", format, embedded.Format)
-		return
+		return false
 	}
 	fs.ok("format", "%d, and this version knows up to %d", format, embedded.Format)
 	in, err := embedded.Inspect(vfs.Default, dir)
@@ -186,6 +193,7 @@ func (fs *Findings) store(_ context.Context, dir string) {
 		}
 	}
 	fs.clock(in.Latest)
+	return err != nil || in.Tokens > 0
 }
 
 // clock compares the clock with the latest date in the store.

@@ -37,7 +37,22 @@ func (fs *Findings) listening(ctx context.Context, cfg Config) {
 		fs.socket(ctx, cfg.Unix)
 	}
 	if cfg.TCP {
-		fs.port(ctx, cfg)
+		fs.port(ctx, "port", "", cfg)
+	}
+	if cfg.Admin {
+		fs.port(ctx, "admin port", "admin-", cfg.asAdmin())
+	}
+}
+
+// exposure says who can reach the listeners without being asked who they are. tokens
+// says whether there is one, or a server that works has looked.
+func (fs *Findings) exposure(cfg Config, tokens bool) {
+	switch why := cfg.exposed(tokens || len(cfg.Tokens) > 0); {
+	case why == nil:
+	case cfg.Insecure:
+		fs.warn("exposure", "nothing, if everybody in that network may do everything", "%v", why)
+	default:
+		fs.fail("exposure", "do one of these; a server with this configuration does not start", "%v", why)
 	}
 }
 
@@ -52,43 +67,44 @@ func (fs *Findings) socket(ctx context.Context, path string) {
 	case !answered(path):
 		fs.ok("socket", "%s was left by a server that is gone; the next one replaces it", path)
 	default:
-		fs.answered("socket", path, answers(ctx, "http", "unix", path, nil))
+		fs.answered("socket", "", path, answers(ctx, "http", "unix", path, nil))
 	}
 }
 
-func (fs *Findings) port(ctx context.Context, cfg Config) {
+// port looks who is at the address of a listener whose flags have the prefix.
+func (fs *Findings) port(ctx context.Context, check, prefix string, cfg Config) {
 	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))
 	var open net.ListenConfig
 	switch l, err := open.Listen(ctx, "tcp", addr); {
 	case err == nil:
 		_ = l.Close()
-		fs.ok("port", "%s is free", addr)
+		fs.ok(check, "%s is free", addr)
 		return
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		fs.fail("port", "give --host an address of this machine, or 0.0.0.0 for all of them", "this machine does not have the address %s", cfg.Host)
+		fs.fail(check, "give --"+prefix+"host an address of this machine, or 0.0.0.0 for all of them", "this machine does not have the address %s", cfg.Host)
 		return
 	case errors.Is(err, syscall.EACCES):
-		fs.fail("port", "choose a port from 1024 on, or give the server the capability CAP_NET_BIND_SERVICE", "user %d may not listen on %s", os.Geteuid(), addr)
+		fs.fail(check, "choose a port from 1024 on, or give the server the capability CAP_NET_BIND_SERVICE", "user %d may not listen on %s", os.Geteuid(), addr)
 		return
 	}
 	var own *pinned
 	if cfg.TLS() {
 		var err error
 		if own, err = pin(cfg); err != nil {
-			fs.warn("port", "correct the certificate first", "%s is taken; by whom cannot be asked without a certificate", addr)
+			fs.warn(check, "correct the certificate first", "%s is taken; by whom cannot be asked without a certificate", addr)
 			return
 		}
 	}
 	err := answers(ctx, cfg.Scheme(), "tcp", addr, own)
 	if err != nil && own != nil && own.met && cfg.MutualTLS() {
-		fs.ok("port", "a server with this certificate answers at https://%s, to clients with one only: ask it with --url and %s", addr, "REPRISE_CLIENT_TLS_CERT")
+		fs.ok(check, "a server with this certificate answers at https://%s, to clients with one only: ask it with --url and %s", addr, "REPRISE_CLIENT_TLS_CERT")
 		return
 	}
-	fs.answered("port", cfg.Scheme()+"://"+addr, err)
+	fs.answered(check, prefix, cfg.Scheme()+"://"+addr, err)
 }
 
 // answered tells who answers at an address that is taken.
-func (fs *Findings) answered(check, at string, err error) {
+func (fs *Findings) answered(check, prefix, at string, err error) {
 	why, ours := errors.AsType[unready](err)
 	switch {
 	case err == nil:
@@ -96,7 +112,7 @@ func (fs *Findings) answered(check, at string, err error) {
 	case ours:
 		fs.fail(check, "see its log, and what else is found here", "a Reprise server answers at %s and is not ready: %s", at, string(why))
 	default:
-		fs.fail(check, "stop what listens there, or choose another --port or --unix", "%s is taken by another program: %v", at, err)
+		fs.fail(check, "stop what listens there, or choose another --"+prefix+"port"+map[string]string{"": " or --unix", "admin-": ", or --no-admin"}[prefix], "%s is taken by another program: %v", at, err)
 	}
 }
 
@@ -105,27 +121,27 @@ type unready string
 
 func (u unready) Error() string { return string(u) }
 
-// certificate looks at the certificate of the server.
-func (fs *Findings) certificate(cfg Config) {
+// certificate looks at the certificate of a listener whose settings have the prefix.
+func (fs *Findings) certificate(check, prefix string, cfg Config) {
 	if !cfg.TLS() {
 		return
 	}
 	own, err := pin(cfg)
 	if err != nil {
-		fs.fail("certificate", "correct tls-cert, tls-key and tls-client-ca; `reprise tls init` makes some", "%v", err)
+		fs.fail(check, fmt.Sprintf("correct %[1]stls-cert, %[1]stls-key and %[1]stls-client-ca; `reprise tls init` makes some", prefix), "%v", err)
 		return
 	}
 	const renew, day = "make a new one (`reprise tls server-cert --overwrite`), and have it read with SIGHUP", 24 * time.Hour
 	from, until := own.NotBefore.UTC().Format(time.RFC3339), own.NotAfter.UTC().Format(time.RFC3339)
 	switch now := time.Now(); {
 	case now.After(own.NotAfter):
-		fs.fail("certificate", renew, "it ended at %s: clients refuse it", until)
+		fs.fail(check, renew, "it ended at %s: clients refuse it", until)
 	case now.Before(own.NotBefore):
-		fs.fail("certificate", "set the clock, or wait", "it begins at %s: clients refuse it", from)
+		fs.fail(check, "set the clock, or wait", "it begins at %s: clients refuse it", from)
 	case own.NotAfter.Sub(now) < 14*day && own.NotAfter.Sub(now) < own.NotAfter.Sub(own.NotBefore)/3:
-		fs.warn("certificate", renew, "it ends at %s", until)
+		fs.warn(check, renew, "it ends at %s", until)
 	default:
-		fs.ok("certificate", "good until %s", until)
+		fs.ok(check, "good until %s", until)
 	}
 }
 

@@ -97,6 +97,30 @@ func TestTheDoctorFindsASoundServerSound(t *testing.T) {
 	}
 }
 
+// Tokens that the store has count as those of the configuration.
+func TestTheDoctorKnowsTheTokensOfTheStore(t *testing.T) {
+	cfg := sick(t)
+	cfg.Host, cfg.BehindTLSProxy = "0.0.0.0", true
+	stored(t, cfg.RootDir, 1)
+	finds(t, Doctor(t.Context(), cfg, nil, nil), "exposure", HealthFail, "no token")
+	st, err := embedded.Open(embedded.Options{Dir: cfg.RootDir, Now: engine.SystemClock().Wall})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit, err := st.Update(t.Context(), func(tx store.Tx) error {
+		tx.Durable()
+		return tx.Set(&job.Credential{ID: "c1", Name: "root", Scopes: 1})
+	})
+	if err := errors.Join(err, commit.Wait(), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range Doctor(t.Context(), cfg, nil, nil) {
+		if f.Check == "exposure" {
+			t.Errorf("got %+v", f)
+		}
+	}
+}
+
 func TestTheDoctorSaysWhatIsWrong(t *testing.T) {
 	now := engine.SystemClock().Wall()
 	for name, c := range map[string]struct {
@@ -125,6 +149,23 @@ func TestTheDoctorSaysWhatIsWrong(t *testing.T) {
 		"a damaged table":          {damaged, "store", HealthFail, ""},
 		"somebody else's port":     {foreignPort, "port", HealthFail, "is taken"},
 		"a store in use elsewhere": {inUse, "store", HealthOK, "in use"},
+		"a server without tokens": {func(_ *testing.T, cfg *Config) { cfg.Host, cfg.BehindTLSProxy = "0.0.0.0", true },
+			"exposure", HealthFail, "0.0.0.0 can be reached from other machines, and there is no token"},
+		"a server that is open to all": {func(_ *testing.T, cfg *Config) { cfg.Host, cfg.Insecure = "0.0.0.0", true },
+			"exposure", HealthWarn, "there is no TLS and no token"},
+		"an admin listener without tokens": {func(_ *testing.T, cfg *Config) { cfg.Admin, cfg.AdminHost, cfg.BehindTLSProxy = true, "0.0.0.0", true },
+			"exposure", HealthFail, "can be reached from other machines, and there is no token"},
+		"an admin listener that is open to all": {func(_ *testing.T, cfg *Config) { cfg.Admin, cfg.AdminHost, cfg.Insecure = true, "0.0.0.0", true },
+			"exposure", HealthWarn, "the admin listener: 0.0.0.0 can be reached from other machines, and there is no TLS and no token"},
+		"somebody else's admin port": {func(t *testing.T, cfg *Config) {
+			port := cfg.Port
+			foreignPort(t, cfg)
+			cfg.Admin, cfg.AdminPort, cfg.Port = true, cfg.Port, port
+		}, "admin port", HealthFail, "is taken"},
+		"an admin listener without its certificate": {func(_ *testing.T, cfg *Config) {
+			cfg.Admin, cfg.AdminTLSCert, cfg.AdminTLSKey = true, "nowhere", "nowhere"
+		},
+			"admin certificate", HealthFail, "nowhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := sick(t)

@@ -18,6 +18,7 @@ type Inspection struct {
 	PayloadBytes int64 // with the results that are part of their jobs
 	Failures     int64
 	Rows         int64
+	Tokens       int64 // among them
 	Orphans      int64      // payloads that no job refers to (I8): they cost space, no more
 	Latest       job.Millis // the latest date on any job: nothing was written later
 	Damaged      int64      // records that cannot be read, or whose payload is missing
@@ -171,7 +172,9 @@ func (in *Inspection) rest(h *handle) error {
 		return err
 	}
 	return in.scan(h, []byte{keyRow}, []byte{keyRow + 1}, func(key, value []byte) error {
-		in.Rows++
+		if in.Rows++; len(key) > 1 && job.Table(key[1]) == job.Credentials {
+			in.Tokens++
+		}
 		if len(key) < 2 || key[1] >= byte(job.Tables) {
 			in.damage("a row key of %d bytes", len(key))
 		} else if _, err := decodeRow(job.Table(key[1]), string(key[2:]), value); err != nil {
