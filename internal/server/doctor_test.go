@@ -149,23 +149,33 @@ func TestTheDoctorSaysWhatIsWrong(t *testing.T) {
 		"a damaged table":          {damaged, "store", HealthFail, ""},
 		"somebody else's port":     {foreignPort, "port", HealthFail, "is taken"},
 		"a store in use elsewhere": {inUse, "store", HealthOK, "in use"},
-		"a server without tokens": {func(_ *testing.T, cfg *Config) { cfg.Host, cfg.BehindTLSProxy = "0.0.0.0", true },
-			"exposure", HealthFail, "0.0.0.0 can be reached from other machines, and there is no token"},
-		"a server that is open to all": {func(_ *testing.T, cfg *Config) { cfg.Host, cfg.Insecure = "0.0.0.0", true },
-			"exposure", HealthWarn, "there is no TLS and no token"},
-		"an admin listener without tokens": {func(_ *testing.T, cfg *Config) { cfg.Admin, cfg.AdminHost, cfg.BehindTLSProxy = true, "0.0.0.0", true },
-			"exposure", HealthFail, "can be reached from other machines, and there is no token"},
-		"an admin listener that is open to all": {func(_ *testing.T, cfg *Config) { cfg.Admin, cfg.AdminHost, cfg.Insecure = true, "0.0.0.0", true },
-			"exposure", HealthWarn, "the admin listener: 0.0.0.0 can be reached from other machines, and there is no TLS and no token"},
+		"a server without tokens": {
+			func(_ *testing.T, cfg *Config) { cfg.Host, cfg.BehindTLSProxy = "0.0.0.0", true },
+			"exposure", HealthFail, "0.0.0.0 can be reached from other machines, and there is no token",
+		},
+		"a server that is open to all": {
+			func(_ *testing.T, cfg *Config) { cfg.Host, cfg.Insecure = "0.0.0.0", true },
+			"exposure", HealthWarn, "there is no TLS and no token",
+		},
+		"an admin listener without tokens": {
+			func(_ *testing.T, cfg *Config) { cfg.Admin, cfg.AdminHost, cfg.BehindTLSProxy = true, "0.0.0.0", true },
+			"exposure", HealthFail, "can be reached from other machines, and there is no token",
+		},
+		"an admin listener that is open to all": {
+			func(_ *testing.T, cfg *Config) { cfg.Admin, cfg.AdminHost, cfg.Insecure = true, "0.0.0.0", true },
+			"exposure", HealthWarn, "the admin listener: 0.0.0.0 can be reached from other machines, and there is no TLS and no token",
+		},
 		"somebody else's admin port": {func(t *testing.T, cfg *Config) {
 			port := cfg.Port
 			foreignPort(t, cfg)
 			cfg.Admin, cfg.AdminPort, cfg.Port = true, cfg.Port, port
 		}, "admin port", HealthFail, "is taken"},
-		"an admin listener without its certificate": {func(_ *testing.T, cfg *Config) {
-			cfg.Admin, cfg.AdminTLSCert, cfg.AdminTLSKey = true, "nowhere", "nowhere"
+		"an admin listener without its certificate": {
+			func(_ *testing.T, cfg *Config) {
+				cfg.Admin, cfg.AdminTLSCert, cfg.AdminTLSKey = true, "nowhere", "nowhere"
+			},
+			"admin certificate", HealthFail, "nowhere",
 		},
-			"admin certificate", HealthFail, "nowhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := sick(t)

@@ -128,9 +128,17 @@ var inboxDoorFaults = []fault{
 		name: "inbox-stays-stuck", breaks: "docs/inbox.md: an endpoint that could not be set up",
 		does:  "a reload does not try an endpoint again that could not be set up",
 		file:  "internal/door/inbox/door.go",
-		old:   "\t\tif x.problem != \"\" {\n\t\t\td.takeUp",
+		old:   "\t\tif x.problem != \"\" && !x.outside {\n\t\t\td.takeUp",
 		new:   "\t\tif false {\n\t\t\td.takeUp",
 		first: []suite{in(inboxPkg, "TestAnEndpointIsSetUpOnceItCanBe")},
+	},
+	{
+		name: "inbox-keeps-old-secrets", breaks: "docs/security.md, targets",
+		does:  "a reload does not give an inbox that delivers the secrets of today",
+		file:  "internal/door/inbox/door.go",
+		old:   "\tcase old.Same(sink):\n",
+		new:   "\tcase sink != nil:\n",
+		first: []suite{in("test/e2e", "TestAnInboxWithoutItsSecretSaysSo")},
 	},
 	{
 		name: "inbox-stuck-in-silence", breaks: "docs/inbox.md: an endpoint that could not be set up",

@@ -136,6 +136,21 @@ func TestAnInboxWithoutItsSecretSaysSo(t *testing.T) {
 	if told := string(c.must(t, 200, nil, "GET", "/inboxes/in", nil).body); strings.Contains(told, "problem") {
 		t.Error(told)
 	}
+	again := func(key, said string) { // what a reload says, and what the next message brings
+		t.Helper()
+		s.signal(syscall.SIGHUP)
+		s.logged(said)
+		c.must(t, 201, nil, "POST", "/inboxes/in/messages", `{"k":2}`)
+		if got := <-keys; got != key {
+			t.Errorf("the target got %q, and the secret is %q", got, key)
+		}
+	}
+	write(t, secret, "0ther\n")
+	again("0ther", "an inbox has the secrets that its headers name now")
+	if err := os.Remove(secret); err != nil {
+		t.Fatal(err)
+	}
+	again("0ther", "an inbox goes on with the secrets it has")
 	if code := s.terminate(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}

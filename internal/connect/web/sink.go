@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -111,6 +112,12 @@ func New(o Options) (*Sink, error) {
 func (s *Sink) Close() error {
 	s.http.CloseIdleConnections()
 	return nil
+}
+
+// Same reports whether another sink sends the same headers.
+func (s *Sink) Same(other connect.Sink) bool {
+	o, ok := other.(*Sink)
+	return ok && maps.Equal(s.o.Header, o.o.Header)
 }
 
 // Deliver implements connect.Sink. Without Options.Batch a batch holds one message.

@@ -530,3 +530,17 @@ func TestABatchOfTheWrongSizeIsOurOwnFault(t *testing.T) {
 		t.Error("something was sent")
 	}
 }
+
+// A reload leaves a sink alone that sends what it would send.
+func TestSinksWithTheSameHeadersAreTheSame(t *testing.T) {
+	made := func(key string) *Sink {
+		s, err := New(Options{URL: "http://127.0.0.1:1/", Header: map[string]string{"X-Key": key}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if a := made("a"); !a.Same(made("a")) || a.Same(made("b")) {
+		t.Error("sinks are compared wrongly")
+	}
+}

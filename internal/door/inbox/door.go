@@ -114,8 +114,9 @@ func (d *Door) takeUp(ctx context.Context, name string, s *Settings) {
 }
 
 // Configure lets the settings of the configuration hold from now on, as far as
-// they are not in effect already, and takes up again what could not deliver. One
-// whose queue has other work is not made until that is gone.
+// they are not in effect already, takes up again what could not deliver, and reads
+// again the secrets that headers name. One whose queue has other work is not made
+// until that is gone.
 func (d *Door) Configure(ctx context.Context, list []Named) error {
 	d.mu.Lock()
 	maps.DeleteFunc(d.inboxes, func(_ string, x *Inbox) bool { return x.outside })
@@ -141,9 +142,30 @@ func (d *Door) Configure(ctx context.Context, list []Named) error {
 	for _, x := range d.List() {
 		if x.problem != "" && !x.outside {
 			d.takeUp(ctx, x.Name, x.Settings)
+		} else if x.problem == "" && x.refers() && !slices.ContainsFunc(list, func(n Named) bool { return n.Name == x.Name }) {
+			d.renew(ctx, x)
 		}
 	}
 	return nil
+}
+
+// renew gives an inbox that delivers the secrets that its headers name now. Where one
+// cannot be read, it goes on with those it has.
+func (d *Door) renew(ctx context.Context, x *Inbox) {
+	old, ok := x.courier.sink.(interface{ Same(other connect.Sink) bool })
+	if !ok {
+		return
+	}
+	sink, err := d.sink(x.Settings, false)
+	switch {
+	case err != nil:
+		d.log.WarnContext(ctx, "an inbox goes on with the secrets it has, as they cannot be read again", "inbox", x.Name, "error", err)
+	case old.Same(sink):
+		_ = sink.Close() // it was never used
+	default:
+		d.begin(ctx, &Inbox{Name: x.Name, Settings: x.Settings}, sink)
+		d.log.InfoContext(ctx, "an inbox has the secrets that its headers name now", "inbox", x.Name)
+	}
 }
 
 // Stop ends deliveries: what no endpoint has answered for goes back without

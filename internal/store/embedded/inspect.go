@@ -18,7 +18,7 @@ type Inspection struct {
 	PayloadBytes int64 // with the results that are part of their jobs
 	Failures     int64
 	Rows         int64
-	Tokens       int64 // among them
+	Tokens       int64      // among them
 	Orphans      int64      // payloads that no job refers to (I8): they cost space, no more
 	Latest       job.Millis // the latest date on any job: nothing was written later
 	Damaged      int64      // records that cannot be read, or whose payload is missing
