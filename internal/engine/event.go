@@ -103,7 +103,7 @@ var (
 
 // Bounds of listening.
 const (
-	listenersMax = 64
+	ListenersMax = 64   // at once
 	eventsMax    = 4096 // that wait for one listener
 )
 
@@ -170,8 +170,8 @@ func (e *Engine) Listen(f EventFilter) (*Listener, error) {
 	switch {
 	case h.closed:
 		return nil, errStopped
-	case len(h.list) >= listenersMax:
-		return nil, job.Errorf(job.OverLimit, "%d listen to events already; close one of them", listenersMax)
+	case len(h.list) >= ListenersMax:
+		return nil, job.Errorf(job.OverLimit, "%d listen to events already; close one of them", ListenersMax)
 	}
 	l := &Listener{hub: h, filter: f, bell: make(chan struct{}, 1)}
 	h.list = append(h.list, l)

@@ -107,6 +107,9 @@ func (h *handler) reaches(g *auth.Grant, how reach, r *http.Request, id string) 
 	}
 	switch how {
 	case queryQueues:
+		if r.URL.Path == "/events" && upgrades(r) {
+			return forbidden("the token %q is for the queues %s, and a WebSocket shows all; GET /events without a WebSocket has ?queue=", g.Name, strings.Join(g.Queues, ", "))
+		}
 		var named []string
 		for _, list := range r.URL.Query()["queue"] {
 			named = append(named, jobs.Names(list)...)

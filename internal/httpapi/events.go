@@ -40,6 +40,12 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request, _, _ string) {
 		w.WriteHeader(http.StatusOK)
 		return
 	}
+	leave, err := h.place(&h.listeners, r, engine.ListenersMax, "listen to events")
+	if err != nil {
+		h.problem(w, r, err)
+		return
+	}
+	defer leave()
 	l, err := h.engine.Listen(filter)
 	if err != nil {
 		h.problem(w, r, err)

@@ -44,6 +44,11 @@ func BytesOfBodies(h http.Handler) int64 { return h.(*handler).bodies.bytes() }
 // BytesOfAnswers is what answers have there.
 func BytesOfAnswers(h http.Handler) int64 { return h.(*handler).answers.bytes() }
 
+// PlacesTaken is how many listen to events or watch the lists.
+func PlacesTaken(h http.Handler) int64 {
+	return h.(*handler).listeners.bytes() + h.(*handler).watchers.bytes()
+}
+
 func (s *space) bytes() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

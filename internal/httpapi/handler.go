@@ -88,7 +88,7 @@ type Options struct {
 
 // Watch is how many may watch, and within which time each takes what it is sent.
 type Watch struct {
-	Most   int32
+	Most   int64
 	Within time.Duration
 }
 
@@ -168,7 +168,7 @@ type handler struct {
 	watchBounds          Watch
 	streamsMax           int64
 	streams              atomic.Int64 // open takes and long polls
-	watchers             atomic.Int32
+	listeners, watchers  space        // of events, of the lists: see place
 	began                time.Time
 	heartbeat            time.Duration
 	pulse                *pulse

@@ -104,9 +104,9 @@ func TestAServerWithoutMetricsSaysSo(t *testing.T) {
 }
 
 // follow opens GET /events and returns its lines, without heartbeats.
-func (a *api) follow(query string) (next func() string, done func()) {
+func (a *api) follow(query string, header ...string) (next func() string, done func()) {
 	a.t.Helper()
-	r := a.request("GET", "/events"+query, "")
+	r := a.request("GET", "/events"+query, "", header...)
 	ctx, cancel := context.WithCancel(r.Context())
 	resp, err := a.client.Do(r.WithContext(ctx))
 	if err != nil {
@@ -197,15 +197,53 @@ func TestEventsRefuseWhatTheyDoNotKnow(t *testing.T) {
 		}
 	}
 	a.want(406, "*", "GET", "/events", "", "Accept", "application/msgpack")
+}
+
+// One token, or one address without tokens, gets half of the places of those who
+// listen, and whoever comes then the others.
+func TestOneHasHalfOfThoseWhoListen(t *testing.T) {
+	a := start(t, httpapi.Options{})
 	var ends []func()
-	for range 64 {
-		_, end := a.follow("")
-		ends = append(ends, end)
+	refused := func(what string, header []string) {
+		t.Helper()
+		resp, err := a.client.Do(a.request("GET", "/events", "", header...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {
+			t.Fatalf("%s: %d", what, resp.StatusCode)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || !strings.Contains(string(body), "at most 64, and 32 with one token or, without tokens, from one address") {
+			t.Errorf("%s: %s, %v", what, body, err)
+		}
 	}
-	if got := a.call("GET", "/events", ""); got.status != 503 || got.header.Get("Retry-After") == "" || !strings.Contains(got.body, "64 listen") {
-		t.Errorf("one more: %d %s", got.status, got.body)
+	full := func(who string, header []string) {
+		t.Helper()
+		for range 32 {
+			_, end := a.follow("", header...)
+			ends = append(ends, end)
+		}
+		refused("one more for "+who, header)
 	}
+	full("an address", nil)
 	for _, end := range ends {
 		end()
 	}
+	ends = nil
+	root := a.token("", adminToken)
+	one, two := a.token(root, `{"name":"one","scopes":["read"]}`), a.token(root, `{"name":"two","scopes":["read"],"queues":["*"]}`)
+	a.eventually("those without a token are gone", func() bool { return httpapi.PlacesTaken(a.handler) == 0 })
+	full("a token", bearer(one))
+	_, end := a.follow("", bearer(root)...)
+	end()
+	a.eventually("its place is free", func() bool { return httpapi.PlacesTaken(a.handler) == 32 })
+	for range 32 {
+		a.follow("?queue=q", bearer(two)...)
+	}
+	refused("one more than all", bearer(root))
+	ends[0]()
+	a.eventually("its place is free", func() bool { return httpapi.PlacesTaken(a.handler) == 63 })
+	a.follow("", bearer(root)...)
 }

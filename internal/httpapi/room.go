@@ -2,14 +2,17 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/reprisehq/reprise/wire"
 )
 
-// space counts bytes in memory of one kind: for all together, and for each whose
-// requests they belong to.
+// space counts bytes in memory of one kind, or places: for all together, and for
+// each whose requests they belong to.
 type space struct {
 	mu    sync.Mutex // guards what follows
 	all   int64
@@ -74,6 +77,17 @@ func (s *space) wait() <-chan struct{} {
 // bounds are those of bodies of producers, and of answers: one token has half at
 // most, or one address where nobody has a token.
 func (h *handler) bounds() bounds { return bounds{h.inflightMax, h.inflightMax / 2} }
+
+// place takes one of the places for those who listen or watch. One token has half
+// of them at most, or one address where nobody has a token.
+func (h *handler) place(taken *space, r *http.Request, most int64, what string) (leave func(), err error) {
+	who, half := h.whose(r), max(1, most/2)
+	if !taken.take(who, 1, 0, bounds{most, half}) {
+		return nil, &refusal{http.StatusTooManyRequests, wire.CodeOverLimit, fmt.Sprintf(
+			"too many %s already: at most %d, and %d with one token or, without tokens, from one address; end one of them", what, most, half)}
+	}
+	return func() { taken.give(who, 1) }, nil
+}
 
 // whose tells whose share a request uses. Of IPv6 a network of 64 bits is one
 // address.

@@ -21,8 +21,6 @@ const (
 	watchAsksMax = 16                     // messages that wait
 )
 
-var errWatchers = &refusal{http.StatusTooManyRequests, wire.CodeOverLimit, "too many watch the lists of jobs already; close one of them"}
-
 // upgrades reports whether the request asks for a WebSocket.
 func upgrades(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
@@ -32,15 +30,12 @@ func upgrades(r *http.Request) bool {
 // costs nothing while nobody watches: what changed is found by a look at the lists a
 // few times a second.
 func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
-	if g := h.limited(r); g != nil {
-		h.problem(w, r, forbidden("the token %q is for the queues %s, and this shows all; GET /events without a WebSocket has ?queue=", g.Name, strings.Join(g.Queues, ", ")))
+	leave, err := h.place(&h.watchers, r, h.watchBounds.Most, "watch the lists of jobs")
+	if err != nil {
+		h.problem(w, r, err)
 		return
 	}
-	defer h.watchers.Add(-1)
-	if h.watchers.Add(1) > h.watchBounds.Most {
-		h.problem(w, r, errWatchers)
-		return
-	}
+	defer leave()
 	by, err := actorOf(r)
 	if err != nil {
 		h.problem(w, r, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -311,6 +312,13 @@ func TestTopIsForThoseWhoMayRead(t *testing.T) {
 			t.Errorf("%d: %v", status, err)
 		}
 	}
+	for _, path := range []string{"/events", "/events?queue=q", "/events?queue=other"} {
+		got := a.call("GET", path, "", append(bearer(some), "Connection", "Upgrade", "Upgrade", "websocket")...)
+		want := `the token \"some\" is for the queues q, and a WebSocket shows all; GET /events without a WebSocket has ?queue=`
+		if got.status != 403 || !strings.Contains(got.body, want) {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
 	w := watchTop(t, a, bearer(read)...)
 	w.next()
 	w.says(`{"type":"delete_job","id":"` + id + `"}`)
@@ -328,12 +336,27 @@ func TestTopIsForThoseWhoMayRead(t *testing.T) {
 
 func TestWatchersAreBounded(t *testing.T) {
 	a := start(t, httpapi.Options{})
-	for range 16 {
-		watchTop(t, a).next()
+	full := func(watch int, header ...string) {
+		t.Helper()
+		for range watch {
+			watchTop(t, a, header...).next()
+		}
+		_, resp, err := a.dial(header...) //nolint:bodyclose // see dial
+		if err == nil || resp.StatusCode != 503 {
+			t.Fatalf("one more than %d: %v", watch, err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || !strings.Contains(string(body), "at most 16, and 8 with one token or, without tokens, from one address") {
+			t.Errorf("one more than %d: %s, %v", watch, body, err)
+		}
 	}
-	if _, resp, err := a.dial(); err == nil || resp.StatusCode != 503 { //nolint:bodyclose // see dial
-		t.Errorf("%v", err)
-	}
+	full(8)
+	root := a.token("", adminToken)
+	a.eventually("who came without a token is gone", func() bool { return httpapi.PlacesTaken(a.handler) == 0 })
+	one, two := a.token(root, `{"name":"one","scopes":["read"]}`), a.token(root, `{"name":"two","scopes":["read"]}`)
+	full(8, bearer(one)...)
+	full(8, bearer(two)...)
+	full(0, bearer(root)...)
 }
 
 func TestAWatcherThatTakesNothingIsCutOff(t *testing.T) {

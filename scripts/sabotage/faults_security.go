@@ -178,4 +178,12 @@ var securityFaults = []fault{
 		new:   "	g.once.Do(func() {})",
 		first: []suite{in("internal/httpapi", "TestOneConnectionTooManyIsToldSo")},
 	},
+	{
+		name: "all-places-for-one", breaks: "security.md",
+		does:  "one token may take every place of those who listen to events",
+		file:  "internal/httpapi/room.go",
+		old:   "bounds{most, half})",
+		new:   "bounds{most, most})",
+		first: []suite{in("internal/httpapi", "TestOneHasHalfOfThoseWhoListen"), in("internal/httpapi", "TestWatchersAreBounded")},
+	},
 }
