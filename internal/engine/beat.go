@@ -50,7 +50,7 @@ func (r *run) beat(name string, b Beat) (out Heard, err error) {
 		if r.holder(row.Name) != nil || r.steady < r.watch.lapses {
 			before = 0
 		}
-		if out.Stop, err = r.compare(row.Name, b.Running, row, before); err != nil {
+		if out.Stop, err = r.compare(row.Name, b.Running, row, before, job.ByUndelivered); err != nil {
 			return out, err
 		}
 	}
@@ -77,9 +77,9 @@ func (r *run) beat(name string, b Beat) (out Heard, err error) {
 }
 
 // compare keeps what a machine runs yet, and ends what it does not and was given
-// by a date: a run that had begun is lost, one that had not never was. It returns
-// what it is to stop.
-func (r *run) compare(name string, running []Running, old *job.Holder, by job.Millis) (stop []Running, err error) {
+// by a date: a run that had begun is lost, one that had not ends as unbegun says. It
+// returns what it is to stop.
+func (r *run) compare(name string, running []Running, old *job.Holder, by job.Millis, unbegun job.Ending) (stop []Running, err error) {
 	named := make(map[Running]bool, len(running))
 	for _, w := range running {
 		named[w] = true
@@ -114,7 +114,7 @@ func (r *run) compare(name string, running []Running, old *job.Holder, by job.Mi
 		case away:
 			how = job.ByRestart
 		case j.Leases[i].Started == 0:
-			how = job.ByUndelivered
+			how = unbegun
 		}
 		if err := r.endLeases(name, []job.ID{id}, how); err != nil {
 			return nil, err

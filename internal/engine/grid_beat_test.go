@@ -101,3 +101,33 @@ func TestAfterAStepOfTheClockAnEngineNeedNotNameWhatItHas(t *testing.T) {
 		g.counters("A", counts{})
 	})
 }
+
+// A task that kills each engine before that says `started` has a limit: an engine that
+// comes back without it has lost it, as one that does not come back.
+func TestATaskThatEachEngineComesBackWithoutIsLost(t *testing.T) {
+	for name, is := range map[string]struct {
+		apart bool
+		runs  []string
+		why   job.Reason
+	}{
+		"charged": {false, []string{"1 w lost retry", "2 w lost retry", "3 w lost retry"}, job.Exhausted},
+		"apart":   {true, []string{"1 w lost loss", "2 w lost loss", "3 w lost loss", "4 w lost loss", "5 w lost loss"}, job.Lost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			grid(t, func(g *gridRig) {
+				g.session("s", func(q *job.Queue) { q.Grid.LossesCharged = !is.apart })
+				g.tasks("s", "A")
+				for range is.runs {
+					g.expect("A", job.Ready)
+					g.caller("w", 1).calls(1)
+					g.pass(job.Second)
+					g.login("w", 1)
+				}
+				if j := g.expect("A", job.Dead); j.Reason != is.why {
+					g.Errorf("it is dead, %s", j.Reason)
+				}
+				g.attempts("A", is.runs...)
+			})
+		})
+	}
+}

@@ -101,7 +101,11 @@ func (r *run) login(l Login) (LoggedIn, error) {
 		r.left[h] = true
 		r.ended = append(r.ended, h)
 	}
-	if out.Stop, err = r.compare(name, l.Running, old, r.now); err != nil {
+	unbegun := job.ByLapse // one that has nothing is a new life, and a task may have ended the old one before it began
+	if len(l.Running) > 0 {
+		unbegun = job.ByUndelivered
+	}
+	if out.Stop, err = r.compare(name, l.Running, old, r.now, unbegun); err != nil {
 		return LoggedIn{}, err
 	}
 	if err := r.machineBack(old); err != nil {

@@ -195,7 +195,11 @@ func (w *gridWorld) login(t *rapid.T) {
 	if !slices.Equal(in.Stop, stop) {
 		w.Fatalf("%s is to stop %v, want %v", m.name, in.Stop, stop)
 	}
-	w.untold(m, old, kept, g.now)
+	unbegun := job.ByLapse // in a life before this one
+	if len(l.Running) > 0 {
+		unbegun = job.ByUndelivered
+	}
+	w.untold(m, old, kept, g.now, unbegun)
 	g.returns(old)
 	g.machines[m.name] = m
 	w.settle() // a loss may have cancelled a session
@@ -221,9 +225,9 @@ func (w *gridWorld) tells(t *rapid.T, m *machine) (running, stop []engine.Runnin
 	return running, stop, kept
 }
 
-// untold ends the runs that a machine was given by a time and does not tell of. old
-// is what the machine was before.
-func (w *gridWorld) untold(m, old *machine, kept map[job.Token]bool, by job.Millis) {
+// untold ends the runs that a machine was given by a time and does not tell of, those
+// that it had not begun so. old is what the machine was before.
+func (w *gridWorld) untold(m, old *machine, kept map[job.Token]bool, by job.Millis, unbegun job.Ending) {
 	w.grid.leaves(m, func(r *attempt) job.Ending {
 		switch {
 		case kept[r.token] || r.since > by:
@@ -231,7 +235,7 @@ func (w *gridWorld) untold(m, old *machine, kept map[job.Token]bool, by job.Mill
 		case old == nil || old.awaited: // it could not be told of
 			return job.ByRestart
 		case r.started == 0:
-			return job.ByUndelivered
+			return unbegun
 		}
 		return job.ByLapse
 	})
@@ -353,7 +357,7 @@ func (w *gridWorld) beat(m *machine, b engine.Beat, stop []engine.Running, kept 
 		w.Fatalf("%s is to stop %v, want %v", m.name, out.Stop, stop)
 	}
 	if b.Running != nil && w.conns[m.name] == nil { // over a stream it got all that it has
-		w.untold(m, m, kept, w.grid.now-lostAfter)
+		w.untold(m, m, kept, w.grid.now-lostAfter, job.ByUndelivered)
 	}
 	w.grid.returns(m)
 	if m.until, m.awaited = w.grid.now+lostAfter, false; b.Stopped != nil {

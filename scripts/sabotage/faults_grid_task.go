@@ -4,6 +4,14 @@ package main
 // and budgets of tasks.
 var gridTaskFaults = []fault{
 	{
+		name: "grid-mute-lives-blame-nobody", breaks: "grid.md 1: a lost engine is charged",
+		does:  "a task that ends each engine before it began has no limit",
+		file:  "internal/engine/machine.go",
+		old:   "unbegun := job.ByLapse ",
+		new:   "unbegun := job.ByUndelivered ",
+		first: []suite{in(enginePkg, "TestATaskThatEachEngineComesBackWithoutIsLost")},
+	},
+	{
 		name: "attempt-charge-untold", breaks: "gridserver.md A3",
 		does:  "the history of a task does not say what a loss was charged as",
 		file:  "internal/rule/attempt.go",
