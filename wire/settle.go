@@ -130,7 +130,7 @@ type JobError struct {
 	Message    string `json:"message"`
 	ErrorType  string `json:"error_type,omitempty"`
 	Backtrace  string `json:"backtrace,omitempty"`
-	DequeuedAt int64  `json:"dequeued_at"`
+	DequeuedAt int64  `json:"dequeued_at"` // 0 = it is of no attempt: the job was cancelled, pushed out or refused
 	FailedAt   int64  `json:"failed_at"`
 	Status     int    `json:"status,omitempty"`    // HTTP status that a target answered
 	ExitCode   int    `json:"exit_code,omitempty"` // of a command

@@ -314,10 +314,20 @@ func showJob(out io.Writer, j *wire.Job, failures []wire.JobError, now time.Time
 		fmt.Fprintf(out, "\nresult\n%s\n", printableLines(indented(j.Result), "  "))
 	}
 	if len(failures) > 0 {
-		fmt.Fprintf(out, "\n%s\n", plural(int64(len(failures)), "failure"))
+		n := 0
+		for i := range failures {
+			if failures[i].DequeuedAt > 0 {
+				n++
+			}
+		}
+		fmt.Fprintf(out, "\n%s\n", plural(int64(n), "failure"))
 	}
 	for _, e := range failures {
-		fmt.Fprintf(out, "  attempt %d, %s", e.Attempt, moment(e.FailedAt, now))
+		what := "of no attempt"
+		if e.DequeuedAt > 0 {
+			what = fmt.Sprintf("attempt %d", e.Attempt)
+		}
+		fmt.Fprintf(out, "  %s, %s", what, moment(e.FailedAt, now))
 		if e.ErrorType != "" {
 			fmt.Fprintf(out, ", %s", printable(e.ErrorType))
 		}

@@ -117,7 +117,7 @@ func TestShowKeepsWhatOthersWroteFromSteeringTheTerminal(t *testing.T) {
 		ID: "x", Type: "t\x1b[2J", Status: wire.Dead, Payload: []byte("\"\x1b]0;title\x07\""), Attempts: 1,
 		Retry: &wire.Retry{Limit: 3, MaxAge: "7d", Curve: &wire.Curve{Kind: wire.Constant}}, Losses: 2, Evictions: 1,
 	}
-	failures := []wire.JobError{{Attempt: 1, Message: "bad\x1b[31m", ErrorType: "T\r", Backtrace: "one\n\ttwo\x1b"}}
+	failures := []wire.JobError{{Attempt: 1, DequeuedAt: 1, Message: "bad\x1b[31m", ErrorType: "T\r", Backtrace: "one\n\ttwo\x1b"}}
 	var out strings.Builder
 	if err := showJob(&out, j, failures, time.Now()); err != nil {
 		t.Fatal(err)
@@ -128,6 +128,34 @@ func TestShowKeepsWhatOthersWroteFromSteeringTheTerminal(t *testing.T) {
 	for _, text := range []string{"at most 3, constant curve of its own, for at most 7d", "2 times: its worker vanished", "once: without blame", "      one\n          two"} {
 		if !strings.Contains(out.String(), text) {
 			t.Errorf("%q is missing in\n%s", text, out.String())
+		}
+	}
+}
+
+// A record of no attempt, as of a cancel, is told and is not counted as a failure.
+func TestShowCountsFailuresOfAttemptsOnly(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	cancelled := wire.JobError{Attempt: 1, Message: "cancelled by ann", ErrorType: "Cancelled", FailedAt: now.UnixMilli()}
+	boom := wire.JobError{Attempt: 2, Message: "boom", ErrorType: "E", DequeuedAt: now.UnixMilli() - 1, FailedAt: now.UnixMilli()}
+	for _, tt := range []struct {
+		failures []wire.JobError
+		heading  string
+		lines    []string
+	}{
+		{[]wire.JobError{cancelled}, "\n0 failures\n", []string{"  of no attempt, "}},
+		{[]wire.JobError{cancelled, boom}, "\n1 failure\n", []string{"  of no attempt, ", "  attempt 2, "}},
+	} {
+		var out strings.Builder
+		if err := showJob(&out, &wire.Job{Status: wire.Dead, Reason: wire.ReasonCancelled, Payload: []byte("1")}, tt.failures, now); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), tt.heading) || strings.Contains(out.String(), "attempt 1") || !strings.Contains(out.String(), "cancelled by ann") {
+			t.Errorf("%s", out.String())
+		}
+		for _, line := range tt.lines {
+			if strings.Count(out.String(), line) != 1 {
+				t.Errorf("%q is missing in\n%s", line, out.String())
+			}
 		}
 	}
 }
