@@ -115,8 +115,9 @@ func (c *Crowd) leave(from netip.Addr) {
 	}
 }
 
-// At most so many are told why they cannot come in at the same time, and each
-// has so long to listen.
+// Each is told why it cannot come in. For at most so many at the same time the
+// server waits so long until they have read it: a close with a request unread may
+// take the answer back.
 const (
 	farewells    = 64
 	farewellTime = time.Second
@@ -126,20 +127,22 @@ func (c *Crowd) turnAway(conn net.Conn, from netip.Addr, why string, plain bool)
 	if n, tell := c.refused.more(time.Now()); tell {
 		c.Log.Warn("connections refused", "connections", n, "limit", why, "latest_from", from.String())
 	}
-	if !plain || c.farewell.Add(1) > farewells {
-		if plain {
-			c.farewell.Add(-1)
-		}
+	if !plain {
+		_ = conn.Close()
+		return
+	}
+	_ = conn.SetDeadline(time.Now().Add(farewellTime))
+	body := `{"error":"too many connections (` + why + `); come back in a moment","code":"unavailable"}`
+	_, err := io.WriteString(conn, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: "+
+		itoa(int64(len(body)))+"\r\n\r\n"+body) // a connection that is new has room for it
+	if c.farewell.Add(1) > farewells {
+		c.farewell.Add(-1)
 		_ = conn.Close()
 		return
 	}
 	go func() {
 		defer c.farewell.Add(-1)
 		defer func() { _ = conn.Close() }()
-		_ = conn.SetDeadline(time.Now().Add(farewellTime))
-		body := `{"error":"too many connections (` + why + `); come back in a moment","code":"unavailable"}`
-		_, err := io.WriteString(conn, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: "+
-			itoa(int64(len(body)))+"\r\n\r\n"+body)
 		half, ok := conn.(interface{ CloseWrite() error })
 		if err == nil && ok && half.CloseWrite() == nil {
 			_, _ = io.CopyN(io.Discard, conn, bodyIgnored) // a close with something unread would take the answer back

@@ -130,6 +130,28 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
+// However many come at once, each is told, also while others that were told ask
+// for nothing and stay.
+func TestEachOfManyConnectionsTooManyIsToldSo(t *testing.T) {
+	h := openHall(t, tcp(t), 1, 1, true)
+	h.enters(&net.Dialer{})
+	var idle []net.Conn
+	for range 300 {
+		conn, err := net.Dial("tcp", h.addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
+		idle = append(idle, conn)
+	}
+	for i, conn := range idle {
+		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line != "HTTP/1.1 503 Service Unavailable\r\n" {
+			t.Fatalf("connection %d: %q, %v", i, line, err)
+		}
+	}
+}
+
 func TestOneAddressCannotTakeAllConnections(t *testing.T) {
 	h := openHall(t, tcp(t), 100, 2, true)
 	first, second := from("127.0.0.1"), from("127.0.0.2")
