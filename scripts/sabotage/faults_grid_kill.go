@@ -32,7 +32,7 @@ var gridKillFaults = []fault{
 		does:  "a task that its engine does not name is its own for ever",
 		file:  "internal/engine/beat.go",
 		old:   "if out.Stop, err = r.compare(row.Name, b.Running, row, before); err != nil {",
-		new:   "if out.Stop, err = r.compare(row.Name, b.Running, row, 0); err != nil {",
+		new:   "if out.Stop, err = r.compare(row.Name, b.Running, row, before*0); err != nil {",
 		first: []suite{in(enginePkg, "TestATaskWhoseAnswerWasLostIsOfferedAgain"), in(modelPkg, "TestTheGridIsTheModel")},
 	},
 	{
