@@ -31,8 +31,8 @@ var gridKillFaults = []fault{
 		name: "grid-unnamed-kept", breaks: "grid.md 8",
 		does:  "a task that its engine does not name is its own for ever",
 		file:  "internal/engine/beat.go",
-		old:   "if out.Stop, err = r.compare(row.Name, b.Running, row, before); err != nil {",
-		new:   "if out.Stop, err = r.compare(row.Name, b.Running, row, before*0); err != nil {",
+		old:   "if out.Stop, err = r.compare(row.Name, b.Running, row, before, job.ByUndelivered); err != nil {",
+		new:   "if out.Stop, err = r.compare(row.Name, b.Running, row, before*0, job.ByUndelivered); err != nil {",
 		first: []suite{in(enginePkg, "TestATaskWhoseAnswerWasLostIsOfferedAgain"), in(modelPkg, "TestTheGridIsTheModel")},
 	},
 	{
