@@ -141,7 +141,8 @@ func TestWhatCanBeReadOfADamagedDirectoryIsSalvaged(t *testing.T) {
 }
 
 // inTables are stores that were used one after the other, so that what each wrote is in
-// a table of its own, and the names of those tables.
+// a table of its own, and the names of those tables. Behind them may stand one into
+// which Pebble put the others together.
 func inTables(t *testing.T, uses ...func(store.Tx) error) (fs *vfs.MemFS, tables []string) {
 	t.Helper()
 	fs = vfs.NewCrashableMem()
@@ -161,7 +162,7 @@ func inTables(t *testing.T, uses ...func(store.Tx) error) (fs *vfs.MemFS, tables
 		}
 		check(t, s.Close())
 	}
-	if len(tables) != len(uses) {
+	if len(tables) < len(uses) {
 		t.Fatalf("got the tables %v", tables)
 	}
 	return fs, tables
@@ -185,7 +186,9 @@ func TestASalvageWithoutRowsIsRefused(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			fs, tables := inTables(t, func(tx store.Tx) error { return tx.Set(row) }, aJob("q"))
-			check(t, fs.Remove("root/data/"+tables[0]))
+			for _, name := range slices.Delete(tables, 1, 2) { // that of the job stays
+				check(t, fs.RemoveAll("root/data/"+name))
+			}
 			_, err := salvaged(t, fs, &outside{})
 			if job.KindOf(err) != job.Corrupt || !strings.Contains(err.Error(), "only a backup helps") {
 				t.Errorf("got %v", err)
