@@ -60,7 +60,7 @@ var order = []stage{
 }
 
 // hangs is how long the tests of a package may take before it counts as a hang.
-const hangs = time.Minute
+const hangs = 5 * time.Minute
 
 // table is every fault there is.
 func table() []fault {
