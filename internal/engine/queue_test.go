@@ -1,7 +1,11 @@
 package engine_test
 
 import (
+	"fmt"
+	"log/slog"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -46,17 +50,100 @@ func TestAConfiguredOrderDoesNotChangeUnderOpenMembers(t *testing.T) { // I7
 	for name, before := range map[string]job.Order{"of settings": job.OrderStart, "of a queue nobody has set": job.OrderNone} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(r *rig) {
+				is := func(order job.Order, most int64) {
+					t.Helper()
+					if q, _, err := r.Queue(r.Context(), "q"); err != nil || q.Order != order || q.MaxJobs != most {
+						t.Errorf("%+v, %v; want order %s and max_jobs %d", q, err, order, most)
+					}
+				}
 				if before != job.OrderNone {
 					r.queue("q", func(q *job.Queue) { q.Order = before })
 				}
 				r.put("q", "a", grouped("a"))
-				configured(strict)(r)
-				r.startFails(job.WrongState)
-				r.opts.Queues = nil
-				r.start()
+				configured(func(q *job.Queue) { strict(q); q.MaxJobs = 5 })(r)
+				r.restart(0) // starts
+				is(before, 5)
 				r.operate("a", cancel)
-				configured(strict)(r)
 				r.restart(0)
+				is(job.OrderStrict, 5)
+			})
+		})
+	}
+}
+
+// What came over the API keeps no server from starting, nor from reading its
+// configuration again: inboxes and sessions, empty or not, stay what they are.
+func TestTheConfigurationLeavesInboxesAndSessionsWhatTheyAre(t *testing.T) {
+	limit := func(q *job.Queue) { q.MaxJobs = 7 }
+	all := func(q *job.Queue) {
+		toTheEnd(q)
+		q.Turns, q.MaxJobs, q.OnFull, q.Paused = false, 7, job.FullDropOldest, true
+	}
+	makes := map[string]func(*gridRig){
+		"session": func(g *gridRig) { g.session("q"); g.tasks("q", "A") },
+		"inbox": func(g *gridRig) {
+			row := job.DoorSetting{Door: job.DoorInbox, Name: "q", Body: []byte("{}")}
+			if err := g.SetDoor(g.Context(), row, func(q *job.Queue) error { failFirst(q); return nil }, func([]byte) string { return "" }, ann); err != nil {
+				g.Fatal(err)
+			}
+		},
+	}
+	makes["inbox with a message"] = func(g *gridRig) {
+		makes["inbox"](g)
+		g.put("q", "a1", grouped("a"), func(n *engine.NewJob) { n.Job.Door = job.DoorInbox })
+	}
+	for _, c := range []struct {
+		name      string
+		file      func(*job.Queue)
+		apiFirst  bool
+		what, log string
+	}{
+		{"max_jobs", limit, true, "session", "session"},
+		{"all", all, true, "session", "not_taken=order,concurrency,on_dead,retry,fair_share,on_full"},
+		{"all", all, true, "inbox", "not_taken=order,concurrency,on_full"},
+		{"max_jobs", limit, true, "inbox", "inbox"},
+		{"all", all, true, "inbox with a message", "not_taken=order,concurrency,on_full"},
+		{"max_jobs", limit, false, "inbox", "inbox"},
+		{"max_jobs", limit, false, "inbox with a message", "inbox"},
+	} {
+		t.Run(fmt.Sprintf("%s, %s, API first %t", c.name, c.what, c.apiFirst), func(t *testing.T) {
+			grid(t, func(g *gridRig) {
+				if !c.apiFirst {
+					configured(c.file)(g.rig)
+					g.restart(0)
+				}
+				makes[c.what](g)
+				before, _, err := g.Queue(g.Context(), "q")
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := *before
+				want.MaxJobs, want.Paused = 7, c.name == "all"
+				is := func(when string) {
+					t.Helper()
+					if q, _, err := g.Queue(g.Context(), "q"); err != nil || !reflect.DeepEqual(q, &want) {
+						t.Errorf("%s: %+v, %v; want %+v", when, q, err, want)
+					}
+				}
+				reload := g.opts
+				configured(c.file)(g.rig)
+				reload.Queues = g.opts.Queues
+				if err := g.Reconfigure(g.Context(), reload, ann); err != nil {
+					t.Fatal(err)
+				}
+				is("reloaded")
+				g.restart(0)
+				is("started")
+				g.stop()
+				var lines strings.Builder
+				g.Engine = engine.New(g.mem, g.clock, dice(9).Uint64, slog.New(slog.NewTextHandler(&lines, nil)), g.opts)
+				if err := g.Start(g.Context()); err != nil {
+					t.Fatal(err)
+				}
+				g.stopped = false
+				if s := lines.String(); !strings.Contains(s, "queue=q ") || !strings.Contains(s, c.log) {
+					t.Errorf("the log says %q, want %q", s, c.log)
+				}
 			})
 		})
 	}

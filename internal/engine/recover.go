@@ -271,15 +271,17 @@ func (r *run) configureQueues(list []*job.Queue) error {
 		if !ok {
 			old = job.NewQueue(q.Name)
 		}
-		set := *q
-		set.HoldUntil = old.HoldUntil
-		if err := rule.ChangeQueue(old, &set, int(r.tx.Depth(q.Name).Members())); err != nil {
+		if err := rule.ChangeQueue(job.NewQueue(q.Name), q, 0); err != nil {
 			return fmt.Errorf("configuring queue %q: %w", q.Name, err)
 		}
-		if err := r.tx.Set(&set); err != nil {
+		set, why, left := rule.Configured(old, q, int(r.tx.Depth(q.Name).Members()))
+		if why != "" {
+			r.e.log.Warn("a queue of the configuration keeps settings of its own", "queue", q.Name, "reason", why, "not_taken", strings.Join(left, ","))
+		}
+		if err := r.tx.Set(set); err != nil {
 			return err
 		}
-		if err := r.protect(&set); err != nil {
+		if err := r.protect(set); err != nil {
 			return err
 		}
 	}

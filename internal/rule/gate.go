@@ -146,18 +146,9 @@ func KeepsInbox(old, changed *job.Queue) error {
 	if !old.Turns {
 		return nil
 	}
-	for _, s := range []struct {
-		name string
-		same bool
-	}{
-		{"order", old.Order == changed.Order},
-		{"concurrency", old.Concurrency == changed.Concurrency},
-		{"on_dead", old.OnDead == changed.OnDead},
-		{"retry", reflect.DeepEqual(old.Retry, changed.Retry)},
-		{"fair_share", reflect.DeepEqual(old.Protection.Fair, changed.Protection.Fair)},
-	} {
-		if !s.same {
-			return &job.Error{Kind: job.Invalid, Field: s.name, Text: s.name + " of this queue is a matter of its inbox; set it with PUT /inboxes/" + old.Name}
+	for _, c := range claims[:inboxKeeps] {
+		if !reflect.DeepEqual(c.of(old), c.of(changed)) {
+			return &job.Error{Kind: job.Invalid, Field: c.name, Text: c.name + " of this queue is a matter of its inbox; set it with PUT /inboxes/" + old.Name}
 		}
 	}
 	return nil

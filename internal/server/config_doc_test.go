@@ -173,7 +173,12 @@ Under `+"`queues.NAME`"+`. A queue that is not in the file has the defaults, and
 At each start a queue that is in the file gets all of its settings from there, and the defaults for what the file does not say of
 it. What is changed while the server runs, by `+"`reprise queue set`"+` or the API, holds at once, and for such a queue until the next
 start; for a queue that is not in the file it holds until it is changed again. Holds and forced breakers are no settings: they survive a
-start in any case. A start is refused where the file would change the `+"`order`"+` of a queue with open grouped jobs.
+start in any case.
+
+What comes over the API keeps no server from starting. A queue of the file that is an inbox or a session stays one: an inbox keeps its `+"`order`"+`, `+"`concurrency`"+`,
+`+"`on_dead`"+`, `+"`retry`"+`, `+"`fair_share`"+` and `+"`on_full`"+`, and of a session the file sets `+"`paused`"+`, `+"`late_ok`"+`, `+"`max_jobs`"+` and `+"`max_bytes`"+` only. A queue with open
+grouped jobs keeps its `+"`order`"+` and `+"`concurrency`"+` where the file would change its `+"`order`"+`, until a start or reload without such jobs. A warning in the log names the queue, the reason and
+what was not taken (`+"`not_taken`"+`).
 
 | Key | Kind | Default | Meaning |
 | --- | --- | --- | --- |
