@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -225,15 +226,24 @@ func (r *run) enoughForCron(b *job.Budget) error {
 // does. It looks before the change is made: a job that comes meanwhile takes all
 // there is.
 func (e *Engine) enoughForJobs(ctx context.Context, key string, change func(*job.Budget) (job.Budget, error)) error {
-	old, err := e.Budget(ctx, key)
-	if job.KindOf(err) == job.NotFound || err == nil && old.Jobs == 0 {
+	var old *job.Budget
+	var least, jobs int64 // of one that is gone, too: jobs may refer to it yet
+	err := e.do(ctx, 0, func(r *run) error {
+		row, err := r.budgetRow(key)
+		if old, least, jobs = nil, math.MaxInt64, 0; err != nil || row == nil {
+			return err
+		}
+		if jobs = row.Jobs + r.spending.jobs[key]; !row.Gone {
+			was := *row
+			old, least = &was, was.Capacity()
+		}
 		return nil
-	}
-	if err != nil {
+	})
+	if err != nil || jobs == 0 {
 		return err
 	}
-	b, err := change(old.Budget)
-	if err != nil || b.Check() != nil || b.Capacity() >= old.Capacity() {
+	b, err := change(old)
+	if err != nil || b.Check() != nil || b.Capacity() >= least {
 		return nil //nolint:nilerr // the change itself says what is wrong
 	}
 	return e.Each(ctx, Search{

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -411,6 +412,32 @@ func TestABudgetIsEnoughForItsJobs(t *testing.T) {
 		shrink("k", units(3), "costs 4") // it runs
 		w.ok("large")
 		shrink("k", units(1), "")
+	})
+}
+
+// A budget that is made again is enough for what was replayed meanwhile.
+func TestABudgetThatIsMadeAgainIsEnoughForItsJobs(t *testing.T) {
+	scenario(t, func(r *rig) {
+		ctx := r.Context()
+		r.budget("k", 5)
+		r.dies("q", job.Failure{Type: "T"}, []string{"dead"}, costs("k", 4))
+		if err := r.DeleteBudget(ctx, "k", job.Actor{}); err != nil {
+			t.Fatal(err)
+		}
+		r.operate("dead", revive)
+		small := job.Budget{Name: "k", Allocation: 3}
+		for name, make := range map[string]func(context.Context, job.Budget, job.Actor) (engine.BudgetState, error){"added": r.AddBudget, "set": r.SetBudget} {
+			if _, err := make(ctx, small, job.Actor{}); job.KindOf(err) != job.Unprocessable || !strings.Contains(err.Error(), "capacity of 3: job "+r.ids["dead"].String()+" costs 4") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if list, err := r.Budgets(ctx); err != nil || len(list) != 0 {
+			t.Errorf("a refused budget is there: %+v, %v", list, err)
+		}
+		_, err := r.PatchBudget(ctx, "k", job.Actor{}, func(b *job.Budget) { b.Allocation = 3 })
+		r.isRefused(job.NotFound, err)
+		r.budget("k", 4)
+		r.isRefused(job.Exists, func() error { _, err := r.AddBudget(ctx, small, job.Actor{}); return err }())
 	})
 }
 

@@ -36,7 +36,7 @@ func (e *Engine) PatchAll(ctx context.Context, s Search, p Patch) (patched, refu
 	})
 }
 
-// Reset removes every job, all cron groups and what is kept beside jobs; settings of queues,
+// Reset removes every job, all cron groups, budgets and what is kept beside jobs; settings of queues,
 // marks of fingerprints and the audit log stay.
 func (e *Engine) Reset(ctx context.Context) (deleted int64, err error) {
 	for _, t := range wiped {

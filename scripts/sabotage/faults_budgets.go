@@ -11,6 +11,14 @@ var budgetFaults = []fault{
 		first: []suite{in(enginePkg, "TestABudgetThatIsMadeAgainCountsTheJobsThatReferToIt")},
 	},
 	{
+		name: "budget-again-too-small", breaks: "zizq.md 1.17",
+		does:  "a budget that is made again is not compared with the jobs that refer to it",
+		file:  "internal/engine/budget_change.go",
+		old:   "	if err != nil || jobs == 0 {\n",
+		new:   "	if err != nil || jobs == 0 || old == nil {\n",
+		first: []suite{in(enginePkg, "TestABudgetThatIsMadeAgainIsEnoughForItsJobs")},
+	},
+	{
 		name: "budget-gone-for-ever", breaks: "zizq.md 1.17",
 		does:  "the row of a budget that is gone stays when no job refers to it",
 		file:  "internal/engine/budget.go",
