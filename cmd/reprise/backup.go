@@ -76,7 +76,8 @@ With a data directory instead of a file, take what can be read of it, for those
 without a backup: its server must be stopped, and it is not changed. It says how
 many jobs came over and what could not be read. Jobs whose row or payload cannot
 be read are dead in queue "damaged" after the start. If anything is lost, the
-exit code is 1 unless --accept-loss is given; what came over is there anyway.`,
+exit code is 1 unless --accept-loss is given; what came over is there anyway.
+Only where tokens may be lost, and none came over, it writes nothing without it.`,
 		Example: `  reprise restore reprise-2026-03-01.tar.gz --root-dir ./restored
   reprise serve --root-dir ./restored
   reprise restore ./damaged-root --root-dir ./saved --accept-loss`,
@@ -113,7 +114,7 @@ exit code is 1 unless --accept-loss is given; what came over is there anyway.`,
 		},
 	}
 	cmd.Flags().StringVar(&dir, "root-dir", "", "new or empty directory to restore into")
-	cmd.Flags().BoolVar(&acceptLoss, "accept-loss", false, "with a damaged directory: exit code 0 though something is lost")
+	cmd.Flags().BoolVar(&acceptLoss, "accept-loss", false, "with a damaged directory: exit code 0 though something is lost, perhaps all tokens")
 	must(cmd.MarkFlagDirname("root-dir"))
 	return cmd
 }
@@ -135,7 +136,7 @@ const lossesShown = 20
 
 // salvage takes what can be read of a damaged directory.
 func salvage(cmd *cobra.Command, from, dir string, acceptLoss bool) error {
-	r, err := server.Salvage(cmd.Context(), from, dir)
+	r, err := server.Salvage(cmd.Context(), from, dir, acceptLoss)
 	if err != nil {
 		return err
 	}
@@ -152,6 +153,9 @@ func salvage(cmd *cobra.Command, from, dir string, acceptLoss bool) error {
 			break
 		}
 		fmt.Fprintf(out, "not read: %s\n", lost)
+	}
+	if r.Rows {
+		fmt.Fprintln(out, "tokens or settings may be missing: look at `reprise token list` and `reprise queue list` before you start it for others")
 	}
 	fmt.Fprintf(out, "Start it with: reprise serve --root-dir %s\n", dir)
 	if missing := r.Was - r.Salvaged.Jobs; r.Was >= 0 && missing > 0 {

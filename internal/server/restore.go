@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -26,9 +27,9 @@ type Restored struct {
 
 // Restore unpacks a backup into a directory that is missing or empty, and opens
 // it once to see that it can be read. After an error the directory is as it
-// was, or what is left in it is named by the error.
+// was, or what is left in it is named by the error; no server starts on it.
 func Restore(ctx context.Context, from io.Reader, dir string) (out Restored, err error) {
-	out.Jobs, err = settleIn(ctx, dir, "the backup", func() error {
+	out.Jobs, err = settleIn(ctx, dir, func(dir string) error {
 		out.Manifest, err = extract(from, dir)
 		return err
 	})
@@ -42,59 +43,151 @@ type Salvaged struct {
 }
 
 // Salvage takes what can be read of a damaged data directory that no server uses into
-// one that is missing or empty, in the same way.
-func Salvage(ctx context.Context, from, dir string) (out Salvaged, err error) {
-	out.Jobs, err = settleIn(ctx, dir, "what could be read", func() error {
-		if err := empty(dir); err != nil {
-			return err
+// one that is missing or empty, in the same way. Where the tokens may be lost, it has to
+// be told to accept that.
+func Salvage(ctx context.Context, from, dir string, acceptLoss bool) (out Salvaged, err error) {
+	if err := apart(from, dir); err != nil {
+		return out, err
+	}
+	out.Jobs, err = settleIn(ctx, dir, func(dir string) error {
+		if out.Salvaged, err = embedded.Salvage(vfs.Default, from, dir); err == nil && out.Rows && out.Tokens == 0 && !acceptLoss {
+			err = fmt.Errorf("what could be read holds no tokens, and nobody knows whether there were any: without them the server is open to everybody. "+
+				"If there were none, or after a look at what is lost, repeat it with --accept-loss; nothing was written. Not read: %s", strings.Join(out.Lost, "; "))
 		}
-		out.Salvaged, err = embedded.Salvage(vfs.Default, from, dir)
 		return err
 	})
 	return out, err
 }
 
-// settleIn fills a directory, opens it, makes it ready for its first start, and counts
-// what is there.
-func settleIn(ctx context.Context, dir, what string, fill func() error) (map[string]int64, error) {
-	name := filepath.Join(dir, "LOCK")
+// apart refuses to write into the damaged directory.
+func apart(from, dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	rest := dir
+	for { // its name without links, as far as it is there
+		if whole, err := filepath.EvalSymlinks(rest); err == nil {
+			rest = whole
+			break
+		}
+		if rest == filepath.Dir(rest) {
+			break
+		}
+		rest = filepath.Dir(rest)
+	}
+	for ; ; rest = filepath.Dir(rest) {
+		at, err := os.Stat(rest)
+		for _, source := range []string{from, filepath.Join(from, "data")} {
+			if s, bad := os.Stat(source); err == nil && bad == nil && os.SameFile(at, s) {
+				return fmt.Errorf("%s is in the damaged directory %s, which must not be changed; choose another with --root-dir", dir, from)
+			}
+		}
+		if rest == filepath.Dir(rest) {
+			return nil
+		}
+	}
+}
+
+// settleIn fills a directory below dir, opens it, makes it ready for its first start,
+// counts what is there, and moves it to dir. If the process is killed meanwhile, no
+// server starts on dir.
+func settleIn(ctx context.Context, dir string, fill func(string) error) (counts map[string]int64, err error) {
+	name, unfinished := filepath.Join(dir, "LOCK"), filepath.Join(dir, embedded.Unfinished)
 	_, wasThere := os.Lstat(dir)
 	_, wasLocked := os.Lstat(name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	made := dir
+	if err := empty(dir); err == nil || errors.Is(err, os.ErrNotExist) {
+		made = unfinished
+	}
+	if err := os.MkdirAll(made, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory: %w", err)
 	}
 	lock, err := vfs.Default.Lock(name)
 	if err != nil {
 		return nil, fmt.Errorf("%s is in use by another process (%w); stop that one, or choose another directory with --root-dir", dir, err)
 	}
-	if err := fill(); err != nil {
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := empty(dir); err != nil {
 		if wasLocked != nil {
 			err = errors.Join(err, os.Remove(name))
 		}
-		err = errors.Join(err, lock.Close())
+		return nil, err
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		err = errors.Join(err, sweep(dir, wasLocked == nil))
 		if wasThere != nil {
 			_ = os.Remove(dir) // unless what it holds is told already
 		}
+	}()
+	if err := errors.Join(os.MkdirAll(unfinished, 0o700), sweep(unfinished, false)); err != nil { // of one that was killed
 		return nil, err
 	}
-	if err := lock.Close(); err != nil {
+	if err := fill(unfinished); err != nil {
 		return nil, err
 	}
-	counts, err := firstOpen(ctx, dir)
-	if err != nil {
-		return nil, fmt.Errorf("%s is in %s and does not open: %w", what, dir, err)
+	if counts, err = firstOpen(ctx, unfinished); err != nil {
+		return nil, fmt.Errorf("what was restored does not open: %w", err)
 	}
-	return counts, nil
+	return counts, moveUp(unfinished, dir)
 }
 
-// empty refuses a directory that holds anything but its lock.
+// sweep empties a directory that was empty.
+func sweep(dir string, keepLock bool) (err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if name := e.Name(); name != "lost+found" && (name != "LOCK" || !keepLock) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, name)))
+		}
+	}
+	return err
+}
+
+// moveUp moves what a directory holds to its parent, FORMAT last: from then on a server
+// starts there.
+func moveUp(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	names := []string{}
+	for _, e := range entries {
+		if name := e.Name(); name != "LOCK" && name != "FORMAT" {
+			names = append(names, name)
+		}
+	}
+	for _, name := range append(names, "FORMAT") {
+		if name == "FORMAT" {
+			err = syncDir(to)
+		}
+		if err = errors.Join(err, os.Rename(filepath.Join(from, name), filepath.Join(to, name))); err != nil {
+			return err
+		}
+	}
+	err = syncDir(to)
+	_ = os.RemoveAll(from) // or the first start does
+	return err
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// empty refuses a directory that holds anything but its lock and a restore that was killed.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if name := e.Name(); name != "LOCK" && name != "lost+found" {
+		if name := e.Name(); name != "LOCK" && name != "lost+found" && name != embedded.Unfinished {
 			return fmt.Errorf("%s is not empty (it holds %s); restore into a new directory with --root-dir", dir, name)
 		}
 	}
@@ -103,9 +196,6 @@ func empty(dir string) error {
 
 // extract writes the files into an empty directory that is locked.
 func extract(from io.Reader, dir string) (backup.Manifest, error) {
-	if err := empty(dir); err != nil {
-		return backup.Manifest{}, err
-	}
 	return backup.Extract(from, dir, func(m backup.Manifest) error {
 		if m.Format > embedded.Format {
 			return fmt.Errorf("the backup has format %d and was made by version %s; this version knows up to %d: use that one or a newer",

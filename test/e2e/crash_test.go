@@ -1,11 +1,16 @@
 package e2e
 
 import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 // What the refusal of a damaged directory must tell a person.
@@ -167,10 +172,21 @@ func TestADamagedDirectoryIsSaved(t *testing.T) {
 	ids := enqueued(t, dir, 400)
 	change(t, latest(t, dir, "*.log"), func(f *os.File, size int64) error { return flip(f, size/2) })
 	fails(t, []string{"doctor", "--root-dir", dir, "--port", "0"}, "is damaged at byte", "saves what can be read")
-	fails(t, []string{"restore", dir, "--root-dir", saved},
-		"jobs: 399 came over; how many there were is not known", "399 can be used (399 ready), and 0 will be dead", "log is damaged from byte", "--accept-loss")
+	fails(t, []string{"restore", dir, "--root-dir", saved}, "holds no tokens", "log is damaged from byte", "--accept-loss")
+	if left, err := os.ReadDir(saved); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a refused restore left %v", left)
+	}
+	succeeds(t, []string{"restore", dir, "--root-dir", saved, "--accept-loss"},
+		"jobs: 399 came over; how many there were is not known", "399 can be used (399 ready), and 0 will be dead", "log is damaged from byte", "tokens or settings may be missing")
 	fails(t, []string{"restore", dir, "--root-dir", saved, "--accept-loss"}, "is not empty")
-	fails(t, []string{"restore", saved, "--root-dir", filepath.Join(saved, "data")}, "is not empty")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Join(dir, "data"), link); err != nil {
+		t.Fatal(err)
+	}
+	for _, inside := range []string{filepath.Join(dir, "new"), filepath.Join(dir, "data", "new"), filepath.Join(link, "far", "new")} {
+		fails(t, []string{"restore", dir, "--root-dir", inside, "--accept-loss"}, "is in the damaged directory")
+	}
+	fails(t, []string{"restore", saved, "--root-dir", filepath.Join(saved, "data")}, "is in the damaged directory")
 	fails(t, []string{"restore", t.TempDir(), "--root-dir", filepath.Join(saved, "other")}, "it is not a data directory")
 	says(t, refusesToStart(t, dir), adviceCorrupt...) // it is as it was
 	s := start(t, saved)
@@ -187,4 +203,69 @@ func TestADamagedDirectoryIsSaved(t *testing.T) {
 	fails(t, []string{"restore", saved, "--root-dir", filepath.Join(dir, "third")}, "in use by another process")
 	s.kill()
 	succeeds(t, []string{"restore", dir, "--root-dir", filepath.Join(t.TempDir(), "again"), "--accept-loss"}, "399 came over")
+}
+
+// A job that cannot be read is dead in queue "damaged" of the new directory, whose server
+// starts again and again; what was cut off is told.
+func TestASavedDirectoryServes(t *testing.T) {
+	t.Parallel()
+	dir, saved := t.TempDir(), filepath.Join(t.TempDir(), "saved")
+	s := start(t, dir)
+	c := dial(s.url)
+	for range 30 {
+		body := make([]byte, 10000) // a block of a table holds one
+		_, _ = rand.Read(body)
+		c.enqueue(t, "q", hex.EncodeToString(body))
+	}
+	if _, err := c.do(t.Context(), "POST", "/compact", nil); err != nil {
+		t.Fatal(err)
+	}
+	s.terminate()
+	change(t, latest(t, dir, "*.sst"), func(f *os.File, size int64) error { return flip(f, size/2) })
+	fails(t, []string{"restore", dir, "--root-dir", saved}, "jobs: 30 came over; there were 30", "1 will be dead in queue \"damaged\"")
+	for range 3 {
+		s := start(t, saved)
+		if got := dial(s.url).count(t, "queue=damaged"); got != 1 {
+			t.Errorf("%d jobs are in queue damaged", got)
+		}
+		s.terminate()
+	}
+	succeeds(t, []string{"doctor", "--root-dir", saved, "--port", "0"}, "30 jobs")
+	change(t, latest(t, saved, "*.log"), func(f *os.File, _ int64) error { return f.Truncate(0) })
+	fails(t, []string{"restore", saved, "--root-dir", filepath.Join(t.TempDir(), "cut")}, "log is damaged from byte 0 to")
+}
+
+// A restore that is killed leaves a directory that is whole, or on which no server starts,
+// and which the next restore takes.
+func TestAKilledRestoreIsNoServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	enqueued(t, dir, 200)
+	whole := false
+	for wait := time.Millisecond; !whole; wait += wait/4 + 2*time.Millisecond {
+		saved := filepath.Join(t.TempDir(), "saved")
+		cmd := exec.CommandContext(t.Context(), binary, "restore", dir, "--root-dir", saved)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		timer := time.AfterFunc(wait, func() { _ = cmd.Process.Kill() })
+		whole = cmd.Wait() == nil
+		timer.Stop()
+		if left, err := os.ReadDir(saved); err != nil || len(left) == 0 {
+			continue // nothing was begun
+		}
+		if _, err := os.Stat(filepath.Join(saved, "FORMAT")); err != nil {
+			says(t, refusesToStart(t, saved), "a restore that did not come to its end")
+			if _, err := os.Stat(filepath.Join(saved, "data")); err != nil {
+				succeeds(t, []string{"restore", dir, "--root-dir", saved}, "jobs: 200 came over")
+			}
+		}
+		if _, err := os.Stat(filepath.Join(saved, "FORMAT")); err == nil {
+			s := start(t, saved)
+			if got := dial(s.url).count(t, "queue=q"); got != 200 {
+				t.Errorf("%d of 200 jobs are there", got)
+			}
+			s.kill()
+		}
+	}
 }

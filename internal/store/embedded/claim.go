@@ -32,7 +32,11 @@ const (
 )
 
 // claimDir claims a directory, or says that it is in use (Exists).
-func claimDir(fs vfs.FS, dir string) (*claim, error) {
+func claimDir(fs vfs.FS, dir string) (*claim, error) { return claimFor(fs, dir, false) }
+
+// claimFor claims a directory. The lock on the directory itself is enough for who only
+// reads, where LOCK cannot be written.
+func claimFor(fs vfs.FS, dir string, reading bool) (*claim, error) {
 	c := &claim{fs: fs, dir: dir, ids: map[string]fileID{}}
 	root, err := fs.OpenDir(dir)
 	if err != nil {
@@ -45,7 +49,12 @@ func claimDir(fs vfs.FS, dir string) (*claim, error) {
 	} else if err := root.Close(); err != nil {
 		return nil, err
 	}
-	if c.lock, err = fs.Lock(c.path(lockName)); err != nil {
+	c.lock, err = fs.Lock(c.path(lockName))
+	if _, readOnly := errors.AsType[*iofs.PathError](err); readOnly && reading && c.root != nil {
+		c.lock = nil
+		return c, nil
+	}
+	if err != nil {
 		return nil, errors.Join(c.inUse(err), c.Close())
 	}
 	c.keep(".")

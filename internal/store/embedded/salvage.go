@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -23,6 +24,9 @@ type Salvaged struct {
 	Jobs  int64    // that came over, those set aside among them
 	Aside int64    // of which the row or the payload cannot be read
 	Lost  []string // what cannot be read, and where
+	// Rows says that tokens or settings may be among it, as nobody knows what a log held.
+	Rows   bool
+	Tokens int64 // that came over
 }
 
 // salvage takes what can be read of one directory to another. Pebble reads it, from
@@ -34,14 +38,15 @@ type salvage struct {
 	w     *witness // of the damaged directory
 	mend  string   // links and mended copies
 	h     *handle
-	to    *pebble.Batch
+	to    *pebble.Batch // into db
+	db    *handle
 	names *names
 }
 
 const batchMax = 4 << 20 // bytes
 
 // Salvage writes what can be read of a directory that no server uses into another,
-// which exists and is empty, and changes nothing of the first. Jobs whose rows or
+// which is missing or empty, and gone after an error; it changes nothing of the first. Jobs whose rows or
 // payloads cannot be read are set aside at the next start, as after Open. It is
 // Corrupt where nobody can tell which tables count, or where rows are lost without
 // which a server must not start.
@@ -49,20 +54,26 @@ func Salvage(fs vfs.FS, from, to string) (out Salvaged, err error) {
 	if _, err := fs.Stat(fs.PathJoin(from, dataName)); err != nil {
 		return out, job.Errorf(job.Invalid, "%s has no directory %q (%v): it is not a data directory, or only a backup helps", from, dataName, err)
 	}
-	claim, err := claimDir(fs, from)
+	claim, err := claimFor(fs, from, true)
 	if err != nil {
 		return out, err
 	}
 	defer func() { err = errors.Join(err, claim.Close()) }()
-	defer func() { // Pebble's Fatalf
-		if p := recover(); p != nil {
-			err = corrupt("%s", firstLine(fmt.Sprint(p)))
-		}
-	}()
+	if err := regular(fs, from); err != nil {
+		return out, err
+	}
 	s := &salvage{fs: fs, mend: fs.PathJoin(to, "damaged.tmp"), names: newNames()}
 	defer func() {
 		if err = errors.Join(err, fs.RemoveAll(s.mend)); err != nil {
-			err = errors.Join(err, fs.RemoveAll(fs.PathJoin(to, "data")))
+			if e, ok := errors.AsType[*job.Error](err); ok {
+				err = job.Errorf(e.Kind, "%s", strings.ReplaceAll(err.Error(), damagedToDo, "; only a backup helps"))
+			}
+			err = errors.Join(err, fs.RemoveAll(to))
+		}
+	}()
+	defer func() { // Pebble's Fatalf
+		if p := recover(); p != nil {
+			err = corrupt("%s", firstLine(fmt.Sprint(p)))
 		}
 	}()
 	n, err := ReadFormat(fs, fs.PathJoin(from, "FORMAT"))
@@ -76,17 +87,43 @@ func Salvage(fs vfs.FS, from, to string) (out Salvaged, err error) {
 		return out, err
 	}
 	if s.out.Was = s.w.known.Jobs; s.w.blind {
-		s.lose("%s cannot be read, so nobody can tell whether more is missing", witnessName)
+		s.loseLog("%s cannot be read, so nobody can tell whether more is missing", witnessName)
+	} else if s.w.known.Made && s.w.logs == (logEnds{}) {
+		s.loseLog("%s does not tell how long the logs were, so nobody can tell whether their ends are missing", witnessName)
 	}
-	if err = errors.Join(fs.MkdirAll(s.mend, 0o700), fs.MkdirAll(fs.PathJoin(to, "data"), 0o700)); err == nil {
+	if err = fs.MkdirAll(s.mend, 0o700); err == nil {
 		if err = s.mendFiles(); err == nil {
-			err = s.read(fs.PathJoin(to, "data"))
+			err = s.read(to)
 		}
 	}
 	if err != nil {
 		return out, err
 	}
-	return s.out, (&Store{opts: Options{FS: fs, Dir: to}}).writeFormat()
+	return s.out, nil
+}
+
+// regular refuses what is no file where a file is read: it may never answer.
+func regular(fs vfs.FS, dir string) error {
+	for _, dir := range []string{dir, fs.PathJoin(dir, dataName)} {
+		names, err := fs.List(dir)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			info, err := fs.Stat(fs.PathJoin(dir, name))
+			if err == nil && !info.Mode().IsRegular() && (name == "FORMAT" || name == witnessName ||
+				strings.HasPrefix(name, "MANIFEST-") || strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".log")) {
+				return job.Errorf(job.Invalid, "%s is no regular file; copy the directory, and delete it from the copy", fs.PathJoin(dir, name))
+			}
+		}
+	}
+	return nil
+}
+
+// loseLog is lose of changes that nobody knows.
+func (s *salvage) loseLog(format string, args ...any) {
+	s.out.Rows = true
+	s.lose(format, args...)
 }
 
 func (s *salvage) lose(format string, args ...any) {
@@ -116,7 +153,7 @@ func (s *salvage) mendFiles() error {
 	keeps := firstLog(content)
 	for _, known := range s.w.logs {
 		if name := fmt.Sprintf("%06d.log", known.number); known.end > 0 && known.number >= keeps && !slices.Contains(names, name) {
-			s.lose("%s is missing: %d bytes of the latest changes", name, known.end)
+			s.loseLog("%s is missing: %d bytes of the latest changes", name, known.end)
 		}
 	}
 	for _, name := range names {
@@ -149,8 +186,8 @@ func (s *salvage) write(name string, content []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// soundList is the list of tables in use, or the newest one, as it was synced: there
-// or in the copy beside SYNCED. An older one would not do.
+// soundList is the newest list of tables, as it was synced: there or in the copy beside
+// SYNCED. An older one would not do, whatever the marker says.
 func (s *salvage) soundList() (name string, content []byte, err error) {
 	marker, err := atomicfs.ReadMarker(s.fs, s.w.data, "manifest")
 	if err != nil {
@@ -164,12 +201,13 @@ func (s *salvage) soundList() (name string, content []byte, err error) {
 		}
 	}
 	try := []list{newest}
-	if i := slices.IndexFunc(s.w.known.Lists, func(l list) bool { return l.Number == used }); i >= 0 {
-		try = []list{s.w.known.Lists[i], newest}
-	} else if used > newest.Number {
-		try[0] = list{Number: used} // somebody who does not know of SYNCED worked here since
+	if used > newest.Number { // somebody who does not know of SYNCED worked here since, or the marker is wrong
+		try = []list{{Number: used}, newest}
 	}
 	for _, l := range try {
+		if l.Number == newest.Number && len(try) > 1 && l.Size > 0 {
+			s.loseLog("%s, which was in use by its marker, cannot be read: the changes since MANIFEST-%06d", marker, l.Number)
+		}
 		name := fmt.Sprintf("MANIFEST-%06d", l.Number)
 		for _, dir := range []string{s.w.data, s.w.dir} {
 			content, err := readAll(s.fs, s.fs.PathJoin(dir, name))
@@ -226,28 +264,34 @@ func (s *salvage) mendLog(name string, number uint64) error {
 	}
 	var out bytes.Buffer
 	w := record.NewWriter(&out)
-	holes := intactRecords(content, uint32(number), func(r []byte) { //nolint:gosec // chunks carry the low half
+	holes, stamped := intactRecords(content, uint32(number), func(r []byte) { //nolint:gosec // chunks carry the low half
 		_, err = w.WriteRecord(r)
 	})
 	if err = errors.Join(err, w.Close()); err != nil {
 		return err
 	}
+	end, synced := int64(len(content)), max(synced, stamped)
+	if n := len(holes); n > 0 && holes[n-1][1] == end {
+		holes[n-1][1] = max(end, synced)
+	} else if end < synced {
+		holes = append(holes, [2]int64{end, synced})
+	}
 	for _, h := range holes {
-		if h[1] < int64(len(content)) || h[0]+logTrailer < synced {
-			s.lose("%s is damaged from byte %d to %d: the changes there", name, h[0], h[1])
+		if h[1] < end || h[0]+logTrailer < synced { // the trailer of a closed log holds nothing
+			s.loseLog("%s is damaged from byte %d to %d: the changes there", name, h[0], h[1])
 		}
 	}
 	return s.write(name, out.Bytes())
 }
 
 // intactRecords calls f for every record of a log of which all chunks are intact, and
-// returns where there are none: from, to.
-func intactRecords(content []byte, number uint32, f func([]byte)) (holes [][2]int64) {
+// returns where there are none (from, to) and up to where the chunks say it was on disk.
+func intactRecords(content []byte, number uint32, f func([]byte)) (holes [][2]int64, synced int64) {
 	var begun []byte // a record
 	for start := 0; start < len(content); start += logBlock {
 		block := content[start:min(start+logBlock, len(content))]
 		for at := 0; at < len(block); {
-			size, _, ok := logChunk(block[at:], number)
+			size, end, ok := logChunk(block[at:], number)
 			if !ok && len(block) == logBlock && logPadding(block[at:]) {
 				break
 			}
@@ -267,6 +311,7 @@ func intactRecords(content []byte, number uint32, f func([]byte)) (holes [][2]in
 				begun = nil
 				continue
 			}
+			synced = max(synced, end)
 			body := block[at+chunkHeader : at+size]
 			switch block[at+6] {
 			case chunkTypeFirst: // and last
@@ -285,28 +330,43 @@ func intactRecords(content []byte, number uint32, f func([]byte)) (holes [][2]in
 			at += size
 		}
 	}
-	return holes
+	return holes, synced
 }
 
-// read copies what can be read into a new database.
+// read copies what can be read into a new store, which is loaded once more at the end.
 func (s *salvage) read(to string) (err error) {
 	from, err := s.open(true)
 	if err != nil {
 		return unopened(s.w.data, err)
 	}
-	defer func() { err = errors.Join(err, from.Close()) }()
-	db, err := pebble.Open(to, &pebble.Options{FS: s.fs, FormatMajorVersion: pebble.FormatWALSyncChunks, ErrorIfExists: true, Logger: readLogger{}})
+	st, err := Open(Options{Dir: to, FS: s.fs, Now: func() job.Millis { return 0 }, Sync: OS})
 	if err != nil {
-		return err
+		return errors.Join(err, from.Close())
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	s.h, s.to = &handle{db: from}, db.NewBatch()
-	for _, f := range []func() error{s.others, s.jobs, func() error { return s.flush(0) }, db.Flush} {
-		if err := f(); err != nil {
-			return err
+	defer func() { err = errors.Join(err, st.Close()) }()
+	s.h, s.db = &handle{db: from}, st.db.Load()
+	err = s.db.guarded(func(db *pebble.DB) (err error) { // a disk that fails ends it
+		defer func() {
+			if p := recover(); p != nil { // Pebble's Fatalf
+				err = corrupt("%s", firstLine(fmt.Sprint(p)))
+			}
+			err = errors.Join(err, from.Close())
+		}()
+		s.to = db.NewBatch()
+		for _, f := range []func() error{s.others, s.jobs, func() error { return s.flush(0) }} {
+			if err := f(); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if p := s.db.poison.Load(); p != nil {
+		return job.Errorf(job.Unavailable, "writing into %s: %v", to, p.Cause)
 	}
-	return nil
+	if err == nil {
+		err = st.Reopen(context.Background()) //nolint:forbidigo // it does not ask
+	}
+	return err
 }
 
 // flush hands over what was collected, once it is more than so many bytes.
@@ -314,7 +374,7 @@ func (s *salvage) flush(most int) error {
 	if s.to.Len() <= most {
 		return nil
 	}
-	err := s.to.Commit(pebble.NoSync)
+	err := s.db.recovering(func() error { return s.to.Commit(pebble.NoSync) })
 	s.to.Reset()
 	return err
 }
@@ -329,7 +389,12 @@ func (s *salvage) set(key, value []byte) error {
 // others copies rows, failures and the dates of receipts.
 func (s *salvage) others() error {
 	for t := range job.Tables {
-		gaps, err := s.h.scanAround(rowKey(nil, t, ""), rowKey(nil, t+1, ""), s.set)
+		gaps, err := s.h.scanAround(rowKey(nil, t, ""), rowKey(nil, t+1, ""), func(key, value []byte) error {
+			if t == job.Credentials {
+				s.out.Tokens++
+			}
+			return s.set(key, value)
+		})
 		if err != nil {
 			return err
 		}

@@ -1,11 +1,15 @@
 package embedded_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -73,6 +77,9 @@ func salvaged(t *testing.T, fs *vfs.MemFS, o *outside) (out embedded.Salvaged, e
 	if back > 0 && !strings.Contains(told, ".log") {
 		t.Errorf("%d jobs that were finished are there again: %s", back, told)
 	}
+	for range 2 { // what the first start wrote must not keep the next from it
+		check(t, openDir(t, fs, "new").Close())
+	}
 	if got := int64(len(o.open) - lost + back); out.Jobs != got || out.Aside != int64(len(aside)) {
 		t.Errorf("it tells of %d jobs and %d set aside, and the directory has %d and %d", out.Jobs, out.Aside, got, len(aside))
 	}
@@ -96,8 +103,8 @@ func TestWhatCanBeReadOfADamagedDirectoryIsSalvaged(t *testing.T) {
 			if used == 0 {
 				continue
 			}
-			for _, damage := range []string{"flip 1", "flip 2", "flip 3", "zeros", "cut", "gone"} {
-				if kind == "table" && (damage == "flip 2" || damage == "flip 3") {
+			for _, damage := range []string{"flip 1", "flip 2", "flip 3", "zeros", "cut", "cut between records", "emptied", "gone"} {
+				if kind == "table" && (damage == "flip 2" || damage == "flip 3") || kind != "log" && strings.HasSuffix(damage, "ed") || kind != "log" && damage == "cut between records" {
 					continue // the search for the end of a bad block takes its time
 				}
 				t.Run(ended+" "+name+" "+damage, func(t *testing.T) {
@@ -110,6 +117,10 @@ func TestWhatCanBeReadOfADamagedDirectoryIsSalvaged(t *testing.T) {
 						clear(b[at:min(at+4096, used)])
 					case "cut":
 						b = b[:used/2]
+					case "cut between records":
+						b = b[:recordFrom(b, used/2)]
+					case "emptied":
+						b = nil
 					case "gone":
 					default:
 						b[rng.IntN(used)] ^= 1 << rng.IntN(8)
@@ -126,6 +137,9 @@ func TestWhatCanBeReadOfADamagedDirectoryIsSalvaged(t *testing.T) {
 						t.Error(err)
 					case kind != "table" && kind != "log" && out.Jobs != int64(len(o.open)):
 						t.Errorf("%d of %d jobs came over: %q", out.Jobs, len(o.open), out.Lost)
+					case kind == "log" && !strings.HasPrefix(damage, "flip") && damage != "zeros" && out.Jobs < int64(len(o.open)) &&
+						!strings.Contains(fmt.Sprint(out.Lost), path.Base(name)):
+						t.Errorf("%d of %d jobs came over, and %q does not tell of the log", out.Jobs, len(o.open), out.Lost)
 					case kind == "log" && strings.HasPrefix(damage, "flip") && out.Jobs < int64(len(o.open)-1):
 						t.Errorf("one changed record cost %d of %d jobs", int64(len(o.open))-out.Jobs, len(o.open))
 					case len(out.Lost) > 0:
@@ -138,6 +152,99 @@ func TestWhatCanBeReadOfADamagedDirectoryIsSalvaged(t *testing.T) {
 			}
 		}
 	}
+}
+
+// recordFrom is the end of the first record of a log that reaches so far.
+func recordFrom(b []byte, far int) (at int) {
+	for at < far {
+		if at += 19 + int(binary.LittleEndian.Uint16(b[at+4:])); at>>15 != (at+19)>>15 {
+			at = (at + 19) >> 15 << 15 // the rest of a block is padding
+		}
+	}
+	return at
+}
+
+// What is whole comes over whole, and nothing is told of it.
+func TestASalvageOfWhatIsWholeLosesNothing(t *testing.T) {
+	for _, ended := range []string{"killed", "closed"} {
+		fs, o := flippable(t, ended)
+		out, err := salvaged(t, fs, o)
+		if err != nil || out.Jobs != int64(len(o.open)) || len(out.Lost) > 0 || out.Rows {
+			t.Errorf("%s: %d of %d jobs, %q (%v)", ended, out.Jobs, len(o.open), out.Lost, err)
+		}
+	}
+}
+
+// SYNCED knows which list of tables is the newest, whatever a marker says; and a list of
+// another day may stand beside the copy of the right one.
+func TestASalvageTakesTheNewestListOfTables(t *testing.T) {
+	for _, as := range []string{"MANIFEST-000001", "MANIFEST-999999"} {
+		fs, o := flippable(t, "closed")
+		names, err := fs.List("root/data")
+		check(t, err)
+		for _, name := range names {
+			if strings.HasPrefix(name, "marker.manifest.") {
+				check(t, fs.Rename("root/data/"+name, "root/data/marker.manifest.000099."+as))
+			}
+			if strings.HasPrefix(name, "MANIFEST-") {
+				check(t, fs.Remove("root/data/"+name))
+			}
+		}
+		first, _ := inTables(t, aJob("q"))
+		names, err = first.List("root/data")
+		check(t, err)
+		for _, name := range names {
+			if strings.HasPrefix(name, "MANIFEST-") {
+				writeFile(t, fs, "root/data/MANIFEST-000001", readFile(t, first, "root/data/"+name))
+			}
+		}
+		out, err := salvaged(t, fs, o)
+		if err != nil || out.Jobs != int64(len(o.open)) {
+			t.Errorf("%s: %d of %d jobs (%v), %q", as, out.Jobs, len(o.open), err, out.Lost)
+		}
+	}
+}
+
+// A disk that takes no more ends it with a reason, and leaves nothing.
+func TestASalvageOnAFullDiskLeavesNothing(t *testing.T) {
+	fs, o := flippable(t, "killed")
+	for room := int64(1); ; room *= 3 {
+		disk := &fullDisk{FS: fs, room: room}
+		out, err := embedded.Salvage(disk, "root", "new")
+		if err == nil {
+			if out.Jobs != int64(len(o.open)) || room == 1 {
+				t.Errorf("%d of %d jobs in %d writes", out.Jobs, len(o.open), room)
+			}
+			return
+		}
+		if _, bad := fs.Stat("new"); bad == nil || !strings.Contains(err.Error(), "no space") {
+			t.Errorf("after %d writes it left something, or said %v", room, err)
+		}
+	}
+}
+
+// fullDisk takes so many writes and syncs below "new".
+type fullDisk struct {
+	vfs.FS
+	room int64
+	used atomic.Int64
+}
+
+func (d *fullDisk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := d.FS.Create(name, c)
+	return &fullFile{f, d}, err
+}
+
+type fullFile struct {
+	vfs.File
+	disk *fullDisk
+}
+
+func (f *fullFile) Write(p []byte) (int, error) {
+	if f.disk.used.Add(1) > f.disk.room {
+		return 0, syscall.ENOSPC
+	}
+	return f.File.Write(p)
 }
 
 // inTables are stores that were used one after the other, so that what each wrote is in

@@ -140,6 +140,9 @@ func Open(opts Options) (*Store, error) {
 	s := &Store{opts: opts, claim: claim, names: newNames()}
 	_ = opts.FS.Remove(s.probePath()) // of a process that was killed; its space is needed, its absence usual
 	_ = opts.FS.RemoveAll(s.asidePath())
+	if exists(opts.FS, opts.FS.PathJoin(opts.Dir, "FORMAT")) {
+		_ = opts.FS.RemoveAll(opts.FS.PathJoin(opts.Dir, Unfinished)) // it was finished
+	}
 	if s.witness, err = openWitness(opts.FS, opts.Dir, opts.Logf); err == nil {
 		if err = s.checkFormat(); err == nil {
 			err = s.load()
@@ -223,9 +226,18 @@ func (s *Store) writeFormat() error {
 	return syncDir(fs, s.opts.Dir)
 }
 
+// Unfinished is a directory below one that a restore fills. What is in it moves up at
+// the end, FORMAT last.
+const Unfinished = "restore.tmp"
+
 // ReadFormat reads the number in a FORMAT file.
 func ReadFormat(fs vfs.FS, path string) (n int, err error) {
 	f, err := fs.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		if dir := fs.PathDir(path); exists(fs, fs.PathJoin(dir, Unfinished)) {
+			return 0, job.Errorf(job.Invalid, "%s holds a restore that did not come to its end (%s, and no FORMAT); delete it, and restore again", dir, Unfinished)
+		}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("reading %s: %w", path, err)
 	}
@@ -237,6 +249,11 @@ func ReadFormat(fs vfs.FS, path string) (n int, err error) {
 		return 0, corrupt("%s holds no format number, as it does in a data directory of Reprise", path)
 	}
 	return n, nil
+}
+
+func exists(fs vfs.FS, path string) bool {
+	_, err := fs.Stat(path)
+	return err == nil
 }
 
 // makeDir makes a directory so that a power cut does not take it away: every
@@ -483,7 +500,11 @@ func (s *Store) Close() error {
 	healthy := h.poison.Load() == nil
 	err := s.closeHandle()
 	if healthy && err == nil { // all of it is on disk
-		s.witness.closed(int64(s.index.listing.len()))
+		jobs := int64(s.index.listing.len())
+		if len((&access{s: s}).Unreadable()) > 0 {
+			jobs = -1 // those are on disk as well, if nobody deleted them
+		}
+		s.witness.closed(jobs)
 	}
 	return errors.Join(err, s.witness.close(), s.claim.Close())
 }
