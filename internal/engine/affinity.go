@@ -13,7 +13,7 @@ import (
 // session without tags pays for none of it.
 
 // affinityTag is what a session knows of a tag.
-func (r *run) affinityTag(session, tag string) (*job.AffinityTag, error) {
+func (r *Tx) affinityTag(session, tag string) (*job.AffinityTag, error) {
 	row, err := r.tx.Row(job.Affinities, job.GateKey(session, tag))
 	t, _ := row.(*job.AffinityTag)
 	return t, err
@@ -21,7 +21,7 @@ func (r *run) affinityTag(session, tag string) (*job.AffinityTag, error) {
 
 // admitTags refuses tasks with more tags than a session may have, before anything
 // is written.
-func (r *run) admitTags(list []NewJob, out []Added) error {
+func (r *Tx) admitTags(list []NewJob, out []Added) error {
 	var fresh map[string]map[string]bool // by session
 	for i := range list {
 		a := list[i].Job.Affinity()
@@ -57,7 +57,7 @@ func (r *run) admitTags(list []NewJob, out []Added) error {
 
 // follow puts a task with a tag where it belongs: into line if it is the next of
 // its tag, else aside.
-func (r *run) follow(j *job.Job) error {
+func (r *Tx) follow(j *job.Job) error {
 	q, err := r.queue(j.Queue)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (r *run) follow(j *job.Job) error {
 }
 
 // newTag counts one more tag of a session.
-func (r *run) newTag(session string) error {
+func (r *Tx) newTag(session string) error {
 	known, err := r.aSession(session)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (t *roster) tag(session string) {
 }
 
 // lead makes a task the next of its tag.
-func (r *run) lead(q *job.Queue, known *job.AffinityTag, j *job.Job) error {
+func (r *Tx) lead(q *job.Queue, known *job.AffinityTag, j *job.Job) error {
 	t := *known
 	t.Head, t.Until = job.ID{}, 0
 	if wait := q.Grid.AffinityWait; wait > 0 {
@@ -117,7 +117,7 @@ func (r *run) lead(q *job.Queue, known *job.AffinityTag, j *job.Job) error {
 
 // keepHead keeps the next task of a tag for the engines that ran the tag, and
 // writes what is known of that.
-func (r *run) keepHead(t *job.AffinityTag, j *job.Job) (bad error) {
+func (r *Tx) keepHead(t *job.AffinityTag, j *job.Job) (bad error) {
 	var keep []string
 	if t.Head == j.ID {
 		keep = rule.AffinityFor(t.Engines, func(name string) bool {
@@ -138,7 +138,7 @@ func (r *run) keepHead(t *job.AffinityTag, j *job.Job) (bad error) {
 }
 
 // keepFor has a task stand in line for these engines only; none = for anyone.
-func (r *run) keepFor(j *job.Job, engines []string) error {
+func (r *Tx) keepFor(j *job.Job, engines []string) error {
 	a := j.Affinity()
 	if j.Park == "" && slices.Equal(engines, a.For) {
 		return nil
@@ -161,7 +161,7 @@ type strayed struct {
 }
 
 // followed is what a step on a task with a tag means for those behind it.
-func (r *run) followed(old, j *job.Job) error {
+func (r *Tx) followed(old, j *job.Job) error {
 	if j.State != job.Leased || len(j.Leases) <= len(old.Leases) {
 		r.strayed = append(r.strayed, strayed{
 			j.Queue, old.Affinity().Tag, j.ID, old.State == job.Dead && j.State == job.Ready && j.Deliveries == 0,
@@ -190,7 +190,7 @@ func (r *run) followed(old, j *job.Job) error {
 }
 
 // keepTags has the next tasks of tags follow those that strayed.
-func (r *run) keepTags() error {
+func (r *Tx) keepTags() error {
 	for len(r.strayed) > 0 {
 		s := r.strayed[0]
 		r.strayed = r.strayed[1:]
@@ -218,7 +218,7 @@ func (r *run) keepTags() error {
 }
 
 // nextOfTag makes the foremost of those that stand aside the next of their tag.
-func (r *run) nextOfTag(t *job.AffinityTag) error {
+func (r *Tx) nextOfTag(t *job.AffinityTag) error {
 	ids, err := r.tx.Parked(rule.AffinityPark(t.Session, t.Tag), 1)
 	if err != nil {
 		return err
@@ -240,7 +240,7 @@ func (r *run) nextOfTag(t *job.AffinityTag) error {
 
 // endAffinity lets anyone take the next task of a tag, whose wait is over, and
 // the one behind it be the next.
-func (r *run) endAffinity(known *job.AffinityTag) error {
+func (r *Tx) endAffinity(known *job.AffinityTag) error {
 	j, err := r.tx.Get(known.Head)
 	if err != nil {
 		return err
@@ -255,7 +255,7 @@ func (r *run) endAffinity(known *job.AffinityTag) error {
 
 // restartAffinities begins the waits anew: the steady clock of this start is
 // another one, and engines must come back first.
-func (r *run) restartAffinities() error {
+func (r *Tx) restartAffinities() error {
 	for after := ""; ; {
 		rows, err := r.tx.Rows(job.Affinities, after, tickMax)
 		if err != nil || len(rows) == 0 {
@@ -281,7 +281,7 @@ func (r *run) restartAffinities() error {
 }
 
 // forgetTags forgets what a session knew of its tags.
-func (r *run) forgetTags(session string) (err error) {
+func (r *Tx) forgetTags(session string) (err error) {
 	var keys []string
 	if err := r.ofQueue(job.Affinities, session, func(row job.Row) { keys = append(keys, row.Key()) }); err != nil {
 		return err
@@ -295,7 +295,7 @@ func (r *run) forgetTags(session string) (err error) {
 }
 
 // tagSituation tells how a task stands to the others of its tag.
-func (r *run) tagSituation(s *rule.Situation) (err error) {
+func (r *Tx) tagSituation(s *rule.Situation) (err error) {
 	if s.Tag, err = r.affinityTag(s.Job.Queue, s.Job.Affinity().Tag); s.Tag != nil && err == nil {
 		s.TagHead, err = r.tx.Get(s.Tag.Head)
 	}

@@ -74,7 +74,7 @@ func (t *TurnTally) add(u *TurnTally) {
 
 // noteTurn measures what became of a member of a group. Whose groups are not given
 // out in turns costs a look at a name.
-func (r *run) noteTurn(t *Tally, old, j *job.Job, eff *rule.Effect) {
+func (r *Tx) noteTurn(t *Tally, old, j *job.Job, eff *rule.Effect) {
 	if old.Group == "" || len(eff.Ended) == 0 && !eff.Late {
 		return
 	}
@@ -96,7 +96,7 @@ func (r *run) noteTurn(t *Tally, old, j *job.Job, eff *rule.Effect) {
 func (e *Engine) QueueMeasured(ctx context.Context, name string) (m QueueMeasures, own bool, err error) {
 	m.Name = name
 	m.Tally, own = e.meter.named(name)
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		m.Depth = v.Depth(name)
 		q, err := queueOf(v, name)
 		if err == nil {

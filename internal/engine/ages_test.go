@@ -32,19 +32,19 @@ func TestTheOldestOfEachStateIsTold(t *testing.T) { // inbox.md, metrics
 		r.queue("in", func(q *job.Queue) { q.Retry.Limit = job.LimitOf(1) })
 		r.ages(engine.Ages{})
 		r.members("a1")
-		r.pass(5 * s)
+		r.Pass(5 * s)
 		r.members("b1")
 		r.ages(engine.Ages{job.Ready: 5 * s})
 		held := r.took(engine.TurnOptions{Local: true}, "a: a1")
-		r.pass(s)
+		r.Pass(s)
 		r.ages(engine.Ages{job.Ready: s, job.Leased: 6 * s})
 		r.settle(held["a1"], job.Retried)
 		r.ages(engine.Ages{job.Ready: s, job.Scheduled: 6 * s})
-		r.pass(10 * s)
+		r.Pass(10 * s)
 		held = r.took(engine.TurnOptions{Local: true, Turns: 9}, "b: b1; a: a1")
 		r.settle(held["a1"], job.Retried)
 		r.settle(held["b1"], job.OK)
-		r.pass(s)
+		r.Pass(s)
 		r.ages(engine.Ages{job.Dead: 17 * s})
 	})
 }
@@ -54,11 +54,11 @@ func TestLatencyAndAttemptsOfTurnsAreMeasured(t *testing.T) { // inbox.md, metri
 	inbox(t, bothModes, func(r *rig) {
 		r.queue("in", func(q *job.Queue) { q.Retry.Limit = job.LimitOf(2) })
 		r.members("a1", "b1", "c1")
-		r.member("d1", func(n *engine.NewJob) { n.Job.GraceUntil = r.clock.Wall() + 9*job.Second })
+		r.member("d1", func(n *engine.NewJob) { n.Job.GraceUntil = r.Clock.Wall() + 9*job.Second })
 		r.run(-1, "a1 b1 d1") // c1 at once; d1 inside its time to live, which is no attempt
-		r.pass(10 * job.Second)
+		r.Pass(10 * job.Second)
 		r.run(-1, "b1") // a1 at the second attempt, d1 at the first
-		r.pass(10 * job.Second)
+		r.Pass(10 * job.Second)
 		r.run(-1, "b1")
 		r.expect("b1", job.Dead)
 		r.puts("q", "x") // of a queue without turns nothing is
@@ -92,11 +92,11 @@ func TestTheOldestOfEachStatusIsTold(t *testing.T) {
 			}
 		}
 		r.members("a1") // will be exhausted
-		r.pass(s)
+		r.Pass(s)
 		r.members("b1") // will retry
-		r.pass(s)
+		r.Pass(s)
 		r.members("c1") // will be paused
-		r.pass(s)
+		r.Pass(s)
 		held := r.took(engine.TurnOptions{Local: true, Turns: 9}, "a: a1; b: b1; c: c1")
 		ages(engine.StatusAges{rule.StatusRunning: 3 * s})
 		r.settle(held["a1"], job.Retried)
@@ -104,11 +104,11 @@ func TestTheOldestOfEachStatusIsTold(t *testing.T) {
 		if _, err := r.Pause(r.Context(), job.Actor{}, held["c1"].Job.ID); err != nil {
 			r.Fatal(err)
 		}
-		r.pass(s)
+		r.Pass(s)
 		r.members("d1") // waits
 		ages(engine.StatusAges{rule.StatusRetrying: 4 * s, rule.StatusRunning: 3 * s, rule.StatusPaused: 2 * s, rule.StatusWaiting: 1})
 		r.settle(held["b1"], job.Retried)
-		r.pass(10 * s)
+		r.Pass(10 * s)
 		again := r.took(engine.TurnOptions{Local: true, Turns: 9}, "a: a1; b: b1; d: d1")
 		r.settle(again["a1"], job.Retried) // the second one: exhausted
 		r.settle(again["b1"], job.Released)

@@ -29,7 +29,7 @@ type emptied struct {
 
 // empties reports whether the holder is emptied for the queue, perhaps from
 // now on: it has work, and the next job in line for it must be alone.
-func (r *run) empties(h *holder, queue string) bool {
+func (r *Tx) empties(h *holder, queue string) bool {
 	d, found := r.emptied[queue]
 	span := emptyFor
 	switch {
@@ -51,7 +51,7 @@ func (r *run) empties(h *holder, queue string) bool {
 
 // filled follows a grant: who got something is not emptied any more, and for
 // the queue of a job that is out alone nobody is.
-func (r *run) filled(h *holder, j *job.Job) {
+func (r *Tx) filled(h *holder, j *job.Job) {
 	for queue, d := range r.emptied {
 		if d.holder == h || j.Alone && queue == j.Queue {
 			r.emptied = maps.Clone(r.emptied)
@@ -65,7 +65,7 @@ func (r *run) filled(h *holder, j *job.Job) {
 
 // emptiedBy follows the end of a lease that some call of a worker had: another call
 // of that worker may be emptied, and it is empty when the worker is.
-func (r *run) emptiedBy(worker string) {
+func (r *Tx) emptiedBy(worker string) {
 	for queue, d := range r.emptied {
 		if d.holder.name == worker {
 			r.woken[queue] = true
@@ -74,7 +74,7 @@ func (r *run) emptiedBy(worker string) {
 }
 
 // seeker is how a holder asks the store for work.
-func (r *run) seeker(h *holder) (rule.Seeker, error) {
+func (r *Tx) seeker(h *holder) (rule.Seeker, error) {
 	s := rule.Seeker{
 		Holder: h.name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.opts.Properties,
 		Room: r.roomOf(),
@@ -92,7 +92,7 @@ func (r *run) seeker(h *holder) (rule.Seeker, error) {
 }
 
 // holdsAlone reports whether the one job that a holder has must be alone.
-func (r *run) holdsAlone(name string, ids []job.ID) (bool, error) {
+func (r *Tx) holdsAlone(name string, ids []job.ID) (bool, error) {
 	if len(ids) != 1 {
 		return false, nil
 	}

@@ -115,7 +115,7 @@ func TestAHolderGoesOnWhenItsJobIsNotToBeHadAnyMore(t *testing.T) {
 				r.Fatal(err)
 			}
 		},
-		"expired":      func(r *rig) { r.pass(job.Minute) },
+		"expired":      func(r *rig) { r.Pass(job.Minute) },
 		"paused":       func(r *rig) { r.queue("bad", func(q *job.Queue) { q.Paused = true }) },
 		"held":         func(r *rig) { r.queue("bad", func(q *job.Queue) { q.HoldUntil = r.Now() + job.Hour }) },
 		"group held":   func(r *rig) { _ = r.HoldGroup(r.Context(), "bad", "g", r.Now()+job.Hour) },
@@ -140,7 +140,7 @@ func TestAHolderGoesOnWhenItsJobIsNotToBeHadAnyMore(t *testing.T) {
 func TestAnotherHolderIsEmptiedWhenTheFirstIsGoneOrTakesTooLong(t *testing.T) {
 	for name, fail := range map[string]func(*rig, *stream){
 		"gone":           func(_ *rig, s *stream) { s.close() },
-		"takes too long": func(r *rig, _ *stream) { r.pass(job.Minute) },
+		"takes too long": func(r *rig, _ *stream) { r.Pass(job.Minute) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(r *rig) {
@@ -196,12 +196,12 @@ func TestACallThatIsEmptiedGoesOnWhenAnotherOneOfItsWorkerEnds(t *testing.T) {
 		r.poisonous("q", "poison")
 		got := make(chan []engine.Delivery, 1)
 		go func() { list, _ := r.Lease(r.Context(), mine); got <- list }()
-		r.pass(job.Second)
+		r.Pass(job.Second)
 		if len(got) > 0 {
 			r.Fatal("the worker got another job beside the one that must be alone")
 		}
 		r.settle(a["a"], job.OK)
-		r.pass(job.Second)
+		r.Pass(job.Second)
 		if len(got) == 0 {
 			r.Fatal("the worker has nothing, and its call waits")
 		}

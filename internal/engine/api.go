@@ -140,7 +140,6 @@ type Options struct {
 	Fold          Folder
 	Admin         bool // the configuration has a token with the scope admin that does not expire
 	AuditMax      int  // entries of the audit log by admins, and so many others; 0 = 10,000
-	LocksMax      int  // named locks, the free ones that are kept included; 0 = job.LocksMax
 	MetricsQueues int  // queues that are measured by name, the others together; 0 = MetricsQueues
 	BatchOpsMax   int  // commands in one transaction; 0 = 4096
 	BatchBytesMax int  // payload bytes in one transaction; 0 = 4 MiB
@@ -153,6 +152,7 @@ type Options struct {
 	BlackHoles *job.BlackHoles // engines that fail everything in no time; nil = they are not looked for
 	LostAfter  job.Millis      // an engine that is silent for so long is lost; 0 = MachineLostAfter
 
+	Parts []Part         // in the order in which they are asked
 	Crons []CronSetting  // cron groups from the configuration
 	Zone  *time.Location // of cron entries that name none; nil = the machine's
 }

@@ -47,7 +47,7 @@ func (a *audits) add(who author, n int) {
 }
 
 // half counts one half, and finds who has the most in it.
-func (r *run) half(apart bool) (all, most int, busiest author) {
+func (r *Tx) half(apart bool) (all, most int, busiest author) {
 	look := func(who author, n int) {
 		if who.apart != apart {
 			return
@@ -67,8 +67,8 @@ func (r *run) half(apart bool) (all, most int, busiest author) {
 	return all, most, busiest
 }
 
-// audit notes who did what, in the transaction in which it is done.
-func (r *run) audit(by job.Actor, action, subject string, count int64, changes ...job.Change) error {
+// Audit notes who did what, in the transaction in which it is done.
+func (r *Tx) Audit(by job.Actor, action, subject string, count int64, changes ...job.Change) error {
 	entry := &job.Audit{
 		ID: r.ids.Next(r.now), At: r.now, By: by, Action: action, Subject: subject, Count: count,
 		Changes: changes, Expires: r.now.Add(auditKeep),
@@ -89,7 +89,7 @@ func (r *run) audit(by job.Actor, action, subject string, count int64, changes .
 }
 
 // dropAudits drops the n oldest entries of some authors.
-func (r *run) dropAudits(n int, of func(author) bool) error {
+func (r *Tx) dropAudits(n int, of func(author) bool) error {
 	rows, err := r.tx.Rows(job.Audits, "", 1<<30)
 	if err != nil {
 		return err
@@ -116,10 +116,10 @@ type QueueChanges func(from, to *job.Queue) []job.Change
 
 // auditQueue notes what an operator changed of a queue, if anything: stopping
 // and starting it apart from the other settings.
-func (r *run) auditQueue(by job.Actor, from, to *job.Queue) error {
+func (r *Tx) auditQueue(by job.Actor, from, to *job.Queue) error {
 	if from.Paused != to.Paused {
 		action := map[bool]string{true: "pause", false: "resume"}[to.Paused]
-		if err := r.audit(by, action, subjectOf(to.Name, ""), 0); err != nil {
+		if err := r.Audit(by, action, subjectOf(to.Name, ""), 0); err != nil {
 			return err
 		}
 	}
@@ -127,17 +127,17 @@ func (r *run) auditQueue(by job.Actor, from, to *job.Queue) error {
 		return nil
 	}
 	if changes := r.e.opts.Changes(from, to); changes != nil {
-		return r.audit(by, "set", subjectOf(to.Name, ""), 0, changes...)
+		return r.Audit(by, "set", subjectOf(to.Name, ""), 0, changes...)
 	}
 	return nil
 }
 
 // auditHold notes a hold that was set, or ended, if it was.
-func (r *run) auditHold(by job.Actor, action, queue, group string, from, to job.Millis) error {
+func (r *Tx) auditHold(by job.Actor, action, queue, group string, from, to job.Millis) error {
 	if from == to {
 		return nil
 	}
-	return r.audit(by, action, subjectOf(queue, group), 0, job.Change{
+	return r.Audit(by, action, subjectOf(queue, group), 0, job.Change{
 		Field: "hold_until", From: strconv.FormatInt(int64(from), 10), To: strconv.FormatInt(int64(to), 10),
 	})
 }
@@ -153,7 +153,7 @@ func subjectOf(queue, group string) string {
 // Audits returns up to n entries of the audit log, newest first, those before
 // an entry if that is given.
 func (e *Engine) Audits(ctx context.Context, before job.ID, n int) (list []*job.Audit, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		rows, err := v.Rows(job.Audits, "", 2*e.opts.AuditMax+auditDrop)
 		for _, row := range slices.Backward(rows) {
 			if a := row.(*job.Audit); len(list) < n && (before.IsZero() || a.ID.Before(before)) {
@@ -167,5 +167,5 @@ func (e *Engine) Audits(ctx context.Context, before job.ID, n int) (list []*job.
 
 // Note writes an entry of the audit log for what was done in another call.
 func (e *Engine) Note(ctx context.Context, by job.Actor, action, subject string, count int64) error {
-	return e.do(ctx, 0, func(r *run) error { return r.audit(by, action, subject, count) })
+	return e.do(ctx, 0, func(r *Tx) error { return r.Audit(by, action, subject, count) })
 }

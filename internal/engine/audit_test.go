@@ -106,16 +106,16 @@ func TestEveryActionOfAnOperatorIsAudited(t *testing.T) { // retry.md section 3
 			t.Error(err)
 		}
 		log.told()
-	}, func(r *rig) { r.opts.Changes = told })
+	}, func(r *rig) { r.Opts.Changes = told })
 }
 
 func TestWhatWasChangedOfAQueueSurvivesAPowerCutWithItsEntry(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.queue("q", func(q *job.Queue) { q.MaxJobs = 7 })
-		r.powerCut()
+		r.PowerCut()
 		list, err := r.Audits(r.Context(), job.ID{}, 10)
 		if err != nil || len(list) != 1 || len(list[0].Changes) != 1 || list[0].Changes[0] != (job.Change{Field: "max_jobs", From: "0", To: "7"}) {
 			t.Errorf("%+v %v", list, err)
 		}
-	}, func(r *rig) { r.opts.Changes = told })
+	}, func(r *rig) { r.Opts.Changes = told })
 }

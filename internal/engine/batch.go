@@ -24,7 +24,6 @@ type committer struct {
 	emptied    map[string]emptied // by queue; replaced, never changed
 	audits     audits             // entries of the audit log
 	crons      int                // groups and entries of cron
-	locks      int                // named locks
 	zones      map[string]*time.Location
 	watch      watch
 	disk       disk
@@ -39,7 +38,7 @@ type committer struct {
 	fed        bool    // the last run left holders to be served again
 	streams    [3]int  // holders by job.HolderKind; of unary calls those that wait
 	stage      stage
-	run        run
+	run        Tx
 
 	over []job.ID // tasks that ended, whose dependents are not all told; replaced, never changed
 
@@ -85,10 +84,10 @@ func (e *Engine) spareGifts(list []gift) {
 
 func (b *batch) final() bool { return len(b.ops) > 0 && b.ops[len(b.ops)-1].final }
 
-// run is one execution of a batch inside its transaction. What it changes
+// Tx is one execution of a batch inside its transaction. What it changes
 // outside the transaction is staged here and takes effect only if the
-// transaction commits, because the store may run it twice.
-type run struct {
+// transaction commits, because the store may Tx it twice.
+type Tx struct {
 	e      *Engine
 	c      *committer
 	tx     store.Tx
@@ -119,7 +118,6 @@ type run struct {
 	ticked  bool      // the clock left work behind
 	audits  audits    // change of entries of the audit log
 	crons   int       // change of groups and entries of cron
-	locks   int       // change of named locks
 	stats   Stats
 	ids     job.IDs
 	seq     block
@@ -212,7 +210,7 @@ func (e *Engine) runOnce() *batch {
 }
 
 // all is what one transaction does.
-func (r *run) all(b *batch) error {
+func (r *Tx) all(b *batch) error {
 	if len(r.c.faults.jobs) > 0 {
 		if err := r.duty(dutyAside, r.rejectFaulty); err != nil {
 			return err
@@ -265,7 +263,7 @@ func (r *run) all(b *batch) error {
 }
 
 // upkeep follows what the commands and the clock did, before anybody is served.
-func (r *run) upkeep() error {
+func (r *Tx) upkeep() error {
 	if err := r.excludeAnew(); err != nil {
 		return err
 	}
@@ -278,7 +276,7 @@ func (r *run) upkeep() error {
 	return r.tellDependents()
 }
 
-func (r *run) serveAll() error {
+func (r *Tx) serveAll() error {
 	if err := r.serve(); err != nil {
 		return err
 	}
@@ -348,7 +346,7 @@ func (e *Engine) answerBatch(b *batch) {
 	}
 }
 
-func (r *run) reset(e *Engine, tx store.Tx) {
+func (r *Tx) reset(e *Engine, tx store.Tx) {
 	old := *r
 	if old.rows == nil {
 		old.rows, old.woken = map[string]*job.Queue{}, map[string]bool{}
@@ -356,7 +354,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 		old.bytes = map[*holder]int{}
 		old.joined, old.left = map[string]*holder{}, map[*holder]bool{}
 		old.granted, old.offers = map[job.ID]int{}, map[offerKey]*offer{}
-		old.hooks = hooks{rand: r.uniform, seq: r.nextSeq, paused: r.paused, kept: r.keptDone}
+		old.hooks = hooks{rand: r.uniform, seq: r.NextSeq, paused: r.paused, kept: r.keptDone}
 	}
 	if old.gifts == nil { // those of the run before are on their way
 		old.gifts = *e.gifts.Get().(*[]gift)
@@ -372,10 +370,11 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 	clear(old.joined)
 	clear(old.left)
 	e.core.stage.reset(&e.hub)
+	e.parts.begin()
 	if e.core.rosterUsed {
 		e.core.roster, e.core.rosterUsed = nil, false
 	}
-	*r = run{
+	*r = Tx{
 		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
 		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, bytes: old.bytes, reads: old.reads,
 		gifts: old.gifts[:0], granted: old.granted, offers: old.offers, hooks: old.hooks,
@@ -385,7 +384,7 @@ func (r *run) reset(e *Engine, tx store.Tx) {
 }
 
 // publish makes staged changes true after the transaction was applied.
-func (r *run) publish() {
+func (r *Tx) publish() {
 	c := r.c
 	r.report()
 	r.e.latest.Store(int64(r.now))
@@ -397,7 +396,7 @@ func (r *run) publish() {
 		c.audits.add(who, n)
 	}
 	c.crons += r.crons
-	c.locks += r.locks
+	r.e.parts.publish()
 	for h, n := range r.held {
 		h.held += n
 	}
@@ -447,7 +446,7 @@ func (r *run) publish() {
 }
 
 // holder returns the live stream of a name.
-func (r *run) holder(name string) *holder {
+func (r *Tx) holder(name string) *holder {
 	h := r.joined[name]
 	if h == nil {
 		h = r.c.holders[name]
@@ -458,8 +457,8 @@ func (r *run) holder(name string) *holder {
 	return h
 }
 
-// nextSeq draws a line position, reserving a new block when the last is used up.
-func (r *run) nextSeq() int64 {
+// NextSeq draws a line position, reserving a new block when the last is used up.
+func (r *Tx) NextSeq() int64 {
 	if r.seq.next == r.seq.end {
 		r.seq.end += blockSize
 		if err := r.tx.Set(&job.Reserve{Name: "seq", Next: r.seq.end}); err != nil {
@@ -473,7 +472,7 @@ func (r *run) nextSeq() int64 {
 }
 
 // queue returns the settings of a queue.
-func (r *run) queue(name string) (*job.Queue, error) {
+func (r *Tx) queue(name string) (*job.Queue, error) {
 	if r.lastQ != nil && r.lastQ.Name == name {
 		return r.lastQ, nil
 	}
@@ -492,7 +491,7 @@ func (r *run) queue(name string) (*job.Queue, error) {
 	return q, nil
 }
 
-func (r *run) gate(queue, group string) (*job.Gate, error) {
+func (r *Tx) gate(queue, group string) (*job.Gate, error) {
 	row, err := r.tx.Row(job.Gates, job.GateKey(queue, group))
 	if err != nil {
 		return nil, err
@@ -504,7 +503,7 @@ func (r *run) gate(queue, group string) (*job.Gate, error) {
 }
 
 // view collects what a step on the job may look at.
-func (r *run) view(j *job.Job, queue, group string) (rule.View, error) {
+func (r *Tx) view(j *job.Job, queue, group string) (rule.View, error) {
 	q, err := r.queue(queue)
 	if err != nil {
 		return rule.View{}, err
@@ -549,7 +548,7 @@ func (r *run) view(j *job.Job, queue, group string) (rule.View, error) {
 
 // keptDone is how many finished jobs a queue keeps, and how many queues there are:
 // too many, once half of those that may be are there, since a kept job keeps its queue.
-func (r *run) keptDone(queue string) (jobs int64, queues int) {
+func (r *Tx) keptDone(queue string) (jobs int64, queues int) {
 	if queues = len(r.c.queues); queues > r.e.opts.QueuesMax/2 {
 		queues = rule.RecentQueues + 1
 	}
@@ -557,10 +556,10 @@ func (r *run) keptDone(queue string) (jobs int64, queues int) {
 }
 
 // uniform draws from [0, 1).
-func (r *run) uniform() float64 { return float64(r.e.rnd()>>11) / (1 << 53) }
+func (r *Tx) uniform() float64 { return float64(r.e.rnd()>>11) / (1 << 53) }
 
 // step applies a command to a job and writes the effect.
-func (r *run) step(j *job.Job, c rule.Command) (rule.Effect, error) {
+func (r *Tx) step(j *job.Job, c rule.Command) (rule.Effect, error) {
 	r.doing.job = j.ID
 	v, err := r.view(j, j.Queue, j.Group)
 	if err != nil {
@@ -592,7 +591,7 @@ func (r *run) step(j *job.Job, c rule.Command) (rule.Effect, error) {
 }
 
 // write puts an effect into the transaction.
-func (r *run) write(old *job.Job, eff rule.Effect) error {
+func (r *Tx) write(old *job.Job, eff rule.Effect) error {
 	j := eff.Job
 	for i := range eff.Failures {
 		if j == nil { // it left with its records
@@ -650,7 +649,7 @@ func (r *run) write(old *job.Job, eff rule.Effect) error {
 }
 
 // wake notes queues in which something may have become ready.
-func (r *run) wake(old, j *job.Job) {
+func (r *Tx) wake(old, j *job.Job) {
 	if j != nil && (j.State == job.Ready || j.Wanted > 1) {
 		r.woken[j.Queue] = true
 	}
@@ -660,7 +659,7 @@ func (r *run) wake(old, j *job.Job) {
 }
 
 // setGate writes the row of a group, if there is anything to remember.
-func (r *run) setGate(g *job.Gate) error {
+func (r *Tx) setGate(g *job.Gate) error {
 	if g.Blank() {
 		return r.tx.Unset(job.Gates, g.Key())
 	}
@@ -668,7 +667,7 @@ func (r *run) setGate(g *job.Gate) error {
 }
 
 // sweepGate forgets the row of a group that has no members any more.
-func (r *run) sweepGate(queue, group string) error {
+func (r *Tx) sweepGate(queue, group string) error {
 	g, err := r.gate(queue, group)
 	if err != nil || g.Blank() || g.Hold > 0 || g.Park != "" || g.Paused {
 		return err
@@ -681,7 +680,7 @@ func (r *run) sweepGate(queue, group string) error {
 }
 
 // freed gives a holder its room back.
-func (r *run) freed(l *job.Lease) {
+func (r *Tx) freed(l *job.Lease) {
 	r.leases--
 	if h := r.holder(l.Holder); h != nil {
 		r.held[h]--

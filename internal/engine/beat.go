@@ -30,7 +30,7 @@ type Heard struct {
 // opens the next one.
 func (e *Engine) Heartbeat(ctx context.Context, name string, b Beat) (Heard, error) {
 	var out Heard
-	err := e.do(ctx, 0, func(r *run) (err error) {
+	err := e.do(ctx, 0, func(r *Tx) (err error) {
 		out, err = r.beat(name, b)
 		return err
 	})
@@ -40,7 +40,7 @@ func (e *Engine) Heartbeat(ctx context.Context, name string, b Beat) (Heard, err
 	return out, nil
 }
 
-func (r *run) beat(name string, b Beat) (out Heard, err error) {
+func (r *Tx) beat(name string, b Beat) (out Heard, err error) {
 	if b.Running != nil {
 		row, err := r.liveMachine(name, b.Epoch)
 		if err != nil {
@@ -54,7 +54,7 @@ func (r *run) beat(name string, b Beat) (out Heard, err error) {
 			return out, err
 		}
 	}
-	out.MachineState, err = r.changeMachine(name, b.Epoch, func(r *run, old, row *job.Holder) error {
+	out.MachineState, err = r.changeMachine(name, b.Epoch, func(r *Tx, old, row *job.Holder) error {
 		m := row.Machine
 		if h := m.Health; h.Until > 0 && h.Until <= r.now {
 			var err error
@@ -79,7 +79,7 @@ func (r *run) beat(name string, b Beat) (out Heard, err error) {
 // compare keeps what a machine runs yet, and ends what it does not and was given
 // by a date: a run that had begun is lost, one that had not ends as unbegun says. It
 // returns what it is to stop.
-func (r *run) compare(name string, running []Running, old *job.Holder, by job.Millis, unbegun job.Ending) (stop []Running, err error) {
+func (r *Tx) compare(name string, running []Running, old *job.Holder, by job.Millis, unbegun job.Ending) (stop []Running, err error) {
 	named := make(map[Running]bool, len(running))
 	for _, w := range running {
 		named[w] = true
@@ -125,7 +125,7 @@ func (r *run) compare(name string, running []Running, old *job.Holder, by job.Mi
 
 // machineBack lets the clocks of the runs of a machine go on that is heard for the
 // first time after a start of the server.
-func (r *run) machineBack(row *job.Holder) error {
+func (r *Tx) machineBack(row *job.Holder) error {
 	if row == nil || !row.Machine.Awaited {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (r *run) machineBack(row *job.Holder) error {
 // begins is when a machine has a slot for a task that it is given, at the latest:
 // now, or when enough of what it has is over. 0 = that is not known, or does not
 // matter.
-func (r *run) begins(h *holder, q *job.Queue, j *job.Job) (job.Millis, error) {
+func (r *Tx) begins(h *holder, q *job.Queue, j *job.Job) (job.Millis, error) {
 	switch {
 	case !h.machine || q.RunTimeout+j.RunTimeout == 0 || q.StartTimeout+j.StartTimeout > 0:
 		return 0, nil

@@ -63,7 +63,7 @@ func (c *budgets) publish(s *spending) {
 }
 
 // budget returns a budget, nil if there is none.
-func (r *run) budget(key string) (*job.Budget, error) {
+func (r *Tx) budget(key string) (*job.Budget, error) {
 	b, err := r.budgetRow(key)
 	if b != nil && b.Gone {
 		b = nil
@@ -72,14 +72,14 @@ func (r *run) budget(key string) (*job.Budget, error) {
 }
 
 // budgetRow is budget with one that is gone.
-func (r *run) budgetRow(key string) (*job.Budget, error) {
+func (r *Tx) budgetRow(key string) (*job.Budget, error) {
 	row, err := r.tx.Row(job.Budgets, key)
 	b, _ := row.(*job.Budget)
 	return b, err
 }
 
 // usage returns what is out of a budget, to be changed.
-func (r *run) usage(key string) *rule.Usage {
+func (r *Tx) usage(key string) *rule.Usage {
 	u := r.spending.usage[key]
 	if u == nil {
 		if r.spending.usage == nil {
@@ -92,7 +92,7 @@ func (r *run) usage(key string) *rule.Usage {
 }
 
 // touch notes that who waits for a budget is to be looked at.
-func (r *run) touch(key string) {
+func (r *Tx) touch(key string) {
 	if r.spending.touched == nil {
 		r.spending.touched = map[string]bool{}
 	}
@@ -101,7 +101,7 @@ func (r *run) touch(key string) {
 
 // bill counts what a job that changes takes from its budgets and gives back:
 // the one place through which every lease begins and ends.
-func (r *run) bill(old, j *job.Job) error {
+func (r *Tx) bill(old, j *job.Job) error {
 	if key := rule.WaitsFor(old); key != "" && (j == nil || j.Park != old.Park) {
 		r.touch(key) // the next who waits may fit
 	}
@@ -147,7 +147,7 @@ func leasesOf(j *job.Job) int {
 // one never runs again.
 func refers(j *job.Job) bool { return j != nil && j.State != job.Done }
 
-func (r *run) refer(key string, n int64) {
+func (r *Tx) refer(key string, n int64) {
 	if r.spending.jobs == nil {
 		r.spending.jobs = map[string]int64{}
 	}
@@ -157,7 +157,7 @@ func (r *run) refer(key string, n int64) {
 }
 
 // keepBudgets writes how many jobs refer to each budget, with the jobs that do.
-func (r *run) keepBudgets() error {
+func (r *Tx) keepBudgets() error {
 	for _, key := range sortedKeys(r.spending.jobs) {
 		b, err := r.budgetRow(key)
 		if err != nil {
@@ -183,7 +183,7 @@ func (r *run) keepBudgets() error {
 
 // lacks is the first budget that does not let the job start now: "" if all
 // do. Who stands behind somebody that waits for one waits for it, too.
-func (r *run) lacks(j *job.Job) (string, error) {
+func (r *Tx) lacks(j *job.Job) (string, error) {
 	for _, u := range j.Budgets() {
 		b, err := r.budget(u.Key)
 		if err != nil {
@@ -206,7 +206,7 @@ func (r *run) lacks(j *job.Job) (string, error) {
 	return "", nil
 }
 
-func (r *run) firstWaiting(key string) (*job.Job, error) {
+func (r *Tx) firstWaiting(key string) (*job.Job, error) {
 	ids, err := r.tx.Parked(rule.BudgetPark(key), 1)
 	if err != nil || len(ids) == 0 {
 		return nil, err
@@ -215,7 +215,7 @@ func (r *run) firstWaiting(key string) (*job.Job, error) {
 }
 
 // setAside takes a job out of its line until a budget has what it needs.
-func (r *run) setAside(j *job.Job, key string) error {
+func (r *Tx) setAside(j *job.Job, key string) error {
 	r.spending.aside++
 	r.touch(key)
 	r.moved = r.moved || j.Group != ""
@@ -225,7 +225,7 @@ func (r *run) setAside(j *job.Job, key string) error {
 // taskAside takes a task that lacks units of a budget out of its line. What was
 // read ahead of that line knows it as given out. Of very many the rest comes in
 // the next run.
-func (r *run) taskAside(j *job.Job) (aside bool, err error) {
+func (r *Tx) taskAside(j *job.Job) (aside bool, err error) {
 	key, err := r.lacks(j)
 	if err != nil || key == "" {
 		return false, err
@@ -236,13 +236,13 @@ func (r *run) taskAside(j *job.Job) (aside bool, err error) {
 	return true, r.setAside(j, key)
 }
 
-func (r *run) park(j *job.Job, label string) error {
+func (r *Tx) park(j *job.Job, label string) error {
 	_, err := r.step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) { n.Park = label }})
 	return err
 }
 
 // dueBudgets notes those that time has given what their first waiter needs.
-func (r *run) dueBudgets() {
+func (r *Tx) dueBudgets() {
 	for key, at := range r.c.budgets.due {
 		if at <= r.steady {
 			r.touch(key)
@@ -252,7 +252,7 @@ func (r *run) dueBudgets() {
 
 // returnBudgeted lets those who waited back into their lines, in order, as
 // many as there are units for.
-func (r *run) returnBudgeted() error {
+func (r *Tx) returnBudgeted() error {
 	if len(r.c.budgets.awake)+len(r.spending.touched) == 0 {
 		return nil
 	}
@@ -273,7 +273,7 @@ func (r *run) returnBudgeted() error {
 	return nil
 }
 
-func (r *run) returnSome(key string, most int) (n int, err error) {
+func (r *Tx) returnSome(key string, most int) (n int, err error) {
 	b, err := r.budget(key)
 	if err != nil || b == nil {
 		return 0, err
@@ -314,7 +314,7 @@ func costOf(j *job.Job, key string) int64 {
 // lookAhead says for every budget that changed when it is looked at again:
 // at once if its first waiter fits, because those who returned before it found
 // no worker; else when time has given enough.
-func (r *run) lookAhead() error {
+func (r *Tx) lookAhead() error {
 	s := &r.spending
 	if s.looked = true; len(s.touched) == 0 {
 		return nil
@@ -350,7 +350,7 @@ func (r *run) lookAhead() error {
 }
 
 // nextBudget is when the first of them is due; 0 = never.
-func (r *run) nextBudget() (soonest job.Millis) {
+func (r *Tx) nextBudget() (soonest job.Millis) {
 	sooner := func(at job.Millis) {
 		if at > 0 && (soonest == 0 || at < soonest) {
 			soonest = at
@@ -404,7 +404,7 @@ func (c *committer) loadBudgets(v store.Reader, holders []string, steady job.Mil
 
 // shortOf is the budget that keeps a ready job from running, nil if none does,
 // and when time gives what it needs.
-func (r *run) shortOf(j *job.Job) (short *job.Budget, again job.Millis, err error) {
+func (r *Tx) shortOf(j *job.Job) (short *job.Budget, again job.Millis, err error) {
 	key := rule.WaitsFor(j)
 	if key == "" {
 		if key, err = r.lacks(j); err != nil || key == "" {

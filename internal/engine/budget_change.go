@@ -23,7 +23,7 @@ type BudgetState struct {
 // Budgets lists all budgets by key.
 func (e *Engine) Budgets(ctx context.Context) ([]BudgetState, error) {
 	var out []BudgetState
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		rows, err := r.tx.Rows(job.Budgets, "", job.BudgetsMax)
 		out = make([]BudgetState, 0, len(rows))
 		for _, row := range rows {
@@ -44,7 +44,7 @@ func (e *Engine) Budgets(ctx context.Context) ([]BudgetState, error) {
 // Budget returns one budget, or NotFound.
 func (e *Engine) Budget(ctx context.Context, key string) (BudgetState, error) {
 	var out BudgetState
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		b, err := r.budget(key)
 		if err == nil && b == nil {
 			err = noBudget(key)
@@ -61,7 +61,7 @@ func (e *Engine) Budget(ctx context.Context, key string) (BudgetState, error) {
 	return out, nil
 }
 
-func (r *run) budgetState(b *job.Budget) (BudgetState, error) {
+func (r *Tx) budgetState(b *job.Budget) (BudgetState, error) {
 	shown := *b
 	shown.Jobs += r.spending.jobs[b.Name]
 	u := *r.usage(b.Name)
@@ -105,7 +105,7 @@ func (e *Engine) changeBudget(ctx context.Context, key string, by job.Actor, act
 	if err := e.enoughForJobs(ctx, key, change); err != nil {
 		return out, err
 	}
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		old, err := r.budget(key)
 		if err != nil {
 			return err
@@ -126,7 +126,7 @@ func (e *Engine) changeBudget(ctx context.Context, key string, by job.Actor, act
 		if err := r.setBudget(old, &b); err != nil {
 			return err
 		}
-		if err := r.audit(by, action, key, 0, budgetChanges(old, &b)...); err != nil {
+		if err := r.Audit(by, action, key, 0, budgetChanges(old, &b)...); err != nil {
 			return err
 		}
 		out, err = r.budgetState(&b)
@@ -164,7 +164,7 @@ func orNull(n int64) string {
 }
 
 // setBudget writes a budget in place of old, nil = a new one.
-func (r *run) setBudget(old, b *job.Budget) error {
+func (r *Tx) setBudget(old, b *job.Budget) error {
 	b.Created, b.Updated, b.Jobs = r.now, r.now, 0
 	if old != nil {
 		b.Created, b.Jobs = old.Created, old.Jobs
@@ -181,7 +181,7 @@ func (r *run) setBudget(old, b *job.Budget) error {
 }
 
 // oneMoreBudget refuses more budgets than may be; coming are about to be made.
-func (r *run) oneMoreBudget(coming int) error {
+func (r *Tx) oneMoreBudget(coming int) error {
 	if r.c.budgets.rows+r.spending.rows+coming < job.BudgetsMax {
 		return nil
 	}
@@ -198,7 +198,7 @@ type cronUse struct {
 	example string // one with that cost
 }
 
-func (r *run) cronUse(key string) (u cronUse, err error) {
+func (r *Tx) cronUse(key string) (u cronUse, err error) {
 	rows, err := r.tx.Rows(job.CronEntries, "", cronsMax)
 	for _, row := range rows {
 		c := row.(*job.CronEntry)
@@ -213,7 +213,7 @@ func (r *run) cronUse(key string) (u cronUse, err error) {
 
 // enoughForCron refuses settings under which the jobs of a cron entry could
 // never be enqueued.
-func (r *run) enoughForCron(b *job.Budget) error {
+func (r *Tx) enoughForCron(b *job.Budget) error {
 	u, err := r.cronUse(b.Name)
 	if err == nil && u.cost > b.Capacity() {
 		err = &job.Error{Kind: job.Unprocessable, Field: "allocation", Text: fmt.Sprintf(
@@ -228,7 +228,7 @@ func (r *run) enoughForCron(b *job.Budget) error {
 func (e *Engine) enoughForJobs(ctx context.Context, key string, change func(*job.Budget) (job.Budget, error)) error {
 	var old *job.Budget
 	var least, jobs int64 // of one that is gone, too: jobs may refer to it yet
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		row, err := r.budgetRow(key)
 		if old, least, jobs = nil, math.MaxInt64, 0; err != nil || row == nil {
 			return err
@@ -275,7 +275,7 @@ func (e *Engine) DeleteBudget(ctx context.Context, key string, by job.Actor) err
 	if err != nil {
 		return err
 	}
-	return e.do(ctx, 0, func(r *run) error {
+	return e.do(ctx, 0, func(r *Tx) error {
 		b, err := r.budget(key)
 		if err == nil && b == nil {
 			err = noBudget(key)
@@ -292,11 +292,11 @@ func (e *Engine) DeleteBudget(ctx context.Context, key string, by job.Actor) err
 		if err := r.dropBudget(b); err != nil {
 			return err
 		}
-		return r.audit(by, "delete budget", key, 0)
+		return r.Audit(by, "delete budget", key, 0)
 	})
 }
 
-func (r *run) dropBudget(b *job.Budget) error {
+func (r *Tx) dropBudget(b *job.Budget) error {
 	r.tx.Durable()
 	r.usage(b.Name).Refill()
 	r.touch(b.Name)
@@ -314,7 +314,7 @@ func (r *run) dropBudget(b *job.Budget) error {
 func (e *Engine) resetBudgets(ctx context.Context) error {
 	for after, left := "", true; left; {
 		last := after
-		err := e.do(ctx, 0, func(r *run) error {
+		err := e.do(ctx, 0, func(r *Tx) error {
 			rows, err := r.tx.Rows(job.Budgets, after, searchPage)
 			for _, row := range rows {
 				b := row.(*job.Budget)
@@ -351,7 +351,7 @@ var errSame = job.Errorf(job.WrongState, "nothing changes")
 // WrongState, and so are unknown budgets and costs above a capacity.
 func (e *Engine) Rebind(ctx context.Context, by job.Actor, id job.ID, b Rebinding) (*job.Job, error) {
 	var out *job.Job
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err
@@ -366,7 +366,7 @@ func (e *Engine) Rebind(ctx context.Context, by job.Actor, id job.ID, b Rebindin
 		if err != nil {
 			return err
 		}
-		return r.audit(by, "rebind", id.String(), 1)
+		return r.Audit(by, "rebind", id.String(), 1)
 	})
 	if err != nil { // out may still be written to
 		return nil, err
@@ -374,7 +374,7 @@ func (e *Engine) Rebind(ctx context.Context, by job.Actor, id job.ID, b Rebindin
 	return out, nil
 }
 
-func (r *run) rebind(j *job.Job, b *Rebinding) (*job.Job, error) {
+func (r *Tx) rebind(j *job.Job, b *Rebinding) (*job.Job, error) {
 	list, err := b.Change(j.Budgets())
 	if err != nil {
 		return j, err
@@ -409,7 +409,7 @@ func (e *Engine) RebindAll(ctx context.Context, s Search, b Rebinding) (changed 
 	all := s.Where
 	s.Where = func(j *job.Job) bool { return j.State.Open() && (all == nil || all(j)) }
 	if len(b.Create) > 0 {
-		err := e.do(ctx, 0, func(r *run) error {
+		err := e.do(ctx, 0, func(r *Tx) error {
 			make, err := r.admitBudgets(nil, nil, b.Create)
 			if err != nil {
 				return err
@@ -420,7 +420,7 @@ func (e *Engine) RebindAll(ctx context.Context, s Search, b Rebinding) (changed 
 			return 0, nil, err
 		}
 	}
-	changed, _, err = e.bulk(ctx, s, func(r *run, j *job.Job) error {
+	changed, _, err = e.bulk(ctx, s, func(r *Tx, j *job.Job) error {
 		if j.State == job.Leased {
 			list, err := b.Change(j.Budgets())
 			if err == nil && !slices.Equal(list, j.Budgets()) && len(stuck) < blockedMax {
@@ -443,7 +443,7 @@ const blockedMax = 10_000
 
 // admitBudgets refuses a list of bindings that cannot be, and returns known
 // with the budgets that are to be made for it.
-func (r *run) admitBudgets(known map[string]*job.Budget, list []job.BudgetUse, create []job.Budget) (map[string]*job.Budget, error) {
+func (r *Tx) admitBudgets(known map[string]*job.Budget, list []job.BudgetUse, create []job.Budget) (map[string]*job.Budget, error) {
 	for i := range create {
 		b := create[i]
 		old, err := r.budget(b.Name)
@@ -476,7 +476,7 @@ func (r *run) admitBudgets(known map[string]*job.Budget, list []job.BudgetUse, c
 	return known, nil
 }
 
-func (r *run) makeBudgets(list map[string]*job.Budget) error {
+func (r *Tx) makeBudgets(list map[string]*job.Budget) error {
 	for _, key := range sortedKeys(list) {
 		b := *list[key]
 		if err := r.setBudget(nil, &b); err != nil {
@@ -488,7 +488,7 @@ func (r *run) makeBudgets(list map[string]*job.Budget) error {
 
 // CheckBinding refuses what RebindAll would refuse for every job.
 func (e *Engine) CheckBinding(ctx context.Context, list []job.BudgetUse, create []job.Budget) error {
-	return e.do(ctx, 0, func(r *run) error {
+	return e.do(ctx, 0, func(r *Tx) error {
 		_, err := r.admitBudgets(nil, list, create)
 		return err
 	})

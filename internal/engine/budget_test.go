@@ -55,7 +55,7 @@ func (r *rig) state(key string) engine.BudgetState {
 // spent wants so many units out, and so many jobs that refer to the budget.
 func (r *rig) spent(key string, out, jobs int64) {
 	r.Helper()
-	r.pass(0)
+	r.Pass(0)
 	if s := r.state(key); s.Out != out || s.Jobs != jobs {
 		r.Fatalf("budget %s: %d units are out and %d jobs refer to it, want %d and %d", key, s.Out, s.Jobs, out, jobs)
 	}
@@ -63,7 +63,7 @@ func (r *rig) spent(key string, out, jobs int64) {
 
 func (r *rig) parked(label string) (names string) {
 	r.Helper()
-	err := r.mem.View(r.Context(), func(v store.Reader) error {
+	err := r.Mem.View(r.Context(), func(v store.Reader) error {
 		ids, err := v.Parked(label, 1000)
 		var list []string
 		for _, id := range ids {
@@ -80,7 +80,7 @@ func (r *rig) parked(label string) (names string) {
 
 func (r *rig) waits(key, want string) {
 	r.Helper()
-	r.pass(0)
+	r.Pass(0)
 	if got := r.parked(rule.BudgetPark(key)); got != want {
 		r.Fatalf("for budget %s wait [%s], want [%s]", key, got, want)
 	}
@@ -124,7 +124,7 @@ func TestUnitsComeBackAtEveryEndOfALease(t *testing.T) {
 			}
 		},
 		"cancel":  func(r *rig, _ *stream) { r.operate("a", cancel) },
-		"timeout": func(r *rig, _ *stream) { r.pass(job.Second) },
+		"timeout": func(r *rig, _ *stream) { r.Pass(job.Second) },
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -198,19 +198,19 @@ func TestABudgetThatComesWithTimeGivesBurstAndDripToTheMillisecond(t *testing.T)
 		w.gets("a0", "a1", "a2")
 		w.ok("a0", "a1", "a2")
 		w.gets() // what comes with time does not come back
-		r.pass(499)
+		r.Pass(499)
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		w.gets("a3")
-		r.pass(500)
+		r.Pass(500)
 		w.gets("a4")
 		r.put("q", "big", costs("k", 3), func(n *engine.NewJob) { n.Job.Priority = 1 })
 		w.gets()
-		r.pass(1499)
+		r.Pass(1499)
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		w.gets("big")
-		r.pass(500)
+		r.Pass(500)
 		w.gets("a5")
 	})
 }
@@ -256,8 +256,8 @@ func TestABlockedHeadBlocksItsStrictGroupAndNoOther(t *testing.T) {
 
 func TestWhatIsOutAndWhoWaitsSurvivesARestartAndAPowerCut(t *testing.T) {
 	for name, again := range map[string]func(r *rig){
-		"restart":   func(r *rig) { r.restart(job.Second) },
-		"power cut": func(r *rig) { r.powerCut() },
+		"restart":   func(r *rig) { r.Restart(job.Second) },
+		"power cut": func(r *rig) { r.PowerCut() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(r *rig) {
@@ -289,7 +289,7 @@ func TestALeaseThatEndsAtTheStartCountsNoMore(t *testing.T) {
 		r.put("q", "a", costs("k", 1))
 		r.put("q", "b", costs("k", 1))
 		w.gets("a")
-		r.restart(0)
+		r.Restart(0)
 		r.spent("k", 0, 2)
 		w = r.anonymous(9)
 		w.gets("a")
@@ -476,7 +476,7 @@ func TestThereAreSoManyBudgetsAndNoMore(t *testing.T) {
 			r.Fatal(err)
 		}
 		r.budget("more", 1)
-	}, func(r *rig) { r.twice = false })
+	}, func(r *rig) { r.Twice = false })
 }
 
 func TestWaitingJobsAreBoundAnewAndRunningOnesAreNot(t *testing.T) {
@@ -544,7 +544,7 @@ func TestADeadJobDoesNotKeepABudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.startReplay(job.Replay{})
-		r.pass(job.Second)
+		r.Pass(job.Second)
 		w := r.stream(engine.StreamOptions{Queues: []string{"q"}, Prefetch: 1})
 		w.gets("dead") // without it
 		w.close()
@@ -556,7 +556,7 @@ func TestADeadJobDoesNotKeepABudget(t *testing.T) {
 func TestABudgetThatIsMadeAgainCountsTheJobsThatReferToIt(t *testing.T) {
 	for name, again := range map[string]func(*rig){
 		"at once":         func(*rig) {},
-		"after a restart": func(r *rig) { r.restart(0) },
+		"after a restart": func(r *rig) { r.Restart(0) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(r *rig) {

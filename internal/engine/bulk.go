@@ -22,7 +22,7 @@ var wiped = []job.Table{job.CronEntries, job.CronGroups, job.Replays, job.Receip
 // more. Between two transactions others come and go, and when an error or ctx
 // ends the call, what was done stays done.
 func (e *Engine) DeleteAll(ctx context.Context, s Search) (deleted int64, err error) {
-	done, _, err := e.bulk(ctx, s, func(r *run, j *job.Job) error { return r.remove(j) })
+	done, _, err := e.bulk(ctx, s, func(r *Tx, j *job.Job) error { return r.remove(j) })
 	return done, err
 }
 
@@ -30,7 +30,7 @@ func (e *Engine) DeleteAll(ctx context.Context, s Search) (deleted int64, err er
 // Finished ones are passed over. Refused are those that a single patch refuses
 // with WrongState; any other refusal ends the call.
 func (e *Engine) PatchAll(ctx context.Context, s Search, p Patch) (patched, refused int64, err error) {
-	return e.bulk(ctx, s.open(), func(r *run, j *job.Job) error {
+	return e.bulk(ctx, s.open(), func(r *Tx, j *job.Job) error {
 		_, err := r.patch(j, p)
 		return err
 	})
@@ -41,7 +41,7 @@ func (e *Engine) PatchAll(ctx context.Context, s Search, p Patch) (patched, refu
 func (e *Engine) Reset(ctx context.Context) (deleted int64, err error) {
 	for _, t := range wiped {
 		for left := true; left; {
-			err := e.do(ctx, 0, func(r *run) error {
+			err := e.do(ctx, 0, func(r *Tx) error {
 				rows, err := r.tx.Rows(t, "", searchPage)
 				for _, row := range rows {
 					if err := r.tx.Unset(t, row.Key()); err != nil {
@@ -66,15 +66,15 @@ func (e *Engine) Reset(ctx context.Context) (deleted int64, err error) {
 	return deleted, err
 }
 
-func (e *Engine) bulk(ctx context.Context, s Search, act func(*run, *job.Job) error) (done, refused int64, err error) {
+func (e *Engine) bulk(ctx context.Context, s Search, act func(*Tx, *job.Job) error) (done, refused int64, err error) {
 	var last job.ID
-	if err := e.view(ctx, func(v store.Reader) error { last = v.MaxID(); return nil }); err != nil {
+	if err := e.View(ctx, func(v store.Reader) error { last = v.MaxID(); return nil }); err != nil {
 		return 0, 0, err
 	}
 	s.Filter.From, s.Filter.Desc, s.Payload = job.ID{}, false, false
 	for more := true; more; {
 		var page, chosen []Listed
-		err := e.view(ctx, func(v store.Reader) (err error) {
+		err := e.View(ctx, func(v store.Reader) (err error) {
 			page, more, err = s.look(v)
 			return err
 		})
@@ -105,10 +105,10 @@ func (e *Engine) bulk(ctx context.Context, s Search, act func(*run, *job.Job) er
 }
 
 // actOn is one transaction of a call over many jobs.
-func (e *Engine) actOn(ctx context.Context, s *Search, list []Listed, act func(*run, *job.Job) error) (done, refused int64, err error) {
+func (e *Engine) actOn(ctx context.Context, s *Search, list []Listed, act func(*Tx, *job.Job) error) (done, refused int64, err error) {
 	var n int64
 	var no []refusal
-	err = e.do(ctx, 0, func(r *run) error {
+	err = e.do(ctx, 0, func(r *Tx) error {
 		n, no = 0, no[:0]
 		r.tx.Durable()
 		for _, l := range list {
@@ -160,7 +160,7 @@ func among[T comparable](values []T, v T) bool { return len(values) == 0 || slic
 
 // remove removes a job in any state; a running one is cancelled first, so a
 // later settle of its holder finds nothing.
-func (r *run) remove(j *job.Job) error {
+func (r *Tx) remove(j *job.Job) error {
 	if j.State.Open() {
 		eff, err := r.step(j, rule.Command{Verb: rule.Cancel})
 		if err != nil {

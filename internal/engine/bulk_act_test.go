@@ -26,7 +26,7 @@ func TestAPatchBringsANewPayloadWhereNothingRuns(t *testing.T) {
 			t.Fatal(v, err)
 		}
 		payload(`"a new one"`)
-		r.restart(job.Second)
+		r.Restart(job.Second)
 		payload(`"a new one"`)
 		list, err := r.Lease(r.Context(), engine.LeaseOptions{Queues: []string{"q"}, Max: 1})
 		if err != nil || string(list[0].Payload) != `"a new one"` {

@@ -49,7 +49,7 @@ func TestACallOverManyJobsTouchesEachOnce(t *testing.T) {
 		r.deletes(of("none"), 0)
 		r.deletes(of("q"), 1111)
 		r.expect("x", job.Ready)
-		r.restart(0) // what was answered is there
+		r.Restart(0) // what was answered is there
 		r.deletes(of(), 1)
 		if n := r.count(engine.Filter{}); n != 0 {
 			r.Errorf("%d jobs are left", n)
@@ -74,13 +74,13 @@ func TestDeletingInFlightJobsFreesTheirHolders(t *testing.T) {
 func TestDeletingManyTakesHiddenJobsToo(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.dies("q", boom, []string{"a", "b"})
-		r.clock.step.Store(int64(2 * job.Day)) // a clock that jumped: purging waits
+		r.Clock.Step.Store(int64(2 * job.Day)) // a clock that jumped: purging waits
 		r.puts("q", "c")
 		if n := r.count(engine.Filter{}); n != 1 {
 			r.Fatalf("%d jobs are to be seen", n)
 		}
 		r.deletes(of(), 3)
-	}, func(r *rig) { r.opts.Server.RetainDead = job.Day })
+	}, func(r *rig) { r.Opts.Server.RetainDead = job.Day })
 }
 
 func TestFinishedJobsArePassedOverByAPatch(t *testing.T) {
@@ -158,7 +158,7 @@ func TestResetForgetsJobsRunsAndKeys(t *testing.T) {
 		if q, _, err := r.Queue(r.Context(), "q"); err != nil || q.MaxJobs != 5 {
 			r.Errorf("the settings are gone: %+v, %v", q, err)
 		}
-	}, func(r *rig) { r.opts.Server.RetainDead = job.Day })
+	}, func(r *rig) { r.Opts.Server.RetainDead = job.Day })
 }
 
 func TestAMoveTakesAJobToTheTakersOfItsNewQueue(t *testing.T) {
@@ -222,7 +222,7 @@ func TestAMoveIsRefusedWhereItWouldBreakSomething(t *testing.T) {
 		if _, err := r.Patch(r.Context(), ann, r.ids["next"], engine.Patch{Queue: "q"}); err != nil {
 			r.Errorf("what waits in a counted queue: %v", err)
 		}
-	}, func(r *rig) { r.opts.QueuesMax = 6; r.opts.Server.RetainDead = job.Day })
+	}, func(r *rig) { r.Opts.QueuesMax = 6; r.Opts.Server.RetainDead = job.Day })
 }
 
 // A group that is left behind, or joined, keeps its hold and loses no member.

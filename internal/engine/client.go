@@ -46,7 +46,7 @@ func (c *clients) publish(l *listening) {
 
 // hear notes a sign of life of whoever drives a session. It costs one look where
 // the session has no timeout.
-func (r *run) hear(q *job.Queue) {
+func (r *Tx) hear(q *job.Queue) {
 	if q.Grid == nil || q.Grid.ClientTimeout == 0 {
 		return
 	}
@@ -59,7 +59,7 @@ func (r *run) hear(q *job.Queue) {
 }
 
 // heardSession is aSession for a call of its client.
-func (r *run) heardSession(name string) (*job.Session, error) {
+func (r *Tx) heardSession(name string) (*job.Session, error) {
 	s, err := r.aSession(name)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (r *run) heardSession(name string) (*job.Session, error) {
 }
 
 // hearDrivers notes that tasks were sent, whatever becomes of them.
-func (r *run) hearDrivers(list []NewJob) error {
+func (r *Tx) hearDrivers(list []NewJob) error {
 	for i := range list {
 		j := &list[i].Job
 		if j.Door != job.DoorGrid || i > 0 && j.Queue == list[i-1].Job.Queue {
@@ -94,7 +94,7 @@ func (l *listening) sooner(at job.Millis) {
 }
 
 // heardOf is when the client of a session was heard of; 0 = nobody waits for it.
-func (r *run) heardOf(session string) job.Millis {
+func (r *Tx) heardOf(session string) job.Millis {
 	if at, changed := r.listening.heard[session]; changed {
 		return at
 	}
@@ -102,7 +102,7 @@ func (r *run) heardOf(session string) job.Millis {
 }
 
 // tickClients cancels the sessions whose clients were silent for too long.
-func (r *run) tickClients() error {
+func (r *Tx) tickClients() error {
 	if due := r.c.clients.due; due == 0 || due > r.steady || r.steady < r.watch.lapses {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (r *run) tickClients() error {
 	return nil
 }
 
-func (r *run) tickClient(name string) error {
+func (r *Tx) tickClient(name string) error {
 	s, err := r.aSession(name)
 	if job.KindOf(err) == job.NotFound {
 		r.listening.heard[name] = 0
@@ -156,7 +156,7 @@ func (r *run) tickClient(name string) error {
 }
 
 // nextClient is when the first may have been silent for too long; 0 = never.
-func (r *run) nextClient() job.Millis {
+func (r *Tx) nextClient() job.Millis {
 	due := r.c.clients.due
 	if r.listening.looked {
 		due = 0
@@ -169,7 +169,7 @@ func (r *run) nextClient() job.Millis {
 
 // clientUntil is the date at which a session is cancelled if nothing is heard of
 // its client; 0 = it is not.
-func (r *run) clientUntil(s *job.Session, q *job.Queue) job.Millis {
+func (r *Tx) clientUntil(s *job.Session, q *job.Queue) job.Millis {
 	heard := r.heardOf(s.Name)
 	if heard == 0 || !rule.NeedsClient(s, q.Grid) {
 		return 0
@@ -186,7 +186,7 @@ func (c *committer) loadClient(session string, timeout, steady job.Millis) {
 // one is due at the latest, 0 if the session needs none.
 func (e *Engine) Heard(ctx context.Context, session string) (within job.Millis, err error) {
 	var told job.Millis // by the committer, which may still be at it when ctx ends
-	err = e.do(ctx, 0, func(r *run) error {
+	err = e.do(ctx, 0, func(r *Tx) error {
 		if _, err := r.heardSession(session); err != nil {
 			return err
 		}

@@ -12,10 +12,10 @@ import (
 // jump lets the date step, and the engine notice it.
 func (r *rig) jump(span job.Millis) {
 	r.Helper()
-	r.pass(0)
-	r.clock.step.Add(int64(span))
+	r.Pass(0)
+	r.Clock.Step.Add(int64(span))
 	r.stats() // any command makes it look
-	r.pass(0)
+	r.Pass(0)
 }
 
 func TestAForwardStepIsCountedAndDelaysExpiryAndPurging(t *testing.T) {
@@ -31,9 +31,9 @@ func TestAForwardStepIsCountedAndDelaysExpiryAndPurging(t *testing.T) {
 		if s := r.stats(); s.ClockSteps != 1 || s.Expired != 0 || s.Purged != 0 {
 			r.Errorf("%+v", s)
 		}
-		r.pass(job.Minute - 1)
+		r.Pass(job.Minute - 1)
 		r.expect("expires", job.Scheduled)
-		r.pass(1)
+		r.Pass(1)
 		r.expect("expires", job.Dead)
 		if s := r.stats(); s.ClockSteps != 1 || s.Expired != 1 || s.Purged != 1 {
 			r.Errorf("%+v", s)
@@ -58,9 +58,9 @@ func TestADateThatIsSetForwardIsNoticedWithinTheHour(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.put("q", "a", due(r.Now()+10*job.Hour))
 		w := r.anonymous(1)
-		r.pass(0)
-		r.clock.step.Add(int64(10 * job.Hour)) // and nobody asks for anything
-		r.pass(job.Hour)
+		r.Pass(0)
+		r.Clock.Step.Add(int64(10 * job.Hour)) // and nobody asks for anything
+		r.Pass(job.Hour)
 		w.gets("a")
 	})
 }
@@ -83,7 +83,7 @@ func TestAForwardStepRestartsTheTimersOfHolders(t *testing.T) {
 		w.close()
 		r.lease(tenSeconds, "b")
 		r.jump(job.Day)
-		r.pass(29 * job.Second)
+		r.Pass(29 * job.Second)
 		r.expect("b", job.Leased)
 		r.named("host", 1).gets("a")
 	})
@@ -98,13 +98,13 @@ func TestDurationsRunOnThroughAStepOfTheDate(t *testing.T) {
 			w.gets("run")
 			r.lease(tenSeconds, "unary")
 			r.jump(step)
-			r.pass(10*job.Second - 1)
+			r.Pass(10*job.Second - 1)
 			r.expect("unary", job.Leased)
-			r.pass(1)
+			r.Pass(1)
 			r.expect("unary", job.Ready)
-			r.pass(50*job.Second - 1)
+			r.Pass(50*job.Second - 1)
 			r.expect("run", job.Leased)
-			r.pass(1)
+			r.Pass(1)
 			if j := r.job("run"); j.State == job.Leased || j.Attempts != 1 {
 				r.Errorf("%+v", j)
 			}
@@ -122,9 +122,9 @@ func TestABackwardStepOnlyWaits(t *testing.T) {
 		r.jump(-job.Hour)
 		r.puts("q", "now") // its time is the engine's, which did not go back
 		w.gets("now")
-		r.pass(job.Hour + 10*job.Second - 1)
+		r.Pass(job.Hour + 10*job.Second - 1)
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		w.gets("soon")
 		if s := r.stats(); s.ClockSteps != 0 || s.Lapsed != 0 {
 			r.Errorf("%+v", s)
@@ -138,9 +138,9 @@ func TestTheEngineSleepsUntilTheClockIsBackWhereItWas(t *testing.T) {
 		w := r.anonymous(9)
 		r.jump(-job.Minute)
 		before := r.stats().Batches
-		r.pass(job.Minute + 9)
+		r.Pass(job.Minute + 9)
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		w.gets("soon")
 		if n := r.stats().Batches - before; n > 10 {
 			r.Errorf("it looked %d times", n)
@@ -167,15 +167,15 @@ func TestAProcessThatStoodStillGivesHoldersTimeToReport(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")
 		held := r.lease(tenSeconds, "a")
-		r.pass(5 * job.Second)
-		r.clock.stood.Store(int64(job.Hour)) // suspended: both clocks ran on
+		r.Pass(5 * job.Second)
+		r.Clock.Stood.Store(int64(job.Hour)) // suspended: both clocks ran on
 		r.stats()
-		r.pass(29 * job.Second)
+		r.Pass(29 * job.Second)
 		r.expect("a", job.Leased)
 		if v := r.extend(engine.Extension{ID: r.ids["a"], Token: held["a"].Lease.Token, For: job.Minute}); v.Err != nil {
 			r.Error(v.Err)
 		}
-		r.pass(30 * job.Second)
+		r.Pass(30 * job.Second)
 		r.expect("a", job.Leased)
 		if s := r.stats(); s.ClockSteps != 1 {
 			r.Errorf("%+v", s)
@@ -186,9 +186,9 @@ func TestAProcessThatStoodStillGivesHoldersTimeToReport(t *testing.T) {
 func TestLongWaitsWithoutAnythingToDoAreNoStep(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.put("q", "a", due(r.Now()+90*job.Day))
-		r.pass(90*job.Day - 1)
+		r.Pass(90*job.Day - 1)
 		r.expect("a", job.Scheduled)
-		r.pass(1)
+		r.Pass(1)
 		r.expect("a", job.Ready)
 		if s := r.stats(); s.ClockSteps != 0 {
 			r.Errorf("%+v", s)
@@ -204,15 +204,15 @@ func TestTheClockWorksOffMoreThanOneTransactionHolds(t *testing.T) { // a limit 
 			list = append(list, newNamed("q", "x", due(at)))
 		}
 		r.putAgain(list...)
-		r.pass(job.Minute - 1)
+		r.Pass(job.Minute - 1)
 		if n := r.inState(job.Scheduled); n != 2500 {
 			r.Errorf("%d wait", n)
 		}
-		r.pass(1)
+		r.Pass(1)
 		if n := r.inState(job.Ready); n != 2500 {
 			r.Errorf("%d are ready", n)
 		}
-	}, func(r *rig) { r.twice = false })
+	}, func(r *rig) { r.Twice = false })
 }
 
 func TestWhatALapsedHolderGivesBackAfterItsExpiryIsNotGivenOut(t *testing.T) { // core.md section 4, expires_at
@@ -222,7 +222,7 @@ func TestWhatALapsedHolderGivesBackAfterItsExpiryIsNotGivenOut(t *testing.T) { /
 		w.gets("a")
 		w.close()
 		v := r.anonymous(1)
-		r.pass(30 * job.Second)
+		r.Pass(30 * job.Second)
 		v.gets()
 		if j := r.expect("a", job.Dead); j.Reason != job.Expired {
 			r.Errorf("%+v", j)

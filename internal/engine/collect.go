@@ -14,7 +14,7 @@ import (
 // TaskID finds a task of a session by its key, the client's number of it.
 func (e *Engine) TaskID(ctx context.Context, session, key string) (id job.ID, err error) {
 	receipt := &job.Receipt{Hash: keyOf(job.DoorGrid, session, key)}
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		row, err := v.Row(job.Receipts, receipt.Key())
 		if known, ok := row.(*job.Receipt); ok {
 			id = known.Job
@@ -46,7 +46,7 @@ func (e *Engine) Collect(ctx context.Context, name string, after int64, n int, r
 		return nil, nil, false, err
 	}
 	// Commits become durable in order, so what was read is when this one is.
-	if err := e.do(ctx, 0, func(*run) error { return nil }); err != nil {
+	if err := e.do(ctx, 0, func(*Tx) error { return nil }); err != nil {
 		return nil, nil, false, err
 	}
 	var refs []job.ID

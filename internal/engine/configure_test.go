@@ -24,15 +24,15 @@ func TestTheConfigurationWinsAtEachStart(t *testing.T) {
 			r.queue(queue, func(q *job.Queue) { q.Protection = live })
 			is(queue, live)
 		}
-		r.restart(0)
+		r.Restart(0)
 		is("q", file)
 		is("other", live)
 		r.puts("q", "a", "b", "c")
 		w := r.anonymous(9, "q")
 		w.gets("a", "b") // max_running is the file's
 		w.close()
-		r.opts.Queues = []*job.Queue{job.NewQueue("q")} // the file names the queue and protects it no more
-		r.restart(0)
+		r.Opts.Queues = []*job.Queue{job.NewQueue("q")} // the file names the queue and protects it no more
+		r.Restart(0)
 		is("q", job.Protection{})
 		r.anonymous(9, "q").gets("a", "b", "c")
 	}, configured(func(q *job.Queue) { q.Protection = file }))
@@ -51,8 +51,8 @@ func TestABreakerLeavesWithTheConfiguration(t *testing.T) {
 			r.Fatal("the breaker did not open")
 		}
 		w.close()
-		r.opts.Queues = []*job.Queue{job.NewQueue("q")}
-		r.restart(0)
+		r.Opts.Queues = []*job.Queue{job.NewQueue("q")}
+		r.Restart(0)
 		r.anonymous(1, "q").gets("b")
 		if r.rows(job.Throttles) != 0 {
 			r.Error("something is left of the breaker")
@@ -60,7 +60,7 @@ func TestABreakerLeavesWithTheConfiguration(t *testing.T) {
 		if err := r.ForceBreaker(r.Context(), "q", "", job.BreakerOpen, job.Actor{}); err != nil {
 			r.Fatal(err)
 		}
-		r.restart(0)
+		r.Restart(0)
 		r.anonymous(1, "q").gets()
 	}, configured(func(q *job.Queue) {
 		q.Protection.Breaker = &job.Breaker{Window: 20, Consecutive: 1, OpenFor: job.Hour, OpenForMax: job.Hour, Probes: 1}

@@ -12,7 +12,7 @@ const credentialsMax = 10_000
 
 // Credentials returns what is kept of the tokens of the API, by id.
 func (e *Engine) Credentials(ctx context.Context) (list []job.Credential, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		list, err = credentials(v)
 		return err
 	})
@@ -40,7 +40,7 @@ func (e *Engine) AddCredential(ctx context.Context, c job.Credential, by job.Act
 	text = job.NewSecret(e.rnd)
 	c.ID, c.Hash, _ = job.ParseSecret(text)
 	c.By = by
-	err = e.do(ctx, 0, func(r *run) error {
+	err = e.do(ctx, 0, func(r *Tx) error {
 		list, err := credentials(r.tx)
 		if err != nil {
 			return err
@@ -71,7 +71,7 @@ func (e *Engine) AddCredential(ctx context.Context, c job.Credential, by job.Act
 		if err := r.tx.Set(&own); err != nil {
 			return err
 		}
-		return r.audit(by, auditToken, c.Name+": "+c.Scopes.String(), 0)
+		return r.Audit(by, auditToken, c.Name+": "+c.Scopes.String(), 0)
 	})
 	if err != nil {
 		return "", job.Credential{}, err
@@ -81,7 +81,7 @@ func (e *Engine) AddCredential(ctx context.Context, c job.Credential, by job.Act
 
 // DropCredential revokes a token.
 func (e *Engine) DropCredential(ctx context.Context, id string, by job.Actor) error {
-	return e.do(ctx, 0, func(r *run) error {
+	return e.do(ctx, 0, func(r *Tx) error {
 		list, err := credentials(r.tx)
 		if err != nil {
 			return err
@@ -106,13 +106,13 @@ func (e *Engine) DropCredential(ctx context.Context, id string, by job.Actor) er
 		if err := r.tx.Unset(job.Credentials, id); err != nil {
 			return err
 		}
-		return r.audit(by, auditRevoke, gone.Name, 0)
+		return r.Audit(by, auditRevoke, gone.Name, 0)
 	})
 }
 
 // QueuesOf returns the queues of jobs, "" for one that is not there.
 func (e *Engine) QueuesOf(ctx context.Context, ids []job.ID) (queues []string, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		queues = make([]string, len(ids))
 		for i, id := range ids {
 			j, err := v.Get(id)

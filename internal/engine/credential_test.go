@@ -60,10 +60,10 @@ func TestTokensAreKeptAndRevokedForGood(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.token("root", job.ScopeAdmin)
 		ci := r.token("ci", job.ScopeEnqueue, "mail-*")
-		r.powerCut()
+		r.PowerCut()
 		r.tokens("ci", "root")
 		r.revoke(ci)
-		r.powerCut()
+		r.PowerCut()
 		r.tokens("root")
 		r.kept(job.NotFound, ci)
 		log, err := r.Audits(r.Context(), job.ID{}, 9)
@@ -107,13 +107,13 @@ func TestWithATokenInTheConfigurationTheOthersAreFree(t *testing.T) {
 		r.revoke(ci)
 		r.tokens()
 		root = r.token("root", job.ScopeAdmin)
-		without := r.opts
+		without := r.Opts
 		without.Admin = false
 		if err := r.Reconfigure(r.Context(), without, ann); err != nil {
 			r.Fatal(err)
 		}
 		r.kept(job.WrongState, root) // the configuration has lost its own
-	}, func(r *rig) { r.opts.Admin = true })
+	}, func(r *rig) { r.Opts.Admin = true })
 }
 
 func TestTheQueuesOfJobsAreTold(t *testing.T) {

@@ -40,7 +40,7 @@ type CronGroup struct {
 
 // Crons returns the names of all groups, sorted.
 func (e *Engine) Crons(ctx context.Context) (names []string, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		rows, err := v.Rows(job.CronGroups, "", cronsMax)
 		for _, row := range rows {
 			names = append(names, row.Key())
@@ -52,7 +52,7 @@ func (e *Engine) Crons(ctx context.Context) (names []string, err error) {
 
 // Cron returns a group, or NotFound.
 func (e *Engine) Cron(ctx context.Context, name string) (g CronGroup, err error) {
-	err = e.view(ctx, func(v store.Reader) (err error) {
+	err = e.View(ctx, func(v store.Reader) (err error) {
 		g, err = cronGroupOf(v, name)
 		return err
 	})
@@ -61,7 +61,7 @@ func (e *Engine) Cron(ctx context.Context, name string) (g CronGroup, err error)
 
 // CronEntry returns an entry, or NotFound.
 func (e *Engine) CronEntry(ctx context.Context, group, name string) (c *job.CronEntry, err error) {
-	err = e.view(ctx, func(v store.Reader) (err error) {
+	err = e.View(ctx, func(v store.Reader) (err error) {
 		c, err = cronEntryOf(v, group, name)
 		return err
 	})
@@ -123,7 +123,7 @@ func (e *Engine) PreviewCron(expression, zone string, n int) (list []job.Millis,
 // tick stays. Refused with Invalid for an expression or a zone that cannot be
 // read, and OverLimit above 10,000 groups and entries.
 func (e *Engine) SetCron(ctx context.Context, name string, ask CronGroupAsk, by job.Actor) (g CronGroup, err error) {
-	return e.changeCron(ctx, name, by, "set cron", ask.Entries, func(r *run, was CronGroup) (list cronChanges, err error) {
+	return e.changeCron(ctx, name, by, "set cron", ask.Entries, func(r *Tx, was CronGroup) (list cronChanges, err error) {
 		asked := map[string]bool{}
 		for i := range ask.Entries {
 			asked[ask.Entries[i].Name] = true
@@ -141,7 +141,7 @@ func (e *Engine) SetCron(ctx context.Context, name string, ask CronGroupAsk, by 
 // AddCronEntry makes an entry of a group, which is made if need be; Exists if
 // there is one of that name.
 func (e *Engine) AddCronEntry(ctx context.Context, group string, ask CronAsk, by job.Actor) (*job.CronEntry, error) {
-	return e.changeCronEntry(ctx, group, ask.Name, by, "set cron", []CronAsk{ask}, func(r *run, g *job.CronGroup, old *job.CronEntry) (job.Row, error) {
+	return e.changeCronEntry(ctx, group, ask.Name, by, "set cron", []CronAsk{ask}, func(r *Tx, g *job.CronGroup, old *job.CronEntry) (job.Row, error) {
 		if old != nil {
 			return nil, job.Errorf(job.Exists, "cron entry '%s' already exists in group '%s'", ask.Name, group)
 		}
@@ -151,7 +151,7 @@ func (e *Engine) AddCronEntry(ctx context.Context, group string, ask CronAsk, by
 
 // SetCronEntry makes or changes one entry; its group is made if need be.
 func (e *Engine) SetCronEntry(ctx context.Context, group string, ask CronAsk, by job.Actor) (*job.CronEntry, error) {
-	return e.changeCronEntry(ctx, group, ask.Name, by, "set cron", []CronAsk{ask}, func(r *run, g *job.CronGroup, old *job.CronEntry) (job.Row, error) {
+	return e.changeCronEntry(ctx, group, ask.Name, by, "set cron", []CronAsk{ask}, func(r *Tx, g *job.CronGroup, old *job.CronEntry) (job.Row, error) {
 		return r.cronEntryAs(g, g.Zone, old, &ask)
 	})
 }
@@ -170,7 +170,7 @@ func (e *Engine) PatchCron(ctx context.Context, name string, ask CronPatch, by j
 	if ask.Paused != nil && ask.Zone == nil && ask.Missed == nil {
 		action = pauseWord(*ask.Paused)
 	}
-	return e.changeCron(ctx, name, by, action, nil, func(r *run, was CronGroup) (cronChanges, error) {
+	return e.changeCron(ctx, name, by, action, nil, func(r *Tx, was CronGroup) (cronChanges, error) {
 		if was.CronGroup == nil {
 			_, err := cronGroupOf(r.tx, name)
 			return nil, err
@@ -207,7 +207,7 @@ func (e *Engine) PatchCron(ctx context.Context, name string, ask CronPatch, by j
 
 // PauseCronEntry does so with one entry.
 func (e *Engine) PauseCronEntry(ctx context.Context, group, name string, paused bool, by job.Actor) (*job.CronEntry, error) {
-	return e.changeCronEntry(ctx, group, name, by, pauseWord(paused), nil, func(r *run, _ *job.CronGroup, old *job.CronEntry) (job.Row, error) {
+	return e.changeCronEntry(ctx, group, name, by, pauseWord(paused), nil, func(r *Tx, _ *job.CronGroup, old *job.CronEntry) (job.Row, error) {
 		if old == nil {
 			_, err := cronEntryOf(r.tx, group, name)
 			return nil, err
@@ -240,7 +240,7 @@ func turnPause(want *bool, now job.Millis, is *bool, pausedAt, resumedAt *job.Mi
 
 // DeleteCron removes a group with its entries. What they enqueued stays.
 func (e *Engine) DeleteCron(ctx context.Context, name string, by job.Actor) error {
-	return e.do(ctx, 0, func(r *run) error {
+	return e.do(ctx, 0, func(r *Tx) error {
 		g, err := cronGroupOf(r.tx, name)
 		if err != nil {
 			return err
@@ -248,13 +248,13 @@ func (e *Engine) DeleteCron(ctx context.Context, name string, by job.Actor) erro
 		if _, err := r.changeCrons(g.gone()); err != nil {
 			return err
 		}
-		return r.audit(by, "delete cron", name, int64(len(g.Entries)))
+		return r.Audit(by, "delete cron", name, int64(len(g.Entries)))
 	})
 }
 
 // DeleteCrons removes all groups and returns how many there were.
 func (e *Engine) DeleteCrons(ctx context.Context, by job.Actor) (n int, err error) {
-	err = e.do(ctx, 0, func(r *run) error {
+	err = e.do(ctx, 0, func(r *Tx) error {
 		rows, err := r.tx.Rows(job.CronGroups, "", cronsMax)
 		n = len(rows)
 		if err != nil || n == 0 {
@@ -269,7 +269,7 @@ func (e *Engine) DeleteCrons(ctx context.Context, by job.Actor) (n int, err erro
 				return err
 			}
 		}
-		return r.audit(by, "delete cron", "all groups", int64(n))
+		return r.Audit(by, "delete cron", "all groups", int64(n))
 	})
 	if err != nil { // n may still be written to
 		return 0, err
@@ -279,7 +279,7 @@ func (e *Engine) DeleteCrons(ctx context.Context, by job.Actor) (n int, err erro
 
 // DeleteCronEntry removes an entry. Its group stays, even without entries.
 func (e *Engine) DeleteCronEntry(ctx context.Context, group, name string, by job.Actor) error {
-	return e.do(ctx, 0, func(r *run) error {
+	return e.do(ctx, 0, func(r *Tx) error {
 		c, err := cronEntryOf(r.tx, group, name)
 		if err != nil {
 			return err
@@ -287,7 +287,7 @@ func (e *Engine) DeleteCronEntry(ctx context.Context, group, name string, by job
 		if _, err := r.changeCrons(cronChanges{{old: c}}); err != nil {
 			return err
 		}
-		return r.audit(by, "delete cron", group+"/"+name, 1)
+		return r.Audit(by, "delete cron", group+"/"+name, 1)
 	})
 }
 
@@ -299,7 +299,7 @@ type CronSetting struct {
 
 // configureCrons applies the cron groups of the configuration. Entries it does
 // not name stay: somebody made them over the API.
-func (r *run) configureCrons() error {
+func (r *Tx) configureCrons() error {
 	for i := range r.e.opts.Crons {
 		set := &r.e.opts.Crons[i]
 		was, err := cronGroupOf(r.tx, set.Name)

@@ -12,9 +12,9 @@ import (
 )
 
 // changeCron changes a group that may not be there (nil), and returns it.
-func (e *Engine) changeCron(ctx context.Context, name string, by job.Actor, action string, asks []CronAsk, change func(*run, CronGroup) (cronChanges, error)) (CronGroup, error) {
+func (e *Engine) changeCron(ctx context.Context, name string, by job.Actor, action string, asks []CronAsk, change func(*Tx, CronGroup) (cronChanges, error)) (CronGroup, error) {
 	var out CronGroup
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		was, err := cronGroupOf(r.tx, name)
 		if err != nil && job.KindOf(err) != job.NotFound {
 			return err
@@ -35,7 +35,7 @@ func (e *Engine) changeCron(ctx context.Context, name string, by job.Actor, acti
 		if out, err = cronGroupOf(r.tx, name); err != nil || !some {
 			return err
 		}
-		return r.audit(by, action, name, int64(len(out.Entries)))
+		return r.Audit(by, action, name, int64(len(out.Entries)))
 	})
 	if err != nil { // out may still be written to
 		return CronGroup{}, err
@@ -46,10 +46,10 @@ func (e *Engine) changeCron(ctx context.Context, name string, by job.Actor, acti
 // changeCronEntry changes an entry that may not be there (nil), and returns it.
 // Its group is made if it was not there and the entry is.
 func (e *Engine) changeCronEntry(ctx context.Context, group, name string, by job.Actor, action string, asks []CronAsk,
-	change func(*run, *job.CronGroup, *job.CronEntry) (job.Row, error),
+	change func(*Tx, *job.CronGroup, *job.CronEntry) (job.Row, error),
 ) (*job.CronEntry, error) {
 	var out *job.CronEntry
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		old, err := cronEntryOf(r.tx, group, name)
 		if err == nil {
 			old, err = r.upToDate(old)
@@ -83,7 +83,7 @@ func (e *Engine) changeCronEntry(ctx context.Context, group, name string, by job
 		if out, err = cronEntryOf(r.tx, group, name); err != nil || !some {
 			return err
 		}
-		return r.audit(by, action, group+"/"+name, 1)
+		return r.Audit(by, action, group+"/"+name, 1)
 	})
 	if err != nil { // out may still be written to
 		return nil, err
@@ -92,7 +92,7 @@ func (e *Engine) changeCronEntry(ctx context.Context, group, name string, by job
 }
 
 // upToDate does what an entry owes up to now, by the settings it has.
-func (r *run) upToDate(c *job.CronEntry) (*job.CronEntry, error) {
+func (r *Tx) upToDate(c *job.CronEntry) (*job.CronEntry, error) {
 	if at := c.Due(); at == 0 || at > r.now {
 		return c, nil
 	}
@@ -103,7 +103,7 @@ func (r *run) upToDate(c *job.CronEntry) (*job.CronEntry, error) {
 }
 
 // cronGroupChanges makes a group and its entries what is asked for.
-func (r *run) cronGroupChanges(was CronGroup, name string, ask *CronGroupAsk) (list cronChanges, err error) {
+func (r *Tx) cronGroupChanges(was CronGroup, name string, ask *CronGroupAsk) (list cronChanges, err error) {
 	g, oldZone := job.CronGroup{Name: name}, ""
 	if was.CronGroup != nil {
 		g, oldZone = *was.CronGroup, was.Zone
@@ -145,13 +145,13 @@ func (r *run) cronGroupChanges(was CronGroup, name string, ask *CronGroupAsk) (l
 
 // CheckCron refuses a group that no server would take: Invalid.
 func CheckCron(ask *CronGroupAsk) error {
-	r := run{e: &Engine{opts: Options{Zone: time.UTC}}, c: &committer{zones: map[string]*time.Location{}}}
+	r := Tx{e: &Engine{opts: Options{Zone: time.UTC}}, c: &committer{zones: map[string]*time.Location{}}}
 	_, err := r.cronGroupChanges(CronGroup{}, "", ask)
 	return err
 }
 
 // cronEntryAs is an entry as it is asked for; oldZone is the one that its group had.
-func (r *run) cronEntryAs(g *job.CronGroup, oldZone string, old *job.CronEntry, ask *CronAsk) (job.Row, error) {
+func (r *Tx) cronEntryAs(g *job.CronGroup, oldZone string, old *job.CronEntry, ask *CronAsk) (job.Row, error) {
 	template := ask.Job.Job
 	template.State = job.Ready // what is stored must be in one
 	c := job.CronEntry{
@@ -193,7 +193,7 @@ func (g CronGroup) gone() cronChanges {
 
 // installCrons is changeCrons for entries whose queue takes jobs, and whose budgets
 // must be there, or are made with them: an entry that was taken can be enqueued.
-func (r *run) installCrons(list cronChanges, asks []CronAsk) (some bool, err error) {
+func (r *Tx) installCrons(list cronChanges, asks []CronAsk) (some bool, err error) {
 	var create map[string]*job.Budget
 	for i := range asks {
 		if err := r.submittable(&asks[i].Job.Job); err != nil {
@@ -211,7 +211,7 @@ func (r *run) installCrons(list cronChanges, asks []CronAsk) (some bool, err err
 
 // noCronInto refuses to make a session or an inbox of a queue that a cron entry
 // enqueues into: each of its ticks would fail.
-func (r *run) noCronInto(queue string) error {
+func (r *Tx) noCronInto(queue string) error {
 	if r.c.crons+r.crons == 0 {
 		return nil
 	}
@@ -226,7 +226,7 @@ func (r *run) noCronInto(queue string) error {
 }
 
 // changeCrons writes all of it, or refuses it; it reports whether something changed.
-func (r *run) changeCrons(list cronChanges) (some bool, err error) {
+func (r *Tx) changeCrons(list cronChanges) (some bool, err error) {
 	more := 0
 	for _, c := range list {
 		if c.old == nil {
@@ -258,7 +258,7 @@ func (r *run) changeCrons(list cronChanges) (some bool, err error) {
 }
 
 // schedule is when an entry of a group ticks.
-func (r *run) schedule(c *job.CronEntry, g *job.CronGroup) (cron.Schedule, error) {
+func (r *Tx) schedule(c *job.CronEntry, g *job.CronGroup) (cron.Schedule, error) {
 	e, err := cron.Parse(c.Expression)
 	if err != nil {
 		return cron.Schedule{}, &job.Error{Kind: job.Invalid, Field: "expression", Text: "the expression of cron entry '" + c.Name + "': " + err.Error()}
@@ -268,7 +268,7 @@ func (r *run) schedule(c *job.CronEntry, g *job.CronGroup) (cron.Schedule, error
 }
 
 // cronZone finds a time zone; "" is the server's.
-func (r *run) cronZone(name string) (*time.Location, error) {
+func (r *Tx) cronZone(name string) (*time.Location, error) {
 	if name == "" {
 		return r.e.opts.Zone, nil
 	}

@@ -97,7 +97,7 @@ func (w *cronFolding) work(e *Engine) func() {
 // cannot be. Where neither comes to the committer, the clock begins anew.
 func (e *Engine) foldCron(ctx context.Context, f *cronFold) {
 	turn := func() error {
-		return e.do(ctx, len(f.entry.Payload), func(r *run) error {
+		return e.do(ctx, len(f.entry.Payload), func(r *Tx) error {
 			c, err := cronEntryOf(r.tx, f.entry.Group, f.entry.Name)
 			if job.KindOf(err) == job.NotFound {
 				return nil // it was deleted
@@ -125,7 +125,7 @@ func (e *Engine) foldCron(ctx context.Context, f *cronFold) {
 
 // putCron puts the job of an entry for a tick. It reports false if that was left
 // to a goroutine.
-func (r *run) putCron(c *job.CronEntry, tick job.Millis, f *cronFold) (a Added, done bool, err error) {
+func (r *Tx) putCron(c *job.CronEntry, tick job.Millis, f *cronFold) (a Added, done bool, err error) {
 	list, folds := []NewJob(nil), (*folding)(nil)
 	switch {
 	case batchOf(c.Job) == nil:
@@ -155,7 +155,7 @@ func (e *Engine) RunCronEntry(ctx context.Context, group, name string, by job.Ac
 		}
 		list, out := []NewJob{cronJob(c, 0)}, make([]Added, 1)
 		put := func(f *folding) error {
-			return e.do(ctx, len(c.Payload), func(r *run) error {
+			return e.do(ctx, len(c.Payload), func(r *Tx) error {
 				now, err := cronEntryOf(r.tx, group, name)
 				if err != nil {
 					return err
@@ -166,7 +166,7 @@ func (e *Engine) RunCronEntry(ctx context.Context, group, name string, by job.Ac
 				if err := r.put(list, nil, f, out); err != nil {
 					return err
 				}
-				return r.audit(by, "run cron", group+"/"+name, 1)
+				return r.Audit(by, "run cron", group+"/"+name, 1)
 			})
 		}
 		if batchOf(c.Job) == nil {

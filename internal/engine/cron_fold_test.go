@@ -43,19 +43,19 @@ func (r *rig) payloadsAre(want string) {
 func TestTicksFoldIntoTheJobThatWaits(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.setCron("g", entry("e", "* * * * *", inBatch("k", 5)), entry("f", "0 1 * * *"))
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.payloadsAre("e")
 		first := r.cronEntry("g", "e")
 		if first.Next != r.Now()+job.Minute || first.Last != r.Now() || first.Retry != 0 || first.Error != "" {
 			t.Errorf("%+v", first)
 		}
-		r.pass(2 * job.Minute)
+		r.Pass(2 * job.Minute)
 		r.payloadsAre("e+e+e")
 		c := r.cronEntry("g", "e")
 		if c.LastJob != first.LastJob || c.Last != r.Now() || c.Next != r.Now()+job.Minute {
 			t.Errorf("the tick went into %s and the entry says %+v", first.LastJob, c)
 		}
-		r.pass(2 * job.Minute) // the batch is full
+		r.Pass(2 * job.Minute) // the batch is full
 		r.payloadsAre("e+e+e e+e")
 		if s := r.stats(); s.CronJobs != 2 || s.Folded != 3 || s.Put != 2 || s.CronRefused != 0 || s.CronSkipped != 0 {
 			t.Errorf("%+v", s)
@@ -72,11 +72,11 @@ func TestWhileATickIsFoldedTheCommitterRests(t *testing.T) {
 		enter, leave = make(chan struct{}, 9), make(chan struct{})
 		r.setCron("g", entry("e", "0 * * * *", inBatch("k", 99)), entry("other", "* * * * *"))
 		r.put("q", "x", batched("k", 99))
-		r.pass(job.Hour - 1)
+		r.Pass(job.Hour - 1)
 		before := r.stats().Batches
-		r.pass(1)
+		r.Pass(1)
 		<-enter
-		r.pass(10 * job.Second)
+		r.Pass(10 * job.Second)
 		if n := r.stats().Batches - before; n > 20 {
 			t.Errorf("%d transactions in 10 s", n)
 		}
@@ -88,16 +88,16 @@ func TestWhileATickIsFoldedTheCommitterRests(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 		close(leave)
-		r.pass(0)
+		r.Pass(0)
 		if got := r.payloads(); strings.Count(got, "x+e") != 1 {
 			t.Errorf("%s", got)
 		}
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		if got := r.payloads(); strings.Count(got, "x+e") != 1 || strings.Contains(got, "+e+e") {
 			t.Errorf("the tick came again: %s", got)
 		}
 	}, utc, func(r *rig) {
-		r.opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+		r.Opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
 			enter <- struct{}{}
 			select {
 			case <-leave:
@@ -115,30 +115,30 @@ func TestNoTickFoldsInTwiceOrNotAtAllOverPowerCuts(t *testing.T) {
 			r.setCron("g", entry("e", "*/3 * * * * *", missing(job.MissedAll), inBatch("k", 30)))
 			begin := r.Now()
 			for i := range 40 {
-				r.pass(job.Second*7 - job.Millis(i%2))
+				r.Pass(job.Second*7 - job.Millis(i%2))
 				switch i % 4 {
 				case 0:
-					r.powerCut()
+					r.PowerCut()
 				case 1:
 					r.worstPowerCut()
 				case 2:
-					r.restart(10 * job.Second)
+					r.Restart(10 * job.Second)
 				}
 			}
-			r.pass(5 * job.Second)
+			r.Pass(5 * job.Second)
 			c := r.cronEntry("g", "e")
 			if got, want := strings.Count(r.payloads(), "e"), int((c.Next-begin)/(3*job.Second))-1; got != want || c.Next <= r.Now() {
 				t.Errorf("seed %d: %d ticks were folded, want %d: %+v", seed, got, want, c)
 			}
-		}, utc, folding, func(r *rig) { r.seed = seed })
+		}, utc, folding, func(r *rig) { r.Seed = seed })
 	}
 }
 
 func TestManyMissedTicksFoldOneAfterAnother(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.setCron("g", entry("all", "* * * * *", missing(job.MissedAll), inBatch("k", 9999)), entry("once", "* * * * *", inBatch("l", 9999)), entry("skip", "* * * * *", missing(job.MissedSkip), inBatch("m", 9999)))
-		r.restart(20*job.Minute + 30*job.Second)
-		r.pass(0)
+		r.Restart(20*job.Minute + 30*job.Second)
+		r.Pass(0)
 		got := r.payloads()
 		if strings.Count(got, "all") != 20 || strings.Count(got, "once") != 1 || strings.Contains(got, "skip") || strings.Count(got, " ") != 1 {
 			t.Errorf("%s", got)
@@ -156,7 +156,7 @@ func TestMoreEntriesFoldThanThereAreGoroutinesForThem(t *testing.T) {
 			list = append(list, entry(fmt.Sprint("e", i), "* * * * *", inBatch(fmt.Sprint("k", i%7), 9999)))
 		}
 		r.setCron("g", list...)
-		r.pass(3 * job.Minute)
+		r.Pass(3 * job.Minute)
 		got := r.payloads()
 		if n := strings.Count(got, "e"); n != 60 || strings.Count(got, " ") != 6 {
 			t.Errorf("%d ticks: %s", n, got)
@@ -170,7 +170,7 @@ func TestAFoldThatFailsIsTheErrorOfItsEntry(t *testing.T) {
 		bad.Job.Payload = []byte("bad")
 		r.setCron("g", bad, entry("f", "*/5 * * * *"))
 		id := r.put("q", "a", batched("k", 99))
-		r.pass(5*job.Minute + 2*job.Second)
+		r.Pass(5*job.Minute + 2*job.Second)
 		c := r.cronEntry("g", "e")
 		if !strings.Contains(c.Error, "it failed") || c.Failures < 2 || c.Retry <= r.Now() || c.Last != 0 || c.Next != r.Now()-2*job.Second {
 			t.Errorf("%+v", c)
@@ -182,7 +182,7 @@ func TestAFoldThatFailsIsTheErrorOfItsEntry(t *testing.T) {
 		if err := r.Delete(r.Context(), id, ann); err != nil {
 			t.Fatal(err)
 		}
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		c = r.cronEntry("g", "e") // nobody waits any more: it comes late, and once
 		if c.Error != "" || c.Failures != 0 || c.Retry != 0 || c.Last != c.Next-5*job.Minute || c.Next <= r.Now() {
 			t.Errorf("%+v", c)
@@ -200,14 +200,14 @@ func TestAFoldThatTakesLongAndFailsIsOneRefusal(t *testing.T) {
 		bad.Job.Payload = []byte("bad")
 		r.setCron("g", bad)
 		r.put("q", "a", batched("k", 99))
-		r.pass(5*job.Minute + 3*job.Second + 500)
+		r.Pass(5*job.Minute + 3*job.Second + 500)
 		close(leave)
-		r.pass(0)
+		r.Pass(0)
 		if c := r.cronEntry("g", "e"); c.Failures != 1 || c.Retry != r.Now()+job.Second {
 			t.Errorf("%+v", c)
 		}
 	}, utc, func(r *rig) {
-		r.opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+		r.Opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
 			<-leave
 			return appends(ctx, b, existing, newcomer)
 		}
@@ -219,12 +219,12 @@ func TestAFoldIntoAFullQueueIsTriedAgain(t *testing.T) {
 		r.queue("q", func(q *job.Queue) { q.MaxBytes = 2 })
 		r.setCron("g", entry("e", "*/5 * * * *", inBatch("k", 99)))
 		id := r.put("q", "a", batched("k", 99))
-		r.pass(5*job.Minute + job.Second)
+		r.Pass(5*job.Minute + job.Second)
 		if c := r.cronEntry("g", "e"); !strings.Contains(c.Error, "full") || c.Failures == 0 {
 			t.Errorf("%+v", c)
 		}
 		r.queue("q", func(q *job.Queue) { q.MaxBytes = 0 })
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.payload(id, "a+e")
 	}, utc, folding)
 }
@@ -258,8 +258,8 @@ func TestAnEntryThatChangesWhileItsTickIsFolded(t *testing.T) {
 			return err
 		}, "x e"},
 		"nothing":       {func(*rig) error { return nil }, "x+e"},
-		"stopped":       {func(r *rig) error { r.restart(0); return nil }, "x+e"},
-		"cut off":       {func(r *rig) error { r.powerCut(); return nil }, "x+e"},
+		"stopped":       {func(r *rig) error { r.Restart(0); return nil }, "x+e"},
+		"cut off":       {func(r *rig) error { r.PowerCut(); return nil }, "x+e"},
 		"batch changed": {func(r *rig) error { r.anonymous(1).gets("x"); return nil }, "x e"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -268,16 +268,16 @@ func TestAnEntryThatChangesWhileItsTickIsFolded(t *testing.T) {
 				enter, leave = make(chan struct{}, 99), make(chan struct{})
 				r.setCron("g", entry("e", "0 * * * *", inBatch("k", 99)))
 				r.put("q", "x", batched("k", 99))
-				r.pass(job.Hour)
+				r.Pass(job.Hour)
 				<-enter
 				if err := c.change(r); err != nil {
 					t.Fatal(err)
 				}
 				close(leave)
-				r.pass(2 * job.Second)
+				r.Pass(2 * job.Second)
 				r.payloadsAre(c.want)
 			}, utc, func(r *rig) {
-				r.opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+				r.Opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
 					enter <- struct{}{}
 					select {
 					case <-leave:
@@ -339,7 +339,7 @@ func TestARunOfAnEntryThatChangesBeginsAnew(t *testing.T) {
 		r.payload(id, "a")
 		r.payloadsAre("a new")
 	}, utc, func(r *rig) {
-		r.opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+		r.Opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
 			if !once {
 				once = true
 				a := entry("e", "0 0 1 1 *")
@@ -358,7 +358,7 @@ func TestATickWhoseJobIsADuplicate(t *testing.T) { // zizq.md 1.15: nothing is w
 		r.setCron("g", entry("e", "* * * * *", func(a *engine.CronAsk) {
 			a.Job.Job.Extras = &job.Extras{Unique: &job.Unique{Key: "k", While: job.WhileActive}}
 		}))
-		r.pass(3 * job.Minute)
+		r.Pass(3 * job.Minute)
 		r.ticksAre("e", "1m")
 		c := r.cronEntry("g", "e")
 		first := c.LastJob
@@ -375,7 +375,7 @@ func TestATickWhoseJobIsADuplicate(t *testing.T) { // zizq.md 1.15: nothing is w
 		s := r.anonymous(1)
 		s.gets("e")
 		s.ok("e")
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		if c := r.cronEntry("g", "e"); c.LastJob == first || c.Last != r.Now() {
 			t.Errorf("the key is free: %+v", c)
 		}
@@ -390,27 +390,27 @@ func TestResetForgetsCron(t *testing.T) {
 		}
 		r.setCron("many", many...)
 		r.setCron("g", entry("e", "* * * * *"))
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		if n, err := r.Reset(r.Context()); err != nil || n != 1 {
 			t.Fatalf("reset %d, %v", n, err)
 		}
 		if r.rows(job.CronGroups) != 0 || r.rows(job.CronEntries) != 0 {
 			t.Error("rows are left")
 		}
-		r.pass(job.Hour)
+		r.Pass(job.Hour)
 		r.ticksAre("e")
 		again := make([]engine.CronAsk, 9_999) // and count no more
 		for i := range again {
 			again[i] = entry(fmt.Sprint(i), "0 0 1 1 *")
 		}
 		r.setCron("again", again...)
-	}, utc, func(r *rig) { r.twice = false })
+	}, utc, func(r *rig) { r.Twice = false })
 }
 
 func TestAnEngineWithoutAFolderSaysSo(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.setCron("g", entry("e", "* * * * *", inBatch("k", 9)))
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		synctest.Wait()
 		if c := r.cronEntry("g", "e"); !strings.Contains(c.Error, "not supported") || c.Failures != 1 {
 			t.Errorf("%+v", c)

@@ -18,7 +18,7 @@ import (
 
 // Cron: docs/cron.md. The bubble begins on 1 January 2000 at 00:00:00 UTC, a Saturday.
 
-var utc = func(r *rig) { r.opts.Zone = time.UTC }
+var utc = func(r *rig) { r.Opts.Zone = time.UTC }
 
 // entry is what a caller asks for: jobs of queue q whose payload is the name.
 func entry(name, expression string, edits ...func(*engine.CronAsk)) engine.CronAsk {
@@ -103,11 +103,11 @@ func TestEachTickEnqueuesOneJob(t *testing.T) {
 		if g.Name != "g" || len(g.Entries) != 3 || g.Entries[1].Next != 0 || g.Entries[0].Next != r.Now()+job.Minute {
 			t.Fatalf("%+v %+v", g, g.Entries)
 		}
-		r.pass(59_999)
+		r.Pass(59_999)
 		r.ticksAre("minutes")
-		r.pass(1)
+		r.Pass(1)
 		r.ticksAre("minutes", "1m")
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.ticksAre("minutes", "1m", "2m")
 		r.ticksAre("seconds", "20s", "40s", "1m", "1m20s", "1m40s", "2m")
 		r.ticksAre("never")
@@ -132,8 +132,8 @@ func TestATemplateIsKeptWhole(t *testing.T) {
 			j.Extras = &job.Extras{Labels: []job.Label{{Key: "cron_tick", Value: "mine"}, {Key: "team", Value: "x"}}, Traceparent: "00-1-1-00"}
 			a.Job.Place = job.PlaceFront
 		}))
-		r.restart(0)
-		r.pass(job.Minute)
+		r.Restart(0)
+		r.Pass(job.Minute)
 		r.ticksAre("e", "1m")
 		j, _, err := r.Get(r.Context(), r.cronEntry("g", "e").LastJob)
 		if err != nil || j.Group != "k" || j.Priority != 7 || j.RunTimeout != 5000 || j.Retry == nil || j.Band != job.BandFront ||
@@ -150,30 +150,30 @@ func TestNoTickComesTwiceOrNotAtAllOverPowerCuts(t *testing.T) {
 			r.setCron("g", entry("e", "*/3 * * * * *", missing(job.MissedAll)))
 			var want []string
 			for i := range 40 {
-				r.pass(job.Second * 7)
+				r.Pass(job.Second * 7)
 				switch i % 4 {
 				case 0:
-					r.powerCut()
+					r.PowerCut()
 				case 1:
 					r.worstPowerCut()
 				case 2:
-					r.restart(10 * job.Second)
+					r.Restart(10 * job.Second)
 				}
 			}
-			r.pass(3 * job.Second)
+			r.Pass(3 * job.Second)
 			for s := job.Millis(3); s*job.Second <= r.Now()-946684800000; s += 3 {
 				want = append(want, (s * job.Second).String())
 			}
 			r.ticksAre("e", want...)
-		}, utc, func(r *rig) { r.seed = seed })
+		}, utc, func(r *rig) { r.Seed = seed })
 	}
 }
 
 func TestMissedTicks(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.setCron("g", entry("all", "*/10 * * * *", missing(job.MissedAll)), entry("once", "*/10 * * * *"), entry("skip", "*/10 * * * *", missing(job.MissedSkip)))
-		r.restart(35 * job.Minute)
-		r.pass(0)
+		r.Restart(35 * job.Minute)
+		r.Pass(0)
 		r.ticksAre("all", "10m", "20m", "30m")
 		r.ticksAre("once", "30m")
 		r.ticksAre("skip")
@@ -183,7 +183,7 @@ func TestMissedTicks(t *testing.T) {
 		if c := r.cronEntry("g", "skip"); c.Skipped != 3 || c.Last != 0 || c.Next != r.Now()+5*job.Minute {
 			t.Errorf("%+v", c)
 		}
-		r.pass(5 * job.Minute)
+		r.Pass(5 * job.Minute)
 		for _, name := range []string{"all", "once", "skip"} {
 			if got := r.ticked(name); got[len(got)-1] != "40m" {
 				t.Errorf("%s goes on with %v", name, got)
@@ -192,9 +192,9 @@ func TestMissedTicks(t *testing.T) {
 		r.jump(job.Hour) // the clock is set forward
 		r.ticksAre("once", "30m", "40m", "1h40m")
 		r.jump(-30 * job.Minute) // and back
-		r.pass(25 * job.Minute)
+		r.Pass(25 * job.Minute)
 		r.ticksAre("once", "30m", "40m", "1h40m")
-		r.pass(15 * job.Minute)
+		r.Pass(15 * job.Minute)
 		r.ticksAre("once", "30m", "40m", "1h40m", "1h50m")
 	}, utc)
 }
@@ -205,8 +205,8 @@ func TestAGroupSaysWhatBecomesOfMissedTicks(t *testing.T) {
 		if _, err := r.SetCron(r.Context(), "g", ask, ann); err != nil {
 			t.Fatal(err)
 		}
-		r.restart(25 * job.Minute)
-		r.pass(0)
+		r.Restart(25 * job.Minute)
+		r.Pass(0)
 		r.ticksAre("a", "10m", "20m")
 		r.ticksAre("b", "20m")
 	}, utc)
@@ -215,8 +215,8 @@ func TestAGroupSaysWhatBecomesOfMissedTicks(t *testing.T) {
 func TestMissedTicksAreMadeUpForWithinABound(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.setCron("g", entry("e", "* * * * * *", missing(job.MissedAll)), entry("f", "* * * * * *", missing(job.MissedAll)))
-		r.restart(5000*job.Second + 500)
-		r.pass(0)
+		r.Restart(5000*job.Second + 500)
+		r.Pass(0)
 		for _, name := range []string{"e", "f"} {
 			got := r.ticked(name)
 			if first, last := got[0], got[len(got)-1]; len(got) != 1005 || first != (3996*job.Second).String() || last != (5000*job.Second).String() {
@@ -229,32 +229,32 @@ func TestMissedTicksAreMadeUpForWithinABound(t *testing.T) {
 func TestWhatIsPausedPassesOverItsTicks(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.setCron("g", entry("e", "* * * * *", missing(job.MissedAll)), entry("other", "* * * * *"))
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		c, err := r.PauseCronEntry(r.Context(), "g", "e", true, ann)
 		if err != nil || !c.Paused || c.PausedAt != r.Now() || c.ResumedAt != 0 {
 			t.Fatalf("%+v, %v", c, err)
 		}
-		r.pass(2 * job.Minute)
+		r.Pass(2 * job.Minute)
 		if c := r.cronEntry("g", "e"); c.Next != r.Now()+job.Minute {
 			t.Errorf("a paused entry goes on: %+v", c)
 		}
-		r.restart(10 * job.Minute) // what came while both were down was paused as well
-		r.pass(0)
+		r.Restart(10 * job.Minute) // what came while both were down was paused as well
+		r.Pass(0)
 		if c, err = r.PauseCronEntry(r.Context(), "g", "e", false, ann); err != nil || c.Paused || c.ResumedAt != r.Now() {
 			t.Fatalf("%+v, %v", c, err)
 		}
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.ticksAre("e", "1m", "14m")
 
 		g, err := r.PatchCron(r.Context(), "g", engine.CronPatch{Paused: new(true)}, ann)
 		if err != nil || !g.Paused || g.PausedAt != r.Now() || g.Entries[0].Paused {
 			t.Fatalf("%+v, %v", g, err)
 		}
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		if g, err = r.PatchCron(r.Context(), "g", engine.CronPatch{Paused: new(false)}, ann); err != nil || g.Paused || g.ResumedAt != r.Now() {
 			t.Fatalf("%+v, %v", g, err)
 		}
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.ticksAre("e", "1m", "14m", "16m")
 		if got := r.ticked("other"); got[len(got)-1] != "16m" || slices.Contains(got, "15m") {
 			t.Errorf("%v", got)
@@ -271,20 +271,20 @@ func TestWhatIsPausedPassesOverItsTicks(t *testing.T) {
 func TestAChangeComesAfterTheTicksBeforeIt(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.setCron("g", entry("e", "*/2 * * * *"), entry("f", "* * * * *"))
-		r.stop()
-		r.pass(2 * job.Minute)
+		r.End()
+		r.Pass(2 * job.Minute)
 		set := &engine.CronSetting{Name: "g", CronGroupAsk: engine.CronGroupAsk{Entries: []engine.CronAsk{entry("f", "* * * * *", pausedAs(true))}}}
-		r.opts.Crons = []engine.CronSetting{*set}
-		r.start()
-		r.pass(0)
+		r.Opts.Crons = []engine.CronSetting{*set}
+		r.Begin()
+		r.Pass(0)
 		r.ticksAre("e", "2m")
 		r.ticksAre("f")
 		set.Entries[0] = entry("f", "* * * * *", pausedAs(false))
-		r.opts.Crons = []engine.CronSetting{*set}
-		r.restart(3 * job.Minute)
-		r.pass(0)
+		r.Opts.Crons = []engine.CronSetting{*set}
+		r.Restart(3 * job.Minute)
+		r.Pass(0)
 		r.ticksAre("f") // it was paused while the server was down
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.ticksAre("f", "6m")
 	}, utc)
 }
@@ -299,7 +299,7 @@ func TestAFailingEntryHoldsUpNobody(t *testing.T) { // defect 38 of reference 9
 		r.setCron("g", entry("a", "* * * * *", inFull), entry("b", "* * * * *"), entry("s", "* * * * *", missing(job.MissedSkip), func(a *engine.CronAsk) {
 			a.Job.Job.Queue = "full too"
 		}))
-		r.pass(2 * job.Minute)
+		r.Pass(2 * job.Minute)
 		r.ticksAre("b", "1m", "2m")
 		r.ticksAre("a")
 		c := r.cronEntry("g", "a")
@@ -312,16 +312,16 @@ func TestAFailingEntryHoldsUpNobody(t *testing.T) { // defect 38 of reference 9
 		if c := r.cronEntry("g", "s"); c.Error == "" || c.Skipped == 0 {
 			t.Errorf("%+v", c)
 		}
-		r.pass(30 * job.Second)
+		r.Pass(30 * job.Second)
 		if err := r.Delete(r.Context(), r.ids["there"], ann); err != nil {
 			t.Fatal(err)
 		}
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		if got := r.ticked("a"); len(got) != 1 || r.cronEntry("g", "a").Last == 0 {
 			t.Errorf("%v", got)
 		}
 		r.queue("full", func(q *job.Queue) { q.MaxJobs = 0 })
-		r.pass(2 * job.Minute)
+		r.Pass(2 * job.Minute)
 		if c = r.cronEntry("g", "a"); c.Error != "" || c.ErrorAt != 0 || c.Failures != 0 || c.Retry != 0 || c.Next != r.Now()+30*job.Second {
 			t.Errorf("it works again: %+v", c)
 		}
@@ -331,23 +331,23 @@ func TestAFailingEntryHoldsUpNobody(t *testing.T) { // defect 38 of reference 9
 func TestADiskBelowItsReserveHoldsTicksBack(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.setCron("g", entry("e", "* * * * *"))
-		r.free.Store(50)
-		r.pass(90 * job.Second)
+		r.Room.Store(50)
+		r.Pass(90 * job.Second)
 		r.ticksAre("e")
 		if c := r.cronEntry("g", "e"); !strings.Contains(c.Error, "disk") {
 			t.Errorf("%+v", c)
 		}
-		r.free.Store(1000)
-		r.pass(20 * job.Second)
+		r.Room.Store(1000)
+		r.Pass(20 * job.Second)
 		r.ticksAre("e", "1m")
-	}, utc, func(r *rig) { r.opts.Reserve = engine.Reserve{Bytes: 100} })
+	}, utc, func(r *rig) { r.Opts.Reserve = engine.Reserve{Bytes: 100} })
 }
 
 func TestSettingAnEntryAgain(t *testing.T) { // defect 21 of reference 9
 	scenario(t, func(r *rig) {
 		r.setCron("g", entry("e", "0 12 * * *"), entry("gone", "0 12 * * *"))
 		noon := r.Now() + 12*job.Hour
-		r.pass(12 * job.Hour)
+		r.Pass(12 * job.Hour)
 		same := func(what string, next job.Millis, paused bool, edits ...func(*engine.CronAsk)) {
 			t.Helper()
 			c, err := r.SetCronEntry(r.Context(), "g", entry("e", "0 12 * * *", edits...), ann)
@@ -391,7 +391,7 @@ func TestTheServersZoneIsTheDefault(t *testing.T) {
 		if want := r.Now() + 2*job.Hour; g.Entries[0].Next != want {
 			t.Errorf("next is %d, want %d", g.Entries[0].Next, want)
 		}
-	}, func(r *rig) { r.opts.Zone = time.FixedZone("here", 3600) })
+	}, func(r *rig) { r.Opts.Zone = time.FixedZone("here", 3600) })
 }
 
 func TestCronIsRefused(t *testing.T) {
@@ -439,7 +439,7 @@ func TestCronIsRefused(t *testing.T) {
 		r.setCron("many", many[:9_997]...)
 		_, err = r.AddCronEntry(ctx, "g", entry("x", "* * * * *"), ann)
 		refused("one more", job.OverLimit, "10000", err)
-		r.restart(0)
+		r.Restart(0)
 		_, err = r.AddCronEntry(ctx, "g", entry("x", "* * * * *"), ann)
 		refused("one more after a restart", job.OverLimit, "10000", err)
 		if err := r.DeleteCronEntry(ctx, "g", "e", ann); err != nil {
@@ -448,7 +448,7 @@ func TestCronIsRefused(t *testing.T) {
 		if _, err = r.AddCronEntry(ctx, "g", entry("x", "* * * * *"), ann); err != nil {
 			t.Error(err)
 		}
-	}, utc, func(r *rig) { r.twice = false })
+	}, utc, func(r *rig) { r.Twice = false })
 }
 
 func TestDeletingCron(t *testing.T) {
@@ -468,7 +468,7 @@ func TestDeletingCron(t *testing.T) {
 		if err := r.DeleteCron(r.Context(), "ab", ann); err != nil {
 			t.Fatal(err)
 		}
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.ticksAre("e", "1m")
 		r.ticksAre("f")
 		if n, err := r.DeleteCrons(r.Context(), ann); err != nil || n != 2 {
@@ -477,7 +477,7 @@ func TestDeletingCron(t *testing.T) {
 		if n, err := r.DeleteCrons(r.Context(), ann); err != nil || n != 0 {
 			t.Fatalf("%d, %v", n, err)
 		}
-		r.pass(job.Hour)
+		r.Pass(job.Hour)
 		r.ticksAre("e", "1m") // what was enqueued stays
 		if r.rows(job.CronGroups) != 0 || r.rows(job.CronEntries) != 0 {
 			t.Error("rows are left")
@@ -489,7 +489,7 @@ func TestDeletingCron(t *testing.T) {
 func TestRunningAnEntryNow(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.setCron("g", entry("e", "* * * * *", pausedAs(true)))
-		r.pass(90 * job.Second)
+		r.Pass(90 * job.Second)
 		before := r.cronEntry("g", "e")
 		a, _, err := r.RunCronEntry(r.Context(), "g", "e", ann)
 		if err != nil || a.Job.State != job.Ready || a.Job.Queue != "q" {
@@ -509,19 +509,19 @@ func TestRunningAnEntryNow(t *testing.T) {
 func TestCronOfTheConfiguration(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.setCron("g", entry("api", "* * * * *"), entry("both", "* * * * *"))
-		r.pass(job.Minute)
-		r.opts.Crons = []engine.CronSetting{
+		r.Pass(job.Minute)
+		r.Opts.Crons = []engine.CronSetting{
 			{Name: "g", CronGroupAsk: engine.CronGroupAsk{Zone: "UTC", Entries: []engine.CronAsk{entry("both", "*/5 * * * *"), entry("file", "* * * * *")}}},
 			{Name: "new", CronGroupAsk: engine.CronGroupAsk{Entries: []engine.CronAsk{entry("n", "* * * * *")}}},
 		}
-		r.restart(0)
-		r.pass(4 * job.Minute)
+		r.Restart(0)
+		r.Pass(4 * job.Minute)
 		r.ticksAre("api", "1m", "2m", "3m", "4m", "5m")
 		r.ticksAre("both", "1m", "5m")
 		r.ticksAre("file", "2m", "3m", "4m", "5m")
 		r.ticksAre("n", "2m", "3m", "4m", "5m")
-		r.stop()
-		r.opts.Crons[0].Entries[0] = entry("both", "never")
+		r.End()
+		r.Opts.Crons[0].Entries[0] = entry("both", "never")
 		r.startFails(job.Invalid)
 	}, utc)
 }
@@ -529,19 +529,19 @@ func TestCronOfTheConfiguration(t *testing.T) {
 func TestTheLogTellsOnceThatAnEntryIsRefusedAndOnceThatItWorksAgain(t *testing.T) {
 	var lines strings.Builder
 	scenario(t, func(r *rig) {
-		r.stop()
-		r.Engine = engine.New(r.mem, r.clock, dice(9).Uint64, slog.New(slog.NewTextHandler(&lines, nil)), r.opts)
+		r.End()
+		r.Engine = engine.New(r.Mem, r.Clock, dice(9).Uint64, slog.New(slog.NewTextHandler(&lines, nil)), r.Opts)
 		if err := r.Start(r.Context()); err != nil {
 			t.Fatal(err)
 		}
-		r.stopped = false
+		r.Ended = false
 		r.queue("full", func(q *job.Queue) { q.MaxJobs = 1 })
 		r.puts("full", "there")
 		r.setCron("g", entry("e", "* * * * *", func(a *engine.CronAsk) { a.Job.Job.Queue = "full" }))
-		r.pass(10 * job.Minute)
+		r.Pass(10 * job.Minute)
 		r.queue("full", func(q *job.Queue) { q.MaxJobs = 0 })
-		r.pass(10 * job.Minute)
-		r.stop()
+		r.Pass(10 * job.Minute)
+		r.End()
 	}, utc)
 	if text := lines.String(); strings.Count(text, "entry=g/e") != 2 || strings.Count(text, "was refused") != 1 || strings.Count(text, "works again") != 1 {
 		t.Errorf("the log says:\n%s", text)
@@ -558,7 +558,7 @@ func TestAGroupInAnotherZoneCountsAnew(t *testing.T) {
 		}
 		_, err = r.PatchCron(r.Context(), "g", engine.CronPatch{Zone: new("Mars/Base")}, ann)
 		r.isRefused(job.Invalid, err)
-		r.pass(2 * job.Hour)
+		r.Pass(2 * job.Hour)
 		r.ticksAre("group's", "2h")
 	}, utc)
 }
@@ -584,7 +584,7 @@ func TestACronEntryHoldsItsBudgets(t *testing.T) {
 		_, err = r.SetBudget(ctx, job.Budget{Name: "k", Allocation: 2}, ann)
 		r.isRefused(job.Unprocessable, err)
 		r.budget("k", 3)
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.ticksAre("e", "1m")
 		if err := r.DeleteCron(ctx, "g", ann); err != nil {
 			t.Fatal(err)
@@ -647,9 +647,9 @@ func TestACronEntryIsForPlainQueues(t *testing.T) {
 		}
 
 		// The configuration may say it, as it could before: a tick that fails keeps no server from starting.
-		r.opts.Crons = []engine.CronSetting{{Name: "file", CronGroupAsk: engine.CronGroupAsk{Entries: []engine.CronAsk{into("q")}}}}
-		r.restart(0)
-		r.pass(job.Minute)
+		r.Opts.Crons = []engine.CronSetting{{Name: "file", CronGroupAsk: engine.CronGroupAsk{Entries: []engine.CronAsk{into("q")}}}}
+		r.Restart(0)
+		r.Pass(job.Minute)
 		if c := r.cronEntry("file", "e"); !strings.Contains(c.Error, `queue "q" is an inbox`) {
 			t.Errorf("the entry of the file says %q", c.Error)
 		}

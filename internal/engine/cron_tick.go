@@ -27,7 +27,7 @@ type cronNews struct {
 // turnCrons enqueues what the ticks up to now ask for. The jobs and how far the
 // entry has come are in one transaction, so no tick comes twice and none is
 // forgotten.
-func (r *run) turnCrons() error {
+func (r *Tx) turnCrons() error {
 	if next := r.tx.NextRow(job.CronEntries); next == 0 || next > r.now {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (r *run) turnCrons() error {
 // its tick is then late, so the rule for missed ticks decides about it. f is
 // what was planned for the first tick of an entry with a batch; without a plan
 // the tick is left to a goroutine, and a look at the entry comes again.
-func (r *run) turnCron(old *job.CronEntry, room int, f *cronFold) (n int, err error) {
+func (r *Tx) turnCron(old *job.CronEntry, room int, f *cronFold) (n int, err error) {
 	row, err := r.tx.Row(job.CronGroups, old.Group)
 	if err != nil {
 		return 0, err
@@ -120,7 +120,7 @@ func (r *run) turnCron(old *job.CronEntry, room int, f *cronFold) (n int, err er
 }
 
 // refusedCron notes why the job of an entry was not enqueued, and when to try again.
-func (r *run) refusedCron(c *job.CronEntry, why error) {
+func (r *Tx) refusedCron(c *job.CronEntry, why error) {
 	c.Error, c.ErrorAt = why.Error(), r.now
 	c.Failures++
 	c.Retry = r.now.Add(cron.RetryAfter(c.Failures))
@@ -131,13 +131,13 @@ func (r *run) refusedCron(c *job.CronEntry, why error) {
 }
 
 // tell keeps a line for the log until it is true.
-func (r *run) tell(c *job.CronEntry, text string, why error) {
+func (r *Tx) tell(c *job.CronEntry, text string, why error) {
 	if len(r.cronNews) < cronNewsMax {
 		r.cronNews = append(r.cronNews, cronNews{c.Group + "/" + c.Name, text, why})
 	}
 }
 
-func (r *run) reportCrons() {
+func (r *Tx) reportCrons() {
 	for _, n := range r.cronNews {
 		if n.why != nil {
 			r.e.log.Warn("cron", "entry", n.entry, "news", n.text, "error", n.why)

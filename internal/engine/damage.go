@@ -18,7 +18,7 @@ const damagedQueue = "damaged"
 // waits for that.
 func (e *Engine) rejectUnread(j *job.Job) {
 	if why := e.unreadPayload(j); why != nil {
-		e.tell(func(r *run) error { return r.rejectUnread(j.ID, why) })
+		e.tell(func(r *Tx) error { return r.rejectUnread(j.ID, why) })
 	}
 }
 
@@ -38,10 +38,10 @@ func (e *Engine) unread(ctx context.Context, j *job.Job) (*job.Job, error) {
 	if why == nil || !j.State.Open() || j.State == job.Leased {
 		return j, why
 	}
-	if err := e.do(ctx, 0, func(r *run) error { return r.rejectUnread(j.ID, why) }); err != nil {
+	if err := e.do(ctx, 0, func(r *Tx) error { return r.rejectUnread(j.ID, why) }); err != nil {
 		return j, err
 	}
-	err := e.view(ctx, func(v store.Reader) error {
+	err := e.View(ctx, func(v store.Reader) error {
 		now, err := v.Get(j.ID)
 		if now != nil {
 			j = now
@@ -51,12 +51,12 @@ func (e *Engine) unread(ctx context.Context, j *job.Job) (*job.Job, error) {
 	return j, err
 }
 
-func (r *run) rejectUnread(id job.ID, why error) error {
+func (r *Tx) rejectUnread(id job.ID, why error) error {
 	return r.rejectOpen(id, "corrupt: its payload cannot be read: "+why.Error())
 }
 
 // rejectOpen rejects a job that is not over.
-func (r *run) rejectOpen(id job.ID, why string) error {
+func (r *Tx) rejectOpen(id job.ID, why string) error {
 	j, err := r.tx.Get(id)
 	if err != nil || j == nil || !j.State.Open() {
 		return err
@@ -74,7 +74,7 @@ func (e *Engine) bodies(refs ...job.ID) ([][]byte, error) {
 }
 
 // rejectUnreadable makes the jobs dead that the store keeps and cannot read.
-func (r *run) rejectUnreadable() error {
+func (r *Tx) rejectUnreadable() error {
 	for _, u := range r.tx.Unreadable() {
 		stub := &job.Job{
 			ID: u.ID, Payload: u.Payload, PayloadSize: u.Size, Queue: damagedQueue, Type: damagedQueue, State: job.Ready,
@@ -94,5 +94,5 @@ func (r *run) rejectUnreadable() error {
 // rejectWaiting gives up the job that takes in newcomers of a batch, and cannot be
 // read.
 func (e *Engine) rejectWaiting(j *job.Job, why error) error {
-	return e.do(context.Background(), 0, func(r *run) error { return r.rejectUnread(j.ID, why) })
+	return e.do(context.Background(), 0, func(r *Tx) error { return r.rejectUnread(j.ID, why) })
 }

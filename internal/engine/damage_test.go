@@ -147,7 +147,7 @@ func TestWhatClientsCannotReadIsSetAside(t *testing.T) {
 		named.close()
 		r.puts("unary", "5e5000", "6")
 		r.lease(engine.LeaseOptions{Worker: "u", Max: 5}, "6")
-		r.pass(0)
+		r.Pass(0)
 		for name, says := range map[string]string{
 			"1e400": "unreadable: its payload is a number that is too large", deep: "unreadable: its payload is nested deeper",
 			`{"a":[0,-1e999]}`: "unreadable: its payload.a[1] is a number", "5e5000": "unreadable: its payload is a number",
@@ -168,7 +168,7 @@ func TestACheckpointThatClientsCannotReadSetsItsJobAside(t *testing.T) {
 			n.Job.Extras = &job.Extras{Progress: &job.RunProgress{Fraction: job.FractionUnset, Checkpoint: []byte("1e400")}}
 		})
 		r.anonymous(1).gets()
-		r.pass(0)
+		r.Pass(0)
 		r.expect("a", job.Dead)
 	})
 }

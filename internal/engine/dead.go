@@ -120,7 +120,7 @@ func (d *Dead) bytes(q *DeadPage) (n int) {
 func (e *Engine) lookAtDead(ctx context.Context, q DeadPage, most int) (out []Dead, from job.ID, more bool, err error) {
 	from = q.From
 	bytes := 0
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		f := filterOf(q.Select, q.From, v.Now())
 		f.Desc = q.Desc
 		list, err := v.List(f, deadPage)
@@ -203,7 +203,7 @@ func (e *Engine) eachDead(ctx context.Context, q DeadPage, f func(Dead) (more bo
 // DeadJob returns one dead job with its payload. One that is not dead is
 // refused with WrongState, one that is not there with NotFound.
 func (e *Engine) DeadJob(ctx context.Context, id job.ID) (d Dead, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		j, err := v.Get(id)
 		if err != nil {
 			return err
@@ -254,7 +254,7 @@ type GroupQuery struct {
 
 // DeadGroups returns a page of groups and how many there are in all.
 func (e *Engine) DeadGroups(ctx context.Context, q GroupQuery) (page []DeadGroup, all int, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		edges := make([]job.Millis, q.Buckets)
 		for i := range edges {
 			edges[i] = v.Now() - q.Bucket*job.Millis(q.Buckets-i) + 1
@@ -339,7 +339,7 @@ type ReplayDead struct {
 // ReviveDead brings one dead job back; its history stays.
 func (e *Engine) ReviveDead(ctx context.Context, id job.ID, ask ReplayDead, by job.Actor) (Verdict, error) {
 	var out Verdict
-	err := e.do(ctx, len(ask.Payload), func(r *run) error {
+	err := e.do(ctx, len(ask.Payload), func(r *Tx) error {
 		j, err := r.deadJob(id)
 		if err != nil {
 			return err
@@ -367,7 +367,7 @@ func (e *Engine) ReviveDead(ctx context.Context, id job.ID, ask ReplayDead, by j
 				return err
 			}
 		}
-		if err := r.audit(by, action, id.String(), 1); err != nil {
+		if err := r.Audit(by, action, id.String(), 1); err != nil {
 			return err
 		}
 		out, err = verdictOf(eff, nil)
@@ -381,7 +381,7 @@ func (e *Engine) ReviveDead(ctx context.Context, id job.ID, ask ReplayDead, by j
 
 // DeleteDead removes one dead job.
 func (e *Engine) DeleteDead(ctx context.Context, id job.ID, by job.Actor) error {
-	return e.do(ctx, 0, func(r *run) error {
+	return e.do(ctx, 0, func(r *Tx) error {
 		j, err := r.deadJob(id)
 		if err != nil {
 			return err
@@ -389,11 +389,11 @@ func (e *Engine) DeleteDead(ctx context.Context, id job.ID, by job.Actor) error 
 		if _, err := r.step(j, rule.Command{Verb: rule.Purge}); err != nil {
 			return err
 		}
-		return r.audit(by, "delete", id.String(), 1)
+		return r.Audit(by, "delete", id.String(), 1)
 	})
 }
 
-func (r *run) deadJob(id job.ID) (*job.Job, error) {
+func (r *Tx) deadJob(id job.ID) (*job.Job, error) {
 	j, err := r.tx.Get(id)
 	switch {
 	case err != nil:

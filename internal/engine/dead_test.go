@@ -58,7 +58,7 @@ func (r *rig) replay(id job.ID) *job.Replay {
 // ends wants a run to be over, with these counts.
 func (r *rig) ends(id job.ID, done, refused, guarded, gone int64) *job.Replay {
 	r.Helper()
-	r.pass(0)
+	r.Pass(0)
 	p := r.replay(id)
 	if p.Progress != job.Finished || p.Done != done || p.Refused != refused || p.Guarded != guarded || p.Gone != gone {
 		r.Fatalf("want %d done, %d refused, %d guarded, %d gone: %+v", done, refused, guarded, gone, p)
@@ -122,16 +122,16 @@ func TestAReplayKeepsItsRateAndGoesOnAfterARestart(t *testing.T) { // retry.md s
 				r.Fatalf("%s %d are dead, want %d", when, n, left)
 			}
 		}
-		r.pass(10)
+		r.Pass(10)
 		expect("at first", 100)
-		r.pass(3 * job.Second)
+		r.Pass(3 * job.Second)
 		expect("after 3 s", 70)
-		r.restart(job.Hour)
+		r.Restart(job.Hour)
 		expect("after an hour without a server", 70)
-		r.pass(2 * job.Second)
+		r.Pass(2 * job.Second)
 		expect("2 s later", 50)
-		r.powerCut()
-		r.pass(10 * job.Second) // some of it is done again: a step does not wait for the disk
+		r.PowerCut()
+		r.Pass(10 * job.Second) // some of it is done again: a step does not wait for the disk
 		expect("at the end", 0)
 		r.ends(id, 100, 0, 0, 0)
 		for _, name := range numbered("j", 100) {
@@ -139,14 +139,14 @@ func TestAReplayKeepsItsRateAndGoesOnAfterARestart(t *testing.T) { // retry.md s
 				r.Fatalf("%s was replayed %d times", name, j.Replays)
 			}
 		}
-	}, func(r *rig) { r.opts.Server.RetainDead = job.Day })
+	}, func(r *rig) { r.Opts.Server.RetainDead = job.Day })
 }
 
 func TestAReplayTouchesWhatWasDeadWhenItBegan(t *testing.T) { // retry.md section 3
 	scenario(t, func(r *rig) {
 		r.dies("q", boom, numbered("j", 20))
 		id := r.startReplay(job.Replay{Rate: 1})
-		r.pass(2500) // j000 and j001 are back
+		r.Pass(2500) // j000 and j001 are back
 		r.dies("late", boom, []string{"late"})
 		r.operate("j010", revive)
 		w := r.stream(engine.StreamOptions{Queues: []string{"q"}, Prefetch: 3})
@@ -155,7 +155,7 @@ func TestAReplayTouchesWhatWasDeadWhenItBegan(t *testing.T) { // retry.md sectio
 			r.settle(w.held[name], job.Died)
 		}
 		w.close()
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.ends(id, 19, 0, 0, 1)
 		r.expect("late", job.Dead)
 		r.expect("j000", job.Dead)
@@ -206,12 +206,12 @@ func TestARunCanBeCancelledAndARunCanDelete(t *testing.T) { // retry.md section 
 		r.dies("q", boom, numbered("j", 10))
 		r.dies("q", job.Failure{Type: "F", Message: "bust"}, []string{"f"})
 		id := r.startReplay(job.Replay{Rate: 1})
-		r.pass(4100)
+		r.Pass(4100)
 		p, err := r.CancelReplay(r.Context(), id, ann)
 		if err != nil || p.Progress != job.Cancelled || p.Done != 4 {
 			r.Fatalf("%+v, %v", p, err)
 		}
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		if n := r.count(dead("q")); n != 7 {
 			r.Errorf("after the cancel %d are dead", n)
 		}
@@ -226,7 +226,7 @@ func TestARunCanBeCancelledAndARunCanDelete(t *testing.T) { // retry.md section 
 			r.Error("it deleted others")
 		}
 		r.audited("ann delete done 1", "ann delete 1", "ann replay cancelled 4", "ann replay 11")
-		r.pass(8 * job.Day)
+		r.Pass(8 * job.Day)
 		if n := r.rows(job.Replays); n != 0 {
 			r.Errorf("%d runs are kept for ever", n)
 		}
@@ -264,7 +264,7 @@ func TestAPausedFingerprintHoldsItsJobsUntilItIsResumed(t *testing.T) { // retry
 	scenario(t, func(r *rig) {
 		r.dies("q", boom, []string{"dead"})
 		print := r.job("dead").Print
-		r.opts.Server.RetainDead = job.Hour
+		r.Opts.Server.RetainDead = job.Hour
 		if _, err := r.Mark(r.Context(), print, engine.MarkEdit{Paused: new(true), Note: new("smtp is down")}, ann); err != nil {
 			r.Fatal(err)
 		}
@@ -275,20 +275,20 @@ func TestAPausedFingerprintHoldsItsJobsUntilItIsResumed(t *testing.T) { // retry
 		w.gets("a", "b")
 		w.fail("a", func(s *engine.Settle) { s.Failure = boom })
 		w.fail("b", func(s *engine.Settle) { s.Failure = job.Failure{Type: "other"} })
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		w.gets("b")
 		groups, all, err := r.DeadGroups(r.Context(), engine.GroupQuery{Most: 9, Buckets: 2, Bucket: job.Hour})
 		if err != nil || all != 1 || groups[0].Held != 1 || !groups[0].Mark.Paused || groups[0].Mark.Note != "smtp is down" || groups[0].Trend[1] != 1 {
 			r.Fatalf("%+v, %v", groups, err)
 		}
-		r.restart(0)
+		r.Restart(0)
 		w = r.anonymous(9)
 		w.gets("b")
 		if _, err := r.Mark(r.Context(), print, engine.MarkEdit{Paused: new(false), Note: new("")}, ann); err != nil {
 			r.Fatal(err)
 		}
 		w.gets("a")
-		if r.pass(0); r.rows(job.Marks) != 0 {
+		if r.Pass(0); r.rows(job.Marks) != 0 {
 			r.Error("a mark that says nothing is kept")
 		}
 		r.audited("ann resume 0", "ann note 0", "ann pause 0", "ann note 0")
@@ -299,7 +299,7 @@ func TestGroupsOfTheDeadAreSortedFilteredAndPaged(t *testing.T) { // retry.md se
 	scenario(t, func(r *rig) {
 		r.dies("q1", boom, []string{"a", "b"})
 		r.dies("q2", boom, []string{"c"})
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.dies("q2", job.Failure{Type: "F", Message: "bust"}, []string{"d"})
 		find := func(q engine.GroupQuery) (text string) {
 			r.Helper()
@@ -374,7 +374,7 @@ func TestTheAuditLogIsBounded(t *testing.T) { // retry.md section 3
 		for range most {
 			note()
 		}
-		r.restart(0) // what is there counts
+		r.Restart(0) // what is there counts
 		for range 2 * most {
 			note()
 		}
@@ -387,11 +387,11 @@ func TestTheAuditLogIsBounded(t *testing.T) { // retry.md section 3
 				r.Fatal("they are not newest first")
 			}
 		}
-		r.pass(91 * job.Day)
+		r.Pass(91 * job.Day)
 		if n := r.rows(job.Audits); n != 0 {
 			r.Errorf("%d entries are kept for ever", n)
 		}
-	}, func(r *rig) { r.opts.AuditMax = 120 })
+	}, func(r *rig) { r.Opts.AuditMax = 120 })
 }
 
 // Nobody can push out of the audit log what others did, however many entries come.
@@ -429,7 +429,7 @@ func TestNobodyFlushesTheAuditLog(t *testing.T) {
 			if ann, root, flood := of("ann"), of("root"), of("flood"); ann != 41 || root != 30 || flood > most-40 || flood < most-40-100 {
 				r.Errorf("of ann %d entries are left, of root %d, of flood %d", ann, root, flood)
 			}
-			r.restart(0) // what is there counts
+			r.Restart(0) // what is there counts
 		}
 		for i := range 3 * most { // under as many names
 			note(job.Actor{Name: "name " + strconv.Itoa(i)}, 1)
@@ -440,11 +440,11 @@ func TestNobodyFlushesTheAuditLog(t *testing.T) {
 		if root := of("root"); root != 30 {
 			r.Errorf("of root %d entries are left", root)
 		}
-		r.pass(91 * job.Day)
+		r.Pass(91 * job.Day)
 		if n := r.rows(job.Audits); n != 0 {
 			r.Errorf("%d entries are kept for ever", n)
 		}
-	}, func(r *rig) { r.opts.AuditMax = 200 })
+	}, func(r *rig) { r.Opts.AuditMax = 200 })
 }
 
 func TestWhatAnOperatorDidSurvivesAPowerCut(t *testing.T) { // I5, retry.md section 3
@@ -455,7 +455,7 @@ func TestWhatAnOperatorDidSurvivesAPowerCut(t *testing.T) { // I5, retry.md sect
 			if err := r.DeleteDead(r.Context(), r.ids[name], ann); err != nil {
 				r.Fatal(err)
 			}
-			r.powerCut()
+			r.PowerCut()
 			r.expect(name, job.None)
 			if list, err := r.Audits(r.Context(), job.ID{}, 100); err != nil || len(list) != i+1 || list[0].Subject != r.ids[name].String() {
 				r.Fatalf("after %d deletes the audit log has %d entries, %v", i+1, len(list), err)

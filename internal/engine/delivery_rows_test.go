@@ -81,16 +81,16 @@ func runsOf(mode string, members int, graced string, steps ...string) func(*test
 			for _, m := range []string{"m1", "m2", "m3"} {
 				r.put("in", m, grouped("g"), func(n *engine.NewJob) {
 					if strings.Contains(graced, m) {
-						n.Job.GraceUntil = r.clock.Wall() + job.Hour
+						n.Job.GraceUntil = r.Clock.Wall() + job.Hour
 					}
 				})
 			}
 			for at, step := range steps {
 				if step == "wait" {
-					r.pass(10 * job.Second)
+					r.Pass(10 * job.Second)
 					continue
 				}
-				r.pass(100)
+				r.Pass(100)
 				fails, want, _ := strings.Cut(step, ">")
 				if got := r.run(members, fails); strings.Join(got, " ") != strings.TrimSpace(want) {
 					t.Fatalf("%s: run %d tried %v, want %q", mode, at+1, got, want)
@@ -139,7 +139,7 @@ func proveBrokenHolder(t *testing.T) {
 		r.threeOf("g")
 		held := r.took(engine.TurnOptions{Members: -1, For: 5 * job.Second}, "g: m1 m2 m3")
 		r.settle(held["m1"], job.OK)
-		r.pass(5 * job.Second) // and nothing more is heard
+		r.Pass(5 * job.Second) // and nothing more is heard
 		r.expect("m1", job.Done)
 		r.blamed("m1 0", "m2 +1")
 		if r.job("m3").Order == job.OrderStrict {
@@ -180,7 +180,7 @@ func proveChargedWhenTried(t *testing.T) {
 		for range 60 { // every second, and it is due every ten
 			tries += len(r.run(-1, "a1"))
 			r.blamed(fmt.Sprint("a1 ", tries))
-			r.pass(job.Second)
+			r.Pass(job.Second)
 		}
 		if r.expect("a1", job.Dead); tries != 3 {
 			r.Errorf("tried %d times, its limit is 3", tries)
@@ -204,7 +204,7 @@ func proveCrash(t *testing.T) {
 	inbox(t, bothModes, func(r *rig) {
 		r.threeOf("g")
 		r.settle(r.took(whole, "g: m1 m2 m3")["m1"], job.OK)
-		r.powerCut()
+		r.PowerCut()
 		r.blamed("m2 0", "m3 0")
 		r.runs("", "m2 m3")
 	})
@@ -221,7 +221,7 @@ func proveLostAcknowledgement(t *testing.T) {
 				r.threeOf("g")
 				held := r.took(whole, "g: m1 m2 m3")
 				r.settle(held["m1"], job.OK)
-				r.mem.FailNextCommit(errDisk)
+				r.Mem.FailNextCommit(errDisk)
 				d := held["m2"]
 				if _, err := r.Settle(r.Context(), []engine.Settle{{ID: d.Job.ID, Token: d.Lease.Token}}); job.KindOf(err) != job.Unavailable {
 					r.Fatalf("%s: the acknowledgement was answered %v", name, err)
@@ -235,7 +235,7 @@ func proveLostAcknowledgement(t *testing.T) {
 				}
 				seen[rest] = true
 				r.runs("", rest)
-			}, func(r *rig) { r.seed = seed })
+			}, func(r *rig) { r.Seed = seed })
 		}
 	}
 	if len(seen) != 2 {

@@ -16,7 +16,7 @@ type taskKey struct{ session, key string }
 
 // checkNeeds refuses tasks that depend on what nobody has submitted, before
 // anything is written.
-func (r *run) checkNeeds(list []NewJob, out []Added) error {
+func (r *Tx) checkNeeds(list []NewJob, out []Added) error {
 	var here map[taskKey]bool
 	for i := range list {
 		n := &list[i]
@@ -46,7 +46,7 @@ func (r *run) checkNeeds(list []NewJob, out []Added) error {
 }
 
 // taskByKey finds a task by its receipt; zero = there is none.
-func (r *run) taskByKey(session, key string) (job.ID, error) {
+func (r *Tx) taskByKey(session, key string) (job.ID, error) {
 	want := job.Receipt{Hash: keyOf(job.DoorGrid, session, key)}
 	row, err := r.tx.Row(job.Receipts, want.Key())
 	if known, ok := row.(*job.Receipt); ok && known.Expires > r.now {
@@ -57,7 +57,7 @@ func (r *run) taskByKey(session, key string) (job.ID, error) {
 
 // needing gives a task the ids of those that it depends on. What they are called
 // was checked; those of the same call have their receipts by now.
-func (r *run) needing(n *NewJob) error {
+func (r *Tx) needing(n *NewJob) error {
 	needs := &job.Needs{OnFail: n.OnDepFail}
 	for _, key := range n.Needs {
 		id, err := r.taskByKey(n.Job.Queue, key)
@@ -76,7 +76,7 @@ func (r *run) needing(n *NewJob) error {
 
 // depends puts a task where it belongs: aside, into its line, or among the
 // failed.
-func (r *run) depends(j *job.Job) error {
+func (r *Tx) depends(j *job.Job) error {
 	var bad error
 	needs := j.Needs()
 	verdict, which := rule.Depends(needs.Tasks, needs.OnFail, func(id job.ID) job.State {
@@ -117,7 +117,7 @@ const dependentsMost = 500
 // tellDependents looks again at the tasks that waited for those that are over
 // now, and at those that waited for tasks which fail for that. Who was not told
 // yet stays aside and is found again after a start (loadOver).
-func (r *run) tellDependents() error {
+func (r *Tx) tellDependents() error {
 	for left := dependentsMost; len(r.over) > 0 && left > 0; {
 		id := r.over[0]
 		other, err := r.tx.Get(id)
@@ -182,7 +182,7 @@ func (c *committer) loadOverOf(v store.Reader, session string) error {
 
 // dependent takes in a task that depends on others; from then on its session
 // looks at what ends.
-func (r *run) dependent(j *job.Job) error {
+func (r *Tx) dependent(j *job.Job) error {
 	known, err := r.aSession(j.Queue)
 	if err != nil {
 		return err

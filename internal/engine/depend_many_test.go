@@ -85,7 +85,7 @@ func (g *gridRig) waiting(on job.OnDepFail) {
 func (g *gridRig) aside() (waiting int, states map[job.State]int) {
 	g.Helper()
 	states = map[job.State]int{}
-	err := g.mem.View(g.Context(), func(v store.Reader) error {
+	err := g.Mem.View(g.Context(), func(v store.Reader) error {
 		list, err := v.List(store.Filter{Queues: []string{"s"}}, 2*dependents)
 		for _, j := range list {
 			if states[j.State]++; j.Park != "" {
@@ -114,7 +114,7 @@ func TestManyDependentsAreToldPieceByPieceAndNoneIsForgotten(t *testing.T) {
 		{"undisturbed, and all fail", true, 0, nil},
 		{"power cut", false, 2, func(_ *gridRig, p *pieces) { p.dead = true }},
 		{"power cut, and all fail", true, 2, func(_ *gridRig, p *pieces) { p.dead = true }},
-		{"a commit fails", false, 2, func(g *gridRig, _ *pieces) { g.mem.FailNextCommit(errDisk) }},
+		{"a commit fails", false, 2, func(g *gridRig, _ *pieces) { g.Mem.FailNextCommit(errDisk) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &pieces{}
@@ -132,15 +132,15 @@ func TestManyDependentsAreToldPieceByPieceAndNoneIsForgotten(t *testing.T) {
 					m.ok("A")
 				}
 				m.close()
-				if g.pass(0); p.dead {
+				if g.Pass(0); p.dead {
 					if waiting, _ := g.aside(); waiting == 0 || waiting == dependents {
 						t.Fatalf("the power went, and %d of %d wait", waiting, dependents)
 					}
-					g.powerCut()
+					g.PowerCut()
 				} else if c.what != nil {
 					g.recovered()
 				}
-				g.pass(job.Second)
+				g.Pass(job.Second)
 				waiting, states := g.aside()
 				switch {
 				case c.fails && (waiting > 0 || states[job.Dead] != dependents+1):
@@ -155,8 +155,8 @@ func TestManyDependentsAreToldPieceByPieceAndNoneIsForgotten(t *testing.T) {
 					t.Errorf("%d transactions, one of which wrote %d tasks", p.parts, p.most)
 				}
 			}, func(r *rig) {
-				r.twice = false
-				r.around = func(s store.Store) store.Store { *p = pieces{Store: s, most: p.most, parts: p.parts}; return p }
+				r.Twice = false
+				r.Around = func(s store.Store) store.Store { *p = pieces{Store: s, most: p.most, parts: p.parts}; return p }
 			})
 		})
 	}
@@ -189,11 +189,11 @@ func TestDependentsOfATaskThatIsRevivedWaitForIt(t *testing.T) {
 		}
 		m.ok("A")
 		m.close()
-		g.pass(0)
+		g.Pass(0)
 		if waiting, states = g.aside(); waiting > dependents/10 {
 			t.Errorf("%d wait, %v", waiting, states)
 		}
-	}, func(r *rig) { r.twice = false; r.around = func(s store.Store) store.Store { p.Store = s; return p } })
+	}, func(r *rig) { r.Twice = false; r.Around = func(s store.Store) store.Store { p.Store = s; return p } })
 }
 
 // What failed is known for as long as it may be needed, also in a session whose
@@ -214,7 +214,7 @@ func TestDependentsOfATaskThatLeavesAtOnceFailWithIt(t *testing.T) {
 		if s := g.state("s"); s.Failed != 3 {
 			t.Errorf("%+v", s.Session)
 		}
-	}, func(r *rig) { r.opts.Server.RetainDead = 0 })
+	}, func(r *rig) { r.Opts.Server.RetainDead = 0 })
 }
 
 // Ten thousand, on a server that is killed while they are told, or on a disk that

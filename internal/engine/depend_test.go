@@ -63,7 +63,7 @@ func TestTasksThatWaitSurviveARestart(t *testing.T) {
 		}
 		g.call(added[0].ID, `"A"`)
 		g.call(added[1].ID, `"B"`)
-		g.restart(0)
+		g.Restart(0)
 		m := g.engine("e", 2)
 		m.gets(`"A"`)
 		m.ok(`"A"`)

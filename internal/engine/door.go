@@ -36,7 +36,7 @@ func (e *Engine) window(d job.Door) job.Millis {
 
 // DoorSettings returns what a door keeps, by name.
 func (e *Engine) DoorSettings(ctx context.Context, d job.Door) (list []*job.DoorSetting, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		rows, err := v.Rows(job.DoorSettings, "", DoorSettingsMax)
 		for _, row := range rows {
 			if s := row.(*job.DoorSetting); s.Door == d {
@@ -52,7 +52,7 @@ func (e *Engine) DoorSettings(ctx context.Context, d job.Door) (list []*job.Door
 // queue of that name with it, in one transaction. edit may run twice. tell
 // makes of a body what the audit log shows.
 func (e *Engine) SetDoor(ctx context.Context, s job.DoorSetting, edit func(*job.Queue) error, tell func(body []byte) string, by job.Actor) error {
-	return e.do(ctx, 0, func(r *run) error {
+	return e.do(ctx, 0, func(r *Tx) error {
 		old, err := r.doorSetting(s.Door, s.Name)
 		if err != nil {
 			return err
@@ -83,12 +83,12 @@ func (e *Engine) SetDoor(ctx context.Context, s job.DoorSetting, edit func(*job.
 			}
 			change.From = tell(old.Body)
 		}
-		return r.audit(by, "set "+s.Door.String(), s.Name, 0, change)
+		return r.Audit(by, "set "+s.Door.String(), s.Name, 0, change)
 	})
 }
 
 // mayTurn refuses to make an inbox of a queue with other work in it, or to come.
-func (r *run) mayTurn(name string) error {
+func (r *Tx) mayTurn(name string) error {
 	if d := r.tx.Depth(name); d.Open() > d.Grouped {
 		return &job.Error{Kind: job.Exists, Field: "name", Text: fmt.Sprintf(
 			"queue %q holds %d jobs without a group, which are no messages; let workers finish them, move or delete them, or take another name", name, d.Open()-d.Grouped)}
@@ -99,7 +99,7 @@ func (r *run) mayTurn(name string) error {
 // DropDoor forgets what a door keeps about a name, and gives the queue of that
 // name, which must have no open job, the settings of one that nobody used.
 func (e *Engine) DropDoor(ctx context.Context, d job.Door, name string, by job.Actor) error {
-	return e.do(ctx, 0, func(r *run) error {
+	return e.do(ctx, 0, func(r *Tx) error {
 		old, err := r.doorSetting(d, name)
 		if err == nil && old == nil {
 			err = job.Errorf(job.NotFound, "there is no %s %q", d, name)
@@ -117,7 +117,7 @@ func (e *Engine) DropDoor(ctx context.Context, d job.Door, name string, by job.A
 		if err := r.tx.Unset(job.DoorSettings, old.Key()); err != nil {
 			return err
 		}
-		return r.audit(by, "delete "+d.String(), name, 0)
+		return r.Audit(by, "delete "+d.String(), name, 0)
 	})
 }
 
@@ -133,7 +133,7 @@ func withoutDoor(q *job.Queue) error {
 	return nil
 }
 
-func (r *run) doorSetting(d job.Door, name string) (*job.DoorSetting, error) {
+func (r *Tx) doorSetting(d job.Door, name string) (*job.DoorSetting, error) {
 	row, err := r.tx.Row(job.DoorSettings, job.DoorKey(d, name))
 	s, _ := row.(*job.DoorSetting)
 	return s, err
@@ -141,7 +141,7 @@ func (r *run) doorSetting(d job.Door, name string) (*job.DoorSetting, error) {
 
 // notInbox refuses a job for an inbox: it would have neither the group nor the
 // place among its messages that the settings of the inbox give them.
-func (r *run) notInbox(q *job.Queue) error {
+func (r *Tx) notInbox(q *job.Queue) error {
 	s, err := r.doorSetting(job.DoorInbox, q.Name)
 	if err != nil || s == nil {
 		return err
@@ -152,7 +152,7 @@ func (r *run) notInbox(q *job.Queue) error {
 	}
 }
 
-func (r *run) oneMoreDoor() error {
+func (r *Tx) oneMoreDoor() error {
 	rows, err := r.tx.Rows(job.DoorSettings, "", DoorSettingsMax)
 	if err == nil && len(rows) == DoorSettingsMax {
 		return job.Errorf(job.OverLimit, "the doors may keep %d names together; delete some", DoorSettingsMax)
@@ -164,7 +164,7 @@ func (r *run) oneMoreDoor() error {
 // zero where there is none, or not any more.
 func (e *Engine) Recall(ctx context.Context, d job.Door, queue, key string) (id job.ID, err error) {
 	receipt := job.Receipt{Hash: keyOf(d, queue, key)}
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		row, err := v.Row(job.Receipts, receipt.Key())
 		if known, ok := row.(*job.Receipt); ok && known.Expires > v.Now() {
 			id = known.Job

@@ -25,7 +25,7 @@ func TestADoorKeepsSettingsBesideThoseOfTheQueue(t *testing.T) {
 		if err := set("a", "2"); err != nil { // the same again: nothing to note
 			t.Fatal(err)
 		}
-		r.restart(job.Second)
+		r.Restart(job.Second)
 		list, err := r.DoorSettings(r.Context(), job.DoorInbox)
 		if err != nil || len(list) != 2 || list[0].Name != "a" || string(list[0].Body) != "2" || list[1].Name != "b" {
 			t.Fatalf("%+v, %v", list, err)
@@ -111,11 +111,11 @@ func TestMessagesAreRefusedApartAndRememberedForADay(t *testing.T) {
 			}
 			return id
 		}
-		r.pass(job.Day - 1)
+		r.Pass(job.Day - 1)
 		if recall("k") != first || !recall("x").IsZero() {
 			t.Errorf("k is %s, x %s; k was %s", recall("k"), recall("x"), first)
 		}
-		r.pass(1)
+		r.Pass(1)
 		if !recall("k").IsZero() {
 			t.Error("k is remembered for longer than a day")
 		}

@@ -18,8 +18,8 @@ func (unlucky) Uint64() uint64 { return 1 << 32 }
 // worstPowerCut is a power cut that takes all it can.
 func (r *rig) worstPowerCut() {
 	r.Helper()
-	r.mem.PowerCut(rand.New(unlucky{}))
-	r.powerCut()
+	r.Mem.PowerCut(rand.New(unlucky{}))
+	r.PowerCut()
 }
 
 // TestEveryAnswerSurvivesAPowerCutByItself: no other command comes after it

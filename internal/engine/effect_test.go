@@ -30,13 +30,13 @@ func (p *peeking) Update(ctx context.Context, fn func(store.Tx) error) (store.Co
 func TestAStreamHearsOfItsEndOnlyAfterTheTransaction(t *testing.T) { // store.Update: no effects outside its Tx
 	for name, end := range map[string]func(*rig){
 		"the worker connects again": func(r *rig) { r.named("w", 1) },
-		"the server stops":          func(r *rig) { r.stop() },
+		"the server stops":          func(r *rig) { r.End() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := &peeking{}
 			scenario(t, func(r *rig) {
 				w := r.named("w", 1)
-				r.pass(0)
+				r.Pass(0)
 				gone, cancel := context.WithCancel(r.Context())
 				cancel()
 				st.peek = func() {
@@ -46,7 +46,7 @@ func TestAStreamHearsOfItsEndOnlyAfterTheTransaction(t *testing.T) { // store.Up
 				}
 				end(r)
 				w.ended()
-			}, func(r *rig) { r.around = func(s store.Store) store.Store { st.Store = s; return st } })
+			}, func(r *rig) { r.Around = func(s store.Store) store.Store { st.Store = s; return st } })
 		})
 	}
 }
@@ -57,9 +57,9 @@ func TestAStopWhoseLastCommitFailsEndsTheStreams(t *testing.T) {
 			r.puts("q", "a")
 			w := r.anonymous(1)
 			w.gets("a")
-			r.mem.FailNextCommit(errDisk)
-			r.stop()
+			r.Mem.FailNextCommit(errDisk)
+			r.End()
 			w.ended()
-		}, func(r *rig) { r.seed = seed })
+		}, func(r *rig) { r.Seed = seed })
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // elsewhere is the machine that a task is given to which h may have: of those with
 // room the one that is the most willing (rule.Reluctance), and h among equals.
-func (r *run) elsewhere(h *holder, j *job.Job) (*holder, error) {
+func (r *Tx) elsewhere(h *holder, j *job.Job) (*holder, error) {
 	q, err := r.queue(j.Queue)
 	if err != nil || !q.Grid.RetryElsewhere && !rule.Undelivered(j) {
 		return h, err
@@ -40,14 +40,14 @@ func (r *run) elsewhere(h *holder, j *job.Job) (*holder, error) {
 }
 
 // mayRun reports whether a machine may run a task, be it excluded.
-func (r *run) mayRun(m *holder, j *job.Job) bool {
+func (r *Tx) mayRun(m *holder, j *job.Job) bool {
 	return serves(m.opts.Queues, j.Queue) && !j.HeldBy(m.name) && !j.RunsOn(m.host) &&
 		rule.Fits(rule.EntriesOf(j).Class, j.Requires, rule.Seeker{Holder: m.name, Properties: m.opts.Properties})
 }
 
 // roomy are the machines that had room when they were first asked for in this
 // run: what is given out makes none.
-func (r *run) roomy() []*holder {
+func (r *Tx) roomy() []*holder {
 	if r.rooms == nil {
 		r.rooms = []*holder{}
 		for _, m := range r.serving {

@@ -37,6 +37,8 @@ type Engine struct {
 	folding  foldLocks
 
 	cronFolds cronFolding
+	parts     parts
+	due       []Due // rows that come up by themselves, those of parts last
 
 	state    atomic.Pointer[job.Error] // why the engine cannot work now; nil = it can
 	failed   atomic.Bool               // a commit failed; the committer must heal
@@ -65,9 +67,6 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	if opts.AuditMax == 0 {
 		opts.AuditMax = 10_000
 	}
-	if opts.LocksMax == 0 {
-		opts.LocksMax = job.LocksMax
-	}
 	if opts.QueuesMax == 0 {
 		opts.QueuesMax = 10_000
 	}
@@ -94,6 +93,11 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	e.meter.max, e.meter.queues = opts.MetricsQueues, map[string]*Tally{}
 	e.meter.grid = newGridTally()
 	e.meter.recent = recent{max: opts.QueuesMax, queues: map[string]*lately{}}
+	e.due = ownRows()
+	for _, p := range opts.Parts {
+		hooks := p.Join(e)
+		e.parts, e.due = append(e.parts, hooks), append(e.due, hooks.Due...)
+	}
 	e.core.init(e)
 	e.state.Store(job.Errorf(job.Unavailable, "the server is starting; send the request again in a moment"))
 	return e
@@ -102,7 +106,7 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 // Start recovers what the last run left and begins to work. When it returns,
 // no lease of an anonymous stream is left, so listeners may open.
 func (e *Engine) Start(ctx context.Context) error {
-	if err := e.recover(ctx, (*run).configure); err != nil {
+	if err := e.recover(ctx, (*Tx).configure); err != nil {
 		return err
 	}
 	e.meter.recent.since = e.clock.Steady()
@@ -122,7 +126,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 		return nil
 	}
 	e.draining = true
-	last := e.newOp(func(r *run) error { return r.endStreams() })
+	last := e.newOp(func(r *Tx) error { return r.endStreams() })
 	last.final = true
 	e.pending = append(e.pending, last)
 	e.mu.Unlock()
@@ -158,9 +162,12 @@ func (e *Engine) Ready() error {
 // Now is the engine's date: it never goes back (core.md section 8).
 func (e *Engine) Now() job.Millis { return max(e.clock.Wall(), job.Millis(e.latest.Load())) }
 
+// Steady is the time since the start on a clock that nobody sets (docs/adr/0003).
+func (e *Engine) Steady() job.Millis { return e.clock.Steady() }
+
 // op is one command on its way through the committer.
 type op struct {
-	run   func(*run) error // refusals are errors; it may run twice
+	run   func(*Tx) error // refusals are errors; it may run twice
 	err   error
 	bytes int
 	final bool
@@ -168,7 +175,7 @@ type op struct {
 	done  chan struct{}
 }
 
-func (e *Engine) newOp(f func(*run) error) *op {
+func (e *Engine) newOp(f func(*Tx) error) *op {
 	o := e.ops.Get().(*op)
 	o.run, o.err, o.bytes, o.final, o.fault = f, nil, 0, false, false
 	return o
@@ -176,7 +183,7 @@ func (e *Engine) newOp(f func(*run) error) *op {
 
 // do runs a command and waits until its outcome is durable. When ctx ends
 // first, the command may still take effect.
-func (e *Engine) do(ctx context.Context, bytes int, f func(*run) error) error {
+func (e *Engine) do(ctx context.Context, bytes int, f func(*Tx) error) error {
 	o := e.newOp(f)
 	o.bytes = bytes
 	if err := e.submit(o); err != nil {
@@ -340,7 +347,7 @@ func (e *Engine) heal() bool {
 		return false
 	}
 	var err error
-	if fault := e.behind("recover", func() { err = e.recover(ctx, func(*run) error { return nil }) }); fault != nil {
+	if fault := e.behind("recover", func() { err = e.recover(ctx, func(*Tx) error { return nil }) }); fault != nil {
 		err = fault
 	}
 	if err != nil {

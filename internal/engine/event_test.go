@@ -62,7 +62,7 @@ func TestEventsTellTheLifeOfJobs(t *testing.T) {
 		s.gets("a", "b")
 		s.fail("a", func(s *engine.Settle) { s.Failure.Timeout = true })
 		s.ok("b")
-		r.pass(job.Second)
+		r.Pass(job.Second)
 		s.gets("a")
 		s.fail("a")
 		r.operate("a", revive)
@@ -123,7 +123,7 @@ func TestASlowListenerIsToldWhatItLost(t *testing.T) {
 		if list, lost := r.heard(l); len(list) != 1 || lost != 0 || r.names[list[0].ID] != "after" {
 			t.Errorf("then %+v, %d lost", list, lost)
 		}
-	}, func(r *rig) { r.twice = false })
+	}, func(r *rig) { r.Twice = false })
 }
 
 func TestListenersAreBoundedAndEndWithTheServer(t *testing.T) {
@@ -139,7 +139,7 @@ func TestListenersAreBoundedAndEndWithTheServer(t *testing.T) {
 		list[0].Close()
 		list[0] = r.listen(engine.EventFilter{})
 		r.puts("q", "a")
-		r.stop()
+		r.End()
 		for _, l := range list {
 			if got, _, err := l.Next(r.Context()); err != nil || len(got) != 1 {
 				t.Fatalf("what came before the stop: %v, %v", got, err)
@@ -169,9 +169,9 @@ func TestEventsAddUpToTheStore(t *testing.T) {
 				switch n := rnd.IntN(10); {
 				case n < 4:
 					r.put("q", fmt.Sprint(i), retry(job.Retry{Curve: wait(job.Second), Limit: job.LimitOf(uint32(rnd.IntN(3)))}),
-						due(r.clock.Wall()+job.Millis(rnd.IntN(3000)-1500)), func(n *engine.NewJob) {
+						due(r.Clock.Wall()+job.Millis(rnd.IntN(3000)-1500)), func(n *engine.NewJob) {
 							n.Job.RetainDone, n.Job.RetainDead = job.Millis(rnd.IntN(2)*5000), job.Millis(rnd.IntN(2)*5000)
-							n.Job.ExpiresAt = r.clock.Wall() + job.Millis(rnd.IntN(20_000)+1)
+							n.Job.ExpiresAt = r.Clock.Wall() + job.Millis(rnd.IntN(20_000)+1)
 						})
 				case n < 8:
 					s.read()
@@ -184,7 +184,7 @@ func TestEventsAddUpToTheStore(t *testing.T) {
 					s.close()
 					s = r.anonymous(5)
 				default:
-					r.pass(job.Millis(rnd.IntN(4000)))
+					r.Pass(job.Millis(rnd.IntN(4000)))
 				}
 			}
 			list, lost := r.heard(l)

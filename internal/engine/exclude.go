@@ -15,7 +15,7 @@ import (
 // fail there, and tasks that fail wherever they run (grid.md 9).
 
 // excluded reports whether a session gives a machine nothing.
-func (r *run) excluded(session, holder string) (bool, error) {
+func (r *Tx) excluded(session, holder string) (bool, error) {
 	q, err := r.queue(session)
 	if err != nil || q.Grid == nil || q.Grid.Exclusion == nil {
 		return false, err
@@ -26,7 +26,7 @@ func (r *run) excluded(session, holder string) (bool, error) {
 
 // judgeEngines counts how runs of a task ended against the engines that ran it.
 // Several may end at once; the task is judged once.
-func (r *run) judgeEngines(q *job.Queue, c *rule.Command, j *job.Job, eff *rule.Effect) error {
+func (r *Tx) judgeEngines(q *job.Queue, c *rule.Command, j *job.Job, eff *rule.Effect) error {
 	x, holes := q.Grid.Exclusion, r.e.opts.BlackHoles
 	if x == nil && holes == nil || len(eff.Ended) == 0 {
 		return nil
@@ -63,7 +63,7 @@ func (r *run) judgeEngines(q *job.Queue, c *rule.Command, j *job.Job, eff *rule.
 
 // strike counts a failure against engines, or against the task where that is
 // poison: it failed on one host after the other.
-func (r *run) strike(x *job.Exclusion, j *job.Job, engines []string, poison bool) error {
+func (r *Tx) strike(x *job.Exclusion, j *job.Job, engines []string, poison bool) error {
 	known, err := r.aSession(j.Queue)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (r *run) strike(x *job.Exclusion, j *job.Job, engines []string, poison bool
 }
 
 // exclude says anew which engines a session excludes.
-func (r *run) exclude(s *job.Session, x *job.Exclusion) error {
+func (r *Tx) exclude(s *job.Session, x *job.Exclusion) error {
 	r.stirred = true
 	if !slices.ContainsFunc(s.Strikes, func(k job.Strike) bool { return k.Until > 0 }) {
 		s.Stalled = false
@@ -128,7 +128,7 @@ func (r *run) exclude(s *job.Session, x *job.Exclusion) error {
 // struckNeeds are what the tasks require that failed on engines of the list, and
 // are kept yet: who meets one of them may run what failed there. Without any, that
 // is everybody.
-func (r *run) struckNeeds(s *job.Session) (needs [][]job.Requirement, err error) {
+func (r *Tx) struckNeeds(s *job.Session) (needs [][]job.Requirement, err error) {
 	seen := map[string]bool{}
 	for i := range s.Strikes {
 		if s.Strikes[i].Until == 0 {
@@ -159,7 +159,7 @@ func (r *run) struckNeeds(s *job.Session) (needs [][]job.Requirement, err error)
 
 // excludeAnew follows engines that came or went: a session that excludes some
 // may have to do with them, or can do without them again.
-func (r *run) excludeAnew() error {
+func (r *Tx) excludeAnew() error {
 	if !r.regrouped {
 		return nil
 	}
@@ -194,7 +194,7 @@ func (r *run) excludeAnew() error {
 }
 
 // machines calls f for every machine.
-func (r *run) machines(f func(*job.Holder) error) error {
+func (r *Tx) machines(f func(*job.Holder) error) error {
 	for after := machinePrefix; ; {
 		rows, err := r.tx.Rows(job.Holders, after, tickMax)
 		if err != nil {
@@ -216,7 +216,7 @@ func (r *run) machines(f func(*job.Holder) error) error {
 }
 
 // judgeHealth tells whether a machine is a black hole by how a run ended there.
-func (r *run) judgeHealth(b *job.BlackHoles, j *job.Job, l *job.Lease, how job.Ending) error {
+func (r *Tx) judgeHealth(b *job.BlackHoles, j *job.Job, l *job.Lease, how job.Ending) error {
 	old, err := r.machineRow(l.Holder)
 	if err != nil || old == nil || old.Machine.Lost {
 		return err
@@ -243,7 +243,7 @@ func (r *run) judgeHealth(b *job.BlackHoles, j *job.Job, l *job.Lease, how job.E
 }
 
 // succeededElsewhere tells those on which a task failed that another engine can.
-func (r *run) succeededElsewhere(b *job.BlackHoles, j *job.Job, host string) error {
+func (r *Tx) succeededElsewhere(b *job.BlackHoles, j *job.Job, host string) error {
 	t, err := r.roster()
 	if err != nil {
 		return err
@@ -258,7 +258,7 @@ func (r *run) succeededElsewhere(b *job.BlackHoles, j *job.Job, host string) err
 }
 
 // pardonHealth takes a task that is poison out of what is held against engines.
-func (r *run) pardonHealth(b *job.BlackHoles, j *job.Job) error {
+func (r *Tx) pardonHealth(b *job.BlackHoles, j *job.Job) error {
 	return r.heldAgainst(j, func(h *job.Holder) error {
 		r.fed = true
 		return r.setHealth(h, rule.HealthPardoned(h.Machine.Health, b, j.ID))
@@ -267,7 +267,7 @@ func (r *run) pardonHealth(b *job.BlackHoles, j *job.Job) error {
 
 // heldAgainst calls f for the machines in whose row of failures a task is: it ran
 // there.
-func (r *run) heldAgainst(j *job.Job, f func(*job.Holder) error) error {
+func (r *Tx) heldAgainst(j *job.Job, f func(*job.Holder) error) error {
 	var asked []string
 	for _, a := range j.History() {
 		if slices.Contains(asked, a.Holder) || !strings.HasPrefix(a.Holder, machinePrefix) {
@@ -285,7 +285,7 @@ func (r *run) heldAgainst(j *job.Job, f func(*job.Holder) error) error {
 	return nil
 }
 
-func (r *run) setHealth(old *job.Holder, health job.Health) error {
+func (r *Tx) setHealth(old *job.Holder, health job.Health) error {
 	if was := old.Machine.Health; was.State == job.HealthWell && health.State == job.HealthWell && len(was.Row)+len(health.Row) == 0 {
 		return nil
 	}
@@ -298,7 +298,7 @@ func (r *run) setHealth(old *job.Holder, health job.Health) error {
 // ClearExclusions forgets what a session holds against an engine, or against all
 // if it is "".
 func (e *Engine) ClearExclusions(ctx context.Context, session, engine string, by job.Actor) (SessionState, error) {
-	return e.session(ctx, func(r *run) (*job.Session, error) {
+	return e.session(ctx, func(r *Tx) (*job.Session, error) {
 		known, err := r.liveSession(session)
 		if err != nil {
 			return nil, err
@@ -320,6 +320,6 @@ func (e *Engine) ClearExclusions(ctx context.Context, session, engine string, by
 		}
 		r.fed = true
 		r.changeSession(&s)
-		return &s, r.audit(by, "clear exclusions", subjectSession(session), 0)
+		return &s, r.Audit(by, "clear exclusions", subjectSession(session), 0)
 	})
 }

@@ -33,7 +33,7 @@ const membersMax = 1000
 // Explain tells why a job does not run, or NotFound.
 func (e *Engine) Explain(ctx context.Context, id job.ID) (Explanation, error) {
 	var out Explanation
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err
@@ -73,7 +73,7 @@ func (e *Engine) Explain(ctx context.Context, id job.ID) (Explanation, error) {
 }
 
 // situation looks at everything that may keep a job from running.
-func (r *run) situation(j *job.Job) (rule.Situation, error) {
+func (r *Tx) situation(j *job.Job) (rule.Situation, error) {
 	s, err := situationOf(r.tx, j)
 	if err == nil {
 		err = r.allowances(&s)
@@ -108,7 +108,7 @@ func (r *run) situation(j *job.Job) (rule.Situation, error) {
 }
 
 // inFront finds out who stands in front of a job in its group.
-func (r *run) inFront(s *rule.Situation) error {
+func (r *Tx) inFront(s *rule.Situation) error {
 	n := 1
 	if s.Blocker != nil {
 		n = membersMax
@@ -134,7 +134,7 @@ func (r *run) inFront(s *rule.Situation) error {
 }
 
 // workers counts who could run a job that is no task.
-func (r *run) workers(s *rule.Situation) {
+func (r *Tx) workers(s *rule.Situation) {
 	class := rule.EntriesOf(s.Job).Class
 	for _, h := range slices.Concat(slices.Collect(r.c.hungry.all()), inOrder(r.joined), r.asking) {
 		if h.gone || r.left[h] || h.machine || len(h.opts.Queues) > 0 && !slices.Contains(h.opts.Queues, s.Job.Queue) {
@@ -168,7 +168,7 @@ const heldMax = 10_000
 // then at most n groups by name.
 func (e *Engine) Asides(ctx context.Context, queue string, n int) ([]Aside, error) {
 	var out []Aside
-	err := e.do(ctx, 0, func(r *run) (err error) {
+	err := e.do(ctx, 0, func(r *Tx) (err error) {
 		out, err = r.asides(queue, n)
 		return err
 	})
@@ -178,7 +178,7 @@ func (e *Engine) Asides(ctx context.Context, queue string, n int) ([]Aside, erro
 	return out, nil
 }
 
-func (r *run) asides(queue string, n int) ([]Aside, error) {
+func (r *Tx) asides(queue string, n int) ([]Aside, error) {
 	q, err := r.queue(queue)
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (r *run) asides(queue string, n int) ([]Aside, error) {
 			of(g.Group).Hold = g.Hold
 		}
 	}
-	s := rule.Situation{Moment: r.moment()}
+	s := rule.Situation{Moment: r.Moment()}
 	err = r.ofQueue(job.Throttles, queue, func(row job.Row) {
 		t := row.(*job.Throttle)
 		a := of(t.Group)

@@ -10,7 +10,7 @@ import (
 // engines tells how many engines work for the session of a task, how many of them
 // may run it, and how many of those have a slot free. It looks at those that are
 // logged in: one that asks call by call is there between its calls, too.
-func (r *run) engines(s *rule.Situation) error {
+func (r *Tx) engines(s *rule.Situation) error {
 	known, err := r.aSession(s.Job.Queue)
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func TestExplainFindsWhatKeepsAJobFromRunning(t *testing.T) { // retry.md sectio
 				r.Fatal(err)
 			}
 			r.why("a", rule.NotDue, rule.Paused, rule.Held, rule.Held)
-			r.pass(2 * job.Minute)
+			r.Pass(2 * job.Minute)
 			r.why("a", rule.NotDue, rule.Paused)
 		},
 		"behind its head": func(r *rig) {
@@ -125,7 +125,7 @@ func TestExplainFindsWhatKeepsAJobFromRunning(t *testing.T) { // retry.md sectio
 			w.gets("a", "b", "c")
 			w.failAll("a")
 			w.gets("d")
-			r.pass(job.Second)
+			r.Pass(job.Second)
 			w.ok("d")
 			r.why("a", rule.BudgetUsed)
 			w.failAll("b", "c")
@@ -155,7 +155,7 @@ func TestExplainFindsWhatKeepsAJobFromRunning(t *testing.T) { // retry.md sectio
 		t.Run(name, func(t *testing.T) {
 			scenario(t, play, func(r *rig) {
 				if strings.Contains(name, "server") {
-					r.opts.InFlightMax = 4
+					r.Opts.InFlightMax = 4
 				}
 			})
 		})

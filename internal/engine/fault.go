@@ -60,7 +60,7 @@ type faulty struct {
 func (f *faulty) Unwrap() error { return f.error }
 
 // attempt runs f, and turns a panic of it, or a refusal of a duty, into a fault.
-func (r *run) attempt(f func() error) (err error) {
+func (r *Tx) attempt(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &faulty{r.doing, fmt.Errorf("panic: %v", p), debug.Stack()}
@@ -94,7 +94,7 @@ func storeFailed(err error) bool {
 }
 
 // duty does what the committer owes by itself, unless that rests for a fault.
-func (r *run) duty(name string, f func() error) error {
+func (r *Tx) duty(name string, f func() error) error {
 	if until := r.c.faults.rest[resting{duty: name}]; until > r.steady {
 		return nil
 	} else if until > 0 {
@@ -180,7 +180,7 @@ func (f *faults) rests(steady job.Millis) bool {
 }
 
 // rejectFaulty gives up the jobs that are at fault.
-func (r *run) rejectFaulty() error {
+func (r *Tx) rejectFaulty() error {
 	for id, why := range r.c.faults.jobs {
 		r.doing.job = id
 		j, err := r.tx.Get(id)
@@ -200,7 +200,7 @@ func (r *run) rejectFaulty() error {
 }
 
 // reject makes an open job dead that cannot be applied.
-func (r *run) reject(j *job.Job, why string) error {
+func (r *Tx) reject(j *job.Job, why string) error {
 	eff := rule.SetAside(j, r.now, r.hooks.seq, why)
 	if err := r.write(j, eff); err != nil {
 		return err
@@ -229,7 +229,7 @@ func (r *run) reject(j *job.Job, why string) error {
 }
 
 // reportRejected tells an operator which jobs were set aside, once it is true.
-func (r *run) reportRejected() {
+func (r *Tx) reportRejected() {
 	if r.cleared {
 		clear(r.c.faults.jobs)
 	}
@@ -246,14 +246,14 @@ const placedName = "jobs are placed"
 // of one, once for a directory.
 func (e *Engine) placeJobs(ctx context.Context) error {
 	known, more := false, true
-	err := e.recoverStep(ctx, func(r *run) error {
+	err := e.recoverStep(ctx, func(r *Tx) error {
 		row, err := r.tx.Row(job.Reserves, placedName)
 		known = row != nil
 		return err
 	})
 	find := store.Filter{States: []job.State{job.Scheduled, job.Ready, job.Leased}}
 	for from := find.From; more && !known && err == nil; {
-		err = e.recoverStep(ctx, func(r *run) error {
+		err = e.recoverStep(ctx, func(r *Tx) error {
 			find.From = from
 			list, err := r.tx.List(find, recoverMax)
 			for _, j := range list {
@@ -275,7 +275,7 @@ func (e *Engine) placeJobs(ctx context.Context) error {
 	return err
 }
 
-func (r *run) setMisplacedAside(j *job.Job) error {
+func (r *Tx) setMisplacedAside(j *job.Job) error {
 	q, err := r.queue(j.Queue)
 	if err != nil || !rule.Misplaced(j, q) {
 		return err
@@ -289,7 +289,7 @@ func (r *run) setMisplacedAside(j *job.Job) error {
 
 // countSessions counts those tasks of sessions as failed that an earlier version
 // moved away: their sessions would never end.
-func (r *run) countSessions() error {
+func (r *Tx) countSessions() error {
 	list, err := r.allSessions()
 	if err != nil {
 		return err

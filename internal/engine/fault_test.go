@@ -26,7 +26,7 @@ func TestAFailedCommitLosesNothingThatWasAcknowledged(t *testing.T) { // I5
 			w.ok("done")
 			w.gets("waiting")
 			w.fail("failed")
-			r.mem.FailNextCommit(errDisk)
+			r.Mem.FailNextCommit(errDisk)
 			if _, err := r.Put(r.Context(), []engine.NewJob{newNamed("q", "x", keyed("x"))}); job.KindOf(err) != job.Unavailable || !errors.Is(err, errDisk) {
 				r.Fatalf("the put was answered %v", err)
 			}
@@ -46,7 +46,7 @@ func TestAFailedCommitLosesNothingThatWasAcknowledged(t *testing.T) { // I5
 			w = r.anonymous(9)
 			w.gets("held", "waiting", "x")
 			r.settle(w.held["held"], job.OK)
-		}, func(r *rig) { r.seed = seed })
+		}, func(r *rig) { r.Seed = seed })
 	}
 }
 
@@ -60,7 +60,7 @@ func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) { // I5
 			list := w.read()
 			r.settle(w.held[list[0]], job.OK)
 			r.settle(w.held[list[1]], job.Retried)
-			r.powerCut()
+			r.PowerCut()
 			r.expect(list[0], job.Done)
 			r.expect(list[1], job.Scheduled)
 			r.expect(list[2], job.Ready)
@@ -75,7 +75,7 @@ func TestNamedAndUnaryLeasesSurviveAFailedCommit(t *testing.T) { // core.md sect
 		w := r.named("host", 1)
 		w.gets("named")
 		held := r.lease(tenSeconds, "unary")
-		r.mem.FailNextCommit(errDisk)
+		r.Mem.FailNextCommit(errDisk)
 		_, _ = r.Put(r.Context(), []engine.NewJob{newNamed("q", "x")})
 		r.recovered()
 		w.ended()
@@ -97,7 +97,7 @@ func TestWhoWaitsDuringAFailureIsAnsweredAndTheNextIsServed(t *testing.T) {
 				go func() { _, err := r.Lease(r.Context(), tenSeconds); polls <- err }()
 			}
 			synctest.Wait()
-			r.mem.FailNextCommit(errDisk)
+			r.Mem.FailNextCommit(errDisk)
 			puts := make(chan error, 50)
 			for i := range 50 {
 				go func() {
@@ -123,7 +123,7 @@ func TestWhoWaitsDuringAFailureIsAnsweredAndTheNextIsServed(t *testing.T) {
 			r.lease(engine.LeaseOptions{Queues: []string{"q"}})
 			r.puts("q", "a")
 			r.lease(engine.LeaseOptions{For: job.Second, Queues: []string{"q"}}, "a")
-		}, func(r *rig) { r.seed = seed })
+		}, func(r *rig) { r.Seed = seed })
 	}
 }
 
@@ -154,7 +154,7 @@ func TestAPayloadThatCannotBeReadIsNotALeaseThatNobodyKnowsOf(t *testing.T) { //
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")
 		w := r.anonymous(1)
-		r.pass(0)
+		r.Pass(0)
 		ctx, cancel := context.WithCancel(r.Context())
 		cancel()
 		if list, err := w.Next(ctx); len(list) > 0 || !errors.Is(err, errDisk) {
@@ -163,7 +163,7 @@ func TestAPayloadThatCannotBeReadIsNotALeaseThatNobodyKnowsOf(t *testing.T) { //
 		w.close()
 		on = false
 		r.anonymous(1).gets("a")
-	}, func(r *rig) { r.around = func(s store.Store) store.Store { return broken{s, &on} } })
+	}, func(r *rig) { r.Around = func(s store.Store) store.Store { return broken{s, &on} } })
 }
 
 func TestAJobThatEndedBeforeItWasReadIsLeftOutAndTheOthersAreNot(t *testing.T) {
@@ -171,14 +171,14 @@ func TestAJobThatEndedBeforeItWasReadIsLeftOutAndTheOthersAreNot(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", "a", "b", "c", "d")
 		w := r.anonymous(4)
-		r.pass(0)
+		r.Pass(0)
 		for _, name := range []string{"a", "c"} {
 			if err := r.Delete(r.Context(), r.ids[name], job.Actor{}); err != nil {
 				r.Fatal(err)
 			}
 		}
 		w.gets("b", "d")
-	}, func(r *rig) { r.around = func(s store.Store) store.Store { return broken{s, &on} } })
+	}, func(r *rig) { r.Around = func(s store.Store) store.Store { return broken{s, &on} } })
 }
 
 // torn lets the next commit wait, and fail when it is told to; what was
@@ -232,6 +232,6 @@ func TestWhatWasAppliedBehindAFailedCommitIsNotAnswered(t *testing.T) { // I5, I
 		r.recovered()
 	}, func(r *rig) {
 		fail = make(chan struct{})
-		r.around = func(store.Store) store.Store { return torn{r.mem, &armed, fail} }
+		r.Around = func(store.Store) store.Store { return torn{r.Mem, &armed, fail} }
 	})
 }

@@ -103,7 +103,7 @@ func (e *Engine) planFolds(ctx context.Context, list []NewJob, receipts []*job.R
 	}
 	who := map[rule.Key]*waits{}
 	var now job.Millis
-	err := e.view(ctx, func(v store.Reader) error {
+	err := e.View(ctx, func(v store.Reader) error {
 		now = v.Now()
 		known := make([]Added, len(list))
 		if _, err := recall(v, list, receipts, known); err != nil {
@@ -219,7 +219,7 @@ func collector(v store.Reader, key rule.Key) (*job.Job, error) {
 }
 
 // waiting is the job of a plan as it is now, or errStale.
-func (r *run) waiting(p *batchPlan) (*job.Job, error) {
+func (r *Tx) waiting(p *batchPlan) (*job.Job, error) {
 	j, err := collector(r.tx, p.key)
 	if err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func (r *run) waiting(p *batchPlan) (*job.Job, error) {
 }
 
 // foldable marks who joins another job, or finds that the plan does not hold.
-func (r *run) foldable(f *folding, list []NewJob, out []Added) error {
+func (r *Tx) foldable(f *folding, list []NewJob, out []Added) error {
 	if f == nil {
 		return nil
 	}
@@ -251,7 +251,7 @@ func (r *run) foldable(f *folding, list []NewJob, out []Added) error {
 
 // admitFolds checks what queues may hold in bytes: a job that takes something
 // in must not grow beyond that.
-func (r *run) admitFolds(in *intake, f *folding) error {
+func (r *Tx) admitFolds(in *intake, f *folding) error {
 	if f == nil {
 		return nil
 	}
@@ -277,7 +277,7 @@ func (r *run) admitFolds(in *intake, f *folding) error {
 
 // fold gives the jobs that take newcomers in their new payloads. leaving are
 // jobs about to be pushed out, some of which may be among them.
-func (r *run) fold(f *folding, leaving []*job.Job, out []Added) error {
+func (r *Tx) fold(f *folding, leaving []*job.Job, out []Added) error {
 	if f == nil {
 		return nil
 	}

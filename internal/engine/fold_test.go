@@ -35,7 +35,7 @@ func appends(_ context.Context, b *job.Batch, existing, newcomer []byte) ([]byte
 	return slices.Concat(existing, []byte(b.Fold), newcomer), true, nil
 }
 
-func folding(r *rig) { r.opts.Fold = appends }
+func folding(r *rig) { r.Opts.Fold = appends }
 
 func batched(key string, most int) func(*engine.NewJob) {
 	return func(n *engine.NewJob) {
@@ -83,8 +83,8 @@ func TestAJobThatWasTakenTakesNobodyInAnyMore(t *testing.T) { // zizq.md 1.16
 		"taken":   func(*rig, *stream) {},
 		"retry":   func(_ *rig, s *stream) { s.fail("a", func(s *engine.Settle) { s.RetryIn = 1 }) },
 		"requeue": func(_ *rig, s *stream) { s.close() },
-		"restart": func(r *rig, _ *stream) { r.restart(0) },
-		"crash":   func(r *rig, _ *stream) { r.powerCut() },
+		"restart": func(r *rig, _ *stream) { r.Restart(0) },
+		"crash":   func(r *rig, _ *stream) { r.PowerCut() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(r *rig) {
@@ -117,7 +117,7 @@ func TestAJobThatWaitsThroughARestartTakesInOnAfterIt(t *testing.T) {
 	scenario(t, func(r *rig) {
 		id := r.put("q", "a", batched("k", 100))
 		r.putAgain(newNamed("q", "b", batched("k", 0)))
-		r.powerCut()
+		r.PowerCut()
 		r.putAgain(newNamed("q", "c", batched("k", 0)))
 		r.payload(id, "a+b+c")
 	}, folding)
@@ -149,7 +149,7 @@ func TestOnlyWhatIsDueAtOnceFolds(t *testing.T) { // zizq.md 1.16
 		if later.Job.Extras.Batch == nil {
 			r.Error("a scheduled job lost its batch")
 		}
-		r.pass(2 * job.Hour)
+		r.Pass(2 * job.Hour)
 		if e := r.putAgain(newNamed("q", "e", batched("k", 9)))[0]; e.ID != b.ID {
 			r.Errorf("one that was scheduled collects: %+v", e)
 		}
@@ -228,7 +228,7 @@ func TestAPlanThatDoesNotHoldAnyMoreIsMadeAgain(t *testing.T) { // core.md secti
 				}
 				r.payload(added.ID, "b")
 			}, func(r *rig) {
-				r.opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+				r.Opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
 					folds.Add(1)
 					change(at)
 					return appends(ctx, b, existing, newcomer)
@@ -260,7 +260,7 @@ func TestABatchThatAlwaysChangesIsRefusedAfterAWhile(t *testing.T) {
 			r.Error(err)
 		}
 	}, func(r *rig) {
-		r.opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+		r.Opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
 			if err := at.Delete(ctx, at.ids[name()], job.Actor{}); err != nil {
 				at.Error(err)
 			}
@@ -329,7 +329,7 @@ func TestACallThatWaitsForABatchMayBeBrokenOff(t *testing.T) {
 		r.putAgain(newNamed("q", "y", batched("other", 9))) // its lock is free
 		r.payload(r.ids["a"], "a+b")
 	}, func(r *rig) {
-		r.opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+		r.Opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
 			if string(newcomer) == "b" {
 				close(enter)
 				<-leave
@@ -391,7 +391,7 @@ func TestWhatAJobTookInIsPushedOutWithIt(t *testing.T) { // I9
 func TestAJobThatExpiredTakesNobodyIn(t *testing.T) {
 	scenario(t, func(r *rig) {
 		id := r.put("q", "a", batched("k", 99), func(n *engine.NewJob) { n.Job.ExpiresAt = r.Now() + job.Minute })
-		r.clock.step.Add(int64(job.Minute)) // the put comes before the clock's duties
+		r.Clock.Step.Add(int64(job.Minute)) // the put comes before the clock's duties
 		if b := r.putAgain(newNamed("q", "b", batched("k", 9)))[0]; b.Folded || b.ID == id {
 			r.Errorf("%+v", b)
 		}
@@ -445,6 +445,6 @@ func TestAFoldThatOvertookAnotherIsPlannedAgain(t *testing.T) { // core.md secti
 		}
 		r.payload(id, "a+b+c")
 	}, folding, func(r *rig) {
-		r.around = func(s store.Store) store.Store { st.Store = s; return st }
+		r.Around = func(s store.Store) store.Store { st.Store = s; return st }
 	})
 }

@@ -48,7 +48,7 @@ func TestA24ATaskWaitsForTheEngineThatRanItsTag(t *testing.T) {
 				holder, idle := g.holding()
 				g.tagged("s", "x", "A")
 				g.why("A", rule.KeptForTag)
-				since := g.clock.Wall()
+				since := g.Clock.Wall()
 				if got := g.obstacle("A"); got.Label != "x" || got.Until != since+10*job.Second {
 					g.Errorf("%+v at %d", got, since)
 				}
@@ -175,7 +175,7 @@ func TestAffinitySurvivesARestart(t *testing.T) {
 		g.tagged("s", "x", "A", "B")
 		holder.ok("other")
 		holder.gets("A")
-		for _, again := range []func(){func() { g.restart(job.Second) }, g.powerCut} {
+		for _, again := range []func(){func() { g.Restart(job.Second) }, g.PowerCut} {
 			again()
 			idle.epoch = g.login("w2", 1).Machine.Epoch
 			idle.connect()
@@ -231,7 +231,7 @@ func TestTagsOfASessionAreForgottenWithIt(t *testing.T) {
 		if _, err := g.CloseSession(g.Context(), "s", driver); err != nil {
 			g.Fatal(err)
 		}
-		g.pass(2 * job.Minute)
+		g.Pass(2 * job.Minute)
 		if n := g.rows(job.Affinities); n != 0 {
 			g.Errorf("%d rows are left", n)
 		}

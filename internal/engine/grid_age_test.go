@@ -15,11 +15,11 @@ func TestAmongEqualSessionsTheOlderOneIsNextAlsoAfterARestart(t *testing.T) {
 			grid(t, func(g *gridRig) {
 				for _, name := range []string{"b", "a", "c"} {
 					g.session(name)
-					g.pass(job.Second)
+					g.Pass(job.Second)
 					g.tasks(name, name+"1")
 				}
 				if life != "as it is" {
-					g.restart(job.Second)
+					g.Restart(job.Second)
 				}
 				g.tasks("b", "b2") // the session changes in the first transaction that asks who is next
 				m := g.engine("w", 1)

@@ -46,13 +46,13 @@ func TestTheAttemptsOfATaskSurviveAPowerCut(t *testing.T) {
 		other := g.engine("w2", 1, onHost("h2"))
 		other.gets("A")
 		other.starts("A")
-		if err := g.mem.Sync(); err != nil {
+		if err := g.Mem.Sync(); err != nil {
 			t.Fatal(err)
 		}
-		g.powerCut()
+		g.PowerCut()
 		told := []string{"1 w1 error retry", "2 w1 timeout retry", "3 w1 evicted eviction"}
 		g.attempts("A", told...)
-		g.pass(30 * job.Second)
+		g.Pass(30 * job.Second)
 		g.attempts("A", append(told, "4 w2 restarted")...)
 		last := g.engine("w3", 1)
 		last.gets("A")
@@ -85,17 +85,17 @@ func TestA19OneOfTwoAttemptsMayCommit(t *testing.T) {
 		}
 		g.counters("A", counts{"live": 1, "reschedules": 1})
 
-		if err := g.mem.Sync(); err != nil {
+		if err := g.Mem.Sync(); err != nil {
 			t.Fatal(err)
 		}
-		g.powerCut() // yes stays yes
+		g.PowerCut() // yes stays yes
 		second.epoch = g.login("w2", 1, func(l *engine.Login) {
 			l.Running = []engine.Running{{ID: g.ids["A"], Token: second.held["A"].Lease.Token}}
 		}).Machine.Epoch
 		ask(second, true)
 		old := second.held["A"]
 		second.beat()
-		g.pass(15 * job.Second) // it is lost, and the task is open again
+		g.Pass(15 * job.Second) // it is lost, and the task is open again
 		third := g.engine("w3", 1)
 		third.gets("A")
 		ask(third, true)
@@ -128,7 +128,7 @@ func TestA18ANonIdempotentTaskWaitsBehindItsFenceWhenItsEngineIsLost(t *testing.
 		}
 		g.beating(40*job.Second-1, other)
 		other.gets()
-		g.pass(1)
+		g.Pass(1)
 		other.gets("A")
 		other.ok("A")
 		g.attempts("A", "1 w1 lost retry", "2 w2 ok")
@@ -139,7 +139,7 @@ func TestALateResultEndsTheWaitBehindTheFence(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		g.session("s", func(q *job.Queue) { q.NonIdempotent, q.Grid.FenceWait, q.Grid.LossesCharged = true, job.Minute, false })
 		m := g.running()
-		g.pass(20 * job.Second)
+		g.Pass(20 * job.Second)
 		g.expect("A", job.Scheduled)
 		if x, err := g.Explain(g.Context(), g.ids["A"]); err != nil || x.Retry == nil || x.Retry.Waits != job.Minute {
 			g.Errorf("%+v, %v", x.Retry, err)

@@ -45,13 +45,13 @@ func TestATaskWhoseAnswerWasLostIsOfferedAgain(t *testing.T) {
 		kept := m.calls(1)
 		lost := m.calls(1) // B: its answer does not arrive
 		for range 2 {
-			g.pass(5 * job.Second)
+			g.Pass(5 * job.Second)
 			m.names(kept...) // the answer may be on its way
 		}
-		g.pass(5*job.Second - 1)
+		g.Pass(5*job.Second - 1)
 		m.names(kept...)
 		g.line("s", "C")
-		g.pass(1)
+		g.Pass(1)
 		m.beat() // says nothing of what it has
 		g.counters("B", counts{"live": 1})
 		if out := m.names(kept...); out.Running != 1 || out.Stop != nil {
@@ -93,7 +93,7 @@ func TestAfterAStepOfTheClockAnEngineNeedNotNameWhatItHas(t *testing.T) {
 		g.tasks("s", "A")
 		m := g.caller("w1", 1)
 		m.calls(1)
-		g.clock.step.Add(3_600_000)
+		g.Clock.Step.Add(3_600_000)
 		m.names()
 		g.counters("A", counts{"live": 1})
 		g.beating(30*job.Second, m)
@@ -120,7 +120,7 @@ func TestATaskThatEachEngineComesBackWithoutIsLost(t *testing.T) {
 				for range is.runs {
 					g.expect("A", job.Ready)
 					g.caller("w", 1).calls(1)
-					g.pass(job.Second)
+					g.Pass(job.Second)
 					g.login("w", 1)
 				}
 				if j := g.expect("A", job.Dead); j.Reason != is.why {

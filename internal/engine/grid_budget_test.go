@@ -32,7 +32,7 @@ func TestA39NoMoreAttemptsRunThanABudgetAllowsAndALostEngineGivesItBack(t *testi
 			if s := g.state("s").Depth.Leases + g.state("other").Depth.Leases; int(s) < live || live > 2 {
 				g.Fatalf("%d attempts run at once", live)
 			}
-			g.pass(0)
+			g.Pass(0)
 			if b := g.rig.state("licence"); b.Out != int64(live) {
 				g.Fatalf("%d units are out, and %d attempts run", b.Out, live)
 			}

@@ -69,7 +69,7 @@ func TestA42RandomHistoriesKeepTheInvariantsOfTheGrid(t *testing.T) {
 				}
 			}()
 			c.run(chaosSteps)
-		}, func(r *rig) { r.twice, r.opts.BlackHoles = seed%4 == 0, new(job.DefaultBlackHoles()) })
+		}, func(r *rig) { r.Twice, r.Opts.BlackHoles = seed%4 == 0, new(job.DefaultBlackHoles()) })
 	}
 	t.Logf("%d histories from %d on, %d steps: %v", seeds, from, steps, seen)
 	want := []string{"done", "dead", "copy", "two run", "superseded", "late", "lost", "power cut", "ended", "timeout", "evicted", "excluded", "client gone", "aside for another", "failed for another", "replayed", "late and refused"}
@@ -97,7 +97,7 @@ func (c *chaos) run(steps int) {
 		{12, c.time},
 		{6, c.join},
 		{4, func() {
-			c.with(func(m *machine) { _ = c.Logoff(c.Context(), m.name, 0, driver); c.pass(0); c.hear(); c.remove(m) })
+			c.with(func(m *machine) { _ = c.Logoff(c.Context(), m.name, 0, driver); c.Pass(0); c.hear(); c.remove(m) })
 		}},
 		{3, func() { c.with(func(m *machine) { _, _ = c.Drain(c.Context(), m.name, 0, driver) }) }},
 		{3, func() { c.with(func(m *machine) { c.remove(m) }) }}, // falls silent
@@ -109,8 +109,8 @@ func (c *chaos) run(steps int) {
 		{1, func() { c.open(fmt.Sprint("s", len(c.sessions))) }},
 		{1, func() { _, _ = c.CloseSession(c.Context(), c.one(), driver) }},
 		{1, func() { _, _ = c.CancelSession(c.Context(), c.one(), "", driver) }},
-		{1, func() { c.seen["power cut"]++; c.powerCut(); c.relog() }},
-		{1, func() { c.restart(job.Second); c.relog() }},
+		{1, func() { c.seen["power cut"]++; c.PowerCut(); c.relog() }},
+		{1, func() { c.Restart(job.Second); c.relog() }},
 	}
 	total := 0
 	for _, a := range acts {
@@ -124,7 +124,7 @@ func (c *chaos) run(steps int) {
 				break
 			}
 		}
-		c.pass(0)
+		c.Pass(0)
 		c.hear()
 		if c.check(); c.Failed() {
 			return
@@ -307,7 +307,7 @@ func (c *chaos) time() {
 			_, _ = c.Heartbeat(c.Context(), m.name, engine.Beat{Epoch: m.epoch})
 		}
 	}
-	c.pass(job.Millis(1 + c.rng.IntN(9000)))
+	c.Pass(job.Millis(1 + c.rng.IntN(9000)))
 	for _, name := range c.sessions {
 		if s, err := c.Session(c.Context(), name); err == nil {
 			for by, n := range s.Redundant.Started {
@@ -373,7 +373,7 @@ func (c *chaos) relog() {
 func (c *chaos) check() {
 	c.Helper()
 	synctest.Wait() // what the committer did is published
-	err := c.mem.View(c.Context(), func(v store.Reader) error {
+	err := c.Mem.View(c.Context(), func(v store.Reader) error {
 		rows, err := v.Rows(job.Sessions, "", 1000)
 		for _, row := range rows {
 			if err == nil {
@@ -543,7 +543,7 @@ func (c *chaos) finish() {
 		for _, m := range c.up {
 			_, _ = c.Heartbeat(c.Context(), m.name, engine.Beat{Epoch: m.epoch})
 		}
-		c.pass(job.Second)
+		c.Pass(job.Second)
 		open := int64(0)
 		for _, name := range c.sessions {
 			if s, err := c.Session(c.Context(), name); err == nil {

@@ -56,19 +56,19 @@ func TestA33TheSessionsOfADeadClientEndUnlessTheyMayBeCollectedLater(t *testing.
 					}
 				}
 				until := g.state("s").ClientUntil
-				if (until == 0) != (c.want == job.SessionClosed) || until > 0 && until != g.clock.Wall()+clientTimeout {
+				if (until == 0) != (c.want == job.SessionClosed) || until > 0 && until != g.Clock.Wall()+clientTimeout {
 					t.Errorf("until %d", until)
 				}
-				g.pass(clientTimeout - 1)
+				g.Pass(clientTimeout - 1)
 				if s := g.state("s"); s.State > job.SessionClosed {
 					t.Fatalf("it is %s too early", s.State)
 				}
-				g.pass(1)
+				g.Pass(1)
 				g.sessionIs("s", c.want)
 				if s := g.state("s"); c.want == job.SessionCancelled && !strings.Contains(s.Why, "not heard of for 1m (client_timeout)") || s.ClientUntil != 0 {
 					t.Errorf("%q, until %d", s.Why, s.ClientUntil)
 				}
-				g.pass(clientTimeout)
+				g.Pass(clientTimeout)
 				g.sessionIs("immortal", job.SessionOpen)
 			})
 		})
@@ -96,20 +96,20 @@ func TestA33AClientThatComesBackInTimeGoesOn(t *testing.T) {
 				}
 			}
 		},
-		"the server restarts": func(g *gridRig) { g.restart(job.Hour) },
+		"the server restarts": func(g *gridRig) { g.Restart(job.Hour) },
 	}
 	for name, sign := range signs {
 		t.Run(name, func(t *testing.T) {
 			grid(t, func(g *gridRig) {
 				g.session("s", mortal(job.CollectImmediately))
 				g.tasks("s", "A")
-				g.pass(clientTimeout - 1)
+				g.Pass(clientTimeout - 1)
 				sign(g)
-				g.pass(clientTimeout - 1)
+				g.Pass(clientTimeout - 1)
 				if s := g.state("s"); s.State > job.SessionClosed {
 					t.Fatalf("it is %s (%s)", s.State, s.Why)
 				}
-				g.pass(1)
+				g.Pass(1)
 				g.sessionIs("s", job.SessionCancelled)
 			})
 		})
@@ -124,7 +124,7 @@ func TestLookingAtASessionIsNoSignOfItsClient(t *testing.T) {
 		m.gets("A")
 		g.beating(clientTimeout-1, m)
 		g.state("s")
-		g.pass(1)
+		g.Pass(1)
 		m.gets("A: cancel") // its engine is told
 		g.sessionIs("s", job.SessionCancelled)
 		g.attempts("A", "1 w1 cancelled")
@@ -139,7 +139,7 @@ func TestASessionThatIsOverNeedsNoClient(t *testing.T) {
 		if _, err := g.CloseSession(g.Context(), "s", driver); err != nil {
 			t.Fatal(err)
 		}
-		g.pass(2 * clientTimeout)
+		g.Pass(2 * clientTimeout)
 		g.sessionIs("s", job.SessionDone)
 	})
 }
@@ -149,11 +149,11 @@ func TestAStepOfTheDateEndsNoSession(t *testing.T) { // A40
 		grid(t, func(g *gridRig) {
 			g.session("s", mortal(job.CollectImmediately))
 			g.tasks("s", "A")
-			g.pass(clientTimeout / 2)
-			g.clock.step.Add(step)
-			g.pass(clientTimeout/2 - 1)
+			g.Pass(clientTimeout / 2)
+			g.Clock.Step.Add(step)
+			g.Pass(clientTimeout/2 - 1)
 			g.sessionIs("s", job.SessionOpen)
-			g.pass(clientTimeout) // holders get extra time, and so do clients
+			g.Pass(clientTimeout) // holders get extra time, and so do clients
 			g.sessionIs("s", job.SessionCancelled)
 		})
 	}

@@ -19,7 +19,7 @@ func TestTheClockOfARunGoesOnOverARestart(t *testing.T) {
 		"connecting":     func(m *machine) { m.connect() },
 		"a heartbeat":    func(m *machine) { m.beat() },
 		"a login":        func(m *machine) { m.again("task") },
-		"a lease, later": func(m *machine) { m.g.pass(500); m.beat() },
+		"a lease, later": func(m *machine) { m.g.Pass(500); m.beat() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			grid(t, func(g *gridRig) {
@@ -28,12 +28,12 @@ func TestTheClockOfARunGoesOnOverARestart(t *testing.T) {
 				m := g.engine("e", 1)
 				m.gets("task")
 				m.starts("task")
-				g.pass(2500)
-				g.restart(500)
+				g.Pass(2500)
+				g.Restart(500)
 				back(m)
-				g.pass(900)
+				g.Pass(900)
 				g.expect("task", job.Leased)
-				g.pass(200)
+				g.Pass(200)
 				if j := g.job("task"); len(j.Leases) > 0 && j.Deliveries == 1 {
 					g.Errorf("4.1 s of 4 s: %+v", j)
 				}
@@ -62,11 +62,11 @@ func TestAResultThatWaitedForTheServerCounts(t *testing.T) {
 		m := g.engine("e", 1)
 		m.gets("task")
 		m.starts("task")
-		g.pass(3 * job.Second)
+		g.Pass(3 * job.Second)
 		d := m.held["task"]
-		g.restart(5 * job.Second)
+		g.Restart(5 * job.Second)
 		m.connect()
-		g.pass(900)
+		g.Pass(900)
 		g.settle(d, job.OK)
 		g.expect("task", job.Done)
 	})
@@ -88,8 +88,8 @@ func TestWhatAMuteEngineFetchedAheadIsTimed(t *testing.T) {
 				}
 				m := &machine{g: g, name: "e", epoch: in.Machine.Epoch, stream: &stream{s, g.rig, map[string]engine.Delivery{}}}
 				m.gets("1", "2", "3", "4", "5")
-				if g.pass(1000 - away); away > 0 {
-					g.restart(away)
+				if g.Pass(1000 - away); away > 0 {
+					g.Restart(away)
 					m.connect()
 				}
 				g.beating(3*job.Second-1, m)
@@ -129,9 +129,9 @@ func TestWhatIsFetchedAheadHasItsLimitFromItsStart(t *testing.T) {
 		}
 		m.ok("1")
 		m.starts("2")
-		g.pass(4*job.Second - 1)
+		g.Pass(4*job.Second - 1)
 		g.expect("2", job.Leased)
-		g.pass(1)
+		g.Pass(1)
 		if j := g.job("2"); j.Attempts != 1 {
 			g.Errorf("%+v", j)
 		}

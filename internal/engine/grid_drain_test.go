@@ -90,10 +90,10 @@ func (d *leaving) cut() {
 		}
 		held[i] = m.held
 	}
-	if err := d.mem.Sync(); err != nil {
+	if err := d.Mem.Sync(); err != nil {
 		d.Fatal(err)
 	}
-	d.powerCut()
+	d.PowerCut()
 	for i, m := range d.up {
 		m.epoch = d.login(m.name, 2, func(l *engine.Login) { l.Running = running[i] }).Machine.Epoch
 		m.connect()
@@ -136,7 +136,7 @@ func TestA4LogoffsChargeNothing(t *testing.T) {
 			}
 		}
 		d.finish()
-	}, func(r *rig) { r.twice = false })
+	}, func(r *rig) { r.Twice = false })
 }
 
 // drains are as many as the test has; GRID_DRAINS says more, A4 has 10,000.
@@ -156,9 +156,9 @@ func TestA4AThousandTasksWhoseEnginesAreDrainedAtRandom(t *testing.T) {
 		d.finish()
 		t.Logf("%d tasks, %d drains, %d evictions", len(d.names), n, d.given)
 	}, func(r *rig) {
-		r.twice = false
-		r.around = func(store.Store) store.Store {
-			s, err := embedded.Open(embedded.Options{Dir: "data", FS: disk, Now: r.clock.Wall, Cache: 1 << 20})
+		r.Twice = false
+		r.Around = func(store.Store) store.Store {
+			s, err := embedded.Open(embedded.Options{Dir: "data", FS: disk, Now: r.Clock.Wall, Cache: 1 << 20})
 			if err != nil {
 				r.Fatal(err)
 			}

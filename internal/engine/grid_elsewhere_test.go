@@ -177,10 +177,10 @@ func TestAnEngineThatHandsATaskOnGetsTheNextOnes(t *testing.T) {
 			for _, name := range []string{"B", "C"} {
 				g.put("s", name, task, func(n *engine.NewJob) { n.Job.ReadyAt = g.Now().Add(job.Second) })
 			}
-			g.pass(job.Second) // all are due at once, A stands first, and w1 is first to be served
+			g.Pass(job.Second) // all are due at once, A stands first, and w1 is first to be served
 			other.gets("A")
 			m.gets(want...)
-		}, func(r *rig) { r.opts.InFlightMax = most })
+		}, func(r *rig) { r.Opts.InFlightMax = most })
 	}
 }
 

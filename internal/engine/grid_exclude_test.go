@@ -83,7 +83,7 @@ func TestAnExclusionEndsByItself(t *testing.T) {
 // restartGrid is a restart after which an engine logs in again.
 func (g *gridRig) restartGrid(m *machine) {
 	g.Helper()
-	g.restart(0)
+	g.Restart(0)
 	m.epoch = g.login(m.name, 1).Machine.Epoch
 	m.connect()
 }
@@ -113,7 +113,7 @@ func TestA27WhereEveryEngineFailedTheBestHalfGoesOn(t *testing.T) {
 			if up[step.fails].fail("t" + step.fails); g.state("s").Stalled {
 				g.Errorf("stalled after %s", step.fails)
 			}
-			g.pass(1)
+			g.Pass(1)
 			out(step.out)
 		}
 		up["a"].gets("ta") // it was spared, and got the foremost
@@ -155,7 +155,7 @@ func TestA27TheFloorFollowsEnginesThatComeAndGo(t *testing.T) {
 		if s := g.state("s"); s.Stalled || !s.Strikes[0].Out {
 			g.Errorf("another engine came: %+v", s.Session)
 		}
-		g.powerCut()
+		g.PowerCut()
 		bad.epoch, well.epoch = g.login("bad", 1).Machine.Epoch, g.login("well", 1).Machine.Epoch
 		bad.connect()
 		if well.connect(); !g.state("s").Strikes[0].Out {
@@ -186,7 +186,7 @@ func TestA27TheFloorCountsEnginesThatMayRunWhatFailed(t *testing.T) {
 		first.gets("A")
 		second.gets("B")
 		first.fail("A")
-		g.pass(1)
+		g.Pass(1)
 		second.fail("B")
 		if s := g.state("s"); !s.Stalled || s.Strikes[0].Out || !s.Strikes[1].Out {
 			g.Fatalf("%+v", s.Session)
@@ -223,9 +223,9 @@ func TestA28ABlackHoleGetsNothingUntilAProbeSucceeds(t *testing.T) {
 		hole.gets(names...)
 		for _, name := range names {
 			hole.is(engine.MachineBusy)
-			g.pass(390)
+			g.Pass(390)
 			hole.starts(name)
-			g.pass(10)
+			g.Pass(10)
 			hole.fail(name)
 		}
 		// The first one is back by now, and it is suspected: it gets nothing.
@@ -268,7 +268,7 @@ func TestA28ABlackHoleGetsNothingUntilAProbeSucceeds(t *testing.T) {
 		if s := hole.state(); s.Health.State != job.HealthWell || s.State != engine.MachineBusy {
 			g.Errorf("%+v", s)
 		}
-	}, func(r *rig) { r.opts.BlackHoles = new(job.DefaultBlackHoles()) })
+	}, func(r *rig) { r.Opts.BlackHoles = new(job.DefaultBlackHoles()) })
 }
 
 func TestA28ABlackHoleThatCrashesAndComesBackIsOneYet(t *testing.T) {
@@ -285,7 +285,7 @@ func TestA28ABlackHoleThatCrashesAndComesBackIsOneYet(t *testing.T) {
 		m.logoff() // in good order: somebody has seen to it
 		g.engine("w1", 1).gets("A")
 	}, func(r *rig) {
-		r.opts.BlackHoles = &job.BlackHoles{Failures: 1, Fast: job.Second, Elsewhere: 1, Suspended: job.Minute, Quarantined: job.Minute, MaxFraction: 0.5}
+		r.Opts.BlackHoles = &job.BlackHoles{Failures: 1, Fast: job.Second, Elsewhere: 1, Suspended: job.Minute, Quarantined: job.Minute, MaxFraction: 0.5}
 	})
 }
 
@@ -344,7 +344,7 @@ func TestA29ATaskThatFailsOnThreeHostsIsPoisonAndPardonsTheEngines(t *testing.T)
 				g.Errorf("%d run", s.Depth.Leases)
 			}
 		}, func(r *rig) {
-			r.opts.BlackHoles = &job.BlackHoles{Failures: 2, Fast: job.Second, Elsewhere: 1, Suspended: job.Minute, Quarantined: job.Minute, MaxFraction: 1}
+			r.Opts.BlackHoles = &job.BlackHoles{Failures: 2, Fast: job.Second, Elsewhere: 1, Suspended: job.Minute, Quarantined: job.Minute, MaxFraction: 1}
 		})
 	}
 }
@@ -370,7 +370,7 @@ func TestA29CopiesThatOverrunAtOnceMakeATaskPoisonOnce(t *testing.T) {
 		y.gets("A")
 		x.starts("A")
 		y.starts("A")
-		g.pass(2 * job.Second)
+		g.Pass(2 * job.Second)
 		if j := g.expect("A", job.Dead); j.Reason != job.Exhausted || j.Attempts != 3 {
 			g.Errorf("%+v", j)
 		}

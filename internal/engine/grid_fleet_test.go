@@ -57,8 +57,8 @@ func TestWhatAFailedRunSaysOfItsEngineCostsNoWalkOverAllEngines(t *testing.T) {
 			t.Errorf("%+v", s.Strikes)
 		}
 	}, func(r *rig) {
-		r.twice = false
-		r.opts.BlackHoles = &job.BlackHoles{Failures: 1, Fast: job.Second, Elsewhere: 1, Suspended: job.Minute, Quarantined: job.Minute, MaxFraction: 0.5}
-		r.around = func(s store.Store) store.Store { w.Store = s; return w }
+		r.Twice = false
+		r.Opts.BlackHoles = &job.BlackHoles{Failures: 1, Fast: job.Second, Elsewhere: 1, Suspended: job.Minute, Quarantined: job.Minute, MaxFraction: 0.5}
+		r.Around = func(s store.Store) store.Store { w.Store = s; return w }
 	})
 }

@@ -25,7 +25,7 @@ func (k *killed) work() {
 	k.join(much)
 	for range 400 {
 		acts[k.rng.IntN(len(acts))]()
-		k.pass(1)
+		k.Pass(1)
 		if s := k.state("s"); k.know.next == k.tasks && s.Open() == 0 {
 			break
 		}
@@ -89,7 +89,7 @@ func (k *killed) leave() {
 		m.drain()
 	case 2:
 		m.logoff()
-		k.pass(0)
+		k.Pass(0)
 		k.hear()
 		k.up = slices.Delete(k.up, i, i+1)
 	}
@@ -100,7 +100,7 @@ func (k *killed) time() {
 	for _, m := range k.up {
 		_, _ = k.Heartbeat(k.Context(), m.name, engine.Beat{Epoch: m.epoch})
 	}
-	k.pass(job.Millis(1 + k.rng.IntN(4000)))
+	k.Pass(job.Millis(1 + k.rng.IntN(4000)))
 }
 
 // hear reads what the engines were sent.
@@ -214,7 +214,7 @@ func (k *killed) finish() {
 	if k.at > 0 && k.rng.IntN(2) == 0 { // those who do not come back are given up before they are heard
 		for range 10 {
 			k.time()
-			k.pass(4 * job.Second)
+			k.Pass(4 * job.Second)
 		}
 	}
 	for i := range 2 {

@@ -206,7 +206,7 @@ func (r *recorder) Update(ctx context.Context, fn func(store.Tx) error) (store.C
 	if err := c.Wait(); err != nil {
 		return nil, err
 	}
-	k.cuts = append(k.cuts, &cut{record: k.records, disk: k.disk.CrashClone(vfs.CrashCloneCfg{}), at: k.clock.Wall(), before: k.knows(), durable: w.durable})
+	k.cuts = append(k.cuts, &cut{record: k.records, disk: k.disk.CrashClone(vfs.CrashCloneCfg{}), at: k.Clock.Wall(), before: k.knows(), durable: w.durable})
 	return synced{}, nil
 }
 
@@ -230,17 +230,17 @@ func (k *killed) live(t *testing.T, what func(*killed)) {
 			g.call(id, name)
 		}
 		what(k)
-		g.stop()
+		g.End()
 		if n := len(k.cuts); n > 0 && k.cuts[n-1].after == nil {
 			k.cuts[n-1].after = k.know.clone()
 		}
 	}, func(r *rig) {
 		k.gridRig = &gridRig{r}
 		if k.at > 0 {
-			r.clock.step.Store(int64(k.at - r.clock.Wall()))
+			r.Clock.Step.Store(int64(k.at - r.Clock.Wall()))
 		}
-		r.around = func(store.Store) store.Store {
-			s, err := embedded.Open(embedded.Options{Dir: "data", FS: k.disk, Now: r.clock.Wall, Cache: 1 << 20})
+		r.Around = func(store.Store) store.Store {
+			s, err := embedded.Open(embedded.Options{Dir: "data", FS: k.disk, Now: r.Clock.Wall, Cache: 1 << 20})
 			if err != nil {
 				r.Fatal(err)
 			}

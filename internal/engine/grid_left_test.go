@@ -64,7 +64,7 @@ func TestTimeLeftPassesByARunThatEndsInTheTransactionInWhichItLooks(t *testing.T
 				synctest.Wait()
 				shut := make(chan struct{})
 				st.shut.Store(&shut)
-				g.pass(job.Second)
+				g.Pass(job.Second)
 				told := make(chan error, 1)
 				go func() {
 					list, err := g.Settle(g.Context(), []engine.Settle{{ID: g.ids["B"], Token: m.held["B"].Lease.Token, Outcome: how, Failure: job.Failure{Type: "E"}}})
@@ -82,7 +82,7 @@ func TestTimeLeftPassesByARunThatEndsInTheTransactionInWhichItLooks(t *testing.T
 					t.Errorf("%+v", s.Redundant)
 				}
 			}, func(r *rig) {
-				r.twice, r.around = false, func(s store.Store) store.Store { st.Store = s; return st }
+				r.Twice, r.Around = false, func(s store.Store) store.Store { st.Store = s; return st }
 			})
 		})
 	}

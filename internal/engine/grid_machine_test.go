@@ -76,10 +76,10 @@ func TestA5AnEngineThatIsSilentIsLostAfterFifteenSeconds(t *testing.T) {
 			m := g.running("B")
 			m.starts("A")
 			m.beat()
-			g.pass(15*job.Second - 1)
+			g.Pass(15*job.Second - 1)
 			m.is(engine.MachineBusy)
 			g.line("s", "B")
-			g.pass(1)
+			g.Pass(1)
 			m.is(engine.MachineLost)
 			g.line("s", "A", "B")
 			if charged {
@@ -103,9 +103,9 @@ func TestA5AnEngineThatIsSilentIsLostAfterFifteenSeconds(t *testing.T) {
 func TestAnEngineThatIsLostIsForgottenAtLast(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		m := g.engine("w1", 1)
-		g.pass(15 * job.Second)
+		g.Pass(15 * job.Second)
 		m.is(engine.MachineLost)
-		g.pass(10 * job.Minute)
+		g.Pass(10 * job.Minute)
 		if _, err := g.Machine(g.Context(), "w1"); job.KindOf(err) != job.NotFound {
 			g.Errorf("%v", err)
 		}
@@ -176,12 +176,12 @@ func TestA9AnOverrunIsSeenAtTheNextSweep(t *testing.T) {
 		grid(t, func(g *gridRig) {
 			g.session("s", func(q *job.Queue) { q.RunTimeout, q.Grid.PollPeriod = 50*job.Second, job.Minute })
 			m := g.running()
-			sweep := job.Minute - g.clock.Steady()%job.Minute
+			sweep := job.Minute - g.Clock.Steady()%job.Minute
 			g.beating(sweep%job.Minute+start, m)
 			m.starts("A")
 			g.beating(want-1, m)
 			g.counters("A", counts{"live": 1})
-			g.pass(1)
+			g.Pass(1)
 			g.counters("A", counts{"retries": 1})
 		})
 	}
@@ -197,7 +197,7 @@ func TestATaskThatTakesTooLongIsStoppedAndItsEngineWaits(t *testing.T) {
 		m.starts("A")
 		g.beating(10*job.Second-1, m)
 		g.counters("A", counts{"live": 1})
-		g.pass(1)
+		g.Pass(1)
 		m.gets("A: timeout")
 		m.is(engine.MachineStopping)
 		g.line("s", "A")
@@ -297,7 +297,7 @@ func TestAnEngineThatLosesItsConnectionIsSuspectAndGoesOn(t *testing.T) {
 		m.close()
 		m.is(engine.MachineSuspect)
 		m.beat()
-		g.pass(10 * job.Second)
+		g.Pass(10 * job.Second)
 		m.connect()
 		m.gets("A")
 		if m.held["A"].Lease.Token != token || !m.held["A"].Held {
@@ -341,11 +341,11 @@ func TestANewLoginKeepsWhatTheEngineRunsAndLosesTheRest(t *testing.T) {
 }
 
 func TestA31AServerThatWasAwayBlamesNobody(t *testing.T) {
-	for _, end := range []func(*rig){func(r *rig) { r.restart(5 * job.Second) }, func(r *rig) {
-		if err := r.mem.Sync(); err != nil {
+	for _, end := range []func(*rig){func(r *rig) { r.Restart(5 * job.Second) }, func(r *rig) {
+		if err := r.Mem.Sync(); err != nil {
 			r.Fatal(err)
 		}
-		r.powerCut()
+		r.PowerCut()
 	}} {
 		grid(t, func(g *gridRig) {
 			g.session("s")
@@ -395,7 +395,7 @@ func TestA40AStepOfTheDateEndsNothing(t *testing.T) {
 			m := g.running()
 			m.starts("A")
 			g.beating(5*job.Second, m)
-			g.clock.step.Add(step)
+			g.Clock.Step.Add(step)
 			g.beating(15*job.Second-1, m)
 			g.counters("A", counts{"live": 1})
 			g.beating(1, m)
@@ -416,18 +416,18 @@ func TestA40AStepOfTheDateRestartsTheTimersOfEngines(t *testing.T) {
 		grid(t, func(g *gridRig) {
 			g.session("s")
 			m := g.running()
-			g.pass(10 * job.Second)
+			g.Pass(10 * job.Second)
 			g.jump(c.step)
-			g.pass(c.left - 1)
+			g.Pass(c.left - 1)
 			if s := m.state(); s.State == engine.MachineLost {
 				g.Errorf("a step by %s: it is lost before %s", c.step, c.left)
 			}
-			g.pass(1)
+			g.Pass(1)
 			if s := m.state(); s.State != engine.MachineLost {
 				g.Errorf("a step by %s: it is %s after %s", c.step, s.State, c.left)
 			}
 			g.counters("A", counts{"retries": 1})
-		}, func(r *rig) { r.opts.LostAfter = c.lostAfter })
+		}, func(r *rig) { r.Opts.LostAfter = c.lostAfter })
 	}
 }
 
@@ -483,7 +483,7 @@ func TestAnEngineThatAsksCallByCallHasNoMoreThanItsSlots(t *testing.T) {
 		if s, err := g.Machine(g.Context(), "w1"); err != nil || s.State != engine.MachineBusy {
 			g.Errorf("%+v, %v", s, err)
 		}
-		g.pass(15 * job.Second)
+		g.Pass(15 * job.Second)
 		g.line("s", "A", "B", "C")
 	})
 }

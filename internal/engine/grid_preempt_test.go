@@ -31,7 +31,7 @@ func TestA22AnUrgentSessionTakesTheNewestRunsOfThoseAboveTheirShare(t *testing.T
 		m := g.engine("w", 4)
 		for _, name := range []string{"L1", "L2", "H1", "H2"} {
 			g.tasks(map[byte]string{'L': "low", 'H': "high"}[name[0]], name)
-			g.pass(1)
+			g.Pass(1)
 			m.gets(name)
 		}
 		g.beating(31*job.Second, m)
@@ -64,7 +64,7 @@ func TestA23ATaskThatWasPreemptedFiveTimesIsLeftAlone(t *testing.T) {
 			g.tasks("now", name)
 			g.beating(30*job.Second-1, m)
 			m.gets()
-			g.pass(1)
+			g.Pass(1)
 			m.gets("L: preempt", name)
 			m.ok(name)
 			m.gets("L")
@@ -96,7 +96,7 @@ func TestA23AnotherRunIsTakenInPlaceOfOneThatWasPreemptedFiveTimes(t *testing.T)
 			for i := range c.rounds {
 				protected := 30 * job.Second
 				if i == c.rounds-1 { // M begins after this run of L, which so ends first, and before the next one
-					g.pass(1)
+					g.Pass(1)
 					protected--
 					up = append(up, g.engine("w2", 1))
 					g.tasks("low", "M")
@@ -127,7 +127,7 @@ func TestA22ASessionThatBecomesUrgentTakesItsSlots(t *testing.T) {
 		m := g.engine("w", 2)
 		g.tasks("low", "L1")
 		m.gets("L1")
-		g.pass(1)
+		g.Pass(1)
 		g.tasks("low", "L2")
 		m.gets("L2")
 		g.tasks("now", "U")
@@ -152,7 +152,7 @@ func TestA22AnUrgentSessionTakesItsSlotsAfterARestart(t *testing.T) {
 		}
 		g.tasks("now", "U")
 		g.beating(20*job.Second, m)
-		g.restart(0)
+		g.Restart(0)
 		g.beating(10*job.Second, m)
 		g.attempts("L", "1 w preempted eviction")
 	})
@@ -172,14 +172,14 @@ func TestNothingIsLookedAtForAnUrgentSessionThatIsOver(t *testing.T) {
 		}
 		g.beating(29*job.Second, m)
 		g.tasks("low", "next")
-		g.pass(job.Second)
+		g.Pass(job.Second)
 		before := g.stats().Batches
-		g.pass(job.Second)
+		g.Pass(job.Second)
 		if n := g.stats().Batches - before; n > 5 {
 			g.Errorf("%d transactions in a second in which nothing happens", n)
 		}
 		m.gets()
-	}, func(r *rig) { r.twice = false }) // what is known of shares stays
+	}, func(r *rig) { r.Twice = false }) // what is known of shares stays
 }
 
 // A run is ended only where a task of the urgent session may run in its place.
@@ -197,7 +197,7 @@ func TestA22NoRunEndsWhereTheUrgentTaskMayNotRun(t *testing.T) {
 			quick := g.engine("quick", 1, cpus("2"))
 			g.tasks("low", "L1")
 			quick.gets("L1")
-			g.pass(1)
+			g.Pass(1)
 			slow := g.engine("slow", 1, cpus("1"))
 			g.tasks("low", "L2")
 			slow.gets("L2")
@@ -236,7 +236,7 @@ func TestA22NoRunEndsWhereTheUrgentTaskMayNotRun(t *testing.T) {
 			g.tasks("now", "U")
 			for range 7 {
 				m.beat()
-				g.pass(5 * job.Second)
+				g.Pass(5 * job.Second)
 			}
 			g.counters("L", counts{"live": 1})
 			m.connect()

@@ -14,7 +14,7 @@ import (
 // queued are the names of the tasks in line, front to back.
 func (g *gridRig) queued(session string) (names []string) {
 	g.Helper()
-	err := g.mem.View(g.Context(), func(v store.Reader) error {
+	err := g.Mem.View(g.Context(), func(v store.Reader) error {
 		list, err := v.Ready([]string{session}, rule.Seeker{Holder: "nobody", Engine: true}, 1000)
 		for _, j := range list {
 			names = append(names, g.names[j.ID])
@@ -188,11 +188,11 @@ func TestV8ATaskPastItsRetriesIsNotRunAgainWhenItsLastCopyIsGivenBack(t *testing
 	for how, end := range map[string]func(g *gridRig, other *machine){
 		"given back": func(g *gridRig, other *machine) { g.settle(other.held["A"], job.Released) },
 		"logged off": func(_ *gridRig, other *machine) { other.logoff() },
-		"lost":       func(g *gridRig, other *machine) { other.close(); g.pass(engine.MachineLostAfter + job.Second) },
+		"lost":       func(g *gridRig, other *machine) { other.close(); g.Pass(engine.MachineLostAfter + job.Second) },
 		"logged in anew": func(g *gridRig, other *machine) {
 			g.login(other.name, 1)
 		},
-		"not begun": func(g *gridRig, _ *machine) { g.pass(10 * job.Second) },
+		"not begun": func(g *gridRig, _ *machine) { g.Pass(10 * job.Second) },
 	} {
 		t.Run(how, func(t *testing.T) {
 			grid(t, func(g *gridRig) {

@@ -16,7 +16,7 @@ import (
 // retries, L = 1 reschedule, and no wait.
 func grid(t *testing.T, f func(g *gridRig), edits ...func(*rig)) {
 	t.Helper()
-	scenario(t, func(r *rig) { f(&gridRig{r}) }, append(edits, func(r *rig) { r.opts.Server.RetainDone = job.Hour })...)
+	scenario(t, func(r *rig) { f(&gridRig{r}) }, append(edits, func(r *rig) { r.Opts.Server.RetainDone = job.Hour })...)
 }
 
 type gridRig struct{ *rig }
@@ -148,7 +148,7 @@ func (g *gridRig) beating(span job.Millis, list ...*machine) {
 		for _, m := range list {
 			m.beat()
 		}
-		g.pass(step)
+		g.Pass(step)
 		span -= step
 	}
 }

@@ -19,7 +19,7 @@ func TestAnEngineThatWaitsIsServedWhenAnotherMakesRoomBelowMaxEngines(t *testing
 		first.close()
 		first.ok("A")
 		second.gets("B")
-		g.pass(0)
+		g.Pass(0)
 		third := g.engine("e3", 1)
 		third.gets()
 		second.drain()

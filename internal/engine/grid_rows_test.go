@@ -164,14 +164,14 @@ func TestA17AHundredEnginesThatSlowDownSpendNoMoreThanTheBudget(t *testing.T) {
 		}
 		for range 2 {
 			begin()
-			g.pass(10 * job.Second)
+			g.Pass(10 * job.Second)
 			end()
 		}
 		begin()
 		if len(run) != slow {
 			t.Fatalf("%d tasks are left", len(run))
 		}
-		g.pass(100 * job.Second)
+		g.Pass(100 * job.Second)
 		end()
 		var copies []job.Attempt
 		spent := job.Millis(0)
@@ -201,7 +201,7 @@ func TestA17AHundredEnginesThatSlowDownSpendNoMoreThanTheBudget(t *testing.T) {
 		if s.Suppressed["running_share"] == 0 || s.Suppressed["seconds_share"] == 0 {
 			t.Errorf("nothing was barred: %+v", s.Suppressed)
 		}
-	}, func(r *rig) { r.twice, r.opts.LostAfter = false, job.Hour })
+	}, func(r *rig) { r.Twice, r.Opts.LostAfter = false, job.Hour })
 }
 
 func TestA18NoStrategyCopiesANonIdempotentTask(t *testing.T) {
@@ -245,19 +245,19 @@ func TestOneTransactionEndsNoMoreThanAThousandRuns(t *testing.T) {
 		if _, err := g.Extend(g.Context(), starts); err != nil {
 			t.Fatal(err)
 		}
-		over := g.clock.Wall() + 50*job.Second
+		over := g.Clock.Wall() + 50*job.Second
 		for range 5 {
 			if _, err := g.Heartbeat(g.Context(), "w", engine.Beat{Epoch: in.Machine.Epoch}); err != nil {
 				t.Fatal(err)
 			}
-			if g.pass(9 * job.Second); over-g.clock.Wall() > 6*job.Second {
-				g.pass(job.Second)
+			if g.Pass(9 * job.Second); over-g.Clock.Wall() > 6*job.Second {
+				g.Pass(job.Second)
 			}
 		}
-		g.pass(over - g.clock.Wall() - 1)
+		g.Pass(over - g.Clock.Wall() - 1)
 		p.most.Store(0)
 		p.n.Store(0)
-		g.pass(1)
+		g.Pass(1)
 		if n, most := p.n.Load(), p.most.Load(); most != 1000 || n != 2 {
 			t.Errorf("%d transactions, one of which ended %d runs", n, most)
 		}
@@ -270,7 +270,7 @@ func TestOneTransactionEndsNoMoreThanAThousandRuns(t *testing.T) {
 				t.Fatalf("%+v, want the end at %d", h, over)
 			}
 		}
-	}, func(r *rig) { r.twice = false; r.around = func(s store.Store) store.Store { p.Store = s; return p } })
+	}, func(r *rig) { r.Twice = false; r.Around = func(s store.Store) store.Store { p.Store = s; return p } })
 }
 
 // parts counts the transactions that write jobs, and how many one wrote at most.

@@ -60,13 +60,13 @@ func TestASessionEndsOnceWhenItIsClosedAndItsLastTaskIsFinished(t *testing.T) {
 			if s.Open() != 1 || s.Done != 1 || s.Ended != 0 {
 				g.Errorf("%+v", s.Session)
 			}
-			g.pass(10)
+			g.Pass(10)
 			g.settle(m.held["B"], last)
 			ended := g.is("s", want)
-			if ended.Ended != g.clock.Wall() || ended.Closed != ended.Ended-10 {
+			if ended.Ended != g.Clock.Wall() || ended.Closed != ended.Ended-10 {
 				g.Errorf("%+v", ended.Session)
 			}
-			g.pass(10)
+			g.Pass(10)
 			if again := g.closes("s"); again.Ended != ended.Ended || again.State != want {
 				g.Errorf("%+v", again.Session)
 			}
@@ -171,7 +171,7 @@ func TestACancelledSessionGivesUpEveryTaskAndTellsTheEngines(t *testing.T) {
 		if _, err := g.CancelSession(g.Context(), "s", "enough", driver); err != nil {
 			g.Fatal(err)
 		}
-		g.pass(2)
+		g.Pass(2)
 		s := g.is("s", job.SessionCancelled)
 		if s.Done != 1 || s.Cancelled != 2 || s.Failed != 0 {
 			g.Errorf("%+v", s.Session)
@@ -203,12 +203,12 @@ func TestACancelGoesOnAfterAPowerCut(t *testing.T) {
 		if _, err := g.CancelSession(g.Context(), "s", "", driver); err != nil {
 			g.Fatal(err)
 		}
-		g.powerCut()
-		g.pass(10)
+		g.PowerCut()
+		g.Pass(10)
 		if s := g.is("s", job.SessionCancelled); s.Cancelled != 1200 {
 			g.Errorf("%+v", s.Session)
 		}
-	}, func(r *rig) { r.twice = false })
+	}, func(r *rig) { r.Twice = false })
 }
 
 func TestA36AutoCancel(t *testing.T) {
@@ -227,7 +227,7 @@ func TestA36AutoCancel(t *testing.T) {
 			m := g.running("B")
 			m.drain()
 			m.fail("A", func(s *engine.Settle) { s.Failure.Type = c.kind })
-			g.pass(2)
+			g.Pass(2)
 			s := g.is("s", c.want)
 			if s.Failed != 1 || s.Cancelled != int64(oneOf(c.want == job.SessionCancelled)) {
 				g.Errorf("%+v: %+v", c, s.Session)
@@ -262,7 +262,7 @@ func TestResultsComeInTheOrderOfFinishingAndLeaveWhenTheyAreAcknowledged(t *test
 		}
 		g.ack("s", cursor-1) // an older one changes nothing
 		m.ok("B")
-		g.restart(0)
+		g.Restart(0)
 		if got, _ := g.results("s", cursor, 9); got != "D B " {
 			g.Errorf("after a restart: %s", got)
 		}
@@ -277,7 +277,7 @@ func (g *gridRig) ack(name string, upTo int64) {
 	if _, err := g.Collected(g.Context(), name, upTo); err != nil {
 		g.Fatal(err)
 	}
-	g.pass(2)
+	g.Pass(2)
 }
 
 func TestManyResultsAreForgottenPieceByPiece(t *testing.T) {
@@ -312,11 +312,11 @@ func TestManyResultsAreForgottenPieceByPiece(t *testing.T) {
 			g.Fatal(len(results), err)
 		}
 		g.ack("s", results[1049].Number)
-		g.pass(10)
+		g.Pass(10)
 		if left, _, err := g.Results(g.Context(), "s", 0, 2000); err != nil || len(left) != 50 {
 			g.Errorf("%d are left, %v", len(left), err)
 		}
-	}, func(r *rig) { r.twice = false })
+	}, func(r *rig) { r.Twice = false })
 }
 
 func TestA35AfterSubmitThereAreNoResultsBeforeTheSessionIsClosed(t *testing.T) {
@@ -358,7 +358,7 @@ func TestA34LaterResultsStayUntilTheSessionIsDeleted(t *testing.T) {
 		if err := g.DeleteSession(g.Context(), "s", driver); err != nil {
 			g.Fatal(err)
 		}
-		g.pass(2)
+		g.Pass(2)
 		g.gone("s")
 	})
 }
@@ -369,7 +369,7 @@ func (g *gridRig) gone(name string) {
 	if _, err := g.Session(g.Context(), name); job.KindOf(err) != job.NotFound {
 		g.Errorf("%v", err)
 	}
-	err := g.mem.View(g.Context(), func(v store.Reader) error {
+	err := g.Mem.View(g.Context(), func(v store.Reader) error {
 		n, err := v.Count(store.Filter{Queues: []string{name}})
 		if row, _ := v.Row(job.Queues, name); row != nil || n != 0 {
 			g.Errorf("%d tasks and %v are left", n, row)
@@ -426,9 +426,9 @@ func TestASessionIsForgottenSomeTimeAfterItsEnd(t *testing.T) {
 		m := g.running()
 		g.settle(m.held["A"], job.Died)
 		g.closes("s")
-		g.pass(job.Hour - 1)
+		g.Pass(job.Hour - 1)
 		g.is("s", job.SessionErrors)
-		g.pass(3)
+		g.Pass(3)
 		g.gone("s")
 	})
 }
@@ -471,7 +471,7 @@ func TestA20EachSessionHasItsShareOfTheEngines(t *testing.T) {
 					g.Errorf("%v: session %d runs %d, its share is %d, want %d", c.weights, i, s.Depth.Leases, s.Share, want)
 				}
 			}
-		}, func(r *rig) { r.twice = false })
+		}, func(r *rig) { r.Twice = false })
 	}
 }
 
@@ -541,7 +541,7 @@ func TestSharesSurviveATransactionThatFails(t *testing.T) {
 		m := g.engine("w", 2)
 		g.tasks("s", "A")
 		m.gets("A")
-		g.mem.FailNextCommit(errDisk)
+		g.Mem.FailNextCommit(errDisk)
 		_, _ = g.Put(g.Context(), []engine.NewJob{newNamed("s", "lost", task)})
 		g.recovered()
 		m.epoch = g.login("w", 2, func(l *engine.Login) {
@@ -549,7 +549,7 @@ func TestSharesSurviveATransactionThatFails(t *testing.T) {
 		}).Machine.Epoch
 		m.connect()
 		g.tasks("s", "B", "C")
-		g.pass(0)
+		g.Pass(0)
 		if s := g.state("s"); s.Depth.Leases != 2 {
 			g.Errorf("%+v", s.Depth)
 		}

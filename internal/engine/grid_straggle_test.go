@@ -118,7 +118,7 @@ func TestA15CopiesWaitForIdleSlots(t *testing.T) {
 		if s := g.state("s"); s.Redundant.Suppressed["busy"] == 0 {
 			g.Errorf("%+v", s.Redundant)
 		}
-		g.pass(0)
+		g.Pass(0)
 		idle.ok("o1", "o2")
 		idle.gets("o3", "t9") // fresh work first
 	})

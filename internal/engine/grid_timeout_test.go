@@ -42,10 +42,10 @@ func TestA10EveryOverrunIsEndedInItsOwnMillisecond(t *testing.T) {
 			for _, name := range names {
 				if _, has := m.held[name]; has {
 					m.starts(name)
-					began[name] = g.clock.Wall()
+					began[name] = g.Clock.Wall()
 				}
 			}
-			g.pass(job.Second / engines)
+			g.Pass(job.Second / engines)
 		}
 		g.beating(most+job.Second, up...) // engines that live and do not stop by themselves
 		told := 0
@@ -61,7 +61,7 @@ func TestA10EveryOverrunIsEndedInItsOwnMillisecond(t *testing.T) {
 				t.Fatalf("%s, which began at %d: %+v", name, began[name], a)
 			}
 		}
-	}, func(r *rig) { r.twice = false })
+	}, func(r *rig) { r.Twice = false })
 }
 
 // A10: of modern's slack of 2 s. An engine that ends its run by itself is free at
@@ -82,7 +82,7 @@ func TestA10AnEngineThatEndsItsRunIsFreeAndAMuteOneIsEndedAfterTheSlack(t *testi
 				}
 			}
 		}
-		began := g.clock.Wall()
+		began := g.Clock.Wall()
 		g.beating(50*job.Second, good, mute)
 		d := good.held[ran[good]]
 		_, err := g.Settle(g.Context(), []engine.Settle{{
@@ -94,11 +94,11 @@ func TestA10AnEngineThatEndsItsRunIsFreeAndAMuteOneIsEndedAfterTheSlack(t *testi
 		if state := good.state(); state.State != engine.MachineBusy || len(state.Stopping) > 0 { // it has the next run
 			t.Errorf("the engine that ended its run: %+v", state)
 		}
-		g.pass(2*job.Second - 1)
+		g.Pass(2*job.Second - 1)
 		if state := mute.state(); len(state.Stopping) > 0 {
 			t.Errorf("the mute engine was told to stop before the slack was over: %+v", state)
 		}
-		g.pass(1)
+		g.Pass(1)
 		if state := mute.state(); state.State != engine.MachineStopping {
 			t.Errorf("the mute engine: %+v", state)
 		}
@@ -168,7 +168,7 @@ func TestA10ManyOverrunsAtOnceAreOneWriteForEachEngine(t *testing.T) {
 		g.beating(49*job.Second, up...)
 		writes.parts.Store(0)
 		writes.rows.Store(0)
-		g.pass(job.Second)
+		g.Pass(job.Second)
 		if parts, rows := writes.parts.Load(), writes.rows.Load(); parts != 1 || rows != engines {
 			t.Errorf("the rows of %d engines were written %d times, by %d transactions", engines, rows, parts)
 		}
@@ -178,8 +178,8 @@ func TestA10ManyOverrunsAtOnceAreOneWriteForEachEngine(t *testing.T) {
 			}
 		}
 	}, func(r *rig) {
-		r.twice = false
-		r.around = func(s store.Store) store.Store { writes.Store = s; return writes }
+		r.Twice = false
+		r.Around = func(s store.Store) store.Store { writes.Store = s; return writes }
 	})
 }
 

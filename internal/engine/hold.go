@@ -135,7 +135,7 @@ func (e *Engine) Stream(ctx context.Context, o StreamOptions) (*Stream, error) {
 		kind, name = job.Named, namedPrefix+o.Name
 	}
 	h := newHolder(kind, name, o)
-	if err := e.do(ctx, 0, func(r *run) error { return r.join(h) }); err != nil {
+	if err := e.do(ctx, 0, func(r *Tx) error { return r.join(h) }); err != nil {
 		if ctx.Err() != nil { // it may have joined meanwhile
 			s := &Stream{e: e, h: h}
 			s.Close()
@@ -177,7 +177,7 @@ func (s *Stream) Poll() ([]Delivery, error) {
 		}
 		if s.h.opts.Prefetch == 0 {
 			n := len(out)
-			s.e.tell(func(r *run) error { r.reads[s.h] += n; return nil })
+			s.e.tell(func(r *Tx) error { r.reads[s.h] += n; return nil })
 		}
 		if s.Room != nil {
 			if err := s.Room(bytesOf(out)); err != nil {
@@ -191,7 +191,7 @@ func (s *Stream) Poll() ([]Delivery, error) {
 }
 
 // tellVoid tells a connected worker that what it runs is for nothing.
-func (r *run) tellVoid(j *job.Job, v *rule.Void) error {
+func (r *Tx) tellVoid(j *job.Job, v *rule.Void) error {
 	if v.Lease.Kind != job.Named {
 		return nil
 	}
@@ -261,7 +261,7 @@ func (e *Engine) readable(d *Delivery) bool {
 		return true
 	}
 	id, why := d.Job.ID, "unreadable: its "+what+at+" "+why
-	e.tell(func(r *run) error { return r.rejectOpen(id, why) })
+	e.tell(func(r *Tx) error { return r.rejectOpen(id, why) })
 	return false
 }
 
@@ -269,7 +269,7 @@ func (e *Engine) readable(d *Delivery) bool {
 func (d *Delivery) unread() bool { return d.Payload == nil && !d.Voided }
 
 // tell submits a command nobody waits for.
-func (e *Engine) tell(f func(*run) error) {
+func (e *Engine) tell(f func(*Tx) error) {
 	if o := e.newOp(f); e.submit(o) != nil {
 		e.ops.Put(o)
 	}
@@ -277,11 +277,11 @@ func (e *Engine) tell(f func(*run) error) {
 
 // Close tells the engine that the holder disconnected. It does not wait.
 func (s *Stream) Close() {
-	s.e.tell(func(r *run) error { return r.leave(s.h, job.ByDisconnect) })
+	s.e.tell(func(r *Tx) error { return r.leave(s.h, job.ByDisconnect) })
 }
 
 // join registers a stream.
-func (r *run) join(h *holder) error {
+func (r *Tx) join(h *holder) error {
 	if h.kind == job.Named {
 		if old := r.holder(h.name); old != nil {
 			r.left[old] = true
@@ -300,7 +300,7 @@ func (r *run) join(h *holder) error {
 }
 
 // handBack offers a returning named holder what it still holds.
-func (r *run) handBack(h *holder) error {
+func (r *Tx) handBack(h *holder) error {
 	ids, err := r.tx.Held(h.name)
 	if err != nil {
 		return err
@@ -334,7 +334,7 @@ func oneIf(b bool) int {
 
 // leave ends a stream: an anonymous one gives everything back, a named one
 // keeps its leases for the re-attach window.
-func (r *run) leave(h *holder, how job.Ending) error {
+func (r *Tx) leave(h *holder, how job.Ending) error {
 	if r.holder(h.name) != h {
 		return nil // ended already, or a newer stream of the same name took over
 	}
@@ -359,7 +359,7 @@ func (r *run) leave(h *holder, how job.Ending) error {
 }
 
 // endLeases ends every lease of a holder.
-func (r *run) endLeases(name string, ids []job.ID, how job.Ending) error {
+func (r *Tx) endLeases(name string, ids []job.ID, how job.Ending) error {
 	for _, id := range ids {
 		j, err := r.tx.Get(id)
 		if err != nil {
@@ -377,7 +377,7 @@ func (r *run) endLeases(name string, ids []job.ID, how job.Ending) error {
 	return nil
 }
 
-func (r *run) countLapse(old *job.Job, eff *rule.Effect) {
+func (r *Tx) countLapse(old *job.Job, eff *rule.Effect) {
 	r.stats.Lapsed += uint64(len(eff.Ended))
 	r.countSuppressed(old, eff)
 	if eff.Gone == job.Dead || eff.Job != nil && eff.Job.State == job.Dead && old.State != job.Dead {
@@ -398,7 +398,7 @@ func inOrder(holders map[string]*holder) []*holder {
 }
 
 // endStreams ends all streams, at a stop.
-func (r *run) endStreams() error {
+func (r *Tx) endStreams() error {
 	for _, list := range []map[string]*holder{r.c.holders, r.joined} {
 		for _, h := range inOrder(list) {
 			r.ended = append(r.ended, h)
@@ -416,7 +416,7 @@ func (r *run) endStreams() error {
 }
 
 // roomFor is how many more jobs the holder takes now.
-func (r *run) roomFor(h *holder) int {
+func (r *Tx) roomFor(h *holder) int {
 	held := h.held + r.held[h]
 	switch {
 	case h.gone || r.left[h]:
@@ -433,7 +433,7 @@ func (r *run) roomFor(h *holder) int {
 
 // serve gives ready jobs to holders with room, the longest waiting first. A
 // holder that gets something goes to the end of the line.
-func (r *run) serve() error {
+func (r *Tx) serve() error {
 	waiting := r.candidates()
 	if len(waiting) == 0 {
 		return nil
@@ -482,7 +482,7 @@ func (r *run) serve() error {
 
 // feed gives one holder up to n jobs. dry means that holders with the same
 // key would find nothing either.
-func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
+func (r *Tx) feed(h *holder, n int) (took int, dry bool, err error) {
 	if h.turns != nil {
 		return r.feedTurns(h, n)
 	}
@@ -562,7 +562,7 @@ func (r *run) feed(h *holder, n int) (took int, dry bool, err error) {
 }
 
 // place is where a job that was offered stands in line, itself or its gate.
-func (r *run) place(j *job.Job) (rule.Pos, error) {
+func (r *Tx) place(j *job.Job) (rule.Pos, error) {
 	q, err := r.queue(j.Queue)
 	p := rule.EntriesOf(j).Pos
 	if err != nil || q.Protection.Fair == nil {
@@ -578,7 +578,7 @@ func (r *run) place(j *job.Job) (rule.Pos, error) {
 // standsNext is the foremost of next and of where the gate of a job may stand
 // that was just given out, or sooner. It need not be exact: who stops there
 // asks again.
-func (r *run) standsNext(j *job.Job, next *rule.Pos) (*rule.Pos, error) {
+func (r *Tx) standsNext(j *job.Job, next *rule.Pos) (*rule.Pos, error) {
 	q, err := r.queue(j.Queue)
 	if err != nil || j.Order == job.OrderStrict && j.Group != "" || j.Group == "" && q.Protection.Fair == nil {
 		return next, err
@@ -592,7 +592,7 @@ func (r *run) standsNext(j *job.Job, next *rule.Pos) (*rule.Pos, error) {
 
 // behind is where the gate of a job may stand for the next member; nil if it
 // does not.
-func (r *run) behind(q *job.Queue, j *job.Job) (*rule.Pos, error) {
+func (r *Tx) behind(q *job.Queue, j *job.Job) (*rule.Pos, error) {
 	at := rule.EntriesOf(j).Pos
 	if j.Group != "" {
 		m, some, err := r.nextMember(j)
@@ -617,7 +617,7 @@ func (r *run) behind(q *job.Queue, j *job.Job) (*rule.Pos, error) {
 
 // nextMember is the member that the gate of a job stands for now that the job
 // runs, if that is one of the first two. some is whether there are others.
-func (r *run) nextMember(j *job.Job) (next *job.Job, some bool, err error) {
+func (r *Tx) nextMember(j *job.Job) (next *job.Job, some bool, err error) {
 	ids, err := r.tx.Members(j.Queue, j.Group, 2) // it is one of them as long as it runs
 	if err != nil || len(ids) < 2 {
 		return nil, false, err
@@ -636,7 +636,7 @@ func (r *run) nextMember(j *job.Job) (next *job.Job, some bool, err error) {
 
 // grant leases one job to a holder; turn is the running turn of its group that it
 // joins, 0 = none.
-func (r *run) grant(h *holder, j *job.Job, turn int64) error {
+func (r *Tx) grant(h *holder, j *job.Job, turn int64) error {
 	q, err := r.queue(j.Queue)
 	if err != nil {
 		return err
@@ -688,14 +688,14 @@ func (r *run) grant(h *holder, j *job.Job, turn int64) error {
 }
 
 // holds counts a job that was granted among those of a holder.
-func (r *run) holds(h *holder, j *job.Job) {
+func (r *Tx) holds(h *holder, j *job.Job) {
 	r.held[h]++
 	r.alone[h] += oneIf(j.Alone)
 }
 
 // candidates are the holders that may find something now: all of them when
 // a queue woke, else those that are new or got room.
-func (r *run) candidates() []*holder {
+func (r *Tx) candidates() []*holder {
 	var out []*holder
 	unblocked := r.leases < 0 && r.e.opts.InFlightMax > 0 // there may be room for any of them
 	if len(r.woken) > 0 || r.hadFed || unblocked {

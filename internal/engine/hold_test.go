@@ -42,7 +42,7 @@ func TestARetryAfterParksTheGroupAndChargesOnlyWhoMetIt(t *testing.T) { // retry
 					r.Fatalf("held until %d, now %d", end, r.Now())
 				}
 				r.put("q", "late", grouped("busy"), own) // who arrives is held too
-				r.pass(end - r.Now() - 1)
+				r.Pass(end - r.Now() - 1)
 				w.gets()
 				if j := r.job("spared"); j.Attempts != 0 || j.Deliveries != 0 {
 					r.Errorf("the other job paid for it: %+v", j)
@@ -50,7 +50,7 @@ func TestARetryAfterParksTheGroupAndChargesOnlyWhoMetIt(t *testing.T) { // retry
 				if j := r.job("met"); j.Attempts != 1 || j.ReadyAt != end {
 					r.Errorf("it met the target: %+v", j)
 				}
-				r.pass(1)
+				r.Pass(1)
 				w.gets("met")
 				w.ok("met")
 				w.gets("spared")
@@ -69,7 +69,7 @@ func TestAHoldOutlivesAPowerCut(t *testing.T) { // I5: the answer said when the 
 		if end < r.Now()+job.Minute {
 			r.Fatalf("held until %d, now %d", end, r.Now())
 		}
-		r.powerCut()
+		r.PowerCut()
 		if got := r.until("q", ""); got != end {
 			r.Fatalf("after a power cut held until %d, not %d", got, end)
 		}
@@ -78,7 +78,7 @@ func TestAHoldOutlivesAPowerCut(t *testing.T) { // I5: the answer said when the 
 		}
 		v := r.anonymous(1)
 		v.gets()
-		r.pass(end - r.Now())
+		r.Pass(end - r.Now())
 		v.gets("a")
 	})
 }
@@ -93,7 +93,7 @@ func TestAHoldEndsAlsoOfAGroupThatIsEmpty(t *testing.T) { // nothing is kept of 
 		if r.until("q", "g") == 0 {
 			r.Fatal("the target is asked again at once")
 		}
-		r.pass(job.Minute + 6*job.Second)
+		r.Pass(job.Minute + 6*job.Second)
 		if end := r.until("q", "g"); end != 0 {
 			r.Errorf("still held until %d", end)
 		}
@@ -133,9 +133,9 @@ func TestAWorkersHoldParksTheOthersWhateverBecameOfTheJob(t *testing.T) { // ret
 					if least := r.Now() + job.Minute; end < least || end > least+6*job.Second {
 						r.Fatalf("held until %d, now %d", end, r.Now())
 					}
-					r.pass(end - r.Now() - 1)
+					r.Pass(end - r.Now() - 1)
 					w.gets()
-					r.pass(1)
+					r.Pass(1)
 					if got := w.read(); len(got) != 1 {
 						r.Errorf("after the hold %v", got)
 					}

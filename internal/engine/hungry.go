@@ -46,7 +46,7 @@ func (w *hungry) all() iter.Seq[*holder] {
 }
 
 // freed are the holders whose leases changed, or that read, in their order.
-func (w *hungry) freed(r *run) (out []*holder) {
+func (w *hungry) freed(r *Tx) (out []*holder) {
 	for h := range r.held {
 		if h.place != nil {
 			out = append(out, h)
@@ -62,7 +62,7 @@ func (w *hungry) freed(r *run) (out []*holder) {
 }
 
 // settle follows a run that is applied.
-func (w *hungry) settle(r *run) {
+func (w *hungry) settle(r *Tx) {
 	for i := range r.gifts {
 		if h := r.gifts[i].to; h.want == 0 && h.opts.Prefetch == 0 {
 			h.unread++

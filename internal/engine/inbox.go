@@ -20,7 +20,7 @@ var (
 // holder releases it; one that expired leaves, and the turn goes on without it.
 // Superseded: the lease is over, and the holder stops. It reads only.
 func (e *Engine) MayDeliver(ctx context.Context, id job.ID, token job.Token) error {
-	return e.view(ctx, func(v store.Reader) error {
+	return e.View(ctx, func(v store.Reader) error {
 		j, err := v.Get(id)
 		if err != nil {
 			return err
@@ -51,54 +51,54 @@ func gateOf(v store.Reader, queue, group string) (*job.Gate, error) {
 // Pause takes an open job out of line until Resume; a running one once it is back.
 // Its due time stays. WrongState: it is finished.
 func (e *Engine) Pause(ctx context.Context, by job.Actor, id job.ID) (Verdict, error) {
-	return e.operated(ctx, by, "pause", id, (*run).pause)
+	return e.operated(ctx, by, "pause", id, (*Tx).pause)
 }
 
 // Resume brings a paused job back into line; one that is not paused stays as it is.
 func (e *Engine) Resume(ctx context.Context, by job.Actor, id job.ID) (Verdict, error) {
-	return e.operated(ctx, by, "resume", id, (*run).resume)
+	return e.operated(ctx, by, "resume", id, (*Tx).resume)
 }
 
 // RetryNow calls up a job that waits for its time, and brings a dead one back as a
 // replay does. WrongState: it is ready, runs, is done, or its strict group went on
 // without it.
 func (e *Engine) RetryNow(ctx context.Context, by job.Actor, id job.ID) (Verdict, error) {
-	return e.operated(ctx, by, "retry now", id, (*run).retryNow)
+	return e.operated(ctx, by, "retry now", id, (*Tx).retryNow)
 }
 
 // PauseAll, ResumeAll and RetryAllNow change every job that the search chooses, see
 // DeleteAll. Refused are those that the call for one of them refuses with
 // WrongState. The caller notes them in the audit log (Note).
 func (e *Engine) PauseAll(ctx context.Context, s Search) (done, refused int64, err error) {
-	return e.bulk(ctx, s, func(r *run, j *job.Job) error { _, err := r.pause(j); return err })
+	return e.bulk(ctx, s, func(r *Tx, j *job.Job) error { _, err := r.pause(j); return err })
 }
 
 // ResumeAll is described at PauseAll.
 func (e *Engine) ResumeAll(ctx context.Context, s Search) (done, refused int64, err error) {
-	return e.bulk(ctx, s, func(r *run, j *job.Job) error { _, err := r.resume(j); return err })
+	return e.bulk(ctx, s, func(r *Tx, j *job.Job) error { _, err := r.resume(j); return err })
 }
 
 // RetryAllNow is described at PauseAll.
 func (e *Engine) RetryAllNow(ctx context.Context, s Search) (done, refused int64, err error) {
-	return e.bulk(ctx, s, func(r *run, j *job.Job) error { _, err := r.retryNow(j); return err })
+	return e.bulk(ctx, s, func(r *Tx, j *job.Job) error { _, err := r.retryNow(j); return err })
 }
 
-func (r *run) pause(j *job.Job) (rule.Effect, error) {
+func (r *Tx) pause(j *job.Job) (rule.Effect, error) {
 	return r.step(j, rule.Command{Verb: rule.Patch, Edit: rule.Pause})
 }
 
-func (r *run) resume(j *job.Job) (rule.Effect, error) {
+func (r *Tx) resume(j *job.Job) (rule.Effect, error) {
 	return r.step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) { rule.Resume(n, r.paused) }})
 }
 
-func (r *run) retryNow(j *job.Job) (rule.Effect, error) {
+func (r *Tx) retryNow(j *job.Job) (rule.Effect, error) {
 	return r.step(j, rule.Command{Verb: rule.Revive})
 }
 
 // operated does what an operator asks of one job, and notes it.
-func (e *Engine) operated(ctx context.Context, by job.Actor, action string, id job.ID, act func(*run, *job.Job) (rule.Effect, error)) (Verdict, error) {
+func (e *Engine) operated(ctx context.Context, by job.Actor, action string, id job.ID, act func(*Tx, *job.Job) (rule.Effect, error)) (Verdict, error) {
 	var out Verdict
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err
@@ -113,7 +113,7 @@ func (e *Engine) operated(ctx context.Context, by job.Actor, action string, id j
 		if out, err = verdictOf(eff, nil); err != nil {
 			return err
 		}
-		return r.audit(by, action, id.String(), 1)
+		return r.Audit(by, action, id.String(), 1)
 	})
 	if err != nil { // out may still be written to
 		return Verdict{}, err
@@ -132,7 +132,7 @@ func (e *Engine) ResumeGroup(ctx context.Context, by job.Actor, queue, group str
 }
 
 func (e *Engine) pauseGroup(ctx context.Context, by job.Actor, queue, group string, paused bool) error {
-	return e.do(ctx, 0, func(r *run) error {
+	return e.do(ctx, 0, func(r *Tx) error {
 		g, err := r.gate(queue, group)
 		if err != nil || g.Paused == paused {
 			return err
@@ -145,7 +145,7 @@ func (e *Engine) pauseGroup(ctx context.Context, by job.Actor, queue, group stri
 			return err
 		}
 		action := map[bool]string{true: "pause", false: "resume"}[paused]
-		if err := r.audit(by, action, subjectOf(queue, group), 0); err != nil {
+		if err := r.Audit(by, action, subjectOf(queue, group), 0); err != nil {
 			return err
 		}
 		return r.sweepGate(queue, group)
@@ -154,26 +154,26 @@ func (e *Engine) pauseGroup(ctx context.Context, by job.Actor, queue, group stri
 
 // RetryHead does RetryNow on the head of a group. NotFound: the group has no members.
 func (e *Engine) RetryHead(ctx context.Context, by job.Actor, queue, group string) (Verdict, error) {
-	return e.headed(ctx, by, "retry now", queue, group, (*run).retryNow)
+	return e.headed(ctx, by, "retry now", queue, group, (*Tx).retryNow)
 }
 
 // SkipHead gives up the head of a group, see SkipJob. NotFound: the group has no members.
 func (e *Engine) SkipHead(ctx context.Context, by job.Actor, queue, group string) (Verdict, error) {
-	return e.headed(ctx, by, "skip", queue, group, (*run).skip)
+	return e.headed(ctx, by, "skip", queue, group, (*Tx).skip)
 }
 
 // SkipJob gives up a job, so that its group goes on without it: it is dead, and does not
 // hold the group. WrongState: it is finished, and holds nobody up.
 func (e *Engine) SkipJob(ctx context.Context, by job.Actor, id job.ID) (Verdict, error) {
-	return e.operated(ctx, by, "skip", id, (*run).skip)
+	return e.operated(ctx, by, "skip", id, (*Tx).skip)
 }
 
 // SkipAll does so with every job that the search chooses, see PauseAll.
 func (e *Engine) SkipAll(ctx context.Context, s Search) (done, refused int64, err error) {
-	return e.bulk(ctx, s, func(r *run, j *job.Job) error { _, err := r.skip(j); return err })
+	return e.bulk(ctx, s, func(r *Tx, j *job.Job) error { _, err := r.skip(j); return err })
 }
 
-func (r *run) skip(j *job.Job) (rule.Effect, error) {
+func (r *Tx) skip(j *job.Job) (rule.Effect, error) {
 	c := rule.Command{Verb: rule.Cancel, Reason: job.Killed, Failure: job.Failure{Type: "Skipped", Message: "skipped by an operator"}}
 	if j.State == job.Dead && j.Blocks { // it steps aside as it died
 		c.Reason, c.Failure = j.Reason, job.Failure{}
@@ -187,9 +187,9 @@ func (r *run) skip(j *job.Job) (rule.Effect, error) {
 }
 
 // headed does what an operator asks of the head of a group, and notes it.
-func (e *Engine) headed(ctx context.Context, by job.Actor, action, queue, group string, act func(*run, *job.Job) (rule.Effect, error)) (Verdict, error) {
+func (e *Engine) headed(ctx context.Context, by job.Actor, action, queue, group string, act func(*Tx, *job.Job) (rule.Effect, error)) (Verdict, error) {
 	var out Verdict
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		first, err := r.tx.Members(queue, group, 1)
 		if err != nil {
 			return err
@@ -208,7 +208,7 @@ func (e *Engine) headed(ctx context.Context, by job.Actor, action, queue, group 
 		if out, err = verdictOf(eff, nil); err != nil {
 			return err
 		}
-		return r.audit(by, action, first[0].String()+" of "+subjectOf(queue, group), 1)
+		return r.Audit(by, action, first[0].String()+" of "+subjectOf(queue, group), 1)
 	})
 	if err != nil { // out may still be written to
 		return Verdict{}, err
@@ -228,7 +228,7 @@ type GroupState struct {
 // Groups returns up to n groups of a queue that are given out in turns, by name:
 // those above after, in one of the conditions (none = any).
 func (e *Engine) Groups(ctx context.Context, queue string, is []rule.Condition, after string, n int) (list []GroupState, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		page, err := v.Standing(queue, is, after, n)
 		list = make([]GroupState, 0, len(page))
 		for _, s := range page {
@@ -246,7 +246,7 @@ func (e *Engine) Groups(ctx context.Context, queue string, is []rule.Condition, 
 
 // Members returns up to n members of a group, in its order.
 func (e *Engine) Members(ctx context.Context, queue, group string, n int) (list []*job.Job, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		ids, err := v.Members(queue, group, n)
 		if err != nil {
 			return err

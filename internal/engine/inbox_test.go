@@ -108,7 +108,7 @@ func TestTheVectorsOfTheInbox(t *testing.T) { // vectors/inbox.json, inbox.md 7 
 							q.Retry.Curve.Cap, q.AgeCap = 0, limit
 						}
 					}))
-					born := r.clock.Wall()
+					born := r.Clock.Wall()
 					r.member("a1", func(n *engine.NewJob) {
 						if c.TTL != nil {
 							n.Job.GraceUntil = born + *c.TTL*job.Second
@@ -116,7 +116,7 @@ func TestTheVectorsOfTheInbox(t *testing.T) { // vectors/inbox.json, inbox.md 7 
 					})
 					var suppressed, noted []job.Millis
 					for at := c.FirstPoll; at <= c.NotPickedAfter+10_000; at += c.Poll {
-						r.pass(born + at*job.Second - r.clock.Wall())
+						r.Pass(born + at*job.Second - r.Clock.Wall())
 						before := r.job("a1").Attempts
 						switch tried := r.run(-1, "a1"); {
 						case len(tried) == 0:
@@ -166,10 +166,10 @@ func (r *rig) brings(list []member) {
 		r.operate(m.name, rule.Command{Verb: rule.Patch, Edit: func(j *job.Job) {
 			j.Attempts = m.attempts
 			if m.attempts > 0 {
-				j.ReadyAt = r.clock.Wall() + m.due*job.Second
+				j.ReadyAt = r.Clock.Wall() + m.due*job.Second
 			}
 			if m.grace {
-				j.GraceUntil = r.clock.Wall() + job.Hour
+				j.GraceUntil = r.Clock.Wall() + job.Hour
 			}
 			if m.paused {
 				rule.Pause(j)
@@ -228,7 +228,7 @@ func TestWhichGroupsAreVisited(t *testing.T) { // inbox.md 2, reference 2.2
 				scenario(t, func(r *rig) {
 					r.queue("in", polled(func(q *job.Queue) { mode(q); q.Retry.Limit = job.LimitOf(4) }))
 					r.brings(c.members)
-					r.pass(0)
+					r.Pass(0)
 					r.runs("", c.tried[at])
 				})
 			})
@@ -274,7 +274,7 @@ func TestAnExhaustedMemberBehindTheHeadIsSkippedUntilItIsTheHead(t *testing.T) {
 			r.settle(held["a2"], job.Died)
 			r.settle(held["a3"], job.OK)
 			r.members("a4")
-			r.pass(10 * job.Second)
+			r.Pass(10 * job.Second)
 			r.runs("", "a1 a4")
 			r.members("a5")
 			r.runs("", "")
@@ -284,10 +284,10 @@ func TestAnExhaustedMemberBehindTheHeadIsSkippedUntilItIsTheHead(t *testing.T) {
 
 func TestExpiryIsLookedAtBeforeEachDeliveryAndNeverBlocks(t *testing.T) { // inbox.md 9
 	inbox(t, bothModes, func(r *rig) {
-		soon := func(n *engine.NewJob) { n.Job.ExpiresAt = r.clock.Wall() + 10*job.Second }
+		soon := func(n *engine.NewJob) { n.Job.ExpiresAt = r.Clock.Wall() + 10*job.Second }
 		r.member("a1", soon)
 		r.members("a2")
-		r.pass(10 * job.Second) // swept while it waited
+		r.Pass(10 * job.Second) // swept while it waited
 		r.expect("a1", job.Dead)
 		r.runs("", "a2")
 		r.members("b1")
@@ -298,7 +298,7 @@ func TestExpiryIsLookedAtBeforeEachDeliveryAndNeverBlocks(t *testing.T) { // inb
 		if err := r.MayDeliver(r.Context(), r.ids["b2"], held["b2"].Lease.Token); err != nil {
 			r.Errorf("in time: %v", err)
 		}
-		r.pass(10 * job.Second)
+		r.Pass(10 * job.Second)
 		if err := r.MayDeliver(r.Context(), r.ids["b2"], held["b2"].Lease.Token); !errors.Is(err, engine.ErrExpired) {
 			r.Errorf("expired: %v", err)
 		}
@@ -313,13 +313,13 @@ func TestExpiryIsLookedAtBeforeEachDeliveryAndNeverBlocks(t *testing.T) { // inb
 	})
 	inbox(t, bothModes, func(r *rig) { // an exhausted head holds its group until it expires
 		r.queue("in", func(q *job.Queue) { q.Retry.Limit = job.LimitOf(0) })
-		r.member("a1", func(n *engine.NewJob) { n.Job.ExpiresAt = r.clock.Wall() + job.Minute })
+		r.member("a1", func(n *engine.NewJob) { n.Job.ExpiresAt = r.Clock.Wall() + job.Minute })
 		r.members("a2")
 		r.settle(r.took(whole, "a: a1 a2")["a1"], job.Retried)
 		r.expect("a1", job.Dead)
-		r.pass(job.Minute - 1)
+		r.Pass(job.Minute - 1)
 		r.expect("a1", job.Dead)
-		r.pass(1)
+		r.Pass(1)
 		r.expect("a1", job.None)
 	})
 }
@@ -345,7 +345,7 @@ func TestPauseIsAlwaysEffectiveAndKeepsTheDueTime(t *testing.T) { // inbox.md 10
 		r.settle(held["a1"], job.Retried)
 		due := r.job("a1").ReadyAt
 		must(r.Pause(r.Context(), by, r.ids["a1"]))
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.runs("", "")
 		must(r.Resume(r.Context(), by, r.ids["a1"]))
 		if j := r.job("a1"); j.ReadyAt != due || j.Attempts != 1 {

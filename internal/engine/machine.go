@@ -74,7 +74,7 @@ const (
 // run any more is lost with its earlier life; its stream of that is ended.
 func (e *Engine) Login(ctx context.Context, l Login) (LoggedIn, error) {
 	var out LoggedIn
-	err := e.do(ctx, 0, func(r *run) (err error) {
+	err := e.do(ctx, 0, func(r *Tx) (err error) {
 		out, err = r.login(l)
 		return err
 	})
@@ -84,7 +84,7 @@ func (e *Engine) Login(ctx context.Context, l Login) (LoggedIn, error) {
 	return out, nil
 }
 
-func (r *run) login(l Login) (LoggedIn, error) {
+func (r *Tx) login(l Login) (LoggedIn, error) {
 	switch {
 	case l.Name == "":
 		return LoggedIn{}, &job.Error{Kind: job.Invalid, Field: "name", Text: "an engine needs a name"}
@@ -113,7 +113,7 @@ func (r *run) login(l Login) (LoggedIn, error) {
 	}
 	row := &job.Holder{
 		Name: name, Kind: job.Named, Properties: l.Properties, Until: r.steady.Add(out.LostAfter),
-		Machine: &job.Machine{Host: cmp.Or(l.Host, l.Name), Slots: l.Slots, Epoch: r.nextSeq(), LoggedIn: r.now, Heard: r.now},
+		Machine: &job.Machine{Host: cmp.Or(l.Host, l.Name), Slots: l.Slots, Epoch: r.NextSeq(), LoggedIn: r.now, Heard: r.now},
 	}
 	if old != nil { // it went without a logoff: a black hole that crashes and comes back is one yet
 		row.Machine.Health = old.Machine.Health
@@ -129,19 +129,19 @@ func (r *run) login(l Login) (LoggedIn, error) {
 
 // Drain gives a machine nothing more; what it runs it may end. epoch 0 is any.
 func (e *Engine) Drain(ctx context.Context, name string, epoch int64, by job.Actor) (MachineState, error) {
-	return e.machine(ctx, name, epoch, func(r *run, old, row *job.Holder) error {
+	return e.machine(ctx, name, epoch, func(r *Tx, old, row *job.Holder) error {
 		if old.Machine.Draining {
 			return nil
 		}
 		row.Machine.Draining = true
-		return r.audit(by, "drain engine", name, 0)
+		return r.Audit(by, "drain engine", name, 0)
 	})
 }
 
 // Logoff takes a machine out: what it runs is given back without blame, and it
 // is told to stop. epoch 0 is any.
 func (e *Engine) Logoff(ctx context.Context, name string, epoch int64, by job.Actor) error {
-	return e.do(ctx, 0, func(r *run) error {
+	return e.do(ctx, 0, func(r *Tx) error {
 		row, err := r.liveMachine(name, epoch)
 		if err != nil {
 			return err
@@ -157,14 +157,14 @@ func (e *Engine) Logoff(ctx context.Context, name string, epoch int64, by job.Ac
 		if err := r.setMachine(row, nil); err != nil || epoch != 0 {
 			return err
 		}
-		return r.audit(by, "log off engine", name, int64(len(ids)))
+		return r.Audit(by, "log off engine", name, int64(len(ids)))
 	})
 }
 
 // machine changes a machine that is logged in, and hears of it.
-func (e *Engine) machine(ctx context.Context, name string, epoch int64, change func(r *run, old, row *job.Holder) error) (MachineState, error) {
+func (e *Engine) machine(ctx context.Context, name string, epoch int64, change func(r *Tx, old, row *job.Holder) error) (MachineState, error) {
 	var out MachineState
-	err := e.do(ctx, 0, func(r *run) (err error) {
+	err := e.do(ctx, 0, func(r *Tx) (err error) {
 		out, err = r.changeMachine(name, epoch, change)
 		return err
 	})
@@ -174,7 +174,7 @@ func (e *Engine) machine(ctx context.Context, name string, epoch int64, change f
 	return out, nil
 }
 
-func (r *run) changeMachine(name string, epoch int64, change func(r *run, old, row *job.Holder) error) (MachineState, error) {
+func (r *Tx) changeMachine(name string, epoch int64, change func(r *Tx, old, row *job.Holder) error) (MachineState, error) {
 	old, err := r.liveMachine(name, epoch)
 	if err != nil {
 		return MachineState{}, err
@@ -197,7 +197,7 @@ func (r *run) changeMachine(name string, epoch int64, change func(r *run, old, r
 }
 
 // liveMachine returns a machine that is logged in under an epoch, 0 = any.
-func (r *run) liveMachine(name string, epoch int64) (*job.Holder, error) {
+func (r *Tx) liveMachine(name string, epoch int64) (*job.Holder, error) {
 	row, err := r.machineRow(machinePrefix + name)
 	switch {
 	case err != nil:
@@ -213,7 +213,7 @@ func (r *run) liveMachine(name string, epoch int64) (*job.Holder, error) {
 }
 
 // machineRow returns the row of a machine, nil if there is none.
-func (r *run) machineRow(holder string) (*job.Holder, error) {
+func (r *Tx) machineRow(holder string) (*job.Holder, error) {
 	if h := r.machineRows[holder]; h != nil {
 		return h, nil
 	}
@@ -228,7 +228,7 @@ func (r *run) machineRow(holder string) (*job.Holder, error) {
 // setMachine writes the row of a machine; nil = it is gone, or was not there. One
 // that changes is written once in a transaction, by keepMachines: 1,000 of its runs
 // may end together, each of which it is told to stop.
-func (r *run) setMachine(old, row *job.Holder) error {
+func (r *Tx) setMachine(old, row *job.Holder) error {
 	r.changeFleet(old, row)
 	r.regrouped = r.regrouped || fit(row) != fit(old) || fit(row) && !maps.Equal(row.Properties, old.Properties)
 	switch {
@@ -245,7 +245,7 @@ func (r *run) setMachine(old, row *job.Holder) error {
 }
 
 // keepMachines writes the machines that changed.
-func (r *run) keepMachines() error {
+func (r *Tx) keepMachines() error {
 	for _, name := range sortedKeys(r.machineRows) {
 		if err := r.tx.Set(r.machineRows[name]); err != nil {
 			return err
@@ -256,7 +256,7 @@ func (r *run) keepMachines() error {
 }
 
 // asItIs is a machine out of a listing of rows, as this transaction knows it.
-func (r *run) asItIs(row job.Row) *job.Holder {
+func (r *Tx) asItIs(row job.Row) *job.Holder {
 	if h := r.machineRows[row.Key()]; h != nil {
 		return h
 	}
@@ -277,7 +277,7 @@ func fit(h *job.Holder) bool { return slotsOf(h) > 0 && rule.HealthAdmits(h.Mach
 // Machines lists up to n machines by name, those behind after.
 func (e *Engine) Machines(ctx context.Context, after string, n int) ([]MachineState, error) {
 	var out []MachineState
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		rows, err := r.tx.Rows(job.Holders, machinePrefix+after, n)
 		out = make([]MachineState, 0, len(rows))
 		for _, row := range rows {
@@ -298,7 +298,7 @@ func (e *Engine) Machines(ctx context.Context, after string, n int) ([]MachineSt
 // Machine returns one machine, or NotFound.
 func (e *Engine) Machine(ctx context.Context, name string) (MachineState, error) {
 	var out MachineState
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		row, err := r.machineRow(machinePrefix + name)
 		if err == nil && row == nil {
 			err = &job.Error{Kind: job.NotFound, Field: "engine", Text: fmt.Sprintf("engine %q is not known", name)}
@@ -315,7 +315,7 @@ func (e *Engine) Machine(ctx context.Context, name string) (MachineState, error)
 	return out, nil
 }
 
-func (r *run) machineState(h *job.Holder) (MachineState, error) {
+func (r *Tx) machineState(h *job.Holder) (MachineState, error) {
 	ids, err := r.tx.Held(h.Name)
 	m := MachineState{Name: h.Name[len(machinePrefix):], Properties: h.Properties, Machine: *h.Machine, Running: len(ids)}
 	switch {
@@ -342,7 +342,7 @@ func (r *run) machineState(h *job.Holder) (MachineState, error) {
 // 0 = its slots. sessions are those it serves; none = all.
 func (e *Engine) MachineStream(ctx context.Context, name string, epoch int64, prefetch int, sessions []string) (*Stream, error) {
 	h := newHolder(job.Named, machinePrefix+name, StreamOptions{Name: name, Queues: sessions, Prefetch: prefetch})
-	err := e.do(ctx, 0, func(r *run) error { return r.joinMachine(h, name, epoch) })
+	err := e.do(ctx, 0, func(r *Tx) error { return r.joinMachine(h, name, epoch) })
 	if err != nil {
 		if ctx.Err() != nil { // it may have joined meanwhile
 			s := &Stream{e: e, h: h}
@@ -353,7 +353,7 @@ func (e *Engine) MachineStream(ctx context.Context, name string, epoch int64, pr
 	return &Stream{e: e, h: h}, nil
 }
 
-func (r *run) joinMachine(h *holder, name string, epoch int64) error {
+func (r *Tx) joinMachine(h *holder, name string, epoch int64) error {
 	row, err := r.liveMachine(name, epoch)
 	if err != nil {
 		return err
@@ -376,7 +376,7 @@ func (r *run) joinMachine(h *holder, name string, epoch int64) error {
 
 // lapseMachine is what the clock does to a machine that is silent: it is lost,
 // and later forgotten.
-func (r *run) lapseMachine(old *job.Holder) error {
+func (r *Tx) lapseMachine(old *job.Holder) error {
 	if old.Machine.Lost {
 		return r.setMachine(old, nil)
 	}
@@ -410,7 +410,7 @@ func (r *run) lapseMachine(old *job.Holder) error {
 
 // toldToStop keeps a machine without work until it says that it stopped a run
 // that took too long.
-func (r *run) toldToStop(l *job.Lease) error {
+func (r *Tx) toldToStop(l *job.Lease) error {
 	if !strings.HasPrefix(l.Holder, machinePrefix) {
 		return nil
 	}
@@ -429,7 +429,7 @@ func (r *run) toldToStop(l *job.Lease) error {
 func (e *Engine) MachineLease(ctx context.Context, name string, epoch int64, most int, sessions []string) ([]Delivery, error) {
 	h := newHolder(job.Named, machinePrefix+name, StreamOptions{Name: name, Queues: sessions})
 	h.want = max(most, 1)
-	return e.ask(ctx, h, func(r *run) error {
+	return e.ask(ctx, h, func(r *Tx) error {
 		old, err := r.liveMachine(name, epoch)
 		if err != nil {
 			return err
@@ -451,7 +451,7 @@ func (h *holder) asMachine(row *job.Holder) {
 }
 
 // machineRoom is how many more tasks a machine takes now.
-func (r *run) machineRoom(h *holder) int {
+func (r *Tx) machineRoom(h *holder) int {
 	row, err := r.machineRow(h.name)
 	if err != nil || slotsOf(row) == 0 {
 		return 0

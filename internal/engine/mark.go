@@ -21,7 +21,7 @@ type MarkEdit struct {
 // is over.
 func (e *Engine) Mark(ctx context.Context, print job.Fingerprint, edit MarkEdit, by job.Actor) (job.Mark, error) {
 	var out job.Mark
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		old, err := r.mark(print)
 		if err != nil {
 			return err
@@ -39,18 +39,18 @@ func (e *Engine) Mark(ctx context.Context, print job.Fingerprint, edit MarkEdit,
 		m.By, m.At = by, r.now
 		if edit.Note != nil && *edit.Note != m.Note {
 			m.Note = *edit.Note
-			err = r.audit(by, "note", print.String(), 0)
+			err = r.Audit(by, "note", print.String(), 0)
 		}
 		if edit.Muted != nil && *edit.Muted != m.Muted && err == nil {
 			m.Muted = *edit.Muted
-			err = r.audit(by, map[bool]string{true: "mute", false: "unmute"}[m.Muted], print.String(), 0)
+			err = r.Audit(by, map[bool]string{true: "mute", false: "unmute"}[m.Muted], print.String(), 0)
 		}
 		if edit.Paused != nil && *edit.Paused != m.Paused && err == nil {
 			m.Paused, m.Releasing = *edit.Paused, 0
 			if !m.Paused {
 				m.Releasing = r.now
 			}
-			err = r.audit(by, map[bool]string{true: "pause", false: "resume"}[m.Paused], print.String(), 0)
+			err = r.Audit(by, map[bool]string{true: "pause", false: "resume"}[m.Paused], print.String(), 0)
 		}
 		if err != nil {
 			return err
@@ -65,7 +65,7 @@ func (e *Engine) Mark(ctx context.Context, print job.Fingerprint, edit MarkEdit,
 }
 
 // mark returns what is decided about a fingerprint; blank if nothing is.
-func (r *run) mark(print job.Fingerprint) (*job.Mark, error) {
+func (r *Tx) mark(print job.Fingerprint) (*job.Mark, error) {
 	row, err := r.tx.Row(job.Marks, print.String())
 	if m, ok := row.(*job.Mark); ok {
 		return m, err
@@ -73,7 +73,7 @@ func (r *run) mark(print job.Fingerprint) (*job.Mark, error) {
 	return &job.Mark{Print: print}, err
 }
 
-func (r *run) setMark(m *job.Mark) error {
+func (r *Tx) setMark(m *job.Mark) error {
 	r.tx.Durable()
 	if m.Blank() {
 		return r.tx.Unset(job.Marks, m.Key())
@@ -82,13 +82,13 @@ func (r *run) setMark(m *job.Mark) error {
 }
 
 // paused tells the rules whether jobs of a fingerprint are held.
-func (r *run) paused(print job.Fingerprint) bool {
+func (r *Tx) paused(print job.Fingerprint) bool {
 	m, err := r.mark(print)
 	return err == nil && m.Paused
 }
 
 // releaseSome lets some of the jobs go that a pause had held.
-func (r *run) releaseSome(m *job.Mark) error {
+func (r *Tx) releaseSome(m *job.Mark) error {
 	ids, err := r.tx.Parked(rule.PrintPark(m.Print), replayMost)
 	if err != nil {
 		return err

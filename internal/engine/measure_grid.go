@@ -105,7 +105,7 @@ func sum(all, more map[string]uint64) map[string]uint64 {
 }
 
 // noteTask counts what a step did to a task.
-func (r *run) noteTask(c *rule.Command, old, j *job.Job, eff *rule.Effect) {
+func (r *Tx) noteTask(c *rule.Command, old, j *job.Job, eff *rule.Effect) {
 	g := r.c.stage.ofGrid()
 	for i := range eff.Ended {
 		l := &eff.Ended[i]
@@ -161,7 +161,7 @@ func causeOf(c *rule.Command, eff *rule.Effect) RetryCause {
 }
 
 // noteAnswer counts a result of a task that was thrown away.
-func (r *run) noteAnswer(o job.Outcome, eff rule.Effect, err error) {
+func (r *Tx) noteAnswer(o job.Outcome, eff rule.Effect, err error) {
 	a, ok := rule.Answered(o == job.OK, eff, err)
 	if ok && (a == rule.AnswerSuperseded || a == rule.AnswerIgnored) {
 		r.c.stage.ofGrid().late(a)
@@ -209,7 +209,7 @@ func gridIn(v store.Reader) (bool, error) {
 
 // measureGrid looks at sessions and engines; they are the committer's.
 func (e *Engine) measureGrid(ctx context.Context) (m GridMeasures, err error) {
-	err = e.do(ctx, 0, func(r *run) error {
+	err = e.do(ctx, 0, func(r *Tx) error {
 		m = GridMeasures{}
 		rows, err := r.tx.Rows(job.Sessions, "", 1<<30)
 		if err != nil {

@@ -32,7 +32,7 @@ func TestWhatHappensToTasksIsCounted(t *testing.T) {
 		next(m, "lost")
 		m.close()
 		silent := m.held["lost"]
-		g.pass(engine.MachineLostAfter)
+		g.Pass(engine.MachineLostAfter)
 		m = g.engine("w2", 1)
 		next(m, "lost")
 		g.settle(silent, job.OK) // late, and first
@@ -50,7 +50,7 @@ func TestWhatHappensToTasksIsCounted(t *testing.T) {
 		other.gets("drained")
 		other.ok("drained")
 		next(other, "copied")
-		g.pass(2 * job.Second)
+		g.Pass(2 * job.Second)
 		other.ok("copied")
 		m.gets("copied: supersede")
 		lost := m.held["copied"]

@@ -37,22 +37,22 @@ func TestWhatHappensIsCountedOnce(t *testing.T) {
 		r.put("q", "ok")
 		r.put("q", "fails", retry(job.Retry{Curve: wait(job.Second), Limit: job.LimitOf(1)}))
 		r.put("q", "released")
-		r.put("q", "expires", due(r.clock.Wall()+job.Hour), func(n *engine.NewJob) { n.Job.ExpiresAt = r.clock.Wall() + job.Minute })
-		r.pass(2 * job.Second)
+		r.put("q", "expires", due(r.Clock.Wall()+job.Hour), func(n *engine.NewJob) { n.Job.ExpiresAt = r.Clock.Wall() + job.Minute })
+		r.Pass(2 * job.Second)
 		s := r.anonymous(3, "q")
 		s.gets("ok", "fails", "released")
-		r.pass(job.Second)
+		r.Pass(job.Second)
 		s.ok("ok")
 		s.fail("fails", func(s *engine.Settle) { s.Failure.Status = 503 })
 		r.settle(s.held["released"], job.Released, func(s *engine.Settle) { s.Delay = job.Hour })
 		r.counted("q", map[engine.Count]uint64{
 			engine.Enqueued: 4, engine.Taken: 3, engine.SettledOK: 1, engine.SettledRetry: 1, engine.SettledRelease: 1, engine.RetryHTTP5xx: 1,
 		})
-		r.pass(job.Second)
+		r.Pass(job.Second)
 		s.gets("fails")
 		s.fail("fails")
 		r.operate("released", cancel)
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.expect("expires", job.Dead)
 		r.counted("q", map[engine.Count]uint64{
 			engine.Enqueued: 4, engine.Taken: 4, engine.SettledOK: 1, engine.SettledRetry: 2, engine.SettledRelease: 1, engine.RetryHTTP5xx: 1,
@@ -85,7 +85,7 @@ func TestLeasesThatNobodySettledAreCountedByTheirEnd(t *testing.T) {
 		s.gets("a")
 		s.close()
 		r.lease(engine.LeaseOptions{Queues: []string{"q"}, For: job.Minute}, "a")
-		r.pass(2 * job.Second)
+		r.Pass(2 * job.Second)
 		r.counted("q", map[engine.Count]uint64{
 			engine.Enqueued: 1, engine.Taken: 2, engine.EndedDisconnect: 1, engine.EndedRunTimeout: 1, engine.RetryTimeout: 1,
 		})
@@ -99,7 +99,7 @@ func TestLeasesThatNobodySettledAreCountedByTheirEnd(t *testing.T) {
 		if m, q := r.measures("q"); m.Holders != [3]int{0, 1, 0} || m.Leases != 1 || q.Depth.Leases != 1 {
 			t.Errorf("got %+v", m)
 		}
-		r.restart(job.Minute)
+		r.Restart(job.Minute)
 		if m, _ := r.measures("q"); m.Holders != [3]int{} || m.Leases != 1 { // it has its window
 			t.Errorf("after a restart: holders %v, %d leases", m.Holders, m.Leases)
 		}
@@ -121,7 +121,7 @@ func TestOnlySoManyQueuesAreMeasuredByName(t *testing.T) {
 		if m.Other.N[engine.Enqueued] != 6 || m.Other.Depth.States[job.Ready] != 6 || m.Other.Depth.Bytes != 12 {
 			t.Errorf("the others: %+v", m.Other)
 		}
-	}, func(r *rig) { r.opts.MetricsQueues = 2 })
+	}, func(r *rig) { r.Opts.MetricsQueues = 2 })
 }
 
 func TestTheStateOfQueuesIsMeasured(t *testing.T) {
@@ -129,7 +129,7 @@ func TestTheStateOfQueuesIsMeasured(t *testing.T) {
 		r.puts("q", "a", "b")
 		r.puts("p", "c")
 		r.queue("p", func(q *job.Queue) { q.Paused = true })
-		r.pass(7 * job.Second)
+		r.Pass(7 * job.Second)
 		_, q := r.measures("q")
 		if q.Oldest != 7*job.Second || q.Paused || q.Held || q.Breaker != job.BreakerClosed {
 			t.Errorf("got %+v", q)
@@ -137,10 +137,10 @@ func TestTheStateOfQueuesIsMeasured(t *testing.T) {
 		if err := r.ForceBreaker(r.Context(), "q", "", job.BreakerOpen, job.Actor{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Hold(r.Context(), "q", "", r.clock.Wall()+job.Minute, job.Actor{}); err != nil {
+		if _, err := r.Hold(r.Context(), "q", "", r.Clock.Wall()+job.Minute, job.Actor{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.HoldGroup(r.Context(), "q", "g", r.clock.Wall()+job.Minute); err != nil {
+		if err := r.HoldGroup(r.Context(), "q", "g", r.Clock.Wall()+job.Minute); err != nil {
 			t.Fatal(err)
 		}
 		m, q := r.measures("q")
@@ -163,13 +163,13 @@ func TestWhatDiesWithoutBeingKeptIsCountedAsDiscarded(t *testing.T) {
 		r.counted("q", map[engine.Count]uint64{
 			engine.Enqueued: 1, engine.Taken: 1, engine.SettledRetry: 1, engine.DeadExhausted: 1, engine.Discarded: 1,
 		})
-	}, func(r *rig) { r.opts.Server.RetainDead = 0 })
+	}, func(r *rig) { r.Opts.Server.RetainDead = 0 })
 }
 
 func TestWithoutAStoreTheCountersAreStillThere(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")
-		r.stop()
+		r.End()
 		m, q := r.measures("q")
 		if q.N[engine.Enqueued] != 1 || m.Stats.Put != 1 {
 			t.Errorf("got %+v", m)

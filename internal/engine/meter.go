@@ -162,7 +162,7 @@ func (s *stage) of(queue string) *Tally {
 }
 
 // note counts what a step did, and tells those who listen.
-func (r *run) note(c *rule.Command, old *job.Job, eff *rule.Effect) {
+func (r *Tx) note(c *rule.Command, old *job.Job, eff *rule.Effect) {
 	j := eff.Job
 	if j == nil {
 		if j = eff.Left; j == nil {
@@ -243,7 +243,7 @@ func died(old *job.Job, eff *rule.Effect) bool {
 
 // noteRun measures the run of who spoke, who stands last. What a worker says
 // of its start is believed only inside its lease.
-func (r *run) noteRun(t *Tally, c *rule.Command, eff *rule.Effect) {
+func (r *Tx) noteRun(t *Tally, c *rule.Command, eff *rule.Effect) {
 	t.N[EndedSupersede] += uint64(len(eff.Voided))
 	if len(eff.Ended) == 0 || eff.Late { // nobody knows when a late one ended
 		return

@@ -19,13 +19,13 @@ func TestANamedStreamThatComesBackInTimeIsOfferedWhatItHolds(t *testing.T) {
 		w.close()
 		other := r.anonymous(9, "q")
 		other.gets("c")
-		r.pass(30*job.Second - 1)
+		r.Pass(30*job.Second - 1)
 		w = r.named("host", 2)
 		w.gets("a", "b")
 		if d := w.held["a"]; !d.Held || d.Lease.Token != token || d.Job.Losses != 0 {
 			r.Errorf("%+v", d)
 		}
-		r.pass(job.Hour) // connected again, it does not lapse
+		r.Pass(job.Hour) // connected again, it does not lapse
 		other.gets()
 		w.ok("a", "b")
 		if s := r.stats(); s.Lapsed != 0 || s.LateOK != 0 {
@@ -41,9 +41,9 @@ func TestANamedStreamThatStaysAwayLapsesExactlyAfterTheWindow(t *testing.T) { //
 		w.gets("a")
 		w.close()
 		other := r.anonymous(1)
-		r.pass(30*job.Second - 1)
+		r.Pass(30*job.Second - 1)
 		other.gets()
-		r.pass(1)
+		r.Pass(1)
 		other.gets("a")
 		if j := r.job("a"); j.Losses != 1 || j.Attempts != 0 || j.Ended[0].How != job.ByLapse {
 			r.Errorf("%+v", j)
@@ -77,7 +77,7 @@ func TestANewerConnectionOfTheSameNameTakesOver(t *testing.T) {
 		first.ended()
 		second.gets("a")
 		first.close() // the old connection breaks at last: nothing happens
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.puts("q", "b", "c")
 		second.gets("b")
 		second.ok("a")
@@ -104,11 +104,11 @@ func TestANamedStreamSurvivesAPoliteDeploy(t *testing.T) { // core.md section 4:
 		r.puts("q", "a", "b")
 		w := r.named("host", 1)
 		w.gets("a")
-		r.restart(10 * job.Second)
+		r.Restart(10 * job.Second)
 		r.puts("q", "c")
 		other := r.anonymous(1)
 		other.gets("b")
-		r.pass(30*job.Second - 1) // the window counts from the start
+		r.Pass(30*job.Second - 1) // the window counts from the start
 		token := w.held["a"].Lease.Token
 		w = r.named("host", 1)
 		w.gets("a")
@@ -124,11 +124,11 @@ func TestANamedStreamThatDoesNotComeBackAfterARestartLapses(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")
 		r.named("host", 1).gets("a")
-		r.restart(0)
+		r.Restart(0)
 		other := r.anonymous(1)
-		r.pass(30*job.Second - 1)
+		r.Pass(30*job.Second - 1)
 		other.gets()
-		r.pass(1)
+		r.Pass(1)
 		other.gets("a")
 	})
 }
@@ -138,11 +138,11 @@ func TestANamedStreamThatDoesNotComeBackAfterACrashLapses(t *testing.T) {
 		r.queue("q", func(q *job.Queue) { q.NonIdempotent = true })
 		r.puts("q", "a")
 		r.named("host", 1).gets("a")
-		r.powerCut()
+		r.PowerCut()
 		other := r.anonymous(1)
-		r.pass(30*job.Second - 1)
+		r.Pass(30*job.Second - 1)
 		other.gets()
-		r.pass(1)
+		r.Pass(1)
 		other.gets("a")
 	})
 }
@@ -153,7 +153,7 @@ func TestANamedStreamSurvivesACrash(t *testing.T) {
 		r.puts("q", "a")
 		w := r.named("host", 1)
 		w.gets("a")
-		r.powerCut()
+		r.PowerCut()
 		r.anonymous(1).gets()
 		w2 := r.named("host", 1)
 		w2.gets("a")
@@ -167,7 +167,7 @@ func TestAnAnonymousStreamEndsBeforeTheListenerOpensAfterACrash(t *testing.T) { 
 		r.puts("q", "a")
 		w := r.anonymous(1)
 		w.gets("a")
-		r.powerCut()
+		r.PowerCut()
 		if j := r.expect("a", job.Ready); j.Losses != 0 || j.Attempts != 0 || j.Ended[0].How != job.ByRestart {
 			r.Errorf("our own crash was charged: %+v", j)
 		}
@@ -181,10 +181,10 @@ func TestAnUnsyncedTakeThatACrashForgotIsStillCompletedByItsToken(t *testing.T) 
 		r.puts("q", "a", "b")
 		w := r.named("host", 2)
 		w.gets("a", "b")
-		if err := r.mem.Reopen(r.Context()); err != nil { // at once: what was not synced is gone
+		if err := r.Mem.Reopen(r.Context()); err != nil { // at once: what was not synced is gone
 			r.Fatal(err)
 		}
-		r.powerCut()
+		r.PowerCut()
 		r.expect("a", job.Ready)
 		r.settle(w.held["a"], job.OK)
 		r.refused(job.Superseded, engine.Settle{ID: r.ids["b"], Token: w.held["b"].Lease.Token, Outcome: job.Retried})
@@ -220,7 +220,7 @@ func TestAHolderRowLeavesWithItsHolder(t *testing.T) {
 		w := r.named("busy", 1)
 		w.gets("a")
 		w.close()
-		r.pass(30 * job.Second)
+		r.Pass(30 * job.Second)
 		if n := r.rows(job.Holders); n != 0 {
 			r.Errorf("%d rows of holders that do not exist", n)
 		}
@@ -230,7 +230,7 @@ func TestAHolderRowLeavesWithItsHolder(t *testing.T) {
 func TestAStopEndsEveryStreamAndRefusesNewOnes(t *testing.T) {
 	scenario(t, func(r *rig) {
 		streams := []*stream{r.anonymous(1), r.named("host", 1), r.stream(engine.StreamOptions{})}
-		r.stop()
+		r.End()
 		for _, s := range streams {
 			s.ended()
 		}

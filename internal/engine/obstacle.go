@@ -47,9 +47,9 @@ func throttleOf(v store.Reader, queue, group string) (*job.Throttle, error) {
 
 // allowances adds what changes from moment to moment: the room under the rates
 // and the retry budget of the queue, and the units of the job's own budgets.
-func (r *run) allowances(s *rule.Situation) (err error) {
+func (r *Tx) allowances(s *rule.Situation) (err error) {
 	j := s.Job
-	s.Moment = r.moment()
+	s.Moment = r.Moment()
 	if r.guarded(j.Queue) {
 		s.Room, s.RoomAgain = r.room(j.Queue)
 	}
@@ -85,7 +85,7 @@ type crewKey struct {
 
 // crowded adds what the server's own limit has against a job; crews are those
 // that were counted before.
-func (r *run) crowded(s *rule.Situation, crews map[crewKey]crew) error {
+func (r *Tx) crowded(s *rule.Situation, crews map[crewKey]crew) error {
 	s.InFlight, s.InFlightMax = r.c.leases+r.leases, r.e.opts.InFlightMax
 	key := crewKey{s.Job.Queue, rule.EntriesOf(s.Job).Class}
 	c, known := crews[key]
@@ -128,7 +128,7 @@ func (e *Engine) Obstacles(ctx context.Context, list []Listed) error {
 func (e *Engine) obstacles(ctx context.Context, list []Listed) error {
 	saturated := e.saturated()
 	var asked []int // those that the committer knows more of
-	err := e.view(ctx, func(v store.Reader) error {
+	err := e.View(ctx, func(v store.Reader) error {
 		asked = asked[:0]
 		for i := range list {
 			j := list[i].Job
@@ -150,7 +150,7 @@ func (e *Engine) obstacles(ctx context.Context, list []Listed) error {
 		return err
 	}
 	found := make([]rule.Obstacle, len(asked))
-	err = e.do(ctx, 0, func(r *run) error {
+	err = e.do(ctx, 0, func(r *Tx) error {
 		crews := map[crewKey]crew{}
 		for k, i := range asked {
 			s, err := situationOf(r.tx, list[i].Job)

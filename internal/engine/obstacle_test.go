@@ -108,7 +108,7 @@ func TestTheServersLimitIsListedWhereSomebodyCouldWork(t *testing.T) {
 		r.why("c", rule.ServerLimit)
 		r.why("gpu", rule.NoFittingWorker)
 		r.why("d", rule.NoWorker)
-	}, func(r *rig) { r.opts.InFlightMax = 2 })
+	}, func(r *rig) { r.Opts.InFlightMax = 2 })
 }
 
 func TestASearchByWaitLooksAtEveryPage(t *testing.T) {
@@ -137,5 +137,5 @@ func TestASearchByWaitLooksAtEveryPage(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%d of %d, %v", got, want, err)
 		}
-	}, func(r *rig) { r.twice = false })
+	}, func(r *rig) { r.Twice = false })
 }

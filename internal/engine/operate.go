@@ -11,7 +11,7 @@ import (
 // Delete removes a job in any state; a running one is cancelled first, so a
 // later settle of its holder finds nothing.
 func (e *Engine) Delete(ctx context.Context, id job.ID, by job.Actor) error {
-	return e.do(ctx, 0, func(r *run) error {
+	return e.do(ctx, 0, func(r *Tx) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err
@@ -22,7 +22,7 @@ func (e *Engine) Delete(ctx context.Context, id job.ID, by job.Actor) error {
 		if err := r.remove(j); err != nil {
 			return err
 		}
-		return r.audit(by, "delete", id.String(), 1)
+		return r.Audit(by, "delete", id.String(), 1)
 	})
 }
 
@@ -30,7 +30,7 @@ func (e *Engine) Delete(ctx context.Context, id job.ID, by job.Actor) error {
 // why as its failure. Who runs it by a named stream is told.
 func (e *Engine) Cancel(ctx context.Context, by job.Actor, id job.ID, why string) (Verdict, error) {
 	var out Verdict
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err
@@ -45,7 +45,7 @@ func (e *Engine) Cancel(ctx context.Context, by job.Actor, id job.ID, why string
 		if out, err = verdictOf(eff, nil); err != nil {
 			return err
 		}
-		return r.audit(by, "cancel", id.String(), 1)
+		return r.Audit(by, "cancel", id.String(), 1)
 	})
 	if err != nil { // out may still be written to
 		return Verdict{}, err
@@ -56,7 +56,7 @@ func (e *Engine) Cancel(ctx context.Context, by job.Actor, id job.ID, why string
 // CancelAll does so with every open job that the search chooses, see DeleteAll.
 func (e *Engine) CancelAll(ctx context.Context, s Search, by job.Actor, why string) (cancelled int64, err error) {
 	c := cancelling(by, why)
-	done, _, err := e.bulk(ctx, s.open(), func(r *run, j *job.Job) error { _, err := r.step(j, c); return err })
+	done, _, err := e.bulk(ctx, s.open(), func(r *Tx, j *job.Job) error { _, err := r.step(j, c); return err })
 	return done, err
 }
 
@@ -96,7 +96,7 @@ func cancelling(by job.Actor, why string) rule.Command {
 // or Patch.
 func (e *Engine) Operate(ctx context.Context, id job.ID, c rule.Command) (Verdict, error) {
 	var out Verdict
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func (e *Engine) Operate(ctx context.Context, id job.ID, c rule.Command) (Verdic
 // against max_queues like one that a job makes: OverLimit.
 func (e *Engine) SetQueue(ctx context.Context, name string, edit func(*job.Queue) error, by job.Actor) (*job.Queue, error) {
 	var out *job.Queue
-	err := e.do(ctx, 0, func(r *run) (err error) {
+	err := e.do(ctx, 0, func(r *Tx) (err error) {
 		out, err = r.setQueue(name, edit, by)
 		return err
 	})
@@ -145,7 +145,7 @@ func (e *Engine) ChangeQueue(ctx context.Context, name string, edit func(*job.Qu
 	}, by)
 }
 
-func (r *run) setQueue(name string, edit func(*job.Queue) error, by job.Actor) (*job.Queue, error) {
+func (r *Tx) setQueue(name string, edit func(*job.Queue) error, by job.Actor) (*job.Queue, error) {
 	q, err := r.aQueue(name)
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (r *run) setQueue(name string, edit func(*job.Queue) error, by job.Actor) (
 
 // HoldGroup keeps a whole group out of line until a date.
 func (e *Engine) HoldGroup(ctx context.Context, queue, group string, until job.Millis) error {
-	return e.do(ctx, 0, func(r *run) error {
+	return e.do(ctx, 0, func(r *Tx) error {
 		g, err := r.gate(queue, group)
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func (e *Engine) HoldGroup(ctx context.Context, queue, group string, until job.M
 // Hold keeps a queue (group "") or a group out of line until about a date, see
 // rule.HoldUntil. It returns the end of the hold. A hold that ends later stays.
 func (e *Engine) Hold(ctx context.Context, queue, group string, until job.Millis, by job.Actor) (end job.Millis, err error) {
-	err = e.do(ctx, 0, func(r *run) error {
+	err = e.do(ctx, 0, func(r *Tx) error {
 		end = rule.HoldUntil(r.now, until, r.uniform())
 		return r.setHold(by, "hold", queue, group, func(held job.Millis) job.Millis { end = max(held, end); return end })
 	})
@@ -198,12 +198,12 @@ func (e *Engine) Hold(ctx context.Context, queue, group string, until job.Millis
 
 // Release ends the hold of a queue (group "") or of a group.
 func (e *Engine) Release(ctx context.Context, queue, group string, by job.Actor) error {
-	return e.do(ctx, 0, func(r *run) error {
+	return e.do(ctx, 0, func(r *Tx) error {
 		return r.setHold(by, "release", queue, group, func(job.Millis) job.Millis { return 0 })
 	})
 }
 
-func (r *run) setHold(by job.Actor, action, queue, group string, end func(held job.Millis) job.Millis) error {
+func (r *Tx) setHold(by job.Actor, action, queue, group string, end func(held job.Millis) job.Millis) error {
 	r.tx.Durable()
 	r.woken[queue] = true
 	if group != "" {
@@ -233,7 +233,7 @@ func (r *run) setHold(by job.Actor, action, queue, group string, end func(held j
 
 // aQueue returns a copy of the settings of a queue, to be written. A queue
 // that nobody has used counts against max_queues.
-func (r *run) aQueue(name string) (*job.Queue, error) {
+func (r *Tx) aQueue(name string) (*job.Queue, error) {
 	if !r.c.queues[name] && !r.fresh[name] {
 		if err := r.oneMoreQueue(0); err != nil {
 			return nil, err
@@ -265,7 +265,7 @@ func (e *Engine) ReleaseBreaker(ctx context.Context, queue, group string, by job
 }
 
 func (e *Engine) changeBreaker(ctx context.Context, by job.Actor, action, queue, group string, change func(*job.Breaker, *job.Throttle, rule.Moment) *job.Throttle) error {
-	return e.do(ctx, 0, func(r *run) error {
+	return e.do(ctx, 0, func(r *Tx) error {
 		q, err := r.aQueue(queue)
 		if err != nil {
 			return err
@@ -276,19 +276,19 @@ func (e *Engine) changeBreaker(ctx context.Context, by job.Actor, action, queue,
 		}
 		r.seeQueue(queue)
 		r.tx.Durable()
-		next := change(breakerOf(q, group), t, r.moment())
+		next := change(breakerOf(q, group), t, r.Moment())
 		if err := r.setThrottle(next); err != nil {
 			return err
 		}
 		if err := r.protect(q); err != nil || next.Forced == t.Forced && next.State == t.State {
 			return err
 		}
-		return r.audit(by, action, subjectOf(queue, group), 0)
+		return r.Audit(by, action, subjectOf(queue, group), 0)
 	})
 }
 
 // forgetQueue drops the settings remembered for this transaction.
-func (r *run) forgetQueue(name string) {
+func (r *Tx) forgetQueue(name string) {
 	delete(r.rows, name)
 	r.lastQ = nil
 }
@@ -296,7 +296,7 @@ func (r *run) forgetQueue(name string) {
 // Stats returns counters since the start.
 func (e *Engine) Stats(ctx context.Context) (Stats, error) {
 	var s Stats
-	if err := e.do(ctx, 0, func(r *run) error { s = r.c.stats; return nil }); err != nil {
+	if err := e.do(ctx, 0, func(r *Tx) error { s = r.c.stats; return nil }); err != nil {
 		return Stats{}, err // s may still be written to
 	}
 	return s, nil

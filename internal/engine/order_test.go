@@ -39,9 +39,9 @@ func TestAStrictGroupKeepsItsOrderThroughFailureAndBackoff(t *testing.T) { // I7
 		w.fail("a1")
 		w.ok("b1")
 		w.gets("b2")
-		r.pass(10*job.Second - 1)
+		r.Pass(10*job.Second - 1)
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		w.gets("a1")
 		w.ok("a1")
 		w.gets("a2")
@@ -59,7 +59,7 @@ func TestAStrictGroupKeepsItsOrderThroughDisconnectAndLapse(t *testing.T) { // I
 		w.close()
 		v := r.named("v", 9)
 		v.gets("b1")
-		r.pass(30 * job.Second)
+		r.Pass(30 * job.Second)
 		v.gets("a1")
 		r.refused(job.Superseded, engine.Settle{ID: r.ids["a1"], Token: first.Lease.Token}) // a newer turn was granted
 		if v.held["a1"].Lease.Turn <= first.Lease.Turn {
@@ -75,7 +75,7 @@ func TestALateOKBeforeANewerTurnLetsTheGroupGoOn(t *testing.T) { // core.md sect
 		w := r.named("w", 1)
 		w.gets("a1")
 		w.close()
-		r.pass(30 * job.Second)
+		r.Pass(30 * job.Second)
 		r.settle(w.held["a1"], job.OK)
 		r.named("v", 9).gets("a2", "b1")
 	})
@@ -86,7 +86,7 @@ func TestAStrictGroupKeepsItsOrderThroughARestart(t *testing.T) { // I7
 		w := r.named("w", 9)
 		w.gets("a1", "b1")
 		w.fail("b1")
-		r.restart(job.Second)
+		r.Restart(job.Second)
 		v := r.named("v", 9)
 		v.gets() // a1 runs on at w, b1 waits
 		w = r.named("w", 1)
@@ -94,7 +94,7 @@ func TestAStrictGroupKeepsItsOrderThroughARestart(t *testing.T) { // I7
 		w.ok("a1")
 		w.close()
 		v.gets("a2")
-		r.pass(9 * job.Second)
+		r.Pass(9 * job.Second)
 		v.gets("b1")
 		v.ok("b1", "a2")
 		v.gets("b2", "a3") // in the order in which their groups became free
@@ -108,7 +108,7 @@ func TestAStrictGroupKeepsItsOrderThroughACrash(t *testing.T) { // I7: its takes
 	strictly(t, func(r *rig) {
 		w := r.named("w", 9)
 		w.gets("a1", "b1")
-		r.powerCut()
+		r.PowerCut()
 		v := r.named("v", 9)
 		v.gets()
 		w.ok("a1", "b1")
@@ -123,12 +123,12 @@ func TestAHoldOnAGroupStopsItUntilItsTimeAndOthersProceed(t *testing.T) { // cor
 		}
 		w := r.named("w", 9)
 		w.gets("b1")
-		r.restart(0)
+		r.Restart(0)
 		w = r.named("w", 9)
 		w.gets("b1")
-		r.pass(job.Minute - 1)
+		r.Pass(job.Minute - 1)
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		w.gets("a1")
 		w.ok("a1", "b1")
 		w.gets("a2", "b2")
@@ -141,9 +141,9 @@ func TestAHeadThatIsDueLaterBlocksItsGroup(t *testing.T) { // core.md section 2
 		r.put("q", "a1", grouped("a"), due(r.Now()+job.Minute))
 		r.put("q", "a2", grouped("a"), func(n *engine.NewJob) { n.Job.Priority, n.Place = 1, job.PlaceFront })
 		w := r.anonymous(9)
-		r.pass(job.Minute - 1)
+		r.Pass(job.Minute - 1)
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		w.gets("a1")
 	})
 }
@@ -161,9 +161,9 @@ func TestADeadHeadBlocksParksOrIsSkippedAsItsQueueSays(t *testing.T) { // core.m
 			}
 			r.put("q", "a4", grouped("a"))
 			w.gets()
-			r.pass(30 * job.Day) // outside the dead set's retention
+			r.Pass(30 * job.Day) // outside the dead set's retention
 			r.expect("a1", job.Dead)
-			r.restart(0)
+			r.Restart(0)
 			w = r.named("w", 9)
 			w.gets("b1")
 			r.operate("a1", revive)
@@ -279,7 +279,7 @@ func TestTurnsNeverRepeatWhenAGroupIsEmptiedAndFilledAgain(t *testing.T) { // co
 			if n := r.rows(job.Gates); n != 0 {
 				r.Errorf("the gate of an empty group is kept")
 			}
-			r.restart(0)
+			r.Restart(0)
 			w = r.anonymous(1)
 		}
 	})
@@ -295,7 +295,7 @@ func TestAPausedQueueGivesOutNothingUntilItIsResumed(t *testing.T) {
 		w := r.anonymous(9)
 		w.gets("b")
 		r.puts("q", "c")
-		r.restart(0)
+		r.Restart(0)
 		w = r.anonymous(9)
 		w.gets("b")
 		if j := r.job("a"); j.State != job.Ready {
@@ -311,9 +311,9 @@ func TestAHeldQueueWakesExactlyAtItsTime(t *testing.T) { // I6
 		r.puts("q", "a")
 		r.queue("q", func(q *job.Queue) { q.HoldUntil = r.Now() + job.Minute })
 		w := r.anonymous(9)
-		r.pass(job.Minute - 1)
+		r.Pass(job.Minute - 1)
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		w.gets("a")
 		if q, _, _ := r.Queue(r.Context(), "q"); q.HoldUntil != 0 {
 			r.Errorf("still held until %d", q.HoldUntil)
@@ -327,8 +327,8 @@ func TestNothingIsKeptOfAGroupThatIsOver(t *testing.T) {
 	for name, end := range map[string]func(r *rig){
 		"its dead head was revived": func(r *rig) {
 			r.queue("q", func(q *job.Queue) { q.OnDead = job.DeadPark })
-			r.put("q", "a", grouped("g"), func(n *engine.NewJob) { n.Job.ExpiresAt = r.clock.Wall() + 10 })
-			r.pass(10)
+			r.put("q", "a", grouped("g"), func(n *engine.NewJob) { n.Job.ExpiresAt = r.Clock.Wall() + 10 })
+			r.Pass(10)
 			r.expect("a", job.Dead)
 			r.operate("a", revive)
 			w := r.named("w", 1)
@@ -340,11 +340,11 @@ func TestNothingIsKeptOfAGroupThatIsOver(t *testing.T) {
 			r.put("q", "a", grouped("g"))
 			w := r.named("w", 1)
 			w.gets("a")
-			if err := r.HoldGroup(r.Context(), "q", "g", r.clock.Wall()+10); err != nil {
+			if err := r.HoldGroup(r.Context(), "q", "g", r.Clock.Wall()+10); err != nil {
 				r.Fatal(err)
 			}
 			w.ok("a")
-			r.pass(10)
+			r.Pass(10)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -371,7 +371,7 @@ func TestAHeadThatExpiresParksItsGroup(t *testing.T) { // core.md section 2
 				r.queue("q", func(q *job.Queue) { q.OnDead = job.DeadPark })
 				r.put("q", "1", grouped("g"), due(r.Now()), expires, head)
 				r.put("q", "2", grouped("g"))
-				r.pass(job.Minute)
+				r.Pass(job.Minute)
 				r.expect("1", job.Dead)
 				if parked := r.gateOf("q", "g").Park; parked != "dead/"+r.ids["1"].String() {
 					r.Errorf("the group is parked under %q", parked)
@@ -399,9 +399,9 @@ func TestADeathBehindTheHeadDoesNotPark(t *testing.T) { // core.md section 2
 		t.Run(onDead.String(), func(t *testing.T) {
 			strictly(t, func(r *rig) {
 				r.queue("q", func(q *job.Queue) { q.OnDead = onDead })
-				r.put("q", "b3", grouped("b"), func(n *engine.NewJob) { n.Job.ExpiresAt = r.clock.Wall() + 10 })
+				r.put("q", "b3", grouped("b"), func(n *engine.NewJob) { n.Job.ExpiresAt = r.Clock.Wall() + 10 })
 				r.put("q", "b4", grouped("b"))
-				r.pass(10)
+				r.Pass(10)
 				r.expect("b3", job.Dead)
 				if g := r.gateOf("q", "b"); g.Park != "" {
 					r.Errorf("the group is parked under %q", g.Park)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
@@ -61,7 +62,7 @@ func play(t *testing.T, sc scene, protect func(*job.Queue)) *outage {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		o.start = time.Now()
-		c := &clock{start: o.start}
+		c := enginetest.NewClock()
 		st, err := embedded.Open(embedded.Options{Dir: dir, Sync: embedded.OS, Now: c.Wall, Logf: t.Logf})
 		if err != nil {
 			t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 // would have left it.
 func (r *rig) inStore(f func(tx store.Tx) error) {
 	r.Helper()
-	commit, err := r.mem.Update(r.Context(), func(tx store.Tx) error { tx.Durable(); return f(tx) })
+	commit, err := r.Mem.Update(r.Context(), func(tx store.Tx) error { tx.Durable(); return f(tx) })
 	if err == nil {
 		err = commit.Wait()
 	}
@@ -105,13 +105,13 @@ func TestWhatWasMovedIntoASessionOrOutOfOneIsSetAside(t *testing.T) {
 		g.settle(e.held["done"], job.OK)
 		held := g.lease(engine.LeaseOptions{Queues: []string{"q"}, Max: 2, For: job.Hour}, "in", "in leased")
 		g.settle(held["in"], job.Released)
-		g.stop()
+		g.End()
 		g.rewrites("held", func(j *job.Job) { j.Queue = "q" })
 		g.rewrites("expires", func(j *job.Job) { j.Queue, j.ExpiresAt = "q", 1 })
 		g.rewrites("in", func(j *job.Job) { j.Queue, j.ExpiresAt = "s", 1 })
 		g.rewrites("in leased", func(j *job.Job) { j.Queue = "s" })
 		g.inStore(func(tx store.Tx) error { return tx.Unset(job.Reserves, "jobs are placed") })
-		g.start()
+		g.Begin()
 		g.setAside("held", "outside of its session")
 		g.setAside("expires", "outside of its session")
 		g.setAside("in", "in a session")
@@ -131,7 +131,7 @@ func TestWhatWasMovedIntoASessionOrOutOfOneIsSetAside(t *testing.T) {
 		if s := g.state("s"); !s.State.Ended() || s.Failed != 2 || s.Done != 2 {
 			g.Errorf("%+v", s.Session)
 		}
-	}, func(r *rig) { r.opts.QueuesMax = 10 })
+	}, func(r *rig) { r.Opts.QueuesMax = 10 })
 }
 
 // panicking is a store that panics when a job is written in some way.
@@ -186,10 +186,10 @@ func TestAPanicRefusesOneCommand(t *testing.T) {
 		if err := r.Ready(); err != nil {
 			r.Error(err)
 		}
-		r.pass(2 * job.Hour) // the clock cannot end its lease: it is set aside, once
+		r.Pass(2 * job.Hour) // the clock cannot end its lease: it is set aside, once
 		r.setAside("b", "panic: ")
 		r.faults(2)
-		r.restart(0)
+		r.Restart(0)
 		r.puts("q", "d")
 	})
 }
@@ -202,7 +202,7 @@ func TestAPanicWhileServingSetsTheJobAside(t *testing.T) {
 		r.setAside("b", "on purpose")
 		r.faults(1)
 	}, func(r *rig) {
-		r.around = func(s store.Store) store.Store {
+		r.Around = func(s store.Store) store.Store {
 			return &panicking{s, func(_, j *job.Job) bool { return j != nil && j.State == job.Leased && j.ID == r.ids["b"] }}
 		}
 	})
@@ -215,7 +215,7 @@ func TestAFaultThatStaysDoesNotEndTheProcessNorKeepItBusy(t *testing.T) {
 		s := r.anonymous(9)
 		s.gets()
 		before := r.Measure(r.Context()).Stats
-		r.pass(10 * job.Minute)
+		r.Pass(10 * job.Minute)
 		after := r.Measure(r.Context()).Stats
 		if n := after.Faults - before.Faults; n == 0 || n > 50 || after.Batches-before.Batches > 2000 {
 			r.Errorf("%d faults in %d batches", n, after.Batches-before.Batches)
@@ -225,7 +225,7 @@ func TestAFaultThatStaysDoesNotEndTheProcessNorKeepItBusy(t *testing.T) {
 			r.Error(err)
 		}
 	}, func(r *rig) {
-		r.around = func(s store.Store) store.Store {
+		r.Around = func(s store.Store) store.Store {
 			return &panicking{s, func(old, _ *job.Job) bool { return old != nil && old.ID == r.ids["bad"] }}
 		}
 	})
@@ -240,7 +240,7 @@ func TestARowAtFaultRests(t *testing.T) {
 		if _, err := g.CancelSession(g.Context(), "s", "", ann); err != nil {
 			g.Fatal(err)
 		}
-		g.stop()
+		g.End()
 		g.inStore(func(tx store.Tx) error {
 			row, err := tx.Row(job.Sessions, "s")
 			if err != nil {
@@ -253,9 +253,9 @@ func TestARowAtFaultRests(t *testing.T) {
 			}
 			return tx.Unset(job.Queues, "s")
 		})
-		g.start()
-		g.put("q", "due", due(g.clock.Wall()+1000))
-		g.pass(5 * job.Minute)
+		g.Begin()
+		g.put("q", "due", due(g.Clock.Wall()+1000))
+		g.Pass(5 * job.Minute)
 		g.expect("due", job.Ready)
 		if n := g.Measure(g.Context()).Stats.Faults; n == 0 || n > 20 {
 			g.Errorf("%d faults", n)
@@ -276,7 +276,7 @@ func TestAPanicBehindACommitIsAFailedCommit(t *testing.T) {
 			if err := r.PanicsInPublish(r.Context()); job.KindOf(err) != job.Unavailable {
 				t.Errorf("it is answered %v", err)
 			}
-			r.pass(2 * job.Second)
+			r.Pass(2 * job.Second)
 			s.ended()
 			r.faults(1)
 			s = r.named("w", 2)
@@ -293,7 +293,7 @@ func TestAPanicBehindACommitIsAFailedCommit(t *testing.T) {
 				t.Errorf("it is answered %v", err)
 			}
 			mend()
-			r.pass(2 * job.Second)
+			r.Pass(2 * job.Second)
 			r.faults(1)
 			r.puts("q", "c")
 			if _, depth, err := r.Queue(r.Context(), "z"); err != nil || depth.States[job.Ready] != 1 { // it took effect

@@ -22,7 +22,7 @@ type Patch struct {
 // refuses the move with OverLimit.
 func (e *Engine) Patch(ctx context.Context, by job.Actor, id job.ID, p Patch) (Verdict, error) {
 	var out Verdict
-	err := e.do(ctx, len(p.Payload), func(r *run) error {
+	err := e.do(ctx, len(p.Payload), func(r *Tx) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err
@@ -37,7 +37,7 @@ func (e *Engine) Patch(ctx context.Context, by job.Actor, id job.ID, p Patch) (V
 		if out, err = verdictOf(eff, nil); err != nil {
 			return err
 		}
-		return r.audit(by, "patch", id.String(), 1)
+		return r.Audit(by, "patch", id.String(), 1)
 	})
 	if err != nil { // out may still be written to
 		return Verdict{}, err
@@ -45,7 +45,7 @@ func (e *Engine) Patch(ctx context.Context, by job.Actor, id job.ID, p Patch) (V
 	return out, nil
 }
 
-func (r *run) patch(j *job.Job, p Patch) (rule.Effect, error) {
+func (r *Tx) patch(j *job.Job, p Patch) (rule.Effect, error) {
 	if !j.State.Open() {
 		status := "dead"
 		if j.State == job.Done {
@@ -97,7 +97,7 @@ func (r *run) patch(j *job.Job, p Patch) (rule.Effect, error) {
 }
 
 // newPayload draws the reference of a payload that takes the place of a job's.
-func (r *run) newPayload(j *job.Job, body []byte) (ref job.ID, err error) {
+func (r *Tx) newPayload(j *job.Job, body []byte) (ref job.ID, err error) {
 	switch {
 	case body == nil:
 		return ref, nil
@@ -110,7 +110,7 @@ func (r *run) newPayload(j *job.Job, body []byte) (ref job.ID, err error) {
 }
 
 // mayMove refuses what a move to another queue would break, and makes room.
-func (r *run) mayMove(j *job.Job, queue string) error {
+func (r *Tx) mayMove(j *job.Job, queue string) error {
 	from, err := r.queue(j.Queue)
 	if err != nil {
 		return err

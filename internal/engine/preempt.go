@@ -10,7 +10,7 @@ import (
 // theirs, a task of theirs may run in its place, and no slot is free for it
 // (grid.md 9). What it ends is given back without blame, and its engine is told.
 // It costs nothing without an urgent session.
-func (r *run) preempt() error {
+func (r *Tx) preempt() error {
 	if t := r.c.roster; t != nil && t.urgent == 0 {
 		return nil // and nobody waits for a run to be protected no more
 	}
@@ -29,7 +29,7 @@ func (r *run) preempt() error {
 	if need == 0 {
 		return nil
 	}
-	p := preemption{run: r, t: t, suit: map[string]bool{}, placed: map[job.ID]bool{}, gets: map[*rule.Share]int{}}
+	p := preemption{Tx: r, t: t, suit: map[string]bool{}, placed: map[job.ID]bool{}, gets: map[*rule.Share]int{}}
 	if err := p.look(); err != nil || p.ending || len(p.list) == 0 {
 		return err
 	}
@@ -65,7 +65,7 @@ const preemptMost = 64
 
 // preemption is one look at what may be ended for urgent sessions.
 type preemption struct {
-	*run
+	*Tx
 	t      *roster
 	suit   map[string]bool     // what suits says of machines
 	placed map[job.ID]bool     // urgent tasks for which there is a slot, or will be

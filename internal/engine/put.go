@@ -28,7 +28,7 @@ func (e *Engine) Put(ctx context.Context, list []NewJob) ([]Added, error) {
 	receipts := receiptsOf(list)
 	out := make([]Added, len(list))
 	put := func(f *folding) error {
-		return e.do(ctx, bytes, func(r *run) error { return r.put(list, receipts, f, out) })
+		return e.do(ctx, bytes, func(r *Tx) error { return r.put(list, receipts, f, out) })
 	}
 	var err error
 	if folds {
@@ -57,7 +57,7 @@ type admission struct {
 	full        bool // older jobs must leave
 }
 
-func (r *run) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []Added) error {
+func (r *Tx) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []Added) error {
 	clear(out)
 	if err := r.hearDrivers(list); err != nil {
 		return err
@@ -156,7 +156,7 @@ func usedBy(i int, err error) error {
 
 // answerTwins answers those that are the same as an earlier one of their call,
 // which may be such a one itself.
-func (r *run) answerTwins(twins map[int]int, out []Added) {
+func (r *Tx) answerTwins(twins map[int]int, out []Added) {
 	for i := range out {
 		if first, is := twins[i]; is {
 			out[i].Job, out[i].ID = out[first].Job, out[first].ID
@@ -168,7 +168,7 @@ func (r *run) answerTwins(twins map[int]int, out []Added) {
 }
 
 // admit checks quotas before anything is written (core.md section 10).
-func (r *run) admit(in *intake, n *NewJob, body []byte) error {
+func (r *Tx) admit(in *intake, n *NewJob, body []byte) error {
 	name := n.Job.Queue
 	if err := r.submittable(&n.Job); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (r *run) admit(in *intake, n *NewJob, body []byte) error {
 }
 
 // quota is how much a queue would hold; nil = it may hold any amount.
-func (r *run) quota(in *intake, name string) (*admission, error) {
+func (r *Tx) quota(in *intake, name string) (*admission, error) {
 	a := in.quotas[name]
 	if a == nil {
 		q, err := r.queue(name)
@@ -207,7 +207,7 @@ func (r *run) quota(in *intake, name string) (*admission, error) {
 }
 
 // oneMoreQueue refuses a queue above max_queues; coming are about to be made.
-func (r *run) oneMoreQueue(coming int) error {
+func (r *Tx) oneMoreQueue(coming int) error {
 	free := func() bool { return len(r.c.queues)+len(r.fresh)-len(r.dropped)+coming < r.e.opts.QueuesMax }
 	if free() || r.giveBackQueues() && free() {
 		return nil
@@ -227,7 +227,7 @@ const (
 // giveBackQueues forgets names of queues that have no job and no settings, so
 // that names which are used once do not fill max_queues. It reports whether it
 // looked: it takes a while, and nobody waits for it again and again.
-func (r *run) giveBackQueues() bool {
+func (r *Tx) giveBackQueues() bool {
 	if r.gaveBack != 0 && r.now < r.gaveBack+giveBackEvery {
 		return false
 	}
@@ -252,7 +252,7 @@ func (r *run) giveBackQueues() bool {
 }
 
 // seeQueue notes that a queue exists.
-func (r *run) seeQueue(name string) {
+func (r *Tx) seeQueue(name string) {
 	if r.c.queues[name] && !r.dropped[name] {
 		return
 	}
@@ -264,7 +264,7 @@ func (r *run) seeQueue(name string) {
 
 // oldest picks the oldest waiting jobs of full queues, as many as must leave
 // for the newcomers. What runs stays; if that leaves no room, it is refused.
-func (r *run) oldest(quotas map[string]*admission) (leaving []*job.Job, err error) {
+func (r *Tx) oldest(quotas map[string]*admission) (leaving []*job.Job, err error) {
 	const page = 256
 	for _, name := range slices.Sorted(maps.Keys(quotas)) {
 		a := quotas[name]
@@ -294,7 +294,7 @@ func (r *run) oldest(quotas map[string]*admission) (leaving []*job.Job, err erro
 }
 
 // evict pushes jobs out of a full queue (I9).
-func (r *run) evict(list []*job.Job) error {
+func (r *Tx) evict(list []*job.Job) error {
 	for _, j := range list {
 		f := job.Failure{Type: "Evicted", Message: "pushed out by newer work: the queue is full and on_full is drop_oldest"}
 		if _, err := r.step(j, rule.Command{Verb: rule.Cancel, Reason: job.Evicted, Failure: f}); err != nil {
@@ -307,7 +307,7 @@ func (r *run) evict(list []*job.Job) error {
 
 // putOne takes one job in; heir means that another one may stand under its
 // unique key.
-func (r *run) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
+func (r *Tx) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
 	v, err := r.view(nil, n.Job.Queue, n.Job.Group)
 	if err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func slowly(t *testing.T, f func(r *rig, d *disk)) {
 	t.Helper()
 	d := &disk{}
 	scenario(t, func(r *rig) { synctest.Wait(); f(r, d) }, func(r *rig) {
-		r.around = func(inner store.Store) store.Store { return slow{inner, d} }
+		r.Around = func(inner store.Store) store.Store { return slow{inner, d} }
 	})
 }
 
@@ -135,7 +135,7 @@ func TestADuplicateIsAnsweredOnlyWhenItsFirstIsOnDisk(t *testing.T) { // I5
 			}
 		}
 		synctest.Wait()
-		r.mem.PowerCut(dice(1)) // the first one's batch does not get there
+		r.Mem.PowerCut(dice(1)) // the first one's batch does not get there
 		d.run()
 		answered := 0
 		for range 1 + many {
@@ -216,8 +216,8 @@ func TestNumbersAreNeverGivenTwiceThroughCrashes(t *testing.T) { // core.md sect
 			if len(seqs) != len(r.ids) {
 				r.Fatalf("%d positions for %d jobs", len(seqs), len(r.ids))
 			}
-			r.powerCut()
-			r.pass(1)
+			r.PowerCut()
+			r.Pass(1)
 		}
 	})
 }

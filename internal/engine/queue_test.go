@@ -17,15 +17,15 @@ func configured(edit func(*job.Queue)) func(*rig) {
 	return func(r *rig) {
 		q := job.NewQueue("q")
 		edit(q)
-		r.opts.Queues = []*job.Queue{q}
+		r.Opts.Queues = []*job.Queue{q}
 	}
 }
 
 // startFails wants the next life to be refused with an error of a kind.
 func (r *rig) startFails(kind job.Kind) {
 	r.Helper()
-	r.stop()
-	e := engine.New(r.mem, r.clock, func() uint64 { return 1 }, quiet, r.opts)
+	r.End()
+	e := engine.New(r.Mem, r.Clock, func() uint64 { return 1 }, quiet, r.Opts)
 	if err := e.Start(r.Context()); err == nil || job.KindOf(err) != kind {
 		r.Errorf("started with %v, want an error of kind %d", err, kind)
 		_ = e.Stop(r.Context())
@@ -61,10 +61,10 @@ func TestAConfiguredOrderDoesNotChangeUnderOpenMembers(t *testing.T) { // I7
 				}
 				r.put("q", "a", grouped("a"))
 				configured(func(q *job.Queue) { strict(q); q.MaxJobs = 5 })(r)
-				r.restart(0) // starts
+				r.Restart(0) // starts
 				is(before, 5)
 				r.operate("a", cancel)
-				r.restart(0)
+				r.Restart(0)
 				is(job.OrderStrict, 5)
 			})
 		})
@@ -110,7 +110,7 @@ func TestTheConfigurationLeavesInboxesAndSessionsWhatTheyAre(t *testing.T) {
 			grid(t, func(g *gridRig) {
 				if !c.apiFirst {
 					configured(c.file)(g.rig)
-					g.restart(0)
+					g.Restart(0)
 				}
 				makes[c.what](g)
 				before, _, err := g.Queue(g.Context(), "q")
@@ -125,22 +125,22 @@ func TestTheConfigurationLeavesInboxesAndSessionsWhatTheyAre(t *testing.T) {
 						t.Errorf("%s: %+v, %v; want %+v", when, q, err, want)
 					}
 				}
-				reload := g.opts
+				reload := g.Opts
 				configured(c.file)(g.rig)
-				reload.Queues = g.opts.Queues
+				reload.Queues = g.Opts.Queues
 				if err := g.Reconfigure(g.Context(), reload, ann); err != nil {
 					t.Fatal(err)
 				}
 				is("reloaded")
-				g.restart(0)
+				g.Restart(0)
 				is("started")
-				g.stop()
+				g.End()
 				var lines strings.Builder
-				g.Engine = engine.New(g.mem, g.clock, dice(9).Uint64, slog.New(slog.NewTextHandler(&lines, nil)), g.opts)
+				g.Engine = engine.New(g.Mem, g.Clock, dice(9).Uint64, slog.New(slog.NewTextHandler(&lines, nil)), g.Opts)
 				if err := g.Start(g.Context()); err != nil {
 					t.Fatal(err)
 				}
-				g.stopped = false
+				g.Ended = false
 				if s := lines.String(); !strings.Contains(s, "queue=q ") || !strings.Contains(s, c.log) {
 					t.Errorf("the log says %q, want %q", s, c.log)
 				}
@@ -161,10 +161,10 @@ func TestAHoldOutlivesARestartOfAConfiguredQueue(t *testing.T) {
 		until := r.Now() + job.Minute
 		r.queue("q", func(q *job.Queue) { q.HoldUntil = until })
 		r.puts("q", "a")
-		r.restart(job.Second)
+		r.Restart(job.Second)
 		w := r.anonymous(1)
 		w.gets()
-		r.pass(until - r.Now())
+		r.Pass(until - r.Now())
 		w.gets("a")
 	}, configured(func(*job.Queue) {}))
 }
@@ -173,7 +173,7 @@ func TestAFailedCommitDoesNotUndoWhatAnOperatorSet(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.queue("q", func(q *job.Queue) { q.Paused = true })
 		r.puts("q", "a")
-		r.mem.FailNextCommit(errDisk)
+		r.Mem.FailNextCommit(errDisk)
 		_, _ = r.Put(r.Context(), []engine.NewJob{newNamed("q", "x")})
 		r.recovered()
 		r.anonymous(1).gets()

@@ -122,7 +122,7 @@ func TestWhatRunsIsNeverDropped(t *testing.T) {
 }
 
 func TestThereAreNoMoreQueuesThanAllowed(t *testing.T) { // max_queues
-	few := func(r *rig) { r.opts.QueuesMax = 3 }
+	few := func(r *rig) { r.Opts.QueuesMax = 3 }
 	scenario(t, func(r *rig) {
 		r.puts("one", "a")
 		r.put("two", "b", due(r.Now()+job.Hour))
@@ -130,7 +130,7 @@ func TestThereAreNoMoreQueuesThanAllowed(t *testing.T) { // max_queues
 		r.puts("three", "c")
 		r.tooMuch(newNamed("four", "d"))
 		r.puts("one", "e")
-		r.restart(0)
+		r.Restart(0)
 		r.tooMuch(newNamed("four", "d"))
 		r.puts("two", "f")
 	}, few)
@@ -144,25 +144,25 @@ func TestQueuesWithoutJobsAndSettingsMakeRoomForOthers(t *testing.T) { // max_qu
 		r.queue("three", func(q *job.Queue) { q.MaxJobs = 5 })
 		r.tooMuch(newNamed("four", "d"))
 		r.deletes(of("one"), 1)
-		r.pass(11 * job.Second)
+		r.Pass(11 * job.Second)
 		r.puts("four", "d")
 		r.tooMuch(newNamed("one", "e")) // two has a job, three has settings
 		r.deletes(of("two"), 1)
 		r.tooMuch(newNamed("one", "e")) // not that often
-		r.pass(11 * job.Second)
+		r.Pass(11 * job.Second)
 		r.puts("one", "e")
 		r.expect("d", job.Ready)
-	}, func(r *rig) { r.opts.QueuesMax = 3 })
+	}, func(r *rig) { r.Opts.QueuesMax = 3 })
 }
 
 func TestBelowItsDiskReserveTheEngineTakesNothingInAndGoesOnOtherwise(t *testing.T) { // disk_reserve
-	reserve := func(r *rig) { r.opts.Reserve = engine.Reserve{Bytes: 100, Share: 0.2} }
+	reserve := func(r *rig) { r.Opts.Reserve = engine.Reserve{Bytes: 100, Share: 0.2} }
 	scenario(t, func(r *rig) {
 		r.puts("q", "a", "b", "c")
 		w := r.anonymous(1)
 		w.gets("a")
-		r.free.Store(199) // the larger of 100 bytes and 20 % of 1000
-		r.pass(job.Second)
+		r.Room.Store(199) // the larger of 100 bytes and 20 % of 1000
+		r.Pass(job.Second)
 		if _, err := r.Put(r.Context(), []engine.NewJob{newNamed("q", "d")}); job.KindOf(err) != job.Unavailable {
 			r.Errorf("put: %v", err)
 		}
@@ -174,8 +174,8 @@ func TestBelowItsDiskReserveTheEngineTakesNothingInAndGoesOnOtherwise(t *testing
 		if v := r.extend(engine.Extension{ID: r.ids["b"], Token: w.held["b"].Lease.Token}); v.Err != nil {
 			r.Error(v.Err)
 		}
-		r.free.Store(200)
-		r.pass(job.Second)
+		r.Room.Store(200)
+		r.Pass(job.Second)
 		r.puts("q", "d")
 		if err := r.Ready(); err != nil {
 			r.Error(err)
@@ -186,7 +186,7 @@ func TestBelowItsDiskReserveTheEngineTakesNothingInAndGoesOnOtherwise(t *testing
 }
 
 func TestTheLeasesOfAllHoldersTogetherAreBounded(t *testing.T) {
-	few := func(r *rig) { r.opts.InFlightMax = 2 }
+	few := func(r *rig) { r.Opts.InFlightMax = 2 }
 	scenario(t, func(r *rig) {
 		r.puts("q", "a", "b", "c", "d", "e")
 		held := r.lease(engine.LeaseOptions{Max: 9, For: job.Hour}, "a", "b")
@@ -194,7 +194,7 @@ func TestTheLeasesOfAllHoldersTogetherAreBounded(t *testing.T) {
 		w.gets()
 		r.settle(held["a"], job.OK)
 		w.gets("c") // though it is not w that got room
-		r.restart(0)
+		r.Restart(0)
 		w = r.anonymous(9)
 		w.gets("c")
 		w.ok("c")

@@ -31,12 +31,12 @@ func (r *rig) rated(queue string, window job.Millis, enqueued, taken, completed,
 func TestRatesAreThoseOfTheLastMinuteOrSinceTheStart(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.rated("q", job.Second, 0, 0, 0, 0)
-		r.pass(10 * job.Second)
+		r.Pass(10 * job.Second)
 		for i := range 6 {
 			r.put("q", fmt.Sprint(i), retry(job.Retry{Curve: wait(job.Hour)}), func(n *engine.NewJob) { n.Job.RunTimeout = 40 * job.Second })
 		}
 		r.rated("q", 10*job.Second, 6, 0, 0, 0)
-		r.pass(2 * job.Second)
+		r.Pass(2 * job.Second)
 		s := r.anonymous(5, "q")
 		s.gets("0", "1", "2", "3", "4")
 		s.ok("0")
@@ -46,19 +46,19 @@ func TestRatesAreThoseOfTheLastMinuteOrSinceTheStart(t *testing.T) {
 		s.gets("5")
 		r.rated("q", 12*job.Second, 6, 6, 2, 1)
 		r.rated("other", 12*job.Second, 0, 0, 0, 0)
-		r.pass(40 * job.Second) // 4 and 5 ran too long
+		r.Pass(40 * job.Second) // 4 and 5 ran too long
 		r.rated("q", 52*job.Second, 6, 6, 2, 3)
-		r.pass(17*job.Second + 999) // the second in which they came is the oldest that counts
+		r.Pass(17*job.Second + 999) // the second in which they came is the oldest that counts
 		r.rated("q", 59_999, 6, 6, 2, 3)
-		r.pass(1)
+		r.Pass(1)
 		r.rated("q", 59_000, 0, 6, 2, 3)
-		r.pass(2 * job.Second)
+		r.Pass(2 * job.Second)
 		r.rated("q", 59_000, 0, 0, 0, 2)
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.rated("q", 59_000, 0, 0, 0, 0)
 		r.put("q", "late")
 		r.rated("q", 59_000, 1, 1, 0, 0)
-		r.restart(job.Second)
+		r.Restart(job.Second)
 		r.rated("q", job.Second, 0, 0, 0, 0)
 	})
 }
@@ -94,10 +94,10 @@ func TestRatesAreWhatTheEventsSay(t *testing.T) {
 		dice := rand.New(rand.NewPCG(1, 2))
 		var came, ended []job.Millis // seconds
 		s := r.anonymous(0, "q")
-		began := r.clock.Steady()
+		began := r.Clock.Steady()
 		within := func(list []job.Millis) (n int) {
 			for _, at := range list {
-				if at > r.clock.Steady()/1000-60 {
+				if at > r.Clock.Steady()/1000-60 {
 					n++
 				}
 			}
@@ -106,16 +106,16 @@ func TestRatesAreWhatTheEventsSay(t *testing.T) {
 		for i := range 150 {
 			name := fmt.Sprint(i)
 			r.put("q", name)
-			came = append(came, r.clock.Steady()/1000)
+			came = append(came, r.Clock.Steady()/1000)
 			s.gets(name)
 			if dice.IntN(2) == 0 {
 				s.ok(name)
-				ended = append(ended, r.clock.Steady()/1000)
+				ended = append(ended, r.Clock.Steady()/1000)
 			}
-			now := r.clock.Steady()
+			now := r.Clock.Steady()
 			window := max(now-max(began, (now/1000-59)*1000), job.Second)
 			r.rated("q", window, within(came), within(came), within(ended), 0)
-			r.pass(job.Millis(dice.IntN([]int{50, 3000, 30_000, 90_000}[dice.IntN(4)])))
+			r.Pass(job.Millis(dice.IntN([]int{50, 3000, 30_000, 90_000}[dice.IntN(4)])))
 		}
 	})
 }

@@ -20,8 +20,8 @@ type Listed struct {
 
 func noJob(id job.ID) *job.Error { return job.Errorf(job.NotFound, "job %s does not exist", id) }
 
-// view runs f on a consistent state of the store.
-func (e *Engine) view(ctx context.Context, f func(store.Reader) error) error {
+// View runs f on a consistent state of the store.
+func (e *Engine) View(ctx context.Context, f func(store.Reader) error) error {
 	if why := e.state.Load(); why != nil {
 		return why
 	}
@@ -39,7 +39,7 @@ func (e *Engine) noted(err error) error {
 // Get returns a job and its payload, or NotFound. A terminal job past its
 // retention is not found, even before the clock takes it away.
 func (e *Engine) Get(ctx context.Context, id job.ID) (j *job.Job, payload []byte, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		if j, err = v.Get(id); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (l Listed) Bytes() int { return int(l.Job.PayloadSize) }
 // are hidden.
 func (e *Engine) List(ctx context.Context, f store.Filter, n int, withPayload bool) ([]Listed, error) {
 	var out []Listed
-	err := e.view(ctx, func(v store.Reader) error {
+	err := e.View(ctx, func(v store.Reader) error {
 		f.Alive = v.Now()
 		jobs, err := v.List(f, n)
 		out = make([]Listed, len(jobs))
@@ -137,7 +137,7 @@ func (e *Engine) List(ctx context.Context, f store.Filter, n int, withPayload bo
 
 // Count counts the jobs that match, as List would show them.
 func (e *Engine) Count(ctx context.Context, f store.Filter) (n int64, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		f.Alive = v.Now()
 		n, err = v.Count(f)
 		return err
@@ -148,7 +148,7 @@ func (e *Engine) Count(ctx context.Context, f store.Filter) (n int64, err error)
 // Failures returns failure records of a job by number: those after from (or
 // before it, if desc), at most n. from 0 starts at the end the order starts at.
 func (e *Engine) Failures(ctx context.Context, id job.ID, from uint32, desc bool, n int) (list []job.Failure, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		j, err := v.Get(id)
 		if err != nil {
 			return err
@@ -164,7 +164,7 @@ func (e *Engine) Failures(ctx context.Context, id job.ID, from uint32, desc bool
 
 // Queues returns the names of queues that have jobs, sorted.
 func (e *Engine) Queues(ctx context.Context) (names []string, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		names, err = v.Names()
 		return err
 	})
@@ -174,7 +174,7 @@ func (e *Engine) Queues(ctx context.Context) (names []string, err error) {
 // OldestReady is since when the longest waiting of the oldest ready jobs of a
 // queue waits; 0 = none is ready.
 func (e *Engine) OldestReady(ctx context.Context, queue string) (since job.Millis, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		list, err := v.List(store.Filter{Queues: []string{queue}, States: []job.State{job.Ready}}, oldestLook)
 		for _, j := range list {
 			if at := max(j.ReadyAt, j.Created); since == 0 || at < since {
@@ -189,7 +189,7 @@ func (e *Engine) OldestReady(ctx context.Context, queue string) (since job.Milli
 // Queue returns the settings and the depth of a queue. A queue nobody has
 // used has default settings and no jobs.
 func (e *Engine) Queue(ctx context.Context, name string) (q *job.Queue, d store.Depth, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		d = v.Depth(name)
 		q, err = queueOf(v, name)
 		return err

@@ -29,7 +29,7 @@ func (t *turnsSettled) note(j *job.Job, entry int) {
 
 // recall lets turns go on, or not, once all is settled that one call tells of: what
 // it reports has happened, whatever was paused meanwhile.
-func (r *run) recall(turns turnsSettled, out []Verdict) error {
+func (r *Tx) recall(turns turnsSettled, out []Verdict) error {
 	for _, t := range turns {
 		r.cut = nil
 		if err := r.recallTurn(t.queue, t.group); err != nil {
@@ -40,7 +40,7 @@ func (r *run) recall(turns turnsSettled, out []Verdict) error {
 	return nil
 }
 
-func (r *run) recallTurn(queue, group string) error {
+func (r *Tx) recallTurn(queue, group string) error {
 	for {
 		first, err := r.tx.Running(queue, group, 1)
 		if err != nil || len(first) == 0 {

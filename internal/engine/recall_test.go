@@ -90,7 +90,7 @@ func TestAPauseStopsATurnThatAWorkerHas(t *testing.T) { // inbox.md 10
 						before[name] = r.job(name)
 					}
 					held := r.took(leased, "a: a1 a2 a3 a4")
-					r.pass(job.Second)
+					r.Pass(job.Second)
 					r.did(s.stop(r))
 					for _, name := range []string{"a1", "a2", "a3", "a4"} {
 						r.expect(name, job.Leased) // nobody is torn out of a handler
@@ -118,11 +118,11 @@ func TestAPauseStopsATurnThatAWorkerHas(t *testing.T) { // inbox.md 10
 					}
 					if recalled == "a2" { // the rest goes on
 						r.tells(held, "a3 ok, a4 ok", "a3; a4")
-						r.pass(job.Minute)
+						r.Pass(job.Minute)
 						r.took(whole, "a: a1 a2")
 						return
 					}
-					r.pass(job.Minute)
+					r.Pass(job.Minute)
 					r.took(whole, map[bool]string{true: "a: a2 a3 a4", false: "a: a1 a2 a3 a4"}[outcome == "ok"])
 				})
 			})
@@ -180,10 +180,10 @@ func TestWhatAWorkerDidIsNotLostToAPause(t *testing.T) {
 func TestAMessageThatExpiresInATurnIsRecalled(t *testing.T) { // inbox.md 9
 	inbox(t, bothModes, func(r *rig) {
 		r.members("a1")
-		r.member("a2", func(n *engine.NewJob) { n.Job.ExpiresAt = r.clock.Wall() + job.Minute })
+		r.member("a2", func(n *engine.NewJob) { n.Job.ExpiresAt = r.Clock.Wall() + job.Minute })
 		r.members("a3")
 		held := r.took(leased, "a: a1 a2 a3")
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.tells(held, "a1 ok", "a1: a2")
 		if j := r.expect("a2", job.Dead); j.Reason != job.Expired || j.Attempts+j.Losses+j.Evictions != 0 {
 			r.Errorf("%+v", j)
@@ -215,7 +215,7 @@ func TestAHoldStopsATurn(t *testing.T) { // core.md 2
 			r.Fatalf("%+v, %v", verdicts, err)
 		}
 		r.took(whole, "")
-		r.pass(2 * job.Minute)
+		r.Pass(2 * job.Minute)
 		r.took(whole, "a: a2 a3")
 	})
 }

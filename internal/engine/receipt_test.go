@@ -48,13 +48,13 @@ func TestAReceiptOutlivesItsJobForTheWindow(t *testing.T) {
 		w.gets("a")
 		w.ok("a")
 		r.expect("a", job.None)
-		r.restart(0)
-		r.pass(job.Hour - 1)
+		r.Restart(0)
+		r.Pass(job.Hour - 1)
 		gone := newNamed("q", "a", keyed("k"), func(n *engine.NewJob) { n.Job.RetainDone = 0 })
 		if again := r.putAgain(gone)[0]; !again.Duplicate || again.ID != id || again.Job != nil {
 			r.Errorf("%+v", again)
 		}
-		r.pass(1)
+		r.Pass(1)
 		if n := r.rows(job.Receipts); n != 0 {
 			r.Errorf("%d receipts after the window", n)
 		}
@@ -144,7 +144,7 @@ func TestTwinKeysInOneCallAreOneJob(t *testing.T) {
 func TestReceiptsSurviveAPowerCut(t *testing.T) { // I5
 	scenario(t, func(r *rig) {
 		id := r.put("q", "a", keyed("k"))
-		r.powerCut()
+		r.PowerCut()
 		if again := r.putAgain(newNamed("q", "a", keyed("k")))[0]; !again.Duplicate || again.ID != id {
 			r.Errorf("%+v", again)
 		}

@@ -18,14 +18,14 @@ const recoverMax = 2000
 // new start number, new blocks of numbers, what else begins, and no lease of
 // an anonymous stream (core.md section 4). Named holders and unary leases get
 // the re-attach window from now, and their timeouts go on (docs/adr/0003).
-func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
+func (e *Engine) recover(ctx context.Context, begin func(*Tx) error) error {
 	c := &e.core
 	c.holders, c.hungry, c.leases, c.emptied, c.streams = map[string]*holder{}, hungry{}, 0, nil, [3]int{}
 	c.roster, c.rosterUsed, c.preemptAt, c.over = nil, false, 0, nil
 	var stale, kept []string
 	anchor := rule.Anchor{Window: e.opts.Reattach}
 	starts := c.start == 0 // else the steady clock runs on
-	err := e.recoverStep(ctx, func(r *run) error {
+	err := e.recoverStep(ctx, func(r *Tx) error {
 		stale, kept = nil, nil
 		if err := r.reserve(); err != nil {
 			return err
@@ -72,7 +72,7 @@ func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 	}
 	for _, name := range stale {
 		for more := true; more && err == nil; {
-			err = e.recoverStep(ctx, func(r *run) error {
+			err = e.recoverStep(ctx, func(r *Tx) error {
 				ids, err := r.tx.Held(name)
 				if err != nil {
 					return err
@@ -84,15 +84,15 @@ func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 	}
 	for names := range slices.Chunk(kept, tickMax) {
 		if err == nil {
-			err = e.recoverStep(ctx, func(r *run) error { return r.carry(names, &anchor) })
+			err = e.recoverStep(ctx, func(r *Tx) error { return r.carry(names, &anchor) })
 		}
 	}
 	if err == nil && starts { // after the last lease: a crash before that shifts again, up to the whole timeout
-		err = e.recoverStep(ctx, func(r *run) error {
+		err = e.recoverStep(ctx, func(r *Tx) error {
 			if anchor.Shift != 0 {
 				r.noteSkew(0)
 			}
-			return r.carryLocks(anchor.Shift) // with the skew, so that none is shifted twice
+			return e.parts.restart(r, anchor.Shift) // with the skew, so that none is shifted twice
 		})
 	}
 	if err != nil {
@@ -107,7 +107,7 @@ func (e *Engine) recover(ctx context.Context, begin func(*run) error) error {
 
 // skew is how far the date was ahead of the steady clock when that was last
 // written down.
-func (r *run) skew() (job.Millis, error) {
+func (r *Tx) skew() (job.Millis, error) {
 	row, err := r.tx.Row(job.Reserves, skewName)
 	if n, ok := row.(*job.Reserve); ok {
 		return job.Millis(n.Next), err
@@ -118,7 +118,7 @@ func (r *run) skew() (job.Millis, error) {
 // carry takes the leases of holders over a start: their ends move to the new
 // steady clock, and nobody is blamed for what could not be heard while the
 // server was away.
-func (r *run) carry(names []string, anchor *rule.Anchor) error {
+func (r *Tx) carry(names []string, anchor *rule.Anchor) error {
 	for _, name := range names {
 		ids, err := r.tx.Held(name)
 		if err != nil {
@@ -137,7 +137,7 @@ func (r *run) carry(names []string, anchor *rule.Anchor) error {
 	return nil
 }
 
-func (r *run) carryJob(j *job.Job, holder string, anchor *rule.Anchor) error {
+func (r *Tx) carryJob(j *job.Job, holder string, anchor *rule.Anchor) error {
 	r.doing.job = j.ID
 	v, err := r.view(j, j.Queue, j.Group)
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *run) carryJob(j *job.Job, holder string, anchor *rule.Anchor) error {
 }
 
 // recoverStep runs one transaction and waits until it is durable.
-func (e *Engine) recoverStep(ctx context.Context, f func(*run) error) error {
+func (e *Engine) recoverStep(ctx context.Context, f func(*Tx) error) error {
 	c := &e.core
 	if c.ids == nil {
 		c.ids = job.NewIDs(job.ID{}, e.rnd)
@@ -189,7 +189,7 @@ func (e *Engine) recoverStep(ctx context.Context, f func(*run) error) error {
 	return err
 }
 
-func (r *run) recoverWith(f func(*run) error) error {
+func (r *Tx) recoverWith(f func(*Tx) error) error {
 	if len(r.c.faults.jobs) > 0 {
 		if err := r.duty(dutyAside, r.rejectFaulty); err != nil {
 			return err
@@ -213,7 +213,7 @@ func (r *run) recoverWith(f func(*run) error) error {
 }
 
 // reserve draws the number of this start and the first block of positions.
-func (r *run) reserve() error {
+func (r *Tx) reserve() error {
 	next := func(name string, step int64) (int64, error) {
 		row, err := r.tx.Row(job.Reserves, name)
 		if err != nil {
@@ -259,9 +259,9 @@ func (r *run) reserve() error {
 // configure writes the settings of configured queues, all of them: what was
 // changed live lasts until then, holds and forced breakers beyond it. Healing
 // leaves them alone: an operator may have changed them since the start.
-func (r *run) configure() error { return r.configureQueues(r.e.opts.Queues) }
+func (r *Tx) configure() error { return r.configureQueues(r.e.opts.Queues) }
 
-func (r *run) configureQueues(list []*job.Queue) error {
+func (r *Tx) configureQueues(list []*job.Queue) error {
 	for _, q := range list {
 		row, err := r.tx.Row(job.Queues, q.Name)
 		if err != nil {
@@ -289,7 +289,7 @@ func (r *run) configureQueues(list []*job.Queue) error {
 }
 
 // restartHolders gives named holders the full re-attach window.
-func (r *run) restartHolders() error {
+func (r *Tx) restartHolders() error {
 	for after := ""; ; {
 		rows, err := r.tx.Rows(job.Holders, after, tickMax)
 		if err != nil || len(rows) == 0 {
@@ -310,7 +310,7 @@ func (r *run) restartHolders() error {
 }
 
 // restartThrottles moves their timers to the steady clock of this start.
-func (r *run) restartThrottles(shift job.Millis) error {
+func (r *Tx) restartThrottles(shift job.Millis) error {
 	for after := ""; ; {
 		rows, err := r.tx.Rows(job.Throttles, after, tickMax)
 		if err != nil || len(rows) == 0 {
@@ -323,7 +323,7 @@ func (r *run) restartThrottles(shift job.Millis) error {
 			if err != nil {
 				return err
 			}
-			if err := r.tx.Set(rule.CarryThrottle(breakerOf(q, t.Group), t, shift, r.moment())); err != nil {
+			if err := r.tx.Set(rule.CarryThrottle(breakerOf(q, t.Group), t, shift, r.Moment())); err != nil {
 				return err
 			}
 		}
@@ -397,7 +397,7 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 		}
 		c.crons += len(rows)
 	}
-	if err := c.loadLocks(v); err != nil {
+	if err := e.parts.load(v); err != nil {
 		return err
 	}
 	holders, err := v.Holders()

@@ -70,7 +70,7 @@ func (e *Engine) StartReplay(ctx context.Context, ask job.Replay, judge Judge) (
 		}
 	}
 	var out *job.Replay
-	err = e.do(ctx, 0, func(r *run) error {
+	err = e.do(ctx, 0, func(r *Tx) error {
 		if err := r.replayRoom(); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (e *Engine) StartReplay(ctx context.Context, ask job.Replay, judge Judge) (
 		row.At, row.Next = r.steady, r.steady
 		row.Progress, row.Finished, row.Cursor = job.Running, 0, job.ID{}
 		out = &row
-		if err := r.audit(row.By, row.Action.String(), row.ID.String(), row.Total); err != nil {
+		if err := r.Audit(row.By, row.Action.String(), row.ID.String(), row.Total); err != nil {
 			return err
 		}
 		return r.tx.Set(&row)
@@ -91,7 +91,7 @@ func (e *Engine) StartReplay(ctx context.Context, ask job.Replay, judge Judge) (
 }
 
 // replayRoom makes room for one more replay, or refuses it.
-func (r *run) replayRoom() error {
+func (r *Tx) replayRoom() error {
 	rows, err := r.tx.Rows(job.Replays, "", replaysMax)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (r *run) replayRoom() error {
 
 // Replays returns up to n runs, newest first, those before one if that is given.
 func (e *Engine) Replays(ctx context.Context, before job.ID, n int) (list []*job.Replay, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		rows, err := v.Rows(job.Replays, "", replaysMax)
 		for i := len(rows) - 1; i >= 0 && len(list) < n; i-- {
 			if p := rows[i].(*job.Replay); before.IsZero() || p.ID.Before(before) {
@@ -130,7 +130,7 @@ func (e *Engine) Replays(ctx context.Context, before job.ID, n int) (list []*job
 
 // Replay returns one run, or NotFound.
 func (e *Engine) Replay(ctx context.Context, id job.ID) (p *job.Replay, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		p, err = replayOf(v, id)
 		return err
 	})
@@ -152,7 +152,7 @@ func replayOf(v store.Reader, id job.ID) (*job.Replay, error) {
 // refused with WrongState.
 func (e *Engine) CancelReplay(ctx context.Context, id job.ID, by job.Actor) (*job.Replay, error) {
 	var out *job.Replay
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		p, err := replayOf(r.tx, id)
 		if err != nil {
 			return err
@@ -171,9 +171,9 @@ func (e *Engine) CancelReplay(ctx context.Context, id job.ID, by job.Actor) (*jo
 }
 
 // endReplay writes a run that is over.
-func (r *run) endReplay(p *job.Replay, how job.Progress, by job.Actor) error {
+func (r *Tx) endReplay(p *job.Replay, how job.Progress, by job.Actor) error {
 	p.Progress, p.Finished, p.At, p.Next = how, r.now, r.steady, r.steady.Add(replayKeep)
-	if err := r.audit(by, p.Action.String()+" "+how.String(), p.ID.String(), p.Done); err != nil {
+	if err := r.Audit(by, p.Action.String()+" "+how.String(), p.ID.String(), p.Done); err != nil {
 		return err
 	}
 	return r.tx.Set(p)
@@ -182,7 +182,7 @@ func (r *run) endReplay(p *job.Replay, how job.Progress, by job.Actor) error {
 // advance is one step of a run: jobs and progress in one transaction, so a
 // crash undoes both or none. It does not wait for the disk: what a power cut
 // takes back it does again.
-func (r *run) advance(old *job.Replay) error {
+func (r *Tx) advance(old *job.Replay) error {
 	if old.Progress != job.Running {
 		return r.tx.Unset(job.Replays, old.Key())
 	}
@@ -239,7 +239,7 @@ func nextIDs(p *job.Replay) (find *job.Selection, rest []job.ID) {
 }
 
 // replayOne does to one dead job what the run does, if it is selected.
-func (r *run) replayOne(p *job.Replay, find *job.Selection, j *job.Job) error {
+func (r *Tx) replayOne(p *job.Replay, find *job.Selection, j *job.Job) error {
 	ok, _, err := selected(r.tx, find, j)
 	if err != nil || !ok || j.DiedAt > p.Created {
 		return err
@@ -267,7 +267,7 @@ func (r *run) replayOne(p *job.Replay, find *job.Selection, j *job.Job) error {
 }
 
 // resumeReplays lets the runs of the last start go on, on the clock of this one.
-func (r *run) resumeReplays() error {
+func (r *Tx) resumeReplays() error {
 	rows, err := r.tx.Rows(job.Replays, "", replaysMax)
 	if err != nil {
 		return err

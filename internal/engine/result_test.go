@@ -36,7 +36,7 @@ func (r *rig) made(name, want string) {
 // bodies counts what is kept.
 func (r *rig) bodies(refs ...job.ID) (n int) {
 	r.Helper()
-	list, err := r.mem.Payloads(refs...)
+	list, err := r.Mem.Payloads(refs...)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -61,12 +61,12 @@ func TestAResultIsKeptWithTheDoneJob(t *testing.T) { // core.md section 7
 			if got, err := r.Result(r.job("c")); got != nil || err != nil {
 				r.Errorf("of a job that runs: %q, %v", got, err)
 			}
-			r.powerCut()
+			r.PowerCut()
 			r.made("a", result)
-			r.restart(job.Second)
+			r.Restart(job.Second)
 			r.made("a", result)
 			ref := r.job("a").Result().Ref
-			r.pass(job.Hour)
+			r.Pass(job.Hour)
 			r.expect("a", job.None)
 			if r.bodies(ref) != 0 {
 				r.Error("the retention is over, and the result is there")
@@ -84,7 +84,7 @@ func TestAJobWithoutRetentionTakesItsResultWithIt(t *testing.T) {
 			r.Errorf("%+v", v)
 		}
 		r.expect("a", job.None) // that no payload without a job stayed is looked at in the end
-	}, func(r *rig) { r.opts.Server.RetainDone = 0 })
+	}, func(r *rig) { r.Opts.Server.RetainDone = 0 })
 }
 
 func TestWhoeverDeletesTheJobHasCollectedItsResult(t *testing.T) {
@@ -145,7 +145,7 @@ func TestALateOKBringsItsResult(t *testing.T) { // core.md section 4
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")
 		d := r.lease(engine.LeaseOptions{Max: 1, For: job.Second}, "a")["a"]
-		r.pass(2 * job.Second)
+		r.Pass(2 * job.Second)
 		r.expect("a", job.Ready)
 		r.settle(d, job.OK, makes(`"late"`))
 		r.made("a", `"late"`)
@@ -187,11 +187,11 @@ func TestAResultKeepsWhatElseTheJobCarries(t *testing.T) {
 // anew, and in which nothing is left in the end.
 func inADirectory(r *rig) {
 	fs, shut := vfs.NewMem(), func() error { return nil }
-	r.around = func(store.Store) store.Store {
+	r.Around = func(store.Store) store.Store {
 		if err := shut(); err != nil {
 			r.Fatal(err)
 		}
-		st, err := embedded.Open(embedded.Options{Dir: "data", FS: fs, Now: r.clock.Wall})
+		st, err := embedded.Open(embedded.Options{Dir: "data", FS: fs, Now: r.Clock.Wall})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -241,7 +241,7 @@ func TestResultsOfAllSizesAreCollectedAlike(t *testing.T) {
 							g.Errorf("%s made %d bytes, kept as %+v", name, len(want), kept)
 						}
 					}
-					g.restart(job.Second)
+					g.Restart(job.Second)
 				}
 				g.ack("s", last)
 				for name := range results {

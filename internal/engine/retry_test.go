@@ -23,9 +23,9 @@ func TestAFailedJobIsGivenOutAgainExactlyWhenItsWaitIsOver(t *testing.T) { // I6
 			if v.State != job.Scheduled || v.Job.ReadyAt != r.Now()+delay {
 				r.Fatalf("%+v", v)
 			}
-			r.pass(delay - 1)
+			r.Pass(delay - 1)
 			w.gets()
-			r.pass(1)
+			r.Pass(1)
 			w.gets("a")
 		}
 	})
@@ -37,11 +37,11 @@ func TestAScheduledJobIsGivenOutExactlyAtItsDueTime(t *testing.T) { // I6
 		r.put("q", "later", due(r.Now()+job.Hour))
 		r.put("q", "soon", due(r.Now()+1))
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		w.gets("soon")
-		r.pass(job.Hour - 2)
+		r.Pass(job.Hour - 2)
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		w.gets("later")
 	})
 }
@@ -52,7 +52,7 @@ func TestADeadJobKeepsItsErrorsAndLeavesAfterItsRetention(t *testing.T) { // I9,
 		w := r.anonymous(1)
 		w.gets("a")
 		w.fail("a", func(s *engine.Settle) { s.Failure.Message = "first" })
-		r.pass(10)
+		r.Pass(10)
 		w.gets("a")
 		v := w.fail("a", func(s *engine.Settle) { s.Failure.Message = "second" })
 		if v.State != job.Dead || v.Job.Reason != job.Exhausted {
@@ -64,9 +64,9 @@ func TestADeadJobKeepsItsErrorsAndLeavesAfterItsRetention(t *testing.T) { // I9,
 		if got := r.messages("a", true); !slices.Equal(got, []string{"second", "first"}) {
 			r.Errorf("latest first: %v", got)
 		}
-		r.pass(7*job.Day - 1)
+		r.Pass(7*job.Day - 1)
 		r.expect("a", job.Dead)
-		r.pass(1)
+		r.Pass(1)
 		r.expect("a", job.None)
 		if s := r.stats(); s.Died != 1 || s.Failed != 2 || s.Purged != 1 {
 			r.Errorf("%+v", s)
@@ -107,14 +107,14 @@ func TestAWorkersOwnTimeIsKeptToTheMillisecond(t *testing.T) { // core.md sectio
 		w := r.anonymous(1)
 		w.gets("a")
 		w.fail("a", func(s *engine.Settle) { s.RetryIn = 77 })
-		r.pass(76)
+		r.Pass(76)
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		w.gets("a")
 		w.fail("a", func(s *engine.Settle) { s.RetryAt, s.RetryAfter = r.Now()+5, 9 }) // too short for a jitter
-		r.pass(8)
+		r.Pass(8)
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		w.gets("a")
 		w.fail("a")
 		r.expect("a", job.Dead)
@@ -129,9 +129,9 @@ func TestAReleasedJobComesBackUnchargedAtOnceOrAfterItsDelay(t *testing.T) { // 
 		r.settle(w.held["a"], job.Released)
 		w.gets("a")
 		r.settle(w.held["a"], job.Released, func(s *engine.Settle) { s.Delay = 30 })
-		r.pass(29)
+		r.Pass(29)
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		w.gets("a")
 		if j := r.job("a"); j.Attempts != 0 || j.Evictions != 2 || j.Deliveries != 3 {
 			r.Errorf("%+v", j)
@@ -160,16 +160,16 @@ func TestARunTimeoutIsChargedExactlyAtItsTime(t *testing.T) { // core.md section
 		r.put("q", "a", limited(1, wait(10)))
 		w := r.anonymous(2)
 		w.gets("a")
-		r.pass(90*job.Second - 1)
+		r.Pass(90*job.Second - 1)
 		r.expect("a", job.Leased)
-		r.pass(1)
+		r.Pass(1)
 		if j := r.expect("a", job.Scheduled); j.Attempts != 1 || j.Losses != 0 {
 			r.Errorf("%+v", j)
 		}
 		r.refused(job.Superseded, engine.Settle{ID: r.ids["a"], Token: w.held["a"].Lease.Token})
-		r.pass(10)
+		r.Pass(10)
 		w.gets("a")
-		r.pass(90 * job.Second)
+		r.Pass(90 * job.Second)
 		if j := r.expect("a", job.Dead); j.Reason != job.Exhausted || j.Attempts != 2 {
 			r.Errorf("%+v", j)
 		}
@@ -182,14 +182,14 @@ func TestTheRunTimeoutCountsFromTheStartTheHolderTells(t *testing.T) { // core.m
 		r.puts("q", "a")
 		w := r.anonymous(1)
 		w.gets("a")
-		r.pass(299)
+		r.Pass(299)
 		v, err := r.Extend(r.Context(), []engine.Extension{{ID: r.ids["a"], Token: w.held["a"].Lease.Token, Started: true}})
 		if err != nil || v[0].Err != nil {
 			r.Fatal(v, err)
 		}
-		r.pass(999)
+		r.Pass(999)
 		r.expect("a", job.Leased)
-		r.pass(1)
+		r.Pass(1)
 		if j := r.expect("a", job.Scheduled); j.Attempts != 1 {
 			r.Errorf("%+v", j)
 		}
@@ -203,9 +203,9 @@ func TestALeaseThatIsNotStartedInTimeIsReturnedUncharged(t *testing.T) { // core
 		w := r.anonymous(1)
 		w.gets("a")
 		first := w.held["a"].Lease.Token
-		r.pass(299)
+		r.Pass(299)
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		w.gets("a")
 		if j := r.job("a"); j.Attempts != 0 || j.Losses != 0 || w.held["a"].Lease.Token == first {
 			r.Errorf("%+v", j)
@@ -218,10 +218,10 @@ func TestAJobThatWasNotStartedInTimeExpiresExactlyThen(t *testing.T) { // core.m
 		expires := func(n *engine.NewJob) { n.Job.ExpiresAt = r.Now() + 50 }
 		r.put("q", "ready", expires)
 		r.put("q", "scheduled", expires, due(r.Now()+job.Hour))
-		r.pass(49)
+		r.Pass(49)
 		r.expect("ready", job.Ready)
 		r.expect("scheduled", job.Scheduled)
-		r.pass(1)
+		r.Pass(1)
 		for _, name := range []string{"ready", "scheduled"} {
 			if j := r.expect(name, job.Dead); j.Reason != job.Expired {
 				r.Errorf("%s died of %s", name, j.Reason)
@@ -242,7 +242,7 @@ func TestExpiryDoesNotStopARunButAFailureAfterItIsDead(t *testing.T) { // core.m
 		r.put("q", "c", expires)
 		w := r.anonymous(3)
 		w.gets("a", "b", "c")
-		r.pass(60)
+		r.Pass(60)
 		w.ok("a")
 		if v := w.fail("b"); v.State != job.Dead || v.Job.Reason != job.Expired {
 			r.Errorf("%+v", v)
@@ -263,7 +263,7 @@ func TestADoneJobLeavesAtOnceWithoutRetentionAndItsPayloadToo(t *testing.T) { //
 			r.Errorf("%+v", v)
 		}
 		r.expect("a", job.None)
-		if body, err := store.Payload(r.mem, r.ids["a"]); body != nil || err != nil {
+		if body, err := store.Payload(r.Mem, r.ids["a"]); body != nil || err != nil {
 			r.Errorf("its payload is still there: %q, %v", body, err)
 		}
 	})
@@ -275,7 +275,7 @@ func TestATerminalJobPastItsRetentionIsNotSeenEvenBeforeItIsTakenAway(t *testing
 		w := r.anonymous(1)
 		w.gets("a")
 		w.ok("a")
-		r.clock.step.Store(int64(2 * job.Hour)) // purging waits for clock_guard after the step
+		r.Clock.Step.Store(int64(2 * job.Hour)) // purging waits for clock_guard after the step
 		r.puts("q", "b")
 		if _, _, err := r.Get(r.Context(), r.ids["a"]); job.KindOf(err) != job.NotFound {
 			r.Errorf("read: %v", err)
@@ -317,9 +317,9 @@ func TestAFailureInsideGraceIsCountedWhoeverTellsIt(t *testing.T) { // core.md s
 		w := r.named("w", 1)
 		w.gets("a")
 		w.fail("a")
-		r.pass(6 * job.Second)
+		r.Pass(6 * job.Second)
 		w.gets("a")
-		r.pass(10) // the clock: the run took too long
+		r.Pass(10) // the clock: the run took too long
 		if j, n := r.expect("a", job.Scheduled), r.stats().Suppressed; j.Suppressed != 2 || n != 2 || j.Attempts != 0 {
 			r.Fatalf("%d in the counters, want 2; %+v", n, j)
 		}

@@ -4,142 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
-	"github.com/reprisehq/reprise/internal/store/mem"
 )
 
-// rig is an engine on a store in memory, in a bubble of fake time: nothing
-// waits by the clock, and every time is exact.
+// rig is an engine, and the jobs that were put by name.
 type rig struct {
-	*testing.T
-	*engine.Engine
-	mem     *mem.Store
-	around  func(store.Store) store.Store // what stands between engine and store
-	opts    engine.Options
-	clock   *clock
-	free    atomic.Int64 // of 1000 bytes of disk
-	names   map[job.ID]string
-	ids     map[string]job.ID
-	stopped bool
-	twice   bool   // the store runs every transaction twice
-	seed    uint64 // of what an injected failure keeps
+	*enginetest.Rig
+	names map[job.ID]string
+	ids   map[string]job.ID
 }
 
-var quiet = slog.New(slog.DiscardHandler)
+var quiet = enginetest.Quiet
 
-// clock is the fake time of the bubble; the date can be made to step, and the
-// process to have stood still. Every start anchors the steady time anew.
-type clock struct {
-	start                 time.Time
-	step, stood, anchored atomic.Int64
-}
+func dice(seed uint64) *rand.Rand { return enginetest.Dice(seed) }
 
-func (c *clock) Wall() job.Millis {
-	return job.Millis(time.Now().UnixMilli() + c.step.Load() + c.stood.Load())
-}
-
-func (c *clock) Steady() job.Millis {
-	return job.Millis(c.start.UnixMilli() + time.Since(c.start).Milliseconds() + c.stood.Load() + c.anchored.Load())
-}
-
-// scenario runs f with an engine. Afterwards it stops the engine, looks at
-// the store, and fails if any goroutine is left.
 func scenario(t *testing.T, f func(r *rig), edits ...func(*rig)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		r := &rig{
-			T: t, clock: &clock{start: time.Now()}, names: map[job.ID]string{}, ids: map[string]job.ID{},
-			opts:   engine.Options{Server: rule.DefaultServer(), Reattach: 30 * job.Second},
-			around: func(s store.Store) store.Store { return s }, twice: true, seed: 1,
-		}
-		r.opts.Server.RetainDone = job.Hour
-		r.free.Store(1000)
-		for _, edit := range edits {
-			edit(r)
-		}
-		r.mem = mem.Open(mem.Options{
-			Now: r.clock.Wall, Twice: r.twice, Rand: dice(r.seed),
-			Free: func() (int64, int64) { return r.free.Load(), 1000 },
-		})
-		r.start()
-		r.Cleanup(func() { // also when the scenario failed half way
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
-			_ = r.Stop(ctx)
-		})
-		f(r)
-		r.stop()
-		if err := r.mem.Check(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// start begins a new life of the server on the same store.
-func (r *rig) start() {
-	r.Helper()
-	r.clock.anchored.Store(r.clock.step.Load())
-	var mu sync.Mutex
-	src := rand.New(rand.NewPCG(7, uint64(r.clock.Wall())))
-	rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
-	r.Engine = engine.New(r.around(r.mem), r.clock, rnd, quiet, r.opts)
-	if err := r.Start(r.Context()); err != nil {
-		r.Fatal(err)
+	r := &rig{names: map[job.ID]string{}, ids: map[string]job.ID{}}
+	var set []func(*enginetest.Rig)
+	for _, edit := range edits {
+		set = append(set, func(in *enginetest.Rig) { r.Rig = in; edit(r) })
 	}
-	r.stopped = false
-}
-
-func (r *rig) stop() {
-	r.Helper()
-	if r.stopped {
-		return
-	}
-	r.stopped = true
-	if err := r.Stop(r.Context()); err != nil {
-		r.Fatal(err)
-	}
-}
-
-func (r *rig) restart(away job.Millis) {
-	r.Helper()
-	r.stop()
-	r.pass(away)
-	r.start()
-}
-
-// powerCut ends the server without a word and begins a new life.
-func (r *rig) powerCut() {
-	r.Helper()
-	r.mem.PowerCut(dice(3))
-	dead, done := r.Engine, make(chan struct{})
-	go func() { _ = dead.Stop(context.Background()); close(done) }()
-	<-done
-	if err := r.mem.Reopen(r.Context()); err != nil {
-		r.Fatal(err)
-	}
-	r.start()
-}
-
-// pass lets time go by, and then everything settle.
-func (r *rig) pass(span job.Millis) {
-	synctest.Wait()
-	if span > 0 {
-		<-time.After(time.Duration(span) * time.Millisecond)
-	}
-	synctest.Wait()
+	enginetest.Scenario(t, func(in *enginetest.Rig) { r.Rig = in; f(r) }, set...)
 }
 
 // put takes one job in; its payload is its name.
@@ -411,7 +308,7 @@ func (r *rig) operate(name string, c rule.Command) engine.Verdict {
 // rows counts the rows of a table.
 func (r *rig) rows(t job.Table) (n int) {
 	r.Helper()
-	err := r.mem.View(r.Context(), func(v store.Reader) error {
+	err := r.Mem.View(r.Context(), func(v store.Reader) error {
 		list, err := v.Rows(t, "", 1000)
 		n = len(list)
 		return err
@@ -425,7 +322,7 @@ func (r *rig) rows(t job.Table) (n int) {
 // gateOf reads the row of a group; blank if it has none.
 func (r *rig) gateOf(queue, group string) (g job.Gate) {
 	r.Helper()
-	err := r.mem.View(r.Context(), func(v store.Reader) error {
+	err := r.Mem.View(r.Context(), func(v store.Reader) error {
 		row, err := v.Row(job.Gates, job.GateKey(queue, group))
 		if known, ok := row.(*job.Gate); ok {
 			g = *known
@@ -438,13 +335,11 @@ func (r *rig) gateOf(queue, group string) (g job.Gate) {
 	return g
 }
 
-func dice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
-
 // recovered lets the engine open its store again after a failure.
 func (r *rig) recovered() {
 	r.Helper()
 	for range 100 {
-		if r.pass(250); r.Ready() == nil {
+		if r.Pass(250); r.Ready() == nil {
 			return
 		}
 	}

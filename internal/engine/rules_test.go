@@ -110,9 +110,9 @@ func TestARuleHoldsAQueueUntilItsTimeAndThenTheRestGoesOn(t *testing.T) { // ret
 		if err != nil || q.HoldUntil < r.Now()+100*job.Second || q.HoldUntil > r.Now()+110*job.Second {
 			r.Fatalf("held until %d, now %d, %v", q.HoldUntil, r.Now(), err)
 		}
-		r.pass(q.HoldUntil - r.Now() - 1)
+		r.Pass(q.HoldUntil - r.Now() - 1)
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		if got := w.read(); len(got) != 1 {
 			r.Fatalf("after the hold %v", got)
 		}
@@ -182,7 +182,7 @@ func TestThePolicyOfAJobIsToldAsItHoldsNow(t *testing.T) { // retry.md section 1
 		if p = told(); p.From.Curve != rule.FromDoor || p.Retry.Curve.Delay != job.Minute {
 			r.Errorf("%+v", p)
 		}
-	}, func(r *rig) { r.opts.Server.Doors[job.DoorJobs] = &job.Retry{Curve: wait(job.Minute)} })
+	}, func(r *rig) { r.Opts.Server.Doors[job.DoorJobs] = &job.Retry{Curve: wait(job.Minute)} })
 }
 
 func TestADoorHasIdempotencyKeysOfItsOwn(t *testing.T) { // core.md section 7

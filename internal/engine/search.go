@@ -54,7 +54,7 @@ func (e *Engine) Each(ctx context.Context, s Search, f func(Listed) (more bool, 
 	for more := true; more; {
 		var page []Listed
 		var err error
-		err = e.view(ctx, func(v store.Reader) error {
+		err = e.View(ctx, func(v store.Reader) error {
 			s.Filter.Alive = v.Now()
 			page, more, err = s.look(v)
 			return err

@@ -158,14 +158,14 @@ func TestARunByPayloadsHasTheJobsItsJudgeChose(t *testing.T) {
 			r.Fatalf("a run without jobs left %d dead", n)
 		}
 		id := start(job.Replay{Rate: 1000}, named(chosen))
-		r.pass(300)
-		r.restart(0)
-		r.pass(3 * job.Second)
+		r.Pass(300)
+		r.Restart(0)
+		r.Pass(3 * job.Second)
 		r.ends(id, int64(want), 0, 0, 0)
 		for _, name := range all {
 			if state := r.job(name).State; (state == job.Ready) != chosen(name) {
 				r.Fatalf("%s is %s", name, state)
 			}
 		}
-	}, func(r *rig) { r.opts.Server.RetainDead = job.Day })
+	}, func(r *rig) { r.Opts.Server.RetainDead = job.Day })
 }

@@ -40,7 +40,7 @@ type SessionState struct {
 
 // OpenSession makes a session; Exists if its name is that of a queue in use.
 func (e *Engine) OpenSession(ctx context.Context, n NewSession, by job.Actor) (SessionState, error) {
-	return e.session(ctx, func(r *run) (*job.Session, error) {
+	return e.session(ctx, func(r *Tx) (*job.Session, error) {
 		q := n.Queue
 		if q.Grid == nil {
 			return nil, job.Errorf(job.Invalid, "a session needs grid settings")
@@ -72,7 +72,7 @@ func (e *Engine) OpenSession(ctx context.Context, n NewSession, by job.Actor) (S
 		if err := r.joinShares(s, &q); err != nil {
 			return nil, err
 		}
-		return s, r.audit(by, "open session", subjectSession(q.Name), 0)
+		return s, r.Audit(by, "open session", subjectSession(q.Name), 0)
 	})
 }
 
@@ -84,7 +84,7 @@ func subjectSession(name string) string { return "session " + name }
 // ChangeSession changes the settings of a session; edit may run twice, and
 // gets a copy of Grid of its own.
 func (e *Engine) ChangeSession(ctx context.Context, name string, edit func(*job.Queue) error, by job.Actor) (SessionState, error) {
-	return e.session(ctx, func(r *run) (*job.Session, error) {
+	return e.session(ctx, func(r *Tx) (*job.Session, error) {
 		s, err := r.liveSession(name)
 		if err != nil {
 			return nil, err
@@ -121,7 +121,7 @@ func (e *Engine) ChangeSession(ctx context.Context, name string, edit func(*job.
 // CloseSession ends the submitting: the session is over when its last task is.
 // Closing it again changes nothing.
 func (e *Engine) CloseSession(ctx context.Context, name string, by job.Actor) (SessionState, error) {
-	return e.session(ctx, func(r *run) (*job.Session, error) {
+	return e.session(ctx, func(r *Tx) (*job.Session, error) {
 		old, err := r.heardSession(name)
 		if err != nil || old.State != job.SessionOpen {
 			return old, err
@@ -130,7 +130,7 @@ func (e *Engine) CloseSession(ctx context.Context, name string, by job.Actor) (S
 		s.State, s.Closed = job.SessionClosed, r.now
 		r.tx.Durable()
 		r.changeSession(&s)
-		return &s, r.audit(by, "close session", subjectSession(name), 0)
+		return &s, r.Audit(by, "close session", subjectSession(name), 0)
 	})
 }
 
@@ -138,7 +138,7 @@ func (e *Engine) CloseSession(ctx context.Context, name string, by job.Actor) (S
 // one is told. The clock does it, piece by piece, also after a restart. One that
 // is over stays as it is.
 func (e *Engine) CancelSession(ctx context.Context, name, why string, by job.Actor) (SessionState, error) {
-	return e.session(ctx, func(r *run) (*job.Session, error) {
+	return e.session(ctx, func(r *Tx) (*job.Session, error) {
 		s, err := r.aSession(name)
 		if err != nil || s.State >= job.SessionCancelling {
 			return s, err
@@ -150,14 +150,14 @@ func (e *Engine) CancelSession(ctx context.Context, name, why string, by job.Act
 		if s, err = r.cancelSession(s, told); err != nil {
 			return nil, err
 		}
-		return s, r.audit(by, "cancel session", subjectSession(name), s.Open())
+		return s, r.Audit(by, "cancel session", subjectSession(name), s.Open())
 	})
 }
 
 // byPerson begins what is said of a session that somebody cancelled, and not we.
 const byPerson = "by "
 
-func (r *run) cancelSession(old *job.Session, why string) (*job.Session, error) {
+func (r *Tx) cancelSession(old *job.Session, why string) (*job.Session, error) {
 	s := *old
 	if s.State = job.SessionCancelling; s.Closed == 0 {
 		s.Closed = r.now
@@ -175,7 +175,7 @@ func (r *run) cancelSession(old *job.Session, why string) (*job.Session, error) 
 // DeleteSession forgets a session that is over, with its tasks and their
 // results. The clock does it, piece by piece.
 func (e *Engine) DeleteSession(ctx context.Context, name string, by job.Actor) error {
-	_, err := e.session(ctx, func(r *run) (*job.Session, error) {
+	_, err := e.session(ctx, func(r *Tx) (*job.Session, error) {
 		old, err := r.aSession(name)
 		if err != nil {
 			return nil, err
@@ -187,20 +187,20 @@ func (e *Engine) DeleteSession(ctx context.Context, name string, by job.Actor) e
 		s.Dropped = true
 		r.tx.Durable()
 		r.changeSession(&s)
-		return &s, r.audit(by, "delete session", subjectSession(name), s.Submitted)
+		return &s, r.Audit(by, "delete session", subjectSession(name), s.Submitted)
 	})
 	return err
 }
 
 // Session returns one session, or NotFound.
 func (e *Engine) Session(ctx context.Context, name string) (SessionState, error) {
-	return e.session(ctx, func(r *run) (*job.Session, error) { return r.aSession(name) })
+	return e.session(ctx, func(r *Tx) (*job.Session, error) { return r.aSession(name) })
 }
 
 // Sessions lists up to n sessions by name, those behind after.
 func (e *Engine) Sessions(ctx context.Context, after string, n int) ([]SessionState, error) {
 	var out []SessionState
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		rows, err := r.tx.Rows(job.Sessions, after, n)
 		out = make([]SessionState, 0, len(rows))
 		for _, row := range rows {
@@ -222,9 +222,9 @@ func (e *Engine) Sessions(ctx context.Context, after string, n int) ([]SessionSt
 	return out, nil
 }
 
-func (e *Engine) session(ctx context.Context, f func(*run) (*job.Session, error)) (SessionState, error) {
+func (e *Engine) session(ctx context.Context, f func(*Tx) (*job.Session, error)) (SessionState, error) {
 	var out SessionState
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		s, err := f(r)
 		if err != nil {
 			return err
@@ -238,7 +238,7 @@ func (e *Engine) session(ctx context.Context, f func(*run) (*job.Session, error)
 	return out, nil
 }
 
-func (r *run) sessionState(s *job.Session) (SessionState, error) {
+func (r *Tx) sessionState(s *job.Session) (SessionState, error) {
 	shown, d := *s, r.tx.Depth(s.Name)
 	q, err := r.queue(s.Name)
 	if err != nil {
@@ -252,7 +252,7 @@ func (r *run) sessionState(s *job.Session) (SessionState, error) {
 }
 
 // aSession returns a session, or NotFound.
-func (r *run) aSession(name string) (*job.Session, error) {
+func (r *Tx) aSession(name string) (*job.Session, error) {
 	if s := r.sessions[name]; s != nil {
 		return s, nil
 	}
@@ -267,7 +267,7 @@ func (r *run) aSession(name string) (*job.Session, error) {
 }
 
 // liveSession returns a session that is not over and not about to be.
-func (r *run) liveSession(name string) (*job.Session, error) {
+func (r *Tx) liveSession(name string) (*job.Session, error) {
 	s, err := r.aSession(name)
 	if err == nil && s.State >= job.SessionCancelling {
 		return nil, job.Errorf(job.WrongState, "session %q is %s", name, s.State)
@@ -277,7 +277,7 @@ func (r *run) liveSession(name string) (*job.Session, error) {
 
 // changeSession notes a session as it shall be. It is written, and ends if it
 // is over, when all commands of the transaction have run.
-func (r *run) changeSession(s *job.Session) {
+func (r *Tx) changeSession(s *job.Session) {
 	if r.sessions == nil {
 		r.sessions = map[string]*job.Session{}
 	}
@@ -285,7 +285,7 @@ func (r *run) changeSession(s *job.Session) {
 }
 
 // ownSession returns a session as it shall be, to be changed.
-func (r *run) ownSession(name string) (*job.Session, error) {
+func (r *Tx) ownSession(name string) (*job.Session, error) {
 	if s := r.sessions[name]; s != nil {
 		return s, nil
 	}
@@ -300,7 +300,7 @@ func (r *run) ownSession(name string) (*job.Session, error) {
 
 // submittable refuses a task that its session does not take in, and a job of
 // another door in a session's queue.
-func (r *run) submittable(j *job.Job) error {
+func (r *Tx) submittable(j *job.Job) error {
 	q, err := r.queue(j.Queue)
 	if err != nil {
 		return err
@@ -332,7 +332,7 @@ func (r *run) submittable(j *job.Job) error {
 
 // tally counts what a step did to a task, and cancels its session where a
 // failure does.
-func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
+func (r *Tx) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 	j := eff.Job
 	if j == nil {
 		j = eff.Left
@@ -396,7 +396,7 @@ func (r *run) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 func cancelled(c *rule.Command) bool { return c.Verb == rule.Cancel && c.Reason == job.Alive }
 
 // keepSessions ends the sessions that are over and writes those that changed.
-func (r *run) keepSessions() error {
+func (r *Tx) keepSessions() error {
 	for _, name := range sortedKeys(r.sessions) {
 		s := r.sessions[name]
 		if s.Name == "" {
@@ -422,7 +422,7 @@ func (r *run) keepSessions() error {
 }
 
 // turnSession does what the clock owes a session.
-func (r *run) turnSession(t *job.Session) error {
+func (r *Tx) turnSession(t *job.Session) error {
 	known, err := r.aSession(t.Name)
 	if err != nil {
 		return err
@@ -455,7 +455,7 @@ func (r *run) turnSession(t *job.Session) error {
 	return nil
 }
 
-func (r *run) cancelTasks(s *job.Session) error {
+func (r *Tx) cancelTasks(s *job.Session) error {
 	open := store.Filter{Queues: []string{s.Name}, States: []job.State{job.Scheduled, job.Ready, job.Leased}}
 	list, err := r.tx.List(open, sessionPage)
 	if err != nil {
@@ -477,7 +477,7 @@ func (r *run) cancelTasks(s *job.Session) error {
 
 // forgetSession forgets tasks of a session whose time is over, and at last the
 // session itself.
-func (r *run) forgetSession(s *job.Session) error {
+func (r *Tx) forgetSession(s *job.Session) error {
 	list, err := r.tx.List(store.Filter{Queues: []string{s.Name}}, sessionPage)
 	if err != nil {
 		return err
@@ -513,7 +513,7 @@ func (r *run) forgetSession(s *job.Session) error {
 }
 
 // forgetCollected forgets done tasks whose results were collected.
-func (r *run) forgetCollected(s *job.Session) error {
+func (r *Tx) forgetCollected(s *job.Session) error {
 	ids, err := r.tx.Finished(s.Name, s.Forgotten, sessionPage)
 	if err != nil {
 		return err
@@ -552,7 +552,7 @@ type Result struct {
 // order in which they finished. A session that is collected after its submit has
 // none before.
 func (e *Engine) Results(ctx context.Context, name string, after int64, n int) (list []Result, s *job.Session, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		row, err := v.Row(job.Sessions, name)
 		if err != nil {
 			return err
@@ -594,7 +594,7 @@ func (e *Engine) Results(ctx context.Context, name string, after int64, n int) (
 // Collected acknowledges results up to a number: unless the session is collected
 // later, they are forgotten. A lower number than before changes nothing.
 func (e *Engine) Collected(ctx context.Context, name string, upTo int64) (SessionState, error) {
-	return e.session(ctx, func(r *run) (*job.Session, error) {
+	return e.session(ctx, func(r *Tx) (*job.Session, error) {
 		old, err := r.heardSession(name)
 		if err != nil || upTo <= old.Collected {
 			return old, err

@@ -27,19 +27,19 @@ func TestSettingsMakeAQueueAndCountAgainstTheMostQueues(t *testing.T) { // core.
 		r.queue("one", limit) // that they exist already
 		r.queue("two", limit)
 		r.puts("two", "b")
-		r.restart(0)
+		r.Restart(0)
 		r.settingsRefused(job.OverLimit, "three")
 		r.operate("b", cancel)
 		r.queue("two", limit)
-	}, func(r *rig) { r.opts.QueuesMax = 2 })
+	}, func(r *rig) { r.Opts.QueuesMax = 2 })
 }
 
 func TestAQueueWithSettingsOnlyIsKnownAfterARestart(t *testing.T) { // max_queues
 	scenario(t, func(r *rig) {
 		r.queue("one", func(q *job.Queue) { q.MaxJobs = 100 })
-		r.restart(0)
+		r.Restart(0)
 		r.settingsRefused(job.OverLimit, "two")
 		r.tooMuch(newNamed("two", "b"))
 		r.puts("one", "a")
-	}, func(r *rig) { r.opts.QueuesMax = 1 })
+	}, func(r *rig) { r.Opts.QueuesMax = 1 })
 }

@@ -25,7 +25,7 @@ func (e *Engine) settleOnce(ctx context.Context, list []Settle) ([]Verdict, erro
 	for i := range list {
 		bytes += len(list[i].Result)
 	}
-	err := e.do(ctx, bytes, func(r *run) error {
+	err := e.do(ctx, bytes, func(r *Tx) error {
 		var waiting []job.ID // those whose message must be matched first
 		var turns turnsSettled
 		for i := range list {
@@ -58,7 +58,7 @@ func (e *Engine) settleOnce(ctx context.Context, list []Settle) ([]Verdict, erro
 
 var verbOf = [...]rule.Verb{rule.SettleOK, rule.SettleRetry, rule.SettleDead, rule.SettleRelease}
 
-func (r *run) settle(s *Settle) (Verdict, error) {
+func (r *Tx) settle(s *Settle) (Verdict, error) {
 	j, err := r.tx.Get(s.ID)
 	if err != nil {
 		return Verdict{}, err
@@ -112,7 +112,7 @@ func (r *run) settle(s *Settle) (Verdict, error) {
 }
 
 // resultOf is how what a run made will be kept.
-func (r *run) resultOf(body []byte) *job.Result {
+func (r *Tx) resultOf(body []byte) *job.Result {
 	if len(body) <= job.ResultInline {
 		return job.InlineResult(body)
 	}
@@ -132,7 +132,7 @@ func verdictOf(eff rule.Effect, err error) (Verdict, error) {
 	return Verdict{State: eff.Job.State, Job: eff.Job}, nil
 }
 
-func (r *run) countSettle(o job.Outcome, old *job.Job, eff *rule.Effect) {
+func (r *Tx) countSettle(o job.Outcome, old *job.Job, eff *rule.Effect) {
 	if eff.Repeat {
 		return
 	}
@@ -155,7 +155,7 @@ func (r *run) countSettle(o job.Outcome, old *job.Job, eff *rule.Effect) {
 }
 
 // countSuppressed counts a failure inside grace, told by a worker or by the clock.
-func (r *run) countSuppressed(old *job.Job, eff *rule.Effect) {
+func (r *Tx) countSuppressed(old *job.Job, eff *rule.Effect) {
 	j := eff.Job
 	if j == nil {
 		j = eff.Left
@@ -166,7 +166,7 @@ func (r *run) countSuppressed(old *job.Job, eff *rule.Effect) {
 // Extend is the heartbeat of unary leases, or the word that a run started.
 func (e *Engine) Extend(ctx context.Context, list []Extension) ([]Verdict, error) {
 	out := make([]Verdict, len(list))
-	err := e.do(ctx, 0, func(r *run) error {
+	err := e.do(ctx, 0, func(r *Tx) error {
 		for i, x := range list {
 			j, err := r.tx.Get(x.ID)
 			if err != nil {

@@ -38,7 +38,7 @@ func (f *fleet) count(h *job.Holder, by int) {
 }
 
 // roster returns what is known, to be changed.
-func (r *run) roster() (*roster, error) {
+func (r *Tx) roster() (*roster, error) {
 	if t := r.c.roster; t != nil {
 		r.c.rosterUsed = true
 		return t, nil
@@ -58,7 +58,7 @@ func (r *run) roster() (*roster, error) {
 }
 
 // allSessions are the sessions as they are now, oldest first.
-func (r *run) allSessions() (list []*job.Session, err error) {
+func (r *Tx) allSessions() (list []*job.Session, err error) {
 	seen := map[string]bool{}
 	for after := ""; ; {
 		rows, err := r.tx.Rows(job.Sessions, after, tickMax)
@@ -88,7 +88,7 @@ func (r *run) allSessions() (list []*job.Session, err error) {
 	return list, nil
 }
 
-func (r *run) joinAsItIs(t *roster, s *job.Session) error {
+func (r *Tx) joinAsItIs(t *roster, s *job.Session) error {
 	q, err := r.queue(s.Name)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (t *roster) excludes(s *job.Session) {
 	t.excluding[s.Name] = true
 }
 
-func (r *run) countSlots(t *roster) error {
+func (r *Tx) countSlots(t *roster) error {
 	for after := machinePrefix; ; {
 		rows, err := r.tx.Rows(job.Holders, after, tickMax)
 		if err != nil {
@@ -149,7 +149,7 @@ func claimOf(s *job.Session, q *job.Queue) rule.Claim {
 }
 
 // joinShares lets a new session take part.
-func (r *run) joinShares(s *job.Session, q *job.Queue) error {
+func (r *Tx) joinShares(s *job.Session, q *job.Queue) error {
 	had := r.c.roster != nil
 	t, err := r.roster()
 	if err != nil || !had { // it was made with the session
@@ -161,7 +161,7 @@ func (r *run) joinShares(s *job.Session, q *job.Queue) error {
 }
 
 // changeShare follows new settings of a session.
-func (r *run) changeShare(s *job.Session, q *job.Queue) error {
+func (r *Tx) changeShare(s *job.Session, q *job.Queue) error {
 	t, err := r.roster()
 	if err == nil && t.shares[s.Name] != nil {
 		r.stirred = true
@@ -173,7 +173,7 @@ func (r *run) changeShare(s *job.Session, q *job.Queue) error {
 	return err
 }
 
-func (r *run) leaveShares(name string) error {
+func (r *Tx) leaveShares(name string) error {
 	t, err := r.roster()
 	if err == nil && t.shares[name] != nil {
 		t.urgent -= oneIf(t.shares[name].Urgent)
@@ -185,7 +185,7 @@ func (r *run) leaveShares(name string) error {
 }
 
 // changeFleet follows machines that come, go and change.
-func (r *run) changeFleet(old, row *job.Holder) {
+func (r *Tx) changeFleet(old, row *job.Holder) {
 	by := slotsOf(row) - slotsOf(old)
 	r.stirred = r.stirred || by != 0
 	t := r.c.roster
@@ -202,7 +202,7 @@ func (r *run) changeFleet(old, row *job.Holder) {
 }
 
 // shareOf is how many slots a session should have now.
-func (r *run) shareOf(name string) int {
+func (r *Tx) shareOf(name string) int {
 	t, err := r.roster()
 	if err != nil || t.shares[name] == nil {
 		return 0
@@ -212,7 +212,7 @@ func (r *run) shareOf(name string) int {
 }
 
 // shared follows a task that changes: who waits, and what runs.
-func (r *run) shared(old, j *job.Job) {
+func (r *Tx) shared(old, j *job.Job) {
 	r.stirred = true
 	t := r.c.roster
 	if t == nil {
@@ -248,7 +248,7 @@ func wants(j *job.Job) bool { return j != nil && rule.EntriesOf(j).Wants }
 
 // feedMachine gives a machine up to n tasks: for each of its slots one of the
 // session that is furthest below its share.
-func (r *run) feedMachine(h *holder, n int) (took int, dry bool, err error) {
+func (r *Tx) feedMachine(h *holder, n int) (took int, dry bool, err error) {
 	t, err := r.roster()
 	if err != nil {
 		return 0, false, err
@@ -310,7 +310,7 @@ const offerMax = 64
 // Machines with the same properties look at the same offer, until what is foremost
 // there runs on this one or on its host: then it asks for itself, as it does where
 // some tasks are for some machines only.
-func (r *run) nextTask(session string, h *holder, s rule.Seeker) (*job.Job, error) {
+func (r *Tx) nextTask(session string, h *holder, s rule.Seeker) (*job.Job, error) {
 	key := offerKey{session: session, asks: h.asks}
 	if !r.c.roster.tagged[session] {
 		anyone := rule.Seeker{Properties: s.Properties, Engine: true}
@@ -324,7 +324,7 @@ func (r *run) nextTask(session string, h *holder, s rule.Seeker) (*job.Job, erro
 }
 
 // foremost is the first task of an offer, which is read anew when it is empty.
-func (r *run) foremost(key offerKey, s rule.Seeker) (*job.Job, error) {
+func (r *Tx) foremost(key offerKey, s rule.Seeker) (*job.Job, error) {
 	o := r.offers[key]
 	if o == nil {
 		o = &offer{n: 1}
@@ -364,7 +364,7 @@ func serves(sessions []string, name string) bool {
 
 // roomBelowMax lets other engines look again at a session with max_engines when
 // a run of it ended: they may have waited for that.
-func (r *run) roomBelowMax(old, j *job.Job) error {
+func (r *Tx) roomBelowMax(old, j *job.Job) error {
 	if leasesOf(j) >= leasesOf(old) {
 		return nil
 	}

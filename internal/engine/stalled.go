@@ -7,7 +7,7 @@ import (
 
 // stalled reports whether a session has tasks in line, none that runs, and no
 // engine that may run any of them: nothing will happen until one comes.
-func (r *run) stalled(s *job.Session, q *job.Queue, d Depth) (bool, error) {
+func (r *Tx) stalled(s *job.Session, q *job.Queue, d Depth) (bool, error) {
 	if d.Wanting == 0 || d.Leases > 0 || !q.Grid.Served() || s.State.Ended() {
 		return false, nil
 	}

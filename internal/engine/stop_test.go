@@ -53,8 +53,8 @@ func TestAStopAnswersEverythingItAcceptedAndRefusesTheRest(t *testing.T) { // I5
 		if len(kept) != 200 {
 			r.Errorf("%d of 200 that came before the stop were taken in", len(kept))
 		}
-		r.stopped = true
-		r.powerCut()
+		r.Ended = true
+		r.PowerCut()
 		for _, id := range kept {
 			if _, _, err := r.Get(r.Context(), id); err != nil {
 				r.Errorf("an acknowledged job is lost: %v", err)
@@ -66,7 +66,7 @@ func TestAStopAnswersEverythingItAcceptedAndRefusesTheRest(t *testing.T) { // I5
 func TestAStoppedEngineRefusesByName(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")
-		r.stop()
+		r.End()
 		_, put := r.Put(r.Context(), []engine.NewJob{newNamed("q", "b")})
 		_, settle := r.Settle(r.Context(), []engine.Settle{{}})
 		_, lease := r.Lease(r.Context(), tenSeconds)
@@ -83,7 +83,7 @@ func TestAStoppedEngineRefusesByName(t *testing.T) {
 
 func TestAnEngineThatWasNotStartedRefusesByName(t *testing.T) {
 	scenario(t, func(r *rig) {
-		fresh := engine.New(r.mem, r.clock, func() uint64 { return 1 }, nil, engine.Options{})
+		fresh := engine.New(r.Mem, r.Clock, func() uint64 { return 1 }, nil, engine.Options{})
 		_, err := fresh.Put(r.Context(), []engine.NewJob{newNamed("q", "b")})
 		if job.KindOf(err) != job.Unavailable || fresh.Ready() == nil {
 			r.Errorf("%v", err)
@@ -99,7 +99,7 @@ func TestAStopReleasesAnonymousStreamsUncharged(t *testing.T) { // core.md secti
 		r.puts("q", "a", "b", "c")
 		w := r.anonymous(2)
 		w.gets("a", "b")
-		r.restart(0)
+		r.Restart(0)
 		for _, name := range []string{"a", "b", "c"} {
 			if j := r.expect(name, job.Ready); j.Losses != 0 || j.Attempts != 0 || j.Evictions != 0 {
 				r.Errorf("%+v", j)
@@ -132,7 +132,7 @@ func TestAStopGivesNothingToWhoItSendsAway(t *testing.T) { // core.md section 4:
 		if err := <-stopped; err != nil {
 			r.Fatal(err)
 		}
-		r.start()
+		r.Begin()
 		if j := r.job("a"); j.State != job.Ready {
 			r.Errorf("the poll was sent away, and holds the job: %+v", j.Leases)
 		}
@@ -161,7 +161,7 @@ func TestWhoComesInTheSameBatchAsTheStopIsSentAwayToo(t *testing.T) {
 		if len(over) != 2 {
 			r.Errorf("%d of 2 know that it is over", len(over))
 		}
-		r.stopped = true
+		r.Ended = true
 		ctx := context.Background()
 		_ = r.Stop(ctx)
 	})
@@ -171,19 +171,19 @@ func TestAStopDuringAFailureEndsToo(t *testing.T) {
 	for seed := range uint64(8) {
 		scenario(t, func(r *rig) {
 			r.puts("q", "a")
-			r.mem.FailNextCommit(errDisk)
+			r.Mem.FailNextCommit(errDisk)
 			answered, e := make(chan error, 1), r.Engine
 			go func() { _, err := e.Put(r.Context(), []engine.NewJob{newNamed("q", "b")}); answered <- err }()
-			r.stop()
+			r.End()
 			if err := <-answered; err == nil {
 				r.Error("a commit that failed was answered as done")
 			}
-			if err := r.mem.Reopen(r.Context()); err != nil {
+			if err := r.Mem.Reopen(r.Context()); err != nil {
 				r.Fatal(err)
 			}
-			r.start()
+			r.Begin()
 			r.expect("a", job.Ready)
-		}, func(r *rig) { r.seed = seed })
+		}, func(r *rig) { r.Seed = seed })
 	}
 }
 
@@ -206,7 +206,7 @@ func TestAStopThatComesJustBeforeAFailureEndsToo(t *testing.T) {
 			stopped <- r.Stop(ctx)
 		}()
 		synctest.Wait()
-		r.mem.PowerCut(dice(1))
+		r.Mem.PowerCut(dice(1))
 		d.run()
 		if err := <-stopped; err != nil {
 			r.Error(err)
@@ -216,8 +216,8 @@ func TestAStopThatComesJustBeforeAFailureEndsToo(t *testing.T) {
 				r.Error("answered as done, by a store that was down")
 			}
 		}
-		r.stopped = true
-		if err := r.mem.Reopen(r.Context()); err != nil {
+		r.Ended = true
+		if err := r.Mem.Reopen(r.Context()); err != nil {
 			r.Fatal(err)
 		}
 	})
@@ -225,7 +225,7 @@ func TestAStopThatComesJustBeforeAFailureEndsToo(t *testing.T) {
 
 func TestAStopWhileTheStoreStaysBrokenAnswersEverybody(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.mem.PowerCut(dice(1))
+		r.Mem.PowerCut(dice(1))
 		answers := make(chan error, 20)
 		for i := range 20 {
 			go func() {
@@ -233,18 +233,18 @@ func TestAStopWhileTheStoreStaysBrokenAnswersEverybody(t *testing.T) {
 				answers <- err
 			}()
 		}
-		r.stop()
+		r.End()
 		for range 20 {
 			if err := <-answers; job.KindOf(err) != job.Unavailable {
 				r.Errorf("%v", err)
 			}
 		}
-		if err := r.mem.Reopen(r.Context()); err != nil {
+		if err := r.Mem.Reopen(r.Context()); err != nil {
 			r.Fatal(err)
 		}
 	}, func(r *rig) {
-		r.opts.BatchOpsMax = 4
-		r.around = func(s store.Store) store.Store { return lost{s} }
+		r.Opts.BatchOpsMax = 4
+		r.Around = func(s store.Store) store.Store { return lost{s} }
 	})
 }
 
@@ -262,7 +262,7 @@ func TestAStopThatTakesTooLongSaysSo(t *testing.T) {
 			r.Error("stopped, with a disk that does not answer")
 		}
 		d.run()
-		r.stopped = true
-		r.pass(0)
+		r.Ended = true
+		r.Pass(0)
 	})
 }

@@ -94,7 +94,7 @@ type paced struct {
 }
 
 // pace notes what a step on a task means.
-func (r *run) pace(q *job.Queue, c *rule.Command, old, j *job.Job, eff *rule.Effect) {
+func (r *Tx) pace(q *job.Queue, c *rule.Command, old, j *job.Job, eff *rule.Effect) {
 	p := paced{session: j.Queue, kind: j.Type, id: j.ID, over: !j.State.Open(), at: r.now, steady: r.steady}
 	if old == nil {
 		return
@@ -140,7 +140,7 @@ func extra(j *job.Job) int {
 }
 
 // publishPaces makes true what was noted.
-func (r *run) publishPaces() {
+func (r *Tx) publishPaces() {
 	all := &r.c.paces
 	for name, due := range r.paceDue {
 		if s := all.of[name]; s != nil {
@@ -218,7 +218,7 @@ func (r *run) publishPaces() {
 	}
 }
 
-func (s *pace) suppressed(r *run, bar string) {
+func (s *pace) suppressed(r *Tx, bar string) {
 	if s.told.Suppressed == nil {
 		s.told.Suppressed = map[string]uint64{}
 	}
@@ -237,7 +237,7 @@ func (all *paces) kind(name string) *rule.Durations {
 }
 
 // straggle asks for copies of the stragglers of sessions that are due.
-func (r *run) straggle() error {
+func (r *Tx) straggle() error {
 	for _, name := range sortedKeys(r.c.paces.of) {
 		s := r.c.paces.of[name]
 		if s.due > r.steady && (!s.barred || !r.stirred) {
@@ -268,7 +268,7 @@ type look struct {
 }
 
 // straggler looks for a run that is to have a copy, and says when to look again.
-func (r *run) straggler(name string, s *pace) (due job.Millis, err error) {
+func (r *Tx) straggler(name string, s *pace) (due job.Millis, err error) {
 	q, err := r.queue(name)
 	if err != nil || q.Grid == nil || q.Grid.Redundancy == nil || !q.Grid.Served() {
 		return job.MaxMillis, err
@@ -304,7 +304,7 @@ func (r *run) straggler(name string, s *pace) (due job.Millis, err error) {
 }
 
 // bar is why a run does not get a copy now; "" = it does.
-func (r *run) bar(l *look) (string, error) {
+func (r *Tx) bar(l *look) (string, error) {
 	idle, err := r.idleSlots()
 	if err != nil {
 		return "", err
@@ -327,7 +327,7 @@ const overdueLook = 16
 
 // overdue is the run of a session that goes on longest, of those that can have
 // a copy, if it is a straggler by a threshold.
-func (r *run) overdue(l *look) (_ *job.Job, _ job.RedundancyStrategy, bar string, err error) {
+func (r *Tx) overdue(l *look) (_ *job.Job, _ job.RedundancyStrategy, bar string, err error) {
 	s := l.pace
 	var aside []startedRun
 	defer func() {
@@ -371,7 +371,7 @@ func (r *run) overdue(l *look) (_ *job.Job, _ job.RedundancyStrategy, bar string
 
 // oldestRun is the run of a session that goes on longest, of those that can have
 // a copy yet, or could if max_reschedules were higher. The others are dropped.
-func (r *run) oldestRun(l *look) (_ startedRun, _ *job.Job, limited bool, err error) {
+func (r *Tx) oldestRun(l *look) (_ startedRun, _ *job.Job, limited bool, err error) {
 	s := l.pace
 	for len(s.runs) > 0 {
 		oldest := s.runs[0]
@@ -391,7 +391,7 @@ func (r *run) oldestRun(l *look) (_ startedRun, _ *job.Job, limited bool, err er
 
 // hostFor reports whether there is a machine that may run a copy of a task, be it
 // busy now.
-func (r *run) hostFor(l *look, j *job.Job) (bool, error) {
+func (r *Tx) hostFor(l *look, j *job.Job) (bool, error) {
 	if l.hosts == nil {
 		err := r.machines(func(h *job.Holder) error {
 			if fit(h) {
@@ -411,7 +411,7 @@ func (r *run) hostFor(l *look, j *job.Job) (bool, error) {
 }
 
 // idleSlots is how many slots are free, less the first runs that wait for one.
-func (r *run) idleSlots() (int, error) {
+func (r *Tx) idleSlots() (int, error) {
 	t, err := r.roster()
 	if err != nil {
 		return 0, err
@@ -439,7 +439,7 @@ func (r *run) idleSlots() (int, error) {
 // withdraw takes copies of a session back, the youngest first, until what is left
 // lasts for the others: they have spent what they may. Their tasks run on, and
 // nothing is charged.
-func (r *run) withdraw(l *look) error {
+func (r *Tx) withdraw(l *look) error {
 	list, err := r.tx.List(store.Filter{Queues: []string{l.name}, States: []job.State{job.Leased}}, 1<<20)
 	if err != nil {
 		return err
@@ -473,7 +473,7 @@ type copied struct {
 }
 
 // nextStraggler is when the clock looks for the next straggler; 0 = never.
-func (r *run) nextStraggler() (soonest job.Millis) {
+func (r *Tx) nextStraggler() (soonest job.Millis) {
 	for name, s := range r.c.paces.of {
 		due, changed := r.paceDue[name]
 		if !changed {
@@ -513,7 +513,7 @@ func (c *committer) loadPace(v store.Reader, session string, steady job.Millis) 
 }
 
 // redundant is what the copies of a session came to.
-func (r *run) redundant(name string) Redundant {
+func (r *Tx) redundant(name string) Redundant {
 	s := r.c.paces.of[name]
 	if s == nil {
 		return Redundant{}
@@ -525,7 +525,7 @@ func (r *run) redundant(name string) Redundant {
 
 // copySituation tells why a task that runs has no copy although one is due: it is
 // a straggler by a threshold, or a copy was asked for and nobody took it.
-func (r *run) copySituation(s *rule.Situation) error {
+func (r *Tx) copySituation(s *rule.Situation) error {
 	j := s.Job
 	l := &look{name: j.Queue, q: s.Queue, red: s.Queue.Grid.Redundancy, pace: r.c.paces.of[j.Queue], depth: r.tx.Depth(j.Queue)}
 	var err error
@@ -549,7 +549,7 @@ func (r *run) copySituation(s *rule.Situation) error {
 }
 
 // straggles reports whether a run of a task is a straggler by a threshold.
-func (r *run) straggles(l *look, j *job.Job) bool {
+func (r *Tx) straggles(l *look, j *job.Job) bool {
 	if l.red == nil || l.pace == nil {
 		return false
 	}
@@ -558,7 +558,7 @@ func (r *run) straggles(l *look, j *job.Job) bool {
 }
 
 // threshold is the age above which runs of a type are stragglers.
-func (r *run) threshold(l *look, kind string) (job.Millis, job.RedundancyStrategy, bool) {
+func (r *Tx) threshold(l *look, kind string) (job.Millis, job.RedundancyStrategy, bool) {
 	return rule.Threshold(l.red, &l.pace.own, r.c.paces.kinds[kind], rule.Work{
 		Total: int(l.known.Submitted), Done: int(l.known.Done), Waiting: int(l.depth.States[job.Ready]),
 	})

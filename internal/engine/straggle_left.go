@@ -25,7 +25,7 @@ type leftLook struct {
 	due job.Millis // when one more of them may have too much left
 }
 
-func (r *run) lookedAt(session string, l leftLook) {
+func (r *Tx) lookedAt(session string, l leftLook) {
 	if r.leftLooks == nil {
 		r.leftLooks = map[string]leftLook{}
 	}
@@ -38,7 +38,7 @@ const headwayEvery = job.Second
 
 // tells notes what the run of a task told of its progress, and when there is
 // nothing more to be heard. after is nil if the task is over.
-func (p *paced) tells(r *run, q *job.Queue, c *rule.Command, old, after *job.Job) {
+func (p *paced) tells(r *Tx, q *job.Queue, c *rule.Command, old, after *job.Job) {
 	if !q.Grid.Redundancy.Strategies.Has(job.RedundantTimeLeft) || leasesOf(old) == 0 {
 		return
 	}
@@ -68,7 +68,7 @@ func (s *pace) hear(h *headway) {
 
 // endsLast is the run that ends last by what engines tell, if it is to have a
 // copy.
-func (r *run) endsLast(l *look) (*job.Job, job.RedundancyStrategy, string, error) {
+func (r *Tx) endsLast(l *look) (*job.Job, job.RedundancyStrategy, string, error) {
 	const by = job.RedundantTimeLeft
 	s := l.pace
 	if !l.red.Strategies.Has(by) || len(s.heads) == 0 {
@@ -133,7 +133,7 @@ func (p *paced) cloneable(q *job.Queue, c *rule.Command, old, j *job.Job) {
 
 // clone is a task of a small session that is to have a copy because it began.
 // What clones may cost is decided by their number.
-func (r *run) clone(l *look) (*job.Job, job.RedundancyStrategy, string, error) {
+func (r *Tx) clone(l *look) (*job.Job, job.RedundancyStrategy, string, error) {
 	const by = job.RedundantClone
 	s := l.pace
 	switch n := int(l.known.Submitted); {
@@ -166,7 +166,7 @@ func (r *run) clone(l *look) (*job.Job, job.RedundancyStrategy, string, error) {
 
 // clones is how many runs each task of a session is to have from the start, by
 // what is known of the runs of its type.
-func (r *run) clones(l *look, kind string) int {
+func (r *Tx) clones(l *look, kind string) int {
 	known := r.c.paces.kinds[kind]
 	if known == nil || known.Len() < l.red.HedgeSamples {
 		return 1

@@ -43,7 +43,7 @@ func TestAJobThatSomebodyElseEndsGivesTheStreamItsRoomBack(t *testing.T) {
 			r.Fatal(err)
 		}
 		w.gets("c")
-		r.pass(job.Second) // its run timeout
+		r.Pass(job.Second) // its run timeout
 		w.gets("d")
 	})
 }

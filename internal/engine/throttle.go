@@ -78,7 +78,7 @@ func (p *protection) publish(g *guard) {
 }
 
 // guarded reports whether anything protects the queue.
-func (r *run) guarded(queue string) bool {
+func (r *Tx) guarded(queue string) bool {
 	if len(r.c.protection.queues)+len(r.guard.queues) == 0 {
 		return false
 	}
@@ -89,7 +89,7 @@ func (r *run) guarded(queue string) bool {
 }
 
 // noteGuard remembers whether a queue is protected.
-func (r *run) noteGuard(queue string, is bool) {
+func (r *Tx) noteGuard(queue string, is bool) {
 	if r.guard.queues == nil {
 		r.guard.queues = map[string]bool{}
 	}
@@ -97,7 +97,7 @@ func (r *run) noteGuard(queue string, is bool) {
 }
 
 // gauge returns what is measured, to be changed.
-func (r *run) gauge(queue, group string) *gauge {
+func (r *Tx) gauge(queue, group string) *gauge {
 	k := gaugeKey{queue, group}
 	g := r.guard.gauges[k]
 	if g == nil {
@@ -110,11 +110,11 @@ func (r *run) gauge(queue, group string) *gauge {
 	return g
 }
 
-func (r *run) moment() rule.Moment { return rule.Moment{Now: r.now, Steady: r.steady} }
+func (r *Tx) Moment() rule.Moment { return rule.Moment{Now: r.now, Steady: r.steady} }
 
 // throttle returns what slows a queue or a group down; of one that nothing
 // does, a blank one.
-func (r *run) throttle(queue, group string) (*job.Throttle, error) {
+func (r *Tx) throttle(queue, group string) (*job.Throttle, error) {
 	row, err := r.tx.Row(job.Throttles, job.GateKey(queue, group))
 	if t, ok := row.(*job.Throttle); ok {
 		return t, err
@@ -122,7 +122,7 @@ func (r *run) throttle(queue, group string) (*job.Throttle, error) {
 	return &job.Throttle{Queue: queue, Group: group}, err
 }
 
-func (r *run) setThrottle(t *job.Throttle) error {
+func (r *Tx) setThrottle(t *job.Throttle) error {
 	r.woken[t.Queue] = true
 	if t.Blank() {
 		return r.tx.Unset(job.Throttles, t.Key())
@@ -139,7 +139,7 @@ func breakerOf(q *job.Queue, group string) *job.Breaker {
 }
 
 // roomOf is the question of a take about the queues: nil where none is protected.
-func (r *run) roomOf() func(string) rule.Room {
+func (r *Tx) roomOf() func(string) rule.Room {
 	if len(r.c.protection.queues)+len(r.guard.queues) == 0 {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (r *run) roomOf() func(string) rule.Room {
 
 // room is how much may be taken from a protected queue now. again is when time
 // alone makes more of it; 0 = it does not.
-func (r *run) room(queue string) (room rule.Room, again job.Millis) {
+func (r *Tx) room(queue string) (room rule.Room, again job.Millis) {
 	room = rule.Room{All: rule.NoLimit, Retried: rule.NoLimit}
 	q, err := r.queue(queue)
 	if err != nil {
@@ -190,7 +190,7 @@ func (r *run) room(queue string) (room rule.Room, again job.Millis) {
 }
 
 // wakeAt notes when a queue that was cut short is looked at again.
-func (r *run) wakeAt(queue string, at job.Millis) {
+func (r *Tx) wakeAt(queue string, at job.Millis) {
 	if r.guard.due == nil {
 		r.guard.due = map[string]job.Millis{}
 	}
@@ -198,7 +198,7 @@ func (r *run) wakeAt(queue string, at job.Millis) {
 }
 
 // wakeGuarded looks at the queues again that were cut short.
-func (r *run) wakeGuarded() {
+func (r *Tx) wakeGuarded() {
 	for queue, at := range r.c.protection.due {
 		if at <= r.steady {
 			r.woken[queue] = true
@@ -211,7 +211,7 @@ func (r *run) wakeGuarded() {
 }
 
 // nextRoom is when the first of them is to be looked at; 0 = never.
-func (r *run) nextRoom() (soonest job.Millis) {
+func (r *Tx) nextRoom() (soonest job.Millis) {
 	sooner := func(at job.Millis) {
 		if at > 0 && (soonest == 0 || at < soonest) {
 			soonest = at
@@ -229,7 +229,7 @@ func (r *run) nextRoom() (soonest job.Millis) {
 }
 
 // started counts a take against what protects its queue and group.
-func (r *run) started(q *job.Queue, j *job.Job) error {
+func (r *Tx) started(q *job.Queue, j *job.Job) error {
 	if !r.guarded(q.Name) {
 		return nil
 	}
@@ -255,7 +255,7 @@ func (r *run) started(q *job.Queue, j *job.Job) error {
 
 // letThrough counts a run against a breaker that is about to close, and
 // against the rate of a group.
-func (r *run) letThrough(q *job.Queue, group string, rate job.Rate) error {
+func (r *Tx) letThrough(q *job.Queue, group string, rate job.Rate) error {
 	b := breakerOf(q, group)
 	if b == nil && !rate.Limited() {
 		return nil
@@ -266,7 +266,7 @@ func (r *run) letThrough(q *job.Queue, group string, rate job.Rate) error {
 	}
 	next := t
 	if b != nil {
-		next = rule.Granted(b, t, r.moment())
+		next = rule.Granted(b, t, r.Moment())
 	}
 	if rate.Limited() {
 		g := r.gauge(q.Name, group)
@@ -283,7 +283,7 @@ func (r *run) letThrough(q *job.Queue, group string, rate job.Rate) error {
 }
 
 // slowTo is when the rate of a group allows the next take; 0 = now.
-func (r *run) slowTo(q *job.Queue, group string) job.Millis {
+func (r *Tx) slowTo(q *job.Queue, group string) job.Millis {
 	rate := q.Protection.GroupRate
 	if !rate.Limited() {
 		return 0
@@ -295,7 +295,7 @@ func (r *run) slowTo(q *job.Queue, group string) job.Millis {
 }
 
 // countRuns tells breakers how the runs of a job ended, and makes room.
-func (r *run) countRuns(old *job.Job, v rule.Verb, eff rule.Effect) error {
+func (r *Tx) countRuns(old *job.Job, v rule.Verb, eff rule.Effect) error {
 	if old == nil || len(eff.Ended) == 0 && !eff.Late || !r.guarded(old.Queue) {
 		return nil
 	}
@@ -311,7 +311,7 @@ func (r *run) countRuns(old *job.Job, v rule.Verb, eff rule.Effect) error {
 	return r.tellBreaker(q, old.Group, runs)
 }
 
-func (r *run) tellBreaker(q *job.Queue, group string, runs []rule.Run) error {
+func (r *Tx) tellBreaker(q *job.Queue, group string, runs []rule.Run) error {
 	b := breakerOf(q, group)
 	if b == nil {
 		return nil
@@ -326,7 +326,7 @@ func (r *run) tellBreaker(q *job.Queue, group string, runs []rule.Run) error {
 	}
 	next, window := *t, g.window
 	for _, run := range runs {
-		next = *rule.Ended(b, &next, &window, run, r.moment())
+		next = *rule.Ended(b, &next, &window, run, r.Moment())
 	}
 	if window != g.window {
 		r.gauge(q.Name, group).window = window
@@ -341,12 +341,12 @@ func (r *run) tellBreaker(q *job.Queue, group string, runs []rule.Run) error {
 }
 
 // turnThrottle does what the clock owes a throttle.
-func (r *run) turnThrottle(t *job.Throttle) error {
+func (r *Tx) turnThrottle(t *job.Throttle) error {
 	q, err := r.queue(t.Queue)
 	if err != nil {
 		return err
 	}
-	next, err := rule.Turn(breakerOf(q, t.Group), t, r.moment())
+	next, err := rule.Turn(breakerOf(q, t.Group), t, r.Moment())
 	if err != nil {
 		return err
 	}
@@ -364,7 +364,7 @@ func (r *run) turnThrottle(t *job.Throttle) error {
 
 // protect follows new settings of a queue: what breakers and rates that are
 // gone have left behind is let go.
-func (r *run) protect(q *job.Queue) error {
+func (r *Tx) protect(q *job.Queue) error {
 	p := q.Protection
 	forced, gone := false, []*job.Throttle(nil)
 	err := r.ofQueue(job.Throttles, q.Name, func(row job.Row) {
@@ -398,7 +398,7 @@ func (r *run) protect(q *job.Queue) error {
 }
 
 // ofQueue calls f for every row of a queue and its groups.
-func (r *run) ofQueue(t job.Table, queue string, f func(job.Row)) error {
+func (r *Tx) ofQueue(t job.Table, queue string, f func(job.Row)) error {
 	prefix := job.GateKey(queue, "")
 	for after := queue; ; {
 		rows, err := r.tx.Rows(t, after, tickMax)

@@ -28,7 +28,7 @@ func groupBreaker(q *job.Queue) {
 func (r *rig) throttle(queue, group string) job.Throttle {
 	r.Helper()
 	t := job.Throttle{Queue: queue, Group: group}
-	err := r.mem.View(r.Context(), func(v store.Reader) error {
+	err := r.Mem.View(r.Context(), func(v store.Reader) error {
 		row, err := v.Row(job.Throttles, t.Key())
 		if row != nil {
 			t = *row.(*job.Throttle)
@@ -86,27 +86,27 @@ func TestAnOpenBreakerParksItsQueueAndChargesNothing(t *testing.T) {
 		r.breakerIs("q", "", job.BreakerOpen)
 		w.gets("x")
 		w.ok("x")
-		r.pass(29 * job.Second)
+		r.Pass(29 * job.Second)
 		w.gets()
 		if j := r.expect("a3", job.Ready); j.Attempts != 0 || j.Deliveries != 0 {
 			r.Errorf("a parked job was charged: %+v", j)
 		}
-		r.pass(job.Second)
+		r.Pass(job.Second)
 		w.gets("a0") // one probe
-		r.pass(10 * job.Second)
+		r.Pass(10 * job.Second)
 		w.gets()
 		w.fail("a0")
 		r.breakerIs("q", "", job.BreakerOpen)
-		r.pass(59 * job.Second)
+		r.Pass(59 * job.Second)
 		w.gets()
-		r.pass(job.Second)
+		r.Pass(job.Second)
 		w.gets("a0")
 		w.ok("a0")
 		r.breakerIs("q", "", job.BreakerRamping)
 		w.gets("a1", "a2") // two at once to begin with
-		r.pass(job.Second)
+		r.Pass(job.Second)
 		w.gets("a3")
-		r.pass(9 * job.Second)
+		r.Pass(9 * job.Second)
 		r.breakerIs("q", "", job.BreakerClosed)
 		if r.rows(job.Throttles) != 0 {
 			r.Error("a closed breaker is remembered")
@@ -131,14 +131,14 @@ func TestABreakerOfAGroupLeavesTheOthersAlone(t *testing.T) {
 		r.breakerIs("q", "a", job.BreakerOpen)
 		w.gets("b0", "b1")
 		w.ok("b0", "b1")
-		r.pass(30 * job.Second)
+		r.Pass(30 * job.Second)
 		w.gets("a0")
 		w.ok("a0")
 		w.gets("a1", "a2")
 		w.ok("a1", "a2")
 		w.gets("a3")
 		w.ok("a3")
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		if r.rows(job.Throttles) != 0 {
 			r.Error("a closed breaker is remembered")
 		}
@@ -154,11 +154,11 @@ func TestInAStrictGroupTheHeadIsTheProbe(t *testing.T) {
 		for range 3 {
 			w.gets("a")
 			w.fail("a")
-			r.pass(job.Second)
+			r.Pass(job.Second)
 		}
 		r.breakerIs("q", "g", job.BreakerOpen)
 		w.gets()
-		r.pass(30 * job.Second)
+		r.Pass(30 * job.Second)
 		w.gets("a")
 		w.ok("a")
 		w.gets("b")
@@ -184,7 +184,7 @@ func TestWhatDoesNotCountLeavesABreakerClosed(t *testing.T) { // core.md section
 		w.gets("a", "graced")
 		for range 5 {
 			w.fail("graced")
-			r.pass(6 * job.Second)
+			r.Pass(6 * job.Second)
 			w.gets("graced")
 		}
 		r.breakerIs("q", "", job.BreakerClosed)
@@ -192,7 +192,7 @@ func TestWhatDoesNotCountLeavesABreakerClosed(t *testing.T) { // core.md section
 			r.put("q", fmt.Sprint("t", r.Now()), func(n *engine.NewJob) { n.Job.RunTimeout = job.Second })
 			v := r.anonymous(1)
 			v.read()
-			r.pass(job.Second)
+			r.Pass(job.Second)
 			v.close()
 		}
 		r.breakerIs("q", "", job.BreakerOpen)
@@ -200,7 +200,7 @@ func TestWhatDoesNotCountLeavesABreakerClosed(t *testing.T) { // core.md section
 }
 
 func TestABreakerSurvivesARestartAndItsWindowDoesNot(t *testing.T) {
-	for _, end := range []func(*rig){func(r *rig) { r.restart(10 * job.Second) }, func(r *rig) { r.powerCut(); r.pass(10 * job.Second) }} {
+	for _, end := range []func(*rig){func(r *rig) { r.Restart(10 * job.Second) }, func(r *rig) { r.PowerCut(); r.Pass(10 * job.Second) }} {
 		scenario(t, func(r *rig) {
 			r.queue("q", breaker)
 			r.queue("p", breaker)
@@ -218,9 +218,9 @@ func TestABreakerSurvivesARestartAndItsWindowDoesNot(t *testing.T) {
 			r.breakerIs("p", "", job.BreakerClosed)
 			w = r.anonymous(5, "q")
 			w.gets()
-			r.pass(19 * job.Second)
+			r.Pass(19 * job.Second)
 			w.gets()
-			r.pass(2 * job.Second)
+			r.Pass(2 * job.Second)
 			w.gets("a")
 			v = r.anonymous(1, "p")
 			v.gets("x")
@@ -244,9 +244,9 @@ func TestABreakerCanBeForcedAndReleased(t *testing.T) {
 			name := "a" + group
 			r.put("q", name, grouped(group))
 			w := r.anonymous(1)
-			r.pass(job.Hour)
+			r.Pass(job.Hour)
 			w.gets()
-			r.restart(0)
+			r.Restart(0)
 			w = r.anonymous(1)
 			w.gets()
 			must(r.ReleaseBreaker(ctx, "q", group, job.Actor{}))
@@ -298,9 +298,9 @@ func TestTheBreakerOfAGroupWithoutWorkIsForgotten(t *testing.T) {
 		w.gets("a", "b", "c")
 		w.failAll("a", "b", "c")
 		r.breakerIs("q", "g", job.BreakerOpen)
-		r.pass(30 * job.Second)
+		r.Pass(30 * job.Second)
 		r.breakerIs("q", "g", job.BreakerHalfOpen)
-		r.pass(5 * job.Minute)
+		r.Pass(5 * job.Minute)
 		if r.rows(job.Throttles) != 0 {
 			r.Errorf("it is remembered: %+v", r.throttle("q", "g"))
 		}
@@ -325,14 +325,14 @@ func TestARateHoldsForAQueueAndForAGroup(t *testing.T) {
 				r.puts("other", "x")
 				w := r.anonymous(100)
 				w.gets("a0", "a1", "a2", "x")
-				r.pass(499)
+				r.Pass(499)
 				w.gets()
-				r.pass(1)
+				r.Pass(1)
 				w.gets("a3")
-				r.pass(job.Second)
+				r.Pass(job.Second)
 				w.gets("a4", "a5")
 				r.queue("q", func(q *job.Queue) { q.Protection.Rate.PerSecond *= 2; q.Protection.GroupRate.PerSecond *= 2 })
-				r.pass(job.Second)
+				r.Pass(job.Second)
 				w.gets("a6", "a7", "a8", "a9")
 				r.queue("q", func(q *job.Queue) { q.Protection = job.Protection{} })
 				w.gets("a10", "a11")
@@ -377,18 +377,18 @@ func TestABudgetLetsRetriesWaitAndFreshJobsPass(t *testing.T) {
 		w := r.anonymous(10)
 		w.gets(series("a", 4)...) // they earn 0.8
 		w.failAll(series("a", 4)...)
-		r.pass(job.Second)
+		r.Pass(job.Second)
 		w.gets("a0", "a1") // one by the floor, and its share makes the other
 		r.puts("q", "fresh")
 		w.gets("fresh")
 		if j := r.expect("a2", job.Ready); j.Attempts != 1 {
 			r.Errorf("waiting was charged: %+v", j)
 		}
-		r.pass(999)
+		r.Pass(999)
 		w.gets()
-		r.pass(1)
+		r.Pass(1)
 		w.gets("a2")
-		r.pass(job.Second)
+		r.Pass(job.Second)
 		w.gets("a3")
 	})
 }
@@ -425,7 +425,7 @@ func TestStrictGroupsAreExemptFromBudgets(t *testing.T) { // core.md section 1
 		for range 5 {
 			w.gets("a")
 			w.fail("a")
-			r.pass(job.Second)
+			r.Pass(job.Second)
 		}
 		w.gets("a")
 	})
@@ -453,7 +453,7 @@ func TestANoisyGroupDoesNotStarveTheRest(t *testing.T) {
 		if counts["gold"] != 12 || counts["small"] != 4 || counts["alone"] != 4 || counts["noisy"] != 4 {
 			r.Errorf("of 24 places: %v", counts)
 		}
-		r.restart(0)
+		r.Restart(0)
 	})
 }
 
@@ -478,9 +478,9 @@ func TestHoldsAreBoundedAndCanBeReleased(t *testing.T) {
 				r.Fatalf("held until %d (now %d), %v", until, r.Now(), err)
 			}
 			r.put("q", "b"+group, grouped(group))
-			r.pass(10*job.Second - 1)
+			r.Pass(10*job.Second - 1)
 			w.gets()
-			r.pass(job.Second + 1)
+			r.Pass(job.Second + 1)
 			w.gets("b" + group)
 			w.ok("b" + group)
 			w.close()

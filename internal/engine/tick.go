@@ -14,7 +14,7 @@ const tickMax = 1000
 const lowEvery = job.Second
 
 // look notices steps of the clock, and the state of the disk.
-func (r *run) look() {
+func (r *Tx) look() {
 	if r.watch.look(r.e.clock.Wall(), r.steady) > 0 {
 		r.stats.ClockSteps++
 		// Restarted, no timer of a holder ends before its whole time (core.md section 8).
@@ -32,7 +32,7 @@ func (r *run) look() {
 // clock: the next start needs it to read the ends of leases.
 const skewName = "clock skew"
 
-func (r *run) noteSkew(skew job.Millis) {
+func (r *Tx) noteSkew(skew job.Millis) {
 	r.watch.skew = skew
 	if err := r.tx.Set(&job.Reserve{Name: skewName, Next: int64(skew)}); err != nil {
 		panic(err) // rows of this table have no refusal
@@ -41,7 +41,7 @@ func (r *run) noteSkew(skew job.Millis) {
 }
 
 // report tells an operator what look noticed, once it is true.
-func (r *run) report() {
+func (r *Tx) report() {
 	if r.stats.ClockSteps > 0 {
 		r.e.log.Warn("the clock stepped or the process stood still; holders, expiry and purging get extra time")
 	}
@@ -88,7 +88,7 @@ func (w *watch) blocked(h rule.Hand) job.Millis {
 }
 
 // timeOf is the time on the timeline a hand points on: leases run on the steady one.
-func (r *run) timeOf(h rule.Hand, date job.Millis) job.Millis {
+func (r *Tx) timeOf(h rule.Hand, date job.Millis) job.Millis {
 	if h == rule.HandTimeout || h == rule.HandLapse {
 		return r.steady
 	}
@@ -97,7 +97,7 @@ func (r *run) timeOf(h rule.Hand, date job.Millis) job.Millis {
 
 // commandOf is what is done to the jobs a hand points at. A timeout never
 // waits; the soft ends of the same job do while holders have extra time.
-func (r *run) commandOf(h rule.Hand) rule.Command {
+func (r *Tx) commandOf(h rule.Hand) rule.Command {
 	switch h {
 	case rule.HandTimeout:
 		c := rule.Command{Verb: rule.Lapse}
@@ -118,7 +118,7 @@ func (r *run) commandOf(h rule.Hand) rule.Command {
 
 // tick does what is due on every hand (I6: never before its time). Rows come
 // first: what a lapsed holder gives back may have expired meanwhile.
-func (r *run) tick() error {
+func (r *Tx) tick() error {
 	r.wakeGuarded()
 	r.dueBudgets()
 	if err := r.tickRows(); err != nil {
@@ -149,7 +149,7 @@ func (r *run) tick() error {
 	return nil
 }
 
-func (r *run) tickJob(h rule.Hand, id job.ID) error {
+func (r *Tx) tickJob(h rule.Hand, id job.ID) error {
 	r.doing.job = id
 	j, err := r.tx.Get(id)
 	if err != nil || j == nil {
@@ -178,105 +178,118 @@ func (r *run) tickJob(h rule.Hand, id job.ID) error {
 	return nil
 }
 
-// tickRows ends holds, moves breakers on, lapses holders, forgets receipts and moves on what runs
-// through the dead set.
-func (r *run) tickRows() error {
-	tables := [...]job.Table{
-		job.Queues, job.Gates, job.Throttles, job.Holders, job.Receipts, job.Replays, job.Marks, job.Audits, job.Locks,
-		job.Sessions, job.Affinities,
+// ownRows are the rows that come up by themselves, but for those of parts.
+func ownRows() []Due {
+	return []Due{
+		{Table: job.Queues, Turn: Row((*Tx).wakeQueue)},
+		{Table: job.Gates, Turn: Row((*Tx).wakeGate)},
+		{Table: job.Throttles, Steady: true, Turn: Row((*Tx).turnThrottle)},
+		{Table: job.Holders, Steady: true, Spared: true, Turn: Row((*Tx).lapseHolder)},
+		{Table: job.Receipts, Turn: func(r *Tx, row job.Row) error { return r.tx.Unset(job.Receipts, row.Key()) }},
+		{Table: job.Replays, Steady: true, Turn: Row((*Tx).advance)},
+		{Table: job.Marks, Turn: Row((*Tx).releaseSome)},
+		{Table: job.Audits, Turn: Row((*Tx).forgetAudit)},
+		{Table: job.Sessions, Turn: Row((*Tx).turnSession)},
+		{Table: job.Affinities, Steady: true, Turn: Row((*Tx).endAffinity)},
 	}
-	for _, t := range tables {
-		until := r.now
-		if t == job.Replays || t == job.Throttles || t == job.Locks || t == job.Affinities {
-			until = r.steady
-		}
-		if t == job.Holders {
-			if err := r.keepMachines(); err != nil { // who was heard of is not silent
-				return err
-			}
-			until = r.steady
-			if r.steady < r.watch.lapses {
-				continue
-			}
-		}
-		if next := r.tx.NextRow(t); next == 0 || next > until {
-			continue
-		}
-		rows, err := r.tx.DueRows(t, until, tickMax)
-		if err != nil {
+}
+
+// tickRows does what is due of every table with times.
+func (r *Tx) tickRows() error {
+	if err := r.keepMachines(); err != nil { // who was heard of is not silent
+		return err
+	}
+	for i := range r.e.due {
+		if err := r.tickTable(&r.e.due[i]); err != nil {
 			return err
 		}
-		for _, row := range rows {
-			if len(r.c.faults.rest) > 0 && r.c.faults.rest[restingRow(row)] > r.steady {
-				continue
-			}
-			r.doing.row, r.doing.job = row, job.ID{}
-			if err := r.tickRow(row); err != nil {
-				return err
-			}
-		}
-		r.doing.row = nil
-		r.ticked = r.ticked || len(rows) == tickMax
 	}
 	return nil
 }
 
-func (r *run) tickRow(row job.Row) error {
-	switch t := row.(type) {
-	case *job.Queue:
-		awake, err := rule.WakeQueue(t, r.now)
-		if err != nil {
-			return err
-		}
-		r.forgetQueue(t.Name)
-		r.woken[t.Name] = true
-		return r.tx.Set(awake)
-	case *job.Gate:
-		awake, err := rule.WakeGate(t, r.now)
-		if err != nil {
-			return err
-		}
-		r.woken[t.Queue] = true
-		if err := r.setGate(awake); err != nil {
-			return err
-		}
-		return r.sweepGate(t.Queue, t.Group)
-	case *job.Session:
-		return r.turnSession(t)
-	case *job.Holder:
-		if t.Machine != nil {
-			return r.lapseMachine(t)
-		}
-		ids, err := r.tx.Held(t.Name)
-		if err != nil {
-			return err
-		}
-		if err := r.endLeases(t.Name, ids, job.ByLapse); err != nil {
-			return err
-		}
-		return r.tx.Unset(job.Holders, t.Name)
-	case *job.Throttle:
-		return r.turnThrottle(t)
-	case *job.Receipt:
-		return r.tx.Unset(job.Receipts, t.Key())
-	case *job.Replay:
-		return r.advance(t)
-	case *job.Mark:
-		return r.releaseSome(t)
-	case *job.Audit:
-		r.audits.add(authorOf(t), -1)
-		return r.tx.Unset(job.Audits, t.Key())
-	case *job.AffinityTag:
-		return r.endAffinity(t)
-	case *job.Lock:
-		return r.forgetLock(t)
+func (r *Tx) tickTable(d *Due) error {
+	until := r.until(d)
+	if next := r.tx.NextRow(d.Table); next == 0 || next > until || r.steady < r.spared(d) {
+		return nil
 	}
+	rows, err := r.tx.DueRows(d.Table, until, tickMax)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if len(r.c.faults.rest) > 0 && r.c.faults.rest[restingRow(row)] > r.steady {
+			continue
+		}
+		r.doing.row, r.doing.job = row, job.ID{}
+		if err := d.Turn(r, row); err != nil {
+			return err
+		}
+	}
+	r.doing.row = nil
+	r.ticked = r.ticked || len(rows) == tickMax
 	return nil
+}
+
+// until is the time up to which rows come up now.
+func (r *Tx) until(d *Due) job.Millis {
+	if d.Steady {
+		return r.steady
+	}
+	return r.now
+}
+
+// spared is until when no row of the table comes up, on the steady clock.
+func (r *Tx) spared(d *Due) job.Millis {
+	if d.Spared {
+		return r.watch.lapses
+	}
+	return 0
+}
+
+func (r *Tx) wakeQueue(q *job.Queue) error {
+	awake, err := rule.WakeQueue(q, r.now)
+	if err != nil {
+		return err
+	}
+	r.forgetQueue(q.Name)
+	r.woken[q.Name] = true
+	return r.tx.Set(awake)
+}
+
+func (r *Tx) wakeGate(g *job.Gate) error {
+	awake, err := rule.WakeGate(g, r.now)
+	if err != nil {
+		return err
+	}
+	r.woken[g.Queue] = true
+	if err := r.setGate(awake); err != nil {
+		return err
+	}
+	return r.sweepGate(g.Queue, g.Group)
+}
+
+func (r *Tx) lapseHolder(h *job.Holder) error {
+	if h.Machine != nil {
+		return r.lapseMachine(h)
+	}
+	ids, err := r.tx.Held(h.Name)
+	if err != nil {
+		return err
+	}
+	if err := r.endLeases(h.Name, ids, job.ByLapse); err != nil {
+		return err
+	}
+	return r.tx.Unset(job.Holders, h.Name)
+}
+
+func (r *Tx) forgetAudit(a *job.Audit) error {
+	r.audits.add(authorOf(a), -1)
+	return r.tx.Unset(job.Audits, a.Key())
 }
 
 // sleep is how long the committer may sleep: until the soonest deadline of
 // any hand. 0 = until something happens.
-func (r *run) sleep() time.Duration {
+func (r *Tx) sleep() time.Duration {
 	soonest := job.MaxMillis
 	sooner := func(at, now, blocked job.Millis) {
 		if at == 0 {
@@ -289,19 +302,19 @@ func (r *run) sleep() time.Duration {
 	for h := range rule.Hands {
 		sooner(r.tx.Next(h), r.timeOf(h, date), r.watch.blocked(h))
 	}
-	for _, t := range []job.Table{job.Queues, job.Gates, job.Sessions, job.Receipts, job.Marks, job.Audits, job.CronEntries} {
-		sooner(r.tx.NextRow(t), date, 0)
+	for i := range r.e.due {
+		d, now := &r.e.due[i], date
+		if d.Steady {
+			now = r.steady
+		}
+		sooner(r.tx.NextRow(d.Table), now, r.spared(d))
 	}
-	sooner(r.tx.NextRow(job.Throttles), r.steady, 0)
+	sooner(r.tx.NextRow(job.CronEntries), date, 0)
 	sooner(r.nextRoom(), r.steady, 0)
 	sooner(r.nextBudget(), r.steady, 0)
 	sooner(r.nextStraggler(), r.steady, 0)
 	sooner(r.preemptAt, r.steady, 0)
 	sooner(r.nextClient(), r.steady, r.watch.lapses)
-	sooner(r.tx.NextRow(job.Holders), r.steady, r.watch.lapses)
-	sooner(r.tx.NextRow(job.Replays), r.steady, 0)
-	sooner(r.tx.NextRow(job.Locks), r.steady, 0)
-	sooner(r.tx.NextRow(job.Affinities), r.steady, 0)
 	if r.c.faults.rests(r.steady) { // it is due, and must not keep the clock busy
 		soonest = min(max(soonest, job.Second), faultRest)
 	}

@@ -16,7 +16,7 @@ func TestCopiesThatTimeOutInTheSameMillisecondAreChargedEach(t *testing.T) { // 
 		r.put("q", "a", copies(2), retry(job.Retry{Limit: job.LimitOf(1)}))
 		x.gets("a")
 		y.gets("a")
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		if j := r.expect("a", job.Dead); j.Attempts != 2 || j.Failures != 2 || j.Reason != job.Exhausted {
 			r.Errorf("%+v", j)
 		}
@@ -40,16 +40,16 @@ func TestAStepOfTheDateNeitherDelaysNorHastensATimeout(t *testing.T) { // core.m
 			w := r.anonymous(1, "q")
 			w.gets("run")
 			r.lease(engine.LeaseOptions{Max: 9, For: job.Minute}, "unary", "start")
-			r.pass(5 * job.Second)
+			r.Pass(5 * job.Second)
 			r.jump(step)
-			r.pass(5*job.Second - 1)
+			r.Pass(5*job.Second - 1)
 			r.expect("start", job.Leased)
-			r.pass(1)
+			r.Pass(1)
 			r.expect("start", job.Ready)
-			r.pass(10*job.Second - 1)
+			r.Pass(10*job.Second - 1)
 			r.expect("run", job.Leased)
 			r.expect("unary", job.Leased)
-			r.pass(1)
+			r.Pass(1)
 			for _, name := range []string{"run", "unary"} {
 				if j := r.job(name); j.State == job.Leased || j.Attempts != 1 {
 					r.Errorf("step %s: %+v", step, j)
@@ -65,10 +65,10 @@ func TestATimeoutDuringTheExtraTimeOfHoldersEndsNoOtherLease(t *testing.T) { // 
 		r.put("q", "a", copies(2))
 		w := r.anonymous(1)
 		w.gets("a")
-		r.pass(10 * job.Second)
+		r.Pass(10 * job.Second)
 		held := r.lease(engine.LeaseOptions{For: 5 * job.Second}, "a")
 		r.jump(job.Day) // holders get 30 s from here
-		r.pass(10 * job.Second)
+		r.Pass(10 * job.Second)
 		if j := r.expect("a", job.Leased); len(j.Leases) != 1 || j.Leases[0].Token != held["a"].Lease.Token || j.Attempts != 1 {
 			r.Errorf("%+v", j)
 		}
@@ -88,20 +88,20 @@ func TestATimeoutGoesOnOverARestartWhateverTheDateDid(t *testing.T) { // core.md
 			w := engine.StreamOptions{Name: "w", Prefetch: 1, Queues: []string{"run"}}
 			r.stream(w).gets("a")
 			r.lease(engine.LeaseOptions{Worker: "u", Max: 2, For: job.Day}, "b", "c")
-			r.pass(10 * job.Minute)
+			r.Pass(10 * job.Minute)
 			r.jump(step)
 			for range 3 { // however often
-				r.pass(5 * job.Minute)
-				r.restart(job.Minute)
+				r.Pass(5 * job.Minute)
+				r.Restart(job.Minute)
 				r.stream(w).gets("a")
 			}
-			r.pass((60-10-3*6)*job.Minute - 1)
+			r.Pass((60-10-3*6)*job.Minute - 1)
 			for _, name := range []string{"a", "b", "c"} {
 				if j := r.job(name); j.State != job.Leased {
 					r.Errorf("step %s: %s is %s before its time", step, name, j.State)
 				}
 			}
-			r.pass(1)
+			r.Pass(1)
 			for name, charged := range map[string]uint32{"a": 1, "b": 1, "c": 0} {
 				if j := r.job(name); j.State == job.Leased || j.Attempts != charged {
 					r.Errorf("step %s: %s is %s with %d attempts at its time", step, name, j.State, j.Attempts)
@@ -116,13 +116,13 @@ func TestATimeoutIsNeverLongerThanItsWholeWhenTheDateWentBackWhileTheServerWasAw
 		r.queue("q", func(q *job.Queue) { q.RunTimeout = job.Hour })
 		r.puts("q", "a")
 		r.named("w", 1).gets("a")
-		r.stop()
-		r.clock.step.Add(-int64(job.Day))
-		r.start()
+		r.End()
+		r.Clock.Step.Add(-int64(job.Day))
+		r.Begin()
 		r.named("w", 1).gets("a")
-		r.pass(job.Hour - 1)
+		r.Pass(job.Hour - 1)
 		r.expect("a", job.Leased)
-		r.pass(1)
+		r.Pass(1)
 		if j := r.job("a"); j.State == job.Leased || j.Attempts != 1 {
 			r.Errorf("%+v", j)
 		}
@@ -135,14 +135,14 @@ func TestWhoeverRanOutOfTimeWhileTheServerWasAwayMaySayItIsDone(t *testing.T) { 
 		r.puts("q", "a", "b")
 		w := r.named("w", 2)
 		w.gets("a", "b")
-		r.restart(2 * job.Hour)
+		r.Restart(2 * job.Hour)
 		w = r.named("w", 2)
 		w.gets("a", "b")
-		r.pass(30*job.Second - 1)
+		r.Pass(30*job.Second - 1)
 		w.ok("a")
 		r.expect("a", job.Done)
 		r.expect("b", job.Leased)
-		r.pass(1)
+		r.Pass(1)
 		if j := r.job("b"); j.State == job.Leased || j.Attempts != 1 {
 			r.Errorf("%+v", j)
 		}
@@ -154,13 +154,13 @@ func TestATimeoutShorterThanTheReattachWindowIsNotProlongedBeyondItself(t *testi
 		r.queue("q", func(q *job.Queue) { q.RunTimeout = 10 * job.Second })
 		r.puts("q", "a", "b")
 		r.named("w", 1).gets("a")
-		r.restart(job.Minute)
+		r.Restart(job.Minute)
 		w := r.named("w", 2)
 		w.gets("a", "b")
-		r.pass(10*job.Second - 1)
+		r.Pass(10*job.Second - 1)
 		r.expect("a", job.Leased)
 		r.expect("b", job.Leased)
-		r.pass(1)
+		r.Pass(1)
 		for _, name := range []string{"a", "b"} {
 			if j := r.job(name); j.State == job.Leased || j.Attempts != 1 {
 				r.Errorf("%+v", j)

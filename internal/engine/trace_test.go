@@ -77,6 +77,6 @@ func TestADeliveryIsLedByItsRunOnlyWhereSpansAreMade(t *testing.T) {
 			r.Errorf("given again with %q, before with %q", got, d.Job.Extras.Traceparent)
 		}
 	}, func(r *rig) {
-		r.opts.Traced = func(text string) bool { asked = append(asked, text); return true }
+		r.Opts.Traced = func(text string) bool { asked = append(asked, text); return true }
 	})
 }

@@ -33,15 +33,8 @@ type TurnOptions struct {
 	Behind *Rest
 	// Once: does not wait, and answers nothing if there is nothing now.
 	Once bool
-	// Under: only while this lock is held; else Superseded. It is looked at when
-	// the call begins, so it belongs to Once. The zero value asks for none.
-	Under Under
-}
-
-// Under is a named lock, with the token that it was given with.
-type Under struct {
-	Lock  string
-	Token job.Token
+	// While may refuse the call when it begins, so it belongs to Once; nil = it does not.
+	While func(*Tx) error
 }
 
 // Turn is the right to deliver some members of a group, in their order. Each is
@@ -101,7 +94,7 @@ func (e *Engine) LeaseTurns(ctx context.Context, o TurnOptions) ([]Turn, error) 
 	if o.Local {
 		h.life = 0
 	}
-	list, err := e.ask(ctx, h, func(r *run) error {
+	list, err := e.ask(ctx, h, func(r *Tx) error {
 		q, err := r.queue(o.Queue)
 		switch {
 		case err != nil:
@@ -112,7 +105,10 @@ func (e *Engine) LeaseTurns(ctx context.Context, o TurnOptions) ([]Turn, error) 
 		if err := r.mayGoOn(o.Queue, o.Behind); err != nil {
 			return err
 		}
-		return holdsLock(r.tx, o.Under, r.moment())
+		if o.While != nil {
+			return o.While(r)
+		}
+		return nil
 	})
 	if o.Once && errors.Is(err, ErrStreamEnded) {
 		return nil, nil
@@ -145,7 +141,7 @@ func turnsOf(list []Delivery) []Turn {
 // do now were not served since.
 func (e *Engine) Round(ctx context.Context) (int64, error) {
 	var n int64
-	if err := e.do(ctx, 0, func(r *run) error { n = r.nextSeq(); return nil }); err != nil {
+	if err := e.do(ctx, 0, func(r *Tx) error { n = r.NextSeq(); return nil }); err != nil {
 		return 0, err // n may still be written to
 	}
 	return n, nil
@@ -153,7 +149,7 @@ func (e *Engine) Round(ctx context.Context) (int64, error) {
 
 // feedTurns gives a holder that asks for turns as many as it wants, of up to n
 // members in all.
-func (r *run) feedTurns(h *holder, n int) (took int, dry bool, err error) {
+func (r *Tx) feedTurns(h *holder, n int) (took int, dry bool, err error) {
 	if h.held+r.held[h] > 0 { // it has its answer
 		return 0, false, nil
 	}
@@ -214,7 +210,7 @@ func (r *run) feedTurns(h *holder, n int) (took int, dry bool, err error) {
 }
 
 // membersOf are those that have the turn that a member begins, at most n.
-func (r *run) membersOf(head *job.Job, n int) ([]*job.Job, error) {
+func (r *Tx) membersOf(head *job.Job, n int) ([]*job.Job, error) {
 	if n <= 1 || head.Group == "" {
 		return []*job.Job{head}, nil
 	}
@@ -227,7 +223,7 @@ func (r *run) membersOf(head *job.Job, n int) ([]*job.Job, error) {
 }
 
 // mayGoOn refuses the rest of a batch while a member of its latest turn is out.
-func (r *run) mayGoOn(queue string, b *Rest) error {
+func (r *Tx) mayGoOn(queue string, b *Rest) error {
 	if b == nil {
 		return nil
 	}
@@ -244,7 +240,7 @@ func (r *run) mayGoOn(queue string, b *Rest) error {
 
 // rest is the next members of a batch, at most n: those that were there when it began
 // and fit the seeker.
-func (r *run) rest(s rule.Seeker, queue string, b *Rest, n int) (there []*job.Job, err error) {
+func (r *Tx) rest(s rule.Seeker, queue string, b *Rest, n int) (there []*job.Job, err error) {
 	q, err := r.queue(queue)
 	if err != nil {
 		return nil, err
@@ -281,7 +277,7 @@ func (r *run) rest(s rule.Seeker, queue string, b *Rest, n int) (there []*job.Jo
 
 // grantTurn leases the members of a turn, in their order, as far as limits let
 // them run. more is whether others were given out since its head was found.
-func (r *run) grantTurn(h *holder, members []*job.Job, more bool) (given int, err error) {
+func (r *Tx) grantTurn(h *holder, members []*job.Job, more bool) (given int, err error) {
 	number := int64(0)
 	for i, j := range members {
 		if key := ""; j.Budgets() != nil {
@@ -308,7 +304,7 @@ func (r *run) grantTurn(h *holder, members []*job.Job, more bool) (given int, er
 
 // letsOneMore reports whether what protects a queue and its groups lets one more
 // member of a turn run.
-func (r *run) letsOneMore(j *job.Job) (bool, error) {
+func (r *Tx) letsOneMore(j *job.Job) (bool, error) {
 	room, again := r.room(j.Queue)
 	if again > 0 {
 		r.wakeAt(j.Queue, again)
@@ -321,7 +317,7 @@ func (r *run) letsOneMore(j *job.Job) (bool, error) {
 }
 
 // dismiss answers those who do not wait and found nothing.
-func (r *run) dismiss(waiting []*holder) {
+func (r *Tx) dismiss(waiting []*holder) {
 	for _, h := range waiting {
 		if h.turns != nil && h.turns.Once && h.held+r.held[h] == 0 && !r.left[h] {
 			r.left[h] = true
@@ -331,7 +327,7 @@ func (r *run) dismiss(waiting []*holder) {
 }
 
 // cutTurn sends back the members of a turn that are behind one whose lease ended.
-func (r *run) cutTurn(j *job.Job) error {
+func (r *Tx) cutTurn(j *job.Job) error {
 	ids, err := r.tx.Running(j.Queue, j.Group, TurnMax)
 	if err != nil {
 		return err

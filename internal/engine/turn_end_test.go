@@ -20,7 +20,7 @@ func TestAFailureLeavesThoseBeforeItWithTheirHolder(t *testing.T) { // inbox.md 
 		r.expect("a3", job.Ready)
 		r.settle(held["a1"], job.OK)
 		r.took(whole, "") // a2 is the head, and is not due
-		r.pass(10 * job.Second)
+		r.Pass(10 * job.Second)
 		r.took(whole, "a: a2 a3")
 	})
 }
@@ -28,10 +28,10 @@ func TestAFailureLeavesThoseBeforeItWithTheirHolder(t *testing.T) { // inbox.md 
 func TestAMemberThatIsGivenBackExpiredTakesNobodyAlong(t *testing.T) { // inbox.md 9, docs/adr/0006
 	scenario(t, func(r *rig) {
 		r.queue("in", failFirst)
-		r.member("a1", func(n *engine.NewJob) { n.Job.ExpiresAt = r.clock.Wall() + 10*job.Second })
+		r.member("a1", func(n *engine.NewJob) { n.Job.ExpiresAt = r.Clock.Wall() + 10*job.Second })
 		r.members("a2", "a3")
 		held := r.took(whole, "a: a1 a2 a3")
-		r.pass(10 * job.Second)
+		r.Pass(10 * job.Second)
 		r.settle(held["a1"], job.Released)
 		r.expect("a2", job.Leased)
 		r.expect("a3", job.Leased)
@@ -57,7 +57,7 @@ func TestAMemberThatDiesBehindAnotherParksNobodyBeforeIt(t *testing.T) { // core
 			}
 		}
 		is(rule.GroupBackingOff) // a1 is tried again
-		r.pass(10 * job.Second)
+		r.Pass(10 * job.Second)
 		r.settle(r.took(whole, "a: a1")["a1"], job.OK)
 		is(rule.GroupBlocked)
 		r.took(whole, "")

@@ -17,7 +17,7 @@ func TestWhatWentBackUntouchedPutsNobodyOutOfOrder(t *testing.T) { // I7, core.m
 	for how, end := range map[string]func(r *rig, held map[string]engine.Delivery){
 		"a failure":     func(r *rig, held map[string]engine.Delivery) { r.settle(held["a1"], job.Retried) },
 		"a release":     func(r *rig, held map[string]engine.Delivery) { r.settle(held["a1"], job.Released) },
-		"a power cut":   func(r *rig, _ map[string]engine.Delivery) { r.powerCut() },
+		"a power cut":   func(r *rig, _ map[string]engine.Delivery) { r.PowerCut() },
 		"a lost worker": func(r *rig, _ map[string]engine.Delivery) {},
 		"the second fails": func(r *rig, held map[string]engine.Delivery) {
 			r.settle(held["a1"], job.OK)
@@ -32,7 +32,7 @@ func TestWhatWentBackUntouchedPutsNobodyOutOfOrder(t *testing.T) { // I7, core.m
 				r.member("a3", ranked(3))
 				o := engine.TurnOptions{Members: -1, For: 10 * job.Second, Local: how == "a power cut"}
 				end(r, r.took(o, "a: a1 a2 a3"))
-				r.pass(10 * job.Second)
+				r.Pass(10 * job.Second)
 				rest := "a1 a2 a3"
 				if how == "the second fails" {
 					rest = "a2 a3"

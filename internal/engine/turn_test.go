@@ -112,7 +112,7 @@ func TestAFailureEndsTheTurnOfAStrictGroup(t *testing.T) { // inbox.md 3, refere
 		r.refused(job.Superseded, engine.Settle{ID: r.ids["a3"], Token: held["a3"].Lease.Token})
 		r.settle(held["a3"], job.Released) // says what happened already
 		r.took(whole, "")
-		r.pass(10 * job.Second)
+		r.Pass(10 * job.Second)
 		r.took(whole, "a: a2 a3")
 	})
 }
@@ -127,7 +127,7 @@ func TestAGroupWithoutOrderGoesOnToTheEndOfItsTurn(t *testing.T) { // reference 
 		r.settle(held["a3"], job.OK)
 		r.member("a4")
 		r.took(whole, "") // a2 is the head, and is not due
-		r.pass(10 * job.Second)
+		r.Pass(10 * job.Second)
 		held = r.took(whole, "a: a2 a4")
 		r.settle(held["a2"], job.OK)
 		r.settle(held["a4"], job.Retried)
@@ -176,9 +176,9 @@ func TestALocalTurnEndsWithTheProcessAndBlamesNobody(t *testing.T) { // core.md 
 		r.members("a1", "a2", "a3")
 		held := r.took(whole, "a: a1 a2 a3")
 		r.settle(held["a1"], job.OK)
-		r.pass(2 * job.Hour) // nothing lapses
+		r.Pass(2 * job.Hour) // nothing lapses
 		r.took(whole, "")
-		r.powerCut()
+		r.PowerCut()
 		for _, name := range []string{"a2", "a3"} {
 			if j := r.expect(name, job.Ready); j.Losses+j.Evictions+j.Attempts != 0 {
 				r.Errorf("%s was blamed: %+v", name, j)
@@ -198,7 +198,7 @@ func TestAWaitingCallGetsTheTurnOfWhatComes(t *testing.T) {
 			}
 			got <- list
 		}()
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		r.members("a1")
 		if list := <-got; len(list) != 1 || list[0].Group != "a" || list[0].Deliveries[0].Lease.Until == 0 {
 			r.Errorf("got %+v", list)
@@ -232,7 +232,7 @@ func TestOnlyTheMemberAtWorkIsLostWithItsHolder(t *testing.T) { // core.md 2 and
 		r.member("a3", ranked(3))
 		r.member("a1", ranked(1))
 		held := r.took(engine.TurnOptions{Members: -1, For: 10 * job.Second}, "a: a1 a2 a3")
-		r.pass(10 * job.Second)
+		r.Pass(10 * job.Second)
 		for name, losses := range map[string]uint32{"a1": 1, "a2": 0, "a3": 0} {
 			if j := r.expect(name, job.Ready); j.Losses != losses || j.Evictions+j.Attempts != 0 {
 				r.Errorf("%s: %d losses, want %d: %+v", name, j.Losses, losses, j)
@@ -271,7 +271,7 @@ func TestLimitsHoldInsideATurn(t *testing.T) { // retry.md 4
 		r.queue("in", toTheEnd)
 		r.members("a1", "a2", "a3", "b1")
 		r.took(whole, "a: a1 a2")
-	}, func(r *rig) { r.opts.InFlightMax = 2 })
+	}, func(r *rig) { r.Opts.InFlightMax = 2 })
 }
 
 func TestAMemberThatNeedsAnotherHolderOrNobodyBesideItHasItsOwnTurn(t *testing.T) {
@@ -280,7 +280,7 @@ func TestAMemberThatNeedsAnotherHolderOrNobodyBesideItHasItsOwnTurn(t *testing.T
 		r.queue("in", func(q *job.Queue) { q.Retry.LossLimit = job.LimitOf(2) })
 		r.members("a1", "a2", "a3")
 		r.took(engine.TurnOptions{For: job.Second}, "a: a1")
-		r.pass(job.Second) // lost once of two: from now on it is delivered alone
+		r.Pass(job.Second) // lost once of two: from now on it is delivered alone
 		held := r.took(whole, "a: a1")
 		if d := held["a1"]; !d.Lease.Alone {
 			r.Errorf("a1 came as %+v", d.Lease)

@@ -38,7 +38,7 @@ func TestALongPollAnswersAsSoonAsThereIsAJob(t *testing.T) {
 			list, _ := r.Lease(r.Context(), tenSeconds)
 			got <- answer{list, r.Now()}
 		}()
-		r.pass(7 * job.Second)
+		r.Pass(7 * job.Second)
 		r.put("q", "a", due(r.Now()+500))
 		if a := <-got; len(a.list) != 1 || a.at != begin+7500 {
 			r.Errorf("%d jobs after %s", len(a.list), a.at-begin)
@@ -78,9 +78,9 @@ func TestAUnaryLeaseLapsesExactlyAtItsEnd(t *testing.T) { // I6
 		r.puts("q", "a")
 		held := r.lease(tenSeconds, "a")
 		other := r.anonymous(1)
-		r.pass(10*job.Second - 1)
+		r.Pass(10*job.Second - 1)
 		other.gets()
-		r.pass(1)
+		r.Pass(1)
 		other.gets("a")
 		if j := r.job("a"); j.Losses != 1 || j.Attempts != 0 {
 			r.Errorf("%+v", j)
@@ -100,14 +100,14 @@ func TestAnExtensionGivesANewLifeFromNow(t *testing.T) {
 		held := r.lease(tenSeconds, "a")
 		extend := engine.Extension{ID: r.ids["a"], Token: held["a"].Lease.Token, For: 10 * job.Second}
 		for range 5 {
-			r.pass(9 * job.Second)
+			r.Pass(9 * job.Second)
 			if v := r.extend(extend); v.Err != nil || v.State != job.Leased {
 				r.Fatalf("%+v", v)
 			}
 		}
-		r.pass(10*job.Second - 1)
+		r.Pass(10*job.Second - 1)
 		r.expect("a", job.Leased)
-		r.pass(1)
+		r.Pass(1)
 		r.expect("a", job.Ready)
 		if v := r.extend(extend); job.KindOf(v.Err) != job.Superseded {
 			r.Errorf("a lapsed lease: %v", v.Err)
@@ -160,18 +160,18 @@ func TestAUnaryLeaseSurvivesAPoliteDeploy(t *testing.T) { // core.md section 4: 
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")
 		held := r.lease(tenSeconds, "a")
-		r.restart(20 * job.Second) // its end passed while nobody could hear a heartbeat
+		r.Restart(20 * job.Second) // its end passed while nobody could hear a heartbeat
 		other := r.anonymous(1)
 		other.gets()
-		r.pass(29 * job.Second)
+		r.Pass(29 * job.Second)
 		other.gets()
 		x := engine.Extension{ID: r.ids["a"], Token: held["a"].Lease.Token, For: 10 * job.Second}
 		if v := r.extend(x); v.Err != nil {
 			r.Fatal(v.Err)
 		}
-		r.pass(10*job.Second - 1)
+		r.Pass(10*job.Second - 1)
 		other.gets()
-		r.pass(1)
+		r.Pass(1)
 		other.gets("a")
 	})
 }
@@ -180,11 +180,11 @@ func TestAUnaryLeaseOfAWorkerThatDoesNotComeBackLapsesAfterTheWindow(t *testing.
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")
 		r.lease(tenSeconds, "a")
-		r.restart(20 * job.Second)
+		r.Restart(20 * job.Second)
 		other := r.anonymous(1)
-		r.pass(30*job.Second - 1)
+		r.Pass(30*job.Second - 1)
 		other.gets()
-		r.pass(1)
+		r.Pass(1)
 		other.gets("a")
 	})
 }
@@ -237,7 +237,7 @@ func TestAStopAnswersTheLongPolls(t *testing.T) {
 		done := make(chan error)
 		go func() { _, err := r.Lease(r.Context(), tenSeconds); done <- err }()
 		synctest.Wait()
-		r.stop()
+		r.End()
 		if err := <-done; err == nil {
 			r.Error("a poll that was cut short says there is no work")
 		}
@@ -248,9 +248,9 @@ func TestALeaseThatNamesNoLifeHasTheDefaultOne(t *testing.T) { // jobs.md: lease
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")
 		r.lease(engine.LeaseOptions{}, "a")
-		r.pass(30*job.Second - 1)
+		r.Pass(30*job.Second - 1)
 		r.expect("a", job.Leased)
-		r.pass(1)
+		r.Pass(1)
 		r.expect("a", job.Ready)
 	})
 }

@@ -83,10 +83,10 @@ func TestAKeyIsFreeAgainWhenItsJobIsGone(t *testing.T) {
 	for name, end := range map[string]func(r *rig){
 		"delete":    func(r *rig) { _ = r.Delete(r.Context(), r.ids["a"], job.Actor{}) },
 		"cancelled": func(r *rig) { r.operate("a", cancel); _ = r.Delete(r.Context(), r.ids["a"], job.Actor{}) },
-		"expiry":    func(r *rig) { r.pass(2 * job.Minute) },
+		"expiry":    func(r *rig) { r.Pass(2 * job.Minute) },
 		"purge": func(r *rig) {
 			r.operate("a", cancel)
-			r.pass(8 * job.Day)
+			r.Pass(8 * job.Day)
 		},
 		"pushed out of a full queue": func(r *rig) {
 			r.queue("q", func(q *job.Queue) { q.MaxJobs, q.OnFull, q.RetainDead = 1, job.FullDropOldest, 0 })
@@ -113,7 +113,7 @@ func TestAKeyIsFreeAgainWhenItsJobIsGone(t *testing.T) {
 func TestAJobPastItsRetentionIsInNobodysWay(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.bring("a", job.Done, unique("k", job.WhileExists))
-		r.clock.step.Add(int64(job.Hour)) // the put comes before the clock's duties
+		r.Clock.Step.Add(int64(job.Hour)) // the put comes before the clock's duties
 		if added := r.putAgain(newNamed("q", "b", unique("k", job.WhileExists)))[0]; added.Duplicate {
 			r.Errorf("%+v", added)
 		}
@@ -226,11 +226,11 @@ func TestAQueuedKeySurvivesADisconnectAndARestart(t *testing.T) { // zizq.md 9, 
 		s.close()
 		dup(true, "disconnected")
 		r.anonymous(1, "q").gets("a")
-		r.powerCut()
+		r.PowerCut()
 		dup(true, "after a power cut")
 		r.anonymous(1, "q").gets("a")
 		dup(false, "taken")
-		r.restart(0)
+		r.Restart(0)
 		dup(true, "restarted")
 	})
 }
@@ -239,7 +239,7 @@ func TestKeysSurviveARestart(t *testing.T) { // I5
 	scenario(t, func(r *rig) {
 		r.bring("a", job.Dead, unique("a", job.WhileExists))
 		r.bring("b", job.Scheduled, unique("b", job.WhileActive))
-		r.powerCut()
+		r.PowerCut()
 		for _, key := range []string{"a", "b"} {
 			if added := r.putAgain(newNamed("q", "x", unique(key, job.WhileExists)))[0]; added.ID != r.ids[key] {
 				r.Errorf("%s: %+v", key, added)

@@ -29,7 +29,7 @@ func TestANamedWorkerHearsWhatIsOverForIt(t *testing.T) { // spec/jobs.md, cance
 		w.gets("twice: supersede")
 		w.ok("b") // what it ends itself is no news
 		w.gets()
-		r.pass(1000)
+		r.Pass(1000)
 		w.gets("slow: timeout")
 
 		r.puts("other", "c")

@@ -49,7 +49,7 @@ type Seen struct {
 
 // Windows looks at windows at one time, and counts the jobs of each list of Watched.
 func (e *Engine) Windows(ctx context.Context, windows []Window) (seen []Seen, counts [len(Watched)]int64, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		for i, list := range Watched {
 			if counts[i], err = v.Count(store.Filter{States: []job.State{list}}); err != nil {
 				return err
@@ -112,7 +112,7 @@ func (e *Engine) Find(ctx context.Context, list job.State, from int64, down bool
 			n = int(from - first + 1)
 		}
 		var page []*job.Job
-		err := e.view(ctx, func(v store.Reader) (err error) {
+		err := e.View(ctx, func(v store.Reader) (err error) {
 			page, _, err = v.Slice(list, first, n)
 			return err
 		})
@@ -139,7 +139,7 @@ func (e *Engine) Find(ctx context.Context, list job.State, from int64, down bool
 
 // Place is the position of a job in a list, if it is there, and how many there are.
 func (e *Engine) Place(ctx context.Context, list job.State, id job.ID) (at, total int64, ok bool, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		if at, ok, err = v.Place(list, id); err != nil {
 			return err
 		}

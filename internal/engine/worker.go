@@ -40,7 +40,7 @@ var workerKeys = [2]string{"worker key 0", "worker key 1"}
 func (e *Engine) Register(ctx context.Context, worker string) (secret string, err error) {
 	key, err := e.workerKey(ctx)
 	if err == nil && key == nil {
-		if err = e.do(ctx, 0, (*run).drawWorkerKey); err == nil {
+		if err = e.do(ctx, 0, (*Tx).drawWorkerKey); err == nil {
 			key, err = e.workerKey(ctx)
 		}
 	}
@@ -52,7 +52,7 @@ func (e *Engine) Register(ctx context.Context, worker string) (secret string, er
 }
 
 // drawWorkerKey makes the key, unless another call just did.
-func (r *run) drawWorkerKey() error {
+func (r *Tx) drawWorkerKey() error {
 	r.tx.Durable()
 	for _, name := range workerKeys {
 		row, err := r.tx.Row(job.Reserves, name)
@@ -68,7 +68,7 @@ func (r *run) drawWorkerKey() error {
 
 // workerKey is nil before the first registration.
 func (e *Engine) workerKey(ctx context.Context) (key []byte, err error) {
-	err = e.view(ctx, func(v store.Reader) error {
+	err = e.View(ctx, func(v store.Reader) error {
 		for _, name := range workerKeys {
 			row, err := v.Row(job.Reserves, name)
 			half, ok := row.(*job.Reserve)
@@ -116,14 +116,14 @@ func (e *Engine) ExtendWorker(ctx context.Context, worker, secret string, span j
 		return nil, err
 	}
 	var ids []job.ID
-	if err := e.view(ctx, func(v store.Reader) error { ids, err = v.Held(holder); return err }); err != nil {
+	if err := e.View(ctx, func(v store.Reader) error { ids, err = v.Held(holder); return err }); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(ids, job.ID.Compare)
 	var all []Verdict
 	for part := range slices.Chunk(ids, recoverMax) {
 		var out []Verdict
-		err := e.do(ctx, 0, func(r *run) (err error) { out, err = r.extendHeld(holder, part, span); return err })
+		err := e.do(ctx, 0, func(r *Tx) (err error) { out, err = r.extendHeld(holder, part, span); return err })
 		if err != nil { // out may still be written to
 			return nil, err
 		}
@@ -133,7 +133,7 @@ func (e *Engine) ExtendWorker(ctx context.Context, worker, secret string, span j
 }
 
 // extendHeld extends what a holder still has of these jobs.
-func (r *run) extendHeld(holder string, ids []job.ID, span job.Millis) (out []Verdict, err error) {
+func (r *Tx) extendHeld(holder string, ids []job.ID, span job.Millis) (out []Verdict, err error) {
 	for _, id := range ids {
 		j, err := r.tx.Get(id)
 		if err != nil {

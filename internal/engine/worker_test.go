@@ -54,17 +54,17 @@ func TestALeaseKeepsItsSpan(t *testing.T) {
 		o.For = job.Hour
 		r.lease(o, "b")
 		for range 2 {
-			r.pass(8 * job.Second)
+			r.Pass(8 * job.Second)
 			r.beats("w", secret, 0, "a", "b")
-			r.restart(job.Second)
+			r.Restart(job.Second)
 		}
-		left := func(name string) job.Millis { return r.job(name).Leases[0].Until - r.clock.Steady() }
+		left := func(name string) job.Millis { return r.job(name).Leases[0].Until - r.Clock.Steady() }
 		if a, b := left("a"), left("b"); a != 30*job.Second || b != job.Hour-job.Second {
 			t.Errorf("behind a restart a lives for %s and b for %s", a, b)
 		}
-		r.stop()
-		r.clock.step.Add(-int64(job.Day))
-		r.start()
+		r.End()
+		r.Clock.Step.Add(-int64(job.Day))
+		r.Begin()
 		if a, b := left("a"), left("b"); a > 30*job.Second || b > job.Hour {
 			t.Errorf("with the date set back a lives for %s and b for %s", a, b)
 		}
@@ -78,16 +78,16 @@ func TestOneHeartbeatKeepsAllLeasesOfAWorker(t *testing.T) { // operations.md, S
 		mine := r.lease(by("w", secret, 2), "a", "b")
 		r.lease(by("w", secret, 1), "c")
 		r.lease(by("w", "", 1), "d") // of the same name, and not the same worker
-		r.pass(8 * job.Second)
+		r.Pass(8 * job.Second)
 		r.beats("w", secret, 10*job.Second, "a", "b", "c")
-		r.pass(8 * job.Second)
+		r.Pass(8 * job.Second)
 		r.expect("a", job.Leased)
 		r.expect("c", job.Leased)
 		r.expect("d", job.Ready)
 		r.settle(mine["a"], job.OK)
 		r.operate("b", cancel)
 		r.beats("w", secret, 10*job.Second, "c") // what it is not told of is over
-		r.pass(10 * job.Second)
+		r.Pass(10 * job.Second)
 		r.expect("c", job.Ready)
 		r.beats("w", secret, 10*job.Second)
 		if list := r.job("d"); list.Losses != 1 {
@@ -101,9 +101,9 @@ func TestAHeartbeatOfAWorkerIsNeverLaterThanOneOfALease(t *testing.T) { // run t
 		secret := r.register("w")
 		r.put("q", "a", func(n *engine.NewJob) { n.Job.RunTimeout = 12 * job.Second })
 		r.lease(by("w", secret, 1), "a")
-		r.pass(8 * job.Second)
+		r.Pass(8 * job.Second)
 		r.beats("w", secret, job.Minute, "a")
-		r.pass(5 * job.Second)
+		r.Pass(5 * job.Second)
 		if j := r.job("a"); j.State == job.Leased || j.Attempts != 1 {
 			r.Errorf("the run took longer than it may: %+v", j)
 		}
@@ -136,7 +136,7 @@ func TestASecretIsOfOneWorkerAndOneRegistration(t *testing.T) { // operations.md
 			}
 			if wrong == "" {
 				r.expect("b", job.Leased)
-				r.pass(10 * job.Second)
+				r.Pass(10 * job.Second)
 			}
 		}
 		if _, err := r.ExtendWorker(r.Context(), "v", mine, job.Hour); !errors.Is(err, engine.ErrSecret) {
@@ -153,12 +153,12 @@ func TestASecretIsOfOneWorkerAndOneRegistration(t *testing.T) { // operations.md
 func TestASecretSurvivesARestartAndAPowerCut(t *testing.T) {
 	scenario(t, func(r *rig) {
 		secret := r.register("w")
-		r.powerCut()
+		r.PowerCut()
 		r.puts("q", "a")
 		r.lease(by("w", secret, 1), "a")
-		r.restart(job.Second)
+		r.Restart(job.Second)
 		r.beats("w", secret, job.Minute, "a")
-		r.pass(30 * job.Second)
+		r.Pass(30 * job.Second)
 		r.expect("a", job.Leased)
 		if again := r.register("w"); again[16:] == secret[16:] {
 			r.Error("a second registration has the code of the first")
@@ -188,7 +188,7 @@ func TestAHeartbeatReachesMoreLeasesThanOneTransactionTakes(t *testing.T) {
 		if err != nil || len(told) != n {
 			r.Fatalf("extended %d, %v", len(told), err)
 		}
-		r.pass(job.Minute)
+		r.Pass(job.Minute)
 		if d := r.depth("q"); d.Leases != n {
 			r.Errorf("%d leases live", d.Leases)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/httpapi"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
@@ -38,7 +39,7 @@ func TestAFailedDiskIsToldWithoutThePathsOfTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := engine.New(st, clock, rand.Uint64, slog.New(slog.NewTextHandler(log, nil)),
+	e := part.New(st, clock, rand.Uint64, slog.New(slog.NewTextHandler(log, nil)),
 		engine.Options{Server: rule.DefaultServer()})
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)

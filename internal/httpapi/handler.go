@@ -26,12 +26,13 @@ import (
 	"github.com/reprisehq/reprise/internal/door/inbox"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/wire"
 )
 
 // Options configure the handler.
 type Options struct {
-	Engine  *engine.Engine
+	Engine  *part.Engine
 	Log     *slog.Logger
 	Version string // our own, for GET /version
 
@@ -149,7 +150,7 @@ func New(o Options) http.Handler {
 }
 
 type handler struct {
-	engine  *engine.Engine
+	engine  *part.Engine
 	put     func(context.Context, []engine.NewJob) ([]engine.Added, error)
 	log     *slog.Logger
 	version string

@@ -11,12 +11,12 @@ import (
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/connect/web"
 	"github.com/reprisehq/reprise/internal/door/inbox"
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/httpapi"
+	"github.com/reprisehq/reprise/internal/part"
 )
 
 // inboxesOf opens the door inbox on an engine. Loopback may be called.
-func inboxesOf(t testing.TB, e *engine.Engine) *inbox.Door {
+func inboxesOf(t testing.TB, e *part.Engine) *inbox.Door {
 	t.Helper()
 	egress, err := connect.ParseEgress([]string{"127.0.0.0/8"})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/httpapi"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
@@ -91,7 +92,7 @@ func onDiskHandler(b *testing.B) (h http.Handler, stop func()) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e := engine.New(st, clock, rand.Uint64, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
+	e := part.New(st, clock, rand.Uint64, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
 	if err := e.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}

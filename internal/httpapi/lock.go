@@ -5,8 +5,8 @@ import (
 	"strconv"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/lock"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -18,17 +18,17 @@ var (
 
 // locks is GET /locks.
 func (h *handler) locks(w http.ResponseWriter, r *http.Request, _, _ string) {
-	list, err := h.engine.Locks(r.Context(), "", job.LocksMax)
+	list, err := h.engine.Locks.List(r.Context(), "", job.LocksMax)
 	h.shown(w, r, err, func(b []byte) []byte { return jobs.AppendLocks(b, list) })
 }
 
 // showLock is GET /locks/{name}.
 func (h *handler) showLock(w http.ResponseWriter, r *http.Request, name, _ string) {
-	s, err := h.engine.LockNamed(r.Context(), name)
+	s, err := h.engine.Locks.Get(r.Context(), name)
 	h.shownLock(w, r, s, err)
 }
 
-func (h *handler) shownLock(w http.ResponseWriter, r *http.Request, s engine.LockState, err error) {
+func (h *handler) shownLock(w http.ResponseWriter, r *http.Request, s lock.State, err error) {
 	h.shown(w, r, err, func(b []byte) []byte { return jobs.AppendLock(b, s, false) })
 }
 
@@ -42,7 +42,7 @@ func (h *handler) takeLock(w http.ResponseWriter, r *http.Request, name, _ strin
 		if err != nil {
 			return err
 		}
-		l, got, err := h.engine.Lock(r.Context(), ask)
+		l, got, err := h.engine.Locks.Take(r.Context(), ask)
 		switch {
 		case err != nil:
 			return err
@@ -67,7 +67,7 @@ func (h *handler) extendLock(w http.ResponseWriter, r *http.Request, name, _ str
 		if err != nil {
 			return err
 		}
-		l, err := h.engine.ExtendLock(r.Context(), name, token, most)
+		l, err := h.engine.Locks.Extend(r.Context(), name, token, most)
 		return s.tell(w, http.StatusOK, err, func(out []byte) []byte { return jobs.AppendLock(out, l, false) })
 	})
 }
@@ -75,9 +75,9 @@ func (h *handler) extendLock(w http.ResponseWriter, r *http.Request, name, _ str
 // unlock is DELETE /locks/{name}.
 func (h *handler) unlock(w http.ResponseWriter, r *http.Request, name, _ string) {
 	token, err := jobs.LockToken(wire.LockTokenHeader, r.Header.Get(wire.LockTokenHeader))
-	var l engine.LockState
+	var l lock.State
 	if err == nil {
-		l, err = h.engine.Unlock(r.Context(), name, token)
+		l, err = h.engine.Locks.Release(r.Context(), name, token)
 	}
 	h.shownLock(w, r, l, err)
 }
@@ -85,9 +85,9 @@ func (h *handler) unlock(w http.ResponseWriter, r *http.Request, name, _ string)
 // breakLock is POST /locks/{name}/break.
 func (h *handler) breakLock(w http.ResponseWriter, r *http.Request, name, _ string) {
 	by, err := actorOf(r)
-	var l engine.LockState
+	var l lock.State
 	if err == nil {
-		l, err = h.engine.BreakLock(r.Context(), name, by)
+		l, err = h.engine.Locks.Break(r.Context(), name, by)
 	}
 	h.shownLock(w, r, l, err)
 }

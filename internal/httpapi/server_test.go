@@ -18,6 +18,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/httpapi"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/mem"
 )
@@ -27,15 +28,15 @@ type api struct {
 	t       testing.TB
 	url     string
 	client  *http.Client
-	engine  *engine.Engine
+	engine  *part.Engine
 	handler http.Handler
 	ids     []string // of enqueued jobs, in order
 }
 
 // newEngine starts an engine on a store in memory.
-func newEngine(t testing.TB) *engine.Engine {
+func newEngine(t testing.TB) *part.Engine {
 	clock := engine.SystemClock()
-	e := engine.New(mem.Open(mem.Options{Now: clock.Wall}), clock, rand.Uint64, slog.New(slog.DiscardHandler),
+	e := part.New(mem.Open(mem.Options{Now: clock.Wall}), clock, rand.Uint64, slog.New(slog.DiscardHandler),
 		engine.Options{Server: rule.DefaultServer(), Reattach: 30_000, Changes: httpapi.QueueChanges, Fold: jobs.Fold(0)})
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)

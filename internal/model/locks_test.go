@@ -6,13 +6,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/lock"
 )
 
-// lock is a named lock as the model sees it: who got it last, and from when on
+// namedLock is a named lock as the model sees it: who got it last, and from when on
 // somebody else may have it. Both clocks of the model are one.
-type lock struct {
+type namedLock struct {
 	name, by string
 	token    job.Token // which only the engine can draw, as
 	fence    int64     // this, but it has to rise
@@ -23,14 +23,14 @@ type lock struct {
 	request  string // "" = it said none
 }
 
-func (l *lock) held(now job.Millis) bool { return !l.given && now < l.free }
+func (l *namedLock) held(now job.Millis) bool { return !l.given && now < l.free }
 
 // takeLock returns nil if the lock is not free.
-func (m *model) takeLock(name, by string, most, least job.Millis) *lock {
+func (m *model) takeLock(name, by string, most, least job.Millis) *namedLock {
 	if l := m.locks[name]; l != nil && m.now < l.free {
 		return nil
 	}
-	l := &lock{name: name, by: by, at: m.now, free: m.now + most, least: m.now + least}
+	l := &namedLock{name: name, by: by, at: m.now, free: m.now + most, least: m.now + least}
 	m.locks[name] = l
 	return l
 }
@@ -63,7 +63,7 @@ func (w *world) useLock(t *rapid.T) {
 		ask.Least = one(t, "least", 0, 0, 500, ask.Most)
 		ask.Least = min(ask.Least, ask.Most)
 		ask.Request = one(t, "request", "", "the request number 1", "the request number 2")
-		got, ok, err := w.Lock(w.Context(), ask)
+		got, ok, err := w.Locks.Take(w.Context(), ask)
 		if l != nil && ask.Request != "" && l.request == ask.By+ask.Request { // the same ask again
 			if !l.held(m.now) {
 				w.refusedLock(err, job.Superseded)
@@ -94,7 +94,7 @@ func (w *world) useLock(t *rapid.T) {
 		w.sameLocks(got)
 	case "extend":
 		most := one[job.Millis](t, "most", 1, 900, 20_000)
-		got, err := w.ExtendLock(w.Context(), name, token, most)
+		got, err := w.Locks.Extend(w.Context(), name, token, most)
 		want := kind()
 		if want == accepted && !l.held(m.now) {
 			want = job.Superseded
@@ -105,7 +105,7 @@ func (w *world) useLock(t *rapid.T) {
 		l.free = max(m.now+most, l.least)
 		w.sameLocks(got)
 	case "unlock":
-		got, err := w.Unlock(w.Context(), name, token)
+		got, err := w.Locks.Release(w.Context(), name, token)
 		if w.refusedLock(err, kind()) {
 			return
 		}
@@ -114,7 +114,7 @@ func (w *world) useLock(t *rapid.T) {
 		}
 		w.sameLocks(got)
 	case "break":
-		got, err := w.BreakLock(w.Context(), name, job.Actor{})
+		got, err := w.Locks.Break(w.Context(), name, job.Actor{})
 		own = true
 		if w.refusedLock(err, kind()) {
 			return
@@ -135,19 +135,19 @@ func (w *world) refusedLock(err error, want job.Kind) bool {
 }
 
 // sameLocks compares what was answered, and all locks.
-func (w *world) sameLocks(got engine.LockState) {
+func (w *world) sameLocks(got lock.State) {
 	w.sameLock(got)
-	list, err := w.Locks(w.Context(), "", 10)
+	list, err := w.Locks.List(w.Context(), "", 10)
 	w.must(err)
 	for _, s := range list {
 		w.sameLock(s)
 	}
-	if !slices.IsSortedFunc(list, func(a, b engine.LockState) int { return strings.Compare(a.Name, b.Name) }) || len(list) != len(w.model.locks) {
+	if !slices.IsSortedFunc(list, func(a, b lock.State) int { return strings.Compare(a.Name, b.Name) }) || len(list) != len(w.model.locks) {
 		w.Fatalf("listed are %d locks, want %d by name", len(list), len(w.model.locks))
 	}
 }
 
-func (w *world) sameLock(s engine.LockState) {
+func (w *world) sameLock(s lock.State) {
 	l, now := w.model.locks[s.Name], w.model.now
 	if l == nil || s.Token != l.token || s.Fence != l.fence || s.By != l.by || s.At != l.at || s.Ends != l.free || s.Held != l.held(now) || s.Free != (now >= l.free) {
 		w.Fatalf("the lock %s is %+v %+v at %d, want %+v", s.Name, s, *s.Lock, now, l)

@@ -38,7 +38,7 @@ type model struct {
 	results  map[job.ID][]byte                    // of those that are done
 	budgets  map[string]int64                     // units of each
 	stats    engine.Stats                         // since the start
-	locks    map[string]*lock
+	locks    map[string]*namedLock
 }
 
 type receipt struct {
@@ -59,7 +59,7 @@ func newModel(now job.Millis, queues []*job.Queue) *model {
 		now: now, start: 1,
 		jobs: map[job.ID]*job.Job{}, queues: map[string]*job.Queue{}, groups: map[string]*job.Gate{},
 		away: map[string]job.Millis{}, receipts: map[string]receipt{}, streams: map[string]*stream{},
-		made: map[job.ID][]byte{}, locks: map[string]*lock{}, results: map[job.ID][]byte{},
+		made: map[job.ID][]byte{}, locks: map[string]*namedLock{}, results: map[job.ID][]byte{},
 	}
 	for _, q := range queues {
 		set := *q

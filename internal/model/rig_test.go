@@ -17,6 +17,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/embedded"
@@ -48,7 +49,7 @@ func (bubble) Steady() job.Millis { return job.Millis(time.Now().UnixMilli()) }
 // world is an engine and the model of it, to which the same happens.
 type world struct {
 	*rapid.T
-	*engine.Engine
+	*part.Engine
 	model *model
 	open  func() (store.Store, error)
 	store store.Store
@@ -97,7 +98,7 @@ func (w *world) begin() {
 	}
 	server := rule.DefaultServer()
 	server.RetainDead, server.GraceDelay = retainDead, graceDelay
-	w.Engine = engine.New(w.store, bubble{}, rnd, slog.New(slog.DiscardHandler),
+	w.Engine = part.New(w.store, bubble{}, rnd, slog.New(slog.DiscardHandler),
 		engine.Options{Server: server, Reattach: reattach, Idempotency: idempotency, Fold: joined})
 	w.must(w.Start(context.Background()))
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/connect/web"
 	"github.com/reprisehq/reprise/internal/door/inbox"
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/wire"
 )
 
 // openInboxes begins to deliver.
-func openInboxes(ctx context.Context, cfg Config, e *engine.Engine, log *slog.Logger) (*inbox.Door, error) {
+func openInboxes(ctx context.Context, cfg Config, e *part.Engine, log *slog.Logger) (*inbox.Door, error) {
 	egress, err := cfg.Egress()
 	if err != nil {
 		return nil, err

@@ -27,6 +27,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/jq"
 	"github.com/reprisehq/reprise/internal/metrics"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 	"github.com/reprisehq/reprise/internal/trace"
@@ -56,8 +57,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	}
 	options := engineOptions(cfg)
 	options.Traced = spans.Traced(ctx)
-	e := engine.New(st, clock, secureRandom(), log, options)
-	if err := spans.Listen(e); err != nil {
+	e := part.New(st, clock, secureRandom(), log, options)
+	if err := spans.Listen(e.Engine); err != nil {
 		return err
 	}
 	defer closeSpans(cfg, spans)
@@ -67,7 +68,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	}
 	spans.Start(ctx)
 	log.Debug("recovered", "took", time.Since(began).String())
-	return listenAndServe(ctx, cfg, e, &upkeep{st, e, log}, log)
+	return listenAndServe(ctx, cfg, e, &upkeep{st, e.Engine, log}, log)
 }
 
 func openStore(cfg Config, clock engine.Clock, log *slog.Logger) (*embedded.Store, error) {
@@ -136,7 +137,7 @@ func secureRandom() func() uint64 {
 	}
 }
 
-func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upkeep, log *slog.Logger) error {
+func listenAndServe(ctx context.Context, cfg Config, e *part.Engine, keep *upkeep, log *slog.Logger) error {
 	tokens, err := admission(ctx, cfg, e)
 	var inboxes *inbox.Door
 	if err == nil {
@@ -149,7 +150,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 	if err != nil {
 		return errors.Join(unlessStopped(ctx, err, log), stop(cfg, e, inboxes))
 	}
-	live, page := new(httpapi.Live), metrics.New(e, Version)
+	live, page := new(httpapi.Live), metrics.New(e.Engine, Version)
 	handler := httpapi.New(httpapi.Options{
 		Engine: e, Log: log, Version: Version,
 		Tokens: tokens, Guard: cfg.Guard, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
@@ -158,7 +159,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *engine.Engine, keep *upk
 		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Strict: cfg.Strict, Null: cfg.Null, Metrics: page, Upkeep: keep, Live: live, Grid: &cfg.Grid, Inboxes: inboxes,
 	})
 	parts := []reloadable{
-		refuseExposure(tokens.Closed), engineSettings(e), logLevel(log),
+		refuseExposure(tokens.Closed), engineSettings(e.Engine), logLevel(log),
 		{"names of hosts, defaults of jobs", func(_ context.Context, _, to Config) error {
 			live.Set(to.AllowHost, to.BackoffCount, to.Retry, to.Strict)
 			return nil
@@ -218,7 +219,7 @@ func unlessStopped(ctx context.Context, err error, log *slog.Logger) error {
 	return nil
 }
 
-func stop(cfg Config, e *engine.Engine, inboxes *inbox.Door) error {
+func stop(cfg Config, e *part.Engine, inboxes *inbox.Door) error {
 	if inboxes != nil {
 		inboxes.Stop() // before the engine, which settles what was delivered
 	}
@@ -237,7 +238,7 @@ func closeSpans(cfg Config, spans *trace.Exporter) {
 
 // admission is who may do what: the tokens of the configuration and of the
 // store. It refuses a server that others could reach without any.
-func admission(ctx context.Context, cfg Config, e *engine.Engine) (*auth.Keeper, error) {
+func admission(ctx context.Context, cfg Config, e *part.Engine) (*auth.Keeper, error) {
 	tokens := auth.New(cfg.Tokens, engine.SystemClock().Wall)
 	list, err := e.Credentials(ctx)
 	if err != nil {

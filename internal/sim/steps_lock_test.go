@@ -3,8 +3,8 @@ package sim_test
 import (
 	"fmt"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/lock"
 )
 
 var lockNames = []string{"l1", "l2"}
@@ -23,7 +23,7 @@ func (w *world) useLock() {
 	name := pick(w, lockNames)
 	a := &lockAsk{}
 	r := &request{kind: askLock, name: name, lock: a}
-	var s engine.LockState
+	var s lock.State
 	var got, again bool
 	var err error
 	var send func()
@@ -31,7 +31,7 @@ func (w *world) useLock() {
 	case n < 1 && w.lockSaid != nil: // its answer may have been lost
 		a.take, again = w.lockSaid, true
 		r.name, r.text = a.take.Name, fmt.Sprintf("%s wants %s, the same request again", a.take.By, a.take.Name)
-		send = func() { s, got, err = w.e.Lock(w.ctx, *a.take) }
+		send = func() { s, got, err = w.e.Locks.Take(w.ctx, *a.take) }
 	case n < 5 || len(w.locked) == 0:
 		w.names++
 		a.take = &job.LockAsk{Name: name, By: fmt.Sprint("o", w.names), Most: w.between(1, 20*job.Second)}
@@ -43,21 +43,21 @@ func (w *world) useLock() {
 			w.lockSaid = a.take
 		}
 		r.text = fmt.Sprintf("%s wants %s for %s, at least %s", a.take.By, name, a.take.Most, a.take.Least)
-		send = func() { s, got, err = w.e.Lock(w.ctx, *a.take) }
+		send = func() { s, got, err = w.e.Locks.Take(w.ctx, *a.take) }
 	case n < 9:
 		had := pick(w, w.locked)
 		r.name, a.token = had.Name, had.Token
 		if n < 7 {
 			a.most = w.between(1, 20*job.Second)
 			r.text = fmt.Sprintf("%s extends %s for %s", had.By, had.Name, a.most)
-			send = func() { s, err = w.e.ExtendLock(w.ctx, had.Name, had.Token, a.most) }
+			send = func() { s, err = w.e.Locks.Extend(w.ctx, had.Name, had.Token, a.most) }
 		} else {
 			r.text = fmt.Sprintf("%s gives %s back", had.By, had.Name)
-			send = func() { s, err = w.e.Unlock(w.ctx, had.Name, had.Token) }
+			send = func() { s, err = w.e.Locks.Release(w.ctx, had.Name, had.Token) }
 		}
 	default:
 		a.broken, r.text = true, "break "+name
-		send = func() { s, err = w.e.BreakLock(w.ctx, name, job.Actor{}) }
+		send = func() { s, err = w.e.Locks.Break(w.ctx, name, job.Actor{}) }
 	}
 	w.say("    %s", r)
 	c := &call{reqs: []*request{r}}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/mem"
 )
@@ -57,7 +58,7 @@ type world struct {
 	mem    *mem.Store
 	disk   *disk // of this life
 	issued int
-	e      *engine.Engine
+	e      *part.Engine
 	judge  *judge
 	fault  fault
 
@@ -161,7 +162,7 @@ func (w *world) live(life int) {
 		w.judge.epoch++
 	}
 	src := rand.New(rand.NewPCG(w.seed, uint64(life)<<8|7))
-	w.e = engine.New(w.disk, w.clock, src.Uint64, slog.New(slog.DiscardHandler), engine.Options{
+	w.e = part.New(w.disk, w.clock, src.Uint64, slog.New(slog.DiscardHandler), engine.Options{
 		Server: w.setup.server, Queues: []*job.Queue{w.setup.configured}, Idempotency: w.setup.idempotency,
 		Reattach: reattach, InFlightMax: w.setup.inFlight, Reserve: engine.Reserve{Bytes: 100}, Zone: time.UTC,
 		Fold: w.fold, BlackHoles: w.holes(),

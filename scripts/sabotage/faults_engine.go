@@ -104,8 +104,8 @@ var engineFaults = []fault{
 		name: "holder-lapse-does-nothing", breaks: "I1, core.md 4",
 		does:  "what a vanished named holder had stays leased for ever",
 		file:  "internal/engine/tick.go",
-		old:   "if err := r.endLeases(t.Name, ids, job.ByLapse); err != nil {",
-		new:   "if err := r.endLeases(t.Name, ids[:0], job.ByLapse); err != nil {",
+		old:   "if err := r.endLeases(h.Name, ids, job.ByLapse); err != nil {",
+		new:   "if err := r.endLeases(h.Name, ids[:0], job.ByLapse); err != nil {",
 		first: []suite{in(enginePkg, "TestANamedStreamThatStaysAwayLapsesExactlyAfterTheWindow")},
 	},
 	{

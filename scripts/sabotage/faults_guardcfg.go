@@ -47,7 +47,7 @@ var guardcfgFaults = []fault{
 		name: "audit-not-of-deletes", breaks: "retry.md 3",
 		does:  "who deleted a job is not in the audit log",
 		file:  "internal/engine/operate.go",
-		old:   "\t\treturn r.audit(by, \"delete\", id.String(), 1)\n",
+		old:   "\t\treturn r.Audit(by, \"delete\", id.String(), 1)\n",
 		new:   "\t\tr.tx.Durable(); return nil\n",
 		first: []suite{in(enginePkg, "TestEveryActionOfAnOperatorIsAudited")},
 	},

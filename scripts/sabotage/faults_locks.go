@@ -1,5 +1,7 @@
 package main
 
+const lockPkg = "internal/part/lock"
+
 const (
 	connectPkg = "internal/connect"
 	webPkg     = "internal/connect/web"
@@ -22,7 +24,7 @@ var lockFaults = []fault{
 		file:  "internal/job/lock.go",
 		old:   "return l == nil || steady >= l.Until }",
 		new:   "return l == nil || steady+1 >= l.Until }",
-		first: []suite{in(enginePkg, "TestTheLockVectorsOfTheReference")},
+		first: []suite{in(lockPkg, "TestTheLockVectorsOfTheReference")},
 	},
 	{
 		name: "lock-any-token", breaks: "core.md 4",
@@ -51,26 +53,26 @@ var lockFaults = []fault{
 	{
 		name: "lock-not-carried", breaks: "core.md 8",
 		does:  "the times of a lock stay on the clock of the last start",
-		file:  "internal/engine/recover.go",
-		old:   "return r.carryLocks(anchor.Shift)",
-		new:   "return r.carryLocks(0)",
-		first: []suite{in(enginePkg, "TestLocksAreCarriedOverRestartsAndPowerCuts")},
+		file:  "internal/part/lock/lock.go",
+		old:   "Restart: restart,",
+		new:   "Restart: func(tx *engine.Tx, _ job.Millis) error { return restart(tx, 0) },",
+		first: []suite{in(lockPkg, "TestLocksAreCarriedOverRestartsAndPowerCuts")},
 	},
 	{
 		name: "lock-answered-before-it-is-on-disk", breaks: "core.md 4",
 		does:  "a lock is answered before it is on disk, and a power cut gives it to two",
-		file:  "internal/engine/lock.go",
-		old:   "\tr.tx.Durable()\n\treturn r.tx.Set(l)\n",
-		new:   "\treturn r.tx.Set(l)\n",
-		first: []suite{in(enginePkg, "TestWhoHasALockIsOnDiskBeforeTheAnswer")},
+		file:  "internal/part/lock/lock.go",
+		old:   "\ttx.Store().Durable()\n\treturn tx.Store().Set(l)\n",
+		new:   "\treturn tx.Store().Set(l)\n",
+		first: []suite{in(lockPkg, "TestWhoHasALockIsOnDiskBeforeTheAnswer")},
 	},
 	{
 		name: "lock-never-forgotten", breaks: "docs/locks.md, limits",
 		does:  "the clock does not look at locks, so that names that were used once stay for good",
-		file:  "internal/engine/tick.go",
-		old:   "job.Marks, job.Audits, job.Locks,\n",
-		new:   "job.Marks, job.Audits,\n",
-		first: []suite{in(enginePkg, "TestALockThatNobodyWantsIsForgottenAndItsNumberStillRises")},
+		file:  "internal/part/lock/lock.go",
+		old:   "		Due:     []engine.Due{{Table: job.Locks, Steady: true, Turn: s.forget}},\n",
+		new:   "",
+		first: []suite{in(lockPkg, "TestALockThatNobodyWantsIsForgottenAndItsNumberStillRises")},
 	},
 	{
 		name: "lock-token-shown", breaks: "core.md 4",

@@ -62,7 +62,7 @@ var runFaults = []fault{
 		name: "cancel-unaudited", breaks: "retry.md 3",
 		does:  "a cancelled job leaves no trace in the audit log",
 		file:  "internal/engine/operate.go",
-		old:   "return r.audit(by, \"cancel\", id.String(), 1)",
+		old:   "return r.Audit(by, \"cancel\", id.String(), 1)",
 		new:   "_ = by; return nil",
 		first: []suite{in(enginePkg, "TestACancelIsAudited")},
 	},

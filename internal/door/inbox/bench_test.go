@@ -12,6 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
@@ -29,7 +30,7 @@ func BenchmarkMessages(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			e := engine.New(st, clock, rand.Uint64, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
+			e := part.New(st, clock, rand.Uint64, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
 			if err := e.Start(b.Context()); err != nil {
 				b.Fatal(err)
 			}

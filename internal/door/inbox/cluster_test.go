@@ -41,10 +41,10 @@ func TestARunThatOutlivesItsLockDeliversNothingMore(t *testing.T) {
 func (r *rig) stealLock() {
 	r.Helper()
 	ctx := context.Background()
-	if _, err := r.engine.BreakLock(ctx, "inbox/in", job.Actor{}); err != nil {
+	if _, err := r.engine.Locks.Break(ctx, "inbox/in", job.Actor{}); err != nil {
 		r.Error(err)
 	}
-	if _, got, err := r.engine.Lock(ctx, job.LockAsk{Name: "inbox/in", By: "node-2", Most: 18 * job.Second}); err != nil || !got {
+	if _, got, err := r.engine.Locks.Take(ctx, job.LockAsk{Name: "inbox/in", By: "node-2", Most: 18 * job.Second}); err != nil || !got {
 		r.Error(got, err)
 	}
 }

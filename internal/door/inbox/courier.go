@@ -10,13 +10,15 @@ import (
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/part/lock"
 )
 
 // courier delivers what an inbox holds: it takes turns of groups from the
 // engine, hands their messages to the sink, and settles each with what the sink
 // says. When an inbox is polled, its runs are here, also for those who lease.
 type courier struct {
-	engine *engine.Engine
+	engine *part.Engine
 	door   *Door
 	inbox  *Inbox
 	sink   connect.Sink // nil = whoever leases
@@ -28,7 +30,7 @@ type courier struct {
 	round  int64          // of the latest run; 0 = none has begun, or the inbox is not polled
 	opened chan struct{}  // closed when the next one begins
 	visits int            // that deliver now
-	under  engine.Under   // the lock that they have; the zero value = none
+	under  lock.Under     // the lock that they have; the zero value = none
 	rests  []*engine.Rest // of batches that go on
 }
 
@@ -93,7 +95,7 @@ func (c *courier) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		turns, err := c.next(ctx, engine.TurnOptions{Worker: c.holder(), Members: c.members(), Local: true})
 		for i := range turns {
-			c.deliver(ctx, &turns[i], engine.Under{})
+			c.deliver(ctx, &turns[i], lock.Under{})
 		}
 		if err != nil {
 			wait(ctx, tryAgain)
@@ -187,14 +189,14 @@ func (c *courier) run(ctx context.Context) {
 // its leases, which nobody else has meanwhile.
 func (c *courier) locks(ctx context.Context) bool {
 	most := c.door.o.LockMost
-	if most == 0 || c.under.Lock != "" && c.engine.HoldsLock(ctx, c.under) == nil {
+	if most == 0 || c.under.Lock != "" && c.engine.Locks.Holds(ctx, c.under) == nil {
 		return true
 	}
-	lock, got, err := c.engine.Lock(ctx, job.LockAsk{Name: "inbox/" + c.inbox.Name, By: c.door.o.Node, Most: most})
+	held, got, err := c.engine.Locks.Take(ctx, job.LockAsk{Name: "inbox/" + c.inbox.Name, By: c.door.o.Node, Most: most})
 	if err != nil || !got {
 		return false // another one runs: this run is left out
 	}
-	c.under = engine.Under{Lock: lock.Name, Token: lock.Token}
+	c.under = lock.Under{Lock: held.Name, Token: held.Token}
 	return true
 }
 
@@ -205,7 +207,7 @@ func (c *courier) visit(ctx context.Context) {
 		round, under := c.round, c.under
 		c.mu.Unlock()
 		turns, err := c.next(ctx, engine.TurnOptions{
-			Worker: c.holder(), Members: c.members(), Local: true, Before: round, Once: true, Under: under,
+			Worker: c.holder(), Members: c.members(), Local: true, Before: round, Once: true, While: under.Held,
 		})
 		for i := range turns {
 			c.deliver(ctx, &turns[i], under)
@@ -227,10 +229,10 @@ func (c *courier) leaves(ctx context.Context, round int64) bool {
 	if c.visits--; c.visits > 0 || c.under.Lock == "" {
 		return true
 	}
-	if _, err := c.engine.Unlock(context.WithoutCancel(ctx), c.under.Lock, c.under.Token); err != nil {
+	if _, err := c.engine.Locks.Release(context.WithoutCancel(ctx), c.under.Lock, c.under.Token); err != nil {
 		c.door.log.WarnContext(ctx, "the run of an inbox outlived its lock", "inbox", c.inbox.Name, "error", err)
 	}
-	c.under = engine.Under{}
+	c.under = lock.Under{}
 	return true
 }
 
@@ -248,14 +250,14 @@ func (c *courier) members() int {
 // deliver hands the messages of a turn over, and settles each right after its own
 // result. A page that was full may have more of its batch behind it; where the group
 // is in line for that by itself, nothing more is to be done.
-func (c *courier) deliver(ctx context.Context, t *engine.Turn, under engine.Under) {
+func (c *courier) deliver(ctx context.Context, t *engine.Turn, under lock.Under) {
 	step := 1
 	if c.inbox.HTTP.Batch {
 		step = len(t.Deliveries)
 	}
 	whole := true
 	for at := 0; at < len(t.Deliveries); at += step {
-		if c.engine.HoldsLock(ctx, under) != nil {
+		if c.engine.Locks.Holds(ctx, under) != nil {
 			c.settle(ctx, t.Deliveries[at:], released(len(t.Deliveries)-at))
 			return
 		}

@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	"github.com/reprisehq/reprise/internal/connect"
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 )
 
 // Sinks makes what delivers to an endpoint. An endpoint that must not be called
@@ -23,7 +23,7 @@ type Sinks func(h *HTTP, configured bool) (connect.Sink, error)
 
 // Options are what a door needs.
 type Options struct {
-	Engine *engine.Engine
+	Engine *part.Engine
 	Sinks  Sinks
 	Log    *slog.Logger
 
@@ -37,7 +37,7 @@ type Options struct {
 // Door knows the inboxes there are and delivers what they hold. Their settings
 // are rows of the engine; here is what is in effect.
 type Door struct {
-	engine *engine.Engine
+	engine *part.Engine
 	log    *slog.Logger
 	o      Options
 

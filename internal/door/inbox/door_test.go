@@ -132,7 +132,7 @@ func TestRunsTakeTheLockOfTheInbox(t *testing.T) {
 		r.o.LockMost, r.o.Node = 3*job.Second, "node-1"
 		r.set("in", polled)
 		other := job.LockAsk{Name: "inbox/in", By: "node-2", Most: 8 * job.Second}
-		if _, got, err := r.engine.Lock(r.Context(), other); !got || err != nil {
+		if _, got, err := r.engine.Locks.Take(r.Context(), other); !got || err != nil {
 			t.Fatal(got, err)
 		}
 		r.put("g/m1", "g/m2", "g/m3")
@@ -146,7 +146,7 @@ func TestRunsTakeTheLockOfTheInbox(t *testing.T) {
 		})
 		r.until(11)
 		r.expect("when it is free", "10 m1, 10 m2")
-		if s, err := r.engine.Locks(r.Context(), "", 9); err != nil || len(s) != 1 || s[0].Held || s[0].By != "node-1" {
+		if s, err := r.engine.Locks.List(r.Context(), "", 9); err != nil || len(s) != 1 || s[0].Held || s[0].By != "node-1" {
 			t.Errorf("after the run: %+v, %v", s, err)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/mem"
 )
@@ -50,7 +51,7 @@ func scenario(t *testing.T, settings string, f func(r *rig)) {
 
 func (r *rig) start(configured ...Named) {
 	r.Helper()
-	e := engine.New(r.store, engine.SystemClock(), rand.Uint64, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
+	e := part.New(r.store, engine.SystemClock(), rand.Uint64, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
 	if err := e.Start(r.Context()); err != nil {
 		r.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -314,7 +315,7 @@ func (b Bindings) OfMany() engine.Rebinding {
 }
 
 // Rebind changes what the jobs are bound to that the query chooses.
-func (b *Bulk) Rebind(ctx context.Context, e *engine.Engine, r engine.Rebinding) (n int64, blocked []job.ID, err error) {
+func (b *Bulk) Rebind(ctx context.Context, e *part.Engine, r engine.Rebinding) (n int64, blocked []job.ID, err error) {
 	err = bounded(ctx, b.sieve, func(ctx context.Context) error {
 		n, blocked, err = e.RebindAll(ctx, b.search(), r)
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/jq"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -186,7 +187,7 @@ func readDeadQuery(path, raw string, paging []string) (*DeadQuery, error) {
 }
 
 // Find returns the rows of a page, in the order of the search.
-func (q *DeadQuery) Find(ctx context.Context, e *engine.Engine, room engine.Room) (f Found[engine.Dead], err error) {
+func (q *DeadQuery) Find(ctx context.Context, e *part.Engine, room engine.Room) (f Found[engine.Dead], err error) {
 	sieve, judge := judgeDead(&q.Select)
 	err = bounded(ctx, sieve, func(ctx context.Context) error {
 		f.Rows, f.More, err = e.DeadJobs(ctx, engine.DeadPage{
@@ -198,13 +199,13 @@ func (q *DeadQuery) Find(ctx context.Context, e *engine.Engine, room engine.Room
 }
 
 // Each calls f for every job that the query chooses, by id.
-func (q *DeadQuery) Each(ctx context.Context, e *engine.Engine, f func(engine.Dead) (more bool, err error)) error {
+func (q *DeadQuery) Each(ctx context.Context, e *part.Engine, f func(engine.Dead) (more bool, err error)) error {
 	_, judge := judgeDead(&q.Select)
 	return e.EachDead(ctx, &q.Select, judge, f)
 }
 
 // PreviewRun tells what a run would do.
-func PreviewRun(ctx context.Context, e *engine.Engine, s *job.Selection) (p engine.Preview, err error) {
+func PreviewRun(ctx context.Context, e *part.Engine, s *job.Selection) (p engine.Preview, err error) {
 	sieve, judge := judgeDead(s)
 	err = bounded(ctx, sieve, func(ctx context.Context) error {
 		p, err = e.PreviewReplay(ctx, s, judge)
@@ -214,7 +215,7 @@ func PreviewRun(ctx context.Context, e *engine.Engine, s *job.Selection) (p engi
 }
 
 // StartRun begins a run through the dead set.
-func StartRun(ctx context.Context, e *engine.Engine, ask job.Replay) (p *job.Replay, err error) {
+func StartRun(ctx context.Context, e *part.Engine, ask job.Replay) (p *job.Replay, err error) {
 	sieve, judge := judgeDead(&ask.Select)
 	err = bounded(ctx, sieve, func(ctx context.Context) error {
 		p, err = e.StartReplay(ctx, ask, judge)

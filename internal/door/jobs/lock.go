@@ -3,8 +3,8 @@ package jobs
 import (
 	"strconv"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/lock"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -72,7 +72,7 @@ func LockToken(field, text string) (job.Token, error) {
 }
 
 // LockStatus is the word for how a lock is.
-func LockStatus(s engine.LockState) string {
+func LockStatus(s lock.State) string {
 	switch {
 	case s.Held:
 		return wire.LockHeld
@@ -83,7 +83,7 @@ func LockStatus(s engine.LockState) string {
 }
 
 // AppendLock appends a lock, with its token only for its holder.
-func AppendLock(b []byte, s engine.LockState, holder bool) []byte {
+func AppendLock(b []byte, s lock.State, holder bool) []byte {
 	b = quote(b, `{"name":`, s.Name)
 	b = word(b, `,"status":"`, LockStatus(s))
 	b = number(b, `,"lock_until":`, int64(s.Ends))
@@ -97,7 +97,7 @@ func AppendLock(b []byte, s engine.LockState, holder bool) []byte {
 }
 
 // AppendLocks appends the answer to GET /locks.
-func AppendLocks(b []byte, list []engine.LockState) []byte {
+func AppendLocks(b []byte, list []lock.State) []byte {
 	b = append(b, `{"locks":[`...)
 	for _, s := range list {
 		b = AppendLock(comma(b), s, false)
@@ -106,7 +106,7 @@ func AppendLocks(b []byte, list []engine.LockState) []byte {
 }
 
 // AppendLocked appends the answer to who wants a lock that somebody else has.
-func AppendLocked(b []byte, s engine.LockState) []byte {
+func AppendLocked(b []byte, s lock.State) []byte {
 	text := "the lock " + strconv.Quote(s.Name) + " is with " + strconv.Quote(s.By)
 	if !s.Held {
 		text = "the lock " + strconv.Quote(s.Name) + " was given back by " + strconv.Quote(s.By) + " and is kept for its lock-at-least"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -236,7 +237,7 @@ func (b *Bulk) Cancellable() error {
 }
 
 // Cancel gives up what the query chooses.
-func (b *Bulk) Cancel(ctx context.Context, e *engine.Engine, by job.Actor, why string) (n int64, err error) {
+func (b *Bulk) Cancel(ctx context.Context, e *part.Engine, by job.Actor, why string) (n int64, err error) {
 	err = bounded(ctx, b.sieve, func(ctx context.Context) error {
 		n, err = e.CancelAll(ctx, b.search(), by, why)
 		return err
@@ -245,7 +246,7 @@ func (b *Bulk) Cancel(ctx context.Context, e *engine.Engine, by job.Actor, why s
 }
 
 // AppendCancelPreview appends what Cancel would do.
-func (b *Bulk) AppendCancelPreview(ctx context.Context, out []byte, e *engine.Engine) ([]byte, error) {
+func (b *Bulk) AppendCancelPreview(ctx context.Context, out []byte, e *part.Engine) ([]byte, error) {
 	var n int64
 	var sample []engine.Listed
 	err := bounded(ctx, b.sieve, func(ctx context.Context) (err error) {
@@ -261,7 +262,7 @@ func (b *Bulk) AppendCancelPreview(ctx context.Context, out []byte, e *engine.En
 }
 
 // Delete removes what the query chooses.
-func (b *Bulk) Delete(ctx context.Context, e *engine.Engine) (n int64, err error) {
+func (b *Bulk) Delete(ctx context.Context, e *part.Engine) (n int64, err error) {
 	err = bounded(ctx, b.sieve, func(ctx context.Context) error {
 		n, err = e.DeleteAll(ctx, b.search())
 		return err
@@ -270,7 +271,7 @@ func (b *Bulk) Delete(ctx context.Context, e *engine.Engine) (n int64, err error
 }
 
 // Patch changes what the query chooses.
-func (b *Bulk) Patch(ctx context.Context, e *engine.Engine, p engine.Patch) (out wire.Patched, err error) {
+func (b *Bulk) Patch(ctx context.Context, e *part.Engine, p engine.Patch) (out wire.Patched, err error) {
 	err = bounded(ctx, b.sieve, func(ctx context.Context) error {
 		s := b.search()
 		s.Refused = func(id job.ID, why error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/jq"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
@@ -280,7 +281,7 @@ func (q *Query) AppendList(b []byte, f Found[engine.Listed]) []byte {
 }
 
 // Failures returns the rows of a page of errors.
-func (q *Query) Failures(ctx context.Context, e *engine.Engine, id job.ID, room engine.Room) (f Found[job.Failure], err error) {
+func (q *Query) Failures(ctx context.Context, e *part.Engine, id job.ID, room engine.Room) (f Found[job.Failure], err error) {
 	f.Rows, err = e.Failures(ctx, id, q.attempt(), q.filter.Desc, q.limit+1)
 	var bytes int
 	f.Rows, f.More, bytes = engine.Fits(f.Rows, q.limit, func(f job.Failure) int { return len(f.Message) + len(f.Backtrace) })

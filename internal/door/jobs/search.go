@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/jq"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -142,7 +143,7 @@ type Found[T any] struct {
 }
 
 // Find returns the rows of a page, in the order of the search.
-func (q *Query) Find(ctx context.Context, e *engine.Engine, room engine.Room) (f Found[engine.Listed], err error) {
+func (q *Query) Find(ctx context.Context, e *part.Engine, room engine.Room) (f Found[engine.Listed], err error) {
 	s, bytes := q.search(), 0
 	if s.Where == nil && s.Judge == nil {
 		if f.Rows, err = e.List(ctx, q.filter, q.limit+1, false); err != nil {
@@ -182,7 +183,7 @@ func (q *Query) Find(ctx context.Context, e *engine.Engine, room engine.Room) (f
 
 // Waiting notes of each job what keeps it from running; where that cannot be
 // found out now, it stays unsaid.
-func Waiting(ctx context.Context, e *engine.Engine, rows []engine.Listed) []engine.Listed {
+func Waiting(ctx context.Context, e *part.Engine, rows []engine.Listed) []engine.Listed {
 	if err := e.Obstacles(ctx, rows); err != nil {
 		for i := range rows {
 			rows[i].Is = rule.NotDue
@@ -192,7 +193,7 @@ func Waiting(ctx context.Context, e *engine.Engine, rows []engine.Listed) []engi
 }
 
 // Count counts the jobs that match.
-func (q *Query) Count(ctx context.Context, e *engine.Engine) (n int64, err error) {
+func (q *Query) Count(ctx context.Context, e *part.Engine) (n int64, err error) {
 	s := q.search()
 	if s.Where == nil && s.Judge == nil {
 		return e.Count(ctx, q.filter)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 )
 
 // Bounds of what is sent to one `zizq top`.
@@ -25,7 +26,7 @@ const (
 // Top is what one `zizq top` sees: a window on each of the three lists, and what
 // changes in them (Zizq's admin API, GET /events).
 type Top struct {
-	engine  *engine.Engine
+	engine  *part.Engine
 	version string
 	uptime  func() time.Duration
 
@@ -43,7 +44,7 @@ type topSeen struct {
 }
 
 // NewTop begins with the heads of the lists. uptime is that of the server.
-func NewTop(e *engine.Engine, version string, uptime func() time.Duration) *Top {
+func NewTop(e *part.Engine, version string, uptime func() time.Duration) *Top {
 	t := &Top{engine: e, version: version, uptime: uptime}
 	for i, list := range engine.Watched {
 		t.windows[i] = engine.Window{List: list, At: engine.Anchor{Kind: engine.AtHead}, N: topRows}

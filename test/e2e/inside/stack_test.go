@@ -24,6 +24,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/httpapi"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
@@ -36,7 +37,7 @@ type stack struct {
 	t       testing.TB
 	url     string
 	addr    string
-	engine  *engine.Engine
+	engine  *part.Engine
 	store   *embedded.Store
 	server  *http.Server
 	client  *http.Client
@@ -68,7 +69,7 @@ func open(t testing.TB, o options) (*stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := engine.New(st, o.clock, rand.Uint64, slog.New(o.log), engine.Options{Server: rule.DefaultServer(), Reattach: 30 * job.Second, Idempotency: job.Hour})
+	e := part.New(st, o.clock, rand.Uint64, slog.New(o.log), engine.Options{Server: rule.DefaultServer(), Reattach: 30 * job.Second, Idempotency: job.Hour})
 	if err := e.Start(t.Context()); err != nil {
 		_ = e.Stop(context.Background())
 		_ = st.Close()

@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// Part is a feature with rows and memory of its own that takes part in the
+// transactions of the engine. The engine has a list of parts and knows none of them
+// by name; parts do not know each other. docs/adr/0008 says why it is so.
+//
+// What a part knows is rows, which every reader of the store sees, or memory that Load
+// makes from rows. It keeps nothing that cannot be lost with the process.
+type Part interface {
+	// Join is called once, by New. It tells at which points the part is asked.
+	Join(*Engine) Hooks
+}
+
+// Hooks are the points at which a part is asked, in the order of a transaction; nil =
+// it has nothing to do there. They are called by one goroutine at a time, and may be
+// called again for the same transaction: then Begin comes first.
+type Hooks struct {
+	// Load makes the memory of the part from rows: at a start, and after a commit failed.
+	Load func(store.Reader) error
+	// Restart moves times on the steady clock by shift to the clock of this start.
+	Restart func(tx *Tx, shift job.Millis) error
+
+	// Begin drops what the part noted in memory for a transaction that did not take effect.
+	Begin func()
+	// Due are rows that come up by themselves.
+	Due []Due
+	// Publish makes true what the part noted: the transaction took effect.
+	Publish func()
+}
+
+// Due is what happens to the rows of a table at their times.
+type Due struct {
+	Table  job.Table
+	Steady bool // their times are on the steady clock
+	Spared bool // none comes up while holders have extra time, because the clock stepped
+	Turn   func(*Tx, job.Row) error
+}
+
+// Row makes a function of the rows of one type the Turn of their table.
+func Row[R job.Row](turn func(*Tx, R) error) func(*Tx, job.Row) error {
+	return func(tx *Tx, row job.Row) error { return turn(tx, row.(R)) }
+}
+
+// parts are the hooks of all parts, in the order in which they are asked.
+type parts []Hooks
+
+func (p parts) load(v store.Reader) error {
+	for _, h := range p {
+		if h.Load == nil {
+			continue
+		}
+		if err := h.Load(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p parts) restart(r *Tx, shift job.Millis) error {
+	for _, h := range p {
+		if h.Restart == nil {
+			continue
+		}
+		if err := h.Restart(r, shift); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p parts) begin() {
+	for _, h := range p {
+		if h.Begin != nil {
+			h.Begin()
+		}
+	}
+}
+
+func (p parts) publish() {
+	for _, h := range p {
+		if h.Publish != nil {
+			h.Publish()
+		}
+	}
+}
