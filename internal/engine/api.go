@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"time"
-
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -152,9 +150,7 @@ type Options struct {
 	BlackHoles *job.BlackHoles // engines that fail everything in no time; nil = they are not looked for
 	LostAfter  job.Millis      // an engine that is silent for so long is lost; 0 = MachineLostAfter
 
-	Parts []Part         // in the order in which they are asked
-	Crons []CronSetting  // cron groups from the configuration
-	Zone  *time.Location // of cron entries that name none; nil = the machine's
+	Parts []Part // in the order in which they are asked
 }
 
 // Reserve is the free disk space below which enqueues are refused

@@ -167,5 +167,5 @@ func (e *Engine) Audits(ctx context.Context, before job.ID, n int) (list []*job.
 
 // Note writes an entry of the audit log for what was done in another call.
 func (e *Engine) Note(ctx context.Context, by job.Actor, action, subject string, count int64) error {
-	return e.do(ctx, 0, func(r *Tx) error { return r.Audit(by, action, subject, count) })
+	return e.Do(ctx, 0, func(r *Tx) error { return r.Audit(by, action, subject, count) })
 }

@@ -23,8 +23,6 @@ type committer struct {
 	leases     int                // live leases of all holders
 	emptied    map[string]emptied // by queue; replaced, never changed
 	audits     audits             // entries of the audit log
-	crons      int                // groups and entries of cron
-	zones      map[string]*time.Location
 	watch      watch
 	disk       disk
 	stats      Stats
@@ -51,7 +49,7 @@ type block struct{ next, end int64 }
 const blockSize = 1 << 20
 
 func (c *committer) init(*Engine) {
-	c.holders, c.queues, c.zones = map[string]*holder{}, map[string]bool{}, map[string]*time.Location{}
+	c.holders, c.queues = map[string]*holder{}, map[string]bool{}
 	c.faults = faults{jobs: map[job.ID]string{}, rest: map[resting]job.Millis{}}
 }
 
@@ -117,7 +115,6 @@ type Tx struct {
 	ended   []*holder // are told that their stream is over
 	ticked  bool      // the clock left work behind
 	audits  audits    // change of entries of the audit log
-	crons   int       // change of groups and entries of cron
 	stats   Stats
 	ids     job.IDs
 	seq     block
@@ -127,8 +124,6 @@ type Tx struct {
 
 	spending  spending
 	listening listening
-	cronNews  []cronNews
-	cronFolds []*cronFold // ticks to be planned by others
 
 	sessions map[string]*job.Session // as they shall be
 	dropped  map[string]bool         // queues of sessions that are forgotten, and given back
@@ -223,7 +218,7 @@ func (r *Tx) all(b *batch) error {
 		}
 		r.doing = doing{op: o}
 		switch o.err = o.run(r); {
-		case !fatal(o.err):
+		case !Fatal(o.err):
 		case storeFailed(o.err):
 			return o.err
 		default: // it may be half done
@@ -283,8 +278,8 @@ func (r *Tx) serveAll() error {
 	return r.preempt()
 }
 
-// fatal tells an error that ends the transaction from a refusal.
-func fatal(err error) bool {
+// Fatal tells an error that ends the transaction from a refusal.
+func Fatal(err error) bool {
 	if err == nil {
 		return false
 	}
@@ -395,7 +390,6 @@ func (r *Tx) publish() {
 	for who, n := range r.audits {
 		c.audits.add(who, n)
 	}
-	c.crons += r.crons
 	r.e.parts.publish()
 	for h, n := range r.held {
 		h.held += n
@@ -437,9 +431,6 @@ func (r *Tx) publish() {
 	c.hungry.settle(r)
 	c.streams[job.Unary] = c.hungry.unary
 	r.e.meter.publish(c, r.steady)
-	if len(r.cronFolds) > 0 {
-		r.e.foldCrons(r.cronFolds)
-	}
 	for _, h := range r.ended {
 		h.finish(ErrStreamEnded)
 	}

@@ -30,7 +30,7 @@ type Heard struct {
 // opens the next one.
 func (e *Engine) Heartbeat(ctx context.Context, name string, b Beat) (Heard, error) {
 	var out Heard
-	err := e.do(ctx, 0, func(r *Tx) (err error) {
+	err := e.Do(ctx, 0, func(r *Tx) (err error) {
 		out, err = r.beat(name, b)
 		return err
 	})

@@ -23,7 +23,7 @@ type BudgetState struct {
 // Budgets lists all budgets by key.
 func (e *Engine) Budgets(ctx context.Context) ([]BudgetState, error) {
 	var out []BudgetState
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		rows, err := r.tx.Rows(job.Budgets, "", job.BudgetsMax)
 		out = make([]BudgetState, 0, len(rows))
 		for _, row := range rows {
@@ -44,7 +44,7 @@ func (e *Engine) Budgets(ctx context.Context) ([]BudgetState, error) {
 // Budget returns one budget, or NotFound.
 func (e *Engine) Budget(ctx context.Context, key string) (BudgetState, error) {
 	var out BudgetState
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		b, err := r.budget(key)
 		if err == nil && b == nil {
 			err = noBudget(key)
@@ -105,7 +105,7 @@ func (e *Engine) changeBudget(ctx context.Context, key string, by job.Actor, act
 	if err := e.enoughForJobs(ctx, key, change); err != nil {
 		return out, err
 	}
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		old, err := r.budget(key)
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func (e *Engine) changeBudget(ctx context.Context, key string, by job.Actor, act
 			err = r.oneMoreBudget(0)
 		}
 		if err == nil && old != nil {
-			err = r.enoughForCron(&b)
+			err = r.enoughForLater(&b)
 		}
 		if err != nil {
 			return err
@@ -191,33 +191,32 @@ func (r *Tx) oneMoreBudget(coming int) error {
 	}
 }
 
-// cronUse is how cron entries use a budget: they stand for jobs to come.
-type cronUse struct {
-	entries int
+// laterUse is how jobs that parts put later use a budget.
+type laterUse struct {
+	jobs    int
 	cost    int64  // the highest
 	example string // one with that cost
 }
 
-func (r *Tx) cronUse(key string) (u cronUse, err error) {
-	rows, err := r.tx.Rows(job.CronEntries, "", cronsMax)
-	for _, row := range rows {
-		c := row.(*job.CronEntry)
-		if cost := costOf(c.Job, key); cost > 0 {
-			if u.entries++; cost > u.cost {
-				u.cost, u.example = cost, c.Group+"/"+c.Name
+func (r *Tx) laterUse(key string) (u laterUse, err error) {
+	list, err := r.e.parts.templates(r.tx)
+	for _, t := range list {
+		if cost := costOf(t.Job, key); cost > 0 {
+			if u.jobs++; cost > u.cost {
+				u.cost, u.example = cost, t.Name
 			}
 		}
 	}
 	return u, err
 }
 
-// enoughForCron refuses settings under which the jobs of a cron entry could
-// never be enqueued.
-func (r *Tx) enoughForCron(b *job.Budget) error {
-	u, err := r.cronUse(b.Name)
+// enoughForLater refuses settings under which jobs that parts put later could never
+// be enqueued.
+func (r *Tx) enoughForLater(b *job.Budget) error {
+	u, err := r.laterUse(b.Name)
 	if err == nil && u.cost > b.Capacity() {
 		err = &job.Error{Kind: job.Unprocessable, Field: "allocation", Text: fmt.Sprintf(
-			"budget '%s' cannot have a capacity of %d: cron entry %s costs %d; change that first", b.Name, b.Capacity(), u.example, u.cost)}
+			"budget '%s' cannot have a capacity of %d: %s costs %d; change that first", b.Name, b.Capacity(), u.example, u.cost)}
 	}
 	return err
 }
@@ -228,7 +227,7 @@ func (r *Tx) enoughForCron(b *job.Budget) error {
 func (e *Engine) enoughForJobs(ctx context.Context, key string, change func(*job.Budget) (job.Budget, error)) error {
 	var old *job.Budget
 	var least, jobs int64 // of one that is gone, too: jobs may refer to it yet
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		row, err := r.budgetRow(key)
 		if old, least, jobs = nil, math.MaxInt64, 0; err != nil || row == nil {
 			return err
@@ -275,7 +274,7 @@ func (e *Engine) DeleteBudget(ctx context.Context, key string, by job.Actor) err
 	if err != nil {
 		return err
 	}
-	return e.do(ctx, 0, func(r *Tx) error {
+	return e.Do(ctx, 0, func(r *Tx) error {
 		b, err := r.budget(key)
 		if err == nil && b == nil {
 			err = noBudget(key)
@@ -286,8 +285,8 @@ func (e *Engine) DeleteBudget(ctx context.Context, key string, by job.Actor) err
 		if n := b.Jobs + r.spending.jobs[key] - dead; n > 0 {
 			return job.Errorf(job.Exists, "budget '%s' is still referred to by unfinished jobs (%d); delete them, or wait until they are done", key, n)
 		}
-		if u, err := r.cronUse(key); err != nil || u.entries > 0 {
-			return cmp.Or(err, error(job.Errorf(job.Exists, "budget '%s' is still used by %d cron entries, such as %s; change or delete these first", key, u.entries, u.example)))
+		if u, err := r.laterUse(key); err != nil || u.jobs > 0 {
+			return cmp.Or(err, error(job.Errorf(job.Exists, "budget '%s' is still used by %d jobs that are enqueued later, such as that of %s; change or delete these first", key, u.jobs, u.example)))
 		}
 		if err := r.dropBudget(b); err != nil {
 			return err
@@ -314,7 +313,7 @@ func (r *Tx) dropBudget(b *job.Budget) error {
 func (e *Engine) resetBudgets(ctx context.Context) error {
 	for after, left := "", true; left; {
 		last := after
-		err := e.do(ctx, 0, func(r *Tx) error {
+		err := e.Do(ctx, 0, func(r *Tx) error {
 			rows, err := r.tx.Rows(job.Budgets, after, searchPage)
 			for _, row := range rows {
 				b := row.(*job.Budget)
@@ -351,7 +350,7 @@ var errSame = job.Errorf(job.WrongState, "nothing changes")
 // WrongState, and so are unknown budgets and costs above a capacity.
 func (e *Engine) Rebind(ctx context.Context, by job.Actor, id job.ID, b Rebinding) (*job.Job, error) {
 	var out *job.Job
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err
@@ -409,7 +408,7 @@ func (e *Engine) RebindAll(ctx context.Context, s Search, b Rebinding) (changed 
 	all := s.Where
 	s.Where = func(j *job.Job) bool { return j.State.Open() && (all == nil || all(j)) }
 	if len(b.Create) > 0 {
-		err := e.do(ctx, 0, func(r *Tx) error {
+		err := e.Do(ctx, 0, func(r *Tx) error {
 			make, err := r.admitBudgets(nil, nil, b.Create)
 			if err != nil {
 				return err
@@ -488,7 +487,7 @@ func (r *Tx) makeBudgets(list map[string]*job.Budget) error {
 
 // CheckBinding refuses what RebindAll would refuse for every job.
 func (e *Engine) CheckBinding(ctx context.Context, list []job.BudgetUse, create []job.Budget) error {
-	return e.do(ctx, 0, func(r *Tx) error {
+	return e.Do(ctx, 0, func(r *Tx) error {
 		_, err := r.admitBudgets(nil, list, create)
 		return err
 	})

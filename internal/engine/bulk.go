@@ -11,7 +11,7 @@ import (
 
 // wiped are the tables that Reset empties, beside all jobs. What goes on by
 // itself stands first.
-var wiped = []job.Table{job.CronEntries, job.CronGroups, job.Replays, job.Receipts}
+var wiped = []job.Table{job.Replays, job.Receipts}
 
 // DeleteAll removes every job that the search chooses, in any state, as Delete
 // does; those past their retention too. It returns how many.
@@ -39,16 +39,25 @@ func (e *Engine) PatchAll(ctx context.Context, s Search, p Patch) (patched, refu
 // Reset removes every job, all cron groups, budgets and what is kept beside jobs; settings of queues,
 // marks of fingerprints and the audit log stay.
 func (e *Engine) Reset(ctx context.Context) (deleted int64, err error) {
+	for _, h := range e.parts {
+		for left := h.Wipe != nil; left; {
+			err := e.Do(ctx, 0, func(r *Tx) (err error) {
+				r.tx.Durable()
+				left, err = h.Wipe(r, searchPage)
+				return err
+			})
+			if err != nil {
+				return 0, err
+			}
+		}
+	}
 	for _, t := range wiped {
 		for left := true; left; {
-			err := e.do(ctx, 0, func(r *Tx) error {
+			err := e.Do(ctx, 0, func(r *Tx) error {
 				rows, err := r.tx.Rows(t, "", searchPage)
 				for _, row := range rows {
 					if err := r.tx.Unset(t, row.Key()); err != nil {
 						return err
-					}
-					if t == job.CronEntries || t == job.CronGroups {
-						r.crons--
 					}
 				}
 				left = len(rows) == searchPage
@@ -108,7 +117,7 @@ func (e *Engine) bulk(ctx context.Context, s Search, act func(*Tx, *job.Job) err
 func (e *Engine) actOn(ctx context.Context, s *Search, list []Listed, act func(*Tx, *job.Job) error) (done, refused int64, err error) {
 	var n int64
 	var no []refusal
-	err = e.do(ctx, 0, func(r *Tx) error {
+	err = e.Do(ctx, 0, func(r *Tx) error {
 		n, no = 0, no[:0]
 		r.tx.Durable()
 		for _, l := range list {
@@ -130,7 +139,7 @@ func (e *Engine) actOn(ctx context.Context, s *Search, list []Listed, act func(*
 		}
 		return nil
 	})
-	if fatal(err) { // or ctx is over: what was counted may not have come true, and may still be written to
+	if Fatal(err) { // or ctx is over: what was counted may not have come true, and may still be written to
 		return 0, 0, err
 	}
 	if s.Refused != nil {

@@ -186,7 +186,7 @@ func (c *committer) loadClient(session string, timeout, steady job.Millis) {
 // one is due at the latest, 0 if the session needs none.
 func (e *Engine) Heard(ctx context.Context, session string) (within job.Millis, err error) {
 	var told job.Millis // by the committer, which may still be at it when ctx ends
-	err = e.do(ctx, 0, func(r *Tx) error {
+	err = e.Do(ctx, 0, func(r *Tx) error {
 		if _, err := r.heardSession(session); err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ func (e *Engine) Collect(ctx context.Context, name string, after int64, n int, r
 		return nil, nil, false, err
 	}
 	// Commits become durable in order, so what was read is when this one is.
-	if err := e.do(ctx, 0, func(*Tx) error { return nil }); err != nil {
+	if err := e.Do(ctx, 0, func(*Tx) error { return nil }); err != nil {
 		return nil, nil, false, err
 	}
 	var refs []job.ID

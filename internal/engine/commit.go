@@ -14,7 +14,7 @@ import (
 // run that has it ends without a result, the next one may ask. A token that is not
 // live gets no; the state is that of the task now.
 func (e *Engine) TryCommit(ctx context.Context, session string, id job.ID, token job.Token) (yes bool, now job.State, err error) {
-	err = e.do(ctx, 0, func(r *Tx) error {
+	err = e.Do(ctx, 0, func(r *Tx) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err

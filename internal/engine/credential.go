@@ -40,7 +40,7 @@ func (e *Engine) AddCredential(ctx context.Context, c job.Credential, by job.Act
 	text = job.NewSecret(e.rnd)
 	c.ID, c.Hash, _ = job.ParseSecret(text)
 	c.By = by
-	err = e.do(ctx, 0, func(r *Tx) error {
+	err = e.Do(ctx, 0, func(r *Tx) error {
 		list, err := credentials(r.tx)
 		if err != nil {
 			return err
@@ -81,7 +81,7 @@ func (e *Engine) AddCredential(ctx context.Context, c job.Credential, by job.Act
 
 // DropCredential revokes a token.
 func (e *Engine) DropCredential(ctx context.Context, id string, by job.Actor) error {
-	return e.do(ctx, 0, func(r *Tx) error {
+	return e.Do(ctx, 0, func(r *Tx) error {
 		list, err := credentials(r.tx)
 		if err != nil {
 			return err

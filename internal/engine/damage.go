@@ -38,7 +38,7 @@ func (e *Engine) unread(ctx context.Context, j *job.Job) (*job.Job, error) {
 	if why == nil || !j.State.Open() || j.State == job.Leased {
 		return j, why
 	}
-	if err := e.do(ctx, 0, func(r *Tx) error { return r.rejectUnread(j.ID, why) }); err != nil {
+	if err := e.Do(ctx, 0, func(r *Tx) error { return r.rejectUnread(j.ID, why) }); err != nil {
 		return j, err
 	}
 	err := e.View(ctx, func(v store.Reader) error {
@@ -94,5 +94,5 @@ func (r *Tx) rejectUnreadable() error {
 // rejectWaiting gives up the job that takes in newcomers of a batch, and cannot be
 // read.
 func (e *Engine) rejectWaiting(j *job.Job, why error) error {
-	return e.do(context.Background(), 0, func(r *Tx) error { return r.rejectUnread(j.ID, why) })
+	return e.Do(context.Background(), 0, func(r *Tx) error { return r.rejectUnread(j.ID, why) })
 }

@@ -339,7 +339,7 @@ type ReplayDead struct {
 // ReviveDead brings one dead job back; its history stays.
 func (e *Engine) ReviveDead(ctx context.Context, id job.ID, ask ReplayDead, by job.Actor) (Verdict, error) {
 	var out Verdict
-	err := e.do(ctx, len(ask.Payload), func(r *Tx) error {
+	err := e.Do(ctx, len(ask.Payload), func(r *Tx) error {
 		j, err := r.deadJob(id)
 		if err != nil {
 			return err
@@ -381,7 +381,7 @@ func (e *Engine) ReviveDead(ctx context.Context, id job.ID, ask ReplayDead, by j
 
 // DeleteDead removes one dead job.
 func (e *Engine) DeleteDead(ctx context.Context, id job.ID, by job.Actor) error {
-	return e.do(ctx, 0, func(r *Tx) error {
+	return e.Do(ctx, 0, func(r *Tx) error {
 		j, err := r.deadJob(id)
 		if err != nil {
 			return err

@@ -52,7 +52,7 @@ func (e *Engine) DoorSettings(ctx context.Context, d job.Door) (list []*job.Door
 // queue of that name with it, in one transaction. edit may run twice. tell
 // makes of a body what the audit log shows.
 func (e *Engine) SetDoor(ctx context.Context, s job.DoorSetting, edit func(*job.Queue) error, tell func(body []byte) string, by job.Actor) error {
-	return e.do(ctx, 0, func(r *Tx) error {
+	return e.Do(ctx, 0, func(r *Tx) error {
 		old, err := r.doorSetting(s.Door, s.Name)
 		if err != nil {
 			return err
@@ -93,13 +93,13 @@ func (r *Tx) mayTurn(name string) error {
 		return &job.Error{Kind: job.Exists, Field: "name", Text: fmt.Sprintf(
 			"queue %q holds %d jobs without a group, which are no messages; let workers finish them, move or delete them, or take another name", name, d.Open()-d.Grouped)}
 	}
-	return r.noCronInto(name)
+	return r.noneInto(name)
 }
 
 // DropDoor forgets what a door keeps about a name, and gives the queue of that
 // name, which must have no open job, the settings of one that nobody used.
 func (e *Engine) DropDoor(ctx context.Context, d job.Door, name string, by job.Actor) error {
-	return e.do(ctx, 0, func(r *Tx) error {
+	return e.Do(ctx, 0, func(r *Tx) error {
 		old, err := r.doorSetting(d, name)
 		if err == nil && old == nil {
 			err = job.Errorf(job.NotFound, "there is no %s %q", d, name)

@@ -36,9 +36,8 @@ type Engine struct {
 	watchers watchers
 	folding  foldLocks
 
-	cronFolds cronFolding
-	parts     parts
-	due       []Due // rows that come up by themselves, those of parts last
+	parts parts
+	due   []Due // rows that come up by themselves, those of parts last
 
 	state    atomic.Pointer[job.Error] // why the engine cannot work now; nil = it can
 	failed   atomic.Bool               // a commit failed; the committer must heal
@@ -76,17 +75,12 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	if opts.Idempotency == 0 {
 		opts.Idempotency = job.Hour
 	}
-	if opts.Zone == nil {
-		opts.Zone = time.Local
-	}
 	e := &Engine{
 		opts: opts, store: s, clock: clock, rnd: rnd, log: log,
 		kick: make(chan struct{}, 1), inflight: make(chan *batch), stopped: make(chan struct{}),
 		judging: make(chan struct{}, judges()),
 		folding: newFoldLocks(),
 	}
-	e.cronFolds.next = map[string]*cronFold{}
-	e.cronFolds.ctx, e.cronFolds.stop = context.WithCancel(context.Background())
 	e.gifts.New = func() any { return &[]gift{} }
 	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }
 	e.keep.Store(&opts.Reserve)
@@ -130,7 +124,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 	last.final = true
 	e.pending = append(e.pending, last)
 	e.mu.Unlock()
-	e.cronFolds.stop()
+	e.parts.stop()
 	e.poke()
 	done := make(chan struct{})
 	go func() { e.loops.Wait(); close(done) }()
@@ -165,6 +159,12 @@ func (e *Engine) Now() job.Millis { return max(e.clock.Wall(), job.Millis(e.late
 // Steady is the time since the start on a clock that nobody sets (docs/adr/0003).
 func (e *Engine) Steady() job.Millis { return e.clock.Steady() }
 
+// Logger is where the engine and its parts tell an operator what he should know.
+func (e *Engine) Logger() *slog.Logger { return e.log }
+
+// Go runs what a part does outside transactions; Stop waits for it.
+func (e *Engine) Go(f func()) { e.loops.Go(f) }
+
 // op is one command on its way through the committer.
 type op struct {
 	run   func(*Tx) error // refusals are errors; it may run twice
@@ -181,9 +181,9 @@ func (e *Engine) newOp(f func(*Tx) error) *op {
 	return o
 }
 
-// do runs a command and waits until its outcome is durable. When ctx ends
+// Do runs a command and waits until its outcome is durable. When ctx ends
 // first, the command may still take effect.
-func (e *Engine) do(ctx context.Context, bytes int, f func(*Tx) error) error {
+func (e *Engine) Do(ctx context.Context, bytes int, f func(*Tx) error) error {
 	o := e.newOp(f)
 	o.bytes = bytes
 	if err := e.submit(o); err != nil {

@@ -33,7 +33,7 @@ const membersMax = 1000
 // Explain tells why a job does not run, or NotFound.
 func (e *Engine) Explain(ctx context.Context, id job.ID) (Explanation, error) {
 	var out Explanation
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err
@@ -168,7 +168,7 @@ const heldMax = 10_000
 // then at most n groups by name.
 func (e *Engine) Asides(ctx context.Context, queue string, n int) ([]Aside, error) {
 	var out []Aside
-	err := e.do(ctx, 0, func(r *Tx) (err error) {
+	err := e.Do(ctx, 0, func(r *Tx) (err error) {
 		out, err = r.asides(queue, n)
 		return err
 	})

@@ -9,7 +9,7 @@ import (
 // UseUpPositions does as if every position in line of the reserved block had
 // been drawn.
 func (e *Engine) UseUpPositions(ctx context.Context) error {
-	return e.do(ctx, 0, func(r *Tx) error { r.seq.next = r.seq.end; return nil })
+	return e.Do(ctx, 0, func(r *Tx) error { r.seq.next = r.seq.end; return nil })
 }
 
 // Roster is what the shares know of a session: tasks that wait and that run.
@@ -24,7 +24,7 @@ func (e *Engine) Roster(name string) (waiting, running int, known bool) {
 // Fleet is what the shares know of machines: those that are not lost, those that are
 // taken for black holes, and those that may be given tasks.
 func (e *Engine) Fleet(ctx context.Context) (known, out, fit int, is bool) {
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		if is = r.c.roster != nil; is {
 			known, out, fit = r.c.roster.fleet.known, r.c.roster.fleet.out, r.c.roster.fleet.fit
 		}
@@ -63,7 +63,7 @@ func (r *Recent) Rates(queue string, steady job.Millis) (Rates, bool) { return r
 
 // PanicsInPublish is a command behind whose commit there is a panic.
 func (e *Engine) PanicsInPublish(ctx context.Context) error {
-	return e.do(ctx, 0, func(r *Tx) error { r.left[nil] = true; return nil })
+	return e.Do(ctx, 0, func(r *Tx) error { r.left[nil] = true; return nil })
 }
 
 // BreakEvents has whoever tells events panic until mend is called.

@@ -26,13 +26,13 @@ type Folder func(ctx context.Context, b *job.Batch, existing, newcomer []byte) (
 // foldRounds is how often others may change what a plan was made for.
 const foldRounds = 10
 
-// errStale ends a put whose plan does not hold any more; nobody outside sees it.
-var errStale = job.Errorf(job.WrongState, "the batch changed meanwhile")
+// ErrStale ends a put whose plan does not hold any more; nobody outside sees it.
+var ErrStale = job.Errorf(job.WrongState, "the batch changed meanwhile")
 
 var errFoldBusy = job.Errorf(job.Unavailable, "the batch was changed by others again and again; nothing was written. Send the request again in a moment")
 
-// folding is the plan for one call. A nil one plans nothing.
-type folding struct {
+// FoldPlan is the plan for one call. A nil one plans nothing.
+type FoldPlan struct {
 	batches []batchPlan
 	bodies  [][]byte // by place in the call: the payload of its job in the end; nil = its own
 	target  []int    // by place: whose job it becomes a part of, itself, an earlier place or -1-n for batches[n]
@@ -47,14 +47,14 @@ type batchPlan struct {
 	joins int      // how many it takes in
 }
 
-func (f *folding) body(list []NewJob, i int) []byte {
+func (f *FoldPlan) body(list []NewJob, i int) []byte {
 	if f == nil || f.bodies[i] == nil {
 		return list[i].Payload
 	}
 	return f.bodies[i]
 }
 
-func (f *folding) into(i int) int {
+func (f *FoldPlan) into(i int) int {
 	if f == nil {
 		return i
 	}
@@ -68,9 +68,13 @@ func batchOf(j *job.Job) *job.Batch {
 	return j.Extras.Batch
 }
 
-// folded calls put with a plan until it holds. Whoever puts jobs with a batch
-// must come through here, and give r.put the plan.
-func (e *Engine) folded(ctx context.Context, list []NewJob, receipts []*job.Receipt, put func(*folding) error) error {
+// Folded calls put with a plan until it holds. Whoever puts jobs with a batch
+// must come through here, and give Tx.Put the plan.
+func (e *Engine) Folded(ctx context.Context, list []NewJob, put func(*FoldPlan) error) error {
+	return e.folded(ctx, list, nil, put)
+}
+
+func (e *Engine) folded(ctx context.Context, list []NewJob, receipts []*job.Receipt, put func(*FoldPlan) error) error {
 	if e.opts.Fold == nil {
 		return &job.Error{Kind: job.Invalid, Field: "batch", Text: "batch is not supported by this server"}
 	}
@@ -84,7 +88,7 @@ func (e *Engine) folded(ctx context.Context, list []NewJob, receipts []*job.Rece
 		if err == nil {
 			err = put(plan)
 		}
-		if !errors.Is(err, errStale) {
+		if !errors.Is(err, ErrStale) {
 			return err
 		}
 	}
@@ -93,8 +97,8 @@ func (e *Engine) folded(ctx context.Context, list []NewJob, receipts []*job.Rece
 
 // planFolds decides for every newcomer in the order of the call, so that later
 // ones meet earlier ones.
-func (e *Engine) planFolds(ctx context.Context, list []NewJob, receipts []*job.Receipt) (*folding, error) {
-	f := &folding{bodies: make([][]byte, len(list)), target: make([]int, len(list)), known: make([]bool, len(list))}
+func (e *Engine) planFolds(ctx context.Context, list []NewJob, receipts []*job.Receipt) (*FoldPlan, error) {
+	f := &FoldPlan{bodies: make([][]byte, len(list)), target: make([]int, len(list)), known: make([]bool, len(list))}
 	type waits struct { // for a batch
 		batch  *job.Batch
 		body   []byte
@@ -164,13 +168,13 @@ func (e *Engine) planFolds(ctx context.Context, list []NewJob, receipts []*job.R
 
 // mayJoin reports whether a newcomer is for a batch: one that is due at once
 // and new.
-func (f *folding) mayJoin(list []NewJob, i int, now job.Millis) bool {
+func (f *FoldPlan) mayJoin(list []NewJob, i int, now job.Millis) bool {
 	j := &list[i].Job
 	return batchOf(j) != nil && !f.known[i] && j.ReadyAt <= now
 }
 
 // join plans that a newcomer becomes a part of a job, whose payload is then body.
-func (f *folding) join(i, target int, body []byte) {
+func (f *FoldPlan) join(i, target int, body []byte) {
 	f.target[i] = target
 	if target >= 0 {
 		f.bodies[target] = body
@@ -181,7 +185,7 @@ func (f *folding) join(i, target int, body []byte) {
 }
 
 // readWaiting reads the payloads that were not at hand.
-func (e *Engine) readWaiting(f *folding) error {
+func (e *Engine) readWaiting(f *FoldPlan) error {
 	for n := range f.batches {
 		p := &f.batches[n]
 		if p.job == nil || p.body != nil {
@@ -192,13 +196,13 @@ func (e *Engine) readWaiting(f *folding) error {
 			if err := e.rejectWaiting(p.job, err); err != nil {
 				return err
 			}
-			return errStale
+			return ErrStale
 		}
 		if err != nil {
 			return e.noted(err)
 		}
 		if p.body = body; body == nil { // it took in another one, or left
-			return errStale
+			return ErrStale
 		}
 	}
 	return nil
@@ -225,13 +229,13 @@ func (r *Tx) waiting(p *batchPlan) (*job.Job, error) {
 		return nil, err
 	}
 	if (j == nil) != (p.job == nil) || j != nil && (j.ID != p.job.ID || j.Payload != p.job.Payload || j.Queue != p.job.Queue) {
-		return nil, errStale
+		return nil, ErrStale
 	}
 	return j, nil
 }
 
 // foldable marks who joins another job, or finds that the plan does not hold.
-func (r *Tx) foldable(f *folding, list []NewJob, out []Added) error {
+func (r *Tx) foldable(f *FoldPlan, list []NewJob, out []Added) error {
 	if f == nil {
 		return nil
 	}
@@ -242,7 +246,7 @@ func (r *Tx) foldable(f *folding, list []NewJob, out []Added) error {
 	}
 	for i := range out {
 		if batchOf(&list[i].Job) != nil && f.known[i] != out[i].Duplicate {
-			return errStale
+			return ErrStale
 		}
 		out[i].Folded = f.target[i] != i
 	}
@@ -251,7 +255,7 @@ func (r *Tx) foldable(f *folding, list []NewJob, out []Added) error {
 
 // admitFolds checks what queues may hold in bytes: a job that takes something
 // in must not grow beyond that.
-func (r *Tx) admitFolds(in *intake, f *folding) error {
+func (r *Tx) admitFolds(in *intake, f *FoldPlan) error {
 	if f == nil {
 		return nil
 	}
@@ -277,7 +281,7 @@ func (r *Tx) admitFolds(in *intake, f *folding) error {
 
 // fold gives the jobs that take newcomers in their new payloads. leaving are
 // jobs about to be pushed out, some of which may be among them.
-func (r *Tx) fold(f *folding, leaving []*job.Job, out []Added) error {
+func (r *Tx) fold(f *FoldPlan, leaving []*job.Job, out []Added) error {
 	if f == nil {
 		return nil
 	}

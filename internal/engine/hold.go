@@ -135,7 +135,7 @@ func (e *Engine) Stream(ctx context.Context, o StreamOptions) (*Stream, error) {
 		kind, name = job.Named, namedPrefix+o.Name
 	}
 	h := newHolder(kind, name, o)
-	if err := e.do(ctx, 0, func(r *Tx) error { return r.join(h) }); err != nil {
+	if err := e.Do(ctx, 0, func(r *Tx) error { return r.join(h) }); err != nil {
 		if ctx.Err() != nil { // it may have joined meanwhile
 			s := &Stream{e: e, h: h}
 			s.Close()

@@ -98,7 +98,7 @@ func (r *Tx) retryNow(j *job.Job) (rule.Effect, error) {
 // operated does what an operator asks of one job, and notes it.
 func (e *Engine) operated(ctx context.Context, by job.Actor, action string, id job.ID, act func(*Tx, *job.Job) (rule.Effect, error)) (Verdict, error) {
 	var out Verdict
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err
@@ -132,7 +132,7 @@ func (e *Engine) ResumeGroup(ctx context.Context, by job.Actor, queue, group str
 }
 
 func (e *Engine) pauseGroup(ctx context.Context, by job.Actor, queue, group string, paused bool) error {
-	return e.do(ctx, 0, func(r *Tx) error {
+	return e.Do(ctx, 0, func(r *Tx) error {
 		g, err := r.gate(queue, group)
 		if err != nil || g.Paused == paused {
 			return err
@@ -189,7 +189,7 @@ func (r *Tx) skip(j *job.Job) (rule.Effect, error) {
 // headed does what an operator asks of the head of a group, and notes it.
 func (e *Engine) headed(ctx context.Context, by job.Actor, action, queue, group string, act func(*Tx, *job.Job) (rule.Effect, error)) (Verdict, error) {
 	var out Verdict
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		first, err := r.tx.Members(queue, group, 1)
 		if err != nil {
 			return err

@@ -74,7 +74,7 @@ const (
 // run any more is lost with its earlier life; its stream of that is ended.
 func (e *Engine) Login(ctx context.Context, l Login) (LoggedIn, error) {
 	var out LoggedIn
-	err := e.do(ctx, 0, func(r *Tx) (err error) {
+	err := e.Do(ctx, 0, func(r *Tx) (err error) {
 		out, err = r.login(l)
 		return err
 	})
@@ -141,7 +141,7 @@ func (e *Engine) Drain(ctx context.Context, name string, epoch int64, by job.Act
 // Logoff takes a machine out: what it runs is given back without blame, and it
 // is told to stop. epoch 0 is any.
 func (e *Engine) Logoff(ctx context.Context, name string, epoch int64, by job.Actor) error {
-	return e.do(ctx, 0, func(r *Tx) error {
+	return e.Do(ctx, 0, func(r *Tx) error {
 		row, err := r.liveMachine(name, epoch)
 		if err != nil {
 			return err
@@ -164,7 +164,7 @@ func (e *Engine) Logoff(ctx context.Context, name string, epoch int64, by job.Ac
 // machine changes a machine that is logged in, and hears of it.
 func (e *Engine) machine(ctx context.Context, name string, epoch int64, change func(r *Tx, old, row *job.Holder) error) (MachineState, error) {
 	var out MachineState
-	err := e.do(ctx, 0, func(r *Tx) (err error) {
+	err := e.Do(ctx, 0, func(r *Tx) (err error) {
 		out, err = r.changeMachine(name, epoch, change)
 		return err
 	})
@@ -277,7 +277,7 @@ func fit(h *job.Holder) bool { return slotsOf(h) > 0 && rule.HealthAdmits(h.Mach
 // Machines lists up to n machines by name, those behind after.
 func (e *Engine) Machines(ctx context.Context, after string, n int) ([]MachineState, error) {
 	var out []MachineState
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		rows, err := r.tx.Rows(job.Holders, machinePrefix+after, n)
 		out = make([]MachineState, 0, len(rows))
 		for _, row := range rows {
@@ -298,7 +298,7 @@ func (e *Engine) Machines(ctx context.Context, after string, n int) ([]MachineSt
 // Machine returns one machine, or NotFound.
 func (e *Engine) Machine(ctx context.Context, name string) (MachineState, error) {
 	var out MachineState
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		row, err := r.machineRow(machinePrefix + name)
 		if err == nil && row == nil {
 			err = &job.Error{Kind: job.NotFound, Field: "engine", Text: fmt.Sprintf("engine %q is not known", name)}
@@ -342,7 +342,7 @@ func (r *Tx) machineState(h *job.Holder) (MachineState, error) {
 // 0 = its slots. sessions are those it serves; none = all.
 func (e *Engine) MachineStream(ctx context.Context, name string, epoch int64, prefetch int, sessions []string) (*Stream, error) {
 	h := newHolder(job.Named, machinePrefix+name, StreamOptions{Name: name, Queues: sessions, Prefetch: prefetch})
-	err := e.do(ctx, 0, func(r *Tx) error { return r.joinMachine(h, name, epoch) })
+	err := e.Do(ctx, 0, func(r *Tx) error { return r.joinMachine(h, name, epoch) })
 	if err != nil {
 		if ctx.Err() != nil { // it may have joined meanwhile
 			s := &Stream{e: e, h: h}

@@ -21,7 +21,7 @@ type MarkEdit struct {
 // is over.
 func (e *Engine) Mark(ctx context.Context, print job.Fingerprint, edit MarkEdit, by job.Actor) (job.Mark, error) {
 	var out job.Mark
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		old, err := r.mark(print)
 		if err != nil {
 			return err

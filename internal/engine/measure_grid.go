@@ -209,7 +209,7 @@ func gridIn(v store.Reader) (bool, error) {
 
 // measureGrid looks at sessions and engines; they are the committer's.
 func (e *Engine) measureGrid(ctx context.Context) (m GridMeasures, err error) {
-	err = e.do(ctx, 0, func(r *Tx) error {
+	err = e.Do(ctx, 0, func(r *Tx) error {
 		m = GridMeasures{}
 		rows, err := r.tx.Rows(job.Sessions, "", 1<<30)
 		if err != nil {

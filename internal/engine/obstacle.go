@@ -150,7 +150,7 @@ func (e *Engine) obstacles(ctx context.Context, list []Listed) error {
 		return err
 	}
 	found := make([]rule.Obstacle, len(asked))
-	err = e.do(ctx, 0, func(r *Tx) error {
+	err = e.Do(ctx, 0, func(r *Tx) error {
 		crews := map[crewKey]crew{}
 		for k, i := range asked {
 			s, err := situationOf(r.tx, list[i].Job)

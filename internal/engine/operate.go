@@ -11,7 +11,7 @@ import (
 // Delete removes a job in any state; a running one is cancelled first, so a
 // later settle of its holder finds nothing.
 func (e *Engine) Delete(ctx context.Context, id job.ID, by job.Actor) error {
-	return e.do(ctx, 0, func(r *Tx) error {
+	return e.Do(ctx, 0, func(r *Tx) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err
@@ -30,7 +30,7 @@ func (e *Engine) Delete(ctx context.Context, id job.ID, by job.Actor) error {
 // why as its failure. Who runs it by a named stream is told.
 func (e *Engine) Cancel(ctx context.Context, by job.Actor, id job.ID, why string) (Verdict, error) {
 	var out Verdict
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func cancelling(by job.Actor, why string) rule.Command {
 // or Patch.
 func (e *Engine) Operate(ctx context.Context, id job.ID, c rule.Command) (Verdict, error) {
 	var out Verdict
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func (e *Engine) Operate(ctx context.Context, id job.ID, c rule.Command) (Verdic
 // against max_queues like one that a job makes: OverLimit.
 func (e *Engine) SetQueue(ctx context.Context, name string, edit func(*job.Queue) error, by job.Actor) (*job.Queue, error) {
 	var out *job.Queue
-	err := e.do(ctx, 0, func(r *Tx) (err error) {
+	err := e.Do(ctx, 0, func(r *Tx) (err error) {
 		out, err = r.setQueue(name, edit, by)
 		return err
 	})
@@ -172,7 +172,7 @@ func (r *Tx) setQueue(name string, edit func(*job.Queue) error, by job.Actor) (*
 
 // HoldGroup keeps a whole group out of line until a date.
 func (e *Engine) HoldGroup(ctx context.Context, queue, group string, until job.Millis) error {
-	return e.do(ctx, 0, func(r *Tx) error {
+	return e.Do(ctx, 0, func(r *Tx) error {
 		g, err := r.gate(queue, group)
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func (e *Engine) HoldGroup(ctx context.Context, queue, group string, until job.M
 // Hold keeps a queue (group "") or a group out of line until about a date, see
 // rule.HoldUntil. It returns the end of the hold. A hold that ends later stays.
 func (e *Engine) Hold(ctx context.Context, queue, group string, until job.Millis, by job.Actor) (end job.Millis, err error) {
-	err = e.do(ctx, 0, func(r *Tx) error {
+	err = e.Do(ctx, 0, func(r *Tx) error {
 		end = rule.HoldUntil(r.now, until, r.uniform())
 		return r.setHold(by, "hold", queue, group, func(held job.Millis) job.Millis { end = max(held, end); return end })
 	})
@@ -198,7 +198,7 @@ func (e *Engine) Hold(ctx context.Context, queue, group string, until job.Millis
 
 // Release ends the hold of a queue (group "") or of a group.
 func (e *Engine) Release(ctx context.Context, queue, group string, by job.Actor) error {
-	return e.do(ctx, 0, func(r *Tx) error {
+	return e.Do(ctx, 0, func(r *Tx) error {
 		return r.setHold(by, "release", queue, group, func(job.Millis) job.Millis { return 0 })
 	})
 }
@@ -265,7 +265,7 @@ func (e *Engine) ReleaseBreaker(ctx context.Context, queue, group string, by job
 }
 
 func (e *Engine) changeBreaker(ctx context.Context, by job.Actor, action, queue, group string, change func(*job.Breaker, *job.Throttle, rule.Moment) *job.Throttle) error {
-	return e.do(ctx, 0, func(r *Tx) error {
+	return e.Do(ctx, 0, func(r *Tx) error {
 		q, err := r.aQueue(queue)
 		if err != nil {
 			return err
@@ -296,7 +296,7 @@ func (r *Tx) forgetQueue(name string) {
 // Stats returns counters since the start.
 func (e *Engine) Stats(ctx context.Context) (Stats, error) {
 	var s Stats
-	if err := e.do(ctx, 0, func(r *Tx) error { s = r.c.stats; return nil }); err != nil {
+	if err := e.Do(ctx, 0, func(r *Tx) error { s = r.c.stats; return nil }); err != nil {
 		return Stats{}, err // s may still be written to
 	}
 	return s, nil

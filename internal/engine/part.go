@@ -22,6 +22,8 @@ type Part interface {
 type Hooks struct {
 	// Load makes the memory of the part from rows: at a start, and after a commit failed.
 	Load func(store.Reader) error
+	// Configure writes what the configuration says: at a start, and when it is read again.
+	Configure func(*Tx) error
 	// Restart moves times on the steady clock by shift to the clock of this start.
 	Restart func(tx *Tx, shift job.Millis) error
 
@@ -31,6 +33,20 @@ type Hooks struct {
 	Due []Due
 	// Publish makes true what the part noted: the transaction took effect.
 	Publish func()
+
+	// Templates are jobs that the part puts later: nothing may come to be that would
+	// refuse them.
+	Templates func(store.Reader) ([]Template, error)
+	// Wipe removes up to n rows that Reset removes, and reports whether there may be more.
+	Wipe func(tx *Tx, n int) (left bool, err error)
+	// Stop ends what the part does outside transactions; Stop of the engine waits for it.
+	Stop func()
+}
+
+// Template is a job that a part puts later.
+type Template struct {
+	Name string // what it is, for people
+	Job  *job.Job
 }
 
 // Due is what happens to the rows of a table at their times.
@@ -71,6 +87,40 @@ func (p parts) restart(r *Tx, shift job.Millis) error {
 		}
 	}
 	return nil
+}
+
+func (p parts) configure(r *Tx) error {
+	for _, h := range p {
+		if h.Configure == nil {
+			continue
+		}
+		if err := h.Configure(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p parts) templates(v store.Reader) (list []Template, err error) {
+	for _, h := range p {
+		if h.Templates == nil {
+			continue
+		}
+		more, err := h.Templates(v)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	return list, nil
+}
+
+func (p parts) stop() {
+	for _, h := range p {
+		if h.Stop != nil {
+			h.Stop()
+		}
+	}
 }
 
 func (p parts) begin() {

@@ -22,7 +22,7 @@ type Patch struct {
 // refuses the move with OverLimit.
 func (e *Engine) Patch(ctx context.Context, by job.Actor, id job.ID, p Patch) (Verdict, error) {
 	var out Verdict
-	err := e.do(ctx, len(p.Payload), func(r *Tx) error {
+	err := e.Do(ctx, len(p.Payload), func(r *Tx) error {
 		j, err := r.tx.Get(id)
 		if err != nil {
 			return err

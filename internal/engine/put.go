@@ -27,8 +27,8 @@ func (e *Engine) Put(ctx context.Context, list []NewJob) ([]Added, error) {
 	narrow(list)
 	receipts := receiptsOf(list)
 	out := make([]Added, len(list))
-	put := func(f *folding) error {
-		return e.do(ctx, bytes, func(r *Tx) error { return r.put(list, receipts, f, out) })
+	put := func(f *FoldPlan) error {
+		return e.Do(ctx, bytes, func(r *Tx) error { return r.put(list, receipts, f, out) })
 	}
 	var err error
 	if folds {
@@ -57,7 +57,7 @@ type admission struct {
 	full        bool // older jobs must leave
 }
 
-func (r *Tx) put(list []NewJob, receipts []*job.Receipt, folds *folding, out []Added) error {
+func (r *Tx) put(list []NewJob, receipts []*job.Receipt, folds *FoldPlan, out []Added) error {
 	clear(out)
 	if err := r.hearDrivers(list); err != nil {
 		return err

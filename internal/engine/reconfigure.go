@@ -11,7 +11,7 @@ import (
 // as a start does. The other options are not looked at. An error means that
 // nothing was changed.
 func (e *Engine) Reconfigure(ctx context.Context, o Options, by job.Actor) error {
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		r.tx.Durable()
 		for _, q := range o.Queues {
 			r.forgetQueue(q.Name)
@@ -28,7 +28,7 @@ func (e *Engine) Reconfigure(ctx context.Context, o Options, by job.Actor) error
 	}
 	// In a command of its own, which writes nothing: it may run twice, and those
 	// of its batch see the old or the new.
-	return e.do(ctx, 0, func(r *Tx) error {
+	return e.Do(ctx, 0, func(r *Tx) error {
 		e.opts.Server, e.opts.Idempotency, e.opts.Reattach = o.Server, o.Idempotency, o.Reattach
 		e.opts.QueuesMax, e.opts.InFlightMax, e.opts.Admin = o.QueuesMax, o.InFlightMax, o.Admin
 		e.keep.Store(&o.Reserve)

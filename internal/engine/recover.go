@@ -285,7 +285,7 @@ func (r *Tx) configureQueues(list []*job.Queue) error {
 			return err
 		}
 	}
-	return r.configureCrons()
+	return r.e.parts.configure(r)
 }
 
 // restartHolders gives named holders the full re-attach window.
@@ -388,14 +388,6 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 	c.audits = audits{}
 	for _, row := range entries {
 		c.audits.add(authorOf(row.(*job.Audit)), 1)
-	}
-	c.crons = 0
-	for _, t := range []job.Table{job.CronGroups, job.CronEntries} {
-		rows, err := v.Rows(t, "", 1<<30)
-		if err != nil {
-			return err
-		}
-		c.crons += len(rows)
 	}
 	if err := e.parts.load(v); err != nil {
 		return err

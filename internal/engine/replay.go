@@ -70,7 +70,7 @@ func (e *Engine) StartReplay(ctx context.Context, ask job.Replay, judge Judge) (
 		}
 	}
 	var out *job.Replay
-	err = e.do(ctx, 0, func(r *Tx) error {
+	err = e.Do(ctx, 0, func(r *Tx) error {
 		if err := r.replayRoom(); err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func replayOf(v store.Reader, id job.ID) (*job.Replay, error) {
 // refused with WrongState.
 func (e *Engine) CancelReplay(ctx context.Context, id job.ID, by job.Actor) (*job.Replay, error) {
 	var out *job.Replay
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		p, err := replayOf(r.tx, id)
 		if err != nil {
 			return err
@@ -254,7 +254,7 @@ func (r *Tx) replayOne(p *job.Replay, find *job.Selection, j *job.Job) error {
 	}
 	_, err = r.step(j, c)
 	switch {
-	case fatal(err):
+	case Fatal(err):
 		return err
 	case err != nil && job.KindOf(err) == job.Exists:
 		p.Conflict++

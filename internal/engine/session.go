@@ -50,7 +50,7 @@ func (e *Engine) OpenSession(ctx context.Context, n NewSession, by job.Actor) (S
 		}
 		if q.Name == "" {
 			q.Name = r.ids.Next(r.now).String()
-		} else if err := r.noCronInto(q.Name); err != nil {
+		} else if err := r.noneInto(q.Name); err != nil {
 			return nil, err
 		}
 		q.RetainDead = job.MaxMillis // with their session they are forgotten: others may need to know that they failed
@@ -200,7 +200,7 @@ func (e *Engine) Session(ctx context.Context, name string) (SessionState, error)
 // Sessions lists up to n sessions by name, those behind after.
 func (e *Engine) Sessions(ctx context.Context, after string, n int) ([]SessionState, error) {
 	var out []SessionState
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		rows, err := r.tx.Rows(job.Sessions, after, n)
 		out = make([]SessionState, 0, len(rows))
 		for _, row := range rows {
@@ -224,7 +224,7 @@ func (e *Engine) Sessions(ctx context.Context, after string, n int) ([]SessionSt
 
 func (e *Engine) session(ctx context.Context, f func(*Tx) (*job.Session, error)) (SessionState, error) {
 	var out SessionState
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		s, err := f(r)
 		if err != nil {
 			return err

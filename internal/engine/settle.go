@@ -25,7 +25,7 @@ func (e *Engine) settleOnce(ctx context.Context, list []Settle) ([]Verdict, erro
 	for i := range list {
 		bytes += len(list[i].Result)
 	}
-	err := e.do(ctx, bytes, func(r *Tx) error {
+	err := e.Do(ctx, bytes, func(r *Tx) error {
 		var waiting []job.ID // those whose message must be matched first
 		var turns turnsSettled
 		for i := range list {
@@ -120,7 +120,7 @@ func (r *Tx) resultOf(body []byte) *job.Result {
 }
 
 func verdictOf(eff rule.Effect, err error) (Verdict, error) {
-	if fatal(err) {
+	if Fatal(err) {
 		return Verdict{}, err
 	}
 	if err != nil {
@@ -166,7 +166,7 @@ func (r *Tx) countSuppressed(old *job.Job, eff *rule.Effect) {
 // Extend is the heartbeat of unary leases, or the word that a run started.
 func (e *Engine) Extend(ctx context.Context, list []Extension) ([]Verdict, error) {
 	out := make([]Verdict, len(list))
-	err := e.do(ctx, 0, func(r *Tx) error {
+	err := e.Do(ctx, 0, func(r *Tx) error {
 		for i, x := range list {
 			j, err := r.tx.Get(x.ID)
 			if err != nil {

@@ -45,7 +45,6 @@ func (r *Tx) report() {
 	if r.stats.ClockSteps > 0 {
 		r.e.log.Warn("the clock stepped or the process stood still; holders, expiry and purging get extra time")
 	}
-	r.reportCrons()
 	if was := r.c.disk.low; was != r.disk.low {
 		r.e.log.Warn("free disk space crossed the reserve", "enqueues_refused", r.disk.low)
 	}
@@ -122,9 +121,6 @@ func (r *Tx) tick() error {
 	r.wakeGuarded()
 	r.dueBudgets()
 	if err := r.tickRows(); err != nil {
-		return err
-	}
-	if err := r.turnCrons(); err != nil {
 		return err
 	}
 	if err := r.tickClients(); err != nil {
@@ -309,7 +305,6 @@ func (r *Tx) sleep() time.Duration {
 		}
 		sooner(r.tx.NextRow(d.Table), now, r.spared(d))
 	}
-	sooner(r.tx.NextRow(job.CronEntries), date, 0)
 	sooner(r.nextRoom(), r.steady, 0)
 	sooner(r.nextBudget(), r.steady, 0)
 	sooner(r.nextStraggler(), r.steady, 0)

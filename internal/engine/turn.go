@@ -141,7 +141,7 @@ func turnsOf(list []Delivery) []Turn {
 // do now were not served since.
 func (e *Engine) Round(ctx context.Context) (int64, error) {
 	var n int64
-	if err := e.do(ctx, 0, func(r *Tx) error { n = r.NextSeq(); return nil }); err != nil {
+	if err := e.Do(ctx, 0, func(r *Tx) error { n = r.NextSeq(); return nil }); err != nil {
 		return 0, err // n may still be written to
 	}
 	return n, nil

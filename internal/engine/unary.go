@@ -38,7 +38,7 @@ func (e *Engine) Lease(ctx context.Context, o LeaseOptions) ([]Delivery, error) 
 
 // ask waits until a unary call has what it asks for, or ctx ends. check may refuse it.
 func (e *Engine) ask(ctx context.Context, h *holder, check func(*Tx) error) ([]Delivery, error) {
-	err := e.do(context.WithoutCancel(ctx), 0, func(r *Tx) error {
+	err := e.Do(context.WithoutCancel(ctx), 0, func(r *Tx) error {
 		if check != nil {
 			if err := check(r); err != nil {
 				return err
@@ -69,7 +69,7 @@ func (e *Engine) ask(ctx context.Context, h *holder, check func(*Tx) error) ([]D
 // giveUp takes a waiting unary call out of line; jobs that were given to it
 // at the same moment are answered after all.
 func (e *Engine) giveUp(ctx context.Context, h *holder) ([]Delivery, error) {
-	err := e.do(context.Background(), 0, func(r *Tx) error { r.left[h] = true; return nil })
+	err := e.Do(context.Background(), 0, func(r *Tx) error { r.left[h] = true; return nil })
 	out, ended := h.collect()
 	if len(out) > 0 {
 		return e.answer(ctx, out)

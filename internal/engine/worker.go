@@ -40,7 +40,7 @@ var workerKeys = [2]string{"worker key 0", "worker key 1"}
 func (e *Engine) Register(ctx context.Context, worker string) (secret string, err error) {
 	key, err := e.workerKey(ctx)
 	if err == nil && key == nil {
-		if err = e.do(ctx, 0, (*Tx).drawWorkerKey); err == nil {
+		if err = e.Do(ctx, 0, (*Tx).drawWorkerKey); err == nil {
 			key, err = e.workerKey(ctx)
 		}
 	}
@@ -123,7 +123,7 @@ func (e *Engine) ExtendWorker(ctx context.Context, worker, secret string, span j
 	var all []Verdict
 	for part := range slices.Chunk(ids, recoverMax) {
 		var out []Verdict
-		err := e.do(ctx, 0, func(r *Tx) (err error) { out, err = r.extendHeld(holder, part, span); return err })
+		err := e.Do(ctx, 0, func(r *Tx) (err error) { out, err = r.extendHeld(holder, part, span); return err })
 		if err != nil { // out may still be written to
 			return nil, err
 		}

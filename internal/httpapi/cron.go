@@ -13,7 +13,7 @@ import (
 
 // crons is GET /crons.
 func (h *handler) crons(w http.ResponseWriter, r *http.Request, _, _ string) {
-	names, err := h.engine.Crons(r.Context())
+	names, err := h.engine.Crons.List(r.Context())
 	h.shown(w, r, err, func(b []byte) []byte { return jobs.AppendCrons(b, names) })
 }
 
@@ -29,7 +29,7 @@ func (h *handler) deleteCrons(w http.ResponseWriter, r *http.Request, _, _ strin
 		err = h.guarded("delete", said)
 	}
 	if err == nil {
-		n, err = h.engine.DeleteCrons(r.Context(), by)
+		n, err = h.engine.Crons.DeleteAll(r.Context(), by)
 	}
 	h.sendPlain(w, r, wire.CronsDeleted{Deleted: n}, err)
 }
@@ -40,7 +40,7 @@ func (h *handler) showCron(w http.ResponseWriter, r *http.Request, name, _ strin
 		h.previewCron(w, r)
 		return
 	}
-	g, err := h.engine.Cron(r.Context(), name)
+	g, err := h.engine.Crons.Get(r.Context(), name)
 	h.shown(w, r, err, func(b []byte) []byte { return jobs.AppendCron(b, g) })
 }
 
@@ -48,7 +48,7 @@ func (h *handler) previewCron(w http.ResponseWriter, r *http.Request) {
 	p, err := jobs.ReadCronPreview(r.URL.RawQuery)
 	var ticks []job.Millis
 	if err == nil {
-		ticks, err = h.engine.PreviewCron(p.Expression, p.Zone, p.N)
+		ticks, err = h.engine.Crons.Preview(p.Expression, p.Zone, p.N)
 	}
 	h.shown(w, r, err, func(b []byte) []byte { return jobs.AppendCronPreview(b, p, ticks) })
 }
@@ -60,7 +60,7 @@ func (h *handler) setCron(w http.ResponseWriter, r *http.Request, name, _ string
 		if err = cmp.Or(jobs.CheckName("name", name), err); err != nil {
 			return err
 		}
-		g, err := h.engine.SetCron(r.Context(), name, ask, by)
+		g, err := h.engine.Crons.Set(r.Context(), name, ask, by)
 		return s.tell(w, http.StatusOK, err, func(b []byte) []byte { return jobs.AppendCron(b, g) })
 	})
 }
@@ -72,7 +72,7 @@ func (h *handler) patchCron(w http.ResponseWriter, r *http.Request, name, _ stri
 		if err != nil {
 			return err
 		}
-		g, err := h.engine.PatchCron(r.Context(), name, ask, by)
+		g, err := h.engine.Crons.Patch(r.Context(), name, ask, by)
 		return s.tell(w, http.StatusOK, err, func(b []byte) []byte { return jobs.AppendCron(b, g) })
 	})
 }
@@ -81,7 +81,7 @@ func (h *handler) patchCron(w http.ResponseWriter, r *http.Request, name, _ stri
 func (h *handler) deleteCron(w http.ResponseWriter, r *http.Request, name, _ string) {
 	by, err := actorOf(r)
 	if err == nil {
-		err = h.engine.DeleteCron(r.Context(), name, by)
+		err = h.engine.Crons.Delete(r.Context(), name, by)
 	}
 	h.gone(w, r, err)
 }
@@ -93,14 +93,14 @@ func (h *handler) addCronEntry(w http.ResponseWriter, r *http.Request, group, _ 
 		if err = cmp.Or(jobs.CheckName("name", group), err); err != nil {
 			return err
 		}
-		c, err := h.engine.AddCronEntry(r.Context(), group, ask, by)
+		c, err := h.engine.Crons.AddEntry(r.Context(), group, ask, by)
 		return s.tell(w, http.StatusCreated, err, func(b []byte) []byte { return jobs.AppendCronEntry(b, c) })
 	})
 }
 
 // showCronEntry is GET /crons/{group}/entries/{entry}.
 func (h *handler) showCronEntry(w http.ResponseWriter, r *http.Request, group, name string) {
-	c, err := h.engine.CronEntry(r.Context(), group, name)
+	c, err := h.engine.Crons.Entry(r.Context(), group, name)
 	h.shown(w, r, err, func(b []byte) []byte { return jobs.AppendCronEntry(b, c) })
 }
 
@@ -111,7 +111,7 @@ func (h *handler) setCronEntry(w http.ResponseWriter, r *http.Request, group, na
 		if err = cmp.Or(jobs.CheckName("name", group), jobs.CheckName("name", name), err); err != nil {
 			return err
 		}
-		c, err := h.engine.SetCronEntry(r.Context(), group, ask, by)
+		c, err := h.engine.Crons.SetEntry(r.Context(), group, ask, by)
 		return s.tell(w, http.StatusOK, err, func(b []byte) []byte { return jobs.AppendCronEntry(b, c) })
 	})
 }
@@ -123,7 +123,7 @@ func (h *handler) pauseCronEntry(w http.ResponseWriter, r *http.Request, group, 
 		if err != nil {
 			return err
 		}
-		c, err := h.engine.PauseCronEntry(r.Context(), group, name, paused, by)
+		c, err := h.engine.Crons.PauseEntry(r.Context(), group, name, paused, by)
 		return s.tell(w, http.StatusOK, err, func(b []byte) []byte { return jobs.AppendCronEntry(b, c) })
 	})
 }
@@ -132,7 +132,7 @@ func (h *handler) pauseCronEntry(w http.ResponseWriter, r *http.Request, group, 
 func (h *handler) deleteCronEntry(w http.ResponseWriter, r *http.Request, group, name string) {
 	by, err := actorOf(r)
 	if err == nil {
-		err = h.engine.DeleteCronEntry(r.Context(), group, name, by)
+		err = h.engine.Crons.DeleteEntry(r.Context(), group, name, by)
 	}
 	h.gone(w, r, err)
 }
@@ -140,7 +140,7 @@ func (h *handler) deleteCronEntry(w http.ResponseWriter, r *http.Request, group,
 // runCronEntry is POST /crons/{group}/entries/{entry}/run. It answers like an enqueue.
 func (h *handler) runCronEntry(w http.ResponseWriter, r *http.Request, group, name string) {
 	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		added, asked, err := h.engine.RunCronEntry(r.Context(), group, name, by)
+		added, asked, err := h.engine.Crons.Run(r.Context(), group, name, by)
 		return s.tell(w, created([]engine.Added{added}), err, func(b []byte) []byte { return jobs.AppendAdded(b, added, &asked) })
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/internal/part/lock"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -14,14 +15,15 @@ import (
 type Engine struct {
 	*engine.Engine
 
+	Crons *cron.Crons
 	Locks *lock.Locks
 }
 
-// New makes an engine with all parts; see engine.New. opts.Parts are further ones,
-// which are asked last.
+// New makes an engine with all parts; see engine.New. What a part can be set is set
+// before the engine starts. opts.Parts are further ones, which are asked last.
 func New(s store.Store, clock engine.Clock, rnd func() uint64, log *slog.Logger, opts engine.Options) *Engine {
-	e := &Engine{Locks: &lock.Locks{}}
-	opts.Parts = append([]engine.Part{e.Locks}, opts.Parts...)
+	e := &Engine{Crons: &cron.Crons{}, Locks: &lock.Locks{}}
+	opts.Parts = append([]engine.Part{e.Locks, e.Crons}, opts.Parts...)
 	e.Engine = engine.New(s, clock, rnd, log, opts)
 	return e
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/reprisehq/reprise/internal/door/grid"
 	"github.com/reprisehq/reprise/internal/door/inbox"
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/cron"
 )
 
 // Config is everything a person can decide about a server. Use Default or
@@ -105,7 +105,7 @@ type Config struct {
 	Queues []*job.Queue
 
 	// Cron groups, by name. They are applied at each start; others stay.
-	Crons []engine.CronSetting
+	Crons []cron.Setting
 
 	// What the broker decides about sessions and engines.
 	Grid grid.Config

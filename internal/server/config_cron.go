@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -36,24 +36,24 @@ func (l *loader) crons() {
 			l.file.problem(e.line, at, "%s", err)
 			return
 		}
-		l.cfg.Crons = append(l.cfg.Crons, engine.CronSetting{Name: e.key, CronGroupAsk: g})
+		l.cfg.Crons = append(l.cfg.Crons, cron.Setting{Name: e.key, GroupAsk: g})
 		l.fileValue(at, string(body), e.value)
 	})
-	slices.SortFunc(l.cfg.Crons, func(a, b engine.CronSetting) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(l.cfg.Crons, func(a, b cron.Setting) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // readCron reads a group. Unlike over the API, members that are not known are refused.
-func readCron(body []byte, count job.Count) (engine.CronGroupAsk, error) {
+func readCron(body []byte, count job.Count) (cron.GroupAsk, error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&wire.CronGroup{}); err != nil && strings.Contains(err.Error(), "unknown field") {
-		return engine.CronGroupAsk{}, errors.New(strings.TrimPrefix(err.Error(), "json: "))
+		return cron.GroupAsk{}, errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	}
 	r := jobs.Reader{Count: count}
 	r.Body.Write(body)
 	g, err := r.CronGroup()
 	if err == nil {
-		err = engine.CheckCron(&g)
+		err = cron.Check(&g)
 	}
 	return g, err
 }

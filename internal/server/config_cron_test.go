@@ -46,9 +46,6 @@ crons:
 			t.Errorf("a secret is shown: %+v", v)
 		}
 	}
-	if got := engineOptions(cfg); len(got.Crons) != 2 {
-		t.Errorf("the engine is not told: %+v", got.Crons)
-	}
 }
 
 func TestCronGroupsOfTheFileThatAreWrong(t *testing.T) {

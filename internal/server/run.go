@@ -58,6 +58,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	options := engineOptions(cfg)
 	options.Traced = spans.Traced(ctx)
 	e := part.New(st, clock, secureRandom(), log, options)
+	e.Crons.Settings = cfg.Crons
 	if err := spans.Listen(e.Engine); err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func engineOptions(cfg Config) engine.Options {
 	rules.Retry, rules.Types, rules.Doors = cfg.Retry, cfg.Types, cfg.Doors
 	rules.RetainDone, rules.RetainDead = cfg.RetainDone, cfg.RetainDead
 	return engine.Options{
-		Admin: cfg.admin(), Server: rules, Queues: cfg.Queues, Crons: cfg.Crons, Changes: httpapi.QueueChanges,
+		Admin: cfg.admin(), Server: rules, Queues: cfg.Queues, Changes: httpapi.QueueChanges,
 		Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
 		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit, MetricsQueues: cfg.MetricsQueues,
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/cron"
 )
 
 const cronGroup = "crons"
@@ -40,18 +41,18 @@ func (w *world) changeEntry(entry string) {
 	case n < 5:
 		paused := !row.Paused
 		a.paused, r.text = &paused, fmt.Sprintf("pause %t of %s", paused, entry)
-		a.doIt = func() (any, error) { return w.e.PauseCronEntry(w.ctx, cronGroup, entry, paused, by) }
+		a.doIt = func() (any, error) { return w.e.Crons.PauseEntry(w.ctx, cronGroup, entry, paused, by) }
 	case n < 7 && g != nil:
 		paused := !g.Paused
 		a.entry, a.paused, r.text = "", &paused, fmt.Sprintf("pause %t of the cron group", paused)
-		a.doIt = func() (any, error) { return w.e.PatchCron(w.ctx, cronGroup, engine.CronPatch{Paused: &paused}, by) }
+		a.doIt = func() (any, error) { return w.e.Crons.Patch(w.ctx, cronGroup, cron.Patch{Paused: &paused}, by) }
 	case n < 8:
 		a.gone, r.text = true, "delete "+entry
-		a.doIt = func() (any, error) { return nil, w.e.DeleteCronEntry(w.ctx, cronGroup, entry, by) }
+		a.doIt = func() (any, error) { return nil, w.e.Crons.DeleteEntry(w.ctx, cronGroup, entry, by) }
 	default:
 		w.names++
 		a.run, r.label, r.text = true, fmt.Sprint("r", w.names), "run "+entry
-		a.doIt = func() (any, error) { added, _, err := w.e.RunCronEntry(w.ctx, cronGroup, entry, by); return added, err }
+		a.doIt = func() (any, error) { added, _, err := w.e.Crons.Run(w.ctx, cronGroup, entry, by); return added, err }
 	}
 	w.askCron(r)
 }
@@ -87,10 +88,10 @@ func (w *world) setCronEntry(r *request) {
 	w.askCronEntry(r, ask)
 }
 
-func (w *world) drawCronEntry(name string) *engine.CronAsk {
+func (w *world) drawCronEntry(name string) *cron.Ask {
 	w.names++
 	body := fmt.Sprintf("c%d|%s", w.names, strings.Repeat(".", w.dice.IntN(12)))
-	ask := &engine.CronAsk{Name: name, Expression: pick(w, cronExpressions), Job: engine.NewJob{Job: w.draw(), Payload: []byte(body)}}
+	ask := &cron.Ask{Name: name, Expression: pick(w, cronExpressions), Job: engine.NewJob{Job: w.draw(), Payload: []byte(body)}}
 	ask.Job.Job.ReadyAt, ask.Job.Job.ExpiresAt, ask.Job.Job.GraceUntil = 0, 0, 0
 	if w.oneIn(6) {
 		ask.Job.Place = job.PlaceFront
@@ -105,7 +106,7 @@ func (w *world) drawCronEntry(name string) *engine.CronAsk {
 }
 
 // askCronEntry makes a request of what an entry shall be.
-func (w *world) askCronEntry(r *request, ask *engine.CronAsk) {
+func (w *world) askCronEntry(r *request, ask *cron.Ask) {
 	a := r.cron
 	template := ask.Job.Job
 	template.State = job.Ready
@@ -119,5 +120,5 @@ func (w *world) askCronEntry(r *request, ask *engine.CronAsk) {
 		rule = ask.Missed.String()
 	}
 	r.text = fmt.Sprintf("set %s to %s, missed %s, job %s%s", ask.Name, ask.Expression, rule, ask.Job.Payload, described(&ask.Job))
-	a.doIt = func() (any, error) { return w.e.SetCronEntry(w.ctx, cronGroup, *ask, job.Actor{}) }
+	a.doIt = func() (any, error) { return w.e.Crons.SetEntry(w.ctx, cronGroup, *ask, job.Actor{}) }
 }

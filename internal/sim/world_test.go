@@ -164,9 +164,10 @@ func (w *world) live(life int) {
 	src := rand.New(rand.NewPCG(w.seed, uint64(life)<<8|7))
 	w.e = part.New(w.disk, w.clock, src.Uint64, slog.New(slog.DiscardHandler), engine.Options{
 		Server: w.setup.server, Queues: []*job.Queue{w.setup.configured}, Idempotency: w.setup.idempotency,
-		Reattach: reattach, InFlightMax: w.setup.inFlight, Reserve: engine.Reserve{Bytes: 100}, Zone: time.UTC,
+		Reattach: reattach, InFlightMax: w.setup.inFlight, Reserve: engine.Reserve{Bytes: 100},
 		Fold: w.fold, BlackHoles: w.holes(),
 	})
+	w.e.Crons.Zone = time.UTC
 	if err := w.e.Start(w.ctx); err != nil {
 		broken("answers", "the engine does not start: %v", err)
 	}

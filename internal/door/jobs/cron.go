@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -15,8 +16,8 @@ import (
 const cronPayloadMax = 64 << 10
 
 // CronGroup reads the body of PUT /crons/{group}.
-func (r *Reader) CronGroup() (engine.CronGroupAsk, error) {
-	var g engine.CronGroupAsk
+func (r *Reader) CronGroup() (cron.GroupAsk, error) {
+	var g cron.GroupAsk
 	found := false
 	r.whole(func(name []byte) {
 		switch string(name) {
@@ -40,14 +41,14 @@ func (r *Reader) CronGroup() (engine.CronGroupAsk, error) {
 
 // CronEntry reads the body of PUT /crons/{group}/entries/{entry}, whose name
 // wins, and of POST /crons/{group}/entries, name "".
-func (r *Reader) CronEntry(name string) (engine.CronAsk, error) {
+func (r *Reader) CronEntry(name string) (cron.Ask, error) {
 	r.start()
 	a := r.cronEntry("the body", name)
 	return a, r.end()
 }
 
 // CronPatch reads the body of PATCH /crons/{group}: null is the server's zone.
-func (r *Reader) CronPatch() (p engine.CronPatch, err error) {
+func (r *Reader) CronPatch() (p cron.Patch, err error) {
 	r.whole(func(name []byte) {
 		switch string(name) {
 		case "paused":
@@ -79,7 +80,7 @@ func (r *Reader) CronPause() (bool, error) {
 	return paused != nil && *paused, r.end()
 }
 
-func (r *Reader) cronEntry(what, named string) (a engine.CronAsk) {
+func (r *Reader) cronEntry(what, named string) (a cron.Ask) {
 	template := false
 	r.must(what, r.object(what, func(name []byte) {
 		switch string(name) {
@@ -161,7 +162,7 @@ func AppendCrons(b []byte, names []string) []byte {
 }
 
 // AppendCron appends a group with its entries.
-func AppendCron(b []byte, g engine.CronGroup) []byte {
+func AppendCron(b []byte, g cron.Group) []byte {
 	b = quote(b, `{"name":`, g.Name)
 	b = appendPause(b, g.Paused, g.PausedAt, g.ResumedAt)
 	if g.Zone != "" {

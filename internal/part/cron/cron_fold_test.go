@@ -1,4 +1,4 @@
-package engine_test
+package cron_test
 
 import (
 	"context"
@@ -7,16 +7,16 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
 // Entries whose jobs have a batch or a unique key: zizq.md 1.15, 1.16, docs/cron.md.
 
 // inBatch gives the template a batch that takes others in up to a length.
-func inBatch(key string, most int) func(*engine.CronAsk) {
-	return func(a *engine.CronAsk) { batched(key, most)(&a.Job) }
+func inBatch(key string, most int) func(*cron.Ask) {
+	return func(a *cron.Ask) { batched(key, most)(&a.Job) }
 }
 
 // payloads lists what is there, in the order of the jobs.
@@ -60,7 +60,7 @@ func TestTicksFoldIntoTheJobThatWaits(t *testing.T) {
 		if s := r.stats(); s.CronJobs != 2 || s.Folded != 3 || s.Put != 2 || s.CronRefused != 0 || s.CronSkipped != 0 {
 			t.Errorf("%+v", s)
 		}
-		r.putAgain(newNamed("q", "x", batched("k", 9))) // and others join them
+		r.put("q", "x", batched("k", 9)) // and others join them
 		r.payloadsAre("e+e+e e+e+x")
 	}, utc, folding)
 }
@@ -80,7 +80,7 @@ func TestWhileATickIsFoldedTheCommitterRests(t *testing.T) {
 		if n := r.stats().Batches - before; n > 20 {
 			t.Errorf("%d transactions in 10 s", n)
 		}
-		r.puts("q", "stranger") // nobody else waits
+		r.put("q", "stranger") // nobody else waits
 		if len(enter) > 0 {
 			t.Error("a second one folds the same tick")
 		}
@@ -151,7 +151,7 @@ func TestManyMissedTicksFoldOneAfterAnother(t *testing.T) {
 
 func TestMoreEntriesFoldThanThereAreGoroutinesForThem(t *testing.T) {
 	scenario(t, func(r *rig) {
-		var list []engine.CronAsk
+		var list []cron.Ask
 		for i := range 20 {
 			list = append(list, entry(fmt.Sprint("e", i), "* * * * *", inBatch(fmt.Sprint("k", i%7), 9999)))
 		}
@@ -235,32 +235,32 @@ func TestAnEntryThatChangesWhileItsTickIsFolded(t *testing.T) {
 		change func(r *rig) error
 		want   string
 	}{
-		"paused": {func(r *rig) error { _, err := r.PauseCronEntry(r.Context(), "g", "e", true, ann); return err }, "x"},
+		"paused": {func(r *rig) error { _, err := r.crons.PauseEntry(r.Context(), "g", "e", true, ann); return err }, "x"},
 		"group paused": {func(r *rig) error {
-			_, err := r.PatchCron(r.Context(), "g", engine.CronPatch{Paused: new(true)}, ann)
+			_, err := r.crons.Patch(r.Context(), "g", cron.Patch{Paused: new(true)}, ann)
 			return err
 		}, "x"},
-		"deleted":       {func(r *rig) error { return r.DeleteCronEntry(r.Context(), "g", "e", ann) }, "x"},
-		"group deleted": {func(r *rig) error { return r.DeleteCron(r.Context(), "g", ann) }, "x"},
+		"deleted":       {func(r *rig) error { return r.crons.DeleteEntry(r.Context(), "g", "e", ann) }, "x"},
+		"group deleted": {func(r *rig) error { return r.crons.Delete(r.Context(), "g", ann) }, "x"},
 		"reset":         {func(r *rig) error { _, err := r.Reset(r.Context()); return err }, ""},
 		"another expression": {func(r *rig) error {
-			_, err := r.SetCronEntry(r.Context(), "g", entry("e", "0 0 1 1 *", inBatch("k", 99)), ann)
+			_, err := r.crons.SetEntry(r.Context(), "g", entry("e", "0 0 1 1 *", inBatch("k", 99)), ann)
 			return err
 		}, "x"},
 		"another job": {func(r *rig) error {
 			a := entry("e", "0 * * * *", inBatch("k", 99))
 			a.Job.Payload = []byte("new")
-			_, err := r.SetCronEntry(r.Context(), "g", a, ann)
+			_, err := r.crons.SetEntry(r.Context(), "g", a, ann)
 			return err
 		}, "x+new"},
 		"no batch": {func(r *rig) error {
-			_, err := r.SetCronEntry(r.Context(), "g", entry("e", "0 * * * *"), ann)
+			_, err := r.crons.SetEntry(r.Context(), "g", entry("e", "0 * * * *"), ann)
 			return err
 		}, "x e"},
 		"nothing":       {func(*rig) error { return nil }, "x+e"},
 		"stopped":       {func(r *rig) error { r.Restart(0); return nil }, "x+e"},
 		"cut off":       {func(r *rig) error { r.PowerCut(); return nil }, "x+e"},
-		"batch changed": {func(r *rig) error { r.anonymous(1).gets("x"); return nil }, "x e"},
+		"batch changed": {func(r *rig) error { return r.takes("x", false) }, "x e"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var enter, leave chan struct{}
@@ -295,11 +295,11 @@ func TestRunningAnEntryNowFoldsToo(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.setCron("g", entry("e", "* * * * *", pausedAs(true), inBatch("k", 99)))
 		before := r.cronEntry("g", "e")
-		a, _, err := r.RunCronEntry(r.Context(), "g", "e", ann)
+		a, _, err := r.crons.Run(r.Context(), "g", "e", ann)
 		if err != nil || a.Folded || a.Job == nil {
 			t.Fatalf("%+v, %v", a, err)
 		}
-		b, _, err := r.RunCronEntry(r.Context(), "g", "e", ann)
+		b, _, err := r.crons.Run(r.Context(), "g", "e", ann)
 		if err != nil || !b.Folded || b.ID != a.ID {
 			t.Fatalf("%+v, %v", b, err)
 		}
@@ -317,7 +317,7 @@ func TestARunThatFailsToFoldIsRefused(t *testing.T) {
 		bad.Job.Payload = []byte("bad")
 		r.setCron("g", bad)
 		id := r.put("q", "a", batched("k", 99))
-		if _, _, err := r.RunCronEntry(r.Context(), "g", "e", ann); job.KindOf(err) != job.Unprocessable {
+		if _, _, err := r.crons.Run(r.Context(), "g", "e", ann); job.KindOf(err) != job.Unprocessable {
 			t.Errorf("%v", err)
 		}
 		r.payload(id, "a")
@@ -333,7 +333,7 @@ func TestARunOfAnEntryThatChangesBeginsAnew(t *testing.T) {
 		at = r
 		r.setCron("g", entry("e", "0 0 1 1 *", inBatch("k", 99)))
 		id := r.put("q", "a", batched("k", 99))
-		if a, n, err := r.RunCronEntry(r.Context(), "g", "e", ann); err != nil || a.Folded || string(n.Payload) != "new" {
+		if a, n, err := r.crons.Run(r.Context(), "g", "e", ann); err != nil || a.Folded || string(n.Payload) != "new" {
 			t.Errorf("%+v, %v", a, err)
 		}
 		r.payload(id, "a")
@@ -344,7 +344,7 @@ func TestARunOfAnEntryThatChangesBeginsAnew(t *testing.T) {
 				once = true
 				a := entry("e", "0 0 1 1 *")
 				a.Job.Payload = []byte("new")
-				if _, err := at.SetCronEntry(ctx, "g", a, ann); err != nil {
+				if _, err := at.crons.SetEntry(ctx, "g", a, ann); err != nil {
 					at.Error(err)
 				}
 			}
@@ -355,7 +355,7 @@ func TestARunOfAnEntryThatChangesBeginsAnew(t *testing.T) {
 
 func TestATickWhoseJobIsADuplicate(t *testing.T) { // zizq.md 1.15: nothing is written, and the answer names the owner
 	scenario(t, func(r *rig) {
-		r.setCron("g", entry("e", "* * * * *", func(a *engine.CronAsk) {
+		r.setCron("g", entry("e", "* * * * *", func(a *cron.Ask) {
 			a.Job.Job.Extras = &job.Extras{Unique: &job.Unique{Key: "k", While: job.WhileActive}}
 		}))
 		r.Pass(3 * job.Minute)
@@ -368,13 +368,12 @@ func TestATickWhoseJobIsADuplicate(t *testing.T) { // zizq.md 1.15: nothing is w
 		if s := r.stats(); s.CronJobs != 1 || s.Duplicates != 2 || s.Put != 1 {
 			t.Errorf("%+v", s)
 		}
-		if a, _, err := r.RunCronEntry(r.Context(), "g", "e", ann); err != nil || !a.Duplicate || a.ID != first {
+		if a, _, err := r.crons.Run(r.Context(), "g", "e", ann); err != nil || !a.Duplicate || a.ID != first {
 			t.Errorf("%+v, %v", a, err)
 		}
-		r.call(first, "e")
-		s := r.anonymous(1)
-		s.gets("e")
-		s.ok("e")
+		if err := r.takes("e", true); err != nil {
+			t.Fatal(err)
+		}
 		r.Pass(job.Minute)
 		if c := r.cronEntry("g", "e"); c.LastJob == first || c.Last != r.Now() {
 			t.Errorf("the key is free: %+v", c)
@@ -384,7 +383,7 @@ func TestATickWhoseJobIsADuplicate(t *testing.T) { // zizq.md 1.15: nothing is w
 
 func TestResetForgetsCron(t *testing.T) {
 	scenario(t, func(r *rig) {
-		many := make([]engine.CronAsk, 3_000)
+		many := make([]cron.Ask, 3_000)
 		for i := range many {
 			many[i] = entry(fmt.Sprint(i), "0 0 1 1 *")
 		}
@@ -399,7 +398,7 @@ func TestResetForgetsCron(t *testing.T) {
 		}
 		r.Pass(job.Hour)
 		r.ticksAre("e")
-		again := make([]engine.CronAsk, 9_999) // and count no more
+		again := make([]cron.Ask, 9_999) // and count no more
 		for i := range again {
 			again[i] = entry(fmt.Sprint(i), "0 0 1 1 *")
 		}

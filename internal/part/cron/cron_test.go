@@ -1,4 +1,4 @@
-package engine_test
+package cron_test
 
 import (
 	"errors"
@@ -12,36 +12,38 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
 // Cron: docs/cron.md. The bubble begins on 1 January 2000 at 00:00:00 UTC, a Saturday.
 
-var utc = func(r *rig) { r.Opts.Zone = time.UTC }
+var utc = func(r *rig) { r.zone = time.UTC }
 
 // entry is what a caller asks for: jobs of queue q whose payload is the name.
-func entry(name, expression string, edits ...func(*engine.CronAsk)) engine.CronAsk {
-	a := engine.CronAsk{Name: name, Expression: expression, Job: newNamed("q", name)}
+func entry(name, expression string, edits ...func(*cron.Ask)) cron.Ask {
+	a := cron.Ask{Name: name, Expression: expression, Job: newNamed("q", name)}
 	for _, edit := range edits {
 		edit(&a)
 	}
 	return a
 }
 
-func missing(m job.Missed) func(*engine.CronAsk) {
-	return func(a *engine.CronAsk) { a.Missed = &m }
+func missing(m job.Missed) func(*cron.Ask) {
+	return func(a *cron.Ask) { a.Missed = &m }
 }
 
-func inZone(name string) func(*engine.CronAsk) { return func(a *engine.CronAsk) { a.Zone = name } }
+func inZone(name string) func(*cron.Ask) { return func(a *cron.Ask) { a.Zone = name } }
 
-func pausedAs(paused bool) func(*engine.CronAsk) {
-	return func(a *engine.CronAsk) { a.Paused = &paused }
+func pausedAs(paused bool) func(*cron.Ask) {
+	return func(a *cron.Ask) { a.Paused = &paused }
 }
 
-func (r *rig) setCron(name string, entries ...engine.CronAsk) engine.CronGroup {
+func (r *rig) setCron(name string, entries ...cron.Ask) cron.Group {
 	r.Helper()
-	g, err := r.SetCron(r.Context(), name, engine.CronGroupAsk{Entries: entries}, ann)
+	g, err := r.crons.Set(r.Context(), name, cron.GroupAsk{Entries: entries}, ann)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -50,7 +52,7 @@ func (r *rig) setCron(name string, entries ...engine.CronAsk) engine.CronGroup {
 
 func (r *rig) cronEntry(group, name string) *job.CronEntry {
 	r.Helper()
-	c, err := r.CronEntry(r.Context(), group, name)
+	c, err := r.crons.Entry(r.Context(), group, name)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -126,7 +128,7 @@ func TestEachTickEnqueuesOneJob(t *testing.T) {
 
 func TestATemplateIsKeptWhole(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.setCron("g", entry("e", "* * * * *", func(a *engine.CronAsk) {
+		r.setCron("g", entry("e", "* * * * *", func(a *cron.Ask) {
 			j := &a.Job.Job
 			j.Group, j.Priority, j.RunTimeout, j.Retry = "k", 7, 5000, &job.Retry{Limit: job.LimitOf(2)}
 			j.Extras = &job.Extras{Labels: []job.Label{{Key: "cron_tick", Value: "mine"}, {Key: "team", Value: "x"}}, Traceparent: "00-1-1-00"}
@@ -201,8 +203,8 @@ func TestMissedTicks(t *testing.T) {
 
 func TestAGroupSaysWhatBecomesOfMissedTicks(t *testing.T) {
 	scenario(t, func(r *rig) {
-		ask := engine.CronGroupAsk{Missed: job.MissedAll, Entries: []engine.CronAsk{entry("a", "*/10 * * * *"), entry("b", "*/10 * * * *", missing(job.MissedOnce))}}
-		if _, err := r.SetCron(r.Context(), "g", ask, ann); err != nil {
+		ask := cron.GroupAsk{Missed: job.MissedAll, Entries: []cron.Ask{entry("a", "*/10 * * * *"), entry("b", "*/10 * * * *", missing(job.MissedOnce))}}
+		if _, err := r.crons.Set(r.Context(), "g", ask, ann); err != nil {
 			t.Fatal(err)
 		}
 		r.Restart(25 * job.Minute)
@@ -230,7 +232,7 @@ func TestWhatIsPausedPassesOverItsTicks(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.setCron("g", entry("e", "* * * * *", missing(job.MissedAll)), entry("other", "* * * * *"))
 		r.Pass(job.Minute)
-		c, err := r.PauseCronEntry(r.Context(), "g", "e", true, ann)
+		c, err := r.crons.PauseEntry(r.Context(), "g", "e", true, ann)
 		if err != nil || !c.Paused || c.PausedAt != r.Now() || c.ResumedAt != 0 {
 			t.Fatalf("%+v, %v", c, err)
 		}
@@ -240,18 +242,18 @@ func TestWhatIsPausedPassesOverItsTicks(t *testing.T) {
 		}
 		r.Restart(10 * job.Minute) // what came while both were down was paused as well
 		r.Pass(0)
-		if c, err = r.PauseCronEntry(r.Context(), "g", "e", false, ann); err != nil || c.Paused || c.ResumedAt != r.Now() {
+		if c, err = r.crons.PauseEntry(r.Context(), "g", "e", false, ann); err != nil || c.Paused || c.ResumedAt != r.Now() {
 			t.Fatalf("%+v, %v", c, err)
 		}
 		r.Pass(job.Minute)
 		r.ticksAre("e", "1m", "14m")
 
-		g, err := r.PatchCron(r.Context(), "g", engine.CronPatch{Paused: new(true)}, ann)
+		g, err := r.crons.Patch(r.Context(), "g", cron.Patch{Paused: new(true)}, ann)
 		if err != nil || !g.Paused || g.PausedAt != r.Now() || g.Entries[0].Paused {
 			t.Fatalf("%+v, %v", g, err)
 		}
 		r.Pass(job.Minute)
-		if g, err = r.PatchCron(r.Context(), "g", engine.CronPatch{Paused: new(false)}, ann); err != nil || g.Paused || g.ResumedAt != r.Now() {
+		if g, err = r.crons.Patch(r.Context(), "g", cron.Patch{Paused: new(false)}, ann); err != nil || g.Paused || g.ResumedAt != r.Now() {
 			t.Fatalf("%+v, %v", g, err)
 		}
 		r.Pass(job.Minute)
@@ -259,7 +261,7 @@ func TestWhatIsPausedPassesOverItsTicks(t *testing.T) {
 		if got := r.ticked("other"); got[len(got)-1] != "16m" || slices.Contains(got, "15m") {
 			t.Errorf("%v", got)
 		}
-		if g, err = r.PatchCron(r.Context(), "g", engine.CronPatch{Paused: new(false)}, ann); err != nil || g.ResumedAt == r.Now() {
+		if g, err = r.crons.Patch(r.Context(), "g", cron.Patch{Paused: new(false)}, ann); err != nil || g.ResumedAt == r.Now() {
 			t.Errorf("resumed again: %+v, %v", g, err)
 		}
 		r.audited("ann resume cron 2", "ann pause cron 2", "ann resume cron 1", "ann pause cron 1", "ann set cron 2")
@@ -273,14 +275,14 @@ func TestAChangeComesAfterTheTicksBeforeIt(t *testing.T) {
 		r.setCron("g", entry("e", "*/2 * * * *"), entry("f", "* * * * *"))
 		r.End()
 		r.Pass(2 * job.Minute)
-		set := &engine.CronSetting{Name: "g", CronGroupAsk: engine.CronGroupAsk{Entries: []engine.CronAsk{entry("f", "* * * * *", pausedAs(true))}}}
-		r.Opts.Crons = []engine.CronSetting{*set}
+		set := &cron.Setting{Name: "g", GroupAsk: cron.GroupAsk{Entries: []cron.Ask{entry("f", "* * * * *", pausedAs(true))}}}
+		r.settings = []cron.Setting{*set}
 		r.Begin()
 		r.Pass(0)
 		r.ticksAre("e", "2m")
 		r.ticksAre("f")
 		set.Entries[0] = entry("f", "* * * * *", pausedAs(false))
-		r.Opts.Crons = []engine.CronSetting{*set}
+		r.settings = []cron.Setting{*set}
 		r.Restart(3 * job.Minute)
 		r.Pass(0)
 		r.ticksAre("f") // it was paused while the server was down
@@ -292,11 +294,11 @@ func TestAChangeComesAfterTheTicksBeforeIt(t *testing.T) {
 func TestAFailingEntryHoldsUpNobody(t *testing.T) { // defect 38 of reference 9
 	scenario(t, func(r *rig) {
 		r.queue("full", func(q *job.Queue) { q.MaxJobs = 1 })
-		r.puts("full", "there")
-		inFull := func(a *engine.CronAsk) { a.Job.Job.Queue = "full" }
+		there := r.put("full", "there")
+		inFull := func(a *cron.Ask) { a.Job.Job.Queue = "full" }
 		r.queue("full too", func(q *job.Queue) { q.MaxJobs = 1 })
-		r.puts("full too", "there too")
-		r.setCron("g", entry("a", "* * * * *", inFull), entry("b", "* * * * *"), entry("s", "* * * * *", missing(job.MissedSkip), func(a *engine.CronAsk) {
+		r.put("full too", "there too")
+		r.setCron("g", entry("a", "* * * * *", inFull), entry("b", "* * * * *"), entry("s", "* * * * *", missing(job.MissedSkip), func(a *cron.Ask) {
 			a.Job.Job.Queue = "full too"
 		}))
 		r.Pass(2 * job.Minute)
@@ -313,7 +315,7 @@ func TestAFailingEntryHoldsUpNobody(t *testing.T) { // defect 38 of reference 9
 			t.Errorf("%+v", c)
 		}
 		r.Pass(30 * job.Second)
-		if err := r.Delete(r.Context(), r.ids["there"], ann); err != nil {
+		if err := r.Delete(r.Context(), there, ann); err != nil {
 			t.Fatal(err)
 		}
 		r.Pass(job.Minute)
@@ -348,9 +350,9 @@ func TestSettingAnEntryAgain(t *testing.T) { // defect 21 of reference 9
 		r.setCron("g", entry("e", "0 12 * * *"), entry("gone", "0 12 * * *"))
 		noon := r.Now() + 12*job.Hour
 		r.Pass(12 * job.Hour)
-		same := func(what string, next job.Millis, paused bool, edits ...func(*engine.CronAsk)) {
+		same := func(what string, next job.Millis, paused bool, edits ...func(*cron.Ask)) {
 			t.Helper()
-			c, err := r.SetCronEntry(r.Context(), "g", entry("e", "0 12 * * *", edits...), ann)
+			c, err := r.crons.SetEntry(r.Context(), "g", entry("e", "0 12 * * *", edits...), ann)
 			if err != nil || c.Next != next || c.Last != noon || c.Paused != paused {
 				t.Errorf("%s: %+v, %v; want next %d", what, c, err, next)
 			}
@@ -362,20 +364,20 @@ func TestSettingAnEntryAgain(t *testing.T) { // defect 21 of reference 9
 		same("paused", noon+job.Day, true, pausedAs(true))
 		same("left out keeps the pause", noon+job.Day, true)
 		same("resumed", noon+job.Day, false, pausedAs(false))
-		c, err := r.SetCronEntry(r.Context(), "g", entry("e", "0 13 * * *"), ann)
+		c, err := r.crons.SetEntry(r.Context(), "g", entry("e", "0 13 * * *"), ann)
 		if err != nil || c.Next != noon+job.Hour || c.Last != noon {
 			t.Errorf("another expression: %+v, %v", c, err)
 		}
-		inNewYork := engine.CronGroupAsk{Zone: "America/New_York", Entries: []engine.CronAsk{entry("e", "0 13 * * *"), entry("own", "0 13 * * *", inZone("UTC"))}}
-		g, err := r.SetCron(r.Context(), "g", inNewYork, ann)
+		inNewYork := cron.GroupAsk{Zone: "America/New_York", Entries: []cron.Ask{entry("e", "0 13 * * *"), entry("own", "0 13 * * *", inZone("UTC"))}}
+		g, err := r.crons.Set(r.Context(), "g", inNewYork, ann)
 		if err != nil || len(g.Entries) != 2 || g.Entries[0].Next != noon+6*job.Hour || g.Entries[1].Next != noon+job.Hour {
 			t.Errorf("the group's zone: %+v, %v", g.Entries[0], err)
 		}
-		if g, err = r.SetCron(r.Context(), "g", inNewYork, ann); err != nil || g.Entries[0].Next != noon+6*job.Hour {
+		if g, err = r.crons.Set(r.Context(), "g", inNewYork, ann); err != nil || g.Entries[0].Next != noon+6*job.Hour {
 			t.Errorf("the same again: %+v, %v", g.Entries[0], err)
 		}
 		inNewYork.Zone = ""
-		if g, err = r.SetCron(r.Context(), "g", inNewYork, ann); err != nil || g.Zone != "" || g.Entries[0].Next != noon+job.Hour {
+		if g, err = r.crons.Set(r.Context(), "g", inNewYork, ann); err != nil || g.Zone != "" || g.Entries[0].Next != noon+job.Hour {
 			t.Errorf("without the group's zone: %+v, %v", g.Entries[0], err)
 		}
 		audits, err := r.Audits(r.Context(), job.ID{}, 100)
@@ -391,7 +393,7 @@ func TestTheServersZoneIsTheDefault(t *testing.T) {
 		if want := r.Now() + 2*job.Hour; g.Entries[0].Next != want {
 			t.Errorf("next is %d, want %d", g.Entries[0].Next, want)
 		}
-	}, func(r *rig) { r.Opts.Zone = time.FixedZone("here", 3600) })
+	}, func(r *rig) { r.zone = time.FixedZone("here", 3600) })
 }
 
 func TestCronIsRefused(t *testing.T) {
@@ -404,48 +406,48 @@ func TestCronIsRefused(t *testing.T) {
 				t.Errorf("%s: %v, want kind %d and %q", what, err, kind, text)
 			}
 		}
-		_, err := r.AddCronEntry(ctx, "g", entry("e", "* * * * *"), ann)
+		_, err := r.crons.AddEntry(ctx, "g", entry("e", "* * * * *"), ann)
 		refused("adding one that is there", job.Exists, "cron entry 'e' already exists in group 'g'", err)
-		_, err = r.AddCronEntry(ctx, "new", entry("e", "61 * * * *"), ann)
+		_, err = r.crons.AddEntry(ctx, "new", entry("e", "61 * * * *"), ann)
 		refused("a bad expression", job.Invalid, "expression", err)
-		_, err = r.SetCron(ctx, "g", engine.CronGroupAsk{Zone: "Nowhere"}, ann)
+		_, err = r.crons.Set(ctx, "g", cron.GroupAsk{Zone: "Nowhere"}, ann)
 		refused("a bad zone of a group", job.Invalid, `timezone "Nowhere" is not known`, err)
-		_, err = r.SetCronEntry(ctx, "g", entry("x", "* * * * *", inZone("Nowhere")), ann)
+		_, err = r.crons.SetEntry(ctx, "g", entry("x", "* * * * *", inZone("Nowhere")), ann)
 		refused("a bad zone", job.Invalid, "timezone", err)
-		_, err = r.Cron(ctx, "new")
+		_, err = r.crons.Get(ctx, "new")
 		refused("a group that was not made", job.NotFound, "cron group 'new' not found", err)
-		_, err = r.CronEntry(ctx, "new", "e")
+		_, err = r.crons.Entry(ctx, "new", "e")
 		refused("an entry of no group", job.NotFound, "cron group 'new' not found", err)
-		_, err = r.CronEntry(ctx, "g", "x")
+		_, err = r.crons.Entry(ctx, "g", "x")
 		refused("no entry", job.NotFound, "cron entry 'x' not found in group 'g'", err)
-		_, err = r.PatchCron(ctx, "new", engine.CronPatch{Paused: new(true)}, ann)
+		_, err = r.crons.Patch(ctx, "new", cron.Patch{Paused: new(true)}, ann)
 		refused("pausing no group", job.NotFound, "cron group 'new' not found", err)
-		_, err = r.PauseCronEntry(ctx, "g", "x", true, ann)
+		_, err = r.crons.PauseEntry(ctx, "g", "x", true, ann)
 		refused("pausing no entry", job.NotFound, "cron entry 'x'", err)
-		_, _, err = r.RunCronEntry(ctx, "g", "x", ann)
+		_, _, err = r.crons.Run(ctx, "g", "x", ann)
 		refused("running no entry", job.NotFound, "cron entry 'x'", err)
-		refused("deleting no group", job.NotFound, "cron group 'new'", r.DeleteCron(ctx, "new", ann))
-		refused("deleting no entry", job.NotFound, "cron entry 'x'", r.DeleteCronEntry(ctx, "g", "x", ann))
-		if g, err := r.Cron(ctx, "g"); err != nil || len(g.Entries) != 1 {
+		refused("deleting no group", job.NotFound, "cron group 'new'", r.crons.Delete(ctx, "new", ann))
+		refused("deleting no entry", job.NotFound, "cron entry 'x'", r.crons.DeleteEntry(ctx, "g", "x", ann))
+		if g, err := r.crons.Get(ctx, "g"); err != nil || len(g.Entries) != 1 {
 			t.Errorf("what was refused changed something: %+v, %v", g, err)
 		}
 		r.audited("ann set cron 1")
-		many := make([]engine.CronAsk, 9_999)
+		many := make([]cron.Ask, 9_999)
 		for i := range many {
 			many[i] = entry(strconv.Itoa(i), "0 0 1 1 *")
 		}
-		_, err = r.SetCron(ctx, "many", engine.CronGroupAsk{Entries: many}, ann)
+		_, err = r.crons.Set(ctx, "many", cron.GroupAsk{Entries: many}, ann)
 		refused("too many", job.OverLimit, "10000", err)
 		r.setCron("many", many[:9_997]...)
-		_, err = r.AddCronEntry(ctx, "g", entry("x", "* * * * *"), ann)
+		_, err = r.crons.AddEntry(ctx, "g", entry("x", "* * * * *"), ann)
 		refused("one more", job.OverLimit, "10000", err)
 		r.Restart(0)
-		_, err = r.AddCronEntry(ctx, "g", entry("x", "* * * * *"), ann)
+		_, err = r.crons.AddEntry(ctx, "g", entry("x", "* * * * *"), ann)
 		refused("one more after a restart", job.OverLimit, "10000", err)
-		if err := r.DeleteCronEntry(ctx, "g", "e", ann); err != nil {
+		if err := r.crons.DeleteEntry(ctx, "g", "e", ann); err != nil {
 			t.Fatal(err)
 		}
-		if _, err = r.AddCronEntry(ctx, "g", entry("x", "* * * * *"), ann); err != nil {
+		if _, err = r.crons.AddEntry(ctx, "g", entry("x", "* * * * *"), ann); err != nil {
 			t.Error(err)
 		}
 	}, utc, func(r *rig) { r.Twice = false })
@@ -456,25 +458,25 @@ func TestDeletingCron(t *testing.T) {
 		r.setCron("a", entry("e", "* * * * *"), entry("f", "* * * * *"))
 		r.setCron("ab", entry("e", "0 * * * *"))
 		r.setCron("empty")
-		if names, err := r.Crons(r.Context()); err != nil || !slices.Equal(names, []string{"a", "ab", "empty"}) {
+		if names, err := r.crons.List(r.Context()); err != nil || !slices.Equal(names, []string{"a", "ab", "empty"}) {
 			t.Fatalf("%v, %v", names, err)
 		}
-		if g, err := r.Cron(r.Context(), "a"); err != nil || len(g.Entries) != 2 {
+		if g, err := r.crons.Get(r.Context(), "a"); err != nil || len(g.Entries) != 2 {
 			t.Fatalf("%+v, %v", g, err)
 		}
-		if err := r.DeleteCronEntry(r.Context(), "a", "f", ann); err != nil {
+		if err := r.crons.DeleteEntry(r.Context(), "a", "f", ann); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.DeleteCron(r.Context(), "ab", ann); err != nil {
+		if err := r.crons.Delete(r.Context(), "ab", ann); err != nil {
 			t.Fatal(err)
 		}
 		r.Pass(job.Minute)
 		r.ticksAre("e", "1m")
 		r.ticksAre("f")
-		if n, err := r.DeleteCrons(r.Context(), ann); err != nil || n != 2 {
+		if n, err := r.crons.DeleteAll(r.Context(), ann); err != nil || n != 2 {
 			t.Fatalf("%d, %v", n, err)
 		}
-		if n, err := r.DeleteCrons(r.Context(), ann); err != nil || n != 0 {
+		if n, err := r.crons.DeleteAll(r.Context(), ann); err != nil || n != 0 {
 			t.Fatalf("%d, %v", n, err)
 		}
 		r.Pass(job.Hour)
@@ -491,7 +493,7 @@ func TestRunningAnEntryNow(t *testing.T) {
 		r.setCron("g", entry("e", "* * * * *", pausedAs(true)))
 		r.Pass(90 * job.Second)
 		before := r.cronEntry("g", "e")
-		a, _, err := r.RunCronEntry(r.Context(), "g", "e", ann)
+		a, _, err := r.crons.Run(r.Context(), "g", "e", ann)
 		if err != nil || a.Job.State != job.Ready || a.Job.Queue != "q" {
 			t.Fatalf("%+v, %v", a, err)
 		}
@@ -500,7 +502,7 @@ func TestRunningAnEntryNow(t *testing.T) {
 			t.Errorf("%+v became %+v", before, after)
 		}
 		r.queue("q", func(q *job.Queue) { q.MaxJobs = 1 })
-		if _, _, err := r.RunCronEntry(r.Context(), "g", "e", ann); job.KindOf(err) != job.OverLimit {
+		if _, _, err := r.crons.Run(r.Context(), "g", "e", ann); job.KindOf(err) != job.OverLimit {
 			t.Errorf("in a full queue: %v", err)
 		}
 	}, utc)
@@ -510,9 +512,9 @@ func TestCronOfTheConfiguration(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.setCron("g", entry("api", "* * * * *"), entry("both", "* * * * *"))
 		r.Pass(job.Minute)
-		r.Opts.Crons = []engine.CronSetting{
-			{Name: "g", CronGroupAsk: engine.CronGroupAsk{Zone: "UTC", Entries: []engine.CronAsk{entry("both", "*/5 * * * *"), entry("file", "* * * * *")}}},
-			{Name: "new", CronGroupAsk: engine.CronGroupAsk{Entries: []engine.CronAsk{entry("n", "* * * * *")}}},
+		r.settings = []cron.Setting{
+			{Name: "g", GroupAsk: cron.GroupAsk{Zone: "UTC", Entries: []cron.Ask{entry("both", "*/5 * * * *"), entry("file", "* * * * *")}}},
+			{Name: "new", GroupAsk: cron.GroupAsk{Entries: []cron.Ask{entry("n", "* * * * *")}}},
 		}
 		r.Restart(0)
 		r.Pass(4 * job.Minute)
@@ -521,7 +523,7 @@ func TestCronOfTheConfiguration(t *testing.T) {
 		r.ticksAre("file", "2m", "3m", "4m", "5m")
 		r.ticksAre("n", "2m", "3m", "4m", "5m")
 		r.End()
-		r.Opts.Crons[0].Entries[0] = entry("both", "never")
+		r.settings[0].Entries[0] = entry("both", "never")
 		r.startFails(job.Invalid)
 	}, utc)
 }
@@ -530,14 +532,15 @@ func TestTheLogTellsOnceThatAnEntryIsRefusedAndOnceThatItWorksAgain(t *testing.T
 	var lines strings.Builder
 	scenario(t, func(r *rig) {
 		r.End()
-		r.Engine = engine.New(r.Mem, r.Clock, dice(9).Uint64, slog.New(slog.NewTextHandler(&lines, nil)), r.Opts)
+		r.Opts.Parts = r.parts()
+		r.Engine = engine.New(r.Mem, r.Clock, enginetest.Dice(9).Uint64, slog.New(slog.NewTextHandler(&lines, nil)), r.Opts)
 		if err := r.Start(r.Context()); err != nil {
 			t.Fatal(err)
 		}
 		r.Ended = false
 		r.queue("full", func(q *job.Queue) { q.MaxJobs = 1 })
-		r.puts("full", "there")
-		r.setCron("g", entry("e", "* * * * *", func(a *engine.CronAsk) { a.Job.Job.Queue = "full" }))
+		r.put("full", "there")
+		r.setCron("g", entry("e", "* * * * *", func(a *cron.Ask) { a.Job.Job.Queue = "full" }))
 		r.Pass(10 * job.Minute)
 		r.queue("full", func(q *job.Queue) { q.MaxJobs = 0 })
 		r.Pass(10 * job.Minute)
@@ -552,11 +555,11 @@ func TestAGroupInAnotherZoneCountsAnew(t *testing.T) {
 	scenario(t, func(r *rig) {
 		g := r.setCron("g", entry("group's", "0 3 * * *"), entry("own", "0 3 * * *", inZone("Asia/Tokyo")))
 		own := g.Entries[1].Next
-		g, err := r.PatchCron(r.Context(), "g", engine.CronPatch{Zone: new("Europe/Berlin"), Missed: new(job.MissedSkip)}, ann)
+		g, err := r.crons.Patch(r.Context(), "g", cron.Patch{Zone: new("Europe/Berlin"), Missed: new(job.MissedSkip)}, ann)
 		if err != nil || g.Zone != "Europe/Berlin" || g.Missed != job.MissedSkip || g.Entries[0].Next != r.Now()+2*job.Hour || g.Entries[1].Next != own {
 			t.Fatalf("%+v %+v %+v, %v", g, g.Entries[0], g.Entries[1], err)
 		}
-		_, err = r.PatchCron(r.Context(), "g", engine.CronPatch{Zone: new("Mars/Base")}, ann)
+		_, err = r.crons.Patch(r.Context(), "g", cron.Patch{Zone: new("Mars/Base")}, ann)
 		r.isRefused(job.Invalid, err)
 		r.Pass(2 * job.Hour)
 		r.ticksAre("group's", "2h")
@@ -566,15 +569,15 @@ func TestAGroupInAnotherZoneCountsAnew(t *testing.T) {
 func TestACronEntryHoldsItsBudgets(t *testing.T) {
 	scenario(t, func(r *rig) {
 		ctx := r.Context()
-		uses := func(cost int64, create ...job.Budget) func(*engine.CronAsk) {
-			return func(a *engine.CronAsk) {
+		uses := func(cost int64, create ...job.Budget) func(*cron.Ask) {
+			return func(a *cron.Ask) {
 				a.Job.Job.Extras = &job.Extras{Budgets: []job.BudgetUse{{Key: "k", Cost: cost}}}
 				a.Job.Create = create
 			}
 		}
-		_, err := r.SetCron(ctx, "g", engine.CronGroupAsk{Entries: []engine.CronAsk{entry("e", "* * * * *", uses(1))}}, ann)
+		_, err := r.crons.Set(ctx, "g", cron.GroupAsk{Entries: []cron.Ask{entry("e", "* * * * *", uses(1))}}, ann)
 		r.isRefused(job.Unprocessable, err)
-		_, err = r.AddCronEntry(ctx, "g", entry("e", "* * * * *", uses(5, job.Budget{Name: "k", Allocation: 4})), ann)
+		_, err = r.crons.AddEntry(ctx, "g", entry("e", "* * * * *", uses(5, job.Budget{Name: "k", Allocation: 4})), ann)
 		r.isRefused(job.Unprocessable, err)
 		if _, err = r.Budget(ctx, "k"); job.KindOf(err) != job.NotFound {
 			t.Errorf("a refused entry made a budget: %v", err)
@@ -583,10 +586,12 @@ func TestACronEntryHoldsItsBudgets(t *testing.T) {
 		r.isRefused(job.Exists, r.DeleteBudget(ctx, "k", ann))
 		_, err = r.SetBudget(ctx, job.Budget{Name: "k", Allocation: 2}, ann)
 		r.isRefused(job.Unprocessable, err)
-		r.budget("k", 3)
+		if _, err = r.SetBudget(ctx, job.Budget{Name: "k", Allocation: 3}, ann); err != nil {
+			t.Fatal(err)
+		}
 		r.Pass(job.Minute)
 		r.ticksAre("e", "1m")
-		if err := r.DeleteCron(ctx, "g", ann); err != nil {
+		if err := r.crons.Delete(ctx, "g", ann); err != nil {
 			t.Fatal(err)
 		}
 		r.isRefused(job.Exists, r.DeleteBudget(ctx, "k", ann)) // the job waits for its worker
@@ -604,42 +609,51 @@ func TestACronEntryIsForPlainQueues(t *testing.T) {
 				t.Errorf("%s: %v, want kind %d, field %q and %q", what, err, kind, field, text)
 			}
 		}
-		into := func(queue string) engine.CronAsk {
-			return entry("e", "* * * * *", func(a *engine.CronAsk) { a.Job.Job.Queue = queue })
+		into := func(queue string) cron.Ask {
+			return entry("e", "* * * * *", func(a *cron.Ask) { a.Job.Job.Queue = queue })
 		}
 		inbox := func(name string) error {
 			return r.SetDoor(ctx, job.DoorSetting{Door: job.DoorInbox, Name: name, Body: []byte("{}")}, func(q *job.Queue) error {
-				failFirst(q)
+				q.Order, q.Turns, q.OnDead = job.OrderStrict, true, job.DeadBlock
+				q.Protection.Fair = &job.FairShare{}
 				return nil
 			}, func(b []byte) string { return string(b) }, ann)
 		}
 		if err := inbox("in"); err != nil {
 			t.Fatal(err)
 		}
-		(&gridRig{r}).session("s")
+		session := func(name string) error {
+			q := *job.NewQueue(name)
+			q.RetainDone = job.MaxMillis
+			q.Grid = &job.Grid{Profile: job.ProfileSeed, Weight: job.GridWeightDefault, EvictedPlace: job.PlaceBack, CopyPlace: job.PlaceBack, MaxCopies: 2}
+			_, err := r.OpenSession(ctx, engine.NewSession{Queue: q}, ann)
+			return err
+		}
+		if err := session("s"); err != nil {
+			t.Fatal(err)
+		}
 		for queue, text := range map[string]string{
 			"in": `cron entry 'e': queue "in" is an inbox`,
 			"s":  `cron entry 'e': queue "s" is a session`,
 		} {
-			_, err := r.SetCron(ctx, "g", engine.CronGroupAsk{Entries: []engine.CronAsk{into(queue)}}, ann)
+			_, err := r.crons.Set(ctx, "g", cron.GroupAsk{Entries: []cron.Ask{into(queue)}}, ann)
 			refused("a group for "+queue, job.WrongState, "queue", text, err)
-			_, err = r.AddCronEntry(ctx, "g", into(queue), ann)
+			_, err = r.crons.AddEntry(ctx, "g", into(queue), ann)
 			refused("an entry for "+queue, job.WrongState, "queue", text, err)
-			_, err = r.SetCronEntry(ctx, "g", into(queue), ann)
+			_, err = r.crons.SetEntry(ctx, "g", into(queue), ann)
 			refused("setting an entry for "+queue, job.WrongState, "queue", text, err)
 		}
-		if _, err := r.Cron(ctx, "g"); job.KindOf(err) != job.NotFound {
+		if _, err := r.crons.Get(ctx, "g"); job.KindOf(err) != job.NotFound {
 			t.Errorf("a refused entry made a group: %v", err)
 		}
 
 		r.setCron("g", into("q"))
-		_, err := r.OpenSession(ctx, engine.NewSession{Queue: job.Queue{Name: "q", Grid: (&gridRig{r}).state("s").Settings.Grid}}, ann)
-		refused("a session over it", job.Exists, "name", "cron entry g/e enqueues into \"q\"", err)
+		refused("a session over it", job.Exists, "name", "cron entry g/e enqueues into \"q\"", session("q"))
 		refused("an inbox over it", job.Exists, "name", "cron entry g/e enqueues into \"q\"", inbox("q"))
 		if err := inbox("in"); err != nil {
 			t.Errorf("setting an inbox again: %v", err)
 		}
-		if err := r.DeleteCron(ctx, "g", ann); err != nil {
+		if err := r.crons.Delete(ctx, "g", ann); err != nil {
 			t.Fatal(err)
 		}
 		if err := inbox("q"); err != nil {
@@ -647,7 +661,7 @@ func TestACronEntryIsForPlainQueues(t *testing.T) {
 		}
 
 		// The configuration may say it, as it could before: a tick that fails keeps no server from starting.
-		r.Opts.Crons = []engine.CronSetting{{Name: "file", CronGroupAsk: engine.CronGroupAsk{Entries: []engine.CronAsk{into("q")}}}}
+		r.settings = []cron.Setting{{Name: "file", GroupAsk: cron.GroupAsk{Entries: []cron.Ask{into("q")}}}}
 		r.Restart(0)
 		r.Pass(job.Minute)
 		if c := r.cronEntry("file", "e"); !strings.Contains(c.Error, `queue "q" is an inbox`) {
