@@ -145,7 +145,7 @@ func (r *Tx) keepFor(j *job.Job, engines []string) error {
 	}
 	r.woken[j.Queue], r.fed = true, true
 	clear(r.offers)
-	_, err := r.step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) {
+	_, err := r.Step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) {
 		n.Park, n.Extras = "", n.WithAffinity(&job.Affinity{Tag: a.Tag, For: engines})
 	}})
 	return err

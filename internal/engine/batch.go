@@ -285,7 +285,7 @@ func Fatal(err error) bool {
 	}
 	switch job.KindOf(err) {
 	case job.Unavailable:
-		return !errors.Is(err, errDiskLow)
+		return !errors.Is(err, ErrDiskLow)
 	case job.Internal, job.Corrupt:
 		return true
 	default:
@@ -549,8 +549,8 @@ func (r *Tx) keptDone(queue string) (jobs int64, queues int) {
 // uniform draws from [0, 1).
 func (r *Tx) uniform() float64 { return float64(r.e.rnd()>>11) / (1 << 53) }
 
-// step applies a command to a job and writes the effect.
-func (r *Tx) step(j *job.Job, c rule.Command) (rule.Effect, error) {
+// Step applies a command to a job and writes the effect.
+func (r *Tx) Step(j *job.Job, c rule.Command) (rule.Effect, error) {
 	r.doing.job = j.ID
 	v, err := r.view(j, j.Queue, j.Group)
 	if err != nil {

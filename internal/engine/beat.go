@@ -34,10 +34,7 @@ func (e *Engine) Heartbeat(ctx context.Context, name string, b Beat) (Heard, err
 		out, err = r.beat(name, b)
 		return err
 	})
-	if err != nil { // out may still be written to
-		return Heard{}, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 func (r *Tx) beat(name string, b Beat) (out Heard, err error) {
@@ -142,7 +139,7 @@ func (r *Tx) machineBack(row *job.Holder) error {
 		if j.Leases[i].RunEnd == 0 {
 			continue
 		}
-		if _, err := r.step(j, rule.Command{Verb: rule.Extend, Token: j.Leases[i].Token, Back: true}); err != nil {
+		if _, err := r.Step(j, rule.Command{Verb: rule.Extend, Token: j.Leases[i].Token, Back: true}); err != nil {
 			return err
 		}
 	}

@@ -237,7 +237,7 @@ func (r *Tx) taskAside(j *job.Job) (aside bool, err error) {
 }
 
 func (r *Tx) park(j *job.Job, label string) error {
-	_, err := r.step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) { n.Park = label }})
+	_, err := r.Step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) { n.Park = label }})
 	return err
 }
 

@@ -35,10 +35,7 @@ func (e *Engine) Budgets(ctx context.Context) ([]BudgetState, error) {
 		}
 		return err
 	})
-	if err != nil { // out may still be written to
-		return nil, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 // Budget returns one budget, or NotFound.
@@ -55,10 +52,7 @@ func (e *Engine) Budget(ctx context.Context, key string) (BudgetState, error) {
 		out, err = r.budgetState(b)
 		return err
 	})
-	if err != nil { // out may still be written to
-		return BudgetState{}, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 func (r *Tx) budgetState(b *job.Budget) (BudgetState, error) {
@@ -132,10 +126,7 @@ func (e *Engine) changeBudget(ctx context.Context, key string, by job.Actor, act
 		out, err = r.budgetState(&b)
 		return err
 	})
-	if err != nil { // out may still be written to
-		return BudgetState{}, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 // budgetChanges names what differs, for the audit log; old nil = nothing was there.
@@ -355,8 +346,8 @@ func (e *Engine) Rebind(ctx context.Context, by job.Actor, id job.ID, b Rebindin
 		if err != nil {
 			return err
 		}
-		if !visible(r.tx, j) {
-			return noJob(id)
+		if !Visible(r.tx, j) {
+			return NoJob(id)
 		}
 		out, err = r.rebind(j, &b)
 		if err == errSame { //nolint:errorlint // ours, and never wrapped
@@ -367,10 +358,7 @@ func (e *Engine) Rebind(ctx context.Context, by job.Actor, id job.ID, b Rebindin
 		}
 		return r.Audit(by, "rebind", id.String(), 1)
 	})
-	if err != nil { // out may still be written to
-		return nil, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 func (r *Tx) rebind(j *job.Job, b *Rebinding) (*job.Job, error) {
@@ -392,7 +380,7 @@ func (r *Tx) rebind(j *job.Job, b *Rebinding) (*job.Job, error) {
 		return j, err
 	}
 	r.tx.Durable()
-	eff, err := r.step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) {
+	eff, err := r.Step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) {
 		if n.Extras = j.WithBudgets(list); rule.WaitsFor(n) != "" {
 			n.Park = "" // it is tried again
 		}

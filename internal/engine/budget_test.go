@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -331,7 +332,7 @@ func TestACostAboveWhatABudgetWasLoweredToTakesAllOfIt(t *testing.T) {
 		w.gets("b")
 		r.settle(w.held["b"], job.Died)
 		r.budget("k", 2) // it is dead, and no reason to refuse that
-		if _, err := r.ReviveDead(r.Context(), r.ids["b"], engine.ReplayDead{}, ann); err != nil {
+		if _, err := r.part.Dead.Revive(r.Context(), r.ids["b"], deadset.Revival{}, ann); err != nil {
 			r.Fatal(err)
 		}
 		w.gets("b")

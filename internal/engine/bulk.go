@@ -11,7 +11,7 @@ import (
 
 // wiped are the tables that Reset empties, beside all jobs. What goes on by
 // itself stands first.
-var wiped = []job.Table{job.Replays, job.Receipts}
+var wiped = []job.Table{job.Receipts}
 
 // DeleteAll removes every job that the search chooses, in any state, as Delete
 // does; those past their retention too. It returns how many.
@@ -89,7 +89,7 @@ func (e *Engine) bulk(ctx context.Context, s Search, act func(*Tx, *job.Job) err
 		})
 		if err == nil {
 			var older bool
-			older, err = e.judged(ctx, &s, page, func(l Listed) (bool, error) {
+			older, err = e.Judged(ctx, &s, page, func(l Listed) (bool, error) {
 				if last.Before(l.Job.ID) { // it came later, and so did all behind it
 					return false, nil
 				}
@@ -171,7 +171,7 @@ func among[T comparable](values []T, v T) bool { return len(values) == 0 || slic
 // later settle of its holder finds nothing.
 func (r *Tx) remove(j *job.Job) error {
 	if j.State.Open() {
-		eff, err := r.step(j, rule.Command{Verb: rule.Cancel})
+		eff, err := r.Step(j, rule.Command{Verb: rule.Cancel})
 		if err != nil {
 			return err
 		}
@@ -181,6 +181,6 @@ func (r *Tx) remove(j *job.Job) error {
 	if j == nil { // without retention the cancelled job is gone already
 		return nil
 	}
-	_, err := r.step(j, rule.Command{Verb: rule.Purge})
+	_, err := r.Step(j, rule.Command{Verb: rule.Purge})
 	return err
 }

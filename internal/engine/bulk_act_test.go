@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/deadset"
 )
 
 func TestAPatchBringsANewPayloadWhereNothingRuns(t *testing.T) {
@@ -95,7 +96,7 @@ func TestCancelledIsNotDead(t *testing.T) {
 		r.counted("q", map[engine.Count]uint64{
 			engine.Enqueued: 4, engine.Taken: 2, engine.SettledDead: 1, engine.EndedCancel: 1, engine.DeadKilled: 1, engine.JobsCancelled: 3,
 		})
-		groups, _, err := r.DeadGroups(r.Context(), engine.GroupQuery{Most: 9, Buckets: 1, Bucket: job.Hour})
+		groups, _, err := r.part.Dead.Groups(r.Context(), deadset.GroupQuery{Most: 9, Buckets: 1, Bucket: job.Hour})
 		if err != nil || len(groups) != 1 || groups[0].Count() != 1 {
 			t.Errorf("%d groups of the dead, %v", len(groups), err)
 		}
@@ -104,7 +105,7 @@ func TestCancelledIsNotDead(t *testing.T) {
 			"c": {IDs: []job.ID{r.ids["c"]}},
 		} {
 			var got []string
-			list, _, err := r.DeadJobs(r.Context(), engine.DeadPage{Select: &s, Most: 9})
+			list, _, err := r.part.Dead.Jobs(r.Context(), deadset.Page{Select: &s, Most: 9})
 			for _, d := range list {
 				got = append(got, r.names[d.Job.ID])
 			}
@@ -112,7 +113,7 @@ func TestCancelledIsNotDead(t *testing.T) {
 				t.Errorf("%+v chooses %q, %v; want %q", s, got, err, want)
 			}
 		}
-		if _, err := r.ReviveDead(r.Context(), r.ids["b"], engine.ReplayDead{}, ann); err != nil {
+		if _, err := r.part.Dead.Revive(r.Context(), r.ids["b"], deadset.Revival{}, ann); err != nil {
 			t.Error(err)
 		}
 		r.expect("b", job.Leased)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/deadset"
 )
 
 func of(queues ...string) engine.Search { return engine.Search{Filter: engine.Filter{Queues: queues}} }
@@ -148,7 +149,7 @@ func TestResetForgetsJobsRunsAndKeys(t *testing.T) {
 		if n, err := r.Reset(r.Context()); err != nil || n != 4 {
 			r.Fatalf("reset %d, %v", n, err)
 		}
-		if list, err := r.Replays(r.Context(), job.ID{}, 9); err != nil || len(list) != 0 {
+		if list, err := r.part.Dead.Replays(r.Context(), job.ID{}, 9); err != nil || len(list) != 0 {
 			r.Errorf("runs are left: %v, %v", list, err)
 		}
 		before := r.ids["a"]
@@ -252,7 +253,7 @@ func TestAPatchDoesNotGetPastAPause(t *testing.T) {
 		w.gets("a")
 		r.settle(w.held["a"], job.Retried, func(s *engine.Settle) { s.Failure, s.RetryIn = boom, job.Hour })
 		yes := true
-		if _, err := r.Mark(r.Context(), r.job("a").Print, engine.MarkEdit{Paused: &yes}, ann); err != nil {
+		if _, err := r.part.Dead.Mark(r.Context(), r.job("a").Print, deadset.MarkEdit{Paused: &yes}, ann); err != nil {
 			r.Fatal(err)
 		}
 		if _, err := r.Patch(r.Context(), ann, r.ids["a"], engine.Patch{Edit: func(j *job.Job, now job.Millis) { j.ReadyAt = now }}); err != nil {

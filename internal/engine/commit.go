@@ -22,7 +22,7 @@ func (e *Engine) TryCommit(ctx context.Context, session string, id job.ID, token
 		if j == nil || j.Queue != session || j.Door != job.DoorGrid {
 			return &job.Error{Kind: job.NotFound, Field: "task", Text: fmt.Sprintf("session %s has no task %s", session, id)}
 		}
-		eff, err := r.step(j, rule.Command{Verb: rule.Extend, Token: token, Commit: true})
+		eff, err := r.Step(j, rule.Command{Verb: rule.Extend, Token: token, Commit: true})
 		switch {
 		case err == nil:
 			yes, now = true, eff.Job.State

@@ -64,8 +64,8 @@ func (r *Tx) rejectOpen(id job.ID, why string) error {
 	return r.reject(j, why)
 }
 
-// bodies reads payloads for who only looks: one that cannot be read is nil.
-func (e *Engine) bodies(refs ...job.ID) ([][]byte, error) {
+// Bodies reads payloads for who only looks: one that cannot be read is nil.
+func (e *Engine) Bodies(refs ...job.ID) ([][]byte, error) {
 	list, err := e.store.Payloads(refs...)
 	if job.KindOf(err) == job.Corrupt {
 		err = nil // the store tells of each file
@@ -96,3 +96,6 @@ func (r *Tx) rejectUnreadable() error {
 func (e *Engine) rejectWaiting(j *job.Job, why error) error {
 	return e.Do(context.Background(), 0, func(r *Tx) error { return r.rejectUnread(j.ID, why) })
 }
+
+// Payload reads one payload, or says why it cannot be read.
+func (e *Engine) Payload(ref job.ID) ([]byte, error) { return store.Payload(e.store, ref) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -39,7 +40,7 @@ var boom = job.Failure{Type: "E", Message: "boom 7"}
 func (r *rig) startReplay(ask job.Replay) job.ID {
 	r.Helper()
 	ask.By = ann
-	p, err := r.StartReplay(r.Context(), ask, nil)
+	p, err := r.part.Dead.StartReplay(r.Context(), ask, nil)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func (r *rig) startReplay(ask job.Replay) job.ID {
 
 func (r *rig) replay(id job.ID) *job.Replay {
 	r.Helper()
-	p, err := r.Replay(r.Context(), id)
+	p, err := r.part.Dead.Replay(r.Context(), id)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func TestWhoWasReplayedTooOftenStaysDead(t *testing.T) { // retry.md section 3, 
 		r.ends(r.startReplay(job.Replay{MaxReplays: 2}), 1, 0, 1, 0)
 		r.expect("a", job.Dead)
 		r.expect("b", job.Ready)
-		if _, err := r.ReviveDead(r.Context(), r.ids["a"], engine.ReplayDead{MaxReplays: 2}, ann); job.KindOf(err) != job.WrongState {
+		if _, err := r.part.Dead.Revive(r.Context(), r.ids["a"], deadset.Revival{MaxReplays: 2}, ann); job.KindOf(err) != job.WrongState {
 			r.Errorf("replaying it alone: %v", err)
 		}
 	})
@@ -207,7 +208,7 @@ func TestARunCanBeCancelledAndARunCanDelete(t *testing.T) { // retry.md section 
 		r.dies("q", job.Failure{Type: "F", Message: "bust"}, []string{"f"})
 		id := r.startReplay(job.Replay{Rate: 1})
 		r.Pass(4100)
-		p, err := r.CancelReplay(r.Context(), id, ann)
+		p, err := r.part.Dead.CancelReplay(r.Context(), id, ann)
 		if err != nil || p.Progress != job.Cancelled || p.Done != 4 {
 			r.Fatalf("%+v, %v", p, err)
 		}
@@ -215,10 +216,10 @@ func TestARunCanBeCancelledAndARunCanDelete(t *testing.T) { // retry.md section 
 		if n := r.count(dead("q")); n != 7 {
 			r.Errorf("after the cancel %d are dead", n)
 		}
-		if _, err := r.CancelReplay(r.Context(), id, ann); job.KindOf(err) != job.WrongState {
+		if _, err := r.part.Dead.CancelReplay(r.Context(), id, ann); job.KindOf(err) != job.WrongState {
 			r.Errorf("cancelling it again: %v", err)
 		}
-		if _, err := r.CancelReplay(r.Context(), job.ID{9}, ann); job.KindOf(err) != job.NotFound {
+		if _, err := r.part.Dead.CancelReplay(r.Context(), job.ID{9}, ann); job.KindOf(err) != job.NotFound {
 			r.Errorf("cancelling none: %v", err)
 		}
 		r.ends(r.startReplay(job.Replay{Action: job.ActionDelete, Select: job.Selection{ErrorTypes: []string{"F"}, Text: "BUST"}}), 1, 0, 0, 0)
@@ -236,24 +237,24 @@ func TestARunCanBeCancelledAndARunCanDelete(t *testing.T) { // retry.md section 
 func TestOneDeadJobIsReplayedWithAnEditedPayload(t *testing.T) { // I8, retry.md section 3
 	scenario(t, func(r *rig) {
 		r.dies("q", boom, []string{"a", "b"})
-		v, err := r.ReviveDead(r.Context(), r.ids["a"], engine.ReplayDead{Payload: []byte("edited"), Place: job.PlaceFront}, ann)
+		v, err := r.part.Dead.Revive(r.Context(), r.ids["a"], deadset.Revival{Payload: []byte("edited"), Place: job.PlaceFront}, ann)
 		if err != nil || v.State != job.Ready || v.Job.PayloadSize != 6 || v.Job.Band != job.BandFront {
 			r.Fatalf("%+v, %v", v, err)
 		}
 		if _, body, err := r.Get(r.Context(), r.ids["a"]); string(body) != "edited" || err != nil {
 			r.Errorf("the payload is %q, %v", body, err)
 		}
-		if _, err := r.ReviveDead(r.Context(), r.ids["a"], engine.ReplayDead{}, ann); job.KindOf(err) != job.WrongState {
+		if _, err := r.part.Dead.Revive(r.Context(), r.ids["a"], deadset.Revival{}, ann); job.KindOf(err) != job.WrongState {
 			r.Errorf("replaying it again: %v", err)
 		}
-		if err := r.DeleteDead(r.Context(), r.ids["a"], ann); job.KindOf(err) != job.WrongState {
+		if err := r.part.Dead.Delete(r.Context(), r.ids["a"], ann); job.KindOf(err) != job.WrongState {
 			r.Errorf("deleting it from the dead: %v", err)
 		}
-		if err := r.DeleteDead(r.Context(), r.ids["b"], ann); err != nil {
+		if err := r.part.Dead.Delete(r.Context(), r.ids["b"], ann); err != nil {
 			r.Error(err)
 		}
 		r.expect("b", job.None)
-		if err := r.DeleteDead(r.Context(), r.ids["b"], ann); job.KindOf(err) != job.NotFound {
+		if err := r.part.Dead.Delete(r.Context(), r.ids["b"], ann); job.KindOf(err) != job.NotFound {
 			r.Errorf("deleting it again: %v", err)
 		}
 		r.audited("ann delete 1", "ann replay edited 1")
@@ -265,7 +266,7 @@ func TestAPausedFingerprintHoldsItsJobsUntilItIsResumed(t *testing.T) { // retry
 		r.dies("q", boom, []string{"dead"})
 		print := r.job("dead").Print
 		r.Opts.Server.RetainDead = job.Hour
-		if _, err := r.Mark(r.Context(), print, engine.MarkEdit{Paused: new(true), Note: new("smtp is down")}, ann); err != nil {
+		if _, err := r.part.Dead.Mark(r.Context(), print, deadset.MarkEdit{Paused: new(true), Note: new("smtp is down")}, ann); err != nil {
 			r.Fatal(err)
 		}
 		for _, name := range []string{"a", "b"} {
@@ -277,14 +278,14 @@ func TestAPausedFingerprintHoldsItsJobsUntilItIsResumed(t *testing.T) { // retry
 		w.fail("b", func(s *engine.Settle) { s.Failure = job.Failure{Type: "other"} })
 		r.Pass(job.Minute)
 		w.gets("b")
-		groups, all, err := r.DeadGroups(r.Context(), engine.GroupQuery{Most: 9, Buckets: 2, Bucket: job.Hour})
+		groups, all, err := r.part.Dead.Groups(r.Context(), deadset.GroupQuery{Most: 9, Buckets: 2, Bucket: job.Hour})
 		if err != nil || all != 1 || groups[0].Held != 1 || !groups[0].Mark.Paused || groups[0].Mark.Note != "smtp is down" || groups[0].Trend[1] != 1 {
 			r.Fatalf("%+v, %v", groups, err)
 		}
 		r.Restart(0)
 		w = r.anonymous(9)
 		w.gets("b")
-		if _, err := r.Mark(r.Context(), print, engine.MarkEdit{Paused: new(false), Note: new("")}, ann); err != nil {
+		if _, err := r.part.Dead.Mark(r.Context(), print, deadset.MarkEdit{Paused: new(false), Note: new("")}, ann); err != nil {
 			r.Fatal(err)
 		}
 		w.gets("a")
@@ -301,10 +302,10 @@ func TestGroupsOfTheDeadAreSortedFilteredAndPaged(t *testing.T) { // retry.md se
 		r.dies("q2", boom, []string{"c"})
 		r.Pass(job.Minute)
 		r.dies("q2", job.Failure{Type: "F", Message: "bust"}, []string{"d"})
-		find := func(q engine.GroupQuery) (text string) {
+		find := func(q deadset.GroupQuery) (text string) {
 			r.Helper()
 			q.Most = 1
-			groups, all, err := r.DeadGroups(r.Context(), q)
+			groups, all, err := r.part.Dead.Groups(r.Context(), q)
 			if err != nil {
 				r.Fatal(err)
 			}
@@ -313,22 +314,22 @@ func TestGroupsOfTheDeadAreSortedFilteredAndPaged(t *testing.T) { // retry.md se
 			}
 			return text + fmt.Sprint(all)
 		}
-		if _, err := r.Mark(r.Context(), r.job("d").Print, engine.MarkEdit{Muted: new(true)}, ann); err != nil {
+		if _, err := r.part.Dead.Mark(r.Context(), r.job("d").Print, deadset.MarkEdit{Muted: new(true)}, ann); err != nil {
 			r.Fatal(err)
 		}
 		for _, tt := range []struct {
-			q    engine.GroupQuery
+			q    deadset.GroupQuery
 			want string
 		}{
-			{engine.GroupQuery{}, "E 3 of 2"},
-			{engine.GroupQuery{Offset: 1}, "F 1 of 2"},
-			{engine.GroupQuery{Offset: 9}, "2"},
-			{engine.GroupQuery{ByLast: true}, "F 1 of 2"},
-			{engine.GroupQuery{Queues: []string{"q2"}}, "E 1 of 2"},
-			{engine.GroupQuery{Queues: []string{"q1"}}, "E 2 of 1"},
-			{engine.GroupQuery{Muted: new(false)}, "E 3 of 1"},
-			{engine.GroupQuery{Muted: new(true)}, "F 1 of 1"},
-			{engine.GroupQuery{Prints: []job.Fingerprint{r.job("d").Print}}, "F 1 of 1"},
+			{deadset.GroupQuery{}, "E 3 of 2"},
+			{deadset.GroupQuery{Offset: 1}, "F 1 of 2"},
+			{deadset.GroupQuery{Offset: 9}, "2"},
+			{deadset.GroupQuery{ByLast: true}, "F 1 of 2"},
+			{deadset.GroupQuery{Queues: []string{"q2"}}, "E 1 of 2"},
+			{deadset.GroupQuery{Queues: []string{"q1"}}, "E 2 of 1"},
+			{deadset.GroupQuery{Muted: new(false)}, "E 3 of 1"},
+			{deadset.GroupQuery{Muted: new(true)}, "F 1 of 1"},
+			{deadset.GroupQuery{Prints: []job.Fingerprint{r.job("d").Print}}, "F 1 of 1"},
 		} {
 			if got := find(tt.q); got != tt.want {
 				r.Errorf("%+v: %s, want %s", tt.q, got, tt.want)
@@ -342,17 +343,17 @@ func TestDeadJobsAreFoundByTheirErrorsAcrossPages(t *testing.T) {
 		r.dies("q", boom, numbered("j", 30))
 		r.dies("q", job.Failure{Type: "F", Message: "bust"}, []string{"f"})
 		for _, desc := range []bool{false, true} {
-			list, _, err := r.DeadJobs(r.Context(), engine.DeadPage{Select: &job.Selection{Text: "bust"}, Most: 5, Desc: desc, Payload: true})
+			list, _, err := r.part.Dead.Jobs(r.Context(), deadset.Page{Select: &job.Selection{Text: "bust"}, Most: 5, Desc: desc, Payload: true})
 			if err != nil || len(list) != 1 || string(list[0].Payload) != "f" || list[0].Failure.Type != "F" {
 				r.Fatalf("desc %t: %+v, %v", desc, list, err)
 			}
 		}
-		p, err := r.PreviewReplay(r.Context(), &job.Selection{Queues: []string{"q"}}, nil)
+		p, err := r.part.Dead.PreviewReplay(r.Context(), &job.Selection{Queues: []string{"q"}}, nil)
 		if err != nil || p.Count != 31 || len(p.Sample) != 5 || r.count(dead("q")) != 31 {
 			r.Errorf("%+v, %v", p, err)
 		}
 		n := 0
-		err = r.EachDead(r.Context(), &job.Selection{}, nil, func(d engine.Dead) (bool, error) {
+		err = r.part.Dead.Each(r.Context(), &job.Selection{}, nil, func(d deadset.Dead) (bool, error) {
 			n++
 			return n < 7, nil
 		})
@@ -452,7 +453,7 @@ func TestWhatAnOperatorDidSurvivesAPowerCut(t *testing.T) { // I5, retry.md sect
 		names := numbered("j", 8)
 		r.dies("q", boom, names)
 		for i, name := range names {
-			if err := r.DeleteDead(r.Context(), r.ids[name], ann); err != nil {
+			if err := r.part.Dead.Delete(r.Context(), r.ids[name], ann); err != nil {
 				r.Fatal(err)
 			}
 			r.PowerCut()

@@ -92,7 +92,7 @@ func (r *Tx) depends(j *job.Job) error {
 	}
 	switch verdict {
 	case rule.NeedsFail:
-		_, err := r.step(j, rule.Command{Verb: rule.Cancel, Reason: job.Killed, Failure: job.Failure{
+		_, err := r.Step(j, rule.Command{Verb: rule.Cancel, Reason: job.Killed, Failure: job.Failure{
 			Type: job.DependencyFailed, Message: "task " + which.String() + " failed, which it depends on",
 		}})
 		return err

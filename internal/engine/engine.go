@@ -148,7 +148,7 @@ func (e *Engine) Ready() error {
 		return why
 	}
 	if e.low() {
-		return errDiskLow
+		return ErrDiskLow
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (r *Tx) strike(x *job.Exclusion, j *job.Job, engines []string, poison bool)
 		return nil
 	}
 	f := job.Failure{Type: "Poison", Message: "it failed on one host after the other"}
-	_, err = r.step(j, rule.Command{Verb: rule.Cancel, Reason: job.Exhausted, Failure: f})
+	_, err = r.Step(j, rule.Command{Verb: rule.Cancel, Reason: job.Exhausted, Failure: f})
 	return err
 }
 

@@ -38,8 +38,8 @@ func (e *Engine) Explain(ctx context.Context, id job.ID) (Explanation, error) {
 		if err != nil {
 			return err
 		}
-		if !visible(r.tx, j) {
-			return noJob(id)
+		if !Visible(r.tx, j) {
+			return NoJob(id)
 		}
 		s, err := r.situation(j)
 		if err != nil {
@@ -172,10 +172,7 @@ func (e *Engine) Asides(ctx context.Context, queue string, n int) ([]Aside, erro
 		out, err = r.asides(queue, n)
 		return err
 	})
-	if err != nil { // out may still be written to
-		return nil, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 func (r *Tx) asides(queue string, n int) ([]Aside, error) {

@@ -368,7 +368,7 @@ func (r *Tx) endLeases(name string, ids []job.ID, how job.Ending) error {
 		if !j.HeldBy(name) { // its turn was cut by one before it
 			continue
 		}
-		eff, err := r.step(j, rule.Command{Verb: rule.Lapse, Holder: name, Ending: how})
+		eff, err := r.Step(j, rule.Command{Verb: rule.Lapse, Holder: name, Ending: how})
 		if err != nil {
 			return err
 		}
@@ -655,7 +655,7 @@ func (r *Tx) grant(h *holder, j *job.Job, turn int64) error {
 	if err != nil {
 		return err
 	}
-	eff, err := r.step(j, rule.Command{Verb: rule.Take, Lease: l, Turn: turn, Begins: begins})
+	eff, err := r.Step(j, rule.Command{Verb: rule.Take, Lease: l, Turn: turn, Begins: begins})
 	if err != nil {
 		return err
 	}

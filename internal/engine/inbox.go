@@ -26,7 +26,7 @@ func (e *Engine) MayDeliver(ctx context.Context, id job.ID, token job.Token) err
 			return err
 		}
 		if j == nil {
-			return noJob(id)
+			return NoJob(id)
 		}
 		q, err := queueOf(v, j.Queue)
 		if err != nil {
@@ -84,15 +84,15 @@ func (e *Engine) RetryAllNow(ctx context.Context, s Search) (done, refused int64
 }
 
 func (r *Tx) pause(j *job.Job) (rule.Effect, error) {
-	return r.step(j, rule.Command{Verb: rule.Patch, Edit: rule.Pause})
+	return r.Step(j, rule.Command{Verb: rule.Patch, Edit: rule.Pause})
 }
 
 func (r *Tx) resume(j *job.Job) (rule.Effect, error) {
-	return r.step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) { rule.Resume(n, r.paused) }})
+	return r.Step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) { rule.Resume(n, r.paused) }})
 }
 
 func (r *Tx) retryNow(j *job.Job) (rule.Effect, error) {
-	return r.step(j, rule.Command{Verb: rule.Revive})
+	return r.Step(j, rule.Command{Verb: rule.Revive})
 }
 
 // operated does what an operator asks of one job, and notes it.
@@ -103,22 +103,19 @@ func (e *Engine) operated(ctx context.Context, by job.Actor, action string, id j
 		if err != nil {
 			return err
 		}
-		if j == nil || !visible(r.tx, j) {
-			return noJob(id)
+		if j == nil || !Visible(r.tx, j) {
+			return NoJob(id)
 		}
 		eff, err := act(r, j)
 		if err != nil {
 			return err
 		}
-		if out, err = verdictOf(eff, nil); err != nil {
+		if out, err = VerdictOf(eff, nil); err != nil {
 			return err
 		}
 		return r.Audit(by, action, id.String(), 1)
 	})
-	if err != nil { // out may still be written to
-		return Verdict{}, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 // PauseGroup takes a whole group out of line, whoever arrives, until ResumeGroup.
@@ -177,13 +174,13 @@ func (r *Tx) skip(j *job.Job) (rule.Effect, error) {
 	c := rule.Command{Verb: rule.Cancel, Reason: job.Killed, Failure: job.Failure{Type: "Skipped", Message: "skipped by an operator"}}
 	if j.State == job.Dead && j.Blocks { // it steps aside as it died
 		c.Reason, c.Failure = j.Reason, job.Failure{}
-		eff, err := r.step(j, rule.Command{Verb: rule.Revive, Remaining: true})
+		eff, err := r.Step(j, rule.Command{Verb: rule.Revive, Remaining: true})
 		if err != nil {
 			return eff, err
 		}
 		j = eff.Job
 	}
-	return r.step(j, c)
+	return r.Step(j, c)
 }
 
 // headed does what an operator asks of the head of a group, and notes it.
@@ -205,15 +202,12 @@ func (e *Engine) headed(ctx context.Context, by job.Actor, action, queue, group 
 		if err != nil {
 			return err
 		}
-		if out, err = verdictOf(eff, nil); err != nil {
+		if out, err = VerdictOf(eff, nil); err != nil {
 			return err
 		}
 		return r.Audit(by, action, first[0].String()+" of "+subjectOf(queue, group), 1)
 	})
-	if err != nil { // out may still be written to
-		return Verdict{}, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 // GroupState is a group that is given out in turns.

@@ -78,10 +78,7 @@ func (e *Engine) Login(ctx context.Context, l Login) (LoggedIn, error) {
 		out, err = r.login(l)
 		return err
 	})
-	if err != nil { // out may still be written to
-		return LoggedIn{}, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 func (r *Tx) login(l Login) (LoggedIn, error) {
@@ -168,10 +165,7 @@ func (e *Engine) machine(ctx context.Context, name string, epoch int64, change f
 		out, err = r.changeMachine(name, epoch, change)
 		return err
 	})
-	if err != nil { // out may still be written to
-		return MachineState{}, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 func (r *Tx) changeMachine(name string, epoch int64, change func(r *Tx, old, row *job.Holder) error) (MachineState, error) {
@@ -289,10 +283,7 @@ func (e *Engine) Machines(ctx context.Context, after string, n int) ([]MachineSt
 		}
 		return err
 	})
-	if err != nil { // out may still be written to
-		return nil, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 // Machine returns one machine, or NotFound.
@@ -309,10 +300,7 @@ func (e *Engine) Machine(ctx context.Context, name string) (MachineState, error)
 		out, err = r.machineState(row)
 		return err
 	})
-	if err != nil { // out may still be written to
-		return MachineState{}, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 func (r *Tx) machineState(h *job.Holder) (MachineState, error) {

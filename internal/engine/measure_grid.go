@@ -232,10 +232,7 @@ func (e *Engine) measureGrid(ctx context.Context) (m GridMeasures, err error) {
 			return nil
 		})
 	})
-	if err != nil { // m may still be written to
-		return GridMeasures{}, err
-	}
-	return m, nil
+	return Answered(&m, err)
 }
 
 func excludedBy(s *job.Session) (n int) {

@@ -17,7 +17,7 @@ func (e *Engine) Delete(ctx context.Context, id job.ID, by job.Actor) error {
 			return err
 		}
 		if j == nil {
-			return noJob(id)
+			return NoJob(id)
 		}
 		if err := r.remove(j); err != nil {
 			return err
@@ -36,27 +36,24 @@ func (e *Engine) Cancel(ctx context.Context, by job.Actor, id job.ID, why string
 			return err
 		}
 		if j == nil {
-			return noJob(id)
+			return NoJob(id)
 		}
-		eff, err := r.step(j, cancelling(by, why))
+		eff, err := r.Step(j, cancelling(by, why))
 		if err != nil {
 			return err
 		}
-		if out, err = verdictOf(eff, nil); err != nil {
+		if out, err = VerdictOf(eff, nil); err != nil {
 			return err
 		}
 		return r.Audit(by, "cancel", id.String(), 1)
 	})
-	if err != nil { // out may still be written to
-		return Verdict{}, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 // CancelAll does so with every open job that the search chooses, see DeleteAll.
 func (e *Engine) CancelAll(ctx context.Context, s Search, by job.Actor, why string) (cancelled int64, err error) {
 	c := cancelling(by, why)
-	done, _, err := e.bulk(ctx, s.open(), func(r *Tx, j *job.Job) error { _, err := r.step(j, c); return err })
+	done, _, err := e.bulk(ctx, s.open(), func(r *Tx, j *job.Job) error { _, err := r.Step(j, c); return err })
 	return done, err
 }
 
@@ -102,20 +99,17 @@ func (e *Engine) Operate(ctx context.Context, id job.ID, c rule.Command) (Verdic
 			return err
 		}
 		if j == nil {
-			return noJob(id)
+			return NoJob(id)
 		}
-		eff, err := r.step(j, c)
+		eff, err := r.Step(j, c)
 		if err != nil {
 			return err
 		}
 		r.tx.Durable()
-		out, err = verdictOf(eff, nil)
+		out, err = VerdictOf(eff, nil)
 		return err
 	})
-	if err != nil { // out may still be written to
-		return Verdict{}, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 // SetQueue changes the settings of a queue; they hold from then on, for
@@ -127,10 +121,7 @@ func (e *Engine) SetQueue(ctx context.Context, name string, edit func(*job.Queue
 		out, err = r.setQueue(name, edit, by)
 		return err
 	})
-	if err != nil { // out may still be written to
-		return nil, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 // ChangeQueue is SetQueue for whoever knows nothing of inboxes: what an inbox says of
@@ -190,10 +181,7 @@ func (e *Engine) Hold(ctx context.Context, queue, group string, until job.Millis
 		end = rule.HoldUntil(r.now, until, r.uniform())
 		return r.setHold(by, "hold", queue, group, func(held job.Millis) job.Millis { end = max(held, end); return end })
 	})
-	if err != nil { // end may still be written to
-		return 0, err
-	}
-	return end, nil
+	return Answered(&end, err)
 }
 
 // Release ends the hold of a queue (group "") or of a group.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -118,7 +119,7 @@ func TestWhatWasMovedIntoASessionOrOutOfOneIsSetAside(t *testing.T) {
 		g.setAside("in leased", "in a session")
 		g.faults(0)
 		g.refused(job.Superseded, engine.Settle{ID: held["in leased"].Job.ID, Token: held["in leased"].Lease.Token, Outcome: job.OK})
-		if _, err := g.ReviveDead(g.Context(), g.ids["held"], engine.ReplayDead{}, ann); job.KindOf(err) != job.WrongState {
+		if _, err := g.part.Dead.Revive(g.Context(), g.ids["held"], deadset.Revival{}, ann); job.KindOf(err) != job.WrongState {
 			g.Errorf("a task outside of its session was replayed: %v", err)
 		}
 		g.anonymous(9).gets("beside")

@@ -22,6 +22,8 @@ type Part interface {
 type Hooks struct {
 	// Load makes the memory of the part from rows: at a start, and after a commit failed.
 	Load func(store.Reader) error
+	// Recover makes rows fit for work: at a start, and after a commit failed.
+	Recover func(*Tx) error
 	// Configure writes what the configuration says: at a start, and when it is read again.
 	Configure func(*Tx) error
 	// Restart moves times on the steady clock by shift to the clock of this start.
@@ -41,6 +43,19 @@ type Hooks struct {
 	Wipe func(tx *Tx, n int) (left bool, err error)
 	// Stop ends what the part does outside transactions; Stop of the engine waits for it.
 	Stop func()
+}
+
+// WipeTable is a Wipe of all rows of a table.
+func WipeTable(t job.Table) func(*Tx, int) (bool, error) {
+	return func(tx *Tx, n int) (left bool, err error) {
+		rows, err := tx.tx.Rows(t, "", n)
+		for _, row := range rows {
+			if err := tx.tx.Unset(t, row.Key()); err != nil {
+				return false, err
+			}
+		}
+		return len(rows) == n, err
+	}
 }
 
 // Template is a job that a part puts later.
@@ -83,6 +98,18 @@ func (p parts) restart(r *Tx, shift job.Millis) error {
 			continue
 		}
 		if err := h.Restart(r, shift); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p parts) recover(r *Tx) error {
+	for _, h := range p {
+		if h.Recover == nil {
+			continue
+		}
+		if err := h.Recover(r); err != nil {
 			return err
 		}
 	}

@@ -27,22 +27,19 @@ func (e *Engine) Patch(ctx context.Context, by job.Actor, id job.ID, p Patch) (V
 		if err != nil {
 			return err
 		}
-		if j == nil || !visible(r.tx, j) {
-			return noJob(id)
+		if j == nil || !Visible(r.tx, j) {
+			return NoJob(id)
 		}
 		eff, err := r.patch(j, p)
 		if err != nil {
 			return err
 		}
-		if out, err = verdictOf(eff, nil); err != nil {
+		if out, err = VerdictOf(eff, nil); err != nil {
 			return err
 		}
 		return r.Audit(by, "patch", id.String(), 1)
 	})
-	if err != nil { // out may still be written to
-		return Verdict{}, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 func (r *Tx) patch(j *job.Job, p Patch) (rule.Effect, error) {
@@ -104,7 +101,7 @@ func (r *Tx) newPayload(j *job.Job, body []byte) (ref job.ID, err error) {
 	case j.State == job.Leased:
 		return ref, job.Errorf(job.WrongState, "job %s is in flight with the payload it has; edit it when it is back", j.ID)
 	case r.disk.low:
-		return ref, errDiskLow
+		return ref, ErrDiskLow
 	}
 	return r.ids.Next(r.now), nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/store"
 )
 
-var errDiskLow = job.Errorf(job.Unavailable,
+var ErrDiskLow = job.Errorf(job.Unavailable,
 	"the disk is below its reserve, so nothing new is accepted; work that is here goes on. Free space or lower disk_reserve")
 
 // Put takes work in, all or nothing: one refused job refuses the call, and
@@ -63,7 +63,7 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, folds *FoldPlan, out []
 		return err
 	}
 	if r.disk.low {
-		return errDiskLow
+		return ErrDiskLow
 	}
 	twins, err := recall(r.tx, list, receipts, out)
 	if err != nil {
@@ -297,7 +297,7 @@ func (r *Tx) oldest(quotas map[string]*admission) (leaving []*job.Job, err error
 func (r *Tx) evict(list []*job.Job) error {
 	for _, j := range list {
 		f := job.Failure{Type: "Evicted", Message: "pushed out by newer work: the queue is full and on_full is drop_oldest"}
-		if _, err := r.step(j, rule.Command{Verb: rule.Cancel, Reason: job.Evicted, Failure: f}); err != nil {
+		if _, err := r.Step(j, rule.Command{Verb: rule.Cancel, Reason: job.Evicted, Failure: f}); err != nil {
 			return err
 		}
 		r.stats.Evicted++

@@ -18,7 +18,7 @@ type Listed struct {
 	Is rule.Obstacle
 }
 
-func noJob(id job.ID) *job.Error { return job.Errorf(job.NotFound, "job %s does not exist", id) }
+func NoJob(id job.ID) *job.Error { return job.Errorf(job.NotFound, "job %s does not exist", id) }
 
 // View runs f on a consistent state of the store.
 func (e *Engine) View(ctx context.Context, f func(store.Reader) error) error {
@@ -43,8 +43,8 @@ func (e *Engine) Get(ctx context.Context, id job.ID) (j *job.Job, payload []byte
 		if j, err = v.Get(id); err != nil {
 			return err
 		}
-		if !visible(v, j) {
-			return noJob(id)
+		if !Visible(v, j) {
+			return NoJob(id)
 		}
 		payload = v.Peek(j.Payload)
 		return nil
@@ -72,8 +72,8 @@ func (e *Engine) Result(j *job.Job) ([]byte, error) {
 	return body, e.noted(err)
 }
 
-// visible reports whether there is a job, for those who look from outside.
-func visible(v store.Reader, j *job.Job) bool {
+// Visible reports whether there is a job, for those who look from outside.
+func Visible(v store.Reader, j *job.Job) bool {
 	f := store.Filter{Alive: v.Now()}
 	return j != nil && !f.Hides(j)
 }
@@ -126,7 +126,7 @@ func (e *Engine) List(ctx context.Context, f store.Filter, n int, withPayload bo
 	for i := range out {
 		refs[i] = out[i].Job.Payload
 	}
-	bodies, err := e.bodies(refs...)
+	bodies, err := e.Bodies(refs...)
 	for i := range bodies {
 		if out[i].Payload == nil {
 			out[i].Payload = bodies[i]
@@ -153,8 +153,8 @@ func (e *Engine) Failures(ctx context.Context, id job.ID, from uint32, desc bool
 		if err != nil {
 			return err
 		}
-		if !visible(v, j) {
-			return noJob(id)
+		if !Visible(v, j) {
+			return NoJob(id)
 		}
 		list, err = v.Failures(id, from, desc, n)
 		return err

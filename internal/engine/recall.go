@@ -59,7 +59,7 @@ func (r *Tx) recallTurn(queue, group string) error {
 			return err
 		}
 		own := len(r.cut)
-		if _, err := r.step(next, rule.Command{Verb: rule.Lapse, Holder: next.Leases[0].Holder, Ending: job.ByTurn}); err != nil {
+		if _, err := r.Step(next, rule.Command{Verb: rule.Lapse, Holder: next.Leases[0].Holder, Ending: job.ByTurn}); err != nil {
 			return err
 		}
 		r.cut = slices.Insert(r.cut, own, next.ID) // before those that it took along

@@ -56,7 +56,7 @@ func (e *Engine) recover(ctx context.Context, begin func(*Tx) error) error {
 				kept = append(kept, name)
 			}
 		}
-		if err := r.resumeReplays(); err != nil {
+		if err := e.parts.recover(r); err != nil {
 			return err
 		}
 		if err := r.restartThrottles(anchor.Shift); err != nil {

@@ -34,7 +34,7 @@ func (r *rig) made(name, want string) {
 }
 
 // bodies counts what is kept.
-func (r *rig) bodies(refs ...job.ID) (n int) {
+func (r *rig) Payloads(refs ...job.ID) (n int) {
 	r.Helper()
 	list, err := r.Mem.Payloads(refs...)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestAResultIsKeptWithTheDoneJob(t *testing.T) { // core.md section 7
 			ref := r.job("a").Result().Ref
 			r.Pass(job.Hour)
 			r.expect("a", job.None)
-			if r.bodies(ref) != 0 {
+			if r.Payloads(ref) != 0 {
 				r.Error("the retention is over, and the result is there")
 			}
 		})
@@ -94,11 +94,11 @@ func TestWhoeverDeletesTheJobHasCollectedItsResult(t *testing.T) {
 		w.gets("a")
 		r.settle(w.held["a"], job.OK, makes(large))
 		refs := []job.ID{r.job("a").Result().Ref, r.job("a").Payload}
-		if r.bodies(refs...) != 2 {
+		if r.Payloads(refs...) != 2 {
 			r.Error("nothing to collect")
 		}
-		if err := r.Delete(r.Context(), r.ids["a"], job.Actor{}); err != nil || r.bodies(refs...) != 0 {
-			r.Errorf("%v, %d payloads are there", err, r.bodies(refs...))
+		if err := r.Delete(r.Context(), r.ids["a"], job.Actor{}); err != nil || r.Payloads(refs...) != 0 {
+			r.Errorf("%v, %d payloads are there", err, r.Payloads(refs...))
 		}
 	})
 }

@@ -14,13 +14,15 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
-// rig is an engine, and the jobs that were put by name.
+// rig is an engine with all parts, and the jobs that were put by name.
 type rig struct {
 	*enginetest.Rig
+	part  *part.Engine // the parts of this life
 	names map[job.ID]string
 	ids   map[string]job.ID
 }
@@ -32,7 +34,9 @@ func dice(seed uint64) *rand.Rand { return enginetest.Dice(seed) }
 func scenario(t *testing.T, f func(r *rig), edits ...func(*rig)) {
 	t.Helper()
 	r := &rig{names: map[job.ID]string{}, ids: map[string]job.ID{}}
-	var set []func(*enginetest.Rig)
+	set := []func(*enginetest.Rig){func(in *enginetest.Rig) {
+		in.Parts = func() []engine.Part { r.part = part.All(); return r.part.Parts() }
+	}}
 	for _, edit := range edits {
 		set = append(set, func(in *enginetest.Rig) { r.Rig = in; edit(r) })
 	}

@@ -68,7 +68,7 @@ func (e *Engine) Each(ctx context.Context, s Search, f func(Listed) (more bool, 
 			}
 			page = slices.DeleteFunc(page, func(l Listed) bool { return !s.Waits(l.Job, l.Is) })
 		}
-		if on, err := e.judged(ctx, &s, page, f); err != nil || !on {
+		if on, err := e.Judged(ctx, &s, page, f); err != nil || !on {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
@@ -92,8 +92,8 @@ func (s *Search) look(v store.Reader) (page []Listed, more bool, err error) {
 	return page, len(list) == searchPage, err
 }
 
-// judged gives those of a page on that are chosen, payloads in bounded parts.
-func (e *Engine) judged(ctx context.Context, s *Search, page []Listed, f func(Listed) (bool, error)) (on bool, err error) {
+// Judged gives those of a page on that are chosen, payloads in bounded parts.
+func (e *Engine) Judged(ctx context.Context, s *Search, page []Listed, f func(Listed) (bool, error)) (on bool, err error) {
 	for len(page) > 0 {
 		n, bytes := 0, 0
 		for n < len(page) && (n == 0 || bytes+int(page[n].Job.PayloadSize) <= searchBytes) {
@@ -132,7 +132,7 @@ func (e *Engine) Payloads(ctx context.Context, list []Listed) error {
 	for i := range list {
 		refs[i] = list[i].Job.Payload
 	}
-	bodies, err := e.bodies(refs...)
+	bodies, err := e.Bodies(refs...)
 	for i := range bodies {
 		if list[i].Payload = bodies[i]; bodies[i] == nil && err == nil {
 			if list[i].Job, err = e.unread(ctx, list[i].Job); job.KindOf(err) == job.Corrupt {

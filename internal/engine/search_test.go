@@ -147,7 +147,7 @@ func TestARunByPayloadsHasTheJobsItsJudgeChose(t *testing.T) {
 		start := func(ask job.Replay, judge engine.Judge) job.ID {
 			r.Helper()
 			ask.By, ask.Select.Filter = ann, "as the test says"
-			p, err := r.StartReplay(r.Context(), ask, judge)
+			p, err := r.part.Dead.StartReplay(r.Context(), ask, judge)
 			if err != nil {
 				r.Fatal(err)
 			}

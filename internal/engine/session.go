@@ -216,10 +216,7 @@ func (e *Engine) Sessions(ctx context.Context, after string, n int) ([]SessionSt
 		}
 		return err
 	})
-	if err != nil { // out may still be written to
-		return nil, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 func (e *Engine) session(ctx context.Context, f func(*Tx) (*job.Session, error)) (SessionState, error) {
@@ -232,10 +229,7 @@ func (e *Engine) session(ctx context.Context, f func(*Tx) (*job.Session, error))
 		out, err = r.sessionState(s)
 		return err
 	})
-	if err != nil { // out may still be written to
-		return SessionState{}, err
-	}
-	return out, nil
+	return Answered(&out, err)
 }
 
 func (r *Tx) sessionState(s *job.Session) (SessionState, error) {
@@ -468,7 +462,7 @@ func (r *Tx) cancelTasks(s *job.Session) error {
 		f.Message += ": " + s.Why
 	}
 	for _, j := range list {
-		if _, err := r.step(j, rule.Command{Verb: rule.Cancel, Failure: f}); err != nil {
+		if _, err := r.Step(j, rule.Command{Verb: rule.Cancel, Failure: f}); err != nil {
 			return err
 		}
 	}

@@ -83,7 +83,7 @@ func (r *Tx) settle(s *Settle) (Verdict, error) {
 		c.Result = r.resultOf(s.Result)
 	}
 	r.cut = nil
-	eff, err := r.step(j, c)
+	eff, err := r.Step(j, c)
 	if err != nil && j.Door == job.DoorGrid {
 		r.noteAnswer(s.Outcome, eff, err)
 	}
@@ -94,7 +94,7 @@ func (r *Tx) settle(s *Settle) (Verdict, error) {
 		return Verdict{Err: err}, nil
 	}
 	if err != nil {
-		return verdictOf(eff, err)
+		return VerdictOf(eff, err)
 	}
 	r.countSettle(s.Outcome, j, &eff)
 	if s.Outcome == job.Retried && j.Door == job.DoorGrid && eff.Job != nil { // it may be poison, and dead since
@@ -102,7 +102,7 @@ func (r *Tx) settle(s *Settle) (Verdict, error) {
 			return Verdict{}, err
 		}
 	}
-	v, err := verdictOf(eff, nil)
+	v, err := VerdictOf(eff, nil)
 	v.Recalled, r.cut = r.cut, nil
 	if err == nil && j.Group != "" {
 		q, qerr := r.queue(j.Queue)
@@ -119,7 +119,7 @@ func (r *Tx) resultOf(body []byte) *job.Result {
 	return &job.Result{Ref: r.ids.Next(r.now), Size: uint32(len(body))}
 }
 
-func verdictOf(eff rule.Effect, err error) (Verdict, error) {
+func VerdictOf(eff rule.Effect, err error) (Verdict, error) {
 	if Fatal(err) {
 		return Verdict{}, err
 	}
@@ -180,7 +180,7 @@ func (e *Engine) Extend(ctx context.Context, list []Extension) ([]Verdict, error
 			if x.For > 0 {
 				c.Until = r.steady.Add(x.For)
 			}
-			if out[i], err = verdictOf(r.step(j, c)); err != nil {
+			if out[i], err = VerdictOf(r.Step(j, c)); err != nil {
 				return err
 			}
 			if x.Progress != nil && x.Progress.Checkpoint != nil {

@@ -289,7 +289,7 @@ func (r *Tx) straggler(name string, s *pace) (due job.Millis, err error) {
 			return l.due, err
 		}
 		if j != nil && bar == "" {
-			_, err := r.step(j, rule.Command{Verb: rule.Offer})
+			_, err := r.Step(j, rule.Command{Verb: rule.Offer})
 			r.paced = append(r.paced, paced{session: name, id: j.ID, offered: &by, steady: r.steady})
 			return r.steady, err // perhaps there are more
 		}

@@ -156,7 +156,7 @@ func (r *Tx) tickJob(h rule.Hand, id job.ID) error {
 			return nil
 		}
 	}
-	eff, err := r.step(j, r.commandOf(h))
+	eff, err := r.Step(j, r.commandOf(h))
 	if err != nil {
 		return err
 	}
@@ -182,8 +182,6 @@ func ownRows() []Due {
 		{Table: job.Throttles, Steady: true, Turn: Row((*Tx).turnThrottle)},
 		{Table: job.Holders, Steady: true, Spared: true, Turn: Row((*Tx).lapseHolder)},
 		{Table: job.Receipts, Turn: func(r *Tx, row job.Row) error { return r.tx.Unset(job.Receipts, row.Key()) }},
-		{Table: job.Replays, Steady: true, Turn: Row((*Tx).advance)},
-		{Table: job.Marks, Turn: Row((*Tx).releaseSome)},
 		{Table: job.Audits, Turn: Row((*Tx).forgetAudit)},
 		{Table: job.Sessions, Turn: Row((*Tx).turnSession)},
 		{Table: job.Affinities, Steady: true, Turn: Row((*Tx).endAffinity)},

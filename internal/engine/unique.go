@@ -27,7 +27,7 @@ func (r *Tx) meet(list []NewJob, twins map[int]int, out []Added) (_ map[int]int,
 		if err != nil {
 			return nil, false, err
 		}
-		there := visible(r.tx, owner)
+		there := Visible(r.tx, owner)
 		if there && !list[i].sees(owner) {
 			return nil, false, errElsewhere("unique_key")
 		}
@@ -79,7 +79,7 @@ func (r *Tx) succeed(n *NewJob, key rule.Key) error {
 	if err != nil || old == nil {
 		return err
 	}
-	if visible(r.tx, old) && !n.sees(old) {
+	if Visible(r.tx, old) && !n.sees(old) {
 		return errElsewhere("batch.key")
 	}
 	return r.write(old, rule.Effect{Job: rule.Yield(old)})

@@ -147,7 +147,7 @@ func (r *Tx) extendHeld(holder string, ids []job.ID, span job.Millis) (out []Ver
 			continue
 		}
 		l := &j.Leases[at]
-		v, err := verdictOf(r.step(j, rule.Command{Verb: rule.Extend, Token: l.Token, Until: r.steady.Add(cmp.Or(span, l.Span, LeaseDefault))}))
+		v, err := VerdictOf(r.Step(j, rule.Command{Verb: rule.Extend, Token: l.Token, Until: r.steady.Add(cmp.Or(span, l.Span, LeaseDefault))}))
 		if err != nil {
 			return nil, err
 		}

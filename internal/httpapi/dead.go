@@ -7,8 +7,8 @@ import (
 
 	"github.com/reprisehq/reprise/internal/auth"
 	"github.com/reprisehq/reprise/internal/door/jobs"
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -37,7 +37,7 @@ func (h *handler) dead(w http.ResponseWriter, r *http.Request, _, _ string) {
 	q, err := jobs.ReadDeadQuery(r.URL.RawQuery)
 	room := h.room(r)
 	defer room.leave()
-	var rows jobs.Found[engine.Dead]
+	var rows jobs.Found[deadset.Dead]
 	if err == nil {
 		rows, err = q.Find(r.Context(), h.engine, room.take)
 	}
@@ -47,9 +47,9 @@ func (h *handler) dead(w http.ResponseWriter, r *http.Request, _, _ string) {
 // showDead is GET /dead/{id}.
 func (h *handler) showDead(w http.ResponseWriter, r *http.Request, text, _ string) {
 	id, err := jobID(text)
-	var d engine.Dead
+	var d deadset.Dead
 	if err == nil {
-		d, err = h.engine.DeadJob(r.Context(), id)
+		d, err = h.engine.Dead.Job(r.Context(), id)
 	}
 	h.answer(w, r, err, func(b []byte) []byte { return jobs.AppendDead(b, d) })
 }
@@ -62,7 +62,7 @@ func (h *handler) removeDead(w http.ResponseWriter, r *http.Request, text, _ str
 		err = bad
 	}
 	if err == nil {
-		err = h.engine.DeleteDead(r.Context(), id, by)
+		err = h.engine.Dead.Delete(r.Context(), id, by)
 	}
 	if err != nil {
 		h.answer(w, r, err, nil)
@@ -86,7 +86,7 @@ func (h *handler) replayOne(w http.ResponseWriter, r *http.Request, text, _ stri
 		if err != nil {
 			return err
 		}
-		v, err := h.engine.ReviveDead(r.Context(), id, ask, by)
+		v, err := h.engine.Dead.Revive(r.Context(), id, ask, by)
 		if job.KindOf(err) == job.Exists && h.limited(r) != nil {
 			err = job.Errorf(job.Exists, "job %s was put with a unique key that another job has now", id) // whose, is not told
 		}
@@ -181,7 +181,7 @@ func (h *handler) groups(w http.ResponseWriter, r *http.Request, _, _ string) {
 		h.problem(w, r, err)
 		return
 	}
-	page, all, err := h.engine.DeadGroups(r.Context(), q)
+	page, all, err := h.engine.Dead.Groups(r.Context(), q)
 	out := wire.DeadGroups{Groups: []wire.DeadGroup{}, Total: all}
 	for i := range page {
 		out.Groups = append(out.Groups, jobs.GroupOf(&page[i]))
@@ -210,7 +210,7 @@ func (h *handler) oneGroup(w http.ResponseWriter, r *http.Request, text, _ strin
 	}
 	q, _ := jobs.GroupsQuery("")
 	q.Prints, q.Muted = []job.Fingerprint{print}, nil
-	page, _, err := h.engine.DeadGroups(r.Context(), q)
+	page, _, err := h.engine.Dead.Groups(r.Context(), q)
 	if err == nil && len(page) == 0 {
 		err = job.Errorf(job.NotFound, "no dead job has the fingerprint %s", print)
 	}
@@ -236,7 +236,7 @@ func (h *handler) setGroup(w http.ResponseWriter, r *http.Request, text, _ strin
 		if err != nil {
 			return err
 		}
-		m, err := h.engine.Mark(r.Context(), print, edit, by)
+		m, err := h.engine.Dead.Mark(r.Context(), print, edit, by)
 		if err != nil {
 			return err
 		}
@@ -271,7 +271,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, _, _ string) {
 		b = b[:0]
 		return err
 	}
-	err = q.Each(r.Context(), h.engine, func(d engine.Dead) (bool, error) {
+	err = q.Each(r.Context(), h.engine, func(d deadset.Dead) (bool, error) {
 		if b = append(jobs.AppendDead(b, d), '\n'); len(b) < burst {
 			return true, nil
 		}

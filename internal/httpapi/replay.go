@@ -13,7 +13,7 @@ func (h *handler) replays(w http.ResponseWriter, r *http.Request, _, _ string) {
 	before, limit, err := jobs.LogQuery(r.URL.RawQuery)
 	var list []*job.Replay
 	if err == nil {
-		list, err = h.engine.Replays(r.Context(), before, limit+1)
+		list, err = h.engine.Dead.Replays(r.Context(), before, limit+1)
 	}
 	out := wire.Replays{Replays: []wire.Replay{}}
 	for _, p := range list[:min(limit, len(list))] {
@@ -34,7 +34,7 @@ func (h *handler) showReplay(w http.ResponseWriter, r *http.Request, text, _ str
 		h.problem(w, r, errNoReplay)
 		return
 	}
-	p, err := h.engine.Replay(r.Context(), id)
+	p, err := h.engine.Dead.Replay(r.Context(), id)
 	if err != nil {
 		h.problem(w, r, err)
 		return
@@ -51,7 +51,7 @@ func (h *handler) cancelReplay(w http.ResponseWriter, r *http.Request, text, _ s
 	}
 	var p *job.Replay
 	if err == nil {
-		p, err = h.engine.CancelReplay(r.Context(), id, by)
+		p, err = h.engine.Dead.CancelReplay(r.Context(), id, by)
 	}
 	if err != nil {
 		h.problem(w, r, err)

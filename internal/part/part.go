@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/part/cron"
+	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/part/lock"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -16,14 +17,23 @@ type Engine struct {
 	*engine.Engine
 
 	Crons *cron.Crons
+	Dead  *deadset.Set
 	Locks *lock.Locks
 }
 
 // New makes an engine with all parts; see engine.New. What a part can be set is set
 // before the engine starts. opts.Parts are further ones, which are asked last.
 func New(s store.Store, clock engine.Clock, rnd func() uint64, log *slog.Logger, opts engine.Options) *Engine {
-	e := &Engine{Crons: &cron.Crons{}, Locks: &lock.Locks{}}
-	opts.Parts = append([]engine.Part{e.Locks, e.Crons}, opts.Parts...)
+	e := All()
+	opts.Parts = append(e.Parts(), opts.Parts...)
 	e.Engine = engine.New(s, clock, rnd, log, opts)
 	return e
 }
+
+// All are all parts, of an engine that is yet to be made.
+func All() *Engine {
+	return &Engine{Crons: &cron.Crons{}, Dead: &deadset.Set{}, Locks: &lock.Locks{}}
+}
+
+// Parts lists them in the order in which they are asked.
+func (e *Engine) Parts() []engine.Part { return []engine.Part{e.Dead, e.Locks, e.Crons} }

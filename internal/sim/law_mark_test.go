@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -56,7 +56,7 @@ func (w *world) markPrint() {
 		}
 		return "marked"
 	}
-	w.start(c, func() { _, err = w.e.Mark(w.ctx, print, engine.MarkEdit{Paused: &paused}, job.Actor{}) })
+	w.start(c, func() { _, err = w.e.Dead.Mark(w.ctx, print, deadset.MarkEdit{Paused: &paused}, job.Actor{}) })
 }
 
 func (b books) mark(print job.Fingerprint) job.Mark {

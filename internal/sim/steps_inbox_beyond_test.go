@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -90,7 +91,7 @@ func (w *world) editOne(j *job.Job) {
 		r.body, r.command = body, rule.Command{Verb: rule.Revive, Allow: j.Blocks}
 		r.text = "payload " + body + " of " + w.judge.name(j.ID) + ", which is dead"
 		w.operated(r, func() (engine.Verdict, error) {
-			return w.e.ReviveDead(w.ctx, j.ID, engine.ReplayDead{Payload: []byte(body), Allow: j.Blocks}, job.Actor{})
+			return w.e.Dead.Revive(w.ctx, j.ID, deadset.Revival{Payload: []byte(body), Allow: j.Blocks}, job.Actor{})
 		})
 		return
 	}

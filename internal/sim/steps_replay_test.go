@@ -48,7 +48,7 @@ func (w *world) runDead() {
 		}
 		return "begun"
 	}
-	w.start(c, func() { p, err = w.e.StartReplay(w.ctx, ask, nil) })
+	w.start(c, func() { p, err = w.e.Dead.StartReplay(w.ctx, ask, nil) })
 }
 
 func (w *world) cancelRun(id job.ID) {
@@ -67,5 +67,5 @@ func (w *world) cancelRun(id job.ID) {
 		w.judge.coverage.feature("a run cancelled")
 		return "cancelled"
 	}
-	w.start(c, func() { _, err = w.e.CancelReplay(w.ctx, id, job.Actor{}) })
+	w.start(c, func() { _, err = w.e.Dead.CancelReplay(w.ctx, id, job.Actor{}) })
 }

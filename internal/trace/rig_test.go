@@ -16,6 +16,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/mem"
 )
@@ -29,7 +30,7 @@ const (
 // spans that were made of its events.
 type rig struct {
 	*testing.T
-	*engine.Engine
+	*part.Engine
 	spans   *tracetest.InMemoryExporter
 	x       *Exporter
 	sampler sdk.Sampler
@@ -61,10 +62,10 @@ func (r *rig) Steady() job.Millis { return r.Wall() }
 func (r *rig) start() {
 	r.Helper()
 	r.x = newExporter(r.sampler, slog.New(slog.DiscardHandler), sdk.WithSyncer(r.spans))
-	r.Engine = engine.New(r.mem, r, r.rnd, slog.New(slog.DiscardHandler), engine.Options{
+	r.Engine = part.New(r.mem, r, r.rnd, slog.New(slog.DiscardHandler), engine.Options{
 		Server: rule.DefaultServer(), Reattach: 30 * job.Second, Traced: r.x.Traced(r.Context()),
 	})
-	if err := r.x.Listen(r.Engine); err != nil {
+	if err := r.x.Listen(r.Engine.Engine); err != nil {
 		r.Fatal(err)
 	}
 	if err := r.Start(r.Context()); err != nil {

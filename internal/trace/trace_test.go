@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/deadset"
 )
 
 var always = sdk.AlwaysSample()
@@ -147,7 +148,7 @@ func TestAReplayIsLinkedToTheRunThatDied(t *testing.T) {
 		id := r.put()
 		r.settle(r.take(), job.Died)
 		pass(time.Minute)
-		if _, err := r.ReviveDead(r.Context(), id, engine.ReplayDead{}, job.Actor{}); err != nil {
+		if _, err := r.Dead.Revive(r.Context(), id, deadset.Revival{}, job.Actor{}); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Second)

@@ -5,7 +5,7 @@ var deadFaults = []fault{
 	{
 		name: "replay-again-from-the-start", breaks: "retry.md 3",
 		does:  "a replay does not remember how far it came",
-		file:  "internal/engine/replay.go",
+		file:  "internal/part/deadset/replay.go",
 		old:   "\t\t\tp.Cursor = j.ID\n",
 		new:   "",
 		first: []suite{in("internal/sim", "TestSimulation")},
@@ -13,7 +13,7 @@ var deadFaults = []fault{
 	{
 		name: "replay-of-later-deaths", breaks: "retry.md 3",
 		does:  "a replay also touches what died after it began",
-		file:  "internal/engine/replay.go",
+		file:  "internal/part/deadset/replay.go",
 		old:   "if err != nil || !ok || j.DiedAt > p.Created {",
 		new:   "if err != nil || !ok {",
 		first: []suite{in(enginePkg, "TestAReplayTouchesWhatWasDeadWhenItBegan")},
@@ -21,7 +21,7 @@ var deadFaults = []fault{
 	{
 		name: "replay-ends-early", breaks: "retry.md 3",
 		does:  "a replay is over when its rate leaves no room for the last ones",
-		file:  "internal/engine/replay.go",
+		file:  "internal/part/deadset/replay.go",
 		old:   "if looked == len(list) && len(list) < replayMost && len(rest) == 0 {",
 		new:   "if len(list) < replayMost && len(rest) == 0 {",
 		first: []suite{in(enginePkg, "TestAReplayKeepsItsRateAndGoesOnAfterARestart")},
@@ -29,7 +29,7 @@ var deadFaults = []fault{
 	{
 		name: "replay-without-guard", breaks: "retry.md 3",
 		does:  "max_replays is not looked at",
-		file:  "internal/engine/replay.go",
+		file:  "internal/part/deadset/replay.go",
 		old:   "if p.MaxReplays > 0 && j.Replays >= p.MaxReplays {",
 		new:   "if false {",
 		first: []suite{in(enginePkg, "TestWhoWasReplayedTooOftenStaysDead")},
@@ -37,9 +37,9 @@ var deadFaults = []fault{
 	{
 		name: "replay-forgotten-at-start", breaks: "retry.md 3",
 		does:  "after a restart a replay waits for the time of the old clock",
-		file:  "internal/engine/replay.go",
-		old:   "\t\tp.At, p.Next = r.steady, r.steady\n\t\tif err := r.tx.Set(&p); err != nil {",
-		new:   "\t\tp.At, p.Next = r.steady, r.steady.Add(job.Hour)\n\t\tif err := r.tx.Set(&p); err != nil {",
+		file:  "internal/part/deadset/replay.go",
+		old:   "\t\tp.At, p.Next = tx.Moment().Steady, tx.Moment().Steady\n\t\tif err := tx.Store().Set(&p); err != nil {",
+		new:   "\t\tp.At, p.Next = tx.Moment().Steady, tx.Moment().Steady.Add(job.Hour)\n\t\tif err := tx.Store().Set(&p); err != nil {",
 		first: []suite{in(enginePkg, "TestAReplayKeepsItsRateAndGoesOnAfterARestart")},
 	},
 	{

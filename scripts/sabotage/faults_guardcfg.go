@@ -115,7 +115,7 @@ var simProtectionFaults = []fault{
 	{
 		name: "resume-lets-nobody-go", breaks: "retry.md 3, I1",
 		does:  "jobs that a pause held stay aside when it is over",
-		file:  "internal/engine/mark.go",
+		file:  "internal/part/deadset/mark.go",
 		old:   "\t\t\tif !m.Paused {\n",
 		new:   "\t\t\tif false {\n",
 		first: []suite{in("internal/sim", "TestSimulation")},

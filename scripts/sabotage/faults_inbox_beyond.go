@@ -7,8 +7,8 @@ var inboxBeyondFaults = []fault{
 		name: "retry-now-loses-its-place", breaks: "inbox.md, decision 1",
 		does:  "a message that is called up goes behind those that came after it",
 		file:  "internal/engine/inbox.go",
-		old:   "	return r.step(j, rule.Command{Verb: rule.Revive})",
-		new:   "	return r.step(j, rule.Command{Verb: rule.Revive, Place: job.PlaceBack})",
+		old:   "	return r.Step(j, rule.Command{Verb: rule.Revive})",
+		new:   "	return r.Step(j, rule.Command{Verb: rule.Revive, Place: job.PlaceBack})",
 		first: []suite{in("internal/sim", "TestSimulation")},
 	},
 	{
@@ -46,9 +46,9 @@ var inboxBeyondFaults = []fault{
 	{
 		name: "dead-edited-in-vain", breaks: "inbox.md, decision 10: edit; I8",
 		does:  "the new payload of a dead message takes the place of the old one, and is gone with it",
-		file:  "internal/engine/dead.go",
-		old:   "r.tx.PutPayload(eff.Job.Payload, ask.Payload); err != nil {",
-		new:   "r.tx.PutPayload(j.Payload, ask.Payload); err != nil {",
+		file:  "internal/part/deadset/dead.go",
+		old:   "tx.Store().PutPayload(eff.Job.Payload, ask.Payload); err != nil {",
+		new:   "tx.Store().PutPayload(j.Payload, ask.Payload); err != nil {",
 		first: []suite{in(enginePkg, "TestOneDeadJobIsReplayedWithAnEditedPayload")},
 	},
 }

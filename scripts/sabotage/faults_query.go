@@ -47,7 +47,7 @@ var queryFaults = []fault{
 	{
 		name: "run-by-payload-is-everybody", breaks: "retry.md 3",
 		does:  "a run whose filter chooses nobody takes all the dead",
-		file:  "internal/engine/replay.go",
+		file:  "internal/part/deadset/replay.go",
 		old:   "			ask.Select.IDs = []job.ID{{}} // nobody",
 		new:   "			ask.Select.IDs = nil // nobody",
 		first: []suite{in(enginePkg, "TestARunByPayloadsHasTheJobsItsJudgeChose")},
@@ -55,7 +55,7 @@ var queryFaults = []fault{
 	{
 		name: "run-by-payload-ends-early", breaks: "retry.md 3",
 		does:  "a run with many ids forgets those behind the first page, and takes everybody",
-		file:  "internal/engine/replay.go",
+		file:  "internal/part/deadset/replay.go",
 		old:   "			if len(rest) > 0 {\n				p.Select.IDs = rest",
 		new:   "			if len(rest) > 0 {\n				p.Select.IDs = rest[:0]",
 		first: []suite{in(enginePkg, "TestARunByPayloadsHasTheJobsItsJudgeChose")},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
@@ -73,7 +74,7 @@ func (d *Door) actOne(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Ac
 			_, err = d.engine.Resume(ctx, by, id)
 		case actRetry:
 			if a.AllowOutOfOrder {
-				_, err = d.engine.ReviveDead(ctx, id, engine.ReplayDead{Allow: true}, by)
+				_, err = d.engine.Dead.Revive(ctx, id, deadset.Revival{Allow: true}, by)
 			} else {
 				_, err = d.engine.RetryNow(ctx, by, id)
 			}

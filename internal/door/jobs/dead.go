@@ -12,6 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/jq"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -187,10 +188,10 @@ func readDeadQuery(path, raw string, paging []string) (*DeadQuery, error) {
 }
 
 // Find returns the rows of a page, in the order of the search.
-func (q *DeadQuery) Find(ctx context.Context, e *part.Engine, room engine.Room) (f Found[engine.Dead], err error) {
+func (q *DeadQuery) Find(ctx context.Context, e *part.Engine, room engine.Room) (f Found[deadset.Dead], err error) {
 	sieve, judge := judgeDead(&q.Select)
 	err = bounded(ctx, sieve, func(ctx context.Context) error {
-		f.Rows, f.More, err = e.DeadJobs(ctx, engine.DeadPage{
+		f.Rows, f.More, err = e.Dead.Jobs(ctx, deadset.Page{
 			Select: &q.Select, Judge: judge, From: q.filter.From, Desc: q.filter.Desc, Most: q.limit, Payload: true, Room: room,
 		})
 		return err
@@ -199,16 +200,16 @@ func (q *DeadQuery) Find(ctx context.Context, e *part.Engine, room engine.Room) 
 }
 
 // Each calls f for every job that the query chooses, by id.
-func (q *DeadQuery) Each(ctx context.Context, e *part.Engine, f func(engine.Dead) (more bool, err error)) error {
+func (q *DeadQuery) Each(ctx context.Context, e *part.Engine, f func(deadset.Dead) (more bool, err error)) error {
 	_, judge := judgeDead(&q.Select)
-	return e.EachDead(ctx, &q.Select, judge, f)
+	return e.Dead.Each(ctx, &q.Select, judge, f)
 }
 
 // PreviewRun tells what a run would do.
-func PreviewRun(ctx context.Context, e *part.Engine, s *job.Selection) (p engine.Preview, err error) {
+func PreviewRun(ctx context.Context, e *part.Engine, s *job.Selection) (p deadset.Preview, err error) {
 	sieve, judge := judgeDead(s)
 	err = bounded(ctx, sieve, func(ctx context.Context) error {
-		p, err = e.PreviewReplay(ctx, s, judge)
+		p, err = e.Dead.PreviewReplay(ctx, s, judge)
 		return err
 	})
 	return p, err
@@ -218,19 +219,19 @@ func PreviewRun(ctx context.Context, e *part.Engine, s *job.Selection) (p engine
 func StartRun(ctx context.Context, e *part.Engine, ask job.Replay) (p *job.Replay, err error) {
 	sieve, judge := judgeDead(&ask.Select)
 	err = bounded(ctx, sieve, func(ctx context.Context) error {
-		p, err = e.StartReplay(ctx, ask, judge)
+		p, err = e.Dead.StartReplay(ctx, ask, judge)
 		return err
 	})
 	return p, err
 }
 
 // AppendPage appends the answer to GET /dead with what Find returned.
-func (q *DeadQuery) AppendPage(b []byte, f Found[engine.Dead]) []byte {
-	return appendPage(b, `{"jobs":[`, &q.Query, f, AppendDead, func(d engine.Dead) string { return d.Job.ID.String() })
+func (q *DeadQuery) AppendPage(b []byte, f Found[deadset.Dead]) []byte {
+	return appendPage(b, `{"jobs":[`, &q.Query, f, AppendDead, func(d deadset.Dead) string { return d.Job.ID.String() })
 }
 
 // AppendDead appends a dead job with its payload and its latest error.
-func AppendDead(b []byte, d engine.Dead) []byte {
+func AppendDead(b []byte, d deadset.Dead) []byte {
 	b = members(b, d.Job, orNull(d.Payload))
 	b = word(b, `,"fingerprint":"`, d.Job.Print.String())
 	b = number(b, `,"died_at":`, int64(d.Job.DiedAt))
@@ -242,7 +243,7 @@ func AppendDead(b []byte, d engine.Dead) []byte {
 }
 
 // AppendDryRun appends what a run would do.
-func AppendDryRun(b []byte, p engine.Preview) []byte {
+func AppendDryRun(b []byte, p deadset.Preview) []byte {
 	b = number(b, `{"dry_run":true,"count":`, p.Count)
 	b = append(b, `,"sample":[`...)
 	for _, d := range p.Sample {

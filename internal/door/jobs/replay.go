@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -64,7 +64,7 @@ func runAsked(f *wire.DeadFilter, all bool, rate float64, ramp int64) (ask job.R
 }
 
 // OneAsked reads the body of POST /dead/{id}/replay.
-func OneAsked(w *wire.DeadOne) (ask engine.ReplayDead, err error) {
+func OneAsked(w *wire.DeadOne) (ask deadset.Revival, err error) {
 	if ask.Remaining, err = budget(w.Budget); err != nil {
 		return ask, err
 	}
@@ -100,16 +100,16 @@ func placeOf(text string) (job.Place, error) {
 }
 
 // MarkAsked reads the body of PATCH /dead/groups/{fingerprint}.
-func MarkAsked(w *wire.Mark) (engine.MarkEdit, error) {
+func MarkAsked(w *wire.Mark) (deadset.MarkEdit, error) {
 	switch {
 	case w.Fingerprint != "":
-		return engine.MarkEdit{}, refuse("fingerprint", "fingerprint is in the path and not in the body")
+		return deadset.MarkEdit{}, refuse("fingerprint", "fingerprint is in the path and not in the body")
 	case w.Muted == nil && w.Paused == nil && w.Note == nil:
-		return engine.MarkEdit{}, refuse("muted", "name what shall change: muted, paused or note")
+		return deadset.MarkEdit{}, refuse("muted", "name what shall change: muted, paused or note")
 	case w.Note != nil && len(*w.Note) > noteMax:
-		return engine.MarkEdit{}, refuse("note", "note is longer than "+strconv.Itoa(noteMax)+" bytes")
+		return deadset.MarkEdit{}, refuse("note", "note is longer than "+strconv.Itoa(noteMax)+" bytes")
 	}
-	return engine.MarkEdit{Muted: w.Muted, Paused: w.Paused, Note: w.Note}, nil
+	return deadset.MarkEdit{Muted: w.Muted, Paused: w.Paused, Note: w.Note}, nil
 }
 
 // MarkOf is the answer to it.
@@ -166,12 +166,12 @@ const (
 )
 
 // GroupsQuery reads the query of GET /dead/groups.
-func GroupsQuery(raw string) (q engine.GroupQuery, err error) {
+func GroupsQuery(raw string) (q deadset.GroupQuery, err error) {
 	values, err := Params(raw, "", "queue", "fingerprint", "muted", "sort", "limit", "offset")
 	if err != nil {
 		return q, err
 	}
-	q = engine.GroupQuery{Buckets: trendBuckets, Bucket: trendBucket, Most: pageDefault}
+	q = deadset.GroupQuery{Buckets: trendBuckets, Bucket: trendBucket, Most: pageDefault}
 	if values.Has("queue") {
 		if q.Queues, err = QueueNames(values.Get("queue")); err != nil {
 			return q, err
@@ -223,7 +223,7 @@ func whole(values url.Values, name string, usual, least, most int) (int, error) 
 const messageMax = 500
 
 // GroupOf is a group of the dead set as the wire tells it.
-func GroupOf(g *engine.DeadGroup) wire.DeadGroup {
+func GroupOf(g *deadset.Group) wire.DeadGroup {
 	w := wire.DeadGroup{
 		Fingerprint: g.Print.String(), Count: g.Count(), FirstSeen: int64(g.First), LastSeen: int64(g.Last),
 		Queues: g.Queues, Reason: g.Reason.String(), Sample: g.Sample.String(), Trend: g.Trend, Held: g.Held,

@@ -37,10 +37,7 @@ func (s *Crons) changeGroup(ctx context.Context, name string, by job.Actor, acti
 		}
 		return tx.Audit(by, action, name, int64(len(out.Entries)))
 	})
-	if err != nil { // out may still be written to
-		return Group{}, err
-	}
-	return out, nil
+	return engine.Answered(&out, err)
 }
 
 // changeEntry changes an entry that may not be there (nil), and returns it.
@@ -85,10 +82,7 @@ func (s *Crons) changeEntry(ctx context.Context, group, name string, by job.Acto
 		}
 		return tx.Audit(by, action, group+"/"+name, 1)
 	})
-	if err != nil { // out may still be written to
-		return nil, err
-	}
-	return out, nil
+	return engine.Answered(&out, err)
 }
 
 // upToDate does what an entry owes up to now, by the settings it has.

@@ -355,10 +355,7 @@ func (s *Crons) DeleteAll(ctx context.Context, by job.Actor) (n int, err error) 
 		}
 		return tx.Audit(by, "delete cron", "all groups", int64(n))
 	})
-	if err != nil { // n may still be written to
-		return 0, err
-	}
-	return n, nil
+	return engine.Answered(&n, err)
 }
 
 // DeleteEntry removes an entry. Its group stays, even without entries.

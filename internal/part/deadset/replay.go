@@ -1,9 +1,10 @@
-package engine
+package deadset
 
 import (
 	"context"
 	"fmt"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -28,17 +29,17 @@ type Preview struct {
 }
 
 // PreviewReplay counts what a selection chooses now, and shows some of it.
-func (e *Engine) PreviewReplay(ctx context.Context, s *job.Selection, judge Judge) (p Preview, err error) {
+func (set *Set) PreviewReplay(ctx context.Context, s *job.Selection, judge engine.Judge) (p Preview, err error) {
 	find := *s
-	now := e.Now()
+	now := set.engine.Now()
 	if find.DiedBefore == 0 || find.DiedBefore > now+1 {
 		find.DiedBefore = now + 1
 	}
 	p.at = now
-	if p.Sample, _, err = e.DeadJobs(ctx, DeadPage{Select: &find, Judge: judge, Most: samplesMost, Payload: true}); err != nil {
+	if p.Sample, _, err = set.Jobs(ctx, Page{Select: &find, Judge: judge, Most: samplesMost, Payload: true}); err != nil {
 		return p, err
 	}
-	err = e.eachDead(ctx, DeadPage{Select: &find, Judge: judge, Bare: true}, func(d Dead) (bool, error) {
+	err = set.eachDead(ctx, Page{Select: &find, Judge: judge, Bare: true}, func(d Dead) (bool, error) {
 		if p.Count++; judge != nil && p.Count <= judgedMost {
 			p.ids = append(p.ids, d.Job.ID)
 		}
@@ -54,8 +55,8 @@ func (e *Engine) PreviewReplay(ctx context.Context, s *job.Selection, judge Judg
 //
 // A judge looks at payloads before the run begins, for it must not run in the
 // committer; the run has the ids that it chose, and so there is a limit to them.
-func (e *Engine) StartReplay(ctx context.Context, ask job.Replay, judge Judge) (*job.Replay, error) {
-	p, err := e.PreviewReplay(ctx, &ask.Select, judge)
+func (set *Set) StartReplay(ctx context.Context, ask job.Replay, judge engine.Judge) (*job.Replay, error) {
+	p, err := set.PreviewReplay(ctx, &ask.Select, judge)
 	if err != nil {
 		return nil, err
 	}
@@ -70,29 +71,26 @@ func (e *Engine) StartReplay(ctx context.Context, ask job.Replay, judge Judge) (
 		}
 	}
 	var out *job.Replay
-	err = e.Do(ctx, 0, func(r *Tx) error {
-		if err := r.replayRoom(); err != nil {
+	err = set.engine.Do(ctx, 0, func(tx *engine.Tx) error {
+		if err := replayRoom(tx); err != nil {
 			return err
 		}
 		row := ask
-		row.ID, row.Created, row.Total = r.ids.Next(r.now), p.at, p.Count
-		row.At, row.Next = r.steady, r.steady
+		row.ID, row.Created, row.Total = tx.NewID(), p.at, p.Count
+		row.At, row.Next = tx.Moment().Steady, tx.Moment().Steady
 		row.Progress, row.Finished, row.Cursor = job.Running, 0, job.ID{}
 		out = &row
-		if err := r.Audit(row.By, row.Action.String(), row.ID.String(), row.Total); err != nil {
+		if err := tx.Audit(row.By, row.Action.String(), row.ID.String(), row.Total); err != nil {
 			return err
 		}
-		return r.tx.Set(&row)
+		return tx.Store().Set(&row)
 	})
-	if err != nil { // out may still be written to
-		return nil, err
-	}
-	return out, nil
+	return engine.Answered(&out, err)
 }
 
 // replayRoom makes room for one more replay, or refuses it.
-func (r *Tx) replayRoom() error {
-	rows, err := r.tx.Rows(job.Replays, "", replaysMax)
+func replayRoom(tx *engine.Tx) error {
+	rows, err := tx.Store().Rows(job.Replays, "", replaysMax)
 	if err != nil {
 		return err
 	}
@@ -103,7 +101,7 @@ func (r *Tx) replayRoom() error {
 			running++
 		case over > 0:
 			over--
-			if err := r.tx.Unset(job.Replays, row.Key()); err != nil {
+			if err := tx.Store().Unset(job.Replays, row.Key()); err != nil {
 				return err
 			}
 		}
@@ -115,8 +113,8 @@ func (r *Tx) replayRoom() error {
 }
 
 // Replays returns up to n runs, newest first, those before one if that is given.
-func (e *Engine) Replays(ctx context.Context, before job.ID, n int) (list []*job.Replay, err error) {
-	err = e.View(ctx, func(v store.Reader) error {
+func (set *Set) Replays(ctx context.Context, before job.ID, n int) (list []*job.Replay, err error) {
+	err = set.engine.View(ctx, func(v store.Reader) error {
 		rows, err := v.Rows(job.Replays, "", replaysMax)
 		for i := len(rows) - 1; i >= 0 && len(list) < n; i-- {
 			if p := rows[i].(*job.Replay); before.IsZero() || p.ID.Before(before) {
@@ -129,8 +127,8 @@ func (e *Engine) Replays(ctx context.Context, before job.ID, n int) (list []*job
 }
 
 // Replay returns one run, or NotFound.
-func (e *Engine) Replay(ctx context.Context, id job.ID) (p *job.Replay, err error) {
-	err = e.View(ctx, func(v store.Reader) error {
+func (set *Set) Replay(ctx context.Context, id job.ID) (p *job.Replay, err error) {
+	err = set.engine.View(ctx, func(v store.Reader) error {
 		p, err = replayOf(v, id)
 		return err
 	})
@@ -150,10 +148,10 @@ func replayOf(v store.Reader, id job.ID) (*job.Replay, error) {
 
 // CancelReplay ends a run; what it has done stays done. A finished one is
 // refused with WrongState.
-func (e *Engine) CancelReplay(ctx context.Context, id job.ID, by job.Actor) (*job.Replay, error) {
+func (set *Set) CancelReplay(ctx context.Context, id job.ID, by job.Actor) (*job.Replay, error) {
 	var out *job.Replay
-	err := e.Do(ctx, 0, func(r *Tx) error {
-		p, err := replayOf(r.tx, id)
+	err := set.engine.Do(ctx, 0, func(tx *engine.Tx) error {
+		p, err := replayOf(tx.Store(), id)
 		if err != nil {
 			return err
 		}
@@ -162,36 +160,33 @@ func (e *Engine) CancelReplay(ctx context.Context, id job.ID, by job.Actor) (*jo
 		}
 		end := *p
 		out = &end
-		return r.endReplay(&end, job.Cancelled, by)
+		return endReplay(tx, &end, job.Cancelled, by)
 	})
-	if err != nil { // out may still be written to
-		return nil, err
-	}
-	return out, nil
+	return engine.Answered(&out, err)
 }
 
 // endReplay writes a run that is over.
-func (r *Tx) endReplay(p *job.Replay, how job.Progress, by job.Actor) error {
-	p.Progress, p.Finished, p.At, p.Next = how, r.now, r.steady, r.steady.Add(replayKeep)
-	if err := r.Audit(by, p.Action.String()+" "+how.String(), p.ID.String(), p.Done); err != nil {
+func endReplay(tx *engine.Tx, p *job.Replay, how job.Progress, by job.Actor) error {
+	p.Progress, p.Finished, p.At, p.Next = how, tx.Moment().Now, tx.Moment().Steady, tx.Moment().Steady.Add(replayKeep)
+	if err := tx.Audit(by, p.Action.String()+" "+how.String(), p.ID.String(), p.Done); err != nil {
 		return err
 	}
-	return r.tx.Set(p)
+	return tx.Store().Set(p)
 }
 
 // advance is one step of a run: jobs and progress in one transaction, so a
 // crash undoes both or none. It does not wait for the disk: what a power cut
 // takes back it does again.
-func (r *Tx) advance(old *job.Replay) error {
+func advance(tx *engine.Tx, old *job.Replay) error {
 	if old.Progress != job.Running {
-		return r.tx.Unset(job.Replays, old.Key())
+		return tx.Store().Unset(job.Replays, old.Key())
 	}
 	p := *old
-	room, paced := rule.Pace(&p, r.steady, replayMost)
-	p.Paced, p.At = paced, r.steady
+	room, paced := rule.Pace(&p, tx.Moment().Steady, replayMost)
+	p.Paced, p.At = paced, tx.Moment().Steady
 	if room > 0 {
 		find, rest := nextIDs(&p)
-		list, err := r.tx.List(filterOf(find, p.Cursor, r.now), replayMost)
+		list, err := tx.Store().List(filterOf(find, p.Cursor, tx.Moment().Now), replayMost)
 		if err != nil {
 			return err
 		}
@@ -203,28 +198,30 @@ func (r *Tx) advance(old *job.Replay) error {
 			looked++
 			p.Cursor = j.ID
 			before := p.Done
-			if err := r.replayOne(&p, find, j); err != nil {
+			if err := replayOne(tx, &p, find, j); err != nil {
 				return err
 			}
 			room -= p.Done - before
 		}
 		if looked == len(list) && len(list) < replayMost && len(rest) == 0 {
 			p.Gone = max(0, p.Total-p.Done-p.Refused-p.Guarded-p.Conflict)
-			return r.endReplay(&p, job.Finished, p.By)
+			return endReplay(tx, &p, job.Finished, p.By)
 		}
 		if looked == len(list) {
 			if len(rest) > 0 {
 				p.Select.IDs = rest
 			}
 			// there may be many that are not selected: look on at once
-			p.Next = r.steady
-			r.ticked = true
-			return r.tx.Set(&p)
+			p.Next = tx.Moment().Steady
+			tx.More()
+			return tx.Store().Set(&p)
 		}
 	}
-	p.Next = rule.NextStep(&p, r.steady)
-	r.ticked = r.ticked || p.Next == r.steady
-	return r.tx.Set(&p)
+	p.Next = rule.NextStep(&p, tx.Moment().Steady)
+	if p.Next == tx.Moment().Steady {
+		tx.More()
+	}
+	return tx.Store().Set(&p)
 }
 
 // nextIDs is the selection of one step: of a run that has many ids the next
@@ -239,8 +236,8 @@ func nextIDs(p *job.Replay) (find *job.Selection, rest []job.ID) {
 }
 
 // replayOne does to one dead job what the run does, if it is selected.
-func (r *Tx) replayOne(p *job.Replay, find *job.Selection, j *job.Job) error {
-	ok, _, err := selected(r.tx, find, j)
+func replayOne(tx *engine.Tx, p *job.Replay, find *job.Selection, j *job.Job) error {
+	ok, _, err := selected(tx.Store(), find, j)
 	if err != nil || !ok || j.DiedAt > p.Created {
 		return err
 	}
@@ -252,9 +249,9 @@ func (r *Tx) replayOne(p *job.Replay, find *job.Selection, j *job.Job) error {
 		}
 		c = rule.Command{Verb: rule.Revive, Allow: p.Allow, Remaining: p.Remaining, Place: rule.ReplayPlace(p, j)}
 	}
-	_, err = r.step(j, c)
+	_, err = tx.Step(j, c)
 	switch {
-	case Fatal(err):
+	case engine.Fatal(err):
 		return err
 	case err != nil && job.KindOf(err) == job.Exists:
 		p.Conflict++
@@ -267,8 +264,8 @@ func (r *Tx) replayOne(p *job.Replay, find *job.Selection, j *job.Job) error {
 }
 
 // resumeReplays lets the runs of the last start go on, on the clock of this one.
-func (r *Tx) resumeReplays() error {
-	rows, err := r.tx.Rows(job.Replays, "", replaysMax)
+func resumeReplays(tx *engine.Tx) error {
+	rows, err := tx.Store().Rows(job.Replays, "", replaysMax)
 	if err != nil {
 		return err
 	}
@@ -277,8 +274,8 @@ func (r *Tx) resumeReplays() error {
 		if p.Progress != job.Running {
 			continue
 		}
-		p.At, p.Next = r.steady, r.steady
-		if err := r.tx.Set(&p); err != nil {
+		p.At, p.Next = tx.Moment().Steady, tx.Moment().Steady
+		if err := tx.Store().Set(&p); err != nil {
 			return err
 		}
 	}

@@ -1,10 +1,11 @@
-package engine
+package deadset
 
 import (
 	"cmp"
 	"context"
 	"slices"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -52,29 +53,29 @@ func latestFailure(v store.Reader, id job.ID) (*job.Failure, error) {
 // deadPage is how many dead jobs are looked at under one view of the store.
 const deadPage = 500
 
-// DeadPage is one look at the dead set.
-type DeadPage struct {
+// Page is one look at the dead set.
+type Page struct {
 	Select  *job.Selection
-	Judge   Judge  // nil = all
-	From    job.ID // exclusive; zero = from the end the order starts at
+	Judge   engine.Judge // nil = all
+	From    job.ID       // exclusive; zero = from the end the order starts at
 	Desc    bool
 	Most    int
 	Payload bool
-	Room    Room // for payloads; nil = as much as they need
-	Bare    bool // without failures, unless the selection depends on them
+	Room    engine.Room // for payloads; nil = as much as they need
+	Bare    bool        // without failures, unless the selection depends on them
 }
 
-// DeadJobs returns up to q.Most selected jobs, by id, and whether there are more.
-func (e *Engine) DeadJobs(ctx context.Context, q DeadPage) (out []Dead, more bool, err error) {
+// Jobs returns up to q.Most selected jobs, by id, and whether there are more.
+func (set *Set) Jobs(ctx context.Context, q Page) (out []Dead, more bool, err error) {
 	look, bytes := q, 0
 	look.Payload = q.Payload && q.Judge != nil // or when it is known whose
 	for more = true; more && err == nil; err = cmp.Or(err, ctx.Err()) {
 		var page []Dead
-		page, look.From, more, err = e.lookAtDead(ctx, look, q.Most+1-len(out))
+		page, look.From, more, err = set.lookAtDead(ctx, look, q.Most+1-len(out))
 		for i := 0; i < len(page) && err == nil; i++ {
 			size := page[i].bytes(&q)
-			if len(out) == q.Most || bytes > 0 && bytes+size > PageBytes {
-				return out, true, e.deadPayloads(&q, out)
+			if len(out) == q.Most || bytes > 0 && bytes+size > engine.PageBytes {
+				return out, true, set.deadPayloads(&q, out)
 			}
 			out, bytes = append(out, page[i]), bytes+size
 			if q.Room != nil {
@@ -85,11 +86,11 @@ func (e *Engine) DeadJobs(ctx context.Context, q DeadPage) (out []Dead, more boo
 	if err != nil {
 		return nil, false, err
 	}
-	return out, false, e.deadPayloads(&q, out)
+	return out, false, set.deadPayloads(&q, out)
 }
 
 // deadPayloads brings payloads into memory, unless they were judged and are there.
-func (e *Engine) deadPayloads(q *DeadPage, list []Dead) error {
+func (set *Set) deadPayloads(q *Page, list []Dead) error {
 	if !q.Payload || q.Judge != nil || len(list) == 0 {
 		return nil
 	}
@@ -97,7 +98,7 @@ func (e *Engine) deadPayloads(q *DeadPage, list []Dead) error {
 	for i := range list {
 		refs[i] = list[i].Job.Payload
 	}
-	bodies, err := e.bodies(refs...)
+	bodies, err := set.engine.Bodies(refs...)
 	for i := range bodies {
 		list[i].Payload = bodies[i]
 	}
@@ -105,7 +106,7 @@ func (e *Engine) deadPayloads(q *DeadPage, list []Dead) error {
 }
 
 // bytes is how much a row brings with it.
-func (d *Dead) bytes(q *DeadPage) (n int) {
+func (d *Dead) bytes(q *Page) (n int) {
 	if q.Payload {
 		n = int(d.Job.PayloadSize)
 	}
@@ -117,10 +118,10 @@ func (d *Dead) bytes(q *DeadPage) (n int) {
 
 // lookAtDead looks at a bounded number of dead jobs with a bounded size. from is
 // the last one it looked at.
-func (e *Engine) lookAtDead(ctx context.Context, q DeadPage, most int) (out []Dead, from job.ID, more bool, err error) {
+func (set *Set) lookAtDead(ctx context.Context, q Page, most int) (out []Dead, from job.ID, more bool, err error) {
 	from = q.From
 	bytes := 0
-	err = e.View(ctx, func(v store.Reader) error {
+	err = set.engine.View(ctx, func(v store.Reader) error {
 		f := filterOf(q.Select, q.From, v.Now())
 		f.Desc = q.Desc
 		list, err := v.List(f, deadPage)
@@ -140,7 +141,7 @@ func (e *Engine) lookAtDead(ctx context.Context, q DeadPage, most int) (out []De
 				return err
 			}
 			if d := (Dead{Job: j, Failure: failure}); ok {
-				if bytes += d.bytes(&q); len(out) > 0 && bytes > PageBytes {
+				if bytes += d.bytes(&q); len(out) > 0 && bytes > engine.PageBytes {
 					more = true
 					break
 				}
@@ -151,22 +152,22 @@ func (e *Engine) lookAtDead(ctx context.Context, q DeadPage, most int) (out []De
 		return nil
 	})
 	if err == nil && q.Judge != nil {
-		out, err = e.judgeDead(ctx, &q, out)
+		out, err = set.judgeDead(ctx, &q, out)
 		return out, from, more, err
 	}
 	if err == nil {
-		err = e.deadPayloads(&q, out)
+		err = set.deadPayloads(&q, out)
 	}
 	return out, from, more, err
 }
 
 // judgeDead leaves those whose payload is chosen.
-func (e *Engine) judgeDead(ctx context.Context, q *DeadPage, list []Dead) (out []Dead, err error) {
-	page, at := make([]Listed, len(list)), make(map[job.ID]Dead, len(list))
+func (set *Set) judgeDead(ctx context.Context, q *Page, list []Dead) (out []Dead, err error) {
+	page, at := make([]engine.Listed, len(list)), make(map[job.ID]Dead, len(list))
 	for i, d := range list {
-		page[i], at[d.Job.ID] = Listed{Job: d.Job}, d
+		page[i], at[d.Job.ID] = engine.Listed{Job: d.Job}, d
 	}
-	_, err = e.judged(ctx, &Search{Judge: q.Judge, Payload: q.Payload}, page, func(l Listed) (bool, error) {
+	_, err = set.engine.Judged(ctx, &engine.Search{Judge: q.Judge, Payload: q.Payload}, page, func(l engine.Listed) (bool, error) {
 		d := at[l.Job.ID]
 		d.Payload = l.Payload
 		out = append(out, d)
@@ -175,17 +176,17 @@ func (e *Engine) judgeDead(ctx context.Context, q *DeadPage, list []Dead) (out [
 	return out, err
 }
 
-// EachDead calls f for every selected job, by id, a page in memory at a time,
+// Each calls f for every selected job, by id, a page in memory at a time,
 // until it says that it has enough. What changes meanwhile may be seen or not.
-func (e *Engine) EachDead(ctx context.Context, s *job.Selection, judge Judge, f func(Dead) (more bool, err error)) error {
-	return e.eachDead(ctx, DeadPage{Select: s, Judge: judge, Payload: true}, f)
+func (set *Set) Each(ctx context.Context, s *job.Selection, judge engine.Judge, f func(Dead) (more bool, err error)) error {
+	return set.eachDead(ctx, Page{Select: s, Judge: judge, Payload: true}, f)
 }
 
-func (e *Engine) eachDead(ctx context.Context, q DeadPage, f func(Dead) (more bool, err error)) error {
+func (set *Set) eachDead(ctx context.Context, q Page, f func(Dead) (more bool, err error)) error {
 	for more := true; more; {
 		var page []Dead
 		var err error
-		if page, q.From, more, err = e.lookAtDead(ctx, q, deadPage); err != nil {
+		if page, q.From, more, err = set.lookAtDead(ctx, q, deadPage); err != nil {
 			return err
 		}
 		for _, d := range page {
@@ -200,16 +201,16 @@ func (e *Engine) eachDead(ctx context.Context, q DeadPage, f func(Dead) (more bo
 	return nil
 }
 
-// DeadJob returns one dead job with its payload. One that is not dead is
+// Job returns one dead job with its payload. One that is not dead is
 // refused with WrongState, one that is not there with NotFound.
-func (e *Engine) DeadJob(ctx context.Context, id job.ID) (d Dead, err error) {
-	err = e.View(ctx, func(v store.Reader) error {
+func (set *Set) Job(ctx context.Context, id job.ID) (d Dead, err error) {
+	err = set.engine.View(ctx, func(v store.Reader) error {
 		j, err := v.Get(id)
 		if err != nil {
 			return err
 		}
-		if !visible(v, j) {
-			return noJob(id)
+		if !engine.Visible(v, j) {
+			return engine.NoJob(id)
 		}
 		if j.State != job.Dead {
 			return notDead(j)
@@ -219,7 +220,7 @@ func (e *Engine) DeadJob(ctx context.Context, id job.ID) (d Dead, err error) {
 		return err
 	})
 	if err == nil {
-		d.Payload, err = store.Payload(e.store, d.Job.Payload)
+		d.Payload, err = set.engine.Payload(d.Job.Payload)
 	}
 	return d, err
 }
@@ -228,8 +229,8 @@ func notDead(j *job.Job) *job.Error {
 	return job.Errorf(job.WrongState, "job %s is %s, not dead", j.ID, j.State)
 }
 
-// DeadGroup is the dead jobs of one fingerprint, with what is known of it.
-type DeadGroup struct {
+// Group is the dead jobs of one fingerprint, with what is known of it.
+type Group struct {
 	store.Group
 	Mark    job.Mark     // blank if nobody said anything about it
 	Failure *job.Failure // of the sample; nil if it never failed
@@ -252,9 +253,9 @@ type GroupQuery struct {
 	Most    int
 }
 
-// DeadGroups returns a page of groups and how many there are in all.
-func (e *Engine) DeadGroups(ctx context.Context, q GroupQuery) (page []DeadGroup, all int, err error) {
-	err = e.View(ctx, func(v store.Reader) error {
+// Groups returns a page of groups and how many there are in all.
+func (set *Set) Groups(ctx context.Context, q GroupQuery) (page []Group, all int, err error) {
+	err = set.engine.View(ctx, func(v store.Reader) error {
 		edges := make([]job.Millis, q.Buckets)
 		for i := range edges {
 			edges[i] = v.Now() - q.Bucket*job.Millis(q.Buckets-i) + 1
@@ -263,9 +264,9 @@ func (e *Engine) DeadGroups(ctx context.Context, q GroupQuery) (page []DeadGroup
 		if err != nil {
 			return err
 		}
-		var list []DeadGroup
+		var list []Group
 		for _, g := range groups {
-			d := DeadGroup{Group: g, Mark: job.Mark{Print: g.Print}}
+			d := Group{Group: g, Mark: job.Mark{Print: g.Print}}
 			row, err := v.Row(job.Marks, g.Print.String())
 			if err != nil {
 				return err
@@ -277,7 +278,7 @@ func (e *Engine) DeadGroups(ctx context.Context, q GroupQuery) (page []DeadGroup
 				list = append(list, d)
 			}
 		}
-		slices.SortStableFunc(list, func(a, b DeadGroup) int {
+		slices.SortStableFunc(list, func(a, b Group) int {
 			if q.ByLast {
 				return cmp.Compare(b.Last, a.Last)
 			}
@@ -297,7 +298,7 @@ func (e *Engine) DeadGroups(ctx context.Context, q GroupQuery) (page []DeadGroup
 
 // keep reports whether a query asks for the group, and takes the queues off it
 // that are not asked for.
-func (d *DeadGroup) keep(q *GroupQuery) bool {
+func (d *Group) keep(q *GroupQuery) bool {
 	if len(q.Prints) > 0 && !slices.Contains(q.Prints, d.Print) || q.Muted != nil && *q.Muted != d.Mark.Muted {
 		return false
 	}
@@ -312,7 +313,7 @@ func (d *DeadGroup) keep(q *GroupQuery) bool {
 	return len(d.Queues) > 0
 }
 
-func (d *DeadGroup) look(v store.Reader) error {
+func (d *Group) look(v store.Reader) error {
 	j, err := v.Get(d.Sample)
 	if err != nil || j == nil {
 		return err
@@ -327,8 +328,8 @@ func (d *DeadGroup) look(v store.Reader) error {
 	return err
 }
 
-// ReplayDead replays one dead job.
-type ReplayDead struct {
+// Revival replays one dead job.
+type Revival struct {
 	Place      job.Place
 	Remaining  bool
 	Allow      bool
@@ -336,11 +337,11 @@ type ReplayDead struct {
 	Payload    []byte // a new one; nil = the old one
 }
 
-// ReviveDead brings one dead job back; its history stays.
-func (e *Engine) ReviveDead(ctx context.Context, id job.ID, ask ReplayDead, by job.Actor) (Verdict, error) {
-	var out Verdict
-	err := e.Do(ctx, len(ask.Payload), func(r *Tx) error {
-		j, err := r.deadJob(id)
+// Revive brings one dead job back; its history stays.
+func (set *Set) Revive(ctx context.Context, id job.ID, ask Revival, by job.Actor) (engine.Verdict, error) {
+	var out engine.Verdict
+	err := set.engine.Do(ctx, len(ask.Payload), func(tx *engine.Tx) error {
+		j, err := deadJob(tx, id)
 		if err != nil {
 			return err
 		}
@@ -351,55 +352,52 @@ func (e *Engine) ReviveDead(ctx context.Context, id job.ID, ask ReplayDead, by j
 		c.Place = rule.ReplayPlace(&job.Replay{Place: ask.Place}, j)
 		action := "replay"
 		if ask.Payload != nil {
-			if r.disk.low {
-				return errDiskLow
+			if tx.DiskLow() {
+				return engine.ErrDiskLow
 			}
 			action = "replay edited"
-			ref := r.ids.Next(r.now)
+			ref := tx.NewID()
 			c.Edit = func(j *job.Job) { j.Payload, j.PayloadSize = ref, uint32(len(ask.Payload)) }
 		}
-		eff, err := r.step(j, c)
+		eff, err := tx.Step(j, c)
 		if err != nil {
 			return err
 		}
 		if ask.Payload != nil {
-			if err := r.tx.PutPayload(eff.Job.Payload, ask.Payload); err != nil {
+			if err := tx.Store().PutPayload(eff.Job.Payload, ask.Payload); err != nil {
 				return err
 			}
 		}
-		if err := r.Audit(by, action, id.String(), 1); err != nil {
+		if err := tx.Audit(by, action, id.String(), 1); err != nil {
 			return err
 		}
-		out, err = verdictOf(eff, nil)
+		out, err = engine.VerdictOf(eff, nil)
 		return err
 	})
-	if err != nil { // out may still be written to
-		return Verdict{}, err
-	}
-	return out, nil
+	return engine.Answered(&out, err)
 }
 
-// DeleteDead removes one dead job.
-func (e *Engine) DeleteDead(ctx context.Context, id job.ID, by job.Actor) error {
-	return e.Do(ctx, 0, func(r *Tx) error {
-		j, err := r.deadJob(id)
+// Delete removes one dead job.
+func (set *Set) Delete(ctx context.Context, id job.ID, by job.Actor) error {
+	return set.engine.Do(ctx, 0, func(tx *engine.Tx) error {
+		j, err := deadJob(tx, id)
 		if err != nil {
 			return err
 		}
-		if _, err := r.step(j, rule.Command{Verb: rule.Purge}); err != nil {
+		if _, err := tx.Step(j, rule.Command{Verb: rule.Purge}); err != nil {
 			return err
 		}
-		return r.Audit(by, "delete", id.String(), 1)
+		return tx.Audit(by, "delete", id.String(), 1)
 	})
 }
 
-func (r *Tx) deadJob(id job.ID) (*job.Job, error) {
-	j, err := r.tx.Get(id)
+func deadJob(tx *engine.Tx, id job.ID) (*job.Job, error) {
+	j, err := tx.Store().Get(id)
 	switch {
 	case err != nil:
 		return nil, err
-	case j == nil || !visible(r.tx, j):
-		return nil, noJob(id)
+	case j == nil || !engine.Visible(tx.Store(), j):
+		return nil, engine.NoJob(id)
 	case j.State != job.Dead:
 		return nil, notDead(j)
 	}
