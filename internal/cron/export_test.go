@@ -18,3 +18,9 @@ func EndsGap(at job.Millis, zone *time.Location) bool {
 	_, after := time.UnixMilli(int64(at)).In(zone).Zone()
 	return after > before
 }
+
+// matches reports whether a time matches.
+func (e *Expression) matches(w wall) bool {
+	at, ok := e.after(w)
+	return ok && at == w
+}

@@ -127,12 +127,6 @@ func (e *Expression) clockBefore(s int) (int, bool) {
 func (e *Expression) firstClock() int { s, _ := e.clockAfter(0); return s }
 func (e *Expression) lastClock() int  { s, _ := e.clockBefore(day - 1); return s }
 
-// matches reports whether a time matches.
-func (e *Expression) matches(w wall) bool {
-	at, ok := e.after(w)
-	return ok && at == w
-}
-
 func mod(w wall) wall { return ((w % day) + day) % day }
 
 func date(w wall) (y, m, d int) {

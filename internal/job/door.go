@@ -1,7 +1,5 @@
 package job
 
-import "strings"
-
 // Door is the way a job came in (DESIGN, the doors). A door may have a retry
 // policy of its own and has idempotency keys of its own.
 type Door uint8
@@ -19,12 +17,3 @@ const (
 var doorNames = [Doors]string{"jobs", "grid", "inbox", "pipeline", "stream"}
 
 func (d Door) String() string { return nameOf(doorNames[:], uint8(d)) }
-
-// ParseDoor reads the name of a door.
-func ParseDoor(s string) (Door, error) {
-	at, ok := indexOf(doorNames[:], s)
-	if !ok {
-		return DoorJobs, Errorf(Invalid, "door %q: use one of %s", shorten(s), strings.Join(doorNames[:], ", "))
-	}
-	return Door(at), nil
-}

@@ -82,11 +82,6 @@ var onTimeoutNames = [onTimeoutEnd]string{"retry", "reschedule"}
 
 func (o OnTimeout) String() string { return nameOf(onTimeoutNames[:], uint8(o)) }
 
-// ParseOnTimeout reads the name of a choice.
-func ParseOnTimeout(s string) (OnTimeout, error) {
-	return parseName[OnTimeout]("on_timeout", onTimeoutNames[:], s)
-}
-
 // Collection is how the results of a session are collected.
 type Collection uint8
 
@@ -103,11 +98,6 @@ var collectionNames = [collectionEnd]string{"immediately", "after_submit", "late
 
 func (c Collection) String() string { return nameOf(collectionNames[:], uint8(c)) }
 
-// ParseCollection reads the name of a mode.
-func ParseCollection(s string) (Collection, error) {
-	return parseName[Collection]("collection", collectionNames[:], s)
-}
-
 // AutoCancel is which failed task cancels its whole session.
 type AutoCancel uint8
 
@@ -122,11 +112,6 @@ const (
 var autoCancelNames = [autoCancelEnd]string{"never", "libload", "always"}
 
 func (a AutoCancel) String() string { return nameOf(autoCancelNames[:], uint8(a)) }
-
-// ParseAutoCancel reads the name of a choice.
-func ParseAutoCancel(s string) (AutoCancel, error) {
-	return parseName[AutoCancel]("auto_cancel", autoCancelNames[:], s)
-}
 
 // LoadError is the error type of an engine that could not load what a task needs.
 const LoadError = "LoadError"

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/grid.md anew")
@@ -46,4 +47,14 @@ func TestTheOptionsAreDocumented(t *testing.T) {
 	} else if shown != b.String() {
 		t.Errorf("%s is stale; run: go test ./internal/door/grid -run TestTheOptionsAreDocumented -update", page)
 	}
+}
+
+// GridServer is the name of the option there; "" = it has none.
+func (o Option) GridServer() string {
+	for _, there := range spell.Originals {
+		if there.System == gridServer && there.Here == o.Name {
+			return there.Names[0]
+		}
+	}
+	return ""
 }

@@ -143,16 +143,6 @@ var Options = []Option{
 		at(func(q *job.Queue) *job.Millis { return &q.Grid.ClientTimeout })),
 }
 
-// GridServer is the name of the option there; "" = it has none.
-func (o Option) GridServer() string {
-	for _, there := range spell.Originals {
-		if there.System == gridServer && there.Here == o.Name {
-			return there.Names[0]
-		}
-	}
-	return ""
-}
-
 const gridServer = "GridServer"
 
 // setCollection also decides how long completed tasks stay: those that are not
