@@ -134,8 +134,9 @@ func (s *salvage) lose(format string, args ...any) {
 // there are, and the intact records of the logs.
 func (s *salvage) mendFiles() error {
 	list, content, err := s.soundList()
+	keeps := firstLog(content)
 	if err == nil {
-		err = s.write(list, content)
+		err = s.write(list, content) // which may change content, as writers of Pebble do
 	}
 	if err == nil {
 		err = s.mark("manifest", list)
@@ -150,7 +151,6 @@ func (s *salvage) mendFiles() error {
 	if err != nil {
 		return err
 	}
-	keeps := firstLog(content)
 	for _, known := range s.w.logs {
 		if name := fmt.Sprintf("%06d.log", known.number); known.end > 0 && known.number >= keeps && !slices.Contains(names, name) {
 			s.loseLog("%s is missing: %d bytes of the latest changes", name, known.end)
