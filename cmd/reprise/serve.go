@@ -37,11 +37,8 @@ and why.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SilenceUsage = true // from here on the command line is not what is wrong
 			server.Private()
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
-			// Once stopping, signals have their usual effect again: the second
-			// one ends the process.
-			context.AfterFunc(ctx, stop)
 
 			cfg, report, err := server.Load(cmd.Flags(), os.Environ(), os.ReadFile)
 			if err != nil {
@@ -60,6 +57,23 @@ and why.`,
 	server.AddFlags(cmd.Flags())
 	groupFlags(cmd)
 	return cmd
+}
+
+// untilSignal returns a context that the first SIGINT or SIGTERM ends. Before it does,
+// signals have their usual effect again: the second one ends the process.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+		case <-ctx.Done():
+		}
+		signal.Stop(signals)
+		end()
+	}()
+	return ctx, end
 }
 
 // onHangup sends on the channel at each SIGHUP, until the returned function is
