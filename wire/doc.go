@@ -8,3 +8,7 @@
 // there, 0 included. Readers ignore members they do not know, so a newer
 // server may add some.
 package wire
+
+// BodyBytesMax is how large the body of a request may be, and so the payload of
+// a job, where the server's setting body-max says nothing else.
+const BodyBytesMax = 64 << 20

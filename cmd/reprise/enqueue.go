@@ -26,7 +26,7 @@ import (
 const (
 	bulkJobsMax  = 500
 	bulkBytesMax = 8 << 20
-	payloadMax   = 64 << 20
+	payloadMax   = wire.BodyBytesMax
 )
 
 // enqueueFlags are the flags of "reprise enqueue".

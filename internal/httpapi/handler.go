@@ -36,7 +36,7 @@ type Options struct {
 	Log     *slog.Logger
 	Version string // our own, for GET /version
 
-	// BodyMax bounds the bytes of one request body: above it 413. 0 = 64 MiB.
+	// BodyMax bounds the bytes of one request body: above it 413. 0 = wire.BodyBytesMax.
 	BodyMax int64
 	// InflightMax bounds the bytes of all bodies that are being worked on
 	// (max_inflight_bytes): above it an enqueue gets 503, at twice as much
@@ -113,7 +113,7 @@ func New(o Options) http.Handler {
 		inboxes: o.Inboxes, began: time.Now(),
 	}
 	if h.bodyMax <= 0 {
-		h.bodyMax = 64 << 20
+		h.bodyMax = wire.BodyBytesMax
 	}
 	if h.inflightMax <= 0 {
 		h.inflightMax = 256 << 20

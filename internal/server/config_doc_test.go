@@ -162,7 +162,8 @@ the file does not name stay as they are; see [cron.md](cron.md).
 
 `+"`retry`"+` has the keys `+"`limit`, `max_age`, `place`, `curve`, `rules` and `loss_limit`"+`. It stands, from the most to the least
 specific, on a job, under `+"`types.NAME`"+` for the jobs of a type, under `+"`queues.NAME`"+`, under `+"`doors.jobs`"+` for all that came in over the
-jobs API, and on the server. Key by key the most specific that gives one wins; a curve and the rules are replaced whole.
+jobs API, and on the server. `+"`doors.grid`"+` is for the tasks of sessions and `+"`doors.inbox`"+` for the messages of inboxes: a session says its limits and its curve
+itself, an inbox its limit and its curve, so of these a door decides the rest, such as the rules. Key by key the most specific that gives one wins; a curve and the rules are replaced whole.
 [GET /jobs/{id}/explain](../PROTOCOL.md#get-jobsidexplain) tells what came of it for a job. What rules are is in
 [PROTOCOL.md](../PROTOCOL.md#rules).
 

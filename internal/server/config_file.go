@@ -109,14 +109,16 @@ func (l *loader) types() {
 	})
 }
 
-// doors reads the policies of doors, of which this version has one.
+// doors reads the policies of the doors that this version has.
 func (l *loader) doors() {
 	l.named(doorsPath, "doors", func(e entry) {
-		if e.key != job.DoorJobs.String() {
-			l.file.problem(e.line, join(doorsPath, e.key), "is no door of this version; it has %s", job.DoorJobs)
-			return
+		for _, door := range []job.Door{job.DoorJobs, job.DoorGrid, job.DoorInbox} {
+			if e.key == door.String() {
+				l.cfg.Doors[door] = l.policy(doorsPath, e)
+				return
+			}
 		}
-		l.cfg.Doors[job.DoorJobs] = l.policy(doorsPath, e)
+		l.file.problem(e.line, join(doorsPath, e.key), "is no door of this version; it has jobs, grid and inbox")
 	})
 }
 

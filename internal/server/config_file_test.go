@@ -280,9 +280,16 @@ types:
 doors:
   jobs:
     retry: {loss_limit: 5}
+  grid: {retry: {loss_limit: 6}}
+  inbox: {retry: {loss_limit: 7}}
 `)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for door, want := range map[job.Door]uint32{job.DoorGrid: 6, job.DoorInbox: 7} {
+		if r := cfg.Doors[door]; r == nil || r.LossLimit != job.LimitOf(want) {
+			t.Errorf("the policy of %s is %+v", door, r)
+		}
 	}
 	mail, door := cfg.Types["mail.send"], cfg.Doors[job.DoorJobs]
 	if mail == nil || mail.Limit != job.LimitOf(3) || len(*mail.Rules) != 1 || door == nil || door.LossLimit != job.LimitOf(5) || cfg.Types["quiet"] != nil {
@@ -311,12 +318,12 @@ func TestEverythingWrongWithTypesAndDoorsIsTold(t *testing.T) {
   c: {limit: 3}
   d: 7
 doors:
-  grid: {retry: {limit: 1}}
+  pipeline: {retry: {limit: 1}}
   jobs: {retry: {rules: [{do: dead}, {do: wait}]}}
 `)
 	for _, want := range []string{
 		":2: types.a*: the name must not contain '*'", ":3: types.b.retry.limit: ", ":3: types.b.retry.curve.cap: ",
-		":4: types.c.limit: unknown key", ":5: types.d: must have keys", ":7: doors.grid: is no door of this version; it has jobs",
+		":4: types.c.limit: unknown key", ":5: types.d: must have keys", ":7: doors.pipeline: is no door of this version; it has jobs, grid and inbox",
 		":8: doors.jobs.retry.rules[1].do: ",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // setting is one thing a person can decide about the server. Flags, the
@@ -194,7 +195,7 @@ var settings = []setting{
 	},
 
 	{
-		name: "body-max", yaml: "server.body_max", section: sectionLimits, def: "64MiB",
+		name: "body-max", yaml: "server.body_max", section: sectionLimits, def: showSize(wire.BodyBytesMax),
 		help:  "largest request body",
 		more:  "A larger one is refused. A compressed one counts as what it inflates to.",
 		field: of(size(1<<10, 2<<30), func(c *Config) *int64 { return &c.BodyBytesMax }),
@@ -326,13 +327,13 @@ var settings = []setting{
 	},
 
 	{
-		name: "default-retry-limit", section: sectionRetry, def: "25",
+		name: "default-retry-limit", section: sectionRetry, def: job.DefaultRetry().Limit.String(),
 		help:  "retries after the first attempt",
 		more:  "In the file: `retry.limit`. `none` = the first failure is fatal.",
 		field: of(limit, func(c *Config) *job.Limit { return &c.Retry.Limit }),
 	},
 	{
-		name: "default-backoff-exponent", section: sectionRetry, def: "4",
+		name: "default-backoff-exponent", section: sectionRetry, def: exponent.show(job.DefaultRetry().Curve.Exponent),
 		help: "exponent of the default polynomial backoff",
 		more: "In the file: `retry.curve`. The three `default-backoff-*` settings go together: all or none, " +
 			"counting flags, environment and the keys of a polynomial `retry.curve` in the file together. It may be negative. " +
@@ -340,13 +341,13 @@ var settings = []setting{
 		field: curveField(exponent, func(c *job.Curve) *float64 { return &c.Exponent }),
 	},
 	{
-		name: "default-backoff-base", section: sectionRetry, def: "15s",
+		name: "default-backoff-base", section: sectionRetry, def: job.DefaultRetry().Curve.Base.String(),
 		help:  "base of the default polynomial backoff",
 		more:  "Goes together with `default-backoff-exponent`.",
 		field: curveField(millis(0, job.MaxMillis), func(c *job.Curve) *job.Millis { return &c.Base }),
 	},
 	{
-		name: "default-backoff-jitter", section: sectionRetry, def: "30s",
+		name: "default-backoff-jitter", section: sectionRetry, def: job.DefaultRetry().Curve.Spread.String(),
 		help:  "jitter of the default polynomial backoff",
 		more:  "Goes together with `default-backoff-exponent`.",
 		field: curveField(millis(0, job.MaxMillis), func(c *job.Curve) *job.Millis { return &c.Spread }),

@@ -12,6 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/part/lock"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // courier delivers what an inbox holds: it takes turns of groups from the
@@ -319,15 +320,11 @@ func (c *courier) hand(ctx context.Context, t *engine.Turn, list []engine.Delive
 	results := c.sink.Deliver(ctx, b)
 	for i := range results {
 		if r := &results[i]; r.Outcome == job.Released && r.Delay == 0 && ctx.Err() == nil && c.inbox.Query.Interval == 0 {
-			r.Delay = tryLater
+			r.Delay = rule.DefaultServer().GraceDelay // it gave no time
 		}
 	}
 	return results
 }
-
-// tryLater is when a message is delivered again that the target gave back
-// without saying when.
-const tryLater = 6 * job.Second
 
 func released(n int) []connect.Result {
 	list := make([]connect.Result, n)

@@ -17,6 +17,22 @@ import (
 	"github.com/reprisehq/reprise/wire"
 )
 
+// What doors.inbox.retry of the configuration says holds where the inbox says nothing.
+func TestAnInboxFollowsThePolicyOfItsDoor(t *testing.T) {
+	const settings = byJSON + toHTTP + `"batch":{"query":{"pollInitialDelay":"PT1S","pollInterval":"PT1S"}}`
+	scenario(t, "", func(r *rig) {
+		r.stop()
+		r.rules.Doors[job.DoorInbox] = &job.Retry{Rules: &job.Rules{{When: job.When{ErrorTypes: []string{"Mismatch"}}, Do: job.DoDead}}}
+		r.start()
+		r.set("in", settings)
+		r.replies(failing("m"))
+		r.put("g/m")
+		r.until(60)
+		r.expect("a failure that the policy calls fatal", "1 m")
+		r.message("m", "blocking attempts 1 suppressed 0")
+	})
+}
+
 // TestTheTableOfTheSeed plays each case of the vectors through a whole door: one
 // message that never gets through.
 func TestTheTableOfTheSeed(t *testing.T) {

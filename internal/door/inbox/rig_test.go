@@ -26,6 +26,7 @@ type rig struct {
 	*Door
 	store *mem.Store
 	began time.Time
+	rules rule.Server
 
 	mu     sync.Mutex
 	reply  func(m *connect.Message) connect.Result // nil = OK
@@ -38,7 +39,7 @@ type rig struct {
 func scenario(t *testing.T, settings string, f func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{T: t, began: time.Now(), allow: func(*HTTP, bool) error { return nil }}
+		r := &rig{T: t, began: time.Now(), rules: rule.DefaultServer(), allow: func(*HTTP, bool) error { return nil }}
 		r.store = mem.Open(mem.Options{Now: engine.SystemClock().Wall, Rand: rand.New(rand.NewPCG(1, 2))})
 		r.start()
 		defer func() { r.stop() }()
@@ -51,7 +52,7 @@ func scenario(t *testing.T, settings string, f func(r *rig)) {
 
 func (r *rig) start(configured ...Named) {
 	r.Helper()
-	e := part.New(r.store, engine.SystemClock(), rand.Uint64, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
+	e := part.New(r.store, engine.SystemClock(), rand.Uint64, slog.New(slog.DiscardHandler), engine.Options{Server: r.rules})
 	if err := e.Start(r.Context()); err != nil {
 		r.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func (r *Reader) keys(n *engine.NewJob) {
 // foldMax bounds a payload that goes into an expression, and one that comes out.
 func (r *Reader) foldMax() int {
 	if r.FoldMax <= 0 {
-		return 64 << 20
+		return wire.BodyBytesMax
 	}
 	return int(min(r.FoldMax, 1<<31-1))
 }
