@@ -58,7 +58,7 @@ func (r *Tx) admitTags(list []NewJob, out []Added) error {
 // follow puts a task with a tag where it belongs: into line if it is the next of
 // its tag, else aside.
 func (r *Tx) follow(j *job.Job) error {
-	q, err := r.queue(j.Queue)
+	q, err := r.Queue(j.Queue)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (r *Tx) follow(j *job.Job) error {
 		}
 		t = &job.AffinityTag{Session: j.Queue, Tag: j.Affinity().Tag}
 	case !t.Head.IsZero() && t.Head != j.ID && q.Grid.AffinityWait > 0:
-		return r.park(j, rule.AffinityPark(j.Queue, t.Tag))
+		return r.Park(j, rule.AffinityPark(j.Queue, t.Tag))
 	}
 	return r.lead(q, t, j)
 }
@@ -227,7 +227,7 @@ func (r *Tx) nextOfTag(t *job.AffinityTag) error {
 		t.Head, t.Until = job.ID{}, 0
 		return r.tx.Set(t)
 	}
-	q, err := r.queue(t.Session)
+	q, err := r.Queue(t.Session)
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (r *Tx) restartAffinities() error {
 			if after = t.Key(); t.Until == 0 {
 				continue
 			}
-			q, err := r.queue(t.Session)
+			q, err := r.Queue(t.Session)
 			if err != nil {
 				return err
 			}
@@ -283,7 +283,7 @@ func (r *Tx) restartAffinities() error {
 // forgetTags forgets what a session knew of its tags.
 func (r *Tx) forgetTags(session string) (err error) {
 	var keys []string
-	if err := r.ofQueue(job.Affinities, session, func(row job.Row) { keys = append(keys, row.Key()) }); err != nil {
+	if err := r.OfQueue(job.Affinities, session, func(row job.Row) { keys = append(keys, row.Key()) }); err != nil {
 		return err
 	}
 	for _, key := range keys {

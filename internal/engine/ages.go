@@ -78,7 +78,7 @@ func (r *Tx) noteTurn(t *Tally, old, j *job.Job, eff *rule.Effect) {
 	if old.Group == "" || len(eff.Ended) == 0 && !eff.Late {
 		return
 	}
-	switch q, err := r.queue(old.Queue); {
+	switch q, err := r.Queue(old.Queue); {
 	case err != nil || !q.Turns:
 	case j.State == job.Done || eff.Gone == job.Done:
 		t.Turns.Ended++

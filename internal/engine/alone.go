@@ -57,7 +57,7 @@ func (r *Tx) filled(h *holder, j *job.Job) {
 			r.emptied = maps.Clone(r.emptied)
 			delete(r.emptied, queue)
 			r.fed = r.fed || d.holder != h // it goes on
-		} else if queue == j.Queue && r.guarded(queue) { // there may be no room for what it is emptied for
+		} else if queue == j.Queue && r.e.parts.limited(r, queue) { // there may be no room for what it is emptied for
 			r.fed = true
 		}
 	}
@@ -77,7 +77,9 @@ func (r *Tx) emptiedBy(worker string) {
 func (r *Tx) seeker(h *holder) (rule.Seeker, error) {
 	s := rule.Seeker{
 		Holder: h.name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.opts.Properties,
-		Room: r.roomOf(),
+	}
+	if r.e.parts.limited(r, "") {
+		s.Room = func(queue string) rule.Room { return r.e.parts.room(r, queue) }
 	}
 	if h.kind != job.Unary {
 		return s, nil

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -36,6 +38,69 @@ func (r *Tx) Store() store.Tx { return r.tx }
 // place for each.
 func (r *Tx) Put(list []NewJob, plan *FoldPlan, out []Added) error {
 	return r.put(list, nil, plan, out)
+}
+
+// Now is the date of the transaction, Steady its time on the steady clock.
+func (r *Tx) Now() job.Millis { return r.now }
+
+// Steady is described at Now.
+func (r *Tx) Steady() job.Millis { return r.steady }
+
+// Moment is both.
+func (r *Tx) Moment() rule.Moment { return rule.Moment{Now: r.now, Steady: r.steady} }
+
+// Wake has all holders look at a queue again: something may have become ready.
+func (r *Tx) Wake(queue string) { r.woken[queue] = true }
+
+// Moved has holders be served once more in this transaction.
+func (r *Tx) Moved() { r.moved = true }
+
+// Park takes a job out of its line under a label, or back into it if that is "".
+func (r *Tx) Park(j *job.Job, label string) error {
+	_, err := r.Step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) { n.Park = label }})
+	return err
+}
+
+// KnowQueue notes, in Load, that a queue exists which has neither jobs nor settings.
+func (e *Engine) KnowQueue(name string) { e.core.queues[name] = true }
+
+// EachRow calls f for every row of a table, by key; f may change it.
+func EachRow[R job.Row](v store.Reader, t job.Table, f func(R) error) error {
+	for after := ""; ; {
+		rows, err := v.Rows(t, after, tickMax)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			after = row.Key()
+			if err := f(row.(R)); err != nil {
+				return err
+			}
+		}
+		if len(rows) < tickMax {
+			return nil
+		}
+	}
+}
+
+// OfQueue calls f for every row of a queue and its groups.
+func (r *Tx) OfQueue(t job.Table, queue string, f func(job.Row)) error {
+	prefix := job.GateKey(queue, "")
+	for after := queue; ; {
+		rows, err := r.tx.Rows(t, after, tickMax)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if after = row.Key(); !strings.HasPrefix(after, prefix) { // they stand together
+				return nil
+			}
+			f(row)
+		}
+		if len(rows) < tickMax {
+			return nil
+		}
+	}
 }
 
 // More has the next transaction follow at once: the clock left work behind.

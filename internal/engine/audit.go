@@ -119,7 +119,7 @@ type QueueChanges func(from, to *job.Queue) []job.Change
 func (r *Tx) auditQueue(by job.Actor, from, to *job.Queue) error {
 	if from.Paused != to.Paused {
 		action := map[bool]string{true: "pause", false: "resume"}[to.Paused]
-		if err := r.Audit(by, action, subjectOf(to.Name, ""), 0); err != nil {
+		if err := r.Audit(by, action, SubjectOf(to.Name, ""), 0); err != nil {
 			return err
 		}
 	}
@@ -127,23 +127,23 @@ func (r *Tx) auditQueue(by job.Actor, from, to *job.Queue) error {
 		return nil
 	}
 	if changes := r.e.opts.Changes(from, to); changes != nil {
-		return r.Audit(by, "set", subjectOf(to.Name, ""), 0, changes...)
+		return r.Audit(by, "set", SubjectOf(to.Name, ""), 0, changes...)
 	}
 	return nil
 }
 
-// auditHold notes a hold that was set, or ended, if it was.
-func (r *Tx) auditHold(by job.Actor, action, queue, group string, from, to job.Millis) error {
+// AuditHold notes a hold that was set, or ended, if it was.
+func (r *Tx) AuditHold(by job.Actor, action, queue, group string, from, to job.Millis) error {
 	if from == to {
 		return nil
 	}
-	return r.Audit(by, action, subjectOf(queue, group), 0, job.Change{
+	return r.Audit(by, action, SubjectOf(queue, group), 0, job.Change{
 		Field: "hold_until", From: strconv.FormatInt(int64(from), 10), To: strconv.FormatInt(int64(to), 10),
 	})
 }
 
-// subjectOf names a queue (group "") or a group in the audit log.
-func subjectOf(queue, group string) string {
+// SubjectOf names a queue (group "") or a group in the audit log.
+func SubjectOf(queue, group string) string {
 	if group == "" {
 		return "queue " + queue
 	}

@@ -75,22 +75,22 @@ func TestEveryActionOfAnOperatorIsAudited(t *testing.T) { // retry.md section 3
 		log.told() // what was refused
 
 		for _, c := range []struct{ group, subject string }{{"", "queue q"}, {"g", "group g of queue q"}} {
-			end, err := r.Hold(ctx, "q", c.group, r.Now()+job.Minute, ann)
+			end, err := r.part.Guard.Hold(ctx, "q", c.group, r.Now()+job.Minute, ann)
 			must(err)
 			log.told(fmt.Sprintf("ann hold %s 0 hold_until:0>%d", c.subject, end))
-			_, err = r.Hold(ctx, "q", c.group, r.Now()+job.Second, ann) // the longer one stays
+			_, err = r.part.Guard.Hold(ctx, "q", c.group, r.Now()+job.Second, ann) // the longer one stays
 			must(err)
 			log.told()
-			must(r.Release(ctx, "q", c.group, ann))
+			must(r.part.Guard.Release(ctx, "q", c.group, ann))
 			log.told(fmt.Sprintf("ann release %s 0 hold_until:%d>0", c.subject, end))
-			must(r.Release(ctx, "q", c.group, ann))
+			must(r.part.Guard.Release(ctx, "q", c.group, ann))
 			log.told()
 
-			must(r.ForceBreaker(ctx, "q", c.group, job.BreakerOpen, ann))
-			must(r.ForceBreaker(ctx, "q", c.group, job.BreakerOpen, ann))
-			must(r.ForceBreaker(ctx, "q", c.group, job.BreakerClosed, ann))
-			must(r.ReleaseBreaker(ctx, "q", c.group, ann))
-			must(r.ReleaseBreaker(ctx, "q", c.group, ann))
+			must(r.part.Guard.ForceBreaker(ctx, "q", c.group, job.BreakerOpen, ann))
+			must(r.part.Guard.ForceBreaker(ctx, "q", c.group, job.BreakerOpen, ann))
+			must(r.part.Guard.ForceBreaker(ctx, "q", c.group, job.BreakerClosed, ann))
+			must(r.part.Guard.ReleaseBreaker(ctx, "q", c.group, ann))
+			must(r.part.Guard.ReleaseBreaker(ctx, "q", c.group, ann))
 			log.told("ann breaker open "+c.subject+" 0", "ann breaker closed "+c.subject+" 0", "ann breaker auto "+c.subject+" 0")
 		}
 

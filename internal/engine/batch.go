@@ -26,8 +26,6 @@ type committer struct {
 	watch      watch
 	disk       disk
 	stats      Stats
-	protection protection
-	budgets    budgets
 	paces      paces
 	preemptAt  job.Millis
 	clients    clients
@@ -120,9 +118,8 @@ type Tx struct {
 	seq     block
 	watch   watch
 	disk    disk
-	guard   guard
+	aside   int // jobs that left their lines because a part put them aside
 
-	spending  spending
 	listening listening
 
 	sessions map[string]*job.Session // as they shall be
@@ -241,10 +238,10 @@ func (r *Tx) all(b *batch) error {
 	if err := r.keepTags(); err != nil {
 		return err
 	}
-	if err := r.duty(dutyOther, r.lookAhead); err != nil {
+	if err := r.duty(dutyOther, func() error { return r.e.parts.at(r, served) }); err != nil {
 		return err
 	}
-	if err := r.keepBudgets(); err != nil {
+	if err := r.e.parts.at(r, keeps); err != nil {
 		return err
 	}
 	if err := r.keepSessions(); err != nil {
@@ -265,7 +262,7 @@ func (r *Tx) upkeep() error {
 	if err := r.straggle(); err != nil {
 		return err
 	}
-	if err := r.returnBudgeted(); err != nil {
+	if err := r.e.parts.at(r, upkeeps); err != nil {
 		return err
 	}
 	return r.tellDependents()
@@ -349,7 +346,7 @@ func (r *Tx) reset(e *Engine, tx store.Tx) {
 		old.bytes = map[*holder]int{}
 		old.joined, old.left = map[string]*holder{}, map[*holder]bool{}
 		old.granted, old.offers = map[job.ID]int{}, map[offerKey]*offer{}
-		old.hooks = hooks{rand: r.uniform, seq: r.NextSeq, paused: r.paused, kept: r.keptDone}
+		old.hooks = hooks{rand: r.Uniform, seq: r.NextSeq, paused: r.paused, kept: r.keptDone}
 	}
 	if old.gifts == nil { // those of the run before are on their way
 		old.gifts = *e.gifts.Get().(*[]gift)
@@ -422,8 +419,6 @@ func (r *Tx) publish() {
 	}
 	c.rosterUsed, c.preemptAt, c.over = false, r.preemptAt, r.over
 	r.publishPaces()
-	c.protection.publish(&r.guard)
-	c.budgets.publish(&r.spending)
 	c.clients.publish(&r.listening)
 	c.stats.add(r.stats)
 	c.stats.Batches++
@@ -462,8 +457,8 @@ func (r *Tx) NextSeq() int64 {
 	return n
 }
 
-// queue returns the settings of a queue.
-func (r *Tx) queue(name string) (*job.Queue, error) {
+// Queue returns the settings of a queue.
+func (r *Tx) Queue(name string) (*job.Queue, error) {
 	if r.lastQ != nil && r.lastQ.Name == name {
 		return r.lastQ, nil
 	}
@@ -482,7 +477,7 @@ func (r *Tx) queue(name string) (*job.Queue, error) {
 	return q, nil
 }
 
-func (r *Tx) gate(queue, group string) (*job.Gate, error) {
+func (r *Tx) Gate(queue, group string) (*job.Gate, error) {
 	row, err := r.tx.Row(job.Gates, job.GateKey(queue, group))
 	if err != nil {
 		return nil, err
@@ -495,7 +490,7 @@ func (r *Tx) gate(queue, group string) (*job.Gate, error) {
 
 // view collects what a step on the job may look at.
 func (r *Tx) view(j *job.Job, queue, group string) (rule.View, error) {
-	q, err := r.queue(queue)
+	q, err := r.Queue(queue)
 	if err != nil {
 		return rule.View{}, err
 	}
@@ -514,7 +509,7 @@ func (r *Tx) view(j *job.Job, queue, group string) (rule.View, error) {
 	if j == nil || group == "" && q.Protection.Fair == nil { // a newcomer asks for no gate
 		return v, nil
 	}
-	if v.Gate, err = r.gate(queue, group); err != nil {
+	if v.Gate, err = r.Gate(queue, group); err != nil {
 		return v, err
 	}
 	if group == "" {
@@ -546,8 +541,8 @@ func (r *Tx) keptDone(queue string) (jobs int64, queues int) {
 	return r.tx.Depth(queue).States[job.Done], queues
 }
 
-// uniform draws from [0, 1).
-func (r *Tx) uniform() float64 { return float64(r.e.rnd()>>11) / (1 << 53) }
+// Uniform draws from [0, 1).
+func (r *Tx) Uniform() float64 { return float64(r.e.rnd()>>11) / (1 << 53) }
 
 // Step applies a command to a job and writes the effect.
 func (r *Tx) Step(j *job.Job, c rule.Command) (rule.Effect, error) {
@@ -569,7 +564,7 @@ func (r *Tx) Step(j *job.Job, c rule.Command) (rule.Effect, error) {
 			return eff, err
 		}
 	}
-	if err := r.countRuns(j, c.Verb, eff); err != nil {
+	if err := r.e.parts.stepped(r, &c, j, &eff); err != nil {
 		return eff, err
 	}
 	if eff.Cut {
@@ -601,10 +596,8 @@ func (r *Tx) write(old *job.Job, eff rule.Effect) error {
 	if err := r.tx.Write(old, j); err != nil {
 		return err
 	}
-	if old.Budgets() != nil || j.Budgets() != nil {
-		if err := r.bill(old, j); err != nil {
-			return err
-		}
+	if err := r.e.parts.wrote(r, old, j); err != nil {
+		return err
 	}
 	if old != nil && old.Door == job.DoorGrid || j != nil && j.Door == job.DoorGrid {
 		r.shared(old, j)
@@ -613,7 +606,7 @@ func (r *Tx) write(old *job.Job, eff rule.Effect) error {
 		}
 	}
 	if eff.Gate != nil {
-		if err := r.setGate(eff.Gate); err != nil {
+		if err := r.SetGate(eff.Gate); err != nil {
 			return err
 		}
 	}
@@ -649,8 +642,8 @@ func (r *Tx) wake(old, j *job.Job) {
 	}
 }
 
-// setGate writes the row of a group, if there is anything to remember.
-func (r *Tx) setGate(g *job.Gate) error {
+// SetGate writes the row of a group, if there is anything to remember.
+func (r *Tx) SetGate(g *job.Gate) error {
 	if g.Blank() {
 		return r.tx.Unset(job.Gates, g.Key())
 	}
@@ -659,7 +652,7 @@ func (r *Tx) setGate(g *job.Gate) error {
 
 // sweepGate forgets the row of a group that has no members any more.
 func (r *Tx) sweepGate(queue, group string) error {
-	g, err := r.gate(queue, group)
+	g, err := r.Gate(queue, group)
 	if err != nil || g.Blank() || g.Hold > 0 || g.Park != "" || g.Paused {
 		return err
 	}

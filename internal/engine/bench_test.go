@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/embedded"
@@ -26,7 +27,7 @@ func BenchmarkLife(b *testing.B) {
 		b.Fatal(err)
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
-	e := engine.New(st, clock, rnd.Uint64, slog.Default(), engine.Options{Server: rule.DefaultServer()})
+	e := part.New(st, clock, rnd.Uint64, slog.Default(), engine.Options{Server: rule.DefaultServer()}).Engine
 	if err := e.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func BenchmarkPutSingle(b *testing.B) {
 	var mu sync.Mutex
 	src := rand.New(rand.NewPCG(1, 2))
 	rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
-	e := engine.New(st, clock, rnd, slog.Default(), engine.Options{Server: rule.DefaultServer()})
+	e := part.New(st, clock, rnd, slog.Default(), engine.Options{Server: rule.DefaultServer()}).Engine
 	if err := e.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func benchTake(b *testing.B, grouped bool, edit func(*job.Queue)) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e := engine.New(st, clock, rand.New(rand.NewPCG(1, 2)).Uint64, slog.Default(), engine.Options{Server: rule.DefaultServer()})
+	e := part.New(st, clock, rand.New(rand.NewPCG(1, 2)).Uint64, slog.Default(), engine.Options{Server: rule.DefaultServer()}).Engine
 	if err := e.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}

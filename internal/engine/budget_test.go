@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/budget"
 	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -26,13 +27,13 @@ func costs(list ...any) func(*engine.NewJob) {
 	}
 }
 
-func (r *rig) budget(key string, allocation int64, edits ...func(*job.Budget)) engine.BudgetState {
+func (r *rig) budget(key string, allocation int64, edits ...func(*job.Budget)) budget.State {
 	r.Helper()
 	b := job.Budget{Name: key, Allocation: allocation}
 	for _, edit := range edits {
 		edit(&b)
 	}
-	s, err := r.SetBudget(r.Context(), b, job.Actor{})
+	s, err := r.part.Budgets.Set(r.Context(), b, job.Actor{})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -44,9 +45,9 @@ func every(span job.Millis, burst int64) func(*job.Budget) {
 	return func(b *job.Budget) { b.Strategy, b.Duration, b.Burst = job.TimeBased, span, burst }
 }
 
-func (r *rig) state(key string) engine.BudgetState {
+func (r *rig) state(key string) budget.State {
 	r.Helper()
-	s, err := r.Budget(r.Context(), key)
+	s, err := r.part.Budgets.Get(r.Context(), key)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -361,23 +362,23 @@ func TestRefusalsOfBudgetsChangeNothing(t *testing.T) {
 		}
 		refused("unknown", put(costs("x", 1)), job.Unprocessable, "budget 'x' does not exist")
 		refused("above", put(costs("k", 3)), job.Unprocessable, "the cost 3 is above the capacity 2 of budget 'k'")
-		if _, err := r.Budget(r.Context(), "new"); job.KindOf(err) != job.NotFound {
+		if _, err := r.part.Budgets.Get(r.Context(), "new"); job.KindOf(err) != job.NotFound {
 			r.Errorf("a refused call made a budget: %v", err)
 		}
 		if n, _ := r.Count(r.Context(), all); n != 0 {
 			r.Errorf("a refused call took %d jobs in", n)
 		}
-		_, err := r.AddBudget(r.Context(), job.Budget{Name: "k", Allocation: 1}, job.Actor{})
+		_, err := r.part.Budgets.Add(r.Context(), job.Budget{Name: "k", Allocation: 1}, job.Actor{})
 		refused("there", err, job.Exists, "budget 'k' already exists")
-		_, err = r.PatchBudget(r.Context(), "x", job.Actor{}, func(*job.Budget) {})
+		_, err = r.part.Budgets.Patch(r.Context(), "x", job.Actor{}, func(*job.Budget) {})
 		refused("not there", err, job.NotFound, "budget 'x' not found")
-		_, err = r.SetBudget(r.Context(), job.Budget{Name: "k", Allocation: 0}, job.Actor{})
+		_, err = r.part.Budgets.Set(r.Context(), job.Budget{Name: "k", Allocation: 0}, job.Actor{})
 		refused("nothing", err, job.Unprocessable, "allocation must be between 1 and 1000000")
-		refused("delete", r.DeleteBudget(r.Context(), "x", job.Actor{}), job.NotFound, "not found")
+		refused("delete", r.part.Budgets.Delete(r.Context(), "x", job.Actor{}), job.NotFound, "not found")
 		if err := put(costs("k", 1)); err != nil {
 			r.Fatal(err)
 		}
-		refused("delete", r.DeleteBudget(r.Context(), "k", job.Actor{}), job.Exists, "referred to by unfinished jobs (1)")
+		refused("delete", r.part.Budgets.Delete(r.Context(), "k", job.Actor{}), job.Exists, "referred to by unfinished jobs (1)")
 		if _, err := r.Reset(r.Context()); err != nil || r.rows(job.Budgets) != 0 {
 			r.Errorf("after a reset there are %d budgets, %v", r.rows(job.Budgets), err)
 		}
@@ -393,7 +394,7 @@ func TestABudgetIsEnoughForItsJobs(t *testing.T) {
 		r.put("q", "large", costs("k", 4, "t", 7))
 		shrink := func(key string, edit func(*job.Budget), text string) {
 			r.Helper()
-			_, err := r.PatchBudget(r.Context(), key, job.Actor{}, edit)
+			_, err := r.part.Budgets.Patch(r.Context(), key, job.Actor{}, edit)
 			if (err == nil) != (text == "") || err != nil && (job.KindOf(err) != job.Unprocessable || !strings.Contains(err.Error(), text)) {
 				r.Errorf("%v, want %q", err, text)
 			}
@@ -404,7 +405,7 @@ func TestABudgetIsEnoughForItsJobs(t *testing.T) {
 		shrink("t", func(b *job.Budget) { b.Burst = 0 }, "budget 't' cannot have a capacity of 2: job ")
 		shrink("t", units(1), "")
 		shrink("k", units(4), "")
-		if _, err := r.SetBudget(r.Context(), job.Budget{Name: "k", Allocation: 1}, job.Actor{}); job.KindOf(err) != job.Unprocessable {
+		if _, err := r.part.Budgets.Set(r.Context(), job.Budget{Name: "k", Allocation: 1}, job.Actor{}); job.KindOf(err) != job.Unprocessable {
 			r.Errorf("replaced: %v", err)
 		}
 		w.gets("small")
@@ -422,23 +423,23 @@ func TestABudgetThatIsMadeAgainIsEnoughForItsJobs(t *testing.T) {
 		ctx := r.Context()
 		r.budget("k", 5)
 		r.dies("q", job.Failure{Type: "T"}, []string{"dead"}, costs("k", 4))
-		if err := r.DeleteBudget(ctx, "k", job.Actor{}); err != nil {
+		if err := r.part.Budgets.Delete(ctx, "k", job.Actor{}); err != nil {
 			t.Fatal(err)
 		}
 		r.operate("dead", revive)
 		small := job.Budget{Name: "k", Allocation: 3}
-		for name, make := range map[string]func(context.Context, job.Budget, job.Actor) (engine.BudgetState, error){"added": r.AddBudget, "set": r.SetBudget} {
+		for name, make := range map[string]func(context.Context, job.Budget, job.Actor) (budget.State, error){"added": r.part.Budgets.Add, "set": r.part.Budgets.Set} {
 			if _, err := make(ctx, small, job.Actor{}); job.KindOf(err) != job.Unprocessable || !strings.Contains(err.Error(), "capacity of 3: job "+r.ids["dead"].String()+" costs 4") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if list, err := r.Budgets(ctx); err != nil || len(list) != 0 {
+		if list, err := r.part.Budgets.List(ctx); err != nil || len(list) != 0 {
 			t.Errorf("a refused budget is there: %+v, %v", list, err)
 		}
-		_, err := r.PatchBudget(ctx, "k", job.Actor{}, func(b *job.Budget) { b.Allocation = 3 })
+		_, err := r.part.Budgets.Patch(ctx, "k", job.Actor{}, func(b *job.Budget) { b.Allocation = 3 })
 		r.isRefused(job.NotFound, err)
 		r.budget("k", 4)
-		r.isRefused(job.Exists, func() error { _, err := r.AddBudget(ctx, small, job.Actor{}); return err }())
+		r.isRefused(job.Exists, func() error { _, err := r.part.Budgets.Add(ctx, small, job.Actor{}); return err }())
 	})
 }
 
@@ -449,7 +450,7 @@ func TestARefusalNamesTheJobWhoseBudgetThereIsNot(t *testing.T) {
 		r.put("q", "a", keyed("1"), costs("k", 1))
 		w.gets("a")
 		w.ok("a")
-		if err := r.DeleteBudget(r.Context(), "k", job.Actor{}); err != nil {
+		if err := r.part.Budgets.Delete(r.Context(), "k", job.Actor{}); err != nil {
 			r.Fatal(err)
 		}
 		// The first one is here already, and needs the budget no more.
@@ -469,11 +470,11 @@ func TestThereAreSoManyBudgetsAndNoMore(t *testing.T) {
 		if _, err := r.Put(r.Context(), []engine.NewJob{n}); err != nil {
 			r.Fatal(err)
 		}
-		_, err := r.AddBudget(r.Context(), job.Budget{Name: "more", Allocation: 1}, job.Actor{})
+		_, err := r.part.Budgets.Add(r.Context(), job.Budget{Name: "more", Allocation: 1}, job.Actor{})
 		if job.KindOf(err) != job.OverLimit {
 			r.Errorf("one too many: %v", err)
 		}
-		if err := r.DeleteBudget(r.Context(), "k1", job.Actor{}); err != nil {
+		if err := r.part.Budgets.Delete(r.Context(), "k1", job.Actor{}); err != nil {
 			r.Fatal(err)
 		}
 		r.budget("more", 1)
@@ -488,17 +489,17 @@ func TestWaitingJobsAreBoundAnewAndRunningOnesAreNot(t *testing.T) {
 		r.put("q", "a", costs("k", 1))
 		r.put("q", "b", costs("k", 1))
 		w.gets("a")
-		to := func(list ...job.BudgetUse) engine.Rebinding {
-			return engine.Rebinding{Change: func([]job.BudgetUse) ([]job.BudgetUse, error) { return list, nil }}
+		to := func(list ...job.BudgetUse) budget.Rebinding {
+			return budget.Rebinding{Change: func([]job.BudgetUse) ([]job.BudgetUse, error) { return list, nil }}
 		}
 		l := to(job.BudgetUse{Key: "l", Cost: 2})
-		if _, err := r.Rebind(r.Context(), job.Actor{}, r.ids["a"], l); job.KindOf(err) != job.WrongState {
+		if _, err := r.part.Budgets.Rebind(r.Context(), job.Actor{}, r.ids["a"], l); job.KindOf(err) != job.WrongState {
 			r.Errorf("a running job was bound anew: %v", err)
 		}
-		if _, err := r.Rebind(r.Context(), job.Actor{}, r.ids["b"], to(job.BudgetUse{Key: "l", Cost: 10})); job.KindOf(err) != job.Unprocessable {
+		if _, err := r.part.Budgets.Rebind(r.Context(), job.Actor{}, r.ids["b"], to(job.BudgetUse{Key: "l", Cost: 10})); job.KindOf(err) != job.Unprocessable {
 			r.Errorf("a cost above the capacity: %v", err)
 		}
-		if _, err := r.Rebind(r.Context(), job.Actor{}, r.ids["b"], l); err != nil {
+		if _, err := r.part.Budgets.Rebind(r.Context(), job.Actor{}, r.ids["b"], l); err != nil {
 			r.Fatal(err)
 		}
 		w.gets("b")
@@ -506,7 +507,7 @@ func TestWaitingJobsAreBoundAnewAndRunningOnesAreNot(t *testing.T) {
 		r.spent("l", 2, 1)
 		r.put("q", "c", costs("k", 1))
 		w.gets()
-		n, blocked, err := r.RebindAll(r.Context(), engine.Search{}, to())
+		n, blocked, err := r.part.Budgets.RebindAll(r.Context(), engine.Search{}, to())
 		if err != nil || n != 1 || len(blocked) != 2 {
 			r.Fatalf("%d changed, %v blocked, %v", n, blocked, err)
 		}
@@ -537,11 +538,11 @@ func TestADeadJobDoesNotKeepABudget(t *testing.T) {
 		r.budget("k", 2)
 		r.dies("q", job.Failure{Type: "T"}, []string{"dead"}, costs("k", 1))
 		open := r.put("q", "open", costs("k", 1))
-		r.isRefused(job.Exists, r.DeleteBudget(ctx, "k", job.Actor{}))
+		r.isRefused(job.Exists, r.part.Budgets.Delete(ctx, "k", job.Actor{}))
 		if err := r.Delete(ctx, open, job.Actor{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.DeleteBudget(ctx, "k", job.Actor{}); err != nil {
+		if err := r.part.Budgets.Delete(ctx, "k", job.Actor{}); err != nil {
 			t.Fatal(err)
 		}
 		r.startReplay(job.Replay{})
@@ -564,21 +565,21 @@ func TestABudgetThatIsMadeAgainCountsTheJobsThatReferToIt(t *testing.T) {
 				ctx := r.Context()
 				is := func(jobs, out int64) {
 					t.Helper()
-					s, err := r.Budget(ctx, "k")
+					s, err := r.part.Budgets.Get(ctx, "k")
 					if err != nil || s.Jobs != jobs || s.Out != out || s.Left != max(0, s.Allocation-out) {
 						t.Fatalf("%+v, %v; want %d jobs and %d out", s, err, jobs, out)
 					}
 				}
 				drop := func() {
 					t.Helper()
-					if err := r.DeleteBudget(ctx, "k", job.Actor{}); err != nil {
+					if err := r.part.Budgets.Delete(ctx, "k", job.Actor{}); err != nil {
 						t.Fatal(err)
 					}
 					again(r)
-					if list, err := r.Budgets(ctx); err != nil || len(list) != 0 {
+					if list, err := r.part.Budgets.List(ctx); err != nil || len(list) != 0 {
 						t.Fatalf("it is there: %+v, %v", list, err)
 					}
-					r.isRefused(job.NotFound, r.DeleteBudget(ctx, "k", job.Actor{}))
+					r.isRefused(job.NotFound, r.part.Budgets.Delete(ctx, "k", job.Actor{}))
 					_, err := r.Put(ctx, []engine.NewJob{newNamed("q", "x", costs("k", 1))})
 					r.isRefused(job.Unprocessable, err)
 				}
@@ -589,7 +590,7 @@ func TestABudgetThatIsMadeAgainCountsTheJobsThatReferToIt(t *testing.T) {
 				is(1, 0)
 				r.put("other", "open", costs("k", 1))
 				is(2, 0)
-				r.isRefused(job.Exists, r.DeleteBudget(ctx, "k", job.Actor{})) // for the open one, whatever is dead
+				r.isRefused(job.Exists, r.part.Budgets.Delete(ctx, "k", job.Actor{})) // for the open one, whatever is dead
 				if err := r.Delete(ctx, r.ids["open"], job.Actor{}); err != nil {
 					t.Fatal(err)
 				}
@@ -600,10 +601,10 @@ func TestABudgetThatIsMadeAgainCountsTheJobsThatReferToIt(t *testing.T) {
 				again(r)
 				r.budget("k", 2) // while it runs
 				is(1, 1)
-				r.isRefused(job.Exists, r.DeleteBudget(ctx, "k", job.Actor{}))
+				r.isRefused(job.Exists, r.part.Budgets.Delete(ctx, "k", job.Actor{}))
 				r.settle(w.held["dead"], job.OK)
 				is(0, 0)
-				if err := r.DeleteBudget(ctx, "k", job.Actor{}); err != nil || r.rows(job.Budgets) != 0 {
+				if err := r.part.Budgets.Delete(ctx, "k", job.Actor{}); err != nil || r.rows(job.Budgets) != 0 {
 					t.Errorf("%d rows of budgets are left, %v", r.rows(job.Budgets), err)
 				}
 			})
@@ -616,7 +617,7 @@ func TestABudgetThatIsGoneLeavesNothingBehind(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.budget("k", 2)
 		r.dies("q", job.Failure{Type: "T"}, []string{"dead"}, costs("k", 1))
-		if err := r.DeleteBudget(r.Context(), "k", job.Actor{}); err != nil {
+		if err := r.part.Budgets.Delete(r.Context(), "k", job.Actor{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Delete(r.Context(), r.ids["dead"], job.Actor{}); err != nil || r.rows(job.Budgets) != 0 {

@@ -9,10 +9,6 @@ import (
 	"github.com/reprisehq/reprise/internal/store"
 )
 
-// wiped are the tables that Reset empties, beside all jobs. What goes on by
-// itself stands first.
-var wiped = []job.Table{job.Receipts}
-
 // DeleteAll removes every job that the search chooses, in any state, as Delete
 // does; those past their retention too. It returns how many.
 //
@@ -22,7 +18,7 @@ var wiped = []job.Table{job.Receipts}
 // more. Between two transactions others come and go, and when an error or ctx
 // ends the call, what was done stays done.
 func (e *Engine) DeleteAll(ctx context.Context, s Search) (deleted int64, err error) {
-	done, _, err := e.bulk(ctx, s, func(r *Tx, j *job.Job) error { return r.remove(j) })
+	done, _, err := e.Bulk(ctx, s, func(r *Tx, j *job.Job) error { return r.remove(j) })
 	return done, err
 }
 
@@ -30,7 +26,7 @@ func (e *Engine) DeleteAll(ctx context.Context, s Search) (deleted int64, err er
 // Finished ones are passed over. Refused are those that a single patch refuses
 // with WrongState; any other refusal ends the call.
 func (e *Engine) PatchAll(ctx context.Context, s Search, p Patch) (patched, refused int64, err error) {
-	return e.bulk(ctx, s.open(), func(r *Tx, j *job.Job) error {
+	return e.Bulk(ctx, s.open(), func(r *Tx, j *job.Job) error {
 		_, err := r.patch(j, p)
 		return err
 	})
@@ -39,43 +35,39 @@ func (e *Engine) PatchAll(ctx context.Context, s Search, p Patch) (patched, refu
 // Reset removes every job, all cron groups, budgets and what is kept beside jobs; settings of queues,
 // marks of fingerprints and the audit log stay.
 func (e *Engine) Reset(ctx context.Context) (deleted int64, err error) {
-	for _, h := range e.parts {
-		for left := h.Wipe != nil; left; {
-			err := e.Do(ctx, 0, func(r *Tx) (err error) {
-				r.tx.Durable()
-				left, err = h.Wipe(r, searchPage)
-				return err
-			})
-			if err != nil {
-				return 0, err
-			}
+	own := parts{{Wipe: WipeTable(job.Receipts)}}
+	for _, list := range []parts{e.parts, own} {
+		if err := list.wipe(ctx, e, func(h *Hooks) func(*Tx, int) (bool, error) { return h.Wipe }); err != nil {
+			return 0, err
 		}
 	}
-	for _, t := range wiped {
-		for left := true; left; {
-			err := e.Do(ctx, 0, func(r *Tx) error {
-				rows, err := r.tx.Rows(t, "", searchPage)
-				for _, row := range rows {
-					if err := r.tx.Unset(t, row.Key()); err != nil {
-						return err
-					}
-				}
-				left = len(rows) == searchPage
-				r.tx.Durable()
-				return err
-			})
-			if err != nil {
-				return 0, err
-			}
-		}
+	if deleted, err = e.DeleteAll(ctx, Search{}); err != nil {
+		return deleted, err
 	}
-	if deleted, err = e.DeleteAll(ctx, Search{}); err == nil {
-		err = e.resetBudgets(ctx)
-	}
-	return deleted, err
+	return deleted, e.parts.wipe(ctx, e, func(h *Hooks) func(*Tx, int) (bool, error) { return h.WipeLast })
 }
 
-func (e *Engine) bulk(ctx context.Context, s Search, act func(*Tx, *job.Job) error) (done, refused int64, err error) {
+// wipe calls a hook of every part until nothing is left.
+func (p parts) wipe(ctx context.Context, e *Engine, of func(*Hooks) func(*Tx, int) (bool, error)) error {
+	return p.each(func(h *Hooks) bool { return of(h) != nil }, func(h *Hooks) error {
+		for left := true; left; {
+			err := e.Do(ctx, 0, func(r *Tx) (err error) {
+				r.tx.Durable()
+				left, err = of(h)(r, searchPage)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Bulk looks at every job that the search chooses, in transactions of a bounded size,
+// and lets act change it. Refused are those for which act has an error of the kind
+// WrongState; any other one ends the call.
+func (e *Engine) Bulk(ctx context.Context, s Search, act func(*Tx, *job.Job) error) (done, refused int64, err error) {
 	var last job.ID
 	if err := e.View(ctx, func(v store.Reader) error { last = v.MaxID(); return nil }); err != nil {
 		return 0, 0, err

@@ -64,7 +64,7 @@ func (r *Tx) heardSession(name string) (*job.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := r.queue(name)
+	q, err := r.Queue(name)
 	if err == nil {
 		r.hear(q)
 	}
@@ -78,7 +78,7 @@ func (r *Tx) hearDrivers(list []NewJob) error {
 		if j.Door != job.DoorGrid || i > 0 && j.Queue == list[i-1].Job.Queue {
 			continue
 		}
-		q, err := r.queue(j.Queue)
+		q, err := r.Queue(j.Queue)
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (r *Tx) tickClient(name string) error {
 	if err != nil {
 		return err
 	}
-	q, err := r.queue(name)
+	q, err := r.Queue(name)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (e *Engine) Heard(ctx context.Context, session string) (within job.Millis, 
 		if _, err := r.heardSession(session); err != nil {
 			return err
 		}
-		q, err := r.queue(session)
+		q, err := r.Queue(session)
 		if err != nil {
 			return err
 		}

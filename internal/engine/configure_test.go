@@ -57,7 +57,7 @@ func TestABreakerLeavesWithTheConfiguration(t *testing.T) {
 		if r.rows(job.Throttles) != 0 {
 			r.Error("something is left of the breaker")
 		}
-		if err := r.ForceBreaker(r.Context(), "q", "", job.BreakerOpen, job.Actor{}); err != nil {
+		if err := r.part.Guard.ForceBreaker(r.Context(), "q", "", job.BreakerOpen, job.Actor{}); err != nil {
 			r.Fatal(err)
 		}
 		r.Restart(0)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/embedded"
@@ -58,7 +59,7 @@ func TestABadBlockSetsAsideTheJobsInItAndNoOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := engine.New(st, clock, rand.New(rand.NewPCG(seed, 3)).Uint64, slog.New(slog.NewTextHandler(&said, nil)), engine.Options{Server: rule.DefaultServer()})
+		e := part.New(st, clock, rand.New(rand.NewPCG(seed, 3)).Uint64, slog.New(slog.NewTextHandler(&said, nil)), engine.Options{Server: rule.DefaultServer()}).Engine
 		if err := e.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -97,7 +97,7 @@ func (r *Tx) depends(j *job.Job) error {
 		}})
 		return err
 	case rule.NeedsWait:
-		return r.park(j, rule.NeedsPark(which))
+		return r.Park(j, rule.NeedsPark(which))
 	case rule.NeedsNothing:
 		if j.Affinity() != nil && j.Deliveries == 0 {
 			return r.follow(j)
@@ -107,7 +107,7 @@ func (r *Tx) depends(j *job.Job) error {
 		return nil
 	}
 	r.woken[j.Queue] = true
-	return r.park(j, "")
+	return r.Park(j, "")
 }
 
 // dependentsMost bounds the tasks that one transaction tells that one of those

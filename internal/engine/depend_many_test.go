@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/embedded"
@@ -237,7 +238,7 @@ func tenThousandDependents(t *testing.T, kept int) {
 			t.Fatal(err)
 		}
 		p = &pieces{Store: st, after: map[int]func(){}}
-		e := engine.New(p, clock, dice(uint64(clock.Wall())).Uint64, quiet, engine.Options{Server: rule.DefaultServer()})
+		e := part.New(p, clock, dice(uint64(clock.Wall())).Uint64, quiet, engine.Options{Server: rule.DefaultServer()}).Engine
 		if err := e.Start(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -62,7 +62,7 @@ func (e *Engine) SetDoor(ctx context.Context, s job.DoorSetting, edit func(*job.
 				return err
 			}
 		}
-		if q, err := r.queue(s.Name); err != nil {
+		if q, err := r.Queue(s.Name); err != nil {
 			return err
 		} else if s.Door == job.DoorInbox && !q.Turns && q.Grid == nil {
 			if err := r.mayTurn(s.Name); err != nil {
@@ -104,7 +104,7 @@ func (e *Engine) DropDoor(ctx context.Context, d job.Door, name string, by job.A
 		if err == nil && old == nil {
 			err = job.Errorf(job.NotFound, "there is no %s %q", d, name)
 		}
-		q, failed := r.aQueue(name)
+		q, failed := r.EditQueue(name)
 		if err = cmp.Or(err, failed); err != nil {
 			return err
 		}

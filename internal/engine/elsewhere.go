@@ -12,7 +12,7 @@ import (
 // elsewhere is the machine that a task is given to which h may have: of those with
 // room the one that is the most willing (rule.Reluctance), and h among equals.
 func (r *Tx) elsewhere(h *holder, j *job.Job) (*holder, error) {
-	q, err := r.queue(j.Queue)
+	q, err := r.Queue(j.Queue)
 	if err != nil || !q.Grid.RetryElsewhere && !rule.Undelivered(j) {
 		return h, err
 	}

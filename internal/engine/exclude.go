@@ -16,7 +16,7 @@ import (
 
 // excluded reports whether a session gives a machine nothing.
 func (r *Tx) excluded(session, holder string) (bool, error) {
-	q, err := r.queue(session)
+	q, err := r.Queue(session)
 	if err != nil || q.Grid == nil || q.Grid.Exclusion == nil {
 		return false, err
 	}
@@ -173,7 +173,7 @@ func (r *Tx) excludeAnew() error {
 		if err != nil {
 			return err
 		}
-		q, err := r.queue(name)
+		q, err := r.Queue(name)
 		if err != nil {
 			return err
 		}
@@ -303,7 +303,7 @@ func (e *Engine) ClearExclusions(ctx context.Context, session, engine string, by
 		if err != nil {
 			return nil, err
 		}
-		q, err := r.queue(session)
+		q, err := r.Queue(session)
 		if err != nil {
 			return nil, err
 		}

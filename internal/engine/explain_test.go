@@ -58,7 +58,7 @@ func TestExplainFindsWhatKeepsAJobFromRunning(t *testing.T) { // retry.md sectio
 				r.Errorf("%+v", e)
 			}
 			r.queue("q", func(q *job.Queue) { q.Paused, q.HoldUntil = true, r.Now()+job.Minute })
-			if _, err := r.Hold(r.Context(), "q", "g", r.Now()+job.Minute, job.Actor{}); err != nil {
+			if _, err := r.part.Guard.Hold(r.Context(), "q", "g", r.Now()+job.Minute, job.Actor{}); err != nil {
 				r.Fatal(err)
 			}
 			r.why("a", rule.NotDue, rule.Paused, rule.Held, rule.Held)
@@ -168,17 +168,17 @@ func TestAsidesListWhatIsHeldOrSlowedDown(t *testing.T) {
 		r.queue("q", func(q *job.Queue) { groupBreaker(q); q.HoldUntil = r.Now() + job.Second })
 		r.queue("qq", groupBreaker)
 		for _, group := range []string{"h", "a"} {
-			if _, err := r.Hold(ctx, "q", group, r.Now()+job.Minute, job.Actor{}); err != nil {
+			if _, err := r.part.Guard.Hold(ctx, "q", group, r.Now()+job.Minute, job.Actor{}); err != nil {
 				r.Fatal(err)
 			}
 		}
 		for _, queue := range []string{"q", "qq"} {
-			if err := r.ForceBreaker(ctx, queue, "b", job.BreakerOpen, job.Actor{}); err != nil {
+			if err := r.part.Guard.ForceBreaker(ctx, queue, "b", job.BreakerOpen, job.Actor{}); err != nil {
 				r.Fatal(err)
 			}
 		}
 		for n, want := range map[int]string{0: "", 2: " a b", 9: " a b h"} {
-			list, err := r.Asides(ctx, "q", n)
+			list, err := r.part.Guard.Asides(ctx, "q", n)
 			if err != nil {
 				r.Fatal(err)
 			}

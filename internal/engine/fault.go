@@ -276,7 +276,7 @@ func (e *Engine) placeJobs(ctx context.Context) error {
 }
 
 func (r *Tx) setMisplacedAside(j *job.Job) error {
-	q, err := r.queue(j.Queue)
+	q, err := r.Queue(j.Queue)
 	if err != nil || !rule.Misplaced(j, q) {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
@@ -71,7 +72,7 @@ func benchAssign(b *testing.B, engines, prefetch int, runs time.Duration) {
 	var mu sync.Mutex
 	src := rand.New(rand.NewPCG(1, 2))
 	rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
-	e := engine.New(st, clock, rnd, slog.Default(), engine.Options{Server: rule.DefaultServer(), LostAfter: job.Hour})
+	e := part.New(st, clock, rnd, slog.Default(), engine.Options{Server: rule.DefaultServer(), LostAfter: job.Hour}).Engine
 	ctx := b.Context()
 	if err := e.Start(ctx); err != nil {
 		b.Fatal(err)

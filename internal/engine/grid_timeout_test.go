@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/embedded"
@@ -268,7 +269,7 @@ func benchEngine(b *testing.B, clock engine.Clock) (*engine.Engine, *embedded.St
 	src := rand.New(rand.NewPCG(1, 2))
 	var mu sync.Mutex
 	rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
-	e := engine.New(st, clock, rnd, quiet, engine.Options{Server: rule.DefaultServer(), LostAfter: 9 * job.Hour})
+	e := part.New(st, clock, rnd, quiet, engine.Options{Server: rule.DefaultServer(), LostAfter: 9 * job.Hour}).Engine
 	if err := e.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}

@@ -310,7 +310,7 @@ func (r *Tx) handBack(h *holder) error {
 		if err != nil {
 			return err
 		}
-		q, err := r.queue(j.Queue)
+		q, err := r.Queue(j.Queue)
 		if err != nil {
 			return err
 		}
@@ -500,7 +500,7 @@ func (r *Tx) feed(h *holder, n int) (took int, dry bool, err error) {
 		if err != nil || len(list) == 0 {
 			return took, held == 0 && err == nil, err
 		}
-		before, passed, aside := took, false, r.spending.aside
+		before, passed, aside := took, false, r.aside
 		var next *rule.Pos // where a gate may stand now that was served from this list
 		for _, j := range list {
 			if next != nil {
@@ -515,22 +515,16 @@ func (r *Tx) feed(h *holder, n int) (took int, dry bool, err error) {
 			if j.HeldBy(h.name) {
 				continue
 			}
-			if j.Budgets() != nil {
-				key, err := r.lacks(j)
-				if err == nil && key != "" {
-					if err = r.setAside(j, key); err == nil {
-						next, err = r.standsNext(j, next)
-					}
-				}
-				if err != nil {
+			if aside, err := r.putAside(j); err != nil {
+				return took, false, err
+			} else if aside {
+				if next, err = r.standsNext(j, next); err != nil {
 					return took, false, err
 				}
-				if key != "" && r.guarded(j.Queue) { // it was offered in place of another one
+				if r.e.parts.limited(r, j.Queue) { // it was offered in place of another one
 					break
 				}
-				if key != "" {
-					continue
-				}
+				continue
 			}
 			if j.Alone && held+took-before > 0 {
 				answered := h.want > 0 && h.held+r.held[h] > 0 // a call that got something: it waits no more
@@ -550,25 +544,39 @@ func (r *Tx) feed(h *holder, n int) (took int, dry bool, err error) {
 				return took, false, err
 			}
 		}
-		if r.spending.aside >= asideMax { // the rest in the next run
+		if r.aside >= asideMax { // the rest in the next run
 			r.fed = true
 			return took, false, nil
 		}
-		if took == before && !passed && r.spending.aside == aside {
+		if took == before && !passed && r.aside == aside {
 			return took, false, nil
 		}
 	}
 	return took, false, nil
 }
 
+// asideMax is how many jobs are put aside in one transaction.
+const asideMax = 1000
+
+// putAside takes a job out of its line if a part says that it may not run yet.
+func (r *Tx) putAside(j *job.Job) (aside bool, err error) {
+	park, err := r.e.parts.aside(r, j)
+	if park == "" || err != nil {
+		return false, err
+	}
+	r.aside++
+	r.moved = r.moved || j.Group != ""
+	return true, r.Park(j, park)
+}
+
 // place is where a job that was offered stands in line, itself or its gate.
 func (r *Tx) place(j *job.Job) (rule.Pos, error) {
-	q, err := r.queue(j.Queue)
+	q, err := r.Queue(j.Queue)
 	p := rule.EntriesOf(j).Pos
 	if err != nil || q.Protection.Fair == nil {
 		return p, err
 	}
-	g, err := r.gate(j.Queue, j.Group)
+	g, err := r.Gate(j.Queue, j.Group)
 	if err != nil {
 		return p, err
 	}
@@ -579,7 +587,7 @@ func (r *Tx) place(j *job.Job) (rule.Pos, error) {
 // that was just given out, or sooner. It need not be exact: who stops there
 // asks again.
 func (r *Tx) standsNext(j *job.Job, next *rule.Pos) (*rule.Pos, error) {
-	q, err := r.queue(j.Queue)
+	q, err := r.Queue(j.Queue)
 	if err != nil || j.Order == job.OrderStrict && j.Group != "" || j.Group == "" && q.Protection.Fair == nil {
 		return next, err
 	}
@@ -605,7 +613,7 @@ func (r *Tx) behind(q *job.Queue, j *job.Job) (*rule.Pos, error) {
 		at = rule.EntriesOf(m).Pos
 	}
 	if q.Protection.Fair != nil {
-		g, err := r.gate(j.Queue, j.Group)
+		g, err := r.Gate(j.Queue, j.Group)
 		if err != nil {
 			return nil, err
 		}
@@ -637,7 +645,7 @@ func (r *Tx) nextMember(j *job.Job) (next *job.Job, some bool, err error) {
 // grant leases one job to a holder; turn is the running turn of its group that it
 // joins, 0 = none.
 func (r *Tx) grant(h *holder, j *job.Job, turn int64) error {
-	q, err := r.queue(j.Queue)
+	q, err := r.Queue(j.Queue)
 	if err != nil {
 		return err
 	}
@@ -662,7 +670,7 @@ func (r *Tx) grant(h *holder, j *job.Job, turn int64) error {
 	if q.NonIdempotent || j.Order == job.OrderStrict {
 		r.tx.Durable()
 	}
-	if err := r.started(q, j); err != nil {
+	if err := r.e.parts.given(r, q, j); err != nil {
 		return err
 	}
 	if j.Group != "" && j.Wanted > 1 { // its gate may stand for the next now, which holders of another copy may take

@@ -10,7 +10,7 @@ import (
 // until is the end of the hold of a queue, or of a group.
 func (r *rig) until(queue, group string) job.Millis {
 	r.Helper()
-	list, err := r.Asides(r.Context(), queue, 10)
+	list, err := r.part.Guard.Asides(r.Context(), queue, 10)
 	if err != nil {
 		r.Fatal(err)
 	}

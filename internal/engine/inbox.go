@@ -70,17 +70,17 @@ func (e *Engine) RetryNow(ctx context.Context, by job.Actor, id job.ID) (Verdict
 // DeleteAll. Refused are those that the call for one of them refuses with
 // WrongState. The caller notes them in the audit log (Note).
 func (e *Engine) PauseAll(ctx context.Context, s Search) (done, refused int64, err error) {
-	return e.bulk(ctx, s, func(r *Tx, j *job.Job) error { _, err := r.pause(j); return err })
+	return e.Bulk(ctx, s, func(r *Tx, j *job.Job) error { _, err := r.pause(j); return err })
 }
 
 // ResumeAll is described at PauseAll.
 func (e *Engine) ResumeAll(ctx context.Context, s Search) (done, refused int64, err error) {
-	return e.bulk(ctx, s, func(r *Tx, j *job.Job) error { _, err := r.resume(j); return err })
+	return e.Bulk(ctx, s, func(r *Tx, j *job.Job) error { _, err := r.resume(j); return err })
 }
 
 // RetryAllNow is described at PauseAll.
 func (e *Engine) RetryAllNow(ctx context.Context, s Search) (done, refused int64, err error) {
-	return e.bulk(ctx, s, func(r *Tx, j *job.Job) error { _, err := r.retryNow(j); return err })
+	return e.Bulk(ctx, s, func(r *Tx, j *job.Job) error { _, err := r.retryNow(j); return err })
 }
 
 func (r *Tx) pause(j *job.Job) (rule.Effect, error) {
@@ -130,7 +130,7 @@ func (e *Engine) ResumeGroup(ctx context.Context, by job.Actor, queue, group str
 
 func (e *Engine) pauseGroup(ctx context.Context, by job.Actor, queue, group string, paused bool) error {
 	return e.Do(ctx, 0, func(r *Tx) error {
-		g, err := r.gate(queue, group)
+		g, err := r.Gate(queue, group)
 		if err != nil || g.Paused == paused {
 			return err
 		}
@@ -138,11 +138,11 @@ func (e *Engine) pauseGroup(ctx context.Context, by job.Actor, queue, group stri
 		changed.Paused = paused
 		r.tx.Durable()
 		r.woken[queue] = true
-		if err := r.setGate(&changed); err != nil {
+		if err := r.SetGate(&changed); err != nil {
 			return err
 		}
 		action := map[bool]string{true: "pause", false: "resume"}[paused]
-		if err := r.Audit(by, action, subjectOf(queue, group), 0); err != nil {
+		if err := r.Audit(by, action, SubjectOf(queue, group), 0); err != nil {
 			return err
 		}
 		return r.sweepGate(queue, group)
@@ -167,7 +167,7 @@ func (e *Engine) SkipJob(ctx context.Context, by job.Actor, id job.ID) (Verdict,
 
 // SkipAll does so with every job that the search chooses, see PauseAll.
 func (e *Engine) SkipAll(ctx context.Context, s Search) (done, refused int64, err error) {
-	return e.bulk(ctx, s, func(r *Tx, j *job.Job) error { _, err := r.skip(j); return err })
+	return e.Bulk(ctx, s, func(r *Tx, j *job.Job) error { _, err := r.skip(j); return err })
 }
 
 func (r *Tx) skip(j *job.Job) (rule.Effect, error) {
@@ -205,7 +205,7 @@ func (e *Engine) headed(ctx context.Context, by job.Actor, action, queue, group 
 		if out, err = VerdictOf(eff, nil); err != nil {
 			return err
 		}
-		return r.Audit(by, action, first[0].String()+" of "+subjectOf(queue, group), 1)
+		return r.Audit(by, action, first[0].String()+" of "+SubjectOf(queue, group), 1)
 	})
 	return Answered(&out, err)
 }

@@ -8,28 +8,39 @@ import (
 
 // Later looks at jobs that a part puts later: one that it took can be put.
 type Later struct {
-	r       *Tx
-	budgets map[string]*job.Budget // to be made
+	r     *Tx
+	parts []Intake
 }
 
 // PutLater begins with none.
-func (r *Tx) PutLater() *Later { return &Later{r: r} }
+func (r *Tx) PutLater() *Later { return &Later{r: r, parts: r.e.parts.intakes(r)} }
 
-// Admit refuses a job whose queue takes no such job, or whose budgets are not there and
-// not made with it. The error names the field.
+// Admit refuses a job whose queue takes no such job, or against which a part has
+// something. The error names the field.
 func (l *Later) Admit(n *NewJob) (refused *job.Error) {
 	if err := l.r.submittable(&n.Job); err != nil {
 		return &job.Error{Kind: job.KindOf(err), Field: "queue", Text: err.Error()}
 	}
-	var err error
-	if l.budgets, err = l.r.admitBudgets(l.budgets, n.Job.Budgets(), n.Create); err != nil {
-		return &job.Error{Kind: job.KindOf(err), Field: "budgets", Text: err.Error()}
+	for _, p := range l.parts {
+		if err := p.Admit(0, n); err != nil {
+			return &job.Error{Kind: job.KindOf(err), Field: p.Field, Text: err.Error()}
+		}
 	}
 	return nil
 }
 
-// Make makes the budgets that the jobs brought.
-func (l *Later) Make() error { return l.r.makeBudgets(l.budgets) }
+// Make makes what the jobs bring with them.
+func (l *Later) Make() error {
+	for _, p := range l.parts {
+		if err := p.Make(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Templates are the jobs that parts put later.
+func (r *Tx) Templates() ([]Template, error) { return r.e.parts.templates(r.tx) }
 
 // noneInto refuses to make a session or an inbox of a queue for which a part puts jobs
 // later: each of them would be refused.

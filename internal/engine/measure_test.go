@@ -134,10 +134,10 @@ func TestTheStateOfQueuesIsMeasured(t *testing.T) {
 		if q.Oldest != 7*job.Second || q.Paused || q.Held || q.Breaker != job.BreakerClosed {
 			t.Errorf("got %+v", q)
 		}
-		if err := r.ForceBreaker(r.Context(), "q", "", job.BreakerOpen, job.Actor{}); err != nil {
+		if err := r.part.Guard.ForceBreaker(r.Context(), "q", "", job.BreakerOpen, job.Actor{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Hold(r.Context(), "q", "", r.Clock.Wall()+job.Minute, job.Actor{}); err != nil {
+		if _, err := r.part.Guard.Hold(r.Context(), "q", "", r.Clock.Wall()+job.Minute, job.Actor{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.HoldGroup(r.Context(), "q", "g", r.Clock.Wall()+job.Minute); err != nil {

@@ -47,16 +47,9 @@ func throttleOf(v store.Reader, queue, group string) (*job.Throttle, error) {
 
 // allowances adds what changes from moment to moment: the room under the rates
 // and the retry budget of the queue, and the units of the job's own budgets.
-func (r *Tx) allowances(s *rule.Situation) (err error) {
-	j := s.Job
+func (r *Tx) allowances(s *rule.Situation) error {
 	s.Moment = r.Moment()
-	if r.guarded(j.Queue) {
-		s.Room, s.RoomAgain = r.room(j.Queue)
-	}
-	if j.Budgets() != nil && j.State == job.Ready {
-		s.Short, s.ShortAgain, err = r.shortOf(j)
-	}
-	return err
+	return r.e.parts.explain(r, s)
 }
 
 // allowed reports whether allowances can say anything of the job.

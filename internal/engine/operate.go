@@ -53,7 +53,7 @@ func (e *Engine) Cancel(ctx context.Context, by job.Actor, id job.ID, why string
 // CancelAll does so with every open job that the search chooses, see DeleteAll.
 func (e *Engine) CancelAll(ctx context.Context, s Search, by job.Actor, why string) (cancelled int64, err error) {
 	c := cancelling(by, why)
-	done, _, err := e.bulk(ctx, s.open(), func(r *Tx, j *job.Job) error { _, err := r.Step(j, c); return err })
+	done, _, err := e.Bulk(ctx, s.open(), func(r *Tx, j *job.Job) error { _, err := r.Step(j, c); return err })
 	return done, err
 }
 
@@ -137,7 +137,7 @@ func (e *Engine) ChangeQueue(ctx context.Context, name string, edit func(*job.Qu
 }
 
 func (r *Tx) setQueue(name string, edit func(*job.Queue) error, by job.Actor) (*job.Queue, error) {
-	q, err := r.aQueue(name)
+	q, err := r.EditQueue(name)
 	if err != nil {
 		return nil, err
 	}
@@ -149,13 +149,13 @@ func (r *Tx) setQueue(name string, edit func(*job.Queue) error, by job.Actor) (*
 	if err := cmp.Or(q.Protection.Check(), rule.ChangeQueue(&old, q, int(r.tx.Depth(name).Members()))); err != nil {
 		return nil, err
 	}
-	r.seeQueue(name)
+	r.SeeQueue(name)
 	r.woken[name] = true
 	r.tx.Durable()
 	if err := r.tx.Set(q); err != nil {
 		return nil, err
 	}
-	if err := r.protect(q); err != nil {
+	if err := r.e.parts.settings(r, q); err != nil {
 		return nil, err
 	}
 	return q, r.auditQueue(by, &old, q)
@@ -164,7 +164,7 @@ func (r *Tx) setQueue(name string, edit func(*job.Queue) error, by job.Actor) (*
 // HoldGroup keeps a whole group out of line until a date.
 func (e *Engine) HoldGroup(ctx context.Context, queue, group string, until job.Millis) error {
 	return e.Do(ctx, 0, func(r *Tx) error {
-		g, err := r.gate(queue, group)
+		g, err := r.Gate(queue, group)
 		if err != nil {
 			return err
 		}
@@ -174,105 +174,20 @@ func (e *Engine) HoldGroup(ctx context.Context, queue, group string, until job.M
 	})
 }
 
-// Hold keeps a queue (group "") or a group out of line until about a date, see
-// rule.HoldUntil. It returns the end of the hold. A hold that ends later stays.
-func (e *Engine) Hold(ctx context.Context, queue, group string, until job.Millis, by job.Actor) (end job.Millis, err error) {
-	err = e.Do(ctx, 0, func(r *Tx) error {
-		end = rule.HoldUntil(r.now, until, r.uniform())
-		return r.setHold(by, "hold", queue, group, func(held job.Millis) job.Millis { end = max(held, end); return end })
-	})
-	return Answered(&end, err)
-}
-
-// Release ends the hold of a queue (group "") or of a group.
-func (e *Engine) Release(ctx context.Context, queue, group string, by job.Actor) error {
-	return e.Do(ctx, 0, func(r *Tx) error {
-		return r.setHold(by, "release", queue, group, func(job.Millis) job.Millis { return 0 })
-	})
-}
-
-func (r *Tx) setHold(by job.Actor, action, queue, group string, end func(held job.Millis) job.Millis) error {
-	r.tx.Durable()
-	r.woken[queue] = true
-	if group != "" {
-		old, err := r.gate(queue, group)
-		if err != nil {
-			return err
-		}
-		g := *old
-		g.Hold = end(g.Hold)
-		if err := r.setGate(&g); err != nil {
-			return err
-		}
-		return r.auditHold(by, action, queue, group, old.Hold, g.Hold)
-	}
-	q, err := r.aQueue(queue)
-	if err != nil {
-		return err
-	}
-	r.seeQueue(queue)
-	held := q.HoldUntil
-	q.HoldUntil = end(held)
-	if err := r.tx.Set(q); err != nil {
-		return err
-	}
-	return r.auditHold(by, action, queue, group, held, q.HoldUntil)
-}
-
-// aQueue returns a copy of the settings of a queue, to be written. A queue
+// EditQueue returns a copy of the settings of a queue, to be written. A queue
 // that nobody has used counts against max_queues.
-func (r *Tx) aQueue(name string) (*job.Queue, error) {
+func (r *Tx) EditQueue(name string) (*job.Queue, error) {
 	if !r.c.queues[name] && !r.fresh[name] {
 		if err := r.oneMoreQueue(0); err != nil {
 			return nil, err
 		}
 	}
-	old, err := r.queue(name)
+	old, err := r.Queue(name)
 	if err != nil {
 		return nil, err
 	}
 	r.forgetQueue(name)
 	return new(*old), nil
-}
-
-// ForceBreaker opens or closes the breaker of a queue (group "") or of a group
-// until it is released, whether it has settings or not.
-func (e *Engine) ForceBreaker(ctx context.Context, queue, group string, state job.BreakerState, by job.Actor) error {
-	if state != job.BreakerOpen && state != job.BreakerClosed {
-		return job.Errorf(job.Invalid, "a breaker can be forced open or closed")
-	}
-	return e.changeBreaker(ctx, by, "breaker "+state.String(), queue, group, func(_ *job.Breaker, t *job.Throttle, at rule.Moment) *job.Throttle {
-		return rule.Force(t, state, at)
-	})
-}
-
-// ReleaseBreaker lets a breaker decide by itself again. One that was open
-// begins with a probe.
-func (e *Engine) ReleaseBreaker(ctx context.Context, queue, group string, by job.Actor) error {
-	return e.changeBreaker(ctx, by, "breaker auto", queue, group, rule.ReleaseForce)
-}
-
-func (e *Engine) changeBreaker(ctx context.Context, by job.Actor, action, queue, group string, change func(*job.Breaker, *job.Throttle, rule.Moment) *job.Throttle) error {
-	return e.Do(ctx, 0, func(r *Tx) error {
-		q, err := r.aQueue(queue)
-		if err != nil {
-			return err
-		}
-		t, err := r.throttle(queue, group)
-		if err != nil {
-			return err
-		}
-		r.seeQueue(queue)
-		r.tx.Durable()
-		next := change(breakerOf(q, group), t, r.Moment())
-		if err := r.setThrottle(next); err != nil {
-			return err
-		}
-		if err := r.protect(q); err != nil || next.Forced == t.Forced && next.State == t.State {
-			return err
-		}
-		return r.Audit(by, action, subjectOf(queue, group), 0)
-	})
 }
 
 // forgetQueue drops the settings remembered for this transaction.

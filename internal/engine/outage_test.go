@@ -14,6 +14,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
@@ -70,7 +71,7 @@ func play(t *testing.T, sc scene, protect func(*job.Queue)) *outage {
 		dice := rand.New(rand.NewPCG(3, 4))
 		var mu sync.Mutex
 		rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return dice.Uint64() }
-		o.Engine = engine.New(st, c, rnd, quiet, engine.Options{Server: rule.DefaultServer(), Reattach: job.Minute})
+		o.Engine = part.New(st, c, rnd, quiet, engine.Options{Server: rule.DefaultServer(), Reattach: job.Minute}).Engine
 		if err := o.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -20,29 +21,78 @@ type Part interface {
 // it has nothing to do there. They are called by one goroutine at a time, and may be
 // called again for the same transaction: then Begin comes first.
 type Hooks struct {
+	// Recover makes rows fit for work, before any lease is looked at: at a start, and
+	// after a commit failed. Times on the steady clock that stand in rows move by shift
+	// to the clock of this start.
+	Recover func(tx *Tx, shift job.Millis) error
 	// Load makes the memory of the part from rows: at a start, and after a commit failed.
 	Load func(store.Reader) error
-	// Recover makes rows fit for work: at a start, and after a commit failed.
-	Recover func(*Tx) error
 	// Configure writes what the configuration says: at a start, and when it is read again.
 	Configure func(*Tx) error
-	// Restart moves times on the steady clock by shift to the clock of this start.
+	// Restart is Recover for rows that no lease depends on. It is called once at a start.
 	Restart func(tx *Tx, shift job.Millis) error
 
 	// Begin drops what the part noted in memory for a transaction that did not take effect.
 	Begin func()
-	// Due are rows that come up by themselves.
-	Due []Due
+
+	// Intake begins to look at the jobs of one call that brings work.
+	Intake func(*Tx) Intake
+	// Wrote follows a job that was written; old or j is nil if it came or left.
+	Wrote func(tx *Tx, old, j *job.Job) error
+	// Stepped follows a command that was applied to a job, when it is written; old is nil
+	// of a job that came.
+	Stepped func(tx *Tx, c *rule.Command, old *job.Job, eff *rule.Effect) error
+	// Settings follows a queue whose settings were written.
+	Settings func(tx *Tx, q *job.Queue) error
+
+	// Due are rows that come up by themselves, and Tick is what the clock owes beside
+	// them. Next is when Tick or Upkeep has something to do, on the steady clock; 0 = it
+	// is not known.
+	Due  []Due
+	Tick func(*Tx) error
+	Next func(*Tx) job.Millis
+
+	// Upkeep follows what commands and clock did, before holders are served.
+	Upkeep func(*Tx) error
+	// Limited reports whether the part limits a queue, or any if it is "". Room is how
+	// much of such a queue may be given out now.
+	Limited func(tx *Tx, queue string) bool
+	Room    func(tx *Tx, queue string) rule.Room
+	// Lets reports whether one more job of a limited queue may run, whatever Room said
+	// before others were given out.
+	Lets func(tx *Tx, j *job.Job) (bool, error)
+	// Aside is the label under which a job that would be given out now leaves its line; ""
+	// = it may run.
+	Aside func(tx *Tx, j *job.Job) (park string, err error)
+	// Given follows a job that was given to a holder.
+	Given func(tx *Tx, q *job.Queue, j *job.Job) error
+	// Served follows what holders were given.
+	Served func(*Tx) error
+	// Keep writes rows that change with many jobs, once in a transaction.
+	Keep func(*Tx) error
 	// Publish makes true what the part noted: the transaction took effect.
 	Publish func()
 
+	// Explain adds what the part has against a job that is ready.
+	Explain func(tx *Tx, s *rule.Situation) error
 	// Templates are jobs that the part puts later: nothing may come to be that would
 	// refuse them.
 	Templates func(store.Reader) ([]Template, error)
+	// Keeps reports whether the part knows of a queue without jobs and settings.
+	Keeps func(queue string) bool
 	// Wipe removes up to n rows that Reset removes, and reports whether there may be more.
-	Wipe func(tx *Tx, n int) (left bool, err error)
+	// WipeLast does the same when all jobs are gone.
+	Wipe, WipeLast func(tx *Tx, n int) (left bool, err error)
 	// Stop ends what the part does outside transactions; Stop of the engine waits for it.
 	Stop func()
+}
+
+// Intake looks at jobs before any of them is written. All jobs of a call are admitted,
+// and then Make is called once.
+type Intake struct {
+	Field string // of a job, which an error of Admit is about
+	Admit func(i int, n *NewJob) error
+	Make  func() error
 }
 
 // WipeTable is a Wipe of all rows of a table.
@@ -80,88 +130,195 @@ func Row[R job.Row](turn func(*Tx, R) error) func(*Tx, job.Row) error {
 // parts are the hooks of all parts, in the order in which they are asked.
 type parts []Hooks
 
-func (p parts) load(v store.Reader) error {
-	for _, h := range p {
-		if h.Load == nil {
-			continue
-		}
-		if err := h.Load(v); err != nil {
-			return err
+// each calls one hook of every part that has it.
+func (p parts) each(has func(*Hooks) bool, call func(*Hooks) error) error {
+	for i := range p {
+		if h := &p[i]; has(h) {
+			if err := call(h); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// at calls a hook of the kind that most are.
+func (p parts) at(r *Tx, of func(*Hooks) func(*Tx) error) error {
+	return p.each(func(h *Hooks) bool { return of(h) != nil }, func(h *Hooks) error { return of(h)(r) })
+}
+
+func (p parts) recover(r *Tx, shift job.Millis) error {
+	return p.each(func(h *Hooks) bool { return h.Recover != nil }, func(h *Hooks) error { return h.Recover(r, shift) })
+}
+
+func (p parts) load(v store.Reader) error {
+	return p.each(func(h *Hooks) bool { return h.Load != nil }, func(h *Hooks) error { return h.Load(v) })
 }
 
 func (p parts) restart(r *Tx, shift job.Millis) error {
-	for _, h := range p {
-		if h.Restart == nil {
-			continue
+	return p.each(func(h *Hooks) bool { return h.Restart != nil }, func(h *Hooks) error { return h.Restart(r, shift) })
+}
+
+func (p parts) settings(r *Tx, q *job.Queue) error {
+	return p.each(func(h *Hooks) bool { return h.Settings != nil }, func(h *Hooks) error { return h.Settings(r, q) })
+}
+
+func (p parts) explain(r *Tx, s *rule.Situation) error {
+	return p.each(func(h *Hooks) bool { return h.Explain != nil }, func(h *Hooks) error { return h.Explain(r, s) })
+}
+
+func configures(h *Hooks) func(*Tx) error { return h.Configure }
+func ticks(h *Hooks) func(*Tx) error      { return h.Tick }
+func upkeeps(h *Hooks) func(*Tx) error    { return h.Upkeep }
+func served(h *Hooks) func(*Tx) error     { return h.Served }
+func keeps(h *Hooks) func(*Tx) error      { return h.Keep }
+
+// intakes begins to look at a call; those of parts that have nothing to do there are
+// left out.
+func (p parts) intakes(r *Tx) (list []Intake) {
+	for i := range p {
+		if begin := p[i].Intake; begin != nil {
+			list = append(list, begin(r))
 		}
-		if err := h.Restart(r, shift); err != nil {
-			return err
+	}
+	return list
+}
+
+// The hooks that are called for every job are loops of their own: they are on the hot
+// path.
+
+func (p parts) wrote(r *Tx, old, j *job.Job) error {
+	for i := range p {
+		if f := p[i].Wrote; f != nil {
+			if err := f(r, old, j); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (p parts) recover(r *Tx) error {
-	for _, h := range p {
-		if h.Recover == nil {
-			continue
-		}
-		if err := h.Recover(r); err != nil {
-			return err
+func (p parts) stepped(r *Tx, c *rule.Command, old *job.Job, eff *rule.Effect) error {
+	for i := range p {
+		if f := p[i].Stepped; f != nil {
+			if err := f(r, c, old, eff); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (p parts) configure(r *Tx) error {
-	for _, h := range p {
-		if h.Configure == nil {
-			continue
-		}
-		if err := h.Configure(r); err != nil {
-			return err
+func (p parts) given(r *Tx, q *job.Queue, j *job.Job) error {
+	for i := range p {
+		if f := p[i].Given; f != nil {
+			if err := f(r, q, j); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// aside is the first label under which a job must leave its line; "" = it may run.
+func (p parts) aside(r *Tx, j *job.Job) (string, error) {
+	for i := range p {
+		if f := p[i].Aside; f != nil {
+			if park, err := f(r, j); park != "" || err != nil {
+				return park, err
+			}
+		}
+	}
+	return "", nil
+}
+
+// limited reports whether any part limits a queue, or any queue if it is "".
+func (p parts) limited(r *Tx, queue string) bool {
+	for i := range p {
+		if f := p[i].Limited; f != nil && f(r, queue) {
+			return true
+		}
+	}
+	return false
+}
+
+// room is how much of a queue all parts together let run.
+func (p parts) room(r *Tx, queue string) rule.Room {
+	room := rule.Room{All: rule.NoLimit, Retried: rule.NoLimit}
+	for i := range p {
+		if p[i].Room != nil && p[i].Limited(r, queue) {
+			own := p[i].Room(r, queue)
+			room.All, room.Retried = min(room.All, own.All), min(room.Retried, own.Retried)
+		}
+	}
+	return room
+}
+
+func (p parts) lets(r *Tx, j *job.Job) (bool, error) {
+	for i := range p {
+		if f := p[i].Lets; f != nil {
+			if lets, err := f(r, j); !lets || err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// next is when the first part has something to do by the clock; 0 = that is not known.
+func (p parts) next(r *Tx) (soonest job.Millis) {
+	for i := range p {
+		if f := p[i].Next; f != nil {
+			if at := f(r); at > 0 && (soonest == 0 || at < soonest) {
+				soonest = at
+			}
+		}
+	}
+	return soonest
+}
+
+func (p parts) keepsQueue(name string) bool {
+	for i := range p {
+		if f := p[i].Keeps; f != nil && f(name) {
+			return true
+		}
+	}
+	return false
 }
 
 func (p parts) templates(v store.Reader) (list []Template, err error) {
-	for _, h := range p {
-		if h.Templates == nil {
-			continue
+	for i := range p {
+		if f := p[i].Templates; f != nil {
+			more, err := f(v)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, more...)
 		}
-		more, err := h.Templates(v)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, more...)
 	}
 	return list, nil
 }
 
 func (p parts) stop() {
-	for _, h := range p {
-		if h.Stop != nil {
-			h.Stop()
+	for i := range p {
+		if p[i].Stop != nil {
+			p[i].Stop()
 		}
 	}
 }
 
 func (p parts) begin() {
-	for _, h := range p {
-		if h.Begin != nil {
-			h.Begin()
+	for i := range p {
+		if p[i].Begin != nil {
+			p[i].Begin()
 		}
 	}
 }
 
 func (p parts) publish() {
-	for _, h := range p {
-		if h.Publish != nil {
-			h.Publish()
+	for i := range p {
+		if p[i].Publish != nil {
+			p[i].Publish()
 		}
 	}
 }

@@ -85,7 +85,7 @@ func (r *Tx) patch(j *job.Job, p Patch) (rule.Effect, error) {
 	if err != nil || queue == j.Queue {
 		return eff, err
 	}
-	r.seeQueue(queue)
+	r.SeeQueue(queue)
 	r.woken[j.Queue] = true // there may be room for another one
 	if j.Group != "" {
 		err = r.sweepGate(j.Queue, j.Group)
@@ -108,15 +108,15 @@ func (r *Tx) newPayload(j *job.Job, body []byte) (ref job.ID, err error) {
 
 // mayMove refuses what a move to another queue would break, and makes room.
 func (r *Tx) mayMove(j *job.Job, queue string) error {
-	from, err := r.queue(j.Queue)
+	from, err := r.Queue(j.Queue)
 	if err != nil {
 		return err
 	}
-	q, err := r.queue(queue)
+	q, err := r.Queue(queue)
 	if err != nil {
 		return err
 	}
-	if err := rule.MayMove(j, from, q, r.guarded(j.Queue)); err != nil {
+	if err := rule.MayMove(j, from, q, r.e.parts.limited(r, j.Queue)); err != nil {
 		return err
 	}
 	if !r.c.queues[queue] && !r.fresh[queue] {

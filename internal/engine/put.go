@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,8 +45,7 @@ func (e *Engine) Put(ctx context.Context, list []NewJob) ([]Added, error) {
 type intake struct {
 	fresh  map[string]bool       // queues not seen before
 	quotas map[string]*admission // of the queues that have one
-
-	budgets map[string]*job.Budget // that are to be made
+	parts  []Intake              // what parts know of jobs with extras; nil = there are none
 }
 
 // admission is how much a queue would hold.
@@ -85,13 +83,8 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, folds *FoldPlan, out []
 	in := intake{fresh: map[string]bool{}, quotas: map[string]*admission{}}
 	for i := range list {
 		if !out[i].Duplicate && !out[i].Folded {
-			if err := r.admit(&in, &list[i], folds.body(list, i)); err != nil {
+			if err := r.admit(&in, i, &list[i], folds.body(list, i)); err != nil {
 				return err
-			}
-			if used := list[i].Job.Budgets(); used != nil {
-				if in.budgets, err = r.admitBudgets(in.budgets, used, list[i].Create); err != nil {
-					return usedBy(i, err)
-				}
 			}
 		}
 	}
@@ -108,8 +101,10 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, folds *FoldPlan, out []
 	if err := r.evict(leaving); err != nil {
 		return err
 	}
-	if err := r.makeBudgets(in.budgets); err != nil {
-		return err
+	for _, p := range in.parts {
+		if err := p.Make(); err != nil {
+			return err
+		}
 	}
 	var kept []job.Receipt // of this run: a store may hold on to them
 	for i := range list {
@@ -146,14 +141,6 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, folds *FoldPlan, out []
 	return nil
 }
 
-// usedBy says which job of a call uses a budget that there is not.
-func usedBy(i int, err error) error {
-	if missing, ok := errors.AsType[*job.NoBudget](err); ok {
-		return &job.NoBudget{Key: missing.Key, Job: i}
-	}
-	return err
-}
-
 // answerTwins answers those that are the same as an earlier one of their call,
 // which may be such a one itself.
 func (r *Tx) answerTwins(twins map[int]int, out []Added) {
@@ -167,8 +154,24 @@ func (r *Tx) answerTwins(twins map[int]int, out []Added) {
 	}
 }
 
-// admit checks quotas before anything is written (core.md section 10).
-func (r *Tx) admit(in *intake, n *NewJob, body []byte) error {
+// admit checks quotas, and what parts have against a job, before anything is written
+// (core.md section 10).
+func (r *Tx) admit(in *intake, i int, n *NewJob, body []byte) error {
+	if err := r.admitQuota(in, n, body); err != nil || n.Job.Extras == nil {
+		return err
+	}
+	if in.parts == nil {
+		in.parts = r.e.parts.intakes(r)
+	}
+	for _, p := range in.parts {
+		if err := p.Admit(i, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Tx) admitQuota(in *intake, n *NewJob, body []byte) error {
 	name := n.Job.Queue
 	if err := r.submittable(&n.Job); err != nil {
 		return err
@@ -195,7 +198,7 @@ func (r *Tx) admit(in *intake, n *NewJob, body []byte) error {
 func (r *Tx) quota(in *intake, name string) (*admission, error) {
 	a := in.quotas[name]
 	if a == nil {
-		q, err := r.queue(name)
+		q, err := r.Queue(name)
 		if err != nil || q.MaxJobs == 0 && q.MaxBytes == 0 {
 			return nil, err
 		}
@@ -237,7 +240,7 @@ func (r *Tx) giveBackQueues() bool {
 		if look--; look < 0 {
 			break
 		}
-		if d := r.tx.Depth(name); d.States != (store.Depth{}).States || r.c.protection.queues[name] || r.fresh[name] {
+		if d := r.tx.Depth(name); d.States != (store.Depth{}).States || r.e.parts.keepsQueue(name) || r.fresh[name] {
 			continue
 		}
 		if row, err := r.tx.Row(job.Queues, name); row != nil || err != nil {
@@ -251,8 +254,8 @@ func (r *Tx) giveBackQueues() bool {
 	return true
 }
 
-// seeQueue notes that a queue exists.
-func (r *Tx) seeQueue(name string) {
+// SeeQueue notes that a queue exists.
+func (r *Tx) SeeQueue(name string) {
 	if r.c.queues[name] && !r.dropped[name] {
 		return
 	}
@@ -328,7 +331,7 @@ func (r *Tx) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
 		}
 	}
 	r.tx.Durable()
-	r.seeQueue(n.Job.Queue)
+	r.SeeQueue(n.Job.Queue)
 	r.stats.Put++
 	r.note(&c, nil, &eff)
 	if err := r.tally(&c, nil, &eff); err != nil {

@@ -50,11 +50,11 @@ func (r *Tx) recallTurn(queue, group string) error {
 		if err != nil {
 			return err
 		}
-		q, err := r.queue(queue)
+		q, err := r.Queue(queue)
 		if err != nil {
 			return err
 		}
-		g, err := r.gate(queue, group)
+		g, err := r.Gate(queue, group)
 		if err != nil || !rule.Recalls(q, g, next, r.now, r.steady >= r.watch.guard) {
 			return err
 		}

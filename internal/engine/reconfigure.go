@@ -15,7 +15,7 @@ func (e *Engine) Reconfigure(ctx context.Context, o Options, by job.Actor) error
 		r.tx.Durable()
 		for _, q := range o.Queues {
 			r.forgetQueue(q.Name)
-			r.seeQueue(q.Name)
+			r.SeeQueue(q.Name)
 			r.woken[q.Name] = true
 		}
 		if err := r.configureQueues(o.Queues); err != nil {

@@ -56,10 +56,7 @@ func (e *Engine) recover(ctx context.Context, begin func(*Tx) error) error {
 				kept = append(kept, name)
 			}
 		}
-		if err := e.parts.recover(r); err != nil {
-			return err
-		}
-		if err := r.restartThrottles(anchor.Shift); err != nil {
+		if err := e.parts.recover(r, anchor.Shift); err != nil {
 			return err
 		}
 		if err := r.restartAffinities(); err != nil {
@@ -200,7 +197,7 @@ func (r *Tx) recoverWith(f func(*Tx) error) error {
 		return err
 	}
 	r.doing.job = job.ID{}
-	if err := r.keepBudgets(); err != nil {
+	if err := r.e.parts.at(r, keeps); err != nil {
 		return err
 	}
 	if err := r.tellDependents(); err != nil {
@@ -281,11 +278,11 @@ func (r *Tx) configureQueues(list []*job.Queue) error {
 		if err := r.tx.Set(set); err != nil {
 			return err
 		}
-		if err := r.protect(set); err != nil {
+		if err := r.e.parts.settings(r, set); err != nil {
 			return err
 		}
 	}
-	return r.e.parts.configure(r)
+	return r.e.parts.at(r, configures)
 }
 
 // restartHolders gives named holders the full re-attach window.
@@ -309,27 +306,6 @@ func (r *Tx) restartHolders() error {
 	}
 }
 
-// restartThrottles moves their timers to the steady clock of this start.
-func (r *Tx) restartThrottles(shift job.Millis) error {
-	for after := ""; ; {
-		rows, err := r.tx.Rows(job.Throttles, after, tickMax)
-		if err != nil || len(rows) == 0 {
-			return err
-		}
-		for _, row := range rows {
-			t := row.(*job.Throttle)
-			after = t.Key()
-			q, err := r.queue(t.Queue)
-			if err != nil {
-				return err
-			}
-			if err := r.tx.Set(rule.CarryThrottle(breakerOf(q, t.Group), t, shift, r.Moment())); err != nil {
-				return err
-			}
-		}
-	}
-}
-
 // load counts what is there.
 func (c *committer) load(e *Engine, v store.Reader) error {
 	names, err := v.Names()
@@ -337,7 +313,6 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 		return err
 	}
 	c.queues = map[string]bool{}
-	c.protection = protection{queues: map[string]bool{}}
 	var named []string
 	for _, n := range names {
 		c.queues[n] = true
@@ -350,36 +325,9 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 		}
 	}
 	e.meter.see(named)
-	for after := ""; ; { // a queue without jobs exists by its settings
-		rows, err := v.Rows(job.Queues, after, tickMax)
-		if err != nil {
-			return err
-		}
-		if len(rows) == 0 {
-			break
-		}
-		for _, row := range rows {
-			after = row.Key()
-			c.queues[after] = true
-			p := row.(*job.Queue).Protection
-			if p.Fair = nil; p != (job.Protection{}) {
-				c.protection.queues[after] = true
-			}
-		}
-	}
-	for after := ""; ; { // an operator may force the breaker of a queue that has none
-		rows, err := v.Rows(job.Throttles, after, tickMax)
-		if err != nil {
-			return err
-		}
-		if len(rows) == 0 {
-			break
-		}
-		for _, row := range rows {
-			t := row.(*job.Throttle)
-			after = t.Key()
-			c.queues[t.Queue], c.protection.queues[t.Queue] = true, true
-		}
+	err = EachRow(v, job.Queues, func(q *job.Queue) error { c.queues[q.Name] = true; return nil }) // it exists by its settings
+	if err != nil {
+		return err
 	}
 	entries, err := v.Rows(job.Audits, "", 1<<30)
 	if err != nil {
@@ -404,10 +352,7 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 		}
 		c.leases += len(ids)
 	}
-	if err := c.loadSessions(v, e.clock.Steady()); err != nil {
-		return err
-	}
-	return c.loadBudgets(v, holders, e.clock.Steady())
+	return c.loadSessions(v, e.clock.Steady())
 }
 
 // loadSessions finds what is kept in memory of each session.

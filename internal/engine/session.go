@@ -62,7 +62,7 @@ func (e *Engine) OpenSession(ctx context.Context, n NewSession, by job.Actor) (S
 		}
 		s := &job.Session{Name: q.Name, By: by, Info: n.Info, Created: r.now}
 		r.forgetQueue(q.Name)
-		r.seeQueue(q.Name)
+		r.SeeQueue(q.Name)
 		r.tx.Durable()
 		if err := r.tx.Set(&q); err != nil {
 			return nil, err
@@ -89,7 +89,7 @@ func (e *Engine) ChangeSession(ctx context.Context, name string, edit func(*job.
 		if err != nil {
 			return nil, err
 		}
-		old, err := r.queue(name)
+		old, err := r.Queue(name)
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +165,7 @@ func (r *Tx) cancelSession(old *job.Session, why string) (*job.Session, error) {
 	s.Why = why
 	r.tx.Durable()
 	r.changeSession(&s)
-	q, err := r.queue(s.Name)
+	q, err := r.Queue(s.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (e *Engine) session(ctx context.Context, f func(*Tx) (*job.Session, error))
 
 func (r *Tx) sessionState(s *job.Session) (SessionState, error) {
 	shown, d := *s, r.tx.Depth(s.Name)
-	q, err := r.queue(s.Name)
+	q, err := r.Queue(s.Name)
 	if err != nil {
 		return SessionState{}, err
 	}
@@ -295,7 +295,7 @@ func (r *Tx) ownSession(name string) (*job.Session, error) {
 // submittable refuses a task that its session does not take in, and a job of
 // another door in a session's queue.
 func (r *Tx) submittable(j *job.Job) error {
-	q, err := r.queue(j.Queue)
+	q, err := r.Queue(j.Queue)
 	if err != nil {
 		return err
 	}
@@ -334,7 +334,7 @@ func (r *Tx) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 	if j == nil || j.Door != job.DoorGrid {
 		return nil
 	}
-	q, err := r.queue(j.Queue)
+	q, err := r.Queue(j.Queue)
 	if err != nil || rule.Misplaced(j, q) { // it is no task of a session any more
 		return err
 	}
@@ -396,7 +396,7 @@ func (r *Tx) keepSessions() error {
 		if s.Name == "" {
 			continue // deleted
 		}
-		q, err := r.queue(name)
+		q, err := r.Queue(name)
 		if err != nil {
 			return err
 		}
@@ -422,7 +422,7 @@ func (r *Tx) turnSession(t *job.Session) error {
 		return err
 	}
 	s := *known
-	q, err := r.queue(s.Name)
+	q, err := r.Queue(s.Name)
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func (r *Tx) settle(s *Settle) (Verdict, error) {
 	v, err := VerdictOf(eff, nil)
 	v.Recalled, r.cut = r.cut, nil
 	if err == nil && j.Group != "" {
-		q, qerr := r.queue(j.Queue)
+		q, qerr := r.Queue(j.Queue)
 		v.inTurn, err = qerr == nil && rule.TurnMoves(q, &eff), qerr
 	}
 	return v, err

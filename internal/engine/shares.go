@@ -89,7 +89,7 @@ func (r *Tx) allSessions() (list []*job.Session, err error) {
 }
 
 func (r *Tx) joinAsItIs(t *roster, s *job.Session) error {
-	q, err := r.queue(s.Name)
+	q, err := r.Queue(s.Name)
 	if err != nil {
 		return err
 	}
@@ -342,13 +342,16 @@ func (r *Tx) foremost(key offerKey, s rule.Seeker) (*job.Job, error) {
 			o.list, o.n, o.at = list, min(2*o.n, offerMax), r.grants
 		}
 		j := o.list[0]
-		if j.Budgets() == nil {
+		switch aside, err := r.putAside(j); {
+		case err != nil:
+			return nil, err
+		case !aside:
 			return j, nil
 		}
-		if aside, err := r.taskAside(j); err != nil || aside && r.fed {
-			return nil, err
-		} else if !aside {
-			return j, nil
+		r.grants++ // what was read ahead of its line knows it as given out
+		r.granted[j.ID] = r.grants
+		if r.fed = r.fed || r.aside >= asideMax; r.fed { // the rest in the next run
+			return nil, nil
 		}
 	}
 }
@@ -368,9 +371,16 @@ func (r *Tx) roomBelowMax(old, j *job.Job) error {
 	if leasesOf(j) >= leasesOf(old) {
 		return nil
 	}
-	q, err := r.queue(old.Queue)
+	q, err := r.Queue(old.Queue)
 	if err == nil && q.Grid != nil && q.Grid.MaxEngines > 0 {
 		r.woken[old.Queue] = true
 	}
 	return err
+}
+
+func leasesOf(j *job.Job) int {
+	if j == nil {
+		return 0
+	}
+	return len(j.Leases)
 }

@@ -269,7 +269,7 @@ type look struct {
 
 // straggler looks for a run that is to have a copy, and says when to look again.
 func (r *Tx) straggler(name string, s *pace) (due job.Millis, err error) {
-	q, err := r.queue(name)
+	q, err := r.Queue(name)
 	if err != nil || q.Grid == nil || q.Grid.Redundancy == nil || !q.Grid.Served() {
 		return job.MaxMillis, err
 	}

@@ -240,7 +240,7 @@ func TestABreakerCanBeForcedAndReleased(t *testing.T) {
 		}
 		ctx := r.Context()
 		for _, group := range []string{"", "g"} { // without any settings
-			must(r.ForceBreaker(ctx, "q", group, job.BreakerOpen, job.Actor{}))
+			must(r.part.Guard.ForceBreaker(ctx, "q", group, job.BreakerOpen, job.Actor{}))
 			name := "a" + group
 			r.put("q", name, grouped(group))
 			w := r.anonymous(1)
@@ -249,7 +249,7 @@ func TestABreakerCanBeForcedAndReleased(t *testing.T) {
 			r.Restart(0)
 			w = r.anonymous(1)
 			w.gets()
-			must(r.ReleaseBreaker(ctx, "q", group, job.Actor{}))
+			must(r.part.Guard.ReleaseBreaker(ctx, "q", group, job.Actor{}))
 			w.gets(name)
 			w.ok(name)
 			w.close()
@@ -258,13 +258,13 @@ func TestABreakerCanBeForcedAndReleased(t *testing.T) {
 			r.Error("a breaker that was released is remembered")
 		}
 		r.queue("q", breaker)
-		must(r.ForceBreaker(ctx, "q", "", job.BreakerClosed, job.Actor{}))
+		must(r.part.Guard.ForceBreaker(ctx, "q", "", job.BreakerClosed, job.Actor{}))
 		r.puts("q", series("n", 5)...)
 		w := r.anonymous(5)
 		w.gets(series("n", 5)...)
 		w.failAll(series("n", 5)...)
 		r.breakerIs("q", "", job.BreakerClosed)
-		if err := r.ForceBreaker(ctx, "q", "", job.BreakerRamping, job.Actor{}); job.KindOf(err) != job.Invalid {
+		if err := r.part.Guard.ForceBreaker(ctx, "q", "", job.BreakerRamping, job.Actor{}); job.KindOf(err) != job.Invalid {
 			r.Errorf("forced to ramp: %v", err)
 		}
 	})
@@ -460,7 +460,7 @@ func TestANoisyGroupDoesNotStarveTheRest(t *testing.T) {
 func TestHoldsAreBoundedAndCanBeReleased(t *testing.T) {
 	scenario(t, func(r *rig) {
 		for _, group := range []string{"", "g"} {
-			until, err := r.Hold(r.Context(), "q", group, r.Now()+5*job.Hour, job.Actor{})
+			until, err := r.part.Guard.Hold(r.Context(), "q", group, r.Now()+5*job.Hour, job.Actor{})
 			if err != nil || until != r.Now()+job.Hour {
 				r.Fatalf("held until %d (now %d), %v", until, r.Now(), err)
 			}
@@ -468,12 +468,12 @@ func TestHoldsAreBoundedAndCanBeReleased(t *testing.T) {
 			r.put("q", name, grouped(group))
 			w := r.anonymous(1)
 			w.gets()
-			if err := r.Release(r.Context(), "q", group, job.Actor{}); err != nil {
+			if err := r.part.Guard.Release(r.Context(), "q", group, job.Actor{}); err != nil {
 				r.Fatal(err)
 			}
 			w.gets(name)
 			w.ok(name)
-			until, err = r.Hold(r.Context(), "q", group, r.Now()+10*job.Second, job.Actor{})
+			until, err = r.part.Guard.Hold(r.Context(), "q", group, r.Now()+10*job.Second, job.Actor{})
 			if err != nil || until < r.Now()+10*job.Second || until > r.Now()+11*job.Second {
 				r.Fatalf("held until %d (now %d), %v", until, r.Now(), err)
 			}

@@ -118,9 +118,10 @@ func (r *Tx) commandOf(h rule.Hand) rule.Command {
 // tick does what is due on every hand (I6: never before its time). Rows come
 // first: what a lapsed holder gives back may have expired meanwhile.
 func (r *Tx) tick() error {
-	r.wakeGuarded()
-	r.dueBudgets()
 	if err := r.tickRows(); err != nil {
+		return err
+	}
+	if err := r.e.parts.at(r, ticks); err != nil {
 		return err
 	}
 	if err := r.tickClients(); err != nil {
@@ -179,7 +180,6 @@ func ownRows() []Due {
 	return []Due{
 		{Table: job.Queues, Turn: Row((*Tx).wakeQueue)},
 		{Table: job.Gates, Turn: Row((*Tx).wakeGate)},
-		{Table: job.Throttles, Steady: true, Turn: Row((*Tx).turnThrottle)},
 		{Table: job.Holders, Steady: true, Spared: true, Turn: Row((*Tx).lapseHolder)},
 		{Table: job.Receipts, Turn: func(r *Tx, row job.Row) error { return r.tx.Unset(job.Receipts, row.Key()) }},
 		{Table: job.Audits, Turn: Row((*Tx).forgetAudit)},
@@ -256,7 +256,7 @@ func (r *Tx) wakeGate(g *job.Gate) error {
 		return err
 	}
 	r.woken[g.Queue] = true
-	if err := r.setGate(awake); err != nil {
+	if err := r.SetGate(awake); err != nil {
 		return err
 	}
 	return r.sweepGate(g.Queue, g.Group)
@@ -303,8 +303,7 @@ func (r *Tx) sleep() time.Duration {
 		}
 		sooner(r.tx.NextRow(d.Table), now, r.spared(d))
 	}
-	sooner(r.nextRoom(), r.steady, 0)
-	sooner(r.nextBudget(), r.steady, 0)
+	sooner(r.e.parts.next(r), r.steady, 0)
 	sooner(r.nextStraggler(), r.steady, 0)
 	sooner(r.preemptAt, r.steady, 0)
 	sooner(r.nextClient(), r.steady, r.watch.lapses)

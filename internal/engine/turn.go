@@ -95,7 +95,7 @@ func (e *Engine) LeaseTurns(ctx context.Context, o TurnOptions) ([]Turn, error) 
 		h.life = 0
 	}
 	list, err := e.ask(ctx, h, func(r *Tx) error {
-		q, err := r.queue(o.Queue)
+		q, err := r.Queue(o.Queue)
 		switch {
 		case err != nil:
 			return err
@@ -175,7 +175,7 @@ func (r *Tx) feedTurns(h *holder, n int) (took int, dry bool, err error) {
 		if err != nil || len(heads) == 0 {
 			return took, s.Held == 0 && err == nil, err
 		}
-		before, aside := turns, r.spending.aside
+		before, aside := turns, r.aside
 		for _, j := range heads {
 			if took >= n {
 				break
@@ -198,11 +198,11 @@ func (r *Tx) feedTurns(h *holder, n int) (took int, dry bool, err error) {
 				break
 			}
 		}
-		if r.spending.aside >= asideMax { // the rest in the next run
+		if r.aside >= asideMax { // the rest in the next run
 			r.fed = true
 			return took, false, nil
 		}
-		if turns == before && r.spending.aside == aside {
+		if turns == before && r.aside == aside {
 			return took, false, nil
 		}
 	}
@@ -227,7 +227,7 @@ func (r *Tx) mayGoOn(queue string, b *Rest) error {
 	if b == nil {
 		return nil
 	}
-	g, err := r.gate(queue, b.group)
+	g, err := r.Gate(queue, b.group)
 	if err != nil || g.Turn != b.turn {
 		return err
 	}
@@ -241,11 +241,11 @@ func (r *Tx) mayGoOn(queue string, b *Rest) error {
 // rest is the next members of a batch, at most n: those that were there when it began
 // and fit the seeker.
 func (r *Tx) rest(s rule.Seeker, queue string, b *Rest, n int) (there []*job.Job, err error) {
-	q, err := r.queue(queue)
+	q, err := r.Queue(queue)
 	if err != nil {
 		return nil, err
 	}
-	g, err := r.gate(queue, b.group)
+	g, err := r.Gate(queue, b.group)
 	if err != nil || !rule.GoesOn(q, g, b.turn) {
 		return nil, err
 	}
@@ -280,16 +280,11 @@ func (r *Tx) rest(s rule.Seeker, queue string, b *Rest, n int) (there []*job.Job
 func (r *Tx) grantTurn(h *holder, members []*job.Job, more bool) (given int, err error) {
 	number := int64(0)
 	for i, j := range members {
-		if key := ""; j.Budgets() != nil {
-			if key, err = r.lacks(j); err != nil || key != "" {
-				if err == nil {
-					err = r.setAside(j, key)
-				}
-				return given, err
-			}
+		if aside, err := r.putAside(j); err != nil || aside {
+			return given, err
 		}
-		if (more || i > 0) && r.guarded(j.Queue) {
-			if lets, err := r.letsOneMore(j); err != nil || !lets {
+		if (more || i > 0) && r.e.parts.limited(r, j.Queue) {
+			if lets, err := r.e.parts.lets(r, j); err != nil || !lets {
 				return given, err
 			}
 		}
@@ -300,20 +295,6 @@ func (r *Tx) grantTurn(h *holder, members []*job.Job, more bool) (given int, err
 		number = r.gifts[len(r.gifts)-1].d.Lease.Turn
 	}
 	return given, nil
-}
-
-// letsOneMore reports whether what protects a queue and its groups lets one more
-// member of a turn run.
-func (r *Tx) letsOneMore(j *job.Job) (bool, error) {
-	room, again := r.room(j.Queue)
-	if again > 0 {
-		r.wakeAt(j.Queue, again)
-	}
-	if !room.Take(rule.EntriesOf(j).Class) {
-		return false, nil
-	}
-	t, err := r.throttle(j.Queue, j.Group)
-	return t.Slow == 0 && rule.Lets(t) > 0, err
 }
 
 // dismiss answers those who do not wait and found nothing.
@@ -354,7 +335,7 @@ func (r *Tx) cutTurn(j *job.Job) error {
 			return err
 		}
 		r.note(&c, m, &eff)
-		if err := r.countRuns(m, c.Verb, eff); err != nil {
+		if err := r.e.parts.stepped(r, &c, m, &eff); err != nil {
 			return err
 		}
 		r.cut = append(r.cut, id)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
@@ -27,7 +28,7 @@ func onDisk(t testing.TB, settings func(*job.Queue)) *engine.Engine {
 	var mu sync.Mutex
 	src := rand.New(rand.NewPCG(1, 2))
 	rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
-	e := engine.New(st, clock, rnd, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
+	e := part.New(st, clock, rnd, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()}).Engine
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ var (
 
 // budgets is GET /budgets.
 func (h *handler) budgets(w http.ResponseWriter, r *http.Request, _, _ string) {
-	list, err := h.engine.Budgets(r.Context())
+	list, err := h.engine.Budgets.List(r.Context())
 	h.shown(w, r, err, func(b []byte) []byte { return jobs.AppendBudgets(b, list) })
 }
 
@@ -27,14 +27,14 @@ func (h *handler) addBudget(w http.ResponseWriter, r *http.Request, key, _ strin
 		if err != nil {
 			return err
 		}
-		b, err := h.engine.AddBudget(r.Context(), ask, by)
+		b, err := h.engine.Budgets.Add(r.Context(), ask, by)
 		return s.tell(w, http.StatusCreated, err, func(out []byte) []byte { return jobs.AppendBudget(out, b) })
 	})
 }
 
 // showBudget is GET /budgets/{key}.
 func (h *handler) showBudget(w http.ResponseWriter, r *http.Request, key, _ string) {
-	b, err := h.engine.Budget(r.Context(), key)
+	b, err := h.engine.Budgets.Get(r.Context(), key)
 	h.shown(w, r, err, func(out []byte) []byte { return jobs.AppendBudget(out, b) })
 }
 
@@ -45,7 +45,7 @@ func (h *handler) setBudget(w http.ResponseWriter, r *http.Request, key, _ strin
 		if err != nil {
 			return err
 		}
-		b, err := h.engine.SetBudget(r.Context(), ask, by)
+		b, err := h.engine.Budgets.Set(r.Context(), ask, by)
 		return s.tell(w, http.StatusOK, err, func(out []byte) []byte { return jobs.AppendBudget(out, b) })
 	})
 }
@@ -57,7 +57,7 @@ func (h *handler) patchBudget(w http.ResponseWriter, r *http.Request, key, _ str
 		if err != nil {
 			return err
 		}
-		b, err := h.engine.PatchBudget(r.Context(), key, by, edit)
+		b, err := h.engine.Budgets.Patch(r.Context(), key, by, edit)
 		return s.tell(w, http.StatusOK, err, func(out []byte) []byte { return jobs.AppendBudget(out, b) })
 	})
 }
@@ -66,7 +66,7 @@ func (h *handler) patchBudget(w http.ResponseWriter, r *http.Request, key, _ str
 func (h *handler) deleteBudget(w http.ResponseWriter, r *http.Request, key, _ string) {
 	by, err := actorOf(r)
 	if err == nil {
-		err = h.engine.DeleteBudget(r.Context(), key, by)
+		err = h.engine.Budgets.Delete(r.Context(), key, by)
 	}
 	h.gone(w, r, err)
 }
@@ -110,7 +110,7 @@ func (h *handler) rebind(w http.ResponseWriter, r *http.Request, text string, re
 		if err != nil {
 			return err
 		}
-		j, err := h.engine.Rebind(r.Context(), by, id, b.Rebinding)
+		j, err := h.engine.Budgets.Rebind(r.Context(), by, id, b.Rebinding)
 		if bad, ok := err.(*job.Error); ok && bad.Kind == job.NotFound && bad.Field == "" { //nolint:errorlint // made by the engine and never wrapped
 			err = errNoJob
 		}
@@ -145,7 +145,7 @@ func (h *handler) rebindMany(w http.ResponseWriter, r *http.Request, key string,
 			err = reachBudgets(g, b.List)
 		}
 		if err == nil {
-			err = h.engine.CheckBinding(r.Context(), b.List, b.Create)
+			err = h.engine.Budgets.Check(r.Context(), b.List, b.Create)
 		}
 		if err != nil {
 			return err

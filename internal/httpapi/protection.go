@@ -21,7 +21,7 @@ func (h *handler) asides(w http.ResponseWriter, r *http.Request, name, _ string)
 	err := jobs.CheckName("queue", name)
 	out := wire.Asides{Groups: []wire.Aside{}}
 	if err == nil {
-		list, bad := h.engine.Asides(r.Context(), name, asidesMax)
+		list, bad := h.engine.Guard.Asides(r.Context(), name, asidesMax)
 		for _, a := range list {
 			if a.Group != "" {
 				out.Groups = append(out.Groups, jobs.AsideOf(a))
@@ -98,7 +98,7 @@ func (h *handler) hold(w http.ResponseWriter, r *http.Request, name, _ string) {
 		if body.ForMS > 0 {
 			until = h.engine.Now().Add(job.Millis(body.ForMS))
 		}
-		end, err := h.engine.Hold(r.Context(), name, body.Group, until, by)
+		end, err := h.engine.Guard.Hold(r.Context(), name, body.Group, until, by)
 		return wire.Held{HoldUntil: int64(end)}, err
 	})
 }
@@ -107,7 +107,7 @@ func (h *handler) hold(w http.ResponseWriter, r *http.Request, name, _ string) {
 func (h *handler) release(w http.ResponseWriter, r *http.Request, name, _ string) {
 	var body wire.OfGroup
 	h.ofQueue(w, r, name, &body, func(by job.Actor) (any, error) {
-		return nil, h.engine.Release(r.Context(), name, body.Group, by)
+		return nil, h.engine.Guard.Release(r.Context(), name, body.Group, by)
 	})
 }
 
@@ -117,9 +117,9 @@ func (h *handler) forceBreaker(w http.ResponseWriter, r *http.Request, name, _ s
 	h.ofQueue(w, r, name, &body, func(by job.Actor) (any, error) {
 		switch words := []string{wire.BreakerClosed, wire.BreakerOpen}; {
 		case body.State == wire.BreakerAuto:
-			return nil, h.engine.ReleaseBreaker(r.Context(), name, body.Group, by)
+			return nil, h.engine.Guard.ReleaseBreaker(r.Context(), name, body.Group, by)
 		case slices.Contains(words, body.State):
-			return nil, h.engine.ForceBreaker(r.Context(), name, body.Group, job.BreakerState(slices.Index(words, body.State)), by)
+			return nil, h.engine.Guard.ForceBreaker(r.Context(), name, body.Group, job.BreakerState(slices.Index(words, body.State)), by)
 		}
 		return nil, &job.Error{Kind: job.Invalid, Field: "state", Text: "state must be one of closed open auto" + spell.Hint(body.State, []string{wire.BreakerClosed, wire.BreakerOpen, wire.BreakerAuto})}
 	})

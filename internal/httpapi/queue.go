@@ -186,7 +186,7 @@ func (h *handler) queue(w http.ResponseWriter, r *http.Request, name, _ string) 
 		return
 	}
 	var state *wire.BreakerState
-	if list, err := h.engine.Asides(r.Context(), name, 0); err == nil && len(list) > 0 {
+	if list, err := h.engine.Guard.Asides(r.Context(), name, 0); err == nil && len(list) > 0 {
 		state = jobs.BreakerStateOf(list[0])
 	}
 	session := ""

@@ -16,6 +16,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/metrics"
+	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/mem"
 )
@@ -75,7 +76,7 @@ func page(t *testing.T) string {
 	src := rand.New(rand.NewPCG(1, 1))
 	rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
 	st := mem.Open(mem.Options{Now: clock.Wall, Rand: rand.New(rand.NewPCG(2, 2)), Free: func() (int64, int64) { return 500, 1000 }})
-	e := engine.New(st, clock, rnd, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
+	e := part.New(st, clock, rnd, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -116,10 +117,10 @@ func page(t *testing.T) string {
 	if err := e.PauseGroup(t.Context(), job.Actor{}, "in", "g"); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.ForceBreaker(t.Context(), "q", "", 1, job.Actor{}); err != nil {
+	if err := e.Guard.ForceBreaker(t.Context(), "q", "", 1, job.Actor{}); err != nil {
 		t.Fatal(err)
 	}
-	m := metrics.New(e, "v1")
+	m := metrics.New(e.Engine, "v1")
 	m.Connections(crowd{})
 	m.Inboxes(func() int { return 2 })
 	m.Answered("read", time.Second)
@@ -182,7 +183,7 @@ func TestNoSessionIsALabel(t *testing.T) {
 		src := rand.New(rand.NewPCG(uint64(round), 4))
 		var mu sync.Mutex
 		rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
-		e := engine.New(st, clock, rnd, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
+		e := part.New(st, clock, rnd, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
 		if err := e.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +204,7 @@ func TestNoSessionIsALabel(t *testing.T) {
 		}
 		put(real, job.DoorJobs)
 		w := httptest.NewRecorder()
-		metrics.New(e, "v1").ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+		metrics.New(e.Engine, "v1").ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 		text := w.Body.String()
 		for _, line := range []string{
 			`reprise_queue_jobs{queue="` + real + `",state="ready"} 1`, `reprise_queue_jobs{queue="_other",state="ready"} 0`,

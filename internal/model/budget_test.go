@@ -4,9 +4,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/reprisehq/reprise/internal/part/budget"
+
 	"pgregory.net/rapid"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 )
 
@@ -75,7 +76,7 @@ func (w *world) drawBudgets(t *rapid.T) []job.BudgetUse {
 
 // noBudgets: a reset took them, too. They are made anew.
 func (w *world) noBudgets() {
-	list, err := w.Budgets(w.Context())
+	list, err := w.Budgets.List(w.Context())
 	w.must(err)
 	if len(list) > 0 {
 		w.Fatalf("%d budgets outlive a reset", len(list))
@@ -91,7 +92,7 @@ func (w *world) beginBudgets() {
 }
 
 func (w *world) allocate(key string, units int64) {
-	_, err := w.SetBudget(w.Context(), job.Budget{Name: key, Allocation: units}, job.Actor{})
+	_, err := w.Budgets.Set(w.Context(), job.Budget{Name: key, Allocation: units}, job.Actor{})
 	w.must(err)
 	w.model.budgets[key] = units
 }
@@ -105,7 +106,7 @@ func (w *world) setBudget(t *rapid.T) {
 		if open > 0 {
 			want = job.Exists
 		}
-		if w.refused("delete budget", w.DeleteBudget(w.Context(), key, job.Actor{}), want) {
+		if w.refused("delete budget", w.Budgets.Delete(w.Context(), key, job.Actor{}), want) {
 			return
 		}
 	}
@@ -126,7 +127,7 @@ func (w *world) rebind(t *rapid.T) {
 	case j.State != job.Ready && j.State != job.Scheduled:
 		want = job.WrongState
 	}
-	_, err := w.Rebind(w.Context(), job.Actor{}, id, engine.Rebinding{
+	_, err := w.Budgets.Rebind(w.Context(), job.Actor{}, id, budget.Rebinding{
 		Change: func([]job.BudgetUse) ([]job.BudgetUse, error) { return list, nil },
 	})
 	if !w.refused("rebind", err, want) {
@@ -156,7 +157,7 @@ func (m *model) openBound(key string) (n int64) {
 
 // budgets compares how each budget is used.
 func (w *world) budgets() {
-	list, err := w.Budgets(w.Context())
+	list, err := w.Budgets.List(w.Context())
 	w.must(err)
 	keys := slices.Sorted(maps.Keys(w.model.budgets))
 	if len(list) != len(keys) {

@@ -6,8 +6,10 @@ import (
 	"log/slog"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/part/budget"
 	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/internal/part/deadset"
+	"github.com/reprisehq/reprise/internal/part/guard"
 	"github.com/reprisehq/reprise/internal/part/lock"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -16,9 +18,11 @@ import (
 type Engine struct {
 	*engine.Engine
 
-	Crons *cron.Crons
-	Dead  *deadset.Set
-	Locks *lock.Locks
+	Budgets *budget.Budgets
+	Crons   *cron.Crons
+	Dead    *deadset.Set
+	Guard   *guard.Guard
+	Locks   *lock.Locks
 }
 
 // New makes an engine with all parts; see engine.New. What a part can be set is set
@@ -32,8 +36,12 @@ func New(s store.Store, clock engine.Clock, rnd func() uint64, log *slog.Logger,
 
 // All are all parts, of an engine that is yet to be made.
 func All() *Engine {
-	return &Engine{Crons: &cron.Crons{}, Dead: &deadset.Set{}, Locks: &lock.Locks{}}
+	return &Engine{
+		Budgets: &budget.Budgets{}, Crons: &cron.Crons{}, Dead: &deadset.Set{}, Guard: &guard.Guard{}, Locks: &lock.Locks{},
+	}
 }
 
 // Parts lists them in the order in which they are asked.
-func (e *Engine) Parts() []engine.Part { return []engine.Part{e.Dead, e.Locks, e.Crons} }
+func (e *Engine) Parts() []engine.Part {
+	return []engine.Part{e.Guard, e.Budgets, e.Dead, e.Locks, e.Crons}
+}

@@ -23,7 +23,7 @@ func (w *world) changeBudget() {
 		}
 		w.judge.coverage.feature("a budget changed")
 		return fmt.Sprintf("it has %d", b.Allocation)
-	}}, func() { _, err = w.e.SetBudget(w.ctx, b, job.Actor{}) })
+	}}, func() { _, err = w.e.Budgets.Set(w.ctx, b, job.Actor{}) })
 }
 
 // allotted is how many units a budget has, as it was written last.

@@ -138,7 +138,7 @@ var cronFaults = []fault{
 		name: "reset-keeps-cron", breaks: "zizq.md 1.19",
 		does:  "POST /reset leaves cron groups there",
 		file:  "internal/engine/bulk.go",
-		old:   "\t\tfor left := h.Wipe != nil; left; {",
+		old:   "\t\tfor left := true; left; {",
 		new:   "\t\tfor left := false; left; {",
 		first: []suite{in(cronPartPkg, "TestResetForgetsCron")},
 	},

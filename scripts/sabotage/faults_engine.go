@@ -32,8 +32,8 @@ var engineFaults = []fault{
 		name: "put-not-durable", breaks: "I5",
 		does:  "an enqueue does not ask for a sync",
 		file:  "internal/engine/put.go",
-		old:   "\tr.tx.Durable()\n\tr.seeQueue(n.Job.Queue)",
-		new:   "\tr.seeQueue(n.Job.Queue)",
+		old:   "\tr.tx.Durable()\n\tr.SeeQueue(n.Job.Queue)",
+		new:   "\tr.SeeQueue(n.Job.Queue)",
 		first: []suite{in(enginePkg, "TestEveryAnswerSurvivesAPowerCutByItself")},
 	},
 	{
@@ -256,8 +256,8 @@ var engineFaults = []fault{
 		name: "half-a-call-put", breaks: "PROTOCOL, bulk",
 		does:  "what stands before a refused job of a call is taken in",
 		file:  "internal/engine/put.go",
-		old:   "if err := r.admit(&in, &list[i], folds.body(list, i)); err != nil {\n\t\t\t\treturn err\n",
-		new:   "if err := r.admit(&in, &list[i], folds.body(list, i)); err != nil {\n\t\t\t\tlist = list[:i]\n",
+		old:   "if err := r.admit(&in, i, &list[i], folds.body(list, i)); err != nil {\n\t\t\t\treturn err\n",
+		new:   "if err := r.admit(&in, i, &list[i], folds.body(list, i)); err != nil {\n\t\t\t\tlist = list[:i]\n",
 		first: []suite{in(enginePkg, "TestOneRefusedJobRefusesTheWholeCall")},
 	},
 }

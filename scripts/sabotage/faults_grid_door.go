@@ -113,8 +113,8 @@ var gridDoorFaults = []fault{
 		name: "grid-dependents-not-told", breaks: "grid.md 9",
 		does:  "a task that waited for another one waits for ever",
 		file:  "internal/engine/depend.go",
-		old:   "	r.woken[j.Queue] = true\n	return r.park(j, \"\")",
-		new:   "	r.woken[j.Queue] = true\n	return nil",
+		old:   "\tr.woken[j.Queue] = true\n\treturn r.Park(j, \"\")",
+		new:   "\tr.woken[j.Queue] = true\n\treturn nil",
 		first: []suite{in(enginePkg, "TestTasksWaitForThoseThatTheyNeed")},
 	},
 	{

@@ -63,8 +63,8 @@ var gridTaskFaults = []fault{
 		name: "task-budget-ignored", breaks: "gridserver.md A39",
 		does:  "tasks run whether their budget has units or not",
 		file:  "internal/engine/shares.go",
-		old:   "		if j.Budgets() == nil {",
-		new:   "		if j.Budgets() == nil || !j.ID.IsZero() {",
+		old:   "		case !aside:",
+		new:   "		case aside || !aside:",
 		first: []suite{in(enginePkg, "TestA39NoMoreAttemptsRunThanABudgetAllowsAndALostEngineGivesItBack")},
 	},
 }

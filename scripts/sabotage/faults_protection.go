@@ -101,7 +101,7 @@ var protectionFaults = []fault{
 	{
 		name: "queue-breaker-not-asked", breaks: "retry.md 4",
 		does:  "an open breaker does not stop its queue",
-		file:  "internal/engine/throttle.go",
+		file:  "internal/part/guard/guard.go",
 		old:   "room.All = rule.Lets(t)",
 		new:   "_ = rule.Lets(t)",
 		first: []suite{in(enginePkg, "TestAnOpenBreakerParksItsQueueAndChargesNothing")},
@@ -109,15 +109,15 @@ var protectionFaults = []fault{
 	{
 		name: "room-never-again", breaks: "retry.md 4",
 		does:  "nobody looks at a queue again when its rate gives more",
-		file:  "internal/engine/throttle.go",
-		old:   "if at <= r.steady {",
+		file:  "internal/part/guard/guard.go",
+		old:   "if at <= tx.Steady() {",
 		new:   "if at < 0 {",
 		first: []suite{in(enginePkg, "TestARateHoldsForAQueueAndForAGroup")},
 	},
 	{
 		name: "breaker-forgets", breaks: "retry.md 4",
 		does:  "what a breaker counts is forgotten at once",
-		file:  "internal/engine/throttle.go",
+		file:  "internal/part/guard/guard.go",
 		old:   "if window != g.window {",
 		new:   "if false {",
 		first: []suite{in(enginePkg, "TestAnOpenBreakerParksItsQueueAndChargesNothing")},

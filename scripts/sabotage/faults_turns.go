@@ -23,8 +23,8 @@ var turnFaults = []fault{
 		name: "turn-beyond-a-limit", breaks: "retry.md 4",
 		does:  "the heads behind the first turn of a take are given out beyond max_running and the rate",
 		file:  "internal/engine/turn.go",
-		old:   "		if (more || i > 0) && r.guarded(j.Queue) {",
-		new:   "		if i > 0 && r.guarded(j.Queue) {",
+		old:   "		if (more || i > 0) && r.e.parts.limited(r, j.Queue) {",
+		new:   "		if i > 0 && r.e.parts.limited(r, j.Queue) {",
 		first: []suite{in(enginePkg, "TestLimitsHoldOverTheTurnsOfOneTake")},
 	},
 	{

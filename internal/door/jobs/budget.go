@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/reprisehq/reprise/internal/part/budget"
+
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
@@ -169,7 +171,7 @@ func (r *Reader) BudgetPatch() (func(*job.Budget), error) {
 }
 
 // AppendBudgets appends the answer to GET /budgets.
-func AppendBudgets(b []byte, list []engine.BudgetState) []byte {
+func AppendBudgets(b []byte, list []budget.State) []byte {
 	b = append(b, `{"budgets":[`...)
 	for _, s := range list {
 		b = AppendBudget(comma(b), s)
@@ -178,7 +180,7 @@ func AppendBudgets(b []byte, list []engine.BudgetState) []byte {
 }
 
 // AppendBudget appends a budget, and beyond the reference how it is used.
-func AppendBudget(b []byte, s engine.BudgetState) []byte {
+func AppendBudget(b []byte, s budget.State) []byte {
 	b = quote(b, `{"key":`, s.Name)
 	b = number(b, `,"allocation":`, s.Allocation)
 	b = word(b, `,"strategy":{"type":"`, s.Strategy.String())
@@ -205,12 +207,12 @@ func appendUses(b []byte, list []job.BudgetUse) []byte {
 
 // Bindings is a change of what jobs are bound to, as a request asks for it.
 type Bindings struct {
-	engine.Rebinding
+	budget.Rebinding
 	List []job.BudgetUse // that are bound, to be checked beforehand
 }
 
 func rebinding(list []job.BudgetUse, create []job.Budget, change func([]job.BudgetUse) ([]job.BudgetUse, error)) Bindings {
-	return Bindings{engine.Rebinding{Change: change, Create: create}, list}
+	return Bindings{budget.Rebinding{Change: change, Create: create}, list}
 }
 
 // AllBindings reads the body of PUT /jobs/{id}/budgets.
@@ -301,7 +303,7 @@ func notBound(key string) error {
 
 // OfMany is the change as a call over many jobs makes it: jobs that it cannot
 // be made to, because they are bound already or are not, stay as they are.
-func (b Bindings) OfMany() engine.Rebinding {
+func (b Bindings) OfMany() budget.Rebinding {
 	change := b.Change
 	b.Change = func(list []job.BudgetUse) ([]job.BudgetUse, error) {
 		switch changed, err := change(list); job.KindOf(err) {
@@ -315,9 +317,9 @@ func (b Bindings) OfMany() engine.Rebinding {
 }
 
 // Rebind changes what the jobs are bound to that the query chooses.
-func (b *Bulk) Rebind(ctx context.Context, e *part.Engine, r engine.Rebinding) (n int64, blocked []job.ID, err error) {
+func (b *Bulk) Rebind(ctx context.Context, e *part.Engine, r budget.Rebinding) (n int64, blocked []job.ID, err error) {
 	err = bounded(ctx, b.sieve, func(ctx context.Context) error {
-		n, blocked, err = e.RebindAll(ctx, b.search(), r)
+		n, blocked, err = e.Budgets.RebindAll(ctx, b.search(), r)
 		return err
 	})
 	return n, blocked, soFar(err, "changed", n)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/part/guard"
+
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -209,7 +211,7 @@ func date(m job.Millis) string {
 }
 
 // BreakerStateOf tells where a breaker is; nil where it is simply closed.
-func BreakerStateOf(a engine.Aside) *wire.BreakerState {
+func BreakerStateOf(a guard.Aside) *wire.BreakerState {
 	t := a.Throttle
 	if t == nil || t.State == job.BreakerClosed && !t.Forced {
 		return nil
@@ -220,7 +222,7 @@ func BreakerStateOf(a engine.Aside) *wire.BreakerState {
 }
 
 // AsideOf tells what holds a group or slows it down.
-func AsideOf(a engine.Aside) wire.Aside {
+func AsideOf(a guard.Aside) wire.Aside {
 	return wire.Aside{
 		Group: a.Group, HoldUntil: int64(a.Hold), BreakerState: BreakerStateOf(a), RateUntil: int64(a.SlowTo),
 	}

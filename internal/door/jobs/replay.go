@@ -23,7 +23,7 @@ func ReplayAsked(w *wire.DeadReplay) (ask job.Replay, err error) {
 	if ask, err = runAsked(&w.Filter, w.All, w.Rate, w.RampMS); err != nil {
 		return ask, err
 	}
-	if ask.Remaining, err = budget(w.Budget); err != nil {
+	if ask.Remaining, err = budgetOf(w.Budget); err != nil {
 		return ask, err
 	}
 	if ask.Place, err = placeOf(w.Place); err != nil {
@@ -65,7 +65,7 @@ func runAsked(f *wire.DeadFilter, all bool, rate float64, ramp int64) (ask job.R
 
 // OneAsked reads the body of POST /dead/{id}/replay.
 func OneAsked(w *wire.DeadOne) (ask deadset.Revival, err error) {
-	if ask.Remaining, err = budget(w.Budget); err != nil {
+	if ask.Remaining, err = budgetOf(w.Budget); err != nil {
 		return ask, err
 	}
 	if ask.Place, err = placeOf(w.Place); err != nil {
@@ -78,7 +78,7 @@ func OneAsked(w *wire.DeadOne) (ask deadset.Revival, err error) {
 	return ask, nil
 }
 
-func budget(text string) (remaining bool, err error) {
+func budgetOf(text string) (remaining bool, err error) {
 	switch text {
 	case "", wire.BudgetFresh:
 		return false, nil

@@ -579,14 +579,14 @@ func TestACronEntryHoldsItsBudgets(t *testing.T) {
 		r.isRefused(job.Unprocessable, err)
 		_, err = r.crons.AddEntry(ctx, "g", entry("e", "* * * * *", uses(5, job.Budget{Name: "k", Allocation: 4})), ann)
 		r.isRefused(job.Unprocessable, err)
-		if _, err = r.Budget(ctx, "k"); job.KindOf(err) != job.NotFound {
+		if _, err = r.budgets.Get(ctx, "k"); job.KindOf(err) != job.NotFound {
 			t.Errorf("a refused entry made a budget: %v", err)
 		}
 		r.setCron("g", entry("e", "* * * * *", uses(3, job.Budget{Name: "k", Allocation: 4})))
-		r.isRefused(job.Exists, r.DeleteBudget(ctx, "k", ann))
-		_, err = r.SetBudget(ctx, job.Budget{Name: "k", Allocation: 2}, ann)
+		r.isRefused(job.Exists, r.budgets.Delete(ctx, "k", ann))
+		_, err = r.budgets.Set(ctx, job.Budget{Name: "k", Allocation: 2}, ann)
 		r.isRefused(job.Unprocessable, err)
-		if _, err = r.SetBudget(ctx, job.Budget{Name: "k", Allocation: 3}, ann); err != nil {
+		if _, err = r.budgets.Set(ctx, job.Budget{Name: "k", Allocation: 3}, ann); err != nil {
 			t.Fatal(err)
 		}
 		r.Pass(job.Minute)
@@ -594,7 +594,7 @@ func TestACronEntryHoldsItsBudgets(t *testing.T) {
 		if err := r.crons.Delete(ctx, "g", ann); err != nil {
 			t.Fatal(err)
 		}
-		r.isRefused(job.Exists, r.DeleteBudget(ctx, "k", ann)) // the job waits for its worker
+		r.isRefused(job.Exists, r.budgets.Delete(ctx, "k", ann)) // the job waits for its worker
 	}, utc)
 }
 

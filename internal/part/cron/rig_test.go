@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/budget"
 	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -19,6 +20,7 @@ import (
 type rig struct {
 	*enginetest.Rig
 	crons    *cron.Crons
+	budgets  *budget.Budgets
 	settings []cron.Setting
 	zone     *time.Location
 }
@@ -39,7 +41,8 @@ func scenario(t *testing.T, f func(*rig), edits ...func(*rig)) {
 
 func (r *rig) parts() []engine.Part {
 	r.crons = &cron.Crons{Settings: r.settings, Zone: r.zone}
-	return []engine.Part{r.crons}
+	r.budgets = &budget.Budgets{}
+	return []engine.Part{r.budgets, r.crons}
 }
 
 // newNamed is a job whose payload is its name.

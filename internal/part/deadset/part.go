@@ -16,7 +16,7 @@ type Set struct{ engine *engine.Engine }
 func (set *Set) Join(e *engine.Engine) engine.Hooks {
 	set.engine = e
 	return engine.Hooks{
-		Recover: resumeReplays,
+		Recover: func(tx *engine.Tx, _ job.Millis) error { return resumeReplays(tx) },
 		Due: []engine.Due{
 			{Table: job.Replays, Steady: true, Turn: engine.Row(advance)},
 			{Table: job.Marks, Turn: engine.Row(releaseSome)},
