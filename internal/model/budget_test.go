@@ -4,11 +4,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/reprisehq/reprise/internal/part/budget"
-
 	"pgregory.net/rapid"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/budget"
 )
 
 // The model knows of a budget what is out: the costs of the leases that live,

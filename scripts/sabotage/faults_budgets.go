@@ -63,7 +63,7 @@ var budgetFaults = []fault{
 		does:  "what is out is not counted again at a start",
 		file:  "internal/part/budget/budget.go",
 		old:   "				usage.Start(nil, u.Cost, s.engine.Steady())",
-		new:   "						usage.Start(nil, 0*u.Cost, steady)",
+		new:   "				usage.Start(nil, 0*u.Cost, s.engine.Steady())",
 		first: []suite{in(enginePkg, "TestWhatIsOutAndWhoWaitsSurvivesARestartAndAPowerCut")},
 	},
 	{

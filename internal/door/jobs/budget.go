@@ -5,11 +5,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/reprisehq/reprise/internal/part/budget"
-
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/part/budget"
 	"github.com/reprisehq/reprise/wire"
 )
 

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprisehq/reprise/internal/part/guard"
-
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/guard"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/wire"
 )
