@@ -21,7 +21,7 @@ ONLY     ?=
 PEERARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: build run demo test test-race sim fuzz e2e idle peaks jqlimits bench stragglers peers sabotage lint verify docs help
+.PHONY: build run demo test test-race sim fuzz e2e idle peaks jqlimits bench stragglers peers openapi sabotage lint verify docs help
 
 build: ## build bin/reprise
 	go build $(LDFLAGS) -o $(BIN) ./cmd/reprise
@@ -73,6 +73,9 @@ stragglers: build ## a session on engine processes, one of which is slow, withou
 peers: build ## Reprise and its peers compared; installs them, writes docs/benchmarks.md (RUNS=5 SECONDS=2 ONLY=)
 	go -C bench build -buildvcs=false -o ../bin/peers .
 	cd bench && ../bin/peers run -runs $(RUNS) -seconds $(SECONDS) -only '$(ONLY)' $(PEERARGS)
+
+openapi: ## lint GET /openapi.json and compile clients generated from it in four languages
+	@./scripts/openapi-clients.sh
 
 sabotage: ## break one line at a time, in a copy: a test must catch each (FAULT=name)
 	@go run ./scripts/sabotage -fault '$(FAULT)' $(ARGS)

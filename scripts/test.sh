@@ -32,6 +32,8 @@ Parts, in order, with what each should take on two cores:
                  without -race
   fuzz   60 s    every fuzz target, one after the other (building them: 4 min)
   e2e     6 min  test/e2e against the real binary
+  clients 3 min  GET /openapi.json: lint, and a client generated from it in each
+                 of four languages, compiled (scripts/openapi-clients.sh)
   peers  60 s    tests of bench/ and a smoke run of it with one peer (building
                  them: 4 min)
 
@@ -51,7 +53,7 @@ readonly GOVULNCHECK=golang.org/x/vuln/cmd/govulncheck GOVULNCHECK_VERSION=v1.8.
 readonly GO_FETCHED=go1.26.8 # where the installed Go is older than go.mod asks
 
 readonly TOOLS=$PWD/bin/tools
-readonly PARTS="setup lint unit sim fuzz e2e peers"
+readonly PARTS="setup lint unit sim fuzz e2e clients peers"
 
 # ---- counting ---------------------------------------------------------------
 
@@ -159,6 +161,7 @@ readonly BASE_COMMANDS="go=golang-go gcc=gcc,libc6-dev git=git make=make curl=ca
 # itself; then tsc translates it.
 readonly EXAMPLE_COMMANDS="python3=python3 node=nodejs tsc=node-typescript"
 readonly PEER_COMMANDS="beanstalkd=beanstalkd"
+readonly CLIENT_COMMANDS="python3=python3,python3-venv npm=npm javac=default-jdk-headless mvn=maven"
 
 # installed NAME VERSION: exactly this version of a tool, built by this Go, is there.
 installed() {
@@ -175,6 +178,7 @@ announce() {
         lacking $BASE_COMMANDS
         ! wanted e2e || lacking $EXAMPLE_COMMANDS
         ! wanted peers || lacking $PEER_COMMANDS
+        ! wanted clients || lacking $CLIENT_COMMANDS
     } | tr '\n' ' ')
     if wanted lint || wanted setup; then
         installed golangci-lint "$GOLANGCI_VERSION" || tools+=("golangci-lint $GOLANGCI_VERSION")
@@ -444,6 +448,27 @@ part_e2e() {
     end 360
 }
 
+# ---- clients generated from the description ----------------------------------
+
+part_clients() {
+    begin clients "GET /openapi.json and what is generated from it"
+    local missing p f s line
+    # shellcheck disable=SC2086 # words are wanted
+    missing=$(lacking $CLIENT_COMMANDS)
+    # shellcheck disable=SC2086
+    [[ -z $missing ]] || apt_install $missing || true
+    limited 1800 scripts/openapi-clients.sh | tee "$tmp/clients"
+    read -r p _ f _ s _ < <(tail -n 1 "$tmp/clients")
+    if ! [[ $p$f$s =~ ^[0-9]+$ ]]; then
+        fail "clients: the checks could not be counted"
+    else
+        passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+        while read -r line; do failures+=("clients: $line"); done < <(sed -n 's/^FAIL //p' "$tmp/clients")
+        ((s == 0)) || [[ ${CI:-} != true ]] || fail "clients: $s skipped (in CI this is a failure)"
+    fi
+    end 180
+}
+
 # ---- comparison with peers --------------------------------------------------
 
 # part_peers proves that the comparison still works; its figures mean nothing
@@ -642,5 +667,6 @@ wanted unit && part_unit
 wanted sim && part_sim
 wanted fuzz && part_fuzz
 wanted e2e && part_e2e
+wanted clients && part_clients
 wanted peers && part_peers
 exit 0

@@ -180,8 +180,13 @@ func TestTheDescriptionIsOpenAPI(t *testing.T) {
 			}
 		}
 	}
+	kinds := map[string]string{} // generators make one type of names that differ in the first letter's case
 	for kind, list := range table(inside(doc.(map[string]any), "components")) {
 		for name := range table(list) {
+			if was := kinds[strings.ToLower(name)]; was != "" {
+				t.Errorf("%s stands below %s and %s", name, was, kind)
+			}
+			kinds[strings.ToLower(name)] = kind
 			if ref := "#/components/" + kind + "/" + name; !used[ref] && kind != "securitySchemes" {
 				t.Errorf("%s is not used", ref)
 			}
@@ -269,33 +274,34 @@ func TestTheDescriptionHasTheWordsOfTheCode(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]float64{
-		"components parameters limit schema maximum":                                   wire.PageLimitMax,
-		"components schemas Priority default":                                          float64(wire.PriorityDefault),
-		"components schemas Priority maximum":                                          math.MaxUint16,
-		"components schemas Labels maxProperties":                                      job.LabelsMax,
-		"components schemas Progress properties text maxLength":                        job.ProgressTextMax,
-		"components schemas LeaseRequest properties max maximum":                       leaseMax,
-		"components schemas LeaseRequest properties lease_ms maximum":                  float64(job.Day),
-		"components schemas LeaseRequest properties lease_ms default":                  float64(engine.LeaseDefault),
-		"components schemas LeaseRequest properties wait_ms maximum":                   float64(leaseWaitMax.Milliseconds()),
-		"components schemas Extension properties ms maximum":                           float64(job.Day),
-		"components schemas Extensions properties ms maximum":                          float64(job.Day),
-		"components schemas ReportProgress properties ms maximum":                      float64(job.Day),
-		"components schemas Retry properties rules maxItems":                           job.RulesMax,
-		"components schemas Numbers maxItems":                                          job.AlternativesMax,
-		"components schemas When properties error_type maxItems":                       job.AlternativesMax,
-		"components schemas When properties message maxLength":                         job.TextBytesMax,
-		"components schemas Curve properties delays maxItems":                          job.DelaysMax,
-		"components schemas Curve properties offset maximum":                           job.OffsetMax,
-		"components schemas Breaker properties window maximum":                         job.WindowMax,
-		"components schemas Rate properties per_second maximum":                        job.RateMax,
-		"components schemas FairShare properties weights additionalProperties maximum": job.WeightMax,
-		"components schemas DeadReplay properties max_replays default":                 wire.MaxReplaysDefault,
-		"components schemas Patterns maxItems":                                         job.CredentialPatternsMax,
-		"components parameters actor schema maxLength":                                 actorMax,
-		"components schemas Tasks properties tasks maxItems":                           grid.TasksMax,
-		"components schemas Seq maximum":                                               grid.SeqMax,
-		"components schemas Login properties slots maximum":                            job.SlotsMax,
+		"components parameters rows schema maximum":                    wire.PageLimitMax,
+		"components schemas Priority default":                          float64(wire.PriorityDefault),
+		"components schemas Priority maximum":                          math.MaxUint16,
+		"components schemas Labels maxProperties":                      job.LabelsMax,
+		"components schemas Progress properties text maxLength":        job.ProgressTextMax,
+		"components schemas LeaseRequest properties max maximum":       leaseMax,
+		"components schemas LeaseRequest properties lease_ms maximum":  float64(job.Day),
+		"components schemas LeaseRequest properties lease_ms default":  float64(engine.LeaseDefault),
+		"components schemas LeaseRequest properties wait_ms maximum":   float64(leaseWaitMax.Milliseconds()),
+		"components schemas Extension properties ms maximum":           float64(job.Day),
+		"components schemas Extensions properties ms maximum":          float64(job.Day),
+		"components schemas ReportProgress properties ms maximum":      float64(job.Day),
+		"components schemas Retry properties rules maxItems":           job.RulesMax,
+		"components schemas TextList maxItems":                         job.AlternativesMax,
+		"components schemas Statuses maxItems":                         job.AlternativesMax,
+		"components schemas ExitCodes maxItems":                        job.AlternativesMax,
+		"components schemas When properties message maxLength":         job.TextBytesMax,
+		"components schemas Curve properties delays maxItems":          job.DelaysMax,
+		"components schemas Curve properties offset maximum":           job.OffsetMax,
+		"components schemas Breaker properties window maximum":         job.WindowMax,
+		"components schemas Rate properties per_second maximum":        job.RateMax,
+		"components schemas Weights additionalProperties maximum":      job.WeightMax,
+		"components schemas DeadReplay properties max_replays default": wire.MaxReplaysDefault,
+		"components schemas Patterns maxItems":                         job.CredentialPatternsMax,
+		"components parameters actor schema maxLength":                 actorMax,
+		"components schemas TaskBatch properties tasks maxItems":       grid.TasksMax,
+		"components schemas Seq maximum":                               grid.SeqMax,
+		"components schemas Login properties slots maximum":            job.SlotsMax,
 	} {
 		if got := inside(doc, path); got != want {
 			t.Errorf("%s is %v; the code has %v", path, got, want)
@@ -357,25 +363,25 @@ func TestTheDescriptionHasTheMembersOfTheCode(t *testing.T) {
 		"ErrorPage": wire.ErrorPage{}, "JobError": wire.JobError{}, "Counted": wire.Count{}, "Deleted": wire.Deleted{},
 		"Patched": wire.Patched{}, "Cancel": wire.Cancel{}, "Retry": wire.Retry{}, "Curve": wire.Curve{}, "Rule": wire.Rule{},
 		"When": wire.When{}, "Backoff": wire.Backoff{}, "PolicyPreview": policy.Preview{}, "Explanation": wire.Explanation{},
-		"Reason": wire.Reason{}, "RetryWait": wire.RetryWait{}, "PolicyFrom": wire.PolicyFrom{}, "Delivery": wire.Job{},
+		"ExplainedReason": wire.Reason{}, "RetryWait": wire.RetryWait{}, "PolicyFrom": wire.PolicyFrom{}, "Delivery": wire.Job{},
 		"Extension": wire.Extension{}, "Progress": wire.Progress{}, "ReportProgress": wire.ReportProgress{}, "Release": wire.Release{},
-		"Failure": wire.Failure{}, "Settle": wire.Settle{}, "Verdicts": wire.Verdicts{}, "Verdict": wire.Verdict{},
-		"Queues": wire.Queues{}, "QueueRates": wire.QueueRates{}, "QueueSettings": settings{}, "Queue": wire.Queue{}, "JobCounts": wire.JobCounts{}, "Rate": wire.Rate{},
+		"Failure": wire.Failure{}, "Settle": wire.Settle{}, "VerdictList": wire.Verdicts{}, "Verdict": wire.Verdict{},
+		"QueueList": wire.Queues{}, "QueueRates": wire.QueueRates{}, "QueueSettings": settings{}, "Queue": wire.Queue{}, "JobCounts": wire.JobCounts{}, "Rate": wire.Rate{},
 		"Breaker": wire.Breaker{}, "RetryBudget": wire.RetryBudget{}, "FairShare": wire.FairShare{}, "BreakerState": wire.BreakerState{},
 		"Asides": wire.Asides{}, "Aside": wire.Aside{}, "HoldRequest": wire.Hold{}, "Held": wire.Held{}, "OfGroup": wire.OfGroup{},
 		"ForceBreaker": wire.ForceBreaker{}, "DeadFilter": wire.DeadFilter{}, "DeadReplay": wire.DeadReplay{},
 		"DeadDelete": wire.DeadDelete{}, "DeadOne": wire.DeadOne{}, "DryRun": wire.DryRun{}, "Replay": wire.Replay{},
-		"Replays": wire.Replays{}, "DeadJob": wire.DeadJob{}, "DeadPage": wire.DeadPage{}, "DeadGroup": wire.DeadGroup{},
-		"DeadGroups": wire.DeadGroups{}, "Mark": wire.Mark{}, "Crons": wire.Crons{}, "CronsDeleted": wire.CronsDeleted{},
+		"ReplayList": wire.Replays{}, "DeadJob": wire.DeadJob{}, "DeadPage": wire.DeadPage{}, "DeadGroup": wire.DeadGroup{},
+		"DeadGroups": wire.DeadGroups{}, "Mark": wire.Mark{}, "CronList": wire.Crons{}, "CronsDeleted": wire.CronsDeleted{},
 		"CronPreview": wire.CronPreview{}, "CronPause": wire.CronPause{}, "CronGroup": wire.CronGroup{}, "CronEntry": wire.CronEntry{},
-		"NewToken": wire.NewToken{}, "Token": wire.Token{}, "MadeToken": wire.MadeToken{}, "Tokens": wire.Tokens{},
+		"NewToken": wire.NewToken{}, "Token": wire.Token{}, "MadeToken": wire.MadeToken{}, "TokenList": wire.Tokens{},
 		"Audit": wire.Audit{}, "AuditEntry": wire.AuditEntry{}, "AuditChange": wire.AuditChange{}, "Event": wire.Event{},
 		"LostEvents": wire.LostEvents{}, "Version": wire.Version{},
 		"OpenSession": wire.OpenSession{}, "ChangeSession": wire.ChangeSession{}, "Session": wire.Session{}, "Option": wire.Option{},
-		"TaskCounts": wire.TaskCounts{}, "Sessions": wire.Sessions{}, "Task": wire.Task{}, "Tasks": wire.Tasks{}, "TaskAdded": wire.TaskAdded{},
+		"TaskCounts": wire.TaskCounts{}, "SessionList": wire.Sessions{}, "Task": wire.Task{}, "TaskBatch": wire.Tasks{}, "TaskAdded": wire.TaskAdded{},
 		"TasksAdded": wire.TasksAdded{}, "TaskState": wire.TaskState{}, "Attempt": wire.Attempt{}, "TaskResult": wire.TaskResult{},
 		"TaskResults": wire.TaskResults{}, "Collected": wire.Collected{}, "Login": wire.Login{}, "Running": wire.Running{},
-		"LoggedIn": wire.LoggedIn{}, "Heartbeat": wire.Heartbeat{}, "Epoch": wire.Epoch{}, "Engine": wire.Engine{}, "Engines": wire.Engines{},
+		"LoggedIn": wire.LoggedIn{}, "Heartbeat": wire.Heartbeat{}, "Epoch": wire.Epoch{}, "Engine": wire.Engine{}, "EngineList": wire.Engines{},
 	} {
 		want := fields(reflect.TypeOf(v))
 		if name == "Delivery" {
@@ -398,8 +404,9 @@ var schemaWords = []string{
 	"title", "type", "uniqueItems",
 }
 
-// Clients are generated from the schemas: each word must mean something, and an
-// object with members has a name.
+// Clients are generated from the schemas: each word must mean something, an
+// object or map has a name, and a value of several types is an anyOf
+// (scripts/openapi-clients.sh runs the generators).
 func TestSchemasHaveKnownWordsAndNames(t *testing.T) {
 	doc, err := readOpenAPI()
 	if err != nil {
@@ -417,10 +424,17 @@ func TestSchemasHaveKnownWordsAndNames(t *testing.T) {
 				t.Errorf("%s: %q is no word of a schema", at, word)
 			}
 			switch word {
-			case "properties":
+			case "properties", "additionalProperties":
 				if !named {
 					t.Errorf("%s is an object without a name; put it into components.schemas", at)
 				}
+			case "type":
+				if list, many := part.([]any); many && (len(list) != 2 || list[1] != "null") {
+					t.Errorf("%s has the types %v; write anyOf, or one type and null", at, list)
+				}
+			}
+			switch word {
+			case "properties":
 				schemas(at, part)
 			case "items", "additionalProperties", "not", "propertyNames":
 				schema(at+"."+word, part, false)
