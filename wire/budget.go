@@ -2,9 +2,9 @@ package wire
 
 // Binding ties a job to a budget: a run of it costs units.
 type Binding struct {
-	Key        string  `json:"key,omitempty"`         // where no path names it
-	Cost       int64   `json:"cost,omitempty"`        // of a run; 0 = 1. In answers always there
-	CreateWith *Budget `json:"create_with,omitempty"` // makes the budget if there is none; not in answers
+	Key        string  `json:"key,omitzero"`         // where no path names it
+	Cost       int64   `json:"cost,omitzero"`        // of a run; 0 = 1. In answers always there
+	CreateWith *Budget `json:"create_with,omitzero"` // makes the budget if there is none; not in answers
 }
 
 // Budget is what jobs may use together, whatever their queues.
@@ -22,8 +22,8 @@ const (
 // BudgetStrategy says how the units of a budget come back.
 type BudgetStrategy struct {
 	Type       string `json:"type"`
-	DurationMS int64  `json:"duration_ms,omitempty"` // of time_based: in which the allocation comes
-	Burst      int64  `json:"burst,omitempty"`       // of time_based: units that gather at most; 0 = the allocation
+	DurationMS int64  `json:"duration_ms,omitzero"` // of time_based: in which the allocation comes
+	Burst      int64  `json:"burst,omitzero"`       // of time_based: units that gather at most; 0 = the allocation
 }
 
 // BudgetState is a budget as the server has it, and how it is used.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -17,9 +18,9 @@ type grantKey struct{}
 
 // admit lets a request in, with its grant, or answers why not and returns nil.
 // While there is no token it costs one look, and a stream a little memory.
-func (h *handler) admit(w http.ResponseWriter, r *http.Request, res *resource, id string) *http.Request {
+func (h *core) admit(w http.ResponseWriter, r *http.Request, to *route, id string) *http.Request {
 	if !h.tokens.Closed() {
-		if !res.stream && !res.waits {
+		if !to.stream && !to.waits {
 			return r
 		}
 		g, err := h.tokens.Who(nil)
@@ -27,9 +28,7 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, res *resource, i
 			return r.WithContext(g.Bound(r.Context()))
 		}
 	}
-	list := scopes[res]
-	want := list.of(r.Method)
-	if want.oneOf == public {
+	if to.oneOf == public {
 		return r
 	}
 	g, err := h.tokens.Who(r.Header["Authorization"])
@@ -37,26 +36,23 @@ func (h *handler) admit(w http.ResponseWriter, r *http.Request, res *resource, i
 		h.unknown(w, r, err)
 		return nil
 	}
-	if want.oneOf == 0 {
-		want.oneOf = job.ScopeAdmin
-	}
-	if !g.Scopes.Allows(want.oneOf) {
-		h.problem(w, r, forbidden("the token %q lacks the scope %s; it has %s", g.Name, strings.Join(want.oneOf.Names(), " or "), g.Scopes))
+	if want := cmp.Or(to.oneOf, admins); !g.Scopes.Allows(want) {
+		h.problem(w, r, forbidden("the token %q lacks the scope %s; it has %s", g.Name, strings.Join(want.Names(), " or "), g.Scopes))
 		return nil
 	}
-	if err := h.reaches(g, want.reach, r, id); err != nil {
+	if err := h.reaches(g, to.reach, r, id); err != nil {
 		h.problem(w, r, err)
 		return nil
 	}
 	ctx := context.WithValue(r.Context(), grantKey{}, g)
-	if res.stream || res.waits {
+	if to.stream || to.waits {
 		ctx = g.Bound(ctx)
 	}
 	return r.WithContext(ctx)
 }
 
 // unknown answers 401.
-func (h *handler) unknown(w http.ResponseWriter, r *http.Request, err error) {
+func (h *core) unknown(w http.ResponseWriter, r *http.Request, err error) {
 	challenge := `Bearer realm="reprise"`
 	if err == auth.ErrUnknown { //nolint:errorlint // never wrapped
 		challenge += `, error="invalid_token"`
@@ -73,7 +69,7 @@ func forbidden(format string, args ...any) error {
 }
 
 // grantOf is who sends the request; nil while nobody needs a token.
-func (h *handler) grantOf(r *http.Request) *auth.Grant {
+func (h *core) grantOf(r *http.Request) *auth.Grant {
 	if !h.tokens.Closed() {
 		return nil
 	}
@@ -83,7 +79,7 @@ func (h *handler) grantOf(r *http.Request) *auth.Grant {
 
 // limited is the grant of a request whose token is for some queues only, else
 // nil.
-func (h *handler) limited(r *http.Request) *auth.Grant {
+func (h *core) limited(r *http.Request) *auth.Grant {
 	if g := h.grantOf(r); g != nil && len(g.Queues) > 0 {
 		return g
 	}
@@ -93,7 +89,7 @@ func (h *handler) limited(r *http.Request) *auth.Grant {
 // worker is the name under which a worker holds its jobs. Whoever comes under
 // it again is given them, so that of a token for some queues is its own: the
 // pair of both names. Neither of them holds a backslash by itself.
-func (h *handler) worker(r *http.Request, name string) string {
+func (h *core) worker(r *http.Request, name string) string {
 	if g := h.limited(r); g != nil && name != "" {
 		return g.Name + `\` + name
 	}
@@ -101,7 +97,7 @@ func (h *handler) worker(r *http.Request, name string) string {
 }
 
 // reaches holds a token to its queues, as far as path and query say it.
-func (h *handler) reaches(g *auth.Grant, how reach, r *http.Request, id string) error {
+func (h *core) reaches(g *auth.Grant, how reach, r *http.Request, id string) error {
 	if len(g.Queues) == 0 {
 		return nil
 	}
@@ -147,7 +143,7 @@ func onlyFor(g *auth.Grant, where string, named []string) error {
 }
 
 // reachQueues does so for a call with n queues in its body.
-func (h *handler) reachQueues(r *http.Request, where string, n int, queue func(i int) string) error {
+func (h *core) reachQueues(r *http.Request, where string, n int, queue func(i int) string) error {
 	g := h.limited(r)
 	if g == nil {
 		return nil
@@ -161,14 +157,14 @@ func (h *handler) reachQueues(r *http.Request, where string, n int, queue func(i
 
 // reachIDs does so for a call with n jobs in its body. Jobs that are not there
 // are left to the call.
-func (h *handler) reachIDs(r *http.Request, n int, id func(i int) job.ID) error {
+func (h *core) reachIDs(r *http.Request, n int, id func(i int) job.ID) error {
 	if g := h.limited(r); g != nil && n > 0 {
 		return h.reachJobs(r.Context(), g, n, id)
 	}
 	return nil
 }
 
-func (h *handler) reachJobs(ctx context.Context, g *auth.Grant, n int, id func(i int) job.ID) error {
+func (h *core) reachJobs(ctx context.Context, g *auth.Grant, n int, id func(i int) job.ID) error {
 	ids := make([]job.ID, n)
 	for i := range ids {
 		ids[i] = id(i)

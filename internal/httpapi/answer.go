@@ -78,7 +78,7 @@ func notAcceptable(w http.ResponseWriter, supported string) {
 
 // problem answers with an error. Workers are never told 429: on their calls a
 // client takes a 4xx as final.
-func (h *handler) problem(w http.ResponseWriter, r *http.Request, err error) {
+func (h *core) problem(w http.ResponseWriter, r *http.Request, err error) {
 	fault, text := jobs.FaultOf(err), jobs.TextOf(err)
 	status, code := fault.Status, fault.Code
 	if own, ok := err.(*refusal); ok { //nolint:errorlint // made here and never wrapped

@@ -27,7 +27,7 @@ var scratches = sync.Pool{New: func() any { return &scratch{out: make([]byte, 0,
 
 // withBody receives the body of a request, runs do, which answers or says why
 // not, and gives the memory back.
-func (h *handler) withBody(w http.ResponseWriter, r *http.Request, do func(s *scratch) error) {
+func (h *core) withBody(w http.ResponseWriter, r *http.Request, do func(s *scratch) error) {
 	s, whole := scratches.Get().(*scratch), false
 	s.Count, s.FoldMax = h.live.now.Load().count, h.bodyMax
 	s.Unknown = func(path, why string) error { return h.tell(w, r, path, why) }
@@ -44,7 +44,7 @@ func (h *handler) withBody(w http.ResponseWriter, r *http.Request, do func(s *sc
 	whole = err == nil
 }
 
-func (h *handler) receive(r *http.Request, s *scratch) error {
+func (h *core) receive(r *http.Request, s *scratch) error {
 	packed, ok := bodyFormat(r.Header["Content-Type"])
 	if !ok {
 		return errMedia
@@ -73,7 +73,7 @@ func (h *handler) receive(r *http.Request, s *scratch) error {
 
 // unpack puts JSON in the place of a MessagePack body. What it is as JSON is
 // what is kept, so the limits of a body hold for that too.
-func (h *handler) unpack(s *scratch) (err error) {
+func (h *core) unpack(s *scratch) (err error) {
 	most := max(0, min(h.bodyMax, s.meter.left()))
 	s.out, err = msgpack.AppendJSON(s.out, s.Body.Bytes(), int(most))
 	switch {
@@ -106,7 +106,7 @@ func (s *scratch) release(lent bool) {
 	scratches.Put(s)
 }
 
-func (h *handler) tooLarge() error {
+func (h *core) tooLarge() error {
 	return &refusal{http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "the body is larger than " + itoa(h.bodyMax) + " bytes"}
 }
 
@@ -138,7 +138,7 @@ const (
 // in work.
 type meter struct {
 	from    io.Reader
-	h       *handler
+	h       *core
 	w       http.ResponseWriter
 	r       *http.Request
 	enqueue bool

@@ -2,169 +2,151 @@ package httpapi
 
 import (
 	"cmp"
-	"net/http"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
-var (
-	oneBudget = &resource{get: (*handler).showBudget, post: (*handler).addBudget, put: (*handler).setBudget, patch: (*handler).patchBudget, del: (*handler).deleteBudget}
-	binding   = &resource{post: (*handler).bind, put: (*handler).bind, patch: (*handler).bind, del: (*handler).bind}
-	bindings  = &resource{post: (*handler).bindMany, put: (*handler).bindMany, patch: (*handler).bindMany, del: (*handler).bindMany}
-)
+// budgetRoom serves budgets, and what jobs are bound to.
+type budgetRoom struct{ *core }
 
-// budgets is GET /budgets.
-func (h *handler) budgets(w http.ResponseWriter, r *http.Request, _, _ string) {
-	list, err := h.engine.Budgets.List(r.Context())
-	h.shown(w, r, err, func(b []byte) []byte { return jobs.AppendBudgets(b, list) })
-}
-
-// addBudget is POST /budgets/{key}, and POST /budgets with the key in the body.
-func (h *handler) addBudget(w http.ResponseWriter, r *http.Request, key, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		ask, err := s.Budget(key)
-		if err != nil {
-			return err
-		}
-		b, err := h.engine.Budgets.Add(r.Context(), ask, by)
-		return s.tell(w, http.StatusCreated, err, func(out []byte) []byte { return jobs.AppendBudget(out, b) })
-	})
-}
-
-// showBudget is GET /budgets/{key}.
-func (h *handler) showBudget(w http.ResponseWriter, r *http.Request, key, _ string) {
-	b, err := h.engine.Budgets.Get(r.Context(), key)
-	h.shown(w, r, err, func(out []byte) []byte { return jobs.AppendBudget(out, b) })
-}
-
-// setBudget is PUT /budgets/{key}.
-func (h *handler) setBudget(w http.ResponseWriter, r *http.Request, key, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		ask, err := s.Budget(key)
-		if err != nil {
-			return err
-		}
-		b, err := h.engine.Budgets.Set(r.Context(), ask, by)
-		return s.tell(w, http.StatusOK, err, func(out []byte) []byte { return jobs.AppendBudget(out, b) })
-	})
-}
-
-// patchBudget is PATCH /budgets/{key}.
-func (h *handler) patchBudget(w http.ResponseWriter, r *http.Request, key, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		edit, err := s.BudgetPatch()
-		if err != nil {
-			return err
-		}
-		b, err := h.engine.Budgets.Patch(r.Context(), key, by, edit)
-		return s.tell(w, http.StatusOK, err, func(out []byte) []byte { return jobs.AppendBudget(out, b) })
-	})
-}
-
-// deleteBudget is DELETE /budgets/{key}.
-func (h *handler) deleteBudget(w http.ResponseWriter, r *http.Request, key, _ string) {
-	by, err := actorOf(r)
-	if err == nil {
-		err = h.engine.Budgets.Delete(r.Context(), key, by)
+func (h *budgetRoom) routes() []route {
+	const one, ofJob, ofMany = "/budgets/{key}", "/jobs/{id}/budgets", "/jobs/budgets"
+	list := []route{
+		get("/budgets", reads, wholeServer, h.bare(h.list)),
+		post("/budgets", operates, wholeServer, h.raw(h.add)),
+		get(one, reads, wholeServer, h.bare(h.show)), // jobs of any queue use it
+		post(one, operates, wholeServer, h.raw(h.add)),
+		put(one, operates, wholeServer, h.raw(h.set)),
+		patch(one, operates, wholeServer, h.raw(h.change)),
+		del(one, operates, wholeServer, h.bare(h.remove)),
+		put(ofJob, operates, pathJob, h.optional(h.one((*scratch).bindAll))),
+		del(ofJob, operates, pathJob, h.bare(h.one(unbindAll))),
+		del(ofMany, operates, queryQueues, h.bare(h.many(unbindAll))),
 	}
-	h.gone(w, r, err)
+	// What is done to one job, and to many, with one budget.
+	for _, x := range []struct {
+		route func(path string, oneOf job.Scopes, of reach, by endpoint) route
+		reads func(served) endpoint
+		read  func(s *scratch, key string) (jobs.Bindings, error)
+	}{
+		{post, h.optional, func(s *scratch, key string) (jobs.Bindings, error) { return s.Bind(key, true) }},
+		{put, h.optional, func(s *scratch, key string) (jobs.Bindings, error) { return s.Bind(key, false) }},
+		{patch, h.optional, func(s *scratch, key string) (jobs.Bindings, error) { return s.Cost(key) }},
+		{del, h.bare, func(_ *scratch, key string) (jobs.Bindings, error) { return jobs.Unbind(key), nil }},
+	} {
+		read := func(s *scratch, key string) (jobs.Bindings, error) {
+			b, err := x.read(s, key)
+			return b, cmp.Or(jobs.CheckName("budgets.key", key), err)
+		}
+		list = append(list, x.route(ofJob+"/{key}", operates, pathJob, x.reads(h.one(read))), x.route(ofMany+"/{key}", operates, queryQueues, x.reads(h.many(read))))
+	}
+	return list
 }
 
-// binds are the calls that bind jobs: the same ones for one job and for many.
-var binds = map[string]func(s *scratch, key string) (jobs.Bindings, error){
-	http.MethodPost:   func(s *scratch, key string) (jobs.Bindings, error) { return s.Bind(key, true) },
-	http.MethodPut:    func(s *scratch, key string) (jobs.Bindings, error) { return s.Bind(key, false) },
-	http.MethodPatch:  func(s *scratch, key string) (jobs.Bindings, error) { return s.Cost(key) },
-	http.MethodDelete: func(_ *scratch, key string) (jobs.Bindings, error) { return jobs.Unbind(key), nil },
+func (s *scratch) bindAll(string) (jobs.Bindings, error) { return s.AllBindings() }
+func unbindAll(*scratch, string) (jobs.Bindings, error)  { return jobs.NoBindings(), nil }
+
+var budget = shown(jobs.BudgetOf)
+
+// list is GET /budgets.
+func (h *budgetRoom) list(c *call) (any, error) {
+	list, err := h.engine.Budgets.List(c.Context())
+	out := wire.Budgets{Budgets: make([]wire.BudgetState, len(list))}
+	for i := range list {
+		out.Budgets[i] = jobs.BudgetOf(list[i])
+	}
+	return out, err
 }
 
-// bind is POST, PUT, PATCH and DELETE /jobs/{id}/budgets/{key}.
-func (h *handler) bind(w http.ResponseWriter, r *http.Request, text, key string) {
-	h.rebind(w, r, text, func(s *scratch) (jobs.Bindings, error) {
-		b, err := binds[r.Method](s, key)
-		return b, cmp.Or(jobs.CheckName("budgets.key", key), err)
-	})
+// add is POST /budgets/{key}, and POST /budgets with the key in the body.
+func (h *budgetRoom) add(c *call) (any, error) {
+	ask, err := c.s.Budget(c.id)
+	if err != nil {
+		return nil, err
+	}
+	return c.made(budget(h.engine.Budgets.Add(c.Context(), ask, c.by)))
 }
 
-// bindAll is PUT /jobs/{id}/budgets.
-func (h *handler) bindAll(w http.ResponseWriter, r *http.Request, text, _ string) {
-	h.rebind(w, r, text, func(s *scratch) (jobs.Bindings, error) { return s.AllBindings() })
+// show is GET /budgets/{key}.
+func (h *budgetRoom) show(c *call) (any, error) {
+	return budget(h.engine.Budgets.Get(c.Context(), c.id))
 }
 
-// unbindAll is DELETE /jobs/{id}/budgets.
-func (h *handler) unbindAll(w http.ResponseWriter, r *http.Request, text, _ string) {
-	h.rebind(w, r, text, func(*scratch) (jobs.Bindings, error) { return jobs.NoBindings(), nil })
+// set is PUT /budgets/{key}.
+func (h *budgetRoom) set(c *call) (any, error) {
+	ask, err := c.s.Budget(c.id)
+	if err != nil {
+		return nil, err
+	}
+	return budget(h.engine.Budgets.Set(c.Context(), ask, c.by))
 }
 
-func (h *handler) rebind(w http.ResponseWriter, r *http.Request, text string, read func(*scratch) (jobs.Bindings, error)) {
-	h.rebinding(w, r, func(s *scratch, by job.Actor) error {
-		id, err := jobID(text)
+// change is PATCH /budgets/{key}.
+func (h *budgetRoom) change(c *call) (any, error) {
+	edit, err := c.s.BudgetPatch()
+	if err != nil {
+		return nil, err
+	}
+	return budget(h.engine.Budgets.Patch(c.Context(), c.id, c.by, edit))
+}
+
+// remove is DELETE /budgets/{key}.
+func (h *budgetRoom) remove(c *call) (any, error) {
+	return nil, h.engine.Budgets.Delete(c.Context(), c.id, c.by)
+}
+
+// one changes what a job is bound to: PUT and DELETE /jobs/{id}/budgets, and
+// POST, PUT, PATCH and DELETE /jobs/{id}/budgets/{key}.
+func (h *budgetRoom) one(read func(s *scratch, key string) (jobs.Bindings, error)) served {
+	return func(c *call) (any, error) {
+		id, err := jobID(c.id)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		b, err := read(s)
-		if g := h.limited(r); err == nil && g != nil {
-			err = reachBudgets(g, b.List)
-		}
+		b, err := h.reachable(c)(read(c.s, c.sub))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		j, err := h.engine.Budgets.Rebind(r.Context(), by, id, b.Rebinding)
+		j, err := h.engine.Budgets.Rebind(c.Context(), c.by, id, b.Rebinding)
 		if bad, ok := err.(*job.Error); ok && bad.Kind == job.NotFound && bad.Field == "" { //nolint:errorlint // made by the engine and never wrapped
 			err = errNoJob
 		}
-		return s.tell(w, http.StatusOK, err, func(out []byte) []byte { return jobs.AppendJob(out, j) })
-	})
+		return appended(func(out []byte) []byte { return jobs.AppendJob(out, j) }), err
+	}
 }
 
-// bindMany is POST, PUT, PATCH and DELETE /jobs/budgets/{key}.
-func (h *handler) bindMany(w http.ResponseWriter, r *http.Request, key, _ string) {
-	h.rebindMany(w, r, key, func(s *scratch) (jobs.Bindings, error) {
-		b, err := binds[r.Method](s, key)
-		return b, cmp.Or(jobs.CheckName("budgets.key", key), err)
-	})
-}
-
-// unbindMany is DELETE /jobs/budgets.
-func (h *handler) unbindMany(w http.ResponseWriter, r *http.Request, _, _ string) {
-	h.rebindMany(w, r, "", func(*scratch) (jobs.Bindings, error) { return jobs.NoBindings(), nil })
-}
-
-func (h *handler) rebindMany(w http.ResponseWriter, r *http.Request, key string, read func(*scratch) (jobs.Bindings, error)) {
-	h.rebinding(w, r, func(s *scratch, by job.Actor) error {
-		q, err := jobs.BulkQuery(r.URL.RawQuery)
+// many changes it for jobs that a query chooses: DELETE /jobs/budgets, and POST,
+// PUT, PATCH and DELETE /jobs/budgets/{key}.
+func (h *budgetRoom) many(read func(s *scratch, key string) (jobs.Bindings, error)) served {
+	return func(c *call) (any, error) {
+		q, err := jobs.BulkQuery(c.URL.RawQuery)
 		if err == nil {
 			err = h.guarded("delete", q.All || q.Narrow())
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		b, err := read(s)
-		if g := h.limited(r); err == nil && g != nil {
-			err = reachBudgets(g, b.List)
-		}
+		b, err := h.reachable(c)(read(c.s, c.id))
 		if err == nil {
-			err = h.engine.Budgets.Check(r.Context(), b.List, b.Create)
+			err = h.engine.Budgets.Check(c.Context(), b.List, b.Create)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		n, blocked, err := q.Rebind(r.Context(), h.engine, b.OfMany())
-		if err = h.noteBulk(r, by, "rebind jobs", q.Subject()+" budgets/"+key, n, err); err != nil {
-			return err
-		}
-		s.out = jobs.AppendRebound(s.out, n, blocked)
-		send(w, http.StatusOK, s.out)
-		return nil
-	})
+		n, blocked, err := q.Rebind(c.Context(), h.engine, b.OfMany())
+		err = h.noteBulk(c, "rebind jobs", q.Subject()+" budgets/"+c.id, n, err)
+		return appended(func(out []byte) []byte { return jobs.AppendRebound(out, n, blocked) }), err
+	}
 }
 
-// rebinding reads a body where there is one: a DELETE has none, whatever its
-// Content-Type says.
-func (h *handler) rebinding(w http.ResponseWriter, r *http.Request, do func(s *scratch, by job.Actor) error) {
-	if r.ContentLength == 0 || r.Method == http.MethodDelete {
-		r.Header.Del("Content-Type")
+// reachable passes on what was read, if the token of the call is for it.
+func (h *budgetRoom) reachable(c *call) func(jobs.Bindings, error) (jobs.Bindings, error) {
+	return func(b jobs.Bindings, err error) (jobs.Bindings, error) {
+		if g := h.limited(c.Request); err == nil && g != nil {
+			err = reachBudgets(g, b.List)
+		}
+		return b, err
 	}
-	h.operation(w, r, do)
 }

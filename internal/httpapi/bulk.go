@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"cmp"
 	"net/http"
-	"strconv"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
@@ -13,140 +11,99 @@ import (
 
 // patchBody reads what shall change. What cannot be about a field is 422 here,
 // as Zizq's clients know it.
-func (h *handler) patchBody(r *http.Request, s *scratch) (engine.Patch, error) {
-	p, err := s.Patch()
+func (h *jobRoom) patchBody(c *call) (engine.Patch, error) {
+	p, err := c.s.Patch()
 	if bad, ok := err.(*job.Error); ok && bad.Field != "" { //nolint:errorlint // made by the reader and never wrapped
 		return p, &refusal{http.StatusUnprocessableEntity, wire.CodeInvalid, bad.Text}
 	}
 	if err == nil && p.Queue != "" {
-		err = h.reachQueues(r, "", 1, func(int) string { return p.Queue })
+		err = h.reachQueues(c.Request, "", 1, func(int) string { return p.Queue })
 	}
 	return p, err
 }
 
-// patch is PATCH /jobs/{id}. It answers with the job.
-func (h *handler) patch(w http.ResponseWriter, r *http.Request, text, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		id, err := jobID(text)
-		if err != nil {
-			return err
-		}
-		p, err := h.patchBody(r, s)
-		if err != nil {
-			return err
-		}
-		v, err := h.engine.Patch(r.Context(), by, id, p)
-		if job.KindOf(err) == job.NotFound {
-			err = errNoJob
-		}
-		if err != nil {
-			return err
-		}
-		s.out = jobs.AppendVerdictJob(s.out, id, v)
-		send(w, http.StatusOK, s.out)
-		return nil
-	})
+// patchOne is PATCH /jobs/{id}. It answers with the job.
+func (h *jobRoom) patchOne(c *call) (any, error) {
+	id, err := jobID(c.id)
+	if err != nil {
+		return nil, err
+	}
+	p, err := h.patchBody(c)
+	if err != nil {
+		return nil, err
+	}
+	v, err := h.engine.Patch(c.Context(), c.by, id, p)
+	return verdictJob(id, v), noJob(err)
+}
+
+// verdictJob answers with the job of a verdict.
+func verdictJob(id job.ID, v engine.Verdict) appended {
+	return func(b []byte) []byte { return jobs.AppendVerdictJob(b, id, v) }
 }
 
 // patchMany is PATCH /jobs.
-func (h *handler) patchMany(w http.ResponseWriter, r *http.Request, _, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		q, err := jobs.BulkQuery(r.URL.RawQuery)
-		if err == nil {
-			err = q.Patchable()
-		}
-		if err != nil {
-			return err
-		}
-		p, err := h.patchBody(r, s)
-		if err != nil {
-			return err
-		}
-		done, err := q.Patch(r.Context(), h.engine, p)
-		if err = h.noteBulk(r, by, "patch jobs", q.Subject(), done.Patched, err); err != nil {
-			return err
-		}
-		h.sendPlainAs(w, r, http.StatusOK, done)
-		return nil
-	})
+func (h *jobRoom) patchMany(c *call) (any, error) {
+	q, err := jobs.BulkQuery(c.URL.RawQuery)
+	if err == nil {
+		err = q.Patchable()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := h.patchBody(c)
+	if err != nil {
+		return nil, err
+	}
+	done, err := q.Patch(c.Context(), h.engine, p)
+	return done, h.noteBulk(c, "patch jobs", q.Subject(), done.Patched, err)
+}
+
+// cancel is POST /jobs/{id}/cancel. It answers with the job as it died.
+func (h *jobRoom) cancel(c *call, body *wire.Cancel) (any, error) {
+	id, err := jobID(c.id)
+	if err != nil {
+		return nil, err
+	}
+	verdict, err := h.engine.Cancel(c.Context(), c.by, id, body.Reason)
+	return verdictJob(id, verdict), err
 }
 
 // cancelMany is POST /jobs/cancel.
-func (h *handler) cancelMany(w http.ResponseWriter, r *http.Request, _, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		var body wire.CancelMany
-		q, err := jobs.BulkQuery(r.URL.RawQuery)
-		if err == nil {
-			err = cmp.Or(q.Cancellable(), optional(s, &body))
-		}
-		if err == nil && !body.DryRun {
-			err = h.guarded("cancel", q.All || q.Narrow())
-		}
-		if err != nil {
-			return err
-		}
-		if body.DryRun {
-			s.out, err = q.AppendCancelPreview(r.Context(), s.out, h.engine)
-		} else {
-			var n int64
-			n, err = q.Cancel(r.Context(), h.engine, by, body.Reason)
-			err = h.noteBulk(r, by, "cancel jobs", q.Subject(), n, err)
-			s.out = append(strconv.AppendInt(append(s.out, `{"cancelled":`...), n, 10), '}')
-		}
-		if err == nil {
-			send(w, http.StatusOK, s.out)
-		}
-		return err
-	})
+func (h *jobRoom) cancelMany(c *call, body *wire.CancelMany) (any, error) {
+	q, err := jobs.BulkQuery(c.URL.RawQuery)
+	if err == nil {
+		err = q.Cancellable()
+	}
+	if err == nil && !body.DryRun {
+		err = h.guarded("cancel", q.All || q.Narrow())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if body.DryRun {
+		b, err := q.AppendCancelPreview(c.Context(), nil, h.engine)
+		return appended(func([]byte) []byte { return b }), err
+	}
+	n, err := q.Cancel(c.Context(), h.engine, c.by, body.Reason)
+	return wire.Cancelled{Cancelled: n}, h.noteBulk(c, "cancel jobs", q.Subject(), n, err)
 }
 
 // removeMany is DELETE /jobs.
-func (h *handler) removeMany(w http.ResponseWriter, r *http.Request, _, _ string) {
-	by, err := actorOf(r)
-	var n int64
+func (h *jobRoom) removeMany(c *call) (any, error) {
+	q, err := jobs.BulkQuery(c.URL.RawQuery)
 	if err == nil {
-		n, err = h.deleteJobs(r, by)
-	}
-	h.answer(w, r, err, func(b []byte) []byte { return append(strconv.AppendInt(append(b, `{"deleted":`...), n, 10), '}') })
-}
-
-func (h *handler) deleteJobs(r *http.Request, by job.Actor) (int64, error) {
-	q, err := jobs.BulkQuery(r.URL.RawQuery)
-	if err != nil {
-		return 0, err
-	}
-	if err := h.guarded("delete", q.All || q.Narrow()); err != nil {
-		return 0, err
-	}
-	n, err := q.Delete(r.Context(), h.engine)
-	return n, h.noteBulk(r, by, "delete jobs", q.Subject(), n, err)
-}
-
-// reset is POST /reset. Its answer has no body at all, and its own is not read.
-func (h *handler) reset(w http.ResponseWriter, r *http.Request, _, _ string) {
-	by, err := actorOf(r)
-	said, bad := jobs.SaidAll(r.URL.RawQuery)
-	if err == nil {
-		err = bad
-	}
-	if err == nil {
-		err = h.guarded("delete", said)
-	}
-	if err == nil {
-		var n int64
-		n, err = h.engine.Reset(r.Context())
-		err = h.noteBulk(r, by, "reset", "all", n, err)
+		err = h.guarded("delete", q.All || q.Narrow())
 	}
 	if err != nil {
-		h.problem(w, r, err)
-		return
+		return nil, err
 	}
-	w.WriteHeader(http.StatusNoContent)
+	n, err := q.Delete(c.Context(), h.engine)
+	return wire.Deleted{Deleted: n}, noJob(h.noteBulk(c, "delete jobs", q.Subject(), n, err))
 }
 
 // guarded refuses what would leave nothing, unless it was said or nobody asked
 // for a guard. Who uses tokens has asked.
-func (h *handler) guarded(what string, said bool) error {
+func (h *core) guarded(what string, said bool) error {
 	if said || !h.guard && !h.tokens.Closed() {
 		return nil
 	}
@@ -156,13 +113,22 @@ func (h *handler) guarded(what string, said bool) error {
 	}
 }
 
+// guardedAll refuses to delete everything without ?all=true.
+func (h *core) guardedAll(c *call) error {
+	said, err := jobs.SaidAll(c.URL.RawQuery)
+	if err == nil {
+		err = h.guarded("delete", said)
+	}
+	return err
+}
+
 // noteBulk keeps in the audit log what a call over many jobs has done, also one
 // that was broken off. It returns why it was, if so.
-func (h *handler) noteBulk(r *http.Request, by job.Actor, action, subject string, n int64, why error) error {
+func (h *core) noteBulk(c *call, action, subject string, n int64, why error) error {
 	if n == 0 {
 		return why
 	}
-	if err := h.engine.Note(r.Context(), by, action, subject, n); err != nil && why == nil {
+	if err := h.engine.Note(c.Context(), c.by, action, subject, n); err != nil && why == nil {
 		return err
 	}
 	return why

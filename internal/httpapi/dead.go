@@ -32,217 +32,167 @@ func actorOf(r *http.Request) (job.Actor, error) {
 	return job.Actor{Name: name, From: remote(r)}, nil
 }
 
-// dead is GET /dead.
-func (h *handler) dead(w http.ResponseWriter, r *http.Request, _, _ string) {
-	q, err := jobs.ReadDeadQuery(r.URL.RawQuery)
-	room := h.room(r)
-	defer room.leave()
-	var rows jobs.Found[deadset.Dead]
-	if err == nil {
-		rows, err = q.Find(r.Context(), h.engine, room.take)
+// deadRoom serves the dead set and the runs through it.
+type deadRoom struct{ *core }
+
+func (h *deadRoom) routes() []route {
+	return []route{
+		get("/dead", reads, queryQueues, h.bare(h.list)),
+		get("/dead/groups", reads, wholeServer, h.bare(h.groups)), // a group goes over queues
+		get("/dead/groups/{fingerprint}", reads, wholeServer, h.bare(h.group)),
+		patch("/dead/groups/{fingerprint}", operates, wholeServer, optionally(h.core, h.setGroup)),
+		post("/dead/replay", operates, handlerAsks, optionally(h.core, h.replayMany)),
+		post("/dead/delete", operates, handlerAsks, optionally(h.core, h.deleteMany)),
+		get("/dead/export", reads, queryQueues, endpoint{serve: h.export}).streaming(),
+		get("/dead/{id}", reads, pathJob, h.bare(h.show)),
+		del("/dead/{id}", operates, pathJob, h.bare(h.remove)),
+		post("/dead/{id}/replay", operates, pathJob, optionally(h.core, h.replayOne)),
+		get("/replays", reads, wholeServer, h.bare(h.replays)),
+		get("/replays/{id}", reads, wholeServer, h.bare(h.showReplay)),
+		del("/replays/{id}", operates, wholeServer, h.bare(h.cancelReplay)),
 	}
-	h.answer(w, r, err, func(b []byte) []byte { return q.AppendPage(b, rows) })
 }
 
-// showDead is GET /dead/{id}.
-func (h *handler) showDead(w http.ResponseWriter, r *http.Request, text, _ string) {
-	id, err := jobID(text)
-	var d deadset.Dead
-	if err == nil {
-		d, err = h.engine.Dead.Job(r.Context(), id)
-	}
-	h.answer(w, r, err, func(b []byte) []byte { return jobs.AppendDead(b, d) })
-}
-
-// removeDead is DELETE /dead/{id}.
-func (h *handler) removeDead(w http.ResponseWriter, r *http.Request, text, _ string) {
-	by, err := actorOf(r)
-	id, bad := jobID(text)
-	if err == nil {
-		err = bad
-	}
-	if err == nil {
-		err = h.engine.Dead.Delete(r.Context(), id, by)
-	}
+// list is GET /dead.
+func (h *deadRoom) list(c *call) (any, error) {
+	q, err := jobs.ReadDeadQuery(c.URL.RawQuery)
 	if err != nil {
-		h.answer(w, r, err, nil)
-		return
+		return nil, err
 	}
-	w.WriteHeader(http.StatusNoContent)
+	rows, err := q.Find(c.Context(), h.engine, c.room.take)
+	return appended(func(b []byte) []byte { return q.AppendPage(b, rows) }), noJob(err)
+}
+
+// show is GET /dead/{id}.
+func (h *deadRoom) show(c *call) (any, error) {
+	id, err := jobID(c.id)
+	if err != nil {
+		return nil, err
+	}
+	d, err := h.engine.Dead.Job(c.Context(), id)
+	return appended(func(b []byte) []byte { return jobs.AppendDead(b, d) }), noJob(err)
+}
+
+// remove is DELETE /dead/{id}.
+func (h *deadRoom) remove(c *call) (any, error) {
+	id, err := jobID(c.id)
+	if err != nil {
+		return nil, err
+	}
+	return nil, noJob(h.engine.Dead.Delete(c.Context(), id, c.by))
 }
 
 // replayOne is POST /dead/{id}/replay. It answers with the job.
-func (h *handler) replayOne(w http.ResponseWriter, r *http.Request, text, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		var body wire.DeadOne
-		id, err := jobID(text)
-		if err == nil {
-			err = optional(s, &body)
-		}
-		if err != nil {
-			return err
-		}
-		ask, err := jobs.OneAsked(&body)
-		if err != nil {
-			return err
-		}
-		v, err := h.engine.Dead.Revive(r.Context(), id, ask, by)
-		if job.KindOf(err) == job.Exists && h.limited(r) != nil {
-			err = job.Errorf(job.Exists, "job %s was put with a unique key that another job has now", id) // whose, is not told
-		}
-		if err != nil {
-			return err
-		}
-		s.out = jobs.AppendVerdictJob(s.out, id, v)
-		send(w, http.StatusOK, s.out)
-		return nil
-	})
-}
-
-// operation is what an operator asks for with a body.
-func (h *handler) operation(w http.ResponseWriter, r *http.Request, do func(s *scratch, by job.Actor) error) {
-	h.withBody(w, r, func(s *scratch) error {
-		by, err := actorOf(r)
-		if err != nil {
-			return err
-		}
-		return do(s, by)
-	})
-}
-
-// optional reads a body that may be left out.
-func optional(s *scratch, into any) error {
-	if s.Body.Len() == 0 {
-		return nil
+func (h *deadRoom) replayOne(c *call, body *wire.DeadOne) (any, error) {
+	id, err := jobID(c.id)
+	if err != nil {
+		return nil, err
 	}
-	return plain(s.Body.Bytes(), into, true)
+	ask, err := jobs.OneAsked(body)
+	if err != nil {
+		return nil, err
+	}
+	v, err := h.engine.Dead.Revive(c.Context(), id, ask, c.by)
+	if job.KindOf(err) == job.Exists && h.limited(c.Request) != nil {
+		err = job.Errorf(job.Exists, "job %s was put with a unique key that another job has now", id) // whose, is not told
+	}
+	return verdictJob(id, v), err
 }
 
 // replayMany is POST /dead/replay.
-func (h *handler) replayMany(w http.ResponseWriter, r *http.Request, _, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		var body wire.DeadReplay
-		if err := optional(s, &body); err != nil {
-			return err
-		}
-		if err := h.reachQueues(r, "filter.queue", len(body.Filter.Queues), func(i int) string { return body.Filter.Queues[i] }); err != nil {
-			return err
-		}
-		ask, err := jobs.ReplayAsked(&body)
-		if err != nil {
-			return err
-		}
-		return h.run(w, r, s, ask, body.DryRun, by)
-	})
+func (h *deadRoom) replayMany(c *call, body *wire.DeadReplay) (any, error) {
+	if err := h.reachFilter(c, &body.Filter); err != nil {
+		return nil, err
+	}
+	ask, err := jobs.ReplayAsked(body)
+	if err != nil {
+		return nil, err
+	}
+	return h.run(c, ask, body.DryRun)
 }
 
 // deleteMany is POST /dead/delete.
-func (h *handler) deleteMany(w http.ResponseWriter, r *http.Request, _, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		var body wire.DeadDelete
-		if err := optional(s, &body); err != nil {
-			return err
-		}
-		if err := h.reachQueues(r, "filter.queue", len(body.Filter.Queues), func(i int) string { return body.Filter.Queues[i] }); err != nil {
-			return err
-		}
-		ask, err := jobs.DeleteAsked(&body)
-		if err != nil {
-			return err
-		}
-		return h.run(w, r, s, ask, body.DryRun, by)
-	})
+func (h *deadRoom) deleteMany(c *call, body *wire.DeadDelete) (any, error) {
+	if err := h.reachFilter(c, &body.Filter); err != nil {
+		return nil, err
+	}
+	ask, err := jobs.DeleteAsked(body)
+	if err != nil {
+		return nil, err
+	}
+	return h.run(c, ask, body.DryRun)
+}
+
+func (h *deadRoom) reachFilter(c *call, f *wire.DeadFilter) error {
+	return h.reachQueues(c.Request, "filter.queue", len(f.Queues), func(i int) string { return f.Queues[i] })
 }
 
 // run begins a run through the dead set, or only says what it would do.
-func (h *handler) run(w http.ResponseWriter, r *http.Request, s *scratch, ask job.Replay, dry bool, by job.Actor) error {
+func (h *deadRoom) run(c *call, ask job.Replay, dry bool) (any, error) {
 	if dry {
-		p, err := jobs.PreviewRun(r.Context(), h.engine, &ask.Select)
-		if err != nil {
-			return err
-		}
-		s.out = jobs.AppendDryRun(s.out, p)
-		send(w, http.StatusOK, s.out)
-		return nil
+		p, err := jobs.PreviewRun(c.Context(), h.engine, &ask.Select)
+		return appended(func(b []byte) []byte { return jobs.AppendDryRun(b, p) }), err
 	}
-	ask.By = by
-	p, err := jobs.StartRun(r.Context(), h.engine, ask)
-	if err != nil {
-		return err
-	}
-	h.sendPlainAs(w, r, http.StatusAccepted, jobs.ReplayOf(p))
-	return nil
+	ask.By = c.by
+	c.status = http.StatusAccepted
+	return shown(jobs.ReplayOf)(jobs.StartRun(c.Context(), h.engine, ask))
 }
 
 // groups is GET /dead/groups.
-func (h *handler) groups(w http.ResponseWriter, r *http.Request, _, _ string) {
-	q, err := jobs.GroupsQuery(r.URL.RawQuery)
+func (h *deadRoom) groups(c *call) (any, error) {
+	q, err := jobs.GroupsQuery(c.URL.RawQuery)
 	if err != nil {
-		h.problem(w, r, err)
-		return
+		return nil, err
 	}
-	page, all, err := h.engine.Dead.Groups(r.Context(), q)
+	page, all, err := h.engine.Dead.Groups(c.Context(), q)
 	out := wire.DeadGroups{Groups: []wire.DeadGroup{}, Total: all}
 	for i := range page {
 		out.Groups = append(out.Groups, jobs.GroupOf(&page[i]))
 	}
 	if end := q.Offset + len(page); end < all {
-		out.Next = following(r, "offset", strconv.Itoa(end))
+		out.Next = c.following("offset", strconv.Itoa(end))
 	}
-	h.sendPlain(w, r, out, err)
+	return out, err
 }
 
 // following is the address of the next page: the one of this with another
 // value of a parameter.
-func following(r *http.Request, name, value string) *string {
-	values := r.URL.Query()
+func (c *call) following(name, value string) *string {
+	values := c.URL.Query()
 	values.Set(name, value)
-	next := r.URL.Path + "?" + values.Encode()
+	next := c.URL.Path + "?" + values.Encode()
 	return &next
 }
 
-// oneGroup is GET /dead/groups/{fingerprint}.
-func (h *handler) oneGroup(w http.ResponseWriter, r *http.Request, text, _ string) {
-	print, err := fingerprint(text)
+// group is GET /dead/groups/{fingerprint}.
+func (h *deadRoom) group(c *call) (any, error) {
+	print, err := fingerprint(c.id)
 	if err != nil {
-		h.problem(w, r, err)
-		return
+		return nil, err
 	}
 	q, _ := jobs.GroupsQuery("")
 	q.Prints, q.Muted = []job.Fingerprint{print}, nil
-	page, _, err := h.engine.Dead.Groups(r.Context(), q)
+	page, _, err := h.engine.Dead.Groups(c.Context(), q)
 	if err == nil && len(page) == 0 {
 		err = job.Errorf(job.NotFound, "no dead job has the fingerprint %s", print)
 	}
 	if err != nil {
-		h.problem(w, r, err)
-		return
+		return nil, err
 	}
-	h.sendPlain(w, r, jobs.GroupOf(&page[0]), nil)
+	return jobs.GroupOf(&page[0]), nil
 }
 
 // setGroup is PATCH /dead/groups/{fingerprint}.
-func (h *handler) setGroup(w http.ResponseWriter, r *http.Request, text, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		print, err := fingerprint(text)
-		if err != nil {
-			return err
-		}
-		var body wire.Mark
-		if err := optional(s, &body); err != nil {
-			return err
-		}
-		edit, err := jobs.MarkAsked(&body)
-		if err != nil {
-			return err
-		}
-		m, err := h.engine.Dead.Mark(r.Context(), print, edit, by)
-		if err != nil {
-			return err
-		}
-		h.sendPlain(w, r, jobs.MarkOf(m), nil)
-		return nil
-	})
+func (h *deadRoom) setGroup(c *call, body *wire.Mark) (any, error) {
+	print, err := fingerprint(c.id)
+	if err != nil {
+		return nil, err
+	}
+	edit, err := jobs.MarkAsked(body)
+	if err != nil {
+		return nil, err
+	}
+	return shown(jobs.MarkOf)(h.engine.Dead.Mark(c.Context(), print, edit, c.by))
 }
 
 func fingerprint(text string) (job.Fingerprint, error) {
@@ -253,11 +203,9 @@ func fingerprint(text string) (job.Fingerprint, error) {
 	return print, nil
 }
 
-var ndjson = []string{"application/x-ndjson"}
-
 // export is GET /dead/export: a dead job a line, a page in memory at a time. An
 // answer that could not be finished is broken off.
-func (h *handler) export(w http.ResponseWriter, r *http.Request, _, _ string) {
+func (h *deadRoom) export(w http.ResponseWriter, r *http.Request, _, _ string) {
 	q, err := jobs.ReadExportQuery(r.URL.RawQuery)
 	if err != nil {
 		h.problem(w, r, err)
@@ -266,7 +214,7 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, _, _ string) {
 	const burst = 64 << 10
 	var b []byte
 	flush := func() error {
-		w.Header()["Content-Type"] = ndjson
+		w.Header()["Content-Type"] = typeNDJSON
 		_, err := w.Write(b)
 		b = b[:0]
 		return err

@@ -17,7 +17,7 @@ import (
 )
 
 // enqueue is POST /jobs: 201 for a new job, 200 for one that was there.
-func (h *handler) enqueue(w http.ResponseWriter, r *http.Request, _, _ string) {
+func (h *jobRoom) enqueue(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		list, err := s.Enqueue(r.Header.Get("Idempotency-Key"))
 		if err != nil {
@@ -38,7 +38,7 @@ func (h *handler) enqueue(w http.ResponseWriter, r *http.Request, _, _ string) {
 }
 
 // bulk is POST /jobs/bulk, all or nothing.
-func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _, _ string) {
+func (h *jobRoom) bulk(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		if len(r.Header["Idempotency-Key"]) > 0 {
 			return job.Errorf(job.Invalid, "the header Idempotency-Key is for POST /jobs; give each job of a bulk its own idempotency_key")
@@ -63,7 +63,7 @@ func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _, _ string) {
 
 // putFor puts jobs as far as the token of the request reaches. Budgets belong to
 // the server: to make one is for operators, with an enqueue as with POST /budgets.
-func (h *handler) putFor(r *http.Request, list []engine.NewJob) ([]engine.Added, error) {
+func (h *jobRoom) putFor(r *http.Request, list []engine.NewJob) ([]engine.Added, error) {
 	g := h.grantOf(r)
 	if g == nil {
 		return h.put(r.Context(), list)

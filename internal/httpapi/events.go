@@ -16,12 +16,27 @@ import (
 	"github.com/reprisehq/reprise/wire"
 )
 
+// eventRoom serves those who listen to events or watch the lists.
+type eventRoom struct {
+	*core
+	began  time.Time
+	bounds Watch
+}
+
+func newEventRoom(c *core, o *Options) *eventRoom {
+	return &eventRoom{core: c, began: time.Now(), bounds: cmp.Or(o.Watch, Watch{16, 10 * time.Second})}
+}
+
+func (h *eventRoom) routes() []route {
+	return []route{get("/events", reads, queryQueues, endpoint{serve: h.events}).streaming()}
+}
+
 // events is GET /events: what happens to jobs from now on, as server-sent
 // events, until either side ends it. It is lossy by declaration: a reader that
 // does not keep up gets an event "lost" with the number in the place of those
 // that are missing, and a failed commit counts as one loss for each event whose
 // outcome is unknown.
-func (h *handler) events(w http.ResponseWriter, r *http.Request, _, _ string) {
+func (h *eventRoom) events(w http.ResponseWriter, r *http.Request, _, _ string) {
 	if upgrades(r) {
 		h.watch(w, r)
 		return
@@ -71,7 +86,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request, _, _ string) {
 }
 
 // nextEvents waits for events, or until it is time for a sign of life.
-func (h *handler) nextEvents(ctx context.Context, l *engine.Listener, out []byte) ([]byte, error) {
+func (h *eventRoom) nextEvents(ctx context.Context, l *engine.Listener, out []byte) ([]byte, error) {
 	quiet, cancel := context.WithTimeout(ctx, h.heartbeat)
 	defer cancel()
 	list, lost, err := l.Next(quiet)

@@ -18,12 +18,11 @@ type Access struct {
 
 // AccessOf finds a call in the table of scopes; false = there is no such call.
 func AccessOf(method, path string) (a Access, ok bool) {
-	res, _, _ := find(&url.URL{Path: path})
+	res, _, _ := calls().paths.find(&url.URL{Path: path})
 	if res == nil || res.method(method) == nil {
 		return a, false
 	}
-	list := scopes[res]
-	need := list.of(method)
+	need := res.method(method)
 	if need.oneOf == public {
 		return Access{Public: true, Reach: "all", Inside: true, Beyond: true}, true
 	}

@@ -31,7 +31,7 @@ func bodyFault(field, why string) error {
 // extend is POST /jobs/extend, the heartbeat: {leases: [{id, lease, ms,
 // started}], ms}, where the outer ms is for leases without their own, or
 // {worker, secret, ms} for all that a worker took with its secret.
-func (h *handler) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
+func (h *workRoom) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		var body struct {
 			Leases *[]struct {
@@ -87,7 +87,7 @@ func (h *handler) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
 }
 
 // extendWorker answers the heartbeat of a worker. ms left out is that of each lease.
-func (h *handler) extendWorker(w http.ResponseWriter, r *http.Request, s *scratch, worker, secret *string, ms int64) error {
+func (h *workRoom) extendWorker(w http.ResponseWriter, r *http.Request, s *scratch, worker, secret *string, ms int64) error {
 	if worker == nil || *worker == "" {
 		return bodyFault("worker", "is missing: whose secret is it?")
 	}

@@ -14,7 +14,7 @@ const untrusted = "refused: this request names a host that is not this server, o
 // got its own name resolved to this address still says its name in Host, and
 // one that calls us by ours says where it comes from in Origin or
 // Sec-Fetch-Site (spec/operations.md, Security).
-func (h *handler) trusted(r *http.Request) bool {
+func (h *core) trusted(r *http.Request) bool {
 	if !h.knows(r.Host, r) {
 		return false
 	}
@@ -32,7 +32,7 @@ func (h *handler) trusted(r *http.Request) bool {
 }
 
 // knows reports whether a Host header speaks of this server.
-func (h *handler) knows(host string, r *http.Request) bool {
+func (h *core) knows(host string, r *http.Request) bool {
 	name := host
 	if at := strings.LastIndexByte(host, ':'); at >= 0 && strings.IndexByte(host[at:], ']') < 0 {
 		name = host[:at]

@@ -8,12 +8,10 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -106,253 +104,96 @@ const UploadRate = 4 << 10
 
 // New returns the handler of the primary listener.
 func New(o Options) http.Handler {
-	h := &handler{
-		engine: o.Engine, log: o.Log, version: o.Version,
-		bodyMax: o.BodyMax, inflightMax: o.InflightMax, heartbeat: o.Heartbeat, live: o.Live,
-		tokens: o.Tokens, guard: o.Guard, profiles: o.Profiles, metrics: o.Metrics, upkeep: o.Upkeep,
-		inboxes: o.Inboxes, began: time.Now(),
+	c := &core{
+		engine: o.Engine, log: o.Log, bodyMax: o.BodyMax, inflightMax: o.InflightMax, upload: o.Upload,
+		heartbeat: o.Heartbeat, live: o.Live, tokens: o.Tokens, guard: o.Guard, metrics: o.Metrics, inboxes: o.Inboxes,
 	}
-	if h.bodyMax <= 0 {
-		h.bodyMax = wire.BodyBytesMax
+	if c.bodyMax <= 0 {
+		c.bodyMax = wire.BodyBytesMax
 	}
-	if h.inflightMax <= 0 {
-		h.inflightMax = 256 << 20
+	if c.inflightMax <= 0 {
+		c.inflightMax = 256 << 20
 	}
-	h.inflightMax = max(h.inflightMax, h.bodyMax)
-	h.watchBounds = cmp.Or(o.Watch, Watch{16, 10 * time.Second})
-	if h.upload = o.Upload; h.upload == (Upload{}) {
-		h.upload = Upload{10 * UploadRate, 10 * time.Second}
+	c.inflightMax = max(c.inflightMax, c.bodyMax)
+	if c.upload == (Upload{}) {
+		c.upload = Upload{10 * UploadRate, 10 * time.Second}
 	}
-	if h.grid = grid.DefaultConfig(); o.Grid != nil {
-		h.grid = *o.Grid
+	if c.heartbeat <= 0 {
+		c.heartbeat = 3 * time.Second
 	}
-	if h.streamsMax = int64(o.StreamsMax); h.streamsMax <= 0 {
+	if c.tokens == nil {
+		c.tokens = auth.New(nil, func() job.Millis { return job.Millis(time.Now().UnixMilli()) })
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.live == nil {
+		c.live = new(Live)
+	}
+	c.live.Set(o.AllowHosts, o.BackoffCount, o.Retry, o.Strict)
+	if c.put = newNull().put; !o.Null {
+		c.put = o.Engine.Put
+	}
+	h := &handler{core: c, list: c.routes(&o), streamsMax: int64(o.StreamsMax)}
+	if h.streamsMax <= 0 {
 		h.streamsMax = 1 << 16
 	}
-	if h.heartbeat <= 0 {
-		h.heartbeat = 3 * time.Second
-	}
-	h.pulse = newPulse(h.heartbeat)
-	if h.tokens == nil {
-		h.tokens = auth.New(nil, func() job.Millis { return job.Millis(time.Now().UnixMilli()) })
-	}
-	if h.log == nil {
-		h.log = slog.New(slog.DiscardHandler)
-	}
-	if h.live == nil {
-		h.live = new(Live)
-	}
-	h.live.Set(o.AllowHosts, o.BackoffCount, o.Retry, o.Strict)
-	if h.put = newNull().put; !o.Null {
-		h.put = o.Engine.Put
+	h.paths = newPaths(h.list)
+	if o.Profiles != nil {
+		h.profiles = profiles(o.Profiles)
 	}
 	return h
 }
 
+// handler finds what is called, lets in who may call it, and has it served.
 type handler struct {
+	*core
+	list       []route
+	paths      *paths
+	profiles   *resource // below /debug/pprof/; may be nil
+	streamsMax int64
+	streams    atomic.Int64 // open takes and long polls
+}
+
+// core is what the rooms share: each of them serves the calls of one noun, and
+// says which they are.
+type core struct {
 	engine  *part.Engine
 	put     func(context.Context, []engine.NewJob) ([]engine.Added, error)
+	inboxes *inbox.Door // may be nil
 	log     *slog.Logger
-	version string
+	metrics Metrics // may be nil
 	live    *Live
 
 	tokens    *auth.Keeper
 	guard     bool
 	strangers tally // calls with unknown tokens
 	misspelt  unknowns
-	profiles  http.Handler
 
 	bodyMax, inflightMax int64
 	bodies               space // those in work
 	answers              space // pages and deliveries on their way
 	upload               Upload
-	watchBounds          Watch
-	streamsMax           int64
-	streams              atomic.Int64 // open takes and long polls
-	listeners, watchers  space        // of events, of the lists: see place
-	began                time.Time
+	listeners, watchers  space // of events, of the lists: see place
 	heartbeat            time.Duration
-	pulse                *pulse
-	metrics              Metrics // may be nil
-	upkeep               Upkeep  // may be nil
-	grid                 grid.Config
-	inboxes              *inbox.Door
 }
 
-// call serves one method of a resource. id and sub are the variable segments
-// of the path, unescaped.
-type call func(h *handler, w http.ResponseWriter, r *http.Request, id, sub string)
-
-// allow lists the methods for the header of a 405.
-func (res *resource) allow() string {
-	var list []string
-	for _, m := range []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut} {
-		if res.method(m) != nil {
-			list = append(list, m)
-		}
-	}
-	return strings.Join(list, ", ")
-}
-
-// resource is a path with its methods.
-type resource struct {
-	get, post, put, patch, del call
-	stream                     bool // negotiates its own format
-	waits                      bool // may be long in answering
-}
-
-func (res *resource) method(name string) call {
-	switch name {
-	case http.MethodGet, http.MethodHead:
-		return res.get
-	case http.MethodPost:
-		return res.post
-	case http.MethodPut:
-		return res.put
-	case http.MethodPatch:
-		return res.patch
-	case http.MethodDelete:
-		return res.del
-	}
-	return nil
-}
-
-// fixed are the paths without variable segments. They win over those with.
-var fixed = map[string]*resource{
-	"/jobs":             {get: (*handler).list, post: (*handler).enqueue, patch: (*handler).patchMany, del: (*handler).removeMany},
-	"/jobs/bulk":        {post: (*handler).bulk},
-	"/jobs/take":        {get: (*handler).take, stream: true},
-	"/jobs/success":     {post: (*handler).successAll},
-	"/jobs/cancel":      {post: (*handler).cancelMany},
-	"/jobs/count":       {get: (*handler).count},
-	"/jobs/settle":      {post: (*handler).settle},
-	"/jobs/lease":       {post: (*handler).lease, waits: true},
-	"/jobs/extend":      {post: (*handler).extend},
-	"/inboxes":          {get: (*handler).listInboxes},
-	"/queues":           {get: (*handler).queues},
-	"/policies/preview": {get: (*handler).previewPolicy},
-	"/dead":             {get: (*handler).dead},
-	"/dead/groups":      {get: (*handler).groups},
-	"/dead/replay":      {post: (*handler).replayMany},
-	"/dead/delete":      {post: (*handler).deleteMany},
-	"/dead/export":      {get: (*handler).export, stream: true},
-	"/replays":          {get: (*handler).replays},
-	"/crons":            {get: (*handler).crons, del: (*handler).deleteCrons},
-	"/budgets":          {get: (*handler).budgets, post: (*handler).addBudget},
-	"/locks":            {get: (*handler).locks},
-	"/jobs/budgets":     {del: (*handler).unbindMany},
-	"/audit":            {get: (*handler).audit},
-	"/reset":            {post: (*handler).reset},
-	"/tokens":           {get: (*handler).listTokens, post: (*handler).makeToken},
-	"/events":           {get: (*handler).events, stream: true},
-	"/backup":           {post: (*handler).backup, stream: true},
-	"/compact":          {post: (*handler).compact, stream: true},
-	"/metrics":          {get: (*handler).showMetrics, stream: true},
-	"/":                 {get: (*handler).root},
-	"/health":           {get: (*handler).health},
-	"/ready":            {get: (*handler).ready},
-	"/version":          {get: (*handler).versions},
-	"/openapi.json":     {get: (*handler).describe},
-	"/sessions":         {get: (*handler).sessions, post: (*handler).openSession},
-	"/engines":          {get: (*handler).engines, post: (*handler).login},
-}
-
-var (
-	oneJob   = &resource{get: (*handler).show, patch: (*handler).patch, del: (*handler).remove}
-	oneQueue = &resource{get: (*handler).queue, patch: (*handler).setQueue}
-	oneError = &resource{get: (*handler).oneError}
-	oneDead  = &resource{get: (*handler).showDead, del: (*handler).removeDead}
-	again    = &resource{post: (*handler).replayOne}
-	group    = &resource{get: (*handler).oneGroup, patch: (*handler).setGroup}
-	replay   = &resource{get: (*handler).showReplay, del: (*handler).cancelReplay}
-	oneCron  = &resource{get: (*handler).showCron, put: (*handler).setCron, patch: (*handler).patchCron, del: (*handler).deleteCron}
-	entries  = &resource{post: (*handler).addCronEntry}
-	oneEntry = &resource{get: (*handler).showCronEntry, put: (*handler).setCronEntry, patch: (*handler).pauseCronEntry, del: (*handler).deleteCronEntry}
-	runEntry = &resource{post: (*handler).runCronEntry}
-	ofJob    = map[string]*resource{
-		"success": {post: (*handler).success},
-		"failure": {post: (*handler).failure},
-		"errors":  {get: (*handler).errors},
-		"explain": {get: (*handler).explain},
-
-		"release":  {post: (*handler).releaseJob},
-		"cancel":   {post: (*handler).cancelJob},
-		"progress": {post: (*handler).progress},
-		"budgets":  {put: (*handler).bindAll, del: (*handler).unbindAll},
-	}
-	ofQueue = map[string]*resource{
-		"groups":  {get: (*handler).asides},
-		"hold":    {post: (*handler).hold},
-		"release": {post: (*handler).release},
-		"breaker": {post: (*handler).forceBreaker},
-	}
-)
-
-// find routes on the raw segments of the path: nothing is cleaned, nothing
-// redirected, and an escaped slash is part of its segment.
-func find(u *url.URL) (res *resource, id, sub string) {
-	path := u.RawPath
-	if path == "" { // escaped as usual: Path holds no slash that was escaped
-		if res := fixed[u.Path]; res != nil {
-			return res, "", ""
-		}
-		path = u.Path
-	}
-	seg := strings.Split(path, "/")
-	if u.RawPath != "" {
-		for i := range seg {
-			seg[i], _ = url.PathUnescape(seg[i]) // net/url checked the escapes
-		}
-	}
-	switch {
-	case len(seg) < 3 || seg[0] != "" || slices.Contains(seg[1:], ""):
-		return nil, "", ""
-	case seg[1] == "inboxes":
-		return inInboxes(seg)
-	case len(seg) == 3 && seg[1] == "jobs":
-		return oneJob, seg[2], ""
-	case len(seg) == 3 && seg[1] == "queues":
-		return oneQueue, seg[2], ""
-	case len(seg) == 3 && seg[1] == "dead":
-		return oneDead, seg[2], ""
-	case len(seg) == 3 && seg[1] == "crons":
-		return oneCron, seg[2], ""
-	case len(seg) == 4 && seg[1] == "crons" && seg[3] == "entries":
-		return entries, seg[2], ""
-	case len(seg) == 5 && seg[1] == "crons" && seg[3] == "entries":
-		return oneEntry, seg[2], seg[4]
-	case len(seg) == 6 && seg[1] == "crons" && seg[3] == "entries" && seg[5] == "run":
-		return runEntry, seg[2], seg[4]
-	case len(seg) == 3 && seg[1] == "replays":
-		return replay, seg[2], ""
-	case len(seg) == 3 && seg[1] == "tokens":
-		return oneToken, seg[2], ""
-	case len(seg) == 4 && seg[1] == "dead" && seg[2] == "groups":
-		return group, seg[3], ""
-	case len(seg) == 4 && seg[1] == "dead" && seg[3] == "replay":
-		return again, seg[2], ""
-	case len(seg) == 3 && seg[1] == "locks":
-		return oneLock, seg[2], ""
-	case len(seg) == 4 && seg[1] == "locks" && seg[3] == "extend":
-		return extendLock, seg[2], ""
-	case len(seg) == 4 && seg[1] == "locks" && seg[3] == "break":
-		return breakLock, seg[2], ""
-	case len(seg) == 3 && seg[1] == "budgets":
-		return oneBudget, seg[2], ""
-	case len(seg) == 4 && seg[1] == "jobs" && seg[2] == "budgets":
-		return bindings, seg[3], ""
-	case len(seg) == 5 && seg[1] == "jobs" && seg[3] == "budgets":
-		return binding, seg[2], seg[4]
-	case seg[1] == "sessions" || seg[1] == "engines":
-		return findGrid(seg)
-	case len(seg) == 4 && seg[1] == "jobs":
-		return ofJob[seg[3]], seg[2], ""
-	case len(seg) == 4 && seg[1] == "queues":
-		return ofQueue[seg[3]], seg[2], ""
-	case len(seg) == 5 && seg[1] == "jobs" && seg[3] == "errors":
-		return oneError, seg[2], seg[4]
-	}
-	return nil, "", ""
+// routes lists the calls of all rooms.
+func (c *core) routes(o *Options) []route {
+	return slices.Concat(
+		(&jobRoom{c}).routes(),
+		newWorkRoom(c).routes(),
+		(&queueRoom{c}).routes(),
+		(&deadRoom{c}).routes(),
+		(&cronRoom{c}).routes(),
+		(&budgetRoom{c}).routes(),
+		(&lockRoom{c}).routes(),
+		newGridRoom(c, o).routes(),
+		(&inboxRoom{c}).routes(),
+		(&tokenRoom{c}).routes(),
+		newEventRoom(c, o).routes(),
+		(&opsRoom{c, o.Version, o.Upkeep}).routes(),
+	)
 }
 
 // ServeHTTP implements http.Handler.
@@ -362,9 +203,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, wire.CodeForbidden, untrusted)
 		return
 	}
-	res, id, sub := find(r.URL)
+	res, id, sub := h.paths.find(r.URL)
 	if res == nil && h.profiles != nil && strings.HasPrefix(r.URL.Path, "/debug/pprof/") {
-		res = profiles
+		res = h.profiles
 	}
 	if res == nil {
 		if w, ok := negotiate(w, r); ok {
@@ -376,29 +217,29 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, wire.CodeInvalid, "the path is not UTF-8")
 		return
 	}
-	serve := res.method(r.Method)
-	if serve == nil {
+	to := res.method(r.Method)
+	if to == nil {
 		w.Header().Set("Allow", res.allow())
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	if !res.stream {
+	if !to.stream {
 		var ok bool
 		if w, ok = negotiate(w, r); !ok {
 			return
 		}
 	}
-	if r = h.admit(w, r, res, id); r == nil {
+	if r = h.admit(w, r, to, id); r == nil {
 		return
 	}
-	if res.stream || res.waits {
+	if to.stream || to.waits {
 		defer h.streams.Add(-1)
 		if h.streams.Add(1) > h.streamsMax {
 			h.problem(w, r, errStreams)
 			return
 		}
 	}
-	h.measured(serve, res, w, r, id, sub)
+	h.measured(to, w, r, id, sub)
 }
 
 var errStreams = &refusal{http.StatusServiceUnavailable, wire.CodeUnavailable, "too many take streams and long polls are open (max-streams); come back in a moment"}

@@ -14,147 +14,133 @@ import (
 	"github.com/reprisehq/reprise/wire"
 )
 
-var (
-	oneInbox     = &resource{get: (*handler).showInbox, put: (*handler).setInbox, del: (*handler).deleteInbox}
-	allMessages  = &resource{get: (*handler).messages, post: (*handler).accept}
-	bulkMessages = &resource{post: (*handler).acceptBulk}
-	oneMessage   = &resource{get: (*handler).showMessage, patch: (*handler).editMessage, del: (*handler).deleteMessage}
-	inboxGroups  = &resource{get: (*handler).groupsOfInbox}
-	inboxActions = &resource{post: (*handler).actOnInbox}
-	inboxLease   = &resource{post: (*handler).leaseTurn, waits: true}
-	inboxPreview = &resource{get: (*handler).previewInbox, post: (*handler).previewSettings}
-)
+// inboxRoom serves inboxes, of which a server may have none.
+type inboxRoom struct{ *core }
 
-// inInboxes finds what a path below /inboxes means.
-func inInboxes(seg []string) (res *resource, name, sub string) {
-	last := seg[len(seg)-1]
-	switch {
-	case len(seg) == 3:
-		return oneInbox, seg[2], ""
-	case len(seg) == 4 && last == "messages":
-		return allMessages, seg[2], ""
-	case len(seg) == 4 && last == "groups":
-		return inboxGroups, seg[2], ""
-	case len(seg) == 4 && last == "actions":
-		return inboxActions, seg[2], ""
-	case len(seg) == 4 && last == "lease":
-		return inboxLease, seg[2], ""
-	case len(seg) == 4 && last == "preview":
-		return inboxPreview, seg[2], ""
-	case len(seg) == 5 && seg[3] == "messages" && last == "bulk":
-		return bulkMessages, seg[2], ""
-	case len(seg) == 5 && seg[3] == "messages":
-		return oneMessage, seg[2], last
+func (h *inboxRoom) routes() []route {
+	const one, messages = "/inboxes/{name}", "/inboxes/{name}/messages"
+	return []route{
+		get("/inboxes", reads, ownOnly, h.bare(h.list)),
+		get(one, reads, pathQueue, h.bare(h.show)),
+		put(one, operates, pathQueue, h.raw(h.set)),
+		del(one, operates, pathQueue, h.bare(h.remove)),
+		get(messages, reads, pathQueue, h.bare(h.of(h.messages))),
+		post(messages, enqueues, pathQueue, endpoint{serve: h.accept}).as("enqueue"),
+		post(messages+"/bulk", enqueues, pathQueue, endpoint{serve: h.acceptBulk}).as("enqueue"),
+		get(messages+"/{id}", reads, pathQueue, h.bare(h.of(h.message))),
+		patch(messages+"/{id}", operates, pathQueue, strictly(h.core, h.edit)),
+		del(messages+"/{id}", operates, pathQueue, h.bare(h.of(h.removeMessage))),
+		get(one+"/groups", reads, pathQueue, h.bare(h.of(h.groups))),
+		post(one+"/actions", operates, pathQueue, strictly(h.core, h.act)),
+		post(one+"/lease", works, pathQueue, h.raw(h.of(h.lease))).as("lease").waiting(),
+		get(one+"/preview", reads, pathQueue, h.bare(h.of(h.preview))),
+		post(one+"/preview", reads, pathQueue, h.raw(h.previewSettings)),
 	}
-	return nil, "", ""
 }
 
 // errNoInboxes is what a server answers that has no such door.
 var errNoInboxes = job.Errorf(job.NotFound, "this server has no inboxes")
 
-// anInbox returns the inbox of a path.
-func (h *handler) anInbox(name string) (*inbox.Inbox, error) {
+// inbox returns the inbox of a path.
+func (h *inboxRoom) inbox(name string) (*inbox.Inbox, error) {
 	if h.inboxes == nil {
 		return nil, errNoInboxes
 	}
 	return h.inboxes.Find(name)
 }
 
-// listInboxes is GET /inboxes.
-func (h *handler) listInboxes(w http.ResponseWriter, r *http.Request, _, _ string) {
-	list := wire.InboxList{Inboxes: []wire.Inbox{}}
-	if h.inboxes != nil {
-		g := h.limited(r)
-		for _, x := range h.inboxes.List() {
-			if g != nil && !g.Reaches(x.Name) {
-				continue
-			}
-			shown, err := h.inboxes.Show(r.Context(), x)
-			if err != nil {
-				h.problem(w, r, err)
-				return
-			}
-			list.Inboxes = append(list.Inboxes, *shown)
-		}
-	}
-	h.sendPlain(w, r, list, nil)
-}
-
-// showInbox is GET /inboxes/{name}.
-func (h *handler) showInbox(w http.ResponseWriter, r *http.Request, name, _ string) {
-	x, err := h.anInbox(name)
-	var shown *wire.Inbox
-	if err == nil {
-		shown, err = h.inboxes.Show(r.Context(), x)
-	}
-	h.sendPlain(w, r, shown, err)
-}
-
-// setInbox is PUT /inboxes/{name}; it answers as GET does.
-func (h *handler) setInbox(w http.ResponseWriter, r *http.Request, name, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		if h.inboxes == nil {
-			return errNoInboxes
-		}
-		if err := jobs.CheckName("the name of the inbox", name); err != nil {
-			return err
-		}
-		settings, err := inbox.ReadSettings(s.Body.Bytes())
+// of serves a call on an inbox that is there.
+func (h *inboxRoom) of(serve func(c *call, x *inbox.Inbox) (any, error)) served {
+	return func(c *call) (any, error) {
+		x, err := h.inbox(c.id)
 		if err != nil {
-			return oneRefusal(err)
+			return nil, err
 		}
-		if err := h.inboxes.Set(r.Context(), name, settings, by); err != nil {
-			return err
-		}
-		h.showInbox(w, r, name, "")
-		return nil
-	})
+		return serve(c, x)
+	}
 }
 
-// previewInbox is GET /inboxes/{name}/preview: by the settings it has.
-func (h *handler) previewInbox(w http.ResponseWriter, r *http.Request, name, _ string) {
-	x, err := h.anInbox(name)
-	var rows *wire.InboxPreview
-	if err == nil {
-		rows, err = inbox.ShowPreview(x.Settings)
+// list is GET /inboxes.
+func (h *inboxRoom) list(c *call) (any, error) {
+	list := wire.InboxList{Inboxes: []wire.Inbox{}}
+	if h.inboxes == nil {
+		return list, nil
 	}
-	h.sendPlain(w, r, rows, err)
+	g := h.limited(c.Request)
+	for _, x := range h.inboxes.List() {
+		if g != nil && !g.Reaches(x.Name) {
+			continue
+		}
+		shown, err := h.inboxes.Show(c.Context(), x)
+		if err != nil {
+			return nil, err
+		}
+		list.Inboxes = append(list.Inboxes, *shown)
+	}
+	return list, nil
+}
+
+// show is GET /inboxes/{name}.
+func (h *inboxRoom) show(c *call) (any, error) {
+	x, err := h.inbox(c.id)
+	if err != nil {
+		return nil, err
+	}
+	return h.inboxes.Show(c.Context(), x)
+}
+
+// settings reads those that PUT takes.
+func (h *inboxRoom) settings(c *call) (*inbox.Settings, error) {
+	if err := jobs.CheckName("the name of the inbox", c.id); err != nil {
+		return nil, err
+	}
+	s, err := inbox.ReadSettings(c.s.Body.Bytes())
+	return s, oneRefusal(err)
+}
+
+// set is PUT /inboxes/{name}; it answers as GET does.
+func (h *inboxRoom) set(c *call) (any, error) {
+	if h.inboxes == nil {
+		return nil, errNoInboxes
+	}
+	settings, err := h.settings(c)
+	if err == nil {
+		err = h.inboxes.Set(c.Context(), c.id, settings, c.by)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h.show(c)
+}
+
+// preview is GET /inboxes/{name}/preview: by the settings it has.
+func (h *inboxRoom) preview(_ *call, x *inbox.Inbox) (any, error) {
+	return inbox.ShowPreview(x.Settings)
 }
 
 // previewSettings is POST /inboxes/{name}/preview: by settings that PUT would
 // take. Nothing is kept of them, and there need be no such inbox.
-func (h *handler) previewSettings(w http.ResponseWriter, r *http.Request, name, _ string) {
-	h.withBody(w, r, func(s *scratch) error {
-		if err := jobs.CheckName("the name of the inbox", name); err != nil {
-			return err
-		}
-		settings, err := inbox.ReadSettings(s.Body.Bytes())
-		if err != nil {
-			return oneRefusal(err)
-		}
-		rows, err := inbox.ShowPreview(settings)
-		h.sendPlain(w, r, rows, err)
-		return nil
-	})
+func (h *inboxRoom) previewSettings(c *call) (any, error) {
+	settings, err := h.settings(c)
+	if err != nil {
+		return nil, err
+	}
+	return inbox.ShowPreview(settings)
 }
 
-// deleteInbox is DELETE /inboxes/{name}.
-func (h *handler) deleteInbox(w http.ResponseWriter, r *http.Request, name, _ string) {
-	by, err := actorOf(r)
-	if err == nil {
-		_, err = h.anInbox(name)
+// remove is DELETE /inboxes/{name}.
+func (h *inboxRoom) remove(c *call) (any, error) {
+	if _, err := h.inbox(c.id); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = h.inboxes.Delete(r.Context(), name, by)
-	}
-	h.gone(w, r, err)
+	return nil, h.inboxes.Delete(c.Context(), c.id, c.by)
 }
 
 // accept is POST /inboxes/{name}/messages: the body is the payload, headers of
 // the request are those of the message. 201 for a new one, 200 for a duplicate.
-func (h *handler) accept(w http.ResponseWriter, r *http.Request, name, _ string) {
+func (h *inboxRoom) accept(w http.ResponseWriter, r *http.Request, name, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
-		x, err := h.anInbox(name)
+		x, err := h.inbox(name)
 		if err != nil {
 			return err
 		}
@@ -165,16 +151,15 @@ func (h *handler) accept(w http.ResponseWriter, r *http.Request, name, _ string)
 		if err := in.Out[0].Err; err != nil {
 			return err
 		}
-		h.sendPlainAs(w, r, acceptedStatus(in), inbox.ShowAccepted(in, 0))
-		return nil
+		return (&call{w: w, status: acceptedStatus(in)}).answer(inbox.ShowAccepted(in, 0))
 	})
 }
 
 // acceptBulk is POST /inboxes/{name}/messages/bulk. Each message is accepted or
 // refused by itself, and told of in its place.
-func (h *handler) acceptBulk(w http.ResponseWriter, r *http.Request, name, _ string) {
+func (h *inboxRoom) acceptBulk(w http.ResponseWriter, r *http.Request, name, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
-		x, err := h.anInbox(name)
+		x, err := h.inbox(name)
 		if err != nil {
 			return err
 		}
@@ -192,7 +177,7 @@ func (h *handler) acceptBulk(w http.ResponseWriter, r *http.Request, name, _ str
 	})
 }
 
-func (h *handler) takeIn(r *http.Request, in *inbox.Intake) error {
+func (h *inboxRoom) takeIn(r *http.Request, in *inbox.Intake) error {
 	carryTrace(r, in.Jobs)
 	return in.Put(r.Context(), h.put)
 }
@@ -206,118 +191,74 @@ func acceptedStatus(in *inbox.Intake) int {
 }
 
 // messages is GET /inboxes/{name}/messages.
-func (h *handler) messages(w http.ResponseWriter, r *http.Request, name, _ string) {
-	x, err := h.anInbox(name)
-	var page *wire.InboxPage
-	room := h.room(r)
-	defer room.leave()
-	if err == nil {
-		var q *inbox.Query
-		if q, err = inbox.ReadQuery(r.URL.RawQuery); err == nil {
-			page, err = h.inboxes.Messages(r.Context(), x, q, room.take)
-		}
+func (h *inboxRoom) messages(c *call, x *inbox.Inbox) (any, error) {
+	q, err := inbox.ReadQuery(c.URL.RawQuery)
+	if err != nil {
+		return nil, err
 	}
-	h.sendPlain(w, r, page, err)
+	return h.inboxes.Messages(c.Context(), x, q, c.room.take)
 }
 
-// showMessage is GET /inboxes/{name}/messages/{id}.
-func (h *handler) showMessage(w http.ResponseWriter, r *http.Request, name, id string) {
-	x, err := h.anInbox(name)
-	var m *wire.InboxMessage
+// message is GET /inboxes/{name}/messages/{id}.
+func (h *inboxRoom) message(c *call, x *inbox.Inbox) (any, error) {
+	return h.inboxes.Message(c.Context(), x, c.sub)
+}
+
+// edit is PATCH /inboxes/{name}/messages/{id}; it answers as GET does.
+func (h *inboxRoom) edit(c *call, body *wire.InboxEdit) (any, error) {
+	x, err := h.inbox(c.id)
 	if err == nil {
-		m, err = h.inboxes.Message(r.Context(), x, id)
+		err = h.inboxes.Edit(c.Context(), x, c.sub, body, c.by)
 	}
-	h.sendPlain(w, r, m, err)
-}
-
-// editMessage is PATCH /inboxes/{name}/messages/{id}; it answers as GET does.
-func (h *handler) editMessage(w http.ResponseWriter, r *http.Request, name, id string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		x, err := h.anInbox(name)
-		var edit wire.InboxEdit
-		if err == nil {
-			err = plain(s.Body.Bytes(), &edit, true)
-		}
-		if err == nil {
-			err = h.inboxes.Edit(r.Context(), x, id, &edit, by)
-		}
-		if err != nil {
-			return err
-		}
-		h.showMessage(w, r, name, id)
-		return nil
-	})
-}
-
-// deleteMessage is DELETE /inboxes/{name}/messages/{id}.
-func (h *handler) deleteMessage(w http.ResponseWriter, r *http.Request, name, id string) {
-	by, err := actorOf(r)
-	var x *inbox.Inbox
-	if err == nil {
-		x, err = h.anInbox(name)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		_, err = h.inboxes.Act(r.Context(), x, &wire.InboxAct{Action: "delete", Message: id}, by)
+	return h.message(c, x)
+}
+
+// removeMessage is DELETE /inboxes/{name}/messages/{id}.
+func (h *inboxRoom) removeMessage(c *call, x *inbox.Inbox) (any, error) {
+	_, err := h.inboxes.Act(c.Context(), x, &wire.InboxAct{Action: "delete", Message: c.sub}, c.by)
+	return nil, err
+}
+
+// groups is GET /inboxes/{name}/groups.
+func (h *inboxRoom) groups(c *call, x *inbox.Inbox) (any, error) {
+	return h.inboxes.Groups(c.Context(), x, c.URL.RawQuery)
+}
+
+// act is POST /inboxes/{name}/actions.
+func (h *inboxRoom) act(c *call, body *wire.InboxAct) (any, error) {
+	x, err := h.inbox(c.id)
+	if err != nil {
+		return nil, err
 	}
-	h.gone(w, r, err)
+	return h.inboxes.Act(c.Context(), x, body, c.by)
 }
 
-// groupsOfInbox is GET /inboxes/{name}/groups.
-func (h *handler) groupsOfInbox(w http.ResponseWriter, r *http.Request, name, _ string) {
-	x, err := h.anInbox(name)
-	var page *wire.InboxGroupPage
-	if err == nil {
-		page, err = h.inboxes.Groups(r.Context(), x, r.URL.RawQuery)
+// lease is POST /inboxes/{name}/lease, with a long poll.
+func (h *inboxRoom) lease(c *call, x *inbox.Inbox) (any, error) {
+	ask := wire.InboxLease{LeaseMS: int64(engine.LeaseDefault)}
+	if err := plain(c.s.Body.Bytes(), &ask, true); err != nil {
+		return nil, err
 	}
-	h.sendPlain(w, r, page, err)
-}
-
-// actOnInbox is POST /inboxes/{name}/actions.
-func (h *handler) actOnInbox(w http.ResponseWriter, r *http.Request, name, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		x, err := h.anInbox(name)
-		var act wire.InboxAct
-		if err == nil {
-			err = plain(s.Body.Bytes(), &act, true)
-		}
-		if err != nil {
-			return err
-		}
-		done, err := h.inboxes.Act(r.Context(), x, &act, by)
-		h.sendPlain(w, r, done, err)
-		return nil
-	})
-}
-
-// leaseTurn is POST /inboxes/{name}/lease, with a long poll.
-func (h *handler) leaseTurn(w http.ResponseWriter, r *http.Request, name, _ string) {
-	h.withBody(w, r, func(s *scratch) error {
-		x, err := h.anInbox(name)
-		ask := wire.InboxLease{LeaseMS: int64(engine.LeaseDefault)}
-		if err == nil {
-			err = plain(s.Body.Bytes(), &ask, true)
-		}
-		err = cmp.Or(err,
-			within("lease_ms", ask.LeaseMS, 1, int64(job.Day)),
-			within("wait_ms", ask.WaitMS, 0, leaseWaitMax.Milliseconds()),
-		)
-		if err == nil && ask.Worker != "" {
-			err = jobs.CheckName("worker", ask.Worker)
-		}
-		if err != nil {
-			return err
-		}
-		// The body is read: only the client's leaving ends the wait early.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-		ctx, cancel := context.WithTimeout(r.Context(), max(time.Duration(ask.WaitMS)*time.Millisecond, leaseWaitMin))
-		defer cancel()
-		room := h.room(r)
-		defer room.leave()
-		turn, err := h.inboxes.Lease(engine.WithRoom(ctx, room.patient(r.Context())), x, h.worker(r, ask.Worker), job.Millis(ask.LeaseMS))
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			return err
-		}
-		h.sendPlain(w, r, turn, nil)
-		return nil
-	})
+	err := cmp.Or(
+		within("lease_ms", ask.LeaseMS, 1, int64(job.Day)),
+		within("wait_ms", ask.WaitMS, 0, leaseWaitMax.Milliseconds()),
+	)
+	if err == nil && ask.Worker != "" {
+		err = jobs.CheckName("worker", ask.Worker)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The body is read: only the client's leaving ends the wait early.
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
+	ctx, cancel := context.WithTimeout(c.Context(), max(time.Duration(ask.WaitMS)*time.Millisecond, leaseWaitMin))
+	defer cancel()
+	turn, err := h.inboxes.Lease(engine.WithRoom(ctx, c.room.patient(c.Context())), x, h.worker(c.Request, ask.Worker), job.Millis(ask.LeaseMS))
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = nil
+	}
+	return turn, err
 }

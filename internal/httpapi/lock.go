@@ -6,88 +6,80 @@ import (
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/part/lock"
 	"github.com/reprisehq/reprise/wire"
 )
 
-var (
-	oneLock    = &resource{get: (*handler).showLock, post: (*handler).takeLock, del: (*handler).unlock}
-	extendLock = &resource{post: (*handler).extendLock}
-	breakLock  = &resource{post: (*handler).breakLock}
-)
+// lockRoom serves named locks.
+type lockRoom struct{ *core }
 
-// locks is GET /locks.
-func (h *handler) locks(w http.ResponseWriter, r *http.Request, _, _ string) {
-	list, err := h.engine.Locks.List(r.Context(), "", job.LocksMax)
-	h.shown(w, r, err, func(b []byte) []byte { return jobs.AppendLocks(b, list) })
-}
-
-// showLock is GET /locks/{name}.
-func (h *handler) showLock(w http.ResponseWriter, r *http.Request, name, _ string) {
-	s, err := h.engine.Locks.Get(r.Context(), name)
-	h.shownLock(w, r, s, err)
-}
-
-func (h *handler) shownLock(w http.ResponseWriter, r *http.Request, s lock.State, err error) {
-	h.shown(w, r, err, func(b []byte) []byte { return jobs.AppendLock(b, s, false) })
-}
-
-// takeLock is POST /locks/{name}.
-func (h *handler) takeLock(w http.ResponseWriter, r *http.Request, name, _ string) {
-	h.withBody(w, r, func(s *scratch) error {
-		ask, err := s.TakeLock(name)
-		if err == nil {
-			err = jobs.CheckName("name", name)
-		}
-		if err != nil {
-			return err
-		}
-		l, got, err := h.engine.Locks.Take(r.Context(), ask)
-		switch {
-		case err != nil:
-			return err
-		case !got:
-			h.refused(wire.CodeLocked)
-			seconds := (l.Until - l.Asked + job.Second - 1) / job.Second
-			w.Header()["Retry-After"] = []string{strconv.FormatInt(int64(seconds), 10)}
-			s.out = jobs.AppendLocked(s.out, l)
-			send(w, http.StatusLocked, s.out)
-		default:
-			s.out = jobs.AppendLock(s.out, l, true)
-			send(w, http.StatusOK, s.out)
-		}
-		return nil
-	})
-}
-
-// extendLock is POST /locks/{name}/extend.
-func (h *handler) extendLock(w http.ResponseWriter, r *http.Request, name, _ string) {
-	h.withBody(w, r, func(s *scratch) error {
-		token, most, err := s.ExtendLock()
-		if err != nil {
-			return err
-		}
-		l, err := h.engine.Locks.Extend(r.Context(), name, token, most)
-		return s.tell(w, http.StatusOK, err, func(out []byte) []byte { return jobs.AppendLock(out, l, false) })
-	})
-}
-
-// unlock is DELETE /locks/{name}.
-func (h *handler) unlock(w http.ResponseWriter, r *http.Request, name, _ string) {
-	token, err := jobs.LockToken(wire.LockTokenHeader, r.Header.Get(wire.LockTokenHeader))
-	var l lock.State
-	if err == nil {
-		l, err = h.engine.Locks.Release(r.Context(), name, token)
+func (h *lockRoom) routes() []route {
+	return []route{
+		get("/locks", reads, wholeServer, h.bare(h.list)),
+		get("/locks/{name}", reads, pathQueue, h.bare(h.show)),
+		post("/locks/{name}", works, pathQueue, h.raw(h.take)),
+		del("/locks/{name}", works, pathQueue, h.bare(h.release)),
+		post("/locks/{name}/extend", works, pathQueue, h.raw(h.extend)),
+		post("/locks/{name}/break", operates, pathQueue, h.bare(h.breakUp)),
 	}
-	h.shownLock(w, r, l, err)
 }
 
-// breakLock is POST /locks/{name}/break.
-func (h *handler) breakLock(w http.ResponseWriter, r *http.Request, name, _ string) {
-	by, err := actorOf(r)
-	var l lock.State
+var shownLock = shown(jobs.LockOf)
+
+// list is GET /locks.
+func (h *lockRoom) list(c *call) (any, error) {
+	list, err := h.engine.Locks.List(c.Context(), "", job.LocksMax)
+	return jobs.LocksOf(list), err
+}
+
+// show is GET /locks/{name}.
+func (h *lockRoom) show(c *call) (any, error) {
+	return shownLock(h.engine.Locks.Get(c.Context(), c.id))
+}
+
+// take is POST /locks/{name}.
+func (h *lockRoom) take(c *call) (any, error) {
+	ask, err := c.s.TakeLock(c.id)
 	if err == nil {
-		l, err = h.engine.Locks.Break(r.Context(), name, by)
+		err = jobs.CheckName("name", c.id)
 	}
-	h.shownLock(w, r, l, err)
+	if err != nil {
+		return nil, err
+	}
+	l, got, err := h.engine.Locks.Take(c.Context(), ask)
+	if err != nil {
+		return nil, err
+	}
+	if !got {
+		h.refused(wire.CodeLocked)
+		seconds := (l.Until - l.Asked + job.Second - 1) / job.Second
+		c.w.Header()["Retry-After"] = []string{strconv.FormatInt(int64(seconds), 10)}
+		c.status = http.StatusLocked
+		return jobs.LockedOf(l), nil
+	}
+	mine := jobs.LockOf(l)
+	mine.Token = string(l.Token.AppendTo(nil))
+	return mine, nil
+}
+
+// extend is POST /locks/{name}/extend.
+func (h *lockRoom) extend(c *call) (any, error) {
+	token, most, err := c.s.ExtendLock()
+	if err != nil {
+		return nil, err
+	}
+	return shownLock(h.engine.Locks.Extend(c.Context(), c.id, token, most))
+}
+
+// release is DELETE /locks/{name}.
+func (h *lockRoom) release(c *call) (any, error) {
+	token, err := jobs.LockToken(wire.LockTokenHeader, c.Header.Get(wire.LockTokenHeader))
+	if err != nil {
+		return nil, err
+	}
+	return shownLock(h.engine.Locks.Release(c.Context(), c.id, token))
+}
+
+// breakUp is POST /locks/{name}/break.
+func (h *lockRoom) breakUp(c *call) (any, error) {
+	return shownLock(h.engine.Locks.Break(c.Context(), c.id, c.by))
 }

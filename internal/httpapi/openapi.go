@@ -3,7 +3,6 @@ package httpapi
 import (
 	"embed"
 	"fmt"
-	"net/http"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -15,11 +14,6 @@ import (
 //
 //go:embed openapi/*.yaml
 var openapiFiles embed.FS
-
-// describe is GET /openapi.json.
-func (h *handler) describe(w http.ResponseWriter, _ *http.Request, _, _ string) {
-	send(w, http.StatusOK, openapi())
-}
 
 // openapi is the whole document as JSON, made when it is first asked for.
 var openapi = sync.OnceValue(func() []byte {

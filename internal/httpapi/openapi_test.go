@@ -45,40 +45,36 @@ var variable = regexp.MustCompile(`\{[a-z]+\}`)
 
 var methods = []string{"get", "post", "put", "patch", "delete"}
 
-// Every call of the route tables is described, with its scopes, and nothing
-// else is. TestEveryCallHasAScope holds `scopes` to the route tables.
+// Every call of the route tables is described, with its scopes and the shape of
+// its body, and nothing else is.
 func TestEveryCallIsDescribed(t *testing.T) {
-	described := map[*resource]map[string]bool{profiles: {"get": true, "post": true}} // the Go runtime's own
-	paths := map[*resource]string{}
-	for path, item := range table(document(t)["paths"]) {
+	h, doc := calls(), document(t)
+	described := map[*route]string{}
+	for path, item := range table(doc["paths"]) {
 		at, _ := url.Parse(variable.ReplaceAllString(path, "x"))
-		res, _, _ := find(at)
+		res, _, _ := h.paths.find(at)
 		if res == nil {
 			t.Errorf("%s is described, and does not exist", path)
 			continue
-		}
-		if described[res] == nil {
-			described[res] = map[string]bool{}
-		}
-		if path != "/crons/preview" { // which is what a group may be called too
-			if paths[res] != "" {
-				t.Errorf("%s and %s are the same", paths[res], path)
-			}
-			paths[res] = path
 		}
 		for name, o := range table(item) {
 			if name == "parameters" {
 				continue
 			}
 			method, operation := strings.ToUpper(name), table(o)
-			if !slices.Contains(methods, name) || res.method(method) == nil {
+			to := res.method(method)
+			if !slices.Contains(methods, name) || to == nil {
 				t.Errorf("%s %s is described, and does not exist", method, path)
 				continue
 			}
-			described[res][name] = true
-			list := scopes[res]
+			if path != "/crons/preview" { // which is what a group may be called too
+				if described[to] != "" {
+					t.Errorf("%s and %s are the same", described[to], path)
+				}
+				described[to] = path
+			}
 			want := []any{map[string]any{"bearer": []any{}}}
-			switch scope := list.of(method).oneOf; {
+			switch scope := to.oneOf; {
 			case scope == public:
 				want = []any{}
 			case scope != anybody:
@@ -97,27 +93,36 @@ func TestEveryCallIsDescribed(t *testing.T) {
 			if table(operation["responses"])["default"] == nil {
 				t.Errorf("%s %s does not tell of refusals that any call may meet", method, path)
 			}
+			if ref, _ := inside(operation, "requestBody content application/json schema $ref").(string); to.body != nil {
+				schema := inside(doc, strings.NewReplacer("#/", "", "/", " ").Replace(ref))
+				for _, member := range fieldsOf(to.body) {
+					if ref == "" || inside(table(schema), "properties "+member) == nil && table(schema)["allOf"] == nil {
+						t.Errorf("%s %s reads the member %s, and its body is described by %q without it", method, path, member, ref)
+					}
+				}
+			}
 		}
 	}
-	for res := range scopes {
-		for _, name := range methods {
-			if res.method(strings.ToUpper(name)) != nil && !described[res][name] {
-				t.Errorf("%s %s is not described in internal/httpapi/openapi", name, nameOf(res))
-			}
+	for i := range h.list {
+		if to := &h.list[i]; described[to] == "" {
+			t.Errorf("%s %s is not described in internal/httpapi/openapi", to.method, to.path)
 		}
 	}
 }
 
-// nameOf is a path of a resource, as far as the tables know it.
-func nameOf(res *resource) string {
-	for before, list := range map[string]map[string]*resource{"": fixed, "/jobs/{id}/": ofJob, "/queues/{name}/": ofQueue} {
-		for name, r := range list {
-			if r == res {
-				return before + name
-			}
+// fieldsOf are the names in JSON of the members of a struct.
+func fieldsOf(t reflect.Type) (list []string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
+		case f.Anonymous:
+			list = append(list, fieldsOf(f.Type)...)
+		case name != "-" && f.IsExported():
+			list = append(list, name)
 		}
 	}
-	return "of a resource that stands alone"
+	slices.Sort(list)
+	return list
 }
 
 // The document is OpenAPI 3.1, each schema in it is JSON Schema, and all
@@ -334,20 +339,6 @@ func TestTheDescriptionHasTheMembersOfTheCode(t *testing.T) {
 		slices.Sort(list)
 		return list
 	}
-	var fields func(t reflect.Type) []string
-	fields = func(t reflect.Type) (list []string) {
-		for i := range t.NumField() {
-			f := t.Field(i)
-			switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
-			case f.Anonymous:
-				list = append(list, fields(f.Type)...)
-			case name != "-" && f.IsExported():
-				list = append(list, name)
-			}
-		}
-		slices.Sort(list)
-		return list
-	}
 	delivery := []string{"lease", "lease_until", "run_until", "start_by", "stop_after_ms", "held", "voided"} // of wire.Job
 	for name, v := range map[string]any{
 		"Inbox": wire.Inbox{}, "InboxSettings": wire.InboxSettings{}, "InboxKey": wire.InboxKey{}, "InboxPoll": wire.InboxPoll{}, "InboxHTTP": wire.InboxHTTP{},
@@ -383,7 +374,7 @@ func TestTheDescriptionHasTheMembersOfTheCode(t *testing.T) {
 		"TaskResults": wire.TaskResults{}, "Collected": wire.Collected{}, "Login": wire.Login{}, "Running": wire.Running{},
 		"LoggedIn": wire.LoggedIn{}, "Heartbeat": wire.Heartbeat{}, "Epoch": wire.Epoch{}, "Engine": wire.Engine{}, "EngineList": wire.Engines{},
 	} {
-		want := fields(reflect.TypeOf(v))
+		want := fieldsOf(reflect.TypeOf(v))
 		if name == "Delivery" {
 			want = slices.DeleteFunc(want, func(n string) bool { return n == "voided" }) // a line of its own
 		} else if reflect.TypeOf(v) == reflect.TypeFor[wire.Job]() || name == "Enqueued" || name == "DeadJob" {

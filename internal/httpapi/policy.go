@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"net/http"
 	"net/url"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -10,16 +9,14 @@ import (
 
 // previewPolicy is GET /policies/preview. What the query leaves open is the
 // server's own policy.
-func (h *handler) previewPolicy(w http.ResponseWriter, r *http.Request, _, _ string) {
-	values, err := url.ParseQuery(r.URL.RawQuery)
+func (h *queueRoom) previewPolicy(c *call) (any, error) {
+	values, err := url.ParseQuery(c.URL.RawQuery)
 	if err != nil {
-		h.problem(w, r, job.Errorf(job.Invalid, "invalid query parameters: a character is not escaped as it must be"))
-		return
+		return nil, job.Errorf(job.Invalid, "invalid query parameters: a character is not escaped as it must be")
 	}
 	p, rows, err := policy.Read(values, "")
 	if err != nil {
-		h.problem(w, r, err)
-		return
+		return nil, err
 	}
-	h.sendPlain(w, r, policy.Of(p.Over(h.live.now.Load().retry), rows), nil)
+	return policy.Of(p.Over(h.live.now.Load().retry), rows), nil
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"math"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -14,6 +13,22 @@ import (
 	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
 )
+
+// queueRoom serves queues and what protects their targets.
+type queueRoom struct{ *core }
+
+func (h *queueRoom) routes() []route {
+	return []route{
+		get("/queues", reads, ownOnly, h.bare(h.list)),
+		get("/queues/{name}", reads, pathQueue, h.bare(h.show)),
+		patch("/queues/{name}", operates, pathQueue, h.raw(h.set)),
+		get("/queues/{name}/groups", reads, pathQueue, h.bare(h.asides)),
+		post("/queues/{name}/hold", operates, pathQueue, optionally(h.core, h.hold)),
+		post("/queues/{name}/release", operates, pathQueue, optionally(h.core, h.release)),
+		post("/queues/{name}/breaker", operates, pathQueue, optionally(h.core, h.forceBreaker)),
+		get("/policies/preview", anybody, noQueue, h.bare(h.previewPolicy)),
+	}
+}
 
 // settings are those of a queue on the wire. In a PATCH what is named changes
 // and null is the default.
@@ -151,15 +166,14 @@ func oneOf[T interface{ String() string }](into *T, field, word string, values .
 	return &job.Error{Kind: job.Invalid, Field: field, Text: field + " must be one of " + strings.Join(known, " ") + spell.Hint(word, known)}
 }
 
-// queues is GET /queues.
-func (h *handler) queues(w http.ResponseWriter, r *http.Request, _, _ string) {
-	rates, err := withRates(r.URL.Query()["rates"])
+// list is GET /queues.
+func (h *queueRoom) list(c *call) (any, error) {
+	rates, err := withRates(c.URL.Query()["rates"])
 	if err != nil {
-		h.problem(w, r, err)
-		return
+		return nil, err
 	}
-	names, err := h.engine.Queues(r.Context())
-	if g := h.limited(r); g != nil {
+	names, err := h.engine.Queues(c.Context())
+	if g := h.limited(c.Request); g != nil {
 		names = slices.DeleteFunc(names, func(q string) bool { return !g.Reaches(q) })
 	}
 	list := wire.Queues{Queues: names}
@@ -171,71 +185,64 @@ func (h *handler) queues(w http.ResponseWriter, r *http.Request, _, _ string) {
 			}
 		}
 	}
-	h.sendPlain(w, r, list, err)
+	return list, err
 }
 
-// queue is GET /queues/{name}: settings and depth.
-func (h *handler) queue(w http.ResponseWriter, r *http.Request, name, _ string) {
-	if err := jobs.CheckName("queue", name); err != nil {
-		h.problem(w, r, err)
-		return
+// show is GET /queues/{name}: settings and depth.
+func (h *queueRoom) show(c *call) (any, error) {
+	if err := jobs.CheckName("queue", c.id); err != nil {
+		return nil, err
 	}
-	q, depth, err := h.engine.Queue(r.Context(), name)
+	q, depth, err := h.engine.Queue(c.Context(), c.id)
 	if err != nil {
-		h.problem(w, r, err)
-		return
-	}
-	var state *wire.BreakerState
-	if list, err := h.engine.Guard.Asides(r.Context(), name, 0); err == nil && len(list) > 0 {
-		state = jobs.BreakerStateOf(list[0])
-	}
-	session := ""
-	if q.Grid != nil {
-		s, err := h.engine.Session(r.Context(), name)
-		if err != nil {
-			h.problem(w, r, err)
-			return
-		}
-		session = s.State.String()
+		return nil, err
 	}
 	n := &depth.States
-	oldest := job.Millis(0)
-	if n[job.Ready] > 0 {
-		if oldest, err = h.engine.OldestReady(r.Context(), name); err != nil {
-			h.problem(w, r, err)
-			return
-		}
-	}
-	h.sendPlain(w, r, queueState{
-		Name: q.Name, settings: settingsOf(q), Session: session, HoldUntil: int64(q.HoldUntil), Bytes: depth.Bytes, OldestReady: int64(oldest),
-		BreakerState: state, Rates: h.rates(name), Jobs: wire.JobCounts{
+	out := queueState{
+		Name: q.Name, settings: settingsOf(q), HoldUntil: int64(q.HoldUntil), Bytes: depth.Bytes, Rates: h.rates(c.id),
+		Jobs: wire.JobCounts{
 			Scheduled: n[job.Scheduled], Ready: n[job.Ready], InFlight: n[job.Leased], Completed: n[job.Done],
 			Dead: n[job.Dead] - depth.Cancelled(), Cancelled: depth.Cancelled(),
 		},
-	}, nil)
+	}
+	if list, err := h.engine.Guard.Asides(c.Context(), c.id, 0); err == nil && len(list) > 0 {
+		out.BreakerState = jobs.BreakerStateOf(list[0])
+	}
+	if q.Grid != nil {
+		s, err := h.engine.Session(c.Context(), c.id)
+		if err != nil {
+			return nil, err
+		}
+		out.Session = s.State.String()
+	}
+	if n[job.Ready] > 0 {
+		oldest, err := h.engine.OldestReady(c.Context(), c.id)
+		if err != nil {
+			return nil, err
+		}
+		out.OldestReady = int64(oldest)
+	}
+	return out, nil
 }
 
-// setQueue is PATCH /queues/{name}; it answers as GET does.
-func (h *handler) setQueue(w http.ResponseWriter, r *http.Request, name, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		if err := jobs.CheckName("queue", name); err != nil {
+// set is PATCH /queues/{name}; it answers as GET does.
+func (h *queueRoom) set(c *call) (any, error) {
+	if err := jobs.CheckName("queue", c.id); err != nil {
+		return nil, err
+	}
+	body := bytes.Clone(c.s.Body.Bytes()) // the engine may run an edit after we left
+	edit := func(q *job.Queue) error {
+		set := settingsOf(q)
+		if err := plain(body, &set, true); err != nil {
 			return err
 		}
-		body := bytes.Clone(s.Body.Bytes()) // the engine may run an edit after we left
-		edit := func(q *job.Queue) error {
-			set := settingsOf(q)
-			if err := plain(body, &set, true); err != nil {
-				return err
-			}
-			return set.apply(q)
-		}
-		if err := edit(job.NewQueue(name)); err != nil {
-			return err // so that what the engine runs is known to be well formed
-		}
-		if _, err := h.engine.ChangeQueue(r.Context(), name, edit, by); err != nil {
-			return err
-		}
-		h.queue(w, r, name, "")
-		return nil
-	})
+		return set.apply(q)
+	}
+	if err := edit(job.NewQueue(c.id)); err != nil {
+		return nil, err // so that what the engine runs is known to be well formed
+	}
+	if _, err := h.engine.ChangeQueue(c.Context(), c.id, edit, c.by); err != nil {
+		return nil, err
+	}
+	return h.show(c)
 }

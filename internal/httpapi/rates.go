@@ -20,7 +20,7 @@ func withRates(values []string) (bool, error) {
 }
 
 // rates are those of a queue to the thousandth; nil if they are not known.
-func (h *handler) rates(queue string) *wire.QueueRates {
+func (h *queueRoom) rates(queue string) *wire.QueueRates {
 	r, known := h.engine.Rates(queue)
 	if !known {
 		return nil

@@ -1,143 +1,147 @@
 package httpapi
 
 import (
-	"net/http"
 	"strconv"
 
+	"github.com/reprisehq/reprise/internal/door/grid"
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/wire"
 )
 
-// answer sends what a call without a body found out.
-func (h *handler) answer(w http.ResponseWriter, r *http.Request, err error, body func(b []byte) []byte) {
-	if err != nil {
-		if job.KindOf(err) == job.NotFound && err != errNoRecord { //nolint:errorlint // made here and never wrapped
-			err = errNoJob
-		}
-		h.problem(w, r, err)
-		return
+// jobRoom serves what producers and operators do with jobs.
+type jobRoom struct{ *core }
+
+func (h *jobRoom) routes() []route {
+	return []route{
+		get("/jobs", reads, queryQueues, h.bare(h.list)),
+		post("/jobs", enqueues, handlerAsks, endpoint{serve: h.enqueue}).as("enqueue"),
+		patch("/jobs", operates, queryQueues, h.raw(h.patchMany)),
+		del("/jobs", operates, queryQueues, h.bare(h.removeMany)),
+		post("/jobs/bulk", enqueues, handlerAsks, endpoint{serve: h.bulk}).as("enqueue"),
+		post("/jobs/cancel", operates, queryQueues, optionally(h.core, h.cancelMany)),
+		get("/jobs/count", reads, queryQueues, h.bare(h.count)),
+		get("/jobs/{id}", reads, pathJob, h.bare(h.show)),
+		patch("/jobs/{id}", operates, pathJob, h.raw(h.patchOne)),
+		del("/jobs/{id}", operates, pathJob, h.bare(h.remove)),
+		get("/jobs/{id}/errors", reads, pathJob, h.bare(h.errors)),
+		get("/jobs/{id}/errors/{attempt}", reads, pathJob, h.bare(h.oneError)),
+		get("/jobs/{id}/explain", reads, pathJob, h.bare(h.explain)),
+		post("/jobs/{id}/cancel", operates, pathJob, optionally(h.core, h.cancel)),
 	}
-	s := scratches.Get().(*scratch)
-	defer s.release(false)
-	s.out = body(s.out)
-	send(w, http.StatusOK, s.out)
+}
+
+// noJob is an error of a call on one job. That there is none is said in Zizq's
+// words.
+func noJob(err error) error {
+	if job.KindOf(err) == job.NotFound {
+		return errNoJob
+	}
+	return err
 }
 
 // show is GET /jobs/{id}.
-func (h *handler) show(w http.ResponseWriter, r *http.Request, text, _ string) {
-	id, err := jobID(text)
+func (h *jobRoom) show(c *call) (any, error) {
+	id, err := jobID(c.id)
+	if err != nil {
+		return nil, err
+	}
 	var found engine.Listed
-	if err == nil {
-		found.Job, found.Payload, err = h.engine.Get(r.Context(), id)
+	if found.Job, found.Payload, err = h.engine.Get(c.Context(), id); err != nil {
+		return nil, noJob(err)
 	}
-	var result []byte
-	if err == nil {
-		result, err = h.engine.Result(found.Job)
+	result, err := h.engine.Result(found.Job)
+	if err != nil {
+		return nil, noJob(err)
 	}
-	if err == nil {
-		found = jobs.Waiting(r.Context(), h.engine, []engine.Listed{found})[0]
-	}
-	h.answer(w, r, err, func(b []byte) []byte { return jobs.AppendWhole(b, found, result) })
+	found = jobs.Waiting(c.Context(), h.engine, []engine.Listed{found})[0]
+	return appended(func(b []byte) []byte { return jobs.AppendWhole(b, found, result) }), nil
 }
 
 // remove is DELETE /jobs/{id}, in any state. Its answer has no body at all.
-func (h *handler) remove(w http.ResponseWriter, r *http.Request, text, _ string) {
-	by, err := actorOf(r)
-	id, bad := jobID(text)
-	if err == nil {
-		err = bad
-	}
-	if err == nil {
-		err = h.engine.Delete(r.Context(), id, by)
-	}
+func (h *jobRoom) remove(c *call) (any, error) {
+	id, err := jobID(c.id)
 	if err != nil {
-		h.answer(w, r, err, nil)
-		return
+		return nil, err
 	}
-	w.WriteHeader(http.StatusNoContent)
+	return nil, noJob(h.engine.Delete(c.Context(), id, c.by))
 }
 
 // list is GET /jobs.
-func (h *handler) list(w http.ResponseWriter, r *http.Request, _, _ string) {
-	q, err := jobs.ListQuery(r.URL.RawQuery)
-	room := h.room(r)
-	defer room.leave()
-	var rows jobs.Found[engine.Listed]
-	if err == nil {
-		rows, err = q.Find(r.Context(), h.engine, room.take)
+func (h *jobRoom) list(c *call) (any, error) {
+	q, err := jobs.ListQuery(c.URL.RawQuery)
+	if err != nil {
+		return nil, err
 	}
-	h.answer(w, r, err, func(b []byte) []byte { return q.AppendList(b, rows) })
+	rows, err := q.Find(c.Context(), h.engine, c.room.take)
+	return appended(func(b []byte) []byte { return q.AppendList(b, rows) }), noJob(err)
 }
 
 // count is GET /jobs/count.
-func (h *handler) count(w http.ResponseWriter, r *http.Request, _, _ string) {
-	q, err := jobs.CountQuery(r.URL.RawQuery)
-	n := int64(0)
-	if err == nil {
-		n, err = q.Count(r.Context(), h.engine)
+func (h *jobRoom) count(c *call) (any, error) {
+	q, err := jobs.CountQuery(c.URL.RawQuery)
+	if err != nil {
+		return nil, err
 	}
-	h.answer(w, r, err, func(b []byte) []byte { return append(strconv.AppendInt(append(b, `{"count":`...), n, 10), '}') })
+	n, err := q.Count(c.Context(), h.engine)
+	return wire.Count{Count: n}, noJob(err)
 }
 
 // errors is GET /jobs/{id}/errors.
-func (h *handler) errors(w http.ResponseWriter, r *http.Request, text, _ string) {
-	id, err := jobID(text)
-	q, bad := jobs.ErrorsQuery(id, r.URL.RawQuery)
-	if bad != nil {
-		err = bad
-	}
-	room := h.room(r)
-	defer room.leave()
-	var rows jobs.Found[job.Failure]
+func (h *jobRoom) errors(c *call) (any, error) {
+	id, unknown := jobID(c.id)
+	q, err := jobs.ErrorsQuery(id, c.URL.RawQuery)
 	if err == nil {
-		rows, err = q.Failures(r.Context(), h.engine, id, room.take)
+		err = unknown
 	}
-	h.answer(w, r, err, func(b []byte) []byte { return q.AppendErrors(b, rows) })
+	if err != nil {
+		return nil, err
+	}
+	rows, err := q.Failures(c.Context(), h.engine, id, c.room.take)
+	return appended(func(b []byte) []byte { return q.AppendErrors(b, rows) }), noJob(err)
 }
-
-var errNoRecord = job.Errorf(job.NotFound, "error record not found")
 
 // oneError is GET /jobs/{id}/errors/{attempt}.
-func (h *handler) oneError(w http.ResponseWriter, r *http.Request, text, number string) {
-	id, err := jobID(text)
-	n, bad := strconv.ParseUint(number, 10, 32)
-	if bad != nil {
-		err = job.Errorf(job.Invalid, "the number of the attempt must be a whole number")
+func (h *jobRoom) oneError(c *call) (any, error) {
+	n, err := strconv.ParseUint(c.sub, 10, 32)
+	if err != nil {
+		return nil, job.Errorf(job.Invalid, "the number of the attempt must be a whole number")
 	}
-	var rows []job.Failure
-	if err == nil {
-		rows, err = h.engine.Failures(r.Context(), id, uint32(max(n, 1)-1), false, 1)
+	id, err := jobID(c.id)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil && (len(rows) == 0 || uint64(rows[0].Number) != n) {
-		err = errNoRecord
+	rows, err := h.engine.Failures(c.Context(), id, uint32(max(n, 1)-1), false, 1)
+	switch {
+	case err != nil:
+		return nil, noJob(err)
+	case len(rows) == 0 || uint64(rows[0].Number) != n:
+		return nil, job.Errorf(job.NotFound, "error record not found")
 	}
-	h.answer(w, r, err, func(b []byte) []byte { return jobs.AppendFailure(b, rows[0]) })
+	return appended(func(b []byte) []byte { return jobs.AppendFailure(b, rows[0]) }), nil
 }
 
-func (h *handler) health(w http.ResponseWriter, _ *http.Request, _, _ string) {
-	send(w, http.StatusOK, []byte(`{"status":"ok"}`))
-}
-
-// root tells who came with a browser, or to the wrong port, what this is.
-func (h *handler) root(w http.ResponseWriter, _ *http.Request, _, _ string) {
-	send(w, http.StatusOK, []byte(`{"product":"reprise","what":"a durable work queue","look_at":["/openapi.json","/version","/health","/ready","/queues","/jobs","/dead","/metrics"],"command_line":"reprise --help"}`))
-}
-
-// ready tells whether work is taken in; why not is in the error.
-func (h *handler) ready(w http.ResponseWriter, r *http.Request, _, _ string) {
-	if err := h.engine.Ready(); err != nil {
-		w.Header()["Retry-After"] = retryAfter
-		refuse(w, http.StatusServiceUnavailable, wire.CodeUnavailable, jobs.TextOf(err))
-		return
+// explain is GET /jobs/{id}/explain.
+func (h *jobRoom) explain(c *call) (any, error) {
+	id, err := jobID(c.id)
+	if err != nil {
+		return nil, err
 	}
-	send(w, http.StatusOK, []byte(`{"status":"ready"}`))
+	e, err := h.engine.Explain(c.Context(), id)
+	if err != nil {
+		return nil, noJob(err)
+	}
+	return h.explained(e), nil
 }
 
-// zizqVersion is what Zizq's clients check: the minor whose calls we have.
-const zizqVersion = "0.7.0"
-
-func (h *handler) versions(w http.ResponseWriter, r *http.Request, _, _ string) {
-	h.sendPlain(w, r, wire.Version{Version: zizqVersion, Product: "reprise", Reprise: h.version}, nil)
+// explained tells of a job in the words of the door that it came in by.
+func (h *core) explained(e engine.Explanation) jobs.Explained {
+	if e.Job.Door == job.DoorGrid {
+		return jobs.Explain(e, h.engine.Now(), grid.Why)
+	}
+	if h.inboxes != nil && h.inboxes.Get(e.Job.Queue) != nil {
+		return jobs.Explain(e, h.engine.Now(), h.inboxes.Why)
+	}
+	return jobs.Explain(e, h.engine.Now(), nil)
 }

@@ -76,11 +76,11 @@ func (s *space) wait() <-chan struct{} {
 
 // bounds are those of bodies of producers, and of answers: one token has half at
 // most, or one address where nobody has a token.
-func (h *handler) bounds() bounds { return bounds{h.inflightMax, h.inflightMax / 2} }
+func (h *core) bounds() bounds { return bounds{h.inflightMax, h.inflightMax / 2} }
 
 // place takes one of the places for those who listen or watch. One token has half
 // of them at most, or one address where nobody has a token.
-func (h *handler) place(taken *space, r *http.Request, most int64, what string) (leave func(), err error) {
+func (h *core) place(taken *space, r *http.Request, most int64, what string) (leave func(), err error) {
 	who, half := h.whose(r), max(1, most/2)
 	if !taken.take(who, 1, 0, bounds{most, half}) {
 		return nil, &refusal{http.StatusTooManyRequests, wire.CodeOverLimit, fmt.Sprintf(
@@ -91,7 +91,7 @@ func (h *handler) place(taken *space, r *http.Request, most int64, what string) 
 
 // whose tells whose share a request uses. Of IPv6 a network of 64 bits is one
 // address.
-func (h *handler) whose(r *http.Request) string {
+func (h *core) whose(r *http.Request) string {
 	if g := h.grantOf(r); g != nil {
 		return "token " + g.Name
 	}
@@ -106,7 +106,7 @@ func (h *handler) whose(r *http.Request) string {
 // together have max_inflight_bytes, beside that of bodies: a slow reader holds
 // a page for as long as it is let.
 type room struct {
-	h    *handler
+	h    *core
 	r    *http.Request
 	who  string // once it holds something
 	held int64
@@ -122,7 +122,7 @@ const (
 	roomWait = 20 * time.Second
 )
 
-func (h *handler) room(r *http.Request) *room { return &room{h: h, r: r} }
+func (h *core) room(r *http.Request) *room { return &room{h: h, r: r} }
 
 // take implements engine.Room.
 func (o *room) take(bytes int) error {

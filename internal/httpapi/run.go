@@ -12,63 +12,30 @@ import (
 
 // progress is POST /jobs/{id}/progress: a heartbeat that tells something. That
 // the job was cancelled, or given to another, a worker learns from its refusal.
-func (h *handler) progress(w http.ResponseWriter, r *http.Request, text, _ string) {
-	h.withBody(w, r, func(s *scratch) error {
-		var body wire.ReportProgress
-		if err := lenient(s, &body); err != nil {
-			return err
-		}
-		id, bad := jobID(text)
-		if bad != nil {
-			return bad
-		}
-		token, bad := job.ParseToken(body.Lease)
-		if bad != nil {
-			return &job.Error{Kind: job.Invalid, Field: "lease", Text: "lease is no token: " + bad.Error()}
-		}
-		told, bad := jobs.ProgressOf(&body.Progress)
-		if err := cmp.Or(bad, within("ms", body.MS, 0, int64(job.Day))); err != nil {
-			return err
-		}
-		verdicts, err := h.engine.Extend(r.Context(), []engine.Extension{
-			{ID: id, Token: token, For: job.Millis(body.MS), Started: true, Progress: told},
-		})
-		if err = cmp.Or(err, first(verdicts)); err != nil {
-			return err
-		}
-		w.WriteHeader(http.StatusNoContent)
-		return nil
-	})
-}
-
-// first is the refusal of the first entry.
-func first(list []engine.Verdict) error {
-	if len(list) == 0 {
-		return nil
+func (h *workRoom) progress(c *call, body *wire.ReportProgress) (any, error) {
+	id, err := jobID(c.id)
+	if err != nil {
+		return nil, err
 	}
-	return list[0].Err
-}
-
-// cancelJob is POST /jobs/{id}/cancel. It answers with the job as it died.
-func (h *handler) cancelJob(w http.ResponseWriter, r *http.Request, text, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		var body wire.Cancel
-		id, err := jobID(text)
-		if err = cmp.Or(err, optional(s, &body)); err != nil {
-			return err
-		}
-		verdict, err := h.engine.Cancel(r.Context(), by, id, body.Reason)
-		if err != nil {
-			return err
-		}
-		s.out = jobs.AppendVerdictJob(s.out, id, verdict)
-		send(w, http.StatusOK, s.out)
-		return nil
+	token, err := job.ParseToken(body.Lease)
+	if err != nil {
+		return nil, bodyFault("lease", "is no token: "+err.Error())
+	}
+	told, err := jobs.ProgressOf(&body.Progress)
+	if err = cmp.Or(err, within("ms", body.MS, 0, int64(job.Day))); err != nil {
+		return nil, err
+	}
+	verdicts, err := h.engine.Extend(c.Context(), []engine.Extension{
+		{ID: id, Token: token, For: job.Millis(body.MS), Started: true, Progress: told},
 	})
+	if err == nil && len(verdicts) > 0 {
+		err = verdicts[0].Err
+	}
+	return nil, err
 }
 
-// releaseJob is POST /jobs/{id}/release: the attempt ends without blame. It
+// release is POST /jobs/{id}/release: the attempt ends without blame. It
 // answers with the job.
-func (h *handler) releaseJob(w http.ResponseWriter, r *http.Request, text, _ string) {
+func (h *workRoom) release(w http.ResponseWriter, r *http.Request, text, _ string) {
 	h.ends(w, r, text, func(s *scratch, id job.ID) (engine.Settle, error) { return s.Release(id) })
 }

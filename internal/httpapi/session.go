@@ -20,80 +20,87 @@ import (
 // The calls of drivers: sessions, their tasks and results. What they mean is
 // internal/door/grid's and the engine's.
 
-var (
-	oneSession = &resource{get: (*handler).showSession, patch: (*handler).changeSession, del: (*handler).endSession}
-	ofSession  = map[string]*resource{
-		"tasks":     {post: (*handler).submit},
-		"close":     {post: (*handler).closeSession},
-		"results":   {get: (*handler).results, stream: true},
-		"collected": {post: (*handler).collected},
+// gridRoom serves drivers and engines.
+type gridRoom struct {
+	*core
+	grid grid.Config
+}
 
-		"exclusions": {del: (*handler).clearExclusions},
+func newGridRoom(c *core, o *Options) *gridRoom {
+	if o.Grid != nil {
+		return &gridRoom{c, *o.Grid}
 	}
-	oneTask     = &resource{get: (*handler).showTask}
-	explainTask = &resource{get: (*handler).explainTask}
-	commitTask  = &resource{post: (*handler).tryCommit}
-)
+	return &gridRoom{c, grid.DefaultConfig()}
+}
 
-// sessionPage bounds GET /sessions and GET /engines.
+func (h *gridRoom) routes() []route {
+	const one, task = "/sessions/{id}", "/sessions/{id}/tasks/{task}"
+	const driver, engine = reads | enqueues, "/engines/{id}"
+	return []route{
+		get("/sessions", reads, ownOnly, h.bare(h.list)),
+		post("/sessions", enqueues, handlerAsks, optionally(h.core, h.open)),
+		get(one, driver, pathQueue, h.bare(h.show)),
+		patch(one, operates|enqueues, pathQueue, strictly(h.core, h.change)),
+		del(one, operates|enqueues, pathQueue, h.bare(h.end)),
+		post(one+"/tasks", enqueues, pathQueue, h.raw(h.submit)),
+		post(one+"/close", enqueues, pathQueue, h.bare(h.close)),
+		get(one+"/results", driver, pathQueue, endpoint{serve: h.results}).streaming(),
+		post(one+"/collected", enqueues, pathQueue, strictly(h.core, h.collected)),
+		del(one+"/exclusions", operates|enqueues, pathQueue, h.bare(h.clearExclusions)),
+		get(task, driver, pathQueue, h.bare(h.showTask)),
+		get(task+"/explain", driver, pathQueue, h.bare(h.explainTask)),
+		post(task+"/try_commit", works, pathQueue, strictly(h.core, h.tryCommit)),
+		get("/engines", reads, wholeServer, h.bare(h.engines)),
+		post("/engines", works, ownNames, strictly(h.core, h.login)),
+		get(engine, reads|works, ownNames, h.bare(h.showEngine)),
+		post(engine+"/heartbeat", works, ownNames, strictly(h.core, h.heartbeatOf)),
+		post(engine+"/drain", works|operates, ownNames, optionally(h.core, h.drain)),
+		post(engine+"/logoff", works|operates, ownNames, optionally(h.core, h.logoff)),
+	}
+}
+
+// gridPage bounds GET /sessions and GET /engines.
 const (
 	gridPage    = 100
 	gridPageMax = 1000
 )
 
-// sendSession answers with a whole session.
-func (h *handler) sendSession(w http.ResponseWriter, status int, s engine.SessionState) error {
-	body, err := json.Marshal(grid.SessionOf(s, true), json.Deterministic(true))
+// session answers with a whole session.
+var session = shown(func(s engine.SessionState) wire.Session { return grid.SessionOf(s, true) })
+
+// open is POST /sessions: 201 for a new one, 200 for one that the same request
+// opened before.
+func (h *gridRoom) open(c *call, ask *wire.OpenSession) (any, error) {
+	n, err := h.grid.Open(*ask)
 	if err == nil {
-		send(w, status, body)
+		err = h.reachQueues(c.Request, "", 1, func(int) string { return ask.ID })
 	}
-	return err
+	if err != nil {
+		return nil, err
+	}
+	opened, err := h.engine.OpenSession(c.Context(), n, c.by)
+	if job.KindOf(err) != job.Exists {
+		return c.made(session(opened, err))
+	}
+	known, unknown := h.engine.Session(c.Context(), ask.ID)
+	switch {
+	case unknown != nil:
+		return nil, &job.Error{Kind: job.Exists, Field: "id", Text: "id " + strconv.Quote(ask.ID) + " is the name of a queue; take another one"}
+	case !grid.Same(n, known):
+		return nil, &job.Error{Kind: job.Exists, Field: "id", Text: "session " + strconv.Quote(ask.ID) + " was opened with another service or other options; take another id, or GET it and go on"}
+	}
+	_, err = h.engine.Heard(c.Context(), ask.ID)
+	return session(known, err)
 }
 
-// openSession is POST /sessions: 201 for a new one, 200 for one that the same
-// request opened before.
-func (h *handler) openSession(w http.ResponseWriter, r *http.Request, _, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		var ask wire.OpenSession
-		if err := optional(s, &ask); err != nil {
-			return err
-		}
-		n, err := h.grid.Open(ask)
-		if err == nil {
-			err = h.reachQueues(r, "", 1, func(int) string { return ask.ID })
-		}
-		if err != nil {
-			return err
-		}
-		opened, err := h.engine.OpenSession(r.Context(), n, by)
-		if err == nil {
-			return h.sendSession(w, http.StatusCreated, opened)
-		}
-		if job.KindOf(err) != job.Exists {
-			return err
-		}
-		known, unknown := h.engine.Session(r.Context(), ask.ID)
-		switch {
-		case unknown != nil:
-			return &job.Error{Kind: job.Exists, Field: "id", Text: "id " + strconv.Quote(ask.ID) + " is the name of a queue; take another one"}
-		case !grid.Same(n, known):
-			return &job.Error{Kind: job.Exists, Field: "id", Text: "session " + strconv.Quote(ask.ID) + " was opened with another service or other options; take another id, or GET it and go on"}
-		}
-		if _, err := h.engine.Heard(r.Context(), ask.ID); err != nil {
-			return err
-		}
-		return h.sendSession(w, http.StatusOK, known)
-	})
-}
-
-// sessions is GET /sessions, a page by name.
-func (h *handler) sessions(w http.ResponseWriter, r *http.Request, _, _ string) {
-	after, limit, err := pageOf(r)
+// list is GET /sessions, a page by name.
+func (h *gridRoom) list(c *call) (any, error) {
+	after, limit, err := pageOf(c.Request)
 	out := wire.Sessions{Sessions: []wire.Session{}}
-	g := h.limited(r)
+	g := h.limited(c.Request)
 	for more := err == nil; more; {
 		var list []engine.SessionState
-		list, err = h.engine.Sessions(r.Context(), after, limit)
+		list, err = h.engine.Sessions(c.Context(), after, limit)
 		for _, s := range list {
 			if after = s.Name; len(out.Sessions) < limit && (g == nil || g.Reaches(after)) {
 				out.Sessions, out.Next = append(out.Sessions, grid.SessionOf(s, false)), after
@@ -104,7 +111,7 @@ func (h *handler) sessions(w http.ResponseWriter, r *http.Request, _, _ string) 
 	if len(out.Sessions) < limit {
 		out.Next = "" // there are no more
 	}
-	h.sendPlain(w, r, out, err)
+	return out, err
 }
 
 // pageOf reads the parameters of a page: the name to go on behind, and how many.
@@ -129,138 +136,87 @@ func whole(text, name string, otherwise, least, most int) (int, error) {
 	return n, within(name, int64(n), int64(least), int64(most))
 }
 
-// showSession is GET /sessions/{id}.
-func (h *handler) showSession(w http.ResponseWriter, r *http.Request, id, _ string) {
-	s, err := h.engine.Session(r.Context(), id)
-	if err == nil {
-		err = h.sendSession(w, http.StatusOK, s)
-	}
+// show is GET /sessions/{id}.
+func (h *gridRoom) show(c *call) (any, error) {
+	return session(h.engine.Session(c.Context(), c.id))
+}
+
+// change is PATCH /sessions/{id}.
+func (h *gridRoom) change(c *call, ask *wire.ChangeSession) (any, error) {
+	known, err := h.engine.Session(c.Context(), c.id)
 	if err != nil {
-		h.problem(w, r, err)
+		return nil, err
 	}
+	edit, err := grid.Change(*ask, known)
+	if err != nil {
+		return nil, err
+	}
+	return session(h.engine.ChangeSession(c.Context(), c.id, edit, c.by))
 }
 
-// changeSession is PATCH /sessions/{id}.
-func (h *handler) changeSession(w http.ResponseWriter, r *http.Request, id, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		var ask wire.ChangeSession
-		if err := plain(s.Body.Bytes(), &ask, true); err != nil {
-			return err
-		}
-		known, err := h.engine.Session(r.Context(), id)
-		if err != nil {
-			return err
-		}
-		edit, err := grid.Change(ask, known)
-		if err != nil {
-			return err
-		}
-		changed, err := h.engine.ChangeSession(r.Context(), id, edit, by)
-		if err != nil {
-			return err
-		}
-		return h.sendSession(w, http.StatusOK, changed)
-	})
-}
-
-// endSession is DELETE /sessions/{id}, which cancels it, and with ?forget=true
-// forgets one that is over.
-func (h *handler) endSession(w http.ResponseWriter, r *http.Request, id, _ string) {
-	h.rebinding(w, r, func(_ *scratch, by job.Actor) error {
-		values, err := jobs.Params(r.URL.RawQuery, "", "forget")
-		if err != nil {
-			return err
-		}
-		switch values.Get("forget") {
-		case "", "false":
-			s, err := h.engine.CancelSession(r.Context(), id, "", by)
-			if err != nil {
-				return err
-			}
-			return h.sendSession(w, http.StatusOK, s)
-		case "true":
-			if err := h.engine.DeleteSession(r.Context(), id, by); err != nil {
-				return err
-			}
-			w.WriteHeader(http.StatusNoContent)
-			return nil
-		}
-		return &job.Error{Kind: job.Invalid, Field: "forget", Text: "forget must be true or false"}
-	})
+// end is DELETE /sessions/{id}, which cancels it, and with ?forget=true forgets
+// one that is over.
+func (h *gridRoom) end(c *call) (any, error) {
+	values, err := jobs.Params(c.URL.RawQuery, "", "forget")
+	if err != nil {
+		return nil, err
+	}
+	switch values.Get("forget") {
+	case "", "false":
+		return session(h.engine.CancelSession(c.Context(), c.id, "", c.by))
+	case "true":
+		return nil, h.engine.DeleteSession(c.Context(), c.id, c.by)
+	}
+	return nil, &job.Error{Kind: job.Invalid, Field: "forget", Text: "forget must be true or false"}
 }
 
 // submit is POST /sessions/{id}/tasks, all or nothing.
-func (h *handler) submit(w http.ResponseWriter, r *http.Request, id, _ string) {
-	h.withBody(w, r, func(s *scratch) error {
-		var ask wire.Tasks
-		if err := jobs.ReadPlain(s.Body.Bytes(), &ask, true); err != nil {
-			return err
-		}
-		list, err := h.grid.Tasks(id, ask)
-		if err != nil {
-			return err
-		}
-		added, err := h.engine.Put(r.Context(), list)
-		if err != nil {
-			return grid.Refused(err)
-		}
-		out := grid.Added(ask.Tasks, list, added)
-		status := http.StatusCreated
-		if out.Added == 0 {
-			status = http.StatusOK
-		}
-		h.sendPlainAs(w, r, status, out)
-		return nil
-	})
+func (h *gridRoom) submit(c *call) (any, error) {
+	var ask wire.Tasks
+	if err := jobs.ReadPlain(c.s.Body.Bytes(), &ask, true); err != nil {
+		return nil, err
+	}
+	list, err := h.grid.Tasks(c.id, ask)
+	if err != nil {
+		return nil, err
+	}
+	added, err := h.engine.Put(c.Context(), list)
+	if err != nil {
+		return nil, grid.Refused(err)
+	}
+	out := grid.Added(ask.Tasks, list, added)
+	if out.Added > 0 {
+		c.status = http.StatusCreated
+	}
+	return out, nil
 }
 
-// closeSession is POST /sessions/{id}/close.
-func (h *handler) closeSession(w http.ResponseWriter, r *http.Request, id, _ string) {
-	h.rebinding(w, r, func(_ *scratch, by job.Actor) error {
-		s, err := h.engine.CloseSession(r.Context(), id, by)
-		if err != nil {
-			return err
-		}
-		return h.sendSession(w, http.StatusOK, s)
-	})
+// close is POST /sessions/{id}/close.
+func (h *gridRoom) close(c *call) (any, error) {
+	return session(h.engine.CloseSession(c.Context(), c.id, c.by))
 }
 
 // clearExclusions is DELETE /sessions/{id}/exclusions, or of one engine with
 // ?engine=ID.
-func (h *handler) clearExclusions(w http.ResponseWriter, r *http.Request, id, _ string) {
-	h.rebinding(w, r, func(_ *scratch, by job.Actor) error {
-		values, err := jobs.Params(r.URL.RawQuery, "", "engine")
-		if err != nil {
-			return err
-		}
-		s, err := h.engine.ClearExclusions(r.Context(), id, values.Get("engine"), by)
-		if err != nil {
-			return err
-		}
-		return h.sendSession(w, http.StatusOK, s)
-	})
+func (h *gridRoom) clearExclusions(c *call) (any, error) {
+	values, err := jobs.Params(c.URL.RawQuery, "", "engine")
+	if err != nil {
+		return nil, err
+	}
+	return session(h.engine.ClearExclusions(c.Context(), c.id, values.Get("engine"), c.by))
 }
 
 // collected is POST /sessions/{id}/collected.
-func (h *handler) collected(w http.ResponseWriter, r *http.Request, id, _ string) {
-	h.withBody(w, r, func(s *scratch) error {
-		var ask wire.Collected
-		if err := plain(s.Body.Bytes(), &ask, true); err != nil {
-			return err
-		}
-		if ask.Cursor < 0 {
-			return &job.Error{Kind: job.Invalid, Field: "cursor", Text: "cursor must be one that a result or a page of results had"}
-		}
-		if _, err := h.engine.Collected(r.Context(), id, ask.Cursor); err != nil {
-			return err
-		}
-		w.WriteHeader(http.StatusNoContent)
-		return nil
-	})
+func (h *gridRoom) collected(c *call, ask *wire.Collected) (any, error) {
+	if ask.Cursor < 0 {
+		return nil, &job.Error{Kind: job.Invalid, Field: "cursor", Text: "cursor must be one that a result or a page of results had"}
+	}
+	_, err := h.engine.Collected(c.Context(), c.id, ask.Cursor)
+	return nil, err
 }
 
 // taskID finds a task of a session by its id or by the driver's number of it.
-func (h *handler) taskID(ctx context.Context, session, task string) (job.ID, error) {
+func (h *gridRoom) taskID(ctx context.Context, session, task string) (job.ID, error) {
 	if id, err := job.ParseID(task); err == nil {
 		return id, nil
 	}
@@ -275,7 +231,7 @@ func noTask(session, task string) error {
 }
 
 // task reads a task, and whether it is one of the session.
-func (h *handler) task(ctx context.Context, session, task string) (engine.Listed, error) {
+func (h *gridRoom) task(ctx context.Context, session, task string) (engine.Listed, error) {
 	if _, err := h.engine.Session(ctx, session); err != nil {
 		return engine.Listed{}, err
 	}
@@ -294,35 +250,44 @@ func (h *handler) task(ctx context.Context, session, task string) (engine.Listed
 const taskErrors = 20
 
 // showTask is GET /sessions/{id}/tasks/{task}.
-func (h *handler) showTask(w http.ResponseWriter, r *http.Request, session, task string) {
-	l, err := h.task(r.Context(), session, task)
-	var history []job.Failure
-	var result []byte
-	if err == nil {
-		history, err = h.engine.Failures(r.Context(), l.Job.ID, 0, true, taskErrors)
-	}
-	if err == nil {
-		result, err = h.engine.Result(l.Job)
-	}
+func (h *gridRoom) showTask(c *call) (any, error) {
+	l, err := h.task(c.Context(), c.id, c.sub)
 	if err != nil {
-		h.problem(w, r, err)
-		return
+		return nil, err
 	}
-	h.sendPlain(w, r, grid.TaskOf(l, result, history), nil)
+	history, err := h.engine.Failures(c.Context(), l.Job.ID, 0, true, taskErrors)
+	if err != nil {
+		return nil, err
+	}
+	result, err := h.engine.Result(l.Job)
+	return grid.TaskOf(l, result, history), err
 }
 
 // explainTask is GET /sessions/{id}/tasks/{task}/explain.
-func (h *handler) explainTask(w http.ResponseWriter, r *http.Request, session, task string) {
-	l, err := h.task(r.Context(), session, task)
-	var e engine.Explanation
-	if err == nil {
-		e, err = h.engine.Explain(r.Context(), l.Job.ID)
-	}
+func (h *gridRoom) explainTask(c *call) (any, error) {
+	l, err := h.task(c.Context(), c.id, c.sub)
 	if err != nil {
-		h.problem(w, r, err)
-		return
+		return nil, err
 	}
-	h.sendPlain(w, r, h.explained(e), nil)
+	e, err := h.engine.Explain(c.Context(), l.Job.ID)
+	if err != nil {
+		return nil, err
+	}
+	return h.explained(e), nil
+}
+
+// tryCommit is POST /sessions/{id}/tasks/{task}/try_commit. No is an answer, too.
+func (h *gridRoom) tryCommit(c *call, ask *wire.TryCommit) (any, error) {
+	token, err := job.ParseToken(ask.Lease)
+	if err != nil {
+		return nil, &job.Error{Kind: job.Invalid, Field: "lease", Text: "lease must be the token of the attempt: " + err.Error()}
+	}
+	id, err := h.taskID(c.Context(), c.id, c.sub)
+	if err != nil {
+		return nil, err
+	}
+	yes, state, err := h.engine.TryCommit(c.Context(), c.id, id, token)
+	return wire.Committed{Committed: yes, State: grid.StateOf(state)}, err
 }
 
 // resultsAsk is what GET /sessions/{id}/results asks for.
@@ -353,7 +318,7 @@ func readResults(r *http.Request) (a resultsAsk, err error) {
 // results is GET /sessions/{id}/results: a page, for which it waits if it is
 // asked to, or with Accept: application/x-ndjson a line for each result until the
 // session is over.
-func (h *handler) results(w http.ResponseWriter, r *http.Request, id, _ string) {
+func (h *gridRoom) results(w http.ResponseWriter, r *http.Request, id, _ string) {
 	streams := names(r.Header["Accept"], mediaNDJSON)
 	if !streams {
 		var ok bool
@@ -379,12 +344,17 @@ func (h *handler) results(w http.ResponseWriter, r *http.Request, id, _ string) 
 	room := h.room(r)
 	defer room.leave()
 	page, err := h.nextResults(ctx, r.Context(), id, ask, room)
-	h.sendPlain(w, r, page, err)
+	if err == nil {
+		err = (&call{w: w}).answer(page)
+	}
+	if err != nil {
+		h.problem(w, r, err)
+	}
 }
 
 // nextResults reads the next page, and waits until there is one, the session is
 // over or wait ends.
-func (h *handler) nextResults(wait, ctx context.Context, id string, ask resultsAsk, room *room) (wire.TaskResults, error) {
+func (h *gridRoom) nextResults(wait, ctx context.Context, id string, ask resultsAsk, room *room) (wire.TaskResults, error) {
 	for {
 		news := h.engine.SessionNews(id)
 		list, s, more, err := h.engine.Collect(ctx, id, ask.after, ask.limit, room.take)
@@ -411,7 +381,7 @@ func (h *handler) nextResults(wait, ctx context.Context, id string, ask resultsA
 
 // streamResults writes a line for each result, an empty one as a sign of life,
 // and a last one that says that nothing follows.
-func (h *handler) streamResults(w http.ResponseWriter, r *http.Request, id string, ask resultsAsk) {
+func (h *gridRoom) streamResults(w http.ResponseWriter, r *http.Request, id string, ask resultsAsk) {
 	out := newLine(w, r, &lines)
 	if r.Method == http.MethodHead || !out.write(nil) {
 		return
@@ -447,25 +417,4 @@ func (h *handler) streamResults(w http.ResponseWriter, r *http.Request, id strin
 			return
 		}
 	}
-}
-
-// findGrid routes below /sessions and /engines.
-func findGrid(seg []string) (res *resource, id, sub string) {
-	of, one := ofSession, oneSession
-	if seg[1] == "engines" {
-		of, one = ofEngine, oneEngine
-	}
-	switch {
-	case len(seg) == 3:
-		return one, seg[2], ""
-	case len(seg) == 4:
-		return of[seg[3]], seg[2], ""
-	case seg[1] == "sessions" && len(seg) == 5 && seg[3] == "tasks":
-		return oneTask, seg[2], seg[4]
-	case seg[1] == "sessions" && len(seg) == 6 && seg[3] == "tasks" && seg[5] == "explain":
-		return explainTask, seg[2], seg[4]
-	case seg[1] == "sessions" && len(seg) == 6 && seg[3] == "tasks" && seg[5] == "try_commit":
-		return commitTask, seg[2], seg[4]
-	}
-	return nil, "", ""
 }

@@ -9,7 +9,7 @@ import (
 // is: the engine hears of it three times within the client_timeout of its session.
 
 // waitNews waits for news of a session; over is that wait has ended before.
-func (h *handler) waitNews(wait context.Context, id string, news <-chan struct{}, ask *resultsAsk) (over bool, err error) {
+func (h *gridRoom) waitNews(wait context.Context, id string, news <-chan struct{}, ask *resultsAsk) (over bool, err error) {
 	for {
 		if ask.within == 0 {
 			select {

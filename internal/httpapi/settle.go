@@ -13,8 +13,30 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 )
 
+// workRoom serves those who run jobs: takes, leases and how attempts end.
+type workRoom struct {
+	*core
+	pulse *pulse
+}
+
+func newWorkRoom(c *core) *workRoom { return &workRoom{c, newPulse(c.heartbeat)} }
+
+func (h *workRoom) routes() []route {
+	return []route{
+		get("/jobs/take", works, queryQueues, endpoint{serve: h.take}).streaming(),
+		post("/jobs/lease", works, handlerAsks, endpoint{serve: h.lease}).as("lease").waiting(),
+		post("/jobs/extend", works, handlerAsks, endpoint{serve: h.extend}).as("settle"),
+		post("/jobs/settle", works, handlerAsks, endpoint{serve: h.settle}).as("settle"),
+		post("/jobs/success", works, handlerAsks, endpoint{serve: h.successAll}).as("settle"),
+		post("/jobs/{id}/success", works, pathJob, endpoint{serve: h.success}).as("settle"),
+		post("/jobs/{id}/failure", works, pathJob, endpoint{serve: h.failure}).as("settle"),
+		post("/jobs/{id}/release", works, pathJob, endpoint{serve: h.release}),
+		post("/jobs/{id}/progress", works, pathJob, leniently(h.core, h.progress)),
+	}
+}
+
 // one settles one attempt and returns its verdict.
-func (h *handler) one(ctx context.Context, s engine.Settle) (engine.Verdict, error) {
+func (h *workRoom) one(ctx context.Context, s engine.Settle) (engine.Verdict, error) {
 	verdicts, err := h.engine.Settle(ctx, []engine.Settle{s})
 	if err != nil {
 		return engine.Verdict{}, err
@@ -26,7 +48,7 @@ func (h *handler) one(ctx context.Context, s engine.Settle) (engine.Verdict, err
 var errNotHeld = job.Errorf(job.NotFound, "job not found in in-flight set")
 
 // success is POST /jobs/{id}/success. It has no body, or one nobody reads.
-func (h *handler) success(w http.ResponseWriter, r *http.Request, text, _ string) {
+func (h *workRoom) success(w http.ResponseWriter, r *http.Request, text, _ string) {
 	id, err := job.ParseID(text)
 	if err != nil {
 		err = errNotHeld
@@ -43,7 +65,7 @@ func (h *handler) success(w http.ResponseWriter, r *http.Request, text, _ string
 // successAll is POST /jobs/success: 204, or 422 with the ids that were not
 // there while the others are done. Clients take both as the end of it; what may
 // work later, the engine refuses as a whole.
-func (h *handler) successAll(w http.ResponseWriter, r *http.Request, _, _ string) {
+func (h *workRoom) successAll(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		list, unknown, err := s.Success()
 		if err == nil {
@@ -66,13 +88,13 @@ func (h *handler) successAll(w http.ResponseWriter, r *http.Request, _, _ string
 }
 
 // failure is POST /jobs/{id}/failure.
-func (h *handler) failure(w http.ResponseWriter, r *http.Request, text, _ string) {
+func (h *workRoom) failure(w http.ResponseWriter, r *http.Request, text, _ string) {
 	h.ends(w, r, text, func(s *scratch, id job.ID) (engine.Settle, error) { return s.Failure(id) })
 }
 
 // ends settles one attempt as its body tells, read by read, and answers with
 // the job.
-func (h *handler) ends(w http.ResponseWriter, r *http.Request, text string, read func(*scratch, job.ID) (engine.Settle, error)) {
+func (h *workRoom) ends(w http.ResponseWriter, r *http.Request, text string, read func(*scratch, job.ID) (engine.Settle, error)) {
 	h.withBody(w, r, func(s *scratch) error {
 		id, bad := job.ParseID(text)
 		end, err := read(s, id)
@@ -93,7 +115,7 @@ func (h *handler) ends(w http.ResponseWriter, r *http.Request, text string, read
 }
 
 // settle is POST /jobs/settle: any mix of outcomes, one verdict per entry.
-func (h *handler) settle(w http.ResponseWriter, r *http.Request, _, _ string) {
+func (h *workRoom) settle(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		list, err := s.Settles()
 		if err == nil {
@@ -120,89 +142,97 @@ const (
 	leaseWaitMax = 5 * time.Minute
 )
 
+// leaseAsk is the body of POST /jobs/lease.
+type leaseAsk struct {
+	Queues     []string          `json:"queues"`
+	Max        int               `json:"max"`
+	LeaseMS    int64             `json:"lease_ms"`
+	WaitMS     int64             `json:"wait_ms"`
+	Worker     string            `json:"worker"`
+	Register   bool              `json:"register"`
+	Secret     *string           `json:"secret"`
+	Properties map[string]string `json:"properties"`
+	Engine     string            `json:"engine"`
+	Epoch      int64             `json:"epoch"`
+}
+
+func (a *leaseAsk) check() error {
+	err := cmp.Or(
+		within("max", int64(a.Max), 1, leaseMax),
+		within("lease_ms", a.LeaseMS, 1, int64(job.Day)),
+		within("wait_ms", a.WaitMS, 0, leaseWaitMax.Milliseconds()),
+	)
+	if err == nil && a.Worker != "" {
+		err = jobs.CheckName("worker", a.Worker)
+	}
+	if err == nil && a.Engine != "" {
+		err = jobs.CheckName("engine", a.Engine)
+	}
+	err = cmp.Or(err, asRegistered(a.Worker, a.Secret, a.Register), asked(a.Queues, a.Properties))
+	switch {
+	case err != nil:
+		return err
+	case a.Engine == "":
+		return queueNames(a.Queues)
+	case a.Worker != "":
+		return bodyFault("engine", "and worker exclude each other: an engine is its own worker")
+	}
+	return nil
+}
+
 // lease is POST /jobs/lease, the unary take with a long poll.
-func (h *handler) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
+func (h *workRoom) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
-		body := struct {
-			Queues     []string          `json:"queues"`
-			Max        int               `json:"max"`
-			LeaseMS    int64             `json:"lease_ms"`
-			WaitMS     int64             `json:"wait_ms"`
-			Worker     string            `json:"worker"`
-			Register   bool              `json:"register"`
-			Secret     *string           `json:"secret"`
-			Properties map[string]string `json:"properties"`
-			Engine     string            `json:"engine"`
-			Epoch      int64             `json:"epoch"`
-		}{Max: 1, LeaseMS: int64(engine.LeaseDefault)}
-		if err := lenient(s, &body); err != nil {
-			return err
-		}
-		err := cmp.Or(
-			within("max", int64(body.Max), 1, leaseMax),
-			within("lease_ms", body.LeaseMS, 1, int64(job.Day)),
-			within("wait_ms", body.WaitMS, 0, leaseWaitMax.Milliseconds()),
-		)
-		if err == nil && body.Worker != "" {
-			err = jobs.CheckName("worker", body.Worker)
-		}
-		if err == nil && body.Engine != "" {
-			err = jobs.CheckName("engine", body.Engine)
+		ask := leaseAsk{Max: 1, LeaseMS: int64(engine.LeaseDefault)}
+		err := lenient(s, &ask)
+		if err == nil {
+			err = ask.check()
 		}
 		if err == nil {
-			err = asRegistered(body.Worker, body.Secret, body.Register)
-		}
-		if err == nil {
-			err = asked(body.Queues, body.Properties)
-		}
-		if err == nil && body.Engine == "" {
-			err = queueNames(body.Queues)
-		}
-		if err == nil && body.Engine != "" && body.Worker != "" {
-			err = &job.Error{Kind: job.Invalid, Field: "engine", Text: "engine and worker exclude each other: an engine is its own worker"}
-		}
-		if err == nil {
-			err = h.reachQueues(r, "queues", len(body.Queues), func(i int) string { return body.Queues[i] })
+			err = h.reachQueues(r, "queues", len(ask.Queues), func(i int) string { return ask.Queues[i] })
 		}
 		if err != nil {
 			return err
 		}
 		// The body is read: only the client's leaving ends the wait early.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-		ctx, cancel := context.WithTimeout(r.Context(), max(time.Duration(body.WaitMS)*time.Millisecond, leaseWaitMin))
+		ctx, cancel := context.WithTimeout(r.Context(), max(time.Duration(ask.WaitMS)*time.Millisecond, leaseWaitMin))
 		defer cancel()
 		room := h.room(r)
 		defer room.leave()
-		ctx = engine.WithRoom(ctx, room.patient(r.Context()))
-		o := engine.LeaseOptions{
-			Worker: h.worker(r, body.Worker), Queues: body.Queues, Max: body.Max, For: job.Millis(body.LeaseMS), Properties: body.Properties,
-		}
-		var list []engine.Delivery
-		switch {
-		case body.Engine != "":
-			list, err = h.engine.MachineLease(ctx, h.worker(r, body.Engine), body.Epoch, body.Max, body.Queues)
-		case body.Register:
-			if o.Secret, err = h.engine.Register(r.Context(), o.Worker); err != nil {
+		if ask.Register {
+			secret, err := h.engine.Register(r.Context(), h.worker(r, ask.Worker))
+			if err != nil {
 				return err
 			}
-			list, err = h.engine.Lease(ctx, o)
-		default:
-			if body.Secret != nil {
-				o.Secret = *body.Secret
-			}
-			list, err = h.engine.Lease(ctx, o)
+			ask.Secret = &secret
 		}
+		list, err := h.leased(engine.WithRoom(ctx, room.patient(r.Context())), r, &ask)
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		if body.Register {
-			s.out = jobs.AppendRegistered(s.out, list, o.Secret)
+		if ask.Register {
+			s.out = jobs.AppendRegistered(s.out, list, *ask.Secret)
 		} else {
 			s.out = jobs.AppendLeases(s.out, list)
 		}
 		send(w, http.StatusOK, s.out)
 		return nil
 	})
+}
+
+// leased waits for jobs.
+func (h *workRoom) leased(ctx context.Context, r *http.Request, ask *leaseAsk) ([]engine.Delivery, error) {
+	if ask.Engine != "" {
+		return h.engine.MachineLease(ctx, h.worker(r, ask.Engine), ask.Epoch, ask.Max, ask.Queues)
+	}
+	o := engine.LeaseOptions{
+		Worker: h.worker(r, ask.Worker), Queues: ask.Queues, Max: ask.Max, For: job.Millis(ask.LeaseMS), Properties: ask.Properties,
+	}
+	if ask.Secret != nil {
+		o.Secret = *ask.Secret
+	}
+	return h.engine.Lease(ctx, o)
 }
 
 // queueNames refuses names that no queue can have: who asks for them would wait

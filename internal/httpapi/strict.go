@@ -20,7 +20,7 @@ const unknownsMax = 256
 
 // tell answers a member that a call does not know: the header says so, and with
 // strict the body is refused. Zizq ignores such members, so that is no default.
-func (h *handler) tell(w http.ResponseWriter, r *http.Request, path, why string) error {
+func (h *core) tell(w http.ResponseWriter, r *http.Request, path, why string) error {
 	text := path + " " + why
 	if h.live.now.Load().strict || prefersStrict(r.Header["Prefer"]) {
 		return &job.Error{Kind: job.Invalid, Field: path, Text: text}

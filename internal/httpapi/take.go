@@ -17,7 +17,7 @@ const bodyIgnored = 64 << 10
 
 // take is GET /jobs/take: a frame per job until either side ends it, and a
 // heartbeat after each silence.
-func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
+func (h *workRoom) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 	frames := takeFormat(r.Header["Accept"])
 	if frames == nil {
 		notAcceptable(w, supportedStreams)
@@ -83,7 +83,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 }
 
 // open registers whoever takes; epoch is the login of an engine, 0 = it is none.
-func (h *handler) open(ctx context.Context, o engine.StreamOptions, epoch int64) (*engine.Stream, error) {
+func (h *workRoom) open(ctx context.Context, o engine.StreamOptions, epoch int64) (*engine.Stream, error) {
 	if epoch > 0 {
 		return h.engine.MachineStream(ctx, o.Name, epoch, o.Prefetch, o.Queues)
 	}

@@ -12,10 +12,19 @@ import (
 	"github.com/reprisehq/reprise/wire"
 )
 
-var oneToken = &resource{del: (*handler).revokeToken}
+// tokenRoom serves the tokens of the API.
+type tokenRoom struct{ *core }
 
-// listTokens is GET /tokens.
-func (h *handler) listTokens(w http.ResponseWriter, r *http.Request, _, _ string) {
+func (h *tokenRoom) routes() []route {
+	return []route{
+		get("/tokens", admins, wholeServer, h.bare(h.list)),
+		post("/tokens", admins, wholeServer, optionally(h.core, h.make)),
+		del("/tokens/{id}", admins, wholeServer, h.bare(h.revoke)),
+	}
+}
+
+// list is GET /tokens.
+func (h *tokenRoom) list(*call) (any, error) {
 	out := wire.Tokens{Tokens: []wire.Token{}}
 	now := h.engine.Now()
 	for _, g := range h.tokens.Grants() {
@@ -24,7 +33,7 @@ func (h *handler) listTokens(w http.ResponseWriter, r *http.Request, _, _ string
 		out.Tokens = append(out.Tokens, t)
 	}
 	slices.SortFunc(out.Tokens, func(a, b wire.Token) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
-	h.sendPlain(w, r, out, nil)
+	return out, nil
 }
 
 func tokenOf(c *job.Credential, now job.Millis) wire.Token {
@@ -34,33 +43,26 @@ func tokenOf(c *job.Credential, now job.Millis) wire.Token {
 	}
 }
 
-// makeToken is POST /tokens. Its answer is the only place that ever holds the
+// make is POST /tokens. Its answer is the only place that ever holds the
 // text of the token.
-func (h *handler) makeToken(w http.ResponseWriter, r *http.Request, _, _ string) {
-	h.operation(w, r, func(s *scratch, by job.Actor) error {
-		if !h.tokens.Closed() && !fromHere(r) {
-			return forbidden("the first token is made on the machine of the server: on its loopback address or its unix socket, and not through a proxy")
-		}
-		var body wire.NewToken
-		if err := optional(s, &body); err != nil {
-			return err
-		}
-		c, err := credentialAsked(&body, h.engine.Now())
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(h.tokens.Grants(), func(g *auth.Grant) bool { return g.Configured && g.Name == c.Name }) {
-			return job.Errorf(job.Exists, "the configuration has a token %q; use another name", c.Name)
-		}
-		text, made, err := h.engine.AddCredential(r.Context(), c, by)
-		if err != nil {
-			return err
-		}
-		h.tokens.Add(made)
-		w.Header()["Cache-Control"] = []string{"no-store"}
-		h.sendPlainAs(w, r, http.StatusCreated, wire.MadeToken{Token: tokenOf(&made, made.Created), Secret: text})
-		return nil
-	})
+func (h *tokenRoom) make(c *call, body *wire.NewToken) (any, error) {
+	if !h.tokens.Closed() && !fromHere(c.Request) {
+		return nil, forbidden("the first token is made on the machine of the server: on its loopback address or its unix socket, and not through a proxy")
+	}
+	credential, err := credentialAsked(body, h.engine.Now())
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(h.tokens.Grants(), func(g *auth.Grant) bool { return g.Configured && g.Name == credential.Name }) {
+		return nil, job.Errorf(job.Exists, "the configuration has a token %q; use another name", credential.Name)
+	}
+	text, made, err := h.engine.AddCredential(c.Context(), credential, c.by)
+	if err != nil {
+		return nil, err
+	}
+	h.tokens.Add(made)
+	c.w.Header()["Cache-Control"] = noStore
+	return c.made(wire.MadeToken{Token: tokenOf(&made, made.Created), Secret: text}, nil)
 }
 
 func credentialAsked(body *wire.NewToken, now job.Millis) (c job.Credential, err error) {
@@ -81,25 +83,18 @@ func credentialAsked(body *wire.NewToken, now job.Millis) (c job.Credential, err
 	return c, c.Check()
 }
 
-// revokeToken is DELETE /tokens/{id}. What the token has open ends.
-func (h *handler) revokeToken(w http.ResponseWriter, r *http.Request, id, _ string) {
-	by, err := actorOf(r)
-	if err == nil && slices.ContainsFunc(h.tokens.Grants(), func(g *auth.Grant) bool { return g.Configured && g.ID == id }) {
-		err = job.Errorf(job.WrongState, "the token %q stands in the configuration: take it out there, and start the server again", id)
+// revoke is DELETE /tokens/{id}. What the token has open ends.
+func (h *tokenRoom) revoke(c *call) (any, error) {
+	if slices.ContainsFunc(h.tokens.Grants(), func(g *auth.Grant) bool { return g.Configured && g.ID == c.id }) {
+		return nil, job.Errorf(job.WrongState, "the token %q stands in the configuration: take it out there, and start the server again", c.id)
 	}
-	if err == nil {
-		err = h.engine.DropCredential(r.Context(), id, by)
-		// Also if it is not known whether it is gone, but for the last one that can make others.
-		others := func(g *auth.Grant) bool { return g.ID != id && g.Lasting() }
-		if kind := job.KindOf(err); err == nil || kind == job.NotFound || kind == job.Unavailable && slices.ContainsFunc(h.tokens.Grants(), others) {
-			h.tokens.Remove(id)
-		}
+	err := h.engine.DropCredential(c.Context(), c.id, c.by)
+	// Also if it is not known whether it is gone, but for the last one that can make others.
+	others := func(g *auth.Grant) bool { return g.ID != c.id && g.Lasting() }
+	if kind := job.KindOf(err); err == nil || kind == job.NotFound || kind == job.Unavailable && slices.ContainsFunc(h.tokens.Grants(), others) {
+		h.tokens.Remove(c.id)
 	}
-	if err != nil {
-		h.problem(w, r, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	return nil, err
 }
 
 // fromHere reports whether a request comes from this machine, and by itself: a

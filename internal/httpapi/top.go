@@ -29,8 +29,8 @@ func upgrades(r *http.Request) bool {
 // watch is GET /events as a WebSocket: what Zizq's admin API tells `zizq top`. It
 // costs nothing while nobody watches: what changed is found by a look at the lists a
 // few times a second.
-func (h *handler) watch(w http.ResponseWriter, r *http.Request) {
-	leave, err := h.place(&h.watchers, r, h.watchBounds.Most, "watch the lists of jobs")
+func (h *eventRoom) watch(w http.ResponseWriter, r *http.Request) {
+	leave, err := h.place(&h.watchers, r, h.bounds.Most, "watch the lists of jobs")
 	if err != nil {
 		h.problem(w, r, err)
 		return
@@ -72,14 +72,14 @@ func Admin(all http.Handler) http.Handler {
 }
 
 // mayOperate reports whether who sends the request may change jobs.
-func (h *handler) mayOperate(r *http.Request) bool {
+func (h *eventRoom) mayOperate(r *http.Request) bool {
 	g := h.grantOf(r)
 	return g == nil || g.Scopes.Allows(operates)
 }
 
 // watcher is one connection that watches.
 type watcher struct {
-	h         *handler
+	h         *eventRoom
 	c         *websocket.Conn
 	top       *jobs.Top
 	by        job.Actor
@@ -158,7 +158,7 @@ var forbiddenDelete = &refusal{http.StatusForbidden, wire.CodeForbidden, "the to
 
 func (v *watcher) send(ctx context.Context, frames ...[]byte) error {
 	for _, f := range frames {
-		limit, cancel := context.WithTimeout(ctx, v.h.watchBounds.Within)
+		limit, cancel := context.WithTimeout(ctx, v.h.bounds.Within)
 		err := v.c.Write(limit, websocket.MessageText, f)
 		cancel()
 		if err != nil {

@@ -24,7 +24,7 @@ const noUpkeep = "this server's store is looked after elsewhere"
 // backup is POST /backup: a whole copy of the store as a gzipped tar archive.
 // What goes wrong before its first byte is answered as any error; after that
 // the connection is broken, and the end mark is missing.
-func (h *handler) backup(w http.ResponseWriter, r *http.Request, _, _ string) {
+func (h *opsRoom) backup(w http.ResponseWriter, r *http.Request, _, _ string) {
 	if h.upkeep == nil {
 		refuse(w, http.StatusNotFound, wire.CodeNotFound, noUpkeep)
 		return
@@ -57,7 +57,7 @@ func (h *handler) backup(w http.ResponseWriter, r *http.Request, _, _ string) {
 
 // noteBackup puts into the audit log who took a copy of everything, whole or
 // not, before the last piece of it is on its way.
-func (h *handler) noteBackup(r *http.Request, by job.Actor, bytes int64, why error) {
+func (h *opsRoom) noteBackup(r *http.Request, by job.Actor, bytes int64, why error) {
 	action := "backup"
 	if why != nil {
 		action = "backup broken off"
@@ -87,7 +87,7 @@ func (p *patient) Write(b []byte) (int, error) {
 }
 
 // compact is POST /compact; it answers when it is done.
-func (h *handler) compact(w http.ResponseWriter, r *http.Request, _, _ string) {
+func (h *opsRoom) compact(w http.ResponseWriter, r *http.Request, _, _ string) {
 	if h.upkeep == nil {
 		refuse(w, http.StatusNotFound, wire.CodeNotFound, noUpkeep)
 		return

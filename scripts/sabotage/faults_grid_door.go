@@ -73,8 +73,8 @@ var gridDoorFaults = []fault{
 		name: "grid-engine-of-another-token", breaks: "operations.md, Security",
 		does:  "a token for some queues may log in as anybody's engine",
 		file:  "internal/httpapi/machine.go",
-		old:   "		l.Name = h.worker(r, own)\n",
-		new:   "		l.Name = own\n",
+		old:   "	l.Name = h.worker(c.Request, own)\n",
+		new:   "	l.Name = own\n",
 		first: []suite{in(httpPkg, "TestALimitedTokenHasItsOwnSessionsAndEngines")},
 	},
 	{

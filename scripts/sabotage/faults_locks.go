@@ -78,8 +78,8 @@ var lockFaults = []fault{
 		name: "lock-token-shown", breaks: "core.md 4",
 		does:  "everybody who looks at a lock is told its token",
 		file:  "internal/door/jobs/lock.go",
-		old:   "\tif holder {",
-		new:   "\tif true || holder {",
+		old:   "Fencing: s.Fence,\n",
+		new:   "Fencing: s.Fence, Token: string(s.Token.AppendTo(nil)),\n",
 		first: []suite{in(httpPkg, "TestALockIsTakenShownExtendedAndGivenBack")},
 	},
 	{

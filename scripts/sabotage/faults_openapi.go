@@ -13,9 +13,9 @@ var openapiFaults = []fault{
 	{
 		name: "openapi-wrong-scope", breaks: "GET /openapi.json",
 		does:  "the description names another scope than the call needs",
-		file:  "internal/httpapi/scope.go",
-		old:   "fixed[\"/jobs/count\"]:       {get: need{reads, queryQueues}},",
-		new:   "fixed[\"/jobs/count\"]:       {get: need{operates, queryQueues}},",
+		file:  "internal/httpapi/read.go",
+		old:   "get(\"/jobs/count\", reads, queryQueues",
+		new:   "get(\"/jobs/count\", operates, queryQueues",
 		first: []suite{in(httpPkg, "TestEveryCallIsDescribed")},
 	},
 	{
@@ -29,7 +29,7 @@ var openapiFaults = []fault{
 	{
 		name: "openapi-answer-grows", breaks: "GET /openapi.json",
 		does:  "an answer has a member that nobody described",
-		file:  "internal/httpapi/read.go",
+		file:  "internal/httpapi/ops.go",
 		old:   "`{\"status\":\"ok\"}`",
 		new:   "`{\"status\":\"ok\",\"since\":0}`",
 		first: []suite{in(httpPkg, "TestTheProtocolIsAsDocumented")},

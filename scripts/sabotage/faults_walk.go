@@ -5,7 +5,7 @@ var walkFaults = []fault{
 	{
 		name: "crons-unguarded", breaks: "operations.md, security",
 		does:  "a guarded server deletes all cron groups unasked",
-		file:  "internal/httpapi/cron.go",
+		file:  "internal/httpapi/bulk.go",
 		old:   "		err = h.guarded(\"delete\", said)\n",
 		new:   "		_ = said\n",
 		first: []suite{in("internal/httpapi", "TestAGuardWantsItSaid")},

@@ -169,28 +169,15 @@ func (r *Reader) BudgetPatch() (func(*job.Budget), error) {
 	}, r.end()
 }
 
-// AppendBudgets appends the answer to GET /budgets.
-func AppendBudgets(b []byte, list []budget.State) []byte {
-	b = append(b, `{"budgets":[`...)
-	for _, s := range list {
-		b = AppendBudget(comma(b), s)
+// BudgetOf is a budget as the wire tells it, and beyond the reference how it is used.
+func BudgetOf(s budget.State) wire.BudgetState {
+	return wire.BudgetState{
+		Key: s.Name, Budget: wire.Budget{
+			Allocation: s.Allocation,
+			Strategy:   wire.BudgetStrategy{Type: s.Strategy.String(), DurationMS: int64(s.Duration), Burst: s.Burst},
+		},
+		CreatedAt: int64(s.Created), UpdatedAt: int64(s.Updated), Jobs: s.Jobs, InFlight: s.Out, Available: s.Left, Waiting: s.Waiting,
 	}
-	return append(b, `]}`...)
-}
-
-// AppendBudget appends a budget, and beyond the reference how it is used.
-func AppendBudget(b []byte, s budget.State) []byte {
-	b = quote(b, `{"key":`, s.Name)
-	b = number(b, `,"allocation":`, s.Allocation)
-	b = word(b, `,"strategy":{"type":"`, s.Strategy.String())
-	b = positive(b, `,"duration_ms":`, int64(s.Duration))
-	b = positive(b, `,"burst":`, s.Burst)
-	b = number(b, `},"created_at":`, int64(s.Created))
-	b = number(b, `,"updated_at":`, int64(s.Updated))
-	b = number(b, `,"jobs":`, s.Jobs)
-	b = number(b, `,"in_flight":`, s.Out)
-	b = number(b, `,"available":`, s.Left)
-	return append(strconv.AppendBool(append(b, `,"waiting":`...), s.Waiting), '}')
 }
 
 func appendUses(b []byte, list []job.BudgetUse) []byte {

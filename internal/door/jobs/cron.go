@@ -152,15 +152,6 @@ func (r *Reader) notInTemplate(field, why string) {
 	}
 }
 
-// AppendCrons appends the answer to GET /crons.
-func AppendCrons(b []byte, names []string) []byte {
-	b = append(b, `{"crons":[`...)
-	for _, name := range names {
-		b = quote(comma(b), "", name)
-	}
-	return append(b, `]}`...)
-}
-
 // AppendCron appends a group with its entries.
 func AppendCron(b []byte, g cron.Group) []byte {
 	b = quote(b, `{"name":`, g.Name)
@@ -266,15 +257,11 @@ func ReadCronPreview(raw string) (CronPreview, error) {
 	return p, nil
 }
 
-// AppendCronPreview appends the answer.
-func AppendCronPreview(b []byte, p CronPreview, ticks []job.Millis) []byte {
-	b = quote(b, `{"expression":`, p.Expression)
-	if p.Zone != "" {
-		b = quote(b, `,"timezone":`, p.Zone)
+// CronPreviewOf is the answer.
+func CronPreviewOf(p CronPreview, ticks []job.Millis) wire.CronPreview {
+	out := wire.CronPreview{Expression: p.Expression, Timezone: p.Zone, Ticks: make([]int64, len(ticks))}
+	for i, at := range ticks {
+		out.Ticks[i] = int64(at)
 	}
-	b = append(b, `,"ticks":[`...)
-	for _, at := range ticks {
-		b = number(comma(b), "", int64(at))
-	}
-	return append(b, `]}`...)
+	return out
 }

@@ -82,35 +82,30 @@ func LockStatus(s lock.State) string {
 	return wire.LockKept
 }
 
-// AppendLock appends a lock, with its token only for its holder.
-func AppendLock(b []byte, s lock.State, holder bool) []byte {
-	b = quote(b, `{"name":`, s.Name)
-	b = word(b, `,"status":"`, LockStatus(s))
-	b = number(b, `,"lock_until":`, int64(s.Ends))
-	b = number(b, `,"locked_at":`, int64(s.At))
-	b = quote(b, `,"locked_by":`, s.By)
-	b = number(b, `,"fencing":`, s.Fence)
-	if holder {
-		b = append(s.Token.AppendTo(append(b, `,"token":"`...)), '"')
+// LockOf is a lock as the wire tells it, without its token.
+func LockOf(s lock.State) wire.Lock {
+	return wire.Lock{
+		Name: s.Name, Status: LockStatus(s), LockUntil: int64(s.Ends), LockedAt: int64(s.At), LockedBy: s.By, Fencing: s.Fence,
 	}
-	return append(b, '}')
 }
 
-// AppendLocks appends the answer to GET /locks.
-func AppendLocks(b []byte, list []lock.State) []byte {
-	b = append(b, `{"locks":[`...)
-	for _, s := range list {
-		b = AppendLock(comma(b), s, false)
+// LocksOf is the answer to GET /locks.
+func LocksOf(list []lock.State) wire.Locks {
+	out := wire.Locks{Locks: make([]wire.Lock, len(list))}
+	for i, s := range list {
+		out.Locks[i] = LockOf(s)
 	}
-	return append(b, `]}`...)
+	return out
 }
 
-// AppendLocked appends the answer to who wants a lock that somebody else has.
-func AppendLocked(b []byte, s lock.State) []byte {
-	text := "the lock " + strconv.Quote(s.Name) + " is with " + strconv.Quote(s.By)
+// LockedOf is the answer to who wants a lock that somebody else has.
+func LockedOf(s lock.State) wire.Locked {
+	text := "is with " + strconv.Quote(s.By)
 	if !s.Held {
-		text = "the lock " + strconv.Quote(s.Name) + " was given back by " + strconv.Quote(s.By) + " and is kept for its lock-at-least"
+		text = "was given back by " + strconv.Quote(s.By) + " and is kept for its lock-at-least"
 	}
-	b = word(quote(b, `{"error":`, text+"; lock_until says until when"), `,"code":"`, wire.CodeLocked)
-	return append(AppendLock(append(b, `,"lock":`...), s, false), '}')
+	return wire.Locked{
+		Error: wire.Error{Error: "the lock " + strconv.Quote(s.Name) + " " + text + "; lock_until says until when", Code: wire.CodeLocked},
+		Lock:  LockOf(s),
+	}
 }

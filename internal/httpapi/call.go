@@ -1,0 +1,178 @@
+package httpapi
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/reprisehq/reprise/internal/door/jobs"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
+)
+
+// call is one request as a function of a room sees it. What the function
+// returns is the answer: an error, nil for a 204, an appended, or a value that is
+// written as JSON by its shape. Calls that are made often, and streams, have a
+// handle of their own instead.
+type call struct {
+	*http.Request
+	w       http.ResponseWriter // for headers; what the function returns is written later
+	s       *scratch            // holds the body; nil = none is read
+	id, sub string              // the variable segments of the path
+	by      job.Actor           // who asks; zero where nothing is changed
+	status  int                 // of the answer; 0 = 200, or 204 without a body
+	room    *room               // what the answer may hold in memory, until it is sent
+}
+
+// appended is an answer that is written without reflection.
+type appended func(b []byte) []byte
+
+type served func(c *call) (any, error)
+
+// bare serves a call whose body, if it has one, nobody reads.
+func (h *core) bare(serve served) endpoint {
+	return endpoint{serve: func(w http.ResponseWriter, r *http.Request, id, sub string) {
+		if err := h.do(&call{Request: r, w: w, id: id, sub: sub}, serve); err != nil {
+			h.problem(w, r, err)
+		}
+	}}
+}
+
+// raw serves a call that reads its body by itself, from c.s.
+func (h *core) raw(serve served) endpoint {
+	return endpoint{serve: func(w http.ResponseWriter, r *http.Request, id, sub string) {
+		h.withBody(w, r, func(s *scratch) error {
+			return h.do(&call{Request: r, w: w, s: s, id: id, sub: sub}, serve)
+		})
+	}}
+}
+
+// strictly serves a call whose body has the shape B, and no other members.
+func strictly[B any](h *core, serve func(c *call, body *B) (any, error)) endpoint {
+	return shaped(h, serve, func(c *call, into any) error { return plain(c.s.Body.Bytes(), into, true) })
+}
+
+// leniently serves one that Zizq has, too, where members that are not known
+// are told of and refused only if that is asked for.
+func leniently[B any](h *core, serve func(c *call, body *B) (any, error)) endpoint {
+	return shaped(h, serve, func(c *call, into any) error { return lenient(c.s, into) })
+}
+
+// optionally serves one whose body may be left out, whatever its Content-Type says.
+func optionally[B any](h *core, serve func(c *call, body *B) (any, error)) endpoint {
+	e := shaped(h, serve, func(c *call, into any) error {
+		if c.s.Body.Len() == 0 {
+			return nil
+		}
+		return plain(c.s.Body.Bytes(), into, true)
+	})
+	e.serve = untyped(e.serve)
+	return e
+}
+
+// optional serves a call that reads a body by itself, which may be left out.
+func (h *core) optional(serve served) endpoint { return endpoint{serve: untyped(h.raw(serve).serve)} }
+
+// untyped passes over the Content-Type of a body that is not there.
+func untyped(serve handle) handle {
+	return func(w http.ResponseWriter, r *http.Request, id, sub string) {
+		if r.ContentLength == 0 {
+			r.Header.Del("Content-Type")
+		}
+		serve(w, r, id, sub)
+	}
+}
+
+func shaped[B any](h *core, serve func(c *call, body *B) (any, error), read func(c *call, into any) error) endpoint {
+	e := h.raw(func(c *call) (any, error) {
+		body := new(B)
+		if err := read(c, body); err != nil {
+			return nil, err
+		}
+		return serve(c, body)
+	})
+	e.body = reflect.TypeFor[B]()
+	return e
+}
+
+// do runs a call and answers it, unless it returns why not.
+func (h *core) do(c *call, serve served) (err error) {
+	c.room = h.room(c.Request)
+	defer c.room.leave()
+	if c.Method != http.MethodGet && c.Method != http.MethodHead {
+		if c.by, err = actorOf(c.Request); err != nil {
+			return err
+		}
+	}
+	answer, err := serve(c)
+	if err != nil {
+		return err
+	}
+	return c.answer(answer)
+}
+
+func (c *call) answer(v any) error {
+	if v == nil {
+		c.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	if c.status == 0 {
+		c.status = http.StatusOK
+	}
+	write, ok := v.(appended)
+	if !ok {
+		body, err := json.Marshal(v, json.Deterministic(true))
+		if err == nil {
+			send(c.w, c.status, body)
+		}
+		return err
+	}
+	s := c.s
+	if s == nil {
+		s = scratches.Get().(*scratch)
+		defer s.release(false)
+	}
+	s.out = write(s.out)
+	send(c.w, c.status, s.out)
+	return nil
+}
+
+// shown is the answer that tells what an engine returned, unless that is an error.
+func shown[T, W any](tell func(T) W) func(T, error) (any, error) {
+	return func(v T, err error) (any, error) {
+		if err != nil {
+			return nil, err
+		}
+		return tell(v), nil
+	}
+}
+
+// made makes the answer one to something new.
+func (c *call) made(v any, err error) (any, error) {
+	c.status = http.StatusCreated
+	return v, err
+}
+
+// plainMax bounds the bodies that are read by reflection, which nobody sends
+// often.
+const plainMax = 1 << 20
+
+// plain reads a body into v, over what v holds. With strict, an unknown member
+// is refused. Its errors are *job.Error and name the field.
+func plain(body []byte, v any, strict bool) error {
+	if len(body) > plainMax {
+		return errPlainMax
+	}
+	return jobs.ReadPlain(body, v, strict)
+}
+
+// lenient does so, but tells of an unknown member instead of refusing it.
+func lenient(s *scratch, v any) error {
+	if s.Body.Len() > plainMax {
+		return errPlainMax
+	}
+	return jobs.ReadLenient(s.Body.Bytes(), v, s.Unknown)
+}
+
+var errPlainMax = &refusal{http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "the body of this call is larger than " + itoa(plainMax) + " bytes"}
