@@ -33,21 +33,13 @@ func (c *Client) DeadGroups(ctx context.Context, f GroupFilter) iter.Seq2[wire.D
 	if f.ByLast {
 		q.Set("sort", "last_seen")
 	}
-	return func(yield func(wire.DeadGroup, error) bool) {
-		for next := "/dead/groups?" + q.Encode(); next != ""; {
-			var page wire.DeadGroups
-			if err := c.call(ctx, "GET", next, nil, &page); err != nil {
-				yield(wire.DeadGroup{}, fmt.Errorf("reading the groups of the dead set: %w", err))
-				return
-			}
-			for i := range page.Groups {
-				if !yield(page.Groups[i], nil) {
-					return
-				}
-			}
-			next = following(wire.Pages{Next: page.Next})
+	return pages("/dead/groups?"+q.Encode(), func(path string) ([]wire.DeadGroup, string, error) {
+		var page wire.DeadGroups
+		if err := c.call(ctx, "GET", path, nil, &page); err != nil {
+			return nil, "", fmt.Errorf("reading the groups of the dead set: %w", err)
 		}
-	}
+		return page.Groups, following(wire.Pages{Next: page.Next}), nil
+	})
 }
 
 // DeadGroup reads one group.
@@ -78,7 +70,7 @@ func deadQuery(f wire.DeadFilter) (url.Values, error) {
 	} {
 		for _, v := range values {
 			if v == "" || strings.Contains(v, ",") {
-				return nil, fmt.Errorf("the value %q of %s cannot be listed", v, name)
+				return q, fmt.Errorf("the value %q of %s cannot be listed", v, name)
 			}
 		}
 		if len(values) > 0 {
@@ -101,30 +93,21 @@ func deadQuery(f wire.DeadFilter) (url.Values, error) {
 // Dead reads dead jobs by id, page by page as the loop asks for them. It stops
 // at the first error, which is its last pair.
 func (c *Client) Dead(ctx context.Context, f wire.DeadFilter, newest bool, perPage int) iter.Seq2[wire.DeadJob, error] {
-	return func(yield func(wire.DeadJob, error) bool) {
-		q, err := deadQuery(f)
-		if err != nil {
-			yield(wire.DeadJob{}, err)
-			return
-		}
-		q.Set("limit", strconv.Itoa(pageSize(perPage)))
-		if newest {
-			q.Set("order", "desc")
-		}
-		for next := "/dead?" + q.Encode(); next != ""; {
-			var page wire.DeadPage
-			if err := c.call(ctx, "GET", next, nil, &page); err != nil {
-				yield(wire.DeadJob{}, fmt.Errorf("listing dead jobs: %w", err))
-				return
-			}
-			for i := range page.Jobs {
-				if !yield(page.Jobs[i], nil) {
-					return
-				}
-			}
-			next = following(page.Pages)
-		}
+	q, unfit := deadQuery(f)
+	q.Set("limit", strconv.Itoa(pageSize(perPage)))
+	if newest {
+		q.Set("order", "desc")
 	}
+	return pages("/dead?"+q.Encode(), func(path string) ([]wire.DeadJob, string, error) {
+		if unfit != nil {
+			return nil, "", unfit
+		}
+		var page wire.DeadPage
+		if err := c.call(ctx, "GET", path, nil, &page); err != nil {
+			return nil, "", fmt.Errorf("listing dead jobs: %w", err)
+		}
+		return page.Jobs, following(page.Pages), nil
+	})
 }
 
 // DeadJob reads one dead job.

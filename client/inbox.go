@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/url"
 	"strconv"
 	"strings"
@@ -164,12 +165,11 @@ type MessageFilter struct {
 	Statuses []string // wire.InboxStatuses
 	Types    []string
 	Group    *string
-	From     string // the Next of the page before
-	Desc     bool   // newest first
-	Limit    int    // of the page; 0 = 50
+	Desc     bool // newest first
+	Limit    int  // messages in one request; 0 = 50
 }
 
-func (f *MessageFilter) query() string {
+func (f *MessageFilter) query() url.Values {
 	q := url.Values{}
 	set := func(name, value string) {
 		if value != "" {
@@ -178,7 +178,6 @@ func (f *MessageFilter) query() string {
 	}
 	set("status", strings.Join(f.Statuses, ","))
 	set("type", strings.Join(f.Types, ","))
-	set("from", f.From)
 	if f.Group != nil {
 		q.Set("group", *f.Group)
 	}
@@ -188,19 +187,29 @@ func (f *MessageFilter) query() string {
 	if f.Limit > 0 {
 		q.Set("limit", strconv.Itoa(f.Limit))
 	}
-	if len(q) == 0 {
-		return ""
-	}
-	return "?" + q.Encode()
+	return q
 }
 
-// Messages reads a page of the messages of an inbox.
-func (c *Client) Messages(ctx context.Context, inbox string, f MessageFilter) (*wire.InboxPage, error) {
-	out := new(wire.InboxPage)
-	if err := c.call(ctx, "GET", inboxPath(inbox, "/messages"+f.query()), nil, out); err != nil {
-		return nil, fmt.Errorf("listing messages of inbox %s: %w", inbox, err)
+// Messages reads messages of an inbox, page by page as the loop asks for them. It stops
+// at the first error, which is its last pair.
+func (c *Client) Messages(ctx context.Context, inbox string, f MessageFilter) iter.Seq2[wire.InboxMessage, error] {
+	list, q := inboxPath(inbox, "/messages?"), f.query()
+	return pages(list+q.Encode(), func(path string) ([]wire.InboxMessage, string, error) {
+		var page wire.InboxPage
+		if err := c.call(ctx, "GET", path, nil, &page); err != nil {
+			return nil, "", fmt.Errorf("listing messages of inbox %s: %w", inbox, err)
+		}
+		return page.Messages, from(list, q, page.Next), nil
+	})
+}
+
+// from is the path of the page of a list that begins at a cursor; "" = there is none.
+func from(list string, q url.Values, cursor string) string {
+	if cursor == "" {
+		return ""
 	}
-	return out, nil
+	q.Set("from", cursor)
+	return list + q.Encode()
 }
 
 // Message reads one message, by the id of its sender or of the job that it is.
@@ -222,24 +231,24 @@ func (c *Client) EditMessage(ctx context.Context, inbox, id string, edit wire.In
 	return out, nil
 }
 
-// InboxGroups reads a page of the groups of an inbox by name: those in one of
-// the states (none = any) behind a name.
-func (c *Client) InboxGroups(ctx context.Context, inbox, from string, limit int, states ...string) (*wire.InboxGroupPage, error) {
-	q := url.Values{}
-	if from != "" {
-		q.Set("from", from)
-	}
-	if limit > 0 {
-		q.Set("limit", strconv.Itoa(limit))
+// InboxGroups reads the groups of an inbox by name, those in one of the states (none =
+// any), perPage in one request (0 = 50), page by page as the loop asks for them. It stops
+// at the first error, which is its last pair.
+func (c *Client) InboxGroups(ctx context.Context, inbox string, perPage int, states ...string) iter.Seq2[wire.InboxGroup, error] {
+	list, q := inboxPath(inbox, "/groups?"), url.Values{}
+	if perPage > 0 {
+		q.Set("limit", strconv.Itoa(perPage))
 	}
 	if len(states) > 0 {
 		q.Set("state", strings.Join(states, ","))
 	}
-	out := new(wire.InboxGroupPage)
-	if err := c.call(ctx, "GET", inboxPath(inbox, "/groups?"+q.Encode()), nil, out); err != nil {
-		return nil, fmt.Errorf("listing groups of inbox %s: %w", inbox, err)
-	}
-	return out, nil
+	return pages(list+q.Encode(), func(path string) ([]wire.InboxGroup, string, error) {
+		var page wire.InboxGroupPage
+		if err := c.call(ctx, "GET", path, nil, &page); err != nil {
+			return nil, "", fmt.Errorf("listing groups of inbox %s: %w", inbox, err)
+		}
+		return page.Groups, from(list, q, page.Next), nil
+	})
 }
 
 // ActOnInbox pauses, resumes, retries, skips or deletes a message, a group,

@@ -115,24 +115,36 @@ func (c *Client) List(ctx context.Context, f Filter) iter.Seq2[wire.Job, error] 
 	if f.After != "" {
 		q.Set("from", f.After)
 	}
-	return func(yield func(wire.Job, error) bool) {
-		fail := func(err error) { yield(wire.Job{}, fmt.Errorf("listing jobs: %w", err)) }
-		if err := f.check(); err != nil {
-			fail(err)
-			return
+	return pages("/jobs?"+q.Encode(), func(path string) ([]wire.Job, string, error) {
+		var page wire.Page
+		err := f.check()
+		if err == nil {
+			err = c.call(ctx, "GET", path, nil, &page)
 		}
-		for next := "/jobs?" + q.Encode(); next != ""; {
-			var page wire.Page
-			if err := c.call(ctx, "GET", next, nil, &page); err != nil {
-				fail(err)
+		if err != nil {
+			return nil, "", fmt.Errorf("listing jobs: %w", err)
+		}
+		return page.Jobs, following(page.Pages), nil
+	})
+}
+
+// pages reads a list page by page as the loop asks for it. It stops at the first error,
+// which is its last pair. read gets the path of a page, and answers with its rows and the
+// path of the next one, "" after the last.
+func pages[T any](first string, read func(path string) (rows []T, next string, err error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for path := first; path != ""; {
+			rows, next, err := read(path)
+			if err != nil {
+				yield(*new(T), err)
 				return
 			}
-			for i := range page.Jobs {
-				if !yield(page.Jobs[i], nil) {
+			for i := range rows {
+				if !yield(rows[i], nil) {
 					return
 				}
 			}
-			next = following(page.Pages)
+			path = next
 		}
 	}
 }
@@ -178,21 +190,13 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 
 // Errors reads the failures of a job, the first attempt first.
 func (c *Client) Errors(ctx context.Context, id string) iter.Seq2[wire.JobError, error] {
-	return func(yield func(wire.JobError, error) bool) {
-		for next := "/jobs/" + url.PathEscape(id) + "/errors?limit=200"; next != ""; {
-			var page wire.ErrorPage
-			if err := c.call(ctx, "GET", next, nil, &page); err != nil {
-				yield(wire.JobError{}, fmt.Errorf("reading the errors of job %s: %w", id, err))
-				return
-			}
-			for i := range page.Errors {
-				if !yield(page.Errors[i], nil) {
-					return
-				}
-			}
-			next = following(page.Pages)
+	return pages("/jobs/"+url.PathEscape(id)+"/errors?limit=200", func(path string) ([]wire.JobError, string, error) {
+		var page wire.ErrorPage
+		if err := c.call(ctx, "GET", path, nil, &page); err != nil {
+			return nil, "", fmt.Errorf("reading the errors of job %s: %w", id, err)
 		}
-	}
+		return page.Errors, following(page.Pages), nil
+	})
 }
 
 // Queues lists the names of the queues that hold jobs.

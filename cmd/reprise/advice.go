@@ -68,16 +68,17 @@ func adviseNames(cmd *cobra.Command, kinds []kind) {
 			at = 0 // what holds the other name is not there
 		}
 		k := kinds[at]
-		if k.list == "" {
+		_, lister := k.told()
+		if lister == "" {
 			return err
 		}
-		names := k.known(cmd, args[:at])
-		return fmt.Errorf("%w%s\n\"%s\" shows those there are", err, spell.Hint(args[at], names), strings.ReplaceAll(k.list, "NAME", args[0]))
+		names := known(cmd, k, args[:at])
+		return fmt.Errorf("%w%s\n\"%s\" shows those there are", err, spell.Hint(args[at], names), strings.ReplaceAll(lister, "NAME", args[0]))
 	}
 }
 
 // known are the names that the server has of a kind now, as far as it tells at once.
-func (k kind) known(cmd *cobra.Command, args []string) (names []string) {
+func known(cmd *cobra.Command, k kind, args []string) (names []string) {
 	cl, err := connectionOf(cmd).client(client.Options{Timeout: completionWait, RetryFor: -1})
 	if err != nil {
 		return nil

@@ -10,49 +10,35 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprisehq/reprise/client"
 	"github.com/reprisehq/reprise/internal/backup"
 	"github.com/reprisehq/reprise/internal/server"
 )
 
 func newBackupCommand() *cobra.Command {
-	var conn connection
 	var out string
-	cmd := &cobra.Command{
-		Use:   "backup --out FILE",
-		Short: "Copy everything a running server keeps into a file",
-		Long: `Copy everything a running server keeps into a file. Work goes on meanwhile, and
+	cmd := verb{
+		use:   "backup --out FILE",
+		short: "Copy everything a running server keeps into a file",
+		long: `Copy everything a running server keeps into a file. Work goes on meanwhile, and
 everything that was accepted before the backup began is in it.
 
 The file is there whole or not at all: what comes is checked to its end mark,
 written to disk and only then given its name. A file that exists is refused.`,
-		Example: `  reprise backup --out reprise-$(date +%F).tar.gz
+		example: `  reprise backup --out reprise-$(date +%F).tar.gz
   reprise restore reprise-2026-03-01.tar.gz --root-dir ./restored`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		do: func(c *call) error {
 			if out == "" {
 				return usagef("where to? Give a file with --out")
 			}
-			cl, err := conn.operator()
+			m, size, err := backup.Save(out, func() (io.ReadCloser, error) { return c.cl.Backup(c.Context()) })
 			if err != nil {
 				return err
 			}
-			m, size, err := backup.Save(out, func() (io.ReadCloser, error) {
-				body, err := cl.Backup(cmd.Context())
-				if err != nil {
-					return nil, advise(err, cl)
-				}
-				return body, nil
-			})
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s MiB, %s of %s MiB, version %s, format %d\n",
+			fmt.Fprintf(c.OutOrStdout(), "%s: %s MiB, %s of %s MiB, version %s, format %d\n",
 				out, mebibytes(size), plural(int64(m.Files), "file"), mebibytes(m.Bytes), m.Version, m.Format)
 			return nil
 		},
-	}
-	conn.register(cmd)
+	}.command()
 	cmd.Flags().StringVarP(&out, "out", "f", "", "file to write")
 	must(cmd.MarkFlagFilename("out", "gz"))
 	return cmd
@@ -170,28 +156,20 @@ func salvage(cmd *cobra.Command, from, dir string, acceptLoss bool) error {
 }
 
 func newCompactCommand() *cobra.Command {
-	var conn connection
-	cmd := &cobra.Command{
-		Use:   "compact",
-		Short: "Give the disk space of deleted jobs back now",
-		Long: `Make a running server rewrite its database, so that the space of what was
+	return verb{
+		use:   "compact",
+		short: "Give the disk space of deleted jobs back now",
+		long: `Make a running server rewrite its database, so that the space of what was
 deleted comes back now. The server does so by itself over time; after a large
 delete this is sooner. Work goes on meanwhile, slower, and it needs free space.`,
-		Example: `  reprise compact
+		example: `  reprise compact
   reprise compact --url http://10.0.0.5:7890`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, err := conn.client(client.Options{})
-			if err != nil {
-				return err
+		do: func(c *call) error {
+			err := c.cl.Compact(c.Context())
+			if err == nil {
+				c.say("compacted")
 			}
-			if err := cl.Compact(cmd.Context()); err != nil {
-				return advise(err, cl)
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), "compacted")
-			return nil
+			return err
 		},
-	}
-	conn.register(cmd)
-	return cmd
+	}.command()
 }

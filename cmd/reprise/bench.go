@@ -49,15 +49,15 @@ func newBenchCommand() *cobra.Command {
 
   # another server that speaks the same protocol, result for a script
   reprise bench --url http://127.0.0.1:7890 --json - | jq '.figures[] | {phase, name, median}'`,
-		Args:         cobra.NoArgs,
+		Args:         noArguments,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd)
 		},
 	}
 	f.register(cmd)
-	completeFlag(cmd, "sync", oneOf("always", "interval", "os"))
-	completeFlag(cmd, "phases", oneOf(bench.PhaseNames()...))
+	completeFlag(cmd, "sync", words{"always", "interval", "os"})
+	completeFlag(cmd, "phases", words(bench.PhaseNames()))
 	return cmd
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprisehq/reprise/client"
-	"github.com/reprisehq/reprise/wire"
 )
 
 // Names that the server has. A command declares of what kind its arguments and the values
@@ -24,17 +22,36 @@ const (
 	completionMost = 100 // names are offered
 )
 
-// kind is a kind of names.
-type kind struct {
-	list string // the command that shows those there are, NAME being the argument before; "" = none
+// kind is a kind of names: a noun, words, or files.
+type kind interface {
+	// told tells what an argument is that is one, and the command that lists them; either
+	// may be "".
+	told() (single, lister string)
 
 	// names tells those there are, each with what it is (may be ""), as far as they are
 	// asked for. args are the arguments that stand before.
-	names func(ctx context.Context, cl *client.Client, args []string) iter.Seq2[string, string]
+	names(ctx context.Context, cl *client.Client, args []string) iter.Seq2[string, string]
+}
+
+// words are names that need no server; none = any text.
+type words []string
+
+func (words) told() (single, lister string) { return "", "" }
+
+func (w words) names(context.Context, *client.Client, []string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, word := range w {
+			if !yield(word, "") {
+				return
+			}
+		}
+	}
 }
 
 // files are no names of the server: the shell completes them itself.
-var files = kind{}
+type files struct{ words }
+
+func (files) told() (single, lister string) { return "a file", "" }
 
 // complete declares of what kinds the arguments of a command are. The last one is also
 // that of all further arguments if more is true. It comes after RunE is set.
@@ -48,7 +65,7 @@ func complete(cmd *cobra.Command, more bool, kinds ...kind) {
 		if at >= len(kinds) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		if kinds[at].names == nil {
+		if _, is := kinds[at].(files); is {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 		return offer(cmd, kinds[at], args, args[at:], "", part)
@@ -107,142 +124,3 @@ func connectionOf(cmd *cobra.Command) *connection {
 		tls: tlsFiles{ca: said("tls-ca"), cert: said("tls-cert"), key: said("tls-key")},
 	}
 }
-
-// oneOf are names that need no server.
-func oneOf(words ...string) kind {
-	return kind{"", func(context.Context, *client.Client, []string) iter.Seq2[string, string] {
-		return each(words, nil, func(w string) (string, string) { return w, "" })
-	}}
-}
-
-// each tells the names of a list, none if it could not be read.
-func each[T any](list []T, err error, name func(T) (string, string)) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		if err != nil {
-			return
-		}
-		for _, x := range list {
-			if !yield(name(x)) {
-				return
-			}
-		}
-	}
-}
-
-// newest tells the first names of a list that is read page by page.
-func newest[T any](rows iter.Seq2[T, error], name func(T) (string, string)) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		for x, err := range rows {
-			if err != nil || !yield(name(x)) {
-				return
-			}
-		}
-	}
-}
-
-var queues = kind{"reprise queue list", func(ctx context.Context, cl *client.Client, _ []string) iter.Seq2[string, string] {
-	list, err := cl.Queues(ctx)
-	return each(list, err, func(name string) (string, string) { return name, "" })
-}}
-
-// queueGroups are the groups of a queue that stand aside.
-var queueGroups = kind{"", func(ctx context.Context, cl *client.Client, args []string) iter.Seq2[string, string] {
-	if len(args) == 0 {
-		return each[string](nil, nil, nil)
-	}
-	list, err := cl.Asides(ctx, args[0])
-	return each(list, err, func(a wire.Aside) (string, string) { return a.Group, "" })
-}}
-
-var jobIDs = kind{"reprise jobs list", func(ctx context.Context, cl *client.Client, _ []string) iter.Seq2[string, string] {
-	return newest(cl.List(ctx, client.Filter{Newest: true, PageSize: completionMost}), func(j wire.Job) (string, string) {
-		return j.ID, j.Queue + " " + j.Type + " " + j.Status
-	})
-}}
-
-var deadIDs = kind{"reprise dead list", func(ctx context.Context, cl *client.Client, _ []string) iter.Seq2[string, string] {
-	return newest(cl.Dead(ctx, wire.DeadFilter{}, true, completionMost), func(j wire.DeadJob) (string, string) {
-		return j.ID, j.Queue + " " + j.Type + " " + clip(lastError(&j), 40)
-	})
-}}
-
-var fingerprints = kind{"reprise dead groups", func(ctx context.Context, cl *client.Client, _ []string) iter.Seq2[string, string] {
-	return newest(cl.DeadGroups(ctx, client.GroupFilter{Muted: "any", PageSize: completionMost}), func(g wire.DeadGroup) (string, string) {
-		return g.Fingerprint, fmt.Sprintf("%d × %s", g.Count, diedOf(&g))
-	})
-}}
-
-var replays = kind{"reprise dead runs", func(ctx context.Context, cl *client.Client, _ []string) iter.Seq2[string, string] {
-	list, err := cl.Replays(ctx, completionMost)
-	return each(list, err, func(r wire.Replay) (string, string) { return r.ID, r.Action + " " + r.Status })
-}}
-
-var inboxes = kind{"reprise inbox list", func(ctx context.Context, cl *client.Client, _ []string) iter.Seq2[string, string] {
-	list, err := cl.Inboxes(ctx)
-	return each(list, err, func(x wire.Inbox) (string, string) { return x.Name, "" })
-}}
-
-// messages are those of the inbox that is the first argument, the newest first.
-var messages = kind{"reprise inbox list NAME", func(ctx context.Context, cl *client.Client, args []string) iter.Seq2[string, string] {
-	page, err := cl.Messages(ctx, args[0], client.MessageFilter{Desc: true, Limit: completionMost})
-	if err != nil {
-		return each[wire.InboxMessage](nil, err, nil)
-	}
-	return each(page.Messages, nil, func(m wire.InboxMessage) (string, string) {
-		if m.MessageID != "" {
-			return m.MessageID, m.Type + " " + m.Status
-		}
-		return m.ID, m.Type + " " + m.Status
-	})
-}}
-
-// inboxGroups are those with unfinished messages.
-var inboxGroups = kind{"reprise inbox groups NAME", func(ctx context.Context, cl *client.Client, args []string) iter.Seq2[string, string] {
-	if len(args) == 0 {
-		return each[string](nil, nil, nil)
-	}
-	page, err := cl.InboxGroups(ctx, args[0], "", completionMost)
-	if err != nil {
-		return each[wire.InboxGroup](nil, err, nil)
-	}
-	return each(page.Groups, nil, func(g wire.InboxGroup) (string, string) { return g.Group, g.State })
-}}
-
-var sessions = kind{"reprise grid sessions", func(ctx context.Context, cl *client.Client, _ []string) iter.Seq2[string, string] {
-	list, err := cl.Sessions(ctx)
-	return each(list, err, func(s wire.Session) (string, string) { return s.ID, s.State })
-}}
-
-var engines = kind{"reprise grid engines", func(ctx context.Context, cl *client.Client, _ []string) iter.Seq2[string, string] {
-	list, err := cl.Engines(ctx)
-	return each(list, err, func(e wire.Engine) (string, string) { return e.ID, e.State + " on " + e.Host })
-}}
-
-var budgets = kind{"reprise budgets list", func(ctx context.Context, cl *client.Client, _ []string) iter.Seq2[string, string] {
-	list, err := cl.Budgets(ctx)
-	return each(list, err, func(b wire.BudgetState) (string, string) { return b.Key, bound(&b.Budget) })
-}}
-
-var crons = kind{"reprise cron list", func(ctx context.Context, cl *client.Client, _ []string) iter.Seq2[string, string] {
-	list, err := cl.Crons(ctx)
-	return each(list, err, func(name string) (string, string) { return name, "" })
-}}
-
-// cronEntries are those of the group that is the first argument.
-var cronEntries = kind{"reprise cron show NAME", func(ctx context.Context, cl *client.Client, args []string) iter.Seq2[string, string] {
-	g, err := cl.Cron(ctx, args[0])
-	if err != nil {
-		return each[wire.CronEntry](nil, err, nil)
-	}
-	return each(g.Entries, nil, func(e wire.CronEntry) (string, string) { return e.Name, e.Expression })
-}}
-
-var tokens = kind{"reprise token list", func(ctx context.Context, cl *client.Client, _ []string) iter.Seq2[string, string] {
-	list, err := cl.Tokens(ctx)
-	return each(list, err, func(t wire.Token) (string, string) { return t.Name, strings.Join(t.Scopes, ", ") })
-}}
-
-var locks = kind{"reprise lock list", func(ctx context.Context, cl *client.Client, _ []string) iter.Seq2[string, string] {
-	list, err := cl.Locks(ctx)
-	return each(list, err, func(l wire.Lock) (string, string) { return l.Name, l.Status + ", " + l.LockedBy })
-}}

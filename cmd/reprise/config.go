@@ -27,7 +27,7 @@ code is 1.`,
   reprise config -c reprise.yaml --port 8000
   reprise config -c reprise.yaml --check
   reprise config --json | jq -r '.values[] | select(.origin.from != "default") | .name'`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SilenceUsage = true
 			_, report, err := server.Load(cmd.Flags(), os.Environ(), os.ReadFile)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/reprisehq/reprise/internal/server"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // What all commands have in common, so that none of them has to say it: --output
@@ -55,14 +56,6 @@ func isWide(cmd *cobra.Command) bool {
 	return f != nil && f.Value.String() == outputWide
 }
 
-// cells are those of a row, with further ones where all is asked for.
-func cells(cmd *cobra.Command, always []string, wide ...string) []string {
-	if isWide(cmd) {
-		return append(always, wide...)
-	}
-	return always
-}
-
 // agree gives a command, and all below it, what all of them have.
 func agree(cmd *cobra.Command) {
 	if cmd.Name() == "list" {
@@ -71,7 +64,7 @@ func agree(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	if asJSON := flags.Lookup("json"); asJSON != nil && asJSON.Value.Type() == "bool" {
 		flags.VarP(&form{cmd, asJSON, outputTable}, "output", "o", "what is printed: "+strings.Join(outputs, ", "))
-		completeFlag(cmd, "output", oneOf(outputs...))
+		completeFlag(cmd, "output", words(outputs))
 	}
 	for _, below := range cmd.Commands() {
 		agree(below)
@@ -83,6 +76,18 @@ func orderFlag(cmd *cobra.Command, oldest *bool) {
 	cmd.Flags().BoolVar(oldest, "oldest", false, "oldest first")
 	cmd.Flags().BoolFunc("newest", "newest first, as without it", func(string) error { *oldest = false; return nil })
 	must(cmd.Flags().MarkHidden("newest"))
+}
+
+// latestFlag adds --limit to a list of which the server tells the latest, in one answer.
+func latestFlag(cmd *cobra.Command, latest *int, usual int) {
+	cmd.Flags().IntVarP(latest, "limit", "n", usual, "at most so many, the latest")
+}
+
+func checkLatest(latest int) error {
+	if latest < 1 || latest > wire.PageLimitMax {
+		return usagef("--limit must be between 1 and %d", wire.PageLimitMax)
+	}
+	return nil
 }
 
 // helpWidth is how wide the lines of a help text are.

@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"strings"
 	"time"
@@ -37,78 +40,65 @@ docs/cron.md explains expressions, time zones and missed ticks.`,
 	return cmd
 }
 
-// cronCommand is a command about a group, or an entry of it: from least to 2 names.
-func cronCommand(cmd *cobra.Command, least, most int, run func(cmd *cobra.Command, cl *client.Client, args []string) error) *cobra.Command {
-	var conn connection
-	conn.register(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
-			return usagef("it is used as: %s", cmd.UseLine())
+var crons = &noun[wire.CronGroup]{
+	single: "the name of a group", lister: "reprise cron list",
+	read: byName((*client.Client).Crons, func(name string) wire.CronGroup { return wire.CronGroup{Name: name} }),
+	name: func(g *wire.CronGroup) (string, string) { return g.Name, "" },
+	get:  (*client.Client).Cron,
+
+	none:  "no cron group; \"reprise cron set GROUP -f FILE\" makes one",
+	heads: []string{"GROUP", "ENTRY", "EXPRESSION", "TIME ZONE", "NEXT", "STATE"},
+	row: func(t *table, g *wire.CronGroup) {
+		if len(g.Entries) == 0 {
+			t.row(g.Name, "-", "-", orDash(g.Timezone), "-", cronState(g, nil))
 		}
-		cl, err := conn.operator()
-		if err != nil {
-			return err
+		for i := range g.Entries {
+			e := &g.Entries[i]
+			next := cmp.Or(at(e.NextEnqueueAt, time.Now()), "never")
+			t.row(g.Name, e.Name, e.Expression, orDash(cmp.Or(e.Timezone, g.Timezone)), next, cronState(g, e))
 		}
-		return advise(run(cmd, cl, args), cl)
-	}
-	complete(cmd, false, []kind{crons, cronEntries}[:most]...)
-	return cmd
+	},
 }
 
-// cronName names a group or an entry for people.
-func cronName(args []string) string {
-	if len(args) == 1 {
-		return "cron group " + printable(args[0])
+// cronEntries are those of the group that is the first argument.
+var cronEntries = &noun[wire.CronEntry]{
+	lister: "reprise cron show NAME", within: true,
+	read: func(ctx context.Context, cl *client.Client, args []string) iter.Seq2[wire.CronEntry, error] {
+		g, err := cl.Cron(ctx, args[0])
+		if err != nil {
+			return each[wire.CronEntry](nil, err)
+		}
+		return each(g.Entries, nil)
+	},
+	name: func(e *wire.CronEntry) (string, string) { return e.Name, e.Expression },
+}
+
+// onCron is a command about a group, or about the entry of it that a second argument
+// names. did is what is said once it is done; "" = nothing.
+func onCron(v verb, did string, group func(c *call, group string) error, entry func(c *call, group, entry string) error) *cobra.Command {
+	v.args, v.optional = []kind{crons, cronEntries}, 1
+	v.do = func(c *call) (err error) {
+		what := "cron group " + c.args[0]
+		if len(c.args) == 1 {
+			err = group(c, c.args[0])
+		} else {
+			what = "cron entry " + c.args[1] + " of " + c.args[0]
+			err = entry(c, c.args[0], c.args[1])
+		}
+		if err == nil && did != "" {
+			c.say("%s is %s", what, did)
+		}
+		return err
 	}
-	return "cron entry " + printable(args[1]) + " of " + printable(args[0])
+	return v.command()
 }
 
 func newCronListCommand() *cobra.Command {
-	var asJSON bool
-	cmd := cronCommand(&cobra.Command{
-		Use: "list", Short: "List all entries and when they come next",
-		Example: "  reprise cron list",
-	}, 0, 0, func(cmd *cobra.Command, cl *client.Client, _ []string) error {
-		groups, err := cl.Crons(cmd.Context())
-		if err != nil {
-			return err
-		}
-		t := newList(cmd.OutOrStdout(), "no cron group; \"reprise cron set GROUP -f FILE\" makes one", "GROUP", "ENTRY", "EXPRESSION", "TIME ZONE", "NEXT", "STATE")
-		now := time.Now()
-		for _, name := range groups {
-			g, err := cl.Cron(cmd.Context(), name)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				if err := jsonLine(cmd.OutOrStdout(), g); err != nil {
-					return err
-				}
-				continue
-			}
-			if len(g.Entries) == 0 {
-				t.row(name, "-", "-", orDash(g.Timezone), "-", cronState(g, nil))
-			}
-			for i := range g.Entries {
-				e := &g.Entries[i]
-				next := "never"
-				if e.NextEnqueueAt != 0 {
-					next = moment(e.NextEnqueueAt, now)
-				}
-				zone := e.Timezone
-				if zone == "" {
-					zone = g.Timezone
-				}
-				t.row(name, e.Name, e.Expression, orDash(zone), next, cronState(g, e))
-			}
-		}
-		if asJSON {
-			return nil
-		}
-		return t.flush()
+	return crons.listCommand(verb{
+		use: "list", short: "List all entries and when they come next",
+		example: "  reprise cron list",
+		json:    "print each group with its entries as a line of JSON",
 	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print each group with its entries as a line of JSON")
-	return cmd
 }
 
 func orDash(s string) string {
@@ -134,52 +124,53 @@ func cronState(g *wire.CronGroup, e *wire.CronEntry) string {
 }
 
 func newCronShowCommand() *cobra.Command {
-	return cronCommand(&cobra.Command{
-		Use: "show GROUP [ENTRY]", Short: "Show a group or an entry, as the API tells it",
-		Example: `  reprise cron show nightly
-  reprise cron show nightly report | jq .next_enqueue_at`,
-	}, 1, 2, func(cmd *cobra.Command, cl *client.Client, args []string) (err error) {
-		var shown any
-		if len(args) == 1 {
-			shown, err = cl.Cron(cmd.Context(), args[0])
-		} else {
-			shown, err = cl.CronEntry(cmd.Context(), args[0], args[1])
-		}
+	show := func(c *call, v any, err error) error {
 		if err != nil {
 			return err
 		}
-		raw, err := json.Marshal(shown)
-		if err == nil {
-			fmt.Fprintln(cmd.OutOrStdout(), indented(raw))
-		}
+		raw, err := json.MarshalIndent(v, "", "  ")
+		fmt.Fprintln(c.OutOrStdout(), string(raw))
 		return err
+	}
+	return onCron(verb{
+		use: "show GROUP [ENTRY]", short: "Show a group or an entry, as the API tells it",
+		example: `  reprise cron show nightly
+  reprise cron show nightly report | jq .next_enqueue_at`,
+	}, "", func(c *call, group string) error {
+		g, err := c.cl.Cron(c.Context(), group)
+		return show(c, g, err)
+	}, func(c *call, group, entry string) error {
+		e, err := c.cl.CronEntry(c.Context(), group, entry)
+		return show(c, e, err)
 	})
 }
 
 func newCronSetCommand() *cobra.Command {
 	var file string
-	cmd := cronCommand(&cobra.Command{
-		Use: "set GROUP -f FILE", Short: "Make a group what a file says; entries that are not in it leave",
-		Long: `Make a group what a file says; entries that are not in it leave. The file is
+	cmd := verb{
+		use: "set GROUP -f FILE", short: "Make a group what a file says; entries that are not in it leave",
+		long: `Make a group what a file says; entries that are not in it leave. The file is
 YAML or JSON and has the body of PUT /crons/{group}: timezone, missed, paused
 and entries, each with name, expression and job. - is standard input.
 
 An entry whose expression and time zone are as before keeps its next tick.`,
-		Example: `  reprise cron set nightly -f nightly.yaml`,
-	}, 1, 1, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		if file == "" {
-			return usagef("name the file with -f")
-		}
-		g, err := readCron(file, cmd.InOrStdin())
-		if err != nil {
+		example: `  reprise cron set nightly -f nightly.yaml`,
+		args:    []kind{crons},
+		do: func(c *call) error {
+			if file == "" {
+				return usagef("name the file with -f")
+			}
+			g, err := readCron(file, c.InOrStdin())
+			if err != nil {
+				return err
+			}
+			now, err := c.cl.SetCron(c.Context(), c.args[0], g)
+			if err == nil {
+				c.say("cron group %s is set; entries: %d", c.args[0], len(now.Entries))
+			}
 			return err
-		}
-		now, err := cl.SetCron(cmd.Context(), args[0], g)
-		if err == nil {
-			fmt.Fprintf(cmd.OutOrStdout(), "cron group %s is set; entries: %d\n", printable(args[0]), len(now.Entries))
-		}
-		return err
-	})
+		},
+	}.command()
 	cmd.Flags().StringVarP(&file, "file", "f", "", "file with the group, YAML or JSON; - is standard input")
 	return cmd
 }
@@ -206,49 +197,41 @@ func readCron(file string, stdin io.Reader) (g wire.CronGroup, err error) {
 }
 
 func newCronDeleteCommand() *cobra.Command {
-	return cronCommand(&cobra.Command{
-		Use: "delete GROUP [ENTRY]", Short: "Delete a group with its entries, or one entry; what they enqueued stays",
-		Example: `  reprise cron delete nightly report`,
-	}, 1, 2, func(cmd *cobra.Command, cl *client.Client, args []string) (err error) {
-		if len(args) == 1 {
-			err = cl.DeleteCron(cmd.Context(), args[0])
-		} else {
-			err = cl.DeleteCronEntry(cmd.Context(), args[0], args[1])
-		}
-		if err == nil {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is deleted\n", cronName(args))
-		}
-		return err
+	return onCron(verb{
+		use: "delete GROUP [ENTRY]", short: "Delete a group with its entries, or one entry; what they enqueued stays",
+		example: `  reprise cron delete nightly report`,
+	}, "deleted", func(c *call, group string) error {
+		return c.cl.DeleteCron(c.Context(), group)
+	}, func(c *call, group, entry string) error {
+		return c.cl.DeleteCronEntry(c.Context(), group, entry)
 	})
 }
 
 func newCronPauseCommand(name, short string, paused bool) *cobra.Command {
-	return cronCommand(&cobra.Command{
-		Use: name + " GROUP [ENTRY]", Short: short, Example: "  reprise cron " + name + " nightly report",
-	}, 1, 2, func(cmd *cobra.Command, cl *client.Client, args []string) (err error) {
-		if len(args) == 1 {
-			_, err = cl.PauseCron(cmd.Context(), args[0], paused)
-		} else {
-			_, err = cl.PauseCronEntry(cmd.Context(), args[0], args[1], paused)
-		}
-		if err == nil {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is %sd\n", cronName(args), name)
-		}
+	return onCron(verb{
+		use: name + " GROUP [ENTRY]", short: short, example: "  reprise cron " + name + " nightly report",
+	}, name+"d", func(c *call, group string) error {
+		_, err := c.cl.PauseCron(c.Context(), group, paused)
+		return err
+	}, func(c *call, group, entry string) error {
+		_, err := c.cl.PauseCronEntry(c.Context(), group, entry, paused)
 		return err
 	})
 }
 
 func newCronRunCommand() *cobra.Command {
-	return cronCommand(&cobra.Command{
-		Use: "run GROUP ENTRY", Short: "Enqueue the job of an entry now, paused or not",
-		Example: "  reprise cron run nightly report",
-	}, 2, 2, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		j, err := cl.RunCronEntry(cmd.Context(), args[0], args[1])
-		if err == nil {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is in queue %s (%s)\n", j.ID, printable(j.Queue), j.Status)
-		}
-		return err
-	})
+	return verb{
+		use: "run GROUP ENTRY", short: "Enqueue the job of an entry now, paused or not",
+		example: "  reprise cron run nightly report",
+		args:    []kind{crons, cronEntries},
+		do: func(c *call) error {
+			j, err := c.cl.RunCronEntry(c.Context(), c.args[0], c.args[1])
+			if err == nil {
+				c.say("%s is in queue %s (%s)", j.ID, j.Queue, j.Status)
+			}
+			return err
+		},
+	}.command()
 }
 
 func newCronPreviewCommand() *cobra.Command {

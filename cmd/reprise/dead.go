@@ -1,12 +1,15 @@
 package main
 
 import (
-	"net/http"
-	"os/user"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -41,24 +44,6 @@ restart, and touches each job once.`,
 	return cmd
 }
 
-// operator is a client that says for the audit log who asks.
-func (c *connection) operator() (*client.Client, error) { return c.operatorWith(client.Options{}) }
-
-// operatorOnce is an operator whose calls are not repeated: who looks on is told at
-// once that no server answers.
-func (c *connection) operatorOnce() (*client.Client, error) {
-	return c.operatorWith(client.Options{RetryFor: -1})
-}
-
-func (c *connection) operatorWith(opts client.Options) (*client.Client, error) {
-	header := http.Header{}
-	if u, err := user.Current(); err == nil && strings.IndexFunc(u.Username, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
-		header.Set(wire.HeaderActor, u.Username[:min(len(u.Username), 128)])
-	}
-	opts.Header = header
-	return c.client(opts)
-}
-
 // deadFilter is the flags that choose dead jobs.
 type deadFilter struct {
 	wire.DeadFilter
@@ -66,7 +51,7 @@ type deadFilter struct {
 }
 
 // deadReasons are the words of --reason.
-var deadReasons = []string{
+var deadReasons = words{
 	wire.ReasonExhausted, wire.ReasonKilled, wire.ReasonExpired, wire.ReasonLost, wire.ReasonRejected, wire.ReasonEvicted,
 }
 
@@ -84,7 +69,7 @@ func (f *deadFilter) register(cmd *cobra.Command) {
 	flags.StringVar(&f.since, "since", "", "only jobs that died in the last 30m, 12h, 7d, or since 2006-01-02T15:04:05Z")
 	flags.StringVar(&f.until, "until", "", "only jobs that died before then; as --since")
 	completeFlag(cmd, "queue", queues)
-	completeFlag(cmd, "reason", oneOf(deadReasons...))
+	completeFlag(cmd, "reason", deadReasons)
 	completeFlag(cmd, "fingerprint", fingerprints)
 }
 
@@ -122,24 +107,123 @@ func instant(flag, text string, now time.Time) (int64, error) {
 	return now.Add(-span).UnixMilli(), nil
 }
 
-// diedOf says in a few words what a group died of.
-func diedOf(g *wire.DeadGroup) string {
-	text := strings.Join(strings.Fields(g.Message), " ")
-	switch {
-	case g.ErrorType == "" && text == "":
-		return g.Reason
-	case text == "":
-		return g.ErrorType
-	case g.ErrorType == "":
-		return text
-	}
-	return g.ErrorType + ": " + text
+var deadJobs = &noun[wire.DeadJob]{
+	single: "the id of one job", lister: "reprise dead list",
+	read: func(ctx context.Context, cl *client.Client, _ []string) iter.Seq2[wire.DeadJob, error] {
+		return cl.Dead(ctx, wire.DeadFilter{}, true, completionMost)
+	},
+	name: func(j *wire.DeadJob) (string, string) {
+		return j.ID, j.Queue + " " + j.Type + " " + clip(lastError(j), 40)
+	},
+
+	none:  "no such dead job",
+	heads: []string{"ID", "QUEUE", "TYPE", "FAILED", "DIED", "REASON", "ERROR"},
+	row: func(t *table, j *wire.DeadJob) {
+		t.row(j.ID, j.Queue, j.Type, strconv.Itoa(int(j.Attempts)), ago(j.DiedAt), j.Reason, clip(lastError(j), 60))
+	},
 }
 
-// clip shortens a text for a column.
-func clip(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
+func newDeadListCommand() *cobra.Command {
+	var filter deadFilter
+	var oldest bool
+	cmd := verb{
+		use:   "list",
+		short: "List dead jobs with their latest error",
+		example: `  reprise dead list --oldest
+  reprise dead list --fingerprint ede865b8574a584a
+  reprise dead list --queue mail --error-type Timeout --since 2h
+  reprise dead list --limit 0 --json | jq -r .id`,
+		json:  "print each job as a line of JSON, with payload and error",
+		limit: 50,
+		do: func(c *call) error {
+			if err := filter.read(time.Now()); err != nil {
+				return err
+			}
+			return deadJobs.list(c, c.cl.Dead(c.Context(), filter.DeadFilter, !oldest, c.perPage()), filter.Queues...)
+		},
+	}.command()
+	filter.register(cmd)
+	orderFlag(cmd, &oldest)
+	return cmd
+}
+
+func newDeadShowCommand() *cobra.Command {
+	return verb{
+		use:   "show ID",
+		short: "Show one dead job, its errors and its group",
+		example: `  reprise dead show 03gq0x7k2m4v9c1d8f5h6j0a1
+  reprise dead show 03gq0x7k2m4v9c1d8f5h6j0a1 --json | jq .job.payload`,
+		args: []kind{deadJobs},
+		json: "print one line of JSON: {job, errors}",
+		do: func(c *call) error {
+			j, err := c.cl.DeadJob(c.Context(), c.args[0])
+			if err != nil {
+				return err
+			}
+			failures, err := failuresOf(c, j.ID)
+			switch {
+			case err != nil:
+				return err
+			case c.asJSON:
+				return jsonLine(c.OutOrStdout(), map[string]any{"job": j, "errors": failures})
+			}
+			g, err := c.cl.DeadGroup(c.Context(), j.Fingerprint)
+			if err != nil {
+				return err
+			}
+			c.say("group %s: %s died of it; \"reprise dead list --fingerprint %[1]s\" lists them%[3]s\n", j.Fingerprint, plural(g.Count, "job"), marks(g))
+			return showJob(c.OutOrStdout(), &j.Job, failures, time.Now())
+		},
+	}.command()
+}
+
+func newDeadExportCommand() *cobra.Command {
+	var filter deadFilter
+	cmd := verb{
+		use:   "export",
+		short: "Write dead jobs as JSON, one a line, with payload and latest error",
+		example: `  reprise dead export > dead.ndjson
+  reprise dead export --queue mail --since 1d | jq -r '[.id, .error.message] | @tsv'`,
+		do: func(c *call) error {
+			if err := filter.read(time.Now()); err != nil {
+				return err
+			}
+			body, err := c.cl.ExportDead(c.Context(), filter.DeadFilter)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = body.Close() }()
+			p := newProgress(c.ErrOrStderr())
+			defer p.hide()
+			lines := &lineCounter{to: c.OutOrStdout(), show: func(n int64) { p.show(plural(n, "job") + " written") }}
+			if _, err := io.Copy(lines, body); err != nil {
+				return fmt.Errorf("the export broke off after %s: %w", plural(lines.n, "job"), err)
+			}
+			return nil
+		},
+	}.command()
+	filter.register(cmd)
+	return cmd
+}
+
+// lineCounter counts the lines that pass.
+type lineCounter struct {
+	to   io.Writer
+	n    int64
+	show func(n int64)
+}
+
+func (c *lineCounter) Write(b []byte) (int, error) {
+	n, err := c.to.Write(b)
+	c.n += int64(bytes.Count(b[:n], []byte{'\n'}))
+	c.show(c.n)
+	return n, err
+}
+
+// lastError says in a few words what a dead job died of.
+func lastError(j *wire.DeadJob) string {
+	if j.Error == nil {
+		return ""
 	}
-	return s
+	return diedOf(&wire.DeadGroup{ErrorType: j.Error.ErrorType, Message: j.Error.Message})
 }

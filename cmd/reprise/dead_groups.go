@@ -1,92 +1,129 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
 )
 
+var fingerprints = &noun[wire.DeadGroup]{
+	single: "the fingerprint of a group", lister: "reprise dead groups",
+	read: func(ctx context.Context, cl *client.Client, _ []string) iter.Seq2[wire.DeadGroup, error] {
+		return cl.DeadGroups(ctx, client.GroupFilter{Muted: "any", PageSize: completionMost})
+	},
+	name: func(g *wire.DeadGroup) (string, string) {
+		return g.Fingerprint, fmt.Sprintf("%d × %s", g.Count, diedOf(g))
+	},
+
+	none:  "nothing is dead",
+	heads: []string{"FINGERPRINT", "JOBS", "LATEST", "LAST 24 H", "QUEUES", "DIED OF"},
+	row: func(t *table, g *wire.DeadGroup) {
+		queues := strings.Join(slices.Sorted(maps.Keys(g.Queues)), ",")
+		t.row(g.Fingerprint, thousands(g.Count), ago(g.LastSeen), bars(g.Trend), clip(queues, 30), clip(diedOf(g), 60)+marks(g))
+	},
+}
+
 func newDeadGroupsCommand() *cobra.Command {
-	var conn connection
 	var filter client.GroupFilter
-	var muted, asJSON bool
-	var limit int
-	cmd := &cobra.Command{
-		Use:   "groups",
-		Short: "Show what the dead died of, and how many of it",
-		Long: `Show what the dead died of, and how many of it: one line a fingerprint. The
+	var muted bool
+	cmd := verb{
+		use:   "groups",
+		short: "Show what the dead died of, and how many of it",
+		long: `Show what the dead died of, and how many of it: one line a fingerprint. The
 little chart is the deaths of the last 24 hours, an hour a bar.`,
-		Example: `  reprise dead groups
+		example: `  reprise dead groups
   reprise dead groups --queue mail --latest
   reprise dead groups --muted --json | jq -r .fingerprint`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 0 {
-				return usagef("--limit %d: use 0 for all groups", limit)
-			}
-			if muted {
+		json:  "print each group as a line of JSON",
+		limit: 50,
+		do: func(c *call) error {
+			if filter.PageSize = c.perPage(); muted {
 				filter.Muted = "any"
 			}
-			cl, err := conn.client(client.Options{})
-			if err != nil {
-				return err
-			}
-			return advise(deadGroups(cmd, cl, filter, limit, asJSON), cl)
+			return fingerprints.list(c, c.cl.DeadGroups(c.Context(), filter))
 		},
-	}
-	conn.register(cmd)
+	}.command()
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&filter.Queues, "queue", "q", nil, "only jobs of these queues")
 	flags.BoolVar(&filter.ByLast, "latest", false, "latest death first, not most jobs first")
 	flags.BoolVar(&muted, "muted", false, "muted groups too")
-	flags.IntVarP(&limit, "limit", "n", 50, "at most so many; 0 for all")
-	flags.BoolVar(&asJSON, "json", false, "print each group as a line of JSON")
 	completeFlag(cmd, "queue", queues)
 	return cmd
 }
 
-func deadGroups(cmd *cobra.Command, cl *client.Client, f client.GroupFilter, limit int, asJSON bool) error {
-	out := cmd.OutOrStdout()
-	if limit > 0 {
-		f.PageSize = min(limit+1, wire.PageLimitMax)
-	}
-	rows := newTable(out)
-	n, now := 0, time.Now()
-	for g, err := range cl.DeadGroups(cmd.Context(), f) {
-		if err != nil {
-			return err
-		}
-		if limit > 0 && n == limit {
-			defer fmt.Fprintf(cmd.ErrOrStderr(), "There are more than these %d; --limit shows more.\n", limit)
-			break
-		}
-		n++
-		if asJSON {
-			if err := jsonLine(out, g); err != nil {
-				return err
+func newDeadMarkCommand() *cobra.Command {
+	var mute, pause bool
+	var note string
+	cmd := verb{
+		use:   "mark FINGERPRINT",
+		short: "Mute a group, pause its retries, or leave a note",
+		long: `Mute a group, pause its retries, or leave a note.
+
+  --mute   it is known: "dead groups" leaves it out
+  --pause  jobs that fail of it are held instead of retried, and so are those
+           whose retry falls due; --pause=false lets all of them go on
+  --note   for people; an empty one takes it back`,
+		example: `  reprise dead mark ede865b8574a584a --pause --note "smtp is down, ticket 4711"
+  reprise dead mark ede865b8574a584a --pause=false --note ""
+  reprise dead mark ede865b8574a584a --mute`,
+		args: []kind{fingerprints},
+		json: "print what is decided about it as a line of JSON",
+		do: func(c *call) error {
+			var m wire.Mark
+			if c.Flags().Changed("mute") {
+				m.Muted = &mute
 			}
-			continue
-		}
-		if n == 1 {
-			rows.heads("FINGERPRINT", "JOBS", "LATEST", "LAST 24 H", "QUEUES", "DIED OF")
-		}
-		queues := strings.Join(slices.Sorted(maps.Keys(g.Queues)), ",")
-		rows.row(g.Fingerprint, thousands(g.Count), distance(time.UnixMilli(g.LastSeen), now), bars(g.Trend), clip(queues, 30), clip(diedOf(&g), 60)+marks(&g))
+			if c.Flags().Changed("pause") {
+				m.Paused = &pause
+			}
+			if c.Flags().Changed("note") {
+				m.Note = &note
+			}
+			if m == (wire.Mark{}) {
+				return usagef("say what shall change: --mute, --pause or --note")
+			}
+			now, err := c.cl.Mark(c.Context(), c.args[0], m)
+			switch {
+			case err != nil:
+				return err
+			case c.asJSON:
+				return jsonLine(c.OutOrStdout(), now)
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s: muted %t, paused %t, note %q\n", now.Fingerprint, *now.Muted, *now.Paused, *now.Note)
+			if _, err := c.cl.DeadGroup(c.Context(), c.args[0]); client.CodeOf(err) == wire.CodeNotFound {
+				c.note("Nothing is dead of it%s; the mark is kept for jobs to come.", spell.Hint(c.args[0], known(c.Command, fingerprints, nil)))
+			}
+			return nil
+		},
+	}.command()
+	flags := cmd.Flags()
+	flags.BoolVar(&mute, "mute", false, "leave it out of \"dead groups\"")
+	flags.BoolVar(&pause, "pause", false, "hold its jobs instead of retrying them")
+	flags.StringVar(&note, "note", "", "a note for people")
+	return cmd
+}
+
+// diedOf says in a few words what a group died of.
+func diedOf(g *wire.DeadGroup) string {
+	text := strings.Join(strings.Fields(g.Message), " ")
+	switch {
+	case g.ErrorType == "" && text == "":
+		return g.Reason
+	case text == "":
+		return g.ErrorType
+	case g.ErrorType == "":
+		return text
 	}
-	if err := rows.flush(); err != nil || asJSON {
-		return err
-	}
-	if n == 0 {
-		fmt.Fprintln(out, "nothing is dead")
-	}
-	return nil
+	return g.ErrorType + ": " + text
 }
 
 // marks are what people said about a group.

@@ -16,181 +16,201 @@ import (
 	"github.com/reprisehq/reprise/wire"
 )
 
-// runFlags are those of commands that run through the dead set.
-type runFlags struct {
-	conn             connection
-	filter           deadFilter
-	all, yes, dry    bool
-	detached, asJSON bool
-	rate             float64
-	ramp             time.Duration
-	maxReplays       uint32
-	budget, place    string
-	payload          string
-	outOfOrder       bool
+// onDead is a command that acts on dead jobs by their ids, or that lets the server run
+// through all that a filter chooses.
+type onDead struct {
+	verb
+	filter        deadFilter
+	all, yes, dry bool
+	detached      bool
+	rate          float64
+	ramp          time.Duration
+	what, did     string // what is done: replay, replayed
+
+	check func(c *call) error                                      // of further flags; nil = there is nothing to check
+	each  func(c *call, id string) (any, error)                    // does it to one, and answers with it
+	begin func(ctx context.Context, c *call) (*wire.Replay, error) // begins the run
 }
 
-func (f *runFlags) register(cmd *cobra.Command, verb string) {
-	f.conn.register(cmd)
-	f.filter.register(cmd)
+func (o *onDead) command() *cobra.Command {
+	o.args, o.optional, o.repeat = []kind{deadJobs}, 1, true
+	o.json = "print the run, or the dry run, as a line of JSON"
+	o.do = o.act
+	cmd := o.verb.command()
+	o.filter.register(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&f.all, "all", false, verb+" all dead jobs there are")
-	flags.BoolVar(&f.yes, "yes", false, "really do it")
-	flags.BoolVar(&f.dry, "dry-run", false, "count the jobs, show some, and change nothing")
-	flags.BoolVar(&f.detached, "detach", false, "do not wait for the end")
-	flags.BoolVar(&f.asJSON, "json", false, "print the run, or the dry run, as a line of JSON")
-	flags.Float64Var(&f.rate, "rate", 0, "jobs a second; 0 = as fast as it goes")
-	spanVar(flags, &f.ramp, "ramp", 0, "let the rate grow from 0 for so long")
+	flags.BoolVar(&o.all, "all", false, o.what+" all dead jobs there are")
+	flags.BoolVar(&o.yes, "yes", false, "really do it")
+	flags.BoolVar(&o.dry, "dry-run", false, "count the jobs, show some, and change nothing")
+	flags.BoolVar(&o.detached, "detach", false, "do not wait for the end")
+	flags.Float64Var(&o.rate, "rate", 0, "jobs a second; 0 = as fast as it goes")
+	spanVar(flags, &o.ramp, "ramp", 0, "let the rate grow from 0 for so long")
+	return cmd
 }
 
-// check says what is wrong with ids and flags together.
-func (f *runFlags) check(cmd *cobra.Command, ids []string, verb string) error {
-	filtered := f.filter.chosen() || f.all
-	if filtered == (len(ids) > 0) {
-		return usagef("name the dead jobs to %s: either their ids, or a filter (--fingerprint, --queue, ...), or --all", verb)
+func (o *onDead) act(c *call) error {
+	if err := o.understood(c); err != nil {
+		return err
 	}
-	if f.filter.chosen() && f.all {
+	switch {
+	case len(c.args) > 0:
+		return c.onEach(o.did, func(id string) (any, error) { return o.each(c, id) })
+	case !o.yes || o.dry:
+		return o.preview(c)
+	}
+	return o.run(c)
+}
+
+// understood says what is wrong with ids and flags together.
+func (o *onDead) understood(c *call) error {
+	chosen, named := o.filter.chosen(), len(c.args) > 0
+	switch {
+	case (chosen || o.all) == named:
+		return usagef("name the dead jobs to %s: either their ids, or a filter (--fingerprint, --queue, ...), or --all", o.what)
+	case chosen && o.all:
 		return usagef("--all and a filter exclude each other")
+	case o.rate < 0:
+		return usagef("--rate %g: use 0 for no limit", o.rate)
+	case o.ramp > 0 && o.rate == 0:
+		return usagef("--ramp %s: it needs a --rate to grow to", o.ramp)
 	}
-	if len(ids) > 0 {
-		for _, name := range []string{"yes", "dry-run", "detach", "rate", "ramp"} {
-			if cmd.Flags().Changed(name) {
-				return usagef("--%s is for a filter, not for ids", name)
-			}
+	for _, name := range []string{"yes", "dry-run", "detach", "rate", "ramp"} {
+		if named && c.Flags().Changed(name) {
+			return usagef("--%s is for a filter, not for ids", name)
 		}
 	}
-	if f.rate < 0 {
-		return usagef("--rate %g: use 0 for no limit", f.rate)
+	if o.check != nil {
+		if err := o.check(c); err != nil {
+			return err
+		}
 	}
-	if f.ramp < 0 || f.ramp > 0 && f.rate == 0 {
-		return usagef("--ramp %s: it needs a --rate to grow to, and must not be negative", f.ramp)
-	}
-	return f.filter.read(time.Now())
+	return o.filter.read(time.Now())
 }
 
 func newDeadReplayCommand() *cobra.Command {
-	var f runFlags
-	cmd := &cobra.Command{
-		Use:   "replay [ID...]",
-		Short: "Bring dead jobs back: by id, or all that a filter chooses",
-		Long: `Bring dead jobs back: by id, or all that a filter chooses.
+	var budget, place, payload string
+	var outOfOrder bool
+	var maxReplays uint32
+	o := &onDead{
+		what: "replay", did: "replayed",
+		verb: verb{
+			use:   "replay [ID...]",
+			short: "Bring dead jobs back: by id, or all that a filter chooses",
+			long: `Bring dead jobs back: by id, or all that a filter chooses.
 
 With a filter the jobs are only counted, until --yes is given. The replay then
 runs in the server; this command shows how far it has come. Interrupting it
 leaves the replay alone: "reprise dead runs" lists it, and cancels it.`,
-		Example: `  reprise dead replay 03gq0x7k2m4v9c1d8f5h6j0a1
+			example: `  reprise dead replay 03gq0x7k2m4v9c1d8f5h6j0a1
   reprise dead replay 03gq0x7k2m4v9c1d8f5h6j0a1 --payload '{"to": "ada"}'
   reprise dead replay --fingerprint ede865b8574a584a --dry-run
   reprise dead replay --fingerprint ede865b8574a584a --rate 500 --ramp 30s --yes
   reprise dead replay --queue mail --since 2h --place back --budget remaining --yes`,
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			if err := f.check(cmd, ids, "replay"); err != nil {
-				return err
+		},
+		check: func(c *call) error {
+			switch {
+			case payload == "":
+			case len(c.args) != 1:
+				return usagef("--payload is for one job by its id, but %s were given", plural(int64(len(c.args)), "id"))
+			case !json.Valid([]byte(payload)):
+				return usagef("--payload is not JSON; a text needs quotes: --payload '\"text\"'")
 			}
-			cl, err := f.conn.operator()
-			if err != nil {
-				return err
+			return nil
+		},
+		each: func(c *call, id string) (any, error) {
+			how := wire.DeadOne{Budget: budget, Place: place, AllowOutOfOrder: outOfOrder}
+			if payload != "" {
+				how.Payload = json.RawMessage(payload)
 			}
-			if len(ids) > 0 {
-				return advise(f.replayEach(cmd, cl, ids), cl)
+			if c.Flags().Changed("max-replays") {
+				how.MaxReplays = maxReplays
 			}
-			if f.payload != "" {
-				return usagef("--payload is for one job by its id")
-			}
-			return advise(f.run(cmd, cl, "replayed", func(ctx context.Context) (*wire.Replay, error) {
-				return cl.ReplayDead(ctx, wire.DeadReplay{
-					Filter: f.filter.DeadFilter, All: f.all, Rate: f.rate, RampMS: f.ramp.Milliseconds(), Budget: f.budget, Place: f.place,
-					AllowOutOfOrder: f.outOfOrder, MaxReplays: &f.maxReplays,
-				})
-			}), cl)
+			return c.cl.ReplayOne(c.Context(), id, how)
 		},
 	}
-	f.register(cmd, "replay")
+	o.begin = func(ctx context.Context, c *call) (*wire.Replay, error) {
+		return c.cl.ReplayDead(ctx, wire.DeadReplay{
+			Filter: o.filter.DeadFilter, All: o.all, Rate: o.rate, RampMS: o.ramp.Milliseconds(), Budget: budget, Place: place,
+			AllowOutOfOrder: outOfOrder, MaxReplays: &maxReplays,
+		})
+	}
+	cmd := o.command()
 	flags := cmd.Flags()
-	flags.StringVar(&f.budget, "budget", "", "fresh (default): attempts start again; remaining: what was used up stays so")
-	flags.StringVar(&f.place, "place", "", "keep (default), front or back of their line")
-	flags.BoolVar(&f.outOfOrder, "allow-out-of-order", false, "also jobs of strict groups that went on without them")
-	flags.Uint32Var(&f.maxReplays, "max-replays", wire.MaxReplaysDefault, "leave out who was replayed so often; 0 for no guard")
-	flags.StringVar(&f.payload, "payload", "", "replay one job with this payload, as JSON")
-	complete(cmd, true, deadIDs)
-	completeFlag(cmd, "budget", oneOf(wire.BudgetFresh, wire.BudgetRemaining))
-	completeFlag(cmd, "place", oneOf("keep", wire.Front, wire.Back))
+	flags.StringVar(&budget, "budget", "", "fresh (default): attempts start again; remaining: what was used up stays so")
+	flags.StringVar(&place, "place", "", "keep (default), front or back of their line")
+	flags.BoolVar(&outOfOrder, "allow-out-of-order", false, "also jobs of strict groups that went on without them")
+	flags.Uint32Var(&maxReplays, "max-replays", wire.MaxReplaysDefault, "leave out who was replayed so often; 0 for no guard")
+	flags.StringVar(&payload, "payload", "", "replay one job with this payload, as JSON")
+	completeFlag(cmd, "budget", words{wire.BudgetFresh, wire.BudgetRemaining})
+	completeFlag(cmd, "place", words{"keep", wire.Front, wire.Back})
 	return cmd
 }
 
-func (f *runFlags) replayEach(cmd *cobra.Command, cl *client.Client, ids []string) error {
-	how := wire.DeadOne{Budget: f.budget, Place: f.place, AllowOutOfOrder: f.outOfOrder}
-	if cmd.Flags().Changed("max-replays") {
-		how.MaxReplays = f.maxReplays
+func newDeadDeleteCommand() *cobra.Command {
+	o := &onDead{
+		what: "delete", did: "deleted",
+		verb: verb{
+			use:   "delete [ID...]",
+			short: "Delete dead jobs for good: by id, or all that a filter chooses",
+			long: `Delete dead jobs for good: by id, or all that a filter chooses.
+
+With a filter the jobs are only counted, until --yes is given. The delete then
+runs in the server, as a replay does.`,
+			example: `  reprise dead delete 03gq0x7k2m4v9c1d8f5h6j0a1
+  reprise dead delete --fingerprint ede865b8574a584a         # how many would it be?
+  reprise dead delete --fingerprint ede865b8574a584a --yes`,
+		},
+		each: func(c *call, id string) (any, error) {
+			return map[string]string{"deleted": id}, c.cl.DeleteDead(c.Context(), id)
+		},
 	}
-	if f.payload != "" {
-		if len(ids) > 1 {
-			return usagef("--payload is for one job, but %d ids were given", len(ids))
-		}
-		if how.Payload = json.RawMessage(f.payload); !json.Valid(how.Payload) {
-			return usagef("--payload is not JSON; a text needs quotes: --payload '\"text\"'")
-		}
+	o.begin = func(ctx context.Context, c *call) (*wire.Replay, error) {
+		return c.cl.DeleteAllDead(ctx, wire.DeadDelete{
+			Filter: o.filter.DeadFilter, All: o.all, Rate: o.rate, RampMS: o.ramp.Milliseconds(),
+		})
 	}
-	for i, id := range ids {
-		j, err := cl.ReplayOne(cmd.Context(), id, how)
-		if err != nil {
-			return before(err, i, "replayed")
-		}
-		if f.asJSON {
-			if err := jsonLine(cmd.OutOrStdout(), j); err != nil {
-				return err
-			}
-		}
-	}
-	if !f.asJSON {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s replayed\n", plural(int64(len(ids)), "job"))
-	}
-	return nil
+	return o.command()
 }
 
-// run asks first, begins, and shows how far the server has come.
-func (f *runFlags) run(cmd *cobra.Command, cl *client.Client, did string, begin func(context.Context) (*wire.Replay, error)) error {
-	out := cmd.OutOrStdout()
-	if !f.yes || f.dry {
-		return f.preview(cmd, cl, did)
-	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+// run begins, and shows how far the server has come.
+func (o *onDead) run(c *call) error {
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt)
 	defer stop()
-	r, err := begin(ctx)
+	r, err := o.begin(ctx, c)
 	if err != nil {
 		return err
 	}
-	if !f.detached {
-		if r, err = watch(ctx, cmd.ErrOrStderr(), cl, r, did); err != nil {
+	if !o.detached {
+		if r, err = watch(ctx, c.ErrOrStderr(), c.cl, r, o.did); err != nil {
 			return err
 		}
 	}
 	switch {
-	case f.asJSON:
-		return jsonLine(out, r)
+	case c.asJSON:
+		return jsonLine(c.OutOrStdout(), r)
 	case r.Status == wire.RunRunning:
-		fmt.Fprintf(out, "run %s goes on in the server: \"reprise dead runs %s\" shows it\n", r.ID, r.ID)
+		c.say("run %s goes on in the server: \"reprise dead runs %[1]s\" shows it", r.ID)
 	default:
-		fmt.Fprintln(out, summary(r, did, whyRefused(cmd.Context(), cl, r)))
+		fmt.Fprintln(c.OutOrStdout(), summary(r, o.did, whyRefused(c.Context(), c.cl, r)))
 	}
 	return nil
 }
 
-func (f *runFlags) preview(cmd *cobra.Command, cl *client.Client, did string) error {
-	d, err := cl.DryRun(cmd.Context(), f.filter.DeadFilter)
-	out := cmd.OutOrStdout()
+// preview counts the jobs that it would be, and shows some.
+func (o *onDead) preview(c *call) error {
+	d, err := c.cl.DryRun(c.Context(), o.filter.DeadFilter)
+	out := c.OutOrStdout()
 	switch {
 	case err != nil:
 		return err
-	case f.asJSON:
+	case c.asJSON:
 		return jsonLine(out, d)
+	case d.Count == 0:
+		fmt.Fprintln(out, deadJobs.none+noSuchQueues(c.Context(), c.cl, o.filter.Queues))
+		return nil
 	}
-	if d.Count == 0 {
-		_, err = fmt.Fprintln(out, "no such dead job"+noSuchQueues(cmd.Context(), cl, f.filter.Queues))
-		return err
-	}
-	fmt.Fprintf(out, "%s would be %s", plural(d.Count, "job"), did)
-	if !f.dry {
+	fmt.Fprintf(out, "%s would be %s", plural(d.Count, "job"), o.did)
+	if !o.dry {
 		fmt.Fprint(out, "; add --yes to do it")
 	}
 	fmt.Fprintln(out)

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"fmt"
-	"strconv"
-	"time"
+	"context"
+	"iter"
 
 	"github.com/spf13/cobra"
 
@@ -11,83 +10,54 @@ import (
 	"github.com/reprisehq/reprise/wire"
 )
 
+// replays are the runs through the dead set: replays and deletes.
+var replays = &noun[wire.Replay]{
+	single: "the id of a run", lister: "reprise dead runs",
+	read: func(ctx context.Context, cl *client.Client, _ []string) iter.Seq2[wire.Replay, error] {
+		return each(cl.Replays(ctx, completionMost))
+	},
+	name: func(r *wire.Replay) (string, string) { return r.ID, r.Action + " " + r.Status },
+
+	none:  "no replay and no delete in the last 7 days",
+	heads: []string{"ID", "ACTION", "STATUS", "DONE", "OF", "REFUSED", "GUARDED", "CONFLICT", "SKIPPED", "BEGAN", "BY"},
+	row: func(t *table, r *wire.Replay) {
+		t.row(r.ID, r.Action, r.Status, whole(r.Done), whole(r.Total), whole(r.Refused), whole(r.Guarded), whole(r.Conflict), whole(r.Skipped),
+			ago(r.CreatedAt), r.By)
+	},
+}
+
 func newDeadRunsCommand() *cobra.Command {
-	var conn connection
-	var cancel, asJSON bool
-	var limit int
-	cmd := &cobra.Command{
-		Use:   "runs [ID]",
-		Short: "Show replays and deletes that run in the server, or cancel one",
-		Example: `  reprise dead runs
+	var cancel bool
+	var latest int
+	cmd := verb{
+		use:   "runs [ID]",
+		short: "Show replays and deletes that run in the server, or cancel one",
+		example: `  reprise dead runs
   reprise dead runs 03gq0x7k2m4v9c1d8f5h6j0a1
   reprise dead runs 03gq0x7k2m4v9c1d8f5h6j0a1 --cancel`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("%s takes the id of one run, but was given %d arguments", cmd.CommandPath(), len(args))
+		args: []kind{replays}, optional: 1,
+		json: "print each run as a line of JSON",
+		do: func(c *call) error {
+			if err := checkLatest(latest); err != nil {
+				return err
 			}
-			if cancel && len(args) == 0 {
+			if len(c.args) == 0 && cancel {
 				return usagef("--cancel needs the id of a run")
+			} else if len(c.args) == 0 {
+				return replays.list(c, each(c.cl.Replays(c.Context(), latest)))
 			}
-			if limit < 1 || limit > wire.PageLimitMax {
-				return usagef("--limit must be between 1 and %d", wire.PageLimitMax)
+			read := c.cl.Replay
+			if cancel {
+				read = c.cl.CancelReplay
 			}
-			cl, err := conn.operator()
+			r, err := read(c.Context(), c.args[0])
 			if err != nil {
 				return err
 			}
-			list, err := runs(cmd, cl, args, cancel, limit)
-			if err != nil {
-				return advise(err, cl)
-			}
-			return showRuns(cmd, list, asJSON)
+			return replays.list(c, each([]wire.Replay{*r}, nil))
 		},
-	}
-	conn.register(cmd)
+	}.command()
 	cmd.Flags().BoolVar(&cancel, "cancel", false, "end the run; what is done stays done")
-	cmd.Flags().IntVarP(&limit, "limit", "n", 20, "at most so many, the latest")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print each run as a line of JSON")
-	complete(cmd, false, replays)
+	latestFlag(cmd, &latest, 20)
 	return cmd
-}
-
-func runs(cmd *cobra.Command, cl *client.Client, args []string, cancel bool, limit int) ([]wire.Replay, error) {
-	if len(args) == 0 {
-		return cl.Replays(cmd.Context(), limit)
-	}
-	read := cl.Replay
-	if cancel {
-		read = cl.CancelReplay
-	}
-	r, err := read(cmd.Context(), args[0])
-	if err != nil {
-		return nil, err
-	}
-	return []wire.Replay{*r}, nil
-}
-
-func showRuns(cmd *cobra.Command, list []wire.Replay, asJSON bool) error {
-	out := cmd.OutOrStdout()
-	t := newTable(out)
-	for i := range list {
-		r := &list[i]
-		if asJSON {
-			if err := jsonLine(out, r); err != nil {
-				return err
-			}
-			continue
-		}
-		if i == 0 {
-			t.heads("ID", "ACTION", "STATUS", "DONE", "OF", "REFUSED", "GUARDED", "CONFLICT", "SKIPPED", "BEGAN", "BY")
-		}
-		n := func(n int64) string { return strconv.FormatInt(n, 10) }
-		t.row(r.ID, r.Action, r.Status, n(r.Done), n(r.Total), n(r.Refused), n(r.Guarded), n(r.Conflict), n(r.Skipped),
-			distance(time.UnixMilli(r.CreatedAt), time.Now()), r.By)
-	}
-	if err := t.flush(); err != nil || asJSON {
-		return err
-	}
-	if len(list) == 0 {
-		fmt.Fprintln(out, "no replay and no delete in the last 7 days")
-	}
-	return nil
 }

@@ -143,7 +143,7 @@ func TestDeadCommandLinesThatCannotBeUnderstood(t *testing.T) {
 		{"dead replay a --payload {", "not JSON"},
 		{"dead delete", "either their ids, or a filter"},
 		{"dead export x", "takes no argument"},
-		{"dead mark", "needs one fingerprint"},
+		{"dead mark", "takes one argument, the fingerprint of a group"},
 		{"dead mark a", "say what shall change"},
 		{"dead runs --cancel", "needs the id"},
 		{"dead runs a b", "2 arguments"},

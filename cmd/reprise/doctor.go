@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -29,7 +28,7 @@ check fails; warnings do not count.`,
 		Example: `  reprise doctor
   reprise doctor --root-dir /var/lib/reprise
   reprise doctor -c reprise.yaml --url http://127.0.0.1:7890 --json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SilenceUsage = true
 			var peer *server.Peer
@@ -57,33 +56,28 @@ check fails; warnings do not count.`,
 }
 
 func newHealthCommand() *cobra.Command {
-	var conn connection
+	const patience = 3 * time.Second
 	var ready bool
-	cmd := &cobra.Command{
-		Use:   "health",
-		Short: "Ask a server whether it lives; for health checks of containers",
-		Example: `  reprise health
+	cmd := verb{
+		use:   "health",
+		short: "Ask a server whether it lives; for health checks of containers",
+		example: `  reprise health
   reprise health --ready --url http://127.0.0.1:7890`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, err := conn.client(client.Options{Timeout: 3 * time.Second})
-			if err != nil {
-				return err
-			}
-			ask, word := cl.Health, "alive"
+		options: client.Options{Timeout: patience},
+		do: func(c *call) error {
+			ask, word := c.cl.Health, "alive"
 			if ready {
-				ask, word = cl.Ready, "ready"
+				ask, word = c.cl.Ready, "ready"
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second)
+			ctx, cancel := context.WithTimeout(c.Context(), patience)
 			defer cancel()
-			if err := ask(ctx); err != nil {
-				return advise(err, cl)
+			err := ask(ctx)
+			if err == nil {
+				c.say("%s", word)
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), word)
-			return nil
+			return err
 		},
-	}
-	conn.register(cmd)
+	}.command()
 	cmd.Flags().BoolVar(&ready, "ready", false, "ask whether it takes work in, too")
 	return cmd
 }

@@ -107,8 +107,8 @@ with the job that is already there. With --ndjson, line N gets the key KEY/N.`,
 	flags.BoolVar(&f.json, "json", false, "print the server's answer as JSON")
 	completeFlag(cmd, "queue", queues)
 	completeFlag(cmd, "budget", budgets)
-	completeFlag(cmd, "place", oneOf(wire.Front, wire.Back))
-	completeFlag(cmd, "unique-while", oneOf("queued", "active", "exists"))
+	completeFlag(cmd, "place", words{wire.Front, wire.Back})
+	completeFlag(cmd, "unique-while", words{"queued", "active", "exists"})
 	return cmd
 }
 

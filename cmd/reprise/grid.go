@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -36,34 +37,63 @@ What retries and reschedules are, and every option, is in docs/grid.md.`,
 	return cmd
 }
 
-// gridFlags are those of commands about one session.
-type gridFlags struct {
-	conn    connection
-	asJSON  bool
-	options []string
+var sessions = &noun[wire.Session]{
+	single: "the id of a session", lister: "reprise grid sessions",
+	read: all((*client.Client).Sessions),
+	name: func(s *wire.Session) (string, string) { return s.ID, s.State },
+
+	none:  "no session; \"reprise grid submit\" opens one",
+	heads: []string{"SESSION", "STATE", "SHARE", "SUBMITTED", "WAITING", "ACTIVE", "COMPLETED", "FAILED", "CANCELLED"},
+	row: func(t *table, s *wire.Session) {
+		n := &s.Tasks
+		t.row(s.ID, s.State, thousands(int64(s.Share)), thousands(n.Submitted), thousands(n.Waiting), thousands(n.Active),
+			thousands(n.Completed), thousands(n.Failed), thousands(n.Cancelled))
+	},
 }
 
-func (f *gridFlags) register(cmd *cobra.Command) {
-	f.conn.register(cmd)
-	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
+var engines = &noun[wire.Engine]{
+	single: "the id of an engine", lister: "reprise grid engines",
+	read: all((*client.Client).Engines),
+	name: func(e *wire.Engine) (string, string) { return e.ID, e.State + " on " + e.Host },
+
+	none:  "no engine is logged in; \"reprise engine --slots N --exec COMMAND\" is one",
+	heads: []string{"ENGINE", "HOST", "STATE", "RUNNING", "SLOTS", "HEARD", "PROPERTIES"},
+	row: func(t *table, e *wire.Engine) {
+		t.row(e.ID, e.Host, e.State, thousands(int64(e.Running)), thousands(int64(e.Slots)), ago(e.HeardAt), clip(pairs(e.Properties, " "), 60))
+	},
 }
 
-// one runs a command about the session that its argument names.
-func (f *gridFlags) one(do func(cmd *cobra.Command, s *client.Session) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		cl, err := f.conn.operatorOnce()
-		if err != nil {
+func newGridSessionsCommand() *cobra.Command {
+	return sessions.listCommand(verb{
+		use: "sessions", short: "List sessions",
+		example: "  reprise grid sessions\n  reprise grid sessions --json | jq .id",
+		json:    "print JSON",
+	})
+}
+
+func newGridEnginesCommand() *cobra.Command {
+	return engines.listCommand(verb{
+		use: "engines", short: "List engines",
+		example: "  reprise grid engines\n  reprise grid engines --json | jq 'select(.state == \"suspect\")'",
+		json:    "print JSON",
+	})
+}
+
+// onSession is a command about one session. act answers with how the session is then,
+// which is printed; nil = there is nothing to print.
+func onSession(v verb, act func(c *call, s *client.Session) (*wire.Session, error)) *cobra.Command {
+	v.args, v.json, v.options = []kind{sessions}, "print JSON", once
+	v.do = func(c *call) error {
+		state, err := act(c, c.cl.Session(c.args[0]))
+		switch {
+		case err != nil || state == nil:
 			return err
+		case c.asJSON:
+			return jsonLine(c.OutOrStdout(), state)
 		}
-		return advise(do(cmd, cl.Session(args[0])), cl)
+		return showSession(c.OutOrStdout(), state)
 	}
-}
-
-func oneSession(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usagef("%s takes one argument, the id of a session (\"reprise grid sessions\" lists them)", cmd.CommandPath())
-	}
-	return nil
+	return v.command()
 }
 
 // readOptions reads NAME=VALUE: a value that is JSON counts as that, any other
@@ -83,30 +113,19 @@ func readOptions(list []string) (map[string]any, error) {
 }
 
 func newGridStatusCommand() *cobra.Command {
-	var f gridFlags
 	var watches bool
-	cmd := &cobra.Command{
-		Use:     "status ID",
-		Short:   "Show how far a session is, its options, and who chose each",
-		Example: "  reprise grid status risk-42\n  reprise grid status risk-42 --watch",
-		Args:    oneSession,
-		RunE: f.one(func(cmd *cobra.Command, s *client.Session) error {
-			state, err := s.State(cmd.Context())
-			if err == nil && watches {
-				state, err = f.watch(cmd, s.ID(), state)
-			}
-			if err != nil {
-				return err
-			}
-			if f.asJSON {
-				return jsonLine(cmd.OutOrStdout(), state)
-			}
-			return showSession(cmd.OutOrStdout(), state)
-		}),
-	}
-	f.register(cmd)
+	cmd := onSession(verb{
+		use:     "status ID",
+		short:   "Show how far a session is, its options, and who chose each",
+		example: "  reprise grid status risk-42\n  reprise grid status risk-42 --watch",
+	}, func(c *call, s *client.Session) (*wire.Session, error) {
+		state, err := s.State(c.Context())
+		if err == nil && watches {
+			return watchSession(c, state)
+		}
+		return state, err
+	})
 	cmd.Flags().BoolVar(&watches, "watch", false, "show how it goes on until the session is over")
-	complete(cmd, false, sessions)
 	return cmd
 }
 
@@ -115,7 +134,7 @@ func newGridStatusCommand() *cobra.Command {
 func showSession(w io.Writer, s *wire.Session) error {
 	t := newTable(w)
 	t.row("session", s.ID)
-	t.row("state", s.State+strings.Repeat(" (suspended)", oneIf(s.Suspended)))
+	t.row("state", s.State+map[bool]string{true: " (suspended)"}[s.Suspended])
 	if s.Why != "" {
 		t.row("why", s.Why)
 	}
@@ -132,13 +151,13 @@ func showSession(w io.Writer, s *wire.Session) error {
 		t.row("excluded", excludedText(&e))
 	}
 	if s.ClientUntil > 0 {
-		t.row("client", "if nothing is heard of it, the session is cancelled "+distance(time.UnixMilli(s.ClientUntil), time.Now()))
+		t.row("client", "if nothing is heard of it, the session is cancelled "+ago(s.ClientUntil))
 	}
 	t.row("profile", s.Profile)
 	if s.Service != "" {
 		t.row("service", s.Service)
 	}
-	for _, name := range optionNames(s) {
+	for _, name := range slices.Sorted(maps.Keys(s.Options)) {
 		if o := s.Options[name]; o.From != "profile" {
 			t.row("  "+name, strings.Trim(string(o.Value), `"`)+" ("+o.From+")")
 		}
@@ -146,32 +165,17 @@ func showSession(w io.Writer, s *wire.Session) error {
 	return t.flush()
 }
 
-func optionNames(s *wire.Session) (list []string) {
-	for name := range s.Options {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return list
-}
-
-func oneIf(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// watch shows a session until it is over, or until it is interrupted, which
+// watchSession shows a session until it is over, or until it is interrupted, which
 // leaves the session alone. It outlives a restart of the server.
-func (f *gridFlags) watch(cmd *cobra.Command, id string, state *wire.Session) (*wire.Session, error) {
-	cl, err := f.conn.operator()
+func watchSession(c *call, state *wire.Session) (*wire.Session, error) {
+	cl, err := c.conn.operator(client.Options{})
 	if err != nil {
 		return state, err
 	}
-	s := cl.Session(id)
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+	s := cl.Session(state.ID)
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt)
 	defer stop()
-	p := newProgress(cmd.ErrOrStderr())
+	p := newProgress(c.ErrOrStderr())
 	defer p.hide()
 	began, at := time.Now(), finished(state)
 	for !state.Ended() {
@@ -220,38 +224,33 @@ func sessionBar(s *wire.Session, since int64, took time.Duration) string {
 }
 
 func newGridResultsCommand() *cobra.Command {
-	var f gridFlags
 	var after int64
 	var now, keep bool
-	cmd := &cobra.Command{
-		Use:   "results ID",
-		Short: "Print results as tasks finish, one line of JSON each",
-		Long: `Print the results of a session as its tasks finish, one line of JSON each, until
+	cmd := onSession(verb{
+		use:   "results ID",
+		short: "Print results as tasks finish, one line of JSON each",
+		long: `Print the results of a session as its tasks finish, one line of JSON each, until
 the session is over. The cursor of a line is where --after goes on.
 
 What was printed is acknowledged, and unless the session is collected "later"
 the server forgets it: --keep leaves it as it is.`,
-		Example: `  reprise grid results risk-42 | jq -c 'select(.state == "completed") | .result'
+		example: `  reprise grid results risk-42 | jq -c 'select(.state == "completed") | .result'
   reprise grid results risk-42 --after 117 --now --keep`,
-		Args: oneSession,
-		RunE: f.one(func(cmd *cobra.Command, s *client.Session) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
-			defer stop()
-			s.Keep = keep
-			tellWaiting(cmd.ErrOrStderr(), s)
-			if now {
-				return printResults(cmd.OutOrStdout(), s.ResultsNow(ctx, after))
-			}
-			return printResults(cmd.OutOrStdout(), s.Results(ctx, after))
-		}),
-	}
-	f.register(cmd)
+	}, func(c *call, s *client.Session) (*wire.Session, error) {
+		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt)
+		defer stop()
+		s.Keep = keep
+		tellWaiting(c.ErrOrStderr(), s)
+		if now {
+			return nil, printResults(c.OutOrStdout(), s.ResultsNow(ctx, after))
+		}
+		return nil, printResults(c.OutOrStdout(), s.Results(ctx, after))
+	})
 	flags := cmd.Flags()
 	flags.Int64Var(&after, "after", 0, "go on behind this cursor")
 	flags.BoolVar(&now, "now", false, "print what there is, and do not wait for more")
 	flags.BoolVar(&keep, "keep", false, "do not acknowledge what was printed")
 	must(flags.MarkHidden("json")) // it is nothing else
-	complete(cmd, false, sessions)
 	return cmd
 }
 
@@ -280,184 +279,75 @@ func printResults(w io.Writer, results func(func(wire.TaskResult, error) bool)) 
 }
 
 func newGridSetCommand() *cobra.Command {
-	var f gridFlags
+	var given []string
 	var suspend, resume bool
-	cmd := &cobra.Command{
-		Use:     "set ID",
-		Short:   "Change options of a session that is not over",
-		Example: "  reprise grid set risk-42 --option weight=9\n  reprise grid set risk-42 --suspend",
-		Args:    oneSession,
-		RunE: f.one(func(cmd *cobra.Command, s *client.Session) error {
-			options, err := readOptions(f.options)
-			if err != nil {
-				return err
-			}
-			if suspend && resume {
-				return usagef("--suspend and --resume exclude each other")
-			}
-			if !suspend && !resume && len(options) == 0 {
-				return usagef("say what is to change: --option NAME=VALUE, --suspend or --resume")
-			}
-			var state *wire.Session
-			if len(options) > 0 {
-				state, err = s.Set(cmd.Context(), options)
-			}
-			if err == nil && suspend {
-				state, err = s.Suspend(cmd.Context())
-			}
-			if err == nil && resume {
-				state, err = s.Resume(cmd.Context())
-			}
-			if err != nil {
-				return err
-			}
-			if f.asJSON {
-				return jsonLine(cmd.OutOrStdout(), state)
-			}
-			return showSession(cmd.OutOrStdout(), state)
-		}),
-	}
-	f.register(cmd)
+	cmd := onSession(verb{
+		use:     "set ID",
+		short:   "Change options of a session that is not over",
+		example: "  reprise grid set risk-42 --option weight=9\n  reprise grid set risk-42 --suspend",
+	}, func(c *call, s *client.Session) (state *wire.Session, err error) {
+		options, err := readOptions(given)
+		switch {
+		case err != nil:
+			return nil, err
+		case suspend && resume:
+			return nil, usagef("--suspend and --resume exclude each other")
+		case !suspend && !resume && len(options) == 0:
+			return nil, usagef("say what is to change: --option NAME=VALUE, --suspend or --resume")
+		}
+		if len(options) > 0 {
+			state, err = s.Set(c.Context(), options)
+		}
+		if err == nil && suspend {
+			state, err = s.Suspend(c.Context())
+		}
+		if err == nil && resume {
+			state, err = s.Resume(c.Context())
+		}
+		return state, err
+	})
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&f.options, "option", "O", nil, "NAME=VALUE; may be repeated")
+	flags.StringArrayVarP(&given, "option", "O", nil, "NAME=VALUE; may be repeated")
 	flags.BoolVar(&suspend, "suspend", false, "let nothing more begin; what runs goes on")
 	flags.BoolVar(&resume, "resume", false, "end --suspend")
-	complete(cmd, false, sessions)
 	return cmd
 }
 
 func newGridCancelCommand() *cobra.Command {
-	var f gridFlags
 	var forget bool
-	cmd := &cobra.Command{
-		Use:     "cancel ID",
-		Short:   "Cancel a session, or forget one that is over",
-		Example: "  reprise grid cancel risk-42\n  reprise grid cancel risk-42 --forget",
-		Args:    oneSession,
-		RunE: f.one(func(cmd *cobra.Command, s *client.Session) error {
-			if forget {
-				return s.Forget(cmd.Context())
-			}
-			state, err := s.Cancel(cmd.Context())
-			switch {
-			case err != nil:
-				return err
-			case f.asJSON:
-				return jsonLine(cmd.OutOrStdout(), state)
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "session %s is %s\n", s.ID(), state.State)
-			return nil
-		}),
-	}
-	f.register(cmd)
+	cmd := onSession(verb{
+		use:     "cancel ID",
+		short:   "Cancel a session, or forget one that is over",
+		example: "  reprise grid cancel risk-42\n  reprise grid cancel risk-42 --forget",
+	}, func(c *call, s *client.Session) (*wire.Session, error) {
+		if forget {
+			return nil, s.Forget(c.Context())
+		}
+		state, err := s.Cancel(c.Context())
+		if err != nil || c.asJSON {
+			return state, err
+		}
+		c.say("session %s is %s", s.ID(), state.State)
+		return nil, nil
+	})
 	cmd.Flags().BoolVar(&forget, "forget", false, "forget a session that is over, with its tasks and results")
-	complete(cmd, false, sessions)
-	return cmd
-}
-
-func newGridSessionsCommand() *cobra.Command {
-	var f gridFlags
-	cmd := &cobra.Command{
-		Use: "sessions", Short: "List sessions", Args: noArguments,
-		Example: "  reprise grid sessions\n  reprise grid sessions --json | jq .id",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, err := f.conn.operator()
-			if err != nil {
-				return err
-			}
-			list, err := cl.Sessions(cmd.Context())
-			if err != nil {
-				return advise(err, cl)
-			}
-			t := newList(cmd.OutOrStdout(), "no session; \"reprise grid submit\" opens one", "SESSION", "STATE", "SHARE", "SUBMITTED", "WAITING", "ACTIVE", "COMPLETED", "FAILED", "CANCELLED")
-			for i := range list {
-				s, n := &list[i], &list[i].Tasks
-				if f.asJSON {
-					if err := jsonLine(cmd.OutOrStdout(), s); err != nil {
-						return err
-					}
-					continue
-				}
-				t.row(s.ID, s.State, thousands(int64(s.Share)), thousands(n.Submitted), thousands(n.Waiting), thousands(n.Active),
-					thousands(n.Completed), thousands(n.Failed), thousands(n.Cancelled))
-			}
-			if f.asJSON {
-				return nil
-			}
-			return t.flush()
-		},
-	}
-	f.register(cmd)
-	return cmd
-}
-
-func newGridEnginesCommand() *cobra.Command {
-	var f gridFlags
-	cmd := &cobra.Command{
-		Use: "engines", Short: "List engines", Args: noArguments,
-		Example: "  reprise grid engines\n  reprise grid engines --json | jq 'select(.state == \"suspect\")'",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, err := f.conn.operator()
-			if err != nil {
-				return err
-			}
-			list, err := cl.Engines(cmd.Context())
-			if err != nil {
-				return advise(err, cl)
-			}
-			t := newList(cmd.OutOrStdout(), "no engine is logged in; \"reprise engine --slots N --exec COMMAND\" is one", "ENGINE", "HOST", "STATE", "RUNNING", "SLOTS", "HEARD", "PROPERTIES")
-			for i := range list {
-				e := &list[i]
-				if f.asJSON {
-					if err := jsonLine(cmd.OutOrStdout(), e); err != nil {
-						return err
-					}
-					continue
-				}
-				var props []string
-				for name, value := range e.Properties {
-					props = append(props, name+"="+value)
-				}
-				slices.Sort(props)
-				t.row(e.ID, e.Host, e.State, thousands(int64(e.Running)), thousands(int64(e.Slots)),
-					distance(time.UnixMilli(e.HeardAt), time.Now()), clip(strings.Join(props, " "), 60))
-			}
-			if f.asJSON {
-				return nil
-			}
-			return t.flush()
-		},
-	}
-	f.register(cmd)
 	return cmd
 }
 
 func newGridDrainCommand() *cobra.Command {
-	var conn connection
-	var at bool
-	cmd := &cobra.Command{
-		Use:     "drain ENGINE",
-		Short:   "Take an engine out: it finishes what it runs, and ends",
-		Example: "  reprise grid drain node-7",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("%s takes one argument, the id of an engine (\"reprise grid engines\" lists them)", cmd.CommandPath())
+	var atOnce bool
+	cmd := verb{
+		use:     "drain ENGINE",
+		short:   "Take an engine out: it finishes what it runs, and ends",
+		example: "  reprise grid drain node-7",
+		args:    []kind{engines},
+		do: func(c *call) error {
+			if atOnce {
+				return c.cl.LogoffEngine(c.Context(), c.args[0])
 			}
-			return nil
+			return c.cl.DrainEngine(c.Context(), c.args[0])
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := conn.operator()
-			if err != nil {
-				return err
-			}
-			if at {
-				return advise(cl.LogoffEngine(cmd.Context(), args[0]), cl)
-			}
-			return advise(cl.DrainEngine(cmd.Context(), args[0]), cl)
-		},
-	}
-	conn.register(cmd)
-	cmd.Flags().BoolVar(&at, "at-once", false, "log it off: what it runs is given back without blame, and it is told to stop")
-	complete(cmd, false, engines)
+	}.command()
+	cmd.Flags().BoolVar(&atOnce, "at-once", false, "log it off: what it runs is given back without blame, and it is told to stop")
 	return cmd
 }

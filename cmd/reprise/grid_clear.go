@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +17,7 @@ func excludedText(e *wire.ExcludedEngine) string {
 	case e.Spared:
 		return text + "; it goes on, as too many would be excluded"
 	case e.Until > 0:
-		return text + "; it is tried again " + distance(time.UnixMilli(e.Until), time.Now())
+		return text + "; it is tried again " + ago(e.Until)
 	}
 	return text + "; \"reprise grid clear\" gives it another chance"
 }
@@ -33,30 +32,16 @@ func stalledText(s *wire.Session) string {
 }
 
 func newGridClearCommand() *cobra.Command {
-	var f gridFlags
 	var engine string
-	cmd := &cobra.Command{
-		Use:   "clear ID",
-		Short: "Give engines that a session excludes another chance",
-		Long: `Give engines that a session excludes another chance. A session gives an engine
+	cmd := onSession(verb{
+		use:   "clear ID",
+		short: "Give engines that a session excludes another chance",
+		long: `Give engines that a session excludes another chance. A session gives an engine
 nothing more on which its tasks failed too often (failures_before_exclusion);
 "reprise grid status" names them.`,
-		Example: "  reprise grid clear risk-42\n  reprise grid clear risk-42 --engine node7",
-		Args:    oneSession,
-		RunE: f.one(func(cmd *cobra.Command, s *client.Session) error {
-			state, err := s.ClearExclusions(cmd.Context(), engine)
-			switch {
-			case err != nil:
-				return err
-			case f.asJSON:
-				return jsonLine(cmd.OutOrStdout(), state)
-			}
-			return showSession(cmd.OutOrStdout(), state)
-		}),
-	}
-	f.register(cmd)
+		example: "  reprise grid clear risk-42\n  reprise grid clear risk-42 --engine node7",
+	}, func(c *call, s *client.Session) (*wire.Session, error) { return s.ClearExclusions(c.Context(), engine) })
 	cmd.Flags().StringVar(&engine, "engine", "", "only this one")
-	complete(cmd, false, sessions)
 	completeFlag(cmd, "engine", engines)
 	return cmd
 }

@@ -17,7 +17,7 @@ import (
 
 // submitFlags are the flags of "reprise grid submit".
 type submitFlags struct {
-	gridFlags
+	options    []string
 	session    client.SessionOptions
 	task       client.Task
 	from       int64
@@ -26,10 +26,10 @@ type submitFlags struct {
 
 func newGridSubmitCommand() *cobra.Command {
 	var f submitFlags
-	cmd := &cobra.Command{
-		Use:   "submit [FILE]",
-		Short: "Open a session and submit tasks: each line of a file is the payload of one",
-		Long: `Open a session, or go on with one, and submit tasks: each line of a file, or of
+	cmd := verb{
+		use:   "submit [FILE]",
+		short: "Open a session and submit tasks: each line of a file is the payload of one",
+		long: `Open a session, or go on with one, and submit tasks: each line of a file, or of
 standard input, is the payload of one task, as JSON. Then the session is closed,
 so that it is over when its last task is finished; --open leaves it open.
 
@@ -45,24 +45,13 @@ it was this command that opened it.
 The id of the session is printed. With --wait the command goes on until the
 session is over, shows how far it is, and prints the results instead, one line
 of JSON each as tasks finish. It fails if any task did.`,
-		Example: `  seq 1000 | reprise grid submit --session squares --wait
+		example: `  seq 1000 | reprise grid submit --session squares --wait
   reprise grid submit --session risk-42 -O task_max_time=50s -O max_retries=5 trades.ndjson
   reprise grid submit --session risk-42 --requires 'cpuMHz > 350' --open more.ndjson --from 1001`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("%s takes one file at most, but was given %q too", cmd.CommandPath(), args[1])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := f.conn.operator()
-			if err != nil {
-				return err
-			}
-			return advise(f.run(cmd, cl, args), cl)
-		},
-	}
-	f.register(cmd)
+		args: []kind{files{}}, optional: 1,
+		json: "print JSON",
+		do:   f.run,
+	}.command()
 	flags := cmd.Flags()
 	flags.StringVar(&f.session.ID, "session", "", "id of the session; one that exists goes on (default made up)")
 	flags.StringVar(&f.session.Service, "service", "", "service type of the server's configuration")
@@ -81,7 +70,7 @@ of JSON each as tasks finish. It fails if any task did.`,
 // errTasksFailed is the outcome of a session that was waited for.
 var errTasksFailed = errors.New("not all tasks were completed")
 
-func (f *submitFlags) run(cmd *cobra.Command, cl *client.Client, args []string) (err error) {
+func (f *submitFlags) run(c *call) (err error) {
 	if f.wait && f.open {
 		return usagef("--wait and --open exclude each other: a session that is open is not over")
 	}
@@ -91,7 +80,7 @@ func (f *submitFlags) run(cmd *cobra.Command, cl *client.Client, args []string) 
 	if f.session.Options, err = readOptions(f.options); err != nil {
 		return err
 	}
-	in, err := openTasks(cmd.InOrStdin(), args, &f.task, f.from)
+	in, err := openTasks(c.InOrStdin(), c.args, &f.task, f.from)
 	if err != nil {
 		return err
 	}
@@ -100,14 +89,14 @@ func (f *submitFlags) run(cmd *cobra.Command, cl *client.Client, args []string) 
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt)
 	defer stop()
-	id, mine, err := f.openSession(ctx)
+	id, mine, err := f.openSession(ctx, c.conn)
 	if err != nil {
 		return err
 	}
-	s := cl.Session(id)
-	p := newProgress(cmd.ErrOrStderr())
+	s := c.cl.Session(id)
+	p := newProgress(c.ErrOrStderr())
 	sent, err := f.submit(ctx, s, first, in, p)
 	p.hide()
 	if err != nil && mine {
@@ -126,18 +115,18 @@ func (f *submitFlags) run(cmd *cobra.Command, cl *client.Client, args []string) 
 	case err != nil:
 		return err
 	case f.wait:
-		return f.collect(ctx, cmd, cl, s)
-	case f.asJSON:
-		return jsonLine(cmd.OutOrStdout(), state)
+		return collect(ctx, c, s)
+	case c.asJSON:
+		return jsonLine(c.OutOrStdout(), state)
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), s.ID())
+	fmt.Fprintln(c.OutOrStdout(), s.ID())
 	return nil
 }
 
 // openSession opens the session. One that is there is gone on with, unless
 // options are asked for that it does not have. mine says that it was not there.
-func (f *submitFlags) openSession(ctx context.Context) (id string, mine bool, err error) {
-	cl, err := f.conn.operatorOnce()
+func (f *submitFlags) openSession(ctx context.Context, conn *connection) (id string, mine bool, err error) {
+	cl, err := conn.operator(once)
 	if err != nil {
 		return "", false, err
 	}
@@ -205,22 +194,22 @@ func watchStalled(ctx context.Context, w io.Writer, s *client.Session, state *wi
 }
 
 // collect prints results, and shows how far the session is.
-func (f *submitFlags) collect(ctx context.Context, cmd *cobra.Command, cl *client.Client, s *client.Session) error {
-	p := newProgress(cmd.ErrOrStderr())
-	tellWaiting(cmd.ErrOrStderr(), s)
+func collect(ctx context.Context, c *call, s *client.Session) error {
+	p := newProgress(c.ErrOrStderr())
+	tellWaiting(c.ErrOrStderr(), s)
 	state, err := s.State(ctx)
 	if err == nil && state.Stalled {
-		tellStalled(cmd.ErrOrStderr(), state)
+		tellStalled(c.ErrOrStderr(), state)
 	}
 	watching, enough := context.WithCancel(ctx)
 	defer enough()
-	go watchStalled(watching, cmd.ErrOrStderr(), cl.Session(s.ID()), state)
+	go watchStalled(watching, c.ErrOrStderr(), c.cl.Session(s.ID()), state)
 	began, at := time.Now(), int64(0)
 	failed := int64(0)
 	for r, bad := range s.Results(ctx, 0) {
 		if err = bad; err == nil {
 			p.hide()
-			err = jsonLine(cmd.OutOrStdout(), r)
+			err = jsonLine(c.OutOrStdout(), r)
 		}
 		if err != nil {
 			break

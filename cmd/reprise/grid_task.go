@@ -11,51 +11,38 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprisehq/reprise/client"
 	"github.com/reprisehq/reprise/wire"
 )
 
 func newGridTaskCommand() *cobra.Command {
-	var f gridFlags
-	cmd := &cobra.Command{
-		Use:   "task ID TASK",
-		Short: "Show one task of a session: every attempt, where it ran and why it ended",
-		Long: `Show one task of a session, by your number of it or its id: what it was
+	return verb{
+		use:   "task ID TASK",
+		short: "Show one task of a session: every attempt, where it ran and why it ended",
+		long: `Show one task of a session, by your number of it or its id: what it was
 charged, and every attempt at it, with the engine that had it and why it ended.
 Of very many attempts the first 8 and the last 24 are kept. If it waits, it is
 told what for.`,
-		Example: "  reprise grid task risk-42 17\n  reprise grid task risk-42 17 --json | jq .attempts",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usagef("%s takes two arguments, the id of a session and a task of it", cmd.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := f.conn.operator()
-			if err != nil {
+		example: "  reprise grid task risk-42 17\n  reprise grid task risk-42 17 --json | jq .attempts",
+		args:    []kind{sessions, words{}},
+		json:    "print JSON",
+		do: func(c *call) error {
+			s := c.cl.Session(c.args[0])
+			t, err := s.Task(c.Context(), c.args[1])
+			switch {
+			case err != nil:
 				return err
-			}
-			s := cl.Session(args[0])
-			t, err := s.Task(cmd.Context(), args[1])
-			if err != nil {
-				return advise(err, cl)
-			}
-			if f.asJSON {
-				return jsonLine(cmd.OutOrStdout(), t)
+			case c.asJSON:
+				return jsonLine(c.OutOrStdout(), t)
 			}
 			var why *wire.Explanation
 			if t.State == wire.TaskWaiting {
-				if why, err = s.Explain(cmd.Context(), args[1]); err != nil {
-					return advise(err, cl)
+				if why, err = s.Explain(c.Context(), c.args[1]); err != nil {
+					return err
 				}
 			}
-			return showTask(cmd.OutOrStdout(), t, why)
+			return showTask(c.OutOrStdout(), t, why)
 		},
-	}
-	f.register(cmd)
-	complete(cmd, false, sessions)
-	return cmd
+	}.command()
 }
 
 // showTask writes a task for people, and a row for each attempt at it.
@@ -99,11 +86,10 @@ func showTask(w io.Writer, t *wire.TaskState, why *wire.Explanation) error {
 var errMayNot = errors.New("this attempt may not commit: another one does, or it is over")
 
 func newGridTryCommitCommand() *cobra.Command {
-	var conn connection
-	cmd := &cobra.Command{
-		Use:   "try-commit",
-		Short: "Ask, from inside the command of an engine, whether this attempt may do what must not be done twice",
-		Long: `Ask whether this attempt may do what must not be done twice: of the attempts at
+	return verb{
+		use:   "try-commit",
+		short: "Ask, from inside the command of an engine, whether this attempt may do what must not be done twice",
+		long: `Ask whether this attempt may do what must not be done twice: of the attempts at
 a task that run, one is told yes, however often it asks, and the others are
 stopped. It is for a command that "reprise engine --exec" started, and takes
 session, task and lease from its environment (REPRISE_QUEUE, REPRISE_ID,
@@ -112,24 +98,17 @@ REPRISE_LEASE).
 It exits with 0 for yes and 1 for no. While the server does not answer it asks
 again, for 15 s. If the engine that was told yes is lost, the
 next attempt may ask: then it is for the command to look what was done.`,
-		Example: "  reprise grid try-commit && curl -X POST https://bank.example/transfer",
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		example: "  reprise grid try-commit && curl -X POST https://bank.example/transfer",
+		do: func(c *call) error {
 			session, task, lease := os.Getenv("REPRISE_QUEUE"), os.Getenv("REPRISE_ID"), os.Getenv("REPRISE_LEASE")
 			if session == "" || task == "" || lease == "" {
-				return usagef("%s is for a command that \"reprise engine --exec\" runs", cmd.CommandPath())
+				return usagef("%s is for a command that \"reprise engine --exec\" runs", c.CommandPath())
 			}
-			cl, err := conn.client(client.Options{})
-			if err != nil {
-				return err
-			}
-			yes, err := cl.TryCommit(cmd.Context(), session, task, lease)
-			if err == nil && !yes {
+			may, err := c.cl.TryCommit(c.Context(), session, task, lease)
+			if err == nil && !may {
 				return errMayNot
 			}
-			return advise(err, cl)
+			return err
 		},
-	}
-	conn.register(cmd)
-	return cmd
+	}.command()
 }

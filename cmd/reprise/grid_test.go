@@ -13,7 +13,7 @@ func TestCommandsOfTheGridSayWhatTheyTake(t *testing.T) {
 		{"drain", "takes one argument, the id of an engine"},
 		{"drain a b", "takes one argument, the id of an engine"},
 		{"status", "takes one argument, the id of a session"},
-		{"submit a b", `takes one file at most, but was given "b" too`},
+		{"submit a b", "takes one argument, a file, but was given 2 arguments"},
 		{"set s --suspend --resume", "--suspend and --resume exclude each other"},
 		{"set s", "say what is to change"},
 		{"set s -O weight", "write it as NAME=VALUE"},

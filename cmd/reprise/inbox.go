@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -35,32 +38,61 @@ A message is in one of these states:
 		Args: oneOfMine, RunE: showHelp,
 	}
 	cmd.AddCommand(newInboxListCommand(), newInboxShowCommand(), newInboxSendCommand(), newInboxGroupsCommand(),
-		newInboxActCommand("pause", "Stop a message, a group, some messages or the whole inbox"),
-		newInboxActCommand("resume", "Go on with what was paused"),
-		newInboxActCommand("retry", "Try again now what waits for its next try or is exhausted"),
-		newInboxActCommand("skip", "Give up a message, or the head of a group, so that the group goes on"),
-		newInboxActCommand("delete", "Delete messages"),
+		newInboxActCommand(inboxPause), newInboxActCommand(inboxResume), newInboxActCommand(inboxRetry), newInboxActCommand(inboxSkip), newInboxActCommand(inboxDelete),
 		newInboxEditCommand(), newInboxSetCommand(), newInboxRemoveCommand(), newInboxPreviewCommand())
 	return cmd
 }
 
-// inboxCommand is a command about one inbox, whose name is its first argument,
-// and up to more arguments.
-func inboxCommand(cmd *cobra.Command, least, most int, run func(cmd *cobra.Command, cl *client.Client, args []string) error) *cobra.Command {
-	var conn connection
-	conn.register(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
-			return usagef("it is used as: %s", cmd.UseLine())
+var inboxes = &noun[wire.Inbox]{
+	single: "the name of an inbox", lister: "reprise inbox list",
+	read: all((*client.Client).Inboxes),
+	name: func(x *wire.Inbox) (string, string) { return x.Name, "" },
+
+	none:  "no inbox; \"reprise inbox set NAME -f FILE\" makes one",
+	heads: []string{"INBOX", "WAIT", "DELIVERING", "RETRYING", "PAUSED", "BLOCKING", "DEAD", "GROUPS", "BLOCKED", "STATE"},
+	row: func(t *table, x *wire.Inbox) {
+		m := &x.Messages
+		t.row(x.Name, whole(m.InProgress), whole(m.Delivering), whole(m.Retrying), whole(m.Paused), whole(m.Blocking), whole(m.Dead),
+			whole(x.Groups.Total), whole(x.Groups.Blocked), inboxState(x))
+	},
+}
+
+// messages are those of the inbox that is the first argument, the newest first.
+var messages = &noun[wire.InboxMessage]{
+	lister: "reprise inbox list NAME", within: true,
+	read: func(ctx context.Context, cl *client.Client, args []string) iter.Seq2[wire.InboxMessage, error] {
+		return cl.Messages(ctx, args[0], client.MessageFilter{Desc: true, Limit: completionMost})
+	},
+	name: func(m *wire.InboxMessage) (string, string) { return cmp.Or(m.MessageID, m.ID), m.Type + " " + m.Status },
+
+	none:  "no such message",
+	heads: []string{"ID", "MESSAGE", "GROUP", "STATUS", "ATTEMPTS", "RECEIVED", "NEXT DUE"},
+	row: func(t *table, m *wire.InboxMessage) {
+		status := m.Status
+		if m.Reason != "" {
+			status += ", " + m.Reason
 		}
-		cl, err := conn.operator()
-		if err != nil {
-			return err
+		t.row(m.ID, orDash(m.MessageID), m.Group, status, strconv.Itoa(m.Attempts), ago(m.Received), dueIn(m.NextDue))
+	},
+}
+
+// inboxGroups are those with unfinished messages.
+var inboxGroups = &noun[wire.InboxGroup]{
+	lister: "reprise inbox groups NAME", within: true,
+	read: func(ctx context.Context, cl *client.Client, args []string) iter.Seq2[wire.InboxGroup, error] {
+		return cl.InboxGroups(ctx, args[0], completionMost)
+	},
+	name: func(g *wire.InboxGroup) (string, string) { return g.Group, g.State },
+
+	none:  "no such group has unfinished messages",
+	heads: []string{"GROUP", "STATE", "MESSAGES", "HEAD", "ATTEMPTS", "NEXT DUE"},
+	row: func(t *table, g *wire.InboxGroup) {
+		head, attempts, due := "-", "-", "-"
+		if h := g.Head; h != nil {
+			head, attempts, due = cmp.Or(h.MessageID, h.ID), strconv.Itoa(h.Attempts), dueIn(h.NextDue)
 		}
-		return advise(run(cmd, cl, args), cl)
-	}
-	complete(cmd, false, []kind{inboxes, messages}[:most]...)
-	return cmd
+		t.row(g.Group, g.State, whole(g.Messages), head, attempts, due)
+	},
 }
 
 // messageFlags choose messages of an inbox.
@@ -75,7 +107,7 @@ func (f *messageFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVarP(&f.Statuses, "status", "s", nil, "only messages in these states: "+strings.Join(wire.InboxStatuses, ", "))
 	cmd.Flags().StringSliceVarP(&f.Types, "type", "t", nil, "only messages of these types")
 	cmd.Flags().StringVarP(&f.group, "group", "g", "", "only messages of this group")
-	completeFlag(cmd, "status", oneOf(wire.InboxStatuses...))
+	completeFlag(cmd, "status", words(wire.InboxStatuses))
 	completeFlag(cmd, "group", inboxGroups)
 }
 
@@ -88,51 +120,27 @@ func (f *messageFlags) read() client.MessageFilter {
 }
 
 func newInboxListCommand() *cobra.Command {
-	var asJSON bool
 	var f messageFlags
-	cmd := inboxCommand(&cobra.Command{
-		Use: "list [NAME]", Short: "List the inboxes, or the messages of one",
-		Example: `  reprise inbox list
+	cmd := verb{
+		use: "list [NAME]", short: "List the inboxes, or the messages of one",
+		example: `  reprise inbox list
   reprise inbox list reservations --status blocking,retrying
   reprise inbox list reservations --group order-7 --json`,
-	}, 0, 1, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		if len(args) == 0 {
-			return listInboxes(cmd, cl, asJSON)
-		}
-		return listMessages(cmd, cl, args[0], f.read(), asJSON)
-	})
+		args: []kind{inboxes}, optional: 1,
+		json:  "print one line of JSON for each",
+		limit: 50,
+		do: func(c *call) error {
+			if len(c.args) == 0 {
+				return inboxes.list(c, inboxes.read(c.Context(), c.cl, nil))
+			}
+			f.Limit = c.perPage()
+			return messages.list(c, c.cl.Messages(c.Context(), c.args[0], f.read()))
+		},
+	}.command()
 	f.register(cmd)
-	cmd.Flags().IntVarP(&f.Limit, "limit", "n", 50, "messages at most")
 	cmd.Flags().BoolVar(&f.Desc, "newest", false, "newest first")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON for each")
 	return cmd
 }
-
-func listInboxes(cmd *cobra.Command, cl *client.Client, asJSON bool) error {
-	list, err := cl.Inboxes(cmd.Context())
-	if err != nil {
-		return err
-	}
-	t := newList(cmd.OutOrStdout(), "no inbox; \"reprise inbox set NAME -f FILE\" makes one", "INBOX", "WAIT", "DELIVERING", "RETRYING", "PAUSED", "BLOCKING", "DEAD", "GROUPS", "BLOCKED", "STATE")
-	for i := range list {
-		x := &list[i]
-		if asJSON {
-			if err := jsonLine(cmd.OutOrStdout(), x); err != nil {
-				return err
-			}
-			continue
-		}
-		m := &x.Messages
-		t.row(x.Name, whole(m.InProgress), whole(m.Delivering), whole(m.Retrying), whole(m.Paused), whole(m.Blocking), whole(m.Dead),
-			whole(x.Groups.Total), whole(x.Groups.Blocked), inboxState(x))
-	}
-	if asJSON {
-		return nil
-	}
-	return t.flush()
-}
-
-func whole(n int64) string { return strconv.FormatInt(n, 10) }
 
 // inboxState says in a few words how an inbox works.
 func inboxState(x *wire.Inbox) string {
@@ -149,84 +157,47 @@ func inboxState(x *wire.Inbox) string {
 	return state + ", not ordered behind a failure"
 }
 
-func listMessages(cmd *cobra.Command, cl *client.Client, inbox string, f client.MessageFilter, asJSON bool) error {
-	t := newList(cmd.OutOrStdout(), "no such message", "ID", "MESSAGE", "GROUP", "STATUS", "ATTEMPTS", "RECEIVED", "NEXT DUE")
-	left := f.Limit
-	for left > 0 {
-		f.Limit = min(left, wire.PageLimitMax)
-		page, err := cl.Messages(cmd.Context(), inbox, f)
-		if err != nil {
-			return err
-		}
-		for i := range page.Messages {
-			if err := messageRow(cmd.OutOrStdout(), t, &page.Messages[i], asJSON); err != nil {
-				return err
-			}
-		}
-		left -= len(page.Messages)
-		if f.From = page.Next; page.Next == "" {
-			break
-		}
-	}
-	if asJSON {
-		return nil
-	}
-	return t.flush()
-}
-
-func messageRow(w io.Writer, t *table, m *wire.InboxMessage, asJSON bool) error {
-	if asJSON {
-		return jsonLine(w, m)
-	}
-	status, due := m.Status, "-"
-	if m.Reason != "" {
-		status += ", " + m.Reason
-	}
-	now := time.Now()
-	if m.NextDue > 0 {
-		due = dueIn(m.NextDue, now)
-	}
-	t.row(m.ID, orDash(m.MessageID), m.Group, status, strconv.Itoa(m.Attempts), distance(time.UnixMilli(m.Received), now), due)
-	return nil
-}
-
 // dueIn says when something is due.
-func dueIn(ms int64, now time.Time) string {
-	if at := time.UnixMilli(ms); at.After(now) {
-		return distance(at, now)
+func dueIn(ms int64) string {
+	switch at := time.UnixMilli(ms); {
+	case ms <= 0:
+		return "-"
+	case at.After(time.Now()):
+		return ago(ms)
 	}
 	return "now"
 }
 
 func newInboxShowCommand() *cobra.Command {
-	var asJSON bool
-	cmd := inboxCommand(&cobra.Command{
-		Use: "show NAME [MESSAGE]", Short: "Show an inbox, or one of its messages with its latest error",
-		Example: `  reprise inbox show reservations
+	return verb{
+		use: "show NAME [MESSAGE]", short: "Show an inbox, or one of its messages with its latest error",
+		example: `  reprise inbox show reservations
   reprise inbox show reservations m17`,
-	}, 1, 2, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		var v any
-		var err error
-		if len(args) == 1 {
-			v, err = cl.Inbox(cmd.Context(), args[0])
-		} else {
-			v, err = cl.Message(cmd.Context(), args[0], args[1])
-		}
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return jsonLine(cmd.OutOrStdout(), v)
-		}
-		if m, is := v.(*wire.InboxMessage); is {
-			return showMessage(cmd.OutOrStdout(), m, time.Now())
-		}
-		raw, err := json.MarshalIndent(v, "", "  ")
-		fmt.Fprintln(cmd.OutOrStdout(), printableLines(string(raw), ""))
-		return err
-	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
-	return cmd
+		args: []kind{inboxes, messages}, optional: 1,
+		json: "print one line of JSON",
+		do: func(c *call) error {
+			if len(c.args) == 1 {
+				x, err := c.cl.Inbox(c.Context(), c.args[0])
+				switch {
+				case err != nil:
+					return err
+				case c.asJSON:
+					return jsonLine(c.OutOrStdout(), x)
+				}
+				raw, err := json.MarshalIndent(x, "", "  ")
+				fmt.Fprintln(c.OutOrStdout(), printableLines(string(raw), ""))
+				return err
+			}
+			m, err := c.cl.Message(c.Context(), c.args[0], c.args[1])
+			switch {
+			case err != nil:
+				return err
+			case c.asJSON:
+				return jsonLine(c.OutOrStdout(), m)
+			}
+			return showMessage(c.OutOrStdout(), m, time.Now())
+		},
+	}.command()
 }
 
 func showMessage(w io.Writer, m *wire.InboxMessage, now time.Time) error {
@@ -236,22 +207,16 @@ func showMessage(w io.Writer, m *wire.InboxMessage, now time.Time) error {
 			t.row(name, value)
 		}
 	}
-	date := func(ms int64) string {
-		if ms == 0 {
-			return ""
-		}
-		return moment(ms, now)
-	}
 	line("id", m.ID)
 	line("message", m.MessageID)
 	line("group", m.Group)
 	line("status", m.Status)
 	line("reason", m.Reason)
 	line("type", m.Type)
-	line("received", date(m.Received))
+	line("received", at(m.Received, now))
 	line("attempts", fmt.Sprintf("%d noted, %d inside the time to live", m.Attempts, m.Suppressed))
-	line("next due", date(m.NextDue))
-	line("expires", date(m.ExpiresAt))
+	line("next due", at(m.NextDue, now))
+	line("expires", at(m.ExpiresAt, now))
 	if err := t.flush(); err != nil {
 		return err
 	}
@@ -268,53 +233,18 @@ func showMessage(w io.Writer, m *wire.InboxMessage, now time.Time) error {
 }
 
 func newInboxGroupsCommand() *cobra.Command {
-	var asJSON bool
 	var states []string
-	var limit int
-	cmd := inboxCommand(&cobra.Command{
-		Use: "groups NAME", Short: "List the groups that have unfinished messages, and what stops them",
-		Example: `  reprise inbox groups reservations --state blocked`,
-	}, 1, 1, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		t := newList(cmd.OutOrStdout(), "no such group has unfinished messages", "GROUP", "STATE", "MESSAGES", "HEAD", "ATTEMPTS", "NEXT DUE")
-		from := ""
-		for left := limit; left > 0; {
-			page, err := cl.InboxGroups(cmd.Context(), args[0], from, min(left, wire.PageLimitMax), states...)
-			if err != nil {
-				return err
-			}
-			for i := range page.Groups {
-				if err := groupRow(cmd.OutOrStdout(), t, &page.Groups[i], asJSON); err != nil {
-					return err
-				}
-			}
-			left -= len(page.Groups)
-			if from = page.Next; from == "" {
-				break
-			}
-		}
-		if asJSON {
-			return nil
-		}
-		return t.flush()
-	})
+	cmd := verb{
+		use: "groups NAME", short: "List the groups that have unfinished messages, and what stops them",
+		example: `  reprise inbox groups reservations --state blocked`,
+		args:    []kind{inboxes},
+		json:    "print one line of JSON for each",
+		limit:   50,
+		do: func(c *call) error {
+			return inboxGroups.list(c, c.cl.InboxGroups(c.Context(), c.args[0], c.perPage(), states...))
+		},
+	}.command()
 	cmd.Flags().StringSliceVar(&states, "state", nil, "only groups in these states: "+strings.Join(wire.InboxGroupStates, ", "))
-	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "groups at most")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON for each")
-	completeFlag(cmd, "state", oneOf(wire.InboxGroupStates...))
+	completeFlag(cmd, "state", words(wire.InboxGroupStates))
 	return cmd
-}
-
-func groupRow(w io.Writer, t *table, g *wire.InboxGroup, asJSON bool) error {
-	if asJSON {
-		return jsonLine(w, g)
-	}
-	head, attempts, due := "-", "-", "-"
-	if h := g.Head; h != nil {
-		head, attempts = orElse(h.MessageID, h.ID), strconv.Itoa(h.Attempts)
-		if h.NextDue > 0 {
-			due = dueIn(h.NextDue, time.Now())
-		}
-	}
-	t.row(g.Group, g.State, whole(g.Messages), head, attempts, due)
-	return nil
 }

@@ -6,106 +6,134 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprisehq/reprise/client"
 	"github.com/reprisehq/reprise/wire"
 )
 
-// newInboxActCommand is a command for one action of the server.
-func newInboxActCommand(action, short string) *cobra.Command {
+// inboxAction is an action on messages of an inbox, as the server knows it.
+type inboxAction struct {
+	name, short string
+	did         string // what is said of what it was done to
+	head        string // what it does to the head of a group; "" = it is about all messages of one
+	whole       bool   // on a whole group or inbox it counts groups or inboxes, not messages
+	all         string // what --all chooses; "" = there is no such flag
+	outOfOrder  bool   // has --allow-out-of-order
+}
+
+var (
+	inboxPause  = inboxAction{name: "pause", short: "Stop a message, a group, some messages or the whole inbox", did: "paused", whole: true}
+	inboxResume = inboxAction{name: "resume", short: "Go on with what was paused", did: "resumed", whole: true}
+	inboxRetry  = inboxAction{name: "retry", short: "Try again now what waits for its next try or is exhausted", did: "to be tried now", head: "tried", outOfOrder: true}
+	inboxSkip   = inboxAction{name: "skip", short: "Give up a message, or the head of a group, so that the group goes on", did: "skipped", head: "given up", all: "the head of each group of the inbox"}
+	inboxDelete = inboxAction{name: "delete", short: "Delete messages", did: "deleted", all: "every message of the inbox"}
+)
+
+func newInboxActCommand(a inboxAction) *cobra.Command {
 	var f messageFlags
-	var all, outOfOrder bool
-	cmd := inboxCommand(&cobra.Command{
-		Use: action + " NAME [MESSAGE]", Short: short,
-		Long: short + `.
+	var everything, outOfOrder bool
+	ofGroup := "group"
+	if a.head != "" {
+		ofGroup = "group,\nof which its head is " + a.head
+	}
+	cmd := verb{
+		use: a.name + " NAME [MESSAGE]", short: a.short,
+		long: a.short + `.
 
 With a message it is about that one; with --status or --type about all messages
-that fit, of --group if that is given; with --group alone about the group` + map[string]string{
-			"retry": ",\nof which its head is tried", "skip": ",\nof which its head is given up",
-		}[action] + `;
+that fit, of --group if that is given; with --group alone about the ` + ofGroup + `;
 else about the whole inbox.`,
-		Example: "  reprise inbox " + action + " reservations m17\n  reprise inbox " + action + " reservations --group order-7",
-	}, 1, 2, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		chosen := f.read()
-		act := wire.InboxAct{Action: action, Group: chosen.Group, Statuses: chosen.Statuses, Types: chosen.Types, All: all, AllowOutOfOrder: outOfOrder}
-		if len(args) > 1 {
-			act.Message = args[1]
-		}
-		done, err := cl.ActOnInbox(cmd.Context(), args[0], act)
-		if err != nil {
-			return err
-		}
-		what := "message"
-		switch {
-		case act.Message == "" && len(act.Statuses)+len(act.Types) == 0 && act.Group != nil && action != "delete":
-			if what = "group"; action == "retry" || action == "skip" {
-				what = "head"
+		example: "  reprise inbox " + a.name + " reservations m17\n  reprise inbox " + a.name + " reservations --group order-7",
+		args:    []kind{inboxes, messages}, optional: 1,
+		do: func(c *call) error {
+			chosen := f.read()
+			act := wire.InboxAct{
+				Action: a.name, Group: chosen.Group, Statuses: chosen.Statuses, Types: chosen.Types,
+				All: everything, AllowOutOfOrder: outOfOrder,
 			}
-		case all && action == "skip":
-			what = "head"
-		case act.Message == "" && len(act.Statuses)+len(act.Types) == 0 && act.Group == nil && (action == "pause" || action == "resume"):
-			what = "inbox"
-		}
-		verb := map[string]string{"pause": "paused", "resume": "resumed", "retry": "to be tried now", "skip": "skipped", "delete": "deleted"}[action]
-		text := plural(done.Changed, what) + " " + verb
-		if done.Changed != 1 && what == "inbox" {
-			text = "nothing changed"
-		}
-		if done.Refused > 0 {
-			text += fmt.Sprintf("; %d could not be, in their state", done.Refused)
-		}
-		fmt.Fprintln(cmd.OutOrStdout(), text)
-		return nil
-	})
+			if len(c.args) > 1 {
+				act.Message = c.args[1]
+			}
+			done, err := c.cl.ActOnInbox(c.Context(), c.args[0], act)
+			if err == nil {
+				c.say("%s", a.told(&act, done))
+			}
+			return err
+		},
+	}.command()
 	f.register(cmd)
-	switch action {
-	case "delete":
-		cmd.Flags().BoolVar(&all, "all", false, "every message of the inbox")
-	case "skip":
-		cmd.Flags().BoolVar(&all, "all", false, "the head of each group of the inbox")
+	if a.all != "" {
+		cmd.Flags().BoolVar(&everything, "all", false, a.all)
 	}
-	if action == "retry" {
+	if a.outOfOrder {
 		cmd.Flags().BoolVar(&outOfOrder, "allow-out-of-order", false, "also a message whose ordered group went on without it")
 	}
 	return cmd
 }
 
+// told says what became of an action.
+func (a *inboxAction) told(act *wire.InboxAct, done *wire.InboxActed) string {
+	what := a.unit(act)
+	text := plural(done.Changed, what) + " " + a.did
+	if what == "inbox" && done.Changed != 1 {
+		text = "nothing changed"
+	}
+	if done.Refused > 0 {
+		text += fmt.Sprintf("; %d could not be, in their state", done.Refused)
+	}
+	return text
+}
+
+// unit is what the server counted: messages, or heads, groups or inboxes.
+func (a *inboxAction) unit(act *wire.InboxAct) string {
+	some := act.Message != "" || len(act.Statuses)+len(act.Types) > 0
+	switch {
+	case a.head != "" && (!some && act.Group != nil || act.All):
+		return "head"
+	case a.whole && !some && act.Group != nil:
+		return "group"
+	case a.whole && !some:
+		return "inbox"
+	}
+	return "message"
+}
+
 func newInboxEditCommand() *cobra.Command {
 	var payload, due, expires string
 	var f messageFlags
-	cmd := inboxCommand(&cobra.Command{
-		Use: "edit NAME [MESSAGE]", Short: "Change the payload or the dates of a message, or the dates of several",
-		Long: `Change the payload, the next due time or the expiry of a message that is not
+	cmd := verb{
+		use: "edit NAME [MESSAGE]", short: "Change the payload or the dates of a message, or the dates of several",
+		long: `Change the payload, the next due time or the expiry of a message that is not
 being delivered; with --group alone, of the head of that group. A dead or
 blocking one takes a payload, and is tried again with it. Its group stays what
 it was when it came in.
 
 With --status or --type the dates of all messages that fit, of --group if that
 is given; else those of the whole inbox. Finished ones stay as they are.`,
-		Example: `  reprise inbox edit reservations m17 --payload '{"orderId": 8}'
+		example: `  reprise inbox edit reservations m17 --payload '{"orderId": 8}'
   reprise inbox edit reservations m17 --due 2026-12-01T08:00:00Z
   reprise inbox edit reservations --status retrying --due 2026-12-01T08:00:00Z`,
-	}, 1, 2, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		edit, err := editOf(cmd, payload, due, expires)
-		if err != nil {
-			return err
-		}
-		if len(args) == 1 {
-			chosen := f.read()
-			done, err := cl.ActOnInbox(cmd.Context(), args[0], wire.InboxAct{
-				Action: "edit", Group: chosen.Group, Statuses: chosen.Statuses, Types: chosen.Types, InboxEdit: edit,
-			})
+		args: []kind{inboxes, messages}, optional: 1,
+		do: func(c *call) error {
+			edit, err := editOf(c.Command, payload, due, expires)
+			if err != nil {
+				return err
+			}
+			if len(c.args) == 1 {
+				chosen := f.read()
+				done, err := c.cl.ActOnInbox(c.Context(), c.args[0], wire.InboxAct{
+					Action: "edit", Group: chosen.Group, Statuses: chosen.Statuses, Types: chosen.Types, InboxEdit: edit,
+				})
+				if err == nil {
+					c.say("%s changed", plural(done.Changed, "message"))
+				}
+				return err
+			}
+			m, err := c.cl.EditMessage(c.Context(), c.args[0], c.args[1], edit)
 			if err == nil {
-				fmt.Fprintln(cmd.OutOrStdout(), plural(done.Changed, "message")+" changed")
+				c.say("message %s is changed; it is %s", c.args[1], m.Status)
 			}
 			return err
-		}
-		m, err := cl.EditMessage(cmd.Context(), args[0], args[1], edit)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "message %s is changed; it is %s\n", printable(args[1]), m.Status)
-		return nil
-	})
+		},
+	}.command()
 	f.register(cmd)
 	cmd.Flags().StringVarP(&payload, "payload", "p", "", "new payload: JSON, or - for standard input")
 	cmd.Flags().StringVar(&due, "due", "", "when it is tried next, such as 2026-12-01T08:00:00Z")

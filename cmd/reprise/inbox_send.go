@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,39 +17,41 @@ func newInboxSendCommand() *cobra.Command {
 	var m client.Message
 	var ttl, at, expires, payload string
 	var headers []string
-	cmd := inboxCommand(&cobra.Command{
-		Use: "send NAME", Short: "Send one message",
-		Example: `  reprise inbox send reservations --id m17 --payload '{"orderId": 7}'
+	cmd := verb{
+		use: "send NAME", short: "Send one message",
+		example: `  reprise inbox send reservations --id m17 --payload '{"orderId": 7}'
   cat flight.json | reprise inbox send reservations --id m18 --payload - --header X-Correlation-Hint=order-7`,
-	}, 1, 1, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		raw, err := payloadText(cmd, payload)
-		if err != nil {
-			return err
-		}
-		m.Payload, m.Headers = json.RawMessage(raw), map[string]string{}
-		for _, h := range headers {
-			name, value, ok := strings.Cut(h, "=")
-			if !ok || name == "" {
-				return usagef("--header %s: write it as NAME=VALUE", h)
+		args: []kind{inboxes},
+		do: func(c *call) error {
+			raw, err := payloadText(c.Command, payload)
+			if err != nil {
+				return err
 			}
-			m.Headers[name] = value
-		}
-		for name, value := range map[string]string{wire.CorrelateTTL: ttl, wire.CorrelateTimestamp: at, wire.CorrelateExpiration: expires} {
-			if value != "" {
+			m.Payload, m.Headers = json.RawMessage(raw), map[string]string{}
+			for _, h := range headers {
+				name, value, ok := strings.Cut(h, "=")
+				if !ok || name == "" {
+					return usagef("--header %s: write it as NAME=VALUE", h)
+				}
 				m.Headers[name] = value
 			}
-		}
-		a, err := cl.Send(cmd.Context(), args[0], m)
-		if err != nil {
-			return err
-		}
-		how := "is taken in"
-		if a.Duplicate {
-			how = "was here before"
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "message %s %s; its group is %s\n", printable(orElse(a.MessageID, a.ID)), how, printable(a.Group))
-		return nil
-	})
+			for name, value := range map[string]string{wire.CorrelateTTL: ttl, wire.CorrelateTimestamp: at, wire.CorrelateExpiration: expires} {
+				if value != "" {
+					m.Headers[name] = value
+				}
+			}
+			a, err := c.cl.Send(c.Context(), c.args[0], m)
+			if err != nil {
+				return err
+			}
+			how := "is taken in"
+			if a.Duplicate {
+				how = "was here before"
+			}
+			c.say("message %s %s; its group is %s", cmp.Or(a.MessageID, a.ID), how, a.Group)
+			return nil
+		},
+	}.command()
 	flags := cmd.Flags()
 	flags.StringVarP(&payload, "payload", "p", "", "JSON, or - for standard input")
 	flags.StringVar(&m.ID, "id", "", "id of the message; sending it again is harmless then")
@@ -59,13 +62,6 @@ func newInboxSendCommand() *cobra.Command {
 	flags.StringSliceVarP(&headers, "header", "H", nil, "further header, NAME=VALUE; may be repeated")
 	must(cmd.MarkFlagRequired("payload"))
 	return cmd
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 // payloadText is the payload that a flag names.

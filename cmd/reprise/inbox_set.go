@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprisehq/reprise/client"
 	"github.com/reprisehq/reprise/internal/server"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -33,86 +32,85 @@ func inboxFile(cmd *cobra.Command, name string) (json.RawMessage, error) {
 
 func newInboxSetCommand() *cobra.Command {
 	var file string
-	cmd := inboxCommand(&cobra.Command{
-		Use: "set NAME", Short: "Make an inbox, or replace its settings",
-		Example: `  reprise inbox set reservations -f reservations.yaml`,
-	}, 1, 1, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		settings, err := inboxFile(cmd, file)
-		if err != nil {
-			return err
-		}
-		x, err := cl.SetInbox(cmd.Context(), args[0], settings)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "inbox %s is set; it %s\n", printable(args[0]), inboxState(x))
-		return nil
-	})
+	cmd := verb{
+		use: "set NAME", short: "Make an inbox, or replace its settings",
+		example: `  reprise inbox set reservations -f reservations.yaml`,
+		args:    []kind{inboxes},
+		do: func(c *call) error {
+			settings, err := inboxFile(c.Command, file)
+			if err != nil {
+				return err
+			}
+			x, err := c.cl.SetInbox(c.Context(), c.args[0], settings)
+			if err != nil {
+				return err
+			}
+			c.say("inbox %s is set; it %s", c.args[0], inboxState(x))
+			return nil
+		},
+	}.command()
 	cmd.Flags().StringVarP(&file, "file", "f", "", "settings, YAML or JSON, as below a name of inboxes in the configuration; - for standard input")
 	must(cmd.MarkFlagRequired("file"))
 	return cmd
 }
 
 func newInboxRemoveCommand() *cobra.Command {
-	return inboxCommand(&cobra.Command{
-		Use: "remove NAME", Short: "Forget an inbox that has no unfinished message",
-		Example: `  reprise inbox remove reservations`,
-	}, 1, 1, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		if err := cl.DeleteInbox(cmd.Context(), args[0]); err != nil {
-			return err
+	return verb{
+		use: "remove NAME", short: "Forget an inbox that has no unfinished message",
+		example: `  reprise inbox remove reservations`,
+		args:    []kind{inboxes},
+		do: func(c *call) error {
+			if err := c.cl.DeleteInbox(c.Context(), c.args[0]); err != nil {
+				return err
+			}
+			c.say("inbox %s is gone", c.args[0])
+			return nil
+		},
+	}.command()
+}
+
+var inboxRuns = noun[wire.InboxTry]{
+	heads: []string{"OFFSET (SEC)", "WHAT HAPPENS", "ATTEMPT", "NEXT RETRY (SEC)"},
+	row: func(t *table, r *wire.InboxTry) {
+		next := "-"
+		if r.Next > 0 {
+			next = seconds(r.Next)
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "inbox %s is gone\n", printable(args[0]))
-		return nil
-	})
+		t.row(seconds(r.At), happens[r.Outcome], strconv.Itoa(r.Attempts), next)
+	},
 }
 
 func newInboxPreviewCommand() *cobra.Command {
-	var asJSON bool
 	var file string
-	cmd := inboxCommand(&cobra.Command{
-		Use: "preview [NAME]", Short: "Show when an inbox tries a message that no receiver takes",
-		Long: `Show when an inbox tries a message that no receiver takes, run by run, by the
+	cmd := verb{
+		use: "preview [NAME]", short: "Show when an inbox tries a message that no receiver takes",
+		long: `Show when an inbox tries a message that no receiver takes, run by run, by the
 rules of the server: the inbox NAME as it is set, or one with the settings of a
 file, for which no server is needed. The receiver is thought to answer at once.`,
-		Example: `  reprise inbox preview reservations
+		example: `  reprise inbox preview reservations
   reprise inbox preview -f reservations.yaml`,
-	}, 0, 1, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		if (file == "") == (len(args) == 0) {
-			return usagef("give either the name of an inbox, or --file with settings")
-		}
-		preview, err := previewOf(cmd, cl, file, args)
-		if err != nil {
-			return err
-		}
-		t := newTable(cmd.OutOrStdout(), "OFFSET (SEC)", "WHAT HAPPENS", "ATTEMPT", "NEXT RETRY (SEC)")
-		for _, try := range preview.Runs {
-			if asJSON {
-				if err := jsonLine(cmd.OutOrStdout(), try); err != nil {
-					return err
-				}
-				continue
+		args: []kind{inboxes}, optional: 1,
+		json: "print one line of JSON for each row",
+		do: func(c *call) error {
+			if (file == "") == (len(c.args) == 0) {
+				return usagef("give either the name of an inbox, or --file with settings")
 			}
-			next := "-"
-			if try.Next > 0 {
-				next = seconds(try.Next)
+			preview, err := previewOf(c, file)
+			if err != nil {
+				return err
 			}
-			t.row(seconds(try.At), happens[try.Outcome], strconv.Itoa(try.Attempts), next)
-		}
-		if asJSON {
-			return nil
-		}
-		return t.flush()
-	})
+			return inboxRuns.list(c, each(preview.Runs, nil))
+		},
+	}.command()
 	cmd.Flags().StringVarP(&file, "file", "f", "", "settings, YAML or JSON, as below a name of inboxes in the configuration; - for standard input")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON for each row")
 	return cmd
 }
 
-func previewOf(cmd *cobra.Command, cl *client.Client, file string, args []string) (*wire.InboxPreview, error) {
+func previewOf(c *call, file string) (*wire.InboxPreview, error) {
 	if file == "" {
-		return cl.PreviewInbox(cmd.Context(), args[0], nil)
+		return c.cl.PreviewInbox(c.Context(), c.args[0], nil)
 	}
-	settings, err := inboxFile(cmd, file)
+	settings, err := inboxFile(c.Command, file)
 	if err != nil {
 		return nil, err
 	}

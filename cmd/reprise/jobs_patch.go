@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -69,80 +68,44 @@ func (c *changes) read(cmd *cobra.Command) (client.Change, error) {
 }
 
 func newJobsPatchCommand() *cobra.Command {
-	var conn connection
-	var filter jobFilter
-	var what changes
-	var yes, asJSON bool
-	cmd := &cobra.Command{
-		Use:   "patch [ID...]",
-		Short: "Change open jobs by id, or all that a filter chooses",
-		Long: `Change jobs that are not finished: their queue, priority, time, retries,
+	var flags changes
+	var change client.Change
+	cmd := (&onJobs{
+		what: "patch", did: "patched",
+		verb: verb{
+			use:   "patch [ID...]",
+			short: "Change open jobs by id, or all that a filter chooses",
+			long: `Change jobs that are not finished: their queue, priority, time, retries,
 retention, expiry and timeouts. Payload and type of a job are fixed.
 
 With a filter instead of ids the jobs are only counted, until --yes is given.
 Finished ones are passed over then.`,
-		Example: `  reprise jobs patch 03gq0x7k2m4v9c1d8f5h6j0a1 --at now
+			example: `  reprise jobs patch 03gq0x7k2m4v9c1d8f5h6j0a1 --at now
   reprise jobs patch --queue mail --filter '.to == "ann"' --priority 10   # how many would it be?
   reprise jobs patch --queue mail --to-queue slow --yes`,
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			filtered, err := filter.meant(ids, "patch")
-			if err != nil {
-				return err
-			}
-			change, err := what.read(cmd)
-			if err != nil {
-				return err
-			}
-			cl, err := conn.operator()
-			if err != nil {
-				return err
-			}
-			if filtered {
-				return advise(patchAll(cmd, cl, filter.Filter, change, yes, asJSON), cl)
-			}
-			return advise(patchEach(cmd, cl, ids, change, asJSON), cl)
+			json: "print each job that was named, or {patched}, as a line of JSON",
 		},
-	}
-	conn.register(cmd)
-	filter.register(cmd)
-	filter.registerAll(cmd)
-	what.register(cmd)
-	cmd.Flags().BoolVar(&yes, "yes", false, "really change what the filter chooses")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print each job that was named, or {patched}, as a line of JSON")
-	complete(cmd, true, jobIDs)
+		check: func(c *call, _ bool) (err error) {
+			change, err = flags.read(c.Command)
+			return err
+		},
+		each: func(c *call, id string) (any, error) { return c.cl.Patch(c.Context(), id, change) },
+		all: func(c *call, f client.Filter) error {
+			n, err := c.cl.PatchMany(c.Context(), f, change)
+			switch {
+			case err != nil:
+				return err
+			case c.asJSON:
+				return jsonLine(c.OutOrStdout(), n)
+			}
+			c.say("%s patched", plural(n.Patched, "job"))
+			if n.Refused > 0 {
+				c.note("%s cannot be moved, such as %s.", plural(n.Refused, "job"), n.Why)
+			}
+			return nil
+		},
+		ask: wouldBe("looked at, and patched where they are not finished"),
+	}).command()
+	flags.register(cmd)
 	return cmd
-}
-
-func patchEach(cmd *cobra.Command, cl *client.Client, ids []string, change client.Change, asJSON bool) error {
-	for i, id := range ids {
-		j, err := cl.Patch(cmd.Context(), id, change)
-		if err == nil && asJSON {
-			err = jsonLine(cmd.OutOrStdout(), j)
-		}
-		if err != nil {
-			return before(err, i, "patched")
-		}
-	}
-	if !asJSON {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s patched\n", plural(int64(len(ids)), "job"))
-	}
-	return nil
-}
-
-func patchAll(cmd *cobra.Command, cl *client.Client, f client.Filter, change client.Change, yes, asJSON bool) error {
-	if !yes {
-		return wouldBe(cmd, cl, f, "looked at, and patched where they are not finished")
-	}
-	n, err := cl.PatchMany(cmd.Context(), f, change)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		return jsonLine(cmd.OutOrStdout(), n)
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s patched\n", plural(n.Patched, "job"))
-	if n.Refused > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s cannot be moved, such as %s.\n", plural(n.Refused, "job"), n.Why)
-	}
-	return nil
 }

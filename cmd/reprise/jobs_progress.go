@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,40 +10,35 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprisehq/reprise/client"
 	"github.com/reprisehq/reprise/wire"
 )
 
 func newJobsProgressCommand() *cobra.Command {
-	var conn connection
 	var lease, text, checkpoint string
 	var fraction float64
-	cmd := &cobra.Command{
-		Use:   "progress [ID]",
-		Short: "Tell how far the run of a job has come, from inside the command that runs it",
-		Long: `Tell how far the run of a job has come. A command that "reprise work --exec"
+	cmd := verb{
+		use:   "progress [ID]",
+		short: "Tell how far the run of a job has come, from inside the command that runs it",
+		long: `Tell how far the run of a job has come. A command that "reprise work --exec"
 started needs to name neither the job nor its lease: both are in its environment
 (REPRISE_ID, REPRISE_LEASE).
 
 A checkpoint is on disk when this command returns; the next attempt at the job
 finds it in REPRISE_CHECKPOINT. It fails if the attempt does not count any more,
 because the job was cancelled, for example.`,
-		Example: `  reprise jobs progress --fraction 0.25 --text 'page 10 of 40'
+		example: `  reprise jobs progress --fraction 0.25 --text 'page 10 of 40'
   reprise jobs progress --checkpoint '{"page": 10}'`,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id := os.Getenv("REPRISE_ID")
-			if len(args) > 0 {
-				id = args[0]
+		args: []kind{jobs}, optional: 1,
+		do: func(c *call) error {
+			id, token := os.Getenv("REPRISE_ID"), cmp.Or(lease, os.Getenv("REPRISE_LEASE"))
+			if len(c.args) > 0 {
+				id = c.args[0]
 			}
-			if lease == "" {
-				lease = os.Getenv("REPRISE_LEASE")
-			}
-			if id == "" || lease == "" {
-				return usagef("%s needs a job and its lease: run it inside \"reprise work --exec\", or name ID and --lease", cmd.CommandPath())
+			if id == "" || token == "" {
+				return usagef("%s needs a job and its lease: run it inside \"reprise work --exec\", or name ID and --lease", c.CommandPath())
 			}
 			p := wire.Progress{Text: text}
-			if cmd.Flags().Changed("fraction") {
+			if c.Flags().Changed("fraction") {
 				p.Fraction = &fraction
 			}
 			if checkpoint != "" {
@@ -50,19 +46,13 @@ because the job was cancelled, for example.`,
 					return usagef("--checkpoint is not JSON; a text needs its quotes, as in '\"page 10\"'")
 				}
 			}
-			cl, err := conn.client(client.Options{})
-			if err != nil {
-				return err
-			}
-			return advise(cl.Report(cmd.Context(), id, lease, p), cl)
+			return c.cl.Report(c.Context(), id, token, p)
 		},
-	}
-	conn.register(cmd)
+	}.command()
 	cmd.Flags().StringVar(&lease, "lease", "", "token of the delivery (default $REPRISE_LEASE)")
 	cmd.Flags().Float64Var(&fraction, "fraction", 0, "done of the whole, 0 to 1")
 	cmd.Flags().StringVar(&text, "text", "", "in words")
 	cmd.Flags().StringVar(&checkpoint, "checkpoint", "", "JSON that the next attempt gets")
-	complete(cmd, false, jobIDs)
 	return cmd
 }
 

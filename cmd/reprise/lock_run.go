@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/reprisehq/reprise/client"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -24,13 +22,13 @@ type lockRun struct {
 	heldExit int
 }
 
-func (f *lockRun) run(cmd *cobra.Command, cl *client.Client, name string, command []string) error {
-	ctx, _, release := stopBySignal(cmd.Context())
+func (f *lockRun) run(c *call, name string, command []string) error {
+	ctx, _, release := stopBySignal(c.Context())
 	defer release()
 	began := false
-	err := cl.Lock(ctx, name, f.options, func(ctx context.Context, fencing int64) error {
+	err := c.cl.Lock(ctx, name, f.options, func(ctx context.Context, fencing int64) error {
 		began = true
-		return f.command(ctx, cmd, cl, name, fencing, command)
+		return f.command(ctx, c, name, fencing, command)
 	})
 	switch {
 	case errors.Is(err, client.ErrLockLost):
@@ -41,18 +39,18 @@ func (f *lockRun) run(cmd *cobra.Command, cl *client.Client, name string, comman
 	case client.CodeOf(err) == wire.CodeLocked:
 		return &exitCode{f.heldExit, heldBy(err)}
 	}
-	return advise(err, cl)
+	return err
 }
 
 // command runs the command once. Its process group is its own, so that what it
 // started ends with it.
-func (f *lockRun) command(ctx context.Context, cmd *cobra.Command, cl *client.Client, name string, fencing int64, command []string) error {
+func (f *lockRun) command(ctx context.Context, c *call, name string, fencing int64, command []string) error {
 	x := exec.CommandContext(ctx, command[0], command[1:]...)
-	x.Stdout, x.Stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
-	if in := cmd.InOrStdin(); in != io.Reader(os.Stdin) || !fromTerminal() { // a group in the background must not read from one
+	x.Stdout, x.Stderr = c.OutOrStdout(), c.ErrOrStderr()
+	if in := c.InOrStdin(); in != io.Reader(os.Stdin) || !fromTerminal() { // a group in the background must not read from one
 		x.Stdin = in
 	}
-	x.Env = append(os.Environ(), "REPRISE_LOCK="+name, "REPRISE_FENCING="+strconv.FormatInt(fencing, 10), "REPRISE_URL="+cl.URL())
+	x.Env = append(os.Environ(), "REPRISE_LOCK="+name, "REPRISE_FENCING="+strconv.FormatInt(fencing, 10), "REPRISE_URL="+c.cl.URL())
 	x.SysProcAttr = ownGroup()
 	x.WaitDelay = killGrace + time.Second
 	var kill *time.Timer

@@ -2,26 +2,22 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/reprisehq/reprise/client"
-	"github.com/reprisehq/reprise/internal/server"
 	"github.com/reprisehq/reprise/internal/spell"
 )
 
@@ -39,7 +35,7 @@ func usagef(format string, args ...any) error {
 // do not take, the last two for commands that only have others below them.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("%s takes no argument, but was given %q", cmd.CommandPath(), args[0])
+		return usagef("%s takes no argument, but was given %q; it is used as: %s", cmd.CommandPath(), args[0], cmd.UseLine())
 	}
 	return nil
 }
@@ -106,61 +102,6 @@ func flagName(name string) string {
 }
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-
-// connection is the flags that tell the server and who calls, and what they
-// lead to.
-type connection struct {
-	url        string
-	secret     string
-	secretFile string
-	tls        tlsFiles
-	cmd        *cobra.Command
-	told       atomic.Pointer[time.Time] // when it was last said that calls are repeated; nil = never
-}
-
-// defaultURL is where "reprise serve" listens if nobody says otherwise.
-const defaultURL = "http://127.0.0.1:7890"
-
-func (c *connection) register(cmd *cobra.Command) {
-	c.cmd = cmd
-	markConnection(cmd.Flags(), func() {
-		cmd.Flags().StringVar(&c.url, "url", "", "address of the server (default $REPRISE_URL, else "+defaultURL+")")
-		c.registerToken(cmd)
-		c.tls.register(cmd.Flags())
-	})
-}
-
-func (c *connection) client(opts client.Options) (*client.Client, error) {
-	url := c.url
-	if url == "" {
-		url = os.Getenv("REPRISE_URL")
-	}
-	if url == "" {
-		url = defaultURL
-	}
-	token, err := c.token()
-	if err != nil {
-		return nil, err
-	}
-	opts.Token, opts.UserAgent = token, "reprise/"+server.Version
-	if opts.TLS, err = c.tls.load(); err != nil {
-		return nil, err
-	}
-	if c.cmd != nil {
-		opts.Repeating = func(why error, left time.Duration) {
-			now := time.Now()
-			if at := c.told.Swap(&now); at != nil && now.Sub(*at) < left {
-				return // of many calls at once one says it
-			}
-			_, _ = fmt.Fprintf(c.cmd.ErrOrStderr(), "%v\nTrying on for up to %s (Ctrl-C ends it)\n", why, left.Round(time.Second))
-		}
-	}
-	cl, err := client.New(url, opts)
-	if err != nil {
-		return nil, &usageError{err}
-	}
-	return cl, nil
-}
 
 // must panics on an error that only a wrong name in this package can cause.
 func must(err error) {
@@ -283,15 +224,8 @@ func localTimes(text string) string {
 	})
 }
 
-// newcomer says of a queue that holds no job yet that it does not, and which one
-// may have been meant, "" if it does. It is asked before the queue is changed.
-func newcomer(ctx context.Context, cl *client.Client, queue string) string {
-	names, err := cl.Queues(ctx)
-	if err != nil || slices.Contains(names, queue) {
-		return ""
-	}
-	return ": no job has been in it yet" + spell.Hint(queue, names)
-}
+// ago writes the distance of a time of the wire: "5m ago", "in 2h".
+func ago(ms int64) string { return distance(time.UnixMilli(ms), time.Now()) }
 
 func distance(at, now time.Time) string {
 	switch d := at.Sub(now); {
@@ -301,3 +235,22 @@ func distance(at, now time.Time) string {
 		return span(d) + " ago"
 	}
 }
+
+// clip shortens a text for a column.
+func clip(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+// pairs writes name=value of a map, by name.
+func pairs(m map[string]string, between string) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, name+"="+m[name])
+	}
+	return strings.Join(list, between)
+}
+
+func whole(n int64) string { return strconv.FormatInt(n, 10) }

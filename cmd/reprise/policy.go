@@ -70,7 +70,7 @@ func (f *policyFlags) register(cmd *cobra.Command) {
 		flags.Var(part{f, p}, p.Name, p.Help)
 	}
 	flags.Var(file{&f.file}, "policy", "read the policy from this file, - for standard input")
-	completeFlag(cmd, "curve", oneOf(policies.Kinds()...))
+	completeFlag(cmd, "curve", words(policies.Kinds()))
 }
 
 // file is a flag that takes the name of a file.

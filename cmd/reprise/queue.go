@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -37,70 +39,39 @@ when to use which.`,
 	return cmd
 }
 
-// queueCommand is a command about one queue, whose name is its first argument,
-// and more arguments if it takes some.
-func queueCommand(cmd *cobra.Command, more int, run func(cmd *cobra.Command, cl *client.Client, args []string) error) *cobra.Command {
-	var conn connection
-	conn.register(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 || more >= 0 && len(args) != 1+more {
-			return usagef("it is used as: %s", cmd.UseLine())
+var queues = &noun[wire.Queue]{
+	single: "the name of a queue", lister: "reprise queue list",
+	read: byName((*client.Client).Queues, func(name string) wire.Queue { return wire.Queue{Name: name} }),
+	name: func(q *wire.Queue) (string, string) { return q.Name, "" },
+	get:  (*client.Client).Queue,
+
+	none:  "no queue holds a job; \"reprise enqueue --queue NAME --type NAME\" puts one in",
+	heads: []string{"QUEUE", "SCHEDULED", "READY", "IN FLIGHT", "DEAD", "IN/S", "DONE/S", "FAILED/S", "STATE"},
+	row: func(t *table, q *wire.Queue) {
+		in, done, failed := "-", "-", "-"
+		if r := q.Rates; r != nil {
+			in, done, failed = rateWords(r.Enqueued), rateWords(r.Completed), rateWords(r.Failed)
 		}
-		cl, err := conn.operator()
-		if err != nil {
-			return err
-		}
-		return advise(run(cmd, cl, args), cl)
-	}
-	complete(cmd, false, queues)
-	return cmd
+		n := &q.Jobs
+		t.row(q.Name, whole(n.Scheduled), whole(n.Ready), whole(n.InFlight), whole(n.Dead), in, done, failed, queueState(q, time.Now()))
+	},
+}
+
+// queueGroups are the groups of a queue that are held or slowed down.
+var queueGroups = &noun[wire.Aside]{
+	within: true,
+	read: func(ctx context.Context, cl *client.Client, args []string) iter.Seq2[wire.Aside, error] {
+		return each(cl.Asides(ctx, args[0]))
+	},
+	name: func(a *wire.Aside) (string, string) { return a.Group, "" },
 }
 
 func newQueueListCommand() *cobra.Command {
-	var conn connection
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the queues that hold jobs",
-		Example: `  reprise queue list`,
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cl, err := conn.client(client.Options{})
-			if err != nil {
-				return err
-			}
-			names, err := cl.Queues(cmd.Context())
-			if err != nil {
-				return advise(err, cl)
-			}
-			out := cmd.OutOrStdout()
-			t := newList(out, "no queue holds a job; \"reprise enqueue --queue NAME --type NAME\" puts one in", "QUEUE", "SCHEDULED", "READY", "IN FLIGHT", "DEAD", "IN/S", "DONE/S", "FAILED/S", "STATE")
-			for _, name := range names {
-				q, err := cl.Queue(cmd.Context(), name)
-				if err != nil {
-					return advise(err, cl)
-				}
-				if asJSON {
-					if err := jsonLine(out, q); err != nil {
-						return err
-					}
-					continue
-				}
-				count := func(n int64) string { return strconv.FormatInt(n, 10) }
-				in, done, failed := "-", "-", "-"
-				if r := q.Rates; r != nil {
-					in, done, failed = rateWords(r.Enqueued), rateWords(r.Completed), rateWords(r.Failed)
-				}
-				t.row(name, count(q.Jobs.Scheduled), count(q.Jobs.Ready), count(q.Jobs.InFlight), count(q.Jobs.Dead), in, done, failed, queueState(q, time.Now()))
-			}
-			if asJSON {
-				return nil
-			}
-			return t.flush()
-		},
-	}
-	conn.register(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print each queue as a line of JSON")
-	return cmd
+	return queues.listCommand(verb{
+		use: "list", short: "List the queues that hold jobs",
+		example: `  reprise queue list`,
+		json:    "print each queue as a line of JSON",
+	})
 }
 
 // queueState says in a few words what stops a queue.
@@ -150,30 +121,31 @@ func rateWords(v float64) string {
 }
 
 func newQueueShowCommand() *cobra.Command {
-	var asJSON bool
-	cmd := queueCommand(&cobra.Command{
-		Use: "show NAME", Short: "Show a queue: depth, settings, and groups that are held or slowed down",
-		Example: `  reprise queue show hooks
+	return verb{
+		use: "show NAME", short: "Show a queue: depth, settings, and groups that are held or slowed down",
+		example: `  reprise queue show hooks
   reprise queue show hooks --json | jq .queue.breaker_state`,
-	}, 0, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		q, err := cl.Queue(cmd.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		groups, err := cl.Asides(cmd.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return jsonLine(cmd.OutOrStdout(), map[string]any{"queue": q, "groups": groups})
-		}
-		if fresh := newcomer(cmd.Context(), cl, args[0]); fresh != "" {
-			fmt.Fprintf(cmd.ErrOrStderr(), "queue %s%s; these are the settings that it has\n", printable(args[0]), fresh)
-		}
-		return showQueue(cmd.OutOrStdout(), q, groups, time.Now())
-	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON: {queue, groups}")
-	return cmd
+		args: []kind{queues},
+		json: "print one line of JSON: {queue, groups}",
+		do: func(c *call) error {
+			name := c.args[0]
+			q, err := c.cl.Queue(c.Context(), name)
+			if err != nil {
+				return err
+			}
+			groups, err := c.cl.Asides(c.Context(), name)
+			switch {
+			case err != nil:
+				return err
+			case c.asJSON:
+				return jsonLine(c.OutOrStdout(), map[string]any{"queue": q, "groups": groups})
+			}
+			if fresh := newcomer(c, name); fresh != "" {
+				c.note("queue %s%s; these are the settings that it has", printable(name), fresh)
+			}
+			return showQueue(c.OutOrStdout(), q, groups, time.Now())
+		},
+	}.command()
 }
 
 // atHead are the members that the head of the table tells.
@@ -238,32 +210,34 @@ func asideWords(g wire.Aside, now time.Time) string {
 }
 
 func newQueueSetCommand() *cobra.Command {
-	return queueCommand(&cobra.Command{
-		Use: "set NAME SETTING=VALUE...", Short: "Change settings of a queue, at once and for waiting jobs too",
-		Long: `Change settings of a queue, at once and for waiting jobs too.
+	return verb{
+		use: "set NAME SETTING=VALUE...", short: "Change settings of a queue, at once and for waiting jobs too",
+		long: `Change settings of a queue, at once and for waiting jobs too.
 
 A value is JSON, a word, or short for it: "off" is the default again, "on" a
 breaker, retry_budget or fair_share with its defaults, and a number as rate or
 group_rate is takes per second. "reprise queue show" lists the settings.`,
-		Example: `  reprise queue set hooks group_breaker=on group_rate=20 retry_budget=on
+		example: `  reprise queue set hooks group_breaker=on group_rate=20 retry_budget=on
   reprise queue set hooks 'breaker={"consecutive": 5, "open_for_ms": 10000}'
   reprise queue set hooks max_running=100 concurrency=5 paused=true
   reprise queue set hooks breaker=off`,
-	}, -1, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		settings, err := settingsOf(args[1:])
-		if err != nil {
-			return err
-		}
-		fresh := newcomer(cmd.Context(), cl, args[0])
-		q, err := cl.SetQueue(cmd.Context(), args[0], settings)
-		if err != nil {
-			return err
-		}
-		if fresh != "" {
-			fmt.Fprintf(cmd.ErrOrStderr(), "queue %s is set%s\n", printable(args[0]), fresh)
-		}
-		return showQueue(cmd.OutOrStdout(), q, nil, time.Now())
-	})
+		args: []kind{queues, words{}}, optional: 1, repeat: true,
+		do: func(c *call) error {
+			settings, err := settingsOf(c.args[1:])
+			if err != nil {
+				return err
+			}
+			fresh := newcomer(c, c.args[0])
+			q, err := c.cl.SetQueue(c.Context(), c.args[0], settings)
+			if err != nil {
+				return err
+			}
+			if fresh != "" {
+				c.note("queue %s is set%s", printable(c.args[0]), fresh)
+			}
+			return showQueue(c.OutOrStdout(), q, nil, time.Now())
+		},
+	}.command()
 }
 
 // settingsOf reads SETTING=VALUE.
@@ -300,132 +274,109 @@ func settingOf(name, value string) any {
 	return value
 }
 
-func newPauseCommand(name, short string, paused bool) *cobra.Command {
-	return queueCommand(&cobra.Command{Use: name + " NAME", Short: short, Example: "  reprise queue " + name + " hooks"}, 0, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		fresh := newcomer(cmd.Context(), cl, args[0])
-		_, err := cl.SetQueue(cmd.Context(), args[0], map[string]any{"paused": paused})
+// newcomer says of a queue that holds no job yet that it does not, and which one
+// may have been meant, "" if it does. It is asked before the queue is changed.
+func newcomer(c *call, queue string) string {
+	names, err := c.cl.Queues(c.Context())
+	if err != nil || slices.Contains(names, queue) {
+		return ""
+	}
+	return ": no job has been in it yet" + spell.Hint(queue, names)
+}
+
+// changeQueue is a command that changes a queue or a group of it. act answers with how it
+// is then; that no job has been in the queue yet is added.
+func changeQueue(v verb, act func(c *call, queue string) (is string, err error)) *cobra.Command {
+	if v.args == nil {
+		v.args = []kind{queues}
+	}
+	v.do = func(c *call) error {
+		fresh := newcomer(c, c.args[0])
+		is, err := act(c, c.args[0])
 		if err == nil {
-			fmt.Fprintf(cmd.OutOrStdout(), "queue %s is %sd%s\n", printable(args[0]), name, fresh)
+			c.say("%s", is+fresh)
 		}
 		return err
+	}
+	return v.command()
+}
+
+func newPauseCommand(name, short string, paused bool) *cobra.Command {
+	return changeQueue(verb{
+		use: name + " NAME", short: short, example: "  reprise queue " + name + " hooks",
+	}, func(c *call, queue string) (string, error) {
+		_, err := c.cl.SetQueue(c.Context(), queue, map[string]any{"paused": paused})
+		return "queue " + queue + " is " + name + "d", err
 	})
 }
 
 // groupFlag is the flag --group of commands that act on a queue or on a group.
-func groupFlag(cmd *cobra.Command, group *string) {
+func groupFlag(cmd *cobra.Command, group *string) *cobra.Command {
 	cmd.Flags().StringVarP(group, "group", "g", "", "only this group of the queue")
 	completeFlag(cmd, "group", queueGroups)
+	return cmd
 }
 
 // whose names what such a command acted on.
 func whose(queue, group string) string {
 	if group == "" {
-		return "queue " + printable(queue)
+		return "queue " + queue
 	}
-	return "group " + printable(group) + " of queue " + printable(queue)
+	return "group " + group + " of queue " + queue
 }
 
 func newHoldCommand() *cobra.Command {
 	var group string
 	var asked time.Duration
-	cmd := queueCommand(&cobra.Command{
-		Use: "hold NAME --for SPAN", Short: "Keep a queue or a group out of line for a while",
-		Long: `Keep a queue or a group out of line for a while. Its jobs spend no attempts. It
+	cmd := changeQueue(verb{
+		use: "hold NAME --for SPAN", short: "Keep a queue or a group out of line for a while",
+		long: `Keep a queue or a group out of line for a while. Its jobs spend no attempts. It
 comes back by itself, up to a tenth later, so that not all who wait for one
 target return at once; an hour is the longest. A longer hold stays.`,
-		Example: `  reprise queue hold hooks --for 10m
+		example: `  reprise queue hold hooks --for 10m
   reprise queue hold hooks --group example.com --for 30s`,
-	}, 0, func(cmd *cobra.Command, cl *client.Client, args []string) error {
+	}, func(c *call, queue string) (string, error) {
 		if asked <= 0 {
-			return usagef("--for is how long, such as 30s or 10m")
+			return "", usagef("--for is how long, such as 30s or 10m")
 		}
-		fresh := newcomer(cmd.Context(), cl, args[0])
-		until, err := cl.Hold(cmd.Context(), args[0], group, asked)
-		if err == nil {
-			if now := time.Now(); until.Sub(now) < asked-asked/100 { // it only gets longer by jitter
-				fresh = "; that is the longest hold, not the " + span(asked) + " that were asked for: \"reprise queue pause\" has no end" + fresh
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is held until %s%s\n", whose(args[0], group), moment(until.UnixMilli(), time.Now()), fresh)
+		until, err := c.cl.Hold(c.Context(), queue, group, asked)
+		is := whose(queue, group) + " is held until " + moment(until.UnixMilli(), time.Now())
+		if time.Until(until) < asked-asked/100 { // it only gets longer by jitter
+			is += "; that is the longest hold, not the " + span(asked) + " that were asked for: \"reprise queue pause\" has no end"
 		}
-		return err
+		return is, err
 	})
-	groupFlag(cmd, &group)
 	spanVar(cmd.Flags(), &asked, "for", 0, "how long: 30s, 10m; at most 1h")
-	return cmd
+	return groupFlag(cmd, &group)
 }
 
 func newReleaseCommand() *cobra.Command {
 	var group string
-	cmd := queueCommand(&cobra.Command{
-		Use: "release NAME", Short: "End the hold of a queue or a group",
-		Example: `  reprise queue release hooks
+	return groupFlag(changeQueue(verb{
+		use: "release NAME", short: "End the hold of a queue or a group",
+		example: `  reprise queue release hooks
   reprise queue release hooks --group example.com`,
-	}, 0,
-		func(cmd *cobra.Command, cl *client.Client, args []string) error {
-			fresh := newcomer(cmd.Context(), cl, args[0])
-			err := cl.Release(cmd.Context(), args[0], group)
-			if err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s is not held%s\n", whose(args[0], group), fresh)
-			}
-			return err
-		})
-	groupFlag(cmd, &group)
-	return cmd
+	}, func(c *call, queue string) (string, error) {
+		return whose(queue, group) + " is not held", c.cl.Release(c.Context(), queue, group)
+	}), &group)
 }
 
 func newBreakerCommand() *cobra.Command {
 	var group string
-	cmd := queueCommand(&cobra.Command{
-		Use: "breaker NAME open|closed|auto", Short: "Force the breaker of a queue or a group open or closed, or let it decide",
-		Long: `Force the breaker of a queue or a group open or closed, whatever happens and
+	states := words{wire.BreakerOpen, wire.BreakerClosed, wire.BreakerAuto}
+	return groupFlag(changeQueue(verb{
+		use: "breaker NAME open|closed|auto", short: "Force the breaker of a queue or a group open or closed, or let it decide",
+		long: `Force the breaker of a queue or a group open or closed, whatever happens and
 whether it has settings or not; auto lets it decide by itself again. One that
 was open begins with a probe.`,
-		Example: `  reprise queue breaker hooks open --group example.com
+		example: `  reprise queue breaker hooks open --group example.com
   reprise queue breaker hooks auto --group example.com`,
-	}, 1, func(cmd *cobra.Command, cl *client.Client, args []string) error {
-		if !slices.Contains([]string{wire.BreakerOpen, wire.BreakerClosed, wire.BreakerAuto}, args[1]) {
-			return usagef("a breaker is open, closed or auto, not %q%s", args[1], spell.Hint(args[1], []string{wire.BreakerOpen, wire.BreakerClosed, wire.BreakerAuto}))
+		args: []kind{queues, states},
+	}, func(c *call, queue string) (string, error) {
+		state := c.args[1]
+		if !slices.Contains(states, state) {
+			return "", usagef("a breaker is open, closed or auto, not %q%s", state, spell.Hint(state, states))
 		}
-		fresh := newcomer(cmd.Context(), cl, args[0])
-		err := cl.ForceBreaker(cmd.Context(), args[0], group, args[1])
-		if err == nil {
-			fmt.Fprintf(cmd.OutOrStdout(), "the breaker of %s is set to %s%s\n", whose(args[0], group), args[1], fresh)
-		}
-		return err
-	})
-	groupFlag(cmd, &group)
-	complete(cmd, false, queues, oneOf(wire.BreakerOpen, wire.BreakerClosed, wire.BreakerAuto))
-	return cmd
-}
-
-func newJobsExplainCommand() *cobra.Command {
-	var conn connection
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "explain ID", Short: "Say why a job does not run",
-		Long: `Say why a job does not run: paused, held, a breaker, behind the head of its
-group, a limit, not due, no worker. For a job that waits for a retry also which
-policy drew which wait.`,
-		Example: `  reprise jobs explain 03gq0x7k2m4v9c1d8f5h6j0a1`,
-		Args:    oneID,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := conn.client(client.Options{})
-			if err != nil {
-				return err
-			}
-			e, err := cl.Explain(cmd.Context(), args[0])
-			switch {
-			case err != nil:
-				return advise(err, cl)
-			case asJSON:
-				return jsonLine(cmd.OutOrStdout(), e)
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s\n%s\n", e.Status, printableLines(localTimes(strings.ReplaceAll(e.Text, "; ", "\n")), "  "))
-			return nil
-		},
-	}
-	conn.register(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
-	complete(cmd, false, jobIDs)
-	return cmd
+		return "the breaker of " + whose(queue, group) + " is set to " + state, c.cl.ForceBreaker(c.Context(), queue, group, state)
+	}), &group)
 }

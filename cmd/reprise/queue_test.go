@@ -70,7 +70,7 @@ func TestQueueCommandLinesThatAreWrongSaySo(t *testing.T) {
 		{"queue hold q", 2, "--for is how long"},
 		{"queue hold q --for x", 2, "write a span of time"},
 		{"queue breaker q ajar", 2, "open, closed or auto"},
-		{"jobs explain", 2, "needs the id of one job"},
+		{"jobs explain", 2, "takes one argument, the id of one job"},
 		{"jobs explain nothing", 1, "job not found"},
 	} {
 		args := strings.Fields(tt.line)

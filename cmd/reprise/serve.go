@@ -33,7 +33,7 @@ and why.`,
   reprise serve --port 0 --root-dir /var/lib/reprise
   reprise serve -c reprise.yaml --log-format json
   REPRISE_SYNC=interval reprise serve --sync-interval 20ms`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SilenceUsage = true // from here on the command line is not what is wrong
 			server.Private()

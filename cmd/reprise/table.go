@@ -14,8 +14,8 @@ import (
 // columns of a list, which is a table with heads, are cut so that a row fits into a line.
 type table struct {
 	w    io.Writer
-	most int    // characters of a line; 0 = as many as are needed
-	none string // what is said of a list without rows
+	most int // characters of a line; 0 = as many as are needed
+	cols int // of a list; further cells of a row are left out; 0 = there may be any number
 	rows [][]string
 }
 
@@ -32,20 +32,16 @@ func newTable(w io.Writer, heads ...string) *table {
 	return t
 }
 
-// newList is a table with heads, or what is said instead where no row comes.
-func newList(w io.Writer, none string, heads ...string) *table {
-	t := newTable(w, heads...)
-	t.none = none
-	return t
-}
-
 // heads begins a list.
 func (t *table) heads(heads ...string) {
-	t.most = columns(t.w)
+	t.most, t.cols = columns(t.w), len(heads)
 	t.row(heads...)
 }
 
 func (t *table) row(cells ...string) {
+	if t.cols > 0 {
+		cells = cells[:min(len(cells), t.cols)]
+	}
 	for i, cell := range cells {
 		cells[i] = printable(cell)
 	}
@@ -54,10 +50,6 @@ func (t *table) row(cells ...string) {
 
 // flush writes the rows.
 func (t *table) flush() error {
-	if len(t.rows) == 1 && t.none != "" {
-		_, err := io.WriteString(t.w, t.none+"\n")
-		return err
-	}
 	widths := t.widths()
 	var b strings.Builder
 	for _, row := range t.rows {

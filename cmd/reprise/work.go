@@ -170,7 +170,7 @@ func (f *workFlags) run(cmd *cobra.Command) error {
 // checkQueues refuses queues whose jobs no worker gets. A server that does not answer,
 // or does not tell, is asked again by the worker.
 func (f *workFlags) checkQueues(ctx context.Context) error {
-	cl, err := f.conn.operatorOnce()
+	cl, err := f.conn.operator(once)
 	if err != nil {
 		return err
 	}
