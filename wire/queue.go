@@ -1,9 +1,23 @@
 package wire
 
 // Queue answers GET and PATCH /queues/{name}: the settings of a queue and how
-// much there is of it. A PATCH names what is to change; null is the default.
+// much there is of it.
 type Queue struct {
-	Name           string     `json:"name"`
+	Name string `json:"name"`
+	QueueSettings
+
+	Session       string        `json:"session,omitzero"` // the state of the session that it is; "" = it is none
+	HoldUntil     int64         `json:"hold_until,omitzero"`
+	BreakerState  *BreakerState `json:"breaker_state,omitzero"` // where it is not simply closed
+	Jobs          JobCounts     `json:"jobs"`
+	Bytes         int64         `json:"bytes"`                    // payloads of jobs that are not finished
+	OldestReadyAt int64         `json:"oldest_ready_at,omitzero"` // since when the longest waiting of the oldest ready jobs waits; 0 = none is ready
+	Rates         *QueueRates   `json:"rates,omitzero"`           // nil = not known: things happened in more than max_queues queues
+}
+
+// QueueSettings are those of a queue. A PATCH names what is to change; null is
+// the default.
+type QueueSettings struct {
 	Paused         bool       `json:"paused"`
 	Order          string     `json:"order"`
 	Concurrency    int64      `json:"concurrency"` // jobs of a group in flight at once; 0 = no limit
@@ -27,14 +41,6 @@ type Queue struct {
 	GroupBreaker *Breaker     `json:"group_breaker,omitzero"`
 	RetryBudget  *RetryBudget `json:"retry_budget,omitzero"`
 	FairShare    *FairShare   `json:"fair_share,omitzero"`
-
-	Session       string        `json:"session,omitzero"` // the state of the session that it is; "" = it is none
-	HoldUntil     int64         `json:"hold_until,omitzero"`
-	BreakerState  *BreakerState `json:"breaker_state,omitzero"` // where it is not simply closed
-	Jobs          JobCounts     `json:"jobs"`
-	Bytes         int64         `json:"bytes"`                    // payloads of jobs that are not finished
-	OldestReadyAt int64         `json:"oldest_ready_at,omitzero"` // since when the longest waiting of the oldest ready jobs waits; 0 = none is ready
-	Rates         *QueueRates   `json:"rates,omitzero"`           // nil = not known: things happened in more than max_queues queues
 }
 
 // QueueRates is how much happened in a queue per second, on average over the

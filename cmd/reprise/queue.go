@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/internal/server"
 	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -214,12 +215,12 @@ func newQueueSetCommand() *cobra.Command {
 		use: "set NAME SETTING=VALUE...", short: "Change settings of a queue, at once and for waiting jobs too",
 		long: `Change settings of a queue, at once and for waiting jobs too.
 
-A value is JSON, a word, or short for it: "off" is the default again, "on" a
-breaker, retry_budget or fair_share with its defaults, and a number as rate or
-group_rate is takes per second. "reprise queue show" lists the settings.`,
+Settings are written as below queues.NAME in the configuration file (see
+docs/config.md), or as JSON: run_timeout=30s, max_bytes=1GiB, rate=50 takes per
+second, breaker=on with its defaults. "off" is the default again.`,
 		example: `  reprise queue set hooks group_breaker=on group_rate=20 retry_budget=on
   reprise queue set hooks 'breaker={"consecutive": 5, "open_for_ms": 10000}'
-  reprise queue set hooks max_running=100 concurrency=5 paused=true
+  reprise queue set hooks max_running=100 run_timeout=30s paused=true
   reprise queue set hooks breaker=off`,
 		args: []kind{queues, words{}}, optional: 1, repeat: true,
 		do: func(c *call) error {
@@ -245,33 +246,22 @@ func settingsOf(args []string) (map[string]any, error) {
 	if len(args) == 0 {
 		return nil, usagef("name what to change, such as rate=50")
 	}
-	settings := map[string]any{}
+	given := map[string]string{}
 	for _, arg := range args {
 		name, value, ok := strings.Cut(arg, "=")
 		if !ok || name == "" {
 			return nil, usagef("%q is not of the form SETTING=VALUE", arg)
 		}
-		if _, twice := settings[name]; twice {
+		if _, twice := given[name]; twice {
 			return nil, usagef("%s is there twice", name)
 		}
-		settings[name] = settingOf(name, value)
+		given[name] = value
+	}
+	settings, err := server.ReadQueueSettings(given)
+	if err != nil {
+		return nil, usagef("%s", err)
 	}
 	return settings, nil
-}
-
-func settingOf(name, value string) any {
-	number, notNumber := strconv.ParseFloat(value, 64)
-	switch {
-	case value == "off":
-		return nil
-	case value == "on":
-		return struct{}{}
-	case (name == "rate" || name == "group_rate") && notNumber == nil:
-		return map[string]float64{"per_second": number}
-	case json.Valid([]byte(value)):
-		return json.RawMessage(value)
-	}
-	return value
 }
 
 // newcomer says of a queue that holds no job yet that it does not, and which one

@@ -31,6 +31,14 @@ func TestQueuesAreSetStoppedAndShown(t *testing.T) {
 	if strings.Contains(out, "  breaker") {
 		t.Errorf("the breaker is not off: %s", out)
 	}
+	says(queue("set", "guarded", "run_timeout=30s", "start_timeout_ms=500", "retention.completed=1d", "max_bytes=1GiB", "paused=off", "late_ok=never", "rate=50", `retry={"limit":3}`),
+		"run_timeout_ms 30000", "start_timeout_ms 500", `retention {"completed_ms":86400000}`, "max_bytes 1073741824", "late_ok never", `rate {"per_second":50}`, `retry {"limit":3}`)
+	out = queue("set", "guarded", "run_timeout=off", "retention.completed=off", "max_bytes=0", "late_ok=off", "rate=off", "retry=off")
+	for _, gone := range []string{"run_timeout_ms", "completed_ms", "max_bytes", "never", "  rate ", "retry"} {
+		if strings.Contains(out, gone) {
+			t.Errorf("%s is not off: %s", gone, out)
+		}
+	}
 	says(queue("pause", "guarded"), "queue guarded is paused")
 	says(queue("hold", "guarded", "--group", "g", "--for", "10m"), "group g of queue guarded is held until")
 	says(queue("breaker", "guarded", "open", "--group", "g"), "the breaker of group g of queue guarded is set to open")
@@ -66,6 +74,11 @@ func TestQueueCommandLinesThatAreWrongSaySo(t *testing.T) {
 		{"queue set q paused", 2, "not of the form SETTING=VALUE"},
 		{"queue set q paused=true paused=false", 2, "twice"},
 		{"queue set q pause=true", 1, "pause is not known here"},
+		{"queue set q run_timeout=soon", 2, `run_timeout: duration "soon"`},
+		{"queue set q order=fifo", 2, `order: "fifo" must be one of none, start, strict`},
+		{"queue set q breaker=5", 2, "breaker: must have keys, not a single value"},
+		{"queue set q run_timeout=1s run_timeout_ms=5", 2, "run_timeout_ms is there twice"},
+		{`queue set q retention={"dead_ms":5} retention.dead=1d`, 2, "retention and retention.dead: give one of them"},
 		{"queue set q rate=-1", 1, "rate.per_second must be a number from 0"},
 		{"queue hold q", 2, "--for is how long"},
 		{"queue hold q --for x", 2, "write a span of time"},

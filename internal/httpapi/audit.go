@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
 )
 
@@ -37,12 +38,8 @@ func QueueChanges(from, to *job.Queue) (list []job.Change) {
 }
 
 func members(q *job.Queue) map[string]jsontext.Value {
-	text, err := json.Marshal(settingsOf(q), json.Deterministic(true))
 	var m map[string]jsontext.Value
-	if err == nil {
-		err = json.Unmarshal(text, &m)
-	}
-	if err != nil {
+	if err := json.Unmarshal(append(jobs.AppendQueue([]byte("{"), q), '}'), &m); err != nil {
 		panic(err) // settings that were accepted can be told
 	}
 	return m

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-json-experiment/json"
-
+	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
 )
 
@@ -29,25 +28,13 @@ func FuzzQueueSettings(f *testing.F) {
 	f.Add([]byte(`{"paused":true,"paused":false}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		q := job.NewQueue("q")
-		set := settingsOf(q)
-		err := plain(body, &set, true)
-		if err == nil {
-			err = set.apply(q)
-		}
-		if err != nil {
-			fieldIsNamed(t, body, err)
+		if err := jobs.ReadQueue(body, q); err != nil {
+			fieldIsNamed(t, body, oneRefusal(err))
 			return
 		}
-		told, err := json.Marshal(settingsOf(q))
-		if err != nil {
-			t.Fatalf("%q cannot be told: %v", body, err)
-		}
+		told := append(jobs.AppendQueue([]byte("{"), q), '}')
 		again := job.NewQueue("q")
-		set = settingsOf(again)
-		if err := plain(told, &set, true); err != nil {
-			t.Fatalf("%q is told as %s, which is refused: %v", body, told, err)
-		}
-		if err := set.apply(again); err != nil || !reflect.DeepEqual(again, q) {
+		if err := jobs.ReadQueue(told, again); err != nil || !reflect.DeepEqual(again, q) {
 			t.Fatalf("%q is told as %s, which is read as\n%+v, not\n%+v; %v", body, told, again, q, err)
 		}
 		sameAsStandard(t, body, told)

@@ -12,6 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/grid"
 	"github.com/reprisehq/reprise/internal/door/inbox"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/notation"
 	"github.com/reprisehq/reprise/internal/part/cron"
 )
 
@@ -220,7 +221,7 @@ func (c Config) contradictions() (ps Problems) {
 	}
 	if c.InflightBytesMax < c.BodyBytesMax {
 		ps.add("max-inflight-bytes", "%s is below body-max %s: the largest request allowed would never get in",
-			showSize(c.InflightBytesMax), showSize(c.BodyBytesMax))
+			notation.ShowSize(c.InflightBytesMax), notation.ShowSize(c.BodyBytesMax))
 	}
 	if len(c.Queues) > c.MaxQueues {
 		ps.add("max-queues", "%d, but %d queues have settings", c.MaxQueues, len(c.Queues))

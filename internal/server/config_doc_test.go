@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/door/grid"
+	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
 )
 
@@ -184,16 +185,8 @@ what was not taken (`+"`not_taken`"+`).
 | Key | Kind | Default | Meaning |
 | --- | --- | --- | --- |
 `, exampleFile)
-	for _, s := range queueSettings {
-		row(&b, code(s.yaml), s.field.kind, code(s.def), capital(s.help)+".")
-	}
-	row(&b, code("retry"), "keys", "", "The policy of the queue's jobs, where neither job nor type says something else.")
-	for _, g := range guardSettings {
-		kind := "keys"
-		if g.keys == nil {
-			kind = "number"
-		}
-		row(&b, code(g.key), kind, code(g.def), capital(g.help)+".")
+	for _, s := range jobs.QueueSettings {
+		row(&b, code(s.Name), s.Kind, code(s.Show(job.NewQueue(""))), capital(s.Help)+".")
 	}
 	b.WriteString(`
 From ` + "`max_running`" + ` on, the words, what may be left out, the defaults and the bounds are those of the API, where spans are whole

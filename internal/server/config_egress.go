@@ -7,15 +7,16 @@ import (
 
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/notation"
 )
 
 // egressNone is the line by which nothing at all may be set over the API.
 const egressNone = "none"
 
 // egressLine is a line of egress.allow.
-var egressLine = kind[string]{
-	name: "name, address or range",
-	parse: func(s string) (string, error) {
+var egressLine = notation.Kind[string]{
+	Name: "name, address or range",
+	Parse: func(s string) (string, error) {
 		if s == egressNone {
 			return s, nil
 		}
@@ -24,7 +25,7 @@ var egressLine = kind[string]{
 		}
 		return s, nil
 	},
-	show: same,
+	Show: same,
 }
 
 // Egress says which targets may be set over the API, and what those that are

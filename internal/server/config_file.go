@@ -1,10 +1,14 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
@@ -142,49 +146,157 @@ func (l *loader) queues() {
 }
 
 func (l *loader) queue(e entry) *job.Queue {
-	q := job.NewQueue(e.key)
-	base := join(queuesPath, e.key)
-	known := []string{retryPath}
-	for _, s := range queueSettings {
-		known = append(known, s.yaml)
-	}
-	for _, s := range guardSettings {
-		known = append(known, s.key)
+	q, base := job.NewQueue(e.key), join(queuesPath, e.key)
+	var known []string
+	for _, s := range jobs.QueueSettings {
+		known = append(known, s.Name)
 	}
 	found := l.file.leaves(e.value, base, known)
-	for _, s := range queueSettings {
-		n := found[s.yaml]
-		if n == nil || n.kind == badNode {
-			continue
+	for _, s := range jobs.QueueSettings {
+		n, at := found[s.Name], join(base, s.Name)
+		switch {
+		case n == nil || n.kind == badNode:
+		case s.Name == retryPath:
+			q.Retry = l.file.retry(n, at)
+			l.count(q.Retry, n)
+			l.fileValue(at, showRetry(q.Retry), n)
+		case l.file.all(e.value, base, l.file.queueSetting(q, s, n, at)):
+			l.fileValue(at, cmp.Or(s.Show(q), "0"), n) // 0 = no limit
 		}
-		at := join(base, s.yaml)
-		if n.kind != scalarNode {
-			l.file.problem(n.line, at, "must be a single value, not %s", n.kind)
-			continue
-		}
-		if err := s.field.set(q, []string{n.text}); err != nil {
-			if n.isSecret() {
-				err = hidden(s.field.kind)
-			}
-			l.file.problem(n.line, at, "%s", err)
-			continue
-		}
-		l.fileValue(at, s.field.show(q), n)
 	}
-	if n := found[retryPath]; n != nil {
-		q.Retry = l.file.retry(n, join(base, retryPath))
-		l.count(q.Retry, n)
-		l.fileValue(join(base, retryPath), showRetry(q.Retry), n)
-	}
-	l.protection(q, found, base)
-	if err := rule.ChangeQueue(job.NewQueue(e.key), q, 0); err != nil {
-		at, n := base, e.value
-		if e, ok := errors.AsType[*job.Error](err); ok && found[e.Field] != nil {
-			at, n = join(base, e.Field), found[e.Field]
-		}
-		l.file.problem(n.line, at, "%s", err)
-	}
+	l.file.all(e.value, base, rule.ChangeQueue(job.NewQueue(e.key), q, 0))
 	return q
+}
+
+// ReadQueueSettings reads settings of a queue as a command has them, in the words of
+// queues.NAME or as JSON, and returns the body of PATCH /queues/{name}. "off" is the
+// default. What is no setting is left to the server, which tells what was meant.
+func ReadQueueSettings(given map[string]string) (map[string]any, error) {
+	body := map[string]any{}
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		text, into, wire := given[name], body, name
+		s := jobs.QueueSettingNamed(name)
+		var value any = text
+		switch isJSON := jsontext.Value(text).IsValid(); {
+		case s != nil && text == "off" && s.Kind != "bool":
+			value = nil
+		case s != nil && (!isJSON || s.Kind != "keys" || jsontext.Value(text).Kind() == '0'):
+			word, err := s.Word(text)
+			if err != nil {
+				problems = append(problems, fmt.Errorf("%s: %w", name, err))
+			}
+			value = word
+		case isJSON:
+			value = jsontext.Value(text)
+		}
+		if s != nil {
+			wire = s.Wire
+		}
+		if heading, leaf, isBelow := strings.Cut(wire, "."); isBelow {
+			if below, there := body[heading].(map[string]any); there {
+				into = below
+			} else if into = map[string]any{}; body[heading] == nil {
+				body[heading] = into
+			} else {
+				problems = append(problems, fmt.Errorf("%s and %s: give one of them", heading, name))
+			}
+			wire = leaf
+		}
+		if _, twice := into[wire]; twice {
+			problems = append(problems, fmt.Errorf("%s is there twice", name))
+		}
+		into[wire] = value
+	}
+	return body, errors.Join(problems...)
+}
+
+// queueSetting reads a setting of a queue with the reader of the API, where it has
+// values below it.
+func (d *document) queueSetting(q *job.Queue, s jobs.QueueSetting, n *node, at string) error {
+	hasKeys := s.Kind == "keys"
+	switch {
+	case n.kind == mapNode && hasKeys:
+		return s.Read(q, d.parts(n, at)...)
+	case n.kind == nullNode && hasKeys:
+		return refusal(s.Name, "has no value; write {} for its defaults, or remove the line")
+	case n.kind == nullNode:
+		return refusal(s.Name, "has no value; remove the line to use the default")
+	case n.kind != scalarNode && hasKeys:
+		return refusal(s.Name, "must have keys, not "+n.kind.String())
+	case n.kind != scalarNode:
+		return refusal(s.Name, "must be a single value, not "+n.kind.String())
+	}
+	err := s.Set(q, n.text)
+	switch {
+	case err == nil || refusals(err) != nil && hasKeys:
+		return err
+	case n.isSecret():
+		err = hidden(s.Kind)
+	}
+	return refusal(s.Name, err.Error())
+}
+
+func refusal(field, text string) error {
+	return &job.Error{Kind: job.Invalid, Field: field, Text: text}
+}
+
+// parts are the values below a setting one by one, each in an object of its own, so
+// that a wrong one hides no other.
+func (d *document) parts(n *node, at string) []jsontext.Value {
+	list := []jsontext.Value{jsontext.Value("{}")}
+	for _, e := range n.entries {
+		switch inner := e.value; {
+		case inner.kind == mapNode:
+			for _, value := range d.parts(inner, join(at, e.key)) {
+				list = append(list, fmt.Appendf(nil, "{%s:%s}", jsonString(e.key), value))
+			}
+		case inner.kind == nullNode && e.key != "weights": // which is a heading
+			d.problem(e.line, join(at, e.key), "has no value; remove the line to use the default")
+		case inner.kind > nullNode:
+			list = append(list, fmt.Appendf(nil, "{%s:%s}", jsonString(e.key), inner.json()))
+		}
+	}
+	return list
+}
+
+// all tells every problem of an error at the line of its field below n, and
+// reports whether there was none.
+func (d *document) all(n *node, base string, err error) bool {
+	for _, one := range refusals(err) {
+		d.refused(n.find(one.Field), base, one)
+	}
+	return err == nil
+}
+
+// refused tells what a reader says at the line of a node.
+func (d *document) refused(n *node, base string, err error) {
+	path, text := base, err.Error()
+	if e, ok := errors.AsType[*job.Error](err); ok && e.Field != "" {
+		path = join(base, e.Field)
+		text = strings.TrimPrefix(strings.TrimPrefix(text, e.Field), " ")
+	}
+	switch {
+	case n.any((*node).isSecret) && !strings.HasPrefix(text, "the value behind"):
+		text = hidden("see the documentation of queues").Error()
+	case text == "must be an object" && n.kind != mapNode:
+		text = "must have keys, not " + n.kind.String()
+	}
+	d.problem(n.line, path, "%s", text)
+}
+
+// refusals takes a joined error apart.
+func refusals(err error) (list []*job.Error) {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range many.Unwrap() {
+			list = append(list, refusals(one)...)
+		}
+		return list
+	}
+	if one, ok := errors.AsType[*job.Error](err); ok {
+		list = append(list, one)
+	}
+	return list
 }
 
 func (l *loader) fileValue(name, value string, n *node) {

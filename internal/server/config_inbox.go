@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/door/inbox"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/notation"
 )
 
 // Where the file names inboxes, and how their runs share several servers.
@@ -32,9 +33,7 @@ func (l *loader) inboxes() {
 		body := e.value.json()
 		s, err := inbox.ReadSettings(body)
 		if err != nil {
-			for _, one := range refusals(err) {
-				l.file.refused(e.value.find(one.Field), at, one)
-			}
+			l.file.all(e.value, at, err)
 			return
 		}
 		l.cfg.Inboxes = append(l.cfg.Inboxes, inbox.Named{Name: e.key, Settings: s, Secret: e.value.any((*node).isSecret)})
@@ -59,25 +58,37 @@ func (l *loader) cluster() {
 	}
 	found := l.file.leaves(n, clusterPath, []string{"enabled", "queuePollLockMostInterval"})
 	enabled, most := found["enabled"], found["queuePollLockMostInterval"]
-	l.shared(enabled, "enabled", of(yesNo, func(c *Cluster) *bool { return &c.Enabled }))
-	l.shared(most, "queuePollLockMostInterval", of(unitOnly(millis(job.Second, job.Day)), func(c *Cluster) *job.Millis { return &c.LockMost }))
+	l.shared(enabled, "enabled", of(notation.YesNo, func(c *Config) *bool { return &c.Cluster.Enabled }))
+	l.shared(most, "queuePollLockMostInterval", of(unitOnly(notation.Millis(job.Second, job.Day)), func(c *Config) *job.Millis { return &c.Cluster.LockMost }))
 	if l.cfg.Cluster.Enabled && most == nil {
 		l.file.problem(n.line, clusterPath, "queuePollLockMostInterval is missing: after how long another server may take over the run of one that vanished, such as PT5M")
 	}
 }
 
-func (l *loader) shared(n *node, key string, f field[Cluster]) {
+func (l *loader) shared(n *node, key string, f field) {
 	if n == nil {
 		return
 	}
 	at := join(clusterPath, key)
 	l.single(n, at, func() {
-		if err := f.set(&l.cfg.Cluster, []string{n.text}); err != nil {
+		if err := f.set(&l.cfg, []string{n.text}); err != nil {
 			l.file.problem(n.line, at, "%s", err)
 			return
 		}
-		l.fileValue(at, f.show(&l.cfg.Cluster), n)
+		l.fileValue(at, f.show(&l.cfg), n)
 	})
+}
+
+// single reads a value that must be one.
+func (l *loader) single(n *node, path string, read func()) {
+	switch n.kind {
+	case scalarNode:
+		read()
+	case nullNode:
+		l.file.problem(n.line, path, "has no value; remove the line to use the default")
+	default:
+		l.file.problem(n.line, path, "must be a single value, not %s", n.kind)
+	}
 }
 
 // Cluster is how the runs of inboxes share several servers.

@@ -4,35 +4,14 @@ import (
 	"errors"
 	"strings"
 	"testing"
-)
 
-func TestSizes(t *testing.T) {
-	for text, want := range map[string]struct {
-		bytes int64
-		shown string
-	}{
-		"0": {0, "0"}, "1": {1, "1B"}, "1024": {1024, "1KiB"}, "1000 B": {1000, "1KB"}, "64MiB": {64 << 20, "64MiB"},
-		"256MB": {256_000_000, "256MB"}, "256 mb": {256_000_000, "256MB"}, "1.5GiB": {3 << 29, "1536MiB"},
-		"0.3KB": {300, "300B"}, "2TB": {2e12, "2TB"}, "1024TiB": {1 << 50, "1024TiB"}, "1000KiB": {1_024_000, "1000KiB"},
-	} {
-		n, err := parseSize(text)
-		if err != nil || n != want.bytes || showSize(n) != want.shown {
-			t.Errorf("%q is %d (%s), %v", text, n, showSize(n), err)
-		}
-		if again, err := parseSize(showSize(n)); again != n || err != nil {
-			t.Errorf("%s is read back as %d, %v", showSize(n), again, err)
-		}
-	}
-	for _, text := range []string{"", "MB", "-1", "1e3", "1M", "1 MiB/s", "0x10", "1.5", "0.0001KiB", "1..2MB", "2048TiB", "9e99GB", "NaN", "Inf", "1iB"} {
-		if n, err := parseSize(text); err == nil {
-			t.Errorf("%q is read as %d", text, n)
-		}
-	}
-}
+	"github.com/reprisehq/reprise/internal/door/jobs"
+	"github.com/reprisehq/reprise/internal/job"
+)
 
 func TestKindsReadWhatTheyShow(t *testing.T) {
 	for _, c := range []struct {
-		kind field[Config]
+		kind field
 		good map[string]string // as written, as shown
 		bad  []string
 	}{
@@ -102,9 +81,12 @@ func TestKindsReadWhatTheyShow(t *testing.T) {
 }
 
 func TestLateOKIsKeptTheOtherWayRound(t *testing.T) {
-	k := opposite("until_terminal", "never")
-	if k.name != "until_terminal|never" || k.show(false) != "until_terminal" || k.show(true) != "never" {
-		t.Error(k.name, k.show(false), k.show(true))
+	late, q := jobs.QueueSettingNamed("late_ok"), job.NewQueue("q")
+	if shown := late.Show(q); late.Kind != "until_terminal|never" || shown != "until_terminal" {
+		t.Error(late.Kind, shown)
+	}
+	if err := late.Set(q, "never"); err != nil || !q.LateOKNever || late.Show(q) != "never" {
+		t.Error(err, q.LateOKNever, late.Show(q))
 	}
 }
 
@@ -131,9 +113,9 @@ func TestSettingsAreWellDeclared(t *testing.T) {
 		}
 		names[f.name] = true
 	}
-	for _, s := range queueSettings {
-		if s.help == "" || strings.HasSuffix(s.help, ".") {
-			t.Errorf("%s: help %q", s.yaml, s.help)
+	for _, s := range jobs.QueueSettings {
+		if s.Help == "" || strings.HasSuffix(s.Help, ".") {
+			t.Errorf("%s: help %q", s.Name, s.Help)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/door/inbox"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/notation"
 	"github.com/reprisehq/reprise/internal/spell"
 )
 
@@ -175,7 +176,7 @@ func (l *loader) translate(g given, a also) (given, bool) {
 	word, ok := a.words[text]
 	if !ok {
 		words := slices.Sorted(maps.Keys(a.words))
-		l.problems.add(g.origin.At, "%s must be one of %s%s", quote(text), strings.Join(words, ", "), spell.Hint(text, words))
+		l.problems.add(g.origin.At, "%s must be one of %s%s", notation.Quote(text), strings.Join(words, ", "), spell.Hint(text, words))
 		return given{}, false
 	}
 	return given{[]string{word}, g.origin}, true
@@ -264,11 +265,11 @@ func (l *loader) reference(ref string) (string, error) {
 			return "", fmt.Errorf("${file:%s}: %w", name, err)
 		}
 		if len(b) > fileBytesMax {
-			return "", fmt.Errorf("${file:%s}: is larger than %s", name, showSize(fileBytesMax))
+			return "", fmt.Errorf("${file:%s}: is larger than %s", name, notation.ShowSize(fileBytesMax))
 		}
 		return strings.TrimRight(string(b), "\r\n"), nil
 	}
-	return "", fmt.Errorf("%s: use ${env:NAME} or ${file:PATH}; write $${ for the two characters themselves", quote("${"+ref+"}"))
+	return "", fmt.Errorf("%s: use ${env:NAME} or ${file:PATH}; write $${ for the two characters themselves", notation.Quote("${"+ref+"}"))
 }
 
 // The settings that together make the default polynomial curve, and their

@@ -37,16 +37,13 @@ func TestProtectionIsReadFromTheFileAsFromTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var wired jobs.Protection
-	var want job.Protection
-	if err := jobs.ReadPlain([]byte(`{"max_running":100,"rate":{"per_second":50,"burst":5},"group_rate":{"per_second":0.5},"breaker":{},
+	wired := job.NewQueue("hooks")
+	if err := jobs.ReadQueue([]byte(`{"max_running":100,"rate":{"per_second":50,"burst":5},"group_rate":{"per_second":0.5},"breaker":{},
 		"group_breaker":{"consecutive":5,"open_for_ms":600000},"retry_budget":{"retry_share":0},
-		"fair_share":{"weights":{"gold.example":3,"7":2}}}`), &wired, true); err != nil {
+		"fair_share":{"weights":{"gold.example":3,"7":2}}}`), wired); err != nil {
 		t.Fatal(err)
 	}
-	if err := wired.Apply(&want); err != nil {
-		t.Fatal(err)
-	}
+	want := wired.Protection
 	if got := cfg.Queues[0].Protection; !reflect.DeepEqual(got, want) {
 		t.Errorf("hooks: %+v, want %+v", got, want)
 	}
@@ -110,7 +107,7 @@ queues:
     rate:
       per_second: fast
       brust: 5
-    group_rate: 20
+    group_rate: fast
     breaker:
       window: 1000
       failure_ratio: "0.5"
@@ -139,9 +136,9 @@ queues:
   secret: {rate: {per_second: 1, burst: "${env:BURST}"}}
 `)
 	wantProblems(t, err, []string{
-		"reprise.yaml:4: queues.hooks.max_running: must be a whole number from 0 to",
+		`reprise.yaml:4: queues.hooks.max_running: "-1" must be a whole number from 0 to`,
 		"reprise.yaml:6: queues.hooks.rate.per_second: must be a number",
-		"reprise.yaml:7: queues.hooks.rate.brust: unknown key; did you mean burst?",
+		"reprise.yaml:7: queues.hooks.rate.brust: is not known here; did you mean burst?",
 		"reprise.yaml:8: queues.hooks.group_rate: must have keys, not a single value",
 		"reprise.yaml:10: queues.hooks.breaker.window: must be a whole number from 1 to 256",
 		"reprise.yaml:11: queues.hooks.breaker.failure_ratio: must be a number",
@@ -150,14 +147,14 @@ queues:
 		"reprise.yaml:14: queues.hooks.group_breaker: has no value; write {} for its defaults, or remove the line",
 		"reprise.yaml:15: queues.hooks.retry_budget: must have keys, not a list",
 		"reprise.yaml:18: queues.hooks.fair_share.weights.gold: must be a whole number",
-		"reprise.yaml:19: queues.hooks.fair_share.weights.silver: must be a single value, not keys",
+		"reprise.yaml:19: queues.hooks.fair_share.weights.silver: must be a whole number",
 		"reprise.yaml:20: queues.hooks.mx_running: unknown key; did you mean max_running?",
 		"reprise.yaml:22: queues.ratio.breaker.failure_ratio: must be a number from 0 to 1",
 		"reprise.yaml:23: queues.ratio.breaker.open_for_max_ms: must be from 30000 to",
 		"reprise.yaml:24: queues.ratio.retry_budget: must leave some retries",
 		`reprise.yaml:30: queues.ratio.fair_share.weights["c.d"]: must be a whole number from 1 to 1000`,
 		"reprise.yaml:32: queues.list.max_running: must be a single value, not a list",
-		"reprise.yaml:33: queues.list.fair_share.weights: must be names of groups with their weights, not a list",
+		"reprise.yaml:33: queues.list.fair_share.weights: must have keys, not a list",
 		"reprise.yaml:34: queues.secret.rate.burst: the value behind the reference is not allowed here",
 	})
 	if strings.Contains(err.Error(), "hunter2") {
@@ -168,36 +165,27 @@ queues:
 // The file knows every setting of a queue that the API changes: by the same
 // word, or without the unit where it takes durations.
 func TestTheFileKnowsEverySettingOfTheAPI(t *testing.T) {
-	var known []string
-	for _, s := range queueSettings {
-		top, _, _ := strings.Cut(s.yaml, ".")
-		known = append(known, top)
-	}
-	known = append(known, retryPath)
-	keysOf := func(typ reflect.Type) (keys []string) {
-		for i := range typ.NumField() {
-			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
-			keys = append(keys, name)
-		}
-		return keys
-	}
-	below := map[string][]string{}
-	for _, s := range guardSettings {
-		known = append(known, s.key)
-		below[s.key] = s.keys
-	}
-	state := []string{"name", "hold_until", "breaker_state", "jobs", "bytes", "oldest_ready_at", "rates", "session"} // not set by PATCH
-	for _, name := range keysOf(reflect.TypeFor[wire.Queue]()) {
-		if !slices.Contains(known, strings.TrimSuffix(name, "_ms")) && !slices.Contains(state, name) {
-			t.Errorf("the file does not know %s", name)
+	var got, want []string
+	for _, s := range jobs.QueueSettings {
+		want = append(want, s.Wire)
+		if file := strings.TrimSuffix(s.Wire, "_ms"); s.Name != file {
+			t.Errorf("%s of the API is %s in the file, not %s", s.Wire, s.Name, file)
 		}
 	}
-	for name, typ := range map[string]reflect.Type{
-		"rate": reflect.TypeFor[wire.Rate](), "group_rate": reflect.TypeFor[wire.Rate](), "breaker": reflect.TypeFor[wire.Breaker](),
-		"group_breaker": reflect.TypeFor[wire.Breaker](), "retry_budget": reflect.TypeFor[wire.RetryBudget](), "fair_share": reflect.TypeFor[wire.FairShare](),
-	} {
-		if want := keysOf(typ); !slices.Equal(below[name], want) {
-			t.Errorf("below %s the file knows %v, and the API %v", name, below[name], want)
+	var members func(t reflect.Type, above string)
+	members = func(t reflect.Type, above string) {
+		for i := range t.NumField() {
+			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+			if name == "retention" {
+				members(reflect.TypeFor[wire.Retention](), "retention.")
+				continue
+			}
+			got = append(got, above+name)
 		}
+	}
+	members(reflect.TypeFor[wire.QueueSettings](), "")
+	slices.Sort(got)
+	if slices.Sort(want); !slices.Equal(got, want) {
+		t.Errorf("the API has\n%q, and the list of settings\n%q", got, want)
 	}
 }

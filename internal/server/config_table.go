@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/notation"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -22,7 +23,7 @@ type setting struct {
 	more    string // for docs/config.md: what zero means, what to beware of
 	hidden  bool
 	also    []also
-	field   field[Config]
+	field   field
 }
 
 // also is another name for a setting, with words of its own.
@@ -75,12 +76,12 @@ var settings = []setting{
 		help: "TCP port to listen on; 0 = one that is free",
 		more: "The log line `listening` tells the real port. A value such as `tcp://10.0.0.1:7890` in the environment, " +
 			"which Kubernetes sets for a service named reprise, is ignored.",
-		field: of(whole(0, 65535), func(c *Config) *int { return &c.Port }),
+		field: of(notation.Whole(0, 65535), func(c *Config) *int { return &c.Port }),
 	},
 	{
 		name: "tcp", yaml: "server.tcp", section: sectionListen, def: "true",
 		help:  "listen on host and port; false = only on the unix socket",
-		field: of(yesNo, func(c *Config) *bool { return &c.TCP }),
+		field: of(notation.YesNo, func(c *Config) *bool { return &c.TCP }),
 	},
 	{
 		name: "unix", yaml: "server.unix", section: sectionListen,
@@ -94,13 +95,13 @@ var settings = []setting{
 		help: "a proxy in front of the server speaks TLS, and others reach the server through it",
 		more: "Then the server needs no TLS of its own, and wants tokens on loopback too. The proxy passes `Host` on, which " +
 			"`allow-host` names. Nothing a proxy says about its clients is believed.",
-		field: of(yesNo, func(c *Config) *bool { return &c.BehindTLSProxy }),
+		field: of(notation.YesNo, func(c *Config) *bool { return &c.BehindTLSProxy }),
 	},
 	{
 		name: "insecure", yaml: "server.insecure", section: sectionListen, def: "false",
 		help:  "listen beyond loopback without tokens and TLS",
 		more:  "Danger: everybody who can connect can read, change and delete all work.",
-		field: of(yesNo, func(c *Config) *bool { return &c.Insecure }),
+		field: of(notation.YesNo, func(c *Config) *bool { return &c.Insecure }),
 	},
 	{
 		name: "allow-host", yaml: "server.allow_host", section: sectionListen,
@@ -114,14 +115,14 @@ var settings = []setting{
 		help: "refuse bodies with members that no call knows, which are most often misspelt",
 		more: "Otherwise such a member is ignored, as Zizq does: the answer has the header `Reprise-Warning`, and it is logged once. " +
 			"A request asks for it with `Prefer: handling=strict`; the Go client and the command line do.",
-		field: of(yesNo, func(c *Config) *bool { return &c.Strict }),
+		field: of(notation.YesNo, func(c *Config) *bool { return &c.Strict }),
 	},
 	{
 		name: "guard", yaml: "server.guard", section: sectionListen, def: "false",
 		help: "refuse to delete everything unless the request says all=true",
 		more: "`DELETE /jobs` then wants a filter or `?all=true`, `DELETE /crons` and `POST /reset` want `?all=true`. " +
 			"With tokens it is always so.",
-		field: of(yesNo, func(c *Config) *bool { return &c.Guard }),
+		field: of(notation.YesNo, func(c *Config) *bool { return &c.Guard }),
 	},
 	{
 		name: "tls-cert", yaml: "server.tls_cert", section: sectionListen,
@@ -146,7 +147,7 @@ var settings = []setting{
 		more: "It is on where another setting that begins with `admin-` is given, or any flag or variable that only Zizq has; `--no-admin` wins over all. The listener has " +
 			"`GET /events` (a WebSocket), `POST /backup` and `POST /compact`, which the primary listener has as well: see [jobs.md](jobs.md#zizq-top).",
 		also:  []also{{"no-admin", map[string]string{"true": "false", "false": "true"}}},
-		field: of(yesNo, func(c *Config) *bool { return &c.Admin }),
+		field: of(notation.YesNo, func(c *Config) *bool { return &c.Admin }),
 	},
 	{
 		name: "admin-host", yaml: "server.admin_host", section: sectionListen, def: "127.0.0.1",
@@ -157,7 +158,7 @@ var settings = []setting{
 	{
 		name: "admin-port", yaml: "server.admin_port", section: sectionListen, def: "8901",
 		help:  "TCP port of the admin listener; 0 = one that is free",
-		field: of(whole(0, 65535), func(c *Config) *int { return &c.AdminPort }),
+		field: of(notation.Whole(0, 65535), func(c *Config) *int { return &c.AdminPort }),
 	},
 	{
 		name: "admin-tls-cert", yaml: "server.admin_tls_cert", section: sectionListen,
@@ -180,12 +181,12 @@ var settings = []setting{
 		name: "pprof", yaml: "server.pprof", section: sectionListen, def: "false",
 		help:  "serve Go profiles under /debug/pprof/, on loopback only",
 		more:  "Refused together with a host beyond loopback.",
-		field: of(yesNo, func(c *Config) *bool { return &c.Pprof }),
+		field: of(notation.YesNo, func(c *Config) *bool { return &c.Pprof }),
 	},
 	{
 		name: "null", section: sectionListen, def: "false", hidden: true,
 		help:  "accept work and forget it, for measuring the server without a store",
-		field: of(yesNo, func(c *Config) *bool { return &c.Null }),
+		field: of(notation.YesNo, func(c *Config) *bool { return &c.Null }),
 	},
 	{
 		name: "shutdown-timeout", yaml: "server.shutdown_timeout", section: sectionListen, def: "10s",
@@ -195,10 +196,10 @@ var settings = []setting{
 	},
 
 	{
-		name: "body-max", yaml: "server.body_max", section: sectionLimits, def: showSize(wire.BodyBytesMax),
+		name: "body-max", yaml: "server.body_max", section: sectionLimits, def: notation.ShowSize(wire.BodyBytesMax),
 		help:  "largest request body",
 		more:  "A larger one is refused. A compressed one counts as what it inflates to.",
-		field: of(size(1<<10, 2<<30), func(c *Config) *int64 { return &c.BodyBytesMax }),
+		field: of(notation.Size(1<<10, 2<<30), func(c *Config) *int64 { return &c.BodyBytesMax }),
 	},
 	{
 		name: "max-inflight-bytes", yaml: "server.max_inflight_bytes", section: sectionLimits, def: "256MiB",
@@ -206,62 +207,62 @@ var settings = []setting{
 		more: "This is memory; a batch counts 1 KiB for each of its jobs, too. One token, or one address where nobody has a token, has half of it at most. " +
 			"A request that does not fit is refused and may be repeated; what workers say about their jobs always finds room. " +
 			"At least `body-max`. See [Memory](operations.md#memory).",
-		field: of(size(1<<10, bytesMost), func(c *Config) *int64 { return &c.InflightBytesMax }),
+		field: of(notation.Size(1<<10, notation.BytesMost), func(c *Config) *int64 { return &c.InflightBytesMax }),
 	},
 	{
 		name: "min-upload-rate", yaml: "server.min_upload_rate", section: sectionLimits, def: "4KiB",
 		help:  "bytes per second that a large request body must bring; 0 = any number",
 		more:  "Ten times as much has to come in each 10 seconds, else the request is refused with 408. Bodies of up to 4 KiB have no such limit.",
-		field: of(size(0, 1<<30), func(c *Config) *int64 { return &c.UploadRate }),
+		field: of(notation.Size(0, 1<<30), func(c *Config) *int64 { return &c.UploadRate }),
 	},
 	{
 		name: "memory-limit", yaml: "server.memory_limit", section: sectionLimits, def: "0",
 		help: "memory that the server tries to stay below; 0 = what GOMEMLIMIT says",
 		more: "The nearer it comes to it, the more processor time goes into collecting garbage. It is no wall: what is needed at one moment is had. " +
 			"A good value is 90 % of what the container or machine has for it. Processes that evaluate jq are not part of it.",
-		field: of(size(0, bytesMost), func(c *Config) *int64 { return &c.MemoryLimit }),
+		field: of(notation.Size(0, notation.BytesMost), func(c *Config) *int64 { return &c.MemoryLimit }),
 	},
 	{
 		name: "jq-memory", yaml: "server.jq_memory", section: sectionLimits, def: "512MiB",
 		help:  "memory of each process that evaluates jq expressions; one that takes more is ended, and its expression refused",
 		more:  "There are as many such processes as processors and two, and only while expressions are evaluated. At least 64 MiB.",
-		field: of(size(64<<20, bytesMost), func(c *Config) *int64 { return &c.JQMemory }),
+		field: of(notation.Size(64<<20, notation.BytesMost), func(c *Config) *int64 { return &c.JQMemory }),
 	},
 	{
 		name: "max-connections", yaml: "server.max_connections", section: sectionLimits, def: "65536",
 		help:  "most connections open at once",
 		more:  "One more is answered 503, or closed if it speaks TLS. Each costs a file descriptor and some 10 KiB.",
-		field: of(whole(1, 1<<24), func(c *Config) *int { return &c.MaxConnections }),
+		field: of(notation.Whole(1, 1<<24), func(c *Config) *int { return &c.MaxConnections }),
 	},
 	{
 		name: "max-connections-per-address", yaml: "server.max_connections_per_address", section: sectionLimits, def: "16384",
 		help:  "most connections from one address",
 		more:  "Behind a proxy all have one address. A unix socket has none, and this does not count there.",
-		field: of(whole(1, 1<<24), func(c *Config) *int { return &c.MaxPerAddress }),
+		field: of(notation.Whole(1, 1<<24), func(c *Config) *int { return &c.MaxPerAddress }),
 	},
 	{
 		name: "max-streams", yaml: "server.max_streams", section: sectionLimits, def: "65536",
 		help:  "most take streams and long polls open at once, over all connections",
 		more:  "One more is answered 503. HTTP/2 carries up to 4,096 on one connection.",
-		field: of(whole(1, 1<<24), func(c *Config) *int { return &c.MaxStreams }),
+		field: of(notation.Whole(1, 1<<24), func(c *Config) *int { return &c.MaxStreams }),
 	},
 	{
 		name: "global-in-flight-limit", short: "l", yaml: "server.global_in_flight_limit", section: sectionLimits, def: "0",
 		help:  "most jobs leased at the same time, over all queues; 0 = no limit",
 		more:  "Zizq's default is 1024.",
-		field: of(whole(0, 1<<31-1), func(c *Config) *int { return &c.GlobalInFlightLimit }),
+		field: of(notation.Whole(0, 1<<31-1), func(c *Config) *int { return &c.GlobalInFlightLimit }),
 	},
 	{
 		name: "max-queues", yaml: "server.max_queues", section: sectionLimits, def: "10000",
 		help:  "most queues; a job or settings for one more are refused",
 		more:  "Each costs memory while it has jobs or settings. Names made from ids or dates belong into `group`.",
-		field: of(whole(1, 1_000_000), func(c *Config) *int { return &c.MaxQueues }),
+		field: of(notation.Whole(1, 1_000_000), func(c *Config) *int { return &c.MaxQueues }),
 	},
 	{
 		name: "metrics-queues", yaml: "server.metrics_queues", section: sectionLimits, def: "200",
 		help:  "queues that /metrics tells of by name; all others are told of together",
 		more:  "The others are `_other`. The first so many, those that have jobs at the start before others. Each is about 75 time series.",
-		field: of(whole(1, 10_000), func(c *Config) *int { return &c.MetricsQueues }),
+		field: of(notation.Whole(1, 10_000), func(c *Config) *int { return &c.MetricsQueues }),
 	},
 
 	{
@@ -282,13 +283,13 @@ var settings = []setting{
 		help: "time for a named worker to come back before its jobs are given to others",
 		more: "Counts from a disconnect and from a restart of the server. 0 = at once. " +
 			"Make it longer than a restart of the workers takes, or that runs their jobs twice.",
-		field: of(millis(0, job.Day), func(c *Config) *job.Millis { return &c.ReattachWindow }),
+		field: of(notation.Millis(0, job.Day), func(c *Config) *job.Millis { return &c.ReattachWindow }),
 	},
 	{
 		name: "idempotency-window", yaml: "server.idempotency_window", section: sectionHolders, def: "1h",
 		help:  "how long an Idempotency-Key is remembered",
 		more:  "A repeat after it is new work. Make it longer than your clients go on repeating; each key stays on disk until then.",
-		field: of(millis(job.Second, 365*job.Day), func(c *Config) *job.Millis { return &c.IdempotencyWindow }),
+		field: of(notation.Millis(job.Second, 365*job.Day), func(c *Config) *job.Millis { return &c.IdempotencyWindow }),
 	},
 
 	{
@@ -303,7 +304,7 @@ var settings = []setting{
 		more: "`always`: before every answer. `interval`: at most `sync-interval` of answered work is lost by a power cut. " +
 			"`os`: the operating system decides. None of them loses answered work when only the process dies. " +
 			"Zizq's `--default-commit-mode` is accepted: `fsync` is `always`, `buffered` is `os`.",
-		field: of(words(SyncAlways, SyncInterval, SyncOS), func(c *Config) *Sync { return &c.Sync }),
+		field: of(notation.Words(SyncAlways, SyncInterval, SyncOS), func(c *Config) *Sync { return &c.Sync }),
 		also:  []also{{"default-commit-mode", map[string]string{"buffered": "os", "fsync": "always"}}},
 	},
 	{
@@ -316,7 +317,7 @@ var settings = []setting{
 		name: "cache-size", yaml: "store.cache_size", section: sectionStore, def: "256MB",
 		help:  "memory for blocks read from disk",
 		more:  "Beside it the server keeps a small record of every unfinished job in memory.",
-		field: of(size(1<<20, bytesMost), func(c *Config) *int64 { return &c.CacheBytes }),
+		field: of(notation.Size(1<<20, notation.BytesMost), func(c *Config) *int64 { return &c.CacheBytes }),
 	},
 	{
 		name: "disk-reserve", yaml: "store.disk_reserve", section: sectionStore, def: "256MiB",
@@ -333,7 +334,7 @@ var settings = []setting{
 		field: of(limit, func(c *Config) *job.Limit { return &c.Retry.Limit }),
 	},
 	{
-		name: "default-backoff-exponent", section: sectionRetry, def: exponent.show(job.DefaultRetry().Curve.Exponent),
+		name: "default-backoff-exponent", section: sectionRetry, def: exponent.Show(job.DefaultRetry().Curve.Exponent),
 		help: "exponent of the default polynomial backoff",
 		more: "In the file: `retry.curve`. The three `default-backoff-*` settings go together: all or none, " +
 			"counting flags, environment and the keys of a polynomial `retry.curve` in the file together. It may be negative. " +
@@ -344,33 +345,33 @@ var settings = []setting{
 		name: "default-backoff-base", section: sectionRetry, def: job.DefaultRetry().Curve.Base.String(),
 		help:  "base of the default polynomial backoff",
 		more:  "Goes together with `default-backoff-exponent`.",
-		field: curveField(millis(0, job.MaxMillis), func(c *job.Curve) *job.Millis { return &c.Base }),
+		field: curveField(notation.Millis(0, job.MaxMillis), func(c *job.Curve) *job.Millis { return &c.Base }),
 	},
 	{
 		name: "default-backoff-jitter", section: sectionRetry, def: job.DefaultRetry().Curve.Spread.String(),
 		help:  "jitter of the default polynomial backoff",
 		more:  "Goes together with `default-backoff-exponent`.",
-		field: curveField(millis(0, job.MaxMillis), func(c *job.Curve) *job.Millis { return &c.Spread }),
+		field: curveField(notation.Millis(0, job.MaxMillis), func(c *job.Curve) *job.Millis { return &c.Spread }),
 	},
 	{
 		name: "backoff-count", yaml: "server.backoff_count", section: sectionRetry, def: "previous",
 		help: "what polynomial backoff counts: attempts before the failed one, or including it",
 		more: "For every polynomial curve that names no `count`, here, in queues and in a job's `backoff`. " +
 			"`including` is what Zizq 0.6.1 and later do.",
-		field: of(enum(job.CountPrevious, job.CountIncluding), func(c *Config) *job.Count { return &c.BackoffCount }),
+		field: of(notation.Enum(job.CountPrevious, job.CountIncluding), func(c *Config) *job.Count { return &c.BackoffCount }),
 	},
 	{
 		name: "default-completed-job-retention", yaml: "retention.completed", section: sectionRetry, def: "recent",
 		help: "how long finished jobs are kept; 0 = they leave at once, recent = a few stay for an hour",
 		more: "`recent` keeps 50 finished jobs of each queue for an hour and 50 more for a minute; see jobs.md. With any flag or variable that only Zizq has, the default is `0`, as there. " +
 			"Danger: at 10,000 jobs a second, one day is 864 million jobs.",
-		field: of(orRecent(millis(0, job.MaxMillis)), func(c *Config) *job.Millis { return &c.RetainDone }),
+		field: of(orRecent(notation.Millis(0, job.MaxMillis)), func(c *Config) *job.Millis { return &c.RetainDone }),
 	},
 	{
 		name: "default-dead-job-retention", yaml: "retention.dead", section: sectionRetry, def: "7d",
 		help:  "how long dead jobs are kept; 0 = they leave at once and are only counted",
 		more:  "After it nobody can look at them or run them again.",
-		field: of(millis(0, job.MaxMillis), func(c *Config) *job.Millis { return &c.RetainDead }),
+		field: of(notation.Millis(0, job.MaxMillis), func(c *Config) *job.Millis { return &c.RetainDead }),
 	},
 
 	{
@@ -392,7 +393,7 @@ var settings = []setting{
 		name: "log-format", yaml: "server.log_format", section: sectionLog, def: "auto",
 		help:  "how log lines look; auto = pretty on a terminal, else compact",
 		more:  "`json` goes to standard output, the others to standard error.",
-		field: of(words(LogAuto, LogPretty, LogCompact, LogJSON), func(c *Config) *LogFormat { return &c.LogFormat }),
+		field: of(notation.Words(LogAuto, LogPretty, LogCompact, LogJSON), func(c *Config) *LogFormat { return &c.LogFormat }),
 	},
 	{
 		name: "log-level", yaml: "server.log_level", section: sectionLog, def: "info",
@@ -407,7 +408,7 @@ const notThere = "-"
 
 // curveField is a field of the default curve, which has a value only while
 // the curve is a polynomial.
-func curveField[T any](k kind[T], at func(*job.Curve) *T) field[Config] {
+func curveField[T any](k notation.Kind[T], at func(*job.Curve) *T) field {
 	f := of(k, func(c *Config) *T { return at(c.Retry.Curve) })
 	show := f.show
 	f.show = func(c *Config) string {
@@ -448,75 +449,4 @@ var foreigners = []foreign{
 	{name: "l0-threshold", only: true},
 	{name: "auto-compact-threshold", only: true},
 	{name: "scheduler-batch-size", only: true},
-}
-
-// queueSetting is one setting of a queue in the file, under queues.NAME.
-type queueSetting struct {
-	yaml  string
-	def   string
-	help  string
-	field field[job.Queue]
-}
-
-var queueSettings = []queueSetting{
-	{
-		"order", "none", "how the members of a group follow each other: `start` = they start in sequence, `strict` = one at a time, the head blocks its group",
-		of(enum(job.OrderNone, job.OrderStart, job.OrderStrict), func(q *job.Queue) *job.Order { return &q.Order }),
-	},
-	{
-		"concurrency", "0", "jobs of a group that run at once; 0 = no limit. With order `strict` it is 1, and more is refused",
-		of(whole(0, 1<<31-1), func(q *job.Queue) *int { return &q.Concurrency }),
-	},
-	{
-		"on_dead", "skip", "what a group does when its head dies: `skip` = go on, `block` = wait for a person, `park` = move aside with all later members",
-		of(enum(job.DeadSkip, job.DeadBlock, job.DeadPark), func(q *job.Queue) *job.OnDead { return &q.OnDead }),
-	},
-	{
-		"front_order", "by_seq", "how jobs put at the front stand to each other: in the order they first came, or the last one first",
-		of(enum(job.FrontBySeq, job.FrontLIFO), func(q *job.Queue) *job.FrontOrder { return &q.FrontOrder }),
-	},
-	{
-		"paused", "false", "whether nothing is given out",
-		of(yesNo, func(q *job.Queue) *bool { return &q.Paused }),
-	},
-	{
-		"late_ok", "until_terminal", "whether a success counts that comes after its lease ended, while the job is not finished",
-		of(opposite("until_terminal", "never"), func(q *job.Queue) *bool { return &q.LateOKNever }),
-	},
-	{
-		"require_token", "false", "whether a job can be settled only with the token of its lease",
-		of(yesNo, func(q *job.Queue) *bool { return &q.RequireToken }),
-	},
-	{
-		"non_idempotent", "false", "whether a take is on disk before it is answered, so that a power cut does not run a job twice",
-		of(yesNo, func(q *job.Queue) *bool { return &q.NonIdempotent }),
-	},
-	{
-		"max_jobs", "0", "unfinished jobs; 0 = no limit",
-		of(whole[int64](0, 1<<53), func(q *job.Queue) *int64 { return &q.MaxJobs }),
-	},
-	{
-		"max_bytes", "0", "payload bytes of unfinished jobs; 0 = no limit",
-		of(size(0, bytesMost), func(q *job.Queue) *int64 { return &q.MaxBytes }),
-	},
-	{
-		"on_full", "reject", "what a full queue does: `reject` the newcomer with 429, or `drop_oldest`, which is lost and counted",
-		of(enum(job.FullReject, job.FullDropOldest), func(q *job.Queue) *job.OnFull { return &q.OnFull }),
-	},
-	{
-		"run_timeout", "0", "how long one attempt may run; 0 = for ever",
-		of(millis(0, job.MaxMillis), func(q *job.Queue) *job.Millis { return &q.RunTimeout }),
-	},
-	{
-		"start_timeout", "0", "how long a job may be with a worker that has not begun; 0 = for ever",
-		of(millis(0, job.MaxMillis), func(q *job.Queue) *job.Millis { return &q.StartTimeout }),
-	},
-	{
-		"retention.completed", "", "how long finished jobs are kept; the server's `retention` where it is not given",
-		of(retain, func(q *job.Queue) *job.Millis { return &q.RetainDone }),
-	},
-	{
-		"retention.dead", "", "the same for dead jobs",
-		of(retain, func(q *job.Queue) *job.Millis { return &q.RetainDead }),
-	},
 }

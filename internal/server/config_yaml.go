@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/reprisehq/reprise/internal/door/inbox"
+	"github.com/reprisehq/reprise/internal/notation"
 	"github.com/reprisehq/reprise/internal/spell"
 )
 
@@ -100,7 +101,7 @@ func parseYAML(name string, b []byte, expand func(string) (string, []string, err
 // tooMuch refuses what would take the reader too long.
 func tooMuch(b []byte) error {
 	if len(b) > fileBytesMax {
-		return fmt.Errorf("is larger than %s", showSize(fileBytesMax))
+		return fmt.Errorf("is larger than %s", notation.ShowSize(fileBytesMax))
 	}
 	depth := 0
 	for _, c := range b {
@@ -161,7 +162,10 @@ func (d *document) problem(line int, path, format string, args ...any) {
 	if path = strings.TrimSuffix(path, "."); path != "" {
 		where += ": " + path
 	}
-	d.problems = append(d.problems, Problem{where, fmt.Sprintf(format, args...), line})
+	p := Problem{where, fmt.Sprintf(format, args...), line}
+	if !slices.Contains(d.problems, p) {
+		d.problems = append(d.problems, p)
+	}
 }
 
 // inOrder returns the problems as they stand in the file.
@@ -376,21 +380,48 @@ func jsonString(s string) []byte {
 	return b
 }
 
-// find returns the deepest node on a path such as rules[2].curve.delays[0].
+// find returns the deepest node on a path such as rules[2].curve.delays[0] or
+// weights["a.b"].
 func (n *node) find(path string) *node {
 	for path != "" {
-		name, rest, _ := strings.Cut(path, ".")
-		name, at, _ := strings.Cut(name, "[")
-		i := slices.IndexFunc(n.entries, func(e entry) bool { return e.key == name || spell.Fold(e.key) == spell.Fold(name) })
-		if i < 0 {
+		name, rest := step(path)
+		at, err := strconv.Atoi(name)
+		if n.kind != listNode || err != nil || at >= len(n.items) {
+			at = slices.IndexFunc(n.entries, func(e entry) bool { return e.key == name })
+		}
+		if at < 0 {
+			at = slices.IndexFunc(n.entries, func(e entry) bool { return spell.Fold(e.key) == spell.Fold(name) })
+		}
+		switch {
+		case at < 0:
 			return n
+		case n.kind == listNode:
+			n = n.items[at]
+		default:
+			n = n.entries[at].value
 		}
-		n, path = n.entries[i].value, rest
-		if k, err := strconv.Atoi(strings.TrimSuffix(at, "]")); err == nil && k >= 0 && k < len(n.items) {
-			n = n.items[k]
-		}
+		path = rest
 	}
 	return n
+}
+
+// step takes the first name off a path.
+func step(path string) (name, rest string) {
+	in, indexed := strings.CutPrefix(path, "[")
+	switch quoted, err := strconv.QuotedPrefix(in); {
+	case indexed && err == nil:
+		name, _ = strconv.Unquote(quoted)
+		rest = strings.TrimPrefix(in[len(quoted):], "]")
+	case indexed:
+		name, rest, _ = strings.Cut(in, "]")
+	default:
+		end := strings.IndexAny(path, ".[")
+		if end < 0 {
+			end = len(path)
+		}
+		name, rest = path[:end], path[end:]
+	}
+	return name, strings.TrimPrefix(rest, ".")
 }
 
 // any reports whether the node, or one below it, is so.

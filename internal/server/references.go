@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/notation"
 )
 
 // expand replaces the references in a value, such as ${file:PATH}, by what they
@@ -67,7 +68,7 @@ func readSecret(dir, reference string) (string, error) {
 	name, is := strings.CutPrefix(reference, "file:")
 	switch {
 	case !is || name == "":
-		return "", fmt.Errorf("%s: over the API only ${file:NAME} is a reference; write $${ for the two characters themselves", quote("${"+reference+"}"))
+		return "", fmt.Errorf("%s: over the API only ${file:NAME} is a reference; write $${ for the two characters themselves", notation.Quote("${"+reference+"}"))
 	case dir == "":
 		return "", fmt.Errorf("${file:%s}: the server has no directory of secrets; its setting is egress.secrets_dir", name)
 	}
@@ -86,7 +87,7 @@ func readSecret(dir, reference string) (string, error) {
 		b, _ = io.ReadAll(io.LimitReader(f, secretBytesMax+1))
 	}
 	if len(b) == 0 || len(b) > secretBytesMax {
-		return "", fmt.Errorf("${file:%s}: is not a file of 1 byte to %s", name, showSize(secretBytesMax))
+		return "", fmt.Errorf("${file:%s}: is not a file of 1 byte to %s", name, notation.ShowSize(secretBytesMax))
 	}
 	return strings.TrimRight(string(b), "\r\n"), nil
 }

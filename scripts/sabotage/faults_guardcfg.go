@@ -22,17 +22,17 @@ var guardcfgFaults = []fault{
 	{
 		name: "file-checks-no-bounds", breaks: "operations.md",
 		does:  "bounds of protection are not checked in the file",
-		file:  "internal/server/config_protection.go",
-		old:   "\t\tfor _, one := range refusals(err) {\n",
-		new:   "\t\tfor _, one := range refusals(nil) {\n",
+		file:  "internal/door/jobs/queue.go",
+		old:   "problems = append(problems, check(*at(q), name))",
+		new:   "_ = check",
 		first: []suite{in("internal/server", "TestEveryProblemOfProtectionIsToldWithItsLine")},
 	},
 	{
 		name: "file-tells-no-line-of-a-group", breaks: "operations.md",
 		does:  "a wrong weight is told with the line of the weights, not its own",
-		file:  "internal/server/config_protection.go",
-		old:   "\t\t\tn = n.entries[i].value\n",
-		new:   "\t\t\t_ = n.entries[i].value\n",
+		file:  "internal/server/config_yaml.go",
+		old:   "\t\tname, _ = strconv.Unquote(quoted)\n",
+		new:   "\t\tname = quoted\n",
 		first: []suite{in("internal/server", "TestEveryProblemOfProtectionIsToldWithItsLine")},
 	},
 	{

@@ -3,6 +3,7 @@ package jobs
 import (
 	"errors"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -74,6 +75,8 @@ func membersOf(t reflect.Type) (names []string) {
 	return names
 }
 
+const theBody = "the body"
+
 // fieldOf writes the place of a value as a.b[2].
 func fieldOf(at jsontext.Pointer) string {
 	field := ""
@@ -81,6 +84,8 @@ func fieldOf(at jsontext.Pointer) string {
 		switch {
 		case name != "" && strings.Trim(name, "0123456789") == "":
 			field += "[" + name + "]"
+		case strings.ContainsAny(name, `."[]`):
+			field += "[" + strconv.Quote(name) + "]"
 		case field == "":
 			field = name
 		default:
@@ -88,7 +93,7 @@ func fieldOf(at jsontext.Pointer) string {
 		}
 	}
 	if field == "" {
-		return "the body"
+		return theBody
 	}
 	return field
 }

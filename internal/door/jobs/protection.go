@@ -8,34 +8,8 @@ import (
 	"github.com/reprisehq/reprise/wire"
 )
 
-// Protection is what protects the target of a queue, in the words that the API
-// and the configuration file share. It is read over what it holds: what is not
-// named stays, null (which the file refuses) takes a setting away, and what is
+// The parts of what protects the target of a queue, as the API and the core have them. What is
 // left out inside of a new one is its default.
-type Protection struct {
-	MaxRunning   int64             `json:"max_running,omitzero"` // 0 = no limit
-	Rate         *wire.Rate        `json:"rate,omitzero"`
-	GroupRate    *wire.Rate        `json:"group_rate,omitzero"`
-	Breaker      *wire.Breaker     `json:"breaker,omitzero"`
-	GroupBreaker *wire.Breaker     `json:"group_breaker,omitzero"`
-	RetryBudget  *wire.RetryBudget `json:"retry_budget,omitzero"`
-	FairShare    *wire.FairShare   `json:"fair_share,omitzero"`
-}
-
-// ProtectionOf tells the settings of a queue.
-func ProtectionOf(p *job.Protection) Protection {
-	out := Protection{
-		MaxRunning: int64(p.MaxRunning), Rate: rateOf(p.Rate), GroupRate: rateOf(p.GroupRate),
-		Breaker: breakerOf(p.Breaker), GroupBreaker: breakerOf(p.GroupBreaker),
-	}
-	if b := p.Budget; b != nil {
-		out.RetryBudget = &wire.RetryBudget{RetryShare: new(b.Share), FloorPerSecond: new(b.Floor)}
-	}
-	if p.Fair != nil {
-		out.FairShare = &wire.FairShare{Weights: maps.Clone(p.Fair.Weights)} // a PATCH is read over it
-	}
-	return out
-}
 
 func rateOf(r job.Rate) *wire.Rate {
 	if !r.Limited() {
@@ -54,28 +28,39 @@ func breakerOf(b *job.Breaker) *wire.Breaker {
 	}
 }
 
-// Apply checks the settings and writes them to into. Its error joins one
-// *job.Error for each field that is wrong.
-func (p *Protection) Apply(into *job.Protection) error {
-	set := job.Protection{
-		MaxRunning: int(p.MaxRunning), Rate: rate(p.Rate), GroupRate: rate(p.GroupRate),
-		Breaker: breaker(p.Breaker), GroupBreaker: breaker(p.GroupBreaker),
+func retryBudgetOf(b *job.RetryBudget) *wire.RetryBudget {
+	if b == nil {
+		return nil
 	}
-	if b := p.RetryBudget; b != nil {
-		own := job.DefaultBudget()
-		if b.RetryShare != nil {
-			own.Share = *b.RetryShare
-		}
-		if b.FloorPerSecond != nil {
-			own.Floor = *b.FloorPerSecond
-		}
-		set.Budget = &own
+	return &wire.RetryBudget{RetryShare: new(b.Share), FloorPerSecond: new(b.Floor)}
+}
+
+func retryBudget(b *wire.RetryBudget) *job.RetryBudget {
+	if b == nil {
+		return nil
 	}
-	if p.FairShare != nil {
-		set.Fair = &job.FairShare{Weights: weights(p.FairShare.Weights)}
+	own := job.DefaultBudget()
+	if b.RetryShare != nil {
+		own.Share = *b.RetryShare
 	}
-	*into = set
-	return set.Check()
+	if b.FloorPerSecond != nil {
+		own.Floor = *b.FloorPerSecond
+	}
+	return &own
+}
+
+func fairOf(f *job.FairShare) *wire.FairShare {
+	if f == nil {
+		return nil
+	}
+	return &wire.FairShare{Weights: maps.Clone(f.Weights)} // a PATCH is read over it
+}
+
+func fair(f *wire.FairShare) *job.FairShare {
+	if f == nil {
+		return nil
+	}
+	return &job.FairShare{Weights: weights(f.Weights)}
 }
 
 // weights leaves out those that are null, which are the default.
