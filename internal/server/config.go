@@ -19,48 +19,60 @@ import (
 // Config is everything a person can decide about a server. Use Default or
 // Load: most zero values are not defaults.
 //
-// The table in config_table.go names each setting for flags, environment and
-// file, with its default, its bounds and what to beware of; docs/config.md is
-// generated from it. Here stands what the code needs to know.
+// The list settings names each for flags, environment and file, with its
+// default, its bounds and what to beware of; docs/config.md is generated from
+// it. Here stands what the code needs to know.
 type Config struct {
 	File string // the configuration file that was read; "" = none
 
-	// What is listened on and for whom.
-	Host      string   // without a port; a name other than localhost is not loopback
-	Port      int      // 0 = one that is free
-	TCP       bool     // listen on Host and Port
-	Unix      string   // also on this socket of the file system; "" = on none
-	Insecure  bool     // listen beyond loopback without tokens and TLS
-	Strict    bool     // members that a call does not know are refused
-	AllowHost []string // further names accepted in a Host header, lower case
-	Guard     bool     // everything is deleted only when the request says so; with tokens always
-	Pprof     bool     // serve profiles; only on loopback
-	Null      bool     // accept work and forget it; for measuring only
+	Listening
+	Limits
+	Holders
+	Storage
+	Policies
+	Targeting
+	Logging
+	Contents
 
-	// Files in PEM; see TLS, MutualTLS and Certificates.
+	Tokens []job.Credential // of the API, beside those in the store
+	Reload Reload           // no setting: how it is read again, which nobody need offer
+}
+
+// Listening is what is listened on and for whom.
+type Listening struct {
+	Listener
+	TCP            bool     // listen on Host and Port
+	Unix           string   // also on this socket of the file system; "" = on none
+	BehindTLSProxy bool     // a proxy in front speaks TLS, and others reach the server through it
+	Insecure       bool     // listen beyond loopback without tokens and TLS
+	AllowHost      []string // further names accepted in a Host header, lower case
+	Strict         bool     // members that a call does not know are refused
+	Guard          bool     // everything is deleted only when the request says so; with tokens always
+	Pprof          bool     // serve profiles; only on loopback
+	Null           bool     // accept work and forget it; for measuring only
+
+	Admin         bool // Zizq's admin listener; see asAdmin
+	AdminListener Listener
+
+	ShutdownTimeout time.Duration // for requests at work when the server stops
+}
+
+// Listener is an address that is listened on.
+type Listener struct {
+	Host string // without a port; a name other than localhost is not loopback
+	Port int    // 0 = one that is free
+	TLSFiles
+}
+
+// TLSFiles are in PEM; see TLS, MutualTLS and Certificates.
+type TLSFiles struct {
 	TLSCert     string // "" = plain HTTP
 	TLSKey      string
 	TLSClientCA string // "" = clients need no certificate
+}
 
-	// Zizq's admin listener; see asAdmin.
-	Admin            bool
-	AdminHost        string
-	AdminPort        int
-	AdminTLSCert     string
-	AdminTLSKey      string
-	AdminTLSClientCA string
-
-	TCPUserTimeout time.Duration // a peer that takes nothing so long is gone; 0 = the system decides
-
-	BehindTLSProxy bool             // a proxy in front speaks TLS, and others reach the server through it
-	Tokens         []job.Credential // of the API, beside those in the store
-
-	// What the server calls. See Egress.
-	SecretsDir  string   // files that targets of the API may refer to; "" = none
-	EgressAllow []string // lines of connect.ParseEgress, or "none"; none = Targets
-	Targets     []string // addresses that the file itself names to deliver to
-
-	// How much the server takes.
+// Limits are how much the server takes.
+type Limits struct {
 	BodyBytesMax        int64 // of one request, after inflation
 	InflightBytesMax    int64 // of all requests at work; at least BodyBytesMax
 	UploadRate          int64 // bytes per second; 0 = any
@@ -72,47 +84,58 @@ type Config struct {
 	GlobalInFlightLimit int   // jobs leased at once; 0 = no limit
 	MaxQueues           int
 	MetricsQueues       int // measured by name; the others together
+}
 
-	// How it treats holders and clients.
+// Holders is how workers and clients are treated.
+type Holders struct {
 	HeartbeatInterval time.Duration // between two signs of life on an idle take stream
+	TCPUserTimeout    time.Duration // a peer that takes nothing so long is gone; 0 = the system decides
 	ReattachWindow    job.Millis    // a named holder lapses so long after it went away; 0 = at once
 	IdempotencyWindow job.Millis    // how long a receipt outlives its job
-	ShutdownTimeout   time.Duration // for requests at work when the server stops
+}
 
-	// Where work is kept.
+// Storage is where work is kept.
+type Storage struct {
 	RootDir      string
 	Sync         Sync
 	SyncInterval time.Duration // with mode interval: the most that a power cut can take
 	CacheBytes   int64         // block cache of the store
 	DiskReserve  DiskReserve   // below it enqueues are refused
+}
 
-	// What the server says.
-	LogFormat LogFormat
-	LogLevel  slog.Level
-	Reload    Reload       // no setting: how it is read again, which nobody need offer
-	Log       *slog.Logger // where to; no setting, `reprise serve` puts what NewLogger returns here
-
-	// How failed work runs again, where neither job nor queue says anything.
+// Policies are how failed work runs again and how long finished work is kept, where neither
+// job nor queue says anything.
+type Policies struct {
 	Retry        job.Retry // complete: only MaxAge may be unset, which is no limit; Curve is not nil
 	BackoffCount job.Count // of polynomial curves that name none, and of the jobs door's `backoff`
 	RetainDone   job.Millis
 	RetainDead   job.Millis
 
-	// Policies of the jobs of a type and of a door, where the job says nothing.
-	Types map[string]*job.Retry
-	Doors [job.Doors]*job.Retry
+	Types map[string]*job.Retry // of the jobs of a type, where the job says nothing
+	Doors [job.Doors]*job.Retry // of those that came through a door
+}
 
-	// Queues with settings of their own, by name. The others have defaults.
-	Queues []*job.Queue
+// Targeting is what the server calls. See Egress.
+type Targeting struct {
+	SecretsDir  string   // files that targets of the API may refer to; "" = none
+	EgressAllow []string // lines of connect.ParseEgress, or "none"; none = Targets
+	Targets     []string // addresses that the file itself names to deliver to
+}
 
-	// Cron groups, by name. They are applied at each start; others stay.
-	Crons []cron.Setting
+// Logging is what the server says.
+type Logging struct {
+	LogFormat LogFormat
+	LogLevel  slog.Level
+	Log       *slog.Logger // where to; no setting, `reprise serve` puts what NewLogger returns here
+}
 
-	// What the broker decides about sessions and engines.
-	Grid grid.Config
-
-	// Inboxes, by name. They are applied at each start; others stay.
-	Inboxes []inbox.Named
+// Contents are what the file names beside settings. They are applied at each
+// start; what it does not name stays as it is.
+type Contents struct {
+	Queues  []*job.Queue   // with settings of their own, by name; the others have defaults
+	Crons   []cron.Setting // groups, by name
+	Grid    grid.Config    // what the broker decides about sessions and engines
+	Inboxes []inbox.Named  // by name
 	Cluster Cluster
 }
 
@@ -139,12 +162,12 @@ const (
 
 // Default is what applies where nobody says anything.
 func Default() Config {
-	cfg := Config{Retry: job.DefaultRetry(), Grid: grid.DefaultConfig()}
+	cfg := Config{Policies: Policies{Retry: job.DefaultRetry()}, Contents: Contents{Grid: grid.DefaultConfig()}}
 	for _, s := range settings {
 		if s.def == "" {
 			continue
 		}
-		if err := s.field.set(&cfg, []string{s.def}); err != nil {
+		if err := s.set(&cfg, []string{s.def}); err != nil {
 			panic("default of " + s.name + ": " + err.Error())
 		}
 	}
@@ -156,12 +179,12 @@ func (c Config) Validate() error {
 	var ps Problems
 	scratch := Default()
 	for _, s := range settings {
-		text := s.field.show(&c)
+		text := s.show(&c)
 		if text == notThere || text == "" && s.def == "" {
 			continue
 		}
 		// What cannot be read back is out of its bounds.
-		if err := s.field.set(&scratch, []string{text}); err != nil {
+		if err := s.set(&scratch, []string{text}); err != nil {
 			ps.add(s.name, "%s", err)
 		}
 	}
@@ -235,8 +258,7 @@ func (c Config) contradictions() (ps Problems) {
 // asAdmin is the configuration of Zizq's admin listener, as that of a server with
 // this one only.
 func (c Config) asAdmin() Config {
-	c.TCP, c.Host, c.Port, c.Unix, c.Admin = true, c.AdminHost, c.AdminPort, "", false
-	c.TLSCert, c.TLSKey, c.TLSClientCA = c.AdminTLSCert, c.AdminTLSKey, c.AdminTLSClientCA
+	c.Listener, c.TCP, c.Unix, c.Admin = c.AdminListener, true, "", false
 	return c
 }
 

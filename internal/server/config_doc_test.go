@@ -126,22 +126,24 @@ Every setting of the server can be given in three ways. The first that says some
 Below ` + "`grid`, `inboxes` and `cluster`" + `, whose originals count some spans in seconds, a bare number is refused: a unit is never guessed.
 **Sizes** are written ` + "`64MiB`" + ` (1024 × 1024), ` + "`100MB`" + ` (1000 × 1000) or as a bare number of bytes.
 `)
-	for _, title := range sections {
-		fmt.Fprintf(&b, "\n## %s\n\n| Flag | In the file | Kind | Default | Meaning |\n| --- | --- | --- | --- | --- |\n", title)
-		for _, s := range settings {
-			if s.section != title || s.hidden {
-				continue
-			}
-			flag := "--" + s.name
-			if s.short != "" {
-				flag = "-" + s.short + ", " + flag
-			}
-			meaning := capital(s.help) + "."
-			if s.more != "" {
-				meaning += " " + s.more
-			}
-			row(&b, code(flag), code(s.yaml), s.field.kind, code(s.def), meaning)
+	title := ""
+	for _, s := range settings {
+		if s.section != title {
+			title = s.section
+			fmt.Fprintf(&b, "\n## %s\n\n| Flag | In the file | Kind | Default | Meaning |\n| --- | --- | --- | --- | --- |\n", title)
 		}
+		if s.hidden {
+			continue
+		}
+		flag := "--" + s.name
+		if s.letter != "" {
+			flag = "-" + s.letter + ", " + flag
+		}
+		meaning := capital(s.help) + "."
+		if s.more != "" {
+			meaning += " " + s.more
+		}
+		row(&b, code(flag), code(s.yaml), s.kind, code(s.def), meaning)
 	}
 	fmt.Fprintf(&b, `
 ## The file

@@ -60,11 +60,11 @@ func TestTheDoctorTellsWhatMayBeCalled(t *testing.T) {
 		text   string
 	}{
 		{Config{}, HealthOK, "no target is in the file, and none may be set over the API"},
-		{Config{EgressAllow: []string{"none"}}, HealthOK, "no target may be set over the API"},
-		{Config{EgressAllow: []string{"*.example.com", "10.0.0.0/8"}}, HealthOK, "may be *.example.com, 10.0.0.0/8"},
-		{Config{Targets: []string{"http://127.0.0.1:9000/x"}}, HealthOK, "may be 127.0.0.1:9000"},
-		{Config{EgressAllow: []string{"0.0.0.0/0"}}, HealthWarn, "on this machine too"},
-		{Config{Targets: []string{"http://169.254.169.254/"}}, HealthFail, "never called"},
+		{Config{Targeting: Targeting{EgressAllow: []string{"none"}}}, HealthOK, "no target may be set over the API"},
+		{Config{Targeting: Targeting{EgressAllow: []string{"*.example.com", "10.0.0.0/8"}}}, HealthOK, "may be *.example.com, 10.0.0.0/8"},
+		{Config{Targeting: Targeting{Targets: []string{"http://127.0.0.1:9000/x"}}}, HealthOK, "may be 127.0.0.1:9000"},
+		{Config{Targeting: Targeting{EgressAllow: []string{"0.0.0.0/0"}}}, HealthWarn, "on this machine too"},
+		{Config{Targeting: Targeting{Targets: []string{"http://169.254.169.254/"}}}, HealthFail, "never called"},
 	} {
 		var fs Findings
 		fs.egress(c.cfg)

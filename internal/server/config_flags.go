@@ -11,11 +11,11 @@ import (
 // all problems are told together.
 func AddFlags(fs *pflag.FlagSet) {
 	for _, s := range settings {
-		v := &flagValue{kind: s.field.kind, text: []string{s.def}}
-		add(fs, s.name, s.short, s.help, v, s.hidden)
+		v := &flagValue{kind: s.kind, text: []string{s.def}}
+		add(fs, s.name, s.letter, s.help, v, s.hidden)
 		for _, a := range s.also {
 			kind := "word"
-			if s.field.kind == "bool" {
+			if s.kind == "bool" {
 				kind = "bool" // given without a value, as --no-admin
 			}
 			add(fs, a.name, "", "the same as --"+s.name, &flagValue{kind: kind}, true)
@@ -44,15 +44,14 @@ func add(fs *pflag.FlagSet, name, short, help string, v *flagValue, hidden bool)
 // FlagSections groups the flags of AddFlags for a help text.
 func FlagSections(fs *pflag.FlagSet) []FlagSection {
 	var out []FlagSection
-	for _, title := range sections {
-		sec := FlagSection{title, pflag.NewFlagSet(title, pflag.ContinueOnError)}
-		sec.Flags.SortFlags = false
-		for _, s := range settings {
-			if flag := fs.Lookup(s.name); s.section == title && flag != nil {
-				sec.Flags.AddFlag(flag)
-			}
+	for _, s := range settings {
+		if len(out) == 0 || out[len(out)-1].Title != s.section {
+			out = append(out, FlagSection{s.section, pflag.NewFlagSet(s.section, pflag.ContinueOnError)})
+			out[len(out)-1].Flags.SortFlags = false
 		}
-		out = append(out, sec)
+		if flag := fs.Lookup(s.name); flag != nil {
+			out[len(out)-1].Flags.AddFlag(flag)
+		}
 	}
 	return out
 }

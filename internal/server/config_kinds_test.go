@@ -103,7 +103,7 @@ func TestSettingsAreWellDeclared(t *testing.T) {
 		if s.help == "" || strings.ContainsAny(s.help, "\n`") || strings.HasSuffix(s.help, ".") {
 			t.Errorf("%s: help %q", s.name, s.help)
 		}
-		if shown := s.field.show(&cfg); shown != s.def && s.def != "0" {
+		if shown := s.show(&cfg); shown != s.def && s.def != "0" {
 			t.Errorf("%s: default %q is shown as %q", s.name, s.def, shown)
 		}
 	}
@@ -122,7 +122,7 @@ func TestSettingsAreWellDeclared(t *testing.T) {
 
 func TestListsTellEveryProblem(t *testing.T) {
 	cfg := Default()
-	err := named("allow-host").field.set(&cfg, []string{"a:1", "ok", "b:2"})
+	err := named("allow-host").set(&cfg, []string{"a:1", "ok", "b:2"})
 	var joined interface{ Unwrap() []error }
 	if !errors.As(err, &joined) || len(joined.Unwrap()) != 2 || cfg.AllowHost != nil {
 		t.Errorf("%v, %v", err, cfg.AllowHost)

@@ -143,7 +143,7 @@ func (l *loader) inFile(s setting, n *node) (given, bool) {
 	switch {
 	case n.kind == scalarNode:
 		g.texts = []string{n.text}
-	case n.kind == listNode && s.field.list:
+	case n.kind == listNode && s.list:
 		for _, item := range n.items {
 			if item.kind != scalarNode {
 				l.file.problem(item.line, s.yaml, "each entry must be a single value, not %s", item.kind)
@@ -200,13 +200,13 @@ func (l *loader) apply(s setting) {
 	if !ok {
 		return
 	}
-	err := s.field.set(&l.cfg, g.texts)
+	err := s.set(&l.cfg, g.texts)
 	if err == nil {
 		l.origins[s.name] = g.origin
 		return
 	}
 	if g.origin.secret {
-		err = hidden(s.field.kind)
+		err = hidden(s.kind)
 	}
 	if g.origin.From == FromFile {
 		l.file.problem(g.origin.line, s.yaml, "%s", err)
@@ -222,7 +222,7 @@ func hidden(kind string) error {
 
 // readConfigFile finds out whether there is a file, and reads it.
 func (l *loader) readConfigFile() {
-	l.apply(settings[0]) // --config itself
+	l.apply(named("config"))
 	if l.cfg.File == "" {
 		return
 	}

@@ -108,7 +108,7 @@ func (l *loader) list() {
 		if s.hidden && l.origins[s.name].From == "" {
 			continue
 		}
-		l.report.Values = append(l.report.Values, l.value(s.name, s.field.show(&l.cfg), l.origins[s.name]))
+		l.report.Values = append(l.report.Values, l.value(s.name, s.show(&l.cfg), l.origins[s.name]))
 	}
 	l.report.Values = append(l.report.Values, l.value(retryPath, showRetry(l.cfg.Retry), l.retryOrigin()))
 	l.report.Values = append(l.report.Values, l.fileValues...)

@@ -1,10 +1,12 @@
 package server
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/reprisehq/reprise/internal/door/grid"
+	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
@@ -54,15 +57,24 @@ func (r Report) of(name string) Value {
 
 func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 	want := Config{
-		Host: "127.0.0.1", Port: 7890, TCP: true, AdminHost: "127.0.0.1", AdminPort: 8901, MaxConnections: 1 << 16, MaxPerAddress: 1 << 14, MaxStreams: 1 << 16,
-		BodyBytesMax: 64 << 20, InflightBytesMax: 256 << 20, UploadRate: 4 << 10, JQMemory: 512 << 20, MaxQueues: 10_000, MetricsQueues: 200,
-		TCPUserTimeout: 30 * time.Second, HeartbeatInterval: 3 * time.Second, ReattachWindow: 30 * job.Second,
-		IdempotencyWindow: job.Hour, ShutdownTimeout: 10 * time.Second,
-		RootDir: "./reprise-root", Sync: SyncAlways, SyncInterval: 100 * time.Millisecond,
-		CacheBytes: 256_000_000, DiskReserve: DiskReserve{Bytes: 256 << 20},
-		LogFormat: LogAuto, LogLevel: slog.LevelInfo,
-		Retry: job.DefaultRetry(), RetainDone: rule.RetainRecent, RetainDead: 7 * job.Day,
-		Grid: grid.Config{HeartbeatInterval: 5 * job.Second, LostAfter: 15 * job.Second, TaskBytesMax: 1 << 20},
+		Listening: Listening{
+			Listener: Listener{Host: "127.0.0.1", Port: 7890}, TCP: true, AdminListener: Listener{Host: "127.0.0.1", Port: 8901},
+			ShutdownTimeout: 10 * time.Second,
+		},
+		Limits: Limits{
+			BodyBytesMax: 64 << 20, InflightBytesMax: 256 << 20, UploadRate: 4 << 10, JQMemory: 512 << 20,
+			MaxConnections: 1 << 16, MaxPerAddress: 1 << 14, MaxStreams: 1 << 16, MaxQueues: 10_000, MetricsQueues: 200,
+		},
+		Holders: Holders{
+			TCPUserTimeout: 30 * time.Second, HeartbeatInterval: 3 * time.Second, ReattachWindow: 30 * job.Second, IdempotencyWindow: job.Hour,
+		},
+		Storage: Storage{
+			RootDir: "./reprise-root", Sync: SyncAlways, SyncInterval: 100 * time.Millisecond,
+			CacheBytes: 256_000_000, DiskReserve: DiskReserve{Bytes: 256 << 20},
+		},
+		Policies: Policies{Retry: job.DefaultRetry(), RetainDone: rule.RetainRecent, RetainDead: 7 * job.Day},
+		Logging:  Logging{LogFormat: LogAuto, LogLevel: slog.LevelInfo},
+		Contents: Contents{Grid: grid.Config{HeartbeatInterval: 5 * job.Second, LostAfter: 15 * job.Second, TaskBytesMax: 1 << 20}},
 	}
 	cfg, report, err := load(t, nil, nil, "")
 	if err != nil {
@@ -177,6 +189,69 @@ egress: {allow: ["*.example.com:443", 10.0.0.0/8], secrets_dir: /run/secrets}
 		v := report.of(name)
 		if v.Value != value || v.Origin.From == FromDefault {
 			t.Errorf("%s is reported as %+v, want %s", name, v, value)
+		}
+	}
+	doc, err := os.ReadFile(configDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, defaults, err := load(t, nil, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range settings {
+		if s.hidden {
+			continue
+		}
+		row := fmt.Sprintf("--%s` | %s | %s | %s |", s.name, code(s.yaml), strings.ReplaceAll(s.kind, "|", `\|`), code(s.def))
+		if !strings.Contains(string(doc), row) {
+			t.Errorf("docs/config.md has no row %s", row)
+		}
+		if got := defaults.of(s.name).Value; got != s.def {
+			t.Errorf("%s is %q by default, and is said to be %q", s.name, got, s.def)
+		}
+	}
+}
+
+// A setting of a queue means the same in the file, for `reprise queue set` and in the
+// API, and docs/config.md tells of it.
+func TestEverySettingOfAQueueMeansTheSameEverywhere(t *testing.T) {
+	values := map[string]string{
+		"paused": "yes", "order": "strict", "concurrency": "1", "on_dead": "park", "front_order": "lifo", "late_ok": "never", "require_token": "true",
+		"non_idempotent": "on", "max_jobs": "10", "max_bytes": "1GiB", "on_full": "drop_oldest", "run_timeout": "1m30s", "start_timeout": "500",
+		"retention.completed": "0", "retention.dead": "7d", "retry": `{"limit":3}`, "max_running": "7", "rate": "50", "group_rate": `{"per_second":2,"burst":9}`,
+		"breaker": "on", "group_breaker": `{"consecutive":5}`, "retry_budget": "on", "fair_share": `{"weights":{"gold":3}}`,
+	}
+	doc, err := os.ReadFile(configDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range jobs.QueueSettings {
+		text := values[s.Name]
+		heading, leaf, isBelow := strings.Cut(s.Name, ".")
+		line := heading + ": " + text
+		if isBelow {
+			line = heading + ": {" + leaf + ": " + text + "}"
+		}
+		cfg, _, err := load(t, nil, nil, "queues:\n  q:\n    "+line+"\n")
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		body, err := ReadQueueSettings(map[string]string{s.Name: text})
+		if err != nil {
+			t.Errorf("%s=%s: %v", s.Name, text, err)
+		}
+		wired, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := job.NewQueue("q")
+		if err := jobs.ReadQueue(wired, q); err != nil || !reflect.DeepEqual(q, cfg.Queues[0]) || reflect.DeepEqual(q, job.NewQueue("q")) {
+			t.Errorf("%s: the command says %s, %v, which is\n%+v, and the file\n%+v", line, wired, err, q, cfg.Queues[0])
+		}
+		if row := fmt.Sprintf("\n| %s | %s | %s |", code(s.Name), strings.ReplaceAll(s.Kind, "|", `\|`), code(s.Show(job.NewQueue("q")))); !strings.Contains(string(doc), row) {
+			t.Errorf("docs/config.md has no row %s", row)
 		}
 	}
 }
@@ -489,8 +564,8 @@ func TestTheAdminListenerIsOnWhereItIsNamed(t *testing.T) {
 		{[]string{"--admin=false", "--admin-port=9000"}, nil, "", false, 9000},
 	} {
 		cfg, report, err := load(t, c.args, c.environ, c.file)
-		if err != nil || cfg.Admin != c.on || cfg.AdminPort != c.port || len(report.Notices) > 0 {
-			t.Errorf("%v %v %q: on %v, port %d, %v %v", c.args, c.environ, c.file, cfg.Admin, cfg.AdminPort, report.Notices, err)
+		if err != nil || cfg.Admin != c.on || cfg.AdminListener.Port != c.port || len(report.Notices) > 0 {
+			t.Errorf("%v %v %q: on %v, port %d, %v %v", c.args, c.environ, c.file, cfg.Admin, cfg.AdminListener.Port, report.Notices, err)
 		}
 	}
 	for want, args := range map[string][]string{

@@ -158,21 +158,25 @@ func TestTheDoctorSaysWhatIsWrong(t *testing.T) {
 			"exposure", HealthWarn, "there is no TLS and no token",
 		},
 		"an admin listener without tokens": {
-			func(_ *testing.T, cfg *Config) { cfg.Admin, cfg.AdminHost, cfg.BehindTLSProxy = true, "0.0.0.0", true },
+			func(_ *testing.T, cfg *Config) {
+				cfg.Admin, cfg.AdminListener.Host, cfg.BehindTLSProxy = true, "0.0.0.0", true
+			},
 			"exposure", HealthFail, "can be reached from other machines, and there is no token",
 		},
 		"an admin listener that is open to all": {
-			func(_ *testing.T, cfg *Config) { cfg.Admin, cfg.AdminHost, cfg.Insecure = true, "0.0.0.0", true },
+			func(_ *testing.T, cfg *Config) {
+				cfg.Admin, cfg.AdminListener.Host, cfg.Insecure = true, "0.0.0.0", true
+			},
 			"exposure", HealthWarn, "the admin listener: 0.0.0.0 can be reached from other machines, and there is no TLS and no token",
 		},
 		"somebody else's admin port": {func(t *testing.T, cfg *Config) {
 			port := cfg.Port
 			foreignPort(t, cfg)
-			cfg.Admin, cfg.AdminPort, cfg.Port = true, cfg.Port, port
+			cfg.Admin, cfg.AdminListener.Port, cfg.Port = true, cfg.Port, port
 		}, "admin port", HealthFail, "is taken"},
 		"an admin listener without its certificate": {
 			func(_ *testing.T, cfg *Config) {
-				cfg.Admin, cfg.AdminTLSCert, cfg.AdminTLSKey = true, "nowhere", "nowhere"
+				cfg.Admin, cfg.AdminListener.TLSCert, cfg.AdminListener.TLSKey = true, "nowhere", "nowhere"
 			},
 			"admin certificate", HealthFail, "nowhere",
 		},

@@ -25,14 +25,6 @@ type reloadable struct {
 	change func(ctx context.Context, from, to Config) error
 }
 
-// liveSettings are those that change without a restart: all that reloadable
-// parts look at.
-var liveSettings = []string{
-	"log-level", "allow-host", "strict", "max-queues", "global-in-flight-limit", "reattach-window", "idempotency-window", "disk-reserve",
-	"default-retry-limit", "default-backoff-exponent", "default-backoff-base", "default-backoff-jitter", "backoff-count",
-	"default-completed-job-retention", "default-dead-job-retention",
-}
-
 // reloader applies new configurations, one at a time.
 type reloader struct {
 	mu    sync.Mutex // guards what follows
@@ -78,7 +70,7 @@ func (r *reloader) reload(ctx context.Context, load func() (Config, Report, erro
 		return
 	}
 	for _, s := range settings {
-		if from, to := s.field.show(&r.now), s.field.show(&next); from != to && !slices.Contains(liveSettings, s.name) {
+		if from, to := s.show(&r.now), s.show(&next); from != to && !s.reloaded {
 			r.log.WarnContext(ctx, "a setting changes with the next start only", "setting", s.name, "in_effect", from, "configured", to)
 		}
 	}
@@ -91,11 +83,11 @@ func (r *reloader) take(next Config) {
 	was := r.now
 	r.now = next
 	for _, s := range settings {
-		if slices.Contains(liveSettings, s.name) {
+		if s.reloaded {
 			continue
 		}
-		if text := s.field.show(&was); text != s.field.show(&next) && text != notThere {
-			_ = s.field.set(&r.now, []string{text}) // as it was read before
+		if text := s.show(&was); text != s.show(&next) && text != notThere {
+			_ = s.set(&r.now, []string{text}) // as it was read before
 		}
 	}
 }

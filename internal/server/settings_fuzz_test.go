@@ -37,16 +37,16 @@ func FuzzSetting(f *testing.F) {
 			}
 			return
 		}
-		if errEnv != nil || s.field.show(&byEnv) != s.field.show(&cfg) {
-			t.Fatalf("--%s=%q means %q, in the environment %q, %v", s.name, text, s.field.show(&cfg), s.field.show(&byEnv), errEnv)
+		if errEnv != nil || s.show(&byEnv) != s.show(&cfg) {
+			t.Fatalf("--%s=%q means %q, in the environment %q, %v", s.name, text, s.show(&cfg), s.show(&byEnv), errEnv)
 		}
 		shown := report.of(s.name).Value
 		again, _, err := load(t, []string{"--" + s.name + "=" + shown}, nil, "")
 		if err != nil && shown != "" {
 			t.Fatalf("--%s=%q is shown as %q, which is refused: %v", s.name, text, shown, err)
 		}
-		if s.field.show(&again) != s.field.show(&cfg) && shown != "" {
-			t.Errorf("--%s=%q is shown as %q, which means %q", s.name, text, shown, s.field.show(&again))
+		if s.show(&again) != s.show(&cfg) && shown != "" {
+			t.Errorf("--%s=%q is shown as %q, which means %q", s.name, text, shown, s.show(&again))
 		}
 	})
 }
