@@ -77,16 +77,8 @@ func adviseNames(cmd *cobra.Command, kinds []kind) {
 	}
 }
 
-// known are the names that the server has of a kind now, as far as it tells at once.
 func known(cmd *cobra.Command, k kind, args []string) (names []string) {
-	cl, err := connectionOf(cmd).client(client.Options{Timeout: completionWait, RetryFor: -1})
-	if err != nil {
-		return nil
-	}
-	defer cl.Close()
-	ctx, stop := context.WithTimeout(cmd.Context(), completionWait)
-	defer stop()
-	for name := range k.names(ctx, cl, args) {
+	for name := range asked(cmd, k, args) {
 		names = append(names, name)
 	}
 	return names

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,7 +46,6 @@ func newBenchCommand() *cobra.Command {
 
   # another server that speaks the same protocol, result for a script
   reprise bench --url http://127.0.0.1:7890 --json - | jq '.figures[] | {phase, name, median}'`,
-		Args:         noArguments,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd)
@@ -108,9 +104,8 @@ func (f *benchFlags) register(cmd *cobra.Command) {
 }
 
 func (f *benchFlags) run(cmd *cobra.Command) error {
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	f.options.Window = time.Duration(f.seconds * float64(time.Second))
 	if f.options.URL == "" {
 		self, err := os.Executable()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -25,9 +26,8 @@ and others pass.`,
   reprise enqueue --queue video --type render --budget gpu --budget api=5
   reprise budgets list
   reprise jobs list --budget gpu`,
-		Args: oneOfMine, RunE: showHelp,
 	}
-	cmd.AddCommand(newBudgetsListCommand(), newBudgetsShowCommand(), newBudgetsSetCommand(), newBudgetsDeleteCommand())
+	cmd.AddCommand(budgets.listCommand(), newBudgetsShowCommand(), newBudgetsSetCommand(), newBudgetsDeleteCommand())
 	return cmd
 }
 
@@ -41,15 +41,12 @@ var budgets = &noun[wire.BudgetState]{
 	row: func(t *table, b *wire.BudgetState) {
 		t.row(b.Key, bound(&b.Budget), thousands(b.InFlight), thousands(b.Available), thousands(b.Jobs), yes(b.Waiting))
 	},
-}
-
-func newBudgetsListCommand() *cobra.Command {
-	return budgets.listCommand(verb{
+	listed: verb{
 		use: "list", short: "List all budgets and how they are used",
 		example: `  reprise budgets list
   reprise budgets list --json | jq -r 'select(.waiting) | .key'`,
 		json: "print each budget as a line of JSON",
-	})
+	},
 }
 
 func newBudgetsShowCommand() *cobra.Command {
@@ -60,27 +57,24 @@ func newBudgetsShowCommand() *cobra.Command {
 		json:    "print the budget as a line of JSON",
 		do: func(c *call) error {
 			b, err := c.cl.Budget(c.Context(), c.args[0])
-			switch {
-			case err != nil:
-				return err
-			case c.asJSON:
-				return jsonLine(c.OutOrStdout(), b)
-			}
-			now := time.Now()
-			t := newTable(c.OutOrStdout())
-			t.row("budget", b.Key)
-			t.row("bound", bound(&b.Budget))
-			t.row("in flight", plural(b.InFlight, "unit"))
-			t.row("available", plural(b.Available, "unit"))
-			t.row("jobs", thousands(b.Jobs)+" bound to it and not completed")
-			if b.Waiting {
-				t.row("waiting", "jobs wait for units; \"reprise jobs explain ID\" tells of one")
-			}
-			t.row("made", moment(b.CreatedAt, now))
-			t.row("changed", moment(b.UpdatedAt, now))
-			return t.flush()
+			return c.show(b, err, func(w io.Writer) error { return showBudget(w, b, time.Now()) })
 		},
 	}.command()
+}
+
+func showBudget(w io.Writer, b *wire.BudgetState, now time.Time) error {
+	t := newTable(w)
+	t.row("budget", b.Key)
+	t.row("bound", bound(&b.Budget))
+	t.row("in flight", plural(b.InFlight, "unit"))
+	t.row("available", plural(b.Available, "unit"))
+	t.row("jobs", thousands(b.Jobs)+" bound to it and not completed")
+	if b.Waiting {
+		t.row("waiting", "jobs wait for units; \"reprise jobs explain ID\" tells of one")
+	}
+	t.row("made", moment(b.CreatedAt, now))
+	t.row("changed", moment(b.UpdatedAt, now))
+	return t.flush()
 }
 
 func newBudgetsSetCommand() *cobra.Command {

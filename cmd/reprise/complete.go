@@ -87,19 +87,7 @@ func completeFlag(cmd *cobra.Command, name string, k kind) {
 // offer gives the names that begin with part, without those that were given, and with
 // before in front of each.
 func offer(cmd *cobra.Command, k kind, args, given []string, before, part string) (list []string, _ cobra.ShellCompDirective) {
-	const how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	cl, err := connectionOf(cmd).client(client.Options{Timeout: completionWait, RetryFor: -1})
-	if err != nil {
-		return nil, how
-	}
-	defer cl.Close()
-	ctx := cmd.Context()
-	if ctx == nil { // a command that is only completed has none
-		ctx = context.Background()
-	}
-	ctx, stop := context.WithTimeout(ctx, completionWait)
-	defer stop()
-	for name, about := range k.names(ctx, cl, args) {
+	for name, about := range asked(cmd, k, args) {
 		if printable(name) != name || !strings.HasPrefix(name, part) || slices.Contains(given, name) {
 			continue
 		}
@@ -108,7 +96,25 @@ func offer(cmd *cobra.Command, k kind, args, given []string, before, part string
 			break
 		}
 	}
-	return list, how
+	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// asked are the names of a kind that the server has now, as far as it tells at once.
+func asked(cmd *cobra.Command, k kind, args []string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		cl, err := connectionOf(cmd).client(client.Options{Timeout: completionWait, RetryFor: -1})
+		if err != nil {
+			return
+		}
+		defer cl.Close()
+		ctx := cmd.Context()
+		if ctx == nil { // a command that is only completed has none
+			ctx = context.Background()
+		}
+		ctx, stop := context.WithTimeout(ctx, completionWait)
+		defer stop()
+		k.names(ctx, cl, args)(yield)
+	}
 }
 
 // connectionOf is what the flags of a command say of its connection.

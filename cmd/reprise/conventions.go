@@ -16,7 +16,7 @@ import (
 )
 
 // What all commands have in common, so that none of them has to say it: --output
-// beside --json, ls for list, and help in sections of 80 columns.
+// beside --json, ls for list, no arguments, and help in sections of 80 columns.
 
 // outputs are the values of --output.
 var outputs = []string{outputTable, outputWide, outputJSON}
@@ -60,6 +60,11 @@ func isWide(cmd *cobra.Command) bool {
 func agree(cmd *cobra.Command) {
 	if cmd.Name() == "list" {
 		cmd.Aliases = append(cmd.Aliases, "ls")
+	}
+	if cmd.HasSubCommands() {
+		cmd.Args, cmd.RunE = oneOfMine, showHelp
+	} else if cmd.Args == nil {
+		cmd.Args = noArguments
 	}
 	flags := cmd.Flags()
 	if asJSON := flags.Lookup("json"); asJSON != nil && asJSON.Value.Type() == "bool" {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"strings"
 	"time"
 
@@ -31,9 +30,8 @@ docs/cron.md explains expressions, time zones and missed ticks.`,
   reprise cron set nightly -f nightly.yaml
   reprise cron list
   reprise cron pause nightly report`,
-		Args: oneOfMine, RunE: showHelp,
 	}
-	cmd.AddCommand(newCronListCommand(), newCronShowCommand(), newCronSetCommand(), newCronDeleteCommand(),
+	cmd.AddCommand(crons.listCommand(), newCronShowCommand(), newCronSetCommand(), newCronDeleteCommand(),
 		newCronPauseCommand("pause", "Pass over the ticks of a group or an entry", true),
 		newCronPauseCommand("resume", "Enqueue at the ticks of a group or an entry again", false),
 		newCronRunCommand(), newCronPreviewCommand())
@@ -57,6 +55,11 @@ var crons = &noun[wire.CronGroup]{
 			next := cmp.Or(at(e.NextEnqueueAt, time.Now()), "never")
 			t.row(g.Name, e.Name, e.Expression, orDash(cmp.Or(e.Timezone, g.Timezone)), next, cronState(g, e))
 		}
+	},
+	listed: verb{
+		use: "list", short: "List all entries and when they come next",
+		example: "  reprise cron list",
+		json:    "print each group with its entries as a line of JSON",
 	},
 }
 
@@ -93,14 +96,6 @@ func onCron(v verb, did string, group func(c *call, group string) error, entry f
 	return v.command()
 }
 
-func newCronListCommand() *cobra.Command {
-	return crons.listCommand(verb{
-		use: "list", short: "List all entries and when they come next",
-		example: "  reprise cron list",
-		json:    "print each group with its entries as a line of JSON",
-	})
-}
-
 func orDash(s string) string {
 	if s == "" {
 		return "-"
@@ -124,24 +119,16 @@ func cronState(g *wire.CronGroup, e *wire.CronEntry) string {
 }
 
 func newCronShowCommand() *cobra.Command {
-	show := func(c *call, v any, err error) error {
-		if err != nil {
-			return err
-		}
-		raw, err := json.MarshalIndent(v, "", "  ")
-		fmt.Fprintln(c.OutOrStdout(), string(raw))
-		return err
-	}
 	return onCron(verb{
 		use: "show GROUP [ENTRY]", short: "Show a group or an entry, as the API tells it",
 		example: `  reprise cron show nightly
   reprise cron show nightly report | jq .next_enqueue_at`,
 	}, "", func(c *call, group string) error {
 		g, err := c.cl.Cron(c.Context(), group)
-		return show(c, g, err)
+		return c.show(g, err, func(w io.Writer) error { return laidOut(w, g) })
 	}, func(c *call, group, entry string) error {
 		e, err := c.cl.CronEntry(c.Context(), group, entry)
-		return show(c, e, err)
+		return c.show(e, err, func(w io.Writer) error { return laidOut(w, e) })
 	})
 }
 
@@ -176,14 +163,9 @@ An entry whose expression and time zone are as before keeps its next tick.`,
 }
 
 func readCron(file string, stdin io.Reader) (g wire.CronGroup, err error) {
-	var text []byte
-	if file == "-" {
-		text, err = io.ReadAll(stdin)
-	} else {
-		text, err = os.ReadFile(file)
-	}
+	text, called, err := readFile(file, stdin)
 	if err == nil {
-		text, err = server.ReadCron(file, text)
+		text, err = server.ReadCron(called, text)
 	}
 	if err != nil {
 		return g, err
@@ -191,7 +173,7 @@ func readCron(file string, stdin io.Reader) (g wire.CronGroup, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&g); err != nil {
-		return g, fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "json: "))
+		return g, fmt.Errorf("%s: %s", called, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return g, nil
 }
@@ -241,10 +223,13 @@ func newCronPreviewCommand() *cobra.Command {
 		Use: "preview EXPRESSION", Short: "Print the next ticks of an expression; needs no server",
 		Example: `  reprise cron preview '*/5 * * * *' --timezone Europe/Berlin
   reprise cron preview '30 2 * * *' --timezone Europe/Berlin --from 2026-03-28T00:00:00Z -n 3`,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef("it needs one expression in quotes, such as '*/5 * * * *'")
 			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if n < 1 || n > 1000 {
 				return usagef("-n must be from 1 to 1000")
 			}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,7 +34,6 @@ restart, and touches each job once.`,
   reprise dead replay --fingerprint ede865b8574a584a --dry-run
   reprise dead replay --fingerprint ede865b8574a584a --rate 100 --yes
   reprise dead export --queue mail > dead.ndjson`,
-		Args: oneOfMine, RunE: showHelp,
 	}
 	cmd.AddCommand(
 		newDeadGroupsCommand(), newDeadListCommand(), newDeadShowCommand(), newDeadReplayCommand(), newDeadDeleteCommand(),
@@ -75,10 +73,8 @@ func (f *deadFilter) register(cmd *cobra.Command) {
 
 // read checks what can be checked here and puts the times in.
 func (f *deadFilter) read(now time.Time) (err error) {
-	for _, r := range f.Reasons {
-		if !slices.Contains(deadReasons, r) {
-			return usagef("--reason %s: there is no such reason; the reasons are %s", r, strings.Join(deadReasons, ", "))
-		}
+	if err := among("reason", "reason", f.Reasons, deadReasons); err != nil {
+		return err
 	}
 	if f.DiedFrom, err = instant("--since", f.since, now); err == nil {
 		f.DiedBefore, err = instant("--until", f.until, now)
@@ -161,18 +157,14 @@ func newDeadShowCommand() *cobra.Command {
 				return err
 			}
 			failures, err := failuresOf(c, j.ID)
-			switch {
-			case err != nil:
-				return err
-			case c.asJSON:
-				return jsonLine(c.OutOrStdout(), map[string]any{"job": j, "errors": failures})
-			}
-			g, err := c.cl.DeadGroup(c.Context(), j.Fingerprint)
-			if err != nil {
-				return err
-			}
-			c.say("group %s: %s died of it; \"reprise dead list --fingerprint %[1]s\" lists them%[3]s\n", j.Fingerprint, plural(g.Count, "job"), marks(g))
-			return showJob(c.OutOrStdout(), &j.Job, failures, time.Now())
+			return c.show(map[string]any{"job": j, "errors": failures}, err, func(w io.Writer) error {
+				g, err := c.cl.DeadGroup(c.Context(), j.Fingerprint)
+				if err != nil {
+					return err
+				}
+				c.say("group %s: %s died of it; \"reprise dead list --fingerprint %[1]s\" lists them%[3]s\n", j.Fingerprint, plural(g.Count, "job"), marks(g))
+				return showJob(w, &j.Job, failures, time.Now())
+			})
 		},
 	}.command()
 }

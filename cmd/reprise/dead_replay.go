@@ -252,18 +252,8 @@ func watch(ctx context.Context, w io.Writer, cl *client.Client, r *wire.Replay, 
 
 // progressBar is one line: a bar, numbers, the rate, and how long it will take.
 func progressBar(r *wire.Replay, did string, took time.Duration) string {
-	const width = 30
 	past := r.Done + r.Refused + r.Guarded + r.Conflict
-	full := width
-	if r.Total > 0 {
-		full = int(min(past, r.Total) * width / r.Total)
-	}
-	text := fmt.Sprintf("[%s%s] %s of %s %s", strings.Repeat("█", full), strings.Repeat("░", width-full), thousands(r.Done), thousands(r.Total), did)
-	if took > time.Second && past > 0 {
-		rate := float64(past) / took.Seconds()
-		text += fmt.Sprintf(", %.0f/s, %s left", rate, span(time.Duration(float64(r.Total-past)/rate*float64(time.Second))))
-	}
-	return text
+	return fmt.Sprintf("%s %s of %s %s%s", bar(past, r.Total), thousands(r.Done), thousands(r.Total), did, pace(past, r.Total-past, took))
 }
 
 // whyRefused says why jobs of a run were not brought back: the order of their

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -38,11 +36,9 @@ It fails if an event was lost. The directory is removed in the end.`,
   reprise demo --seed 7                 # another bad day
   reprise demo --file my-events.ndjson  # lines with a field "id"
   reprise demo --keep                   # leaves the data and the logs to look at`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
-			context.AfterFunc(ctx, stop) // a second signal ends the process at once
 			return runDemo(ctx, cmd, file, seed, keep, asJSON)
 		},
 	}

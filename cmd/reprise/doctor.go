@@ -28,7 +28,6 @@ check fails; warnings do not count.`,
 		Example: `  reprise doctor
   reprise doctor --root-dir /var/lib/reprise
   reprise doctor -c reprise.yaml --url http://127.0.0.1:7890 --json`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SilenceUsage = true
 			var peer *server.Peer

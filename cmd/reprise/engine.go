@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,7 +48,6 @@ Ctrl-C or SIGTERM drains: nothing more is taken, running tasks may finish within
 running ones back too. So does "reprise grid drain".`,
 		Example: `  reprise engine --slots 8 --exec './price.sh' --prop cpuMHz=2400 --prop os=linux
   reprise engine --slots 1 --exec 'python3 simulate.py' --session risk-42 --host rack1-node7`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.conn.register(cmd)
@@ -71,7 +69,7 @@ running ones back too. So does "reprise grid drain".`,
 	return cmd
 }
 
-func (f *engineFlags) check() error {
+func (f *engineFlags) check() (err error) {
 	o := &f.options
 	switch {
 	case f.command == "":
@@ -83,17 +81,8 @@ func (f *engineFlags) check() error {
 	case f.quiet && f.verbose:
 		return usagef("--quiet and --verbose exclude each other")
 	}
-	for _, p := range f.properties {
-		name, value, ok := strings.Cut(p, "=")
-		if !ok || name == "" {
-			return usagef("--prop %q: write it as NAME=VALUE", p)
-		}
-		if o.Properties == nil {
-			o.Properties = map[string]string{}
-		}
-		o.Properties[name] = value
-	}
-	return nil
+	o.Properties, err = namedValues("prop", f.properties)
+	return err
 }
 
 func (f *engineFlags) run(cmd *cobra.Command) error {

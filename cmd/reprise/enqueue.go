@@ -68,7 +68,6 @@ with the job that is already there. With --ndjson, line N gets the key KEY/N.`,
   reprise enqueue --queue import --type file --payload @order.json --retry-limit 5
   date +%s | reprise enqueue --queue clock --type tick --payload -
   reprise enqueue --queue events --type event --ndjson events.ndjson --idempotency-key "import of May"`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.hasPriority = cmd.Flags().Changed("priority")
 			return f.run(cmd)
@@ -229,28 +228,13 @@ func (f *enqueueFlags) policy() error {
 	return nil
 }
 
-// parseLabels reads the values of --label.
-func parseLabels(list []string) (map[string]string, error) {
-	labels := map[string]string{}
-	for _, text := range list {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok || name == "" {
-			return nil, usagef("--label %q: write it as NAME=VALUE", text)
-		}
-		labels[name] = value
-	}
-	return labels, nil
-}
-
 // carry reads the flags of what the job carries beside its payload.
 func (f *enqueueFlags) carry(now time.Time) error {
-	labels, err := parseLabels(f.labels)
+	labels, err := namedValues("label", f.labels)
 	if err != nil {
 		return err
 	}
-	if len(labels) > 0 {
-		f.job.Labels = labels
-	}
+	f.job.Labels = labels
 	if f.job.Place != "" && f.job.Place != wire.Front && f.job.Place != wire.Back {
 		return usagef("--place %s: a job goes to the %s or the %s of its priority", f.job.Place, wire.Front, wire.Back)
 	}
@@ -494,33 +478,4 @@ func (m *many) send(ctx context.Context, progress func()) error {
 	m.batch, m.bytes = m.batch[:0], 0
 	progress()
 	return nil
-}
-
-// progress is one line that changes in place on a terminal, and nothing
-// elsewhere.
-type progress struct {
-	w     io.Writer
-	live  bool
-	there bool // on the terminal now
-	shown time.Time
-}
-
-func newProgress(w io.Writer) *progress {
-	file, ok := w.(*os.File)
-	return &progress{w: w, live: ok && isTerminal(file)}
-}
-
-func (p *progress) show(text string) {
-	if now := time.Now(); p.live && now.Sub(p.shown) > 100*time.Millisecond {
-		p.shown, p.there = now, true
-		fmt.Fprintf(p.w, "\r\x1b[K%s", text)
-	}
-}
-
-// hide takes it off the terminal, at the end or for a line of something else.
-func (p *progress) hide() {
-	if p.live && p.there {
-		fmt.Fprint(p.w, "\r\x1b[K")
-		p.there = false
-	}
 }

@@ -29,10 +29,9 @@ What retries and reschedules are, and every option, is in docs/grid.md.`,
 		Example: `  reprise engine --slots 4 --exec ./square &
   seq 1000 | reprise grid submit --session squares --wait
   reprise grid results squares`,
-		Args: oneOfMine, RunE: showHelp,
 	}
 	cmd.AddCommand(newGridSubmitCommand(), newGridStatusCommand(), newGridResultsCommand(), newGridSetCommand(), newGridCancelCommand(),
-		newGridSessionsCommand(), newGridEnginesCommand(), newGridDrainCommand(), newGridSimulateCommand(),
+		sessions.listCommand(), engines.listCommand(), newGridDrainCommand(), newGridSimulateCommand(),
 		newGridTaskCommand(), newGridTryCommitCommand(), newGridClearCommand())
 	return cmd
 }
@@ -49,6 +48,11 @@ var sessions = &noun[wire.Session]{
 		t.row(s.ID, s.State, thousands(int64(s.Share)), thousands(n.Submitted), thousands(n.Waiting), thousands(n.Active),
 			thousands(n.Completed), thousands(n.Failed), thousands(n.Cancelled))
 	},
+	listed: verb{
+		use: "sessions", short: "List sessions",
+		example: "  reprise grid sessions\n  reprise grid sessions --json | jq .id",
+		json:    "print JSON",
+	},
 }
 
 var engines = &noun[wire.Engine]{
@@ -61,22 +65,11 @@ var engines = &noun[wire.Engine]{
 	row: func(t *table, e *wire.Engine) {
 		t.row(e.ID, e.Host, e.State, thousands(int64(e.Running)), thousands(int64(e.Slots)), ago(e.HeardAt), clip(pairs(e.Properties, " "), 60))
 	},
-}
-
-func newGridSessionsCommand() *cobra.Command {
-	return sessions.listCommand(verb{
-		use: "sessions", short: "List sessions",
-		example: "  reprise grid sessions\n  reprise grid sessions --json | jq .id",
-		json:    "print JSON",
-	})
-}
-
-func newGridEnginesCommand() *cobra.Command {
-	return engines.listCommand(verb{
+	listed: verb{
 		use: "engines", short: "List engines",
 		example: "  reprise grid engines\n  reprise grid engines --json | jq 'select(.state == \"suspect\")'",
 		json:    "print JSON",
-	})
+	},
 }
 
 // onSession is a command about one session. act answers with how the session is then,
@@ -85,13 +78,10 @@ func onSession(v verb, act func(c *call, s *client.Session) (*wire.Session, erro
 	v.args, v.json, v.options = []kind{sessions}, "print JSON", once
 	v.do = func(c *call) error {
 		state, err := act(c, c.cl.Session(c.args[0]))
-		switch {
-		case err != nil || state == nil:
+		if state == nil {
 			return err
-		case c.asJSON:
-			return jsonLine(c.OutOrStdout(), state)
 		}
-		return showSession(c.OutOrStdout(), state)
+		return c.show(state, err, func(w io.Writer) error { return showSession(w, state) })
 	}
 	return v.command()
 }
@@ -100,16 +90,13 @@ func onSession(v verb, act func(c *call, s *client.Session) (*wire.Session, erro
 // as a text.
 func readOptions(list []string) (map[string]any, error) {
 	out := map[string]any{}
-	for _, text := range list {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok || name == "" {
-			return nil, usagef("--option %q: write it as NAME=VALUE, such as max_retries=5", text)
-		}
+	values, err := namedValues("option", list)
+	for name, value := range values {
 		if out[name] = any(value); json.Valid([]byte(value)) {
 			out[name] = json.RawMessage(value)
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 func newGridStatusCommand() *cobra.Command {
@@ -202,21 +189,12 @@ func finished(s *wire.Session) int64 { return s.Tasks.Completed + s.Tasks.Failed
 // sessionBar is one line: a bar, numbers, the rate, and how long it will take.
 // since is how many tasks finished in the time that was looked at.
 func sessionBar(s *wire.Session, since int64, took time.Duration) string {
-	const width = 30
 	total, past := s.Tasks.Submitted, finished(s)
-	full := 0
-	if total > 0 {
-		full = int(past * width / total)
-	}
-	text := fmt.Sprintf("[%s%s] %s of %s tasks, %s active", strings.Repeat("█", full), strings.Repeat("░", width-full),
-		thousands(past), thousands(total), thousands(s.Tasks.Active))
+	text := fmt.Sprintf("%s %s of %s tasks, %s active", bar(past, total), thousands(past), thousands(total), thousands(s.Tasks.Active))
 	if s.Tasks.Failed > 0 {
 		text += fmt.Sprintf(", %s failed", thousands(s.Tasks.Failed))
 	}
-	if took > time.Second && since > 0 {
-		rate := float64(since) / took.Seconds()
-		text += fmt.Sprintf(", %.0f/s, %s left", rate, span(time.Duration(float64(total-past)/rate*float64(time.Second))))
-	}
+	text += pace(since, total-past, took)
 	if s.Stalled {
 		text += ", STALLED: no engine may run any of them"
 	}

@@ -61,7 +61,6 @@ strategies.`,
 
   # an application that answers from ten short tasks
   reprise grid simulate --tasks 10 --slots 40 --run 1s --slow-share 0.03 --strategies median,hedge,clone`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := straggler.Compare(o, &r, names)
 			if err != nil {

@@ -28,19 +28,15 @@ told what for.`,
 		do: func(c *call) error {
 			s := c.cl.Session(c.args[0])
 			t, err := s.Task(c.Context(), c.args[1])
-			switch {
-			case err != nil:
-				return err
-			case c.asJSON:
-				return jsonLine(c.OutOrStdout(), t)
-			}
-			var why *wire.Explanation
-			if t.State == wire.TaskWaiting {
-				if why, err = s.Explain(c.Context(), c.args[1]); err != nil {
-					return err
+			return c.show(t, err, func(w io.Writer) error {
+				var why *wire.Explanation
+				if t.State == wire.TaskWaiting {
+					if why, err = s.Explain(c.Context(), c.args[1]); err != nil {
+						return err
+					}
 				}
-			}
-			return showTask(c.OutOrStdout(), t, why)
+				return showTask(w, t, why)
+			})
 		},
 	}.command()
 }

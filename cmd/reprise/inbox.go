@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -35,7 +34,6 @@ A message is in one of these states:
 		Example: `  reprise inbox list
   reprise inbox groups reservations --state blocked
   reprise inbox retry reservations --group order-7`,
-		Args: oneOfMine, RunE: showHelp,
 	}
 	cmd.AddCommand(newInboxListCommand(), newInboxShowCommand(), newInboxSendCommand(), newInboxGroupsCommand(),
 		newInboxActCommand(inboxPause), newInboxActCommand(inboxResume), newInboxActCommand(inboxRetry), newInboxActCommand(inboxSkip), newInboxActCommand(inboxDelete),
@@ -178,24 +176,10 @@ func newInboxShowCommand() *cobra.Command {
 		do: func(c *call) error {
 			if len(c.args) == 1 {
 				x, err := c.cl.Inbox(c.Context(), c.args[0])
-				switch {
-				case err != nil:
-					return err
-				case c.asJSON:
-					return jsonLine(c.OutOrStdout(), x)
-				}
-				raw, err := json.MarshalIndent(x, "", "  ")
-				fmt.Fprintln(c.OutOrStdout(), printableLines(string(raw), ""))
-				return err
+				return c.show(x, err, func(w io.Writer) error { return laidOut(w, x) })
 			}
 			m, err := c.cl.Message(c.Context(), c.args[0], c.args[1])
-			switch {
-			case err != nil:
-				return err
-			case c.asJSON:
-				return jsonLine(c.OutOrStdout(), m)
-			}
-			return showMessage(c.OutOrStdout(), m, time.Now())
+			return c.show(m, err, func(w io.Writer) error { return showMessage(w, m, time.Now()) })
 		},
 	}.command()
 }

@@ -135,7 +135,7 @@ is given; else those of the whole inbox. Finished ones stay as they are.`,
 		},
 	}.command()
 	f.register(cmd)
-	cmd.Flags().StringVarP(&payload, "payload", "p", "", "new payload: JSON, or - for standard input")
+	cmd.Flags().StringVarP(&payload, "payload", "p", "", "new payload: JSON, - for standard input, or @FILE")
 	cmd.Flags().StringVar(&due, "due", "", "when it is tried next, such as 2026-12-01T08:00:00Z")
 	cmd.Flags().StringVar(&expires, "expires", "", "not delivered from then on")
 	return cmd
@@ -144,7 +144,7 @@ is given; else those of the whole inbox. Finished ones stay as they are.`,
 // editOf is what the flags of an edit say.
 func editOf(cmd *cobra.Command, payload, due, expires string) (edit wire.InboxEdit, err error) {
 	if payload != "" {
-		if edit.Payload, err = payloadText(cmd, payload); err != nil {
+		if edit.Payload, err = readPayload(payload, cmd.InOrStdin()); err != nil {
 			return edit, err
 		}
 	}

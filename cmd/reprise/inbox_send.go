@@ -2,10 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
-	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,17 +19,15 @@ func newInboxSendCommand() *cobra.Command {
   cat flight.json | reprise inbox send reservations --id m18 --payload - --header X-Correlation-Hint=order-7`,
 		args: []kind{inboxes},
 		do: func(c *call) error {
-			raw, err := payloadText(c.Command, payload)
-			if err != nil {
+			var err error
+			if m.Payload, err = readPayload(payload, c.InOrStdin()); err != nil {
 				return err
 			}
-			m.Payload, m.Headers = json.RawMessage(raw), map[string]string{}
-			for _, h := range headers {
-				name, value, ok := strings.Cut(h, "=")
-				if !ok || name == "" {
-					return usagef("--header %s: write it as NAME=VALUE", h)
-				}
-				m.Headers[name] = value
+			if m.Headers, err = namedValues("header", headers); err != nil {
+				return err
+			}
+			if m.Headers == nil {
+				m.Headers = map[string]string{}
 			}
 			for name, value := range map[string]string{wire.CorrelateTTL: ttl, wire.CorrelateTimestamp: at, wire.CorrelateExpiration: expires} {
 				if value != "" {
@@ -53,7 +47,7 @@ func newInboxSendCommand() *cobra.Command {
 		},
 	}.command()
 	flags := cmd.Flags()
-	flags.StringVarP(&payload, "payload", "p", "", "JSON, or - for standard input")
+	flags.StringVarP(&payload, "payload", "p", "", "the payload: JSON, - for standard input, or @FILE")
 	flags.StringVar(&m.ID, "id", "", "id of the message; sending it again is harmless then")
 	flags.StringVarP(&m.Type, "type", "t", "", "full name of its type")
 	flags.StringVar(&ttl, "ttl", "", "errors so long after its receipt are not noted, such as PT10S or 10s")
@@ -62,19 +56,4 @@ func newInboxSendCommand() *cobra.Command {
 	flags.StringSliceVarP(&headers, "header", "H", nil, "further header, NAME=VALUE; may be repeated")
 	must(cmd.MarkFlagRequired("payload"))
 	return cmd
-}
-
-// payloadText is the payload that a flag names.
-func payloadText(cmd *cobra.Command, flag string) ([]byte, error) {
-	raw := []byte(flag)
-	if flag == "-" {
-		var err error
-		if raw, err = io.ReadAll(cmd.InOrStdin()); err != nil {
-			return nil, fmt.Errorf("reading standard input: %w", err)
-		}
-	}
-	if !json.Valid(raw) {
-		return nil, usagef("--payload is no JSON; a text is written as '\"text\"'")
-	}
-	return raw, nil
 }

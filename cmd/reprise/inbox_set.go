@@ -2,9 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
-	"io"
-	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -16,18 +13,11 @@ import (
 // inboxFile reads the settings of an inbox from a file, - for standard input,
 // and returns them as JSON.
 func inboxFile(cmd *cobra.Command, name string) (json.RawMessage, error) {
-	if name == "-" {
-		text, err := io.ReadAll(cmd.InOrStdin())
-		if err != nil {
-			return nil, fmt.Errorf("reading standard input: %w", err)
-		}
-		return server.ReadInbox("standard input", text)
-	}
-	text, err := os.ReadFile(name)
+	text, called, err := readFile(name, cmd.InOrStdin())
 	if err != nil {
 		return nil, err
 	}
-	return server.ReadInbox(name, text)
+	return server.ReadInbox(called, text)
 }
 
 func newInboxSetCommand() *cobra.Command {

@@ -74,7 +74,7 @@ func TestInboxCommandLinesThatAreWrongSaySo(t *testing.T) {
 		"show":                      "it is used as",
 		"show|in":                   "there is no inbox",
 		"send|in":                   `--payload is missing`,
-		"send|in|-p|x":              "--payload is no JSON",
+		"send|in|-p|x":              "--payload is not JSON",
 		"send|in|-p|1|-H|x":         "write it as NAME=VALUE",
 		"edit|in|m":                 "say what is to change",
 		"edit|in|m|--due|tomorrow":  "--due tomorrow: write it as",

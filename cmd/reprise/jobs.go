@@ -1,16 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/reprisehq/reprise/client"
-	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -29,7 +28,6 @@ A job is in one of five states:
 		Example: `  reprise jobs list
   reprise jobs list --status dead
   reprise jobs show 03gq0x7k2m4v9c1d8f5h6j0a1`,
-		Args: oneOfMine, RunE: showHelp,
 	}
 	cmd.AddCommand(newJobsListCommand(), newJobsShowCommand(), newJobsExplainCommand(), newJobsPatchCommand(), newJobsCancelCommand(), newJobsProgressCommand(), newJobsDeleteCommand())
 	return cmd
@@ -57,22 +55,12 @@ func (f *jobFilter) register(cmd *cobra.Command) {
 }
 
 func (f *jobFilter) check() (err error) {
-	for _, s := range f.Statuses {
-		if !slices.Contains(wire.Statuses, s) {
-			return usagef("--status %s: there is no such state; the states are %s%s", s, strings.Join(wire.Statuses, ", "), spell.Hint(s, wire.Statuses))
-		}
+	if err := cmp.Or(
+		among("status", "state", f.Statuses, wire.Statuses), among("reason", "reason", f.Reasons, wire.Reasons), among("wait", "wait", f.Waits, wire.Waits),
+	); err != nil {
+		return err
 	}
-	for _, r := range f.Reasons {
-		if !slices.Contains(wire.Reasons, r) {
-			return usagef("--reason %s: there is no such reason; a job is dead for one of %s", r, strings.Join(wire.Reasons, ", "))
-		}
-	}
-	for _, w := range f.Waits {
-		if !slices.Contains(wire.Waits, w) {
-			return usagef("--wait %s: there is no such wait; a job waits for one of %s%s", w, strings.Join(wire.Waits, ", "), spell.Hint(w, wire.Waits))
-		}
-	}
-	f.Labels, err = parseLabels(f.labels)
+	f.Labels, err = namedValues("label", f.labels)
 	return err
 }
 

@@ -70,14 +70,7 @@ func progressOf(j *wire.Job, now time.Time) string {
 		parts = append(parts, printable(p.Text))
 	}
 	if len(p.Checkpoint) > 0 {
-		parts = append(parts, "checkpoint "+printable(shortened(string(p.Checkpoint), 60)))
+		parts = append(parts, "checkpoint "+printable(clip(string(p.Checkpoint), 60)))
 	}
 	return strings.Join(append(parts, "told "+moment(p.At, now)), ", ")
-}
-
-func shortened(s string, most int) string {
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most]) + "..."
-	}
-	return s
 }

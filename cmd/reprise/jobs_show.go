@@ -29,13 +29,9 @@ func newJobsShowCommand() *cobra.Command {
 				return err
 			}
 			failures, err := failuresOf(c, j.ID)
-			switch {
-			case err != nil:
-				return err
-			case c.asJSON:
-				return jsonLine(c.OutOrStdout(), map[string]any{"job": j, "errors": failures})
-			}
-			return showJob(c.OutOrStdout(), j, failures, time.Now())
+			return c.show(map[string]any{"job": j, "errors": failures}, err, func(w io.Writer) error {
+				return showJob(w, j, failures, time.Now())
+			})
 		},
 	}.command()
 }
@@ -247,14 +243,10 @@ policy drew which wait.`,
 		json:    "print one line of JSON",
 		do: func(c *call) error {
 			e, err := c.cl.Explain(c.Context(), c.args[0])
-			switch {
-			case err != nil:
+			return c.show(e, err, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s\n%s\n", e.Status, printableLines(localTimes(strings.ReplaceAll(e.Text, "; ", "\n")), "  "))
 				return err
-			case c.asJSON:
-				return jsonLine(c.OutOrStdout(), e)
-			}
-			fmt.Fprintf(c.OutOrStdout(), "%s\n%s\n", e.Status, printableLines(localTimes(strings.ReplaceAll(e.Text, "; ", "\n")), "  "))
-			return nil
+			})
 		},
 	}.command()
 }

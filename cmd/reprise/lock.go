@@ -20,9 +20,8 @@ whose holder is gone. A lock needs neither a queue nor a job.`,
 		Example: `  reprise lock run nightly -- ./report.sh
   reprise lock list
   reprise lock break nightly`,
-		Args: oneOfMine, RunE: showHelp,
 	}
-	cmd.AddCommand(newLockRunCommand(), newLockListCommand(), newLockBreakCommand())
+	cmd.AddCommand(newLockRunCommand(), locks.listCommand(), newLockBreakCommand())
 	return cmd
 }
 
@@ -35,6 +34,12 @@ var locks = &noun[wire.Lock]{
 	heads: []string{"NAME", "STATUS", "BY", "FENCING", "LOCKED", "UNTIL"},
 	row: func(t *table, l *wire.Lock) {
 		t.row(l.Name, l.Status, l.LockedBy, whole(l.Fencing), ago(l.LockedAt), ago(l.LockUntil))
+	},
+	listed: verb{
+		use:     "list",
+		short:   "Show the locks that are held, and those that were in the last day",
+		example: `  reprise lock list --json | jq -r 'select(.status == "held") | .locked_by'`,
+		json:    "print each lock as a line of JSON",
 	},
 }
 
@@ -87,15 +92,6 @@ The command finds in its environment:
 	flags.StringVar(&f.options.Owner, "owner", "", "who asks, for people who look at the lock (default this host and process)")
 	flags.IntVar(&f.heldExit, "held-exit", exitTemporary, "exit code if somebody else has the lock")
 	return cmd
-}
-
-func newLockListCommand() *cobra.Command {
-	return locks.listCommand(verb{
-		use:     "list",
-		short:   "Show the locks that are held, and those that were in the last day",
-		example: `  reprise lock list --json | jq -r 'select(.status == "held") | .locked_by'`,
-		json:    "print each lock as a line of JSON",
-	})
 }
 
 func newLockBreakCommand() *cobra.Command {

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/reprisehq/reprise/client"
 	"github.com/reprisehq/reprise/wire"
@@ -42,8 +41,7 @@ func (f *lockRun) run(c *call, name string, command []string) error {
 	return err
 }
 
-// command runs the command once. Its process group is its own, so that what it
-// started ends with it.
+// command runs the command once.
 func (f *lockRun) command(ctx context.Context, c *call, name string, fencing int64, command []string) error {
 	x := exec.CommandContext(ctx, command[0], command[1:]...)
 	x.Stdout, x.Stderr = c.OutOrStdout(), c.ErrOrStderr()
@@ -51,24 +49,11 @@ func (f *lockRun) command(ctx context.Context, c *call, name string, fencing int
 		x.Stdin = in
 	}
 	x.Env = append(os.Environ(), "REPRISE_LOCK="+name, "REPRISE_FENCING="+strconv.FormatInt(fencing, 10), "REPRISE_URL="+c.cl.URL())
-	x.SysProcAttr = ownGroup()
-	x.WaitDelay = killGrace + time.Second
-	var kill *time.Timer
-	x.Cancel = func() error {
-		kill = time.AfterFunc(killGrace, func() { killGroup(x.Process) })
-		return askGroup(x.Process)
-	}
-	err := x.Run()
-	if kill != nil {
-		kill.Stop()
-		killGroup(x.Process)
-	}
+	err := runGroup(x, killGrace)
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	switch {
-	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+	case err == nil, errors.Is(context.Cause(ctx), client.ErrLockLost): // which is told already
 		return nil
-	case errors.Is(context.Cause(ctx), client.ErrLockLost):
-		return nil // which is told already
 	case !ok && ctx.Err() == nil:
 		return fmt.Errorf("starting the command: %w", err)
 	}

@@ -83,7 +83,7 @@ that was answered as accepted is lost.`,
   reprise work --queue mail --exec 'cat'                     # runs it
   reprise jobs list                                          # looks at what is left
   reprise demo                                               # shows it all, by itself`,
-		Args: oneOfMine, RunE: showHelp, SilenceErrors: true, SilenceUsage: true,
+		SilenceErrors: true, SilenceUsage: true,
 	}
 	root.SetFlagErrorFunc(unknownFlag)
 	add := func(title string, cmds ...*cobra.Command) {

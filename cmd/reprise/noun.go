@@ -23,10 +23,11 @@ type noun[T any] struct {
 	read func(ctx context.Context, cl *client.Client, args []string) iter.Seq2[T, error]
 	name func(x *T) (name, about string) // about tells a bit more, for who chooses; "" = nothing
 
-	heads []string             // of the columns of a list
-	wide  []string             // of further columns of --output wide
-	row   func(t *table, x *T) // adds the row of one, with the cells of wide
-	none  string               // is said where there is no row
+	heads  []string             // of the columns of a list
+	wide   []string             // of further columns of --output wide
+	row    func(t *table, x *T) // adds the row of one, with the cells of wide
+	none   string               // is said where there is no row
+	listed verb                 // the command that lists all there are
 
 	// get reads one by its name, for a list of what read knows only by name; nil = read
 	// reads all of it.
@@ -69,7 +70,8 @@ func each[T any](list []T, err error) iter.Seq2[T, error] {
 }
 
 // listCommand is the command that lists all there are.
-func (n *noun[T]) listCommand(v verb) *cobra.Command {
+func (n *noun[T]) listCommand() *cobra.Command {
+	v := n.listed
 	v.do = func(c *call) error { return n.list(c, n.read(c.Context(), c.cl, c.args)) }
 	return v.command()
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -31,8 +32,8 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
-// noArguments, oneOfMine and showHelp are what commands do with arguments they
-// do not take, the last two for commands that only have others below them.
+// noArguments and oneOfMine refuse what a command does not take, the latter for those
+// that only have others below them.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef("%s takes no argument, but was given %q; it is used as: %s", cmd.CommandPath(), args[0], cmd.UseLine())
@@ -152,6 +153,51 @@ func indented(raw []byte) string {
 		return string(raw)
 	}
 	return b.String()
+}
+
+// laidOut writes v as JSON for reading.
+func laidOut(w io.Writer, v any) error {
+	raw, err := json.MarshalIndent(v, "", "  ")
+	fmt.Fprintln(w, printableLines(string(raw), ""))
+	return err
+}
+
+// readFile reads a file, or standard input for -, and tells what to call it.
+func readFile(name string, stdin io.Reader) (text []byte, called string, err error) {
+	if name != "-" {
+		text, err = os.ReadFile(name)
+		return text, name, err
+	}
+	if text, err = io.ReadAll(stdin); err != nil {
+		err = fmt.Errorf("reading standard input: %w", err)
+	}
+	return text, "standard input", err
+}
+
+// among refuses a value of a flag that is none of those there are.
+func among(flag, what string, given, all []string) error {
+	for _, value := range given {
+		if !slices.Contains(all, value) {
+			return usagef("--%s %s: there is no such %s; the %[3]ss are %s%s", flag, value, what, strings.Join(all, ", "), spell.Hint(value, all))
+		}
+	}
+	return nil
+}
+
+// namedValues reads the values of a flag that takes NAME=VALUE; nil = there are none.
+func namedValues(flag string, list []string) (map[string]string, error) {
+	var values map[string]string
+	for _, text := range list {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return nil, usagef("--%s %q: write it as NAME=VALUE", flag, text)
+		}
+		if values == nil {
+			values = map[string]string{}
+		}
+		values[name] = value
+	}
+	return values, nil
 }
 
 // thousands writes 1234567 as 1,234,567.

@@ -30,7 +30,6 @@ docs/retries.md teaches the policies.`,
 		Example: `  reprise policy preview
   reprise policy decide --policy reprise-retry.yaml --status 503
   reprise policy simulate`,
-		Args: oneOfMine, RunE: showHelp,
 	}
 	cmd.AddCommand(newPreviewCommand(), newDecideCommand(), newSimulateCommand())
 	return cmd
@@ -187,7 +186,6 @@ earliest and latest when an attempt fails; runs are taken to need no time.
   # a policy from a file, and from another program
   reprise policy preview --policy reprise-retry.yaml
   echo '{"limit": 3, "curve": {"kind": "constant", "delay": "5s"}}' | reprise policy preview --policy - --json`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, rows, err := f.read(cmd)
 			if err != nil {

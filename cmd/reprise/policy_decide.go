@@ -28,7 +28,6 @@ reported: a rule that looks at it does not match.
 		Example: `  reprise policy decide --policy reprise-retry.yaml --error-type ValidationError
   reprise policy decide --policy reprise-retry.yaml --status 503 --retry-after 2m
   reprise policy decide --policy reprise-retry.yaml --message "lock of row 7 not free" --failed 3`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case c.Failure.Status < 0 || c.Failure.Status > 999:

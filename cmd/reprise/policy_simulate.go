@@ -42,7 +42,6 @@ same answer.
 
   # a policy from a file, the numbers for a script
   reprise policy simulate --policy reprise-retry.yaml --json | jq '{recovery_ms, wasted_attempts, dead}'`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, _, err := f.read(cmd)
 			if err != nil {

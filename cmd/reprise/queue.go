@@ -31,9 +31,8 @@ when to use which.`,
   reprise queue show hooks
   reprise queue set hooks group_breaker=on rate=50
   reprise queue hold hooks --group example.com --for 10m`,
-		Args: oneOfMine, RunE: showHelp,
 	}
-	cmd.AddCommand(newQueueListCommand(), newQueueShowCommand(), newQueueSetCommand(),
+	cmd.AddCommand(queues.listCommand(), newQueueShowCommand(), newQueueSetCommand(),
 		newPauseCommand("pause", "Stop giving out jobs of a queue; those that run go on", true),
 		newPauseCommand("resume", "Give out jobs of a queue again", false),
 		newHoldCommand(), newReleaseCommand(), newBreakerCommand())
@@ -56,6 +55,11 @@ var queues = &noun[wire.Queue]{
 		n := &q.Jobs
 		t.row(q.Name, whole(n.Scheduled), whole(n.Ready), whole(n.InFlight), whole(n.Dead), in, done, failed, queueState(q, time.Now()))
 	},
+	listed: verb{
+		use: "list", short: "List the queues that hold jobs",
+		example: `  reprise queue list`,
+		json:    "print each queue as a line of JSON",
+	},
 }
 
 // queueGroups are the groups of a queue that are held or slowed down.
@@ -65,14 +69,6 @@ var queueGroups = &noun[wire.Aside]{
 		return each(cl.Asides(ctx, args[0]))
 	},
 	name: func(a *wire.Aside) (string, string) { return a.Group, "" },
-}
-
-func newQueueListCommand() *cobra.Command {
-	return queues.listCommand(verb{
-		use: "list", short: "List the queues that hold jobs",
-		example: `  reprise queue list`,
-		json:    "print each queue as a line of JSON",
-	})
 }
 
 // queueState says in a few words what stops a queue.
@@ -135,16 +131,12 @@ func newQueueShowCommand() *cobra.Command {
 				return err
 			}
 			groups, err := c.cl.Asides(c.Context(), name)
-			switch {
-			case err != nil:
-				return err
-			case c.asJSON:
-				return jsonLine(c.OutOrStdout(), map[string]any{"queue": q, "groups": groups})
-			}
-			if fresh := newcomer(c, name); fresh != "" {
-				c.note("queue %s%s; these are the settings that it has", printable(name), fresh)
-			}
-			return showQueue(c.OutOrStdout(), q, groups, time.Now())
+			return c.show(map[string]any{"queue": q, "groups": groups}, err, func(w io.Writer) error {
+				if fresh := newcomer(c, name); fresh != "" {
+					c.note("queue %s%s; these are the settings that it has", printable(name), fresh)
+				}
+				return showQueue(w, q, groups, time.Now())
+			})
 		},
 	}.command()
 }

@@ -56,7 +56,7 @@ func (t *table) flush() error {
 		for i, cell := range row {
 			last := i == len(row)-1
 			if !last || t.most > 0 {
-				cell = cut(cell, widths[i])
+				cell = clip(cell, widths[i])
 			}
 			b.WriteString(cell)
 			if !last {
@@ -99,14 +99,6 @@ func (t *table) widths() []int {
 		widths[widest]--
 	}
 	return widths
-}
-
-// cut shortens a text to so many characters.
-func cut(s string, most int) string {
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	return string([]rune(s)[:most-1]) + "…"
 }
 
 // columns is how many characters a line of a terminal has; 0 for what is none.

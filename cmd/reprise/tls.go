@@ -46,7 +46,6 @@ any certificate in PEM.`,
 		Example: `  reprise tls init --san queue.internal --client worker-1
   reprise tls client-cert --name worker-2
   reprise tls server-cert --san queue.internal --overwrite   # before the old one ends`,
-		Args: oneOfMine, RunE: showHelp,
 	}
 	cmd.AddCommand(newTLSInitCommand(), newTLSCACommand(), newTLSServerCommand(), newTLSClientCommand())
 	return cmd
@@ -109,7 +108,6 @@ that exists. Nothing is written over unless --overwrite is given.
 Keep ca-key.pem away from the servers: whoever has it can make certificates.`,
 		Example: `  reprise tls init
   reprise tls init --san queue.internal --san 10.0.0.5 --client worker-1 --client worker-2`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (f.CACert == "") != (f.CAKey == "") {
 				return usagef("--ca-cert and --ca-key go together")
@@ -153,7 +151,7 @@ func (f *certFlags) next() string {
 func newTLSCACommand() *cobra.Command {
 	var f certFlags
 	cmd := &cobra.Command{
-		Use: "ca", Short: "Make an authority", Args: noArguments,
+		Use: "ca", Short: "Make an authority",
 		Example: "  reprise tls ca --out-dir /etc/reprise/ca",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.NewCA, f.Days = true, 1
@@ -169,7 +167,7 @@ func newTLSCACommand() *cobra.Command {
 func newTLSServerCommand() *cobra.Command {
 	var f certFlags
 	cmd := &cobra.Command{
-		Use: "server-cert", Short: "Make a certificate of a server", Args: noArguments,
+		Use: "server-cert", Short: "Make a certificate of a server",
 		Example: "  reprise tls server-cert --san queue.internal",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.Server = true
@@ -186,7 +184,7 @@ func newTLSServerCommand() *cobra.Command {
 func newTLSClientCommand() *cobra.Command {
 	var f certFlags
 	cmd := &cobra.Command{
-		Use: "client-cert", Short: "Make certificates of clients", Args: noArguments,
+		Use: "client-cert", Short: "Make certificates of clients",
 		Example: "  reprise tls client-cert --name worker-2",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.make(cmd.OutOrStdout())

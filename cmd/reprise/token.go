@@ -34,9 +34,8 @@ Scopes:
   reprise token create --name ci --scope enqueue --queue 'mail-*' --expires 90d
   reprise token list
   reprise token revoke ci`,
-		Args: oneOfMine, RunE: showHelp,
 	}
-	cmd.AddCommand(newTokenCreateCommand(), newTokenListCommand(), newTokenRevokeCommand(), newTokenGenerateCommand())
+	cmd.AddCommand(newTokenCreateCommand(), tokens.listCommand(), newTokenRevokeCommand(), newTokenGenerateCommand())
 	return cmd
 }
 
@@ -116,16 +115,13 @@ var tokens = &noun[wire.Token]{
 		t.row(k.Name, k.ID, strings.Join(k.Scopes, ","), cmp.Or(strings.Join(k.Queues, ","), "all"),
 			at(k.CreatedAt, "configured"), at(k.ExpiresAt, "never"), at(k.LastUsedAt, "-"))
 	},
-}
-
-func newTokenListCommand() *cobra.Command {
-	return tokens.listCommand(verb{
+	listed: verb{
 		use:   "list",
 		short: "Show the tokens, without what is secret",
 		example: `  reprise token list
   reprise token list --json | jq -r 'select(.expired) | .name'`,
 		json: "print each token as a line of JSON",
-	})
+	},
 }
 
 func newTokenRevokeCommand() *cobra.Command {
@@ -167,7 +163,6 @@ until a file names it under auth.tokens:
     tokens:
       root: {secret: "${file:/etc/reprise/root.token}", scopes: [admin]}`,
 		Example: `  (umask 077; reprise token generate > /etc/reprise/root.token)`,
-		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), server.NewToken())
 			return err

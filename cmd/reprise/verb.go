@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -95,6 +96,18 @@ func (c *call) say(format string, args ...any) {
 // note is a line beside what is printed, as it is.
 func (c *call) note(format string, args ...any) {
 	fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...)
+}
+
+// show prints what a call answered: as JSON if that was asked for, else as text writes it
+// for people. An error of the call is passed on.
+func (c *call) show(v any, err error, text func(w io.Writer) error) error {
+	switch {
+	case err != nil:
+		return err
+	case c.asJSON:
+		return jsonLine(c.OutOrStdout(), v)
+	}
+	return text(c.OutOrStdout())
 }
 
 // answer prints v if JSON was asked for, and else says a line.

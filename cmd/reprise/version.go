@@ -30,7 +30,6 @@ func newVersionCommand() *cobra.Command {
 		Example: `  reprise version
   reprise version --server           # also ask the server at --url
   reprise version --json`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := thisBuild()
 			if ask {

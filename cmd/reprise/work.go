@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -83,7 +84,6 @@ one stops the running jobs and gives them back too.`,
   reprise work --queue video --exec 'ffmpeg -i "$(jq -r .url)" out.mp4' --concurrency 4 --timeout 1h
   reprise work --queue events --http https://example.com/hooks --concurrency 20
   reprise work --queue mail --exec 'cat' --max 1              # just look at one job`,
-		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.conn.register(cmd)
@@ -273,12 +273,7 @@ type workLog struct {
 
 	w io.Writer // a sharedWriter
 
-	mu      sync.Mutex // guards what follows
-	ok      int64
-	failed  int64
-	dead    int64
-	back    int64
-	refused int64
+	ok, failed, dead, back, refused atomic.Int64
 }
 
 func (l *workLog) tell(format string, args ...any) {
@@ -317,12 +312,12 @@ func (l *workLog) events() client.Events {
 			l.tell("%s is not run here: its lease ended while it waited", d.Job.ID)
 		},
 		Voided: func(d *client.Delivery, why error) {
-			l.count(&l.refused)
+			l.refused.Add(1)
 			l.tell("%s: %v", d.Job.ID, why)
 		},
 		Settled: l.settled,
 		Refused: func(s wire.Settle, v wire.Verdict) {
-			l.count(&l.refused)
+			l.refused.Add(1)
 			l.tell("%s: the server refused the outcome %q: %s", s.ID, s.Outcome, v.Error)
 		},
 		Delayed: func(waiting int, err error, wait time.Duration) {
@@ -337,33 +332,25 @@ func (l *workLog) events() client.Events {
 func (l *workLog) settled(s wire.Settle, v wire.Verdict) {
 	switch {
 	case s.Outcome == wire.OutcomeOK:
-		l.count(&l.ok)
+		l.ok.Add(1)
 	case s.Outcome == wire.OutcomeRelease:
-		l.count(&l.back)
+		l.back.Add(1)
 	case v.Status == wire.Dead:
-		l.count(&l.dead)
+		l.dead.Add(1)
 		if s.Outcome == wire.OutcomeRetry {
 			l.tell("%s is dead: its retry policy allows no further attempt", s.ID)
 		}
 	default:
-		l.count(&l.failed)
+		l.failed.Add(1)
 	}
-}
-
-func (l *workLog) count(n *int64) {
-	l.mu.Lock()
-	*n++
-	l.mu.Unlock()
 }
 
 func (l *workLog) summary() {
-	l.mu.Lock()
 	text := fmt.Sprintf("%s done, %d failed to be tried again, %d dead, %d given back",
-		plural(l.ok, "job"), l.failed, l.dead, l.back)
-	if l.refused > 0 {
-		text += fmt.Sprintf(", %d refused by the server", l.refused)
+		plural(l.ok.Load(), "job"), l.failed.Load(), l.dead.Load(), l.back.Load())
+	if n := l.refused.Load(); n > 0 {
+		text += fmt.Sprintf(", %d refused by the server", n)
 	}
-	l.mu.Unlock()
 	l.tell("%s", text)
 }
 

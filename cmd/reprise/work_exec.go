@@ -43,8 +43,29 @@ type command struct {
 	result         bool          // its standard output is what it made
 }
 
-// handle runs the command once. Its process group is its own, so that what it
-// started ends with it, and Ctrl-C in a terminal reaches only us.
+// runGroup runs a command in a process group of its own, so that what it started ends with
+// it, and Ctrl-C in a terminal reaches only us. When its context ends, all of the group is
+// asked to stop, and killed after grace.
+func runGroup(x *exec.Cmd, grace time.Duration) error {
+	x.SysProcAttr = ownGroup()
+	x.WaitDelay = grace + time.Second // for what keeps its pipes open
+	var kill *time.Timer
+	x.Cancel = func() error {
+		kill = time.AfterFunc(grace, func() { killGroup(x.Process) })
+		return askGroup(x.Process)
+	}
+	err := x.Run()
+	if kill != nil { // the leader is gone; nothing of its group may stay
+		kill.Stop()
+		killGroup(x.Process)
+	}
+	if errors.Is(err, exec.ErrWaitDelay) {
+		return nil
+	}
+	return err
+}
+
+// handle runs the command once.
 func (c *command) handle(ctx context.Context, d *client.Delivery) error {
 	own, cancel := ctx, context.CancelFunc(func() {})
 	if c.timeout > 0 {
@@ -62,20 +83,9 @@ func (c *command) handle(ctx context.Context, d *client.Delivery) error {
 	}
 	cmd.Stderr = io.MultiWriter(c.stderr, trace)
 	cmd.Env = append(os.Environ(), c.environment(d)...)
-	cmd.SysProcAttr = ownGroup()
-	cmd.WaitDelay = c.grace + time.Second // for what keeps its pipes open
-	var kill *time.Timer
-	cmd.Cancel = func() error {
-		kill = time.AfterFunc(c.grace, func() { killGroup(cmd.Process) })
-		return askGroup(cmd.Process)
-	}
-	err := cmd.Run()
-	if kill != nil { // the leader is gone; nothing of its group may stay
-		kill.Stop()
-		killGroup(cmd.Process)
-	}
+	err := runGroup(cmd, c.grace)
 	switch {
-	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+	case err == nil:
 		return made.keep(d)
 	case errors.Is(context.Cause(ctx), context.Canceled):
 		return errStopped

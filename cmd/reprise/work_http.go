@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -27,10 +28,10 @@ type poster struct {
 // refusal, and a body that is read to its end frees the connection.
 const answerBytesMax = 64 << 10
 
-func newPoster(url string, timeout time.Duration, concurrency int) *poster {
+func newPoster(target string, timeout time.Duration, concurrency int) *poster {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, concurrency
-	return &poster{url: url, timeout: timeout, http: &http.Client{
+	return &poster{url: target, timeout: timeout, http: &http.Client{
 		Transport:     t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -137,11 +138,8 @@ func headerText(s string) string {
 // cause is the error without the method and URL that the job's log need not
 // repeat.
 func cause(err error) string {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil || !strings.HasPrefix(err.Error(), "Post ") {
-			return err.Error()
-		}
-		err = inner
+	if post, ok := errors.AsType[*url.Error](err); ok {
+		err = post.Err
 	}
+	return err.Error()
 }
