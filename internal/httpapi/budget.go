@@ -15,38 +15,51 @@ func (h *budgetRoom) routes() []route {
 	const one, ofJob, ofMany = "/budgets/{key}", "/jobs/{id}/budgets", "/jobs/budgets"
 	list := []route{
 		get("/budgets", reads, wholeServer, h.bare(h.list)),
-		post("/budgets", operates, wholeServer, h.raw(h.add)),
+		post("/budgets", operates, wholeServer, leniently(h.core, h.add)),
 		get(one, reads, wholeServer, h.bare(h.show)), // jobs of any queue use it
-		post(one, operates, wholeServer, h.raw(h.add)),
-		put(one, operates, wholeServer, h.raw(h.set)),
-		patch(one, operates, wholeServer, h.raw(h.change)),
+		post(one, operates, wholeServer, leniently(h.core, h.add)),
+		put(one, operates, wholeServer, leniently(h.core, h.set)),
+		patch(one, operates, wholeServer, leniently(h.core, h.change)),
 		del(one, operates, wholeServer, h.bare(h.remove)),
-		put(ofJob, operates, pathJob, h.optional(h.one((*scratch).bindAll))),
-		del(ofJob, operates, pathJob, h.bare(h.one(unbindAll))),
-		del(ofMany, operates, queryQueues, h.bare(h.many(unbindAll))),
+		put(ofJob, operates, pathJob, leniently(h.core, h.bindAll)),
+		del(ofJob, operates, pathJob, h.bare(func(c *call) (any, error) { return h.one(c, jobs.NoBindings(), nil) })),
+		del(ofMany, operates, queryQueues, h.bare(func(c *call) (any, error) { return h.many(c, "", jobs.NoBindings(), nil) })),
 	}
-	// What is done to one job, and to many, with one budget.
-	for _, x := range []struct {
-		route func(path string, oneOf job.Scopes, of reach, by endpoint) route
-		reads func(served) endpoint
-		read  func(s *scratch, key string) (jobs.Bindings, error)
+	// What is done with one budget is the same for one job and for many.
+	for _, to := range []struct {
+		path  string
+		reach reach
+		key   func(*call) string
+		do    func(c *call, key string, b jobs.Bindings, err error) (any, error)
 	}{
-		{post, h.optional, func(s *scratch, key string) (jobs.Bindings, error) { return s.Bind(key, true) }},
-		{put, h.optional, func(s *scratch, key string) (jobs.Bindings, error) { return s.Bind(key, false) }},
-		{patch, h.optional, func(s *scratch, key string) (jobs.Bindings, error) { return s.Cost(key) }},
-		{del, h.bare, func(_ *scratch, key string) (jobs.Bindings, error) { return jobs.Unbind(key), nil }},
+		{ofJob, pathJob, func(c *call) string { return c.sub }, func(c *call, _ string, b jobs.Bindings, err error) (any, error) { return h.one(c, b, err) }},
+		{ofMany, queryQueues, func(c *call) string { return c.id }, h.many},
 	} {
-		read := func(s *scratch, key string) (jobs.Bindings, error) {
-			b, err := x.read(s, key)
-			return b, cmp.Or(jobs.CheckName("budgets.key", key), err)
+		bind := func(anew bool) endpoint {
+			return h.optional(func(c *call) (any, error) {
+				var body jobs.BindingAsk
+				if c.s.Body.Len() > 0 {
+					if err := lenient(c.s, &body); err != nil {
+						return nil, err
+					}
+				}
+				b, err := body.Bind(to.key(c), anew)
+				return to.do(c, to.key(c), b, err)
+			})
 		}
-		list = append(list, x.route(ofJob+"/{key}", operates, pathJob, x.reads(h.one(read))), x.route(ofMany+"/{key}", operates, queryQueues, x.reads(h.many(read))))
+		list = append(list,
+			post(to.path+"/{key}", operates, to.reach, bind(true)),
+			put(to.path+"/{key}", operates, to.reach, bind(false)),
+			patch(to.path+"/{key}", operates, to.reach, leniently(h.core, func(c *call, body *jobs.BindingCost) (any, error) {
+				b, err := body.Change(to.key(c))
+				return to.do(c, to.key(c), b, err)
+			})),
+			del(to.path+"/{key}", operates, to.reach, h.bare(func(c *call) (any, error) {
+				return to.do(c, to.key(c), jobs.Unbind(to.key(c)), nil)
+			})))
 	}
 	return list
 }
-
-func (s *scratch) bindAll(string) (jobs.Bindings, error) { return s.AllBindings() }
-func unbindAll(*scratch, string) (jobs.Bindings, error)  { return jobs.NoBindings(), nil }
 
 var budget = shown(jobs.BudgetOf)
 
@@ -61,8 +74,8 @@ func (h *budgetRoom) list(c *call) (any, error) {
 }
 
 // add is POST /budgets/{key}, and POST /budgets with the key in the body.
-func (h *budgetRoom) add(c *call) (any, error) {
-	ask, err := c.s.Budget(c.id)
+func (h *budgetRoom) add(c *call, body *jobs.BudgetAsk) (any, error) {
+	ask, err := body.Budget(c.id)
 	if err != nil {
 		return nil, err
 	}
@@ -75,8 +88,8 @@ func (h *budgetRoom) show(c *call) (any, error) {
 }
 
 // set is PUT /budgets/{key}.
-func (h *budgetRoom) set(c *call) (any, error) {
-	ask, err := c.s.Budget(c.id)
+func (h *budgetRoom) set(c *call, body *jobs.BudgetAsk) (any, error) {
+	ask, err := body.Budget(c.id)
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +97,8 @@ func (h *budgetRoom) set(c *call) (any, error) {
 }
 
 // change is PATCH /budgets/{key}.
-func (h *budgetRoom) change(c *call) (any, error) {
-	edit, err := c.s.BudgetPatch()
+func (h *budgetRoom) change(c *call, body *jobs.BudgetPatch) (any, error) {
+	edit, err := body.Edit()
 	if err != nil {
 		return nil, err
 	}
@@ -97,56 +110,50 @@ func (h *budgetRoom) remove(c *call) (any, error) {
 	return nil, h.engine.Budgets.Delete(c.Context(), c.id, c.by)
 }
 
-// one changes what a job is bound to: PUT and DELETE /jobs/{id}/budgets, and
-// POST, PUT, PATCH and DELETE /jobs/{id}/budgets/{key}.
-func (h *budgetRoom) one(read func(s *scratch, key string) (jobs.Bindings, error)) served {
-	return func(c *call) (any, error) {
-		id, err := jobID(c.id)
-		if err != nil {
-			return nil, err
-		}
-		b, err := h.reachable(c)(read(c.s, c.sub))
-		if err != nil {
-			return nil, err
-		}
-		j, err := h.engine.Budgets.Rebind(c.Context(), c.by, id, b.Rebinding)
-		if bad, ok := err.(*job.Error); ok && bad.Kind == job.NotFound && bad.Field == "" { //nolint:errorlint // made by the engine and never wrapped
-			err = errNoJob
-		}
-		return appended(func(out []byte) []byte { return jobs.AppendJob(out, j) }), err
-	}
+// bindAll is PUT /jobs/{id}/budgets.
+func (h *budgetRoom) bindAll(c *call, body *jobs.BindingsAsk) (any, error) {
+	b, err := body.All()
+	return h.one(c, b, err)
 }
 
-// many changes it for jobs that a query chooses: DELETE /jobs/budgets, and POST,
-// PUT, PATCH and DELETE /jobs/budgets/{key}.
-func (h *budgetRoom) many(read func(s *scratch, key string) (jobs.Bindings, error)) served {
-	return func(c *call) (any, error) {
-		q, err := jobs.BulkQuery(c.URL.RawQuery)
-		if err == nil {
-			err = h.guarded("delete", q.All || q.Narrow())
-		}
-		if err != nil {
-			return nil, err
-		}
-		b, err := h.reachable(c)(read(c.s, c.id))
-		if err == nil {
-			err = h.engine.Budgets.Check(c.Context(), b.List, b.Create)
-		}
-		if err != nil {
-			return nil, err
-		}
-		n, blocked, err := q.Rebind(c.Context(), h.engine, b.OfMany())
-		err = h.noteBulk(c, "rebind jobs", q.Subject()+" budgets/"+c.id, n, err)
-		return appended(func(out []byte) []byte { return jobs.AppendRebound(out, n, blocked) }), err
+// one changes what a job is bound to, as was asked for with or without a key.
+func (h *budgetRoom) one(c *call, b jobs.Bindings, err error) (any, error) {
+	id, unknown := jobID(c.id)
+	if err = cmp.Or(unknown, h.bindable(c, c.sub, b, err)); err != nil {
+		return nil, err
 	}
+	j, err := h.engine.Budgets.Rebind(c.Context(), c.by, id, b.Rebinding)
+	if bad, ok := err.(*job.Error); ok && bad.Kind == job.NotFound && bad.Field == "" { //nolint:errorlint // made by the engine and never wrapped
+		err = errNoJob
+	}
+	return appended(func(out []byte) []byte { return jobs.AppendJob(out, j) }), err
 }
 
-// reachable passes on what was read, if the token of the call is for it.
-func (h *budgetRoom) reachable(c *call) func(jobs.Bindings, error) (jobs.Bindings, error) {
-	return func(b jobs.Bindings, err error) (jobs.Bindings, error) {
-		if g := h.limited(c.Request); err == nil && g != nil {
-			err = reachBudgets(g, b.List)
-		}
-		return b, err
+// many changes it for jobs that a query chooses.
+func (h *budgetRoom) many(c *call, key string, b jobs.Bindings, err error) (any, error) {
+	q, bad := jobs.BulkQuery(c.URL.RawQuery)
+	if bad == nil {
+		bad = h.guarded("delete", q.All || q.Narrow())
 	}
+	if err = cmp.Or(bad, h.bindable(c, key, b, err)); err == nil {
+		err = h.engine.Budgets.Check(c.Context(), b.List, b.Create)
+	}
+	if err != nil {
+		return nil, err
+	}
+	n, blocked, err := q.Rebind(c.Context(), h.engine, b.OfMany())
+	err = h.noteBulk(c, "rebind jobs", q.Subject()+" budgets/"+key, n, err)
+	return appended(func(out []byte) []byte { return jobs.AppendRebound(out, n, blocked) }), err
+}
+
+// bindable refuses a key of the path that cannot be one, and what the token of
+// the call is not for.
+func (h *budgetRoom) bindable(c *call, key string, b jobs.Bindings, err error) error {
+	if key != "" {
+		err = cmp.Or(jobs.CheckName("budgets.key", key), err)
+	}
+	if g := h.limited(c.Request); err == nil && g != nil {
+		err = reachBudgets(g, b.List)
+	}
+	return err
 }

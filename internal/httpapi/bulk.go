@@ -12,7 +12,7 @@ import (
 // patchBody reads what shall change. What cannot be about a field is 422 here,
 // as Zizq's clients know it.
 func (h *jobRoom) patchBody(c *call) (engine.Patch, error) {
-	p, err := c.s.Patch()
+	p, err := jobs.ReadPatch(c.s.Body.Bytes(), c.s.Count, c.s.Unknown)
 	if bad, ok := err.(*job.Error); ok && bad.Field != "" { //nolint:errorlint // made by the reader and never wrapped
 		return p, &refusal{http.StatusUnprocessableEntity, wire.CodeInvalid, bad.Text}
 	}

@@ -69,7 +69,7 @@ func (h *workRoom) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
 			}
 			var badProgress error
 			x.Progress, badProgress = jobs.ProgressOf(l.Progress)
-			if err := cmp.Or(badProgress, badID, badToken, within("ms", int64(x.For), 0, int64(job.Day))); err != nil {
+			if err := cmp.Or(badProgress, badID, badToken, jobs.Within("ms", int64(x.For), 0, int64(job.Day))); err != nil {
 				return job.Errorf(job.Invalid, "leases[%d]: %v", i, err)
 			}
 		}
@@ -96,7 +96,7 @@ func (h *workRoom) extendWorker(w http.ResponseWriter, r *http.Request, s *scrat
 	}
 	err := jobs.CheckName("worker", *worker)
 	if err == nil {
-		err = within("ms", ms, 0, int64(job.Day))
+		err = jobs.Within("ms", ms, 0, int64(job.Day))
 	}
 	if err != nil {
 		return err

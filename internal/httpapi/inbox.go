@@ -95,7 +95,7 @@ func (h *inboxRoom) settings(c *call) (*inbox.Settings, error) {
 		return nil, err
 	}
 	s, err := inbox.ReadSettings(c.s.Body.Bytes())
-	return s, oneRefusal(err)
+	return s, jobs.OneRefusal(err)
 }
 
 // set is PUT /inboxes/{name}; it answers as GET does.
@@ -243,8 +243,8 @@ func (h *inboxRoom) lease(c *call, x *inbox.Inbox) (any, error) {
 		return nil, err
 	}
 	err := cmp.Or(
-		within("lease_ms", ask.LeaseMS, 1, int64(job.Day)),
-		within("wait_ms", ask.WaitMS, 0, leaseWaitMax.Milliseconds()),
+		jobs.Within("lease_ms", ask.LeaseMS, 1, int64(job.Day)),
+		jobs.Within("wait_ms", ask.WaitMS, 0, leaseWaitMax.Milliseconds()),
 	)
 	if err == nil && ask.Worker != "" {
 		err = jobs.CheckName("worker", ask.Worker)

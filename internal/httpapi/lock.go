@@ -16,9 +16,9 @@ func (h *lockRoom) routes() []route {
 	return []route{
 		get("/locks", reads, wholeServer, h.bare(h.list)),
 		get("/locks/{name}", reads, pathQueue, h.bare(h.show)),
-		post("/locks/{name}", works, pathQueue, h.raw(h.take)),
+		post("/locks/{name}", works, pathQueue, leniently(h.core, h.take)),
 		del("/locks/{name}", works, pathQueue, h.bare(h.release)),
-		post("/locks/{name}/extend", works, pathQueue, h.raw(h.extend)),
+		post("/locks/{name}/extend", works, pathQueue, leniently(h.core, h.extend)),
 		post("/locks/{name}/break", operates, pathQueue, h.bare(h.breakUp)),
 	}
 }
@@ -37,8 +37,8 @@ func (h *lockRoom) show(c *call) (any, error) {
 }
 
 // take is POST /locks/{name}.
-func (h *lockRoom) take(c *call) (any, error) {
-	ask, err := c.s.TakeLock(c.id)
+func (h *lockRoom) take(c *call, body *jobs.LockAsk) (any, error) {
+	ask, err := body.Take(c.id)
 	if err == nil {
 		err = jobs.CheckName("name", c.id)
 	}
@@ -62,8 +62,8 @@ func (h *lockRoom) take(c *call) (any, error) {
 }
 
 // extend is POST /locks/{name}/extend.
-func (h *lockRoom) extend(c *call) (any, error) {
-	token, most, err := c.s.ExtendLock()
+func (h *lockRoom) extend(c *call, body *jobs.ExtendLock) (any, error) {
+	token, most, err := body.Extend()
 	if err != nil {
 		return nil, err
 	}

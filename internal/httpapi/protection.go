@@ -31,7 +31,7 @@ func (h *queueRoom) asides(c *call) (any, error) {
 // hold is POST /queues/{name}/hold.
 func (h *queueRoom) hold(c *call, body *wire.Hold) (any, error) {
 	most := int64(job.MaxMillis)
-	err := cmp.Or(jobs.CheckName("queue", c.id), within("until", body.Until, 0, most), within("for_ms", body.ForMS, 0, most))
+	err := cmp.Or(jobs.CheckName("queue", c.id), jobs.Within("until", body.Until, 0, most), jobs.Within("for_ms", body.ForMS, 0, most))
 	if err == nil && (body.Until == 0) == (body.ForMS == 0) {
 		err = &job.Error{Kind: job.Invalid, Field: "until", Text: "exactly one of until and for_ms must be given"}
 	}

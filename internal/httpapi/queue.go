@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -38,16 +37,6 @@ type queueState struct {
 	Bytes        int64              `json:"bytes"` // payloads of jobs that are not finished
 	OldestReady  int64              `json:"oldest_ready_at,omitzero"`
 	Rates        *wire.QueueRates   `json:"rates,omitzero"`
-}
-
-// oneRefusal makes one refusal of several: it names the field of the first,
-// and tells all.
-func oneRefusal(err error) error {
-	var first *job.Error
-	if !errors.As(err, &first) {
-		return err
-	}
-	return &job.Error{Kind: first.Kind, Field: first.Field, Text: err.Error()}
 }
 
 // list is GET /queues.
@@ -120,7 +109,7 @@ func (h *queueRoom) set(c *call) (any, error) {
 	if len(body) > plainMax {
 		return nil, errPlainMax
 	}
-	edit := func(q *job.Queue) error { return oneRefusal(jobs.ReadQueue(body, q)) }
+	edit := func(q *job.Queue) error { return jobs.OneRefusal(jobs.ReadQueue(body, q)) }
 	if err := edit(job.NewQueue(c.id)); err != nil {
 		return nil, err // so that what the engine runs is known to be well formed
 	}

@@ -22,7 +22,7 @@ func (h *workRoom) progress(c *call, body *wire.ReportProgress) (any, error) {
 		return nil, bodyFault("lease", "is no token: "+err.Error())
 	}
 	told, err := jobs.ProgressOf(&body.Progress)
-	if err = cmp.Or(err, within("ms", body.MS, 0, int64(job.Day))); err != nil {
+	if err = cmp.Or(err, jobs.Within("ms", body.MS, 0, int64(job.Day))); err != nil {
 		return nil, err
 	}
 	verdicts, err := h.engine.Extend(c.Context(), []engine.Extension{

@@ -133,7 +133,7 @@ func whole(text, name string, otherwise, least, most int) (int, error) {
 	if err != nil {
 		n = least - 1
 	}
-	return n, within(name, int64(n), int64(least), int64(most))
+	return n, jobs.Within(name, int64(n), int64(least), int64(most))
 }
 
 // show is GET /sessions/{id}.

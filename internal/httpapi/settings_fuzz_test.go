@@ -29,7 +29,7 @@ func FuzzQueueSettings(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		q := job.NewQueue("q")
 		if err := jobs.ReadQueue(body, q); err != nil {
-			fieldIsNamed(t, body, oneRefusal(err))
+			fieldIsNamed(t, body, jobs.OneRefusal(err))
 			return
 		}
 		told := append(jobs.AppendQueue([]byte("{"), q), '}')

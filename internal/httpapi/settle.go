@@ -158,9 +158,9 @@ type leaseAsk struct {
 
 func (a *leaseAsk) check() error {
 	err := cmp.Or(
-		within("max", int64(a.Max), 1, leaseMax),
-		within("lease_ms", a.LeaseMS, 1, int64(job.Day)),
-		within("wait_ms", a.WaitMS, 0, leaseWaitMax.Milliseconds()),
+		jobs.Within("max", int64(a.Max), 1, leaseMax),
+		jobs.Within("lease_ms", a.LeaseMS, 1, int64(job.Day)),
+		jobs.Within("wait_ms", a.WaitMS, 0, leaseWaitMax.Milliseconds()),
 	)
 	if err == nil && a.Worker != "" {
 		err = jobs.CheckName("worker", a.Worker)
@@ -268,14 +268,6 @@ func asked(queues []string, properties map[string]string) error {
 		return job.Errorf(job.Invalid, "properties must not be more than %d, and not more than %d bytes together with the queues", askedMax, askedBytesMax)
 	}
 	return nil
-}
-
-// within refuses a number outside its bounds.
-func within(field string, n, least, most int64) error {
-	if n >= least && n <= most {
-		return nil
-	}
-	return &job.Error{Kind: job.Invalid, Field: field, Text: field + " must be a whole number from " + itoa(least) + " to " + itoa(most)}
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -83,3 +83,20 @@ func TestAMisspeltMemberIsRefusedWhereThatIsWanted(t *testing.T) {
 		a.want(201, "*", "POST", "/jobs", misspelt[0].body, "Prefer", prefer)
 	}
 }
+
+// A body that is read by its shape is told all that is wrong with it.
+func TestAllProblemsOfABodyAreToldAtOnce(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	for _, c := range []struct{ method, path, body, says string }{
+		{"POST", "/budgets/k", `{"allocation":0,"strategy":{"type":"x","burst":0}}`, "allocation must be a whole number from 1 to 1000000\nstrategy.type must be one of while_in_flight time_based\nstrategy.burst must be a whole number from 1 to 1000000"},
+		{"POST", "/queues/q/hold", `{"until":"soon","group":7}`, "until must be a whole number\ngroup must be a string"},
+		{"POST", "/dead/replay", `{"filtr":{},"rate":"x"}`, "filtr is not known here; did you mean filter?\nrate must be a number"},
+		{"PATCH", "/jobs", `{"priority":70000,"payload":1,"queue":"a,b","run_timeout_ms":-1}`, "priority must be a whole number from 0 to 65535\npayload of a job cannot be changed\nrun_timeout_ms must be a whole number from 0 to 18446744073709551615"},
+		{"PATCH", "/jobs", `{"queue":"a,b","run_timeout_ms":0,"backoff":{}}`, "run_timeout_ms must be a whole number from 1 to 18446744073709551615\nqueue must not contain ','\nbackoff.exponent is missing\nbackoff.base_ms is missing\nbackoff.jitter_ms is missing"},
+	} {
+		got := a.call(c.method, c.path, c.body)
+		if text, _ := object(t, got.body)["error"].(string); got.status < 400 || text != c.says {
+			t.Errorf("%s %s %s: %d\n%s\nwant\n%s", c.method, c.path, c.body, got.status, text, c.says)
+		}
+	}
+}

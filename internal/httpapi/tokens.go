@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/auth"
+	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -66,7 +67,7 @@ func (h *tokenRoom) make(c *call, body *wire.NewToken) (any, error) {
 }
 
 func credentialAsked(body *wire.NewToken, now job.Millis) (c job.Credential, err error) {
-	err = cmp.Or(within("expires_at", body.ExpiresAt, 0, int64(job.MaxMillis)), within("expires_in_ms", body.ExpiresIn, 0, int64(job.MaxMillis)))
+	err = cmp.Or(jobs.Within("expires_at", body.ExpiresAt, 0, int64(job.MaxMillis)), jobs.Within("expires_in_ms", body.ExpiresIn, 0, int64(job.MaxMillis)))
 	if err == nil && body.ExpiresAt != 0 && body.ExpiresIn != 0 {
 		err = &job.Error{Kind: job.Invalid, Field: "expires_at", Text: "expires_at cannot be given together with expires_in_ms"}
 	}

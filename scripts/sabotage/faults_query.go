@@ -120,8 +120,8 @@ var queryFaults = []fault{
 		name: "patch-null-for-everybody", breaks: "spec/jobs.md, reference 1.14",
 		does:  "ready_at null moves jobs that are not scheduled, too",
 		file:  "internal/door/jobs/patch.go",
-		old:   "					if j.State == job.Scheduled {",
-		new:   "					if j.State != job.Scheduled || now > 0 {",
+		old:   "case a.ReadyAt.given && j.State == job.Scheduled:",
+		new:   "case a.ReadyAt.given:",
 		first: []suite{in(httpPkg, "TestAPatchChangesWhatItNames")},
 	},
 	{

@@ -1,17 +1,17 @@
 package inbox
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/strict"
 )
 
 // problemsMax bounds what a hostile document can make us answer.
@@ -47,73 +47,37 @@ func (r *reader) misshapen(field string) bool {
 // read as if it were not there, so that all of them are told at once, and what
 // is wrong with the others too. The error says that there is no document.
 func (r *reader) document(body []byte) (*document, error) {
-	body = relaxed(body)
-	for {
-		var d document
-		err := json.Unmarshal(body, &d, json.RejectUnknownMembers(true))
-		if err == nil {
-			return &d, nil
-		}
-		bad, ok := errors.AsType[*json.SemanticError](err)
-		if !ok {
-			return nil, refuse("", "invalid JSON: "+shorten(strings.TrimPrefix(err.Error(), "jsontext: ")))
-		}
-		field := fieldOf(bad.JSONPointer)
-		r.bad(field, misread(bad, field))
+	var d document
+	whole := true
+	err := strict.Read(relaxed(body), &d, func(p strict.Problem) bool {
+		field := cmp.Or(shorten(strings.Join(slices.Collect(p.At.Tokens()), ".")), "the settings")
+		r.bad(field, misread(p, field))
 		r.shapes = append(r.shapes, field)
-		if bad.JSONPointer == "" || len(r.shapes) == problemsMax {
-			return nil, errors.Join(r.problems...)
-		}
-		if body, err = without(body, bad.JSONPointer); err != nil { // what follows it is no JSON
-			return nil, refuse("", "invalid JSON: "+shorten(strings.TrimPrefix(err.Error(), "jsontext: ")))
-		}
+		whole = p.At != "" && len(r.shapes) < problemsMax
+		return whole
+	})
+	if err == nil && !whole {
+		err = errors.Join(r.problems...)
 	}
-}
-
-// without is a document without one member.
-func without(body []byte, member jsontext.Pointer) ([]byte, error) {
-	var out bytes.Buffer
-	from, to := jsontext.NewDecoder(bytes.NewReader(body)), jsontext.NewEncoder(&out)
-	for from.PeekKind() != jsontext.KindInvalid {
-		token, err := from.ReadToken()
-		kind, n := from.StackIndex(from.StackDepth())
-		name := kind == jsontext.KindBeginObject && n%2 == 1
-		switch {
-		case err != nil:
-		case name && from.StackPointer() == member:
-			err = from.SkipValue()
-		default:
-			err = to.WriteToken(token)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out.Bytes(), nil
+	return &d, err
 }
 
 // misread says what is wrong with the form of a value.
-func misread(bad *json.SemanticError, field string) string {
-	switch inner := bad.Err; {
-	case errors.Is(bad, json.ErrUnknownName):
+func misread(p strict.Problem, field string) string {
+	switch {
+	case p.Unknown:
 		return noSetting(field)
-	case inner != nil && bad.GoType != nil && readsItself(bad.GoType):
-		return "is refused: " + inner.Error()
-	case bad.GoType == nil:
-		return "cannot be read: " + shorten(bad.Error())
+	case p.Err != nil && p.Type != nil && readsItself(p.Type):
+		return "is refused: " + p.Err.Error()
+	case p.Type == nil:
+		return "cannot be read: " + shorten(fmt.Sprint(p.Err))
 	}
-	return "must be " + shapeOf(bad.GoType)
+	return "must be " + shapeOf(p.Type)
 }
 
 func readsItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[json.UnmarshalerFrom]())
-}
-
-// fieldOf writes the place of a value as a.b.
-func fieldOf(at jsontext.Pointer) string {
-	field := strings.Join(slices.Collect(at.Tokens()), ".")
-	return cmp.Or(shorten(field), "the settings")
 }
 
 func shapeOf(t reflect.Type) string {

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -12,161 +13,149 @@ import (
 	"github.com/reprisehq/reprise/wire"
 )
 
-// budgets reads what a new job is bound to.
-func (r *Reader) budgets(n *engine.NewJob) {
-	list, create := r.bindings()
-	n.Create = create
-	if len(list) > 0 {
-		extrasOf(&n.Job).Budgets = list
+// BudgetAsk is the body of POST and PUT /budgets/{key}, and of POST /budgets,
+// which has the key in it.
+type BudgetAsk struct {
+	Key *string `json:"key"`
+	BudgetPatch
+}
+
+// BudgetPatch is the body of PATCH /budgets/{key}.
+type BudgetPatch struct {
+	Allocation *int64       `json:"allocation"`
+	Strategy   *strategyAsk `json:"strategy"`
+}
+
+type strategyAsk struct {
+	Type       *string       `json:"type"`
+	DurationMS *uint64       `json:"duration_ms"`
+	Burst      member[int64] `json:"burst"`
+}
+
+// edit writes what is given to a budget: what is left out stays, and null clears
+// the burst. path is where it stands.
+func (a *BudgetPatch) edit(b *job.Budget, path string) error {
+	var bad []error
+	if a.Allocation != nil {
+		b.Allocation = *a.Allocation
+		bad = append(bad, Within(path+"allocation", b.Allocation, 1, job.BudgetUnits))
 	}
-}
-
-// bindings reads a list of {key, cost, create_with}.
-func (r *Reader) bindings() (list []job.BudgetUse, create []job.Budget) {
-	r.array("budgets", job.JobBudgets, func() {
-		use, made := r.binding("")
-		if job.BudgetAt(list, use.Key) >= 0 {
-			r.fail("budgets", "must not have the key "+strconv.Quote(use.Key)+" twice")
-		}
-		list, create = append(list, use), append(create, made...)
-	})
-	return list, create
-}
-
-// binding reads {key, cost, create_with}; a key of the path wins.
-func (r *Reader) binding(named string) (use job.BudgetUse, create []job.Budget) {
-	use = job.BudgetUse{Key: named, Cost: 1}
-	var made *job.Budget
-	r.must("budgets", r.object("budgets", func(name []byte) {
-		switch string(name) {
-		case "key":
-			if own := ""; named == "" {
-				use.Key = r.name("budgets.key", &own)
-			} else {
-				r.value()
-			}
-		case "cost":
-			use.Cost = int64(r.number("budgets.cost", 1, job.BudgetUnits, 1))
-		case "create_with":
-			var b job.Budget
-			if there := r.object("budgets.create_with", func(name []byte) { r.budgetField(&b, name, "budgets.create_with.") }); there {
-				made = &b
-			}
-			r.unprocessable()
-		default:
-			unknown[wire.Binding](r, name)
-		}
-	}))
-	r.must("budgets.key", use.Key != "")
-	if made != nil {
-		made.Name = use.Key
-		r.checked(made)
-		create = []job.Budget{*made}
+	s := a.Strategy
+	if s == nil {
+		return errors.Join(bad...)
 	}
-	return use, create
-}
-
-// checked refuses settings that cannot be.
-func (r *Reader) checked(b *job.Budget) {
-	if r.err == nil {
-		r.err = b.Check()
-	}
-}
-
-// budgetField reads one member of a budget; strategies are merged.
-func (r *Reader) budgetField(b *job.Budget, name []byte, prefix string) {
-	switch string(name) {
-	case "allocation":
-		b.Allocation = int64(r.number(prefix+"allocation", 1, job.BudgetUnits, 0))
-	case "strategy":
-		r.must(prefix+"strategy", r.object(prefix+"strategy", func(name []byte) { r.strategyField(b, name, prefix+"strategy.") }))
-	default:
-		unknown[wire.Budget](r, name)
-	}
-}
-
-func (r *Reader) strategyField(b *job.Budget, name []byte, prefix string) {
-	switch string(name) {
-	case "type":
-		s, ok := oneOf(r, prefix+"type", job.WhileInFlight, job.TimeBased)
-		if !ok && r.err == nil {
-			r.fail(prefix+"type", "must not be null")
-		}
-		if b.Strategy = s; s == job.WhileInFlight {
+	path += "strategy."
+	var err error
+	if s.Type != nil {
+		if b.Strategy, err = WordOf(path+"type", *s.Type, job.WhileInFlight, job.TimeBased); b.Strategy == job.WhileInFlight {
 			b.Duration, b.Burst = 0, 0
 		}
-	case "duration_ms":
-		b.Duration = r.millis(prefix+"duration_ms", 1, 0)
-	case "burst":
-		b.Burst = int64(r.number(prefix+"burst", 1, job.BudgetUnits, 0))
-	default:
-		unknown[wire.BudgetStrategy](r, name)
+		bad = append(bad, err)
 	}
+	b.Duration, err = millis(path+"duration_ms", s.DurationMS, 1, b.Duration)
+	bad = append(bad, err)
+	if s.Burst.given {
+		if b.Burst = s.Burst.or(0); s.Burst.value != nil {
+			bad = append(bad, Within(path+"burst", b.Burst, 1, job.BudgetUnits))
+		}
+	}
+	return errors.Join(bad...)
 }
 
-// Budget reads the body of POST /budgets, key "", and of POST and PUT
-// /budgets/{key}, whose key wins.
-func (r *Reader) Budget(key string) (job.Budget, error) {
-	b, named, strategy := job.Budget{Name: key}, key != "", false
-	r.whole(func(name []byte) {
-		if own := ""; string(name) == "key" && !named {
-			b.Name = r.name("key", &own)
-			return
-		}
-		strategy = strategy || string(name) == "strategy"
-		r.budgetField(&b, name, "")
-	})
-	r.must("key", b.Name != "")
-	r.must("allocation", b.Allocation != 0)
-	r.must("strategy", strategy)
-	if named && r.err == nil {
-		r.err = CheckName("key", key)
+// Budget is the budget that is asked for; a key of the path wins.
+func (a *BudgetAsk) Budget(key string) (job.Budget, error) {
+	b := job.Budget{Name: key}
+	bad := []error{nil, missing("allocation", a.Allocation != nil), missing("strategy", a.Strategy != nil), a.edit(&b, "")}
+	if key == "" && a.Key != nil {
+		b.Name = *a.Key
 	}
-	r.checked(&b)
-	r.unprocessable()
-	return b, r.end()
+	if key == "" && a.Key == nil {
+		bad[0] = missing("key", false)
+	} else {
+		bad[0] = CheckName("key", b.Name)
+	}
+	if err := errors.Join(bad...); err != nil {
+		return b, unprocessable(OneRefusal(err))
+	}
+	return b, b.Check()
 }
 
-// BudgetPatch reads the body of PATCH /budgets/{key}: what is left out stays,
-// and null clears the burst. What it returns may be called more than once.
-func (r *Reader) BudgetPatch() (func(*job.Budget), error) {
-	ask := job.Budget{Strategy: 255, Burst: -1}
-	burst := false
-	r.whole(func(name []byte) {
-		switch string(name) {
-		case "allocation":
-			ask.Allocation = int64(r.number("allocation", 1, job.BudgetUnits, 0))
-			r.must("allocation", ask.Allocation != 0)
-		case "strategy":
-			r.object("strategy", func(name []byte) {
-				if string(name) == "burst" {
-					burst = true
-				}
-				typed := ask
-				r.strategyField(&typed, name, "strategy.")
-				ask = typed
-			})
-		default:
-			unknown[wire.Budget](r, name)
+// Edit is the change of a budget that is asked for. It may be called more than once.
+func (a *BudgetPatch) Edit() (func(*job.Budget), error) {
+	err := a.edit(&job.Budget{}, "")
+	return func(b *job.Budget) { _ = a.edit(b, "") }, unprocessable(OneRefusal(err))
+}
+
+// BindingAsk is what a body says of one budget that a job is bound to.
+type BindingAsk struct {
+	Key        *string      `json:"key"`
+	Cost       *int64       `json:"cost"`
+	CreateWith *BudgetPatch `json:"create_with"`
+}
+
+// use is the binding that is asked for; a key of the path wins. create is the
+// budget to be made if there is none.
+func (a *BindingAsk) use(named string) (use job.BudgetUse, create []job.Budget, err error) {
+	use = job.BudgetUse{Key: named, Cost: 1}
+	var bad []error
+	if named == "" && a.Key != nil {
+		use.Key = *a.Key
+		bad = append(bad, CheckName("budgets.key", use.Key))
+	}
+	bad = append(bad, missing("budgets.key", use.Key != "" || a.Key != nil))
+	if a.Cost != nil {
+		use.Cost = *a.Cost
+		bad = append(bad, Within("budgets.cost", use.Cost, 1, job.BudgetUnits))
+	}
+	if err := OneRefusal(errors.Join(bad...)); err != nil || a.CreateWith == nil {
+		return use, nil, err
+	}
+	made := job.Budget{Name: use.Key}
+	if err = a.CreateWith.edit(&made, "budgets.create_with."); err == nil {
+		err = made.Check()
+	}
+	return use, []job.Budget{made}, unprocessable(OneRefusal(err))
+}
+
+// uses are the bindings of a list. No two are to the same budget.
+func uses(asks []*BindingAsk) (list []job.BudgetUse, create []job.Budget, err error) {
+	if len(asks) > job.JobBudgets {
+		return nil, nil, refuse("budgets", "budgets must not have more than "+strconv.Itoa(job.JobBudgets)+" entries")
+	}
+	for _, ask := range asks {
+		if ask == nil {
+			return nil, nil, missing("budgets", false)
 		}
+		use, made, err := ask.use("")
+		if err == nil && job.BudgetAt(list, use.Key) >= 0 {
+			err = refuse("budgets", "budgets must not have the key "+strconv.Quote(use.Key)+" twice")
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		list, create = append(list, use), append(create, made...)
+	}
+	return list, create, nil
+}
+
+// budgets reads what a new job is bound to.
+func (r *Reader) budgets(n *engine.NewJob) {
+	var asks []*BindingAsk
+	r.array("budgets", job.JobBudgets, func() {
+		var ask *BindingAsk
+		if raw := r.value(); raw != nil {
+			r.refused(read(raw, &ask, "budgets", r.tell))
+		}
+		asks = append(asks, ask)
 	})
-	r.unprocessable()
-	return func(b *job.Budget) {
-		if ask.Allocation != 0 {
-			b.Allocation = ask.Allocation
-		}
-		if ask.Strategy != 255 {
-			if b.Strategy = ask.Strategy; b.Strategy == job.WhileInFlight {
-				b.Duration, b.Burst = 0, 0
-			}
-		}
-		if ask.Duration != 0 {
-			b.Duration = ask.Duration
-		}
-		if burst {
-			b.Burst = ask.Burst
-		}
-	}, r.end()
+	if r.err != nil || asks == nil {
+		return
+	}
+	list, create, err := uses(asks)
+	r.refused(err)
+	if n.Create = create; len(list) > 0 {
+		extrasOf(&n.Job).Budgets = list
+	}
 }
 
 // BudgetOf is a budget as the wire tells it, and beyond the reference how it is used.
@@ -201,20 +190,18 @@ func rebinding(list []job.BudgetUse, create []job.Budget, change func([]job.Budg
 	return Bindings{budget.Rebinding{Change: change, Create: create}, list}
 }
 
-// AllBindings reads the body of PUT /jobs/{id}/budgets.
-func (r *Reader) AllBindings() (Bindings, error) {
-	var list []job.BudgetUse
-	var create []job.Budget
-	found := false
-	r.whole(func(name []byte) {
-		if found = found || string(name) == "budgets"; string(name) == "budgets" {
-			list, create = r.bindings()
-		} else {
-			unknown[wire.Enqueue](r, name)
-		}
-	})
-	r.must("budgets", found)
-	return rebinding(list, create, func([]job.BudgetUse) ([]job.BudgetUse, error) { return list, nil }), r.end()
+// BindingsAsk is the body of PUT /jobs/{id}/budgets.
+type BindingsAsk struct {
+	Budgets []*BindingAsk `json:"budgets"`
+}
+
+// All is what it asks for: these, and no others.
+func (a *BindingsAsk) All() (Bindings, error) {
+	if a.Budgets == nil {
+		return Bindings{}, missing("budgets", false)
+	}
+	list, create, err := uses(a.Budgets)
+	return rebinding(list, create, func([]job.BudgetUse) ([]job.BudgetUse, error) { return list, nil }), err
 }
 
 // NoBindings is what DELETE /jobs/{id}/budgets asks for.
@@ -222,16 +209,10 @@ func NoBindings() Bindings {
 	return rebinding(nil, nil, func([]job.BudgetUse) ([]job.BudgetUse, error) { return nil, nil })
 }
 
-// Bind reads the body of POST and PUT /jobs/{id}/budgets/{key}, which may be
-// empty. A new binding is refused where there is one.
-func (r *Reader) Bind(key string, anew bool) (Bindings, error) {
-	use, create := job.BudgetUse{Key: key, Cost: 1}, []job.Budget(nil)
-	var err error
-	if r.Body.Len() > 0 {
-		r.start()
-		use, create = r.binding(key)
-		err = r.end()
-	}
+// Bind is what POST and PUT /jobs/{id}/budgets/{key} ask for. A new binding is
+// refused where there is one.
+func (a *BindingAsk) Bind(key string, anew bool) (Bindings, error) {
+	use, create, err := a.use(key)
 	return rebinding([]job.BudgetUse{use}, create, func(list []job.BudgetUse) ([]job.BudgetUse, error) {
 		at := job.BudgetAt(list, key)
 		switch {
@@ -248,17 +229,17 @@ func (r *Reader) Bind(key string, anew bool) (Bindings, error) {
 	}), err
 }
 
-// Cost reads the body of PATCH /jobs/{id}/budgets/{key}.
-func (r *Reader) Cost(key string) (Bindings, error) {
-	use := job.BudgetUse{Key: key}
-	r.whole(func(name []byte) {
-		if string(name) == "cost" {
-			use.Cost = int64(r.number("cost", 1, job.BudgetUnits, 0))
-		} else {
-			unknown[wire.Binding](r, name)
-		}
-	})
-	r.must("cost", use.Cost != 0)
+// BindingCost is the body of PATCH /jobs/{id}/budgets/{key}.
+type BindingCost struct {
+	Cost *int64 `json:"cost"`
+}
+
+// Change is what it asks for.
+func (a *BindingCost) Change(key string) (Bindings, error) {
+	if a.Cost == nil {
+		return Bindings{}, missing("cost", false)
+	}
+	use := job.BudgetUse{Key: key, Cost: *a.Cost}
 	return rebinding([]job.BudgetUse{use}, nil, func(list []job.BudgetUse) ([]job.BudgetUse, error) {
 		at := job.BudgetAt(list, key)
 		if at < 0 {
@@ -267,7 +248,7 @@ func (r *Reader) Cost(key string) (Bindings, error) {
 		list = slices.Clone(list)
 		list[at] = use
 		return list, nil
-	}), r.end()
+	}), Within("cost", use.Cost, 1, job.BudgetUnits)
 }
 
 // Unbind is what DELETE /jobs/{id}/budgets/{key} asks for.

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -8,55 +9,38 @@ import (
 	"github.com/reprisehq/reprise/wire"
 )
 
-// TakeLock reads the body of POST /locks/{name}.
-func (r *Reader) TakeLock(name string) (job.LockAsk, error) {
-	ask := job.LockAsk{Name: name}
-	r.whole(func(field []byte) {
-		switch string(field) {
-		case "owner":
-			ask.By = r.string("owner")
-		case "request":
-			ask.Request = r.string("request")
-		case "lock_at_most_ms":
-			ask.Most = r.lockSpan("lock_at_most_ms", 1)
-		case "lock_at_least_ms":
-			ask.Least = r.lockSpan("lock_at_least_ms", 0)
-		default:
-			unknown[wire.TakeLock](r, field)
-		}
-	})
-	if r.err == nil && ask.Most == 0 {
-		r.fail("lock_at_most_ms", "is missing: how long nobody else gets the lock if its holder dies")
-	}
-	if err := r.end(); err != nil {
-		return ask, err
-	}
-	return ask, ask.Check()
+// LockAsk is the body of POST /locks/{name}.
+type LockAsk struct {
+	Owner         string `json:"owner"`
+	Request       string `json:"request"`
+	LockAtMostMS  *int64 `json:"lock_at_most_ms"`
+	LockAtLeastMS int64  `json:"lock_at_least_ms"`
 }
 
-// ExtendLock reads the body of POST /locks/{name}/extend.
-func (r *Reader) ExtendLock() (token job.Token, most job.Millis, err error) {
-	text := ""
-	r.whole(func(field []byte) {
-		switch string(field) {
-		case "token":
-			text = r.string("token")
-		case "lock_at_most_ms":
-			most = r.lockSpan("lock_at_most_ms", 1)
-		default:
-			unknown[wire.ExtendLock](r, field)
-		}
-	})
-	r.must("token", text != "")
-	r.must("lock_at_most_ms", most != 0)
-	if err = r.end(); err == nil {
-		token, err = LockToken("token", text)
+// Take is what it asks for.
+func (a *LockAsk) Take(name string) (job.LockAsk, error) {
+	ask := job.LockAsk{Name: name, By: a.Owner, Request: a.Request, Least: job.Millis(a.LockAtLeastMS)}
+	if a.LockAtMostMS == nil {
+		return ask, refuse("lock_at_most_ms", "lock_at_most_ms is missing: how long nobody else gets the lock if its holder dies")
 	}
-	return token, most, err
+	ask.Most = job.Millis(*a.LockAtMostMS)
+	err := cmp.Or(Within("lock_at_most_ms", *a.LockAtMostMS, 1, int64(job.LockSpanMax)), Within("lock_at_least_ms", a.LockAtLeastMS, 0, int64(job.LockSpanMax)))
+	return ask, cmp.Or(err, ask.Check())
 }
 
-func (r *Reader) lockSpan(field string, least uint64) job.Millis {
-	return job.Millis(r.number(field, least, uint64(job.LockSpanMax), 0))
+// ExtendLock is the body of POST /locks/{name}/extend.
+type ExtendLock struct {
+	Token        string `json:"token"`
+	LockAtMostMS *int64 `json:"lock_at_most_ms"`
+}
+
+// Extend is what it asks for.
+func (a *ExtendLock) Extend() (token job.Token, most job.Millis, err error) {
+	if err = cmp.Or(missing("token", a.Token != ""), missing("lock_at_most_ms", a.LockAtMostMS != nil)); err != nil {
+		return token, 0, err
+	}
+	token, err = LockToken("token", a.Token)
+	return token, job.Millis(*a.LockAtMostMS), cmp.Or(Within("lock_at_most_ms", *a.LockAtMostMS, 1, int64(job.LockSpanMax)), err)
 }
 
 // LockToken reads the token of a lock; field is where it stands.

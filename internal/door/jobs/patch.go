@@ -2,7 +2,9 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -20,129 +22,142 @@ var fixed = []string{
 	"idempotency_key", "labels", "traceparent",
 }
 
-// change is one field of a patch, as it is made to a copy of the job.
-type change func(j *job.Job, now job.Millis)
-
-// Patch reads the body of PATCH /jobs/{id} and PATCH /jobs: what is not there
+// patchAsk is the body of PATCH /jobs/{id} and PATCH /jobs: what is not there
 // stays, null is back to the default.
-func (r *Reader) Patch() (p engine.Patch, err error) {
-	var changes []change
-	var says policy
-	var ready, expires job.Millis
-	add := func(c change) { changes = append(changes, c) }
-	r.whole(func(name []byte) {
-		field := string(name)
-		switch field {
-		case "queue":
-			if p.Queue = r.name(field, &r.queue); p.Queue == "" {
-				r.fail(field, "must be the name of a queue")
-			}
-		case "priority":
-			n := r.number(field, 0, 1<<16-1, none)
-			r.must(field, n != none)
-			add(func(j *job.Job, _ job.Millis) { j.Priority = uint16(n) })
-		case "ready_at":
-			if ready = r.millis(field, 0, job.Unset); ready == job.Unset {
-				ready = 0
-				add(func(j *job.Job, now job.Millis) {
-					if j.State == job.Scheduled {
-						j.ReadyAt = now
-					}
-				})
-			} else {
-				at := ready
-				add(func(j *job.Job, _ job.Millis) { j.ReadyAt = at })
-			}
-		case "retry_limit":
-			says.inParts = true
-			limit := job.Limit{}
-			if n := r.number(field, 0, uint32Max, none); n != none {
-				limit = job.LimitOf(uint32(n))
-			}
-			add(retry(func(own *job.Retry) { own.Limit = limit }))
-		case "backoff":
-			says.inParts = true
-			curve := r.backoff()
-			add(retry(func(own *job.Retry) { own.Curve = curve }))
-		case "retry":
-			r.retry(&says)
-			says.whole = true
-			add(retry(func(own *job.Retry) { *own = says.Retry }))
-		case "retention":
-			r.patchRetention(add)
-		case "expires_at":
-			expires = r.millis(field, 1, 0)
-			at := expires
-			add(func(j *job.Job, _ job.Millis) { j.ExpiresAt = at })
-		case "run_timeout_ms":
-			span := r.millis(field, 1, 0)
-			add(func(j *job.Job, _ job.Millis) { j.RunTimeout = span })
-		case "start_timeout_ms":
-			span := r.millis(field, 1, 0)
-			add(func(j *job.Job, _ job.Millis) { j.StartTimeout = span })
-		default:
-			if slices.Contains(fixed, field) {
-				r.value()
-				r.fail(field, "of a job cannot be changed")
-			} else {
-				unknown[wire.Enqueue](r, name)
-			}
-		}
-	})
-	if says.whole && says.inParts {
-		r.fail("retry", "cannot be given together with backoff or retry_limit: it holds both")
-	}
-	if expires != 0 && expires <= ready {
-		r.fail("expires_at", "must be later than ready_at")
-	}
-	r.unprocessable()
-	p.Edit = func(j *job.Job, now job.Millis) {
-		for _, c := range changes {
-			c(j, now)
-		}
-	}
-	return p, r.end()
+type patchAsk struct {
+	Queue          member[string]       `json:"queue"`
+	Priority       member[uint16]       `json:"priority"`
+	ReadyAt        member[uint64]       `json:"ready_at"`
+	RetryLimit     member[uint32]       `json:"retry_limit"`
+	Backoff        member[backoffAsk]   `json:"backoff"`
+	Retry          member[job.Retry]    `json:"retry"`
+	Retention      member[retentionAsk] `json:"retention"`
+	ExpiresAt      member[uint64]       `json:"expires_at"`
+	RunTimeoutMS   member[uint64]       `json:"run_timeout_ms"`
+	StartTimeoutMS member[uint64]       `json:"start_timeout_ms"`
 }
 
-// retry changes the policy of a job; one that says nothing goes.
-func retry(edit func(*job.Retry)) change {
-	return func(j *job.Job, _ job.Millis) {
+type backoffAsk struct {
+	Exponent *float64 `json:"exponent"`
+	BaseMS   *uint32  `json:"base_ms"`
+	JitterMS *uint32  `json:"jitter_ms"`
+}
+
+type retentionAsk struct {
+	CompletedMS member[uint64] `json:"completed_ms"`
+	DeadMS      member[uint64] `json:"dead_ms"`
+}
+
+// ReadPatch reads what shall change about jobs. count is how a backoff counts.
+func ReadPatch(body []byte, count job.Count, tell func(path, why string) error) (p engine.Patch, err error) {
+	var a *patchAsk
+	err = read(body, &a, "", func(path, why string) error {
+		if slices.Contains(fixed, path) {
+			return refuse(path, path+" of a job cannot be changed")
+		}
+		return tell(path, why)
+	})
+	if err == nil {
+		err = missing("the body", a != nil)
+	}
+	if err != nil {
+		return p, unprocessable(err)
+	}
+	bad := []error{missing("priority", !a.Priority.given || a.Priority.value != nil)}
+	span := func(field string, m *member[uint64], least uint64, otherwise job.Millis) func(into *job.Millis) {
+		n, err := millis(field, m.value, least, otherwise)
+		bad = append(bad, err)
+		return func(into *job.Millis) {
+			if m.given {
+				*into = n
+			}
+		}
+	}
+	var ready, expiry job.Millis
+	readyAt, expiresAt := span("ready_at", &a.ReadyAt, 0, 0), span("expires_at", &a.ExpiresAt, 1, 0)
+	runTimeout, startTimeout := span("run_timeout_ms", &a.RunTimeoutMS, 1, 0), span("start_timeout_ms", &a.StartTimeoutMS, 1, 0)
+	kept := a.Retention.or(retentionAsk{})
+	kept.CompletedMS.given = kept.CompletedMS.given || a.Retention.value == nil // null clears both
+	kept.DeadMS.given = kept.DeadMS.given || a.Retention.value == nil
+	retainDone, retainDead := span("retention.completed_ms", &kept.CompletedMS, 0, job.Unset), span("retention.dead_ms", &kept.DeadMS, 0, job.Unset)
+	readyAt(&ready)
+	if expiresAt(&expiry); expiry != 0 && expiry <= ready {
+		bad = append(bad, refuse("expires_at", "expires_at must be later than ready_at"))
+	}
+	if p.Queue = a.Queue.or(""); a.Queue.given {
+		bad = append(bad, CheckName("queue", p.Queue))
+	}
+	retry, err := a.retry(count)
+	bad = append(bad, err)
+	p.Edit = func(j *job.Job, now job.Millis) {
+		j.Priority = a.Priority.or(j.Priority)
+		switch {
+		case a.ReadyAt.value != nil:
+			readyAt(&j.ReadyAt)
+		case a.ReadyAt.given && j.State == job.Scheduled:
+			j.ReadyAt = now
+		}
+		expiresAt(&j.ExpiresAt)
+		runTimeout(&j.RunTimeout)
+		startTimeout(&j.StartTimeout)
+		retry(j)
+		if !a.Retention.given {
+			return
+		}
+		retainDone(&j.RetainDone)
+		retainDead(&j.RetainDead)
+		if j.Extras != nil && j.Extras.NoRetention { // what is left empty is cleared
+			j.Extras = j.WithRetention()
+		}
+	}
+	return p, unprocessable(OneRefusal(errors.Join(bad...)))
+}
+
+// retry is the change of a job's policy; one that says nothing goes.
+func (a *patchAsk) retry(count job.Count) (func(*job.Job), error) {
+	if a.Retry.given && (a.RetryLimit.given || a.Backoff.given) {
+		return nil, refuse("retry", "retry cannot be given together with backoff or retry_limit: it holds both")
+	}
+	curve, err := a.Backoff.value.curve(count)
+	return func(j *job.Job) {
 		var own job.Retry
 		if j.Retry != nil {
 			own = *j.Retry
 		}
-		if edit(&own); own.IsZero() {
-			j.Retry = nil
-			return
+		if a.Retry.given {
+			own = a.Retry.or(job.Retry{})
 		}
-		j.Retry = &own
-	}
+		if a.RetryLimit.given {
+			if own.Limit = (job.Limit{}); a.RetryLimit.value != nil {
+				own.Limit = job.LimitOf(*a.RetryLimit.value)
+			}
+		}
+		if a.Backoff.given {
+			own.Curve = curve
+		}
+		if j.Retry = nil; !own.IsZero() {
+			j.Retry = &own
+		}
+	}, err
 }
 
-// patchRetention reads retention: null clears it, and so does null for a part.
-func (r *Reader) patchRetention(add func(change)) {
-	part := func(field string, set func(*job.Job, job.Millis)) {
-		span := r.millis(field, 0, job.Unset)
-		add(func(j *job.Job, _ job.Millis) { set(j, span) })
+// curve is Zizq's, which is given whole or not at all.
+func (a *backoffAsk) curve(count job.Count) (*job.Curve, error) {
+	if a == nil {
+		return nil, nil
 	}
-	there := r.object("retention", func(name []byte) {
-		switch string(name) {
-		case "completed_ms":
-			part("retention.completed_ms", func(j *job.Job, span job.Millis) { j.RetainDone = span })
-		case "dead_ms":
-			part("retention.dead_ms", func(j *job.Job, span job.Millis) { j.RetainDead = span })
-		default:
-			unknown[wire.Retention](r, name)
-		}
-	})
-	add(func(j *job.Job, _ job.Millis) {
-		if !there {
-			j.RetainDone, j.RetainDead = job.Unset, job.Unset
-		}
-		if j.Extras != nil && j.Extras.NoRetention { // what is left empty is cleared
-			j.Extras = j.WithRetention()
-		}
-	})
+	err := errors.Join(
+		missing("backoff.exponent", a.Exponent != nil), missing("backoff.base_ms", a.BaseMS != nil), missing("backoff.jitter_ms", a.JitterMS != nil),
+	)
+	if err == nil && math.Abs(*a.Exponent) > math.MaxFloat32 {
+		err = refuse("backoff.exponent", "backoff.exponent must be a number that fits 32 bits")
+	}
+	if err != nil {
+		return nil, err
+	}
+	curve := job.ZizqCurve(*a.Exponent, *a.BaseMS, *a.JitterMS)
+	curve.Count = count
+	return &curve, nil
 }
 
 // Bulk is the query of a call over many jobs.

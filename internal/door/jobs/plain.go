@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"errors"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -11,110 +10,146 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/spell"
+	"github.com/reprisehq/reprise/internal/strict"
 )
 
-// ReadPlain reads JSON into v, over what v holds. With strict, an unknown
-// member is refused. Its errors are *job.Error and name the field.
-func ReadPlain(body []byte, v any, strict bool) error {
-	return plainFault(json.Unmarshal(body, v, json.RejectUnknownMembers(strict)))
+// Bodies of calls that are not made often are read by their shape.
+
+// problemsMost is how many problems of one body are told, and unknownMost how
+// many members that its call does not know.
+const (
+	problemsMost = 50
+	unknownMost  = 8
+)
+
+// ReadPlain reads JSON into v, over what v holds. With strictly, an unknown
+// member is refused. Its error is a *job.Error that tells all problems and names
+// the field of the first.
+func ReadPlain(body []byte, v any, strictly bool) error {
+	if strictly {
+		return read(body, v, "", unknownRefused)
+	}
+	return read(body, v, "", nil)
 }
 
-// ReadLenient does so, and tells of the first member that is not known, as
-// Reader.Unknown does, instead of refusing it.
+func unknownRefused(path, why string) error { return refuse(path, path+" "+why) }
+
+// ReadLenient does so, and tells of members that are not known, as
+// Reader.Unknown does, instead of refusing them.
 func ReadLenient(body []byte, v any, tell func(path, why string) error) error {
-	err := json.Unmarshal(body, v, json.RejectUnknownMembers(true))
-	if bad, ok := errors.AsType[*json.SemanticError](err); ok && errors.Is(err, json.ErrUnknownName) {
-		if refused := tell(fieldOf(bad.JSONPointer), notKnownAt(bad)); refused != nil {
-			return refused
-		}
-		err = json.Unmarshal(body, v)
+	return read(body, v, "", tell)
+}
+
+// read reads a value that stands within another one. Members that are not known
+// are told, and what that returns is a problem; nil = they are passed over.
+func read(body []byte, v any, within string, tell func(path, why string) error) error {
+	return OneRefusal(problemsOf(body, v, within, tell))
+}
+
+// problemsOf joins one *job.Error for each problem.
+func problemsOf(body []byte, v any, within string, tell func(path, why string) error) (err error) {
+	var problems []error
+	note := func(p strict.Problem) bool {
+		problems = append(problems, p.Error(within))
+		return len(problems) < problemsMost
 	}
-	return plainFault(err)
-}
-
-// notKnownAt says that the member at which reading stopped is not known.
-func notKnownAt(bad *json.SemanticError) string {
-	return notKnown + spell.Hint(bad.JSONPointer.LastToken(), membersOf(bad.GoType))
-}
-
-func plainFault(err error) error {
+	told := 0
+	if tell != nil {
+		err = strict.Read(body, v, func(p strict.Problem) bool {
+			if !p.Unknown {
+				return note(p)
+			}
+			told++
+			if refused := tell(strict.Join(within, p.Field), p.Why()); refused != nil {
+				problems = append(problems, refused)
+			}
+			return told < unknownMost
+		})
+	}
+	if err == nil && problems == nil && (tell == nil || told > 0) { // as it was sent, whatever else is in it
+		err = strict.ReadKnown(body, v, note)
+	}
 	if err == nil {
-		return nil
+		err = errors.Join(problems...)
 	}
-	bad, ok := errors.AsType[*json.SemanticError](err)
+	return err
+}
+
+// OneRefusal makes one refusal of several: it names the field of the first,
+// and tells all.
+func OneRefusal(err error) error {
+	first, ok := errors.AsType[*job.Error](err)
 	if !ok {
-		return job.Errorf(job.Invalid, "invalid JSON: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
+		return err
 	}
-	field := fieldOf(bad.JSONPointer)
-	if own, ok := errors.AsType[*job.Error](err); ok {
-		return &job.Error{Kind: own.Kind, Field: field, Text: field + " is refused: " + own.Error()}
-	}
-	why := " must be " + shapeOf(bad.GoType)
-	if errors.Is(err, json.ErrUnknownName) {
-		why = " " + notKnownAt(bad)
-	}
-	return &job.Error{Kind: job.Invalid, Field: field, Text: field + why}
+	return &job.Error{Kind: first.Kind, Field: first.Field, Text: err.Error()}
 }
 
-// membersOf are the names in JSON of the members of a struct.
-func membersOf(t reflect.Type) (names []string) {
-	for t != nil && t.Kind() == reflect.Pointer {
-		t = t.Elem()
+// unprocessable makes what is wrong with a field, if something is, a 422 instead
+// of a 400: Zizq's documents say so for changes of jobs and for budgets.
+func unprocessable(err error) error {
+	if own, ok := errors.AsType[*job.Error](err); ok && own.Kind == job.Invalid && own.Field != "" && own.Field != "the body" && !strings.Contains(own.Text, strict.NotKnown) {
+		own.Kind = job.Unprocessable
 	}
-	if t == nil || t.Kind() != reflect.Struct {
+	return err
+}
+
+// member is one of a body that may be left out, or be null.
+type member[T any] struct {
+	given bool
+	value *T // nil = null
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (m *member[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	m.given = true
+	return json.UnmarshalDecode(d, &m.value)
+}
+
+// or is the value, or another one for null.
+func (m *member[T]) or(otherwise T) T {
+	if m.value == nil {
+		return otherwise
+	}
+	return *m.value
+}
+
+// missing refuses what is missing or null.
+func missing(field string, there bool) error {
+	if there {
 		return nil
 	}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
-			names = append(names, name)
-		} else if f.Anonymous {
-			names = append(names, membersOf(f.Type)...)
-		}
-	}
-	return names
+	return refuse(field, field+" is missing")
 }
 
-const theBody = "the body"
-
-// fieldOf writes the place of a value as a.b[2].
-func fieldOf(at jsontext.Pointer) string {
-	field := ""
-	for name := range at.Tokens() {
-		switch {
-		case name != "" && strings.Trim(name, "0123456789") == "":
-			field += "[" + name + "]"
-		case strings.ContainsAny(name, `."[]`):
-			field += "[" + strconv.Quote(name) + "]"
-		case field == "":
-			field = name
-		default:
-			field += "." + name
-		}
+// Within refuses a number outside its bounds.
+func Within(field string, n, least, most int64) error {
+	if n >= least && n <= most {
+		return nil
 	}
-	if field == "" {
-		return theBody
-	}
-	return field
+	return refuse(field, field+" must be a whole number from "+strconv.FormatInt(least, 10)+" to "+strconv.FormatInt(most, 10))
 }
 
-func shapeOf(t reflect.Type) string {
-	for t != nil && t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
+// millis reads a time or a span. Zizq's have 64 bits; what is above ours is for
+// ever. nil = otherwise.
+func millis(field string, n *uint64, least uint64, otherwise job.Millis) (job.Millis, error) {
 	switch {
-	case t == nil:
-		return "something else"
-	case t.Kind() == reflect.String:
-		return "a string"
-	case t.Kind() == reflect.Bool:
-		return "true or false"
-	case t.Kind() == reflect.Slice:
-		return "an array"
-	case t.Kind() == reflect.Struct || t.Kind() == reflect.Map:
-		return "an object"
-	case t.Kind() == reflect.Float64:
-		return "a number"
+	case n == nil:
+		return otherwise, nil
+	case *n < least:
+		return 0, refuse(field, field+" must be a whole number from "+strconv.FormatUint(least, 10)+" to "+strconv.FormatUint(1<<64-1, 10))
 	}
-	return "a whole number"
+	return job.Millis(min(*n, uint64(job.MaxMillis))), nil
+}
+
+// WordOf finds the value that a word names.
+func WordOf[T interface{ String() string }](field, word string, values ...T) (none T, err error) {
+	var known []string
+	for _, v := range values {
+		if v.String() == word {
+			return v, nil
+		}
+		known = append(known, v.String())
+	}
+	return none, refuse(field, field+" must be one of "+strings.Join(known, " ")+spell.Hint(word, known))
 }

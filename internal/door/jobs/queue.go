@@ -15,6 +15,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/notation"
 	"github.com/reprisehq/reprise/internal/spell"
+	"github.com/reprisehq/reprise/internal/strict"
 )
 
 // QueueSetting is one thing a person can decide about a queue. The API, the
@@ -115,7 +116,7 @@ func ReadQueue(body []byte, q *job.Queue) error {
 		for _, s := range QueueSettings {
 			known = append(known, s.Wire)
 		}
-		problems = append(problems, refuse(name, name+" "+notKnown+spell.Hint(name, known)))
+		problems = append(problems, refuse(name, name+" "+strict.NotKnown+spell.Hint(name, known)))
 	}
 	return errors.Join(problems...)
 }
@@ -329,7 +330,7 @@ func keysSetting[T comparable, W any](name, help string, at func(*job.Queue) *T,
 			if w == nil {
 				w = new(W)
 			}
-			problems = append(problems, below(name, ReadPlain(v, w, true)))
+			problems = append(problems, problemsOf(v, w, name, unknownRefused))
 		}
 		if *at(q) = hear(w); *at(q) != none {
 			problems = append(problems, check(*at(q), name))
@@ -343,19 +344,6 @@ func keysSetting[T comparable, W any](name, help string, at func(*job.Queue) *T,
 		return nil, errKeys
 	}
 	return s
-}
-
-// below moves what is wrong with a value to the setting that it is of.
-func below(name string, err error) error {
-	own, is := errors.AsType[*job.Error](err)
-	if !is {
-		return err
-	}
-	moved := job.Error{Kind: own.Kind, Field: name, Text: name + strings.TrimPrefix(own.Text, theBody)}
-	if own.Field != theBody {
-		moved.Field, moved.Text = name+"."+own.Field, name+"."+own.Text
-	}
-	return &moved
 }
 
 // onOff is a setting with its defaults, or none.

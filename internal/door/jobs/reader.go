@@ -15,6 +15,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/spell"
+	"github.com/reprisehq/reprise/internal/strict"
 )
 
 // Limits of one request. Nesting is bounded by the tokenizer, at 10,000.
@@ -119,18 +120,17 @@ func (r *Reader) fail(field, why string) {
 	if r.err != nil {
 		return
 	}
-	text := field + " " + why
-	if r.entry >= 0 {
-		text = r.list + "[" + strconv.Itoa(r.entry) + "]: " + text
-	}
-	r.err = refuse(field, text)
+	r.refused(refuse(field, field+" "+why))
 }
 
-// unprocessable makes what is wrong with a field, if something is, a 422 instead
-// of a 400: Zizq's documents say so for changes of jobs and for budgets.
-func (r *Reader) unprocessable() {
-	if own, ok := errors.AsType[*job.Error](r.err); ok && own.Kind == job.Invalid && own.Field != "" && own.Field != "the body" && !strings.Contains(own.Text, notKnown) {
-		own.Kind = job.Unprocessable
+// refused notes what somebody else found wrong.
+func (r *Reader) refused(err error) {
+	if r.err != nil || err == nil {
+		return
+	}
+	r.err = err
+	if own, ok := errors.AsType[*job.Error](err); ok && r.entry >= 0 {
+		own.Text = r.list + "[" + strconv.Itoa(r.entry) + "]: " + own.Text
 	}
 }
 
@@ -250,33 +250,31 @@ func (r *Reader) close() bool {
 	return r.err == nil
 }
 
-const notKnown = "is not known here"
-
-// unknownMost is how many unknown members of one body are told.
-const unknownMost = 8
-
 // unknown passes over a member that this call does not read. It tells of one
 // that no T has.
 func unknown[T any](r *Reader, name []byte) {
 	r.value()
-	if r.err != nil || r.Unknown == nil || r.told == unknownMost {
-		return
-	}
-	known := membersOf(reflect.TypeFor[T]())
-	if slices.Contains(known, string(name)) {
+	known := strict.Members(reflect.TypeFor[T]())
+	if r.err != nil || slices.Contains(known, string(name)) {
 		return // what an answer says of it, sent back
 	}
-	r.told++
 	path := shorten(string(name), 64)
 	if inner := strings.TrimPrefix(r.inner, "the "); inner == r.inner && inner != "" {
 		path = inner + "." + path
 	}
+	r.err = r.tell(path, strict.NotKnown+spell.Hint(string(name), known))
+}
+
+// tell tells of a member that is not known; what it returns refuses the body.
+func (r *Reader) tell(path, why string) error {
+	if r.Unknown == nil || r.told == unknownMost {
+		return nil
+	}
+	r.told++
 	if r.entry >= 0 {
 		path = r.list + "[" + strconv.Itoa(r.entry) + "]." + path
 	}
-	if err := r.Unknown(path, notKnown+spell.Hint(string(name), known)); err != nil {
-		r.err = err
-	}
+	return r.Unknown(path, why)
 }
 
 // member reads a name and refuses one that was there already.
@@ -375,13 +373,7 @@ func oneOf[T interface {
 	if !ok {
 		return zero, false
 	}
-	var known []string
-	for _, v := range values {
-		if v.String() == string(word) {
-			return v, true
-		}
-		known = append(known, v.String())
-	}
-	r.fail(field, "must be one of "+strings.Join(known, " ")+spell.Hint(string(word), known))
-	return zero, false
+	v, err := WordOf(field, string(word), values...)
+	r.refused(err)
+	return v, err == nil
 }
