@@ -28,7 +28,7 @@ Run as a program it works on a queue with the functions at the end of the file:
     python3 worker.py --queue demo --concurrency 4
 
 The server's address is in REPRISE_URL (default http://127.0.0.1:7890), a token,
-if it wants one, in REPRISE_TOKEN. The calls are explained in PROTOCOL.md.
+if it wants one, in REPRISE_TOKEN. The calls are explained in docs/protocol.
 """
 
 import argparse

@@ -3,7 +3,7 @@
  *
  *     echo '{"type": "greet", "queue": "demo", "payload": {}}' | node enqueue.ts
  *
- * reads one job a line, in the words of POST /jobs (see PROTOCOL.md), and prints
+ * reads one job a line, in the words of POST /jobs (docs/protocol/jobs.md), and prints
  * what became of each. Jobs go in bulks: of a bulk all are taken in or none.
  *
  * When it prints, the jobs are on the server's disk. If no answer comes, nobody

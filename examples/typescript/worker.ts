@@ -36,7 +36,7 @@
  * a worker holds stays its own when the connection breaks, and when the server
  * restarts, for the re-attach window (30 s): it connects again under its name,
  * is told what it holds, and goes on. So there are no heartbeats to send. When a
- * job is cancelled, the stream says so. PROTOCOL.md has the calls.
+ * job is cancelled, the stream says so. docs/protocol has the calls.
  */
 
 declare const process: {
@@ -170,7 +170,7 @@ function timeout(ms: number): AbortSignal {
 
 // ---- a job that runs ----------------------------------------------------------
 
-/** What the server says of a job; PROTOCOL.md has all the members. */
+/** What the server says of a job; docs/protocol has all the members. */
 export type Told = {
   id: string;
   type: string;

@@ -47,3 +47,69 @@ func TestTestsThatPagesNameAreThere(t *testing.T) {
 		t.Errorf("only %d tests are named: the pattern fits no more", named)
 	}
 }
+
+var (
+	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
+
+// Each link between pages leads to a page, and to a heading of it.
+func TestLinksOfPagesLeadSomewhere(t *testing.T) {
+	const root = "../.."
+	anchors := map[string]map[string]bool{}
+	texts := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && (d.Name() == "bin" || d.Name() == ".git" || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if err != nil || !strings.HasSuffix(path, ".md") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		texts[path] = fenced.ReplaceAllString(string(text), "")
+		anchors[path] = map[string]bool{}
+		for _, m := range heading.FindAllStringSubmatch(texts[path], -1) {
+			anchors[path][anchor(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := 0
+	for path, text := range texts {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			links++
+			file, place, _ := strings.Cut(m[1], "#")
+			to := path
+			if file != "" {
+				to = filepath.Join(filepath.Dir(path), file)
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s: %s leads nowhere", path, m[1])
+			} else if place != "" && !anchors[to][place] {
+				t.Errorf("%s: %s: no heading of that page", path, m[1])
+			}
+		}
+	}
+	if links < 100 {
+		t.Errorf("only %d links were found: the pattern fits no more", links)
+	}
+}
+
+// anchor is what GitHub makes of a heading.
+func anchor(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r > 127:
+			return r
+		}
+		return -1
+	}, strings.ToLower(text))
+}

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,7 +19,7 @@ import (
 	"github.com/reprisehq/reprise/internal/httpapi"
 )
 
-// TestTheProtocolIsAsDocumented runs every example of PROTOCOL.md: each block
+// TestTheProtocolIsAsDocumented runs every example of docs/protocol: each block
 // marked http is a request and the reply it must get. Each section of level
 // two has a server of its own, in which the examples follow each other and
 // streams stay open.
@@ -25,35 +27,41 @@ import (
 // Request and reply are held to GET /openapi.json too (contract_test.go, described_test.go).
 //
 // A reply is compared whole: status, the headers that are given, and the body
-// as JSON, or line by line for a stream. What cannot be known before stands in
+// as JSON, or line by line for a stream; only where "..." ends an object or a
+// list it may have more than the example shows. What cannot be known before stands in
 // angle brackets: <time> is a time, <window> a window of rates, <rate> a rate, <id...> an id and <token...> a lease
 // token, <tick> a time as text, <key...> the id of a token of the API and <secret...> its text, <worker...> the secret of a worker, each of which has the same value wherever its name stands again. A
 // block that follows the line "<!-- eventually -->" is about what the clock
 // does, so it is asked again until it holds.
 func TestTheProtocolIsAsDocumented(t *testing.T) {
-	const file = "../../PROTOCOL.md"
-	text, err := os.ReadFile(file)
+	pages, err := filepath.Glob("../../docs/protocol/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	examples := 0
-	for _, section := range strings.Split(string(text), "\n## ")[1:] {
-		list := exchanges(t, section)
-		examples += len(list)
-		name, _, _ := strings.Cut(section, "\n")
-		t.Run(name, func(t *testing.T) {
-			p := &protocol{api: start(t, httpapi.Options{Version: "0.1.0"}), bound: map[string]string{}}
-			p.client.Transport = watched{p.client.Transport.(watched).RoundTripper, t, true}
-			for _, x := range list {
-				p.check(x)
-			}
-		})
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, section := range strings.Split(string(text), "\n## ") {
+			list := exchanges(t, section)
+			examples += len(list)
+			name, _, _ := strings.Cut(section, "\n")
+			t.Run(strings.TrimSuffix(filepath.Base(page), ".md")+"/"+name, func(t *testing.T) {
+				p := &protocol{api: start(t, httpapi.Options{Version: "0.1.0"}), bound: map[string]string{}}
+				p.client.Transport = watched{p.client.Transport.(watched).RoundTripper, t, true}
+				for _, x := range list {
+					p.check(x)
+				}
+			})
+		}
 	}
 	if n := described().operations(); n < 40 {
 		t.Errorf("only %d calls were held to GET /openapi.json", n)
 	}
-	if examples < 30 {
-		t.Errorf("%s has only %d examples; are they marked ```http?", file, examples)
+	if examples < 150 {
+		t.Errorf("the pages have only %d examples; are they marked ```http?", examples)
 	}
 }
 
@@ -182,6 +190,8 @@ func (p *protocol) compareLines(resp *http.Response, want string) string {
 
 var (
 	placeholder = regexp.MustCompile(`<[a-z][a-z0-9-]*>`)
+	moreEntries = regexp.MustCompile(`\.\.\.(\s*\])`) // what an example leaves out
+	moreMembers = regexp.MustCompile(`\.\.\.(\s*\})`)
 	unquoted    = regexp.MustCompile(`([:\[,]\s*)(<[a-z][a-z0-9-]*>)`)
 	kinds       = map[string]*regexp.Regexp{
 		"id": regexp.MustCompile(`^[0-9a-z]{25}$`), "token": regexp.MustCompile(`^[0-9a-f]{40}$`),
@@ -209,6 +219,7 @@ func (p *protocol) compare(want, got string) string {
 		return fmt.Sprintf("got the body %q", got)
 	}
 	var w, g any
+	want = moreMembers.ReplaceAllString(moreEntries.ReplaceAllString(want, `"..."$1`), `"...": 0$1`)
 	if err := decode(unquoted.ReplaceAllString(p.fill(want), `$1"$2"`), &w); err != nil {
 		return fmt.Sprintf("the example is no JSON: %v", err)
 	}
@@ -232,6 +243,11 @@ func (p *protocol) differ(at string, want, got any) string {
 	switch w := want.(type) {
 	case map[string]any:
 		g, _ := got.(map[string]any)
+		if w["..."] != nil {
+			w, g = maps.Clone(w), maps.Clone(g)
+			delete(w, "...")
+			maps.DeleteFunc(g, func(name string, _ any) bool { _, shown := w[name]; return !shown })
+		}
 		for _, name := range slices.Sorted(keys(w, g)) {
 			if why := p.differ(at+"."+name, w[name], g[name]); why != "" {
 				return why
@@ -243,6 +259,9 @@ func (p *protocol) differ(at string, want, got any) string {
 		return ""
 	case []any:
 		g, _ := got.([]any)
+		if n := len(w) - 1; n >= 0 && w[n] == "..." {
+			w, g = w[:n], g[:min(n, len(g))]
+		}
 		for i := range min(len(w), len(g)) {
 			if why := p.differ(fmt.Sprintf("%s[%d]", at, i), w[i], g[i]); why != "" {
 				return why

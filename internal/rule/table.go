@@ -69,7 +69,7 @@ type row struct {
 }
 
 // transitions is the table of DESIGN section 2 as code. Any other pair is a
-// WrongState error. docs/states.md is generated from it, and a test compares.
+// WrongState error. docs/protocol/states.md is generated from it, and a test compares.
 //
 // None as a target means "gone": a terminal job without retention leaves at once.
 var transitions = [Verbs]row{
@@ -98,7 +98,7 @@ func Leads(v Verb, from, to job.State) bool {
 	return transitions[v].from.has(from) && transitions[v].to.has(to)
 }
 
-// Markdown writes the transition table for docs/states.md.
+// Markdown writes the transition table for docs/protocol/states.md.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| Verb | From | To | Note |\n| --- | --- | --- | --- |\n")

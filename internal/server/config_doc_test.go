@@ -157,7 +157,7 @@ A value may refer to a secret that is kept elsewhere: `+"`${env:NAME}`"+` stands
 `+"`${file:PATH}`"+` for what is in a file, without the line break at its end (a relative path starts at the directory of
 the configuration file). What a reference stands for is not shown by `+"`reprise config`"+`. `+"`$${`"+` is `+"`${`"+` itself.
 
-`+"`crons.NAME`"+` is a cron group in the shape of [PUT /crons/{group}](../PROTOCOL.md#cron), applied at each start. Entries and groups that
+`+"`crons.NAME`"+` is a cron group in the shape of [PUT /crons/{group}](protocol/operators.md#cron), applied at each start. Entries and groups that
 the file does not name stay as they are; see [cron.md](cron.md).
 
 `+"`auth.tokens.NAME`"+` is a token of the API: `+"`secret`, `scopes` and, if it is for some queues only, `queues`"+`. See
@@ -167,8 +167,8 @@ the file does not name stay as they are; see [cron.md](cron.md).
 specific, on a job, under `+"`types.NAME`"+` for the jobs of a type, under `+"`queues.NAME`"+`, under `+"`doors.jobs`"+` for all that came in over the
 jobs API, and on the server. `+"`doors.grid`"+` is for the tasks of sessions and `+"`doors.inbox`"+` for the messages of inboxes: a session says its limits and its curve
 itself, an inbox its limit and its curve, so of these a door decides the rest, such as the rules. Key by key the most specific that gives one wins; a curve and the rules are replaced whole.
-[GET /jobs/{id}/explain](../PROTOCOL.md#get-jobsidexplain) tells what came of it for a job. What rules are is in
-[PROTOCOL.md](../PROTOCOL.md#rules).
+[GET /jobs/{id}/explain](protocol/jobs.md#get-jobsidexplain) tells what came of it for a job. What rules are is in
+[the protocol](protocol/jobs.md#rules).
 
 ### Queues
 
@@ -192,7 +192,7 @@ what was not taken (`+"`not_taken`"+`).
 	}
 	b.WriteString(`
 From ` + "`max_running`" + ` on, the words, what may be left out, the defaults and the bounds are those of the API, where spans are whole
-numbers of milliseconds: [Protection](../PROTOCOL.md#protection). [protection.md](protection.md) tells when to use which.
+numbers of milliseconds: [Protection](protocol/operators.md#protection). [protection.md](protection.md) tells when to use which.
 `)
 	b.WriteString(`
 ### The grid

@@ -19,7 +19,7 @@ var inboxActFaults = []fault{
 		first: []suite{in(inboxPkg, "TestTheHeadsOfAllGroupsAreSkipped")},
 	},
 	{
-		name: "edit-of-a-group-edits-all", breaks: "PROTOCOL.md, POST /inboxes/{name}/actions",
+		name: "edit-of-a-group-edits-all", breaks: "docs/protocol/inbox.md, POST /inboxes/{name}/actions",
 		does:  "an edit of a group changes all of its messages",
 		file:  "internal/door/inbox/edit.go",
 		old:   "a.Group != nil && len(a.Statuses)+len(a.Types) == 0 {",
@@ -43,7 +43,7 @@ var inboxActFaults = []fault{
 		first: []suite{in(enginePkg, "TestTheOldestOfEachStatusIsTold")},
 	},
 	{
-		name: "preview-tells-a-wait", breaks: "PROTOCOL.md, GET /inboxes/{name}/preview",
+		name: "preview-tells-a-wait", breaks: "docs/protocol/inbox.md, GET /inboxes/{name}/preview",
 		does:  "the preview tells how long a message waits in the place of when it is due",
 		file:  "internal/door/inbox/preview.go",
 		old:   "Next: int64(t.Next)}",

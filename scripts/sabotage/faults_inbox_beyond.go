@@ -28,7 +28,7 @@ var inboxBeyondFaults = []fault{
 		first: []suite{in(enginePkg, "TestRetryNowAndSkipTheHead")},
 	},
 	{
-		name: "refusals-uncounted", breaks: "PROTOCOL.md, POST /inboxes/{name}/actions",
+		name: "refusals-uncounted", breaks: "docs/protocol/inbox.md, POST /inboxes/{name}/actions",
 		does:  "what an act on many messages could not change is told as changed",
 		file:  "internal/engine/bulk.go",
 		old:   "no = append(no, refusal{j.ID, err})",

@@ -4,7 +4,7 @@ package main
 // answer was lost.
 var inboxViewFaults = []fault{
 	{
-		name: "inbox-wrong-form-hides-the-rest", breaks: "PROTOCOL.md, PUT /inboxes/{name}",
+		name: "inbox-wrong-form-hides-the-rest", breaks: "docs/protocol/inbox.md, PUT /inboxes/{name}",
 		does:  "a value of a wrong form is told, and nothing beside it",
 		file:  "internal/door/inbox/shape.go",
 		old:   `len(r.shapes) < problemsMax`,

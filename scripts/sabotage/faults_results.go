@@ -35,7 +35,7 @@ var resultFaults = []fault{
 		first: []suite{in(embeddedPkg, "TestAnInspectionKnowsResults")},
 	},
 	{
-		name: "result-of-a-failure", breaks: "PROTOCOL.md, results",
+		name: "result-of-a-failure", breaks: "docs/protocol/jobs.md, results",
 		does:  "a result is taken with any outcome",
 		file:  "internal/door/jobs/settle.go",
 		old:   "\tif s.Result != nil && s.Outcome != job.OK {",

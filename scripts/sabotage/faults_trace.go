@@ -6,7 +6,7 @@ const tracePkg = "internal/trace"
 // carry.
 var traceFaults = []fault{
 	{
-		name: "trace-header-over-field", breaks: "PROTOCOL.md, trace context",
+		name: "trace-header-over-field", breaks: "docs/protocol/jobs.md, trace context",
 		does:  "the header of an enqueue replaces the traceparent of a job",
 		file:  "internal/httpapi/trace.go",
 		old:   "\t\tcase j.Extras.Traceparent == \"\":",

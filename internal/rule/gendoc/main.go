@@ -1,4 +1,4 @@
-// Command gendoc writes docs/states.md from the transition table of package
+// Command gendoc writes docs/protocol/states.md from the transition table of package
 // rule, so that what is documented is what runs.
 //
 //	go run ./internal/rule/gendoc          writes it
@@ -19,7 +19,7 @@ import (
 )
 
 // path is the document, seen from the root of the repository.
-const path = "docs/states.md"
+const path = "docs/protocol/states.md"
 
 var errStale = errors.New(path + " is not what the transition table says; run: go run ./internal/rule/gendoc")
 
@@ -52,13 +52,17 @@ A job is in exactly one of five states. Every change goes through one function, 
 which knows the table below and nothing else: any other pair of state and verb is an error
 by name, and changes nothing.
 
-| State | Meaning |
-| --- | --- |
-| scheduled | waits for its due time: put for later, or waiting for a retry |
-| ready | waits for a holder |
-| leased | runs: at least one lease is live; on the wire ` + "`in_flight`" + ` |
-| done | finished; on the wire ` + "`completed`" + ` |
-| dead | given up, with a reason: %s |
+| State | ` + "`status`" + ` on the wire | Meaning |
+| --- | --- | --- |
+| scheduled | ` + "`scheduled`" + ` | waits for its due time: put for later, or waiting for a retry |
+| ready | ` + "`ready`" + ` | waits for a holder |
+| leased | ` + "`in_flight`" + ` | runs: at least one lease is live |
+| done | ` + "`completed`" + ` | finished; kept for ` + "`retention.completed_ms`" + ` ([default](../jobs.md#how-long-a-finished-job-is-kept)); 0 is gone at once |
+| dead | ` + "`dead`" + ` | given up; kept for ` + "`retention.dead_ms`" + `, by default 7 days. ` + "`reason`" + ` is one of %s (exhausted: at its limit or maximal age; lost: its workers vanished; evicted: pushed out of a full queue) |
+
+Four counters are never mixed. ` + "`attempts`" + ` counts failures, and only they use up the retry limit. ` + "`losses`" + ` counts
+how often in a row a worker vanished without a word, ` + "`evictions`" + ` how often the job was given back, ` + "`reschedules`" + ` how
+often one more copy was asked for. The last three are left out of answers while they are 0.
 
 `
 
