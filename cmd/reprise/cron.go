@@ -165,7 +165,7 @@ An entry whose expression and time zone are as before keeps its next tick.`,
 func readCron(file string, stdin io.Reader) (g wire.CronGroup, err error) {
 	text, called, err := readFile(file, stdin)
 	if err == nil {
-		text, err = server.ReadCron(called, text)
+		text, err = server.ReadBody(called, text)
 	}
 	if err != nil {
 		return g, err

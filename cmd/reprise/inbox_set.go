@@ -17,7 +17,7 @@ func inboxFile(cmd *cobra.Command, name string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return server.ReadInbox(called, text)
+	return server.ReadBody(called, text)
 }
 
 func newInboxSetCommand() *cobra.Command {

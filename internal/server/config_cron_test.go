@@ -50,14 +50,14 @@ crons:
 
 func TestCronGroupsOfTheFileThatAreWrong(t *testing.T) {
 	for body, want := range map[string]string{
-		"g: {entries: [{name: e, expresion: '* * * * *', job: {type: t, queue: q, payload: 1}}]}":                                                                      `unknown field "expresion"`,
+		"g: {entries: [{name: e, expresion: '* * * * *', job: {type: t, queue: q, payload: 1}}]}":                                                                      "entries[0].expresion: is not known here; did you mean expression?",
 		"g: {entries: [{name: e, expression: '61 * * * *', job: {type: t, queue: q, payload: 1}}]}":                                                                    `the minute "61" must be from 0 to 59`,
-		"g: {timezone: Nowhere, entries: []}":                                                                                                                          `timezone "Nowhere" is not known`,
-		"g: {entries: [{name: e, expression: '* * * * *', timezone: X, job: {type: t, queue: q, payload: 1}}]}":                                                        `timezone "X" is not known`,
+		"g: {timezone: Nowhere, entries: []}":                                                                                                                          `timezone: "Nowhere" is not known`,
+		"g: {entries: [{name: e, expression: '* * * * *', timezone: X, job: {type: t, queue: q, payload: 1}}]}":                                                        `timezone: "X" is not known`,
 		"g: {entries: [{name: e, expression: '* * * * *', job: {type: t, queue: q, payload: 1, ready_at: 5}}]}":                                                        "job.ready_at cannot be set",
 		"g: {entries: [{name: e, expression: '@daily', job: {type: t, queue: q, payload: 1}}, {name: e, expression: '@daily', job: {type: t, queue: q, payload: 1}}]}": "two entries of the name 'e'",
-		"g: {missed: never, entries: []}": "missed must be one of once skip all",
-		"g: {timezone: UTC}":              "entries is missing",
+		"g: {missed: never, entries: []}": "missed: must be one of once skip all",
+		"g: {timezone: UTC}":              "entries: is missing",
 		"g: [1]":                          "must have entries and what they share",
 		"'a,b': {entries: []}":            "must not contain ','",
 		"g: {entries: [{name: e, expression: '${env:SECRET}', job: {type: t, queue: q, payload: 1}}]}": "the value behind the reference is not allowed here",

@@ -51,37 +51,31 @@ func (d *document) threeTogether(n *node, path string, c *job.Curve) {
 }
 
 // partialRetry is retry without a look at whether its curve is whole.
-func (d *document) partialRetry(n *node, path string) job.Retry {
-	if n.kind == nullNode || n.any((*node).isBad) {
-		return job.Retry{}
-	}
-	r, err := job.ParseRetry(n.json())
-	if err == nil {
-		if r.Rules != nil {
-			for i, rule := range *r.Rules {
-				if at := fmt.Sprintf("rules[%d].curve", i); rule.Curve != nil {
-					d.threeTogether(n.find(at), join(path, at), rule.Curve)
-				}
+func (d *document) partialRetry(n *node, path string) (r job.Retry) {
+	d.body(n, path, func(body []byte) (err error) {
+		r, err = job.ParseRetry(body)
+		for _, one := range refusals(err) { // they compare values, of which another one may be the secret
+			if n.any((*node).isSecret) {
+				one.Text = hidden("see docs/retries.md").Error()
 			}
 		}
+		return err
+	})
+	if r.Rules == nil {
 		return r
 	}
-	var each job.Problems
-	if !errors.As(err, &each) {
-		d.problem(n.line, path, "%s", err)
-	}
-	for _, p := range each {
-		text := strings.TrimPrefix(p.Text, p.Field+": ")
-		if n.any((*node).isSecret) {
-			text = hidden("see the documentation of retry").Error()
+	for i, rule := range *r.Rules {
+		if at := fmt.Sprintf("rules[%d].curve", i); rule.Curve != nil {
+			d.threeTogether(n.find(at), join(path, at), rule.Curve)
 		}
-		at := path
-		if p.Field != "" {
-			at = join(path, p.Field)
-		}
-		d.problem(n.find(p.Field).line, at, "%s", text)
 	}
-	return job.Retry{}
+	return r
+}
+
+// body hands a part of the file to the reader of the API call that takes the same, as
+// JSON. It tells everything that is wrong at its line, and reports whether nothing is.
+func (d *document) body(n *node, at string, read func(body []byte) error) bool {
+	return n != nil && n.kind > nullNode && !n.any((*node).isBad) && d.all(n, at, read(n.json()))
 }
 
 // named goes through a part of the file that is keys with settings below.
@@ -229,7 +223,7 @@ func (d *document) queueSetting(q *job.Queue, s jobs.QueueSetting, n *node, at s
 	}
 	err := s.Set(q, n.text)
 	switch {
-	case err == nil || refusals(err) != nil && hasKeys:
+	case err == nil || job.KindOf(err) == job.Invalid && hasKeys:
 		return err
 	case n.isSecret():
 		err = hidden(s.Kind)
@@ -270,30 +264,31 @@ func (d *document) all(n *node, base string, err error) bool {
 }
 
 // refused tells what a reader says at the line of a node.
-func (d *document) refused(n *node, base string, err error) {
-	path, text := base, err.Error()
-	if e, ok := errors.AsType[*job.Error](err); ok && e.Field != "" {
-		path = join(base, e.Field)
-		text = strings.TrimPrefix(strings.TrimPrefix(text, e.Field), " ")
-	}
+func (d *document) refused(n *node, base string, e *job.Error) {
+	text := strings.TrimLeft(strings.TrimPrefix(e.Error(), e.Field), ": ")
 	switch {
-	case n.any((*node).isSecret) && !strings.HasPrefix(text, "the value behind"):
-		text = hidden("see the documentation of queues").Error()
+	case n.any((*node).isSecret) && !strings.HasPrefix(text, hiddenText):
+		text = hidden("see docs/config.md").Error()
 	case text == "must be an object" && n.kind != mapNode:
 		text = "must have keys, not " + n.kind.String()
 	}
-	d.problem(n.line, path, "%s", text)
+	d.problem(n.line, join(base, e.Field), "%s", text)
 }
 
 // refusals takes a joined error apart.
 func refusals(err error) (list []*job.Error) {
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
+	var many interface{ Unwrap() []error }
+	if errors.As(err, &many) {
 		for _, one := range many.Unwrap() {
 			list = append(list, refusals(one)...)
 		}
 		return list
 	}
-	if one, ok := errors.AsType[*job.Error](err); ok {
+	one, ok := errors.AsType[*job.Error](err)
+	if !ok && err != nil {
+		one, ok = &job.Error{Text: err.Error()}, true
+	}
+	if ok {
 		list = append(list, one)
 	}
 	return list

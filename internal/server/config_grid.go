@@ -13,28 +13,17 @@ const gridPath = "grid"
 // each problem has its line.
 func (l *loader) grid() {
 	n := l.leaves[gridPath]
-	if n == nil || n.kind == badNode || n.kind == nullNode || n.any((*node).isBad) {
+	if n == nil || n.kind <= nullNode || n.any((*node).isBad) {
 		return
 	}
 	c, err := grid.ReadConfig(n.json())
 	if err == nil {
 		err = c.Check()
 	}
-	for _, one := range refusals(err) {
-		l.gridProblem(n, one.Field, one.Text)
-	}
-	if err == nil {
+	if l.file.all(l.file.root, "", err) { // its fields begin with grid
 		l.cfg.Grid = c
 		l.gridValues(n, gridPath)
 	}
-}
-
-func (l *loader) gridProblem(n *node, field, text string) {
-	at := n.find(strings.TrimPrefix(field, gridPath+"."))
-	if at.any((*node).isSecret) {
-		text = hidden("see docs/grid.md").Error()
-	}
-	l.file.problem(at.line, field, "%s", strings.TrimPrefix(strings.TrimPrefix(text, field), " "))
 }
 
 // gridValues tells of every value below n.

@@ -23,17 +23,12 @@ func (l *loader) inboxes() {
 			l.file.problem(e.line, at, "must have the settings of an inbox, at least its group, not %s", e.value.kind)
 			return
 		}
-		if e.value.any((*node).isBad) {
-			return
-		}
 		if slices.ContainsFunc(l.cfg.Queues, func(q *job.Queue) bool { return q.Name == e.key }) {
 			l.file.problem(e.line, at, "has the name of a queue with settings; an inbox is a queue, and its settings stand here")
 			return
 		}
-		body := e.value.json()
-		s, err := inbox.ReadSettings(body)
-		if err != nil {
-			l.file.all(e.value, at, err)
+		var s *inbox.Settings
+		if !l.file.body(e.value, at, func(body []byte) (err error) { s, err = inbox.ReadSettings(body); return err }) {
 			return
 		}
 		l.cfg.Inboxes = append(l.cfg.Inboxes, inbox.Named{Name: e.key, Settings: s, Secret: e.value.any((*node).isSecret)})
@@ -41,7 +36,7 @@ func (l *loader) inboxes() {
 			e.value.any(func(n *node) bool { s.HTTP.Mask = append(s.HTTP.Mask, n.secrets...); return false })
 			l.cfg.Targets = append(l.cfg.Targets, s.HTTP.URL)
 		}
-		l.fileValue(at, string(body), e.value)
+		l.fileValue(at, string(e.value.json()), e.value)
 	})
 	slices.SortFunc(l.cfg.Inboxes, func(a, b inbox.Named) int { return strings.Compare(a.Name, b.Name) })
 }

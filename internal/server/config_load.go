@@ -217,8 +217,10 @@ func (l *loader) apply(s setting) {
 
 // hidden stands for an error that would tell what is behind a reference.
 func hidden(kind string) error {
-	return fmt.Errorf("the value behind the reference is not allowed here; expected: %s", kind)
+	return fmt.Errorf("%s; expected: %s", hiddenText, kind)
 }
+
+const hiddenText = "the value behind the reference is not allowed here"
 
 // readConfigFile finds out whether there is a file, and reads it.
 func (l *loader) readConfigFile() {

@@ -9,7 +9,6 @@ import (
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/connect/web"
 	"github.com/reprisehq/reprise/internal/door/inbox"
-	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -64,17 +63,6 @@ func sinks(egress *connect.Egress, secrets string) inbox.Sinks {
 		}
 		return s, nil
 	}
-}
-
-// ReadInbox reads the settings of an inbox, the body of PUT /inboxes/{name},
-// from YAML or JSON, and returns them as JSON. References such as ${env:NAME}
-// are not looked up. file is the name of that, for messages.
-func ReadInbox(file string, text []byte) ([]byte, error) {
-	d := parseYAML(file, text, asWritten)
-	if len(d.problems) > 0 {
-		return nil, &job.Error{Kind: job.Invalid, Text: d.inOrder().Error()}
-	}
-	return d.root.json(), nil
 }
 
 // PreviewInbox tells what an inbox with these settings, JSON, does about a

@@ -37,3 +37,14 @@ func ReadPolicy(name string, b []byte) (job.Retry, error) {
 	}
 	return job.Retry{}, &job.Error{Kind: job.Invalid, Text: "policy refused", Cause: each}
 }
+
+// ReadBody reads the body of a call, such as PUT /inboxes/{name} or PUT /crons/{group},
+// from YAML or JSON, and returns it as JSON. References such as ${env:NAME} are not
+// looked up. file is the name of that, for messages.
+func ReadBody(file string, text []byte) ([]byte, error) {
+	d := parseYAML(file, text, asWritten)
+	if len(d.problems) > 0 {
+		return nil, &job.Error{Kind: job.Invalid, Text: d.inOrder().Error()}
+	}
+	return d.root.json(), nil
+}
