@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -149,7 +150,7 @@ func valueOf(v map[string]any) string {
 	text := "any JSON"
 	switch v["type"] {
 	case "string":
-		text = "text"
+		text = "text" + length(v["minLength"], v["maxLength"])
 	case "integer", "number":
 		text = "number"
 		low, least := v["minimum"]
@@ -165,6 +166,7 @@ func valueOf(v map[string]any) string {
 		if of := valueOf(items); of != "any JSON" && of != "object" {
 			text += " of " + plural.Replace(of)
 		}
+		text += length(nil, v["maxItems"])
 	case "object":
 		text = "object"
 	}
@@ -186,6 +188,16 @@ func valueOf(v map[string]any) string {
 		text += fmt.Sprintf("; default %v", d)
 	}
 	return text
+}
+
+func length(least, most any) string {
+	switch {
+	case most == nil:
+		return ""
+	case least == nil || least == json.Number("0"):
+		return fmt.Sprintf(", up to %v", most)
+	}
+	return fmt.Sprintf(", %v to %v", least, most)
 }
 
 var plural = strings.NewReplacer("text", "texts", "name", "names", "number", "numbers")
