@@ -11,7 +11,6 @@ import (
 
 // engineFlags are the flags of "reprise engine".
 type engineFlags struct {
-	conn       connection
 	options    client.EngineOptions
 	properties []string
 
@@ -22,10 +21,10 @@ type engineFlags struct {
 
 func newEngineCommand() *cobra.Command {
 	var f engineFlags
-	cmd := &cobra.Command{
-		Use:   "engine --slots N --exec COMMAND",
-		Short: "Run tasks of sessions with a command",
-		Long: `Run tasks of sessions (see "reprise grid") with a command.
+	cmd := verb{
+		use:   "engine --slots N --exec COMMAND",
+		short: "Run tasks of sessions with a command",
+		long: `Run tasks of sessions (see "reprise grid") with a command.
 
 An engine logs in with its slots and properties, says that it lives, takes
 tasks, and tells the server when each begins and how it ends. The command is run
@@ -46,11 +45,10 @@ stops nothing: the engine comes back to what it runs.
 Ctrl-C or SIGTERM drains: nothing more is taken, running tasks may finish within
 --drain-timeout, the others are given back without blame; a second one gives the
 running ones back too. So does "reprise grid drain".`,
-		Example: `  reprise engine --slots 8 --exec './price.sh' --prop cpuMHz=2400 --prop os=linux
+		example: `  reprise engine --slots 8 --exec './price.sh' --prop cpuMHz=2400 --prop os=linux
   reprise engine --slots 1 --exec 'python3 simulate.py' --session risk-42 --host rack1-node7`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
-	f.conn.register(cmd)
+		do: f.run,
+	}.command()
 	flags, o := cmd.Flags(), &f.options
 	flags.SortFlags = false
 	flags.StringVar(&f.command, "exec", "", "command to run for each task (required)")
@@ -85,33 +83,30 @@ func (f *engineFlags) check() (err error) {
 	return err
 }
 
-func (f *engineFlags) run(cmd *cobra.Command) error {
+func (f *engineFlags) run(c *call) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	cl, err := f.conn.client(client.Options{})
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	ctx, stopNow, release := stopBySignal(cmd.Context())
+	defer c.cl.Close()
+	ctx, stopNow, release := stopBySignal(c.Context())
 	defer release()
-	stderr := &sharedWriter{w: cmd.ErrOrStderr()}
+	stderr := &sharedWriter{w: c.ErrOrStderr()}
 	log := &workLog{w: stderr, quiet: f.quiet, verbose: f.verbose}
 	f.options.Events = log.events()
 	var e *client.Engine
-	c := &command{
-		line: f.command, timeout: f.timeout, grace: killGrace, stdout: cmd.OutOrStdout(), stderr: stderr,
-		url: cl.URL(), worker: func() string { return e.ID() }, result: true,
+	x := &command{
+		line: f.command, timeout: f.timeout, grace: killGrace, stdout: c.OutOrStdout(), stderr: stderr,
+		url: c.cl.URL(), worker: func() string { return e.ID() }, result: true,
 	}
 	if f.quiet {
-		c.stderr = io.Discard
+		x.stderr = io.Discard
 	}
-	if e, err = client.NewEngine(cl, hurried(stopNow, c.handle), f.options); err != nil {
+	e, err := client.NewEngine(c.cl, hurried(stopNow, x.handle), f.options)
+	if err != nil {
 		return &usageError{err}
 	}
 	log.tell("engine %s, %s", e.ID(), plural(int64(f.options.Slots), "slot"))
 	err = e.Run(ctx)
 	log.summary()
-	return advise(err, cl)
+	return err
 }

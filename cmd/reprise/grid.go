@@ -122,9 +122,7 @@ func showSession(w io.Writer, s *wire.Session) error {
 	t := newTable(w)
 	t.row("session", s.ID)
 	t.row("state", s.State+map[bool]string{true: " (suspended)"}[s.Suspended])
-	if s.Why != "" {
-		t.row("why", s.Why)
-	}
+	t.tell("why", s.Why)
 	n := &s.Tasks
 	t.row("tasks", fmt.Sprintf("%s submitted: %s waiting, %s active, %s completed, %s failed, %s cancelled", thousands(n.Submitted),
 		thousands(n.Waiting), thousands(n.Active), thousands(n.Completed), thousands(n.Failed), thousands(n.Cancelled)))
@@ -141,9 +139,7 @@ func showSession(w io.Writer, s *wire.Session) error {
 		t.row("client", "if nothing is heard of it, the session is cancelled "+ago(s.ClientUntil))
 	}
 	t.row("profile", s.Profile)
-	if s.Service != "" {
-		t.row("service", s.Service)
-	}
+	t.tell("service", s.Service)
 	for _, name := range slices.Sorted(maps.Keys(s.Options)) {
 		if o := s.Options[name]; o.From != "profile" {
 			t.row("  "+name, strings.Trim(string(o.Value), `"`)+" ("+o.From+")")
@@ -327,5 +323,41 @@ func newGridDrainCommand() *cobra.Command {
 		},
 	}.command()
 	cmd.Flags().BoolVar(&atOnce, "at-once", false, "log it off: what it runs is given back without blame, and it is told to stop")
+	return cmd
+}
+
+// excludedText tells of an engine that a session excludes.
+func excludedText(e *wire.ExcludedEngine) string {
+	text := fmt.Sprintf("engine %s, after %s", e.Engine, plural(int64(e.Failures), "failure"))
+	switch {
+	case e.Spared:
+		return text + "; it goes on, as too many would be excluded"
+	case e.Until > 0:
+		return text + "; it is tried again " + ago(e.Until)
+	}
+	return text + "; \"reprise grid clear\" gives it another chance"
+}
+
+// stalledText tells why nothing of a session goes on, or only on engines that are
+// spared.
+func stalledText(s *wire.Session) string {
+	if slices.ContainsFunc(s.Excluded, func(e wire.ExcludedEngine) bool { return e.Spared }) {
+		return "its tasks failed too often on every engine that may run them"
+	}
+	return "no engine may run any of its tasks"
+}
+
+func newGridClearCommand() *cobra.Command {
+	var engine string
+	cmd := onSession(verb{
+		use:   "clear ID",
+		short: "Give engines that a session excludes another chance",
+		long: `Give engines that a session excludes another chance. A session gives an engine
+nothing more on which its tasks failed too often (failures_before_exclusion);
+"reprise grid status" names them.`,
+		example: "  reprise grid clear risk-42\n  reprise grid clear risk-42 --engine node7",
+	}, func(c *call, s *client.Session) (*wire.Session, error) { return s.ClearExclusions(c.Context(), engine) })
+	cmd.Flags().StringVar(&engine, "engine", "", "only this one")
+	completeFlag(cmd, "engine", engines)
 	return cmd
 }

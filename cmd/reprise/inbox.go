@@ -186,21 +186,16 @@ func newInboxShowCommand() *cobra.Command {
 
 func showMessage(w io.Writer, m *wire.InboxMessage, now time.Time) error {
 	t := newTable(w)
-	line := func(name, value string) {
-		if value != "" {
-			t.row(name, value)
-		}
-	}
-	line("id", m.ID)
-	line("message", m.MessageID)
-	line("group", m.Group)
-	line("status", m.Status)
-	line("reason", m.Reason)
-	line("type", m.Type)
-	line("received", at(m.Received, now))
-	line("attempts", fmt.Sprintf("%d noted, %d inside the time to live", m.Attempts, m.Suppressed))
-	line("next due", at(m.NextDue, now))
-	line("expires", at(m.ExpiresAt, now))
+	t.tell("id", m.ID)
+	t.tell("message", m.MessageID)
+	t.tell("group", m.Group)
+	t.tell("status", m.Status)
+	t.tell("reason", m.Reason)
+	t.tell("type", m.Type)
+	t.tell("received", at(m.Received, now))
+	t.tell("attempts", fmt.Sprintf("%d noted, %d inside the time to live", m.Attempts, m.Suppressed))
+	t.tell("next due", at(m.NextDue, now))
+	t.tell("expires", at(m.ExpiresAt, now))
 	if err := t.flush(); err != nil {
 		return err
 	}

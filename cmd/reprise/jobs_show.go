@@ -71,23 +71,17 @@ func showJob(out io.Writer, j *wire.Job, failures []wire.JobError, now time.Time
 	t.row("status", status(j))
 	t.row("", explain(j, failures, now))
 	t.row("priority", strconv.Itoa(int(j.Priority)))
-	for _, optional := range []struct{ name, value string }{
-		{"group", j.Group},
-		{"unique", uniqueKey(j)},
-		{"batch", batchKey(j)},
-		{"budgets", budgetsOf(j)},
-		{"retries", policy(j)},
-		{"lost", times(j.Losses, "its worker vanished")},
-		{"given back", times(j.Evictions, "without blame")},
-		{"progress", progressOf(j, now)},
-		{"expires", at(j.ExpiresAt, now)},
-		{"last taken", at(j.DequeuedAt, now)},
-		{"last failed", at(j.FailedAt, now)},
-	} {
-		if optional.value != "" {
-			t.row(optional.name, optional.value)
-		}
-	}
+	t.tell("group", j.Group)
+	t.tell("unique", uniqueKey(j))
+	t.tell("batch", batchKey(j))
+	t.tell("budgets", budgetsOf(j))
+	t.tell("retries", policy(j))
+	t.tell("lost", times(j.Losses, "its worker vanished"))
+	t.tell("given back", times(j.Evictions, "without blame"))
+	t.tell("progress", progressOf(j, now))
+	t.tell("expires", at(j.ExpiresAt, now))
+	t.tell("last taken", at(j.DequeuedAt, now))
+	t.tell("last failed", at(j.FailedAt, now))
 	if err := t.flush(); err != nil {
 		return err
 	}

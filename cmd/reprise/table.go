@@ -48,6 +48,13 @@ func (t *table) row(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
+// tell adds a row of a name and a value, none if there is no value.
+func (t *table) tell(name, value string) {
+	if value != "" {
+		t.row(name, value)
+	}
+}
+
 // flush writes the rows.
 func (t *table) flush() error {
 	widths := t.widths()

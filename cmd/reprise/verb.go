@@ -119,6 +119,18 @@ func (c *call) answer(v any, format string, args ...any) error {
 	return nil
 }
 
+// byFilter reports whether jobs are named by a filter or --all, and not by their ids.
+func (c *call) byFilter(what, flags string, chosen, all bool) (bool, error) {
+	filtered := chosen || all
+	switch {
+	case filtered == (len(c.args) > 0):
+		return false, usagef("name the %s: either their ids, or a filter (%s), or --all", what, flags)
+	case chosen && all:
+		return false, usagef("--all is not for a filter: they exclude each other, as --all means every job")
+	}
+	return filtered, nil
+}
+
 // onEach acts on what each argument names, jobs, and tells how many it was or, as JSON,
 // what has become of each.
 func (c *call) onEach(did string, act func(id string) (any, error)) error {

@@ -21,7 +21,6 @@ import (
 
 // workFlags are the flags of "reprise work".
 type workFlags struct {
-	conn    connection
 	options client.WorkerOptions
 
 	command, target string
@@ -36,10 +35,10 @@ const httpTimeout = 30 * time.Second
 
 func newWorkCommand() *cobra.Command {
 	var f workFlags
-	cmd := &cobra.Command{
-		Use:   "work --queue NAME (--exec COMMAND | --http URL)",
-		Short: "Work off a queue with a command or a web address",
-		Long: `Take jobs from queues and run a command for each, or post each to a URL.
+	cmd := verb{
+		use:   "work --queue NAME (--exec COMMAND | --http URL)",
+		short: "Work off a queue with a command or a web address",
+		long: `Take jobs from queues and run a command for each, or post each to a URL.
 
 With --exec the command is run by "sh -c". It finds the payload on its standard
 input and the rest in its environment:
@@ -80,13 +79,12 @@ twice.
 
 Ctrl-C or SIGTERM lets running jobs finish and gives the others back; a second
 one stops the running jobs and gives them back too.`,
-		Example: `  reprise work --queue mail --exec './send-mail.sh'
+		example: `  reprise work --queue mail --exec './send-mail.sh'
   reprise work --queue video --exec 'ffmpeg -i "$(jq -r .url)" out.mp4' --concurrency 4 --timeout 1h
   reprise work --queue events --http https://example.com/hooks --concurrency 20
   reprise work --queue mail --exec 'cat' --max 1              # just look at one job`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
-	f.conn.register(cmd)
+		do: f.run,
+	}.command()
 	flags, o := cmd.Flags(), &f.options
 	flags.SortFlags = false
 	flags.StringSliceVarP(&o.Queues, "queue", "q", nil, "queues to take from (required; several with commas)")
@@ -134,48 +132,44 @@ func (f *workFlags) check() error {
 	return nil
 }
 
-func (f *workFlags) run(cmd *cobra.Command) error {
+func (f *workFlags) run(c *call) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	cl, err := f.conn.client(client.Options{})
-	if err != nil {
+	defer c.cl.Close()
+	if err := f.checkQueues(c); err != nil {
 		return err
 	}
-	defer cl.Close()
-	if err := f.checkQueues(cmd.Context()); err != nil {
-		return err
-	}
-	ctx, stopNow, release := stopBySignal(cmd.Context())
+	ctx, stopNow, release := stopBySignal(c.Context())
 	defer release()
 
-	stderr := &sharedWriter{w: cmd.ErrOrStderr()}
+	stderr := &sharedWriter{w: c.ErrOrStderr()}
 	log := &workLog{w: stderr, quiet: f.quiet, verbose: f.verbose}
 	f.options.Events = log.events()
 	var w *client.Worker
-	handle := f.handler(cmd, stderr, cl, func() string { return w.ID() })
+	handle := f.handler(c, stderr, func() string { return w.ID() })
 	if f.noKill {
 		handle = mild(handle)
 	}
-	w, err = client.NewWorker(cl, hurried(stopNow, handle), f.options)
+	w, err := client.NewWorker(c.cl, hurried(stopNow, handle), f.options)
 	if err != nil {
 		return &usageError{err}
 	}
 	log.tell("working off %s as %s, %d at a time", listed(f.options.Queues), w.ID(), f.options.Concurrency)
 	err = w.Run(ctx)
 	log.summary()
-	return advise(err, cl)
+	return err
 }
 
 // checkQueues refuses queues whose jobs no worker gets. A server that does not answer,
 // or does not tell, is asked again by the worker.
-func (f *workFlags) checkQueues(ctx context.Context) error {
-	cl, err := f.conn.operator(once)
+func (f *workFlags) checkQueues(c *call) error {
+	cl, err := c.conn.operator(once)
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(c.Context(), 2*time.Second)
 	defer cancel()
 	for _, name := range f.options.Queues {
 		if x, err := cl.Inbox(ctx, name); err == nil {
@@ -188,7 +182,7 @@ func (f *workFlags) checkQueues(ctx context.Context) error {
 	return nil
 }
 
-func (f *workFlags) handler(cmd *cobra.Command, stderr io.Writer, cl *client.Client, worker func() string) client.Handler {
+func (f *workFlags) handler(c *call, stderr io.Writer, worker func() string) client.Handler {
 	if f.target != "" {
 		p := newPoster(f.target, f.timeout, f.options.Concurrency)
 		p.result = f.result
@@ -197,11 +191,11 @@ func (f *workFlags) handler(cmd *cobra.Command, stderr io.Writer, cl *client.Cli
 	if f.quiet {
 		stderr = io.Discard
 	}
-	c := &command{
+	x := &command{
 		line: f.command, timeout: f.timeout, grace: killGrace,
-		stdout: cmd.OutOrStdout(), stderr: stderr, url: cl.URL(), worker: worker, result: f.result,
+		stdout: c.OutOrStdout(), stderr: stderr, url: c.cl.URL(), worker: worker, result: f.result,
 	}
-	return c.handle
+	return x.handle
 }
 
 // stopBySignal returns a context that the first SIGINT or SIGTERM ends, and
