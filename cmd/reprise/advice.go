@@ -89,7 +89,7 @@ func before(err error, n int, done string) error {
 	if n == 0 {
 		return err
 	}
-	return fmt.Errorf("%w (%s %s before)", err, plural(int64(n), "job"), done)
+	return fmt.Errorf("%w (%s %s before it)", err, plural(int64(n), "job"), done)
 }
 
 // noSuchQueues tells of queues that a filter names and that hold no job, and which were

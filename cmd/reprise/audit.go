@@ -11,7 +11,7 @@ import (
 )
 
 var audit = noun[wire.AuditEntry]{
-	none:  "nothing yet",
+	none:  "the audit log is empty",
 	heads: []string{"WHEN", "WHO", "FROM", "WHAT", "OF", "JOBS"},
 	row: func(t *table, e *wire.AuditEntry) {
 		row := []string{time.UnixMilli(e.At).Format(forPeople), e.By, e.From, e.Action, e.Subject, whole(e.Count)}

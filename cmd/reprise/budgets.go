@@ -16,11 +16,11 @@ import (
 func newBudgetsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "budgets", Aliases: []string{"budget"},
-		Short: "Bound what jobs of any queue use together",
-		Long: `Look at budgets and change them. A budget bounds what jobs use together,
+		Short: "Limit what jobs of any queue use together",
+		Long: `Look at budgets and change them. A budget limits what jobs use together,
 whatever their queues: so many units at once, or so many in a span of time.
-Jobs are bound to budgets when they are enqueued; one that lacks units waits,
-and others pass.`,
+Jobs are bound to budgets when they are enqueued. A job whose budget has too few
+units waits, and others run before it.`,
 		Example: `  reprise budgets set gpu --allocation 2
   reprise budgets set api --allocation 100 --per 1m --burst 20
   reprise enqueue --queue video --type render --budget gpu --budget api=5
@@ -81,12 +81,12 @@ func newBudgetsSetCommand() *cobra.Command {
 	var units, burst int64
 	var per time.Duration
 	cmd := verb{
-		use: "set KEY --allocation N", short: "Make a budget, or replace what bounds it",
-		long: `Make a budget, or replace what bounds it. That holds at once; what runs goes on.
+		use: "set KEY --allocation N", short: "Make a budget, or replace its limit",
+		long: `Make a budget, or replace its limit. The limit holds at once; what runs goes on.
 
-Without --per the units are out at the same time: a run takes them and gives
-them back when it ends. With --per so many units come in that span,
-continuously, and do not come back; after a pause up to --burst have gathered.`,
+Without --per the units are lent: a run takes them and gives them back when it
+ends. With --per they are a rate: so many units are added in that span,
+continuously, and a run uses them up; in a pause up to --burst units gather.`,
 		example: `  reprise budgets set gpu --allocation 2
   reprise budgets set api --allocation 100 --per 1m --burst 20`,
 		args: []kind{budgets},
@@ -97,9 +97,9 @@ continuously, and do not come back; after a pause up to --burst have gathered.`,
 			case !flags.Changed("allocation"):
 				return usagef("--allocation is missing: how many units are there?")
 			case flags.Changed("per") && per < time.Millisecond:
-				return usagef("--per %s: the units come in at least a millisecond", per)
+				return usagef("--per %s: the span must be at least a millisecond", per)
 			case flags.Changed("burst") && per == 0:
-				return usagef("--burst needs --per: units that are out at once do not gather")
+				return usagef("--burst needs --per: only the units of a rate gather")
 			}
 			ask := client.AtOnce(units)
 			if per > 0 {
@@ -114,9 +114,9 @@ continuously, and do not come back; after a pause up to --burst have gathered.`,
 		},
 	}.command()
 	flags := cmd.Flags()
-	flags.Int64Var(&units, "allocation", 0, "units there are (required)")
-	spanVar(flags, &per, "per", 0, "span in which they come, such as 1m; without it they are out at once")
-	flags.Int64Var(&burst, "burst", 0, "units that gather at most (default: the allocation)")
+	flags.Int64Var(&units, "allocation", 0, "units of the budget (required)")
+	spanVar(flags, &per, "per", 0, "span in which they are added, such as 1m; without it they are lent")
+	flags.Int64Var(&burst, "burst", 0, "most units that gather (default: the allocation)")
 	return cmd
 }
 

@@ -109,7 +109,7 @@ func (c *connection) token() (string, error) {
 		}
 	}
 	if text = strings.TrimSpace(text); strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", usagef("what is given as the token is none (what it is, is not shown)")
+		return "", usagef("the token has a character that no token has; a token is printable ASCII without spaces (this one is not shown)")
 	}
 	return text, nil
 }

@@ -39,10 +39,10 @@ func (o *form) Type() string   { return "form" }
 
 func (o *form) Set(value string) error {
 	if strings.Contains(value, "=") && o.cmd.Flags().Lookup("option") != nil {
-		return errors.New("options of a session are given with -O or --option")
+		return errors.New("give options of a session with -O or --option")
 	}
 	if !slices.Contains(outputs, value) {
-		return fmt.Errorf("there is no such form; use %s", strings.Join(outputs, ", "))
+		return fmt.Errorf("there is no such output; use %s", strings.Join(outputs, ", "))
 	}
 	if o.value = value; value == outputWide {
 		o.cmd.SetOut(plain{o.cmd.OutOrStdout()})
@@ -85,7 +85,7 @@ func orderFlag(cmd *cobra.Command, oldest *bool) {
 
 // latestFlag adds --limit to a list of which the server tells the latest, in one answer.
 func latestFlag(cmd *cobra.Command, latest *int, usual int) {
-	cmd.Flags().IntVarP(latest, "limit", "n", usual, "at most so many, the latest")
+	cmd.Flags().IntVarP(latest, "limit", "n", usual, "show at most so many, the latest")
 }
 
 func checkLatest(latest int) error {

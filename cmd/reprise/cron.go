@@ -32,8 +32,8 @@ docs/cron.md explains expressions, time zones and missed ticks.`,
   reprise cron pause nightly report`,
 	}
 	cmd.AddCommand(crons.listCommand(), newCronShowCommand(), newCronSetCommand(), newCronDeleteCommand(),
-		newCronPauseCommand("pause", "Pass over the ticks of a group or an entry", true),
-		newCronPauseCommand("resume", "Enqueue at the ticks of a group or an entry again", false),
+		newCronPauseCommand("pause", "Pause a group or an entry: its ticks enqueue nothing", true),
+		newCronPauseCommand("resume", "Resume a group or an entry: its ticks enqueue again", false),
 		newCronRunCommand(), newCronPreviewCommand())
 	return cmd
 }
@@ -57,7 +57,7 @@ var crons = &noun[wire.CronGroup]{
 		}
 	},
 	listed: verb{
-		use: "list", short: "List all entries and when they come next",
+		use: "list", short: "List all entries and when each enqueues next",
 		example: "  reprise cron list",
 		json:    "print each group with its entries as a line of JSON",
 	},
@@ -135,10 +135,10 @@ func newCronShowCommand() *cobra.Command {
 func newCronSetCommand() *cobra.Command {
 	var file string
 	cmd := verb{
-		use: "set GROUP -f FILE", short: "Make a group what a file says; entries that are not in it leave",
-		long: `Make a group what a file says; entries that are not in it leave. The file is
-YAML or JSON and has the body of PUT /crons/{group}: timezone, missed, paused
-and entries, each with name, expression and job. - is standard input.
+		use: "set GROUP -f FILE", short: "Set a group as a file says; entries that are not in the file are removed",
+		long: `Set a group as a file says; entries that are not in the file are removed. The
+file is YAML or JSON and has the body of PUT /crons/{group}: timezone, missed,
+paused and entries, each with name, expression and job. - is standard input.
 
 An entry whose expression and time zone are as before keeps its next tick.`,
 		example: `  reprise cron set nightly -f nightly.yaml`,

@@ -37,9 +37,10 @@ func newDeadGroupsCommand() *cobra.Command {
 	var muted bool
 	cmd := verb{
 		use:   "groups",
-		short: "Show what the dead died of, and how many of it",
-		long: `Show what the dead died of, and how many of it: one line a fingerprint. The
-little chart is the deaths of the last 24 hours, an hour a bar.`,
+		short: "Show what dead jobs died of, and how many of each",
+		long: `Show what dead jobs died of, and how many of each: one line for each
+fingerprint. The chart shows the deaths of the last 24 hours, a bar for each
+hour.`,
 		example: `  reprise dead groups
   reprise dead groups --queue mail --latest
   reprise dead groups --muted --json | jq -r .fingerprint`,
@@ -71,7 +72,7 @@ func newDeadMarkCommand() *cobra.Command {
   --mute   it is known: "dead groups" leaves it out
   --pause  jobs that fail of it are held instead of retried, and so are those
            whose retry falls due; --pause=false lets all of them go on
-  --note   for people; an empty one takes it back`,
+  --note   for people; an empty note removes it`,
 		example: `  reprise dead mark ede865b8574a584a --pause --note "smtp is down, ticket 4711"
   reprise dead mark ede865b8574a584a --pause=false --note ""
   reprise dead mark ede865b8574a584a --mute`,
@@ -100,7 +101,7 @@ func newDeadMarkCommand() *cobra.Command {
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%s: muted %t, paused %t, note %q\n", now.Fingerprint, *now.Muted, *now.Paused, *now.Note)
 			if _, err := c.cl.DeadGroup(c.Context(), c.args[0]); client.CodeOf(err) == wire.CodeNotFound {
-				c.note("Nothing is dead of it%s; the mark is kept for jobs to come.", spell.Hint(c.args[0], known(c.Command, fingerprints, nil)))
+				c.note("No dead job has this fingerprint%s; the mark is kept for later ones.", spell.Hint(c.args[0], known(c.Command, fingerprints, nil)))
 			}
 			return nil
 		},

@@ -44,8 +44,8 @@ func (o *onDead) command() *cobra.Command {
 	flags.BoolVar(&o.yes, "yes", false, "really do it")
 	flags.BoolVar(&o.dry, "dry-run", false, "count the jobs, show some, and change nothing")
 	flags.BoolVar(&o.detached, "detach", false, "do not wait for the end")
-	flags.Float64Var(&o.rate, "rate", 0, "jobs a second; 0 = as fast as it goes")
-	spanVar(flags, &o.ramp, "ramp", 0, "let the rate grow from 0 for so long")
+	flags.Float64Var(&o.rate, "rate", 0, "jobs per second; 0 = no limit")
+	spanVar(flags, &o.ramp, "ramp", 0, "time in which the rate grows from 0 to --rate")
 	return cmd
 }
 
@@ -135,10 +135,10 @@ leaves the replay alone: "reprise dead runs" lists it, and cancels it.`,
 	}
 	cmd := o.command()
 	flags := cmd.Flags()
-	flags.StringVar(&budget, "budget", "", "fresh (default): attempts start again; remaining: what was used up stays so")
-	flags.StringVar(&place, "place", "", "keep (default), front or back of their line")
+	flags.StringVar(&budget, "budget", "", "fresh (default): attempts are counted anew; remaining: used attempts stay used")
+	flags.StringVar(&place, "place", "", "place in their queue: keep (default), front or back")
 	flags.BoolVar(&outOfOrder, "allow-out-of-order", false, "also jobs of strict groups that went on without them")
-	flags.Uint32Var(&maxReplays, "max-replays", wire.MaxReplaysDefault, "leave out who was replayed so often; 0 for no guard")
+	flags.Uint32Var(&maxReplays, "max-replays", wire.MaxReplaysDefault, "leave out jobs that were replayed so often; 0 for no limit")
 	flags.StringVar(&payload, "payload", "", "replay one job with this payload, as JSON")
 	completeFlag(cmd, "budget", words{wire.BudgetFresh, wire.BudgetRemaining})
 	completeFlag(cmd, "place", words{"keep", wire.Front, wire.Back})

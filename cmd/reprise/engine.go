@@ -56,13 +56,13 @@ running ones back too. So does "reprise grid drain".`,
 	flags.StringArrayVar(&f.properties, "prop", nil, "property that conditions of tasks look at, NAME=VALUE; may be repeated")
 	flags.StringSliceVar(&o.Sessions, "session", nil, "sessions to work for (default all; several with commas)")
 	flags.StringVar(&o.ID, "id", "", "name of this engine, unique among all that run (default made up from the host's)")
-	flags.StringVar(&o.Host, "host", "", "machine: copies of a task run on different ones (default the name of this one)")
+	flags.StringVar(&o.Host, "host", "", "host of this engine: copies of a task run on different hosts (default the name of this host)")
 	flags.IntVar(&o.Prefetch, "prefetch", 0, "tasks to hold, running ones included; more helps where tasks are short (default as many as slots)")
 	spanVar(flags, &f.timeout, "timeout", 0, "longest time for one attempt here, whatever the session says; 0 = none")
 	spanVar(flags, &o.DrainTimeout, "drain-timeout", 30*time.Second, "how long running tasks may go on after Ctrl-C or SIGTERM")
 	flags.IntVar(&o.TasksMax, "max", 0, "exit after so many attempts; 0 for never")
-	flags.BoolVar(&f.quiet, "quiet", false, "tell nothing but errors; drop what commands write to standard error")
-	flags.BoolVar(&f.verbose, "verbose", false, "also tell of each task that is completed")
+	flags.BoolVar(&f.quiet, "quiet", false, "report only errors; drop what commands write to standard error")
+	flags.BoolVar(&f.verbose, "verbose", false, "also report each task that is completed")
 	completeFlag(cmd, "session", sessions)
 	return cmd
 }

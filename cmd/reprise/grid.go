@@ -222,7 +222,7 @@ the server forgets it: --keep leaves it as it is.`,
 	})
 	flags := cmd.Flags()
 	flags.Int64Var(&after, "after", 0, "go on behind this cursor")
-	flags.BoolVar(&now, "now", false, "print what there is, and do not wait for more")
+	flags.BoolVar(&now, "now", false, "print the results that are there, and do not wait for more")
 	flags.BoolVar(&keep, "keep", false, "do not acknowledge what was printed")
 	must(flags.MarkHidden("json")) // it is nothing else
 	return cmd
@@ -282,7 +282,7 @@ func newGridSetCommand() *cobra.Command {
 	})
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&given, "option", "O", nil, "NAME=VALUE; may be repeated")
-	flags.BoolVar(&suspend, "suspend", false, "let nothing more begin; what runs goes on")
+	flags.BoolVar(&suspend, "suspend", false, "begin no further task; what runs goes on")
 	flags.BoolVar(&resume, "resume", false, "end --suspend")
 	return cmd
 }
@@ -322,7 +322,7 @@ func newGridDrainCommand() *cobra.Command {
 			return c.cl.DrainEngine(c.Context(), c.args[0])
 		},
 	}.command()
-	cmd.Flags().BoolVar(&atOnce, "at-once", false, "log it off: what it runs is given back without blame, and it is told to stop")
+	cmd.Flags().BoolVar(&atOnce, "at-once", false, "log it off: its tasks are given back without blame, and it is told to stop")
 	return cmd
 }
 
@@ -357,7 +357,7 @@ nothing more on which its tasks failed too often (failures_before_exclusion);
 "reprise grid status" names them.`,
 		example: "  reprise grid clear risk-42\n  reprise grid clear risk-42 --engine node7",
 	}, func(c *call, s *client.Session) (*wire.Session, error) { return s.ClearExclusions(c.Context(), engine) })
-	cmd.Flags().StringVar(&engine, "engine", "", "only this one")
+	cmd.Flags().StringVar(&engine, "engine", "", "only this engine")
 	completeFlag(cmd, "engine", engines)
 	return cmd
 }

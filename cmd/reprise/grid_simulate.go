@@ -40,10 +40,10 @@ func newGridSimulateCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "simulate",
-		Short: "Run a session on paper in which some runs are very slow, with and without copies of them",
-		Long: `Run a session on paper in which some runs are very slow, with and without
-copies of them, and tell how it went: when the last task was done, how many
-copies were made and were faster, and what they cost.
+		Short: "Simulate a session in which some runs are very slow, with and without copies of them",
+		Long: `Simulate a session in which some runs are very slow, with and without copies of
+them, and tell how it went: when the last task was done, how many copies were
+made and were faster, and what they cost.
 
 All tasks are there at the start. When a run is a straggler, and whether a copy
 of it may run, is decided by the code that decides it in the server; engines do

@@ -18,10 +18,10 @@ func newGridTaskCommand() *cobra.Command {
 	return verb{
 		use:   "task ID TASK",
 		short: "Show one task of a session: every attempt, where it ran and why it ended",
-		long: `Show one task of a session, by your number of it or its id: what it was
+		long: `Show one task of a session, by the number you gave it or its id: what it was
 charged, and every attempt at it, with the engine that had it and why it ended.
-Of very many attempts the first 8 and the last 24 are kept. If it waits, it is
-told what for.`,
+Of very many attempts the first 8 and the last 24 are kept. Of a task that waits
+it says why.`,
 		example: "  reprise grid task risk-42 17\n  reprise grid task risk-42 17 --json | jq .attempts",
 		args:    []kind{sessions, words{}},
 		json:    "print JSON",
@@ -92,8 +92,8 @@ session, task and lease from its environment (REPRISE_QUEUE, REPRISE_ID,
 REPRISE_LEASE).
 
 It exits with 0 for yes and 1 for no. While the server does not answer it asks
-again, for 15 s. If the engine that was told yes is lost, the
-next attempt may ask: then it is for the command to look what was done.`,
+again, for 15 s. If the engine that was told yes is lost, the next attempt may
+be told yes, too: its command must then check what was done.`,
 		example: "  reprise grid try-commit && curl -X POST https://bank.example/transfer",
 		do: func(c *call) error {
 			session, task, lease := os.Getenv("REPRISE_QUEUE"), os.Getenv("REPRISE_ID"), os.Getenv("REPRISE_LEASE")

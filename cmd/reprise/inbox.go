@@ -19,7 +19,7 @@ import (
 func newInboxCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inbox",
-		Short: "Send to inboxes, look at what they hold, and put it right",
+		Short: "Send to inboxes, look at their messages, and repair what is stuck",
 		Long: `An inbox stores messages and delivers them in order per group, such as the
 messages of one order, once their receiver is ready. docs/inbox.md explains it.
 

@@ -40,7 +40,7 @@ func newInboxActCommand(a inboxAction) *cobra.Command {
 
 With a message it is about that one; with --status or --type about all messages
 that fit, of --group if that is given; with --group alone about the ` + ofGroup + `;
-else about the whole inbox.`,
+otherwise about the whole inbox.`,
 		example: "  reprise inbox " + a.name + " reservations m17\n  reprise inbox " + a.name + " reservations --group order-7",
 		args:    []kind{inboxes, messages}, optional: 1,
 		do: func(c *call) error {
@@ -77,7 +77,7 @@ func (a *inboxAction) told(act *wire.InboxAct, done *wire.InboxActed) string {
 		text = "nothing changed"
 	}
 	if done.Refused > 0 {
-		text += fmt.Sprintf("; %d could not be, in their state", done.Refused)
+		text += fmt.Sprintf("; %d could not be, because of their state", done.Refused)
 	}
 	return text
 }

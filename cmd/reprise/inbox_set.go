@@ -46,7 +46,7 @@ func newInboxSetCommand() *cobra.Command {
 
 func newInboxRemoveCommand() *cobra.Command {
 	return verb{
-		use: "remove NAME", short: "Forget an inbox that has no unfinished message",
+		use: "remove NAME", short: "Remove an inbox that has no unfinished message",
 		example: `  reprise inbox remove reservations`,
 		args:    []kind{inboxes},
 		do: func(c *call) error {

@@ -56,7 +56,7 @@ func (f *jobFilter) register(cmd *cobra.Command) {
 
 func (f *jobFilter) check() (err error) {
 	if err := cmp.Or(
-		among("status", "state", f.Statuses, wire.Statuses), among("reason", "reason", f.Reasons, wire.Reasons), among("wait", "wait", f.Waits, wire.Waits),
+		among("status", "state", f.Statuses, wire.Statuses), among("reason", "reason", f.Reasons, wire.Reasons), among("wait", "wait reason", f.Waits, wire.Waits),
 	); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func newJobsListCommand() *cobra.Command {
 	orderFlag(cmd, &oldest)
 	cmd.Flags().StringSliceVar(&filter.Reasons, "reason", nil, "only dead jobs for these reasons: "+strings.Join(wire.Reasons, ", "))
 	completeFlag(cmd, "reason", words(wire.Reasons))
-	cmd.Flags().StringSliceVar(&filter.Waits, "wait", nil, "only jobs that something keeps from running: "+strings.Join(wire.Waits, ", "))
+	cmd.Flags().StringSliceVar(&filter.Waits, "wait", nil, "only jobs with one of these wait reasons: "+strings.Join(wire.Waits, ", "))
 	completeFlag(cmd, "wait", words(wire.Waits))
 	return cmd
 }

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/reprisehq/reprise/wire"
-
 	"github.com/spf13/cobra"
 
 	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // onJobs is a command that acts on jobs by their ids, or on all that a filter chooses.
@@ -82,8 +81,8 @@ func newJobsDeleteCommand() *cobra.Command {
 		verb: verb{
 			use:   "delete [ID...]",
 			short: "Delete jobs by id, or all that a filter chooses",
-			long: `Delete jobs in any state, for good. A worker that runs one is told to
-stop, as by cancel.
+			long: `Delete jobs in any state, for good. The worker that runs one is told to stop, as
+"reprise jobs cancel" does it.
 
 With a filter instead of ids the jobs are only counted, until --yes is given.`,
 			example: `  reprise jobs delete 03gq0x7k2m4v9c1d8f5h6j0a1
@@ -109,13 +108,13 @@ func newJobsCancelCommand() *cobra.Command {
 		what: "cancel", did: "cancelled",
 		verb: verb{
 			use:   "cancel [ID...]",
-			short: "Give up jobs that are not finished, by id or by a filter, and tell who runs them",
-			long: `Give up jobs that are not finished: they are dead, with who cancelled them and
-why as their failure. They do not count as deaths, and are replayed only if
---reason cancelled or their id says so. A worker that runs one is told: that of
-'reprise work' and of the Go client stops it at once, one with leases hears it
-at its next heartbeat. A Zizq client cannot be told; what it reports is
-refused.
+			short: "Cancel jobs that are not finished, by id or by a filter, and tell their workers",
+			long: `Cancel jobs that are not finished. They are dead then, and their failure says
+who cancelled them and why. They do not count as deaths, and are replayed only
+by their ids or with --reason cancelled. The worker that runs one is told:
+"reprise work" and the Go client stop it at once, a worker with leases learns of
+it at its next heartbeat. A Zizq client cannot be told; the server refuses what
+it reports.
 
 With a filter instead of ids the jobs are only counted and some are shown, until
 --yes is given.`,
@@ -141,7 +140,7 @@ With a filter instead of ids the jobs are only counted and some are shown, until
 		return nil
 	}
 	cmd := o.command()
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for people")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for people who look at the job")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only count what the filter chooses, and show some of it")
 	return cmd
 }
@@ -233,10 +232,10 @@ func newJobsPatchCommand() *cobra.Command {
 			use:   "patch [ID...]",
 			short: "Change open jobs by id, or all that a filter chooses",
 			long: `Change jobs that are not finished: their queue, priority, time, retries,
-retention, expiry and timeouts. Payload and type of a job are fixed.
+retention, expiry and timeouts. Nobody can change payload and type of a job.
 
 With a filter instead of ids the jobs are only counted, until --yes is given.
-Finished ones are passed over then.`,
+Finished jobs are skipped then.`,
 			example: `  reprise jobs patch 03gq0x7k2m4v9c1d8f5h6j0a1 --at now
   reprise jobs patch --queue mail --filter '.to == "ann"' --priority 10   # how many would it be?
   reprise jobs patch --queue mail --to-queue slow --yes`,

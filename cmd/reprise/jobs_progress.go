@@ -24,8 +24,8 @@ started needs to name neither the job nor its lease: both are in its environment
 (REPRISE_ID, REPRISE_LEASE).
 
 A checkpoint is on disk when this command returns; the next attempt at the job
-finds it in REPRISE_CHECKPOINT. It fails if the attempt does not count any more,
-because the job was cancelled, for example.`,
+finds it in REPRISE_CHECKPOINT. The command fails if the attempt does not
+count any more, for example because the job was cancelled.`,
 		example: `  reprise jobs progress --fraction 0.25 --text 'page 10 of 40'
   reprise jobs progress --checkpoint '{"page": 10}'`,
 		args: []kind{jobs}, optional: 1,
@@ -50,8 +50,8 @@ because the job was cancelled, for example.`,
 		},
 	}.command()
 	cmd.Flags().StringVar(&lease, "lease", "", "token of the delivery (default $REPRISE_LEASE)")
-	cmd.Flags().Float64Var(&fraction, "fraction", 0, "done of the whole, 0 to 1")
-	cmd.Flags().StringVar(&text, "text", "", "in words")
+	cmd.Flags().Float64Var(&fraction, "fraction", 0, "share of the run that is done, 0 to 1")
+	cmd.Flags().StringVar(&text, "text", "", "how far it is, in words")
 	cmd.Flags().StringVar(&checkpoint, "checkpoint", "", "JSON that the next attempt gets")
 	return cmd
 }

@@ -24,7 +24,7 @@ func newJobsShowCommand() *cobra.Command {
 		do: func(c *call) error {
 			j, err := c.cl.Get(c.Context(), c.args[0])
 			if client.CodeOf(err) == wire.CodeNotFound {
-				return fmt.Errorf("%w\nA completed job leaves when its retention is over; without one, after an hour at most", err)
+				return fmt.Errorf("%w\nA completed job is removed when its retention ends; without a retention, after an hour at most", err)
 			} else if err != nil {
 				return err
 			}
@@ -176,7 +176,7 @@ func explain(j *wire.Job, failures []wire.JobError, now time.Time) string {
 		}
 		return text
 	case wire.InFlight:
-		return "a worker has it since " + moment(j.DequeuedAt, now) + ", as attempt " + strconv.Itoa(int(j.Attempts)+1)
+		return "a worker has had it since " + moment(j.DequeuedAt, now) + ", as attempt " + strconv.Itoa(int(j.Attempts)+1)
 	case wire.Completed:
 		return "done " + at(j.CompletedAt, now) + removal(j, now)
 	case wire.Dead:
@@ -217,11 +217,11 @@ func reason(j *wire.Job) string {
 	case wire.ReasonLost:
 		return "its workers vanished too often while they had it"
 	case wire.ReasonRejected:
-		return "was refused after it had been taken in"
+		return "was refused after the server had accepted it"
 	case wire.ReasonCancelled:
 		return "was cancelled"
 	case wire.ReasonEvicted:
-		return "was pushed out because its queue was full"
+		return "was evicted because its queue was full"
 	}
 	return "was given up after " + plural(int64(j.Attempts), "failure")
 }
@@ -230,8 +230,8 @@ func newJobsExplainCommand() *cobra.Command {
 	return verb{
 		use: "explain ID", short: "Say why a job does not run",
 		long: `Say why a job does not run: paused, held, a breaker, behind the head of its
-group, a limit, not due, no worker. For a job that waits for a retry also which
-policy drew which wait.`,
+group, a limit, not due, no worker. Of a job that waits for a retry it also says
+which policy chose the wait.`,
 		example: `  reprise jobs explain 03gq0x7k2m4v9c1d8f5h6j0a1`,
 		args:    []kind{jobs},
 		json:    "print one line of JSON",

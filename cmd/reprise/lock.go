@@ -99,8 +99,8 @@ func newLockBreakCommand() *cobra.Command {
 		use:   "break NAME",
 		short: "Take a lock from whoever has it",
 		long: `Take a lock from whoever has it, so that others can get it at once. Do so only
-when you know that its holder is gone: one that runs on hears of it when it
-extends the lock next. It goes into the audit log ("reprise dead audit").`,
+when you know that its holder is gone: a holder that still runs learns of it
+when it extends the lock next. The audit log records it ("reprise audit").`,
 		example: `  reprise lock break nightly`,
 		args:    []kind{locks},
 		do: func(c *call) error {

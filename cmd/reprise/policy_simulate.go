@@ -18,9 +18,9 @@ func newSimulateCommand() *cobra.Command {
 	when := o.From.String() + ".." + o.To.String()
 	cmd := &cobra.Command{
 		Use:   "simulate",
-		Short: "Run a policy on paper against a target that is down for a while",
-		Long: `Run a policy on paper against a target that is down for a while, and tell how
-it went: how long the recovery took, how many attempts were wasted, how hard the
+		Short: "Simulate a policy against a target that is down for a while",
+		Long: `Simulate a policy against a target that is down for a while, and tell how it
+went: how long the recovery took, how many attempts were wasted, how hard the
 target was hit, and how many jobs died.
 
 Jobs arrive, and each attempt is made the moment it is due. During the outage

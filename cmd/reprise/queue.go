@@ -208,8 +208,8 @@ func newQueueSetCommand() *cobra.Command {
 		long: `Change settings of a queue, at once and for waiting jobs too.
 
 Settings are written as below queues.NAME in the configuration file (see
-docs/config.md), or as JSON: run_timeout=30s, max_bytes=1GiB, rate=50 takes per
-second, breaker=on with its defaults. "off" is the default again.`,
+docs/config.md), or as JSON: run_timeout=30s, max_bytes=1GiB, rate=50 jobs per
+second, breaker=on with its defaults. "off" sets the default again.`,
 		example: `  reprise queue set hooks group_breaker=on group_rate=20 retry_budget=on
   reprise queue set hooks 'breaker={"consecutive": 5, "open_for_ms": 10000}'
   reprise queue set hooks max_running=100 run_timeout=30s paused=true
@@ -311,10 +311,11 @@ func newHoldCommand() *cobra.Command {
 	var group string
 	var asked time.Duration
 	cmd := changeQueue(verb{
-		use: "hold NAME --for SPAN", short: "Keep a queue or a group out of line for a while",
-		long: `Keep a queue or a group out of line for a while. Its jobs spend no attempts. It
-comes back by itself, up to a tenth later, so that not all who wait for one
-target return at once; an hour is the longest. A longer hold stays.`,
+		use: "hold NAME --for SPAN", short: "Hold a queue or a group: for a while none of its jobs is given out",
+		long: `Hold a queue or a group: for a while none of its jobs is given out, and they use
+up no attempts. The hold ends by itself, up to a tenth of its span later, so
+that not all who wait for one target return at once. The longest hold is an
+hour. A hold that is there already and ends later stays as it is.`,
 		example: `  reprise queue hold hooks --for 10m
   reprise queue hold hooks --group example.com --for 30s`,
 	}, func(c *call, queue string) (string, error) {
@@ -349,8 +350,8 @@ func newBreakerCommand() *cobra.Command {
 	return groupFlag(changeQueue(verb{
 		use: "breaker NAME open|closed|auto", short: "Force the breaker of a queue or a group open or closed, or let it decide",
 		long: `Force the breaker of a queue or a group open or closed, whatever happens and
-whether it has settings or not; auto lets it decide by itself again. One that
-was open begins with a probe.`,
+whether it has settings or not; auto lets it decide by itself again. A
+breaker that was open begins with a probe.`,
 		example: `  reprise queue breaker hooks open --group example.com
   reprise queue breaker hooks auto --group example.com`,
 		args: []kind{queues, states},

@@ -20,16 +20,16 @@ func newTokenCommand() *cobra.Command {
 		Short: "Make, list and revoke the tokens of a server",
 		Long: `Make, list and revoke the tokens of a server.
 
-A server without tokens lets everybody in who can connect. From its first token
-on every call needs one, which says what may be done and with which queues. The
-first one is made on the machine of the server, and has the scope admin.
+A server without tokens serves everybody who can connect. From its first token
+on every call needs a token, which says what may be done and with which queues.
+The first token is made on the host of the server, and has the scope admin.
 
 Scopes:
   enqueue  put jobs in
   work     take jobs, extend and settle
   read     look at everything, payloads included
   operate  change queues and jobs, delete and replay
-  admin    all of it, and tokens`,
+  admin    all of these, and tokens`,
 		Example: `  reprise token create --name root --scope admin > root.token
   reprise token create --name ci --scope enqueue --queue 'mail-*' --expires 90d
   reprise token list
@@ -127,7 +127,7 @@ var tokens = &noun[wire.Token]{
 func newTokenRevokeCommand() *cobra.Command {
 	return verb{
 		use:   "revoke NAME|ID",
-		short: "Shut a token out for good, and end its streams",
+		short: "Revoke a token for good, and end its streams",
 		example: `  reprise token revoke ci
   reprise token revoke 4r0k2m9v1c`,
 		args: []kind{tokens},

@@ -37,7 +37,7 @@ func newWorkCommand() *cobra.Command {
 	var f workFlags
 	cmd := verb{
 		use:   "work --queue NAME (--exec COMMAND | --http URL)",
-		short: "Work off a queue with a command or a web address",
+		short: "Run the jobs of a queue with a command or a web address",
 		long: `Take jobs from queues and run a command for each, or post each to a URL.
 
 With --exec the command is run by "sh -c". It finds the payload on its standard
@@ -70,8 +70,8 @@ status, and the policy decides (rules: [{when: {status: 404}, do: dead}]).
 
 With --result what the command writes to standard output, or the body of a 2xx
 answer, is kept with the job as its result, up to 16 MiB: as it is if it is
-JSON, else as a text. "reprise jobs show" tells it as long as the job is there,
-which is its retention; without one, an hour at most.
+JSON, else as a text. "reprise jobs show" shows it as long as the job is there,
+which is its retention; without a retention, an hour at most.
 
 A job is run at least once: if this program or its machine dies in the middle,
 it is run again. Broken connections and server restarts alone run nothing
@@ -93,13 +93,13 @@ one stops the running jobs and gives them back too.`,
 	flags.IntVarP(&o.Concurrency, "concurrency", "c", 1, "jobs to run at the same time")
 	flags.IntVar(&o.Prefetch, "prefetch", 0, "jobs to hold, running ones included (default twice the concurrency)")
 	spanVar(flags, &f.timeout, "timeout", 0, "longest time for one attempt (default none for --exec, "+httpTimeout.String()+" for --http)")
-	flags.BoolVar(&f.noKill, "no-kill", false, "leave it to the retry policy which failures are final")
+	flags.BoolVar(&f.noKill, "no-kill", false, "let the retry policy decide which failures are final")
 	flags.BoolVar(&f.result, "result", false, "keep the output of the command, or the answer, as the result of the job")
 	spanVar(flags, &o.DrainTimeout, "drain-timeout", 30*time.Second, "how long running jobs may go on after Ctrl-C or SIGTERM")
 	flags.StringVar(&o.ID, "worker-id", "", "name of this worker, unique among all that run (default made up from the host's)")
 	flags.IntVar(&o.JobsMax, "max", 0, "exit after so many attempts; 0 for never")
-	flags.BoolVar(&f.quiet, "quiet", false, "tell nothing but errors; drop what commands write to standard error")
-	flags.BoolVar(&f.verbose, "verbose", false, "also tell of each job that is done")
+	flags.BoolVar(&f.quiet, "quiet", false, "report only errors; drop what commands write to standard error")
+	flags.BoolVar(&f.verbose, "verbose", false, "also report each job that is done")
 	completeFlag(cmd, "queue", queues)
 	return cmd
 }
