@@ -31,7 +31,8 @@ func (l *loader) crons() {
 
 // readCron reads a group. Unlike over the API, members that are not known are refused.
 func readCron(body []byte, count job.Count) (cron.GroupAsk, error) {
-	r := jobs.Reader{Count: count, Unknown: func(path, why string) error { return refusal(path, path+" "+why) }}
+	r := jobs.Reader{Count: count}
+	r.Unknown = func(path, why string) error { return refusal(path, path+" "+why) }
 	r.Body.Write(body)
 	g, err := r.CronGroup()
 	if err == nil {

@@ -26,31 +26,45 @@ const (
 
 var actions = []string{actPause, actResume, actRetry, actSkip, actEdit, actDelete}
 
-// Act does what an operator asks for, and notes it in the audit log.
-func (d *Door) Act(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Actor) (*wire.InboxActed, error) {
-	filtered := len(a.Statuses) > 0 || len(a.Types) > 0
+// filters reports whether an action chooses messages by what they are.
+func filters(a *wire.InboxAct) bool { return len(a.Statuses) > 0 || len(a.Types) > 0 }
+
+// checkAct refuses what cannot be asked for together.
+func checkAct(a *wire.InboxAct) error {
+	some := filters(a) || a.Group != nil
 	switch {
 	case !slices.Contains(actions, a.Action):
-		return nil, refuse("action", "action must be one of "+strings.Join(actions, ", ")+spell.Hint(a.Action, actions))
-	case a.Message != "" && (filtered || a.Group != nil || a.All):
-		return nil, refuse("message", "message names one message; leave group, statuses, types and all out")
-	case a.All && (filtered || a.Group != nil):
-		return nil, refuse("all", "all means the whole inbox; leave group, statuses and types out")
+		return refuse("action", "action must be one of "+strings.Join(actions, ", ")+spell.Hint(a.Action, actions))
+	case a.Message != "" && (some || a.All):
+		return refuse("message", "message names one message; leave group, statuses, types and all out")
+	case a.All && some:
+		return refuse("all", "all means the whole inbox; leave group, statuses and types out")
+	case a.Action == actEdit: // which looks at the rest by itself
+	case a.Payload != nil || a.NextDue != nil || a.ExpiresAt != nil:
+		return refuse("action", "payload, next_due and expires_at are for the action edit")
+	case a.AllowOutOfOrder && a.Message == "":
+		return refuse("allow_out_of_order", "allow_out_of_order is for the retry of one message; name it by message")
+	}
+	return nil
+}
+
+// Act does what an operator asks for, and notes it in the audit log.
+func (d *Door) Act(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Actor) (*wire.InboxActed, error) {
+	if err := checkAct(a); err != nil {
+		return nil, err
+	}
+	switch whole := !filters(a) && a.Group == nil; {
 	case a.Action == actEdit:
 		return d.actEdit(ctx, x, a, by)
-	case a.Payload != nil || a.NextDue != nil || a.ExpiresAt != nil:
-		return nil, refuse("action", "payload, next_due and expires_at are for the action edit")
 	case a.Message != "":
 		return d.actOne(ctx, x, a, by)
-	case a.AllowOutOfOrder:
-		return nil, refuse("allow_out_of_order", "allow_out_of_order is for the retry of one message; name it by message")
-	case !filtered && a.Group != nil:
+	case a.Group != nil && !filters(a):
 		return d.actGroup(ctx, x, a, by)
-	case !filtered && (a.Action == actPause || a.Action == actResume):
+	case whole && (a.Action == actPause || a.Action == actResume):
 		pause := func(q *job.Queue) error { q.Paused = a.Action == actPause; return nil }
 		_, err := d.engine.SetQueue(ctx, x.Name, pause, by) // which notes it
 		return &wire.InboxActed{Changed: 1}, err
-	case !filtered && !a.All && (a.Action == actSkip || a.Action == actDelete):
+	case whole && !a.All && (a.Action == actSkip || a.Action == actDelete):
 		help := map[string]string{actSkip: ", to skip the head of each group"}[a.Action]
 		return nil, refuse("all", "to "+a.Action+", give a message, a group, statuses or types; or say \"all\": true"+help)
 	case a.Action == actSkip && a.All:

@@ -116,12 +116,12 @@ func (r *Reader) cronEntry(what, named string) (a cron.Ask) {
 	return a
 }
 
-func (r *Reader) missed() (job.Missed, bool) {
+func (r *values) missed() (job.Missed, bool) {
 	return oneOf(r, "missed", job.MissedOnce, job.MissedSkip, job.MissedAll)
 }
 
 // flag reads true or false; nil for null.
-func (r *Reader) flag(field string) *bool {
+func (r *values) flag(field string) *bool {
 	raw := r.given()
 	if raw == nil {
 		return nil
@@ -144,12 +144,21 @@ func (r *Reader) template() engine.NewJob {
 	return n
 }
 
-// notInTemplate refuses a field that makes no sense for a job that is enqueued
-// again and again.
-func (r *Reader) notInTemplate(field, why string) {
-	if r.given() != nil {
-		r.fail("job."+field, "cannot be set in a cron entry: "+why)
+// notInTemplate is what makes no sense for a job that is enqueued again and
+// again, and why.
+var notInTemplate = map[string]string{
+	"ready_at":        "its expression says when",
+	"idempotency_key": "each tick is a job of its own",
+	"expires_at":      "it is one date, and the ticks are many",
+}
+
+// barred refuses such a member, if it is one.
+func (r *values) barred(name []byte) bool {
+	why := notInTemplate[string(name)]
+	if why != "" && r.given() != nil {
+		r.fail("job."+string(name), "cannot be set in a cron entry: "+why)
 	}
+	return why != ""
 }
 
 // AppendCron appends a group with its entries.

@@ -82,6 +82,9 @@ type policy struct {
 // field reads one member of a job.
 func (r *Reader) field(n *engine.NewJob, says *policy, name []byte) {
 	j := &n.Job
+	if r.inTemplate && r.barred(name) {
+		return
+	}
 	switch string(name) {
 	case "type":
 		j.Type = r.name("type", &r.kind)
@@ -92,10 +95,6 @@ func (r *Reader) field(n *engine.NewJob, says *policy, name []byte) {
 	case "priority":
 		j.Priority = uint16(r.number("priority", 0, 1<<16-1, uint64(job.PriorityDefault)))
 	case "ready_at":
-		if r.inTemplate {
-			r.notInTemplate("ready_at", "its expression says when")
-			return
-		}
 		j.ReadyAt = r.millis("ready_at", 0, 0)
 	case "retry_limit":
 		if n := r.number("retry_limit", 0, uint32Max, none); n != none {
@@ -112,18 +111,19 @@ func (r *Reader) field(n *engine.NewJob, says *policy, name []byte) {
 	case "group":
 		j.Group = r.label("group", r.string("group"))
 	case "idempotency_key":
-		if r.inTemplate {
-			r.notInTemplate("idempotency_key", "each tick is a job of its own")
-			return
-		}
 		n.Key = r.label("idempotency_key", r.string("idempotency_key"))
 	case "place":
 		n.Place, _ = oneOf(r, "place", places...)
+	default:
+		r.rarer(n, name)
+	}
+}
+
+// rarer reads a member that few jobs have.
+func (r *Reader) rarer(n *engine.NewJob, name []byte) {
+	j := &n.Job
+	switch string(name) {
 	case "expires_at":
-		if r.inTemplate {
-			r.notInTemplate("expires_at", "it is one date, and the ticks are many")
-			return
-		}
 		j.ExpiresAt = r.millis("expires_at", 1, 0)
 	case "run_timeout_ms":
 		j.RunTimeout = r.millis("run_timeout_ms", 1, 0)
@@ -159,7 +159,7 @@ func (r *Reader) field(n *engine.NewJob, says *policy, name []byte) {
 var places = []job.Place{job.PlaceFront, job.PlaceBack, job.PlaceKeep}
 
 // payload is what is kept of a value, if clients can read it.
-func (r *Reader) payload(field string, raw []byte) []byte {
+func (r *values) payload(field string, raw []byte) []byte {
 	if at, why := job.Unreadable(raw); why != "" {
 		r.fail(field+at, why)
 	}
@@ -177,7 +177,7 @@ func payload(raw []byte) []byte {
 }
 
 // name reads a queue, a type or a worker; last is the one before it.
-func (r *Reader) name(field string, last *string) string {
+func (r *values) name(field string, last *string) string {
 	content, ok := r.text(field)
 	switch {
 	case !ok:
@@ -203,7 +203,7 @@ func CheckName(field, s string) error {
 }
 
 // label checks a text of the caller's own, which may hold nearly anything.
-func (r *Reader) label(field, s string) string {
+func (r *values) label(field, s string) string {
 	if len(s) > nameBytesMax {
 		r.fail(field, "must not be longer than "+strconv.Itoa(nameBytesMax)+" bytes")
 	} else if strings.IndexByte(s, 0) >= 0 {

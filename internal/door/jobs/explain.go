@@ -3,6 +3,7 @@ package jobs
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -89,57 +90,41 @@ func reasonOf(j *job.Job, r rule.Reason, text string, now job.Millis) wire.Reaso
 	return out
 }
 
+// texts are what keeps a job from running, in words; {breaker} is a text of its own.
+var texts = [rule.Obstacles]string{
+	rule.NotDue:          "it is not due",
+	rule.Parked:          "it is parked as {label}",
+	rule.Paused:          "{whose} is paused",
+	rule.Held:            "{whose} is held",
+	rule.BreakerShut:     "{breaker}",
+	rule.GroupParked:     "group {group} is parked with {head}",
+	rule.BehindHead:      "it stands in group {group} behind {head}",
+	rule.GroupLimit:      "as many jobs of group {group} run as may at once: {limit}",
+	rule.QueueLimit:      "as many jobs of queue {queue} run as may at once: {limit}",
+	rule.RateUsed:        "the rate of {whose} is used up",
+	rule.BudgetUsed:      "the retry budget of {whose} is used up",
+	rule.BudgetShort:     "budget {label} has not what it needs, or others wait for that before it; its capacity is {limit}",
+	rule.NoWorker:        "no worker is connected to {whose}",
+	rule.NoFittingWorker: "none of the workers connected to {whose} meets what the job requires",
+	rule.NoFreeWorker:    "all workers that may run it have as many jobs as they take",
+	rule.ServerLimit:     "as many jobs run as the server allows at once: {limit}",
+	rule.BehindTag:       "it waits behind the next task of its affinity tag {label}",
+	rule.KeptForTag:      "it is kept for the engines that ran a task of its affinity tag {label}",
+	rule.CopyHost:        "it runs, and a copy of it is due, but there is no eligible host: no other one may run it",
+	rule.CopyBarred:      "it runs, and a copy of it is due, but held back: {why}",
+	rule.EnginesExcluded: "its session excludes every engine that may run it, because its tasks failed there: {limit}",
+	rule.InLine:          "nothing holds it back: it is given out when its turn comes",
+}
+
 func textOf(j *job.Job, r rule.Reason) string {
-	whose := fmt.Sprintf("queue %q", j.Queue)
+	whose := "queue " + strconv.Quote(j.Queue)
 	if r.Group {
-		whose = fmt.Sprintf("group %q", j.Group)
+		whose = "group " + strconv.Quote(j.Group)
 	}
-	switch r.Is {
-	case rule.NotDue:
-		return "it is not due"
-	case rule.Parked:
-		return fmt.Sprintf("it is parked as %q", r.Label)
-	case rule.Paused:
-		return whose + " is paused"
-	case rule.Held:
-		return whose + " is held"
-	case rule.BreakerShut:
-		return breakerText(whose, r)
-	case rule.GroupParked:
-		return fmt.Sprintf("group %q is parked with %s", j.Group, headText(r.Head))
-	case rule.BehindHead:
-		return fmt.Sprintf("it stands in group %q behind %s", j.Group, headText(r.Head))
-	case rule.GroupLimit:
-		return fmt.Sprintf("as many jobs of group %q run as may at once: %d", j.Group, r.Limit)
-	case rule.QueueLimit:
-		return fmt.Sprintf("as many jobs of queue %q run as may at once: %d", j.Queue, r.Limit)
-	case rule.RateUsed:
-		return "the rate of " + whose + " is used up"
-	case rule.BudgetUsed:
-		return "the retry budget of " + whose + " is used up"
-	case rule.BudgetShort:
-		return fmt.Sprintf("budget %q has not what it needs, or others wait for that before it; its capacity is %d", r.Label, r.Limit)
-	case rule.NoWorker:
-		return "no worker is connected to " + whose
-	case rule.NoFittingWorker:
-		return "none of the workers connected to " + whose + " meets what the job requires"
-	case rule.NoFreeWorker:
-		return "all workers that may run it have as many jobs as they take"
-	case rule.ServerLimit:
-		return fmt.Sprintf("as many jobs run as the server allows at once: %d", r.Limit)
-	case rule.BehindTag:
-		return fmt.Sprintf("it waits behind the next task of its affinity tag %q", r.Label)
-	case rule.KeptForTag:
-		return fmt.Sprintf("it is kept for the engines that ran a task of its affinity tag %q", r.Label)
-	case rule.CopyHost:
-		return "it runs, and a copy of it is due, but there is no eligible host: no other one may run it"
-	case rule.CopyBarred:
-		return fmt.Sprintf("it runs, and a copy of it is due, but held back: %s", r.Label)
-	case rule.EnginesExcluded:
-		return fmt.Sprintf("its session excludes every engine that may run it, because its tasks failed there: %d", r.Limit)
-	case rule.InLine, rule.Obstacles:
-	}
-	return "nothing holds it back: it is given out when its turn comes"
+	return strings.NewReplacer(
+		"{queue}", strconv.Quote(j.Queue), "{group}", strconv.Quote(j.Group), "{whose}", whose, "{label}", strconv.Quote(r.Label), "{why}", r.Label,
+		"{limit}", fmt.Sprint(r.Limit), "{head}", headText(r.Head), "{breaker}", breakerText(whose, r),
+	).Replace(texts[r.Is])
 }
 
 func breakerText(whose string, r rule.Reason) string {

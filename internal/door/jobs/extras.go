@@ -17,7 +17,7 @@ func extrasOf(j *job.Job) *job.Extras {
 }
 
 // labels reads an object of texts.
-func (r *Reader) labels() (list []job.Label) {
+func (r *values) labels() (list []job.Label) {
 	bytes := 0
 	r.object("labels", func(name []byte) {
 		key := r.label("labels", string(name))
@@ -34,7 +34,7 @@ func (r *Reader) labels() (list []job.Label) {
 	return list
 }
 
-func (r *Reader) traceparent() string {
+func (r *values) traceparent() string {
 	text := r.string("traceparent")
 	if text != "" && !job.IsTraceparent(text) {
 		r.fail("traceparent", "must be a W3C trace context, 00-<32 hex digits>-<16 hex digits>-<2 hex digits>")

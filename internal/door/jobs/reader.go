@@ -41,9 +41,22 @@ const (
 // Reader reads request bodies: fill Body, call one method, use what it
 // returned, Reset. It reuses its memory, so what it returns lives until then.
 type Reader struct {
-	Body bytes.Buffer
+	values
 	// Count is how the wire's `backoff` counts attempts (--backoff-count).
 	Count job.Count
+	// FoldMax bounds payloads that an expression sees or makes; 0 = 64 MiB.
+	FoldMax int64
+
+	inTemplate bool // the job being read is that of a cron entry
+
+	queue, kind string // the latest names: a repeated one costs no memory
+	jobs        []engine.NewJob
+	settles     []engine.Settle
+}
+
+// values reads a body value by value.
+type values struct {
+	Body bytes.Buffer
 	// Unknown is called with the path of each member that a call does not know,
 	// as retry_limt or backoff.bas_ms, and why; it is most often misspelt. What
 	// it returns refuses the body. nil: such members are passed over.
@@ -51,8 +64,6 @@ type Reader struct {
 	// Memory is told of what is made of the entries of a list, which may be many
 	// times what they are on the wire, and may refuse the body. nil: nobody is.
 	Memory interface{ Grow(bytes int) error }
-	// FoldMax bounds payloads that an expression sees or makes; 0 = 64 MiB.
-	FoldMax int64
 
 	dec   jsontext.Decoder
 	body  []byte   // what Body held
@@ -62,12 +73,6 @@ type Reader struct {
 	list  string   // the list being read,
 	entry int      // and where in it; -1 = in none
 	err   error    // the first problem; nothing is read after it
-
-	inTemplate bool // the job being read is that of a cron entry
-
-	queue, kind string // the latest names: a repeated one costs no memory
-	jobs        []engine.NewJob
-	settles     []engine.Settle
 }
 
 // Reset makes the reader ready for the next body. With lent, what it returned
@@ -91,14 +96,14 @@ func (r *Reader) Reset(lent bool) {
 // decoding leaves repeated names to member, which spares payloads the search.
 var decoding = []jsontext.Options{jsontext.AllowDuplicateNames(true)}
 
-func (r *Reader) start() {
+func (r *values) start() {
 	r.body, r.names, r.entry, r.err = r.Body.Bytes(), r.names[:0], -1, nil
 	r.inner, r.told = "", 0
 	r.dec.Reset(&r.Body, decoding...)
 }
 
 // end makes sure that nothing follows the one value.
-func (r *Reader) end() error {
+func (r *values) end() error {
 	if r.err == nil {
 		if _, err := r.dec.ReadToken(); !errors.Is(err, io.EOF) {
 			r.err = refuse("", "invalid JSON: there is more after the first value")
@@ -108,7 +113,7 @@ func (r *Reader) end() error {
 }
 
 // whole reads a body that is one object.
-func (r *Reader) whole(set func(name []byte)) {
+func (r *values) whole(set func(name []byte)) {
 	r.start()
 	r.must("the body", r.object("the body", set))
 }
@@ -116,7 +121,7 @@ func (r *Reader) whole(set func(name []byte)) {
 func refuse(field, text string) error { return &job.Error{Kind: job.Invalid, Field: field, Text: text} }
 
 // fail notes what is wrong with a field.
-func (r *Reader) fail(field, why string) {
+func (r *values) fail(field, why string) {
 	if r.err != nil {
 		return
 	}
@@ -124,7 +129,7 @@ func (r *Reader) fail(field, why string) {
 }
 
 // refused notes what somebody else found wrong.
-func (r *Reader) refused(err error) {
+func (r *values) refused(err error) {
 	if r.err != nil || err == nil {
 		return
 	}
@@ -135,13 +140,13 @@ func (r *Reader) refused(err error) {
 }
 
 // must refuses what is missing or null.
-func (r *Reader) must(field string, there bool) {
+func (r *values) must(field string, there bool) {
 	if !there {
 		r.fail(field, "is missing")
 	}
 }
 
-func (r *Reader) syntax(err error) {
+func (r *values) syntax(err error) {
 	text := "there is no value"
 	if !errors.Is(err, io.EOF) {
 		text = shorten(strings.TrimPrefix(err.Error(), "jsontext: "), 300)
@@ -158,7 +163,7 @@ func shorten(s string, most int) string {
 
 // value reads the next value as it is written; nil after a problem. The bytes
 // live until the next read.
-func (r *Reader) value() []byte {
+func (r *values) value() []byte {
 	if r.err != nil {
 		return nil
 	}
@@ -171,7 +176,7 @@ func (r *Reader) value() []byte {
 }
 
 // given reads a value that may be left out: nil for null and after a problem.
-func (r *Reader) given() []byte {
+func (r *values) given() []byte {
 	if raw := r.value(); raw != nil && raw[0] != 'n' {
 		return raw
 	}
@@ -180,7 +185,7 @@ func (r *Reader) given() []byte {
 
 // object reads an object: set reads the value of each member. It reports
 // whether there was one; null is none.
-func (r *Reader) object(field string, set func(name []byte)) bool {
+func (r *values) object(field string, set func(name []byte)) bool {
 	if !r.open(field, jsontext.KindBeginObject, "an object") {
 		return false
 	}
@@ -196,7 +201,7 @@ func (r *Reader) object(field string, set func(name []byte)) bool {
 }
 
 // array reads an array of at most so many values, each with one call of next.
-func (r *Reader) array(field string, most int, next func()) bool {
+func (r *values) array(field string, most int, next func()) bool {
 	if !r.open(field, jsontext.KindBeginArray, "an array") {
 		return false
 	}
@@ -212,7 +217,7 @@ func (r *Reader) array(field string, most int, next func()) bool {
 }
 
 // entries reads an array whose entries are named in what is refused.
-func (r *Reader) entries(field string, next func()) bool {
+func (r *values) entries(field string, next func()) bool {
 	r.list = field
 	there := r.array(field, bulkMax, func() {
 		if r.entry++; r.entry%entriesCount == entriesCount-1 && r.Memory != nil && r.err == nil {
@@ -224,7 +229,7 @@ func (r *Reader) entries(field string, next func()) bool {
 	return there
 }
 
-func (r *Reader) open(field string, kind jsontext.Kind, want string) bool {
+func (r *values) open(field string, kind jsontext.Kind, want string) bool {
 	if r.err != nil {
 		return false
 	}
@@ -240,7 +245,7 @@ func (r *Reader) open(field string, kind jsontext.Kind, want string) bool {
 	return false
 }
 
-func (r *Reader) close() bool {
+func (r *values) close() bool {
 	if r.err != nil {
 		return false
 	}
@@ -252,9 +257,14 @@ func (r *Reader) close() bool {
 
 // unknown passes over a member that this call does not read. It tells of one
 // that no T has.
-func unknown[T any](r *Reader, name []byte) {
+func unknown[T any](r interface {
+	skip(name []byte, known []string)
+}, name []byte) {
+	r.skip(name, strict.Members(reflect.TypeFor[T]()))
+}
+
+func (r *values) skip(name []byte, known []string) {
 	r.value()
-	known := strict.Members(reflect.TypeFor[T]())
 	if r.err != nil || slices.Contains(known, string(name)) {
 		return // what an answer says of it, sent back
 	}
@@ -266,7 +276,7 @@ func unknown[T any](r *Reader, name []byte) {
 }
 
 // tell tells of a member that is not known; what it returns refuses the body.
-func (r *Reader) tell(path, why string) error {
+func (r *values) tell(path, why string) error {
 	if r.Unknown == nil || r.told == unknownMost {
 		return nil
 	}
@@ -278,7 +288,7 @@ func (r *Reader) tell(path, why string) error {
 }
 
 // member reads a name and refuses one that was there already.
-func (r *Reader) member(field string, outer int) []byte {
+func (r *values) member(field string, outer int) []byte {
 	raw := r.value()
 	if raw == nil {
 		return nil
@@ -300,7 +310,7 @@ func (r *Reader) member(field string, outer int) []byte {
 }
 
 // text reads a string; ok is false for null.
-func (r *Reader) text(field string) (content []byte, ok bool) {
+func (r *values) text(field string) (content []byte, ok bool) {
 	raw := r.given()
 	if raw == nil {
 		return nil, false
@@ -315,13 +325,13 @@ func (r *Reader) text(field string) (content []byte, ok bool) {
 	return content, true
 }
 
-func (r *Reader) string(field string) string {
+func (r *values) string(field string) string {
 	content, _ := r.text(field)
 	return string(content)
 }
 
 // number reads a whole number; otherwise is for null.
-func (r *Reader) number(field string, least, most, otherwise uint64) uint64 {
+func (r *values) number(field string, least, most, otherwise uint64) uint64 {
 	raw := r.given()
 	if raw == nil {
 		return otherwise
@@ -335,7 +345,7 @@ func (r *Reader) number(field string, least, most, otherwise uint64) uint64 {
 
 // millis reads a time or a span. Zizq's have 64 bits; what is above ours is for
 // ever.
-func (r *Reader) millis(field string, least, otherwise job.Millis) job.Millis {
+func (r *values) millis(field string, least, otherwise job.Millis) job.Millis {
 	raw := r.given()
 	if raw == nil {
 		return otherwise
@@ -347,7 +357,7 @@ func (r *Reader) millis(field string, least, otherwise job.Millis) job.Millis {
 	return job.Millis(min(n, uint64(job.MaxMillis)))
 }
 
-func (r *Reader) float32(field string) float64 {
+func (r *values) float32(field string) float64 {
 	f, err := strconv.ParseFloat(string(r.value()), 64)
 	if err != nil || math.Abs(f) > math.MaxFloat32 {
 		r.fail(field, "must be a number that fits 32 bits")
@@ -355,7 +365,7 @@ func (r *Reader) float32(field string) float64 {
 	return f
 }
 
-func (r *Reader) bool(field string) bool {
+func (r *values) bool(field string) bool {
 	raw := r.given()
 	if raw != nil && raw[0] != 't' && raw[0] != 'f' {
 		r.fail(field, "must be true or false")
@@ -364,16 +374,16 @@ func (r *Reader) bool(field string) bool {
 }
 
 // oneOf reads a word; ok is false for null.
-func oneOf[T interface {
-	~uint8
-	String() string
-}](r *Reader, field string, values ...T,
+func oneOf[T interface{ String() string }](r interface {
+	text(field string) ([]byte, bool)
+	refused(err error)
+}, field string, words ...T,
 ) (zero T, ok bool) {
 	word, ok := r.text(field)
 	if !ok {
 		return zero, false
 	}
-	v, err := WordOf(field, string(word), values...)
+	v, err := WordOf(field, string(word), words...)
 	r.refused(err)
 	return v, err == nil
 }

@@ -127,7 +127,7 @@ func (r *Reader) failure(f *job.Failure, said *bool, path string, name []byte) b
 }
 
 // blank reads a text of a failure, and notes that it was given and is empty.
-func (r *Reader) blank(f *job.Failure, path string, which job.Blank) string {
+func (r *values) blank(f *job.Failure, path string, which job.Blank) string {
 	text, given := r.text(path)
 	if given && len(text) == 0 {
 		f.Blank |= which
@@ -160,7 +160,7 @@ func (r *Reader) when(s *engine.Settle, name []byte) bool {
 
 // span reads how long something lasts: a whole number of milliseconds, or a
 // text as in a retry policy.
-func (r *Reader) span(field string) job.Millis {
+func (r *values) span(field string) job.Millis {
 	raw := r.given()
 	if raw == nil {
 		return 0
@@ -181,7 +181,7 @@ func (r *Reader) span(field string) job.Millis {
 
 // retryAfter reads what a target said in its Retry-After, as it said it: whole
 // seconds, as a number or a text, or a date.
-func (r *Reader) retryAfter() (span, date job.Millis) {
+func (r *values) retryAfter() (span, date job.Millis) {
 	raw := r.given()
 	if raw == nil {
 		return 0, 0
@@ -204,7 +204,7 @@ func (r *Reader) retryAfter() (span, date job.Millis) {
 }
 
 // soon reads a retry time: 0 means at once here, and "not said" to the engine.
-func (r *Reader) soon(field string) job.Millis {
+func (r *values) soon(field string) job.Millis {
 	if m := r.millis(field, 0, job.Unset); m != job.Unset {
 		return max(m, 1)
 	}
@@ -267,7 +267,7 @@ func (r *Reader) onlyOfOK(s *engine.Settle) {
 	}
 }
 
-func (r *Reader) id() (id job.ID, ok bool) {
+func (r *values) id() (id job.ID, ok bool) {
 	text, ok := r.text("id")
 	if id, err := job.ParseID(text); err == nil || !ok {
 		return id, ok
@@ -276,7 +276,7 @@ func (r *Reader) id() (id job.ID, ok bool) {
 	return id, true
 }
 
-func (r *Reader) token() job.Token {
+func (r *values) token() job.Token {
 	text, ok := r.text("lease")
 	t, err := job.ParseToken(string(text))
 	if err != nil && ok {
