@@ -211,7 +211,8 @@ func (d *document) queueSetting(q *job.Queue, s jobs.QueueSetting, n *node, at s
 	hasKeys := s.Kind == "keys"
 	switch {
 	case n.kind == mapNode && hasKeys:
-		return s.Read(q, d.parts(n, at)...)
+		d.blanks(n, at)
+		return s.Read(q, n.json())
 	case n.kind == nullNode && hasKeys:
 		return refusal(s.Name, "has no value; write {} for its defaults, or remove the line")
 	case n.kind == nullNode:
@@ -235,23 +236,13 @@ func refusal(field, text string) error {
 	return &job.Error{Kind: job.Invalid, Field: field, Text: text}
 }
 
-// parts are the values below a setting one by one, each in an object of its own, so
-// that a wrong one hides no other.
-func (d *document) parts(n *node, at string) []jsontext.Value {
-	list := []jsontext.Value{jsontext.Value("{}")}
+// blanks tells of keys below a node that have no value. Weights may be a heading.
+func (d *document) blanks(n *node, at string) {
 	for _, e := range n.entries {
-		switch inner := e.value; {
-		case inner.kind == mapNode:
-			for _, value := range d.parts(inner, join(at, e.key)) {
-				list = append(list, fmt.Appendf(nil, "{%s:%s}", jsonString(e.key), value))
-			}
-		case inner.kind == nullNode && e.key != "weights": // which is a heading
+		if d.blanks(e.value, join(at, e.key)); e.value.kind == nullNode && e.key != "weights" {
 			d.problem(e.line, join(at, e.key), "has no value; remove the line to use the default")
-		case inner.kind > nullNode:
-			list = append(list, fmt.Appendf(nil, "{%s:%s}", jsonString(e.key), inner.json()))
 		}
 	}
-	return list
 }
 
 // all tells every problem of an error at the line of its field below n, and

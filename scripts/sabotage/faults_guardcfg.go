@@ -23,8 +23,8 @@ var guardcfgFaults = []fault{
 		name: "file-checks-no-bounds", breaks: "operations.md",
 		does:  "bounds of protection are not checked in the file",
 		file:  "internal/door/jobs/queue.go",
-		old:   "problems = append(problems, check(*at(q), name))",
-		new:   "_ = check",
+		old:   "return errors.Join(wrong, check(*at(q), name))",
+		new:   "return errors.Join(wrong, nil)",
 		first: []suite{in("internal/server", "TestEveryProblemOfProtectionIsToldWithItsLine")},
 	},
 	{

@@ -29,9 +29,9 @@ type QueueSetting struct {
 
 	// Word is what a person writes as one value, as the API has it.
 	Word func(text string) (jsontext.Value, error)
-	// Read reads values as the API has them, one over the other, over what q has;
-	// null is the default. Its error joins one *job.Error for each field that is wrong.
-	Read func(q *job.Queue, values ...jsontext.Value) error
+	// Read reads a value as the API has it over what q has; null is the default. Its
+	// error joins one *job.Error for each field that is wrong.
+	Read func(q *job.Queue, v jsontext.Value) error
 	// Show writes the value for people; "" = there is none.
 	Show func(q *job.Queue) string
 
@@ -185,17 +185,15 @@ func scalarSetting[T comparable](name, unit, help string, k notation.Kind[T], re
 			}
 			return json.Marshal(tell(value))
 		},
-		Read: func(q *job.Queue, values ...jsontext.Value) error {
-			for _, v := range values {
-				value, err := *at(job.NewQueue("")), error(nil)
-				if v.Kind() != 'n' {
-					value, err = read(v)
-				}
-				if err != nil {
-					return refuse(name+unit, name+unit+" "+err.Error())
-				}
-				*at(q) = value
+		Read: func(q *job.Queue, v jsontext.Value) error {
+			value, err := *at(job.NewQueue("")), error(nil)
+			if v.Kind() != 'n' {
+				value, err = read(v)
 			}
+			if err != nil {
+				return refuse(name+unit, name+unit+" "+err.Error())
+			}
+			*at(q) = value
 			return nil
 		},
 		Show: func(q *job.Queue) string { return k.Show(*at(q)) },
@@ -280,17 +278,15 @@ func policySetting(help string) QueueSetting {
 	return QueueSetting{
 		Name: name, Wire: name, Kind: "keys", Help: help, tell: tell, Show: shown(tell),
 		Word: func(string) (jsontext.Value, error) { return nil, errKeys },
-		Read: func(q *job.Queue, values ...jsontext.Value) error {
-			for _, v := range values {
-				own, err := job.Retry{}, error(nil)
-				if v.Kind() != 'n' {
-					own, err = job.ParseRetry(v)
-				}
-				if err != nil {
-					return refuse(name, name+" is refused: "+err.Error())
-				}
-				q.Retry = own
+		Read: func(q *job.Queue, v jsontext.Value) (err error) {
+			own := job.Retry{}
+			if v.Kind() != 'n' {
+				own, err = job.ParseRetry(v)
 			}
+			if err != nil {
+				return refuse(name, name+" is refused: "+err.Error())
+			}
+			q.Retry = own
 			return nil
 		},
 	}
@@ -319,23 +315,20 @@ func keysSetting[T comparable, W any](name, help string, at func(*job.Queue) *T,
 		return nil
 	}
 	s.Show = shown(s.tell)
-	s.Read = func(q *job.Queue, values ...jsontext.Value) error {
+	s.Read = func(q *job.Queue, v jsontext.Value) error {
+		if v.Kind() == 'n' {
+			*at(q) = none
+			return nil
+		}
 		w := tell(*at(q))
-		var problems []error
-		for _, v := range values {
-			if v.Kind() == 'n' {
-				w = nil
-				continue
-			}
-			if w == nil {
-				w = new(W)
-			}
-			problems = append(problems, problemsOf(v, w, name, unknownRefused))
+		if w == nil {
+			w = new(W)
 		}
-		if *at(q) = hear(w); *at(q) != none {
-			problems = append(problems, check(*at(q), name))
+		wrong := problemsOf(v, w, name, unknownRefused)
+		if *at(q) = hear(w); *at(q) == none {
+			return wrong
 		}
-		return errors.Join(problems...)
+		return errors.Join(wrong, check(*at(q), name))
 	}
 	s.Word = func(text string) (jsontext.Value, error) {
 		if value := word(text); value != "" {
