@@ -6,31 +6,43 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 )
 
+// claim is a setting that somebody else than the configuration may say.
+type claim struct {
+	name    string // in the file
+	keep    func(to, from *job.Queue)
+	differs func(a, b *job.Queue) bool
+}
+
+func claimOf[T any](name string, at func(*job.Queue) *T) claim {
+	return claim{
+		name:    name,
+		keep:    func(to, from *job.Queue) { *at(to) = *at(from) },
+		differs: func(a, b *job.Queue) bool { return !reflect.DeepEqual(at(a), at(b)) },
+	}
+}
+
 // claims are settings that the configuration of a queue may name, and that a session
 // says itself; the first of them an inbox, too.
-var claims = []struct {
-	name string
-	of   func(*job.Queue) any // a pointer to it
-}{
-	{"order", func(q *job.Queue) any { return &q.Order }},
-	{"concurrency", func(q *job.Queue) any { return &q.Concurrency }},
-	{"on_dead", func(q *job.Queue) any { return &q.OnDead }},
-	{"retry", func(q *job.Queue) any { return &q.Retry }},
-	{"fair_share", func(q *job.Queue) any { return &q.Protection.Fair }},
-	{"on_full", func(q *job.Queue) any { return &q.OnFull }},
-	{"front_order", func(q *job.Queue) any { return &q.FrontOrder }},
-	{"require_token", func(q *job.Queue) any { return &q.RequireToken }},
-	{"non_idempotent", func(q *job.Queue) any { return &q.NonIdempotent }},
-	{"run_timeout", func(q *job.Queue) any { return &q.RunTimeout }},
-	{"start_timeout", func(q *job.Queue) any { return &q.StartTimeout }},
-	{"retention.completed", func(q *job.Queue) any { return &q.RetainDone }},
-	{"retention.dead", func(q *job.Queue) any { return &q.RetainDead }},
-	{"breaker", func(q *job.Queue) any { return &q.Protection.Breaker }},
-	{"group_breaker", func(q *job.Queue) any { return &q.Protection.GroupBreaker }},
-	{"rate", func(q *job.Queue) any { return &q.Protection.Rate }},
-	{"group_rate", func(q *job.Queue) any { return &q.Protection.GroupRate }},
-	{"max_running", func(q *job.Queue) any { return &q.Protection.MaxRunning }},
-	{"retry_budget", func(q *job.Queue) any { return &q.Protection.Budget }},
+var claims = []claim{
+	claimOf("order", func(q *job.Queue) *job.Order { return &q.Order }),
+	claimOf("concurrency", func(q *job.Queue) *int { return &q.Concurrency }),
+	claimOf("on_dead", func(q *job.Queue) *job.OnDead { return &q.OnDead }),
+	claimOf("retry", func(q *job.Queue) *job.Retry { return &q.Retry }),
+	claimOf("fair_share", func(q *job.Queue) **job.FairShare { return &q.Protection.Fair }),
+	claimOf("on_full", func(q *job.Queue) *job.OnFull { return &q.OnFull }),
+	claimOf("front_order", func(q *job.Queue) *job.FrontOrder { return &q.FrontOrder }),
+	claimOf("require_token", func(q *job.Queue) *bool { return &q.RequireToken }),
+	claimOf("non_idempotent", func(q *job.Queue) *bool { return &q.NonIdempotent }),
+	claimOf("run_timeout", func(q *job.Queue) *job.Millis { return &q.RunTimeout }),
+	claimOf("start_timeout", func(q *job.Queue) *job.Millis { return &q.StartTimeout }),
+	claimOf("retention.completed", func(q *job.Queue) *job.Millis { return &q.RetainDone }),
+	claimOf("retention.dead", func(q *job.Queue) *job.Millis { return &q.RetainDead }),
+	claimOf("breaker", func(q *job.Queue) **job.Breaker { return &q.Protection.Breaker }),
+	claimOf("group_breaker", func(q *job.Queue) **job.Breaker { return &q.Protection.GroupBreaker }),
+	claimOf("rate", func(q *job.Queue) *job.Rate { return &q.Protection.Rate }),
+	claimOf("group_rate", func(q *job.Queue) *job.Rate { return &q.Protection.GroupRate }),
+	claimOf("max_running", func(q *job.Queue) *int { return &q.Protection.MaxRunning }),
+	claimOf("retry_budget", func(q *job.Queue) **job.RetryBudget { return &q.Protection.Budget }),
 }
 
 // How many of the claims are whose; a session has them all.
@@ -62,12 +74,10 @@ func Configured(old, set *job.Queue, grouped int) (q *job.Queue, why string, lef
 	next.Turns, next.Grid, next.AgeCap, next.GraceDelay = old.Turns, old.Grid, old.AgeCap, old.GraceDelay
 	blank := job.NewQueue(set.Name)
 	for _, c := range own {
-		to, has := reflect.ValueOf(c.of(&next)).Elem(), reflect.ValueOf(c.of(old)).Elem()
-		said := to.Interface()
-		if !reflect.DeepEqual(said, reflect.ValueOf(c.of(blank)).Elem().Interface()) && !reflect.DeepEqual(said, has.Interface()) {
+		if c.differs(set, blank) && c.differs(set, old) {
 			left = append(left, c.name)
 		}
-		to.Set(has)
+		c.keep(&next, old)
 	}
 	return &next, why, left
 }

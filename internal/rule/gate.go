@@ -1,8 +1,6 @@
 package rule
 
 import (
-	"reflect"
-
 	"github.com/reprisehq/reprise/internal/job"
 )
 
@@ -147,7 +145,7 @@ func KeepsInbox(old, changed *job.Queue) error {
 		return nil
 	}
 	for _, c := range claims[:inboxKeeps] {
-		if !reflect.DeepEqual(c.of(old), c.of(changed)) {
+		if c.differs(old, changed) {
 			return &job.Error{Kind: job.Invalid, Field: c.name, Text: c.name + " of this queue is a matter of its inbox; set it with PUT /inboxes/" + old.Name}
 		}
 	}
