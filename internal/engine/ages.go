@@ -67,9 +67,9 @@ func (t *TurnTally) add(u *TurnTally) {
 		return
 	}
 	t.Ended += u.Ended
-	t.Latency.add(&u.Latency)
-	t.Done.add(&u.Done)
-	t.Exhausted.add(&u.Exhausted)
+	t.Latency.Add(&u.Latency)
+	t.Done.Add(&u.Done)
+	t.Exhausted.Add(&u.Exhausted)
 }
 
 // noteTurn measures what became of a member of a group. Whose groups are not given
@@ -82,11 +82,11 @@ func (r *Tx) noteTurn(t *Tally, old, j *job.Job, eff *rule.Effect) {
 	case err != nil || !q.Turns:
 	case j.State == job.Done || eff.Gone == job.Done:
 		t.Turns.Ended++
-		t.Turns.Latency.observe(&Spans, max(0, int64(r.now-old.Created)))
-		t.Turns.Done.observe(&Tries, int64(old.Attempts)+1)
+		t.Turns.Latency.Observe(&Spans, max(0, int64(r.now-old.Created)))
+		t.Turns.Done.Observe(&Tries, int64(old.Attempts)+1)
 	case died(old, eff) && j.Reason == job.Exhausted:
 		t.Turns.Ended++
-		t.Turns.Exhausted.observe(&Tries, int64(j.Attempts))
+		t.Turns.Exhausted.Observe(&Tries, int64(j.Attempts))
 	}
 }
 
@@ -98,7 +98,7 @@ func (e *Engine) QueueMeasured(ctx context.Context, name string) (m QueueMeasure
 	m.Tally, own = e.meter.named(name)
 	err = e.View(ctx, func(v store.Reader) error {
 		m.Depth = v.Depth(name)
-		q, err := queueOf(v, name)
+		q, err := QueueOf(v, name)
 		if err == nil {
 			m.InTurns = q.Turns
 			m.Ages, m.StatusAges, err = measureAges(v, name, &m.Depth, q.Turns)

@@ -22,14 +22,14 @@ const emptyFor = job.Minute
 
 // emptied is the holder that is emptied for a queue.
 type emptied struct {
-	holder *holder
+	holder *Holder
 	span   job.Millis
 	until  job.Millis // steady time from which another one may take over
 }
 
 // empties reports whether the holder is emptied for the queue, perhaps from
 // now on: it has work, and the next job in line for it must be alone.
-func (r *Tx) empties(h *holder, queue string) bool {
+func (r *Tx) empties(h *Holder, queue string) bool {
 	d, found := r.emptied[queue]
 	span := emptyFor
 	switch {
@@ -51,7 +51,7 @@ func (r *Tx) empties(h *holder, queue string) bool {
 
 // filled follows a grant: who got something is not emptied any more, and for
 // the queue of a job that is out alone nobody is.
-func (r *Tx) filled(h *holder, j *job.Job) {
+func (r *Tx) filled(h *Holder, j *job.Job) {
 	for queue, d := range r.emptied {
 		if d.holder == h || j.Alone && queue == j.Queue {
 			r.emptied = maps.Clone(r.emptied)
@@ -67,29 +67,29 @@ func (r *Tx) filled(h *holder, j *job.Job) {
 // of that worker may be emptied, and it is empty when the worker is.
 func (r *Tx) emptiedBy(worker string) {
 	for queue, d := range r.emptied {
-		if d.holder.name == worker {
+		if d.holder.Name == worker {
 			r.woken[queue] = true
 		}
 	}
 }
 
 // seeker is how a holder asks the store for work.
-func (r *Tx) seeker(h *holder) (rule.Seeker, error) {
+func (r *Tx) seeker(h *Holder) (rule.Seeker, error) {
 	s := rule.Seeker{
-		Holder: h.name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.opts.Properties,
+		Holder: h.Name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.Opts.Properties,
 	}
 	if r.e.parts.limited(r, "") {
 		s.Room = func(queue string) rule.Room { return r.e.parts.room(r, queue) }
 	}
-	if h.kind != job.Unary {
+	if h.Kind != job.Unary {
 		return s, nil
 	}
-	ids, err := r.tx.Held(h.name) // by all calls of the worker
+	ids, err := r.tx.Held(h.Name) // by all calls of the worker
 	if err != nil {
 		return s, err
 	}
 	s.Held = len(ids)
-	s.HasAlone, err = r.holdsAlone(h.name, ids)
+	s.HasAlone, err = r.holdsAlone(h.Name, ids)
 	return s, err
 }
 

@@ -146,10 +146,6 @@ type Options struct {
 	// then delivered with the span of their run as its parent. nil = never.
 	Traced func(traceparent string) bool
 
-	Heartbeat  job.Millis      // so often an engine says that it lives; 0 = MachineHeartbeat
-	BlackHoles *job.BlackHoles // engines that fail everything in no time; nil = they are not looked for
-	LostAfter  job.Millis      // an engine that is silent for so long is lost; 0 = MachineLostAfter
-
 	Parts []Part // in the order in which they are asked
 }
 

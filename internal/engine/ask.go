@@ -67,7 +67,7 @@ func (e *Engine) KnowQueue(name string) { e.core.queues[name] = true }
 // EachRow calls f for every row of a table, by key; f may change it.
 func EachRow[R job.Row](v store.Reader, t job.Table, f func(R) error) error {
 	for after := ""; ; {
-		rows, err := v.Rows(t, after, tickMax)
+		rows, err := v.Rows(t, after, TickMax)
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func EachRow[R job.Row](v store.Reader, t job.Table, f func(R) error) error {
 				return err
 			}
 		}
-		if len(rows) < tickMax {
+		if len(rows) < TickMax {
 			return nil
 		}
 	}
@@ -87,7 +87,7 @@ func EachRow[R job.Row](v store.Reader, t job.Table, f func(R) error) error {
 func (r *Tx) OfQueue(t job.Table, queue string, f func(job.Row)) error {
 	prefix := job.GateKey(queue, "")
 	for after := queue; ; {
-		rows, err := r.tx.Rows(t, after, tickMax)
+		rows, err := r.tx.Rows(t, after, TickMax)
 		if err != nil {
 			return err
 		}
@@ -97,10 +97,45 @@ func (r *Tx) OfQueue(t job.Table, queue string, f func(job.Row)) error {
 			}
 			f(row)
 		}
-		if len(rows) < tickMax {
+		if len(rows) < TickMax {
 			return nil
 		}
 	}
+}
+
+// Rules are what applies everywhere.
+func (r *Tx) Rules() *rule.Server { return r.e.rules() }
+
+// ServeAll has all waiting holders be served again, in this transaction or the next.
+func (r *Tx) ServeAll() { r.fed = true }
+
+// Full reports whether a holder, or this transaction, has as much as it can take.
+func (r *Tx) Full(h *Holder) bool { return r.full(h) }
+
+// Ring tells those who wait for news of a name, once they are on disk.
+func (r *Tx) Ring(name string) { r.news = append(r.news, name) }
+
+// SparedUntil is until when no holder lapses, because the clock stepped; on the steady
+// clock.
+func (r *Tx) SparedUntil() job.Millis { return r.watch.lapses }
+
+// LastSeq is the latest line position that was drawn.
+func (r *Tx) LastSeq() int64 { return r.seq.next - 1 }
+
+// KnowsQueue reports whether a queue has jobs or settings.
+func (r *Tx) KnowsQueue(name string) bool { return r.c.queues[name] || r.fresh[name] }
+
+// OneMoreQueue refuses a queue above max_queues.
+func (r *Tx) OneMoreQueue() error { return r.oneMoreQueue(0) }
+
+// ForgetQueue drops the settings remembered for this transaction: they change.
+func (r *Tx) ForgetQueue(name string) { r.forgetQueue(name) }
+
+// AsideEnough reports whether no more jobs may be put aside in this transaction, or
+// everybody is served again in the next one anyway.
+func (r *Tx) AsideEnough() bool {
+	r.fed = r.fed || r.aside >= asideMax
+	return r.fed
 }
 
 // More has the next transaction follow at once: the clock left work behind.

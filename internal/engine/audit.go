@@ -114,9 +114,9 @@ func (r *Tx) dropAudits(n int, of func(author) bool) error {
 // which people set them.
 type QueueChanges func(from, to *job.Queue) []job.Change
 
-// auditQueue notes what an operator changed of a queue, if anything: stopping
+// AuditQueue notes what an operator changed of a queue, if anything: stopping
 // and starting it apart from the other settings.
-func (r *Tx) auditQueue(by job.Actor, from, to *job.Queue) error {
+func (r *Tx) AuditQueue(by job.Actor, from, to *job.Queue) error {
 	if from.Paused != to.Paused {
 		action := map[bool]string{true: "pause", false: "resume"}[to.Paused]
 		if err := r.Audit(by, action, SubjectOf(to.Name, ""), 0); err != nil {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -13,30 +12,23 @@ import (
 
 // committer is the state only the committer touches.
 type committer struct {
-	ids        *job.IDs
-	start      uint32
-	seq        block
-	holders    map[string]*holder // streams by holder name
-	hungry     hungry
-	queues     map[string]bool    // names seen, for max_queues
-	gaveBack   job.Millis         // when names of them were given back last
-	leases     int                // live leases of all holders
-	emptied    map[string]emptied // by queue; replaced, never changed
-	audits     audits             // entries of the audit log
-	watch      watch
-	disk       disk
-	stats      Stats
-	paces      paces
-	preemptAt  job.Millis
-	clients    clients
-	roster     *roster // nil = to be made
-	rosterUsed bool    // by a transaction that is not committed yet
-	fed        bool    // the last run left holders to be served again
-	streams    [3]int  // holders by job.HolderKind; of unary calls those that wait
-	stage      stage
-	run        Tx
-
-	over []job.ID // tasks that ended, whose dependents are not all told; replaced, never changed
+	ids      *job.IDs
+	start    uint32
+	seq      block
+	holders  map[string]*Holder // streams by holder name
+	hungry   hungry
+	queues   map[string]bool    // names seen, for max_queues
+	gaveBack job.Millis         // when names of them were given back last
+	leases   int                // live leases of all holders
+	emptied  map[string]emptied // by queue; replaced, never changed
+	audits   audits             // entries of the audit log
+	watch    watch
+	disk     disk
+	stats    Stats
+	fed      bool   // the last run left holders to be served again
+	streams  [3]int // holders by job.HolderKind; of unary calls those that wait
+	stage    stage
+	run      Tx
 
 	faults faults
 }
@@ -47,7 +39,7 @@ type block struct{ next, end int64 }
 const blockSize = 1 << 20
 
 func (c *committer) init(*Engine) {
-	c.holders, c.queues = map[string]*holder{}, map[string]bool{}
+	c.holders, c.queues = map[string]*Holder{}, map[string]bool{}
 	c.faults = faults{jobs: map[job.ID]string{}, rest: map[resting]job.Millis{}}
 }
 
@@ -62,12 +54,12 @@ type batch struct {
 	told   int           // of its commands: so many were answered
 	heals  bool          // the last one before the store is opened again; it does nothing
 	events []Event
-	news   []string // sessions that changed
+	news   []string // names that somebody may wait for news of
 }
 
 // gift is a delivery for a holder, handed over once the batch is on disk.
 type gift struct {
-	to *holder
+	to *Holder
 	d  Delivery
 }
 
@@ -94,23 +86,23 @@ type Tx struct {
 	lastQ   *job.Queue
 	woken   map[string]bool
 	fresh   map[string]bool // names of queues that were not seen before
-	held    map[*holder]int // change of leases
-	alone   map[*holder]int // change of jobs delivered alone
-	bytes   map[*holder]int // of payloads given to unary calls
+	held    map[*Holder]int // change of leases
+	alone   map[*Holder]int // change of jobs delivered alone
+	bytes   map[*Holder]int // of payloads given to unary calls
 	leases  int
 	gifts   []gift
 	lease   job.Lease // that is being granted
 	hooks   hooks
-	reads   map[*holder]int // deliveries that streams took off our hands
+	reads   map[*Holder]int // deliveries that streams took off our hands
 	fed     bool            // all waiting holders are to be served again
 	hadFed  bool            // it did so in the run before
 	moved   bool            // a member of a group was given out, and its gate may stand for the next
 	cut     []job.ID        // members of turns that a step sent back
-	joined  map[string]*holder
-	asking  []*holder // unary calls that came in
-	left    map[*holder]bool
+	joined  map[string]*Holder
+	asking  []*Holder // unary calls that came in
+	left    map[*Holder]bool
 	emptied map[string]emptied
-	ended   []*holder // are told that their stream is over
+	ended   []*Holder // are told that their stream is over
 	ticked  bool      // the clock left work behind
 	audits  audits    // change of entries of the audit log
 	stats   Stats
@@ -120,29 +112,12 @@ type Tx struct {
 	disk    disk
 	aside   int // jobs that left their lines because a part put them aside
 
-	listening listening
-
-	sessions map[string]*job.Session // as they shall be
-	dropped  map[string]bool         // queues of sessions that are forgotten, and given back
+	dropped  map[string]bool // queues that are forgotten, and given back
 	gaveBack job.Millis
-	news     []string // sessions that changed
-	strayed  []strayed
-	over     []job.ID // tasks that ended, of sessions in which some wait for others, to be told yet
-	stirred  bool     // a task, what a session asks for, or what an engine may be given changed
-	paced    []paced
-	paceDue  map[string]job.Millis
+	news     []string // names that somebody may wait for news of
 
-	leftLooks map[string]leftLook // at sessions with the strategy time_left
-
-	preemptAt job.Millis // when runs that are protected now may be pre-empted; 0 = nobody waits for that
-	offers    map[offerKey]*offer
-	granted   map[job.ID]int // tasks given to machines: the how-manieth grant it was
-	grants    int
-	regrouped bool      // engines came or went
-	serving   []*holder // who is being served
-	rooms     []*holder // the machines of them that had room; nil = nobody asked
-
-	machineRows map[string]*job.Holder // machines that changed, to be written
+	serving []*Holder // who is being served
+	serves  int       // how often that was decided
 
 	doing    doing
 	rejected []job.ID // jobs that were set aside
@@ -226,16 +201,10 @@ func (r *Tx) all(b *batch) error {
 	if err := r.duty(dutyTick, r.tick); err != nil {
 		return err
 	}
-	if err := r.duty(dutyOther, r.upkeep); err != nil {
+	if err := r.duty(dutyOther, func() error { return r.e.parts.at(r, upkeeps) }); err != nil {
 		return err
 	}
-	if err := r.keepTags(); err != nil {
-		return err
-	}
-	if err := r.duty(dutyServe, r.serveAll); err != nil {
-		return err
-	}
-	if err := r.keepTags(); err != nil {
+	if err := r.duty(dutyServe, r.serve); err != nil {
 		return err
 	}
 	if err := r.duty(dutyOther, func() error { return r.e.parts.at(r, served) }); err != nil {
@@ -244,35 +213,8 @@ func (r *Tx) all(b *batch) error {
 	if err := r.e.parts.at(r, keeps); err != nil {
 		return err
 	}
-	if err := r.keepSessions(); err != nil {
-		return err
-	}
-	if err := r.keepMachines(); err != nil {
-		return err
-	}
 	b.sleep = r.sleep()
 	return nil
-}
-
-// upkeep follows what the commands and the clock did, before anybody is served.
-func (r *Tx) upkeep() error {
-	if err := r.excludeAnew(); err != nil {
-		return err
-	}
-	if err := r.straggle(); err != nil {
-		return err
-	}
-	if err := r.e.parts.at(r, upkeeps); err != nil {
-		return err
-	}
-	return r.tellDependents()
-}
-
-func (r *Tx) serveAll() error {
-	if err := r.serve(); err != nil {
-		return err
-	}
-	return r.preempt()
 }
 
 // Fatal tells an error that ends the transaction from a refusal.
@@ -342,17 +284,14 @@ func (r *Tx) reset(e *Engine, tx store.Tx) {
 	old := *r
 	if old.rows == nil {
 		old.rows, old.woken = map[string]*job.Queue{}, map[string]bool{}
-		old.held, old.alone, old.reads = map[*holder]int{}, map[*holder]int{}, map[*holder]int{}
-		old.bytes = map[*holder]int{}
-		old.joined, old.left = map[string]*holder{}, map[*holder]bool{}
-		old.granted, old.offers = map[job.ID]int{}, map[offerKey]*offer{}
+		old.held, old.alone, old.reads = map[*Holder]int{}, map[*Holder]int{}, map[*Holder]int{}
+		old.bytes = map[*Holder]int{}
+		old.joined, old.left = map[string]*Holder{}, map[*Holder]bool{}
 		old.hooks = hooks{rand: r.Uniform, seq: r.NextSeq, paused: r.paused, kept: r.keptDone}
 	}
 	if old.gifts == nil { // those of the run before are on their way
 		old.gifts = *e.gifts.Get().(*[]gift)
 	}
-	clear(old.granted)
-	clear(old.offers)
 	clear(old.rows)
 	clear(old.woken)
 	clear(old.held)
@@ -363,15 +302,12 @@ func (r *Tx) reset(e *Engine, tx store.Tx) {
 	clear(old.left)
 	e.core.stage.reset(&e.hub)
 	e.parts.begin()
-	if e.core.rosterUsed {
-		e.core.roster, e.core.rosterUsed = nil, false
-	}
 	*r = Tx{
 		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
 		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, bytes: old.bytes, reads: old.reads,
-		gifts: old.gifts[:0], granted: old.granted, offers: old.offers, hooks: old.hooks,
+		gifts: old.gifts[:0], hooks: old.hooks,
 		joined: old.joined, left: old.left, ids: *e.core.ids, seq: e.core.seq,
-		gaveBack: e.core.gaveBack, watch: e.core.watch, disk: e.core.disk, emptied: e.core.emptied, over: slices.Clip(e.core.over),
+		gaveBack: e.core.gaveBack, watch: e.core.watch, disk: e.core.disk, emptied: e.core.emptied,
 	}
 }
 
@@ -398,16 +334,16 @@ func (r *Tx) publish() {
 		h.unread -= n
 	}
 	for h := range r.left {
-		if c.holders[h.name] == h {
-			delete(c.holders, h.name)
-			c.streams[h.kind]--
+		if c.holders[h.Name] == h {
+			delete(c.holders, h.Name)
+			c.streams[h.Kind]--
 		}
 		h.gone = true
 	}
 	for name, h := range r.joined {
 		if !h.gone {
 			c.holders[name] = h
-			c.streams[h.kind]++
+			c.streams[h.Kind]++
 		}
 	}
 	c.gaveBack = r.gaveBack
@@ -417,9 +353,6 @@ func (r *Tx) publish() {
 	for name := range r.fresh {
 		c.queues[name] = true
 	}
-	c.rosterUsed, c.preemptAt, c.over = false, r.preemptAt, r.over
-	r.publishPaces()
-	c.clients.publish(&r.listening)
 	c.stats.add(r.stats)
 	c.stats.Batches++
 	r.reportRejected()
@@ -431,8 +364,8 @@ func (r *Tx) publish() {
 	}
 }
 
-// holder returns the live stream of a name.
-func (r *Tx) holder(name string) *holder {
+// Holder returns the live stream of a name.
+func (r *Tx) Holder(name string) *Holder {
 	h := r.joined[name]
 	if h == nil {
 		h = r.c.holders[name]
@@ -501,10 +434,8 @@ func (r *Tx) view(j *job.Job, queue, group string) (rule.View, error) {
 	if j != nil && j.Extras != nil {
 		v.Owner = r.otherOwner(j)
 	}
-	if q.Grid != nil {
-		if v.Session, err = r.aSession(queue); err != nil {
-			return v, err
-		}
+	if err := r.e.parts.view(r, &v); err != nil {
+		return v, err
 	}
 	if j == nil || group == "" && q.Protection.Fair == nil { // a newcomer asks for no gate
 		return v, nil
@@ -559,11 +490,6 @@ func (r *Tx) Step(j *job.Job, c rule.Command) (rule.Effect, error) {
 		return eff, err
 	}
 	r.note(&c, j, &eff)
-	if j.Door == job.DoorGrid {
-		if err := r.tally(&c, j, &eff); err != nil {
-			return eff, err
-		}
-	}
 	if err := r.e.parts.stepped(r, &c, j, &eff); err != nil {
 		return eff, err
 	}
@@ -598,12 +524,6 @@ func (r *Tx) write(old *job.Job, eff rule.Effect) error {
 	}
 	if err := r.e.parts.wrote(r, old, j); err != nil {
 		return err
-	}
-	if old != nil && old.Door == job.DoorGrid || j != nil && j.Door == job.DoorGrid {
-		r.shared(old, j)
-		if err := r.roomBelowMax(old, j); err != nil {
-			return err
-		}
 	}
 	if eff.Gate != nil {
 		if err := r.SetGate(eff.Gate); err != nil {
@@ -666,7 +586,7 @@ func (r *Tx) sweepGate(queue, group string) error {
 // freed gives a holder its room back.
 func (r *Tx) freed(l *job.Lease) {
 	r.leases--
-	if h := r.holder(l.Holder); h != nil {
+	if h := r.Holder(l.Holder); h != nil {
 		r.held[h]--
 		if l.Alone {
 			r.alone[h]--

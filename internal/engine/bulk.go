@@ -18,7 +18,7 @@ import (
 // more. Between two transactions others come and go, and when an error or ctx
 // ends the call, what was done stays done.
 func (e *Engine) DeleteAll(ctx context.Context, s Search) (deleted int64, err error) {
-	done, _, err := e.Bulk(ctx, s, func(r *Tx, j *job.Job) error { return r.remove(j) })
+	done, _, err := e.Bulk(ctx, s, func(r *Tx, j *job.Job) error { return r.Remove(j) })
 	return done, err
 }
 
@@ -159,9 +159,9 @@ func (s *Search) holds(then, now *job.Job) bool {
 
 func among[T comparable](values []T, v T) bool { return len(values) == 0 || slices.Contains(values, v) }
 
-// remove removes a job in any state; a running one is cancelled first, so a
+// Remove removes a job in any state; a running one is cancelled first, so a
 // later settle of its holder finds nothing.
-func (r *Tx) remove(j *job.Job) error {
+func (r *Tx) Remove(j *job.Job) error {
 	if j.State.Open() {
 		eff, err := r.Step(j, rule.Command{Verb: rule.Cancel})
 		if err != nil {

@@ -61,7 +61,7 @@ func (r *Tx) rejectOpen(id job.ID, why string) error {
 	if err != nil || j == nil || !j.State.Open() {
 		return err
 	}
-	return r.reject(j, why)
+	return r.Reject(j, why)
 }
 
 // Bodies reads payloads for who only looks: one that cannot be read is nil.

@@ -12,6 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/embedded"
@@ -231,14 +232,14 @@ func tenThousandDependents(t *testing.T, kept int) {
 	const many = 10_000
 	ctx, fs := t.Context(), vfs.NewCrashableMem()
 	var p *pieces
-	life := func(fs vfs.FS) (*engine.Engine, func()) {
+	life := func(fs vfs.FS) (*part.Engine, func()) {
 		clock := engine.SystemClock()
 		st, err := embedded.Open(embedded.Options{Dir: "data", FS: fs, Now: clock.Wall})
 		if err != nil {
 			t.Fatal(err)
 		}
 		p = &pieces{Store: st, after: map[int]func(){}}
-		e := part.New(p, clock, dice(uint64(clock.Wall())).Uint64, quiet, engine.Options{Server: rule.DefaultServer()}).Engine
+		e := part.New(p, clock, dice(uint64(clock.Wall())).Uint64, quiet, engine.Options{Server: rule.DefaultServer()})
 		if err := e.Start(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -249,9 +250,9 @@ func tenThousandDependents(t *testing.T, kept int) {
 		}
 	}
 	e, end := life(fs)
-	n := engine.NewSession{Queue: *job.NewQueue("s")}
+	n := gridpart.NewSession{Queue: *job.NewQueue("s")}
 	documented(&n.Queue)
-	if _, err := e.OpenSession(ctx, n, driver); err != nil {
+	if _, err := e.Grid.OpenSession(ctx, n, driver); err != nil {
 		t.Fatal(err)
 	}
 	list := []engine.NewJob{newNamed("s", "A", needs("A", 0))}
@@ -280,7 +281,7 @@ func tenThousandDependents(t *testing.T, kept int) {
 	e, end = life(after)
 	defer end()
 	for calls := 0; ; calls++ { // each is a transaction, and tells some
-		s, err := e.Session(ctx, "s")
+		s, err := e.Grid.Session(ctx, "s")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func TestReceiptsOfEarlierVersionsAreUnderstood(t *testing.T) {
 	list[3].Key = "bare"
 	for i, r := range receiptsOf(list) {
 		n := &list[i]
-		if want := formerHash(n.Job.Door.String(), n.Job.Queue, n.Key); r.Hash != want || keyOf(n.Job.Door, n.Job.Queue, n.Key) != want {
+		if want := formerHash(n.Job.Door.String(), n.Job.Queue, n.Key); r.Hash != want || KeyOf(n.Job.Door, n.Job.Queue, n.Key) != want {
 			t.Errorf("the key of job %d has the hash %x", i, r.Hash)
 		}
 		if want := formerContent(n); r.Content != want {

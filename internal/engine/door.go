@@ -93,7 +93,7 @@ func (r *Tx) mayTurn(name string) error {
 		return &job.Error{Kind: job.Exists, Field: "name", Text: fmt.Sprintf(
 			"queue %q holds %d jobs without a group, which are no messages; let workers finish them, move or delete them, or take another name", name, d.Open()-d.Grouped)}
 	}
-	return r.noneInto(name)
+	return r.NoneInto(name)
 }
 
 // DropDoor forgets what a door keeps about a name, and gives the queue of that
@@ -163,7 +163,7 @@ func (r *Tx) oneMoreDoor() error {
 // Recall finds the job that came with an idempotency key, by its receipt. It is
 // zero where there is none, or not any more.
 func (e *Engine) Recall(ctx context.Context, d job.Door, queue, key string) (id job.ID, err error) {
-	receipt := job.Receipt{Hash: keyOf(d, queue, key)}
+	receipt := job.Receipt{Hash: KeyOf(d, queue, key)}
 	err = e.View(ctx, func(v store.Reader) error {
 		row, err := v.Row(job.Receipts, receipt.Key())
 		if known, ok := row.(*job.Receipt); ok && known.Expires > v.Now() {

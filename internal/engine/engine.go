@@ -85,7 +85,6 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }
 	e.keep.Store(&opts.Reserve)
 	e.meter.max, e.meter.queues = opts.MetricsQueues, map[string]*Tally{}
-	e.meter.grid = newGridTally()
 	e.meter.recent = recent{max: opts.QueuesMax, queues: map[string]*lately{}}
 	e.due = ownRows()
 	for _, p := range opts.Parts {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -41,19 +40,14 @@ func (e *Engine) Explain(ctx context.Context, id job.ID) (Explanation, error) {
 		if !Visible(r.tx, j) {
 			return NoJob(id)
 		}
-		s, err := r.situation(j)
+		out = Explanation{}
+		s, err := r.situation(j, &out)
 		if err != nil {
 			return err
 		}
-		out = Explanation{Job: j, Policy: rule.EffectivePolicy(j, s.Queue, e.rules()), Reasons: rule.Explain(s)}
+		out.Job, out.Policy, out.Reasons = j, rule.EffectivePolicy(j, s.Queue, e.rules()), rule.Explain(s)
 		if w, ok := rule.ExplainRetry(j, &out.Policy); ok {
 			out.Retry = &w
-		}
-		if s.Queue.Grid != nil && j.State == job.Ready && j.Park == "" {
-			out.Share = &SessionShare{Queue: j.Queue, Target: r.shareOf(j.Queue), Actual: s.Running}
-		}
-		if g := s.Queue.Grid; g != nil && g.RetryElsewhere && j.State.Open() && j.Attempts > 0 {
-			out.Avoids = rule.FailedOn(j)
 		}
 		return nil
 	})
@@ -72,8 +66,9 @@ func (e *Engine) Explain(ctx context.Context, id job.ID) (Explanation, error) {
 	return out, nil
 }
 
-// situation looks at everything that may keep a job from running.
-func (r *Tx) situation(j *job.Job) (rule.Situation, error) {
+// situation looks at everything that may keep a job from running. Parts tell more in
+// out.
+func (r *Tx) situation(j *job.Job, out *Explanation) (rule.Situation, error) {
 	s, err := situationOf(r.tx, j)
 	if err == nil {
 		err = r.allowances(&s)
@@ -85,26 +80,10 @@ func (r *Tx) situation(j *job.Job) (rule.Situation, error) {
 		return s, err
 	}
 	s.InFlight, s.InFlightMax = r.c.leases+r.leases, r.e.opts.InFlightMax
-	if j.Affinity() != nil {
-		if err := r.tagSituation(&s); err != nil {
-			return s, err
-		}
+	if err := r.e.parts.explain(r, &s, out); err != nil {
+		return s, err
 	}
-	if j.State == job.Leased && s.Queue.Grid != nil {
-		if err := r.copySituation(&s); err != nil {
-			return s, err
-		}
-	}
-	if id, needs := rule.NeededBy(j.Park); needs {
-		if s.Needed, err = r.tx.Get(id); err != nil {
-			return s, err
-		}
-	}
-	if s.Queue.Grid != nil {
-		return s, r.engines(&s)
-	}
-	r.workers(&s)
-	return s, nil
+	return s, r.crew(&s)
 }
 
 // inFront finds out who stands in front of a job in its group.
@@ -133,23 +112,30 @@ func (r *Tx) inFront(s *rule.Situation) error {
 	return nil
 }
 
-// workers counts who could run a job that is no task.
+// crew counts who could run a job.
+func (r *Tx) crew(s *rule.Situation) error {
+	if counted, err := r.e.parts.crew(r, s); counted || err != nil {
+		return err
+	}
+	r.workers(s)
+	return nil
+}
+
+// workers counts who could run a job that no part counts for.
 func (r *Tx) workers(s *rule.Situation) {
 	class := rule.EntriesOf(s.Job).Class
 	for _, h := range slices.Concat(slices.Collect(r.c.hungry.all()), inOrder(r.joined), r.asking) {
-		if h.gone || r.left[h] || h.machine || len(h.opts.Queues) > 0 && !slices.Contains(h.opts.Queues, s.Job.Queue) {
+		if h.gone || r.left[h] || h.Feeder != nil || len(h.Opts.Queues) > 0 && !slices.Contains(h.Opts.Queues, s.Job.Queue) {
 			continue
 		}
 		s.Workers++
-		if !rule.Fits(class, s.Job.Requires, rule.Seeker{Holder: h.name, Properties: h.opts.Properties}) {
+		if !rule.Fits(class, s.Job.Requires, rule.Seeker{Holder: h.Name, Properties: h.Opts.Properties}) {
 			continue
 		}
 		s.Fitting++
-		busy := rule.Seeker{Holder: h.name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.opts.Properties}
-		if r.roomFor(h) > 0 && rule.Fits(class, s.Job.Requires, busy) {
+		busy := rule.Seeker{Holder: h.Name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.Opts.Properties}
+		if r.RoomFor(h) > 0 && rule.Fits(class, s.Job.Requires, busy) {
 			s.Free++
 		}
 	}
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -12,37 +12,6 @@ func (e *Engine) UseUpPositions(ctx context.Context) error {
 	return e.Do(ctx, 0, func(r *Tx) error { r.seq.next = r.seq.end; return nil })
 }
 
-// Roster is what the shares know of a session: tasks that wait and that run.
-func (e *Engine) Roster(name string) (waiting, running int, known bool) {
-	if e.core.roster == nil || e.core.roster.shares[name] == nil {
-		return 0, 0, false
-	}
-	s := e.core.roster.shares[name]
-	return s.Waiting, s.Running, true
-}
-
-// Fleet is what the shares know of machines: those that are not lost, those that are
-// taken for black holes, and those that may be given tasks.
-func (e *Engine) Fleet(ctx context.Context) (known, out, fit int, is bool) {
-	err := e.Do(ctx, 0, func(r *Tx) error {
-		if is = r.c.roster != nil; is {
-			known, out, fit = r.c.roster.fleet.known, r.c.roster.fleet.out, r.c.roster.fleet.fit
-		}
-		return nil
-	})
-	return known, out, fit, is && err == nil
-}
-
-// Pace is what is known of the copies of a session: those that run, and those
-// that run or wait.
-func (e *Engine) Pace(name string) (copies, wanted int, known bool) {
-	s := e.core.paces.of[name]
-	if s == nil {
-		return 0, 0, false
-	}
-	return s.spend.Copies, s.wanted, true
-}
-
 // Recent is what happened lately in all queues.
 type Recent struct{ recent }
 

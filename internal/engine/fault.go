@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
-	"github.com/reprisehq/reprise/internal/store"
 )
 
 // A fault is a panic in the committer, or a refusal where none can be: of the
@@ -187,7 +185,7 @@ func (r *Tx) rejectFaulty() error {
 		switch {
 		case err != nil:
 		case j != nil && j.State.Open():
-			err = r.reject(j, "a fault of the server: "+why)
+			err = r.Reject(j, "a fault of the server: "+why)
 		case j != nil: // its time was over, and it could not leave
 			err = r.tx.Write(j, nil)
 		}
@@ -199,8 +197,8 @@ func (r *Tx) rejectFaulty() error {
 	return nil
 }
 
-// reject makes an open job dead that cannot be applied.
-func (r *Tx) reject(j *job.Job, why string) error {
+// Reject makes an open job dead that cannot be applied.
+func (r *Tx) Reject(j *job.Job, why string) error {
 	eff := rule.SetAside(j, r.now, r.hooks.seq, why)
 	if err := r.write(j, eff); err != nil {
 		return err
@@ -210,22 +208,7 @@ func (r *Tx) reject(j *job.Job, why string) error {
 	r.tx.Durable()
 	r.woken[j.Queue] = true
 	r.rejected = append(r.rejected, j.ID)
-	if j.Door != job.DoorGrid {
-		return nil
-	}
-	row, err := r.tx.Row(job.Sessions, j.Queue)
-	if err != nil || row == nil {
-		return err
-	}
-	s, err := r.ownSession(j.Queue)
-	if err != nil {
-		return err
-	}
-	s.Failed++
-	if s.Depends {
-		r.over = append(r.over, j.ID)
-	}
-	return nil
+	return r.e.parts.rejected(r, j)
 }
 
 // reportRejected tells an operator which jobs were set aside, once it is true.
@@ -236,74 +219,6 @@ func (r *Tx) reportRejected() {
 	for _, id := range r.rejected {
 		r.e.log.Error("a job was set aside: it is dead with the reason rejected, and its failure says why", "job", id)
 	}
-}
-
-// placedName is the row that says that no job of the store is in a queue of a
-// kind that is not its own: versions before could move tasks and jobs.
-const placedName = "jobs are placed"
-
-// placeJobs sets aside the jobs that an earlier version moved into a session or out
-// of one, once for a directory.
-func (e *Engine) placeJobs(ctx context.Context) error {
-	known, more := false, true
-	err := e.recoverStep(ctx, func(r *Tx) error {
-		row, err := r.tx.Row(job.Reserves, placedName)
-		known = row != nil
-		return err
-	})
-	find := store.Filter{States: []job.State{job.Scheduled, job.Ready, job.Leased}}
-	for from := find.From; more && !known && err == nil; {
-		err = e.recoverStep(ctx, func(r *Tx) error {
-			find.From = from
-			list, err := r.tx.List(find, recoverMax)
-			for _, j := range list {
-				if err == nil {
-					find.From = j.ID
-					err = r.setMisplacedAside(j)
-				}
-			}
-			if more = len(list) == recoverMax; more || err != nil {
-				return err
-			}
-			if err := r.countSessions(); err != nil {
-				return err
-			}
-			return r.tx.Set(&job.Reserve{Name: placedName, Next: 1})
-		})
-		from = find.From
-	}
-	return err
-}
-
-func (r *Tx) setMisplacedAside(j *job.Job) error {
-	q, err := r.Queue(j.Queue)
-	if err != nil || !rule.Misplaced(j, q) {
-		return err
-	}
-	why := "it is a task outside of its session, to which an earlier version moved it; submit it anew"
-	if q.Grid != nil {
-		why = "it is no task, but in a session, to which an earlier version moved it; enqueue it anew"
-	}
-	return r.reject(j, why)
-}
-
-// countSessions counts those tasks of sessions as failed that an earlier version
-// moved away: their sessions would never end.
-func (r *Tx) countSessions() error {
-	list, err := r.allSessions()
-	if err != nil {
-		return err
-	}
-	for _, known := range list {
-		if gone := known.Open() - r.tx.Depth(known.Name).Open(); gone > 0 {
-			s, err := r.ownSession(known.Name)
-			if err != nil {
-				return err
-			}
-			s.Failed += gone
-		}
-	}
-	return nil
 }
 
 // isFault returns the fault that ended a transaction, if one did.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -181,8 +182,8 @@ func TestAffinitySurvivesARestart(t *testing.T) {
 			idle.connect()
 			idle.gets()
 			g.why("B", rule.KeptForTag)
-			holder.epoch = g.login("w1", 1, func(l *engine.Login) {
-				l.Running = []engine.Running{{ID: g.ids["A"], Token: holder.held["A"].Lease.Token}}
+			holder.epoch = g.login("w1", 1, func(l *gridpart.Login) {
+				l.Running = []gridpart.Running{{ID: g.ids["A"], Token: holder.held["A"].Lease.Token}}
 			}).Machine.Epoch
 			held := holder.held
 			holder.connect()
@@ -228,7 +229,7 @@ func TestTagsOfASessionAreForgottenWithIt(t *testing.T) {
 		if n := g.rows(job.Affinities); n != 1 {
 			g.Fatalf("%d rows", n)
 		}
-		if _, err := g.CloseSession(g.Context(), "s", driver); err != nil {
+		if _, err := g.part.Grid.CloseSession(g.Context(), "s", driver); err != nil {
 			g.Fatal(err)
 		}
 		g.Pass(2 * job.Minute)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -71,7 +72,7 @@ func TestA19OneOfTwoAttemptsMayCommit(t *testing.T) {
 		first, second := g.copied()
 		ask := func(m *machine, want bool) {
 			g.Helper()
-			yes, state, err := g.TryCommit(g.Context(), "s", g.ids["A"], m.held["A"].Lease.Token)
+			yes, state, err := g.part.Grid.TryCommit(g.Context(), "s", g.ids["A"], m.held["A"].Lease.Token)
 			if err != nil || yes != want || state != job.Leased {
 				g.Fatalf("%s: %t, %s, %v", m.name, yes, state, err)
 			}
@@ -89,8 +90,8 @@ func TestA19OneOfTwoAttemptsMayCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.PowerCut() // yes stays yes
-		second.epoch = g.login("w2", 1, func(l *engine.Login) {
-			l.Running = []engine.Running{{ID: g.ids["A"], Token: second.held["A"].Lease.Token}}
+		second.epoch = g.login("w2", 1, func(l *gridpart.Login) {
+			l.Running = []gridpart.Running{{ID: g.ids["A"], Token: second.held["A"].Lease.Token}}
 		}).Machine.Epoch
 		ask(second, true)
 		old := second.held["A"]
@@ -105,7 +106,7 @@ func TestA19OneOfTwoAttemptsMayCommit(t *testing.T) {
 		g.attempts("A", "1 w1 superseded", "2 w2 lost retry", "3 w3 ok")
 
 		for session, id := range map[string]job.ID{"s": {9}, "other": g.ids["A"]} {
-			if _, _, err := g.TryCommit(g.Context(), session, id, old.Lease.Token); job.KindOf(err) != job.NotFound {
+			if _, _, err := g.part.Grid.TryCommit(g.Context(), session, id, old.Lease.Token); job.KindOf(err) != job.NotFound {
 				g.Errorf("task %s of %s: %v", id, session, err)
 			}
 		}

@@ -6,16 +6,17 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 )
 
 // names is a heartbeat that tells of these runs and no others.
-func (m *machine) names(list ...engine.Delivery) engine.Heard {
+func (m *machine) names(list ...engine.Delivery) gridpart.Heard {
 	m.g.Helper()
-	b := engine.Beat{Epoch: m.epoch, Running: []engine.Running{}}
+	b := gridpart.Beat{Epoch: m.epoch, Running: []gridpart.Running{}}
 	for _, d := range list {
-		b.Running = append(b.Running, engine.Running{ID: d.Job.ID, Token: d.Lease.Token})
+		b.Running = append(b.Running, gridpart.Running{ID: d.Job.ID, Token: d.Lease.Token})
 	}
-	out, err := m.g.Heartbeat(m.g.Context(), m.name, b)
+	out, err := m.g.part.Grid.Heartbeat(m.g.Context(), m.name, b)
 	if err != nil {
 		m.g.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func (g *gridRig) caller(name string, slots int) *machine {
 
 func (m *machine) calls(most int) []engine.Delivery {
 	m.g.Helper()
-	list, err := m.g.MachineLease(m.g.briefly(), m.name, m.epoch, most, nil)
+	list, err := m.g.part.Grid.MachineLease(m.g.briefly(), m.name, m.epoch, most, nil)
 	if err != nil {
 		m.g.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestATaskWhoseAnswerWasLostIsOfferedAgain(t *testing.T) {
 		g.counters("B", counts{})
 		g.attempts("B", "1 w1 undelivered")
 
-		if out := m.names(append(kept, lost...)...); !slices.Equal(out.Stop, []engine.Running{{ID: g.ids["B"], Token: lost[0].Lease.Token}}) {
+		if out := m.names(append(kept, lost...)...); !slices.Equal(out.Stop, []gridpart.Running{{ID: g.ids["B"], Token: lost[0].Lease.Token}}) {
 			g.Errorf("it has what is over, and is to stop %v", out.Stop)
 		}
 		g.settle(lost[0], job.OK) // it was late, and right after all

@@ -16,6 +16,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
@@ -72,16 +73,17 @@ func benchAssign(b *testing.B, engines, prefetch int, runs time.Duration) {
 	var mu sync.Mutex
 	src := rand.New(rand.NewPCG(1, 2))
 	rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
-	e := part.New(st, clock, rnd, slog.Default(), engine.Options{Server: rule.DefaultServer(), LostAfter: job.Hour}).Engine
+	e := part.New(st, clock, rnd, slog.Default(), engine.Options{Server: rule.DefaultServer()})
+	e.Grid.LostAfter = job.Hour
 	ctx := b.Context()
 	if err := e.Start(ctx); err != nil {
 		b.Fatal(err)
 	}
 	for i := range sessions {
-		n := engine.NewSession{Queue: *job.NewQueue(fmt.Sprint("s", i))}
+		n := gridpart.NewSession{Queue: *job.NewQueue(fmt.Sprint("s", i))}
 		documented(&n.Queue)
 		n.Queue.Grid.Weight = uint8(i%9 + 1)
-		if _, err := e.OpenSession(ctx, n, job.Actor{}); err != nil {
+		if _, err := e.Grid.OpenSession(ctx, n, job.Actor{}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -147,13 +149,13 @@ type slot struct {
 	waits  []time.Duration // from free to the next task
 }
 
-func newSlot(b *testing.B, e *engine.Engine, i, prefetch int) *slot {
+func newSlot(b *testing.B, e *part.Engine, i, prefetch int) *slot {
 	name := fmt.Sprintf("w%05d", i)
-	in, err := e.Login(b.Context(), engine.Login{Name: name, Host: fmt.Sprint("h", i/8), Slots: 1})
+	in, err := e.Grid.Login(b.Context(), gridpart.Login{Name: name, Host: fmt.Sprint("h", i/8), Slots: 1})
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := e.MachineStream(b.Context(), name, in.Machine.Epoch, prefetch, nil)
+	s, err := e.Grid.MachineStream(b.Context(), name, in.Machine.Epoch, prefetch, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -162,7 +164,7 @@ func newSlot(b *testing.B, e *engine.Engine, i, prefetch int) *slot {
 
 // work runs tasks as long as there are more, and keeps how long it waited for
 // those behind number skip.
-func (s *slot) work(ctx context.Context, e *engine.Engine, runs time.Duration, more func() (int64, bool), skip int64) error {
+func (s *slot) work(ctx context.Context, e *part.Engine, runs time.Duration, more func() (int64, bool), skip int64) error {
 	list := make([]engine.Settle, 1)
 	tell, told := func(done engine.Settle) error {
 		list[0] = done

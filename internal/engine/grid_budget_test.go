@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -52,7 +52,7 @@ func TestA39NoMoreAttemptsRunThanABudgetAllowsAndALostEngineGivesItBack(t *testi
 		lost := up[at]
 		up = slices.Delete(up, at, at+1)
 		g.beating(15*job.Second, up...) // its engine falls silent
-		if s := lost.state(); s.State != engine.MachineLost {
+		if s := lost.state(); s.State != gridpart.MachineLost {
 			t.Fatalf("it is %s", s.State)
 		}
 		if runs() != 2 {

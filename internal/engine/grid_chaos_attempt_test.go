@@ -18,7 +18,7 @@ func (c *chaos) commit(g given) {
 		return
 	}
 	live := before.LeaseOf(g.d.Lease.Token) >= 0
-	yes, _, err := c.TryCommit(c.Context(), before.Queue, before.ID, g.d.Lease.Token)
+	yes, _, err := c.part.Grid.TryCommit(c.Context(), before.Queue, before.ID, g.d.Lease.Token)
 	if err != nil || yes != live {
 		c.Errorf("a run of %s that is live: %t was answered %t, %v", name, live, yes, err)
 	}

@@ -47,7 +47,7 @@ func (c *chaos) checkAside(v store.Reader, j *job.Job) error {
 // checkSlots is I7: what runs for sessions is what engines say they run, and who
 // is lost runs nothing.
 func (c *chaos) checkSlots() {
-	machines, err := c.Machines(c.Context(), "", 1000)
+	machines, err := c.part.Grid.Machines(c.Context(), "", 1000)
 	if err != nil {
 		c.Error(err)
 	}
@@ -65,7 +65,7 @@ func (c *chaos) checkSlots() {
 			running += int(d.Leases)
 		}
 	}
-	if a, o, f, known := c.Fleet(c.Context()); known && (a != alive || o != out || f != fit) {
+	if a, o, f, known := c.part.Grid.Fleet(c.Context()); known && (a != alive || o != out || f != fit) {
 		c.Errorf("%d engines live, %d are barred and %d may be given tasks; known are %d, %d and %d", alive, out, fit, a, o, f)
 	}
 	if busy != running {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -69,7 +70,7 @@ func TestA42RandomHistoriesKeepTheInvariantsOfTheGrid(t *testing.T) {
 				}
 			}()
 			c.run(chaosSteps)
-		}, func(r *rig) { r.Twice, r.Opts.BlackHoles = seed%4 == 0, new(job.DefaultBlackHoles()) })
+		}, func(r *rig) { r.Twice, r.grid.BlackHoles = seed%4 == 0, new(job.DefaultBlackHoles()) })
 	}
 	t.Logf("%d histories from %d on, %d steps: %v", seeds, from, steps, seen)
 	want := []string{"done", "dead", "copy", "two run", "superseded", "late", "lost", "power cut", "ended", "timeout", "evicted", "excluded", "client gone", "aside for another", "failed for another", "replayed", "late and refused"}
@@ -97,9 +98,14 @@ func (c *chaos) run(steps int) {
 		{12, c.time},
 		{6, c.join},
 		{4, func() {
-			c.with(func(m *machine) { _ = c.Logoff(c.Context(), m.name, 0, driver); c.Pass(0); c.hear(); c.remove(m) })
+			c.with(func(m *machine) {
+				_ = c.part.Grid.Logoff(c.Context(), m.name, 0, driver)
+				c.Pass(0)
+				c.hear()
+				c.remove(m)
+			})
 		}},
-		{3, func() { c.with(func(m *machine) { _, _ = c.Drain(c.Context(), m.name, 0, driver) }) }},
+		{3, func() { c.with(func(m *machine) { _, _ = c.part.Grid.Drain(c.Context(), m.name, 0, driver) }) }},
 		{3, func() { c.with(func(m *machine) { c.remove(m) }) }}, // falls silent
 		{4, func() { c.with(c.reconnect) }},
 		{6, c.offer},
@@ -107,8 +113,8 @@ func (c *chaos) run(steps int) {
 		{3, c.weigh},
 		{3, c.collect},
 		{1, func() { c.open(fmt.Sprint("s", len(c.sessions))) }},
-		{1, func() { _, _ = c.CloseSession(c.Context(), c.one(), driver) }},
-		{1, func() { _, _ = c.CancelSession(c.Context(), c.one(), "", driver) }},
+		{1, func() { _, _ = c.part.Grid.CloseSession(c.Context(), c.one(), driver) }},
+		{1, func() { _, _ = c.part.Grid.CancelSession(c.Context(), c.one(), "", driver) }},
 		{1, func() { c.seen["power cut"]++; c.PowerCut(); c.relog() }},
 		{1, func() { c.Restart(job.Second); c.relog() }},
 	}
@@ -149,7 +155,7 @@ func (c *chaos) remove(m *machine) {
 // reconnect breaks the connection of an engine; one that is lost stays away.
 func (c *chaos) reconnect(m *machine) {
 	m.close()
-	s, err := c.MachineStream(c.Context(), m.name, m.epoch, 0, nil)
+	s, err := c.part.Grid.MachineStream(c.Context(), m.name, m.epoch, 0, nil)
 	if err != nil {
 		c.remove(m)
 		return
@@ -234,7 +240,7 @@ func (c *chaos) hear() {
 			switch {
 			case d.Voided && d.Ending == job.ByTimeout:
 				c.seen["timeout"]++
-				_, _ = c.Heartbeat(c.Context(), m.name, engine.Beat{Epoch: m.epoch, Stopped: []job.Token{d.Lease.Token}})
+				_, _ = c.part.Grid.Heartbeat(c.Context(), m.name, gridpart.Beat{Epoch: m.epoch, Stopped: []job.Token{d.Lease.Token}})
 			case d.Voided && d.Ending.Evicts():
 				c.seen["evicted"]++
 			case !d.Voided:
@@ -304,12 +310,12 @@ func (c *chaos) called(g given) string { return c.rig.names[g.d.Job.ID] }
 func (c *chaos) time() {
 	for _, m := range c.up {
 		if c.rng.IntN(8) > 0 {
-			_, _ = c.Heartbeat(c.Context(), m.name, engine.Beat{Epoch: m.epoch})
+			_, _ = c.part.Grid.Heartbeat(c.Context(), m.name, gridpart.Beat{Epoch: m.epoch})
 		}
 	}
 	c.Pass(job.Millis(1 + c.rng.IntN(9000)))
 	for _, name := range c.sessions {
-		if s, err := c.Session(c.Context(), name); err == nil {
+		if s, err := c.part.Grid.Session(c.Context(), name); err == nil {
 			for by, n := range s.Redundant.Started {
 				c.seen["copied by "+job.RedundancyStrategy(by).String()] += int(n)
 			}
@@ -332,7 +338,7 @@ func (c *chaos) cancelOne() {
 }
 
 func (c *chaos) weigh() {
-	_, _ = c.ChangeSession(c.Context(), c.one(), func(q *job.Queue) error {
+	_, _ = c.part.Grid.ChangeSession(c.Context(), c.one(), func(q *job.Queue) error {
 		q.Grid.Weight, q.Grid.Suspended = uint8(c.rng.IntN(10)), c.rng.IntN(4) == 0
 		return nil
 	}, driver)
@@ -340,8 +346,8 @@ func (c *chaos) weigh() {
 
 func (c *chaos) collect() {
 	name := c.one()
-	if list, _, err := c.Results(c.Context(), name, 0, 1+c.rng.IntN(5)); err == nil && len(list) > 0 {
-		if _, err := c.Collected(c.Context(), name, list[len(list)-1].Number); err != nil {
+	if list, _, err := c.part.Grid.Results(c.Context(), name, 0, 1+c.rng.IntN(5)); err == nil && len(list) > 0 {
+		if _, err := c.part.Grid.Collected(c.Context(), name, list[len(list)-1].Number); err != nil {
 			c.Error(err)
 		}
 	}
@@ -356,13 +362,13 @@ func (c *chaos) relog() {
 		if c.rng.IntN(4) == 0 {
 			continue
 		}
-		var running []engine.Running
+		var running []gridpart.Running
 		for _, g := range c.given {
 			if g.m.name == m.name && c.rng.IntN(3) > 0 {
-				running = append(running, engine.Running{ID: g.d.Job.ID, Token: g.d.Lease.Token})
+				running = append(running, gridpart.Running{ID: g.d.Job.ID, Token: g.d.Lease.Token})
 			}
 		}
-		in := c.login(m.name, 2, func(l *engine.Login) { l.Running = running })
+		in := c.login(m.name, 2, func(l *gridpart.Login) { l.Running = running })
 		n := &machine{g: c.gridRig, name: m.name, epoch: in.Machine.Epoch}
 		n.connect()
 		c.up = append(c.up, n)
@@ -430,10 +436,10 @@ func (c *chaos) checkSession(v store.Reader, s *job.Session) error {
 			wanted += max(0, int(j.Wanted)-1)
 		}
 	}
-	if waiting, running, known := c.Roster(s.Name); known && (waiting != int(d.Wanting) || running != int(d.Leases)) { // I7
+	if waiting, running, known := c.part.Grid.Roster(s.Name); known && (waiting != int(d.Wanting) || running != int(d.Leases)) { // I7
 		c.Errorf("%s: the shares know of %d that wait and %d that run, there are %d and %d", s.Name, waiting, running, d.Wanting, d.Leases)
 	}
-	if out, asked, known := c.Pace(s.Name); known && (out != copies || asked != wanted) {
+	if out, asked, known := c.part.Grid.Pace(s.Name); known && (out != copies || asked != wanted) {
 		c.Errorf("%s: %d copies run and %d are wanted, known are %d and %d", s.Name, copies, wanted, out, asked)
 	}
 	return nil
@@ -518,11 +524,11 @@ func (c *chaos) checkTask(q *job.Queue, j *job.Job, limit int64) {
 // finish lets everything come to its end: no task is lost.
 func (c *chaos) finish() {
 	for _, name := range c.sessions {
-		_, _ = c.ChangeSession(c.Context(), name, func(q *job.Queue) error {
+		_, _ = c.part.Grid.ChangeSession(c.Context(), name, func(q *job.Queue) error {
 			q.Grid.Weight, q.Grid.Suspended, q.Grid.MaxEngines, q.Grid.Exclusion, q.Grid.ClientTimeout = 5, false, 0, nil, 0
 			return nil
 		}, driver)
-		_, _ = c.CloseSession(c.Context(), name, driver)
+		_, _ = c.part.Grid.CloseSession(c.Context(), name, driver)
 	}
 	c.up = nil
 	for i := range 4 {
@@ -541,12 +547,12 @@ func (c *chaos) finish() {
 		}
 		c.given = nil
 		for _, m := range c.up {
-			_, _ = c.Heartbeat(c.Context(), m.name, engine.Beat{Epoch: m.epoch})
+			_, _ = c.part.Grid.Heartbeat(c.Context(), m.name, gridpart.Beat{Epoch: m.epoch})
 		}
 		c.Pass(job.Second)
 		open := int64(0)
 		for _, name := range c.sessions {
-			if s, err := c.Session(c.Context(), name); err == nil {
+			if s, err := c.part.Grid.Session(c.Context(), name); err == nil {
 				open += s.Open()
 			}
 		}

@@ -24,7 +24,7 @@ func (g *gridRig) sessionIs(name string, want job.SessionState) {
 
 func (g *gridRig) heard(name string) {
 	g.Helper()
-	if within, err := g.Heard(g.Context(), name); err != nil || within != clientTimeout {
+	if within, err := g.part.Grid.Heard(g.Context(), name); err != nil || within != clientTimeout {
 		g.Fatal(within, err)
 	}
 }
@@ -51,7 +51,7 @@ func TestA33TheSessionsOfADeadClientEndUnlessTheyMayBeCollectedLater(t *testing.
 				g.tasks("s", "A")
 				g.tasks("immortal", "B")
 				if c.closes {
-					if _, err := g.CloseSession(g.Context(), "s", driver); err != nil {
+					if _, err := g.part.Grid.CloseSession(g.Context(), "s", driver); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -80,18 +80,18 @@ func TestA33AClientThatComesBackInTimeGoesOn(t *testing.T) {
 		"it opens the session again, or waits for results": func(g *gridRig) { g.heard("s") },
 		"it submits": func(g *gridRig) { g.tasks("s", "B") },
 		"it acknowledges results": func(g *gridRig) {
-			if _, err := g.Collected(g.Context(), "s", 0); err != nil {
+			if _, err := g.part.Grid.Collected(g.Context(), "s", 0); err != nil {
 				g.Fatal(err)
 			}
 		},
 		"it closes": func(g *gridRig) {
-			if _, err := g.CloseSession(g.Context(), "s", driver); err != nil {
+			if _, err := g.part.Grid.CloseSession(g.Context(), "s", driver); err != nil {
 				g.Fatal(err)
 			}
 		},
 		"it gets a new timeout": func(g *gridRig) {
 			for _, span := range []job.Millis{0, clientTimeout} {
-				if _, err := g.ChangeSession(g.Context(), "s", func(q *job.Queue) error { q.Grid.ClientTimeout = span; return nil }, driver); err != nil {
+				if _, err := g.part.Grid.ChangeSession(g.Context(), "s", func(q *job.Queue) error { q.Grid.ClientTimeout = span; return nil }, driver); err != nil {
 					g.Fatal(err)
 				}
 			}
@@ -136,7 +136,7 @@ func TestASessionThatIsOverNeedsNoClient(t *testing.T) {
 		g.session("s", mortal(job.CollectImmediately))
 		m := g.running()
 		m.ok("A")
-		if _, err := g.CloseSession(g.Context(), "s", driver); err != nil {
+		if _, err := g.part.Grid.CloseSession(g.Context(), "s", driver); err != nil {
 			t.Fatal(err)
 		}
 		g.Pass(2 * clientTimeout)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 )
 
 func timeLimit(limit job.Millis) func(*job.Queue) {
@@ -45,9 +46,9 @@ func TestTheClockOfARunGoesOnOverARestart(t *testing.T) {
 // again logs in anew, with what it runs.
 func (m *machine) again(names ...string) {
 	m.g.Helper()
-	in := m.g.login(m.name, 1, func(l *engine.Login) {
+	in := m.g.login(m.name, 1, func(l *gridpart.Login) {
 		for _, name := range names {
-			l.Running = append(l.Running, engine.Running{ID: m.g.ids[name], Token: m.held[name].Lease.Token})
+			l.Running = append(l.Running, gridpart.Running{ID: m.g.ids[name], Token: m.held[name].Lease.Token})
 		}
 	})
 	m.epoch = in.Machine.Epoch
@@ -82,7 +83,7 @@ func TestWhatAMuteEngineFetchedAheadIsTimed(t *testing.T) {
 				g.session("s", timeLimit(4*job.Second))
 				g.tasks("s", "1", "2", "3", "4", "5")
 				in := g.login("e", 2)
-				s, err := g.MachineStream(g.Context(), "e", in.Machine.Epoch, 5, nil)
+				s, err := g.part.Grid.MachineStream(g.Context(), "e", in.Machine.Epoch, 5, nil)
 				if err != nil {
 					g.Fatal(err)
 				}
@@ -114,7 +115,7 @@ func TestWhatIsFetchedAheadHasItsLimitFromItsStart(t *testing.T) {
 		g.session("long")
 		g.tasks("s", "1", "2")
 		in := g.login("e", 1)
-		s, err := g.MachineStream(g.Context(), "e", in.Machine.Epoch, 4, nil)
+		s, err := g.part.Grid.MachineStream(g.Context(), "e", in.Machine.Epoch, 4, nil)
 		if err != nil {
 			g.Fatal(err)
 		}

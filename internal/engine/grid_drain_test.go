@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
@@ -82,11 +83,11 @@ func (d *leaving) leave(i int, gives bool) {
 // cut lets the power fail. Engines come back with what they run.
 func (d *leaving) cut() {
 	d.Helper()
-	running := make([][]engine.Running, len(d.up))
+	running := make([][]gridpart.Running, len(d.up))
 	held := make([]map[string]engine.Delivery, len(d.up))
 	for i, m := range d.up {
 		for _, has := range d.runs(m) {
-			running[i] = append(running[i], engine.Running{ID: has.Job.ID, Token: has.Lease.Token})
+			running[i] = append(running[i], gridpart.Running{ID: has.Job.ID, Token: has.Lease.Token})
 		}
 		held[i] = m.held
 	}
@@ -95,7 +96,7 @@ func (d *leaving) cut() {
 	}
 	d.PowerCut()
 	for i, m := range d.up {
-		m.epoch = d.login(m.name, 2, func(l *engine.Login) { l.Running = running[i] }).Machine.Epoch
+		m.epoch = d.login(m.name, 2, func(l *gridpart.Login) { l.Running = running[i] }).Machine.Epoch
 		m.connect()
 		m.held = held[i]
 	}

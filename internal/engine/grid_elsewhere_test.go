@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -82,12 +83,12 @@ func TestATaskThatFailedDoesNotWaitForAnEngine(t *testing.T) {
 		},
 		"draining": func(g *gridRig) *machine { o := g.engine("w2", 1); o.drain(); return o },
 		"unfit": func(g *gridRig) *machine {
-			return g.engine("w2", 1, func(l *engine.Login) { l.Properties = map[string]string{"os": "plan9"} })
+			return g.engine("w2", 1, func(l *gridpart.Login) { l.Properties = map[string]string{"os": "plan9"} })
 		},
 		"of other sessions": func(g *gridRig) *machine {
 			g.session("other")
 			in := g.login("w2", 1)
-			s, err := g.MachineStream(g.Context(), "w2", in.Machine.Epoch, 0, []string{"other"})
+			s, err := g.part.Grid.MachineStream(g.Context(), "w2", in.Machine.Epoch, 0, []string{"other"})
 			if err != nil {
 				g.Fatal(err)
 			}
@@ -98,7 +99,7 @@ func TestATaskThatFailedDoesNotWaitForAnEngine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			grid(t, func(g *gridRig) {
 				g.session("s", elsewhere)
-				m := g.engine("w1", 1, func(l *engine.Login) { l.Properties = map[string]string{"os": "linux"} })
+				m := g.engine("w1", 1, func(l *gridpart.Login) { l.Properties = map[string]string{"os": "linux"} })
 				g.put("s", "A", func(n *engine.NewJob) {
 					task(n)
 					n.Job.Requires = []job.Requirement{{Property: "os", Op: "!=", Value: "plan9"}}
@@ -169,7 +170,7 @@ func TestAnEngineThatHandsATaskOnGetsTheNextOnes(t *testing.T) {
 			m := g.engine("w1", 2)
 			g.tasks("s", "A")
 			m.gets("A")
-			other := g.engine("w2", 1, func(l *engine.Login) { l.Properties = map[string]string{"is": "w2"} })
+			other := g.engine("w2", 1, func(l *gridpart.Login) { l.Properties = map[string]string{"is": "w2"} })
 			g.put("s", "last", task, func(n *engine.NewJob) { n.Job.Requires = []job.Requirement{{Property: "is", Op: "=", Value: "w2"}} })
 			other.gets("last")
 			other.ok("last")
@@ -191,7 +192,7 @@ func TestAnEngineThatAsksCallByCallGetsWhatFailedElsewhere(t *testing.T) {
 		m.drain()
 		m.fail("A")
 		in := g.login("w2", 2)
-		list, err := g.MachineLease(g.briefly(), "w2", in.Machine.Epoch, 2, nil)
+		list, err := g.part.Grid.MachineLease(g.briefly(), "w2", in.Machine.Epoch, 2, nil)
 		if err != nil || len(list) != 1 {
 			g.Fatal(list, err)
 		}
@@ -218,7 +219,7 @@ func TestExplainTellsWhereATaskFailed(t *testing.T) {
 		avoids("h")
 		g.why("A", rule.NoFreeWorker)
 		edit := func(q *job.Queue) error { q.Grid.RetryElsewhere = false; return nil }
-		if _, err := g.ChangeSession(g.Context(), "s", edit, driver); err != nil {
+		if _, err := g.part.Grid.ChangeSession(g.Context(), "s", edit, driver); err != nil {
 			g.Fatal(err)
 		}
 		avoids()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -52,7 +53,7 @@ func TestA26AnEngineIsExcludedAfterSoManyFailuresOfASession(t *testing.T) {
 		g.tasks("other", "O")
 		m.gets("O")
 		m.ok("O")
-		if s, err := g.ClearExclusions(g.Context(), "s", "w1", driver); err != nil || s.Stalled || len(s.Strikes) != 0 {
+		if s, err := g.part.Grid.ClearExclusions(g.Context(), "s", "w1", driver); err != nil || s.Stalled || len(s.Strikes) != 0 {
 			g.Fatal(err, s)
 		}
 		m.gets("B")
@@ -172,7 +173,7 @@ func TestA27TheFloorFollowsEnginesThatComeAndGo(t *testing.T) {
 func TestA27TheFloorCountsEnginesThatMayRunWhatFailed(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		g.session("s", excluding(job.Exclusion{Failures: 1, EachFailure: true, MaxFraction: 0.5}))
-		gpu := func(l *engine.Login) { l.Properties = map[string]string{"gpu": "1"} }
+		gpu := func(l *gridpart.Login) { l.Properties = map[string]string{"gpu": "1"} }
 		first, second := g.engine("g1", 1, gpu), g.engine("g2", 1, gpu)
 		for i := range 4 {
 			g.engine(fmt.Sprint("w", i), 1)
@@ -198,7 +199,7 @@ func TestA27TheFloorCountsEnginesThatMayRunWhatFailed(t *testing.T) {
 func TestASessionWhoseOnlyFitEngineIsExcludedIsStalled(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		g.session("s", excluding(job.Exclusion{Failures: 1, EachFailure: true, MaxFraction: 1}))
-		m := g.engine("w1", 1, func(l *engine.Login) { l.Properties = map[string]string{"gpu": "1"} })
+		m := g.engine("w1", 1, func(l *gridpart.Login) { l.Properties = map[string]string{"gpu": "1"} })
 		g.put("s", "A", func(n *engine.NewJob) {
 			task(n)
 			n.Job.Requires = []job.Requirement{{Property: "gpu", Op: "=", Value: "1"}}
@@ -222,7 +223,7 @@ func TestA28ABlackHoleGetsNothingUntilAProbeSucceeds(t *testing.T) {
 		g.tasks("s", names...)
 		hole.gets(names...)
 		for _, name := range names {
-			hole.is(engine.MachineBusy)
+			hole.is(gridpart.MachineBusy)
 			g.Pass(390)
 			hole.starts(name)
 			g.Pass(10)
@@ -230,7 +231,7 @@ func TestA28ABlackHoleGetsNothingUntilAProbeSucceeds(t *testing.T) {
 		}
 		// The first one is back by now, and it is suspected: it gets nothing.
 		hole.gets()
-		if s := hole.state(); s.State != engine.MachineBarred || s.Health.State != job.HealthSuspended {
+		if s := hole.state(); s.State != gridpart.MachineBarred || s.Health.State != job.HealthSuspended {
 			g.Fatalf("it failed five in two seconds: %+v", s)
 		}
 		g.beating(2*job.Second, hole, well)
@@ -253,7 +254,7 @@ func TestA28ABlackHoleGetsNothingUntilAProbeSucceeds(t *testing.T) {
 			g.beating(span-1, hole, well)
 			hole.beat()
 			hole.gets()
-			hole.is(engine.MachineBarred)
+			hole.is(gridpart.MachineBarred)
 			g.beating(1, well)
 			hole.beat()
 		}
@@ -265,10 +266,10 @@ func TestA28ABlackHoleGetsNothingUntilAProbeSucceeds(t *testing.T) {
 		hole.gets("B")
 		hole.ok("B")
 		hole.gets("C") // it is released
-		if s := hole.state(); s.Health.State != job.HealthWell || s.State != engine.MachineBusy {
+		if s := hole.state(); s.Health.State != job.HealthWell || s.State != gridpart.MachineBusy {
 			g.Errorf("%+v", s)
 		}
-	}, func(r *rig) { r.Opts.BlackHoles = new(job.DefaultBlackHoles()) })
+	}, func(r *rig) { r.grid.BlackHoles = new(job.DefaultBlackHoles()) })
 }
 
 func TestA28ABlackHoleThatCrashesAndComesBackIsOneYet(t *testing.T) {
@@ -278,14 +279,14 @@ func TestA28ABlackHoleThatCrashesAndComesBackIsOneYet(t *testing.T) {
 		g.engine("w2", 1).drain() // half of the engines may be out
 		m.fail("A")
 		m.gets()
-		m.is(engine.MachineBarred)
+		m.is(gridpart.MachineBarred)
 		m = g.engine("w1", 1)
 		m.gets()
-		m.is(engine.MachineBarred)
+		m.is(gridpart.MachineBarred)
 		m.logoff() // in good order: somebody has seen to it
 		g.engine("w1", 1).gets("A")
 	}, func(r *rig) {
-		r.Opts.BlackHoles = &job.BlackHoles{Failures: 1, Fast: job.Second, Elsewhere: 1, Suspended: job.Minute, Quarantined: job.Minute, MaxFraction: 0.5}
+		r.grid.BlackHoles = &job.BlackHoles{Failures: 1, Fast: job.Second, Elsewhere: 1, Suspended: job.Minute, Quarantined: job.Minute, MaxFraction: 0.5}
 	})
 }
 
@@ -302,7 +303,7 @@ func TestA29ATaskThatFailsOnThreeHostsIsPoisonAndPardonsTheEngines(t *testing.T)
 			var up []*machine
 			for i := range 3 {
 				name := fmt.Sprint("w", i)
-				m := g.engine(name, 1, func(l *engine.Login) { l.Properties = map[string]string{"is": name} })
+				m := g.engine(name, 1, func(l *gridpart.Login) { l.Properties = map[string]string{"is": name} })
 				own := g.put("s", "own"+name, func(n *engine.NewJob) {
 					task(n)
 					n.Job.Requires = []job.Requirement{{Property: "is", Op: "=", Value: name}}
@@ -344,7 +345,7 @@ func TestA29ATaskThatFailsOnThreeHostsIsPoisonAndPardonsTheEngines(t *testing.T)
 				g.Errorf("%d run", s.Depth.Leases)
 			}
 		}, func(r *rig) {
-			r.Opts.BlackHoles = &job.BlackHoles{Failures: 2, Fast: job.Second, Elsewhere: 1, Suspended: job.Minute, Quarantined: job.Minute, MaxFraction: 1}
+			r.grid.BlackHoles = &job.BlackHoles{Failures: 2, Fast: job.Second, Elsewhere: 1, Suspended: job.Minute, Quarantined: job.Minute, MaxFraction: 1}
 		})
 	}
 }
@@ -383,7 +384,7 @@ func TestA29CopiesThatOverrunAtOnceMakeATaskPoisonOnce(t *testing.T) {
 func TestA27TheFloorFollowsEnginesThatComeBackAsOthers(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		g.session("s", excluding(job.Exclusion{Failures: 1, EachFailure: true, MaxFraction: 0.5}))
-		gpu := func(l *engine.Login) { l.Properties = map[string]string{"gpu": "1"} }
+		gpu := func(l *gridpart.Login) { l.Properties = map[string]string{"gpu": "1"} }
 		bad := g.engine("bad", 1, gpu)
 		g.put("s", "A", func(n *engine.NewJob) {
 			task(n)

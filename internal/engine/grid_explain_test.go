@@ -42,7 +42,7 @@ func TestExplainTellsWhyATaskWaits(t *testing.T) {
 			g.Errorf("%+v", got)
 		}
 		edit := func(q *job.Queue) error { q.Grid.Weight = 0; return nil }
-		if _, err := g.ChangeSession(g.Context(), "s", edit, driver); err != nil {
+		if _, err := g.part.Grid.ChangeSession(g.Context(), "s", edit, driver); err != nil {
 			g.Fatal(err)
 		}
 		g.why("C", rule.Paused)

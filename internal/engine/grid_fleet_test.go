@@ -58,7 +58,7 @@ func TestWhatAFailedRunSaysOfItsEngineCostsNoWalkOverAllEngines(t *testing.T) {
 		}
 	}, func(r *rig) {
 		r.Twice = false
-		r.Opts.BlackHoles = &job.BlackHoles{Failures: 1, Fast: job.Second, Elsewhere: 1, Suspended: job.Minute, Quarantined: job.Minute, MaxFraction: 0.5}
+		r.grid.BlackHoles = &job.BlackHoles{Failures: 1, Fast: job.Second, Elsewhere: 1, Suspended: job.Minute, Quarantined: job.Minute, MaxFraction: 0.5}
 		r.Around = func(s store.Store) store.Store { w.Store = s; return w }
 	})
 }

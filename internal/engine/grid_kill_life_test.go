@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -98,7 +99,7 @@ func (k *killed) leave() {
 // time passes; the engines that are up say that they live.
 func (k *killed) time() {
 	for _, m := range k.up {
-		_, _ = k.Heartbeat(k.Context(), m.name, engine.Beat{Epoch: m.epoch})
+		_, _ = k.part.Grid.Heartbeat(k.Context(), m.name, gridpart.Beat{Epoch: m.epoch})
 	}
 	k.Pass(job.Millis(1 + k.rng.IntN(4000)))
 }
@@ -113,7 +114,7 @@ func (k *killed) hear() {
 		for _, d := range list {
 			if d.Voided {
 				if d.Ending == job.ByTimeout {
-					_, _ = k.Heartbeat(k.Context(), m.name, engine.Beat{Epoch: m.epoch, Stopped: []job.Token{d.Lease.Token}})
+					_, _ = k.part.Grid.Heartbeat(k.Context(), m.name, gridpart.Beat{Epoch: m.epoch, Stopped: []job.Token{d.Lease.Token}})
 				}
 				continue
 			}
@@ -192,21 +193,21 @@ func (k *killed) offer(much int) {
 // session that was not there yet too; engines come back with what they run, or
 // do not; and every task comes to its end.
 func (k *killed) finish() {
-	if _, err := k.Session(k.Context(), "s"); job.KindOf(err) == job.NotFound {
+	if _, err := k.part.Grid.Session(k.Context(), "s"); job.KindOf(err) == job.NotFound {
 		k.session("s", killedSession)
 	}
 	k.submitFrom(max(0, k.know.next-2), k.tasks)
 	k.up = nil
 	var silent []hand
-	back := map[string][]engine.Running{}
+	back := map[string][]gridpart.Running{}
 	for _, h := range slices.Concat(k.know.hands, k.know.spent) {
-		back[h.engine] = append(back[h.engine], engine.Running{ID: h.id, Token: h.token})
+		back[h.engine] = append(back[h.engine], gridpart.Running{ID: h.id, Token: h.token})
 	}
 	for _, name := range slices.Sorted(maps.Keys(back)) {
 		if k.rng.IntN(3) == 0 {
 			continue
 		}
-		in := k.login(name, len(back[name]), func(l *engine.Login) { l.Running = back[name] })
+		in := k.login(name, len(back[name]), func(l *gridpart.Login) { l.Running = back[name] })
 		m := &machine{g: k.gridRig, name: name, epoch: in.Machine.Epoch}
 		m.connect()
 		k.up = append(k.up, m)

@@ -25,7 +25,7 @@ func TestTimeLeftPassesByWhatMayHaveNoCopySinceTheSessionWasChanged(t *testing.T
 				m, idle := g.timed(func(r *job.Redundancy) { r.LeftFactor = 2.8 })
 				m.tells("B", 0.2) // it is copied one second and one millisecond later
 				change := func(q *job.Queue) error { edit(q); return nil }
-				if _, err := g.ChangeSession(g.Context(), "s", change, driver); err != nil {
+				if _, err := g.part.Grid.ChangeSession(g.Context(), "s", change, driver); err != nil {
 					t.Fatal(err)
 				}
 				g.beating(job.Second+1, m, idle)

@@ -8,15 +8,16 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // Engines: losses, timeouts, late results, re-attaching (reference sections 3
 // and 5, acceptance tests A2 to A11, A16, A18, A31, A37, A40).
 
-func (m *machine) state() engine.MachineState {
+func (m *machine) state() gridpart.MachineState {
 	m.g.Helper()
-	s, err := m.g.Machine(m.g.Context(), m.name)
+	s, err := m.g.part.Grid.Machine(m.g.Context(), m.name)
 	if err != nil {
 		m.g.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func (m *machine) is(want string) {
 	}
 }
 
-func onHost(host string) func(*engine.Login) { return func(l *engine.Login) { l.Host = host } }
+func onHost(host string) func(*gridpart.Login) { return func(l *gridpart.Login) { l.Host = host } }
 
 func TestA2WithoutRetriesOneErrorIsTheEnd(t *testing.T) {
 	grid(t, func(g *gridRig) {
@@ -77,10 +78,10 @@ func TestA5AnEngineThatIsSilentIsLostAfterFifteenSeconds(t *testing.T) {
 			m.starts("A")
 			m.beat()
 			g.Pass(15*job.Second - 1)
-			m.is(engine.MachineBusy)
+			m.is(gridpart.MachineBusy)
 			g.line("s", "B")
 			g.Pass(1)
-			m.is(engine.MachineLost)
+			m.is(gridpart.MachineLost)
 			g.line("s", "A", "B")
 			if charged {
 				g.counters("A", counts{"retries": 1})
@@ -91,7 +92,7 @@ func TestA5AnEngineThatIsSilentIsLostAfterFifteenSeconds(t *testing.T) {
 				g.Errorf("%v, %v", list, err)
 			}
 			m.ended()
-			if _, err := g.Heartbeat(g.Context(), m.name, engine.Beat{Epoch: m.epoch}); job.KindOf(err) != job.Superseded {
+			if _, err := g.part.Grid.Heartbeat(g.Context(), m.name, gridpart.Beat{Epoch: m.epoch}); job.KindOf(err) != job.Superseded {
 				g.Errorf("a heartbeat of a lost engine: %v", err)
 			}
 			m = g.engine("w1", 1)
@@ -104,9 +105,9 @@ func TestAnEngineThatIsLostIsForgottenAtLast(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		m := g.engine("w1", 1)
 		g.Pass(15 * job.Second)
-		m.is(engine.MachineLost)
+		m.is(gridpart.MachineLost)
 		g.Pass(10 * job.Minute)
-		if _, err := g.Machine(g.Context(), "w1"); job.KindOf(err) != job.NotFound {
+		if _, err := g.part.Grid.Machine(g.Context(), "w1"); job.KindOf(err) != job.NotFound {
 			g.Errorf("%v", err)
 		}
 		if n := g.rows(job.Holders); n != 0 {
@@ -125,7 +126,7 @@ func TestOneHeartbeatKeepsAllSlots(t *testing.T) {
 		if n := g.state("s").Depth.Leases; n != 3 {
 			g.Errorf("%d leases", n)
 		}
-		m.is(engine.MachineBusy)
+		m.is(gridpart.MachineBusy)
 	})
 }
 
@@ -165,7 +166,7 @@ func TestA7OfTwoResultsAtOnceOneCounts(t *testing.T) {
 		if s := g.state("s"); s.Done != 1 {
 			g.Errorf("%+v", s.Session)
 		}
-		if list, _, err := g.Results(g.Context(), "s", 0, 9); len(list) != 1 || err != nil {
+		if list, _, err := g.part.Grid.Results(g.Context(), "s", 0, 9); len(list) != 1 || err != nil {
 			g.Errorf("%d results, %v", len(list), err)
 		}
 	})
@@ -199,12 +200,12 @@ func TestATaskThatTakesTooLongIsStoppedAndItsEngineWaits(t *testing.T) {
 		g.counters("A", counts{"live": 1})
 		g.Pass(1)
 		m.gets("A: timeout")
-		m.is(engine.MachineStopping)
+		m.is(gridpart.MachineStopping)
 		g.line("s", "A")
 		g.counters("A", counts{"retries": 1})
 		m.beat()
 		m.gets()
-		if s := m.beat(m.held["A"].Lease.Token); s.State == engine.MachineStopping {
+		if s := m.beat(m.held["A"].Lease.Token); s.State == gridpart.MachineStopping {
 			g.Errorf("%+v", s)
 		}
 		m.gets("A")
@@ -295,7 +296,7 @@ func TestAnEngineThatLosesItsConnectionIsSuspectAndGoesOn(t *testing.T) {
 		m := g.running("B")
 		token := m.held["A"].Lease.Token
 		m.close()
-		m.is(engine.MachineSuspect)
+		m.is(gridpart.MachineSuspect)
 		m.beat()
 		g.Pass(10 * job.Second)
 		m.connect()
@@ -316,17 +317,17 @@ func TestANewLoginKeepsWhatTheEngineRunsAndLosesTheRest(t *testing.T) {
 		m.gets("A", "B", "C")
 		m.starts("A", "B")
 		old := m.held
-		stale := engine.Running{ID: g.ids["D"], Token: old["A"].Lease.Token}
-		in := g.login("w1", 3, func(l *engine.Login) {
-			l.Running = []engine.Running{{ID: g.ids["A"], Token: old["A"].Lease.Token}, stale}
+		stale := gridpart.Running{ID: g.ids["D"], Token: old["A"].Lease.Token}
+		in := g.login("w1", 3, func(l *gridpart.Login) {
+			l.Running = []gridpart.Running{{ID: g.ids["A"], Token: old["A"].Lease.Token}, stale}
 		})
-		if !slices.Equal(in.Stop, []engine.Running{stale}) || in.Machine.Running != 1 {
+		if !slices.Equal(in.Stop, []gridpart.Running{stale}) || in.Machine.Running != 1 {
 			g.Errorf("%+v", in)
 		}
-		if _, err := g.Heartbeat(g.Context(), "w1", engine.Beat{Epoch: m.epoch}); job.KindOf(err) != job.Superseded {
+		if _, err := g.part.Grid.Heartbeat(g.Context(), "w1", gridpart.Beat{Epoch: m.epoch}); job.KindOf(err) != job.Superseded {
 			g.Errorf("a heartbeat of the login before: %v", err)
 		}
-		if _, err := g.MachineStream(g.Context(), "w1", m.epoch, 0, nil); job.KindOf(err) != job.Superseded {
+		if _, err := g.part.Grid.MachineStream(g.Context(), "w1", m.epoch, 0, nil); job.KindOf(err) != job.Superseded {
 			g.Errorf("a stream of the login before: %v", err)
 		}
 		g.counters("A", counts{"live": 1})
@@ -355,24 +356,24 @@ func TestA31AServerThatWasAwayBlamesNobody(t *testing.T) {
 			alive.drain()
 			alive.ok("T1", "T2")
 			g.engine("w2", 1).gets("T4")
-			first, _, err := g.Results(g.Context(), "s", 0, 9)
+			first, _, err := g.part.Grid.Results(g.Context(), "s", 0, 9)
 			if err != nil || len(first) != 2 {
 				g.Fatal(first, err)
 			}
-			if _, err := g.Collected(g.Context(), "s", first[0].Number); err != nil {
+			if _, err := g.part.Grid.Collected(g.Context(), "s", first[0].Number); err != nil {
 				g.Fatal(err)
 			}
 			g.tasks("s", "T5")
 			end(g.rig)
-			alive.epoch = g.login("w1", 3, func(l *engine.Login) {
-				l.Running = []engine.Running{{ID: g.ids["T3"], Token: alive.held["T3"].Lease.Token}}
+			alive.epoch = g.login("w1", 3, func(l *gridpart.Login) {
+				l.Running = []gridpart.Running{{ID: g.ids["T3"], Token: alive.held["T3"].Lease.Token}}
 			}).Machine.Epoch
 			alive.drain()
 			g.beating(30*job.Second, alive)
 			g.counters("T3", counts{"live": 1})
 			g.counters("T4", counts{})
 			g.line("s", "T4", "T5")
-			left, _, err := g.Results(g.Context(), "s", first[0].Number, 9)
+			left, _, err := g.part.Grid.Results(g.Context(), "s", first[0].Number, 9)
 			if err != nil || len(left) != 1 || left[0].Job.ID != g.ids["T2"] {
 				g.Errorf("%v, %v", left, err)
 			}
@@ -419,33 +420,33 @@ func TestA40AStepOfTheDateRestartsTheTimersOfEngines(t *testing.T) {
 			g.Pass(10 * job.Second)
 			g.jump(c.step)
 			g.Pass(c.left - 1)
-			if s := m.state(); s.State == engine.MachineLost {
+			if s := m.state(); s.State == gridpart.MachineLost {
 				g.Errorf("a step by %s: it is lost before %s", c.step, c.left)
 			}
 			g.Pass(1)
-			if s := m.state(); s.State != engine.MachineLost {
+			if s := m.state(); s.State != gridpart.MachineLost {
 				g.Errorf("a step by %s: it is %s after %s", c.step, s.State, c.left)
 			}
 			g.counters("A", counts{"retries": 1})
-		}, func(r *rig) { r.Opts.LostAfter = c.lostAfter })
+		}, func(r *rig) { r.grid.LostAfter = c.lostAfter })
 	}
 }
 
 func TestALoginIsRefusedByTheNameOfWhatIsWrong(t *testing.T) {
 	grid(t, func(g *gridRig) {
-		for field, l := range map[string]engine.Login{
+		for field, l := range map[string]gridpart.Login{
 			"name": {Slots: 1}, "slots": {Name: "w", Slots: -1}, "slots ": {Name: "w", Slots: 10_001},
 		} {
-			_, err := g.Login(g.Context(), l)
+			_, err := g.part.Grid.Login(g.Context(), l)
 			var e *job.Error
 			if !errors.As(err, &e) || e.Kind != job.Invalid || e.Field != field[:len("slots")-oneOf(field == "name")] {
 				g.Errorf("%+v: %v", l, err)
 			}
 		}
-		if _, err := g.Heartbeat(g.Context(), "nobody", engine.Beat{Epoch: 1}); job.KindOf(err) != job.NotFound {
+		if _, err := g.part.Grid.Heartbeat(g.Context(), "nobody", gridpart.Beat{Epoch: 1}); job.KindOf(err) != job.NotFound {
 			g.Errorf("%v", err)
 		}
-		if err := g.Logoff(g.Context(), "nobody", 0, job.Actor{}); job.KindOf(err) != job.NotFound {
+		if err := g.part.Grid.Logoff(g.Context(), "nobody", 0, job.Actor{}); job.KindOf(err) != job.NotFound {
 			g.Errorf("%v", err)
 		}
 		if n := g.rows(job.Holders); n != 0 {
@@ -467,7 +468,7 @@ func TestAnEngineThatAsksCallByCallHasNoMoreThanItsSlots(t *testing.T) {
 		g.tasks("s", "A", "B", "C")
 		epoch := g.login("w1", 2).Machine.Epoch
 		take := func(n int) (names []string) {
-			list, err := g.MachineLease(g.briefly(), "w1", epoch, n, nil)
+			list, err := g.part.Grid.MachineLease(g.briefly(), "w1", epoch, n, nil)
 			if err != nil {
 				g.Fatal(err)
 			}
@@ -480,7 +481,7 @@ func TestAnEngineThatAsksCallByCallHasNoMoreThanItsSlots(t *testing.T) {
 		if got := fmt.Sprint(take(1), take(5), take(1)); got != "[A] [B] []" {
 			g.Errorf("got %s", got)
 		}
-		if s, err := g.Machine(g.Context(), "w1"); err != nil || s.State != engine.MachineBusy {
+		if s, err := g.part.Grid.Machine(g.Context(), "w1"); err != nil || s.State != gridpart.MachineBusy {
 			g.Errorf("%+v, %v", s, err)
 		}
 		g.Pass(15 * job.Second)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 )
 
 func urgent(q *job.Queue) { q.Grid.Urgent = true }
@@ -14,7 +15,7 @@ func urgent(q *job.Queue) { q.Grid.Urgent = true }
 // polls is a call for up to most tasks.
 func (m *machine) polls(most int) (names []string) {
 	m.g.Helper()
-	list, err := m.g.MachineLease(m.g.briefly(), m.name, m.epoch, most, nil)
+	list, err := m.g.part.Grid.MachineLease(m.g.briefly(), m.name, m.epoch, most, nil)
 	if err != nil {
 		m.g.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func TestA22ASessionThatBecomesUrgentTakesItsSlots(t *testing.T) {
 		g.tasks("now", "U")
 		g.beating(31*job.Second, m)
 		m.gets()
-		if _, err := g.ChangeSession(g.Context(), "now", func(q *job.Queue) error { urgent(q); return nil }, driver); err != nil {
+		if _, err := g.part.Grid.ChangeSession(g.Context(), "now", func(q *job.Queue) error { urgent(q); return nil }, driver); err != nil {
 			g.Fatal(err)
 		}
 		m.gets("L2: preempt", "U")
@@ -167,7 +168,7 @@ func TestNothingIsLookedAtForAnUrgentSessionThatIsOver(t *testing.T) {
 		g.tasks("low", "L")
 		m.gets("L")
 		g.tasks("now", "U")
-		if _, err := g.ChangeSession(g.Context(), "now", func(q *job.Queue) error { q.Grid.Urgent = false; return nil }, driver); err != nil {
+		if _, err := g.part.Grid.ChangeSession(g.Context(), "now", func(q *job.Queue) error { q.Grid.Urgent = false; return nil }, driver); err != nil {
 			g.Fatal(err)
 		}
 		g.beating(29*job.Second, m)
@@ -187,8 +188,8 @@ func TestA22NoRunEndsWhereTheUrgentTaskMayNotRun(t *testing.T) {
 	fast := func(n *engine.NewJob) {
 		n.Job.Requires = []job.Requirement{{Property: "cpu", Op: ">", Value: "1"}}
 	}
-	cpus := func(n string) func(*engine.Login) {
-		return func(l *engine.Login) { l.Properties = map[string]string{"cpu": n} }
+	cpus := func(n string) func(*gridpart.Login) {
+		return func(l *gridpart.Login) { l.Properties = map[string]string{"cpu": n} }
 	}
 	t.Run("by its conditions", func(t *testing.T) {
 		grid(t, func(g *gridRig) {
@@ -219,7 +220,7 @@ func TestA22NoRunEndsWhereTheUrgentTaskMayNotRun(t *testing.T) {
 			bad.gets("L")
 			g.beating(31*job.Second, bad)
 			bad.gets()
-			if _, err := g.ClearExclusions(g.Context(), "now", "", driver); err != nil {
+			if _, err := g.part.Grid.ClearExclusions(g.Context(), "now", "", driver); err != nil {
 				g.Fatal(err)
 			}
 			bad.gets("L: preempt", "U")
@@ -280,7 +281,7 @@ func TestA22NoMoreRunsEndThanUrgentTasksLackSlots(t *testing.T) {
 			g.tasks("now", "U") // L is protected, and G is what its session may have
 			g.beating(20*job.Second, m)
 			m.gets()
-			if _, err := g.CancelSession(g.Context(), "gone", "", driver); err != nil {
+			if _, err := g.part.Grid.CancelSession(g.Context(), "gone", "", driver); err != nil {
 				g.Fatal(err)
 			}
 			m.gets("G: cancel", "U")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -188,7 +189,7 @@ func TestV8ATaskPastItsRetriesIsNotRunAgainWhenItsLastCopyIsGivenBack(t *testing
 	for how, end := range map[string]func(g *gridRig, other *machine){
 		"given back": func(g *gridRig, other *machine) { g.settle(other.held["A"], job.Released) },
 		"logged off": func(_ *gridRig, other *machine) { other.logoff() },
-		"lost":       func(g *gridRig, other *machine) { other.close(); g.Pass(engine.MachineLostAfter + job.Second) },
+		"lost":       func(g *gridRig, other *machine) { other.close(); g.Pass(gridpart.MachineLostAfter + job.Second) },
 		"logged in anew": func(g *gridRig, other *machine) {
 			g.login(other.name, 1)
 		},
@@ -250,7 +251,10 @@ func TestV10AtTheLimitThereAreNoMoreCopies(t *testing.T) { // A1
 
 // V10: a strategy that fires again, and an overrun, are counted.
 func TestV10AtTheLimitWhatFiresAgainIsCounted(t *testing.T) {
-	limited := func(g *gridRig) uint64 { return g.Measure(g.Context()).Grid.Suppressed["limit"] }
+	limited := func(g *gridRig) uint64 {
+		tally, _, _ := g.part.Grid.Measure(g.Context())
+		return tally.Suppressed["limit"]
+	}
 	grid(t, func(g *gridRig) { // an overrun with on_timeout: reschedule
 		g.session("s", func(q *job.Queue) {
 			q.RunTimeout, q.Grid.OnTimeout, q.Grid.MaxCopies, q.Grid.MaxReschedules = 10*job.Second, job.TimeoutReschedule, 5, 1

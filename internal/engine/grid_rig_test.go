@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 )
 
 // grid runs f with sessions and engines: section 2 of the reference has R = 2
@@ -32,14 +33,14 @@ func documented(q *job.Queue) {
 }
 
 // session opens one, documented but for the edits.
-func (g *gridRig) session(name string, edits ...func(*job.Queue)) engine.SessionState {
+func (g *gridRig) session(name string, edits ...func(*job.Queue)) gridpart.SessionState {
 	g.Helper()
-	n := engine.NewSession{Queue: *job.NewQueue(name)}
+	n := gridpart.NewSession{Queue: *job.NewQueue(name)}
 	documented(&n.Queue)
 	for _, edit := range edits {
 		edit(&n.Queue)
 	}
-	s, err := g.OpenSession(g.Context(), n, job.Actor{Name: "driver"})
+	s, err := g.part.Grid.OpenSession(g.Context(), n, job.Actor{Name: "driver"})
 	if err != nil {
 		g.Fatal(err)
 	}
@@ -47,9 +48,9 @@ func (g *gridRig) session(name string, edits ...func(*job.Queue)) engine.Session
 }
 
 // state reads a session.
-func (g *gridRig) state(name string) engine.SessionState {
+func (g *gridRig) state(name string) gridpart.SessionState {
 	g.Helper()
-	s, err := g.Session(g.Context(), name)
+	s, err := g.part.Grid.Session(g.Context(), name)
 	if err != nil {
 		g.Fatal(err)
 	}
@@ -75,7 +76,7 @@ type machine struct {
 }
 
 // engine logs one in and connects it; each has a host of its own unless told.
-func (g *gridRig) engine(name string, slots int, edits ...func(*engine.Login)) *machine {
+func (g *gridRig) engine(name string, slots int, edits ...func(*gridpart.Login)) *machine {
 	g.Helper()
 	in := g.login(name, slots, edits...)
 	m := &machine{g: g, name: name, epoch: in.Machine.Epoch}
@@ -83,13 +84,13 @@ func (g *gridRig) engine(name string, slots int, edits ...func(*engine.Login)) *
 	return m
 }
 
-func (g *gridRig) login(name string, slots int, edits ...func(*engine.Login)) engine.LoggedIn {
+func (g *gridRig) login(name string, slots int, edits ...func(*gridpart.Login)) gridpart.LoggedIn {
 	g.Helper()
-	l := engine.Login{Name: name, Slots: slots}
+	l := gridpart.Login{Name: name, Slots: slots}
 	for _, edit := range edits {
 		edit(&l)
 	}
-	in, err := g.Login(g.Context(), l)
+	in, err := g.part.Grid.Login(g.Context(), l)
 	if err != nil {
 		g.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func (g *gridRig) login(name string, slots int, edits ...func(*engine.Login)) en
 
 func (m *machine) connect() {
 	m.g.Helper()
-	s, err := m.g.MachineStream(m.g.Context(), m.name, m.epoch, 0, nil)
+	s, err := m.g.part.Grid.MachineStream(m.g.Context(), m.name, m.epoch, 0, nil)
 	if err != nil {
 		m.g.Fatal(err)
 	}
@@ -117,9 +118,9 @@ func (m *machine) starts(names ...string) {
 }
 
 // beat is a heartbeat; it must be accepted.
-func (m *machine) beat(stopped ...job.Token) engine.Heard {
+func (m *machine) beat(stopped ...job.Token) gridpart.Heard {
 	m.g.Helper()
-	s, err := m.g.Heartbeat(m.g.Context(), m.name, engine.Beat{Epoch: m.epoch, Stopped: stopped})
+	s, err := m.g.part.Grid.Heartbeat(m.g.Context(), m.name, gridpart.Beat{Epoch: m.epoch, Stopped: stopped})
 	if err != nil {
 		m.g.Fatal(err)
 	}
@@ -128,14 +129,14 @@ func (m *machine) beat(stopped ...job.Token) engine.Heard {
 
 func (m *machine) drain() {
 	m.g.Helper()
-	if _, err := m.g.Drain(m.g.Context(), m.name, 0, job.Actor{Name: "op"}); err != nil {
+	if _, err := m.g.part.Grid.Drain(m.g.Context(), m.name, 0, job.Actor{Name: "op"}); err != nil {
 		m.g.Fatal(err)
 	}
 }
 
 func (m *machine) logoff() {
 	m.g.Helper()
-	if err := m.g.Logoff(m.g.Context(), m.name, 0, job.Actor{Name: "op"}); err != nil {
+	if err := m.g.part.Grid.Logoff(m.g.Context(), m.name, 0, job.Actor{Name: "op"}); err != nil {
 		m.g.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -201,7 +202,7 @@ func TestA17AHundredEnginesThatSlowDownSpendNoMoreThanTheBudget(t *testing.T) {
 		if s.Suppressed["running_share"] == 0 || s.Suppressed["seconds_share"] == 0 {
 			t.Errorf("nothing was barred: %+v", s.Suppressed)
 		}
-	}, func(r *rig) { r.Twice, r.Opts.LostAfter = false, job.Hour })
+	}, func(r *rig) { r.Twice, r.grid.LostAfter = false, job.Hour })
 }
 
 func TestA18NoStrategyCopiesANonIdempotentTask(t *testing.T) {
@@ -234,7 +235,7 @@ func TestOneTransactionEndsNoMoreThanAThousandRuns(t *testing.T) {
 		in := g.login("w", runs)
 		var starts []engine.Extension
 		for len(starts) < runs {
-			taken, err := g.MachineLease(g.Context(), "w", in.Machine.Epoch, runs, nil)
+			taken, err := g.part.Grid.MachineLease(g.Context(), "w", in.Machine.Epoch, runs, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -247,7 +248,7 @@ func TestOneTransactionEndsNoMoreThanAThousandRuns(t *testing.T) {
 		}
 		over := g.Clock.Wall() + 50*job.Second
 		for range 5 {
-			if _, err := g.Heartbeat(g.Context(), "w", engine.Beat{Epoch: in.Machine.Epoch}); err != nil {
+			if _, err := g.part.Grid.Heartbeat(g.Context(), "w", gridpart.Beat{Epoch: in.Machine.Epoch}); err != nil {
 				t.Fatal(err)
 			}
 			if g.Pass(9 * job.Second); over-g.Clock.Wall() > 6*job.Second {

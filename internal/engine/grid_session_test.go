@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -15,16 +16,16 @@ import (
 
 var driver = job.Actor{Name: "driver"}
 
-func (g *gridRig) closes(name string) engine.SessionState {
+func (g *gridRig) closes(name string) gridpart.SessionState {
 	g.Helper()
-	s, err := g.CloseSession(g.Context(), name, driver)
+	s, err := g.part.Grid.CloseSession(g.Context(), name, driver)
 	if err != nil {
 		g.Fatal(err)
 	}
 	return s
 }
 
-func (g *gridRig) is(name string, want job.SessionState) engine.SessionState {
+func (g *gridRig) is(name string, want job.SessionState) gridpart.SessionState {
 	g.Helper()
 	s := g.state(name)
 	if s.State != want || s.Depth.Open() != s.Open() {
@@ -36,7 +37,7 @@ func (g *gridRig) is(name string, want job.SessionState) engine.SessionState {
 // results are the finished tasks behind a cursor, in order, and the next cursor.
 func (g *gridRig) results(name string, after int64, n int) (got string, next int64) {
 	g.Helper()
-	list, _, err := g.Results(g.Context(), name, after, n)
+	list, _, err := g.part.Grid.Results(g.Context(), name, after, n)
 	if err != nil {
 		g.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestOnlyTasksGoIntoSessionsAndOnlyEnginesGetThem(t *testing.T) {
 		if _, err := g.Put(g.Context(), []engine.NewJob{newNamed("q", "x", task)}); job.KindOf(err) != job.NotFound {
 			g.Errorf("a task in a queue: %v", err)
 		}
-		if _, err := g.OpenSession(g.Context(), engine.NewSession{Queue: *g.state("s").Settings}, driver); job.KindOf(err) != job.Exists {
+		if _, err := g.part.Grid.OpenSession(g.Context(), gridpart.NewSession{Queue: *g.state("s").Settings}, driver); job.KindOf(err) != job.Exists {
 			g.Errorf("a second session of the name: %v", err)
 		}
 		if _, err := g.SetQueue(g.Context(), "s", func(q *job.Queue) error { q.Grid = nil; return nil }, driver); job.KindOf(err) != job.WrongState {
@@ -168,7 +169,7 @@ func TestACancelledSessionGivesUpEveryTaskAndTellsTheEngines(t *testing.T) {
 		m.ok("A")
 		other := g.engine("w2", 1)
 		other.gets("B")
-		if _, err := g.CancelSession(g.Context(), "s", "enough", driver); err != nil {
+		if _, err := g.part.Grid.CancelSession(g.Context(), "s", "enough", driver); err != nil {
 			g.Fatal(err)
 		}
 		g.Pass(2)
@@ -184,7 +185,7 @@ func TestACancelledSessionGivesUpEveryTaskAndTellsTheEngines(t *testing.T) {
 		if _, err := g.Operate(g.Context(), g.ids["C"], revive); job.KindOf(err) != job.WrongState {
 			g.Errorf("a task of a session that is over came back: %v", err)
 		}
-		if again, err := g.CancelSession(g.Context(), "s", "", driver); err != nil || again.Why != "by driver: enough" {
+		if again, err := g.part.Grid.CancelSession(g.Context(), "s", "", driver); err != nil || again.Why != "by driver: enough" {
 			g.Errorf("%+v, %v", again.Session, err)
 		}
 	})
@@ -200,7 +201,7 @@ func TestACancelGoesOnAfterAPowerCut(t *testing.T) {
 		if _, err := g.Put(g.Context(), list); err != nil {
 			g.Fatal(err)
 		}
-		if _, err := g.CancelSession(g.Context(), "s", "", driver); err != nil {
+		if _, err := g.part.Grid.CancelSession(g.Context(), "s", "", driver); err != nil {
 			g.Fatal(err)
 		}
 		g.PowerCut()
@@ -257,7 +258,7 @@ func TestResultsComeInTheOrderOfFinishingAndLeaveWhenTheyAreAcknowledged(t *test
 		if got, _ := g.results("s", 0, 9); got != "D " {
 			g.Errorf("after the acknowledgement: %s", got)
 		}
-		if _, err := g.Collected(g.Context(), "s", cursor+1_000_000); job.KindOf(err) != job.Invalid {
+		if _, err := g.part.Grid.Collected(g.Context(), "s", cursor+1_000_000); job.KindOf(err) != job.Invalid {
 			g.Errorf("a cursor that nobody was given: %v", err)
 		}
 		g.ack("s", cursor-1) // an older one changes nothing
@@ -274,7 +275,7 @@ func TestResultsComeInTheOrderOfFinishingAndLeaveWhenTheyAreAcknowledged(t *test
 
 func (g *gridRig) ack(name string, upTo int64) {
 	g.Helper()
-	if _, err := g.Collected(g.Context(), name, upTo); err != nil {
+	if _, err := g.part.Grid.Collected(g.Context(), name, upTo); err != nil {
 		g.Fatal(err)
 	}
 	g.Pass(2)
@@ -291,10 +292,10 @@ func TestManyResultsAreForgottenPieceByPiece(t *testing.T) {
 			g.Fatal(err)
 		}
 		in := g.login("w", 2000)
-		taken, err := g.MachineLease(g.Context(), "w", in.Machine.Epoch, 1100, nil)
+		taken, err := g.part.Grid.MachineLease(g.Context(), "w", in.Machine.Epoch, 1100, nil)
 		for err == nil && len(taken) < 1100 {
 			var more []engine.Delivery
-			more, err = g.MachineLease(g.Context(), "w", in.Machine.Epoch, 1100, nil)
+			more, err = g.part.Grid.MachineLease(g.Context(), "w", in.Machine.Epoch, 1100, nil)
 			taken = append(taken, more...)
 		}
 		if err != nil {
@@ -307,13 +308,13 @@ func TestManyResultsAreForgottenPieceByPiece(t *testing.T) {
 		if _, err := g.Settle(g.Context(), ends); err != nil {
 			g.Fatal(err)
 		}
-		results, _, err := g.Results(g.Context(), "s", 0, 2000)
+		results, _, err := g.part.Grid.Results(g.Context(), "s", 0, 2000)
 		if err != nil || len(results) != 1100 {
 			g.Fatal(len(results), err)
 		}
 		g.ack("s", results[1049].Number)
 		g.Pass(10)
-		if left, _, err := g.Results(g.Context(), "s", 0, 2000); err != nil || len(left) != 50 {
+		if left, _, err := g.part.Grid.Results(g.Context(), "s", 0, 2000); err != nil || len(left) != 50 {
 			g.Errorf("%d are left, %v", len(left), err)
 		}
 	}, func(r *rig) { r.Twice = false })
@@ -348,14 +349,14 @@ func TestA34LaterResultsStayUntilTheSessionIsDeleted(t *testing.T) {
 		m.ok("B")
 		_, cursor := g.results("s", 0, 9)
 		g.ack("s", cursor)
-		if err := g.DeleteSession(g.Context(), "s", driver); job.KindOf(err) != job.WrongState {
+		if err := g.part.Grid.DeleteSession(g.Context(), "s", driver); job.KindOf(err) != job.WrongState {
 			g.Errorf("deleting a session that goes on: %v", err)
 		}
 		g.closes("s")
 		if got, _ := g.results("s", 0, 9); got != "A B " { // who collects begins anew
 			g.Errorf("got %s", got)
 		}
-		if err := g.DeleteSession(g.Context(), "s", driver); err != nil {
+		if err := g.part.Grid.DeleteSession(g.Context(), "s", driver); err != nil {
 			g.Fatal(err)
 		}
 		g.Pass(2)
@@ -366,7 +367,7 @@ func TestA34LaterResultsStayUntilTheSessionIsDeleted(t *testing.T) {
 // gone wants a session to be forgotten, with all it had.
 func (g *gridRig) gone(name string) {
 	g.Helper()
-	if _, err := g.Session(g.Context(), name); job.KindOf(err) != job.NotFound {
+	if _, err := g.part.Grid.Session(g.Context(), name); job.KindOf(err) != job.NotFound {
 		g.Errorf("%v", err)
 	}
 	err := g.Mem.View(g.Context(), func(v store.Reader) error {
@@ -394,7 +395,7 @@ func TestA34LaterResultsStayWhenAnExclusionEnds(t *testing.T) {
 		m.gets("A")
 		m.ok("A")
 		m.gets("B")
-		if _, err := g.Collected(g.Context(), "s", g.job("A").Finished); err != nil {
+		if _, err := g.part.Grid.Collected(g.Context(), "s", g.job("A").Finished); err != nil {
 			g.Fatal(err)
 		}
 		m.fail("B")
@@ -481,7 +482,7 @@ func TestA21ASuspendedSessionStartsNothing(t *testing.T) {
 		m := g.running("B")
 		weight := func(w uint8) {
 			edit := func(q *job.Queue) error { q.Grid.Weight = w; return nil }
-			if _, err := g.ChangeSession(g.Context(), "s", edit, driver); err != nil {
+			if _, err := g.part.Grid.ChangeSession(g.Context(), "s", edit, driver); err != nil {
 				g.Fatal(err)
 			}
 		}
@@ -490,7 +491,7 @@ func TestA21ASuspendedSessionStartsNothing(t *testing.T) {
 		m.gets()
 		weight(5)
 		m.gets("B")
-		if _, err := g.ChangeSession(g.Context(), "s", func(q *job.Queue) error { q.Grid.Weight = 10; return nil }, driver); job.KindOf(err) != job.Invalid {
+		if _, err := g.part.Grid.ChangeSession(g.Context(), "s", func(q *job.Queue) error { q.Grid.Weight = 10; return nil }, driver); job.KindOf(err) != job.Invalid {
 			g.Errorf("an absurd weight: %v", err)
 		}
 	})
@@ -516,8 +517,8 @@ func TestASlotThatASessionLeavesGoesToTheOthers(t *testing.T) {
 func TestA25AConditionThatNoPropertyMeetsKeepsATaskWaiting(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		g.session("s")
-		props := func(list ...string) func(*engine.Login) {
-			return func(l *engine.Login) {
+		props := func(list ...string) func(*gridpart.Login) {
+			return func(l *gridpart.Login) {
 				if len(list) > 0 {
 					l.Properties = map[string]string{"cpuMHz": list[0]}
 				}
@@ -544,8 +545,8 @@ func TestSharesSurviveATransactionThatFails(t *testing.T) {
 		g.Mem.FailNextCommit(errDisk)
 		_, _ = g.Put(g.Context(), []engine.NewJob{newNamed("s", "lost", task)})
 		g.recovered()
-		m.epoch = g.login("w", 2, func(l *engine.Login) {
-			l.Running = []engine.Running{{ID: g.ids["A"], Token: m.held["A"].Lease.Token}}
+		m.epoch = g.login("w", 2, func(l *gridpart.Login) {
+			l.Running = []gridpart.Running{{ID: g.ids["A"], Token: m.held["A"].Lease.Token}}
 		}).Machine.Epoch
 		m.connect()
 		g.tasks("s", "B", "C")

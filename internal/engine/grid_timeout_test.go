@@ -14,6 +14,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/embedded"
@@ -92,7 +93,7 @@ func TestA10AnEngineThatEndsItsRunIsFreeAndAMuteOneIsEndedAfterTheSlack(t *testi
 		if err != nil {
 			t.Fatal(err)
 		}
-		if state := good.state(); state.State != engine.MachineBusy || len(state.Stopping) > 0 { // it has the next run
+		if state := good.state(); state.State != gridpart.MachineBusy || len(state.Stopping) > 0 { // it has the next run
 			t.Errorf("the engine that ended its run: %+v", state)
 		}
 		g.Pass(2*job.Second - 1)
@@ -100,7 +101,7 @@ func TestA10AnEngineThatEndsItsRunIsFreeAndAMuteOneIsEndedAfterTheSlack(t *testi
 			t.Errorf("the mute engine was told to stop before the slack was over: %+v", state)
 		}
 		g.Pass(1)
-		if state := mute.state(); state.State != engine.MachineStopping {
+		if state := mute.state(); state.State != gridpart.MachineStopping {
 			t.Errorf("the mute engine: %+v", state)
 		}
 		for m, after := range map[*machine]job.Millis{good: 50 * job.Second, mute: 52 * job.Second} {
@@ -196,7 +197,7 @@ func TestA10ManyOverrunsAtOnceAreOneWriteForEachEngine(t *testing.T) {
 // somebody waits meanwhile who enqueues one job after the other.
 func BenchmarkTimeouts(b *testing.B) {
 	b.Run("tasks", func(b *testing.B) {
-		benchTimeouts(b, func(b *testing.B, e *engine.Engine) { runTasks(b, e, 20, func() {}) })
+		benchTimeouts(b, func(b *testing.B, e *part.Engine) { runTasks(b, e, 20, func() {}) })
 	})
 	b.Run("leases", func(b *testing.B) { benchTimeouts(b, runJobs) })
 	b.Run("second", benchTimeoutsOfASecond)
@@ -249,7 +250,8 @@ func benchTimeoutsOfASecond(b *testing.B) {
 		}
 		b.StopTimer()
 		b.ReportMetric(float64(cpuTime()-cpu)/timeouts, "cpu-ns/op")
-		late, sum := e.Measure(b.Context()).Grid.Lateness, uint64(0)
+		tally, _, _ := e.Grid.Measure(b.Context())
+		late, sum := tally.Lateness, uint64(0)
 		for i, edge := range engine.Spans {
 			if sum += late.Counts[i]; edge >= 50 && edge <= 1000 {
 				b.ReportMetric(float64(sum)*100/timeouts, fmt.Sprintf("late-%d-%%", edge))
@@ -261,7 +263,7 @@ func benchTimeoutsOfASecond(b *testing.B) {
 	}
 }
 
-func benchEngine(b *testing.B, clock engine.Clock) (*engine.Engine, *embedded.Store) {
+func benchEngine(b *testing.B, clock engine.Clock) (*part.Engine, *embedded.Store) {
 	st, err := embedded.Open(embedded.Options{Dir: b.TempDir(), Now: clock.Wall, Logf: b.Logf})
 	if err != nil {
 		b.Fatal(err)
@@ -269,14 +271,15 @@ func benchEngine(b *testing.B, clock engine.Clock) (*engine.Engine, *embedded.St
 	src := rand.New(rand.NewPCG(1, 2))
 	var mu sync.Mutex
 	rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
-	e := part.New(st, clock, rnd, quiet, engine.Options{Server: rule.DefaultServer(), LostAfter: 9 * job.Hour}).Engine
+	e := part.New(st, clock, rnd, quiet, engine.Options{Server: rule.DefaultServer()})
+	e.Grid.LostAfter = 9 * job.Hour
 	if err := e.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	return e, st
 }
 
-func benchTimeouts(b *testing.B, runs func(*testing.B, *engine.Engine)) {
+func benchTimeouts(b *testing.B, runs func(*testing.B, *part.Engine)) {
 	for range b.N {
 		b.StopTimer()
 		clock := &ahead{Clock: engine.SystemClock()}
@@ -329,7 +332,7 @@ type figure struct {
 	cpu int64
 }
 
-func figures(b *testing.B, e *engine.Engine) figure {
+func figures(b *testing.B, e *part.Engine) figure {
 	s, err := e.Stats(b.Context())
 	if err != nil {
 		b.Fatal(err)
@@ -338,21 +341,21 @@ func figures(b *testing.B, e *engine.Engine) figure {
 }
 
 // runTasks has 1,000 engines run 100 tasks each, which they began a few at a time.
-func runTasks(b *testing.B, e *engine.Engine, rounds int, began func()) {
+func runTasks(b *testing.B, e *part.Engine, rounds int, began func()) {
 	const engines = 1000
 	ctx := b.Context()
-	n := engine.NewSession{Queue: *job.NewQueue("s")}
+	n := gridpart.NewSession{Queue: *job.NewQueue("s")}
 	documented(&n.Queue)
 	n.Queue.RunTimeout = job.Hour
-	if _, err := e.OpenSession(ctx, n, job.Actor{}); err != nil {
+	if _, err := e.Grid.OpenSession(ctx, n, job.Actor{}); err != nil {
 		b.Fatal(err)
 	}
 	streams := make([]*engine.Stream, engines)
 	for i := range streams {
 		name := fmt.Sprintf("w%04d", i)
-		in, err := e.Login(ctx, engine.Login{Name: name, Slots: timeouts / engines})
+		in, err := e.Grid.Login(ctx, gridpart.Login{Name: name, Slots: timeouts / engines})
 		if err == nil {
-			streams[i], err = e.MachineStream(ctx, name, in.Machine.Epoch, 0, nil)
+			streams[i], err = e.Grid.MachineStream(ctx, name, in.Machine.Epoch, 0, nil)
 		}
 		if err != nil {
 			b.Fatal(err)
@@ -394,7 +397,7 @@ func runTasks(b *testing.B, e *engine.Engine, rounds int, began func()) {
 }
 
 // runJobs has workers, which are gone, run 100,000 jobs.
-func runJobs(b *testing.B, e *engine.Engine) {
+func runJobs(b *testing.B, e *part.Engine) {
 	for range timeouts / 1000 {
 		if _, err := e.Put(b.Context(), some(1000, "s", func(n *engine.NewJob) { n.Job.RunTimeout = job.Hour })); err != nil {
 			b.Fatal(err)

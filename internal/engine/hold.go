@@ -35,20 +35,32 @@ const (
 	unaryPrefix     = "u/"
 )
 
-// holder is a stream or a waiting unary call.
-type holder struct {
-	name  string
-	kind  job.HolderKind
-	opts  StreamOptions
+// Feeder decides what the holders get that a part makes.
+type Feeder interface {
+	// Room is how many more jobs the holder takes now.
+	Room(tx *Tx, h *Holder) int
+	// Feed gives up to n jobs with Grant, and returns how many. dry means that holders
+	// with the same Key would find nothing either.
+	Feed(tx *Tx, h *Holder, n int) (took int, dry bool, err error)
+	// Lease fills in the lease that a job is granted under. begins is when the holder has
+	// room to begin it, at the latest; 0 = that is not known, or does not matter.
+	Lease(tx *Tx, h *Holder, q *job.Queue, j *job.Job, l *job.Lease) (begins job.Millis, err error)
+	// Left follows the end of its stream.
+	Left(tx *Tx, h *Holder, how job.Ending) error
+}
+
+// Holder is a stream or a waiting unary call.
+type Holder struct {
+	Name  string
+	Kind  job.HolderKind
+	Opts  StreamOptions
 	life  job.Millis   // of each unary lease
-	key   string       // equal keys ask for the same work
-	asks  string       // of a machine: equal ones may run the same tasks, but for what runs beside them
-	want  int          // unary: jobs at most; 0 = a stream
+	Key   string       // equal keys ask for the same work
+	Want  int          // unary: jobs at most; 0 = a stream
 	turns *TurnOptions // asks for turns of groups; nil = for jobs
 
-	machine bool   // an engine of the grid
-	host    string // its own, where that matters
-	slots   int    // of an engine
+	// Feeder decides what it gets; nil = the ready jobs of its queues, in their order.
+	Feeder Feeder
 
 	// Owned by the committer.
 	held, alone int
@@ -64,14 +76,15 @@ type holder struct {
 	bell    chan struct{}
 }
 
-func newHolder(kind job.HolderKind, name string, o StreamOptions) *holder {
-	h := &holder{name: name, kind: kind, opts: o, bell: make(chan struct{}, 1)}
-	h.key = fmt.Sprintf("%q %q", o.Queues, o.Properties)
+// NewHolder is one that has not joined yet.
+func NewHolder(kind job.HolderKind, name string, o StreamOptions) *Holder {
+	h := &Holder{Name: name, Kind: kind, Opts: o, bell: make(chan struct{}, 1)}
+	h.Key = fmt.Sprintf("%q %q", o.Queues, o.Properties)
 	return h
 }
 
 // give and ring hand a delivery over once it is on disk.
-func (h *holder) give(d Delivery) {
+func (h *Holder) give(d Delivery) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.waiting+len(d.Payload) > outputBytesMax {
@@ -81,14 +94,14 @@ func (h *holder) give(d Delivery) {
 	h.out = append(h.out, d)
 }
 
-func (h *holder) ring() {
+func (h *Holder) ring() {
 	select {
 	case h.bell <- struct{}{}:
 	default:
 	}
 }
 
-func (h *holder) finish(why error) {
+func (h *Holder) finish(why error) {
 	h.mu.Lock()
 	h.end = why
 	h.mu.Unlock()
@@ -97,13 +110,13 @@ func (h *holder) finish(why error) {
 
 // collect takes what was given: for a unary call all of it, for a stream a
 // piece of a bounded size.
-func (h *holder) collect() ([]Delivery, error) {
+func (h *Holder) collect() ([]Delivery, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n, size := 0, 0
 	for ; n < len(h.out); n++ {
 		size += int(h.out[n].Job.PayloadSize)
-		if n > 0 && h.want == 0 && size > outputBytesMax {
+		if n > 0 && h.Want == 0 && size > outputBytesMax {
 			break
 		}
 		h.waiting -= len(h.out[n].Payload)
@@ -121,7 +134,7 @@ func (h *holder) collect() ([]Delivery, error) {
 // Stream is a holder that receives jobs as they become ready.
 type Stream struct {
 	e *Engine
-	h *holder
+	h *Holder
 
 	// Room is asked before payloads come into memory; nil = there always is.
 	Room Room
@@ -134,8 +147,13 @@ func (e *Engine) Stream(ctx context.Context, o StreamOptions) (*Stream, error) {
 	if o.Name != "" {
 		kind, name = job.Named, namedPrefix+o.Name
 	}
-	h := newHolder(kind, name, o)
-	if err := e.Do(ctx, 0, func(r *Tx) error { return r.join(h) }); err != nil {
+	h := NewHolder(kind, name, o)
+	return e.OpenStream(ctx, h, func(r *Tx) error { return r.join(h) })
+}
+
+// OpenStream makes the stream of a holder, which join registers.
+func (e *Engine) OpenStream(ctx context.Context, h *Holder, join func(*Tx) error) (*Stream, error) {
+	if err := e.Do(ctx, 0, join); err != nil {
 		if ctx.Err() != nil { // it may have joined meanwhile
 			s := &Stream{e: e, h: h}
 			s.Close()
@@ -146,7 +164,7 @@ func (e *Engine) Stream(ctx context.Context, o StreamOptions) (*Stream, error) {
 }
 
 // Name is the name of the holder, without its kind.
-func (s *Stream) Name() string { return s.h.name[len(anonymousPrefix):] }
+func (s *Stream) Name() string { return s.h.Name[len(anonymousPrefix):] }
 
 // Next blocks until there are deliveries, ctx ends, or the server ends the
 // stream (ErrStreamEnded).
@@ -175,7 +193,7 @@ func (s *Stream) Poll() ([]Delivery, error) {
 		if err != nil || len(out) == 0 {
 			return nil, err
 		}
-		if s.h.opts.Prefetch == 0 {
+		if s.h.Opts.Prefetch == 0 {
 			n := len(out)
 			s.e.tell(func(r *Tx) error { r.reads[s.h] += n; return nil })
 		}
@@ -195,12 +213,10 @@ func (r *Tx) tellVoid(j *job.Job, v *rule.Void) error {
 	if v.Lease.Kind != job.Named {
 		return nil
 	}
-	if v.How == job.ByTimeout {
-		if err := r.toldToStop(&v.Lease); err != nil {
-			return err
-		}
+	if err := r.e.parts.voided(r, v); err != nil {
+		return err
 	}
-	if h := r.holder(v.Lease.Holder); h != nil {
+	if h := r.Holder(v.Lease.Holder); h != nil {
 		r.tx.Durable() // what it is told must stay so
 		r.gifts = append(r.gifts, gift{h, Delivery{Job: j, Lease: v.Lease, Voided: true, Ending: v.How}})
 	}
@@ -281,27 +297,35 @@ func (s *Stream) Close() {
 }
 
 // join registers a stream.
-func (r *Tx) join(h *holder) error {
-	if h.kind == job.Named {
-		if old := r.holder(h.name); old != nil {
-			r.left[old] = true
-			r.ended = append(r.ended, old)
-		}
-		row := &job.Holder{Name: h.name, Kind: job.Named, Properties: h.opts.Properties}
+func (r *Tx) join(h *Holder) error {
+	if h.Kind == job.Named {
+		r.EndStream(h.Name)
+		row := &job.Holder{Name: h.Name, Kind: job.Named, Properties: h.Opts.Properties}
 		if err := r.tx.Set(row); err != nil {
 			return err
 		}
-		if err := r.handBack(h); err != nil {
+		if err := r.HandBack(h); err != nil {
 			return err
 		}
 	}
-	r.joined[h.name] = h
+	r.Join(h)
 	return nil
 }
 
-// handBack offers a returning named holder what it still holds.
-func (r *Tx) handBack(h *holder) error {
-	ids, err := r.tx.Held(h.name)
+// Join registers a holder, which is served from now on.
+func (r *Tx) Join(h *Holder) { r.joined[h.Name] = h }
+
+// EndStream ends the stream of a name, if there is one.
+func (r *Tx) EndStream(name string) {
+	if h := r.Holder(name); h != nil {
+		r.left[h] = true
+		r.ended = append(r.ended, h)
+	}
+}
+
+// HandBack offers a returning named holder what it still holds.
+func (r *Tx) HandBack(h *Holder) error {
+	ids, err := r.tx.Held(h.Name)
 	if err != nil {
 		return err
 	}
@@ -315,7 +339,7 @@ func (r *Tx) handBack(h *holder) error {
 			return err
 		}
 		for _, l := range j.Leases {
-			if l.Holder == h.name {
+			if l.Holder == h.Name {
 				r.held[h]++
 				r.alone[h] += oneIf(l.Alone)
 				r.gifts = append(r.gifts, gift{h, Delivery{Job: j, Lease: l, Payload: r.tx.Peek(j.Payload), Held: true, StopAfter: rule.StopAfter(q, j)}})
@@ -334,32 +358,31 @@ func oneIf(b bool) int {
 
 // leave ends a stream: an anonymous one gives everything back, a named one
 // keeps its leases for the re-attach window.
-func (r *Tx) leave(h *holder, how job.Ending) error {
-	if r.holder(h.name) != h {
+func (r *Tx) leave(h *Holder, how job.Ending) error {
+	if r.Holder(h.Name) != h {
 		return nil // ended already, or a newer stream of the same name took over
 	}
 	r.left[h] = true
-	if h.machine { // its row stays, and its heartbeat decides
-		r.stirred = r.stirred || how != job.ByRestart // we do not stop
-		return nil
+	if h.Feeder != nil {
+		return h.Feeder.Left(r, h, how)
 	}
-	ids, err := r.tx.Held(h.name)
+	ids, err := r.tx.Held(h.Name)
 	if err != nil {
 		return err
 	}
-	if h.kind == job.Named {
+	if h.Kind == job.Named {
 		if len(ids) == 0 {
-			return r.tx.Unset(job.Holders, h.name)
+			return r.tx.Unset(job.Holders, h.Name)
 		}
 		return r.tx.Set(&job.Holder{
-			Name: h.name, Kind: job.Named, Until: r.steady.Add(r.e.opts.Reattach), Properties: h.opts.Properties,
+			Name: h.Name, Kind: job.Named, Until: r.steady.Add(r.e.opts.Reattach), Properties: h.Opts.Properties,
 		})
 	}
-	return r.endLeases(h.name, ids, how)
+	return r.EndLeases(h.Name, ids, how)
 }
 
-// endLeases ends every lease of a holder.
-func (r *Tx) endLeases(name string, ids []job.ID, how job.Ending) error {
+// EndLeases ends every lease of a holder.
+func (r *Tx) EndLeases(name string, ids []job.ID, how job.Ending) error {
 	for _, id := range ids {
 		j, err := r.tx.Get(id)
 		if err != nil {
@@ -386,11 +409,11 @@ func (r *Tx) countLapse(old *job.Job, eff *rule.Effect) {
 }
 
 // inOrder lists holders by name: the same history is served in the same order.
-func inOrder(holders map[string]*holder) []*holder {
+func inOrder(holders map[string]*Holder) []*Holder {
 	if len(holders) == 0 {
 		return nil
 	}
-	list := make([]*holder, 0, len(holders))
+	list := make([]*Holder, 0, len(holders))
 	for _, name := range slices.Sorted(maps.Keys(holders)) {
 		list = append(list, holders[name])
 	}
@@ -399,7 +422,7 @@ func inOrder(holders map[string]*holder) []*holder {
 
 // endStreams ends all streams, at a stop.
 func (r *Tx) endStreams() error {
-	for _, list := range []map[string]*holder{r.c.holders, r.joined} {
+	for _, list := range []map[string]*Holder{r.c.holders, r.joined} {
 		for _, h := range inOrder(list) {
 			r.ended = append(r.ended, h)
 			if err := r.leave(h, job.ByRestart); err != nil {
@@ -415,18 +438,18 @@ func (r *Tx) endStreams() error {
 	return nil
 }
 
-// roomFor is how many more jobs the holder takes now.
-func (r *Tx) roomFor(h *holder) int {
-	held := h.held + r.held[h]
+// RoomFor is how many more jobs the holder takes now.
+func (r *Tx) RoomFor(h *Holder) int {
+	held := r.Has(h)
 	switch {
 	case h.gone || r.left[h]:
 		return 0
-	case h.machine:
-		return r.machineRoom(h)
-	case h.want > 0:
-		return h.want - held
-	case h.opts.Prefetch > 0:
-		return h.opts.Prefetch - held
+	case h.Feeder != nil:
+		return h.Feeder.Room(r, h)
+	case h.Want > 0:
+		return h.Want - held
+	case h.Opts.Prefetch > 0:
+		return h.Opts.Prefetch - held
 	}
 	return outputMax - h.unread + r.reads[h] - r.held[h]
 }
@@ -438,39 +461,39 @@ func (r *Tx) serve() error {
 	if len(waiting) == 0 {
 		return nil
 	}
-	r.serving, r.rooms = waiting, nil
+	r.serveTo(waiting)
 	empty := map[string]bool{} // holders with this key found nothing
 	given := 0
 	for again := true; again && given < serveMax; {
 		again = false
 		for _, h := range waiting {
-			room := r.roomFor(h)
-			n := min(room, max(h.want, chunkMax))
+			room := r.RoomFor(h)
+			n := min(room, max(h.Want, chunkMax))
 			if limit := r.e.opts.InFlightMax; limit > 0 {
 				n = min(n, limit-r.c.leases-r.leases)
 			}
-			if n <= 0 || empty[h.key] {
+			if n <= 0 || empty[h.Key] {
 				continue
 			}
 			feed := r.feed
-			if h.machine {
-				feed = r.feedMachine
+			if h.Feeder != nil {
+				feed = func(h *Holder, n int) (int, bool, error) { return h.Feeder.Feed(r, h, n) }
 			}
 			took, dry, err := feed(h, n)
 			if err != nil {
 				return err
 			}
 			if dry {
-				empty[h.key] = true
+				empty[h.Key] = true
 			}
 			given += took
-			again = again || took > 0 && took < room && h.want == 0
+			again = again || took > 0 && took < room && h.Want == 0
 		}
 		if r.moved { // a gate stands for its next member now, and others may have room for that
 			r.moved, again = false, true
 			clear(empty)
 			waiting = r.candidates()
-			r.serving, r.rooms = waiting, nil
+			r.serveTo(waiting)
 		}
 	}
 	r.fed = r.fed || given >= serveMax
@@ -480,9 +503,25 @@ func (r *Tx) serve() error {
 	return nil
 }
 
+// serveTo notes who is served now.
+func (r *Tx) serveTo(list []*Holder) {
+	r.serving = list
+	r.serves++
+}
+
+// Serving are the holders that are served now; round is another number each time that
+// they are looked for anew.
+func (r *Tx) Serving() (list []*Holder, round int) { return r.serving, r.serves }
+
+// Has is how many jobs a holder has.
+func (r *Tx) Has(h *Holder) int { return h.held + r.held[h] }
+
+// Grant leases a job to a holder.
+func (r *Tx) Grant(h *Holder, j *job.Job) error { return r.grant(h, j, 0) }
+
 // feed gives one holder up to n jobs. dry means that holders with the same
 // key would find nothing either.
-func (r *Tx) feed(h *holder, n int) (took int, dry bool, err error) {
+func (r *Tx) feed(h *Holder, n int) (took int, dry bool, err error) {
 	if h.turns != nil {
 		return r.feedTurns(h, n)
 	}
@@ -496,7 +535,7 @@ func (r *Tx) feed(h *holder, n int) (took int, dry bool, err error) {
 		if !passes { // it sees what must be alone, too, as if it had nothing
 			s.Held = 0
 		}
-		list, err := r.tx.Ready(h.opts.Queues, s, n-took)
+		list, err := r.tx.Ready(h.Opts.Queues, s, n-took)
 		if err != nil || len(list) == 0 {
 			return took, held == 0 && err == nil, err
 		}
@@ -512,10 +551,10 @@ func (r *Tx) feed(h *holder, n int) (took int, dry bool, err error) {
 					break
 				}
 			}
-			if j.HeldBy(h.name) {
+			if j.HeldBy(h.Name) {
 				continue
 			}
-			if aside, err := r.putAside(j); err != nil {
+			if aside, err := r.PutAside(j); err != nil {
 				return took, false, err
 			} else if aside {
 				if next, err = r.standsNext(j, next); err != nil {
@@ -527,7 +566,7 @@ func (r *Tx) feed(h *holder, n int) (took int, dry bool, err error) {
 				continue
 			}
 			if j.Alone && held+took-before > 0 {
-				answered := h.want > 0 && h.held+r.held[h] > 0 // a call that got something: it waits no more
+				answered := h.Want > 0 && h.held+r.held[h] > 0 // a call that got something: it waits no more
 				if answered || r.empties(h, j.Queue) {
 					return took, false, nil
 				}
@@ -558,8 +597,8 @@ func (r *Tx) feed(h *holder, n int) (took int, dry bool, err error) {
 // asideMax is how many jobs are put aside in one transaction.
 const asideMax = 1000
 
-// putAside takes a job out of its line if a part says that it may not run yet.
-func (r *Tx) putAside(j *job.Job) (aside bool, err error) {
+// PutAside takes a job out of its line if a part says that it may not run yet.
+func (r *Tx) PutAside(j *job.Job) (aside bool, err error) {
 	park, err := r.e.parts.aside(r, j)
 	if park == "" || err != nil {
 		return false, err
@@ -644,24 +683,23 @@ func (r *Tx) nextMember(j *job.Job) (next *job.Job, some bool, err error) {
 
 // grant leases one job to a holder; turn is the running turn of its group that it
 // joins, 0 = none.
-func (r *Tx) grant(h *holder, j *job.Job, turn int64) error {
+func (r *Tx) grant(h *Holder, j *job.Job, turn int64) error {
 	q, err := r.Queue(j.Queue)
 	if err != nil {
 		return err
 	}
 	l := &r.lease // the rule takes a copy
 	*l = job.Lease{
-		Token: job.NewToken(r.c.start, r.e.rnd), Holder: h.name, Kind: h.kind, Alone: j.Alone,
-	}
-	if g := q.Grid; g != nil {
-		l.Host, l.AnyHost = h.host, g.AnyHost
+		Token: job.NewToken(r.c.start, r.e.rnd), Holder: h.Name, Kind: h.Kind, Alone: j.Alone,
 	}
 	if h.life > 0 {
 		l.Until = r.steady.Add(h.life)
 	}
-	begins, err := r.begins(h, q, j)
-	if err != nil {
-		return err
+	var begins job.Millis
+	if h.Feeder != nil {
+		if begins, err = h.Feeder.Lease(r, h, q, j, l); err != nil {
+			return err
+		}
 	}
 	eff, err := r.Step(j, rule.Command{Verb: rule.Take, Lease: l, Turn: turn, Begins: begins})
 	if err != nil {
@@ -678,9 +716,9 @@ func (r *Tx) grant(h *holder, j *job.Job, turn int64) error {
 	}
 	r.filled(h, j)
 	r.holds(h, j)
-	if h.want > 0 { // a call; its jobs take up room in the stream of the same name, and their end makes room there
+	if h.Want > 0 { // a call; its jobs take up room in the stream of the same name, and their end makes room there
 		r.bytes[h] += int(j.PayloadSize)
-		if s := r.holder(h.name); s != nil {
+		if s := r.Holder(h.Name); s != nil {
 			r.holds(s, j)
 		}
 	}
@@ -696,15 +734,15 @@ func (r *Tx) grant(h *holder, j *job.Job, turn int64) error {
 }
 
 // holds counts a job that was granted among those of a holder.
-func (r *Tx) holds(h *holder, j *job.Job) {
+func (r *Tx) holds(h *Holder, j *job.Job) {
 	r.held[h]++
 	r.alone[h] += oneIf(j.Alone)
 }
 
 // candidates are the holders that may find something now: all of them when
 // a queue woke, else those that are new or got room.
-func (r *Tx) candidates() []*holder {
-	var out []*holder
+func (r *Tx) candidates() []*Holder {
+	var out []*Holder
 	unblocked := r.leases < 0 && r.e.opts.InFlightMax > 0 // there may be room for any of them
 	if len(r.woken) > 0 || r.hadFed || unblocked {
 		out = slices.AppendSeq(out, r.c.hungry.all())

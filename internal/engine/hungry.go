@@ -17,36 +17,36 @@ type hungry struct {
 }
 
 // push puts a holder at the end.
-func (w *hungry) push(h *holder) {
+func (w *hungry) push(h *Holder) {
 	w.turns++
 	h.turn, h.place = w.turns, w.line.PushBack(h)
-	w.unary += oneIf(h.want > 0)
+	w.unary += oneIf(h.Want > 0)
 }
 
 // served puts a holder that got something behind all others.
-func (w *hungry) served(h *holder) {
+func (w *hungry) served(h *Holder) {
 	w.turns++
 	h.turn = w.turns
 	w.line.MoveToBack(h.place)
 }
 
-func (w *hungry) remove(h *holder) {
+func (w *hungry) remove(h *Holder) {
 	if h.place != nil {
 		w.line.Remove(h.place)
 		h.place = nil
-		w.unary -= oneIf(h.want > 0)
+		w.unary -= oneIf(h.Want > 0)
 	}
 }
 
-func (w *hungry) all() iter.Seq[*holder] {
-	return func(yield func(*holder) bool) {
-		for at := w.line.Front(); at != nil && yield(at.Value.(*holder)); at = at.Next() {
+func (w *hungry) all() iter.Seq[*Holder] {
+	return func(yield func(*Holder) bool) {
+		for at := w.line.Front(); at != nil && yield(at.Value.(*Holder)); at = at.Next() {
 		}
 	}
 }
 
 // freed are the holders whose leases changed, or that read, in their order.
-func (w *hungry) freed(r *Tx) (out []*holder) {
+func (w *hungry) freed(r *Tx) (out []*Holder) {
 	for h := range r.held {
 		if h.place != nil {
 			out = append(out, h)
@@ -57,14 +57,14 @@ func (w *hungry) freed(r *Tx) (out []*holder) {
 			out = append(out, h)
 		}
 	}
-	slices.SortFunc(out, func(h, g *holder) int { return cmp.Compare(h.turn, g.turn) })
+	slices.SortFunc(out, func(h, g *Holder) int { return cmp.Compare(h.turn, g.turn) })
 	return out
 }
 
 // settle follows a run that is applied.
 func (w *hungry) settle(r *Tx) {
 	for i := range r.gifts {
-		if h := r.gifts[i].to; h.want == 0 && h.opts.Prefetch == 0 {
+		if h := r.gifts[i].to; h.Want == 0 && h.Opts.Prefetch == 0 {
 			h.unread++
 		}
 	}
@@ -76,7 +76,7 @@ func (w *hungry) settle(r *Tx) {
 	}
 	for _, h := range w.freed(r) {
 		switch {
-		case h.want > 0 && h.held > 0: // it is answered
+		case h.Want > 0 && h.held > 0: // it is answered
 			w.remove(h)
 		case r.held[h] > 0:
 			w.served(h)

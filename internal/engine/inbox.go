@@ -28,7 +28,7 @@ func (e *Engine) MayDeliver(ctx context.Context, id job.ID, token job.Token) err
 		if j == nil {
 			return NoJob(id)
 		}
-		q, err := queueOf(v, j.Queue)
+		q, err := QueueOf(v, j.Queue)
 		if err != nil {
 			return err
 		}

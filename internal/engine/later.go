@@ -42,9 +42,9 @@ func (l *Later) Make() error {
 // Templates are the jobs that parts put later.
 func (r *Tx) Templates() ([]Template, error) { return r.e.parts.templates(r.tx) }
 
-// noneInto refuses to make a session or an inbox of a queue for which a part puts jobs
+// NoneInto refuses to make a session or an inbox of a queue for which a part puts jobs
 // later: each of them would be refused.
-func (r *Tx) noneInto(queue string) error {
+func (r *Tx) NoneInto(queue string) error {
 	list, err := r.e.parts.templates(r.tx)
 	for _, t := range list {
 		if t.Job.Queue == queue {

@@ -32,9 +32,6 @@ type Measures struct {
 	Breakers   [4]int // by job.BreakerState, of queues and groups; closed: those that are forced so
 	HeldGroups int
 
-	Grid    GridTally
-	GridNow GridMeasures
-
 	Working     bool // the store takes work; if not, what is there now is not known
 	Free, Total int64
 	Reserve     int64
@@ -116,7 +113,7 @@ func (m *meter) copy() (out Measures) {
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
 		out.Queues = append(out.Queues, QueueMeasures{Name: name, Tally: *m.queues[name]})
 	}
-	out.Other.Tally, out.Sessions.Tally, out.Grid = m.other, m.tasks, m.grid
+	out.Other.Tally, out.Sessions.Tally = m.other, m.tasks
 	out.Stats, out.Holders, out.Leases = m.stats, m.holders, m.leases
 	out.Commit, out.Sync, out.Batch = m.commit, m.sync, m.batch
 	return out
@@ -124,11 +121,7 @@ func (m *meter) copy() (out Measures) {
 
 // measureStore adds what is there now.
 func (e *Engine) measureStore(ctx context.Context, m *Measures) error {
-	grid := false
 	err := e.store.View(ctx, func(v store.Reader) (err error) {
-		if grid, err = gridIn(v); err != nil {
-			return err
-		}
 		names, err := v.Names()
 		if err != nil {
 			return err
@@ -145,7 +138,7 @@ func (e *Engine) measureStore(ctx context.Context, m *Measures) error {
 			into.addDepth(v.Depth(name))
 		}
 		for i := range m.Queues {
-			row, err := queueOf(v, m.Queues[i].Name)
+			row, err := QueueOf(v, m.Queues[i].Name)
 			if err != nil {
 				return err
 			}
@@ -158,10 +151,13 @@ func (e *Engine) measureStore(ctx context.Context, m *Measures) error {
 			err = e.store.View(ctx, q.measureOldest)
 		}
 	}
-	if err == nil && grid {
-		m.GridNow, err = e.measureGrid(ctx)
-	}
 	return err
+}
+
+// isSession reports whether a queue is one, whose name is an id.
+func isSession(v store.Reader, name string) (bool, error) {
+	q, err := QueueOf(v, name)
+	return err == nil && q.Grid != nil, err
 }
 
 // queue finds the measures a queue goes into.

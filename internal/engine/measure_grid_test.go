@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -32,7 +33,7 @@ func TestWhatHappensToTasksIsCounted(t *testing.T) {
 		next(m, "lost")
 		m.close()
 		silent := m.held["lost"]
-		g.Pass(engine.MachineLostAfter)
+		g.Pass(gridpart.MachineLostAfter)
 		m = g.engine("w2", 1)
 		next(m, "lost")
 		g.settle(silent, job.OK) // late, and first
@@ -58,9 +59,8 @@ func TestWhatHappensToTasksIsCounted(t *testing.T) {
 			t.Error("two successes of one task")
 		}
 
-		got := g.Measure(g.Context())
-		tally := got.Grid
-		if tally.Outcomes != [engine.TaskOutcomes]uint64{7, 0, 0} || tally.Charged != [engine.RetryCauses]uint64{1, 1, 1} || tally.Evictions != 1 || tally.Reschedules != 1 {
+		tally, now, _ := g.part.Grid.Measure(g.Context())
+		if tally.Outcomes != [gridpart.TaskOutcomes]uint64{7, 0, 0} || tally.Charged != [gridpart.RetryCauses]uint64{1, 1, 1} || tally.Evictions != 1 || tally.Reschedules != 1 {
 			t.Errorf("outcomes %v, charged %v, %d evictions, %d reschedules", tally.Outcomes, tally.Charged, tally.Evictions, tally.Reschedules)
 		}
 		want := [job.Endings]uint64{job.ByRetry: 1, job.ByOK: 6, job.ByTimeout: 1, job.ByLapse: 1, job.ByEvict: 1, job.BySupersede: 2}
@@ -73,10 +73,9 @@ func TestWhatHappensToTasksIsCounted(t *testing.T) {
 		if tally.Useful != 2*job.Second || tally.Redundant != 2*job.Second {
 			t.Errorf("useful %d, redundant %d", tally.Useful, tally.Redundant)
 		}
-		if tally.Lateness.Counts[0] != 1 || tally.Detection.Sum != int64(engine.MachineLostAfter) {
+		if tally.Lateness.Counts[0] != 1 || tally.Detection.Sum != int64(gridpart.MachineLostAfter) {
 			t.Errorf("lateness %+v, detection %+v", tally.Lateness, tally.Detection)
 		}
-		now := got.GridNow
 		if now.Sessions != 1 || now.Engines[job.HealthWell] != 2 {
 			t.Errorf("%+v", now)
 		}
@@ -91,7 +90,7 @@ func TestCopiesAreCountedByTheStrategyThatAskedForThem(t *testing.T) {
 		idle.gets("t9")
 		idle.ok("t9")
 		slow.gets("t9: supersede")
-		tally := g.Measure(g.Context()).Grid
+		tally, _, _ := g.part.Grid.Measure(g.Context())
 		want := [job.RedundancyStrategies]uint64{job.RedundantMedian: 1}
 		if tally.Started != want || tally.Won != want {
 			t.Errorf("started %v, won %v", tally.Started, tally.Won)

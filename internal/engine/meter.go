@@ -72,7 +72,8 @@ type Histogram struct {
 	Sum    int64
 }
 
-func (h *Histogram) observe(edges *Edges, v int64) {
+// Observe counts a value.
+func (h *Histogram) Observe(edges *Edges, v int64) {
 	i := 0
 	for i < len(edges) && v > edges[i] {
 		i++
@@ -81,7 +82,8 @@ func (h *Histogram) observe(edges *Edges, v int64) {
 	h.Sum += v
 }
 
-func (h *Histogram) add(t *Histogram) {
+// Add adds the counts of another one.
+func (h *Histogram) Add(t *Histogram) {
 	for i, n := range t.Counts {
 		h.Counts[i] += n
 	}
@@ -103,8 +105,8 @@ func (t *Tally) add(u *Tally) {
 	for i, n := range u.N {
 		t.N[i] += n
 	}
-	t.Wait.add(&u.Wait)
-	t.Run.add(&u.Run)
+	t.Wait.Add(&u.Wait)
+	t.Run.Add(&u.Run)
 	t.Turns.add(&u.Turns)
 }
 
@@ -119,9 +121,6 @@ type stage struct {
 	events  []Event // nil where nobody listens
 	tell    bool    // somebody listens to all of them
 	trace   bool    // somebody listens to those of traces
-
-	grid     GridTally
-	gridSeen bool // something is in it
 }
 
 func (s *stage) reset(h *hub) {
@@ -135,9 +134,6 @@ func (s *stage) clear() {
 	}
 	s.names, s.last, s.name = s.names[:0], nil, ""
 	clear(s.at)
-	if s.gridSeen {
-		s.grid, s.gridSeen = GridTally{}, false
-	}
 }
 
 // of returns the tally of a queue. Jobs of one queue mostly follow each other.
@@ -178,7 +174,7 @@ func (r *Tx) note(c *rule.Command, old *job.Job, eff *rule.Effect) {
 	case rule.Take:
 		t.N[Taken]++
 		if old.Deliveries == 0 {
-			t.Wait.observe(&Spans, max(0, int64(r.now-max(old.ReadyAt, old.Created))))
+			t.Wait.Observe(&Spans, max(0, int64(r.now-max(old.ReadyAt, old.Created))))
 		}
 	case rule.SettleOK:
 		t.N[SettledOK]++
@@ -250,7 +246,7 @@ func (r *Tx) noteRun(t *Tally, c *rule.Command, eff *rule.Effect) {
 	}
 	l := &eff.Ended[len(eff.Ended)-1]
 	began := max(l.Since, l.Started, c.RunStart)
-	t.Run.observe(&Spans, max(0, int64(r.now-began)))
+	t.Run.Observe(&Spans, max(0, int64(r.now-began)))
 }
 
 func retryReason(c *rule.Command, old, j *job.Job) Count {
@@ -308,7 +304,6 @@ type meter struct {
 	queues  map[string]*Tally
 	other   Tally // of all further queues
 	tasks   Tally // of all sessions: their names are ids
-	grid    GridTally
 	recent  recent
 	stats   Stats
 	holders [3]int // connected streams by job.HolderKind; of unary calls those that wait
@@ -348,9 +343,6 @@ func (m *meter) publish(c *committer, steady job.Millis) {
 		into.add(t)
 		m.recent.add(name, steady, t)
 	}
-	if c.stage.gridSeen {
-		m.grid.add(&c.stage.grid)
-	}
 	c.stage.clear()
 	m.stats, m.leases, m.holders = c.stats, c.leases, c.streams
 }
@@ -369,13 +361,13 @@ func (m *meter) see(names []string) {
 func (m *meter) noteCommit(took time.Duration, commands int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.commit.observe(&Writing, int64(took))
-	m.batch.observe(&Sizes, int64(commands))
+	m.commit.Observe(&Writing, int64(took))
+	m.batch.Observe(&Sizes, int64(commands))
 }
 
 // noteSync measures one wait for the disk.
 func (m *meter) noteSync(took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.sync.observe(&Writing, int64(took))
+	m.sync.Observe(&Writing, int64(took))
 }

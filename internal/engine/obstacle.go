@@ -16,7 +16,7 @@ func situationOf(v store.Reader, j *job.Job) (s rule.Situation, err error) {
 		Moment: rule.Moment{Now: v.Now()}, Job: j, Room: rule.Room{All: rule.NoLimit, Retried: rule.NoLimit},
 		Running: int(v.Depth(j.Queue).Leases),
 	}
-	if s.Queue, err = queueOf(v, j.Queue); err != nil {
+	if s.Queue, err = QueueOf(v, j.Queue); err != nil {
 		return s, err
 	}
 	if s.QueueThrottle, err = throttleOf(v, j.Queue, ""); err != nil || j.Group == "" {
@@ -49,7 +49,7 @@ func throttleOf(v store.Reader, queue, group string) (*job.Throttle, error) {
 // and the retry budget of the queue, and the units of the job's own budgets.
 func (r *Tx) allowances(s *rule.Situation) error {
 	s.Moment = r.Moment()
-	return r.e.parts.explain(r, s)
+	return r.e.parts.allow(r, s)
 }
 
 // allowed reports whether allowances can say anything of the job.
@@ -83,12 +83,8 @@ func (r *Tx) crowded(s *rule.Situation, crews map[crewKey]crew) error {
 	key := crewKey{s.Job.Queue, rule.EntriesOf(s.Job).Class}
 	c, known := crews[key]
 	if !known {
-		if s.Queue.Grid != nil {
-			if err := r.engines(s); err != nil {
-				return err
-			}
-		} else {
-			r.workers(s)
+		if err := r.crew(s); err != nil {
+			return err
 		}
 		c = crew{s.Workers, s.Fitting, s.Free}
 		crews[key] = c

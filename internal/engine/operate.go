@@ -19,7 +19,7 @@ func (e *Engine) Delete(ctx context.Context, id job.ID, by job.Actor) error {
 		if j == nil {
 			return NoJob(id)
 		}
-		if err := r.remove(j); err != nil {
+		if err := r.Remove(j); err != nil {
 			return err
 		}
 		return r.Audit(by, "delete", id.String(), 1)
@@ -158,7 +158,7 @@ func (r *Tx) setQueue(name string, edit func(*job.Queue) error, by job.Actor) (*
 	if err := r.e.parts.settings(r, q); err != nil {
 		return nil, err
 	}
-	return q, r.auditQueue(by, &old, q)
+	return q, r.AuditQueue(by, &old, q)
 }
 
 // HoldGroup keeps a whole group out of line until a date.

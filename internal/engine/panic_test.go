@@ -126,7 +126,7 @@ func TestWhatWasMovedIntoASessionOrOutOfOneIsSetAside(t *testing.T) {
 		e = g.engine("e2", 9)
 		e.gets("stays")
 		e.ok("stays")
-		if _, err := g.CloseSession(g.Context(), "s", ann); err != nil {
+		if _, err := g.part.Grid.CloseSession(g.Context(), "s", ann); err != nil {
 			g.Fatal(err)
 		}
 		if s := g.state("s"); !s.State.Ended() || s.Failed != 2 || s.Done != 2 {
@@ -238,7 +238,7 @@ func TestARowAtFaultRests(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		g.session("s")
 		g.tasks("s", "task")
-		if _, err := g.CancelSession(g.Context(), "s", "", ann); err != nil {
+		if _, err := g.part.Grid.CancelSession(g.Context(), "s", "", ann); err != nil {
 			g.Fatal(err)
 		}
 		g.End()

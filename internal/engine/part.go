@@ -25,6 +25,10 @@ type Hooks struct {
 	// after a commit failed. Times on the steady clock that stand in rows move by shift
 	// to the clock of this start.
 	Recover func(tx *Tx, shift job.Millis) error
+	// Migrate brings rows of earlier versions up to date, in transactions of its own, when
+	// Recover is done. Recovered ends each transaction of a recovery.
+	Migrate   func(step func(func(*Tx) error) error) error
+	Recovered func(*Tx) error
 	// Load makes the memory of the part from rows: at a start, and after a commit failed.
 	Load func(store.Reader) error
 	// Configure writes what the configuration says: at a start, and when it is read again.
@@ -35,13 +39,27 @@ type Hooks struct {
 	// Begin drops what the part noted in memory for a transaction that did not take effect.
 	Begin func()
 
+	// Coming follows a call that brings work, whatever becomes of it. Check refuses work
+	// before anything is written, when it is known in out which of it is here already, and
+	// Takes a job that its queue does not take. Prepare comes before a job is written.
+	Coming  func(tx *Tx, list []NewJob) error
+	Check   func(tx *Tx, list []NewJob, out []Added) error
+	Takes   func(tx *Tx, q *job.Queue, j *job.Job) error
+	Prepare func(tx *Tx, n *NewJob) error
 	// Intake begins to look at the jobs of one call that brings work.
 	Intake func(*Tx) Intake
+	// View adds what the rules are to know of a job and its queue.
+	View func(tx *Tx, v *rule.View) error
 	// Wrote follows a job that was written; old or j is nil if it came or left.
 	Wrote func(tx *Tx, old, j *job.Job) error
 	// Stepped follows a command that was applied to a job, when it is written; old is nil
 	// of a job that came.
 	Stepped func(tx *Tx, c *rule.Command, old *job.Job, eff *rule.Effect) error
+	// Refused follows a settle that was refused, Voided a run that ended without its holder,
+	// and Rejected a job that was set aside.
+	Refused  func(j *job.Job, o job.Outcome, eff rule.Effect, err error)
+	Voided   func(tx *Tx, v *rule.Void) error
+	Rejected func(tx *Tx, j *job.Job) error
 	// Settings follows a queue whose settings were written.
 	Settings func(tx *Tx, q *job.Queue) error
 
@@ -51,6 +69,11 @@ type Hooks struct {
 	Due  []Due
 	Tick func(*Tx) error
 	Next func(*Tx) job.Millis
+
+	// Silent is what happens to a named holder that was silent for too long; own is whether
+	// it is one of the part. Silence is how long those may be silent.
+	Silent  func(tx *Tx, h *job.Holder) (own bool, err error)
+	Silence func() job.Millis
 
 	// Upkeep follows what commands and clock did, before holders are served.
 	Upkeep func(*Tx) error
@@ -73,8 +96,12 @@ type Hooks struct {
 	// Publish makes true what the part noted: the transaction took effect.
 	Publish func()
 
-	// Explain adds what the part has against a job that is ready.
-	Explain func(tx *Tx, s *rule.Situation) error
+	// Allow adds what the part has against a job that is ready and changes from moment to
+	// moment, Explain everything else that it knows of a job.
+	Allow   func(tx *Tx, s *rule.Situation) error
+	Explain func(tx *Tx, s *rule.Situation, out *Explanation) error
+	// Crew counts who could run a job; counted is whether the part knows.
+	Crew func(tx *Tx, s *rule.Situation) (counted bool, err error)
 	// Templates are jobs that the part puts later: nothing may come to be that would
 	// refuse them.
 	Templates func(store.Reader) ([]Template, error)
@@ -163,8 +190,80 @@ func (p parts) settings(r *Tx, q *job.Queue) error {
 	return p.each(func(h *Hooks) bool { return h.Settings != nil }, func(h *Hooks) error { return h.Settings(r, q) })
 }
 
-func (p parts) explain(r *Tx, s *rule.Situation) error {
-	return p.each(func(h *Hooks) bool { return h.Explain != nil }, func(h *Hooks) error { return h.Explain(r, s) })
+func (p parts) allow(r *Tx, s *rule.Situation) error {
+	return p.each(func(h *Hooks) bool { return h.Allow != nil }, func(h *Hooks) error { return h.Allow(r, s) })
+}
+
+func (p parts) explain(r *Tx, s *rule.Situation, out *Explanation) error {
+	return p.each(func(h *Hooks) bool { return h.Explain != nil }, func(h *Hooks) error { return h.Explain(r, s, out) })
+}
+
+func (p parts) crew(r *Tx, s *rule.Situation) (counted bool, err error) {
+	for i := range p {
+		if f := p[i].Crew; f != nil {
+			if counted, err := f(r, s); counted || err != nil {
+				return counted, err
+			}
+		}
+	}
+	return false, nil
+}
+
+func (p parts) migrate(step func(func(*Tx) error) error) error {
+	return p.each(func(h *Hooks) bool { return h.Migrate != nil }, func(h *Hooks) error { return h.Migrate(step) })
+}
+
+func (p parts) coming(r *Tx, list []NewJob) error {
+	return p.each(func(h *Hooks) bool { return h.Coming != nil }, func(h *Hooks) error { return h.Coming(r, list) })
+}
+
+func (p parts) check(r *Tx, list []NewJob, out []Added) error {
+	return p.each(func(h *Hooks) bool { return h.Check != nil }, func(h *Hooks) error { return h.Check(r, list, out) })
+}
+
+func (p parts) takes(r *Tx, q *job.Queue, j *job.Job) error {
+	return p.each(func(h *Hooks) bool { return h.Takes != nil }, func(h *Hooks) error { return h.Takes(r, q, j) })
+}
+
+func (p parts) prepare(r *Tx, n *NewJob) error {
+	return p.each(func(h *Hooks) bool { return h.Prepare != nil }, func(h *Hooks) error { return h.Prepare(r, n) })
+}
+
+func (p parts) voided(r *Tx, v *rule.Void) error {
+	return p.each(func(h *Hooks) bool { return h.Voided != nil }, func(h *Hooks) error { return h.Voided(r, v) })
+}
+
+func (p parts) rejected(r *Tx, j *job.Job) error {
+	return p.each(func(h *Hooks) bool { return h.Rejected != nil }, func(h *Hooks) error { return h.Rejected(r, j) })
+}
+
+func (p parts) refused(j *job.Job, o job.Outcome, eff rule.Effect, err error) {
+	for i := range p {
+		if f := p[i].Refused; f != nil {
+			f(j, o, eff, err)
+		}
+	}
+}
+
+func (p parts) silent(r *Tx, row *job.Holder) (own bool, err error) {
+	for i := range p {
+		if f := p[i].Silent; f != nil {
+			if own, err := f(r, row); own || err != nil {
+				return own, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// silence is how long holders of parts may be silent.
+func (p parts) silence() (most job.Millis) {
+	for i := range p {
+		if f := p[i].Silence; f != nil {
+			most = max(most, f())
+		}
+	}
+	return most
 }
 
 func configures(h *Hooks) func(*Tx) error { return h.Configure }
@@ -172,6 +271,7 @@ func ticks(h *Hooks) func(*Tx) error      { return h.Tick }
 func upkeeps(h *Hooks) func(*Tx) error    { return h.Upkeep }
 func served(h *Hooks) func(*Tx) error     { return h.Served }
 func keeps(h *Hooks) func(*Tx) error      { return h.Keep }
+func recovers(h *Hooks) func(*Tx) error   { return h.Recovered }
 
 // intakes begins to look at a call; those of parts that have nothing to do there are
 // left out.
@@ -186,6 +286,17 @@ func (p parts) intakes(r *Tx) (list []Intake) {
 
 // The hooks that are called for every job are loops of their own: they are on the hot
 // path.
+
+func (p parts) view(r *Tx, v *rule.View) error {
+	for i := range p {
+		if f := p[i].View; f != nil {
+			if err := f(r, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 func (p parts) wrote(r *Tx, old, j *job.Job) error {
 	for i := range p {

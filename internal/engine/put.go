@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -57,7 +58,7 @@ type admission struct {
 
 func (r *Tx) put(list []NewJob, receipts []*job.Receipt, folds *FoldPlan, out []Added) error {
 	clear(out)
-	if err := r.hearDrivers(list); err != nil {
+	if err := r.e.parts.coming(r, list); err != nil {
 		return err
 	}
 	if r.disk.low {
@@ -74,10 +75,7 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, folds *FoldPlan, out []
 	if err := r.foldable(folds, list, out); err != nil {
 		return err
 	}
-	if err := r.checkNeeds(list, out); err != nil {
-		return err
-	}
-	if err := r.admitTags(list, out); err != nil {
+	if err := r.e.parts.check(r, list, out); err != nil {
 		return err
 	}
 	in := intake{fresh: map[string]bool{}, quotas: map[string]*admission{}}
@@ -112,11 +110,6 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, folds *FoldPlan, out []
 			continue
 		}
 		if !out[i].Folded {
-			if len(list[i].Needs) > 0 {
-				if err := r.needing(&list[i]); err != nil {
-					return err
-				}
-			}
 			if out[i].Job, err = r.putOne(&list[i], folds.body(list, i), heirs); err != nil {
 				return err
 			}
@@ -246,12 +239,33 @@ func (r *Tx) giveBackQueues() bool {
 		if row, err := r.tx.Row(job.Queues, name); row != nil || err != nil {
 			continue
 		}
-		if r.dropped == nil {
-			r.dropped = map[string]bool{}
-		}
-		r.dropped[name] = true
+		r.DropQueue(name)
 	}
 	return true
+}
+
+// DropQueue forgets that a queue exists.
+func (r *Tx) DropQueue(name string) {
+	if r.dropped == nil {
+		r.dropped = map[string]bool{}
+	}
+	r.dropped[name] = true
+}
+
+// submittable refuses a job that its queue does not take: inboxes, and queues of parts,
+// take their own work only.
+func (r *Tx) submittable(j *job.Job) error {
+	q, err := r.Queue(j.Queue)
+	if err != nil {
+		return err
+	}
+	if q.Turns && j.Door == job.DoorJobs {
+		return r.notInbox(q)
+	}
+	if j.Door == job.DoorInbox && !q.Turns {
+		return &job.Error{Kind: job.WrongState, Field: "queue", Text: fmt.Sprintf("queue %q is no inbox; `problem` of GET /inboxes/%s says why, or make it one with PUT", j.Queue, url.PathEscape(j.Queue))}
+	}
+	return r.e.parts.takes(r, q, j)
 }
 
 // SeeQueue notes that a queue exists.
@@ -311,6 +325,9 @@ func (r *Tx) evict(list []*job.Job) error {
 // putOne takes one job in; heir means that another one may stand under its
 // unique key.
 func (r *Tx) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
+	if err := r.e.parts.prepare(r, n); err != nil {
+		return nil, err
+	}
 	v, err := r.view(nil, n.Job.Queue, n.Job.Group)
 	if err != nil {
 		return nil, err
@@ -334,17 +351,8 @@ func (r *Tx) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
 	r.SeeQueue(n.Job.Queue)
 	r.stats.Put++
 	r.note(&c, nil, &eff)
-	if err := r.tally(&c, nil, &eff); err != nil {
+	if err := r.write(nil, eff); err != nil {
 		return nil, err
 	}
-	if err := r.write(nil, eff); err != nil || eff.Job.Extras == nil {
-		return eff.Job, err
-	}
-	switch {
-	case eff.Job.Needs() != nil:
-		err = r.dependent(eff.Job)
-	case eff.Job.Affinity() != nil:
-		err = r.follow(eff.Job)
-	}
-	return eff.Job, err
+	return eff.Job, r.e.parts.stepped(r, &c, nil, &eff)
 }

@@ -78,13 +78,19 @@ func Visible(v store.Reader, j *job.Job) bool {
 	return j != nil && !f.Hides(j)
 }
 
-// queueOf returns the settings of a queue, which has defaults if nobody gave it any.
-func queueOf(v store.Reader, name string) (*job.Queue, error) {
+// QueueOf returns the settings of a queue, which has defaults if nobody gave it any.
+func QueueOf(v store.Reader, name string) (*job.Queue, error) {
 	row, err := v.Row(job.Queues, name)
 	if q, ok := row.(*job.Queue); ok {
 		return q, err
 	}
 	return job.NewQueue(name), err
+}
+
+// AllBodies reads payloads, and fails if one cannot be read.
+func (e *Engine) AllBodies(refs ...job.ID) ([][]byte, error) {
+	list, err := e.store.Payloads(refs...)
+	return list, e.noted(err)
 }
 
 // PageBytes is how much of payloads, results and error records a page may hold:
@@ -191,7 +197,7 @@ func (e *Engine) OldestReady(ctx context.Context, queue string) (since job.Milli
 func (e *Engine) Queue(ctx context.Context, name string) (q *job.Queue, d store.Depth, err error) {
 	err = e.View(ctx, func(v store.Reader) error {
 		d = v.Depth(name)
-		q, err = queueOf(v, name)
+		q, err = QueueOf(v, name)
 		return err
 	})
 	return q, d, err

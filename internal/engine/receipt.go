@@ -33,8 +33,8 @@ func receiptsOf(list []NewJob) []*job.Receipt {
 	return out
 }
 
-// keyOf is the hash under which the receipt of a key is kept.
-func keyOf(d job.Door, queue, key string) [16]byte { return new(digest).key(d, queue, key) }
+// KeyOf is the hash under which the receipt of a key is kept.
+func KeyOf(d job.Door, queue, key string) [16]byte { return new(digest).key(d, queue, key) }
 
 // digest hashes parts, each preceded by its length. What it hashes must stay as it
 // is: receipts of earlier versions are compared with it.

@@ -20,8 +20,7 @@ const recoverMax = 2000
 // the re-attach window from now, and their timeouts go on (docs/adr/0003).
 func (e *Engine) recover(ctx context.Context, begin func(*Tx) error) error {
 	c := &e.core
-	c.holders, c.hungry, c.leases, c.emptied, c.streams = map[string]*holder{}, hungry{}, 0, nil, [3]int{}
-	c.roster, c.rosterUsed, c.preemptAt, c.over = nil, false, 0, nil
+	c.holders, c.hungry, c.leases, c.emptied, c.streams = map[string]*Holder{}, hungry{}, 0, nil, [3]int{}
 	var stale, kept []string
 	anchor := rule.Anchor{Window: e.opts.Reattach}
 	starts := c.start == 0 // else the steady clock runs on
@@ -59,13 +58,10 @@ func (e *Engine) recover(ctx context.Context, begin func(*Tx) error) error {
 		if err := e.parts.recover(r, anchor.Shift); err != nil {
 			return err
 		}
-		if err := r.restartAffinities(); err != nil {
-			return err
-		}
 		return r.restartHolders()
 	})
 	if err == nil { // before anything is done to what they run
-		err = e.placeJobs(ctx)
+		err = e.parts.migrate(func(f func(*Tx) error) error { return e.recoverStep(ctx, f) })
 	}
 	for _, name := range stale {
 		for more := true; more && err == nil; {
@@ -75,11 +71,11 @@ func (e *Engine) recover(ctx context.Context, begin func(*Tx) error) error {
 					return err
 				}
 				more = len(ids) > recoverMax
-				return r.endLeases(name, ids[:min(len(ids), recoverMax)], job.ByRestart)
+				return r.EndLeases(name, ids[:min(len(ids), recoverMax)], job.ByRestart)
 			})
 		}
 	}
-	for names := range slices.Chunk(kept, tickMax) {
+	for names := range slices.Chunk(kept, TickMax) {
 		if err == nil {
 			err = e.recoverStep(ctx, func(r *Tx) error { return r.carry(names, &anchor) })
 		}
@@ -197,16 +193,10 @@ func (r *Tx) recoverWith(f func(*Tx) error) error {
 		return err
 	}
 	r.doing.job = job.ID{}
-	if err := r.e.parts.at(r, keeps); err != nil {
+	if err := r.e.parts.at(r, recovers); err != nil {
 		return err
 	}
-	if err := r.tellDependents(); err != nil {
-		return err
-	}
-	if err := r.keepTags(); err != nil {
-		return err
-	}
-	return r.keepSessions()
+	return r.e.parts.at(r, keeps)
 }
 
 // reserve draws the number of this start and the first block of positions.
@@ -288,17 +278,13 @@ func (r *Tx) configureQueues(list []*job.Queue) error {
 // restartHolders gives named holders the full re-attach window.
 func (r *Tx) restartHolders() error {
 	for after := ""; ; {
-		rows, err := r.tx.Rows(job.Holders, after, tickMax)
+		rows, err := r.tx.Rows(job.Holders, after, TickMax)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
 		for _, row := range rows {
 			h := *row.(*job.Holder)
 			after, h.Until = h.Name, r.steady.Add(r.e.opts.Reattach)
-			if h.Machine != nil {
-				m := *h.Machine
-				m.Awaited, h.Machine = true, &m
-			}
 			if err := r.tx.Set(&h); err != nil {
 				return err
 			}
@@ -351,37 +337,6 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 			return err
 		}
 		c.leases += len(ids)
-	}
-	return c.loadSessions(v, e.clock.Steady())
-}
-
-// loadSessions finds what is kept in memory of each session.
-func (c *committer) loadSessions(v store.Reader, steady job.Millis) error {
-	c.paces, c.clients, c.over = paces{}, clients{}, nil
-	c.preemptAt = steady // somebody may have waited for that
-	rows, err := v.Rows(job.Sessions, "", 1<<30)
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		s := row.(*job.Session)
-		q, err := queueOf(v, s.Name)
-		if err != nil {
-			return err
-		}
-		if q.Grid != nil && q.Grid.Redundancy != nil {
-			if err := c.loadPace(v, s.Name, steady); err != nil {
-				return err
-			}
-		}
-		if s.Depends && !s.State.Ended() {
-			if err := c.loadOverOf(v, s.Name); err != nil {
-				return err
-			}
-		}
-		if q.Grid != nil && rule.NeedsClient(s, q.Grid) {
-			c.loadClient(s.Name, q.Grid.ClientTimeout, steady)
-		}
 	}
 	return nil
 }

@@ -224,7 +224,7 @@ func TestResultsOfAllSizesAreCollectedAlike(t *testing.T) {
 				}
 				var last int64
 				for range 2 {
-					list, _, _, err := g.Collect(g.Context(), "s", 0, 9, func(int) error { return nil })
+					list, _, _, err := g.part.Grid.Collect(g.Context(), "s", 0, 9, func(int) error { return nil })
 					if err != nil || len(list) != len(results) {
 						g.Fatalf("%d results, %v", len(list), err)
 					}

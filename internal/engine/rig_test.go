@@ -15,6 +15,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -22,7 +23,8 @@ import (
 // rig is an engine with all parts, and the jobs that were put by name.
 type rig struct {
 	*enginetest.Rig
-	part  *part.Engine // the parts of this life
+	part  *part.Engine     // the parts of this life
+	grid  gridpart.Options // of all lives
 	names map[job.ID]string
 	ids   map[string]job.ID
 }
@@ -35,7 +37,11 @@ func scenario(t *testing.T, f func(r *rig), edits ...func(*rig)) {
 	t.Helper()
 	r := &rig{names: map[job.ID]string{}, ids: map[string]job.ID{}}
 	set := []func(*enginetest.Rig){func(in *enginetest.Rig) {
-		in.Parts = func() []engine.Part { r.part = part.All(); return r.part.Parts() }
+		in.Parts = func() []engine.Part {
+			r.part = part.All()
+			r.part.Grid.Options = r.grid
+			return r.part.Parts()
+		}
 	}}
 	for _, edit := range edits {
 		set = append(set, func(in *enginetest.Rig) { r.Rig = in; edit(r) })

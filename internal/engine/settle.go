@@ -84,8 +84,8 @@ func (r *Tx) settle(s *Settle) (Verdict, error) {
 	}
 	r.cut = nil
 	eff, err := r.Step(j, c)
-	if err != nil && j.Door == job.DoorGrid {
-		r.noteAnswer(s.Outcome, eff, err)
+	if err != nil {
+		r.e.parts.refused(j, s.Outcome, eff, err)
 	}
 	if err == nil && c.Result != nil && c.Result.Bytes == nil && eff.Job.Result() == c.Result { // not a repeat, and the job stays
 		err = r.tx.PutPayload(c.Result.Ref, s.Result)
@@ -97,8 +97,8 @@ func (r *Tx) settle(s *Settle) (Verdict, error) {
 		return VerdictOf(eff, err)
 	}
 	r.countSettle(s.Outcome, j, &eff)
-	if s.Outcome == job.Retried && j.Door == job.DoorGrid && eff.Job != nil { // it may be poison, and dead since
-		if eff.Job, err = r.tx.Get(s.ID); err != nil { // the dead of a session stay as long as that
+	if s.Outcome == job.Retried && eff.Job != nil { // a part may have given it up since
+		if eff.Job, err = r.tx.Get(s.ID); err != nil {
 			return Verdict{}, err
 		}
 	}

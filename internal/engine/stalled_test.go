@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 )
 
 // A session says that it is stalled exactly while no engine may run any of its
@@ -22,7 +23,7 @@ func TestASessionIsStalledWhileNoEngineMayRunItsTasks(t *testing.T) {
 		if !g.state("s").Stalled {
 			t.Error("there is no engine at all")
 		}
-		g.login("slow", 1, func(l *engine.Login) { l.Properties = map[string]string{"cpuMHz": "350"} })
+		g.login("slow", 1, func(l *gridpart.Login) { l.Properties = map[string]string{"cpuMHz": "350"} })
 		g.login("none", 1)
 		if !g.state("s").Stalled {
 			t.Error("no engine meets the condition")
@@ -31,7 +32,7 @@ func TestASessionIsStalledWhileNoEngineMayRunItsTasks(t *testing.T) {
 		if g.state("s").Stalled {
 			t.Error("any engine may run B")
 		}
-		if list, err := g.Sessions(g.Context(), "", 10); err != nil || len(list) != 1 || list[0].Stalled {
+		if list, err := g.part.Grid.Sessions(g.Context(), "", 10); err != nil || len(list) != 1 || list[0].Stalled {
 			t.Error(list, err)
 		}
 	})
@@ -39,7 +40,7 @@ func TestASessionIsStalledWhileNoEngineMayRunItsTasks(t *testing.T) {
 		g.session("s")
 		g.put("s", "A", task)
 		g.login("e", 1)
-		if _, err := g.Drain(g.Context(), "e", 0, job.Actor{}); err != nil {
+		if _, err := g.part.Grid.Drain(g.Context(), "e", 0, job.Actor{}); err != nil {
 			t.Fatal(err)
 		}
 		if !g.state("s").Stalled {

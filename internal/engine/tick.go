@@ -7,8 +7,8 @@ import (
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
-// tickMax bounds the clock's work on one hand in one transaction.
-const tickMax = 1000
+// TickMax bounds the clock's work on one hand in one transaction.
+const TickMax = 1000
 
 // lowEvery is how often the free disk space is looked at.
 const lowEvery = job.Second
@@ -18,7 +18,7 @@ func (r *Tx) look() {
 	if r.watch.look(r.e.clock.Wall(), r.steady) > 0 {
 		r.stats.ClockSteps++
 		// Restarted, no timer of a holder ends before its whole time (core.md section 8).
-		r.watch.lapses = max(r.watch.lapses, r.steady.Add(max(r.e.opts.Reattach, r.e.opts.lostAfter())))
+		r.watch.lapses = max(r.watch.lapses, r.steady.Add(max(r.e.opts.Reattach, r.e.parts.silence())))
 	}
 	if skew, news := r.watch.drift(); news {
 		r.noteSkew(skew)
@@ -124,15 +124,12 @@ func (r *Tx) tick() error {
 	if err := r.e.parts.at(r, ticks); err != nil {
 		return err
 	}
-	if err := r.tickClients(); err != nil {
-		return err
-	}
 	for h := range rule.Hands {
 		until := r.timeOf(h, r.now)
 		if next := r.tx.Next(h); next == 0 || next > until || r.steady < r.watch.blocked(h) {
 			continue
 		}
-		ids, err := r.tx.Due(h, until, tickMax)
+		ids, err := r.tx.Due(h, until, TickMax)
 		if err != nil {
 			return err
 		}
@@ -141,7 +138,7 @@ func (r *Tx) tick() error {
 				return err
 			}
 		}
-		r.ticked = r.ticked || len(ids) == tickMax
+		r.ticked = r.ticked || len(ids) == TickMax
 	}
 	return nil
 }
@@ -183,16 +180,11 @@ func ownRows() []Due {
 		{Table: job.Holders, Steady: true, Spared: true, Turn: Row((*Tx).lapseHolder)},
 		{Table: job.Receipts, Turn: func(r *Tx, row job.Row) error { return r.tx.Unset(job.Receipts, row.Key()) }},
 		{Table: job.Audits, Turn: Row((*Tx).forgetAudit)},
-		{Table: job.Sessions, Turn: Row((*Tx).turnSession)},
-		{Table: job.Affinities, Steady: true, Turn: Row((*Tx).endAffinity)},
 	}
 }
 
 // tickRows does what is due of every table with times.
 func (r *Tx) tickRows() error {
-	if err := r.keepMachines(); err != nil { // who was heard of is not silent
-		return err
-	}
 	for i := range r.e.due {
 		if err := r.tickTable(&r.e.due[i]); err != nil {
 			return err
@@ -206,7 +198,7 @@ func (r *Tx) tickTable(d *Due) error {
 	if next := r.tx.NextRow(d.Table); next == 0 || next > until || r.steady < r.spared(d) {
 		return nil
 	}
-	rows, err := r.tx.DueRows(d.Table, until, tickMax)
+	rows, err := r.tx.DueRows(d.Table, until, TickMax)
 	if err != nil {
 		return err
 	}
@@ -220,7 +212,7 @@ func (r *Tx) tickTable(d *Due) error {
 		}
 	}
 	r.doing.row = nil
-	r.ticked = r.ticked || len(rows) == tickMax
+	r.ticked = r.ticked || len(rows) == TickMax
 	return nil
 }
 
@@ -263,14 +255,14 @@ func (r *Tx) wakeGate(g *job.Gate) error {
 }
 
 func (r *Tx) lapseHolder(h *job.Holder) error {
-	if h.Machine != nil {
-		return r.lapseMachine(h)
+	if own, err := r.e.parts.silent(r, h); own || err != nil {
+		return err
 	}
 	ids, err := r.tx.Held(h.Name)
 	if err != nil {
 		return err
 	}
-	if err := r.endLeases(h.Name, ids, job.ByLapse); err != nil {
+	if err := r.EndLeases(h.Name, ids, job.ByLapse); err != nil {
 		return err
 	}
 	return r.tx.Unset(job.Holders, h.Name)
@@ -304,9 +296,6 @@ func (r *Tx) sleep() time.Duration {
 		sooner(r.tx.NextRow(d.Table), now, r.spared(d))
 	}
 	sooner(r.e.parts.next(r), r.steady, 0)
-	sooner(r.nextStraggler(), r.steady, 0)
-	sooner(r.preemptAt, r.steady, 0)
-	sooner(r.nextClient(), r.steady, r.watch.lapses)
 	if r.c.faults.rests(r.steady) { // it is due, and must not keep the clock busy
 		soonest = min(max(soonest, job.Second), faultRest)
 	}

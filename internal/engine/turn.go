@@ -83,10 +83,10 @@ func (e *Engine) LeaseTurns(ctx context.Context, o TurnOptions) ([]Turn, error) 
 	if o.Local {
 		kind, prefix = job.Anonymous, anonymousPrefix
 	}
-	h := newHolder(kind, prefix+name, StreamOptions{Queues: []string{o.Queue}})
-	h.turns, h.want, h.key = &o, TurnMax, fmt.Sprintf("turns %q %d", o.Queue, o.Before)
+	h := NewHolder(kind, prefix+name, StreamOptions{Queues: []string{o.Queue}})
+	h.turns, h.Want, h.Key = &o, TurnMax, fmt.Sprintf("turns %q %d", o.Queue, o.Before)
 	if o.Behind != nil {
-		o.Once, h.key = true, fmt.Sprintf("%s behind %d", h.key, o.Behind.turn)
+		o.Once, h.Key = true, fmt.Sprintf("%s behind %d", h.Key, o.Behind.turn)
 	}
 	if h.life = o.For; h.life <= 0 {
 		h.life = LeaseDefault
@@ -94,7 +94,7 @@ func (e *Engine) LeaseTurns(ctx context.Context, o TurnOptions) ([]Turn, error) 
 	if o.Local {
 		h.life = 0
 	}
-	list, err := e.ask(ctx, h, func(r *Tx) error {
+	list, err := e.Take(ctx, h, func(r *Tx) error {
 		q, err := r.Queue(o.Queue)
 		switch {
 		case err != nil:
@@ -149,7 +149,7 @@ func (e *Engine) Round(ctx context.Context) (int64, error) {
 
 // feedTurns gives a holder that asks for turns as many as it wants, of up to n
 // members in all.
-func (r *Tx) feedTurns(h *holder, n int) (took int, dry bool, err error) {
+func (r *Tx) feedTurns(h *Holder, n int) (took int, dry bool, err error) {
 	if h.held+r.held[h] > 0 { // it has its answer
 		return 0, false, nil
 	}
@@ -171,7 +171,7 @@ func (r *Tx) feedTurns(h *holder, n int) (took int, dry bool, err error) {
 			return took, false, err
 		}
 		s.Turns, s.Members, s.Before = true, o.Members, o.Before
-		heads, err := r.tx.Ready(h.opts.Queues, s, min(o.Turns-turns, n-took))
+		heads, err := r.tx.Ready(h.Opts.Queues, s, min(o.Turns-turns, n-took))
 		if err != nil || len(heads) == 0 {
 			return took, s.Held == 0 && err == nil, err
 		}
@@ -277,10 +277,10 @@ func (r *Tx) rest(s rule.Seeker, queue string, b *Rest, n int) (there []*job.Job
 
 // grantTurn leases the members of a turn, in their order, as far as limits let
 // them run. more is whether others were given out since its head was found.
-func (r *Tx) grantTurn(h *holder, members []*job.Job, more bool) (given int, err error) {
+func (r *Tx) grantTurn(h *Holder, members []*job.Job, more bool) (given int, err error) {
 	number := int64(0)
 	for i, j := range members {
-		if aside, err := r.putAside(j); err != nil || aside {
+		if aside, err := r.PutAside(j); err != nil || aside {
 			return given, err
 		}
 		if (more || i > 0) && r.e.parts.limited(r, j.Queue) {
@@ -298,7 +298,7 @@ func (r *Tx) grantTurn(h *holder, members []*job.Job, more bool) (given int, err
 }
 
 // dismiss answers those who do not wait and found nothing.
-func (r *Tx) dismiss(waiting []*holder) {
+func (r *Tx) dismiss(waiting []*Holder) {
 	for _, h := range waiting {
 		if h.turns != nil && h.turns.Once && h.held+r.held[h] == 0 && !r.left[h] {
 			r.left[h] = true

@@ -28,16 +28,16 @@ func (e *Engine) Lease(ctx context.Context, o LeaseOptions) ([]Delivery, error) 
 			return nil, err
 		}
 	}
-	h := newHolder(job.Unary, name, StreamOptions{Queues: o.Queues, Properties: o.Properties})
-	h.life, h.want = o.For, max(o.Max, 1)
+	h := NewHolder(job.Unary, name, StreamOptions{Queues: o.Queues, Properties: o.Properties})
+	h.life, h.Want = o.For, max(o.Max, 1)
 	if h.life <= 0 {
 		h.life = LeaseDefault
 	}
-	return e.ask(ctx, h, nil)
+	return e.Take(ctx, h, nil)
 }
 
-// ask waits until a unary call has what it asks for, or ctx ends. check may refuse it.
-func (e *Engine) ask(ctx context.Context, h *holder, check func(*Tx) error) ([]Delivery, error) {
+// Take waits until a unary call has what it asks for, or ctx ends. check may refuse it.
+func (e *Engine) Take(ctx context.Context, h *Holder, check func(*Tx) error) ([]Delivery, error) {
 	err := e.Do(context.WithoutCancel(ctx), 0, func(r *Tx) error {
 		if check != nil {
 			if err := check(r); err != nil {
@@ -68,7 +68,7 @@ func (e *Engine) ask(ctx context.Context, h *holder, check func(*Tx) error) ([]D
 
 // giveUp takes a waiting unary call out of line; jobs that were given to it
 // at the same moment are answered after all.
-func (e *Engine) giveUp(ctx context.Context, h *holder) ([]Delivery, error) {
+func (e *Engine) giveUp(ctx context.Context, h *Holder) ([]Delivery, error) {
 	err := e.Do(context.Background(), 0, func(r *Tx) error { r.left[h] = true; return nil })
 	out, ended := h.collect()
 	if len(out) > 0 {

@@ -25,7 +25,7 @@ func (h *gridRoom) login(c *call, ask *wire.Login) (any, error) {
 		return nil, err
 	}
 	l.Name = h.worker(c.Request, own)
-	in, err := h.engine.Login(c.Context(), l)
+	in, err := h.engine.Grid.Login(c.Context(), l)
 	return c.made(grid.LoggedIn(own, in), err)
 }
 
@@ -35,7 +35,7 @@ func (h *gridRoom) engines(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := h.engine.Machines(c.Context(), after, limit)
+	list, err := h.engine.Grid.Machines(c.Context(), after, limit)
 	out := wire.Engines{Engines: []wire.Engine{}}
 	for _, m := range list {
 		out.Engines = append(out.Engines, grid.EngineOf(m))
@@ -48,7 +48,7 @@ func (h *gridRoom) engines(c *call) (any, error) {
 
 // showEngine is GET /engines/{id}.
 func (h *gridRoom) showEngine(c *call) (any, error) {
-	return shown(grid.EngineOf)(h.engine.Machine(c.Context(), h.worker(c.Request, c.id)))
+	return shown(grid.EngineOf)(h.engine.Grid.Machine(c.Context(), h.worker(c.Request, c.id)))
 }
 
 // heartbeatOf is POST /engines/{id}/heartbeat.
@@ -57,7 +57,7 @@ func (h *gridRoom) heartbeatOf(c *call, ask *wire.Heartbeat) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return shown(grid.Heard)(h.engine.Heartbeat(c.Context(), h.worker(c.Request, c.id), beat))
+	return shown(grid.Heard)(h.engine.Grid.Heartbeat(c.Context(), h.worker(c.Request, c.id), beat))
 }
 
 // epochOf is what a drain or a logoff names: an engine its own login, an
@@ -75,7 +75,7 @@ func (h *gridRoom) drain(c *call, ask *wire.Epoch) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return shown(grid.EngineOf)(h.engine.Drain(c.Context(), h.worker(c.Request, c.id), epoch, c.by))
+	return shown(grid.EngineOf)(h.engine.Grid.Drain(c.Context(), h.worker(c.Request, c.id), epoch, c.by))
 }
 
 // logoff is POST /engines/{id}/logoff.
@@ -84,7 +84,7 @@ func (h *gridRoom) logoff(c *call, ask *wire.Epoch) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, h.engine.Logoff(c.Context(), h.worker(c.Request, c.id), epoch, c.by)
+	return nil, h.engine.Grid.Logoff(c.Context(), h.worker(c.Request, c.id), epoch, c.by)
 }
 
 // machineOf takes the engine out of the parameters of a take; "" = it is none.

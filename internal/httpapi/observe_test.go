@@ -38,7 +38,7 @@ func (a *api) page() map[string]string {
 func measured(t *testing.T) *api {
 	t.Helper()
 	e := newEngine(t)
-	return start(t, httpapi.Options{Engine: e, Metrics: metrics.New(e.Engine, "v1")})
+	return start(t, httpapi.Options{Engine: e, Metrics: metrics.New(e, "v1")})
 }
 
 func TestThePageOfMetrics(t *testing.T) {

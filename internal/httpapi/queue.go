@@ -82,7 +82,7 @@ func (h *queueRoom) show(c *call) (any, error) {
 		out.BreakerState = jobs.BreakerStateOf(list[0])
 	}
 	if q.Grid != nil {
-		s, err := h.engine.Session(c.Context(), c.id)
+		s, err := h.engine.Grid.Session(c.Context(), c.id)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/reprisehq/reprise/internal/door/grid"
@@ -66,7 +68,7 @@ const (
 )
 
 // session answers with a whole session.
-var session = shown(func(s engine.SessionState) wire.Session { return grid.SessionOf(s, true) })
+var session = shown(func(s gridpart.SessionState) wire.Session { return grid.SessionOf(s, true) })
 
 // open is POST /sessions: 201 for a new one, 200 for one that the same request
 // opened before.
@@ -78,18 +80,18 @@ func (h *gridRoom) open(c *call, ask *wire.OpenSession) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened, err := h.engine.OpenSession(c.Context(), n, c.by)
+	opened, err := h.engine.Grid.OpenSession(c.Context(), n, c.by)
 	if job.KindOf(err) != job.Exists {
 		return c.made(session(opened, err))
 	}
-	known, unknown := h.engine.Session(c.Context(), ask.ID)
+	known, unknown := h.engine.Grid.Session(c.Context(), ask.ID)
 	switch {
 	case unknown != nil:
 		return nil, &job.Error{Kind: job.Exists, Field: "id", Text: "id " + strconv.Quote(ask.ID) + " is the name of a queue; take another one"}
 	case !grid.Same(n, known):
 		return nil, &job.Error{Kind: job.Exists, Field: "id", Text: "session " + strconv.Quote(ask.ID) + " was opened with another service or other options; take another id, or GET it and go on"}
 	}
-	_, err = h.engine.Heard(c.Context(), ask.ID)
+	_, err = h.engine.Grid.Heard(c.Context(), ask.ID)
 	return session(known, err)
 }
 
@@ -99,8 +101,8 @@ func (h *gridRoom) list(c *call) (any, error) {
 	out := wire.Sessions{Sessions: []wire.Session{}}
 	g := h.limited(c.Request)
 	for more := err == nil; more; {
-		var list []engine.SessionState
-		list, err = h.engine.Sessions(c.Context(), after, limit)
+		var list []gridpart.SessionState
+		list, err = h.engine.Grid.Sessions(c.Context(), after, limit)
 		for _, s := range list {
 			if after = s.Name; len(out.Sessions) < limit && (g == nil || g.Reaches(after)) {
 				out.Sessions, out.Next = append(out.Sessions, grid.SessionOf(s, false)), after
@@ -138,12 +140,12 @@ func whole(text, name string, otherwise, least, most int) (int, error) {
 
 // show is GET /sessions/{id}.
 func (h *gridRoom) show(c *call) (any, error) {
-	return session(h.engine.Session(c.Context(), c.id))
+	return session(h.engine.Grid.Session(c.Context(), c.id))
 }
 
 // change is PATCH /sessions/{id}.
 func (h *gridRoom) change(c *call, ask *wire.ChangeSession) (any, error) {
-	known, err := h.engine.Session(c.Context(), c.id)
+	known, err := h.engine.Grid.Session(c.Context(), c.id)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +153,7 @@ func (h *gridRoom) change(c *call, ask *wire.ChangeSession) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return session(h.engine.ChangeSession(c.Context(), c.id, edit, c.by))
+	return session(h.engine.Grid.ChangeSession(c.Context(), c.id, edit, c.by))
 }
 
 // end is DELETE /sessions/{id}, which cancels it, and with ?forget=true forgets
@@ -163,9 +165,9 @@ func (h *gridRoom) end(c *call) (any, error) {
 	}
 	switch values.Get("forget") {
 	case "", "false":
-		return session(h.engine.CancelSession(c.Context(), c.id, "", c.by))
+		return session(h.engine.Grid.CancelSession(c.Context(), c.id, "", c.by))
 	case "true":
-		return nil, h.engine.DeleteSession(c.Context(), c.id, c.by)
+		return nil, h.engine.Grid.DeleteSession(c.Context(), c.id, c.by)
 	}
 	return nil, &job.Error{Kind: job.Invalid, Field: "forget", Text: "forget must be true or false"}
 }
@@ -193,7 +195,7 @@ func (h *gridRoom) submit(c *call) (any, error) {
 
 // close is POST /sessions/{id}/close.
 func (h *gridRoom) close(c *call) (any, error) {
-	return session(h.engine.CloseSession(c.Context(), c.id, c.by))
+	return session(h.engine.Grid.CloseSession(c.Context(), c.id, c.by))
 }
 
 // clearExclusions is DELETE /sessions/{id}/exclusions, or of one engine with
@@ -203,7 +205,7 @@ func (h *gridRoom) clearExclusions(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return session(h.engine.ClearExclusions(c.Context(), c.id, values.Get("engine"), c.by))
+	return session(h.engine.Grid.ClearExclusions(c.Context(), c.id, values.Get("engine"), c.by))
 }
 
 // collected is POST /sessions/{id}/collected.
@@ -211,7 +213,7 @@ func (h *gridRoom) collected(c *call, ask *wire.Collected) (any, error) {
 	if ask.Cursor < 0 {
 		return nil, &job.Error{Kind: job.Invalid, Field: "cursor", Text: "cursor must be one that a result or a page of results had"}
 	}
-	_, err := h.engine.Collected(c.Context(), c.id, ask.Cursor)
+	_, err := h.engine.Grid.Collected(c.Context(), c.id, ask.Cursor)
 	return nil, err
 }
 
@@ -223,7 +225,7 @@ func (h *gridRoom) taskID(ctx context.Context, session, task string) (job.ID, er
 	if _, err := strconv.ParseUint(task, 10, 63); err != nil {
 		return job.ID{}, noTask(session, task)
 	}
-	return h.engine.TaskID(ctx, session, strings.TrimLeft(task, "0"))
+	return h.engine.Grid.TaskID(ctx, session, strings.TrimLeft(task, "0"))
 }
 
 func noTask(session, task string) error {
@@ -232,7 +234,7 @@ func noTask(session, task string) error {
 
 // task reads a task, and whether it is one of the session.
 func (h *gridRoom) task(ctx context.Context, session, task string) (engine.Listed, error) {
-	if _, err := h.engine.Session(ctx, session); err != nil {
+	if _, err := h.engine.Grid.Session(ctx, session); err != nil {
 		return engine.Listed{}, err
 	}
 	id, err := h.taskID(ctx, session, task)
@@ -286,7 +288,7 @@ func (h *gridRoom) tryCommit(c *call, ask *wire.TryCommit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	yes, state, err := h.engine.TryCommit(c.Context(), c.id, id, token)
+	yes, state, err := h.engine.Grid.TryCommit(c.Context(), c.id, id, token)
 	return wire.Committed{Committed: yes, State: grid.StateOf(state)}, err
 }
 
@@ -328,7 +330,7 @@ func (h *gridRoom) results(w http.ResponseWriter, r *http.Request, id, _ string)
 	}
 	ask, err := readResults(r)
 	if err == nil {
-		ask.within, err = h.engine.Heard(r.Context(), id) // what is not there has no news
+		ask.within, err = h.engine.Grid.Heard(r.Context(), id) // what is not there has no news
 	}
 	if err != nil {
 		h.problem(w, r, err)
@@ -356,8 +358,8 @@ func (h *gridRoom) results(w http.ResponseWriter, r *http.Request, id, _ string)
 // over or wait ends.
 func (h *gridRoom) nextResults(wait, ctx context.Context, id string, ask resultsAsk, room *room) (wire.TaskResults, error) {
 	for {
-		news := h.engine.SessionNews(id)
-		list, s, more, err := h.engine.Collect(ctx, id, ask.after, ask.limit, room.take)
+		news := h.engine.News(id)
+		list, s, more, err := h.engine.Grid.Collect(ctx, id, ask.after, ask.limit, room.take)
 		if err != nil {
 			return wire.TaskResults{}, err
 		}

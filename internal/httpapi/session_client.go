@@ -30,7 +30,7 @@ func (h *gridRoom) waitNews(wait context.Context, id string, news <-chan struct{
 		if wait.Err() != nil {
 			return true, nil
 		}
-		if ask.within, err = h.engine.Heard(wait, id); err != nil {
+		if ask.within, err = h.engine.Grid.Heard(wait, id); err != nil {
 			return wait.Err() != nil, err
 		}
 	}

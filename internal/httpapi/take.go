@@ -85,7 +85,7 @@ func (h *workRoom) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 // open registers whoever takes; epoch is the login of an engine, 0 = it is none.
 func (h *workRoom) open(ctx context.Context, o engine.StreamOptions, epoch int64) (*engine.Stream, error) {
 	if epoch > 0 {
-		return h.engine.MachineStream(ctx, o.Name, epoch, o.Prefetch, o.Queues)
+		return h.engine.Grid.MachineStream(ctx, o.Name, epoch, o.Prefetch, o.Queues)
 	}
 	return h.engine.Stream(ctx, o)
 }

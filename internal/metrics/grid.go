@@ -3,6 +3,7 @@ package metrics
 import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid"
 )
 
 var (
@@ -26,16 +27,15 @@ var (
 )
 
 // grid is what happened to tasks, and what sessions and engines there are.
-func (p page) grid(m *engine.Measures) {
-	g := &m.Grid
+func (p page) grid(g *grid.Tally, now *grid.Now, working bool) {
 	for o, n := range g.Outcomes {
-		p.put(gridTasks, counter, float64(n), engine.TaskOutcome(o).String())
+		p.put(gridTasks, counter, float64(n), grid.TaskOutcome(o).String())
 	}
 	for how, n := range g.Ended {
 		p.put(gridEnded, counter, float64(n), job.Ending(how).String())
 	}
 	for kind, n := range g.Charged {
-		p.put(gridCharged, counter, float64(n), engine.RetryCause(kind).String())
+		p.put(gridCharged, counter, float64(n), grid.RetryCause(kind).String())
 	}
 	p.put(gridEvictions, counter, float64(g.Evictions))
 	p.put(gridReschedules, counter, float64(g.Reschedules))
@@ -53,14 +53,14 @@ func (p page) grid(m *engine.Measures) {
 	p.put(gridUseful, counter, float64(g.Useful)/1000)
 	p.histogram(gridLateness, &g.Lateness, &engine.Spans, 1000)
 	p.histogram(gridDetection, &g.Detection, &engine.Spans, 1000)
-	if !m.Working {
+	if !working {
 		return
 	}
-	p.put(gridSessions, gauge, float64(m.GridNow.Sessions))
-	p.put(gridShare, gauge, float64(m.GridNow.Target), "target")
-	p.put(gridShare, gauge, float64(m.GridNow.Actual), "actual")
-	p.put(gridExcluded, gauge, float64(m.GridNow.Excluded))
+	p.put(gridSessions, gauge, float64(now.Sessions))
+	p.put(gridShare, gauge, float64(now.Target), "target")
+	p.put(gridShare, gauge, float64(now.Actual), "actual")
+	p.put(gridExcluded, gauge, float64(now.Excluded))
 	for health := range job.HealthStates {
-		p.put(gridEngines, gauge, float64(m.GridNow.Engines[health]), health.String())
+		p.put(gridEngines, gauge, float64(now.Engines[health]), health.String())
 	}
 }

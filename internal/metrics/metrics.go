@@ -20,6 +20,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
 )
 
 // Other is the label of all queues that have none of their own. A queue that is
@@ -42,7 +43,7 @@ type Metrics struct {
 }
 
 // New returns the metrics of an engine.
-func New(e *engine.Engine, version string) *Metrics {
+func New(e *part.Engine, version string) *Metrics {
 	m := &Metrics{
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "reprise_http_request_seconds",
@@ -105,7 +106,7 @@ func (m *Metrics) Answered(class string, took time.Duration) {
 func (m *Metrics) Refused(code string) { m.refused.WithLabelValues(code).Inc() }
 
 // collector turns engine.Measures into samples.
-type collector struct{ engine *engine.Engine }
+type collector struct{ engine *part.Engine }
 
 type kind = prometheus.ValueType
 
@@ -188,7 +189,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		p.queue(Sessions, &sessions, m.Working)
 	}
 	p.server(&m)
-	p.grid(&m)
+	tally, now, ok := c.engine.Grid.Measure(ctx)
+	p.grid(&tally, &now, ok && m.Working)
 }
 
 func utf8Label(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

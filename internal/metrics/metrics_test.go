@@ -17,6 +17,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/metrics"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/mem"
 )
@@ -105,9 +106,9 @@ func page(t *testing.T) string {
 	if _, err := e.Settle(t.Context(), []engine.Settle{{ID: d.Job.ID, Token: d.Lease.Token}}); err != nil {
 		t.Fatal(err)
 	}
-	session := engine.NewSession{Queue: *job.NewQueue("s")}
+	session := grid.NewSession{Queue: *job.NewQueue("s")}
 	session.Queue.Grid = &job.Grid{Weight: job.GridWeightDefault, MaxCopies: 1}
-	if _, err := e.OpenSession(t.Context(), session, job.Actor{}); err != nil {
+	if _, err := e.Grid.OpenSession(t.Context(), session, job.Actor{}); err != nil {
 		t.Fatal(err)
 	}
 	n.Job.Queue, n.Job.Group, n.Job.Door = "s", "", job.DoorGrid
@@ -120,7 +121,7 @@ func page(t *testing.T) string {
 	if err := e.Guard.ForceBreaker(t.Context(), "q", "", 1, job.Actor{}); err != nil {
 		t.Fatal(err)
 	}
-	m := metrics.New(e.Engine, "v1")
+	m := metrics.New(e, "v1")
 	m.Connections(crowd{})
 	m.Inboxes(func() int { return 2 })
 	m.Answered("read", time.Second)
@@ -195,16 +196,16 @@ func TestNoSessionIsALabel(t *testing.T) {
 			}
 		}
 		for i := range 205 {
-			s := engine.NewSession{Queue: *job.NewQueue("secret-session-" + string(rune('a'+round)) + strconv.Itoa(i))}
+			s := grid.NewSession{Queue: *job.NewQueue("secret-session-" + string(rune('a'+round)) + strconv.Itoa(i))}
 			s.Queue.Grid = &job.Grid{Weight: job.GridWeightDefault, MaxCopies: 1}
-			if _, err := e.OpenSession(t.Context(), s, job.Actor{}); err != nil {
+			if _, err := e.Grid.OpenSession(t.Context(), s, job.Actor{}); err != nil {
 				t.Fatal(err)
 			}
 			put(s.Queue.Name, job.DoorGrid)
 		}
 		put(real, job.DoorJobs)
 		w := httptest.NewRecorder()
-		metrics.New(e.Engine, "v1").ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+		metrics.New(e, "v1").ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 		text := w.Body.String()
 		for _, line := range []string{
 			`reprise_queue_jobs{queue="` + real + `",state="ready"} 1`, `reprise_queue_jobs{queue="_other",state="ready"} 0`,

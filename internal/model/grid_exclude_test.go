@@ -167,7 +167,7 @@ func (w *gridWorld) clear(t *rapid.T) {
 	case name != "" && !known && w.grid.machines[name] == nil:
 		want = job.NotFound
 	}
-	_, err := w.ClearExclusions(w.Context(), s.name, name, driver)
+	_, err := w.Grid.ClearExclusions(w.Context(), s.name, name, driver)
 	if w.refused("clear exclusions", err, want) {
 		return
 	}

@@ -47,7 +47,7 @@ func (w *gridWorld) offer(t *rapid.T) {
 // tryCommit asks for a run whether its effects count.
 func (w *gridWorld) tryCommit(t *rapid.T) {
 	h := w.any(t)
-	yes, state, err := w.TryCommit(w.Context(), h.task.session.name, h.task.id, h.token)
+	yes, state, err := w.Grid.TryCommit(w.Context(), h.task.session.name, h.task.id, h.token)
 	if h.task.gone {
 		w.refused("try commit", err, job.NotFound)
 		return
@@ -77,7 +77,7 @@ func (w *gridWorld) cancelTask(t *rapid.T) {
 func (w *gridWorld) drain(t *rapid.T) {
 	m := w.machine(t)
 	epoch, want := w.epoch(t, m)
-	_, err := w.Drain(w.Context(), m.name, epoch, driver)
+	_, err := w.Grid.Drain(w.Context(), m.name, epoch, driver)
 	if w.refused("drain", err, want) {
 		return
 	}
@@ -90,7 +90,7 @@ func (w *gridWorld) drain(t *rapid.T) {
 func (w *gridWorld) logoff(t *rapid.T) {
 	m := w.machine(t)
 	epoch, want := w.epoch(t, m)
-	if w.refused("log off", w.Logoff(w.Context(), m.name, epoch, driver), want) {
+	if w.refused("log off", w.Grid.Logoff(w.Context(), m.name, epoch, driver), want) {
 		return
 	}
 	w.grid.leaves(m, func(*attempt) job.Ending { return job.ByEvict })
@@ -112,7 +112,7 @@ func (w *gridWorld) weigh(t *rapid.T) {
 		q.Grid.Weight, q.Grid.MaxEngines, q.Grid.Suspended, q.Grid.Urgent = weight, most, suspended, urgent
 		return nil
 	}
-	_, err := w.ChangeSession(w.Context(), s.name, edit, driver)
+	_, err := w.Grid.ChangeSession(w.Context(), s.name, edit, driver)
 	if !w.refused("change session", err, want) {
 		_ = edit(s.set)
 	}
@@ -122,14 +122,14 @@ func (w *gridWorld) weigh(t *rapid.T) {
 func (w *gridWorld) endSession(t *rapid.T) {
 	s := w.session(t)
 	if one(t, "cancel", false, false, false, true) {
-		_, err := w.CancelSession(w.Context(), s.name, "", driver)
+		_, err := w.Grid.CancelSession(w.Context(), s.name, "", driver)
 		w.must(err)
 		if s.state < job.SessionCancelling {
 			s.state = job.SessionCancelling
 		}
 		return
 	}
-	_, err := w.CloseSession(w.Context(), s.name, driver)
+	_, err := w.Grid.CloseSession(w.Context(), s.name, driver)
 	w.must(err)
 	if s.heard = w.grid.now; s.state == job.SessionOpen {
 		s.state = job.SessionClosed
@@ -141,7 +141,7 @@ func (w *gridWorld) deleteSession(t *rapid.T) {
 	if !s.state.Ended() {
 		want = job.WrongState
 	}
-	if !w.refused("delete session", w.DeleteSession(w.Context(), s.name, driver), want) {
+	if !w.refused("delete session", w.Grid.DeleteSession(w.Context(), s.name, driver), want) {
 		s.dropped = true
 	}
 }

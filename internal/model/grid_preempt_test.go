@@ -34,7 +34,7 @@ func (w *gridWorld) hurry(t *rapid.T) {
 	for i := range 4 {
 		if i == at && s.state == job.SessionOpen {
 			urgent := func(q *job.Queue) error { q.Grid.Urgent, q.Grid.Suspended = true, false; return nil }
-			_, err := w.ChangeSession(w.Context(), s.name, urgent, driver)
+			_, err := w.Grid.ChangeSession(w.Context(), s.name, urgent, driver)
 			w.must(err)
 			_ = urgent(s.set)
 			w.settle()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -237,7 +238,7 @@ func (w *gridWorld) pass(t *rapid.T) {
 func (w *gridWorld) live() {
 	for _, name := range slices.Sorted(maps.Keys(w.grid.machines)) {
 		if m := w.grid.machines[name]; !m.lost {
-			w.beat(m, engine.Beat{Epoch: m.epoch}, nil, nil, accepted)
+			w.beat(m, gridpart.Beat{Epoch: m.epoch}, nil, nil, accepted)
 		}
 	}
 }

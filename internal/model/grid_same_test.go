@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 )
 
 // What the engine tells of the grid, held against the model and, for the
@@ -20,7 +21,7 @@ func (w *gridWorld) compared() {
 	claims := g.claims()
 	for _, name := range w.names {
 		s := g.sessions[name]
-		got, err := w.Session(w.Context(), name)
+		got, err := w.Grid.Session(w.Context(), name)
 		if s == nil {
 			w.refused("read a session that is gone", err, job.NotFound)
 			continue
@@ -33,7 +34,7 @@ func (w *gridWorld) compared() {
 		w.results(s, 0, len(list)+1)
 		known++
 	}
-	if all, err := w.Sessions(w.Context(), "", 100); err != nil || len(all) != known {
+	if all, err := w.Grid.Sessions(w.Context(), "", 100); err != nil || len(all) != known {
 		w.Fatalf("%d sessions are listed, want %d: %v", len(all), known, err)
 	}
 	w.sameMachines()
@@ -41,7 +42,7 @@ func (w *gridWorld) compared() {
 
 // sameSession compares a session and its counts, which are a partition of what was
 // submitted.
-func (w *gridWorld) sameSession(got engine.SessionState, want *claim) {
+func (w *gridWorld) sameSession(got gridpart.SessionState, want *claim) {
 	type shown struct {
 		State                              job.SessionState
 		Created, Ended, ClientUntil        job.Millis
@@ -229,7 +230,7 @@ func (w *gridWorld) shown(s *session) []*task {
 
 // results compares a page of results.
 func (w *gridWorld) results(s *session, after int64, n int) {
-	list, _, _, err := w.Collect(w.Context(), s.name, after, n, func(int) error { return nil })
+	list, _, _, err := w.Grid.Collect(w.Context(), s.name, after, n, func(int) error { return nil })
 	w.must(err)
 	want := slices.DeleteFunc(w.shown(s), func(t *task) bool { return t.number <= after })
 	want = want[:min(n, len(want))]
@@ -245,7 +246,7 @@ func (w *gridWorld) results(s *session, after int64, n int) {
 
 // sameMachines compares the engines, and looks for one that waits beside a task.
 func (w *gridWorld) sameMachines() {
-	list, err := w.Machines(w.Context(), "", 100)
+	list, err := w.Grid.Machines(w.Context(), "", 100)
 	w.must(err)
 	if len(list) != len(w.grid.machines) {
 		w.Fatalf("%d engines are listed, want %d", len(list), len(w.grid.machines))

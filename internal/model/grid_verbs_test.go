@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 )
 
 // What drivers and engines do in a random history.
@@ -54,13 +55,13 @@ func (w *gridWorld) open(t *rapid.T) {
 	w.wait(1)
 	name := fmt.Sprint(one(t, "first letter", "a", "b", "c"), len(w.names)) // not in the order of their age
 	q := drawSession(t, name)
-	got, err := w.OpenSession(w.Context(), engine.NewSession{Queue: *q}, driver)
+	got, err := w.Grid.OpenSession(w.Context(), gridpart.NewSession{Queue: *q}, driver)
 	w.must(err)
 	q.RetainDead = job.MaxMillis // with their session
 	if got.Name != name || got.Created != w.grid.now {
 		w.Fatalf("opened %+v", got.Session)
 	}
-	_, err = w.OpenSession(w.Context(), engine.NewSession{Queue: *q}, driver)
+	_, err = w.Grid.OpenSession(w.Context(), gridpart.NewSession{Queue: *q}, driver)
 	w.refused("open again", err, job.Exists)
 	w.names = append(w.names, name)
 	w.grid.sessions[name] = &session{name: name, set: q, created: w.grid.now, heard: w.grid.now}
@@ -172,16 +173,16 @@ func (w *gridWorld) login(t *rapid.T) {
 	if w.conns[name] != nil && !one(t, "anew", false, false, false, true) {
 		t.SkipNow()
 	}
-	l := engine.Login{Name: name, Host: one(t, "host", "h", "i", "j"), Slots: one(t, "slots", 2, 1, 3)}
+	l := gridpart.Login{Name: name, Host: one(t, "host", "h", "i", "j"), Slots: one(t, "slots", 2, 1, 3)}
 	m := &machine{name: l.Name, host: l.Host, slots: l.Slots, fast: rapid.Bool().Draw(t, "fast"), until: g.now + lostAfter}
 	l.Properties = map[string]string{"cpu": "1"}
 	if m.fast {
 		l.Properties["cpu"] = "2"
 	}
 	var kept map[job.Token]bool
-	var stop []engine.Running
+	var stop []gridpart.Running
 	l.Running, stop, kept = w.tells(t, m)
-	in, err := w.Login(w.Context(), l)
+	in, err := w.Grid.Login(w.Context(), l)
 	w.must(err)
 	if c := w.conns[m.name]; c != nil {
 		c.Close()
@@ -208,15 +209,15 @@ func (w *gridWorld) login(t *rapid.T) {
 
 // tells is what a machine says that it has, be it over, what of that is over, and
 // what goes on.
-func (w *gridWorld) tells(t *rapid.T, m *machine) (running, stop []engine.Running, kept map[job.Token]bool) {
-	running, kept = []engine.Running{}, map[job.Token]bool{}
+func (w *gridWorld) tells(t *rapid.T, m *machine) (running, stop []gridpart.Running, kept map[job.Token]bool) {
+	running, kept = []gridpart.Running{}, map[job.Token]bool{}
 	for _, h := range w.given {
 		r := h.task.live(h.token)
 		own := r != nil && r.machine == m.name
 		if own && !one(t, "has it yet", true, true, true, false) || !own && !one(t, "has this one", false, false, false, true) {
 			continue
 		}
-		run := engine.Running{ID: h.task.id, Token: h.token}
+		run := gridpart.Running{ID: h.task.id, Token: h.token}
 		running = append(running, run)
 		if kept[h.token] = own; !own {
 			stop = append(stop, run)
@@ -258,7 +259,7 @@ func (w *gridWorld) attach(t *rapid.T, m *machine) {
 		serves = list[:1]
 	}
 	epoch, want := w.epoch(t, m)
-	s, err := w.MachineStream(w.Context(), m.name, epoch, 0, serves)
+	s, err := w.Grid.MachineStream(w.Context(), m.name, epoch, 0, serves)
 	if w.refused("connect", err, want) {
 		return
 	}
@@ -291,7 +292,7 @@ func (w *gridWorld) takeBy(t *rapid.T, m *machine) {
 	most := rapid.IntRange(1, 3).Draw(t, "most")
 	now, cancel := context.WithCancel(w.Context())
 	cancel()
-	list, err := w.MachineLease(now, m.name, epoch, most, nil)
+	list, err := w.Grid.MachineLease(now, m.name, epoch, most, nil)
 	if w.refused("take", err, want) {
 		return
 	}
@@ -333,7 +334,7 @@ func (w *gridWorld) mute(t *rapid.T) {
 func (w *gridWorld) heartbeat(t *rapid.T) {
 	m := w.machine(t)
 	epoch, want := w.epoch(t, m)
-	b := engine.Beat{Epoch: epoch}
+	b := gridpart.Beat{Epoch: epoch}
 	if rapid.Bool().Draw(t, "stopped") {
 		b.Stopped = m.stopping
 	}
@@ -344,12 +345,12 @@ func (w *gridWorld) heartbeat(t *rapid.T) {
 func (w *gridWorld) tellsAll(t *rapid.T, m *machine) {
 	epoch, want := w.epoch(t, m)
 	running, stop, kept := w.tells(t, m)
-	w.beat(m, engine.Beat{Epoch: epoch, Running: running}, stop, kept, want)
+	w.beat(m, gridpart.Beat{Epoch: epoch, Running: running}, stop, kept, want)
 }
 
 // beat is a heartbeat of a machine, which is told what of what it has is over.
-func (w *gridWorld) beat(m *machine, b engine.Beat, stop []engine.Running, kept map[job.Token]bool, want job.Kind) {
-	out, err := w.Heartbeat(w.Context(), m.name, b)
+func (w *gridWorld) beat(m *machine, b gridpart.Beat, stop []gridpart.Running, kept map[job.Token]bool, want job.Kind) {
+	out, err := w.Grid.Heartbeat(w.Context(), m.name, b)
 	if w.refused("heartbeat", err, want) {
 		return
 	}
@@ -461,7 +462,7 @@ func (w *gridWorld) collect(t *rapid.T) {
 		if w.shown(s) == nil {
 			return
 		}
-		_, err := w.Collected(w.Context(), s.name, upTo)
+		_, err := w.Grid.Collected(w.Context(), s.name, upTo)
 		w.must(err)
 		s.heard, s.collected = w.grid.now, max(s.collected, upTo)
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/reprisehq/reprise/internal/jq"
 	"github.com/reprisehq/reprise/internal/metrics"
 	"github.com/reprisehq/reprise/internal/part"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 	"github.com/reprisehq/reprise/internal/trace"
@@ -58,6 +59,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	options := engineOptions(cfg)
 	options.Traced = spans.Traced(ctx)
 	e := part.New(st, clock, secureRandom(), log, options)
+	e.Grid.Options = gridpart.Options{Heartbeat: cfg.Grid.HeartbeatInterval, LostAfter: cfg.Grid.LostAfter, BlackHoles: cfg.Grid.Holes()}
 	e.Crons.Settings = cfg.Crons
 	if err := spans.Listen(e.Engine); err != nil {
 		return err
@@ -100,8 +102,6 @@ func engineOptions(cfg Config) engine.Options {
 		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit, MetricsQueues: cfg.MetricsQueues,
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},
 		Fold:    jobs.Fold(cfg.BodyBytesMax),
-
-		Heartbeat: cfg.Grid.HeartbeatInterval, LostAfter: cfg.Grid.LostAfter, BlackHoles: cfg.Grid.Holes(),
 	}
 }
 
@@ -151,7 +151,7 @@ func listenAndServe(ctx context.Context, cfg Config, e *part.Engine, keep *upkee
 	if err != nil {
 		return errors.Join(unlessStopped(ctx, err, log), stop(cfg, e, inboxes))
 	}
-	live, page := new(httpapi.Live), metrics.New(e.Engine, Version)
+	live, page := new(httpapi.Live), metrics.New(e, Version)
 	handler := httpapi.New(httpapi.Options{
 		Engine: e, Log: log, Version: Version,
 		Tokens: tokens, Guard: cfg.Guard, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,

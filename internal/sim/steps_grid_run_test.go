@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid"
 )
 
 // What engines say of their runs, and settings of sessions under which a history
@@ -139,24 +140,24 @@ func (w *world) tryCommit() {
 		}
 		return fmt.Sprintf("told %t", yes)
 	}
-	w.start(c, func() { yes, _, err = w.e.TryCommit(w.ctx, j.Queue, j.ID, token) })
+	w.start(c, func() { yes, _, err = w.e.Grid.TryCommit(w.ctx, j.Queue, j.ID, token) })
 }
 
 // redundant notes what fired in the sessions of this life.
 func (w *world) redundant() {
 	for _, name := range w.grid.sessions {
-		var s engine.SessionState
+		var s grid.SessionState
 		var err error
 		w.start(&call{finish: func() string {
 			if err == nil {
 				w.fired(&s.Redundant)
 			}
 			return name + " was looked at"
-		}}, func() { s, err = w.e.Session(w.ctx, name) })
+		}}, func() { s, err = w.e.Grid.Session(w.ctx, name) })
 	}
 }
 
-func (w *world) fired(r *engine.Redundant) {
+func (w *world) fired(r *grid.Redundant) {
 	for by, n := range r.Started {
 		if n > 0 {
 			w.judge.coverage.feature("copies by " + job.RedundancyStrategy(by).String())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -80,7 +81,7 @@ func (w *world) callFor(what string, f func() error, kinds ...job.Kind) {
 // furnishGrid opens the sessions.
 func (w *world) furnishGrid() {
 	for number, name := range gridSessions {
-		n := engine.NewSession{Queue: *job.NewQueue(name)}
+		n := grid.NewSession{Queue: *job.NewQueue(name)}
 		q := &n.Queue
 		q.Retry = job.Retry{
 			Limit: job.LimitOf(uint32(w.dice.IntN(3))), LossLimit: job.LimitOf(uint32(2 + w.dice.IntN(4))),
@@ -98,7 +99,7 @@ func (w *world) furnishGrid() {
 		w.drawGrid(q, number)
 		w.grid.sessions = append(w.grid.sessions, name)
 		w.callFor(fmt.Sprintf("open session %s: copies %d, redundancy %t, %s", name, q.Grid.MaxCopies, q.Grid.Redundancy != nil, q.Grid.OnTimeout), func() error {
-			_, err := w.e.OpenSession(w.ctx, n, job.Actor{Name: "driver"})
+			_, err := w.e.Grid.OpenSession(w.ctx, n, job.Actor{Name: "driver"})
 			return err
 		})
 	}
@@ -173,14 +174,14 @@ func (w *world) login() {
 		w.stream(e)
 		return
 	}
-	l := engine.Login{Name: name, Host: pick(w, gridHosts), Slots: 1 + w.dice.IntN(3)}
+	l := grid.Login{Name: name, Host: pick(w, gridHosts), Slots: 1 + w.dice.IntN(3)}
 	for _, h := range w.hands {
 		if h.h.name == "e/"+name && !w.oneIn(3) {
-			l.Running = append(l.Running, engine.Running{ID: h.d.Job.ID, Token: h.d.Lease.Token})
+			l.Running = append(l.Running, grid.Running{ID: h.d.Job.ID, Token: h.d.Lease.Token})
 		}
 	}
 	w.say("    %s logs in on %s with %d slots and runs %d tasks", name, l.Host, l.Slots, len(l.Running))
-	var in engine.LoggedIn
+	var in grid.LoggedIn
 	var err error
 	w.start(&call{finish: func() string {
 		if err != nil {
@@ -189,7 +190,7 @@ func (w *world) login() {
 		e = &gridEngine{name: name, host: l.Host, slots: l.Slots, epoch: in.Machine.Epoch}
 		w.grid.engines[name] = e
 		return fmt.Sprintf("%s has epoch %d", name, e.epoch)
-	}}, func() { in, err = w.e.Login(w.ctx, l) })
+	}}, func() { in, err = w.e.Grid.Login(w.ctx, l) })
 	if w.settle(); e != nil && e.h == nil {
 		w.stream(e)
 	}
@@ -209,7 +210,7 @@ func (w *world) stream(e *gridEngine) {
 			w.streams = append(w.streams, h)
 		}
 		return e.name + " is connected"
-	}}, func() { h.s, err = w.e.MachineStream(w.ctx, e.name, e.epoch, 0, nil) })
+	}}, func() { h.s, err = w.e.Grid.MachineStream(w.ctx, e.name, e.epoch, 0, nil) })
 }
 
 // beat is the heartbeat of most engines.
@@ -217,9 +218,9 @@ func (w *world) beat() {
 	w.redundant()
 	for _, name := range gridEngines {
 		if e := w.grid.engines[name]; e != nil && !w.oneIn(5) {
-			b := engine.Beat{Epoch: e.epoch}
+			b := grid.Beat{Epoch: e.epoch}
 			if w.oneIn(2) {
-				b.Running = []engine.Running{}
+				b.Running = []grid.Running{}
 			}
 			for _, h := range w.hands {
 				switch {
@@ -227,11 +228,11 @@ func (w *world) beat() {
 				case h.h.voided[h.d.Lease.Token]:
 					b.Stopped = append(b.Stopped, h.d.Lease.Token)
 				case b.Running != nil && !w.oneIn(3):
-					b.Running = append(b.Running, engine.Running{ID: h.d.Job.ID, Token: h.d.Lease.Token})
+					b.Running = append(b.Running, grid.Running{ID: h.d.Job.ID, Token: h.d.Lease.Token})
 				}
 			}
 			w.callFor("heartbeat of "+name, func() error {
-				_, err := w.e.Heartbeat(w.ctx, name, b)
+				_, err := w.e.Grid.Heartbeat(w.ctx, name, b)
 				return err
 			}, job.Superseded, job.NotFound)
 		}
@@ -252,9 +253,9 @@ func (w *world) leaveEngine() {
 	name, off := pick(w, gridEngines), w.oneIn(2)
 	w.callFor(fmt.Sprintf("drain of %s, log off %t", name, off), func() error {
 		if off {
-			return w.e.Logoff(w.ctx, name, 0, job.Actor{Name: "ann"})
+			return w.e.Grid.Logoff(w.ctx, name, 0, job.Actor{Name: "ann"})
 		}
-		_, err := w.e.Drain(w.ctx, name, 0, job.Actor{Name: "ann"})
+		_, err := w.e.Grid.Drain(w.ctx, name, 0, job.Actor{Name: "ann"})
 		return err
 	}, job.NotFound, job.Superseded)
 }
@@ -294,7 +295,7 @@ func (w *world) operateTask() {
 func (w *world) weighSession() {
 	name, weight, suspended := pick(w, gridSessions), uint8(w.dice.IntN(10)), w.oneIn(4)
 	w.callFor(fmt.Sprintf("session %s: weight %d, suspended %t", name, weight, suspended), func() error {
-		_, err := w.e.ChangeSession(w.ctx, name, func(q *job.Queue) error {
+		_, err := w.e.Grid.ChangeSession(w.ctx, name, func(q *job.Queue) error {
 			q.Grid.Weight, q.Grid.Suspended = weight, suspended
 			return nil
 		}, job.Actor{Name: "driver"})
@@ -307,9 +308,9 @@ func (w *world) endSession() {
 	name, cancel := pick(w, gridSessions), w.oneIn(3)
 	w.callFor(fmt.Sprintf("end of session %s, cancelled %t", name, cancel), func() (err error) {
 		if cancel {
-			_, err = w.e.CancelSession(w.ctx, name, "", job.Actor{Name: "driver"})
+			_, err = w.e.Grid.CancelSession(w.ctx, name, "", job.Actor{Name: "driver"})
 		} else {
-			_, err = w.e.CloseSession(w.ctx, name, job.Actor{Name: "driver"})
+			_, err = w.e.Grid.CloseSession(w.ctx, name, job.Actor{Name: "driver"})
 		}
 		return err
 	}, job.NotFound)
@@ -325,7 +326,7 @@ func (w *world) endGrid() {
 		w.pass(2 * job.Second)
 		for _, name := range gridSessions {
 			w.callFor("the end of "+name, func() error {
-				_, err := w.e.ChangeSession(w.ctx, name, func(q *job.Queue) error {
+				_, err := w.e.Grid.ChangeSession(w.ctx, name, func(q *job.Queue) error {
 					q.Grid.Weight, q.Grid.Suspended, q.Grid.MaxEngines, q.Grid.Exclusion, q.Grid.ClientTimeout = 5, false, 0, nil, 0
 					return nil
 				}, job.Actor{})
@@ -336,9 +337,9 @@ func (w *world) endGrid() {
 	}
 	for i, host := range []string{"z1", "z2", "z3"} {
 		name := fmt.Sprint("end", i)
-		var in engine.LoggedIn
+		var in grid.LoggedIn
 		w.callFor(name+" logs in", func() (err error) {
-			in, err = w.e.Login(w.ctx, engine.Login{Name: name, Host: host, Slots: 9})
+			in, err = w.e.Grid.Login(w.ctx, grid.Login{Name: name, Host: host, Slots: 9})
 			return err
 		})
 		w.settle()
@@ -371,7 +372,7 @@ func (w *world) endGrid() {
 		for _, name := range slices.Sorted(maps.Keys(w.grid.engines)) {
 			e := w.grid.engines[name]
 			if e.host[0] == 'z' {
-				w.start(&call{finish: func() string { return name + " lives" }}, func() { _, _ = w.e.Heartbeat(w.ctx, name, engine.Beat{Epoch: e.epoch, Stopped: e.stops()}) })
+				w.start(&call{finish: func() string { return name + " lives" }}, func() { _, _ = w.e.Grid.Heartbeat(w.ctx, name, grid.Beat{Epoch: e.epoch, Stopped: e.stops()}) })
 			}
 		}
 		w.pass(2 * job.Second)

@@ -54,8 +54,8 @@ var assignFaults = []fault{
 		name: "answered-call-waits", breaks: "the waiters",
 		does:  "a call that was answered gets more when what it got is settled",
 		file:  "internal/engine/hungry.go",
-		old:   "case h.want > 0 && h.held > 0: // it is answered\n\t\t\tw.remove(h)",
-		new:   "case h.want > 0 && h.held > 0: // it is answered\n\t\t\tw.served(h)",
+		old:   "case h.Want > 0 && h.held > 0: // it is answered\n\t\t\tw.remove(h)",
+		new:   "case h.Want > 0 && h.held > 0: // it is answered\n\t\t\tw.served(h)",
 		first: []suite{in(enginePkg, "TestACallThatWasAnsweredWaitsNoMore")},
 	},
 }

@@ -37,7 +37,7 @@ var gridCoreFaults = []fault{
 	{
 		name: "grid-engine-served-while-stopping", breaks: "grid.md 1",
 		does:  "an engine gets work before it stopped what took too long",
-		file:  "internal/engine/machine.go",
+		file:  "internal/part/grid/fleet.go",
 		old:   "h.Machine.Draining || len(h.Machine.Stopping) > 0 {",
 		new:   "h.Machine.Draining {",
 		first: []suite{in(enginePkg, "TestATaskThatTakesTooLongIsStoppedAndItsEngineWaits")},
@@ -45,9 +45,9 @@ var gridCoreFaults = []fault{
 	{
 		name: "grid-restart-blames", breaks: "core.md 5",
 		does:  "engines that could not be heard while the server was away are charged",
-		file:  "internal/engine/recover.go",
-		old:   "				m.Awaited, h.Machine = true, &m",
-		new:   "				m.Awaited, h.Machine = false, &m",
+		file:  "internal/part/grid/fleet.go",
+		old:   "		m.Awaited, h.Machine = true, &m",
+		new:   "		m.Awaited, h.Machine = false, &m",
 		first: []suite{in(enginePkg, "TestA31AServerThatWasAwayBlamesNobody")},
 	},
 	{
@@ -61,7 +61,7 @@ var gridCoreFaults = []fault{
 	{
 		name: "grid-session-ends-open", breaks: "grid.md 11",
 		does:  "a session is not over when its last task is",
-		file:  "internal/engine/session.go",
+		file:  "internal/part/grid/session.go",
 		old:   "if s.State == job.SessionClosed && s.Open() == 0 ||",
 		new:   "if s.State == job.SessionClosed && s.Open() < 0 ||",
 		first: []suite{in(enginePkg, "TestASessionEndsOnceWhenItIsClosedAndItsLastTaskIsFinished")},
@@ -69,16 +69,16 @@ var gridCoreFaults = []fault{
 	{
 		name: "grid-straggler-not-awaited", breaks: "grid.md 7",
 		does:  "the clock sleeps past the moment at which a run is a straggler",
-		file:  "internal/engine/tick.go",
-		old:   "	sooner(r.nextStraggler(), r.steady, 0)\n",
-		new:   "",
+		file:  "internal/part/grid/grid.go",
+		old:   "{g.copies.next(), g.shares.nextAt, clients}",
+		new:   "{g.shares.nextAt, clients}",
 		first: []suite{in(enginePkg, "TestA12AStragglerIsCopiedAtTheMillisecondAboveItsThreshold")},
 	},
 	{
 		name: "grid-shares-forget-ends", breaks: "grid.md 9",
 		does:  "the shares do not hear that a run ended",
-		file:  "internal/engine/shares.go",
-		old:   "		t.rota.End(share)\n",
+		file:  "internal/part/grid/shares.go",
+		old:   "\t\tt.rota.End(share)\n",
 		new:   "",
 		first: []suite{in(enginePkg, "TestA42RandomHistoriesKeepTheInvariantsOfTheGrid")},
 	},

@@ -112,9 +112,9 @@ var gridDoorFaults = []fault{
 	{
 		name: "grid-dependents-not-told", breaks: "grid.md 9",
 		does:  "a task that waited for another one waits for ever",
-		file:  "internal/engine/depend.go",
-		old:   "\tr.woken[j.Queue] = true\n\treturn r.Park(j, \"\")",
-		new:   "\tr.woken[j.Queue] = true\n\treturn nil",
+		file:  "internal/part/grid/needs.go",
+		old:   "\ttx.Wake(j.Queue)\n\treturn tx.Park(j, \"\")",
+		new:   "\ttx.Wake(j.Queue)\n\treturn nil",
 		first: []suite{in(enginePkg, "TestTasksWaitForThoseThatTheyNeed")},
 	},
 	{

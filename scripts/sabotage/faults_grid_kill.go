@@ -22,17 +22,17 @@ var gridKillFaults = []fault{
 	{
 		name: "grid-unnamed-at-once", breaks: "grid.md 8",
 		does:  "a task is offered again that its engine does not name yet, though the answer may be on its way",
-		file:  "internal/engine/beat.go",
-		old:   "before := r.now - r.e.opts.lostAfter()",
-		new:   "before := r.now",
+		file:  "internal/part/grid/beat.go",
+		old:   "before := tx.Now() - g.lostAfter()",
+		new:   "before := tx.Now()",
 		first: []suite{in(enginePkg, "TestATaskWhoseAnswerWasLostIsOfferedAgain")},
 	},
 	{
 		name: "grid-unnamed-kept", breaks: "grid.md 8",
 		does:  "a task that its engine does not name is its own for ever",
-		file:  "internal/engine/beat.go",
-		old:   "if out.Stop, err = r.compare(row.Name, b.Running, row, before, job.ByUndelivered); err != nil {",
-		new:   "if out.Stop, err = r.compare(row.Name, b.Running, row, before*0, job.ByUndelivered); err != nil {",
+		file:  "internal/part/grid/beat.go",
+		old:   "if out.Stop, err = g.fleet.compare(tx, row.Name, b.Running, row, before, job.ByUndelivered); err != nil {",
+		new:   "if out.Stop, err = g.fleet.compare(tx, row.Name, b.Running, row, before*0, job.ByUndelivered); err != nil {",
 		first: []suite{in(enginePkg, "TestATaskWhoseAnswerWasLostIsOfferedAgain"), in(modelPkg, "TestTheGridIsTheModel")},
 	},
 	{

@@ -46,7 +46,7 @@ var gridSlackFaults = []fault{
 	{
 		name: "unbegun-asks-the-session", breaks: "gridserver.md A37",
 		does:  "a task that its engine did not begin goes elsewhere only where failed ones do",
-		file:  "internal/engine/elsewhere.go",
+		file:  "internal/part/grid/elsewhere.go",
 		old:   "!q.Grid.RetryElsewhere && !rule.Undelivered(j) {",
 		new:   "!q.Grid.RetryElsewhere {",
 		first: []suite{in(enginePkg, "TestA37ATaskThatItsEngineDoesNotBeginGoesElsewhere")},
@@ -54,9 +54,9 @@ var gridSlackFaults = []fault{
 	{
 		name: "elsewhere-asks-the-excluded", breaks: "docs/grid.md, retry_elsewhere; gridserver.md A26",
 		does:  "a task that failed is handed on to an engine that its session excludes",
-		file:  "internal/engine/elsewhere.go",
-		old:   "		if !out {\n",
-		new:   "		if out || n < least {\n",
+		file:  "internal/part/grid/elsewhere.go",
+		old:   "\t\tif !out {\n",
+		new:   "\t\tif out || n < least {\n",
 		first: []suite{in(enginePkg, "TestATaskThatFailedDoesNotGoToAnExcludedEngine")},
 	},
 }

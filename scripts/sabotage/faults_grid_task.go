@@ -6,7 +6,7 @@ var gridTaskFaults = []fault{
 	{
 		name: "grid-mute-lives-blame-nobody", breaks: "grid.md 1: a lost engine is charged",
 		does:  "a task that ends each engine before it began has no limit",
-		file:  "internal/engine/machine.go",
+		file:  "internal/part/grid/fleet.go",
 		old:   "unbegun := job.ByLapse ",
 		new:   "unbegun := job.ByUndelivered ",
 		first: []suite{in(enginePkg, "TestATaskThatEachEngineComesBackWithoutIsLost")},
@@ -54,7 +54,7 @@ var gridTaskFaults = []fault{
 	{
 		name: "client-unheard", breaks: "gridserver.md A33",
 		does:  "submitting is no sign of life",
-		file:  "internal/engine/client.go",
+		file:  "internal/part/grid/clients.go",
 		old:   "if j.Door != job.DoorGrid || i > 0",
 		new:   "if j.Door == job.DoorGrid || i > 0",
 		first: []suite{in(enginePkg, "TestA33AClientThatComesBackInTimeGoesOn")},
@@ -62,9 +62,9 @@ var gridTaskFaults = []fault{
 	{
 		name: "task-budget-ignored", breaks: "gridserver.md A39",
 		does:  "tasks run whether their budget has units or not",
-		file:  "internal/engine/shares.go",
-		old:   "		case !aside:",
-		new:   "		case aside || !aside:",
+		file:  "internal/part/grid/feed.go",
+		old:   "\t\tcase !aside:",
+		new:   "\t\tcase aside || !aside:",
 		first: []suite{in(enginePkg, "TestA39NoMoreAttemptsRunThanABudgetAllowsAndALostEngineGivesItBack")},
 	},
 }

@@ -110,8 +110,8 @@ var holdFaults = []fault{
 		name: "call-emptied-for-ever", breaks: "core.md 5",
 		does:  "a call that waits for its worker to be empty is not served when another call of the worker ends",
 		file:  "internal/engine/alone.go",
-		old:   "		if d.holder.name == worker {",
-		new:   "		if d.holder.name == worker && false {",
+		old:   "		if d.holder.Name == worker {",
+		new:   "		if d.holder.Name == worker && false {",
 		first: []suite{in(enginePkg, "TestACallThatIsEmptiedGoesOnWhenAnotherOneOfItsWorkerEnds")},
 	},
 }

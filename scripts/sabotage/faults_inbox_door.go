@@ -15,7 +15,7 @@ var inboxDoorFaults = []fault{
 	{
 		name: "inbox-not-made-delivers", breaks: "inbox.md: an inbox holds messages",
 		does:  "a message goes into a queue that no inbox was made of",
-		file:  "internal/engine/session.go",
+		file:  "internal/engine/put.go",
 		old:   "if j.Door == job.DoorInbox && !q.Turns {",
 		new:   "if false {",
 		first: []suite{in(inboxPkg, "TestAnInboxIsNotMadeOfAQueueWithOtherWork")},

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"strconv"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -20,8 +20,8 @@ const (
 
 // Login reads the body of POST /engines, under the name that the engine is to
 // have.
-func Login(ask wire.Login, name string) (engine.Login, error) {
-	l := engine.Login{Name: name, Host: ask.Host, Slots: ask.Slots, Properties: maps.Clone(ask.Properties)}
+func Login(ask wire.Login, name string) (grid.Login, error) {
+	l := grid.Login{Name: name, Host: ask.Host, Slots: ask.Slots, Properties: maps.Clone(ask.Properties)}
 	if err := checkName("id", name); err != nil {
 		return l, err
 	}
@@ -47,14 +47,14 @@ func Login(ask wire.Login, name string) (engine.Login, error) {
 }
 
 // running reads what an engine has; nil = it does not say.
-func running(list []wire.Running) ([]engine.Running, error) {
+func running(list []wire.Running) ([]grid.Running, error) {
 	if list == nil {
 		return nil, nil
 	}
 	if len(list) > runningMax {
 		return nil, refuse("running", "running must not be more than %d", runningMax)
 	}
-	out := make([]engine.Running, len(list))
+	out := make([]grid.Running, len(list))
 	for i, w := range list {
 		var err error
 		if out[i], err = oneRunning(w, "running["+strconv.Itoa(i)+"]"); err != nil {
@@ -64,21 +64,21 @@ func running(list []wire.Running) ([]engine.Running, error) {
 	return out, nil
 }
 
-func oneRunning(w wire.Running, at string) (engine.Running, error) {
+func oneRunning(w wire.Running, at string) (grid.Running, error) {
 	id, err := job.ParseID(w.ID)
 	if err != nil {
-		return engine.Running{}, refuse(at+".id", "%s.id is no id of a task: %s", at, err)
+		return grid.Running{}, refuse(at+".id", "%s.id is no id of a task: %s", at, err)
 	}
 	token, err := job.ParseToken(w.Lease)
 	if err != nil {
-		return engine.Running{}, refuse(at+".lease", "%s.lease is no token: %s", at, err)
+		return grid.Running{}, refuse(at+".lease", "%s.lease is no token: %s", at, err)
 	}
-	return engine.Running{ID: id, Token: token}, nil
+	return grid.Running{ID: id, Token: token}, nil
 }
 
 // Heartbeat reads the body of POST /engines/{id}/heartbeat.
-func Heartbeat(ask wire.Heartbeat) (engine.Beat, error) {
-	b := engine.Beat{Epoch: ask.Epoch}
+func Heartbeat(ask wire.Heartbeat) (grid.Beat, error) {
+	b := grid.Beat{Epoch: ask.Epoch}
 	if ask.Epoch < 1 {
 		return b, refuse("epoch", "epoch must be that of the engine's login")
 	}
@@ -98,13 +98,13 @@ func Heartbeat(ask wire.Heartbeat) (engine.Beat, error) {
 }
 
 // Heard answers a heartbeat.
-func Heard(h engine.Heard) wire.Engine {
+func Heard(h grid.Heard) wire.Engine {
 	out := EngineOf(h.MachineState)
 	out.Stop = stops(h.Stop)
 	return out
 }
 
-func stops(list []engine.Running) (out []wire.Running) {
+func stops(list []grid.Running) (out []wire.Running) {
 	for _, s := range list {
 		out = append(out, wire.Running{ID: s.ID.String(), Lease: string(s.Token.AppendTo(nil))})
 	}
@@ -112,14 +112,14 @@ func stops(list []engine.Running) (out []wire.Running) {
 }
 
 // LoggedIn answers a login. name is what the engine calls itself.
-func LoggedIn(name string, in engine.LoggedIn) wire.LoggedIn {
+func LoggedIn(name string, in grid.LoggedIn) wire.LoggedIn {
 	return wire.LoggedIn{
 		ID: name, Epoch: in.Machine.Epoch, HeartbeatMS: int64(in.Heartbeat), LostAfterMS: int64(in.LostAfter), Stop: stops(in.Stop),
 	}
 }
 
 // EngineOf tells of an engine.
-func EngineOf(m engine.MachineState) wire.Engine {
+func EngineOf(m grid.MachineState) wire.Engine {
 	return wire.Engine{
 		ID: m.Name, Host: m.Host, Slots: m.Slots, Running: m.Running, State: m.State, Epoch: m.Epoch,
 		LoggedInAt: int64(m.LoggedIn), HeardAt: int64(m.Heard), Properties: m.Properties,

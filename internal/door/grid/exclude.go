@@ -1,8 +1,8 @@
 package grid
 
 import (
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -10,7 +10,7 @@ import (
 const excludedMax = 1000
 
 // excludedBy are the engines on which tasks of a session failed too often.
-func excludedBy(s engine.SessionState) (list []wire.ExcludedEngine) {
+func excludedBy(s grid.SessionState) (list []wire.ExcludedEngine) {
 	for i := range s.Strikes {
 		k := &s.Strikes[i]
 		if k.Until == 0 || len(list) == excludedMax {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -12,7 +13,7 @@ import (
 const ResultsMax = 10_000
 
 // ResultOf tells what became of a task. body is what it made, nil if nothing.
-func ResultOf(r engine.Result, body []byte) wire.TaskResult {
+func ResultOf(r grid.Result, body []byte) wire.TaskResult {
 	j := r.Job
 	out := wire.TaskResult{
 		Cursor: r.Number, ID: j.ID.String(), Seq: SeqOf(j), State: stateOf(j, r.Failure), Result: body, Error: errorOf(r.Failure),

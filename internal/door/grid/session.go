@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -29,8 +29,8 @@ type shown struct {
 
 // Open reads the body of POST /sessions. Options that it does not name are
 // resolved here, once.
-func (c *Config) Open(ask wire.OpenSession) (engine.NewSession, error) {
-	var n engine.NewSession
+func (c *Config) Open(ask wire.OpenSession) (grid.NewSession, error) {
+	var n grid.NewSession
 	if ask.ID != "" {
 		if err := checkName("id", ask.ID); err != nil {
 			return n, err
@@ -79,9 +79,9 @@ func given[T ~[]byte](options map[string]T) Given {
 
 // Same reports whether a session was opened by the same request: then opening it
 // again finds it.
-func Same(n engine.NewSession, s engine.SessionState) bool {
+func Same(n grid.NewSession, s grid.SessionState) bool {
 	was, ok := infoOf(s)
-	is, too := infoOf(engine.SessionState{Session: &job.Session{Info: n.Info}})
+	is, too := infoOf(grid.SessionState{Session: &job.Session{Info: n.Info}})
 	if !ok || !too || was.Service != is.Service || len(was.Given) != len(is.Given) {
 		return false
 	}
@@ -93,7 +93,7 @@ func Same(n engine.NewSession, s engine.SessionState) bool {
 	return true
 }
 
-func infoOf(s engine.SessionState) (i info, ok bool) {
+func infoOf(s grid.SessionState) (i info, ok bool) {
 	return i, json.Unmarshal(s.Info, &i) == nil
 }
 
@@ -102,7 +102,7 @@ var fixed = []string{"collection"}
 
 // Change reads the body of PATCH /sessions/{id}, for a session as it is. What it
 // returns may be called more than once.
-func Change(ask wire.ChangeSession, s engine.SessionState) (func(*job.Queue) error, error) {
+func Change(ask wire.ChangeSession, s grid.SessionState) (func(*job.Queue) error, error) {
 	own := given(ask.Options)
 	if len(own) == 0 && ask.Suspend == nil {
 		return nil, refuse("options", "options or suspend is missing: name what is to change")
@@ -134,7 +134,7 @@ func Change(ask wire.ChangeSession, s engine.SessionState) (func(*job.Queue) err
 
 // SessionOf tells of a session; whole with its options, each with who chose it.
 // What was changed since it was opened is the session's.
-func SessionOf(s engine.SessionState, whole bool) wire.Session {
+func SessionOf(s grid.SessionState, whole bool) wire.Session {
 	kept, _ := infoOf(s) // what cannot be read says nothing
 	d := &s.Depth.States
 	out := wire.Session{

@@ -57,7 +57,7 @@ func (s *Budgets) Join(e *engine.Engine) engine.Hooks {
 		Served:   s.lookAhead,
 		Keep:     s.keep,
 		Publish:  s.publish,
-		Explain:  s.explain,
+		Allow:    s.allow,
 		WipeLast: s.wipe,
 	}
 }
@@ -424,9 +424,9 @@ func (s *Budgets) count(j *job.Job, holder string) {
 	}
 }
 
-// explain tells which budget keeps a ready job from running, and when time gives what
+// allow tells which budget keeps a ready job from running, and when time gives what
 // it needs.
-func (s *Budgets) explain(tx *engine.Tx, is *rule.Situation) error {
+func (s *Budgets) allow(tx *engine.Tx, is *rule.Situation) error {
 	j := is.Job
 	if j.Budgets() == nil || j.State != job.Ready {
 		return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/cron"
+	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -626,7 +627,7 @@ func TestACronEntryIsForPlainQueues(t *testing.T) {
 			q := *job.NewQueue(name)
 			q.RetainDone = job.MaxMillis
 			q.Grid = &job.Grid{Profile: job.ProfileSeed, Weight: job.GridWeightDefault, EvictedPlace: job.PlaceBack, CopyPlace: job.PlaceBack, MaxCopies: 2}
-			_, err := r.OpenSession(ctx, engine.NewSession{Queue: q}, ann)
+			_, err := r.grid.OpenSession(ctx, grid.NewSession{Queue: q}, ann)
 			return err
 		}
 		if err := session("s"); err != nil {

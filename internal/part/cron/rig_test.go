@@ -13,6 +13,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/budget"
 	"github.com/reprisehq/reprise/internal/part/cron"
+	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -21,6 +22,7 @@ type rig struct {
 	*enginetest.Rig
 	crons    *cron.Crons
 	budgets  *budget.Budgets
+	grid     *grid.Grid
 	settings []cron.Setting
 	zone     *time.Location
 }
@@ -41,8 +43,8 @@ func scenario(t *testing.T, f func(*rig), edits ...func(*rig)) {
 
 func (r *rig) parts() []engine.Part {
 	r.crons = &cron.Crons{Settings: r.settings, Zone: r.zone}
-	r.budgets = &budget.Budgets{}
-	return []engine.Part{r.budgets, r.crons}
+	r.budgets, r.grid = &budget.Budgets{}, &grid.Grid{}
+	return []engine.Part{r.grid, r.budgets, r.crons}
 }
 
 // newNamed is a job whose payload is its name.

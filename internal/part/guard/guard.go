@@ -79,7 +79,7 @@ func (s *Guard) Join(e *engine.Engine) engine.Hooks {
 		Lets:     s.letsOneMore,
 		Given:    s.given,
 		Publish:  s.publish,
-		Explain:  s.explain,
+		Allow:    s.allow,
 		Keeps:    func(queue string) bool { return s.queues[queue] },
 	}
 }
@@ -424,9 +424,9 @@ func (s *Guard) letsOneMore(tx *engine.Tx, j *job.Job) (bool, error) {
 	return t.Slow == 0 && rule.Lets(t) > 0, err
 }
 
-// explain adds the room under the rates and the retry budget of the queue, which change
+// allow adds the room under the rates and the retry budget of the queue, which change
 // from moment to moment.
-func (s *Guard) explain(tx *engine.Tx, is *rule.Situation) error {
+func (s *Guard) allow(tx *engine.Tx, is *rule.Situation) error {
 	if s.limited(tx, is.Job.Queue) {
 		is.Room, is.RoomAgain = s.room(tx, is.Job.Queue)
 	}

@@ -1,9 +1,10 @@
-package engine
+package grid
 
 import (
 	"context"
 	"fmt"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
@@ -13,20 +14,20 @@ import (
 // others are superseded and told. yes is on disk when TryCommit returns. When the
 // run that has it ends without a result, the next one may ask. A token that is not
 // live gets no; the state is that of the task now.
-func (e *Engine) TryCommit(ctx context.Context, session string, id job.ID, token job.Token) (yes bool, now job.State, err error) {
-	err = e.Do(ctx, 0, func(r *Tx) error {
-		j, err := r.tx.Get(id)
+func (g *Grid) TryCommit(ctx context.Context, session string, id job.ID, token job.Token) (yes bool, now job.State, err error) {
+	err = g.engine.Do(ctx, 0, func(tx *engine.Tx) error {
+		j, err := tx.Store().Get(id)
 		if err != nil {
 			return err
 		}
 		if j == nil || j.Queue != session || j.Door != job.DoorGrid {
 			return &job.Error{Kind: job.NotFound, Field: "task", Text: fmt.Sprintf("session %s has no task %s", session, id)}
 		}
-		eff, err := r.Step(j, rule.Command{Verb: rule.Extend, Token: token, Commit: true})
+		eff, err := tx.Step(j, rule.Command{Verb: rule.Extend, Token: token, Commit: true})
 		switch {
 		case err == nil:
 			yes, now = true, eff.Job.State
-			r.tx.Durable()
+			tx.Store().Durable()
 			return nil
 		case job.KindOf(err) == job.Superseded:
 			yes, now = false, j.State

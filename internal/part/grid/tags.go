@@ -1,27 +1,34 @@
-package engine
+package grid
 
 import (
 	"fmt"
 	"slices"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // Task affinity: tasks with a tag go to engines that ran the tag before (grid.md
 // 9). The rules are those of rule/affinity.go; what is known of a tag is a row. A
-// session without tags pays for none of it.
+// ask without tags pays for none of it.
 
-// affinityTag is what a session knows of a tag.
-func (r *Tx) affinityTag(session, tag string) (*job.AffinityTag, error) {
-	row, err := r.tx.Row(job.Affinities, job.GateKey(session, tag))
+// tags is the room of the tags of tasks.
+type tags struct {
+	*Grid
+	strayed []strayed
+}
+
+// find is what a session knows of a tag.
+func (g *tags) find(tx *engine.Tx, session, tag string) (*job.AffinityTag, error) {
+	row, err := tx.Store().Row(job.Affinities, job.GateKey(session, tag))
 	t, _ := row.(*job.AffinityTag)
 	return t, err
 }
 
-// admitTags refuses tasks with more tags than a session may have, before anything
+// admit refuses tasks with more tags than a session may have, before anything
 // is written.
-func (r *Tx) admitTags(list []NewJob, out []Added) error {
+func (g *tags) admit(tx *engine.Tx, list []engine.NewJob, out []engine.Added) error {
 	var fresh map[string]map[string]bool // by session
 	for i := range list {
 		a := list[i].Job.Affinity()
@@ -29,13 +36,13 @@ func (r *Tx) admitTags(list []NewJob, out []Added) error {
 			continue
 		}
 		session := list[i].Job.Queue
-		if known, err := r.affinityTag(session, a.Tag); known != nil || err != nil {
+		if known, err := g.tags.find(tx, session, a.Tag); known != nil || err != nil {
 			if err != nil {
 				return err
 			}
 			continue
 		}
-		s, err := r.aSession(session)
+		s, err := g.sessions.find(tx, session)
 		if err != nil {
 			return err
 		}
@@ -57,36 +64,36 @@ func (r *Tx) admitTags(list []NewJob, out []Added) error {
 
 // follow puts a task with a tag where it belongs: into line if it is the next of
 // its tag, else aside.
-func (r *Tx) follow(j *job.Job) error {
-	q, err := r.Queue(j.Queue)
+func (g *tags) follow(tx *engine.Tx, j *job.Job) error {
+	q, err := tx.Queue(j.Queue)
 	if err != nil {
 		return err
 	}
-	t, err := r.affinityTag(j.Queue, j.Affinity().Tag)
+	t, err := g.tags.find(tx, j.Queue, j.Affinity().Tag)
 	switch {
 	case err != nil:
 		return err
 	case t == nil:
-		if err := r.newTag(j.Queue); err != nil {
+		if err := g.tags.add(tx, j.Queue); err != nil {
 			return err
 		}
 		t = &job.AffinityTag{Session: j.Queue, Tag: j.Affinity().Tag}
 	case !t.Head.IsZero() && t.Head != j.ID && q.Grid.AffinityWait > 0:
-		return r.Park(j, rule.AffinityPark(j.Queue, t.Tag))
+		return tx.Park(j, rule.AffinityPark(j.Queue, t.Tag))
 	}
-	return r.lead(q, t, j)
+	return g.tags.lead(tx, q, t, j)
 }
 
-// newTag counts one more tag of a session.
-func (r *Tx) newTag(session string) error {
-	known, err := r.aSession(session)
+// add counts one more tag of a session.
+func (g *tags) add(tx *engine.Tx, session string) error {
+	known, err := g.sessions.find(tx, session)
 	if err != nil {
 		return err
 	}
 	s := *known
 	s.Tags++
-	r.changeSession(&s)
-	t, err := r.roster()
+	g.sessions.change(&s)
+	t, err := g.shares.roster(tx)
 	if err != nil {
 		return err
 	}
@@ -103,25 +110,25 @@ func (t *roster) tag(session string) {
 }
 
 // lead makes a task the next of its tag.
-func (r *Tx) lead(q *job.Queue, known *job.AffinityTag, j *job.Job) error {
+func (g *tags) lead(tx *engine.Tx, q *job.Queue, known *job.AffinityTag, j *job.Job) error {
 	t := *known
 	t.Head, t.Until = job.ID{}, 0
 	if wait := q.Grid.AffinityWait; wait > 0 {
-		t.Head, t.Until = j.ID, r.steady.Add(wait)
+		t.Head, t.Until = j.ID, tx.Steady().Add(wait)
 	}
-	if err := r.keepHead(&t, j); err != nil || !t.Head.IsZero() {
+	if err := g.tags.keepHead(tx, &t, j); err != nil || !t.Head.IsZero() {
 		return err
 	}
-	return r.nextOfTag(&t) // tags are not looked at any more: nobody stands aside
+	return g.tags.next(tx, &t) // tags are not looked at any more: nobody stands aside
 }
 
 // keepHead keeps the next task of a tag for the engines that ran the tag, and
 // writes what is known of that.
-func (r *Tx) keepHead(t *job.AffinityTag, j *job.Job) (bad error) {
+func (g *tags) keepHead(tx *engine.Tx, t *job.AffinityTag, j *job.Job) (bad error) {
 	var keep []string
 	if t.Head == j.ID {
 		keep = rule.AffinityFor(t.Engines, func(name string) bool {
-			h, err := r.machineRow(name)
+			h, err := g.fleet.row(tx, name)
 			if err != nil {
 				bad = err
 			}
@@ -131,21 +138,22 @@ func (r *Tx) keepHead(t *job.AffinityTag, j *job.Job) (bad error) {
 	if bad != nil {
 		return bad
 	}
-	if err := r.tx.Set(t); err != nil {
+	if err := tx.Store().Set(t); err != nil {
 		return err
 	}
-	return r.keepFor(j, keep)
+	return g.tags.keepFor(tx, j, keep)
 }
 
 // keepFor has a task stand in line for these engines only; none = for anyone.
-func (r *Tx) keepFor(j *job.Job, engines []string) error {
+func (g *tags) keepFor(tx *engine.Tx, j *job.Job, engines []string) error {
 	a := j.Affinity()
 	if j.Park == "" && slices.Equal(engines, a.For) {
 		return nil
 	}
-	r.woken[j.Queue], r.fed = true, true
-	clear(r.offers)
-	_, err := r.Step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) {
+	tx.Wake(j.Queue)
+	tx.ServeAll()
+	clear(g.feed.offers)
+	_, err := tx.Step(j, rule.Command{Verb: rule.Patch, Edit: func(n *job.Job) {
 		n.Park, n.Extras = "", n.WithAffinity(&job.Affinity{Tag: a.Tag, For: engines})
 	}})
 	return err
@@ -161,14 +169,14 @@ type strayed struct {
 }
 
 // followed is what a step on a task with a tag means for those behind it.
-func (r *Tx) followed(old, j *job.Job) error {
+func (g *tags) followed(tx *engine.Tx, old, j *job.Job) error {
 	if j.State != job.Leased || len(j.Leases) <= len(old.Leases) {
-		r.strayed = append(r.strayed, strayed{
+		g.tags.strayed = append(g.tags.strayed, strayed{
 			j.Queue, old.Affinity().Tag, j.ID, old.State == job.Dead && j.State == job.Ready && j.Deliveries == 0,
 		})
 		return nil
 	}
-	known, err := r.affinityTag(j.Queue, old.Affinity().Tag)
+	known, err := g.tags.find(tx, j.Queue, old.Affinity().Tag)
 	if err != nil || known == nil {
 		return err
 	}
@@ -176,39 +184,39 @@ func (r *Tx) followed(old, j *job.Job) error {
 	t.Engines = rule.AffinityRan(t.Engines, j.Leases[len(j.Leases)-1].Holder)
 	switch {
 	case t.Head == j.ID:
-		return r.nextOfTag(&t)
+		return g.tags.next(tx, &t)
 	case slices.Equal(t.Engines, known.Engines):
 		return nil
 	case t.Head.IsZero():
-		return r.tx.Set(&t)
+		return tx.Store().Set(&t)
 	}
-	head, err := r.tx.Get(t.Head)
+	head, err := tx.Store().Get(t.Head)
 	if err != nil || head == nil {
 		return err
 	}
-	return r.keepHead(&t, head) // one more engine may take it
+	return g.tags.keepHead(tx, &t, head) // one more engine may take it
 }
 
-// keepTags has the next tasks of tags follow those that strayed.
-func (r *Tx) keepTags() error {
-	for len(r.strayed) > 0 {
-		s := r.strayed[0]
-		r.strayed = r.strayed[1:]
-		j, err := r.tx.Get(s.id)
+// keep has the next tasks of tags follow those that strayed.
+func (g *tags) keep(tx *engine.Tx) error {
+	for len(g.tags.strayed) > 0 {
+		s := g.tags.strayed[0]
+		g.tags.strayed = g.tags.strayed[1:]
+		j, err := tx.Store().Get(s.id)
 		if err != nil {
 			return err
 		}
 		waits := j != nil && j.State == job.Ready && j.Park == ""
 		if s.back && waits {
-			if err := r.follow(j); err != nil {
+			if err := g.tags.follow(tx, j); err != nil {
 				return err
 			}
 			continue
 		}
-		t, err := r.affinityTag(s.session, s.tag)
+		t, err := g.tags.find(tx, s.session, s.tag)
 		if err == nil && t != nil && t.Head == s.id && !waits {
 			next := *t
-			err = r.nextOfTag(&next)
+			err = g.tags.next(tx, &next)
 		}
 		if err != nil {
 			return err
@@ -217,47 +225,47 @@ func (r *Tx) keepTags() error {
 	return nil
 }
 
-// nextOfTag makes the foremost of those that stand aside the next of their tag.
-func (r *Tx) nextOfTag(t *job.AffinityTag) error {
-	ids, err := r.tx.Parked(rule.AffinityPark(t.Session, t.Tag), 1)
+// next makes the foremost of those that stand aside the next of their tag.
+func (g *tags) next(tx *engine.Tx, t *job.AffinityTag) error {
+	ids, err := tx.Store().Parked(rule.AffinityPark(t.Session, t.Tag), 1)
 	if err != nil {
 		return err
 	}
 	if len(ids) == 0 {
 		t.Head, t.Until = job.ID{}, 0
-		return r.tx.Set(t)
+		return tx.Store().Set(t)
 	}
-	q, err := r.Queue(t.Session)
+	q, err := tx.Queue(t.Session)
 	if err != nil {
 		return err
 	}
-	j, err := r.tx.Get(ids[0])
+	j, err := tx.Store().Get(ids[0])
 	if err != nil {
 		return err
 	}
-	return r.lead(q, t, j)
+	return g.tags.lead(tx, q, t, j)
 }
 
-// endAffinity lets anyone take the next task of a tag, whose wait is over, and
+// turn lets anyone take the next task of a tag, whose wait is over, and
 // the one behind it be the next.
-func (r *Tx) endAffinity(known *job.AffinityTag) error {
-	j, err := r.tx.Get(known.Head)
+func (g *tags) turn(tx *engine.Tx, known *job.AffinityTag) error {
+	j, err := tx.Store().Get(known.Head)
 	if err != nil {
 		return err
 	}
 	t := *known
 	t.Head = job.ID{}
-	if err := r.nextOfTag(&t); err != nil || j == nil || j.State != job.Ready || j.Park != "" {
+	if err := g.tags.next(tx, &t); err != nil || j == nil || j.State != job.Ready || j.Park != "" {
 		return err
 	}
-	return r.keepFor(j, nil)
+	return g.tags.keepFor(tx, j, nil)
 }
 
-// restartAffinities begins the waits anew: the steady clock of this start is
+// recover begins the waits anew: the steady clock of this start is
 // another one, and engines must come back first.
-func (r *Tx) restartAffinities() error {
+func (g *tags) recover(tx *engine.Tx) error {
 	for after := ""; ; {
-		rows, err := r.tx.Rows(job.Affinities, after, tickMax)
+		rows, err := tx.Store().Rows(job.Affinities, after, engine.TickMax)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -266,38 +274,38 @@ func (r *Tx) restartAffinities() error {
 			if after = t.Key(); t.Until == 0 {
 				continue
 			}
-			q, err := r.Queue(t.Session)
+			q, err := tx.Queue(t.Session)
 			if err != nil {
 				return err
 			}
-			if t.Until = r.steady.Add(1); q.Grid != nil {
-				t.Until = r.steady.Add(max(1, q.Grid.AffinityWait))
+			if t.Until = tx.Steady().Add(1); q.Grid != nil {
+				t.Until = tx.Steady().Add(max(1, q.Grid.AffinityWait))
 			}
-			if err := r.tx.Set(&t); err != nil {
+			if err := tx.Store().Set(&t); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// forgetTags forgets what a session knew of its tags.
-func (r *Tx) forgetTags(session string) (err error) {
+// forget forgets what a session knew of its tags.
+func (g *tags) forget(tx *engine.Tx, session string) (err error) {
 	var keys []string
-	if err := r.OfQueue(job.Affinities, session, func(row job.Row) { keys = append(keys, row.Key()) }); err != nil {
+	if err := tx.OfQueue(job.Affinities, session, func(row job.Row) { keys = append(keys, row.Key()) }); err != nil {
 		return err
 	}
 	for _, key := range keys {
 		if err == nil {
-			err = r.tx.Unset(job.Affinities, key)
+			err = tx.Store().Unset(job.Affinities, key)
 		}
 	}
 	return err
 }
 
-// tagSituation tells how a task stands to the others of its tag.
-func (r *Tx) tagSituation(s *rule.Situation) (err error) {
-	if s.Tag, err = r.affinityTag(s.Job.Queue, s.Job.Affinity().Tag); s.Tag != nil && err == nil {
-		s.TagHead, err = r.tx.Get(s.Tag.Head)
+// explain tells how a task stands to the others of its tag.
+func (g *tags) explain(tx *engine.Tx, s *rule.Situation) (err error) {
+	if s.Tag, err = g.tags.find(tx, s.Job.Queue, s.Job.Affinity().Tag); s.Tag != nil && err == nil {
+		s.TagHead, err = tx.Store().Get(s.Tag.Head)
 	}
 	return err
 }

@@ -1,8 +1,9 @@
-package engine
+package grid
 
 import (
 	"fmt"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -11,12 +12,19 @@ import (
 // Tasks that depend on others (grid.md 9) are put aside under one that they wait
 // for, and looked at again when that one is over. The rules are rule.Depends.
 
+// needs is the room of tasks that wait for others.
+type needs struct {
+	*Grid
+	known []job.ID // tasks that ended, whose dependents are not all told; replaced, never changed
+	over  []job.ID // the same, as the transaction has it
+}
+
 // taskKey names a task by its session and the client's number of it.
 type taskKey struct{ session, key string }
 
-// checkNeeds refuses tasks that depend on what nobody has submitted, before
+// check refuses tasks that depend on what nobody has submitted, before
 // anything is written.
-func (r *Tx) checkNeeds(list []NewJob, out []Added) error {
+func (g *needs) check(tx *engine.Tx, list []engine.NewJob, out []engine.Added) error {
 	var here map[taskKey]bool
 	for i := range list {
 		n := &list[i]
@@ -24,7 +32,7 @@ func (r *Tx) checkNeeds(list []NewJob, out []Added) error {
 			if out[i].Duplicate || here[taskKey{n.Job.Queue, key}] {
 				continue
 			}
-			id, err := r.taskByKey(n.Job.Queue, key)
+			id, err := g.needs.taskByKey(tx, n.Job.Queue, key)
 			if err != nil {
 				return err
 			}
@@ -46,21 +54,24 @@ func (r *Tx) checkNeeds(list []NewJob, out []Added) error {
 }
 
 // taskByKey finds a task by its receipt; zero = there is none.
-func (r *Tx) taskByKey(session, key string) (job.ID, error) {
-	want := job.Receipt{Hash: keyOf(job.DoorGrid, session, key)}
-	row, err := r.tx.Row(job.Receipts, want.Key())
-	if known, ok := row.(*job.Receipt); ok && known.Expires > r.now {
+func (g *needs) taskByKey(tx *engine.Tx, session, key string) (job.ID, error) {
+	want := job.Receipt{Hash: engine.KeyOf(job.DoorGrid, session, key)}
+	row, err := tx.Store().Row(job.Receipts, want.Key())
+	if known, ok := row.(*job.Receipt); ok && known.Expires > tx.Now() {
 		return known.Job, err
 	}
 	return job.ID{}, err
 }
 
-// needing gives a task the ids of those that it depends on. What they are called
+// prepare gives a task the ids of those that it depends on. What they are called
 // was checked; those of the same call have their receipts by now.
-func (r *Tx) needing(n *NewJob) error {
+func (g *needs) prepare(tx *engine.Tx, n *engine.NewJob) error {
+	if len(n.Needs) == 0 {
+		return nil
+	}
 	needs := &job.Needs{OnFail: n.OnDepFail}
 	for _, key := range n.Needs {
-		id, err := r.taskByKey(n.Job.Queue, key)
+		id, err := g.needs.taskByKey(tx, n.Job.Queue, key)
 		if err != nil {
 			return err
 		}
@@ -76,11 +87,11 @@ func (r *Tx) needing(n *NewJob) error {
 
 // depends puts a task where it belongs: aside, into its line, or among the
 // failed.
-func (r *Tx) depends(j *job.Job) error {
+func (g *needs) depends(tx *engine.Tx, j *job.Job) error {
 	var bad error
 	needs := j.Needs()
 	verdict, which := rule.Depends(needs.Tasks, needs.OnFail, func(id job.ID) job.State {
-		other, err := r.tx.Get(id)
+		other, err := tx.Store().Get(id)
 		if other == nil || err != nil {
 			bad = err
 			return job.None
@@ -92,70 +103,72 @@ func (r *Tx) depends(j *job.Job) error {
 	}
 	switch verdict {
 	case rule.NeedsFail:
-		_, err := r.Step(j, rule.Command{Verb: rule.Cancel, Reason: job.Killed, Failure: job.Failure{
+		_, err := tx.Step(j, rule.Command{Verb: rule.Cancel, Reason: job.Killed, Failure: job.Failure{
 			Type: job.DependencyFailed, Message: "task " + which.String() + " failed, which it depends on",
 		}})
 		return err
 	case rule.NeedsWait:
-		return r.Park(j, rule.NeedsPark(which))
+		return tx.Park(j, rule.NeedsPark(which))
 	case rule.NeedsNothing:
 		if j.Affinity() != nil && j.Deliveries == 0 {
-			return r.follow(j)
+			return g.tags.follow(tx, j)
 		}
 	}
 	if j.Park == "" {
 		return nil
 	}
-	r.woken[j.Queue] = true
-	return r.Park(j, "")
+	tx.Wake(j.Queue)
+	return tx.Park(j, "")
 }
 
 // dependentsMost bounds the tasks that one transaction tells that one of those
 // which they need is over; the next one goes on, and others are served between.
 const dependentsMost = 500
 
-// tellDependents looks again at the tasks that waited for those that are over
+// tell looks again at the tasks that waited for those that are over
 // now, and at those that waited for tasks which fail for that. Who was not told
-// yet stays aside and is found again after a start (loadOver).
-func (r *Tx) tellDependents() error {
-	for left := dependentsMost; len(r.over) > 0 && left > 0; {
-		id := r.over[0]
-		other, err := r.tx.Get(id)
+// yet stays aside and is found again after a start (load).
+func (g *needs) tell(tx *engine.Tx) error {
+	for left := dependentsMost; len(g.needs.over) > 0 && left > 0; {
+		id := g.needs.over[0]
+		other, err := tx.Store().Get(id)
 		if err != nil {
 			return err
 		}
 		if other != nil && other.State.Open() { // it was brought back: they wait for it again
-			r.over = r.over[1:]
+			g.needs.over = g.needs.over[1:]
 			continue
 		}
-		ids, err := r.tx.Parked(rule.NeedsPark(id), left)
+		ids, err := tx.Store().Parked(rule.NeedsPark(id), left)
 		if err != nil {
 			return err
 		}
 		for _, waits := range ids {
-			j, err := r.tx.Get(waits)
+			j, err := tx.Store().Get(waits)
 			if err == nil {
-				err = r.depends(j)
+				err = g.needs.depends(tx, j)
 			}
 			if err != nil {
 				return err
 			}
 		}
 		if left -= len(ids); left > 0 {
-			r.over = r.over[1:]
+			g.needs.over = g.needs.over[1:]
 		}
 	}
-	r.ticked = r.ticked || len(r.over) > 0
+	if len(g.needs.over) > 0 {
+		tx.More()
+	}
 	return nil
 }
 
-// loadOverOf finds the tasks of a session that are over and whose dependents were
+// load finds the tasks of a session that are over and whose dependents were
 // not all told when the server ended.
-func (c *committer) loadOverOf(v store.Reader, session string) error {
+func (g *needs) load(v store.Reader, session string) error {
 	seen := map[job.ID]bool{}
 	waiting := store.Filter{Queues: []string{session}, States: []job.State{job.Scheduled, job.Ready}}
 	for {
-		list, err := v.List(waiting, tickMax)
+		list, err := v.List(waiting, engine.TickMax)
 		if err != nil {
 			return err
 		}
@@ -171,26 +184,26 @@ func (c *committer) loadOverOf(v store.Reader, session string) error {
 				return err
 			}
 			if other == nil || other.State.Terminal() {
-				c.over = append(c.over, id)
+				g.needs.known = append(g.needs.known, id)
 			}
 		}
-		if len(list) < tickMax {
+		if len(list) < engine.TickMax {
 			return nil
 		}
 	}
 }
 
-// dependent takes in a task that depends on others; from then on its session
+// add takes in a task that depends on others; from then on its session
 // looks at what ends.
-func (r *Tx) dependent(j *job.Job) error {
-	known, err := r.aSession(j.Queue)
+func (g *needs) add(tx *engine.Tx, j *job.Job) error {
+	known, err := g.sessions.find(tx, j.Queue)
 	if err != nil {
 		return err
 	}
 	if !known.Depends {
 		s := *known
 		s.Depends = true
-		r.changeSession(&s)
+		g.sessions.change(&s)
 	}
-	return r.depends(j)
+	return g.needs.depends(tx, j)
 }

@@ -1,13 +1,13 @@
-package engine
+package grid
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -15,6 +15,43 @@ import (
 
 // A session is a queue with grid settings (job.Grid) and a row that counts its
 // tasks. Its tasks are put like any job, with Door grid, and go to engines only.
+
+// sessions is the room of the sessions.
+type sessions struct {
+	*Grid
+	changed map[string]*job.Session // as they shall be
+	dropped []string                // that are forgotten
+}
+
+func (g *sessions) begin() { g.changed, g.dropped = nil, nil }
+
+// view tells the rules of the session of a task.
+func (g *sessions) view(tx *engine.Tx, v *rule.View) (err error) {
+	if v.Queue.Grid != nil {
+		v.Session, err = g.sessions.find(tx, v.Queue.Name)
+	}
+	return err
+}
+
+// rejected counts a task that was set aside.
+func (g *sessions) rejected(tx *engine.Tx, j *job.Job) error {
+	if j.Door != job.DoorGrid {
+		return nil
+	}
+	row, err := tx.Store().Row(job.Sessions, j.Queue)
+	if err != nil || row == nil {
+		return err
+	}
+	s, err := g.sessions.own(tx, j.Queue)
+	if err != nil {
+		return err
+	}
+	s.Failed++
+	if s.Depends {
+		g.needs.over = append(g.needs.over, j.ID)
+	}
+	return nil
+}
 
 // sessionPage bounds the tasks that one transaction cancels or forgets for a
 // session.
@@ -30,7 +67,7 @@ type NewSession struct {
 type SessionState struct {
 	*job.Session
 	Settings *job.Queue
-	Depth    Depth
+	Depth    engine.Depth
 	Share    int // slots it should have now
 
 	ClientUntil job.Millis // date at which it is cancelled if nothing is heard of its client; 0 = it is not
@@ -39,8 +76,8 @@ type SessionState struct {
 }
 
 // OpenSession makes a session; Exists if its name is that of a queue in use.
-func (e *Engine) OpenSession(ctx context.Context, n NewSession, by job.Actor) (SessionState, error) {
-	return e.session(ctx, func(r *Tx) (*job.Session, error) {
+func (g *Grid) OpenSession(ctx context.Context, n NewSession, by job.Actor) (SessionState, error) {
+	return g.sessions.ask(ctx, func(tx *engine.Tx) (*job.Session, error) {
 		q := n.Queue
 		if q.Grid == nil {
 			return nil, job.Errorf(job.Invalid, "a session needs grid settings")
@@ -49,30 +86,30 @@ func (e *Engine) OpenSession(ctx context.Context, n NewSession, by job.Actor) (S
 			return nil, err
 		}
 		if q.Name == "" {
-			q.Name = r.ids.Next(r.now).String()
-		} else if err := r.noneInto(q.Name); err != nil {
+			q.Name = tx.NewID().String()
+		} else if err := tx.NoneInto(q.Name); err != nil {
 			return nil, err
 		}
 		q.RetainDead = job.MaxMillis // with their session they are forgotten: others may need to know that they failed
-		if r.c.queues[q.Name] || r.fresh[q.Name] {
+		if tx.KnowsQueue(q.Name) {
 			return nil, &job.Error{Kind: job.Exists, Field: "name", Text: fmt.Sprintf("there is a queue or session %q already", q.Name)}
 		}
-		if err := r.oneMoreQueue(0); err != nil {
+		if err := tx.OneMoreQueue(); err != nil {
 			return nil, err
 		}
-		s := &job.Session{Name: q.Name, By: by, Info: n.Info, Created: r.now}
-		r.forgetQueue(q.Name)
-		r.SeeQueue(q.Name)
-		r.tx.Durable()
-		if err := r.tx.Set(&q); err != nil {
+		s := &job.Session{Name: q.Name, By: by, Info: n.Info, Created: tx.Now()}
+		tx.ForgetQueue(q.Name)
+		tx.SeeQueue(q.Name)
+		tx.Store().Durable()
+		if err := tx.Store().Set(&q); err != nil {
 			return nil, err
 		}
-		r.changeSession(s)
-		r.hear(&q)
-		if err := r.joinShares(s, &q); err != nil {
+		g.sessions.change(s)
+		g.clients.hear(tx, &q)
+		if err := g.shares.join(tx, s, &q); err != nil {
 			return nil, err
 		}
-		return s, r.Audit(by, "open session", subjectSession(q.Name), 0)
+		return s, tx.Audit(by, "open session", subjectSession(q.Name), 0)
 	})
 }
 
@@ -83,18 +120,18 @@ func subjectSession(name string) string { return "session " + name }
 
 // ChangeSession changes the settings of a session; edit may run twice, and
 // gets a copy of Grid of its own.
-func (e *Engine) ChangeSession(ctx context.Context, name string, edit func(*job.Queue) error, by job.Actor) (SessionState, error) {
-	return e.session(ctx, func(r *Tx) (*job.Session, error) {
-		s, err := r.liveSession(name)
+func (g *Grid) ChangeSession(ctx context.Context, name string, edit func(*job.Queue) error, by job.Actor) (SessionState, error) {
+	return g.sessions.ask(ctx, func(tx *engine.Tx) (*job.Session, error) {
+		s, err := g.sessions.live(tx, name)
 		if err != nil {
 			return nil, err
 		}
-		old, err := r.Queue(name)
+		old, err := tx.Queue(name)
 		if err != nil {
 			return nil, err
 		}
-		q, g := *old, *old.Grid
-		q.Grid = &g
+		q, settings := *old, *old.Grid
+		q.Grid = &settings
 		if err := edit(&q); err != nil {
 			return nil, err
 		}
@@ -102,44 +139,44 @@ func (e *Engine) ChangeSession(ctx context.Context, name string, edit func(*job.
 		if err := checkSession(&q); err != nil {
 			return nil, err
 		}
-		r.forgetQueue(name)
-		r.woken[name] = true
-		r.tx.Durable()
-		if err := r.tx.Set(&q); err != nil {
+		tx.ForgetQueue(name)
+		tx.Wake(name)
+		tx.Store().Durable()
+		if err := tx.Store().Set(&q); err != nil {
 			return nil, err
 		}
-		if err := r.changeShare(s, &q); err != nil {
+		if err := g.shares.change(tx, s, &q); err != nil {
 			return nil, err
 		}
 		if q.Grid.ClientTimeout != old.Grid.ClientTimeout { // it has the new time from now
-			r.hear(&q)
+			g.clients.hear(tx, &q)
 		}
-		return s, r.auditQueue(by, old, &q)
+		return s, tx.AuditQueue(by, old, &q)
 	})
 }
 
 // CloseSession ends the submitting: the session is over when its last task is.
 // Closing it again changes nothing.
-func (e *Engine) CloseSession(ctx context.Context, name string, by job.Actor) (SessionState, error) {
-	return e.session(ctx, func(r *Tx) (*job.Session, error) {
-		old, err := r.heardSession(name)
+func (g *Grid) CloseSession(ctx context.Context, name string, by job.Actor) (SessionState, error) {
+	return g.sessions.ask(ctx, func(tx *engine.Tx) (*job.Session, error) {
+		old, err := g.clients.session(tx, name)
 		if err != nil || old.State != job.SessionOpen {
 			return old, err
 		}
 		s := *old
-		s.State, s.Closed = job.SessionClosed, r.now
-		r.tx.Durable()
-		r.changeSession(&s)
-		return &s, r.Audit(by, "close session", subjectSession(name), 0)
+		s.State, s.Closed = job.SessionClosed, tx.Now()
+		tx.Store().Durable()
+		g.sessions.change(&s)
+		return &s, tx.Audit(by, "close session", subjectSession(name), 0)
 	})
 }
 
 // CancelSession gives up every task of a session that is not finished; who runs
 // one is told. The clock does it, piece by piece, also after a restart. One that
 // is over stays as it is.
-func (e *Engine) CancelSession(ctx context.Context, name, why string, by job.Actor) (SessionState, error) {
-	return e.session(ctx, func(r *Tx) (*job.Session, error) {
-		s, err := r.aSession(name)
+func (g *Grid) CancelSession(ctx context.Context, name, why string, by job.Actor) (SessionState, error) {
+	return g.sessions.ask(ctx, func(tx *engine.Tx) (*job.Session, error) {
+		s, err := g.sessions.find(tx, name)
 		if err != nil || s.State >= job.SessionCancelling {
 			return s, err
 		}
@@ -147,36 +184,36 @@ func (e *Engine) CancelSession(ctx context.Context, name, why string, by job.Act
 		if why != "" {
 			told += ": " + why
 		}
-		if s, err = r.cancelSession(s, told); err != nil {
+		if s, err = g.sessions.cancel(tx, s, told); err != nil {
 			return nil, err
 		}
-		return s, r.Audit(by, "cancel session", subjectSession(name), s.Open())
+		return s, tx.Audit(by, "cancel session", subjectSession(name), s.Open())
 	})
 }
 
 // byPerson begins what is said of a session that somebody cancelled, and not we.
 const byPerson = "by "
 
-func (r *Tx) cancelSession(old *job.Session, why string) (*job.Session, error) {
+func (g *sessions) cancel(tx *engine.Tx, old *job.Session, why string) (*job.Session, error) {
 	s := *old
 	if s.State = job.SessionCancelling; s.Closed == 0 {
-		s.Closed = r.now
+		s.Closed = tx.Now()
 	}
 	s.Why = why
-	r.tx.Durable()
-	r.changeSession(&s)
-	q, err := r.Queue(s.Name)
+	tx.Store().Durable()
+	g.sessions.change(&s)
+	q, err := tx.Queue(s.Name)
 	if err != nil {
 		return nil, err
 	}
-	return &s, r.changeShare(&s, q)
+	return &s, g.shares.change(tx, &s, q)
 }
 
 // DeleteSession forgets a session that is over, with its tasks and their
 // results. The clock does it, piece by piece.
-func (e *Engine) DeleteSession(ctx context.Context, name string, by job.Actor) error {
-	_, err := e.session(ctx, func(r *Tx) (*job.Session, error) {
-		old, err := r.aSession(name)
+func (g *Grid) DeleteSession(ctx context.Context, name string, by job.Actor) error {
+	_, err := g.sessions.ask(ctx, func(tx *engine.Tx) (*job.Session, error) {
+		old, err := g.sessions.find(tx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -185,72 +222,72 @@ func (e *Engine) DeleteSession(ctx context.Context, name string, by job.Actor) e
 		}
 		s := *old
 		s.Dropped = true
-		r.tx.Durable()
-		r.changeSession(&s)
-		return &s, r.Audit(by, "delete session", subjectSession(name), s.Submitted)
+		tx.Store().Durable()
+		g.sessions.change(&s)
+		return &s, tx.Audit(by, "delete session", subjectSession(name), s.Submitted)
 	})
 	return err
 }
 
 // Session returns one session, or NotFound.
-func (e *Engine) Session(ctx context.Context, name string) (SessionState, error) {
-	return e.session(ctx, func(r *Tx) (*job.Session, error) { return r.aSession(name) })
+func (g *Grid) Session(ctx context.Context, name string) (SessionState, error) {
+	return g.sessions.ask(ctx, func(tx *engine.Tx) (*job.Session, error) { return g.sessions.find(tx, name) })
 }
 
 // Sessions lists up to n sessions by name, those behind after.
-func (e *Engine) Sessions(ctx context.Context, after string, n int) ([]SessionState, error) {
+func (g *Grid) Sessions(ctx context.Context, after string, n int) ([]SessionState, error) {
 	var out []SessionState
-	err := e.Do(ctx, 0, func(r *Tx) error {
-		rows, err := r.tx.Rows(job.Sessions, after, n)
+	err := g.engine.Do(ctx, 0, func(tx *engine.Tx) error {
+		rows, err := tx.Store().Rows(job.Sessions, after, n)
 		out = make([]SessionState, 0, len(rows))
 		for _, row := range rows {
 			if err == nil {
-				s, staged := r.sessions[row.Key()]
+				s, staged := g.sessions.changed[row.Key()]
 				if !staged {
 					s = row.(*job.Session)
 				}
 				var state SessionState
-				state, err = r.sessionState(s)
+				state, err = g.sessions.state(tx, s)
 				out = append(out, state)
 			}
 		}
 		return err
 	})
-	return Answered(&out, err)
+	return engine.Answered(&out, err)
 }
 
-func (e *Engine) session(ctx context.Context, f func(*Tx) (*job.Session, error)) (SessionState, error) {
+func (g *sessions) ask(ctx context.Context, f func(*engine.Tx) (*job.Session, error)) (SessionState, error) {
 	var out SessionState
-	err := e.Do(ctx, 0, func(r *Tx) error {
-		s, err := f(r)
+	err := g.engine.Do(ctx, 0, func(tx *engine.Tx) error {
+		s, err := f(tx)
 		if err != nil {
 			return err
 		}
-		out, err = r.sessionState(s)
+		out, err = g.sessions.state(tx, s)
 		return err
 	})
-	return Answered(&out, err)
+	return engine.Answered(&out, err)
 }
 
-func (r *Tx) sessionState(s *job.Session) (SessionState, error) {
-	shown, d := *s, r.tx.Depth(s.Name)
-	q, err := r.Queue(s.Name)
+func (g *sessions) state(tx *engine.Tx, s *job.Session) (SessionState, error) {
+	shown, d := *s, tx.Store().Depth(s.Name)
+	q, err := tx.Queue(s.Name)
 	if err != nil {
 		return SessionState{}, err
 	}
-	none, err := r.stalled(s, q, d)
+	none, err := g.sight.stalled(tx, s, q, d)
 	shown.Stalled = s.Stalled || none // excluded, or unfit
 	return SessionState{
-		Session: &shown, Settings: q, Depth: d, Share: r.shareOf(s.Name), Redundant: r.redundant(s.Name), ClientUntil: r.clientUntil(s, q),
+		Session: &shown, Settings: q, Depth: d, Share: g.shares.of(tx, s.Name), Redundant: g.copies.of(tx, s.Name), ClientUntil: g.clients.until(tx, s, q),
 	}, err
 }
 
-// aSession returns a session, or NotFound.
-func (r *Tx) aSession(name string) (*job.Session, error) {
-	if s := r.sessions[name]; s != nil {
+// find returns a session, or NotFound.
+func (g *sessions) find(tx *engine.Tx, name string) (*job.Session, error) {
+	if s := g.sessions.changed[name]; s != nil {
 		return s, nil
 	}
-	row, err := r.tx.Row(job.Sessions, name)
+	row, err := tx.Store().Row(job.Sessions, name)
 	if err != nil {
 		return nil, err
 	}
@@ -260,58 +297,48 @@ func (r *Tx) aSession(name string) (*job.Session, error) {
 	return nil, &job.Error{Kind: job.NotFound, Field: "session", Text: fmt.Sprintf("session %q does not exist", name)}
 }
 
-// liveSession returns a session that is not over and not about to be.
-func (r *Tx) liveSession(name string) (*job.Session, error) {
-	s, err := r.aSession(name)
+// live returns a session that is not over and not about to be.
+func (g *sessions) live(tx *engine.Tx, name string) (*job.Session, error) {
+	s, err := g.sessions.find(tx, name)
 	if err == nil && s.State >= job.SessionCancelling {
 		return nil, job.Errorf(job.WrongState, "session %q is %s", name, s.State)
 	}
 	return s, err
 }
 
-// changeSession notes a session as it shall be. It is written, and ends if it
+// change notes a session as it shall be. It is written, and ends if it
 // is over, when all commands of the transaction have run.
-func (r *Tx) changeSession(s *job.Session) {
-	if r.sessions == nil {
-		r.sessions = map[string]*job.Session{}
+func (g *sessions) change(s *job.Session) {
+	if g.sessions.changed == nil {
+		g.sessions.changed = map[string]*job.Session{}
 	}
-	r.sessions[s.Name] = s
+	g.sessions.changed[s.Name] = s
 }
 
-// ownSession returns a session as it shall be, to be changed.
-func (r *Tx) ownSession(name string) (*job.Session, error) {
-	if s := r.sessions[name]; s != nil {
+// own returns a session as it shall be, to be changed.
+func (g *sessions) own(tx *engine.Tx, name string) (*job.Session, error) {
+	if s := g.sessions.changed[name]; s != nil {
 		return s, nil
 	}
-	known, err := r.aSession(name)
+	known, err := g.sessions.find(tx, name)
 	if err != nil {
 		return nil, err
 	}
 	s := *known
-	r.changeSession(&s)
+	g.sessions.change(&s)
 	return &s, nil
 }
 
-// submittable refuses a task that its session does not take in, and a job of
+// takes refuses a task that its session does not take in, and a job of
 // another door in a session's queue.
-func (r *Tx) submittable(j *job.Job) error {
-	q, err := r.Queue(j.Queue)
-	if err != nil {
-		return err
-	}
-	if q.Turns && j.Door == job.DoorJobs {
-		return r.notInbox(q)
-	}
-	if j.Door == job.DoorInbox && !q.Turns {
-		return &job.Error{Kind: job.WrongState, Field: "queue", Text: fmt.Sprintf("queue %q is no inbox; `problem` of GET /inboxes/%s says why, or make it one with PUT", j.Queue, url.PathEscape(j.Queue))}
-	}
+func (g *sessions) takes(tx *engine.Tx, q *job.Queue, j *job.Job) error {
 	if q.Grid == nil && j.Door != job.DoorGrid {
 		return nil
 	}
 	if j.Door != job.DoorGrid {
 		return &job.Error{Kind: job.WrongState, Field: "queue", Text: fmt.Sprintf("queue %q is a session; submit tasks to it", j.Queue)}
 	}
-	s, err := r.aSession(j.Queue)
+	s, err := g.sessions.find(tx, j.Queue)
 	if err != nil {
 		return err
 	}
@@ -324,26 +351,19 @@ func (r *Tx) submittable(j *job.Job) error {
 	return nil
 }
 
-// tally counts what a step did to a task, and cancels its session where a
+// stepped counts what a step did to a task, and cancels its session where a
 // failure does.
-func (r *Tx) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
-	j := eff.Job
-	if j == nil {
-		j = eff.Left
-	}
-	if j == nil || j.Door != job.DoorGrid {
-		return nil
-	}
-	q, err := r.Queue(j.Queue)
+func (g *sessions) stepped(tx *engine.Tx, c *rule.Command, old, j *job.Job, eff *rule.Effect) error {
+	q, err := tx.Queue(j.Queue)
 	if err != nil || rule.Misplaced(j, q) { // it is no task of a session any more
 		return err
 	}
-	r.noteTask(c, old, j, eff)
+	g.counts.task(tx, c, old, j, eff)
 	if q.Grid.Redundancy != nil {
-		r.pace(q, c, old, j, eff)
+		g.copies.note(tx, q, c, old, j, eff)
 	}
 	if old.Affinity() != nil {
-		if err := r.followed(old, j); err != nil {
+		if err := g.tags.followed(tx, old, j); err != nil {
 			return err
 		}
 	}
@@ -351,13 +371,13 @@ func (r *Tx) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 	if old != nil {
 		was = old.State
 	}
-	if err := r.judgeEngines(q, c, j, eff); err != nil {
+	if err := g.exclusions.judge(tx, q, c, j, eff); err != nil {
 		return err
 	}
 	if was == is || was.Open() && is.Open() {
 		return nil
 	}
-	s, err := r.ownSession(j.Queue)
+	s, err := g.sessions.own(tx, j.Queue)
 	if err != nil {
 		return err
 	}
@@ -374,14 +394,14 @@ func (r *Tx) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 		s.Failed--
 	}
 	if s.Depends && !is.Open() && s.State < job.SessionCancelling {
-		r.over = append(r.over, j.ID)
+		g.needs.over = append(g.needs.over, j.ID)
 	}
 	if is != job.Dead || cancelled(c) || s.State >= job.SessionCancelling {
 		return nil
 	}
 	n := len(eff.Failures)
 	if a := q.Grid.AutoCancel; a == job.AutoCancelAlways || a == job.AutoCancelLibload && n > 0 && eff.Failures[n-1].Type == job.LoadError {
-		_, err = r.cancelSession(s, "task "+j.ID.String()+" failed, and auto_cancel is "+a.String())
+		_, err = g.sessions.cancel(tx, s, "task "+j.ID.String()+" failed, and auto_cancel is "+a.String())
 	}
 	return err
 }
@@ -389,69 +409,71 @@ func (r *Tx) tally(c *rule.Command, old *job.Job, eff *rule.Effect) error {
 // cancelled tells what a person or a session gave up from what failed.
 func cancelled(c *rule.Command) bool { return c.Verb == rule.Cancel && c.Reason == job.Alive }
 
-// keepSessions ends the sessions that are over and writes those that changed.
-func (r *Tx) keepSessions() error {
-	for _, name := range sortedKeys(r.sessions) {
-		s := r.sessions[name]
+// keep ends the sessions that are over and writes those that changed.
+func (g *sessions) keep(tx *engine.Tx) error {
+	for _, name := range sortedKeys(g.sessions.changed) {
+		s := g.sessions.changed[name]
 		if s.Name == "" {
 			continue // deleted
 		}
-		q, err := r.Queue(name)
+		q, err := tx.Queue(name)
 		if err != nil {
 			return err
 		}
 		if s.State == job.SessionClosed && s.Open() == 0 || s.State == job.SessionCancelling && s.Open() == 0 {
-			s.State, s.Ended = rule.EndOf(s), r.now
-			r.tx.Durable()
+			s.State, s.Ended = rule.EndOf(s), tx.Now()
+			tx.Store().Durable()
 		}
-		s.Next = rule.SessionDue(s, q.Grid, r.now)
-		if err := r.tx.Set(s); err != nil {
+		s.Next = rule.SessionDue(s, q.Grid, tx.Now())
+		if err := tx.Store().Set(s); err != nil {
 			return err
 		}
-		r.ticked = r.ticked || s.Next > 0 && s.Next <= r.now
-		r.news = append(r.news, name)
+		if s.Next > 0 && s.Next <= tx.Now() {
+			tx.More()
+		}
+		tx.Ring(name)
 	}
-	clear(r.sessions)
+	clear(g.sessions.changed)
 	return nil
 }
 
-// turnSession does what the clock owes a session.
-func (r *Tx) turnSession(t *job.Session) error {
-	known, err := r.aSession(t.Name)
+// turn does what the clock owes a session.
+func (g *sessions) turn(tx *engine.Tx, t *job.Session) error {
+	known, err := g.sessions.find(tx, t.Name)
 	if err != nil {
 		return err
 	}
 	s := *known
-	q, err := r.Queue(s.Name)
+	q, err := tx.Queue(s.Name)
 	if err != nil {
 		return err
 	}
 	switch {
 	case s.State == job.SessionCancelling:
-		r.changeSession(&s)
-		return r.cancelTasks(&s)
-	case rule.SessionOutlived(&s, q.Grid, r.now):
-		return r.forgetSession(&s)
+		g.sessions.change(&s)
+		return g.sessions.cancelTasks(tx, &s)
+	case rule.SessionOutlived(&s, q.Grid, tx.Now()):
+		return g.sessions.forget(tx, &s)
 	}
-	switch g := q.Grid; {
-	case g.Exclusion == nil:
+	switch x := q.Grid.Exclusion; {
+	case x == nil:
 		s.Strikes, s.Stalled = nil, false
 	case len(s.Strikes) > 0:
-		if err := r.exclude(&s, g.Exclusion); err != nil {
+		if err := g.exclusions.exclude(tx, &s, x); err != nil {
 			return err
 		}
-		r.fed = true
+		tx.ServeAll()
 	}
 	if rule.ForgetsCollected(&s, q.Grid) {
-		return r.forgetCollected(&s)
+		return g.sessions.forgetCollected(tx, &s)
 	}
-	r.changeSession(&s)
+	g.sessions.change(&s)
 	return nil
 }
 
-func (r *Tx) cancelTasks(s *job.Session) error {
+func (g *sessions) cancelTasks(tx *engine.Tx, s *job.Session) error {
 	open := store.Filter{Queues: []string{s.Name}, States: []job.State{job.Scheduled, job.Ready, job.Leased}}
-	list, err := r.tx.List(open, sessionPage)
+	list, err := tx.Store().List(open, sessionPage)
 	if err != nil {
 		return err
 	}
@@ -462,59 +484,57 @@ func (r *Tx) cancelTasks(s *job.Session) error {
 		f.Message += ": " + s.Why
 	}
 	for _, j := range list {
-		if _, err := r.Step(j, rule.Command{Verb: rule.Cancel, Failure: f}); err != nil {
+		if _, err := tx.Step(j, rule.Command{Verb: rule.Cancel, Failure: f}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// forgetSession forgets tasks of a session whose time is over, and at last the
-// session itself.
-func (r *Tx) forgetSession(s *job.Session) error {
-	list, err := r.tx.List(store.Filter{Queues: []string{s.Name}}, sessionPage)
+// forget forgets tasks of a session whose time is over, and at last the
+// ask itself.
+func (g *sessions) forget(tx *engine.Tx, s *job.Session) error {
+	list, err := tx.Store().List(store.Filter{Queues: []string{s.Name}}, sessionPage)
 	if err != nil {
 		return err
 	}
 	for _, j := range list {
-		if err := r.remove(j); err != nil {
+		if err := tx.Remove(j); err != nil {
 			return err
 		}
 	}
-	r.tx.Durable()
+	tx.Store().Durable()
 	if len(list) == sessionPage {
-		r.changeSession(s)
+		g.sessions.change(s)
 		return nil
 	}
 	if s.Tags > 0 {
-		if err := r.forgetTags(s.Name); err != nil {
+		if err := g.tags.forget(tx, s.Name); err != nil {
 			return err
 		}
 	}
-	if err := r.tx.Unset(job.Sessions, s.Name); err != nil {
+	if err := tx.Store().Unset(job.Sessions, s.Name); err != nil {
 		return err
 	}
-	r.forgetQueue(s.Name)
-	if err := r.tx.Unset(job.Queues, s.Name); err != nil {
+	tx.ForgetQueue(s.Name)
+	if err := tx.Store().Unset(job.Queues, s.Name); err != nil {
 		return err
 	}
-	delete(r.sessions, s.Name)
-	if r.dropped == nil {
-		r.dropped = map[string]bool{}
-	}
-	r.dropped[s.Name] = true
-	return r.leaveShares(s.Name)
+	delete(g.sessions.changed, s.Name)
+	tx.DropQueue(s.Name)
+	g.sessions.dropped = append(g.sessions.dropped, s.Name)
+	return g.shares.leave(tx, s.Name)
 }
 
 // forgetCollected forgets done tasks whose results were collected.
-func (r *Tx) forgetCollected(s *job.Session) error {
-	ids, err := r.tx.Finished(s.Name, s.Forgotten, sessionPage)
+func (g *sessions) forgetCollected(tx *engine.Tx, s *job.Session) error {
+	ids, err := tx.Store().Finished(s.Name, s.Forgotten, sessionPage)
 	if err != nil {
 		return err
 	}
 	s.Forgotten = max(s.Forgotten, s.Collected)
 	for i, id := range ids {
-		j, err := r.tx.Get(id)
+		j, err := tx.Store().Get(id)
 		if err != nil {
 			return err
 		}
@@ -525,12 +545,12 @@ func (r *Tx) forgetCollected(s *job.Session) error {
 			s.Forgotten = j.Finished
 		}
 		if j.State == job.Done {
-			if err := r.remove(j); err != nil {
+			if err := tx.Remove(j); err != nil {
 				return err
 			}
 		}
 	}
-	r.changeSession(s)
+	g.sessions.change(s)
 	return nil
 }
 
@@ -545,8 +565,8 @@ type Result struct {
 // Results returns up to n finished tasks of a session behind a cursor, in the
 // order in which they finished. A session that is collected after its submit has
 // none before.
-func (e *Engine) Results(ctx context.Context, name string, after int64, n int) (list []Result, s *job.Session, err error) {
-	err = e.View(ctx, func(v store.Reader) error {
+func (g *Grid) Results(ctx context.Context, name string, after int64, n int) (list []Result, s *job.Session, err error) {
+	err = g.engine.View(ctx, func(v store.Reader) error {
 		row, err := v.Row(job.Sessions, name)
 		if err != nil {
 			return err
@@ -555,7 +575,7 @@ func (e *Engine) Results(ctx context.Context, name string, after int64, n int) (
 		if !ok {
 			return &job.Error{Kind: job.NotFound, Field: "session", Text: fmt.Sprintf("session %q does not exist", name)}
 		}
-		q, err := queueOf(v, name)
+		q, err := engine.QueueOf(v, name)
 		if s = known; err != nil || q.Grid == nil || q.Grid.Collection == job.CollectAfterSubmit && s.State == job.SessionOpen {
 			return err
 		}
@@ -587,13 +607,13 @@ func (e *Engine) Results(ctx context.Context, name string, after int64, n int) (
 
 // Collected acknowledges results up to a number: unless the session is collected
 // later, they are forgotten. A lower number than before changes nothing.
-func (e *Engine) Collected(ctx context.Context, name string, upTo int64) (SessionState, error) {
-	return e.session(ctx, func(r *Tx) (*job.Session, error) {
-		old, err := r.heardSession(name)
+func (g *Grid) Collected(ctx context.Context, name string, upTo int64) (SessionState, error) {
+	return g.sessions.ask(ctx, func(tx *engine.Tx) (*job.Session, error) {
+		old, err := g.clients.session(tx, name)
 		if err != nil || upTo <= old.Collected {
 			return old, err
 		}
-		if last := r.seq.next - 1; upTo > last {
+		if last := tx.LastSeq(); upTo > last {
 			return nil, &job.Error{
 				Kind: job.Invalid, Field: "cursor",
 				Text: "cursor " + strconv.FormatInt(upTo, 10) + " was not given out; use one of a result",
@@ -601,8 +621,8 @@ func (e *Engine) Collected(ctx context.Context, name string, upTo int64) (Sessio
 		}
 		s := *old
 		s.Collected = upTo
-		r.tx.Durable()
-		r.changeSession(&s)
+		tx.Store().Durable()
+		g.sessions.change(&s)
 		return &s, nil
 	})
 }

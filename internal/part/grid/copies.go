@@ -1,10 +1,11 @@
-package engine
+package grid
 
 import (
 	"cmp"
 	"container/heap"
 	"slices"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -24,7 +25,7 @@ type Redundant struct {
 	Useful     job.Millis
 }
 
-// pace is what is known of a session with redundancy.
+// note is what is known of a session with redundancy.
 type pace struct {
 	own    rule.Durations
 	spend  rule.Spend
@@ -51,6 +52,19 @@ type paces struct {
 
 // kindsMax bounds the task types whose runs are remembered.
 const kindsMax = 1000
+
+// copies is the room of the copies of tasks.
+type copies struct {
+	*Grid
+	paces
+
+	// Of the transaction.
+	noted []paced
+	due   map[string]job.Millis // when sessions are looked at again
+	looks map[string]leftLook   // at sessions with the strategy time_left
+}
+
+func (g *copies) begin() { g.noted, g.due, g.looks = nil, nil, nil }
 
 // started is a run that began.
 type startedRun struct {
@@ -93,9 +107,9 @@ type paced struct {
 	head  *headway
 }
 
-// pace notes what a step on a task means.
-func (r *Tx) pace(q *job.Queue, c *rule.Command, old, j *job.Job, eff *rule.Effect) {
-	p := paced{session: j.Queue, kind: j.Type, id: j.ID, over: !j.State.Open(), at: r.now, steady: r.steady}
+// note notes what a step on a task means.
+func (g *copies) note(tx *engine.Tx, q *job.Queue, c *rule.Command, old, j *job.Job, eff *rule.Effect) {
+	p := paced{session: j.Queue, kind: j.Type, id: j.ID, over: !j.State.Open(), at: tx.Now(), steady: tx.Steady()}
 	if old == nil {
 		return
 	}
@@ -106,28 +120,28 @@ func (r *Tx) pace(q *job.Queue, c *rule.Command, old, j *job.Job, eff *rule.Effe
 	p.copies = max(0, leasesOf(after)-1) - max(0, leasesOf(old)-1)
 	p.wanted = extra(after) - extra(old)
 	if c.Verb == rule.Extend && c.Started {
-		if i := j.LeaseOf(c.Token); i >= 0 && j.Leases[i].Started == r.now {
-			p.began = append(p.began, startedRun{r.steady, j.ID, c.Token})
+		if i := j.LeaseOf(c.Token); i >= 0 && j.Leases[i].Started == tx.Now() {
+			p.began = append(p.began, startedRun{tx.Steady(), j.ID, c.Token})
 		}
 	}
 	if c.Verb != rule.Extend && after != nil && leasesOf(after) < leasesOf(old) { // what goes on may be copied again
 		for i := range j.Leases {
 			if l := &j.Leases[i]; l.Started > 0 {
-				p.began = append(p.began, startedRun{r.steady - (r.now - l.Started), j.ID, l.Token})
+				p.began = append(p.began, startedRun{tx.Steady() - (tx.Now() - l.Started), j.ID, l.Token})
 			}
 		}
 	}
 	if c.Verb == rule.SettleOK && j.State == job.Done && !eff.Late && len(eff.Ended) > 0 {
 		l := &eff.Ended[len(eff.Ended)-1]
 		if began := max(l.Started, c.RunStart); began > 0 {
-			p.done, p.took = true, max(0, r.now-began)
+			p.done, p.took = true, max(0, tx.Now()-began)
 		}
 		p.copyWon = l.Copy
 	}
 	p.cloneable(q, c, old, j)
-	p.tells(r, q, c, old, after)
+	p.tells(tx, q, c, old, after)
 	if p.copies != 0 || p.wanted != 0 || p.began != nil || p.done || p.head != nil || old.State != j.State {
-		r.paced = append(r.paced, p)
+		g.copies.noted = append(g.copies.noted, p)
 	}
 }
 
@@ -139,27 +153,27 @@ func extra(j *job.Job) int {
 	return max(0, int(j.Wanted)-1)
 }
 
-// publishPaces makes true what was noted.
-func (r *Tx) publishPaces() {
-	all := &r.c.paces
-	for name, due := range r.paceDue {
+// publish makes true what was noted.
+func (g *copies) publish() {
+	all := &g.copies.paces
+	for name, due := range g.copies.due {
 		if s := all.of[name]; s != nil {
 			s.due = due
 		}
 	}
-	for name, look := range r.leftLooks {
+	for name, look := range g.copies.looks {
 		if s := all.of[name]; s != nil {
 			s.left = look
 		}
 	}
-	for i := range r.paced { // straggle did not know of these yet
-		p := &r.paced[i]
+	for i := range g.copies.noted { // straggle did not know of these yet
+		p := &g.copies.noted[i]
 		s := all.of[p.session]
 		if s == nil {
 			if all.of == nil {
 				all.of = map[string]*pace{}
 			}
-			s = &pace{due: r.steady}
+			s = &pace{due: p.steady}
 			all.of[p.session] = s
 		}
 		for _, b := range p.began {
@@ -185,7 +199,7 @@ func (r *Tx) publishPaces() {
 		}
 		if p.offered != nil {
 			s.told.Started[*p.offered]++
-			r.c.stage.ofGrid().Started[*p.offered]++
+			g.counts.staged().Started[*p.offered]++
 			if s.asked == nil {
 				s.asked = map[job.ID]job.RedundancyStrategy{}
 			}
@@ -193,37 +207,36 @@ func (r *Tx) publishPaces() {
 		}
 		if by, ok := s.asked[p.id]; ok && p.over {
 			if delete(s.asked, p.id); p.copyWon {
-				r.c.stage.ofGrid().Won[by]++
+				g.counts.staged().Won[by]++
 			}
 		}
 		if p.withdrawn {
 			s.told.Withdrawn++
 		}
 		if s.barred = p.barred != ""; s.barred {
-			s.suppressed(r, p.barred)
+			g.copies.suppressed(s, p.barred)
 		}
 		if p.atLimit != nil {
-			s.suppressed(r, atLimit)
+			g.copies.suppressed(s, atLimit)
 			if i := slices.Index(s.runs, *p.atLimit); i >= 0 { // once
 				heap.Remove(&s.runs, i)
 			}
 		}
 		if p.barred == "" {
-			s.due = min(s.due, r.steady) // look again, now
+			s.due = min(s.due, p.steady) // look again, now
 		}
-		r.ticked = true
 	}
-	for name := range r.dropped {
+	for _, name := range g.sessions.dropped {
 		delete(all.of, name)
 	}
 }
 
-func (s *pace) suppressed(r *Tx, bar string) {
+func (g *copies) suppressed(s *pace, bar string) {
 	if s.told.Suppressed == nil {
 		s.told.Suppressed = map[string]uint64{}
 	}
 	s.told.Suppressed[bar]++
-	r.c.stage.ofGrid().suppressed(bar)
+	g.counts.staged().suppressed(bar)
 }
 
 func (all *paces) kind(name string) *rule.Durations {
@@ -237,20 +250,20 @@ func (all *paces) kind(name string) *rule.Durations {
 }
 
 // straggle asks for copies of the stragglers of sessions that are due.
-func (r *Tx) straggle() error {
-	for _, name := range sortedKeys(r.c.paces.of) {
-		s := r.c.paces.of[name]
-		if s.due > r.steady && (!s.barred || !r.stirred) {
+func (g *copies) straggle(tx *engine.Tx) error {
+	for _, name := range sortedKeys(g.copies.paces.of) {
+		s := g.copies.paces.of[name]
+		if s.due > tx.Steady() && (!s.barred || !g.stirred) {
 			continue
 		}
-		due, err := r.straggler(name, s)
+		due, err := g.copies.look(tx, name, s)
 		if err != nil {
 			return err
 		}
-		if r.paceDue == nil {
-			r.paceDue = map[string]job.Millis{}
+		if g.copies.due == nil {
+			g.copies.due = map[string]job.Millis{}
 		}
-		r.paceDue[name] = due
+		g.copies.due[name] = due
 	}
 	return nil
 }
@@ -262,55 +275,55 @@ type look struct {
 	red   *job.Redundancy
 	pace  *pace
 	known *job.Session
-	depth Depth
+	depth engine.Depth
 	due   job.Millis    // when to look again
 	hosts []*job.Holder // machines that may be given tasks, once they were asked for
 }
 
-// straggler looks for a run that is to have a copy, and says when to look again.
-func (r *Tx) straggler(name string, s *pace) (due job.Millis, err error) {
-	q, err := r.Queue(name)
+// look looks for a run that is to have a copy, and says when to look again.
+func (g *copies) look(tx *engine.Tx, name string, s *pace) (due job.Millis, err error) {
+	q, err := tx.Queue(name)
 	if err != nil || q.Grid == nil || q.Grid.Redundancy == nil || !q.Grid.Served() {
 		return job.MaxMillis, err
 	}
-	l := &look{name: name, q: q, red: q.Grid.Redundancy, pace: s, due: job.MaxMillis, depth: r.tx.Depth(name)}
-	if dry := s.spend.Dry(l.red, r.steady); dry > 0 {
-		if l.due = dry; dry <= r.steady {
-			return r.steady + 1, r.withdraw(l)
+	l := &look{name: name, q: q, red: q.Grid.Redundancy, pace: s, due: job.MaxMillis, depth: tx.Store().Depth(name)}
+	if dry := s.spend.Dry(l.red, tx.Steady()); dry > 0 {
+		if l.due = dry; dry <= tx.Steady() {
+			return tx.Steady() + 1, g.copies.withdraw(tx, l)
 		}
 	}
-	if l.known, err = r.aSession(name); err != nil {
+	if l.known, err = g.sessions.find(tx, name); err != nil {
 		return l.due, err
 	}
 	barred := ""
-	for _, seek := range []func(*look) (*job.Job, job.RedundancyStrategy, string, error){r.overdue, r.endsLast, r.clone} {
-		j, by, bar, err := seek(l)
+	for _, seek := range []func(*engine.Tx, *look) (*job.Job, job.RedundancyStrategy, string, error){g.copies.overdue, g.copies.endsLast, g.copies.clone} {
+		j, by, bar, err := seek(tx, l)
 		if err != nil {
 			return l.due, err
 		}
 		if j != nil && bar == "" {
-			_, err := r.Step(j, rule.Command{Verb: rule.Offer})
-			r.paced = append(r.paced, paced{session: name, id: j.ID, offered: &by, steady: r.steady})
-			return r.steady, err // perhaps there are more
+			_, err := tx.Step(j, rule.Command{Verb: rule.Offer})
+			g.copies.noted = append(g.copies.noted, paced{session: name, id: j.ID, offered: &by, steady: tx.Steady()})
+			return tx.Steady(), err // perhaps there are more
 		}
 		if barred == "" {
 			barred = bar
 		}
 	}
 	if barred != "" && !s.barred {
-		r.paced = append(r.paced, paced{session: name, barred: barred, steady: r.steady})
+		g.copies.noted = append(g.copies.noted, paced{session: name, barred: barred, steady: tx.Steady()})
 	}
 	return l.due, nil
 }
 
 // bar is why a run does not get a copy now; "" = it does.
-func (r *Tx) bar(l *look) (string, error) {
-	idle, err := r.idleSlots()
+func (g *copies) bar(tx *engine.Tx, l *look) (string, error) {
+	idle, err := g.copies.idleSlots(tx)
 	if err != nil {
 		return "", err
 	}
 	expected := job.Millis(l.pace.own.Median())
-	return l.pace.spend.Bar(l.red, r.steady, expected, l.pace.wanted, int(l.depth.Leases), idle, l.q.Grid.CopyPlace == job.PlaceFront).String(), nil
+	return l.pace.spend.Bar(l.red, tx.Steady(), expected, l.pace.wanted, int(l.depth.Leases), idle, l.q.Grid.CopyPlace == job.PlaceFront).String(), nil
 }
 
 // noHost bars a copy that no engine may run: by a session's rule on hosts, by
@@ -327,7 +340,7 @@ const overdueLook = 16
 
 // overdue is the run of a session that goes on longest, of those that can have
 // a copy, if it is a straggler by a threshold.
-func (r *Tx) overdue(l *look) (_ *job.Job, _ job.RedundancyStrategy, bar string, err error) {
+func (g *copies) overdue(tx *engine.Tx, l *look) (_ *job.Job, _ job.RedundancyStrategy, bar string, err error) {
 	s := l.pace
 	var aside []startedRun
 	defer func() {
@@ -336,30 +349,30 @@ func (r *Tx) overdue(l *look) (_ *job.Job, _ job.RedundancyStrategy, bar string,
 		}
 	}()
 	for range overdueLook {
-		oldest, j, limited, err := r.oldestRun(l)
+		oldest, j, limited, err := g.copies.oldestRun(tx, l)
 		if err != nil || j == nil {
 			return nil, 0, bar, err
 		}
-		age, by, ok := r.threshold(l, j.Type)
+		age, by, ok := g.copies.threshold(tx, l, j.Type)
 		if !ok {
 			return nil, 0, bar, nil
 		}
-		if at := rule.StragglesAt(oldest.since, age); at > r.steady {
+		if at := rule.StragglesAt(oldest.since, age); at > tx.Steady() {
 			l.due = min(l.due, at)
 			return nil, 0, bar, nil
 		}
 		if limited {
-			r.paced = append(r.paced, paced{session: l.name, id: j.ID, atLimit: &oldest, steady: r.steady})
+			g.copies.noted = append(g.copies.noted, paced{session: l.name, id: j.ID, atLimit: &oldest, steady: tx.Steady()})
 			aside = append(aside, oldest)
 			heap.Pop(&s.runs)
 			continue
 		}
-		fits, err := r.hostFor(l, j)
+		fits, err := g.copies.hostFor(tx, l, j)
 		if err != nil {
 			return nil, 0, "", err
 		}
 		if fits {
-			bar, err = r.bar(l)
+			bar, err = g.copies.bar(tx, l)
 			return j, by, bar, err
 		}
 		bar = noHost
@@ -371,16 +384,16 @@ func (r *Tx) overdue(l *look) (_ *job.Job, _ job.RedundancyStrategy, bar string,
 
 // oldestRun is the run of a session that goes on longest, of those that can have
 // a copy yet, or could if max_reschedules were higher. The others are dropped.
-func (r *Tx) oldestRun(l *look) (_ startedRun, _ *job.Job, limited bool, err error) {
+func (g *copies) oldestRun(tx *engine.Tx, l *look) (_ startedRun, _ *job.Job, limited bool, err error) {
 	s := l.pace
 	for len(s.runs) > 0 {
 		oldest := s.runs[0]
-		j, err := r.tx.Get(oldest.id)
+		j, err := tx.Store().Get(oldest.id)
 		if err != nil {
 			return oldest, nil, false, err
 		}
 		if j != nil && j.LeaseOf(oldest.token) >= 0 {
-			if bar := rule.NoCopy(j, l.q, r.e.rules()); bar == rule.CopyAllowed || bar == rule.CopyLimit {
+			if bar := rule.NoCopy(j, l.q, tx.Rules()); bar == rule.CopyAllowed || bar == rule.CopyLimit {
 				return oldest, j, bar == rule.CopyLimit, nil
 			}
 		}
@@ -391,9 +404,9 @@ func (r *Tx) oldestRun(l *look) (_ startedRun, _ *job.Job, limited bool, err err
 
 // hostFor reports whether there is a machine that may run a copy of a task, be it
 // busy now.
-func (r *Tx) hostFor(l *look, j *job.Job) (bool, error) {
+func (g *copies) hostFor(tx *engine.Tx, l *look, j *job.Job) (bool, error) {
 	if l.hosts == nil {
-		err := r.machines(func(h *job.Holder) error {
+		err := g.fleet.each(tx, func(h *job.Holder) error {
 			if fit(h) {
 				l.hosts = append(l.hosts, h)
 			}
@@ -411,17 +424,17 @@ func (r *Tx) hostFor(l *look, j *job.Job) (bool, error) {
 }
 
 // idleSlots is how many slots are free, less the first runs that wait for one.
-func (r *Tx) idleSlots() (int, error) {
-	t, err := r.roster()
+func (g *copies) idleSlots(tx *engine.Tx) (int, error) {
+	t, err := g.shares.roster(tx)
 	if err != nil {
 		return 0, err
 	}
 	idle := 0
-	err = r.machines(func(h *job.Holder) error {
+	err = g.fleet.each(tx, func(h *job.Holder) error {
 		if slotsOf(h) == 0 {
 			return nil
 		}
-		ids, err := r.tx.Held(h.Name)
+		ids, err := tx.Store().Held(h.Name)
 		idle += max(0, slotsOf(h)-len(ids))
 		return err
 	})
@@ -430,7 +443,7 @@ func (r *Tx) idleSlots() (int, error) {
 	}
 	for _, share := range t.rota.Targets() {
 		if share.Weight > 0 {
-			idle -= int(r.tx.Depth(share.Name).States[job.Ready])
+			idle -= int(tx.Store().Depth(share.Name).States[job.Ready])
 		}
 	}
 	return idle, nil
@@ -439,8 +452,8 @@ func (r *Tx) idleSlots() (int, error) {
 // withdraw takes copies of a session back, the youngest first, until what is left
 // lasts for the others: they have spent what they may. Their tasks run on, and
 // nothing is charged.
-func (r *Tx) withdraw(l *look) error {
-	list, err := r.tx.List(store.Filter{Queues: []string{l.name}, States: []job.State{job.Leased}}, 1<<20)
+func (g *copies) withdraw(tx *engine.Tx, l *look) error {
+	list, err := tx.Store().List(store.Filter{Queues: []string{l.name}, States: []job.State{job.Leased}}, 1<<20)
 	if err != nil {
 		return err
 	}
@@ -452,15 +465,15 @@ func (r *Tx) withdraw(l *look) error {
 	}
 	slices.SortStableFunc(copies, func(a, b copied) int { return cmp.Compare(b.since, a.since) })
 	spend := l.pace.spend
-	for _, c := range copies[:min(len(copies), tickMax)] {
-		if dry := spend.Dry(l.red, r.steady); dry == 0 || dry > r.steady {
+	for _, c := range copies[:min(len(copies), engine.TickMax)] {
+		if dry := spend.Dry(l.red, tx.Steady()); dry == 0 || dry > tx.Steady() {
 			break
 		}
-		r.paced = append(r.paced, paced{session: l.name, withdrawn: true, steady: r.steady})
-		if err := r.endLeases(c.holder, []job.ID{c.of}, job.ByWithdraw); err != nil {
+		g.copies.noted = append(g.copies.noted, paced{session: l.name, withdrawn: true, steady: tx.Steady()})
+		if err := tx.EndLeases(c.holder, []job.ID{c.of}, job.ByWithdraw); err != nil {
 			return err
 		}
-		spend.End(r.steady)
+		spend.End(tx.Steady())
 	}
 	return nil
 }
@@ -472,10 +485,10 @@ type copied struct {
 	since  job.Millis
 }
 
-// nextStraggler is when the clock looks for the next straggler; 0 = never.
-func (r *Tx) nextStraggler() (soonest job.Millis) {
-	for name, s := range r.c.paces.of {
-		due, changed := r.paceDue[name]
+// next is when the clock looks for the next straggler; 0 = never.
+func (g *copies) next() (soonest job.Millis) {
+	for name, s := range g.copies.paces.of {
+		due, changed := g.copies.due[name]
 		if !changed {
 			due = s.due
 		}
@@ -486,8 +499,8 @@ func (r *Tx) nextStraggler() (soonest job.Millis) {
 	return soonest
 }
 
-// loadPace finds what runs of a session with redundancy.
-func (c *committer) loadPace(v store.Reader, session string, steady job.Millis) error {
+// load finds what runs of a session with redundancy.
+func (g *copies) load(v store.Reader, session string, steady job.Millis) error {
 	list, err := v.List(store.Filter{Queues: []string{session}, States: []job.State{job.Leased}}, 1<<30)
 	if err != nil {
 		return err
@@ -505,16 +518,16 @@ func (c *committer) loadPace(v store.Reader, session string, steady job.Millis) 
 			}
 		}
 	}
-	if c.paces.of == nil {
-		c.paces.of = map[string]*pace{}
+	if g.copies.paces.of == nil {
+		g.copies.paces.of = map[string]*pace{}
 	}
-	c.paces.of[session] = s
+	g.copies.paces.of[session] = s
 	return nil
 }
 
-// redundant is what the copies of a session came to.
-func (r *Tx) redundant(name string) Redundant {
-	s := r.c.paces.of[name]
+// of is what the copies of a session came to.
+func (g *copies) of(tx *engine.Tx, name string) Redundant {
+	s := g.copies.paces.of[name]
 	if s == nil {
 		return Redundant{}
 	}
@@ -523,43 +536,43 @@ func (r *Tx) redundant(name string) Redundant {
 	return told
 }
 
-// copySituation tells why a task that runs has no copy although one is due: it is
+// explain tells why a task that runs has no copy although one is due: it is
 // a straggler by a threshold, or a copy was asked for and nobody took it.
-func (r *Tx) copySituation(s *rule.Situation) error {
+func (g *copies) explain(tx *engine.Tx, s *rule.Situation) error {
 	j := s.Job
-	l := &look{name: j.Queue, q: s.Queue, red: s.Queue.Grid.Redundancy, pace: r.c.paces.of[j.Queue], depth: r.tx.Depth(j.Queue)}
+	l := &look{name: j.Queue, q: s.Queue, red: s.Queue.Grid.Redundancy, pace: g.copies.paces.of[j.Queue], depth: tx.Store().Depth(j.Queue)}
 	var err error
-	if l.known, err = r.aSession(j.Queue); err != nil {
+	if l.known, err = g.sessions.find(tx, j.Queue); err != nil {
 		return err
 	}
 	asked := int(j.Wanted) > len(j.Leases)
-	if !asked && !r.straggles(l, j) {
+	if !asked && !g.copies.straggles(tx, l, j) {
 		return nil
 	}
-	if bar := rule.NoCopy(j, l.q, r.e.rules()); bar != rule.CopyAllowed && !asked {
+	if bar := rule.NoCopy(j, l.q, tx.Rules()); bar != rule.CopyAllowed && !asked {
 		s.CopyBar = bar.String()
 		return nil
 	}
-	fits, err := r.hostFor(l, j)
+	fits, err := g.copies.hostFor(tx, l, j)
 	if s.NoHost = !fits; !fits || asked || err != nil {
 		return err
 	}
-	s.CopyBar, err = r.bar(l)
+	s.CopyBar, err = g.copies.bar(tx, l)
 	return err
 }
 
 // straggles reports whether a run of a task is a straggler by a threshold.
-func (r *Tx) straggles(l *look, j *job.Job) bool {
+func (g *copies) straggles(tx *engine.Tx, l *look, j *job.Job) bool {
 	if l.red == nil || l.pace == nil {
 		return false
 	}
-	age, _, ok := r.threshold(l, j.Type)
-	return ok && slices.ContainsFunc(j.Leases, func(run job.Lease) bool { return run.Started > 0 && r.now-run.Started > age })
+	age, _, ok := g.copies.threshold(tx, l, j.Type)
+	return ok && slices.ContainsFunc(j.Leases, func(run job.Lease) bool { return run.Started > 0 && tx.Now()-run.Started > age })
 }
 
 // threshold is the age above which runs of a type are stragglers.
-func (r *Tx) threshold(l *look, kind string) (job.Millis, job.RedundancyStrategy, bool) {
-	return rule.Threshold(l.red, &l.pace.own, r.c.paces.kinds[kind], rule.Work{
+func (g *copies) threshold(tx *engine.Tx, l *look, kind string) (job.Millis, job.RedundancyStrategy, bool) {
+	return rule.Threshold(l.red, &l.pace.own, g.copies.kinds[kind], rule.Work{
 		Total: int(l.known.Submitted), Done: int(l.known.Done), Waiting: int(l.depth.States[job.Ready]),
 	})
 }

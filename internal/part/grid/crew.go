@@ -1,8 +1,9 @@
-package engine
+package grid
 
 import (
 	"slices"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
@@ -10,15 +11,15 @@ import (
 // engines tells how many engines work for the session of a task, how many of them
 // may run it, and how many of those have a slot free. It looks at those that are
 // logged in: one that asks call by call is there between its calls, too.
-func (r *Tx) engines(s *rule.Situation) error {
-	known, err := r.aSession(s.Job.Queue)
+func (g *sight) engines(tx *engine.Tx, s *rule.Situation) error {
+	known, err := g.sessions.find(tx, s.Job.Queue)
 	if err != nil {
 		return err
 	}
 	class := rule.EntriesOf(s.Job).Class
-	return r.machines(func(h *job.Holder) error {
-		stream := r.holder(h.Name)
-		if h.Machine.Lost || stream != nil && len(stream.opts.Queues) > 0 && !slices.Contains(stream.opts.Queues, s.Job.Queue) {
+	return g.fleet.each(tx, func(h *job.Holder) error {
+		stream := tx.Holder(h.Name)
+		if h.Machine.Lost || stream != nil && len(stream.Opts.Queues) > 0 && !slices.Contains(stream.Opts.Queues, s.Job.Queue) {
 			return nil
 		}
 		switch s.Workers++; {
@@ -29,7 +30,7 @@ func (r *Tx) engines(s *rule.Situation) error {
 			return nil
 		}
 		s.Fitting++
-		ids, err := r.tx.Held(h.Name)
+		ids, err := tx.Store().Held(h.Name)
 		if (stream != nil || h.Machine.Polls) && len(ids) < slotsOf(h) && rule.HealthAdmits(h.Machine.Health, len(ids)) > 0 {
 			s.Free++
 		}

@@ -1,17 +1,17 @@
-package engine
+package grid
 
 import (
 	"context"
-	"strings"
+	"sync"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
-	"github.com/reprisehq/reprise/internal/store"
 )
 
-// GridTally is what happened to the tasks of all sessions since the start, the
+// Tally is what happened to the tasks of all sessions since the start, the
 // metrics of the reference on GridServer, section 8.
-type GridTally struct {
+type Tally struct {
 	Outcomes    [TaskOutcomes]uint64             // tasks that ended
 	Ended       [job.Endings]uint64              // runs that ended, by how
 	Charged     [RetryCauses]uint64              // retries, by what for
@@ -23,8 +23,8 @@ type GridTally struct {
 	Late        map[string]uint64                // results that came after the end of their run, by the answer
 	Useful      job.Millis                       // of accepted results
 	Redundant   job.Millis                       // of runs that were superseded
-	Lateness    Histogram                        // Spans: from the end of a run's time until the server acted on it
-	Detection   Histogram                        // Spans: from the last word of an engine until it was lost
+	Lateness    engine.Histogram                 // Spans: from the end of a run's time until the server acted on it
+	Detection   engine.Histogram                 // Spans: from the last word of an engine until it was lost
 }
 
 // TaskOutcome is how a task ended.
@@ -54,9 +54,9 @@ const (
 
 func (c RetryCause) String() string { return [...]string{"error", "timeout", "loss"}[c] }
 
-// newGridTally counts nothing yet, of everything.
-func newGridTally() GridTally {
-	g := GridTally{Suppressed: map[string]uint64{}, Late: map[string]uint64{}}
+// newTally counts nothing yet, of everything.
+func newTally() Tally {
+	g := Tally{Suppressed: map[string]uint64{}, Late: map[string]uint64{}}
 	for _, bar := range []string{rule.BarBusy.String(), rule.BarRunning.String(), rule.BarSeconds.String(), noHost, atLimit} {
 		g.Suppressed[bar] = 0
 	}
@@ -66,7 +66,7 @@ func newGridTally() GridTally {
 	return g
 }
 
-func (g *GridTally) add(t *GridTally) {
+func (g *Tally) add(t *Tally) {
 	for i, n := range t.Outcomes {
 		g.Outcomes[i] += n
 	}
@@ -86,8 +86,8 @@ func (g *GridTally) add(t *GridTally) {
 	g.Late = sum(g.Late, t.Late)
 	g.Useful += t.Useful
 	g.Redundant += t.Redundant
-	g.Lateness.add(&t.Lateness)
-	g.Detection.add(&t.Detection)
+	g.Lateness.Add(&t.Lateness)
+	g.Detection.Add(&t.Detection)
 }
 
 // sum adds counts to a map that others may be reading: it makes another one.
@@ -104,48 +104,82 @@ func sum(all, more map[string]uint64) map[string]uint64 {
 	return out
 }
 
-// noteTask counts what a step did to a task.
-func (r *Tx) noteTask(c *rule.Command, old, j *job.Job, eff *rule.Effect) {
-	g := r.c.stage.ofGrid()
+// counts is the room of what is counted, for monitoring.
+type counts struct {
+	*Grid
+	own  Tally // of the transaction
+	seen bool  // something is in it
+
+	mu    sync.Mutex // guards tally
+	tally Tally
+}
+
+func newCounts(g *Grid) *counts { return &counts{Grid: g, tally: newTally()} }
+
+func (g *counts) begin() {
+	if g.seen {
+		g.own, g.seen = Tally{}, false
+	}
+}
+
+func (g *counts) publish() {
+	if !g.seen {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.tally.add(&g.own)
+	g.begin()
+}
+
+// staged is what the transaction has seen of tasks.
+func (g *counts) staged() *Tally {
+	g.seen = true
+	return &g.own
+}
+
+// task counts what a step did to a task.
+func (g *counts) task(tx *engine.Tx, c *rule.Command, old, j *job.Job, eff *rule.Effect) {
+	t := g.counts.staged()
 	for i := range eff.Ended {
 		l := &eff.Ended[i]
 		how := eff.HowEnded(c.Verb, l)
-		g.Ended[how]++
-		switch took := max(0, r.now-max(l.Since, l.Started)); {
+		t.Ended[how]++
+		switch took := max(0, tx.Now()-max(l.Since, l.Started)); {
 		case how == job.ByOK:
-			g.Useful += took
+			t.Useful += took
 		case how == job.BySupersede:
-			g.Redundant += took
+			t.Redundant += took
 		case how == job.ByTimeout && l.RunEnd > 0:
-			g.Lateness.observe(&Spans, max(0, int64(r.now-l.RunEnd)))
+			t.Lateness.Observe(&engine.Spans, max(0, int64(tx.Now()-l.RunEnd)))
 		}
 	}
 	if eff.Late {
-		g.late(rule.AnswerAccepted)
+		t.late(rule.AnswerAccepted)
 	}
 	if eff.AtLimit {
-		g.suppressed(atLimit)
+		t.suppressed(atLimit)
 	}
 	if old == nil {
 		return
 	}
 	if j.Attempts > old.Attempts {
-		g.Charged[causeOf(c, eff)] += uint64(j.Attempts - old.Attempts)
+		t.Charged[causeOf(c, eff)] += uint64(j.Attempts - old.Attempts)
 	}
 	if j.Evictions > old.Evictions {
-		g.Evictions += uint64(j.Evictions - old.Evictions)
+		t.Evictions += uint64(j.Evictions - old.Evictions)
 	}
 	if j.Reschedules > old.Reschedules {
-		g.Reschedules += uint64(j.Reschedules - old.Reschedules)
+		t.Reschedules += uint64(j.Reschedules - old.Reschedules)
 	}
 	switch {
 	case !old.State.Open():
 	case j.State == job.Done:
-		g.Outcomes[TaskDone]++
+		t.Outcomes[TaskDone]++
 	case j.State == job.Dead && cancelled(c):
-		g.Outcomes[TaskCancelled]++
+		t.Outcomes[TaskCancelled]++
 	case j.State == job.Dead:
-		g.Outcomes[TaskFailed]++
+		t.Outcomes[TaskFailed]++
 	}
 }
 
@@ -160,30 +194,27 @@ func causeOf(c *rule.Command, eff *rule.Effect) RetryCause {
 	return CauseError
 }
 
-// noteAnswer counts a result of a task that was thrown away.
-func (r *Tx) noteAnswer(o job.Outcome, eff rule.Effect, err error) {
+// refused counts a result of a task that was thrown away.
+func (g *counts) refused(j *job.Job, o job.Outcome, eff rule.Effect, err error) {
+	if j.Door != job.DoorGrid {
+		return
+	}
 	a, ok := rule.Answered(o == job.OK, eff, err)
 	if ok && (a == rule.AnswerSuperseded || a == rule.AnswerIgnored) {
-		r.c.stage.ofGrid().late(a)
+		g.counts.staged().late(a)
 	}
 }
 
-func (g *GridTally) suppressed(bar string) {
+func (g *Tally) suppressed(bar string) {
 	g.Suppressed = sum(g.Suppressed, map[string]uint64{bar: 1})
 }
 
-func (g *GridTally) late(a rule.Answer) {
+func (g *Tally) late(a rule.Answer) {
 	g.Late = sum(g.Late, map[string]uint64{a.String(): 1})
 }
 
-// ofGrid is what one run of a batch has seen of tasks.
-func (s *stage) ofGrid() *GridTally {
-	s.gridSeen = true
-	return &s.grid
-}
-
-// GridMeasures is the grid as it is now: of all sessions together that are not over.
-type GridMeasures struct {
+// Now is the grid as it is now: of all sessions together that are not over.
+type Now struct {
 	Sessions int
 	Target   int                   // slots they should have
 	Actual   int                   // that they have
@@ -191,48 +222,34 @@ type GridMeasures struct {
 	Engines  [job.HealthStates]int // that are not lost, by health
 }
 
-// isSession reports whether a queue is one, whose name is an id.
-func isSession(v store.Reader, name string) (bool, error) {
-	q, err := queueOf(v, name)
-	return err == nil && q.Grid != nil, err
-}
-
-// gridIn reports whether there is a session or an engine.
-func gridIn(v store.Reader) (bool, error) {
-	rows, err := v.Rows(job.Sessions, "", 1)
-	if err != nil || len(rows) > 0 {
-		return len(rows) > 0, err
-	}
-	rows, err = v.Rows(job.Holders, machinePrefix, 1)
-	return len(rows) > 0 && strings.HasPrefix(rows[0].Key(), machinePrefix), err
-}
-
-// measureGrid looks at sessions and engines; they are the committer's.
-func (e *Engine) measureGrid(ctx context.Context) (m GridMeasures, err error) {
-	err = e.Do(ctx, 0, func(r *Tx) error {
-		m = GridMeasures{}
-		rows, err := r.tx.Rows(job.Sessions, "", 1<<30)
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			s := row.(*job.Session)
+// Measure tells what was counted, and how the grid is now; ok is false where the server
+// cannot tell that.
+func (g *Grid) Measure(ctx context.Context) (t Tally, now Now, ok bool) {
+	g.counts.mu.Lock()
+	t = g.counts.tally
+	g.counts.mu.Unlock()
+	now, err := engine.Ask(ctx, g.engine, func(tx *engine.Tx) (m Now, err error) {
+		err = engine.EachRow(tx.Store(), job.Sessions, func(s *job.Session) error {
 			if s.State >= job.SessionDone {
-				continue
+				return nil
 			}
 			m.Sessions++
-			m.Target += r.shareOf(s.Name)
-			m.Actual += int(r.tx.Depth(s.Name).Leases)
+			m.Target += g.shares.of(tx, s.Name)
+			m.Actual += int(tx.Store().Depth(s.Name).Leases)
 			m.Excluded += excludedBy(s)
+			return nil
+		})
+		if err != nil {
+			return m, err
 		}
-		return r.machines(func(h *job.Holder) error {
+		return m, g.fleet.each(tx, func(h *job.Holder) error {
 			if !h.Machine.Lost {
 				m.Engines[h.Machine.Health.State]++
 			}
 			return nil
 		})
 	})
-	return Answered(&m, err)
+	return t, now, err == nil
 }
 
 func excludedBy(s *job.Session) (n int) {

@@ -1,4 +1,4 @@
-package engine
+package grid
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
@@ -14,20 +15,26 @@ import (
 // Engines that get no more tasks of a session, or none at all, because tasks
 // fail there, and tasks that fail wherever they run (grid.md 9).
 
+// health is the room of engines that fail everything.
+type health struct{ *Grid }
+
+// exclusions is the room of engines on which tasks of a session fail.
+type exclusions struct{ *Grid }
+
 // excluded reports whether a session gives a machine nothing.
-func (r *Tx) excluded(session, holder string) (bool, error) {
-	q, err := r.Queue(session)
+func (g *exclusions) excluded(tx *engine.Tx, session, holder string) (bool, error) {
+	q, err := tx.Queue(session)
 	if err != nil || q.Grid == nil || q.Grid.Exclusion == nil {
 		return false, err
 	}
-	s, err := r.aSession(session)
+	s, err := g.sessions.find(tx, session)
 	return err == nil && rule.Excluded(s.Strikes, holder[len(machinePrefix):]), err
 }
 
-// judgeEngines counts how runs of a task ended against the engines that ran it.
+// judge counts how runs of a task ended against the engines that ran it.
 // Several may end at once; the task is judged once.
-func (r *Tx) judgeEngines(q *job.Queue, c *rule.Command, j *job.Job, eff *rule.Effect) error {
-	x, holes := q.Grid.Exclusion, r.e.opts.BlackHoles
+func (g *exclusions) judge(tx *engine.Tx, q *job.Queue, c *rule.Command, j *job.Job, eff *rule.Effect) error {
+	x, holes := q.Grid.Exclusion, g.BlackHoles
 	if x == nil && holes == nil || len(eff.Ended) == 0 {
 		return nil
 	}
@@ -38,7 +45,7 @@ func (r *Tx) judgeEngines(q *job.Queue, c *rule.Command, j *job.Job, eff *rule.E
 		}
 		how := eff.HowEnded(c.Verb, &l)
 		if holes != nil {
-			if err := r.judgeHealth(holes, j, &l, how); err != nil {
+			if err := g.health.judge(tx, holes, j, &l, how); err != nil {
 				return err
 			}
 		}
@@ -51,56 +58,56 @@ func (r *Tx) judgeEngines(q *job.Queue, c *rule.Command, j *job.Job, eff *rule.E
 	}
 	poison := rule.Poison(j)
 	if holes != nil && poison {
-		if err := r.pardonHealth(holes, j); err != nil {
+		if err := g.health.pardon(tx, holes, j); err != nil {
 			return err
 		}
 	}
 	if x == nil {
 		return nil
 	}
-	return r.strike(x, j, failed, poison && !x.EachFailure)
+	return g.exclusions.strike(tx, x, j, failed, poison && !x.EachFailure)
 }
 
 // strike counts a failure against engines, or against the task where that is
 // poison: it failed on one host after the other.
-func (r *Tx) strike(x *job.Exclusion, j *job.Job, engines []string, poison bool) error {
-	known, err := r.aSession(j.Queue)
+func (g *exclusions) strike(tx *engine.Tx, x *job.Exclusion, j *job.Job, engines []string, poison bool) error {
+	known, err := g.sessions.find(tx, j.Queue)
 	if err != nil {
 		return err
 	}
 	s := *known
 	for _, name := range engines {
-		s.Strikes = rule.Struck(s.Strikes, x, name, j.ID, r.now)
+		s.Strikes = rule.Struck(s.Strikes, x, name, j.ID, tx.Now())
 	}
 	if poison {
 		s.Strikes = rule.PardonStrikes(s.Strikes, x, j.ID)
 	}
-	if err := r.exclude(&s, x); err != nil {
+	if err := g.exclusions.exclude(tx, &s, x); err != nil {
 		return err
 	}
-	r.changeSession(&s)
-	r.fed = true // who was spared goes on
+	g.sessions.change(&s)
+	tx.ServeAll() // who was spared goes on
 	if !poison || !j.State.Open() {
 		return nil
 	}
 	f := job.Failure{Type: "Poison", Message: "it failed on one host after the other"}
-	_, err = r.Step(j, rule.Command{Verb: rule.Cancel, Reason: job.Exhausted, Failure: f})
+	_, err = tx.Step(j, rule.Command{Verb: rule.Cancel, Reason: job.Exhausted, Failure: f})
 	return err
 }
 
 // exclude says anew which engines a session excludes.
-func (r *Tx) exclude(s *job.Session, x *job.Exclusion) error {
-	r.stirred = true
+func (g *exclusions) exclude(tx *engine.Tx, s *job.Session, x *job.Exclusion) error {
+	g.stirred = true
 	if !slices.ContainsFunc(s.Strikes, func(k job.Strike) bool { return k.Until > 0 }) {
 		s.Stalled = false
 		return nil // none failed too often
 	}
-	t, err := r.roster()
+	t, err := g.shares.roster(tx)
 	if err != nil {
 		return err
 	}
 	t.excludes(s)
-	needs, err := r.struckNeeds(s)
+	needs, err := g.exclusions.needs(tx, s)
 	if err != nil {
 		return err
 	}
@@ -112,30 +119,30 @@ func (r *Tx) exclude(s *job.Session, x *job.Exclusion) error {
 	}
 	if !slices.ContainsFunc(needs, func(list []job.Requirement) bool { return len(list) == 0 }) { // not everybody may
 		all = 0
-		err = r.machines(func(h *job.Holder) error { all += oneIf(able(h)); return nil })
+		err = g.fleet.each(tx, func(h *job.Holder) error { all += oneIf(able(h)); return nil })
 	}
 	s.Strikes, s.Stalled = rule.Exclude(s.Strikes, x, all, func(name string) bool {
 		if err != nil {
 			return false
 		}
 		var h *job.Holder
-		h, err = r.machineRow(machinePrefix + name)
+		h, err = g.fleet.row(tx, machinePrefix+name)
 		return h != nil && able(h)
-	}, r.now)
+	}, tx.Now())
 	return err
 }
 
-// struckNeeds are what the tasks require that failed on engines of the list, and
+// needs are what the tasks require that failed on engines of the list, and
 // are kept yet: who meets one of them may run what failed there. Without any, that
 // is everybody.
-func (r *Tx) struckNeeds(s *job.Session) (needs [][]job.Requirement, err error) {
+func (g *exclusions) needs(tx *engine.Tx, s *job.Session) (needs [][]job.Requirement, err error) {
 	seen := map[string]bool{}
 	for i := range s.Strikes {
 		if s.Strikes[i].Until == 0 {
 			continue
 		}
 		for _, id := range s.Strikes[i].Tasks {
-			j, err := r.tx.Get(id)
+			j, err := tx.Store().Get(id)
 			if err != nil {
 				return nil, err
 			}
@@ -157,23 +164,23 @@ func (r *Tx) struckNeeds(s *job.Session) (needs [][]job.Requirement, err error) 
 	return needs, nil
 }
 
-// excludeAnew follows engines that came or went: a session that excludes some
+// anew follows engines that came or went: a session that excludes some
 // may have to do with them, or can do without them again.
-func (r *Tx) excludeAnew() error {
-	if !r.regrouped {
+func (g *exclusions) anew(tx *engine.Tx) error {
+	if !g.fleet.regrouped {
 		return nil
 	}
-	r.regrouped = false
-	t, err := r.roster()
+	g.fleet.regrouped = false
+	t, err := g.shares.roster(tx)
 	if err != nil {
 		return err
 	}
 	for _, name := range sortedKeys(t.excluding) {
-		known, err := r.aSession(name)
+		known, err := g.sessions.find(tx, name)
 		if err != nil {
 			return err
 		}
-		q, err := r.Queue(name)
+		q, err := tx.Queue(name)
 		if err != nil {
 			return err
 		}
@@ -182,26 +189,26 @@ func (r *Tx) excludeAnew() error {
 			continue
 		}
 		s := *known
-		if err := r.exclude(&s, q.Grid.Exclusion); err != nil {
+		if err := g.exclusions.exclude(tx, &s, q.Grid.Exclusion); err != nil {
 			return err
 		}
 		if s.Stalled != known.Stalled || !slices.EqualFunc(s.Strikes, known.Strikes, func(a, b job.Strike) bool { return a.Out == b.Out && a.Until == b.Until }) {
-			r.changeSession(&s)
-			r.fed = true
+			g.sessions.change(&s)
+			tx.ServeAll()
 		}
 	}
 	return nil
 }
 
-// machines calls f for every machine.
-func (r *Tx) machines(f func(*job.Holder) error) error {
+// each calls f for every machine.
+func (g *fleet) each(tx *engine.Tx, f func(*job.Holder) error) error {
 	for after := machinePrefix; ; {
-		rows, err := r.tx.Rows(job.Holders, after, tickMax)
+		rows, err := tx.Store().Rows(job.Holders, after, engine.TickMax)
 		if err != nil {
 			return err
 		}
 		for _, row := range rows {
-			h := r.asItIs(row)
+			h := g.fleet.asItIs(row)
 			if after = h.Name; h.Machine == nil {
 				continue
 			}
@@ -209,72 +216,72 @@ func (r *Tx) machines(f func(*job.Holder) error) error {
 				return err
 			}
 		}
-		if len(rows) < tickMax {
+		if len(rows) < engine.TickMax {
 			return nil
 		}
 	}
 }
 
-// judgeHealth tells whether a machine is a black hole by how a run ended there.
-func (r *Tx) judgeHealth(b *job.BlackHoles, j *job.Job, l *job.Lease, how job.Ending) error {
-	old, err := r.machineRow(l.Holder)
+// judge tells whether a machine is a black hole by how a run ended there.
+func (g *health) judge(tx *engine.Tx, b *job.BlackHoles, j *job.Job, l *job.Lease, how job.Ending) error {
+	old, err := g.fleet.row(tx, l.Holder)
 	if err != nil || old == nil || old.Machine.Lost {
 		return err
 	}
 	health := old.Machine.Health
 	switch {
 	case rule.CountsAgainst(how):
-		t, err := r.roster()
+		t, err := g.shares.roster(tx)
 		if err != nil {
 			return err
 		}
-		health = rule.HealthFailed(health, b, j.ID, r.now-max(l.Since, l.Started), r.now, rule.HealthRoom(b, t.fleet.out, t.fleet.known))
+		health = rule.HealthFailed(health, b, j.ID, tx.Now()-max(l.Since, l.Started), tx.Now(), rule.HealthRoom(b, t.fleet.out, t.fleet.known))
 	case how == job.ByOK:
 		health = rule.HealthSucceeded(health, health.State == job.HealthProbed)
 		if j.Attempts > 0 {
-			if err := r.succeededElsewhere(b, j, l.Host); err != nil {
+			if err := g.health.succeededElsewhere(tx, b, j, l.Host); err != nil {
 				return err
 			}
 		}
 	default:
 		return nil
 	}
-	return r.setHealth(old, health)
+	return g.health.set(tx, old, health)
 }
 
 // succeededElsewhere tells those on which a task failed that another engine can.
-func (r *Tx) succeededElsewhere(b *job.BlackHoles, j *job.Job, host string) error {
-	t, err := r.roster()
+func (g *health) succeededElsewhere(tx *engine.Tx, b *job.BlackHoles, j *job.Job, host string) error {
+	t, err := g.shares.roster(tx)
 	if err != nil {
 		return err
 	}
 	room := rule.HealthRoom(b, t.fleet.out, t.fleet.known)
-	return r.heldAgainst(j, func(h *job.Holder) error {
+	return g.health.heldAgainst(tx, j, func(h *job.Holder) error {
 		if h.Machine.Host == host {
 			return nil
 		}
-		return r.setHealth(h, rule.HealthElsewhere(h.Machine.Health, b, j.ID, r.now, room))
+		return g.health.set(tx, h, rule.HealthElsewhere(h.Machine.Health, b, j.ID, tx.Now(), room))
 	})
 }
 
-// pardonHealth takes a task that is poison out of what is held against engines.
-func (r *Tx) pardonHealth(b *job.BlackHoles, j *job.Job) error {
-	return r.heldAgainst(j, func(h *job.Holder) error {
-		r.fed = true
-		return r.setHealth(h, rule.HealthPardoned(h.Machine.Health, b, j.ID))
+// pardon takes a task that is poison out of what is held against engines.
+func (g *health) pardon(tx *engine.Tx, b *job.BlackHoles, j *job.Job) error {
+	return g.health.heldAgainst(tx, j, func(h *job.Holder) error {
+		tx.ServeAll()
+		return g.health.set(tx, h, rule.HealthPardoned(h.Machine.Health, b, j.ID))
 	})
 }
 
 // heldAgainst calls f for the machines in whose row of failures a task is: it ran
 // there.
-func (r *Tx) heldAgainst(j *job.Job, f func(*job.Holder) error) error {
+func (g *health) heldAgainst(tx *engine.Tx, j *job.Job, f func(*job.Holder) error) error {
 	var asked []string
 	for _, a := range j.History() {
 		if slices.Contains(asked, a.Holder) || !strings.HasPrefix(a.Holder, machinePrefix) {
 			continue
 		}
 		asked = append(asked, a.Holder)
-		h, err := r.machineRow(a.Holder)
+		h, err := g.fleet.row(tx, a.Holder)
 		if err == nil && h != nil && rule.HealthHolds(h.Machine.Health, j.ID) {
 			err = f(h)
 		}
@@ -285,41 +292,41 @@ func (r *Tx) heldAgainst(j *job.Job, f func(*job.Holder) error) error {
 	return nil
 }
 
-func (r *Tx) setHealth(old *job.Holder, health job.Health) error {
+func (g *health) set(tx *engine.Tx, old *job.Holder, health job.Health) error {
 	if was := old.Machine.Health; was.State == job.HealthWell && health.State == job.HealthWell && len(was.Row)+len(health.Row) == 0 {
 		return nil
 	}
 	row, m := *old, *old.Machine
 	m.Health = health
 	row.Machine = &m
-	return r.setMachine(old, &row)
+	return g.fleet.set(tx, old, &row)
 }
 
 // ClearExclusions forgets what a session holds against an engine, or against all
 // if it is "".
-func (e *Engine) ClearExclusions(ctx context.Context, session, engine string, by job.Actor) (SessionState, error) {
-	return e.session(ctx, func(r *Tx) (*job.Session, error) {
-		known, err := r.liveSession(session)
+func (g *Grid) ClearExclusions(ctx context.Context, session, name string, by job.Actor) (SessionState, error) {
+	return g.sessions.ask(ctx, func(tx *engine.Tx) (*job.Session, error) {
+		known, err := g.sessions.live(tx, session)
 		if err != nil {
 			return nil, err
 		}
-		q, err := r.Queue(session)
+		q, err := tx.Queue(session)
 		if err != nil {
 			return nil, err
 		}
 		s := *known
-		if s.Strikes = rule.ClearStrikes(s.Strikes, engine); engine != "" && len(s.Strikes) == len(known.Strikes) {
-			if row, err := r.machineRow(machinePrefix + engine); err != nil || row == nil {
-				return nil, cmp.Or(err, error(&job.Error{Kind: job.NotFound, Field: "engine", Text: fmt.Sprintf("engine %q is not known", engine)}))
+		if s.Strikes = rule.ClearStrikes(s.Strikes, name); name != "" && len(s.Strikes) == len(known.Strikes) {
+			if row, err := g.fleet.row(tx, machinePrefix+name); err != nil || row == nil {
+				return nil, cmp.Or(err, error(&job.Error{Kind: job.NotFound, Field: "engine", Text: fmt.Sprintf("engine %q is not known", name)}))
 			}
 		}
 		if x := q.Grid.Exclusion; x != nil {
-			if err := r.exclude(&s, x); err != nil {
+			if err := g.exclusions.exclude(tx, &s, x); err != nil {
 				return nil, err
 			}
 		}
-		r.fed = true
-		r.changeSession(&s)
-		return &s, r.Audit(by, "clear exclusions", subjectSession(session), 0)
+		tx.ServeAll()
+		g.sessions.change(&s)
+		return &s, tx.Audit(by, "clear exclusions", subjectSession(session), 0)
 	})
 }

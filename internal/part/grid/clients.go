@@ -1,8 +1,9 @@
-package engine
+package grid
 
 import (
 	"context"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
@@ -14,6 +15,9 @@ import (
 
 // clients is when each was heard of, on the steady clock.
 type clients struct {
+	*Grid
+	staged listening
+
 	heard map[string]job.Millis // by session
 	due   job.Millis            // before then none was silent for too long; 0 = there are none
 }
@@ -46,43 +50,43 @@ func (c *clients) publish(l *listening) {
 
 // hear notes a sign of life of whoever drives a session. It costs one look where
 // the session has no timeout.
-func (r *Tx) hear(q *job.Queue) {
+func (g *clients) hear(tx *engine.Tx, q *job.Queue) {
 	if q.Grid == nil || q.Grid.ClientTimeout == 0 {
 		return
 	}
-	l := &r.listening
+	l := &g.clients.staged
 	if l.heard == nil {
 		l.heard = map[string]job.Millis{}
 	}
-	l.heard[q.Name] = r.steady
-	l.sooner(r.steady.Add(q.Grid.ClientTimeout))
+	l.heard[q.Name] = tx.Steady()
+	l.sooner(tx.Steady().Add(q.Grid.ClientTimeout))
 }
 
-// heardSession is aSession for a call of its client.
-func (r *Tx) heardSession(name string) (*job.Session, error) {
-	s, err := r.aSession(name)
+// session is aSession for a call of its client.
+func (g *clients) session(tx *engine.Tx, name string) (*job.Session, error) {
+	s, err := g.sessions.find(tx, name)
 	if err != nil {
 		return nil, err
 	}
-	q, err := r.Queue(name)
+	q, err := tx.Queue(name)
 	if err == nil {
-		r.hear(q)
+		g.clients.hear(tx, q)
 	}
 	return s, err
 }
 
-// hearDrivers notes that tasks were sent, whatever becomes of them.
-func (r *Tx) hearDrivers(list []NewJob) error {
+// coming notes that tasks were sent, whatever becomes of them.
+func (g *clients) coming(tx *engine.Tx, list []engine.NewJob) error {
 	for i := range list {
 		j := &list[i].Job
 		if j.Door != job.DoorGrid || i > 0 && j.Queue == list[i-1].Job.Queue {
 			continue
 		}
-		q, err := r.Queue(j.Queue)
+		q, err := tx.Queue(j.Queue)
 		if err != nil {
 			return err
 		}
-		r.hear(q)
+		g.clients.hear(tx, q)
 	}
 	return nil
 }
@@ -94,103 +98,103 @@ func (l *listening) sooner(at job.Millis) {
 }
 
 // heardOf is when the client of a session was heard of; 0 = nobody waits for it.
-func (r *Tx) heardOf(session string) job.Millis {
-	if at, changed := r.listening.heard[session]; changed {
+func (g *clients) heardOf(session string) job.Millis {
+	if at, changed := g.clients.staged.heard[session]; changed {
 		return at
 	}
-	return r.c.clients.heard[session]
+	return g.clients.heard[session]
 }
 
-// tickClients cancels the sessions whose clients were silent for too long.
-func (r *Tx) tickClients() error {
-	if due := r.c.clients.due; due == 0 || due > r.steady || r.steady < r.watch.lapses {
+// tick cancels the sessions whose clients were silent for too long.
+func (g *clients) tick(tx *engine.Tx) error {
+	if due := g.clients.due; due == 0 || due > tx.Steady() || tx.Steady() < tx.SparedUntil() {
 		return nil
 	}
-	l := &r.listening
+	l := &g.clients.staged
 	if l.looked = true; l.heard == nil {
 		l.heard = map[string]job.Millis{}
 	}
 	l.due = 0
 	for name := range l.heard { // that are new
-		if r.c.clients.heard[name] == 0 {
-			if err := r.tickClient(name); err != nil {
+		if g.clients.heard[name] == 0 {
+			if err := g.clients.tickOne(tx, name); err != nil {
 				return err
 			}
 		}
 	}
-	for _, name := range sortedKeys(r.c.clients.heard) {
-		if err := r.tickClient(name); err != nil {
+	for _, name := range sortedKeys(g.clients.heard) {
+		if err := g.clients.tickOne(tx, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Tx) tickClient(name string) error {
-	s, err := r.aSession(name)
+func (g *clients) tickOne(tx *engine.Tx, name string) error {
+	s, err := g.sessions.find(tx, name)
 	if job.KindOf(err) == job.NotFound {
-		r.listening.heard[name] = 0
+		g.clients.staged.heard[name] = 0
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	q, err := r.Queue(name)
+	q, err := tx.Queue(name)
 	if err != nil {
 		return err
 	}
-	at, heard := job.Millis(0), r.heardOf(name)
+	at, heard := job.Millis(0), g.clients.heardOf(name)
 	if rule.NeedsClient(s, q.Grid) && heard > 0 {
 		at = heard.Add(q.Grid.ClientTimeout)
 	}
 	switch {
 	case at == 0:
-		r.listening.heard[name] = 0
-	case at > r.steady:
-		r.listening.sooner(at)
+		g.clients.staged.heard[name] = 0
+	case at > tx.Steady():
+		g.clients.staged.sooner(at)
 	default:
-		r.listening.heard[name] = 0
-		_, err = r.cancelSession(s, "its client was not heard of for "+q.Grid.ClientTimeout.String()+" (client_timeout)")
+		g.clients.staged.heard[name] = 0
+		_, err = g.sessions.cancel(tx, s, "its client was not heard of for "+q.Grid.ClientTimeout.String()+" (client_timeout)")
 	}
 	return err
 }
 
-// nextClient is when the first may have been silent for too long; 0 = never.
-func (r *Tx) nextClient() job.Millis {
-	due := r.c.clients.due
-	if r.listening.looked {
+// next is when the first may have been silent for too long; 0 = never.
+func (g *clients) next() job.Millis {
+	due := g.clients.due
+	if g.clients.staged.looked {
 		due = 0
 	}
-	if own := r.listening.due; own > 0 && (due == 0 || own < due) {
+	if own := g.clients.staged.due; own > 0 && (due == 0 || own < due) {
 		due = own
 	}
 	return due
 }
 
-// clientUntil is the date at which a session is cancelled if nothing is heard of
+// until is the date at which a session is cancelled if nothing is heard of
 // its client; 0 = it is not.
-func (r *Tx) clientUntil(s *job.Session, q *job.Queue) job.Millis {
-	heard := r.heardOf(s.Name)
+func (g *clients) until(tx *engine.Tx, s *job.Session, q *job.Queue) job.Millis {
+	heard := g.clients.heardOf(s.Name)
 	if heard == 0 || !rule.NeedsClient(s, q.Grid) {
 		return 0
 	}
-	return r.now.Add(max(0, heard.Add(q.Grid.ClientTimeout)-r.steady))
+	return tx.Now().Add(max(0, heard.Add(q.Grid.ClientTimeout)-tx.Steady()))
 }
 
-// loadClient gives the client of a session its whole time.
-func (c *committer) loadClient(session string, timeout, steady job.Millis) {
-	c.clients.publish(&listening{heard: map[string]job.Millis{session: steady}, due: steady.Add(timeout)})
+// load gives the client of a session its whole time.
+func (g *clients) load(session string, timeout, steady job.Millis) {
+	g.clients.publish(&listening{heard: map[string]job.Millis{session: steady}, due: steady.Add(timeout)})
 }
 
 // Heard is a sign of life of the client of a session. It answers how soon the next
 // one is due at the latest, 0 if the session needs none.
-func (e *Engine) Heard(ctx context.Context, session string) (within job.Millis, err error) {
+func (g *Grid) Heard(ctx context.Context, session string) (within job.Millis, err error) {
 	var told job.Millis // by the committer, which may still be at it when ctx ends
-	err = e.Do(ctx, 0, func(r *Tx) error {
-		if _, err := r.heardSession(session); err != nil {
+	err = g.engine.Do(ctx, 0, func(tx *engine.Tx) error {
+		if _, err := g.clients.session(tx, session); err != nil {
 			return err
 		}
-		q, err := r.Queue(session)
+		q, err := tx.Queue(session)
 		if err != nil {
 			return err
 		}

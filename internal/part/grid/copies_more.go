@@ -1,8 +1,9 @@
-package engine
+package grid
 
 import (
 	"slices"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
@@ -25,11 +26,11 @@ type leftLook struct {
 	due job.Millis // when one more of them may have too much left
 }
 
-func (r *Tx) lookedAt(session string, l leftLook) {
-	if r.leftLooks == nil {
-		r.leftLooks = map[string]leftLook{}
+func (g *copies) lookedAt(session string, l leftLook) {
+	if g.copies.looks == nil {
+		g.copies.looks = map[string]leftLook{}
 	}
-	r.leftLooks[session] = l
+	g.copies.looks[session] = l
 }
 
 // headwayEvery is how often all runs that tell their progress are looked at
@@ -38,11 +39,11 @@ const headwayEvery = job.Second
 
 // tells notes what the run of a task told of its progress, and when there is
 // nothing more to be heard. after is nil if the task is over.
-func (p *paced) tells(r *Tx, q *job.Queue, c *rule.Command, old, after *job.Job) {
+func (p *paced) tells(tx *engine.Tx, q *job.Queue, c *rule.Command, old, after *job.Job) {
 	if !q.Grid.Redundancy.Strategies.Has(job.RedundantTimeLeft) || leasesOf(old) == 0 {
 		return
 	}
-	if after == nil || leasesOf(after) < leasesOf(old) || rule.NoCopy(after, q, r.e.rules()) != rule.CopyAllowed {
+	if after == nil || leasesOf(after) < leasesOf(old) || rule.NoCopy(after, q, tx.Rules()) != rule.CopyAllowed {
 		p.head = &headway{id: old.ID}
 		return
 	}
@@ -50,7 +51,7 @@ func (p *paced) tells(r *Tx, q *job.Queue, c *rule.Command, old, after *job.Job)
 		return
 	}
 	if l := &after.Leases[after.LeaseOf(c.Token)]; l.Started > 0 {
-		p.head = &headway{after.ID, r.steady - (r.now - l.Started), c.Progress.Fraction}
+		p.head = &headway{after.ID, tx.Steady() - (tx.Now() - l.Started), c.Progress.Fraction}
 	}
 }
 
@@ -68,13 +69,13 @@ func (s *pace) hear(h *headway) {
 
 // endsLast is the run that ends last by what engines tell, if it is to have a
 // copy.
-func (r *Tx) endsLast(l *look) (*job.Job, job.RedundancyStrategy, string, error) {
+func (g *copies) endsLast(tx *engine.Tx, l *look) (*job.Job, job.RedundancyStrategy, string, error) {
 	const by = job.RedundantTimeLeft
 	s := l.pace
 	if !l.red.Strategies.Has(by) || len(s.heads) == 0 {
 		return nil, by, "", nil
 	}
-	if next := min(s.left.at.Add(headwayEvery), s.left.due); s.left.at > 0 && next > r.steady {
+	if next := min(s.left.at.Add(headwayEvery), s.left.due); s.left.at > 0 && next > tx.Steady() {
 		l.due = min(l.due, next)
 		return nil, by, "", nil
 	}
@@ -85,11 +86,11 @@ func (r *Tx) endsLast(l *look) (*job.Job, job.RedundancyStrategy, string, error)
 	slices.SortFunc(ids, job.ID.Compare) // the same history has the same copies
 	list := make([]rule.Headway, len(ids))
 	expected, _ := s.own.Mean()
-	looked := leftLook{at: r.steady, due: job.MaxMillis}
+	looked := leftLook{at: tx.Steady(), due: job.MaxMillis}
 	for i, id := range ids {
 		h := s.heads[id]
-		list[i] = rule.Headway{Age: r.steady - h.since, Fraction: h.fraction}
-		if at := rule.LeftAt(l.red, h.since, h.fraction, expected); at > r.steady {
+		list[i] = rule.Headway{Age: tx.Steady() - h.since, Fraction: h.fraction}
+		if at := rule.LeftAt(l.red, h.since, h.fraction, expected); at > tx.Steady() {
 			looked.due = min(looked.due, at)
 		}
 	}
@@ -98,28 +99,28 @@ func (r *Tx) endsLast(l *look) (*job.Job, job.RedundancyStrategy, string, error)
 	for j == nil {
 		i := rule.EndsLast(l.red, list, expected, s.own.Len())
 		if i < 0 {
-			r.lookedAt(l.name, looked)
+			g.copies.lookedAt(l.name, looked)
 			return nil, by, "", nil
 		}
 		var err error
-		if j, err = r.tx.Get(ids[i]); err != nil {
+		if j, err = tx.Store().Get(ids[i]); err != nil {
 			return nil, by, "", err
 		}
-		if j == nil || j.State != job.Leased || rule.NoCopy(j, l.q, r.e.rules()) != rule.CopyAllowed { // it ended just now, or the session was changed
+		if j == nil || j.State != job.Leased || rule.NoCopy(j, l.q, tx.Rules()) != rule.CopyAllowed { // it ended just now, or the session was changed
 			delete(s.heads, ids[i]) // also if this transaction does not commit: it tells again how far it is
 			ids, list, j = slices.Delete(ids, i, i+1), slices.Delete(list, i, i+1), nil
 		}
 	}
 	bar := noHost
-	if fits, err := r.hostFor(l, j); err != nil {
+	if fits, err := g.copies.hostFor(tx, l, j); err != nil {
 		return nil, by, "", err
 	} else if fits {
-		if bar, err = r.bar(l); err != nil {
+		if bar, err = g.copies.bar(tx, l); err != nil {
 			return nil, by, "", err
 		}
 	}
 	if bar != "" {
-		r.lookedAt(l.name, looked)
+		g.copies.lookedAt(l.name, looked)
 	} // else perhaps there are more
 	return j, by, bar, nil
 }
@@ -133,7 +134,7 @@ func (p *paced) cloneable(q *job.Queue, c *rule.Command, old, j *job.Job) {
 
 // clone is a task of a small session that is to have a copy because it began.
 // What clones may cost is decided by their number.
-func (r *Tx) clone(l *look) (*job.Job, job.RedundancyStrategy, string, error) {
+func (g *copies) clone(tx *engine.Tx, l *look) (*job.Job, job.RedundancyStrategy, string, error) {
 	const by = job.RedundantClone
 	s := l.pace
 	switch n := int(l.known.Submitted); {
@@ -143,22 +144,22 @@ func (r *Tx) clone(l *look) (*job.Job, job.RedundancyStrategy, string, error) {
 		s.cloned, s.clonedOf = 0, n
 	}
 	for s.cloned < len(s.firsts) {
-		j, err := r.tx.Get(s.firsts[s.cloned])
+		j, err := tx.Store().Get(s.firsts[s.cloned])
 		if err != nil {
 			return nil, by, "", err
 		}
 		switch {
-		case j == nil || j.State != job.Leased || rule.NoCopy(j, l.q, r.e.rules()) != rule.CopyAllowed: // it has what it may, also if this transaction does not commit
+		case j == nil || j.State != job.Leased || rule.NoCopy(j, l.q, tx.Rules()) != rule.CopyAllowed: // it has what it may, also if this transaction does not commit
 			s.firsts = slices.Delete(s.firsts, s.cloned, s.cloned+1)
 			continue
-		case int(j.Wanted) >= r.clones(l, j.Type):
+		case int(j.Wanted) >= g.copies.clones(tx, l, j.Type):
 			s.cloned++
 			continue
 		}
-		if fits, err := r.hostFor(l, j); err != nil || !fits {
+		if fits, err := g.copies.hostFor(tx, l, j); err != nil || !fits {
 			return nil, by, noHost, err
 		}
-		idle, err := r.idleSlots()
+		idle, err := g.copies.idleSlots(tx)
 		return j, by, rule.CloneBar(l.red, idle, l.q.Grid.CopyPlace == job.PlaceFront).String(), err
 	}
 	return nil, by, "", nil
@@ -166,10 +167,10 @@ func (r *Tx) clone(l *look) (*job.Job, job.RedundancyStrategy, string, error) {
 
 // clones is how many runs each task of a session is to have from the start, by
 // what is known of the runs of its type.
-func (r *Tx) clones(l *look, kind string) int {
-	known := r.c.paces.kinds[kind]
+func (g *copies) clones(tx *engine.Tx, l *look, kind string) int {
+	known := g.copies.kinds[kind]
 	if known == nil || known.Len() < l.red.HedgeSamples {
 		return 1
 	}
-	return rule.Clones(l.red, int(l.known.Submitted), known.Slow(l.red.MedianFactor), job.Millis(known.Median()), l.pace.spend.Left(l.red, r.steady))
+	return rule.Clones(l.red, int(l.known.Submitted), known.Slow(l.red.MedianFactor), job.Millis(known.Median()), l.pace.spend.Left(l.red, tx.Steady()))
 }

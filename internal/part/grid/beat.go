@@ -1,9 +1,10 @@
-package engine
+package grid
 
 import (
 	"context"
 	"slices"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
@@ -28,44 +29,45 @@ type Heard struct {
 // given so long ago that it would be lost if it had been silent since, it does not
 // know of. While it has a stream, it has what it was given, or hears of it when it
 // opens the next one.
-func (e *Engine) Heartbeat(ctx context.Context, name string, b Beat) (Heard, error) {
+func (g *Grid) Heartbeat(ctx context.Context, name string, b Beat) (Heard, error) {
 	var out Heard
-	err := e.Do(ctx, 0, func(r *Tx) (err error) {
-		out, err = r.beat(name, b)
+	err := g.engine.Do(ctx, 0, func(tx *engine.Tx) (err error) {
+		out, err = g.fleet.beat(tx, name, b)
 		return err
 	})
-	return Answered(&out, err)
+	return engine.Answered(&out, err)
 }
 
-func (r *Tx) beat(name string, b Beat) (out Heard, err error) {
+func (g *fleet) beat(tx *engine.Tx, name string, b Beat) (out Heard, err error) {
 	if b.Running != nil {
-		row, err := r.liveMachine(name, b.Epoch)
+		row, err := g.fleet.live(tx, name, b.Epoch)
 		if err != nil {
 			return out, err
 		}
-		before := r.now - r.e.opts.lostAfter()
-		if r.holder(row.Name) != nil || r.steady < r.watch.lapses {
+		before := tx.Now() - g.lostAfter()
+		if tx.Holder(row.Name) != nil || tx.Steady() < tx.SparedUntil() {
 			before = 0
 		}
-		if out.Stop, err = r.compare(row.Name, b.Running, row, before, job.ByUndelivered); err != nil {
+		if out.Stop, err = g.fleet.compare(tx, row.Name, b.Running, row, before, job.ByUndelivered); err != nil {
 			return out, err
 		}
 	}
-	out.MachineState, err = r.changeMachine(name, b.Epoch, func(r *Tx, old, row *job.Holder) error {
+	out.MachineState, err = g.fleet.change(tx, name, b.Epoch, func(tx *engine.Tx, old, row *job.Holder) error {
 		m := row.Machine
-		if h := m.Health; h.Until > 0 && h.Until <= r.now {
+		if h := m.Health; h.Until > 0 && h.Until <= tx.Now() {
 			var err error
-			if m.Health, err = rule.HealthRecovers(h, r.now); err != nil {
+			if m.Health, err = rule.HealthRecovers(h, tx.Now()); err != nil {
 				return err
 			}
-			r.fed = true
+			tx.ServeAll()
 		}
 		if len(b.Stopped) > 0 {
 			m.Stopping = slices.DeleteFunc(slices.Clone(m.Stopping), func(hash uint64) bool {
 				return slices.ContainsFunc(b.Stopped, func(t job.Token) bool { return t.Hash() == hash })
 			})
 			if len(m.Stopping) == 0 {
-				m.Stopping, r.fed = nil, true
+				m.Stopping = nil
+				tx.ServeAll()
 			}
 		}
 		return nil
@@ -76,11 +78,11 @@ func (r *Tx) beat(name string, b Beat) (out Heard, err error) {
 // compare keeps what a machine runs yet, and ends what it does not and was given
 // by a date: a run that had begun is lost, one that had not ends as unbegun says. It
 // returns what it is to stop.
-func (r *Tx) compare(name string, running []Running, old *job.Holder, by job.Millis, unbegun job.Ending) (stop []Running, err error) {
+func (g *fleet) compare(tx *engine.Tx, name string, running []Running, old *job.Holder, by job.Millis, unbegun job.Ending) (stop []Running, err error) {
 	named := make(map[Running]bool, len(running))
 	for _, w := range running {
 		named[w] = true
-		j, err := r.tx.Get(w.ID)
+		j, err := tx.Store().Get(w.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -92,13 +94,13 @@ func (r *Tx) compare(name string, running []Running, old *job.Holder, by job.Mil
 			stop = append(stop, w)
 		}
 	}
-	ids, err := r.tx.Held(name)
+	ids, err := tx.Store().Held(name)
 	if err != nil {
 		return nil, err
 	}
 	away := old == nil || old.Machine.Awaited // the server was, or the machine was forgotten
 	for _, id := range ids {
-		j, err := r.tx.Get(id)
+		j, err := tx.Store().Get(id)
 		if err != nil {
 			return nil, err
 		}
@@ -113,25 +115,25 @@ func (r *Tx) compare(name string, running []Running, old *job.Holder, by job.Mil
 		case j.Leases[i].Started == 0:
 			how = unbegun
 		}
-		if err := r.endLeases(name, []job.ID{id}, how); err != nil {
+		if err := tx.EndLeases(name, []job.ID{id}, how); err != nil {
 			return nil, err
 		}
 	}
 	return stop, nil
 }
 
-// machineBack lets the clocks of the runs of a machine go on that is heard for the
+// back lets the clocks of the runs of a machine go on that is heard for the
 // first time after a start of the server.
-func (r *Tx) machineBack(row *job.Holder) error {
+func (g *fleet) back(tx *engine.Tx, row *job.Holder) error {
 	if row == nil || !row.Machine.Awaited {
 		return nil
 	}
-	ids, err := r.tx.Held(row.Name)
+	ids, err := tx.Store().Held(row.Name)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		j, err := r.tx.Get(id)
+		j, err := tx.Store().Get(id)
 		if err != nil {
 			return err
 		}
@@ -139,7 +141,7 @@ func (r *Tx) machineBack(row *job.Holder) error {
 		if j.Leases[i].RunEnd == 0 {
 			continue
 		}
-		if _, err := r.Step(j, rule.Command{Verb: rule.Extend, Token: j.Leases[i].Token, Back: true}); err != nil {
+		if _, err := tx.Step(j, rule.Command{Verb: rule.Extend, Token: j.Leases[i].Token, Back: true}); err != nil {
 			return err
 		}
 	}
@@ -149,35 +151,35 @@ func (r *Tx) machineBack(row *job.Holder) error {
 // begins is when a machine has a slot for a task that it is given, at the latest:
 // now, or when enough of what it has is over. 0 = that is not known, or does not
 // matter.
-func (r *Tx) begins(h *holder, q *job.Queue, j *job.Job) (job.Millis, error) {
+func (g *fleet) begins(tx *engine.Tx, h *engine.Holder, q *job.Queue, j *job.Job) (job.Millis, error) {
 	switch {
-	case !h.machine || q.RunTimeout+j.RunTimeout == 0 || q.StartTimeout+j.StartTimeout > 0:
+	case machineOf(h) == nil || q.RunTimeout+j.RunTimeout == 0 || q.StartTimeout+j.StartTimeout > 0:
 		return 0, nil
-	case h.want > 0 || h.held+r.held[h] < h.slots:
-		return r.steady, nil
+	case h.Want > 0 || tx.Has(h) < machineOf(h).slots:
+		return tx.Steady(), nil
 	}
-	ids, err := r.tx.Held(h.name)
+	ids, err := tx.Store().Held(h.Name)
 	if err != nil {
 		return 0, err
 	}
 	var ends []job.Millis
 	for _, id := range ids {
-		j, err := r.tx.Get(id)
+		j, err := tx.Store().Get(id)
 		if err != nil {
 			return 0, err
 		}
 		for _, l := range j.Leases {
-			if end := max(l.RunEnd, l.StartBy); l.Holder == h.name && end > 0 {
+			if end := max(l.RunEnd, l.StartBy); l.Holder == h.Name && end > 0 {
 				ends = append(ends, end)
-			} else if l.Holder == h.name {
+			} else if l.Holder == h.Name {
 				ends = append(ends, job.MaxMillis)
 			}
 		}
 	}
 	slices.Sort(ends)
-	at := len(ends) - h.slots
+	at := len(ends) - machineOf(h).slots
 	if at < 0 || ends[at] == job.MaxMillis {
 		return 0, nil
 	}
-	return max(ends[at], r.steady), nil
+	return max(ends[at], tx.Steady()), nil
 }

@@ -1,6 +1,7 @@
-package engine
+package grid
 
 import (
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -10,15 +11,15 @@ import (
 // theirs, a task of theirs may run in its place, and no slot is free for it
 // (grid.md 9). What it ends is given back without blame, and its engine is told.
 // It costs nothing without an urgent session.
-func (r *Tx) preempt() error {
-	if t := r.c.roster; t != nil && t.urgent == 0 {
+func (g *shares) preempt(tx *engine.Tx) error {
+	if t := g.shares.known; t != nil && t.urgent == 0 {
 		return nil // and nobody waits for a run to be protected no more
 	}
-	if at := r.c.preemptAt; !r.stirred && (at == 0 || at > r.steady) {
-		r.preemptAt = at
+	if at := g.shares.preemptAt; !g.stirred && (at == 0 || at > tx.Steady()) {
+		g.shares.nextAt = at
 		return nil
 	}
-	t, err := r.roster()
+	t, err := g.shares.roster(tx)
 	if err != nil {
 		return err
 	}
@@ -29,7 +30,7 @@ func (r *Tx) preempt() error {
 	if need == 0 {
 		return nil
 	}
-	p := preemption{Tx: r, t: t, suit: map[string]bool{}, placed: map[job.ID]bool{}, gets: map[*rule.Share]int{}}
+	p := preemption{Grid: g.Grid, tx: tx, t: t, suit: map[string]bool{}, placed: map[job.ID]bool{}, gets: map[*rule.Share]int{}}
 	if err := p.look(); err != nil || p.ending || len(p.list) == 0 {
 		return err
 	}
@@ -37,7 +38,7 @@ func (r *Tx) preempt() error {
 	if err != nil {
 		return err
 	}
-	victims, again := rule.Victims(p.list, need-free, r.steady, func(i int) bool {
+	victims, again := rule.Victims(p.list, need-free, tx.Steady(), func(i int) bool {
 		if err != nil || len(p.placed)-free == preemptMost {
 			return false
 		}
@@ -48,14 +49,14 @@ func (r *Tx) preempt() error {
 	if err != nil {
 		return err
 	}
-	if r.preemptAt = again; len(victims) == preemptMost { // the rest in the next run
-		r.preemptAt = r.steady
+	if g.shares.nextAt = again; len(victims) == preemptMost { // the rest in the next run
+		g.shares.nextAt = tx.Steady()
 	}
 	for _, i := range victims {
-		if err := r.endLeases(p.runs[i].holder, []job.ID{p.runs[i].id}, job.ByPreempt); err != nil {
+		if err := tx.EndLeases(p.runs[i].holder, []job.ID{p.runs[i].id}, job.ByPreempt); err != nil {
 			return err
 		}
-		r.fed = true // the slot is for another one
+		tx.ServeAll() // the slot is for another one
 	}
 	return nil
 }
@@ -65,7 +66,8 @@ const preemptMost = 64
 
 // preemption is one look at what may be ended for urgent sessions.
 type preemption struct {
-	*Tx
+	*Grid
+	tx     *engine.Tx
 	t      *roster
 	suit   map[string]bool     // what suits says of machines
 	placed map[job.ID]bool     // urgent tasks for which there is a slot, or will be
@@ -87,16 +89,16 @@ func (p *preemption) look() error {
 		if share.Urgent || share.Running <= share.Target {
 			continue
 		}
-		s, err := p.aSession(share.Name)
+		s, err := p.sessions.find(p.tx, share.Name)
 		if err != nil {
 			return err
 		}
-		jobs, err := p.tx.List(store.Filter{Queues: []string{share.Name}, States: []job.State{job.Leased}}, share.Running)
+		jobs, err := p.tx.Store().List(store.Filter{Queues: []string{share.Name}, States: []job.State{job.Leased}}, share.Running)
 		if err != nil {
 			return err
 		}
 		expected := job.Millis(0)
-		if s := p.c.paces.of[share.Name]; s != nil {
+		if s := p.copies.paces.of[share.Name]; s != nil {
 			expected = s.own.Quantile(0.5)
 		}
 		for _, j := range jobs {
@@ -110,7 +112,7 @@ func (p *preemption) look() error {
 					p.ending = true
 				default:
 					p.list = append(p.list, rule.Preemptible{
-						Share: share, Since: p.steady - max(0, p.now-l.Since), Expected: expected, Preempted: j.Evictions,
+						Share: share, Since: p.tx.Steady() - max(0, p.tx.Now()-l.Since), Expected: expected, Preempted: j.Evictions,
 					})
 					p.runs = append(p.runs, victim{l.Holder, j.ID})
 				}
@@ -123,10 +125,10 @@ func (p *preemption) look() error {
 // room is how many slots of a machine are free. Where it is below nothing, because the
 // machine has fewer slots than it had, the end of a run frees none.
 func (p *preemption) room(h *job.Holder) (int, error) {
-	if stream := p.holder(h.Name); stream != nil {
-		return p.roomFor(stream), nil
+	if stream := p.tx.Holder(h.Name); stream != nil {
+		return p.tx.RoomFor(stream), nil
 	}
-	ids, err := p.tx.Held(h.Name)
+	ids, err := p.tx.Store().Held(h.Name)
 	return slotsOf(h) - len(ids), err
 }
 
@@ -137,7 +139,7 @@ func (p *preemption) suits(name string) (bool, error) {
 	if known {
 		return suits, nil
 	}
-	h, err := p.machineRow(name)
+	h, err := p.fleet.row(p.tx, name)
 	if err == nil {
 		suits, err = p.mayServe(h)
 	}
@@ -149,7 +151,7 @@ func (p *preemption) mayServe(h *job.Holder) (bool, error) {
 	if h == nil || !fit(h) {
 		return false, nil
 	}
-	stream := p.holder(h.Name)
+	stream := p.tx.Holder(h.Name)
 	if stream == nil && !h.Machine.Polls {
 		return false, nil
 	}
@@ -163,7 +165,7 @@ func (p *preemption) mayServe(h *job.Holder) (bool, error) {
 // place gives an urgent task a place on a machine, if one may run there that has
 // none yet.
 func (p *preemption) place(name string) (bool, error) {
-	h, err := p.machineRow(name)
+	h, err := p.fleet.row(p.tx, name)
 	if err != nil {
 		return false, err
 	}
@@ -179,19 +181,19 @@ func (p *preemption) place(name string) (bool, error) {
 // next is the urgent task without a place that a machine would be given; share is
 // its session, nil = there is none.
 func (p *preemption) next(h *job.Holder) (of *rule.Share, id job.ID, err error) {
-	stream := p.holder(h.Name)
+	stream := p.tx.Holder(h.Name)
 	seeker := rule.Seeker{Holder: h.Name, Properties: h.Properties, Engine: true, Host: h.Machine.Host}
 	for _, share := range p.t.rota.Targets() {
-		if !share.Urgent || share.Running+p.gets[share] >= share.Target || stream != nil && !serves(stream.opts.Queues, share.Name) {
+		if !share.Urgent || share.Running+p.gets[share] >= share.Target || stream != nil && !serves(stream.Opts.Queues, share.Name) {
 			continue
 		}
-		if out, err := p.excluded(share.Name, h.Name); out || err != nil {
+		if out, err := p.exclusions.excluded(p.tx, share.Name, h.Name); out || err != nil {
 			if err != nil {
 				return nil, id, err
 			}
 			continue
 		}
-		list, err := p.tx.Ready([]string{share.Name}, seeker, len(p.placed)+1)
+		list, err := p.tx.Store().Ready([]string{share.Name}, seeker, len(p.placed)+1)
 		if err != nil {
 			return nil, id, err
 		}
@@ -207,7 +209,7 @@ func (p *preemption) next(h *job.Holder) (of *rule.Share, id job.ID, err error) 
 // free is how many urgent tasks have a place in slots that are free: they were not
 // asked for yet.
 func (p *preemption) free() (n int, err error) {
-	err = p.machines(func(h *job.Holder) error {
+	err = p.fleet.each(p.tx, func(h *job.Holder) error {
 		suits, err := p.suits(h.Name)
 		if !suits || err != nil {
 			return err

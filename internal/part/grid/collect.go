@@ -1,0 +1,75 @@
+package grid
+
+import (
+	"context"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
+
+// What drivers ask for beside the life of a session: results with what the
+// tasks made, the news that there are more, and a task by the client's number.
+
+// TaskID finds a task of a session by its key, the client's number of it.
+func (g *Grid) TaskID(ctx context.Context, session, key string) (id job.ID, err error) {
+	receipt := &job.Receipt{Hash: engine.KeyOf(job.DoorGrid, session, key)}
+	err = g.engine.View(ctx, func(v store.Reader) error {
+		row, err := v.Row(job.Receipts, receipt.Key())
+		if known, ok := row.(*job.Receipt); ok {
+			id = known.Job
+			return err
+		}
+		if err == nil {
+			err = &job.Error{Kind: job.NotFound, Field: "task", Text: "session " + session + " has no task " + key}
+		}
+		return err
+	})
+	return id, err
+}
+
+// Collect is Results with what each task made, and only what a power cut cannot
+// take back: a driver acts on it. more is whether there may be others already.
+func (g *Grid) Collect(ctx context.Context, name string, after int64, n int, room engine.Room) (list []Result, s *job.Session, more bool, err error) {
+	list, s, err = g.Results(ctx, name, after, n)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	list, more, bytes := engine.Fits(list, n, func(d Result) int {
+		if made := d.Job.Result(); made != nil {
+			return int(made.Size)
+		}
+		return 0
+	})
+	more = more || len(list) == n
+	if err = room(bytes); err != nil {
+		return nil, nil, false, err
+	}
+	// Commits become durable in order, so what was read is when this one is.
+	if err := g.engine.Do(ctx, 0, func(*engine.Tx) error { return nil }); err != nil {
+		return nil, nil, false, err
+	}
+	var refs []job.ID
+	for i := range list {
+		switch made := list[i].Job.Result(); {
+		case made == nil:
+		case made.Bytes != nil:
+			list[i].Payload = made.Bytes
+		default:
+			refs = append(refs, made.Ref)
+		}
+	}
+	if len(refs) == 0 {
+		return list, s, more, nil
+	}
+	bodies, err := g.engine.AllBodies(refs...)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	for i := range list {
+		if made := list[i].Job.Result(); made != nil && made.Bytes == nil {
+			list[i].Payload, bodies = bodies[0], bodies[1:]
+		}
+	}
+	return list, s, more, nil
+}
