@@ -8,14 +8,13 @@ import (
 	"strings"
 	"time"
 
-	gridpart "github.com/reprisehq/reprise/internal/part/grid"
-
 	"github.com/go-json-experiment/json"
 
 	"github.com/reprisehq/reprise/internal/door/grid"
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/wire"
 )
 
