@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
@@ -13,7 +14,7 @@ type budgetRoom struct{ *core }
 
 func (h *budgetRoom) routes() []route {
 	const one, ofJob, ofMany = "/budgets/{key}", "/jobs/{id}/budgets", "/jobs/budgets"
-	list := []route{
+	return slices.Concat([]route{
 		get("/budgets", reads, wholeServer, h.bare(h.list)),
 		post("/budgets", operates, wholeServer, leniently(h.core, h.add)),
 		get(one, reads, wholeServer, h.bare(h.show)), // jobs of any queue use it
@@ -23,42 +24,37 @@ func (h *budgetRoom) routes() []route {
 		del(one, operates, wholeServer, h.bare(h.remove)),
 		put(ofJob, operates, pathJob, leniently(h.core, h.bindAll)),
 		del(ofJob, operates, pathJob, h.bare(func(c *call) (any, error) { return h.one(c, jobs.NoBindings(), nil) })),
-		del(ofMany, operates, queryQueues, h.bare(func(c *call) (any, error) { return h.many(c, "", jobs.NoBindings(), nil) })),
-	}
-	// What is done with one budget is the same for one job and for many.
-	for _, to := range []struct {
-		path  string
-		reach reach
-		key   func(*call) string
-		do    func(c *call, key string, b jobs.Bindings, err error) (any, error)
-	}{
-		{ofJob, pathJob, func(c *call) string { return c.sub }, func(c *call, _ string, b jobs.Bindings, err error) (any, error) { return h.one(c, b, err) }},
-		{ofMany, queryQueues, func(c *call) string { return c.id }, h.many},
-	} {
-		bind := func(anew bool) endpoint {
-			return h.optional(func(c *call) (any, error) {
-				var body jobs.BindingAsk
-				if c.s.Body.Len() > 0 {
-					if err := lenient(c.s, &body); err != nil {
-						return nil, err
-					}
+		del(ofMany, operates, queryQueues, h.bare(func(c *call) (any, error) { return h.many(c, jobs.NoBindings(), nil) })),
+	}, h.bindings(ofJob+"/{key}", pathJob, h.one), h.bindings(ofMany+"/{key}", queryQueues, h.many))
+}
+
+// rebind changes what one job, or many, are bound to, as was asked for.
+type rebind func(c *call, b jobs.Bindings, err error) (any, error)
+
+// bindings are the calls that bind to one budget: the same for one job and for many.
+func (h *budgetRoom) bindings(path string, of reach, do rebind) []route {
+	key := func(c *call) string { return cmp.Or(c.sub, c.id) } // the last variable segment
+	bind := func(anew bool) endpoint {
+		return h.optional(func(c *call) (any, error) {
+			var body jobs.BindingAsk
+			if c.s.Body.Len() > 0 {
+				if err := lenient(c.s, &body); err != nil {
+					return nil, err
 				}
-				b, err := body.Bind(to.key(c), anew)
-				return to.do(c, to.key(c), b, err)
-			})
-		}
-		list = append(list,
-			post(to.path+"/{key}", operates, to.reach, bind(true)),
-			put(to.path+"/{key}", operates, to.reach, bind(false)),
-			patch(to.path+"/{key}", operates, to.reach, leniently(h.core, func(c *call, body *jobs.BindingCost) (any, error) {
-				b, err := body.Change(to.key(c))
-				return to.do(c, to.key(c), b, err)
-			})),
-			del(to.path+"/{key}", operates, to.reach, h.bare(func(c *call) (any, error) {
-				return to.do(c, to.key(c), jobs.Unbind(to.key(c)), nil)
-			})))
+			}
+			b, err := body.Bind(key(c), anew)
+			return do(c, b, err)
+		})
 	}
-	return list
+	return []route{
+		post(path, operates, of, bind(true)),
+		put(path, operates, of, bind(false)),
+		patch(path, operates, of, leniently(h.core, func(c *call, body *jobs.BindingCost) (any, error) {
+			b, err := body.Change(key(c))
+			return do(c, b, err)
+		})),
+		del(path, operates, of, h.bare(func(c *call) (any, error) { return do(c, jobs.Unbind(key(c)), nil) })),
+	}
 }
 
 var budget = shown(jobs.BudgetOf)
@@ -130,19 +126,19 @@ func (h *budgetRoom) one(c *call, b jobs.Bindings, err error) (any, error) {
 }
 
 // many changes it for jobs that a query chooses.
-func (h *budgetRoom) many(c *call, key string, b jobs.Bindings, err error) (any, error) {
+func (h *budgetRoom) many(c *call, b jobs.Bindings, err error) (any, error) {
 	q, bad := jobs.BulkQuery(c.URL.RawQuery)
 	if bad == nil {
 		bad = h.guarded("delete", q.All || q.Narrow())
 	}
-	if err = cmp.Or(bad, h.bindable(c, key, b, err)); err == nil {
+	if err = cmp.Or(bad, h.bindable(c, c.id, b, err)); err == nil {
 		err = h.engine.Budgets.Check(c.Context(), b.List, b.Create)
 	}
 	if err != nil {
 		return nil, err
 	}
 	n, blocked, err := q.Rebind(c.Context(), h.engine, b.OfMany())
-	err = h.noteBulk(c, "rebind jobs", q.Subject()+" budgets/"+key, n, err)
+	err = h.noteBulk(c, "rebind jobs", q.Subject()+" budgets/"+c.id, n, err)
 	return appended(func(out []byte) []byte { return jobs.AppendRebound(out, n, blocked) }), err
 }
 

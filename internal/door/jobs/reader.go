@@ -54,6 +54,13 @@ type Reader struct {
 	settles     []engine.Settle
 }
 
+// source is what the functions for any type of value read from.
+type source interface {
+	skip(name []byte, known []string)
+	text(field string) (content []byte, ok bool)
+	refused(err error)
+}
+
 // values reads a body value by value.
 type values struct {
 	Body bytes.Buffer
@@ -257,9 +264,7 @@ func (r *values) close() bool {
 
 // unknown passes over a member that this call does not read. It tells of one
 // that no T has.
-func unknown[T any](r interface {
-	skip(name []byte, known []string)
-}, name []byte) {
+func unknown[T any](r source, name []byte) {
 	r.skip(name, strict.Members(reflect.TypeFor[T]()))
 }
 
@@ -374,11 +379,7 @@ func (r *values) bool(field string) bool {
 }
 
 // oneOf reads a word; ok is false for null.
-func oneOf[T interface{ String() string }](r interface {
-	text(field string) ([]byte, bool)
-	refused(err error)
-}, field string, words ...T,
-) (zero T, ok bool) {
+func oneOf[T interface{ String() string }](r source, field string, words ...T) (zero T, ok bool) {
 	word, ok := r.text(field)
 	if !ok {
 		return zero, false
