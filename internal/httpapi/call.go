@@ -50,7 +50,7 @@ func (h *core) raw(serve served) endpoint {
 
 // strictly serves a call whose body has the shape B, and no other members.
 func strictly[B any](h *core, serve func(c *call, body *B) (any, error)) endpoint {
-	return shaped(h, serve, func(c *call, into any) error { return plain(c.s.Body.Bytes(), into, true) })
+	return shaped(h, serve, func(c *call, into any) error { return plain(c.s, into) })
 }
 
 // leniently serves one that Zizq has, too, where members that are not known
@@ -65,7 +65,7 @@ func optionally[B any](h *core, serve func(c *call, body *B) (any, error)) endpo
 		if c.s.Body.Len() == 0 {
 			return nil
 		}
-		return plain(c.s.Body.Bytes(), into, true)
+		return plain(c.s, into)
 	})
 	e.serve = untyped(e.serve)
 	return e
@@ -158,13 +158,13 @@ func (c *call) made(v any, err error) (any, error) {
 // often.
 const plainMax = 1 << 20
 
-// plain reads a body into v, over what v holds. With strict, an unknown member
-// is refused. Its errors are *job.Error and name the field.
-func plain(body []byte, v any, strict bool) error {
-	if len(body) > plainMax {
+// plain reads a body into v, over what v holds. An unknown member is refused.
+// Its errors are *job.Error and name the field.
+func plain(s *scratch, v any) error {
+	if s.Body.Len() > plainMax {
 		return errPlainMax
 	}
-	return jobs.ReadPlain(body, v, strict)
+	return jobs.ReadPlain(s.Body.Bytes(), v)
 }
 
 // lenient does so, but tells of an unknown member instead of refusing it.

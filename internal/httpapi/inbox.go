@@ -239,7 +239,7 @@ func (h *inboxRoom) act(c *call, body *wire.InboxAct) (any, error) {
 // lease is POST /inboxes/{name}/lease, with a long poll.
 func (h *inboxRoom) lease(c *call, x *inbox.Inbox) (any, error) {
 	ask := wire.InboxLease{LeaseMS: int64(engine.LeaseDefault)}
-	if err := plain(c.s.Body.Bytes(), &ask, true); err != nil {
+	if err := plain(c.s, &ask); err != nil {
 		return nil, err
 	}
 	err := cmp.Or(

@@ -174,7 +174,7 @@ func (h *gridRoom) end(c *call) (any, error) {
 // submit is POST /sessions/{id}/tasks, all or nothing.
 func (h *gridRoom) submit(c *call) (any, error) {
 	var ask wire.Tasks
-	if err := jobs.ReadPlain(c.s.Body.Bytes(), &ask, true); err != nil {
+	if err := jobs.ReadPlain(c.s.Body.Bytes(), &ask); err != nil {
 		return nil, err
 	}
 	list, err := h.grid.Tasks(c.id, ask)

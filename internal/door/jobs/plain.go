@@ -22,15 +22,10 @@ const (
 	unknownMost  = 8
 )
 
-// ReadPlain reads JSON into v, over what v holds. With strictly, an unknown
-// member is refused. Its error is a *job.Error that tells all problems and names
-// the field of the first.
-func ReadPlain(body []byte, v any, strictly bool) error {
-	if strictly {
-		return read(body, v, "", unknownRefused)
-	}
-	return read(body, v, "", nil)
-}
+// ReadPlain reads JSON into v, over what v holds; a member that is not known is
+// refused. Its error is a *job.Error that tells all problems and names the field
+// of the first.
+func ReadPlain(body []byte, v any) error { return read(body, v, "", unknownRefused) }
 
 func unknownRefused(path, why string) error { return refuse(path, path+" "+why) }
 
@@ -40,33 +35,31 @@ func ReadLenient(body []byte, v any, tell func(path, why string) error) error {
 	return read(body, v, "", tell)
 }
 
-// read reads a value that stands within another one. Members that are not known
-// are told, and what that returns is a problem; nil = they are passed over.
+// read reads a value that stands within another one.
 func read(body []byte, v any, within string, tell func(path, why string) error) error {
 	return OneRefusal(problemsOf(body, v, within, tell))
 }
 
-// problemsOf joins one *job.Error for each problem.
-func problemsOf(body []byte, v any, within string, tell func(path, why string) error) (err error) {
+// problemsOf joins one *job.Error for each problem. Members that are not known
+// are told, and what that returns is a problem.
+func problemsOf(body []byte, v any, within string, tell func(path, why string) error) error {
 	var problems []error
 	note := func(p strict.Problem) bool {
 		problems = append(problems, p.Error(within))
 		return len(problems) < problemsMost
 	}
 	told := 0
-	if tell != nil {
-		err = strict.Read(body, v, func(p strict.Problem) bool {
-			if !p.Unknown {
-				return note(p)
-			}
-			told++
-			if refused := tell(strict.Join(within, p.Field), p.Why()); refused != nil {
-				problems = append(problems, refused)
-			}
-			return told < unknownMost
-		})
-	}
-	if err == nil && problems == nil && (tell == nil || told > 0) { // as it was sent, whatever else is in it
+	err := strict.Read(body, v, func(p strict.Problem) bool {
+		if !p.Unknown {
+			return note(p)
+		}
+		told++
+		if refused := tell(strict.Join(within, p.Field), p.Why()); refused != nil {
+			problems = append(problems, refused)
+		}
+		return told < unknownMost
+	})
+	if err == nil && problems == nil && told > 0 { // as it was sent, whatever else is in it
 		err = strict.ReadKnown(body, v, note)
 	}
 	if err == nil {

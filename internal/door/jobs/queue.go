@@ -126,7 +126,7 @@ const retention = "retention"
 
 // queueMembers are the values of a body by their settings.
 func queueMembers(body []byte) (members map[string]jsontext.Value, err error) {
-	if err := ReadPlain(body, &members, true); err != nil {
+	if err := ReadPlain(body, &members); err != nil {
 		return nil, err
 	}
 	value, there := members[retention]
