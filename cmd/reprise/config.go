@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprisehq/reprise/internal/server"
+	"github.com/reprisehq/reprise/internal/config"
 )
 
 func newConfigCommand() *cobra.Command {
@@ -30,7 +30,7 @@ code is 1.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SilenceUsage = true
-			_, report, err := server.Load(cmd.Flags(), os.Environ(), os.ReadFile)
+			_, report, err := config.Load(cmd.Flags(), os.Environ(), os.ReadFile)
 			switch {
 			case check && asJSON:
 				return errors.Join(printCheck(cmd, err), err)
@@ -50,7 +50,7 @@ code is 1.`,
 			return errors.Join(report.WriteTable(cmd.OutOrStdout()), err)
 		},
 	}
-	server.AddFlags(cmd.Flags())
+	config.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	cmd.Flags().BoolVar(&check, "check", false, "write only what is wrong")
 	groupFlags(cmd)
@@ -58,9 +58,9 @@ code is 1.`,
 }
 
 func printCheck(cmd *cobra.Command, err error) error {
-	problems, _ := errors.AsType[server.Problems](err)
+	problems, _ := errors.AsType[config.Problems](err)
 	if problems == nil {
-		problems = server.Problems{}
+		problems = config.Problems{}
 	}
 	return printJSON(cmd, map[string]any{"problems": problems})
 }

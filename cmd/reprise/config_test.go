@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprisehq/reprise/internal/server"
+	"github.com/reprisehq/reprise/internal/config"
 )
 
 func execute(t *testing.T, cmd *cobra.Command, args ...string) (stdout, stderr string, err error) {
@@ -71,11 +71,11 @@ func TestConfigAsJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var report server.Report
+	var report config.Report
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatal(err)
 	}
-	want := server.Value{Name: "port", Value: "0", Origin: server.Origin{From: server.FromFlag, At: "--port"}}
+	want := config.Value{Name: "port", Value: "0", Origin: config.Origin{From: config.FromFlag, At: "--port"}}
 	for _, v := range report.Values {
 		if v.Name == "port" && v != want {
 			t.Errorf("%+v", v)
@@ -89,12 +89,12 @@ func TestConfigAsJSON(t *testing.T) {
 func TestConfigCheckTellsEverythingThatIsWrong(t *testing.T) {
 	file := configFile(t, "server:\n  prot: 80\n")
 	out, _, err := execute(t, newConfigCommand(), "--check", "-c", file, "--port=x")
-	problems, ok := errors.AsType[server.Problems](err)
+	problems, ok := errors.AsType[config.Problems](err)
 	if !ok || len(problems) != 2 || out != "" {
 		t.Errorf("%v, %q", err, out)
 	}
 	out, _, err = execute(t, newConfigCommand(), "--check", "--json", "-c", file, "--port=x")
-	var told struct{ Problems []server.Problem }
+	var told struct{ Problems []config.Problem }
 	if json.Unmarshal([]byte(out), &told) != nil || err == nil || len(told.Problems) != 2 ||
 		told.Problems[0].Where != file+":2: server.prot" || told.Problems[1].Where != "--port" {
 		t.Errorf("%v, %s", err, out)
@@ -112,7 +112,7 @@ func TestConfigCheckTellsEverythingThatIsWrong(t *testing.T) {
 
 func TestServeRefusesWhatConfigRefuses(t *testing.T) {
 	_, _, err := execute(t, newServeCommand(), "--port=x", "--host=0.0.0.0")
-	if problems, _ := errors.AsType[server.Problems](err); len(problems) != 2 {
+	if problems, _ := errors.AsType[config.Problems](err); len(problems) != 2 {
 		t.Errorf("%v", err)
 	}
 	if _, _, err := execute(t, newServeCommand(), "now"); err == nil {

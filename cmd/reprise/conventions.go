@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/reprisehq/reprise/internal/server"
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -126,7 +126,7 @@ func helpInSections(root *cobra.Command) {
 				own.AddFlag(f)
 			}
 		})
-		return sections(server.FlagSection{Title: "Flags", Flags: own}, server.FlagSection{Title: "Connection", Flags: connection})
+		return sections(config.FlagSection{Title: "Flags", Flags: own}, config.FlagSection{Title: "Connection", Flags: connection})
 	})
 	cobra.AddTemplateFunc("about", func(padding int, text string) string {
 		return strings.Join(wrap(text, helpWidth-3-padding), "\n"+strings.Repeat(" ", 3+padding))
@@ -156,7 +156,7 @@ func wrap(text string, width int) (lines []string) {
 	return lines
 }
 
-func sections(list ...server.FlagSection) string {
+func sections(list ...config.FlagSection) string {
 	var b strings.Builder
 	for _, s := range list {
 		if s.Flags.HasAvailableFlags() {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/server"
 )
 
@@ -38,7 +39,7 @@ check fails; warnings do not count.`,
 				}
 				peer = &server.Peer{URL: cl.URL(), Ready: cl.Ready}
 			}
-			cfg, _, err := server.Load(cmd.Flags(), os.Environ(), os.ReadFile)
+			cfg, _, err := config.Load(cmd.Flags(), os.Environ(), os.ReadFile)
 			found := server.Doctor(cmd.Context(), cfg, err, peer)
 			show := found.Write
 			if asJSON {
@@ -47,7 +48,7 @@ check fails; warnings do not count.`,
 			return errors.Join(show(cmd.OutOrStdout()), found.Err())
 		},
 	}
-	server.AddFlags(cmd.Flags())
+	config.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&url, "url", "", "server to ask, instead of looking at the port; for https with $"+envCA+", $"+envCert+" and $"+envKey)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	groupFlags(cmd)

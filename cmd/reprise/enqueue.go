@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprisehq/reprise/client"
-	"github.com/reprisehq/reprise/internal/server"
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -214,7 +214,7 @@ func (f *enqueueFlags) policy() error {
 				return fmt.Errorf("reading the retry policy: %w", err)
 			}
 		}
-		r, err := server.ReadPolicy("--retry", text) // as in the configuration file
+		r, err := config.ReadPolicy("--retry", text) // as in the configuration file
 		if err == nil {
 			text, err = json.Marshal(r)
 		}

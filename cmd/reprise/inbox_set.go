@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/server"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -17,7 +18,7 @@ func inboxFile(cmd *cobra.Command, name string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return server.ReadBody(called, text)
+	return config.ReadBody(called, text)
 }
 
 func newInboxSetCommand() *cobra.Command {

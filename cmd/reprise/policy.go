@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/reprisehq/reprise/internal/config"
 	policies "github.com/reprisehq/reprise/internal/policy"
-	"github.com/reprisehq/reprise/internal/server"
 )
 
 func newPolicyCommand() *cobra.Command {
@@ -110,11 +110,11 @@ func (f *policyFlags) read(cmd *cobra.Command) (r policies.Retry, rows int, err 
 		defer func() { _ = opened.Close() }()
 		name, in = filepath.Base(f.file), opened
 	}
-	text, err := io.ReadAll(io.LimitReader(in, server.PolicyBytesMax+1))
+	text, err := io.ReadAll(io.LimitReader(in, config.PolicyBytesMax+1))
 	if err != nil {
 		return r, 0, fmt.Errorf("reading %s: %w", name, err)
 	}
-	r, err = server.ReadPolicy(name, text)
+	r, err = config.ReadPolicy(name, text)
 	return r, rows, inLines(err)
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprisehq/reprise/client"
-	"github.com/reprisehq/reprise/internal/server"
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -249,7 +249,7 @@ func settingsOf(args []string) (map[string]any, error) {
 		}
 		given[name] = value
 	}
-	settings, err := server.ReadQueueSettings(given)
+	settings, err := config.ReadQueueSettings(given)
 	if err != nil {
 		return nil, usagef("%s", err)
 	}

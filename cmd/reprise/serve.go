@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/server"
 )
 
@@ -40,21 +41,21 @@ and why.`,
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
 
-			cfg, report, err := server.Load(cmd.Flags(), os.Environ(), os.ReadFile)
+			cfg, report, err := config.Load(cmd.Flags(), os.Environ(), os.ReadFile)
 			if err != nil {
 				return err
 			}
 			again := make(chan struct{}, 1)
 			defer onHangup(again)()
-			cfg.Reload = server.Reload{Signal: again, Load: func() (server.Config, server.Report, error) {
-				return server.Load(cmd.Flags(), os.Environ(), os.ReadFile)
+			cfg.Reload = config.Reload{Signal: again, Load: func() (config.Config, config.Report, error) {
+				return config.Load(cmd.Flags(), os.Environ(), os.ReadFile)
 			}}
 			cfg.Log = server.NewLogger(cfg, os.Stdout, os.Stderr, isTerminal(os.Stderr))
 			report.Tell(ctx, cfg.Log)
 			return server.Run(ctx, cfg)
 		},
 	}
-	server.AddFlags(cmd.Flags())
+	config.AddFlags(cmd.Flags())
 	groupFlags(cmd)
 	return cmd
 }
@@ -115,7 +116,7 @@ func groupFlags(cmd *cobra.Command) {
 func usage(cmd *cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage:\n  %s\n\nExamples:\n%s\n", cmd.UseLine(), cmd.Example)
-	sections := server.FlagSections(cmd.Flags())
+	sections := config.FlagSections(cmd.Flags())
 	others := pflag.NewFlagSet("", pflag.ContinueOnError)
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		for _, section := range sections {
@@ -125,7 +126,7 @@ func usage(cmd *cobra.Command) string {
 		}
 		others.AddFlag(f)
 	})
-	for _, section := range append(sections, server.FlagSection{Title: "Other flags", Flags: others}) {
+	for _, section := range append(sections, config.FlagSection{Title: "Other flags", Flags: others}) {
 		fmt.Fprintf(&b, "\n%s:\n%s", section.Title, section.Flags.FlagUsagesWrapped(helpWidth))
 	}
 	return b.String()

@@ -8,12 +8,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
@@ -87,7 +89,7 @@ func (fs Findings) WriteJSON(to io.Writer) error {
 // Doctor looks at everything a server with this configuration depends on.
 // loaded is the error of Load. peer is a server to ask; nil = the one that would
 // listen here, if something does. Nothing is changed.
-func Doctor(ctx context.Context, cfg Config, loaded error, peer *Peer) (fs Findings) {
+func Doctor(ctx context.Context, cfg config.Config, loaded error, peer *Peer) (fs Findings) {
 	if loaded != nil {
 		fs.fail("configuration", "correct it; `reprise config --check` tells the same", "%v", loaded)
 	} else if cfg.File != "" {
@@ -103,7 +105,7 @@ func Doctor(ctx context.Context, cfg Config, loaded error, peer *Peer) (fs Findi
 	fs.egress(cfg)
 	fs.certificate("certificate", "", cfg)
 	if cfg.Admin {
-		fs.certificate("admin certificate", "admin-", cfg.asAdmin())
+		fs.certificate("admin certificate", "admin-", cfg.AsAdmin())
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -117,7 +119,7 @@ func Doctor(ctx context.Context, cfg Config, loaded error, peer *Peer) (fs Findi
 
 // directory looks at the data directory and all below it. It is true if there is a
 // token, or that cannot be told.
-func (fs *Findings) directory(ctx context.Context, cfg Config) (tokens bool) {
+func (fs *Findings) directory(ctx context.Context, cfg config.Config) (tokens bool) {
 	dir, err := filepath.Abs(cfg.RootDir)
 	if err != nil {
 		dir = cfg.RootDir
@@ -216,7 +218,7 @@ func (fs *Findings) clock(latest job.Millis) {
 }
 
 // disk compares the free space with the reserve.
-func (fs *Findings) disk(dir string, reserve DiskReserve) {
+func (fs *Findings) disk(dir string, reserve config.DiskReserve) {
 	u, err := vfs.Default.GetDiskUsage(dir)
 	if err != nil {
 		fs.warn("disk", "", "its free space cannot be told: %v", err)
@@ -231,5 +233,26 @@ func (fs *Findings) disk(dir string, reserve DiskReserve) {
 		fs.warn("disk", "make room soon: below the reserve enqueues are refused", "%s", text)
 	default:
 		fs.ok("disk", "%s", text)
+	}
+}
+
+// egress tells what may be called from here.
+func (fs *Findings) egress(cfg config.Config) {
+	e, err := cfg.Egress()
+	if err != nil { // of a target in the file, which the loading told
+		fs.fail("egress", "correct the target", "%v", err)
+		return
+	}
+	lines := e.Lines()
+	switch {
+	case len(lines) == 0 && len(cfg.EgressAllow) == 0:
+		fs.ok("egress", "no target is in the file, and none may be set over the API; egress.allow would allow some")
+	case len(lines) == 0:
+		fs.ok("egress", "no target may be set over the API")
+	case slices.ContainsFunc(lines, func(s string) bool { return s == "0.0.0.0/0" || s == "::/0" }):
+		fs.warn("egress", "name the addresses that are meant; * is every public one",
+			"targets set over the API may be in this network and on this machine too: %s", strings.Join(lines, ", "))
+	default:
+		fs.ok("egress", "targets set over the API may be %s", strings.Join(lines, ", "))
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/config"
 )
 
 // Peer is a server that the doctor is told to ask.
@@ -32,7 +34,7 @@ func (fs *Findings) peer(ctx context.Context, p *Peer) {
 }
 
 // listening looks who is at the addresses of the configuration.
-func (fs *Findings) listening(ctx context.Context, cfg Config) {
+func (fs *Findings) listening(ctx context.Context, cfg config.Config) {
 	if cfg.Unix != "" {
 		fs.socket(ctx, cfg.Unix)
 	}
@@ -40,14 +42,14 @@ func (fs *Findings) listening(ctx context.Context, cfg Config) {
 		fs.port(ctx, "port", "", cfg)
 	}
 	if cfg.Admin {
-		fs.port(ctx, "admin port", "admin-", cfg.asAdmin())
+		fs.port(ctx, "admin port", "admin-", cfg.AsAdmin())
 	}
 }
 
 // exposure says who can reach the listeners without being asked who they are. tokens
 // says whether there is one, or a server that works has looked.
-func (fs *Findings) exposure(cfg Config, tokens bool) {
-	switch why := cfg.exposed(tokens || len(cfg.Tokens) > 0); {
+func (fs *Findings) exposure(cfg config.Config, tokens bool) {
+	switch why := cfg.Exposed(tokens || len(cfg.Tokens) > 0); {
 	case why == nil:
 	case cfg.Insecure:
 		fs.warn("exposure", "nothing, if everybody in that network may do everything", "%v", why)
@@ -72,7 +74,7 @@ func (fs *Findings) socket(ctx context.Context, path string) {
 }
 
 // port looks who is at the address of a listener whose flags have the prefix.
-func (fs *Findings) port(ctx context.Context, check, prefix string, cfg Config) {
+func (fs *Findings) port(ctx context.Context, check, prefix string, cfg config.Config) {
 	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))
 	var open net.ListenConfig
 	switch l, err := open.Listen(ctx, "tcp", addr); {
@@ -122,7 +124,7 @@ type unready string
 func (u unready) Error() string { return string(u) }
 
 // certificate looks at the certificate of a listener whose settings have the prefix.
-func (fs *Findings) certificate(check, prefix string, cfg Config) {
+func (fs *Findings) certificate(check, prefix string, cfg config.Config) {
 	if !cfg.TLS() {
 		return
 	}
@@ -152,7 +154,7 @@ type pinned struct {
 	met bool
 }
 
-func pin(cfg Config) (*pinned, error) {
+func pin(cfg config.Config) (*pinned, error) {
 	c, err := LoadCertificates(cfg)
 	if err != nil {
 		return nil, err

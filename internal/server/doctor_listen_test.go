@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/pki"
 )
 
 // runs runs a server until the test ends.
-func runs(t *testing.T, cfg Config) {
+func runs(t *testing.T, cfg config.Config) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	listens, done := make(chan struct{}), make(chan error, 1)
@@ -40,15 +41,15 @@ func runs(t *testing.T, cfg Config) {
 func TestTheDoctorAsksAServerWhereverItListens(t *testing.T) {
 	dir := t.TempDir()
 	name := certs(t, filepath.Join(dir, "tls"), false)
-	withTLS := func(c *Config) { c.TLSCert, c.TLSKey = name(pki.ServerCert), name(pki.ServerKey) }
+	withTLS := func(c *config.Config) { c.TLSCert, c.TLSKey = name(pki.ServerCert), name(pki.ServerKey) }
 	for what, c := range map[string]struct {
-		edit        func(c *Config)
+		edit        func(c *config.Config)
 		check, text string
 	}{
-		"on all addresses":             {func(c *Config) { c.Host, c.Insecure = "0.0.0.0", true }, "port", "a Reprise server answers at http://0.0.0.0:"},
+		"on all addresses":             {func(c *config.Config) { c.Host, c.Insecure = "0.0.0.0", true }, "port", "a Reprise server answers at http://0.0.0.0:"},
 		"with TLS":                     {withTLS, "port", "a Reprise server answers at https://"},
-		"with certificates of clients": {func(c *Config) { withTLS(c); c.TLSClientCA = name(pki.CACert) }, "port", "to clients with one only"},
-		"on a socket":                  {func(c *Config) { c.TCP, c.Unix = false, filepath.Join(dir, "s") }, "socket", "is ready"},
+		"with certificates of clients": {func(c *config.Config) { withTLS(c); c.TLSClientCA = name(pki.CACert) }, "port", "to clients with one only"},
+		"on a socket":                  {func(c *config.Config) { c.TCP, c.Unix = false, filepath.Join(dir, "s") }, "socket", "is ready"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Setenv("HTTP_PROXY", "http://127.0.0.1:1") // nobody in between
@@ -67,17 +68,17 @@ func TestTheDoctorAsksAServerWhereverItListens(t *testing.T) {
 func TestTheDoctorTellsWhyAnAddressCannotBeHad(t *testing.T) {
 	dir := t.TempDir()
 	for what, c := range map[string]struct {
-		edit   func(c *Config)
+		edit   func(c *config.Config)
 		check  string
 		health Health
 		text   string
 	}{
-		"of another machine": {func(c *Config) { c.Host = "192.0.2.1" }, "port", HealthFail, "this machine does not have the address 192.0.2.1"},
-		"a file":             {func(c *Config) { c.Unix = emptyFile(t, filepath.Join(dir, "file")) }, "socket", HealthFail, "is no socket"},
-		"left behind":        {func(c *Config) { c.Unix = deadSocket(t, filepath.Join(dir, "dead")) }, "socket", HealthOK, "was left by a server that is gone"},
-		"not there":          {func(c *Config) { c.Unix = filepath.Join(dir, "none") }, "socket", HealthOK, "is free"},
-		"not ready":          {func(c *Config) { c.Port = full(t) }, "port", HealthFail, "and is not ready: the disk is below its reserve"},
-		"of another program": {func(c *Config) { c.Unix = foreignSocket(t, filepath.Join(dir, "other")) }, "socket", HealthFail, "not as a Reprise server"},
+		"of another machine": {func(c *config.Config) { c.Host = "192.0.2.1" }, "port", HealthFail, "this machine does not have the address 192.0.2.1"},
+		"a file":             {func(c *config.Config) { c.Unix = emptyFile(t, filepath.Join(dir, "file")) }, "socket", HealthFail, "is no socket"},
+		"left behind":        {func(c *config.Config) { c.Unix = deadSocket(t, filepath.Join(dir, "dead")) }, "socket", HealthOK, "was left by a server that is gone"},
+		"not there":          {func(c *config.Config) { c.Unix = filepath.Join(dir, "none") }, "socket", HealthOK, "is free"},
+		"not ready":          {func(c *config.Config) { c.Port = full(t) }, "port", HealthFail, "and is not ready: the disk is below its reserve"},
+		"of another program": {func(c *config.Config) { c.Unix = foreignSocket(t, filepath.Join(dir, "other")) }, "socket", HealthFail, "not as a Reprise server"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			cfg := sick(t)
@@ -91,7 +92,7 @@ func TestTheDoctorTellsWhyAnAddressCannotBeHad(t *testing.T) {
 func full(t *testing.T) int {
 	t.Helper()
 	cfg := sick(t)
-	cfg.DiskReserve = DiskReserve{Percent: 100}
+	cfg.DiskReserve = config.DiskReserve{Percent: 100}
 	runs(t, cfg)
 	return cfg.Port
 }
@@ -126,7 +127,7 @@ func foreignSocket(t *testing.T, path string) string {
 }
 
 func TestTheDoctorLooksAtTheCertificate(t *testing.T) {
-	look := func(from time.Time, days int) (Config, Findings) {
+	look := func(from time.Time, days int) (config.Config, Findings) {
 		dir := t.TempDir()
 		if _, err := pki.Make(pki.Options{
 			Dir: dir, Now: from, NewCA: true, CAName: "CA", CADays: 400, Days: days, Server: true, Names: []string{"127.0.0.1"},

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/store"
@@ -30,11 +31,11 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-func sick(t *testing.T) Config {
+func sick(t *testing.T) config.Config {
 	t.Helper()
-	cfg := Default()
+	cfg := config.Default()
 	cfg.RootDir, cfg.Port = filepath.Join(t.TempDir(), "root"), freePort(t)
-	cfg.DiskReserve = DiskReserve{Bytes: 1}
+	cfg.DiskReserve = config.DiskReserve{Bytes: 1}
 	return cfg
 }
 
@@ -124,58 +125,58 @@ func TestTheDoctorKnowsTheTokensOfTheStore(t *testing.T) {
 func TestTheDoctorSaysWhatIsWrong(t *testing.T) {
 	now := engine.SystemClock().Wall()
 	for name, c := range map[string]struct {
-		prepare func(t *testing.T, cfg *Config)
+		prepare func(t *testing.T, cfg *config.Config)
 		check   string
 		health  Health
 		text    string
 	}{
-		"a file in place of the directory": {func(t *testing.T, cfg *Config) { put(t, cfg.RootDir, "") }, "directory", HealthFail, "is no directory"},
-		"a newer format": {func(t *testing.T, cfg *Config) {
+		"a file in place of the directory": {func(t *testing.T, cfg *config.Config) { put(t, cfg.RootDir, "") }, "directory", HealthFail, "is no directory"},
+		"a newer format": {func(t *testing.T, cfg *config.Config) {
 			stored(t, cfg.RootDir, now)
 			put(t, filepath.Join(cfg.RootDir, "FORMAT"), strconv.Itoa(embedded.Format+1)+"\n")
 		}, "format", HealthFail, "knows up to"},
-		"no format": {func(t *testing.T, cfg *Config) {
+		"no format": {func(t *testing.T, cfg *config.Config) {
 			stored(t, cfg.RootDir, now)
 			if err := os.Remove(filepath.Join(cfg.RootDir, "FORMAT")); err != nil {
 				t.Fatal(err)
 			}
 		}, "format", HealthFail, "no FORMAT"},
-		"a clock behind the store": {func(t *testing.T, cfg *Config) { stored(t, cfg.RootDir, now+job.Hour) }, "clock", HealthFail, "ahead of this clock"},
-		"what a crash left": {func(t *testing.T, cfg *Config) {
+		"a clock behind the store": {func(t *testing.T, cfg *config.Config) { stored(t, cfg.RootDir, now+job.Hour) }, "clock", HealthFail, "ahead of this clock"},
+		"what a crash left": {func(t *testing.T, cfg *config.Config) {
 			stored(t, cfg.RootDir, now)
 			put(t, filepath.Join(cfg.RootDir, "PROBE"), "")
 		}, "leftovers", HealthWarn, "PROBE"},
-		"a full disk":              {func(_ *testing.T, cfg *Config) { cfg.DiskReserve = DiskReserve{Percent: 100} }, "disk", HealthFail, "reserve"},
+		"a full disk":              {func(_ *testing.T, cfg *config.Config) { cfg.DiskReserve = config.DiskReserve{Percent: 100} }, "disk", HealthFail, "reserve"},
 		"a damaged table":          {damaged, "store", HealthFail, ""},
 		"somebody else's port":     {foreignPort, "port", HealthFail, "is taken"},
 		"a store in use elsewhere": {inUse, "store", HealthOK, "in use"},
 		"a server without tokens": {
-			func(_ *testing.T, cfg *Config) { cfg.Host, cfg.BehindTLSProxy = "0.0.0.0", true },
+			func(_ *testing.T, cfg *config.Config) { cfg.Host, cfg.BehindTLSProxy = "0.0.0.0", true },
 			"exposure", HealthFail, "0.0.0.0 can be reached from other machines, and there is no token",
 		},
 		"a server that is open to all": {
-			func(_ *testing.T, cfg *Config) { cfg.Host, cfg.Insecure = "0.0.0.0", true },
+			func(_ *testing.T, cfg *config.Config) { cfg.Host, cfg.Insecure = "0.0.0.0", true },
 			"exposure", HealthWarn, "there is no TLS and no token",
 		},
 		"an admin listener without tokens": {
-			func(_ *testing.T, cfg *Config) {
+			func(_ *testing.T, cfg *config.Config) {
 				cfg.Admin, cfg.AdminListener.Host, cfg.BehindTLSProxy = true, "0.0.0.0", true
 			},
 			"exposure", HealthFail, "can be reached from other machines, and there is no token",
 		},
 		"an admin listener that is open to all": {
-			func(_ *testing.T, cfg *Config) {
+			func(_ *testing.T, cfg *config.Config) {
 				cfg.Admin, cfg.AdminListener.Host, cfg.Insecure = true, "0.0.0.0", true
 			},
 			"exposure", HealthWarn, "the admin listener: 0.0.0.0 can be reached from other machines, and there is no TLS and no token",
 		},
-		"somebody else's admin port": {func(t *testing.T, cfg *Config) {
+		"somebody else's admin port": {func(t *testing.T, cfg *config.Config) {
 			port := cfg.Port
 			foreignPort(t, cfg)
 			cfg.Admin, cfg.AdminListener.Port, cfg.Port = true, cfg.Port, port
 		}, "admin port", HealthFail, "is taken"},
 		"an admin listener without its certificate": {
-			func(_ *testing.T, cfg *Config) {
+			func(_ *testing.T, cfg *config.Config) {
 				cfg.Admin, cfg.AdminListener.TLSCert, cfg.AdminListener.TLSKey = true, "nowhere", "nowhere"
 			},
 			"admin certificate", HealthFail, "nowhere",
@@ -200,7 +201,7 @@ func put(t *testing.T, path, text string) {
 }
 
 // damaged changes a byte in the middle of the log's records.
-func damaged(t *testing.T, cfg *Config) {
+func damaged(t *testing.T, cfg *config.Config) {
 	t.Helper()
 	stored(t, cfg.RootDir, 1)
 	list, err := filepath.Glob(filepath.Join(cfg.RootDir, "data", "*.sst"))
@@ -224,14 +225,14 @@ func damaged(t *testing.T, cfg *Config) {
 	put(t, list[0], string(b))
 }
 
-func foreignPort(t *testing.T, cfg *Config) {
+func foreignPort(t *testing.T, cfg *config.Config) {
 	t.Helper()
 	s := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(s.Close)
 	cfg.Port = s.Listener.Addr().(*net.TCPAddr).Port
 }
 
-func inUse(t *testing.T, cfg *Config) {
+func inUse(t *testing.T, cfg *config.Config) {
 	t.Helper()
 	st, err := embedded.Open(embedded.Options{Dir: cfg.RootDir, Now: engine.SystemClock().Wall})
 	if err != nil {
@@ -262,4 +263,23 @@ func (h *heard) Handle(_ context.Context, r slog.Record) error {
 		close(h.listens)
 	}
 	return nil
+}
+
+func TestTheDoctorTellsWhatMayBeCalled(t *testing.T) {
+	for _, c := range []struct {
+		cfg    config.Config
+		health Health
+		text   string
+	}{
+		{config.Config{}, HealthOK, "no target is in the file, and none may be set over the API"},
+		{config.Config{Targeting: config.Targeting{EgressAllow: []string{"none"}}}, HealthOK, "no target may be set over the API"},
+		{config.Config{Targeting: config.Targeting{EgressAllow: []string{"*.example.com", "10.0.0.0/8"}}}, HealthOK, "may be *.example.com, 10.0.0.0/8"},
+		{config.Config{Targeting: config.Targeting{Targets: []string{"http://127.0.0.1:9000/x"}}}, HealthOK, "may be 127.0.0.1:9000"},
+		{config.Config{Targeting: config.Targeting{EgressAllow: []string{"0.0.0.0/0"}}}, HealthWarn, "on this machine too"},
+		{config.Config{Targeting: config.Targeting{Targets: []string{"http://169.254.169.254/"}}}, HealthFail, "never called"},
+	} {
+		var fs Findings
+		fs.egress(c.cfg)
+		finds(t, fs, "egress", c.health, c.text)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/connect/web"
 	"github.com/reprisehq/reprise/internal/door/inbox"
@@ -14,7 +15,7 @@ import (
 )
 
 // openInboxes begins to deliver.
-func openInboxes(ctx context.Context, cfg Config, e *part.Engine, log *slog.Logger) (*inbox.Door, error) {
+func openInboxes(ctx context.Context, cfg config.Config, e *part.Engine, log *slog.Logger) (*inbox.Door, error) {
 	egress, err := cfg.Egress()
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/httpapi"
 )
 
@@ -22,7 +23,7 @@ type opened struct {
 
 // openAll opens every listener of the configuration, or none. The primary one is the
 // last, so that all are there when it is announced.
-func openAll(ctx context.Context, cfg Config) (list []*opened, err error) {
+func openAll(ctx context.Context, cfg config.Config) (list []*opened, err error) {
 	if cfg.Unix != "" {
 		l, err := listenUnix(ctx, cfg.Unix)
 		if err != nil {
@@ -33,8 +34,8 @@ func openAll(ctx context.Context, cfg Config) (list []*opened, err error) {
 	for _, l := range []struct {
 		api    string
 		wanted bool
-		cfg    Config
-	}{{"admin", cfg.Admin, cfg.asAdmin()}, {"primary", cfg.TCP, cfg}} {
+		cfg    config.Config
+	}{{"admin", cfg.Admin, cfg.AsAdmin()}, {"primary", cfg.TCP, cfg}} {
 		if !l.wanted {
 			continue
 		}
@@ -51,7 +52,7 @@ func openAll(ctx context.Context, cfg Config) (list []*opened, err error) {
 }
 
 // listen opens a TCP listener, and reads the certificates if it speaks TLS.
-func listen(ctx context.Context, api string, cfg Config) (o *opened, err error) {
+func listen(ctx context.Context, api string, cfg config.Config) (o *opened, err error) {
 	o = &opened{api: api, scheme: cfg.Scheme()}
 	if cfg.TLS() {
 		if o.certificates, err = LoadCertificates(cfg); err != nil {

@@ -10,35 +10,37 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/config"
 )
 
 // NewLogger returns a logger in the format and at the level of cfg: json to
 // stdout, where the programs that start a server read it, the others to
 // stderr. terminal says whether a person sits at stderr; that person gets a
 // banner, colours, and with format auto the pretty format.
-func NewLogger(cfg Config, stdout, stderr io.Writer, terminal bool) *slog.Logger {
+func NewLogger(cfg config.Config, stdout, stderr io.Writer, terminal bool) *slog.Logger {
 	format := cfg.LogFormat
-	if format == LogAuto {
-		format = LogCompact
+	if format == config.LogAuto {
+		format = config.LogCompact
 		if terminal {
-			format = LogPretty
+			format = config.LogPretty
 		}
 	}
 	h := &lineHandler{shared: &shared{w: stderr, frame: frameCompact, banner: terminal}}
 	h.level.Set(cfg.LogLevel)
 	options := &slog.HandlerOptions{Level: &h.level, ReplaceAttr: dropFramed}
 	switch format {
-	case LogJSON:
+	case config.LogJSON:
 		h.w, h.frame, h.banner = stdout, frameJSON, false
 		options.ReplaceAttr = asMessage
 		h.fields = slog.NewJSONHandler(&h.buf, options)
-	case LogPretty:
+	case config.LogPretty:
 		h.frame = framePretty
 		if terminal {
 			h.frame = frameColour
 		}
 		fallthrough
-	case LogCompact, LogAuto:
+	case config.LogCompact, config.LogAuto:
 		h.fields = slog.NewTextHandler(&h.buf, options)
 	}
 	if h.banner {
@@ -211,7 +213,7 @@ func pretty(line *bytes.Buffer, r slog.Record, fields []byte, paint func(colour,
 	}
 }
 
-func upper(l slog.Level) string { return strings.ToUpper(levelName(l)) }
+func upper(l slog.Level) string { return strings.ToUpper(config.LevelName(l)) }
 
 // oneLine keeps a message from looking like two. Fields are quoted already.
 func oneLine(s string) string {

@@ -12,10 +12,12 @@ import (
 	"testing"
 	"testing/slogtest"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/config"
 )
 
-func newTestLogger(format LogFormat, l slog.Level, terminal bool) (log *slog.Logger, stdout, stderr *bytes.Buffer) {
-	cfg := Default()
+func newTestLogger(format config.LogFormat, l slog.Level, terminal bool) (log *slog.Logger, stdout, stderr *bytes.Buffer) {
+	cfg := config.Default()
 	cfg.LogFormat, cfg.LogLevel = format, l
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
 	return NewLogger(cfg, stdout, stderr, terminal), stdout, stderr
@@ -23,7 +25,7 @@ func newTestLogger(format LogFormat, l slog.Level, terminal bool) (log *slog.Log
 
 // What the harnesses of Zizq's clients look for on standard output.
 func TestListeningLineIsTheOneHarnessesWaitFor(t *testing.T) {
-	log, stdout, stderr := newTestLogger(LogJSON, slog.LevelInfo, true)
+	log, stdout, stderr := newTestLogger(config.LogJSON, slog.LevelInfo, true)
 	listening(log, "primary", "127.0.0.1:7890", "http")
 	if stderr.Len() > 0 {
 		t.Errorf("standard error got %q", stderr)
@@ -51,19 +53,19 @@ func TestFormats(t *testing.T) {
 	const stamp = `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`
 	for _, c := range []struct {
 		name           string
-		format         LogFormat
+		format         config.LogFormat
 		terminal       bool
 		stdout, stderr string
 	}{
 		{
-			"json", LogJSON, true,
+			"json", config.LogJSON, true,
 			`{"timestamp":"` + stamp + `","level":"WARN","fields":{"message":"slow \\"disk\\"\\n","took":1500000000,"error":"no <space>"},"target":"reprise"}` + "\n", "",
 		},
-		{"compact", LogCompact, false, "", stamp + ` WARN  slow "disk"\\n took=1.5s error="no <space>"` + "\n"},
-		{"auto in a file", LogAuto, false, "", stamp + ` WARN  slow "disk"\\n took=1.5s error="no <space>"` + "\n"},
-		{"pretty in a file", LogPretty, false, "", `\d\d:\d\d:\d\d\.\d{3} WARN  slow "disk"\\n  took=1.5s error="no <space>"` + "\n"},
+		{"compact", config.LogCompact, false, "", stamp + ` WARN  slow "disk"\\n took=1.5s error="no <space>"` + "\n"},
+		{"auto in a file", config.LogAuto, false, "", stamp + ` WARN  slow "disk"\\n took=1.5s error="no <space>"` + "\n"},
+		{"pretty in a file", config.LogPretty, false, "", `\d\d:\d\d:\d\d\.\d{3} WARN  slow "disk"\\n  took=1.5s error="no <space>"` + "\n"},
 		{
-			"auto on a terminal", LogAuto, true, "",
+			"auto on a terminal", config.LogAuto, true, "",
 			"Reprise " + regexp.QuoteMeta(Version) + "\n" +
 				`\x1b\[2m\d\d:\d\d:\d\d\.\d{3}\x1b\[0m \x1b\[33mWARN \x1b\[0m slow "disk"\\n  \x1b\[2mtook=1.5s error="no <space>"\x1b\[0m` + "\n",
 		},
@@ -84,15 +86,15 @@ func TestFormats(t *testing.T) {
 
 func TestListeningForPeople(t *testing.T) {
 	for _, c := range []struct {
-		format   LogFormat
+		format   config.LogFormat
 		level    slog.Level
 		terminal bool
 		want     string
 	}{
-		{LogAuto, slog.LevelError, true, "^Reprise \\S+\nListening on http://127.0.0.1:80 \\(primary\\)\n$"},
-		{LogCompact, slog.LevelInfo, true, "^Reprise \\S+\nListening on http://127.0.0.1:80 \\(primary\\)\n$"},
-		{LogCompact, slog.LevelInfo, false, "^\\S+ INFO  listening api=primary addr=127.0.0.1:80 scheme=http\n$"},
-		{LogCompact, slog.LevelWarn, false, "^$"},
+		{config.LogAuto, slog.LevelError, true, "^Reprise \\S+\nListening on http://127.0.0.1:80 \\(primary\\)\n$"},
+		{config.LogCompact, slog.LevelInfo, true, "^Reprise \\S+\nListening on http://127.0.0.1:80 \\(primary\\)\n$"},
+		{config.LogCompact, slog.LevelInfo, false, "^\\S+ INFO  listening api=primary addr=127.0.0.1:80 scheme=http\n$"},
+		{config.LogCompact, slog.LevelWarn, false, "^$"},
 	} {
 		log, _, stderr := newTestLogger(c.format, c.level, c.terminal)
 		listening(log.With("pid", 1).WithGroup("x"), "primary", "127.0.0.1:80", "http")
@@ -111,8 +113,8 @@ func TestListeningForPeople(t *testing.T) {
 }
 
 func TestLevels(t *testing.T) {
-	log, stdout, _ := newTestLogger(LogJSON, LevelTrace, false)
-	for _, l := range []slog.Level{LevelTrace, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError, slog.LevelError + 4, LevelTrace - 1} {
+	log, stdout, _ := newTestLogger(config.LogJSON, config.LevelTrace, false)
+	for _, l := range []slog.Level{config.LevelTrace, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError, slog.LevelError + 4, config.LevelTrace - 1} {
 		log.Log(t.Context(), l, "x")
 	}
 	var got []string
@@ -133,7 +135,7 @@ func TestHandlerKeepsTheRulesOfSlog(t *testing.T) {
 	var stdout *bytes.Buffer
 	slogtest.Run(t, func(*testing.T) slog.Handler {
 		var log *slog.Logger
-		log, stdout, _ = newTestLogger(LogJSON, slog.LevelInfo, false)
+		log, stdout, _ = newTestLogger(config.LogJSON, slog.LevelInfo, false)
 		return log.Handler()
 	}, func(t *testing.T) map[string]any {
 		var line struct {
@@ -154,7 +156,7 @@ func TestHandlerKeepsTheRulesOfSlog(t *testing.T) {
 }
 
 func TestLinesOfManyGoroutinesStayWhole(t *testing.T) {
-	log, stdout, _ := newTestLogger(LogJSON, slog.LevelInfo, false)
+	log, stdout, _ := newTestLogger(config.LogJSON, slog.LevelInfo, false)
 	var all sync.WaitGroup
 	for g := range 8 {
 		own := log.With("g", g)
@@ -177,8 +179,8 @@ func TestLinesOfManyGoroutinesStayWhole(t *testing.T) {
 }
 
 func TestReportTellsItsNoticesAtTheirLevel(t *testing.T) {
-	log, _, stderr := newTestLogger(LogCompact, slog.LevelInfo, false)
-	Report{Notices: []Notice{{slog.LevelDebug, "quiet"}, {slog.LevelWarn, "loud"}}}.Tell(t.Context(), log)
+	log, _, stderr := newTestLogger(config.LogCompact, slog.LevelInfo, false)
+	config.Report{Notices: []config.Notice{{Level: slog.LevelDebug, Text: "quiet"}, {Level: slog.LevelWarn, Text: "loud"}}}.Tell(t.Context(), log)
 	if got := stderr.String(); strings.Contains(got, "quiet") || !strings.Contains(got, "WARN  configuration notice=loud") {
 		t.Errorf("%q", got)
 	}

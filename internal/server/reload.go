@@ -7,34 +7,29 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 )
-
-// Reload is how a running server is told to read its configuration again.
-type Reload struct {
-	Signal <-chan struct{}                // each time it shall
-	Load   func() (Config, Report, error) // as the first time
-}
 
 // reloadable is a part of a server that follows a new configuration. change
 // must leave everything as it was when it returns an error, and is called with
 // what was in effect before.
 type reloadable struct {
 	name   string
-	change func(ctx context.Context, from, to Config) error
+	change func(ctx context.Context, from, to config.Config) error
 }
 
 // reloader applies new configurations, one at a time.
 type reloader struct {
-	mu    sync.Mutex // guards what follows
-	now   Config     // in effect, as far as it can change
+	mu    sync.Mutex    // guards what follows
+	now   config.Config // in effect, as far as it can change
 	parts []reloadable
 	log   *slog.Logger
 }
 
 // follow reloads until ctx ends.
-func (r *reloader) follow(ctx context.Context, how Reload) {
+func (r *reloader) follow(ctx context.Context, how config.Reload) {
 	for {
 		select {
 		case <-how.Signal:
@@ -47,7 +42,7 @@ func (r *reloader) follow(ctx context.Context, how Reload) {
 
 // reload reads the configuration and lets what can change hold from now on. A
 // bad one changes nothing, and all that is wrong with it is logged.
-func (r *reloader) reload(ctx context.Context, load func() (Config, Report, error)) {
+func (r *reloader) reload(ctx context.Context, load func() (config.Config, config.Report, error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next, report, err := load()
@@ -69,31 +64,16 @@ func (r *reloader) reload(ctx context.Context, load func() (Config, Report, erro
 		}
 		return
 	}
-	for _, s := range settings {
-		if from, to := s.show(&r.now), s.show(&next); from != to && !s.reloaded {
-			r.log.WarnContext(ctx, "a setting changes with the next start only", "setting", s.name, "in_effect", from, "configured", to)
-		}
+	now, pending := config.Reloaded(r.now, next)
+	for _, p := range pending {
+		r.log.WarnContext(ctx, "a setting changes with the next start only", "setting", p.Name, "in_effect", p.InEffect, "configured", p.Configured)
 	}
-	r.take(next)
+	r.now = now
 	r.log.InfoContext(ctx, "the configuration was reloaded")
 }
 
-// take remembers what is in effect now: of what cannot change, what was.
-func (r *reloader) take(next Config) {
-	was := r.now
-	r.now = next
-	for _, s := range settings {
-		if s.reloaded {
-			continue
-		}
-		if text := s.show(&was); text != s.show(&next) && text != notThere {
-			_ = s.set(&r.now, []string{text}) // as it was read before
-		}
-	}
-}
-
 func logLevel(log *slog.Logger) reloadable {
-	return reloadable{"log level", func(_ context.Context, _, to Config) error {
+	return reloadable{"log level", func(_ context.Context, _, to config.Config) error {
 		SetLevel(log, to.LogLevel)
 		return nil
 	}}
@@ -103,7 +83,7 @@ func logLevel(log *slog.Logger) reloadable {
 // whose settings in the file have changed: an operator may have changed others
 // since the start.
 func engineSettings(e *engine.Engine) reloadable {
-	return reloadable{"queues and limits", func(ctx context.Context, from, to Config) error {
+	return reloadable{"queues and limits", func(ctx context.Context, from, to config.Config) error {
 		o := engineOptions(to)
 		o.Queues = nil
 		for _, q := range to.Queues {
@@ -117,14 +97,14 @@ func engineSettings(e *engine.Engine) reloadable {
 }
 
 func certificateFiles(c *Certificates) reloadable {
-	return reloadable{"certificates", func(context.Context, Config, Config) error { return c.Reload() }}
+	return reloadable{"certificates", func(context.Context, config.Config, config.Config) error { return c.Reload() }}
 }
 
 // refuseExposure keeps a server that others can reach from losing what protects
 // it. It changes nothing, so it goes first.
 func refuseExposure(closed func() bool) reloadable {
-	return reloadable{"exposure", func(_ context.Context, _, to Config) error {
-		if why := to.exposed(closed() || len(to.Tokens) > 0); why != nil && !to.Insecure {
+	return reloadable{"exposure", func(_ context.Context, _, to config.Config) error {
+		if why := to.Exposed(closed() || len(to.Tokens) > 0); why != nil && !to.Insecure {
 			return why
 		}
 		return nil

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/auth"
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/door/inbox"
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
@@ -36,7 +37,7 @@ import (
 
 // Run serves until ctx ends, then stops: no new work, streams end, everything
 // that was accepted is answered, the store is closed.
-func Run(ctx context.Context, cfg Config) (err error) {
+func Run(ctx context.Context, cfg config.Config) (err error) {
 	log := cfg.Log
 	if log == nil {
 		log = slog.Default()
@@ -74,7 +75,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	return listenAndServe(ctx, cfg, e, &upkeep{st, e.Engine, log}, log)
 }
 
-func openStore(cfg Config, clock engine.Clock, log *slog.Logger) (*embedded.Store, error) {
+func openStore(cfg config.Config, clock engine.Clock, log *slog.Logger) (*embedded.Store, error) {
 	sync, err := embedded.ParseSync(string(cfg.Sync))
 	if err != nil {
 		return nil, err
@@ -92,12 +93,12 @@ func openStore(cfg Config, clock engine.Clock, log *slog.Logger) (*embedded.Stor
 	})
 }
 
-func engineOptions(cfg Config) engine.Options {
+func engineOptions(cfg config.Config) engine.Options {
 	rules := rule.DefaultServer()
 	rules.Retry, rules.Types, rules.Doors = cfg.Retry, cfg.Types, cfg.Doors
 	rules.RetainDone, rules.RetainDead = cfg.RetainDone, cfg.RetainDead
 	return engine.Options{
-		Admin: cfg.admin(), Server: rules, Queues: cfg.Queues, Changes: httpapi.QueueChanges,
+		Admin: cfg.HasAdmin(), Server: rules, Queues: cfg.Queues, Changes: httpapi.QueueChanges,
 		Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
 		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit, MetricsQueues: cfg.MetricsQueues,
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},
@@ -106,7 +107,7 @@ func engineOptions(cfg Config) engine.Options {
 }
 
 // limitMemory is for this process and for those that evaluate expressions.
-func limitMemory(cfg Config) {
+func limitMemory(cfg config.Config) {
 	if cfg.MemoryLimit > 0 {
 		debug.SetMemoryLimit(cfg.MemoryLimit)
 	}
@@ -114,7 +115,7 @@ func limitMemory(cfg Config) {
 }
 
 // upload is how fast bodies have to come.
-func upload(cfg Config) httpapi.Upload {
+func upload(cfg config.Config) httpapi.Upload {
 	const within = 10
 	if cfg.UploadRate == 0 {
 		return httpapi.Upload{Bytes: -1}
@@ -138,7 +139,7 @@ func secureRandom() func() uint64 {
 	}
 }
 
-func listenAndServe(ctx context.Context, cfg Config, e *part.Engine, keep *upkeep, log *slog.Logger) error {
+func listenAndServe(ctx context.Context, cfg config.Config, e *part.Engine, keep *upkeep, log *slog.Logger) error {
 	tokens, err := admission(ctx, cfg, e)
 	var inboxes *inbox.Door
 	if err == nil {
@@ -161,12 +162,12 @@ func listenAndServe(ctx context.Context, cfg Config, e *part.Engine, keep *upkee
 	})
 	parts := []reloadable{
 		refuseExposure(tokens.Closed), engineSettings(e.Engine), logLevel(log),
-		{"names of hosts, defaults of jobs", func(_ context.Context, _, to Config) error {
+		{"names of hosts, defaults of jobs", func(_ context.Context, _, to config.Config) error {
 			live.Set(to.AllowHost, to.BackoffCount, to.Retry, to.Strict)
 			return nil
 		}},
-		{"inboxes", func(ctx context.Context, _, to Config) error { return inboxes.Configure(ctx, to.Inboxes) }},
-		{"tokens", func(_ context.Context, _, to Config) error { return tokens.Configure(to.Tokens) }},
+		{"inboxes", func(ctx context.Context, _, to config.Config) error { return inboxes.Configure(ctx, to.Inboxes) }},
+		{"tokens", func(_ context.Context, _, to config.Config) error { return tokens.Configure(to.Tokens) }},
 	}
 	for _, o := range listeners {
 		if o.certificates != nil {
@@ -220,7 +221,7 @@ func unlessStopped(ctx context.Context, err error, log *slog.Logger) error {
 	return nil
 }
 
-func stop(cfg Config, e *part.Engine, inboxes *inbox.Door) error {
+func stop(cfg config.Config, e *part.Engine, inboxes *inbox.Door) error {
 	if inboxes != nil {
 		inboxes.Stop() // before the engine, which settles what was delivered
 	}
@@ -231,7 +232,7 @@ func stop(cfg Config, e *part.Engine, inboxes *inbox.Door) error {
 
 // closeSpans sends the last spans; a collector that does not answer holds
 // nobody up for longer than a stop may take.
-func closeSpans(cfg Config, spans *trace.Exporter) {
+func closeSpans(cfg config.Config, spans *trace.Exporter) {
 	limit, cancel := context.WithTimeout(context.Background(), min(max(cfg.ShutdownTimeout, time.Second), 5*time.Second))
 	defer cancel()
 	spans.Close(limit)
@@ -239,21 +240,21 @@ func closeSpans(cfg Config, spans *trace.Exporter) {
 
 // admission is who may do what: the tokens of the configuration and of the
 // store. It refuses a server that others could reach without any.
-func admission(ctx context.Context, cfg Config, e *part.Engine) (*auth.Keeper, error) {
+func admission(ctx context.Context, cfg config.Config, e *part.Engine) (*auth.Keeper, error) {
 	tokens := auth.New(cfg.Tokens, engine.SystemClock().Wall)
 	list, err := e.Credentials(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the tokens: %w", err)
 	}
 	tokens.Add(list...)
-	if why := cfg.exposed(tokens.Closed()); why != nil && !cfg.Insecure {
+	if why := cfg.Exposed(tokens.Closed()); why != nil && !cfg.Insecure {
 		return nil, why
 	}
 	return tokens, nil
 }
 
 // profiles are those of the Go runtime, nil if they are not wanted.
-func profiles(cfg Config) http.Handler {
+func profiles(cfg config.Config) http.Handler {
 	if !cfg.Pprof {
 		return nil
 	}

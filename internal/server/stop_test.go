@@ -5,6 +5,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/reprisehq/reprise/internal/config"
 )
 
 // A server that is told to stop while it starts has stopped well.
@@ -16,7 +18,7 @@ func TestAStopWhileAServerStartsIsAGoodOne(t *testing.T) {
 	}
 	cfg.Queues, cfg.Inboxes = loaded.Queues, loaded.Inboxes
 	var log bytes.Buffer
-	cfg.LogFormat = LogCompact
+	cfg.LogFormat = config.LogCompact
 	cfg.Log = NewLogger(cfg, nil, &log, false)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

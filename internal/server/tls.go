@@ -7,22 +7,9 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+
+	"github.com/reprisehq/reprise/internal/config"
 )
-
-// TLS reports whether the listener speaks TLS.
-func (c Config) TLS() bool { return c.TLSCert != "" }
-
-// MutualTLS reports whether a client is let in only with a certificate of
-// Config.TLSClientCA.
-func (c Config) MutualTLS() bool { return c.TLS() && c.TLSClientCA != "" }
-
-// Scheme is how addresses of this server begin.
-func (c Config) Scheme() string {
-	if c.TLS() {
-		return "https"
-	}
-	return "http"
-}
 
 // Certificates are what the listener proves itself with and whom it trusts,
 // read from the files of a Config. Handshakes that begin after a Reload use
@@ -33,7 +20,7 @@ type Certificates struct {
 }
 
 // LoadCertificates reads the files named by cfg, whose TLS is on.
-func LoadCertificates(cfg Config) (*Certificates, error) {
+func LoadCertificates(cfg config.Config) (*Certificates, error) {
 	c := &Certificates{cert: cfg.TLSCert, key: cfg.TLSKey, clientCA: cfg.TLSClientCA}
 	return c, c.Reload()
 }

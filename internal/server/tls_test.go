@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/httpapi"
 	"github.com/reprisehq/reprise/internal/pki"
 )
@@ -34,9 +35,9 @@ func certs(t *testing.T, dir string, overwrite bool) func(name string) string {
 }
 
 // listenTLS serves a handler that answers with the protocol and the client's name.
-func listenTLS(t *testing.T, files TLSFiles) (addr string, certificates *Certificates) {
+func listenTLS(t *testing.T, files config.TLSFiles) (addr string, certificates *Certificates) {
 	t.Helper()
-	cfg := Config{Listening: Listening{Listener: Listener{Host: "127.0.0.1", TLSFiles: files}}}
+	cfg := config.Config{Listening: config.Listening{Listener: config.Listener{Host: "127.0.0.1", TLSFiles: files}}}
 	o, err := listen(t.Context(), "primary", cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +102,7 @@ func trust(t *testing.T, in func(string) string, client string) *tls.Config {
 
 func TestTLSSpeaksBothProtocolsAndNothingOld(t *testing.T) {
 	in := certs(t, t.TempDir(), false)
-	addr, _ := listenTLS(t, TLSFiles{TLSCert: in(pki.ServerCert), TLSKey: in(pki.ServerKey)})
+	addr, _ := listenTLS(t, config.TLSFiles{TLSCert: in(pki.ServerCert), TLSKey: in(pki.ServerKey)})
 	for h2, want := range map[bool]string{false: "HTTP/1.1 nobody", true: "HTTP/2.0 nobody"} {
 		if got, err := get(t, addr, h2, trust(t, in, "")); got != want || err != nil {
 			t.Errorf("got %q, %v, want %s", got, err, want)
@@ -119,7 +120,7 @@ func TestTLSSpeaksBothProtocolsAndNothingOld(t *testing.T) {
 
 func TestAClientNeedsACertificateOfTheAuthority(t *testing.T) {
 	in, strangers := certs(t, t.TempDir(), false), certs(t, t.TempDir(), false)
-	addr, _ := listenTLS(t, TLSFiles{TLSCert: in(pki.ServerCert), TLSKey: in(pki.ServerKey), TLSClientCA: in(pki.CACert)})
+	addr, _ := listenTLS(t, config.TLSFiles{TLSCert: in(pki.ServerCert), TLSKey: in(pki.ServerKey), TLSClientCA: in(pki.CACert)})
 	for _, h2 := range []bool{false, true} {
 		if got, err := get(t, addr, h2, trust(t, in, "w")); !strings.HasSuffix(got, " w") || err != nil {
 			t.Errorf("with a certificate: %q, %v", got, err)
@@ -138,7 +139,7 @@ func TestAClientNeedsACertificateOfTheAuthority(t *testing.T) {
 func TestCertificatesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	in := certs(t, dir, false)
-	addr, certificates := listenTLS(t, TLSFiles{TLSCert: in(pki.ServerCert), TLSKey: in(pki.ServerKey), TLSClientCA: in(pki.CACert)})
+	addr, certificates := listenTLS(t, config.TLSFiles{TLSCert: in(pki.ServerCert), TLSKey: in(pki.ServerKey), TLSClientCA: in(pki.CACert)})
 	before := trust(t, in, "w")
 	if _, err := get(t, addr, true, before); err != nil {
 		t.Fatal(err)
@@ -175,7 +176,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 // nobody: not those who come after it.
 func TestAHandshakeHoldsUpNobody(t *testing.T) {
 	in := certs(t, t.TempDir(), false)
-	addr, _ := listenTLS(t, TLSFiles{TLSCert: in(pki.ServerCert), TLSKey: in(pki.ServerKey)})
+	addr, _ := listenTLS(t, config.TLSFiles{TLSCert: in(pki.ServerCert), TLSKey: in(pki.ServerKey)})
 	dialer := net.Dialer{}
 	for range 20 {
 		silent, err := dialer.DialContext(t.Context(), "tcp", addr)
@@ -191,7 +192,7 @@ func TestAHandshakeHoldsUpNobody(t *testing.T) {
 
 func TestPlainHTTPOnATLSPortIsToldSo(t *testing.T) {
 	in := certs(t, t.TempDir(), false)
-	addr, _ := listenTLS(t, TLSFiles{TLSCert: in(pki.ServerCert), TLSKey: in(pki.ServerKey)})
+	addr, _ := listenTLS(t, config.TLSFiles{TLSCert: in(pki.ServerCert), TLSKey: in(pki.ServerKey)})
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -207,13 +208,13 @@ func TestPlainHTTPOnATLSPortIsToldSo(t *testing.T) {
 
 func TestBadCertificatesEndTheStart(t *testing.T) {
 	in := certs(t, t.TempDir(), false)
-	for text, files := range map[string]TLSFiles{
+	for text, files := range map[string]config.TLSFiles{
 		"no such file":      {TLSCert: "none.pem", TLSKey: in(pki.ServerKey)},
 		"does not match":    {TLSCert: in(pki.ServerCert), TLSKey: in(pki.CAKey)},
 		"tls-client-ca: op": {TLSCert: in(pki.ServerCert), TLSKey: in(pki.ServerKey), TLSClientCA: "none.pem"},
 		"in PEM":            {TLSCert: in(pki.ServerCert), TLSKey: in(pki.ServerKey), TLSClientCA: in(pki.ServerKey)},
 	} {
-		cfg := Config{Listening: Listening{Listener: Listener{Host: "127.0.0.1", TLSFiles: files}}}
+		cfg := config.Config{Listening: config.Listening{Listener: config.Listener{Host: "127.0.0.1", TLSFiles: files}}}
 		_, err := listen(context.Background(), "primary", cfg)
 		if err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%+v: %v", cfg, err)

@@ -54,6 +54,7 @@ var order = []stage{
 	{pkg: "internal/door/jobs", timeout: hangs},
 	{pkg: "internal/auth", timeout: hangs},
 	{pkg: "internal/httpapi", timeout: hangs},
+	{pkg: "internal/config", timeout: hangs},
 	{pkg: "internal/server", timeout: hangs},
 	{pkg: "internal/sim", timeout: hangs},
 	{pkg: "test/e2e", timeout: 4 * time.Minute, slow: true},

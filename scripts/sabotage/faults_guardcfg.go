@@ -25,15 +25,15 @@ var guardcfgFaults = []fault{
 		file:  "internal/door/jobs/queue.go",
 		old:   "return errors.Join(wrong, check(*at(q), name))",
 		new:   "return errors.Join(wrong, nil)",
-		first: []suite{in("internal/server", "TestEveryProblemOfProtectionIsToldWithItsLine")},
+		first: []suite{in("internal/config", "TestEveryProblemOfProtectionIsToldWithItsLine")},
 	},
 	{
 		name: "file-tells-no-line-of-a-group", breaks: "operations.md",
 		does:  "a wrong weight is told with the line of the weights, not its own",
-		file:  "internal/server/config_yaml.go",
+		file:  "internal/config/yaml.go",
 		old:   "\t\tname, _ = strconv.Unquote(quoted)\n",
 		new:   "\t\tname = quoted\n",
-		first: []suite{in("internal/server", "TestEveryProblemOfProtectionIsToldWithItsLine")},
+		first: []suite{in("internal/config", "TestEveryProblemOfProtectionIsToldWithItsLine")},
 	},
 	{
 		name: "audit-not-of-settings", breaks: "retry.md 3",

@@ -133,10 +133,10 @@ var securityFaults = []fault{
 	{
 		name: "listens-openly-with-tls", breaks: "operations.md, security",
 		does:  "beyond loopback TLS is enough, without any token",
-		file:  "internal/server/exposure.go",
+		file:  "internal/config/exposure.go",
 		old:   "&& !tokens && !c.MutualTLS() {",
 		new:   "&& !tokens && !c.TLS() {",
-		first: []suite{in("internal/server", "TestAServerThatOthersReachSaysWhatIsMissing")},
+		first: []suite{in("internal/config", "TestAServerThatOthersReachSaysWhatIsMissing")},
 	},
 	{
 		name: "socket-for-everybody", breaks: "operations.md, security",
@@ -157,10 +157,10 @@ var securityFaults = []fault{
 	{
 		name: "secret-of-the-file-shown", breaks: "operations.md, one file",
 		does:  "reprise config shows a token that is written into the file",
-		file:  "internal/server/config_auth.go",
+		file:  "internal/config/auth.go",
 		old:   "Value{join(base, tokenSecret), masked, l.fileOrigin(n)}",
 		new:   "Value{join(base, tokenSecret), n.text, l.fileOrigin(n)}",
-		first: []suite{in("internal/server", "TestTokensOfTheFile")},
+		first: []suite{in("internal/config", "TestTokensOfTheFile")},
 	},
 	{
 		name: "gzip-without-bound", breaks: "operations.md, security",

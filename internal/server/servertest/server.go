@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/server"
 )
 
@@ -18,7 +19,7 @@ func Start(ctx context.Context) (url string, stop func() error, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	cfg, address := server.Default(), make(chan string, 1)
+	cfg, address := config.Default(), make(chan string, 1)
 	cfg.RootDir, cfg.Port = dir, 0
 	cfg.Log = slog.New(ear{slog.DiscardHandler, address})
 	ctx, end := context.WithCancel(ctx)

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"context"
@@ -89,7 +89,7 @@ func (l *loader) notice(lv slog.Level, text string) {
 
 // notices tells of choices that cost safety.
 func (l *loader) notices() {
-	if why := l.cfg.exposed(len(l.cfg.Tokens) > 0); why != nil && l.cfg.Insecure {
+	if why := l.cfg.Exposed(len(l.cfg.Tokens) > 0); why != nil && l.cfg.Insecure {
 		l.notice(slog.LevelWarn, "insecure: "+why.Error())
 	}
 	switch {

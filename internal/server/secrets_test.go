@@ -10,6 +10,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spf13/pflag"
+
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/door/inbox"
 	"github.com/reprisehq/reprise/internal/job"
@@ -122,4 +125,15 @@ func TestOnlyTargetsOfTheAPIAreFilled(t *testing.T) { // those of the file have 
 	if _, err := sinks(egress, "")(h, false); job.KindOf(err) != job.Invalid {
 		t.Errorf("of the API: %v", err)
 	}
+}
+
+// load loads a configuration from flags, environment and a file.
+func load(t testing.TB, args, environ []string, file string) (config.Config, config.Report, error) {
+	t.Helper()
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	config.AddFlags(flags)
+	if err := flags.Parse(append([]string{"-c", "reprise.yaml"}, args...)); err != nil {
+		t.Fatal(err)
+	}
+	return config.Load(flags, environ, func(string) ([]byte, error) { return []byte(file), nil })
 }

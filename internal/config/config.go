@@ -1,4 +1,7 @@
-package server
+// Package config holds everything a person can decide about a server: what each
+// setting is called in a flag, in the environment and in the file, what it may be,
+// and what it is by default. It decides nothing, and starts nothing.
+package config
 
 import (
 	"fmt"
@@ -51,7 +54,7 @@ type Listening struct {
 	Pprof          bool     // serve profiles; only on loopback
 	Null           bool     // accept work and forget it; for measuring only
 
-	Admin         bool // Zizq's admin listener; see asAdmin
+	Admin         bool // Zizq's admin listener; see AsAdmin
 	AdminListener Listener
 
 	ShutdownTimeout time.Duration // for requests at work when the server stops
@@ -137,6 +140,31 @@ type Contents struct {
 	Grid    grid.Config    // what the broker decides about sessions and engines
 	Inboxes []inbox.Named  // by name
 	Cluster Cluster
+}
+
+// Reload is how a running server is told to read its configuration again.
+type Reload struct {
+	Signal <-chan struct{}                // each time it shall
+	Load   func() (Config, Report, error) // as the first time
+}
+
+// Pending is a setting that changes with the next start only.
+type Pending struct{ Name, InEffect, Configured string }
+
+// Reloaded is what is in effect behind a reload of next: of what cannot change, what was.
+func Reloaded(was, next Config) (now Config, pending []Pending) {
+	now = next
+	for _, s := range settings {
+		from, to := s.show(&was), s.show(&next)
+		if s.reloaded || from == to {
+			continue
+		}
+		pending = append(pending, Pending{s.name, from, to})
+		if from != notThere {
+			_ = s.set(&now, []string{from}) // as it was read before
+		}
+	}
+	return now, pending
 }
 
 // Sync is when the store forces what it wrote onto the disk.
@@ -234,7 +262,7 @@ func (c Config) policies() iter.Seq2[string, job.Retry] {
 func (c Config) contradictions() (ps Problems) {
 	ps = c.listenerContradictions("")
 	if c.Admin {
-		ps = append(ps, c.asAdmin().listenerContradictions("admin-")...)
+		ps = append(ps, c.AsAdmin().listenerContradictions("admin-")...)
 	}
 	if c.TCP && !loopback(c.Host) && c.Pprof {
 		ps.add("pprof", "profiles are served on loopback only, and host is %s", c.Host)
@@ -255,9 +283,9 @@ func (c Config) contradictions() (ps Problems) {
 	return ps
 }
 
-// asAdmin is the configuration of Zizq's admin listener, as that of a server with
+// AsAdmin is the configuration of Zizq's admin listener, as that of a server with
 // this one only.
-func (c Config) asAdmin() Config {
+func (c Config) AsAdmin() Config {
 	c.Listener, c.TCP, c.Unix, c.Admin = c.AdminListener, true, "", false
 	return c
 }

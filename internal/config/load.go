@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"fmt"
@@ -245,7 +245,7 @@ func (l *loader) readConfigFile() {
 
 // expand replaces the references of a value of the file.
 func (l *loader) expand(s string) (out string, secrets []string, err error) {
-	return expand(s, l.reference)
+	return Expand(s, l.reference)
 }
 
 func (l *loader) reference(ref string) (string, error) {

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"errors"
@@ -181,10 +181,10 @@ func loopback(host string) bool {
 // LevelTrace is below debug; Zizq knows it.
 const LevelTrace = slog.LevelDebug - 4
 
-var level = notation.OneOf(levelName, LevelTrace, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError)
+var level = notation.OneOf(LevelName, LevelTrace, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError)
 
-// levelName is the level in lower case; levels in between count as the one below.
-func levelName(l slog.Level) string {
+// LevelName is the level in lower case; levels in between count as the one below.
+func LevelName(l slog.Level) string {
 	switch {
 	case l < slog.LevelDebug:
 		return "trace"

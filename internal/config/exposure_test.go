@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"strings"
@@ -31,7 +31,7 @@ func TestAServerThatOthersReachSaysWhatIsMissing(t *testing.T) {
 	} {
 		cfg := Default()
 		c.edit(&cfg)
-		err := cfg.exposed(c.tokens)
+		err := cfg.Exposed(c.tokens)
 		if c.missing == "" && err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -60,7 +60,7 @@ auth:
 	}
 	id, hash, _ := job.ParseSecret(other)
 	if len(cfg.Tokens) != 2 || cfg.Tokens[0].Name != "ci" || cfg.Tokens[0].ID != id || cfg.Tokens[0].Hash != hash ||
-		cfg.Tokens[0].Scopes != job.ScopeEnqueue|job.ScopeRead || !cfg.Tokens[0].Reaches("mail-1") || cfg.Tokens[0].Reaches("x") || !cfg.admin() {
+		cfg.Tokens[0].Scopes != job.ScopeEnqueue|job.ScopeRead || !cfg.Tokens[0].Reaches("mail-1") || cfg.Tokens[0].Reaches("x") || !cfg.HasAdmin() {
 		t.Errorf("got %+v", cfg.Tokens)
 	}
 	if v := report.of("auth.tokens.ci.scopes"); v.Value != "enqueue,read" {

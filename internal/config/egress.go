@@ -1,9 +1,8 @@
-package server
+package config
 
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/job"
@@ -60,25 +59,4 @@ func (c Config) egressProblem() error {
 		return job.Errorf(job.Invalid, "there may be at most %d lines", connect.EgressMax)
 	}
 	return nil
-}
-
-// egress tells what may be called from here.
-func (fs *Findings) egress(cfg Config) {
-	e, err := cfg.Egress()
-	if err != nil { // of a target in the file, which the loading told
-		fs.fail("egress", "correct the target", "%v", err)
-		return
-	}
-	lines := e.Lines()
-	switch {
-	case len(lines) == 0 && len(cfg.EgressAllow) == 0:
-		fs.ok("egress", "no target is in the file, and none may be set over the API; egress.allow would allow some")
-	case len(lines) == 0:
-		fs.ok("egress", "no target may be set over the API")
-	case slices.ContainsFunc(lines, func(s string) bool { return s == "0.0.0.0/0" || s == "::/0" }):
-		fs.warn("egress", "name the addresses that are meant; * is every public one",
-			"targets set over the API may be in this network and on this machine too: %s", strings.Join(lines, ", "))
-	default:
-		fs.ok("egress", "targets set over the API may be %s", strings.Join(lines, ", "))
-	}
 }

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"flag"
@@ -28,7 +28,7 @@ func TestDocsConfigIsFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("docs/config.md is stale; run: go test ./internal/server -run TestDocsConfigIsFresh -update")
+		t.Errorf("docs/config.md is stale; run: go test ./internal/config -run TestDocsConfigIsFresh -update")
 	}
 }
 
@@ -109,8 +109,8 @@ func configMarkdown() string {
 	var b strings.Builder
 	b.WriteString(`# Configuration
 
-<!-- Generated from the tables in internal/server; do not edit.
-     go test ./internal/server -run TestDocsConfigIsFresh -update -->
+<!-- Generated from the lists of settings; do not edit.
+     go test ./internal/config -run TestDocsConfigIsFresh -update -->
 
 Every setting of the server can be given in three ways. The first that says something wins:
 

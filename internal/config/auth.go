@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"log/slog"
@@ -86,8 +86,8 @@ func (l *loader) listed(n *node, path string, list []string) {
 	}
 }
 
-// admin reports whether the configuration has a token that may make others.
-func (c Config) admin() bool {
+// HasAdmin reports whether the configuration has a token that may make others.
+func (c Config) HasAdmin() bool {
 	for _, t := range c.Tokens {
 		if t.Scopes&job.ScopeAdmin != 0 {
 			return true

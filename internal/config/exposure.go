@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"errors"
@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// exposed tells what is missing before a server may be reached from other
+// Exposed tells what is missing before a server may be reached from other
 // machines at any of its listeners: tokens, or certificates of clients, and TLS. It
 // is nil if nothing is. tokens says whether there is one.
-func (c Config) exposed(tokens bool) error {
+func (c Config) Exposed(tokens bool) error {
 	if err := c.reachable(tokens); err != nil || !c.Admin {
 		return err
 	}
-	if err := c.asAdmin().reachable(tokens); err != nil {
+	if err := c.AsAdmin().reachable(tokens); err != nil {
 		return fmt.Errorf("the admin listener: %w", err)
 	}
 	return nil
@@ -40,4 +40,19 @@ func (c Config) reachable(tokens bool) error {
 	}
 	return errors.New(where + " can be reached from other machines, and there is no " + strings.Join(missing, " and no ") +
 		": everybody who can connect could read and change all work; " + strings.Join(todo, "; and ") + last)
+}
+
+// TLS reports whether the listener speaks TLS.
+func (c Config) TLS() bool { return c.TLSCert != "" }
+
+// MutualTLS reports whether a client is let in only with a certificate of
+// Config.TLSClientCA.
+func (c Config) MutualTLS() bool { return c.TLS() && c.TLSClientCA != "" }
+
+// Scheme is how addresses of this server begin.
+func (c Config) Scheme() string {
+	if c.TLS() {
+		return "https"
+	}
+	return "http"
 }

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"strings"
@@ -50,24 +50,5 @@ func TestEgressLinesThatCannotBeMeantAreRefused(t *testing.T) {
 		if _, _, err := load(t, nil, nil, file+"\n"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", file, err, want)
 		}
-	}
-}
-
-func TestTheDoctorTellsWhatMayBeCalled(t *testing.T) {
-	for _, c := range []struct {
-		cfg    Config
-		health Health
-		text   string
-	}{
-		{Config{}, HealthOK, "no target is in the file, and none may be set over the API"},
-		{Config{Targeting: Targeting{EgressAllow: []string{"none"}}}, HealthOK, "no target may be set over the API"},
-		{Config{Targeting: Targeting{EgressAllow: []string{"*.example.com", "10.0.0.0/8"}}}, HealthOK, "may be *.example.com, 10.0.0.0/8"},
-		{Config{Targeting: Targeting{Targets: []string{"http://127.0.0.1:9000/x"}}}, HealthOK, "may be 127.0.0.1:9000"},
-		{Config{Targeting: Targeting{EgressAllow: []string{"0.0.0.0/0"}}}, HealthWarn, "on this machine too"},
-		{Config{Targeting: Targeting{Targets: []string{"http://169.254.169.254/"}}}, HealthFail, "never called"},
-	} {
-		var fs Findings
-		fs.egress(c.cfg)
-		finds(t, fs, "egress", c.health, c.text)
 	}
 }

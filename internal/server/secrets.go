@@ -8,42 +8,10 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/notation"
 )
-
-// expand replaces the references in a value, such as ${file:PATH}, by what they
-// stand for, and returns those texts too; $${ stands for ${.
-func expand(s string, lookup func(reference string) (string, error)) (out string, secrets []string, err error) {
-	var b strings.Builder
-	for {
-		i := strings.Index(s, "${")
-		if i < 0 {
-			b.WriteString(s)
-			return b.String(), secrets, nil
-		}
-		if i > 0 && s[i-1] == '$' {
-			b.WriteString(s[:i-1] + "${")
-			s = s[i+2:]
-			continue
-		}
-		b.WriteString(s[:i])
-		reference, rest, closed := strings.Cut(s[i+2:], "}")
-		if !closed {
-			return "", nil, errors.New("${ is not closed; write $${ for the two characters themselves")
-		}
-		value, err := lookup(reference)
-		if err != nil {
-			return "", nil, err
-		}
-		secrets = append(secrets, value)
-		b.WriteString(value)
-		s = rest
-	}
-}
-
-// asWritten is expand where references are not looked up.
-func asWritten(s string) (string, []string, error) { return s, nil, nil }
 
 // secretsFrom replaces ${file:NAME} in headers of an endpoint that was set over
 // the API by the contents of that file in dir, which links do not lead out of.
@@ -52,7 +20,7 @@ func asWritten(s string) (string, []string, error) { return s, nil, nil }
 func secretsFrom(dir string, headers map[string]string) (filled map[string]string, secrets []string, err error) {
 	filled = make(map[string]string, len(headers))
 	for name, value := range headers {
-		text, some, err := expand(value, func(reference string) (string, error) { return readSecret(dir, reference) })
+		text, some, err := config.Expand(value, func(reference string) (string, error) { return readSecret(dir, reference) })
 		if err == nil && strings.ContainsAny(text, "\r\n\x00") {
 			err = errors.New("what the reference stands for must be one line")
 		}
