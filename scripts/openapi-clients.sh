@@ -48,7 +48,7 @@ needs() {
 
 # offline reports whether the log says that no network was there.
 offline() {
-    grep -Eqi 'ENOTFOUND|ECONN|EAI_AGAIN|ETIMEDOUT|no such host|name resolution|unknown host|network is unreachable|connection (refused|timed out|reset)|could not (resolve|connect)|failed to establish a new connection|i/o timeout|transfer failed' "$log"
+    grep -Eqi 'ENOTFOUND|ECONN|EAI_AGAIN|ETIMEDOUT|no such host|name resolution|unknown host|network is unreachable|connection (refused|timed out|reset)|could not (resolve|connect)|failed to establish a new connection|i/o timeout|transfer failed|no plugin found for prefix' "$log"
 }
 
 # install NAME COMMAND... is a step that fetches; run NAME COMMAND... one that
@@ -57,7 +57,7 @@ install() {
     local name=$1
     shift
     "$@" >"$log" 2>&1 && return
-    if offline; then skip "$name: no network to install $*"; else fail "$name: the install failed: $*" && tail -n 20 "$log"; fi
+    if offline; then skip "$name: no network, needed by: ${*/#npm_install/npm install}"; else fail "$name: $*" && tail -n 20 "$log"; fi
     return 1
 }
 run() {
@@ -114,7 +114,7 @@ TS
 check_python() {
     needs python python3 || return
     [[ -x $dir/venv/bin/pip ]] || run python python3 -m venv "$dir/venv" || return
-    install python "$dir/venv/bin/pip" install -q "$PYTHON_CLIENT" "$MYPY" || return
+    install python "$dir/venv/bin/pip" install -q --retries 1 "$PYTHON_CLIENT" "$MYPY" || return
     fresh python
     echo 'content_type_overrides: {application/gzip: application/octet-stream, application/x-ndjson: text/plain}' >"$dir/python.yaml"
     run python "$dir/venv/bin/openapi-python-client" generate --path "$doc" --config "$dir/python.yaml" --meta none --output-path "$dir/python/reprise_client" || return
