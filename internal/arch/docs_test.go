@@ -54,7 +54,8 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
-// Each link between pages leads to a page, and to a heading of it.
+// Each link between pages leads to a page, and to a heading of it; docs/README.md
+// leads to every page of docs.
 func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 	const root = "../.."
 	anchors := map[string]map[string]bool{}
@@ -94,6 +95,13 @@ func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 			} else if place != "" && !anchors[to][place] {
 				t.Errorf("%s: %s: no heading of that page", path, m[1])
 			}
+		}
+	}
+	index := texts[root+"/docs/README.md"]
+	for path := range texts {
+		name, err := filepath.Rel(root+"/docs", path)
+		if err == nil && !strings.HasPrefix(name, "..") && !strings.HasPrefix(name, "adr/0") && name != "README.md" && !strings.Contains(index, "]("+name+")") {
+			t.Errorf("docs/README.md does not list %s", name)
 		}
 	}
 	if links < 100 {
