@@ -23,7 +23,7 @@ func (l *loader) tokens() {
 	l.named(tokensPath, "tokens", func(e entry) {
 		base := join(tokensPath, e.key)
 		found := l.file.leaves(e.value, base, []string{tokenSecret, tokenScopes, tokenQueues})
-		c := job.Credential{Name: e.key, Queues: l.texts(found[tokenQueues], join(base, tokenQueues))}
+		c := job.Credential{Name: e.key, Queues: l.file.texts(found[tokenQueues], join(base, tokenQueues))}
 		switch n := found[tokenSecret]; {
 		case n == nil:
 			l.file.problem(e.line, base, "secret is missing; make one with \"reprise token generate\"")
@@ -38,7 +38,7 @@ func (l *loader) tokens() {
 			}
 			l.fileValues = append(l.fileValues, Value{join(base, tokenSecret), masked, l.fileOrigin(n)})
 		}
-		names := l.texts(found[tokenScopes], join(base, tokenScopes))
+		names := l.file.texts(found[tokenScopes], join(base, tokenScopes))
 		scopes, err := job.ParseScopes(names)
 		if err == nil {
 			c.Scopes = scopes
@@ -53,13 +53,17 @@ func (l *loader) tokens() {
 			}
 		}
 		l.cfg.Tokens = append(l.cfg.Tokens, c)
-		l.listed(found[tokenScopes], join(base, tokenScopes), names)
-		l.listed(found[tokenQueues], join(base, tokenQueues), c.Queues)
+		if n := found[tokenScopes]; n != nil {
+			l.fileValue(join(base, tokenScopes), strings.Join(names, ","), n)
+		}
+		if n := found[tokenQueues]; n != nil {
+			l.fileValue(join(base, tokenQueues), strings.Join(c.Queues, ","), n)
+		}
 	})
 }
 
 // texts reads a value, or a list of them.
-func (l *loader) texts(n *node, path string) (list []string) {
+func (d *document) texts(n *node, path string) (list []string) {
 	if n == nil {
 		return nil
 	}
@@ -68,22 +72,16 @@ func (l *loader) texts(n *node, path string) (list []string) {
 		items = []*node{n}
 	}
 	if n.kind != listNode && n.kind != scalarNode && n.kind != badNode {
-		l.file.problem(n.line, path, "must be a list, not %s", n.kind)
+		d.problem(n.line, path, "must be a list, not %s", n.kind)
 	}
 	for _, item := range items {
 		if item.kind != scalarNode {
-			l.file.problem(item.line, path, "each entry must be a single value, not %s", item.kind)
+			d.problem(item.line, path, "each entry must be a single value, not %s", item.kind)
 			continue
 		}
 		list = append(list, item.text)
 	}
 	return list
-}
-
-func (l *loader) listed(n *node, path string, list []string) {
-	if n != nil {
-		l.fileValue(path, strings.Join(list, ","), n)
-	}
 }
 
 // HasAdmin reports whether the configuration has a token that may make others.

@@ -65,7 +65,7 @@ func (l *loader) shared(n *node, key string, f field) {
 		return
 	}
 	at := join(clusterPath, key)
-	l.single(n, at, func() {
+	l.file.single(n, at, func() {
 		if err := f.set(&l.cfg, []string{n.text}); err != nil {
 			l.file.problem(n.line, at, "%s", err)
 			return
@@ -75,14 +75,14 @@ func (l *loader) shared(n *node, key string, f field) {
 }
 
 // single reads a value that must be one.
-func (l *loader) single(n *node, path string, read func()) {
+func (d *document) single(n *node, path string, read func()) {
 	switch n.kind {
 	case scalarNode:
 		read()
 	case nullNode:
-		l.file.problem(n.line, path, "has no value; remove the line to use the default")
+		d.problem(n.line, path, "has no value; remove the line to use the default")
 	default:
-		l.file.problem(n.line, path, "must be a single value, not %s", n.kind)
+		d.problem(n.line, path, "must be a single value, not %s", n.kind)
 	}
 }
 

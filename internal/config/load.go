@@ -37,7 +37,7 @@ func Load(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte,
 	}
 	l.adminListener()
 	l.commitMode()
-	l.backoffCount()
+	l.count(l.cfg.Retry, l.leaves[retryPath])
 	l.types()
 	l.doors()
 	l.queues()
@@ -144,14 +144,7 @@ func (l *loader) inFile(s setting, n *node) (given, bool) {
 	case n.kind == scalarNode:
 		g.texts = []string{n.text}
 	case n.kind == listNode && s.list:
-		for _, item := range n.items {
-			if item.kind != scalarNode {
-				l.file.problem(item.line, s.yaml, "each entry must be a single value, not %s", item.kind)
-				return given{}, false
-			}
-			g.texts = append(g.texts, item.text)
-		}
-		if g.texts == nil {
+		if g.texts = l.file.texts(n, s.yaml); g.texts == nil {
 			g.texts = []string{""}
 		}
 	case n.kind == badNode: // said already
@@ -233,7 +226,7 @@ func (l *loader) readConfigFile() {
 		l.problems.add(l.origins["config"].At, "reading the configuration: %s", err)
 		return
 	}
-	l.file = parseYAML(l.cfg.File, b, l.expand)
+	l.file = parseYAML(l.cfg.File, b, func(s string) (string, []string, error) { return Expand(s, l.reference) })
 	known := []string{retryPath, typesPath, doorsPath, queuesPath, cronsPath, gridPath, inboxesPath, clusterPath, tokensPath}
 	for _, s := range settings {
 		if s.yaml != "" {
@@ -241,11 +234,6 @@ func (l *loader) readConfigFile() {
 		}
 	}
 	l.leaves = l.file.leaves(l.file.root, "", known)
-}
-
-// expand replaces the references of a value of the file.
-func (l *loader) expand(s string) (out string, secrets []string, err error) {
-	return Expand(s, l.reference)
 }
 
 func (l *loader) reference(ref string) (string, error) {
@@ -350,9 +338,6 @@ func named(name string) setting {
 	}
 	return settings[i]
 }
-
-// backoffCount gives the count to the server's curves that name none.
-func (l *loader) backoffCount() { l.count(l.cfg.Retry, l.leaves[retryPath]) }
 
 // count gives the count to the polynomial curves of a policy that name none in
 // the file. n is the policy there, nil if it is not.
