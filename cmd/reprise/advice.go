@@ -54,27 +54,22 @@ func nextStep(err error, url string) string {
 	return ""
 }
 
-// adviseNames makes a command that fails because the server does not know a name tell
-// which one may have been meant, and what lists those there are.
-func adviseNames(cmd *cobra.Command, kinds []kind) {
-	run := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		err := run(cmd, args)
-		if client.CodeOf(err) != wire.CodeNotFound || len(args)*len(kinds) == 0 || strings.Contains(err.Error(), "\n") {
-			return err
-		}
-		at := min(len(args), len(kinds)) - 1
-		if refused, _ := errors.AsType[*client.Error](err); at > 0 && !strings.Contains(refused.Message, args[at]) {
-			at = 0 // what holds the other name is not there
-		}
-		k := kinds[at]
-		_, lister := k.told()
-		if lister == "" {
-			return err
-		}
-		names := known(cmd, k, args[:at])
-		return fmt.Errorf("%w%s\n\"%s\" shows those there are", err, spell.Hint(args[at], names), strings.ReplaceAll(lister, "NAME", args[0]))
+// adviseName adds to an error of a call, which failed because the server does not know a
+// name, which one may have been meant, and what lists those there are.
+func (c *call) adviseName(err error, kinds []kind) error {
+	if client.CodeOf(err) != wire.CodeNotFound || len(c.args)*len(kinds) == 0 || strings.Contains(err.Error(), "\n") {
+		return err
 	}
+	at := min(len(c.args), len(kinds)) - 1
+	if refused, _ := errors.AsType[*client.Error](err); at > 0 && !strings.Contains(refused.Message, c.args[at]) {
+		at = 0 // what holds the other name is not there
+	}
+	_, lister := kinds[at].told()
+	if lister == "" {
+		return err
+	}
+	names := known(c.Command, kinds[at], c.args[:at])
+	return fmt.Errorf("%w%s\n\"%s\" shows those there are", err, spell.Hint(c.args[at], names), strings.ReplaceAll(lister, "NAME", c.args[0]))
 }
 
 func known(cmd *cobra.Command, k kind, args []string) (names []string) {

@@ -165,11 +165,7 @@ delete this is sooner. Work goes on meanwhile, slower, and it needs free space.`
 		example: `  reprise compact
   reprise compact --url http://10.0.0.5:7890`,
 		do: func(c *call) error {
-			err := c.cl.Compact(c.Context())
-			if err == nil {
-				c.say("compacted")
-			}
-			return err
+			return c.done(c.cl.Compact(c.Context()), "compacted")
 		},
 	}.command()
 }

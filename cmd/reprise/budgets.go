@@ -14,7 +14,7 @@ import (
 )
 
 func newBudgetsCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use: "budgets", Aliases: []string{"budget"},
 		Short: "Limit what jobs of any queue use together",
 		Long: `Look at budgets and change them. A budget limits what jobs use together,
@@ -26,9 +26,7 @@ units waits, and others run before it.`,
   reprise enqueue --queue video --type render --budget gpu --budget api=5
   reprise budgets list
   reprise jobs list --budget gpu`,
-	}
-	cmd.AddCommand(budgets.listCommand(), newBudgetsShowCommand(), newBudgetsSetCommand(), newBudgetsDeleteCommand())
-	return cmd
+	}, budgets.listCommand(), newBudgetsShowCommand(), newBudgetsSetCommand(), newBudgetsDeleteCommand())
 }
 
 var budgets = &noun[wire.BudgetState]{
@@ -131,10 +129,7 @@ func newBudgetsDeleteCommand() *cobra.Command {
 			if client.CodeOf(err) == wire.CodeExists {
 				return fmt.Errorf("%w\n\"reprise jobs list --budget %s\" shows them", err, key)
 			}
-			if err == nil {
-				c.say("budget %s is deleted", key)
-			}
-			return err
+			return c.done(err, "budget %s is deleted", key)
 		},
 	}.command()
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // Names that the server has. A command declares of what kind its arguments and the values
-// of its flags are (complete, completeFlag). When a shell completes them, the server is
+// of its flags are (verb.args, completeFlag). When a shell completes them, the server is
 // asked; if it does not answer at once, nothing is offered, and nothing is said. When a
-// command fails by a name that is not known, it tells which was meant (adviseNames).
+// command fails by a name that is not known, it tells which was meant (adviseName).
 
 const (
 	completionWait = 500 * time.Millisecond
@@ -53,23 +53,19 @@ type files struct{ words }
 
 func (files) told() (single, lister string) { return "a file", "" }
 
-// complete declares of what kinds the arguments of a command are. The last one is also
-// that of all further arguments if more is true. It comes after RunE is set.
-func complete(cmd *cobra.Command, more bool, kinds ...kind) {
-	adviseNames(cmd, kinds)
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
-		at := len(args)
-		if more {
-			at = min(at, len(kinds)-1)
-		}
-		if at >= len(kinds) {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		if _, is := kinds[at].(files); is {
-			return nil, cobra.ShellCompDirectiveDefault
-		}
-		return offer(cmd, kinds[at], args, args[at:], "", part)
+// complete offers names for the next argument.
+func (v verb) complete(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
+	at := len(args)
+	if v.repeat {
+		at = min(at, len(v.args)-1)
 	}
+	if at >= len(v.args) {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	if _, is := v.args[at].(files); is {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return offer(cmd, v.args[at], args, args[at:], "", part)
 }
 
 // completeFlag declares of what kind the value of a flag is, or its values if it takes

@@ -56,14 +56,20 @@ func isWide(cmd *cobra.Command) bool {
 	return f != nil && f.Value.String() == outputWide
 }
 
+// group is a command that only has others below it.
+func group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	cmd.Args = oneOfMine
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(below...)
+	return cmd
+}
+
 // agree gives a command, and all below it, what all of them have.
 func agree(cmd *cobra.Command) {
 	if cmd.Name() == "list" {
 		cmd.Aliases = append(cmd.Aliases, "ls")
 	}
-	if cmd.HasSubCommands() {
-		cmd.Args, cmd.RunE = oneOfMine, showHelp
-	} else if cmd.Args == nil {
+	if cmd.Args == nil && !cmd.HasSubCommands() {
 		cmd.Args = noArguments
 	}
 	flags := cmd.Flags()

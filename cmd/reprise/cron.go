@@ -20,7 +20,7 @@ import (
 )
 
 func newCronCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "cron",
 		Short: "Enqueue jobs at times of the day, the week, the month",
 		Long: `Enqueue jobs at times of the day, the week, the month. A group holds entries;
@@ -30,12 +30,10 @@ docs/cron.md explains expressions, time zones and missed ticks.`,
   reprise cron set nightly -f nightly.yaml
   reprise cron list
   reprise cron pause nightly report`,
-	}
-	cmd.AddCommand(crons.listCommand(), newCronShowCommand(), newCronSetCommand(), newCronDeleteCommand(),
+	}, crons.listCommand(), newCronShowCommand(), newCronSetCommand(), newCronDeleteCommand(),
 		newCronPauseCommand("pause", "Pause a group or an entry: its ticks enqueue nothing", true),
 		newCronPauseCommand("resume", "Resume a group or an entry: its ticks enqueue again", false),
 		newCronRunCommand(), newCronPreviewCommand())
-	return cmd
 }
 
 var crons = &noun[wire.CronGroup]{
@@ -88,10 +86,10 @@ func onCron(v verb, did string, group func(c *call, group string) error, entry f
 			what = "cron entry " + c.args[1] + " of " + c.args[0]
 			err = entry(c, c.args[0], c.args[1])
 		}
-		if err == nil && did != "" {
-			c.say("%s is %s", what, did)
+		if did == "" {
+			return err
 		}
-		return err
+		return c.done(err, "%s is %s", what, did)
 	}
 	return v.command()
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func newDeadCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "dead",
 		Short: "See what killed jobs, and replay or delete them",
 		Long: `See what killed jobs, and replay or delete them.
@@ -34,12 +34,8 @@ restart, and touches each job once.`,
   reprise dead replay --fingerprint ede865b8574a584a --dry-run
   reprise dead replay --fingerprint ede865b8574a584a --rate 100 --yes
   reprise dead export --queue mail > dead.ndjson`,
-	}
-	cmd.AddCommand(
-		newDeadGroupsCommand(), newDeadListCommand(), newDeadShowCommand(), newDeadReplayCommand(), newDeadDeleteCommand(),
-		newDeadExportCommand(), newDeadMarkCommand(), newDeadRunsCommand(), newAuditCommand(),
-	)
-	return cmd
+	}, newDeadGroupsCommand(), newDeadListCommand(), newDeadShowCommand(), newDeadReplayCommand(), newDeadDeleteCommand(),
+		newDeadExportCommand(), newDeadMarkCommand(), newDeadRunsCommand(), newAuditCommand())
 }
 
 // deadFilter is the flags that choose dead jobs.

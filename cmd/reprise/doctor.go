@@ -71,11 +71,7 @@ func newHealthCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), patience)
 			defer cancel()
-			err := ask(ctx)
-			if err == nil {
-				c.say("%s", word)
-			}
-			return err
+			return c.done(ask(ctx), "%s", word)
 		},
 	}.command()
 	cmd.Flags().BoolVar(&ready, "ready", false, "ask whether it takes work in, too")

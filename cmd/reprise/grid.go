@@ -18,7 +18,7 @@ import (
 )
 
 func newGridCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "grid",
 		Short: "Compute with sessions of tasks on engines",
 		Long: `Compute with sessions of tasks on engines. A session is what one program wants
@@ -29,11 +29,9 @@ What retries and reschedules are, and every option, is in docs/grid.md.`,
 		Example: `  reprise engine --slots 4 --exec ./square &
   seq 1000 | reprise grid submit --session squares --wait
   reprise grid results squares`,
-	}
-	cmd.AddCommand(newGridSubmitCommand(), newGridStatusCommand(), newGridResultsCommand(), newGridSetCommand(), newGridCancelCommand(),
+	}, newGridSubmitCommand(), newGridStatusCommand(), newGridResultsCommand(), newGridSetCommand(), newGridCancelCommand(),
 		sessions.listCommand(), engines.listCommand(), newGridDrainCommand(), newGridSimulateCommand(),
 		newGridTaskCommand(), newGridTryCommitCommand(), newGridClearCommand())
-	return cmd
 }
 
 var sessions = &noun[wire.Session]{

@@ -17,7 +17,7 @@ import (
 )
 
 func newInboxCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "inbox",
 		Short: "Send to inboxes, look at their messages, and repair what is stuck",
 		Long: `An inbox stores messages and delivers them in order per group, such as the
@@ -34,11 +34,9 @@ A message is in one of these states:
 		Example: `  reprise inbox list
   reprise inbox groups reservations --state blocked
   reprise inbox retry reservations --group order-7`,
-	}
-	cmd.AddCommand(newInboxListCommand(), newInboxShowCommand(), newInboxSendCommand(), newInboxGroupsCommand(),
+	}, newInboxListCommand(), newInboxShowCommand(), newInboxSendCommand(), newInboxGroupsCommand(),
 		newInboxActCommand(inboxPause), newInboxActCommand(inboxResume), newInboxActCommand(inboxRetry), newInboxActCommand(inboxSkip), newInboxActCommand(inboxDelete),
 		newInboxEditCommand(), newInboxSetCommand(), newInboxRemoveCommand(), newInboxPreviewCommand())
-	return cmd
 }
 
 var inboxes = &noun[wire.Inbox]{

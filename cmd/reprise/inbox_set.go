@@ -51,11 +51,7 @@ func newInboxRemoveCommand() *cobra.Command {
 		example: `  reprise inbox remove reservations`,
 		args:    []kind{inboxes},
 		do: func(c *call) error {
-			if err := c.cl.DeleteInbox(c.Context(), c.args[0]); err != nil {
-				return err
-			}
-			c.say("inbox %s is gone", c.args[0])
-			return nil
+			return c.done(c.cl.DeleteInbox(c.Context(), c.args[0]), "inbox %s is gone", c.args[0])
 		},
 	}.command()
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func newJobsCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "jobs",
 		Short: "Look at jobs, change, cancel and delete them",
 		Long: `Look at the jobs of a server, change, cancel and delete them.
@@ -28,9 +28,7 @@ A job is in one of five states:
 		Example: `  reprise jobs list
   reprise jobs list --status dead
   reprise jobs show 03gq0x7k2m4v9c1d8f5h6j0a1`,
-	}
-	cmd.AddCommand(newJobsListCommand(), newJobsShowCommand(), newJobsExplainCommand(), newJobsPatchCommand(), newJobsCancelCommand(), newJobsProgressCommand(), newJobsDeleteCommand())
-	return cmd
+	}, newJobsListCommand(), newJobsShowCommand(), newJobsExplainCommand(), newJobsPatchCommand(), newJobsCancelCommand(), newJobsProgressCommand(), newJobsDeleteCommand())
 }
 
 // jobFilter is the flags that choose jobs.

@@ -92,10 +92,7 @@ With a filter instead of ids the jobs are only counted, until --yes is given.`,
 		each: func(c *call, id string) (any, error) { return nil, c.cl.Delete(c.Context(), id) },
 		all: func(c *call, f client.Filter) error {
 			n, err := c.cl.DeleteMany(c.Context(), f)
-			if err == nil {
-				c.say("%s deleted", plural(n, "job"))
-			}
-			return err
+			return c.done(err, "%s deleted", plural(n, "job"))
 		},
 		ask: wouldBe("deleted"),
 	}).command()
@@ -126,10 +123,7 @@ With a filter instead of ids the jobs are only counted and some are shown, until
 		each: func(c *call, id string) (any, error) { return c.cl.Cancel(c.Context(), id, reason) },
 		all: func(c *call, f client.Filter) error {
 			n, err := c.cl.CancelMany(c.Context(), f, reason)
-			if err == nil {
-				c.say("%s cancelled", plural(n, "job"))
-			}
-			return err
+			return c.done(err, "%s cancelled", plural(n, "job"))
 		},
 		ask: wouldBeCancelled,
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -205,25 +206,22 @@ func removal(j *wire.Job, now time.Time) string {
 	return "; removed " + moment(j.PurgeAt, now)
 }
 
+// deaths are why jobs are dead, in words.
+var deaths = map[string]string{
+	wire.ReasonKilled:    "its worker said that trying again cannot help",
+	wire.ReasonExpired:   "was not started before it expired",
+	wire.ReasonLost:      "its workers vanished too often while they had it",
+	wire.ReasonRejected:  "was refused after the server had accepted it",
+	wire.ReasonCancelled: "was cancelled",
+	wire.ReasonEvicted:   "was evicted because its queue was full",
+}
+
 // reason says why a dead job is dead.
 func reason(j *wire.Job) string {
-	switch j.Reason {
-	case wire.ReasonExhausted:
+	if j.Reason == wire.ReasonExhausted {
 		return "failed " + often(j.Attempts) + ", and its retry policy allows no more"
-	case wire.ReasonKilled:
-		return "its worker said that trying again cannot help"
-	case wire.ReasonExpired:
-		return "was not started before it expired"
-	case wire.ReasonLost:
-		return "its workers vanished too often while they had it"
-	case wire.ReasonRejected:
-		return "was refused after the server had accepted it"
-	case wire.ReasonCancelled:
-		return "was cancelled"
-	case wire.ReasonEvicted:
-		return "was evicted because its queue was full"
 	}
-	return "was given up after " + plural(int64(j.Attempts), "failure")
+	return cmp.Or(deaths[j.Reason], "was given up after "+plural(int64(j.Attempts), "failure"))
 }
 
 func newJobsExplainCommand() *cobra.Command {

@@ -12,7 +12,7 @@ import (
 )
 
 func newLockCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "lock",
 		Short: "Run a command on one machine at a time",
 		Long: `Run a command under a named lock of the server, look at the locks, and break one
@@ -20,9 +20,7 @@ whose holder is gone. A lock needs neither a queue nor a job.`,
 		Example: `  reprise lock run nightly -- ./report.sh
   reprise lock list
   reprise lock break nightly`,
-	}
-	cmd.AddCommand(newLockRunCommand(), locks.listCommand(), newLockBreakCommand())
-	return cmd
+	}, newLockRunCommand(), locks.listCommand(), newLockBreakCommand())
 }
 
 var locks = &noun[wire.Lock]{

@@ -72,7 +72,7 @@ func missingFlag(err error) error {
 }
 
 func newRootCommand() *cobra.Command {
-	root := &cobra.Command{
+	root := group(&cobra.Command{
 		Use:   "reprise",
 		Short: "A durable work queue that decides when failed work runs again",
 		Long: `Reprise takes work in, hands it to workers, and keeps trying, by a policy that
@@ -84,7 +84,7 @@ that was answered as accepted is lost.`,
   reprise jobs list                                          # looks at what is left
   reprise demo                                               # shows it all, by itself`,
 		SilenceErrors: true, SilenceUsage: true,
-	}
+	}, newDemoCommand(), newVersionCommand())
 	root.SetFlagErrorFunc(unknownFlag)
 	add := func(title string, cmds ...*cobra.Command) {
 		root.AddGroup(&cobra.Group{ID: title, Title: title})
@@ -104,7 +104,6 @@ that was answered as accepted is lost.`,
 	add("Tasks on engines:",
 		newGridCommand(), newEngineCommand(),
 	)
-	root.AddCommand(newDemoCommand(), newVersionCommand())
 	root.Version = server.Version
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	agree(root)

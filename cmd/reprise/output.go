@@ -102,8 +102,6 @@ func flagName(name string) string {
 	return "--" + name
 }
 
-func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-
 // must panics on an error that only a wrong name in this package can cause.
 func must(err error) {
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 func newPolicyCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "policy",
 		Short: "See what a retry policy does before you use it",
 		Long: `See what a retry policy does before you use it.
@@ -30,9 +30,7 @@ docs/retries.md teaches the policies.`,
 		Example: `  reprise policy preview
   reprise policy decide --policy reprise-retry.yaml --status 503
   reprise policy simulate`,
-	}
-	cmd.AddCommand(newPreviewCommand(), newDecideCommand(), newSimulateCommand())
-	return cmd
+	}, newPreviewCommand(), newDecideCommand(), newSimulateCommand())
 }
 
 // aboutPolicies ends the help of each command.

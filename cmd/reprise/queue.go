@@ -21,7 +21,7 @@ import (
 )
 
 func newQueueCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "queue",
 		Short: "Look at queues, change their settings, stop and protect them",
 		Long: `Look at queues, and change what they do while they work: pause, hold, limits,
@@ -31,12 +31,10 @@ when to use which.`,
   reprise queue show hooks
   reprise queue set hooks group_breaker=on rate=50
   reprise queue hold hooks --group example.com --for 10m`,
-	}
-	cmd.AddCommand(queues.listCommand(), newQueueShowCommand(), newQueueSetCommand(),
+	}, queues.listCommand(), newQueueShowCommand(), newQueueSetCommand(),
 		newPauseCommand("pause", "Stop giving out jobs of a queue; those that run go on", true),
 		newPauseCommand("resume", "Give out jobs of a queue again", false),
 		newHoldCommand(), newReleaseCommand(), newBreakerCommand())
-	return cmd
 }
 
 var queues = &noun[wire.Queue]{
@@ -275,10 +273,7 @@ func changeQueue(v verb, act func(c *call, queue string) (is string, err error))
 	v.do = func(c *call) error {
 		fresh := newcomer(c, c.args[0])
 		is, err := act(c, c.args[0])
-		if err == nil {
-			c.say("%s", is+fresh)
-		}
-		return err
+		return c.done(err, "%s", is+fresh)
 	}
 	return v.command()
 }

@@ -36,7 +36,7 @@ func (f *tlsFiles) load() (*tls.Config, error) {
 }
 
 func newTLSCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "tls",
 		Short: "Make certificates for servers and clients",
 		Long: `Make certificates for servers and clients, signed by an authority of your own.
@@ -46,9 +46,7 @@ any certificate in PEM.`,
 		Example: `  reprise tls init --san queue.internal --client worker-1
   reprise tls client-cert --name worker-2
   reprise tls server-cert --san queue.internal --overwrite   # before the old one ends`,
-	}
-	cmd.AddCommand(newTLSInitCommand(), newTLSCACommand(), newTLSServerCommand(), newTLSClientCommand())
-	return cmd
+	}, newTLSInitCommand(), newTLSCACommand(), newTLSServerCommand(), newTLSClientCommand())
 }
 
 // certFlags are flags that the commands below share.
@@ -60,12 +58,20 @@ type certFlags struct {
 // localNames are what a server on this machine is called.
 var localNames = []string{"localhost", "127.0.0.1", "::1"}
 
-func (f *certFlags) common(cmd *cobra.Command) {
+// command makes the command that makes files, with --out-dir, --overwrite and more flags.
+func (f *certFlags) command(cmd *cobra.Command, more ...func(*cobra.Command)) *cobra.Command {
+	if cmd.RunE == nil {
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.make(cmd.OutOrStdout()) }
+	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	root := cmp.Or(os.Getenv("REPRISE_ROOT_DIR"), "reprise-root")
 	flags.StringVar(&f.Dir, "out-dir", filepath.Join(root, "tls"), "directory for the files")
 	flags.BoolVar(&f.Overwrite, "overwrite", false, "replace files that exist")
+	for _, add := range more {
+		add(cmd)
+	}
+	return cmd
 }
 
 func (f *certFlags) days(cmd *cobra.Command) {
@@ -98,7 +104,7 @@ func (f *certFlags) make(w io.Writer) error {
 
 func newTLSInitCommand() *cobra.Command {
 	var f certFlags
-	cmd := &cobra.Command{
+	cmd := f.command(&cobra.Command{
 		Use:   "init",
 		Short: "Make an authority, a certificate of the server, and of clients",
 		Long: `Make an authority, a certificate of the server, and certificates of clients, and
@@ -119,10 +125,7 @@ Keep ca-key.pem away from the servers: whoever has it can make certificates.`,
 			_, err := io.WriteString(cmd.OutOrStdout(), f.next())
 			return err
 		},
-	}
-	f.common(cmd)
-	f.san(cmd)
-	f.days(cmd)
+	}, f.san, f.days)
 	cmd.Flags().IntVar(&f.CADays, "ca-days", 3650, "how long the authority holds")
 	cmd.Flags().StringVar(&f.CAName, "cn", "Reprise CA", "name of the authority")
 	cmd.Flags().StringVar(&f.CACert, "ca-cert", "", "certificate of an authority that exists")
@@ -149,51 +152,31 @@ func (f *certFlags) next() string {
 }
 
 func newTLSCACommand() *cobra.Command {
-	var f certFlags
-	cmd := &cobra.Command{
+	f := certFlags{Options: pki.Options{NewCA: true, Days: 1}}
+	cmd := f.command(&cobra.Command{
 		Use: "ca", Short: "Make an authority",
 		Example: "  reprise tls ca --out-dir /etc/reprise/ca",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.NewCA, f.Days = true, 1
-			return f.make(cmd.OutOrStdout())
-		},
-	}
-	f.common(cmd)
+	})
 	cmd.Flags().IntVar(&f.CADays, "days", 3650, "how long the authority holds")
 	cmd.Flags().StringVar(&f.CAName, "cn", "Reprise CA", "its name")
 	return cmd
 }
 
 func newTLSServerCommand() *cobra.Command {
-	var f certFlags
-	cmd := &cobra.Command{
+	f := certFlags{Options: pki.Options{Server: true}}
+	return f.command(&cobra.Command{
 		Use: "server-cert", Short: "Make a certificate of a server",
 		Example: "  reprise tls server-cert --san queue.internal",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.Server = true
-			return f.make(cmd.OutOrStdout())
-		},
-	}
-	f.common(cmd)
-	f.san(cmd)
-	f.days(cmd)
-	f.authority(cmd)
-	return cmd
+	}, f.san, f.days, f.authority)
 }
 
 func newTLSClientCommand() *cobra.Command {
 	var f certFlags
-	cmd := &cobra.Command{
+	return f.command(&cobra.Command{
 		Use: "client-cert", Short: "Make certificates of clients",
 		Example: "  reprise tls client-cert --name worker-2",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.make(cmd.OutOrStdout())
-		},
-	}
-	f.common(cmd)
-	cmd.Flags().StringArrayVar(&f.Clients, "name", nil, "name of the client; may be repeated")
-	must(cmd.MarkFlagRequired("name"))
-	f.days(cmd)
-	f.authority(cmd)
-	return cmd
+	}, func(cmd *cobra.Command) {
+		cmd.Flags().StringArrayVar(&f.Clients, "name", nil, "name of the client; may be repeated")
+		must(cmd.MarkFlagRequired("name"))
+	}, f.days, f.authority)
 }

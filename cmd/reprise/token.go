@@ -15,7 +15,7 @@ import (
 )
 
 func newTokenCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "token",
 		Short: "Make, list and revoke the tokens of a server",
 		Long: `Make, list and revoke the tokens of a server.
@@ -34,9 +34,7 @@ Scopes:
   reprise token create --name ci --scope enqueue --queue 'mail-*' --expires 90d
   reprise token list
   reprise token revoke ci`,
-	}
-	cmd.AddCommand(newTokenCreateCommand(), tokens.listCommand(), newTokenRevokeCommand(), newTokenGenerateCommand())
-	return cmd
+	}, newTokenCreateCommand(), tokens.listCommand(), newTokenRevokeCommand(), newTokenGenerateCommand())
 }
 
 func newTokenCreateCommand() *cobra.Command {
@@ -141,11 +139,7 @@ func newTokenRevokeCommand() *cobra.Command {
 				if names = append(names, t.Name); t.Name != c.args[0] && t.ID != c.args[0] {
 					continue
 				}
-				if err := c.cl.RevokeToken(c.Context(), t.ID); err != nil {
-					return err
-				}
-				c.say("token %s is revoked", t.Name)
-				return nil
+				return c.done(c.cl.RevokeToken(c.Context(), t.ID), "token %s is revoked", t.Name)
 			}
 			return fmt.Errorf("there is no token %q%s\n\"%s\" shows those there are", c.args[0], spell.Hint(c.args[0], names), tokens.lister)
 		},

@@ -44,7 +44,7 @@ type call struct {
 
 func (v verb) command() *cobra.Command {
 	c := &call{conn: new(connection)}
-	cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example, Args: v.counted}
+	cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example, Args: v.counted, ValidArgsFunction: v.complete}
 	c.Command = cmd
 	c.conn.register(cmd)
 	if v.json != "" {
@@ -61,9 +61,8 @@ func (v verb) command() *cobra.Command {
 			return err
 		}
 		c.args = args
-		return advise(v.do(c), c.cl)
+		return c.adviseName(advise(v.do(c), c.cl), v.args)
 	}
-	complete(cmd, v.repeat, v.args...)
 	return cmd
 }
 
@@ -91,6 +90,14 @@ func (c *call) say(format string, args ...any) {
 		}
 	}
 	fmt.Fprintf(c.OutOrStdout(), format+"\n", args...)
+}
+
+// done says a line once a call has succeeded.
+func (c *call) done(err error, format string, args ...any) error {
+	if err == nil {
+		c.say(format, args...)
+	}
+	return err
 }
 
 // note is a line beside what is printed, as it is.
