@@ -53,7 +53,8 @@ code is 1.`,
 	config.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	cmd.Flags().BoolVar(&check, "check", false, "write only what is wrong")
-	groupFlags(cmd)
+	cmd.Annotations = map[string]string{serverFlags: ""}
+	helpInSections(cmd)
 	return cmd
 }
 

@@ -119,20 +119,31 @@ func markConnection(flags *pflag.FlagSet, register func()) {
 	})
 }
 
-// helpInSections makes the help of a command tell its own flags first and those of the
-// connection behind them.
+// serverFlags marks a command that takes the flags of "reprise serve".
+const serverFlags = "server"
+
+// helpInSections makes the help of a command, and of all below it, tell the settings of a
+// server first, then its own flags and those of the connection behind them.
 func helpInSections(root *cobra.Command) {
 	cobra.AddTemplateFunc("sections", func(cmd *cobra.Command) string {
-		own, connection := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
-		own.SortFlags, connection.SortFlags = cmd.Flags().SortFlags, false
+		own := config.FlagSection{Title: "Flags", Flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
+		connection := config.FlagSection{Title: "Connection", Flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
+		own.Flags.SortFlags, connection.Flags.SortFlags = cmd.Flags().SortFlags, false
+		var settings []config.FlagSection
+		if _, is := cmd.Annotations[serverFlags]; is {
+			settings, own.Title = config.FlagSections(cmd.Flags()), "Other flags"
+		}
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if slices.ContainsFunc(settings, func(s config.FlagSection) bool { return s.Flags.Lookup(f.Name) != nil }) {
+				return
+			}
 			if _, is := f.Annotations[connectionFlags]; is {
-				connection.AddFlag(f)
+				connection.Flags.AddFlag(f)
 			} else {
-				own.AddFlag(f)
+				own.Flags.AddFlag(f)
 			}
 		})
-		return sections(config.FlagSection{Title: "Flags", Flags: own}, config.FlagSection{Title: "Connection", Flags: connection})
+		return sections(append(settings, own, connection)...)
 	})
 	cobra.AddTemplateFunc("about", func(padding int, text string) string {
 		return strings.Join(wrap(text, helpWidth-3-padding), "\n"+strings.Repeat(" ", 3+padding))

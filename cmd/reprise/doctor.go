@@ -51,7 +51,8 @@ check fails; warnings do not count.`,
 	config.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&url, "url", "", "server to ask, instead of looking at the port; for https with $"+envCA+", $"+envCert+" and $"+envKey)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
-	groupFlags(cmd)
+	cmd.Annotations = map[string]string{serverFlags: ""}
+	helpInSections(cmd)
 	return cmd
 }
 

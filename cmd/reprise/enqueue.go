@@ -31,26 +31,24 @@ const (
 
 // enqueueFlags are the flags of "reprise enqueue".
 type enqueueFlags struct {
-	conn connection
-
-	payload, ndjson   string
-	at, retryLimit    string
-	folding           wire.Batch // of --batch-*
-	priority          uint16
-	hasPriority, json bool
-	keep, keepDead    time.Duration
-	retry, expires    string
-	labels            []string
-	budgets           []string
-	job               client.Job
+	payload, ndjson string
+	at, retryLimit  string
+	folding         wire.Batch // of --batch-*
+	priority        uint16
+	keep, keepDead  time.Duration
+	retry, expires  string
+	labels          []string
+	budgets         []string
+	job             client.Job
+	json            bool
 }
 
 func newEnqueueCommand() *cobra.Command {
 	var f enqueueFlags
-	cmd := &cobra.Command{
-		Use:   "enqueue --queue NAME --type NAME",
-		Short: "Put work into a queue",
-		Long: `Put one job into a queue, or many from a file.
+	cmd := verb{
+		use:   "enqueue --queue NAME --type NAME",
+		short: "Put work into a queue",
+		long: `Put one job into a queue, or many from a file.
 
 The payload is JSON; whoever works the queue gets it exactly as it was given.
 When this command says that a job is enqueued, the job is safe on the server's
@@ -61,19 +59,16 @@ With --ndjson each line of a file is the payload of one job. The lines are sent
 
 With an idempotency key, repeating the command is harmless: the server answers
 with the job that is already there. With --ndjson, line N gets the key KEY/N.`,
-		Example: `  reprise enqueue --queue mail --type welcome --payload '{"to":"ada@example.com"}'
+		example: `  reprise enqueue --queue mail --type welcome --payload '{"to":"ada@example.com"}'
   reprise enqueue --queue mail --type digest --delay 2h
   reprise enqueue --queue mail --type digest --at 2026-12-24T08:00:00Z
   reprise enqueue --queue hooks --type call --retry '{limit: 9, curve: {kind: linear, base: 1m, step: 5m}}' --expires 2d
   reprise enqueue --queue import --type file --payload @order.json --retry-limit 5
   date +%s | reprise enqueue --queue clock --type tick --payload -
   reprise enqueue --queue events --type event --ndjson events.ndjson --idempotency-key "import of May"`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.hasPriority = cmd.Flags().Changed("priority")
-			return f.run(cmd)
-		},
-	}
-	f.conn.register(cmd)
+		options: client.Options{RetryFor: 5 * time.Second},
+		do:      f.run,
+	}.command()
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVarP(&f.job.Queue, "queue", "q", "", "queue to put the job into (required)")
@@ -103,7 +98,7 @@ with the job that is already there. With --ndjson, line N gets the key KEY/N.`,
 	flags.StringArrayVar(&f.budgets, "budget", nil, "budget that each run uses: KEY, or KEY=COST; may be repeated")
 	spanVar(flags, &f.keep, "keep", 0, "how long the job and its result stay when it is done, such as 24h (default: as the queue says)")
 	spanVar(flags, &f.keepDead, "keep-dead", 0, "how long the job stays when it is dead (default: as the queue says)")
-	flags.BoolVar(&f.json, "json", false, "print the server's answer as JSON")
+	flags.BoolVar(&f.json, "json", false, "print the server's answer as JSON") // the last of them
 	completeFlag(cmd, "queue", queues)
 	completeFlag(cmd, "budget", budgets)
 	completeFlag(cmd, "place", words{wire.Front, wire.Back})
@@ -111,40 +106,33 @@ with the job that is already there. With --ndjson, line N gets the key KEY/N.`,
 	return cmd
 }
 
-func (f *enqueueFlags) run(cmd *cobra.Command) error {
-	if err := f.check(cmd); err != nil {
-		return err
-	}
-	cl, err := f.conn.client(client.Options{RetryFor: 5 * time.Second})
-	if err != nil {
+func (f *enqueueFlags) run(c *call) error {
+	c.asJSON = f.json
+	if err := f.check(c.Command); err != nil {
 		return err
 	}
 	if f.ndjson != "" {
-		return f.runMany(cmd, cl)
+		return f.runMany(c)
 	}
-	payload, err := readPayload(f.payload, cmd.InOrStdin())
+	payload, err := readPayload(f.payload, c.InOrStdin())
 	if err != nil {
 		return err
 	}
 	f.job.Payload = payload
-	added, err := cl.Enqueue(cmd.Context(), f.job)
-	if err != nil {
-		return advise(err, cl)
-	}
-	if f.json {
-		return jsonLine(cmd.OutOrStdout(), added)
-	}
-	switch {
-	case added.Folded:
-		fmt.Fprintf(cmd.OutOrStdout(), "%s in queue %s took it in\n", added.ID, added.Queue)
-	case added.Duplicate:
-		fmt.Fprintf(cmd.OutOrStdout(), "%s is already in queue %s (%s); nothing was added\n", added.ID, added.Queue, added.Status)
-	case added.Status == wire.Scheduled:
-		fmt.Fprintf(cmd.OutOrStdout(), "%s is in queue %s, due %s\n", added.ID, added.Queue, moment(added.ReadyAt, time.Now()))
-	default:
-		fmt.Fprintf(cmd.OutOrStdout(), "%s is in queue %s (%s)\n", added.ID, added.Queue, added.Status)
-	}
-	return nil
+	added, err := c.cl.Enqueue(c.Context(), f.job)
+	return c.show(added, err, func(io.Writer) error {
+		switch {
+		case added.Folded:
+			c.say("%s in queue %s took it in", added.ID, added.Queue)
+		case added.Duplicate:
+			c.say("%s is already in queue %s (%s); nothing was added", added.ID, added.Queue, added.Status)
+		case added.Status == wire.Scheduled:
+			c.say("%s is in queue %s, due %s", added.ID, added.Queue, moment(added.ReadyAt, time.Now()))
+		default:
+			c.say("%s is in queue %s (%s)", added.ID, added.Queue, added.Status)
+		}
+		return nil
+	})
 }
 
 // check reads the flags that need more than to be stored.
@@ -189,7 +177,7 @@ func (f *enqueueFlags) check(cmd *cobra.Command) error {
 		}
 		f.job.At = at
 	}
-	if f.hasPriority {
+	if cmd.Flags().Changed("priority") {
 		f.job.Priority = &f.priority
 	}
 	return f.policy()
@@ -356,8 +344,8 @@ type many struct {
 	folded      int64 // were taken in by a waiting job
 }
 
-func (f *enqueueFlags) runMany(cmd *cobra.Command, cl *client.Client) error {
-	in, name := cmd.InOrStdin(), "standard input"
+func (f *enqueueFlags) runMany(c *call) error {
+	in, name := c.InOrStdin(), "standard input"
 	if f.ndjson != "-" {
 		file, err := os.Open(f.ndjson)
 		if err != nil {
@@ -366,28 +354,24 @@ func (f *enqueueFlags) runMany(cmd *cobra.Command, cl *client.Client) error {
 		defer func() { _ = file.Close() }()
 		in, name = file, f.ndjson
 	}
-	m := &many{enqueueFlags: f, client: cl}
+	m := &many{enqueueFlags: f, client: c.cl}
 	begin := time.Now()
-	p := newProgress(cmd.ErrOrStderr())
-	err := m.read(cmd.Context(), in, func() {
+	p := newProgress(c.ErrOrStderr())
+	err := m.read(c.Context(), in, func() {
 		p.show(fmt.Sprintf("%s enqueued (%s/s)", plural(m.added, "job"), thousands(int64(float64(m.added)/time.Since(begin).Seconds()))))
 	})
 	p.hide()
 	if err != nil {
-		return advise(m.explain(name, err), cl)
+		return m.explain(name, err)
 	}
-	if f.json {
-		return jsonLine(cmd.OutOrStdout(), map[string]int64{"enqueued": m.added, "duplicates": m.repeated, "folded": m.folded})
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s in queue %s", plural(m.added, "new job"), f.job.Queue)
+	text := fmt.Sprintf("%s in queue %s", plural(m.added, "new job"), f.job.Queue)
 	if m.repeated > 0 {
-		fmt.Fprintf(cmd.OutOrStdout(), ", %s were there already", thousands(m.repeated))
+		text += fmt.Sprintf(", %s were there already", thousands(m.repeated))
 	}
 	if m.folded > 0 {
-		fmt.Fprintf(cmd.OutOrStdout(), ", %s were taken in by a waiting job", thousands(m.folded))
+		text += fmt.Sprintf(", %s were taken in by a waiting job", thousands(m.folded))
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), " (%s)\n", span(time.Since(begin)))
-	return nil
+	return c.answer(map[string]int64{"enqueued": m.added, "duplicates": m.repeated, "folded": m.folded}, "%s (%s)", text, span(time.Since(begin)))
 }
 
 // explain says how far it came, and how to go on without doing things twice.

@@ -36,8 +36,7 @@ func aTime[T fmt.Stringer](at *T, parse func(string) (T, error)) pflag.Value {
 func newGridSimulateCommand() *cobra.Command {
 	o, r := straggler.Default(), straggler.DefaultRedundancy()
 	names := r.Strategies.Names()
-	var svg picture
-	var asJSON bool
+	var shown paper
 	cmd := &cobra.Command{
 		Use:   "simulate",
 		Short: "Simulate a session in which some runs are very slow, with and without copies of them",
@@ -66,14 +65,7 @@ strategies.`,
 			if err != nil {
 				return &usageError{inLines(err)}
 			}
-			taken, err := svg.write(cmd, c.WriteSVG)
-			switch {
-			case err != nil || taken:
-				return err
-			case asJSON:
-				return jsonLine(cmd.OutOrStdout(), c)
-			}
-			return printComparison(cmd.OutOrStdout(), c)
+			return shown.print(cmd, c, c.WriteSVG, func(w io.Writer) error { return printComparison(w, c) })
 		},
 	}
 	f := cmd.Flags()
@@ -108,8 +100,7 @@ strategies.`,
 	f.Var(aTime(&r.MedianAge, straggler.ParseTime), "median-age", "median: but never sooner")
 	f.Var(aTime(&r.SecondsBurst, straggler.ParseTime), "seconds-burst", "and so much more time for copies")
 	f.BoolVar(&r.AlsoBusy, "also-busy", r.AlsoBusy, "copies also while first runs wait for a slot")
-	f.BoolVar(&asJSON, "json", false, "print JSON, times in milliseconds")
-	svg.register(cmd, "tasks done over time, with the first strategy and without copies")
+	shown.register(cmd, "tasks done over time, with the first strategy and without copies")
 	return cmd
 }
 

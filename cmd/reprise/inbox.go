@@ -95,11 +95,9 @@ var inboxGroups = &noun[wire.InboxGroup]{
 type messageFlags struct {
 	client.MessageFilter
 	group string
-	cmd   *cobra.Command
 }
 
 func (f *messageFlags) register(cmd *cobra.Command) {
-	f.cmd = cmd
 	cmd.Flags().StringSliceVarP(&f.Statuses, "status", "s", nil, "only messages in these states: "+strings.Join(wire.InboxStatuses, ", "))
 	cmd.Flags().StringSliceVarP(&f.Types, "type", "t", nil, "only messages of these types")
 	cmd.Flags().StringVarP(&f.group, "group", "g", "", "only messages of this group")
@@ -108,8 +106,8 @@ func (f *messageFlags) register(cmd *cobra.Command) {
 }
 
 // read puts together what the flags say.
-func (f *messageFlags) read() client.MessageFilter {
-	if f.cmd.Flags().Changed("group") {
+func (f *messageFlags) read(c *call) client.MessageFilter {
+	if c.Flags().Changed("group") {
 		f.Group = &f.group
 	}
 	return f.MessageFilter
@@ -130,7 +128,7 @@ func newInboxListCommand() *cobra.Command {
 				return inboxes.list(c, inboxes.read(c.Context(), c.cl, nil))
 			}
 			f.Limit = c.perPage()
-			return messages.list(c, c.cl.Messages(c.Context(), c.args[0], f.read()))
+			return messages.list(c, c.cl.Messages(c.Context(), c.args[0], f.read(c)))
 		},
 	}.command()
 	f.register(cmd)

@@ -44,7 +44,7 @@ otherwise about the whole inbox.`,
 		example: "  reprise inbox " + a.name + " reservations m17\n  reprise inbox " + a.name + " reservations --group order-7",
 		args:    []kind{inboxes, messages}, optional: 1,
 		do: func(c *call) error {
-			chosen := f.read()
+			chosen := f.read(c)
 			act := wire.InboxAct{
 				Action: a.name, Group: chosen.Group, Statuses: chosen.Statuses, Types: chosen.Types,
 				All: everything, AllowOutOfOrder: outOfOrder,
@@ -118,7 +118,7 @@ is given; else those of the whole inbox. Finished ones stay as they are.`,
 				return err
 			}
 			if len(c.args) == 1 {
-				chosen := f.read()
+				chosen := f.read(c)
 				done, err := c.cl.ActOnInbox(c.Context(), c.args[0], wire.InboxAct{
 					Action: "edit", Group: chosen.Group, Statuses: chosen.Statuses, Types: chosen.Types, InboxEdit: edit,
 				})

@@ -66,21 +66,11 @@ func (f *policyFlags) register(cmd *cobra.Command) {
 	for _, p := range policies.Params {
 		flags.Var(part{f, p}, p.Name, p.Help)
 	}
-	flags.Var(file{&f.file}, "policy", "read the policy from this file, - for standard input")
+	flags.StringVar(&f.file, "policy", "", "read the policy from this `FILE`, - for standard input")
 	completeFlag(cmd, "curve", words(policies.Kinds()))
 }
 
-// file is a flag that takes the name of a file.
-type file struct{ name *string }
-
-func (f file) String() string { return "" }
-func (f file) Type() string   { return "FILE" }
-func (f file) Set(s string) error {
-	*f.name = s
-	return nil
-}
-
-var _, _ pflag.Value = part{}, file{}
+var _ pflag.Value = part{}
 
 // read returns the policy and the number of rows that a preview is asked for,
 // 0 if it is not.
@@ -132,33 +122,42 @@ func inLines(err error) error {
 	return errors.New(text)
 }
 
-// picture is the flag --svg.
-type picture struct{ name string }
-
-func (p *picture) register(cmd *cobra.Command, what string) {
-	cmd.Flags().Var(file{&p.name}, "svg", "draw "+what+" into this file as SVG; - prints it instead of the table")
+// paper is how a command prints what it worked out without a server: as a table, as JSON,
+// or as a picture.
+type paper struct {
+	asJSON bool
+	svg    string // the file of the picture
 }
 
-// write draws where it was asked for, and reports whether standard output is
-// taken by it.
-func (p *picture) write(cmd *cobra.Command, draw func(io.Writer) error) (taken bool, err error) {
-	switch p.name {
+func (p *paper) register(cmd *cobra.Command, what string) {
+	cmd.Flags().BoolVar(&p.asJSON, "json", false, "print JSON, times in milliseconds")
+	cmd.Flags().StringVar(&p.svg, "svg", "", "draw "+what+" into this `FILE` as SVG; - prints it instead of the table")
+}
+
+func (p *paper) print(cmd *cobra.Command, v any, draw, text func(io.Writer) error) error {
+	out := cmd.OutOrStdout()
+	switch p.svg {
 	case "":
-		return false, nil
 	case "-":
-		return true, draw(cmd.OutOrStdout())
+		return draw(out)
+	default:
+		f, err := os.Create(p.svg)
+		if err == nil {
+			err = errors.Join(draw(f), f.Close())
+		}
+		if err != nil {
+			return err
+		}
 	}
-	f, err := os.Create(p.name)
-	if err != nil {
-		return false, err
+	if p.asJSON {
+		return jsonLine(out, v)
 	}
-	return false, errors.Join(draw(f), f.Close())
+	return text(out)
 }
 
 func newPreviewCommand() *cobra.Command {
 	var f policyFlags
-	var svg picture
-	var asJSON bool
+	var shown paper
 	cmd := &cobra.Command{
 		Use:   "preview",
 		Short: "Show when a policy would retry: earliest, mean and latest",
@@ -190,21 +189,12 @@ earliest and latest when an attempt fails; runs are taken to need no time.
 				return err
 			}
 			p := policies.Of(r, rows)
-			taken, err := svg.write(cmd, p.WriteSVG)
-			switch {
-			case err != nil || taken:
-				return err
-			case asJSON:
-				return jsonLine(cmd.OutOrStdout(), p)
-			}
-			return printPreview(cmd.OutOrStdout(), p)
+			return shown.print(cmd, p, p.WriteSVG, func(w io.Writer) error { return printPreview(w, p) })
 		},
 	}
 	f.register(cmd)
-	flags := cmd.Flags()
-	flags.Var(part{&f, policies.Rows}, policies.Rows.Name, policies.Rows.Help)
-	flags.BoolVar(&asJSON, "json", false, "print JSON, times in milliseconds")
-	svg.register(cmd, "the band between earliest and latest")
+	cmd.Flags().Var(part{&f, policies.Rows}, policies.Rows.Name, policies.Rows.Help)
+	shown.register(cmd, "the band between earliest and latest")
 	return cmd
 }
 

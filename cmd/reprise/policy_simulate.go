@@ -12,8 +12,7 @@ import (
 
 func newSimulateCommand() *cobra.Command {
 	var f policyFlags
-	var svg picture
-	var asJSON bool
+	var shown paper
 	o := outage.Default()
 	when := o.From.String() + ".." + o.To.String()
 	cmd := &cobra.Command{
@@ -58,14 +57,7 @@ same answer.
 			if err != nil {
 				return err
 			}
-			taken, err := svg.write(cmd, report.WriteSVG)
-			switch {
-			case err != nil || taken:
-				return err
-			case asJSON:
-				return jsonLine(cmd.OutOrStdout(), report)
-			}
-			return printOutage(cmd.OutOrStdout(), report)
+			return shown.print(cmd, report, report.WriteSVG, func(w io.Writer) error { return printOutage(w, report) })
 		},
 	}
 	f.register(cmd)
@@ -75,8 +67,7 @@ same answer.
 	flags.StringVar(&when, "outage", when, "when the target is down: from..to, counted from the start")
 	flags.IntVar(&o.Capacity, "capacity", o.Capacity, "attempts that the target takes per second")
 	flags.Uint64Var(&o.Seed, "seed", o.Seed, "another seed is another run of chance; it changes arrivals and jitter")
-	flags.BoolVar(&asJSON, "json", false, "print JSON, times in milliseconds")
-	svg.register(cmd, "attempts per second and open jobs over time")
+	shown.register(cmd, "attempts per second and open jobs over time")
 	return cmd
 }
 

@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/server"
@@ -56,7 +52,8 @@ and why.`,
 		},
 	}
 	config.AddFlags(cmd.Flags())
-	groupFlags(cmd)
+	cmd.Annotations = map[string]string{serverFlags: ""}
+	helpInSections(cmd)
 	return cmd
 }
 
@@ -103,31 +100,4 @@ func onHangup(again chan<- struct{}) (stop func()) {
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-// groupFlags makes the help of a command show the server's flags in sections.
-func groupFlags(cmd *cobra.Command) {
-	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
-		_, err := io.WriteString(cmd.OutOrStderr(), usage(cmd))
-		return err
-	})
-}
-
-func usage(cmd *cobra.Command) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage:\n  %s\n\nExamples:\n%s\n", cmd.UseLine(), cmd.Example)
-	sections := config.FlagSections(cmd.Flags())
-	others := pflag.NewFlagSet("", pflag.ContinueOnError)
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		for _, section := range sections {
-			if section.Flags.Lookup(f.Name) != nil {
-				return
-			}
-		}
-		others.AddFlag(f)
-	})
-	for _, section := range append(sections, config.FlagSection{Title: "Other flags", Flags: others}) {
-		fmt.Fprintf(&b, "\n%s:\n%s", section.Title, section.Flags.FlagUsagesWrapped(helpWidth))
-	}
-	return b.String()
 }
