@@ -224,7 +224,7 @@ func collect(ctx context.Context, c *call, s *client.Session) error {
 	}
 	p.hide()
 	if errors.Is(err, context.Canceled) {
-		err = &goesOn{fmt.Sprintf("interrupted; session %s goes on in the server: \"reprise grid results %[1]s\" collects it, \"reprise grid cancel %[1]s\" ends it", s.ID()), err}
+		err = &exitCode{exitInterrupted, fmt.Errorf("interrupted; session %s goes on in the server: \"reprise grid results %[1]s\" collects it, \"reprise grid cancel %[1]s\" ends it", s.ID())}
 	}
 	if err == nil && failed > 0 {
 		err = fmt.Errorf("%w: %s of %s failed", errTasksFailed, thousands(failed), thousands(at))

@@ -1,6 +1,8 @@
 // Command reprise is the whole product in one binary: the server, a worker
 // that needs no program of yours, and the tools to look at what goes on. This
-// package turns flags into calls and answers into text, one file per command.
+// package turns flags into calls and answers into text. A command that calls the
+// server is a verb (verb.go); what the server has is a noun (noun.go), from which
+// lists, completion and advice on names come. Each noun has files of its own.
 package main
 
 import (
@@ -26,8 +28,7 @@ func run(root *cobra.Command, args []string) int {
 		return 0
 	}
 	if err = missingFlag(err); errors.Is(err, context.Canceled) { // only a signal does that
-		fmt.Fprintf(cmd.ErrOrStderr(), "reprise: %s\n", interrupted(err))
-		return 130 // as shells count a command that SIGINT ended
+		err = &exitCode{exitInterrupted, errors.New("interrupted")}
 	}
 	if exit, ok := errors.AsType[*exitCode](err); ok {
 		if exit.cause != nil {
@@ -42,23 +43,6 @@ func run(root *cobra.Command, args []string) int {
 	fmt.Fprintf(cmd.ErrOrStderr(), "Run \"%s --help\" for flags and examples.\n", cmd.CommandPath())
 	return 2
 }
-
-// interrupted says so instead of what the call was at which it happened.
-func interrupted(err error) string {
-	if own, ok := errors.AsType[*goesOn](err); ok {
-		return own.Error()
-	}
-	return "interrupted"
-}
-
-// goesOn is what goes on in the server after a command was interrupted.
-type goesOn struct {
-	text  string
-	cause error
-}
-
-func (e *goesOn) Error() string { return e.text }
-func (e *goesOn) Unwrap() error { return e.cause }
 
 // missingFlag gives what cobra says of a required flag that is missing our words
 // and our exit code.

@@ -25,6 +25,8 @@ const (
 	exitTemporary = 75 // EX_TEMPFAIL: retry
 
 	exitSignal = 128 // added to a signal's number, as shells tell it
+
+	exitInterrupted = exitSignal + 2 // SIGINT
 )
 
 const (
