@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -110,52 +111,67 @@ func (a *BindingAsk) use(named string) (use job.BudgetUse, create []job.Budget, 
 	if err := OneRefusal(errors.Join(bad...)); err != nil || a.CreateWith == nil {
 		return use, nil, err
 	}
-	made := job.Budget{Name: use.Key}
-	if err = a.CreateWith.edit(&made, "budgets.create_with."); err == nil {
-		err = made.Check()
-	}
-	return use, []job.Budget{made}, unprocessable(OneRefusal(err))
+	create, err = a.CreateWith.made(use.Key)
+	return use, create, err
 }
 
-// uses are the bindings of a list. No two are to the same budget.
-func uses(asks []*BindingAsk) (list []job.BudgetUse, create []job.Budget, err error) {
-	if len(asks) > job.JobBudgets {
-		return nil, nil, refuse("budgets", "budgets must not have more than "+strconv.Itoa(job.JobBudgets)+" entries")
+// made is the budget that is to be made for a binding.
+func (a *BudgetPatch) made(key string) ([]job.Budget, error) {
+	b := job.Budget{Name: key}
+	err := a.edit(&b, "budgets.create_with.")
+	if err == nil {
+		err = b.Check()
 	}
-	for _, ask := range asks {
-		if ask == nil {
-			return nil, nil, missing("budgets", false)
-		}
-		use, made, err := ask.use("")
-		if err == nil && job.BudgetAt(list, use.Key) >= 0 {
-			err = refuse("budgets", "budgets must not have the key "+strconv.Quote(use.Key)+" twice")
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		list, create = append(list, use), append(create, made...)
-	}
-	return list, create, nil
+	return []job.Budget{b}, unprocessable(OneRefusal(err))
 }
 
-// budgets reads what a new job is bound to.
+// budgets reads what a new job is bound to. Unlike BindingsAsk, it reads as fast
+// as the rest of an enqueue.
 func (r *Reader) budgets(n *engine.NewJob) {
-	var asks []*BindingAsk
+	var list []job.BudgetUse
 	r.array("budgets", job.JobBudgets, func() {
-		var ask *BindingAsk
-		if raw := r.value(); raw != nil {
-			r.refused(read(raw, &ask, "budgets", r.tell))
-		}
-		asks = append(asks, ask)
+		use, made := r.binding()
+		r.refused(once(list, use))
+		list, n.Create = append(list, use), append(n.Create, made...)
 	})
-	if r.err != nil || asks == nil {
-		return
-	}
-	list, create, err := uses(asks)
-	r.refused(err)
-	if n.Create = create; len(list) > 0 {
+	if len(list) > 0 {
 		extrasOf(&n.Job).Budgets = list
 	}
+}
+
+func (r *Reader) binding() (use job.BudgetUse, create []job.Budget) {
+	var with *BudgetPatch
+	use.Cost = 1
+	r.must("budgets", r.object("budgets", func(name []byte) {
+		switch string(name) {
+		case "key":
+			own := ""
+			use.Key = r.name("budgets.key", &own)
+		case "cost":
+			use.Cost = int64(r.number("budgets.cost", 1, job.BudgetUnits, 1))
+		case "create_with":
+			if raw := r.given(); raw != nil {
+				with = new(BudgetPatch)
+				r.refused(read(raw, with, "budgets.create_with", r.tell))
+			}
+		default:
+			unknown[BindingAsk](r, name)
+		}
+	}))
+	if r.must("budgets.key", use.Key != ""); with != nil && r.err == nil {
+		made, err := with.made(use.Key)
+		r.refused(err)
+		create = made
+	}
+	return use, create
+}
+
+// once refuses a second binding to a budget.
+func once(list []job.BudgetUse, use job.BudgetUse) error {
+	if job.BudgetAt(list, use.Key) < 0 {
+		return nil
+	}
+	return refuse("budgets", "budgets must not have the key "+strconv.Quote(use.Key)+" twice")
 }
 
 // BudgetOf is a budget as the wire tells it, and beyond the reference how it is used.
@@ -200,8 +216,22 @@ func (a *BindingsAsk) All() (Bindings, error) {
 	if a.Budgets == nil {
 		return Bindings{}, missing("budgets", false)
 	}
-	list, create, err := uses(a.Budgets)
-	return rebinding(list, create, func([]job.BudgetUse) ([]job.BudgetUse, error) { return list, nil }), err
+	if len(a.Budgets) > job.JobBudgets {
+		return Bindings{}, refuse("budgets", "budgets must not have more than "+strconv.Itoa(job.JobBudgets)+" entries")
+	}
+	var list []job.BudgetUse
+	var create []job.Budget
+	for _, ask := range a.Budgets {
+		if ask == nil {
+			return Bindings{}, missing("budgets", false)
+		}
+		use, made, err := ask.use("")
+		if err = cmp.Or(err, once(list, use)); err != nil {
+			return Bindings{}, err
+		}
+		list, create = append(list, use), append(create, made...)
+	}
+	return rebinding(list, create, func([]job.BudgetUse) ([]job.BudgetUse, error) { return list, nil }), nil
 }
 
 // NoBindings is what DELETE /jobs/{id}/budgets asks for.
