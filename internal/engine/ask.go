@@ -131,6 +131,12 @@ func (r *Tx) OneMoreQueue() error { return r.oneMoreQueue(0) }
 // ForgetQueue drops the settings remembered for this transaction: they change.
 func (r *Tx) ForgetQueue(name string) { r.forgetQueue(name) }
 
+// Lets reports whether no part would put a job aside that was given out now.
+func (r *Tx) Lets(j *job.Job) (bool, error) {
+	park, err := r.e.parts.aside(r, j)
+	return park == "" && err == nil, err
+}
+
 // AsideEnough reports whether no more jobs may be put aside in this transaction, or
 // everybody is served again in the next one anyway.
 func (r *Tx) AsideEnough() bool {

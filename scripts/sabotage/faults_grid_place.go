@@ -20,14 +20,6 @@ var gridPlaceFaults = []fault{
 		first: []suite{in(rulePkg, "TestATaskIsReluctantToRunWhereItFailed"), in(enginePkg, "TestAnotherHostIsBetterThanAnotherEngineOfTheHost")},
 	},
 	{
-		name: "handed-to-who-may-not", breaks: "grid.md 9",
-		does:  "a task that failed is handed on to an engine that its session excludes",
-		file:  "internal/part/grid/elsewhere.go",
-		old:   "\t\tif !out {",
-		new:   "\t\tif out || !out {",
-		first: []suite{in(enginePkg, "TestATaskThatFailedDoesNotGoToAnExcludedEngine")},
-	},
-	{
 		name: "a-slot-for-a-favour", breaks: "grid.md 9",
 		does:  "an engine that handed a task on is not served again in the same run",
 		file:  "internal/part/grid/feed.go",
@@ -82,5 +74,21 @@ var gridPlaceFaults = []fault{
 		old:   "		return -1, job.Errorf(job.TokenNeeded, \"tasks of session %q are settled with the lease token of their run\", j.Queue)",
 		new:   "		return slices.IndexFunc(j.Leases, func(l job.Lease) bool { return l.Kind == job.Anonymous }), nil",
 		first: []suite{in(rulePkg, "TestTasksAreNeverSettledWithoutAToken")},
+	},
+	{
+		name: "engine-of-another-session", breaks: "grid.md 9",
+		does:  "an engine whose stream is for another session counts as one that may run the tasks",
+		file:  "internal/part/grid/sight.go",
+		old:   "\t\treturn unserved, nil\n",
+		new:   "\t\treturn busy, nil\n",
+		first: []suite{in(enginePkg, "TestAnEngineOfAnotherSessionIsNone")},
+	},
+	{
+		name: "preempts-beyond-a-budget", breaks: "grid.md 9",
+		does:  "runs end for urgent tasks for which their budget has no units",
+		file:  "internal/part/grid/preempt.go",
+		old:   "\t\tp.drawn[u.Key] = true\n",
+		new:   "",
+		first: []suite{in(enginePkg, "TestNoRunEndsForAnUrgentTaskThatLacksABudget")},
 	},
 }

@@ -55,8 +55,8 @@ var gridSlackFaults = []fault{
 		name: "elsewhere-asks-the-excluded", breaks: "docs/grid.md, retry_elsewhere; gridserver.md A26",
 		does:  "a task that failed is handed on to an engine that its session excludes",
 		file:  "internal/part/grid/elsewhere.go",
-		old:   "\t\tif !out {\n",
-		new:   "\t\tif out || n < least {\n",
+		old:   "if is == mayRun {",
+		new:   "if is == mayRun || is == excluded {",
 		first: []suite{in(enginePkg, "TestATaskThatFailedDoesNotGoToAnExcludedEngine")},
 	},
 }

@@ -276,8 +276,7 @@ type look struct {
 	pace  *pace
 	known *job.Session
 	depth engine.Depth
-	due   job.Millis    // when to look again
-	hosts []*job.Holder // machines that may be given tasks, once they were asked for
+	due   job.Millis // when to look again
 }
 
 // look looks for a run that is to have a copy, and says when to look again.
@@ -367,7 +366,7 @@ func (g *copies) overdue(tx *engine.Tx, l *look) (_ *job.Job, _ job.RedundancySt
 			heap.Pop(&s.runs)
 			continue
 		}
-		fits, err := g.copies.hostFor(tx, l, j)
+		fits, err := g.sight.canRun(tx, l.known, j)
 		if err != nil {
 			return nil, 0, "", err
 		}
@@ -400,27 +399,6 @@ func (g *copies) oldestRun(tx *engine.Tx, l *look) (_ startedRun, _ *job.Job, li
 		heap.Pop(&s.runs) // also if this transaction does not commit: it cannot later either
 	}
 	return startedRun{}, nil, false, nil
-}
-
-// hostFor reports whether there is a machine that may run a copy of a task, be it
-// busy now.
-func (g *copies) hostFor(tx *engine.Tx, l *look, j *job.Job) (bool, error) {
-	if l.hosts == nil {
-		err := g.fleet.each(tx, func(h *job.Holder) error {
-			if fit(h) {
-				l.hosts = append(l.hosts, h)
-			}
-			return nil
-		})
-		if err != nil {
-			return false, err
-		}
-	}
-	class := rule.EntriesOf(j).Class
-	return slices.ContainsFunc(l.hosts, func(h *job.Holder) bool {
-		return !j.HeldBy(h.Name) && !j.RunsOn(h.Machine.Host) && !rule.Excluded(l.known.Strikes, h.Name[len(machinePrefix):]) &&
-			rule.Fits(class, j.Requires, rule.Seeker{Holder: h.Name, Properties: h.Properties})
-	}), nil
 }
 
 // idleSlots is how many slots are free, less the first runs that wait for one.
@@ -553,7 +531,7 @@ func (g *copies) explain(tx *engine.Tx, s *rule.Situation) error {
 		s.CopyBar = bar.String()
 		return nil
 	}
-	fits, err := g.copies.hostFor(tx, l, j)
+	fits, err := g.sight.canRun(tx, l.known, j)
 	if s.NoHost = !fits; !fits || asked || err != nil {
 		return err
 	}

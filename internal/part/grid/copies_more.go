@@ -112,7 +112,7 @@ func (g *copies) endsLast(tx *engine.Tx, l *look) (*job.Job, job.RedundancyStrat
 		}
 	}
 	bar := noHost
-	if fits, err := g.copies.hostFor(tx, l, j); err != nil {
+	if fits, err := g.sight.canRun(tx, l.known, j); err != nil {
 		return nil, by, "", err
 	} else if fits {
 		if bar, err = g.copies.bar(tx, l); err != nil {
@@ -156,7 +156,7 @@ func (g *copies) clone(tx *engine.Tx, l *look) (*job.Job, job.RedundancyStrategy
 			s.cloned++
 			continue
 		}
-		if fits, err := g.copies.hostFor(tx, l, j); err != nil || !fits {
+		if fits, err := g.sight.canRun(tx, l.known, j); err != nil || !fits {
 			return nil, by, noHost, err
 		}
 		idle, err := g.copies.idleSlots(tx)

@@ -17,33 +17,32 @@ func (g *feed) elsewhere(tx *engine.Tx, h *engine.Holder, j *job.Job) (*engine.H
 	if err != nil || !q.Grid.RetryElsewhere && !rule.Undelivered(j) {
 		return h, err
 	}
+	s, err := g.sessions.find(tx, j.Queue)
+	if err != nil {
+		return nil, err
+	}
 	to, least := h, rule.Reluctance(j, h.Name, machineOf(h).host)
 	for _, m := range g.feed.roomy(tx) {
 		if least == 0 {
 			break
 		}
-		if m == h || tx.RoomFor(m) <= 0 || !g.feed.mayRun(tx, m, j) {
-			continue
-		}
 		n := rule.Reluctance(j, m.Name, machineOf(m).host)
-		if n >= least {
+		if m == h || n >= least {
 			continue
 		}
-		out, err := g.exclusions.excluded(tx, j.Queue, m.Name)
+		row, err := g.fleet.row(tx, m.Name)
 		if err != nil {
 			return nil, err
 		}
-		if !out {
+		is, err := g.sight.ofTask(tx, row, s, j)
+		if err != nil {
+			return nil, err
+		}
+		if is == mayRun {
 			to, least = m, n
 		}
 	}
 	return to, nil
-}
-
-// mayRun reports whether a machine may run a task, be it excluded.
-func (g *feed) mayRun(tx *engine.Tx, m *engine.Holder, j *job.Job) bool {
-	return serves(m.Opts.Queues, j.Queue) && !j.HeldBy(m.Name) && !j.RunsOn(machineOf(m).host) &&
-		rule.Fits(rule.EntriesOf(j).Class, j.Requires, rule.Seeker{Holder: m.Name, Properties: m.Opts.Properties})
 }
 
 // roomy are the machines that had room when they were first asked for in this

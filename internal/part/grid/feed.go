@@ -37,11 +37,11 @@ func (g *feed) give(tx *engine.Tx, h *engine.Holder, n int) (took int, dry bool,
 	s := rule.Seeker{Holder: h.Name, Properties: h.Opts.Properties, Engine: true, Host: machineOf(h).host} // each slot is alone
 	var found *job.Job
 	fits := func(share *rule.Share) bool {
-		if err != nil || !serves(h.Opts.Queues, share.Name) {
-			return false
+		var takes bool
+		if err == nil {
+			takes, err = g.sight.takes(tx, h, share.Name)
 		}
-		var out bool
-		if out, err = g.exclusions.excluded(tx, share.Name, h.Name); err != nil || out {
+		if !takes || err != nil {
 			return false
 		}
 		found, err = g.feed.next(tx, share.Name, h, s)
@@ -137,13 +137,4 @@ func (g *feed) foremost(tx *engine.Tx, key offerKey, s rule.Seeker) (*job.Job, e
 			return nil, nil
 		}
 	}
-}
-
-func serves(sessions []string, name string) bool {
-	for _, s := range sessions {
-		if s == name {
-			return true
-		}
-	}
-	return len(sessions) == 0
 }

@@ -30,7 +30,7 @@ func (g *shares) preempt(tx *engine.Tx) error {
 	if need == 0 {
 		return nil
 	}
-	p := preemption{Grid: g.Grid, tx: tx, t: t, suit: map[string]bool{}, placed: map[job.ID]bool{}, gets: map[*rule.Share]int{}}
+	p := preemption{Grid: g.Grid, tx: tx, t: t, suit: map[string]bool{}, placed: map[job.ID]bool{}, gets: map[*rule.Share]int{}, drawn: map[string]bool{}}
 	if err := p.look(); err != nil || p.ending || len(p.list) == 0 {
 		return err
 	}
@@ -74,7 +74,8 @@ type preemption struct {
 	gets   map[*rule.Share]int // how many of each session
 	list   []rule.Preemptible
 	runs   []victim
-	ending bool // some end by themselves in the next transaction, which looks again: their session is cancelled
+	drawn  map[string]bool // budgets of which a placed task takes
+	ending bool            // some end by themselves in the next transaction, which looks again: their session is cancelled
 }
 
 // victim is a run that may be ended.
@@ -122,16 +123,6 @@ func (p *preemption) look() error {
 	return nil
 }
 
-// room is how many slots of a machine are free. Where it is below nothing, because the
-// machine has fewer slots than it had, the end of a run frees none.
-func (p *preemption) room(h *job.Holder) (int, error) {
-	if stream := p.tx.Holder(h.Name); stream != nil {
-		return p.tx.RoomFor(stream), nil
-	}
-	ids, err := p.tx.Store().Held(h.Name)
-	return slotsOf(h) - len(ids), err
-}
-
 // suits reports whether a machine waits for tasks, or asks for them call by call,
 // and may run one of an urgent session that is below its share.
 func (p *preemption) suits(name string) (bool, error) {
@@ -148,14 +139,10 @@ func (p *preemption) suits(name string) (bool, error) {
 }
 
 func (p *preemption) mayServe(h *job.Holder) (bool, error) {
-	if h == nil || !fit(h) {
+	if h == nil {
 		return false, nil
 	}
-	stream := p.tx.Holder(h.Name)
-	if stream == nil && !h.Machine.Polls {
-		return false, nil
-	}
-	if room, err := p.room(h); room < 0 || err != nil {
+	if room, err := p.sight.room(p.tx, h); room < 0 || err != nil {
 		return false, err
 	}
 	share, _, err := p.next(h)
@@ -169,41 +156,60 @@ func (p *preemption) place(name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	share, id, err := p.next(h)
+	share, j, err := p.next(h)
 	if share == nil || err != nil {
 		return false, err
 	}
-	p.placed[id] = true
+	p.placed[j.ID] = true
 	p.gets[share]++
+	for _, u := range j.Budgets() {
+		p.drawn[u.Key] = true
+	}
 	return true, nil
 }
 
 // next is the urgent task without a place that a machine would be given; share is
 // its session, nil = there is none.
-func (p *preemption) next(h *job.Holder) (of *rule.Share, id job.ID, err error) {
-	stream := p.tx.Holder(h.Name)
-	seeker := rule.Seeker{Holder: h.Name, Properties: h.Properties, Engine: true, Host: h.Machine.Host}
+func (p *preemption) next(h *job.Holder) (of *rule.Share, j *job.Job, err error) {
 	for _, share := range p.t.rota.Targets() {
-		if !share.Urgent || share.Running+p.gets[share] >= share.Target || stream != nil && !serves(stream.Opts.Queues, share.Name) {
+		if !share.Urgent || share.Running+p.gets[share] >= share.Target {
 			continue
 		}
-		if out, err := p.exclusions.excluded(p.tx, share.Name, h.Name); out || err != nil {
+		s, err := p.sessions.find(p.tx, share.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if is, err := p.sight.of(p.tx, h, s); is > busy || err != nil {
 			if err != nil {
-				return nil, id, err
+				return nil, nil, err
 			}
 			continue
 		}
-		list, err := p.tx.Store().Ready([]string{share.Name}, seeker, len(p.placed)+1)
+		list, err := p.tx.Store().Ready([]string{share.Name}, seeker(h), len(p.placed)+1)
 		if err != nil {
-			return nil, id, err
+			return nil, nil, err
 		}
 		for _, j := range list {
-			if !p.placed[j.ID] {
-				return share, j.ID, nil
+			if p.placed[j.ID] {
+				continue
+			}
+			if lets, err := p.lets(j); lets || err != nil {
+				return share, j, err
 			}
 		}
 	}
-	return nil, id, nil
+	return nil, nil, nil
+}
+
+// lets reports whether the budgets of an urgent task have units for it, as far as one
+// look can tell: of each only one task gets a place, and the next look sees what is left.
+func (p *preemption) lets(j *job.Job) (bool, error) {
+	for _, u := range j.Budgets() {
+		if p.drawn[u.Key] {
+			return false, nil
+		}
+	}
+	return p.tx.Lets(j)
 }
 
 // free is how many urgent tasks have a place in slots that are free: they were not
@@ -214,7 +220,7 @@ func (p *preemption) free() (n int, err error) {
 		if !suits || err != nil {
 			return err
 		}
-		room, err := p.room(h)
+		room, err := p.sight.room(p.tx, h)
 		for served := true; room > 0 && served && err == nil; room-- {
 			served, err = p.place(h.Name)
 			n += oneIf(served)

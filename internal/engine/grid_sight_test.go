@@ -1,0 +1,77 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
+	"github.com/reprisehq/reprise/internal/rule"
+)
+
+// serving is an engine whose stream is for one session.
+func (g *gridRig) serving(name, session string) *machine {
+	g.Helper()
+	in := g.login(name, 1)
+	s, err := g.part.Grid.MachineStream(g.Context(), name, in.Machine.Epoch, 0, []string{session})
+	if err != nil {
+		g.Fatal(err)
+	}
+	return &machine{g: g, name: name, epoch: in.Machine.Epoch, stream: &stream{s, g.rig, map[string]engine.Delivery{}}}
+}
+
+// An engine whose stream is for another session is none for this one: explain, the stall
+// of the session and copies say the same.
+func TestAnEngineOfAnotherSessionIsNone(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("a")
+		g.session("b")
+		g.serving("w", "b")
+		g.tasks("a", "A")
+		if got := g.obstacle("A").Is; got != rule.NoWorker {
+			t.Errorf("explain says %s", got)
+		}
+		if !g.state("a").Stalled {
+			t.Error("no engine works for the session, and it is not stalled")
+		}
+	})
+	grid(t, func(g *gridRig) {
+		g.session("a")
+		g.session("b")
+		m := g.serving("w", "a")
+		g.serving("other", "b")
+		g.tasks("a", "A")
+		m.gets("A")
+		m.starts("A")
+		g.operate("A", rule.Command{Verb: rule.Offer})
+		if got := g.obstacle("A").Is.String(); got != "no_eligible_host" {
+			t.Errorf("explain says %s", got)
+		}
+	})
+}
+
+// No more runs end for urgent tasks than there are units of the budget that these use.
+func TestNoRunEndsForAnUrgentTaskThatLacksABudget(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("low")
+		g.session("now", urgent)
+		g.budget("license", 1)
+		m := g.engine("w", 3)
+		g.tasks("low", "L1", "L2", "L3")
+		m.gets("L1", "L2", "L3")
+		g.beating(31*job.Second, m)
+		use := func(n *engine.NewJob) {
+			n.Job.Extras = &job.Extras{Budgets: []job.BudgetUse{{Key: "license", Cost: 1}}}
+		}
+		g.put("now", "U1", task, use)
+		g.put("now", "U2", task, use)
+		g.beating(gridpart.MachineHeartbeat, m)
+		ended := 0
+		for _, name := range []string{"L1", "L2", "L3"} {
+			ended += int(g.job(name).Evictions)
+		}
+		if ended != 1 {
+			t.Errorf("%d runs ended for one unit", ended)
+		}
+	})
+}
