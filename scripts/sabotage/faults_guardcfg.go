@@ -128,4 +128,20 @@ var simProtectionFaults = []fault{
 		new:   "again = 0",
 		first: []suite{in(enginePkg, "TestABudgetLetsRetriesWaitAndFreshJobsPass")},
 	},
+	{
+		name: "reload-changes-all", breaks: "operations.md: what a reload changes",
+		does:  "behind a reload a setting counts as in effect that only a start changes",
+		file:  "internal/config/config.go",
+		old:   "if s.reloaded || from == to {",
+		new:   "if true {",
+		first: []suite{in("internal/config", "TestAReloadChangesWhatItCanAndNamesTheRest")},
+	},
+	{
+		name: "span-means-another", breaks: "docs/config.md: a setting means the same everywhere",
+		does:  "queue set writes start_timeout where run_timeout was said",
+		file:  "internal/door/jobs/queue.go",
+		old:   "if s := &QueueSettings[i]; s.Name == name || s.Wire == name {",
+		new:   "if s := &QueueSettings[i]; s.Name == strings.Replace(name, \"run_\", \"start_\", 1) || s.Wire == name {",
+		first: []suite{in("internal/config", "TestEverySettingOfAQueueMeansTheSameEverywhere")},
+	},
 }
