@@ -35,21 +35,13 @@ func (c *Client) Budgets(ctx context.Context) ([]wire.BudgetState, error) {
 
 // Budget reads one budget and how it is used.
 func (c *Client) Budget(ctx context.Context, key string) (*wire.BudgetState, error) {
-	b := new(wire.BudgetState)
-	if err := c.call(ctx, "GET", budgetPath(key), nil, b); err != nil {
-		return nil, fmt.Errorf("reading the budget %s: %w", key, err)
-	}
-	return b, nil
+	return answer[wire.BudgetState](ctx, c, "GET", budgetPath(key), nil, "reading the budget %s", key)
 }
 
 // SetBudget makes a budget, or replaces what bounds it: that holds at once, and
 // what runs goes on.
 func (c *Client) SetBudget(ctx context.Context, key string, b wire.Budget) (*wire.BudgetState, error) {
-	out := new(wire.BudgetState)
-	if err := c.call(ctx, "PUT", budgetPath(key), b, out); err != nil {
-		return nil, fmt.Errorf("setting the budget %s: %w", key, err)
-	}
-	return out, nil
+	return answer[wire.BudgetState](ctx, c, "PUT", budgetPath(key), b, "setting the budget %s", key)
 }
 
 // DeleteBudget deletes a budget. While jobs are bound to it, it is an *Error
@@ -74,9 +66,5 @@ func (c *Client) Bind(ctx context.Context, id string, b wire.Binding) (*wire.Job
 
 // Unbind takes a job that does not run from a budget.
 func (c *Client) Unbind(ctx context.Context, id, key string) (*wire.Job, error) {
-	j := new(wire.Job)
-	if err := c.call(ctx, "DELETE", "/jobs/"+url.PathEscape(id)+budgetPath(key), nil, j); err != nil {
-		return nil, fmt.Errorf("taking job %s from the budget %s: %w", id, key, err)
-	}
-	return j, nil
+	return answer[wire.Job](ctx, c, "DELETE", "/jobs/"+url.PathEscape(id)+budgetPath(key), nil, "taking job %s from the budget %s", id, key)
 }

@@ -34,11 +34,7 @@ func (f Filter) bulk() (string, error) {
 
 // Patch changes one open job, and returns it without its payload.
 func (c *Client) Patch(ctx context.Context, id string, change Change) (*wire.Job, error) {
-	j := new(wire.Job)
-	if err := c.call(ctx, "PATCH", "/jobs/"+url.PathEscape(id), change, j); err != nil {
-		return nil, fmt.Errorf("patching job %s: %w", id, err)
-	}
-	return j, nil
+	return answer[wire.Job](ctx, c, "PATCH", "/jobs/"+url.PathEscape(id), change, "patching job %s", id)
 }
 
 // PatchMany changes every open job that the filter chooses; finished ones are

@@ -166,6 +166,16 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any) 
 	return c.send(ctx, method, path, raw, into)
 }
 
+// answer makes a call and reads what it is answered with. doing and its args say what was
+// done, for the error.
+func answer[T any](ctx context.Context, c *Client, method, path string, body any, doing string, args ...any) (*T, error) {
+	x := new(T)
+	if err := c.call(ctx, method, path, body, x); err != nil {
+		return nil, fmt.Errorf("%s: %w", fmt.Sprintf(doing, args...), err)
+	}
+	return x, nil
+}
+
 func (c *Client) send(ctx context.Context, method, path string, raw []byte, into any) error {
 	return c.sendWithin(ctx, c.opts.Timeout, method, path, raw, into)
 }

@@ -26,11 +26,7 @@ func (c *Client) Crons(ctx context.Context) ([]string, error) {
 
 // Cron reads a group with its entries.
 func (c *Client) Cron(ctx context.Context, group string) (*wire.CronGroup, error) {
-	g := new(wire.CronGroup)
-	if err := c.call(ctx, "GET", cronPath(group), nil, g); err != nil {
-		return nil, fmt.Errorf("reading the cron group %s: %w", group, err)
-	}
-	return g, nil
+	return answer[wire.CronGroup](ctx, c, "GET", cronPath(group), nil, "reading the cron group %s", group)
 }
 
 // SetCron makes a group exactly what is given: entries that are not in it
@@ -39,11 +35,7 @@ func (c *Client) SetCron(ctx context.Context, group string, g wire.CronGroup) (*
 	if g.Entries == nil {
 		g.Entries = []wire.CronEntry{}
 	}
-	out := new(wire.CronGroup)
-	if err := c.call(ctx, "PUT", cronPath(group), g, out); err != nil {
-		return nil, fmt.Errorf("setting the cron group %s: %w", group, err)
-	}
-	return out, nil
+	return answer[wire.CronGroup](ctx, c, "PUT", cronPath(group), g, "setting the cron group %s", group)
 }
 
 // PauseCron pauses a group, or ends that.
@@ -54,11 +46,7 @@ func (c *Client) PauseCron(ctx context.Context, group string, paused bool) (*wir
 // PatchCron changes what is given of a group. In another time zone, entries
 // without one of their own count anew from now.
 func (c *Client) PatchCron(ctx context.Context, group string, p wire.CronPatch) (*wire.CronGroup, error) {
-	out := new(wire.CronGroup)
-	if err := c.call(ctx, "PATCH", cronPath(group), p, out); err != nil {
-		return nil, fmt.Errorf("changing the cron group %s: %w", group, err)
-	}
-	return out, nil
+	return answer[wire.CronGroup](ctx, c, "PATCH", cronPath(group), p, "changing the cron group %s", group)
 }
 
 // DeleteCron deletes a group with its entries.
@@ -80,38 +68,22 @@ func (c *Client) DeleteCrons(ctx context.Context) (int, error) {
 
 // AddCronEntry makes an entry; one that is there is refused.
 func (c *Client) AddCronEntry(ctx context.Context, group string, e wire.CronEntry) (*wire.CronEntry, error) {
-	out := new(wire.CronEntry)
-	if err := c.call(ctx, "POST", cronPath(group)+"/entries", e, out); err != nil {
-		return nil, fmt.Errorf("adding the cron entry %s to %s: %w", e.Name, group, err)
-	}
-	return out, nil
+	return answer[wire.CronEntry](ctx, c, "POST", cronPath(group)+"/entries", e, "adding the cron entry %s to %s", e.Name, group)
 }
 
 // CronEntry reads an entry.
 func (c *Client) CronEntry(ctx context.Context, group, entry string) (*wire.CronEntry, error) {
-	out := new(wire.CronEntry)
-	if err := c.call(ctx, "GET", cronEntryPath(group, entry), nil, out); err != nil {
-		return nil, fmt.Errorf("reading the cron entry %s of %s: %w", entry, group, err)
-	}
-	return out, nil
+	return answer[wire.CronEntry](ctx, c, "GET", cronEntryPath(group, entry), nil, "reading the cron entry %s of %s", entry, group)
 }
 
 // SetCronEntry makes or changes the entry of that name.
 func (c *Client) SetCronEntry(ctx context.Context, group string, e wire.CronEntry) (*wire.CronEntry, error) {
-	out := new(wire.CronEntry)
-	if err := c.call(ctx, "PUT", cronEntryPath(group, e.Name), e, out); err != nil {
-		return nil, fmt.Errorf("setting the cron entry %s of %s: %w", e.Name, group, err)
-	}
-	return out, nil
+	return answer[wire.CronEntry](ctx, c, "PUT", cronEntryPath(group, e.Name), e, "setting the cron entry %s of %s", e.Name, group)
 }
 
 // PauseCronEntry pauses an entry, or ends that.
 func (c *Client) PauseCronEntry(ctx context.Context, group, entry string, paused bool) (*wire.CronEntry, error) {
-	out := new(wire.CronEntry)
-	if err := c.call(ctx, "PATCH", cronEntryPath(group, entry), wire.CronPause{Paused: paused}, out); err != nil {
-		return nil, fmt.Errorf("changing the cron entry %s of %s: %w", entry, group, err)
-	}
-	return out, nil
+	return answer[wire.CronEntry](ctx, c, "PATCH", cronEntryPath(group, entry), wire.CronPause{Paused: paused}, "changing the cron entry %s of %s", entry, group)
 }
 
 // DeleteCronEntry deletes an entry; its group stays.
@@ -124,11 +96,7 @@ func (c *Client) DeleteCronEntry(ctx context.Context, group, entry string) error
 
 // RunCronEntry enqueues the job of an entry now.
 func (c *Client) RunCronEntry(ctx context.Context, group, entry string) (*wire.Enqueued, error) {
-	out := new(wire.Enqueued)
-	if err := c.call(ctx, "POST", cronEntryPath(group, entry)+"/run", nil, out); err != nil {
-		return nil, fmt.Errorf("running the cron entry %s of %s: %w", entry, group, err)
-	}
-	return out, nil
+	return answer[wire.Enqueued](ctx, c, "POST", cronEntryPath(group, entry)+"/run", nil, "running the cron entry %s of %s", entry, group)
 }
 
 // PreviewCron asks for the next n ticks of an expression; zone "" = the server's.
@@ -137,9 +105,5 @@ func (c *Client) PreviewCron(ctx context.Context, expression, zone string, n int
 	if zone != "" {
 		q.Set("timezone", zone)
 	}
-	out := new(wire.CronPreview)
-	if err := c.call(ctx, "GET", "/crons/preview?"+q.Encode(), nil, out); err != nil {
-		return nil, fmt.Errorf("previewing %q: %w", expression, err)
-	}
-	return out, nil
+	return answer[wire.CronPreview](ctx, c, "GET", "/crons/preview?"+q.Encode(), nil, "previewing %q", expression)
 }

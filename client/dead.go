@@ -44,20 +44,12 @@ func (c *Client) DeadGroups(ctx context.Context, f GroupFilter) iter.Seq2[wire.D
 
 // DeadGroup reads one group.
 func (c *Client) DeadGroup(ctx context.Context, fingerprint string) (*wire.DeadGroup, error) {
-	g := new(wire.DeadGroup)
-	if err := c.call(ctx, "GET", "/dead/groups/"+url.PathEscape(fingerprint), nil, g); err != nil {
-		return nil, fmt.Errorf("reading the group %s: %w", fingerprint, err)
-	}
-	return g, nil
+	return answer[wire.DeadGroup](ctx, c, "GET", "/dead/groups/"+url.PathEscape(fingerprint), nil, "reading the group %s", fingerprint)
 }
 
 // Mark mutes, pauses or annotates a fingerprint: what is not nil changes.
 func (c *Client) Mark(ctx context.Context, fingerprint string, m wire.Mark) (*wire.Mark, error) {
-	out := new(wire.Mark)
-	if err := c.call(ctx, "PATCH", "/dead/groups/"+url.PathEscape(fingerprint), m, out); err != nil {
-		return nil, fmt.Errorf("marking %s: %w", fingerprint, err)
-	}
-	return out, nil
+	return answer[wire.Mark](ctx, c, "PATCH", "/dead/groups/"+url.PathEscape(fingerprint), m, "marking %s", fingerprint)
 }
 
 // deadQuery writes a filter as parameters. Values with a comma cannot be asked
@@ -112,20 +104,12 @@ func (c *Client) Dead(ctx context.Context, f wire.DeadFilter, newest bool, perPa
 
 // DeadJob reads one dead job.
 func (c *Client) DeadJob(ctx context.Context, id string) (*wire.DeadJob, error) {
-	j := new(wire.DeadJob)
-	if err := c.call(ctx, "GET", "/dead/"+url.PathEscape(id), nil, j); err != nil {
-		return nil, fmt.Errorf("reading dead job %s: %w", id, err)
-	}
-	return j, nil
+	return answer[wire.DeadJob](ctx, c, "GET", "/dead/"+url.PathEscape(id), nil, "reading dead job %s", id)
 }
 
 // ReplayOne brings one dead job back.
 func (c *Client) ReplayOne(ctx context.Context, id string, how wire.DeadOne) (*wire.Job, error) {
-	j := new(wire.Job)
-	if err := c.call(ctx, "POST", "/dead/"+url.PathEscape(id)+"/replay", how, j); err != nil {
-		return nil, fmt.Errorf("replaying job %s: %w", id, err)
-	}
-	return j, nil
+	return answer[wire.Job](ctx, c, "POST", "/dead/"+url.PathEscape(id)+"/replay", how, "replaying job %s", id)
 }
 
 // DeleteDead deletes one dead job.
@@ -139,49 +123,29 @@ func (c *Client) DeleteDead(ctx context.Context, id string) error {
 // ReplayDead begins to replay dead jobs; the server goes on by itself.
 func (c *Client) ReplayDead(ctx context.Context, ask wire.DeadReplay) (*wire.Replay, error) {
 	ask.DryRun = false
-	r := new(wire.Replay)
-	if err := c.call(ctx, "POST", "/dead/replay", ask, r); err != nil {
-		return nil, fmt.Errorf("replaying dead jobs: %w", err)
-	}
-	return r, nil
+	return answer[wire.Replay](ctx, c, "POST", "/dead/replay", ask, "replaying dead jobs")
 }
 
 // DeleteAllDead begins to delete dead jobs; the server goes on by itself.
 func (c *Client) DeleteAllDead(ctx context.Context, ask wire.DeadDelete) (*wire.Replay, error) {
 	ask.DryRun = false
-	r := new(wire.Replay)
-	if err := c.call(ctx, "POST", "/dead/delete", ask, r); err != nil {
-		return nil, fmt.Errorf("deleting dead jobs: %w", err)
-	}
-	return r, nil
+	return answer[wire.Replay](ctx, c, "POST", "/dead/delete", ask, "deleting dead jobs")
 }
 
 // DryRun counts what a replay or a delete of all the filter chooses would do,
 // and shows some of it.
 func (c *Client) DryRun(ctx context.Context, f wire.DeadFilter) (*wire.DryRun, error) {
-	d := new(wire.DryRun)
-	if err := c.call(ctx, "POST", "/dead/replay", wire.DeadReplay{Filter: f, All: true, DryRun: true}, d); err != nil {
-		return nil, fmt.Errorf("counting dead jobs: %w", err)
-	}
-	return d, nil
+	return answer[wire.DryRun](ctx, c, "POST", "/dead/replay", wire.DeadReplay{Filter: f, All: true, DryRun: true}, "counting dead jobs")
 }
 
 // Replay reads how far a run through the dead set has come.
 func (c *Client) Replay(ctx context.Context, id string) (*wire.Replay, error) {
-	r := new(wire.Replay)
-	if err := c.call(ctx, "GET", "/replays/"+url.PathEscape(id), nil, r); err != nil {
-		return nil, fmt.Errorf("reading replay %s: %w", id, err)
-	}
-	return r, nil
+	return answer[wire.Replay](ctx, c, "GET", "/replays/"+url.PathEscape(id), nil, "reading replay %s", id)
 }
 
 // CancelReplay ends a run; what it has done stays done.
 func (c *Client) CancelReplay(ctx context.Context, id string) (*wire.Replay, error) {
-	r := new(wire.Replay)
-	if err := c.call(ctx, "DELETE", "/replays/"+url.PathEscape(id), nil, r); err != nil {
-		return nil, fmt.Errorf("cancelling replay %s: %w", id, err)
-	}
-	return r, nil
+	return answer[wire.Replay](ctx, c, "DELETE", "/replays/"+url.PathEscape(id), nil, "cancelling replay %s", id)
 }
 
 // Replays reads the latest runs, newest first.

@@ -135,21 +135,13 @@ func (c *Client) PreviewInbox(ctx context.Context, name string, settings any) (*
 
 // Inbox reads the settings of an inbox, and what it holds.
 func (c *Client) Inbox(ctx context.Context, name string) (*wire.Inbox, error) {
-	out := new(wire.Inbox)
-	if err := c.call(ctx, "GET", inboxPath(name, ""), nil, out); err != nil {
-		return nil, fmt.Errorf("reading inbox %s: %w", name, err)
-	}
-	return out, nil
+	return answer[wire.Inbox](ctx, c, "GET", inboxPath(name, ""), nil, "reading inbox %s", name)
 }
 
 // SetInbox makes an inbox, or replaces its settings: a wire.InboxSettings, or
 // anything that is the same JSON.
 func (c *Client) SetInbox(ctx context.Context, name string, settings any) (*wire.Inbox, error) {
-	out := new(wire.Inbox)
-	if err := c.call(ctx, "PUT", inboxPath(name, ""), settings, out); err != nil {
-		return nil, fmt.Errorf("setting inbox %s: %w", name, err)
-	}
-	return out, nil
+	return answer[wire.Inbox](ctx, c, "PUT", inboxPath(name, ""), settings, "setting inbox %s", name)
 }
 
 // DeleteInbox forgets an inbox that has no unfinished message.
@@ -214,21 +206,13 @@ func from(list string, q url.Values, cursor string) string {
 
 // Message reads one message, by the id of its sender or of the job that it is.
 func (c *Client) Message(ctx context.Context, inbox, id string) (*wire.InboxMessage, error) {
-	out := new(wire.InboxMessage)
-	if err := c.call(ctx, "GET", inboxPath(inbox, "/messages/"+url.PathEscape(id)), nil, out); err != nil {
-		return nil, fmt.Errorf("reading message %s of inbox %s: %w", id, inbox, err)
-	}
-	return out, nil
+	return answer[wire.InboxMessage](ctx, c, "GET", inboxPath(inbox, "/messages/"+url.PathEscape(id)), nil, "reading message %s of inbox %s", id, inbox)
 }
 
 // EditMessage changes a message that is not being delivered. One that is dead
 // takes a payload only, and goes back in line with it.
 func (c *Client) EditMessage(ctx context.Context, inbox, id string, edit wire.InboxEdit) (*wire.InboxMessage, error) {
-	out := new(wire.InboxMessage)
-	if err := c.call(ctx, "PATCH", inboxPath(inbox, "/messages/"+url.PathEscape(id)), edit, out); err != nil {
-		return nil, fmt.Errorf("changing message %s of inbox %s: %w", id, inbox, err)
-	}
-	return out, nil
+	return answer[wire.InboxMessage](ctx, c, "PATCH", inboxPath(inbox, "/messages/"+url.PathEscape(id)), edit, "changing message %s of inbox %s", id, inbox)
 }
 
 // InboxGroups reads the groups of an inbox by name, those in one of the states (none =
@@ -254,20 +238,12 @@ func (c *Client) InboxGroups(ctx context.Context, inbox string, perPage int, sta
 // ActOnInbox pauses, resumes, retries, skips or deletes a message, a group,
 // some messages or the whole of an inbox.
 func (c *Client) ActOnInbox(ctx context.Context, inbox string, act wire.InboxAct) (*wire.InboxActed, error) {
-	out := new(wire.InboxActed)
-	if err := c.call(ctx, "POST", inboxPath(inbox, "/actions"), act, out); err != nil {
-		return nil, fmt.Errorf("%s in inbox %s: %w", act.Action, inbox, err)
-	}
-	return out, nil
+	return answer[wire.InboxActed](ctx, c, "POST", inboxPath(inbox, "/actions"), act, "%s in inbox %s", act.Action, inbox)
 }
 
 // LeaseTurn leases messages of one group of an inbox, in their order; none if
 // nothing is due within the wait. Each is settled by Settle and kept by Extend.
 // An InboxWorker does all that by itself.
 func (c *Client) LeaseTurn(ctx context.Context, inbox string, ask wire.InboxLease) (*wire.InboxTurn, error) {
-	out := new(wire.InboxTurn)
-	if err := c.call(ctx, "POST", inboxPath(inbox, "/lease"), ask, out); err != nil {
-		return nil, fmt.Errorf("leasing from inbox %s: %w", inbox, err)
-	}
-	return out, nil
+	return answer[wire.InboxTurn](ctx, c, "POST", inboxPath(inbox, "/lease"), ask, "leasing from inbox %s", inbox)
 }

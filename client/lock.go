@@ -164,20 +164,12 @@ func (c *Client) takeLock(ctx context.Context, name string, ask wire.TakeLock, u
 // does so and keeps it. With a Request it may be called again after an answer was
 // lost, and has the same one.
 func (c *Client) TakeLock(ctx context.Context, name string, ask wire.TakeLock) (*wire.Lock, error) {
-	out := new(wire.Lock)
-	if err := c.call(ctx, "POST", lockPath(name), ask, out); err != nil {
-		return nil, fmt.Errorf("taking the lock %s: %w", name, err)
-	}
-	return out, nil
+	return answer[wire.Lock](ctx, c, "POST", lockPath(name), ask, "taking the lock %s", name)
 }
 
 // ExtendLock keeps a lock for a span from now.
 func (c *Client) ExtendLock(ctx context.Context, name, token string, most time.Duration) (*wire.Lock, error) {
-	out := new(wire.Lock)
-	if err := c.call(ctx, "POST", lockPath(name)+"/extend", wire.ExtendLock{Token: token, LockAtMostMS: most.Milliseconds()}, out); err != nil {
-		return nil, fmt.Errorf("extending the lock %s: %w", name, err)
-	}
-	return out, nil
+	return answer[wire.Lock](ctx, c, "POST", lockPath(name)+"/extend", wire.ExtendLock{Token: token, LockAtMostMS: most.Milliseconds()}, "extending the lock %s", name)
 }
 
 // Unlock gives a lock back. Doing it twice is the same.
@@ -196,11 +188,7 @@ func (c *Client) Unlock(ctx context.Context, name, token string) (*wire.Lock, er
 
 // BreakLock takes a lock from whoever has it.
 func (c *Client) BreakLock(ctx context.Context, name string) (*wire.Lock, error) {
-	out := new(wire.Lock)
-	if err := c.call(ctx, "POST", lockPath(name)+"/break", nil, out); err != nil {
-		return nil, fmt.Errorf("breaking the lock %s: %w", name, err)
-	}
-	return out, nil
+	return answer[wire.Lock](ctx, c, "POST", lockPath(name)+"/break", nil, "breaking the lock %s", name)
 }
 
 // Locks lists the locks by name: those that are held, and those that were in

@@ -13,21 +13,13 @@ func queuePath(name string, rest string) string { return "/queues/" + url.PathEs
 
 // Queue reads the settings of a queue and how much there is of it.
 func (c *Client) Queue(ctx context.Context, name string) (*wire.Queue, error) {
-	q := new(wire.Queue)
-	if err := c.call(ctx, "GET", queuePath(name, ""), nil, q); err != nil {
-		return nil, fmt.Errorf("reading queue %s: %w", name, err)
-	}
-	return q, nil
+	return answer[wire.Queue](ctx, c, "GET", queuePath(name, ""), nil, "reading queue %s", name)
 }
 
 // SetQueue changes the settings that are named; nil is the default of one. It
 // answers with all of them.
 func (c *Client) SetQueue(ctx context.Context, name string, settings map[string]any) (*wire.Queue, error) {
-	q := new(wire.Queue)
-	if err := c.call(ctx, "PATCH", queuePath(name, ""), settings, q); err != nil {
-		return nil, fmt.Errorf("setting queue %s: %w", name, err)
-	}
-	return q, nil
+	return answer[wire.Queue](ctx, c, "PATCH", queuePath(name, ""), settings, "setting queue %s", name)
 }
 
 // Asides reads the groups of a queue that are held or slowed down.

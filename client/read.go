@@ -88,20 +88,12 @@ func (f Filter) check() error {
 // Explain asks why a job does not run, and which retry policy holds for it, part
 // by part, with who decided each.
 func (c *Client) Explain(ctx context.Context, id string) (*wire.Explanation, error) {
-	x := new(wire.Explanation)
-	if err := c.call(ctx, "GET", "/jobs/"+url.PathEscape(id)+"/explain", nil, x); err != nil {
-		return nil, fmt.Errorf("explaining job %s: %w", id, err)
-	}
-	return x, nil
+	return answer[wire.Explanation](ctx, c, "GET", "/jobs/"+url.PathEscape(id)+"/explain", nil, "explaining job %s", id)
 }
 
 // Get reads one job with its payload.
 func (c *Client) Get(ctx context.Context, id string) (*wire.Job, error) {
-	j := new(wire.Job)
-	if err := c.call(ctx, "GET", "/jobs/"+url.PathEscape(id), nil, j); err != nil {
-		return nil, fmt.Errorf("reading job %s: %w", id, err)
-	}
-	return j, nil
+	return answer[wire.Job](ctx, c, "GET", "/jobs/"+url.PathEscape(id), nil, "reading job %s", id)
 }
 
 // List reads jobs, oldest first, page by page as the loop asks for them. It

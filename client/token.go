@@ -10,11 +10,7 @@ import (
 
 // CreateToken makes a token. Its text is in the answer and nowhere else.
 func (c *Client) CreateToken(ctx context.Context, ask wire.NewToken) (*wire.MadeToken, error) {
-	out := new(wire.MadeToken)
-	if err := c.call(ctx, "POST", "/tokens", ask, out); err != nil {
-		return nil, fmt.Errorf("making the token %s: %w", ask.Name, err)
-	}
-	return out, nil
+	return answer[wire.MadeToken](ctx, c, "POST", "/tokens", ask, "making the token %s", ask.Name)
 }
 
 // Tokens lists the tokens, by name.
