@@ -176,14 +176,31 @@ func (e *Engine) runOnce() *batch {
 	return b
 }
 
-// all is what one transaction does.
+// all is what one transaction does, in this order.
 func (r *Tx) all(b *batch) error {
-	if len(r.c.faults.jobs) > 0 {
-		if err := r.duty(dutyAside, r.rejectFaulty); err != nil {
+	for _, step := range [...]struct {
+		duty string // that rests for a fault, see duty; "" = none
+		do   func() error
+	}{
+		{dutyAside, r.rejectFaulty}, // what was at fault in an earlier run of the batch
+		{"", func() error { return r.commands(b.ops) }},
+		{dutyTick, r.tick},
+		{dutyOther, func() error { return r.e.parts.at(r, upkeeps) }},
+		{dutyServe, r.serve},
+		{dutyOther, func() error { return r.e.parts.at(r, served) }},
+		{"", func() error { return r.e.parts.at(r, keeps) }},
+	} {
+		if err := r.duty(step.duty, step.do); err != nil {
 			return err
 		}
 	}
-	for _, o := range b.ops {
+	b.sleep = r.sleep()
+	return nil
+}
+
+// commands runs what was asked for. A refusal is the answer to one of them.
+func (r *Tx) commands(list []*op) error {
+	for _, o := range list {
 		if o.fault {
 			o.err = errFault
 			continue
@@ -198,22 +215,6 @@ func (r *Tx) all(b *batch) error {
 		}
 	}
 	r.doing = doing{}
-	if err := r.duty(dutyTick, r.tick); err != nil {
-		return err
-	}
-	if err := r.duty(dutyOther, func() error { return r.e.parts.at(r, upkeeps) }); err != nil {
-		return err
-	}
-	if err := r.duty(dutyServe, r.serve); err != nil {
-		return err
-	}
-	if err := r.duty(dutyOther, func() error { return r.e.parts.at(r, served) }); err != nil {
-		return err
-	}
-	if err := r.e.parts.at(r, keeps); err != nil {
-		return err
-	}
-	b.sleep = r.sleep()
 	return nil
 }
 

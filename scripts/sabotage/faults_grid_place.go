@@ -88,7 +88,7 @@ var gridPlaceFaults = []fault{
 		does:  "runs end for urgent tasks for which their budget has no units",
 		file:  "internal/part/grid/preempt.go",
 		old:   "\t\tp.drawn[u.Key] = true\n",
-		new:   "",
+		new:   "\t\tp.drawn[u.Key] = false\n",
 		first: []suite{in(enginePkg, "TestNoRunEndsForAnUrgentTaskThatLacksABudget")},
 	},
 }
