@@ -435,7 +435,7 @@ func (r *Tx) view(j *job.Job, queue, group string) (rule.View, error) {
 	if j != nil && j.Extras != nil {
 		v.Owner = r.otherOwner(j)
 	}
-	if err := r.e.parts.view(r, &v); err != nil {
+	if v.Session, err = r.e.parts.session(r, q); err != nil {
 		return v, err
 	}
 	if j == nil || group == "" && q.Protection.Fair == nil { // a newcomer asks for no gate

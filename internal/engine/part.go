@@ -48,13 +48,13 @@ type Hooks struct {
 	Prepare func(tx *Tx, n *NewJob) error
 	// Intake begins to look at the jobs of one call that brings work.
 	Intake func(*Tx) Intake
-	// View adds what the rules are to know of a job and its queue.
-	View func(tx *Tx, v *rule.View) error
+	// Session is the session that a queue is; nil = it is none.
+	Session func(tx *Tx, q *job.Queue) (*job.Session, error)
 	// Wrote follows a job that was written; old or j is nil if it came or left.
 	Wrote func(tx *Tx, old, j *job.Job) error
 	// Stepped follows a command that was applied to a job, when it is written; old is nil
 	// of a job that came.
-	Stepped func(tx *Tx, c *rule.Command, old *job.Job, eff *rule.Effect) error
+	Stepped func(tx *Tx, c rule.Command, old *job.Job, eff rule.Effect) error
 	// Refused follows a settle that was refused, Voided a run that ended without its holder,
 	// and Rejected a job that was set aside.
 	Refused  func(j *job.Job, o job.Outcome, eff rule.Effect, err error)
@@ -287,15 +287,15 @@ func (p parts) intakes(r *Tx) (list []Intake) {
 // The hooks that are called for every job are loops of their own: they are on the hot
 // path.
 
-func (p parts) view(r *Tx, v *rule.View) error {
+func (p parts) session(r *Tx, q *job.Queue) (*job.Session, error) {
 	for i := range p {
-		if f := p[i].View; f != nil {
-			if err := f(r, v); err != nil {
-				return err
+		if f := p[i].Session; f != nil {
+			if s, err := f(r, q); s != nil || err != nil {
+				return s, err
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 func (p parts) wrote(r *Tx, old, j *job.Job) error {
@@ -312,7 +312,7 @@ func (p parts) wrote(r *Tx, old, j *job.Job) error {
 func (p parts) stepped(r *Tx, c *rule.Command, old *job.Job, eff *rule.Effect) error {
 	for i := range p {
 		if f := p[i].Stepped; f != nil {
-			if err := f(r, c, old, eff); err != nil {
+			if err := f(r, *c, old, *eff); err != nil { // by value: pointers would put both on the heap
 				return err
 			}
 		}

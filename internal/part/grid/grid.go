@@ -74,7 +74,7 @@ func (g *Grid) Join(e *engine.Engine) engine.Hooks {
 		Check:     g.check,
 		Takes:     g.sessions.takes,
 		Prepare:   g.needs.prepare,
-		View:      g.sessions.view,
+		Session:   g.sessions.of,
 		Wrote:     g.wrote,
 		Stepped:   g.stepped,
 		Refused:   g.counts.refused,
@@ -169,7 +169,7 @@ func (g *Grid) wrote(tx *engine.Tx, old, j *job.Job) error {
 	return g.shares.roomBelowMax(tx, old, j)
 }
 
-func (g *Grid) stepped(tx *engine.Tx, c *rule.Command, old *job.Job, eff *rule.Effect) error {
+func (g *Grid) stepped(tx *engine.Tx, c rule.Command, old *job.Job, eff rule.Effect) error {
 	j := eff.Job
 	if j == nil {
 		j = eff.Left
@@ -177,7 +177,7 @@ func (g *Grid) stepped(tx *engine.Tx, c *rule.Command, old *job.Job, eff *rule.E
 	if j == nil || j.Door != job.DoorGrid {
 		return nil
 	}
-	if err := g.sessions.stepped(tx, c, old, j, eff); err != nil || old != nil {
+	if err := g.sessions.stepped(tx, &c, old, j, &eff); err != nil || old != nil {
 		return err
 	}
 	switch { // it is new

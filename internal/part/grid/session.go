@@ -25,12 +25,12 @@ type sessions struct {
 
 func (g *sessions) begin() { g.changed, g.dropped = nil, nil }
 
-// view tells the rules of the session of a task.
-func (g *sessions) view(tx *engine.Tx, v *rule.View) (err error) {
-	if v.Queue.Grid != nil {
-		v.Session, err = g.sessions.find(tx, v.Queue.Name)
+// of is the session that a queue is; nil = it is none.
+func (g *sessions) of(tx *engine.Tx, q *job.Queue) (*job.Session, error) {
+	if q.Grid == nil {
+		return nil, nil
 	}
-	return err
+	return g.sessions.find(tx, q.Name)
 }
 
 // rejected counts a task that was set aside.

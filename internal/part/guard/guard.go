@@ -308,7 +308,7 @@ func (s *Guard) slowTo(tx *engine.Tx, q *job.Queue, group string) job.Millis {
 }
 
 // ended tells breakers how the runs of a job ended, and makes room.
-func (s *Guard) ended(tx *engine.Tx, c *rule.Command, old *job.Job, eff *rule.Effect) error {
+func (s *Guard) ended(tx *engine.Tx, c rule.Command, old *job.Job, eff rule.Effect) error {
 	if old == nil || len(eff.Ended) == 0 && !eff.Late || !s.limited(tx, old.Queue) {
 		return nil
 	}
@@ -317,7 +317,7 @@ func (s *Guard) ended(tx *engine.Tx, c *rule.Command, old *job.Job, eff *rule.Ef
 	if err != nil || q.Protection.Breaker == nil && q.Protection.GroupBreaker == nil {
 		return err
 	}
-	runs := rule.RunsOf(old, c.Verb, *eff)
+	runs := rule.RunsOf(old, c.Verb, eff)
 	if err := s.tellBreaker(tx, q, "", runs); err != nil || old.Group == "" {
 		return err
 	}
