@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/rule/account"
 )
 
 // What random histories of the grid (A42) hold attempts, the word to commit and
@@ -84,7 +84,7 @@ func (c *chaos) checkReplay(q *job.Queue, j *job.Job) {
 		want.Reschedules = j.Reschedules // a copy that did not run left no attempt
 	}
 	want.InLine, want.Asked = false, 0
-	got := rule.TaskTally{
+	got := account.Tally{
 		State: j.State, Reason: j.Reason, Live: len(j.Leases), Retries: j.Attempts, Reschedules: j.Reschedules,
 		Evictions: j.Evictions, Losses: j.Losses, Runs: j.Deliveries, Results: want.Results,
 	}

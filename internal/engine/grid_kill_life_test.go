@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/rule/account"
 )
 
 // What happens in the lives of a server that is killed (A30), and how it is judged.
@@ -300,7 +301,7 @@ func (k *killed) judgeTask(q *job.Queue, j *job.Job, name string, asked map[uint
 	case has != (j.State == job.Done) || has && told.Hash() != accepted[0]:
 		k.Errorf("%s is %s, and somebody was told that his result is accepted: %t", name, j.State, has)
 	}
-	got := rule.TaskTally{
+	got := account.Tally{
 		State: j.State, Reason: j.Reason, Retries: j.Attempts, Evictions: j.Evictions, Losses: j.Losses, Runs: j.Deliveries,
 		Reschedules: j.Reschedules, Results: uint32(len(accepted)),
 	}

@@ -5,25 +5,25 @@ import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/rule/account"
 )
 
 // replayed is what a task comes to by its attempts and nothing else, reckoned by
-// the second account of tasks (rule.Replay). A copy that was asked for and never
+// the second account of tasks (account.Replay). A copy that was asked for and never
 // ran left no attempt, so reschedules are those that ran.
-func replayed(j *job.Job, q *job.Queue) (rule.TaskTally, error) {
-	var list []rule.TaskEvent
-	then := func(what rule.Happening) { list = append(list, rule.TaskEvent{Task: j.ID, What: what}) }
-	then(rule.TaskSubmitted)
+func replayed(j *job.Job, q *job.Queue) (account.Tally, error) {
+	var list []account.Event
+	then := func(what account.Happening) { list = append(list, account.Event{Task: j.ID, What: what}) }
+	then(account.TaskSubmitted)
 	begins, ends := begunOf(j), j.History()
 	live, most := 0, int(q.Grid.MaxCopies)
 	begun := func(until job.Millis, number uint32) {
 		for len(begins) > 0 && (begins[0].Since < until && live < most || begins[0].Number <= number || begins[0].Since == until && begins[0].Copy && live == 1) {
 			live++
 			if begins[0].Copy {
-				then(rule.CopyAsked)
+				then(account.CopyAsked)
 			}
-			then(rule.RunBegan)
+			then(account.RunBegan)
 			begins = begins[1:]
 		}
 	}
@@ -37,47 +37,47 @@ func replayed(j *job.Job, q *job.Queue) (rule.TaskTally, error) {
 		live -= min(1, int(a.Number))
 		switch a.Why {
 		case job.AttemptOK:
-			then(rule.RunSucceeded)
+			then(account.RunSucceeded)
 		case job.AttemptError:
-			then(rule.RunFailed)
+			then(account.RunFailed)
 		case job.AttemptTimeout:
-			then(rule.RunTimedOut)
+			then(account.RunTimedOut)
 		case job.AttemptLost:
-			then(rule.RunVanished)
+			then(account.RunVanished)
 		case job.AttemptReleased:
-			then(rule.RunGivenBack)
+			then(account.RunGivenBack)
 		case job.AttemptUndelivered: // for its engine did not know of it, or did not begin it
 			if a.Charged == job.ChargedNothing {
-				then(rule.RunUncharged)
+				then(account.RunUncharged)
 			} else {
-				then(rule.RunEvicted)
+				then(account.RunEvicted)
 			}
 		case job.AttemptEvicted, job.AttemptPreempted, job.AttemptWithdrawn:
-			then(rule.RunEvicted)
+			then(account.RunEvicted)
 		case job.AttemptRestarted:
-			then(rule.RunUncharged)
+			then(account.RunUncharged)
 		case job.AttemptSuperseded: // by a result, or by another one that commits
 			if !byResult(ends, i) {
-				then(rule.RunUncharged)
+				then(account.RunUncharged)
 			}
 		case job.AttemptLate: // it was given up before, unless a crash forgot the whole run
 			if a.Number > 0 && a.Charged != job.ChargedNothing {
-				then(rule.RunVanished)
+				then(account.RunVanished)
 			} else if a.Number > 0 {
-				then(rule.RunUncharged)
+				then(account.RunUncharged)
 			}
 		case job.AttemptCancelled: // with its task
 		}
 	}
 	begun(job.MaxMillis, 0)
 	if slices.ContainsFunc(ends, func(a job.Attempt) bool { return a.Why == job.AttemptLate }) {
-		then(rule.LateSucceeded)
+		then(account.LateSucceeded)
 	}
 	if j.Reason == job.Killed || j.Reason == job.ReasonCancelled {
-		then(rule.TaskCancelledBy)
+		then(account.TaskCancelledBy)
 	}
 	limit, _ := q.Retry.LimitValue()
-	tasks, err := rule.Replay(list, rule.TaskRules{
+	tasks, err := account.Replay(list, account.Rules{
 		MaxRetries: uint32(limit), MaxReschedules: q.Grid.MaxReschedules, MaxCopies: most,
 		LossesCharged: q.Grid.LossesCharged, LossLimit: q.Retry.LossLimitValue(),
 	})

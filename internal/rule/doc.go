@@ -18,5 +18,6 @@
 //   - exclude.go engines that a session excludes, blackhole.go those that the grid
 //     does, both grid.md 9
 //   - depend.go  tasks that depend on others
-//   - late.go    what a late result is answered, history.go a second account of tasks
+//   - answer.go  what an engine is answered about a result; account/ says it a second
+//     time as a table, for the docs and tests, and so what becomes of tasks
 package rule

@@ -17,14 +17,3 @@ func OverrunSeen(end, period job.Millis) job.Millis {
 	}
 	return end
 }
-
-// OverrunWindow is how long a run can have taken, at least and less than, when
-// it is seen that it is over its limit; and the same summed over all runs of a
-// task each of which hangs, without the time in line: what explain and a
-// preview tell of a session (reference section 5). Without a period the two are
-// the same.
-func OverrunWindow(limit, period job.Millis, retries uint32) (best, worst, bestAll, worstAll job.Millis) {
-	best, worst = limit, limit.Add(max(period, 0))
-	runs := int64(retries) + 1
-	return best, worst, times(best, runs), times(worst, runs)
-}

@@ -129,7 +129,7 @@ func TestARotaFollowsTheShares(t *testing.T) {
 					best = u
 				}
 			}
-			want := Shares(slots, least, claims)
+			want := shares(slots, least, claims)
 			for i, u := range r.Targets() {
 				if u.Target != want[i] || u.at != i {
 					t.Fatalf("after %s: session %s has a share of %d, want %d", what, u.Name, u.Target, want[i])

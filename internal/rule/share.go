@@ -24,7 +24,14 @@ func (c *Claim) most() int {
 	return max(0, c.Demand)
 }
 
-// Shares is how many of a number of slots each session should have: in
+// filler shares slots out among sessions, and keeps its memory for the next time.
+type filler struct {
+	target []int
+	bound  []int // from so much on, more demand changes nothing
+	order  []int
+}
+
+// fill says how many of a number of slots each session should have: in
 // proportion to the weights, nobody more than it can use, and what one cannot
 // use goes to the others (water-filling; reference section 6). Parts of a slot
 // go to the largest remainders; among equal ones to the larger weight, then to
@@ -32,19 +39,6 @@ func (c *Claim) most() int {
 // what every session gets that has work, if there are as many slots: 0 or 1.
 //
 // The sum is the number of slots, or all demands if those are less.
-func Shares(slots, least int, claims []Claim) []int {
-	var f filler
-	f.fill(slots, least, claims)
-	return f.target
-}
-
-// filler shares out, and keeps its memory for the next time.
-type filler struct {
-	target []int
-	bound  []int // from so much on, more demand changes nothing
-	order  []int
-}
-
 func (f *filler) fill(slots, least int, claims []Claim) {
 	f.target = append(f.target[:0], make([]int, len(claims))...)
 	f.bound = append(f.bound[:0], make([]int, len(claims))...)

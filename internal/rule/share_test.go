@@ -50,6 +50,13 @@ func loadGrid(t testing.TB) (v gridVectors) {
 	return v
 }
 
+// shares are the shares of a filler that shares out for the first time.
+func shares(slots, least int, claims []Claim) []int {
+	var f filler
+	f.fill(slots, least, claims)
+	return f.target
+}
+
 const endless = 1 << 40
 
 func claimsOf(weights ...int) (list []Claim) {
@@ -72,7 +79,7 @@ func TestA20SharesOfTheVectors(t *testing.T) {
 			}
 		}
 		for least := range 2 {
-			if got := Shares(v.Engines, least, claims); !slices.Equal(got, v.Target) {
+			if got := shares(v.Engines, least, claims); !slices.Equal(got, v.Target) {
 				t.Errorf("%d engines, weights %v, caps %v: %v, want %v", v.Engines, v.Weights, v.Caps, got, v.Target)
 			}
 		}
@@ -125,7 +132,7 @@ func TestSharesAtTheEdges(t *testing.T) {
 		"urgent first":         {8, 1, urgent, []int{4, 3, 1}},
 		"all urgent":           {3, 1, urgent[:1], []int{3}},
 	} {
-		if got := Shares(c.slots, c.least, c.claims); !slices.Equal(got, c.want) {
+		if got := shares(c.slots, c.least, c.claims); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
@@ -143,7 +150,7 @@ func drawClaims(t *rapid.T) []Claim {
 func TestLawsOfShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots, claims, least := rapid.IntRange(0, 60).Draw(t, "slots"), drawClaims(t), rapid.IntRange(0, 1).Draw(t, "least")
-		got := Shares(slots, least, claims)
+		got := shares(slots, least, claims)
 		sum, most, active := 0, 0, 0
 		for i := range claims {
 			sum += got[i]
@@ -176,8 +183,8 @@ func TestLawsOfShares(t *testing.T) {
 		i := rapid.IntRange(0, len(claims)-1).Draw(t, "raised")
 		if more := slices.Clone(claims); more[i].Weight < 9 {
 			more[i].Weight++
-			if after := Shares(slots, 0, more); after[i] < Shares(slots, 0, claims)[i] {
-				t.Fatalf("more weight for session %d: %v, then %v", i, Shares(slots, 0, claims), after)
+			if after := shares(slots, 0, more); after[i] < shares(slots, 0, claims)[i] {
+				t.Fatalf("more weight for session %d: %v, then %v", i, shares(slots, 0, claims), after)
 			}
 		}
 	})

@@ -6,12 +6,13 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/rule/account"
 )
 
 const gridLaw = "grid.md 1 to 3, A42"
 
 // task holds one write of a task against what was asked for, what was due, and
-// the second account of tasks, rule.TaskTally. It reports whether the job is one.
+// the second account of tasks, account.Tally. It reports whether the job is one.
 func (x *judge) task(c *commit, ch *change) bool {
 	if x.w.grid == nil {
 		return false
@@ -63,16 +64,16 @@ func (x *judge) task(c *commit, ch *change) bool {
 	return true
 }
 
-func rulesOf(q *job.Queue) rule.TaskRules {
+func rulesOf(q *job.Queue) account.Rules {
 	limit, _ := q.Retry.LimitValue()
-	return rule.TaskRules{
+	return account.Rules{
 		MaxRetries: uint32(limit), MaxReschedules: q.Grid.MaxReschedules, MaxCopies: int(q.Grid.MaxCopies),
 		LossesCharged: q.Grid.LossesCharged, LossLimit: q.Retry.LossLimitValue(),
 	}
 }
 
-func tallyOf(j *job.Job) rule.TaskTally {
-	t := rule.TaskTally{
+func tallyOf(j *job.Job) account.Tally {
+	t := account.Tally{
 		State: j.State, Reason: j.Reason, Live: len(j.Leases), InLine: j.State == job.Leased && len(j.Leases) < int(j.Wanted),
 		Retries: j.Attempts, Reschedules: j.Reschedules, Evictions: j.Evictions, Losses: j.Losses, Runs: j.Deliveries,
 	}
@@ -122,12 +123,12 @@ func (x *judge) session(name string) *job.Session {
 }
 
 // happened is what the write means, and holds it against its cause.
-func (t *taskScene) happened() (list []rule.Happening) {
+func (t *taskScene) happened() (list []account.Happening) {
 	name := t.name(t.old.ID)
 	t.clocks(name)
 	if len(t.new.Leases) > len(t.old.Leases) {
 		t.given(name)
-		return []rule.Happening{rule.RunBegan}
+		return []account.Happening{account.RunBegan}
 	}
 	t.commits = t.new.Committed() && !t.old.Committed()
 	var over []job.Ending
@@ -146,7 +147,7 @@ func (t *taskScene) happened() (list []rule.Happening) {
 		}
 	}
 	for range int64(t.new.Reschedules) - int64(t.old.Reschedules) {
-		list = append(list, rule.CopyAsked)
+		list = append(list, account.CopyAsked)
 		t.asksFor(rule.Offer)
 		t.coverage.feature("a copy of a task")
 	}
@@ -155,10 +156,10 @@ func (t *taskScene) happened() (list []rule.Happening) {
 		broken("A42 I1", "%s was %s and was written again", name, t.old.State)
 	case t.new.State == job.Done && !slices.Contains(over, job.ByOK):
 		t.late(name)
-		list = append(list, rule.LateSucceeded)
+		list = append(list, account.LateSucceeded)
 	case t.new.State == job.Dead && (t.new.Reason == job.ReasonCancelled || t.new.Reason == job.Killed && !t.died):
 		t.cancelled(name, over)
-		list = append(list, rule.TaskCancelledBy)
+		list = append(list, account.TaskCancelledBy)
 	case len(over) == 0 && t.old.State == job.Scheduled && t.new.State == job.Ready && t.old.ReadyAt > t.now:
 		broken("I6", "%s is ready at %d and was due at %d", name, t.now, t.old.ReadyAt)
 	case len(over) == 0 && t.old.Park != t.new.Park:
@@ -246,7 +247,7 @@ func (t *taskScene) said(token job.Token, o job.Outcome) bool {
 
 // ended is what the end of a run means; counts is false for one that means
 // nothing: its task has a result, or is cancelled.
-func (t *taskScene) ended(name string, l job.Lease, how job.Ending) (what rule.Happening, counts bool) {
+func (t *taskScene) ended(name string, l job.Lease, how job.Ending) (what account.Happening, counts bool) {
 	t.coverage.feature("a run ended by " + how.String())
 	t.runs = append(t.runs, endedRun{l, how, nil})
 	past := func(at job.Millis) bool { return at > 0 && at <= t.steady }
@@ -254,38 +255,38 @@ func (t *taskScene) ended(name string, l job.Lease, how job.Ending) (what rule.H
 	ok := true
 	switch how {
 	case job.ByOK:
-		what, ok = rule.RunSucceeded, t.said(l.Token, job.OK)
+		what, ok = account.RunSucceeded, t.said(l.Token, job.OK)
 	case job.ByRetry:
-		what, ok = rule.RunFailed, t.said(l.Token, job.Retried)
+		what, ok = account.RunFailed, t.said(l.Token, job.Retried)
 	case job.ByDead:
 		t.died, ok = true, t.said(l.Token, job.Died)
 		return 0, t.must(ok, name, how)
 	case job.ByRelease:
-		if what = rule.RunGivenBack; !t.said(l.Token, job.Released) {
-			what, ok = rule.RunEvicted, past(l.StartBy)
+		if what = account.RunGivenBack; !t.said(l.Token, job.Released) {
+			what, ok = account.RunEvicted, past(l.StartBy)
 		}
 	case job.ByTimeout:
 		t.overran(name, &l)
-		what, ok = rule.RunTimedOut, past(l.RunEnd)
+		what, ok = account.RunTimedOut, past(l.RunEnd)
 	case job.ByLapse: // silent for too long, or it came back without the run
-		if what = rule.RunVanished; t.notAlone(&l) {
-			return rule.RunUncharged, true
+		if what = account.RunVanished; t.notAlone(&l) {
+			return account.RunUncharged, true
 		}
 	case job.ByRestart:
-		what = rule.RunUncharged
+		what = account.RunUncharged
 	case job.ByUndelivered: // its engine did not name it, at its login or by a heartbeat
-		what, ok = rule.RunUncharged, l.Started == 0 && t.loggedIn(l.Holder)
+		what, ok = account.RunUncharged, l.Started == 0 && t.loggedIn(l.Holder)
 	case job.BySupersede:
 		if t.commits && len(t.new.Leases) == 1 { // another run has the word
-			return rule.RunUncharged, true
+			return account.RunUncharged, true
 		}
 		return 0, t.must(t.new.State != job.Ready && len(t.new.Leases) == 0, name, how)
 	case job.ByCancel:
 		return 0, t.must(t.new.State == job.Dead, name, how)
 	default:
-		what, ok = rule.RunEvicted, how.Evicts()
+		what, ok = account.RunEvicted, how.Evicts()
 	}
-	if what == rule.RunVanished && row != nil && row.Machine != nil && !row.Machine.Lost && row.Until > t.steady && !t.loggedIn(l.Holder) {
+	if what == account.RunVanished && row != nil && row.Machine != nil && !row.Machine.Lost && row.Until > t.steady && !t.loggedIn(l.Holder) {
 		broken("A5", "%s is lost with %s, which may be silent until %d, at %d", name, l.Holder, row.Until, t.steady)
 	}
 	t.must(ok, name, how)

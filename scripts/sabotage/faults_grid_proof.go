@@ -13,7 +13,7 @@ var gridProofFaults = []fault{
 	{
 		name: "grid-replay-past-its-limit", breaks: "gridserver.md V8",
 		does:  "the replay of a history lets a task past its limit wait again",
-		file:  "internal/rule/history.go",
+		file:  "internal/rule/account/tally.go",
 		old:   "	case t.Retries > r.MaxRetries:",
 		new:   "	case t.Retries > r.MaxRetries && t.Runs == 0:",
 		first: []suite{in(rulePkg, "TestCountersAreThoseOfTheReplay", "TestHistoriesOfTheVectors")},

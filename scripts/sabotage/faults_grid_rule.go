@@ -69,9 +69,9 @@ var gridRuleFaults = []fault{
 	{
 		name: "late-table-differs", breaks: "reference gridserver.md 3",
 		does:  "the table of late results promises that a result is taken which is not",
-		file:  "internal/rule/late.go",
-		old:   "	{true, []RunState{RunLost}, []TaskState{TaskActive}, AnswerAccepted,",
-		new:   "	{true, []RunState{RunLost, RunOverran}, []TaskState{TaskActive}, AnswerAccepted,",
+		file:  "internal/rule/account/late.go",
+		old:   "	{true, []RunState{RunLost}, []TaskState{TaskActive}, \"accepted\",",
+		new:   "	{true, []RunState{RunLost, RunOverran}, []TaskState{TaskActive}, \"accepted\",",
 		first: []suite{in(rulePkg, "TestLateResultsAreAnsweredAsTheTableSays")},
 	},
 	{

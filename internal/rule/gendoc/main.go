@@ -16,6 +16,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/rule/account"
 )
 
 // path is the document, seen from the root of the repository.
@@ -92,7 +93,7 @@ func document() string {
 	b.WriteString(bridge)
 	b.WriteString(rule.Markdown())
 	b.WriteString(late)
-	b.WriteString(rule.LateMarkdown())
+	b.WriteString(account.Markdown())
 	return b.String()
 }
 

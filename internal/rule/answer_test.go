@@ -5,25 +5,26 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule/account"
 )
 
 // lateCase brings a task, and a run of it, into a pair of states.
 type lateCase struct {
-	run   RunState
-	task  TaskState
+	run   account.RunState
+	task  account.TaskState
 	setup func(w *world) (token job.Token, failure Verb)
 }
 
 func lateCases() (list []lateCase) {
-	ends := map[RunState]func(w *world, x job.Token){
-		RunLive: func(*world, job.Token) {},
-		RunLost: func(w *world, _ job.Token) { w.lose("a", "x", job.ByLapse) },
-		RunOverran: func(w *world, _ job.Token) {
+	ends := map[account.RunState]func(w *world, x job.Token){
+		account.RunLive: func(*world, job.Token) {},
+		account.RunLost: func(w *world, _ job.Token) { w.lose("a", "x", job.ByLapse) },
+		account.RunOverran: func(w *world, _ job.Token) {
 			w.tick(w.jobs["a"].Leases[0].RunEnd - w.steady)
 			w.do("a", Command{Verb: Lapse})
 		},
-		RunErred: func(w *world, x job.Token) { w.fail("a", x) },
-		RunGiven: func(w *world, x job.Token) { w.do("a", Command{Verb: SettleRelease, Token: x}) },
+		account.RunErred: func(w *world, x job.Token) { w.fail("a", x) },
+		account.RunGiven: func(w *world, x job.Token) { w.do("a", Command{Verb: SettleRelease, Token: x}) },
 	}
 	again := func(w *world) job.Token {
 		if j := w.jobs["a"]; j.State == job.Scheduled {
@@ -32,25 +33,25 @@ func lateCases() (list []lateCase) {
 		}
 		return w.take("a", "y")
 	}
-	then := map[TaskState]func(w *world){
-		TaskWaiting:    func(*world) {},
-		TaskActive:     func(w *world) { again(w) },
-		TaskCommitting: func(w *world) { w.do("a", Command{Verb: Extend, Token: again(w), Commit: true}) },
-		TaskCompleted:  func(w *world) { w.ok("a", again(w)) },
-		TaskFailed:     func(w *world) { w.do("a", Command{Verb: SettleDead, Token: again(w)}) },
-		TaskGone: func(w *world) {
+	then := map[account.TaskState]func(w *world){
+		account.TaskWaiting:    func(*world) {},
+		account.TaskActive:     func(w *world) { again(w) },
+		account.TaskCommitting: func(w *world) { w.do("a", Command{Verb: Extend, Token: again(w), Commit: true}) },
+		account.TaskCompleted:  func(w *world) { w.ok("a", again(w)) },
+		account.TaskFailed:     func(w *world) { w.do("a", Command{Verb: SettleDead, Token: again(w)}) },
+		account.TaskGone: func(w *world) {
 			w.do("a", Command{Verb: SettleDead, Token: again(w)})
 			w.do("a", Command{Verb: Purge})
 		},
 	}
 	for run, end := range ends {
 		for task, next := range then {
-			if run == RunLive && task != TaskActive {
+			if run == account.RunLive && task != account.TaskActive {
 				continue
 			}
 			list = append(list, lateCase{run, task, func(w *world) (job.Token, Verb) {
 				x := w.take("a", "x", func(l *job.Lease) {})
-				if end(w, x); run != RunLive {
+				if end(w, x); run != account.RunLive {
 					next(w)
 				}
 				return x, SettleRetry
@@ -76,16 +77,16 @@ func lateCases() (list []lateCase) {
 		}
 	}
 	return append(list,
-		lateCase{RunWon, TaskCompleted, won},
-		lateCase{RunLive, TaskCommitting, committed},
-		lateCase{RunStopped, TaskCompleted, beside(SettleOK)},
-		lateCase{RunStopped, TaskFailed, beside(SettleDead)},
-		lateCase{RunStopped, TaskFailed, func(w *world) (job.Token, Verb) {
+		lateCase{account.RunWon, account.TaskCompleted, won},
+		lateCase{account.RunLive, account.TaskCommitting, committed},
+		lateCase{account.RunStopped, account.TaskCompleted, beside(SettleOK)},
+		lateCase{account.RunStopped, account.TaskFailed, beside(SettleDead)},
+		lateCase{account.RunStopped, account.TaskFailed, func(w *world) (job.Token, Verb) {
 			x := w.take("a", "x")
 			w.do("a", Command{Verb: Cancel})
 			return x, SettleRetry
 		}},
-		lateCase{RunErred, TaskFailed, func(w *world) (job.Token, Verb) {
+		lateCase{account.RunErred, account.TaskFailed, func(w *world) (job.Token, Verb) {
 			x := w.take("a", "x")
 			w.do("a", Command{Verb: SettleDead, Token: x})
 			return x, SettleDead
@@ -108,11 +109,11 @@ func TestLateResultsAreAnsweredAsTheTableSays(t *testing.T) {
 					if before != nil && before.State == job.None {
 						before = nil
 					}
-					if got := TaskStateOf(before); got != c.task {
+					if got := account.TaskStateOf(before); got != c.task {
 						t.Fatalf("the task is %s", got)
 					}
 					if before != nil {
-						if ended, known := endedOf(before, token); known && RunStateOf(ended.How) != c.run || known == (c.run == RunLive) {
+						if ended, known := endedOf(before, token); known && account.RunStateOf(ended.How) != c.run || known == (c.run == account.RunLive) {
 							t.Fatalf("the run ended by %s", ended.How)
 						}
 					}
@@ -121,11 +122,11 @@ func TestLateResultsAreAnsweredAsTheTableSays(t *testing.T) {
 					}
 					e, err := Step(w.view(before), Command{Verb: verb, Token: token, Match: noMessage, Failure: job.Failure{Type: "E"}})
 					got, ok := Answered(success, e, err)
-					want, note := LateAnswer(success, c.run, c.task, never)
-					if !ok || got != want || note == "" {
+					want, note := account.Late(success, c.run, c.task, never)
+					if !ok || got.String() != want || note == "" {
 						t.Errorf("answered %s (%v), the table says %s: %s", got, err, want, note)
 					}
-					if accepted := err == nil && !e.Repeat; accepted != (want == AnswerAccepted) {
+					if accepted := err == nil && !e.Repeat; accepted != (want == AnswerAccepted.String()) {
 						t.Errorf("it changed something: %t, and the table says %s", accepted, want)
 					}
 				})
@@ -133,14 +134,14 @@ func TestLateResultsAreAnsweredAsTheTableSays(t *testing.T) {
 			}
 		}
 	}
-	for _, row := range lateTable {
-		for _, run := range row.run {
+	for _, row := range account.LateTable {
+		for _, run := range row.Run {
 			some := false
-			for _, task := range row.task {
-				some = some || seen[[3]any{row.success, run, task}]
+			for _, task := range row.Task {
+				some = some || seen[[3]any{row.Success, run, task}]
 			}
 			if !some {
-				t.Errorf("no test comes to success %t, run %s, tasks %v", row.success, run, row.task)
+				t.Errorf("no test comes to success %t, run %s, tasks %v", row.Success, run, row.Task)
 			}
 		}
 	}

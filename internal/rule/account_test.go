@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule/account"
 )
 
 // historyVector is one of the histories of the vectors V4 to V13.
@@ -34,10 +35,10 @@ type taskGiven struct {
 }
 
 // vectorRules are R = 2 and L = 1 of the vectors.
-var vectorRules = TaskRules{MaxRetries: 2, MaxReschedules: 1, MaxCopies: 2}
+var vectorRules = account.Rules{MaxRetries: 2, MaxReschedules: 1, MaxCopies: 2}
 
 // vectorEvent turns the words of a vector into what happened, how often.
-func vectorEvent(t *testing.T, words string) (what Happening, n int) {
+func vectorEvent(t *testing.T, words string) (what account.Happening, n int) {
 	t.Helper()
 	n = 1
 	if _, err := fmt.Sscanf(words[strings.LastIndex(words, " ")-1:], "%d times", &n); err != nil {
@@ -45,14 +46,14 @@ func vectorEvent(t *testing.T, words string) (what Happening, n int) {
 	}
 	for _, k := range []struct {
 		part string
-		what Happening
+		what account.Happening
 	}{
-		{"strategy fires", CopyAsked},
-		{"takes A", RunBegan},
-		{"succeeds", RunSucceeded},
-		{"errors", RunFailed},
-		{"evicted", RunEvicted},
-		{"drains", RunEvicted},
+		{"strategy fires", account.CopyAsked},
+		{"takes A", account.RunBegan},
+		{"succeeds", account.RunSucceeded},
+		{"errors", account.RunFailed},
+		{"evicted", account.RunEvicted},
+		{"drains", account.RunEvicted},
 	} {
 		if strings.Contains(words, k.part) {
 			return k.what, n
@@ -62,13 +63,13 @@ func vectorEvent(t *testing.T, words string) (what Happening, n int) {
 	return 0, 0
 }
 
-func follow(t *testing.T, tally *TaskTally, events []string) (suppressed bool) {
+func follow(t *testing.T, tally *account.Tally, events []string) (suppressed bool) {
 	t.Helper()
 	for _, words := range events {
 		what, n := vectorEvent(t, words)
 		for range n {
-			if tally.Live == 0 && what != RunBegan {
-				if err := tally.Add(RunBegan, vectorRules); err != nil {
+			if tally.Live == 0 && what != account.RunBegan {
+				if err := tally.Add(account.RunBegan, vectorRules); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -84,7 +85,7 @@ func follow(t *testing.T, tally *TaskTally, events []string) (suppressed bool) {
 	return suppressed
 }
 
-func holdsTo(t *testing.T, tally *TaskTally, want map[string]json.RawMessage, suppressed bool) {
+func holdsTo(t *testing.T, tally *account.Tally, want map[string]json.RawMessage, suppressed bool) {
 	t.Helper()
 	got := map[string]any{
 		"state": tally.State.String(), "live": tally.Live, "in_line": tally.InLine, "reason": tally.Reason.String(),
@@ -126,7 +127,7 @@ func TestHistoriesOfTheVectors(t *testing.T) { // V4 to V11, V13
 	for _, v := range vectors {
 		seen = append(seen, v.V)
 		t.Run(v.V, func(t *testing.T) {
-			tally := &TaskTally{State: job.Leased, Live: 1}
+			tally := &account.Tally{State: job.Leased, Live: 1}
 			began := []string{"strategy fires for A", "second engine takes A"}
 			switch v.After {
 			case "":
@@ -161,19 +162,19 @@ func TestHistoriesOfTheVectors(t *testing.T) { // V4 to V11, V13
 func TestAHistoryThatCannotBeIsRefused(t *testing.T) {
 	a, b := job.ID{1}, job.ID{2}
 	for name, c := range map[string]struct {
-		history []TaskEvent
+		history []account.Event
 		want    string
 	}{
-		"two results":    {[]TaskEvent{{a, TaskSubmitted}, {a, RunBegan}, {a, RunSucceeded}, {a, RunSucceeded}}, "event 3, task " + a.String() + ": succeeded: the task is finished"},
-		"from nothing":   {[]TaskEvent{{b, RunBegan}}, "not at all"},
-		"twice":          {[]TaskEvent{{a, TaskSubmitted}, {a, TaskSubmitted}}, "submitted twice"},
-		"no run":         {[]TaskEvent{{a, TaskSubmitted}, {a, RunFailed}}, "no run is live"},
-		"not wanted":     {[]TaskEvent{{a, TaskSubmitted}, {a, RunBegan}, {a, RunBegan}}, "no run is wanted"},
-		"copies":         {[]TaskEvent{{a, TaskSubmitted}, {a, RunBegan}, {a, CopyAsked}, {a, CopyAsked}}, "max_copies"},
-		"again":          {[]TaskEvent{{a, TaskSubmitted}, {a, RunBegan}, {a, CopyAsked}, {a, RunBegan}, {a, RunEvicted}, {a, CopyAsked}}, "max_reschedules"},
-		"all as it must": {[]TaskEvent{{a, TaskSubmitted}, {b, TaskSubmitted}, {b, RunBegan}, {a, RunBegan}, {b, RunVanished}, {b, LateSucceeded}, {a, TaskCancelledBy}}, ""},
+		"two results":    {[]account.Event{{Task: a, What: account.TaskSubmitted}, {Task: a, What: account.RunBegan}, {Task: a, What: account.RunSucceeded}, {Task: a, What: account.RunSucceeded}}, "event 3, task " + a.String() + ": succeeded: the task is finished"},
+		"from nothing":   {[]account.Event{{Task: b, What: account.RunBegan}}, "not at all"},
+		"twice":          {[]account.Event{{Task: a, What: account.TaskSubmitted}, {Task: a, What: account.TaskSubmitted}}, "submitted twice"},
+		"no run":         {[]account.Event{{Task: a, What: account.TaskSubmitted}, {Task: a, What: account.RunFailed}}, "no run is live"},
+		"not wanted":     {[]account.Event{{Task: a, What: account.TaskSubmitted}, {Task: a, What: account.RunBegan}, {Task: a, What: account.RunBegan}}, "no run is wanted"},
+		"copies":         {[]account.Event{{Task: a, What: account.TaskSubmitted}, {Task: a, What: account.RunBegan}, {Task: a, What: account.CopyAsked}, {Task: a, What: account.CopyAsked}}, "max_copies"},
+		"again":          {[]account.Event{{Task: a, What: account.TaskSubmitted}, {Task: a, What: account.RunBegan}, {Task: a, What: account.CopyAsked}, {Task: a, What: account.RunBegan}, {Task: a, What: account.RunEvicted}, {Task: a, What: account.CopyAsked}}, "max_reschedules"},
+		"all as it must": {[]account.Event{{Task: a, What: account.TaskSubmitted}, {Task: b, What: account.TaskSubmitted}, {Task: b, What: account.RunBegan}, {Task: a, What: account.RunBegan}, {Task: b, What: account.RunVanished}, {Task: b, What: account.LateSucceeded}, {Task: a, What: account.TaskCancelledBy}}, ""},
 	} {
-		tasks, err := Replay(c.history, vectorRules)
+		tasks, err := account.Replay(c.history, vectorRules)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -186,7 +187,7 @@ func TestAHistoryThatCannotBeIsRefused(t *testing.T) {
 // Step and the replay of what it decided are two accounts of the same task.
 func TestCountersAreThoseOfTheReplay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := TaskRules{MaxRetries: uint32(rapid.IntRange(0, 3).Draw(t, "max_retries")), MaxReschedules: 3, MaxCopies: 2, LossLimit: 4}
+		r := account.Rules{MaxRetries: uint32(rapid.IntRange(0, 3).Draw(t, "max_retries")), MaxReschedules: 3, MaxCopies: 2, LossLimit: 4}
 		q := job.NewQueue("s")
 		q.RetainDone, q.RunTimeout = job.Day, job.Minute
 		r.LossesCharged = rapid.Bool().Draw(t, "losses_charged")
@@ -204,12 +205,12 @@ func TestCountersAreThoseOfTheReplay(t *testing.T) {
 			}
 			return err
 		}
-		tally, n := &TaskTally{}, byte(0)
+		tally, n := &account.Tally{}, byte(0)
 		var lost []job.Token
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
-			what := Happening(rapid.IntRange(0, int(happenings)-1).Draw(t, "what"))
+			what := account.Happening(rapid.IntRange(0, int(account.TaskCancelledBy)+1-1).Draw(t, "what"))
 			was := *tally
-			if tally.Add(what, r) != nil || what == LateSucceeded && len(lost) == 0 {
+			if tally.Add(what, r) != nil || what == account.LateSucceeded && len(lost) == 0 {
 				*tally = was
 				continue
 			}
@@ -220,56 +221,56 @@ func TestCountersAreThoseOfTheReplay(t *testing.T) {
 				l = j.Leases[rapid.IntRange(0, len(j.Leases)-1).Draw(t, "run")]
 			}
 			switch what {
-			case TaskSubmitted:
+			case account.TaskSubmitted:
 				c = Command{Verb: Put, New: &job.Job{ID: job.ID{1}, RetainDone: job.Unset, RetainDead: job.Unset}}
-			case RunBegan:
+			case account.RunBegan:
 				n++
 				c = Command{Verb: Take, Lease: &job.Lease{Token: job.Token{n}, Holder: fmt.Sprint(n), Kind: job.Named, Alone: true}}
-			case CopyAsked:
+			case account.CopyAsked:
 				c = Command{Verb: Offer}
-			case RunFailed:
+			case account.RunFailed:
 				c = Command{Verb: SettleRetry, Token: l.Token, Match: noMessage}
-			case RunTimedOut: // one at a time, and all older ones with it
+			case account.RunTimedOut: // one at a time, and all older ones with it
 				l = j.Leases[0]
 				steady = max(steady, l.RunEnd)
 				c = Command{Verb: Lapse}
 				for i, other := range j.Leases {
 					if i > 0 && other.RunEnd <= steady {
-						if err := tally.Add(RunTimedOut, r); err != nil {
+						if err := tally.Add(account.RunTimedOut, r); err != nil {
 							t.Fatal(err)
 						}
 					}
 				}
-			case RunVanished:
+			case account.RunVanished:
 				lost = append(lost, l.Token)
 				c = Command{Verb: Lapse, Holder: l.Holder, Ending: job.ByLapse}
-			case RunGivenBack:
+			case account.RunGivenBack:
 				c = Command{Verb: SettleRelease, Token: l.Token}
-			case RunUncharged:
+			case account.RunUncharged:
 				c = Command{Verb: Lapse, Holder: l.Holder, Ending: job.ByRestart}
-			case RunSucceeded:
+			case account.RunSucceeded:
 				c = Command{Verb: SettleOK, Token: l.Token}
-			case LateSucceeded:
+			case account.LateSucceeded:
 				c = Command{Verb: SettleOK, Token: lost[len(lost)-1]}
-			case TaskCancelledBy:
+			case account.TaskCancelledBy:
 				c = Command{Verb: Cancel}
-			case RunEvicted:
+			case account.RunEvicted:
 				c = Command{Verb: Lapse, Holder: l.Holder, Ending: job.ByEvict}
-			case happenings:
+			case account.Happenings:
 			}
 			if err := step(c); err != nil {
-				if what == LateSucceeded && job.KindOf(err) == job.Superseded { // of those it remembers
+				if what == account.LateSucceeded && job.KindOf(err) == job.Superseded { // of those it remembers
 					*tally = was
 					continue
 				}
 				t.Fatalf("%s: %v\n%+v", what, err, j)
 			}
-			if what == RunBegan { // the clock of a task starts with its run
+			if what == account.RunBegan { // the clock of a task starts with its run
 				if err := step(Command{Verb: Extend, Token: job.Token{n}, Started: true}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			got := TaskTally{
+			got := account.Tally{
 				State: j.State, Reason: j.Reason, Live: len(j.Leases), InLine: tally.InLine, Asked: asked(j), Retries: j.Attempts, Reschedules: j.Reschedules,
 				Evictions: j.Evictions, Losses: j.Losses, Runs: j.Deliveries, Results: uint32(oneIf(j.State == job.Done)),
 			}

@@ -1,4 +1,4 @@
-package rule
+package account
 
 import (
 	"errors"
@@ -28,23 +28,23 @@ const (
 	RunSucceeded              // its result is the one of the task
 	LateSucceeded             // so is the result of a run that was lost before
 	TaskCancelledBy           // a person, or its session
-	happenings
+	Happenings                // how many there are
 )
 
 func (h Happening) String() string {
-	return [happenings]string{
+	return [Happenings]string{
 		"submitted", "began", "copy asked", "failed", "timed out", "vanished", "evicted", "given back", "ended uncharged", "succeeded", "succeeded late", "cancelled",
 	}[h]
 }
 
-// TaskEvent is one event of a history, in the order in which they were decided.
-type TaskEvent struct {
+// Event is one event of a history, in the order in which they were decided.
+type Event struct {
 	Task job.ID
 	What Happening
 }
 
-// TaskRules are the limits that a history was made under.
-type TaskRules struct {
+// Rules are the limits that a history was made under.
+type Rules struct {
 	MaxRetries     uint32
 	MaxReschedules uint32
 	MaxCopies      int
@@ -52,9 +52,9 @@ type TaskRules struct {
 	LossLimit      uint32
 }
 
-// TaskTally is what a task comes to by its history. The zero value is a task
+// Tally is what a task comes to by its history. The zero value is a task
 // that was not submitted.
-type TaskTally struct {
+type Tally struct {
 	State  job.State // Ready while it waits, however long
 	Reason job.Reason
 	Live   int  // runs
@@ -71,7 +71,7 @@ type TaskTally struct {
 
 // Add follows one event. What cannot have happened is an error, and changes
 // nothing.
-func (t *TaskTally) Add(what Happening, r TaskRules) error {
+func (t *Tally) Add(what Happening, r Rules) error {
 	refuse := func(why string) error {
 		return fmt.Errorf("%s: %s (%s, %d live, in line %t, %d retries, %d reschedules)", what, why, t.State, t.Live, t.InLine, t.Retries, t.Reschedules)
 	}
@@ -93,7 +93,7 @@ func (t *TaskTally) Add(what Happening, r TaskRules) error {
 	case TaskSubmitted:
 		t.State, t.InLine = job.Ready, true
 	case RunBegan:
-		if t.State, t.Asked = job.Leased, max(0, t.Asked-oneIf(t.Live > 0)); t.Asked == 0 {
+		if t.State, t.Asked = job.Leased, max(0, t.Asked-min(t.Live, 1)); t.Asked == 0 {
 			t.InLine = false
 		}
 		t.Live++
@@ -131,13 +131,13 @@ func (t *TaskTally) Add(what Happening, r TaskRules) error {
 		t.finish(job.Done, job.Alive)
 	case TaskCancelledBy:
 		t.finish(job.Dead, job.ReasonCancelled)
-	case happenings:
+	case Happenings:
 	}
 	return nil
 }
 
 // charge counts a failed run: it is what decides if it was the last one.
-func (t *TaskTally) charge(r TaskRules) {
+func (t *Tally) charge(r Rules) {
 	t.Retries++
 	if t.over(r); t.Live > 0 {
 		t.InLine = false
@@ -148,7 +148,7 @@ func (t *TaskTally) charge(r TaskRules) {
 // over ends one run. A copy that was asked for beside the last one is what runs
 // next: the task has one place in line. The end of the last one decides about a
 // task that is past its retries, whatever end it is.
-func (t *TaskTally) over(r TaskRules) {
+func (t *Tally) over(r Rules) {
 	switch t.Live--; {
 	case t.Live > 0:
 	case t.Retries > r.MaxRetries:
@@ -158,19 +158,19 @@ func (t *TaskTally) over(r TaskRules) {
 	}
 }
 
-func (t *TaskTally) finish(s job.State, why job.Reason) {
+func (t *Tally) finish(s job.State, why job.Reason) {
 	t.State, t.Reason, t.Live, t.InLine, t.Asked = s, why, 0, false, 0
 }
 
 // Replay reckons a whole history. Its error names every event that cannot have
 // happened; what follows is reckoned without it.
-func Replay(history []TaskEvent, r TaskRules) (map[job.ID]*TaskTally, error) {
-	tasks := map[job.ID]*TaskTally{}
+func Replay(history []Event, r Rules) (map[job.ID]*Tally, error) {
+	tasks := map[job.ID]*Tally{}
 	var wrong []error
 	for i, e := range history {
 		t := tasks[e.Task]
 		if t == nil {
-			t = &TaskTally{}
+			t = &Tally{}
 			tasks[e.Task] = t
 		}
 		if err := t.Add(e.What, r); err != nil {
