@@ -28,8 +28,8 @@ type NewJob struct {
 	Reach func(queue string) bool
 }
 
-// sees reports whether who sends it may know of a job.
-func (n *NewJob) sees(j *job.Job) bool { return n.Reach == nil || n.Reach(j.Queue) }
+// Sees reports whether who sends it may know of a job.
+func (n *NewJob) Sees(j *job.Job) bool { return n.Reach == nil || n.Reach(j.Queue) }
 
 // Added is the answer to one NewJob.
 type Added struct {
@@ -135,7 +135,6 @@ type Options struct {
 	QueuesMax     int          // max_queues; 10,000
 	InFlightMax   int          // leases of all holders together; 0 = no limit
 	Reserve       Reserve
-	Fold          Folder
 	Admin         bool // the configuration has a token with the scope admin that does not expire
 	AuditMax      int  // entries of the audit log by admins, and so many others; 0 = 10,000
 	MetricsQueues int  // queues that are measured by name, the others together; 0 = MetricsQueues

@@ -34,9 +34,8 @@ func Answered[T any](out *T, err error) (T, error) {
 // Store is the transaction of the store.
 func (r *Tx) Store() store.Tx { return r.tx }
 
-// Put puts jobs, by the plan that Folded made if any of them is for a batch. out has a
-// place for each.
-func (r *Tx) Put(list []NewJob, plan *FoldPlan, out []Added) error {
+// Put puts jobs, by the plan that Planned made of them. out has a place for each.
+func (r *Tx) Put(list []NewJob, plan Plan, out []Added) error {
 	return r.put(list, nil, plan, out)
 }
 
@@ -143,6 +142,9 @@ func (r *Tx) AsideEnough() bool {
 	r.fed = r.fed || r.aside >= asideMax
 	return r.fed
 }
+
+// Write writes a job in place of what it was, apart from any command.
+func (r *Tx) Write(old, j *job.Job) error { return r.write(old, rule.Effect{Job: j}) }
 
 // More has the next transaction follow at once: the clock left work behind.
 func (r *Tx) More() { r.ticked = true }

@@ -91,11 +91,13 @@ func (r *Tx) rejectUnreadable() error {
 	return nil
 }
 
-// rejectWaiting gives up the job that takes in newcomers of a batch, and cannot be
-// read.
-func (e *Engine) rejectWaiting(j *job.Job, why error) error {
+// RejectUnread gives up a job that is not over and cannot be read.
+func (e *Engine) RejectUnread(j *job.Job, why error) error {
 	return e.Do(context.Background(), 0, func(r *Tx) error { return r.rejectUnread(j.ID, why) })
 }
 
 // Payload reads one payload, or says why it cannot be read.
-func (e *Engine) Payload(ref job.ID) ([]byte, error) { return store.Payload(e.store, ref) }
+func (e *Engine) Payload(ref job.ID) ([]byte, error) {
+	body, err := store.Payload(e.store, ref)
+	return body, e.noted(err)
+}

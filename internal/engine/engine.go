@@ -34,7 +34,6 @@ type Engine struct {
 	meter    meter
 	hub      hub
 	watchers watchers
-	folding  foldLocks
 
 	parts parts
 	due   []Due // rows that come up by themselves, those of parts last
@@ -79,7 +78,6 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 		opts: opts, store: s, clock: clock, rnd: rnd, log: log,
 		kick: make(chan struct{}, 1), inflight: make(chan *batch), stopped: make(chan struct{}),
 		judging: make(chan struct{}, judges()),
-		folding: newFoldLocks(),
 	}
 	e.gifts.New = func() any { return &[]gift{} }
 	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }

@@ -35,7 +35,7 @@ func appends(_ context.Context, b *job.Batch, existing, newcomer []byte) ([]byte
 	return slices.Concat(existing, []byte(b.Fold), newcomer), true, nil
 }
 
-func folding(r *rig) { r.Opts.Fold = appends }
+func folding(r *rig) { r.fold = appends }
 
 func batched(key string, most int) func(*engine.NewJob) {
 	return func(n *engine.NewJob) {
@@ -228,7 +228,7 @@ func TestAPlanThatDoesNotHoldAnyMoreIsMadeAgain(t *testing.T) { // core.md secti
 				}
 				r.payload(added.ID, "b")
 			}, func(r *rig) {
-				r.Opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+				r.fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
 					folds.Add(1)
 					change(at)
 					return appends(ctx, b, existing, newcomer)
@@ -260,7 +260,7 @@ func TestABatchThatAlwaysChangesIsRefusedAfterAWhile(t *testing.T) {
 			r.Error(err)
 		}
 	}, func(r *rig) {
-		r.Opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+		r.fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
 			if err := at.Delete(ctx, at.ids[name()], job.Actor{}); err != nil {
 				at.Error(err)
 			}
@@ -329,7 +329,7 @@ func TestACallThatWaitsForABatchMayBeBrokenOff(t *testing.T) {
 		r.putAgain(newNamed("q", "y", batched("other", 9))) // its lock is free
 		r.payload(r.ids["a"], "a+b")
 	}, func(r *rig) {
-		r.Opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+		r.fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
 			if string(newcomer) == "b" {
 				close(enter)
 				<-leave

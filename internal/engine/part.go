@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -39,6 +41,9 @@ type Hooks struct {
 	// Begin drops what the part noted in memory for a transaction that did not take effect.
 	Begin func()
 
+	// Plan calls put with a plan of what becomes of the jobs of a call until that holds;
+	// planned is whether it did. It runs outside of transactions.
+	Plan func(ctx context.Context, list []NewJob, known KnownJobs, put func(Plan) error) (planned bool, err error)
 	// Coming follows a call that brings work, whatever becomes of it. Check refuses work
 	// before anything is written, when it is known in out which of it is here already, and
 	// Takes a job that its queue does not take. Prepare comes before a job is written.

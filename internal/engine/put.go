@@ -19,20 +19,20 @@ var ErrDiskLow = job.Errorf(job.Unavailable,
 // nothing was written. When it returns without an error, every job survives a
 // power cut (I5). Jobs of one call get ids in their order.
 func (e *Engine) Put(ctx context.Context, list []NewJob) ([]Added, error) {
-	bytes, folds := 0, false
+	bytes, extras := 0, false
 	for i := range list {
 		bytes += len(list[i].Payload)
-		folds = folds || batchOf(&list[i].Job) != nil
+		extras = extras || list[i].Job.Extras != nil
 	}
 	narrow(list)
 	receipts := receiptsOf(list)
 	out := make([]Added, len(list))
-	put := func(f *FoldPlan) error {
-		return e.Do(ctx, bytes, func(r *Tx) error { return r.put(list, receipts, f, out) })
+	put := func(p Plan) error {
+		return e.Do(ctx, bytes, func(r *Tx) error { return r.put(list, receipts, p, out) })
 	}
 	var err error
-	if folds {
-		err = e.folded(ctx, list, receipts, put)
+	if extras {
+		err = e.planned(ctx, list, receipts, put)
 	} else {
 		err = put(nil)
 	}
@@ -56,7 +56,7 @@ type admission struct {
 	full        bool // older jobs must leave
 }
 
-func (r *Tx) put(list []NewJob, receipts []*job.Receipt, folds *FoldPlan, out []Added) error {
+func (r *Tx) put(list []NewJob, receipts []*job.Receipt, plan Plan, out []Added) error {
 	clear(out)
 	if err := r.e.parts.coming(r, list); err != nil {
 		return err
@@ -72,8 +72,10 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, folds *FoldPlan, out []
 	if err != nil {
 		return err
 	}
-	if err := r.foldable(folds, list, out); err != nil {
-		return err
+	if plan != nil {
+		if err := plan.Check(r, list, out); err != nil {
+			return err
+		}
 	}
 	if err := r.e.parts.check(r, list, out); err != nil {
 		return err
@@ -81,20 +83,24 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, folds *FoldPlan, out []
 	in := intake{fresh: map[string]bool{}, quotas: map[string]*admission{}}
 	for i := range list {
 		if !out[i].Duplicate && !out[i].Folded {
-			if err := r.admit(&in, i, &list[i], folds.body(list, i)); err != nil {
+			if err := r.admit(&in, i, &list[i], bodyOf(plan, list, i)); err != nil {
 				return err
 			}
 		}
 	}
-	if err := r.admitFolds(&in, folds); err != nil {
-		return err
+	if plan != nil {
+		if err := plan.Admit(func(queue string, by int64) error { return r.grow(&in, queue, by) }); err != nil {
+			return err
+		}
 	}
 	leaving, err := r.oldest(in.quotas)
 	if err != nil {
 		return err
 	}
-	if err := r.fold(folds, leaving, out); err != nil { // before one that took something in may be pushed out
-		return err
+	if plan != nil { // before one that took something in may be pushed out
+		if err := plan.Apply(r, leaving, out); err != nil {
+			return err
+		}
 	}
 	if err := r.evict(leaving); err != nil {
 		return err
@@ -110,13 +116,15 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, folds *FoldPlan, out []
 			continue
 		}
 		if !out[i].Folded {
-			if out[i].Job, err = r.putOne(&list[i], folds.body(list, i), heirs); err != nil {
+			if out[i].Job, err = r.putOne(&list[i], bodyOf(plan, list, i), heirs); err != nil {
 				return err
 			}
 			out[i].ID = out[i].Job.ID
 		}
-		if first := folds.into(i); first != i && first >= 0 {
-			out[i].Job, out[i].ID = out[first].Job, out[first].ID
+		if plan != nil {
+			if first := plan.Into(i); first != i && first >= 0 {
+				out[i].Job, out[i].ID = out[first].Job, out[first].ID
+			}
 		}
 		if receipts != nil && receipts[i] != nil {
 			if kept == nil {

@@ -191,7 +191,7 @@ func recall(v store.Reader, list []NewJob, receipts []*job.Receipt, out []Added)
 		if err != nil {
 			return nil, err
 		}
-		if j != nil && !list[i].sees(j) { // it was moved
+		if j != nil && !list[i].Sees(j) { // it was moved
 			j = nil
 		}
 		out[i] = Added{Job: j, ID: known.Job, Duplicate: true}

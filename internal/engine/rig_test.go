@@ -15,6 +15,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/part/fold"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -25,6 +26,7 @@ type rig struct {
 	*enginetest.Rig
 	part  *part.Engine     // the parts of this life
 	grid  gridpart.Options // of all lives
+	fold  fold.Folder
 	names map[job.ID]string
 	ids   map[string]job.ID
 }
@@ -39,7 +41,7 @@ func scenario(t *testing.T, f func(r *rig), edits ...func(*rig)) {
 	set := []func(*enginetest.Rig){func(in *enginetest.Rig) {
 		in.Parts = func() []engine.Part {
 			r.part = part.All()
-			r.part.Grid.Options = r.grid
+			r.part.Grid.Options, r.part.Folds.Folder = r.grid, r.fold
 			return r.part.Parts()
 		}
 	}}

@@ -28,8 +28,8 @@ func (r *Tx) meet(list []NewJob, twins map[int]int, out []Added) (_ map[int]int,
 			return nil, false, err
 		}
 		there := Visible(r.tx, owner)
-		if there && !list[i].sees(owner) {
-			return nil, false, errElsewhere("unique_key")
+		if there && !list[i].Sees(owner) {
+			return nil, false, ErrElsewhere("unique_key")
 		}
 		if there && rule.Reaches(owner, list[i].Job.Queue, list[i].Reach != nil) && rule.Conflicts(x.Unique.While, owner.State) {
 			out[i] = Added{Job: owner, ID: owner.ID, Duplicate: true}
@@ -55,8 +55,8 @@ func (r *Tx) owner(key rule.Key) (*job.Job, error) {
 	return r.tx.Get(id)
 }
 
-// errElsewhere refuses a key that a job has which the sender may not know of.
-func errElsewhere(field string) *job.Error {
+// ErrElsewhere refuses a key that a job has which the sender may not know of.
+func ErrElsewhere(field string) *job.Error {
 	return &job.Error{
 		Kind: job.Forbidden, Field: field,
 		Text: field + " is in use in a queue that the token is not for; use another key: one that begins with the name of your queue is nobody else's",
@@ -79,8 +79,8 @@ func (r *Tx) succeed(n *NewJob, key rule.Key) error {
 	if err != nil || old == nil {
 		return err
 	}
-	if Visible(r.tx, old) && !n.sees(old) {
-		return errElsewhere("batch.key")
+	if Visible(r.tx, old) && !n.Sees(old) {
+		return ErrElsewhere("batch.key")
 	}
 	return r.write(old, rule.Effect{Job: rule.Yield(old)})
 }

@@ -37,7 +37,8 @@ type api struct {
 func newEngine(t testing.TB) *part.Engine {
 	clock := engine.SystemClock()
 	e := part.New(mem.Open(mem.Options{Now: clock.Wall}), clock, rand.Uint64, slog.New(slog.DiscardHandler),
-		engine.Options{Server: rule.DefaultServer(), Reattach: 30_000, Changes: httpapi.QueueChanges, Fold: jobs.Fold(0)})
+		engine.Options{Server: rule.DefaultServer(), Reattach: 30_000, Changes: httpapi.QueueChanges})
+	e.Folds.Folder = jobs.Fold(0)
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,8 @@ func (w *world) begin() {
 	server := rule.DefaultServer()
 	server.RetainDead, server.GraceDelay = retainDead, graceDelay
 	w.Engine = part.New(w.store, bubble{}, rnd, slog.New(slog.DiscardHandler),
-		engine.Options{Server: server, Reattach: reattach, Idempotency: idempotency, Fold: joined})
+		engine.Options{Server: server, Reattach: reattach, Idempotency: idempotency})
+	w.Folds.Folder = joined
 	w.must(w.Start(context.Background()))
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/reprisehq/reprise/internal/part/budget"
 	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/internal/part/deadset"
+	"github.com/reprisehq/reprise/internal/part/fold"
 	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/part/guard"
 	"github.com/reprisehq/reprise/internal/part/lock"
@@ -22,6 +23,7 @@ type Engine struct {
 	Budgets *budget.Budgets
 	Crons   *cron.Crons
 	Dead    *deadset.Set
+	Folds   *fold.Folds
 	Grid    *grid.Grid
 	Guard   *guard.Guard
 	Locks   *lock.Locks
@@ -39,12 +41,12 @@ func New(s store.Store, clock engine.Clock, rnd func() uint64, log *slog.Logger,
 // All are all parts, of an engine that is yet to be made.
 func All() *Engine {
 	return &Engine{
-		Budgets: &budget.Budgets{}, Crons: &cron.Crons{}, Dead: &deadset.Set{}, Grid: &grid.Grid{},
+		Budgets: &budget.Budgets{}, Crons: &cron.Crons{}, Dead: &deadset.Set{}, Folds: &fold.Folds{}, Grid: &grid.Grid{},
 		Guard: &guard.Guard{}, Locks: &lock.Locks{},
 	}
 }
 
 // Parts lists them in the order in which they are asked.
 func (e *Engine) Parts() []engine.Part {
-	return []engine.Part{e.Grid, e.Guard, e.Budgets, e.Dead, e.Locks, e.Crons}
+	return []engine.Part{e.Grid, e.Guard, e.Budgets, e.Folds, e.Dead, e.Locks, e.Crons}
 }

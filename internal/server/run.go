@@ -60,6 +60,7 @@ func Run(ctx context.Context, cfg config.Config) (err error) {
 	options := engineOptions(cfg)
 	options.Traced = spans.Traced(ctx)
 	e := part.New(st, clock, secureRandom(), log, options)
+	e.Folds.Folder = jobs.Fold(cfg.BodyBytesMax)
 	e.Grid.Options = gridpart.Options{Heartbeat: cfg.Grid.HeartbeatInterval, LostAfter: cfg.Grid.LostAfter, BlackHoles: cfg.Grid.Holes()}
 	e.Crons.Settings = cfg.Crons
 	if err := spans.Listen(e.Engine); err != nil {
@@ -102,7 +103,6 @@ func engineOptions(cfg config.Config) engine.Options {
 		Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
 		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit, MetricsQueues: cfg.MetricsQueues,
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},
-		Fold:    jobs.Fold(cfg.BodyBytesMax),
 	}
 }
 

@@ -165,9 +165,8 @@ func (w *world) live(life int) {
 	w.e = part.New(w.disk, w.clock, src.Uint64, slog.New(slog.DiscardHandler), engine.Options{
 		Server: w.setup.server, Queues: []*job.Queue{w.setup.configured}, Idempotency: w.setup.idempotency,
 		Reattach: reattach, InFlightMax: w.setup.inFlight, Reserve: engine.Reserve{Bytes: 100},
-		Fold: w.fold,
 	})
-	w.e.Grid.BlackHoles = w.holes()
+	w.e.Grid.BlackHoles, w.e.Folds.Folder = w.holes(), w.fold
 	w.e.Crons.Zone = time.UTC
 	if err := w.e.Start(w.ctx); err != nil {
 		broken("answers", "the engine does not start: %v", err)

@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/jq"
+	"github.com/reprisehq/reprise/internal/part/fold"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -136,7 +137,7 @@ func tryBatch(b *job.Batch, payload []byte, most int) string {
 // Fold is what an engine asks about newcomers of a batch: payloads, and what
 // they become, are at most bytesMax long. A condition that fails is one that
 // does not hold; a fold that fails refuses its newcomer alone, Unprocessable.
-func Fold(bytesMax int64) engine.Folder {
+func Fold(bytesMax int64) fold.Folder {
 	most := (&Reader{FoldMax: bytesMax}).foldMax()
 	return func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
 		joins, err := holds(ctx, b, existing, newcomer, most)

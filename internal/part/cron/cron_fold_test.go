@@ -97,7 +97,7 @@ func TestWhileATickIsFoldedTheCommitterRests(t *testing.T) {
 			t.Errorf("the tick came again: %s", got)
 		}
 	}, utc, func(r *rig) {
-		r.Opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+		r.folder = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
 			enter <- struct{}{}
 			select {
 			case <-leave:
@@ -207,7 +207,7 @@ func TestAFoldThatTakesLongAndFailsIsOneRefusal(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}, utc, func(r *rig) {
-		r.Opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+		r.folder = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
 			<-leave
 			return appends(ctx, b, existing, newcomer)
 		}
@@ -277,7 +277,7 @@ func TestAnEntryThatChangesWhileItsTickIsFolded(t *testing.T) {
 				r.Pass(2 * job.Second)
 				r.payloadsAre(c.want)
 			}, utc, func(r *rig) {
-				r.Opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+				r.folder = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
 					enter <- struct{}{}
 					select {
 					case <-leave:
@@ -339,7 +339,7 @@ func TestARunOfAnEntryThatChangesBeginsAnew(t *testing.T) {
 		r.payload(id, "a")
 		r.payloadsAre("a new")
 	}, utc, func(r *rig) {
-		r.Opts.Fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
+		r.folder = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
 			if !once {
 				once = true
 				a := entry("e", "0 0 1 1 *")

@@ -28,7 +28,7 @@ type fold struct {
 
 	// The outcome of planning.
 	list  []engine.NewJob
-	folds *engine.FoldPlan
+	folds engine.Plan
 	err   error // why it cannot be carried out
 }
 
@@ -114,7 +114,7 @@ func (s *Crons) foldOne(ctx context.Context, f *fold) {
 	}
 	f.list = []engine.NewJob{jobOf(f.entry, f.entry.Next)}
 	handed := false // to the committer, which notes refusals itself
-	err := s.engine.Folded(ctx, f.list, func(plan *engine.FoldPlan) error {
+	err := s.engine.Planned(ctx, f.list, func(plan engine.Plan) error {
 		f.folds = plan
 		err := turn()
 		handed = !errors.Is(err, engine.ErrStale)
@@ -130,7 +130,7 @@ func (s *Crons) foldOne(ctx context.Context, f *fold) {
 // put puts the job of an entry for a tick. It reports false if that was left
 // to a goroutine.
 func (s *Crons) put(tx *engine.Tx, c *job.CronEntry, tick job.Millis, f *fold) (a engine.Added, done bool, err error) {
-	list, folds := []engine.NewJob(nil), (*engine.FoldPlan)(nil)
+	list, folds := []engine.NewJob(nil), engine.Plan(nil)
 	switch {
 	case !joins(c.Job):
 		list = []engine.NewJob{jobOf(c, tick)}
@@ -158,7 +158,7 @@ func (s *Crons) Run(ctx context.Context, group, name string, by job.Actor) (engi
 			return engine.Added{}, engine.NewJob{}, err
 		}
 		list, out := []engine.NewJob{jobOf(c, 0)}, make([]engine.Added, 1)
-		put := func(f *engine.FoldPlan) error {
+		put := func(f engine.Plan) error {
 			return s.engine.Do(ctx, len(c.Payload), func(tx *engine.Tx) error {
 				now, err := entryOf(tx.Store(), group, name)
 				if err != nil {
@@ -176,7 +176,7 @@ func (s *Crons) Run(ctx context.Context, group, name string, by job.Actor) (engi
 		if !joins(c.Job) {
 			err = put(nil)
 		} else {
-			err = s.engine.Folded(ctx, list, put)
+			err = s.engine.Planned(ctx, list, put)
 		}
 		switch {
 		case errors.Is(err, errCronChanged):

@@ -13,6 +13,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/budget"
 	"github.com/reprisehq/reprise/internal/part/cron"
+	"github.com/reprisehq/reprise/internal/part/fold"
 	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -23,6 +24,7 @@ type rig struct {
 	crons    *cron.Crons
 	budgets  *budget.Budgets
 	grid     *grid.Grid
+	folder   fold.Folder
 	settings []cron.Setting
 	zone     *time.Location
 }
@@ -44,7 +46,7 @@ func scenario(t *testing.T, f func(*rig), edits ...func(*rig)) {
 func (r *rig) parts() []engine.Part {
 	r.crons = &cron.Crons{Settings: r.settings, Zone: r.zone}
 	r.budgets, r.grid = &budget.Budgets{}, &grid.Grid{}
-	return []engine.Part{r.grid, r.budgets, r.crons}
+	return []engine.Part{r.grid, r.budgets, &fold.Folds{Folder: r.folder}, r.crons}
 }
 
 // newNamed is a job whose payload is its name.
@@ -193,7 +195,7 @@ func appends(_ context.Context, b *job.Batch, existing, newcomer []byte) ([]byte
 	return slices.Concat(existing, []byte(b.Fold), newcomer), true, nil
 }
 
-func folding(r *rig) { r.Opts.Fold = appends }
+func folding(r *rig) { r.folder = appends }
 
 func batched(key string, most int) func(*engine.NewJob) {
 	return func(n *engine.NewJob) {

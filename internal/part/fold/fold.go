@@ -1,4 +1,8 @@
-package engine
+// Package fold is the part for batches: a job that comes while another one waits for its
+// batch may become a part of that (core.md section 7).
+//
+// It has no rows and no memory: who waits is found by its key.
+package fold
 
 import (
 	"context"
@@ -6,6 +10,7 @@ import (
 	"hash/fnv"
 	"slices"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -26,40 +31,29 @@ type Folder func(ctx context.Context, b *job.Batch, existing, newcomer []byte) (
 // foldRounds is how often others may change what a plan was made for.
 const foldRounds = 10
 
-// ErrStale ends a put whose plan does not hold any more; nobody outside sees it.
-var ErrStale = job.Errorf(job.WrongState, "the batch changed meanwhile")
-
 var errFoldBusy = job.Errorf(job.Unavailable, "the batch was changed by others again and again; nothing was written. Send the request again in a moment")
 
-// FoldPlan is the plan for one call. A nil one plans nothing.
-type FoldPlan struct {
-	batches []batchPlan
+// plan is the plan for one call. A nil one plans nothing.
+type plan struct {
+	batches []batch
 	bodies  [][]byte // by place in the call: the payload of its job in the end; nil = its own
 	target  []int    // by place: whose job it becomes a part of, itself, an earlier place or -1-n for batches[n]
 	known   []bool   // by place: a duplicate, by its idempotency key
 }
 
-// batchPlan is what was seen of a batch: who waits, and what it comes to.
-type batchPlan struct {
+// batch is what was seen of a batch: who waits, and what it comes to.
+type batch struct {
 	key   rule.Key
 	job   *job.Job // nil = nobody waited
 	body  []byte   // its payload in the end
 	joins int      // how many it takes in
 }
 
-func (f *FoldPlan) body(list []NewJob, i int) []byte {
-	if f == nil || f.bodies[i] == nil {
-		return list[i].Payload
-	}
-	return f.bodies[i]
-}
+// Body implements engine.Plan.
+func (f *plan) Body(i int) []byte { return f.bodies[i] }
 
-func (f *FoldPlan) into(i int) int {
-	if f == nil {
-		return i
-	}
-	return f.target[i]
-}
+// Into implements engine.Plan.
+func (f *plan) Into(i int) int { return f.target[i] }
 
 func batchOf(j *job.Job) *job.Batch {
 	if j.Extras == nil {
@@ -68,37 +62,50 @@ func batchOf(j *job.Job) *job.Batch {
 	return j.Extras.Batch
 }
 
-// Folded calls put with a plan until it holds. Whoever puts jobs with a batch
-// must come through here, and give Tx.Put the plan.
-func (e *Engine) Folded(ctx context.Context, list []NewJob, put func(*FoldPlan) error) error {
-	return e.folded(ctx, list, nil, put)
+// Folds are the batches of a server.
+type Folds struct {
+	// Folder decides who joins whom; nil = jobs with a batch are refused.
+	Folder Folder
+
+	engine *engine.Engine
+	locks  locks
 }
 
-func (e *Engine) folded(ctx context.Context, list []NewJob, receipts []*job.Receipt, put func(*FoldPlan) error) error {
-	if e.opts.Fold == nil {
-		return &job.Error{Kind: job.Invalid, Field: "batch", Text: "batch is not supported by this server"}
+// Join implements engine.Part.
+func (s *Folds) Join(e *engine.Engine) engine.Hooks {
+	s.engine, s.locks = e, newLocks()
+	return engine.Hooks{Plan: s.plan}
+}
+
+// plan calls put with a plan until it holds, if any job of the call is for a batch.
+func (s *Folds) plan(ctx context.Context, list []engine.NewJob, known engine.KnownJobs, put func(engine.Plan) error) (planned bool, err error) {
+	if !slices.ContainsFunc(list, func(n engine.NewJob) bool { return batchOf(&n.Job) != nil }) {
+		return false, nil
 	}
-	unlock, err := e.folding.lock(ctx, list)
+	if s.Folder == nil {
+		return true, &job.Error{Kind: job.Invalid, Field: "batch", Text: "batch is not supported by this server"}
+	}
+	unlock, err := s.locks.lock(ctx, list)
 	if err != nil {
-		return err
+		return true, err
 	}
 	defer unlock()
 	for range foldRounds {
-		plan, err := e.planFolds(ctx, list, receipts)
+		plan, err := s.planFolds(ctx, list, known)
 		if err == nil {
 			err = put(plan)
 		}
-		if !errors.Is(err, ErrStale) {
-			return err
+		if !errors.Is(err, engine.ErrStale) {
+			return true, err
 		}
 	}
-	return errFoldBusy
+	return true, errFoldBusy
 }
 
 // planFolds decides for every newcomer in the order of the call, so that later
 // ones meet earlier ones.
-func (e *Engine) planFolds(ctx context.Context, list []NewJob, receipts []*job.Receipt) (*FoldPlan, error) {
-	f := &FoldPlan{bodies: make([][]byte, len(list)), target: make([]int, len(list)), known: make([]bool, len(list))}
+func (s *Folds) planFolds(ctx context.Context, list []engine.NewJob, there engine.KnownJobs) (*plan, error) {
+	f := &plan{bodies: make([][]byte, len(list)), target: make([]int, len(list)), known: make([]bool, len(list))}
 	type waits struct { // for a batch
 		batch  *job.Batch
 		body   []byte
@@ -107,14 +114,14 @@ func (e *Engine) planFolds(ctx context.Context, list []NewJob, receipts []*job.R
 	}
 	who := map[rule.Key]*waits{}
 	var now job.Millis
-	err := e.View(ctx, func(v store.Reader) error {
+	err := s.engine.View(ctx, func(v store.Reader) error {
 		now = v.Now()
-		known := make([]Added, len(list))
-		if _, err := recall(v, list, receipts, known); err != nil {
+		known, err := there(v)
+		if err != nil {
 			return err
 		}
 		for i := range list {
-			f.target[i], f.known[i] = i, known[i].Duplicate
+			f.target[i], f.known[i] = i, known[i]
 			key := rule.KeyAsked(&list[i].Job)
 			if !f.mayJoin(list, i, now) || who[key] != nil {
 				continue
@@ -123,11 +130,11 @@ func (e *Engine) planFolds(ctx context.Context, list []NewJob, receipts []*job.R
 			if err != nil {
 				return err
 			}
-			p := batchPlan{key: key, job: j}
+			p := batch{key: key, job: j}
 			who[key] = &waits{target: -1 - len(f.batches)}
 			if j != nil {
-				if !list[i].sees(j) {
-					return errElsewhere("batch.key")
+				if !list[i].Sees(j) {
+					return engine.ErrElsewhere("batch.key")
 				}
 				p.body = v.Peek(j.Payload)
 				who[key].batch, who[key].owner = batchOf(j), j
@@ -137,7 +144,7 @@ func (e *Engine) planFolds(ctx context.Context, list []NewJob, receipts []*job.R
 		return nil
 	})
 	if err == nil {
-		err = e.readWaiting(f)
+		err = s.readWaiting(f)
 	}
 	if err != nil {
 		return nil, err
@@ -151,7 +158,7 @@ func (e *Engine) planFolds(ctx context.Context, list []NewJob, receipts []*job.R
 		}
 		w := who[rule.KeyAsked(&list[i].Job)]
 		if w.batch != nil && rule.Reaches(w.owner, list[i].Job.Queue, list[i].Reach != nil) {
-			body, joins, err := e.opts.Fold(ctx, w.batch, w.body, list[i].Payload)
+			body, joins, err := s.Folder(ctx, w.batch, w.body, list[i].Payload)
 			if err != nil {
 				return nil, err
 			}
@@ -168,13 +175,13 @@ func (e *Engine) planFolds(ctx context.Context, list []NewJob, receipts []*job.R
 
 // mayJoin reports whether a newcomer is for a batch: one that is due at once
 // and new.
-func (f *FoldPlan) mayJoin(list []NewJob, i int, now job.Millis) bool {
+func (f *plan) mayJoin(list []engine.NewJob, i int, now job.Millis) bool {
 	j := &list[i].Job
 	return batchOf(j) != nil && !f.known[i] && j.ReadyAt <= now
 }
 
 // join plans that a newcomer becomes a part of a job, whose payload is then body.
-func (f *FoldPlan) join(i, target int, body []byte) {
+func (f *plan) join(i, target int, body []byte) {
 	f.target[i] = target
 	if target >= 0 {
 		f.bodies[target] = body
@@ -185,24 +192,24 @@ func (f *FoldPlan) join(i, target int, body []byte) {
 }
 
 // readWaiting reads the payloads that were not at hand.
-func (e *Engine) readWaiting(f *FoldPlan) error {
+func (s *Folds) readWaiting(f *plan) error {
 	for n := range f.batches {
 		p := &f.batches[n]
 		if p.job == nil || p.body != nil {
 			continue
 		}
-		body, err := store.Payload(e.store, p.job.Payload)
+		body, err := s.engine.Payload(p.job.Payload)
 		if job.KindOf(err) == job.Corrupt {
-			if err := e.rejectWaiting(p.job, err); err != nil {
+			if err := s.engine.RejectUnread(p.job, err); err != nil {
 				return err
 			}
-			return ErrStale
+			return engine.ErrStale
 		}
 		if err != nil {
-			return e.noted(err)
+			return err
 		}
 		if p.body = body; body == nil { // it took in another one, or left
-			return ErrStale
+			return engine.ErrStale
 		}
 	}
 	return nil
@@ -222,87 +229,67 @@ func collector(v store.Reader, key rule.Key) (*job.Job, error) {
 	return j, nil
 }
 
-// waiting is the job of a plan as it is now, or errStale.
-func (r *Tx) waiting(p *batchPlan) (*job.Job, error) {
-	j, err := collector(r.tx, p.key)
+// waiting is the job of a plan as it is now, or engine.ErrStale.
+func (p *batch) waiting(tx *engine.Tx) (*job.Job, error) {
+	j, err := collector(tx.Store(), p.key)
 	if err != nil {
 		return nil, err
 	}
 	if (j == nil) != (p.job == nil) || j != nil && (j.ID != p.job.ID || j.Payload != p.job.Payload || j.Queue != p.job.Queue) {
-		return nil, ErrStale
+		return nil, engine.ErrStale
 	}
 	return j, nil
 }
 
-// foldable marks who joins another job, or finds that the plan does not hold.
-func (r *Tx) foldable(f *FoldPlan, list []NewJob, out []Added) error {
-	if f == nil {
-		return nil
-	}
+// Check implements engine.Plan: it marks who joins another job, or finds that the plan does not hold.
+func (f *plan) Check(tx *engine.Tx, list []engine.NewJob, out []engine.Added) error {
 	for n := range f.batches {
-		if _, err := r.waiting(&f.batches[n]); err != nil {
+		if _, err := f.batches[n].waiting(tx); err != nil {
 			return err
 		}
 	}
 	for i := range out {
 		if batchOf(&list[i].Job) != nil && f.known[i] != out[i].Duplicate {
-			return ErrStale
+			return engine.ErrStale
 		}
 		out[i].Folded = f.target[i] != i
 	}
 	return nil
 }
 
-// admitFolds checks what queues may hold in bytes: a job that takes something
-// in must not grow beyond that.
-func (r *Tx) admitFolds(in *intake, f *FoldPlan) error {
-	if f == nil {
-		return nil
-	}
+// Admit implements engine.Plan.
+func (f *plan) Admit(grow func(queue string, by int64) error) error {
 	for n := range f.batches {
-		p := &f.batches[n]
-		if p.joins == 0 {
-			continue
-		}
-		a, err := r.quota(in, p.job.Queue)
-		if err != nil {
-			return err
-		}
-		if a == nil {
-			continue
-		}
-		grows := int64(len(p.body)) - int64(p.job.PayloadSize)
-		if a.bytes += grows; grows > 0 && a.queue.MaxBytes > 0 && a.bytes > a.queue.MaxBytes {
-			return rule.Full(a.queue, a.jobs, a.bytes-grows)
+		if p := &f.batches[n]; p.joins > 0 {
+			if err := grow(p.job.Queue, int64(len(p.body))-int64(p.job.PayloadSize)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// fold gives the jobs that take newcomers in their new payloads. leaving are
+// Apply implements engine.Plan: it gives the jobs that take newcomers in their new payloads. leaving are
 // jobs about to be pushed out, some of which may be among them.
-func (r *Tx) fold(f *FoldPlan, leaving []*job.Job, out []Added) error {
-	if f == nil {
-		return nil
-	}
+func (f *plan) Apply(tx *engine.Tx, leaving []*job.Job, out []engine.Added) error {
 	for n := range f.batches {
 		p := &f.batches[n]
 		if p.joins == 0 {
 			continue
 		}
-		old, err := r.waiting(p)
+		old, err := p.waiting(tx)
 		if err != nil {
 			return err
 		}
-		j, err := rule.Fold(old, r.ids.Next(r.now), uint32(len(p.body)))
+		j, err := rule.Fold(old, tx.NewID(), uint32(len(p.body)))
 		if err != nil {
 			return err
 		}
-		if err := r.tx.PutPayload(j.Payload, p.body); err != nil {
+		if err := tx.Store().PutPayload(j.Payload, p.body); err != nil {
 			return err
 		}
-		r.tx.Durable()
-		if err := r.write(old, rule.Effect{Job: j}); err != nil {
+		tx.Store().Durable()
+		if err := tx.Write(old, j); err != nil {
 			return err
 		}
 		for i := range out {
@@ -316,24 +303,24 @@ func (r *Tx) fold(f *FoldPlan, leaving []*job.Job, out []Added) error {
 	}
 	for i := range out {
 		if out[i].Folded {
-			r.stats.Folded++
+			tx.Stats().Folded++
 		}
 	}
 	return nil
 }
 
-// foldLocks let newcomers of one batch plan one after the other: those that
+// locks let newcomers of one batch plan one after the other: those that
 // plan side by side would all but one plan in vain. Batches may share a lock.
-type foldLocks [64]chan struct{}
+type locks [64]chan struct{}
 
-func newFoldLocks() (l foldLocks) {
+func newLocks() (l locks) {
 	for i := range l {
 		l[i] = make(chan struct{}, 1)
 	}
 	return l
 }
 
-func (l *foldLocks) lock(ctx context.Context, list []NewJob) (unlock func(), err error) {
+func (l *locks) lock(ctx context.Context, list []engine.NewJob) (unlock func(), err error) {
 	var need []int
 	for i := range list {
 		if b := batchOf(&list[i].Job); b != nil {
