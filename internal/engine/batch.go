@@ -93,6 +93,7 @@ type Tx struct {
 	gifts   []gift
 	lease   job.Lease // that is being granted
 	hooks   hooks
+	in      intake          // of the call that brings work
 	reads   map[*Holder]int // deliveries that streams took off our hands
 	fed     bool            // all waiting holders are to be served again
 	hadFed  bool            // it did so in the run before
@@ -306,7 +307,7 @@ func (r *Tx) reset(e *Engine, tx store.Tx) {
 	*r = Tx{
 		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
 		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, bytes: old.bytes, reads: old.reads,
-		gifts: old.gifts[:0], hooks: old.hooks,
+		gifts: old.gifts[:0], hooks: old.hooks, in: old.in,
 		joined: old.joined, left: old.left, ids: *e.core.ids, seq: e.core.seq,
 		gaveBack: e.core.gaveBack, watch: e.core.watch, disk: e.core.disk, emptied: e.core.emptied,
 	}

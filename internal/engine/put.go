@@ -49,6 +49,16 @@ type intake struct {
 	parts  []Intake              // what parts know of jobs with extras; nil = there are none
 }
 
+// begin forgets the call before.
+func (in *intake) begin() {
+	if in.fresh == nil {
+		in.fresh, in.quotas = map[string]bool{}, map[string]*admission{}
+	}
+	clear(in.fresh)
+	clear(in.quotas)
+	in.parts = nil
+}
+
 // admission is how much a queue would hold.
 type admission struct {
 	queue       *job.Queue
@@ -80,16 +90,17 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, plan Plan, out []Added)
 	if err := r.e.parts.check(r, list, out); err != nil {
 		return err
 	}
-	in := intake{fresh: map[string]bool{}, quotas: map[string]*admission{}}
+	in := &r.in
+	in.begin()
 	for i := range list {
 		if !out[i].Duplicate && !out[i].Folded {
-			if err := r.admit(&in, i, &list[i], bodyOf(plan, list, i)); err != nil {
+			if err := r.admit(in, i, &list[i], bodyOf(plan, list, i)); err != nil {
 				return err
 			}
 		}
 	}
 	if plan != nil {
-		if err := plan.Admit(func(queue string, by int64) error { return r.grow(&in, queue, by) }); err != nil {
+		if err := plan.Admit(func(queue string, by int64) error { return r.grow(in, queue, by) }); err != nil {
 			return err
 		}
 	}

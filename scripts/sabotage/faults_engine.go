@@ -256,8 +256,8 @@ var engineFaults = []fault{
 		name: "half-a-call-put", breaks: "PROTOCOL, bulk",
 		does:  "what stands before a refused job of a call is taken in",
 		file:  "internal/engine/put.go",
-		old:   "if err := r.admit(&in, i, &list[i], bodyOf(plan, list, i)); err != nil {\n\t\t\t\treturn err\n",
-		new:   "if err := r.admit(&in, i, &list[i], bodyOf(plan, list, i)); err != nil {\n\t\t\t\tlist = list[:i]\n",
+		old:   "if err := r.admit(in, i, &list[i], bodyOf(plan, list, i)); err != nil {\n\t\t\t\treturn err\n",
+		new:   "if err := r.admit(in, i, &list[i], bodyOf(plan, list, i)); err != nil {\n\t\t\t\tlist = list[:i]\n",
 		first: []suite{in(enginePkg, "TestOneRefusedJobRefusesTheWholeCall")},
 	},
 }
