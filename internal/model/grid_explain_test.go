@@ -30,13 +30,19 @@ func (w *gridWorld) explain(t *rapid.T) {
 	}
 }
 
+// serves reports whether an engine has no stream for other sessions only.
+func (w *gridWorld) serves(name, session string) bool {
+	c := w.conns[name]
+	return c == nil || len(c.serves) == 0 || slices.Contains(c.serves, session)
+}
+
 // reasons are what keeps a task from running; only where nothing else does it is
 // the engines that are there.
 func (w *gridWorld) reasons(k *task) (list []rule.Obstacle) {
 	g, set := w.grid, k.session.set.Grid
 	if k.state == job.Leased && k.inLine() {
-		for _, m := range g.machines {
-			if m.able() && k.fits(m) && !k.session.excludes(m) { // be it busy now
+		for name, m := range g.machines {
+			if w.serves(name, k.session.name) && m.able() && k.fits(m) && !k.session.excludes(m) { // be it busy now
 				return nil
 			}
 		}
@@ -63,7 +69,7 @@ func (w *gridWorld) reasons(k *task) (list []rule.Obstacle) {
 	engines, excluded, fitting, free := 0, 0, 0, 0
 	for name, m := range g.machines {
 		c := w.conns[name]
-		if m.lost || c != nil && len(c.serves) > 0 && !slices.Contains(c.serves, k.session.name) {
+		if m.lost || !w.serves(name, k.session.name) {
 			continue
 		}
 		if engines++; !k.fits(m) {

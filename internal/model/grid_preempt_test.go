@@ -72,7 +72,7 @@ func (w *gridWorld) suits(m *machine, claims []*claim, placed map[*task]bool) *t
 		if !c.set.Grid.Urgent || gets >= c.target || c.excludes(m) {
 			continue
 		}
-		if conn != nil && len(conn.serves) > 0 && !slices.Contains(conn.serves, c.name) {
+		if !w.serves(m.name, c.name) {
 			continue
 		}
 		line := slices.DeleteFunc(all, func(t *task) bool { return !t.inLine() || !t.fits(m) || placed[t] })

@@ -59,7 +59,7 @@ func (w *gridWorld) sameSession(got gridpart.SessionState, want *claim) {
 	}
 	b := shown{
 		want.state, want.created, want.ended, want.clientUntil(), n[open] + n[done] + n[failed] + n[cancelled], n[done], n[failed], n[cancelled], want.collected,
-		n[open], int64(want.waiting), int64(want.running), want.target, want.stuck || w.grid.stalled(want),
+		n[open], int64(want.waiting), int64(want.running), want.target, want.stuck || w.stalled(want),
 	}
 	if a != b {
 		w.Fatalf("session %s is\n%+v, want\n%+v", want.name, a, b)
@@ -68,12 +68,15 @@ func (w *gridWorld) sameSession(got gridpart.SessionState, want *claim) {
 }
 
 // stalled reports whether a session has tasks in line that no engine may run.
-func (g *grid) stalled(c *claim) bool {
+func (w *gridWorld) stalled(c *claim) bool {
 	if c.weight == 0 || c.waiting == 0 || c.running > 0 || c.state.Ended() {
 		return false
 	}
-	for _, m := range g.machines {
-		for _, t := range g.ofSession(c.session) {
+	for name, m := range w.grid.machines {
+		if !w.serves(name, c.name) {
+			continue
+		}
+		for _, t := range w.grid.ofSession(c.session) {
 			if !m.lost && !m.draining && !c.excludes(m) && t.inLine() && t.fits(m) {
 				return false
 			}

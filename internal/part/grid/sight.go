@@ -22,10 +22,10 @@ const (
 	busy         // it has what it may have at once
 	away         // it has no stream and does not ask
 	resting      // it must stop a run first, or is taken for a black hole
+	draining     // it gets nothing more
 	hasIt        // it, or its host, runs the task
 	excluded     // by the session
 	unfit        // by a condition or the tag of the task
-	draining     // it gets nothing more
 	unserved     // its stream is for other sessions
 	lost
 )
@@ -38,10 +38,10 @@ func (g *sight) of(tx *engine.Tx, h *job.Holder, s *job.Session) (bar, error) {
 		return lost, nil
 	case stream != nil && !serves(stream.Opts.Queues, s.Name):
 		return unserved, nil
-	case m.Draining:
-		return draining, nil
 	case rule.Excluded(s.Strikes, h.Name[len(machinePrefix):]):
 		return excluded, nil
+	case m.Draining:
+		return draining, nil
 	case !fit(h):
 		return resting, nil
 	case stream == nil && !m.Polls:
@@ -111,7 +111,7 @@ func (g *sight) engines(tx *engine.Tx, s *rule.Situation) error {
 		}
 		s.Workers++
 		s.Excluded += oneIf(is == excluded)
-		s.Fitting += oneIf(is < excluded || is == draining)
+		s.Fitting += oneIf(is < excluded)
 		s.Free += oneIf(is == mayRun)
 		return nil
 	})
@@ -138,7 +138,7 @@ func (g *sight) stalled(tx *engine.Tx, s *job.Session, q *job.Queue, d store.Dep
 	}
 	asked, found := map[string]bool{}, false // equal engines find the same
 	err := g.fleet.each(tx, func(h *job.Holder) error {
-		if is, err := g.sight.of(tx, h, s); found || is >= excluded || err != nil {
+		if is, err := g.sight.of(tx, h, s); found || is >= draining || err != nil {
 			return err
 		}
 		key := engine.NewHolder(job.Named, h.Name, engine.StreamOptions{Properties: h.Properties}).Key
