@@ -4,8 +4,9 @@
 //
 //   - table.go   which verb may lead from which state to which
 //   - step.go    one verb applied to one job: Step
-//   - settle.go  how an attempt ends
+//   - settle.go  how an attempt ends by its holder, lapse.go how without
 //   - failure.go the order of decisions at a failure (core.md section 6)
+//   - fate.go    dead or retry, for every end
 //   - gate.go    groups: order, concurrency, hold, park (core.md section 2)
 //   - line.go    index entries, line order, Fit and Pick (core.md 1 and 3)
 //   - delay.go   the curves (retry.md section 1)

@@ -24,7 +24,7 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 	if err != nil {
 		return Effect{}, err
 	}
-	charge(v, j, do, c.Failure, l, &e)
+	charge(v, j, do, number, c.Failure, l, &e)
 	if do.IgnoreRetryAfter {
 		c.After = 0
 	}
@@ -38,25 +38,19 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 		return e, nil
 	}
 	j.Wanted = j.Copies
-	switch {
-	case j.ExpiresAt > 0 && v.Now >= j.ExpiresAt:
-		return die(v, j, job.Expired, e), nil
-	case do.Do == job.DoDead:
-		return die(v, j, job.Killed, e), nil
-	}
 	p = job.Retry{Limit: do.Limit, Curve: do.Curve}.Over(p)
-	due := dueAfter(v, j, c, &p, do, e)
+	var due job.Millis
+	own := c.RetryAt > 0 && j.Overrides < overridesMax && !inGrace(v, j) && do.Do != job.DoRelease
+	why := fate(v, j, &ended{does: do, policy: &p, own: own, due: func() job.Millis {
+		due = dueAfter(v, j, c, &p, do, e)
+		return due
+	}})
+	if why != job.Alive {
+		return die(v, j, why, e), nil
+	}
 	j.Wait.Rule = number
-	switch override := c.RetryAt > 0 && j.Overrides < overridesMax; {
-	case inGrace(v, j):
-	case do.Do == job.DoRelease:
-		if j.Releases > job.ReleasesMax || tooOld(&p, j, due) {
-			return die(v, j, job.Exhausted, e), nil
-		}
-	case override:
+	if own {
 		j.Overrides++
-	case spent(&p, j) || tooOld(&p, j, due):
-		return die(v, j, job.Exhausted, e), nil
 	}
 	return again(v, j, c, &p, due, e), nil
 }
@@ -79,7 +73,7 @@ func decide(v View, j *job.Job, p *job.Retry, c *Command) (do *job.Rule, number 
 var noRule = job.Rule{Do: job.DoRetry}
 
 // charge counts one failed attempt (I4), unless a rule gives it back.
-func charge(v View, j *job.Job, do *job.Rule, f job.Failure, l job.Lease, e *Effect) {
+func charge(v View, j *job.Job, do *job.Rule, number uint8, f job.Failure, l job.Lease, e *Effect) {
 	j.FailedAt = v.Now
 	switch {
 	case inGrace(v, j):
@@ -90,7 +84,9 @@ func charge(v View, j *job.Job, do *job.Rule, f job.Failure, l job.Lease, e *Eff
 		j.Evictions++
 	default:
 		j.Attempts++
-		j.Beside = len(j.Leases) > 0
+		if j.Beside, j.Wait = len(j.Leases) > 0, (job.Wait{}); j.Beside && do.Limit.IsSet() {
+			j.Wait.Rule = number // whose limit the end of the last copy asks for (noRunLeft)
+		}
 	}
 	record(v, j, f, l, e)
 }
@@ -126,17 +122,6 @@ func dueAfter(v View, j *job.Job, c Command, p *job.Retry, do *job.Rule, e Effec
 		j.Wait.By = job.WaitHold
 	}
 	return held
-}
-
-// spent reports whether the retry limit is used up.
-func spent(p *job.Retry, j *job.Job) bool {
-	limit, bounded := p.LimitValue()
-	return bounded && int64(j.Attempts) > limit
-}
-
-// tooOld reports whether the job would pass its max_age before its next attempt.
-func tooOld(p *job.Retry, j *job.Job, due job.Millis) bool {
-	return p.MaxAge > 0 && due-j.Born() > p.MaxAge
 }
 
 // again puts the job back for another attempt.

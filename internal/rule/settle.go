@@ -41,7 +41,7 @@ func settle(v View, c Command) (Effect, error) {
 	case SettleRelease:
 		hold(v, c.Hold, &e)
 		j.Evictions++
-		return giveBack(v, j, evictedTo(v, c.Place), c.After, e), nil
+		return giveBack(v, j, back{place: evictedTo(v, c.Place), after: c.After}, e), nil
 	case SettleDead:
 		j.Attempts++
 		j.FailedAt = v.Now
@@ -224,9 +224,16 @@ func retain(v View, j *job.Job, keep job.Millis, e Effect) Effect {
 	return e
 }
 
+// back is how a job goes back to its line.
+type back struct {
+	place job.Place
+	after job.Millis // not before so long from now
+	lost  bool       // its holder vanished
+}
+
 // giveBack returns the job to its line without blame; while another copy
 // lives it stays leased.
-func giveBack(v View, j *job.Job, p job.Place, after job.Millis, e Effect) Effect {
+func giveBack(v View, j *job.Job, b back, e Effect) Effect {
 	if len(j.Leases) > 0 {
 		if v.Queue.Grid != nil { // the copy that it was is not wanted again
 			j.Wanted = uint8(max(int(j.Copies), int(j.Wanted)-len(e.Ended), len(j.Leases)))
@@ -234,124 +241,21 @@ func giveBack(v View, j *job.Job, p job.Place, after job.Millis, e Effect) Effec
 		e.Job = j
 		return e
 	}
-	if j.Wanted = j.Copies; failedBeside(v, j) {
-		return die(v, j, job.Exhausted, e)
+	why := fate(v, j, &ended{lost: b.lost})
+	if why != job.Lost { // one that is lost keeps how many copies of it were wanted
+		j.Wanted = j.Copies
 	}
-	j.State = job.Ready
-	if after > 0 {
-		j.ReadyAt = v.Now.Add(after)
+	if why != job.Alive {
+		return die(v, j, why, e)
 	}
-	if j.ReadyAt > v.Now && (after > 0 || j.ReadyAt > j.DequeuedAt) { // not what was due before the date was set back
+	j.State, j.Wait = job.Ready, job.Wait{}
+	if b.after > 0 {
+		j.ReadyAt = v.Now.Add(b.after)
+	}
+	if j.ReadyAt > v.Now && (b.after > 0 || j.ReadyAt > j.DequeuedAt) { // not what was due before the date was set back
 		j.State = job.Scheduled
 	}
-	place(v, j, p)
+	place(v, j, b.place)
 	e.Job = j
 	return e
 }
-
-// lapse ends leases whose holder vanished or whose own time is over.
-func lapse(v View, c Command) (Effect, error) {
-	j, e := v.Job.Clone(), Effect{}
-	var failed []failedRun
-	lost, overran, evicted := false, false, false
-	for i := 0; i < len(j.Leases); {
-		l := j.Leases[i]
-		switch {
-		case c.Holder != "" && l.Holder == c.Holder:
-			end(j, i, c.Ending, &e, true)
-			if c.Ending.Evicts() {
-				j.Evictions++
-				evicted = true
-			}
-			lost = lost || c.Ending == job.ByLapse || c.Ending == job.ByDisconnect
-			failed = lose(v, j, l, c.Ending, failed, &e)
-		case c.Holder != "":
-			i++
-		case l.RunEnd > 0 && l.RunEnd <= v.Steady && v.Queue.Grid != nil && v.Queue.Grid.OnTimeout == job.TimeoutReschedule:
-			j.Leases[i].RunEnd = 0 // once for each attempt
-			overran = true
-			switch NoCopy(j, v.Queue, v.Server) {
-			case CopyAllowed:
-				oneMore(v, j, job.PlaceUnset)
-			case CopyLimit:
-				e.AtLimit = true
-			case CopiesLive, CopyUnsafe, CopyCommitted, CopySpent:
-			}
-			i++
-		case l.RunEnd > 0 && l.RunEnd <= v.Steady:
-			failed = append(failed, timedOut(v, j, l))
-			end(j, i, job.ByTimeout, &e, true)
-		case l.StartBy > 0 && l.StartBy <= v.Steady:
-			j.Evictions++
-			end(j, i, job.ByRelease, &e, true)
-		case l.Until > 0 && l.Until <= v.Steady && c.Ending != job.ByTimeout:
-			lost = true
-			end(j, i, job.ByLapse, &e, true)
-			failed = lose(v, j, l, job.ByLapse, failed, &e)
-		default:
-			i++
-		}
-	}
-	switch {
-	case len(e.Ended) == 0 && overran:
-		e.Job = j
-		return e, nil
-	case len(e.Ended) == 0: // I6, or a holder that holds nothing here
-		return Effect{}, job.Errorf(job.WrongState, "no lease of job %s is over", j.ID)
-	case failed != nil:
-		return failRuns(v, j, failed, e)
-	case lost && len(j.Leases) == 0 && overLossLimit(v, j):
-		return die(v, j, job.Lost, e), nil
-	case evicted:
-		return giveBack(v, j, evictedTo(v, c.Place), 0, e), nil
-	case lost && v.Queue.Grid != nil:
-		return giveBack(v, j, job.PlaceFront, 0, e), nil
-	}
-	return giveBack(v, j, job.PlaceKeep, 0, e), nil
-}
-
-func timedOut(v View, j *job.Job, l job.Lease) failedRun {
-	return failedRun{l, job.Failure{
-		Type: "Timeout", Timeout: true,
-		Message: "the run took longer than its run timeout of " + either(j.RunTimeout, v.Queue.RunTimeout).String(),
-	}}
-}
-
-// failRuns ends runs that the clock ended as failures. Each is one of its own;
-// the last one decides.
-func failRuns(v View, j *job.Job, runs []failedRun, e Effect) (Effect, error) {
-	last := len(runs) - 1
-	for i, run := range runs {
-		c := Command{Verb: SettleRetry, Match: noMessage, Failure: run.what}
-		if i == last {
-			return fail(v, j, c, run.lease, e)
-		}
-		p := policy(v, j)
-		do, _, err := decide(v, j, &p, &c)
-		if err != nil {
-			return Effect{}, err
-		}
-		charge(v, j, do, run.what, run.lease, &e)
-	}
-	return e, nil
-}
-
-// lose counts a vanished holder (core.md section 5): from half of the limit
-// on only losses of a lease that its holder held alone count, and each is kept
-// as a record: this job may be what kills its holders.
-// Where losses are charged, it is a failed attempt instead.
-func lose(v View, j *job.Job, l job.Lease, how job.Ending, failed []failedRun, e *Effect) []failedRun {
-	if chargesLoss(v, how) {
-		return append(failed, lostRun(l))
-	}
-	if how != job.ByLapse && how != job.ByDisconnect || j.Alone && !l.Alone || v.Behind {
-		return failed
-	}
-	j.Losses++
-	if j.Alone = j.Losses >= (lossLimit(v, j)+1)/2; j.Alone {
-		record(v, j, job.Failure{Type: "Lost", Message: "its worker vanished without an answer"}, l, e)
-	}
-	return failed
-}
-
-func overLossLimit(v View, j *job.Job) bool { return j.Losses >= lossLimit(v, j) }

@@ -261,7 +261,9 @@ func take(v View, c Command) (Effect, error) {
 		return Effect{}, job.Errorf(job.WrongState, "host %s already runs job %s", c.Lease.Host, v.Job.ID)
 	}
 	j, l, e := v.Job.Clone(), *c.Lease, Effect{}
-	j.Beside = j.Beside && len(j.Leases) > 0
+	if j.Beside = j.Beside && len(j.Leases) > 0; !j.Beside {
+		j.Wait = job.Wait{}
+	}
 	l.Since = v.Now
 	begin := either(j.StartTimeout, v.Queue.StartTimeout)
 	if begin > 0 {
@@ -291,7 +293,7 @@ func take(v View, c Command) (Effect, error) {
 		}
 		j.Extras = j.WithProgress(kept)
 	}
-	j.State, j.DequeuedAt, j.Wait = job.Leased, v.Now, job.Wait{}
+	j.State, j.DequeuedAt = job.Leased, v.Now
 	j.Deliveries++
 	j.Leases = append(j.Leases, l)
 	e.Job = j
@@ -475,7 +477,7 @@ func patch(v View, c Command) Effect {
 	j := v.Job.Clone()
 	c.Edit(j)
 	ordered(v, j)
-	if j.ReadyAt != v.Job.ReadyAt {
+	if j.ReadyAt != v.Job.ReadyAt && j.State != job.Leased {
 		j.Wait = job.Wait{}
 	}
 	if j.State != job.Leased {

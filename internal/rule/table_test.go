@@ -224,3 +224,38 @@ func TestAJobThatBeganPastItsLimitIsGivenBack(t *testing.T) {
 		}
 	}
 }
+
+// The limit that a failure beside another run is judged by is that of the rule
+// which matched it, if that has one; rules that did not match have no say.
+func TestTheLimitOfTheRuleThatMatchedDecidesAboutAJobWithALastCopy(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit uint32 // of the queue
+		rules job.Rules
+		dies  bool
+	}{
+		"another rule has a limit":        {0, job.Rules{{When: job.When{ErrorTypes: []string{"other"}}, Do: job.DoRetry, Limit: job.LimitOf(9)}}, true},
+		"the rule allows more":            {0, job.Rules{{Do: job.DoRetry, Limit: job.LimitOf(9)}}, false},
+		"the rule allows less":            {9, job.Rules{{Do: job.DoRetry, Limit: job.LimitOf(0)}}, true},
+		"the rule leaves it to the queue": {0, job.Rules{{Do: job.DoRetry}, {Do: job.DoRetry, Limit: job.LimitOf(9)}}, true},
+	} {
+		for _, further := range []bool{false, true} { // one more copy begins in between
+			w := newWorld(t, func(q *job.Queue) {
+				q.Grid, q.Retry.Limit, q.Retry.Rules = &job.Grid{MaxCopies: 3, MaxReschedules: 9}, job.LimitOf(c.limit), &c.rules
+			})
+			w.put("a", func(j *job.Job) { j.Copies = 2 })
+			first, last := w.take("a", "u/1"), w.take("a", "u/2")
+			w.fail("a", first)
+			if c.dies {
+				w.refused(job.OverLimit, "a", Command{Verb: Offer})
+			} else if further {
+				w.do("a", Command{Verb: Offer})
+				third := w.take("a", "u/3")
+				w.do("a", Command{Verb: SettleRelease, Token: third})
+			}
+			w.do("a", Command{Verb: SettleRelease, Token: last})
+			if j := w.jobs["a"]; (j.State == job.Dead) != c.dies || c.dies && j.Reason != job.Exhausted || j.Wait != (job.Wait{}) {
+				t.Errorf("%s: %s %s, %+v", name, j.State, j.Reason, j.Wait)
+			}
+		}
+	}
+}

@@ -1,10 +1,6 @@
 package rule
 
-import (
-	"slices"
-
-	"github.com/reprisehq/reprise/internal/job"
-)
+import "github.com/reprisehq/reprise/internal/job"
 
 // What is particular to tasks of sessions (spec/grid.md): more copies of one,
 // where it stands again, and its number among the finished.
@@ -64,6 +60,31 @@ func evictedTo(v View, p job.Place) job.Place {
 	return p
 }
 
+// lostTo is where a job stands whose holder vanished.
+func lostTo(v View) job.Place {
+	if v.Queue.Grid != nil {
+		return job.PlaceFront
+	}
+	return job.PlaceKeep
+}
+
+// runsOn reports whether a run that took too long goes on, beside a copy.
+func runsOn(v View) bool {
+	return v.Queue.Grid != nil && v.Queue.Grid.OnTimeout == job.TimeoutReschedule
+}
+
+// overran wants a copy of a run that took too long and goes on.
+func overran(v View, j *job.Job, l *job.Lease, e *Effect) {
+	l.RunEnd = 0 // once for each attempt
+	switch NoCopy(j, v.Queue, v.Server) {
+	case CopyAllowed:
+		oneMore(v, j, job.PlaceUnset)
+	case CopyLimit:
+		e.AtLimit = true
+	case CopiesLive, CopyUnsafe, CopyCommitted, CopySpent:
+	}
+}
+
 // StopAfter is how long a run of a task goes on before its engine ends it by itself
 // and tells of a timeout (reference section 5, 2); 0 = it does not. That is where
 // overruns are ended, and when they happen.
@@ -105,25 +126,6 @@ func goesOn(v View, j *job.Job, l *job.Lease) job.Millis {
 		return v.Steady.Add(l.Span)
 	}
 	return runEnd(v, j)
-}
-
-// failedBeside reports whether a failure took a job past its limit while a copy of
-// it lived. That copy's end decides (core.md section 5): unless it is a success,
-// however it ends, the job is given up as it would have been without the copy.
-// One that began past its limit, because an operator brought it back with what is
-// left or lowered the limit, is given back as any other.
-func failedBeside(v View, j *job.Job) bool {
-	if !j.Beside || !noRunLeft(v, j) {
-		return false
-	}
-	rules := policy(v, j).Rules // one with a limit of its own may have let it go on
-	return rules == nil || !slices.ContainsFunc(*rules, func(r job.Rule) bool { return r.Limit != (job.Limit{}) })
-}
-
-// noRunLeft reports whether a job is past its limit.
-func noRunLeft(v View, j *job.Job) bool {
-	p := policy(v, j)
-	return j.Overrides == 0 && spent(&p, j) // a worker that chose the time itself passes the limit (core.md section 6)
 }
 
 // finish gives a task its number among the finished of its session.

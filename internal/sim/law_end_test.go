@@ -1,7 +1,6 @@
 package sim_test
 
 import (
-	"cmp"
 	"math"
 	"strings"
 
@@ -194,7 +193,7 @@ func (s *scene) back(o *outcome, j *job.Job, p job.Place, delay job.Millis) *out
 		return o
 	}
 	j.Wanted = j.Copies
-	j.State = job.Ready
+	j.State, j.Wait = job.Ready, job.Wait{}
 	if delay > 0 {
 		j.ReadyAt = s.now + delay
 	}
@@ -207,19 +206,15 @@ func (s *scene) back(o *outcome, j *job.Job, p job.Place, delay job.Millis) *out
 }
 
 // failedBeside is core.md 5, attempts: of a job that is past its limit since a
-// copy of it failed the last live one decides.
+// copy of it failed the last live one decides. The limit is that of the rule which
+// matched the failure, if it has one.
 func (s *scene) failedBeside(j *job.Job) bool {
 	p := s.policy(j)
+	if n := j.Wait.Rule; n > 0 && p.Rules != nil && int(n) <= len(*p.Rules) && (*p.Rules)[n-1].Limit.IsSet() {
+		p.Limit = (*p.Rules)[n-1].Limit
+	}
 	limit, bounded := p.LimitValue()
-	if !bounded || int64(j.Attempts) <= limit || j.Overrides > 0 || !j.Beside {
-		return false
-	}
-	for _, r := range *cmp.Or(p.Rules, &job.Rules{}) {
-		if r.Limit != (job.Limit{}) {
-			return false
-		}
-	}
-	return true
+	return bounded && int64(j.Attempts) > limit && j.Overrides == 0 && j.Beside
 }
 
 // waits is the range of the curves that histories use, for the n-th attempt.

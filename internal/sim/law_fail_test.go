@@ -72,7 +72,9 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 		s.recorded(j, n, &r.Failure)
 	default:
 		j.Attempts += n
-		j.Beside = len(j.Leases) > 0
+		if j.Beside, j.Wait = len(j.Leases) > 0, (job.Wait{}); j.Beside && do.Limit.IsSet() {
+			j.Wait.Rule = number
+		}
 		s.recorded(j, n, &r.Failure)
 	}
 	after, span := max(r.RetryAfter, r.NotBefore-s.now, 0), r.Hold

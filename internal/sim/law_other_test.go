@@ -146,7 +146,7 @@ func (s *scene) order(j *job.Job) {
 func (s *scene) patched(o *outcome, j *job.Job, r *request) {
 	r.command.Edit(j)
 	s.order(j)
-	if j.ReadyAt != s.old.ReadyAt {
+	if j.ReadyAt != s.old.ReadyAt && j.State != job.Leased {
 		j.Wait = job.Wait{}
 	}
 	if j.State != job.Leased {

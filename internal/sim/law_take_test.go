@@ -71,9 +71,11 @@ func (s *scene) taken() *outcome {
 			o.note("begun at a checkpoint")
 		}
 	}
-	j.State, j.DequeuedAt, j.Wait = job.Leased, s.now, job.Wait{}
+	j.State, j.DequeuedAt = job.Leased, s.now
 	j.Deliveries++
-	j.Beside = j.Beside && len(j.Leases) > 0
+	if j.Beside = j.Beside && len(j.Leases) > 0; !j.Beside {
+		j.Wait = job.Wait{}
+	}
 	j.Leases = append(j.Leases, want)
 	return o
 }

@@ -62,9 +62,9 @@ var gridPlaceFaults = []fault{
 	{
 		name: "a-run-above-the-limit", breaks: "core.md 5",
 		does:  "a job past its limit runs again when its last copy is given back",
-		file:  "internal/rule/settle.go",
-		old:   "if j.Wanted = j.Copies; failedBeside(v, j) {",
-		new:   "if j.Wanted = j.Copies; v.Queue.Grid != nil && failedBeside(v, j) {",
+		file:  "internal/rule/fate.go",
+		old:   "case x.does == nil && failedBeside(v, j):",
+		new:   "case x.does == nil && v.Queue.Grid != nil && failedBeside(v, j):",
 		first: []suite{in(rulePkg, "TestTheEndOfTheLastCopyDecidesAboutAJobPastItsLimit")},
 	},
 	{

@@ -5,9 +5,9 @@ var gridProofFaults = []fault{
 	{
 		name: "grid-past-its-limit", breaks: "gridserver.md A42 I2",
 		does:  "a task past its limit runs again when its last copy is given back",
-		file:  "internal/rule/settle.go",
-		old:   "if j.Wanted = j.Copies; failedBeside(v, j) {",
-		new:   "if j.Wanted = j.Copies; v.Queue.Grid == nil && failedBeside(v, j) {",
+		file:  "internal/rule/fate.go",
+		old:   "case x.does == nil && failedBeside(v, j):",
+		new:   "case x.does == nil && v.Queue.Grid == nil && failedBeside(v, j):",
 		first: []suite{in(enginePkg, "TestV8ATaskPastItsRetriesIsNotRunAgainWhenItsLastCopyIsGivenBack")},
 	},
 	{

@@ -6,9 +6,9 @@ var gridRowFaults = []fault{
 	{
 		name: "overrun-at-the-limit-uncounted", breaks: "gridserver.md V10",
 		does:  "nobody is told of overruns that got no copy because of max_reschedules",
-		file:  "internal/rule/settle.go",
-		old:   "				e.AtLimit = true",
-		new:   "				e.AtLimit = false",
+		file:  "internal/rule/task.go",
+		old:   "		e.AtLimit = true",
+		new:   "		e.AtLimit = false",
 		first: []suite{in(enginePkg, "TestV10AtTheLimitWhatFiresAgainIsCounted")},
 	},
 	{

@@ -22,9 +22,9 @@ var gridSlackFaults = []fault{
 	{
 		name: "overrun-copied-at-each-look", breaks: "gridserver.md A11",
 		does:  "a run that runs on is looked at again and again, and gets a copy each time",
-		file:  "internal/rule/settle.go",
-		old:   "			j.Leases[i].RunEnd = 0 // once for each attempt",
-		new:   "			j.Leases[i].RunEnd = v.Steady.Add(job.Second)",
+		file:  "internal/rule/task.go",
+		old:   "	l.RunEnd = 0 // once for each attempt",
+		new:   "	l.RunEnd = v.Steady.Add(job.Second)",
 		first: []suite{in("internal/sim", "TestSimulation")},
 	},
 	{

@@ -37,7 +37,7 @@ var inboxCoreFaults = []fault{
 	{
 		name: "turn-blames-who-waited", breaks: "core.md 5, inbox.md 3",
 		does:  "members behind one whose holder vanished count a loss too",
-		file:  "internal/rule/settle.go",
+		file:  "internal/rule/lapse.go",
 		old:   "j.Alone && !l.Alone || v.Behind {",
 		new:   "j.Alone && !l.Alone {",
 		first: []suite{in(enginePkg, "TestOnlyTheMemberAtWorkIsLostWithItsHolder")},

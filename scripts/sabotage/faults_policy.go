@@ -3,6 +3,14 @@ package main
 // policyFaults break who decides about a failure, and the rules of policies.
 var policyFaults = []fault{
 	{
+		name: "rule-limit-lost-beside-a-copy", breaks: "core.md 5",
+		does:  "the end of the last copy asks for the limit of the policy, not of the rule that matched the failure",
+		file:  "internal/rule/fate.go",
+		old:   "j.Beside && n > 0 &&",
+		new:   "j.Beside && n > 255 &&",
+		first: []suite{in(rulePkg, "TestTheLimitOfTheRuleThatMatchedDecidesAboutAJobWithALastCopy")},
+	},
+	{
 		name: "type-policy-ignored", breaks: "retry.md 1",
 		does:  "the policy of a job's type is not looked at",
 		file:  "internal/rule/policy.go",
@@ -53,16 +61,16 @@ var policyFaults = []fault{
 	{
 		name: "release-unbounded", breaks: "core.md 6, release_limit",
 		does:  "a rule releases a job for ever",
-		file:  "internal/rule/failure.go",
-		old:   "if j.Releases > job.ReleasesMax || tooOld(&p, j, due) {",
-		new:   "if tooOld(&p, j, due) {",
+		file:  "internal/rule/fate.go",
+		old:   "if j.Releases > job.ReleasesMax || old {",
+		new:   "if old {",
 		first: []suite{in(rulePkg, "TestAReleaseChargesNothingAndIsBoundedByReleaseLimitAndMaxAge")},
 	},
 	{
 		name: "release-never-too-old", breaks: "core.md 6, release",
 		does:  "max_age does not bound releases",
-		file:  "internal/rule/failure.go",
-		old:   "if j.Releases > job.ReleasesMax || tooOld(&p, j, due) {",
+		file:  "internal/rule/fate.go",
+		old:   "if j.Releases > job.ReleasesMax || old {",
 		new:   "if j.Releases > job.ReleasesMax {",
 		first: []suite{in(rulePkg, "TestAReleaseChargesNothingAndIsBoundedByReleaseLimitAndMaxAge")},
 	},

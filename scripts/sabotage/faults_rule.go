@@ -23,7 +23,7 @@ var ruleFaults = []fault{
 	{
 		name: "limit-off-by-one", breaks: "core.md 6.4",
 		does:  "a job dies one retry early",
-		file:  "internal/rule/failure.go",
+		file:  "internal/rule/fate.go",
 		old:   "bounded && int64(j.Attempts) > limit",
 		new:   "bounded && int64(j.Attempts) >= limit",
 		first: []suite{in(rulePkg, "TestScripts")},
@@ -31,7 +31,7 @@ var ruleFaults = []fault{
 	{
 		name: "max-age-ignored", breaks: "core.md 6.4",
 		does:  "a job is retried however old it is",
-		file:  "internal/rule/failure.go",
+		file:  "internal/rule/fate.go",
 		old:   "return p.MaxAge > 0 && due-j.Born() > p.MaxAge",
 		new:   "return false",
 		first: []suite{in(rulePkg)},
@@ -119,7 +119,7 @@ var ruleFaults = []fault{
 	{
 		name: "alone-dropped", breaks: "core.md 5",
 		does:  "a job that kills its holders is delivered among others",
-		file:  "internal/rule/settle.go",
+		file:  "internal/rule/lapse.go",
 		old:   "j.Alone = j.Losses >= (lossLimit(v, j)+1)/2",
 		new:   "j.Alone = false",
 		first: []suite{in(rulePkg)},
@@ -135,8 +135,8 @@ var ruleFaults = []fault{
 	{
 		name: "run-timeout-uncharged", breaks: "core.md 4, timeouts",
 		does:  "a run that takes too long is given back without blame",
-		file:  "internal/rule/settle.go",
-		old:   "failed = append(failed, timedOut(v, j, l))",
+		file:  "internal/rule/lapse.go",
+		old:   "x.failed = append(x.failed, timedOut(v, j, l))",
 		new:   "j.Evictions++",
 		first: []suite{in(rulePkg)},
 	},

@@ -176,7 +176,7 @@ func (g *counts) task(tx *engine.Tx, c *rule.Command, old, j *job.Job, eff *rule
 	case !old.State.Open():
 	case j.State == job.Done:
 		t.Outcomes[TaskDone]++
-	case j.State == job.Dead && cancelled(c):
+	case j.State == job.Dead && !rule.Fails(c):
 		t.Outcomes[TaskCancelled]++
 	case j.State == job.Dead:
 		t.Outcomes[TaskFailed]++

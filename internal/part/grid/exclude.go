@@ -90,8 +90,7 @@ func (g *exclusions) strike(tx *engine.Tx, x *job.Exclusion, j *job.Job, engines
 	if !poison || !j.State.Open() {
 		return nil
 	}
-	f := job.Failure{Type: "Poison", Message: "it failed on one host after the other"}
-	_, err = tx.Step(j, rule.Command{Verb: rule.Cancel, Reason: job.Exhausted, Failure: f})
+	_, err = tx.Step(j, rule.GiveUp(rule.ByPoison, "it failed on one host after the other"))
 	return err
 }
 

@@ -103,9 +103,7 @@ func (g *needs) depends(tx *engine.Tx, j *job.Job) error {
 	}
 	switch verdict {
 	case rule.NeedsFail:
-		_, err := tx.Step(j, rule.Command{Verb: rule.Cancel, Reason: job.Killed, Failure: job.Failure{
-			Type: job.DependencyFailed, Message: "task " + which.String() + " failed, which it depends on",
-		}})
+		_, err := tx.Step(j, rule.GiveUp(rule.ByNeed, "task "+which.String()+" failed, which it depends on"))
 		return err
 	case rule.NeedsWait:
 		return tx.Park(j, rule.NeedsPark(which))

@@ -386,7 +386,7 @@ func (g *sessions) stepped(tx *engine.Tx, c *rule.Command, old, j *job.Job, eff 
 		s.Submitted++
 	case is == job.Done:
 		s.Done++
-	case is == job.Dead && cancelled(c):
+	case is == job.Dead && !rule.Fails(c):
 		s.Cancelled++
 	case is == job.Dead:
 		s.Failed++
@@ -396,18 +396,14 @@ func (g *sessions) stepped(tx *engine.Tx, c *rule.Command, old, j *job.Job, eff 
 	if s.Depends && !is.Open() && s.State < job.SessionCancelling {
 		g.needs.over = append(g.needs.over, j.ID)
 	}
-	if is != job.Dead || cancelled(c) || s.State >= job.SessionCancelling {
+	if is != job.Dead || !rule.Fails(c) || s.State >= job.SessionCancelling {
 		return nil
 	}
-	n := len(eff.Failures)
-	if a := q.Grid.AutoCancel; a == job.AutoCancelAlways || a == job.AutoCancelLibload && n > 0 && eff.Failures[n-1].Type == job.LoadError {
+	if a := q.Grid.AutoCancel; rule.CancelsSession(a, eff.Failures) {
 		_, err = g.sessions.cancel(tx, s, "task "+j.ID.String()+" failed, and auto_cancel is "+a.String())
 	}
 	return err
 }
-
-// cancelled tells what a person or a session gave up from what failed.
-func cancelled(c *rule.Command) bool { return c.Verb == rule.Cancel && c.Reason == job.Alive }
 
 // keep ends the sessions that are over and writes those that changed.
 func (g *sessions) keep(tx *engine.Tx) error {
@@ -477,14 +473,14 @@ func (g *sessions) cancelTasks(tx *engine.Tx, s *job.Session) error {
 	if err != nil {
 		return err
 	}
-	f := job.Failure{Type: "Cancelled", Message: "its session was cancelled"}
+	why := "its session was cancelled"
 	if strings.HasPrefix(s.Why, byPerson) {
-		f.Message += " " + s.Why
+		why += " " + s.Why
 	} else if s.Why != "" {
-		f.Message += ": " + s.Why
+		why += ": " + s.Why
 	}
 	for _, j := range list {
-		if _, err := tx.Step(j, rule.Command{Verb: rule.Cancel, Failure: f}); err != nil {
+		if _, err := tx.Step(j, rule.GiveUp(rule.ByPerson, why)); err != nil {
 			return err
 		}
 	}
