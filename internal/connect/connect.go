@@ -33,6 +33,20 @@ type Batch struct {
 	Messages []Message // at least one
 }
 
+// Untouched gives back what stands behind the first message that failed, where the
+// target stopped there: of it only what is done counts.
+func (b *Batch) Untouched(results []Result) []Result {
+	failed := false
+	for i := range results {
+		done := results[i].Outcome == job.OK
+		if failed && !done {
+			results[i] = Result{Outcome: job.Released}
+		}
+		failed = failed || b.Stop && !done
+	}
+	return results
+}
+
 // Message is a job on its way out.
 type Message struct {
 	ID      string // the same at every attempt, and of no other message

@@ -133,8 +133,8 @@ var lockFaults = []fault{
 	{
 		name: "web-rest-of-a-stopped-batch-is-charged", breaks: "inbox.md 3",
 		does:  "messages behind the first failure of a batch are charged too",
-		file:  "internal/connect/web/answer.go",
-		old:   "if b.Stop && i > 0 && whole.Outcome != job.OK {",
+		file:  "internal/connect/connect.go",
+		old:   "if failed && !done {",
 		new:   "if false {",
 		first: []suite{in(webPkg, "TestResultsOfABatchAreTakenMessageByMessage")},
 	},

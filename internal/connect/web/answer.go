@@ -96,7 +96,6 @@ func (s *Sink) results(b *connect.Batch, whole connect.Result, resp *http.Respon
 		byID[r.ID] = r
 	}
 	list := make([]connect.Result, len(b.Messages))
-	stopped := false
 	for i := range b.Messages {
 		id := b.Messages[i].ID
 		var r connect.Result
@@ -110,26 +109,18 @@ func (s *Sink) results(b *connect.Batch, whole connect.Result, resp *http.Respon
 		default:
 			r = one.result(resp)
 		}
-		if stopped && r.Outcome != job.OK { // behind the first failure only what is done counts
-			r = connect.Result{Outcome: job.Released}
-		}
-		stopped = stopped || b.Stop && r.Outcome != job.OK
 		list[i] = r
 	}
-	return list
+	return b.Untouched(list)
 }
 
-// spread gives each message the whole's result; where the first failure stops
-// a batch, the rest is untouched.
+// spread gives each message the whole's result.
 func spread(b *connect.Batch, whole connect.Result) []connect.Result {
 	list := make([]connect.Result, len(b.Messages))
 	for i := range list {
 		list[i] = whole
-		if b.Stop && i > 0 && whole.Outcome != job.OK {
-			list[i] = connect.Result{Outcome: job.Released}
-		}
 	}
-	return list
+	return b.Untouched(list)
 }
 
 // result is what the target said of one message.
