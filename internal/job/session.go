@@ -22,6 +22,7 @@ type Grid struct {
 	MaxEngines     int     // runs at once; 0 = no limit
 	LossesCharged  bool    // a lost engine is a failed attempt, else it counts as a loss
 	EvictedPlace   Place   // of a task that was given back without blame; unset = keep
+	LostPlace      Place   // of a task whose engine was lost; unset = front
 	CopyPlace      Place   // of a task of which one more copy is wanted; unset = keep
 	MaxCopies      uint8   // runs of one task side by side, at least 1
 	MaxReschedules uint32  // copies asked for in the life of one task
@@ -156,6 +157,7 @@ func (g *Grid) Check() error {
 		{"collection", g.Collection >= collectionEnd},
 		{"auto_cancel", g.AutoCancel >= autoCancelEnd},
 		{"evicted_place", g.EvictedPlace > PlaceBack},
+		{"lost_place", g.LostPlace > PlaceBack},
 		{"copy_place", g.CopyPlace > PlaceBack},
 	} {
 		if w.bad {

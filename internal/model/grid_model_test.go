@@ -266,8 +266,8 @@ func (t *task) charge(r *attempt) {
 }
 
 // again is what follows a failed attempt: nothing while another run lives, else a
-// retry at the front, or the end.
-func (g *grid) again(t *task, loading bool) {
+// retry at its place, or the end.
+func (g *grid) again(t *task, loading bool, place job.Place) {
 	if t.want = max(1, len(t.runs)); len(t.runs) > 0 {
 		return
 	}
@@ -275,7 +275,7 @@ func (g *grid) again(t *task, loading bool) {
 		g.fails(t, job.Exhausted, loading)
 		return
 	}
-	g.put(t, t.session.set.Retry.Place)
+	g.put(t, place)
 	t.state, t.due = job.Ready, g.now
 	if c := t.session.set.Retry.Curve; c.Kind == job.CurveLinear {
 		t.state, t.due = job.Scheduled, g.now+c.Base+c.Step*job.Millis(t.retries-1)

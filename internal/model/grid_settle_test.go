@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -35,7 +36,7 @@ func (g *grid) settle(s engine.Settle) (job.State, job.Kind) {
 	case job.Retried:
 		g.finish(t, r, job.ByRetry, why)
 		t.charge(r)
-		g.again(t, loading)
+		g.again(t, loading, t.session.set.Retry.Place)
 		g.failed(t, r.machine)
 	case job.Released:
 		g.finish(t, r, job.ByRelease, job.AttemptReleased)
@@ -134,7 +135,7 @@ func (g *grid) timeOuts() {
 		}
 		switch {
 		case len(failures) > 0:
-			g.again(t, false)
+			g.again(t, false, t.session.set.Retry.Place)
 		case returned > 0:
 			t.want -= returned - 1 // back takes one off
 			g.back(t, job.PlaceKeep)
@@ -186,7 +187,7 @@ func (g *grid) lose(t *task, r *attempt) {
 	set := t.session.set
 	if set.Grid.LossesCharged {
 		t.charge(r)
-		g.again(t, false)
+		g.again(t, false, cmp.Or(set.Grid.LostPlace, set.Retry.Place))
 		return
 	}
 	if limit := set.Retry.LossLimitValue(); !t.alone || r.alone {
@@ -199,5 +200,5 @@ func (g *grid) lose(t *task, r *attempt) {
 		g.fails(t, job.Lost, false)
 		return
 	}
-	g.back(t, job.PlaceFront)
+	g.back(t, cmp.Or(set.Grid.LostPlace, job.PlaceFront))
 }

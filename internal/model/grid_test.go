@@ -64,7 +64,7 @@ func drawSession(t *rapid.T, name string) *job.Queue {
 		Weight: one[uint8](t, "weight", 5, 2, 9), MaxEngines: one(t, "max engines", 0, 0, 2), Urgent: one(t, "urgent", false, false, false, false, false, true),
 		MaxCopies: one[uint8](t, "max copies", 2, 3, 3, 1), MaxReschedules: one[uint32](t, "max reschedules", 2, 9, 1, 0),
 		LossesCharged: rapid.Bool().Draw(t, "losses charged"), AnyHost: rapid.Bool().Draw(t, "any host"),
-		EvictedPlace: one(t, "evicted place", job.PlaceBack, job.PlaceKeep, job.PlaceFront), CopyPlace: one(t, "copy place", job.PlaceBack, job.PlaceKeep, job.PlaceFront),
+		EvictedPlace: one(t, "evicted place", job.PlaceBack, job.PlaceKeep, job.PlaceFront), LostPlace: one(t, "lost place", job.PlaceUnset, job.PlaceKeep, job.PlaceBack, job.PlaceFront), CopyPlace: one(t, "copy place", job.PlaceBack, job.PlaceKeep, job.PlaceFront),
 		OnTimeout: one(t, "on timeout", job.TimeoutRetry, job.TimeoutReschedule), PollPeriod: one[job.Millis](t, "poll period", 0, 0, 4000), TimeoutSlack: one[job.Millis](t, "slack", 0, 2000),
 		Collection: one(t, "collection", job.CollectImmediately, job.CollectAfterSubmit, job.CollectLater, job.CollectNever),
 		AutoCancel: one(t, "auto cancel", job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelNever, job.AutoCancelLibload, job.AutoCancelAlways),

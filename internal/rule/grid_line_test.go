@@ -126,3 +126,20 @@ func TestA4TenThousandDrainsOfAThousandTasksChargeNothing(t *testing.T) {
 		t.Errorf("%d are done, after %d evictions", done, evictions)
 	}
 }
+
+func TestALostTaskStandsWhereItsSessionSays(t *testing.T) {
+	for place, want := range map[job.Place][]string{
+		job.PlaceUnset: {"b", "a", "c"}, job.PlaceFront: {"b", "a", "c"}, job.PlaceKeep: {"a", "b", "c"}, job.PlaceBack: {"a", "c", "b"},
+	} {
+		for _, charged := range []bool{true, false} {
+			w := newWorld(t, seedGrid)
+			w.queue.Grid.LostPlace, w.queue.Grid.LossesCharged = place, charged
+			for _, name := range []string{"a", "b", "c"} {
+				w.put(name)
+			}
+			w.take("b", "x")
+			w.lose("b", "x", job.ByLapse)
+			w.expectLine(want...)
+		}
+	}
+}

@@ -10,7 +10,7 @@ import "github.com/reprisehq/reprise/internal/job"
 //	  (a task may run   the same, with on_timeout:           a reschedule         where copies stand
 //	  on beside a copy) reschedule (overran, task.go)
 //	release             it was not started in time           an eviction          where it stood
-//	lapse, disconnect   its holder was not heard of          a loss, or where     in front
+//	lapse, disconnect   its holder was not heard of          a loss, or where     as lost_place says
 //	                                                         losses are charged
 //	                                                         a failed attempt
 //	evict, preempt,     the server took it back              an eviction          as evicted_place says
@@ -99,7 +99,7 @@ func (x *lapsed) place(v View, c Command) job.Place {
 }
 
 func timedOut(v View, j *job.Job, l job.Lease) failedRun {
-	return failedRun{l, job.Failure{
+	return failedRun{lease: l, what: job.Failure{
 		Type: "Timeout", Timeout: true,
 		Message: "the run took longer than its run timeout of " + either(j.RunTimeout, v.Queue.RunTimeout).String(),
 	}}
@@ -110,7 +110,7 @@ func timedOut(v View, j *job.Job, l job.Lease) failedRun {
 func failRuns(v View, j *job.Job, runs []failedRun, e Effect) (Effect, error) {
 	last := len(runs) - 1
 	for i, run := range runs {
-		c := Command{Verb: SettleRetry, Match: noMessage, Failure: run.what}
+		c := Command{Verb: SettleRetry, Match: noMessage, Failure: run.what, Place: run.place}
 		if i == last {
 			return fail(v, j, c, run.lease, e)
 		}
@@ -130,7 +130,7 @@ func failRuns(v View, j *job.Job, runs []failedRun, e Effect) (Effect, error) {
 // Where losses are charged, it is a failed attempt instead.
 func lose(v View, j *job.Job, l job.Lease, how job.Ending, failed []failedRun, e *Effect) []failedRun {
 	if chargesLoss(v, how) {
-		return append(failed, lostRun(l))
+		return append(failed, lostRun(v, l))
 	}
 	if j.Alone && !l.Alone || v.Behind {
 		return failed

@@ -62,10 +62,14 @@ func evictedTo(v View, p job.Place) job.Place {
 
 // lostTo is where a job stands whose holder vanished.
 func lostTo(v View) job.Place {
-	if v.Queue.Grid != nil {
+	switch g := v.Queue.Grid; {
+	case g == nil:
+		return job.PlaceKeep
+	case g.LostPlace == job.PlaceUnset:
 		return job.PlaceFront
+	default:
+		return g.LostPlace
 	}
-	return job.PlaceKeep
 }
 
 // runsOn reports whether a run that took too long goes on, beside a copy.
@@ -139,11 +143,12 @@ func finish(v View, j *job.Job) {
 type failedRun struct {
 	lease job.Lease
 	what  job.Failure
+	place job.Place // where the job stands again; unset = by policy
 }
 
 // lostRun is the failure of a task whose engine is lost.
-func lostRun(l job.Lease) failedRun {
-	return failedRun{l, job.Failure{Type: "Lost", Message: "its engine was not heard of any more"}}
+func lostRun(v View, l job.Lease) failedRun {
+	return failedRun{l, job.Failure{Type: "Lost", Message: "its engine was not heard of any more"}, v.Queue.Grid.LostPlace}
 }
 
 func chargesLoss(v View, how job.Ending) bool {

@@ -6,6 +6,14 @@ const modelPkg = "internal/model"
 // notices each of them.
 var gridModelFaults = []fault{
 	{
+		name: "lost-place-not-asked", breaks: "docs/grid.md, lost_place",
+		does:  "a task whose engine was lost goes to the front whatever lost_place says",
+		file:  "internal/rule/task.go",
+		old:   "		return g.LostPlace\n",
+		new:   "		return job.PlaceFront\n",
+		first: []suite{in(rulePkg, "TestALostTaskStandsWhereItsSessionSays")},
+	},
+	{
 		name: "evicted-place-kept", breaks: "grid.md 2",
 		does:  "a task whose engine logs off stands where it stood, whatever its session says",
 		file:  "internal/rule/task.go",

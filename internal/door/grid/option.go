@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -131,6 +132,9 @@ var Options = []Option{
 		field[bool]{func(q *job.Queue) bool { return q.Grid.CopyPlace == job.PlaceFront }, setRescheduleFirst}),
 	word("evicted_place", "back", "keep", "where a task goes that its engine gave back: behind all, where it stood, or before all",
 		at(func(q *job.Queue) *job.Place { return &q.Grid.EvictedPlace }), job.PlaceBack, job.PlaceKeep, job.PlaceFront),
+	word("lost_place", "front", "front", "where a task goes whose engine was lost: before all, where it stood, or behind all",
+		field[job.Place]{func(q *job.Queue) job.Place { return cmp.Or(q.Grid.LostPlace, job.PlaceFront) }, func(q *job.Queue, p job.Place) { q.Grid.LostPlace = p }},
+		job.PlaceFront, job.PlaceKeep, job.PlaceBack),
 
 	word("collection", "immediately", "immediately", "results are handed out as tasks finish, once the session is closed, later by any client and then kept, or never",
 		field[job.Collection]{func(q *job.Queue) job.Collection { return q.Grid.Collection }, setCollection},

@@ -66,7 +66,7 @@ var other = map[string]string{
 	"min_samples": `9`, "left_factor": `3`, "clone_tasks": `20`, "clone_risk": `0.1`, "clone_copies": `2`, "tail_done": `0.8`, "mean_factor": `4`, "stddev_factor": `2`, "median_done": `0.5`, "median_factor": `1.5`,
 	"median_age": `"2s"`, "hedge_quantile": `0.9`, "hedge_samples": `50`, "hedge_half_life": `"2d"`,
 	"failures_before_exclusion": `4`, "exclusion_each_failure": `false`, "exclusion_time": `"5m"`, "exclusion_share": `0.25`,
-	"evicted_place": `"front"`, "collection": `"later"`, "auto_cancel": `"always"`, "keep": `"2h"`, "fence_wait": `"7s"`, "client_timeout": `"5m"`,
+	"evicted_place": `"front"`, "lost_place": `"back"`, "collection": `"later"`, "auto_cancel": `"always"`, "keep": `"2h"`, "fence_wait": `"7s"`, "client_timeout": `"5m"`,
 }
 
 // Options are kept in places of their own: what one writes, no other shows.

@@ -80,7 +80,7 @@ func fullRows() []job.Row {
 func fullGrid() *job.Grid {
 	return &job.Grid{
 		Profile: job.ProfileModern, Weight: 9, Suspended: true, Urgent: true, MaxEngines: 91, LossesCharged: true,
-		EvictedPlace: job.PlaceBack, CopyPlace: job.PlaceFront, MaxCopies: 3, MaxReschedules: 92, OnTimeout: job.TimeoutReschedule,
+		EvictedPlace: job.PlaceBack, LostPlace: job.PlaceKeep, CopyPlace: job.PlaceFront, MaxCopies: 3, MaxReschedules: 92, OnTimeout: job.TimeoutReschedule,
 		PollPeriod: 93, TimeoutSlack: 98, AffinityWait: 97, AnyHost: true, Collection: job.CollectNever, AutoCancel: job.AutoCancelAlways, Retain: 94, FenceWait: 95, ClientTimeout: 96, RetryElsewhere: true,
 		Redundancy: new(job.DefaultRedundancy()), Exclusion: new(job.DefaultExclusion()),
 	}
