@@ -66,8 +66,13 @@ type admission struct {
 	full        bool // older jobs must leave
 }
 
+// put refuses the call, or writes all of it: who is here already, what keeps a newcomer
+// out, and then the jobs.
 func (r *Tx) put(list []NewJob, receipts []*job.Receipt, plan Plan, out []Added) error {
 	clear(out)
+	if plan == nil {
+		plan = noPlan{}
+	}
 	if err := r.e.parts.coming(r, list); err != nil {
 		return err
 	}
@@ -82,14 +87,25 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, plan Plan, out []Added)
 	if err != nil {
 		return err
 	}
-	if plan != nil {
-		if err := plan.Check(r, list, out); err != nil {
-			return err
-		}
+	if err := plan.Check(r, list, out); err != nil {
+		return err
 	}
 	if err := r.e.parts.check(r, list, out); err != nil {
 		return err
 	}
+	if err := r.admitAll(list, plan, out); err != nil {
+		return err
+	}
+	if err := r.putAll(list, receipts, plan, heirs, out); err != nil {
+		return err
+	}
+	r.answerTwins(twins, out)
+	return nil
+}
+
+// admitAll checks what queues and parts have against the newcomers of a call, and makes
+// room for them.
+func (r *Tx) admitAll(list []NewJob, plan Plan, out []Added) error {
 	in := &r.in
 	in.begin()
 	for i := range list {
@@ -99,19 +115,15 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, plan Plan, out []Added)
 			}
 		}
 	}
-	if plan != nil {
-		if err := plan.Admit(func(queue string, by int64) error { return r.grow(in, queue, by) }); err != nil {
-			return err
-		}
+	if err := plan.Admit(func(queue string, by int64) error { return r.grow(in, queue, by) }); err != nil {
+		return err
 	}
 	leaving, err := r.oldest(in.quotas)
 	if err != nil {
 		return err
 	}
-	if plan != nil { // before one that took something in may be pushed out
-		if err := plan.Apply(r, leaving, out); err != nil {
-			return err
-		}
+	if err := plan.Apply(r, leaving, out); err != nil { // before one that took something in may be pushed out
+		return err
 	}
 	if err := r.evict(leaving); err != nil {
 		return err
@@ -121,6 +133,11 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, plan Plan, out []Added)
 			return err
 		}
 	}
+	return nil
+}
+
+// putAll writes the newcomers of a call, each with its receipt.
+func (r *Tx) putAll(list []NewJob, receipts []*job.Receipt, plan Plan, heirs bool, out []Added) (err error) {
 	var kept []job.Receipt // of this run: a store may hold on to them
 	for i := range list {
 		if out[i].Duplicate {
@@ -132,24 +149,22 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, plan Plan, out []Added)
 			}
 			out[i].ID = out[i].Job.ID
 		}
-		if plan != nil {
-			if first := plan.Into(i); first != i && first >= 0 {
-				out[i].Job, out[i].ID = out[first].Job, out[first].ID
-			}
+		if first := plan.Into(i); first != i && first >= 0 {
+			out[i].Job, out[i].ID = out[first].Job, out[first].ID
 		}
-		if receipts != nil && receipts[i] != nil {
-			if kept == nil {
-				kept = make([]job.Receipt, 0, len(list)-i)
-			}
-			receipt := *receipts[i]
-			receipt.Job, receipt.Expires = out[i].ID, r.now.Add(r.e.window(list[i].Job.Door))
-			kept = append(kept, receipt)
-			if err := r.tx.Set(&kept[len(kept)-1]); err != nil {
-				return err
-			}
+		if receipts == nil || receipts[i] == nil {
+			continue
+		}
+		if kept == nil {
+			kept = make([]job.Receipt, 0, len(list)-i)
+		}
+		receipt := *receipts[i]
+		receipt.Job, receipt.Expires = out[i].ID, r.now.Add(r.e.window(list[i].Job.Door))
+		kept = append(kept, receipt)
+		if err := r.tx.Set(&kept[len(kept)-1]); err != nil {
+			return err
 		}
 	}
-	r.answerTwins(twins, out)
 	return nil
 }
 

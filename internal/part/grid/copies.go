@@ -176,58 +176,69 @@ func (g *copies) publish() {
 			s = &pace{due: p.steady}
 			all.of[p.session] = s
 		}
-		for _, b := range p.began {
-			heap.Push(&s.runs, b)
-		}
-		for n := p.copies; n > 0; n-- {
-			s.spend.Start(p.steady)
-		}
-		for n := p.copies; n < 0; n++ {
-			s.spend.End(p.steady)
-		}
-		s.wanted += p.wanted
-		if p.done {
-			s.own.Add(p.took, p.at)
-			s.spend.Earn(p.took)
+		if s.follow(p); p.done {
 			all.kind(p.kind).Add(p.took, p.at)
 		}
-		if !p.first.IsZero() {
-			s.firsts = append(s.firsts, p.first)
-		}
-		if p.head != nil {
-			s.hear(p.head)
-		}
-		if p.offered != nil {
-			s.told.Started[*p.offered]++
-			g.counts.staged().Started[*p.offered]++
-			if s.asked == nil {
-				s.asked = map[job.ID]job.RedundancyStrategy{}
-			}
-			s.asked[p.id] = *p.offered
-		}
-		if by, ok := s.asked[p.id]; ok && p.over {
-			if delete(s.asked, p.id); p.copyWon {
-				g.counts.staged().Won[by]++
-			}
-		}
-		if p.withdrawn {
-			s.told.Withdrawn++
-		}
-		if s.barred = p.barred != ""; s.barred {
-			g.copies.suppressed(s, p.barred)
-		}
-		if p.atLimit != nil {
-			g.copies.suppressed(s, atLimit)
-			if i := slices.Index(s.runs, *p.atLimit); i >= 0 { // once
-				heap.Remove(&s.runs, i)
-			}
-		}
-		if p.barred == "" {
-			s.due = min(s.due, p.steady) // look again, now
-		}
+		g.copies.tell(s, p)
 	}
 	for _, name := range g.sessions.dropped {
 		delete(all.of, name)
+	}
+}
+
+// follow takes over what runs of a session, and what its runs took.
+func (s *pace) follow(p *paced) {
+	for _, b := range p.began {
+		heap.Push(&s.runs, b)
+	}
+	for n := p.copies; n > 0; n-- {
+		s.spend.Start(p.steady)
+	}
+	for n := p.copies; n < 0; n++ {
+		s.spend.End(p.steady)
+	}
+	s.wanted += p.wanted
+	if p.done {
+		s.own.Add(p.took, p.at)
+		s.spend.Earn(p.took)
+	}
+	if !p.first.IsZero() {
+		s.firsts = append(s.firsts, p.first)
+	}
+	if p.head != nil {
+		s.hear(p.head)
+	}
+	if p.barred == "" {
+		s.due = min(s.due, p.steady) // look again, now
+	}
+}
+
+// tell counts copies that were asked for, came first, were taken back or barred.
+func (g *copies) tell(s *pace, p *paced) {
+	if p.offered != nil {
+		s.told.Started[*p.offered]++
+		g.counts.staged().Started[*p.offered]++
+		if s.asked == nil {
+			s.asked = map[job.ID]job.RedundancyStrategy{}
+		}
+		s.asked[p.id] = *p.offered
+	}
+	if by, ok := s.asked[p.id]; ok && p.over {
+		if delete(s.asked, p.id); p.copyWon {
+			g.counts.staged().Won[by]++
+		}
+	}
+	if p.withdrawn {
+		s.told.Withdrawn++
+	}
+	if s.barred = p.barred != ""; s.barred {
+		g.copies.suppressed(s, p.barred)
+	}
+	if p.atLimit != nil {
+		g.copies.suppressed(s, atLimit)
+		if i := slices.Index(s.runs, *p.atLimit); i >= 0 { // once
+			heap.Remove(&s.runs, i)
+		}
 	}
 }
 

@@ -56,6 +56,9 @@ type rooms struct {
 	counts     *counts     // for monitoring
 }
 
+// points are the hooks of the grid, which share out to its rooms.
+type points struct{ *Grid }
+
 // Join implements engine.Part.
 func (g *Grid) Join(e *engine.Engine) engine.Hooks {
 	g.engine = e
@@ -64,19 +67,20 @@ func (g *Grid) Join(e *engine.Engine) engine.Hooks {
 		shares: &shares{Grid: g}, feed: newFeed(g), sight: &sight{g}, copies: &copies{Grid: g},
 		tags: &tags{Grid: g}, needs: &needs{Grid: g}, clients: &clients{Grid: g}, counts: newCounts(g),
 	}
+	at := points{g}
 	return engine.Hooks{
-		Recover:   g.recover,
+		Recover:   at.recover,
 		Migrate:   g.migrate,
-		Recovered: g.recovered,
-		Load:      g.load,
-		Begin:     g.begin,
+		Recovered: at.recovered,
+		Load:      at.load,
+		Begin:     at.begin,
 		Coming:    g.clients.coming,
-		Check:     g.check,
+		Check:     at.check,
 		Takes:     g.sessions.takes,
 		Prepare:   g.needs.prepare,
 		Session:   g.sessions.of,
-		Wrote:     g.wrote,
-		Stepped:   g.stepped,
+		Wrote:     at.wrote,
+		Stepped:   at.stepped,
 		Refused:   g.counts.refused,
 		Voided:    g.fleet.voided,
 		Rejected:  g.sessions.rejected,
@@ -84,27 +88,27 @@ func (g *Grid) Join(e *engine.Engine) engine.Hooks {
 			{Table: job.Sessions, Turn: engine.Row(g.sessions.turn)},
 			{Table: job.Affinities, Steady: true, Turn: engine.Row(g.tags.turn)},
 		},
-		Tick:    g.tick,
-		Next:    g.next,
+		Tick:    at.tick,
+		Next:    at.next,
 		Silent:  g.fleet.silent,
 		Silence: g.lostAfter,
-		Upkeep:  g.upkeep,
-		Served:  g.served,
-		Keep:    g.keep,
-		Publish: g.publish,
-		Explain: g.explain,
-		Crew:    g.crew,
+		Upkeep:  at.upkeep,
+		Served:  at.served,
+		Keep:    at.keep,
+		Publish: at.publish,
+		Explain: at.explain,
+		Crew:    at.crew,
 	}
 }
 
-func (g *Grid) recover(tx *engine.Tx, _ job.Millis) error {
+func (g points) recover(tx *engine.Tx, _ job.Millis) error {
 	if err := g.tags.recover(tx); err != nil {
 		return err
 	}
 	return g.fleet.recover(tx)
 }
 
-func (g *Grid) recovered(tx *engine.Tx) error {
+func (g points) recovered(tx *engine.Tx) error {
 	if err := g.needs.tell(tx); err != nil {
 		return err
 	}
@@ -112,11 +116,11 @@ func (g *Grid) recovered(tx *engine.Tx) error {
 }
 
 // load finds what is kept in memory of each session.
-func (g *Grid) load(v store.Reader) error {
+func (g points) load(v store.Reader) error {
 	steady := g.engine.Steady()
 	g.shares.known, g.shares.used = nil, false
 	g.shares.preemptAt = steady // somebody may have waited for that
-	*g.copies, *g.clients, *g.needs = copies{Grid: g}, clients{Grid: g}, needs{Grid: g}
+	*g.copies, *g.clients, *g.needs = copies{Grid: g.Grid}, clients{Grid: g.Grid}, needs{Grid: g.Grid}
 	return engine.EachRow(v, job.Sessions, func(s *job.Session) error {
 		q, err := engine.QueueOf(v, s.Name)
 		if err != nil || q.Grid == nil {
@@ -140,7 +144,7 @@ func (g *Grid) load(v store.Reader) error {
 }
 
 // begin drops what a transaction left that did not take effect.
-func (g *Grid) begin() {
+func (g points) begin() {
 	g.stirred = false
 	g.sessions.begin()
 	g.fleet.begin()
@@ -153,7 +157,7 @@ func (g *Grid) begin() {
 	g.counts.begin()
 }
 
-func (g *Grid) check(tx *engine.Tx, list []engine.NewJob, out []engine.Added) error {
+func (g points) check(tx *engine.Tx, list []engine.NewJob, out []engine.Added) error {
 	if err := g.needs.check(tx, list, out); err != nil {
 		return err
 	}
@@ -161,7 +165,7 @@ func (g *Grid) check(tx *engine.Tx, list []engine.NewJob, out []engine.Added) er
 }
 
 // wrote follows a task that changed: the share of its session, and who may look again.
-func (g *Grid) wrote(tx *engine.Tx, old, j *job.Job) error {
+func (g points) wrote(tx *engine.Tx, old, j *job.Job) error {
 	if (old == nil || old.Door != job.DoorGrid) && (j == nil || j.Door != job.DoorGrid) {
 		return nil
 	}
@@ -169,7 +173,7 @@ func (g *Grid) wrote(tx *engine.Tx, old, j *job.Job) error {
 	return g.shares.roomBelowMax(tx, old, j)
 }
 
-func (g *Grid) stepped(tx *engine.Tx, c rule.Command, old *job.Job, eff rule.Effect) error {
+func (g points) stepped(tx *engine.Tx, c rule.Command, old *job.Job, eff rule.Effect) error {
 	j := eff.Job
 	if j == nil {
 		j = eff.Left
@@ -190,7 +194,7 @@ func (g *Grid) stepped(tx *engine.Tx, c rule.Command, old *job.Job, eff rule.Eff
 }
 
 // next is when the clock looks at the grid again; 0 = never.
-func (g *Grid) next(tx *engine.Tx) (soonest job.Millis) {
+func (g points) next(tx *engine.Tx) (soonest job.Millis) {
 	clients := g.clients.next()
 	if clients > 0 {
 		clients = max(clients, tx.SparedUntil())
@@ -205,14 +209,14 @@ func (g *Grid) next(tx *engine.Tx) (soonest job.Millis) {
 
 // tick writes what engines said before others are served: whoever follows the rows sees
 // that an engine stopped its run before it gets another one.
-func (g *Grid) tick(tx *engine.Tx) error {
+func (g points) tick(tx *engine.Tx) error {
 	if err := g.fleet.keep(tx); err != nil {
 		return err
 	}
 	return g.clients.tick(tx)
 }
 
-func (g *Grid) upkeep(tx *engine.Tx) error {
+func (g points) upkeep(tx *engine.Tx) error {
 	if err := g.exclusions.anew(tx); err != nil {
 		return err
 	}
@@ -225,14 +229,14 @@ func (g *Grid) upkeep(tx *engine.Tx) error {
 	return g.tags.keep(tx)
 }
 
-func (g *Grid) served(tx *engine.Tx) error {
+func (g points) served(tx *engine.Tx) error {
 	if err := g.shares.preempt(tx); err != nil {
 		return err
 	}
 	return g.tags.keep(tx)
 }
 
-func (g *Grid) keep(tx *engine.Tx) error {
+func (g points) keep(tx *engine.Tx) error {
 	if len(g.copies.noted) > 0 { // who is to have a copy is looked for when this is true
 		tx.More()
 	}
@@ -242,7 +246,7 @@ func (g *Grid) keep(tx *engine.Tx) error {
 	return g.fleet.keep(tx)
 }
 
-func (g *Grid) publish() {
+func (g points) publish() {
 	g.shares.used, g.shares.preemptAt, g.needs.known = false, g.shares.nextAt, g.needs.over
 	g.copies.publish()
 	g.clients.publish(&g.clients.staged)
@@ -250,7 +254,7 @@ func (g *Grid) publish() {
 }
 
 // explain adds what the grid knows of a task.
-func (g *Grid) explain(tx *engine.Tx, s *rule.Situation, out *engine.Explanation) (err error) {
+func (g points) explain(tx *engine.Tx, s *rule.Situation, out *engine.Explanation) (err error) {
 	j, grid := s.Job, s.Queue.Grid
 	if j.Affinity() != nil {
 		if err := g.tags.explain(tx, s); err != nil {
@@ -277,7 +281,7 @@ func (g *Grid) explain(tx *engine.Tx, s *rule.Situation, out *engine.Explanation
 	return nil
 }
 
-func (g *Grid) crew(tx *engine.Tx, s *rule.Situation) (counted bool, err error) {
+func (g points) crew(tx *engine.Tx, s *rule.Situation) (counted bool, err error) {
 	if s.Queue.Grid == nil {
 		return false, nil
 	}

@@ -351,8 +351,7 @@ func (g *sessions) takes(tx *engine.Tx, q *job.Queue, j *job.Job) error {
 	return nil
 }
 
-// stepped counts what a step did to a task, and cancels its session where a
-// failure does.
+// stepped has the rooms follow what a step did to a task.
 func (g *sessions) stepped(tx *engine.Tx, c *rule.Command, old, j *job.Job, eff *rule.Effect) error {
 	q, err := tx.Queue(j.Queue)
 	if err != nil || rule.Misplaced(j, q) { // it is no task of a session any more
@@ -371,16 +370,20 @@ func (g *sessions) stepped(tx *engine.Tx, c *rule.Command, old, j *job.Job, eff 
 	if old != nil {
 		was = old.State
 	}
-	if err := g.exclusions.judge(tx, q, c, j, eff); err != nil {
+	if err := g.exclusions.judge(tx, q, c, j, eff); err != nil || was == is || was.Open() && is.Open() {
 		return err
 	}
-	if was == is || was.Open() && is.Open() {
-		return nil
-	}
+	return g.sessions.count(tx, q, c, was, j, eff)
+}
+
+// count counts a task that came, ended or was brought back, and cancels its session where
+// a failure does.
+func (g *sessions) count(tx *engine.Tx, q *job.Queue, c *rule.Command, was job.State, j *job.Job, eff *rule.Effect) error {
 	s, err := g.sessions.own(tx, j.Queue)
 	if err != nil {
 		return err
 	}
+	is := j.State
 	switch {
 	case was == job.None:
 		s.Submitted++
