@@ -54,5 +54,5 @@ func TestTheFileProtectsAndWinsAtEachStart(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	write(t, file, "queues:\n  hooks:\n    max_running: many\n    breaker:\n      window: 1000\n")
-	says(t, refusesToStart(t, root, "-c", file), "reprise.yaml:3: queues.hooks.max_running: must be", "reprise.yaml:5: queues.hooks.breaker.window: must be a whole number from 1 to 256")
+	says(t, refusesToStart(t, root, "-c", file), "reprise.yaml:3: queues.hooks.max_running: \"many\" must be", "reprise.yaml:5: queues.hooks.breaker.window: must be a whole number from 1 to 256")
 }
