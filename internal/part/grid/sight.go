@@ -10,7 +10,8 @@ import (
 )
 
 // sight is the room that knows which engine may run a task now, and why another may not.
-// Serving, copies, pre-emption, exclusion, explanations and stalls all ask it.
+// Serving, copies, pre-emption, explanations and stalls all ask it. How many engines a
+// session may exclude is another question, of all that could ever run its tasks (exclude).
 type sight struct{ *Grid }
 
 // bar is what keeps an engine from running a task of a session: the one that lasts
