@@ -33,6 +33,10 @@ func TestQueuesAreSetStoppedAndShown(t *testing.T) {
 	}
 	says(queue("set", "guarded", "run_timeout=30s", "start_timeout_ms=500", "retention.completed=1d", "max_bytes=1GiB", "paused=off", "late_ok=never", "rate=50", `retry={"limit":3}`),
 		"run_timeout_ms 30000", "start_timeout_ms 500", `retention {"completed_ms":86400000}`, "max_bytes 1073741824", "late_ok never", `rate {"per_second":50}`, `retry {"limit":3}`)
+	if out := queue("set", "guarded", "max_running=7"); !strings.Contains(out, "7") {
+		t.Errorf("max_running is not 7: %s", out)
+	}
+	says(queue("set", "guarded", "max_running=null", "paused=null"), "guarded")
 	out = queue("set", "guarded", "run_timeout=off", "retention.completed=off", "max_bytes=0", "late_ok=off", "rate=off", "retry=off")
 	for _, gone := range []string{"run_timeout_ms", "completed_ms", "max_bytes", "never", "  rate ", "retry"} {
 		if strings.Contains(out, gone) {

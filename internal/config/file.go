@@ -173,7 +173,7 @@ func ReadQueueSettings(given map[string]string) (map[string]any, error) {
 		s := jobs.QueueSettingNamed(name)
 		var value any = text
 		switch isJSON := jsontext.Value(text).IsValid(); {
-		case s != nil && text == "off" && s.Kind != "bool":
+		case s != nil && (text == "off" && s.Kind != "bool" || text == "null"):
 			value = nil
 		case s != nil && (!isJSON || s.Kind != "keys" || jsontext.Value(text).Kind() == '0'):
 			word, err := s.Word(text)

@@ -75,6 +75,7 @@ func TestBadBudgetsAreRefusedByField(t *testing.T) {
 	a.want(422, `{"error":"key must not contain ','","code":"unprocessable"}`, "PUT", "/budgets/a,b", `{"allocation":1,`+ok+`}`)
 	a.want(422, "*", "PATCH", "/budgets/k", `{"allocation":0}`)
 	for body, want := range map[string]string{ // 422 by Zizq's documents
+		`{"key":"a","allocation":"x",` + ok + `}`: "allocation must be a whole number",
 		`{}`:                                   "key is missing",
 		`{"key":"","allocation":1,` + ok + `}`: "key must not be empty",
 		`{"key":"a,b","allocation":1,` + ok + `}`:                                                     "key must not contain ','",

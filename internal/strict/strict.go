@@ -36,8 +36,18 @@ func ReadKnown(body []byte, v any, bad func(Problem) (more bool)) error {
 	return read(body, v, false, bad)
 }
 
+// membersMax is how many members a document may have, and againMost how many bytes of it
+// are read again, each time to find one more problem.
+const (
+	membersMax = 256
+	againMost  = 1 << 20
+)
+
 func read(body []byte, v any, all bool, bad func(Problem) (more bool)) error {
-	for {
+	if tooMany(body) {
+		return job.Errorf(job.Invalid, "the body must not have more than %d fields", membersMax)
+	}
+	for again := 0; ; again += len(body) {
 		err := json.Unmarshal(body, v, json.RejectUnknownMembers(all))
 		if err == nil {
 			return nil
@@ -47,7 +57,7 @@ func read(body []byte, v any, all bool, bad func(Problem) (more bool)) error {
 			return noJSON(err)
 		}
 		p := Problem{found.JSONPointer, fieldOf(found.JSONPointer), errors.Is(err, json.ErrUnknownName), found.GoType, found.Err}
-		if !bad(p) {
+		if !bad(p) || again+len(body) > againMost {
 			return nil
 		}
 		at, cut := found.JSONPointer, false
@@ -60,6 +70,27 @@ func read(body []byte, v any, all bool, bad func(Problem) (more bool)) error {
 			return nil
 		}
 	}
+}
+
+// tooMany reports whether a document is an object with more members than one may have.
+func tooMany(body []byte) bool {
+	if len(body) < membersMax*len(`"":0,`) {
+		return false
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(body))
+	if d.PeekKind() != jsontext.KindBeginObject {
+		return false
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return false
+	}
+	values := 0
+	for ; values <= 2*membersMax && d.PeekKind() != jsontext.KindEndObject; values++ {
+		if d.SkipValue() != nil {
+			return false // what follows says why
+		}
+	}
+	return values > 2*membersMax
 }
 
 func noJSON(err error) error {

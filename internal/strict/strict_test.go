@@ -2,6 +2,7 @@ package strict
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -71,5 +72,34 @@ func TestWhatIsNoJSONIsRefusedAsAWhole(t *testing.T) {
 		if bad, ok := errors.AsType[*job.Error](err); !ok || bad.Kind != job.Invalid || !strings.HasPrefix(bad.Text, "invalid JSON: ") {
 			t.Errorf("%q: %v", body, err)
 		}
+	}
+}
+
+// However many problems a body has, finding some of them costs no more than reading it a
+// few times.
+func TestALargeBodyIsNotReadForEachOfItsProblems(t *testing.T) {
+	type shape struct {
+		Numbers map[string]string `json:"numbers"`
+	}
+	members := func(n int, value string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"m%d":%s`, i, value)
+		}
+		return "{" + b.String()[1:] + "}"
+	}
+	var v shape
+	found := 0
+	err := Read([]byte(`{"numbers":`+members(200_000, "1")+`}`), &v, func(Problem) bool { found++; return true })
+	if err != nil || found != 1 {
+		t.Errorf("%d problems were looked for, %v", found, err)
+	}
+	err = Read([]byte(members(257, "1")), &v, func(Problem) bool { t.Error("it was read"); return false })
+	if err == nil || !strings.Contains(err.Error(), "more than 256 fields") {
+		t.Error(err)
+	}
+	found = 0
+	if err := Read([]byte(members(256, "1")), &v, func(Problem) bool { found++; return true }); err != nil || found != 256 {
+		t.Errorf("%d of 256 problems, %v", found, err)
 	}
 }

@@ -32,8 +32,21 @@ func unknownRefused(path, why string) error { return refuse(path, path+" "+why) 
 // ReadLenient does so, and tells of members that are not known, as
 // Reader.Unknown does, instead of refusing them.
 func ReadLenient(body []byte, v any, tell func(path, why string) error) error {
-	return read(body, v, "", tell)
+	err := read(body, v, "", tell)
+	if _, is := v.(zizq); is {
+		err = unprocessable(err)
+	}
+	return err
 }
+
+// zizq marks bodies whose fields are refused with 422 where others are with 400.
+type zizq interface{ asZizq() }
+
+func (*BudgetAsk) asZizq()   {}
+func (*BudgetPatch) asZizq() {}
+func (*BindingAsk) asZizq()  {}
+func (*BindingCost) asZizq() {}
+func (*BindingsAsk) asZizq() {}
 
 // read reads a value that stands within another one.
 func read(body []byte, v any, within string, tell func(path, why string) error) error {

@@ -270,8 +270,8 @@ func unknown[T any](r source, name []byte) {
 
 func (r *values) skip(name []byte, known []string) {
 	r.value()
-	if r.err != nil || slices.Contains(known, string(name)) {
-		return // what an answer says of it, sent back
+	if r.err != nil || r.Unknown == nil || r.told == unknownMost || slices.Contains(known, string(name)) {
+		return // what an answer says of it, sent back; or enough was told, and a hint costs
 	}
 	path := shorten(string(name), 64)
 	if inner := strings.TrimPrefix(r.inner, "the "); inner == r.inner && inner != "" {
