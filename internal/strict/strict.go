@@ -40,7 +40,7 @@ func ReadKnown(body []byte, v any, bad func(Problem) (more bool)) error {
 // are read again, each time to find one more problem.
 const (
 	membersMax = 256
-	againMost  = 1 << 20
+	againMost  = 2 << 20
 )
 
 func read(body []byte, v any, all bool, bad func(Problem) (more bool)) error {
@@ -124,7 +124,9 @@ func fieldOf(at jsontext.Pointer) string {
 	field := ""
 	for name := range at.Tokens() {
 		switch {
-		case name != "" && strings.Trim(name, "0123456789") == "":
+		case name == "":
+			field += `[""]`
+		case strings.Trim(name, "0123456789") == "":
 			field += "[" + name + "]"
 		case strings.ContainsAny(name, `."[]`):
 			field += "[" + strconv.Quote(name) + "]"

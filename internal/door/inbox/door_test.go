@@ -226,6 +226,10 @@ func TestAnInboxIsNotMadeOfAQueueWithOtherWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.problem("q", "")
+		paused := func(q *job.Queue) error { q.Paused = true; return nil } // else a message may be delivered before
+		if _, err := r.engine.ChangeQueue(ctx, "q", paused, job.Actor{}); err != nil {
+			t.Fatal(err)
+		}
 		r.accept("q", list...)
 		if err := r.Delete(ctx, "q", job.Actor{}); job.KindOf(err) != job.WrongState {
 			t.Errorf("an inbox with a message is deleted: %v", err)

@@ -78,7 +78,7 @@ func weights(given map[string]int) (out map[string]int) {
 }
 
 func rate(r *wire.Rate) job.Rate {
-	if r == nil {
+	if r == nil || r.PerSecond == 0 && r.Burst > 0 { // no limit has no burst
 		return job.Rate{}
 	}
 	return job.Rate{PerSecond: r.PerSecond, Burst: r.Burst}

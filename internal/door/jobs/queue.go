@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -116,7 +117,8 @@ func ReadQueue(body []byte, q *job.Queue) error {
 		for _, s := range QueueSettings {
 			known = append(known, s.Wire)
 		}
-		problems = append(problems, refuse(name, name+" "+strict.NotKnown+spell.Hint(name, known)))
+		field := cmp.Or(name, `""`)
+		problems = append(problems, refuse(field, field+" "+strict.NotKnown+spell.Hint(name, known)))
 	}
 	return errors.Join(problems...)
 }
