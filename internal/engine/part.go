@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -58,7 +59,8 @@ type Hooks struct {
 	// Wrote follows a job that was written; old or j is nil if it came or left.
 	Wrote func(tx *Tx, old, j *job.Job) error
 	// Stepped follows a command that was applied to a job, when it is written; old is nil
-	// of a job that came.
+	// of a job that came. Follows reports whether it is to be called for a job.
+	Follows func(j *job.Job) bool
 	Stepped func(tx *Tx, c rule.Command, old *job.Job, eff rule.Effect) error
 	// Refused follows a settle that was refused, Voided a run that ended without its holder,
 	// and Rejected a job that was set aside.
@@ -226,14 +228,6 @@ func (p parts) check(r *Tx, list []NewJob, out []Added) error {
 	return p.each(func(h *Hooks) bool { return h.Check != nil }, func(h *Hooks) error { return h.Check(r, list, out) })
 }
 
-func (p parts) takes(r *Tx, q *job.Queue, j *job.Job) error {
-	return p.each(func(h *Hooks) bool { return h.Takes != nil }, func(h *Hooks) error { return h.Takes(r, q, j) })
-}
-
-func (p parts) prepare(r *Tx, n *NewJob) error {
-	return p.each(func(h *Hooks) bool { return h.Prepare != nil }, func(h *Hooks) error { return h.Prepare(r, n) })
-}
-
 func (p parts) voided(r *Tx, v *rule.Void) error {
 	return p.each(func(h *Hooks) bool { return h.Voided != nil }, func(h *Hooks) error { return h.Voided(r, v) })
 }
@@ -292,6 +286,28 @@ func (p parts) intakes(r *Tx) (list []Intake) {
 // The hooks that are called for every job are loops of their own: they are on the hot
 // path.
 
+func (p parts) takes(r *Tx, q *job.Queue, j *job.Job) error {
+	for i := range p {
+		if f := p[i].Takes; f != nil {
+			if err := f(r, q, j); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p parts) prepare(r *Tx, n *NewJob) error {
+	for i := range p {
+		if f := p[i].Prepare; f != nil {
+			if err := f(r, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (p parts) session(r *Tx, q *job.Queue) (*job.Session, error) {
 	for i := range p {
 		if f := p[i].Session; f != nil {
@@ -315,8 +331,9 @@ func (p parts) wrote(r *Tx, old, j *job.Job) error {
 }
 
 func (p parts) stepped(r *Tx, c *rule.Command, old *job.Job, eff *rule.Effect) error {
+	j := cmp.Or(eff.Job, eff.Left, old)
 	for i := range p {
-		if f := p[i].Stepped; f != nil {
+		if f := p[i].Stepped; f != nil && p[i].Follows(j) {
 			if err := f(r, *c, old, *eff); err != nil { // by value: pointers would put both on the heap
 				return err
 			}

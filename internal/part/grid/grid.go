@@ -80,6 +80,7 @@ func (g *Grid) Join(e *engine.Engine) engine.Hooks {
 		Prepare:   g.needs.prepare,
 		Session:   g.sessions.of,
 		Wrote:     at.wrote,
+		Follows:   func(j *job.Job) bool { return j.Door == job.DoorGrid },
 		Stepped:   at.stepped,
 		Refused:   g.counts.refused,
 		Voided:    g.fleet.voided,

@@ -69,6 +69,7 @@ func (s *Guard) Join(e *engine.Engine) engine.Hooks {
 		Recover:  s.carry,
 		Load:     s.load,
 		Begin:    func() { s.staged = staged{} },
+		Follows:  func(j *job.Job) bool { return s.limited(nil, j.Queue) },
 		Stepped:  s.ended,
 		Settings: s.protect,
 		Due:      []engine.Due{{Table: job.Throttles, Steady: true, Turn: engine.Row(s.turn)}},
