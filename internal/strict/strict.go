@@ -5,6 +5,7 @@ package strict
 import (
 	"bytes"
 	"errors"
+	"io"
 	"reflect"
 	"slices"
 	"strconv"
@@ -115,6 +116,9 @@ func without(body []byte, member jsontext.Pointer) (rest []byte, cut bool, err e
 		if err != nil {
 			return body, false, err
 		}
+	}
+	if _, err := from.ReadToken(); !errors.Is(err, io.EOF) { // it stopped there for that
+		return body, false, err
 	}
 	return out.Bytes(), cut, nil
 }

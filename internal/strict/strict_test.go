@@ -103,3 +103,14 @@ func TestALargeBodyIsNotReadForEachOfItsProblems(t *testing.T) {
 		t.Errorf("%d of 256 problems, %v", found, err)
 	}
 }
+
+// A body that is no JSON says so at its place, also behind a member that is not known.
+func TestWhatIsNoJSONBehindAProblemIsToldAtItsPlace(t *testing.T) {
+	for _, body := range []string{`{"a":1,}`, `{"a":1}}`, `{"a":1,"b"`} {
+		var v struct{}
+		err := Read([]byte(body), &v, func(Problem) bool { return true })
+		if err == nil || strings.Contains(body, ",}") && !strings.Contains(err.Error(), "',' at start of value after offset 6") {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
