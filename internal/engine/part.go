@@ -161,6 +161,25 @@ func Row[R job.Row](turn func(*Tx, R) error) func(*Tx, job.Row) error {
 	return func(tx *Tx, row job.Row) error { return turn(tx, row.(R)) }
 }
 
+// Soonest is the first of the times that a part knows by name, 0 = there is none. What a
+// transaction stages takes the place of what is known.
+func Soonest(known, staged map[string]job.Millis) (soonest job.Millis) {
+	sooner := func(at job.Millis) {
+		if at > 0 && (soonest == 0 || at < soonest) {
+			soonest = at
+		}
+	}
+	for name, at := range known {
+		if _, changed := staged[name]; !changed {
+			sooner(at)
+		}
+	}
+	for _, at := range staged {
+		sooner(at)
+	}
+	return soonest
+}
+
 // parts are the hooks of all parts, in the order in which they are asked.
 type parts []Hooks
 

@@ -363,22 +363,7 @@ func (s *Budgets) lookAhead(tx *engine.Tx) error {
 }
 
 // next is when the first of them is due; 0 = never.
-func (s *Budgets) next(*engine.Tx) (soonest job.Millis) {
-	sooner := func(at job.Millis) {
-		if at > 0 && (soonest == 0 || at < soonest) {
-			soonest = at
-		}
-	}
-	for key, at := range s.due {
-		if _, changed := s.staged.due[key]; !changed {
-			sooner(at)
-		}
-	}
-	for _, at := range s.staged.due {
-		sooner(at)
-	}
-	return soonest
-}
+func (s *Budgets) next(*engine.Tx) job.Millis { return engine.Soonest(s.due, s.staged.due) }
 
 // load counts what is out.
 func (s *Budgets) load(v store.Reader) error {

@@ -103,6 +103,8 @@ func (g *Grid) Join(e *engine.Engine) engine.Hooks {
 }
 
 func (g points) recover(tx *engine.Tx, _ job.Millis) error {
+	g.shares.known, g.shares.used, g.shares.preemptAt = nil, false, 0 // a commit that failed may be in them
+	g.needs.known, g.needs.over = nil, nil
 	if err := g.tags.recover(tx); err != nil {
 		return err
 	}

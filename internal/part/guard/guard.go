@@ -224,22 +224,7 @@ func (s *Guard) tick(tx *engine.Tx) error {
 }
 
 // next is when the first of them is to be looked at; 0 = never.
-func (s *Guard) next(*engine.Tx) (soonest job.Millis) {
-	sooner := func(at job.Millis) {
-		if at > 0 && (soonest == 0 || at < soonest) {
-			soonest = at
-		}
-	}
-	for queue, at := range s.due {
-		if _, changed := s.staged.due[queue]; !changed {
-			sooner(at)
-		}
-	}
-	for _, at := range s.staged.due {
-		sooner(at)
-	}
-	return soonest
-}
+func (s *Guard) next(*engine.Tx) job.Millis { return engine.Soonest(s.due, s.staged.due) }
 
 // given counts a take against what protects its queue and group.
 func (s *Guard) given(tx *engine.Tx, q *job.Queue, j *job.Job) error {
