@@ -55,7 +55,7 @@ var engineFaults = []fault{
 	{
 		name: "strict-take-not-durable", breaks: "I7, core.md 4",
 		does:  "a power cut forgets the turn of a strict group",
-		file:  "internal/engine/hold.go",
+		file:  "internal/engine/serve.go",
 		old:   "if q.NonIdempotent || j.Order == job.OrderStrict {",
 		new:   "if q.NonIdempotent {",
 		first: []suite{in(enginePkg, "TestAStrictGroupKeepsItsOrderThroughACrash")},
@@ -199,7 +199,7 @@ var engineFaults = []fault{
 	{
 		name: "prefetch-exceeded", breaks: "jobs.md, prefetch",
 		does:  "a stream gets one job more than it asked for",
-		file:  "internal/engine/hold.go",
+		file:  "internal/engine/serve.go",
 		old:   "return h.Opts.Prefetch - held",
 		new:   "return h.Opts.Prefetch - held + 1",
 		first: []suite{in(enginePkg, "TestAStreamHoldsNoMoreThanItsPrefetch")},
@@ -231,7 +231,7 @@ var engineFaults = []fault{
 	{
 		name: "inflight-limit-ignored", breaks: "jobs.md, limits",
 		does:  "all holders together have more leases than allowed",
-		file:  "internal/engine/hold.go",
+		file:  "internal/engine/serve.go",
 		old:   "n = min(n, limit-r.c.leases-r.leases)",
 		new:   "n = min(n, limit)",
 		first: []suite{in(enginePkg, "TestTheLeasesOfAllHoldersTogetherAreBounded")},

@@ -99,7 +99,7 @@ var simProtectionFaults = []fault{
 	{
 		name: "fair-turn-for-two", breaks: "retry.md 4",
 		does:  "fresh and retried jobs without a group share what is one turn",
-		file:  "internal/engine/hold.go",
+		file:  "internal/engine/serve.go",
 		old:   "\t\tat.ID = job.ID{} // also",
 		new:   "\t\t// also",
 		first: []suite{in(enginePkg, "TestATurnIsOverAlsoForWhatWasOfferedTogether")},

@@ -125,7 +125,7 @@ var protectionFaults = []fault{
 	{
 		name: "groups-out-of-order", breaks: "core.md 1",
 		does:  "a take goes on through what it was offered though a gate stands before the rest",
-		file:  "internal/engine/hold.go",
+		file:  "internal/engine/serve.go",
 		old:   "if !p.Before(*next) {",
 		new:   "if p.Before(p) {",
 		first: []suite{in(enginePkg)},

@@ -2,6 +2,8 @@ package grid
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -72,4 +74,77 @@ func (g *Grid) Collect(ctx context.Context, name string, after int64, n int, roo
 		}
 	}
 	return list, s, more, nil
+}
+
+// Result is a finished task.
+type Result struct {
+	Number  int64 // its number among the finished; the cursor behind it
+	Job     *job.Job
+	Payload []byte       // nil = not asked for
+	Failure *job.Failure // the last one of a task that is not done
+}
+
+// Results returns up to n finished tasks of a session behind a cursor, in the
+// order in which they finished. A session that is collected after its submit has
+// none before.
+func (g *Grid) Results(ctx context.Context, name string, after int64, n int) (list []Result, s *job.Session, err error) {
+	err = g.engine.View(ctx, func(v store.Reader) error {
+		row, err := v.Row(job.Sessions, name)
+		if err != nil {
+			return err
+		}
+		known, ok := row.(*job.Session)
+		if !ok {
+			return &job.Error{Kind: job.NotFound, Field: "session", Text: fmt.Sprintf("session %q does not exist", name)}
+		}
+		q, err := engine.QueueOf(v, name)
+		if s = known; err != nil || q.Grid == nil || q.Grid.Collection == job.CollectAfterSubmit && s.State == job.SessionOpen {
+			return err
+		}
+		ids, err := v.Finished(name, after, n)
+		for _, id := range ids {
+			if err != nil {
+				break
+			}
+			var j *job.Job
+			if j, err = v.Get(id); err != nil {
+				break
+			}
+			d := Result{Number: j.Finished, Job: j}
+			if j.State == job.Dead {
+				var last []job.Failure
+				if last, err = v.Failures(id, 0, true, 1); len(last) > 0 {
+					d.Failure = &last[0]
+				}
+			}
+			list = append(list, d)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return list, s, nil
+}
+
+// Collected acknowledges results up to a number: unless the session is collected
+// later, they are forgotten. A lower number than before changes nothing.
+func (g *Grid) Collected(ctx context.Context, name string, upTo int64) (SessionState, error) {
+	return g.sessions.ask(ctx, func(tx *engine.Tx) (*job.Session, error) {
+		old, err := g.clients.session(tx, name)
+		if err != nil || upTo <= old.Collected {
+			return old, err
+		}
+		if last := tx.LastSeq(); upTo > last {
+			return nil, &job.Error{
+				Kind: job.Invalid, Field: "cursor",
+				Text: "cursor " + strconv.FormatInt(upTo, 10) + " was not given out; use one of a result",
+			}
+		}
+		s := *old
+		s.Collected = upTo
+		tx.Store().Durable()
+		g.sessions.change(&s)
+		return &s, nil
+	})
 }
