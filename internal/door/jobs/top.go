@@ -13,6 +13,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/query"
 )
 
 // Bounds of what is sent to one `zizq top`.
@@ -30,9 +31,9 @@ type Top struct {
 	version string
 	uptime  func() time.Duration
 
-	windows  [len(engine.Watched)]engine.Window
+	windows  [len(query.Watched)]query.Window
 	detail   bool
-	counts   [len(engine.Watched)]int64
+	counts   [len(query.Watched)]int64
 	snapshot []byte             // as last sent
 	rows     map[job.ID]topSeen // in it
 }
@@ -46,8 +47,8 @@ type topSeen struct {
 // NewTop begins with the heads of the lists. uptime is that of the server.
 func NewTop(e *part.Engine, version string, uptime func() time.Duration) *Top {
 	t := &Top{engine: e, version: version, uptime: uptime}
-	for i, list := range engine.Watched {
-		t.windows[i] = engine.Window{List: list, At: engine.Anchor{Kind: engine.AtHead}, N: topRows}
+	for i, list := range query.Watched {
+		t.windows[i] = query.Window{List: list, At: query.Anchor{Kind: query.AtHead}, N: topRows}
 	}
 	return t
 }
@@ -65,7 +66,7 @@ type TopAsk struct {
 
 	job  job.ID
 	list int // in engine.Watched
-	at   engine.Anchor
+	at   query.Anchor
 	n    int
 }
 
@@ -116,7 +117,7 @@ func ReadTopAsk(text []byte) (*TopAsk, error) {
 	default:
 		return nil, noneOf("type", a.Type, topSubscribe, topDetail, TopDelete, topFind)
 	}
-	a.list = slices.IndexFunc(engine.Watched[:], func(s job.State) bool { return states[s] == a.List })
+	a.list = slices.IndexFunc(query.Watched[:], func(s job.State) bool { return states[s] == a.List })
 	if a.list < 0 {
 		return nil, noneOf("list", a.List, states[job.Ready], states[job.Leased], states[job.Scheduled])
 	}
@@ -139,19 +140,19 @@ func (a *TopAsk) readID(text, field string) (err error) {
 func (a *TopAsk) readAnchor() error {
 	switch kind := &a.at.Kind; a.Anchor.Kind {
 	case "head":
-		*kind = engine.AtHead
+		*kind = query.AtHead
 	case "tail":
-		*kind = engine.AtTail
+		*kind = query.AtTail
 	case "offset":
-		*kind, a.at.Offset = engine.AtOffset, a.Anchor.Offset
+		*kind, a.at.Offset = query.AtOffset, a.Anchor.Offset
 	case "around":
-		*kind = engine.Around
+		*kind = query.Around
 		switch a.Anchor.Fallback {
 		case "", "nowhere":
 		case "head":
-			a.at.Else = engine.AtHead
+			a.at.Else = query.AtHead
 		case "tail":
-			a.at.Else = engine.AtTail
+			a.at.Else = query.AtTail
 		default:
 			return noneOf("anchor.fallback", a.Anchor.Fallback, "head", "tail", "nowhere")
 		}
@@ -189,7 +190,7 @@ func (t *Top) Heard(ctx context.Context, a *TopAsk) (frames [][]byte, err error)
 	case topDetail:
 		t.detail = a.Detail
 	case topSubscribe:
-		t.windows[a.list] = engine.Window{List: engine.Watched[a.list], At: a.at, N: a.n}
+		t.windows[a.list] = query.Window{List: query.Watched[a.list], At: a.at, N: a.n}
 		t.snapshot = nil // it is answered, even with what is known
 	case topFind:
 		return t.find(ctx, a)
@@ -200,8 +201,8 @@ func (t *Top) Heard(ctx context.Context, a *TopAsk) (frames [][]byte, err error)
 // find answers with the window around the first job that matches, which is from then
 // on the window on that list; or with the window as it was.
 func (t *Top) find(ctx context.Context, a *TopAsk) ([][]byte, error) {
-	list, down := engine.Watched[a.list], a.Direction == "backward"
-	from, total, there, err := t.engine.Place(ctx, list, a.job)
+	list, down := query.Watched[a.list], a.Direction == "backward"
+	from, total, there, err := query.Place(ctx, t.engine.Engine, list, a.job)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +215,7 @@ func (t *Top) find(ctx context.Context, a *TopAsk) ([][]byte, error) {
 	case down || a.Anchor.Kind == "end":
 		from = total - 1
 	}
-	at, found, err := t.engine.Find(ctx, list, from, down, a.Query.takes)
+	at, found, err := query.Find(ctx, t.engine.Engine, list, from, down, a.Query.takes)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +223,7 @@ func (t *Top) find(ctx context.Context, a *TopAsk) ([][]byte, error) {
 	b = word(b, `,"list":"`, a.List)
 	if b = append(b, `,"matched_position":null`...); found {
 		b = number(b[:len(b)-len("null")], "", at)
-		t.windows[a.list] = engine.Window{List: list, At: engine.Anchor{Kind: engine.AtOffset, Offset: at - int64(a.n/2)}, N: a.n}
+		t.windows[a.list] = query.Window{List: list, At: query.Anchor{Kind: query.AtOffset, Offset: at - int64(a.n/2)}, N: a.n}
 	}
 	seen, err := t.look(ctx)
 	if err != nil {
@@ -232,15 +233,15 @@ func (t *Top) find(ctx context.Context, a *TopAsk) ([][]byte, error) {
 	return [][]byte{append(b, '}')}, nil
 }
 
-func (t *Top) look(ctx context.Context) (seen []engine.Seen, err error) {
-	if seen, t.counts, err = t.engine.Windows(ctx, t.windows[:]); err != nil {
+func (t *Top) look(ctx context.Context) (seen []query.Seen, err error) {
+	if seen, t.counts, err = query.Windows(ctx, t.engine.Engine, t.windows[:]); err != nil {
 		return nil, err
 	}
 	room := topBytes
 	for i := range seen {
-		if at := &t.windows[i].At; at.Kind == engine.Around && seen[i].Found {
+		if at := &t.windows[i].At; at.Kind == query.Around && seen[i].Found {
 			// Should the job leave the list, the window stays where it is.
-			*at = engine.Anchor{Kind: engine.AtOffset, Offset: seen[i].First}
+			*at = query.Anchor{Kind: query.AtOffset, Offset: seen[i].First}
 		}
 		if !t.detail {
 			continue
@@ -265,7 +266,7 @@ func (t *Top) Look(ctx context.Context) (frames [][]byte, err error) {
 	}
 	rows := map[job.ID]topSeen{}
 	var b []byte
-	for i, list := range engine.Watched {
+	for i, list := range query.Watched {
 		b = append(word(b, `,"`, states[list]), ':')
 		b, rows = appendWindow(b, seen[i], t.detail, rows)
 	}
@@ -341,14 +342,14 @@ func (t *Top) begin(event string) []byte {
 	b = quote(b, `,"server":{"version":`, t.version)
 	b = number(b, `,"uptime_ms":`, t.uptime().Milliseconds())
 	b = append(b, `,"tier":"enterprise"`...) // Zizq's word for: nothing is left out
-	for i, list := range engine.Watched {
+	for i, list := range query.Watched {
 		b = number(b, `,"total_`+states[list]+`":`, t.counts[i])
 	}
 	return append(b, '}')
 }
 
 // appendWindow also notes its rows, if they are asked for.
-func appendWindow(b []byte, s engine.Seen, detail bool, rows map[job.ID]topSeen) ([]byte, map[job.ID]topSeen) {
+func appendWindow(b []byte, s query.Seen, detail bool, rows map[job.ID]topSeen) ([]byte, map[job.ID]topSeen) {
 	b = append(b, `{"items":[`...)
 	for i := range s.Rows {
 		b = comma(b)

@@ -1,10 +1,11 @@
-package engine
+package query
 
 import (
 	"context"
 	"errors"
 	"slices"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -41,14 +42,14 @@ type Window struct {
 
 // Seen is what is in a window.
 type Seen struct {
-	Rows  []Listed
+	Rows  []engine.Listed
 	First int64 // position of the first row
 	Total int64 // in the list
 	Found bool  // the anchor named a place
 }
 
 // Windows looks at windows at one time, and counts the jobs of each list of Watched.
-func (e *Engine) Windows(ctx context.Context, windows []Window) (seen []Seen, counts [len(Watched)]int64, err error) {
+func Windows(ctx context.Context, e *engine.Engine, windows []Window) (seen []Seen, counts [len(Watched)]int64, err error) {
 	err = e.View(ctx, func(v store.Reader) error {
 		for i, list := range Watched {
 			if counts[i], err = v.Count(store.Filter{States: []job.State{list}}); err != nil {
@@ -94,21 +95,24 @@ func (w *Window) look(v store.Reader) (s Seen, err error) {
 	s.Found = s.Found || w.At.Kind != Around
 	list, _, err := v.Slice(w.List, s.First, w.N)
 	for _, j := range list {
-		s.Rows = append(s.Rows, Listed{Job: j})
+		s.Rows = append(s.Rows, engine.Listed{Job: j})
 	}
 	return s, err
 }
 
-// findMost bounds how many jobs one Find looks at.
-const findMost = 100_000
+// Find looks at so many jobs under one view of the store, and at most at so many.
+const (
+	findPage = 500
+	findMost = 100_000
+)
 
 // Find returns the position of the first job of a list that matches, from a position
 // on, up or down. A page is looked at a time, so the list may move meanwhile.
-func (e *Engine) Find(ctx context.Context, list job.State, from int64, down bool, match func(*job.Job) bool) (at int64, found bool, err error) {
-	for looked := 0; looked < findMost && from >= 0; looked += searchPage {
-		first, n := from, searchPage
+func Find(ctx context.Context, e *engine.Engine, list job.State, from int64, down bool, match func(*job.Job) bool) (at int64, found bool, err error) {
+	for looked := 0; looked < findMost && from >= 0; looked += findPage {
+		first, n := from, findPage
 		if down {
-			first = max(0, from-searchPage+1)
+			first = max(0, from-findPage+1)
 			n = int(from - first + 1)
 		}
 		var page []*job.Job
@@ -138,7 +142,7 @@ func (e *Engine) Find(ctx context.Context, list job.State, from int64, down bool
 }
 
 // Place is the position of a job in a list, if it is there, and how many there are.
-func (e *Engine) Place(ctx context.Context, list job.State, id job.ID) (at, total int64, ok bool, err error) {
+func Place(ctx context.Context, e *engine.Engine, list job.State, id job.ID) (at, total int64, ok bool, err error) {
 	err = e.View(ctx, func(v store.Reader) error {
 		if at, ok, err = v.Place(list, id); err != nil {
 			return err
