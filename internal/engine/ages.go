@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -52,15 +53,15 @@ func ageOfFirst(v store.Reader, f store.Filter) (job.Millis, error) {
 
 // TurnTally is what happened to the members of groups that are given out in turns.
 type TurnTally struct {
-	Latency   Histogram // Spans: from when a member was taken in until it was done
-	Done      Histogram // Tries: at the how-manieth charged try it was done, 1 = the first
-	Exhausted Histogram // Tries: after how many it was given up
+	Latency   histogram.Histogram // Spans: from when a member was taken in until it was done
+	Done      histogram.Histogram // Tries: at the how-manieth charged try it was done, 1 = the first
+	Exhausted histogram.Histogram // Tries: after how many it was given up
 
 	Ended uint64 // how many members became either
 }
 
 // Tries are the edges of attempts.
-var Tries = Edges{1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 500}
+var Tries = histogram.Edges{1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 500}
 
 func (t *TurnTally) add(u *TurnTally) {
 	if u.Ended == 0 {
@@ -82,7 +83,7 @@ func (r *Tx) noteTurn(t *Tally, old, j *job.Job, eff *rule.Effect) {
 	case err != nil || !q.Turns:
 	case j.State == job.Done || eff.Gone == job.Done:
 		t.Turns.Ended++
-		t.Turns.Latency.Observe(&Spans, max(0, int64(r.now-old.Created)))
+		t.Turns.Latency.Observe(&histogram.Spans, max(0, int64(r.now-old.Created)))
 		t.Turns.Done.Observe(&Tries, int64(old.Attempts)+1)
 	case died(old, eff) && j.Reason == job.Exhausted:
 		t.Turns.Ended++

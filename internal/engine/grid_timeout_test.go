@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
@@ -252,7 +253,7 @@ func benchTimeoutsOfASecond(b *testing.B) {
 		b.ReportMetric(float64(cpuTime()-cpu)/timeouts, "cpu-ns/op")
 		tally, _, _ := e.Grid.Measure(b.Context())
 		late, sum := tally.Lateness, uint64(0)
-		for i, edge := range engine.Spans {
+		for i, edge := range histogram.Spans {
 			if sum += late.Counts[i]; edge >= 50 && edge <= 1000 {
 				b.ReportMetric(float64(sum)*100/timeouts, fmt.Sprintf("late-%d-%%", edge))
 			}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -25,9 +26,9 @@ type Measures struct {
 	Holders  [3]int // connected streams by job.HolderKind; unary: calls that wait
 	Leases   int
 
-	Commit Histogram // Writing: a transaction, until its log entry is handed on
-	Sync   Histogram // Writing: from there until it is on disk
-	Batch  Histogram // Sizes: commands in one transaction
+	Commit histogram.Histogram // Writing: a transaction, until its log entry is handed on
+	Sync   histogram.Histogram // Writing: from there until it is on disk
+	Batch  histogram.Histogram // Sizes: commands in one transaction
 
 	Breakers   [4]int // by job.BreakerState, of queues and groups; closed: those that are forced so
 	HeldGroups int

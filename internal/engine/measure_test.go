@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 )
 
@@ -71,7 +72,7 @@ func TestWhatHappensIsCountedOnce(t *testing.T) {
 		if q.Depth.States != [job.States]int64{job.Done: 1, job.Dead: 3} || q.Depth.Cancelled() != 1 || q.Oldest != 0 {
 			t.Errorf("depth %+v, oldest %d", q.Depth, q.Oldest)
 		}
-		if m.Total != 1000 || m.Free != 1000 || m.Batch.Sum == 0 || m.Commit.Counts == [engine.Buckets]uint64{} || m.Sync.Counts == [engine.Buckets]uint64{} {
+		if m.Total != 1000 || m.Free != 1000 || m.Batch.Sum == 0 || m.Commit.Counts == [histogram.Buckets]uint64{} || m.Sync.Counts == [histogram.Buckets]uint64{} {
 			t.Errorf("got %+v", m)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
@@ -49,52 +50,21 @@ const (
 	Counts        // how many there are
 )
 
-// Buckets of a histogram; the last one is open.
-const Buckets = 16
-
-// Edges are the upper ends, inclusive, of all buckets but the last.
-type Edges [Buckets - 1]int64
-
-// The edges of what is measured. Spans are in milliseconds, as all times of
-// jobs are; Writing is in nanoseconds, for what the disk does.
+// The edges of what is measured beside spans. Writing is in nanoseconds, for what the
+// disk does.
 var (
-	Spans   = Edges{5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000, 1_800_000}
-	Writing = Edges{
+	Writing = histogram.Edges{
 		100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000,
 		100_000_000, 250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000,
 	}
-	Sizes = Edges{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}
+	Sizes = histogram.Edges{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}
 )
-
-// Histogram counts values by bucket, each bucket by itself.
-type Histogram struct {
-	Counts [Buckets]uint64
-	Sum    int64
-}
-
-// Observe counts a value.
-func (h *Histogram) Observe(edges *Edges, v int64) {
-	i := 0
-	for i < len(edges) && v > edges[i] {
-		i++
-	}
-	h.Counts[i]++
-	h.Sum += v
-}
-
-// Add adds the counts of another one.
-func (h *Histogram) Add(t *Histogram) {
-	for i, n := range t.Counts {
-		h.Counts[i] += n
-	}
-	h.Sum += t.Sum
-}
 
 // Tally is what happened in a queue since the start.
 type Tally struct {
 	N    [Counts]uint64
-	Wait Histogram // from the time a job was due to its first take
-	Run  Histogram // from the start of a run to its settle
+	Wait histogram.Histogram // from the time a job was due to its first take
+	Run  histogram.Histogram // from the start of a run to its settle
 
 	Turns TurnTally
 
@@ -174,7 +144,7 @@ func (r *Tx) note(c *rule.Command, old *job.Job, eff *rule.Effect) {
 	case rule.Take:
 		t.N[Taken]++
 		if old.Deliveries == 0 {
-			t.Wait.Observe(&Spans, max(0, int64(r.now-max(old.ReadyAt, old.Created))))
+			t.Wait.Observe(&histogram.Spans, max(0, int64(r.now-max(old.ReadyAt, old.Created))))
 		}
 	case rule.SettleOK:
 		t.N[SettledOK]++
@@ -246,7 +216,7 @@ func (r *Tx) noteRun(t *Tally, c *rule.Command, eff *rule.Effect) {
 	}
 	l := &eff.Ended[len(eff.Ended)-1]
 	began := max(l.Since, l.Started, c.RunStart)
-	t.Run.Observe(&Spans, max(0, int64(r.now-began)))
+	t.Run.Observe(&histogram.Spans, max(0, int64(r.now-began)))
 }
 
 func retryReason(c *rule.Command, old, j *job.Job) Count {
@@ -308,9 +278,9 @@ type meter struct {
 	stats   Stats
 	holders [3]int // connected streams by job.HolderKind; of unary calls those that wait
 	leases  int
-	commit  Histogram // Writing: one transaction, until the log has it in memory
-	sync    Histogram // Writing: then until it is on disk
-	batch   Histogram // Sizes: commands in one transaction
+	commit  histogram.Histogram // Writing: one transaction, until the log has it in memory
+	sync    histogram.Histogram // Writing: then until it is on disk
+	batch   histogram.Histogram // Sizes: commands in one transaction
 }
 
 // MetricsQueues is how many queues are measured by name where Options say

@@ -1,7 +1,7 @@
 package metrics
 
 import (
-	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/grid"
 )
@@ -51,8 +51,8 @@ func (p page) grid(g *grid.Tally, now *grid.Now, working bool) {
 	}
 	p.put(gridRedundant, counter, float64(g.Redundant)/1000)
 	p.put(gridUseful, counter, float64(g.Useful)/1000)
-	p.histogram(gridLateness, &g.Lateness, &engine.Spans, 1000)
-	p.histogram(gridDetection, &g.Detection, &engine.Spans, 1000)
+	p.histogram(gridLateness, &g.Lateness, &histogram.Spans, 1000)
+	p.histogram(gridDetection, &g.Detection, &histogram.Spans, 1000)
 	if !working {
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
 )
@@ -204,7 +205,7 @@ func (p page) put(d *prometheus.Desc, k kind, v float64, labels ...string) {
 
 // histogram turns buckets into cumulative ones; unit is how many of what was
 // measured are one of what is shown.
-func (p page) histogram(d *prometheus.Desc, h *engine.Histogram, edges *engine.Edges, unit float64, labels ...string) {
+func (p page) histogram(d *prometheus.Desc, h *histogram.Histogram, edges *histogram.Edges, unit float64, labels ...string) {
 	buckets, all := make(map[float64]uint64, len(edges)), uint64(0)
 	for i, n := range h.Counts {
 		all += n
@@ -234,10 +235,10 @@ func (p page) queue(name string, q *engine.QueueMeasures, now bool) {
 			p.put(cancelled, counter, float64(n), name)
 		}
 	}
-	p.histogram(wait, &q.Wait, &engine.Spans, 1000, name)
-	p.histogram(run, &q.Run, &engine.Spans, 1000, name)
+	p.histogram(wait, &q.Wait, &histogram.Spans, 1000, name)
+	p.histogram(run, &q.Run, &histogram.Spans, 1000, name)
 	if t := &q.Turns; q.InTurns || t.Ended > 0 {
-		p.histogram(turnLatency, &t.Latency, &engine.Spans, 1000, name)
+		p.histogram(turnLatency, &t.Latency, &histogram.Spans, 1000, name)
 		p.histogram(turnTries, &t.Done, &engine.Tries, 1, name, "done")
 		p.histogram(turnTries, &t.Exhausted, &engine.Tries, 1, name, "exhausted")
 	}

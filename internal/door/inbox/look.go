@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/wire"
@@ -113,14 +114,14 @@ func (d *Door) Show(ctx context.Context, x *Inbox) (*wire.Inbox, error) {
 	if counted {
 		t := &m.Turns
 		out.SinceStart = &wire.InboxPast{
-			Latency: spread(&t.Latency, &engine.Spans), AttemptsDelivered: spread(&t.Done, &engine.Tries), AttemptsExhausted: spread(&t.Exhausted, &engine.Tries),
+			Latency: spread(&t.Latency, &histogram.Spans), AttemptsDelivered: spread(&t.Done, &engine.Tries), AttemptsExhausted: spread(&t.Exhausted, &engine.Tries),
 		}
 	}
 	return out, nil
 }
 
 // spread writes a histogram for people: what there is of it.
-func spread(h *engine.Histogram, edges *engine.Edges) (s wire.InboxSpread) {
+func spread(h *histogram.Histogram, edges *histogram.Edges) (s wire.InboxSpread) {
 	for i, n := range h.Counts {
 		if n == 0 {
 			continue

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
@@ -23,8 +24,8 @@ type Tally struct {
 	Late        map[string]uint64                // results that came after the end of their run, by the answer
 	Useful      job.Millis                       // of accepted results
 	Redundant   job.Millis                       // of runs that were superseded
-	Lateness    engine.Histogram                 // Spans: from the end of a run's time until the server acted on it
-	Detection   engine.Histogram                 // Spans: from the last word of an engine until it was lost
+	Lateness    histogram.Histogram              // Spans: from the end of a run's time until the server acted on it
+	Detection   histogram.Histogram              // Spans: from the last word of an engine until it was lost
 }
 
 // TaskOutcome is how a task ended.
@@ -151,7 +152,7 @@ func (g *counts) task(tx *engine.Tx, c *rule.Command, old, j *job.Job, eff *rule
 		case how == job.BySupersede:
 			t.Redundant += took
 		case how == job.ByTimeout && l.RunEnd > 0:
-			t.Lateness.Observe(&engine.Spans, max(0, int64(tx.Now()-l.RunEnd)))
+			t.Lateness.Observe(&histogram.Spans, max(0, int64(tx.Now()-l.RunEnd)))
 		}
 	}
 	if eff.Late {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
@@ -416,7 +417,7 @@ func (g *fleet) lapse(tx *engine.Tx, old *job.Holder) error {
 	row, m := *now, *now.Machine
 	m.Lost, m.Stopping = true, nil
 	if how == job.ByLapse {
-		g.counts.staged().Detection.Observe(&engine.Spans, max(0, int64(tx.Steady()-old.Until+g.lostAfter())))
+		g.counts.staged().Detection.Observe(&histogram.Spans, max(0, int64(tx.Steady()-old.Until+g.lostAfter())))
 	}
 	row.Machine, row.Until = &m, tx.Steady().Add(machineKept)
 	return g.fleet.set(tx, now, &row)
