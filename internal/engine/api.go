@@ -141,9 +141,9 @@ type Options struct {
 	BatchOpsMax   int  // commands in one transaction; 0 = 4096
 	BatchBytesMax int  // payload bytes in one transaction; 0 = 4 MiB
 
-	// Traced reports whether spans are made for a sampled trace context. Jobs are
-	// then delivered with the span of their run as its parent. nil = never.
-	Traced func(traceparent string) bool
+	// Lead may give jobs in a delivery, which is its own, another trace context before
+	// they are handed over; nil = they are given as they are.
+	Lead func([]Delivery)
 
 	Parts []Part // in the order in which they are asked
 }

@@ -223,8 +223,8 @@ func (r *Tx) tellVoid(j *job.Job, v *rule.Void) error {
 // An error means that the caller holds leases without having the jobs: it must
 // end its stream, or let them lapse.
 func (e *Engine) fill(list []Delivery) ([]Delivery, error) {
-	if e.opts.Traced != nil {
-		e.lead(list)
+	if e.opts.Lead != nil {
+		e.opts.Lead(list)
 	}
 	var refs []job.ID
 	for i := range list {

@@ -1,10 +1,6 @@
 package engine
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 )
@@ -67,53 +63,4 @@ func (e *Engine) announce(list []Event, unknown bool) {
 		}
 	}
 	e.hub.publish(list, unknown)
-}
-
-// SpanID identifies a span inside its trace.
-type SpanID [8]byte
-
-// The ids of spans follow from what is kept with the job, so that spans made
-// before and after a restart of the server fit together.
-
-// EnqueueSpan is the id of the span in which a job was taken in.
-func EnqueueSpan(id job.ID) SpanID { return spanID("enqueue", id, 0) }
-
-// WaitSpan is the id of the span in which a job, as it was before it was taken
-// or died, waited for that.
-func WaitSpan(j *job.Job) SpanID {
-	return spanID("wait", j.ID, uint64(j.Deliveries)<<32|uint64(j.Replays))
-}
-
-// RunSpan is the id of the span of a run by the hash of its lease's token.
-func RunSpan(id job.ID, token uint64) SpanID { return spanID("run", id, token) }
-
-// LateSpan is the id of the span for the late word of a run, by the same hash.
-func LateSpan(id job.ID, token uint64) SpanID { return spanID("late", id, token) }
-
-// spanID is one way: a token cannot be told from it.
-func spanID(what string, id job.ID, n uint64) (s SpanID) {
-	b := append([]byte(what), id[:]...)
-	sum := sha256.Sum256(binary.BigEndian.AppendUint64(b, n))
-	copy(s[:], sum[:])
-	return s
-}
-
-// lead makes the span of its run the parent of what the worker of a delivery
-// does.
-func (e *Engine) lead(list []Delivery) {
-	for i := range list {
-		d := &list[i]
-		if d.Voided || !d.Job.Sampled() || !e.opts.Traced(d.Job.Extras.Traceparent) {
-			continue
-		}
-		j, x := *d.Job, *d.Job.Extras
-		x.Traceparent = underSpan(x.Traceparent, RunSpan(j.ID, d.Lease.Token.Hash()))
-		j.Extras, d.Job = &x, &j
-	}
-}
-
-// underSpan is the trace context with another parent.
-func underSpan(traceparent string, s SpanID) string {
-	const before, after = len("00-") + 32 + 1, len("-00")
-	return traceparent[:before] + hex.EncodeToString(s[:]) + traceparent[len(traceparent)-after:]
 }

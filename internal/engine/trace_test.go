@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -50,33 +49,5 @@ func TestWhoFollowsTracesHearsOfSampledJobsOnly(t *testing.T) {
 		if list, _ := r.heard(traced); len(list) != 0 {
 			r.Errorf("who follows traces heard %v", list)
 		}
-	})
-}
-
-func TestADeliveryIsLedByItsRunOnlyWhereSpansAreMade(t *testing.T) {
-	var asked []string
-	scenario(t, func(r *rig) {
-		r.put("q", "a", trace(sampled))
-		r.put("q", "b", trace(unsampled))
-		s := r.named("w", 2)
-		s.gets("a", "b")
-		d := s.held["a"]
-		want := fmt.Sprintf("%s%x-01", sampled[:36], engine.RunSpan(d.Job.ID, d.Lease.Token.Hash()))
-		if got := d.Job.Extras.Traceparent; got != want {
-			r.Errorf("a is given with %q, want %q", got, want)
-		}
-		if got := s.held["b"].Job.Extras.Traceparent; got != unsampled || len(asked) != 1 || asked[0] != sampled {
-			r.Errorf("b is given with %q; asked %q", got, asked)
-		}
-		if got := r.job("a").Extras.Traceparent; got != sampled {
-			r.Errorf("the job is kept with %q", got)
-		}
-		again := r.named("w", 2) // it comes back, and so does its run
-		again.read()
-		if got := again.held["a"].Job.Extras.Traceparent; got != d.Job.Extras.Traceparent {
-			r.Errorf("given again with %q, before with %q", got, d.Job.Extras.Traceparent)
-		}
-	}, func(r *rig) {
-		r.Opts.Traced = func(text string) bool { asked = append(asked, text); return true }
 	})
 }

@@ -58,7 +58,7 @@ func Run(ctx context.Context, cfg config.Config) (err error) {
 		return err
 	}
 	options := engineOptions(cfg)
-	options.Traced = spans.Traced(ctx)
+	options.Lead = spans.Lead(ctx)
 	e := part.New(st, clock, secureRandom(), log, options)
 	e.Folds.Folder = jobs.Fold(cfg.BodyBytesMax)
 	e.Grid.Options = gridpart.Options{Heartbeat: cfg.Grid.HeartbeatInterval, LostAfter: cfg.Grid.LostAfter, BlackHoles: cfg.Grid.Holes()}

@@ -63,7 +63,7 @@ func (r *rig) start() {
 	r.Helper()
 	r.x = newExporter(r.sampler, slog.New(slog.DiscardHandler), sdk.WithSyncer(r.spans))
 	r.Engine = part.New(r.mem, r, r.rnd, slog.New(slog.DiscardHandler), engine.Options{
-		Server: rule.DefaultServer(), Reattach: 30 * job.Second, Traced: r.x.Traced(r.Context()),
+		Server: rule.DefaultServer(), Reattach: 30 * job.Second, Lead: r.x.Lead(r.Context()),
 	})
 	if err := r.x.Listen(r.Engine.Engine); err != nil {
 		r.Fatal(err)

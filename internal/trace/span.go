@@ -19,7 +19,7 @@ const (
 
 // span is one span, whole.
 type span struct {
-	id         engine.SpanID
+	id         trace.SpanID
 	operation  string // enqueue, wait, run
 	sort       string // of messaging.operation.type; "" = none
 	kind       trace.SpanKind
@@ -40,13 +40,13 @@ func (x *Exporter) tell(ctx context.Context, ev *engine.Event) {
 	}
 	if t.Old == nil {
 		x.put(ctx, j, &span{
-			id: engine.EnqueueSpan(j.ID), operation: "enqueue", sort: "send", kind: trace.SpanKindProducer,
+			id: idOfEnqueue(j.ID), operation: "enqueue", sort: "send", kind: trace.SpanKindProducer,
 			begin: ev.At, end: t.Stored,
 			more: []attribute.KeyValue{attribute.Int64("messaging.message.body.size", int64(j.PayloadSize))},
 		})
 		return
 	}
-	ctx = under(ctx, engine.EnqueueSpan(j.ID))
+	ctx = under(ctx, idOfEnqueue(j.ID))
 	before := link(ctx, t.Old)
 	for i := range t.Ended {
 		s := runSpan(t, &t.Ended[i], ev.At)
@@ -67,7 +67,7 @@ func (x *Exporter) tell(ctx context.Context, ev *engine.Event) {
 		x.put(ctx, j, s)
 	case t.Late:
 		s := &span{
-			id: engine.LateSpan(j.ID, lastEnded(j)), operation: "settle", sort: "settle", kind: trace.SpanKindClient,
+			id: idOfLate(j.ID, lastEnded(j)), operation: "settle", sort: "settle", kind: trace.SpanKindClient,
 			begin: ev.At, end: ev.At, before: link(ctx, j),
 			more: []attribute.KeyValue{attribute.String("reprise.outcome", job.OK.String()), attribute.Bool("reprise.late", true)},
 		}
@@ -86,7 +86,7 @@ func (x *Exporter) waitSpan(old *job.Job, end job.Millis) *span {
 		}
 	}
 	return &span{
-		id: engine.WaitSpan(old), operation: "wait", kind: trace.SpanKindInternal, begin: min(begin, end), end: end,
+		id: idOfWait(old), operation: "wait", kind: trace.SpanKindInternal, begin: min(begin, end), end: end,
 		more: []attribute.KeyValue{attempt(old)},
 	}
 }
@@ -112,7 +112,7 @@ var blameless = map[string]bool{"ok": true, "release": true, "restart": true, "s
 func runSpan(t *engine.Trace, r *engine.EndedRun, end job.Millis) *span {
 	l := &r.Lease
 	s := &span{
-		id: engine.RunSpan(t.Job.ID, l.Token.Hash()), operation: "run", sort: "process", kind: trace.SpanKindConsumer,
+		id: idOfRun(t.Job.ID, l.Token.Hash()), operation: "run", sort: "process", kind: trace.SpanKindConsumer,
 		begin: min(l.Since, end), end: end,
 		more: []attribute.KeyValue{
 			attempt(t.Old), holder(l), attribute.String("reprise.outcome", r.Outcome),
@@ -158,8 +158,8 @@ func link(ctx context.Context, j *job.Job) trace.Link {
 	if len(j.Ended) == 0 {
 		return trace.Link{}
 	}
-	run := engine.RunSpan(j.ID, lastEnded(j))
-	return trace.Link{SpanContext: trace.SpanContextFromContext(ctx).WithSpanID(trace.SpanID(run))}
+	run := idOfRun(j.ID, lastEnded(j))
+	return trace.Link{SpanContext: trace.SpanContextFromContext(ctx).WithSpanID(run)}
 }
 
 // put hands a span to the SDK.

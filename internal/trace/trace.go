@@ -71,18 +71,32 @@ func newExporter(s sdk.Sampler, log *slog.Logger, o ...sdk.TracerProviderOption)
 	return &Exporter{sampler: s, provider: p, tracer: p.Tracer("reprise"), log: log, back: map[job.ID]job.Millis{}}
 }
 
-// Traced is for engine.Options: whether spans are made for a trace context.
-func (x *Exporter) Traced(ctx context.Context) func(traceparent string) bool {
+// Lead is for engine.Options: it makes the span of its run the parent of what the
+// worker of a delivery does.
+func (x *Exporter) Lead(ctx context.Context) func([]engine.Delivery) {
 	if x == nil {
 		return nil
 	}
-	return func(traceparent string) bool {
-		ctx := parentOf(ctx, traceparent)
-		c := trace.SpanContextFromContext(ctx)
-		return c.IsSampled() && x.sampler.ShouldSample(sdk.SamplingParameters{
-			ParentContext: ctx, TraceID: c.TraceID(),
-		}).Decision == sdk.RecordAndSample
+	return func(list []engine.Delivery) {
+		for i := range list {
+			d := &list[i]
+			if d.Voided || !d.Job.Sampled() || !x.samples(ctx, d.Job.Extras.Traceparent) {
+				continue
+			}
+			j, extras := *d.Job, *d.Job.Extras
+			extras.Traceparent = underSpan(extras.Traceparent, idOfRun(j.ID, d.Lease.Token.Hash()))
+			j.Extras, d.Job = &extras, &j
+		}
 	}
+}
+
+// samples reports whether spans are made for a trace context.
+func (x *Exporter) samples(ctx context.Context, traceparent string) bool {
+	ctx = parentOf(ctx, traceparent)
+	c := trace.SpanContextFromContext(ctx)
+	return c.IsSampled() && x.sampler.ShouldSample(sdk.SamplingParameters{
+		ParentContext: ctx, TraceID: c.TraceID(),
+	}).Decision == sdk.RecordAndSample
 }
 
 // Listen begins to listen to an engine, which need not have started: runs that
@@ -150,8 +164,8 @@ func parentOf(ctx context.Context, traceparent string) context.Context {
 }
 
 // under is a context with a span of the same trace as parent.
-func under(ctx context.Context, s engine.SpanID) context.Context {
-	return trace.ContextWithRemoteSpanContext(ctx, trace.SpanContextFromContext(ctx).WithSpanID(trace.SpanID(s)))
+func under(ctx context.Context, s trace.SpanID) context.Context {
+	return trace.ContextWithRemoteSpanContext(ctx, trace.SpanContextFromContext(ctx).WithSpanID(s))
 }
 
 // ids gives a span the id that its context asks for.
@@ -160,8 +174,8 @@ type ids struct{}
 type idKey struct{}
 
 func (ids) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
-	s, _ := ctx.Value(idKey{}).(engine.SpanID)
-	return trace.SpanID(s)
+	s, _ := ctx.Value(idKey{}).(trace.SpanID)
+	return s
 }
 
 func (g ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) { // not called: there always is a trace

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -195,6 +196,38 @@ func TestTheWorkersParentIsASpanThatIsMade(t *testing.T) {
 	}
 }
 
+func TestADeliveryIsLedByItsRunOnlyWhereSpansAreMade(t *testing.T) {
+	scenario(t, always, func(r *rig) {
+		id := r.put()
+		r.put(func(j *job.Job) { j.Extras.Traceparent = producers[:len(producers)-2] + "00" })
+		given := func() []engine.Delivery {
+			s, err := r.Stream(r.Context(), engine.StreamOptions{Name: "w", Prefetch: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := s.Next(r.Context())
+			if err != nil || len(list) != 2 {
+				t.Fatalf("%d were delivered, %v", len(list), err)
+			}
+			return list
+		}
+		list := given()
+		want := fmt.Sprintf("%s%s-01", producers[:36], idOfRun(id, list[0].Lease.Token.Hash()))
+		if got := list[0].Job.Extras.Traceparent; got != want {
+			t.Errorf("it is given with %q, want %q", got, want)
+		}
+		if got := list[1].Job.Extras.Traceparent; got != producers[:len(producers)-2]+"00" {
+			t.Errorf("one that is not sampled is given with %q", got)
+		}
+		if j, _, err := r.Get(r.Context(), id); err != nil || j.Extras.Traceparent != producers {
+			t.Errorf("the job is kept as %+v, %v", j, err)
+		}
+		if got := given()[0].Job.Extras.Traceparent; got != want { // its worker comes back, and so does its run
+			t.Errorf("given again with %q, before with %q", got, want)
+		}
+	})
+}
+
 func TestSettings(t *testing.T) {
 	const on = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	env := func(list ...string) Env {
@@ -240,7 +273,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	x, err := New(t.Context(), env(), "v", nil)
-	if x != nil || err != nil || x.Traced(t.Context()) != nil || x.Listen(nil) != nil {
+	if x != nil || err != nil || x.Lead(t.Context()) != nil || x.Listen(nil) != nil {
 		t.Errorf("without a setting there is an exporter: %v, %v", x, err)
 	}
 	x.Start(t.Context())

@@ -40,17 +40,17 @@ var traceFaults = []fault{
 	{
 		name: "trace-sampler-not-asked", breaks: "operations.md, traces",
 		does:  "a worker is given the span of a run that nobody exports",
-		file:  "internal/engine/trace.go",
-		old:   "\t\tif d.Voided || !d.Job.Sampled() || !e.opts.Traced(d.Job.Extras.Traceparent) {",
-		new:   "\t\tif d.Voided || !d.Job.Sampled() {",
+		file:  "internal/trace/trace.go",
+		old:   "\t\t\tif d.Voided || !d.Job.Sampled() || !x.samples(ctx, d.Job.Extras.Traceparent) {",
+		new:   "\t\t\tif d.Voided || !d.Job.Sampled() {",
 		first: []suite{in(tracePkg, "TestTheWorkersParentIsASpanThatIsMade")},
 	},
 	{
 		name: "trace-run-of-another", breaks: "operations.md, traces",
 		does:  "runs of one job have the same span id",
-		file:  "internal/engine/trace.go",
-		old:   "func RunSpan(id job.ID, token uint64) SpanID { return spanID(\"run\", id, token) }",
-		new:   "func RunSpan(id job.ID, _ uint64) SpanID { return spanID(\"run\", id, 0) }",
+		file:  "internal/trace/id.go",
+		old:   "func idOfRun(id job.ID, token uint64) trace.SpanID { return spanID(\"run\", id, token) }",
+		new:   "func idOfRun(id job.ID, _ uint64) trace.SpanID { return spanID(\"run\", id, 0) }",
 		first: []suite{in(tracePkg, "TestAWaitBeginsWhenTheJobWasGivenBack")},
 	},
 	{
