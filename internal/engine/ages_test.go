@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -35,13 +36,13 @@ func TestTheOldestOfEachStateIsTold(t *testing.T) { // inbox.md, metrics
 		r.Pass(5 * s)
 		r.members("b1")
 		r.ages(engine.Ages{job.Ready: 5 * s})
-		held := r.took(engine.TurnOptions{Local: true}, "a: a1")
+		held := r.took(turn.Options{Local: true}, "a: a1")
 		r.Pass(s)
 		r.ages(engine.Ages{job.Ready: s, job.Leased: 6 * s})
 		r.settle(held["a1"], job.Retried)
 		r.ages(engine.Ages{job.Ready: s, job.Scheduled: 6 * s})
 		r.Pass(10 * s)
-		held = r.took(engine.TurnOptions{Local: true, Turns: 9}, "b: b1; a: a1")
+		held = r.took(turn.Options{Local: true, Turns: 9}, "b: b1; a: a1")
 		r.settle(held["a1"], job.Retried)
 		r.settle(held["b1"], job.OK)
 		r.Pass(s)
@@ -97,7 +98,7 @@ func TestTheOldestOfEachStatusIsTold(t *testing.T) {
 		r.Pass(s)
 		r.members("c1") // will be paused
 		r.Pass(s)
-		held := r.took(engine.TurnOptions{Local: true, Turns: 9}, "a: a1; b: b1; c: c1")
+		held := r.took(turn.Options{Local: true, Turns: 9}, "a: a1; b: b1; c: c1")
 		ages(engine.StatusAges{rule.StatusRunning: 3 * s})
 		r.settle(held["a1"], job.Retried)
 		r.settle(held["c1"], job.Released)
@@ -109,7 +110,7 @@ func TestTheOldestOfEachStatusIsTold(t *testing.T) {
 		ages(engine.StatusAges{rule.StatusRetrying: 4 * s, rule.StatusRunning: 3 * s, rule.StatusPaused: 2 * s, rule.StatusWaiting: 1})
 		r.settle(held["b1"], job.Retried)
 		r.Pass(10 * s)
-		again := r.took(engine.TurnOptions{Local: true, Turns: 9}, "a: a1; b: b1; d: d1")
+		again := r.took(turn.Options{Local: true, Turns: 9}, "a: a1; b: b1; d: d1")
 		r.settle(again["a1"], job.Retried) // the second one: exhausted
 		r.settle(again["b1"], job.Released)
 		ages(engine.StatusAges{rule.StatusBlocking: 14 * s, rule.StatusRetrying: 13 * s, rule.StatusPaused: 12 * s, rule.StatusRunning: 10 * s})

@@ -73,8 +73,8 @@ func (r *Tx) emptiedBy(worker string) {
 	}
 }
 
-// seeker is how a holder asks the store for work.
-func (r *Tx) seeker(h *Holder) (rule.Seeker, error) {
+// Seeker is how a holder asks the store for work.
+func (r *Tx) Seeker(h *Holder) (rule.Seeker, error) {
 	s := rule.Seeker{
 		Holder: h.Name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.Opts.Properties,
 	}

@@ -136,11 +136,21 @@ func (r *Tx) Lets(j *job.Job) (bool, error) {
 	return park == "" && err == nil, err
 }
 
-// AsideEnough reports whether no more jobs may be put aside in this transaction, or
-// everybody is served again in the next one anyway.
+// OneMore reports whether the parts that limit its queue let one more job run, whatever
+// they said before others were given out.
+func (r *Tx) OneMore(j *job.Job) (bool, error) {
+	if !r.e.parts.limited(r, j.Queue) {
+		return true, nil
+	}
+	return r.e.parts.lets(r, j)
+}
+
+// AsideEnough reports whether no more jobs may be put aside in this transaction. Then
+// everybody is served again in the next one.
 func (r *Tx) AsideEnough() bool {
-	r.fed = r.fed || r.aside >= asideMax
-	return r.fed
+	enough := r.aside >= asideMax
+	r.fed = r.fed || enough
+	return enough
 }
 
 // Write writes a job in place of what it was, apart from any command.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/turn"
 )
 
 // deliveryRow is a row of table 2.6 of the reference with our decisions: what the
@@ -111,7 +112,7 @@ func takesOf(members int, want string) func(*testing.T) {
 	return func(t *testing.T) {
 		inbox(t, bothModes, func(r *rig) {
 			r.threeOf("g")
-			r.took(engine.TurnOptions{Members: members, Turns: 9}, want)
+			r.took(turn.Options{Members: members, Turns: 9}, want)
 		})
 	}
 }
@@ -137,7 +138,7 @@ func proveBrokenHolder(t *testing.T) {
 	inbox(t, bothModes, func(r *rig) {
 		r.queue("in", keep)
 		r.threeOf("g")
-		held := r.took(engine.TurnOptions{Members: -1, For: 5 * job.Second}, "g: m1 m2 m3")
+		held := r.took(turn.Options{Members: -1, For: 5 * job.Second}, "g: m1 m2 m3")
 		r.settle(held["m1"], job.OK)
 		r.Pass(5 * job.Second) // and nothing more is heard
 		r.expect("m1", job.Done)
@@ -191,7 +192,7 @@ func proveChargedWhenTried(t *testing.T) {
 func proveNobodyHidden(t *testing.T) {
 	inbox(t, bothModes, func(r *rig) {
 		r.members("a1", "b1", "c1", "a2", "b2", "c2")
-		page := engine.TurnOptions{Turns: 3, Members: 1, Local: true}
+		page := turn.Options{Turns: 3, Members: 1, Local: true}
 		for _, d := range r.took(page, "a: a1; b: b1; c: c1") {
 			r.settle(d, job.Retried)
 		}

@@ -156,6 +156,9 @@ func (e *Engine) Now() job.Millis { return max(e.clock.Wall(), job.Millis(e.late
 // Steady is the time since the start on a clock that nobody sets (docs/adr/0003).
 func (e *Engine) Steady() job.Millis { return e.clock.Steady() }
 
+// Guarded reports whether the clock stepped just now, so that nothing expires yet.
+func (e *Engine) Guarded() bool { return e.clock.Steady() < job.Millis(e.guarded.Load()) }
+
 // Logger is where the engine and its parts tell an operator what he should know.
 func (e *Engine) Logger() *slog.Logger { return e.log }
 

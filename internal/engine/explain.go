@@ -125,7 +125,7 @@ func (r *Tx) crew(s *rule.Situation) error {
 func (r *Tx) workers(s *rule.Situation) {
 	class := rule.EntriesOf(s.Job).Class
 	for _, h := range slices.Concat(slices.Collect(r.c.hungry.all()), inOrder(r.joined), r.asking) {
-		if h.gone || r.left[h] || h.Feeder != nil || len(h.Opts.Queues) > 0 && !slices.Contains(h.Opts.Queues, s.Job.Queue) {
+		if h.gone || r.left[h] || !h.worksFor(s.Job.Queue) {
 			continue
 		}
 		s.Workers++
@@ -138,4 +138,12 @@ func (r *Tx) workers(s *rule.Situation) {
 			s.Free++
 		}
 	}
+}
+
+// worksFor reports whether the holder is a worker of a queue.
+func (h *Holder) worksFor(queue string) bool {
+	if len(h.Opts.Queues) == 0 {
+		return h.Feeder == nil
+	}
+	return slices.Contains(h.Opts.Queues, queue)
 }

@@ -45,15 +45,16 @@ type Feeder interface {
 
 // Holder is a stream or a waiting unary call.
 type Holder struct {
-	Name  string
-	Kind  job.HolderKind
-	Opts  StreamOptions
-	life  job.Millis   // of each unary lease
-	Key   string       // equal keys ask for the same work
-	Want  int          // unary: jobs at most; 0 = a stream
-	turns *TurnOptions // asks for turns of groups; nil = for jobs
+	Name string
+	Kind job.HolderKind
+	Opts StreamOptions
+	life job.Millis // of each unary lease
+	Key  string     // equal keys ask for the same work
+	Want int        // unary: jobs at most; 0 = a stream
+	Once bool       // unary: does not wait for jobs, see ErrStreamEnded
 
-	// Feeder decides what it gets; nil = the ready jobs of its queues, in their order.
+	// Feeder decides what it gets; nil = the ready jobs of its queues, in their order. The
+	// holder counts among the workers of the queues that its options name.
 	Feeder Feeder
 
 	// Owned by the committer.

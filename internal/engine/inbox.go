@@ -2,51 +2,10 @@ package engine
 
 import (
 	"context"
-	"errors"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
-	"github.com/reprisehq/reprise/internal/store"
 )
-
-// What MayDeliver answers beside Superseded: the holder releases the member.
-var (
-	ErrExpired   = rule.ErrExpired
-	ErrOutOfLine = rule.ErrOutOfLine
-)
-
-// MayDeliver looks at a member of a turn right before it is delivered. nil: go on.
-// ErrExpired or ErrOutOfLine (it, its group or its queue was paused or held): the
-// holder releases it; one that expired leaves, and the turn goes on without it.
-// Superseded: the lease is over, and the holder stops. It reads only.
-func (e *Engine) MayDeliver(ctx context.Context, id job.ID, token job.Token) error {
-	return e.View(ctx, func(v store.Reader) error {
-		j, err := v.Get(id)
-		if err != nil {
-			return err
-		}
-		if j == nil {
-			return NoJob(id)
-		}
-		q, err := QueueOf(v, j.Queue)
-		if err != nil {
-			return err
-		}
-		g, err := gateOf(v, j.Queue, j.Group)
-		if err != nil {
-			return err
-		}
-		guarded := e.clock.Steady() < job.Millis(e.guarded.Load())
-		return rule.MayDeliver(q, g, j, token, v.Now(), !guarded)
-	})
-}
-
-// gateOf returns the row of a group; nil if it has none.
-func gateOf(v store.Reader, queue, group string) (*job.Gate, error) {
-	row, err := v.Row(job.Gates, job.GateKey(queue, group))
-	g, _ := row.(*job.Gate)
-	return g, err
-}
 
 // Pause takes an open job out of line until Resume; a running one once it is back.
 // Its due time stays. WrongState: it is finished.
@@ -208,50 +167,4 @@ func (e *Engine) headed(ctx context.Context, by job.Actor, action, queue, group 
 		return r.Audit(by, action, first[0].String()+" of "+SubjectOf(queue, group), 1)
 	})
 	return Answered(&out, err)
-}
-
-// GroupState is a group that is given out in turns.
-type GroupState struct {
-	Group   string
-	Is      rule.Condition
-	Members int64     // open ones, and dead ones that hold the group
-	Head    *job.Job  // the first of them
-	Gate    *job.Gate // nil = nothing is known of it
-}
-
-// Groups returns up to n groups of a queue that are given out in turns, by name:
-// those above after, in one of the conditions (none = any).
-func (e *Engine) Groups(ctx context.Context, queue string, is []rule.Condition, after string, n int) (list []GroupState, err error) {
-	err = e.View(ctx, func(v store.Reader) error {
-		page, err := v.Standing(queue, is, after, n)
-		list = make([]GroupState, 0, len(page))
-		for _, s := range page {
-			head, herr := v.Get(s.Head)
-			gate, gerr := gateOf(v, queue, s.Group)
-			if herr != nil || gerr != nil {
-				return errors.Join(herr, gerr)
-			}
-			list = append(list, GroupState{Group: s.Group, Is: s.Is, Members: s.Members, Head: head, Gate: gate})
-		}
-		return err
-	})
-	return list, err
-}
-
-// Members returns up to n members of a group, in its order.
-func (e *Engine) Members(ctx context.Context, queue, group string, n int) (list []*job.Job, err error) {
-	err = e.View(ctx, func(v store.Reader) error {
-		ids, err := v.Members(queue, group, n)
-		if err != nil {
-			return err
-		}
-		list = make([]*job.Job, len(ids))
-		for i, id := range ids {
-			if list[i], err = v.Get(id); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return list, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -27,14 +28,14 @@ func polled(mode func(*job.Queue)) func(*job.Queue) {
 // the others are done. It returns what was tried, in order.
 func (r *rig) run(members int, fails string) (tried []string) {
 	r.Helper()
-	round, err := r.Round(r.Context())
+	round, err := r.part.Turns.Round(r.Context())
 	if err != nil {
 		r.Fatal(err)
 	}
-	o := engine.TurnOptions{Members: members, Local: true, Before: round}
+	o := turn.Options{Members: members, Local: true, Before: round}
 	for turns := r.turns(o); len(turns) > 0; turns = r.turns(o) {
 		for _, d := range turns[0].Deliveries {
-			err := r.MayDeliver(r.Context(), d.Job.ID, d.Lease.Token)
+			err := r.part.Turns.MayDeliver(r.Context(), d.Job.ID, d.Lease.Token)
 			switch {
 			case job.KindOf(err) == job.WrongState:
 				r.settle(d, job.Released)
@@ -250,7 +251,7 @@ func TestAnExhaustedHeadBlocksIsSkippedOrParksItsGroup(t *testing.T) { // inbox.
 				return
 			}
 			is := map[job.OnDead]rule.Condition{job.DeadBlock: rule.GroupBlocked, job.DeadPark: rule.GroupAside}[onDead]
-			list, err := r.Groups(r.Context(), "in", []rule.Condition{is}, "", 9)
+			list, err := r.part.Turns.Groups(r.Context(), "in", []rule.Condition{is}, "", 9)
 			if err != nil || len(list) != 1 || list[0].Group != "a" || list[0].Members != 3 || list[0].Head.ID != r.ids["a1"] {
 				r.Errorf("%s: %+v, %v", is, list, err)
 			}
@@ -295,11 +296,11 @@ func TestExpiryIsLookedAtBeforeEachDeliveryAndNeverBlocks(t *testing.T) { // inb
 		r.members("b3")
 		held := r.took(whole, "b: b1 b2 b3")
 		r.settle(held["b1"], job.OK)
-		if err := r.MayDeliver(r.Context(), r.ids["b2"], held["b2"].Lease.Token); err != nil {
+		if err := r.part.Turns.MayDeliver(r.Context(), r.ids["b2"], held["b2"].Lease.Token); err != nil {
 			r.Errorf("in time: %v", err)
 		}
 		r.Pass(10 * job.Second)
-		if err := r.MayDeliver(r.Context(), r.ids["b2"], held["b2"].Lease.Token); !errors.Is(err, engine.ErrExpired) {
+		if err := r.part.Turns.MayDeliver(r.Context(), r.ids["b2"], held["b2"].Lease.Token); !errors.Is(err, turn.ErrExpired) {
 			r.Errorf("expired: %v", err)
 		}
 		r.settle(held["b2"], job.Released)
@@ -339,7 +340,7 @@ func TestPauseIsAlwaysEffectiveAndKeepsTheDueTime(t *testing.T) { // inbox.md 10
 		must(r.Resume(r.Context(), by, r.ids["a1"]))
 		held := r.took(whole, "a: a1 a2")
 		must(r.Pause(r.Context(), by, r.ids["a2"])) // in a turn, not yet delivered
-		if err := r.MayDeliver(r.Context(), r.ids["a2"], held["a2"].Lease.Token); !errors.Is(err, engine.ErrOutOfLine) {
+		if err := r.part.Turns.MayDeliver(r.Context(), r.ids["a2"], held["a2"].Lease.Token); !errors.Is(err, turn.ErrOutOfLine) {
 			r.Errorf("a paused member may be delivered: %v", err)
 		}
 		r.settle(held["a1"], job.Retried)
@@ -361,7 +362,7 @@ func TestPauseIsAlwaysEffectiveAndKeepsTheDueTime(t *testing.T) { // inbox.md 10
 		b := r.took(whole, "b: b1 b2")
 		r.settle(b["b1"], job.OK)
 		r.settle(b["b2"], job.OK)
-		list, err := r.Groups(r.Context(), "in", nil, "", 9)
+		list, err := r.part.Turns.Groups(r.Context(), "in", nil, "", 9)
 		if err != nil || len(list) != 1 || list[0].Is != rule.GroupPaused || !list[0].Gate.Paused {
 			r.Errorf("%+v, %v", list, err)
 		}
@@ -381,11 +382,11 @@ func TestRetryNowAndSkipTheHead(t *testing.T) { // inbox.md 10
 	inbox(t, bothModes, func(r *rig) {
 		r.queue("in", func(q *job.Queue) { q.Retry.Limit = job.LimitOf(1) })
 		r.members("a1", "a2")
-		r.settle(r.took(engine.TurnOptions{}, "a: a1")["a1"], job.Retried)
+		r.settle(r.took(turn.Options{}, "a: a1")["a1"], job.Retried)
 		if v, err := r.RetryHead(r.Context(), by, "in", "a"); err != nil || v.State != job.Ready || v.Job.Attempts != 1 {
 			r.Fatalf("%+v, %v", v, err)
 		}
-		r.settle(r.took(engine.TurnOptions{}, "a: a1")["a1"], job.Retried)
+		r.settle(r.took(turn.Options{}, "a: a1")["a1"], job.Retried)
 		r.took(whole, "")
 		if v, err := r.SkipHead(r.Context(), by, "in", "a"); err != nil || v.State != job.Dead || v.Job.Reason != job.Exhausted || v.Job.Blocks || v.Job.Attempts != 2 {
 			r.Fatalf("%+v, %v", v, err)
@@ -410,7 +411,7 @@ func TestMembersStandByTheirRank(t *testing.T) { // inbox.md, sort; core.md 2, I
 		r.member("a3", ranked(30))
 		r.member("a1", ranked(-10))
 		r.member("a2", ranked(20))
-		held := r.took(engine.TurnOptions{Members: 2}, "a: a1 a2")
+		held := r.took(turn.Options{Members: 2}, "a: a1 a2")
 		r.member("a0", ranked(-20))
 		r.settle(held["a1"], job.OK)
 		r.settle(held["a2"], job.OK)
@@ -475,7 +476,7 @@ func TestAWaitingMessageIsExplained(t *testing.T) { // retry.md 5
 	}
 	inbox(t, bothModes, func(r *rig) {
 		r.members("a1", "a2", "b1")
-		r.settle(r.took(engine.TurnOptions{}, "a: a1")["a1"], job.Retried)
+		r.settle(r.took(turn.Options{}, "a: a1")["a1"], job.Retried)
 		if got := why(r, "a2"); !slices.Equal(got, []string{"behind_head"}) {
 			r.Errorf("a2 behind a head that is not due: %v", got)
 		}

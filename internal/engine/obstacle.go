@@ -22,7 +22,7 @@ func situationOf(v store.Reader, j *job.Job) (s rule.Situation, err error) {
 	if s.QueueThrottle, err = throttleOf(v, j.Queue, ""); err != nil || j.Group == "" {
 		return s, err
 	}
-	if s.Gate, err = gateOf(v, j.Queue, j.Group); err != nil {
+	if s.Gate, err = GateOf(v, j.Queue, j.Group); err != nil {
 		return s, err
 	}
 	if s.Gate == nil {

@@ -78,6 +78,13 @@ func Visible(v store.Reader, j *job.Job) bool {
 	return j != nil && !f.Hides(j)
 }
 
+// GateOf returns the row of a group; nil if it has none.
+func GateOf(v store.Reader, queue, group string) (*job.Gate, error) {
+	row, err := v.Row(job.Gates, job.GateKey(queue, group))
+	g, _ := row.(*job.Gate)
+	return g, err
+}
+
 // QueueOf returns the settings of a queue, which has defaults if nobody gave it any.
 func QueueOf(v store.Reader, name string) (*job.Queue, error) {
 	row, err := v.Row(job.Queues, name)

@@ -65,3 +65,39 @@ func (r *Tx) recallTurn(queue, group string) error {
 		r.cut = slices.Insert(r.cut, own, next.ID) // before those that it took along
 	}
 }
+
+// cutTurn sends back the members of a turn that are behind one whose lease ended.
+func (r *Tx) cutTurn(j *job.Job) error {
+	ids, err := r.tx.Running(j.Queue, j.Group, rule.TurnMax)
+	if err != nil {
+		return err
+	}
+	at := rule.EntriesOf(j).Inner
+	for _, id := range ids {
+		m, err := r.tx.Get(id)
+		if err != nil {
+			return err
+		}
+		if !at.Before(rule.EntriesOf(m).Inner) {
+			continue
+		}
+		v, err := r.view(m, m.Queue, m.Group)
+		if err != nil {
+			return err
+		}
+		c := rule.Command{Verb: rule.Lapse, Holder: m.Leases[0].Holder, Ending: job.ByTurn}
+		eff, err := rule.Step(v, c)
+		if err != nil {
+			return err
+		}
+		if err := r.write(m, eff); err != nil {
+			return err
+		}
+		r.note(&c, m, &eff)
+		if err := r.e.parts.stepped(r, &c, m, &eff); err != nil {
+			return err
+		}
+		r.cut = append(r.cut, id)
+	}
+	return nil
+}

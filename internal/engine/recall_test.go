@@ -6,9 +6,10 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/turn"
 )
 
-var leased = engine.TurnOptions{Members: -1, For: job.Hour}
+var leased = turn.Options{Members: -1, For: job.Hour}
 
 // tells settles members in one call, each written "a1 ok" or "a1 retry", and wants
 // their verdicts to recall others: "a1; a2: a3 a4" is one for each entry.

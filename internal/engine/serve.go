@@ -81,6 +81,16 @@ func (r *Tx) serve() error {
 	return nil
 }
 
+// dismiss answers those who do not wait and found nothing.
+func (r *Tx) dismiss(waiting []*Holder) {
+	for _, h := range waiting {
+		if h.Once && r.Has(h) == 0 && !r.left[h] {
+			r.left[h] = true
+			r.ended = append(r.ended, h)
+		}
+	}
+}
+
 // serveTo notes who is served now.
 func (r *Tx) serveTo(list []*Holder) {
 	r.serving = list
@@ -94,18 +104,12 @@ func (r *Tx) Serving() (list []*Holder, round int) { return r.serving, r.serves 
 // Has is how many jobs a holder has.
 func (r *Tx) Has(h *Holder) int { return h.held + r.held[h] }
 
-// Grant leases a job to a holder.
-func (r *Tx) Grant(h *Holder, j *job.Job) error { return r.grant(h, j, 0) }
-
 // feed gives one holder up to n jobs. dry means that holders with the same
 // key would find nothing either.
 func (r *Tx) feed(h *Holder, n int) (took int, dry bool, err error) {
-	if h.turns != nil {
-		return r.feedTurns(h, n)
-	}
 	passes := false // what must be alone: another holder is emptied for it
 	for took < n {
-		s, err := r.seeker(h)
+		s, err := r.Seeker(h)
 		if err != nil {
 			return took, false, err
 		}
@@ -151,7 +155,7 @@ func (r *Tx) feed(h *Holder, n int) (took int, dry bool, err error) {
 				passes, passed = true, true
 				break
 			}
-			if err := r.grant(h, j, 0); err != nil {
+			if _, err := r.Grant(h, j, 0); err != nil {
 				return took, false, err
 			}
 			if took++; j.Alone || r.full(h) {
@@ -161,11 +165,7 @@ func (r *Tx) feed(h *Holder, n int) (took int, dry bool, err error) {
 				return took, false, err
 			}
 		}
-		if r.aside >= asideMax { // the rest in the next run
-			r.fed = true
-			return took, false, nil
-		}
-		if took == before && !passed && r.aside == aside {
+		if r.AsideEnough() || took == before && !passed && r.aside == aside {
 			return took, false, nil
 		}
 	}
@@ -259,12 +259,12 @@ func (r *Tx) nextMember(j *job.Job) (next *job.Job, some bool, err error) {
 	return nil, true, nil
 }
 
-// grant leases one job to a holder; turn is the running turn of its group that it
-// joins, 0 = none.
-func (r *Tx) grant(h *Holder, j *job.Job, turn int64) error {
+// Grant leases one job to a holder. turn is the running turn of its group that it joins,
+// 0 = none; the turn that it is in is answered.
+func (r *Tx) Grant(h *Holder, j *job.Job, turn int64) (int64, error) {
 	q, err := r.Queue(j.Queue)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	l := &r.lease // the rule takes a copy
 	*l = job.Lease{
@@ -276,18 +276,18 @@ func (r *Tx) grant(h *Holder, j *job.Job, turn int64) error {
 	var begins job.Millis
 	if h.Feeder != nil {
 		if begins, err = h.Feeder.Lease(r, h, q, j, l); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	eff, err := r.Step(j, rule.Command{Verb: rule.Take, Lease: l, Turn: turn, Begins: begins})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if q.NonIdempotent || j.Order == job.OrderStrict {
 		r.tx.Durable()
 	}
 	if err := r.e.parts.given(r, q, j); err != nil {
-		return err
+		return 0, err
 	}
 	if j.Group != "" && j.Wanted > 1 { // its gate may stand for the next now, which holders of another copy may take
 		r.fed = true
@@ -308,7 +308,7 @@ func (r *Tx) grant(h *Holder, j *job.Job, turn int64) error {
 	r.moved = r.moved || j.Group != "" && j.Order != job.OrderStrict || q.Protection.Fair != nil
 	given := eff.Job.Leases[len(eff.Job.Leases)-1]
 	r.gifts = append(r.gifts, gift{h, Delivery{Job: eff.Job, Lease: given, Payload: r.tx.Peek(j.Payload), StopAfter: rule.StopAfter(q, j)}})
-	return nil
+	return given.Turn, nil
 }
 
 // holds counts a job that was granted among those of a holder.

@@ -13,12 +13,13 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
 
 // onDisk is an engine with an inbox on a store on disk, by the clock of the machine.
-func onDisk(t testing.TB, settings func(*job.Queue)) *engine.Engine {
+func onDisk(t testing.TB, settings func(*job.Queue)) *part.Engine {
 	t.Helper()
 	clock := engine.SystemClock()
 	st, err := embedded.Open(embedded.Options{Dir: t.TempDir(), Now: clock.Wall, Logf: func(string, ...any) {}})
@@ -28,7 +29,7 @@ func onDisk(t testing.TB, settings func(*job.Queue)) *engine.Engine {
 	var mu sync.Mutex
 	src := rand.New(rand.NewPCG(1, 2))
 	rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return src.Uint64() }
-	e := part.New(st, clock, rnd, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()}).Engine
+	e := part.New(st, clock, rnd, slog.New(slog.DiscardHandler), engine.Options{Server: rule.DefaultServer()})
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func onDisk(t testing.TB, settings func(*job.Queue)) *engine.Engine {
 
 // fill puts n messages into as many groups (0 = into none), one after the other, in
 // bulks of 1,000.
-func fill(t testing.TB, e *engine.Engine, n, groups int) {
+func fill(t testing.TB, e *part.Engine, n, groups int) {
 	t.Helper()
 	payload := make([]byte, 128)
 	for at := 0; at < n; {
@@ -75,7 +76,7 @@ func TestBlockedGroupsStarveNobody(t *testing.T) { // inbox.md 5, reference 2.6 
 	fill(t, e, blocked, blocked)
 	run := func(round int64) (tried []string) {
 		for {
-			turns, err := e.LeaseTurns(t.Context(), engine.TurnOptions{Queue: "in", Turns: 1000, Members: -1, Local: true, Before: round, Once: true})
+			turns, err := e.Turns.Lease(t.Context(), turn.Options{Queue: "in", Turns: 1000, Members: -1, Local: true, Before: round, Once: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +95,7 @@ func TestBlockedGroupsStarveNobody(t *testing.T) { // inbox.md 5, reference 2.6 
 		}
 	}
 	next := func() []string {
-		round, err := e.Round(t.Context())
+		round, err := e.Turns.Round(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,9 +145,9 @@ func BenchmarkTurns(b *testing.B) {
 			var all sync.WaitGroup
 			for i := range 64 {
 				all.Go(func() {
-					o := engine.TurnOptions{Worker: fmt.Sprint("deliverer ", i), Queue: "in", Turns: 4, Members: -1, Local: true, Once: true}
+					o := turn.Options{Worker: fmt.Sprint("deliverer ", i), Queue: "in", Turns: 4, Members: -1, Local: true, Once: true}
 					for left.Load() > 0 {
-						turns, err := e.LeaseTurns(b.Context(), o)
+						turns, err := e.Turns.Lease(b.Context(), o)
 						if err != nil {
 							b.Error(err)
 							return

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -51,7 +52,7 @@ func TestAMemberThatDiesBehindAnotherParksNobodyBeforeIt(t *testing.T) { // core
 		r.settle(held["a1"], job.Retried)
 		is := func(want rule.Condition) {
 			r.Helper()
-			list, err := r.Groups(r.Context(), "in", nil, "", 9)
+			list, err := r.part.Turns.Groups(r.Context(), "in", nil, "", 9)
 			if err != nil || len(list) != 1 || list[0].Is != want {
 				r.Errorf("%+v, %v; want %s", list, err, want)
 			}
@@ -71,7 +72,7 @@ func TestEachTurnOfAGroupHasAHigherNumber(t *testing.T) { // core.md 4
 		last := int64(0)
 		next := func() {
 			r.Helper()
-			turns := r.turns(engine.TurnOptions{Local: true})
+			turns := r.turns(turn.Options{Local: true})
 			if len(turns) != 1 || turns[0].Number <= last {
 				r.Fatalf("%+v comes after %d", turns, last)
 			}

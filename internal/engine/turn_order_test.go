@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/turn"
 )
 
 // A member that went back untouched was not delivered: those before it that are
@@ -30,7 +31,7 @@ func TestWhatWentBackUntouchedPutsNobodyOutOfOrder(t *testing.T) { // I7, core.m
 				r.member("a1", ranked(1))
 				r.member("a2", ranked(2))
 				r.member("a3", ranked(3))
-				o := engine.TurnOptions{Members: -1, For: 10 * job.Second, Local: how == "a power cut"}
+				o := turn.Options{Members: -1, For: 10 * job.Second, Local: how == "a power cut"}
 				end(r, r.took(o, "a: a1 a2 a3"))
 				r.Pass(10 * job.Second)
 				rest := "a1 a2 a3"
@@ -75,7 +76,7 @@ func TestAJobThatWaitsForABudgetLeavesItsPlaceInATakeOfTurns(t *testing.T) { // 
 		r.put("in", "y")
 		r.members("b1")
 		var got []string
-		for _, turn := range r.turns(engine.TurnOptions{Turns: 3, Local: true}) {
+		for _, turn := range r.turns(turn.Options{Turns: 3, Local: true}) {
 			got = append(got, r.names[turn.Deliveries[0].Job.ID])
 		}
 		if !slices.Equal(got, []string{"y", "b1"}) {
@@ -94,7 +95,7 @@ func TestTurnsOfJobsWithoutAGroupKeepTheOrderOfTheLine(t *testing.T) { // core.m
 		r.members("b1")
 		r.put("in", "y", first)
 		var got []string
-		for _, turn := range r.turns(engine.TurnOptions{Turns: 3, Local: true}) {
+		for _, turn := range r.turns(turn.Options{Turns: 3, Local: true}) {
 			got = append(got, r.names[turn.Deliveries[0].Job.ID])
 		}
 		if !slices.Equal(got, []string{"x", "y", "b1"}) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/turn"
 )
 
 // failFirst and all are the settings of an inbox in its two modes.
@@ -46,10 +47,10 @@ func (r *rig) members(names ...string) {
 }
 
 // turns takes what is there now.
-func (r *rig) turns(o engine.TurnOptions) []engine.Turn {
+func (r *rig) turns(o turn.Options) []turn.Turn {
 	r.Helper()
 	o.Queue, o.Once = "in", true
-	list, err := r.LeaseTurns(r.Context(), o)
+	list, err := r.part.Turns.Lease(r.Context(), o)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func (r *rig) turns(o engine.TurnOptions) []engine.Turn {
 }
 
 // took wants these turns, written "a: a1 a2; b: b1", and returns what was given.
-func (r *rig) took(o engine.TurnOptions, want string) map[string]engine.Delivery {
+func (r *rig) took(o turn.Options, want string) map[string]engine.Delivery {
 	r.Helper()
 	held, got := map[string]engine.Delivery{}, []string(nil)
 	for _, turn := range r.turns(o) {
@@ -78,13 +79,13 @@ func (r *rig) took(o engine.TurnOptions, want string) map[string]engine.Delivery
 	return held
 }
 
-var whole = engine.TurnOptions{Members: -1, Turns: 9, Local: true}
+var whole = turn.Options{Members: -1, Turns: 9, Local: true}
 
 func TestATurnHasTheMembersOfAGroupThatAreThereInOrder(t *testing.T) { // inbox.md 1 and 4
 	inbox(t, bothModes, func(r *rig) {
 		r.members("a1", "b1", "a2", "a3", "b2")
-		r.took(engine.TurnOptions{Local: true}, "a: a1")
-		r.took(engine.TurnOptions{Local: true, Members: 2, Turns: 2}, "b: b1 b2")
+		r.took(turn.Options{Local: true}, "a: a1")
+		r.took(turn.Options{Local: true, Members: 2, Turns: 2}, "b: b1 b2")
 		r.members("a4", "b3", "c1")
 		r.took(whole, "c: c1") // one live turn of a group
 	})
@@ -150,18 +151,18 @@ func TestMembersOfAStrictTurnAreDoneInOrder(t *testing.T) { // I7
 func TestARunVisitsEachGroupAtMostOnce(t *testing.T) { // inbox.md 4 and 5
 	inbox(t, bothModes, func(r *rig) {
 		r.members("a1", "b1", "a2", "b2")
-		round, err := r.Round(r.Context())
+		round, err := r.part.Turns.Round(r.Context())
 		if err != nil {
 			r.Fatal(err)
 		}
-		one := engine.TurnOptions{Turns: 1, Local: true, Before: round}
+		one := turn.Options{Turns: 1, Local: true, Before: round}
 		for _, name := range []string{"a1", "b1"} {
 			held := r.took(one, name[:1]+": "+name)
 			r.settle(held[name], job.OK)
 		}
 		r.members("c1") // after the run began
 		r.took(one, "")
-		if one.Before, err = r.Round(r.Context()); err != nil {
+		if one.Before, err = r.part.Turns.Round(r.Context()); err != nil {
 			r.Fatal(err)
 		}
 		for _, name := range []string{"a2", "b2", "c1"} {
@@ -190,9 +191,9 @@ func TestALocalTurnEndsWithTheProcessAndBlamesNobody(t *testing.T) { // core.md 
 
 func TestAWaitingCallGetsTheTurnOfWhatComes(t *testing.T) {
 	inbox(t, bothModes, func(r *rig) {
-		got := make(chan []engine.Turn)
+		got := make(chan []turn.Turn)
 		go func() {
-			list, err := r.LeaseTurns(r.Context(), engine.TurnOptions{Queue: "in", Members: -1})
+			list, err := r.part.Turns.Lease(r.Context(), turn.Options{Queue: "in", Members: -1})
 			if err != nil {
 				r.Error(err)
 			}
@@ -212,7 +213,7 @@ func TestOnlyTurnsAreTakenFromAnInbox(t *testing.T) {
 		r.puts("q", "x")
 		r.anonymous(9).gets("x")
 		r.anonymous(9, "in").gets()
-		_, err := r.LeaseTurns(r.Context(), engine.TurnOptions{Queue: "q"})
+		_, err := r.part.Turns.Lease(r.Context(), turn.Options{Queue: "q"})
 		if job.KindOf(err) != job.WrongState {
 			r.Errorf("a queue without turns answers %v", err)
 		}
@@ -231,7 +232,7 @@ func TestOnlyTheMemberAtWorkIsLostWithItsHolder(t *testing.T) { // core.md 2 and
 		r.member("a2", ranked(2)) // the timers go by id, the group does not
 		r.member("a3", ranked(3))
 		r.member("a1", ranked(1))
-		held := r.took(engine.TurnOptions{Members: -1, For: 10 * job.Second}, "a: a1 a2 a3")
+		held := r.took(turn.Options{Members: -1, For: 10 * job.Second}, "a: a1 a2 a3")
 		r.Pass(10 * job.Second)
 		for name, losses := range map[string]uint32{"a1": 1, "a2": 0, "a3": 0} {
 			if j := r.expect(name, job.Ready); j.Losses != losses || j.Evictions+j.Attempts != 0 {
@@ -242,7 +243,7 @@ func TestOnlyTheMemberAtWorkIsLostWithItsHolder(t *testing.T) { // core.md 2 and
 		r.refused(job.Superseded, late("a2")) // not before the one before it
 		r.settle(held["a1"], job.OK)
 		r.settle(held["a2"], job.OK)
-		r.took(engine.TurnOptions{}, "a: a3")
+		r.took(turn.Options{}, "a: a3")
 		r.refused(job.Superseded, late("a3")) // a newer turn
 	})
 }
@@ -250,7 +251,7 @@ func TestOnlyTheMemberAtWorkIsLostWithItsHolder(t *testing.T) { // core.md 2 and
 func TestAWorkerThatStopsReleasesItsTurn(t *testing.T) { // core.md 5
 	inbox(t, bothModes, func(r *rig) {
 		r.members("a1", "a2", "a3")
-		held := r.took(engine.TurnOptions{Members: -1}, "a: a1 a2 a3")
+		held := r.took(turn.Options{Members: -1}, "a: a1 a2 a3")
 		for _, name := range []string{"a1", "a2", "a3"} {
 			r.settle(held[name], job.Released)
 		}
@@ -279,7 +280,7 @@ func TestAMemberThatNeedsAnotherHolderOrNobodyBesideItHasItsOwnTurn(t *testing.T
 		r.queue("in", toTheEnd)
 		r.queue("in", func(q *job.Queue) { q.Retry.LossLimit = job.LimitOf(2) })
 		r.members("a1", "a2", "a3")
-		r.took(engine.TurnOptions{For: job.Second}, "a: a1")
+		r.took(turn.Options{For: job.Second}, "a: a1")
 		r.Pass(job.Second) // lost once of two: from now on it is delivered alone
 		held := r.took(whole, "a: a1")
 		if d := held["a1"]; !d.Lease.Alone {

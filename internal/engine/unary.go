@@ -17,23 +17,34 @@ var errWaitEnded = &job.Error{
 // least one, or ctx ends: then it answers nothing, without an error. What it gets
 // ends behind PageBytes of payloads.
 func (e *Engine) Lease(ctx context.Context, o LeaseOptions) ([]Delivery, error) {
-	name := o.Worker
-	if name == "" {
-		name = fmt.Sprintf("%016x", e.rnd())
-	}
-	name = unaryPrefix + name
+	h := e.NewCaller(job.Unary, o.Worker, o.For, StreamOptions{Queues: o.Queues, Properties: o.Properties})
+	h.Want = max(o.Max, 1)
 	if o.Secret != "" {
 		var err error
-		if name, err = e.registered(context.WithoutCancel(ctx), o.Worker, o.Secret); err != nil {
+		if h.Name, err = e.registered(context.WithoutCancel(ctx), o.Worker, o.Secret); err != nil {
 			return nil, err
 		}
 	}
-	h := NewHolder(job.Unary, name, StreamOptions{Queues: o.Queues, Properties: o.Properties})
-	h.life, h.Want = o.For, max(o.Max, 1)
-	if h.life <= 0 {
-		h.life = LeaseDefault
-	}
 	return e.Take(ctx, h, nil)
+}
+
+// NewCaller is a call of a worker ("" = a name is made up) that is to Take jobs. The
+// leases of an anonymous one have no end of their own, those of a unary one live for
+// life; 0 = LeaseDefault.
+func (e *Engine) NewCaller(kind job.HolderKind, worker string, life job.Millis, o StreamOptions) *Holder {
+	if worker == "" {
+		worker = fmt.Sprintf("%016x", e.rnd())
+	}
+	prefix := unaryPrefix
+	switch {
+	case kind == job.Anonymous:
+		prefix, life = anonymousPrefix, 0
+	case life <= 0:
+		life = LeaseDefault
+	}
+	h := NewHolder(kind, prefix+worker, o)
+	h.life = life
+	return h
 }
 
 // Take waits until a unary call has what it asks for, or ctx ends. check may refuse it.

@@ -85,7 +85,7 @@ type Queue struct {
 	Name          string
 	Order         Order
 	Concurrency   int  // live leases per group; 0 = no limit, strict = 1
-	Turns         bool // groups are given out in turns, see rule.Stands and the engine's LeaseTurns
+	Turns         bool // groups are given out in turns, see rule.Stands and internal/part/turn
 	OnDead        OnDead
 	FrontOrder    FrontOrder
 	Paused        bool

@@ -18,6 +18,7 @@ import (
 	"github.com/reprisehq/reprise/internal/metrics"
 	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/part/grid"
+	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/mem"
 )
@@ -98,7 +99,7 @@ func page(t *testing.T) string {
 	if _, err := e.Put(t.Context(), []engine.NewJob{n, n, n}); err != nil {
 		t.Fatal(err)
 	}
-	given, err := e.LeaseTurns(t.Context(), engine.TurnOptions{Queue: "in"})
+	given, err := e.Turns.Lease(t.Context(), turn.Options{Queue: "in"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -88,9 +89,9 @@ func (m *model) mayDeliver(j *job.Job) error {
 	q, g := m.queues[j.Queue], m.group(j.Queue, j.Group)
 	switch {
 	case m.over(j.ExpiresAt):
-		return engine.ErrExpired
+		return turn.ErrExpired
 	case q.Paused || q.HoldUntil > 0 || j.Park == pausePark || g.Paused || g.Hold > 0 || g.Park != "":
-		return engine.ErrOutOfLine
+		return turn.ErrOutOfLine
 	}
 	return nil
 }
@@ -166,7 +167,7 @@ func (m *model) stand(j *job.Job) int64 {
 }
 
 // nextTurn is the turn that a holder is given next: its members in their order.
-func (m *model) nextTurn(holder string, o engine.TurnOptions, round int64) []*job.Job {
+func (m *model) nextTurn(holder string, o turn.Options, round int64) []*job.Job {
 	line := m.sorted(func(j *job.Job) bool {
 		return j.Queue == o.Queue && m.offered(j) && !j.HeldBy(holder) && (round == 0 || m.stand(j) < round)
 	})
@@ -198,7 +199,7 @@ func (m *model) nextTurn(holder string, o engine.TurnOptions, round int64) []*jo
 
 // rest is what the model knows of where a batch goes on.
 type rest struct {
-	*engine.Rest
+	*turn.Rest
 	queue, group string
 	batch, turn  int64 // as the model numbers them
 	last         job.Job
@@ -232,11 +233,11 @@ func (m *model) behind(b *rest, most int) (list []*job.Job, busy bool) {
 }
 
 // goOn takes the rest of a batch, and holds it against the model.
-func (w *world) goOn(o engine.TurnOptions, holder string, kind job.HolderKind, life job.Millis) {
+func (w *world) goOn(o turn.Options, holder string, kind job.HolderKind, life job.Millis) {
 	b := w.rest
 	o.Queue, o.Behind = b.queue, b.Rest
 	members, busy := w.model.behind(b, o.Members)
-	list, err := w.LeaseTurns(w.Context(), o)
+	list, err := w.Turns.Lease(w.Context(), o)
 	want := accepted
 	if busy || !w.model.queues[b.queue].Turns {
 		want = job.WrongState
@@ -262,7 +263,7 @@ func oneIf(is bool) int {
 
 // takeTurns takes what is there now, and holds it against the model.
 func (w *world) takeTurns(t *rapid.T) {
-	o := engine.TurnOptions{
+	o := turn.Options{
 		Queue: one(t, "inbox", w.used...), Turns: rapid.IntRange(0, 3).Draw(t, "turns"), Members: one(t, "members", -1, -1, 0, 1, 2),
 		For: one[job.Millis](t, "for", 4000, 9500), Once: true,
 	}
@@ -278,7 +279,7 @@ func (w *world) takeTurns(t *rapid.T) {
 	before := int64(0)
 	if one(t, "a run", false, false, true) {
 		var err error
-		o.Before, err = w.Round(w.Context())
+		o.Before, err = w.Turns.Round(w.Context())
 		w.must(err)
 		before = w.model.draw()
 	}
@@ -289,7 +290,7 @@ func (w *world) takeTurns(t *rapid.T) {
 		cancel()
 		o.Once = false
 	}
-	list, err := w.LeaseTurns(ctx, o)
+	list, err := w.Turns.Lease(ctx, o)
 	want := accepted
 	if !w.model.queues[o.Queue].Turns {
 		want = job.WrongState
@@ -313,7 +314,7 @@ func (w *world) takeTurns(t *rapid.T) {
 }
 
 // given compares one turn.
-func (w *world) given(turn engine.Turn, want []*job.Job, holder string, kind job.HolderKind, life job.Millis) {
+func (w *world) given(turn turn.Turn, want []*job.Job, holder string, kind job.HolderKind, life job.Millis) {
 	if len(turn.Deliveries) != len(want) || len(want) == 0 {
 		w.Fatalf("a turn of %s/%s has %d members, want %d", turn.Queue, turn.Group, len(turn.Deliveries), len(want))
 	}
@@ -362,7 +363,7 @@ func (w *world) deliver(t *rapid.T) {
 }
 
 func (w *world) mayDeliver(id job.ID, token job.Token) {
-	j, err := w.model.jobs[id], w.MayDeliver(w.Context(), id, token)
+	j, err := w.model.jobs[id], w.Turns.MayDeliver(w.Context(), id, token)
 	switch {
 	case j == nil:
 		w.refused("may deliver", err, job.NotFound)
@@ -521,7 +522,7 @@ func (m *model) standing(queue string) (list []store.Standing) {
 func (w *world) standings() {
 	for _, queue := range w.used {
 		want := w.model.standing(queue)
-		got, err := w.Groups(w.Context(), queue, nil, "", 9)
+		got, err := w.Turns.Groups(w.Context(), queue, nil, "", 9)
 		w.must(err)
 		if len(got) != len(want) {
 			w.Fatalf("%s has %d groups, want %d", queue, len(got), len(want))

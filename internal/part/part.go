@@ -13,6 +13,7 @@ import (
 	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/part/guard"
 	"github.com/reprisehq/reprise/internal/part/lock"
+	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -27,6 +28,7 @@ type Engine struct {
 	Grid    *grid.Grid
 	Guard   *guard.Guard
 	Locks   *lock.Locks
+	Turns   *turn.Turns
 }
 
 // New makes an engine with all parts; see engine.New. What a part can be set is set
@@ -42,11 +44,11 @@ func New(s store.Store, clock engine.Clock, rnd func() uint64, log *slog.Logger,
 func All() *Engine {
 	return &Engine{
 		Budgets: &budget.Budgets{}, Crons: &cron.Crons{}, Dead: &deadset.Set{}, Folds: &fold.Folds{}, Grid: &grid.Grid{},
-		Guard: &guard.Guard{}, Locks: &lock.Locks{},
+		Guard: &guard.Guard{}, Locks: &lock.Locks{}, Turns: &turn.Turns{},
 	}
 }
 
 // Parts lists them in the order in which they are asked.
 func (e *Engine) Parts() []engine.Part {
-	return []engine.Part{e.Grid, e.Guard, e.Budgets, e.Folds, e.Dead, e.Locks, e.Crons}
+	return []engine.Part{e.Grid, e.Guard, e.Budgets, e.Folds, e.Dead, e.Locks, e.Crons, e.Turns}
 }

@@ -8,6 +8,9 @@ import "github.com/reprisehq/reprise/internal/job"
 // otherwise than by an OK, all behind it go back untouched. A group without that
 // order goes on to the end of its turn.
 
+// TurnMax is the most members that are given out at once, and so the most of one turn.
+const TurnMax = 1000
+
 // turn gives the lease of a member the number of its turn: a new one, or that of
 // the running turn it joins.
 func turn(v View, joins int64, j *job.Job, l *job.Lease, e *Effect) {

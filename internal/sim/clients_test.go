@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -206,8 +207,8 @@ type holder struct {
 	queues   []string
 	prefetch int
 	props    map[string]string
-	life     job.Millis          // of each unary lease
-	turns    *engine.TurnOptions // asks for turns of groups; nil = for jobs
+	life     job.Millis    // of each unary lease
+	turns    *turn.Options // asks for turns of groups; nil = for jobs
 
 	s        *engine.Stream
 	slow     bool   // reads only when a step says so

@@ -73,7 +73,7 @@ func (w *world) members(queue string) {
 		return
 	}
 	for group, want := range w.standingIn(queue) {
-		list, err := w.e.Members(w.ctx, queue, group, 99)
+		list, err := w.e.Turns.Members(w.ctx, queue, group, 99)
 		if err != nil || !slices.EqualFunc(list, want, func(a, b *job.Job) bool { return a.ID == b.ID }) {
 			broken("inbox.md, groups", "group %s/%s is told to have %d messages in another order than its %d (%v)", queue, group, len(list), len(want), err)
 		}

@@ -192,7 +192,7 @@ func (w *world) resumes(j *job.Job) {
 
 // headsOf is the first message of each group, as the engine tells.
 func (w *world) headsOf(queue string) (ids []job.ID) {
-	list, err := w.e.Groups(w.ctx, queue, nil, "", 99)
+	list, err := w.e.Turns.Groups(w.ctx, queue, nil, "", 99)
 	if err != nil {
 		broken("answers", "the groups of %s: %v", queue, err)
 	}

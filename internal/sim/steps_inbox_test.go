@@ -113,7 +113,7 @@ func (w *world) standings() {
 	want := w.judge.groups()
 	for _, queue := range inboxNames {
 		w.members(queue)
-		list, err := w.e.Groups(w.ctx, queue, nil, "", 99)
+		list, err := w.e.Turns.Groups(w.ctx, queue, nil, "", 99)
 		if err != nil || len(list) != len(want[queue]) {
 			broken("inbox.md, groups", "%s has %d groups, and %d are told of (%v)", queue, len(want[queue]), len(list), err)
 		}

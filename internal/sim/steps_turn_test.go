@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/turn"
 )
 
 // Where a history has no inbox, its steps do what others do, so that those are as
@@ -16,11 +17,11 @@ import (
 // inboxNames are the queues that may be given out in turns.
 var inboxNames = []string{"strict", "start"}
 
-// turn is one in somebody's hands.
-type turn struct {
+// turnInHand is one in somebody's hands.
+type turnInHand struct {
 	number int64
 	rest   []hand // what was not settled yet, in its order
-	goesOn *engine.Rest
+	goesOn *turn.Rest
 }
 
 // furnishInboxes lets groups be given out in turns, in one mode or in both.
@@ -120,7 +121,7 @@ func (w *world) takeTurns() {
 		}
 		return
 	}
-	o := engine.TurnOptions{
+	o := turn.Options{
 		Queue: queue, Turns: 1 + w.dice.IntN(3), Members: pick(w, []int{0, 1, 2, 3, -1, -1, -1}),
 		For: w.between(job.Second, 15*job.Second), Local: w.oneIn(2), Once: w.dice.IntN(3) > 0,
 	}
@@ -128,18 +129,18 @@ func (w *world) takeTurns() {
 }
 
 // askRest asks for the rest of the batch of a turn.
-func (w *world) askRest(t *turn) {
+func (w *world) askRest(t *turnInHand) {
 	b := w.judge.begun[t.number]
 	if b == nil {
 		return
 	}
-	o := engine.TurnOptions{Queue: b.members[0].Queue, Members: pick(w, []int{1, 2, -1}), For: w.between(job.Second, 15*job.Second), Local: w.oneIn(2), Once: true, Behind: t.goesOn}
+	o := turn.Options{Queue: b.members[0].Queue, Members: pick(w, []int{1, 2, -1}), For: w.between(job.Second, 15*job.Second), Local: w.oneIn(2), Once: true, Behind: t.goesOn}
 	w.askTurns(o, b)
 }
 
 // askTurns is one call, for the rest of the batch of a turn or, if that is nil, for
 // any turns. It returns who asked.
-func (w *world) askTurns(o engine.TurnOptions, behind *begun) *holder {
+func (w *world) askTurns(o turn.Options, behind *begun) *holder {
 	w.names++
 	o.Worker = fmt.Sprint("t", w.names)
 	h := &holder{name: "u/" + o.Worker, kind: job.Unary, life: o.For, queues: []string{o.Queue}, turns: &o, behind: behind, got: map[job.Token]bool{}}
@@ -149,7 +150,7 @@ func (w *world) askTurns(o engine.TurnOptions, behind *begun) *holder {
 	w.holders[h.name] = h
 	w.say("    %s asks %s for %d turns of %d members, for %s, before %d, once %t", h.name, o.Queue, o.Turns, o.Members, h.life, o.Before, o.Once)
 	ctx, cancel := context.WithCancel(w.ctx)
-	var list []engine.Turn
+	var list []turn.Turn
 	var err error
 	sure, turns := w.sure(), w.judge.book.queue(o.Queue).Turns
 	busy := behind != nil && slices.ContainsFunc(w.judge.book.sorted(), func(j *job.Job) bool { return member(behind.members[0], j) && len(j.Leases) > 0 })
@@ -170,7 +171,7 @@ func (w *world) askTurns(o engine.TurnOptions, behind *begun) *holder {
 		}
 		return w.tookTurns(h, list, sure)
 	}
-	w.start(c, func() { list, err = w.e.LeaseTurns(ctx, o) })
+	w.start(c, func() { list, err = w.e.Turns.Lease(ctx, o) })
 	if !c.done.Load() && w.dice.IntN(3) > 0 {
 		cancel()
 	}
@@ -179,14 +180,14 @@ func (w *world) askTurns(o engine.TurnOptions, behind *begun) *holder {
 }
 
 // tookTurns judges what a call was given.
-func (w *world) tookTurns(h *holder, list []engine.Turn, sure bool) string {
+func (w *world) tookTurns(h *holder, list []turn.Turn, sure bool) string {
 	groups, n := map[string]bool{}, 0
 	for _, t := range list {
 		if t.Number == 0 && len(t.Deliveries) != 1 || t.Number != 0 && groups[t.Group] || t.Queue != h.turns.Queue {
 			broken("answers", "%s was given %d members of %s/%s in turn %d", h.name, len(t.Deliveries), t.Queue, t.Group, t.Number)
 		}
 		groups[t.Group] = t.Group != ""
-		own := &turn{number: t.Number, goesOn: t.Rest()}
+		own := &turnInHand{number: t.Number, goesOn: t.Rest()}
 		for _, d := range t.Deliveries {
 			w.delivered(h, d)
 			own.rest = append(own.rest, hand{d, h})
@@ -220,7 +221,7 @@ func (w *world) deliver() {
 	w.goOn(pick(w, w.turns))
 }
 
-func (w *world) goOn(t *turn) {
+func (w *world) goOn(t *turnInHand) {
 	at := 0
 	if len(t.rest) > 1 && w.oneIn(8) { // not in its turn
 		at = 1
@@ -228,13 +229,13 @@ func (w *world) goOn(t *turn) {
 	h := t.rest[at]
 	t.rest = slices.Delete(t.rest, at, at+1)
 	if len(t.rest) == 0 {
-		w.turns = slices.DeleteFunc(w.turns, func(o *turn) bool { return o == t })
+		w.turns = slices.DeleteFunc(w.turns, func(o *turnInHand) bool { return o == t })
 	}
 	w.hands = slices.DeleteFunc(w.hands, func(o hand) bool { return o.d.Lease.Token == h.d.Lease.Token })
 	w.spent = append(w.spent, h)
 	r := w.outcome(h)
 	switch err := w.mayDeliver(h.d); {
-	case errors.Is(err, engine.ErrExpired), errors.Is(err, engine.ErrOutOfLine):
+	case errors.Is(err, turn.ErrExpired), errors.Is(err, turn.ErrOutOfLine):
 		r.settle = engine.Settle{ID: h.d.Job.ID, Token: h.d.Lease.Token, Outcome: job.Released}
 	case err == nil && w.oneIn(2):
 		r.settle = engine.Settle{ID: h.d.Job.ID, Token: h.d.Lease.Token, Outcome: job.OK}
@@ -247,7 +248,7 @@ func (w *world) mayDeliver(d engine.Delivery) error {
 	if !w.sure() {
 		return nil
 	}
-	err := w.e.MayDeliver(w.ctx, d.Job.ID, d.Lease.Token)
+	err := w.e.Turns.MayDeliver(w.ctx, d.Job.ID, d.Lease.Token)
 	j, law := w.judge.book.jobs[d.Job.ID], "inbox.md 9 and 10"
 	if j == nil {
 		if job.KindOf(err) != job.NotFound {
@@ -259,8 +260,8 @@ func (w *world) mayDeliver(d engine.Delivery) error {
 	expired := j.ExpiresAt > 0 && j.ExpiresAt <= w.now()
 	switch live := j.LeaseOf(d.Lease.Token) >= 0; {
 	case !live && job.KindOf(err) != job.Superseded,
-		live && expired && w.clock.Steady() >= w.excused && !errors.Is(err, engine.ErrExpired),
-		live && !expired && aside != errors.Is(err, engine.ErrOutOfLine),
+		live && expired && w.clock.Steady() >= w.excused && !errors.Is(err, turn.ErrExpired),
+		live && !expired && aside != errors.Is(err, turn.ErrOutOfLine),
 		live && !expired && !aside && err != nil:
 		broken(law, "%s: live %t, expired %t, aside %t, and whether it may be delivered: %v", w.judge.name(j.ID), live, expired, aside, err)
 	}
@@ -289,12 +290,12 @@ func (w *world) runInbox() {
 		}
 		w.judge.seq = round
 		return fmt.Sprint("run ", round)
-	}}, func() { round, err = w.e.Round(w.ctx) })
+	}}, func() { round, err = w.e.Turns.Round(w.ctx) })
 	w.settle()
 	visits := map[string]int{}
 	for w.sure() && err == nil {
 		before := len(w.turns)
-		h := w.askTurns(engine.TurnOptions{Queue: queue, Members: pick(w, []int{1, 2, -1}), Local: true, Before: round, Once: true}, nil)
+		h := w.askTurns(turn.Options{Queue: queue, Members: pick(w, []int{1, 2, -1}), Local: true, Before: round, Once: true}, nil)
 		if len(h.got) == 0 || len(w.turns) != before+1 {
 			break
 		}

@@ -77,7 +77,7 @@ type world struct {
 	contents []engine.NewJob   // put under a key
 	locked   []*job.Lock       // grants that were told
 	lockSaid *job.LockAsk      // the latest ask with a request of its own
-	turns    []*turn           // in the hands of deliverers
+	turns    []*turnInHand     // in the hands of deliverers
 	names    int
 	grid     *gridWorld // nil = there are queues
 

@@ -104,7 +104,7 @@ var inboxDoorFaults = []fault{
 		name: "inbox-pause-between-turns-only", breaks: "inbox.md, decision 10",
 		does:  "what was leased is delivered, whatever was paused or expired meanwhile",
 		file:  "internal/door/inbox/courier.go",
-		old:   "switch err := c.engine.MayDeliver(ctx, d.Job.ID, d.Lease.Token); {",
+		old:   "switch err := c.engine.Turns.MayDeliver(ctx, d.Job.ID, d.Lease.Token); {",
 		new:   "switch err := error(nil); {",
 		first: []suite{in(inboxPkg, "TestAPauseHoldsInTheMiddleOfATurn")},
 	},

@@ -130,7 +130,7 @@ func (d *Door) actGroup(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.
 func (d *Door) skipHeads(ctx context.Context, x *Inbox, by job.Actor) (*wire.InboxActed, error) {
 	var out wire.InboxActed
 	for after, more := "", true; more; {
-		groups, err := d.engine.Groups(ctx, x.Name, nil, after, pageLargest)
+		groups, err := d.engine.Turns.Groups(ctx, x.Name, nil, after, pageLargest)
 		if err != nil {
 			return nil, err
 		}

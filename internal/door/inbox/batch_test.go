@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -91,7 +92,7 @@ func TestAWorkerGetsTheRestOfABatchBehindAFailure(t *testing.T) {
 	for name, query := range map[string]string{"polled": `{"pollInitialDelay":"PT5S","pollInterval":"PT30S"}`, "at once": `"none"`} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, `"group":{"json":".g"},"batch":{"mode":"all","query":`+query+`}`, func(r *rig) {
-				ids := r.many(engine.TurnMax + 100)
+				ids := r.many(rule.TurnMax + 100)
 				x, _ := r.Find("in")
 				lease := func() *wire.InboxTurn {
 					ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second)
@@ -109,7 +110,7 @@ func TestAWorkerGetsTheRestOfABatchBehindAFailure(t *testing.T) {
 				r.settleTurn(first, "m1")
 				rest := lease()
 				r.settleTurn(rest, "")
-				if got := append(first.Messages, rest.Messages...); !first.More || rest.More || len(got) != len(ids) || got[engine.TurnMax].MessageID != ids[engine.TurnMax] {
+				if got := append(first.Messages, rest.Messages...); !first.More || rest.More || len(got) != len(ids) || got[rule.TurnMax].MessageID != ids[rule.TurnMax] {
 					t.Errorf("%d messages were leased, then %d, more %t and %t", len(first.Messages), len(rest.Messages), first.More, rest.More)
 				}
 				r.look("1 retrying, 1 groups backing_off")

@@ -12,6 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/part/lock"
+	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -28,11 +29,11 @@ type courier struct {
 	stop  context.CancelFunc
 
 	mu     sync.Mutex
-	round  int64          // of the latest run; 0 = none has begun, or the inbox is not polled
-	opened chan struct{}  // closed when the next one begins
-	visits int            // that deliver now
-	under  lock.Under     // the lock that they have; the zero value = none
-	rests  []*engine.Rest // of batches that go on
+	round  int64         // of the latest run; 0 = none has begun, or the inbox is not polled
+	opened chan struct{} // closed when the next one begins
+	visits int           // that deliver now
+	under  lock.Under    // the lock that they have; the zero value = none
+	rests  []*turn.Rest  // of batches that go on
 }
 
 func newCourier(d *Door, x *Inbox, sink connect.Sink) *courier {
@@ -94,7 +95,7 @@ func wait(ctx context.Context, span job.Millis) bool {
 // follow delivers whatever is due, as soon as it is.
 func (c *courier) follow(ctx context.Context) {
 	for ctx.Err() == nil {
-		turns, err := c.next(ctx, engine.TurnOptions{Worker: c.holder(), Members: c.members(), Local: true})
+		turns, err := c.next(ctx, turn.Options{Worker: c.holder(), Members: c.members(), Local: true})
 		for i := range turns {
 			c.deliver(ctx, &turns[i], lock.Under{})
 		}
@@ -106,20 +107,20 @@ func (c *courier) follow(ctx context.Context) {
 
 // next takes the next turn: of a group that is in line, else of a batch that goes
 // on. So all groups have had their first page when one gets its second.
-func (c *courier) next(ctx context.Context, o engine.TurnOptions) ([]engine.Turn, error) {
+func (c *courier) next(ctx context.Context, o turn.Options) ([]turn.Turn, error) {
 	o.Queue = c.inbox.Name
 	c.mu.Lock()
 	n := len(c.rests)
 	c.mu.Unlock()
 	line := o
 	line.Once = o.Once || n > 0
-	turns, err := c.engine.LeaseTurns(ctx, line)
+	turns, err := c.engine.Turns.Lease(ctx, line)
 	for ; err == nil && len(turns) == 0 && n > 0; n-- {
 		behind := o
 		if behind.Behind = c.firstRest(); behind.Behind == nil {
 			break
 		}
-		if turns, err = c.engine.LeaseTurns(ctx, behind); err != nil {
+		if turns, err = c.engine.Turns.Lease(ctx, behind); err != nil {
 			c.goOn(behind.Behind)
 		}
 		if job.KindOf(err) == job.WrongState { // its latest turn goes on
@@ -127,19 +128,19 @@ func (c *courier) next(ctx context.Context, o engine.TurnOptions) ([]engine.Turn
 		}
 	}
 	if err == nil && len(turns) == 0 && line.Once != o.Once {
-		return c.engine.LeaseTurns(ctx, o)
+		return c.engine.Turns.Lease(ctx, o)
 	}
 	return turns, err
 }
 
 // goOn lets a batch go on when no other group is in line.
-func (c *courier) goOn(rest *engine.Rest) {
+func (c *courier) goOn(rest *turn.Rest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rests = append(c.rests, rest)
 }
 
-func (c *courier) firstRest() (rest *engine.Rest) {
+func (c *courier) firstRest() (rest *turn.Rest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.rests) > 0 {
@@ -150,7 +151,7 @@ func (c *courier) firstRest() (rest *engine.Rest) {
 
 // open lets those who lease visit every group once more.
 func (c *courier) open(ctx context.Context) {
-	n, err := c.engine.Round(ctx)
+	n, err := c.engine.Turns.Round(ctx)
 	if err != nil {
 		return // the next run will do
 	}
@@ -173,7 +174,7 @@ func (c *courier) current() (round int64, over <-chan struct{}) {
 func (c *courier) run(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	round, err := c.engine.Round(ctx)
+	round, err := c.engine.Turns.Round(ctx)
 	if err != nil || !c.locks(ctx) {
 		return
 	}
@@ -207,7 +208,7 @@ func (c *courier) visit(ctx context.Context) {
 		c.mu.Lock()
 		round, under := c.round, c.under
 		c.mu.Unlock()
-		turns, err := c.next(ctx, engine.TurnOptions{
+		turns, err := c.next(ctx, turn.Options{
 			Worker: c.holder(), Members: c.members(), Local: true, Before: round, Once: true, While: under.Held,
 		})
 		for i := range turns {
@@ -245,13 +246,13 @@ func (c *courier) members() int {
 	if n := c.inbox.BatchSize; n > 0 {
 		return n
 	}
-	return min(c.inbox.PageSize, engine.TurnMax)
+	return min(c.inbox.PageSize, rule.TurnMax)
 }
 
 // deliver hands the messages of a turn over, and settles each right after its own
 // result. A page that was full may have more of its batch behind it; where the group
 // is in line for that by itself, nothing more is to be done.
-func (c *courier) deliver(ctx context.Context, t *engine.Turn, under lock.Under) {
+func (c *courier) deliver(ctx context.Context, t *turn.Turn, under lock.Under) {
 	step := 1
 	if c.inbox.HTTP.Batch {
 		step = len(t.Deliveries)
@@ -286,14 +287,14 @@ func (c *courier) deliver(ctx context.Context, t *engine.Turn, under lock.Under)
 func (c *courier) checked(ctx context.Context, list []engine.Delivery) (may []engine.Delivery, left bool) {
 	for i := range list {
 		d := &list[i]
-		switch err := c.engine.MayDeliver(ctx, d.Job.ID, d.Lease.Token); {
+		switch err := c.engine.Turns.MayDeliver(ctx, d.Job.ID, d.Lease.Token); {
 		case err == nil:
 			may = append(may, *d)
 			continue
-		case errors.Is(err, engine.ErrExpired): // it leaves, and the others come closer
+		case errors.Is(err, turn.ErrExpired): // it leaves, and the others come closer
 			c.settle(ctx, list[i:i+1], released(1))
 			continue
-		case errors.Is(err, engine.ErrOutOfLine):
+		case errors.Is(err, turn.ErrOutOfLine):
 			c.settle(ctx, list[i:i+1], released(1))
 		}
 		if c.inbox.Ordered() {
@@ -305,7 +306,7 @@ func (c *courier) checked(ctx context.Context, list []engine.Delivery) (may []en
 
 // hand gives messages to the sink, which blames nobody once ctx has ended. What
 // the target gives back without a time, it gets again later, or in the next run.
-func (c *courier) hand(ctx context.Context, t *engine.Turn, list []engine.Delivery) []connect.Result {
+func (c *courier) hand(ctx context.Context, t *turn.Turn, list []engine.Delivery) []connect.Result {
 	if ctx.Err() != nil {
 		return released(len(list))
 	}

@@ -13,7 +13,7 @@ import (
 func (d *Door) actEdit(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Actor) (*wire.InboxActed, error) {
 	which := a.Message
 	if which == "" && a.Group != nil && len(a.Statuses)+len(a.Types) == 0 {
-		head, err := d.engine.Members(ctx, x.Name, *a.Group, 1)
+		head, err := d.engine.Turns.Members(ctx, x.Name, *a.Group, 1)
 		if err != nil {
 			return nil, err
 		}

@@ -3,8 +3,9 @@ package inbox
 import (
 	"context"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/turn"
+	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -30,9 +31,9 @@ func (d *Door) Lease(ctx context.Context, x *Inbox, worker string, life job.Mill
 				InboxMessage: Show(t.Job, t.Payload), Lease: string(t.Lease.Token.AppendTo(nil)),
 			})
 		}
-		if x.BatchSize < 0 && len(answer.Messages) == engine.TurnMax {
-			list, err := x.courier.engine.Members(ctx, x.Name, answer.Group, engine.TurnMax+1)
-			if answer.More = err == nil && len(list) > engine.TurnMax; answer.More { // with the next lease, once this turn is settled
+		if x.BatchSize < 0 && len(answer.Messages) == rule.TurnMax {
+			list, err := x.courier.engine.Turns.Members(ctx, x.Name, answer.Group, rule.TurnMax+1)
+			if answer.More = err == nil && len(list) > rule.TurnMax; answer.More { // with the next lease, once this turn is settled
 				x.courier.goOn(turns[0].Rest())
 			}
 		}
@@ -42,7 +43,7 @@ func (d *Door) Lease(ctx context.Context, x *Inbox, worker string, life job.Mill
 }
 
 // leaseOnce waits for a turn of the run that goes on, as long as it does.
-func (x *Inbox) leaseOnce(ctx context.Context, worker string, life job.Millis) ([]engine.Turn, error) {
+func (x *Inbox) leaseOnce(ctx context.Context, worker string, life job.Millis) ([]turn.Turn, error) {
 	round, over := x.courier.current()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -60,5 +61,5 @@ func (x *Inbox) leaseOnce(ctx context.Context, worker string, life job.Millis) (
 			return nil, nil
 		}
 	}
-	return x.courier.next(ctx, engine.TurnOptions{Worker: worker, Members: x.BatchSize, For: life, Before: round})
+	return x.courier.next(ctx, turn.Options{Worker: worker, Members: x.BatchSize, For: life, Before: round})
 }

@@ -187,7 +187,7 @@ func (d *Door) Groups(ctx context.Context, x *Inbox, raw string) (*wire.InboxGro
 		}
 		is = append(is, rule.Condition(at))
 	}
-	list, err := d.engine.Groups(ctx, x.Name, is, values.Get("from"), limit+1)
+	list, err := d.engine.Turns.Groups(ctx, x.Name, is, values.Get("from"), limit+1)
 	if err != nil {
 		return nil, err
 	}

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // Mode is what a batch does behind an error.
@@ -78,7 +78,7 @@ type HTTP struct {
 const (
 	retriesMax    = 1_000_000
 	pageMax       = 10_000
-	batchMax      = engine.TurnMax
+	batchMax      = rule.TurnMax
 	backoffMax    = 365 * 24 * 60 // minutes
 	baseMax       = 1000
 	intervalLeast = 100 // milliseconds

@@ -8,14 +8,15 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/wire"
 )
 
-// A turn holds at most engine.TurnMax messages and says when there are more; the
+// A turn holds at most rule.TurnMax messages and says when there are more; the
 // next lease has them, in order, and in a polled inbox in the same run.
 func TestAGroupThatIsLongerThanATurnGoesOnInTheNextOne(t *testing.T) {
 	scenario(t, byJSON+`"batch":{"mode":"all","query":{"pollInitialDelay":"PT10S","pollInterval":"PT5S"}}`, func(r *rig) {
-		list := make([]Message, engine.TurnMax+2)
+		list := make([]Message, rule.TurnMax+2)
 		for i := range list {
 			list[i] = Message{Payload: []byte(`{"g":"long"}`)}
 			list[i].put(wire.CorrelateID, fmt.Sprint("m", i))
@@ -26,7 +27,7 @@ func TestAGroupThatIsLongerThanATurnGoesOnInTheNextOne(t *testing.T) {
 		for _, want := range []struct {
 			first, last int
 			more        bool
-		}{{0, engine.TurnMax - 1, true}, {engine.TurnMax, engine.TurnMax + 1, false}} {
+		}{{0, rule.TurnMax - 1, true}, {rule.TurnMax, rule.TurnMax + 1, false}} {
 			turn := r.lease(ctx)
 			n, at := len(turn.Messages), time.Since(r.began).Truncate(time.Second)
 			if n != want.last-want.first+1 || turn.More != want.more || at != 10*time.Second {

@@ -61,7 +61,7 @@ func (g *feed) give(tx *engine.Tx, h *engine.Holder, n int) (took int, dry bool,
 				tx.Moved()
 			}
 		}
-		if err := tx.Grant(to, found); err != nil {
+		if _, err := tx.Grant(to, found, 0); err != nil {
 			return took, false, err
 		}
 		g.feed.grants++

@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/lock"
+	"github.com/reprisehq/reprise/internal/part/turn"
 )
 
 // Named locks: spec/inbox.md decision 11, core.md section 4.
@@ -18,6 +19,7 @@ import (
 type rig struct {
 	*enginetest.Rig
 	part *lock.Locks
+	turn *turn.Turns
 	max  int
 }
 
@@ -30,8 +32,8 @@ func scenario(t *testing.T, f func(*rig), edits ...func(*rig)) {
 			edit(r)
 		}
 		in.Parts = func() []engine.Part {
-			r.part = &lock.Locks{Max: r.max}
-			return []engine.Part{r.part}
+			r.part, r.turn = &lock.Locks{Max: r.max}, &turn.Turns{}
+			return []engine.Part{r.part, r.turn}
 		}
 	})
 }
@@ -438,9 +440,9 @@ func TestTurnsAreGivenOnlyUnderALockThatIsHeld(t *testing.T) {
 			}
 		}
 		asks := func(u lock.Under) (groups []string, err error) {
-			list, err := r.LeaseTurns(r.Context(), engine.TurnOptions{Queue: "in", Once: true, Local: true, While: u.Held})
-			for _, turn := range list {
-				groups = append(groups, turn.Group)
+			list, err := r.turn.Lease(r.Context(), turn.Options{Queue: "in", Once: true, Local: true, While: u.Held})
+			for _, t := range list {
+				groups = append(groups, t.Group)
 			}
 			return groups, err
 		}
