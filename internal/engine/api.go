@@ -136,7 +136,6 @@ type Options struct {
 	InFlightMax   int          // leases of all holders together; 0 = no limit
 	Reserve       Reserve
 	Admin         bool // the configuration has a token with the scope admin that does not expire
-	AuditMax      int  // entries of the audit log by admins, and so many others; 0 = 10,000
 	MetricsQueues int  // queues that are measured by name, the others together; 0 = MetricsQueues
 	BatchOpsMax   int  // commands in one transaction; 0 = 4096
 	BatchBytesMax int  // payload bytes in one transaction; 0 = 4 MiB

@@ -27,7 +27,7 @@ type auditor struct {
 // first, each as: who, what, of what, how many, changes.
 func (r *auditor) told(want ...string) {
 	r.Helper()
-	list, err := r.Audits(r.Context(), job.ID{}, 1000)
+	list, err := r.part.Audit.List(r.Context(), job.ID{}, 1000)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestWhatWasChangedOfAQueueSurvivesAPowerCutWithItsEntry(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.queue("q", func(q *job.Queue) { q.MaxJobs = 7 })
 		r.PowerCut()
-		list, err := r.Audits(r.Context(), job.ID{}, 10)
+		list, err := r.part.Audit.List(r.Context(), job.ID{}, 10)
 		if err != nil || len(list) != 1 || len(list[0].Changes) != 1 || list[0].Changes[0] != (job.Change{Field: "max_jobs", From: "0", To: "7"}) {
 			t.Errorf("%+v %v", list, err)
 		}

@@ -21,7 +21,6 @@ type committer struct {
 	gaveBack job.Millis         // when names of them were given back last
 	leases   int                // live leases of all holders
 	emptied  map[string]emptied // by queue; replaced, never changed
-	audits   audits             // entries of the audit log
 	watch    watch
 	disk     disk
 	stats    Stats
@@ -105,7 +104,6 @@ type Tx struct {
 	emptied map[string]emptied
 	ended   []*Holder // are told that their stream is over
 	ticked  bool      // the clock left work behind
-	audits  audits    // change of entries of the audit log
 	stats   Stats
 	ids     job.IDs
 	seq     block
@@ -322,9 +320,6 @@ func (r *Tx) publish() {
 	*c.ids, c.seq, c.fed, c.watch, c.disk = r.ids, r.seq, r.fed, r.watch, r.disk
 	c.leases += r.leases
 	c.emptied = r.emptied
-	for who, n := range r.audits {
-		c.audits.add(who, n)
-	}
 	r.e.parts.publish()
 	for h, n := range r.held {
 		h.held += n

@@ -71,7 +71,7 @@ func (e *Engine) AddCredential(ctx context.Context, c job.Credential, by job.Act
 		if err := r.tx.Set(&own); err != nil {
 			return err
 		}
-		return r.Audit(by, auditToken, c.Name+": "+c.Scopes.String(), 0)
+		return r.Audit(by, job.AuditToken, c.Name+": "+c.Scopes.String(), 0)
 	})
 	if err != nil {
 		return "", job.Credential{}, err
@@ -106,7 +106,7 @@ func (e *Engine) DropCredential(ctx context.Context, id string, by job.Actor) er
 		if err := r.tx.Unset(job.Credentials, id); err != nil {
 			return err
 		}
-		return r.Audit(by, auditRevoke, gone.Name, 0)
+		return r.Audit(by, job.AuditRevoke, gone.Name, 0)
 	})
 }
 

@@ -66,7 +66,7 @@ func TestTokensAreKeptAndRevokedForGood(t *testing.T) {
 		r.PowerCut()
 		r.tokens("root")
 		r.kept(job.NotFound, ci)
-		log, err := r.Audits(r.Context(), job.ID{}, 9)
+		log, err := r.part.Audit.List(r.Context(), job.ID{}, 9)
 		var said []string
 		for _, a := range log {
 			said = append(said, a.By.Name+" "+a.Action+" "+a.Subject)

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"strconv"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -82,7 +81,7 @@ func dead(queue string) store.Filter {
 
 func (r *rig) audited(want ...string) {
 	r.Helper()
-	list, err := r.Audits(r.Context(), job.ID{}, 100)
+	list, err := r.part.Audit.List(r.Context(), job.ID{}, 100)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -363,91 +362,6 @@ func TestDeadJobsAreFoundByTheirErrorsAcrossPages(t *testing.T) {
 	})
 }
 
-func TestTheAuditLogIsBounded(t *testing.T) { // retry.md section 3
-	scenario(t, func(r *rig) {
-		const most = 120
-		note := func() {
-			r.Helper()
-			if err := r.Note(r.Context(), ann, "noted", "x", 1); err != nil {
-				r.Fatal(err)
-			}
-		}
-		for range most {
-			note()
-		}
-		r.Restart(0) // what is there counts
-		for range 2 * most {
-			note()
-		}
-		list, err := r.Audits(r.Context(), job.ID{}, 2*most)
-		if err != nil || len(list) > most || len(list) < most-100 {
-			r.Errorf("%d entries, %v", len(list), err)
-		}
-		for i := 1; i < len(list); i++ {
-			if !list[i].ID.Before(list[i-1].ID) {
-				r.Fatal("they are not newest first")
-			}
-		}
-		r.Pass(91 * job.Day)
-		if n := r.rows(job.Audits); n != 0 {
-			r.Errorf("%d entries are kept for ever", n)
-		}
-	}, func(r *rig) { r.Opts.AuditMax = 120 })
-}
-
-// Nobody can push out of the audit log what others did, however many entries come.
-func TestNobodyFlushesTheAuditLog(t *testing.T) {
-	scenario(t, func(r *rig) {
-		const most = 200
-		root := job.Actor{Name: "root", Admin: true}
-		note := func(by job.Actor, n int) {
-			r.Helper()
-			for range n {
-				if err := r.Note(r.Context(), by, "noted", "x", 1); err != nil {
-					r.Fatal(err)
-				}
-			}
-		}
-		of := func(name string) (n int) {
-			r.Helper()
-			list, err := r.Audits(r.Context(), job.ID{}, 10*most)
-			if err != nil {
-				r.Fatal(err)
-			}
-			for _, a := range list {
-				if a.By.Name == name {
-					n++
-				}
-			}
-			return n
-		}
-		r.token("kept", job.ScopeAdmin) // by ann, who is no admin: it is about tokens
-		note(ann, 40)
-		note(root, 30)
-		flood := job.Actor{Name: "flood"}
-		for range 2 {
-			note(flood, 5*most)
-			if ann, root, flood := of("ann"), of("root"), of("flood"); ann != 41 || root != 30 || flood > most-40 || flood < most-40-100 {
-				r.Errorf("of ann %d entries are left, of root %d, of flood %d", ann, root, flood)
-			}
-			r.Restart(0) // what is there counts
-		}
-		for i := range 3 * most { // under as many names
-			note(job.Actor{Name: "name " + strconv.Itoa(i)}, 1)
-		}
-		if list, err := r.Audits(r.Context(), job.ID{}, 10*most); err != nil || len(list) > most+31 {
-			r.Errorf("%d entries, %v", len(list), err)
-		}
-		if root := of("root"); root != 30 {
-			r.Errorf("of root %d entries are left", root)
-		}
-		r.Pass(91 * job.Day)
-		if n := r.rows(job.Audits); n != 0 {
-			r.Errorf("%d entries are kept for ever", n)
-		}
-	}, func(r *rig) { r.Opts.AuditMax = 200 })
-}
-
 func TestWhatAnOperatorDidSurvivesAPowerCut(t *testing.T) { // I5, retry.md section 3
 	scenario(t, func(r *rig) {
 		names := numbered("j", 8)
@@ -458,7 +372,7 @@ func TestWhatAnOperatorDidSurvivesAPowerCut(t *testing.T) { // I5, retry.md sect
 			}
 			r.PowerCut()
 			r.expect(name, job.None)
-			if list, err := r.Audits(r.Context(), job.ID{}, 100); err != nil || len(list) != i+1 || list[0].Subject != r.ids[name].String() {
+			if list, err := r.part.Audit.List(r.Context(), job.ID{}, 100); err != nil || len(list) != i+1 || list[0].Subject != r.ids[name].String() {
 				r.Fatalf("after %d deletes the audit log has %d entries, %v", i+1, len(list), err)
 			}
 		}

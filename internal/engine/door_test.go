@@ -36,7 +36,7 @@ func TestADoorKeepsSettingsBesideThoseOfTheQueue(t *testing.T) {
 		if q, _, err := r.Queue(r.Context(), "a"); err != nil || q.Order != job.OrderStrict {
 			t.Errorf("the queue is %+v, %v", q, err)
 		}
-		audits, err := r.Audits(r.Context(), job.ID{}, 9)
+		audits, err := r.part.Audit.List(r.Context(), job.ID{}, 9)
 		if err != nil || len(audits) != 3 || audits[0].Changes[0].From != "told 1" || audits[0].Changes[0].To != "told 2" || audits[0].By.Name != "ann" {
 			t.Errorf("%+v, %v", audits, err)
 		}

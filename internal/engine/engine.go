@@ -62,9 +62,6 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	if opts.BatchBytesMax == 0 {
 		opts.BatchBytesMax = 4 << 20
 	}
-	if opts.AuditMax == 0 {
-		opts.AuditMax = 10_000
-	}
 	if opts.QueuesMax == 0 {
 		opts.QueuesMax = 10_000
 	}

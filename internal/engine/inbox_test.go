@@ -370,7 +370,7 @@ func TestPauseIsAlwaysEffectiveAndKeepsTheDueTime(t *testing.T) { // inbox.md 10
 			r.Fatal(err)
 		}
 		r.runs("", "a1 a2")
-		audits, err := r.Audits(r.Context(), job.ID{}, 9)
+		audits, err := r.part.Audit.List(r.Context(), job.ID{}, 9)
 		if err != nil || len(audits) != 2 || audits[0].Action != "resume" || audits[1].Action != "pause" || audits[1].By.Name != "ann" {
 			r.Errorf("audited %+v, %v", audits, err)
 		}
@@ -397,7 +397,7 @@ func TestRetryNowAndSkipTheHead(t *testing.T) { // inbox.md 10
 		if _, err := r.SkipHead(r.Context(), by, "in", "a"); job.KindOf(err) != job.NotFound {
 			r.Errorf("an empty group: %v", err)
 		}
-		if audits, err := r.Audits(r.Context(), job.ID{}, 9); err != nil || len(audits) != 3 {
+		if audits, err := r.part.Audit.List(r.Context(), job.ID{}, 9); err != nil || len(audits) != 3 {
 			r.Errorf("audited %d, %v", len(audits), err)
 		}
 	})

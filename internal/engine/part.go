@@ -70,6 +70,9 @@ type Hooks struct {
 	// Settings follows a queue whose settings were written.
 	Settings func(tx *Tx, q *job.Queue) error
 
+	// Audit keeps an entry of the audit log.
+	Audit func(tx *Tx, entry *job.Audit) error
+
 	// Due are rows that come up by themselves, and Tick is what the clock owes beside
 	// them. Next is when Tick or Upkeep has something to do, on the steady clock; 0 = it
 	// is not known.
@@ -253,6 +256,10 @@ func (p parts) voided(r *Tx, v *rule.Void) error {
 
 func (p parts) rejected(r *Tx, j *job.Job) error {
 	return p.each(func(h *Hooks) bool { return h.Rejected != nil }, func(h *Hooks) error { return h.Rejected(r, j) })
+}
+
+func (p parts) audit(r *Tx, entry *job.Audit) error {
+	return p.each(func(h *Hooks) bool { return h.Audit != nil }, func(h *Hooks) error { return h.Audit(r, entry) })
 }
 
 func (p parts) refused(j *job.Job, o job.Outcome, eff rule.Effect, err error) {

@@ -315,14 +315,6 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 	if err != nil {
 		return err
 	}
-	entries, err := v.Rows(job.Audits, "", 1<<30)
-	if err != nil {
-		return err
-	}
-	c.audits = audits{}
-	for _, row := range entries {
-		c.audits.add(authorOf(row.(*job.Audit)), 1)
-	}
 	if err := e.parts.load(v); err != nil {
 		return err
 	}

@@ -179,7 +179,6 @@ func ownRows() []Due {
 		{Table: job.Gates, Turn: Row((*Tx).wakeGate)},
 		{Table: job.Holders, Steady: true, Spared: true, Turn: Row((*Tx).lapseHolder)},
 		{Table: job.Receipts, Turn: func(r *Tx, row job.Row) error { return r.tx.Unset(job.Receipts, row.Key()) }},
-		{Table: job.Audits, Turn: Row((*Tx).forgetAudit)},
 	}
 }
 
@@ -266,11 +265,6 @@ func (r *Tx) lapseHolder(h *job.Holder) error {
 		return err
 	}
 	return r.tx.Unset(job.Holders, h.Name)
-}
-
-func (r *Tx) forgetAudit(a *job.Audit) error {
-	r.audits.add(authorOf(a), -1)
-	return r.tx.Unset(job.Audits, a.Key())
 }
 
 // sleep is how long the committer may sleep: until the soonest deadline of

@@ -128,7 +128,7 @@ func (h *core) noteBulk(c *call, action, subject string, n int64, why error) err
 	if n == 0 {
 		return why
 	}
-	if err := h.engine.Note(c.Context(), c.by, action, subject, n); err != nil && why == nil {
+	if err := h.engine.Audit.Note(c.Context(), c.by, action, subject, n); err != nil && why == nil {
 		return err
 	}
 	return why

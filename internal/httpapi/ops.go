@@ -67,7 +67,7 @@ func (h *opsRoom) audit(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := h.engine.Audits(c.Context(), before, limit+1)
+	list, err := h.engine.Audit.List(c.Context(), before, limit+1)
 	out := wire.Audit{Entries: []wire.AuditEntry{}}
 	for _, a := range list[:min(limit, len(list))] {
 		out.Entries = append(out.Entries, jobs.AuditOf(a))

@@ -64,7 +64,7 @@ func (h *opsRoom) noteBackup(r *http.Request, by job.Actor, bytes int64, why err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), noteMax)
 	defer cancel()
-	if err := h.engine.Note(ctx, by, action, itoa(bytes)+" bytes", 0); err != nil {
+	if err := h.engine.Audit.Note(ctx, by, action, itoa(bytes)+" bytes", 0); err != nil {
 		h.log.ErrorContext(r.Context(), "a backup is missing in the audit log", "by", by.Name, "from", by.From, "bytes", bytes, "error", err)
 	}
 }

@@ -132,6 +132,12 @@ type Audit struct {
 	Expires Millis
 }
 
+// The actions about tokens, whose entries nobody but an admin pushes out.
+const (
+	AuditToken  = "token"
+	AuditRevoke = "revoke"
+)
+
 // Change is a setting that was changed. From and To are JSON.
 type Change struct{ Field, From, To string }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/part/audit"
 	"github.com/reprisehq/reprise/internal/part/budget"
 	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/internal/part/deadset"
@@ -21,6 +22,7 @@ import (
 type Engine struct {
 	*engine.Engine
 
+	Audit   *audit.Log
 	Budgets *budget.Budgets
 	Crons   *cron.Crons
 	Dead    *deadset.Set
@@ -43,12 +45,19 @@ func New(s store.Store, clock engine.Clock, rnd func() uint64, log *slog.Logger,
 // All are all parts, of an engine that is yet to be made.
 func All() *Engine {
 	return &Engine{
-		Budgets: &budget.Budgets{}, Crons: &cron.Crons{}, Dead: &deadset.Set{}, Folds: &fold.Folds{}, Grid: &grid.Grid{},
-		Guard: &guard.Guard{}, Locks: &lock.Locks{}, Turns: &turn.Turns{},
+		Audit:   &audit.Log{},
+		Budgets: &budget.Budgets{},
+		Crons:   &cron.Crons{},
+		Dead:    &deadset.Set{},
+		Folds:   &fold.Folds{},
+		Grid:    &grid.Grid{},
+		Guard:   &guard.Guard{},
+		Locks:   &lock.Locks{},
+		Turns:   &turn.Turns{},
 	}
 }
 
 // Parts lists them in the order in which they are asked.
 func (e *Engine) Parts() []engine.Part {
-	return []engine.Part{e.Grid, e.Guard, e.Budgets, e.Folds, e.Dead, e.Locks, e.Crons, e.Turns}
+	return []engine.Part{e.Audit, e.Grid, e.Guard, e.Budgets, e.Folds, e.Dead, e.Locks, e.Crons, e.Turns}
 }

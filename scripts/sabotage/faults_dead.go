@@ -109,18 +109,18 @@ var deadFaults = []fault{
 	{
 		name: "audit-not-durable", breaks: "retry.md 3",
 		does:  "an entry of the audit log does not ask for a sync",
-		file:  "internal/engine/audit.go",
-		old:   "\tr.tx.Durable()\n",
+		file:  "internal/part/audit/audit.go",
+		old:   "\ttx.Store().Durable()\n",
 		new:   "",
 		first: []suite{in(enginePkg, "TestWhatAnOperatorDidSurvivesAPowerCut")},
 	},
 	{
 		name: "audit-without-bound", breaks: "retry.md 3",
 		does:  "the audit log grows without end",
-		file:  "internal/engine/audit.go",
-		old:   "all >= r.e.opts.AuditMax {",
+		file:  "internal/part/audit/audit.go",
+		old:   "all >= l.Max {",
 		new:   "all < 0 {",
-		first: []suite{in(enginePkg, "TestTheAuditLogIsBounded")},
+		first: []suite{in("internal/part/audit", "TestTheAuditLogIsBounded")},
 	},
 	{
 		name: "delete-of-everything", breaks: "operations.md, Security",

@@ -54,7 +54,7 @@ var guardcfgFaults = []fault{
 	{
 		name: "audit-of-what-changed-nothing", breaks: "retry.md 3",
 		does:  "a hold that changed nothing is in the audit log",
-		file:  "internal/engine/audit.go",
+		file:  "internal/part/guard/operate.go",
 		old:   "\tif from == to {\n",
 		new:   "\tif false {\n",
 		first: []suite{in(enginePkg, "TestEveryActionOfAnOperatorIsAudited")},

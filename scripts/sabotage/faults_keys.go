@@ -93,10 +93,10 @@ var keysFaults = []fault{
 	{
 		name: "audit-flushed", breaks: "operations.md, Security",
 		does:  "of a full audit log the oldest leave, whoever wrote them",
-		file:  "internal/engine/audit.go",
+		file:  "internal/part/audit/audit.go",
 		old:   "return a == busiest || anybody",
 		new:   "return true || anybody",
-		first: []suite{in(enginePkg, "TestNobodyFlushesTheAuditLog")},
+		first: []suite{in("internal/part/audit", "TestNobodyFlushesTheAuditLog")},
 	},
 	{
 		name: "fold-in-place", breaks: "I8",

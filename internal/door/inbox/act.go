@@ -146,7 +146,7 @@ func (d *Door) skipHeads(ctx context.Context, x *Inbox, by job.Actor) (*wire.Inb
 		}
 		done, refused, err := d.engine.SkipAll(ctx, s)
 		if done > 0 {
-			err = errors.Join(err, d.engine.Note(ctx, by, "skip heads", "inbox "+x.Name, done))
+			err = errors.Join(err, d.engine.Audit.Note(ctx, by, "skip heads", "inbox "+x.Name, done))
 		}
 		if err != nil {
 			return nil, err
@@ -188,7 +188,7 @@ func (d *Door) actMany(ctx context.Context, x *Inbox, a *wire.InboxAct, s engine
 		out.Changed, err = d.engine.DeleteAll(ctx, s)
 	}
 	if out.Changed > 0 {
-		err = errors.Join(err, d.engine.Note(ctx, by, a.Action+" messages", subject(x, a), out.Changed))
+		err = errors.Join(err, d.engine.Audit.Note(ctx, by, a.Action+" messages", subject(x, a), out.Changed))
 	}
 	if err != nil {
 		return nil, err

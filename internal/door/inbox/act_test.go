@@ -29,7 +29,7 @@ func TestTheHeadsOfAllGroupsAreSkipped(t *testing.T) {
 		r.look("1 in_progress, 2 dead, 1 groups paused")
 		r.acted("1 0", wire.InboxAct{Action: "resume", Group: new("h")})
 		r.expect("the one that was paused, too", "0 h2")
-		list, err := r.engine.Audits(r.Context(), job.ID{}, 2)
+		list, err := r.engine.Audit.List(r.Context(), job.ID{}, 2)
 		if err != nil || len(list) < 2 || list[1].Action != "skip heads" || list[1].Subject != "inbox in" || list[1].Count != 2 {
 			t.Errorf("noted is %+v, %v", list, err)
 		}

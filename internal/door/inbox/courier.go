@@ -359,7 +359,7 @@ func (c *courier) cleanUp(ctx context.Context) {
 		Where:  func(j *job.Job) bool { return j.Reason == job.Expired },
 	})
 	if n > 0 {
-		err = errors.Join(err, c.engine.Note(ctx, job.Actor{Name: "clean-up"}, "clean up expired messages", "inbox "+c.inbox.Name, n))
+		err = errors.Join(err, c.engine.Audit.Note(ctx, job.Actor{Name: "clean-up"}, "clean up expired messages", "inbox "+c.inbox.Name, n))
 	}
 	if err != nil && ctx.Err() == nil {
 		c.door.log.WarnContext(ctx, "the clean-up of an inbox was broken off", "inbox", c.inbox.Name, "error", err)

@@ -285,7 +285,7 @@ func TestOperatorsStopSkipAndRepair(t *testing.T) {
 		if done := r.act(wire.InboxAct{Action: "delete", All: true}); done.Changed != 1 { // who was skipped
 			t.Errorf("%+v", done)
 		}
-		list, err := r.engine.Audits(r.Context(), job.ID{}, 99)
+		list, err := r.engine.Audit.List(r.Context(), job.ID{}, 99)
 		if err != nil {
 			t.Fatal(err)
 		}

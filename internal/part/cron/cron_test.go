@@ -381,7 +381,7 @@ func TestSettingAnEntryAgain(t *testing.T) { // defect 21 of reference 9
 		if g, err = r.crons.Set(r.Context(), "g", inNewYork, ann); err != nil || g.Zone != "" || g.Entries[0].Next != noon+job.Hour {
 			t.Errorf("without the group's zone: %+v, %v", g.Entries[0], err)
 		}
-		audits, err := r.Audits(r.Context(), job.ID{}, 100)
+		audits, err := r.audit.List(r.Context(), job.ID{}, 100)
 		if err != nil || len(audits) != 9 {
 			t.Errorf("%d entries of the audit log, %v", len(audits), err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/audit"
 	"github.com/reprisehq/reprise/internal/part/budget"
 	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/internal/part/fold"
@@ -22,6 +23,7 @@ import (
 type rig struct {
 	*enginetest.Rig
 	crons    *cron.Crons
+	audit    *audit.Log
 	budgets  *budget.Budgets
 	grid     *grid.Grid
 	folder   fold.Folder
@@ -45,8 +47,8 @@ func scenario(t *testing.T, f func(*rig), edits ...func(*rig)) {
 
 func (r *rig) parts() []engine.Part {
 	r.crons = &cron.Crons{Settings: r.settings, Zone: r.zone}
-	r.budgets, r.grid = &budget.Budgets{}, &grid.Grid{}
-	return []engine.Part{r.grid, r.budgets, &fold.Folds{Folder: r.folder}, r.crons}
+	r.audit, r.budgets, r.grid = &audit.Log{}, &budget.Budgets{}, &grid.Grid{}
+	return []engine.Part{r.audit, r.grid, r.budgets, &fold.Folds{Folder: r.folder}, r.crons}
 }
 
 // newNamed is a job whose payload is its name.
@@ -144,7 +146,7 @@ func (r *rig) worstPowerCut() {
 // audited wants exactly these entries in the audit log: who, what, how many.
 func (r *rig) audited(want ...string) {
 	r.Helper()
-	list, err := r.Audits(r.Context(), job.ID{}, 100)
+	list, err := r.audit.List(r.Context(), job.ID{}, 100)
 	if err != nil {
 		r.Fatal(err)
 	}

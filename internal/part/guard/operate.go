@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -38,7 +39,7 @@ func (s *Guard) setHold(tx *engine.Tx, by job.Actor, action, queue, group string
 		if err := tx.SetGate(&g); err != nil {
 			return err
 		}
-		return tx.AuditHold(by, action, queue, group, old.Hold, g.Hold)
+		return auditHold(tx, by, action, queue, group, old.Hold, g.Hold)
 	}
 	q, err := tx.EditQueue(queue)
 	if err != nil {
@@ -50,7 +51,17 @@ func (s *Guard) setHold(tx *engine.Tx, by job.Actor, action, queue, group string
 	if err := tx.Store().Set(q); err != nil {
 		return err
 	}
-	return tx.AuditHold(by, action, queue, group, held, q.HoldUntil)
+	return auditHold(tx, by, action, queue, group, held, q.HoldUntil)
+}
+
+// auditHold notes a hold that was set, or ended, if it was.
+func auditHold(tx *engine.Tx, by job.Actor, action, queue, group string, from, to job.Millis) error {
+	if from == to {
+		return nil
+	}
+	return tx.Audit(by, action, engine.SubjectOf(queue, group), 0, job.Change{
+		Field: "hold_until", From: strconv.FormatInt(int64(from), 10), To: strconv.FormatInt(int64(to), 10),
+	})
 }
 
 // ForceBreaker opens or closes the breaker of a queue (group "") or of a group

@@ -9,6 +9,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/audit"
 	"github.com/reprisehq/reprise/internal/part/lock"
 	"github.com/reprisehq/reprise/internal/part/turn"
 )
@@ -18,9 +19,10 @@ import (
 // rig is an engine with the part, new in each life.
 type rig struct {
 	*enginetest.Rig
-	part *lock.Locks
-	turn *turn.Turns
-	max  int
+	part  *lock.Locks
+	audit *audit.Log
+	turn  *turn.Turns
+	max   int
 }
 
 func scenario(t *testing.T, f func(*rig), edits ...func(*rig)) {
@@ -32,8 +34,8 @@ func scenario(t *testing.T, f func(*rig), edits ...func(*rig)) {
 			edit(r)
 		}
 		in.Parts = func() []engine.Part {
-			r.part, r.turn = &lock.Locks{Max: r.max}, &turn.Turns{}
-			return []engine.Part{r.part, r.turn}
+			r.part, r.audit, r.turn = &lock.Locks{Max: r.max}, &audit.Log{}, &turn.Turns{}
+			return []engine.Part{r.audit, r.part, r.turn}
 		}
 	})
 }
@@ -356,7 +358,7 @@ func TestAnOperatorBreaksALockAndTheLogSaysWho(t *testing.T) {
 		r.locks("n", "B")
 		_, err = r.part.Break(r.Context(), "none", by)
 		wantKind(t, err, job.NotFound)
-		list, err := r.Audits(r.Context(), job.ID{}, 9)
+		list, err := r.audit.List(r.Context(), job.ID{}, 9)
 		if err != nil || len(list) != 1 || list[0].Action != "break lock" || list[0].Subject != "n of A" || list[0].By != by {
 			r.Errorf("%+v, %v", list, err)
 		}
