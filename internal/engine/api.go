@@ -135,10 +135,9 @@ type Options struct {
 	QueuesMax     int          // max_queues; 10,000
 	InFlightMax   int          // leases of all holders together; 0 = no limit
 	Reserve       Reserve
-	Admin         bool // the configuration has a token with the scope admin that does not expire
-	MetricsQueues int  // queues that are measured by name, the others together; 0 = MetricsQueues
-	BatchOpsMax   int  // commands in one transaction; 0 = 4096
-	BatchBytesMax int  // payload bytes in one transaction; 0 = 4 MiB
+	MetricsQueues int // queues that are measured by name, the others together; 0 = MetricsQueues
+	BatchOpsMax   int // commands in one transaction; 0 = 4096
+	BatchBytesMax int // payload bytes in one transaction; 0 = 4 MiB
 
 	// Lead may give jobs in a delivery, which is its own, another trace context before
 	// they are handed over; nil = they are given as they are.

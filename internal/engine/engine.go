@@ -156,6 +156,9 @@ func (e *Engine) Steady() job.Millis { return e.clock.Steady() }
 // Guarded reports whether the clock stepped just now, so that nothing expires yet.
 func (e *Engine) Guarded() bool { return e.clock.Steady() < job.Millis(e.guarded.Load()) }
 
+// Random draws 64 bits.
+func (e *Engine) Random() uint64 { return e.rnd() }
+
 // Logger is where the engine and its parts tell an operator what he should know.
 func (e *Engine) Logger() *slog.Logger { return e.log }
 

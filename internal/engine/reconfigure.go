@@ -7,8 +7,8 @@ import (
 )
 
 // Reconfigure lets new options hold from now on: the server's rules, limits,
-// windows, the disk reserve and whether it names an admin, and the settings of the queues that are listed,
-// as a start does. The other options are not looked at. An error means that
+// windows, the disk reserve, and the settings of the queues that are listed, as a start
+// does. The other options are not looked at. An error means that
 // nothing was changed.
 func (e *Engine) Reconfigure(ctx context.Context, o Options, by job.Actor) error {
 	err := e.Do(ctx, 0, func(r *Tx) error {
@@ -30,7 +30,7 @@ func (e *Engine) Reconfigure(ctx context.Context, o Options, by job.Actor) error
 	// of its batch see the old or the new.
 	return e.Do(ctx, 0, func(r *Tx) error {
 		e.opts.Server, e.opts.Idempotency, e.opts.Reattach = o.Server, o.Idempotency, o.Reattach
-		e.opts.QueuesMax, e.opts.InFlightMax, e.opts.Admin = o.QueuesMax, o.InFlightMax, o.Admin
+		e.opts.QueuesMax, e.opts.InFlightMax = o.QueuesMax, o.InFlightMax
 		e.keep.Store(&o.Reserve)
 		r.fed = true // a limit may leave more room
 		return nil

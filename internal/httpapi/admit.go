@@ -169,7 +169,7 @@ func (h *core) reachJobs(ctx context.Context, g *auth.Grant, n int, id func(i in
 	for i := range ids {
 		ids[i] = id(i)
 	}
-	queues, err := h.engine.QueuesOf(ctx, ids)
+	queues, err := h.engine.Tokens.Queues(ctx, ids)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func (h *tokenRoom) make(c *call, body *wire.NewToken) (any, error) {
 	if slices.ContainsFunc(h.tokens.Grants(), func(g *auth.Grant) bool { return g.Configured && g.Name == credential.Name }) {
 		return nil, job.Errorf(job.Exists, "the configuration has a token %q; use another name", credential.Name)
 	}
-	text, made, err := h.engine.AddCredential(c.Context(), credential, c.by)
+	text, made, err := h.engine.Tokens.Add(c.Context(), credential, c.by)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (h *tokenRoom) revoke(c *call) (any, error) {
 	if slices.ContainsFunc(h.tokens.Grants(), func(g *auth.Grant) bool { return g.Configured && g.ID == c.id }) {
 		return nil, job.Errorf(job.WrongState, "the token %q stands in the configuration: take it out there, and start the server again", c.id)
 	}
-	err := h.engine.DropCredential(c.Context(), c.id, c.by)
+	err := h.engine.Tokens.Drop(c.Context(), c.id, c.by)
 	// Also if it is not known whether it is gone, but for the last one that can make others.
 	others := func(g *auth.Grant) bool { return g.ID != c.id && g.Lasting() }
 	if kind := job.KindOf(err); err == nil || kind == job.NotFound || kind == job.Unavailable && slices.ContainsFunc(h.tokens.Grants(), others) {

@@ -63,6 +63,7 @@ func Run(ctx context.Context, cfg config.Config) (err error) {
 	e.Folds.Folder = jobs.Fold(cfg.BodyBytesMax)
 	e.Grid.Options = gridpart.Options{Heartbeat: cfg.Grid.HeartbeatInterval, LostAfter: cfg.Grid.LostAfter, BlackHoles: cfg.Grid.Holes()}
 	e.Crons.Settings = cfg.Crons
+	e.Tokens.Admin.Store(cfg.HasAdmin())
 	if err := spans.Listen(e.Engine); err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func engineOptions(cfg config.Config) engine.Options {
 	rules.Retry, rules.Types, rules.Doors = cfg.Retry, cfg.Types, cfg.Doors
 	rules.RetainDone, rules.RetainDead = cfg.RetainDone, cfg.RetainDead
 	return engine.Options{
-		Admin: cfg.HasAdmin(), Server: rules, Queues: cfg.Queues, Changes: httpapi.QueueChanges,
+		Server: rules, Queues: cfg.Queues, Changes: httpapi.QueueChanges,
 		Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
 		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit, MetricsQueues: cfg.MetricsQueues,
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},
@@ -167,7 +168,13 @@ func listenAndServe(ctx context.Context, cfg config.Config, e *part.Engine, keep
 			return nil
 		}},
 		{"inboxes", func(ctx context.Context, _, to config.Config) error { return inboxes.Configure(ctx, to.Inboxes) }},
-		{"tokens", func(_ context.Context, _, to config.Config) error { return tokens.Configure(to.Tokens) }},
+		{"tokens", func(_ context.Context, _, to config.Config) error {
+			err := tokens.Configure(to.Tokens)
+			if err == nil {
+				e.Tokens.Admin.Store(to.HasAdmin())
+			}
+			return err
+		}},
 	}
 	for _, o := range listeners {
 		if o.certificates != nil {
@@ -242,7 +249,7 @@ func closeSpans(cfg config.Config, spans *trace.Exporter) {
 // store. It refuses a server that others could reach without any.
 func admission(ctx context.Context, cfg config.Config, e *part.Engine) (*auth.Keeper, error) {
 	tokens := auth.New(cfg.Tokens, engine.SystemClock().Wall)
-	list, err := e.Credentials(ctx)
+	list, err := e.Tokens.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the tokens: %w", err)
 	}

@@ -53,10 +53,10 @@ var securityFaults = []fault{
 	{
 		name: "token-revoked-in-memory-only", breaks: "operations.md, security",
 		does:  "a revoked token is there again after a power cut",
-		file:  "internal/engine/credential.go",
-		old:   "		if err := r.tx.Unset(job.Credentials, id); err != nil {",
-		new:   "		if err := r.tx.Unset(job.Credentials, \"-\"); err != nil {",
-		first: []suite{in(enginePkg, "TestTokensAreKeptAndRevokedForGood")},
+		file:  "internal/part/token/token.go",
+		old:   "		if err := tx.Store().Unset(job.Credentials, id); err != nil {",
+		new:   "		if err := tx.Store().Unset(job.Credentials, \"-\"); err != nil {",
+		first: []suite{in("internal/part/token", "TestTokensAreKeptAndRevokedForGood")},
 	},
 	{
 		name: "token-not-forgotten", breaks: "operations.md, security",
@@ -85,10 +85,10 @@ var securityFaults = []fault{
 	{
 		name: "token-last-admin-goes", breaks: "operations.md, security",
 		does:  "the last token that may make others can be revoked, which opens the server",
-		file:  "internal/engine/credential.go",
-		old:   "		case gone.Lasting() && admins == 1 && !e.opts.Admin:",
+		file:  "internal/part/token/token.go",
+		old:   "		case gone.Lasting() && admins == 1 && !t.Admin.Load():",
 		new:   "		case gone.Lasting() && admins == 0:",
-		first: []suite{in(enginePkg, "TestSomebodyMayAlwaysMakeTokens")},
+		first: []suite{in("internal/part/token", "TestSomebodyMayAlwaysMakeTokens")},
 	},
 	{
 		name: "token-first-from-anywhere", breaks: "operations.md, security",

@@ -1,7 +1,13 @@
-package engine
+// Package token is the part for the tokens of the API (operations.md, Security).
+//
+// Its state is rows.
+package token
 
 import (
 	"context"
+	"sync/atomic"
+
+	"github.com/reprisehq/reprise/internal/engine"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/store"
@@ -10,9 +16,23 @@ import (
 // credentialsMax bounds the tokens of the API.
 const credentialsMax = 10_000
 
-// Credentials returns what is kept of the tokens of the API, by id.
-func (e *Engine) Credentials(ctx context.Context) (list []job.Credential, err error) {
-	err = e.View(ctx, func(v store.Reader) error {
+// Tokens are the tokens of a server that are not in its configuration.
+type Tokens struct {
+	// Admin: the configuration has a token with the scope admin that does not expire.
+	Admin atomic.Bool
+
+	engine *engine.Engine
+}
+
+// Join implements engine.Part.
+func (t *Tokens) Join(e *engine.Engine) engine.Hooks {
+	t.engine = e
+	return engine.Hooks{}
+}
+
+// List returns what is kept of the tokens, by id.
+func (t *Tokens) List(ctx context.Context) (list []job.Credential, err error) {
+	err = t.engine.View(ctx, func(v store.Reader) error {
 		list, err = credentials(v)
 		return err
 	})
@@ -27,25 +47,25 @@ func credentials(v store.Reader) (list []job.Credential, err error) {
 	return list, err
 }
 
-// AddCredential makes a token of the API with a text of its own, which is
+// Add makes a token with a text of its own, which is
 // returned and nowhere kept. Name, scopes, queues and expiry are the caller's.
 //
-// The first token must have the scope admin, and DropCredential keeps the last
+// The first token must have the scope admin, and Drop keeps the last
 // such one: once there are tokens a call needs one, and somebody must be able
-// to make and revoke them. Options.Admin says that somebody always is.
-func (e *Engine) AddCredential(ctx context.Context, c job.Credential, by job.Actor) (text string, made job.Credential, err error) {
+// to make and revoke them. Tokens.Admin says that somebody always is.
+func (t *Tokens) Add(ctx context.Context, c job.Credential, by job.Actor) (text string, made job.Credential, err error) {
 	if err := c.Check(); err != nil {
 		return "", made, err
 	}
-	text = job.NewSecret(e.rnd)
+	text = job.NewSecret(t.engine.Random)
 	c.ID, c.Hash, _ = job.ParseSecret(text)
 	c.By = by
-	err = e.Do(ctx, 0, func(r *Tx) error {
-		list, err := credentials(r.tx)
+	err = t.engine.Do(ctx, 0, func(tx *engine.Tx) error {
+		list, err := credentials(tx.Store())
 		if err != nil {
 			return err
 		}
-		first := len(list) == 0 && !e.opts.Admin
+		first := len(list) == 0 && !t.Admin.Load()
 		switch {
 		case len(list) == credentialsMax:
 			return job.Errorf(job.OverLimit, "there may be %d tokens; revoke some", credentialsMax)
@@ -56,7 +76,7 @@ func (e *Engine) AddCredential(ctx context.Context, c job.Credential, by job.Act
 			}
 		case first && c.Expires != 0:
 			return &job.Error{Kind: job.Invalid, Field: "expires", Text: "the first token must not expire: once it did, nobody could make another one"}
-		case c.Expired(r.now):
+		case c.Expired(tx.Now()):
 			return &job.Error{Kind: job.Invalid, Field: "expires", Text: "expires must be in the future"}
 		}
 		for i := range list {
@@ -65,13 +85,13 @@ func (e *Engine) AddCredential(ctx context.Context, c job.Credential, by job.Act
 			}
 		}
 		own := c
-		own.Created = r.now
+		own.Created = tx.Now()
 		made = own
-		r.tx.Durable()
-		if err := r.tx.Set(&own); err != nil {
+		tx.Store().Durable()
+		if err := tx.Store().Set(&own); err != nil {
 			return err
 		}
-		return r.Audit(by, job.AuditToken, c.Name+": "+c.Scopes.String(), 0)
+		return tx.Audit(by, job.AuditToken, c.Name+": "+c.Scopes.String(), 0)
 	})
 	if err != nil {
 		return "", job.Credential{}, err
@@ -79,10 +99,10 @@ func (e *Engine) AddCredential(ctx context.Context, c job.Credential, by job.Act
 	return text, made, nil
 }
 
-// DropCredential revokes a token.
-func (e *Engine) DropCredential(ctx context.Context, id string, by job.Actor) error {
-	return e.Do(ctx, 0, func(r *Tx) error {
-		list, err := credentials(r.tx)
+// Drop revokes a token.
+func (t *Tokens) Drop(ctx context.Context, id string, by job.Actor) error {
+	return t.engine.Do(ctx, 0, func(tx *engine.Tx) error {
+		list, err := credentials(tx.Store())
 		if err != nil {
 			return err
 		}
@@ -99,20 +119,20 @@ func (e *Engine) DropCredential(ctx context.Context, id string, by job.Actor) er
 		switch {
 		case gone == nil:
 			return job.Errorf(job.NotFound, "there is no token %q", id)
-		case gone.Lasting() && admins == 1 && !e.opts.Admin:
+		case gone.Lasting() && admins == 1 && !t.Admin.Load():
 			return job.Errorf(job.WrongState, "this is the last token with the scope admin that does not expire; make another one first, or give one in the configuration (auth.tokens)")
 		}
-		r.tx.Durable()
-		if err := r.tx.Unset(job.Credentials, id); err != nil {
+		tx.Store().Durable()
+		if err := tx.Store().Unset(job.Credentials, id); err != nil {
 			return err
 		}
-		return r.Audit(by, job.AuditRevoke, gone.Name, 0)
+		return tx.Audit(by, job.AuditRevoke, gone.Name, 0)
 	})
 }
 
-// QueuesOf returns the queues of jobs, "" for one that is not there.
-func (e *Engine) QueuesOf(ctx context.Context, ids []job.ID) (queues []string, err error) {
-	err = e.View(ctx, func(v store.Reader) error {
+// Queues returns the queues of jobs, which a token may be for or not; "" for one that is not there.
+func (t *Tokens) Queues(ctx context.Context, ids []job.ID) (queues []string, err error) {
+	err = t.engine.View(ctx, func(v store.Reader) error {
 		queues = make([]string, len(ids))
 		for i, id := range ids {
 			j, err := v.Get(id)

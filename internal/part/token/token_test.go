@@ -1,16 +1,44 @@
-package engine_test
+package token_test
 
 import (
 	"slices"
 	"testing"
 
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/audit"
+	"github.com/reprisehq/reprise/internal/part/token"
 )
+
+var ann = job.Actor{Name: "ann", From: "::1"}
+
+// rig is an engine with tokens and an audit log, new in each life.
+type rig struct {
+	*enginetest.Rig
+	all   *token.Tokens
+	audit *audit.Log
+}
+
+func scenario(t *testing.T, f func(*rig), edits ...func(*token.Tokens)) {
+	t.Helper()
+	r := &rig{}
+	enginetest.Scenario(t, func(*enginetest.Rig) { f(r) }, func(in *enginetest.Rig) {
+		r.Rig = in
+		in.Parts = func() []engine.Part {
+			r.all, r.audit = &token.Tokens{}, &audit.Log{}
+			for _, edit := range edits {
+				edit(r.all)
+			}
+			return []engine.Part{r.audit, r.all}
+		}
+	})
+}
 
 // token makes a token that must be accepted, and returns its id.
 func (r *rig) token(name string, scopes job.Scopes, queues ...string) (id string) {
 	r.Helper()
-	text, c, err := r.AddCredential(r.Context(), job.Credential{Name: name, Scopes: scopes, Queues: queues}, ann)
+	text, c, err := r.all.Add(r.Context(), job.Credential{Name: name, Scopes: scopes, Queues: queues}, ann)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -23,7 +51,7 @@ func (r *rig) token(name string, scopes job.Scopes, queues ...string) (id string
 
 func (r *rig) tokens(want ...string) {
 	r.Helper()
-	list, err := r.Credentials(r.Context())
+	list, err := r.all.List(r.Context())
 	var names []string
 	for _, c := range list {
 		names = append(names, c.Name)
@@ -36,7 +64,7 @@ func (r *rig) tokens(want ...string) {
 
 func (r *rig) noToken(kind job.Kind, c job.Credential) {
 	r.Helper()
-	text, made, err := r.AddCredential(r.Context(), c, ann)
+	text, made, err := r.all.Add(r.Context(), c, ann)
 	if job.KindOf(err) != kind || text != "" || made.ID != "" {
 		r.Errorf("%+v: got %+v, %v", c, made, err)
 	}
@@ -44,14 +72,14 @@ func (r *rig) noToken(kind job.Kind, c job.Credential) {
 
 func (r *rig) kept(kind job.Kind, id string) {
 	r.Helper()
-	if err := r.DropCredential(r.Context(), id, ann); job.KindOf(err) != kind {
+	if err := r.all.Drop(r.Context(), id, ann); job.KindOf(err) != kind {
 		r.Errorf("revoking %s: %v", id, err)
 	}
 }
 
 func (r *rig) revoke(id string) {
 	r.Helper()
-	if err := r.DropCredential(r.Context(), id, ann); err != nil {
+	if err := r.all.Drop(r.Context(), id, ann); err != nil {
 		r.Error(err)
 	}
 }
@@ -66,7 +94,7 @@ func TestTokensAreKeptAndRevokedForGood(t *testing.T) {
 		r.PowerCut()
 		r.tokens("root")
 		r.kept(job.NotFound, ci)
-		log, err := r.part.Audit.List(r.Context(), job.ID{}, 9)
+		log, err := r.audit.List(r.Context(), job.ID{}, 9)
 		var said []string
 		for _, a := range log {
 			said = append(said, a.By.Name+" "+a.Action+" "+a.Subject)
@@ -86,7 +114,7 @@ func TestSomebodyMayAlwaysMakeTokens(t *testing.T) {
 		r.noToken(job.Exists, job.Credential{Name: "root", Scopes: job.ScopeRead})
 		r.noToken(job.Invalid, job.Credential{Name: "late", Scopes: job.ScopeRead, Expires: r.Now()})
 		r.noToken(job.Invalid, job.Credential{Name: "", Scopes: job.ScopeRead})
-		_, short, err := r.AddCredential(r.Context(), job.Credential{Name: "short", Scopes: job.ScopeAdmin, Expires: r.Now() + 1000}, ann)
+		_, short, err := r.all.Add(r.Context(), job.Credential{Name: "short", Scopes: job.ScopeAdmin, Expires: r.Now() + 1000}, ann)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,19 +135,22 @@ func TestWithATokenInTheConfigurationTheOthersAreFree(t *testing.T) {
 		r.revoke(ci)
 		r.tokens()
 		root = r.token("root", job.ScopeAdmin)
-		without := r.Opts
-		without.Admin = false
-		if err := r.Reconfigure(r.Context(), without, ann); err != nil {
-			r.Fatal(err)
-		}
+		r.all.Admin.Store(false)
 		r.kept(job.WrongState, root) // the configuration has lost its own
-	}, func(r *rig) { r.Opts.Admin = true })
+	}, func(t *token.Tokens) { t.Admin.Store(true) })
 }
 
 func TestTheQueuesOfJobsAreTold(t *testing.T) {
 	scenario(t, func(r *rig) {
-		a, b := r.put("a", "1"), r.put("b", "2")
-		got, err := r.QueuesOf(r.Context(), []job.ID{b, {1}, a, b})
+		put := func(queue string) job.ID {
+			added, err := r.Put(r.Context(), []engine.NewJob{{Job: job.Job{Queue: queue, Type: "t"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return added[0].ID
+		}
+		a, b := put("a"), put("b")
+		got, err := r.all.Queues(r.Context(), []job.ID{b, {1}, a, b})
 		if err != nil || !slices.Equal(got, []string{"b", "", "a", "b"}) {
 			t.Errorf("got %q, %v", got, err)
 		}
