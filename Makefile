@@ -11,6 +11,8 @@ SEEDS    ?= 6000
 FIRST    ?= 1
 CUTS     ?= 1000
 FAULT    ?=
+PKG      ?=
+BY       ?=
 FUZZTIME ?= 60s
 
 # Of make peers: RUNS=1 SECONDS=1 ONLY=beanstalkd,river for a look,
@@ -21,7 +23,7 @@ ONLY     ?=
 PEERARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: build run demo test test-race sim fuzz e2e idle peaks jqlimits bench stragglers peers openapi sabotage lint verify docs help
+.PHONY: build run demo test test-race sim fuzz e2e idle peaks jqlimits bench stragglers peers openapi sabotage mutate lint verify docs help
 
 build: ## build bin/reprise
 	go build $(LDFLAGS) -o $(BIN) ./cmd/reprise
@@ -79,6 +81,9 @@ openapi: ## lint GET /openapi.json and compile clients generated from it in four
 
 sabotage: ## break one line at a time, in a copy: a test must catch each (FAULT=name)
 	@go run ./scripts/sabotage -fault '$(FAULT)' $(ARGS)
+
+mutate: ## change operators, constants, conditions, statements of PKG=internal/rule: a test must fail (BY=packages whose tests)
+	@go run ./scripts/sabotage -mutate '$(or $(PKG),internal/rule)' -by '$(BY)' $(ARGS)
 
 lint: ## the linter only, in the version the project pins
 	@./scripts/test.sh --only setup
