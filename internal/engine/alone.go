@@ -29,7 +29,7 @@ type emptied struct {
 
 // empties reports whether the holder is emptied for the queue, perhaps from
 // now on: it has work, and the next job in line for it must be alone.
-func (r *Tx) empties(h *Holder, queue string) bool {
+func (r *serving) empties(h *Holder, queue string) bool {
 	d, found := r.emptied[queue]
 	span := emptyFor
 	switch {
@@ -51,13 +51,13 @@ func (r *Tx) empties(h *Holder, queue string) bool {
 
 // filled follows a grant: who got something is not emptied any more, and for
 // the queue of a job that is out alone nobody is.
-func (r *Tx) filled(h *Holder, j *job.Job) {
+func (r *serving) filled(h *Holder, j *job.Job) {
 	for queue, d := range r.emptied {
 		if d.holder == h || j.Alone && queue == j.Queue {
 			r.emptied = maps.Clone(r.emptied)
 			delete(r.emptied, queue)
 			r.fed = r.fed || d.holder != h // it goes on
-		} else if queue == j.Queue && r.e.parts.limited(r, queue) { // there may be no room for what it is emptied for
+		} else if queue == j.Queue && r.e.parts.limited(r.Tx, queue) { // there may be no room for what it is emptied for
 			r.fed = true
 		}
 	}
@@ -65,7 +65,7 @@ func (r *Tx) filled(h *Holder, j *job.Job) {
 
 // emptiedBy follows the end of a lease that some call of a worker had: another call
 // of that worker may be emptied, and it is empty when the worker is.
-func (r *Tx) emptiedBy(worker string) {
+func (r *serving) emptiedBy(worker string) {
 	for queue, d := range r.emptied {
 		if d.holder.Name == worker {
 			r.woken[queue] = true
@@ -74,12 +74,12 @@ func (r *Tx) emptiedBy(worker string) {
 }
 
 // Seeker is how a holder asks the store for work.
-func (r *Tx) Seeker(h *Holder) (rule.Seeker, error) {
+func (r *serving) Seeker(h *Holder) (rule.Seeker, error) {
 	s := rule.Seeker{
 		Holder: h.Name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.Opts.Properties,
 	}
-	if r.e.parts.limited(r, "") {
-		s.Room = func(queue string) rule.Room { return r.e.parts.room(r, queue) }
+	if r.e.parts.limited(r.Tx, "") {
+		s.Room = func(queue string) rule.Room { return r.e.parts.room(r.Tx, queue) }
 	}
 	if h.Kind != job.Unary {
 		return s, nil
@@ -94,7 +94,7 @@ func (r *Tx) Seeker(h *Holder) (rule.Seeker, error) {
 }
 
 // holdsAlone reports whether the one job that a holder has must be alone.
-func (r *Tx) holdsAlone(name string, ids []job.ID) (bool, error) {
+func (r *serving) holdsAlone(name string, ids []job.ID) (bool, error) {
 	if len(ids) != 1 {
 		return false, nil
 	}

@@ -35,7 +35,7 @@ func Answered[T any](out *T, err error) (T, error) {
 func (r *Tx) Store() store.Tx { return r.tx }
 
 // Put puts jobs, by the plan that Planned made of them. out has a place for each.
-func (r *Tx) Put(list []NewJob, plan Plan, out []Added) error {
+func (r *intake) Put(list []NewJob, plan Plan, out []Added) error {
 	return r.put(list, nil, plan, out)
 }
 
@@ -49,10 +49,10 @@ func (r *Tx) Steady() job.Millis { return r.steady }
 func (r *Tx) Moment() rule.Moment { return rule.Moment{Now: r.now, Steady: r.steady} }
 
 // Wake has all holders look at a queue again: something may have become ready.
-func (r *Tx) Wake(queue string) { r.woken[queue] = true }
+func (r *names) Wake(queue string) { r.woken[queue] = true }
 
 // Moved has holders be served once more in this transaction.
-func (r *Tx) Moved() { r.moved = true }
+func (r *serving) Moved() { r.moved = true }
 
 // Park takes a job out of its line under a label, or back into it if that is "".
 func (r *Tx) Park(j *job.Job, label string) error {
@@ -106,48 +106,48 @@ func (r *Tx) OfQueue(t job.Table, queue string, f func(job.Row)) error {
 func (r *Tx) Rules() *rule.Server { return r.e.rules() }
 
 // ServeAll has all waiting holders be served again, in this transaction or the next.
-func (r *Tx) ServeAll() { r.fed = true }
+func (r *serving) ServeAll() { r.fed = true }
 
 // Full reports whether a holder, or this transaction, has as much as it can take.
-func (r *Tx) Full(h *Holder) bool { return r.full(h) }
+func (r *crowd) Full(h *Holder) bool { return r.full(h) }
 
 // Ring tells those who wait for news of a name, once they are on disk.
 func (r *Tx) Ring(name string) { r.news = append(r.news, name) }
 
 // SparedUntil is until when no holder lapses, because the clock stepped; on the steady
 // clock.
-func (r *Tx) SparedUntil() job.Millis { return r.watch.lapses }
+func (r *clockwork) SparedUntil() job.Millis { return r.watch.lapses }
 
 // LastSeq is the latest line position that was drawn.
 func (r *Tx) LastSeq() int64 { return r.seq.next - 1 }
 
 // KnowsQueue reports whether a queue has jobs or settings.
-func (r *Tx) KnowsQueue(name string) bool { return r.c.queues[name] || r.fresh[name] }
+func (r *names) KnowsQueue(name string) bool { return r.c.queues[name] || r.fresh[name] }
 
 // OneMoreQueue refuses a queue above max_queues.
-func (r *Tx) OneMoreQueue() error { return r.oneMoreQueue(0) }
+func (r *names) OneMoreQueue() error { return r.oneMoreQueue(0) }
 
 // ForgetQueue drops the settings remembered for this transaction: they change.
-func (r *Tx) ForgetQueue(name string) { r.forgetQueue(name) }
+func (r *names) ForgetQueue(name string) { r.forgetQueue(name) }
 
 // Lets reports whether no part would put a job aside that was given out now.
-func (r *Tx) Lets(j *job.Job) (bool, error) {
-	park, err := r.e.parts.aside(r, j)
+func (r *serving) Lets(j *job.Job) (bool, error) {
+	park, err := r.e.parts.aside(r.Tx, j)
 	return park == "" && err == nil, err
 }
 
 // OneMore reports whether the parts that limit its queue let one more job run, whatever
 // they said before others were given out.
-func (r *Tx) OneMore(j *job.Job) (bool, error) {
-	if !r.e.parts.limited(r, j.Queue) {
+func (r *serving) OneMore(j *job.Job) (bool, error) {
+	if !r.e.parts.limited(r.Tx, j.Queue) {
 		return true, nil
 	}
-	return r.e.parts.lets(r, j)
+	return r.e.parts.lets(r.Tx, j)
 }
 
 // AsideEnough reports whether no more jobs may be put aside in this transaction. Then
 // everybody is served again in the next one.
-func (r *Tx) AsideEnough() bool {
+func (r *serving) AsideEnough() bool {
 	enough := r.aside >= asideMax
 	r.fed = r.fed || enough
 	return enough
@@ -157,7 +157,7 @@ func (r *Tx) AsideEnough() bool {
 func (r *Tx) Write(old, j *job.Job) error { return r.write(old, rule.Effect{Job: j}) }
 
 // More has the next transaction follow at once: the clock left work behind.
-func (r *Tx) More() { r.ticked = true }
+func (r *clockwork) More() { r.ticked = true }
 
 // Stats are what the transaction adds to the counters.
 func (r *Tx) Stats() *Stats { return &r.stats }
@@ -166,7 +166,7 @@ func (r *Tx) Stats() *Stats { return &r.stats }
 func (r *Tx) NewID() job.ID { return r.ids.Next(r.now) }
 
 // DiskLow reports whether the free disk space is below its reserve.
-func (r *Tx) DiskLow() bool { return r.disk.low }
+func (r *clockwork) DiskLow() bool { return r.disk.low }
 
 // NewToken draws a token that was never given out.
 func (r *Tx) NewToken() job.Token { return job.NewToken(r.c.start, r.e.rnd) }

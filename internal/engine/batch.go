@@ -71,56 +71,30 @@ func (e *Engine) spareGifts(list []gift) {
 
 func (b *batch) final() bool { return len(b.ops) > 0 && b.ops[len(b.ops)-1].final }
 
-// Tx is one execution of a batch inside its transaction. What it changes
-// outside the transaction is staged here and takes effect only if the
-// transaction commits, because the store may Tx it twice.
+// Tx is one execution of a batch inside its transaction. What it changes outside the
+// transaction is staged here, by rooms, and takes effect only if the transaction commits,
+// because the store may run it twice. Each room has what it stages, and sees the others
+// through its Tx.
 type Tx struct {
+	names     // of queues, and their settings
+	intake    // of the call that brings work
+	crowd     // who holds what
+	serving   // who is given what
+	settling  // what a call tells of runs
+	clockwork // what the clock owes
+	mending   // of faults
+	recovery  // what a start owes
+
 	e      *Engine
 	c      *committer
 	tx     store.Tx
 	now    job.Millis
 	steady job.Millis
-
-	rows    map[string]*job.Queue
-	lastQ   *job.Queue
-	woken   map[string]bool
-	fresh   map[string]bool // names of queues that were not seen before
-	held    map[*Holder]int // change of leases
-	alone   map[*Holder]int // change of jobs delivered alone
-	bytes   map[*Holder]int // of payloads given to unary calls
-	leases  int
-	gifts   []gift
-	lease   job.Lease // that is being granted
-	hooks   hooks
-	in      intake          // of the call that brings work
-	reads   map[*Holder]int // deliveries that streams took off our hands
-	fed     bool            // all waiting holders are to be served again
-	hadFed  bool            // it did so in the run before
-	moved   bool            // a member of a group was given out, and its gate may stand for the next
-	cut     []job.ID        // members of turns that a step sent back
-	joined  map[string]*Holder
-	asking  []*Holder // unary calls that came in
-	left    map[*Holder]bool
-	emptied map[string]emptied
-	ended   []*Holder // are told that their stream is over
-	ticked  bool      // the clock left work behind
-	stats   Stats
-	ids     job.IDs
-	seq     block
-	watch   watch
-	disk    disk
-	aside   int // jobs that left their lines because a part put them aside
-
-	dropped  map[string]bool // queues that are forgotten, and given back
-	gaveBack job.Millis
-	news     []string // names that somebody may wait for news of
-
-	serving []*Holder // who is being served
-	serves  int       // how often that was decided
-
-	doing    doing
-	rejected []job.ID // jobs that were set aside
-	cleared  bool     // those at fault among them
+	hooks  hooks
+	ids    job.IDs
+	seq    block
+	news   []string // names that somebody may wait for news of
+	stats  Stats
 }
 
 // hooks are what a step may ask for. They are made once: a method made a value
@@ -280,35 +254,34 @@ func (e *Engine) answerBatch(b *batch) {
 	}
 }
 
+// reset begins anew: what was staged is forgotten, its memory is used again.
 func (r *Tx) reset(e *Engine, tx store.Tx) {
-	old := *r
-	if old.rows == nil {
-		old.rows, old.woken = map[string]*job.Queue{}, map[string]bool{}
-		old.held, old.alone, old.reads = map[*Holder]int{}, map[*Holder]int{}, map[*Holder]int{}
-		old.bytes = map[*Holder]int{}
-		old.joined, old.left = map[string]*Holder{}, map[*Holder]bool{}
-		old.hooks = hooks{rand: r.Uniform, seq: r.NextSeq, paused: r.paused, kept: r.keptDone}
+	if r.hooks.rand == nil {
+		r.hooks = hooks{rand: r.Uniform, seq: r.NextSeq, paused: r.paused, kept: r.keptDone}
 	}
-	if old.gifts == nil { // those of the run before are on their way
-		old.gifts = *e.gifts.Get().(*[]gift)
-	}
-	clear(old.rows)
-	clear(old.woken)
-	clear(old.held)
-	clear(old.alone)
-	clear(old.bytes)
-	clear(old.reads)
-	clear(old.joined)
-	clear(old.left)
-	e.core.stage.reset(&e.hub)
+	c := &e.core
+	c.stage.reset(&e.hub)
 	e.parts.begin()
 	*r = Tx{
-		e: e, c: &e.core, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hadFed: e.core.fed,
-		rows: old.rows, woken: old.woken, held: old.held, alone: old.alone, bytes: old.bytes, reads: old.reads,
-		gifts: old.gifts[:0], hooks: old.hooks, in: old.in,
-		joined: old.joined, left: old.left, ids: *e.core.ids, seq: e.core.seq,
-		gaveBack: e.core.gaveBack, watch: e.core.watch, disk: e.core.disk, emptied: e.core.emptied,
+		e: e, c: c, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hooks: r.hooks, ids: *c.ids, seq: c.seq,
+		names:     names{Tx: r, rows: renewed(r.rows), woken: renewed(r.woken), gaveBack: c.gaveBack},
+		intake:    intake{Tx: r, coming: r.coming, quotas: r.quotas},
+		crowd:     r.crowd.renewed(r, e),
+		serving:   serving{Tx: r, hadFed: c.fed, emptied: c.emptied},
+		settling:  settling{Tx: r},
+		clockwork: clockwork{Tx: r, watch: c.watch, disk: c.disk},
+		mending:   mending{Tx: r},
+		recovery:  recovery{r},
 	}
+}
+
+// renewed is an empty map, in the memory of one that is there.
+func renewed[K comparable, V any](m map[K]V) map[K]V {
+	if m == nil {
+		return map[K]V{}
+	}
+	clear(m)
+	return m
 }
 
 // publish makes staged changes true after the transaction was applied.
@@ -318,38 +291,10 @@ func (r *Tx) publish() {
 	r.e.latest.Store(int64(r.now))
 	r.e.guarded.Store(int64(r.watch.guard))
 	*c.ids, c.seq, c.fed, c.watch, c.disk = r.ids, r.seq, r.fed, r.watch, r.disk
-	c.leases += r.leases
 	c.emptied = r.emptied
 	r.e.parts.publish()
-	for h, n := range r.held {
-		h.held += n
-	}
-	for h, n := range r.alone {
-		h.alone += n
-	}
-	for h, n := range r.reads {
-		h.unread -= n
-	}
-	for h := range r.left {
-		if c.holders[h.Name] == h {
-			delete(c.holders, h.Name)
-			c.streams[h.Kind]--
-		}
-		h.gone = true
-	}
-	for name, h := range r.joined {
-		if !h.gone {
-			c.holders[name] = h
-			c.streams[h.Kind]++
-		}
-	}
-	c.gaveBack = r.gaveBack
-	for name := range r.dropped {
-		delete(c.queues, name)
-	}
-	for name := range r.fresh {
-		c.queues[name] = true
-	}
+	r.crowd.publish()
+	r.names.publish()
 	c.stats.add(r.stats)
 	c.stats.Batches++
 	r.reportRejected()
@@ -359,18 +304,6 @@ func (r *Tx) publish() {
 	for _, h := range r.ended {
 		h.finish(ErrStreamEnded)
 	}
-}
-
-// Holder returns the live stream of a name.
-func (r *Tx) Holder(name string) *Holder {
-	h := r.joined[name]
-	if h == nil {
-		h = r.c.holders[name]
-	}
-	if h == nil || r.left[h] {
-		return nil
-	}
-	return h
 }
 
 // NextSeq draws a line position, reserving a new block when the last is used up.
@@ -385,26 +318,6 @@ func (r *Tx) NextSeq() int64 {
 	n := r.seq.next
 	r.seq.next++
 	return n
-}
-
-// Queue returns the settings of a queue.
-func (r *Tx) Queue(name string) (*job.Queue, error) {
-	if r.lastQ != nil && r.lastQ.Name == name {
-		return r.lastQ, nil
-	}
-	q := r.rows[name]
-	if q == nil {
-		row, err := r.tx.Row(job.Queues, name)
-		if err != nil {
-			return nil, err
-		}
-		if q, _ = row.(*job.Queue); q == nil {
-			q = job.NewQueue(name)
-		}
-		r.rows[name] = q
-	}
-	r.lastQ = q
-	return q, nil
 }
 
 func (r *Tx) Gate(queue, group string) (*job.Gate, error) {
@@ -458,15 +371,6 @@ func (r *Tx) view(j *job.Job, queue, group string) (rule.View, error) {
 		v.Behind = len(first) > 0 && first[0] != j.ID
 	}
 	return v, nil
-}
-
-// keptDone is how many finished jobs a queue keeps, and how many queues there are:
-// too many, once half of those that may be are there, since a kept job keeps its queue.
-func (r *Tx) keptDone(queue string) (jobs int64, queues int) {
-	if queues = len(r.c.queues); queues > r.e.opts.QueuesMax/2 {
-		queues = rule.RecentQueues + 1
-	}
-	return r.tx.Depth(queue).States[job.Done], queues
 }
 
 // Uniform draws from [0, 1).
@@ -578,20 +482,6 @@ func (r *Tx) sweepGate(queue, group string) error {
 		return err
 	}
 	return r.tx.Unset(job.Gates, g.Key())
-}
-
-// freed gives a holder its room back.
-func (r *Tx) freed(l *job.Lease) {
-	r.leases--
-	if h := r.Holder(l.Holder); h != nil {
-		r.held[h]--
-		if l.Alone {
-			r.alone[h]--
-		}
-	}
-	if l.Kind == job.Unary {
-		r.emptiedBy(l.Holder)
-	}
 }
 
 func (s *Stats) add(t Stats) {

@@ -51,12 +51,12 @@ func (e *Engine) unread(ctx context.Context, j *job.Job) (*job.Job, error) {
 	return j, err
 }
 
-func (r *Tx) rejectUnread(id job.ID, why error) error {
+func (r *mending) rejectUnread(id job.ID, why error) error {
 	return r.rejectOpen(id, "corrupt: its payload cannot be read: "+why.Error())
 }
 
 // rejectOpen rejects a job that is not over.
-func (r *Tx) rejectOpen(id job.ID, why string) error {
+func (r *mending) rejectOpen(id job.ID, why string) error {
 	j, err := r.tx.Get(id)
 	if err != nil || j == nil || !j.State.Open() {
 		return err
@@ -74,7 +74,7 @@ func (e *Engine) Bodies(refs ...job.ID) ([][]byte, error) {
 }
 
 // rejectUnreadable makes the jobs dead that the store keeps and cannot read.
-func (r *Tx) rejectUnreadable() error {
+func (r *mending) rejectUnreadable() error {
 	for _, u := range r.tx.Unreadable() {
 		stub := &job.Job{
 			ID: u.ID, Payload: u.Payload, PayloadSize: u.Size, Queue: damagedQueue, Type: damagedQueue, State: job.Ready,

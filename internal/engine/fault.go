@@ -31,6 +31,14 @@ type doing struct {
 	row  job.Row // of the clock: which one it is at; nil = none
 }
 
+// mending is what a transaction does about faults.
+type mending struct {
+	*Tx
+	doing    doing
+	rejected []job.ID // jobs that were set aside
+	cleared  bool     // those at fault among them
+}
+
 // faults is what is known to be at fault, until it is dealt with.
 type faults struct {
 	jobs  map[job.ID]string      // to be set aside, and why
@@ -58,7 +66,7 @@ type faulty struct {
 func (f *faulty) Unwrap() error { return f.error }
 
 // attempt runs f, and turns a panic of it, or a refusal of a duty, into a fault.
-func (r *Tx) attempt(f func() error) (err error) {
+func (r *mending) attempt(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &faulty{r.doing, fmt.Errorf("panic: %v", p), debug.Stack()}
@@ -92,7 +100,7 @@ func storeFailed(err error) bool {
 }
 
 // duty does what the committer owes by itself, unless that rests for a fault.
-func (r *Tx) duty(name string, f func() error) error {
+func (r *mending) duty(name string, f func() error) error {
 	if until := r.c.faults.rest[resting{duty: name}]; until > r.steady {
 		return nil
 	} else if until > 0 {
@@ -178,7 +186,7 @@ func (f *faults) rests(steady job.Millis) bool {
 }
 
 // rejectFaulty gives up the jobs that are at fault.
-func (r *Tx) rejectFaulty() error {
+func (r *mending) rejectFaulty() error {
 	for id, why := range r.c.faults.jobs {
 		r.doing.job = id
 		j, err := r.tx.Get(id)
@@ -198,7 +206,7 @@ func (r *Tx) rejectFaulty() error {
 }
 
 // Reject makes an open job dead that cannot be applied.
-func (r *Tx) Reject(j *job.Job, why string) error {
+func (r *mending) Reject(j *job.Job, why string) error {
 	eff := rule.SetAside(j, r.now, r.hooks.seq, why)
 	if err := r.write(j, eff); err != nil {
 		return err
@@ -208,11 +216,11 @@ func (r *Tx) Reject(j *job.Job, why string) error {
 	r.tx.Durable()
 	r.woken[j.Queue] = true
 	r.rejected = append(r.rejected, j.ID)
-	return r.e.parts.rejected(r, j)
+	return r.e.parts.rejected(r.Tx, j)
 }
 
 // reportRejected tells an operator which jobs were set aside, once it is true.
-func (r *Tx) reportRejected() {
+func (r *mending) reportRejected() {
 	if r.cleared {
 		clear(r.c.faults.jobs)
 	}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -204,11 +202,11 @@ func (s *Stream) Poll() ([]Delivery, error) {
 }
 
 // tellVoid tells a connected worker that what it runs is for nothing.
-func (r *Tx) tellVoid(j *job.Job, v *rule.Void) error {
+func (r *crowd) tellVoid(j *job.Job, v *rule.Void) error {
 	if v.Lease.Kind != job.Named {
 		return nil
 	}
-	if err := r.e.parts.voided(r, v); err != nil {
+	if err := r.e.parts.voided(r.Tx, v); err != nil {
 		return err
 	}
 	if h := r.Holder(v.Lease.Holder); h != nil {
@@ -289,146 +287,4 @@ func (e *Engine) tell(f func(*Tx) error) {
 // Close tells the engine that the holder disconnected. It does not wait.
 func (s *Stream) Close() {
 	s.e.tell(func(r *Tx) error { return r.leave(s.h, job.ByDisconnect) })
-}
-
-// join registers a stream.
-func (r *Tx) join(h *Holder) error {
-	if h.Kind == job.Named {
-		r.EndStream(h.Name)
-		row := &job.Holder{Name: h.Name, Kind: job.Named, Properties: h.Opts.Properties}
-		if err := r.tx.Set(row); err != nil {
-			return err
-		}
-		if err := r.HandBack(h); err != nil {
-			return err
-		}
-	}
-	r.Join(h)
-	return nil
-}
-
-// Join registers a holder, which is served from now on.
-func (r *Tx) Join(h *Holder) { r.joined[h.Name] = h }
-
-// EndStream ends the stream of a name, if there is one.
-func (r *Tx) EndStream(name string) {
-	if h := r.Holder(name); h != nil {
-		r.left[h] = true
-		r.ended = append(r.ended, h)
-	}
-}
-
-// HandBack offers a returning named holder what it still holds.
-func (r *Tx) HandBack(h *Holder) error {
-	ids, err := r.tx.Held(h.Name)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		j, err := r.tx.Get(id)
-		if err != nil {
-			return err
-		}
-		q, err := r.Queue(j.Queue)
-		if err != nil {
-			return err
-		}
-		for _, l := range j.Leases {
-			if l.Holder == h.Name {
-				r.held[h]++
-				r.alone[h] += oneIf(l.Alone)
-				r.gifts = append(r.gifts, gift{h, Delivery{Job: j, Lease: l, Payload: r.tx.Peek(j.Payload), Held: true, StopAfter: rule.StopAfter(q, j)}})
-			}
-		}
-	}
-	return nil
-}
-
-func oneIf(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// leave ends a stream: an anonymous one gives everything back, a named one
-// keeps its leases for the re-attach window.
-func (r *Tx) leave(h *Holder, how job.Ending) error {
-	if r.Holder(h.Name) != h {
-		return nil // ended already, or a newer stream of the same name took over
-	}
-	r.left[h] = true
-	if h.Feeder != nil {
-		return h.Feeder.Left(r, h, how)
-	}
-	ids, err := r.tx.Held(h.Name)
-	if err != nil {
-		return err
-	}
-	if h.Kind == job.Named {
-		if len(ids) == 0 {
-			return r.tx.Unset(job.Holders, h.Name)
-		}
-		return r.tx.Set(&job.Holder{
-			Name: h.Name, Kind: job.Named, Until: r.steady.Add(r.e.opts.Reattach), Properties: h.Opts.Properties,
-		})
-	}
-	return r.EndLeases(h.Name, ids, how)
-}
-
-// EndLeases ends every lease of a holder.
-func (r *Tx) EndLeases(name string, ids []job.ID, how job.Ending) error {
-	for _, id := range ids {
-		j, err := r.tx.Get(id)
-		if err != nil {
-			return err
-		}
-		if !j.HeldBy(name) { // its turn was cut by one before it
-			continue
-		}
-		eff, err := r.Step(j, rule.Command{Verb: rule.Lapse, Holder: name, Ending: how})
-		if err != nil {
-			return err
-		}
-		r.countLapse(j, &eff)
-	}
-	return nil
-}
-
-func (r *Tx) countLapse(old *job.Job, eff *rule.Effect) {
-	r.stats.Lapsed += uint64(len(eff.Ended))
-	r.countSuppressed(old, eff)
-	if eff.Gone == job.Dead || eff.Job != nil && eff.Job.State == job.Dead && old.State != job.Dead {
-		r.stats.Died++
-	}
-}
-
-// inOrder lists holders by name: the same history is served in the same order.
-func inOrder(holders map[string]*Holder) []*Holder {
-	if len(holders) == 0 {
-		return nil
-	}
-	list := make([]*Holder, 0, len(holders))
-	for _, name := range slices.Sorted(maps.Keys(holders)) {
-		list = append(list, holders[name])
-	}
-	return list
-}
-
-// endStreams ends all streams, at a stop.
-func (r *Tx) endStreams() error {
-	for _, list := range []map[string]*Holder{r.c.holders, r.joined} {
-		for _, h := range inOrder(list) {
-			r.ended = append(r.ended, h)
-			if err := r.leave(h, job.ByRestart); err != nil {
-				return err
-			}
-		}
-	}
-	for _, h := range slices.Concat(slices.Collect(r.c.hungry.all()), r.asking) {
-		r.ended = append(r.ended, h)
-		r.left[h] = true // nothing is given to who was sent away
-	}
-	r.tx.Durable()
-	return nil
 }

@@ -13,7 +13,7 @@ type Later struct {
 }
 
 // PutLater begins with none.
-func (r *Tx) PutLater() *Later { return &Later{r: r, parts: r.e.parts.intakes(r)} }
+func (r *intake) PutLater() *Later { return &Later{r: r.Tx, parts: r.e.parts.intakes(r.Tx)} }
 
 // Admit refuses a job whose queue takes no such job, or against which a part has
 // something. The error names the field.
@@ -40,11 +40,11 @@ func (l *Later) Make() error {
 }
 
 // Templates are the jobs that parts put later.
-func (r *Tx) Templates() ([]Template, error) { return r.e.parts.templates(r.tx) }
+func (r *intake) Templates() ([]Template, error) { return r.e.parts.templates(r.tx) }
 
 // NoneInto refuses to make a session or an inbox of a queue for which a part puts jobs
 // later: each of them would be refused.
-func (r *Tx) NoneInto(queue string) error {
+func (r *intake) NoneInto(queue string) error {
 	list, err := r.e.parts.templates(r.tx)
 	for _, t := range list {
 		if t.Job.Queue == queue {

@@ -174,28 +174,6 @@ func (e *Engine) HoldGroup(ctx context.Context, queue, group string, until job.M
 	})
 }
 
-// EditQueue returns a copy of the settings of a queue, to be written. A queue
-// that nobody has used counts against max_queues.
-func (r *Tx) EditQueue(name string) (*job.Queue, error) {
-	if !r.c.queues[name] && !r.fresh[name] {
-		if err := r.oneMoreQueue(0); err != nil {
-			return nil, err
-		}
-	}
-	old, err := r.Queue(name)
-	if err != nil {
-		return nil, err
-	}
-	r.forgetQueue(name)
-	return new(*old), nil
-}
-
-// forgetQueue drops the settings remembered for this transaction.
-func (r *Tx) forgetQueue(name string) {
-	delete(r.rows, name)
-	r.lastQ = nil
-}
-
 // Stats returns counters since the start.
 func (e *Engine) Stats(ctx context.Context) (Stats, error) {
 	var s Stats

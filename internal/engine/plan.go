@@ -76,8 +76,8 @@ func bodyOf(p Plan, list []NewJob, i int) []byte {
 
 // grow checks what a queue may hold in bytes: a job that takes something in must not grow
 // beyond that.
-func (r *Tx) grow(in *intake, queue string, by int64) error {
-	a, err := r.quota(in, queue)
+func (r *intake) grow(queue string, by int64) error {
+	a, err := r.quota(queue)
 	if err != nil || a == nil {
 		return err
 	}

@@ -44,19 +44,15 @@ func (e *Engine) Put(ctx context.Context, list []NewJob) ([]Added, error) {
 
 // intake is what one call adds to what is there.
 type intake struct {
-	fresh  map[string]bool       // queues not seen before
+	*Tx
+	coming map[string]bool       // queues not seen before
 	quotas map[string]*admission // of the queues that have one
-	parts  []Intake              // what parts know of jobs with extras; nil = there are none
+	asked  []Intake              // what parts know of jobs with extras; nil = there are none
 }
 
 // begin forgets the call before.
-func (in *intake) begin() {
-	if in.fresh == nil {
-		in.fresh, in.quotas = map[string]bool{}, map[string]*admission{}
-	}
-	clear(in.fresh)
-	clear(in.quotas)
-	in.parts = nil
+func (r *intake) begin() {
+	r.coming, r.quotas, r.asked = renewed(r.coming), renewed(r.quotas), nil
 }
 
 // admission is how much a queue would hold.
@@ -68,12 +64,12 @@ type admission struct {
 
 // put refuses the call, or writes all of it: who is here already, what keeps a newcomer
 // out, and then the jobs.
-func (r *Tx) put(list []NewJob, receipts []*job.Receipt, plan Plan, out []Added) error {
+func (r *intake) put(list []NewJob, receipts []*job.Receipt, plan Plan, out []Added) error {
 	clear(out)
 	if plan == nil {
 		plan = noPlan{}
 	}
-	if err := r.e.parts.coming(r, list); err != nil {
+	if err := r.e.parts.coming(r.Tx, list); err != nil {
 		return err
 	}
 	if r.disk.low {
@@ -87,10 +83,10 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, plan Plan, out []Added)
 	if err != nil {
 		return err
 	}
-	if err := plan.Check(r, list, out); err != nil {
+	if err := plan.Check(r.Tx, list, out); err != nil {
 		return err
 	}
-	if err := r.e.parts.check(r, list, out); err != nil {
+	if err := r.e.parts.check(r.Tx, list, out); err != nil {
 		return err
 	}
 	if err := r.admitAll(list, plan, out); err != nil {
@@ -105,30 +101,29 @@ func (r *Tx) put(list []NewJob, receipts []*job.Receipt, plan Plan, out []Added)
 
 // admitAll checks what queues and parts have against the newcomers of a call, and makes
 // room for them.
-func (r *Tx) admitAll(list []NewJob, plan Plan, out []Added) error {
-	in := &r.in
-	in.begin()
+func (r *intake) admitAll(list []NewJob, plan Plan, out []Added) error {
+	r.begin()
 	for i := range list {
 		if !out[i].Duplicate && !out[i].Folded {
-			if err := r.admit(in, i, &list[i], bodyOf(plan, list, i)); err != nil {
+			if err := r.admit(i, &list[i], bodyOf(plan, list, i)); err != nil {
 				return err
 			}
 		}
 	}
-	if err := plan.Admit(func(queue string, by int64) error { return r.grow(in, queue, by) }); err != nil {
+	if err := plan.Admit(func(queue string, by int64) error { return r.grow(queue, by) }); err != nil {
 		return err
 	}
-	leaving, err := r.oldest(in.quotas)
+	leaving, err := r.oldest(r.quotas)
 	if err != nil {
 		return err
 	}
-	if err := plan.Apply(r, leaving, out); err != nil { // before one that took something in may be pushed out
+	if err := plan.Apply(r.Tx, leaving, out); err != nil { // before one that took something in may be pushed out
 		return err
 	}
 	if err := r.evict(leaving); err != nil {
 		return err
 	}
-	for _, p := range in.parts {
+	for _, p := range r.asked {
 		if err := p.Make(); err != nil {
 			return err
 		}
@@ -137,7 +132,7 @@ func (r *Tx) admitAll(list []NewJob, plan Plan, out []Added) error {
 }
 
 // putAll writes the newcomers of a call, each with its receipt.
-func (r *Tx) putAll(list []NewJob, receipts []*job.Receipt, plan Plan, heirs bool, out []Added) (err error) {
+func (r *intake) putAll(list []NewJob, receipts []*job.Receipt, plan Plan, heirs bool, out []Added) (err error) {
 	var kept []job.Receipt // of this run: a store may hold on to them
 	for i := range list {
 		if out[i].Duplicate {
@@ -170,7 +165,7 @@ func (r *Tx) putAll(list []NewJob, receipts []*job.Receipt, plan Plan, heirs boo
 
 // answerTwins answers those that are the same as an earlier one of their call,
 // which may be such a one itself.
-func (r *Tx) answerTwins(twins map[int]int, out []Added) {
+func (r *intake) answerTwins(twins map[int]int, out []Added) {
 	for i := range out {
 		if first, is := twins[i]; is {
 			out[i].Job, out[i].ID = out[first].Job, out[first].ID
@@ -183,14 +178,14 @@ func (r *Tx) answerTwins(twins map[int]int, out []Added) {
 
 // admit checks quotas, and what parts have against a job, before anything is written
 // (core.md section 10).
-func (r *Tx) admit(in *intake, i int, n *NewJob, body []byte) error {
-	if err := r.admitQuota(in, n, body); err != nil || n.Job.Extras == nil {
+func (r *intake) admit(i int, n *NewJob, body []byte) error {
+	if err := r.admitQuota(n, body); err != nil || n.Job.Extras == nil {
 		return err
 	}
-	if in.parts == nil {
-		in.parts = r.e.parts.intakes(r)
+	if r.asked == nil {
+		r.asked = r.e.parts.intakes(r.Tx)
 	}
-	for _, p := range in.parts {
+	for _, p := range r.asked {
 		if err := p.Admit(i, n); err != nil {
 			return err
 		}
@@ -198,18 +193,18 @@ func (r *Tx) admit(in *intake, i int, n *NewJob, body []byte) error {
 	return nil
 }
 
-func (r *Tx) admitQuota(in *intake, n *NewJob, body []byte) error {
+func (r *intake) admitQuota(n *NewJob, body []byte) error {
 	name := n.Job.Queue
 	if err := r.submittable(&n.Job); err != nil {
 		return err
 	}
-	if !r.c.queues[name] && !r.fresh[name] && !in.fresh[name] {
-		if err := r.oneMoreQueue(len(in.fresh)); err != nil {
+	if !r.c.queues[name] && !r.fresh[name] && !r.coming[name] {
+		if err := r.oneMoreQueue(len(r.coming)); err != nil {
 			return err
 		}
-		in.fresh[name] = true
+		r.coming[name] = true
 	}
-	a, err := r.quota(in, name)
+	a, err := r.quota(name)
 	if err != nil || a == nil {
 		return err
 	}
@@ -222,8 +217,8 @@ func (r *Tx) admitQuota(in *intake, n *NewJob, body []byte) error {
 }
 
 // quota is how much a queue would hold; nil = it may hold any amount.
-func (r *Tx) quota(in *intake, name string) (*admission, error) {
-	a := in.quotas[name]
+func (r *intake) quota(name string) (*admission, error) {
+	a := r.quotas[name]
 	if a == nil {
 		q, err := r.Queue(name)
 		if err != nil || q.MaxJobs == 0 && q.MaxBytes == 0 {
@@ -231,64 +226,14 @@ func (r *Tx) quota(in *intake, name string) (*admission, error) {
 		}
 		d := r.tx.Depth(name)
 		a = &admission{queue: q, jobs: d.Open(), bytes: d.Bytes}
-		in.quotas[name] = a
+		r.quotas[name] = a
 	}
 	return a, nil
 }
 
-// oneMoreQueue refuses a queue above max_queues; coming are about to be made.
-func (r *Tx) oneMoreQueue(coming int) error {
-	free := func() bool { return len(r.c.queues)+len(r.fresh)-len(r.dropped)+coming < r.e.opts.QueuesMax }
-	if free() || r.giveBackQueues() && free() {
-		return nil
-	}
-	return &job.Error{
-		Kind: job.OverLimit, Field: "queue",
-		Text: fmt.Sprintf("there may be %d queues (max_queues), sessions and inboxes included; use an existing one, delete what is not needed, or raise max_queues", r.e.opts.QueuesMax),
-	}
-}
-
-// How often names of queues are given back, and how many are looked at then.
-const (
-	giveBackEvery = 10 * job.Second
-	giveBackLook  = 10_000
-)
-
-// giveBackQueues forgets names of queues that have no job and no settings, so
-// that names which are used once do not fill max_queues. It reports whether it
-// looked: it takes a while, and nobody waits for it again and again.
-func (r *Tx) giveBackQueues() bool {
-	if r.gaveBack != 0 && r.now < r.gaveBack+giveBackEvery {
-		return false
-	}
-	r.gaveBack = r.now
-	look := giveBackLook
-	for name := range r.c.queues {
-		if look--; look < 0 {
-			break
-		}
-		if d := r.tx.Depth(name); d.States != (store.Depth{}).States || r.e.parts.keepsQueue(name) || r.fresh[name] {
-			continue
-		}
-		if row, err := r.tx.Row(job.Queues, name); row != nil || err != nil {
-			continue
-		}
-		r.DropQueue(name)
-	}
-	return true
-}
-
-// DropQueue forgets that a queue exists.
-func (r *Tx) DropQueue(name string) {
-	if r.dropped == nil {
-		r.dropped = map[string]bool{}
-	}
-	r.dropped[name] = true
-}
-
 // submittable refuses a job that its queue does not take: inboxes, and queues of parts,
 // take their own work only.
-func (r *Tx) submittable(j *job.Job) error {
+func (r *intake) submittable(j *job.Job) error {
 	q, err := r.Queue(j.Queue)
 	if err != nil {
 		return err
@@ -299,23 +244,12 @@ func (r *Tx) submittable(j *job.Job) error {
 	if j.Door == job.DoorInbox && !q.Turns {
 		return &job.Error{Kind: job.WrongState, Field: "queue", Text: fmt.Sprintf("queue %q is no inbox; `problem` of GET /inboxes/%s says why, or make it one with PUT", j.Queue, url.PathEscape(j.Queue))}
 	}
-	return r.e.parts.takes(r, q, j)
-}
-
-// SeeQueue notes that a queue exists.
-func (r *Tx) SeeQueue(name string) {
-	if r.c.queues[name] && !r.dropped[name] {
-		return
-	}
-	if r.fresh == nil {
-		r.fresh = map[string]bool{}
-	}
-	r.fresh[name] = true
+	return r.e.parts.takes(r.Tx, q, j)
 }
 
 // oldest picks the oldest waiting jobs of full queues, as many as must leave
 // for the newcomers. What runs stays; if that leaves no room, it is refused.
-func (r *Tx) oldest(quotas map[string]*admission) (leaving []*job.Job, err error) {
+func (r *intake) oldest(quotas map[string]*admission) (leaving []*job.Job, err error) {
 	const page = 256
 	for _, name := range slices.Sorted(maps.Keys(quotas)) {
 		a := quotas[name]
@@ -345,7 +279,7 @@ func (r *Tx) oldest(quotas map[string]*admission) (leaving []*job.Job, err error
 }
 
 // evict pushes jobs out of a full queue (I9).
-func (r *Tx) evict(list []*job.Job) error {
+func (r *intake) evict(list []*job.Job) error {
 	for _, j := range list {
 		f := job.Failure{Type: "Evicted", Message: "pushed out by newer work: the queue is full and on_full is drop_oldest"}
 		if _, err := r.Step(j, rule.Command{Verb: rule.Cancel, Reason: job.Evicted, Failure: f}); err != nil {
@@ -358,8 +292,8 @@ func (r *Tx) evict(list []*job.Job) error {
 
 // putOne takes one job in; heir means that another one may stand under its
 // unique key.
-func (r *Tx) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
-	if err := r.e.parts.prepare(r, n); err != nil {
+func (r *intake) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
+	if err := r.e.parts.prepare(r.Tx, n); err != nil {
 		return nil, err
 	}
 	v, err := r.view(nil, n.Job.Queue, n.Job.Group)
@@ -388,5 +322,5 @@ func (r *Tx) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
 	if err := r.write(nil, eff); err != nil {
 		return nil, err
 	}
-	return eff.Job, r.e.parts.stepped(r, &c, nil, &eff)
+	return eff.Job, r.e.parts.stepped(r.Tx, &c, nil, &eff)
 }

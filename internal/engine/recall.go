@@ -29,7 +29,7 @@ func (t *turnsSettled) note(j *job.Job, entry int) {
 
 // recall lets turns go on, or not, once all is settled that one call tells of: what
 // it reports has happened, whatever was paused meanwhile.
-func (r *Tx) recall(turns turnsSettled, out []Verdict) error {
+func (r *settling) recall(turns turnsSettled, out []Verdict) error {
 	for _, t := range turns {
 		r.cut = nil
 		if err := r.recallTurn(t.queue, t.group); err != nil {
@@ -40,7 +40,7 @@ func (r *Tx) recall(turns turnsSettled, out []Verdict) error {
 	return nil
 }
 
-func (r *Tx) recallTurn(queue, group string) error {
+func (r *settling) recallTurn(queue, group string) error {
 	for {
 		first, err := r.tx.Running(queue, group, 1)
 		if err != nil || len(first) == 0 {
@@ -67,7 +67,7 @@ func (r *Tx) recallTurn(queue, group string) error {
 }
 
 // cutTurn sends back the members of a turn that are behind one whose lease ended.
-func (r *Tx) cutTurn(j *job.Job) error {
+func (r *settling) cutTurn(j *job.Job) error {
 	ids, err := r.tx.Running(j.Queue, j.Group, rule.TurnMax)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (r *Tx) cutTurn(j *job.Job) error {
 			return err
 		}
 		r.note(&c, m, &eff)
-		if err := r.e.parts.stepped(r, &c, m, &eff); err != nil {
+		if err := r.e.parts.stepped(r.Tx, &c, m, &eff); err != nil {
 			return err
 		}
 		r.cut = append(r.cut, id)

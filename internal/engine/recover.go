@@ -98,9 +98,12 @@ func (e *Engine) recover(ctx context.Context, begin func(*Tx) error) error {
 	return nil
 }
 
+// recovery is a transaction before there is work.
+type recovery struct{ *Tx }
+
 // skew is how far the date was ahead of the steady clock when that was last
 // written down.
-func (r *Tx) skew() (job.Millis, error) {
+func (r *recovery) skew() (job.Millis, error) {
 	row, err := r.tx.Row(job.Reserves, skewName)
 	if n, ok := row.(*job.Reserve); ok {
 		return job.Millis(n.Next), err
@@ -111,7 +114,7 @@ func (r *Tx) skew() (job.Millis, error) {
 // carry takes the leases of holders over a start: their ends move to the new
 // steady clock, and nobody is blamed for what could not be heard while the
 // server was away.
-func (r *Tx) carry(names []string, anchor *rule.Anchor) error {
+func (r *recovery) carry(names []string, anchor *rule.Anchor) error {
 	for _, name := range names {
 		ids, err := r.tx.Held(name)
 		if err != nil {
@@ -130,7 +133,7 @@ func (r *Tx) carry(names []string, anchor *rule.Anchor) error {
 	return nil
 }
 
-func (r *Tx) carryJob(j *job.Job, holder string, anchor *rule.Anchor) error {
+func (r *recovery) carryJob(j *job.Job, holder string, anchor *rule.Anchor) error {
 	r.doing.job = j.ID
 	v, err := r.view(j, j.Queue, j.Group)
 	if err != nil {
@@ -182,25 +185,25 @@ func (e *Engine) recoverStep(ctx context.Context, f func(*Tx) error) error {
 	return err
 }
 
-func (r *Tx) recoverWith(f func(*Tx) error) error {
+func (r *recovery) recoverWith(f func(*Tx) error) error {
 	if len(r.c.faults.jobs) > 0 {
 		if err := r.duty(dutyAside, r.rejectFaulty); err != nil {
 			return err
 		}
 	}
 	r.doing.duty = dutyStart
-	if err := f(r); err != nil {
+	if err := f(r.Tx); err != nil {
 		return err
 	}
 	r.doing.job = job.ID{}
-	if err := r.e.parts.at(r, recovers); err != nil {
+	if err := r.e.parts.at(r.Tx, recovers); err != nil {
 		return err
 	}
-	return r.e.parts.at(r, keeps)
+	return r.e.parts.at(r.Tx, keeps)
 }
 
 // reserve draws the number of this start and the first block of positions.
-func (r *Tx) reserve() error {
+func (r *recovery) reserve() error {
 	next := func(name string, step int64) (int64, error) {
 		row, err := r.tx.Row(job.Reserves, name)
 		if err != nil {
@@ -246,9 +249,9 @@ func (r *Tx) reserve() error {
 // configure writes the settings of configured queues, all of them: what was
 // changed live lasts until then, holds and forced breakers beyond it. Healing
 // leaves them alone: an operator may have changed them since the start.
-func (r *Tx) configure() error { return r.configureQueues(r.e.opts.Queues) }
+func (r *recovery) configure() error { return r.configureQueues(r.e.opts.Queues) }
 
-func (r *Tx) configureQueues(list []*job.Queue) error {
+func (r *recovery) configureQueues(list []*job.Queue) error {
 	for _, q := range list {
 		row, err := r.tx.Row(job.Queues, q.Name)
 		if err != nil {
@@ -268,15 +271,15 @@ func (r *Tx) configureQueues(list []*job.Queue) error {
 		if err := r.tx.Set(set); err != nil {
 			return err
 		}
-		if err := r.e.parts.settings(r, set); err != nil {
+		if err := r.e.parts.settings(r.Tx, set); err != nil {
 			return err
 		}
 	}
-	return r.e.parts.at(r, configures)
+	return r.e.parts.at(r.Tx, configures)
 }
 
 // restartHolders gives named holders the full re-attach window.
-func (r *Tx) restartHolders() error {
+func (r *recovery) restartHolders() error {
 	for after := ""; ; {
 		rows, err := r.tx.Rows(job.Holders, after, TickMax)
 		if err != nil || len(rows) == 0 {

@@ -46,4 +46,4 @@ func (e *Engine) giveBack(ctx context.Context, list []Delivery) {
 }
 
 // full reports whether a unary call has all payloads that one answer may have.
-func (r *Tx) full(h *Holder) bool { return h.Want > 0 && r.bytes[h] >= PageBytes }
+func (r *crowd) full(h *Holder) bool { return h.Want > 0 && r.bytes[h] >= PageBytes }

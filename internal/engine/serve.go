@@ -16,14 +16,26 @@ const (
 	outputMax = 512  // jobs on their way to a stream that set no prefetch
 )
 
+// serving is who is given what.
+type serving struct {
+	*Tx
+	list    []*Holder // who is being served
+	round   int       // how often that was decided
+	fed     bool      // all waiting holders are to be served again
+	hadFed  bool      // it did so in the run before
+	moved   bool      // a member of a group was given out, and its gate may stand for the next
+	aside   int       // jobs that left their lines because a part put them aside
+	emptied map[string]emptied
+}
+
 // RoomFor is how many more jobs the holder takes now.
-func (r *Tx) RoomFor(h *Holder) int {
+func (r *serving) RoomFor(h *Holder) int {
 	held := r.Has(h)
 	switch {
 	case h.gone || r.left[h]:
 		return 0
 	case h.Feeder != nil:
-		return h.Feeder.Room(r, h)
+		return h.Feeder.Room(r.Tx, h)
 	case h.Want > 0:
 		return h.Want - held
 	case h.Opts.Prefetch > 0:
@@ -34,7 +46,7 @@ func (r *Tx) RoomFor(h *Holder) int {
 
 // serve gives ready jobs to holders with room, the longest waiting first. A
 // holder that gets something goes to the end of the line.
-func (r *Tx) serve() error {
+func (r *serving) serve() error {
 	waiting := r.candidates()
 	if len(waiting) == 0 {
 		return nil
@@ -55,7 +67,7 @@ func (r *Tx) serve() error {
 			}
 			feed := r.feed
 			if h.Feeder != nil {
-				feed = func(h *Holder, n int) (int, bool, error) { return h.Feeder.Feed(r, h, n) }
+				feed = func(h *Holder, n int) (int, bool, error) { return h.Feeder.Feed(r.Tx, h, n) }
 			}
 			took, dry, err := feed(h, n)
 			if err != nil {
@@ -82,7 +94,7 @@ func (r *Tx) serve() error {
 }
 
 // dismiss answers those who do not wait and found nothing.
-func (r *Tx) dismiss(waiting []*Holder) {
+func (r *serving) dismiss(waiting []*Holder) {
 	for _, h := range waiting {
 		if h.Once && r.Has(h) == 0 && !r.left[h] {
 			r.left[h] = true
@@ -92,21 +104,21 @@ func (r *Tx) dismiss(waiting []*Holder) {
 }
 
 // serveTo notes who is served now.
-func (r *Tx) serveTo(list []*Holder) {
-	r.serving = list
-	r.serves++
+func (r *serving) serveTo(list []*Holder) {
+	r.list = list
+	r.round++
 }
 
 // Serving are the holders that are served now; round is another number each time that
 // they are looked for anew.
-func (r *Tx) Serving() (list []*Holder, round int) { return r.serving, r.serves }
+func (r *serving) Serving() (list []*Holder, round int) { return r.serving.list, r.round }
 
 // Has is how many jobs a holder has.
-func (r *Tx) Has(h *Holder) int { return h.held + r.held[h] }
+func (r *crowd) Has(h *Holder) int { return h.held + r.held[h] }
 
 // feed gives one holder up to n jobs. dry means that holders with the same
 // key would find nothing either.
-func (r *Tx) feed(h *Holder, n int) (took int, dry bool, err error) {
+func (r *serving) feed(h *Holder, n int) (took int, dry bool, err error) {
 	passes := false // what must be alone: another holder is emptied for it
 	for took < n {
 		s, err := r.Seeker(h)
@@ -142,7 +154,7 @@ func (r *Tx) feed(h *Holder, n int) (took int, dry bool, err error) {
 				if next, err = r.standsNext(j, next); err != nil {
 					return took, false, err
 				}
-				if r.e.parts.limited(r, j.Queue) { // it was offered in place of another one
+				if r.e.parts.limited(r.Tx, j.Queue) { // it was offered in place of another one
 					break
 				}
 				continue
@@ -176,8 +188,8 @@ func (r *Tx) feed(h *Holder, n int) (took int, dry bool, err error) {
 const asideMax = 1000
 
 // PutAside takes a job out of its line if a part says that it may not run yet.
-func (r *Tx) PutAside(j *job.Job) (aside bool, err error) {
-	park, err := r.e.parts.aside(r, j)
+func (r *serving) PutAside(j *job.Job) (aside bool, err error) {
+	park, err := r.e.parts.aside(r.Tx, j)
 	if park == "" || err != nil {
 		return false, err
 	}
@@ -187,7 +199,7 @@ func (r *Tx) PutAside(j *job.Job) (aside bool, err error) {
 }
 
 // place is where a job that was offered stands in line, itself or its gate.
-func (r *Tx) place(j *job.Job) (rule.Pos, error) {
+func (r *serving) place(j *job.Job) (rule.Pos, error) {
 	q, err := r.Queue(j.Queue)
 	p := rule.EntriesOf(j).Pos
 	if err != nil || q.Protection.Fair == nil {
@@ -203,7 +215,7 @@ func (r *Tx) place(j *job.Job) (rule.Pos, error) {
 // standsNext is the foremost of next and of where the gate of a job may stand
 // that was just given out, or sooner. It need not be exact: who stops there
 // asks again.
-func (r *Tx) standsNext(j *job.Job, next *rule.Pos) (*rule.Pos, error) {
+func (r *serving) standsNext(j *job.Job, next *rule.Pos) (*rule.Pos, error) {
 	q, err := r.Queue(j.Queue)
 	if err != nil || j.Order == job.OrderStrict && j.Group != "" || j.Group == "" && q.Protection.Fair == nil {
 		return next, err
@@ -217,7 +229,7 @@ func (r *Tx) standsNext(j *job.Job, next *rule.Pos) (*rule.Pos, error) {
 
 // behind is where the gate of a job may stand for the next member; nil if it
 // does not.
-func (r *Tx) behind(q *job.Queue, j *job.Job) (*rule.Pos, error) {
+func (r *serving) behind(q *job.Queue, j *job.Job) (*rule.Pos, error) {
 	at := rule.EntriesOf(j).Pos
 	if j.Group != "" {
 		m, some, err := r.nextMember(j)
@@ -242,7 +254,7 @@ func (r *Tx) behind(q *job.Queue, j *job.Job) (*rule.Pos, error) {
 
 // nextMember is the member that the gate of a job stands for now that the job
 // runs, if that is one of the first two. some is whether there are others.
-func (r *Tx) nextMember(j *job.Job) (next *job.Job, some bool, err error) {
+func (r *serving) nextMember(j *job.Job) (next *job.Job, some bool, err error) {
 	ids, err := r.tx.Members(j.Queue, j.Group, 2) // it is one of them as long as it runs
 	if err != nil || len(ids) < 2 {
 		return nil, false, err
@@ -261,7 +273,7 @@ func (r *Tx) nextMember(j *job.Job) (next *job.Job, some bool, err error) {
 
 // Grant leases one job to a holder. turn is the running turn of its group that it joins,
 // 0 = none; the turn that it is in is answered.
-func (r *Tx) Grant(h *Holder, j *job.Job, turn int64) (int64, error) {
+func (r *serving) Grant(h *Holder, j *job.Job, turn int64) (int64, error) {
 	q, err := r.Queue(j.Queue)
 	if err != nil {
 		return 0, err
@@ -275,7 +287,7 @@ func (r *Tx) Grant(h *Holder, j *job.Job, turn int64) (int64, error) {
 	}
 	var begins job.Millis
 	if h.Feeder != nil {
-		if begins, err = h.Feeder.Lease(r, h, q, j, l); err != nil {
+		if begins, err = h.Feeder.Lease(r.Tx, h, q, j, l); err != nil {
 			return 0, err
 		}
 	}
@@ -286,7 +298,7 @@ func (r *Tx) Grant(h *Holder, j *job.Job, turn int64) (int64, error) {
 	if q.NonIdempotent || j.Order == job.OrderStrict {
 		r.tx.Durable()
 	}
-	if err := r.e.parts.given(r, q, j); err != nil {
+	if err := r.e.parts.given(r.Tx, q, j); err != nil {
 		return 0, err
 	}
 	if j.Group != "" && j.Wanted > 1 { // its gate may stand for the next now, which holders of another copy may take
@@ -312,20 +324,20 @@ func (r *Tx) Grant(h *Holder, j *job.Job, turn int64) (int64, error) {
 }
 
 // holds counts a job that was granted among those of a holder.
-func (r *Tx) holds(h *Holder, j *job.Job) {
+func (r *crowd) holds(h *Holder, j *job.Job) {
 	r.held[h]++
 	r.alone[h] += oneIf(j.Alone)
 }
 
 // candidates are the holders that may find something now: all of them when
 // a queue woke, else those that are new or got room.
-func (r *Tx) candidates() []*Holder {
+func (r *serving) candidates() []*Holder {
 	var out []*Holder
 	unblocked := r.leases < 0 && r.e.opts.InFlightMax > 0 // there may be room for any of them
 	if len(r.woken) > 0 || r.hadFed || unblocked {
 		out = slices.AppendSeq(out, r.c.hungry.all())
 	} else {
-		out = r.c.hungry.freed(r)
+		out = r.c.hungry.freed(r.Tx)
 	}
 	out = append(out, inOrder(r.joined)...)
 	return append(out, r.asking...)

@@ -56,9 +56,15 @@ func (e *Engine) settleOnce(ctx context.Context, list []Settle) ([]Verdict, erro
 	return out, nil
 }
 
+// settling is what a call tells of runs.
+type settling struct {
+	*Tx
+	cut []job.ID // members of turns that a step sent back
+}
+
 var verbOf = [...]rule.Verb{rule.SettleOK, rule.SettleRetry, rule.SettleDead, rule.SettleRelease}
 
-func (r *Tx) settle(s *Settle) (Verdict, error) {
+func (r *settling) settle(s *Settle) (Verdict, error) {
 	j, err := r.tx.Get(s.ID)
 	if err != nil {
 		return Verdict{}, err
@@ -112,7 +118,7 @@ func (r *Tx) settle(s *Settle) (Verdict, error) {
 }
 
 // resultOf is how what a run made will be kept.
-func (r *Tx) resultOf(body []byte) *job.Result {
+func (r *settling) resultOf(body []byte) *job.Result {
 	if len(body) <= job.ResultInline {
 		return job.InlineResult(body)
 	}
@@ -132,7 +138,7 @@ func VerdictOf(eff rule.Effect, err error) (Verdict, error) {
 	return Verdict{State: eff.Job.State, Job: eff.Job}, nil
 }
 
-func (r *Tx) countSettle(o job.Outcome, old *job.Job, eff *rule.Effect) {
+func (r *settling) countSettle(o job.Outcome, old *job.Job, eff *rule.Effect) {
 	if eff.Repeat {
 		return
 	}
@@ -155,7 +161,7 @@ func (r *Tx) countSettle(o job.Outcome, old *job.Job, eff *rule.Effect) {
 }
 
 // countSuppressed counts a failure inside grace, told by a worker or by the clock.
-func (r *Tx) countSuppressed(old *job.Job, eff *rule.Effect) {
+func (r *settling) countSuppressed(old *job.Job, eff *rule.Effect) {
 	j := eff.Job
 	if j == nil {
 		j = eff.Left

@@ -13,8 +13,16 @@ const TickMax = 1000
 // lowEvery is how often the free disk space is looked at.
 const lowEvery = job.Second
 
+// clockwork is what the clock owes.
+type clockwork struct {
+	*Tx
+	watch  watch
+	disk   disk
+	ticked bool // it left work behind
+}
+
 // look notices steps of the clock, and the state of the disk.
-func (r *Tx) look() {
+func (r *clockwork) look() {
 	if r.watch.look(r.e.clock.Wall(), r.steady) > 0 {
 		r.stats.ClockSteps++
 		// Restarted, no timer of a holder ends before its whole time (core.md section 8).
@@ -32,7 +40,7 @@ func (r *Tx) look() {
 // clock: the next start needs it to read the ends of leases.
 const skewName = "clock skew"
 
-func (r *Tx) noteSkew(skew job.Millis) {
+func (r *clockwork) noteSkew(skew job.Millis) {
 	r.watch.skew = skew
 	if err := r.tx.Set(&job.Reserve{Name: skewName, Next: int64(skew)}); err != nil {
 		panic(err) // rows of this table have no refusal
@@ -41,7 +49,7 @@ func (r *Tx) noteSkew(skew job.Millis) {
 }
 
 // report tells an operator what look noticed, once it is true.
-func (r *Tx) report() {
+func (r *clockwork) report() {
 	if r.stats.ClockSteps > 0 {
 		r.e.log.Warn("the clock stepped or the process stood still; holders, expiry and purging get extra time")
 	}
@@ -87,7 +95,7 @@ func (w *watch) blocked(h rule.Hand) job.Millis {
 }
 
 // timeOf is the time on the timeline a hand points on: leases run on the steady one.
-func (r *Tx) timeOf(h rule.Hand, date job.Millis) job.Millis {
+func (r *clockwork) timeOf(h rule.Hand, date job.Millis) job.Millis {
 	if h == rule.HandTimeout || h == rule.HandLapse {
 		return r.steady
 	}
@@ -96,7 +104,7 @@ func (r *Tx) timeOf(h rule.Hand, date job.Millis) job.Millis {
 
 // commandOf is what is done to the jobs a hand points at. A timeout never
 // waits; the soft ends of the same job do while holders have extra time.
-func (r *Tx) commandOf(h rule.Hand) rule.Command {
+func (r *clockwork) commandOf(h rule.Hand) rule.Command {
 	switch h {
 	case rule.HandTimeout:
 		c := rule.Command{Verb: rule.Lapse}
@@ -117,11 +125,11 @@ func (r *Tx) commandOf(h rule.Hand) rule.Command {
 
 // tick does what is due on every hand (I6: never before its time). Rows come
 // first: what a lapsed holder gives back may have expired meanwhile.
-func (r *Tx) tick() error {
+func (r *clockwork) tick() error {
 	if err := r.tickRows(); err != nil {
 		return err
 	}
-	if err := r.e.parts.at(r, ticks); err != nil {
+	if err := r.e.parts.at(r.Tx, ticks); err != nil {
 		return err
 	}
 	for h := range rule.Hands {
@@ -143,7 +151,7 @@ func (r *Tx) tick() error {
 	return nil
 }
 
-func (r *Tx) tickJob(h rule.Hand, id job.ID) error {
+func (r *clockwork) tickJob(h rule.Hand, id job.ID) error {
 	r.doing.job = id
 	j, err := r.tx.Get(id)
 	if err != nil || j == nil {
@@ -183,7 +191,7 @@ func ownRows() []Due {
 }
 
 // tickRows does what is due of every table with times.
-func (r *Tx) tickRows() error {
+func (r *clockwork) tickRows() error {
 	for i := range r.e.due {
 		if err := r.tickTable(&r.e.due[i]); err != nil {
 			return err
@@ -192,7 +200,7 @@ func (r *Tx) tickRows() error {
 	return nil
 }
 
-func (r *Tx) tickTable(d *Due) error {
+func (r *clockwork) tickTable(d *Due) error {
 	until := r.until(d)
 	if next := r.tx.NextRow(d.Table); next == 0 || next > until || r.steady < r.spared(d) {
 		return nil
@@ -206,7 +214,7 @@ func (r *Tx) tickTable(d *Due) error {
 			continue
 		}
 		r.doing.row, r.doing.job = row, job.ID{}
-		if err := d.Turn(r, row); err != nil {
+		if err := d.Turn(r.Tx, row); err != nil {
 			return err
 		}
 	}
@@ -216,7 +224,7 @@ func (r *Tx) tickTable(d *Due) error {
 }
 
 // until is the time up to which rows come up now.
-func (r *Tx) until(d *Due) job.Millis {
+func (r *clockwork) until(d *Due) job.Millis {
 	if d.Steady {
 		return r.steady
 	}
@@ -224,14 +232,14 @@ func (r *Tx) until(d *Due) job.Millis {
 }
 
 // spared is until when no row of the table comes up, on the steady clock.
-func (r *Tx) spared(d *Due) job.Millis {
+func (r *clockwork) spared(d *Due) job.Millis {
 	if d.Spared {
 		return r.watch.lapses
 	}
 	return 0
 }
 
-func (r *Tx) wakeQueue(q *job.Queue) error {
+func (r *clockwork) wakeQueue(q *job.Queue) error {
 	awake, err := rule.WakeQueue(q, r.now)
 	if err != nil {
 		return err
@@ -241,7 +249,7 @@ func (r *Tx) wakeQueue(q *job.Queue) error {
 	return r.tx.Set(awake)
 }
 
-func (r *Tx) wakeGate(g *job.Gate) error {
+func (r *clockwork) wakeGate(g *job.Gate) error {
 	awake, err := rule.WakeGate(g, r.now)
 	if err != nil {
 		return err
@@ -253,8 +261,8 @@ func (r *Tx) wakeGate(g *job.Gate) error {
 	return r.sweepGate(g.Queue, g.Group)
 }
 
-func (r *Tx) lapseHolder(h *job.Holder) error {
-	if own, err := r.e.parts.silent(r, h); own || err != nil {
+func (r *clockwork) lapseHolder(h *job.Holder) error {
+	if own, err := r.e.parts.silent(r.Tx, h); own || err != nil {
 		return err
 	}
 	ids, err := r.tx.Held(h.Name)
@@ -269,7 +277,7 @@ func (r *Tx) lapseHolder(h *job.Holder) error {
 
 // sleep is how long the committer may sleep: until the soonest deadline of
 // any hand. 0 = until something happens.
-func (r *Tx) sleep() time.Duration {
+func (r *clockwork) sleep() time.Duration {
 	soonest := job.MaxMillis
 	sooner := func(at, now, blocked job.Millis) {
 		if at == 0 {
@@ -289,7 +297,7 @@ func (r *Tx) sleep() time.Duration {
 		}
 		sooner(r.tx.NextRow(d.Table), now, r.spared(d))
 	}
-	sooner(r.e.parts.next(r), r.steady, 0)
+	sooner(r.e.parts.next(r.Tx), r.steady, 0)
 	if r.c.faults.rests(r.steady) { // it is due, and must not keep the clock busy
 		soonest = min(max(soonest, job.Second), faultRest)
 	}

@@ -9,7 +9,7 @@ import (
 // way (core.md section 7). Newcomers of one call see each other: twins maps the
 // place of a job to that of an earlier one, as recall does. heirs means that
 // some newcomer will take its key over from a job that is not in its way.
-func (r *Tx) meet(list []NewJob, twins map[int]int, out []Added) (_ map[int]int, heirs bool, err error) {
+func (r *intake) meet(list []NewJob, twins map[int]int, out []Added) (_ map[int]int, heirs bool, err error) {
 	var seen map[string]int
 	for i := range list {
 		x := list[i].Job.Extras
@@ -47,7 +47,7 @@ func (r *Tx) meet(list []NewJob, twins map[int]int, out []Added) (_ map[int]int,
 }
 
 // owner returns the job that stands under a key, nil if none does.
-func (r *Tx) owner(key rule.Key) (*job.Job, error) {
+func (r *intake) owner(key rule.Key) (*job.Job, error) {
 	id, ok := r.tx.Owner(key)
 	if !ok {
 		return nil, nil
@@ -74,7 +74,7 @@ func narrow(list []NewJob) {
 }
 
 // succeed makes room for a job under a key that another one may stand under.
-func (r *Tx) succeed(n *NewJob, key rule.Key) error {
+func (r *intake) succeed(n *NewJob, key rule.Key) error {
 	old, err := r.owner(key)
 	if err != nil || old == nil {
 		return err
@@ -86,7 +86,7 @@ func (r *Tx) succeed(n *NewJob, key rule.Key) error {
 }
 
 // otherOwner is the job, but this one, that has its unique key; zero = none.
-func (r *Tx) otherOwner(j *job.Job) (other job.ID) {
+func (r *intake) otherOwner(j *job.Job) (other job.ID) {
 	if j.Extras.Unique != nil {
 		if id, ok := r.tx.Owner(rule.KeyAsked(j)); ok && id != j.ID {
 			return id

@@ -133,7 +133,7 @@ func (e *Engine) ExtendWorker(ctx context.Context, worker, secret string, span j
 }
 
 // extendHeld extends what a holder still has of these jobs.
-func (r *Tx) extendHeld(holder string, ids []job.ID, span job.Millis) (out []Verdict, err error) {
+func (r *settling) extendHeld(holder string, ids []job.ID, span job.Millis) (out []Verdict, err error) {
 	for _, id := range ids {
 		j, err := r.tx.Get(id)
 		if err != nil {
