@@ -52,7 +52,7 @@ func TestASubmitWithABadLineOpensNoSession(t *testing.T) {
 	if !strings.Contains(stderr, "tasks[0].affinity") || !strings.Contains(stderr, "nothing was submitted") {
 		t.Error(stderr)
 	}
-	if out := well(t, "grid", "sessions", "--url", url); strings.Contains(out, "open") {
+	if out := well(t, "grid", "sessions", "--url", url); !strings.HasPrefix(out, "no session") {
 		t.Errorf("a session with a made up id is there: %s", out)
 	}
 }
