@@ -131,7 +131,11 @@ func switched(t tree, file string, faults []fault, alone map[int]bool) []byte {
 			left, right := fset.Position(fn.Body.Lbrace).Offset+1, fset.Position(fn.Body.Rbrace).Offset
 			if left <= from && to <= right {
 				alone[i] = false
-				broken[fn] += fmt.Sprintf("\nif mutantOn(%d) {\n//line /fault/%s:1\n%s%s%s\n}", i+1, f.name, src[left:from], text, src[to:right])
+				end := "" // nothing runs behind it
+				if fn.Type.Results == nil {
+					end = "return\n"
+				}
+				broken[fn] += fmt.Sprintf("\nif mutantOn(%d) {\n//line /fault/%s:1\n%s%s%s\n%s}", i+1, f.name, src[left:from], text, src[to:right], end)
 			}
 		}
 		if !alone[i] {
@@ -199,7 +203,7 @@ func (b *bench) try(ctx context.Context, f *fault, id int) *result {
 			r.Error = fmt.Sprintf("%s fails without any fault", s)
 			return r
 		}
-		by, err := b.run(ctx, s, id, 10*took+time.Minute)
+		by, err := b.run(ctx, s, id, 5*took+20*time.Second)
 		if err != nil {
 			r.Error = firstLines(err.Error())
 			return r

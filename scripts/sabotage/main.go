@@ -32,7 +32,7 @@ func main() {
 	flag.BoolVar(&o.near, "near", false, "ask only the packages that a fault names")
 	flag.StringVar(&o.mutate, "mutate", "", "try every mutant of this `package` instead of the table")
 	flag.StringVar(&o.by, "by", "", "ask the tests of these `packages`, not those of the mutated one")
-	flag.StringVar(&o.keep, "keep", "", "add each result to this `file` as soon as it is known; a fault that stands there is not tried again")
+	flag.StringVar(&o.keep, "keep", "", "add each result to this `file` as soon as it is known; what stands there is not tried again")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -53,17 +53,17 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	keep, done, err := kept(o.keep)
-	if err != nil {
-		return err
-	}
 	if o.mutate != "" {
 		equal, err := readEquals(whole["scripts/sabotage/equal.txt"])
 		if err != nil {
 			return err
 		}
+		keep, done, err := kept[*mutant](o.keep)
+		if err != nil {
+			return err
+		}
 		by := strings.FieldsFunc(cmp.Or(o.by, o.mutate), func(r rune) bool { return r == ',' })
-		list, err := mutateAll(ctx, whole, o.mutate, by, equal, keep, os.Stderr)
+		list, err := mutateAll(ctx, whole, o.mutate, by, equal, done, keep, os.Stderr)
 		if err != nil {
 			return err
 		}
@@ -81,9 +81,12 @@ func run(ctx context.Context, o options) error {
 		printFaults(os.Stdout, faults)
 		return nil
 	}
-	results := done
+	keep, results, err := kept[result](o.keep)
+	if err != nil {
+		return err
+	}
 	faults = slices.DeleteFunc(faults, func(f fault) bool {
-		return slices.ContainsFunc(done, func(r result) bool { return r.Fault == f.name })
+		return slices.ContainsFunc(results, func(r result) bool { return r.Fault == f.name })
 	})
 	err = sabotage(ctx, whole, faults, o.near, func(r *result) error {
 		results = append(results, *r)
@@ -94,7 +97,7 @@ func run(ctx context.Context, o options) error {
 }
 
 // kept opens the file of results, and reads what it has.
-func kept(name string) (keep func(any) error, done []result, err error) {
+func kept[T any](name string) (keep func(any) error, done []T, err error) {
 	if name == "" {
 		return func(any) error { return nil }, nil, nil
 	}
@@ -103,7 +106,7 @@ func kept(name string) (keep func(any) error, done []result, err error) {
 		return nil, nil, err
 	}
 	for d := json.NewDecoder(f); ; {
-		var r result
+		var r T
 		if err := d.Decode(&r); errors.Is(err, io.EOF) {
 			return json.NewEncoder(f).Encode, done, nil
 		} else if err != nil {

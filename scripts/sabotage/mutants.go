@@ -199,7 +199,7 @@ func (s *site) visit(n ast.Node) bool {
 	case *ast.ForStmt:
 		s.boolean(n.Cond, "")
 	case *ast.ReturnStmt:
-		s.values(n.Results)
+		s.values(slices.DeleteFunc(slices.Clone(n.Results), func(e ast.Expr) bool { return len(n.Results) > 1 && s.of(e) == "0" })) // beside an error
 	case *ast.AssignStmt:
 		s.values(n.Rhs)
 	case *ast.ValueSpec:
@@ -238,7 +238,7 @@ func (s *site) boolean(e ast.Expr, silent string) {
 	if e == nil || !known || !ok || b.Info()&types.IsBoolean == 0 || !v.IsValue() {
 		return
 	}
-	if id, ok := inner.(*ast.Ident); v.Value != nil && !(ok && (id.Name == "true" || id.Name == "false")) {
+	if id, ok := inner.(*ast.Ident); v.Value != nil && (!ok || id.Name != "true" && id.Name != "false") {
 		return
 	}
 	switch x := inner.(type) {
@@ -275,7 +275,9 @@ func (s *site) binary(n *ast.BinaryExpr) {
 		}
 		return
 	}
-	defer s.values([]ast.Expr{n.X, n.Y})
+	if n.Op != token.EQL && n.Op != token.NEQ { // those are negated
+		defer s.values([]ast.Expr{n.X, n.Y})
+	}
 	t, _ := s.info.Types[n.X].Type.Underlying().(*types.Basic)
 	swap, ok := swaps[n.Op]
 	if !ok || t == nil || t.Info()&types.IsString != 0 {

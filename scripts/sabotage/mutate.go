@@ -33,7 +33,7 @@ type mutation struct {
 
 // mutateAll makes every mutant of a package and asks the tests that reach it.
 // Each fate is told as soon as it is known.
-func mutateAll(ctx context.Context, whole tree, pkg string, by []string, equal []equals, keep func(any) error, progress io.Writer) (list []*mutant, err error) {
+func mutateAll(ctx context.Context, whole tree, pkg string, by []string, equal []equals, done []*mutant, keep func(any) error, progress io.Writer) (list []*mutant, err error) {
 	l, err := newLab(whole)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,15 @@ func mutateAll(ctx context.Context, whole tree, pkg string, by []string, equal [
 	if err := m.reach(ctx, progress); err != nil {
 		return nil, err
 	}
+	fates := map[string]*mutant{}
+	for _, x := range done {
+		fates[x.String()] = x
+	}
 	for i, x := range list {
+		if before := fates[x.String()]; before != nil {
+			x.Fate, x.By = before.Fate, before.By
+			continue
+		}
 		err := m.try(ctx, x)
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return nil, err

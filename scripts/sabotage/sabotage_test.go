@@ -24,6 +24,8 @@ func Even(n int) bool { return n%two == 0 }
 func Odd(n int) bool { return n%2 != 0 }
 
 func Half(n int) int { return n / 2 }
+
+func Reset(n *int) { *n = 0 }
 `),
 		"even/even_test.go": []byte(`package even
 
@@ -36,6 +38,13 @@ func TestEven(t *testing.T) {
 }
 
 func TestNothing(t *testing.T) {}
+
+func TestReset(t *testing.T) {
+	n := 3
+	if Reset(&n); n != 0 {
+		t.Fail()
+	}
+}
 `),
 		"wide/wide_test.go": []byte(`package wide
 
@@ -72,6 +81,7 @@ func TestOnlyWhatATestNoticesIsCaught(t *testing.T) {
 		{"by-the-test-that-was-named", "even TestEven", "n%two == 0", "true", "even TestEven"},
 		{"by-another-test-of-the-package", "even TestEven", "n%two == 0", "n%two != 0", "even TestNothing"},
 		{"by-a-package-that-nobody-named", "wide TestHalves", "n / 2", "n*2", "even"},
+		{"where-nothing-is-returned", "even TestReset", "*n = 0", "*n = 1", "even TestReset"},
 		{"outside-of-a-function", "even TestEven", "two = 2", "two = 3", "even"},
 		{"by-nobody", "NOT CAUGHT", "n%2 != 0", "true", "even"},
 		{"though-it-does-not-compile", "ERROR: even does not compile: ", "n%2 != 0", "n%2", "even"},
@@ -105,14 +115,14 @@ func TestOnlyWhatATestNoticesIsCaught(t *testing.T) {
 
 func TestAResultIsKeptAndNotAskedForAgain(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "kept")
-	keep, _, err := kept(name)
+	keep, _, err := kept[result](name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := keep(result{Fault: "one", Caught: true, By: "even TestEven"}); err != nil {
 		t.Fatal(err)
 	}
-	_, done, err := kept(name)
+	_, done, err := kept[result](name)
 	if err != nil || len(done) != 1 || done[0].Fault != "one" || judge(done) != nil {
 		t.Error(done, err)
 	}
@@ -199,7 +209,7 @@ func TestEveryMutantIsKilledOrNamed(t *testing.T) {
 	}
 	told := 0
 	keep := func(any) error { told++; return nil }
-	list, err := mutateAll(t.Context(), most(), "most", []string{"most"}, equal, keep, io.Discard)
+	list, err := mutateAll(t.Context(), most(), "most", []string{"most"}, equal, nil, keep, io.Discard)
 	if err != nil || told != len(list) {
 		t.Fatal(told, len(list), err)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,12 +39,6 @@ func snapshot(dir string) (tree, error) {
 		t[filepath.ToSlash(name)] = text
 	}
 	return t, nil
-}
-
-func (t tree) with(file, text string) tree {
-	changed := maps.Clone(t)
-	changed[file] = []byte(text)
-	return changed
 }
 
 // holds reports whether there is a Go file of the package.
