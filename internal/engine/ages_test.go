@@ -5,20 +5,21 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/meter"
 	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
-func (r *rig) measured(queue string) engine.QueueMeasures {
+func (r *rig) measured(queue string) meter.Queue {
 	r.Helper()
-	m, own, err := r.QueueMeasured(r.Context(), queue)
+	m, own, err := r.part.Meter.Queue(r.Context(), queue)
 	if err != nil || !own {
 		r.Fatal(own, err)
 	}
 	return m
 }
 
-func (r *rig) ages(want engine.Ages) {
+func (r *rig) ages(want meter.Ages) {
 	r.Helper()
 	if got := r.measured("in").Ages; got != want {
 		r.Errorf("the oldest are %v, want %v", got, want)
@@ -31,22 +32,22 @@ func TestTheOldestOfEachStateIsTold(t *testing.T) { // inbox.md, metrics
 	const s = job.Second
 	inbox(t, bothModes, func(r *rig) {
 		r.queue("in", func(q *job.Queue) { q.Retry.Limit = job.LimitOf(1) })
-		r.ages(engine.Ages{})
+		r.ages(meter.Ages{})
 		r.members("a1")
 		r.Pass(5 * s)
 		r.members("b1")
-		r.ages(engine.Ages{job.Ready: 5 * s})
+		r.ages(meter.Ages{job.Ready: 5 * s})
 		held := r.took(turn.Options{Local: true}, "a: a1")
 		r.Pass(s)
-		r.ages(engine.Ages{job.Ready: s, job.Leased: 6 * s})
+		r.ages(meter.Ages{job.Ready: s, job.Leased: 6 * s})
 		r.settle(held["a1"], job.Retried)
-		r.ages(engine.Ages{job.Ready: s, job.Scheduled: 6 * s})
+		r.ages(meter.Ages{job.Ready: s, job.Scheduled: 6 * s})
 		r.Pass(10 * s)
 		held = r.took(turn.Options{Local: true, Turns: 9}, "b: b1; a: a1")
 		r.settle(held["a1"], job.Retried)
 		r.settle(held["b1"], job.OK)
 		r.Pass(s)
-		r.ages(engine.Ages{job.Dead: 17 * s})
+		r.ages(meter.Ages{job.Dead: 17 * s})
 	})
 }
 
@@ -66,7 +67,7 @@ func TestLatencyAndAttemptsOfTurnsAreMeasured(t *testing.T) { // inbox.md, metri
 		r.anonymous(9).gets("x")
 		r.settle(engine.Delivery{Job: r.job("x")}, job.OK)
 		m := r.measured("in").Turns
-		var want engine.TurnTally
+		var want meter.TurnTally
 		want.Ended = 4
 		want.Done.Counts[0], want.Done.Counts[1], want.Done.Sum = 2, 1, 4
 		want.Exhausted.Counts[2], want.Exhausted.Sum = 1, 3
@@ -74,7 +75,7 @@ func TestLatencyAndAttemptsOfTurnsAreMeasured(t *testing.T) { // inbox.md, metri
 		if m != want {
 			r.Errorf("counted is\n%+v, want\n%+v", m, want)
 		}
-		if q := r.measured("q").Turns; q != (engine.TurnTally{}) {
+		if q := r.measured("q").Turns; q != (meter.TurnTally{}) {
 			r.Errorf("%+v", q)
 		}
 	})
@@ -86,7 +87,7 @@ func TestTheOldestOfEachStatusIsTold(t *testing.T) {
 	const s = job.Second
 	inbox(t, bothModes, func(r *rig) {
 		r.queue("in", func(q *job.Queue) { q.Retry.Limit = job.LimitOf(1); q.OnDead = job.DeadBlock })
-		ages := func(want engine.StatusAges) {
+		ages := func(want meter.StatusAges) {
 			r.Helper()
 			if got := r.measured("in").StatusAges; got != want {
 				r.Errorf("the oldest are %v, want %v", got, want)
@@ -99,7 +100,7 @@ func TestTheOldestOfEachStatusIsTold(t *testing.T) {
 		r.members("c1") // will be paused
 		r.Pass(s)
 		held := r.took(turn.Options{Local: true, Turns: 9}, "a: a1; b: b1; c: c1")
-		ages(engine.StatusAges{rule.StatusRunning: 3 * s})
+		ages(meter.StatusAges{rule.StatusRunning: 3 * s})
 		r.settle(held["a1"], job.Retried)
 		r.settle(held["c1"], job.Released)
 		if _, err := r.Pause(r.Context(), job.Actor{}, held["c1"].Job.ID); err != nil {
@@ -107,12 +108,12 @@ func TestTheOldestOfEachStatusIsTold(t *testing.T) {
 		}
 		r.Pass(s)
 		r.members("d1") // waits
-		ages(engine.StatusAges{rule.StatusRetrying: 4 * s, rule.StatusRunning: 3 * s, rule.StatusPaused: 2 * s, rule.StatusWaiting: 1})
+		ages(meter.StatusAges{rule.StatusRetrying: 4 * s, rule.StatusRunning: 3 * s, rule.StatusPaused: 2 * s, rule.StatusWaiting: 1})
 		r.settle(held["b1"], job.Retried)
 		r.Pass(10 * s)
 		again := r.took(turn.Options{Local: true, Turns: 9}, "a: a1; b: b1; d: d1")
 		r.settle(again["a1"], job.Retried) // the second one: exhausted
 		r.settle(again["b1"], job.Released)
-		ages(engine.StatusAges{rule.StatusBlocking: 14 * s, rule.StatusRetrying: 13 * s, rule.StatusPaused: 12 * s, rule.StatusRunning: 10 * s})
+		ages(meter.StatusAges{rule.StatusBlocking: 14 * s, rule.StatusRetrying: 13 * s, rule.StatusPaused: 12 * s, rule.StatusRunning: 10 * s})
 	})
 }

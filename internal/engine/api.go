@@ -135,7 +135,6 @@ type Options struct {
 	QueuesMax     int          // max_queues; 10,000
 	InFlightMax   int          // leases of all holders together; 0 = no limit
 	Reserve       Reserve
-	MetricsQueues int // queues that are measured by name, the others together; 0 = MetricsQueues
 	BatchOpsMax   int // commands in one transaction; 0 = 4096
 	BatchBytesMax int // payload bytes in one transaction; 0 = 4 MiB
 
@@ -164,6 +163,13 @@ type Stats struct {
 	CronJobs, CronRefused, CronSkipped               uint64 // jobs enqueued, enqueues refused, ticks missed and not made up for
 	Batches                                          uint64
 	Faults                                           uint64 // panics, and refusals where none can be
+}
+
+// Figures are what the engine knows of itself after a transaction.
+type Figures struct {
+	Stats   Stats
+	Holders [3]int // connected streams by job.HolderKind; of unary calls those that wait
+	Leases  int    // live ones of all holders
 }
 
 // Filter selects jobs; Depth is how much of a queue there is. They are the

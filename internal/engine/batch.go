@@ -26,7 +26,6 @@ type committer struct {
 	stats    Stats
 	fed      bool   // the last run left holders to be served again
 	streams  [3]int // holders by job.HolderKind; of unary calls those that wait
-	stage    stage
 	run      Tx
 
 	faults faults
@@ -48,12 +47,12 @@ type batch struct {
 	commit store.Commit
 	err    error
 	gifts  []gift
-	sleep  time.Duration // until the next deadline; 0 = none
-	more   bool          // there is work left that needs no new command
-	told   int           // of its commands: so many were answered
-	heals  bool          // the last one before the store is opened again; it does nothing
-	events []Event
-	news   []string // names that somebody may wait for news of
+	sleep  time.Duration        // until the next deadline; 0 = none
+	more   bool                 // there is work left that needs no new command
+	told   int                  // of its commands: so many were answered
+	heals  bool                 // the last one before the store is opened again; it does nothing
+	tell   []func(unknown bool) // what parts have to say when it is on disk
+	news   []string             // names that somebody may wait for news of
 }
 
 // gift is a delivery for a holder, handed over once the batch is on disk.
@@ -93,7 +92,8 @@ type Tx struct {
 	hooks  hooks
 	ids    job.IDs
 	seq    block
-	news   []string // names that somebody may wait for news of
+	news   []string             // names that somebody may wait for news of
+	tell   []func(unknown bool) // what parts have to say when it is on disk
 	stats  Stats
 }
 
@@ -143,8 +143,8 @@ func (e *Engine) runOnce() *batch {
 		b.gifts, r.gifts = r.gifts, nil
 		return b
 	}
-	e.meter.noteCommit(watch.took(), len(b.ops))
-	b.gifts, b.more, b.events, b.news = r.gifts, r.fed || r.ticked, c.stage.events, r.news
+	e.parts.committed(watch.took(), len(b.ops))
+	b.gifts, b.more, b.tell, b.news = r.gifts, r.fed || r.ticked, r.tell, r.news
 	r.gifts = nil
 	return b
 }
@@ -227,9 +227,11 @@ func (e *Engine) answerBatch(b *batch) {
 		if b.err = b.commit.Wait(); b.err != nil {
 			e.fail(b.err)
 		}
-		e.meter.noteSync(watch.took())
+		e.parts.synced(watch.took())
 	}
-	e.announce(b.events, b.err != nil)
+	for _, tell := range b.tell {
+		tell(b.err != nil)
+	}
 	e.watchers.ring(b.news)
 	if b.err == nil {
 		for i := range b.gifts {
@@ -260,7 +262,6 @@ func (r *Tx) reset(e *Engine, tx store.Tx) {
 		r.hooks = hooks{rand: r.Uniform, seq: r.NextSeq, paused: r.paused, kept: r.keptDone}
 	}
 	c := &e.core
-	c.stage.reset(&e.hub)
 	e.parts.begin()
 	*r = Tx{
 		e: e, c: c, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hooks: r.hooks, ids: *c.ids, seq: c.seq,
@@ -293,6 +294,7 @@ func (r *Tx) publish() {
 	*c.ids, c.seq, c.fed, c.watch, c.disk = r.ids, r.seq, r.fed, r.watch, r.disk
 	c.emptied = r.emptied
 	r.e.parts.publish()
+	r.tell = r.e.parts.announce()
 	r.crowd.publish()
 	r.names.publish()
 	c.stats.add(r.stats)
@@ -300,10 +302,24 @@ func (r *Tx) publish() {
 	r.reportRejected()
 	c.hungry.settle(r)
 	c.streams[job.Unary] = c.hungry.unary
-	r.e.meter.publish(c, r.steady)
+	r.e.noteFigures()
 	for _, h := range r.ended {
 		h.finish(ErrStreamEnded)
 	}
+}
+
+// noteFigures keeps what the committer knows for who asks for Figures.
+func (e *Engine) noteFigures() {
+	e.figures.Lock()
+	defer e.figures.Unlock()
+	e.figures.Figures = Figures{e.core.stats, e.core.streams, e.core.leases}
+}
+
+// Figures are those of the latest transaction.
+func (e *Engine) Figures() Figures {
+	e.figures.Lock()
+	defer e.figures.Unlock()
+	return e.figures.Figures
 }
 
 // NextSeq draws a line position, reserving a new block when the last is used up.
@@ -390,7 +406,6 @@ func (r *Tx) Step(j *job.Job, c rule.Command) (rule.Effect, error) {
 	if err := r.write(j, eff); err != nil {
 		return eff, err
 	}
-	r.note(&c, j, &eff)
 	if err := r.e.parts.stepped(r, &c, j, &eff); err != nil {
 		return eff, err
 	}

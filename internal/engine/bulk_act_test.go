@@ -7,6 +7,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/deadset"
+	"github.com/reprisehq/reprise/internal/part/meter"
 )
 
 func TestAPatchBringsANewPayloadWhereNothingRuns(t *testing.T) {
@@ -93,8 +94,8 @@ func TestCancelledIsNotDead(t *testing.T) {
 				t.Errorf("%s says %q", name, got)
 			}
 		}
-		r.counted("q", map[engine.Count]uint64{
-			engine.Enqueued: 4, engine.Taken: 2, engine.SettledDead: 1, engine.EndedCancel: 1, engine.DeadKilled: 1, engine.JobsCancelled: 3,
+		r.counted("q", map[meter.Count]uint64{
+			meter.Enqueued: 4, meter.Taken: 2, meter.SettledDead: 1, meter.EndedCancel: 1, meter.DeadKilled: 1, meter.JobsCancelled: 3,
 		})
 		groups, _, err := r.part.Dead.Groups(r.Context(), deadset.GroupQuery{Most: 9, Buckets: 1, Bucket: job.Hour})
 		if err != nil || len(groups) != 1 || groups[0].Count() != 1 {

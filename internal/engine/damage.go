@@ -85,8 +85,10 @@ func (r *mending) rejectUnreadable() error {
 			return err
 		}
 		r.stats.Died++
-		r.note(&rule.Command{Verb: rule.Cancel, Reason: job.Rejected}, stub, &eff)
 		r.rejected = append(r.rejected, u.ID)
+		if err := r.e.parts.rejected(r.Tx, stub, &eff); err != nil {
+			return err
+		}
 	}
 	return nil
 }

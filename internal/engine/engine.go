@@ -31,9 +31,11 @@ type Engine struct {
 	patterns patterns      // of rules, compiled
 	judging  chan struct{} // holds one for each judge that runs
 	keep     atomic.Pointer[Reserve]
-	meter    meter
-	hub      hub
 	watchers watchers
+	figures  struct {
+		sync.Mutex
+		Figures
+	}
 
 	parts parts
 	due   []Due // rows that come up by themselves, those of parts last
@@ -65,9 +67,6 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	if opts.QueuesMax == 0 {
 		opts.QueuesMax = 10_000
 	}
-	if opts.MetricsQueues == 0 {
-		opts.MetricsQueues = MetricsQueues
-	}
 	if opts.Idempotency == 0 {
 		opts.Idempotency = job.Hour
 	}
@@ -79,8 +78,6 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	e.gifts.New = func() any { return &[]gift{} }
 	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }
 	e.keep.Store(&opts.Reserve)
-	e.meter.max, e.meter.queues = opts.MetricsQueues, map[string]*Tally{}
-	e.meter.recent = recent{max: opts.QueuesMax, queues: map[string]*lately{}}
 	e.due = ownRows()
 	for _, p := range opts.Parts {
 		hooks := p.Join(e)
@@ -97,7 +94,6 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.recover(ctx, (*Tx).configure); err != nil {
 		return err
 	}
-	e.meter.recent.since = e.clock.Steady()
 	e.state.Store(nil)
 	e.loops.Go(e.commitLoop)
 	e.loops.Go(e.syncLoop)
@@ -161,6 +157,12 @@ func (e *Engine) Random() uint64 { return e.rnd() }
 
 // Logger is where the engine and its parts tell an operator what he should know.
 func (e *Engine) Logger() *slog.Logger { return e.log }
+
+// QueuesMax is how many queues there may be.
+func (e *Engine) QueuesMax() int { return e.opts.QueuesMax }
+
+// Stopped is closed when everything was answered after Stop, and told.
+func (e *Engine) Stopped() <-chan struct{} { return e.stopped }
 
 // Go runs what a part does outside transactions; Stop waits for it.
 func (e *Engine) Go(f func()) { e.loops.Go(f) }
@@ -301,7 +303,6 @@ func (e *Engine) isDraining() bool {
 func (e *Engine) syncLoop() {
 	defer close(e.stopped)
 	defer e.watchers.ringAll()
-	defer e.hub.close()
 	var lost error // why a batch failed: those behind it stand on it, until the store is opened again
 	for b := range e.inflight {
 		if b.err == nil {

@@ -11,11 +11,12 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/meter"
 )
 
-func (r *rig) listen(f engine.EventFilter) *engine.Listener {
+func (r *rig) listen(f meter.EventFilter) *meter.Listener {
 	r.Helper()
-	l, err := r.Listen(f)
+	l, err := r.part.Meter.Listen(f)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -23,7 +24,7 @@ func (r *rig) listen(f engine.EventFilter) *engine.Listener {
 }
 
 // heard reads what there is by now.
-func (r *rig) heard(l *engine.Listener) (list []engine.Event, lost uint64) {
+func (r *rig) heard(l *meter.Listener) (list []meter.Event, lost uint64) {
 	r.Helper()
 	synctest.Wait()
 	ctx, cancel := context.WithCancel(r.Context())
@@ -40,7 +41,7 @@ func (r *rig) heard(l *engine.Listener) (list []engine.Event, lost uint64) {
 	}
 }
 
-func (r *rig) story(list []engine.Event) (out []string) {
+func (r *rig) story(list []meter.Event) (out []string) {
 	for _, ev := range list {
 		line := ev.Kind.String() + " " + r.names[ev.ID]
 		if ev.Reason != "" {
@@ -53,7 +54,7 @@ func (r *rig) story(list []engine.Event) (out []string) {
 
 func TestEventsTellTheLifeOfJobs(t *testing.T) {
 	scenario(t, func(r *rig) {
-		all, dead := r.listen(engine.EventFilter{}), r.listen(engine.EventFilter{Queues: []string{"q"}, Kinds: []engine.EventKind{engine.JobDied, engine.JobCancelled}})
+		all, dead := r.listen(meter.EventFilter{}), r.listen(meter.EventFilter{Queues: []string{"q"}, Kinds: []meter.EventKind{meter.JobDied, meter.JobCancelled}})
 		defer all.Close()
 		r.put("q", "a", retry(job.Retry{Curve: wait(job.Second), Limit: job.LimitOf(1)}))
 		r.put("q", "b")
@@ -99,7 +100,7 @@ func TestEventsTellTheLifeOfJobs(t *testing.T) {
 func TestASlowListenerIsToldWhatItLost(t *testing.T) {
 	const more, room = 100, 4096
 	scenario(t, func(r *rig) {
-		l := r.listen(engine.EventFilter{})
+		l := r.listen(meter.EventFilter{})
 		defer l.Close()
 		var jobs []engine.NewJob
 		for i := range room + more {
@@ -128,16 +129,16 @@ func TestASlowListenerIsToldWhatItLost(t *testing.T) {
 
 func TestListenersAreBoundedAndEndWithTheServer(t *testing.T) {
 	scenario(t, func(r *rig) {
-		var list []*engine.Listener
+		var list []*meter.Listener
 		for range 64 {
-			list = append(list, r.listen(engine.EventFilter{}))
+			list = append(list, r.listen(meter.EventFilter{}))
 		}
-		if _, err := r.Listen(engine.EventFilter{}); job.KindOf(err) != job.OverLimit {
+		if _, err := r.part.Meter.Listen(meter.EventFilter{}); job.KindOf(err) != job.OverLimit {
 			t.Errorf("one more: %v", err)
 		}
 		list[0].Close()
 		list[0].Close()
-		list[0] = r.listen(engine.EventFilter{})
+		list[0] = r.listen(meter.EventFilter{})
 		r.puts("q", "a")
 		r.End()
 		for _, l := range list {
@@ -149,7 +150,7 @@ func TestListenersAreBoundedAndEndWithTheServer(t *testing.T) {
 			}
 			l.Close()
 		}
-		if _, err := r.Listen(engine.EventFilter{}); job.KindOf(err) != job.Unavailable {
+		if _, err := r.part.Meter.Listen(meter.EventFilter{}); job.KindOf(err) != job.Unavailable {
 			t.Errorf("after the stop: %v", err)
 		}
 	})
@@ -161,7 +162,7 @@ func TestEventsAddUpToTheStore(t *testing.T) {
 	for seed := range uint64(20) {
 		scenario(t, func(r *rig) {
 			rnd := rand.New(rand.NewPCG(seed, 1))
-			l := r.listen(engine.EventFilter{})
+			l := r.listen(meter.EventFilter{})
 			defer l.Close()
 			states := map[job.ID]job.State{}
 			s := r.anonymous(5)

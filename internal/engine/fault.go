@@ -212,11 +212,10 @@ func (r *mending) Reject(j *job.Job, why string) error {
 		return err
 	}
 	r.stats.Died++
-	r.note(&rule.Command{Verb: rule.Cancel, Reason: job.Rejected}, j, &eff)
 	r.tx.Durable()
 	r.woken[j.Queue] = true
 	r.rejected = append(r.rejected, j.ID)
-	return r.e.parts.rejected(r.Tx, j)
+	return r.e.parts.rejected(r.Tx, j, &eff)
 }
 
 // reportRejected tells an operator which jobs were set aside, once it is true.

@@ -64,7 +64,7 @@ func TestACallThatWasAnsweredWaitsNoMore(t *testing.T) {
 		r.puts("q", "b")
 		synctest.Wait()
 		r.expect("b", job.Ready)
-		if n := r.Measure(r.Context()).Holders[job.Unary]; n != 0 {
+		if n := r.part.Meter.Measure(r.Context()).Holders[job.Unary]; n != 0 {
 			r.Errorf("%d calls wait", n)
 		}
 	})

@@ -8,23 +8,24 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/meter"
 )
 
 // measures of a queue.
-func (r *rig) measures(queue string) (engine.Measures, engine.QueueMeasures) {
+func (r *rig) measures(queue string) (meter.Measures, meter.Queue) {
 	r.Helper()
-	m := r.Measure(r.Context())
-	if i := slices.IndexFunc(m.Queues, func(q engine.QueueMeasures) bool { return q.Name == queue }); i >= 0 {
+	m := r.part.Meter.Measure(r.Context())
+	if i := slices.IndexFunc(m.Queues, func(q meter.Queue) bool { return q.Name == queue }); i >= 0 {
 		return m, m.Queues[i]
 	}
 	return m, m.Other
 }
 
 // counted wants exactly these counts, and no others, in a queue.
-func (r *rig) counted(queue string, want map[engine.Count]uint64) {
+func (r *rig) counted(queue string, want map[meter.Count]uint64) {
 	r.Helper()
 	_, q := r.measures(queue)
-	for c := range engine.Counts {
+	for c := range meter.Counts {
 		if q.N[c] != want[c] {
 			family, word := c.Words()
 			r.Errorf("%s: %s %s is %d, want %d", queue, family, word, q.N[c], want[c])
@@ -46,8 +47,8 @@ func TestWhatHappensIsCountedOnce(t *testing.T) {
 		s.ok("ok")
 		s.fail("fails", func(s *engine.Settle) { s.Failure.Status = 503 })
 		r.settle(s.held["released"], job.Released, func(s *engine.Settle) { s.Delay = job.Hour })
-		r.counted("q", map[engine.Count]uint64{
-			engine.Enqueued: 4, engine.Taken: 3, engine.SettledOK: 1, engine.SettledRetry: 1, engine.SettledRelease: 1, engine.RetryHTTP5xx: 1,
+		r.counted("q", map[meter.Count]uint64{
+			meter.Enqueued: 4, meter.Taken: 3, meter.SettledOK: 1, meter.SettledRetry: 1, meter.SettledRelease: 1, meter.RetryHTTP5xx: 1,
 		})
 		r.Pass(job.Second)
 		s.gets("fails")
@@ -55,9 +56,9 @@ func TestWhatHappensIsCountedOnce(t *testing.T) {
 		r.operate("released", cancel)
 		r.Pass(job.Minute)
 		r.expect("expires", job.Dead)
-		r.counted("q", map[engine.Count]uint64{
-			engine.Enqueued: 4, engine.Taken: 4, engine.SettledOK: 1, engine.SettledRetry: 2, engine.SettledRelease: 1, engine.RetryHTTP5xx: 1,
-			engine.DeadExhausted: 1, engine.JobsCancelled: 1, engine.DeadExpired: 1,
+		r.counted("q", map[meter.Count]uint64{
+			meter.Enqueued: 4, meter.Taken: 4, meter.SettledOK: 1, meter.SettledRetry: 2, meter.SettledRelease: 1, meter.RetryHTTP5xx: 1,
+			meter.DeadExhausted: 1, meter.JobsCancelled: 1, meter.DeadExpired: 1,
 		})
 		m, q := r.measures("q")
 		if q.Wait.Sum != 3*2000 || q.Wait.Counts[8] != 3 { // first takes only; 2.5 s is the edge
@@ -87,8 +88,8 @@ func TestLeasesThatNobodySettledAreCountedByTheirEnd(t *testing.T) {
 		s.close()
 		r.lease(engine.LeaseOptions{Queues: []string{"q"}, For: job.Minute}, "a")
 		r.Pass(2 * job.Second)
-		r.counted("q", map[engine.Count]uint64{
-			engine.Enqueued: 1, engine.Taken: 2, engine.EndedDisconnect: 1, engine.EndedRunTimeout: 1, engine.RetryTimeout: 1,
+		r.counted("q", map[meter.Count]uint64{
+			meter.Enqueued: 1, meter.Taken: 2, meter.EndedDisconnect: 1, meter.EndedRunTimeout: 1, meter.RetryTimeout: 1,
 		})
 		_, q := r.measures("q")
 		if q.Wait.Counts[0] != 1 {
@@ -112,17 +113,17 @@ func TestOnlySoManyQueuesAreMeasuredByName(t *testing.T) {
 		for i := range 5 {
 			r.puts(fmt.Sprint("q", i), fmt.Sprint("a", i), fmt.Sprint("b", i))
 		}
-		m := r.Measure(r.Context())
+		m := r.part.Meter.Measure(r.Context())
 		if len(m.Queues) != 2 || m.Queues[0].Name != "q0" || m.Queues[1].Name != "q1" {
 			t.Fatalf("named: %+v", m.Queues)
 		}
-		if m.Queues[1].N[engine.Enqueued] != 2 || m.Queues[1].Depth.States[job.Ready] != 2 {
+		if m.Queues[1].N[meter.Enqueued] != 2 || m.Queues[1].Depth.States[job.Ready] != 2 {
 			t.Errorf("got %+v", m.Queues[1])
 		}
-		if m.Other.N[engine.Enqueued] != 6 || m.Other.Depth.States[job.Ready] != 6 || m.Other.Depth.Bytes != 12 {
+		if m.Other.N[meter.Enqueued] != 6 || m.Other.Depth.States[job.Ready] != 6 || m.Other.Depth.Bytes != 12 {
 			t.Errorf("the others: %+v", m.Other)
 		}
-	}, func(r *rig) { r.Opts.MetricsQueues = 2 })
+	}, func(r *rig) { r.byName = 2 })
 }
 
 func TestTheStateOfQueuesIsMeasured(t *testing.T) {
@@ -161,8 +162,8 @@ func TestWhatDiesWithoutBeingKeptIsCountedAsDiscarded(t *testing.T) {
 		s.gets("a")
 		s.fail("a")
 		r.expect("a", job.None)
-		r.counted("q", map[engine.Count]uint64{
-			engine.Enqueued: 1, engine.Taken: 1, engine.SettledRetry: 1, engine.DeadExhausted: 1, engine.Discarded: 1,
+		r.counted("q", map[meter.Count]uint64{
+			meter.Enqueued: 1, meter.Taken: 1, meter.SettledRetry: 1, meter.DeadExhausted: 1, meter.Discarded: 1,
 		})
 	}, func(r *rig) { r.Opts.Server.RetainDead = 0 })
 }
@@ -172,7 +173,7 @@ func TestWithoutAStoreTheCountersAreStillThere(t *testing.T) {
 		r.puts("q", "a")
 		r.End()
 		m, q := r.measures("q")
-		if q.N[engine.Enqueued] != 1 || m.Stats.Put != 1 {
+		if q.N[meter.Enqueued] != 1 || m.Stats.Put != 1 {
 			t.Errorf("got %+v", m)
 		}
 	})

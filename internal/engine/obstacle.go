@@ -60,12 +60,7 @@ func allowed(s *rule.Situation) bool {
 
 // saturated reports whether as many jobs run as the server allows.
 func (e *Engine) saturated() bool {
-	if e.opts.InFlightMax == 0 {
-		return false
-	}
-	e.meter.mu.Lock()
-	defer e.meter.mu.Unlock()
-	return e.meter.leases >= e.opts.InFlightMax
+	return e.opts.InFlightMax > 0 && e.Figures().Leases >= e.opts.InFlightMax
 }
 
 // crew is who could run the jobs of a class of a queue (rule.Situation).

@@ -36,14 +36,14 @@ func (r *rig) page(queue string, n int) (list []engine.Listed, batches uint64) {
 	r.Helper()
 	list, err := r.List(r.Context(), engine.Filter{Queues: []string{queue}}, n, false)
 	synctest.Wait() // for what the committer has to do yet
-	before := r.Measure(r.Context()).Stats.Batches
+	before := r.part.Meter.Measure(r.Context()).Stats.Batches
 	if err == nil {
 		err = r.Obstacles(r.Context(), list)
 	}
 	if err != nil || len(list) != n {
 		r.Fatalf("%d jobs, %v", len(list), err)
 	}
-	return list, r.Measure(r.Context()).Stats.Batches - before
+	return list, r.part.Meter.Measure(r.Context()).Stats.Batches - before
 }
 
 // What a page costs the committer, whom everybody else waits for.

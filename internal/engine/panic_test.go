@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -54,7 +55,7 @@ func (r *rig) setAside(name, why string) {
 func (r *rig) faults(want uint64) {
 	r.Helper()
 	synctest.Wait()
-	if n := r.Measure(r.Context()).Stats.Faults; n != want {
+	if n := r.part.Meter.Measure(r.Context()).Stats.Faults; n != want {
 		r.Errorf("%d faults, want %d", n, want)
 	}
 }
@@ -215,9 +216,9 @@ func TestAFaultThatStaysDoesNotEndTheProcessNorKeepItBusy(t *testing.T) {
 		r.puts("q", "bad", "good")
 		s := r.anonymous(9)
 		s.gets()
-		before := r.Measure(r.Context()).Stats
+		before := r.part.Meter.Measure(r.Context()).Stats
 		r.Pass(10 * job.Minute)
-		after := r.Measure(r.Context()).Stats
+		after := r.part.Meter.Measure(r.Context()).Stats
 		if n := after.Faults - before.Faults; n == 0 || n > 50 || after.Batches-before.Batches > 2000 {
 			r.Errorf("%d faults in %d batches", n, after.Batches-before.Batches)
 		}
@@ -258,7 +259,7 @@ func TestARowAtFaultRests(t *testing.T) {
 		g.put("q", "due", due(g.Clock.Wall()+1000))
 		g.Pass(5 * job.Minute)
 		g.expect("due", job.Ready)
-		if n := g.Measure(g.Context()).Stats.Faults; n == 0 || n > 20 {
+		if n := g.part.Meter.Measure(g.Context()).Stats.Faults; n == 0 || n > 20 {
 			g.Errorf("%d faults", n)
 		}
 		g.anonymous(1).gets("due")
@@ -287,13 +288,14 @@ func TestAPanicBehindACommitIsAFailedCommit(t *testing.T) {
 		})
 	})
 	t.Run("in what is told", func(t *testing.T) {
+		var broken atomic.Bool
 		scenario(t, func(r *rig) {
 			r.puts("q", "a")
-			mend := r.BreakEvents()
+			broken.Store(true)
 			if _, err := r.Put(r.Context(), []engine.NewJob{{Job: job.Job{Queue: "z", Type: "t"}, Payload: []byte("b")}}); job.KindOf(err) != job.Unavailable {
 				t.Errorf("it is answered %v", err)
 			}
-			mend()
+			broken.Store(false)
 			r.Pass(2 * job.Second)
 			r.faults(1)
 			r.puts("q", "c")
@@ -301,6 +303,21 @@ func TestAPanicBehindACommitIsAFailedCommit(t *testing.T) {
 				t.Errorf("%+v, %v", depth, err)
 			}
 			r.stream(engine.StreamOptions{Name: "w", Queues: []string{"q"}}).gets("a", "c")
+		}, func(r *rig) {
+			own := r.Parts
+			r.Parts = func() []engine.Part { return append(own(), brokenTeller{&broken}) }
 		})
 	})
+}
+
+// brokenTeller is a part that panics when it has something to tell, while it is broken.
+type brokenTeller struct{ broken *atomic.Bool }
+
+func (p brokenTeller) Join(*engine.Engine) engine.Hooks {
+	return engine.Hooks{Announce: func() func(bool) {
+		if !p.broken.Load() {
+			return nil
+		}
+		return func(bool) { panic("it cannot be told") }
+	}}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -59,14 +60,14 @@ type Hooks struct {
 	// Wrote follows a job that was written; old or j is nil if it came or left.
 	Wrote func(tx *Tx, old, j *job.Job) error
 	// Stepped follows a command that was applied to a job, when it is written; old is nil
-	// of a job that came. Follows reports whether it is to be called for a job.
+	// of a job that came. Follows reports whether it is to be called for a job; nil = for all.
 	Follows func(j *job.Job) bool
 	Stepped func(tx *Tx, c rule.Command, old *job.Job, eff rule.Effect) error
 	// Refused follows a settle that was refused, Voided a run that ended without its holder,
 	// and Rejected a job that was set aside.
 	Refused  func(j *job.Job, o job.Outcome, eff rule.Effect, err error)
 	Voided   func(tx *Tx, v *rule.Void) error
-	Rejected func(tx *Tx, j *job.Job) error
+	Rejected func(tx *Tx, old *job.Job, eff rule.Effect) error
 	// Settings follows a queue whose settings were written.
 	Settings func(tx *Tx, q *job.Queue) error
 
@@ -105,6 +106,13 @@ type Hooks struct {
 	Keep func(*Tx) error
 	// Publish makes true what the part noted: the transaction took effect.
 	Publish func()
+	// Announce follows Publish. What it returns is called when the transaction is on disk, or
+	// when it is unknown whether it is, beside later transactions; nil = there is nothing to say.
+	Announce func() func(unknown bool)
+	// Committed is how long a transaction took and how many commands were in it, and Synced
+	// how long it then took until it was on disk.
+	Committed func(took time.Duration, commands int)
+	Synced    func(took time.Duration)
 
 	// Allow adds what the part has against a job that is ready and changes from moment to
 	// moment, Explain everything else that it knows of a job.
@@ -254,8 +262,8 @@ func (p parts) voided(r *Tx, v *rule.Void) error {
 	return p.each(func(h *Hooks) bool { return h.Voided != nil }, func(h *Hooks) error { return h.Voided(r, v) })
 }
 
-func (p parts) rejected(r *Tx, j *job.Job) error {
-	return p.each(func(h *Hooks) bool { return h.Rejected != nil }, func(h *Hooks) error { return h.Rejected(r, j) })
+func (p parts) rejected(r *Tx, old *job.Job, eff *rule.Effect) error {
+	return p.each(func(h *Hooks) bool { return h.Rejected != nil }, func(h *Hooks) error { return h.Rejected(r, old, *eff) })
 }
 
 func (p parts) audit(r *Tx, entry *job.Audit) error {
@@ -359,7 +367,7 @@ func (p parts) wrote(r *Tx, old, j *job.Job) error {
 func (p parts) stepped(r *Tx, c *rule.Command, old *job.Job, eff *rule.Effect) error {
 	j := cmp.Or(eff.Job, eff.Left, old)
 	for i := range p {
-		if f := p[i].Stepped; f != nil && p[i].Follows(j) {
+		if f := p[i].Stepped; f != nil && (p[i].Follows == nil || p[i].Follows(j)) {
 			if err := f(r, *c, old, *eff); err != nil { // by value: pointers would put both on the heap
 				return err
 			}
@@ -478,6 +486,35 @@ func (p parts) publish() {
 	for i := range p {
 		if p[i].Publish != nil {
 			p[i].Publish()
+		}
+	}
+}
+
+// announce is what parts have to say when the transaction is on disk.
+func (p parts) announce() (list []func(unknown bool)) {
+	for i := range p {
+		if p[i].Announce == nil {
+			continue
+		}
+		if tell := p[i].Announce(); tell != nil {
+			list = append(list, tell)
+		}
+	}
+	return list
+}
+
+func (p parts) committed(took time.Duration, commands int) {
+	for i := range p {
+		if f := p[i].Committed; f != nil {
+			f(took, commands)
+		}
+	}
+}
+
+func (p parts) synced(took time.Duration) {
+	for i := range p {
+		if f := p[i].Synced; f != nil {
+			f(took)
 		}
 	}
 }

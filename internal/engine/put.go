@@ -318,7 +318,6 @@ func (r *intake) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
 	r.tx.Durable()
 	r.SeeQueue(n.Job.Queue)
 	r.stats.Put++
-	r.note(&c, nil, &eff)
 	if err := r.write(nil, eff); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 // rated wants that so much happened in a queue within the window.
 func (r *rig) rated(queue string, window job.Millis, enqueued, taken, completed, failed int) {
 	r.Helper()
-	got, ok := r.Rates(queue)
+	got, ok := r.part.Meter.Rates(queue)
 	if !ok || got.Window != window {
 		r.Fatalf("%s: over %d ms (%v), want %d", queue, got.Window, ok, window)
 	}
@@ -61,31 +61,6 @@ func TestRatesAreThoseOfTheLastMinuteOrSinceTheStart(t *testing.T) {
 		r.Restart(job.Second)
 		r.rated("q", job.Second, 0, 0, 0, 0)
 	})
-}
-
-// Sessions come and go, so there may be more names in a minute than queues.
-func TestRatesOfTooManyQueuesAreNotKnown(t *testing.T) {
-	r := engine.NewRecent(2, 5000)
-	r.Enqueued("a", 5000)
-	r.Enqueued("b", 55_000)
-	r.Enqueued("c", 55_000)
-	want := func(queue string, steady job.Millis, rate float64, known bool) {
-		t.Helper()
-		if got, ok := r.Rates(queue, steady); ok != known || got.Enqueued != rate {
-			t.Errorf("%s at %d: %+v %v, want %v %v", queue, steady, got, ok, rate, known)
-		}
-	}
-	want("a", 55_000, 1./50, true)
-	want("b", 55_000, 1./50, true)
-	want("c", 55_000, 0, false)
-	r.Enqueued("c", 65_000) // nothing happened in a for a minute, so it makes room
-	want("c", 65_000, 1./59, true)
-	want("b", 65_000, 1./59, true)
-	want("a", 65_000, 0, false)
-	r.Enqueued("d", 124_999) // b would make room in a moment
-	want("d", 124_999, 0, false)
-	r.Enqueued("d", 125_000)
-	want("d", 125_000, 1./59, true)
 }
 
 // Against the plain way: every event is kept with its time.

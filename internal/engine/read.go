@@ -184,21 +184,6 @@ func (e *Engine) Queues(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// OldestReady is since when the longest waiting of the oldest ready jobs of a
-// queue waits; 0 = none is ready.
-func (e *Engine) OldestReady(ctx context.Context, queue string) (since job.Millis, err error) {
-	err = e.View(ctx, func(v store.Reader) error {
-		list, err := v.List(store.Filter{Queues: []string{queue}, States: []job.State{job.Ready}}, oldestLook)
-		for _, j := range list {
-			if at := max(j.ReadyAt, j.Created); since == 0 || at < since {
-				since = at
-			}
-		}
-		return err
-	})
-	return since, err
-}
-
 // Queue returns the settings and the depth of a queue. A queue nobody has
 // used has default settings and no jobs.
 func (e *Engine) Queue(ctx context.Context, name string) (q *job.Queue, d store.Depth, err error) {

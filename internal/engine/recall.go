@@ -93,7 +93,6 @@ func (r *settling) cutTurn(j *job.Job) error {
 		if err := r.write(m, eff); err != nil {
 			return err
 		}
-		r.note(&c, m, &eff)
 		if err := r.e.parts.stepped(r.Tx, &c, m, &eff); err != nil {
 			return err
 		}

@@ -94,7 +94,7 @@ func (e *Engine) recover(ctx context.Context, begin func(*Tx) error) error {
 	if err := e.store.View(ctx, func(v store.Reader) error { return c.load(e, v) }); err != nil {
 		return err
 	}
-	e.meter.publish(c, e.clock.Steady())
+	e.noteFigures()
 	return nil
 }
 
@@ -181,7 +181,9 @@ func (e *Engine) recoverStep(ctx context.Context, f func(*Tx) error) error {
 	}
 	c.run.publish()
 	err := commit.Wait()
-	e.announce(c.stage.events, err != nil)
+	for _, tell := range r.tell {
+		tell(err != nil)
+	}
 	return err
 }
 
@@ -302,18 +304,9 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 		return err
 	}
 	c.queues = map[string]bool{}
-	var named []string
 	for _, n := range names {
 		c.queues[n] = true
-		session, err := isSession(v, n)
-		if err != nil {
-			return err
-		}
-		if !session {
-			named = append(named, n)
-		}
 	}
-	e.meter.see(named)
 	err = EachRow(v, job.Queues, func(q *job.Queue) error { c.queues[q.Name] = true; return nil }) // it exists by its settings
 	if err != nil {
 		return err

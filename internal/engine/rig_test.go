@@ -24,11 +24,12 @@ import (
 // rig is an engine with all parts, and the jobs that were put by name.
 type rig struct {
 	*enginetest.Rig
-	part  *part.Engine     // the parts of this life
-	grid  gridpart.Options // of all lives
-	fold  fold.Folder
-	names map[job.ID]string
-	ids   map[string]job.ID
+	part   *part.Engine     // the parts of this life
+	grid   gridpart.Options // of all lives
+	fold   fold.Folder
+	byName int // queues that are measured by name; 0 = as by default
+	names  map[job.ID]string
+	ids    map[string]job.ID
 }
 
 var quiet = enginetest.Quiet
@@ -42,6 +43,7 @@ func scenario(t *testing.T, f func(r *rig), edits ...func(*rig)) {
 		in.Parts = func() []engine.Part {
 			r.part = part.All()
 			r.part.Grid.Options, r.part.Folds.Folder = r.grid, r.fold
+			r.part.Meter.Named = r.byName
 			return r.part.Parts()
 		}
 	}}

@@ -60,26 +60,19 @@ func (r *clockwork) report() {
 
 // low reports whether free space is below the reserve.
 func (e *Engine) low() bool {
+	free, total, reserve := e.Disk()
+	return total > 0 && free < reserve
+}
+
+// Disk is the free space where the work is kept, and the whole, in bytes; 0 = that is not
+// known. With less free than the reserve enqueues are refused.
+func (e *Engine) Disk() (free, total, reserve int64) {
 	free, total, err := e.store.Free()
-	if err != nil || total == 0 {
-		return false
-	}
-	return free < e.reserve(total)
-}
-
-// Reserve is the free disk space, in bytes, below which enqueues are refused.
-func (e *Engine) Reserve() int64 {
-	_, total, err := e.store.Free()
 	if err != nil {
-		return e.keep.Load().Bytes
+		free, total = 0, 0
 	}
-	return e.reserve(total)
-}
-
-// reserve is the free space that is kept, of a disk of total bytes.
-func (e *Engine) reserve(total int64) int64 {
 	keep := e.keep.Load()
-	return max(keep.Bytes, int64(keep.Share*float64(total)))
+	return free, total, max(keep.Bytes, int64(keep.Share*float64(total)))
 }
 
 // blocked reports until when a hand waits after a clock step.

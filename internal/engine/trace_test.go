@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/meter"
 )
 
 func trace(text string) func(*engine.NewJob) {
@@ -18,7 +19,7 @@ const (
 
 func TestWhoFollowsTracesHearsOfSampledJobsOnly(t *testing.T) {
 	scenario(t, func(r *rig) {
-		traced := r.listen(engine.EventFilter{Traced: true})
+		traced := r.listen(meter.EventFilter{Traced: true})
 		defer traced.Close()
 		r.put("q", "plain")
 		r.put("q", "unsampled", trace(unsampled))
@@ -40,7 +41,7 @@ func TestWhoFollowsTracesHearsOfSampledJobsOnly(t *testing.T) {
 			r.Errorf("%+v", last)
 		}
 
-		all := r.listen(engine.EventFilter{}) // beside it; and what it hears is not less
+		all := r.listen(meter.EventFilter{}) // beside it; and what it hears is not less
 		defer all.Close()
 		s.ok("unsampled")
 		if list, _ := r.heard(all); len(list) != 1 || list[0].Trace != nil {

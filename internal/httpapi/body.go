@@ -19,7 +19,7 @@ import (
 // scratch is the memory one request with a body needs.
 type scratch struct {
 	jobs.Reader
-	meter meter
+	meter bodyReader
 	out   []byte
 }
 
@@ -31,7 +31,7 @@ func (h *core) withBody(w http.ResponseWriter, r *http.Request, do func(s *scrat
 	s, whole := scratches.Get().(*scratch), false
 	s.Count, s.FoldMax = h.live.now.Load().count, h.bodyMax
 	s.Unknown = func(path, why string) error { return h.tell(w, r, path, why) }
-	s.meter = meter{from: r.Body, h: h, w: w, r: r, enqueue: isEnqueue(r)}
+	s.meter = bodyReader{from: r.Body, h: h, w: w, r: r, enqueue: isEnqueue(r)}
 	s.Memory = &s.meter
 	defer func() { s.release(!whole) }() // a call that was broken off may still read what was parsed
 	err := h.receive(r, s)
@@ -96,7 +96,7 @@ func (h *core) unpack(s *scratch) (err error) {
 func (s *scratch) release(lent bool) {
 	const bytesMax = 1 << 20
 	s.meter.leave()
-	s.meter = meter{}
+	s.meter = bodyReader{}
 	s.Unknown, s.Memory = nil, nil
 	s.Reset(lent)
 	if cap(s.out) > bytesMax {
@@ -134,9 +134,9 @@ const (
 	settleFree = 64 << 10
 )
 
-// meter reads a body within its limits and counts it, and what becomes of it, as
+// bodyReader reads a body within its limits and counts it, and what becomes of it, as
 // in work.
-type meter struct {
+type bodyReader struct {
 	from    io.Reader
 	h       *core
 	w       http.ResponseWriter
@@ -151,10 +151,10 @@ type meter struct {
 }
 
 // Grow is count for the reader of the body.
-func (m *meter) Grow(bytes int) error { return m.count(bytes) }
+func (m *bodyReader) Grow(bytes int) error { return m.count(bytes) }
 
 // count notes so many more bytes in memory.
-func (m *meter) count(n int) error {
+func (m *bodyReader) count(n int) error {
 	if m.used += int64(n); m.used <= meterFree {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (m *meter) count(n int) error {
 	return nil
 }
 
-func (m *meter) bounds() bounds {
+func (m *bodyReader) bounds() bounds {
 	b := m.h.bounds()
 	switch {
 	case m.enqueue:
@@ -181,20 +181,20 @@ func (m *meter) bounds() bounds {
 }
 
 // left is how many more bytes may become of a body.
-func (m *meter) left() int64 {
+func (m *bodyReader) left() int64 {
 	s := &m.h.bodies
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.left(m.who, m.held, m.bounds())
 }
 
-func (m *meter) leave() {
+func (m *bodyReader) leave() {
 	if m.held > 0 {
 		m.h.bodies.give(m.who, m.held)
 	}
 }
 
-func (m *meter) Read(p []byte) (int, error) {
+func (m *bodyReader) Read(p []byte) (int, error) {
 	n, err := m.from.Read(p)
 	if m.size += int64(n); m.size > m.h.bodyMax {
 		return n, m.h.tooLarge()
@@ -213,7 +213,7 @@ func (m *meter) Read(p []byte) (int, error) {
 
 // hurry gives the next piece of a large body a deadline when the one before has
 // come.
-func (m *meter) hurry(n int64) {
+func (m *bodyReader) hurry(n int64) {
 	if m.quota -= n; m.quota <= 0 {
 		m.quota = m.h.upload.Bytes
 		_ = http.NewResponseController(m.w).SetReadDeadline(time.Now().Add(m.h.upload.Within))
@@ -221,7 +221,7 @@ func (m *meter) hurry(n int64) {
 }
 
 // whole lifts the deadline: nothing more has to come.
-func (m *meter) whole() {
+func (m *bodyReader) whole() {
 	if m.quota != 0 {
 		_ = http.NewResponseController(m.w).SetReadDeadline(time.Time{})
 	}

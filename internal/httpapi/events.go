@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/meter"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -55,13 +55,13 @@ func (h *eventRoom) events(w http.ResponseWriter, r *http.Request, _, _ string) 
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	leave, err := h.place(&h.listeners, r, engine.ListenersMax, "listen to events")
+	leave, err := h.place(&h.listeners, r, meter.ListenersMax, "listen to events")
 	if err != nil {
 		h.problem(w, r, err)
 		return
 	}
 	defer leave()
-	l, err := h.engine.Listen(filter)
+	l, err := h.engine.Meter.Listen(filter)
 	if err != nil {
 		h.problem(w, r, err)
 		return
@@ -86,7 +86,7 @@ func (h *eventRoom) events(w http.ResponseWriter, r *http.Request, _, _ string) 
 }
 
 // nextEvents waits for events, or until it is time for a sign of life.
-func (h *eventRoom) nextEvents(ctx context.Context, l *engine.Listener, out []byte) ([]byte, error) {
+func (h *eventRoom) nextEvents(ctx context.Context, l *meter.Listener, out []byte) ([]byte, error) {
 	quiet, cancel := context.WithTimeout(ctx, h.heartbeat)
 	defer cancel()
 	list, lost, err := l.Next(quiet)
@@ -120,7 +120,7 @@ func appendEvent(out []byte, name string, v any) ([]byte, error) {
 }
 
 // eventFilter reads the query of GET /events.
-func eventFilter(query string) (f engine.EventFilter, err error) {
+func eventFilter(query string) (f meter.EventFilter, err error) {
 	values, err := jobs.Params(query, "", "queue", "kind")
 	if err != nil {
 		return f, err
@@ -130,12 +130,12 @@ func eventFilter(query string) (f engine.EventFilter, err error) {
 		return f, err
 	}
 	for _, word := range jobs.Names(values.Get("kind")) {
-		kind, known := engine.EventKind(0), ""
-		for kind < engine.EventKinds && kind.String() != word {
+		kind, known := meter.EventKind(0), ""
+		for kind < meter.EventKinds && kind.String() != word {
 			known += " " + kind.String()
 			kind++
 		}
-		if kind == engine.EventKinds {
+		if kind == meter.EventKinds {
 			return f, &job.Error{Kind: job.Invalid, Field: "kind", Text: "kind " + strconv.Quote(word) + " is not one of" + known}
 		}
 		f.Kinds = append(f.Kinds, kind)

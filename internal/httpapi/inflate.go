@@ -21,8 +21,8 @@ var errEncoding = &refusal{
 	"unsupported content encoding; send the body as it is, or with Content-Encoding: gzip",
 }
 
-// inflate makes the meter read what a body means. done gives memory back.
-func (m *meter) inflate(encodings []string) (done func(), err error) {
+// inflate makes the reader read what a body means. done gives memory back.
+func (m *bodyReader) inflate(encodings []string) (done func(), err error) {
 	done = func() {}
 	switch encoding := strings.ToLower(strings.TrimSpace(strings.Join(encodings, ","))); encoding {
 	case "", "identity":

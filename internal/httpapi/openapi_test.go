@@ -19,6 +19,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/meter"
 	"github.com/reprisehq/reprise/internal/policy"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -219,7 +220,7 @@ func TestTheDescriptionHasTheWordsOfTheCode(t *testing.T) {
 	for _, c := range wire.Codes {
 		codes = append(codes, c.Code)
 	}
-	for k := engine.EventKind(0); k < engine.EventKinds; k++ {
+	for k := meter.EventKind(0); k < meter.EventKinds; k++ {
 		kinds = append(kinds, k.String())
 	}
 	enums := map[string][]string{

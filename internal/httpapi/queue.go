@@ -89,7 +89,7 @@ func (h *queueRoom) show(c *call) (any, error) {
 		out.Session = s.State.String()
 	}
 	if n[job.Ready] > 0 {
-		oldest, err := h.engine.OldestReady(c.Context(), c.id)
+		oldest, err := h.engine.Meter.OldestReady(c.Context(), c.id)
 		if err != nil {
 			return nil, err
 		}

@@ -21,7 +21,7 @@ func withRates(values []string) (bool, error) {
 
 // rates are those of a queue to the thousandth; nil if they are not known.
 func (h *queueRoom) rates(queue string) *wire.QueueRates {
-	r, known := h.engine.Rates(queue)
+	r, known := h.engine.Meter.Rates(queue)
 	if !known {
 		return nil
 	}

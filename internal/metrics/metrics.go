@@ -1,6 +1,6 @@
 // Package metrics shows what the engine and the HTTP door have counted, in the
 // text format of Prometheus. It counts nothing of the engine's itself: a scrape
-// copies what is there (engine.Measure), so what is not scraped costs nothing.
+// copies what is there (meter.Measure), so what is not scraped costs nothing.
 //
 // Label sets are bounded: queues by a setting, all others by lists in the code.
 // No job type, id, group or worker is ever a label, so no session is either.
@@ -22,6 +22,7 @@ import (
 	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/part/meter"
 )
 
 // Other is the label of all queues that have none of their own. A queue that is
@@ -106,7 +107,7 @@ func (m *Metrics) Answered(class string, took time.Duration) {
 // Refused notes an error that was answered.
 func (m *Metrics) Refused(code string) { m.refused.WithLabelValues(code).Inc() }
 
-// collector turns engine.Measures into samples.
+// collector turns meter.Measures into samples.
 type collector struct{ engine *part.Engine }
 
 type kind = prometheus.ValueType
@@ -171,7 +172,7 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeMax) //nolint:forbidigo // a collector is given none
 	defer cancel()
-	m := c.engine.Measure(ctx)
+	m := c.engine.Meter.Measure(ctx)
 	p := page{ch}
 	other, sessions := m.Other, m.Sessions
 	for i := range m.Queues {
@@ -186,7 +187,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	p.queue(Other, &other, m.Working)
-	if sessions != (engine.QueueMeasures{}) {
+	if sessions != (meter.Queue{}) {
 		p.queue(Sessions, &sessions, m.Working)
 	}
 	p.server(&m)
@@ -216,9 +217,9 @@ func (p page) histogram(d *prometheus.Desc, h *histogram.Histogram, edges *histo
 	p.ch <- prometheus.MustNewConstHistogram(d, all, float64(h.Sum)/unit, buckets, labels...)
 }
 
-func (p page) queue(name string, q *engine.QueueMeasures, now bool) {
+func (p page) queue(name string, q *meter.Queue, now bool) {
 	for c, n := range q.N {
-		switch family, word := engine.Count(c).Words(); family {
+		switch family, word := meter.Count(c).Words(); family {
 		case "enqueued":
 			p.put(enqueued, counter, float64(n), name)
 		case "taken":
@@ -239,8 +240,8 @@ func (p page) queue(name string, q *engine.QueueMeasures, now bool) {
 	p.histogram(run, &q.Run, &histogram.Spans, 1000, name)
 	if t := &q.Turns; q.InTurns || t.Ended > 0 {
 		p.histogram(turnLatency, &t.Latency, &histogram.Spans, 1000, name)
-		p.histogram(turnTries, &t.Done, &engine.Tries, 1, name, "done")
-		p.histogram(turnTries, &t.Exhausted, &engine.Tries, 1, name, "exhausted")
+		p.histogram(turnTries, &t.Done, &meter.Tries, 1, name, "done")
+		p.histogram(turnTries, &t.Exhausted, &meter.Tries, 1, name, "exhausted")
 	}
 	if !now {
 		return
@@ -283,13 +284,13 @@ func (p page) queue(name string, q *engine.QueueMeasures, now bool) {
 // stateWords are the states as the wire calls them.
 var stateWords = [job.States]string{"", "scheduled", "ready", "in_flight", "completed", "dead"}
 
-func (p page) server(m *engine.Measures) {
+func (p page) server(m *meter.Measures) {
 	s := &m.Stats
 	var discarded uint64
 	for i := range m.Queues {
-		discarded += m.Queues[i].N[engine.Discarded]
+		discarded += m.Queues[i].N[meter.Discarded]
 	}
-	discarded += m.Other.N[engine.Discarded]
+	discarded += m.Other.N[meter.Discarded]
 	for word, n := range map[string]uint64{
 		"expired": s.Expired, "purged": s.Purged, "evicted": s.Evicted, "discarded": discarded,
 	} {
@@ -304,9 +305,9 @@ func (p page) server(m *engine.Measures) {
 	for kind, n := range m.Holders {
 		p.put(holders, gauge, float64(n), job.HolderKind(kind).String())
 	}
-	p.histogram(commit, &m.Commit, &engine.Writing, float64(time.Second))
-	p.histogram(fsync, &m.Sync, &engine.Writing, float64(time.Second))
-	p.histogram(batch, &m.Batch, &engine.Sizes, 1)
+	p.histogram(commit, &m.Commit, &meter.Writing, float64(time.Second))
+	p.histogram(fsync, &m.Sync, &meter.Writing, float64(time.Second))
+	p.histogram(batch, &m.Batch, &meter.Sizes, 1)
 	p.put(working, gauge, oneIf(m.Working))
 	if m.Working {
 		for state, n := range m.Breakers {

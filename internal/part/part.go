@@ -14,6 +14,7 @@ import (
 	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/part/guard"
 	"github.com/reprisehq/reprise/internal/part/lock"
+	"github.com/reprisehq/reprise/internal/part/meter"
 	"github.com/reprisehq/reprise/internal/part/token"
 	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/store"
@@ -31,6 +32,7 @@ type Engine struct {
 	Grid    *grid.Grid
 	Guard   *guard.Guard
 	Locks   *lock.Locks
+	Meter   *meter.Meter
 	Tokens  *token.Tokens
 	Turns   *turn.Turns
 }
@@ -55,6 +57,7 @@ func All() *Engine {
 		Grid:    &grid.Grid{},
 		Guard:   &guard.Guard{},
 		Locks:   &lock.Locks{},
+		Meter:   &meter.Meter{},
 		Tokens:  &token.Tokens{},
 		Turns:   &turn.Turns{},
 	}
@@ -62,5 +65,5 @@ func All() *Engine {
 
 // Parts lists them in the order in which they are asked.
 func (e *Engine) Parts() []engine.Part {
-	return []engine.Part{e.Audit, e.Grid, e.Guard, e.Budgets, e.Folds, e.Dead, e.Locks, e.Crons, e.Turns, e.Tokens}
+	return []engine.Part{e.Meter, e.Audit, e.Grid, e.Guard, e.Budgets, e.Folds, e.Dead, e.Locks, e.Crons, e.Turns, e.Tokens}
 }

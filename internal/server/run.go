@@ -63,8 +63,9 @@ func Run(ctx context.Context, cfg config.Config) (err error) {
 	e.Folds.Folder = jobs.Fold(cfg.BodyBytesMax)
 	e.Grid.Options = gridpart.Options{Heartbeat: cfg.Grid.HeartbeatInterval, LostAfter: cfg.Grid.LostAfter, BlackHoles: cfg.Grid.Holes()}
 	e.Crons.Settings = cfg.Crons
+	e.Meter.Named = cfg.MetricsQueues
 	e.Tokens.Admin.Store(cfg.HasAdmin())
-	if err := spans.Listen(e.Engine); err != nil {
+	if err := spans.Listen(e); err != nil {
 		return err
 	}
 	defer closeSpans(cfg, spans)
@@ -102,7 +103,7 @@ func engineOptions(cfg config.Config) engine.Options {
 	return engine.Options{
 		Server: rules, Queues: cfg.Queues, Changes: httpapi.QueueChanges,
 		Idempotency: cfg.IdempotencyWindow, Reattach: cfg.ReattachWindow,
-		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit, MetricsQueues: cfg.MetricsQueues,
+		QueuesMax: cfg.MaxQueues, InFlightMax: cfg.GlobalInFlightLimit,
 		Reserve: engine.Reserve{Bytes: cfg.DiskReserve.Bytes, Share: cfg.DiskReserve.Percent / 100},
 	}
 }

@@ -21,7 +21,8 @@ type upkeep struct {
 // Backup implements httpapi.Upkeep.
 func (u *upkeep) Backup(ctx context.Context) (write func(io.Writer) error, done func(), err error) {
 	began := time.Now()
-	snap, err := u.store.Snapshot(u.engine.Reserve())
+	_, _, reserve := u.engine.Disk()
+	snap, err := u.store.Snapshot(reserve)
 	if err != nil {
 		return nil, nil, err
 	}

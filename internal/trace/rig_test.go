@@ -65,7 +65,7 @@ func (r *rig) start() {
 	r.Engine = part.New(r.mem, r, r.rnd, slog.New(slog.DiscardHandler), engine.Options{
 		Server: rule.DefaultServer(), Reattach: 30 * job.Second, Lead: r.x.Lead(r.Context()),
 	})
-	if err := r.x.Listen(r.Engine.Engine); err != nil {
+	if err := r.x.Listen(r.Engine); err != nil {
 		r.Fatal(err)
 	}
 	if err := r.Start(r.Context()); err != nil {

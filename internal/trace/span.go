@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/meter"
 )
 
 const (
@@ -31,7 +31,7 @@ type span struct {
 }
 
 // tell makes the spans that end with an event.
-func (x *Exporter) tell(ctx context.Context, ev *engine.Event) {
+func (x *Exporter) tell(ctx context.Context, ev *meter.Event) {
 	t := ev.Trace
 	j := t.Job
 	ctx = parentOf(ctx, j.Extras.Traceparent)
@@ -54,14 +54,14 @@ func (x *Exporter) tell(ctx context.Context, ev *engine.Event) {
 		x.put(ctx, j, s)
 	}
 	switch {
-	case ev.Kind == engine.JobTaken:
+	case ev.Kind == meter.JobTaken:
 		s := x.waitSpan(t.Old, ev.At)
 		s.before = before
 		if n := len(j.Leases); n > 0 {
 			s.more = append(s.more, holder(&j.Leases[n-1]))
 		}
 		x.put(ctx, j, s)
-	case (ev.Kind == engine.JobDied || ev.Kind == engine.JobCancelled) && len(t.Ended) == 0: // it waited for nothing
+	case (ev.Kind == meter.JobDied || ev.Kind == meter.JobCancelled) && len(t.Ended) == 0: // it waited for nothing
 		s := x.waitSpan(t.Old, ev.At)
 		s.before, s.errorType = before, j.Reason.String()
 		x.put(ctx, j, s)
@@ -94,7 +94,7 @@ func (x *Exporter) waitSpan(old *job.Job, end job.Millis) *span {
 // remember notes when a job was given back that does not know it itself. It is
 // lost with the process; then such a wait begins with this start of the server
 // if the one before gave the job back, else with the take before it.
-func (x *Exporter) remember(ev *engine.Event) {
+func (x *Exporter) remember(ev *meter.Event) {
 	switch j := ev.Trace.Job; {
 	case ev.Gone || j.State != job.Ready:
 		delete(x.back, j.ID)
@@ -109,7 +109,7 @@ func (x *Exporter) remember(ev *engine.Event) {
 // blameless are the outcomes that are no errors.
 var blameless = map[string]bool{"ok": true, "release": true, "restart": true, "supersede": true, "cancel": true}
 
-func runSpan(t *engine.Trace, r *engine.EndedRun, end job.Millis) *span {
+func runSpan(t *meter.Trace, r *meter.EndedRun, end job.Millis) *span {
 	l := &r.Lease
 	s := &span{
 		id: idOfRun(t.Job.ID, l.Token.Hash()), operation: "run", sort: "process", kind: trace.SpanKindConsumer,

@@ -23,6 +23,8 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/part/meter"
 )
 
 // Exporter makes spans of events. A nil one does nothing.
@@ -33,7 +35,7 @@ type Exporter struct {
 	log      *slog.Logger
 	back     map[job.ID]job.Millis // when those that wait without a date of their own were given back
 	since    job.Millis            // when it began to listen
-	events   *engine.Listener
+	events   *meter.Listener
 	done     chan struct{} // closed when the last event has become spans; nil = not begun
 	stop     context.CancelFunc
 }
@@ -101,12 +103,12 @@ func (x *Exporter) samples(ctx context.Context, traceparent string) bool {
 
 // Listen begins to listen to an engine, which need not have started: runs that
 // its start ends have spans, too.
-func (x *Exporter) Listen(e *engine.Engine) (err error) {
+func (x *Exporter) Listen(e *part.Engine) (err error) {
 	if x == nil {
 		return nil
 	}
 	x.since = e.Now()
-	x.events, err = e.Listen(engine.EventFilter{Traced: true})
+	x.events, err = e.Meter.Listen(meter.EventFilter{Traced: true})
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/meter"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -95,7 +96,7 @@ func (d *Door) Show(ctx context.Context, x *Inbox) (*wire.Inbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, counted, err := d.engine.QueueMeasured(ctx, x.Name)
+	m, counted, err := d.engine.Meter.Queue(ctx, x.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func (d *Door) Show(ctx context.Context, x *Inbox) (*wire.Inbox, error) {
 	if counted {
 		t := &m.Turns
 		out.SinceStart = &wire.InboxPast{
-			Latency: spread(&t.Latency, &histogram.Spans), AttemptsDelivered: spread(&t.Done, &engine.Tries), AttemptsExhausted: spread(&t.Exhausted, &engine.Tries),
+			Latency: spread(&t.Latency, &histogram.Spans), AttemptsDelivered: spread(&t.Done, &meter.Tries), AttemptsExhausted: spread(&t.Exhausted, &meter.Tries),
 		}
 	}
 	return out, nil

@@ -33,7 +33,7 @@ func (g *sessions) of(tx *engine.Tx, q *job.Queue) (*job.Session, error) {
 }
 
 // rejected counts a task that was set aside.
-func (g *sessions) rejected(tx *engine.Tx, j *job.Job) error {
+func (g *sessions) rejected(tx *engine.Tx, j *job.Job, _ rule.Effect) error {
 	if j.Door != job.DoorGrid {
 		return nil
 	}

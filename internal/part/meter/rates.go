@@ -1,4 +1,4 @@
-package engine
+package meter
 
 import "github.com/reprisehq/reprise/internal/job"
 
@@ -130,8 +130,8 @@ func (r *recent) of(queue string, steady job.Millis) (Rates, bool) {
 // Rates returns what happens in a queue, since the start at most; false if that
 // is not known, because things happened in more queues than max_queues within a
 // minute.
-func (e *Engine) Rates(queue string) (Rates, bool) {
-	m, steady := &e.meter, e.clock.Steady()
+func (m *Meter) Rates(queue string) (Rates, bool) {
+	steady := m.engine.Steady()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.recent.of(queue, steady)
