@@ -215,6 +215,49 @@ func TestACopyThatWaitsLeavesTheLineWhenARunCommits(t *testing.T) {
 	}
 }
 
+func TestOnlyTheRunThatFailedIsCharged(t *testing.T) {
+	w := newWorld(t, seedGrid)
+	w.put("a")
+	w.take("a", "e1")
+	w.do("a", Command{Verb: Offer})
+	w.fail("a", w.take("a", "e2"))
+	w.lose("a", "e1", job.ByRestart)
+	w.tells("a", "2 e2 copy error retry #1, 1 e1 restarted")
+	w.put("b")
+	x := w.take("b", "e1")
+	w.do("b", Command{Verb: Offer})
+	w.take("b", "e2")
+	w.do("b", Command{Verb: SettleDead, Token: x})
+	w.tells("b", "2 e2 copy superseded, 1 e1 error retry #1")
+}
+
+func TestALateResultLeavesWhatWasRememberedAsItIs(t *testing.T) {
+	w := newWorld(t, seedGrid)
+	w.put("a")
+	x := w.take("a", "e1")
+	w.lose("a", "e1", job.ByLapse)
+	before := w.jobs["a"].History()
+	w.ok("a", x)
+	if before[0].Why != job.AttemptLost {
+		t.Errorf("the job as it was says now: %+v", before[0])
+	}
+	w.tells("a", "1 e1 late retry #1")
+}
+
+func TestAnEngineTellsWhenTheRunBegan(t *testing.T) {
+	w := newWorld(t, seedGrid)
+	w.put("a")
+	x := w.take("a", "e1")
+	w.do("a", Command{Verb: Offer})
+	w.take("a", "e2")
+	w.do("a", Command{Verb: SettleOK, Token: x, RunStart: 1})
+	for i, want := range []job.Millis{0, 1} { // who spoke stands last
+		if a := w.jobs["a"].History()[i]; a.Started != want {
+			t.Errorf("%+v started at %d", a, want)
+		}
+	}
+}
+
 func TestATaskThatMustNotRunTwiceWaitsBehindItsFence(t *testing.T) { // A18
 	const fence = 30 * job.Second
 	for _, c := range []struct {

@@ -123,6 +123,102 @@ func TestAWindowKnowsItsFailures(t *testing.T) {
 	}
 }
 
+func TestAWindowOfAnotherSizeBeginsAnew(t *testing.T) {
+	var w Window
+	if !w.Blank() {
+		t.Error("a new one remembers something")
+	}
+	for range 7 {
+		w.add(10, true)
+	}
+	w.add(10, false)
+	if w.Blank() {
+		t.Error("7 failures are forgotten")
+	}
+	if w.add(5, false); w.failed != 0 || w.row != 0 || w.next != 1 || !w.Blank() {
+		t.Errorf("%+v", w)
+	}
+}
+
+func TestABreakerWithoutARampClosesWithItsLastProbe(t *testing.T) {
+	c := newCircuit(t)
+	c.b.Ramp, c.b.Probes = 0, 2
+	c.runs("----------")
+	c.turn()
+	if !Idle(c.t) {
+		t.Errorf("nothing was let through: %+v", *c.t)
+	}
+	c.grant()
+	if Idle(c.t) {
+		t.Errorf("a probe is out: %+v", *c.t)
+	}
+	if due := c.t.Due() - c.at.Steady; due != c.b.OpenFor {
+		t.Errorf("the probe may be away for %s", due)
+	}
+	c.runs("+")
+	c.is(job.BreakerHalfOpen)
+	c.grant()
+	c.runs("+")
+	c.is(job.BreakerClosed)
+	if !c.t.Blank() || Idle(c.t) {
+		t.Errorf("%+v", *c.t)
+	}
+}
+
+func TestAHalfOpenBreakerWithoutWorkAsksAgainAtItsLongest(t *testing.T) {
+	c := newCircuit(t)
+	c.runs("----------")
+	c.turn()
+	if due := c.t.Due() - c.at.Steady; due != c.b.OpenForMax {
+		t.Errorf("due in %s", due)
+	}
+}
+
+func TestAPauseOfTheRateEndsBesideTheBreaker(t *testing.T) {
+	c := newCircuit(t)
+	c.t.Slow = c.at.Steady + 100
+	c.runs("----------") // keeps the pause
+	c.turn()
+	if c.is(job.BreakerOpen); c.t.Slow != 0 || c.t.Until != c.at.Steady+c.b.OpenFor-100 {
+		t.Errorf("after the pause: %+v", *c.t)
+	}
+	c.t.Slow = c.at.Steady + job.Hour
+	c.turn()
+	if c.is(job.BreakerHalfOpen); c.t.Slow == 0 {
+		t.Errorf("the pause ended early: %+v", *c.t)
+	}
+	if got := CarryThrottle(&c.b, c.t, 0, c.at).Slow; got != c.at.Steady {
+		t.Errorf("carried over: %d", got)
+	}
+	if got := CarryThrottle(nil, &job.Throttle{}, job.Hour, c.at); got.Slow != 0 || got.Until != 0 {
+		t.Errorf("a timer that is not set was carried over: %+v", *got)
+	}
+	for _, due := range []job.Throttle{{}, {Until: c.at.Steady + 1}, {Slow: c.at.Steady + 1}} {
+		if _, err := Turn(&c.b, &due, c.at); job.KindOf(err) != job.WrongState {
+			t.Errorf("%+v turned: %v", due, err)
+		}
+	}
+}
+
+func TestABreakerThatWasTakenAwayClosesWhenItIsDue(t *testing.T) {
+	c := newCircuit(t)
+	c.runs("----------")
+	c.pass(c.b.OpenFor)
+	next, err := Turn(nil, c.t, c.at)
+	if err != nil || !next.Blank() || next.Until != 0 {
+		t.Errorf("%+v, %v", next, err)
+	}
+}
+
+func TestAnOpenBreakerThatIsReleasedCountsAsOpenedOnce(t *testing.T) {
+	c := newCircuit(t)
+	c.runs("----------")
+	c.t = ReleaseForce(&c.b, Force(c.t, job.BreakerOpen, c.at), c.at)
+	if c.t.Forced || c.t.Openings != 1 {
+		t.Errorf("%+v", *c.t)
+	}
+}
+
 func TestAnOpenBreakerLetsAProbeThroughAndStaysOpenLongerEachTime(t *testing.T) {
 	c := newCircuit(t)
 	c.runs("----------")
@@ -262,8 +358,13 @@ func TestRunsCountWhatWasChargedAndNothingElse(t *testing.T) { // core.md sectio
 		"release":                             {SettleRelease, Effect{Ended: leases[:1], Job: at(1)}, []Run{{Since: 1}}},
 		"both timed out":                      {Lapse, Effect{Ended: leases, Job: at(3)}, []Run{{1, false, true}, {2, false, true}}},
 		"lost":                                {Lapse, Effect{Ended: leases, Job: at(1)}, []Run{{Since: 1}, {Since: 2}}},
-		"a repeat":                            {SettleOK, Effect{Repeat: true, Job: at(1)}, nil},
+		"a repeat":                            {SettleOK, Effect{Repeat: true, Late: true, Job: at(1)}, nil},
+		"ok without a lease":                  {SettleOK, Effect{Left: at(1)}, nil},
+		"cancelled, and nothing is left":      {Cancel, Effect{Ended: leases[:1]}, []Run{{Since: 1}}},
 	} {
+		if RunsOf(nil, tt.v, tt.e) != nil {
+			t.Errorf("%s: a run of a job that was not there", name)
+		}
 		got := RunsOf(at(1), tt.v, tt.e)
 		if len(got) != len(tt.want) {
 			t.Errorf("%s: %+v", name, got)

@@ -77,6 +77,61 @@ func TestABudgetMadeSmallerIsNeverEmptierThanEmpty(t *testing.T) {
 	}
 }
 
+func TestABudgetDripsAsFastAsItSaysAndNoFaster(t *testing.T) {
+	for _, allocation := range []int64{1, 3, 10, 999} {
+		for _, duration := range []job.Millis{20, 1000, job.Hour} {
+			b := &job.Budget{Name: "k", Strategy: job.TimeBased, Allocation: allocation, Duration: duration}
+			exact := float64(allocation) * 1000 / float64(duration)
+			if got := rateOf(b).PerSecond; got > exact || got < exact*(1-1e-4) {
+				t.Errorf("%d in %s: %g a second, want %g", allocation, duration, got, exact)
+			}
+		}
+	}
+}
+
+func TestABudgetMadeSmallerFillsFromTheTimeItIsLookedAt(t *testing.T) {
+	for name, look := range map[string]func(b *job.Budget, u *Usage){
+		"left":  func(b *job.Budget, u *Usage) { u.Left(b, 50) },
+		"start": func(b *job.Budget, u *Usage) { u.Start(b, 0, 50) },
+		"next":  func(b *job.Budget, u *Usage) { u.Next(b, 1, 50) },
+	} {
+		b, u := &job.Budget{Name: "k", Allocation: 2, Strategy: job.TimeBased, Duration: 1000, Burst: 1000}, Usage{}
+		u.Start(b, 1002, 50)
+		b.Burst = 0
+		look(b, &u)
+		if got := u.Left(b, 1050); got != 2 {
+			t.Errorf("%s: %d units after the duration of 2", name, got)
+		}
+	}
+}
+
+func TestWhatIsOutIsCountedWithoutItsBudget(t *testing.T) {
+	var u Usage
+	if u.Start(nil, 2, 7); u.Out() != 2 {
+		t.Errorf("%d units are out", u.Out())
+	}
+	b := &job.Budget{Name: "k", Allocation: 2, Strategy: job.TimeBased, Duration: 1000}
+	if u.Start(b, 2, 7); u.Left(b, 7) != 0 {
+		t.Error("it is not empty")
+	}
+	if u.Refill(); u.Left(b, 7) != 2 || u.Out() != 4 {
+		t.Errorf("refilled: %d left, %d out", u.Left(b, 7), u.Out())
+	}
+}
+
+func TestABindingAboveTheCapacityIsRefused(t *testing.T) {
+	b := &job.Budget{Name: "k", Allocation: 3}
+	if err := ChecksOut(b, job.BudgetUse{Key: "k", Cost: 3}); err != nil {
+		t.Error(err)
+	}
+	if err := ChecksOut(b, job.BudgetUse{Key: "k", Cost: 4}); job.KindOf(err) != job.Unprocessable || err.(*job.Error).Field != "budgets" {
+		t.Errorf("%v", err)
+	}
+	if err := ChecksOut(nil, job.BudgetUse{Key: "k", Cost: 1}); err == nil {
+		t.Error("a budget that is not there")
+	}
+}
+
 func TestOnlyWaitingJobsAreBoundAnew(t *testing.T) {
 	for s := job.Scheduled; s < job.States; s++ {
 		err := MayRebind(&job.Job{State: s})
@@ -88,7 +143,7 @@ func TestOnlyWaitingJobsAreBoundAnew(t *testing.T) {
 
 func TestWhoIsNotToRunWaitsForNoUnits(t *testing.T) {
 	j := &job.Job{State: job.Ready, Park: BudgetPark("a/b"), Copies: 1, Wanted: 1}
-	if WaitsFor(j) != "a/b" || WaitsFor(nil) != "" || WaitsFor(&job.Job{Park: "fingerprint/f"}) != "" {
+	if WaitsFor(j) != "a/b" || WaitsFor(nil) != "" || WaitsFor(new(job.Job)) != "" || WaitsFor(&job.Job{Park: "fingerprint/f"}) != "" {
 		t.Error("a label was misread")
 	}
 	eff, err := Step(View{Now: 1, Job: j, Queue: job.NewQueue("q"), Server: new(DefaultServer())}, Command{Verb: Patch, Edit: func(j *job.Job) { j.ReadyAt = 9 }})
