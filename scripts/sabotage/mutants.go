@@ -229,8 +229,8 @@ func (s *site) values(list []ast.Expr) {
 	}
 }
 
-// boolean turns an expression into its opposite or, as part of a larger one,
-// into what has no say in it.
+// boolean makes an expression always true and always false or, as part of a
+// larger one, what has no say in it.
 func (s *site) boolean(e ast.Expr, silent string) {
 	inner := ast.Unparen(e)
 	v, known := s.info.Types[e]
@@ -244,7 +244,7 @@ func (s *site) boolean(e ast.Expr, silent string) {
 	switch x := inner.(type) {
 	case *ast.UnaryExpr:
 		if silent == "" {
-			return // its operand is turned
+			return // its operand is made so
 		}
 	case *ast.BinaryExpr:
 		if silent == "" && (x.Op == token.LAND || x.Op == token.LOR) {
@@ -257,7 +257,12 @@ func (s *site) boolean(e ast.Expr, silent string) {
 	case "false":
 		s.wrap(e, short(s.of(e))+" is left out", "(!mutantOn(%d) && (", "))")
 	default:
-		s.wrap(e, short(s.of(e))+" is negated", "(mutantOn(%d) != (", "))")
+		if id, ok := inner.(*ast.Ident); ok && (id.Name == "true" || id.Name == "false") {
+			s.wrap(e, id.Name+" is negated", "(mutantOn(%d) != (", "))")
+			break
+		}
+		s.wrap(e, short(s.of(e))+" is always true", "(mutantOn(%d) || (", "))")
+		s.wrap(e, short(s.of(e))+" is always false", "(!mutantOn(%d) && (", "))")
 	}
 }
 

@@ -220,7 +220,8 @@ func TestEveryMutantIsKilledOrNamed(t *testing.T) {
 	for does, want := range map[string]string{
 		"> becomes >=": "equal", "+ becomes -": "killed", "% becomes *": "killed", "removed": "killed",
 		"n > m is left out": "killed", "strict is left out": "killed", "1 becomes one more": "killed", "2 becomes one more": "killed",
-		"7 becomes one more": "not run",
+		"7 becomes one more":   "not run",
+		"n > m is always true": "", "n%2 == 1 is left out": "killed",
 	} {
 		if fates[does] != want {
 			t.Errorf("%s: %q, want %s", does, fates[does], want)
