@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -10,36 +9,10 @@ import (
 	"github.com/reprisehq/reprise/internal/store"
 )
 
-// committer is the state only the committer touches.
-type committer struct {
-	ids      *job.IDs
-	start    uint32
-	seq      block
-	holders  map[string]*Holder // streams by holder name
-	hungry   hungry
-	queues   map[string]bool    // names seen, for max_queues
-	gaveBack job.Millis         // when names of them were given back last
-	leases   int                // live leases of all holders
-	emptied  map[string]emptied // by queue; replaced, never changed
-	watch    watch
-	disk     disk
-	stats    Stats
-	fed      bool   // the last run left holders to be served again
-	streams  [3]int // holders by job.HolderKind; of unary calls those that wait
-	run      Tx
-
-	faults faults
-}
-
 // block is a durably reserved range of numbers.
 type block struct{ next, end int64 }
 
 const blockSize = 1 << 20
-
-func (c *committer) init(*Engine) {
-	c.holders, c.queues = map[string]*Holder{}, map[string]bool{}
-	c.faults = faults{jobs: map[job.ID]string{}, rest: map[resting]job.Millis{}}
-}
 
 // batch is one transaction and who waits for it.
 type batch struct {
@@ -110,43 +83,6 @@ type hooks struct {
 type disk struct {
 	low bool       // below the reserve
 	at  job.Millis // when that was looked at
-}
-
-// runOnce executes the commands that are there when the transaction begins, the
-// clock's duties and deliveries, and hands the commit on. It does not wait for
-// the disk.
-func (e *Engine) runOnce() *batch {
-	c := &e.core
-	b := &batch{}
-	r := &c.run
-	watch := startWatch()
-	for again := true; again; { // without what was at fault
-		b.commit, b.err = e.store.Update(context.Background(), func(tx store.Tx) error {
-			r.reset(e, tx)
-			r.look()
-			if b.ops == nil { // the second time they are the same
-				b.ops = e.gather()
-			}
-			return r.attempt(func() error { return r.all(b) })
-		})
-		f := isFault(b.err)
-		again = f != nil && e.blame(b, f)
-	}
-	if b.err != nil {
-		if b.ops == nil { // it did not even begin
-			b.ops = e.gather()
-		}
-		e.fail(b.err)
-		return b
-	}
-	if b.err = e.behind("publish", r.publish); b.err != nil { // what is in memory is made anew from the store
-		b.gifts, r.gifts = r.gifts, nil
-		return b
-	}
-	e.parts.committed(watch.took(), len(b.ops))
-	b.gifts, b.more, b.tell, b.news = r.gifts, r.fed || r.ticked, r.tell, r.news
-	r.gifts = nil
-	return b
 }
 
 // all is what one transaction does, in this order.
@@ -267,7 +203,7 @@ func (r *Tx) reset(e *Engine, tx store.Tx) {
 		e: e, c: c, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hooks: r.hooks, ids: *c.ids, seq: c.seq,
 		names:     names{Tx: r, rows: renewed(r.rows), woken: renewed(r.woken), gaveBack: c.gaveBack},
 		intake:    intake{Tx: r, coming: r.coming, quotas: r.quotas},
-		crowd:     r.crowd.renewed(r, e),
+		crowd:     r.renewedCrowd(r, e),
 		serving:   serving{Tx: r, hadFed: c.fed, emptied: c.emptied},
 		settling:  settling{Tx: r},
 		clockwork: clockwork{Tx: r, watch: c.watch, disk: c.disk},

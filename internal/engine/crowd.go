@@ -24,8 +24,8 @@ type crowd struct {
 	lease  job.Lease // that is being granted
 }
 
-// renewed is a crowd without changes.
-func (r *crowd) renewed(tx *Tx, e *Engine) crowd {
+// renewedCrowd is a crowd without changes.
+func (r *crowd) renewedCrowd(tx *Tx, e *Engine) crowd {
 	if r.gifts == nil { // those of the run before are on their way
 		r.gifts = *e.gifts.Get().(*[]gift)
 	}

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -21,11 +20,7 @@ type Engine struct {
 	rnd   func() uint64
 	log   *slog.Logger
 
-	mu       sync.Mutex // guards what follows
-	pending  []*op
-	draining bool
-	kick     chan struct{}
-	ops      sync.Pool // of *op that nobody waits for
+	commands commands
 	gifts    sync.Pool // of *[]gift, empty ones
 
 	patterns patterns      // of rules, compiled
@@ -72,11 +67,11 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	}
 	e := &Engine{
 		opts: opts, store: s, clock: clock, rnd: rnd, log: log,
-		kick: make(chan struct{}, 1), inflight: make(chan *batch), stopped: make(chan struct{}),
+		inflight: make(chan *batch), stopped: make(chan struct{}),
 		judging: make(chan struct{}, judges()),
 	}
 	e.gifts.New = func() any { return &[]gift{} }
-	e.ops.New = func() any { return &op{done: make(chan struct{}, 1)} }
+	e.commands.init()
 	e.keep.Store(&opts.Reserve)
 	e.due = ownRows()
 	for _, p := range opts.Parts {
@@ -91,11 +86,11 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 // Start recovers what the last run left and begins to work. When it returns,
 // no lease of an anonymous stream is left, so listeners may open.
 func (e *Engine) Start(ctx context.Context) error {
-	if err := e.recover(ctx, (*Tx).configure); err != nil {
+	if err := e.core.recover(ctx, (*Tx).configure); err != nil {
 		return err
 	}
 	e.state.Store(nil)
-	e.loops.Go(e.commitLoop)
+	e.loops.Go(e.core.commitLoop)
 	e.loops.Go(e.syncLoop)
 	return nil
 }
@@ -104,18 +99,11 @@ func (e *Engine) Start(ctx context.Context) error {
 // named leases stay), answers everything that was accepted, and returns. The
 // store stays open.
 func (e *Engine) Stop(ctx context.Context) error {
-	e.mu.Lock()
-	if e.draining {
-		e.mu.Unlock()
+	if !e.commands.end(func(r *Tx) error { return r.endStreams() }) {
 		return nil
 	}
-	e.draining = true
-	last := e.newOp(func(r *Tx) error { return r.endStreams() })
-	last.final = true
-	e.pending = append(e.pending, last)
-	e.mu.Unlock()
 	e.parts.stop()
-	e.poke()
+	e.commands.poke()
 	done := make(chan struct{})
 	go func() { e.loops.Wait(); close(done) }()
 	select {
@@ -128,10 +116,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 
 // Ready says why the engine does not take work now; nil = it does.
 func (e *Engine) Ready() error {
-	e.mu.Lock()
-	draining := e.draining
-	e.mu.Unlock()
-	if draining {
+	if e.commands.ended() {
 		return errStopped
 	}
 	if why := e.state.Load(); why != nil {
@@ -167,26 +152,10 @@ func (e *Engine) Stopped() <-chan struct{} { return e.stopped }
 // Go runs what a part does outside transactions; Stop waits for it.
 func (e *Engine) Go(f func()) { e.loops.Go(f) }
 
-// op is one command on its way through the committer.
-type op struct {
-	run   func(*Tx) error // refusals are errors; it may run twice
-	err   error
-	bytes int
-	final bool
-	fault bool // it is at fault, and refused
-	done  chan struct{}
-}
-
-func (e *Engine) newOp(f func(*Tx) error) *op {
-	o := e.ops.Get().(*op)
-	o.run, o.err, o.bytes, o.final, o.fault = f, nil, 0, false, false
-	return o
-}
-
 // Do runs a command and waits until its outcome is durable. When ctx ends
 // first, the command may still take effect.
 func (e *Engine) Do(ctx context.Context, bytes int, f func(*Tx) error) error {
-	o := e.newOp(f)
+	o := e.commands.make(f)
 	o.bytes = bytes
 	if err := e.submit(o); err != nil {
 		return err
@@ -195,108 +164,22 @@ func (e *Engine) Do(ctx context.Context, bytes int, f func(*Tx) error) error {
 	case <-o.done:
 		err := o.err
 		o.run = nil
-		e.ops.Put(o)
+		e.commands.spare.Put(o)
 		return err
 	case <-ctx.Done(): // the op is still in use: it is not put back
 		return ctx.Err()
 	}
 }
 
+// submit hands a command to the committer.
 func (e *Engine) submit(o *op) error {
 	if why := e.state.Load(); why != nil {
 		return why
 	}
-	e.mu.Lock()
-	if e.draining {
-		e.mu.Unlock()
+	if !e.commands.add(o) {
 		return errStopped
 	}
-	e.pending = append(e.pending, o)
-	first := len(e.pending) == 1
-	e.mu.Unlock()
-	if first {
-		e.poke()
-	}
 	return nil
-}
-
-func (e *Engine) poke() {
-	select {
-	case e.kick <- struct{}{}:
-	default:
-	}
-}
-
-// gather takes the next batch of commands off the queue.
-func (e *Engine) gather() (list []*op) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	n, bytes, most := 0, 0, e.opts.BatchOpsMax
-	if e.core.faults.apart > 0 {
-		e.core.faults.apart--
-		most = 1
-	}
-	for n < len(e.pending) && n < most && (n == 0 || bytes < e.opts.BatchBytesMax) {
-		bytes += e.pending[n].bytes
-		n++
-	}
-	if n == len(e.pending) {
-		list, e.pending = e.pending, nil
-		return list
-	}
-	list = e.pending[:n:n]
-	e.pending = append([]*op(nil), e.pending[n:]...)
-	return list
-}
-
-// commitLoop is the committer: the only goroutine that decides anything.
-func (e *Engine) commitLoop() {
-	defer close(e.inflight)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-e.kick:
-		case <-timer.C:
-		}
-		for {
-			if e.failed.Load() && !e.heal() {
-				timer.Reset(healEvery)
-				if e.isDraining() {
-					for list := e.gather(); len(list) > 0; list = e.gather() {
-						e.refuse(list, errStopped)
-					}
-					return
-				}
-				break
-			}
-			b := e.runOnce()
-			final, sleep, more := b.final(), b.sleep, b.more
-			e.inflight <- b // from here on it belongs to syncLoop
-			if final {
-				e.core.dismiss() // also when the stop could not be written
-				return
-			}
-			if sleep > 0 {
-				timer.Reset(sleep)
-			}
-			if !more && !e.waiting() {
-				break
-			}
-		}
-	}
-}
-
-func (e *Engine) waiting() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.pending) > 0
-}
-
-func (e *Engine) isDraining() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.draining
 }
 
 // syncLoop waits for the disk, in order, and answers.
@@ -323,54 +206,6 @@ func (e *Engine) refuse(list []*op, why error) {
 	}
 }
 
-const healEvery = time.Second
-
-// heal opens the store again after a failed commit and recovers. It reports
-// whether the engine works.
-func (e *Engine) heal() bool {
-	if e.core.faults.wait {
-		e.core.faults.wait = false
-		return false
-	}
-	e.inflight <- &batch{heals: true} // everything before has been answered once this is taken
-	list := e.gather()
-	if n := len(list); n > 0 && list[n-1].final { // the stop comes after all others, and is to come yet
-		e.mu.Lock()
-		e.pending = append(e.pending, list[n-1])
-		e.mu.Unlock()
-		list = list[:n-1]
-	}
-	e.refuse(list, e.state.Load())
-	e.core.dismiss()
-	ctx := context.Background()
-	if err := e.store.Reopen(ctx); err != nil {
-		e.log.Error("the store cannot be opened again; will try on", "error", err)
-		return false
-	}
-	var err error
-	if fault := e.behind("recover", func() { err = e.recover(ctx, func(*Tx) error { return nil }) }); fault != nil {
-		err = fault
-	}
-	if err != nil {
-		e.log.Error("recovering after a failed commit; will try on", "error", err)
-		return false
-	}
-	e.core.stats.Faults += e.faulty.Swap(0)
-	e.failed.Store(false)
-	e.state.Store(nil)
-	e.log.Warn("the store works again; everything that was acknowledged is there")
-	return true
-}
-
-// dismiss ends what waits for a committer that cannot serve it.
-func (c *committer) dismiss() {
-	for h := range c.hungry.all() {
-		h.finish(ErrStreamEnded)
-		h.place = nil
-	}
-	c.hungry = hungry{}
-}
-
 // fail notes that a commit failed. Streams end, so that clients connect again
 // once the engine has recovered.
 func (e *Engine) fail(err error) {
@@ -381,7 +216,7 @@ func (e *Engine) fail(err error) {
 	if e.failed.CompareAndSwap(false, true) {
 		e.state.Store(why)
 		e.log.Error("a commit failed; opening the store again", "error", err)
-		e.poke()
+		e.commands.poke()
 	}
 }
 

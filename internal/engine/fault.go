@@ -116,11 +116,10 @@ func (r *mending) duty(name string, f func() error) error {
 
 // blame notes what is at fault in a batch, so that it can run again without. It
 // reports whether there was anything to leave out.
-func (e *Engine) blame(b *batch, f *faulty) bool {
-	c := &e.core
-	e.logFault(f)
+func (c *committer) blame(b *batch, f *faulty) bool {
+	c.logFault(f)
 	live := slices.DeleteFunc(slices.Clone(b.ops), func(o *op) bool { return o.fault })
-	switch steady := e.clock.Steady(); {
+	switch steady := c.clock.Steady(); {
 	case f.op != nil:
 		f.op.fault = true
 	case f.duty == dutyAside: // it cannot even be set aside
@@ -134,9 +133,7 @@ func (e *Engine) blame(b *batch, f *faulty) bool {
 		c.faults.rest[resting{duty: f.duty}] = steady.Add(faultRest)
 	case len(live) > 1: // in what follows from commands, one of which is at fault: each comes alone
 		first := slices.Index(b.ops, live[0]) + 1
-		e.mu.Lock()
-		e.pending = append(slices.Clone(b.ops[first:]), e.pending...)
-		e.mu.Unlock()
+		c.commands.putBack(b.ops[first:])
 		c.faults.apart = len(b.ops) - first
 		b.ops = b.ops[:first]
 	case len(live) == 1:
@@ -150,13 +147,13 @@ func (e *Engine) blame(b *batch, f *faulty) bool {
 	return true
 }
 
-func (e *Engine) logFault(f *faulty) {
-	e.core.stats.Faults++
+func (c *committer) logFault(f *faulty) {
+	c.stats.Faults++
 	row := ""
 	if f.row != nil {
 		row = f.row.Key()
 	}
-	e.log.Error("a fault of the server; please report it with these lines",
+	c.log.Error("a fault of the server; please report it with these lines",
 		"fault", f.error, "duty", f.duty, "row", row, "job", f.job, "command", f.op != nil, "stack", string(f.stack))
 }
 

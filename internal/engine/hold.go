@@ -279,8 +279,8 @@ func (d *Delivery) unread() bool { return d.Payload == nil && !d.Voided }
 
 // tell submits a command nobody waits for.
 func (e *Engine) tell(f func(*Tx) error) {
-	if o := e.newOp(f); e.submit(o) != nil {
-		e.ops.Put(o)
+	if o := e.commands.make(f); e.submit(o) != nil {
+		e.commands.spare.Put(o)
 	}
 }
 

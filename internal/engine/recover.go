@@ -18,13 +18,12 @@ const recoverMax = 2000
 // new start number, new blocks of numbers, what else begins, and no lease of
 // an anonymous stream (core.md section 4). Named holders and unary leases get
 // the re-attach window from now, and their timeouts go on (docs/adr/0003).
-func (e *Engine) recover(ctx context.Context, begin func(*Tx) error) error {
-	c := &e.core
+func (c *committer) recover(ctx context.Context, begin func(*Tx) error) error {
 	c.holders, c.hungry, c.leases, c.emptied, c.streams = map[string]*Holder{}, hungry{}, 0, nil, [3]int{}
 	var stale, kept []string
-	anchor := rule.Anchor{Window: e.opts.Reattach}
+	anchor := rule.Anchor{Window: c.opts.Reattach}
 	starts := c.start == 0 // else the steady clock runs on
-	err := e.recoverStep(ctx, func(r *Tx) error {
+	err := c.recoverStep(ctx, func(r *Tx) error {
 		stale, kept = nil, nil
 		if err := r.reserve(); err != nil {
 			return err
@@ -55,17 +54,17 @@ func (e *Engine) recover(ctx context.Context, begin func(*Tx) error) error {
 				kept = append(kept, name)
 			}
 		}
-		if err := e.parts.recover(r, anchor.Shift); err != nil {
+		if err := c.parts.recover(r, anchor.Shift); err != nil {
 			return err
 		}
 		return r.restartHolders()
 	})
 	if err == nil { // before anything is done to what they run
-		err = e.parts.migrate(func(f func(*Tx) error) error { return e.recoverStep(ctx, f) })
+		err = c.parts.migrate(func(f func(*Tx) error) error { return c.recoverStep(ctx, f) })
 	}
 	for _, name := range stale {
 		for more := true; more && err == nil; {
-			err = e.recoverStep(ctx, func(r *Tx) error {
+			err = c.recoverStep(ctx, func(r *Tx) error {
 				ids, err := r.tx.Held(name)
 				if err != nil {
 					return err
@@ -77,24 +76,24 @@ func (e *Engine) recover(ctx context.Context, begin func(*Tx) error) error {
 	}
 	for names := range slices.Chunk(kept, TickMax) {
 		if err == nil {
-			err = e.recoverStep(ctx, func(r *Tx) error { return r.carry(names, &anchor) })
+			err = c.recoverStep(ctx, func(r *Tx) error { return r.carry(names, &anchor) })
 		}
 	}
 	if err == nil && starts { // after the last lease: a crash before that shifts again, up to the whole timeout
-		err = e.recoverStep(ctx, func(r *Tx) error {
+		err = c.recoverStep(ctx, func(r *Tx) error {
 			if anchor.Shift != 0 {
 				r.noteSkew(0)
 			}
-			return e.parts.restart(r, anchor.Shift) // with the skew, so that none is shifted twice
+			return c.parts.restart(r, anchor.Shift) // with the skew, so that none is shifted twice
 		})
 	}
 	if err != nil {
 		return err
 	}
-	if err := e.store.View(ctx, func(v store.Reader) error { return c.load(e, v) }); err != nil {
+	if err := c.store.View(ctx, func(v store.Reader) error { return c.load(v) }); err != nil {
 		return err
 	}
-	e.noteFigures()
+	c.noteFigures()
 	return nil
 }
 
@@ -156,24 +155,23 @@ func (r *recovery) carryJob(j *job.Job, holder string, anchor *rule.Anchor) erro
 }
 
 // recoverStep runs one transaction and waits until it is durable.
-func (e *Engine) recoverStep(ctx context.Context, f func(*Tx) error) error {
-	c := &e.core
+func (c *committer) recoverStep(ctx context.Context, f func(*Tx) error) error {
 	if c.ids == nil {
-		c.ids = job.NewIDs(job.ID{}, e.rnd)
+		c.ids = job.NewIDs(job.ID{}, c.rnd)
 	}
 	r := &c.run
 	var commit store.Commit
 	for again := true; again; { // without the jobs at fault
 		var err error
-		commit, err = e.store.Update(ctx, func(tx store.Tx) error {
-			r.reset(e, tx)
+		commit, err = c.store.Update(ctx, func(tx store.Tx) error {
+			r.reset(c.Engine, tx)
 			tx.Durable()
 			return r.attempt(func() error { return r.recoverWith(f) })
 		})
 		fault := isFault(err)
 		switch again = fault != nil && fault.duty == dutyStart && !fault.job.IsZero(); {
 		case again:
-			e.logFault(fault)
+			c.logFault(fault)
 			c.faults.jobs[fault.job] = fault.Error()
 		case err != nil:
 			return err
@@ -298,7 +296,7 @@ func (r *recovery) restartHolders() error {
 }
 
 // load counts what is there.
-func (c *committer) load(e *Engine, v store.Reader) error {
+func (c *committer) load(v store.Reader) error {
 	names, err := v.Names()
 	if err != nil {
 		return err
@@ -311,7 +309,7 @@ func (c *committer) load(e *Engine, v store.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := e.parts.load(v); err != nil {
+	if err := c.parts.load(v); err != nil {
 		return err
 	}
 	holders, err := v.Holders()
