@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/part/meter"
 	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -103,7 +104,7 @@ func TestTheOldestOfEachStatusIsTold(t *testing.T) {
 		ages(meter.StatusAges{rule.StatusRunning: 3 * s})
 		r.settle(held["a1"], job.Retried)
 		r.settle(held["c1"], job.Released)
-		if _, err := r.Pause(r.Context(), job.Actor{}, held["c1"].Job.ID); err != nil {
+		if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Pause, held["c1"].Job.ID); err != nil {
 			r.Fatal(err)
 		}
 		r.Pass(s)

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 )
 
 // Jobs that are delivered alone: core.md section 5.
@@ -111,14 +113,14 @@ func TestAHolderGoesOnWhenItsJobIsNotToBeHadAnyMore(t *testing.T) {
 	for name, end := range map[string]func(*rig){
 		"cancelled": func(r *rig) { r.operate("poison", cancel) },
 		"deleted": func(r *rig) {
-			if err := r.Delete(r.Context(), r.ids["poison"], job.Actor{}); err != nil {
+			if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["poison"]); err != nil {
 				r.Fatal(err)
 			}
 		},
 		"expired":      func(r *rig) { r.Pass(job.Minute) },
 		"paused":       func(r *rig) { r.queue("bad", func(q *job.Queue) { q.Paused = true }) },
 		"held":         func(r *rig) { r.queue("bad", func(q *job.Queue) { q.HoldUntil = r.Now() + job.Hour }) },
-		"group held":   func(r *rig) { _ = r.HoldGroup(r.Context(), "bad", "g", r.Now()+job.Hour) },
+		"group held":   func(r *rig) { _ = enginetest.HoldGroup(r.Context(), r.Engine, "bad", "g", r.Now()+job.Hour) },
 		"somebody got": func(r *rig) { r.anonymous(1, "bad").gets("poison") },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -108,6 +108,9 @@ func (r *Tx) Rules() *rule.Server { return r.e.rules() }
 // ServeAll has all waiting holders be served again, in this transaction or the next.
 func (r *serving) ServeAll() { r.fed = true }
 
+// Limited reports whether a part limits a queue.
+func (r *Tx) Limited(queue string) bool { return r.e.parts.limited(r, queue) }
+
 // Full reports whether a holder, or this transaction, has as much as it can take.
 func (r *crowd) Full(h *Holder) bool { return r.full(h) }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 )
 
 // told names the settings that the tests change.
@@ -60,7 +61,7 @@ func TestEveryActionOfAnOperatorIsAudited(t *testing.T) { // retry.md section 3
 			}
 		}
 		set := func(edit func(*job.Queue)) error {
-			_, err := r.SetQueue(ctx, "q", func(q *job.Queue) error { edit(q); return nil }, ann)
+			_, err := r.part.Desk.SetQueue(ctx, "q", func(q *job.Queue) error { edit(q); return nil }, ann)
 			return err
 		}
 		must(set(func(q *job.Queue) { q.Paused, q.MaxJobs = true, 9 }))
@@ -100,9 +101,10 @@ func TestEveryActionOfAnOperatorIsAudited(t *testing.T) { // retry.md section 3
 		w.ok("a") // what producers and workers do is not in the log
 		log.told()
 		id := r.ids["b"]
-		must(r.Delete(ctx, id, ann))
+		_, err := r.part.Desk.Do(ctx, ann, desk.Delete, id)
+		must(err)
 		log.told("ann delete " + id.String() + " 1")
-		if err := r.Delete(ctx, id, ann); job.KindOf(err) != job.NotFound {
+		if _, err := r.part.Desk.Do(ctx, ann, desk.Delete, id); job.KindOf(err) != job.NotFound {
 			t.Error(err)
 		}
 		log.told()

@@ -195,7 +195,7 @@ func (e *Engine) answerBatch(b *batch) {
 // reset begins anew: what was staged is forgotten, its memory is used again.
 func (r *Tx) reset(e *Engine, tx store.Tx) {
 	if r.hooks.rand == nil {
-		r.hooks = hooks{rand: r.Uniform, seq: r.NextSeq, paused: r.paused, kept: r.keptDone}
+		r.hooks = hooks{rand: r.Uniform, seq: r.NextSeq, paused: r.Paused, kept: r.keptDone}
 	}
 	c := &e.core
 	e.parts.begin()
@@ -354,6 +354,19 @@ func (r *Tx) Step(j *job.Job, c rule.Command) (rule.Effect, error) {
 	return eff, nil
 }
 
+// Edit applies an edit to an open job, which may move it to the queue.
+func (r *Tx) Edit(j *job.Job, queue string, edit func(*job.Job)) (rule.Effect, error) {
+	v, err := r.view(j, queue, j.Group)
+	if err != nil {
+		return rule.Effect{}, err
+	}
+	eff, err := rule.Step(v, rule.Command{Verb: rule.Patch, Edit: edit})
+	if err == nil {
+		err = r.write(j, eff)
+	}
+	return eff, err
+}
+
 // write puts an effect into the transaction.
 func (r *Tx) write(old *job.Job, eff rule.Effect) error {
 	j := eff.Job
@@ -399,7 +412,7 @@ func (r *Tx) write(old *job.Job, eff rule.Effect) error {
 	}
 	r.wake(old, j)
 	if old != nil && old.Group != "" && (j == nil || j.State.Terminal()) {
-		return r.sweepGate(old.Queue, old.Group)
+		return r.SweepGate(old.Queue, old.Group)
 	}
 	return nil
 }
@@ -422,8 +435,8 @@ func (r *Tx) SetGate(g *job.Gate) error {
 	return r.tx.Set(g)
 }
 
-// sweepGate forgets the row of a group that has no members any more.
-func (r *Tx) sweepGate(queue, group string) error {
+// SweepGate forgets the row of a group that has no members any more.
+func (r *Tx) SweepGate(queue, group string) error {
 	g, err := r.Gate(queue, group)
 	if err != nil || g.Blank() || g.Hold > 0 || g.Park != "" || g.Paused {
 		return err

@@ -154,11 +154,11 @@ func benchTake(b *testing.B, grouped bool, edit func(*job.Queue)) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e := part.New(st, clock, rand.New(rand.NewPCG(1, 2)).Uint64, slog.Default(), engine.Options{Server: rule.DefaultServer()}).Engine
+	e := part.New(st, clock, rand.New(rand.NewPCG(1, 2)).Uint64, slog.Default(), engine.Options{Server: rule.DefaultServer()})
 	if err := e.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := e.SetQueue(b.Context(), "q", func(q *job.Queue) error { edit(q); return nil }, job.Actor{}); err != nil {
+	if _, err := e.Desk.SetQueue(b.Context(), "q", func(q *job.Queue) error { edit(q); return nil }, job.Actor{}); err != nil {
 		b.Fatal(err)
 	}
 	n := 0

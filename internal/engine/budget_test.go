@@ -12,6 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/budget"
 	"github.com/reprisehq/reprise/internal/part/deadset"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -121,7 +122,7 @@ func TestUnitsComeBackAtEveryEndOfALease(t *testing.T) {
 		},
 		"disconnect": func(r *rig, s *stream) { s.close(); r.spent("k", 1, 2) },
 		"delete": func(r *rig, _ *stream) {
-			if err := r.Delete(r.Context(), r.ids["a"], job.Actor{}); err != nil {
+			if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["a"]); err != nil {
 				r.Fatal(err)
 			}
 		},
@@ -539,7 +540,7 @@ func TestADeadJobDoesNotKeepABudget(t *testing.T) {
 		r.dies("q", job.Failure{Type: "T"}, []string{"dead"}, costs("k", 1))
 		open := r.put("q", "open", costs("k", 1))
 		r.isRefused(job.Exists, r.part.Budgets.Delete(ctx, "k", job.Actor{}))
-		if err := r.Delete(ctx, open, job.Actor{}); err != nil {
+		if _, err := r.part.Desk.Do(ctx, job.Actor{}, desk.Delete, open); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.part.Budgets.Delete(ctx, "k", job.Actor{}); err != nil {
@@ -591,7 +592,7 @@ func TestABudgetThatIsMadeAgainCountsTheJobsThatReferToIt(t *testing.T) {
 				r.put("other", "open", costs("k", 1))
 				is(2, 0)
 				r.isRefused(job.Exists, r.part.Budgets.Delete(ctx, "k", job.Actor{})) // for the open one, whatever is dead
-				if err := r.Delete(ctx, r.ids["open"], job.Actor{}); err != nil {
+				if _, err := r.part.Desk.Do(ctx, job.Actor{}, desk.Delete, r.ids["open"]); err != nil {
 					t.Fatal(err)
 				}
 				drop()
@@ -620,7 +621,7 @@ func TestABudgetThatIsGoneLeavesNothingBehind(t *testing.T) {
 		if err := r.part.Budgets.Delete(r.Context(), "k", job.Actor{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Delete(r.Context(), r.ids["dead"], job.Actor{}); err != nil || r.rows(job.Budgets) != 0 {
+		if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["dead"]); err != nil || r.rows(job.Budgets) != 0 {
 			t.Errorf("%d rows of budgets are left, %v", r.rows(job.Budgets), err)
 		}
 	})

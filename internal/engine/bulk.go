@@ -9,29 +9,6 @@ import (
 	"github.com/reprisehq/reprise/internal/store"
 )
 
-// DeleteAll removes every job that the search chooses, in any state, as Delete
-// does; those past their retention too. It returns how many.
-//
-// The calls over many jobs change them in transactions of up to 500, oldest
-// first, and look at each job that was there when they began once. A job is
-// looked at again in its transaction, and left alone if it is not chosen any
-// more. Between two transactions others come and go, and when an error or ctx
-// ends the call, what was done stays done.
-func (e *Engine) DeleteAll(ctx context.Context, s Search) (deleted int64, err error) {
-	done, _, err := e.Bulk(ctx, s, func(r *Tx, j *job.Job) error { return r.Remove(j) })
-	return done, err
-}
-
-// PatchAll changes every open job that the search chooses, see DeleteAll.
-// Finished ones are passed over. Refused are those that a single patch refuses
-// with WrongState; any other refusal ends the call.
-func (e *Engine) PatchAll(ctx context.Context, s Search, p Patch) (patched, refused int64, err error) {
-	return e.Bulk(ctx, s.open(), func(r *Tx, j *job.Job) error {
-		_, err := r.patch(j, p)
-		return err
-	})
-}
-
 // Reset removes every job, all cron groups, budgets and what is kept beside jobs; settings of queues,
 // marks of fingerprints and the audit log stay.
 func (e *Engine) Reset(ctx context.Context) (deleted int64, err error) {
@@ -41,7 +18,7 @@ func (e *Engine) Reset(ctx context.Context) (deleted int64, err error) {
 			return 0, err
 		}
 	}
-	if deleted, err = e.DeleteAll(ctx, Search{}); err != nil {
+	if deleted, _, err = e.Bulk(ctx, Search{}, (*Tx).Remove); err != nil {
 		return deleted, err
 	}
 	return deleted, e.parts.wipe(ctx, e, func(h *Hooks) func(*Tx, int) (bool, error) { return h.WipeLast })
@@ -64,9 +41,14 @@ func (p parts) wipe(ctx context.Context, e *Engine, of func(*Hooks) func(*Tx, in
 	})
 }
 
-// Bulk looks at every job that the search chooses, in transactions of a bounded size,
-// and lets act change it. Refused are those for which act has an error of the kind
-// WrongState; any other one ends the call.
+// Bulk has act change every job that the search chooses, in any state, those past
+// their retention too. Refused are those for which it has an error of the kind WrongState;
+// any other one ends the call.
+//
+// They are changed in transactions of up to 500, oldest first, and each job that was
+// there when the call began is looked at once. A job is looked at again in its
+// transaction, and left alone if it is not chosen any more. Between two transactions
+// others come and go, and when an error or ctx ends the call, what was done stays done.
 func (e *Engine) Bulk(ctx context.Context, s Search, act func(*Tx, *job.Job) error) (done, refused int64, err error) {
 	var last job.ID
 	if err := e.View(ctx, func(v store.Reader) error { last = v.MaxID(); return nil }); err != nil {

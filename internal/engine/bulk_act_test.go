@@ -7,6 +7,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/deadset"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/part/meter"
 )
 
@@ -23,8 +24,8 @@ func TestAPatchBringsANewPayloadWhereNothingRuns(t *testing.T) {
 				t.Errorf("the payload is %s, %v; want %s", body, err, want)
 			}
 		}
-		edit := engine.Patch{Payload: []byte(`"a new one"`)}
-		if v, err := r.Patch(r.Context(), ann, id, edit); err != nil || v.Job.PayloadSize != 11 {
+		edit := desk.Patch{Payload: []byte(`"a new one"`)}
+		if v, err := r.part.Desk.Do(r.Context(), ann, edit.Verb(), id); err != nil || v.Job.PayloadSize != 11 {
 			t.Fatal(v, err)
 		}
 		payload(`"a new one"`)
@@ -34,7 +35,7 @@ func TestAPatchBringsANewPayloadWhereNothingRuns(t *testing.T) {
 		if err != nil || string(list[0].Payload) != `"a new one"` {
 			t.Fatal(list, err)
 		}
-		if _, err := r.Patch(r.Context(), ann, id, edit); job.KindOf(err) != job.WrongState || !strings.Contains(err.Error(), "with the payload it has") {
+		if _, err := r.part.Desk.Do(r.Context(), ann, edit.Verb(), id); job.KindOf(err) != job.WrongState || !strings.Contains(err.Error(), "with the payload it has") {
 			t.Error(err)
 		}
 		payload(`"a new one"`)
@@ -51,11 +52,11 @@ func TestManyAreSkippedAndThoseThatAreFinishedAreNot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Cancel(r.Context(), ann, added[0].ID, "mine"); err != nil {
+		if _, err := r.part.Desk.Do(r.Context(), ann, desk.Cancel(ann, "mine"), added[0].ID); err != nil {
 			t.Fatal(err)
 		}
 		all := engine.Search{Filter: engine.Filter{Queues: []string{"q"}}}
-		if done, refused, err := r.SkipAll(r.Context(), all); done != 2 || refused != 1 || err != nil {
+		if done, refused, err := r.part.Desk.DoAll(r.Context(), desk.Skip, all); done != 2 || refused != 1 || err != nil {
 			t.Errorf("%d, %d, %v", done, refused, err)
 		}
 		for i, want := range []string{"cancelled by ann: mine", "skipped by an operator", "skipped by an operator"} {
@@ -79,11 +80,11 @@ func TestCancelledIsNotDead(t *testing.T) {
 		s.fail("a", func(s *engine.Settle) { s.Outcome = job.Died })
 		s.gets("b")
 		all := engine.Search{Filter: engine.Filter{Queues: []string{"q"}}}
-		n, sample, err := r.PreviewCancel(r.Context(), all)
+		n, sample, err := r.part.Desk.PreviewCancel(r.Context(), all)
 		if err != nil || n != 3 || len(sample) != 3 {
 			t.Errorf("a dry run counts %d, shows %d, %v", n, len(sample), err)
 		}
-		if n, err := r.CancelAll(r.Context(), all, ann, "withdrawn"); n != 3 || err != nil {
+		if n, _, err := r.part.Desk.DoAll(r.Context(), desk.Cancel(ann, "withdrawn"), all); n != 3 || err != nil {
 			t.Errorf("%d were cancelled, %v", n, err)
 		}
 		for _, name := range []string{"b", "c", "d"} {

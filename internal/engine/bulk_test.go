@@ -9,6 +9,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/deadset"
+	"github.com/reprisehq/reprise/internal/part/desk"
 )
 
 func of(queues ...string) engine.Search { return engine.Search{Filter: engine.Filter{Queues: queues}} }
@@ -16,20 +17,20 @@ func of(queues ...string) engine.Search { return engine.Search{Filter: engine.Fi
 // deletes wants a call over many jobs to remove so many.
 func (r *rig) deletes(s engine.Search, want int64) {
 	r.Helper()
-	if n, err := r.DeleteAll(r.Context(), s); err != nil || n != want {
+	if n, _, err := r.part.Desk.DoAll(r.Context(), desk.Delete, s); err != nil || n != want {
 		r.Fatalf("deleted %d, %v; want %d", n, err, want)
 	}
 }
 
-func (r *rig) patches(s engine.Search, p engine.Patch, want, refused int64) {
+func (r *rig) patches(s engine.Search, p desk.Patch, want, refused int64) {
 	r.Helper()
-	if n, no, err := r.PatchAll(r.Context(), s, p); err != nil || n != want || no != refused {
+	if n, no, err := r.part.Desk.DoAll(r.Context(), p.Verb(), s); err != nil || n != want || no != refused {
 		r.Fatalf("patched %d, refused %d, %v; want %d and %d", n, no, err, want, refused)
 	}
 }
 
-func priority(n uint16) engine.Patch {
-	return engine.Patch{Edit: func(j *job.Job, _ job.Millis) { j.Priority = n }}
+func priority(n uint16) desk.Patch {
+	return desk.Patch{Edit: func(j *job.Job, _ job.Millis) { j.Priority = n }}
 }
 
 func TestACallOverManyJobsTouchesEachOnce(t *testing.T) {
@@ -37,7 +38,7 @@ func TestACallOverManyJobsTouchesEachOnce(t *testing.T) {
 		many := numbered("j", 1234) // some transactions
 		r.puts("q", many...)
 		r.puts("other", "x")
-		once := engine.Patch{Edit: func(j *job.Job, _ job.Millis) { j.Priority++ }}
+		once := desk.Patch{Edit: func(j *job.Job, _ job.Millis) { j.Priority++ }}
 		r.patches(of("q"), once, 1234, 0)
 		for _, name := range many {
 			if j := r.job(name); j.Priority != job.PriorityDefault+1 {
@@ -89,10 +90,10 @@ func TestFinishedJobsArePassedOverByAPatch(t *testing.T) {
 		r.dies("q", boom, []string{"a"})
 		r.puts("q", "b")
 		r.patches(of(), priority(3), 1, 0)
-		if _, err := r.Patch(r.Context(), ann, r.ids["a"], priority(3)); job.KindOf(err) != job.WrongState {
+		if _, err := r.part.Desk.Do(r.Context(), ann, priority(3).Verb(), r.ids["a"]); job.KindOf(err) != job.WrongState {
 			r.Errorf("a dead one: %v", err)
 		}
-		if _, err := r.Patch(r.Context(), ann, job.ID{1}, priority(3)); job.KindOf(err) != job.NotFound {
+		if _, err := r.part.Desk.Do(r.Context(), ann, priority(3).Verb(), job.ID{1}); job.KindOf(err) != job.NotFound {
 			r.Errorf("one that is not there: %v", err)
 		}
 	})
@@ -107,7 +108,7 @@ func TestAJobThatChangesWhileItIsJudgedIsLeftAlone(t *testing.T) {
 		s.Judge = oneByOne(func(payload []byte) (bool, error) {
 			switch string(payload) {
 			case "j000":
-				r.patches(engine.Search{Filter: engine.Filter{IDs: []job.ID{r.ids["j000"]}}}, engine.Patch{Queue: "other"}, 1, 0)
+				r.patches(engine.Search{Filter: engine.Filter{IDs: []job.ID{r.ids["j000"]}}}, desk.Patch{Queue: "other"}, 1, 0)
 			case "j499":
 				r.puts("q", "late") // later than the call
 			}
@@ -123,7 +124,7 @@ func TestACallOverManyJobsThatFailsHasDonePart(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", numbered("j", 700)...)
 		r.queue("small", func(q *job.Queue) { q.MaxJobs = 600 })
-		n, _, err := r.PatchAll(r.Context(), of("q"), engine.Patch{Queue: "small"})
+		n, _, err := r.part.Desk.DoAll(r.Context(), desk.Patch{Queue: "small"}.Verb(), of("q"))
 		if job.KindOf(err) != job.OverLimit || n != 600 {
 			r.Fatalf("moved %d, %v", n, err)
 		}
@@ -133,7 +134,7 @@ func TestACallOverManyJobsThatFailsHasDonePart(t *testing.T) {
 		ctx, cancel := context.WithCancel(r.Context())
 		s := of("small")
 		s.Judge = oneByOne(func([]byte) (bool, error) { cancel(); return true, nil })
-		if n, err := r.DeleteAll(ctx, s); err == nil || n != 0 {
+		if n, _, err := r.part.Desk.DoAll(ctx, desk.Delete, s); err == nil || n != 0 {
 			r.Errorf("deleted %d for a caller who left, %v", n, err)
 		}
 	})
@@ -166,7 +167,7 @@ func TestAMoveTakesAJobToTheTakersOfItsNewQueue(t *testing.T) {
 	scenario(t, func(r *rig) {
 		w := r.stream(engine.StreamOptions{Queues: []string{"to"}, Prefetch: 9})
 		r.puts("from", "a")
-		if _, err := r.Patch(r.Context(), ann, r.ids["a"], engine.Patch{Queue: "to"}); err != nil {
+		if _, err := r.part.Desk.Do(r.Context(), ann, desk.Patch{Queue: "to"}.Verb(), r.ids["a"]); err != nil {
 			r.Fatal(err)
 		}
 		w.gets("a")
@@ -204,7 +205,7 @@ func TestAMoveIsRefusedWhereItWouldBreakSomething(t *testing.T) {
 			{"plain", "one-too-many", job.OverLimit},
 		} {
 			before := fmt.Sprintf("%+v", r.job(c.name))
-			_, err := r.Patch(r.Context(), ann, r.ids[c.name], engine.Patch{Queue: c.to})
+			_, err := r.part.Desk.Do(r.Context(), ann, desk.Patch{Queue: c.to}.Verb(), r.ids[c.name])
 			if job.KindOf(err) != c.kind {
 				r.Errorf("%s to %s: %v", c.name, c.to, err)
 			}
@@ -212,15 +213,15 @@ func TestAMoveIsRefusedWhereItWouldBreakSomething(t *testing.T) {
 				r.Errorf("%s changed: %s", c.name, after)
 			}
 		}
-		r.patches(of("strict"), engine.Patch{Queue: "q"}, 0, 1)
+		r.patches(of("strict"), desk.Patch{Queue: "q"}, 0, 1)
 		r.patches(engine.Search{Filter: engine.Filter{IDs: []job.ID{r.ids["member"]}}}, priority(1), 1, 0)
-		if _, err := r.Patch(r.Context(), ann, r.ids["plain"], engine.Patch{Queue: "turning"}); err != nil {
+		if _, err := r.part.Desk.Do(r.Context(), ann, desk.Patch{Queue: "turning"}.Verb(), r.ids["plain"]); err != nil {
 			r.Fatal(err)
 		}
 		if j := r.expect("oldest", job.Dead); j.Reason != job.Evicted {
 			r.Errorf("it died as %s", j.Reason)
 		}
-		if _, err := r.Patch(r.Context(), ann, r.ids["next"], engine.Patch{Queue: "q"}); err != nil {
+		if _, err := r.part.Desk.Do(r.Context(), ann, desk.Patch{Queue: "q"}.Verb(), r.ids["next"]); err != nil {
 			r.Errorf("what waits in a counted queue: %v", err)
 		}
 	}, func(r *rig) { r.Opts.QueuesMax = 6; r.Opts.Server.RetainDead = job.Day })
@@ -236,7 +237,7 @@ func TestAMoveLeavesNoGateBehind(t *testing.T) {
 		r.put("to", "c", grouped("g"))
 		w := r.stream(engine.StreamOptions{Queues: []string{"q", "to"}, Prefetch: 9})
 		w.gets("a", "c")
-		if _, err := r.Patch(r.Context(), ann, r.ids["b"], engine.Patch{Queue: "to"}); err != nil {
+		if _, err := r.part.Desk.Do(r.Context(), ann, desk.Patch{Queue: "to"}.Verb(), r.ids["b"]); err != nil {
 			r.Fatal(err)
 		}
 		w.gets() // the group runs one already
@@ -256,7 +257,7 @@ func TestAPatchDoesNotGetPastAPause(t *testing.T) {
 		if _, err := r.part.Dead.Mark(r.Context(), r.job("a").Print, deadset.MarkEdit{Paused: &yes}, ann); err != nil {
 			r.Fatal(err)
 		}
-		if _, err := r.Patch(r.Context(), ann, r.ids["a"], engine.Patch{Edit: func(j *job.Job, now job.Millis) { j.ReadyAt = now }}); err != nil {
+		if _, err := r.part.Desk.Do(r.Context(), ann, desk.Patch{Edit: func(j *job.Job, now job.Millis) { j.ReadyAt = now }}.Verb(), r.ids["a"]); err != nil {
 			r.Fatal(err)
 		}
 		w.gets()

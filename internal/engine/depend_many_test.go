@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
@@ -175,7 +176,7 @@ func TestDependentsOfATaskThatIsRevivedWaitForIt(t *testing.T) {
 		revived := make(chan error, 1)
 		*p = pieces{Store: p.Store, after: map[int]func(){1: func() { // more wait yet than one transaction tells
 			go func() {
-				_, err := g.Operate(g.Context(), g.ids["A"], rule.Command{Verb: rule.Revive})
+				_, err := enginetest.Operate(g.Context(), g.Engine, g.ids["A"], rule.Command{Verb: rule.Revive})
 				revived <- err
 			}()
 			<-time.After(time.Nanosecond) // it waits for its turn now
@@ -273,7 +274,7 @@ func tenThousandDependents(t *testing.T, kept int) {
 		after = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: kept, RNG: dice(9)})
 		close(dark)
 	}}
-	if _, err := e.Operate(ctx, added[0].ID, cancel); err != nil {
+	if _, err := enginetest.Operate(ctx, e.Engine, added[0].ID, cancel); err != nil {
 		t.Fatal(err)
 	}
 	<-dark

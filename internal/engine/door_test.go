@@ -6,13 +6,14 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 )
 
 func TestADoorKeepsSettingsBesideThoseOfTheQueue(t *testing.T) {
 	scenario(t, func(r *rig) {
 		tell := func(body []byte) string { return "told " + string(body) }
 		set := func(name, body string) error {
-			return r.SetDoor(r.Context(), job.DoorSetting{Door: job.DoorInbox, Name: name, Body: []byte(body)}, func(q *job.Queue) error { failFirst(q); return nil }, tell, ann)
+			return r.part.Desk.SetDoor(r.Context(), job.DoorSetting{Door: job.DoorInbox, Name: name, Body: []byte(body)}, func(q *job.Queue) error { failFirst(q); return nil }, tell, ann)
 		}
 		for _, name := range []string{"b", "a"} {
 			if err := set(name, "1"); err != nil {
@@ -26,11 +27,11 @@ func TestADoorKeepsSettingsBesideThoseOfTheQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Restart(job.Second)
-		list, err := r.DoorSettings(r.Context(), job.DoorInbox)
+		list, err := r.part.Desk.Doors(r.Context(), job.DoorInbox)
 		if err != nil || len(list) != 2 || list[0].Name != "a" || string(list[0].Body) != "2" || list[1].Name != "b" {
 			t.Fatalf("%+v, %v", list, err)
 		}
-		if list, err := r.DoorSettings(r.Context(), job.DoorGrid); err != nil || len(list) != 0 {
+		if list, err := r.part.Desk.Doors(r.Context(), job.DoorGrid); err != nil || len(list) != 0 {
 			t.Errorf("another door has %v, %v", list, err)
 		}
 		if q, _, err := r.Queue(r.Context(), "a"); err != nil || q.Order != job.OrderStrict {
@@ -41,7 +42,7 @@ func TestADoorKeepsSettingsBesideThoseOfTheQueue(t *testing.T) {
 			t.Errorf("%+v, %v", audits, err)
 		}
 
-		if err := r.DropDoor(r.Context(), job.DoorInbox, "c", ann); job.KindOf(err) != job.NotFound {
+		if err := r.part.Desk.DropDoor(r.Context(), job.DoorInbox, "c", ann); job.KindOf(err) != job.NotFound {
 			t.Error(err)
 		}
 		put := engine.NewJob{Job: job.Job{Door: job.DoorInbox, Queue: "a", Type: "t", Group: "g"}, Payload: []byte("1")}
@@ -49,19 +50,19 @@ func TestADoorKeepsSettingsBesideThoseOfTheQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.DropDoor(r.Context(), job.DoorInbox, "a", ann); job.KindOf(err) != job.WrongState || !strings.Contains(err.Error(), "has 1 that") {
+		if err := r.part.Desk.DropDoor(r.Context(), job.DoorInbox, "a", ann); job.KindOf(err) != job.WrongState || !strings.Contains(err.Error(), "has 1 that") {
 			t.Error(err)
 		}
-		if err := r.Delete(r.Context(), added[0].ID, ann); err != nil {
+		if _, err := r.part.Desk.Do(r.Context(), ann, desk.Delete, added[0].ID); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.DropDoor(r.Context(), job.DoorInbox, "a", ann); err != nil {
+		if err := r.part.Desk.DropDoor(r.Context(), job.DoorInbox, "a", ann); err != nil {
 			t.Fatal(err)
 		}
 		if q, _, err := r.Queue(r.Context(), "a"); err != nil || q.Order != job.OrderNone {
 			t.Errorf("the queue is %+v, %v", q, err)
 		}
-		if list, err := r.DoorSettings(r.Context(), job.DoorInbox); err != nil || len(list) != 1 {
+		if list, err := r.part.Desk.Doors(r.Context(), job.DoorInbox); err != nil || len(list) != 1 {
 			t.Errorf("%+v, %v", list, err)
 		}
 	})

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -57,7 +59,7 @@ func TestEveryAnswerSurvivesAPowerCutByItself(t *testing.T) { // I5
 		},
 		"delete": {
 			func(r *rig) {
-				if err := r.Delete(r.Context(), r.ids["a"], job.Actor{}); err != nil {
+				if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["a"]); err != nil {
 					r.Fatal(err)
 				}
 			},
@@ -81,7 +83,7 @@ func TestEveryAnswerSurvivesAPowerCutByItself(t *testing.T) { // I5
 		"hold": {
 			func(r *rig) {
 				r.put("held", "h", grouped("g"))
-				if err := r.HoldGroup(r.Context(), "held", "g", r.Now().Add(job.Hour)); err != nil {
+				if err := enginetest.HoldGroup(r.Context(), r.Engine, "held", "g", r.Now().Add(job.Hour)); err != nil {
 					r.Fatal(err)
 				}
 			},

@@ -140,6 +140,15 @@ func (e *Engine) Guarded() bool { return e.clock.Steady() < job.Millis(e.guarded
 // Random draws 64 bits.
 func (e *Engine) Random() uint64 { return e.rnd() }
 
+// Stats returns counters since the start.
+func (e *Engine) Stats(ctx context.Context) (Stats, error) {
+	var s Stats
+	if err := e.Do(ctx, 0, func(r *Tx) error { s = r.c.stats; return nil }); err != nil {
+		return Stats{}, err // s may still be written to
+	}
+	return s, nil
+}
+
 // Logger is where the engine and its parts tell an operator what he should know.
 func (e *Engine) Logger() *slog.Logger { return e.log }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/mem"
 )
@@ -173,7 +174,7 @@ func TestAJobThatEndedBeforeItWasReadIsLeftOutAndTheOthersAreNot(t *testing.T) {
 		w := r.anonymous(4)
 		r.Pass(0)
 		for _, name := range []string{"a", "c"} {
-			if err := r.Delete(r.Context(), r.ids[name], job.Actor{}); err != nil {
+			if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids[name]); err != nil {
 				r.Fatal(err)
 			}
 		}

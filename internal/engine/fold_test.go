@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -211,7 +212,7 @@ func TestAFoldThatFailsRefusesItsOwnCallOnly(t *testing.T) { // zizq.md 9, defec
 func TestAPlanThatDoesNotHoldAnyMoreIsMadeAgain(t *testing.T) { // core.md section 9: compare-and-set
 	for name, change := range map[string]func(r *rig){
 		"taken":   func(r *rig) { r.anonymous(1).gets("a") },
-		"deleted": func(r *rig) { _ = r.Delete(r.Context(), r.ids["a"], job.Actor{}) },
+		"deleted": func(r *rig) { _, _ = r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["a"]) },
 		"put away": func(r *rig) {
 			r.operate("a", rule.Command{Verb: rule.Patch, Edit: func(j *job.Job) { j.ReadyAt = r.Now() + job.Hour }})
 		},
@@ -261,7 +262,7 @@ func TestABatchThatAlwaysChangesIsRefusedAfterAWhile(t *testing.T) {
 		}
 	}, func(r *rig) {
 		r.fold = func(ctx context.Context, b *job.Batch, existing, newcomer []byte) ([]byte, bool, error) {
-			if err := at.Delete(ctx, at.ids[name()], job.Actor{}); err != nil {
+			if _, err := at.part.Desk.Do(ctx, job.Actor{}, desk.Delete, at.ids[name()]); err != nil {
 				at.Error(err)
 			}
 			rounds++

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -81,7 +82,7 @@ func TestA19OneOfTwoAttemptsMayCommit(t *testing.T) {
 		first.gets("A: supersede") // the other is told
 		ask(first, false)
 		ask(second, true)
-		if _, err := g.Operate(g.Context(), g.ids["A"], rule.Command{Verb: rule.Offer}); job.KindOf(err) != job.OverLimit {
+		if _, err := enginetest.Operate(g.Context(), g.Engine, g.ids["A"], rule.Command{Verb: rule.Offer}); job.KindOf(err) != job.OverLimit {
 			g.Errorf("a copy of a run that commits: %v", err)
 		}
 		g.counters("A", counts{"live": 1, "reschedules": 1})

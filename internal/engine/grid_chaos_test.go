@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -325,7 +326,7 @@ func (c *chaos) time() {
 
 func (c *chaos) offer() {
 	if g, some := c.any(); some {
-		if _, err := c.Operate(c.Context(), g.d.Job.ID, rule.Command{Verb: rule.Offer}); err == nil {
+		if _, err := enginetest.Operate(c.Context(), c.Engine, g.d.Job.ID, rule.Command{Verb: rule.Offer}); err == nil {
 			c.seen["copy"]++
 		}
 	}
@@ -333,7 +334,7 @@ func (c *chaos) offer() {
 
 func (c *chaos) cancelOne() {
 	if g, some := c.any(); some {
-		_, _ = c.Operate(c.Context(), g.d.Job.ID, cancel)
+		_, _ = enginetest.Operate(c.Context(), c.Engine, g.d.Job.ID, cancel)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -310,7 +311,7 @@ func TestA29ATaskThatFailsOnThreeHostsIsPoisonAndPardonsTheEngines(t *testing.T)
 				})
 				m.gets("own" + name)
 				m.fail("own" + name)
-				if _, err := g.Operate(g.Context(), own, rule.Command{Verb: rule.Cancel}); err != nil {
+				if _, err := enginetest.Operate(g.Context(), g.Engine, own, rule.Command{Verb: rule.Cancel}); err != nil {
 					g.Fatal(err)
 				}
 				m.read()
@@ -365,7 +366,7 @@ func TestA29CopiesThatOverrunAtOnceMakeATaskPoisonOnce(t *testing.T) {
 		x := g.engine("w1", 1)
 		x.gets("A")
 		y := g.engine("w2", 1)
-		if _, err := g.Operate(g.Context(), g.ids["A"], rule.Command{Verb: rule.Offer}); err != nil {
+		if _, err := enginetest.Operate(g.Context(), g.Engine, g.ids["A"], rule.Command{Verb: rule.Offer}); err != nil {
 			g.Fatal(err)
 		}
 		y.gets("A")

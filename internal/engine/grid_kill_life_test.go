@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -184,7 +185,7 @@ func (k *killed) offer(much int) {
 	for range min(much, len(k.know.hands)) {
 		h := k.know.hands[k.rng.IntN(len(k.know.hands))]
 		k.learn(func(w *outside) { w.offers[h.name]++ })
-		if v, err := k.Operate(k.Context(), h.id, rule.Command{Verb: rule.Offer}); err == nil && v.Err == nil {
+		if v, err := enginetest.Operate(k.Context(), k.Engine, h.id, rule.Command{Verb: rule.Offer}); err == nil && v.Err == nil {
 			k.learn(func(w *outside) { w.offered[h.name]++ })
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -263,7 +264,7 @@ func TestA18ANonIdempotentTaskIsNeverCopied(t *testing.T) {
 			q.NonIdempotent, q.RunTimeout, q.Grid.OnTimeout = true, 10*job.Second, job.TimeoutReschedule
 		})
 		m := g.running()
-		if _, err := g.Operate(g.Context(), g.ids["A"], rule.Command{Verb: rule.Offer}); job.KindOf(err) != job.OverLimit {
+		if _, err := enginetest.Operate(g.Context(), g.Engine, g.ids["A"], rule.Command{Verb: rule.Offer}); job.KindOf(err) != job.OverLimit {
 			g.Errorf("%v", err)
 		}
 		m.starts("A")

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -241,7 +242,7 @@ func TestV10AtTheLimitThereAreNoMoreCopies(t *testing.T) { // A1
 	grid(t, func(g *gridRig) {
 		g.session("s", func(q *job.Queue) { q.Grid.MaxCopies = 5 })
 		_, _ = g.copied()
-		_, err := g.Operate(g.Context(), g.ids["A"], rule.Command{Verb: rule.Offer})
+		_, err := enginetest.Operate(g.Context(), g.Engine, g.ids["A"], rule.Command{Verb: rule.Offer})
 		if job.KindOf(err) != job.OverLimit {
 			g.Errorf("%v", err)
 		}

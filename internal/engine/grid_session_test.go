@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/store"
@@ -114,7 +115,7 @@ func TestASessionBecomesNoInboxAndKeepsWhatSessionsHave(t *testing.T) {
 		}
 		tell := func([]byte) string { return "" }
 		row := job.DoorSetting{Door: job.DoorInbox, Name: "s", Body: []byte("1")}
-		if err := g.SetDoor(g.Context(), row, inbox, tell, driver); job.KindOf(err) != job.Exists {
+		if err := g.part.Desk.SetDoor(g.Context(), row, inbox, tell, driver); job.KindOf(err) != job.Exists {
 			g.Errorf("a session made an inbox: %v", err)
 		}
 		for name, edit := range map[string]func(*job.Queue) error{
@@ -122,15 +123,15 @@ func TestASessionBecomesNoInboxAndKeepsWhatSessionsHave(t *testing.T) {
 			"concurrency": func(q *job.Queue) error { q.Concurrency = 1; return nil },
 			"max_running": func(q *job.Queue) error { q.Protection.MaxRunning = 1; return nil },
 		} {
-			if _, err := g.SetQueue(g.Context(), "s", edit, driver); job.KindOf(err) != job.Invalid {
+			if _, err := g.part.Desk.SetQueue(g.Context(), "s", edit, driver); job.KindOf(err) != job.Invalid {
 				g.Errorf("%s of a session: %v", name, err)
 			}
 		}
 		row.Name = "i"
-		if err := g.SetDoor(g.Context(), row, inbox, tell, driver); err != nil {
+		if err := g.part.Desk.SetDoor(g.Context(), row, inbox, tell, driver); err != nil {
 			g.Fatal(err)
 		}
-		if _, err := g.SetQueue(g.Context(), "i", func(q *job.Queue) error { q.Paused = true; return nil }, driver); err != nil {
+		if _, err := g.part.Desk.SetQueue(g.Context(), "i", func(q *job.Queue) error { q.Paused = true; return nil }, driver); err != nil {
 			g.Errorf("an inbox that is paused: %v", err)
 		}
 	})
@@ -153,7 +154,7 @@ func TestOnlyTasksGoIntoSessionsAndOnlyEnginesGetThem(t *testing.T) {
 		if _, err := g.part.Grid.OpenSession(g.Context(), gridpart.NewSession{Queue: *g.state("s").Settings}, driver); job.KindOf(err) != job.Exists {
 			g.Errorf("a second session of the name: %v", err)
 		}
-		if _, err := g.SetQueue(g.Context(), "s", func(q *job.Queue) error { q.Grid = nil; return nil }, driver); job.KindOf(err) != job.WrongState {
+		if _, err := g.part.Desk.SetQueue(g.Context(), "s", func(q *job.Queue) error { q.Grid = nil; return nil }, driver); job.KindOf(err) != job.WrongState {
 			g.Errorf("a session made a queue: %v", err)
 		}
 		m := g.engine("w", 9)
@@ -182,7 +183,7 @@ func TestACancelledSessionGivesUpEveryTaskAndTellsTheEngines(t *testing.T) {
 		}
 		other.gets("B: cancel")
 		g.refused(job.Superseded, engine.Settle{ID: g.ids["B"], Token: other.held["B"].Lease.Token})
-		if _, err := g.Operate(g.Context(), g.ids["C"], revive); job.KindOf(err) != job.WrongState {
+		if _, err := enginetest.Operate(g.Context(), g.Engine, g.ids["C"], revive); job.KindOf(err) != job.WrongState {
 			g.Errorf("a task of a session that is over came back: %v", err)
 		}
 		if again, err := g.part.Grid.CancelSession(g.Context(), "s", "", driver); err != nil || again.Why != "by driver: enough" {

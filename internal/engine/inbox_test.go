@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -335,27 +336,27 @@ func TestPauseIsAlwaysEffectiveAndKeepsTheDueTime(t *testing.T) { // inbox.md 10
 			}
 		}
 		r.members("a1", "a2", "b1")
-		must(r.Pause(r.Context(), by, r.ids["a1"]))
+		must(r.part.Desk.Do(r.Context(), by, desk.Pause, r.ids["a1"]))
 		r.settle(r.took(whole, "b: b1")["b1"], job.OK)
-		must(r.Resume(r.Context(), by, r.ids["a1"]))
+		must(r.part.Desk.Do(r.Context(), by, desk.Resume, r.ids["a1"]))
 		held := r.took(whole, "a: a1 a2")
-		must(r.Pause(r.Context(), by, r.ids["a2"])) // in a turn, not yet delivered
+		must(r.part.Desk.Do(r.Context(), by, desk.Pause, r.ids["a2"])) // in a turn, not yet delivered
 		if err := r.part.Turns.MayDeliver(r.Context(), r.ids["a2"], held["a2"].Lease.Token); !errors.Is(err, turn.ErrOutOfLine) {
 			r.Errorf("a paused member may be delivered: %v", err)
 		}
 		r.settle(held["a1"], job.Retried)
 		due := r.job("a1").ReadyAt
-		must(r.Pause(r.Context(), by, r.ids["a1"]))
+		must(r.part.Desk.Do(r.Context(), by, desk.Pause, r.ids["a1"]))
 		r.Pass(job.Minute)
 		r.runs("", "")
-		must(r.Resume(r.Context(), by, r.ids["a1"]))
+		must(r.part.Desk.Do(r.Context(), by, desk.Resume, r.ids["a1"]))
 		if j := r.job("a1"); j.ReadyAt != due || j.Attempts != 1 {
 			r.Errorf("due at %d, was %d", j.ReadyAt, due)
 		}
 	})
 	inbox(t, bothModes, func(r *rig) {
 		r.members("a1", "b1")
-		if err := r.PauseGroup(r.Context(), by, "in", "a"); err != nil {
+		if err := r.part.Desk.PauseGroup(r.Context(), by, "in", "a", true); err != nil {
 			r.Fatal(err)
 		}
 		r.members("a2", "b2")
@@ -366,7 +367,7 @@ func TestPauseIsAlwaysEffectiveAndKeepsTheDueTime(t *testing.T) { // inbox.md 10
 		if err != nil || len(list) != 1 || list[0].Is != rule.GroupPaused || !list[0].Gate.Paused {
 			r.Errorf("%+v, %v", list, err)
 		}
-		if err := r.ResumeGroup(r.Context(), by, "in", "a"); err != nil {
+		if err := r.part.Desk.PauseGroup(r.Context(), by, "in", "a", false); err != nil {
 			r.Fatal(err)
 		}
 		r.runs("", "a1 a2")
@@ -383,18 +384,18 @@ func TestRetryNowAndSkipTheHead(t *testing.T) { // inbox.md 10
 		r.queue("in", func(q *job.Queue) { q.Retry.Limit = job.LimitOf(1) })
 		r.members("a1", "a2")
 		r.settle(r.took(turn.Options{}, "a: a1")["a1"], job.Retried)
-		if v, err := r.RetryHead(r.Context(), by, "in", "a"); err != nil || v.State != job.Ready || v.Job.Attempts != 1 {
+		if v, err := r.part.Desk.DoHead(r.Context(), by, desk.RetryNow, "in", "a"); err != nil || v.State != job.Ready || v.Job.Attempts != 1 {
 			r.Fatalf("%+v, %v", v, err)
 		}
 		r.settle(r.took(turn.Options{}, "a: a1")["a1"], job.Retried)
 		r.took(whole, "")
-		if v, err := r.SkipHead(r.Context(), by, "in", "a"); err != nil || v.State != job.Dead || v.Job.Reason != job.Exhausted || v.Job.Blocks || v.Job.Attempts != 2 {
+		if v, err := r.part.Desk.DoHead(r.Context(), by, desk.Skip, "in", "a"); err != nil || v.State != job.Dead || v.Job.Reason != job.Exhausted || v.Job.Blocks || v.Job.Attempts != 2 {
 			r.Fatalf("%+v, %v", v, err)
 		}
-		if v, err := r.SkipHead(r.Context(), by, "in", "a"); err != nil || v.State != job.Dead || v.Job.ID != r.ids["a2"] {
+		if v, err := r.part.Desk.DoHead(r.Context(), by, desk.Skip, "in", "a"); err != nil || v.State != job.Dead || v.Job.ID != r.ids["a2"] {
 			r.Fatalf("%+v, %v", v, err)
 		}
-		if _, err := r.SkipHead(r.Context(), by, "in", "a"); job.KindOf(err) != job.NotFound {
+		if _, err := r.part.Desk.DoHead(r.Context(), by, desk.Skip, "in", "a"); job.KindOf(err) != job.NotFound {
 			r.Errorf("an empty group: %v", err)
 		}
 		if audits, err := r.part.Audit.List(r.Context(), job.ID{}, 9); err != nil || len(audits) != 3 {
@@ -436,7 +437,7 @@ func TestCountsPartitionTheTotal(t *testing.T) { // inbox.md, statuses and count
 		r.settle(held["c1"], job.Released)
 		r.settle(held["d1"], job.OK)
 		r.settle(held["f1"], job.Released)
-		if _, err := r.Pause(r.Context(), job.Actor{}, r.ids["f1"]); err != nil {
+		if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Pause, r.ids["f1"]); err != nil {
 			r.Fatal(err)
 		}
 		_, d, err := r.Queue(r.Context(), "in")
@@ -480,7 +481,7 @@ func TestAWaitingMessageIsExplained(t *testing.T) { // retry.md 5
 		if got := why(r, "a2"); !slices.Equal(got, []string{"behind_head"}) {
 			r.Errorf("a2 behind a head that is not due: %v", got)
 		}
-		if err := r.PauseGroup(r.Context(), job.Actor{}, "in", "b"); err != nil {
+		if err := r.part.Desk.PauseGroup(r.Context(), job.Actor{}, "in", "b", true); err != nil {
 			r.Fatal(err)
 		}
 		if got := why(r, "b1"); !slices.Equal(got, []string{"paused"}) {

@@ -11,8 +11,8 @@ func (r *Tx) Mark(print job.Fingerprint) (*job.Mark, error) {
 	return &job.Mark{Print: print}, err
 }
 
-// paused tells the rules whether jobs of a fingerprint are held.
-func (r *Tx) paused(print job.Fingerprint) bool {
+// Paused reports whether jobs of a fingerprint are held.
+func (r *Tx) Paused(print job.Fingerprint) bool {
 	m, err := r.Mark(print)
 	return err == nil && m.Paused
 }

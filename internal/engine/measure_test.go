@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/meter"
@@ -142,7 +143,7 @@ func TestTheStateOfQueuesIsMeasured(t *testing.T) {
 		if _, err := r.part.Guard.Hold(r.Context(), "q", "", r.Clock.Wall()+job.Minute, job.Actor{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.HoldGroup(r.Context(), "q", "g", r.Clock.Wall()+job.Minute); err != nil {
+		if err := enginetest.HoldGroup(r.Context(), r.Engine, "q", "g", r.Clock.Wall()+job.Minute); err != nil {
 			t.Fatal(err)
 		}
 		m, q := r.measures("q")

@@ -73,6 +73,18 @@ func (r *names) forgetQueue(name string) {
 	r.last = nil
 }
 
+// SetQueue writes the settings of a queue, and tells parts.
+func (r *names) SetQueue(q *job.Queue) error {
+	r.forgetQueue(q.Name)
+	r.SeeQueue(q.Name)
+	r.Wake(q.Name)
+	r.tx.Durable()
+	if err := r.tx.Set(q); err != nil {
+		return err
+	}
+	return r.e.parts.settings(r.Tx, q)
+}
+
 // SeeQueue notes that a queue exists.
 func (r *names) SeeQueue(name string) {
 	if r.c.queues[name] && !r.dropped[name] {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 )
 
 // A dead head that holds its group belongs to it in the order it died in: a new one
@@ -16,13 +17,13 @@ func TestADeadHeadKeepsTheOrderOfItsQueue(t *testing.T) { // core.md 2, on_dead
 			r.put("q", "a1", grouped("a"))
 			r.settle(r.lease(engine.LeaseOptions{Max: 1}, "a1")["a1"], job.Died)
 			change := func() error {
-				_, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Order = job.OrderStrict; return nil }, job.Actor{})
+				_, err := r.part.Desk.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Order = job.OrderStrict; return nil }, job.Actor{})
 				return err
 			}
 			if err := change(); job.KindOf(err) != job.WrongState {
 				t.Errorf("on_dead %s: the order changed beside a dead head: %v", onDead, err)
 			}
-			if err := r.Delete(r.Context(), r.ids["a1"], job.Actor{}); err != nil {
+			if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["a1"]); err != nil {
 				t.Fatal(err)
 			}
 			if err := change(); err != nil {

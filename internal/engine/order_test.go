@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 )
 
 // strictly is a scenario with two strict groups: a1 a2 a3 and b1 b2.
@@ -118,7 +120,7 @@ func TestAStrictGroupKeepsItsOrderThroughACrash(t *testing.T) { // I7: its takes
 
 func TestAHoldOnAGroupStopsItUntilItsTimeAndOthersProceed(t *testing.T) { // core.md section 2, I6
 	strictly(t, func(r *rig) {
-		if err := r.HoldGroup(r.Context(), "q", "a", r.Now()+job.Minute); err != nil {
+		if err := enginetest.HoldGroup(r.Context(), r.Engine, "q", "a", r.Now()+job.Minute); err != nil {
 			r.Fatal(err)
 		}
 		w := r.named("w", 9)
@@ -186,7 +188,7 @@ func TestDeletingADeadHeadFreesItsGroup(t *testing.T) {
 			w.gets("a1", "b1")
 			r.settle(w.held["a1"], job.Died)
 			w.gets()
-			if err := r.Delete(r.Context(), r.ids["a1"], job.Actor{}); err != nil {
+			if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["a1"]); err != nil {
 				r.Fatal(err)
 			}
 			w.gets("a2")
@@ -200,7 +202,7 @@ func TestAReplayedMemberIsCountedAsOutOfOrder(t *testing.T) { // core.md section
 		w.gets("a1", "b1")
 		r.settle(w.held["a1"], job.Died)
 		w.gets("a2")
-		if _, err := r.Operate(r.Context(), r.ids["a1"], revive); job.KindOf(err) != job.WrongState {
+		if _, err := enginetest.Operate(r.Context(), r.Engine, r.ids["a1"], revive); job.KindOf(err) != job.WrongState {
 			r.Errorf("replayed without allow_out_of_order: %v", err)
 		}
 		anyway := revive
@@ -251,7 +253,7 @@ func TestConcurrencyLimitsTheLeasesOfEachGroup(t *testing.T) { // core.md sectio
 
 func TestTheOrderOfAQueueDoesNotChangeUnderOpenMembers(t *testing.T) {
 	strictly(t, func(r *rig) {
-		_, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Order = job.OrderNone; return nil }, job.Actor{})
+		_, err := r.part.Desk.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Order = job.OrderNone; return nil }, job.Actor{})
 		if job.KindOf(err) != job.WrongState {
 			r.Errorf("%v", err)
 		}
@@ -340,7 +342,7 @@ func TestNothingIsKeptOfAGroupThatIsOver(t *testing.T) {
 			r.put("q", "a", grouped("g"))
 			w := r.named("w", 1)
 			w.gets("a")
-			if err := r.HoldGroup(r.Context(), "q", "g", r.Clock.Wall()+10); err != nil {
+			if err := enginetest.HoldGroup(r.Context(), r.Engine, "q", "g", r.Clock.Wall()+10); err != nil {
 				r.Fatal(err)
 			}
 			w.ok("a")

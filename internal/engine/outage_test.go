@@ -23,7 +23,7 @@ import (
 // a while. The engine and its store are the real ones, the time is not.
 type outage struct {
 	*testing.T
-	*engine.Engine
+	*part.Engine
 	scene
 	start time.Time
 	rng   *rand.Rand
@@ -71,11 +71,11 @@ func play(t *testing.T, sc scene, protect func(*job.Queue)) *outage {
 		dice := rand.New(rand.NewPCG(3, 4))
 		var mu sync.Mutex
 		rnd := func() uint64 { mu.Lock(); defer mu.Unlock(); return dice.Uint64() }
-		o.Engine = part.New(st, c, rnd, quiet, engine.Options{Server: rule.DefaultServer(), Reattach: job.Minute}).Engine
+		o.Engine = part.New(st, c, rnd, quiet, engine.Options{Server: rule.DefaultServer(), Reattach: job.Minute})
 		if err := o.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		_, err = o.SetQueue(t.Context(), "hooks", func(q *job.Queue) error {
+		_, err = o.Desk.SetQueue(t.Context(), "hooks", func(q *job.Queue) error {
 			q.Retry = job.Retry{Limit: job.Unlimited(), Curve: &job.Curve{
 				Kind: job.CurveExponential, Unit: job.Second, Factor: 2, Cap: job.Minute, Jitter: job.Jitter{Kind: job.JitterFull},
 			}}

@@ -12,6 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/deadset"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -79,9 +80,9 @@ func TestNoJobMovesToAQueueOfAnotherKind(t *testing.T) {
 			{"job", "inbox", "\"inbox\" is an inbox"},
 			{"message", "q", "\"inbox\" is an inbox"},
 		} {
-			_, err := g.Patch(g.Context(), ann, g.ids[c.name], engine.Patch{
+			_, err := g.part.Desk.Do(g.Context(), ann, desk.Patch{
 				Queue: c.to, Edit: func(j *job.Job, now job.Millis) { j.ExpiresAt = now + 1 },
-			})
+			}.Verb(), g.ids[c.name])
 			refused, _ := errors.AsType[*job.Error](err)
 			if refused == nil || refused.Kind != job.WrongState || refused.Field != "queue" || !strings.Contains(refused.Text, c.text) {
 				g.Errorf("%s to %s: %v", c.name, c.to, err)
@@ -89,7 +90,7 @@ func TestNoJobMovesToAQueueOfAnotherKind(t *testing.T) {
 			if j := g.job(c.name); j.Queue == c.to || j.ExpiresAt != 0 {
 				g.Errorf("%s changed: %+v", c.name, j)
 			}
-			g.patches(engine.Search{Filter: engine.Filter{IDs: []job.ID{g.ids[c.name]}}}, engine.Patch{Queue: c.to}, 0, 1)
+			g.patches(engine.Search{Filter: engine.Filter{IDs: []job.ID{g.ids[c.name]}}}, desk.Patch{Queue: c.to}, 0, 1)
 		}
 	})
 }

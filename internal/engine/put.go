@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -194,10 +192,14 @@ func (r *intake) admit(i int, n *NewJob, body []byte) error {
 }
 
 func (r *intake) admitQuota(n *NewJob, body []byte) error {
-	name := n.Job.Queue
 	if err := r.submittable(&n.Job); err != nil {
 		return err
 	}
+	return r.admitSize(n.Job.Queue, int64(len(body)))
+}
+
+// admitSize counts one more job of a size in a queue, or refuses it.
+func (r *intake) admitSize(name string, size int64) error {
 	if !r.c.queues[name] && !r.fresh[name] && !r.coming[name] {
 		if err := r.oneMoreQueue(len(r.coming)); err != nil {
 			return err
@@ -208,7 +210,6 @@ func (r *intake) admitQuota(n *NewJob, body []byte) error {
 	if err != nil || a == nil {
 		return err
 	}
-	size := int64(len(body))
 	evict, err := rule.Admit(a.queue, a.jobs, a.bytes, size)
 	a.full = a.full || evict
 	a.jobs++
@@ -231,20 +232,26 @@ func (r *intake) quota(name string) (*admission, error) {
 	return a, nil
 }
 
-// submittable refuses a job that its queue does not take: inboxes, and queues of parts,
-// take their own work only.
+// submittable refuses a job that its queue does not take.
 func (r *intake) submittable(j *job.Job) error {
 	q, err := r.Queue(j.Queue)
 	if err != nil {
 		return err
 	}
-	if q.Turns && j.Door == job.DoorJobs {
-		return r.notInbox(q)
-	}
-	if j.Door == job.DoorInbox && !q.Turns {
-		return &job.Error{Kind: job.WrongState, Field: "queue", Text: fmt.Sprintf("queue %q is no inbox; `problem` of GET /inboxes/%s says why, or make it one with PUT", j.Queue, url.PathEscape(j.Queue))}
-	}
 	return r.e.parts.takes(r.Tx, q, j)
+}
+
+// MakeRoom makes room for one more job of a size in a queue, or refuses it.
+func (r *intake) MakeRoom(queue string, size int64) error {
+	r.begin()
+	if err := r.admitSize(queue, size); err != nil {
+		return err
+	}
+	leaving, err := r.oldest(r.quotas)
+	if err != nil {
+		return err
+	}
+	return r.evict(leaving)
 }
 
 // oldest picks the oldest waiting jobs of full queues, as many as must leave

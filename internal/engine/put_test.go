@@ -8,7 +8,9 @@ import (
 	"testing/synctest"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -231,10 +233,10 @@ func TestACallWhoseCallerIsGoneLeaksNothing(t *testing.T) {
 			_, _ = r.Settle(ctx, []engine.Settle{{}})
 			_, _ = r.Extend(ctx, []engine.Extension{{}})
 			_, _ = r.Stats(ctx)
-			_, _ = r.Operate(ctx, job.ID{}, revive)
-			_, _ = r.SetQueue(ctx, "q", func(*job.Queue) error { return nil }, job.Actor{})
-			_ = r.HoldGroup(ctx, "q", "g", 1)
-			_ = r.Delete(ctx, job.ID{}, job.Actor{})
+			_, _ = enginetest.Operate(ctx, r.Engine, job.ID{}, revive)
+			_, _ = r.part.Desk.SetQueue(ctx, "q", func(*job.Queue) error { return nil }, job.Actor{})
+			_ = enginetest.HoldGroup(ctx, r.Engine, "q", "g", 1)
+			_, _ = r.part.Desk.Do(ctx, job.Actor{}, desk.Delete, job.ID{})
 			_, _, _ = r.Get(ctx, job.ID{})
 		}
 		r.puts("q", "b") // and who waits is answered by his own command

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 )
 
 // configured gives the engine settings of the queue q.
@@ -83,7 +85,7 @@ func TestTheConfigurationLeavesInboxesAndSessionsWhatTheyAre(t *testing.T) {
 		"session": func(g *gridRig) { g.session("q"); g.tasks("q", "A") },
 		"inbox": func(g *gridRig) {
 			row := job.DoorSetting{Door: job.DoorInbox, Name: "q", Body: []byte("{}")}
-			if err := g.SetDoor(g.Context(), row, func(q *job.Queue) error { failFirst(q); return nil }, func([]byte) string { return "" }, ann); err != nil {
+			if err := g.part.Desk.SetDoor(g.Context(), row, func(q *job.Queue) error { failFirst(q); return nil }, func([]byte) string { return "" }, ann); err != nil {
 				g.Fatal(err)
 			}
 		},
@@ -197,14 +199,14 @@ func TestTheQueuesAreThoseThatHaveJobs(t *testing.T) {
 func TestSettingsThatAreRefusedChangeNothing(t *testing.T) {
 	scenario(t, func(r *rig) {
 		refusal := job.Errorf(job.Invalid, "no")
-		if _, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Paused = true; return refusal }, job.Actor{}); job.KindOf(err) != job.Invalid {
+		if _, err := r.part.Desk.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Paused = true; return refusal }, job.Actor{}); job.KindOf(err) != job.Invalid {
 			r.Error(err)
 		}
-		_, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Order, q.Concurrency = job.OrderStrict, 3; return nil }, job.Actor{})
+		_, err := r.part.Desk.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Order, q.Concurrency = job.OrderStrict, 3; return nil }, job.Actor{})
 		if job.KindOf(err) != job.Invalid {
 			r.Error(err)
 		}
-		q, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Name, q.MaxJobs = "other", 5; return nil }, job.Actor{})
+		q, err := r.part.Desk.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Name, q.MaxJobs = "other", 5; return nil }, job.Actor{})
 		if err != nil || q.Name != "q" || q.Paused || q.Order != job.OrderNone || q.MaxJobs != 5 {
 			r.Errorf("%+v, %v", q, err)
 		}
@@ -213,10 +215,11 @@ func TestSettingsThatAreRefusedChangeNothing(t *testing.T) {
 
 func TestWhatDoesNotExistIsNotFound(t *testing.T) {
 	scenario(t, func(r *rig) {
-		_, operate := r.Operate(r.Context(), job.ID{1}, cancel)
+		_, operate := enginetest.Operate(r.Context(), r.Engine, job.ID{1}, cancel)
 		_, failures := r.Failures(r.Context(), job.ID{1}, 0, false, 9)
 		_, _, get := r.Get(r.Context(), job.ID{1})
-		for _, err := range []error{operate, failures, get, r.Delete(r.Context(), job.ID{1}, job.Actor{})} {
+		_, remove := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, job.ID{1})
+		for _, err := range []error{operate, failures, get, remove} {
 			if job.KindOf(err) != job.NotFound {
 				r.Error(err)
 			}
@@ -227,7 +230,7 @@ func TestWhatDoesNotExistIsNotFound(t *testing.T) {
 func TestARefusedOperationChangesNothing(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")
-		if _, err := r.Operate(r.Context(), r.ids["a"], revive); job.KindOf(err) != job.WrongState {
+		if _, err := enginetest.Operate(r.Context(), r.Engine, r.ids["a"], revive); job.KindOf(err) != job.WrongState {
 			r.Error(err)
 		}
 		r.expect("a", job.Ready)

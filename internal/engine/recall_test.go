@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/part/turn"
 )
 
@@ -53,21 +54,27 @@ type stop struct {
 
 var stops = map[string]stop{
 	"the group": {
-		func(r *rig) error { return r.PauseGroup(r.Context(), job.Actor{}, "in", "a") },
-		func(r *rig) error { return r.ResumeGroup(r.Context(), job.Actor{}, "in", "a") }, "a2 a3 a4", "a2 a3 a4",
+		func(r *rig) error { return r.part.Desk.PauseGroup(r.Context(), job.Actor{}, "in", "a", true) },
+		func(r *rig) error { return r.part.Desk.PauseGroup(r.Context(), job.Actor{}, "in", "a", false) }, "a2 a3 a4", "a2 a3 a4",
 	},
 	"the inbox": {
 		func(r *rig) error { return r.pauseInbox(true) },
 		func(r *rig) error { return r.pauseInbox(false) }, "a2 a3 a4", "a2 a3 a4",
 	},
 	"the next message": {
-		func(r *rig) error { _, err := r.Pause(r.Context(), job.Actor{}, r.ids["a2"]); return err },
-		func(r *rig) error { _, err := r.Resume(r.Context(), job.Actor{}, r.ids["a2"]); return err }, "a2 a3 a4", "a2",
+		func(r *rig) error {
+			_, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Pause, r.ids["a2"])
+			return err
+		},
+		func(r *rig) error {
+			_, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Resume, r.ids["a2"])
+			return err
+		}, "a2 a3 a4", "a2",
 	},
 }
 
 func (r *rig) pauseInbox(paused bool) error {
-	_, err := r.SetQueue(r.Context(), "in", func(q *job.Queue) error { q.Paused = paused; return nil }, job.Actor{})
+	_, err := r.part.Desk.SetQueue(r.Context(), "in", func(q *job.Queue) error { q.Paused = paused; return nil }, job.Actor{})
 	return err
 }
 
@@ -166,13 +173,13 @@ func TestWhatAWorkerDidIsNotLostToAPause(t *testing.T) {
 	inbox(t, bothModes, func(r *rig) {
 		r.members("a1", "a2", "a3", "a4")
 		held := r.took(leased, "a: a1 a2 a3 a4")
-		r.did(r.PauseGroup(r.Context(), job.Actor{}, "in", "a"))
+		r.did(r.part.Desk.PauseGroup(r.Context(), job.Actor{}, "in", "a", true))
 		r.tells(held, "a1 ok, a2 ok", "a1; a2: a3 a4")
 		r.settle(held["a3"], job.OK) // late, and true
 		if j := r.expect("a4", job.Ready); len(j.Leases) != 0 {
 			r.Errorf("%+v", j)
 		}
-		r.did(r.ResumeGroup(r.Context(), job.Actor{}, "in", "a"))
+		r.did(r.part.Desk.PauseGroup(r.Context(), job.Actor{}, "in", "a", false))
 		r.took(whole, "a: a4")
 	})
 }
@@ -199,7 +206,7 @@ func TestAHolderInTheProcessIsNotRecalled(t *testing.T) {
 	inbox(t, bothModes, func(r *rig) {
 		r.members("a1", "a2")
 		held := r.took(whole, "a: a1 a2")
-		r.did(r.PauseGroup(r.Context(), job.Actor{}, "in", "a"))
+		r.did(r.part.Desk.PauseGroup(r.Context(), job.Actor{}, "in", "a", true))
 		r.tells(held, "a1 ok", "a1")
 		r.tells(held, "a2 ok", "a2")
 	})

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -232,4 +233,38 @@ func keyTaken(n *NewJob) *job.Error {
 		Kind: job.Exists, Field: "idempotency_key",
 		Text: fmt.Sprintf("idempotency key %q was used for other content; use a new key for new work", n.Key),
 	}
+}
+
+// inboxWindow is how long the receipt of a message of an inbox outlives its
+// job at least (core.md section 7).
+const inboxWindow = job.Day
+
+// taskWindow is how long the number of a task is known: a driver that comes back
+// may send again what it does not know to be here.
+const taskWindow = 30 * job.Day
+
+// window is how long a receipt of work outlives its job.
+func (e *Engine) window(d job.Door) job.Millis {
+	switch d {
+	case job.DoorInbox:
+		return max(e.opts.Idempotency, inboxWindow)
+	case job.DoorGrid:
+		return max(e.opts.Idempotency, taskWindow)
+	default:
+		return e.opts.Idempotency
+	}
+}
+
+// Recall finds the job that came with an idempotency key, by its receipt. It is
+// zero where there is none, or not any more.
+func (e *Engine) Recall(ctx context.Context, d job.Door, queue, key string) (id job.ID, err error) {
+	receipt := job.Receipt{Hash: KeyOf(d, queue, key)}
+	err = e.View(ctx, func(v store.Reader) error {
+		row, err := v.Row(job.Receipts, receipt.Key())
+		if known, ok := row.(*job.Receipt); ok && known.Expires > v.Now() {
+			id = known.Job
+		}
+		return err
+	})
+	return id, err
 }

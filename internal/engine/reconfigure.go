@@ -13,11 +13,6 @@ import (
 func (e *Engine) Reconfigure(ctx context.Context, o Options, by job.Actor) error {
 	err := e.Do(ctx, 0, func(r *Tx) error {
 		r.tx.Durable()
-		for _, q := range o.Queues {
-			r.forgetQueue(q.Name)
-			r.SeeQueue(q.Name)
-			r.woken[q.Name] = true
-		}
 		if err := r.configureQueues(o.Queues); err != nil {
 			return err
 		}

@@ -268,10 +268,7 @@ func (r *recovery) configureQueues(list []*job.Queue) error {
 		if why != "" {
 			r.e.log.Warn("a queue of the configuration keeps settings of its own", "queue", q.Name, "reason", why, "not_taken", strings.Join(left, ","))
 		}
-		if err := r.tx.Set(set); err != nil {
-			return err
-		}
-		if err := r.e.parts.settings(r.Tx, set); err != nil {
+		if err := r.SetQueue(set); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
@@ -97,7 +98,7 @@ func TestWhoeverDeletesTheJobHasCollectedItsResult(t *testing.T) {
 		if r.Payloads(refs...) != 2 {
 			r.Error("nothing to collect")
 		}
-		if err := r.Delete(r.Context(), r.ids["a"], job.Actor{}); err != nil || r.Payloads(refs...) != 0 {
+		if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["a"]); err != nil || r.Payloads(refs...) != 0 {
 			r.Errorf("%v, %d payloads are there", err, r.Payloads(refs...))
 		}
 	})

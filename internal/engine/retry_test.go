@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -298,12 +299,12 @@ func TestAnOperatorRevivesCancelsAndDeletes(t *testing.T) {
 		r.refused(job.Superseded, engine.Settle{ID: r.ids["a"], Token: w.held["a"].Lease.Token})
 		r.operate("a", revive)
 		w.gets("a")
-		if err := r.Delete(r.Context(), r.ids["a"], job.Actor{}); err != nil {
+		if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["a"]); err != nil {
 			r.Fatal(err)
 		}
 		r.expect("a", job.None)
 		r.refused(job.NotFound, engine.Settle{ID: r.ids["a"], Token: w.held["a"].Lease.Token})
-		if err := r.Delete(r.Context(), r.ids["a"], job.Actor{}); job.KindOf(err) != job.NotFound {
+		if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["a"]); job.KindOf(err) != job.NotFound {
 			r.Errorf("deleted twice: %v", err)
 		}
 		r.puts("q", "b")

@@ -116,7 +116,7 @@ func stateOf(j *job.Job) job.State {
 
 func (r *rig) queue(name string, edit func(*job.Queue)) {
 	r.Helper()
-	if _, err := r.SetQueue(r.Context(), name, func(q *job.Queue) error { edit(q); return nil }, job.Actor{}); err != nil {
+	if _, err := r.part.Desk.SetQueue(r.Context(), name, func(q *job.Queue) error { edit(q); return nil }, job.Actor{}); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -312,7 +312,7 @@ var (
 
 func (r *rig) operate(name string, c rule.Command) engine.Verdict {
 	r.Helper()
-	v, err := r.Operate(r.Context(), r.ids[name], c)
+	v, err := enginetest.Operate(r.Context(), r.Engine, r.ids[name], c)
 	if err != nil || v.Err != nil {
 		r.Fatalf("%s of %s: %v, %v", c.Verb, name, v.Err, err)
 	}

@@ -148,7 +148,7 @@ func TestAPolicyMayChangeUnderASettle(t *testing.T) { // core.md section 9: comp
 			defer close(changed)
 			for n := 0; ctx.Err() == nil; n++ {
 				text := `{"rules": [{"when": {"message": "` + strings.Repeat("x", n%50+1) + `"}, "do": "dead"}]}`
-				_, _ = r.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Retry = policy(r, text); return nil }, job.Actor{})
+				_, _ = r.part.Desk.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Retry = policy(r, text); return nil }, job.Actor{})
 			}
 		}()
 		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {

@@ -11,7 +11,7 @@ import (
 func (r *rig) settingsRefused(kind job.Kind, name string) {
 	r.Helper()
 	before := r.rows(job.Queues)
-	q, err := r.SetQueue(r.Context(), name, func(q *job.Queue) error { q.MaxJobs = 7; return nil }, job.Actor{})
+	q, err := r.part.Desk.SetQueue(r.Context(), name, func(q *job.Queue) error { q.MaxJobs = 7; return nil }, job.Actor{})
 	if err == nil || job.KindOf(err) != kind || q != nil || r.rows(job.Queues) != before {
 		r.Fatalf("settings of %s: %v, %v; %d rows, then %d", name, q, err, before, r.rows(job.Queues))
 	}

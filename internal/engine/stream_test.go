@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 )
 
 func TestAStreamHoldsNoMoreThanItsPrefetch(t *testing.T) {
@@ -39,7 +40,7 @@ func TestAJobThatSomebodyElseEndsGivesTheStreamItsRoomBack(t *testing.T) {
 		w.gets("a")
 		r.operate("a", cancel)
 		w.gets("b")
-		if err := r.Delete(r.Context(), r.ids["b"], job.Actor{}); err != nil {
+		if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["b"]); err != nil {
 			r.Fatal(err)
 		}
 		w.gets("c")

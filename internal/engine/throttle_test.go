@@ -497,7 +497,7 @@ func TestWrongProtectionIsRefusedAndChangesNothing(t *testing.T) {
 			func(p *job.Protection) { p.Budget = &job.RetryBudget{Share: 2} },
 			func(p *job.Protection) { p.Fair = &job.FairShare{Weights: map[string]int{"g": -1}} },
 		} {
-			_, err := r.SetQueue(r.Context(), "q", func(q *job.Queue) error { edit(&q.Protection); return nil }, job.Actor{})
+			_, err := r.part.Desk.SetQueue(r.Context(), "q", func(q *job.Queue) error { edit(&q.Protection); return nil }, job.Actor{})
 			if job.KindOf(err) != job.Invalid || r.rows(job.Queues) != 0 {
 				r.Errorf("%v", err)
 			}

@@ -251,7 +251,7 @@ func (r *clockwork) wakeGate(g *job.Gate) error {
 	if err := r.SetGate(awake); err != nil {
 		return err
 	}
-	return r.sweepGate(g.Queue, g.Group)
+	return r.SweepGate(g.Queue, g.Group)
 }
 
 func (r *clockwork) lapseHolder(h *job.Holder) error {

@@ -39,7 +39,7 @@ func onDisk(t testing.TB, settings func(*job.Queue)) *part.Engine {
 			_ = st.Close()
 		}
 	})
-	if _, err := e.SetQueue(ctx, "in", func(q *job.Queue) error { settings(q); return nil }, job.Actor{}); err != nil {
+	if _, err := e.Desk.SetQueue(ctx, "in", func(q *job.Queue) error { settings(q); return nil }, job.Actor{}); err != nil {
 		t.Fatal(err)
 	}
 	return e

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 )
 
 // Unary leases: core.md section 4.
@@ -129,7 +130,7 @@ func TestAHeartbeatTellsWhichLeasesAreGone(t *testing.T) { // jobs.md, POST /job
 		r.puts("q", "a", "b", "c")
 		held := r.lease(tenSeconds, "a", "b", "c")
 		r.operate("a", cancel)
-		if err := r.Delete(r.Context(), r.ids["b"], job.Actor{}); err != nil {
+		if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["b"]); err != nil {
 			r.Fatal(err)
 		}
 		for name, want := range map[string]job.Kind{"a": job.WrongState, "b": job.NotFound} {

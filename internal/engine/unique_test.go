@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -81,9 +83,12 @@ func TestANewcomerMeetsTheOwnerOfItsKey(t *testing.T) { // zizq.md 1.15: the tab
 
 func TestAKeyIsFreeAgainWhenItsJobIsGone(t *testing.T) {
 	for name, end := range map[string]func(r *rig){
-		"delete":    func(r *rig) { _ = r.Delete(r.Context(), r.ids["a"], job.Actor{}) },
-		"cancelled": func(r *rig) { r.operate("a", cancel); _ = r.Delete(r.Context(), r.ids["a"], job.Actor{}) },
-		"expiry":    func(r *rig) { r.Pass(2 * job.Minute) },
+		"delete": func(r *rig) { _, _ = r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["a"]) },
+		"cancelled": func(r *rig) {
+			r.operate("a", cancel)
+			_, _ = r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["a"])
+		},
+		"expiry": func(r *rig) { r.Pass(2 * job.Minute) },
 		"purge": func(r *rig) {
 			r.operate("a", cancel)
 			r.Pass(8 * job.Day)
@@ -215,7 +220,7 @@ func TestAQueuedKeySurvivesADisconnectAndARestart(t *testing.T) { // zizq.md 9, 
 				r.Fatalf("%s: %+v", when, added)
 			}
 			if !want {
-				if err := r.Delete(r.Context(), added.ID, job.Actor{}); err != nil {
+				if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, added.ID); err != nil {
 					r.Fatal(err)
 				}
 			}
@@ -253,7 +258,7 @@ func TestAReplayLeavesThoseDeadWhoseKeyAnotherJobHas(t *testing.T) { // core.md 
 		r.bring("a", job.Dead, unique("k", job.WhileActive))
 		r.bring("b", job.Dead, unique("l", job.WhileActive))
 		r.put("other", "owner", unique("k", job.WhileQueued))
-		if v, err := r.Operate(r.Context(), r.ids["a"], rule.Command{Verb: rule.Revive}); job.KindOf(err) != job.Exists {
+		if v, err := enginetest.Operate(r.Context(), r.Engine, r.ids["a"], rule.Command{Verb: rule.Revive}); job.KindOf(err) != job.Exists {
 			r.Errorf("%+v, %v", v, err)
 		}
 		p := r.ends(r.startReplay(job.Replay{Select: job.Selection{Queues: []string{"owners"}}}), 1, 0, 0, 0)

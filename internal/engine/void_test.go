@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -15,11 +17,11 @@ func TestANamedWorkerHearsWhatIsOverForIt(t *testing.T) { // spec/jobs.md, cance
 		r.put("q", "twice", func(n *engine.NewJob) { n.Job.Copies = 2 })
 		r.puts("q", "a", "b", "gone")
 		w.gets("slow", "twice", "a", "b", "gone")
-		if _, err := r.Operate(r.Context(), r.ids["a"], rule.Command{Verb: rule.Cancel}); err != nil {
+		if _, err := enginetest.Operate(r.Context(), r.Engine, r.ids["a"], rule.Command{Verb: rule.Cancel}); err != nil {
 			t.Fatal(err)
 		}
 		w.gets("a: cancel")
-		if err := r.Delete(r.Context(), r.ids["gone"], job.Actor{}); err != nil {
+		if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["gone"]); err != nil {
 			t.Fatal(err)
 		}
 		w.gets("gone: cancel")
@@ -34,7 +36,7 @@ func TestANamedWorkerHearsWhatIsOverForIt(t *testing.T) { // spec/jobs.md, cance
 
 		r.puts("other", "c")
 		anonymous.gets("c")
-		if _, err := r.Operate(r.Context(), r.ids["c"], rule.Command{Verb: rule.Cancel}); err != nil {
+		if _, err := enginetest.Operate(r.Context(), r.Engine, r.ids["c"], rule.Command{Verb: rule.Cancel}); err != nil {
 			t.Fatal(err)
 		}
 		anonymous.gets() // Zizq's clients take every line for a job
@@ -45,7 +47,7 @@ func TestTheNewsOfAVoidFollowsItsDelivery(t *testing.T) {
 	scenario(t, func(r *rig) {
 		w := r.named("w", 5)
 		r.puts("q", "a")
-		if _, err := r.Operate(r.Context(), r.ids["a"], rule.Command{Verb: rule.Cancel}); err != nil {
+		if _, err := enginetest.Operate(r.Context(), r.Engine, r.ids["a"], rule.Command{Verb: rule.Cancel}); err != nil {
 			t.Fatal(err)
 		}
 		w.gets("a", "a: cancel")
@@ -60,7 +62,7 @@ func TestTheNewsOfAVoidFollowsItsDelivery(t *testing.T) {
 func TestACancelIsAudited(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")
-		v, err := r.Cancel(r.Context(), job.Actor{Name: "ann"}, r.ids["a"], "withdrawn")
+		v, err := r.part.Desk.Do(r.Context(), job.Actor{Name: "ann"}, desk.Cancel(job.Actor{Name: "ann"}, "withdrawn"), r.ids["a"])
 		if err != nil || v.State != job.Dead || v.Job.Reason != job.ReasonCancelled {
 			t.Fatalf("%+v, %v", v, err)
 		}
@@ -68,10 +70,10 @@ func TestACancelIsAudited(t *testing.T) {
 		if got := r.messages("a", false); len(got) != 1 || got[0] != "cancelled by ann: withdrawn" {
 			t.Errorf("failures %v", got)
 		}
-		if _, err := r.Cancel(r.Context(), job.Actor{}, r.ids["a"], ""); job.KindOf(err) != job.WrongState {
+		if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Cancel(job.Actor{}, ""), r.ids["a"]); job.KindOf(err) != job.WrongState {
 			t.Errorf("again: %v", err)
 		}
-		if _, err := r.Cancel(r.Context(), job.Actor{}, job.ID{1}, ""); job.KindOf(err) != job.NotFound {
+		if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Cancel(job.Actor{}, ""), job.ID{1}); job.KindOf(err) != job.NotFound {
 			t.Errorf("unknown: %v", err)
 		}
 	})

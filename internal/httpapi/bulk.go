@@ -6,12 +6,13 @@ import (
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/wire"
 )
 
 // patchBody reads what shall change. What cannot be about a field is 422 here,
 // as Zizq's clients know it.
-func (h *jobRoom) patchBody(c *call) (engine.Patch, error) {
+func (h *jobRoom) patchBody(c *call) (desk.Patch, error) {
 	p, err := jobs.ReadPatch(c.s.Body.Bytes(), c.s.Count, c.s.Unknown)
 	if bad, ok := err.(*job.Error); ok && bad.Field != "" { //nolint:errorlint // made by the reader and never wrapped
 		return p, &refusal{http.StatusUnprocessableEntity, wire.CodeInvalid, bad.Text}
@@ -32,7 +33,7 @@ func (h *jobRoom) patchOne(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := h.engine.Patch(c.Context(), c.by, id, p)
+	v, err := h.engine.Desk.Do(c.Context(), c.by, p.Verb(), id)
 	return verdictJob(id, v), noJob(err)
 }
 
@@ -64,7 +65,7 @@ func (h *jobRoom) cancel(c *call, body *wire.Cancel) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	verdict, err := h.engine.Cancel(c.Context(), c.by, id, body.Reason)
+	verdict, err := h.engine.Desk.Do(c.Context(), c.by, desk.Cancel(c.by, body.Reason), id)
 	return verdictJob(id, verdict), err
 }
 

@@ -113,7 +113,7 @@ func (h *queueRoom) set(c *call) (any, error) {
 	if err := edit(job.NewQueue(c.id)); err != nil {
 		return nil, err // so that what the engine runs is known to be well formed
 	}
-	if _, err := h.engine.ChangeQueue(c.Context(), c.id, edit, c.by); err != nil {
+	if _, err := h.engine.Desk.ChangeQueue(c.Context(), c.id, edit, c.by); err != nil {
 		return nil, err
 	}
 	return h.show(c)

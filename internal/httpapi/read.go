@@ -7,6 +7,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -65,7 +66,8 @@ func (h *jobRoom) remove(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, noJob(h.engine.Delete(c.Context(), id, c.by))
+	_, err = h.engine.Desk.Do(c.Context(), c.by, desk.Delete, id)
+	return nil, noJob(err)
 }
 
 // list is GET /jobs.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -147,7 +148,7 @@ func (v *watcher) run(ctx context.Context) error {
 func (v *watcher) delete(ctx context.Context, id job.ID) {
 	err := error(forbiddenDelete)
 	if v.mayDelete {
-		err = v.h.engine.Delete(ctx, id, v.by)
+		_, err = v.h.engine.Desk.Do(ctx, v.by, desk.Delete, id)
 	}
 	if err != nil {
 		v.h.log.InfoContext(ctx, "a watcher's job was not deleted", "id", id.String(), "by", v.by.Name, "from", v.by.From, "error", err)

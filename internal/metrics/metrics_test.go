@@ -92,7 +92,7 @@ func page(t *testing.T) string {
 		q.Order, q.Turns, q.Protection.Fair = job.OrderStrict, true, &job.FairShare{}
 		return nil
 	}
-	if _, err := e.SetQueue(t.Context(), "in", turns, job.Actor{}); err != nil {
+	if _, err := e.Desk.SetQueue(t.Context(), "in", turns, job.Actor{}); err != nil {
 		t.Fatal(err)
 	}
 	n.Job.Queue, n.Job.Group = "in", "g"
@@ -116,7 +116,7 @@ func page(t *testing.T) string {
 	if _, err := e.Put(t.Context(), []engine.NewJob{n}); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.PauseGroup(t.Context(), job.Actor{}, "in", "g"); err != nil {
+	if err := e.Desk.PauseGroup(t.Context(), job.Actor{}, "in", "g", true); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Guard.ForceBreaker(t.Context(), "q", "", 1, job.Actor{}); err != nil {

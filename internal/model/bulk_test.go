@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 )
 
 // many is a call over many jobs: it does to each that the filter chooses what
@@ -32,7 +33,7 @@ func (w *world) many(t *rapid.T) {
 	})
 	switch one(t, "verb", "delete", "patch", "patch", "move", "move", "reset") {
 	case "delete":
-		n, err := w.DeleteAll(w.Context(), s)
+		n, _, err := w.Desk.DoAll(w.Context(), desk.Delete, s)
 		w.must(err)
 		for _, j := range list {
 			w.model.remove(j)
@@ -40,12 +41,12 @@ func (w *world) many(t *rapid.T) {
 		w.counted("deleted", n, len(list))
 	case "patch":
 		priority, readyAt := one[uint16](t, "new priority", 3, 5), w.model.now+one[job.Millis](t, "ready in", 0, 1200)
-		w.patched(s, list, engine.Patch{Edit: func(j *job.Job, _ job.Millis) { j.Priority, j.ReadyAt = priority, readyAt }}, func(j *job.Job) job.Kind {
+		w.patched(s, list, desk.Patch{Edit: func(j *job.Job, _ job.Millis) { j.Priority, j.ReadyAt = priority, readyAt }}, func(j *job.Job) job.Kind {
 			return w.model.patch(j, priority, readyAt)
 		})
 	case "move":
 		to := one(t, "to", w.used...)
-		w.patched(s, list, engine.Patch{Queue: to}, func(j *job.Job) job.Kind { return w.model.move(j, to) })
+		w.patched(s, list, desk.Patch{Queue: to}, func(j *job.Job) job.Kind { return w.model.move(j, to) })
 	case "reset":
 		if !rapid.Bool().Draw(t, "really") { // it leaves little to look at
 			return
@@ -61,8 +62,8 @@ func (w *world) many(t *rapid.T) {
 	}
 }
 
-func (w *world) patched(s engine.Search, list []*job.Job, p engine.Patch, model func(*job.Job) job.Kind) {
-	n, refused, err := w.PatchAll(w.Context(), s, p)
+func (w *world) patched(s engine.Search, list []*job.Job, p desk.Patch, model func(*job.Job) job.Kind) {
+	n, refused, err := w.Desk.DoAll(w.Context(), p.Verb(), s)
 	w.must(err)
 	done, not := 0, 0
 	for _, j := range list {

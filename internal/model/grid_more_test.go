@@ -7,7 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -38,7 +40,7 @@ func (w *gridWorld) offer(t *rapid.T) {
 	case k.barred():
 		want = job.OverLimit
 	}
-	_, err := w.Operate(w.Context(), k.id, rule.Command{Verb: rule.Offer})
+	_, err := enginetest.Operate(w.Context(), w.Engine.Engine, k.id, rule.Command{Verb: rule.Offer})
 	if !w.refused("offer", err, want) {
 		w.grid.oneMore(k)
 	}
@@ -67,7 +69,7 @@ func (w *gridWorld) cancelTask(t *rapid.T) {
 	case !k.state.Open():
 		want = job.WrongState
 	}
-	_, err := w.Cancel(w.Context(), driver, k.id, "")
+	_, err := w.Desk.Do(w.Context(), driver, desk.Cancel(driver, ""), k.id)
 	if !w.refused("cancel", err, want) {
 		w.grid.cancel(k)
 	}

@@ -12,7 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -370,12 +372,13 @@ func (w *world) delete(id job.ID) {
 		want = accepted
 		w.model.remove(j)
 	}
-	w.refused("delete", w.Delete(w.Context(), id, job.Actor{}), want)
+	_, err := w.Desk.Do(w.Context(), job.Actor{}, desk.Delete, id)
+	w.refused("delete", err, want)
 }
 
 // command applies an operator's command to a job, if it is there.
 func (w *world) command(id job.ID, c rule.Command, model func(*job.Job) job.Kind) {
-	_, err := w.Operate(w.Context(), id, c)
+	_, err := enginetest.Operate(w.Context(), w.Engine.Engine, id, c)
 	want := job.NotFound
 	if j := w.model.jobs[id]; j != nil {
 		want = model(j)
@@ -386,7 +389,7 @@ func (w *world) command(id job.ID, c rule.Command, model func(*job.Job) job.Kind
 func (w *world) holdGroup(t *rapid.T) {
 	queue, group := one(t, "queue", w.used...), one(t, "group", "a", "b")
 	until := w.model.now + one[job.Millis](t, "for", 0, 1700)
-	w.must(w.HoldGroup(w.Context(), queue, group, until))
+	w.must(enginetest.HoldGroup(w.Context(), w.Engine.Engine, queue, group, until))
 	g := w.model.group(queue, group)
 	g.Hold = max(g.Hold, until)
 }
@@ -401,7 +404,7 @@ func (w *world) setQueue(t *rapid.T) {
 		"park":       func(q *job.Queue) { q.OnDead = job.DeadPark },
 		"no late ok": func(q *job.Queue) { q.LateOKNever = !q.LateOKNever },
 	}[one(t, "edit", "pause", "resume", "resume", "hold", "skip dead", "block", "park", "no late ok")]
-	_, err := w.SetQueue(w.Context(), name, func(q *job.Queue) error { edit(q); return nil }, job.Actor{})
+	_, err := w.Desk.SetQueue(w.Context(), name, func(q *job.Queue) error { edit(q); return nil }, job.Actor{})
 	w.must(err)
 	edit(w.model.queues[name])
 }

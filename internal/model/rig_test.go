@@ -81,7 +81,7 @@ func newWorld(t *rapid.T, open func() (store.Store, error), queues []*job.Queue)
 	w.beginBudgets()
 	w.model.drawn = w.held
 	for _, q := range queues {
-		_, err := w.SetQueue(w.Context(), q.Name, func(set *job.Queue) error { *set = *q; return nil }, job.Actor{})
+		_, err := w.Desk.SetQueue(w.Context(), q.Name, func(set *job.Queue) error { *set = *q; return nil }, job.Actor{})
 		w.must(err)
 	}
 	return w

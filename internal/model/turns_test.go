@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -384,22 +385,22 @@ func (w *world) operateGroup(t *rapid.T) {
 	m, by := w.model, job.Actor{}
 	switch one(t, "action", "pause", "resume", "resume", "retry", "skip") {
 	case "pause":
-		w.must(w.PauseGroup(w.Context(), by, queue, group))
+		w.must(w.Desk.PauseGroup(w.Context(), by, queue, group, true))
 		m.group(queue, group).Paused = true
 	case "resume":
-		w.must(w.ResumeGroup(w.Context(), by, queue, group))
+		w.must(w.Desk.PauseGroup(w.Context(), by, queue, group, false))
 		m.group(queue, group).Paused = false
 	case "retry":
 		if !m.known(queue, group) {
 			t.SkipNow()
 		}
-		_, err := w.RetryHead(w.Context(), by, queue, group)
+		_, err := w.Desk.DoHead(w.Context(), by, desk.RetryNow, queue, group)
 		w.onHead("retry head", err, queue, group, func(j *job.Job) job.Kind { return m.revive(j, false) })
 	case "skip":
 		if !m.known(queue, group) {
 			t.SkipNow()
 		}
-		_, err := w.SkipHead(w.Context(), by, queue, group)
+		_, err := w.Desk.DoHead(w.Context(), by, desk.Skip, queue, group)
 		w.onHead("skip head", err, queue, group, m.skip)
 	}
 }
@@ -441,27 +442,27 @@ func (m *model) skip(j *job.Job) job.Kind {
 // pauseOne pauses a job, lets it go on, calls it up, or gives it up.
 func (w *world) pauseOne(t *rapid.T) {
 	id, by := w.anyID(t), job.Actor{}
-	act, change := w.Pause, func(j *job.Job) { j.Park = pausePark }
+	act, change := desk.Pause, func(j *job.Job) { j.Park = pausePark }
 	switch one(t, "action", "pause", "resume", "resume", "retry", "skip") {
 	case "skip":
-		_, err := w.SkipJob(w.Context(), by, id)
+		_, err := w.Desk.Do(w.Context(), by, desk.Skip, id)
 		w.onJob("skip", err, id, w.model.skip)
 		return
 	case "resume":
-		act, change = w.Resume, func(j *job.Job) {
+		act, change = desk.Resume, func(j *job.Job) {
 			if j.Park == pausePark {
 				j.Park = ""
 			}
 		}
 	case "retry":
-		_, err := w.RetryNow(w.Context(), by, id)
+		_, err := w.Desk.Do(w.Context(), by, desk.RetryNow, id)
 		w.onJob("retry now", err, id, func(j *job.Job) job.Kind { return w.model.revive(j, false) })
 		return
 	}
 	if j := w.model.jobs[id]; j != nil && j.Budgets() != nil {
 		t.SkipNow() // it may be aside for those
 	}
-	_, err := act(w.Context(), by, id)
+	_, err := w.Desk.Do(w.Context(), by, act, id)
 	w.onJob("pause or resume", err, id, func(j *job.Job) job.Kind {
 		if !j.State.Open() {
 			return job.WrongState

@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/part/budget"
 	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/internal/part/deadset"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/part/fold"
 	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/part/guard"
@@ -28,6 +29,7 @@ type Engine struct {
 	Budgets *budget.Budgets
 	Crons   *cron.Crons
 	Dead    *deadset.Set
+	Desk    *desk.Desk
 	Folds   *fold.Folds
 	Grid    *grid.Grid
 	Guard   *guard.Guard
@@ -53,6 +55,7 @@ func All() *Engine {
 		Budgets: &budget.Budgets{},
 		Crons:   &cron.Crons{},
 		Dead:    &deadset.Set{},
+		Desk:    &desk.Desk{},
 		Folds:   &fold.Folds{},
 		Grid:    &grid.Grid{},
 		Guard:   &guard.Guard{},
@@ -65,5 +68,5 @@ func All() *Engine {
 
 // Parts lists them in the order in which they are asked.
 func (e *Engine) Parts() []engine.Part {
-	return []engine.Part{e.Meter, e.Audit, e.Grid, e.Guard, e.Budgets, e.Folds, e.Dead, e.Locks, e.Crons, e.Turns, e.Tokens}
+	return []engine.Part{e.Meter, e.Audit, e.Desk, e.Grid, e.Guard, e.Budgets, e.Folds, e.Dead, e.Locks, e.Crons, e.Turns, e.Tokens}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -288,7 +289,7 @@ func (w *world) operateTask() {
 		}
 		return w.verdict(r, v)
 	}
-	w.start(c, func() { v, err = w.e.Operate(w.ctx, j.ID, r.command) })
+	w.start(c, func() { v, err = enginetest.Operate(w.ctx, w.e.Engine, j.ID, r.command) })
 }
 
 // weighSession changes the weight of a session, or suspends it.

@@ -7,6 +7,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/deadset"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -61,10 +62,10 @@ func (w *world) actOnOne(j *job.Job) {
 	switch w.dice.IntN(5) {
 	case 0:
 		r := w.skipOf(j)
-		w.operated(r, func() (engine.Verdict, error) { return w.e.SkipJob(w.ctx, job.Actor{}, j.ID) })
+		w.operated(r, func() (engine.Verdict, error) { return w.e.Desk.Do(w.ctx, job.Actor{}, desk.Skip, j.ID) })
 	case 1:
 		r := &request{kind: askOperate, id: j.ID, command: rule.Command{Verb: rule.Revive}, text: "retry now of " + name}
-		w.operated(r, func() (engine.Verdict, error) { return w.e.RetryNow(w.ctx, job.Actor{}, j.ID) })
+		w.operated(r, func() (engine.Verdict, error) { return w.e.Desk.Do(w.ctx, job.Actor{}, desk.RetryNow, j.ID) })
 	case 2:
 		w.remove(j)
 	default:
@@ -96,12 +97,12 @@ func (w *world) editOne(j *job.Job) {
 		return
 	}
 	edit, text := w.dates()
-	p := engine.Patch{Edit: func(j *job.Job, _ job.Millis) { edit(j) }}
+	p := desk.Patch{Edit: func(j *job.Job, _ job.Millis) { edit(j) }}
 	if keyOf(j) == "" && !w.oneIn(3) {
 		r.body, p.Payload, text = body, []byte(body), text+", payload "+body
 	}
 	r.command, r.text = rule.Command{Verb: rule.Patch, Edit: edit}, text+" of "+w.judge.name(j.ID)
-	w.operated(r, func() (engine.Verdict, error) { return w.e.Patch(w.ctx, job.Actor{}, j.ID, p) })
+	w.operated(r, func() (engine.Verdict, error) { return w.e.Desk.Do(w.ctx, job.Actor{}, p.Verb(), j.ID) })
 }
 
 // dates draws when a message is due, or expires. What waits for a budget stands
@@ -141,29 +142,29 @@ func (w *world) actOnMany(what, queue string, chosen func(*job.Job) bool) (meant
 			all := chosen
 			chosen = func(j *job.Job) bool { return all(j) && slices.Contains(s.Filter.IDs, j.ID) }
 		}
-		call = func() (int64, int64, error) { return w.e.SkipAll(w.ctx, s) }
+		call = func() (int64, int64, error) { return w.e.Desk.DoAll(w.ctx, desk.Skip, s) }
 	case 2:
 		what, drafts = "retry now of "+what, operates(rule.Command{Verb: rule.Revive})
 		fits = func(j *job.Job) bool { return (j.State == job.Scheduled || j.State == job.Dead) && !paused(j) }
-		call = func() (int64, int64, error) { return w.e.RetryAllNow(w.ctx, s) }
+		call = func() (int64, int64, error) { return w.e.Desk.DoAll(w.ctx, desk.RetryNow, s) }
 	case 3:
 		what = "pause of " + what
 		drafts = operates(rule.Command{Verb: rule.Patch, Edit: func(j *job.Job) { j.Park = "pause" }})
 		fits = func(j *job.Job) bool { return j.State.Open() && !paused(j) }
-		call = func() (int64, int64, error) { return w.e.PauseAll(w.ctx, s) }
+		call = func() (int64, int64, error) { return w.e.Desk.DoAll(w.ctx, desk.Pause, s) }
 	case 4:
 		what, drafts = "resume of "+what, operates(rule.Command{Verb: rule.Patch, Edit: w.resumes})
 		fits = func(j *job.Job) bool { return j.State.Open() && j.Park == "pause" }
-		call = func() (int64, int64, error) { return w.e.ResumeAll(w.ctx, s) }
+		call = func() (int64, int64, error) { return w.e.Desk.DoAll(w.ctx, desk.Resume, s) }
 	case 5:
 		edit, text := w.dates()
 		what, drafts = text+" of "+what, operates(rule.Command{Verb: rule.Patch, Edit: edit})
 		fits = func(j *job.Job) bool { return j.State.Open() }
-		p := engine.Patch{Edit: func(j *job.Job, _ job.Millis) { edit(j) }}
-		call = func() (int64, int64, error) { return w.e.PatchAll(w.ctx, s, p) }
+		p := desk.Patch{Edit: func(j *job.Job, _ job.Millis) { edit(j) }}
+		call = func() (int64, int64, error) { return w.e.Desk.DoAll(w.ctx, p.Verb(), s) }
 	default:
 		what, drafts = "delete of "+what, func(j *job.Job) *request { return &request{kind: askDelete, id: j.ID} }
-		call = func() (int64, int64, error) { n, err := w.e.DeleteAll(w.ctx, s); return n, 0, err }
+		call = func() (int64, int64, error) { n, _, err := w.e.Desk.DoAll(w.ctx, desk.Delete, s); return n, 0, err }
 	}
 	s.Where = func(j *job.Job) bool { return chosen(j) && fits(j) && keyOf(j) == "" }
 	var reqs []*request

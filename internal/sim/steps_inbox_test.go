@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -62,9 +63,9 @@ func (w *world) pauseGroup(queue, group string, paused bool) {
 	}
 	w.start(c, func() {
 		if paused {
-			err = w.e.PauseGroup(w.ctx, job.Actor{}, queue, group)
+			err = w.e.Desk.PauseGroup(w.ctx, job.Actor{}, queue, group, true)
 		} else {
-			err = w.e.ResumeGroup(w.ctx, job.Actor{}, queue, group)
+			err = w.e.Desk.PauseGroup(w.ctx, job.Actor{}, queue, group, false)
 		}
 	})
 }
@@ -79,22 +80,22 @@ func (w *world) operateHead(head *job.Job, skip bool) {
 	}
 	w.operated(r, func() (engine.Verdict, error) {
 		if skip {
-			return w.e.SkipHead(w.ctx, job.Actor{}, head.Queue, head.Group)
+			return w.e.Desk.DoHead(w.ctx, job.Actor{}, desk.Skip, head.Queue, head.Group)
 		}
-		return w.e.RetryHead(w.ctx, job.Actor{}, head.Queue, head.Group)
+		return w.e.Desk.DoHead(w.ctx, job.Actor{}, desk.RetryNow, head.Queue, head.Group)
 	})
 }
 
 // pauseOne pauses a message, or lets it go on.
 func (w *world) pauseOne(j *job.Job) {
 	r := &request{kind: askOperate, id: j.ID, text: "pause " + w.judge.name(j.ID)}
-	act := w.e.Pause
+	act := desk.Pause
 	r.command = rule.Command{Verb: rule.Patch, Edit: func(j *job.Job) { j.Park = "pause" }}
 	if j.Park == "pause" {
-		r.text, act = "resume "+w.judge.name(j.ID), w.e.Resume
+		r.text, act = "resume "+w.judge.name(j.ID), desk.Resume
 		r.command.Edit = w.resumes
 	}
-	w.operated(r, func() (engine.Verdict, error) { return act(w.ctx, job.Actor{}, j.ID) })
+	w.operated(r, func() (engine.Verdict, error) { return w.e.Desk.Do(w.ctx, job.Actor{}, act, j.ID) })
 }
 
 // standings compares what is told of groups with the books.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -66,9 +67,9 @@ func (w *world) many() {
 	}
 	w.start(c, func() {
 		if patch {
-			n, no, err = w.e.PatchAll(w.ctx, s, engine.Patch{Edit: func(j *job.Job, _ job.Millis) { edit(j) }})
+			n, no, err = w.e.Desk.DoAll(w.ctx, desk.Patch{Edit: func(j *job.Job, _ job.Millis) { edit(j) }}.Verb(), s)
 		} else {
-			n, err = w.e.DeleteAll(w.ctx, s)
+			n, _, err = w.e.Desk.DoAll(w.ctx, desk.Delete, s)
 		}
 	})
 }

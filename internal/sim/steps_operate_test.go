@@ -4,7 +4,9 @@ import (
 	"fmt"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -31,7 +33,7 @@ func (w *world) operate() {
 		r.text = fmt.Sprintf("%s, place %s, out of order %t", verb, r.command.Place, r.command.Allow)
 	}
 	r.text += " of " + w.judge.name(j.ID)
-	w.operated(r, func() (engine.Verdict, error) { return w.e.Operate(w.ctx, j.ID, r.command) })
+	w.operated(r, func() (engine.Verdict, error) { return enginetest.Operate(w.ctx, w.e.Engine, j.ID, r.command) })
 }
 
 // operated sends what an operator asks of one job, and judges the answer.
@@ -123,7 +125,7 @@ func (w *world) remove(j *job.Job) {
 		}
 		return w.refusal("delete", err, job.NotFound)
 	}
-	w.start(c, func() { err = w.e.Delete(w.ctx, j.ID, job.Actor{}) })
+	w.start(c, func() { _, err = w.e.Desk.Do(w.ctx, job.Actor{}, desk.Delete, j.ID) })
 }
 
 // furnish gives the queues what their names promise.
@@ -232,7 +234,7 @@ func (w *world) setQueue(name, what string, edit func(*job.Queue)) {
 		return "changed"
 	}
 	w.start(c, func() {
-		_, err = w.e.SetQueue(w.ctx, name, func(q *job.Queue) error { edit(q); return nil }, job.Actor{})
+		_, err = w.e.Desk.SetQueue(w.ctx, name, func(q *job.Queue) error { edit(q); return nil }, job.Actor{})
 	})
 }
 
@@ -255,5 +257,5 @@ func (w *world) holdGroup() {
 		w.judge.coverage.feature("a group held")
 		return "held"
 	}
-	w.start(c, func() { err = w.e.HoldGroup(w.ctx, queue, group, until) })
+	w.start(c, func() { err = enginetest.HoldGroup(w.ctx, w.e.Engine, queue, group, until) })
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/deadset"
+	"github.com/reprisehq/reprise/internal/part/desk"
 )
 
 var always = sdk.AlwaysSample()
@@ -137,7 +138,7 @@ func TestACancelledRunEnds(t *testing.T) {
 		id := r.put()
 		r.take()
 		pass(time.Second)
-		if _, err := r.Cancel(r.Context(), job.Actor{}, id, "why"); err != nil {
+		if _, err := r.Desk.Do(r.Context(), job.Actor{}, desk.Cancel(job.Actor{}, "why"), id); err != nil {
 			t.Fatal(err)
 		}
 		r.tells("enqueue q 0-0", "wait q 1 0-0", "run q 1 cancel cancelled 0-1")

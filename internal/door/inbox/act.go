@@ -9,6 +9,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/deadset"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
@@ -23,6 +24,11 @@ const (
 	actEdit   = "edit"
 	actDelete = "delete"
 )
+
+// verbs are what the actions do to messages; actEdit does what it is told.
+var verbs = map[string]desk.Verb{
+	actPause: desk.Pause, actResume: desk.Resume, actRetry: desk.RetryNow, actSkip: desk.Skip, actDelete: desk.Delete,
+}
 
 var actions = []string{actPause, actResume, actRetry, actSkip, actEdit, actDelete}
 
@@ -62,7 +68,7 @@ func (d *Door) Act(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Actor
 		return d.actGroup(ctx, x, a, by)
 	case whole && (a.Action == actPause || a.Action == actResume):
 		pause := func(q *job.Queue) error { q.Paused = a.Action == actPause; return nil }
-		_, err := d.engine.SetQueue(ctx, x.Name, pause, by) // which notes it
+		_, err := d.engine.Desk.SetQueue(ctx, x.Name, pause, by) // which notes it
 		return &wire.InboxActed{Changed: 1}, err
 	case whole && !a.All && (a.Action == actSkip || a.Action == actDelete):
 		help := map[string]string{actSkip: ", to skip the head of each group"}[a.Action]
@@ -81,21 +87,10 @@ func (d *Door) Act(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Actor
 func (d *Door) actOne(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Actor) (*wire.InboxActed, error) {
 	id, err := d.find(ctx, x, a.Message)
 	if err == nil {
-		switch a.Action {
-		case actPause:
-			_, err = d.engine.Pause(ctx, by, id)
-		case actResume:
-			_, err = d.engine.Resume(ctx, by, id)
-		case actRetry:
-			if a.AllowOutOfOrder {
-				_, err = d.engine.Dead.Revive(ctx, id, deadset.Revival{Allow: true}, by)
-			} else {
-				_, err = d.engine.RetryNow(ctx, by, id)
-			}
-		case actSkip:
-			_, err = d.engine.SkipJob(ctx, by, id)
-		default:
-			err = d.engine.Delete(ctx, id, by)
+		if a.Action == actRetry && a.AllowOutOfOrder {
+			_, err = d.engine.Dead.Revive(ctx, id, deadset.Revival{Allow: true}, by)
+		} else {
+			_, err = d.engine.Desk.Do(ctx, by, verbs[a.Action], id)
 		}
 	}
 	if err != nil {
@@ -108,14 +103,10 @@ func (d *Door) actOne(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Ac
 func (d *Door) actGroup(ctx context.Context, x *Inbox, a *wire.InboxAct, by job.Actor) (*wire.InboxActed, error) {
 	group, err := *a.Group, error(nil)
 	switch a.Action {
-	case actPause:
-		err = d.engine.PauseGroup(ctx, by, x.Name, group)
-	case actResume:
-		err = d.engine.ResumeGroup(ctx, by, x.Name, group)
-	case actRetry:
-		_, err = d.engine.RetryHead(ctx, by, x.Name, group)
-	case actSkip:
-		_, err = d.engine.SkipHead(ctx, by, x.Name, group)
+	case actPause, actResume:
+		err = d.engine.Desk.PauseGroup(ctx, by, x.Name, group, a.Action == actPause)
+	case actRetry, actSkip:
+		_, err = d.engine.Desk.DoHead(ctx, by, verbs[a.Action], x.Name, group)
 	default:
 		q := Query{group: &group}
 		return d.actMany(ctx, x, a, q.search(x.Name), by)
@@ -144,7 +135,7 @@ func (d *Door) skipHeads(ctx context.Context, x *Inbox, by job.Actor) (*wire.Inb
 		if more = len(groups) == pageLargest; s.Filter.IDs == nil {
 			continue
 		}
-		done, refused, err := d.engine.SkipAll(ctx, s)
+		done, refused, err := d.engine.Desk.DoAll(ctx, desk.Skip, s)
 		if done > 0 {
 			err = errors.Join(err, d.engine.Audit.Note(ctx, by, "skip heads", "inbox "+x.Name, done))
 		}
@@ -169,24 +160,22 @@ func searchOf(x *Inbox, a *wire.InboxAct) (engine.Search, error) {
 // actMany is about every message that a search chooses.
 func (d *Door) actMany(ctx context.Context, x *Inbox, a *wire.InboxAct, s engine.Search, by job.Actor) (*wire.InboxActed, error) {
 	var out wire.InboxActed
-	var err error
+	verb := verbs[a.Action]
 	paused := func(j *job.Job) bool { return rule.StatusOf(j) == rule.StatusPaused }
 	switch a.Action {
 	case actPause:
 		s = only(s, func(j *job.Job) bool { return j.State.Open() && !paused(j) })
-		out.Changed, out.Refused, err = d.engine.PauseAll(ctx, s)
 	case actResume:
-		out.Changed, out.Refused, err = d.engine.ResumeAll(ctx, only(s, paused))
+		s = only(s, paused)
 	case actRetry:
 		s = only(s, func(j *job.Job) bool { return (j.State == job.Scheduled || j.State == job.Dead) && !paused(j) })
-		out.Changed, out.Refused, err = d.engine.RetryAllNow(ctx, s)
 	case actSkip:
-		out.Changed, out.Refused, err = d.engine.SkipAll(ctx, only(s, skippable))
+		s = only(s, skippable)
 	case actEdit:
-		out.Changed, out.Refused, err = d.engine.PatchAll(ctx, s, engine.Patch{Edit: edited(&a.InboxEdit)})
-	default:
-		out.Changed, err = d.engine.DeleteAll(ctx, s)
+		verb = desk.Patch{Edit: edited(&a.InboxEdit)}.Verb()
 	}
+	var err error
+	out.Changed, out.Refused, err = d.engine.Desk.DoAll(ctx, verb, s)
 	if out.Changed > 0 {
 		err = errors.Join(err, d.engine.Audit.Note(ctx, by, a.Action+" messages", subject(x, a), out.Changed))
 	}

@@ -41,7 +41,7 @@ func BenchmarkMessages(b *testing.B) {
 				err = d.Set(b.Context(), "in", s, job.Actor{})
 			}
 			if err == nil {
-				_, err = e.SetQueue(b.Context(), "in", func(q *job.Queue) error { q.Paused = true; return nil }, job.Actor{})
+				_, err = e.Desk.SetQueue(b.Context(), "in", func(q *job.Queue) error { q.Paused = true; return nil }, job.Actor{})
 			}
 			if err != nil {
 				b.Fatal(err)
@@ -80,7 +80,7 @@ func BenchmarkMessages(b *testing.B) {
 				return x.NewIntake(b.Context(), list, e.Now()).Put(b.Context(), e.Put)
 			})
 			began := time.Now()
-			if _, err := e.SetQueue(b.Context(), "in", func(q *job.Queue) error { q.Paused = false; return nil }, job.Actor{}); err != nil {
+			if _, err := e.Desk.SetQueue(b.Context(), "in", func(q *job.Queue) error { q.Paused = false; return nil }, job.Actor{}); err != nil {
 				b.Fatal(err)
 			}
 			<-done.end

@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/part/lock"
 	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -354,7 +355,7 @@ func (c *courier) settle(ctx context.Context, list []engine.Delivery, results []
 
 // cleanUp forgets the messages that expired.
 func (c *courier) cleanUp(ctx context.Context) {
-	n, err := c.engine.DeleteAll(ctx, engine.Search{
+	n, _, err := c.engine.Desk.DoAll(ctx, desk.Delete, engine.Search{
 		Filter: engine.Filter{Queues: []string{c.inbox.Name}, States: []job.State{job.Dead}},
 		Where:  func(j *job.Job) bool { return j.Reason == job.Expired },
 	})

@@ -364,7 +364,7 @@ func TestAPauseHoldsInTheMiddleOfATurn(t *testing.T) {
 		r.put("g/m1", "g/m2")
 		r.replies(func(m *connect.Message) connect.Result {
 			if m.ID == "m1" {
-				if err := r.engine.PauseGroup(context.Background(), job.Actor{}, "in", "g"); err != nil {
+				if err := r.engine.Desk.PauseGroup(context.Background(), job.Actor{}, "in", "g", true); err != nil {
 					t.Error(err)
 				}
 			}

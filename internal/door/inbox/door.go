@@ -75,7 +75,7 @@ func (d *Door) Start(ctx context.Context, configured []Named) error {
 	if err := d.Configure(ctx, configured); err != nil {
 		return err
 	}
-	rows, err := d.engine.DoorSettings(ctx, job.DoorInbox)
+	rows, err := d.engine.Desk.Doors(ctx, job.DoorInbox)
 	if err != nil {
 		return fmt.Errorf("reading the inboxes: %w", err)
 	}
@@ -235,7 +235,7 @@ func (d *Door) set(ctx context.Context, x *Inbox, configured bool, by job.Actor)
 		return err
 	}
 	row := job.DoorSetting{Door: job.DoorInbox, Name: x.Name, Body: x.kept()}
-	if err := d.engine.SetDoor(ctx, row, x.Apply, masked, by); err != nil {
+	if err := d.engine.Desk.SetDoor(ctx, row, x.Apply, masked, by); err != nil {
 		if sink != nil {
 			_ = sink.Close() // it was never used
 		}
@@ -251,7 +251,7 @@ func (d *Door) Delete(ctx context.Context, name string, by job.Actor) error {
 	defer d.changing.Unlock()
 	x, err := d.Find(name)
 	if err == nil && !x.outside {
-		err = d.engine.DropDoor(ctx, job.DoorInbox, name, by)
+		err = d.engine.Desk.DropDoor(ctx, job.DoorInbox, name, by)
 	}
 	if err != nil {
 		return err

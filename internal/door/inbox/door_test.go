@@ -20,7 +20,7 @@ func TestInboxesComeBackAfterARestart(t *testing.T) {
 		if err := r.Configure(r.Context(), []Named{{Name: "file", Settings: file, Secret: true}}); err != nil {
 			t.Fatal(err)
 		}
-		rows, err := r.engine.DoorSettings(r.Context(), job.DoorInbox)
+		rows, err := r.engine.Desk.Doors(r.Context(), job.DoorInbox)
 		if err != nil || len(rows) != 2 || strings.Contains(string(rows[0].Body), "s3cret") || !strings.Contains(string(rows[0].Body), mask) {
 			t.Fatalf("%s, %v", rows[0].Body, err)
 		}
@@ -155,7 +155,7 @@ func TestRunsTakeTheLockOfTheInbox(t *testing.T) {
 // No message of an inbox that is full is taken in before an earlier one.
 func TestAFullInboxRefusesTheWholeCall(t *testing.T) {
 	scenario(t, atOnce+`"group":{"json":".g"}`, func(r *rig) {
-		_, err := r.engine.SetQueue(r.Context(), "in", func(q *job.Queue) error { q.MaxJobs = 2; return nil }, job.Actor{})
+		_, err := r.engine.Desk.SetQueue(r.Context(), "in", func(q *job.Queue) error { q.MaxJobs = 2; return nil }, job.Actor{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func TestAnInboxIsNotMadeOfAQueueWithOtherWork(t *testing.T) {
 		}
 		r.problem("q", "")
 		paused := func(q *job.Queue) error { q.Paused = true; return nil } // else a message may be delivered before
-		if _, err := r.engine.ChangeQueue(ctx, "q", paused, job.Actor{}); err != nil {
+		if _, err := r.engine.Desk.ChangeQueue(ctx, "q", paused, job.Actor{}); err != nil {
 			t.Fatal(err)
 		}
 		r.accept("q", list...)

@@ -3,9 +3,9 @@ package inbox
 import (
 	"context"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/deadset"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -90,7 +90,8 @@ func (d *Door) Edit(ctx context.Context, x *Inbox, text string, edit *wire.Inbox
 	case j.State == job.Dead:
 		err = job.Errorf(job.WrongState, "message %q is dead (%s); it goes back in line with a new payload, or by the action retry", shorten(text), j.Reason)
 	default:
-		_, err = d.engine.Patch(ctx, by, id, engine.Patch{Payload: edit.Payload, Edit: edited(edit)})
+		p := desk.Patch{Payload: edit.Payload, Edit: edited(edit)}
+		_, err = d.engine.Desk.Do(ctx, by, p.Verb(), id)
 	}
 	return d.noMessage(err, x, text)
 }

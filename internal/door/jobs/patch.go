@@ -13,6 +13,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -49,7 +50,7 @@ type retentionAsk struct {
 }
 
 // ReadPatch reads what shall change about jobs. count is how a backoff counts.
-func ReadPatch(body []byte, count job.Count, tell func(path, why string) error) (p engine.Patch, err error) {
+func ReadPatch(body []byte, count job.Count, tell func(path, why string) error) (p desk.Patch, err error) {
 	var a *patchAsk
 	err = read(body, &a, "", func(path, why string) error {
 		if slices.Contains(fixed, path) {
@@ -254,7 +255,7 @@ func (b *Bulk) Cancellable() error {
 // Cancel gives up what the query chooses.
 func (b *Bulk) Cancel(ctx context.Context, e *part.Engine, by job.Actor, why string) (n int64, err error) {
 	err = bounded(ctx, b.sieve, func(ctx context.Context) error {
-		n, err = e.CancelAll(ctx, b.search(), by, why)
+		n, _, err = e.Desk.DoAll(ctx, desk.Cancel(by, why), b.search())
 		return err
 	})
 	return n, soFar(err, "cancelled", n)
@@ -265,7 +266,7 @@ func (b *Bulk) AppendCancelPreview(ctx context.Context, out []byte, e *part.Engi
 	var n int64
 	var sample []engine.Listed
 	err := bounded(ctx, b.sieve, func(ctx context.Context) (err error) {
-		n, sample, err = e.PreviewCancel(ctx, b.search())
+		n, sample, err = e.Desk.PreviewCancel(ctx, b.search())
 		return err
 	})
 	out = number(out, `{"dry_run":true,"count":`, n)
@@ -279,14 +280,14 @@ func (b *Bulk) AppendCancelPreview(ctx context.Context, out []byte, e *part.Engi
 // Delete removes what the query chooses.
 func (b *Bulk) Delete(ctx context.Context, e *part.Engine) (n int64, err error) {
 	err = bounded(ctx, b.sieve, func(ctx context.Context) error {
-		n, err = e.DeleteAll(ctx, b.search())
+		n, _, err = e.Desk.DoAll(ctx, desk.Delete, b.search())
 		return err
 	})
 	return n, soFar(err, "deleted", n)
 }
 
 // Patch changes what the query chooses.
-func (b *Bulk) Patch(ctx context.Context, e *part.Engine, p engine.Patch) (out wire.Patched, err error) {
+func (b *Bulk) Patch(ctx context.Context, e *part.Engine, p desk.Patch) (out wire.Patched, err error) {
 	err = bounded(ctx, b.sieve, func(ctx context.Context) error {
 		s := b.search()
 		s.Refused = func(id job.ID, why error) {
@@ -294,7 +295,7 @@ func (b *Bulk) Patch(ctx context.Context, e *part.Engine, p engine.Patch) (out w
 				out.Why = "job " + id.String() + ": " + TextOf(why)
 			}
 		}
-		out.Patched, out.Refused, err = e.PatchAll(ctx, s, p)
+		out.Patched, out.Refused, err = e.Desk.DoAll(ctx, p.Verb(), s)
 		return err
 	})
 	return out, soFar(err, "patched", out.Patched)

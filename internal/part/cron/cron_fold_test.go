@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/cron"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -179,7 +180,7 @@ func TestAFoldThatFailsIsTheErrorOfItsEntry(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		r.payload(id, "a")
-		if err := r.Delete(r.Context(), id, ann); err != nil {
+		if _, err := r.desk.Do(r.Context(), ann, desk.Delete, id); err != nil {
 			t.Fatal(err)
 		}
 		r.Pass(job.Minute)

@@ -15,6 +15,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/cron"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -316,7 +317,7 @@ func TestAFailingEntryHoldsUpNobody(t *testing.T) { // defect 38 of reference 9
 			t.Errorf("%+v", c)
 		}
 		r.Pass(30 * job.Second)
-		if err := r.Delete(r.Context(), there, ann); err != nil {
+		if _, err := r.desk.Do(r.Context(), ann, desk.Delete, there); err != nil {
 			t.Fatal(err)
 		}
 		r.Pass(job.Minute)
@@ -614,7 +615,7 @@ func TestACronEntryIsForPlainQueues(t *testing.T) {
 			return entry("e", "* * * * *", func(a *cron.Ask) { a.Job.Job.Queue = queue })
 		}
 		inbox := func(name string) error {
-			return r.SetDoor(ctx, job.DoorSetting{Door: job.DoorInbox, Name: name, Body: []byte("{}")}, func(q *job.Queue) error {
+			return r.desk.SetDoor(ctx, job.DoorSetting{Door: job.DoorInbox, Name: name, Body: []byte("{}")}, func(q *job.Queue) error {
 				q.Order, q.Turns, q.OnDead = job.OrderStrict, true, job.DeadBlock
 				q.Protection.Fair = &job.FairShare{}
 				return nil

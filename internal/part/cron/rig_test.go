@@ -14,6 +14,7 @@ import (
 	"github.com/reprisehq/reprise/internal/part/audit"
 	"github.com/reprisehq/reprise/internal/part/budget"
 	"github.com/reprisehq/reprise/internal/part/cron"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/part/fold"
 	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/store"
@@ -24,6 +25,7 @@ type rig struct {
 	*enginetest.Rig
 	crons    *cron.Crons
 	audit    *audit.Log
+	desk     *desk.Desk
 	budgets  *budget.Budgets
 	grid     *grid.Grid
 	folder   fold.Folder
@@ -47,8 +49,8 @@ func scenario(t *testing.T, f func(*rig), edits ...func(*rig)) {
 
 func (r *rig) parts() []engine.Part {
 	r.crons = &cron.Crons{Settings: r.settings, Zone: r.zone}
-	r.audit, r.budgets, r.grid = &audit.Log{}, &budget.Budgets{}, &grid.Grid{}
-	return []engine.Part{r.audit, r.grid, r.budgets, &fold.Folds{Folder: r.folder}, r.crons}
+	r.audit, r.desk, r.budgets, r.grid = &audit.Log{}, &desk.Desk{}, &budget.Budgets{}, &grid.Grid{}
+	return []engine.Part{r.audit, r.desk, r.grid, r.budgets, &fold.Folds{Folder: r.folder}, r.crons}
 }
 
 // newNamed is a job whose payload is its name.
@@ -88,7 +90,7 @@ func (r *rig) takes(want string, ends bool) error {
 
 func (r *rig) queue(name string, edit func(*job.Queue)) {
 	r.Helper()
-	if _, err := r.SetQueue(r.Context(), name, func(q *job.Queue) error { edit(q); return nil }, job.Actor{}); err != nil {
+	if _, err := r.desk.SetQueue(r.Context(), name, func(q *job.Queue) error { edit(q); return nil }, job.Actor{}); err != nil {
 		r.Fatal(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/audit"
+	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/part/lock"
 	"github.com/reprisehq/reprise/internal/part/turn"
 )
@@ -21,6 +22,7 @@ type rig struct {
 	*enginetest.Rig
 	part  *lock.Locks
 	audit *audit.Log
+	desk  *desk.Desk
 	turn  *turn.Turns
 	max   int
 }
@@ -34,8 +36,8 @@ func scenario(t *testing.T, f func(*rig), edits ...func(*rig)) {
 			edit(r)
 		}
 		in.Parts = func() []engine.Part {
-			r.part, r.audit, r.turn = &lock.Locks{Max: r.max}, &audit.Log{}, &turn.Turns{}
-			return []engine.Part{r.audit, r.part, r.turn}
+			r.part, r.audit, r.desk, r.turn = &lock.Locks{Max: r.max}, &audit.Log{}, &desk.Desk{}, &turn.Turns{}
+			return []engine.Part{r.audit, r.desk, r.part, r.turn}
 		}
 	})
 }
@@ -426,7 +428,7 @@ func TestThereAreOnlySoManyLocks(t *testing.T) {
 // What is done under a lock is done only while it is held (inbox.md, decision 11).
 func TestTurnsAreGivenOnlyUnderALockThatIsHeld(t *testing.T) {
 	scenario(t, func(r *rig) {
-		if _, err := r.SetQueue(r.Context(), "in", func(q *job.Queue) error {
+		if _, err := r.desk.SetQueue(r.Context(), "in", func(q *job.Queue) error {
 			q.Turns, q.Order = true, job.OrderStrict
 			q.Protection.Fair = &job.FairShare{}
 			return nil

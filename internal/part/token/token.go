@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/reprisehq/reprise/internal/engine"
-
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/store"
 )
