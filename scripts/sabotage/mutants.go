@@ -241,15 +241,8 @@ func (s *site) boolean(e ast.Expr, silent string) {
 	if id, ok := inner.(*ast.Ident); v.Value != nil && (!ok || id.Name != "true" && id.Name != "false") {
 		return
 	}
-	switch x := inner.(type) {
-	case *ast.UnaryExpr:
-		if silent == "" {
-			return // its operand is made so
-		}
-	case *ast.BinaryExpr:
-		if silent == "" && (x.Op == token.LAND || x.Op == token.LOR) {
-			return // its operands are
-		}
+	if _, ok := inner.(*ast.UnaryExpr); ok && silent == "" {
+		return // its operand is made so
 	}
 	switch silent {
 	case "true":

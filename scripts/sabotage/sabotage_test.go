@@ -179,6 +179,8 @@ func (l *list) Most(floor int64, strict bool) (m int64) {
 	return m + 1
 }
 
+func (l *list) None() bool { return len(*l) == 0 }
+
 func Unused() int { return 7 }
 `),
 		"most/most_test.go": []byte(`package most
@@ -187,7 +189,7 @@ import "testing"
 
 func TestMost(t *testing.T) {
 	l := list{4, 9, 3}
-	if l.Most(3, false) != 10 || len(l) > 0 {
+	if l.None() || l.Most(3, false) != 10 || !l.None() {
 		t.Error("all")
 	}
 	if l = (list{4, 9, 6}); l.Most(0, true) != 7 {
@@ -220,8 +222,8 @@ func TestEveryMutantIsKilledOrNamed(t *testing.T) {
 	for does, want := range map[string]string{
 		"> becomes >=": "equal", "+ becomes -": "killed", "% becomes *": "killed", "removed": "killed",
 		"n > m is left out": "killed", "strict is left out": "killed", "1 becomes one more": "killed", "2 becomes one more": "killed",
-		"7 becomes one more":   "not run",
-		"n > m is always true": "", "n%2 == 1 is left out": "killed",
+		"7 becomes one more":          "not run",
+		"len(*l) == 0 is always true": "killed", "len(*l) == 0 is always false": "killed", "n%2 == 1 is left out": "killed",
 	} {
 		if fates[does] != want {
 			t.Errorf("%s: %q, want %s", does, fates[does], want)
@@ -231,7 +233,7 @@ func TestEveryMutantIsKilledOrNamed(t *testing.T) {
 	if err := tell(&out, "most", list, append(equal, equals{file: "most/most.go", does: "gone", code: "x"})); err == nil {
 		t.Error("what no test runs is fine")
 	}
-	for _, want := range []string{"not run  most/most.go:16:28: 7 becomes one more: func Unused() int { return 7 }\n", "no longer equal most/most.go: gone: x\n", "0 survived, 1 not run"} {
+	for _, want := range []string{"not run  most/most.go:18:28: 7 becomes one more: func Unused() int { return 7 }\n", "no longer equal most/most.go: gone: x\n", "0 survived, 1 not run"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, &out)
 		}
