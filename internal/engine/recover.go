@@ -20,45 +20,28 @@ const recoverMax = 2000
 // the re-attach window from now, and their timeouts go on (docs/adr/0003).
 func (c *committer) recover(ctx context.Context, begin func(*Tx) error) error {
 	c.holders, c.hungry, c.leases, c.emptied, c.streams = map[string]*Holder{}, hungry{}, 0, nil, [3]int{}
-	var stale, kept []string
+	var holders []string
 	anchor := rule.Anchor{Window: c.opts.Reattach}
 	starts := c.start == 0 // else the steady clock runs on
-	err := c.recoverStep(ctx, func(r *Tx) error {
-		stale, kept = nil, nil
-		if err := r.reserve(); err != nil {
+	err := c.recoverStep(ctx, func(r *Tx) (err error) {
+		if err := r.prepare(); err != nil {
 			return err
 		}
-		if err := r.rejectUnreadable(); err != nil {
-			return err
-		}
-		skew, err := r.skew()
-		if err != nil {
-			return err
-		}
-		r.watch.skew = skew
 		if starts {
-			anchor.Shift = skew
+			anchor.Shift = r.watch.skew
 		}
 		if err := begin(r); err != nil {
 			return err
 		}
-		names, err := r.tx.Holders()
-		if err != nil {
+		if holders, err = r.tx.Holders(); err != nil {
 			return err
-		}
-		for _, name := range names {
-			switch {
-			case strings.HasPrefix(name, anonymousPrefix):
-				stale = append(stale, name)
-			default:
-				kept = append(kept, name)
-			}
 		}
 		if err := c.parts.recover(r, anchor.Shift); err != nil {
 			return err
 		}
 		return r.restartHolders()
 	})
+	stale, kept := apart(holders)
 	if err == nil { // before anything is done to what they run
 		err = c.parts.migrate(func(f func(*Tx) error) error { return c.recoverStep(ctx, f) })
 	}
@@ -99,6 +82,30 @@ func (c *committer) recover(ctx context.Context, begin func(*Tx) error) error {
 
 // recovery is a transaction before there is work.
 type recovery struct{ *Tx }
+
+// apart are the holders whose leases end with a start, and the others.
+func apart(holders []string) (stale, kept []string) {
+	for _, name := range holders {
+		if strings.HasPrefix(name, anonymousPrefix) {
+			stale = append(stale, name)
+		} else {
+			kept = append(kept, name)
+		}
+	}
+	return stale, kept
+}
+
+// prepare draws numbers, and sets aside what cannot be read.
+func (r *recovery) prepare() (err error) {
+	if err := r.reserve(); err != nil {
+		return err
+	}
+	if err := r.rejectUnreadable(); err != nil {
+		return err
+	}
+	r.watch.skew, err = r.skew()
+	return err
+}
 
 // skew is how far the date was ahead of the steady clock when that was last
 // written down.

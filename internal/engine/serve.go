@@ -133,55 +133,64 @@ func (r *serving) feed(h *Holder, n int) (took int, dry bool, err error) {
 		if err != nil || len(list) == 0 {
 			return took, held == 0 && err == nil, err
 		}
-		before, passed, aside := took, false, r.aside
-		var next *rule.Pos // where a gate may stand now that was served from this list
-		for _, j := range list {
-			if next != nil {
-				p, err := r.place(j)
-				if err != nil {
-					return took, false, err
-				}
-				if !p.Before(*next) {
-					break
-				}
-			}
-			if j.HeldBy(h.Name) {
-				continue
-			}
-			if aside, err := r.PutAside(j); err != nil {
-				return took, false, err
-			} else if aside {
-				if next, err = r.standsNext(j, next); err != nil {
-					return took, false, err
-				}
-				if r.e.parts.limited(r.Tx, j.Queue) { // it was offered in place of another one
-					break
-				}
-				continue
-			}
-			if j.Alone && held+took-before > 0 {
-				answered := h.Want > 0 && h.held+r.held[h] > 0 // a call that got something: it waits no more
-				if answered || r.empties(h, j.Queue) {
-					return took, false, nil
-				}
-				passes, passed = true, true
-				break
-			}
-			if _, err := r.Grant(h, j, 0); err != nil {
-				return took, false, err
-			}
-			if took++; j.Alone || r.full(h) {
-				return took, false, nil
-			}
-			if next, err = r.standsNext(j, next); err != nil {
-				return took, false, err
-			}
-		}
-		if r.AsideEnough() || took == before && !passed && r.aside == aside {
-			return took, false, nil
+		out, err := r.hand(h, list, held)
+		took, passes = took+out.took, passes || out.passed
+		if err != nil || out.full || r.AsideEnough() || out.took == 0 && !out.passed && !out.aside {
+			return took, false, err
 		}
 	}
 	return took, false, nil
+}
+
+// handed is what one look at a line came to.
+type handed struct {
+	took   int
+	full   bool // the holder gets no more now
+	passed bool // a job must be alone, and another holder is emptied for it
+	aside  bool // a job left its line
+}
+
+// hand gives a holder that has some jobs those of a list, as long as they are the next in
+// line.
+func (r *serving) hand(h *Holder, list []*job.Job, held int) (out handed, err error) {
+	var next *rule.Pos // where a gate may stand now that was served from this list
+	for _, j := range list {
+		if next != nil {
+			if p, err := r.place(j); err != nil || !p.Before(*next) {
+				return out, err
+			}
+		}
+		if j.HeldBy(h.Name) {
+			continue
+		}
+		aside, err := r.PutAside(j)
+		switch {
+		case err != nil:
+			return out, err
+		case aside:
+			out.aside = true
+		case j.Alone && held+out.took > 0:
+			answered := h.Want > 0 && r.Has(h) > 0 // a call that got something: it waits no more
+			out.full = answered || r.empties(h, j.Queue)
+			out.passed = !out.full
+			return out, nil
+		default:
+			if _, err := r.Grant(h, j, 0); err != nil {
+				return out, err
+			}
+			if out.took++; j.Alone || r.Full(h) {
+				out.full = true
+				return out, nil
+			}
+		}
+		if next, err = r.standsNext(j, next); err != nil {
+			return out, err
+		}
+		if aside && r.e.parts.limited(r.Tx, j.Queue) { // it was offered in place of another one
+			return out, nil
+		}
+	}
+	return out, nil
 }
 
 // asideMax is how many jobs are put aside in one transaction.

@@ -72,22 +72,7 @@ func (r *settling) settle(s *Settle) (Verdict, error) {
 	if j == nil {
 		return Verdict{Err: job.Errorf(job.NotFound, "job not found in in-flight set")}, nil
 	}
-	c := rule.Command{
-		Verb: verbOf[s.Outcome], Token: s.Token, Failure: s.Failure, RunStart: s.Started,
-		RetryAt: s.RetryAt, After: s.RetryAfter, Hold: s.Hold, Place: s.Place, Match: s.match,
-	}
-	if s.NotBefore > r.now {
-		c.After = max(c.After, s.NotBefore-r.now)
-	}
-	if s.RetryIn > 0 {
-		c.RetryAt = r.now.Add(s.RetryIn)
-	}
-	if s.Outcome == job.Released {
-		c.After = s.Delay
-	}
-	if s.Result != nil && s.Outcome == job.OK {
-		c.Result = r.resultOf(s.Result)
-	}
+	c := r.commandFor(s)
 	r.cut = nil
 	eff, err := r.Step(j, c)
 	if err != nil {
@@ -115,6 +100,27 @@ func (r *settling) settle(s *Settle) (Verdict, error) {
 		v.inTurn, err = qerr == nil && rule.TurnMoves(q, &eff), qerr
 	}
 	return v, err
+}
+
+// commandFor is what a settle asks of the rules.
+func (r *settling) commandFor(s *Settle) rule.Command {
+	c := rule.Command{
+		Verb: verbOf[s.Outcome], Token: s.Token, Failure: s.Failure, RunStart: s.Started,
+		RetryAt: s.RetryAt, After: s.RetryAfter, Hold: s.Hold, Place: s.Place, Match: s.match,
+	}
+	if s.NotBefore > r.now {
+		c.After = max(c.After, s.NotBefore-r.now)
+	}
+	if s.RetryIn > 0 {
+		c.RetryAt = r.now.Add(s.RetryIn)
+	}
+	if s.Outcome == job.Released {
+		c.After = s.Delay
+	}
+	if s.Result != nil && s.Outcome == job.OK {
+		c.Result = r.resultOf(s.Result)
+	}
+	return c
 }
 
 // resultOf is how what a run made will be kept.
