@@ -116,6 +116,8 @@ func TestCircularDependenciesAreRefused(t *testing.T) {
 		"two":      {[][]int{{1}, {0}}, "tasks[0].needs", "#1 -> #2 -> #1"},
 		"behind":   {[][]int{{1}, {2}, {3}, {1}}, "tasks[1].needs", "#2 -> #3 -> #4 -> #2"},
 		"long":     {[][]int{{1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {0}}, "tasks[0].needs", "#8 -> 2 others -> #1"},
+		"of nine":  {[][]int{{1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {0}}, "tasks[0].needs", "#8 -> #9 -> #1"},
+		"the most": {[][]int{nil, make([]int, job.DependenciesMax)}, "", ""},
 		"too many": {[][]int{nil, make([]int, job.DependenciesMax+1)}, "tasks[1].needs", "must not name more than 64 tasks"},
 	} {
 		err := CheckDependencies(len(c.needs), func(i int) []int { return c.needs[i] }, name)

@@ -35,6 +35,12 @@ func TestQuantilesByTheNearestRank(t *testing.T) { // reference section 4
 	}
 }
 
+func TestTheMeanAndHowFarRunsAreFromIt(t *testing.T) {
+	if mean, dev := ran(2, 4, 4, 4, 5, 5, 7, 9).Mean(); mean != 5000 || dev != 2000 {
+		t.Errorf("mean %v, deviation %v", mean, dev)
+	}
+}
+
 func TestOldRunsCountLess(t *testing.T) {
 	d := &Durations{}
 	for range 90 {

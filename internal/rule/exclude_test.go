@@ -255,6 +255,38 @@ func TestWhoIsOnlySuspectedIsBackSoon(t *testing.T) {
 	}
 }
 
+func TestAnEngineComesBackAtItsTimeAndNotBefore(t *testing.T) {
+	for _, h := range []job.Health{{State: job.HealthSuspended}, {State: job.HealthSuspended, Until: 101}} {
+		if got, err := HealthRecovers(h, 100); job.KindOf(err) != job.WrongState || got.State != h.State {
+			t.Errorf("%+v: %+v, %v", h, got, err)
+		}
+	}
+	for state, want := range map[job.HealthState]job.HealthState{job.HealthSuspended: job.HealthWell, job.HealthQuarantined: job.HealthProbed} {
+		if got, err := HealthRecovers(job.Health{State: state, Until: 100}, 100); err != nil || got.State != want || got.Until != 0 {
+			t.Errorf("%s: %+v, %v", state, got, err)
+		}
+	}
+}
+
+func TestAProbedEngineIsNotJudgedByItsOldTasks(t *testing.T) {
+	s, task := job.DefaultBlackHoles(), job.ID{1}
+	s.Failures, s.Elsewhere = 1, 0.5
+	row := []job.FastFail{{Task: task}}
+	for _, state := range []job.HealthState{job.HealthProbed, job.HealthQuarantined} {
+		h := HealthElsewhere(job.Health{State: state, Until: 7, Row: row}, &s, task, 100, true)
+		if h.State != state || h.Until != 7 || !h.Row[0].Elsewhere || row[0].Elsewhere {
+			t.Errorf("%s: %+v, before %+v", state, h, row)
+		}
+	}
+	if h := HealthElsewhere(job.Health{State: job.HealthSuspended, Row: row}, &s, task, 100, false); h.State != job.HealthQuarantined {
+		t.Errorf("%+v", h)
+	}
+	two := []job.FastFail{{Task: task}, {Task: job.ID{2}}}
+	if s.Failures = 1; HealthPardoned(job.Health{State: job.HealthSuspended, Row: two}, &s, task).State != job.HealthSuspended {
+		t.Error("well with a row that is as long as suspends")
+	}
+}
+
 func TestA29PoisonIsNotHeldAgainstEngines(t *testing.T) {
 	x, s := job.DefaultExclusion(), job.DefaultBlackHoles()
 	x.Failures, s.Failures = 2, 2
