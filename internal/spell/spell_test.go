@@ -23,6 +23,47 @@ func TestTheNameThatWasMeant(t *testing.T) {
 	}
 }
 
+func TestANameIsFoldedToItsLetters(t *testing.T) {
+	if got := Fold("Task_max-TIME 2"); got != "taskmaxtime2" {
+		t.Error(got)
+	}
+}
+
+func TestHowFarNamesAreFromEachOther(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "axc", 1}, {"abc", "abxc", 1}, {"abxc", "abc", 1},
+		{"ab", "ba", 1}, {"xab", "xba", 1}, {"abcd", "badc", 2}, {"abc", "cab", 2}, {"ab", "bxa", 3}, {"aab", "bba", 2}, {"kitten", "sitting", 3}, {"xaby", "xbzy", 2},
+		{strings.Repeat("a", 100), strings.Repeat("a", 100), 0}, {strings.Repeat("a", 101), "", 100}, {"", strings.Repeat("a", 101), 100},
+	} {
+		if got := distance(c.a, c.b); got != c.want {
+			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func TestHowFarAMisspeltNameMayBe(t *testing.T) {
+	for _, c := range []struct {
+		s     string
+		known []string
+		want  string
+	}{
+		{"a", []string{"b"}, ""}, {"a", []string{"ab"}, ""}, {"ab", []string{"xb"}, "xb"}, {"ab", []string{"xyb"}, ""}, {"abcd", []string{"abxy"}, "abxy"}, {"abcd", []string{"axyz"}, ""},
+		{"abcdefgh", []string{"abcdexyz"}, "abcdexyz"}, {"abcdefg", []string{"abcdxyz"}, ""}, {"abcdefghijkl", []string{"abcdefghwxyz"}, ""},
+		{"abcd", []string{"abxd", "axcd"}, "abxd"}, {"abcd", []string{"axyd", "abxd"}, "abxd"}, // the first of the closest
+		{"abc", []string{"abcdefgh"}, "abcdefgh"}, {"ab", []string{"abcdefgh"}, ""}, // a beginning
+		{"time", []string{"deadtime", "xxabcdefgh", "timetotal"}, "timetotal"}, // a beginning before a part
+		{"cdef", []string{"abcdefgh"}, "abcdefgh"}, {"cdef", []string{"abcdefghi"}, ""}, {"cde", []string{"abcdef"}, ""},
+		{"abcdefgh", []string{"cdef"}, "cdef"}, {"cdef", []string{"xxcdefxx", "yycdefyy"}, "xxcdefxx"},
+	} {
+		if got := Meant(c.s, c.known); got != c.want {
+			t.Errorf("%q of %q is %q, want %q", c.s, c.known, got, c.want)
+		}
+	}
+}
+
 func TestTheTableOfOriginals(t *testing.T) {
 	seen := map[string]bool{}
 	for _, o := range Originals {
@@ -50,7 +91,11 @@ func TestAnOriginalIsAnsweredWithWhatToWriteHere(t *testing.T) {
 		{"PRIORITY", "7", " is a setting of GridServer; here it is weight: write weight: 7"},
 		{"taskMaxTime", "1.5", "write task_max_time: 1.5s"},
 		{"taskMaxTime", "PT5S", "write task_max_time: PT5S"},
-		{"Client Timeout", "5", "write client_timeout: 5m"},
+		{"Client Timeout", "5", "write client_timeout: 5m (a bare number there counts minutes, and a span here names its unit)"},
+		{"Client Timeout", "PT5M", "write client_timeout: PT5M (a bare"},
+		{"taskMaxTime", "", "here it is task_max_time (a bare number there counts seconds"},
+		{"taskMaxTime", strings.Repeat("1", 64), "write task_max_time: " + strings.Repeat("1", 64) + "s ("},
+		{"taskMaxTime", strings.Repeat("1", 65), "here it is task_max_time (a bare"},
 		{"COLLECTION_TYPE", `"AFTER_SUBMIT"`, "write collection: after_submit"},
 		{"COLLECTION_TYPE", `"x"`, "here it is collection"},
 		{"Timeout Factor", "15", "here it is grid.lost_after, and it is a span of time"},

@@ -207,9 +207,10 @@ func (s *site) visit(n ast.Node) bool {
 	case *ast.KeyValueExpr:
 		s.values([]ast.Expr{n.Value})
 	case *ast.CallExpr:
-		if s.of(n.Fun) != "make" {
-			s.values(n.Args)
+		if s.of(n.Fun) == "make" {
+			return false
 		}
+		s.values(n.Args)
 	case *ast.UnaryExpr:
 		if n.Op == token.NOT {
 			s.boolean(n.X, "")
