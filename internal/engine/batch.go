@@ -18,6 +18,7 @@ const blockSize = 1 << 20
 type batch struct {
 	ops    []*op
 	commit store.Commit
+	took   time.Duration // until the store had it
 	err    error
 	gifts  []gift
 	sleep  time.Duration        // until the next deadline; 0 = none
@@ -163,7 +164,7 @@ func (e *Engine) answerBatch(b *batch) {
 		if b.err = b.commit.Wait(); b.err != nil {
 			e.fail(b.err)
 		}
-		e.parts.synced(watch.took())
+		e.parts.timed(len(b.ops), b.took, watch.took())
 	}
 	for _, tell := range b.tell {
 		tell(b.err != nil)

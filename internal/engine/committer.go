@@ -114,8 +114,7 @@ func (c *committer) runOnce() *batch {
 		b.gifts, r.gifts = r.gifts, nil
 		return b
 	}
-	c.parts.committed(watch.took(), len(b.ops))
-	b.gifts, b.more, b.tell, b.news = r.gifts, r.fed || r.ticked, r.tell, r.news
+	b.took, b.gifts, b.more, b.tell, b.news = watch.took(), r.gifts, r.fed || r.ticked, r.tell, r.news
 	r.gifts = nil
 	return b
 }

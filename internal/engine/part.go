@@ -109,10 +109,8 @@ type Hooks struct {
 	// Announce follows Publish. What it returns is called when the transaction is on disk, or
 	// when it is unknown whether it is, beside later transactions; nil = there is nothing to say.
 	Announce func() func(unknown bool)
-	// Committed is how long a transaction took and how many commands were in it, and Synced
-	// how long it then took until it was on disk.
-	Committed func(took time.Duration, commands int)
-	Synced    func(took time.Duration)
+	// Timed is how long a transaction of so many commands took, and its way to the disk then.
+	Timed func(commands int, commit, sync time.Duration)
 
 	// Allow adds what the part has against a job that is ready and changes from moment to
 	// moment, Explain everything else that it knows of a job.
@@ -503,18 +501,10 @@ func (p parts) announce() (list []func(unknown bool)) {
 	return list
 }
 
-func (p parts) committed(took time.Duration, commands int) {
+func (p parts) timed(commands int, commit, sync time.Duration) {
 	for i := range p {
-		if f := p[i].Committed; f != nil {
-			f(took, commands)
-		}
-	}
-}
-
-func (p parts) synced(took time.Duration) {
-	for i := range p {
-		if f := p[i].Synced; f != nil {
-			f(took)
+		if f := p[i].Timed; f != nil {
+			f(commands, commit, sync)
 		}
 	}
 }

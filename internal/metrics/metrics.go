@@ -217,23 +217,20 @@ func (p page) histogram(d *prometheus.Desc, h *histogram.Histogram, edges *histo
 	p.ch <- prometheus.MustNewConstHistogram(d, all, float64(h.Sum)/unit, buckets, labels...)
 }
 
+// families are those of counts; what is counted for the whole server is not of them.
+var families = map[string]*prometheus.Desc{
+	"enqueued": enqueued, "taken": taken, "settled": settled, "retries": retries, "ended": ended, "dead": dead, "cancelled": cancelled,
+}
+
 func (p page) queue(name string, q *meter.Queue, now bool) {
 	for c, n := range q.N {
-		switch family, word := meter.Count(c).Words(); family {
-		case "enqueued":
-			p.put(enqueued, counter, float64(n), name)
-		case "taken":
-			p.put(taken, counter, float64(n), name)
-		case "settled":
-			p.put(settled, counter, float64(n), name, word)
-		case "retries":
-			p.put(retries, counter, float64(n), name, word)
-		case "ended":
-			p.put(ended, counter, float64(n), name, word)
-		case "dead":
-			p.put(dead, counter, float64(n), name, word)
-		case "cancelled":
-			p.put(cancelled, counter, float64(n), name)
+		family, word := meter.Count(c).Words()
+		labels := []string{name, word}
+		if word == "" {
+			labels = labels[:1]
+		}
+		if d := families[family]; d != nil {
+			p.put(d, counter, float64(n), labels...)
 		}
 	}
 	p.histogram(wait, &q.Wait, &histogram.Spans, 1000, name)

@@ -59,14 +59,13 @@ func (m *Meter) Join(e *engine.Engine) engine.Hooks {
 	m.queues = map[string]*Tally{}
 	m.recent = recent{max: e.QueuesMax(), queues: map[string]*lately{}}
 	return engine.Hooks{
-		Load:      m.load,
-		Begin:     func() { m.stage.reset(&m.hub) },
-		Stepped:   m.stepped,
-		Rejected:  m.rejected,
-		Publish:   m.publish,
-		Announce:  m.announce,
-		Committed: m.committed,
-		Synced:    m.synced,
+		Load:     m.load,
+		Begin:    func() { m.stage.reset(&m.hub) },
+		Stepped:  m.stepped,
+		Rejected: m.rejected,
+		Publish:  m.publish,
+		Announce: m.announce,
+		Timed:    m.timed,
 	}
 }
 
@@ -208,17 +207,10 @@ func (m *Meter) publish() {
 	m.stage.clear()
 }
 
-// committed measures one transaction.
-func (m *Meter) committed(took time.Duration, commands int) {
+func (m *Meter) timed(commands int, commit, sync time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.times.Commit.Observe(&Writing, int64(took))
 	m.times.Batch.Observe(&Sizes, int64(commands))
-}
-
-// synced measures one wait for the disk.
-func (m *Meter) synced(took time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.times.Sync.Observe(&Writing, int64(took))
+	m.times.Commit.Observe(&Writing, int64(commit))
+	m.times.Sync.Observe(&Writing, int64(sync))
 }
