@@ -380,7 +380,7 @@ func TestRefusalsOfBudgetsChangeNothing(t *testing.T) {
 			r.Fatal(err)
 		}
 		refused("delete", r.part.Budgets.Delete(r.Context(), "k", job.Actor{}), job.Exists, "referred to by unfinished jobs (1)")
-		if _, err := r.Reset(r.Context()); err != nil || r.rows(job.Budgets) != 0 {
+		if _, err := r.part.Desk.Reset(r.Context()); err != nil || r.rows(job.Budgets) != 0 {
 			r.Errorf("after a reset there are %d budgets, %v", r.rows(job.Budgets), err)
 		}
 	})

@@ -9,36 +9,26 @@ import (
 	"github.com/reprisehq/reprise/internal/store"
 )
 
-// Reset removes every job, all cron groups, budgets and what is kept beside jobs; settings of queues,
-// marks of fingerprints and the audit log stay.
-func (e *Engine) Reset(ctx context.Context) (deleted int64, err error) {
-	own := parts{{Wipe: WipeTable(job.Receipts)}}
-	for _, list := range []parts{e.parts, own} {
-		if err := list.wipe(ctx, e, func(h *Hooks) func(*Tx, int) (bool, error) { return h.Wipe }); err != nil {
-			return 0, err
+// Wipe removes the rows beside jobs that a reset removes: those that parts keep until all
+// jobs are gone, if last.
+func (e *Engine) Wipe(ctx context.Context, last bool) error {
+	for _, h := range append(slices.Clip(e.parts), Hooks{Wipe: WipeTable(job.Receipts)}) {
+		wipe := h.Wipe
+		if last {
+			wipe = h.WipeLast
 		}
-	}
-	if deleted, _, err = e.Bulk(ctx, Search{}, (*Tx).Remove); err != nil {
-		return deleted, err
-	}
-	return deleted, e.parts.wipe(ctx, e, func(h *Hooks) func(*Tx, int) (bool, error) { return h.WipeLast })
-}
-
-// wipe calls a hook of every part until nothing is left.
-func (p parts) wipe(ctx context.Context, e *Engine, of func(*Hooks) func(*Tx, int) (bool, error)) error {
-	return p.each(func(h *Hooks) bool { return of(h) != nil }, func(h *Hooks) error {
-		for left := true; left; {
+		for left := wipe != nil; left; {
 			err := e.Do(ctx, 0, func(r *Tx) (err error) {
 				r.tx.Durable()
-				left, err = of(h)(r, searchPage)
+				left, err = wipe(r, searchPage)
 				return err
 			})
 			if err != nil {
 				return err
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // Bulk has act change every job that the search chooses, in any state, those past

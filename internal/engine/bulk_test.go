@@ -147,7 +147,7 @@ func TestResetForgetsJobsRunsAndKeys(t *testing.T) {
 		r.put("q", "a", key)
 		r.startReplay(job.Replay{Rate: 0.001})
 		r.queue("q", func(q *job.Queue) { q.MaxJobs = 5 })
-		if n, err := r.Reset(r.Context()); err != nil || n != 4 {
+		if n, err := r.part.Desk.Reset(r.Context()); err != nil || n != 4 {
 			r.Fatalf("reset %d, %v", n, err)
 		}
 		if list, err := r.part.Dead.Replays(r.Context(), job.ID{}, 9); err != nil || len(list) != 0 {

@@ -123,7 +123,7 @@ type Hooks struct {
 	Templates func(store.Reader) ([]Template, error)
 	// Keeps reports whether the part knows of a queue without jobs and settings.
 	Keeps func(queue string) bool
-	// Wipe removes up to n rows that Reset removes, and reports whether there may be more.
+	// Wipe removes up to n rows that a reset removes, and reports whether there may be more.
 	// WipeLast does the same when all jobs are gone.
 	Wipe, WipeLast func(tx *Tx, n int) (left bool, err error)
 	// Stop ends what the part does outside transactions; Stop of the engine waits for it.

@@ -83,7 +83,7 @@ func (h *opsRoom) reset(c *call) (any, error) {
 	if err := h.guardedAll(c); err != nil {
 		return nil, err
 	}
-	n, err := h.engine.Reset(c.Context())
+	n, err := h.engine.Desk.Reset(c.Context())
 	return nil, h.noteBulk(c, "reset", "all", n, err)
 }
 

@@ -51,7 +51,7 @@ func (w *world) many(t *rapid.T) {
 		if !rapid.Bool().Draw(t, "really") { // it leaves little to look at
 			return
 		}
-		n, err := w.Reset(w.Context())
+		n, err := w.Desk.Reset(w.Context())
 		w.must(err)
 		w.counted("reset", n, len(w.model.jobs))
 		clear(w.model.receipts)

@@ -243,7 +243,7 @@ func TestAnEntryThatChangesWhileItsTickIsFolded(t *testing.T) {
 		}, "x"},
 		"deleted":       {func(r *rig) error { return r.crons.DeleteEntry(r.Context(), "g", "e", ann) }, "x"},
 		"group deleted": {func(r *rig) error { return r.crons.Delete(r.Context(), "g", ann) }, "x"},
-		"reset":         {func(r *rig) error { _, err := r.Reset(r.Context()); return err }, ""},
+		"reset":         {func(r *rig) error { _, err := r.desk.Reset(r.Context()); return err }, ""},
 		"another expression": {func(r *rig) error {
 			_, err := r.crons.SetEntry(r.Context(), "g", entry("e", "0 0 1 1 *", inBatch("k", 99)), ann)
 			return err
@@ -391,7 +391,7 @@ func TestResetForgetsCron(t *testing.T) {
 		r.setCron("many", many...)
 		r.setCron("g", entry("e", "* * * * *"))
 		r.Pass(job.Minute)
-		if n, err := r.Reset(r.Context()); err != nil || n != 1 {
+		if n, err := r.desk.Reset(r.Context()); err != nil || n != 1 {
 			t.Fatalf("reset %d, %v", n, err)
 		}
 		if r.rows(job.CronGroups) != 0 || r.rows(job.CronEntries) != 0 {

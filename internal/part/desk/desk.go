@@ -85,6 +85,18 @@ func (d *Desk) DoAll(ctx context.Context, v Verb, s engine.Search) (done, refuse
 	return d.engine.Bulk(ctx, s, func(tx *engine.Tx, j *job.Job) error { _, err := v.act(tx, j); return err })
 }
 
+// Reset removes every job, all cron groups, budgets and what is kept beside jobs; settings
+// of queues, marks of fingerprints and the audit log stay.
+func (d *Desk) Reset(ctx context.Context) (deleted int64, err error) {
+	if err := d.engine.Wipe(ctx, false); err != nil {
+		return 0, err
+	}
+	if deleted, _, err = d.DoAll(ctx, Delete, engine.Search{}); err != nil {
+		return deleted, err
+	}
+	return deleted, d.engine.Wipe(ctx, true)
+}
+
 // sampleMost is how many jobs a dry run shows.
 const sampleMost = 5
 
