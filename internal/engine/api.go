@@ -106,7 +106,6 @@ const LeaseDefault = 30 * job.Second
 // LeaseOptions describe one unary take.
 type LeaseOptions struct {
 	Worker     string // "" = a name is made up
-	Secret     string // of Register for Worker: ExtendWorker keeps these leases; "" = each is extended by its token
 	Queues     []string
 	Max        int        // jobs at most
 	For        job.Millis // life of each lease without Extend; 0 = LeaseDefault

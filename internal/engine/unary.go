@@ -19,14 +19,11 @@ var errWaitEnded = &job.Error{
 func (e *Engine) Lease(ctx context.Context, o LeaseOptions) ([]Delivery, error) {
 	h := e.NewCaller(job.Unary, o.Worker, o.For, StreamOptions{Queues: o.Queues, Properties: o.Properties})
 	h.Want = max(o.Max, 1)
-	if o.Secret != "" {
-		var err error
-		if h.Name, err = e.registered(context.WithoutCancel(ctx), o.Worker, o.Secret); err != nil {
-			return nil, err
-		}
-	}
 	return e.Take(ctx, h, nil)
 }
+
+// UnaryHolder is the holder of what a worker leases.
+func UnaryHolder(worker string) string { return unaryPrefix + worker }
 
 // NewCaller is a call of a worker ("" = a name is made up) that is to Take jobs. The
 // leases of an anonymous one have no end of their own, those of a unary one live for

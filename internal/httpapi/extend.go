@@ -7,6 +7,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/worker"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -87,21 +88,21 @@ func (h *workRoom) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
 }
 
 // extendWorker answers the heartbeat of a worker. ms left out is that of each lease.
-func (h *workRoom) extendWorker(w http.ResponseWriter, r *http.Request, s *scratch, worker, secret *string, ms int64) error {
-	if worker == nil || *worker == "" {
+func (h *workRoom) extendWorker(w http.ResponseWriter, r *http.Request, s *scratch, name, secret *string, ms int64) error {
+	if name == nil || *name == "" {
 		return bodyFault("worker", "is missing: whose secret is it?")
 	}
 	if secret == nil {
-		return engine.ErrSecret
+		return worker.ErrSecret
 	}
-	err := jobs.CheckName("worker", *worker)
+	err := jobs.CheckName("worker", *name)
 	if err == nil {
 		err = jobs.Within("ms", ms, 0, int64(job.Day))
 	}
 	if err != nil {
 		return err
 	}
-	list, err := h.engine.ExtendWorker(r.Context(), h.worker(r, *worker), *secret, job.Millis(ms))
+	list, err := h.engine.Workers.Extend(r.Context(), h.worker(r, *name), *secret, job.Millis(ms))
 	if err != nil {
 		return err
 	}

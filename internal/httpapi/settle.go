@@ -201,7 +201,7 @@ func (h *workRoom) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 		room := h.room(r)
 		defer room.leave()
 		if ask.Register {
-			secret, err := h.engine.Register(r.Context(), h.worker(r, ask.Worker))
+			secret, err := h.engine.Workers.Register(r.Context(), h.worker(r, ask.Worker))
 			if err != nil {
 				return err
 			}
@@ -230,7 +230,10 @@ func (h *workRoom) leased(ctx context.Context, r *http.Request, ask *leaseAsk) (
 		Worker: h.worker(r, ask.Worker), Queues: ask.Queues, Max: ask.Max, For: job.Millis(ask.LeaseMS), Properties: ask.Properties,
 	}
 	if ask.Secret != nil {
-		o.Secret = *ask.Secret
+		var err error
+		if o.Worker, err = h.engine.Workers.Name(context.WithoutCancel(ctx), o.Worker, *ask.Secret); err != nil {
+			return nil, err
+		}
 	}
 	return h.engine.Lease(ctx, o)
 }

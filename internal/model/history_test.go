@@ -201,8 +201,11 @@ func (w *world) take(t *rapid.T) {
 	}
 	holder := "u/" + o.Worker
 	if one(t, "registered", false, false, true) {
-		o.Secret = w.secret(o.Worker)
-		holder = registered(o.Worker, o.Secret)
+		secret := w.secret(o.Worker)
+		holder = registered(o.Worker, secret)
+		var err error
+		o.Worker, err = w.Workers.Name(w.Context(), o.Worker, secret)
+		w.must(err)
 	}
 	now, cancel := context.WithCancel(w.Context())
 	cancel()

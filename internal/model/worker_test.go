@@ -15,7 +15,7 @@ func registered(worker, secret string) string { return "u/" + worker + "\x00" + 
 // secret registers a worker the first time; restarts change nothing about it.
 func (w *world) secret(worker string) string {
 	if w.secrets[worker] == "" {
-		secret, err := w.Register(w.Context(), worker)
+		secret, err := w.Workers.Register(w.Context(), worker)
 		w.must(err)
 		if w.secrets == nil {
 			w.secrets = map[string]string{}
@@ -30,11 +30,11 @@ func (w *world) extendWorker(t *rapid.T) {
 	worker := one(t, "worker", workers...)
 	secret, span := w.secret(worker), one[job.Millis](t, "for", 3500, 8000, 0)
 	if rapid.Bool().Draw(t, "wrong") {
-		_, err := w.ExtendWorker(w.Context(), worker+"x", secret, span)
+		_, err := w.Workers.Extend(w.Context(), worker+"x", secret, span)
 		w.refused("extend worker", err, job.Forbidden)
 		return
 	}
-	list, err := w.ExtendWorker(w.Context(), worker, secret, span)
+	list, err := w.Workers.Extend(w.Context(), worker, secret, span)
 	w.must(err)
 	want := w.model.extendAll(registered(worker, secret), span)
 	got := make([]job.ID, len(list))

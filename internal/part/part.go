@@ -18,6 +18,7 @@ import (
 	"github.com/reprisehq/reprise/internal/part/meter"
 	"github.com/reprisehq/reprise/internal/part/token"
 	"github.com/reprisehq/reprise/internal/part/turn"
+	"github.com/reprisehq/reprise/internal/part/worker"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -37,6 +38,7 @@ type Engine struct {
 	Meter   *meter.Meter
 	Tokens  *token.Tokens
 	Turns   *turn.Turns
+	Workers *worker.Workers
 }
 
 // New makes an engine with all parts; see engine.New. What a part can be set is set
@@ -63,10 +65,11 @@ func All() *Engine {
 		Meter:   &meter.Meter{},
 		Tokens:  &token.Tokens{},
 		Turns:   &turn.Turns{},
+		Workers: &worker.Workers{},
 	}
 }
 
 // Parts lists them in the order in which they are asked.
 func (e *Engine) Parts() []engine.Part {
-	return []engine.Part{e.Meter, e.Audit, e.Desk, e.Grid, e.Guard, e.Budgets, e.Folds, e.Dead, e.Locks, e.Crons, e.Turns, e.Tokens}
+	return []engine.Part{e.Meter, e.Audit, e.Desk, e.Grid, e.Guard, e.Budgets, e.Folds, e.Dead, e.Locks, e.Crons, e.Turns, e.Tokens, e.Workers}
 }

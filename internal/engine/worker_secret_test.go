@@ -8,11 +8,12 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/worker"
 )
 
 func (r *rig) register(worker string) string {
 	r.Helper()
-	secret, err := r.Register(r.Context(), worker)
+	secret, err := r.part.Workers.Register(r.Context(), worker)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -22,7 +23,7 @@ func (r *rig) register(worker string) string {
 // beats wants one heartbeat of a worker to reach exactly these jobs.
 func (r *rig) beats(worker, secret string, span job.Millis, want ...string) {
 	r.Helper()
-	list, err := r.ExtendWorker(r.Context(), worker, secret, span)
+	list, err := r.part.Workers.Extend(r.Context(), worker, secret, span)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -38,8 +39,15 @@ func (r *rig) beats(worker, secret string, span job.Millis, want ...string) {
 	}
 }
 
-func by(worker, secret string, n int) engine.LeaseOptions {
-	return engine.LeaseOptions{Worker: worker, Secret: secret, Max: n, For: 10 * job.Second}
+func (r *rig) by(name, secret string, n int) engine.LeaseOptions {
+	r.Helper()
+	if secret != "" {
+		var err error
+		if name, err = r.part.Workers.Name(r.Context(), name, secret); err != nil {
+			r.Fatal(err)
+		}
+	}
+	return engine.LeaseOptions{Worker: name, Max: n, For: 10 * job.Second}
 }
 
 // A heartbeat that names no span keeps each lease for the one it has, from its
@@ -49,7 +57,7 @@ func TestALeaseKeepsItsSpan(t *testing.T) {
 	scenario(t, func(r *rig) {
 		secret := r.register("w")
 		r.puts("q", "a", "b")
-		o := by("w", secret, 1)
+		o := r.by("w", secret, 1)
 		r.lease(o, "a")
 		o.For = job.Hour
 		r.lease(o, "b")
@@ -75,9 +83,9 @@ func TestOneHeartbeatKeepsAllLeasesOfAWorker(t *testing.T) { // operations.md, S
 	scenario(t, func(r *rig) {
 		secret := r.register("w")
 		r.puts("q", "a", "b", "c", "d")
-		mine := r.lease(by("w", secret, 2), "a", "b")
-		r.lease(by("w", secret, 1), "c")
-		r.lease(by("w", "", 1), "d") // of the same name, and not the same worker
+		mine := r.lease(r.by("w", secret, 2), "a", "b")
+		r.lease(r.by("w", secret, 1), "c")
+		r.lease(r.by("w", "", 1), "d") // of the same name, and not the same worker
 		r.Pass(8 * job.Second)
 		r.beats("w", secret, 10*job.Second, "a", "b", "c")
 		r.Pass(8 * job.Second)
@@ -100,7 +108,7 @@ func TestAHeartbeatOfAWorkerIsNeverLaterThanOneOfALease(t *testing.T) { // run t
 	scenario(t, func(r *rig) {
 		secret := r.register("w")
 		r.put("q", "a", func(n *engine.NewJob) { n.Job.RunTimeout = 12 * job.Second })
-		r.lease(by("w", secret, 1), "a")
+		r.lease(r.by("w", secret, 1), "a")
 		r.Pass(8 * job.Second)
 		r.beats("w", secret, job.Minute, "a")
 		r.Pass(5 * job.Second)
@@ -112,7 +120,7 @@ func TestAHeartbeatOfAWorkerIsNeverLaterThanOneOfALease(t *testing.T) { // run t
 
 func TestASecretIsOfOneWorkerAndOneRegistration(t *testing.T) { // operations.md, Security
 	scenario(t, func(r *rig) {
-		if _, err := r.ExtendWorker(r.Context(), "w", strings.Repeat("0", 48), job.Minute); !errors.Is(err, engine.ErrSecret) {
+		if _, err := r.part.Workers.Extend(r.Context(), "w", strings.Repeat("0", 48), job.Minute); !errors.Is(err, worker.ErrSecret) {
 			r.Errorf("before the first registration: %v", err)
 		}
 		mine, again, other := r.register("w"), r.register("w"), r.register("v")
@@ -120,26 +128,26 @@ func TestASecretIsOfOneWorkerAndOneRegistration(t *testing.T) { // operations.md
 			r.Errorf("secrets %q %q %q", mine, again, other)
 		}
 		r.puts("q", "a", "b")
-		r.lease(by("w", mine, 1), "a")
+		r.lease(r.by("w", mine, 1), "a")
 		until := r.job("a").Leases[0].Until
 		flipped := []byte(mine)
 		flipped[47] ^= 1
 		for _, wrong := range []string{
 			"", "w", other, strings.ToUpper(mine) + "0", mine[:46], mine + "00", string(flipped), again[:16] + mine[16:], strings.Repeat("0", 48), strings.Repeat("g", 48),
 		} {
-			list, err := r.ExtendWorker(r.Context(), "w", wrong, job.Hour)
-			if !errors.Is(err, engine.ErrSecret) || list != nil {
+			list, err := r.part.Workers.Extend(r.Context(), "w", wrong, job.Hour)
+			if !errors.Is(err, worker.ErrSecret) || list != nil {
 				r.Errorf("%q: %v, %v", wrong, list, err)
 			}
-			if _, err := r.Lease(r.Context(), by("w", wrong, 1)); wrong != "" && !errors.Is(err, engine.ErrSecret) {
+			if _, err := r.part.Workers.Name(r.Context(), "w", wrong); !errors.Is(err, worker.ErrSecret) {
 				r.Errorf("leased with %q: %v", wrong, err)
 			}
 			if wrong == "" {
-				r.expect("b", job.Leased)
+				r.lease(r.by("w", "", 1), "b") // without a secret it is another holder
 				r.Pass(10 * job.Second)
 			}
 		}
-		if _, err := r.ExtendWorker(r.Context(), "v", mine, job.Hour); !errors.Is(err, engine.ErrSecret) {
+		if _, err := r.part.Workers.Extend(r.Context(), "v", mine, job.Hour); !errors.Is(err, worker.ErrSecret) {
 			r.Errorf("under another name: %v", err)
 		}
 		r.beats("w", again, job.Hour) // a registration of its own holds nothing
@@ -155,7 +163,7 @@ func TestASecretSurvivesARestartAndAPowerCut(t *testing.T) {
 		secret := r.register("w")
 		r.PowerCut()
 		r.puts("q", "a")
-		r.lease(by("w", secret, 1), "a")
+		r.lease(r.by("w", secret, 1), "a")
 		r.Restart(job.Second)
 		r.beats("w", secret, job.Minute, "a")
 		r.Pass(30 * job.Second)
@@ -179,12 +187,12 @@ func TestAHeartbeatReachesMoreLeasesThanOneTransactionTakes(t *testing.T) {
 			r.Fatal(err)
 		}
 		for got := 0; got < n; {
-			more := len(r.leaseNow(by("w", secret, n)))
+			more := len(r.leaseNow(r.by("w", secret, n)))
 			if got += more; more == 0 {
 				r.Fatalf("leased %d", got)
 			}
 		}
-		told, err := r.ExtendWorker(r.Context(), "w", secret, job.Hour)
+		told, err := r.part.Workers.Extend(r.Context(), "w", secret, job.Hour)
 		if err != nil || len(told) != n {
 			r.Fatalf("extended %d, %v", len(told), err)
 		}
@@ -199,7 +207,7 @@ func TestTheNameOfAWorkerIsShownWithoutWhatItsSecretTells(t *testing.T) {
 	scenario(t, func(r *rig) {
 		secret := r.register("w")
 		r.puts("q", "a")
-		d := r.lease(by("w", secret, 1), "a")["a"]
+		d := r.lease(r.by("w", secret, 1), "a")["a"]
 		r.settle(d, job.Retried)
 		list, err := r.Failures(r.Context(), r.ids["a"], 0, false, 9)
 		if err != nil || len(list) != 1 || job.WorkerOf(list[0].Holder) != "w" {

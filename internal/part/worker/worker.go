@@ -1,4 +1,7 @@
-package engine
+// Package worker is the part for the secrets of workers (operations.md, Security).
+//
+// Its state is two rows, the halves of the key that secrets are made by.
+package worker
 
 import (
 	"cmp"
@@ -10,6 +13,7 @@ import (
 	"encoding/hex"
 	"slices"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -36,39 +40,48 @@ var ErrSecret = &job.Error{
 // workerKeys are the rows with the two halves of the key.
 var workerKeys = [2]string{"worker key 0", "worker key 1"}
 
-// Register draws a secret for a worker: see LeaseOptions.Secret, ExtendWorker.
-func (e *Engine) Register(ctx context.Context, worker string) (secret string, err error) {
-	key, err := e.workerKey(ctx)
+// Workers are the workers with secrets.
+type Workers struct{ engine *engine.Engine }
+
+// Join implements engine.Part.
+func (w *Workers) Join(e *engine.Engine) engine.Hooks {
+	w.engine = e
+	return engine.Hooks{}
+}
+
+// Register draws a secret for a worker: see Name, Extend.
+func (w *Workers) Register(ctx context.Context, worker string) (secret string, err error) {
+	key, err := w.key(ctx)
 	if err == nil && key == nil {
-		if err = e.Do(ctx, 0, (*Tx).drawWorkerKey); err == nil {
-			key, err = e.workerKey(ctx)
+		if err = w.engine.Do(ctx, 0, w.drawKey); err == nil {
+			key, err = w.key(ctx)
 		}
 	}
 	if err != nil {
 		return "", err
 	}
-	number := binary.BigEndian.AppendUint64(nil, e.rnd())
+	number := binary.BigEndian.AppendUint64(nil, w.engine.Random())
 	return hex.EncodeToString(append(number, codeOf(key, worker, number)...)), nil
 }
 
-// drawWorkerKey makes the key, unless another call just did.
-func (r *Tx) drawWorkerKey() error {
-	r.tx.Durable()
+// drawKey makes the key, unless another call just did.
+func (w *Workers) drawKey(tx *engine.Tx) error {
+	tx.Store().Durable()
 	for _, name := range workerKeys {
-		row, err := r.tx.Row(job.Reserves, name)
+		row, err := tx.Store().Row(job.Reserves, name)
 		if err != nil || row != nil {
 			return err
 		}
-		if err := r.tx.Set(&job.Reserve{Name: name, Next: int64(r.e.rnd())}); err != nil {
+		if err := tx.Store().Set(&job.Reserve{Name: name, Next: int64(w.engine.Random())}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// workerKey is nil before the first registration.
-func (e *Engine) workerKey(ctx context.Context) (key []byte, err error) {
-	err = e.View(ctx, func(v store.Reader) error {
+// key is nil before the first registration.
+func (w *Workers) key(ctx context.Context) (key []byte, err error) {
+	err = w.engine.View(ctx, func(v store.Reader) error {
 		for _, name := range workerKeys {
 			row, err := v.Row(job.Reserves, name)
 			half, ok := row.(*job.Reserve)
@@ -89,13 +102,14 @@ func codeOf(key []byte, worker string, number []byte) []byte {
 	return h.Sum(nil)[:secretCode]
 }
 
-// registered is the holder that a secret proves to be; ErrSecret if it does not.
-func (e *Engine) registered(ctx context.Context, worker, secret string) (holder string, err error) {
+// Name is the one under which a worker leases with its secret; ErrSecret if that is not
+// its secret.
+func (w *Workers) Name(ctx context.Context, worker, secret string) (name string, err error) {
 	given, bad := hex.DecodeString(secret)
 	if bad != nil || len(given) != secretNumber+secretCode {
 		return "", ErrSecret
 	}
-	key, err := e.workerKey(ctx)
+	key, err := w.key(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -103,28 +117,31 @@ func (e *Engine) registered(ctx context.Context, worker, secret string) (holder 
 	if key == nil || subtle.ConstantTimeCompare(given[secretNumber:], codeOf(key, worker, number)) != 1 {
 		return "", ErrSecret
 	}
-	return unaryPrefix + worker + "\x00" + secret[:2*secretNumber], nil
+	return worker + "\x00" + secret[:2*secretNumber], nil
 }
 
-// ExtendWorker is the heartbeat of all leases that a worker took with its
-// secret: each lives for span from now, or if that is 0 for as long as it did before. It answers one verdict for each lease,
-// by id; what the worker runs and is not told of is over. A wrong secret is
-// ErrSecret, and nothing was changed.
-func (e *Engine) ExtendWorker(ctx context.Context, worker, secret string, span job.Millis) ([]Verdict, error) {
-	holder, err := e.registered(ctx, worker, secret)
+// extendMax bounds the leases of one transaction.
+const extendMax = 2000
+
+// Extend is the heartbeat of all leases that a worker took with its secret: each lives
+// for span from now, or if that is 0 for as long as it did before. It answers one verdict
+// for each lease, by id; what the worker runs and is not told of is over. A wrong secret
+// is ErrSecret, and nothing was changed.
+func (w *Workers) Extend(ctx context.Context, worker, secret string, span job.Millis) ([]engine.Verdict, error) {
+	name, err := w.Name(ctx, worker, secret)
 	if err != nil {
 		return nil, err
 	}
+	holder := engine.UnaryHolder(name)
 	var ids []job.ID
-	if err := e.View(ctx, func(v store.Reader) error { ids, err = v.Held(holder); return err }); err != nil {
+	if err := w.engine.View(ctx, func(v store.Reader) error { ids, err = v.Held(holder); return err }); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(ids, job.ID.Compare)
-	var all []Verdict
-	for part := range slices.Chunk(ids, recoverMax) {
-		var out []Verdict
-		err := e.Do(ctx, 0, func(r *Tx) (err error) { out, err = r.extendHeld(holder, part, span); return err })
-		if err != nil { // out may still be written to
+	var all []engine.Verdict
+	for part := range slices.Chunk(ids, extendMax) {
+		out, err := engine.Ask(ctx, w.engine, func(tx *engine.Tx) ([]engine.Verdict, error) { return extendHeld(tx, holder, part, span) })
+		if err != nil {
 			return nil, err
 		}
 		all = append(all, out...)
@@ -133,9 +150,9 @@ func (e *Engine) ExtendWorker(ctx context.Context, worker, secret string, span j
 }
 
 // extendHeld extends what a holder still has of these jobs.
-func (r *settling) extendHeld(holder string, ids []job.ID, span job.Millis) (out []Verdict, err error) {
+func extendHeld(tx *engine.Tx, holder string, ids []job.ID, span job.Millis) (out []engine.Verdict, err error) {
 	for _, id := range ids {
-		j, err := r.tx.Get(id)
+		j, err := tx.Store().Get(id)
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +164,7 @@ func (r *settling) extendHeld(holder string, ids []job.ID, span job.Millis) (out
 			continue
 		}
 		l := &j.Leases[at]
-		v, err := VerdictOf(r.Step(j, rule.Command{Verb: rule.Extend, Token: l.Token, Until: r.steady.Add(cmp.Or(span, l.Span, LeaseDefault))}))
+		v, err := engine.VerdictOf(tx.Step(j, rule.Command{Verb: rule.Extend, Token: l.Token, Until: tx.Steady().Add(cmp.Or(span, l.Span, engine.LeaseDefault))}))
 		if err != nil {
 			return nil, err
 		}
