@@ -87,13 +87,13 @@ func (o Original) convert(value string) (string, bool) {
 			return w[1], true
 		}
 	}
-	bare := value != "" && strings.Trim(value, "0123456789.") == ""
+	bare := strings.Trim(value, "0123456789.") == ""
 	switch {
 	case o.words != nil || value == "" || len(value) > 64:
 		return "", false
 	case o.Unit == "min" && bare:
 		return value + "m", true
-	case o.Unit != "" && bare:
+	case bare:
 		return value + o.Unit, true
 	}
 	return value, true

@@ -10,9 +10,6 @@ import "strings"
 // of which the other is a part.
 func Meant(s string, known []string) string {
 	tidy := Fold(s)
-	if tidy == "" {
-		return ""
-	}
 	best, least := "", 1+max(min(2, len(tidy)/2), min(3, (len(tidy)+1)/3))
 	for _, name := range known {
 		if d := distance(tidy, Fold(name)); d < least {

@@ -55,6 +55,7 @@ func TestHowFarAMisspeltNameMayBe(t *testing.T) {
 		{"abcd", []string{"abxd", "axcd"}, "abxd"}, {"abcd", []string{"axyd", "abxd"}, "abxd"}, // the first of the closest
 		{"abc", []string{"abcdefgh"}, "abcdefgh"}, {"ab", []string{"abcdefgh"}, ""}, // a beginning
 		{"time", []string{"deadtime", "xxabcdefgh", "timetotal"}, "timetotal"}, // a beginning before a part
+		{"abcd", []string{"abxd", "abcdefgh"}, "abxd"},                         // few letters off before a beginning
 		{"cdef", []string{"abcdefgh"}, "abcdefgh"}, {"cdef", []string{"abcdefghi"}, ""}, {"cde", []string{"abcdef"}, ""},
 		{"abcdefgh", []string{"cdef"}, "cdef"}, {"cdef", []string{"xxcdefxx", "yycdefyy"}, "xxcdefxx"},
 	} {
@@ -81,14 +82,19 @@ func TestTheTableOfOriginals(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := Find("GridServer", "colour"); ok {
-		t.Error("colour is a setting of nobody")
+	for _, system := range []string{"GridServer", "Zizq"} {
+		if _, ok := Find(system, "colour"); ok {
+			t.Error("colour is a setting of nobody")
+		}
+	}
+	if _, ok := Find("Zizq", "COLLECTION_TYPE"); ok {
+		t.Error("that is a setting of GridServer")
 	}
 }
 
 func TestAnOriginalIsAnsweredWithWhatToWriteHere(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
-		{"PRIORITY", "7", " is a setting of GridServer; here it is weight: write weight: 7"},
+		{"PRIORITY", "7", " is a setting of GridServer; here it is weight: write weight: 7$"},
 		{"taskMaxTime", "1.5", "write task_max_time: 1.5s"},
 		{"taskMaxTime", "PT5S", "write task_max_time: PT5S"},
 		{"Client Timeout", "5", "write client_timeout: 5m (a bare number there counts minutes, and a span here names its unit)"},
@@ -97,12 +103,12 @@ func TestAnOriginalIsAnsweredWithWhatToWriteHere(t *testing.T) {
 		{"taskMaxTime", strings.Repeat("1", 64), "write task_max_time: " + strings.Repeat("1", 64) + "s ("},
 		{"taskMaxTime", strings.Repeat("1", 65), "here it is task_max_time (a bare"},
 		{"COLLECTION_TYPE", `"AFTER_SUBMIT"`, "write collection: after_submit"},
-		{"COLLECTION_TYPE", `"x"`, "here it is collection"},
+		{"COLLECTION_TYPE", `"x"`, "here it is collection$"},
 		{"Timeout Factor", "15", "here it is grid.lost_after, and it is a span of time"},
 		{"CHECKPOINT", "true", "; here every task may leave a checkpoint"},
 	} {
 		o, _ := Find("GridServer", c.name)
-		if got := o.Answer(c.value); !strings.Contains(got, c.want) {
+		if got := o.Answer(c.value); !strings.Contains(got+"$", c.want) {
 			t.Errorf("%s: %s: %q, want %q", c.name, c.value, got, c.want)
 		}
 	}
