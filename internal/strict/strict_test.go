@@ -3,9 +3,12 @@ package strict
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/reprisehq/reprise/internal/job"
 )
@@ -111,6 +114,97 @@ func TestWhatIsNoJSONBehindAProblemIsToldAtItsPlace(t *testing.T) {
 		err := Read([]byte(body), &v, func(Problem) bool { return true })
 		if err == nil || strings.Contains(body, ",}") && !strings.Contains(err.Error(), "',' at start of value after offset 6") {
 			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
+func TestThePlaceOfAValueIsWrittenAsPath(t *testing.T) {
+	long := strings.Repeat("a", 101)
+	for at, want := range map[jsontext.Pointer]string{
+		"": "", "/a": "a", "/a/b": "a.b", "/a/2/b": "a[2].b", "/2": "[2]", "/a/": `a[""]`, "/a.b": `["a.b"]`, "/x/a.b": `x["a.b"]`, `/a"`: `["a\""]`,
+		jsontext.Pointer("/" + long[:100]): long[:100], jsontext.Pointer("/" + long): long[:100] + "…",
+	} {
+		if got := fieldOf(at); got != want {
+			t.Errorf("%s: %s, want %s", at, got, want)
+		}
+	}
+	for _, c := range [][3]string{{"", "", "the body"}, {"a", "", "a"}, {"", "b", "b"}, {"a", "b", "a.b"}} {
+		if got := Join(c[0], c[1]); got != c[2] {
+			t.Errorf("%q in %q: %s", c[1], c[0], got)
+		}
+	}
+}
+
+func TestMembersAreThoseOfTheDocument(t *testing.T) {
+	type base struct {
+		A int `json:"a"`
+		B int `json:"b,omitempty"`
+	}
+	type all struct {
+		*base
+		A    int `json:"a"`
+		Not  int `json:"-"`
+		None int
+		C    int `json:"c"`
+	}
+	if got := Members(reflect.TypeFor[**all]()); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Error(got)
+	}
+	if Members(nil) != nil || Members(reflect.TypeFor[int]()) != nil {
+		t.Error("what has no members has some")
+	}
+	if got := shapeOf(nil) + ", " + shapeOf(reflect.TypeFor[**bool]()); got != "something else, true or false" {
+		t.Error(got)
+	}
+}
+
+func TestWithoutTakesOneMemberOut(t *testing.T) {
+	for _, c := range []struct {
+		body, member, want string
+		cut                bool
+	}{
+		{`{"a":1,"b":{"a":2}}`, "/a", `{"b":{"a":2}}`, true},
+		{`{"a":1,"b":{"a":2}}`, "/b/a", `{"a":1,"b":{}}`, true},
+		{`{"a":1}`, "/c", `{"a":1}`, false},
+		{`[1,2]`, "/0", `[1,2]`, false},
+		{`{"b":["a",1]}`, "/b/0", `{"b":["a",1]}`, false},
+	} {
+		got, cut, err := without([]byte(c.body), jsontext.Pointer(c.member))
+		if err != nil || cut != c.cut || strings.Join(strings.Fields(string(got)), "") != c.want {
+			t.Errorf("%s of %s: %s, %v, %v", c.member, c.body, got, cut, err)
+		}
+	}
+	for _, body := range []string{`{"a":1`, `{"a":1} x`, `{"a"}`} {
+		if got, cut, err := without([]byte(body), "/a"); err == nil || cut || string(got) != body {
+			t.Errorf("%s: %s, %v, %v", body, got, cut, err)
+		}
+	}
+}
+
+func TestOnlyAnObjectHasTooManyMembers(t *testing.T) {
+	many := func(open, each, end string, n int) []byte {
+		return []byte(open + strings.TrimSuffix(strings.Repeat(each, n), ",") + end)
+	}
+	named := func(n int) []byte {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = fmt.Sprintf(`"%d":0`, i)
+		}
+		return []byte("{" + strings.Join(list, ",") + "}")
+	}
+	unfinished := many("{", `"":0,`, "", membersMax+9)
+	for name, c := range map[string]struct {
+		body []byte
+		want bool
+	}{
+		"as many as allowed": {named(membersMax), false},
+		"one more":           {named(membersMax + 1), true},
+		"a list":             {many("[", `12345,`, "]", 3*membersMax), false},
+		"unfinished":         {unfinished[:len(unfinished)-1], false},
+		"text":               {[]byte(strings.Repeat("x", 9*membersMax)), false},
+	} {
+		if got := tooMany(c.body); got != c.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
