@@ -36,6 +36,29 @@ func (c *committer) init(e *Engine) {
 	c.faults = faults{jobs: map[job.ID]string{}, rest: map[resting]job.Millis{}}
 }
 
+// batch is one transaction and who waits for it.
+type batch struct {
+	ops    []*op
+	commit store.Commit
+	took   time.Duration // until the store had it
+	err    error
+	gifts  []gift
+	sleep  time.Duration        // until the next deadline; 0 = none
+	more   bool                 // there is work left that needs no new command
+	told   int                  // of its commands: so many were answered
+	heals  bool                 // the last one before the store is opened again; it does nothing
+	tell   []func(unknown bool) // what parts have to say when it is on disk
+	news   []string             // names that somebody may wait for news of
+}
+
+// gift is a delivery for a holder, handed over once the batch is on disk.
+type gift struct {
+	to *Holder
+	d  Delivery
+}
+
+func (b *batch) final() bool { return len(b.ops) > 0 && b.ops[len(b.ops)-1].final }
+
 // commitLoop is the committer: the only goroutine that decides anything.
 func (c *committer) commitLoop() {
 	defer close(c.inflight)

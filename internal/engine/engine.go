@@ -91,7 +91,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	e.state.Store(nil)
 	e.loops.Go(e.core.commitLoop)
-	e.loops.Go(e.syncLoop)
+	e.loops.Go((&answers{e}).loop)
 	return nil
 }
 
@@ -189,30 +189,6 @@ func (e *Engine) submit(o *op) error {
 		return errStopped
 	}
 	return nil
-}
-
-// syncLoop waits for the disk, in order, and answers.
-func (e *Engine) syncLoop() {
-	defer close(e.stopped)
-	defer e.watchers.ringAll()
-	var lost error // why a batch failed: those behind it stand on it, until the store is opened again
-	for b := range e.inflight {
-		if b.err == nil {
-			b.err = lost
-		}
-		e.settleBatch(b)
-		if lost = b.err; b.heals {
-			lost = nil
-		}
-	}
-}
-
-// refuse answers commands that will not run.
-func (e *Engine) refuse(list []*op, why error) {
-	for _, o := range list {
-		o.err = why
-		o.done <- struct{}{}
-	}
 }
 
 // fail notes that a commit failed. Streams end, so that clients connect again

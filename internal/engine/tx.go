@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"time"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -13,36 +12,6 @@ import (
 type block struct{ next, end int64 }
 
 const blockSize = 1 << 20
-
-// batch is one transaction and who waits for it.
-type batch struct {
-	ops    []*op
-	commit store.Commit
-	took   time.Duration // until the store had it
-	err    error
-	gifts  []gift
-	sleep  time.Duration        // until the next deadline; 0 = none
-	more   bool                 // there is work left that needs no new command
-	told   int                  // of its commands: so many were answered
-	heals  bool                 // the last one before the store is opened again; it does nothing
-	tell   []func(unknown bool) // what parts have to say when it is on disk
-	news   []string             // names that somebody may wait for news of
-}
-
-// gift is a delivery for a holder, handed over once the batch is on disk.
-type gift struct {
-	to *Holder
-	d  Delivery
-}
-
-// spareGifts keeps the room that deliveries took which were handed over.
-func (e *Engine) spareGifts(list []gift) {
-	clear(list)
-	list = list[:0]
-	e.gifts.Put(&list)
-}
-
-func (b *batch) final() bool { return len(b.ops) > 0 && b.ops[len(b.ops)-1].final }
 
 // Tx is one execution of a batch inside its transaction. What it changes outside the
 // transaction is staged here, by rooms, and takes effect only if the transaction commits,
@@ -140,56 +109,6 @@ func Fatal(err error) bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// settleBatch waits until the batch is durable and answers its commands. With a
-// fault in that those that were not answered are told what they are when a commit
-// fails: it is not known whether they took effect.
-func (e *Engine) settleBatch(b *batch) {
-	err := e.behind("answer", func() { e.answerBatch(b) })
-	if err == nil {
-		return
-	}
-	b.err = err
-	for i := range b.gifts {
-		b.gifts[i].to.finish(ErrStreamEnded)
-	}
-	e.refuse(b.ops[b.told:], err)
-}
-
-func (e *Engine) answerBatch(b *batch) {
-	if b.err == nil && b.commit != nil {
-		watch := startWatch()
-		if b.err = b.commit.Wait(); b.err != nil {
-			e.fail(b.err)
-		}
-		e.parts.timed(len(b.ops), b.took, watch.took())
-	}
-	for _, tell := range b.tell {
-		tell(b.err != nil)
-	}
-	e.watchers.ring(b.news)
-	if b.err == nil {
-		for i := range b.gifts {
-			b.gifts[i].to.give(b.gifts[i].d)
-		}
-		for i := range b.gifts {
-			b.gifts[i].to.ring()
-		}
-		e.spareGifts(b.gifts)
-		b.gifts = nil
-	} else {
-		for i := range b.gifts { // whoever it served is not in line any more, and must not wait for nothing
-			b.gifts[i].to.finish(ErrStreamEnded)
-		}
-	}
-	for _, o := range b.ops {
-		if b.err != nil {
-			o.err = b.err
-		}
-		b.told++
-		o.done <- struct{}{}
 	}
 }
 
