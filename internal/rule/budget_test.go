@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 
@@ -124,7 +125,9 @@ func TestABindingAboveTheCapacityIsRefused(t *testing.T) {
 	if err := ChecksOut(b, job.BudgetUse{Key: "k", Cost: 3}); err != nil {
 		t.Error(err)
 	}
-	if err := ChecksOut(b, job.BudgetUse{Key: "k", Cost: 4}); job.KindOf(err) != job.Unprocessable || err.(*job.Error).Field != "budgets" {
+	err := ChecksOut(b, job.BudgetUse{Key: "k", Cost: 4})
+	var refused *job.Error
+	if !errors.As(err, &refused) || refused.Kind != job.Unprocessable || refused.Field != "budgets" {
 		t.Errorf("%v", err)
 	}
 	if err := ChecksOut(nil, job.BudgetUse{Key: "k", Cost: 1}); err == nil {

@@ -34,9 +34,24 @@ func TestHowFarNamesAreFromEachOther(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "axc", 1}, {"abc", "abxc", 1}, {"abxc", "abc", 1},
-		{"ab", "ba", 1}, {"xab", "xba", 1}, {"abcd", "badc", 2}, {"abc", "cab", 2}, {"ab", "bxa", 3}, {"aab", "bba", 2}, {"kitten", "sitting", 3}, {"xaby", "xbzy", 2},
-		{strings.Repeat("a", 100), strings.Repeat("a", 100), 0}, {strings.Repeat("a", 101), "", 100}, {"", strings.Repeat("a", 101), 100},
+		{"", "", 0},
+		{"", "abc", 3},
+		{"abc", "", 3},
+		{"abc", "abc", 0},
+		{"abc", "axc", 1},
+		{"abc", "abxc", 1},
+		{"abxc", "abc", 1},
+		{"ab", "ba", 1},
+		{"xab", "xba", 1},
+		{"abcd", "badc", 2},
+		{"abc", "cab", 2},
+		{"ab", "bxa", 3},
+		{"aab", "bba", 2},
+		{"kitten", "sitting", 3},
+		{"xaby", "xbzy", 2},
+		{strings.Repeat("a", 100), strings.Repeat("a", 100), 0},
+		{strings.Repeat("a", 101), "", 100},
+		{"", strings.Repeat("a", 101), 100},
 	} {
 		if got := distance(c.a, c.b); got != c.want {
 			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
@@ -50,14 +65,26 @@ func TestHowFarAMisspeltNameMayBe(t *testing.T) {
 		known []string
 		want  string
 	}{
-		{"a", []string{"b"}, ""}, {"a", []string{"ab"}, ""}, {"ab", []string{"xb"}, "xb"}, {"ab", []string{"xyb"}, ""}, {"abcd", []string{"abxy"}, "abxy"}, {"abcd", []string{"axyz"}, ""},
-		{"abcdefgh", []string{"abcdexyz"}, "abcdexyz"}, {"abcdefg", []string{"abcdxyz"}, ""}, {"abcdefghijkl", []string{"abcdefghwxyz"}, ""},
-		{"abcd", []string{"abxd", "axcd"}, "abxd"}, {"abcd", []string{"axyd", "abxd"}, "abxd"}, // the first of the closest
-		{"abc", []string{"abcdefgh"}, "abcdefgh"}, {"ab", []string{"abcdefgh"}, ""}, // a beginning
+		{"a", []string{"b"}, ""},
+		{"a", []string{"ab"}, ""},
+		{"ab", []string{"xb"}, "xb"},
+		{"ab", []string{"xyb"}, ""},
+		{"abcd", []string{"abxy"}, "abxy"},
+		{"abcd", []string{"axyz"}, ""},
+		{"abcdefgh", []string{"abcdexyz"}, "abcdexyz"},
+		{"abcdefg", []string{"abcdxyz"}, ""},
+		{"abcdefghijkl", []string{"abcdefghwxyz"}, ""},
+		{"abcd", []string{"abxd", "axcd"}, "abxd"},
+		{"abcd", []string{"axyd", "abxd"}, "abxd"}, // the first of the closest
+		{"abc", []string{"abcdefgh"}, "abcdefgh"},
+		{"ab", []string{"abcdefgh"}, ""},                                       // a beginning
 		{"time", []string{"deadtime", "xxabcdefgh", "timetotal"}, "timetotal"}, // a beginning before a part
 		{"abcd", []string{"abxd", "abcdefgh"}, "abxd"},                         // few letters off before a beginning
-		{"cdef", []string{"abcdefgh"}, "abcdefgh"}, {"cdef", []string{"abcdefghi"}, ""}, {"cde", []string{"abcdef"}, ""},
-		{"abcdefgh", []string{"cdef"}, "cdef"}, {"cdef", []string{"xxcdefxx", "yycdefyy"}, "xxcdefxx"},
+		{"cdef", []string{"abcdefgh"}, "abcdefgh"},
+		{"cdef", []string{"abcdefghi"}, ""},
+		{"cde", []string{"abcdef"}, ""},
+		{"abcdefgh", []string{"cdef"}, "cdef"},
+		{"cdef", []string{"xxcdefxx", "yycdefyy"}, "xxcdefxx"},
 	} {
 		if got := Meant(c.s, c.known); got != c.want {
 			t.Errorf("%q of %q is %q, want %q", c.s, c.known, got, c.want)
