@@ -93,7 +93,7 @@ verify: ## build, format, lint, vet, generated documents, known vulnerabilities
 	@./scripts/test.sh --only lint
 
 docs: ## generate what documents show: states, tables of the protocol, examples, pictures
-	go run ./internal/rule/gendoc
+	go run ./scripts/gendoc
 	go test ./internal/httpapi -run "TablesOfTheProtocol|TableOfScopes" -update
 	go run ./scripts/rundoc $(addprefix docs/,$(addsuffix .md,retries protection operations tls cron redundancy grid inbox))
 

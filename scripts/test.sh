@@ -351,8 +351,8 @@ part_lint() {
         check "build of bench/" go -C bench build ./...
         check "vet of bench/" go -C bench vet ./...
     fi
-    if has internal/rule/gendoc; then
-        check "generated documents are fresh" go run ./internal/rule/gendoc -check
+    if has scripts/gendoc; then
+        check "generated documents are fresh" go run ./scripts/gendoc -check
     fi
     if has scripts/rundoc; then
         check "examples and pictures of the documents are fresh" go run ./scripts/rundoc -check docs/{retries,protection,operations,tls,cron,redundancy,grid,inbox}.md

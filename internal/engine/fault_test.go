@@ -12,7 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/store"
-	"github.com/reprisehq/reprise/internal/store/mem"
+	"github.com/reprisehq/reprise/internal/store/storetest/mem"
 )
 
 var errDisk = errors.New("the disk is broken")

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/rule/account"
+	"github.com/reprisehq/reprise/internal/model/account"
 )
 
 // What random histories of the grid (A42) hold attempts, the word to commit and

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/rule/account"
+	"github.com/reprisehq/reprise/internal/model/account"
 )
 
 // replayed is what a task comes to by its attempts and nothing else, reckoned by

@@ -20,7 +20,7 @@ import (
 	"github.com/reprisehq/reprise/internal/httpapi"
 	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
-	"github.com/reprisehq/reprise/internal/store/mem"
+	"github.com/reprisehq/reprise/internal/store/storetest/mem"
 )
 
 // api is a server on a socket with a real engine, and a client of it.

@@ -21,7 +21,7 @@ import (
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/embedded"
-	"github.com/reprisehq/reprise/internal/store/mem"
+	"github.com/reprisehq/reprise/internal/store/storetest/mem"
 )
 
 // stores are those the engine is held against the model on. Each entry makes

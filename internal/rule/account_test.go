@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/rule/account"
+	"github.com/reprisehq/reprise/internal/model/account"
 )
 
 // historyVector is one of the histories of the vectors V4 to V13.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/rule/account"
+	"github.com/reprisehq/reprise/internal/model/account"
 )
 
 // lateCase brings a task, and a run of it, into a pair of states.

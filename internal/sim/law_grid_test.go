@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/model/account"
 	"github.com/reprisehq/reprise/internal/rule"
-	"github.com/reprisehq/reprise/internal/rule/account"
 )
 
 const gridLaw = "grid.md 1 to 3, A42"

@@ -18,7 +18,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
-	"github.com/reprisehq/reprise/internal/store/mem"
+	"github.com/reprisehq/reprise/internal/store/storetest/mem"
 )
 
 const (

@@ -29,7 +29,7 @@ func (s suite) String() string { return strings.TrimSpace(s.pkg + " " + strings.
 // order goes from the narrow to the wide: whose tests are all asked about a
 // fault that the tests named with it let pass.
 var order = []string{
-	"internal/job", "internal/jq", "internal/rule", "internal/store/mem", "internal/store/embedded", "internal/engine",
+	"internal/job", "internal/jq", "internal/rule", "internal/store/storetest/mem", "internal/store/embedded", "internal/engine",
 	"internal/trace", "internal/door/jobs", "internal/auth", "internal/httpapi", "internal/config", "internal/server",
 	"internal/sim", "test/e2e",
 }

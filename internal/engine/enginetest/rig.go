@@ -16,7 +16,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
-	"github.com/reprisehq/reprise/internal/store/mem"
+	"github.com/reprisehq/reprise/internal/store/storetest/mem"
 )
 
 // Rig is an engine in a bubble of fake time. What is set before it begins is for all its

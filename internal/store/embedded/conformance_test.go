@@ -10,8 +10,8 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/embedded"
-	"github.com/reprisehq/reprise/internal/store/mem"
 	"github.com/reprisehq/reprise/internal/store/storetest"
+	"github.com/reprisehq/reprise/internal/store/storetest/mem"
 )
 
 // open returns an empty store on a file system in memory.

@@ -1,8 +1,8 @@
 // Command gendoc writes docs/protocol/states.md from the transition table of package
 // rule, so that what is documented is what runs.
 //
-//	go run ./internal/rule/gendoc          writes it
-//	go run ./internal/rule/gendoc -check   fails if it is stale
+//	go run ./scripts/gendoc          writes it
+//	go run ./scripts/gendoc -check   fails if it is stale
 //
 // Both are run from the root of the repository.
 package main
@@ -15,14 +15,14 @@ import (
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/model/account"
 	"github.com/reprisehq/reprise/internal/rule"
-	"github.com/reprisehq/reprise/internal/rule/account"
 )
 
 // path is the document, seen from the root of the repository.
 const path = "docs/protocol/states.md"
 
-var errStale = errors.New(path + " is not what the transition table says; run: go run ./internal/rule/gendoc")
+var errStale = errors.New(path + " is not what the transition table says; run: go run ./scripts/gendoc")
 
 func main() {
 	check := flag.Bool("check", false, "compare only; exit 1 if the document is stale")
@@ -45,7 +45,7 @@ func run(file string, check bool) error {
 	return err
 }
 
-const intro = `<!-- Written by internal/rule/gendoc from internal/rule/table.go. Do not edit. -->
+const intro = `<!-- Written by scripts/gendoc from internal/rule/table.go. Do not edit. -->
 
 # States of a job
 

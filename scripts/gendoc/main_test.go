@@ -12,7 +12,7 @@ import (
 )
 
 func TestTheDocumentOfTheTableIsFresh(t *testing.T) {
-	if err := run(filepath.Join("../../..", path), true); err != nil {
+	if err := run(filepath.Join("../..", path), true); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/store"
-	"github.com/reprisehq/reprise/internal/store/mem"
 	"github.com/reprisehq/reprise/internal/store/storetest"
+	"github.com/reprisehq/reprise/internal/store/storetest/mem"
 )
 
 // count writes the n-th transaction: a row of its own, and how many there are.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/store"
-	"github.com/reprisehq/reprise/internal/store/mem"
 	"github.com/reprisehq/reprise/internal/store/storetest"
+	"github.com/reprisehq/reprise/internal/store/storetest/mem"
 )
 
 func TestExercise(t *testing.T) {
