@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"time"
 
@@ -27,10 +26,8 @@ func budgetPath(key string) string { return "/budgets/" + url.PathEscape(key) }
 // Budgets lists all budgets and how they are used, by key.
 func (c *Client) Budgets(ctx context.Context) ([]wire.BudgetState, error) {
 	var out wire.Budgets
-	if err := c.call(ctx, "GET", "/budgets", nil, &out); err != nil {
-		return nil, fmt.Errorf("listing budgets: %w", err)
-	}
-	return out.Budgets, nil
+	err := c.ask(ctx, "GET", "/budgets", nil, &out, "listing budgets")
+	return out.Budgets, err
 }
 
 // Budget reads one budget and how it is used.
@@ -47,21 +44,14 @@ func (c *Client) SetBudget(ctx context.Context, key string, b wire.Budget) (*wir
 // DeleteBudget deletes a budget. While jobs are bound to it, it is an *Error
 // with code exists.
 func (c *Client) DeleteBudget(ctx context.Context, key string) error {
-	if err := c.call(ctx, "DELETE", budgetPath(key), nil, nil); err != nil {
-		return fmt.Errorf("deleting the budget %s: %w", key, err)
-	}
-	return nil
+	return c.ask(ctx, "DELETE", budgetPath(key), nil, nil, "deleting the budget %s", key)
 }
 
 // Bind ties a job that does not run to a budget, or sets what a run of it costs.
 func (c *Client) Bind(ctx context.Context, id string, b wire.Binding) (*wire.Job, error) {
-	j := new(wire.Job)
 	path := "/jobs/" + url.PathEscape(id) + budgetPath(b.Key)
 	b.Key = ""
-	if err := c.call(ctx, "PUT", path, b, j); err != nil {
-		return nil, fmt.Errorf("binding job %s to a budget: %w", id, err)
-	}
-	return j, nil
+	return answer[wire.Job](ctx, c, "PUT", path, b, "binding job %s to a budget", id)
 }
 
 // Unbind takes a job that does not run from a budget.

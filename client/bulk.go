@@ -101,8 +101,5 @@ func (c *Client) DeleteMany(ctx context.Context, f Filter) (int64, error) {
 
 // Reset deletes every job, and what the server keeps beside jobs.
 func (c *Client) Reset(ctx context.Context) error {
-	if err := c.call(ctx, "POST", "/reset?all=true", nil, nil); err != nil {
-		return fmt.Errorf("resetting: %w", err)
-	}
-	return nil
+	return c.ask(ctx, "POST", "/reset?all=true", nil, nil, "resetting")
 }

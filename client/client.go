@@ -166,12 +166,19 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any) 
 	return c.send(ctx, method, path, raw, into)
 }
 
-// answer makes a call and reads what it is answered with. doing and its args say what was
-// done, for the error.
+// ask is call, with what was done, doing and its args, before an error.
+func (c *Client) ask(ctx context.Context, method, path string, body, into any, doing string, args ...any) error {
+	if err := c.call(ctx, method, path, body, into); err != nil {
+		return fmt.Errorf("%s: %w", fmt.Sprintf(doing, args...), err)
+	}
+	return nil
+}
+
+// answer is ask for what an answer is read into whole.
 func answer[T any](ctx context.Context, c *Client, method, path string, body any, doing string, args ...any) (*T, error) {
 	x := new(T)
-	if err := c.call(ctx, method, path, body, x); err != nil {
-		return nil, fmt.Errorf("%s: %w", fmt.Sprintf(doing, args...), err)
+	if err := c.ask(ctx, method, path, body, x, doing, args...); err != nil {
+		return nil, err
 	}
 	return x, nil
 }

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"strconv"
 
@@ -18,10 +17,8 @@ func cronEntryPath(group, entry string) string {
 // Crons lists the names of the cron groups.
 func (c *Client) Crons(ctx context.Context) ([]string, error) {
 	var out wire.Crons
-	if err := c.call(ctx, "GET", "/crons", nil, &out); err != nil {
-		return nil, fmt.Errorf("listing cron groups: %w", err)
-	}
-	return out.Crons, nil
+	err := c.ask(ctx, "GET", "/crons", nil, &out, "listing cron groups")
+	return out.Crons, err
 }
 
 // Cron reads a group with its entries.
@@ -51,19 +48,14 @@ func (c *Client) PatchCron(ctx context.Context, group string, p wire.CronPatch) 
 
 // DeleteCron deletes a group with its entries.
 func (c *Client) DeleteCron(ctx context.Context, group string) error {
-	if err := c.call(ctx, "DELETE", cronPath(group), nil, nil); err != nil {
-		return fmt.Errorf("deleting the cron group %s: %w", group, err)
-	}
-	return nil
+	return c.ask(ctx, "DELETE", cronPath(group), nil, nil, "deleting the cron group %s", group)
 }
 
 // DeleteCrons deletes all groups and returns how many there were.
 func (c *Client) DeleteCrons(ctx context.Context) (int, error) {
 	var out wire.CronsDeleted
-	if err := c.call(ctx, "DELETE", "/crons?all=true", nil, &out); err != nil {
-		return 0, fmt.Errorf("deleting all cron groups: %w", err)
-	}
-	return out.Deleted, nil
+	err := c.ask(ctx, "DELETE", "/crons?all=true", nil, &out, "deleting all cron groups")
+	return out.Deleted, err
 }
 
 // AddCronEntry makes an entry; one that is there is refused.
@@ -88,10 +80,7 @@ func (c *Client) PauseCronEntry(ctx context.Context, group, entry string, paused
 
 // DeleteCronEntry deletes an entry; its group stays.
 func (c *Client) DeleteCronEntry(ctx context.Context, group, entry string) error {
-	if err := c.call(ctx, "DELETE", cronEntryPath(group, entry), nil, nil); err != nil {
-		return fmt.Errorf("deleting the cron entry %s of %s: %w", entry, group, err)
-	}
-	return nil
+	return c.ask(ctx, "DELETE", cronEntryPath(group, entry), nil, nil, "deleting the cron entry %s of %s", entry, group)
 }
 
 // RunCronEntry enqueues the job of an entry now.

@@ -33,13 +33,10 @@ func (c *Client) DeadGroups(ctx context.Context, f GroupFilter) iter.Seq2[wire.D
 	if f.ByLast {
 		q.Set("sort", "last_seen")
 	}
-	return pages("/dead/groups?"+q.Encode(), func(path string) ([]wire.DeadGroup, string, error) {
-		var page wire.DeadGroups
-		if err := c.call(ctx, "GET", path, nil, &page); err != nil {
-			return nil, "", fmt.Errorf("reading the groups of the dead set: %w", err)
-		}
-		return page.Groups, following(wire.Pages{Next: page.Next}), nil
-	})
+	of := func(p *wire.DeadGroups) ([]wire.DeadGroup, string) {
+		return p.Groups, following(wire.Pages{Next: p.Next})
+	}
+	return pages(ctx, c, "/dead/groups?"+q.Encode(), of, "reading the groups of the dead set")
 }
 
 // DeadGroup reads one group.
@@ -85,21 +82,15 @@ func deadQuery(f wire.DeadFilter) (url.Values, error) {
 // Dead reads dead jobs by id, page by page as the loop asks for them. It stops
 // at the first error, which is its last pair.
 func (c *Client) Dead(ctx context.Context, f wire.DeadFilter, newest bool, perPage int) iter.Seq2[wire.DeadJob, error] {
-	q, unfit := deadQuery(f)
+	q, err := deadQuery(f)
+	if err != nil {
+		return unread[wire.DeadJob](err)
+	}
 	q.Set("limit", strconv.Itoa(pageSize(perPage)))
 	if newest {
 		q.Set("order", "desc")
 	}
-	return pages("/dead?"+q.Encode(), func(path string) ([]wire.DeadJob, string, error) {
-		if unfit != nil {
-			return nil, "", unfit
-		}
-		var page wire.DeadPage
-		if err := c.call(ctx, "GET", path, nil, &page); err != nil {
-			return nil, "", fmt.Errorf("listing dead jobs: %w", err)
-		}
-		return page.Jobs, following(page.Pages), nil
-	})
+	return pages(ctx, c, "/dead?"+q.Encode(), func(p *wire.DeadPage) ([]wire.DeadJob, string) { return p.Jobs, following(p.Pages) }, "listing dead jobs")
 }
 
 // DeadJob reads one dead job.
@@ -114,10 +105,7 @@ func (c *Client) ReplayOne(ctx context.Context, id string, how wire.DeadOne) (*w
 
 // DeleteDead deletes one dead job.
 func (c *Client) DeleteDead(ctx context.Context, id string) error {
-	if err := c.call(ctx, "DELETE", "/dead/"+url.PathEscape(id), nil, nil); err != nil {
-		return fmt.Errorf("deleting dead job %s: %w", id, err)
-	}
-	return nil
+	return c.ask(ctx, "DELETE", "/dead/"+url.PathEscape(id), nil, nil, "deleting dead job %s", id)
 }
 
 // ReplayDead begins to replay dead jobs; the server goes on by itself.
@@ -151,19 +139,15 @@ func (c *Client) CancelReplay(ctx context.Context, id string) (*wire.Replay, err
 // Replays reads the latest runs, newest first.
 func (c *Client) Replays(ctx context.Context, limit int) ([]wire.Replay, error) {
 	var page wire.Replays
-	if err := c.call(ctx, "GET", "/replays?limit="+strconv.Itoa(pageSize(limit)), nil, &page); err != nil {
-		return nil, fmt.Errorf("listing replays: %w", err)
-	}
-	return page.Replays, nil
+	err := c.ask(ctx, "GET", "/replays?limit="+strconv.Itoa(pageSize(limit)), nil, &page, "listing replays")
+	return page.Replays, err
 }
 
 // Audit reads the latest entries of the audit log, newest first.
 func (c *Client) Audit(ctx context.Context, limit int) ([]wire.AuditEntry, error) {
 	var page wire.Audit
-	if err := c.call(ctx, "GET", "/audit?limit="+strconv.Itoa(pageSize(limit)), nil, &page); err != nil {
-		return nil, fmt.Errorf("reading the audit log: %w", err)
-	}
-	return page.Entries, nil
+	err := c.ask(ctx, "GET", "/audit?limit="+strconv.Itoa(pageSize(limit)), nil, &page, "reading the audit log")
+	return page.Entries, err
 }
 
 // ExportDead opens the stream of all dead jobs that a filter chooses, one a
@@ -174,18 +158,5 @@ func (c *Client) ExportDead(ctx context.Context, f wire.DeadFilter) (io.ReadClos
 	if err != nil {
 		return nil, err
 	}
-	req, err := c.request(ctx, "GET", "/dead/export?"+q.Encode(), nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Accept", "application/x-ndjson")
-	resp, err := c.calls.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("exporting dead jobs: %w", c.because(ctx, err))
-	}
-	if resp.StatusCode >= 300 {
-		defer func() { _ = resp.Body.Close() }()
-		return nil, fmt.Errorf("exporting dead jobs: %w", errorOf(resp))
-	}
-	return resp.Body, nil
+	return c.long(ctx, "GET", "/dead/export?"+q.Encode(), "application/x-ndjson", "exporting dead jobs")
 }

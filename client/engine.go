@@ -402,31 +402,18 @@ func (e *engine) say(ctx context.Context, what string, epoch int64) {
 
 // Engines lists the engines there are.
 func (c *Client) Engines(ctx context.Context) ([]wire.Engine, error) {
-	var out []wire.Engine
-	for after := ""; ; {
-		var page wire.Engines
-		if err := c.call(ctx, "GET", "/engines?limit=1000&after="+url.QueryEscape(after), nil, &page); err != nil {
-			return nil, fmt.Errorf("listing engines: %w", err)
-		}
-		out = append(out, page.Engines...)
-		if after = page.Next; after == "" {
-			return out, nil
-		}
-	}
+	const list = "/engines?"
+	q := url.Values{"limit": {"1000"}}
+	of := func(p *wire.Engines) ([]wire.Engine, string) { return p.Engines, behind(list, q, "after", p.Next) }
+	return whole(pages(ctx, c, list+q.Encode(), of, "listing engines"))
 }
 
 // DrainEngine gives an engine nothing more; it ends when what it runs is done.
 func (c *Client) DrainEngine(ctx context.Context, id string) error {
-	if err := c.call(ctx, "POST", "/engines/"+url.PathEscape(id)+"/drain", wire.Epoch{}, nil); err != nil {
-		return fmt.Errorf("draining engine %s: %w", id, err)
-	}
-	return nil
+	return c.ask(ctx, "POST", "/engines/"+url.PathEscape(id)+"/drain", wire.Epoch{}, nil, "draining engine %s", id)
 }
 
 // LogoffEngine takes an engine out at once; what it runs is given back.
 func (c *Client) LogoffEngine(ctx context.Context, id string) error {
-	if err := c.call(ctx, "POST", "/engines/"+url.PathEscape(id)+"/logoff", wire.Epoch{}, nil); err != nil {
-		return fmt.Errorf("logging off engine %s: %w", id, err)
-	}
-	return nil
+	return c.ask(ctx, "POST", "/engines/"+url.PathEscape(id)+"/logoff", wire.Epoch{}, nil, "logging off engine %s", id)
 }

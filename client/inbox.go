@@ -112,25 +112,18 @@ func (c *Client) SendBulk(ctx context.Context, inbox string, list []Message) (*w
 // Inboxes lists the inboxes by name, with what they hold.
 func (c *Client) Inboxes(ctx context.Context) ([]wire.Inbox, error) {
 	var out wire.InboxList
-	if err := c.call(ctx, "GET", "/inboxes", nil, &out); err != nil {
-		return nil, fmt.Errorf("listing inboxes: %w", err)
-	}
-	return out.Inboxes, nil
+	err := c.ask(ctx, "GET", "/inboxes", nil, &out, "listing inboxes")
+	return out.Inboxes, err
 }
 
 // PreviewInbox tells when an inbox tries a message that no receiver takes, run by
 // run: by the settings it has, or by others that are not set (nil = its own).
 func (c *Client) PreviewInbox(ctx context.Context, name string, settings any) (*wire.InboxPreview, error) {
-	out, err := new(wire.InboxPreview), error(nil)
+	method := "POST"
 	if settings == nil {
-		err = c.call(ctx, "GET", inboxPath(name, "/preview"), nil, out)
-	} else {
-		err = c.call(ctx, "POST", inboxPath(name, "/preview"), settings, out)
+		method = "GET"
 	}
-	if err != nil {
-		return nil, fmt.Errorf("previewing inbox %s: %w", name, err)
-	}
-	return out, nil
+	return answer[wire.InboxPreview](ctx, c, method, inboxPath(name, "/preview"), settings, "previewing inbox %s", name)
 }
 
 // Inbox reads the settings of an inbox, and what it holds.
@@ -146,10 +139,7 @@ func (c *Client) SetInbox(ctx context.Context, name string, settings any) (*wire
 
 // DeleteInbox forgets an inbox that has no unfinished message.
 func (c *Client) DeleteInbox(ctx context.Context, name string) error {
-	if err := c.call(ctx, "DELETE", inboxPath(name, ""), nil, nil); err != nil {
-		return fmt.Errorf("deleting inbox %s: %w", name, err)
-	}
-	return nil
+	return c.ask(ctx, "DELETE", inboxPath(name, ""), nil, nil, "deleting inbox %s", name)
 }
 
 // MessageFilter chooses messages of an inbox; what is left out chooses all.
@@ -186,22 +176,10 @@ func (f *MessageFilter) query() url.Values {
 // at the first error, which is its last pair.
 func (c *Client) Messages(ctx context.Context, inbox string, f MessageFilter) iter.Seq2[wire.InboxMessage, error] {
 	list, q := inboxPath(inbox, "/messages?"), f.query()
-	return pages(list+q.Encode(), func(path string) ([]wire.InboxMessage, string, error) {
-		var page wire.InboxPage
-		if err := c.call(ctx, "GET", path, nil, &page); err != nil {
-			return nil, "", fmt.Errorf("listing messages of inbox %s: %w", inbox, err)
-		}
-		return page.Messages, from(list, q, page.Next), nil
-	})
-}
-
-// from is the path of the page of a list that begins at a cursor; "" = there is none.
-func from(list string, q url.Values, cursor string) string {
-	if cursor == "" {
-		return ""
+	of := func(p *wire.InboxPage) ([]wire.InboxMessage, string) {
+		return p.Messages, behind(list, q, "from", p.Next)
 	}
-	q.Set("from", cursor)
-	return list + q.Encode()
+	return pages(ctx, c, list+q.Encode(), of, "listing messages of inbox %s", inbox)
 }
 
 // Message reads one message, by the id of its sender or of the job that it is.
@@ -226,13 +204,10 @@ func (c *Client) InboxGroups(ctx context.Context, inbox string, perPage int, sta
 	if len(states) > 0 {
 		q.Set("state", strings.Join(states, ","))
 	}
-	return pages(list+q.Encode(), func(path string) ([]wire.InboxGroup, string, error) {
-		var page wire.InboxGroupPage
-		if err := c.call(ctx, "GET", path, nil, &page); err != nil {
-			return nil, "", fmt.Errorf("listing groups of inbox %s: %w", inbox, err)
-		}
-		return page.Groups, from(list, q, page.Next), nil
-	})
+	of := func(p *wire.InboxGroupPage) ([]wire.InboxGroup, string) {
+		return p.Groups, behind(list, q, "from", p.Next)
+	}
+	return pages(ctx, c, list+q.Encode(), of, "listing groups of inbox %s", inbox)
 }
 
 // ActOnInbox pauses, resumes, retries, skips or deletes a message, a group,

@@ -179,11 +179,7 @@ func (c *Client) Unlock(ctx context.Context, name, token string) (*wire.Lock, er
 		with.opts.Header = http.Header{}
 	}
 	with.opts.Header.Set(wire.LockTokenHeader, token)
-	out := new(wire.Lock)
-	if err := with.call(ctx, "DELETE", lockPath(name), nil, out); err != nil {
-		return nil, fmt.Errorf("giving back the lock %s: %w", name, err)
-	}
-	return out, nil
+	return answer[wire.Lock](ctx, &with, "DELETE", lockPath(name), nil, "giving back the lock %s", name)
 }
 
 // BreakLock takes a lock from whoever has it.
@@ -195,10 +191,8 @@ func (c *Client) BreakLock(ctx context.Context, name string) (*wire.Lock, error)
 // the last day.
 func (c *Client) Locks(ctx context.Context) ([]wire.Lock, error) {
 	var out wire.Locks
-	if err := c.call(ctx, "GET", "/locks", nil, &out); err != nil {
-		return nil, fmt.Errorf("listing locks: %w", err)
-	}
-	return out.Locks, nil
+	err := c.ask(ctx, "GET", "/locks", nil, &out, "listing locks")
+	return out.Locks, err
 }
 
 func lockPath(name string) string { return "/locks/" + url.PathEscape(name) }

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"time"
 
@@ -25,10 +24,8 @@ func (c *Client) SetQueue(ctx context.Context, name string, settings map[string]
 // Asides reads the groups of a queue that are held or slowed down.
 func (c *Client) Asides(ctx context.Context, queue string) ([]wire.Aside, error) {
 	var a wire.Asides
-	if err := c.call(ctx, "GET", queuePath(queue, "/groups"), nil, &a); err != nil {
-		return nil, fmt.Errorf("listing groups of queue %s: %w", queue, err)
-	}
-	return a.Groups, nil
+	err := c.ask(ctx, "GET", queuePath(queue, "/groups"), nil, &a, "listing groups of queue %s", queue)
+	return a.Groups, err
 }
 
 // Hold keeps a group, or with group "" the whole queue, out of line. It returns
@@ -36,18 +33,15 @@ func (c *Client) Asides(ctx context.Context, queue string) ([]wire.Aside, error)
 func (c *Client) Hold(ctx context.Context, queue, group string, span time.Duration) (time.Time, error) {
 	var held wire.Held
 	body := wire.Hold{Group: group, ForMS: max(span.Milliseconds(), 1)}
-	if err := c.call(ctx, "POST", queuePath(queue, "/hold"), body, &held); err != nil {
-		return time.Time{}, fmt.Errorf("holding queue %s: %w", queue, err)
+	if err := c.ask(ctx, "POST", queuePath(queue, "/hold"), body, &held, "holding queue %s", queue); err != nil {
+		return time.Time{}, err
 	}
 	return time.UnixMilli(held.HoldUntil), nil
 }
 
 // Release ends the hold of a group, or with group "" of the whole queue.
 func (c *Client) Release(ctx context.Context, queue, group string) error {
-	if err := c.call(ctx, "POST", queuePath(queue, "/release"), wire.OfGroup{Group: group}, nil); err != nil {
-		return fmt.Errorf("releasing queue %s: %w", queue, err)
-	}
-	return nil
+	return c.ask(ctx, "POST", queuePath(queue, "/release"), wire.OfGroup{Group: group}, nil, "releasing queue %s", queue)
 }
 
 // ForceBreaker opens or closes the breaker of a group, or with group "" of the
@@ -55,8 +49,5 @@ func (c *Client) Release(ctx context.Context, queue, group string) error {
 // it decide by itself again.
 func (c *Client) ForceBreaker(ctx context.Context, queue, group, state string) error {
 	body := wire.ForceBreaker{Group: group, State: state}
-	if err := c.call(ctx, "POST", queuePath(queue, "/breaker"), body, nil); err != nil {
-		return fmt.Errorf("setting the breaker of queue %s: %w", queue, err)
-	}
-	return nil
+	return c.ask(ctx, "POST", queuePath(queue, "/breaker"), body, nil, "setting the breaker of queue %s", queue)
 }

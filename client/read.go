@@ -107,38 +107,58 @@ func (c *Client) List(ctx context.Context, f Filter) iter.Seq2[wire.Job, error] 
 	if f.After != "" {
 		q.Set("from", f.After)
 	}
-	return pages("/jobs?"+q.Encode(), func(path string) ([]wire.Job, string, error) {
-		var page wire.Page
-		err := f.check()
-		if err == nil {
-			err = c.call(ctx, "GET", path, nil, &page)
-		}
-		if err != nil {
-			return nil, "", fmt.Errorf("listing jobs: %w", err)
-		}
-		return page.Jobs, following(page.Pages), nil
-	})
+	if err := f.check(); err != nil {
+		return unread[wire.Job](fmt.Errorf("listing jobs: %w", err))
+	}
+	return pages(ctx, c, "/jobs?"+q.Encode(), func(p *wire.Page) ([]wire.Job, string) { return p.Jobs, following(p.Pages) }, "listing jobs")
 }
 
 // pages reads a list page by page as the loop asks for it. It stops at the first error,
-// which is its last pair. read gets the path of a page, and answers with its rows and the
-// path of the next one, "" after the last.
-func pages[T any](first string, read func(path string) (rows []T, next string, err error)) iter.Seq2[T, error] {
+// which is its last pair and begins with what was done, doing and its args. of takes a page
+// apart: its rows, and the path of the next one, "" after the last.
+func pages[P, T any](ctx context.Context, c *Client, first string, of func(*P) (rows []T, next string), doing string, args ...any) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for path := first; path != ""; {
-			rows, next, err := read(path)
+			page, err := answer[P](ctx, c, "GET", path, nil, doing, args...)
 			if err != nil {
 				yield(*new(T), err)
 				return
 			}
+			var rows []T
+			rows, path = of(page)
 			for i := range rows {
 				if !yield(rows[i], nil) {
 					return
 				}
 			}
-			path = next
 		}
 	}
+}
+
+// unread is a list that cannot be asked for.
+func unread[T any](err error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) { yield(*new(T), err) }
+}
+
+// whole reads all of a list.
+func whole[T any](rows iter.Seq2[T, error]) (list []T, err error) {
+	for row, err := range rows {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, row)
+	}
+	return list, nil
+}
+
+// behind is the path of the page of a list that begins behind a cursor, by the parameter of
+// that name; "" = there is none.
+func behind(list string, q url.Values, name, cursor string) string {
+	if cursor == "" {
+		return ""
+	}
+	q.Set(name, cursor)
+	return list + q.Encode()
 }
 
 func pageSize(n int) int {
@@ -174,57 +194,40 @@ func (c *Client) Count(ctx context.Context, f Filter) (int64, error) {
 // Delete removes one job in any state. A worker that has it will find its
 // settle refused.
 func (c *Client) Delete(ctx context.Context, id string) error {
-	if err := c.call(ctx, "DELETE", "/jobs/"+url.PathEscape(id), nil, nil); err != nil {
-		return fmt.Errorf("deleting job %s: %w", id, err)
-	}
-	return nil
+	return c.ask(ctx, "DELETE", "/jobs/"+url.PathEscape(id), nil, nil, "deleting job %s", id)
 }
 
 // Errors reads the failures of a job, the first attempt first.
 func (c *Client) Errors(ctx context.Context, id string) iter.Seq2[wire.JobError, error] {
-	return pages("/jobs/"+url.PathEscape(id)+"/errors?limit=200", func(path string) ([]wire.JobError, string, error) {
-		var page wire.ErrorPage
-		if err := c.call(ctx, "GET", path, nil, &page); err != nil {
-			return nil, "", fmt.Errorf("reading the errors of job %s: %w", id, err)
-		}
-		return page.Errors, following(page.Pages), nil
-	})
+	of := func(p *wire.ErrorPage) ([]wire.JobError, string) { return p.Errors, following(p.Pages) }
+	return pages(ctx, c, "/jobs/"+url.PathEscape(id)+"/errors?limit=200", of, "reading the errors of job %s", id)
 }
 
 // Queues lists the names of the queues that hold jobs.
 func (c *Client) Queues(ctx context.Context) ([]string, error) {
 	var q wire.Queues
-	if err := c.call(ctx, "GET", "/queues", nil, &q); err != nil {
-		return nil, fmt.Errorf("listing queues: %w", err)
-	}
-	return q.Queues, nil
+	err := c.ask(ctx, "GET", "/queues", nil, &q, "listing queues")
+	return q.Queues, err
 }
 
 // Rates reads what happens in each queue that holds jobs, by its name. Of those
 // that are too many to be watched nothing is told.
 func (c *Client) Rates(ctx context.Context) (map[string]wire.QueueRates, error) {
 	var q wire.Queues
-	if err := c.call(ctx, "GET", "/queues?rates=true", nil, &q); err != nil {
-		return nil, fmt.Errorf("reading the rates of queues: %w", err)
-	}
-	return q.Rates, nil
+	err := c.ask(ctx, "GET", "/queues?rates=true", nil, &q, "reading the rates of queues")
+	return q.Rates, err
 }
 
 // Version asks the server who it is.
 func (c *Client) Version(ctx context.Context) (wire.Version, error) {
 	var v wire.Version
-	if err := c.call(ctx, "GET", "/version", nil, &v); err != nil {
-		return v, fmt.Errorf("asking for the version: %w", err)
-	}
-	return v, nil
+	err := c.ask(ctx, "GET", "/version", nil, &v, "asking for the version")
+	return v, err
 }
 
 // Ready returns nil once the server takes and gives work.
 func (c *Client) Ready(ctx context.Context) error {
-	if err := c.call(ctx, "GET", "/ready", nil, nil); err != nil {
-		return fmt.Errorf("asking whether the server is ready: %w", err)
-	}
-	return nil
+	return c.ask(ctx, "GET", "/ready", nil, nil, "asking whether the server is ready")
 }
 
 // Settle reports how attempts ended, and answers with one verdict each, in
@@ -241,21 +244,14 @@ func (c *Client) Settle(ctx context.Context, list []wire.Settle) ([]wire.Verdict
 // and the reason as its failure, and whoever runs it is told. It answers with the job as it is
 // then; one that is finished is an *Error with code wrong_state.
 func (c *Client) Cancel(ctx context.Context, id, reason string) (*wire.Job, error) {
-	var j wire.Job
-	if err := c.call(ctx, "POST", "/jobs/"+url.PathEscape(id)+"/cancel", wire.Cancel{Reason: reason}, &j); err != nil {
-		return nil, fmt.Errorf("cancelling job %s: %w", id, err)
-	}
-	return &j, nil
+	return answer[wire.Job](ctx, c, "POST", "/jobs/"+url.PathEscape(id)+"/cancel", wire.Cancel{Reason: reason}, "cancelling job %s", id)
 }
 
 // Report tells how far the run of a job has come, under the lease of its
 // delivery; see Delivery.Report, which a handler of a Worker uses.
 func (c *Client) Report(ctx context.Context, id, lease string, p wire.Progress) error {
 	body := wire.ReportProgress{Lease: lease, Progress: p}
-	if err := c.call(ctx, "POST", "/jobs/"+url.PathEscape(id)+"/progress", body, nil); err != nil {
-		return fmt.Errorf("reporting the progress of job %s: %w", id, err)
-	}
-	return nil
+	return c.ask(ctx, "POST", "/jobs/"+url.PathEscape(id)+"/progress", body, nil, "reporting the progress of job %s", id)
 }
 
 func (c *Client) verdicts(ctx context.Context, path string, body any, want int) ([]wire.Verdict, error) {

@@ -104,17 +104,10 @@ func (c *Client) Session(id string) *Session {
 
 // Sessions lists the sessions there are, without their options.
 func (c *Client) Sessions(ctx context.Context) ([]wire.Session, error) {
-	var out []wire.Session
-	for after := ""; ; {
-		var page wire.Sessions
-		if err := c.call(ctx, "GET", "/sessions?limit=1000&after="+url.QueryEscape(after), nil, &page); err != nil {
-			return nil, fmt.Errorf("listing sessions: %w", err)
-		}
-		out = append(out, page.Sessions...)
-		if after = page.Next; after == "" {
-			return out, nil
-		}
-	}
+	const list = "/sessions?"
+	q := url.Values{"limit": {"1000"}}
+	of := func(p *wire.Sessions) ([]wire.Session, string) { return p.Sessions, behind(list, q, "after", p.Next) }
+	return whole(pages(ctx, c, list+q.Encode(), of, "listing sessions"))
 }
 
 // ID is the name of the session: with it any program can go on.
@@ -164,10 +157,7 @@ func (s *Session) ClearExclusions(ctx context.Context, engine string) (*wire.Ses
 
 // Forget forgets a session that is over, with its tasks and results.
 func (s *Session) Forget(ctx context.Context) error {
-	if err := s.client.call(ctx, "DELETE", s.path+"?forget=true", nil, nil); err != nil {
-		return fmt.Errorf("forgetting session %s: %w", s.id, err)
-	}
-	return nil
+	return s.client.ask(ctx, "DELETE", s.path+"?forget=true", nil, nil, "forgetting session %s", s.id)
 }
 
 // change makes a call that may be repeated, and is answered with the session.
@@ -245,20 +235,12 @@ func (s *Session) submit(ctx context.Context, part wire.Tasks) ([]wire.TaskAdded
 
 // Task reads one task, by its id or by the driver's number of it.
 func (s *Session) Task(ctx context.Context, task string) (*wire.TaskState, error) {
-	t := new(wire.TaskState)
-	if err := s.client.call(ctx, "GET", s.path+"/tasks/"+url.PathEscape(task), nil, t); err != nil {
-		return nil, fmt.Errorf("reading task %s: %w", task, err)
-	}
-	return t, nil
+	return answer[wire.TaskState](ctx, s.client, "GET", s.path+"/tasks/"+url.PathEscape(task), nil, "reading task %s", task)
 }
 
 // Explain says why a task does not run.
 func (s *Session) Explain(ctx context.Context, task string) (*wire.Explanation, error) {
-	x := new(wire.Explanation)
-	if err := s.client.call(ctx, "GET", s.path+"/tasks/"+url.PathEscape(task)+"/explain", nil, x); err != nil {
-		return nil, fmt.Errorf("explaining task %s: %w", task, err)
-	}
-	return x, nil
+	return answer[wire.Explanation](ctx, s.client, "GET", s.path+"/tasks/"+url.PathEscape(task)+"/explain", nil, "explaining task %s", task)
 }
 
 // Bounds of one page of results.

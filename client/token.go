@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 
 	"github.com/reprisehq/reprise/wire"
@@ -16,16 +15,11 @@ func (c *Client) CreateToken(ctx context.Context, ask wire.NewToken) (*wire.Made
 // Tokens lists the tokens, by name.
 func (c *Client) Tokens(ctx context.Context) ([]wire.Token, error) {
 	var out wire.Tokens
-	if err := c.call(ctx, "GET", "/tokens", nil, &out); err != nil {
-		return nil, fmt.Errorf("listing tokens: %w", err)
-	}
-	return out.Tokens, nil
+	err := c.ask(ctx, "GET", "/tokens", nil, &out, "listing tokens")
+	return out.Tokens, err
 }
 
 // RevokeToken shuts a token out for good, by its id, and ends its streams.
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
-	if err := c.call(ctx, "DELETE", "/tokens/"+url.PathEscape(id), nil, nil); err != nil {
-		return fmt.Errorf("revoking token %s: %w", id, err)
-	}
-	return nil
+	return c.ask(ctx, "DELETE", "/tokens/"+url.PathEscape(id), nil, nil, "revoking token %s", id)
 }

@@ -10,45 +10,38 @@ import (
 // archive. The caller closes it. Only a reader that finds the archive's end mark
 // knows that it is whole: `reprise backup` does.
 func (c *Client) Backup(ctx context.Context) (io.ReadCloser, error) {
-	body, err := c.long(ctx, "/backup")
-	if err != nil {
-		return nil, fmt.Errorf("making a backup: %w", err)
-	}
-	return body, nil
+	return c.long(ctx, "POST", "/backup", "*/*", "making a backup")
 }
 
 // Compact makes the server rewrite its database, so that the space of what was
 // deleted comes back now, and returns when that is done. It may take minutes.
 func (c *Client) Compact(ctx context.Context) error {
-	body, err := c.long(ctx, "/compact")
+	body, err := c.long(ctx, "POST", "/compact", "*/*", "compacting")
 	if err != nil {
-		return fmt.Errorf("compacting: %w", err)
+		return err
 	}
 	return body.Close()
 }
 
-// long is a POST without a body whose answer takes as long as it takes.
-func (c *Client) long(ctx context.Context, path string) (io.ReadCloser, error) {
-	req, err := c.request(ctx, "POST", path, nil)
+// long is a call without a body whose answer takes as long as it takes.
+func (c *Client) long(ctx context.Context, method, path, accept, doing string) (io.ReadCloser, error) {
+	req, err := c.request(ctx, method, path, nil)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	req.Header.Set("Accept", "*/*")
+	req.Header.Set("Accept", accept)
 	resp, err := c.calls.Do(req)
 	if err != nil {
-		return nil, c.because(ctx, err)
+		return nil, fmt.Errorf("%s: %w", doing, c.because(ctx, err))
 	}
 	if resp.StatusCode >= 300 {
 		defer func() { _ = resp.Body.Close() }()
-		return nil, errorOf(resp)
+		return nil, fmt.Errorf("%s: %w", doing, errorOf(resp))
 	}
 	return resp.Body, nil
 }
 
 // Health reports whether the server answers at all; see Ready.
 func (c *Client) Health(ctx context.Context) error {
-	if err := c.call(ctx, "GET", "/health", nil, nil); err != nil {
-		return fmt.Errorf("asking for health: %w", err)
-	}
-	return nil
+	return c.ask(ctx, "GET", "/health", nil, nil, "asking for health")
 }
