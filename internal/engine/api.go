@@ -169,6 +169,7 @@ type Figures struct {
 	Stats   Stats
 	Holders [3]int // connected streams by job.HolderKind; of unary calls those that wait
 	Leases  int    // live ones of all holders
+	Full    bool   // as many run as Options.InFlightMax allows
 }
 
 // Filter selects jobs; Depth is how much of a queue there is. They are the

@@ -12,6 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/embedded"
@@ -48,7 +49,7 @@ func BenchmarkLife(b *testing.B) {
 		}
 	})
 	b.Run("drain", func(b *testing.B) {
-		depth, _ := e.Count(b.Context(), filter())
+		depth, _ := query.Of(e).Count(b.Context(), filter())
 		for ; depth < int64(b.N); depth += batch {
 			put()
 		}

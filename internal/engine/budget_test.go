@@ -13,6 +13,7 @@ import (
 	"github.com/reprisehq/reprise/internal/part/budget"
 	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/part/desk"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -508,7 +509,7 @@ func TestWaitingJobsAreBoundAnewAndRunningOnesAreNot(t *testing.T) {
 		r.spent("l", 2, 1)
 		r.put("q", "c", costs("k", 1))
 		w.gets()
-		n, blocked, err := r.part.Budgets.RebindAll(r.Context(), engine.Search{}, to())
+		n, blocked, err := r.part.Budgets.RebindAll(r.Context(), query.Search{}, to())
 		if err != nil || n != 1 || len(blocked) != 2 {
 			r.Fatalf("%d changed, %v blocked, %v", n, blocked, err)
 		}

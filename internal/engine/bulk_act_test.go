@@ -9,6 +9,7 @@ import (
 	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/part/meter"
+	"github.com/reprisehq/reprise/internal/query"
 )
 
 func TestAPatchBringsANewPayloadWhereNothingRuns(t *testing.T) {
@@ -55,7 +56,7 @@ func TestManyAreSkippedAndThoseThatAreFinishedAreNot(t *testing.T) {
 		if _, err := r.part.Desk.Do(r.Context(), ann, desk.Cancel(ann, "mine"), added[0].ID); err != nil {
 			t.Fatal(err)
 		}
-		all := engine.Search{Filter: engine.Filter{Queues: []string{"q"}}}
+		all := query.Search{Filter: engine.Filter{Queues: []string{"q"}}}
 		if done, refused, err := r.part.Desk.DoAll(r.Context(), desk.Skip, all); done != 2 || refused != 1 || err != nil {
 			t.Errorf("%d, %d, %v", done, refused, err)
 		}
@@ -79,7 +80,7 @@ func TestCancelledIsNotDead(t *testing.T) {
 		s.gets("a")
 		s.fail("a", func(s *engine.Settle) { s.Outcome = job.Died })
 		s.gets("b")
-		all := engine.Search{Filter: engine.Filter{Queues: []string{"q"}}}
+		all := query.Search{Filter: engine.Filter{Queues: []string{"q"}}}
 		n, sample, err := r.part.Desk.PreviewCancel(r.Context(), all)
 		if err != nil || n != 3 || len(sample) != 3 {
 			t.Errorf("a dry run counts %d, shows %d, %v", n, len(sample), err)

@@ -10,19 +10,20 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/part/desk"
+	"github.com/reprisehq/reprise/internal/query"
 )
 
-func of(queues ...string) engine.Search { return engine.Search{Filter: engine.Filter{Queues: queues}} }
+func of(queues ...string) query.Search { return query.Search{Filter: engine.Filter{Queues: queues}} }
 
 // deletes wants a call over many jobs to remove so many.
-func (r *rig) deletes(s engine.Search, want int64) {
+func (r *rig) deletes(s query.Search, want int64) {
 	r.Helper()
 	if n, _, err := r.part.Desk.DoAll(r.Context(), desk.Delete, s); err != nil || n != want {
 		r.Fatalf("deleted %d, %v; want %d", n, err, want)
 	}
 }
 
-func (r *rig) patches(s engine.Search, p desk.Patch, want, refused int64) {
+func (r *rig) patches(s query.Search, p desk.Patch, want, refused int64) {
 	r.Helper()
 	if n, no, err := r.part.Desk.DoAll(r.Context(), p.Verb(), s); err != nil || n != want || no != refused {
 		r.Fatalf("patched %d, refused %d, %v; want %d and %d", n, no, err, want, refused)
@@ -108,7 +109,7 @@ func TestAJobThatChangesWhileItIsJudgedIsLeftAlone(t *testing.T) {
 		s.Judge = oneByOne(func(payload []byte) (bool, error) {
 			switch string(payload) {
 			case "j000":
-				r.patches(engine.Search{Filter: engine.Filter{IDs: []job.ID{r.ids["j000"]}}}, desk.Patch{Queue: "other"}, 1, 0)
+				r.patches(query.Search{Filter: engine.Filter{IDs: []job.ID{r.ids["j000"]}}}, desk.Patch{Queue: "other"}, 1, 0)
 			case "j499":
 				r.puts("q", "late") // later than the call
 			}
@@ -214,7 +215,7 @@ func TestAMoveIsRefusedWhereItWouldBreakSomething(t *testing.T) {
 			}
 		}
 		r.patches(of("strict"), desk.Patch{Queue: "q"}, 0, 1)
-		r.patches(engine.Search{Filter: engine.Filter{IDs: []job.ID{r.ids["member"]}}}, priority(1), 1, 0)
+		r.patches(query.Search{Filter: engine.Filter{IDs: []job.ID{r.ids["member"]}}}, priority(1), 1, 0)
 		if _, err := r.part.Desk.Do(r.Context(), ann, desk.Patch{Queue: "turning"}.Verb(), r.ids["plain"]); err != nil {
 			r.Fatal(err)
 		}

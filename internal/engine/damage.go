@@ -33,7 +33,7 @@ func (e *Engine) unreadPayload(j *job.Job) error {
 // unread is what is told of a job whose payload cannot be read to who only looks: one
 // that waits is given up at once, with a failure that says where. What a worker has
 // already it may finish.
-func (e *Engine) unread(ctx context.Context, j *job.Job) (*job.Job, error) {
+func (e *Engine) Unread(ctx context.Context, j *job.Job) (*job.Job, error) {
 	why := e.unreadPayload(j)
 	if why == nil || !j.State.Open() || j.State == job.Leased {
 		return j, why

@@ -14,8 +14,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/embedded"
@@ -67,7 +69,7 @@ func TestABadBlockSetsAsideTheJobsInItAndNoOthers(t *testing.T) {
 			looksAt(t, e, added)
 		}
 		ran := runAll(t, e)
-		dead, err := e.List(t.Context(), store.Filter{States: []job.State{job.Dead}}, jobs+1, true)
+		dead, err := enginetest.Page(t.Context(), e, store.Filter{States: []job.State{job.Dead}}, jobs+1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +83,7 @@ func TestABadBlockSetsAsideTheJobsInItAndNoOthers(t *testing.T) {
 			} else {
 				payloads++
 			}
-			failures, err := e.Failures(t.Context(), d.Job.ID, 0, false, 1)
+			failures, err := query.Of(e).Failures(t.Context(), d.Job.ID, 0, false, 1)
 			if err != nil || len(failures) != 1 || !strings.Contains(failures[0].Message, "corrupt: ") {
 				t.Errorf("job %s has the failures %v (%v)", d.Job.ID, failures, err)
 			}
@@ -108,16 +110,16 @@ func TestABadBlockSetsAsideTheJobsInItAndNoOthers(t *testing.T) {
 // a failure that says where: by a list, and alone.
 func looksAt(t *testing.T, e *engine.Engine, all []engine.Added) {
 	t.Helper()
-	list, err := e.List(t.Context(), store.Filter{}, 2*len(all), false)
+	list, err := query.Of(e).List(t.Context(), store.Filter{}, 2*len(all))
 	if err == nil {
-		err = e.Payloads(t.Context(), list[:len(list)/2])
+		err = query.Of(e).Payloads(t.Context(), list[:len(list)/2])
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, l := range list {
 		if i >= len(list)/2 {
-			if l.Job, l.Payload, err = e.Get(t.Context(), l.Job.ID); err != nil && job.KindOf(err) != job.Corrupt {
+			if l.Job, l.Payload, err = query.Of(e).Get(t.Context(), l.Job.ID); err != nil && job.KindOf(err) != job.Corrupt {
 				t.Fatal(err)
 			}
 		}
@@ -210,7 +212,7 @@ func runAll(t *testing.T, e *engine.Engine) map[job.ID]bool {
 	ran := map[job.ID]bool{}
 	open := store.Filter{States: []job.State{job.Ready, job.Leased}}
 	for {
-		n, err := e.Count(t.Context(), open)
+		n, err := query.Of(e).Count(t.Context(), open)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 )
 
 // fullDisk refuses every write while it is on.
@@ -78,7 +79,7 @@ func TestFailingDisk(t *testing.T) {
 		}
 	}
 	for id := range acknowledged {
-		if j, _, err := e.Get(t.Context(), id); err != nil || j.State != job.Ready {
+		if j, _, err := query.Of(e).Get(t.Context(), id); err != nil || j.State != job.Ready {
 			t.Errorf("acknowledged job %s: %v, %v", id, j, err)
 		}
 	}

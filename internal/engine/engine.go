@@ -23,8 +23,7 @@ type Engine struct {
 	commands commands
 	gifts    sync.Pool // of *[]gift, empty ones
 
-	patterns patterns      // of rules, compiled
-	judging  chan struct{} // holds one for each judge that runs
+	patterns patterns // of rules, compiled
 	keep     atomic.Pointer[Reserve]
 	watchers watchers
 	figures  struct {
@@ -68,7 +67,6 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	e := &Engine{
 		opts: opts, store: s, clock: clock, rnd: rnd, log: log,
 		inflight: make(chan *batch), stopped: make(chan struct{}),
-		judging: make(chan struct{}, judges()),
 	}
 	e.gifts.New = func() any { return &[]gift{} }
 	e.commands.init()

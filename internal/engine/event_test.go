@@ -194,7 +194,7 @@ func TestEventsAddUpToTheStore(t *testing.T) {
 					delete(states, ev.ID)
 				}
 			}
-			stored, err := r.List(r.Context(), all, 1000, false)
+			stored, err := r.List(r.Context(), all, 1000)
 			if err != nil || lost > 0 {
 				t.Fatal(err, lost)
 			}

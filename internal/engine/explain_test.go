@@ -6,11 +6,12 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // why wants a job to be explained by exactly these obstacles.
-func (r *rig) why(name string, want ...rule.Obstacle) engine.Explanation {
+func (r *rig) why(name string, want ...rule.Obstacle) query.Explanation {
 	r.Helper()
 	e, err := r.Explain(r.Context(), r.ids[name])
 	if err != nil {

@@ -244,7 +244,7 @@ func (k *killed) finish() {
 			return
 		}
 	}
-	list, _ := k.List(k.Context(), engine.Filter{Queues: []string{"s"}}, k.tasks, false)
+	list, _ := k.List(k.Context(), engine.Filter{Queues: []string{"s"}}, k.tasks)
 	for _, l := range list {
 		if l.Job.State.Open() {
 			k.Errorf("I8: %s never came to an end: it is %s until %d, and the date is %d; %+v", k.names[l.Job.ID], l.Job.State, l.Job.ReadyAt, k.Now(), l.Job.Leases)
@@ -259,7 +259,7 @@ func (k *killed) judge() {
 	if err != nil {
 		k.Fatal(err)
 	}
-	list, err := k.List(k.Context(), engine.Filter{Queues: []string{"s"}}, k.tasks+10, true)
+	list, err := enginetest.Page(k.Context(), k.Engine, engine.Filter{Queues: []string{"s"}}, k.tasks+10)
 	if err != nil {
 		k.Fatal(err)
 	}

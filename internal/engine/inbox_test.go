@@ -457,7 +457,7 @@ func TestCountsPartitionTheTotal(t *testing.T) { // inbox.md, statuses and count
 		for _, n := range d.States {
 			total += n
 		}
-		if list, err := r.List(r.Context(), store.Filter{Queues: []string{"in"}}, 99, false); err != nil || int64(len(list)) != total {
+		if list, err := r.List(r.Context(), store.Filter{Queues: []string{"in"}}, 99); err != nil || int64(len(list)) != total {
 			r.Errorf("%d listed, %d counted, %v", len(list), total, err)
 		}
 	})

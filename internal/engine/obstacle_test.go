@@ -7,11 +7,12 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // lists wants a list to tell of a job what comes first in its explanation.
-func (r *rig) lists(name string, e engine.Explanation) {
+func (r *rig) lists(name string, e query.Explanation) {
 	r.Helper()
 	want := rule.InLine
 	if e.Job.State == job.Ready && e.Job.Park == "" {
@@ -21,7 +22,7 @@ func (r *rig) lists(name string, e engine.Explanation) {
 			want = is
 		}
 	}
-	list, err := r.List(r.Context(), engine.Filter{IDs: []job.ID{r.ids[name]}}, 1, false)
+	list, err := r.List(r.Context(), engine.Filter{IDs: []job.ID{r.ids[name]}}, 1)
 	if err == nil {
 		err = r.Obstacles(r.Context(), list)
 	}
@@ -32,9 +33,9 @@ func (r *rig) lists(name string, e engine.Explanation) {
 
 // page is the first n jobs of a queue, and how many batches were run to find out
 // what keeps them from running.
-func (r *rig) page(queue string, n int) (list []engine.Listed, batches uint64) {
+func (r *rig) page(queue string, n int) (list []query.Listed, batches uint64) {
 	r.Helper()
-	list, err := r.List(r.Context(), engine.Filter{Queues: []string{queue}}, n, false)
+	list, err := r.List(r.Context(), engine.Filter{Queues: []string{queue}}, n)
 	synctest.Wait() // for what the committer has to do yet
 	before := r.part.Meter.Measure(r.Context()).Stats.Batches
 	if err == nil {
@@ -127,7 +128,7 @@ func TestASearchByWaitLooksAtEveryPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := 0
-		err := r.Each(r.Context(), engine.Search{Waits: func(_ *job.Job, is rule.Obstacle) bool { return is == rule.Paused }}, func(l engine.Listed) (bool, error) {
+		err := r.Each(r.Context(), query.Search{Waits: func(_ *job.Job, is rule.Obstacle) bool { return is == rule.Paused }}, func(l query.Listed) (bool, error) {
 			if l.Job.Queue != "held" {
 				t.Errorf("%v", l.Job)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/part/desk"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -90,7 +91,7 @@ func TestNoJobMovesToAQueueOfAnotherKind(t *testing.T) {
 			if j := g.job(c.name); j.Queue == c.to || j.ExpiresAt != 0 {
 				g.Errorf("%s changed: %+v", c.name, j)
 			}
-			g.patches(engine.Search{Filter: engine.Filter{IDs: []job.ID{g.ids[c.name]}}}, desk.Patch{Queue: c.to}, 0, 1)
+			g.patches(query.Search{Filter: engine.Filter{IDs: []job.ID{g.ids[c.name]}}}, desk.Patch{Queue: c.to}, 0, 1)
 		}
 	})
 }

@@ -115,7 +115,7 @@ type Hooks struct {
 	// Allow adds what the part has against a job that is ready and changes from moment to
 	// moment, Explain everything else that it knows of a job.
 	Allow   func(tx *Tx, s *rule.Situation) error
-	Explain func(tx *Tx, s *rule.Situation, out *Explanation) error
+	Explain func(tx *Tx, s *rule.Situation, told *Remarks) error
 	// Crew counts who could run a job; counted is whether the part knows.
 	Crew func(tx *Tx, s *rule.Situation) (counted bool, err error)
 	// Templates are jobs that the part puts later: nothing may come to be that would
@@ -136,19 +136,6 @@ type Intake struct {
 	Field string // of a job, which an error of Admit is about
 	Admit func(i int, n *NewJob) error
 	Make  func() error
-}
-
-// WipeTable is a Wipe of all rows of a table.
-func WipeTable(t job.Table) func(*Tx, int) (bool, error) {
-	return func(tx *Tx, n int) (left bool, err error) {
-		rows, err := tx.tx.Rows(t, "", n)
-		for _, row := range rows {
-			if err := tx.tx.Unset(t, row.Key()); err != nil {
-				return false, err
-			}
-		}
-		return len(rows) == n, err
-	}
 }
 
 // Template is a job that a part puts later.
@@ -229,8 +216,8 @@ func (p parts) allow(r *Tx, s *rule.Situation) error {
 	return p.each(func(h *Hooks) bool { return h.Allow != nil }, func(h *Hooks) error { return h.Allow(r, s) })
 }
 
-func (p parts) explain(r *Tx, s *rule.Situation, out *Explanation) error {
-	return p.each(func(h *Hooks) bool { return h.Explain != nil }, func(h *Hooks) error { return h.Explain(r, s, out) })
+func (p parts) explain(r *Tx, s *rule.Situation, told *Remarks) error {
+	return p.each(func(h *Hooks) bool { return h.Explain != nil }, func(h *Hooks) error { return h.Explain(r, s, told) })
 }
 
 func (p parts) crew(r *Tx, s *rule.Situation) (counted bool, err error) {

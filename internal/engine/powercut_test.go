@@ -14,6 +14,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/embedded"
 )
@@ -188,7 +189,7 @@ func checkLedger(t *testing.T, fs *vfs.MemFS, l *ledger) {
 	t.Helper()
 	e, st := openEngine(t, fs, 99)
 	for id := range l.put {
-		j, payload, err := e.Get(t.Context(), id)
+		j, payload, err := query.Of(e).Get(t.Context(), id)
 		switch {
 		case l.settled[id]:
 			if job.KindOf(err) != job.NotFound {

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/store"
@@ -177,7 +178,7 @@ func TestAResultKeepsWhatElseTheJobCarries(t *testing.T) {
 		if len(j.Extras.Labels) != 1 || j.Extras.Unique == nil || !j.Owns {
 			r.Errorf("%+v", j)
 		}
-		list, err := r.List(r.Context(), store.Filter{}, 9, true)
+		list, err := enginetest.Page(r.Context(), r.Engine, store.Filter{}, 9)
 		if err != nil || len(list) != 1 || string(list[0].Payload) != "a" || list[0].Job.Result().Size != 1 {
 			r.Errorf("%+v, %v", list, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/store"
@@ -281,7 +282,7 @@ func TestATerminalJobPastItsRetentionIsNotSeenEvenBeforeItIsTakenAway(t *testing
 		if _, _, err := r.Get(r.Context(), r.ids["a"]); job.KindOf(err) != job.NotFound {
 			r.Errorf("read: %v", err)
 		}
-		if list, err := r.List(r.Context(), all, 9, true); err != nil || len(list) != 1 || string(list[0].Payload) != "b" {
+		if list, err := enginetest.Page(r.Context(), r.Engine, all, 9); err != nil || len(list) != 1 || string(list[0].Payload) != "b" {
 			r.Errorf("listed %v, %v", list, err)
 		}
 	})

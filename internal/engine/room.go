@@ -6,6 +6,10 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 )
 
+// PageBytes is how much of payloads, results and error records a page may hold:
+// it ends early behind what fits, and behind one row at least.
+const PageBytes = 16 << 20
+
 // Room is asked before so many bytes come into memory for an answer. It may wait
 // until there is room, or refuse the answer with its error.
 type Room func(bytes int) error

@@ -9,12 +9,13 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 )
 
 // names says which jobs a search finds, in its order.
-func (r *rig) finds(s engine.Search) (found []string) {
+func (r *rig) finds(s query.Search) (found []string) {
 	r.Helper()
-	err := r.Each(r.Context(), s, func(l engine.Listed) (bool, error) {
+	err := r.Each(r.Context(), s, func(l query.Listed) (bool, error) {
 		found = append(found, r.names[l.Job.ID])
 		return true, nil
 	})
@@ -25,13 +26,13 @@ func (r *rig) finds(s engine.Search) (found []string) {
 }
 
 // named judges by the payload, which is a job's name.
-func named(keep func(name string) bool) engine.Judge {
+func named(keep func(name string) bool) query.Judge {
 	return oneByOne(func(payload []byte) (bool, error) { return keep(string(payload)), nil })
 }
 
 // oneByOne looks at one payload after another.
-func oneByOne(keep func(payload []byte) (bool, error)) engine.Judge {
-	return func(_ context.Context, list []engine.Listed) (chosen []engine.Listed, err error) {
+func oneByOne(keep func(payload []byte) (bool, error)) query.Judge {
+	return func(_ context.Context, list []query.Listed) (chosen []query.Listed, err error) {
 		for _, l := range list {
 			yes, err := keep(l.Payload)
 			if err != nil {
@@ -55,7 +56,7 @@ func TestASearchLooksAtEveryCandidateOnce(t *testing.T) {
 			want = append(want, fmt.Sprintf("j%03d", i))
 		}
 		third := func(name string) bool { return name[len(name)-1] == '3' }
-		s := engine.Search{Filter: engine.Filter{Queues: []string{"q"}}}
+		s := query.Search{Filter: engine.Filter{Queues: []string{"q"}}}
 		s.Judge = named(third)
 		if got := r.finds(s); !slices.Equal(got, want) {
 			t.Errorf("by payload: %v", got)
@@ -80,7 +81,7 @@ func TestASearchEndsWithItsJudgeAndItsCaller(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", numbered("j", 5)...)
 		no, looked := errors.New("no"), 0
-		s := engine.Search{Judge: oneByOne(func([]byte) (bool, error) { looked++; return false, no })}
+		s := query.Search{Judge: oneByOne(func([]byte) (bool, error) { looked++; return false, no })}
 		if err := r.Each(r.Context(), s, nil); !errors.Is(err, no) || looked != 1 {
 			t.Errorf("%v after %d", err, looked)
 		}
@@ -90,8 +91,8 @@ func TestASearchEndsWithItsJudgeAndItsCaller(t *testing.T) {
 			t.Errorf("the caller left: %v", err)
 		}
 		n := 0
-		s = engine.Search{Payload: true}
-		err := r.Each(r.Context(), s, func(l engine.Listed) (bool, error) {
+		s = query.Search{Payload: true}
+		err := r.Each(r.Context(), s, func(l query.Listed) (bool, error) {
 			if string(l.Payload) != r.names[l.Job.ID] {
 				t.Errorf("the payload of %s is %s", r.names[l.Job.ID], l.Payload)
 			}
@@ -109,7 +110,7 @@ func TestNobodyWaitsForAJudge(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.puts("q", "a")
 		entered, leave, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		s := engine.Search{Judge: oneByOne(func([]byte) (bool, error) {
+		s := query.Search{Judge: oneByOne(func([]byte) (bool, error) {
 			close(entered)
 			<-leave
 			return true, nil
@@ -123,7 +124,7 @@ func TestNobodyWaitsForAJudge(t *testing.T) {
 		<-entered
 		r.puts("q", "b")
 		r.anonymous(2).gets("a", "b")
-		if got := r.finds(engine.Search{}); !slices.Equal(got, []string{"a", "b"}) {
+		if got := r.finds(query.Search{}); !slices.Equal(got, []string{"a", "b"}) {
 			t.Errorf("a search without a judge found %v", got)
 		}
 		close(leave)
@@ -144,7 +145,7 @@ func TestARunByPayloadsHasTheJobsItsJudgeChose(t *testing.T) {
 				want++
 			}
 		}
-		start := func(ask job.Replay, judge engine.Judge) job.ID {
+		start := func(ask job.Replay, judge query.Judge) job.ID {
 			r.Helper()
 			ask.By, ask.Select.Filter = ann, "as the test says"
 			p, err := r.part.Dead.StartReplay(r.Context(), ask, judge)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -88,7 +89,7 @@ func TestAnEngineThatWasNotStartedRefusesByName(t *testing.T) {
 		if job.KindOf(err) != job.Unavailable || fresh.Ready() == nil {
 			r.Errorf("%v", err)
 		}
-		if _, _, err := fresh.Get(r.Context(), job.ID{}); job.KindOf(err) != job.Unavailable {
+		if _, _, err := query.Of(fresh).Get(r.Context(), job.ID{}); job.KindOf(err) != job.Unavailable {
 			r.Errorf("%v", err)
 		}
 	})

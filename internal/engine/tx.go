@@ -168,7 +168,8 @@ func (r *Tx) publish() {
 func (e *Engine) noteFigures() {
 	e.figures.Lock()
 	defer e.figures.Unlock()
-	e.figures.Figures = Figures{e.core.stats, e.core.streams, e.core.leases}
+	full := e.opts.InFlightMax > 0 && e.core.leases >= e.opts.InFlightMax
+	e.figures.Figures = Figures{e.core.stats, e.core.streams, e.core.leases, full}
 }
 
 // Figures are those of the latest transaction.

@@ -25,7 +25,7 @@ func TestACountSeesWhatAListShows(t *testing.T) { // a terminal job past its ret
 			{States: []job.State{job.Dead}},
 			{IDs: []job.ID{r.ids["a"], r.ids["b"]}},
 		} {
-			list, err := r.List(r.Context(), f, 9, false)
+			list, err := r.List(r.Context(), f, 9)
 			n, errCount := r.Count(r.Context(), f)
 			if err != nil || errCount != nil || int(n) != len(list) {
 				r.Errorf("%+v: counted %d, listed %d (%v, %v)", f, n, len(list), err, errCount)

@@ -5,9 +5,9 @@ import (
 
 	"github.com/reprisehq/reprise/internal/door/grid"
 	"github.com/reprisehq/reprise/internal/door/jobs"
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/desk"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -48,7 +48,7 @@ func (h *jobRoom) show(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found engine.Listed
+	var found query.Listed
 	if found.Job, found.Payload, err = h.engine.Get(c.Context(), id); err != nil {
 		return nil, noJob(err)
 	}
@@ -56,7 +56,7 @@ func (h *jobRoom) show(c *call) (any, error) {
 	if err != nil {
 		return nil, noJob(err)
 	}
-	found = jobs.Waiting(c.Context(), h.engine, []engine.Listed{found})[0]
+	found = jobs.Waiting(c.Context(), h.engine, []query.Listed{found})[0]
 	return appended(func(b []byte) []byte { return jobs.AppendWhole(b, found, result) }), nil
 }
 
@@ -138,7 +138,7 @@ func (h *jobRoom) explain(c *call) (any, error) {
 }
 
 // explained tells of a job in the words of the door that it came in by.
-func (h *core) explained(e engine.Explanation) jobs.Explained {
+func (h *core) explained(e query.Explanation) jobs.Explained {
 	if e.Job.Door == job.DoorGrid {
 		return jobs.Explain(e, h.engine.Now(), grid.Why)
 	}

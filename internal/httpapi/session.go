@@ -12,9 +12,9 @@ import (
 
 	"github.com/reprisehq/reprise/internal/door/grid"
 	"github.com/reprisehq/reprise/internal/door/jobs"
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -232,12 +232,12 @@ func noTask(session, task string) error {
 }
 
 // task reads a task, and whether it is one of the session.
-func (h *gridRoom) task(ctx context.Context, session, task string) (engine.Listed, error) {
+func (h *gridRoom) task(ctx context.Context, session, task string) (query.Listed, error) {
 	if _, err := h.engine.Grid.Session(ctx, session); err != nil {
-		return engine.Listed{}, err
+		return query.Listed{}, err
 	}
 	id, err := h.taskID(ctx, session, task)
-	var l engine.Listed
+	var l query.Listed
 	if err == nil {
 		l.Job, l.Payload, err = h.engine.Get(ctx, id)
 	}

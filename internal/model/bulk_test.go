@@ -5,15 +5,15 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/desk"
+	"github.com/reprisehq/reprise/internal/query"
 )
 
 // many is a call over many jobs: it does to each that the filter chooses what
 // a call over one would do, and says to how many.
 func (w *world) many(t *rapid.T) {
-	s := engine.Search{}
+	s := query.Search{}
 	f := &s.Filter
 	if rapid.Bool().Draw(t, "by queue") {
 		f.Queues = []string{one(t, "queue", w.used...)}
@@ -62,7 +62,7 @@ func (w *world) many(t *rapid.T) {
 	}
 }
 
-func (w *world) patched(s engine.Search, list []*job.Job, p desk.Patch, model func(*job.Job) job.Kind) {
+func (w *world) patched(s query.Search, list []*job.Job, p desk.Patch, model func(*job.Job) job.Kind) {
 	n, refused, err := w.Desk.DoAll(w.Context(), p.Verb(), s)
 	w.must(err)
 	done, not := 0, 0

@@ -9,6 +9,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
+	"github.com/reprisehq/reprise/internal/query"
 )
 
 // What the engine tells of the grid, held against the model and, for the
@@ -28,7 +29,7 @@ func (w *gridWorld) compared() {
 		}
 		w.must(err)
 		w.sameSession(got, claims[slices.IndexFunc(claims, func(c *claim) bool { return c.session == s })])
-		list, err := w.List(w.Context(), engine.Filter{Queues: []string{name}}, len(g.tasks)+1, false)
+		list, err := w.List(w.Context(), engine.Filter{Queues: []string{name}}, len(g.tasks)+1)
 		w.must(err)
 		w.sameTasks(s, list)
 		w.results(s, 0, len(list)+1)
@@ -87,7 +88,7 @@ func (w *gridWorld) stalled(c *claim) bool {
 
 // sameTasks compares the tasks of a session: each, and the order of those in line
 // and of those that are finished.
-func (w *gridWorld) sameTasks(s *session, list []engine.Listed) {
+func (w *gridWorld) sameTasks(s *session, list []query.Listed) {
 	want := w.grid.ofSession(s)
 	if len(list) != len(want) {
 		w.Fatalf("session %s has %d tasks, want %d", s.name, len(list), len(want))

@@ -256,8 +256,11 @@ func (w *world) listed(f engine.Filter, n int, payloads bool) {
 	if f.From.IsZero() && int(count) != len(want) {
 		w.Fatalf("count is %d, want %d", count, len(want))
 	}
-	got, err := w.List(w.Context(), f, n, payloads)
+	got, err := w.List(w.Context(), f, n)
 	w.must(err)
+	if payloads {
+		w.must(w.Payloads(w.Context(), got))
+	}
 	if want = want[:min(n, len(want))]; len(got) != len(want) {
 		w.Fatalf("list has %d jobs, want %d", len(got), len(want))
 	}

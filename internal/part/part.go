@@ -19,12 +19,14 @@ import (
 	"github.com/reprisehq/reprise/internal/part/token"
 	"github.com/reprisehq/reprise/internal/part/turn"
 	"github.com/reprisehq/reprise/internal/part/worker"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
 // Engine is an engine with its parts.
 type Engine struct {
 	*engine.Engine
+	query.Reads
 
 	Audit   *audit.Log
 	Budgets *budget.Budgets
@@ -47,6 +49,7 @@ func New(s store.Store, clock engine.Clock, rnd func() uint64, log *slog.Logger,
 	e := All()
 	opts.Parts = append(e.Parts(), opts.Parts...)
 	e.Engine = engine.New(s, clock, rnd, log, opts)
+	e.Reads = query.Of(e.Engine)
 	return e
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -42,15 +41,15 @@ type Window struct {
 
 // Seen is what is in a window.
 type Seen struct {
-	Rows  []engine.Listed
+	Rows  []Listed
 	First int64 // position of the first row
 	Total int64 // in the list
 	Found bool  // the anchor named a place
 }
 
 // Windows looks at windows at one time, and counts the jobs of each list of Watched.
-func Windows(ctx context.Context, e *engine.Engine, windows []Window) (seen []Seen, counts [len(Watched)]int64, err error) {
-	err = e.View(ctx, func(v store.Reader) error {
+func (r Reads) Windows(ctx context.Context, windows []Window) (seen []Seen, counts [len(Watched)]int64, err error) {
+	err = r.engine.View(ctx, func(v store.Reader) error {
 		for i, list := range Watched {
 			if counts[i], err = v.Count(store.Filter{States: []job.State{list}}); err != nil {
 				return err
@@ -95,7 +94,7 @@ func (w *Window) look(v store.Reader) (s Seen, err error) {
 	s.Found = s.Found || w.At.Kind != Around
 	list, _, err := v.Slice(w.List, s.First, w.N)
 	for _, j := range list {
-		s.Rows = append(s.Rows, engine.Listed{Job: j})
+		s.Rows = append(s.Rows, Listed{Job: j})
 	}
 	return s, err
 }
@@ -108,7 +107,7 @@ const (
 
 // Find returns the position of the first job of a list that matches, from a position
 // on, up or down. A page is looked at a time, so the list may move meanwhile.
-func Find(ctx context.Context, e *engine.Engine, list job.State, from int64, down bool, match func(*job.Job) bool) (at int64, found bool, err error) {
+func (r Reads) Find(ctx context.Context, list job.State, from int64, down bool, match func(*job.Job) bool) (at int64, found bool, err error) {
 	for looked := 0; looked < findMost && from >= 0; looked += findPage {
 		first, n := from, findPage
 		if down {
@@ -116,7 +115,7 @@ func Find(ctx context.Context, e *engine.Engine, list job.State, from int64, dow
 			n = int(from - first + 1)
 		}
 		var page []*job.Job
-		err := e.View(ctx, func(v store.Reader) (err error) {
+		err := r.engine.View(ctx, func(v store.Reader) (err error) {
 			page, _, err = v.Slice(list, first, n)
 			return err
 		})
@@ -142,8 +141,8 @@ func Find(ctx context.Context, e *engine.Engine, list job.State, from int64, dow
 }
 
 // Place is the position of a job in a list, if it is there, and how many there are.
-func Place(ctx context.Context, e *engine.Engine, list job.State, id job.ID) (at, total int64, ok bool, err error) {
-	err = e.View(ctx, func(v store.Reader) error {
+func (r Reads) Place(ctx context.Context, list job.State, id job.ID) (at, total int64, ok bool, err error) {
+	err = r.engine.View(ctx, func(v store.Reader) error {
 		if at, ok, err = v.Place(list, id); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/part/desk"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -124,7 +125,7 @@ func (w *world) dates() (edit func(*job.Job), text string) {
 // actOnMany does to all that are chosen what it would to each. The heads of all groups
 // can be skipped so, too.
 func (w *world) actOnMany(what, queue string, chosen func(*job.Job) bool) (meant []job.ID) {
-	s := engine.Search{Filter: engine.Filter{Queues: []string{queue}}}
+	s := query.Search{Filter: engine.Filter{Queues: []string{queue}}}
 	paused := func(j *job.Job) bool { return j.State.Open() && j.Park != "" }
 	var call func() (int64, int64, error)
 	var drafts func(*job.Job) *request

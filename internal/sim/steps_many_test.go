@@ -6,6 +6,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/desk"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -14,7 +15,7 @@ import (
 // how many of them took effect.
 func (w *world) many() {
 	queue, patch := pick(w, queueNames), !w.oneIn(3)
-	s := engine.Search{Filter: engine.Filter{Queues: []string{queue}}}
+	s := query.Search{Filter: engine.Filter{Queues: []string{queue}}}
 	p := job.PriorityDefault + uint16(w.dice.IntN(3)) - 1
 	edit := func(j *job.Job) {
 		if j.Priority = p; waitsFor(j) != "" {

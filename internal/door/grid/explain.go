@@ -6,12 +6,13 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // Why tells in the words of sessions and engines why a task does not run; "" where
 // the words for jobs fit.
-func Why(e engine.Explanation, r rule.Reason) string {
+func Why(e query.Explanation, r rule.Reason) string {
 	switch r.Is {
 	case rule.Parked:
 		if r.Head == nil || r.Head.State == job.None {

@@ -3,9 +3,9 @@ package grid
 import (
 	"strings"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/grid"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -87,7 +87,7 @@ func engineOf(holder string) string {
 }
 
 // TaskOf tells of one task. history are its latest failures, newest first.
-func TaskOf(l engine.Listed, body []byte, history []job.Failure) wire.TaskState {
+func TaskOf(l query.Listed, body []byte, history []job.Failure) wire.TaskState {
 	j := l.Job
 	var latest *job.Failure
 	if len(history) > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/part/desk"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
@@ -125,7 +126,7 @@ func (d *Door) skipHeads(ctx context.Context, x *Inbox, by job.Actor) (*wire.Inb
 		if err != nil {
 			return nil, err
 		}
-		s := engine.Search{Filter: engine.Filter{Queues: []string{x.Name}}, Where: skippable}
+		s := query.Search{Filter: engine.Filter{Queues: []string{x.Name}}, Where: skippable}
 		for _, g := range groups {
 			after = g.Group
 			if g.Head != nil {
@@ -150,7 +151,7 @@ func (d *Door) skipHeads(ctx context.Context, x *Inbox, by job.Actor) (*wire.Inb
 func skippable(j *job.Job) bool { return j.State.Open() || j.Blocks }
 
 // searchOf chooses the messages that an action names by what they are.
-func searchOf(x *Inbox, a *wire.InboxAct) (engine.Search, error) {
+func searchOf(x *Inbox, a *wire.InboxAct) (query.Search, error) {
 	q := Query{types: a.Types, group: a.Group}
 	var err error
 	q.statuses, err = parseStatuses("statuses", a.Statuses)
@@ -158,7 +159,7 @@ func searchOf(x *Inbox, a *wire.InboxAct) (engine.Search, error) {
 }
 
 // actMany is about every message that a search chooses.
-func (d *Door) actMany(ctx context.Context, x *Inbox, a *wire.InboxAct, s engine.Search, by job.Actor) (*wire.InboxActed, error) {
+func (d *Door) actMany(ctx context.Context, x *Inbox, a *wire.InboxAct, s query.Search, by job.Actor) (*wire.InboxActed, error) {
 	var out wire.InboxActed
 	verb := verbs[a.Action]
 	paused := func(j *job.Job) bool { return rule.StatusOf(j) == rule.StatusPaused }
@@ -186,7 +187,7 @@ func (d *Door) actMany(ctx context.Context, x *Inbox, a *wire.InboxAct, s engine
 }
 
 // only narrows a search down.
-func only(s engine.Search, more func(*job.Job) bool) engine.Search {
+func only(s query.Search, more func(*job.Job) bool) query.Search {
 	if all := s.Where; all != nil {
 		s.Where = func(j *job.Job) bool { return all(j) && more(j) }
 	} else {

@@ -14,6 +14,7 @@ import (
 	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/part/lock"
 	"github.com/reprisehq/reprise/internal/part/turn"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -355,7 +356,7 @@ func (c *courier) settle(ctx context.Context, list []engine.Delivery, results []
 
 // cleanUp forgets the messages that expired.
 func (c *courier) cleanUp(ctx context.Context) {
-	n, _, err := c.engine.Desk.DoAll(ctx, desk.Delete, engine.Search{
+	n, _, err := c.engine.Desk.DoAll(ctx, desk.Delete, query.Search{
 		Filter: engine.Filter{Queues: []string{c.inbox.Name}, States: []job.State{job.Dead}},
 		Where:  func(j *job.Job) bool { return j.Reason == job.Expired },
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 )
 
 // What is set over the API outlives a restart; what the configuration says wins
@@ -166,8 +167,8 @@ func TestAFullInboxRefusesTheWholeCall(t *testing.T) {
 			t.Errorf("%v, %+v", err, in.Out)
 		}
 		r.look("1 in_progress, 1 groups ready")
-		var added []engine.Listed
-		if err := r.engine.Each(r.Context(), engine.Search{}, func(l engine.Listed) (bool, error) { added = append(added, l); return true, nil }); err != nil || len(added) != 1 {
+		var added []query.Listed
+		if err := r.engine.Each(r.Context(), query.Search{}, func(l query.Listed) (bool, error) { added = append(added, l); return true, nil }); err != nil || len(added) != 1 {
 			t.Error(added, err)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/meter"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -22,7 +23,7 @@ func (d *Door) Messages(ctx context.Context, x *Inbox, q *Query, room engine.Roo
 	s := q.search(x.Name)
 	s.Payload, s.Room = true, room
 	bytes := 0
-	err := d.engine.Each(ctx, s, func(l engine.Listed) (bool, error) {
+	err := d.engine.Each(ctx, s, func(l query.Listed) (bool, error) {
 		if n := len(page.Messages); n == q.limit || n > 0 && bytes+l.Bytes() > engine.PageBytes {
 			page.Next = page.Messages[n-1].ID
 			return false, nil
@@ -71,11 +72,11 @@ func (d *Door) find(ctx context.Context, x *Inbox, text string) (job.ID, error) 
 		}
 	}
 	id = job.ID{}
-	s := engine.Search{
+	s := query.Search{
 		Filter: engine.Filter{Queues: []string{x.Name}},
 		Where:  func(j *job.Job) bool { return MessageIDOf(j) == text },
 	}
-	err = d.engine.Each(ctx, s, func(l engine.Listed) (bool, error) { id = l.Job.ID; return false, nil })
+	err = d.engine.Each(ctx, s, func(l query.Listed) (bool, error) { id = l.Job.ID; return false, nil })
 	if err == nil && id.IsZero() {
 		err = d.noMessage(job.Errorf(job.NotFound, ""), x, text)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
@@ -111,8 +112,8 @@ func parseStatuses(field string, list []string) (out []rule.Status, err error) {
 }
 
 // search is the query as the engine takes it.
-func (q *Query) search(inbox string) engine.Search {
-	s := engine.Search{Filter: engine.Filter{Queues: []string{inbox}, Statuses: q.statuses, Types: q.types, From: q.from, Desc: q.desc}}
+func (q *Query) search(inbox string) query.Search {
+	s := query.Search{Filter: engine.Filter{Queues: []string{inbox}, Statuses: q.statuses, Types: q.types, From: q.from, Desc: q.desc}}
 	if q.group != nil {
 		s.Where = func(j *job.Job) bool { return j.Group == *q.group }
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/reprisehq/reprise/internal/jq"
 	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/part/deadset"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -73,7 +74,7 @@ func Selection(f *wire.DeadFilter) (s job.Selection, err error) {
 }
 
 // judgeDead is what a selection does to payloads: nil without a filter.
-func judgeDead(s *job.Selection) (*jq.Program, engine.Judge) {
+func judgeDead(s *job.Selection) (*jq.Program, query.Judge) {
 	if s.Filter == "" {
 		return nil, nil
 	}

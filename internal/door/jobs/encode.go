@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -23,11 +24,11 @@ func StatusOf(s job.State) string { return states[s] }
 func AppendJob(b []byte, j *job.Job) []byte { return append(members(b, j, nil), '}') }
 
 // AppendListed appends a job object with its payload and what it waits for.
-func AppendListed(b []byte, l engine.Listed) []byte { return AppendWhole(b, l, nil) }
+func AppendListed(b []byte, l query.Listed) []byte { return AppendWhole(b, l, nil) }
 
 // AppendWhole appends a job object with its payload, what it waits for, and what
 // it made; nil = nothing.
-func AppendWhole(b []byte, l engine.Listed, result []byte) []byte {
+func AppendWhole(b []byte, l query.Listed, result []byte) []byte {
 	b = appendMembers(b, l.Job, l.Is, orNull(l.Payload))
 	if result != nil {
 		b = append(append(b, `,"result":`...), result...)

@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -59,7 +60,7 @@ func TestAJobIsWrittenWithEveryField(t *testing.T) {
 	j.Group, j.RunTimeout, j.StartTimeout, j.Copies = "g", 6, 7, 2
 	j.Requires = []job.Requirement{{Property: "a", Op: "=", Value: "1"}, {Property: "b", Op: ">", Value: "2"}}
 	j.Losses, j.Evictions, j.Reschedules = 1, 2, 3
-	same(t, jobs.AppendListed(nil, engine.Listed{Job: j, Payload: []byte(`{"n":9007199254740993}`)}),
+	same(t, jobs.AppendListed(nil, query.Listed{Job: j, Payload: []byte(`{"n":9007199254740993}`)}),
 		`{"id":"`+idA+`","type":"mail","queue":"a\"b\u0001<é>","priority":32768,"status":"dead","payload":{"n":9007199254740993},`+
 			`"ready_at":1790000000000,"attempts":0,"retry_limit":0,"backoff":{"exponent":2.5,"base_ms":100,"jitter_ms":0},`+
 			`"dequeued_at":1,"failed_at":2,"retention":{"completed_ms":0,"dead_ms":9},"purge_at":3,"completed_at":4,`+

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/guard"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -23,7 +23,7 @@ type Explained struct {
 // Explain says in words and as data why a job does not run, and which retry
 // policy holds for it now. words are those of the door that it came in by, before
 // ours; "" or nil = it has none.
-func Explain(e engine.Explanation, now job.Millis, words func(engine.Explanation, rule.Reason) string) Explained {
+func Explain(e query.Explanation, now job.Millis, words func(query.Explanation, rule.Reason) string) Explained {
 	j, from := e.Job, e.Policy.From
 	out := Explained{wire.Explanation{ID: j.ID.String(), Status: states[j.State], Reasons: []wire.Reason{}}, &e.Policy.Retry}
 	out.PolicyFrom = wire.PolicyFrom{

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -54,7 +54,7 @@ func TestAWaitIsToldInWordsAndAsData(t *testing.T) { // retry.md section 5
 		},
 	} {
 		x.w.Curve, x.w.From, x.w.Rules = ten, rule.FromQueue, rule.FromJob
-		got := jobs.Explain(engine.Explanation{Job: &job.Job{ID: id(t, idA), State: job.Scheduled}, Retry: &x.w}, 0, nil)
+		got := jobs.Explain(query.Explanation{Job: &job.Job{ID: id(t, idA), State: job.Scheduled}, Retry: &x.w}, 0, nil)
 		if got.Text != x.text {
 			t.Errorf("%s: %s, want %s", name, got.Text, x.text)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 )
 
 // sound checks what was read from any body: it says of itself what it is.
@@ -106,7 +107,7 @@ func FuzzListQuery(f *testing.F) {
 			return
 		}
 		var answer struct{ Pages struct{ Self, Next string } }
-		out := q.AppendList(nil, jobs.Found[engine.Listed]{Rows: []engine.Listed{{Job: &job.Job{ID: id(t, idA)}}}, More: true})
+		out := q.AppendList(nil, jobs.Found[query.Listed]{Rows: []query.Listed{{Job: &job.Job{ID: id(t, idA)}}}, More: true})
 		if err := json.Unmarshal(out, &answer); err != nil {
 			t.Fatalf("%q is answered with %q: %v", raw, out, err)
 		}
@@ -115,7 +116,7 @@ func FuzzListQuery(f *testing.F) {
 		if err != nil || path != "/jobs" {
 			t.Fatalf("%q links to itself as %q: %v", raw, answer.Pages.Self, err)
 		}
-		if round := string(again.AppendList(nil, jobs.Found[engine.Listed]{})); !strings.Contains(round, quoted(answer.Pages.Self)) {
+		if round := string(again.AppendList(nil, jobs.Found[query.Listed]{})); !strings.Contains(round, quoted(answer.Pages.Self)) {
 			t.Errorf("%q links to itself as %s, and that as %s", raw, answer.Pages.Self, round)
 		}
 	})

@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/part/desk"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -264,7 +264,7 @@ func (b *Bulk) Cancel(ctx context.Context, e *part.Engine, by job.Actor, why str
 // AppendCancelPreview appends what Cancel would do.
 func (b *Bulk) AppendCancelPreview(ctx context.Context, out []byte, e *part.Engine) ([]byte, error) {
 	var n int64
-	var sample []engine.Listed
+	var sample []query.Listed
 	err := bounded(ctx, b.sieve, func(ctx context.Context) (err error) {
 		n, sample, err = e.Desk.PreviewCancel(ctx, b.search())
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/jq"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/wire"
@@ -276,15 +277,15 @@ func rangeOf(name, value string) (lo, hi uint64, err error) {
 }
 
 // AppendList appends the answer to GET /jobs with what Find returned.
-func (q *Query) AppendList(b []byte, f Found[engine.Listed]) []byte {
-	return appendPage(b, `{"jobs":[`, q, f, AppendListed, func(l engine.Listed) string { return l.Job.ID.String() })
+func (q *Query) AppendList(b []byte, f Found[query.Listed]) []byte {
+	return appendPage(b, `{"jobs":[`, q, f, AppendListed, func(l query.Listed) string { return l.Job.ID.String() })
 }
 
 // Failures returns the rows of a page of errors.
 func (q *Query) Failures(ctx context.Context, e *part.Engine, id job.ID, room engine.Room) (f Found[job.Failure], err error) {
 	f.Rows, err = e.Failures(ctx, id, q.attempt(), q.filter.Desc, q.limit+1)
 	var bytes int
-	f.Rows, f.More, bytes = engine.Fits(f.Rows, q.limit, func(f job.Failure) int { return len(f.Message) + len(f.Backtrace) })
+	f.Rows, f.More, bytes = query.Fits(f.Rows, q.limit, func(f job.Failure) int { return len(f.Message) + len(f.Backtrace) })
 	return f, cmp.Or(err, room(bytes))
 }
 

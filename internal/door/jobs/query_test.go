@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 )
 
 func page(t *testing.T, raw string, rows ...string) string {
@@ -17,16 +17,16 @@ func page(t *testing.T, raw string, rows ...string) string {
 	if err != nil {
 		t.Fatalf("%s: %v", raw, err)
 	}
-	var list []engine.Listed
+	var list []query.Listed
 	for _, row := range rows {
-		list = append(list, engine.Listed{Job: &job.Job{ID: id(t, row)}})
+		list = append(list, query.Listed{Job: &job.Job{ID: id(t, row)}})
 	}
 	limit := len(list)
 	if values, _ := url.ParseQuery(raw); values.Has("limit") {
 		limit, _ = strconv.Atoi(values.Get("limit"))
 	}
-	var found jobs.Found[engine.Listed]
-	found.Rows, found.More, _ = engine.Fits(list, limit, engine.Listed.Bytes)
+	var found jobs.Found[query.Listed]
+	found.Rows, found.More, _ = query.Fits(list, limit, query.Listed.Bytes)
 	got := string(q.AppendList(nil, found))
 	_, links, _ := strings.Cut(got, `"pages":`)
 	return links

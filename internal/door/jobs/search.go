@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/jq"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -38,12 +39,12 @@ func (q *Query) sift(source string) (err error) {
 }
 
 // judge is what a search does to payloads: nil without a filter.
-func judge(p *jq.Program) engine.Judge {
+func judge(p *jq.Program) query.Judge {
 	if p == nil {
 		return nil
 	}
-	return func(ctx context.Context, list []engine.Listed) (chosen []engine.Listed, err error) {
-		list = slices.DeleteFunc(list, func(l engine.Listed) bool {
+	return func(ctx context.Context, list []query.Listed) (chosen []query.Listed, err error) {
+		list = slices.DeleteFunc(list, func(l query.Listed) bool {
 			return len(l.Payload) == 0 || int(l.Job.PayloadSize) > sieveEach.Bytes // it is gone, or too large to be looked at
 		})
 		payloads := make([][]byte, len(list))
@@ -113,8 +114,8 @@ func (q *Query) labelled(j *job.Job) bool {
 }
 
 // search is the query as the engine takes it.
-func (q *Query) search() engine.Search {
-	s := engine.Search{Filter: q.filter, Judge: judge(q.sieve)}
+func (q *Query) search() query.Search {
+	s := query.Search{Filter: q.filter, Judge: judge(q.sieve)}
 	if len(q.ranges) > 0 || q.bound != nil || q.rare() || q.waits != nil || len(q.whys) > 0 && !slices.Equal(q.filter.Statuses, []rule.Status{rule.StatusCancelled}) {
 		s.Where = q.keeps
 	}
@@ -143,13 +144,13 @@ type Found[T any] struct {
 }
 
 // Find returns the rows of a page, in the order of the search.
-func (q *Query) Find(ctx context.Context, e *part.Engine, room engine.Room) (f Found[engine.Listed], err error) {
+func (q *Query) Find(ctx context.Context, e *part.Engine, room engine.Room) (f Found[query.Listed], err error) {
 	s, bytes := q.search(), 0
 	if s.Where == nil && s.Judge == nil {
-		if f.Rows, err = e.List(ctx, q.filter, q.limit+1, false); err != nil {
+		if f.Rows, err = e.List(ctx, q.filter, q.limit+1); err != nil {
 			return f, err
 		}
-		f.Rows, f.More, bytes = engine.Fits(f.Rows, q.limit, engine.Listed.Bytes)
+		f.Rows, f.More, bytes = query.Fits(f.Rows, q.limit, query.Listed.Bytes)
 		if err = room(bytes); err == nil {
 			err = e.Payloads(ctx, f.Rows)
 		}
@@ -166,7 +167,7 @@ func (q *Query) Find(ctx context.Context, e *part.Engine, room engine.Room) (f F
 		}
 	}
 	err = bounded(ctx, q.sieve, func(ctx context.Context) error {
-		return e.Each(ctx, s, func(l engine.Listed) (bool, error) {
+		return e.Each(ctx, s, func(l query.Listed) (bool, error) {
 			if n := len(f.Rows); n == q.limit || n > 0 && bytes+l.Bytes() > engine.PageBytes {
 				f.More = true
 				return false, nil
@@ -183,7 +184,7 @@ func (q *Query) Find(ctx context.Context, e *part.Engine, room engine.Room) (f F
 
 // Waiting notes of each job what keeps it from running; where that cannot be
 // found out now, it stays unsaid.
-func Waiting(ctx context.Context, e *part.Engine, rows []engine.Listed) []engine.Listed {
+func Waiting(ctx context.Context, e *part.Engine, rows []query.Listed) []query.Listed {
 	if err := e.Obstacles(ctx, rows); err != nil {
 		for i := range rows {
 			rows[i].Is = rule.NotDue
@@ -199,7 +200,7 @@ func (q *Query) Count(ctx context.Context, e *part.Engine) (n int64, err error) 
 		return e.Count(ctx, q.filter)
 	}
 	err = bounded(ctx, q.sieve, func(ctx context.Context) error {
-		return e.Each(ctx, s, func(engine.Listed) (bool, error) { n++; return true, nil })
+		return e.Each(ctx, s, func(query.Listed) (bool, error) { n++; return true, nil })
 	})
 	return n, err
 }

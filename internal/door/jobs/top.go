@@ -202,7 +202,7 @@ func (t *Top) Heard(ctx context.Context, a *TopAsk) (frames [][]byte, err error)
 // on the window on that list; or with the window as it was.
 func (t *Top) find(ctx context.Context, a *TopAsk) ([][]byte, error) {
 	list, down := query.Watched[a.list], a.Direction == "backward"
-	from, total, there, err := query.Place(ctx, t.engine.Engine, list, a.job)
+	from, total, there, err := t.engine.Place(ctx, list, a.job)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (t *Top) find(ctx context.Context, a *TopAsk) ([][]byte, error) {
 	case down || a.Anchor.Kind == "end":
 		from = total - 1
 	}
-	at, found, err := query.Find(ctx, t.engine.Engine, list, from, down, a.Query.takes)
+	at, found, err := t.engine.Find(ctx, list, from, down, a.Query.takes)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (t *Top) find(ctx context.Context, a *TopAsk) ([][]byte, error) {
 }
 
 func (t *Top) look(ctx context.Context) (seen []query.Seen, err error) {
-	if seen, t.counts, err = query.Windows(ctx, t.engine.Engine, t.windows[:]); err != nil {
+	if seen, t.counts, err = t.engine.Windows(ctx, t.windows[:]); err != nil {
 		return nil, err
 	}
 	room := topBytes
@@ -302,7 +302,7 @@ func (t *Top) changes(ctx context.Context, now map[job.ID]topSeen) (frames [][]b
 	}
 	became := map[job.ID]job.State{}
 	if len(left) > 0 {
-		list, err := t.engine.List(ctx, engine.Filter{IDs: left}, len(left), false)
+		list, err := t.engine.List(ctx, engine.Filter{IDs: left}, len(left))
 		if err != nil {
 			return nil, err
 		}
@@ -363,7 +363,7 @@ func appendWindow(b []byte, s query.Seen, detail bool, rows map[job.ID]topSeen) 
 	return append(number(b, `,"total":`, s.Total), '}'), rows
 }
 
-func appendTopRow(b []byte, l *engine.Listed, detail bool) []byte {
+func appendTopRow(b []byte, l *query.Listed, detail bool) []byte {
 	j := l.Job
 	b = j.ID.AppendTo(append(b, `{"id":"`...))
 	b = quote(b, `","queue":`, j.Queue)

@@ -5,7 +5,9 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // Operate applies a command to a job, whatever operators can do.
@@ -38,4 +40,13 @@ func HoldGroup(ctx context.Context, e *engine.Engine, queue, group string, until
 		tx.Wake(queue)
 		return tx.Store().Set(rule.HoldGate(g, until))
 	})
+}
+
+// Page lists up to n jobs with their payloads.
+func Page(ctx context.Context, e *engine.Engine, f store.Filter, n int) ([]query.Listed, error) {
+	list, err := query.Of(e).List(ctx, f, n)
+	if err == nil {
+		err = query.Of(e).Payloads(ctx, list)
+	}
+	return list, err
 }

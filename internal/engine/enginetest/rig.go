@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 	"github.com/reprisehq/reprise/internal/store/storetest/mem"
@@ -24,6 +25,7 @@ import (
 type Rig struct {
 	*testing.T
 	*engine.Engine
+	query.Reads
 	Mem    *mem.Store
 	Around func(store.Store) store.Store // what stands between engine and store
 	Opts   engine.Options
@@ -105,6 +107,7 @@ func (r *Rig) Begin() {
 		r.Opts.Parts = r.Parts()
 	}
 	r.Engine = engine.New(r.Around(r.Mem), r.Clock, rnd, Quiet, r.Opts)
+	r.Reads = query.Of(r.Engine)
 	if err := r.Start(r.Context()); err != nil {
 		r.Fatal(err)
 	}

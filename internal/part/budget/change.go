@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -239,10 +240,10 @@ func (s *Budgets) enoughForJobs(ctx context.Context, key string, change func(*jo
 	if err != nil || b.Check() != nil || b.Capacity() >= least {
 		return nil //nolint:nilerr // the change itself says what is wrong
 	}
-	return s.engine.Each(ctx, engine.Search{
+	return query.Of(s.engine).Each(ctx, query.Search{
 		Filter: engine.Filter{States: []job.State{job.Scheduled, job.Ready, job.Leased}},
 		Where:  func(j *job.Job) bool { return costOf(j, key) > b.Capacity() },
-	}, func(l engine.Listed) (bool, error) {
+	}, func(l query.Listed) (bool, error) {
 		return false, &job.Error{Kind: job.Unprocessable, Field: "allocation", Text: fmt.Sprintf(
 			"budget '%s' cannot have a capacity of %d: job %s costs %d; finish, delete or rebind it first", key, b.Capacity(), l.Job.ID, costOf(l.Job, key))}
 	})
@@ -254,10 +255,10 @@ func (s *Budgets) deadOf(ctx context.Context, key string) (n int64, err error) {
 	if b, err := s.Get(ctx, key); err != nil || b.Jobs == 0 {
 		return 0, err
 	}
-	err = s.engine.Each(ctx, engine.Search{
+	err = query.Of(s.engine).Each(ctx, query.Search{
 		Filter: engine.Filter{States: []job.State{job.Dead}},
 		Where:  func(j *job.Job) bool { return costOf(j, key) > 0 },
-	}, func(engine.Listed) (bool, error) { n++; return true, nil })
+	}, func(query.Listed) (bool, error) { n++; return true, nil })
 	return n, err
 }
 
@@ -334,12 +335,9 @@ var errSame = job.Errorf(job.WrongState, "nothing changes")
 func (s *Budgets) Rebind(ctx context.Context, by job.Actor, id job.ID, b Rebinding) (*job.Job, error) {
 	var out *job.Job
 	err := s.engine.Do(ctx, 0, func(tx *engine.Tx) error {
-		j, err := tx.Store().Get(id)
+		j, err := engine.JobOf(tx.Store(), id)
 		if err != nil {
 			return err
-		}
-		if !engine.Visible(tx.Store(), j) {
-			return engine.NoJob(id)
 		}
 		out, err = s.rebind(tx, j, &b)
 		if err == errSame { //nolint:errorlint // ours, and never wrapped
@@ -383,7 +381,7 @@ func (s *Budgets) rebind(tx *engine.Tx, j *job.Job, b *Rebinding) (*job.Job, err
 // RebindAll changes what every waiting job is bound to that the search chooses,
 // see DeleteAll. Jobs that run are not changed; at most blockedMax of those
 // that would have been are named.
-func (s *Budgets) RebindAll(ctx context.Context, q engine.Search, b Rebinding) (changed int64, blocked []job.ID, err error) {
+func (s *Budgets) RebindAll(ctx context.Context, q query.Search, b Rebinding) (changed int64, blocked []job.ID, err error) {
 	stuck := map[job.ID]bool{}
 	all := q.Where
 	q.Where = func(j *job.Job) bool { return j.State.Open() && (all == nil || all(j)) }
@@ -399,7 +397,7 @@ func (s *Budgets) RebindAll(ctx context.Context, q engine.Search, b Rebinding) (
 			return 0, nil, err
 		}
 	}
-	changed, _, err = s.engine.Bulk(ctx, q, func(tx *engine.Tx, j *job.Job) error {
+	changed, _, err = query.Of(s.engine).Bulk(ctx, q, func(tx *engine.Tx, j *job.Job) error {
 		if j.State == job.Leased {
 			list, err := b.Change(j.Budgets())
 			if err == nil && !slices.Equal(list, j.Budgets()) && len(stuck) < blockedMax {

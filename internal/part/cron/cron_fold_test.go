@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/internal/part/desk"
@@ -23,7 +24,7 @@ func inBatch(key string, most int) func(*cron.Ask) {
 // payloads lists what is there, in the order of the jobs.
 func (r *rig) payloads() string {
 	r.Helper()
-	list, err := r.List(r.Context(), store.Filter{}, 5000, true)
+	list, err := enginetest.Page(r.Context(), r.Engine, store.Filter{}, 5000)
 	if err != nil {
 		r.Fatal(err)
 	}

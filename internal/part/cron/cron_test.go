@@ -65,7 +65,7 @@ func (r *rig) cronEntry(group, name string) *job.CronEntry {
 // in the order of the jobs; "run" = asked for by hand.
 func (r *rig) ticked(name string) (list []string) {
 	r.Helper()
-	jobs, err := r.List(r.Context(), store.Filter{}, 5000, true)
+	jobs, err := enginetest.Page(r.Context(), r.Engine, store.Filter{}, 5000)
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -56,8 +57,8 @@ const deadPage = 500
 // Page is one look at the dead set.
 type Page struct {
 	Select  *job.Selection
-	Judge   engine.Judge // nil = all
-	From    job.ID       // exclusive; zero = from the end the order starts at
+	Judge   query.Judge // nil = all
+	From    job.ID      // exclusive; zero = from the end the order starts at
 	Desc    bool
 	Most    int
 	Payload bool
@@ -163,11 +164,11 @@ func (set *Set) lookAtDead(ctx context.Context, q Page, most int) (out []Dead, f
 
 // judgeDead leaves those whose payload is chosen.
 func (set *Set) judgeDead(ctx context.Context, q *Page, list []Dead) (out []Dead, err error) {
-	page, at := make([]engine.Listed, len(list)), make(map[job.ID]Dead, len(list))
+	page, at := make([]query.Listed, len(list)), make(map[job.ID]Dead, len(list))
 	for i, d := range list {
-		page[i], at[d.Job.ID] = engine.Listed{Job: d.Job}, d
+		page[i], at[d.Job.ID] = query.Listed{Job: d.Job}, d
 	}
-	_, err = set.engine.Judged(ctx, &engine.Search{Judge: q.Judge, Payload: q.Payload}, page, func(l engine.Listed) (bool, error) {
+	_, err = query.Of(set.engine).Judged(ctx, &query.Search{Judge: q.Judge, Payload: q.Payload}, page, func(l query.Listed) (bool, error) {
 		d := at[l.Job.ID]
 		d.Payload = l.Payload
 		out = append(out, d)
@@ -178,7 +179,7 @@ func (set *Set) judgeDead(ctx context.Context, q *Page, list []Dead) (out []Dead
 
 // Each calls f for every selected job, by id, a page in memory at a time,
 // until it says that it has enough. What changes meanwhile may be seen or not.
-func (set *Set) Each(ctx context.Context, s *job.Selection, judge engine.Judge, f func(Dead) (more bool, err error)) error {
+func (set *Set) Each(ctx context.Context, s *job.Selection, judge query.Judge, f func(Dead) (more bool, err error)) error {
 	return set.eachDead(ctx, Page{Select: s, Judge: judge, Payload: true}, f)
 }
 
@@ -205,28 +206,15 @@ func (set *Set) eachDead(ctx context.Context, q Page, f func(Dead) (more bool, e
 // refused with WrongState, one that is not there with NotFound.
 func (set *Set) Job(ctx context.Context, id job.ID) (d Dead, err error) {
 	err = set.engine.View(ctx, func(v store.Reader) error {
-		j, err := v.Get(id)
-		if err != nil {
-			return err
+		if d.Job, err = deadJob(v, id); err == nil {
+			d.Failure, err = latestFailure(v, id)
 		}
-		if !engine.Visible(v, j) {
-			return engine.NoJob(id)
-		}
-		if j.State != job.Dead {
-			return notDead(j)
-		}
-		d.Job = j
-		d.Failure, err = latestFailure(v, id)
 		return err
 	})
 	if err == nil {
 		d.Payload, err = set.engine.Payload(d.Job.Payload)
 	}
 	return d, err
-}
-
-func notDead(j *job.Job) *job.Error {
-	return job.Errorf(job.WrongState, "job %s is %s, not dead", j.ID, j.State)
 }
 
 // Group is the dead jobs of one fingerprint, with what is known of it.
@@ -341,7 +329,7 @@ type Revival struct {
 func (set *Set) Revive(ctx context.Context, id job.ID, ask Revival, by job.Actor) (engine.Verdict, error) {
 	var out engine.Verdict
 	err := set.engine.Do(ctx, len(ask.Payload), func(tx *engine.Tx) error {
-		j, err := deadJob(tx, id)
+		j, err := deadJob(tx.Store(), id)
 		if err != nil {
 			return err
 		}
@@ -380,7 +368,7 @@ func (set *Set) Revive(ctx context.Context, id job.ID, ask Revival, by job.Actor
 // Delete removes one dead job.
 func (set *Set) Delete(ctx context.Context, id job.ID, by job.Actor) error {
 	return set.engine.Do(ctx, 0, func(tx *engine.Tx) error {
-		j, err := deadJob(tx, id)
+		j, err := deadJob(tx.Store(), id)
 		if err != nil {
 			return err
 		}
@@ -391,15 +379,10 @@ func (set *Set) Delete(ctx context.Context, id job.ID, by job.Actor) error {
 	})
 }
 
-func deadJob(tx *engine.Tx, id job.ID) (*job.Job, error) {
-	j, err := tx.Store().Get(id)
-	switch {
-	case err != nil:
-		return nil, err
-	case j == nil || !engine.Visible(tx.Store(), j):
-		return nil, engine.NoJob(id)
-	case j.State != job.Dead:
-		return nil, notDead(j)
+func deadJob(v store.Reader, id job.ID) (*job.Job, error) {
+	j, err := engine.JobOf(v, id)
+	if err == nil && j.State != job.Dead {
+		return nil, job.Errorf(job.WrongState, "job %s is %s, not dead", j.ID, j.State)
 	}
-	return j, nil
+	return j, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -29,7 +30,7 @@ type Preview struct {
 }
 
 // PreviewReplay counts what a selection chooses now, and shows some of it.
-func (set *Set) PreviewReplay(ctx context.Context, s *job.Selection, judge engine.Judge) (p Preview, err error) {
+func (set *Set) PreviewReplay(ctx context.Context, s *job.Selection, judge query.Judge) (p Preview, err error) {
 	find := *s
 	now := set.engine.Now()
 	if find.DiedBefore == 0 || find.DiedBefore > now+1 {
@@ -55,7 +56,7 @@ func (set *Set) PreviewReplay(ctx context.Context, s *job.Selection, judge engin
 //
 // A judge looks at payloads before the run begins, for it must not run in the
 // committer; the run has the ids that it chose, and so there is a limit to them.
-func (set *Set) StartReplay(ctx context.Context, ask job.Replay, judge engine.Judge) (*job.Replay, error) {
+func (set *Set) StartReplay(ctx context.Context, ask job.Replay, judge query.Judge) (*job.Replay, error) {
 	p, err := set.PreviewReplay(ctx, &ask.Select, judge)
 	if err != nil {
 		return nil, err

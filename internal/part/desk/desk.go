@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -78,11 +79,11 @@ func (d *Desk) do(ctx context.Context, by job.Actor, v Verb, of string, which fu
 
 // DoAll does it to every job that the search chooses, see engine.Bulk. Refused are those
 // that Do refuses with WrongState; any other refusal ends the call. The caller notes it.
-func (d *Desk) DoAll(ctx context.Context, v Verb, s engine.Search) (done, refused int64, err error) {
+func (d *Desk) DoAll(ctx context.Context, v Verb, s query.Search) (done, refused int64, err error) {
 	if v.open {
 		s = open(s)
 	}
-	return d.engine.Bulk(ctx, s, func(tx *engine.Tx, j *job.Job) error { _, err := v.act(tx, j); return err })
+	return query.Of(d.engine).Bulk(ctx, s, func(tx *engine.Tx, j *job.Job) error { _, err := v.act(tx, j); return err })
 }
 
 // Reset removes every job, all cron groups, budgets and what is kept beside jobs; settings
@@ -91,7 +92,7 @@ func (d *Desk) Reset(ctx context.Context) (deleted int64, err error) {
 	if err := d.engine.Wipe(ctx, false); err != nil {
 		return 0, err
 	}
-	if deleted, _, err = d.DoAll(ctx, Delete, engine.Search{}); err != nil {
+	if deleted, _, err = d.DoAll(ctx, Delete, query.Search{}); err != nil {
 		return deleted, err
 	}
 	return deleted, d.engine.Wipe(ctx, true)
@@ -101,8 +102,8 @@ func (d *Desk) Reset(ctx context.Context) (deleted int64, err error) {
 const sampleMost = 5
 
 // PreviewCancel counts what DoAll would cancel now, and shows some of it.
-func (d *Desk) PreviewCancel(ctx context.Context, s engine.Search) (n int64, sample []engine.Listed, err error) {
-	err = d.engine.Each(ctx, open(s), func(l engine.Listed) (bool, error) {
+func (d *Desk) PreviewCancel(ctx context.Context, s query.Search) (n int64, sample []query.Listed, err error) {
+	err = query.Of(d.engine).Each(ctx, open(s), func(l query.Listed) (bool, error) {
 		if n++; len(sample) < sampleMost {
 			sample = append(sample, l)
 		}
@@ -112,7 +113,7 @@ func (d *Desk) PreviewCancel(ctx context.Context, s engine.Search) (n int64, sam
 }
 
 // open is the search among jobs that are not finished.
-func open(s engine.Search) engine.Search {
+func open(s query.Search) query.Search {
 	all := s.Where
 	s.Where = func(j *job.Job) bool { return j.State.Open() && (all == nil || all(j)) }
 	if s.Filter.States == nil { // however many are finished, nobody looks at them

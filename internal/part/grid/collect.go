@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -37,7 +38,7 @@ func (g *Grid) Collect(ctx context.Context, name string, after int64, n int, roo
 	if err != nil {
 		return nil, nil, false, err
 	}
-	list, more, bytes := engine.Fits(list, n, func(d Result) int {
+	list, more, bytes := query.Fits(list, n, func(d Result) int {
 		if made := d.Job.Result(); made != nil {
 			return int(made.Size)
 		}
@@ -64,14 +65,16 @@ func (g *Grid) Collect(ctx context.Context, name string, after int64, n int, roo
 	if len(refs) == 0 {
 		return list, s, more, nil
 	}
-	bodies, err := g.engine.AllBodies(refs...)
+	bodies, err := g.engine.Bodies(refs...)
+	for i := range list {
+		if made := list[i].Job.Result(); err == nil && made != nil && made.Bytes == nil {
+			if list[i].Payload, bodies = bodies[0], bodies[1:]; list[i].Payload == nil {
+				list[i].Payload, err = g.engine.Payload(made.Ref)
+			}
+		}
+	}
 	if err != nil {
 		return nil, nil, false, err
-	}
-	for i := range list {
-		if made := list[i].Job.Result(); made != nil && made.Bytes == nil {
-			list[i].Payload, bodies = bodies[0], bodies[1:]
-		}
 	}
 	return list, s, more, nil
 }

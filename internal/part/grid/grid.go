@@ -257,7 +257,7 @@ func (g points) publish() {
 }
 
 // explain adds what the grid knows of a task.
-func (g points) explain(tx *engine.Tx, s *rule.Situation, out *engine.Explanation) (err error) {
+func (g points) explain(tx *engine.Tx, s *rule.Situation, told *engine.Remarks) (err error) {
 	j, grid := s.Job, s.Queue.Grid
 	if j.Affinity() != nil {
 		if err := g.tags.explain(tx, s); err != nil {
@@ -273,10 +273,10 @@ func (g points) explain(tx *engine.Tx, s *rule.Situation, out *engine.Explanatio
 		return nil
 	}
 	if j.State == job.Ready && j.Park == "" {
-		out.Share = &engine.SessionShare{Queue: j.Queue, Target: g.shares.of(tx, j.Queue), Actual: s.Running}
+		told.Share = &engine.SessionShare{Queue: j.Queue, Target: g.shares.of(tx, j.Queue), Actual: s.Running}
 	}
 	if grid.RetryElsewhere && j.State.Open() && j.Attempts > 0 {
-		out.Avoids = rule.FailedOn(j)
+		told.Avoids = rule.FailedOn(j)
 	}
 	if j.State == job.Leased {
 		return g.copies.explain(tx, s)

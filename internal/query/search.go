@@ -1,10 +1,11 @@
-package engine
+package query
 
 import (
 	"context"
 	"runtime"
 	"slices"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -18,11 +19,11 @@ type Judge func(ctx context.Context, list []Listed) (chosen []Listed, err error)
 // Search chooses jobs: by the filter, which a store's index answers, and among
 // those by what is in the job and by its payload.
 type Search struct {
-	Filter  Filter
+	Filter  store.Filter
 	Where   func(*job.Job) bool // quick; nil = all
 	Judge   Judge               // nil = all
 	Payload bool                // payloads of the chosen jobs are asked for
-	Room    Room                // for those; nil = as much as they need
+	Room    engine.Room         // for those; nil = as much as they need
 
 	// Waits chooses jobs by what keeps them from running, as Obstacles tells it;
 	// nil = all. The calls that change many jobs do not have it.
@@ -43,18 +44,18 @@ const (
 	searchBytes = 8 << 20 // of payloads in memory at a time, or those of one job
 )
 
-// judges is how many may run at a time: they leave half of the processors to
-// everybody else.
-func judges() int { return max(1, runtime.GOMAXPROCS(0)/2) }
+// judging has a place for each Judge that may run in this process at a time. They leave
+// half of the processors to everybody else.
+var judging = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
 // Each calls f for every chosen job in the order of the filter, until it has
 // enough. Terminal jobs past their retention are hidden. A page is looked at
 // at a time, so what changes meanwhile may be seen or not.
-func (e *Engine) Each(ctx context.Context, s Search, f func(Listed) (more bool, err error)) error {
+func (r Reads) Each(ctx context.Context, s Search, f func(Listed) (more bool, err error)) error {
 	for more := true; more; {
 		var page []Listed
 		var err error
-		err = e.View(ctx, func(v store.Reader) error {
+		err = r.engine.View(ctx, func(v store.Reader) error {
 			s.Filter.Alive = v.Now()
 			page, more, err = s.look(v)
 			return err
@@ -63,12 +64,12 @@ func (e *Engine) Each(ctx context.Context, s Search, f func(Listed) (more bool, 
 			return err
 		}
 		if s.Waits != nil {
-			if err := e.Obstacles(ctx, page); err != nil {
+			if err := r.Obstacles(ctx, page); err != nil {
 				return err
 			}
 			page = slices.DeleteFunc(page, func(l Listed) bool { return !s.Waits(l.Job, l.Is) })
 		}
-		if on, err := e.Judged(ctx, &s, page, f); err != nil || !on {
+		if on, err := r.Judged(ctx, &s, page, f); err != nil || !on {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
@@ -93,7 +94,7 @@ func (s *Search) look(v store.Reader) (page []Listed, more bool, err error) {
 }
 
 // Judged gives those of a page on that are chosen, payloads in bounded parts.
-func (e *Engine) Judged(ctx context.Context, s *Search, page []Listed, f func(Listed) (bool, error)) (on bool, err error) {
+func (r Reads) Judged(ctx context.Context, s *Search, page []Listed, f func(Listed) (bool, error)) (on bool, err error) {
 	for len(page) > 0 {
 		n, bytes := 0, 0
 		for n < len(page) && (n == 0 || bytes+int(page[n].Job.PayloadSize) <= searchBytes) {
@@ -104,10 +105,10 @@ func (e *Engine) Judged(ctx context.Context, s *Search, page []Listed, f func(Li
 		page = page[n:]
 		switch {
 		case s.Judge != nil:
-			part, err = e.judge(ctx, s, part)
+			part, err = r.judge(ctx, s, part)
 		case s.Payload:
 			if err = s.room(bytes); err == nil {
-				err = e.Payloads(ctx, part)
+				err = r.Payloads(ctx, part)
 			}
 		}
 		if err != nil {
@@ -127,20 +128,20 @@ func (e *Engine) Judged(ctx context.Context, s *Search, page []Listed, f func(Li
 
 // Payloads brings the payloads of rows into memory. Who waits with one that cannot be
 // read is given up.
-func (e *Engine) Payloads(ctx context.Context, list []Listed) error {
+func (r Reads) Payloads(ctx context.Context, list []Listed) error {
 	refs := make([]job.ID, len(list))
 	for i := range list {
 		refs[i] = list[i].Job.Payload
 	}
-	bodies, err := e.Bodies(refs...)
+	bodies, err := r.engine.Bodies(refs...)
 	for i := range bodies {
 		if list[i].Payload = bodies[i]; bodies[i] == nil && err == nil {
-			if list[i].Job, err = e.unread(ctx, list[i].Job); job.KindOf(err) == job.Corrupt {
+			if list[i].Job, err = r.engine.Unread(ctx, list[i].Job); job.KindOf(err) == job.Corrupt {
 				err = nil // it is shown without
 			}
 		}
 	}
-	return e.noted(err)
+	return err
 }
 
 func (s *Search) room(bytes int) error {
@@ -150,14 +151,14 @@ func (s *Search) room(bytes int) error {
 	return s.Room(bytes)
 }
 
-func (e *Engine) judge(ctx context.Context, s *Search, list []Listed) ([]Listed, error) {
+func (r Reads) judge(ctx context.Context, s *Search, list []Listed) ([]Listed, error) {
 	select {
-	case e.judging <- struct{}{}:
-		defer func() { <-e.judging }()
+	case judging <- struct{}{}:
+		defer func() { <-judging }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if err := e.Payloads(ctx, list); err != nil {
+	if err := r.Payloads(ctx, list); err != nil {
 		return nil, err
 	}
 	list, err := s.Judge(ctx, list)

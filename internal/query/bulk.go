@@ -1,35 +1,13 @@
-package engine
+package query
 
 import (
 	"context"
 	"slices"
 
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
-
-// Wipe removes the rows beside jobs that a reset removes: those that parts keep until all
-// jobs are gone, if last.
-func (e *Engine) Wipe(ctx context.Context, last bool) error {
-	for _, h := range append(slices.Clip(e.parts), Hooks{Wipe: WipeTable(job.Receipts)}) {
-		wipe := h.Wipe
-		if last {
-			wipe = h.WipeLast
-		}
-		for left := wipe != nil; left; {
-			err := e.Do(ctx, 0, func(r *Tx) (err error) {
-				r.tx.Durable()
-				left, err = wipe(r, searchPage)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
 
 // Bulk has act change every job that the search chooses, in any state, those past
 // their retention too. Refused are those for which it has an error of the kind WrongState;
@@ -39,21 +17,21 @@ func (e *Engine) Wipe(ctx context.Context, last bool) error {
 // there when the call began is looked at once. A job is looked at again in its
 // transaction, and left alone if it is not chosen any more. Between two transactions
 // others come and go, and when an error or ctx ends the call, what was done stays done.
-func (e *Engine) Bulk(ctx context.Context, s Search, act func(*Tx, *job.Job) error) (done, refused int64, err error) {
+func (r Reads) Bulk(ctx context.Context, s Search, act func(*engine.Tx, *job.Job) error) (done, refused int64, err error) {
 	var last job.ID
-	if err := e.View(ctx, func(v store.Reader) error { last = v.MaxID(); return nil }); err != nil {
+	if err := r.engine.View(ctx, func(v store.Reader) error { last = v.MaxID(); return nil }); err != nil {
 		return 0, 0, err
 	}
 	s.Filter.From, s.Filter.Desc, s.Payload = job.ID{}, false, false
 	for more := true; more; {
 		var page, chosen []Listed
-		err := e.View(ctx, func(v store.Reader) (err error) {
+		err := r.engine.View(ctx, func(v store.Reader) (err error) {
 			page, more, err = s.look(v)
 			return err
 		})
 		if err == nil {
 			var older bool
-			older, err = e.Judged(ctx, &s, page, func(l Listed) (bool, error) {
+			older, err = r.Judged(ctx, &s, page, func(l Listed) (bool, error) {
 				if last.Before(l.Job.ID) { // it came later, and so did all behind it
 					return false, nil
 				}
@@ -64,7 +42,7 @@ func (e *Engine) Bulk(ctx context.Context, s Search, act func(*Tx, *job.Job) err
 		}
 		if err == nil && len(chosen) > 0 {
 			var n, no int64
-			n, no, err = e.actOn(ctx, &s, chosen, act)
+			n, no, err = r.actOn(ctx, &s, chosen, act)
 			done, refused = done+n, refused+no
 		}
 		if err == nil {
@@ -78,21 +56,21 @@ func (e *Engine) Bulk(ctx context.Context, s Search, act func(*Tx, *job.Job) err
 }
 
 // actOn is one transaction of a call over many jobs.
-func (e *Engine) actOn(ctx context.Context, s *Search, list []Listed, act func(*Tx, *job.Job) error) (done, refused int64, err error) {
+func (r Reads) actOn(ctx context.Context, s *Search, list []Listed, act func(*engine.Tx, *job.Job) error) (done, refused int64, err error) {
 	var n int64
 	var no []refusal
-	err = e.Do(ctx, 0, func(r *Tx) error {
+	err = r.engine.Do(ctx, 0, func(tx *engine.Tx) error {
 		n, no = 0, no[:0]
-		r.tx.Durable()
+		tx.Store().Durable()
 		for _, l := range list {
-			j, err := r.tx.Get(l.Job.ID)
+			j, err := tx.Store().Get(l.Job.ID)
 			if err != nil {
 				return err
 			}
 			if j == nil || !s.holds(l.Job, j) {
 				continue
 			}
-			switch err := act(r, j); {
+			switch err := act(tx, j); {
 			case err == nil:
 				n++
 			case job.KindOf(err) == job.WrongState:
@@ -103,7 +81,7 @@ func (e *Engine) actOn(ctx context.Context, s *Search, list []Listed, act func(*
 		}
 		return nil
 	})
-	if Fatal(err) { // or ctx is over: what was counted may not have come true, and may still be written to
+	if engine.Fatal(err) { // or ctx is over: what was counted may not have come true, and may still be written to
 		return 0, 0, err
 	}
 	if s.Refused != nil {
@@ -130,21 +108,3 @@ func (s *Search) holds(then, now *job.Job) bool {
 }
 
 func among[T comparable](values []T, v T) bool { return len(values) == 0 || slices.Contains(values, v) }
-
-// Remove removes a job in any state; a running one is cancelled first, so a
-// later settle of its holder finds nothing.
-func (r *Tx) Remove(j *job.Job) error {
-	if j.State.Open() {
-		eff, err := r.Step(j, rule.Command{Verb: rule.Cancel})
-		if err != nil {
-			return err
-		}
-		j = eff.Job
-	}
-	r.tx.Durable()
-	if j == nil { // without retention the cancelled job is gone already
-		return nil
-	}
-	_, err := r.Step(j, rule.Command{Verb: rule.Purge})
-	return err
-}
