@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/bench/system"
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // memory makes the backlog that the rest of its group works with, and measures
@@ -45,18 +46,18 @@ func (r *run) restart(ctx context.Context) error {
 	if err := r.server.Kill(); err != nil {
 		return err
 	}
-	start := now()
+	start := gauge.Now()
 	if err := r.server.Start(ctx); err != nil {
 		return err
 	}
-	serving := now()
+	serving := gauge.Now()
 	q := r.waiting
 	arrived := q.expectFirst()
 	q.hold = make(chan struct{})
 	w := r.startWorkers(ctx, q)
 	err := w.until(arrived)
 	w.cancel(errStopped)
-	err = errors.Join(err, wait(ctx, restartGrace))
+	err = errors.Join(err, gauge.Wait(ctx, restartGrace))
 	close(q.hold)
 	if err := errors.Join(err, w.stop()); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprisehq/reprise/bench/result"
 	"github.com/reprisehq/reprise/bench/system"
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 const bulkBatch = 500
@@ -45,8 +46,8 @@ func (r *run) enqueueFor(ctx context.Context, batch, connections int, name strin
 		return err
 	}
 	r.figure(name, "jobs/s", w.rate, w.cost)
-	r.figure("answer p50", "ms", result.Percentile(took, 50), nil)
-	r.figure("answer p99", "ms", result.Percentile(took, 99), nil)
+	r.figure("answer p50", "ms", gauge.Percentile(took, 50), nil)
+	r.figure("answer p99", "ms", gauge.Percentile(took, 99), nil)
 	return r.verify(ctx, q)
 }
 
@@ -58,7 +59,7 @@ func (r *run) fill(ctx context.Context, q *queue, jobs int64, most time.Duration
 	if r.system.Bulk == "" {
 		l.batch, connections = 1, r.opts.Connections
 	}
-	start := now()
+	start := gauge.Now()
 	p, err := r.startProducers(ctx, q, slices.Repeat([]load{l}, connections))
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (r *run) fill(ctx context.Context, q *queue, jobs int64, most time.Duration
 	if _, err := p.wait(); err != nil {
 		return err
 	}
-	r.opts.Log("%-24s %-8s %d jobs enqueued in %.1f s", r.system.Name, r.phase, q.enqueued.Load(), (now() - start).Seconds())
+	r.opts.Log("%-24s %-8s %d jobs enqueued in %.1f s", r.system.Name, r.phase, q.enqueued.Load(), (gauge.Now() - start).Seconds())
 	return r.verify(ctx, q)
 }
 
@@ -123,7 +124,7 @@ type window struct {
 // producers. It grows longer than Options.Window when by then nothing was done.
 func (r *run) window(ctx context.Context, st *stage, count func() int64) (window, error) {
 	defer st.at.Store(stopped)
-	if err := wait(ctx, r.opts.warmUp()); err != nil {
+	if err := gauge.Wait(ctx, r.opts.warmUp()); err != nil {
 		return window{}, err
 	}
 	st.at.Store(measuring)
@@ -131,12 +132,12 @@ func (r *run) window(ctx context.Context, st *stage, count func() int64) (window
 	if err != nil {
 		return window{}, err
 	}
-	before, start := count(), now()
+	before, start := count(), gauge.Now()
 	for {
-		if err := wait(ctx, r.opts.Window); err != nil {
+		if err := gauge.Wait(ctx, r.opts.Window); err != nil {
 			return window{}, err
 		}
-		if jobs, took := count()-before, now()-start; jobs > 0 {
+		if jobs, took := count()-before, gauge.Now()-start; jobs > 0 {
 			cost, err := m.read(jobs)
 			return window{float64(jobs) / took.Seconds(), cost}, err
 		}

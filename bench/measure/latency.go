@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/reprisehq/reprise/bench/result"
 	"github.com/reprisehq/reprise/bench/system"
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // latencyConnections share the enqueues, so that one slow answer does not keep
@@ -50,8 +50,8 @@ func (r *run) latency(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.figure("enqueue to worker p50", "ms", result.Percentile(received, 50), cost)
-	r.figure("enqueue to worker p99", "ms", result.Percentile(received, 99), nil)
+	r.figure("enqueue to worker p50", "ms", gauge.Percentile(received, 50), cost)
+	r.figure("enqueue to worker p99", "ms", gauge.Percentile(received, 99), nil)
 	return r.verify(ctx, q)
 }
 
@@ -112,7 +112,7 @@ func (r *run) sendAll(ctx context.Context, q *queue, o *openLoop) error {
 		}
 		g.Go(func() error { return errors.Join(send(ctx, q, p, arrivals), p.Close()) })
 	}
-	o.start.Store(int64(now()))
+	o.start.Store(int64(gauge.Now()))
 	g.Go(func() error {
 		defer close(arrivals)
 		return o.pace(ctx, arrivals)
@@ -139,7 +139,7 @@ func (o *openLoop) pace(ctx context.Context, arrivals chan<- int64) error {
 	defer runtime.UnlockOSThread()
 	for number := int64(1); number < o.total; number++ {
 		for {
-			left := o.due(number) - now()
+			left := o.due(number) - gauge.Now()
 			if left <= 0 {
 				break
 			}

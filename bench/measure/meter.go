@@ -3,15 +3,13 @@ package measure
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/reprisehq/reprise/bench/result"
 	"github.com/reprisehq/reprise/bench/system"
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // meter measures the cost of what happens between start and read.
@@ -22,25 +20,25 @@ type meter struct {
 }
 
 type reading struct {
-	server, generator system.Usage
+	server, generator gauge.Usage
 	machine           time.Duration // processor time of everything
 }
 
 func startMeter(s system.Server) (*meter, error) {
 	before, err := readUsage(s)
-	return &meter{server: s, since: now(), before: before}, err
+	return &meter{server: s, since: gauge.Now(), before: before}, err
 }
 
 func readUsage(s system.Server) (r reading, err error) {
 	var wrong [3]error
 	r.server, wrong[0] = system.TreeUsage(s.PIDs())
-	r.generator, wrong[1] = system.SelfUsage()
-	r.machine, wrong[2] = machineCPU()
+	r.generator, wrong[1] = gauge.ProcessUsage(os.Getpid())
+	r.machine, wrong[2] = gauge.MachineCPU()
 	return r, errors.Join(wrong[:]...)
 }
 
 func (m *meter) read(jobs int64) (*result.Cost, error) {
-	took := (now() - m.since).Seconds()
+	took := (gauge.Now() - m.since).Seconds()
 	after, err := readUsage(m.server)
 	if err != nil || jobs == 0 {
 		return nil, err
@@ -56,44 +54,17 @@ func (m *meter) read(jobs int64) (*result.Cost, error) {
 	}, nil
 }
 
-// machineCPU is the time that the processors have not been idle, for whomever:
-// the first line of /proc/stat without its two fields of idle time, and without
-// those after the eighth, which repeat earlier ones.
-func machineCPU() (total time.Duration, err error) {
-	const idle, waiting, used = 4, 5, 8
-	const clockTick = 10 * time.Millisecond
-	text, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0, err
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	fields := strings.Fields(line)
-	if len(fields) <= used || fields[0] != "cpu" {
-		return 0, errors.New("/proc/stat is not as expected")
-	}
-	for i := 1; i <= used; i++ {
-		ticks, err := strconv.ParseInt(fields[i], 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("/proc/stat: %w", err)
-		}
-		if i != idle && i != waiting {
-			total += time.Duration(ticks) * clockTick
-		}
-	}
-	return total, nil
-}
-
 // quiet waits until a server has worked off what an earlier measurement left:
 // a tenth of a second with at most a tick of processor time, or quietMax.
 func quiet(ctx context.Context, s system.Server) error {
 	const quietMax = 3 * time.Second
 	const step, tick = 100 * time.Millisecond, 10 * time.Millisecond
-	for end := now() + quietMax; now() < end; {
+	for end := gauge.Now() + quietMax; gauge.Now() < end; {
 		before, err := system.TreeUsage(s.PIDs())
 		if err != nil {
 			return err
 		}
-		if err := wait(ctx, step); err != nil {
+		if err := gauge.Wait(ctx, step); err != nil {
 			return err
 		}
 		after, err := system.TreeUsage(s.PIDs())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/bench/system"
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // queue is a queue of a server and what this run knows about it. It is the
@@ -19,14 +20,14 @@ type queue struct {
 	enqueued     atomic.Int64 // jobs whose enqueue was answered
 	acknowledged atomic.Int64
 
-	credit    *credit                              // gets back what was acknowledged; nil: no one waits for it
+	credit    *gauge.Credit                        // gets back what was acknowledged; nil: no one waits for it
 	failFirst bool                                 // the first delivery of each job fails
 	received  func(number int64, at time.Duration) // of each job once, under mu; nil: no one asks
 
 	hold chan struct{} // all but the first delivery wait until it closes; set while no worker runs
 
 	mu         sync.Mutex              // guards what follows
-	seen       ledger                  // jobs handled with success
+	seen       gauge.Ledger            // jobs handled with success
 	failedAt   map[int64]time.Duration // jobs that failed once; with failFirst
 	waited     time.Duration           // the least between a failure and the next delivery
 	duplicates int64                   // deliveries of jobs in seen
@@ -41,7 +42,7 @@ var errFirstAttempt = errors.New("bench: the first attempt fails")
 
 // Handle checks one delivery.
 func (q *queue) Handle(payload []byte) error {
-	at := now()
+	at := gauge.Now()
 	if !q.arrive(at) && q.hold != nil {
 		<-q.hold
 	}
@@ -63,7 +64,7 @@ func (q *queue) Handle(payload []byte) error {
 		}
 		q.waited = min(q.waited, at-failed)
 	}
-	if !q.seen.mark(number) {
+	if !q.seen.Mark(number) {
 		q.duplicates++
 		return nil
 	}
@@ -93,7 +94,7 @@ func (q *queue) arrive(at time.Duration) bool {
 func (q *queue) Acknowledged(n int) {
 	q.acknowledged.Add(int64(n))
 	if q.credit != nil {
-		q.credit.release(n)
+		q.credit.Release(int64(n))
 	}
 	if q.acknowledged.Load() >= q.enqueued.Load() { // spares the mutex nearly always
 		q.mu.Lock()
@@ -104,7 +105,7 @@ func (q *queue) Acknowledged(n int) {
 
 // compare closes reached at the goal. The mutex is held.
 func (q *queue) compare() {
-	if q.reached != nil && q.seen.count >= q.goal && q.acknowledged.Load() >= q.goal {
+	if q.reached != nil && q.seen.Count() >= q.goal && q.acknowledged.Load() >= q.goal {
 		close(q.reached)
 		q.reached = nil
 	}
@@ -143,16 +144,16 @@ func (q *queue) expectFirst() <-chan struct{} {
 func (q *queue) counts() (seen, duplicates int64, wrong error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.seen.count, q.duplicates, q.wrong
+	return q.seen.Count(), q.duplicates, q.wrong
 }
 
 // load is what one producer does in a closed loop: the next request leaves
 // when the last one was answered.
 type load struct {
 	batch  int
-	limit  int64   // numbers to use up over the whole queue; 0: until stage says so
-	stage  *stage  // nil: until the limit
-	credit *credit // jobs that may be under way; nil: any number
+	limit  int64         // numbers to use up over the whole queue; 0: until stage says so
+	stage  *stage        // nil: until the limit
+	credit *gauge.Credit // jobs that may be under way; nil: any number
 }
 
 // stage tells producers where a timed phase stands.
@@ -177,7 +178,7 @@ func (q *queue) produce(ctx context.Context, p system.Producer, l load) (took []
 				return took, nil
 			}
 		}
-		if l.credit != nil && !l.credit.acquire(l.batch) {
+		if l.credit != nil && !l.credit.Acquire(int64(l.batch)) {
 			return took, nil
 		}
 		first := q.issued.Add(int64(l.batch)) - int64(l.batch)
@@ -191,7 +192,7 @@ func (q *queue) produce(ctx context.Context, p system.Producer, l load) (took []
 		for i, payload := range batch {
 			putNumber(payload, first+int64(i))
 		}
-		sent := now()
+		sent := gauge.Now()
 		if l.batch == 1 {
 			err = p.Enqueue(ctx, batch[0])
 		} else {
@@ -201,7 +202,7 @@ func (q *queue) produce(ctx context.Context, p system.Producer, l load) (took []
 			return took, fmt.Errorf("enqueueing: %w", err)
 		}
 		if at == measuring {
-			took = append(took, now()-sent)
+			took = append(took, gauge.Now()-sent)
 		}
 		q.enqueued.Add(int64(len(batch)))
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/reprisehq/reprise/bench/result"
 	"github.com/reprisehq/reprise/bench/system"
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // Options say what to measure.
@@ -128,7 +129,7 @@ var errNotApplicable = errors.New("the system has no such thing")
 // wrong is a failure of its phase. All that it started has ended when it
 // returns.
 func Run(ctx context.Context, env *system.Env, s system.System, number int, opts Options) (*result.Run, error) {
-	start := now()
+	start := gauge.Now()
 	r := &run{opts: opts, system: s, out: &result.Run{
 		System: s.Name, Number: number, Started: time.Now().UTC().Truncate(time.Second),
 		Figures: []result.Figure{}, Checks: []result.Check{},
@@ -143,7 +144,7 @@ func Run(ctx context.Context, env *system.Env, s system.System, number int, opts
 			return r.out, context.Cause(ctx)
 		}
 	}
-	r.out.Seconds = (now() - start).Seconds()
+	r.out.Seconds = (gauge.Now() - start).Seconds()
 	return r.out, nil
 }
 
@@ -252,7 +253,7 @@ func (r *run) verify(ctx context.Context, q *queue) error {
 	if wrong != nil {
 		return fmt.Errorf("verification: %w", wrong)
 	}
-	for end := now() + patience; ; {
+	for end := gauge.Now() + patience; ; {
 		left, err := r.server.Count(ctx, q.name)
 		if err != nil {
 			return fmt.Errorf("counting jobs: %w", err)
@@ -263,11 +264,11 @@ func (r *run) verify(ctx context.Context, q *queue) error {
 			})
 			return nil
 		}
-		if now() > end {
+		if gauge.Now() > end {
 			return fmt.Errorf("verification: queue %s has %d unfinished jobs, expected %d (%d enqueued, %d done)",
 				q.name, left, enqueued-seen, enqueued, seen)
 		}
-		if err := wait(ctx, step); err != nil {
+		if err := gauge.Wait(ctx, step); err != nil {
 			return err
 		}
 	}

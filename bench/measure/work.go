@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/bench/result"
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 const (
@@ -82,9 +83,9 @@ func (r *run) steadyRate(ctx context.Context) (window, error) {
 		return window{}, err
 	}
 	st := &stage{}
-	q.credit = newCredit(steadyUnderWay)
+	q.credit = gauge.NewCredit(steadyUnderWay)
 	workers := r.startWorkers(ctx, q)
-	defer q.credit.endWith(workers.ctx)()
+	defer q.credit.EndWith(workers.ctx)()
 	loads := slices.Repeat([]load{{batch: 1, stage: st, credit: q.credit}}, steadySingles+steadyBulks)
 	if r.system.Bulk != "" {
 		for i := range steadyBulks {
@@ -176,7 +177,7 @@ func (r *run) drainFor(ctx context.Context, q *queue, most time.Duration) (d dra
 		err = context.Cause(w.ctx)
 	}
 	after, _, _ := q.counts()
-	d.jobs, d.took = after-before, now()-q.firstAt()
+	d.jobs, d.took = after-before, gauge.Now()-q.firstAt()
 	if err == nil {
 		d.cost, err = m.read(d.jobs)
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // Ours is how the names of our own systems begin.
@@ -135,7 +137,7 @@ func medianCost(costs []Cost) *Cost {
 		for i, c := range costs {
 			samples[i] = part(c)
 		}
-		return median(samples)
+		return gauge.Median(samples)
 	}
 	return &Cost{
 		ServerCPU:    of(func(c Cost) float64 { return c.ServerCPU }),

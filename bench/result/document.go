@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // WriteDocument writes the page for people. source is the name of the results
@@ -80,7 +82,7 @@ func (d *document) others() (middle, most float64) {
 	if len(shares) == 0 {
 		return -1, -1
 	}
-	return median(shares), slices.Max(shares)
+	return gauge.Median(shares), slices.Max(shares)
 }
 
 // leads says first where we are behind.

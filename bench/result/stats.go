@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // Spread is what several runs of a figure amount to.
@@ -17,32 +18,7 @@ type Spread struct {
 
 // spreadOf describes samples; there must be one.
 func spreadOf(samples []float64) Spread {
-	return Spread{Median: median(samples), Min: slices.Min(samples), Max: slices.Max(samples), Runs: len(samples)}
-}
-
-// median of an even number of samples is the mean of the middle two, of none
-// not a number.
-func median(samples []float64) float64 {
-	if len(samples) == 0 {
-		return math.NaN()
-	}
-	sorted := slices.Sorted(slices.Values(samples))
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[middle]
-	}
-	return (sorted[middle-1] + sorted[middle]) / 2
-}
-
-// Percentile returns a value that p percent of the durations do not exceed, in
-// milliseconds: 0 when there are none. It sorts them.
-func Percentile(durations []time.Duration, p float64) float64 {
-	if len(durations) == 0 {
-		return 0
-	}
-	slices.Sort(durations)
-	rank := max(int(math.Ceil(p/100*float64(len(durations)))), 1)
-	return float64(durations[rank-1]) / float64(time.Millisecond)
+	return Spread{Median: gauge.Median(samples), Min: slices.Min(samples), Max: slices.Max(samples), Runs: len(samples)}
 }
 
 // Number writes a value for people: whole numbers in groups of three digits,

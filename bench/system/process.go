@@ -8,10 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 const (
@@ -20,14 +20,13 @@ const (
 	pingInterval  = 2 * time.Millisecond
 
 	outputPatience = time.Second
-	outputKept     = 2 << 10
 )
 
 // process is a child that is ended by its process id.
 type process struct {
 	cmd    *exec.Cmd
 	exited chan struct{}
-	output *tail
+	output *gauge.Tail
 }
 
 // command is what to execute. user is the account to become when this process
@@ -47,7 +46,7 @@ func execute(c command) (*process, error) {
 	cmd.Env = append(os.Environ(), c.env...)
 	cmd.Dir = c.dir
 	cmd.SysProcAttr = attributes(c.user)
-	p := &process{cmd: cmd, exited: make(chan struct{}), output: &tail{}}
+	p := &process{cmd: cmd, exited: make(chan struct{}), output: &gauge.Tail{}}
 	cmd.Stdout, cmd.Stderr = p.output, p.output
 	cmd.WaitDelay = outputPatience // a child that lives on may hold the output open
 	if err := cmd.Start(); err != nil {
@@ -212,28 +211,6 @@ func freePort() (int, error) {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	return port, l.Close()
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if extra := len(t.text) - outputKept; extra > 0 {
-		t.text = t.text[extra:]
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(string(t.text))
 }
 
 // account is a user of this machine.

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 func TestAKilledServerLeavesNoChildBehind(t *testing.T) {
@@ -74,10 +76,10 @@ func TestTheUseOfAChildThatEndedIsThatOfItsParent(t *testing.T) {
 			t.Fatal("the child did not end")
 		}
 	}
-	if u, err := TreeUsage([]int{p.pid()}); err != nil || u.CPU < clockTick {
+	if u, err := TreeUsage([]int{p.pid()}); err != nil || u.CPU < gauge.ClockTick {
 		t.Errorf("%+v, %v", u, err)
 	}
-	if u, err := SelfUsage(); err != nil || u.CPU < 0 {
+	if u, err := gauge.ProcessUsage(os.Getpid()); err != nil || u.CPU < 0 {
 		t.Errorf("%+v, %v", u, err)
 	}
 }

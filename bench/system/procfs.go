@@ -1,35 +1,21 @@
 package system
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
-
-// clockTick is the unit of processor time in /proc, the same on every Linux
-// that Go runs on.
-const clockTick = 10 * time.Millisecond
-
-// Usage is what processes have used since they began.
-type Usage struct {
-	CPU          time.Duration
-	WrittenBytes int64 // caused to be sent to storage
-}
-
-// Sub is what was used since an earlier reading.
-func (u Usage) Sub(before Usage) Usage {
-	return Usage{u.CPU - before.CPU, u.WrittenBytes - before.WrittenBytes}
-}
 
 // TreeUsage adds up processes and all their descendants. A child that has
 // ended counts with its parent: the kernel adds the processor time (cutime,
 // cstime) and the written bytes of a child that was waited for to its parent.
-func TreeUsage(roots []int) (Usage, error) {
-	var sum Usage
+func TreeUsage(roots []int) (gauge.Usage, error) {
+	var sum gauge.Usage
 	err := eachInTree(roots, func(pid int, stat []string) error {
 		const utime, cstime = 11, 14 // fields 14 to 17 of the whole line
 		for _, field := range stat[utime : cstime+1] {
@@ -37,9 +23,9 @@ func TreeUsage(roots []int) (Usage, error) {
 			if err != nil {
 				return fmt.Errorf("/proc/%d/stat: %w", pid, err)
 			}
-			sum.CPU += time.Duration(ticks) * clockTick
+			sum.CPU += time.Duration(ticks) * gauge.ClockTick
 		}
-		written, err := procField(pid, "io", "write_bytes")
+		written, err := gauge.Number(fmt.Sprintf("/proc/%d/io", pid), "write_bytes")
 		sum.WrittenBytes += written
 		return err
 	})
@@ -51,24 +37,11 @@ func TreeUsage(roots []int) (Usage, error) {
 func TreeMemory(roots []int) (int64, error) {
 	var sum int64
 	err := eachInTree(roots, func(pid int, _ []string) error {
-		kib, err := procField(pid, "smaps_rollup", "Pss")
+		kib, err := gauge.Number(fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Pss")
 		sum += kib << 10
 		return err
 	})
 	return sum, err
-}
-
-// SelfUsage is that of this process alone, not of the servers it started.
-func SelfUsage() (Usage, error) {
-	pid := os.Getpid()
-	stat, err := readStat(pid)
-	if err != nil {
-		return Usage{}, err
-	}
-	user, err1 := strconv.ParseInt(stat[11], 10, 64)
-	system, err2 := strconv.ParseInt(stat[12], 10, 64)
-	written, err3 := procField(pid, "io", "write_bytes")
-	return Usage{time.Duration(user+system) * clockTick, written}, errors.Join(err1, err2, err3)
 }
 
 // eachInTree calls f for each process of the trees. One that ends meanwhile is
@@ -128,19 +101,4 @@ func readStat(pid int) ([]string, error) {
 		return nil, fmt.Errorf("/proc/%d/stat is not as expected", pid)
 	}
 	return fields, nil
-}
-
-// procField reads a number from a file of "name: number" lines.
-func procField(pid int, file, name string) (int64, error) {
-	path := fmt.Sprintf("/proc/%d/%s", pid, file)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, name+":"); ok {
-			return strconv.ParseInt(strings.Fields(rest + " 0")[0], 10, 64)
-		}
-	}
-	return 0, fmt.Errorf("%s has no line %s", path, name)
 }

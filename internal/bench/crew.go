@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // stallPatience is how long a phase may go without any progress.
@@ -71,7 +73,7 @@ func (c *crew) finish(err error) error {
 func until(ctx context.Context, what string, done <-chan struct{}, progress func() int64) error {
 	tick := time.NewTicker(stallPatience / 10)
 	defer tick.Stop()
-	last, moved := progress(), now()
+	last, moved := progress(), gauge.Now()
 	for {
 		select {
 		case <-done:
@@ -83,8 +85,8 @@ func until(ctx context.Context, what string, done <-chan struct{}, progress func
 			return context.Cause(ctx)
 		case <-tick.C:
 			if p := progress(); p != last {
-				last, moved = p, now()
-			} else if now()-moved >= stallPatience {
+				last, moved = p, gauge.Now()
+			} else if gauge.Now()-moved >= stallPatience {
 				return fmt.Errorf("%s: nothing has moved for %v; %d jobs were done before", what, stallPatience, p)
 			}
 		}

@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 const (
@@ -39,11 +41,11 @@ func (r *run) drain(ctx context.Context) error {
 func (r *run) drainAll(ctx context.Context, s *server, q *queue) (time.Duration, error) {
 	c, crewCtx := newCrew(ctx)
 	settler := newSettler(q)
-	start := now()
+	start := gauge.Now()
 	settled := settler.start(crewCtx, c, s.addr)
 	c.start(takeConnections, func(int) error { return work(crewCtx, s.addr, q, settler.handler(crewCtx)) })
 	err := until(crewCtx, "draining", settler.reach(q.enqueued.Load()), q.done.Load)
-	took := now() - start
+	took := gauge.Now() - start
 	if err == nil {
 		settler.close()
 		err = until(crewCtx, "acknowledging", settled, q.done.Load)

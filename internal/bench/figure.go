@@ -1,8 +1,9 @@
 package bench
 
 import (
-	"math"
 	"slices"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // Figure is one measured quantity of a phase.
@@ -30,22 +31,9 @@ func atMost(v float64) *Goal  { return &Goal{AtMost: &v} }
 
 func (f *Figure) add(v float64) {
 	f.Samples = append(f.Samples, v)
-	f.Median = median(f.Samples)
+	f.Median = gauge.Median(f.Samples)
 	f.Min, f.Max = slices.Min(f.Samples), slices.Max(f.Samples)
 	if g := f.Goal; g != nil {
 		g.Met = (g.AtLeast == nil || f.Median >= *g.AtLeast) && (g.AtMost == nil || f.Median <= *g.AtMost)
 	}
-}
-
-// median of an even number of samples is the mean of the middle two.
-func median(samples []float64) float64 {
-	if len(samples) == 0 {
-		return math.NaN()
-	}
-	sorted := slices.Sorted(slices.Values(samples))
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[middle]
-	}
-	return (sorted[middle-1] + sorted[middle]) / 2
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 func TestBucketsCoverAllValuesWithoutGaps(t *testing.T) {
@@ -94,16 +96,16 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 
 func TestALedgerKnowsWhatItHasSeen(t *testing.T) {
 	t.Parallel()
-	var l ledger
+	var l gauge.Ledger
 	for _, n := range []int64{0, 63, 64, 1_000_000, 5} {
-		if !l.mark(n) {
+		if !l.Mark(n) {
 			t.Errorf("%d is said to be known", n)
 		}
-		if l.mark(n) {
+		if l.Mark(n) {
 			t.Errorf("%d is not recognised", n)
 		}
 	}
-	if l.count != 5 {
-		t.Error(l.count)
+	if l.Count() != 5 {
+		t.Error(l.Count())
 	}
 }

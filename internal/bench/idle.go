@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // idlePatience is how long a stream may hear nothing; the server's heartbeat
@@ -38,11 +40,11 @@ func (r *run) idle(ctx context.Context) error {
 }
 
 func (r *run) measureIdle(ctx context.Context, s *server, i *idlers, fresh int64) error {
-	if err := wait(ctx, r.opts.warmUp()); err != nil {
+	if err := gauge.Wait(ctx, r.opts.warmUp()); err != nil {
 		return err
 	}
 	before, m := i.heard(), startMeter(s)
-	if err := wait(ctx, r.opts.Window); err != nil {
+	if err := gauge.Wait(ctx, r.opts.Window); err != nil {
 		return err
 	}
 	cost := m.read(0)
@@ -50,7 +52,7 @@ func (r *run) measureIdle(ctx context.Context, s *server, i *idlers, fresh int64
 	if silent > 0 && r.opts.Window >= idlePatience {
 		return fmt.Errorf("%d of %d streams heard nothing for %v", silent, r.opts.Streams, r.opts.Window)
 	}
-	full, err := processRSS(s.pid)
+	full, err := gauge.ProcessRSS(s.pid)
 	if err != nil {
 		return fmt.Errorf("reading the memory of the server: %w", err)
 	}

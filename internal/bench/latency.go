@@ -1,6 +1,10 @@
 package bench
 
-import "context"
+import (
+	"context"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
+)
 
 // latencyConnections share the enqueues, so that one slow answer does not keep
 // the next request from leaving on time.
@@ -39,10 +43,10 @@ func (r *run) latencyOn(ctx context.Context, s *server, o *openLoop, received *h
 	settler := newSettler(q)
 	settled := settler.start(ctx, c, s.addr)
 	settle := settler.handler(ctx)
-	o.start = now()
+	o.start = gauge.Now()
 	c.start(1, func(int) error {
 		return work(ctx, s.addr, q, func(line []byte) error {
-			at := now()
+			at := gauge.Now()
 			if number, ok := lineSequence(line); ok && number >= o.first {
 				received.add(at - o.due(number))
 			}

@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"fmt"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // memoryWarmPart of the backlog passes through the server first, so that its
@@ -53,7 +55,7 @@ func (r *run) rss(ctx context.Context, s *server) (int64, error) {
 	if err := quiet(ctx, s); err != nil {
 		return 0, err
 	}
-	bytes, err := processRSS(s.pid)
+	bytes, err := gauge.ProcessRSS(s.pid)
 	if err != nil {
 		return 0, fmt.Errorf("reading the memory of the server: %w", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // Cost is what a number of jobs took from the machine.
@@ -75,12 +77,12 @@ type meter struct {
 }
 
 type meterReading struct {
-	server, bench usage
+	server, bench gauge.Usage
 	machine       time.Duration // processor time of everything
 }
 
 func startMeter(s *server) *meter {
-	m := &meter{server: s, since: now()}
+	m := &meter{server: s, since: gauge.Now()}
 	m.before, m.err = m.reading()
 	return m
 }
@@ -90,23 +92,24 @@ func (m *meter) reading() (r meterReading, err error) {
 		return r, errors.New("the server is not a child of the bench")
 	}
 	var wrong [3]error
-	r.server, wrong[0] = processUsage(m.server.pid)
-	r.bench, wrong[1] = processUsage(os.Getpid())
-	r.machine, wrong[2] = machineCPU()
+	r.server, wrong[0] = gauge.ProcessUsage(m.server.pid)
+	r.bench, wrong[1] = gauge.ProcessUsage(os.Getpid())
+	r.machine, wrong[2] = gauge.MachineCPU()
 	return r, errors.Join(wrong[:]...)
 }
 
 func (m *meter) read(jobs int64) Cost {
-	c := Cost{Jobs: jobs, Seconds: (now() - m.since).Seconds()}
+	c := Cost{Jobs: jobs, Seconds: (gauge.Now() - m.since).Seconds()}
 	after, err := m.reading()
 	if m.err != nil || err != nil {
 		return c
 	}
 	c.Known = true
-	c.BenchSeconds = (after.bench.cpu - m.before.bench.cpu).Seconds()
-	c.ServerSeconds = (after.server.cpu - m.before.server.cpu).Seconds()
+	c.BenchSeconds = after.bench.Sub(m.before.bench).CPU.Seconds()
+	server := after.server.Sub(m.before.server)
+	c.ServerSeconds = server.CPU.Seconds()
 	c.OtherSeconds = max((after.machine-m.before.machine).Seconds()-c.BenchSeconds-c.ServerSeconds, 0)
-	c.WrittenBytes = after.server.written - m.before.server.written
+	c.WrittenBytes = server.WrittenBytes
 	return c
 }
 
@@ -116,12 +119,12 @@ func (m *meter) read(jobs int64) Cost {
 func quiet(ctx context.Context, servers ...*server) error {
 	const quietMax = 10 * time.Second
 	const step = 100 * time.Millisecond
-	for end := now() + quietMax; now() < end; {
+	for end := gauge.Now() + quietMax; gauge.Now() < end; {
 		before := totalCPU(servers)
-		if err := wait(ctx, step); err != nil {
+		if err := gauge.Wait(ctx, step); err != nil {
 			return err
 		}
-		if totalCPU(servers)-before <= clockTick {
+		if totalCPU(servers)-before <= gauge.ClockTick {
 			return nil
 		}
 	}
@@ -133,8 +136,8 @@ func totalCPU(servers []*server) (total time.Duration) {
 		if s.pid == 0 {
 			continue
 		}
-		if u, err := processUsage(s.pid); err == nil {
-			total += u.cpu
+		if u, err := gauge.ProcessUsage(s.pid); err == nil {
+			total += u.CPU
 		}
 	}
 	return total

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // openLoop enqueues jobs at a fixed rate whatever the server does. All times
@@ -78,13 +80,13 @@ func (o *openLoop) send(ctx context.Context, addr site, connection int) error {
 	request := newEnqueueRequest(addr.head(), p.queue.name, 1, p.payload, p.extra)
 	for number := range o.arrivals {
 		due := o.due(number)
-		left := now()
+		left := gauge.Now()
 		if err := p.send(c, request, number); err != nil {
 			return err
 		}
 		if number >= o.first {
 			o.late[connection].add(left - due)
-			o.answered[connection].add(now() - due)
+			o.answered[connection].add(gauge.Now() - due)
 		}
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // pacer waits for points in time. Timers of the runtime are rounded to whole
@@ -41,7 +43,7 @@ func (p *pacer) close() {
 
 // until returns at due, at once when it has passed.
 func (p *pacer) until(due time.Duration) error {
-	left := due - now()
+	left := due - gauge.Now()
 	if left <= 0 {
 		return nil
 	}

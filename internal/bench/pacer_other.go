@@ -5,6 +5,8 @@ package bench
 import (
 	"context"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // pacer waits for points in time, to the precision of the runtime's timers.
@@ -16,7 +18,7 @@ func (p *pacer) close() {}
 
 // until returns at due, at once when it has passed.
 func (p *pacer) until(due time.Duration) error {
-	left := due - now()
+	left := due - gauge.Now()
 	if left <= 0 {
 		return nil
 	}

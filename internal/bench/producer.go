@@ -1,16 +1,20 @@
 package bench
 
-import "context"
+import (
+	"context"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
+)
 
 // producer enqueues jobs; each of its goroutines has a connection of its own.
 type producer struct {
 	queue   *queue
 	batch   int // jobs per request; 1 uses POST /jobs, more POST /jobs/bulk
 	payload int
-	extra   string  // further fields of each job, see newEnqueueRequest
-	stage   *stage  // says when to stop; nil: at the limit
-	limit   int64   // numbers to use up, counted over the whole queue
-	credit  *credit // jobs that may be under way; nil: any number
+	extra   string        // further fields of each job, see newEnqueueRequest
+	stage   *stage        // says when to stop; nil: at the limit
+	limit   int64         // numbers to use up, counted over the whole queue
+	credit  *gauge.Credit // jobs that may be under way; nil: any number
 }
 
 // run enqueues in a closed loop: the next request leaves when the last one was
@@ -29,19 +33,19 @@ func (p *producer) run(ctx context.Context, addr site, took *histogram) error {
 				return nil
 			}
 		}
-		if p.credit != nil && !p.credit.acquire(int64(p.batch)) {
+		if p.credit != nil && !p.credit.Acquire(int64(p.batch)) {
 			return nil
 		}
 		first := p.queue.issue(p.batch)
 		if p.limit > 0 && first+int64(p.batch) > p.limit {
 			return p.last(c, addr, first)
 		}
-		sent := now()
+		sent := gauge.Now()
 		if err := p.send(c, request, first); err != nil {
 			return err
 		}
 		if at == measuring {
-			took.add(now() - sent)
+			took.add(gauge.Now() - sent)
 		}
 	}
 }

@@ -3,6 +3,9 @@ package bench
 import (
 	"encoding/json"
 	"io"
+	"runtime"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // Report is all that a run found. Its JSON form is meant for machines; Print
@@ -44,6 +47,16 @@ type Check struct {
 type Skip struct {
 	Phase  string `json:"phase"`
 	Reason string `json:"reason"`
+}
+
+// Machine is where a run took place.
+type Machine struct {
+	OS string `json:"os"`
+	gauge.Machine
+}
+
+func readMachine(dir string) Machine {
+	return Machine{runtime.GOOS + "/" + runtime.GOARCH, gauge.ReadMachine(dir, 200)}
 }
 
 func newReport(o Options, m Machine) *Report {

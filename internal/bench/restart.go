@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // restart measures how long a server with a backlog is away: once after it was
@@ -16,11 +18,11 @@ func (r *run) restart(ctx context.Context) error {
 	if err := r.fill(ctx, s, q, r.opts.Jobs, ""); err != nil {
 		return err
 	}
-	before := now()
+	before := gauge.Now()
 	if err := s.stop(); err != nil {
 		return err
 	}
-	r.figure("SIGTERM to exit", "s", (now() - before).Seconds(), nil)
+	r.figure("SIGTERM to exit", "s", (gauge.Now() - before).Seconds(), nil)
 	if s, err = r.again(ctx, s, q, "after SIGTERM"); err != nil {
 		return err
 	}
@@ -61,5 +63,5 @@ func (r *run) firstJob(ctx context.Context, s *server, q *queue) (time.Duration,
 		return 0, err
 	}
 	_, err = stream.next()
-	return now(), err
+	return gauge.Now(), err
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // phase is one kind of measurement.
@@ -254,16 +256,16 @@ type window struct {
 // grows longer than Options.Window when by then nothing was done at all.
 func (r *run) window(ctx context.Context, s *server, st *stage, count func() int64) (window, error) {
 	defer st.at.Store(stopped)
-	if err := wait(ctx, r.opts.warmUp()); err != nil {
+	if err := gauge.Wait(ctx, r.opts.warmUp()); err != nil {
 		return window{}, err
 	}
 	st.at.Store(measuring)
-	m, before, start := startMeter(s), count(), now()
+	m, before, start := startMeter(s), count(), gauge.Now()
 	for {
-		if err := wait(ctx, r.opts.Window); err != nil {
+		if err := gauge.Wait(ctx, r.opts.Window); err != nil {
 			return window{}, err
 		}
-		jobs, took := count()-before, now()-start
+		jobs, took := count()-before, gauge.Now()-start
 		if jobs > 0 {
 			return window{float64(jobs) / took.Seconds(), m.read(jobs)}, nil
 		}

@@ -11,15 +11,15 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 const (
 	startPatience = 2 * time.Minute
 	stopPatience  = 30 * time.Second
-	stderrKept    = 2 << 10
 )
 
 // server is a server under test: one that this run started, or one at a URL.
@@ -33,7 +33,7 @@ type server struct {
 	process   *os.Process
 	exited    chan struct{}
 	state     *os.ProcessState // set before exited closes
-	stderr    *tail
+	stderr    *gauge.Tail
 }
 
 // site is where requests go, and the token that they carry.
@@ -80,13 +80,13 @@ func startServer(ctx context.Context, program string, args []string) (*server, e
 	cmd := exec.Command(program, args...)
 	cmd.Env = serverEnvironment(os.Environ())
 	cmd.SysProcAttr = serverAttributes()
-	s := &server{exited: make(chan struct{}), stderr: &tail{}}
+	s := &server{exited: make(chan struct{}), stderr: &gauge.Tail{}}
 	cmd.Stderr = s.stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting a server: %w", err)
 	}
-	s.started = now()
+	s.started = gauge.Now()
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting a server: %w", err)
 	}
@@ -146,7 +146,7 @@ func readServerLog(stdout io.Reader, ready chan<- listening) {
 			}
 			if json.Unmarshal([]byte(line), &entry) == nil && entry.Fields.Addr != "" {
 				announced = true
-				ready <- listening{entry.Fields.Addr, now()}
+				ready <- listening{entry.Fields.Addr, gauge.Now()}
 			}
 		}
 		if err != nil {
@@ -202,26 +202,4 @@ func (s *server) dead() error {
 
 func (s *server) death() error {
 	return fmt.Errorf("process %d: %v; its last words: %q", s.pid, s.state, s.stderr.String())
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if extra := len(t.text) - stderrKept; extra > 0 {
-		t.text = t.text[extra:]
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(string(t.text))
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 const (
@@ -23,8 +25,8 @@ const (
 // put into an acknowledgement in one step.
 type settler struct {
 	queue  *queue
-	credit *credit      // gets back what was acknowledged; nil: no one waits for it
-	goal   atomic.Int64 // reached closes when so many jobs of the queue are done; 0: never
+	credit *gauge.Credit // gets back what was acknowledged; nil: no one waits for it
+	goal   atomic.Int64  // reached closes when so many jobs of the queue are done; 0: never
 
 	mu      sync.Mutex
 	current *ackRequest
@@ -70,7 +72,7 @@ func (s *settler) add(ctx context.Context, line []byte) (bool, error) {
 	if s.closed {
 		return false, nil
 	}
-	if !s.queue.seen.mark(number) {
+	if !s.queue.seen.Mark(number) {
 		return false, fmt.Errorf("verification: job %s (number %d) of queue %s was delivered twice", id, number, s.queue.name)
 	}
 	if s.current == nil {
@@ -167,7 +169,7 @@ func (s *settler) run(ctx context.Context, addr site) error {
 func (s *settler) settled(ids int64) {
 	s.queue.done.Add(ids)
 	if s.credit != nil {
-		s.credit.release(ids)
+		s.credit.Release(ids)
 	}
 	s.compare()
 }

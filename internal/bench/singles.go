@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 // singles compares durable single enqueues with the same requests to a server
@@ -122,12 +124,12 @@ func (r *run) openSingles(ctx context.Context, s *server, q *queue, of string) (
 	c, ctx := newCrew(ctx)
 	p := &producer{queue: q, batch: 1, payload: r.opts.Payload}
 	o := newOpenLoop(p, r.opts.Rate, r.opts.warmUp(), r.opts.Window, r.opts.Connections)
-	m, start := startMeter(s), now()
+	m, start := startMeter(s), gauge.Now()
 	o.start = start
 	c.start(1, func(int) error { return o.pace(ctx) })
 	sent := c.start(r.opts.Connections, func(i int) error { return o.send(ctx, s.addr, i) })
 	err := until(ctx, "enqueueing", sent, q.enqueued.Load)
-	took := now() - start
+	took := gauge.Now() - start
 	if err := c.finish(err); err != nil {
 		return window{}, err
 	}

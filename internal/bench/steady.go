@@ -1,6 +1,10 @@
 package bench
 
-import "context"
+import (
+	"context"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
+)
 
 const (
 	steadyBatch       = 50
@@ -32,8 +36,8 @@ func (r *run) steady(ctx context.Context) error {
 func (r *run) steadyOn(ctx context.Context, s *server, q *queue, keep bool) (window, error) {
 	c, crewCtx := newCrew(ctx)
 	st := &stage{}
-	credit := newCredit(steadyUnderWay)
-	defer credit.endWith(crewCtx)()
+	credit := gauge.NewCredit(steadyUnderWay)
+	defer credit.EndWith(crewCtx)()
 	settler := newSettler(q)
 	settler.credit = credit
 	settled := settler.start(crewCtx, c, s.addr)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/reprisehq/reprise/internal/bench/gauge"
 )
 
 const (
@@ -46,11 +48,11 @@ func (r *run) storm(ctx context.Context) error {
 	if err := quiet(ctx, s); err != nil {
 		return err
 	}
-	m, start := startMeter(s), now()
+	m, start := startMeter(s), gauge.Now()
 	if err := st.run(ctx, s.addr); err != nil {
 		return err
 	}
-	took := now() - start
+	took := gauge.Now() - start
 	cost := m.read(st.jobs)
 	if err := r.verify(ctx, s, q); err != nil {
 		return err
@@ -143,7 +145,7 @@ func (st *storm) count() error {
 		return notEqual("the number of failed attempts", failed, st.jobs)
 	}
 	if failed == st.jobs {
-		st.lastFail = now()
+		st.lastFail = gauge.Now()
 		close(st.all)
 	}
 	return nil

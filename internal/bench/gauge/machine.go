@@ -1,9 +1,11 @@
-package bench
+package gauge
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -11,43 +13,32 @@ import (
 // Machine is where a run took place. Fields that the system does not tell are
 // empty.
 type Machine struct {
-	OS          string  `json:"os"`
 	Kernel      string  `json:"kernel"`
 	CPU         string  `json:"cpu"`
 	Cores       int     `json:"cores"`
 	MemoryBytes int64   `json:"memory_bytes"`
 	FileSystem  string  `json:"file_system"`
-	SyncP50     float64 `json:"sync_p50_ms"`
+	SyncP50     float64 `json:"sync_p50_ms"` // of appending 4 KiB with fsync
 	SyncP99     float64 `json:"sync_p99_ms"`
 }
 
-func readMachine(dir string) Machine {
-	m := Machine{OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU()}
+// ReadMachine describes this machine; dir is where servers will keep their data, and is
+// written to so many times.
+func ReadMachine(dir string, writes int) Machine {
+	m := Machine{CPU: Field("/proc/cpuinfo", "model name", ":"), Cores: runtime.NumCPU()}
 	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.Kernel = strings.TrimSpace(string(text))
 	}
-	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		m.CPU = processorName(string(text))
-	}
-	if kib, err := procField("/proc/meminfo", "MemTotal"); err == nil {
+	if kib, err := Number("/proc/meminfo", "MemTotal"); err == nil {
 		m.MemoryBytes = kib << 10
 	}
 	if text, err := os.ReadFile("/proc/self/mountinfo"); err == nil {
 		m.FileSystem = fileSystemOf(dir, string(text))
 	}
-	if h, err := timeSyncs(dir); err == nil {
-		m.SyncP50, m.SyncP99 = milliseconds(h.percentile(50)), milliseconds(h.percentile(99))
+	if took, err := timeSyncs(dir, writes); err == nil {
+		m.SyncP50, m.SyncP99 = Percentile(took, 50), Percentile(took, 99)
 	}
 	return m
-}
-
-func processorName(cpuinfo string) string {
-	for line := range strings.Lines(cpuinfo) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }
 
 // fileSystemOf finds the type of the file system that holds dir: of all mount
@@ -72,8 +63,8 @@ func fileSystemOf(dir, mountinfo string) string {
 
 // timeSyncs measures what a synced write costs here, without which no durable
 // figure can be compared with one from elsewhere.
-func timeSyncs(dir string) (*histogram, error) {
-	const writes, writeBytes = 200, 4 << 10
+func timeSyncs(dir string, writes int) (took []time.Duration, err error) {
+	const writeBytes = 4 << 10
 	const patience = 2 * time.Second
 	f, err := os.CreateTemp(dir, "sync-")
 	if err != nil {
@@ -83,16 +74,41 @@ func timeSyncs(dir string) (*histogram, error) {
 		_ = f.Close()
 		_ = os.Remove(f.Name())
 	}()
-	h, block := &histogram{}, make([]byte, writeBytes)
-	for end := now() + patience; h.total < writes && now() < end; {
-		start := now()
+	block := make([]byte, writeBytes)
+	for end := Now() + patience; len(took) < writes && Now() < end; {
+		start := Now()
 		if _, err := f.Write(block); err != nil {
 			return nil, err
 		}
 		if err := f.Sync(); err != nil {
 			return nil, err
 		}
-		h.add(now() - start)
+		took = append(took, Now()-start)
 	}
-	return h, nil
+	return took, nil
+}
+
+// Percentile returns a value that p percent of the durations do not exceed, in
+// milliseconds: 0 when there are none. It sorts them.
+func Percentile(durations []time.Duration, p float64) float64 {
+	if len(durations) == 0 {
+		return 0
+	}
+	slices.Sort(durations)
+	rank := max(int(math.Ceil(p/100*float64(len(durations)))), 1)
+	return float64(durations[rank-1]) / float64(time.Millisecond)
+}
+
+// Median of an even number of samples is the mean of the middle two, of none
+// not a number.
+func Median(samples []float64) float64 {
+	if len(samples) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(samples))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
 }

@@ -1,7 +1,9 @@
-package bench
+package gauge
 
 import (
+	"math"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -23,8 +25,14 @@ func TestTheFileSystemIsThatOfTheNearestMount(t *testing.T) {
 
 func TestTheProcessorHasAName(t *testing.T) {
 	t.Parallel()
-	const text = "processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\nflags : a b\n"
-	if got := processorName(text); got != "Some CPU @ 3 GHz" {
+	file := filepath.Join(t.TempDir(), "cpuinfo")
+	if err := os.WriteFile(file, []byte("processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\nflags : a b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := Field(file, "model name", ":"); got != "Some CPU @ 3 GHz" {
+		t.Error(got)
+	}
+	if got := Field(file, "model", ":") + Field(file+"x", "flags", ":"); got != "" {
 		t.Error(got)
 	}
 }
@@ -47,10 +55,33 @@ func TestAProcessKnowsItsOwnUse(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("this system has no /proc")
 	}
-	if u, err := processUsage(os.Getpid()); err != nil || u.cpu < 0 {
+	if u, err := ProcessUsage(os.Getpid()); err != nil || u.CPU < 0 {
 		t.Errorf("%+v, %v", u, err)
 	}
-	if rss, err := processRSS(os.Getpid()); err != nil || rss < 1<<20 {
+	if rss, err := ProcessRSS(os.Getpid()); err != nil || rss < 1<<20 {
 		t.Errorf("%d bytes, %v", rss, err)
+	}
+}
+
+func TestAPercentileIsAValueThatWasSeen(t *testing.T) {
+	t.Parallel()
+	var took []time.Duration
+	for i := 200; i > 0; i-- {
+		took = append(took, time.Duration(i)*time.Millisecond)
+	}
+	for p, want := range map[float64]float64{0: 1, 50: 100, 99: 198, 99.9: 200, 100: 200} {
+		if got := Percentile(took, p); got != want {
+			t.Errorf("p%v: %v, expected %v", p, got, want)
+		}
+	}
+	if Percentile(nil, 50) != 0 {
+		t.Error("no durations have a percentile")
+	}
+}
+
+func TestNothingHasNoMedian(t *testing.T) {
+	t.Parallel()
+	if got := Median(nil); !math.IsNaN(got) {
+		t.Error(got)
 	}
 }
