@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprisehq/reprise/internal/codec"
 	"github.com/reprisehq/reprise/internal/job"
 )
 
@@ -43,18 +44,18 @@ func TestEveryLayoutOfAResultIsReadForever(t *testing.T) {
 		"\x80\x08\x05[1,2]":       {Size: 5, Bytes: []byte("[1,2]")},
 		"\x80\x08\x00":            {Bytes: []byte{}},
 	} {
-		r := reader{b: []byte(stored)}
-		got := r.extras()
-		if r.bad || len(r.b) != 0 || !reflect.DeepEqual(got, &job.Extras{Result: &want}) {
+		c, got := codec.Read([]byte(stored)), &job.Extras{}
+		if extraFields(&c, got); !c.Whole() || !reflect.DeepEqual(got, &job.Extras{Result: &want}) {
 			t.Errorf("%q: %+v", stored, got.Result)
 		}
-		if now := appendExtras(nil, &job.Extras{Result: &want}); string(now) != stored {
-			t.Errorf("now stored as %q, want %q", now, stored)
+		now := codec.Write(nil)
+		if extraFields(&now, got); string(now.Bytes()) != stored {
+			t.Errorf("now stored as %q, want %q", now.Bytes(), stored)
 		}
 	}
 	for _, stored := range []string{"\xc0\x08" + ref + "\x05\x05[1,2]", "\x80\x08\x06[1,2]", "\x80\x08", "\x40" + ref[1:]} {
-		r := reader{b: []byte(stored)}
-		if r.extras(); !r.bad {
+		c := codec.Read([]byte(stored))
+		if extraFields(&c, &job.Extras{}); !c.Bad() {
 			t.Errorf("%q is a result", stored)
 		}
 	}

@@ -17,39 +17,53 @@ type deadGroup struct {
 	queues map[uint32]int64 // jobs by the number of their queue
 }
 
+// deadSet is the dead jobs by fingerprint.
+type deadSet struct {
+	groups map[job.Fingerprint]*deadGroup
+	made   uint32 // how many there ever were
+}
+
 // moveDead keeps the groups of the dead set.
 func (x *index) moveDead(old, j *job.Job, a, b *rule.Entries) {
 	if a.Dead == b.Dead && (!a.Dead.Is || old.Queue == j.Queue) {
 		return
 	}
 	if a.Dead.Is {
-		g, q := x.dead[a.Dead.Print], x.of(old.Queue).num
-		g.died.remove(timer{a.Dead.At, old.ID})
-		if g.queues[q]--; g.queues[q] == 0 {
-			delete(g.queues, q)
-		}
-		if g.died.len() == 0 {
-			delete(x.dead, a.Dead.Print)
-		}
+		x.dead.remove(a, old.ID, x.of(old.Queue).num)
 	}
 	if b.Dead.Is {
-		g := x.dead[b.Dead.Print]
-		if g == nil {
-			x.groups++
-			g = &deadGroup{num: x.groups, queues: map[uint32]int64{}}
-			x.dead[b.Dead.Print] = g
-		}
-		g.died.insert(timer{b.Dead.At, j.ID})
-		g.queues[x.of(j.Queue).num]++
+		x.dead.insert(b, j.ID, x.of(j.Queue).num)
 	}
 }
 
-// groupOf is what a listing entry knows of the dead set.
-func (x *index) groupOf(e *rule.Entries) uint32 {
+func (d *deadSet) remove(e *rule.Entries, id job.ID, queue uint32) {
+	g := d.groups[e.Dead.Print]
+	g.died.remove(timer{e.Dead.At, id})
+	if g.queues[queue]--; g.queues[queue] == 0 {
+		delete(g.queues, queue)
+	}
+	if g.died.len() == 0 {
+		delete(d.groups, e.Dead.Print)
+	}
+}
+
+func (d *deadSet) insert(e *rule.Entries, id job.ID, queue uint32) {
+	g := d.groups[e.Dead.Print]
+	if g == nil {
+		d.made++
+		g = &deadGroup{num: d.made, queues: map[uint32]int64{}}
+		d.groups[e.Dead.Print] = g
+	}
+	g.died.insert(timer{e.Dead.At, id})
+	g.queues[queue]++
+}
+
+// number is what a listing entry knows of the dead set.
+func (d *deadSet) number(e *rule.Entries) uint32 {
 	if !e.Dead.Is {
 		return 0
 	}
-	return x.dead[e.Dead.Print].num
+	return d.groups[e.Dead.Print].num
 }
 
 func (x *index) movePark(a, b *rule.Entries) {
@@ -89,8 +103,8 @@ func (a *access) Parked(label string, n int) ([]job.ID, error) {
 func (a *access) Groups(edges []job.Millis) ([]store.Group, error) {
 	x := a.s.index
 	var out []store.Group
-	for _, print := range slices.Sorted(maps.Keys(x.dead)) {
-		d := x.dead[print]
+	for _, print := range slices.Sorted(maps.Keys(x.dead.groups)) {
+		d := x.dead.groups[print]
 		g := store.Group{Print: print, Queues: make(map[string]int64, len(d.queues)), Trend: make([]int64, len(edges))}
 		for q, n := range d.queues {
 			g.Queues[x.order[q].name] = n

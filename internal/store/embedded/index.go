@@ -19,12 +19,11 @@ type index struct {
 	order   []*queue // by name number, to find a queue from a listing entry
 	listing sorted[listed]
 	timers  [rule.Hands]sorted[timer]
-	held    holdings       // by holder
-	hosts   holdings       // by host, of leases that name one
-	shared  map[job.ID]int // payload references, where they are not exactly one
+	held    holdings   // by holder
+	hosts   holdings   // by host, of leases that name one
+	refs    references // to payloads
 	types   map[uint32]*[job.States]int64
-	dead    map[job.Fingerprint]*deadGroup
-	groups  uint32                       // how many were ever made
+	dead    deadSet
 	parked  map[string]*sorted[rule.Pos] // by label
 	keys    keyIndex                     // who stands under a key
 	lines   []*line                      // by number; nil = the number is vacant
@@ -127,11 +126,12 @@ func (g *gate) pos() rule.Pos {
 }
 
 func newIndex(n *names) *index {
-	return &index{
+	x := &index{
 		names: n, queues: map[string]*queue{}, held: newHoldings(), hosts: newHoldings(),
-		shared: map[job.ID]int{}, types: map[uint32]*[job.States]int64{},
-		dead: map[job.Fingerprint]*deadGroup{}, parked: map[string]*sorted[rule.Pos]{}, keys: newKeyIndex(),
+		types: map[uint32]*[job.States]int64{}, dead: deadSet{groups: map[job.Fingerprint]*deadGroup{}}, parked: map[string]*sorted[rule.Pos]{}, keys: newKeyIndex(),
 	}
+	x.refs = references{map[job.ID]int{}, &x.listing}
+	return x
 }
 
 // of returns the queue, made on first sight.
@@ -272,7 +272,7 @@ func (x *index) moveListing(at *listed, old, j *job.Job, a, b *rule.Entries) {
 		return
 	}
 	x.count(j, b, 1)
-	entry := listed{id: j.ID, queue: x.of(j.Queue).num, typ: x.names.of(j.Type), state: j.State, own: j.Payload == j.ID, is: rule.StatusOf(j), group: x.groupOf(b)}
+	entry := listed{id: j.ID, queue: x.of(j.Queue).num, typ: x.names.of(j.Type), state: j.State, own: j.Payload == j.ID, is: rule.StatusOf(j), group: x.dead.number(b)}
 	switch {
 	case at != nil:
 		*at = entry
@@ -313,62 +313,6 @@ func (x *index) count(j *job.Job, e *rule.Entries, by int64) {
 		x.idle++
 	}
 	x.types[t][j.State] += by
-}
-
-// refer counts references to payloads, large results among them, and appends those
-// whose last one went (I8).
-func (x *index) refer(old, j *job.Job, gone []job.ID) []job.ID {
-	if was, is := old.ResultRef(), j.ResultRef(); was != is {
-		if !is.IsZero() {
-			x.addRef(is)
-		}
-		if !was.IsZero() && x.dropRef(was) {
-			gone = append(gone, was)
-		}
-	}
-	if old != nil && j != nil && old.Payload == j.Payload {
-		return gone
-	}
-	if j != nil && !j.Payload.IsZero() {
-		if j.Payload != j.ID || x.shared[j.Payload] > 0 {
-			x.addRef(j.Payload)
-		}
-	}
-	if old != nil && !old.Payload.IsZero() && x.dropRef(old.Payload) {
-		gone = append(gone, old.Payload)
-	}
-	return gone
-}
-
-// addRef: a payload that is named after its only job is not in the map.
-func (x *index) addRef(ref job.ID) {
-	n := x.shared[ref]
-	if l := x.listing.at(listed{id: ref}); n == 0 && l != nil && l.own {
-		n = 1 // the job it is named after
-	}
-	x.shared[ref] = n + 1
-}
-
-// referred reports whether any job refers to the payload.
-func (x *index) referred(ref job.ID) bool {
-	if x.shared[ref] > 0 {
-		return true
-	}
-	l := x.listing.at(listed{id: ref})
-	return l != nil && l.own
-}
-
-func (x *index) dropRef(ref job.ID) (last bool) {
-	n, ok := x.shared[ref]
-	if !ok {
-		return true
-	}
-	if n--; n == 0 {
-		delete(x.shared, ref)
-		return true
-	}
-	x.shared[ref] = n
-	return false
 }
 
 // leaveGroup takes a job out of its group. It reports whether the job stays in it:
@@ -425,6 +369,13 @@ func (g *gate) leads(b *rule.Entries) bool {
 	first, _ := g.members.first()
 	want, _ := g.wanting.first()
 	return first == b.Inner || want.inner == b.Inner
+}
+
+func bit(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
 }
 
 func inOrder(p, q rule.Pos) int {

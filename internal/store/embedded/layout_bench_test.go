@@ -203,7 +203,7 @@ func (k layoutKey) load(b *testing.B, h *handle) (*index, map[job.ID]layoutPlace
 		if err != nil {
 			return err
 		}
-		x.refer(nil, j, nil)
+		x.refs.move(nil, j, nil)
 		x.move(nil, j)
 		if k.order && !k.disk {
 			places[id] = layoutPlace{j.Seq, x.of(j.Queue).num, j.Priority, j.Band}

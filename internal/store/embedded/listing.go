@@ -45,7 +45,7 @@ func (x *index) match(f *store.Filter) match {
 	}
 	m.queues, m.types = numbers(f.Queues), numbers(f.Types)
 	for _, print := range f.Prints {
-		if g := x.dead[print]; g != nil {
+		if g := x.dead.groups[print]; g != nil {
 			m.groups = append(m.groups, g.num)
 		}
 	}
@@ -248,7 +248,7 @@ func (x *index) counted(f *store.Filter) (n int64, ok bool) {
 		prints := slices.Clone(f.Prints)
 		slices.Sort(prints)
 		for _, print := range slices.Compact(prints) {
-			if g := x.dead[print]; g != nil {
+			if g := x.dead.groups[print]; g != nil {
 				n += int64(g.died.len())
 			}
 		}

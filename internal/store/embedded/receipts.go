@@ -97,11 +97,9 @@ func (a *access) receipt(hash *[16]byte) (*job.Receipt, error) {
 	}
 	var r *job.Receipt
 	if !a.s.known.denies(hash) {
-		key := string(hash[:])
-		value, err := a.h.get(rowKey(nil, job.Receipts, key))
-		var row job.Row
+		value, err := a.h.get(rowKey(nil, job.Receipts, string(hash[:])))
 		if err == nil && value != nil {
-			row, err = decodeRow(job.Receipts, key, value)
+			r, err = decodeReceipt(hash, value)
 		}
 		if a.h.unreadable(err) {
 			return nil, &job.Error{Kind: job.Unprocessable, Cause: err, Text: "whether this key was used before cannot be told; use another one"}
@@ -109,7 +107,6 @@ func (a *access) receipt(hash *[16]byte) (*job.Receipt, error) {
 		if err != nil {
 			return nil, err
 		}
-		r, _ = row.(*job.Receipt)
 	}
 	if a.writer { // who asks may write it next
 		a.touches.add(touched{hash: *hash, was: r, now: r})
@@ -173,71 +170,83 @@ func (a *access) receiptRows(after string, n int) ([]job.Row, error) {
 }
 
 // dueReceipts is DueRows of receipts.
-func (a *access) dueReceipts(until job.Millis, n int) (out []job.Row, err error) {
+func (a *access) dueReceipts(until job.Millis, n int) ([]job.Row, error) {
 	if n <= 0 {
 		return nil, nil
 	}
-	var own []*job.Receipt // written here, soonest first
+	d := dueScan{a: a, n: n}
 	if a.writer {
 		for i := range a.touches.list {
 			if x := &a.touches.list[i]; x.wrote && x.now != nil && x.now.Expires != 0 && x.now.Expires <= until {
-				own = append(own, x.now)
+				d.own = append(d.own, x.now)
 			}
 		}
-		slices.SortFunc(own, func(a, b *job.Receipt) int { return cmp.Compare(a.Expires, b.Expires) })
+		slices.SortFunc(d.own, func(a, b *job.Receipt) int { return cmp.Compare(a.Expires, b.Expires) })
 	}
-	var hashes [][16]byte // due at the same time
-	round := func(due job.Millis) error {
-		for len(own) > 0 && own[0].Expires == due {
-			hashes, own = append(hashes, own[0].Hash), own[1:]
-		}
-		slices.SortFunc(hashes, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
-		hashes = slices.Compact(hashes)
-		for i := range hashes {
-			r, err := a.receipt(&hashes[i])
-			if job.KindOf(err) == job.Unprocessable {
-				continue // it stays
-			}
-			if err != nil {
-				return err
-			}
-			if r != nil && r.Expires == due {
-				if out = append(out, r); len(out) == n {
-					return errEnough
-				}
-			}
-		}
-		hashes = hashes[:0]
-		return nil
-	}
-	// pass ends the rounds before a time.
-	var at job.Millis
-	pass := func(next job.Millis) error {
-		if next == at {
-			return nil
-		}
-		err := round(at)
-		for err == nil && len(own) > 0 && own[0].Expires < next {
-			err = round(own[0].Expires)
-		}
-		at = next
-		return err
-	}
-	_, err = a.h.scanAround([]byte{keyReceiptAt}, receiptAtKey(nil, until+1, nil), func(key, value []byte) error {
+	_, err := a.h.scanAround([]byte{keyReceiptAt}, receiptAtKey(nil, until+1, nil), func(key, value []byte) error {
 		list, err := readReceiptList(key, value)
 		if err == nil {
-			err = pass(list.due)
+			err = d.pass(list.due)
 		}
-		hashes = append(append(hashes, list.first), list.rest...)
+		d.hashes = append(append(d.hashes, list.first), list.rest...)
 		return err
 	})
 	if err == nil {
-		err = pass(until + 1)
+		err = d.pass(until + 1)
 	}
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	return out, err
+	return d.out, err
+}
+
+// dueScan goes through what is due, soonest first: what the transaction wrote and
+// what lists on disk name.
+type dueScan struct {
+	a      *access
+	n      int
+	own    []*job.Receipt // written here, soonest first
+	hashes [][16]byte     // due at the same time
+	at     job.Millis     // that time
+	out    []job.Row
+}
+
+// round takes in what is due at a time, in the order of the keys.
+func (d *dueScan) round(due job.Millis) error {
+	for len(d.own) > 0 && d.own[0].Expires == due {
+		d.hashes, d.own = append(d.hashes, d.own[0].Hash), d.own[1:]
+	}
+	slices.SortFunc(d.hashes, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
+	d.hashes = slices.Compact(d.hashes)
+	for i := range d.hashes {
+		r, err := d.a.receipt(&d.hashes[i])
+		if job.KindOf(err) == job.Unprocessable {
+			continue // it stays
+		}
+		if err != nil {
+			return err
+		}
+		if r != nil && r.Expires == due {
+			if d.out = append(d.out, r); len(d.out) == d.n {
+				return errEnough
+			}
+		}
+	}
+	d.hashes = d.hashes[:0]
+	return nil
+}
+
+// pass ends the rounds before a time.
+func (d *dueScan) pass(next job.Millis) error {
+	if next == d.at {
+		return nil
+	}
+	err := d.round(d.at)
+	for err == nil && len(d.own) > 0 && d.own[0].Expires < next {
+		err = d.round(d.own[0].Expires)
+	}
+	d.at = next
+	return err
 }
 
 // loadReceipts finds out when the first receipt is due. That there are none, which

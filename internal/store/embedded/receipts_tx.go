@@ -90,8 +90,36 @@ func (t *tx) writeReceipts() error {
 	if err := t.soonestReceipt(); err != nil {
 		return err
 	}
+	if t.orderReceipts() {
+		if err := t.sweepLists(); err != nil {
+			return err
+		}
+	}
+	due := dueLists{}
+	for _, o := range t.order {
+		x := &t.touches.list[o.at]
+		t.key = append(append(t.key[:0], keyRow, byte(job.Receipts)), x.hash[:]...)
+		if x.now == nil {
+			if err := t.batch.Delete(t.key, nil); err != nil {
+				return err
+			}
+			continue
+		}
+		t.value = appendReceipt(t.value[:0], x.now)
+		if err := t.batch.Set(t.key, t.value, nil); err != nil {
+			return err
+		}
+		if x.now.Expires != 0 && (x.was == nil || x.was.Expires != x.now.Expires) {
+			due.add(x.now.Expires, x.hash)
+		}
+	}
+	return due.write(t)
+}
+
+// orderReceipts sorts what the transaction changed. It reports whether some are due
+// at another time now, or never.
+func (t *tx) orderReceipts() (moved bool) {
 	all, order := t.touches.list, t.order[:0]
-	moved := false // some are due at another time now, or never
 	for i := range all {
 		if x := &all[i]; x.wrote && (x.was != nil || x.now != nil) {
 			order = append(order, sortable{binary.BigEndian.Uint64(x.hash[:]), int32(i)})
@@ -108,47 +136,37 @@ func (t *tx) writeReceipts() error {
 		}
 		return bytes.Compare(all[a.at].hash[:], all[b.at].hash[:])
 	})
-	if moved {
-		if err := t.sweepLists(); err != nil {
-			return err
-		}
+	return moved
+}
+
+// dueLists are hashes by when they are due.
+type dueLists struct {
+	of   map[job.Millis][][16]byte // but for the list
+	at   job.Millis
+	list [][16]byte // due then: those of one call are due together
+}
+
+func (d *dueLists) add(at job.Millis, hash [16]byte) {
+	if at != d.at {
+		d.keep()
+		d.at, d.list = at, d.of[at]
 	}
-	due := map[job.Millis][][16]byte{}
-	var at job.Millis
-	var list [][16]byte // due then
-	for _, o := range order {
-		x := &t.touches.list[o.at]
-		t.key = append(append(t.key[:0], keyRow, byte(job.Receipts)), x.hash[:]...)
-		if x.now == nil {
-			if err := t.batch.Delete(t.key, nil); err != nil {
-				return err
-			}
-			continue
-		}
-		value, err := appendRow(t.value[:0], x.now)
-		if t.value = value; err == nil {
-			err = t.batch.Set(t.key, value, nil)
-		}
-		if err != nil {
-			return err
-		}
-		if x.now.Expires == 0 || x.was != nil && x.was.Expires == x.now.Expires {
-			continue
-		}
-		if x.now.Expires != at { // seldom: those of one call are due together
-			if at != 0 {
-				due[at] = list
-			}
-			at = x.now.Expires
-			list = due[at]
-		}
-		list = append(list, x.hash)
+	d.list = append(d.list, hash)
+}
+
+func (d *dueLists) keep() {
+	if d.of == nil {
+		d.of = map[job.Millis][][16]byte{}
 	}
-	if at != 0 {
-		due[at] = list
+	if d.at != 0 {
+		d.of[d.at] = d.list
 	}
-	for _, at := range slices.Sorted(maps.Keys(due)) {
-		for part := range slices.Chunk(due[at], listMax) {
+}
+
+func (d *dueLists) write(t *tx) error {
+	d.keep()
+	for _, at := range slices.Sorted(maps.Keys(d.of)) {
+		for part := range slices.Chunk(d.of[at], listMax) {
 			if err := t.writeList(at, part); err != nil {
 				return err
 			}

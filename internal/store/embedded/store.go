@@ -2,7 +2,7 @@
 // that dispatch does not depend on the disk. One process owns a directory.
 //
 // What is on disk: one value per job, payloads and failures apart, rows
-// (keys.go, codec.go). Everything else is an index in memory, computed from
+// (keys.go, codec.go, layouts.go). Everything else is an index in memory, computed from
 // the jobs at load (index.go). Writes of one transaction are one Pebble batch;
 // the next transaction is applied while the last one is being synced
 // (DESIGN section 3, docs/adr/0001).
@@ -378,7 +378,7 @@ func (s *Store) loadJob(id job.ID, value []byte) error {
 		s.setAside(id, ref, len(body), err)
 		return nil //nolint:nilerr // it is told by whoever sets it aside
 	}
-	s.index.refer(nil, j, nil)
+	s.index.refs.move(nil, j, nil)
 	s.index.move(nil, j)
 	if j.State == job.Leased {
 		s.hot.keep(j, nil)

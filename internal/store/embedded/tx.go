@@ -173,7 +173,7 @@ func (t *tx) Write(old, j *job.Job) error {
 	if n := len(t.refs); old == nil && n > 0 && t.refs[n-1] == j.Payload {
 		t.refs = t.refs[:n-1] // the payload put just before has its job now
 	}
-	t.refs = x.refer(old, j, t.refs)
+	t.refs = x.refs.move(old, j, t.refs)
 	if j != nil {
 		t.key, t.value = jobKey(t.key[:0], j.ID), appendJob(t.value[:0], j)
 		if err := t.batch.Set(t.key, t.value, nil); err != nil {
@@ -250,7 +250,7 @@ func (t *tx) writePayloads() error {
 		}
 	}
 	for _, ref := range t.refs {
-		if t.s.index.referred(ref) {
+		if t.s.index.refs.referred(ref) {
 			continue
 		}
 		t.key = payloadKey(t.key[:0], ref)
@@ -350,7 +350,7 @@ func (t *tx) rollback() {
 	for i := len(t.moves) - 1; i >= 0; i-- {
 		m := t.moves[i]
 		t.undoTo(m.undo)
-		t.s.index.refer(m.new, m.old, nil)
+		t.s.index.refs.move(m.new, m.old, nil)
 		t.s.index.move(m.new, m.old)
 		if m.new != nil {
 			t.s.hot.jobs.drop(m.new.ID)
