@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // A job that is delivered alone (core.md section 5) may come up before a holder
@@ -84,7 +85,7 @@ func (r *serving) Seeker(h *Holder) (rule.Seeker, error) {
 	if h.Kind != job.Unary {
 		return s, nil
 	}
-	ids, err := r.tx.Held(h.Name) // by all calls of the worker
+	ids, err := r.tx.IDs(store.Held(h.Name), store.All) // by all calls of the worker
 	if err != nil {
 		return s, err
 	}

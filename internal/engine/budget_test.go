@@ -68,7 +68,7 @@ func (r *rig) spent(key string, out, jobs int64) {
 func (r *rig) parked(label string) (names string) {
 	r.Helper()
 	err := r.Mem.View(r.Context(), func(v store.Reader) error {
-		ids, err := v.Parked(label, 1000)
+		ids, err := v.IDs(store.Parked(label), 1000)
 		var list []string
 		for _, id := range ids {
 			list = append(list, r.names[id])

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // crowd is who holds what: what a transaction changes of it.
@@ -118,7 +119,7 @@ func (r *crowd) EndStream(name string) {
 
 // HandBack offers a returning named holder what it still holds.
 func (r *crowd) HandBack(h *Holder) error {
-	ids, err := r.tx.Held(h.Name)
+	ids, err := r.tx.IDs(store.Held(h.Name), store.All)
 	if err != nil {
 		return err
 	}
@@ -159,7 +160,7 @@ func (r *crowd) leave(h *Holder, how job.Ending) error {
 	if h.Feeder != nil {
 		return h.Feeder.Left(r.Tx, h, how)
 	}
-	ids, err := r.tx.Held(h.Name)
+	ids, err := r.tx.IDs(store.Held(h.Name), store.All)
 	if err != nil {
 		return err
 	}

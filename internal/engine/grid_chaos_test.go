@@ -458,7 +458,7 @@ func (c *chaos) checkTags(v store.Reader, session string) error {
 		if t.Session != session {
 			continue
 		}
-		aside, err := v.Parked(rule.AffinityPark(session, t.Tag), 100)
+		aside, err := v.IDs(store.Parked(rule.AffinityPark(session, t.Tag)), 100)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // turnsSettled are groups of which members of a turn were settled in one call, and
@@ -42,7 +43,7 @@ func (r *settling) recall(turns turnsSettled, out []Verdict) error {
 
 func (r *settling) recallTurn(queue, group string) error {
 	for {
-		first, err := r.tx.Running(queue, group, 1)
+		first, err := r.tx.IDs(store.Running(queue, group), 1)
 		if err != nil || len(first) == 0 {
 			return err
 		}
@@ -68,7 +69,7 @@ func (r *settling) recallTurn(queue, group string) error {
 
 // cutTurn sends back the members of a turn that are behind one whose lease ended.
 func (r *settling) cutTurn(j *job.Job) error {
-	ids, err := r.tx.Running(j.Queue, j.Group, rule.TurnMax)
+	ids, err := r.tx.IDs(store.Running(j.Queue, j.Group), rule.TurnMax)
 	if err != nil {
 		return err
 	}

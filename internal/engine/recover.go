@@ -33,7 +33,7 @@ func (c *committer) recover(ctx context.Context, begin func(*Tx) error) error {
 		if err := begin(r); err != nil {
 			return err
 		}
-		if holders, err = r.tx.Holders(); err != nil {
+		if holders, err = store.Holders(r.tx); err != nil {
 			return err
 		}
 		if err := c.parts.recover(r, anchor.Shift); err != nil {
@@ -48,7 +48,7 @@ func (c *committer) recover(ctx context.Context, begin func(*Tx) error) error {
 	for _, name := range stale {
 		for more := true; more && err == nil; {
 			err = c.recoverStep(ctx, func(r *Tx) error {
-				ids, err := r.tx.Held(name)
+				ids, err := r.tx.IDs(store.Held(name), store.All)
 				if err != nil {
 					return err
 				}
@@ -122,7 +122,7 @@ func (r *recovery) skew() (job.Millis, error) {
 // server was away.
 func (r *recovery) carry(names []string, anchor *rule.Anchor) error {
 	for _, name := range names {
-		ids, err := r.tx.Held(name)
+		ids, err := r.tx.IDs(store.Held(name), store.All)
 		if err != nil {
 			return err
 		}
@@ -232,7 +232,10 @@ func (r *recovery) reserve() error {
 	}
 	r.c.start = uint32(start)
 	r.seq = block{first, first + blockSize}
-	highest := r.tx.MaxID()
+	highest, err := store.MaxID(r.tx)
+	if err != nil {
+		return err
+	}
 	for _, u := range r.tx.Unreadable() {
 		if highest.Before(u.ID) {
 			highest = u.ID
@@ -316,17 +319,10 @@ func (c *committer) load(v store.Reader) error {
 	if err := c.parts.load(v); err != nil {
 		return err
 	}
-	holders, err := v.Holders()
-	if err != nil {
-		return err
-	}
+	running, err := store.Leased(v)
 	c.leases = 0
-	for _, h := range holders {
-		ids, err := v.Held(h)
-		if err != nil {
-			return err
-		}
-		c.leases += len(ids)
+	for _, j := range running {
+		c.leases += len(j.Leases)
 	}
-	return nil
+	return err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // Who is given what: the holders with room, longest waiting first, get the ready jobs of
@@ -264,7 +265,7 @@ func (r *serving) behind(q *job.Queue, j *job.Job) (*rule.Pos, error) {
 // nextMember is the member that the gate of a job stands for now that the job
 // runs, if that is one of the first two. some is whether there are others.
 func (r *serving) nextMember(j *job.Job) (next *job.Job, some bool, err error) {
-	ids, err := r.tx.Members(j.Queue, j.Group, 2) // it is one of them as long as it runs
+	ids, err := r.tx.IDs(store.Members(j.Queue, j.Group), 2) // it is one of them as long as it runs
 	if err != nil || len(ids) < 2 {
 		return nil, false, err
 	}

@@ -93,7 +93,7 @@ func (r *Tx) inFront(s *rule.Situation) error {
 	if s.Blocker != nil {
 		n = membersMax
 	}
-	ids, err := r.tx.Members(s.Job.Queue, s.Job.Group, n)
+	ids, err := r.tx.IDs(store.Members(s.Job.Queue, s.Job.Group), n)
 	if err != nil {
 		return err
 	}

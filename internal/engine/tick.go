@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // TickMax bounds the clock's work on one hand in one transaction.
@@ -130,7 +131,7 @@ func (r *clockwork) tick() error {
 		if next := r.tx.Next(h); next == 0 || next > until || r.steady < r.watch.blocked(h) {
 			continue
 		}
-		ids, err := r.tx.Due(h, until, TickMax)
+		ids, err := r.tx.IDs(store.Due(h, until), TickMax)
 		if err != nil {
 			return err
 		}
@@ -258,7 +259,7 @@ func (r *clockwork) lapseHolder(h *job.Holder) error {
 	if own, err := r.e.parts.silent(r.Tx, h); own || err != nil {
 		return err
 	}
-	ids, err := r.tx.Held(h.Name)
+	ids, err := r.tx.IDs(store.Held(h.Name), store.All)
 	if err != nil {
 		return err
 	}

@@ -230,14 +230,14 @@ func (r *Tx) view(j *job.Job, queue, group string) (rule.View, error) {
 		return v, nil
 	}
 	if rule.Heads(q, j) {
-		first, err := r.tx.Members(queue, group, 1)
+		first, err := r.tx.IDs(store.Members(queue, group), 1)
 		if err != nil {
 			return v, err
 		}
 		v.Head = len(first) > 0 && first[0] == j.ID
 	}
 	if j.Order == job.OrderStrict && len(j.Leases) > 0 {
-		first, err := r.tx.Running(queue, group, 1)
+		first, err := r.tx.IDs(store.Running(queue, group), 1)
 		if err != nil {
 			return v, err
 		}
@@ -362,7 +362,7 @@ func (r *Tx) SweepGate(queue, group string) error {
 	if err != nil || g.Blank() || g.Hold > 0 || g.Park != "" || g.Paused {
 		return err
 	}
-	members, err := r.tx.Members(queue, group, 1)
+	members, err := r.tx.IDs(store.Members(queue, group), 1)
 	if err != nil || len(members) > 0 {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 // others come and go, and when an error or ctx ends the call, what was done stays done.
 func (r Reads) Bulk(ctx context.Context, s Search, act func(*engine.Tx, *job.Job) error) (done, refused int64, err error) {
 	var last job.ID
-	if err := r.engine.View(ctx, func(v store.Reader) error { last = v.MaxID(); return nil }); err != nil {
+	if err := r.engine.View(ctx, func(v store.Reader) (err error) { last, err = store.MaxID(v); return err }); err != nil {
 		return 0, 0, err
 	}
 	s.Filter.From, s.Filter.Desc, s.Payload = job.ID{}, false, false

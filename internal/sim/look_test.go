@@ -242,8 +242,8 @@ func (w *world) counters() {
 				broken("I1", "the hand %s points at %d and should at %d", h, got, next[h])
 			}
 		}
-		if got := r.MaxID(); got != highest {
-			broken("I1", "the highest id is said to be %s and is %s", got, highest)
+		if got, err := store.MaxID(r); err != nil || got != highest {
+			broken("I1", "the highest id is said to be %s and is %s (%v)", got, highest, err)
 		}
 		return nil
 	})

@@ -8,6 +8,9 @@ package store
 
 import (
 	"context"
+	"maps"
+	"math"
+	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -47,6 +50,35 @@ func Payload(s Store, ref job.ID) ([]byte, error) {
 	}
 	return list[0], nil
 }
+
+// MaxID is the highest id of a job in the store.
+func MaxID(r Reader) (id job.ID, err error) {
+	last, err := r.List(Filter{Desc: true}, 1)
+	if len(last) > 0 {
+		id = last[0].ID
+	}
+	return id, err
+}
+
+// Holders is all names that have a live lease.
+func Holders(r Reader) ([]string, error) {
+	running, err := Leased(r)
+	names := map[string]bool{}
+	for _, j := range running {
+		for i := range j.Leases {
+			names[j.Leases[i].Holder] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names)), err
+}
+
+// Leased is all jobs that have a live lease.
+func Leased(r Reader) ([]*job.Job, error) {
+	return r.List(Filter{States: []job.State{job.Leased}}, All)
+}
+
+// All is more than there is of anything.
+const All = math.MaxInt32
 
 // Commit is a transaction on its way to the disk.
 type Commit interface {
@@ -91,23 +123,15 @@ type Reader interface {
 	// groups are given out in turns). At most one member of a group is among
 	// them: the one its gate stands for.
 	Ready(queues []string, s rule.Seeker, n int) ([]*job.Job, error)
-	// Due returns up to n jobs whose hand points at or before until, soonest
-	// first; Next is the soonest time of a hand, 0 if it points nowhere.
-	Due(h rule.Hand, until job.Millis, n int) ([]job.ID, error)
+	// IDs returns up to n jobs of a list, in its order.
+	IDs(l List, n int) ([]job.ID, error)
+	// Next is the soonest time of a hand, 0 if it points nowhere.
 	Next(h rule.Hand) job.Millis
-	// Held returns the jobs on which the holder has a live lease; Holders all
-	// names that have one.
-	Held(holder string) ([]job.ID, error)
-	Holders() ([]string, error)
-	// Members returns the members of a group in its order.
-	Members(queue, group string, n int) ([]job.ID, error)
 	// GroupDepth returns what there is of a group, without a look at its members.
 	GroupDepth(queue, group string) GroupDepth
-	// Wanting returns those that want a holder, in the order of the group, behind a
-	// place in it (nil = all), and Running the ids of those that are out with one
-	// (rule.Entries.Runs).
+	// Wanting returns the members of a group that want a holder, in its order, behind
+	// a place in it (nil = all).
 	Wanting(queue, group string, after *rule.Pos, n int) ([]*job.Job, error)
-	Running(queue, group string, n int) ([]job.ID, error)
 	// List returns up to n jobs that match, by id.
 	List(f Filter, n int) ([]*job.Job, error)
 	// Count counts the jobs that List would return in all; from and order are
@@ -129,12 +153,6 @@ type Reader interface {
 	Groups(edges []job.Millis) ([]Group, error)
 	// Owner returns the job that stands under a key (rule.KeyOf), if one does.
 	Owner(key rule.Key) (id job.ID, ok bool)
-	// Parked returns up to n jobs that are out of line under a label, in
-	// line order, whatever their queues.
-	Parked(label string, n int) ([]job.ID, error)
-	// Finished returns up to n finished jobs of a queue with a number
-	// (rule.Entries.Finished) above after, in the order of their numbers.
-	Finished(queue string, after int64, n int) ([]job.ID, error)
 	// Names returns the queues that have jobs, sorted.
 	Names() ([]string, error)
 
@@ -156,12 +174,54 @@ type Reader interface {
 	// name, those above after and in one of the conditions (none = any).
 	Standing(queue string, is []rule.Condition, after string, n int) ([]Standing, error)
 
-	// MaxID is the highest id of a job in the store.
-	MaxID() job.ID
-
 	// Unreadable are jobs that are kept and cannot be read, so that no other verb
 	// finds them. Writing one anew, as if it did not exist, sets it aside.
 	Unreadable() []Unreadable
+}
+
+// List is jobs that a store finds without a look at others, in an order of its own.
+type List struct {
+	Kind  ListKind
+	Queue string
+	Name  string // of a holder, a group or a label
+	After int64
+	Hand  rule.Hand
+	Until job.Millis
+}
+
+// ListKind is what jobs of a List have in common.
+type ListKind uint8
+
+// The kinds of lists, each made by the function of the same name below.
+const (
+	OfDue ListKind = iota
+	OfHeld
+	OfMembers
+	OfRunning
+	OfParked
+	OfFinished
+)
+
+// Due is the jobs whose hand points at or before until, soonest first.
+func Due(h rule.Hand, until job.Millis) List { return List{Kind: OfDue, Hand: h, Until: until} }
+
+// Held is the jobs on which the holder has a live lease, by id.
+func Held(holder string) List { return List{Kind: OfHeld, Name: holder} }
+
+// Members is the members of a group in its order.
+func Members(queue, group string) List { return List{Kind: OfMembers, Queue: queue, Name: group} }
+
+// Running is those that are out with a holder (rule.Entries.Runs).
+func Running(queue, group string) List { return List{Kind: OfRunning, Queue: queue, Name: group} }
+
+// Parked is the jobs that are out of line under a label, in line order, whatever
+// their queues.
+func Parked(label string) List { return List{Kind: OfParked, Name: label} }
+
+// Finished is the finished jobs of a queue with a number (rule.Entries.Finished)
+// above after, in the order of their numbers.
+func Finished(queue string, after int64) List {
+	return List{Kind: OfFinished, Queue: queue, After: after}
 }
 
 // Unreadable is a job whose row is damaged.

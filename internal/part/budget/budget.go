@@ -249,7 +249,7 @@ func (s *Budgets) lacks(tx *engine.Tx, j *job.Job) (string, error) {
 }
 
 func firstWaiting(tx *engine.Tx, key string) (*job.Job, error) {
-	ids, err := tx.Store().Parked(rule.BudgetPark(key), 1)
+	ids, err := tx.Store().IDs(store.Parked(rule.BudgetPark(key)), 1)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
@@ -298,7 +298,7 @@ func (s *Budgets) returnSome(tx *engine.Tx, key string, most int) (n int, err er
 	steady := tx.Steady()
 	u := *s.used(key) // as it will be when they have started
 	for n < most {
-		ids, err := tx.Store().Parked(rule.BudgetPark(key), min(page, most-n))
+		ids, err := tx.Store().IDs(store.Parked(rule.BudgetPark(key)), min(page, most-n))
 		if err != nil || len(ids) == 0 {
 			return n, err
 		}
@@ -376,24 +376,13 @@ func (s *Budgets) load(v store.Reader) error {
 	for _, row := range rows {
 		s.awake[row.Key()] = true
 	}
-	holders, err := v.Holders()
-	if err != nil {
-		return err
-	}
-	for _, h := range holders {
-		ids, err := v.Held(h)
-		if err != nil {
-			return err
-		}
-		for _, id := range ids {
-			j, err := v.Get(id)
-			if err != nil {
-				return err
-			}
-			s.count(j, h)
+	running, err := store.Leased(v)
+	for _, j := range running {
+		for i := range j.Leases {
+			s.count(j, j.Leases[i].Holder)
 		}
 	}
-	return nil
+	return err
 }
 
 // count counts what a holder runs of a job.

@@ -307,7 +307,7 @@ func (d *Group) look(v store.Reader) error {
 		return err
 	}
 	d.Reason = j.Reason
-	held, err := v.Parked(rule.PrintPark(d.Print), HeldMost)
+	held, err := v.IDs(store.Parked(rule.PrintPark(d.Print)), HeldMost)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // marksMax bounds the fingerprints that somebody marked.
@@ -72,7 +73,7 @@ func setMark(tx *engine.Tx, m *job.Mark) error {
 
 // releaseSome lets some of the jobs go that a pause had held.
 func releaseSome(tx *engine.Tx, m *job.Mark) error {
-	ids, err := tx.Store().Parked(rule.PrintPark(m.Print), replayMost)
+	ids, err := tx.Store().IDs(store.Parked(rule.PrintPark(m.Print)), replayMost)
 	if err != nil {
 		return err
 	}

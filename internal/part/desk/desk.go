@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // Desk is where operators are served.
@@ -40,7 +41,7 @@ func (d *Desk) Do(ctx context.Context, by job.Actor, v Verb, id job.ID) (engine.
 func (d *Desk) DoHead(ctx context.Context, by job.Actor, v Verb, queue, group string) (engine.Verdict, error) {
 	v.hidden = true // as long as it is there it holds the group
 	return d.do(ctx, by, v, " of "+engine.SubjectOf(queue, group), func(tx *engine.Tx) (id job.ID, err error) {
-		first, err := tx.Store().Members(queue, group, 1)
+		first, err := tx.Store().IDs(store.Members(queue, group), 1)
 		switch {
 		case err != nil:
 			return id, err

@@ -7,6 +7,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // What a machine says of its runs: at its login, and with each heartbeat.
@@ -94,7 +95,7 @@ func (g *fleet) compare(tx *engine.Tx, name string, running []Running, old *job.
 			stop = append(stop, w)
 		}
 	}
-	ids, err := tx.Store().Held(name)
+	ids, err := tx.Store().IDs(store.Held(name), store.All)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (g *fleet) back(tx *engine.Tx, row *job.Holder) error {
 	if row == nil || !row.Machine.Awaited {
 		return nil
 	}
-	ids, err := tx.Store().Held(row.Name)
+	ids, err := tx.Store().IDs(store.Held(row.Name), store.All)
 	if err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func (g *fleet) begins(tx *engine.Tx, h *engine.Holder, q *job.Queue, j *job.Job
 	case h.Want > 0 || tx.Has(h) < machineOf(h).slots:
 		return tx.Steady(), nil
 	}
-	ids, err := tx.Store().Held(h.Name)
+	ids, err := tx.Store().IDs(store.Held(h.Name), store.All)
 	if err != nil {
 		return 0, err
 	}

@@ -104,7 +104,7 @@ func (g *Grid) Results(ctx context.Context, name string, after int64, n int) (li
 		if s = known; err != nil || q.Grid == nil || q.Grid.Collection == job.CollectAfterSubmit && s.State == job.SessionOpen {
 			return err
 		}
-		ids, err := v.Finished(name, after, n)
+		ids, err := v.IDs(store.Finished(name, after), n)
 		for _, id := range ids {
 			if err != nil {
 				break

@@ -423,7 +423,7 @@ func (g *copies) idleSlots(tx *engine.Tx) (int, error) {
 		if slotsOf(h) == 0 {
 			return nil
 		}
-		ids, err := tx.Store().Held(h.Name)
+		ids, err := tx.Store().IDs(store.Held(h.Name), store.All)
 		idle += max(0, slotsOf(h)-len(ids))
 		return err
 	})

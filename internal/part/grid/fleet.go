@@ -12,6 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // The engines of the grid, called machines here: holders that log in, with
@@ -183,7 +184,7 @@ func (g *Grid) Logoff(ctx context.Context, name string, epoch int64, by job.Acto
 		if err != nil {
 			return err
 		}
-		ids, err := tx.Store().Held(row.Name)
+		ids, err := tx.Store().IDs(store.Held(row.Name), store.All)
 		if err != nil {
 			return err
 		}
@@ -344,7 +345,7 @@ func (g *Grid) Machine(ctx context.Context, name string) (MachineState, error) {
 }
 
 func (g *fleet) state(tx *engine.Tx, h *job.Holder) (MachineState, error) {
-	ids, err := tx.Store().Held(h.Name)
+	ids, err := tx.Store().IDs(store.Held(h.Name), store.All)
 	m := MachineState{Name: h.Name[len(machinePrefix):], Properties: h.Properties, Machine: *h.Machine, Running: len(ids)}
 	switch {
 	case m.Lost:
@@ -398,7 +399,7 @@ func (g *fleet) lapse(tx *engine.Tx, old *job.Holder) error {
 	if old.Machine.Lost {
 		return g.fleet.set(tx, old, nil)
 	}
-	ids, err := tx.Store().Held(old.Name)
+	ids, err := tx.Store().IDs(store.Held(old.Name), store.All)
 	if err != nil {
 		return err
 	}
@@ -511,7 +512,7 @@ func (g *fleet) room(tx *engine.Tx, h *engine.Holder) int {
 	if h.Want == 0 {
 		return min(h.Opts.Prefetch-has, rule.HealthAdmits(row.Machine.Health, has))
 	}
-	ids, err := tx.Store().Held(h.Name)
+	ids, err := tx.Store().IDs(store.Held(h.Name), store.All)
 	if err != nil {
 		return 0
 	}

@@ -137,7 +137,7 @@ func (g *needs) tell(tx *engine.Tx) error {
 			g.needs.over = g.needs.over[1:]
 			continue
 		}
-		ids, err := tx.Store().Parked(rule.NeedsPark(id), left)
+		ids, err := tx.Store().IDs(store.Parked(rule.NeedsPark(id)), left)
 		if err != nil {
 			return err
 		}

@@ -526,7 +526,7 @@ func (g *sessions) forget(tx *engine.Tx, s *job.Session) error {
 
 // forgetCollected forgets done tasks whose results were collected.
 func (g *sessions) forgetCollected(tx *engine.Tx, s *job.Session) error {
-	ids, err := tx.Store().Finished(s.Name, s.Forgotten, sessionPage)
+	ids, err := tx.Store().IDs(store.Finished(s.Name, s.Forgotten), sessionPage)
 	if err != nil {
 		return err
 	}

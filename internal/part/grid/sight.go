@@ -89,7 +89,7 @@ func (g *sight) room(tx *engine.Tx, h *job.Holder) (int, error) {
 	if stream := tx.Holder(h.Name); stream != nil {
 		return tx.RoomFor(stream), nil
 	}
-	ids, err := tx.Store().Held(h.Name)
+	ids, err := tx.Store().IDs(store.Held(h.Name), store.All)
 	return min(slotsOf(h)-len(ids), rule.HealthAdmits(h.Machine.Health, len(ids))), err
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // Task affinity: tasks with a tag go to engines that ran the tag before (grid.md
@@ -227,7 +228,7 @@ func (g *tags) keep(tx *engine.Tx) error {
 
 // next makes the foremost of those that stand aside the next of their tag.
 func (g *tags) next(tx *engine.Tx, t *job.AffinityTag) error {
-	ids, err := tx.Store().Parked(rule.AffinityPark(t.Session, t.Tag), 1)
+	ids, err := tx.Store().IDs(store.Parked(rule.AffinityPark(t.Session, t.Tag)), 1)
 	if err != nil {
 		return err
 	}

@@ -350,7 +350,7 @@ func (s *Guard) turn(tx *engine.Tx, t *job.Throttle) error {
 		return err
 	}
 	if rule.Idle(t) && rule.Idle(next) && t.Group != "" { // groups come and go: one without work is forgotten
-		members, err := tx.Store().Members(t.Queue, t.Group, 1)
+		members, err := tx.Store().IDs(store.Members(t.Queue, t.Group), 1)
 		if err != nil {
 			return err
 		}

@@ -72,7 +72,7 @@ func (t *Turns) Groups(ctx context.Context, queue string, is []rule.Condition, a
 // Members returns up to n members of a group, in its order.
 func (t *Turns) Members(ctx context.Context, queue, group string, n int) (list []*job.Job, err error) {
 	err = t.engine.View(ctx, func(v store.Reader) error {
-		ids, err := v.Members(queue, group, n)
+		ids, err := v.IDs(store.Members(queue, group), n)
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // Turns gives out turns.
@@ -240,7 +241,7 @@ func membersOf(tx *engine.Tx, head *job.Job, n int) ([]*job.Job, error) {
 	if err != nil || head.Order != job.OrderStrict {
 		return rule.TurnOf(wanting, nil), err
 	}
-	first, err := tx.Store().Members(head.Queue, head.Group, n)
+	first, err := tx.Store().IDs(store.Members(head.Queue, head.Group), n)
 	return rule.TurnOf(wanting, first), err
 }
 
@@ -253,7 +254,7 @@ func mayGoOn(tx *engine.Tx, queue string, b *Rest) error {
 	if err != nil || g.Turn != b.turn {
 		return err
 	}
-	out, err := tx.Store().Running(queue, b.group, 1)
+	out, err := tx.Store().IDs(store.Running(queue, b.group), 1)
 	if err == nil && len(out) > 0 {
 		err = job.Errorf(job.WrongState, "turn %d of group %q goes on", b.turn, b.group)
 	}
@@ -290,7 +291,7 @@ func rest(tx *engine.Tx, s rule.Seeker, queue string, b *Rest, n int) (there []*
 	if q.Order != job.OrderStrict || len(there) == 0 {
 		return rule.TurnOf(there, nil), nil
 	}
-	first, err := tx.Store().Members(queue, b.group, n)
+	first, err := tx.Store().IDs(store.Members(queue, b.group), n)
 	if err != nil || first[0] != there[0].ID {
 		return nil, err
 	}

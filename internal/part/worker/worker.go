@@ -134,7 +134,7 @@ func (w *Workers) Extend(ctx context.Context, worker, secret string, span job.Mi
 	}
 	holder := engine.UnaryHolder(name)
 	var ids []job.ID
-	if err := w.engine.View(ctx, func(v store.Reader) error { ids, err = v.Held(holder); return err }); err != nil {
+	if err := w.engine.View(ctx, func(v store.Reader) error { ids, err = v.IDs(store.Held(holder), store.All); return err }); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(ids, job.ID.Compare)

@@ -84,22 +84,6 @@ func (x *index) movePark(a, b *rule.Entries) {
 	}
 }
 
-func (a *access) Parked(label string, n int) ([]job.ID, error) {
-	list := a.s.index.parked[label]
-	if list == nil {
-		return nil, nil
-	}
-	var out []job.ID
-	for cur := list.start(); len(out) < n; cur.next() {
-		pos, ok := cur.item()
-		if !ok {
-			break
-		}
-		out = append(out, pos.ID)
-	}
-	return out, nil
-}
-
 func (a *access) Groups(edges []job.Millis) ([]store.Group, error) {
 	x := a.s.index
 	var out []store.Group

@@ -55,10 +55,10 @@ func content(t *testing.T, s *Store) (text string) {
 		if err != nil {
 			return err
 		}
-		holders, err := v.Holders()
+		holders, err := store.Holders(v)
 		slices.Sort(holders)
 		for _, h := range holders {
-			ids, _ := v.Held(h)
+			ids, _ := v.IDs(store.Held(h), store.All)
 			text += fmt.Sprintf(" %q holds %v;", h, ids)
 		}
 		for _, q := range names {

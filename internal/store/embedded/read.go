@@ -108,16 +108,58 @@ func (a *access) load(ids []job.ID) ([]*job.Job, error) {
 	return out, err
 }
 
-func (a *access) Due(h rule.Hand, until job.Millis, n int) ([]job.ID, error) {
-	var out []job.ID
-	for cur := a.s.index.timers[h].start(); len(out) < n; cur.next() {
-		t, ok := cur.item()
-		if !ok || t.at > until {
+func (a *access) IDs(l store.List, n int) ([]job.ID, error) {
+	x, place := a.s.index, func(p rule.Pos) (job.ID, bool) { return p.ID, true }
+	switch q, g := x.queues[l.Queue], x.group(l.Queue, l.Name); l.Kind {
+	case store.OfDue:
+		return take(x.timers[l.Hand].start(), n, func(t timer) (job.ID, bool) { return t.id, t.at <= l.Until }), nil
+	case store.OfHeld:
+		ids := x.held.of[l.Name].ids()
+		return ids[:min(max(n, 0), len(ids))], nil
+	case store.OfMembers:
+		if g != nil {
+			return take(g.members.start(), n, place), nil
+		}
+	case store.OfRunning:
+		var out []job.ID
+		for i := 0; g != nil && i < min(n, len(g.running)); i++ {
+			out = append(out, g.running[i].ID)
+		}
+		return out, nil
+	case store.OfParked:
+		if list := x.parked[l.Name]; list != nil {
+			return take(list.start(), n, place), nil
+		}
+	case store.OfFinished:
+		if q != nil && l.After < math.MaxInt64 {
+			return take(q.finished.from(finished{number: l.After + 1}), n, func(f finished) (job.ID, bool) { return f.id, true }), nil
+		}
+	}
+	return nil, nil
+}
+
+// take returns up to n ids from a cursor on, while each says that it is wanted.
+func take[T before[T]](cur cursor[T], n int, each func(T) (id job.ID, ok bool)) (out []job.ID) {
+	for ; len(out) < n; cur.next() {
+		item, ok := cur.item()
+		if !ok {
 			break
 		}
-		out = append(out, t.id)
+		id, ok := each(item)
+		if !ok {
+			break
+		}
+		out = append(out, id)
 	}
-	return out, nil
+	return out
+}
+
+// group is nil if there is nothing of it.
+func (x *index) group(queue, group string) *gate {
+	if q := x.queues[queue]; q != nil {
+		return q.gates[group]
+	}
+	return nil
 }
 
 func (a *access) Next(h rule.Hand) job.Millis {
@@ -125,40 +167,8 @@ func (a *access) Next(h rule.Hand) job.Millis {
 	return t.at
 }
 
-func (a *access) Held(holder string) ([]job.ID, error) {
-	return a.s.index.held.of[holder].ids(), nil
-}
-
-func (a *access) Holders() ([]string, error) {
-	out := make([]string, 0, len(a.s.index.held.of))
-	for name, h := range a.s.index.held.of {
-		if h.len() > 0 {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return out, nil
-}
-
-func (a *access) Members(queue, group string, n int) ([]job.ID, error) {
-	q := a.s.index.queues[queue]
-	if q == nil || q.gates[group] == nil {
-		return nil, nil
-	}
-	var out []job.ID
-	for cur := q.gates[group].members.start(); len(out) < n; cur.next() {
-		p, ok := cur.item()
-		if !ok {
-			break
-		}
-		out = append(out, p.ID)
-	}
-	return out, nil
-}
-
 func (a *access) GroupDepth(queue, group string) (d store.GroupDepth) {
-	if q := a.s.index.queues[queue]; q != nil && q.gates[group] != nil {
-		g := q.gates[group]
+	if g := a.s.index.group(queue, group); g != nil {
 		head, _ := g.members.first()
 		d = store.GroupDepth{Head: head.ID, Leases: g.live, Blockers: g.blockers}
 	}
@@ -171,38 +181,18 @@ func (a *access) Wanting(queue, group string, after *rule.Pos, n int) ([]*job.Jo
 
 // wanting is the ids of Wanting.
 func (a *access) wanting(queue, group string, after *rule.Pos, n int) (ids []job.ID) {
-	q := a.s.index.queues[queue]
-	if q == nil || q.gates[group] == nil {
+	g := a.s.index.group(queue, group)
+	if g == nil {
 		return nil
 	}
-	list := &q.gates[group].wanting
-	cur := list.start()
+	cur := g.wanting.start()
 	if after != nil {
-		cur = list.from(wanting{inner: *after})
-	}
-	for ; len(ids) < n; cur.next() {
-		w, ok := cur.item()
-		if !ok {
-			break
-		}
-		if after == nil || after.Before(w.inner) {
-			ids = append(ids, w.inner.ID)
+		cur = g.wanting.from(wanting{inner: *after})
+		if w, ok := cur.item(); ok && !after.Before(w.inner) {
+			cur.next()
 		}
 	}
-	return ids
-}
-
-func (a *access) Running(queue, group string, n int) ([]job.ID, error) {
-	q := a.s.index.queues[queue]
-	if q == nil || q.gates[group] == nil {
-		return nil, nil
-	}
-	running := q.gates[group].running
-	out := make([]job.ID, 0, min(max(n, 0), len(running)))
-	for i := range cap(out) {
-		out = append(out, running[i].ID)
-	}
-	return out, nil
+	return take(cur, n, func(w wanting) (job.ID, bool) { return w.inner.ID, true })
 }
 
 func (a *access) List(f store.Filter, n int) ([]*job.Job, error) {
@@ -261,22 +251,6 @@ func (a *access) Standing(queue string, is []rule.Condition, after string, n int
 	}
 	slices.SortFunc(out, byName)
 	return out[:min(n, len(out))], nil
-}
-
-func (a *access) Finished(queue string, after int64, n int) ([]job.ID, error) {
-	q := a.s.index.queues[queue]
-	if q == nil || after == math.MaxInt64 {
-		return nil, nil
-	}
-	var out []job.ID
-	for cur := q.finished.from(finished{number: after + 1}); len(out) < n; cur.next() {
-		f, ok := cur.item()
-		if !ok {
-			break
-		}
-		out = append(out, f.id)
-	}
-	return out, nil
 }
 
 func (a *access) Names() ([]string, error) {
@@ -401,13 +375,4 @@ func (a *access) NextRow(t job.Table) job.Millis {
 	}
 	d, _ := a.s.rows.due[t].first()
 	return d.at
-}
-
-func (a *access) MaxID() job.ID {
-	l := &a.s.index.listing
-	if l.len() == 0 {
-		return job.ID{}
-	}
-	last := l.chunks[len(l.chunks)-1]
-	return last[len(last)-1].id
 }

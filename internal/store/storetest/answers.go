@@ -71,7 +71,8 @@ func (a *answers) jobs() {
 			a.note(err, list, "Failures", id, 2, desc, 1)
 		}
 	}
-	a.note(nil, a.MaxID(), "MaxID")
+	highest, err := store.MaxID(a)
+	a.note(err, highest, "MaxID")
 	for _, key := range keysAsked {
 		id, ok := a.Owner(key)
 		a.note(nil, id, "Owner", key)
@@ -92,26 +93,26 @@ func (a *answers) lines() {
 		a.note(nil, a.Next(h), "Next", h)
 		for _, n := range a.sizes {
 			for _, until := range []job.Millis{a.now, job.MaxMillis} {
-				ids, err := a.Due(h, until, n)
+				ids, err := a.IDs(store.Due(h, until), n)
 				a.note(err, ids, "Due", h, until, n)
 			}
 		}
 	}
-	names, err := a.Holders()
+	names, err := store.Holders(a)
 	a.note(err, names, "Holders")
 	for _, holder := range a.holders {
-		ids, err := a.Held(holder)
+		ids, err := a.IDs(store.Held(holder), store.All)
 		a.note(err, ids, "Held", holder)
 	}
 	for _, q := range a.queues {
 		for _, n := range a.sizes {
-			ids, err := a.Finished(q, int64(n), n)
+			ids, err := a.IDs(store.Finished(q, int64(n)), n)
 			a.note(err, ids, "Finished", q, n)
 		}
 		for _, g := range a.groups {
 			a.note(nil, a.GroupDepth(q, g), "GroupDepth", q, g)
 			for _, n := range a.sizes {
-				ids, err := a.Members(q, g, n)
+				ids, err := a.IDs(store.Members(q, g), n)
 				a.note(err, ids, "Members", q, g, n)
 			}
 		}
@@ -150,7 +151,7 @@ func (a *answers) lists() {
 		a.note(err, groups, "Groups", edges)
 	}
 	for _, n := range a.sizes {
-		ids, err := a.Parked("needs/x", n)
+		ids, err := a.IDs(store.Parked("needs/x"), n)
 		a.note(err, ids, "Parked", n)
 	}
 }

@@ -151,9 +151,9 @@ func (c *checker) hands() {
 			until := c.m.entries[all[at]].Timer[h]
 			for _, t := range []job.Millis{until, until - 1} {
 				want := c.m.due(h, t)
-				got, err := c.Due(h, t, len(all)+1)
+				got, err := c.IDs(store.Due(h, t), len(all)+1)
 				same(c, got, err, want, "Due(%s, %d, all)", h, t)
-				got, err = c.Due(h, t, 1)
+				got, err = c.IDs(store.Due(h, t), 1)
 				same(c, got, err, want[:min(1, len(want))], "Due(%s, %d, 1)", h, t)
 			}
 		}
@@ -162,10 +162,10 @@ func (c *checker) hands() {
 
 func (c *checker) holders() {
 	held := c.m.held()
-	names, err := c.Holders()
+	names, err := store.Holders(c)
 	same(c, names, err, sortedKeys(held), "Holders()")
 	for name, ids := range held {
-		got, err := c.Held(name)
+		got, err := c.IDs(store.Held(name), store.All)
 		same(c, got, err, ids, "Held(%q)", name)
 	}
 }
@@ -182,7 +182,7 @@ func (c *checker) members() {
 		}
 		same(c, c.GroupDepth(queue, group), nil, depth, "GroupDepth(%q, %q)", queue, group)
 		for _, n := range []int{len(members) + 1, 1} {
-			got, err := c.Members(queue, group, n)
+			got, err := c.IDs(store.Members(queue, group), n)
 			same(c, got, err, idsOf(members[:min(n, len(members))]), "Members(%q, %q, %d)", queue, group, n)
 		}
 	}
@@ -213,7 +213,8 @@ func (c *checker) counts() {
 	if n := len(c.m.jobs); n > 0 {
 		highest = c.m.jobs[n-1].ID
 	}
-	same(c, c.MaxID(), nil, highest, "MaxID()")
+	got, err := store.MaxID(c)
+	same(c, got, err, highest, "MaxID()")
 }
 
 func (c *checker) failures() {

@@ -84,7 +84,7 @@ func (c *checker) groups() {
 			return 1
 		})
 		for _, n := range []int{len(ids) + 1, 1} {
-			got, err := c.Parked(label, n)
+			got, err := c.IDs(store.Parked(label), n)
 			same(c, got, err, ids[:min(n, len(ids))], "Parked(%q, %d)", label, n)
 		}
 	}
@@ -172,7 +172,7 @@ func parkedJobs(x *site) {
 		x.Helper()
 		var list []*job.Job
 		x.view(func(r store.Reader) error {
-			ids, err := r.Parked(label, n)
+			ids, err := r.IDs(store.Parked(label), n)
 			list = nil
 			for _, id := range ids {
 				j, _ := r.Get(id)

@@ -47,7 +47,7 @@ func oneMember(x *site) {
 // members returns the names of the members of a group, in its order.
 func (x *site) members(queue, group string) string {
 	x.Helper()
-	return x.ids(func(r store.Reader) ([]job.ID, error) { return r.Members(queue, group, 100) })
+	return x.ids(func(r store.Reader) ([]job.ID, error) { return r.IDs(store.Members(queue, group), 100) })
 }
 
 func concurrency(x *site) {

@@ -14,7 +14,7 @@ var hands = []subject{
 // due returns the names of what a hand points at.
 func (x *site) due(h rule.Hand, until job.Millis, n int) string {
 	x.Helper()
-	return x.ids(func(r store.Reader) ([]job.ID, error) { return r.Due(h, until, n) })
+	return x.ids(func(r store.Reader) ([]job.ID, error) { return r.IDs(store.Due(h, until), n) })
 }
 
 func (x *site) next(h rule.Hand) (at job.Millis) {

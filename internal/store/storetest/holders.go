@@ -13,12 +13,12 @@ var holders = []subject{
 func heldJobs(x *site) {
 	held := func(holder string) string {
 		x.Helper()
-		return x.ids(func(r store.Reader) ([]job.ID, error) { return r.Held(holder) })
+		return x.ids(func(r store.Reader) ([]job.ID, error) { return r.IDs(store.Held(holder), store.All) })
 	}
 	all := func(want string) {
 		x.Helper()
 		x.view(func(r store.Reader) error {
-			list, err := r.Holders()
+			list, err := store.Holders(r)
 			got := ""
 			for _, name := range list {
 				got += name + " "

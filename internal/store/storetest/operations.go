@@ -283,12 +283,12 @@ func (h *history) extendOne(tx store.Tx) error {
 
 // lapseHolder takes everything from a holder.
 func (h *history) lapseHolder(tx store.Tx) error {
-	names, err := tx.Holders()
+	names, err := store.Holders(tx)
 	if err != nil || len(names) == 0 {
 		return err
 	}
 	c := rule.Command{Verb: rule.Lapse, Holder: one(h, names), Ending: job.Ending(h.rng.IntN(3))}
-	ids, err := tx.Held(c.Holder)
+	ids, err := tx.IDs(store.Held(c.Holder), store.All)
 	for _, id := range ids {
 		h.say("lapse %s by %s of %s", id, c.Ending, c.Holder)
 		if _, err = h.world.step(tx, id, c); err != nil {
@@ -305,7 +305,7 @@ func (h *history) turnHands(tx store.Tx) error {
 		rule.HandDue: rule.Promote, rule.HandTimeout: rule.Lapse, rule.HandLapse: rule.Lapse, rule.HandExpire: rule.Expire, rule.HandPurge: rule.Purge,
 	}
 	for hand, v := range verbs {
-		ids, err := tx.Due(rule.Hand(hand), h.now, 1+h.rng.IntN(10))
+		ids, err := tx.IDs(store.Due(rule.Hand(hand), h.now), 1+h.rng.IntN(10))
 		if err != nil {
 			return err
 		}

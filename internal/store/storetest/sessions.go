@@ -72,7 +72,7 @@ func finishedInOrder(x *site) {
 		list[i] = x.settle(list[i], verb)
 	}
 	ask := func(after int64, n int) string {
-		return x.ids(func(r store.Reader) ([]job.ID, error) { return r.Finished("s", after, n) })
+		return x.ids(func(r store.Reader) ([]job.ID, error) { return r.IDs(store.Finished("s", after), n) })
 	}
 	for _, when := range []string{"", ", reopened"} {
 		x.expect("all"+when, ask(0, 9), "c a d")

@@ -38,7 +38,7 @@ func (h *history) takeTurn(tx store.Tx) error {
 		if err != nil {
 			return err
 		}
-		first, err := tx.Members(head.Queue, head.Group, n)
+		first, err := tx.IDs(store.Members(head.Queue, head.Group), n)
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (c *checker) turns() {
 			behind := slices.DeleteFunc(slices.Clone(wanting), func(id job.ID) bool { return !at.Before(c.m.entries[id].Inner) })
 			list, err = c.Wanting(queue, group, &at, n)
 			same(c, idsOf(list), err, behind[:min(n, len(behind))], "Wanting(%q, %q, %v, %d)", queue, group, at, n)
-			ids, err := c.Running(queue, group, n)
+			ids, err := c.IDs(store.Running(queue, group), n)
 			same(c, ids, err, running[:min(n, len(running))], "Running(%q, %q, %d)", queue, group, n)
 		}
 	}
@@ -126,7 +126,7 @@ func (a *answers) turns(queue string) {
 		for _, n := range a.sizes {
 			list, err := a.Wanting(queue, g, nil, n)
 			a.note(err, list, "Wanting", queue, g, n)
-			ids, err := a.Running(queue, g, n)
+			ids, err := a.IDs(store.Running(queue, g), n)
 			a.note(err, ids, "Running", queue, g, n)
 		}
 	}

@@ -234,15 +234,18 @@ func ownWrites(x *site) {
 		errs = errors.Join(errs, err)
 		list, err := tx.List(store.Filter{}, 10)
 		errs = errors.Join(errs, err)
-		due, err := tx.Due(rule.HandDue, x.now+5, 10)
+		due, err := tx.IDs(store.Due(rule.HandDue, x.now+5), 10)
 		errs = errors.Join(errs, err)
 		queues, err := tx.Names()
 		errs = errors.Join(errs, err)
 		fails, err := tx.Failures(b.ID, 0, false, 10)
 		errs = errors.Join(errs, err)
 		row, err := tx.Row(job.Reserves, "seq")
+		errs = errors.Join(errs, err)
+		last, err := store.MaxID(tx)
+		errs = errors.Join(errs, err)
 		if gone != nil || names(list) != "b" || len(due) != 1 || len(queues) != 1 || len(fails) != 1 || row == nil ||
-			tx.MaxID() != b.ID || tx.Depth("q2").States[job.Scheduled] != 1 || tx.Next(rule.HandDue) != x.now+5 {
+			last != b.ID || tx.Depth("q2").States[job.Scheduled] != 1 || tx.Next(rule.HandDue) != x.now+5 {
 			x.Errorf("not seen: %v %v %v %v %v %v", gone, names(list), due, queues, fails, row)
 		}
 		return errors.Join(errs, err)

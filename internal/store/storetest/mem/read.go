@@ -37,10 +37,37 @@ func (r reader) those(wanted func(*job.Job) bool) []*job.Job {
 	return list
 }
 
-func (r reader) Due(h rule.Hand, until job.Millis, n int) ([]job.ID, error) {
-	at := func(j *job.Job) job.Millis { return rule.EntriesOf(j).Timer[h] }
-	list := r.those(func(j *job.Job) bool { return at(j) > 0 && at(j) <= until })
-	slices.SortStableFunc(list, func(a, b *job.Job) int { return cmp.Compare(at(a), at(b)) })
+func (r reader) IDs(l store.List, n int) ([]job.ID, error) {
+	list := r.those(func(j *job.Job) bool {
+		e := rule.EntriesOf(j)
+		switch l.Kind {
+		case store.OfDue:
+			return e.Timer[l.Hand] > 0 && e.Timer[l.Hand] <= l.Until
+		case store.OfHeld:
+			return j.HeldBy(l.Name)
+		case store.OfParked:
+			return e.Park == l.Name && l.Name != ""
+		case store.OfFinished:
+			return j.Queue == l.Queue && e.Finished > l.After
+		default:
+			return e.Member && j.Queue == l.Queue && j.Group == l.Name && (e.Runs || l.Kind == store.OfMembers)
+		}
+	})
+	slices.SortStableFunc(list, func(a, b *job.Job) int {
+		x, y := rule.EntriesOf(a), rule.EntriesOf(b)
+		switch l.Kind {
+		case store.OfDue:
+			return cmp.Compare(x.Timer[l.Hand], y.Timer[l.Hand])
+		case store.OfHeld:
+			return 0
+		case store.OfParked:
+			return byPlace(x.Pos, y.Pos)
+		case store.OfFinished:
+			return cmp.Compare(x.Finished, y.Finished)
+		default:
+			return byPlace(x.Inner, y.Inner)
+		}
+	})
 	return idsOf(first(list, n)), nil
 }
 
@@ -52,24 +79,6 @@ func (r reader) Next(h rule.Hand) job.Millis {
 		}
 	}
 	return next
-}
-
-func (r reader) Held(holder string) ([]job.ID, error) {
-	return idsOf(r.those(func(j *job.Job) bool { return j.HeldBy(holder) })), nil
-}
-
-func (r reader) Holders() ([]string, error) {
-	names := map[string]bool{}
-	for _, j := range r.state.jobs {
-		for _, l := range j.Leases {
-			names[l.Holder] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names)), nil
-}
-
-func (r reader) Members(queue, group string, n int) ([]job.ID, error) {
-	return idsOf(first(r.inGroup(queue, group, func(rule.Entries) bool { return true }), n)), nil
 }
 
 func (r reader) GroupDepth(queue, group string) (d store.GroupDepth) {
@@ -89,10 +98,6 @@ func (r reader) Wanting(queue, group string, after *rule.Pos, n int) ([]*job.Job
 	return copies(first(r.inGroup(queue, group, func(e rule.Entries) bool {
 		return e.Wants && (after == nil || after.Before(e.Inner))
 	}), n)), nil
-}
-
-func (r reader) Running(queue, group string, n int) ([]job.ID, error) {
-	return idsOf(first(r.inGroup(queue, group, func(e rule.Entries) bool { return e.Runs }), n)), nil
 }
 
 // inGroup returns the members of a group that are wanted, in its order.
@@ -202,18 +207,6 @@ func (r reader) Owner(key rule.Key) (id job.ID, ok bool) {
 	return id, false
 }
 
-func (r reader) Parked(label string, n int) ([]job.ID, error) {
-	list := r.those(func(j *job.Job) bool { return label != "" && rule.EntriesOf(j).Park == label })
-	slices.SortFunc(list, func(a, b *job.Job) int { return byPlace(rule.EntriesOf(a).Pos, rule.EntriesOf(b).Pos) })
-	return idsOf(first(list, n)), nil
-}
-
-func (r reader) Finished(queue string, after int64, n int) ([]job.ID, error) {
-	list := r.those(func(j *job.Job) bool { return j.Queue == queue && rule.EntriesOf(j).Finished > after })
-	slices.SortFunc(list, func(a, b *job.Job) int { return cmp.Compare(a.Finished, b.Finished) })
-	return idsOf(first(list, n)), nil
-}
-
 func (r reader) Names() ([]string, error) {
 	names := map[string]bool{}
 	for _, j := range r.state.jobs {
@@ -301,16 +294,6 @@ func (r reader) standing(queue string) (list []store.Standing) {
 		})
 	}
 	return list
-}
-
-func (r reader) MaxID() job.ID {
-	var highest job.ID
-	for id := range r.state.jobs {
-		if highest.Before(id) {
-			highest = id
-		}
-	}
-	return highest
 }
 
 func first[T any](list []T, n int) []T { return list[:min(max(n, 0), len(list))] }
