@@ -49,9 +49,6 @@ func (w *Window) add(size int, failure bool) {
 	w.next = (w.next + 1) % size
 }
 
-// Blank reports whether forgetting the window changes nothing.
-func (w *Window) Blank() bool { return w.failed == 0 && w.row == 0 }
-
 func (w *Window) trips(b *job.Breaker) bool {
 	return b.Ratio > 0 && float64(w.failed) >= b.Ratio*float64(b.Window) && w.failed > 0 ||
 		b.Consecutive > 0 && w.row >= b.Consecutive

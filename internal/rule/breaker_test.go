@@ -125,17 +125,17 @@ func TestAWindowKnowsItsFailures(t *testing.T) {
 
 func TestAWindowOfAnotherSizeBeginsAnew(t *testing.T) {
 	var w Window
-	if !w.Blank() {
+	if !w.blank() {
 		t.Error("a new one remembers something")
 	}
 	for range 7 {
 		w.add(10, true)
 	}
 	w.add(10, false)
-	if w.Blank() {
+	if w.blank() {
 		t.Error("7 failures are forgotten")
 	}
-	if w.add(5, false); w.failed != 0 || w.row != 0 || w.next != 1 || !w.Blank() {
+	if w.add(5, false); w.failed != 0 || w.row != 0 || w.next != 1 || !w.blank() {
 		t.Errorf("%+v", w)
 	}
 }
@@ -463,3 +463,6 @@ func TestAHoldEndsALittleLaterAndNeverAfterAnHour(t *testing.T) {
 		}
 	}
 }
+
+// blank reports whether forgetting the window changes nothing.
+func (w *Window) blank() bool { return w.failed == 0 && w.row == 0 }

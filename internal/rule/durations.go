@@ -44,14 +44,6 @@ func (d *Durations) Add(run, at job.Millis) {
 	d.sorted = slices.Insert(d.sorted, i, t)
 }
 
-// All calls f for each run that is remembered, the oldest first.
-func (d *Durations) All(f func(run, at job.Millis)) {
-	for i := range d.ring {
-		t := d.ring[(d.next+i)%len(d.ring)]
-		f(t.run, t.at)
-	}
-}
-
 // Len is how many runs are remembered.
 func (d *Durations) Len() int { return len(d.sorted) }
 

@@ -85,7 +85,7 @@ func TestLawsOfDurations(t *testing.T) {
 			t.Fatalf("p %v: %d where no run decays, want %d", p, same, at)
 		}
 		again := &Durations{}
-		d.All(again.Add)
+		d.all(again.Add)
 		if !slices.Equal(again.sorted, d.sorted) || !slices.IsSortedFunc(d.sorted, timing.compare) {
 			t.Fatal("built again it is another")
 		}
@@ -113,5 +113,13 @@ func BenchmarkMedianThreshold(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		d.Add(job.Millis(i*7919%1000), job.Millis(i))
 		Threshold(&r, d, nil, Work{Total: 10_000, Done: 9000})
+	}
+}
+
+// all calls f for each run that is remembered, the oldest first.
+func (d *Durations) all(f func(run, at job.Millis)) {
+	for i := range d.ring {
+		t := d.ring[(d.next+i)%len(d.ring)]
+		f(t.run, t.at)
 	}
 }

@@ -2,7 +2,6 @@ package rule
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -13,7 +12,6 @@ const (
 	PreemptProtected = 30 * job.Second // a run is left alone at its beginning,
 	preemptPast      = 0.8             // past this part of the time it is expected to take,
 	PreemptMost      = 5               // and when its task was pre-empted so often
-	PreemptGrace     = 10 * job.Second // from the word to the engine to the end of the run
 )
 
 // Preemptible is a copy that runs, as pre-emption looks at it.
@@ -37,7 +35,7 @@ func (p *Preemptible) eligible(steady job.Millis) (at job.Millis, ok bool) {
 // it, the lowest weight first, the newest run first (reference section 6). It
 // returns their places in the list, and when another would be found that is
 // protected yet, 0 if none is. What is chosen is evicted: uncharged, its counter
-// of pre-emptions one more. Rota.Short(true), less what is idle or about to end,
+// of pre-emptions one more. Rota.Short, less what is idle or about to end,
 // is the need; serves says whether an urgent task that has no slot yet may run in
 // the place of one, and takes note that it has that place.
 func Victims(list []Preemptible, need int, steady job.Millis, serves func(i int) bool) (victims []int, again job.Millis) {
@@ -71,42 +69,4 @@ func Victims(list []Preemptible, need int, steady job.Millis, serves func(i int)
 		again = 0
 	}
 	return victims, again
-}
-
-// Moves is how many of a surplus of engines one step of balancing moves: a
-// fraction of it, rounded up, at most so many; 0 = no limit. With a fraction of
-// a half 8 become 4, 2, 1 and 1, so nothing swings (reference section 3).
-func Moves(surplus int, fraction float64, most int) int {
-	if surplus <= 0 || !(fraction > 0) {
-		return 0
-	}
-	n := int(math.Ceil(float64(surplus)*min(fraction, 1) - 1e-9))
-	if most > 0 {
-		n = min(n, most)
-	}
-	return min(n, surplus)
-}
-
-// Balance says how many slots each session above its share gives back in one
-// step, so that those below theirs get them: gives is called for each that
-// gives, the furthest above its share first. Of what is lacking and there to
-// be had the step moves what Moves says. The runs that end are evicted; Victims
-// chooses them.
-func (r *Rota) Balance(fraction float64, most int, gives func(t *Share, n int)) {
-	surplus := 0
-	var above []*Share
-	for _, t := range r.Targets() {
-		if n := t.Running - t.Target; n > 0 && !t.Urgent && t.Weight > 0 { // who is suspended finishes what runs
-			surplus += n
-			above = append(above, t)
-		}
-	}
-	n := Moves(min(surplus, r.Short(false)), fraction, most)
-	slices.SortStableFunc(above, func(a, b *Share) int { return cmp.Compare(b.Running-b.Target, a.Running-a.Target) })
-	for _, t := range above {
-		part := min(n, t.Running-t.Target)
-		if n -= part; part > 0 {
-			gives(t, part)
-		}
-	}
 }

@@ -142,12 +142,11 @@ func (r *Rota) Targets() []*Share {
 	return r.shares
 }
 
-// Short is how many more slots sessions below their share could use now, all
-// together, or only the urgent ones.
-func (r *Rota) Short(urgent bool) (n int) {
+// Short is how many more slots the urgent sessions below their share could use now.
+func (r *Rota) Short() (n int) {
 	r.refresh()
 	for _, t := range r.heap {
-		if t.Urgent || !urgent {
+		if t.Urgent {
 			n += max(0, min(t.Target-t.Running, t.Waiting))
 		}
 	}

@@ -196,7 +196,7 @@ func TestA22VictimsOfUrgentSessions(t *testing.T) {
 	}
 	urgent := r.Join("urgent", Claim{Weight: 5, Urgent: true})
 	r.Wait(urgent, 2)
-	if n := r.Short(true); n != 2 {
+	if n := r.Short(); n != 2 {
 		t.Fatalf("%d slots are lacking", n)
 	}
 	now := job.Millis(1_000_000)
@@ -255,36 +255,6 @@ func TestA23WhoWasPreemptedFiveTimesIsSpared(t *testing.T) {
 	}
 	if victims, _ := Victims([]Preemptible{{Share: u, Since: 1}}, 1, now, anyone); victims != nil {
 		t.Error("an urgent session is a victim")
-	}
-}
-
-func TestBalancingIsDamped(t *testing.T) {
-	var moved []int
-	for surplus := 8; surplus > 0; {
-		n := Moves(surplus, 0.5, 0)
-		moved, surplus = append(moved, n), surplus-n
-	}
-	if !slices.Equal(moved, []int{4, 2, 1, 1}) {
-		t.Errorf("moved %v", moved)
-	}
-	if Moves(8, 1, 3) != 3 || Moves(8, 0, 0) != 0 || Moves(-1, 1, 0) != 0 || Moves(10, 0.1, 0) != 1 || Moves(5, 7, 0) != 5 {
-		t.Error("another number is moved")
-	}
-	r := NewRota(1)
-	r.SetSlots(16)
-	a, z := joined(r, "a", 5, 20), joined(r, "z", 5, 4)
-	for range 12 {
-		r.Start(a)
-	}
-	for range 4 {
-		r.Start(z)
-	}
-	r.Change(z, Claim{Weight: 0})
-	b := joined(r, "b", 5, 20)
-	got := map[string]int{}
-	r.Balance(0.5, 0, func(s *Share, n int) { got[s.Name] = n })
-	if a.Target != 8 || b.Target != 8 || len(got) != 1 || got["a"] != 2 {
-		t.Errorf("a has a share of %d, b of %d; in the first step give %v", a.Target, b.Target, got)
 	}
 }
 

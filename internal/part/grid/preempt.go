@@ -25,7 +25,7 @@ func (g *shares) preempt(tx *engine.Tx) error {
 	}
 	need := 0
 	if t.urgent > 0 {
-		need = t.rota.Short(true)
+		need = t.rota.Short()
 	}
 	if need == 0 {
 		return nil
