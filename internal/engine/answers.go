@@ -1,14 +1,18 @@
 package engine
 
 // answers is the goroutine that waits for the disk, and tells who waits what came of it.
-type answers struct{ *Engine }
+type answers struct {
+	*Engine
+
+	batches <-chan *batch
+}
 
 // loop waits for the disk, in order, and answers.
 func (a *answers) loop() {
 	defer close(a.stopped)
 	defer a.watchers.ringAll()
 	var lost error // why a batch failed: those behind it stand on it, until the store is opened again
-	for b := range a.inflight {
+	for b := range a.batches {
 		if b.err == nil {
 			b.err = lost
 		}
@@ -23,7 +27,7 @@ func (a *answers) loop() {
 // fault in that those that were not answered are told what they are when a commit
 // fails: it is not known whether they took effect.
 func (a *answers) settle(b *batch) {
-	err := a.behind("answer", func() { a.answer(b) })
+	err := a.health.behind("answer", func() { a.answer(b) })
 	if err == nil {
 		return
 	}
@@ -31,14 +35,14 @@ func (a *answers) settle(b *batch) {
 	for i := range b.gifts {
 		b.gifts[i].to.finish(ErrStreamEnded)
 	}
-	a.refuse(b.ops[b.told:], err)
+	refuse(b.ops[b.told:], err)
 }
 
 func (a *answers) answer(b *batch) {
 	if b.err == nil && b.commit != nil {
 		watch := startWatch()
 		if b.err = b.commit.Wait(); b.err != nil {
-			a.fail(b.err)
+			a.health.fail(b.err)
 		}
 		a.parts.timed(len(b.ops), b.took, watch.took())
 	}
@@ -77,7 +81,7 @@ func (a *answers) spareGifts(list []gift) {
 }
 
 // refuse answers commands that will not run.
-func (e *Engine) refuse(list []*op, why error) {
+func refuse(list []*op, why error) {
 	for _, o := range list {
 		o.err = why
 		o.done <- struct{}{}

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"sync"
+
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -170,6 +172,25 @@ type Figures struct {
 	Holders [3]int // connected streams by job.HolderKind; of unary calls those that wait
 	Leases  int    // live ones of all holders
 	Full    bool   // as many run as Options.InFlightMax allows
+}
+
+// figures are those of the latest transaction, for other goroutines.
+type figures struct {
+	mu  sync.Mutex // guards now
+	now Figures
+}
+
+func (f *figures) note(c *committer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = Figures{c.stats, c.streams, c.leases, c.opts.InFlightMax > 0 && c.leases >= c.opts.InFlightMax}
+}
+
+// Figures are those of the latest transaction.
+func (e *Engine) Figures() Figures {
+	e.figures.mu.Lock()
+	defer e.figures.mu.Unlock()
+	return e.figures.now
 }
 
 // Filter selects jobs; Depth is how much of a queue there is. They are the

@@ -28,10 +28,11 @@ type committer struct {
 	streams  [3]int // holders by job.HolderKind; of unary calls those that wait
 	run      Tx
 	faults   faults
+	inflight chan *batch // transactions that wait for the disk
 }
 
 func (c *committer) init(e *Engine) {
-	c.Engine = e
+	c.Engine, c.inflight = e, make(chan *batch)
 	c.holders, c.queues = map[string]*Holder{}, map[string]bool{}
 	c.faults = faults{jobs: map[job.ID]string{}, rest: map[resting]job.Millis{}}
 }
@@ -70,11 +71,11 @@ func (c *committer) commitLoop() {
 		case <-timer.C:
 		}
 		for {
-			if c.failed.Load() && !c.heal() {
+			if c.health.failed.Load() && !c.heal() {
 				timer.Reset(healEvery)
 				if c.commands.ended() {
 					for list := c.gather(); len(list) > 0; list = c.gather() {
-						c.refuse(list, errStopped)
+						refuse(list, errStopped)
 					}
 					return
 				}
@@ -82,7 +83,7 @@ func (c *committer) commitLoop() {
 			}
 			b := c.runOnce()
 			final, sleep, more := b.final(), b.sleep, b.more
-			c.inflight <- b // from here on it belongs to syncLoop
+			c.inflight <- b // from here on it belongs to answers
 			if final {
 				c.dismiss() // also when the stop could not be written
 				return
@@ -130,10 +131,10 @@ func (c *committer) runOnce() *batch {
 		if b.ops == nil { // it did not even begin
 			b.ops = c.gather()
 		}
-		c.fail(b.err)
+		c.health.fail(b.err)
 		return b
 	}
-	if b.err = c.behind("publish", r.publish); b.err != nil { // what is in memory is made anew from the store
+	if b.err = c.health.behind("publish", r.publish); b.err != nil { // what is in memory is made anew from the store
 		b.gifts, r.gifts = r.gifts, nil
 		return b
 	}
@@ -157,7 +158,7 @@ func (c *committer) heal() bool {
 		c.commands.putBack(list[n-1:])
 		list = list[:n-1]
 	}
-	c.refuse(list, c.state.Load())
+	refuse(list, c.health.state.Load())
 	c.dismiss()
 	ctx := context.Background()
 	if err := c.store.Reopen(ctx); err != nil {
@@ -165,16 +166,14 @@ func (c *committer) heal() bool {
 		return false
 	}
 	var err error
-	if fault := c.behind("recover", func() { err = c.recover(ctx, func(*Tx) error { return nil }) }); fault != nil {
+	if fault := c.health.behind("recover", func() { err = c.recover(ctx, func(*Tx) error { return nil }) }); fault != nil {
 		err = fault
 	}
 	if err != nil {
 		c.log.Error("recovering after a failed commit; will try on", "error", err)
 		return false
 	}
-	c.stats.Faults += c.faulty.Swap(0)
-	c.failed.Store(false)
-	c.state.Store(nil)
+	c.stats.Faults += c.health.mended()
 	c.log.Warn("the store works again; everything that was acknowledged is there")
 	return true
 }

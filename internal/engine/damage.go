@@ -14,31 +14,15 @@ import (
 // damagedQueue has the jobs of which nothing is known but that they were there.
 const damagedQueue = "damaged"
 
-// rejectUnread gives up a job whose payload may be unreadable, if it is so. Nobody
-// waits for that.
-func (e *Engine) rejectUnread(j *job.Job) {
-	if why := e.unreadPayload(j); why != nil {
-		e.tell(func(r *Tx) error { return r.rejectUnread(j.ID, why) })
-	}
-}
-
-// unreadPayload is why the payload of a job cannot be read; nil if it can, or left.
-func (e *Engine) unreadPayload(j *job.Job) error {
-	if _, err := store.Payload(e.store, j.Payload); job.KindOf(err) == job.Corrupt {
-		return err
-	}
-	return nil
-}
-
-// unread is what is told of a job whose payload cannot be read to who only looks: one
+// Unread is what is told of a job whose payload cannot be read to who only looks: one
 // that waits is given up at once, with a failure that says where. What a worker has
 // already it may finish.
 func (e *Engine) Unread(ctx context.Context, j *job.Job) (*job.Job, error) {
-	why := e.unreadPayload(j)
+	why := e.bodies.damaged(j)
 	if why == nil || !j.State.Open() || j.State == job.Leased {
 		return j, why
 	}
-	if err := e.Do(ctx, 0, func(r *Tx) error { return r.rejectUnread(j.ID, why) }); err != nil {
+	if err := e.RejectUnread(ctx, j, why); err != nil {
 		return j, err
 	}
 	err := e.View(ctx, func(v store.Reader) error {
@@ -51,10 +35,6 @@ func (e *Engine) Unread(ctx context.Context, j *job.Job) (*job.Job, error) {
 	return j, err
 }
 
-func (r *mending) rejectUnread(id job.ID, why error) error {
-	return r.rejectOpen(id, "corrupt: its payload cannot be read: "+why.Error())
-}
-
 // rejectOpen rejects a job that is not over.
 func (r *mending) rejectOpen(id job.ID, why string) error {
 	j, err := r.tx.Get(id)
@@ -62,15 +42,6 @@ func (r *mending) rejectOpen(id job.ID, why string) error {
 		return err
 	}
 	return r.Reject(j, why)
-}
-
-// Bodies reads payloads for who only looks: one that cannot be read is nil.
-func (e *Engine) Bodies(refs ...job.ID) ([][]byte, error) {
-	list, err := e.store.Payloads(refs...)
-	if job.KindOf(err) == job.Corrupt {
-		err = nil // the store tells of each file
-	}
-	return list, e.noted(err)
 }
 
 // rejectUnreadable makes the jobs dead that the store keeps and cannot read.
@@ -94,12 +65,19 @@ func (r *mending) rejectUnreadable() error {
 }
 
 // RejectUnread gives up a job that is not over and cannot be read.
-func (e *Engine) RejectUnread(j *job.Job, why error) error {
-	return e.Do(context.Background(), 0, func(r *Tx) error { return r.rejectUnread(j.ID, why) })
+func (e *Engine) RejectUnread(ctx context.Context, j *job.Job, why error) error {
+	return e.Do(ctx, 0, func(r *Tx) error { return r.rejectOpen(j.ID, unreadBecause(why)) })
 }
 
-// Payload reads one payload, or says why it cannot be read.
-func (e *Engine) Payload(ref job.ID) ([]byte, error) {
-	body, err := store.Payload(e.store, ref)
-	return body, e.noted(err)
+// reject gives up a job that is not over; nobody waits for that.
+func (e *Engine) reject(id job.ID, why string) {
+	e.tell(func(r *Tx) error { return r.rejectOpen(id, why) })
 }
+
+func unreadBecause(why error) string { return "corrupt: its payload cannot be read: " + why.Error() }
+
+// Bodies reads payloads for who only looks: one that cannot be read is nil.
+func (e *Engine) Bodies(refs ...job.ID) ([][]byte, error) { return e.bodies.look(refs...) }
+
+// Payload reads one payload, or says why it cannot be read.
+func (e *Engine) Payload(ref job.ID) ([]byte, error) { return e.bodies.one(ref) }

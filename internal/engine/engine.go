@@ -24,24 +24,19 @@ type Engine struct {
 	gifts    sync.Pool // of *[]gift, empty ones
 
 	patterns patterns // of rules, compiled
-	keep     atomic.Pointer[Reserve]
+	bodies   bodies
+	space    space
 	watchers watchers
-	figures  struct {
-		sync.Mutex
-		Figures
-	}
+	figures  figures
 
 	parts parts
 	due   []Due // rows that come up by themselves, those of parts last
 
-	state    atomic.Pointer[job.Error] // why the engine cannot work now; nil = it can
-	failed   atomic.Bool               // a commit failed; the committer must heal
-	latest   atomic.Int64              // the date of the latest transaction
-	faulty   atomic.Uint64             // faults behind commits, not counted yet
-	guarded  atomic.Int64              // until then nothing expires, on the steady clock
-	inflight chan *batch
-	stopped  chan struct{}
-	loops    sync.WaitGroup
+	health  health
+	latest  atomic.Int64 // the date of the latest transaction
+	guarded atomic.Int64 // until then nothing expires, on the steady clock
+	stopped chan struct{}
+	loops   sync.WaitGroup
 
 	// Owned by the committer, or by nobody while the engine is not started.
 	core committer
@@ -66,18 +61,21 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	}
 	e := &Engine{
 		opts: opts, store: s, clock: clock, rnd: rnd, log: log,
-		inflight: make(chan *batch), stopped: make(chan struct{}),
+		stopped: make(chan struct{}),
 	}
 	e.gifts.New = func() any { return &[]gift{} }
 	e.commands.init()
-	e.keep.Store(&opts.Reserve)
+	e.health.log, e.health.poke = log, e.commands.poke
+	e.bodies = bodies{store: s, health: &e.health, lead: opts.Lead, reject: e.reject}
+	e.space.store = s
+	e.space.keep.Store(&opts.Reserve)
 	e.due = ownRows()
 	for _, p := range opts.Parts {
 		hooks := p.Join(e)
 		e.parts, e.due = append(e.parts, hooks), append(e.due, hooks.Due...)
 	}
 	e.core.init(e)
-	e.state.Store(job.Errorf(job.Unavailable, "the server is starting; send the request again in a moment"))
+	e.health.state.Store(job.Errorf(job.Unavailable, "the server is starting; send the request again in a moment"))
 	return e
 }
 
@@ -87,9 +85,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.core.recover(ctx, (*Tx).configure); err != nil {
 		return err
 	}
-	e.state.Store(nil)
+	e.health.state.Store(nil)
 	e.loops.Go(e.core.commitLoop)
-	e.loops.Go((&answers{e}).loop)
+	e.loops.Go((&answers{e, e.core.inflight}).loop)
 	return nil
 }
 
@@ -117,10 +115,10 @@ func (e *Engine) Ready() error {
 	if e.commands.ended() {
 		return errStopped
 	}
-	if why := e.state.Load(); why != nil {
+	if why := e.health.state.Load(); why != nil {
 		return why
 	}
-	if e.low() {
+	if e.space.low() {
 		return ErrDiskLow
 	}
 	return nil
@@ -180,27 +178,13 @@ func (e *Engine) Do(ctx context.Context, bytes int, f func(*Tx) error) error {
 
 // submit hands a command to the committer.
 func (e *Engine) submit(o *op) error {
-	if why := e.state.Load(); why != nil {
+	if why := e.health.state.Load(); why != nil {
 		return why
 	}
 	if !e.commands.add(o) {
 		return errStopped
 	}
 	return nil
-}
-
-// fail notes that a commit failed. Streams end, so that clients connect again
-// once the engine has recovered.
-func (e *Engine) fail(err error) {
-	why, ok := errors.AsType[*job.Error](err)
-	if !ok {
-		why = &job.Error{Kind: job.Unavailable, Text: "the store cannot commit", Cause: err}
-	}
-	if e.failed.CompareAndSwap(false, true) {
-		e.state.Store(why)
-		e.log.Error("a commit failed; opening the store again", "error", err)
-		e.commands.poke()
-	}
 }
 
 // rules returns what applies everywhere.

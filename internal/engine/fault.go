@@ -77,22 +77,6 @@ func (r *mending) attempt(f func() error) (err error) {
 	return f()
 }
 
-// behind does what follows from a commit. A panic in it is no reason to end the
-// process, but what is in memory may be half done: it is as if the commit had
-// failed, so all of it is made anew from what is stored.
-func (e *Engine) behind(what string, f func()) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &job.Error{Kind: job.Unavailable, Text: "a fault of the server behind a commit; whether it took effect is not known", Cause: fmt.Errorf("panic: %v", p)}
-			e.log.Error("a fault of the server behind a commit; please report it with these lines", "fault", p, "at", what, "stack", string(debug.Stack()))
-			e.faulty.Add(1)
-			e.fail(err)
-		}
-	}()
-	f()
-	return nil
-}
-
 // storeFailed tells an error of the store, which has to be opened again, from others.
 func storeFailed(err error) bool {
 	kind := job.KindOf(err)

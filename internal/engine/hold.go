@@ -195,7 +195,7 @@ func (s *Stream) Poll() ([]Delivery, error) {
 				return nil, err
 			}
 		}
-		if out, err = s.e.fill(out); err != nil || len(out) > 0 {
+		if out, err = s.e.bodies.fill(out); err != nil || len(out) > 0 {
 			return out, err
 		}
 	}
@@ -215,67 +215,6 @@ func (r *crowd) tellVoid(j *job.Job, v *rule.Void) error {
 	}
 	return nil
 }
-
-// fill reads the payloads that were not in memory. A job that was settled
-// meanwhile has none any more and is left out, and so is one that nobody could
-// read: it is given up.
-// An error means that the caller holds leases without having the jobs: it must
-// end its stream, or let them lapse.
-func (e *Engine) fill(list []Delivery) ([]Delivery, error) {
-	if e.opts.Lead != nil {
-		e.opts.Lead(list)
-	}
-	var refs []job.ID
-	for i := range list {
-		if list[i].unread() {
-			refs = append(refs, list[i].Job.Payload)
-		}
-	}
-	var bodies [][]byte
-	damaged := false
-	if refs != nil {
-		var err error
-		bodies, err = e.store.Payloads(refs...)
-		if damaged = job.KindOf(err) == job.Corrupt; err != nil && !damaged {
-			return nil, err
-		}
-	}
-	kept := list[:0]
-	for _, d := range list {
-		if d.unread() {
-			if d.Payload, bodies = bodies[0], bodies[1:]; d.Payload == nil {
-				if damaged {
-					e.rejectUnread(d.Job)
-				}
-				continue
-			}
-		}
-		if e.readable(&d) {
-			kept = append(kept, d)
-		}
-	}
-	return kept, nil
-}
-
-// readable gives up what clients cannot read: an earlier version took it in, and
-// who gets it ends its stream, again and again.
-func (e *Engine) readable(d *Delivery) bool {
-	at, why := job.Unreadable(d.Payload)
-	what := "payload"
-	if x := d.Job.Extras; why == "" && x != nil && x.Progress != nil {
-		at, why = job.Unreadable(x.Progress.Checkpoint)
-		what = "checkpoint"
-	}
-	if why == "" || d.Voided {
-		return true
-	}
-	id, why := d.Job.ID, "unreadable: its "+what+at+" "+why
-	e.tell(func(r *Tx) error { return r.rejectOpen(id, why) })
-	return false
-}
-
-// unread reports whether the payload is to be read yet.
-func (d *Delivery) unread() bool { return d.Payload == nil && !d.Voided }
 
 // tell submits a command nobody waits for.
 func (e *Engine) tell(f func(*Tx) error) {

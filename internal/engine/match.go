@@ -31,7 +31,7 @@ func unmatched(err error) *rule.Unmatched {
 }
 
 // settleMatched settles again what had to wait for the patterns of its policy.
-func (e *Engine) settleMatched(ctx context.Context, list []Settle, out []Verdict) error {
+func settleMatched(ctx context.Context, e *Engine, list []Settle, out []Verdict) error {
 	for range matchRounds {
 		var places []int // in list and out
 		var again []Settle
@@ -48,7 +48,7 @@ func (e *Engine) settleMatched(ctx context.Context, list []Settle, out []Verdict
 		if places == nil {
 			return nil
 		}
-		verdicts, err := e.settleOnce(ctx, again)
+		verdicts, err := settleOnce(ctx, e, again)
 		if err != nil {
 			return err
 		}

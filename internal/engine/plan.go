@@ -35,10 +35,10 @@ var ErrStale = job.Errorf(job.WrongState, "the batch changed meanwhile")
 // Planned calls put with a plan until that holds, or with nil if there is nothing to plan.
 // Whoever puts jobs must come through here, and give Tx.Put the plan.
 func (e *Engine) Planned(ctx context.Context, list []NewJob, put func(Plan) error) error {
-	return e.planned(ctx, list, nil, put)
+	return e.parts.planned(ctx, list, nil, put)
 }
 
-func (e *Engine) planned(ctx context.Context, list []NewJob, receipts []*job.Receipt, put func(Plan) error) error {
+func (p parts) planned(ctx context.Context, list []NewJob, receipts []*job.Receipt, put func(Plan) error) error {
 	known := func(v store.Reader) ([]bool, error) {
 		out, is := make([]Added, len(list)), make([]bool, len(list))
 		_, err := recall(v, list, receipts, out)
@@ -47,8 +47,8 @@ func (e *Engine) planned(ctx context.Context, list []NewJob, receipts []*job.Rec
 		}
 		return is, err
 	}
-	for i := range e.parts {
-		if plan := e.parts[i].Plan; plan != nil {
+	for i := range p {
+		if plan := p[i].Plan; plan != nil {
 			if planned, err := plan(ctx, list, known, put); planned || err != nil {
 				return err
 			}

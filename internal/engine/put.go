@@ -30,7 +30,7 @@ func (e *Engine) Put(ctx context.Context, list []NewJob) ([]Added, error) {
 	}
 	var err error
 	if extras {
-		err = e.planned(ctx, list, receipts, put)
+		err = e.parts.planned(ctx, list, receipts, put)
 	} else {
 		err = put(nil)
 	}
@@ -152,7 +152,7 @@ func (r *intake) putAll(list []NewJob, receipts []*job.Receipt, plan Plan, heirs
 			kept = make([]job.Receipt, 0, len(list)-i)
 		}
 		receipt := *receipts[i]
-		receipt.Job, receipt.Expires = out[i].ID, r.now.Add(r.e.window(list[i].Job.Door))
+		receipt.Job, receipt.Expires = out[i].ID, r.now.Add(r.e.opts.window(list[i].Job.Door))
 		kept = append(kept, receipt)
 		if err := r.tx.Set(&kept[len(kept)-1]); err != nil {
 			return err

@@ -12,18 +12,10 @@ func NoJob(id job.ID) *job.Error { return job.Errorf(job.NotFound, "job %s does 
 
 // View runs f on a consistent state of the store.
 func (e *Engine) View(ctx context.Context, f func(store.Reader) error) error {
-	if why := e.state.Load(); why != nil {
+	if why := e.health.state.Load(); why != nil {
 		return why
 	}
-	return e.noted(e.store.View(ctx, f))
-}
-
-// noted logs that the store cannot be read, because the wire does not say why.
-func (e *Engine) noted(err error) error {
-	if err != nil && job.KindOf(err) == job.Unavailable {
-		e.log.Error("the store cannot be read", "error", err)
-	}
-	return err
+	return e.health.noted(e.store.View(ctx, f))
 }
 
 // Visible reports whether there is a job, for those who look from outside.

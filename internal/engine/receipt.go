@@ -244,14 +244,14 @@ const inboxWindow = job.Day
 const taskWindow = 30 * job.Day
 
 // window is how long a receipt of work outlives its job.
-func (e *Engine) window(d job.Door) job.Millis {
+func (o *Options) window(d job.Door) job.Millis {
 	switch d {
 	case job.DoorInbox:
-		return max(e.opts.Idempotency, inboxWindow)
+		return max(o.Idempotency, inboxWindow)
 	case job.DoorGrid:
-		return max(e.opts.Idempotency, taskWindow)
+		return max(o.Idempotency, taskWindow)
 	default:
-		return e.opts.Idempotency
+		return o.Idempotency
 	}
 }
 

@@ -26,7 +26,7 @@ func (e *Engine) Reconfigure(ctx context.Context, o Options, by job.Actor) error
 	return e.Do(ctx, 0, func(r *Tx) error {
 		e.opts.Server, e.opts.Idempotency, e.opts.Reattach = o.Server, o.Idempotency, o.Reattach
 		e.opts.QueuesMax, e.opts.InFlightMax = o.QueuesMax, o.InFlightMax
-		e.keep.Store(&o.Reserve)
+		e.space.keep.Store(&o.Reserve)
 		r.fed = true // a limit may leave more room
 		return nil
 	})

@@ -76,7 +76,7 @@ func (c *committer) recover(ctx context.Context, begin func(*Tx) error) error {
 	if err := c.store.View(ctx, func(v store.Reader) error { return c.load(v) }); err != nil {
 		return err
 	}
-	c.noteFigures()
+	c.figures.note(c)
 	return nil
 }
 

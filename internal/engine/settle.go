@@ -12,14 +12,14 @@ import (
 // verdict and changes nothing. When Settle returns, what it accepted is
 // durable and stays settled.
 func (e *Engine) Settle(ctx context.Context, list []Settle) ([]Verdict, error) {
-	out, err := e.settleOnce(ctx, list)
+	out, err := settleOnce(ctx, e, list)
 	if err != nil {
 		return nil, err
 	}
-	return out, e.settleMatched(ctx, list, out)
+	return out, settleMatched(ctx, e, list, out)
 }
 
-func (e *Engine) settleOnce(ctx context.Context, list []Settle) ([]Verdict, error) {
+func settleOnce(ctx context.Context, e *Engine, list []Settle) ([]Verdict, error) {
 	out := make([]Verdict, len(list))
 	bytes := 0
 	for i := range list {

@@ -33,7 +33,7 @@ func (r *clockwork) look() {
 		r.noteSkew(skew)
 	}
 	if r.steady-r.disk.at >= lowEvery || r.disk.at == 0 {
-		r.disk = disk{low: r.e.low(), at: r.steady}
+		r.disk = disk{low: r.e.space.low(), at: r.steady}
 	}
 }
 
@@ -57,23 +57,6 @@ func (r *clockwork) report() {
 	if was := r.c.disk.low; was != r.disk.low {
 		r.e.log.Warn("free disk space crossed the reserve", "enqueues_refused", r.disk.low)
 	}
-}
-
-// low reports whether free space is below the reserve.
-func (e *Engine) low() bool {
-	free, total, reserve := e.Disk()
-	return total > 0 && free < reserve
-}
-
-// Disk is the free space where the work is kept, and the whole, in bytes; 0 = that is not
-// known. With less free than the reserve enqueues are refused.
-func (e *Engine) Disk() (free, total, reserve int64) {
-	free, total, err := e.store.Free()
-	if err != nil {
-		free, total = 0, 0
-	}
-	keep := e.keep.Load()
-	return free, total, max(keep.Bytes, int64(keep.Share*float64(total)))
 }
 
 // blocked reports until when a hand waits after a clock step.

@@ -158,25 +158,10 @@ func (r *Tx) publish() {
 	r.reportRejected()
 	c.hungry.settle(r)
 	c.streams[job.Unary] = c.hungry.unary
-	r.e.noteFigures()
+	r.e.figures.note(r.c)
 	for _, h := range r.ended {
 		h.finish(ErrStreamEnded)
 	}
-}
-
-// noteFigures keeps what the committer knows for who asks for Figures.
-func (e *Engine) noteFigures() {
-	e.figures.Lock()
-	defer e.figures.Unlock()
-	full := e.opts.InFlightMax > 0 && e.core.leases >= e.opts.InFlightMax
-	e.figures.Figures = Figures{e.core.stats, e.core.streams, e.core.leases, full}
-}
-
-// Figures are those of the latest transaction.
-func (e *Engine) Figures() Figures {
-	e.figures.Lock()
-	defer e.figures.Unlock()
-	return e.figures.Figures
 }
 
 // NextSeq draws a line position, reserving a new block when the last is used up.

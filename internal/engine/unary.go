@@ -58,32 +58,63 @@ func (e *Engine) Take(ctx context.Context, h *Holder, check func(*Tx) error) ([]
 	if err != nil {
 		return nil, err
 	}
+	return (&unaryCall{e, h}).wait(ctx)
+}
+
+// unaryCall is a call that waits for jobs.
+type unaryCall struct {
+	*Engine
+
+	h *Holder
+}
+
+func (c *unaryCall) wait(ctx context.Context) ([]Delivery, error) {
 	for {
-		out, err := h.collect()
+		out, err := c.h.collect()
 		if err != nil {
 			return nil, errWaitEnded
 		}
 		if len(out) > 0 {
-			return e.answer(ctx, out)
+			return c.answer(ctx, out)
 		}
 		select {
-		case <-h.bell:
+		case <-c.h.bell:
 		case <-ctx.Done():
-			return e.giveUp(ctx, h)
+			return c.giveUp(ctx)
 		}
 	}
 }
 
 // giveUp takes a waiting unary call out of line; jobs that were given to it
 // at the same moment are answered after all.
-func (e *Engine) giveUp(ctx context.Context, h *Holder) ([]Delivery, error) {
-	err := e.Do(context.Background(), 0, func(r *Tx) error { r.left[h] = true; return nil })
-	out, ended := h.collect()
+func (c *unaryCall) giveUp(ctx context.Context) ([]Delivery, error) {
+	err := c.Do(context.Background(), 0, func(r *Tx) error { r.left[c.h] = true; return nil })
+	out, ended := c.h.collect()
 	if len(out) > 0 {
-		return e.answer(ctx, out)
+		return c.answer(ctx, out)
 	}
 	if ended != nil {
 		return nil, errWaitEnded
 	}
 	return nil, err
+}
+
+// answer reads the payloads of what a unary call was given.
+func (c *unaryCall) answer(ctx context.Context, list []Delivery) ([]Delivery, error) {
+	if room, ok := ctx.Value(roomKey{}).(Room); ok {
+		if err := room(bytesOf(list)); err != nil {
+			c.giveBack(ctx, list)
+			return nil, err
+		}
+	}
+	return c.bodies.fill(list)
+}
+
+// giveBack releases what nobody will hear of. If that fails, it lapses.
+func (c *unaryCall) giveBack(ctx context.Context, list []Delivery) {
+	back := make([]Settle, len(list))
+	for i := range list {
+		back[i] = Settle{ID: list[i].Job.ID, Token: list[i].Lease.Token, Outcome: job.Released}
+	}
+	_, _ = c.Settle(context.WithoutCancel(ctx), back)
 }

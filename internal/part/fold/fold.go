@@ -144,7 +144,7 @@ func (s *Folds) planFolds(ctx context.Context, list []engine.NewJob, there engin
 		return nil
 	})
 	if err == nil {
-		err = s.readWaiting(f)
+		err = s.readWaiting(ctx, f)
 	}
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (f *plan) join(i, target int, body []byte) {
 }
 
 // readWaiting reads the payloads that were not at hand.
-func (s *Folds) readWaiting(f *plan) error {
+func (s *Folds) readWaiting(ctx context.Context, f *plan) error {
 	for n := range f.batches {
 		p := &f.batches[n]
 		if p.job == nil || p.body != nil {
@@ -200,7 +200,7 @@ func (s *Folds) readWaiting(f *plan) error {
 		}
 		body, err := s.engine.Payload(p.job.Payload)
 		if job.KindOf(err) == job.Corrupt {
-			if err := s.engine.RejectUnread(p.job, err); err != nil {
+			if err := s.engine.RejectUnread(ctx, p.job, err); err != nil {
 				return err
 			}
 			return engine.ErrStale
