@@ -137,11 +137,21 @@ func mutantOn(pkg string) []byte { return []byte("package " + pkg + mutantText) 
 
 const mutantText = `
 
-import ("cmp"; "os"; "strconv"; "sync")
+import ("cmp"; "os"; "strconv"; "strings"; "sync")
 
-var mutantNow, _ = strconv.Atoi(os.Getenv("MUTANT"))
-var mutantSeen = os.Getenv("MUTANTS_SEEN")
+var mutantNow, _ = strconv.Atoi(mutantEnv("MUTANT"))
+var mutantSeen = mutantEnv("MUTANTS_SEEN")
 var mutantsSeen sync.Map
+
+// mutantEnv asks the environment of the parent where a process was given none.
+func mutantEnv(name string) string {
+	if value, ok := os.LookupEnv(name); ok { return value }
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(os.Getppid()) + "/environ")
+	for line := range strings.SplitSeq(string(text), "\x00") {
+		if value, ok := strings.CutPrefix(line, name+"="); ok { return value }
+	}
+	return ""
+}
 
 func mutantOn(n int) bool {
 	if mutantSeen != "" {

@@ -61,6 +61,31 @@ func TestHalves(t *testing.T) {
 	}
 }
 `),
+		"child/child.go": []byte(`package child
+
+func Code() int { return 7 }
+`),
+		"child/child_test.go": []byte(`package child
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+func init() {
+	if os.Args[0] == "child" {
+		os.Exit(Code())
+	}
+}
+
+func TestChild(t *testing.T) {
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"child"}, Env: []string{"ONLY=this"}}
+	if _ = cmd.Run(); cmd.ProcessState.ExitCode() != 7 {
+		t.Fail()
+	}
+}
+`),
 		"flaky/flaky_test.go": []byte(`package flaky
 
 import "testing"
@@ -96,6 +121,8 @@ func TestOnlyWhatATestNoticesIsCaught(t *testing.T) {
 		want[c.name] = c.want
 	}
 	faults = append(faults, fault{name: "though-its-file-is-gone", file: "gone.go", by: []suite{{pkg: "even"}}})
+	faults = append(faults, fault{name: "in-a-process-without-its-environment", file: "child/child.go", old: "return 7", new: "return 8", by: []suite{{pkg: "child"}}})
+	want["in-a-process-without-its-environment"] = "child TestChild"
 	want["though-its-file-is-gone"] = "ERROR: there is no file gone.go"
 	err := sabotage(t.Context(), small(), faults, false, func(r *result) error {
 		w := want[r.Fault]
