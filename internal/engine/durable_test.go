@@ -77,6 +77,10 @@ func TestEveryAnswerSurvivesAPowerCutByItself(t *testing.T) { // I5
 			func(r *rig) { r.expect("a", job.Scheduled) },
 		},
 		"settings": {
+			func(r *rig) { r.queue("q", func(q *job.Queue) { q.MaxJobs = 1 }) },
+			func(r *rig) { r.tooMuch(newNamed("q", "b")) },
+		},
+		"pause": {
 			func(r *rig) { r.queue("q", func(q *job.Queue) { q.Paused = true }) },
 			func(r *rig) { r.anonymous(1, "q").gets() },
 		},

@@ -244,6 +244,23 @@ func TestA22NoRunEndsWhereTheUrgentTaskMayNotRun(t *testing.T) {
 			m.gets("L", "L: preempt", "U") // it is handed L back, and gives it up
 		})
 	})
+	t.Run("by fewer slots than it had", func(t *testing.T) {
+		grid(t, func(g *gridRig) {
+			g.session("low")
+			g.session("now", urgent)
+			m := g.engine("w", 2)
+			g.tasks("low", "L1", "L2")
+			m.gets("L1", "L2")
+			runs := []gridpart.Running{{ID: g.ids["L1"], Token: m.held["L1"].Lease.Token}, {ID: g.ids["L2"], Token: m.held["L2"].Lease.Token}}
+			m = g.engine("w", 1, func(l *gridpart.Login) { l.Running = runs })
+			m.gets("L1", "L2") // they are handed back
+			g.beating(31*job.Second, m)
+			g.tasks("now", "U")
+			m.gets() // the end of one of them would free no slot
+			m.ok("L1")
+			m.gets("L2: preempt", "U")
+		})
+	})
 }
 
 // What is about to be free need not be made free: an engine that asks call by call

@@ -282,6 +282,24 @@ func (g *gridRig) ack(name string, upTo int64) {
 	g.Pass(2)
 }
 
+// Whoever waits for results hears of one no later than the engine that brought it is
+// answered; the sign of life of a stream would hide that nobody is told.
+func TestAResultIsNews(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("s")
+		g.tasks("s", "A")
+		m := g.engine("e1", 1)
+		m.gets("A")
+		news := g.News("s")
+		m.ok("A")
+		select {
+		case <-news:
+		default:
+			g.Error("nobody is told of a result")
+		}
+	})
+}
+
 func TestManyResultsAreForgottenPieceByPiece(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		g.session("s")

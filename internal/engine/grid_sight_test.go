@@ -5,7 +5,6 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
-	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -59,13 +58,12 @@ func TestNoRunEndsForAnUrgentTaskThatLacksABudget(t *testing.T) {
 		m := g.engine("w", 3)
 		g.tasks("low", "L1", "L2", "L3")
 		m.gets("L1", "L2", "L3")
-		g.beating(31*job.Second, m)
 		use := func(n *engine.NewJob) {
 			n.Job.Extras = &job.Extras{Budgets: []job.BudgetUse{{Key: "license", Cost: 1}}}
 		}
 		g.put("now", "U1", task, use)
 		g.put("now", "U2", task, use)
-		g.beating(gridpart.MachineHeartbeat, m)
+		g.beating(31*job.Second, m) // both wait until the runs are protected no more
 		ended := 0
 		for _, name := range []string{"L1", "L2", "L3"} {
 			ended += int(g.job(name).Evictions)

@@ -43,6 +43,14 @@ func BytesOfBodies(h http.Handler) int64 { return h.(*handler).bodies.bytes() }
 // BytesOfAnswers is what answers have there.
 func BytesOfAnswers(h http.Handler) int64 { return h.(*handler).answers.bytes() }
 
+// RoomIsAwaited reports whether an answer waits for room there.
+func RoomIsAwaited(h http.Handler) bool {
+	s := &h.(*handler).answers
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.freed != nil
+}
+
 // PlacesTaken is how many listen to events or watch the lists.
 func PlacesTaken(h http.Handler) int64 {
 	return h.(*handler).listeners.bytes() + h.(*handler).watchers.bytes()

@@ -128,6 +128,7 @@ func TestDeliveriesWaitForRoom(t *testing.T) {
 	a.eventually("both are given out", func() bool {
 		return strings.Contains(a.call("GET", "/jobs/count?status=in_flight", "").body, "2")
 	})
+	a.eventually("the second one waits for room", func() bool { return httpapi.RoomIsAwaited(a.handler) })
 	if held := httpapi.BytesOfAnswers(a.handler); held > 3*size {
 		t.Errorf("both have room: %d bytes", held)
 	}
