@@ -257,7 +257,6 @@ func (r *serving) behind(q *job.Queue, j *job.Job) (*rule.Pos, error) {
 			return nil, err
 		}
 		at = rule.Stand(q, g, at)
-		at.ID = job.ID{} // also before what else of the gate was offered with the job
 	}
 	return &at, nil
 }
