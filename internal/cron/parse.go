@@ -165,35 +165,68 @@ func (u *unit) item(item string, put func(int, mark)) (plain bool, why string) {
 	text, m := item, mark(0)
 	switch u.more {
 	case "LW":
-		if days, is := strings.CutPrefix(item, "L-"); is {
-			n, err := strconv.ParseUint(days, 10, 16)
-			if err != nil || n < 1 || n > 30 {
-				return false, "must be L- and 1 to 30 days"
-			}
-			put(int(n), back)
-			return true, ""
+		if plain, why = u.fromTheEnd(item, put); plain || why != "" {
+			return plain, why
 		}
-		if item == "LW" {
-			put(0, near)
-			return true, ""
-		}
-		if day, _, is := strings.Cut(item, "W"); is {
-			text, m = day, near
-			if strings.ContainsAny(item, "-/") {
-				return false, "must be a day and W, such as 15W, or LW"
-			}
-		}
+		text, m, why = nearWorkday(item)
 	case "L#":
-		day, nth, marked := strings.Cut(item, "#")
-		text = strings.TrimRight(day, "L")
-		if strings.HasSuffix(item, "L") {
-			m = last
-		} else if n, err := strconv.ParseUint(nth, 10, 16); marked {
-			if m = mark(n); err != nil || n < 1 || n > 5 {
-				return false, "must be a day, # and 1 to 5, such as 5#3"
-			}
-		}
+		text, m, why = nthInMonth(item)
 	}
+	if why != "" {
+		return false, why
+	}
+	return u.span(text, m, put)
+}
+
+// fromTheEnd reads L-3 and LW: days counted from the end of the month.
+func (u *unit) fromTheEnd(item string, put func(int, mark)) (is bool, why string) {
+	if item == "LW" {
+		put(0, near)
+		return true, ""
+	}
+	days, is := strings.CutPrefix(item, "L-")
+	if !is {
+		return false, ""
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	if err != nil || n < 1 || n > 30 {
+		return false, "must be L- and 1 to 30 days"
+	}
+	put(int(n), back)
+	return true, ""
+}
+
+// nearWorkday reads 15W; without W it is the item as it is.
+func nearWorkday(item string) (day string, m mark, why string) {
+	day, _, is := strings.Cut(item, "W")
+	switch {
+	case !is:
+		return item, 0, ""
+	case strings.ContainsAny(item, "-/"):
+		return day, near, "must be a day and W, such as 15W, or LW"
+	}
+	return day, near, ""
+}
+
+// nthInMonth reads 5#3 and 5L; without # and L it is the item as it is.
+func nthInMonth(item string) (day string, m mark, why string) {
+	day, nth, marked := strings.Cut(item, "#")
+	day = strings.TrimRight(day, "L")
+	if strings.HasSuffix(item, "L") {
+		return day, last, ""
+	}
+	if !marked {
+		return day, 0, ""
+	}
+	n, err := strconv.ParseUint(nth, 10, 16)
+	if err != nil || n < 1 || n > 5 {
+		return day, 0, "must be a day, # and 1 to 5, such as 5#3"
+	}
+	return day, mark(n), ""
+}
+
+// span reads a value, a range or *, and a step behind it.
+func (u *unit) span(text string, m mark, put func(int, mark)) (plain bool, why string) {
 	span, every, stepped := strings.Cut(text, "/")
 	step := 1
 	if stepped {

@@ -99,22 +99,8 @@ func Explain(s Situation) []Reason {
 	if s.Job.State == job.Scheduled {
 		tell(Reason{Is: NotDue, Until: s.Job.ReadyAt})
 	}
-	if s.Short != nil {
-		tell(Reason{Is: BudgetShort, Label: s.Short.Name, Limit: int(s.Short.Capacity()), Until: s.Date(s.ShortAgain)})
-	} else if s.Tag != nil && s.Job.Park == AffinityPark(s.Tag.Session, s.Tag.Tag) {
-		tell(Reason{Is: BehindTag, Label: s.Tag.Tag, Head: s.TagHead})
-	} else if s.Job.Park != "" {
-		tell(Reason{Is: Parked, Label: s.Job.Park, Head: s.Needed})
-	}
-	if s.Queue.Paused || s.Queue.Grid != nil && !s.Queue.Grid.Served() {
-		tell(Reason{Is: Paused})
-	}
-	if s.Queue.HoldUntil != 0 {
-		tell(Reason{Is: Held, Until: s.Queue.HoldUntil})
-	}
-	if s.Gate != nil && s.Gate.Hold != 0 {
-		tell(Reason{Is: Held, Group: true, Until: s.Gate.Hold})
-	}
+	s.aside(tell)
+	s.holds(tell)
 	if s.Tag != nil && reservedFor(s.Job) != "" {
 		tell(Reason{Is: KeptForTag, Label: s.Tag.Tag, Until: s.Date(s.Tag.Until)})
 	}
@@ -131,6 +117,31 @@ func Explain(s Situation) []Reason {
 		tell(Reason{Is: InLine})
 	}
 	return out
+}
+
+// aside is why a job stands beside its line.
+func (s *Situation) aside(tell func(Reason)) {
+	switch {
+	case s.Short != nil:
+		tell(Reason{Is: BudgetShort, Label: s.Short.Name, Limit: int(s.Short.Capacity()), Until: s.Date(s.ShortAgain)})
+	case s.Tag != nil && s.Job.Park == AffinityPark(s.Tag.Session, s.Tag.Tag):
+		tell(Reason{Is: BehindTag, Label: s.Tag.Tag, Head: s.TagHead})
+	case s.Job.Park != "":
+		tell(Reason{Is: Parked, Label: s.Job.Park, Head: s.Needed})
+	}
+}
+
+// holds are what operators, and failures, keep of the queue and of the group.
+func (s *Situation) holds(tell func(Reason)) {
+	if s.Queue.Paused || s.Queue.Grid != nil && !s.Queue.Grid.Served() {
+		tell(Reason{Is: Paused})
+	}
+	if s.Queue.HoldUntil != 0 {
+		tell(Reason{Is: Held, Until: s.Queue.HoldUntil})
+	}
+	if s.Gate != nil && s.Gate.Hold != 0 {
+		tell(Reason{Is: Held, Group: true, Until: s.Gate.Hold})
+	}
 }
 
 // Date is a time of the steady clock as a date.

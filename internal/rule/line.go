@@ -85,23 +85,13 @@ type DeadEntry struct {
 // EntriesOf computes the index entries of a job.
 func EntriesOf(j *job.Job) Entries {
 	e := Entries{Pos: Pos{Seq: j.Seq, Priority: j.Priority, Band: j.Band, ID: j.ID}}
-	if j.Group != "" && (j.State.Open() || j.Blocks) {
-		e.Member, e.Inner = true, e.Pos
-		if j.Order != job.OrderNone {
-			e.Inner = Pos{Seq: SortOf(j), ID: j.ID} // priority and place do not count inside
-			e.Runs = len(j.Leases) > 0 && j.Leases[0].Turn != 0
-		}
-	}
+	e.member(j)
 	switch j.State {
 	case job.Ready:
 		e.Wants = true
 	case job.Leased:
 		e.Wants = len(j.Leases) < int(j.Wanted)
-		for i := range j.Leases {
-			l := &j.Leases[i]
-			e.Timer[HandTimeout] = sooner(sooner(e.Timer[HandTimeout], l.RunEnd), l.StartBy)
-			e.Timer[HandLapse] = sooner(e.Timer[HandLapse], l.Until)
-		}
+		e.runs(j)
 	case job.Scheduled:
 		e.Timer[HandDue] = max(j.ReadyAt, 1)
 	case job.Dead:
@@ -124,15 +114,41 @@ func EntriesOf(j *job.Job) Entries {
 		e.Wants = false
 	}
 	if e.Wants {
-		e.Class = Class{
-			Requires: Canonical(j.Requires), Alone: j.Alone, Member: e.Member, Copy: j.State == job.Leased,
-			Retried: j.Attempts > 0 && j.Order != job.OrderStrict,
-		}
-		if j.Extras != nil && !e.Member {
-			e.Class.For = reservedFor(j)
-		}
+		e.class(j)
 	}
 	return e
+}
+
+// member is where a job stands in its group.
+func (e *Entries) member(j *job.Job) {
+	if j.Group == "" || !j.State.Open() && !j.Blocks {
+		return
+	}
+	e.Member, e.Inner = true, e.Pos
+	if j.Order != job.OrderNone {
+		e.Inner = Pos{Seq: SortOf(j), ID: j.ID} // priority and place do not count inside
+		e.Runs = len(j.Leases) > 0 && j.Leases[0].Turn != 0
+	}
+}
+
+// runs are the ends of the leases of a job.
+func (e *Entries) runs(j *job.Job) {
+	for i := range j.Leases {
+		l := &j.Leases[i]
+		e.Timer[HandTimeout] = sooner(sooner(e.Timer[HandTimeout], l.RunEnd), l.StartBy)
+		e.Timer[HandLapse] = sooner(e.Timer[HandLapse], l.Until)
+	}
+}
+
+// class is which holders a job fits that wants one.
+func (e *Entries) class(j *job.Job) {
+	e.Class = Class{
+		Requires: Canonical(j.Requires), Alone: j.Alone, Member: e.Member, Copy: j.State == job.Leased,
+		Retried: j.Attempts > 0 && j.Order != job.OrderStrict,
+	}
+	if j.Extras != nil && !e.Member {
+		e.Class.For = reservedFor(j)
+	}
 }
 
 // SortOf is the sort position of a member inside a group with an order: its rank,

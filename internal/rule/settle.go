@@ -80,10 +80,7 @@ func leaseFor(v View, c Command) (int, error) {
 func late(v View, c Command) (Effect, error) {
 	j := v.Job
 	if c.Token.IsZero() {
-		if n := len(j.Ended); c.Verb == SettleOK && n > 0 && streamEnd(j.Ended[n-1].How) && !v.Queue.LateOKNever {
-			return lateOK(v, c, j.Ended[n-1])
-		}
-		return Effect{}, job.Errorf(job.NotFound, "job not found in in-flight set")
+		return lateOfStream(v, c)
 	}
 	ended, known := endedOf(j, c.Token)
 	if known && saysAgain(c.Verb, ended.How) {
@@ -100,6 +97,15 @@ func late(v View, c Command) (Effect, error) {
 		return lateOK(v, c, ended)
 	}
 	return Effect{}, superseded(j)
+}
+
+// lateOfStream is late for a settle without a token.
+func lateOfStream(v View, c Command) (Effect, error) {
+	ended := v.Job.Ended
+	if n := len(ended); c.Verb == SettleOK && n > 0 && streamEnd(ended[n-1].How) && !v.Queue.LateOKNever {
+		return lateOK(v, c, ended[n-1])
+	}
+	return Effect{}, job.Errorf(job.NotFound, "job not found in in-flight set")
 }
 
 // streamEnd: a settle without a token may only speak for an anonymous stream,

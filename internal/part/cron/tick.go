@@ -71,33 +71,8 @@ func (s *Crons) turn(tx *engine.Tx, old *job.CronEntry, room int, f *fold) (n in
 	}
 	due := times.Look(c.Next, tx.Moment().Now, missed)
 	c.Next = due.Next
-	for _, tick := range due.Ticks {
-		if n == room {
-			c.Next = tick
-			tx.More()
-			break
-		}
-		added, done, err := s.put(tx, &c, tick, f)
-		if engine.Fatal(err) && (f == nil || f.err == nil) || errors.Is(err, engine.ErrStale) {
-			return n, err
-		}
-		if !done {
-			c.Next, c.Retry = tick, tx.Moment().Now.Add(foldAgain)
-			break
-		}
-		if err != nil {
-			c.Next = tick
-			s.refused(tx, &c, err)
-			break
-		}
-		if c.Failures > 0 {
-			s.tell(&c, "a cron entry works again", nil)
-		}
-		c.Last, c.LastJob, c.Error, c.ErrorAt, c.Failures = tick, added.ID, "", 0, 0
-		if !added.Duplicate && !added.Folded {
-			tx.Stats().CronJobs++
-		}
-		n++
+	if n, err = s.tickAll(tx, &c, due.Ticks, room, f); err != nil {
+		return n, err
 	}
 	if over := int64(due.Missed - due.Made); over > 0 {
 		c.Skipped += over
@@ -107,6 +82,40 @@ func (s *Crons) turn(tx *engine.Tx, old *job.CronEntry, room int, f *fold) (n in
 		}
 	}
 	return n, tx.Store().Set(&c)
+}
+
+// tickAll enqueues the jobs of ticks that are due, at most so many, and notes in the entry
+// how far it came.
+func (s *Crons) tickAll(tx *engine.Tx, c *job.CronEntry, ticks []job.Millis, room int, f *fold) (n int, err error) {
+	for _, tick := range ticks {
+		if n == room {
+			c.Next = tick
+			tx.More()
+			break
+		}
+		added, done, err := s.put(tx, c, tick, f)
+		if engine.Fatal(err) && (f == nil || f.err == nil) || errors.Is(err, engine.ErrStale) {
+			return n, err
+		}
+		if !done {
+			c.Next, c.Retry = tick, tx.Moment().Now.Add(foldAgain)
+			break
+		}
+		if err != nil {
+			c.Next = tick
+			s.refused(tx, c, err)
+			break
+		}
+		if c.Failures > 0 {
+			s.tell(c, "a cron entry works again", nil)
+		}
+		c.Last, c.LastJob, c.Error, c.ErrorAt, c.Failures = tick, added.ID, "", 0, 0
+		if !added.Duplicate && !added.Folded {
+			tx.Stats().CronJobs++
+		}
+		n++
+	}
+	return n, nil
 }
 
 // refused notes why the job of an entry was not enqueued, and when to try again.

@@ -119,29 +119,40 @@ func (g *copies) note(tx *engine.Tx, q *job.Queue, c *rule.Command, old, j *job.
 	}
 	p.copies = max(0, leasesOf(after)-1) - max(0, leasesOf(old)-1)
 	p.wanted = extra(after) - extra(old)
+	p.begins(tx, c, old, j)
+	p.ends(tx, c, j, eff)
+	p.cloneable(q, c, old, j)
+	p.tells(tx, q, c, old, after)
+	if p.copies != 0 || p.wanted != 0 || p.began != nil || p.done || p.head != nil || old.State != j.State {
+		g.copies.noted = append(g.copies.noted, p)
+	}
+}
+
+// begins notes runs that began, and those that may be copied again because another one
+// of their task ended.
+func (p *paced) begins(tx *engine.Tx, c *rule.Command, old, j *job.Job) {
 	if c.Verb == rule.Extend && c.Started {
 		if i := j.LeaseOf(c.Token); i >= 0 && j.Leases[i].Started == tx.Now() {
 			p.began = append(p.began, startedRun{tx.Steady(), j.ID, c.Token})
 		}
 	}
-	if c.Verb != rule.Extend && after != nil && leasesOf(after) < leasesOf(old) { // what goes on may be copied again
+	if c.Verb != rule.Extend && j.State.Open() && leasesOf(j) < leasesOf(old) {
 		for i := range j.Leases {
 			if l := &j.Leases[i]; l.Started > 0 {
 				p.began = append(p.began, startedRun{tx.Steady() - (tx.Now() - l.Started), j.ID, l.Token})
 			}
 		}
 	}
+}
+
+// ends notes how long the run took that finished a task.
+func (p *paced) ends(tx *engine.Tx, c *rule.Command, j *job.Job, eff *rule.Effect) {
 	if c.Verb == rule.SettleOK && j.State == job.Done && !eff.Late && len(eff.Ended) > 0 {
 		l := &eff.Ended[len(eff.Ended)-1]
 		if began := max(l.Started, c.RunStart); began > 0 {
 			p.done, p.took = true, max(0, tx.Now()-began)
 		}
 		p.copyWon = l.Copy
-	}
-	p.cloneable(q, c, old, j)
-	p.tells(tx, q, c, old, after)
-	if p.copies != 0 || p.wanted != 0 || p.began != nil || p.done || p.head != nil || old.State != j.State {
-		g.copies.noted = append(g.copies.noted, p)
 	}
 }
 
