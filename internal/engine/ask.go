@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -62,45 +61,6 @@ func (r *Tx) Park(j *job.Job, label string) error {
 
 // KnowQueue notes, in Load, that a queue exists which has neither jobs nor settings.
 func (e *Engine) KnowQueue(name string) { e.core.queues[name] = true }
-
-// EachRow calls f for every row of a table, by key; f may change it.
-func EachRow[R job.Row](v store.Reader, t job.Table, f func(R) error) error {
-	for after := ""; ; {
-		rows, err := v.Rows(t, after, TickMax)
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			after = row.Key()
-			if err := f(row.(R)); err != nil {
-				return err
-			}
-		}
-		if len(rows) < TickMax {
-			return nil
-		}
-	}
-}
-
-// OfQueue calls f for every row of a queue and its groups.
-func (r *Tx) OfQueue(t job.Table, queue string, f func(job.Row)) error {
-	prefix := job.GateKey(queue, "")
-	for after := queue; ; {
-		rows, err := r.tx.Rows(t, after, TickMax)
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			if after = row.Key(); !strings.HasPrefix(after, prefix) { // they stand together
-				return nil
-			}
-			f(row)
-		}
-		if len(rows) < TickMax {
-			return nil
-		}
-	}
-}
 
 // Rules are what applies everywhere.
 func (r *Tx) Rules() *rule.Server { return r.e.rules() }

@@ -1,14 +1,17 @@
 package engine
 
-import "github.com/reprisehq/reprise/internal/job"
+import (
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
+)
 
 // Mark returns what somebody decided about a fingerprint; blank if nothing.
 func (r *Tx) Mark(print job.Fingerprint) (*job.Mark, error) {
-	row, err := r.tx.Row(job.Marks, print.String())
-	if m, ok := row.(*job.Mark); ok {
-		return m, err
+	m, err := store.Row[*job.Mark](r.tx, print.String())
+	if m == nil {
+		m = &job.Mark{Print: print}
 	}
-	return &job.Mark{Print: print}, err
+	return m, err
 }
 
 // Paused reports whether jobs of a fingerprint are held.

@@ -38,12 +38,9 @@ func (r *names) Queue(name string) (*job.Queue, error) {
 	}
 	q := r.rows[name]
 	if q == nil {
-		row, err := r.tx.Row(job.Queues, name)
-		if err != nil {
+		var err error
+		if q, err = QueueOf(r.tx, name); err != nil {
 			return nil, err
-		}
-		if q, _ = row.(*job.Queue); q == nil {
-			q = job.NewQueue(name)
 		}
 		r.rows[name] = q
 	}
@@ -130,7 +127,7 @@ func (r *names) giveBackQueues() bool {
 		if d := r.tx.Depth(name); d.States != (store.Depth{}).States || r.e.parts.keepsQueue(name) || r.fresh[name] {
 			continue
 		}
-		if row, err := r.tx.Row(job.Queues, name); row != nil || err != nil {
+		if q, err := store.Row[*job.Queue](r.tx, name); q != nil || err != nil {
 			continue
 		}
 		r.DropQueue(name)

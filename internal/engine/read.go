@@ -35,16 +35,14 @@ func JobOf(v store.Reader, id job.ID) (*job.Job, error) {
 
 // GateOf returns the row of a group; nil if it has none.
 func GateOf(v store.Reader, queue, group string) (*job.Gate, error) {
-	row, err := v.Row(job.Gates, job.GateKey(queue, group))
-	g, _ := row.(*job.Gate)
-	return g, err
+	return store.Row[*job.Gate](v, job.GateKey(queue, group))
 }
 
 // QueueOf returns the settings of a queue, which has defaults if nobody gave it any.
 func QueueOf(v store.Reader, name string) (*job.Queue, error) {
-	row, err := v.Row(job.Queues, name)
-	if q, ok := row.(*job.Queue); ok {
-		return q, err
+	q, err := store.Row[*job.Queue](v, name)
+	if q == nil {
+		q = job.NewQueue(name)
 	}
-	return job.NewQueue(name), err
+	return q, err
 }

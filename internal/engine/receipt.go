@@ -172,12 +172,11 @@ func recall(v store.Reader, list []NewJob, receipts []*job.Receipt, out []Added)
 		if seen != nil {
 			seen[want.Hash] = i
 		}
-		row, err := v.Row(job.Receipts, want.Key())
+		known, err := store.Row[*job.Receipt](v, want.Key())
 		if err != nil {
 			return nil, err
 		}
-		known, ok := row.(*job.Receipt)
-		if !ok || known.Expires <= v.Now() {
+		if known == nil || known.Expires <= v.Now() {
 			continue
 		}
 		if known.Content != want.Content {
@@ -260,8 +259,8 @@ func (o *Options) window(d job.Door) job.Millis {
 func (e *Engine) Recall(ctx context.Context, d job.Door, queue, key string) (id job.ID, err error) {
 	receipt := job.Receipt{Hash: KeyOf(d, queue, key)}
 	err = e.View(ctx, func(v store.Reader) error {
-		row, err := v.Row(job.Receipts, receipt.Key())
-		if known, ok := row.(*job.Receipt); ok && known.Expires > v.Now() {
+		known, err := store.Row[*job.Receipt](v, receipt.Key())
+		if known != nil && known.Expires > v.Now() {
 			id = known.Job
 		}
 		return err

@@ -110,11 +110,11 @@ func (r *recovery) prepare() (err error) {
 // skew is how far the date was ahead of the steady clock when that was last
 // written down.
 func (r *recovery) skew() (job.Millis, error) {
-	row, err := r.tx.Row(job.Reserves, skewName)
-	if n, ok := row.(*job.Reserve); ok {
-		return job.Millis(n.Next), err
+	n, err := store.Row[*job.Reserve](r.tx, skewName)
+	if n == nil {
+		return 0, err
 	}
-	return 0, err
+	return job.Millis(n.Next), err
 }
 
 // carry takes the leases of holders over a start: their ends move to the new
@@ -212,12 +212,12 @@ func (r *recovery) recoverWith(f func(*Tx) error) error {
 // reserve draws the number of this start and the first block of positions.
 func (r *recovery) reserve() error {
 	next := func(name string, step int64) (int64, error) {
-		row, err := r.tx.Row(job.Reserves, name)
+		old, err := store.Row[*job.Reserve](r.tx, name)
 		if err != nil {
 			return 0, err
 		}
 		n := int64(1)
-		if old, ok := row.(*job.Reserve); ok {
+		if old != nil {
 			n = old.Next
 		}
 		return n, r.tx.Set(&job.Reserve{Name: name, Next: n + step})
@@ -242,7 +242,7 @@ func (r *recovery) reserve() error {
 		}
 	}
 	for _, t := range []job.Table{job.Replays, job.Audits} { // ordered by ids of the same source
-		rows, err := r.tx.Rows(t, "", 1<<30)
+		rows, err := r.tx.Rows(t, "", store.All)
 		if err != nil {
 			return err
 		}
@@ -263,13 +263,9 @@ func (r *recovery) configure() error { return r.configureQueues(r.e.opts.Queues)
 
 func (r *recovery) configureQueues(list []*job.Queue) error {
 	for _, q := range list {
-		row, err := r.tx.Row(job.Queues, q.Name)
+		old, err := QueueOf(r.tx, q.Name)
 		if err != nil {
 			return err
-		}
-		old, ok := row.(*job.Queue)
-		if !ok {
-			old = job.NewQueue(q.Name)
 		}
 		if err := rule.ChangeQueue(job.NewQueue(q.Name), q, 0); err != nil {
 			return fmt.Errorf("configuring queue %q: %w", q.Name, err)
@@ -287,19 +283,11 @@ func (r *recovery) configureQueues(list []*job.Queue) error {
 
 // restartHolders gives named holders the full re-attach window.
 func (r *recovery) restartHolders() error {
-	for after := ""; ; {
-		rows, err := r.tx.Rows(job.Holders, after, TickMax)
-		if err != nil || len(rows) == 0 {
-			return err
-		}
-		for _, row := range rows {
-			h := *row.(*job.Holder)
-			after, h.Until = h.Name, r.steady.Add(r.e.opts.Reattach)
-			if err := r.tx.Set(&h); err != nil {
-				return err
-			}
-		}
-	}
+	return store.EachRow(r.tx, "", func(old *job.Holder) error {
+		h := *old
+		h.Until = r.steady.Add(r.e.opts.Reattach)
+		return r.tx.Set(&h)
+	})
 }
 
 // load counts what is there.
@@ -312,7 +300,7 @@ func (c *committer) load(v store.Reader) error {
 	for _, n := range names {
 		c.queues[n] = true
 	}
-	err = EachRow(v, job.Queues, func(q *job.Queue) error { c.queues[q.Name] = true; return nil }) // it exists by its settings
+	err = store.EachRow(v, "", func(q *job.Queue) error { c.queues[q.Name] = true; return nil }) // it exists by its settings
 	if err != nil {
 		return err
 	}

@@ -21,12 +21,11 @@ func Restored(ctx context.Context, s store.Store) error {
 	commit, err := s.Update(ctx, func(tx store.Tx) error {
 		tx.Durable()
 		for name, skip := range map[string]int64{"start": startsSkipped, "seq": seqSkipped} {
-			row, err := tx.Row(job.Reserves, name)
+			n, err := store.Row[*job.Reserve](tx, name)
 			if err != nil {
 				return err
 			}
-			n, ok := row.(*job.Reserve)
-			if !ok { // it never started
+			if n == nil { // it never started
 				continue
 			}
 			if err := tx.Set(&job.Reserve{Name: name, Next: n.Next + skip}); err != nil {

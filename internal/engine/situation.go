@@ -56,9 +56,7 @@ func SituationOf(v store.Reader, j *job.Job) (s rule.Situation, err error) {
 }
 
 func throttleOf(v store.Reader, queue, group string) (*job.Throttle, error) {
-	row, err := v.Row(job.Throttles, job.GateKey(queue, group))
-	t, _ := row.(*job.Throttle)
-	return t, err
+	return store.Row[*job.Throttle](v, job.GateKey(queue, group))
 }
 
 // Situation looks at everything that may keep a job from running, with what parts tell

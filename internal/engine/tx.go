@@ -179,14 +179,11 @@ func (r *Tx) NextSeq() int64 {
 }
 
 func (r *Tx) Gate(queue, group string) (*job.Gate, error) {
-	row, err := r.tx.Row(job.Gates, job.GateKey(queue, group))
-	if err != nil {
-		return nil, err
+	g, err := GateOf(r.tx, queue, group)
+	if g == nil && err == nil {
+		g = &job.Gate{Queue: queue, Group: group}
 	}
-	if g, ok := row.(*job.Gate); ok {
-		return g, nil
-	}
-	return &job.Gate{Queue: queue, Group: group}, nil
+	return g, err
 }
 
 // view collects what a step on the job may look at.

@@ -72,7 +72,7 @@ func (l *Log) Join(e *engine.Engine) engine.Hooks {
 // load counts what is there.
 func (l *Log) load(v store.Reader) error {
 	clear(l.count)
-	return engine.EachRow(v, job.Audits, func(a *job.Audit) error { l.count.add(authorOf(a), 1); return nil })
+	return store.EachRow(v, "", func(a *job.Audit) error { l.count.add(authorOf(a), 1); return nil })
 }
 
 // half counts one half, and finds who has the most in it.
@@ -116,12 +116,11 @@ func (l *Log) write(tx *engine.Tx, entry *job.Audit) error {
 
 // drop drops the n oldest entries of some authors.
 func (l *Log) drop(tx *engine.Tx, n int, of func(author) bool) error {
-	rows, err := tx.Store().Rows(job.Audits, "", 1<<30)
+	list, err := store.Rows[*job.Audit](tx.Store(), "", store.All)
 	if err != nil {
 		return err
 	}
-	for _, row := range rows {
-		a := row.(*job.Audit)
+	for _, a := range list {
 		if !of(authorOf(a)) {
 			continue
 		}
@@ -143,9 +142,9 @@ func (l *Log) forget(tx *engine.Tx, a *job.Audit) error {
 // List returns up to n entries, newest first, those before an entry if that is given.
 func (l *Log) List(ctx context.Context, before job.ID, n int) (list []*job.Audit, err error) {
 	err = l.engine.View(ctx, func(v store.Reader) error {
-		rows, err := v.Rows(job.Audits, "", 2*l.Max+drop)
-		for _, row := range slices.Backward(rows) {
-			if a := row.(*job.Audit); len(list) < n && (before.IsZero() || a.ID.Before(before)) {
+		all, err := store.Rows[*job.Audit](v, "", 2*l.Max+drop)
+		for _, a := range slices.Backward(all) {
+			if len(list) < n && (before.IsZero() || a.ID.Before(before)) {
 				list = append(list, a)
 			}
 		}

@@ -102,9 +102,7 @@ func find(tx *engine.Tx, key string) (*job.Budget, error) {
 
 // row is find with one that is gone.
 func row(tx *engine.Tx, key string) (*job.Budget, error) {
-	row, err := tx.Store().Row(job.Budgets, key)
-	b, _ := row.(*job.Budget)
-	return b, err
+	return store.Row[*job.Budget](tx.Store(), key)
 }
 
 // used returns what is out of a budget, to be changed.

@@ -13,6 +13,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // State is a budget and how much of it is out.
@@ -27,10 +28,10 @@ type State struct {
 func (s *Budgets) List(ctx context.Context) ([]State, error) {
 	var out []State
 	err := s.engine.Do(ctx, 0, func(tx *engine.Tx) error {
-		rows, err := tx.Store().Rows(job.Budgets, "", job.BudgetsMax)
-		out = make([]State, 0, len(rows))
-		for _, row := range rows {
-			if b := row.(*job.Budget); err == nil && !b.Gone {
+		budgets, err := store.Rows[*job.Budget](tx.Store(), "", job.BudgetsMax)
+		out = make([]State, 0, len(budgets))
+		for _, b := range budgets {
+			if err == nil && !b.Gone {
 				var is State
 				is, err = s.state(tx, b)
 				out = append(out, is)
@@ -306,17 +307,12 @@ func (s *Budgets) drop(tx *engine.Tx, b *job.Budget) error {
 // wipe forgets all budgets that no job refers to: after a reset those that are left
 // came in meanwhile.
 func (s *Budgets) wipe(tx *engine.Tx, _ int) (left bool, err error) {
-	rows, err := tx.Store().Rows(job.Budgets, "", job.BudgetsMax)
-	for _, row := range rows {
-		b := row.(*job.Budget)
+	return false, store.EachRow(tx.Store(), "", func(b *job.Budget) error {
 		if b.Jobs+s.staged.jobs[b.Name] > 0 {
-			continue
+			return nil
 		}
-		if err := s.drop(tx, b); err != nil {
-			return false, err
-		}
-	}
-	return false, err
+		return s.drop(tx, b)
+	})
 }
 
 // Rebinding changes what a job is bound to. It gets the list and may not change

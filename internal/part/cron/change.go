@@ -9,6 +9,7 @@ import (
 	croner "github.com/reprisehq/reprise/internal/cron"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // changeGroup changes a group that may not be there (nil), and returns it.
@@ -54,13 +55,12 @@ func (s *Crons) changeEntry(ctx context.Context, group, name string, by job.Acto
 		if err != nil && job.KindOf(err) != job.NotFound {
 			return err
 		}
-		row, err := tx.Store().Row(job.CronGroups, group)
+		g, err := store.Row[*job.CronGroup](tx.Store(), group)
 		if err != nil {
 			return err
 		}
 		var list changes
-		g, ok := row.(*job.CronGroup)
-		if !ok {
+		if g == nil {
 			g = &job.CronGroup{Name: group}
 			list = changes{{nil, g}}
 		}

@@ -89,10 +89,9 @@ func (s *Crons) wipe(tx *engine.Tx, n int) (left bool, err error) {
 
 // templates are the jobs that entries enqueue.
 func templates(v store.Reader) ([]engine.Template, error) {
-	rows, err := v.Rows(job.CronEntries, "", rowsMax)
-	list := make([]engine.Template, 0, len(rows))
-	for _, row := range rows {
-		c := row.(*job.CronEntry)
+	entries, err := store.Rows[*job.CronEntry](v, "", rowsMax)
+	list := make([]engine.Template, 0, len(entries))
+	for _, c := range entries {
 		list = append(list, engine.Template{Name: "cron entry " + c.Group + "/" + c.Name, Job: c.Job})
 	}
 	return list, err
@@ -153,31 +152,26 @@ func (s *Crons) Entry(ctx context.Context, group, name string) (c *job.CronEntry
 }
 
 func groupOf(v store.Reader, name string) (g Group, err error) {
-	row, err := v.Row(job.CronGroups, name)
-	if err != nil {
+	if g.CronGroup, err = store.Row[*job.CronGroup](v, name); err != nil {
 		return g, err
 	}
-	var ok bool
-	if g.CronGroup, ok = row.(*job.CronGroup); !ok {
+	if g.CronGroup == nil {
 		return g, job.Errorf(job.NotFound, "cron group '%s' not found", name)
 	}
-	rows, err := v.Rows(job.CronEntries, job.CronKey(name, ""), rowsMax)
-	for _, row := range rows {
-		if e := row.(*job.CronEntry); e.Group == name {
-			g.Entries = append(g.Entries, e)
-		} else {
-			break
-		}
+	entries, err := store.Rows[*job.CronEntry](v, job.CronKey(name, ""), rowsMax)
+	if end := slices.IndexFunc(entries, func(e *job.CronEntry) bool { return e.Group != name }); end >= 0 {
+		entries = entries[:end]
 	}
+	g.Entries = entries
 	return g, err
 }
 
 func entryOf(v store.Reader, group, name string) (*job.CronEntry, error) {
-	row, err := v.Row(job.CronEntries, job.CronKey(group, name))
-	if e, ok := row.(*job.CronEntry); ok || err != nil {
+	e, err := store.Row[*job.CronEntry](v, job.CronKey(group, name))
+	if e != nil || err != nil {
 		return e, err
 	}
-	if row, err := v.Row(job.CronGroups, group); err != nil || row == nil {
+	if g, err := store.Row[*job.CronGroup](v, group); err != nil || g == nil {
 		return nil, cmp.Or(err, error(job.Errorf(job.NotFound, "cron group '%s' not found", group)))
 	}
 	return nil, job.Errorf(job.NotFound, "cron entry '%s' not found in group '%s'", name, group)
@@ -339,12 +333,12 @@ func (s *Crons) Delete(ctx context.Context, name string, by job.Actor) error {
 // DeleteAll removes all groups and returns how many there were.
 func (s *Crons) DeleteAll(ctx context.Context, by job.Actor) (n int, err error) {
 	err = s.engine.Do(ctx, 0, func(tx *engine.Tx) error {
-		rows, err := tx.Store().Rows(job.CronGroups, "", rowsMax)
-		n = len(rows)
+		groups, err := store.Rows[*job.CronGroup](tx.Store(), "", rowsMax)
+		n = len(groups)
 		if err != nil || n == 0 {
 			return err
 		}
-		for _, row := range rows {
+		for _, row := range groups {
 			g, err := groupOf(tx.Store(), row.Key())
 			if err == nil {
 				_, err = s.change(tx, g.gone())

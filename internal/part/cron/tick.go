@@ -9,6 +9,7 @@ import (
 	croner "github.com/reprisehq/reprise/internal/cron"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // burst bounds the jobs that cron enqueues in one transaction.
@@ -46,12 +47,11 @@ func (s *Crons) tick(tx *engine.Tx, c *job.CronEntry) error {
 // what was planned for the first tick of an entry with a batch; without a plan
 // the tick is left to a goroutine, and a look at the entry comes again.
 func (s *Crons) turn(tx *engine.Tx, old *job.CronEntry, room int, f *fold) (n int, err error) {
-	row, err := tx.Store().Row(job.CronGroups, old.Group)
+	g, err := store.Row[*job.CronGroup](tx.Store(), old.Group)
 	if err != nil {
 		return 0, err
 	}
-	g, ok := row.(*job.CronGroup)
-	if !ok { // they leave together; the clock must not stop over one that did not
+	if g == nil { // they leave together; the clock must not stop over one that did not
 		g = &job.CronGroup{Name: old.Group}
 	}
 	c := *old

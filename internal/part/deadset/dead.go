@@ -255,11 +255,11 @@ func (set *Set) Groups(ctx context.Context, q GroupQuery) (page []Group, all int
 		var list []Group
 		for _, g := range groups {
 			d := Group{Group: g, Mark: job.Mark{Print: g.Print}}
-			row, err := v.Row(job.Marks, g.Print.String())
+			m, err := store.Row[*job.Mark](v, g.Print.String())
 			if err != nil {
 				return err
 			}
-			if m, ok := row.(*job.Mark); ok {
+			if m != nil {
 				d.Mark = *m
 			}
 			if d.keep(&q) {

@@ -3,6 +3,7 @@ package deadset
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -91,18 +92,18 @@ func (set *Set) StartReplay(ctx context.Context, ask job.Replay, judge query.Jud
 
 // replayRoom makes room for one more replay, or refuses it.
 func replayRoom(tx *engine.Tx) error {
-	rows, err := tx.Store().Rows(job.Replays, "", replaysMax)
+	list, err := store.Rows[*job.Replay](tx.Store(), "", replaysMax)
 	if err != nil {
 		return err
 	}
-	running, over := 0, len(rows)-replaysMax+1
-	for _, row := range rows {
+	running, over := 0, len(list)-replaysMax+1
+	for _, p := range list {
 		switch {
-		case row.(*job.Replay).Progress == job.Running:
+		case p.Progress == job.Running:
 			running++
 		case over > 0:
 			over--
-			if err := tx.Store().Unset(job.Replays, row.Key()); err != nil {
+			if err := tx.Store().Unset(job.Replays, p.Key()); err != nil {
 				return err
 			}
 		}
@@ -116,9 +117,9 @@ func replayRoom(tx *engine.Tx) error {
 // Replays returns up to n runs, newest first, those before one if that is given.
 func (set *Set) Replays(ctx context.Context, before job.ID, n int) (list []*job.Replay, err error) {
 	err = set.engine.View(ctx, func(v store.Reader) error {
-		rows, err := v.Rows(job.Replays, "", replaysMax)
-		for i := len(rows) - 1; i >= 0 && len(list) < n; i-- {
-			if p := rows[i].(*job.Replay); before.IsZero() || p.ID.Before(before) {
+		all, err := store.Rows[*job.Replay](v, "", replaysMax)
+		for _, p := range slices.Backward(all) {
+			if len(list) < n && (before.IsZero() || p.ID.Before(before)) {
 				list = append(list, p)
 			}
 		}
@@ -137,14 +138,11 @@ func (set *Set) Replay(ctx context.Context, id job.ID) (p *job.Replay, err error
 }
 
 func replayOf(v store.Reader, id job.ID) (*job.Replay, error) {
-	row, err := v.Row(job.Replays, id.String())
-	if p, ok := row.(*job.Replay); ok && err == nil {
-		return p, nil
-	}
-	if err == nil {
+	p, err := store.Row[*job.Replay](v, id.String())
+	if err == nil && p == nil {
 		err = job.Errorf(job.NotFound, "replay %s does not exist", id)
 	}
-	return nil, err
+	return p, err
 }
 
 // CancelReplay ends a run; what it has done stays done. A finished one is
@@ -266,19 +264,12 @@ func replayOne(tx *engine.Tx, p *job.Replay, find *job.Selection, j *job.Job) er
 
 // resumeReplays lets the runs of the last start go on, on the clock of this one.
 func resumeReplays(tx *engine.Tx) error {
-	rows, err := tx.Store().Rows(job.Replays, "", replaysMax)
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		p := *row.(*job.Replay)
-		if p.Progress != job.Running {
-			continue
+	return store.EachRow(tx.Store(), "", func(old *job.Replay) error {
+		if old.Progress != job.Running {
+			return nil
 		}
+		p := *old
 		p.At, p.Next = tx.Moment().Steady, tx.Moment().Steady
-		if err := tx.Store().Set(&p); err != nil {
-			return err
-		}
-	}
-	return nil
+		return tx.Store().Set(&p)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -18,12 +19,8 @@ const doorsMax = 10_000
 // Doors returns what a door keeps, by name.
 func (d *Desk) Doors(ctx context.Context, door job.Door) (list []*job.DoorSetting, err error) {
 	err = d.engine.View(ctx, func(v store.Reader) error {
-		rows, err := v.Rows(job.DoorSettings, "", doorsMax)
-		for _, row := range rows {
-			if s := row.(*job.DoorSetting); s.Door == door {
-				list = append(list, s)
-			}
-		}
+		list, err = store.Rows[*job.DoorSetting](v, "", doorsMax)
+		list = slices.DeleteFunc(list, func(s *job.DoorSetting) bool { return s.Door != door })
 		return err
 	})
 	return list, err
@@ -115,9 +112,7 @@ func withoutDoor(q *job.Queue) error {
 }
 
 func doorSetting(v store.Reader, door job.Door, name string) (*job.DoorSetting, error) {
-	row, err := v.Row(job.DoorSettings, job.DoorKey(door, name))
-	s, _ := row.(*job.DoorSetting)
-	return s, err
+	return store.Row[*job.DoorSetting](v, job.DoorKey(door, name))
 }
 
 // takes refuses a job for an inbox that is no message: it would have neither the group

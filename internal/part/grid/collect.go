@@ -18,8 +18,8 @@ import (
 func (g *Grid) TaskID(ctx context.Context, session, key string) (id job.ID, err error) {
 	receipt := &job.Receipt{Hash: engine.KeyOf(job.DoorGrid, session, key)}
 	err = g.engine.View(ctx, func(v store.Reader) error {
-		row, err := v.Row(job.Receipts, receipt.Key())
-		if known, ok := row.(*job.Receipt); ok {
+		known, err := store.Row[*job.Receipt](v, receipt.Key())
+		if known != nil {
 			id = known.Job
 			return err
 		}
@@ -92,12 +92,11 @@ type Result struct {
 // none before.
 func (g *Grid) Results(ctx context.Context, name string, after int64, n int) (list []Result, s *job.Session, err error) {
 	err = g.engine.View(ctx, func(v store.Reader) error {
-		row, err := v.Row(job.Sessions, name)
+		known, err := store.Row[*job.Session](v, name)
 		if err != nil {
 			return err
 		}
-		known, ok := row.(*job.Session)
-		if !ok {
+		if known == nil {
 			return &job.Error{Kind: job.NotFound, Field: "session", Text: fmt.Sprintf("session %q does not exist", name)}
 		}
 		q, err := engine.QueueOf(v, name)

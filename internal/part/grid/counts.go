@@ -8,6 +8,7 @@ import (
 	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // Tally is what happened to the tasks of all sessions since the start, the
@@ -230,7 +231,7 @@ func (g *Grid) Measure(ctx context.Context) (t Tally, now Now, ok bool) {
 	t = g.counts.tally
 	g.counts.mu.Unlock()
 	now, err := engine.Ask(ctx, g.engine, func(tx *engine.Tx) (m Now, err error) {
-		err = engine.EachRow(tx.Store(), job.Sessions, func(s *job.Session) error {
+		err = store.EachRow(tx.Store(), "", func(s *job.Session) error {
 			if s.State >= job.SessionDone {
 				return nil
 			}

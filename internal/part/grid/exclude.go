@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // Engines that get no more tasks of a session, or none at all, because tasks
@@ -201,24 +202,12 @@ func (g *exclusions) anew(tx *engine.Tx) error {
 
 // each calls f for every machine.
 func (g *fleet) each(tx *engine.Tx, f func(*job.Holder) error) error {
-	for after := machinePrefix; ; {
-		rows, err := tx.Store().Rows(job.Holders, after, engine.TickMax)
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			h := g.fleet.asItIs(row)
-			if after = h.Name; h.Machine == nil {
-				continue
-			}
-			if err := f(h); err != nil {
-				return err
-			}
-		}
-		if len(rows) < engine.TickMax {
+	return store.EachRow(tx.Store(), machinePrefix, func(h *job.Holder) error {
+		if h = g.fleet.asItIs(h); h.Machine == nil {
 			return nil
 		}
-	}
+		return f(h)
+	})
 }
 
 // judge tells whether a machine is a black hole by how a run ended there.

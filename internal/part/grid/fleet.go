@@ -95,7 +95,7 @@ func (g *fleet) begin() { g.rows, g.regrouped = nil, false }
 
 // recover says of all engines that they are yet to be heard of.
 func (g *fleet) recover(tx *engine.Tx) error {
-	return engine.EachRow(tx.Store(), job.Holders, func(row *job.Holder) error {
+	return store.EachRow(tx.Store(), "", func(row *job.Holder) error {
 		if row.Machine == nil {
 			return nil
 		}
@@ -252,8 +252,7 @@ func (g *fleet) row(tx *engine.Tx, holder string) (*job.Holder, error) {
 	if h := g.fleet.rows[holder]; h != nil {
 		return h, nil
 	}
-	row, err := tx.Store().Row(job.Holders, holder)
-	h, _ := row.(*job.Holder)
+	h, err := store.Row[*job.Holder](tx.Store(), holder)
 	if h == nil || h.Machine == nil {
 		return nil, err
 	}
@@ -291,11 +290,11 @@ func (g *fleet) keep(tx *engine.Tx) error {
 }
 
 // asItIs is a machine out of a listing of rows, as this transaction knows it.
-func (g *fleet) asItIs(row job.Row) *job.Holder {
-	if h := g.fleet.rows[row.Key()]; h != nil {
+func (g *fleet) asItIs(row *job.Holder) *job.Holder {
+	if h := g.fleet.rows[row.Name]; h != nil {
 		return h
 	}
-	return row.(*job.Holder)
+	return row
 }
 
 // slotsOf is how many slots a machine has for tasks.
@@ -313,7 +312,7 @@ func fit(h *job.Holder) bool { return slotsOf(h) > 0 && rule.HealthAdmits(h.Mach
 func (g *Grid) Machines(ctx context.Context, after string, n int) ([]MachineState, error) {
 	var out []MachineState
 	err := g.engine.Do(ctx, 0, func(tx *engine.Tx) error {
-		rows, err := tx.Store().Rows(job.Holders, machinePrefix+after, n)
+		rows, err := store.Rows[*job.Holder](tx.Store(), machinePrefix+after, n)
 		out = make([]MachineState, 0, len(rows))
 		for _, row := range rows {
 			if h := g.fleet.asItIs(row); err == nil && h.Machine != nil {

@@ -124,7 +124,7 @@ func (g points) load(v store.Reader) error {
 	g.shares.known, g.shares.used = nil, false
 	g.shares.preemptAt = steady // somebody may have waited for that
 	*g.copies, *g.clients, *g.needs = copies{Grid: g.Grid}, clients{Grid: g.Grid}, needs{Grid: g.Grid}
-	return engine.EachRow(v, job.Sessions, func(s *job.Session) error {
+	return store.EachRow(v, "", func(s *job.Session) error {
 		q, err := engine.QueueOf(v, s.Name)
 		if err != nil || q.Grid == nil {
 			return err

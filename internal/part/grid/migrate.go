@@ -19,7 +19,7 @@ const placePage = 2000
 func (g *Grid) migrate(step func(func(*engine.Tx) error) error) error {
 	known, more := false, true
 	err := step(func(tx *engine.Tx) error {
-		row, err := tx.Store().Row(job.Reserves, placedName)
+		row, err := store.Row[*job.Reserve](tx.Store(), placedName)
 		known = row != nil
 		return err
 	})

@@ -56,8 +56,8 @@ func (g *needs) check(tx *engine.Tx, list []engine.NewJob, out []engine.Added) e
 // taskByKey finds a task by its receipt; zero = there is none.
 func (g *needs) taskByKey(tx *engine.Tx, session, key string) (job.ID, error) {
 	want := job.Receipt{Hash: engine.KeyOf(job.DoorGrid, session, key)}
-	row, err := tx.Store().Row(job.Receipts, want.Key())
-	if known, ok := row.(*job.Receipt); ok && known.Expires > tx.Now() {
+	known, err := store.Row[*job.Receipt](tx.Store(), want.Key())
+	if known != nil && known.Expires > tx.Now() {
 		return known.Job, err
 	}
 	return job.ID{}, err

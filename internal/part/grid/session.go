@@ -37,8 +37,7 @@ func (g *sessions) rejected(tx *engine.Tx, j *job.Job, _ rule.Effect) error {
 	if j.Door != job.DoorGrid {
 		return nil
 	}
-	row, err := tx.Store().Row(job.Sessions, j.Queue)
-	if err != nil || row == nil {
+	if known, err := store.Row[*job.Session](tx.Store(), j.Queue); err != nil || known == nil {
 		return err
 	}
 	s, err := g.sessions.own(tx, j.Queue)
@@ -237,13 +236,12 @@ func (g *Grid) Session(ctx context.Context, name string) (SessionState, error) {
 func (g *Grid) Sessions(ctx context.Context, after string, n int) ([]SessionState, error) {
 	var out []SessionState
 	err := g.engine.Do(ctx, 0, func(tx *engine.Tx) error {
-		rows, err := tx.Store().Rows(job.Sessions, after, n)
-		out = make([]SessionState, 0, len(rows))
-		for _, row := range rows {
+		list, err := store.Rows[*job.Session](tx.Store(), after, n)
+		out = make([]SessionState, 0, len(list))
+		for _, s := range list {
 			if err == nil {
-				s, staged := g.sessions.changed[row.Key()]
-				if !staged {
-					s = row.(*job.Session)
+				if staged := g.sessions.changed[s.Name]; staged != nil {
+					s = staged
 				}
 				var state SessionState
 				state, err = g.sessions.state(tx, s)
@@ -286,12 +284,9 @@ func (g *sessions) find(tx *engine.Tx, name string) (*job.Session, error) {
 	if s := g.sessions.changed[name]; s != nil {
 		return s, nil
 	}
-	row, err := tx.Store().Row(job.Sessions, name)
-	if err != nil {
-		return nil, err
-	}
-	if s, ok := row.(*job.Session); ok {
-		return s, nil
+	s, err := store.Row[*job.Session](tx.Store(), name)
+	if err != nil || s != nil {
+		return s, err
 	}
 	return nil, &job.Error{Kind: job.NotFound, Field: "session", Text: fmt.Sprintf("session %q does not exist", name)}
 }

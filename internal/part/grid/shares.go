@@ -7,6 +7,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // shares is the room that says which session is next.
@@ -77,22 +78,15 @@ func (g *shares) roster(tx *engine.Tx) (*roster, error) {
 // all are the sessions as they are now, oldest first.
 func (g *shares) all(tx *engine.Tx) (list []*job.Session, err error) {
 	seen := map[string]bool{}
-	for after := ""; ; {
-		rows, err := tx.Store().Rows(job.Sessions, after, engine.TickMax)
-		if err != nil {
-			return nil, err
+	err = store.EachRow(tx.Store(), "", func(s *job.Session) error {
+		if changed := g.sessions.changed[s.Name]; changed != nil {
+			s = changed
 		}
-		for _, row := range rows {
-			after = row.Key()
-			s := g.sessions.changed[after]
-			if s == nil {
-				s = row.(*job.Session)
-			}
-			list, seen[after] = append(list, s), true
-		}
-		if len(rows) < engine.TickMax {
-			break
-		}
+		list, seen[s.Name] = append(list, s), true
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	for _, name := range sortedKeys(g.sessions.changed) {
 		if !seen[name] { // it is new
@@ -138,22 +132,13 @@ func (t *roster) excludes(s *job.Session) {
 }
 
 func (g *shares) countSlots(tx *engine.Tx, t *roster) error {
-	for after := machinePrefix; ; {
-		rows, err := tx.Store().Rows(job.Holders, after, engine.TickMax)
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			after = row.Key()
-			h := g.fleet.asItIs(row)
-			t.slots += slotsOf(h)
-			t.fleet.count(h, 1)
-		}
-		if len(rows) < engine.TickMax {
-			t.rota.SetSlots(t.slots)
-			return nil
-		}
-	}
+	err := g.fleet.each(tx, func(h *job.Holder) error {
+		t.slots += slotsOf(h)
+		t.fleet.count(h, 1)
+		return nil
+	})
+	t.rota.SetSlots(t.slots)
+	return err
 }
 
 // claimOf is what a session asks for by its settings.

@@ -22,9 +22,7 @@ type tags struct {
 
 // find is what a session knows of a tag.
 func (g *tags) find(tx *engine.Tx, session, tag string) (*job.AffinityTag, error) {
-	row, err := tx.Store().Row(job.Affinities, job.GateKey(session, tag))
-	t, _ := row.(*job.AffinityTag)
-	return t, err
+	return store.Row[*job.AffinityTag](tx.Store(), job.GateKey(session, tag))
 }
 
 // admit refuses tasks with more tags than a session may have, before anything
@@ -265,39 +263,25 @@ func (g *tags) turn(tx *engine.Tx, known *job.AffinityTag) error {
 // recover begins the waits anew: the steady clock of this start is
 // another one, and engines must come back first.
 func (g *tags) recover(tx *engine.Tx) error {
-	for after := ""; ; {
-		rows, err := tx.Store().Rows(job.Affinities, after, engine.TickMax)
-		if err != nil || len(rows) == 0 {
+	return store.EachRow(tx.Store(), "", func(old *job.AffinityTag) error {
+		q, err := tx.Queue(old.Session)
+		if err != nil || old.Until == 0 {
 			return err
 		}
-		for _, row := range rows {
-			t := *row.(*job.AffinityTag)
-			if after = t.Key(); t.Until == 0 {
-				continue
-			}
-			q, err := tx.Queue(t.Session)
-			if err != nil {
-				return err
-			}
-			if t.Until = tx.Steady().Add(1); q.Grid != nil {
-				t.Until = tx.Steady().Add(max(1, q.Grid.AffinityWait))
-			}
-			if err := tx.Store().Set(&t); err != nil {
-				return err
-			}
+		t := *old
+		if t.Until = tx.Steady().Add(1); q.Grid != nil {
+			t.Until = tx.Steady().Add(max(1, q.Grid.AffinityWait))
 		}
-	}
+		return tx.Store().Set(&t)
+	})
 }
 
 // forget forgets what a session knew of its tags.
-func (g *tags) forget(tx *engine.Tx, session string) (err error) {
-	var keys []string
-	if err := tx.OfQueue(job.Affinities, session, func(row job.Row) { keys = append(keys, row.Key()) }); err != nil {
-		return err
-	}
-	for _, key := range keys {
+func (g *tags) forget(tx *engine.Tx, session string) error {
+	known, err := store.RowsOfQueue[*job.AffinityTag](tx.Store(), session)
+	for _, t := range known {
 		if err == nil {
-			err = tx.Store().Unset(job.Affinities, key)
+			err = tx.Store().Unset(job.Affinities, t.Key())
 		}
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // Aside is a queue (Group "") or a group that is held or slowed down.
@@ -58,13 +59,13 @@ func (s *Guard) asides(tx *engine.Tx, queue string, n int) ([]Aside, error) {
 		}
 	}
 	at := rule.Situation{Moment: tx.Moment()}
-	err = tx.OfQueue(job.Throttles, queue, func(row job.Row) {
-		t := row.(*job.Throttle)
-		a := of(t.Group)
-		a.Throttle, a.Until, a.SlowTo = t, at.Date(t.Until), at.Date(t.Slow)
-	})
+	throttles, err := store.RowsOfQueue[*job.Throttle](tx.Store(), queue)
 	if err != nil {
 		return nil, err
+	}
+	for _, t := range throttles {
+		a := of(t.Group)
+		a.Throttle, a.Until, a.SlowTo = t, at.Date(t.Until), at.Date(t.Slow)
 	}
 	out := make([]Aside, 0, len(found))
 	for _, group := range slices.Sorted(maps.Keys(found)) {

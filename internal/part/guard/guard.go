@@ -134,11 +134,11 @@ func (s *Guard) gauge(queue, group string) *gauge {
 // throttleOf returns what slows a queue or a group down; of one that nothing
 // does, a blank one.
 func throttleOf(tx *engine.Tx, queue, group string) (*job.Throttle, error) {
-	row, err := tx.Store().Row(job.Throttles, job.GateKey(queue, group))
-	if t, ok := row.(*job.Throttle); ok {
-		return t, err
+	t, err := store.Row[*job.Throttle](tx.Store(), job.GateKey(queue, group))
+	if t == nil {
+		t = &job.Throttle{Queue: queue, Group: group}
 	}
-	return &job.Throttle{Queue: queue, Group: group}, err
+	return t, err
 }
 
 func setThrottle(tx *engine.Tx, t *job.Throttle) error {
@@ -366,11 +366,11 @@ func (s *Guard) turn(tx *engine.Tx, t *job.Throttle) error {
 func (s *Guard) protect(tx *engine.Tx, q *job.Queue) error {
 	p := q.Protection
 	forced, gone := false, []*job.Throttle(nil)
-	err := tx.OfQueue(job.Throttles, q.Name, func(row job.Row) {
-		t := row.(*job.Throttle)
+	throttles, err := store.RowsOfQueue[*job.Throttle](tx.Store(), q.Name)
+	for _, t := range throttles {
 		if t.Forced {
 			forced = forced || t.Group == ""
-			return
+			continue
 		}
 		next := *t
 		if breakerOf(q, t.Group) == nil {
@@ -382,7 +382,7 @@ func (s *Guard) protect(tx *engine.Tx, q *job.Queue) error {
 		if next != *t {
 			gone = append(gone, &next)
 		}
-	})
+	}
 	if err != nil {
 		return err
 	}
@@ -421,7 +421,7 @@ func (s *Guard) allow(tx *engine.Tx, is *rule.Situation) error {
 
 // carry moves timers of breakers and rates to the steady clock of this start.
 func (s *Guard) carry(tx *engine.Tx, shift job.Millis) error {
-	return engine.EachRow(tx.Store(), job.Throttles, func(t *job.Throttle) error {
+	return store.EachRow(tx.Store(), "", func(t *job.Throttle) error {
 		q, err := tx.Queue(t.Queue)
 		if err != nil {
 			return err
@@ -434,7 +434,7 @@ func (s *Guard) carry(tx *engine.Tx, shift job.Millis) error {
 // one that has no settings.
 func (s *Guard) load(v store.Reader) error {
 	*s = none(s.engine)
-	err := engine.EachRow(v, job.Queues, func(q *job.Queue) error {
+	err := store.EachRow(v, "", func(q *job.Queue) error {
 		p := q.Protection
 		if p.Fair = nil; p != (job.Protection{}) {
 			s.queues[q.Name] = true
@@ -444,7 +444,7 @@ func (s *Guard) load(v store.Reader) error {
 	if err != nil {
 		return err
 	}
-	return engine.EachRow(v, job.Throttles, func(t *job.Throttle) error {
+	return store.EachRow(v, "", func(t *job.Throttle) error {
 		s.queues[t.Queue] = true
 		s.engine.KnowQueue(t.Queue)
 		return nil

@@ -202,10 +202,10 @@ func (s *Locks) Get(ctx context.Context, name string) (State, error) {
 // List lists up to n locks by name, those after a name.
 func (s *Locks) List(ctx context.Context, after string, n int) ([]State, error) {
 	return engine.Ask(ctx, s.engine, func(tx *engine.Tx) ([]State, error) {
-		rows, err := tx.Store().Rows(job.Locks, after, n)
+		rows, err := store.Rows[*job.Lock](tx.Store(), after, n)
 		list := make([]State, 0, len(rows))
-		for _, row := range rows {
-			list = append(list, stateOf(tx, row.(*job.Lock)))
+		for _, l := range rows {
+			list = append(list, stateOf(tx, l))
 		}
 		return list, err
 	})
@@ -217,9 +217,7 @@ func noLock(name string) *job.Error {
 
 // find returns the row of a lock, nil if there is none.
 func find(v store.Reader, name string) (*job.Lock, error) {
-	row, err := v.Row(job.Locks, name)
-	l, _ := row.(*job.Lock)
-	return l, err
+	return store.Row[*job.Lock](v, name)
 }
 
 // set writes a lock; who has it is on disk before anybody hears of it
@@ -237,14 +235,13 @@ func (s *Locks) forget(tx *engine.Tx, row job.Row) error {
 
 // restart moves the times of all locks to the steady clock of this start.
 func restart(tx *engine.Tx, shift job.Millis) error {
-	rows, err := tx.Store().Rows(job.Locks, "", job.LocksMax)
-	for _, row := range rows {
-		l := row.(*job.Lock)
-		if carried := rule.CarryLock(l, shift, tx.Moment()); err == nil && *carried != *l {
-			err = tx.Store().Set(carried)
+	return store.EachRow(tx.Store(), "", func(l *job.Lock) error {
+		carried := rule.CarryLock(l, shift, tx.Moment())
+		if *carried == *l {
+			return nil
 		}
-	}
-	return err
+		return tx.Store().Set(carried)
+	})
 }
 
 // load counts what is there.

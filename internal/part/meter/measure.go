@@ -138,12 +138,11 @@ func (m *Measures) queue(name string) *Queue {
 
 // guards counts breakers and holds.
 func (m *Measures) guards(v store.Reader) error {
-	rows, err := v.Rows(job.Throttles, "", rowsLook)
+	throttles, err := store.Rows[*job.Throttle](v, "", rowsLook)
 	if err != nil {
 		return err
 	}
-	for _, row := range rows {
-		t := row.(*job.Throttle)
+	for _, t := range throttles {
 		if t.State != job.BreakerClosed || t.Forced {
 			m.Breakers[t.State]++
 		}

@@ -39,9 +39,9 @@ func (t *Tokens) List(ctx context.Context) (list []job.Credential, err error) {
 }
 
 func credentials(v store.Reader) (list []job.Credential, err error) {
-	rows, err := v.Rows(job.Credentials, "", credentialsMax)
-	for _, row := range rows {
-		list = append(list, *row.(*job.Credential))
+	rows, err := store.Rows[*job.Credential](v, "", credentialsMax)
+	for _, c := range rows {
+		list = append(list, *c)
 	}
 	return list, err
 }

@@ -68,8 +68,8 @@ func (w *Workers) Register(ctx context.Context, worker string) (secret string, e
 func (w *Workers) drawKey(tx *engine.Tx) error {
 	tx.Store().Durable()
 	for _, name := range workerKeys {
-		row, err := tx.Store().Row(job.Reserves, name)
-		if err != nil || row != nil {
+		half, err := store.Row[*job.Reserve](tx.Store(), name)
+		if err != nil || half != nil {
 			return err
 		}
 		if err := tx.Store().Set(&job.Reserve{Name: name, Next: int64(w.engine.Random())}); err != nil {
@@ -83,9 +83,8 @@ func (w *Workers) drawKey(tx *engine.Tx) error {
 func (w *Workers) key(ctx context.Context) (key []byte, err error) {
 	err = w.engine.View(ctx, func(v store.Reader) error {
 		for _, name := range workerKeys {
-			row, err := v.Row(job.Reserves, name)
-			half, ok := row.(*job.Reserve)
-			if err != nil || !ok {
+			half, err := store.Row[*job.Reserve](v, name)
+			if err != nil || half == nil {
 				return err
 			}
 			key = binary.BigEndian.AppendUint64(key, uint64(half.Next))
