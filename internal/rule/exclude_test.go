@@ -47,7 +47,7 @@ func TestA26AnEngineIsExcludedByItsSessionOnly(t *testing.T) {
 	if list, _ = Exclude(list, &own, 4, anyEngine, 100); Excluded(list, "W") || list[0].Count != 5 {
 		t.Errorf("excluded by two tasks: %+v", list)
 	}
-	before := slices.Clone(list)
+	before := list
 	list = Struck(list, &own, "W", job.ID{3}, 200)
 	if !reflect.DeepEqual(before, []job.Strike{{Engine: "W", Tasks: []job.ID{a, b}, Count: 5, Last: 100}}) {
 		t.Errorf("the old list was changed: %+v", before)
@@ -62,6 +62,10 @@ func TestA26AnEngineIsExcludedByItsSessionOnly(t *testing.T) {
 	list = Struck(Struck(nil, &own, "W", a, 100), &own, "W", b, 100+own.TTL)
 	if list[0].Count != 1 || len(list[0].Tasks) != 1 {
 		t.Errorf("a failure of long ago counts: %+v", list)
+	}
+	list = Struck(Struck(nil, &own, "W", a, 100), &own, "W", b, 99+own.TTL)
+	if list[0].Count != 2 || len(list[0].Tasks) != 2 {
+		t.Errorf("a failure does not count until it is long ago: %+v", list)
 	}
 	if got := ClearStrikes(ClearStrikes(list, "V"), ""); got != nil {
 		t.Errorf("%+v", got)
@@ -156,9 +160,15 @@ func TestStrikesAreBounded(t *testing.T) {
 	for i := range job.StrikesMax {
 		list = append(list, job.Strike{Engine: fmt.Sprintf("%06d", i), Last: job.Millis(1000 + (i+1)%job.StrikesMax)})
 	}
-	got := Struck(list, &x, "000100x", job.ID{1}, 5000)
-	if _, kept := strikeAt(got, "009999"); kept || len(got) != job.StrikesMax || got[101].Engine != "000100x" || got[101].Count != 1 {
-		t.Errorf("%d are remembered, who failed longest ago too: %t", len(got), kept)
+	last := len(list) - 1
+	for _, oldest := range []int{last, 50} { // behind the new one, and before it
+		list[last].Last, list[oldest].Last = 1001, 1000
+		got := Struck(list, &x, "000100x", job.ID{1}, 5000)
+		_, kept := strikeAt(got, list[oldest].Engine)
+		at, known := strikeAt(got, "000100x")
+		if kept || len(got) != job.StrikesMax || !known || got[at].Count != 1 {
+			t.Errorf("%d are remembered, who failed longest ago too: %t; the new one: %t", len(got), kept, known)
+		}
 	}
 }
 
@@ -323,6 +333,11 @@ func TestA29PoisonIsNotHeldAgainstEngines(t *testing.T) {
 	if got := PardonStrikes(list, &x, task); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
+	guilty := Struck(Struck(Struck(nil, &x, "G", task, 10), &x, "G", job.ID{3}, 10), &x, "V", poison, 10)
+	guilty, _ = Exclude(guilty, &x, 6, anyEngine, 10)
+	if got := PardonStrikes(guilty, &x, poison); len(got) != 1 || !reflect.DeepEqual(got[0], guilty[0]) || !got[0].Out {
+		t.Errorf("an engine that failed by itself: %+v", got)
+	}
 }
 
 func TestATaskIsReluctantToRunWhereItFailed(t *testing.T) {
@@ -351,5 +366,12 @@ func TestATaskIsReluctantToRunWhereItFailed(t *testing.T) {
 	}
 	if j.RevivedAt = 0; !slices.Equal(FailedOn(j), []string{"a", "b"}) || Poison(j) {
 		t.Errorf("%v", FailedOn(j))
+	}
+	if Undelivered(j) || Undelivered(&job.Job{}) {
+		t.Error("what was delivered counts as undelivered")
+	}
+	j.Extras = j.WithOutcome(nil, append(slices.Clone(j.History()), job.Attempt{Holder: "e/g1", Host: "g", Why: job.AttemptUndelivered, Ended: 40}))
+	if !Undelivered(j) || Reluctance(j, "e/g1", "g") != 3 || Reluctance(j, "e/a1", "a") != 2 || Reluctance(j, "e/x", "x") != 0 {
+		t.Errorf("not begun: %d there, %d where it failed, %d elsewhere", Reluctance(j, "e/g1", "g"), Reluctance(j, "e/a1", "a"), Reluctance(j, "e/x", "x"))
 	}
 }

@@ -200,6 +200,16 @@ func TestAWorkersOwnTimeCountsAThousandTimesAJob(t *testing.T) { // core.md sect
 	}
 	w.fail("a", w.due("a", "x"), own)
 	w.expect("a", "dead exhausted attempts 1001 overrides 1000")
+	w.put("b", limited(9, nil))
+	w.jobs["b"].Overrides = 1000
+	if j := w.fail("b", w.due("b", "x"), own); j.Wait.By != job.WaitCurve || j.ReadyAt == w.now+1 || j.Overrides != 1000 {
+		t.Errorf("a worker chose the time once more: %+v", j)
+	}
+	w.put("c")
+	past := func(c *Command) { c.RetryAt = 1 }
+	if j := w.fail("c", w.due("c", "x"), past); j.Wait.By != job.WaitWorker {
+		t.Errorf("a time that is over is not the worker's: %+v", j)
+	}
 }
 
 func TestAWorkersOwnTimeInThePastIsDueAtOnce(t *testing.T) {

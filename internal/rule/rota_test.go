@@ -212,6 +212,13 @@ func TestA22VictimsOfUrgentSessions(t *testing.T) {
 	if !slices.Equal(victims, []int{1, 0}) || again != 0 {
 		t.Errorf("victims %v, again %d: want the newest of those above their share that are not protected", victims, again)
 	}
+	list[1].Expected = 50*job.Second + 1 // not yet past 80 % of it
+	if victims, _ = Victims(append(slices.Clone(list), ago(high, 200*job.Second)), 9, now, anyone); !slices.Equal(victims, []int{1, 0}) {
+		t.Errorf("victims %v: high falls below its share, or who has not run for 80 %% of its time is spared", victims)
+	}
+	if victims, _ = Victims(list, 2, now, func(i int) bool { return i == 0 }); !slices.Equal(victims, []int{0}) {
+		t.Errorf("victims %v: in the place of one no urgent task may run", victims)
+	}
 	list[0].Expected = 120 * job.Second // past 80 % of it
 	victims, again = Victims(list, 2, now, anyone)
 	if !slices.Equal(victims, []int{1}) || again != now+10*job.Second {
@@ -253,6 +260,7 @@ func TestA23WhoWasPreemptedFiveTimesIsSpared(t *testing.T) {
 			t.Errorf("pre-empted %d times: victim %v, want %d", n, victims, want)
 		}
 	}
+	u.Running, u.Target = 2, 1
 	if victims, _ := Victims([]Preemptible{{Share: u, Since: 1}}, 1, now, anyone); victims != nil {
 		t.Error("an urgent session is a victim")
 	}
