@@ -172,25 +172,33 @@ func (c *Client) EnqueueBulk(ctx context.Context, jobs []Job) ([]wire.Enqueued, 
 // repeat calls do until it succeeds, is refused for good, or RetryFor is over.
 func (c *Client) repeat(ctx context.Context, safe bool, do func() error) error {
 	start, told := time.Now(), c.opts.Repeating == nil
+	return insist(ctx, do, func(err error, wait time.Duration) bool {
+		left := c.opts.RetryFor - time.Since(start)
+		if !safe || wait > left {
+			return false
+		}
+		if !told {
+			c.opts.Repeating(err, left)
+			told = true
+		}
+		return true
+	})
+}
+
+// insist makes a call until it succeeds, is refused for good, ctx ends, or goOn, which is
+// told how long to wait before the next one, says no.
+func insist(ctx context.Context, call func() error, goOn func(err error, wait time.Duration) bool) error {
 	waits := backoff{first: 100 * time.Millisecond, most: 3 * time.Second}
 	for {
-		err := do()
-		if err == nil || !safe || !again(err) || ctx.Err() != nil {
+		err := call()
+		if err == nil || !again(err) || ctx.Err() != nil {
 			return err
 		}
 		wait := waits.wait()
 		if refused, ok := errors.AsType[*Error](err); ok {
 			wait = max(wait, refused.RetryAfter)
 		}
-		left := c.opts.RetryFor - time.Since(start)
-		if wait > left {
-			return err
-		}
-		if !told {
-			c.opts.Repeating(err, left)
-			told = true
-		}
-		if !pause(ctx, wait, nil) {
+		if !goOn(err, wait) || !pause(ctx, wait, nil) {
 			return err
 		}
 	}

@@ -147,17 +147,12 @@ func (c *Client) keep(ctx context.Context, l *wire.Lock, most time.Duration, end
 // keep everybody out until its time is over. Who was not reached is not asked
 // again.
 func (c *Client) takeLock(ctx context.Context, name string, ask wire.TakeLock, until time.Time) (*wire.Lock, error) {
-	waits := backoff{first: 100 * time.Millisecond, most: 2 * time.Second}
-	for {
-		l, err := c.TakeLock(ctx, name, ask)
+	var l *wire.Lock
+	err := insist(ctx, func() (err error) { l, err = c.TakeLock(ctx, name, ask); return err }, func(err error, wait time.Duration) bool {
 		op, isNet := errors.AsType[*net.OpError](err)
-		if err == nil || !again(err) || isNet && op.Op == "dial" {
-			return l, err
-		}
-		if wait := waits.wait(); time.Until(until) < wait || !pause(ctx, wait, nil) {
-			return nil, err
-		}
-	}
+		return time.Until(until) >= wait && (!isNet || op.Op != "dial")
+	})
+	return l, err
 }
 
 // TakeLock takes a named lock if it is free; its token is in the answer. Lock

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"net/url"
@@ -323,21 +322,10 @@ func (s *Session) page(ctx context.Context, after int64, wait time.Duration) (pa
 
 // try makes a call until the server answers.
 func (s *Session) try(ctx context.Context, call func() error) error {
-	waits := backoff{first: 100 * time.Millisecond, most: 3 * time.Second}
-	for {
-		err := call()
-		if err == nil || !again(err) || ctx.Err() != nil {
-			return err
-		}
-		wait := waits.wait()
-		if refused, ok := errors.AsType[*Error](err); ok {
-			wait = max(wait, refused.RetryAfter)
-		}
+	return insist(ctx, call, func(err error, wait time.Duration) bool {
 		if s.Waiting != nil {
 			s.Waiting(err, wait)
 		}
-		if !pause(ctx, wait, nil) {
-			return err
-		}
-	}
+		return true
+	})
 }
