@@ -28,7 +28,7 @@ func (r *run) execute(ctx context.Context, h *held) {
 	}
 	start := time.Now()
 	r.opts.Events.Started(d)
-	err := r.invoke(own, d)
+	err := guarded(func() error { return r.handler(own, d) })
 	overran := over != nil && errors.Is(context.Cause(own), over)
 	cancel()
 	if why := r.overWhy(h); why != nil {
@@ -86,9 +86,7 @@ func (r *run) confirm(ctx context.Context, h *held) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.opts.times.confirm)
 	defer cancel()
-	r.mu.Lock()
-	lease := h.lease
-	r.mu.Unlock()
+	lease := r.leaseOf(h)
 	verdicts, err := r.client.Extend(ctx, []wire.Extension{{ID: j.ID, Lease: lease, Started: true}})
 	if err != nil || verdicts[0].Code != wire.CodeSuperseded && verdicts[0].Code != wire.CodeNotFound {
 		return true // not told, perhaps; what the lease is worth shows when it is settled
@@ -104,12 +102,12 @@ func (r *run) confirm(ctx context.Context, h *held) bool {
 	return false
 }
 
-// invoke calls the handler and turns a panic into a failure with its stack.
-func (r *run) invoke(ctx context.Context, d *Delivery) (err error) {
+// guarded calls a handler and turns a panic into a failure with its stack.
+func guarded(handle func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &Failure{Type: "panic", Message: fmt.Sprintf("panic: %v", v), Backtrace: string(debug.Stack())}
 		}
 	}()
-	return r.handler(ctx, d)
+	return handle()
 }

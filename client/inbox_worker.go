@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -122,7 +121,7 @@ func (w *InboxWorker) handle(ctx context.Context, turn *wire.InboxTurn) {
 		}
 		s := wire.Settle{Outcome: wire.OutcomeRelease}
 		if ctx.Err() == nil {
-			s = Outcome(w.invoke(ctx, &m.InboxMessage))
+			s = Outcome(guarded(func() error { return w.handler(ctx, &m.InboxMessage) }))
 			if s.Outcome != wire.OutcomeOK && ctx.Err() != nil { // we stopped the handler
 				s = wire.Settle{Outcome: wire.OutcomeRelease}
 			}
@@ -177,16 +176,6 @@ func extensions(list []wire.InboxLeased, lease time.Duration) []wire.Extension {
 		out[i] = wire.Extension{ID: m.ID, Lease: m.Lease, MS: lease.Milliseconds()}
 	}
 	return out
-}
-
-// invoke calls the handler and turns a panic into a failure with its stack.
-func (w *InboxWorker) invoke(ctx context.Context, m *wire.InboxMessage) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &Failure{Type: "panic", Message: fmt.Sprintf("panic: %v", v), Backtrace: string(debug.Stack())}
-		}
-	}()
-	return w.handler(ctx, m)
 }
 
 // keeper prolongs the leases of a turn that goes on.

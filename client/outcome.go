@@ -191,10 +191,7 @@ func (d *Delivery) Report(ctx context.Context, p wire.Progress) error {
 	if d.run == nil {
 		return nil
 	}
-	d.run.mu.Lock()
-	lease := d.held.lease
-	d.run.mu.Unlock()
-	return d.run.client.Report(ctx, d.Job.ID, lease, p)
+	return d.run.client.Report(ctx, d.Job.ID, d.run.leaseOf(d.held), p)
 }
 
 // Hold asks the server to keep the job's group out of line for a while, or its

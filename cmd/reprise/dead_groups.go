@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"slices"
@@ -93,17 +94,13 @@ func newDeadMarkCommand() *cobra.Command {
 				return usagef("say what shall change: --mute, --pause or --note")
 			}
 			now, err := c.cl.Mark(c.Context(), c.args[0], m)
-			switch {
-			case err != nil:
-				return err
-			case c.asJSON:
-				return jsonLine(c.OutOrStdout(), now)
-			}
-			fmt.Fprintf(c.OutOrStdout(), "%s: muted %t, paused %t, note %q\n", now.Fingerprint, *now.Muted, *now.Paused, *now.Note)
-			if _, err := c.cl.DeadGroup(c.Context(), c.args[0]); client.CodeOf(err) == wire.CodeNotFound {
-				c.note("No dead job has this fingerprint%s; the mark is kept for later ones.", spell.Hint(c.args[0], known(c.Command, fingerprints, nil)))
-			}
-			return nil
+			return c.show(now, err, func(w io.Writer) error {
+				fmt.Fprintf(w, "%s: muted %t, paused %t, note %q\n", now.Fingerprint, *now.Muted, *now.Paused, *now.Note)
+				if _, err := c.cl.DeadGroup(c.Context(), c.args[0]); client.CodeOf(err) == wire.CodeNotFound {
+					c.note("No dead job has this fingerprint%s; the mark is kept for later ones.", spell.Hint(c.args[0], known(c.Command, fingerprints, nil)))
+				}
+				return nil
+			})
 		},
 	}.command()
 	flags := cmd.Flags()

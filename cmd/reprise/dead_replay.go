@@ -180,7 +180,10 @@ func (o *onDead) run(c *call) error {
 		return err
 	}
 	if !o.detached {
-		if r, err = watch(ctx, c.ErrOrStderr(), c.cl, r, o.did); err != nil {
+		over := func(r *wire.Replay) bool { return r.Status != wire.RunRunning }
+		bar := func(r *wire.Replay, took time.Duration) string { return progressBar(r, o.did, took) }
+		ask := func() (*wire.Replay, error) { return c.cl.Replay(ctx, r.ID) }
+		if r, err = follow(ctx, c.ErrOrStderr(), r, over, bar, ask); err != nil {
 			return err
 		}
 	}
@@ -198,55 +201,26 @@ func (o *onDead) run(c *call) error {
 // preview counts the jobs that it would be, and shows some.
 func (o *onDead) preview(c *call) error {
 	d, err := c.cl.DryRun(c.Context(), o.filter.DeadFilter)
-	out := c.OutOrStdout()
-	switch {
-	case err != nil:
-		return err
-	case c.asJSON:
-		return jsonLine(out, d)
-	case d.Count == 0:
-		fmt.Fprintln(out, deadJobs.none+noSuchQueues(c.Context(), c.cl, o.filter.Queues))
-		return nil
-	}
-	fmt.Fprintf(out, "%s would be %s", plural(d.Count, "job"), o.did)
-	if !o.dry {
-		fmt.Fprint(out, "; add --yes to do it")
-	}
-	fmt.Fprintln(out)
-	if len(d.Sample) == 0 {
-		return nil
-	}
-	t := newTable(out, "ID", "QUEUE", "TYPE", "DIED OF")
-	for i := range d.Sample {
-		j := &d.Sample[i]
-		t.row(j.ID, j.Queue, j.Type, clip(lastError(j), 60))
-	}
-	return t.flush()
-}
-
-// watch shows a run until it ends, or until it is interrupted, which leaves
-// the run alone.
-func watch(ctx context.Context, w io.Writer, cl *client.Client, r *wire.Replay, did string) (*wire.Replay, error) {
-	p := newProgress(w)
-	defer p.hide()
-	began := time.Now()
-	for r.Status == wire.RunRunning {
-		p.show(progressBar(r, did, time.Since(began)))
-		select {
-		case <-ctx.Done():
-			return r, nil
-		case <-time.After(100 * time.Millisecond):
+	return c.show(d, err, func(out io.Writer) error {
+		if d.Count == 0 {
+			_, err := fmt.Fprintln(out, deadJobs.none+noSuchQueues(c.Context(), c.cl, o.filter.Queues))
+			return err
 		}
-		next, err := cl.Replay(ctx, r.ID)
-		if ctx.Err() != nil {
-			return r, nil
+		more := "; add --yes to do it"
+		if o.dry {
+			more = ""
 		}
-		if err != nil {
-			return r, err
+		fmt.Fprintf(out, "%s would be %s%s\n", plural(d.Count, "job"), o.did, more)
+		if len(d.Sample) == 0 {
+			return nil
 		}
-		r = next
-	}
-	return r, nil
+		t := newTable(out, "ID", "QUEUE", "TYPE", "DIED OF")
+		for i := range d.Sample {
+			j := &d.Sample[i]
+			t.row(j.ID, j.Queue, j.Type, clip(lastError(j), 60))
+		}
+		return t.flush()
+	})
 }
 
 // progressBar is one line: a bar, numbers, the rate, and how long it will take.

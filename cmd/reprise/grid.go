@@ -156,26 +156,9 @@ func watchSession(c *call, state *wire.Session) (*wire.Session, error) {
 	s := cl.Session(state.ID)
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt)
 	defer stop()
-	p := newProgress(c.ErrOrStderr())
-	defer p.hide()
-	began, at := time.Now(), finished(state)
-	for !state.Ended() {
-		p.show(sessionBar(state, finished(state)-at, time.Since(began)))
-		select {
-		case <-ctx.Done():
-			return state, nil
-		case <-time.After(200 * time.Millisecond):
-		}
-		next, err := s.State(ctx)
-		if ctx.Err() != nil {
-			return state, nil
-		}
-		if err != nil {
-			return state, err
-		}
-		state = next
-	}
-	return state, nil
+	at := finished(state)
+	bar := func(now *wire.Session, took time.Duration) string { return sessionBar(now, finished(now)-at, took) }
+	return follow(ctx, c.ErrOrStderr(), state, (*wire.Session).Ended, bar, func() (*wire.Session, error) { return s.State(ctx) })
 }
 
 func finished(s *wire.Session) int64 { return s.Tasks.Completed + s.Tasks.Failed + s.Tasks.Cancelled }

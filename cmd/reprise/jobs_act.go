@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -242,17 +243,13 @@ Finished jobs are skipped then.`,
 		each: func(c *call, id string) (any, error) { return c.cl.Patch(c.Context(), id, change) },
 		all: func(c *call, f client.Filter) error {
 			n, err := c.cl.PatchMany(c.Context(), f, change)
-			switch {
-			case err != nil:
-				return err
-			case c.asJSON:
-				return jsonLine(c.OutOrStdout(), n)
-			}
-			c.say("%s patched", plural(n.Patched, "job"))
-			if n.Refused > 0 {
-				c.note("%s cannot be moved, such as %s.", plural(n.Refused, "job"), n.Why)
-			}
-			return nil
+			return c.show(n, err, func(io.Writer) error {
+				c.say("%s patched", plural(n.Patched, "job"))
+				if n.Refused > 0 {
+					c.note("%s cannot be moved, such as %s.", plural(n.Refused, "job"), n.Why)
+				}
+				return nil
+			})
 		},
 		ask: wouldBe("looked at, and patched where they are not finished"),
 	}).command()

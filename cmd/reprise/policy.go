@@ -6,9 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -201,32 +199,16 @@ earliest and latest when an attempt fails; runs are taken to need no time.
 func printPreview(w io.Writer, p policies.Preview) error {
 	fmt.Fprintf(w, "%s\n\n", policies.Line(p.Retry))
 	if len(p.Rows) > 0 {
-		rows := [][]string{{"RETRY", "EARLIEST", "MEAN", "LATEST", "SUM EARLIEST", "SUM LATEST"}}
+		t := newTable(w, "RETRY", "EARLIEST", "MEAN", "LATEST", "SUM EARLIEST", "SUM LATEST")
+		t.right = true
 		for _, row := range p.Rows {
-			rows = append(rows, []string{
-				strconv.Itoa(row.Retry), row.Min.String(), row.Mean.String(), row.Max.String(), row.TotalMin.String(), row.TotalMax.String(),
-			})
+			t.row(strconv.Itoa(row.Retry), row.Min.String(), row.Mean.String(), row.Max.String(), row.TotalMin.String(), row.TotalMax.String())
 		}
-		printRight(w, rows)
+		if err := t.flush(); err != nil {
+			return err
+		}
 		fmt.Fprintln(w)
 	}
 	_, err := fmt.Fprintln(w, p.Ending())
 	return err
-}
-
-// printRight lays out numbers, which are easier to compare from the right.
-func printRight(w io.Writer, rows [][]string) {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], len(cell))
-		}
-	}
-	for _, row := range rows {
-		cells := slices.Clone(row)
-		for i := range cells {
-			cells[i] = strings.Repeat(" ", widths[i]-len(cells[i])) + cells[i]
-		}
-		fmt.Fprintln(w, strings.Join(cells, "  "))
-	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -35,6 +36,30 @@ func (p *progress) hide() {
 		fmt.Fprint(p.w, "\r\x1b[K")
 		p.there = false
 	}
+}
+
+// follow shows how something goes on in the server, by a bar, until it is over, or until
+// ctx ends, which leaves it alone. now is how it is; ask reads how it is later.
+func follow[T any](ctx context.Context, w io.Writer, now *T, over func(*T) bool, bar func(now *T, took time.Duration) string, ask func() (*T, error)) (*T, error) {
+	p := newProgress(w)
+	defer p.hide()
+	for began := time.Now(); !over(now); {
+		p.show(bar(now, time.Since(began)))
+		select {
+		case <-ctx.Done():
+			return now, nil
+		case <-time.After(150 * time.Millisecond):
+		}
+		next, err := ask()
+		switch {
+		case ctx.Err() != nil:
+			return now, nil
+		case err != nil:
+			return now, err
+		}
+		now = next
+	}
+	return now, nil
 }
 
 // bar draws how much of something has come.

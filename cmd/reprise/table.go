@@ -13,7 +13,9 @@ import (
 // table lays rows out in columns. Cells are made printable. On a terminal the widest
 // columns of a list, which is a table with heads, are cut so that a row fits into a line.
 type table struct {
-	w    io.Writer
+	w     io.Writer
+	right bool // numbers, which are easier to compare from the right
+
 	most int // characters of a line; 0 = as many as are needed
 	cols int // of a list; further cells of a row are left out; 0 = there may be any number
 	rows [][]string
@@ -65,9 +67,13 @@ func (t *table) flush() error {
 			if !last || t.most > 0 {
 				cell = clip(cell, widths[i])
 			}
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if t.right {
+				cell, pad = pad+cell, ""
+			}
 			b.WriteString(cell)
 			if !last {
-				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+cellGap))
+				b.WriteString(pad + strings.Repeat(" ", cellGap))
 			}
 		}
 		b.WriteByte('\n')

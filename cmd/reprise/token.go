@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -57,15 +58,11 @@ lost is revoked, and another one made.`,
 				return err
 			}
 			made, err := c.cl.CreateToken(c.Context(), ask)
-			switch {
-			case err != nil:
+			return c.show(made, err, func(w io.Writer) error {
+				c.note("token %s (%s); it is shown this once:", made.Name, strings.Join(made.Scopes, ", "))
+				_, err := fmt.Fprintln(w, made.Secret)
 				return err
-			case c.asJSON:
-				return jsonLine(c.OutOrStdout(), made)
-			}
-			c.note("token %s (%s); it is shown this once:", made.Name, strings.Join(made.Scopes, ", "))
-			_, err = fmt.Fprintln(c.OutOrStdout(), made.Secret)
-			return err
+			})
 		},
 	}.command()
 	flags := cmd.Flags()
