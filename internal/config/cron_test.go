@@ -54,7 +54,7 @@ func TestCronGroupsOfTheFileThatAreWrong(t *testing.T) {
 		"g: {entries: [{name: e, expression: '61 * * * *', job: {type: t, queue: q, payload: 1}}]}":                                                                    `the minute "61" must be from 0 to 59`,
 		"g: {timezone: Nowhere, entries: []}":                                                                                                                          `timezone: "Nowhere" is not known`,
 		"g: {entries: [{name: e, expression: '* * * * *', timezone: X, job: {type: t, queue: q, payload: 1}}]}":                                                        `timezone: "X" is not known`,
-		"g: {entries: [{name: e, expression: '* * * * *', job: {type: t, queue: q, payload: 1, ready_at: 5}}]}":                                                        "job.ready_at cannot be set",
+		"g: {entries: [{name: e, expression: '* * * * *', job: {type: t, queue: q, payload: 1, ready_at: 5}}]}":                                                        "job.ready_at: cannot be set",
 		"g: {entries: [{name: e, expression: '@daily', job: {type: t, queue: q, payload: 1}}, {name: e, expression: '@daily', job: {type: t, queue: q, payload: 1}}]}": "two entries of the name 'e'",
 		"g: {missed: never, entries: []}": "missed: must be one of once skip all",
 		"g: {timezone: UTC}":              "entries: is missing",

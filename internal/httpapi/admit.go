@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/reprisehq/reprise/internal/auth"
 	"github.com/reprisehq/reprise/internal/door/jobs"
@@ -50,6 +51,25 @@ func (h *core) admit(w http.ResponseWriter, r *http.Request, to *route, id strin
 	}
 	return r.WithContext(ctx)
 }
+
+// actorMax bounds the name in the header that says who asks.
+const actorMax = 128
+
+// actorOf is who asks, as far as the request tells.
+func actorOf(r *http.Request) job.Actor {
+	if g, ok := r.Context().Value(grantKey{}).(*auth.Grant); ok {
+		return job.Actor{Name: g.Name, From: remote(r), Admin: g.Scopes&job.ScopeAdmin != 0} // what else the request says, nobody vouches for
+	}
+	return job.Actor{Name: strings.Join(r.Header[wire.HeaderActor], ""), From: remote(r)}
+}
+
+// actorFits reports whether the name that a request says, if it says one, can be kept.
+func actorFits(r *http.Request) bool {
+	names := r.Header[wire.HeaderActor]
+	return len(names) == 0 || len(names) == 1 && len(names[0]) <= actorMax && !strings.ContainsFunc(names[0], func(c rune) bool { return !unicode.IsPrint(c) })
+}
+
+var errActor = &refusal{http.StatusBadRequest, wire.CodeInvalid, "the header " + wire.HeaderActor + " must be a name of at most " + itoa(actorMax) + " printable bytes"}
 
 // unknown answers 401.
 func (h *core) unknown(w http.ResponseWriter, r *http.Request, err error) {

@@ -65,7 +65,7 @@ func (h *core) receive(r *http.Request, s *scratch) error {
 	if _, ours := err.(*refusal); err != nil && !ours { //nolint:errorlint // made here and never wrapped
 		return &refusal{http.StatusBadRequest, wire.CodeInvalid, "the body ended early: " + err.Error()}
 	}
-	if err == nil && packed {
+	if err == nil && packed && s.Body.Len() > 0 {
 		err = h.unpack(s)
 	}
 	return err

@@ -14,13 +14,14 @@ type budgetRoom struct{ *core }
 
 func (h *budgetRoom) routes() []route {
 	const one, ofJob, ofMany = "/budgets/{key}", "/jobs/{id}/budgets", "/jobs/budgets"
+	wrong := func(c *call, b *jobs.BudgetAsk) error { return b.Wrong(c.id) }
 	return slices.Concat([]route{
 		get("/budgets", reads, wholeServer, h.bare(h.list)),
-		post("/budgets", operates, wholeServer, leniently(h.core, h.add)),
+		post("/budgets", operates, wholeServer, leniently(h.core, h.add, wrong)),
 		get(one, reads, wholeServer, h.bare(h.show)), // jobs of any queue use it
-		post(one, operates, wholeServer, leniently(h.core, h.add)),
-		put(one, operates, wholeServer, leniently(h.core, h.set)),
-		patch(one, operates, wholeServer, leniently(h.core, h.change)),
+		post(one, operates, wholeServer, leniently(h.core, h.add, wrong)),
+		put(one, operates, wholeServer, leniently(h.core, h.set, wrong)),
+		patch(one, operates, wholeServer, leniently(h.core, h.change, func(_ *call, b *jobs.BudgetPatch) error { return b.Wrong() })),
 		del(one, operates, wholeServer, h.bare(h.remove)),
 		put(ofJob, operates, pathJob, leniently(h.core, h.bindAll)),
 		del(ofJob, operates, pathJob, h.bare(func(c *call) (any, error) { return h.one(c, jobs.NoBindings(), nil) })),

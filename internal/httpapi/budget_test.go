@@ -124,7 +124,7 @@ func TestJobsAreBoundWhenTheyAreEnqueued(t *testing.T) {
 			{`[{"cost":1}]`, 400, "budgets.key is missing"},
 			{`[1]`, 400, "budgets must be an object"},
 			{`{"key":"k"}`, 400, "budgets must be an array"},
-			{`[{"key":"n","create_with":{}}]`, 422, "allocation must be between"},
+			{`[{"key":"n","create_with":{}}]`, 422, "budgets.create_with.allocation is missing"},
 		} {
 			if text := a.want(c.status, "*", "POST", "/jobs", job(c.budgets)); !strings.Contains(text, c.want) {
 				t.Errorf("%s: %s, want %q", c.budgets, text, c.want)

@@ -48,25 +48,25 @@ func (h *core) raw(serve served) endpoint {
 	}}
 }
 
+// wrong joins what is wrong with the content of a body, one *job.Error for each
+// problem. It is asked when the form of some member is wrong, so that all is told
+// at once; by itself a call refuses such content when it is served.
+type wrong[B any] func(c *call, body *B) error
+
 // strictly serves a call whose body has the shape B, and no other members.
-func strictly[B any](h *core, serve func(c *call, body *B) (any, error)) endpoint {
-	return shaped(h, serve, func(c *call, into any) error { return plain(c.s, into) })
+func strictly[B any](h *core, serve func(c *call, body *B) (any, error), content ...wrong[B]) endpoint {
+	return shaped(h, serve, plain, content...)
 }
 
 // leniently serves one that Zizq has, too, where members that are not known
 // are told of and refused only if that is asked for.
-func leniently[B any](h *core, serve func(c *call, body *B) (any, error)) endpoint {
-	return shaped(h, serve, func(c *call, into any) error { return lenient(c.s, into) })
+func leniently[B any](h *core, serve func(c *call, body *B) (any, error), content ...wrong[B]) endpoint {
+	return shaped(h, serve, lenient, content...)
 }
 
 // optionally serves one whose body may be left out, whatever its Content-Type says.
-func optionally[B any](h *core, serve func(c *call, body *B) (any, error)) endpoint {
-	e := shaped(h, serve, func(c *call, into any) error {
-		if c.s.Body.Len() == 0 {
-			return nil
-		}
-		return plain(c.s, into)
-	})
+func optionally[B any](h *core, serve func(c *call, body *B) (any, error), content ...wrong[B]) endpoint {
+	e := shaped(h, serve, ifGiven, content...)
 	e.serve = untyped(e.serve)
 	return e
 }
@@ -84,10 +84,16 @@ func untyped(serve handle) handle {
 	}
 }
 
-func shaped[B any](h *core, serve func(c *call, body *B) (any, error), read func(c *call, into any) error) endpoint {
+func shaped[B any](h *core, serve func(c *call, body *B) (any, error), read reader, content ...wrong[B]) endpoint {
 	e := h.raw(func(c *call) (any, error) {
 		body := new(B)
-		if err := read(c, body); err != nil {
+		err := read(c.s, body, func() (err error) {
+			for _, is := range content {
+				err = is(c, body)
+			}
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 		return serve(c, body)
@@ -101,9 +107,7 @@ func (h *core) do(c *call, serve served) (err error) {
 	c.room = h.room(c.Request)
 	defer c.room.leave()
 	if c.Method != http.MethodGet && c.Method != http.MethodHead {
-		if c.by, err = actorOf(c.Request); err != nil {
-			return err
-		}
+		c.by = actorOf(c.Request)
 	}
 	answer, err := serve(c)
 	if err != nil {
@@ -158,21 +162,32 @@ func (c *call) made(v any, err error) (any, error) {
 // often.
 const plainMax = 1 << 20
 
-// plain reads a body into v, over what v holds. An unknown member is refused.
-// Its errors are *job.Error and name the field.
-func plain(s *scratch, v any) error {
+// reader reads a body into v, over what v holds; content says what is wrong with it.
+type reader func(s *scratch, v any, content ...func() error) error
+
+// plain refuses a member that is not known. Its errors are *job.Error and name the
+// field.
+func plain(s *scratch, v any, content ...func() error) error {
 	if s.Body.Len() > plainMax {
 		return errPlainMax
 	}
-	return jobs.ReadPlain(s.Body.Bytes(), v)
+	return jobs.ReadPlain(s.Body.Bytes(), v, content...)
 }
 
 // lenient does so, but tells of an unknown member instead of refusing it.
-func lenient(s *scratch, v any) error {
+func lenient(s *scratch, v any, content ...func() error) error {
 	if s.Body.Len() > plainMax {
 		return errPlainMax
 	}
-	return jobs.ReadLenient(s.Body.Bytes(), v, s.Unknown)
+	return jobs.ReadLenient(s.Body.Bytes(), v, s.Unknown, content...)
+}
+
+// ifGiven is plain for a body that may be left out.
+func ifGiven(s *scratch, v any, content ...func() error) error {
+	if s.Body.Len() == 0 {
+		return nil
+	}
+	return plain(s, v, content...)
 }
 
 var errPlainMax = &refusal{http.StatusRequestEntityTooLarge, wire.CodeTooLarge, "the body of this call is larger than " + itoa(plainMax) + " bytes"}

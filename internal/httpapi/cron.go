@@ -22,12 +22,12 @@ func (h *cronRoom) routes() []route {
 		del("/crons", operates, wholeServer, h.bare(h.removeAll)),
 		get(group, reads, wholeServer, h.bare(h.show)), // and GET /crons/preview
 		put(group, operates, wholeServer, h.raw(h.set)),
-		patch(group, operates, wholeServer, h.raw(h.change)),
+		patch(group, operates, wholeServer, leniently(h.core, h.change, func(_ *call, b *jobs.CronPatch) error { _, err := b.Patch(); return err })),
 		del(group, operates, wholeServer, h.bare(h.remove)),
-		post(group+"/entries", operates, wholeServer, h.raw(h.addEntry)),
+		post(group+"/entries", operates, wholeServer, leniently(h.core, h.addEntry, wrongEntry)),
 		get(entry, reads, wholeServer, h.bare(h.showEntry)),
-		put(entry, operates, wholeServer, h.raw(h.setEntry)),
-		patch(entry, operates, wholeServer, h.raw(h.pauseEntry)),
+		put(entry, operates, wholeServer, leniently(h.core, h.setEntry, wrongEntry)),
+		patch(entry, operates, wholeServer, leniently(h.core, h.pauseEntry)),
 		del(entry, operates, wholeServer, h.bare(h.removeEntry)),
 		post(entry+"/run", operates, wholeServer, h.raw(h.run)),
 	}
@@ -73,7 +73,7 @@ func (h *cronRoom) preview(c *call) (any, error) {
 	return jobs.CronPreviewOf(p, ticks), err
 }
 
-// set is PUT /crons/{group}.
+// set is PUT /crons/{group}. Its body may be as large as any: it can hold payloads.
 func (h *cronRoom) set(c *call) (any, error) {
 	ask, err := c.s.CronGroup()
 	if err = cmp.Or(jobs.CheckName("name", c.id), err); err != nil {
@@ -83,8 +83,8 @@ func (h *cronRoom) set(c *call) (any, error) {
 }
 
 // change is PATCH /crons/{group}.
-func (h *cronRoom) change(c *call) (any, error) {
-	ask, err := c.s.CronPatch()
+func (h *cronRoom) change(c *call, body *jobs.CronPatch) (any, error) {
+	ask, err := body.Patch()
 	if err != nil {
 		return nil, err
 	}
@@ -96,10 +96,16 @@ func (h *cronRoom) remove(c *call) (any, error) {
 	return nil, h.engine.Crons.Delete(c.Context(), c.id, c.by)
 }
 
+// wrongEntry joins what is wrong with an entry, under the name of the path if that has one.
+func wrongEntry(c *call, body *jobs.CronEntryAsk) error {
+	_, err := body.Ask(&c.s.Reader, c.sub)
+	return err
+}
+
 // addEntry is POST /crons/{group}/entries.
-func (h *cronRoom) addEntry(c *call) (any, error) {
-	ask, err := c.s.CronEntry("")
-	if err = cmp.Or(jobs.CheckName("name", c.id), err); err != nil {
+func (h *cronRoom) addEntry(c *call, body *jobs.CronEntryAsk) (any, error) {
+	ask, err := body.Ask(&c.s.Reader, "")
+	if err = cmp.Or(jobs.CheckName("name", c.id), jobs.OneRefusal(err)); err != nil {
 		return nil, err
 	}
 	return c.made(cronEntry(h.engine.Crons.AddEntry(c.Context(), c.id, ask, c.by)))
@@ -111,17 +117,17 @@ func (h *cronRoom) showEntry(c *call) (any, error) {
 }
 
 // setEntry is PUT /crons/{group}/entries/{entry}.
-func (h *cronRoom) setEntry(c *call) (any, error) {
-	ask, err := c.s.CronEntry(c.sub)
-	if err = cmp.Or(jobs.CheckName("name", c.id), jobs.CheckName("name", c.sub), err); err != nil {
+func (h *cronRoom) setEntry(c *call, body *jobs.CronEntryAsk) (any, error) {
+	ask, err := body.Ask(&c.s.Reader, c.sub)
+	if err = cmp.Or(jobs.CheckName("name", c.id), jobs.CheckName("name", c.sub), jobs.OneRefusal(err)); err != nil {
 		return nil, err
 	}
 	return cronEntry(h.engine.Crons.SetEntry(c.Context(), c.id, ask, c.by))
 }
 
 // pauseEntry is PATCH /crons/{group}/entries/{entry}.
-func (h *cronRoom) pauseEntry(c *call) (any, error) {
-	paused, err := c.s.CronPause()
+func (h *cronRoom) pauseEntry(c *call, body *jobs.CronPause) (any, error) {
+	paused, err := body.Pause()
 	if err != nil {
 		return nil, err
 	}

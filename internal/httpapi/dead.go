@@ -3,34 +3,12 @@ package httpapi
 import (
 	"net/http"
 	"strconv"
-	"unicode"
 
-	"github.com/reprisehq/reprise/internal/auth"
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/wire"
 )
-
-// actorMax bounds the name in the header that says who asks.
-const actorMax = 128
-
-// actorOf is who asks, as far as the request tells.
-func actorOf(r *http.Request) (job.Actor, error) {
-	if g, ok := r.Context().Value(grantKey{}).(*auth.Grant); ok {
-		return job.Actor{Name: g.Name, From: remote(r), Admin: g.Scopes&job.ScopeAdmin != 0}, nil // what else the request says, nobody vouches for
-	}
-	name := r.Header.Get(wire.HeaderActor)
-	for _, c := range name {
-		if len(name) > actorMax || !unicode.IsPrint(c) {
-			return job.Actor{}, &job.Error{
-				Kind: job.Invalid, Field: wire.HeaderActor,
-				Text: "the header " + wire.HeaderActor + " must be a name of at most " + strconv.Itoa(actorMax) + " printable bytes",
-			}
-		}
-	}
-	return job.Actor{Name: name, From: remote(r)}, nil
-}
 
 // deadRoom serves the dead set and the runs through it.
 type deadRoom struct{ *core }
@@ -41,12 +19,12 @@ func (h *deadRoom) routes() []route {
 		get("/dead/groups", reads, wholeServer, h.bare(h.groups)), // a group goes over queues
 		get("/dead/groups/{fingerprint}", reads, wholeServer, h.bare(h.group)),
 		patch("/dead/groups/{fingerprint}", operates, wholeServer, optionally(h.core, h.setGroup)),
-		post("/dead/replay", operates, handlerAsks, optionally(h.core, h.replayMany)),
-		post("/dead/delete", operates, handlerAsks, optionally(h.core, h.deleteMany)),
+		post("/dead/replay", operates, handlerAsks, optionally(h.core, h.replayMany, func(_ *call, b *wire.DeadReplay) error { _, err := jobs.ReplayAsked(b); return err })),
+		post("/dead/delete", operates, handlerAsks, optionally(h.core, h.deleteMany, func(_ *call, b *wire.DeadDelete) error { _, err := jobs.DeleteAsked(b); return err })),
 		get("/dead/export", reads, queryQueues, endpoint{serve: h.export}).streaming(),
 		get("/dead/{id}", reads, pathJob, h.bare(h.show)),
 		del("/dead/{id}", operates, pathJob, h.bare(h.remove)),
-		post("/dead/{id}/replay", operates, pathJob, optionally(h.core, h.replayOne)),
+		post("/dead/{id}/replay", operates, pathJob, optionally(h.core, h.replayOne, func(_ *call, b *wire.DeadOne) error { _, err := jobs.OneAsked(b); return err })),
 		get("/replays", reads, wholeServer, h.bare(h.replays)),
 		get("/replays/{id}", reads, wholeServer, h.bare(h.showReplay)),
 		del("/replays/{id}", operates, wholeServer, h.bare(h.cancelReplay)),
@@ -90,7 +68,7 @@ func (h *deadRoom) replayOne(c *call, body *wire.DeadOne) (any, error) {
 	}
 	ask, err := jobs.OneAsked(body)
 	if err != nil {
-		return nil, err
+		return nil, jobs.OneRefusal(err)
 	}
 	v, err := h.engine.Dead.Revive(c.Context(), id, ask, c.by)
 	if job.KindOf(err) == job.Exists && h.limited(c.Request) != nil {
@@ -106,7 +84,7 @@ func (h *deadRoom) replayMany(c *call, body *wire.DeadReplay) (any, error) {
 	}
 	ask, err := jobs.ReplayAsked(body)
 	if err != nil {
-		return nil, err
+		return nil, jobs.OneRefusal(err)
 	}
 	return h.run(c, ask, body.DryRun)
 }
@@ -118,7 +96,7 @@ func (h *deadRoom) deleteMany(c *call, body *wire.DeadDelete) (any, error) {
 	}
 	ask, err := jobs.DeleteAsked(body)
 	if err != nil {
-		return nil, err
+		return nil, jobs.OneRefusal(err)
 	}
 	return h.run(c, ask, body.DryRun)
 }

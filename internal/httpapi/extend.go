@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
@@ -29,50 +31,80 @@ func bodyFault(field, why string) error {
 	return &job.Error{Kind: job.Invalid, Field: field, Text: field + " " + why}
 }
 
+// extendAsk is the body of POST /jobs/extend. The outer ms is for leases without
+// their own.
+type extendAsk struct {
+	Leases *[]struct {
+		ID       string         `json:"id"`
+		Lease    string         `json:"lease"`
+		MS       int64          `json:"ms"`
+		Started  bool           `json:"started"`
+		Progress *wire.Progress `json:"progress"`
+	} `json:"leases"`
+	MS     int64   `json:"ms"`
+	Worker *string `json:"worker"`
+	Secret *string `json:"secret"`
+}
+
+// wrong joins what is wrong with it.
+func (a *extendAsk) wrong() error {
+	switch {
+	case a.Worker == nil && a.Secret == nil:
+		_, err := a.list()
+		return err
+	case a.Leases != nil:
+		return bodyFault("leases", "and worker exclude each other: say which leases, or all of the worker")
+	case a.Worker == nil || *a.Worker == "":
+		return bodyFault("worker", "is missing: whose secret is it?")
+	}
+	return errors.Join(jobs.CheckName("worker", *a.Worker), jobs.Within("ms", a.MS, 0, int64(job.Day)))
+}
+
+// list is what is asked for each lease. Its error joins one for each problem.
+func (a *extendAsk) list() ([]engine.Extension, error) {
+	if a.Leases == nil {
+		return nil, bodyFault("leases", "is missing; for all leases of a worker send worker and secret")
+	}
+	list := make([]engine.Extension, len(*a.Leases))
+	var bad []error
+	for i, l := range *a.Leases {
+		x := &list[i]
+		var badID, badToken, badProgress error
+		x.ID, badID = job.ParseID(l.ID)
+		x.Token, badToken = job.ParseToken(l.Lease)
+		x.Started, x.For = l.Started, cmp.Or(job.Millis(l.MS), job.Millis(a.MS))
+		x.Progress, badProgress = jobs.ProgressOf("progress", l.Progress)
+		if badID == nil && badToken == nil && badProgress == nil && x.For >= 0 && x.For <= job.Day {
+			continue
+		}
+		at := "leases[" + strconv.Itoa(i) + "]."
+		if badID != nil {
+			bad = append(bad, bodyFault(at+"id", "is refused: "+badID.Error()))
+		}
+		if badToken != nil {
+			bad = append(bad, bodyFault(at+"lease", "is refused: "+badToken.Error()))
+		}
+		_, badProgress = jobs.ProgressOf(at+"progress", l.Progress)
+		bad = append(bad, jobs.Within(at+"ms", int64(x.For), 0, int64(job.Day)), badProgress)
+	}
+	return list, errors.Join(bad...)
+}
+
 // extend is POST /jobs/extend, the heartbeat: {leases: [{id, lease, ms,
 // started}], ms}, where the outer ms is for leases without their own, or
 // {worker, secret, ms} for all that a worker took with its secret.
 func (h *workRoom) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
-		var body struct {
-			Leases *[]struct {
-				ID       string         `json:"id"`
-				Lease    string         `json:"lease"`
-				MS       int64          `json:"ms"`
-				Started  bool           `json:"started"`
-				Progress *wire.Progress `json:"progress"`
-			} `json:"leases"`
-			MS     int64   `json:"ms"`
-			Worker *string `json:"worker"`
-			Secret *string `json:"secret"`
-		}
-		if err := lenient(s, &body); err != nil {
+		var body extendAsk
+		if err := lenient(s, &body, body.wrong); err != nil {
 			return err
 		}
 		if body.Worker != nil || body.Secret != nil {
-			if body.Leases != nil {
-				return bodyFault("leases", "and worker exclude each other: say which leases, or all of the worker")
-			}
-			return h.extendWorker(w, r, s, body.Worker, body.Secret, body.MS)
+			return h.extendWorker(w, r, s, &body)
 		}
-		if body.Leases == nil {
-			return bodyFault("leases", "is missing; for all leases of a worker send worker and secret")
-		}
-		list := make([]engine.Extension, len(*body.Leases))
-		for i, l := range *body.Leases {
-			x := &list[i]
-			var badID, badToken error
-			x.ID, badID = job.ParseID(l.ID)
-			x.Token, badToken = job.ParseToken(l.Lease)
-			x.Started, x.For = l.Started, job.Millis(l.MS)
-			if l.MS == 0 {
-				x.For = job.Millis(body.MS)
-			}
-			var badProgress error
-			x.Progress, badProgress = jobs.ProgressOf(l.Progress)
-			if err := cmp.Or(badProgress, badID, badToken, jobs.Within("ms", int64(x.For), 0, int64(job.Day))); err != nil {
-				return job.Errorf(job.Invalid, "leases[%d]: %v", i, err)
-			}
+		list, err := body.list()
+		if err != nil {
+			return jobs.OneRefusal(err)
 		}
 		if err := h.reachIDs(r, len(list), func(i int) job.ID { return list[i].ID }); err != nil {
 			return err
@@ -88,21 +120,14 @@ func (h *workRoom) extend(w http.ResponseWriter, r *http.Request, _, _ string) {
 }
 
 // extendWorker answers the heartbeat of a worker. ms left out is that of each lease.
-func (h *workRoom) extendWorker(w http.ResponseWriter, r *http.Request, s *scratch, name, secret *string, ms int64) error {
-	if name == nil || *name == "" {
-		return bodyFault("worker", "is missing: whose secret is it?")
+func (h *workRoom) extendWorker(w http.ResponseWriter, r *http.Request, s *scratch, ask *extendAsk) error {
+	if err := ask.wrong(); err != nil {
+		return jobs.OneRefusal(err)
 	}
-	if secret == nil {
+	if ask.Secret == nil {
 		return worker.ErrSecret
 	}
-	err := jobs.CheckName("worker", *name)
-	if err == nil {
-		err = jobs.Within("ms", ms, 0, int64(job.Day))
-	}
-	if err != nil {
-		return err
-	}
-	list, err := h.engine.Workers.Extend(r.Context(), h.worker(r, *name), *secret, job.Millis(ms))
+	list, err := h.engine.Workers.Extend(r.Context(), h.worker(r, *ask.Worker), *ask.Secret, job.Millis(ask.MS))
 	if err != nil {
 		return err
 	}

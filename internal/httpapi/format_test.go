@@ -180,7 +180,7 @@ func TestAMessagePackBodyIsRefusedWithItsReason(t *testing.T) {
 		status int
 		text   string
 	}{
-		{"", 400, "invalid MessagePack: it ends early"},
+		{"", 400, "the body is empty; send a JSON object with type, queue, payload"},
 		{"\x81\xa1", 400, "invalid MessagePack: it ends early"},
 		{"\xc1", 400, "invalid MessagePack: the byte 0xc1 begins no value"},
 		{"{}", 400, "invalid MessagePack: there is more after the first value"}, // 123, 125

@@ -229,6 +229,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if !actorFits(r) {
+		h.problem(w, r, errActor)
+		return
+	}
 	if r = h.admit(w, r, to, id); r == nil {
 		return
 	}

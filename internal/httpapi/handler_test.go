@@ -92,7 +92,7 @@ func TestRefusalsNameTheField(t *testing.T) {
 		{"/jobs", `{"type":"t","queue":"","payload":1}`, "queue must not be empty"},
 		{"/jobs", `{"type":"t","queue":"q","payload":1,"priority":65536}`, "priority must be"},
 		{"/jobs", `{"type":"t","queue":"q","payload":1,"budgets":{}}`, "budgets must be an array"},
-		{"/jobs", ``, "invalid JSON: "},
+		{"/jobs", ``, "the body is empty; send a JSON object with type, queue, payload"},
 		{"/jobs/bulk", `{"jobs":[` + good + `,{"type":"t*","queue":"q","payload":1}]}`, "jobs[1]: type must not contain '*'"},
 		{"/jobs/success", `{"ids":[]}`, "ids must not be empty"},
 		{"/jobs/settle", `[{}]`, "settles[0]: id is missing"},
@@ -108,8 +108,8 @@ func TestRefusalsNameTheField(t *testing.T) {
 		{"/jobs/lease", `{`, "invalid JSON: "},
 		{"/jobs/extend", `{}`, "leases is missing"},
 		{"/jobs/extend", `{"secret":"s"}`, "worker is missing: whose secret is it?"},
-		{"/jobs/extend", `{"leases":[{"id":"x"}]}`, "leases[0]: "},
-		{"/jobs/extend", `{"leases":[{"id":"` + noID + `","lease":"x"}]}`, "leases[0]: "},
+		{"/jobs/extend", `{"leases":[{"id":"x"}]}`, "leases[0].id is refused: "},
+		{"/jobs/extend", `{"leases":[{"id":"` + noID + `","lease":"x"}]}`, "leases[0].lease is refused: "},
 	} {
 		got := a.call("POST", c.path, c.sent)
 		text, _ := object(t, got.body)["error"].(string)

@@ -25,14 +25,14 @@ func (h *inboxRoom) routes() []route {
 		put(one, operates, pathQueue, h.raw(h.set)),
 		del(one, operates, pathQueue, h.bare(h.remove)),
 		get(messages, reads, pathQueue, h.bare(h.of(h.messages))),
-		post(messages, enqueues, pathQueue, endpoint{serve: h.accept}).as("enqueue"),
-		post(messages+"/bulk", enqueues, pathQueue, endpoint{serve: h.acceptBulk}).as("enqueue"),
+		post(messages, enqueues, pathQueue, h.there(endpoint{serve: h.accept})).as("enqueue"),
+		post(messages+"/bulk", enqueues, pathQueue, h.there(endpoint{serve: h.acceptBulk})).as("enqueue"),
 		get(messages+"/{id}", reads, pathQueue, h.bare(h.of(h.message))),
-		patch(messages+"/{id}", operates, pathQueue, strictly(h.core, h.edit)),
+		patch(messages+"/{id}", operates, pathQueue, h.there(strictly(h.core, h.edit))),
 		del(messages+"/{id}", operates, pathQueue, h.bare(h.of(h.removeMessage))),
 		get(one+"/groups", reads, pathQueue, h.bare(h.of(h.groups))),
-		post(one+"/actions", operates, pathQueue, strictly(h.core, h.act)),
-		post(one+"/lease", works, pathQueue, h.raw(h.of(h.lease))).as("lease").waiting(),
+		post(one+"/actions", operates, pathQueue, h.there(strictly(h.core, h.act))),
+		post(one+"/lease", works, pathQueue, h.there(h.raw(h.of(h.lease)))).as("lease").waiting(),
 		get(one+"/preview", reads, pathQueue, h.bare(h.of(h.preview))),
 		post(one+"/preview", reads, pathQueue, h.raw(h.previewSettings)),
 	}
@@ -47,6 +47,19 @@ func (h *inboxRoom) inbox(name string) (*inbox.Inbox, error) {
 		return nil, errNoInboxes
 	}
 	return h.inboxes.Find(name)
+}
+
+// there refuses a call on an inbox that is not there, before its body is read.
+func (h *inboxRoom) there(e endpoint) endpoint {
+	serve := e.serve
+	e.serve = func(w http.ResponseWriter, r *http.Request, name, sub string) {
+		if _, err := h.inbox(name); err != nil {
+			h.problem(w, r, err)
+			return
+		}
+		serve(w, r, name, sub)
+	}
+	return e
 }
 
 // of serves a call on an inbox that is there.
@@ -239,17 +252,13 @@ func (h *inboxRoom) act(c *call, body *wire.InboxAct) (any, error) {
 // lease is POST /inboxes/{name}/lease, with a long poll.
 func (h *inboxRoom) lease(c *call, x *inbox.Inbox) (any, error) {
 	ask := wire.InboxLease{LeaseMS: int64(engine.LeaseDefault)}
-	if err := plain(c.s, &ask); err != nil {
-		return nil, err
+	wrong := func() error {
+		return errors.Join(
+			jobs.Within("lease_ms", ask.LeaseMS, 1, int64(job.Day)),
+			jobs.Within("wait_ms", ask.WaitMS, 0, leaseWaitMax.Milliseconds()), nameGiven("worker", ask.Worker),
+		)
 	}
-	err := cmp.Or(
-		jobs.Within("lease_ms", ask.LeaseMS, 1, int64(job.Day)),
-		jobs.Within("wait_ms", ask.WaitMS, 0, leaseWaitMax.Milliseconds()),
-	)
-	if err == nil && ask.Worker != "" {
-		err = jobs.CheckName("worker", ask.Worker)
-	}
-	if err != nil {
+	if err := cmp.Or(plain(c.s, &ask, wrong), jobs.OneRefusal(wrong())); err != nil {
 		return nil, err
 	}
 	// The body is read: only the client's leaving ends the wait early.

@@ -57,7 +57,7 @@ func TestWhenAnInboxTriesCanBeAsked(t *testing.T) {
 			`{"group":{"json":".o"},"retry":{"capApplies":"both"},"message":{"timeToLive":"-PT5S"}}`: `retry.capApplies must be one of interval, age`,
 			`{"group":{"json":".o"},"retry":{"capApplies":7},"message":{"timeToLive":"-PT5S"}}`:      `message.timeToLive is refused`,
 			`{}`: `group must say where`,
-			``:   `invalid JSON`,
+			``:   `the body is empty`,
 		} {
 			if text := a.want(400, "*", "POST", "/inboxes/in/preview", body, "Content-Type", "application/json"); !strings.Contains(text, want) {
 				t.Errorf("%s: %s", body, text)

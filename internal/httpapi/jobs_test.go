@@ -289,7 +289,7 @@ func TestQueueSettingsChangeByName(t *testing.T) {
 		`{"retry":{"limit":-1}}`:                                  "retry is refused: ",
 		`{"late_ok":"maybe"}`:                                     "late_ok must be one of until_terminal never",
 		`{"order":"strict","concurrency":2}`:                      "order strict means concurrency 1",
-		`{"paused":true,"paused":true}`:                           "invalid JSON: ",
+		`{"paused":true,"paused":true}`:                           "paused is there twice",
 		`{"breaker":{"window":300,"probes":-1}}`:                  "breaker.window must be a whole number from 1 to 256\nbreaker.probes must be",
 		`{"group_rate":{"per_second":-1}}`:                        "group_rate.per_second must be a number from 0",
 		`{"retry_budget":{"retry_share":0,"floor_per_second":0}}`: "retry_budget must leave some retries",

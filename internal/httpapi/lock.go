@@ -16,9 +16,9 @@ func (h *lockRoom) routes() []route {
 	return []route{
 		get("/locks", reads, wholeServer, h.bare(h.list)),
 		get("/locks/{name}", reads, pathQueue, h.bare(h.show)),
-		post("/locks/{name}", works, pathQueue, leniently(h.core, h.take)),
+		post("/locks/{name}", works, pathQueue, leniently(h.core, h.take, func(_ *call, b *jobs.LockAsk) error { return b.Wrong() })),
 		del("/locks/{name}", works, pathQueue, h.bare(h.release)),
-		post("/locks/{name}/extend", works, pathQueue, leniently(h.core, h.extend)),
+		post("/locks/{name}/extend", works, pathQueue, leniently(h.core, h.extend, func(_ *call, b *jobs.ExtendLock) error { return b.Wrong() })),
 		post("/locks/{name}/break", operates, pathQueue, h.bare(h.breakUp)),
 	}
 }

@@ -81,7 +81,7 @@ func TestWhatIsNoLockIsRefusedByItsField(t *testing.T) {
 			{400, "POST", "/locks/a%2Cb", askLock, "name must not contain"},
 			{400, "POST", "/locks/" + strings.Repeat("n", 256), askLock, "name must not be longer"},
 			{400, "POST", "/locks/n", `{}`, "lock_at_most_ms is missing"},
-			{400, "POST", "/locks/n", ``, "invalid JSON"},
+			{400, "POST", "/locks/n", ``, "the body is empty; send a JSON object with owner, request, lock_at_most_ms, lock_at_least_ms"},
 			{400, "POST", "/locks/n", `[]`, "must be an object"},
 			{400, "POST", "/locks/n", `{"lock_at_most_ms":5}`, "owner is missing"},
 			{400, "POST", "/locks/n", `{"owner":"","lock_at_most_ms":5}`, "owner is missing"},

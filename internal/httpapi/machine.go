@@ -14,15 +14,20 @@ import (
 // The calls of engines: login, heartbeat, drain, logoff. Tasks come over
 // GET /jobs/take and POST /jobs/lease, with the name of the engine.
 
+// nameOf is the name that an engine is to have: its own, or one that nobody has.
+func nameOf(ask *wire.Login) string {
+	if ask.ID != "" {
+		return ask.ID
+	}
+	return "engine-" + strings.ToLower(rand.Text()[:10])
+}
+
 // login is POST /engines.
 func (h *gridRoom) login(c *call, ask *wire.Login) (any, error) {
-	own := ask.ID
-	if own == "" {
-		own = "engine-" + strings.ToLower(rand.Text()[:10])
-	}
+	own := nameOf(ask)
 	l, err := grid.Login(*ask, own)
 	if err != nil {
-		return nil, err
+		return nil, jobs.OneRefusal(err)
 	}
 	l.Name = h.worker(c.Request, own)
 	in, err := h.engine.Grid.Login(c.Context(), l)
@@ -55,7 +60,7 @@ func (h *gridRoom) showEngine(c *call) (any, error) {
 func (h *gridRoom) heartbeatOf(c *call, ask *wire.Heartbeat) (any, error) {
 	beat, err := grid.Heartbeat(*ask)
 	if err != nil {
-		return nil, err
+		return nil, jobs.OneRefusal(err)
 	}
 	return shown(grid.Heard)(h.engine.Grid.Heartbeat(c.Context(), h.worker(c.Request, c.id), beat))
 }

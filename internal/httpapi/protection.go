@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"cmp"
+	"errors"
 	"slices"
+	"strings"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
@@ -30,12 +32,7 @@ func (h *queueRoom) asides(c *call) (any, error) {
 
 // hold is POST /queues/{name}/hold.
 func (h *queueRoom) hold(c *call, body *wire.Hold) (any, error) {
-	most := int64(job.MaxMillis)
-	err := cmp.Or(jobs.CheckName("queue", c.id), jobs.Within("until", body.Until, 0, most), jobs.Within("for_ms", body.ForMS, 0, most))
-	if err == nil && (body.Until == 0) == (body.ForMS == 0) {
-		err = &job.Error{Kind: job.Invalid, Field: "until", Text: "exactly one of until and for_ms must be given"}
-	}
-	if err != nil {
+	if err := cmp.Or(jobs.CheckName("queue", c.id), jobs.OneRefusal(wrongHold(c, body))); err != nil {
 		return nil, err
 	}
 	until := job.Millis(body.Until)
@@ -44,6 +41,15 @@ func (h *queueRoom) hold(c *call, body *wire.Hold) (any, error) {
 	}
 	end, err := h.engine.Guard.Hold(c.Context(), c.id, body.Group, until, c.by)
 	return wire.Held{HoldUntil: int64(end)}, err
+}
+
+func wrongHold(_ *call, body *wire.Hold) error {
+	most := int64(job.MaxMillis)
+	err := errors.Join(jobs.Within("until", body.Until, 0, most), jobs.Within("for_ms", body.ForMS, 0, most))
+	if err == nil && (body.Until == 0) == (body.ForMS == 0) {
+		err = &job.Error{Kind: job.Invalid, Field: "until", Text: "exactly one of until and for_ms must be given"}
+	}
+	return err
 }
 
 // release is POST /queues/{name}/release. It answers with the queue.
@@ -58,14 +64,21 @@ func (h *queueRoom) release(c *call, body *wire.OfGroup) (any, error) {
 	return h.show(c)
 }
 
+// breakerWords are what a breaker can be made to do, by job.BreakerState but for the last.
+var breakerWords = []string{wire.BreakerClosed, wire.BreakerOpen, wire.BreakerAuto}
+
+func wrongBreaker(_ *call, body *wire.ForceBreaker) error {
+	if slices.Contains(breakerWords, body.State) {
+		return nil
+	}
+	return bodyFault("state", "must be one of "+strings.Join(breakerWords, " ")+spell.Hint(body.State, breakerWords))
+}
+
 // forceBreaker is POST /queues/{name}/breaker. It answers with the queue.
 func (h *queueRoom) forceBreaker(c *call, body *wire.ForceBreaker) (any, error) {
-	err := jobs.CheckName("queue", c.id)
-	words := []string{wire.BreakerClosed, wire.BreakerOpen, wire.BreakerAuto}
-	switch at := slices.Index(words, body.State); {
+	err := cmp.Or(jobs.CheckName("queue", c.id), wrongBreaker(c, body))
+	switch at := slices.Index(breakerWords, body.State); {
 	case err != nil:
-	case at < 0:
-		err = &job.Error{Kind: job.Invalid, Field: "state", Text: "state must be one of closed open auto" + spell.Hint(body.State, words)}
 	case body.State == wire.BreakerAuto:
 		err = h.engine.Guard.ReleaseBreaker(c.Context(), c.id, body.Group, c.by)
 	default:

@@ -21,9 +21,9 @@ func (h *queueRoom) routes() []route {
 		get("/queues/{name}", reads, pathQueue, h.bare(h.show)),
 		patch("/queues/{name}", operates, pathQueue, h.raw(h.set)),
 		get("/queues/{name}/groups", reads, pathQueue, h.bare(h.asides)),
-		post("/queues/{name}/hold", operates, pathQueue, optionally(h.core, h.hold)),
+		post("/queues/{name}/hold", operates, pathQueue, optionally(h.core, h.hold, wrongHold)),
 		post("/queues/{name}/release", operates, pathQueue, optionally(h.core, h.release)),
-		post("/queues/{name}/breaker", operates, pathQueue, optionally(h.core, h.forceBreaker)),
+		post("/queues/{name}/breaker", operates, pathQueue, optionally(h.core, h.forceBreaker, wrongBreaker)),
 		get("/policies/preview", anybody, noQueue, h.bare(h.previewPolicy)),
 	}
 }

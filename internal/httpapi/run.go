@@ -21,7 +21,7 @@ func (h *workRoom) progress(c *call, body *wire.ReportProgress) (any, error) {
 	if err != nil {
 		return nil, bodyFault("lease", "is no token: "+err.Error())
 	}
-	told, err := jobs.ProgressOf(&body.Progress)
+	told, err := jobs.ProgressOf("progress", &body.Progress)
 	if err = cmp.Or(err, jobs.Within("ms", body.MS, 0, int64(job.Day))); err != nil {
 		return nil, err
 	}

@@ -39,9 +39,9 @@ func (h *gridRoom) routes() []route {
 	const driver, engine = reads | enqueues, "/engines/{id}"
 	return []route{
 		get("/sessions", reads, ownOnly, h.bare(h.list)),
-		post("/sessions", enqueues, handlerAsks, optionally(h.core, h.open)),
+		post("/sessions", enqueues, handlerAsks, optionally(h.core, h.open, func(_ *call, b *wire.OpenSession) error { _, err := h.grid.Open(*b); return err })),
 		get(one, driver, pathQueue, h.bare(h.show)),
-		patch(one, operates|enqueues, pathQueue, strictly(h.core, h.change)),
+		patch(one, operates|enqueues, pathQueue, strictly(h.core, h.change, func(_ *call, b *wire.ChangeSession) error { return grid.WrongChange(b) })),
 		del(one, operates|enqueues, pathQueue, h.bare(h.end)),
 		post(one+"/tasks", enqueues, pathQueue, h.raw(h.submit)),
 		post(one+"/close", enqueues, pathQueue, h.bare(h.close)),
@@ -52,9 +52,9 @@ func (h *gridRoom) routes() []route {
 		get(task+"/explain", driver, pathQueue, h.bare(h.explainTask)),
 		post(task+"/try_commit", works, pathQueue, strictly(h.core, h.tryCommit)),
 		get("/engines", reads, wholeServer, h.bare(h.engines)),
-		post("/engines", works, ownNames, strictly(h.core, h.login)),
+		post("/engines", works, ownNames, strictly(h.core, h.login, func(_ *call, b *wire.Login) error { _, err := grid.Login(*b, nameOf(b)); return err })),
 		get(engine, reads|works, ownNames, h.bare(h.showEngine)),
-		post(engine+"/heartbeat", works, ownNames, strictly(h.core, h.heartbeatOf)),
+		post(engine+"/heartbeat", works, ownNames, strictly(h.core, h.heartbeatOf, func(_ *call, b *wire.Heartbeat) error { _, err := grid.Heartbeat(*b); return err })),
 		post(engine+"/drain", works|operates, ownNames, optionally(h.core, h.drain)),
 		post(engine+"/logoff", works|operates, ownNames, optionally(h.core, h.logoff)),
 	}
@@ -73,7 +73,7 @@ var session = shown(func(s gridpart.SessionState) wire.Session { return grid.Ses
 // opened before.
 func (h *gridRoom) open(c *call, ask *wire.OpenSession) (any, error) {
 	n, err := h.grid.Open(*ask)
-	if err == nil {
+	if err = jobs.OneRefusal(err); err == nil {
 		err = h.reachQueues(c.Request, "", 1, func(int) string { return ask.ID })
 	}
 	if err != nil {
@@ -150,7 +150,7 @@ func (h *gridRoom) change(c *call, ask *wire.ChangeSession) (any, error) {
 	}
 	edit, err := grid.Change(*ask, known)
 	if err != nil {
-		return nil, err
+		return nil, jobs.OneRefusal(err)
 	}
 	return session(h.engine.Grid.ChangeSession(c.Context(), c.id, edit, c.by))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -156,38 +157,37 @@ type leaseAsk struct {
 	Epoch      int64             `json:"epoch"`
 }
 
-func (a *leaseAsk) check() error {
-	err := cmp.Or(
+// wrong joins what is wrong with it.
+func (a *leaseAsk) wrong() error {
+	bad := []error{
 		jobs.Within("max", int64(a.Max), 1, leaseMax),
 		jobs.Within("lease_ms", a.LeaseMS, 1, int64(job.Day)),
 		jobs.Within("wait_ms", a.WaitMS, 0, leaseWaitMax.Milliseconds()),
-	)
-	if err == nil && a.Worker != "" {
-		err = jobs.CheckName("worker", a.Worker)
+		nameGiven("worker", a.Worker), nameGiven("engine", a.Engine),
+		asRegistered(a.Worker, a.Secret, a.Register), asked(a.Queues, a.Properties),
 	}
-	if err == nil && a.Engine != "" {
-		err = jobs.CheckName("engine", a.Engine)
-	}
-	err = cmp.Or(err, asRegistered(a.Worker, a.Secret, a.Register), asked(a.Queues, a.Properties))
 	switch {
-	case err != nil:
-		return err
 	case a.Engine == "":
-		return queueNames(a.Queues)
+		bad = append(bad, queueNames(a.Queues))
 	case a.Worker != "":
-		return bodyFault("engine", "and worker exclude each other: an engine is its own worker")
+		bad = append(bad, bodyFault("engine", "and worker exclude each other: an engine is its own worker"))
 	}
-	return nil
+	return errors.Join(bad...)
+}
+
+// nameGiven refuses what cannot be a name, if something was given.
+func nameGiven(field, name string) error {
+	if name == "" {
+		return nil
+	}
+	return jobs.CheckName(field, name)
 }
 
 // lease is POST /jobs/lease, the unary take with a long poll.
 func (h *workRoom) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		ask := leaseAsk{Max: 1, LeaseMS: int64(engine.LeaseDefault)}
-		err := lenient(s, &ask)
-		if err == nil {
-			err = ask.check()
-		}
+		err := cmp.Or(lenient(s, &ask, ask.wrong), jobs.OneRefusal(ask.wrong()))
 		if err == nil {
 			err = h.reachQueues(r, "queues", len(ask.Queues), func(i int) string { return ask.Queues[i] })
 		}
@@ -241,12 +241,11 @@ func (h *workRoom) leased(ctx context.Context, r *http.Request, ask *leaseAsk) (
 // queueNames refuses names that no queue can have: who asks for them would wait
 // for ever.
 func queueNames(list []string) error {
-	for i, name := range list {
-		if err := jobs.CheckName("queue", name); err != nil {
-			return job.Errorf(job.Invalid, "queues[%d]: %v", i, err)
-		}
+	var bad []error
+	for i, name := range list[:min(len(list), askedMax)] {
+		bad = append(bad, jobs.CheckName("queues["+strconv.Itoa(i)+"]", name))
 	}
-	return nil
+	return errors.Join(bad...)
 }
 
 // What one who takes may ask for: it is kept as long as it waits.
@@ -262,13 +261,13 @@ func asked(queues []string, properties map[string]string) error {
 		bytes += len(name)
 	}
 	if len(queues) > askedMax || bytes > askedBytesMax {
-		return job.Errorf(job.Invalid, "queues must not have more than %d names of %d bytes together; without names, work of all queues is taken", askedMax, askedBytesMax)
+		return bodyFault("queues", fmt.Sprintf("must not have more than %d names of %d bytes together; without names, work of all queues is taken", askedMax, askedBytesMax))
 	}
 	for name, value := range properties {
 		bytes += len(name) + len(value)
 	}
 	if len(properties) > askedMax || bytes > askedBytesMax {
-		return job.Errorf(job.Invalid, "properties must not be more than %d, and not more than %d bytes together with the queues", askedMax, askedBytesMax)
+		return bodyFault("properties", fmt.Sprintf("must not be more than %d, and not more than %d bytes together with the queues", askedMax, askedBytesMax))
 	}
 	return nil
 }

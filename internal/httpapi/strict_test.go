@@ -90,8 +90,8 @@ func TestAllProblemsOfABodyAreToldAtOnce(t *testing.T) {
 	for _, c := range []struct{ method, path, body, says string }{
 		{"POST", "/budgets/k", `{"allocation":0,"strategy":{"type":"x","burst":0}}`, "allocation must be a whole number from 1 to 1000000\nstrategy.type must be one of while_in_flight time_based\nstrategy.burst must be a whole number from 1 to 1000000"},
 		{"POST", "/queues/q/hold", `{"until":"soon","group":7}`, "until must be a whole number\ngroup must be a string"},
-		{"POST", "/dead/replay", `{"filtr":{},"rate":"x"}`, "filtr is not known here; did you mean filter?\nrate must be a number"},
-		{"PATCH", "/jobs", `{"priority":70000,"payload":1,"queue":"a,b","run_timeout_ms":-1}`, "priority must be a whole number from 0 to 65535\npayload of a job cannot be changed\nrun_timeout_ms must be a whole number from 0 to 18446744073709551615"},
+		{"POST", "/dead/replay", `{"filtr":{},"rate":"x"}`, "filtr is not known here; did you mean filter?\nrate must be a number\nfilter is empty, which means every dead job; say \"all\": true if that is meant"},
+		{"PATCH", "/jobs", `{"priority":70000,"payload":1,"queue":"a,b","run_timeout_ms":-1}`, "priority must be a whole number from 0 to 65535\npayload of a job cannot be changed\nrun_timeout_ms must be a whole number from 1 to 18446744073709551615\nqueue must not contain ','"},
 		{"PATCH", "/jobs", `{"queue":"a,b","run_timeout_ms":0,"backoff":{}}`, "run_timeout_ms must be a whole number from 1 to 18446744073709551615\nqueue must not contain ','\nbackoff.exponent is missing\nbackoff.base_ms is missing\nbackoff.jitter_ms is missing"},
 	} {
 		got := a.call(c.method, c.path, c.body)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -19,7 +20,7 @@ type tokenRoom struct{ *core }
 func (h *tokenRoom) routes() []route {
 	return []route{
 		get("/tokens", admins, wholeServer, h.bare(h.list)),
-		post("/tokens", admins, wholeServer, optionally(h.core, h.make)),
+		post("/tokens", admins, wholeServer, optionally(h.core, h.make, func(_ *call, b *wire.NewToken) error { _, err := credentialAsked(b, 0); return err })),
 		del("/tokens/{id}", admins, wholeServer, h.bare(h.revoke)),
 	}
 }
@@ -52,7 +53,7 @@ func (h *tokenRoom) make(c *call, body *wire.NewToken) (any, error) {
 	}
 	credential, err := credentialAsked(body, h.engine.Now())
 	if err != nil {
-		return nil, err
+		return nil, jobs.OneRefusal(err)
 	}
 	if slices.ContainsFunc(h.tokens.Grants(), func(g *auth.Grant) bool { return g.Configured && g.Name == credential.Name }) {
 		return nil, job.Errorf(job.Exists, "the configuration has a token %q; use another name", credential.Name)
@@ -66,22 +67,22 @@ func (h *tokenRoom) make(c *call, body *wire.NewToken) (any, error) {
 	return c.made(wire.MadeToken{Token: tokenOf(&made, made.Created), Secret: text}, nil)
 }
 
-func credentialAsked(body *wire.NewToken, now job.Millis) (c job.Credential, err error) {
-	err = cmp.Or(jobs.Within("expires_at", body.ExpiresAt, 0, int64(job.MaxMillis)), jobs.Within("expires_in_ms", body.ExpiresIn, 0, int64(job.MaxMillis)))
-	if err == nil && body.ExpiresAt != 0 && body.ExpiresIn != 0 {
-		err = &job.Error{Kind: job.Invalid, Field: "expires_at", Text: "expires_at cannot be given together with expires_in_ms"}
+// credentialAsked is the credential that a body asks for. Its error joins one for
+// each problem.
+func credentialAsked(body *wire.NewToken, now job.Millis) (job.Credential, error) {
+	bad := errors.Join(jobs.Within("expires_at", body.ExpiresAt, 0, int64(job.MaxMillis)), jobs.Within("expires_in_ms", body.ExpiresIn, 0, int64(job.MaxMillis)))
+	if bad == nil && body.ExpiresAt != 0 && body.ExpiresIn != 0 {
+		bad = bodyFault("expires_at", "cannot be given together with expires_in_ms")
 	}
-	if err != nil {
-		return c, err
-	}
-	c = job.Credential{Name: body.Name, Queues: body.Queues, Expires: job.Millis(body.ExpiresAt)}
+	c := job.Credential{Name: body.Name, Queues: body.Queues, Expires: job.Millis(body.ExpiresAt)}
 	if body.ExpiresIn != 0 {
 		c.Expires = now.Add(job.Millis(body.ExpiresIn))
 	}
+	var err error
 	if c.Scopes, err = job.ParseScopes(body.Scopes); err != nil {
-		return c, err
+		c.Scopes = job.ScopeRead // so that only the rest is told
 	}
-	return c, c.Check()
+	return c, errors.Join(bad, err, c.Check())
 }
 
 // revoke is DELETE /tokens/{id}. What the token has open ends.

@@ -30,11 +30,7 @@ func (h *opsRoom) backup(w http.ResponseWriter, r *http.Request, _, _ string) {
 		return
 	}
 	_, _ = io.CopyN(io.Discard, r.Body, bodyIgnored) // unread, it would hide that the client left
-	by, err := actorOf(r)
-	if err != nil {
-		h.problem(w, r, err)
-		return
-	}
+	by := actorOf(r)
 	write, done, err := h.upkeep.Backup(r.Context())
 	if err != nil {
 		h.log.ErrorContext(r.Context(), "a backup could not begin", "error", err)

@@ -23,6 +23,7 @@ type Problem struct {
 	At      jsontext.Pointer
 	Field   string // the same, as a.b[2]; "" = the whole document
 	Unknown bool
+	Twice   bool         // it is there more than once
 	Type    reflect.Type // what it is read into, or would be a member of; may be nil
 	Err     error        // what a type that reads itself says; may be nil
 }
@@ -45,19 +46,34 @@ const (
 )
 
 func read(body []byte, v any, all bool, bad func(Problem) (more bool)) error {
-	if tooMany(body) {
-		return job.Errorf(job.Invalid, "the body must not have more than %d fields", membersMax)
+	shape := reflect.TypeOf(v).Elem()
+	switch text := bytes.TrimSpace(body); {
+	case len(text) == 0:
+		return Empty("a JSON object", shape)
+	case string(text) == "null":
+		bad(Problem{Type: shape})
+		return nil
+	case tooMany(body):
+		return &job.Error{Kind: job.Invalid, Field: theBody, Text: theBody + " must not have more than " + strconv.Itoa(membersMax) + " fields"}
 	}
+	twice := false
 	for again := 0; ; again += len(body) {
-		err := json.Unmarshal(body, v, json.RejectUnknownMembers(all))
+		err := json.Unmarshal(body, v, json.RejectUnknownMembers(all), jsontext.AllowDuplicateNames(twice))
 		if err == nil {
 			return nil
+		}
+		if same, ok := errors.AsType[*jsontext.SyntacticError](err); ok && !twice && errors.Is(err, jsontext.ErrDuplicateName) {
+			twice = true
+			if at := same.JSONPointer; !bad(Problem{At: at, Field: fieldOf(at), Twice: true}) {
+				return nil
+			}
+			continue
 		}
 		found, ok := errors.AsType[*json.SemanticError](err)
 		if !ok {
 			return noJSON(err)
 		}
-		p := Problem{found.JSONPointer, fieldOf(found.JSONPointer), errors.Is(err, json.ErrUnknownName), found.GoType, found.Err}
+		p := Problem{At: found.JSONPointer, Field: fieldOf(found.JSONPointer), Unknown: errors.Is(err, json.ErrUnknownName), Type: found.GoType, Err: found.Err}
 		if !bad(p) || again+len(body) > againMost {
 			return nil
 		}
@@ -71,6 +87,18 @@ func read(body []byte, v any, all bool, bad func(Problem) (more bool)) error {
 			return nil
 		}
 	}
+}
+
+// theBody is the field of a problem of the whole document.
+const theBody = "the body"
+
+// Empty refuses a body without a value, and says what is wanted: something with the
+// members of a struct.
+func Empty(wanted string, of reflect.Type) *job.Error {
+	if list := Members(of); len(list) > 0 {
+		wanted += " with " + strings.Join(list, ", ")
+	}
+	return &job.Error{Kind: job.Invalid, Text: theBody + " is empty; send " + wanted}
 }
 
 // tooMany reports whether a document is an object with more members than one may have.
@@ -101,7 +129,7 @@ func noJSON(err error) error {
 // without is a document without one member, if it has that.
 func without(body []byte, member jsontext.Pointer) (rest []byte, cut bool, err error) {
 	var out bytes.Buffer
-	from, to := jsontext.NewDecoder(bytes.NewReader(body)), jsontext.NewEncoder(&out)
+	from, to := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true)), jsontext.NewEncoder(&out, jsontext.AllowDuplicateNames(true))
 	for from.PeekKind() != jsontext.KindInvalid {
 		token, err := from.ReadToken()
 		kind, n := from.StackIndex(from.StackDepth())
@@ -159,6 +187,9 @@ func (p *Problem) Why() string {
 		name := p.Field[strings.LastIndexByte(p.Field, '.')+1:]
 		return NotKnown + spell.Hint(name, Members(p.Type))
 	}
+	if p.Twice {
+		return "is there twice"
+	}
 	if own, ok := errors.AsType[*job.Error](p.Err); ok {
 		return "is refused: " + own.Error()
 	}
@@ -179,7 +210,7 @@ func (p *Problem) Error(within string) *job.Error {
 func Join(within, field string) string {
 	switch {
 	case within == "" && field == "":
-		return "the body"
+		return theBody
 	case within == "" || field == "":
 		return within + field
 	}
@@ -207,12 +238,18 @@ func Members(t reflect.Type) (names []string) {
 	return names
 }
 
+// Shaped is a type that says itself what a value of it must be.
+type Shaped interface{ Shape() string }
+
 func shapeOf(t reflect.Type) string {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if t == nil {
 		return "something else"
+	}
+	if own, ok := reflect.Zero(t).Interface().(Shaped); ok {
+		return own.Shape()
 	}
 	switch t.Kind() {
 	case reflect.String:

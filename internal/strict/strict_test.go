@@ -69,8 +69,27 @@ func TestReadKnownPassesOverTheRest(t *testing.T) {
 	}
 }
 
+func TestAMemberThatIsThereTwiceIsOneProblemAmongOthers(t *testing.T) {
+	_, list, err := told(Read, `{"name":"a","one":{"count":1,"text":5,"count":"x"},"name":"b","labels":7}`, 50)
+	want := []string{"x.one.text must be a string", "x.one.count is there twice", "x.one.count must be a whole number", "x.labels must be an object"}
+	if err != nil || !slices.Equal(list, want) {
+		t.Errorf("%v, %q", err, list)
+	}
+}
+
+func TestABodyWithoutAValueIsToldWhatIsWanted(t *testing.T) {
+	for _, body := range []string{"", " \n"} {
+		if _, list, err := told(Read, body, 50); list != nil || err == nil || err.Error() != "the body is empty; send a JSON object with name, one, many, retry, labels, count, text" {
+			t.Errorf("%q: %q, %v", body, list, err)
+		}
+	}
+	if _, list, err := told(Read, " null ", 50); err != nil || !slices.Equal(list, []string{"x must be an object"}) {
+		t.Errorf("null: %q, %v", list, err)
+	}
+}
+
 func TestWhatIsNoJSONIsRefusedAsAWhole(t *testing.T) {
-	for _, body := range []string{``, `{`, `{"name":5,"a":}`, `{"name":"a","name":"b"}`, `{} x`, `{"name":"` + "\xff" + `"}`} {
+	for _, body := range []string{`{`, `{"name":5,"a":}`, `{"name":"a","name":"b"`, `{} x`, `{"name":"` + "\xff" + `"}`} {
 		_, _, err := told(Read, body, 50)
 		if bad, ok := errors.AsType[*job.Error](err); !ok || bad.Kind != job.Invalid || !strings.HasPrefix(bad.Text, "invalid JSON: ") {
 			t.Errorf("%q: %v", body, err)

@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"errors"
 	"maps"
 	"strconv"
 
@@ -19,31 +20,28 @@ const (
 )
 
 // Login reads the body of POST /engines, under the name that the engine is to
-// have.
+// have. Its error joins one for each problem.
 func Login(ask wire.Login, name string) (grid.Login, error) {
 	l := grid.Login{Name: name, Host: ask.Host, Slots: ask.Slots, Properties: maps.Clone(ask.Properties)}
-	if err := checkName("id", name); err != nil {
-		return l, err
-	}
+	bad := []error{checkName("id", name)}
 	if ask.Host != "" {
-		if err := checkName("host", ask.Host); err != nil {
-			return l, err
-		}
+		bad = append(bad, checkName("host", ask.Host))
 	}
 	if ask.Slots < 1 || ask.Slots > job.SlotsMax {
-		return l, refuse("slots", "slots must be a whole number from 1 to %d: how many tasks the engine runs at once", job.SlotsMax)
+		bad = append(bad, refuse("slots", "slots must be a whole number from 1 to %d: how many tasks the engine runs at once", job.SlotsMax))
 	}
 	if len(ask.Properties) > propertiesMax {
-		return l, refuse("properties", "properties must not be more than %d", propertiesMax)
+		bad = append(bad, refuse("properties", "properties must not be more than %d", propertiesMax))
 	}
 	for property, value := range ask.Properties {
 		if property == "" || len(property) > propertyNameBytes || len(value) > propertyBytesMax {
-			return l, refuse("properties", "properties: the name %s must be of 1 to %d bytes and its value of at most %d", quote(property), propertyNameBytes, propertyBytesMax)
+			bad = append(bad, refuse("properties", "properties: the name %s must be of 1 to %d bytes and its value of at most %d", quote(property), propertyNameBytes, propertyBytesMax))
+			break
 		}
 	}
 	var err error
 	l.Running, err = running(ask.Running)
-	return l, err
+	return l, errors.Join(append(bad, err)...)
 }
 
 // running reads what an engine has; nil = it does not say.
@@ -76,25 +74,28 @@ func oneRunning(w wire.Running, at string) (grid.Running, error) {
 	return grid.Running{ID: id, Token: token}, nil
 }
 
-// Heartbeat reads the body of POST /engines/{id}/heartbeat.
+// Heartbeat reads the body of POST /engines/{id}/heartbeat. Its error joins one for
+// each problem.
 func Heartbeat(ask wire.Heartbeat) (grid.Beat, error) {
 	b := grid.Beat{Epoch: ask.Epoch}
+	var bad []error
 	if ask.Epoch < 1 {
-		return b, refuse("epoch", "epoch must be that of the engine's login")
+		bad = append(bad, refuse("epoch", "epoch must be that of the engine's login"))
 	}
 	if len(ask.Stopped) > stoppedMax {
-		return b, refuse("stopped", "stopped must not be more than %d", stoppedMax)
+		bad, ask.Stopped = append(bad, refuse("stopped", "stopped must not be more than %d", stoppedMax)), nil
 	}
 	b.Stopped = make([]job.Token, len(ask.Stopped))
 	for i, text := range ask.Stopped {
 		var err error
 		if b.Stopped[i], err = job.ParseToken(text); err != nil {
-			return b, refuse("stopped", "stopped[%d] is no token: %s", i, err)
+			bad = append(bad, refuse("stopped", "stopped[%d] is no token: %s", i, err))
+			break
 		}
 	}
 	var err error
 	b.Running, err = running(ask.Running)
-	return b, err
+	return b, errors.Join(append(bad, err)...)
 }
 
 // Heard answers a heartbeat.

@@ -2,6 +2,7 @@ package grid
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -28,21 +29,20 @@ type shown struct {
 }
 
 // Open reads the body of POST /sessions. Options that it does not name are
-// resolved here, once.
+// resolved here, once. Its error joins one for each problem.
 func (c *Config) Open(ask wire.OpenSession) (grid.NewSession, error) {
 	var n grid.NewSession
+	var badName, badService error
 	if ask.ID != "" {
-		if err := checkName("id", ask.ID); err != nil {
-			return n, err
-		}
+		badName = checkName("id", ask.ID)
 	}
 	service, known := c.Services[ask.Service]
 	if ask.Service != "" && !known {
-		return n, refuse("service", "service %s is not known; the broker's configuration names those there are (grid.services)", quote(ask.Service))
+		badService = refuse("service", "service %s is not known; the broker's configuration names those there are (grid.services)", quote(ask.Service))
 	}
 	own := given(ask.Options)
 	q, from, err := Resolve(c.Profile, c.Defaults, service, own)
-	if err != nil {
+	if err = errors.Join(badName, badService, err); err != nil {
 		return n, err
 	}
 	if q.NonIdempotent && copiesOf(q).Strategies != 0 {
@@ -100,21 +100,28 @@ func infoOf(s grid.SessionState) (i info, ok bool) {
 // fixed are the options that stay as they were when the session was opened.
 var fixed = []string{"collection"}
 
+// WrongChange joins what is wrong with a change of any session.
+func WrongChange(ask *wire.ChangeSession) error {
+	own := given(ask.Options)
+	if len(own) == 0 && ask.Suspend == nil {
+		return refuse("options", "options or suspend is missing: name what is to change")
+	}
+	bad := []error{own.Check("options")}
+	for _, name := range fixed {
+		if _, there := own[name]; there {
+			bad = append(bad, refuse("options."+name, "options.%s cannot change while a session is open; open another session", name))
+		}
+	}
+	return errors.Join(bad...)
+}
+
 // Change reads the body of PATCH /sessions/{id}, for a session as it is. What it
 // returns may be called more than once.
 func Change(ask wire.ChangeSession, s grid.SessionState) (func(*job.Queue) error, error) {
-	own := given(ask.Options)
-	if len(own) == 0 && ask.Suspend == nil {
-		return nil, refuse("options", "options or suspend is missing: name what is to change")
-	}
-	for _, name := range fixed {
-		if _, there := own[name]; there {
-			return nil, refuse("options."+name, "options.%s cannot change while a session is open; open another session", name)
-		}
-	}
-	if err := own.Check("options"); err != nil {
+	if err := WrongChange(&ask); err != nil {
 		return nil, err
 	}
+	own := given(ask.Options)
 	return func(q *job.Queue) error {
 		if ask.Suspend != nil {
 			q.Grid.Suspended = *ask.Suspend

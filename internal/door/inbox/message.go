@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/strict"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -62,6 +64,9 @@ func Single(headers map[string][]string, s *Settings, body []byte) Message {
 		}
 	}
 	m.seal()
+	if len(m.Payload) == 0 {
+		m.fail("payload", "the body is empty; send the payload, which is any JSON")
+	}
 	if value := jsontext.Value(m.Payload); m.Err == nil && !value.IsValid(jsontext.AllowDuplicateNames(true)) {
 		m.Err = undecodable(value.Compact(jsontext.AllowDuplicateNames(true)))
 	}
@@ -90,11 +95,7 @@ func own(raw []byte) []byte {
 }
 
 func undecodable(err error) error {
-	why := "it is empty"
-	if err != nil && !errors.Is(err, io.EOF) {
-		why = shorten(strings.TrimPrefix(err.Error(), "jsontext: "))
-	}
-	return refuse("payload", "the payload is not JSON: "+why)
+	return refuse("payload", "the payload is not JSON: "+shorten(strings.TrimPrefix(fmt.Sprint(err), "jsontext: ")))
 }
 
 // put adds a header.
@@ -226,6 +227,9 @@ func (m *Message) instant(name string) int64 {
 // ReadBulk reads {"messages": [{"headers": {...}, "payload": ...}, ...]}. What
 // is wrong with one message is in its Err; an error is about the whole body.
 func ReadBulk(body []byte) ([]Message, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, strict.Empty(`{"messages": [...]}, JSON`, nil)
+	}
 	b := bulk{dec: jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))}
 	b.object(func() string { return "the body" }, func(name string) {
 		if name != "messages" {

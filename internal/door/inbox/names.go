@@ -64,6 +64,9 @@ func relaxed(body []byte) []byte {
 			return body
 		}
 	}
+	if from.StackDepth() > 0 { // it ends early
+		return body
+	}
 	return out.Bytes()
 }
 

@@ -67,6 +67,8 @@ func misread(p strict.Problem, field string) string {
 	switch {
 	case p.Unknown:
 		return noSetting(field)
+	case p.Twice:
+		return p.Why()
 	case p.Err != nil && p.Type != nil && readsItself(p.Type):
 		return "is refused: " + p.Err.Error()
 	case p.Type == nil:

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -23,37 +22,41 @@ type BudgetAsk struct {
 
 // BudgetPatch is the body of PATCH /budgets/{key}.
 type BudgetPatch struct {
-	Allocation *int64       `json:"allocation"`
-	Strategy   *strategyAsk `json:"strategy"`
+	Allocation member[int64]       `json:"allocation"`
+	Strategy   member[strategyAsk] `json:"strategy"`
 }
 
 type strategyAsk struct {
-	Type       *string       `json:"type"`
-	DurationMS *uint64       `json:"duration_ms"`
-	Burst      member[int64] `json:"burst"`
+	Type       member[string]  `json:"type"`
+	DurationMS member[spanned] `json:"duration_ms"`
+	Burst      member[int64]   `json:"burst"`
 }
 
 // edit writes what is given to a budget: what is left out stays, and null clears
-// the burst. path is where it stands.
+// the burst. path is where it stands. The error joins one for each problem.
 func (a *BudgetPatch) edit(b *job.Budget, path string) error {
-	var bad []error
-	if a.Allocation != nil {
-		b.Allocation = *a.Allocation
+	bad := []error{notNull(path+"allocation", &a.Allocation), notNull(path+"strategy", &a.Strategy)}
+	if a.Allocation.value != nil {
+		b.Allocation = *a.Allocation.value
 		bad = append(bad, Within(path+"allocation", b.Allocation, 1, job.BudgetUnits))
 	}
-	s := a.Strategy
+	s := a.Strategy.value
 	if s == nil {
 		return errors.Join(bad...)
 	}
 	path += "strategy."
+	bad = append(bad, notNull(path+"type", &s.Type))
 	var err error
-	if s.Type != nil {
-		if b.Strategy, err = WordOf(path+"type", *s.Type, job.WhileInFlight, job.TimeBased); b.Strategy == job.WhileInFlight {
+	if s.Type.value != nil {
+		if b.Strategy, err = WordOf(path+"type", *s.Type.value, job.WhileInFlight, job.TimeBased); b.Strategy == job.WhileInFlight {
 			b.Duration, b.Burst = 0, 0
 		}
 		bad = append(bad, err)
 	}
-	b.Duration, err = millis(path+"duration_ms", s.DurationMS, 1, b.Duration)
+	if s.Type.or("") != job.WhileInFlight.String() { // which has none
+		bad = append(bad, notNull(path+"duration_ms", &s.DurationMS))
+	}
+	b.Duration, err = millis(path+"duration_ms", s.DurationMS.value, b.Duration)
 	bad = append(bad, err)
 	if s.Burst.given {
 		if b.Burst = s.Burst.or(0); s.Burst.value != nil {
@@ -63,28 +66,46 @@ func (a *BudgetPatch) edit(b *job.Budget, path string) error {
 	return errors.Join(bad...)
 }
 
+// make is a new budget: what a change may leave out has to be there. The error joins
+// one for each problem.
+func (a *BudgetPatch) make(key, path string) (job.Budget, error) {
+	b := job.Budget{Name: key}
+	bad := beside(nil, errors.Join(missing(path+"allocation", a.Allocation.value != nil), missing(path+"strategy", a.Strategy.value != nil)))
+	return b, errors.Join(beside(bad, a.edit(&b, path))...)
+}
+
 // Budget is the budget that is asked for; a key of the path wins.
 func (a *BudgetAsk) Budget(key string) (job.Budget, error) {
-	b := job.Budget{Name: key}
-	bad := []error{nil, missing("allocation", a.Allocation != nil), missing("strategy", a.Strategy != nil), a.edit(&b, "")}
-	if key == "" && a.Key != nil {
-		b.Name = *a.Key
-	}
-	if key == "" && a.Key == nil {
-		bad[0] = missing("key", false)
-	} else {
-		bad[0] = CheckName("key", b.Name)
-	}
-	if err := errors.Join(bad...); err != nil {
+	b, err := a.read(key)
+	if err != nil {
 		return b, unprocessable(OneRefusal(err))
 	}
 	return b, b.Check()
 }
 
+// Wrong joins what is wrong with it.
+func (a *BudgetAsk) Wrong(key string) error { _, err := a.read(key); return err }
+
+func (a *BudgetAsk) read(key string) (job.Budget, error) {
+	var bad error
+	if key == "" && a.Key == nil {
+		bad = missing("key", false)
+	} else {
+		if key == "" {
+			key = *a.Key
+		}
+		bad = CheckName("key", key)
+	}
+	b, err := a.make(key, "")
+	return b, errors.Join(bad, err)
+}
+
+// Wrong joins what is wrong with it.
+func (a *BudgetPatch) Wrong() error { return a.edit(&job.Budget{}, "") }
+
 // Edit is the change of a budget that is asked for. It may be called more than once.
 func (a *BudgetPatch) Edit() (func(*job.Budget), error) {
-	err := a.edit(&job.Budget{}, "")
-	return func(b *job.Budget) { _ = a.edit(b, "") }, unprocessable(OneRefusal(err))
+	return func(b *job.Budget) { _ = a.edit(b, "") }, unprocessable(OneRefusal(a.Wrong()))
 }
 
 // BindingAsk is what a body says of one budget that a job is bound to.
@@ -94,35 +115,38 @@ type BindingAsk struct {
 	CreateWith *BudgetPatch `json:"create_with"`
 }
 
-// use is the binding that is asked for; a key of the path wins. create is the
-// budget to be made if there is none.
-func (a *BindingAsk) use(named string) (use job.BudgetUse, create []job.Budget, err error) {
+// use is the binding that is asked for, at a path; a key of the call's path wins.
+// create is the budget to be made if there is none. The error joins one for each
+// problem.
+func (a *BindingAsk) use(named, path string) (use job.BudgetUse, create []job.Budget, err error) {
 	use = job.BudgetUse{Key: named, Cost: 1}
 	var bad []error
-	if named == "" && a.Key != nil {
+	switch {
+	case named == "" && a.Key == nil:
+		bad = append(bad, missing(path+"key", false))
+	case named == "":
 		use.Key = *a.Key
-		bad = append(bad, CheckName("budgets.key", use.Key))
+		bad = append(bad, CheckName(path+"key", use.Key))
 	}
-	bad = append(bad, missing("budgets.key", use.Key != "" || a.Key != nil))
 	if a.Cost != nil {
 		use.Cost = *a.Cost
-		bad = append(bad, Within("budgets.cost", use.Cost, 1, job.BudgetUnits))
+		bad = append(bad, Within(path+"cost", use.Cost, 1, job.BudgetUnits))
 	}
-	if err := OneRefusal(errors.Join(bad...)); err != nil || a.CreateWith == nil {
-		return use, nil, err
+	if a.CreateWith != nil {
+		create, err = a.CreateWith.made(use.Key, path+"create_with.")
 	}
-	create, err = a.CreateWith.made(use.Key)
-	return use, create, err
+	return use, create, errors.Join(append(bad, err)...)
 }
 
 // made is the budget that is to be made for a binding.
-func (a *BudgetPatch) made(key string) ([]job.Budget, error) {
-	b := job.Budget{Name: key}
-	err := a.edit(&b, "budgets.create_with.")
-	if err == nil {
+func (a *BudgetPatch) made(key, path string) ([]job.Budget, error) {
+	b, err := a.make(key, path)
+	if err != nil {
+		err = unprocessable(OneRefusal(err))
+	} else {
 		err = b.Check()
 	}
-	return []job.Budget{b}, unprocessable(OneRefusal(err))
+	return []job.Budget{b}, err
 }
 
 // budgets reads what a new job is bound to. Unlike BindingsAsk, it reads as fast
@@ -159,7 +183,7 @@ func (r *Reader) binding() (use job.BudgetUse, create []job.Budget) {
 		}
 	}))
 	if r.must("budgets.key", use.Key != ""); with != nil && r.err == nil {
-		made, err := with.made(use.Key)
+		made, err := with.made(use.Key, "budgets.create_with.")
 		r.refused(err)
 		create = made
 	}
@@ -221,15 +245,22 @@ func (a *BindingsAsk) All() (Bindings, error) {
 	}
 	var list []job.BudgetUse
 	var create []job.Budget
-	for _, ask := range a.Budgets {
+	var bad []error
+	for i, ask := range a.Budgets {
+		path := "budgets[" + strconv.Itoa(i) + "]"
 		if ask == nil {
-			return Bindings{}, missing("budgets", false)
+			bad = append(bad, missing(path, false))
+			continue
 		}
-		use, made, err := ask.use("")
-		if err = cmp.Or(err, once(list, use)); err != nil {
-			return Bindings{}, err
+		use, made, err := ask.use("", path+".")
+		if err == nil {
+			err = once(list, use)
 		}
+		bad = append(bad, err)
 		list, create = append(list, use), append(create, made...)
+	}
+	if err := errors.Join(bad...); err != nil {
+		return Bindings{}, OneRefusal(err)
 	}
 	return rebinding(list, create, func([]job.BudgetUse) ([]job.BudgetUse, error) { return list, nil }), nil
 }
@@ -242,7 +273,7 @@ func NoBindings() Bindings {
 // Bind is what POST and PUT /jobs/{id}/budgets/{key} ask for. A new binding is
 // refused where there is one.
 func (a *BindingAsk) Bind(key string, anew bool) (Bindings, error) {
-	use, create, err := a.use(key)
+	use, create, err := a.use(key, "")
 	return rebinding([]job.BudgetUse{use}, create, func(list []job.BudgetUse) ([]job.BudgetUse, error) {
 		at := job.BudgetAt(list, key)
 		switch {
@@ -256,7 +287,7 @@ func (a *BindingAsk) Bind(key string, anew bool) (Bindings, error) {
 		list = slices.Clone(list)
 		list[at] = use
 		return list, nil
-	}), err
+	}), OneRefusal(err)
 }
 
 // BindingCost is the body of PATCH /jobs/{id}/budgets/{key}.

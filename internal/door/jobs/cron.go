@@ -2,7 +2,10 @@ package jobs
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -16,132 +19,179 @@ import (
 const cronPayloadMax = 64 << 10
 
 // CronGroup reads the body of PUT /crons/{group}.
-func (r *Reader) CronGroup() (cron.GroupAsk, error) {
-	var g cron.GroupAsk
-	found := false
-	r.whole(func(name []byte) {
-		switch string(name) {
-		case "timezone":
-			g.Zone = r.string("timezone")
-		case "missed":
-			g.Missed, _ = r.missed()
-		case "paused":
-			g.Paused = r.flag("paused")
-		case "entries":
-			found = r.entries("entries", func() {
-				g.Entries = append(g.Entries, r.cronEntry("the entry", ""))
-			})
-		default:
-			unknown[wire.CronGroup](r, name)
+func (r *Reader) CronGroup() (g cron.GroupAsk, err error) {
+	var a cronGroupAsk
+	tell := r.Unknown
+	if tell == nil {
+		tell = func(string, string) error { return nil }
+	}
+	read := func() (err error) { g, err = a.ask(r, tell); return err }
+	if err = problemsOf(r.Body.Bytes(), &a, "", tell, read); err == nil {
+		err = read()
+	}
+	return g, OneRefusal(err)
+}
+
+// cronGroupAsk is that body. What an answer says beside it may be sent back.
+type cronGroupAsk struct {
+	Timezone string         `json:"timezone"`
+	Missed   *string        `json:"missed"`
+	Paused   *bool          `json:"paused"`
+	Entries  cronEntries    `json:"entries"`
+	Answered wire.CronGroup `json:",inline"`
+}
+
+// CronEntryAsk is the body of POST /crons/{group}/entries and of
+// PUT /crons/{group}/entries/{entry}.
+type CronEntryAsk struct {
+	Name       string         `json:"name"`
+	Expression string         `json:"expression"`
+	Timezone   string         `json:"timezone"`
+	Missed     *string        `json:"missed"`
+	Paused     *bool          `json:"paused"`
+	Job        jsontext.Value `json:"job"`
+	Answered   wire.CronEntry `json:",inline"`
+}
+
+// CronPatch is the body of PATCH /crons/{group}: null is the server's zone.
+type CronPatch struct {
+	Paused   *bool          `json:"paused"`
+	Timezone member[string] `json:"timezone"`
+	Missed   *string        `json:"missed"`
+}
+
+// CronPause is the body of PATCH of an entry.
+type CronPause struct {
+	Paused *bool `json:"paused"`
+}
+
+// cronEntries are read one by one, each as a CronEntryAsk.
+type cronEntries []jsontext.Value
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (l *cronEntries) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	if d.PeekKind() != jsontext.KindBeginArray {
+		if err := d.SkipValue(); err != nil {
+			return err
 		}
-	})
-	r.must("entries", found)
-	return g, r.end()
+		return errors.New("it is no array")
+	}
+	*l = cronEntries{}
+	_, err := d.ReadToken()
+	for err == nil && d.PeekKind() != jsontext.KindEndArray {
+		var v jsontext.Value
+		if v, err = d.ReadValue(); len(*l) < bulkMax { // the rest is not kept
+			*l = append(*l, v.Clone())
+		}
+	}
+	if err == nil {
+		_, err = d.ReadToken()
+	}
+	return err
 }
 
-// CronEntry reads the body of PUT /crons/{group}/entries/{entry}, whose name
-// wins, and of POST /crons/{group}/entries, name "".
-func (r *Reader) CronEntry(name string) (cron.Ask, error) {
-	r.start()
-	a := r.cronEntry("the body", name)
-	return a, r.end()
-}
-
-// CronPatch reads the body of PATCH /crons/{group}: null is the server's zone.
-func (r *Reader) CronPatch() (p cron.Patch, err error) {
-	r.whole(func(name []byte) {
-		switch string(name) {
-		case "paused":
-			p.Paused = r.flag("paused")
-		case "timezone":
-			p.Zone = new(r.string("timezone"))
-		case "missed":
-			if m, ok := r.missed(); ok {
-				p.Missed = &m
+// ask is what it asks for; r knows how backoffs count. The error joins one for each
+// problem.
+func (a *cronGroupAsk) ask(r *Reader, unknown func(path, why string) error) (cron.GroupAsk, error) {
+	g := cron.GroupAsk{Zone: a.Timezone, Paused: a.Paused}
+	missed, err := missedOf("missed", a.Missed)
+	if missed != nil {
+		g.Missed = *missed
+	}
+	bad := []error{err, missing("entries", a.Entries != nil)}
+	if len(a.Entries) == bulkMax {
+		return g, refuse("entries", "entries must have less than "+strconv.Itoa(bulkMax)+" entries")
+	}
+	told := 0
+	tell := func(path, why string) error {
+		if told++; told > unknownMost {
+			return nil
+		}
+		return unknown(path, why)
+	}
+	for i, body := range a.Entries {
+		var entry CronEntryAsk
+		var one cron.Ask
+		at := "entries[" + strconv.Itoa(i) + "]"
+		read := func() (err error) { one, err = entry.ask(r, at+".", "", tell); return err }
+		err := problemsOf(body, &entry, at, tell, read)
+		if err == nil {
+			err = read()
+		}
+		if g.Entries = append(g.Entries, one); err != nil {
+			if bad = append(bad, err); len(bad) > problemsMost {
+				break
 			}
-		default:
-			unknown[wire.CronPatch](r, name)
 		}
-	})
-	return p, r.end()
+	}
+	return g, errors.Join(bad...)
 }
 
-// CronPause reads the body of PATCH of an entry.
-func (r *Reader) CronPause() (bool, error) {
-	var paused *bool
-	r.whole(func(name []byte) {
-		if string(name) == "paused" {
-			paused = r.flag("paused")
-		} else {
-			unknown[wire.CronPause](r, name)
+// Ask is what it asks for, under the name of the path; "" = its own. The error joins
+// one for each problem.
+func (a *CronEntryAsk) Ask(r *Reader, named string) (cron.Ask, error) {
+	return a.ask(r, "", named, r.Unknown)
+}
+
+func (a *CronEntryAsk) ask(r *Reader, path, named string, tell func(path, why string) error) (cron.Ask, error) {
+	ask := cron.Ask{Name: cmp.Or(named, a.Name), Expression: a.Expression, Zone: a.Timezone, Paused: a.Paused}
+	bad := []error{missing(path+"name", ask.Name != ""), nil, missing(path+"expression", ask.Expression != ""), nil}
+	if named == "" && a.Name != "" {
+		bad[1] = CheckName(path+"name", a.Name)
+	}
+	ask.Missed, bad[3] = missedOf(path+"missed", a.Missed)
+	n, err := r.template(a.Job, path+"job", tell)
+	if ask.Job = n; err != nil {
+		bad = append(bad, err)
+	}
+	return ask, errors.Join(bad...)
+}
+
+// Patch is what it asks for.
+func (a *CronPatch) Patch() (p cron.Patch, err error) {
+	p.Paused = a.Paused
+	if a.Timezone.given {
+		p.Zone = new(a.Timezone.or(""))
+	}
+	p.Missed, err = missedOf("missed", a.Missed)
+	return p, err
+}
+
+// Pause is what it asks for.
+func (a *CronPause) Pause() (bool, error) {
+	return a.Paused != nil && *a.Paused, missing("paused", a.Paused != nil)
+}
+
+func missedOf(field string, word *string) (*job.Missed, error) {
+	if word == nil {
+		return nil, nil
+	}
+	m, err := WordOf(field, *word, job.MissedOnce, job.MissedSkip, job.MissedAll)
+	return &m, err
+}
+
+// template reads a job that is enqueued again and again, as POST /jobs reads one.
+func (r *Reader) template(body []byte, path string, tell func(path, why string) error) (n engine.NewJob, err error) {
+	own := Reader{Count: r.Count, FoldMax: r.FoldMax, inTemplate: true}
+	own.Unknown = func(at, why string) error { return tell(path+"."+at, why) }
+	own.Body.Write(body)
+	if len(body) == 0 || string(body) == "null" {
+		return n, missing(path, false)
+	}
+	own.start("", nil)
+	own.newJob()
+	err = own.end()
+	if n = own.jobs[0]; err == nil && len(n.Payload) > cronPayloadMax {
+		err = refuse("payload", "payload must not be larger than "+strconv.Itoa(cronPayloadMax)+" bytes in a cron entry")
+	}
+	if bad, ok := errors.AsType[*job.Error](err); ok && !strings.HasPrefix(bad.Field, path) { // Unknown has said where
+		sep := "."
+		if bad.Field == theJob {
+			bad.Field, bad.Text, sep = "", bad.Text[len(theJob):], ""
 		}
-	})
-	r.must("paused", paused != nil)
-	return paused != nil && *paused, r.end()
-}
-
-func (r *Reader) cronEntry(what, named string) (a cron.Ask) {
-	template := false
-	r.must(what, r.object(what, func(name []byte) {
-		switch string(name) {
-		case "name":
-			if own := ""; named == "" {
-				a.Name = r.name("name", &own)
-			} else {
-				r.value()
-			}
-		case "expression":
-			a.Expression = r.string("expression")
-		case "timezone":
-			a.Zone = r.string("timezone")
-		case "missed":
-			if m, ok := r.missed(); ok {
-				a.Missed = &m
-			}
-		case "paused":
-			a.Paused = r.flag("paused")
-		case "job":
-			template = true
-			a.Job = r.template()
-		default:
-			unknown[wire.CronEntry](r, name)
-		}
-	}))
-	if named != "" {
-		a.Name = named
+		bad.Field, bad.Text = path+sep+bad.Field, path+sep+bad.Text
 	}
-	r.must("name", a.Name != "")
-	r.must("expression", a.Expression != "")
-	r.must("job", template)
-	return a
-}
-
-func (r *values) missed() (job.Missed, bool) {
-	return oneOf(r, "missed", job.MissedOnce, job.MissedSkip, job.MissedAll)
-}
-
-// flag reads true or false; nil for null.
-func (r *values) flag(field string) *bool {
-	raw := r.given()
-	if raw == nil {
-		return nil
-	}
-	if raw[0] != 't' && raw[0] != 'f' {
-		r.fail(field, "must be true or false")
-	}
-	return new(raw[0] == 't')
-}
-
-// template reads a job that is enqueued again and again.
-func (r *Reader) template() engine.NewJob {
-	r.inTemplate = true
-	r.newJob()
-	r.inTemplate = false
-	n := r.jobs[len(r.jobs)-1]
-	if len(n.Payload) > cronPayloadMax {
-		r.fail("job.payload", "must not be larger than "+strconv.Itoa(cronPayloadMax)+" bytes in a cron entry")
-	}
-	return n
+	return n, err
 }
 
 // notInTemplate is what makes no sense for a job that is enqueued again and
@@ -156,7 +206,7 @@ var notInTemplate = map[string]string{
 func (r *values) barred(name []byte) bool {
 	why := notInTemplate[string(name)]
 	if why != "" && r.given() != nil {
-		r.fail("job."+string(name), "cannot be set in a cron entry: "+why)
+		r.fail(string(name), "cannot be set in a cron entry: "+why)
 	}
 	return why != ""
 }

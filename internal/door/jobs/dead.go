@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"math"
 	"net/url"
 	"slices"
@@ -33,44 +34,53 @@ var (
 )
 
 // Selection reads a filter over the dead set.
-func Selection(f *wire.DeadFilter) (s job.Selection, err error) {
-	for name, list := range map[string][]string{
-		"id": f.IDs, "queue": f.Queues, "type": f.Types, "group": f.Groups, "reason": f.Reasons,
-		"fingerprint": f.Fingerprints, "error_type": f.ErrorTypes,
+func Selection(f *wire.DeadFilter) (job.Selection, error) {
+	s, err := selection("", f)
+	return s, OneRefusal(err)
+}
+
+// selection reads a filter that stands at a path. Its error joins one for each problem.
+func selection(path string, f *wire.DeadFilter) (job.Selection, error) {
+	s := job.Selection{
+		Queues: f.Queues, Types: f.Types, Groups: f.Groups, ErrorTypes: f.ErrorTypes, Text: f.Text, Filter: f.Filter,
+		DiedFrom: job.Millis(f.DiedFrom), DiedBefore: job.Millis(f.DiedBefore),
+	}
+	var bad []error
+	wrong := func(name, why string) { bad = append(bad, refuse(path+name, path+name+" "+why)) }
+	for _, given := range []struct {
+		name string
+		list []string
+	}{
+		{"id", f.IDs},
+		{"queue", f.Queues},
+		{"type", f.Types},
+		{"group", f.Groups},
+		{"reason", f.Reasons},
+		{"fingerprint", f.Fingerprints},
+		{"error_type", f.ErrorTypes},
 	} {
-		if len(list) > filterValuesMax {
-			return s, refuse(name, name+" has more than "+strconv.Itoa(filterValuesMax)+" values")
+		if len(given.list) > filterValuesMax {
+			wrong(given.name, "has more than "+strconv.Itoa(filterValuesMax)+" values")
 		}
 	}
 	if len(f.Text) > filterTextMax {
-		return s, refuse("text", "text is longer than "+strconv.Itoa(filterTextMax)+" bytes")
+		wrong("text", "is longer than "+strconv.Itoa(filterTextMax)+" bytes")
 	}
-	if err := queueNames(f.Queues); err != nil {
-		return s, err
+	var badIDs, badPrints, badReasons, badFilter error
+	s.IDs, badIDs = each(path+"id", f.IDs, job.ParseID)
+	s.Prints, badPrints = each(path+"fingerprint", f.Fingerprints, job.ParseFingerprint)
+	s.Reasons, badReasons = each(path+"reason", f.Reasons, reason)
+	bad = append(bad, queueNames(path+"queue", f.Queues), badIDs, badPrints, badReasons)
+	switch {
+	case f.DiedFrom < 0 || f.DiedBefore < 0:
+		wrong("died_from", "and died_before must be times in milliseconds since 1970")
+	case f.DiedBefore > 0 && f.DiedBefore <= f.DiedFrom:
+		wrong("died_before", "must be after died_from")
 	}
-	s.Queues, s.Types, s.Groups, s.ErrorTypes, s.Text = f.Queues, f.Types, f.Groups, f.ErrorTypes, f.Text
-	if s.IDs, err = each("id", f.IDs, job.ParseID); err != nil {
-		return s, err
+	if f.Filter != "" {
+		_, badFilter = compileFilter(f.Filter)
 	}
-	if s.Prints, err = each("fingerprint", f.Fingerprints, job.ParseFingerprint); err != nil {
-		return s, err
-	}
-	if s.Reasons, err = each("reason", f.Reasons, reason); err != nil {
-		return s, err
-	}
-	if f.DiedFrom < 0 || f.DiedBefore < 0 {
-		return s, refuse("died_from", "died_from and died_before must be times in milliseconds since 1970")
-	}
-	if f.DiedBefore > 0 && f.DiedBefore <= f.DiedFrom {
-		return s, refuse("died_before", "died_before must be after died_from")
-	}
-	s.DiedFrom, s.DiedBefore = job.Millis(f.DiedFrom), job.Millis(f.DiedBefore)
-	if s.Filter = f.Filter; f.Filter != "" {
-		if _, err := compileFilter(f.Filter); err != nil {
-			return s, err
-		}
-	}
-	return s, attempts(&s, f.Attempts)
+	return s, errors.Join(append(bad, badFilter, attempts(&s, path+"attempts", f.Attempts))...)
 }
 
 // judgeDead is what a selection does to payloads: nil without a filter.
@@ -103,11 +113,11 @@ func reason(text string) (job.Reason, error) {
 	return 0, refuse("reason", "a reason is one of "+strings.Join(reasons[1:], ", "))
 }
 
-func attempts(s *job.Selection, value string) error {
+func attempts(s *job.Selection, field, value string) error {
 	if value == "" {
 		return nil
 	}
-	lo, hi, err := rangeOf("attempts", value)
+	lo, hi, err := rangeOf(field, value)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ import (
 // Enqueue reads the body of POST /jobs into a list of one; key is what the
 // header Idempotency-Key holds.
 func (r *Reader) Enqueue(key string) ([]engine.NewJob, error) {
-	r.start()
+	r.start("a JSON object", reflect.TypeFor[wire.Enqueue]())
 	r.newJob()
 	if err := r.end(); err != nil || key == "" {
 		return r.jobs, err
@@ -35,7 +36,7 @@ func (r *Reader) Enqueue(key string) ([]engine.NewJob, error) {
 // Bulk reads the body of POST /jobs/bulk.
 func (r *Reader) Bulk() ([]engine.NewJob, error) {
 	found := false
-	r.whole(func(name []byte) {
+	r.whole(reflect.TypeFor[wire.Bulk](), func(name []byte) {
 		if string(name) == "jobs" {
 			found = r.entries("jobs", r.newJob)
 		} else {
@@ -46,6 +47,9 @@ func (r *Reader) Bulk() ([]engine.NewJob, error) {
 	return r.jobs, r.end()
 }
 
+// theJob is the field of a problem of a whole job.
+const theJob = "the job"
+
 // newJob reads one job to the end of r.jobs.
 func (r *Reader) newJob() {
 	r.jobs = slices.Grow(r.jobs, 1)[:len(r.jobs)+1]
@@ -54,7 +58,7 @@ func (r *Reader) newJob() {
 		Priority: job.PriorityDefault, Copies: 1, RetainDone: job.Unset, RetainDead: job.Unset,
 	}}
 	var says policy
-	r.must("the job", r.object("the job", func(name []byte) { r.field(n, &says, name) }))
+	r.must(theJob, r.object(theJob, func(name []byte) { r.field(n, &says, name) }))
 	r.must("type", n.Job.Type != "")
 	r.must("queue", n.Job.Queue != "")
 	r.must("payload", n.Payload != nil)

@@ -140,7 +140,7 @@ func TestPayloadsOutliveTheBodyTheyCameIn(t *testing.T) {
 func TestEnqueueRefusesByName(t *testing.T) {
 	long := strings.Repeat("n", 1025)
 	for _, c := range []struct{ body, text string }{
-		{``, "invalid JSON: there is no value"},
+		{` `, "the body is empty; send a JSON object with type, queue, payload, "},
 		{`{`, "invalid JSON: "},
 		{`{"type":"t","queue":"q","payload":{]}`, "invalid JSON: "},
 		{`{"type":"t","queue":"q","payload":null}{}`, "invalid JSON: there is more after the first value"},

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"cmp"
+	"errors"
 	"strconv"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -24,8 +25,16 @@ func (a *LockAsk) Take(name string) (job.LockAsk, error) {
 		return ask, refuse("lock_at_most_ms", "lock_at_most_ms is missing: how long nobody else gets the lock if its holder dies")
 	}
 	ask.Most = job.Millis(*a.LockAtMostMS)
-	err := cmp.Or(Within("lock_at_most_ms", *a.LockAtMostMS, 1, int64(job.LockSpanMax)), Within("lock_at_least_ms", a.LockAtLeastMS, 0, int64(job.LockSpanMax)))
-	return ask, cmp.Or(err, ask.Check())
+	return ask, cmp.Or(OneRefusal(a.Wrong()), ask.Check())
+}
+
+// Wrong joins what is wrong with it.
+func (a *LockAsk) Wrong() error {
+	err := Within("lock_at_least_ms", a.LockAtLeastMS, 0, int64(job.LockSpanMax))
+	if a.LockAtMostMS != nil {
+		err = errors.Join(Within("lock_at_most_ms", *a.LockAtMostMS, 1, int64(job.LockSpanMax)), err)
+	}
+	return err
 }
 
 // ExtendLock is the body of POST /locks/{name}/extend.
@@ -36,11 +45,24 @@ type ExtendLock struct {
 
 // Extend is what it asks for.
 func (a *ExtendLock) Extend() (token job.Token, most job.Millis, err error) {
-	if err = cmp.Or(missing("token", a.Token != ""), missing("lock_at_most_ms", a.LockAtMostMS != nil)); err != nil {
-		return token, 0, err
+	if err = a.Wrong(); err != nil {
+		return token, 0, OneRefusal(err)
 	}
 	token, err = LockToken("token", a.Token)
-	return token, job.Millis(*a.LockAtMostMS), cmp.Or(Within("lock_at_most_ms", *a.LockAtMostMS, 1, int64(job.LockSpanMax)), err)
+	return token, job.Millis(*a.LockAtMostMS), err
+}
+
+// Wrong joins what is wrong with it.
+func (a *ExtendLock) Wrong() error {
+	most := missing("lock_at_most_ms", a.LockAtMostMS != nil)
+	if most == nil {
+		most = Within("lock_at_most_ms", *a.LockAtMostMS, 1, int64(job.LockSpanMax))
+	}
+	err := missing("token", a.Token != "")
+	if err == nil {
+		_, err = LockToken("token", a.Token)
+	}
+	return errors.Join(err, most)
 }
 
 // LockToken reads the token of a lock; field is where it stands.

@@ -33,9 +33,9 @@ type patchAsk struct {
 	Backoff        member[backoffAsk]   `json:"backoff"`
 	Retry          member[job.Retry]    `json:"retry"`
 	Retention      member[retentionAsk] `json:"retention"`
-	ExpiresAt      member[uint64]       `json:"expires_at"`
-	RunTimeoutMS   member[uint64]       `json:"run_timeout_ms"`
-	StartTimeoutMS member[uint64]       `json:"start_timeout_ms"`
+	ExpiresAt      member[spanned]      `json:"expires_at"`
+	RunTimeoutMS   member[spanned]      `json:"run_timeout_ms"`
+	StartTimeoutMS member[spanned]      `json:"start_timeout_ms"`
 }
 
 type backoffAsk struct {
@@ -50,37 +50,42 @@ type retentionAsk struct {
 }
 
 // ReadPatch reads what shall change about jobs. count is how a backoff counts.
-func ReadPatch(body []byte, count job.Count, tell func(path, why string) error) (p desk.Patch, err error) {
-	var a *patchAsk
-	err = read(body, &a, "", func(path, why string) error {
+func ReadPatch(body []byte, count job.Count, tell func(path, why string) error) (desk.Patch, error) {
+	var a patchAsk
+	var p desk.Patch
+	err := problemsOf(body, &a, "", func(path, why string) error {
 		if slices.Contains(fixed, path) {
 			return refuse(path, path+" of a job cannot be changed")
 		}
 		return tell(path, why)
-	})
+	}, func() (err error) { _, err = a.patch(count); return err })
 	if err == nil {
-		err = missing("the body", a != nil)
+		p, err = a.patch(count)
 	}
-	if err != nil {
-		return p, unprocessable(err)
-	}
-	bad := []error{missing("priority", !a.Priority.given || a.Priority.value != nil)}
-	span := func(field string, m *member[uint64], least uint64, otherwise job.Millis) func(into *job.Millis) {
-		n, err := millis(field, m.value, least, otherwise)
-		bad = append(bad, err)
-		return func(into *job.Millis) {
-			if m.given {
-				*into = n
-			}
+	return p, unprocessable(OneRefusal(err))
+}
+
+// spanOf is the change of a time or a span that null sets back.
+func spanOf[N uint64 | spanned](bad *[]error, field string, m *member[N], otherwise job.Millis) func(into *job.Millis) {
+	n, err := millis(field, m.value, otherwise)
+	*bad = append(*bad, err)
+	return func(into *job.Millis) {
+		if m.given {
+			*into = n
 		}
 	}
+}
+
+// patch is the change that is asked for. Its error joins one for each problem.
+func (a *patchAsk) patch(count job.Count) (p desk.Patch, err error) {
+	bad := []error{notNull("priority", &a.Priority)}
 	var ready, expiry job.Millis
-	readyAt, expiresAt := span("ready_at", &a.ReadyAt, 0, 0), span("expires_at", &a.ExpiresAt, 1, 0)
-	runTimeout, startTimeout := span("run_timeout_ms", &a.RunTimeoutMS, 1, 0), span("start_timeout_ms", &a.StartTimeoutMS, 1, 0)
+	readyAt, expiresAt := spanOf(&bad, "ready_at", &a.ReadyAt, 0), spanOf(&bad, "expires_at", &a.ExpiresAt, 0)
+	runTimeout, startTimeout := spanOf(&bad, "run_timeout_ms", &a.RunTimeoutMS, 0), spanOf(&bad, "start_timeout_ms", &a.StartTimeoutMS, 0)
 	kept := a.Retention.or(retentionAsk{})
 	kept.CompletedMS.given = kept.CompletedMS.given || a.Retention.value == nil // null clears both
 	kept.DeadMS.given = kept.DeadMS.given || a.Retention.value == nil
-	retainDone, retainDead := span("retention.completed_ms", &kept.CompletedMS, 0, job.Unset), span("retention.dead_ms", &kept.DeadMS, 0, job.Unset)
+	retainDone, retainDead := spanOf(&bad, "retention.completed_ms", &kept.CompletedMS, job.Unset), spanOf(&bad, "retention.dead_ms", &kept.DeadMS, job.Unset)
 	readyAt(&ready)
 	if expiresAt(&expiry); expiry != 0 && expiry <= ready {
 		bad = append(bad, refuse("expires_at", "expires_at must be later than ready_at"))
@@ -111,7 +116,7 @@ func ReadPatch(body []byte, count job.Count, tell func(path, why string) error) 
 			j.Extras = j.WithRetention()
 		}
 	}
-	return p, unprocessable(OneRefusal(errors.Join(bad...)))
+	return p, errors.Join(bad...)
 }
 
 // retry is the change of a job's policy; one that says nothing goes.

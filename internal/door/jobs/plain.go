@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,15 +25,18 @@ const (
 
 // ReadPlain reads JSON into v, over what v holds; a member that is not known is
 // refused. Its error is a *job.Error that tells all problems and names the field
-// of the first.
-func ReadPlain(body []byte, v any) error { return read(body, v, "", unknownRefused) }
+// of the first. If the form of some value is wrong, content says what is wrong with
+// what the others hold: an *job.Error for each problem, joined.
+func ReadPlain(body []byte, v any, content ...func() error) error {
+	return OneRefusal(problemsOf(body, v, "", unknownRefused, content...))
+}
 
 func unknownRefused(path, why string) error { return refuse(path, path+" "+why) }
 
 // ReadLenient does so, and tells of members that are not known, as
 // Reader.Unknown does, instead of refusing them.
-func ReadLenient(body []byte, v any, tell func(path, why string) error) error {
-	err := read(body, v, "", tell)
+func ReadLenient(body []byte, v any, tell func(path, why string) error, content ...func() error) error {
+	err := OneRefusal(problemsOf(body, v, "", tell, content...))
 	if _, is := v.(zizq); is {
 		err = unprocessable(err)
 	}
@@ -55,10 +59,12 @@ func read(body []byte, v any, within string, tell func(path, why string) error) 
 
 // problemsOf joins one *job.Error for each problem. Members that are not known
 // are told, and what that returns is a problem.
-func problemsOf(body []byte, v any, within string, tell func(path, why string) error) error {
+func problemsOf(body []byte, v any, within string, tell func(path, why string) error, content ...func() error) error {
 	var problems []error
+	whole := true
 	note := func(p strict.Problem) bool {
 		problems = append(problems, p.Error(within))
+		whole = whole && p.At != ""
 		return len(problems) < problemsMost
 	}
 	told := 0
@@ -75,10 +81,52 @@ func problemsOf(body []byte, v any, within string, tell func(path, why string) e
 	if err == nil && problems == nil && told > 0 { // as it was sent, whatever else is in it
 		err = strict.ReadKnown(body, v, note)
 	}
+	if err == nil && len(problems) > 0 && whole {
+		for _, check := range content {
+			problems = beside(problems, check())
+		}
+	}
 	if err == nil {
 		err = errors.Join(problems...)
 	}
 	return err
+}
+
+// beside adds to problems of form what is wrong with the content of other fields.
+// Of a field whose form is wrong nothing more is told: it was read as if it were
+// not there.
+func beside(form []error, content error) []error {
+	all := form
+	var add func(err error)
+	add = func(err error) {
+		if list, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, one := range list.Unwrap() {
+				add(one)
+			}
+			return
+		}
+		own, ok := errors.AsType[*job.Error](err)
+		if ok && !slices.ContainsFunc(form, func(told error) bool { return about(fieldOf(told), own.Field) }) {
+			all = append(all, err)
+		}
+	}
+	if add(content); len(all) > problemsMost {
+		all = all[:problemsMost]
+	}
+	return all
+}
+
+func fieldOf(err error) string {
+	own, _ := errors.AsType[*job.Error](err)
+	return own.Field
+}
+
+// about reports whether one of two fields is the other, or stands within it.
+func about(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	return a != "" && strings.HasPrefix(b, a) && (len(a) == len(b) || b[len(a)] == '.' || b[len(a)] == '[')
 }
 
 // OneRefusal makes one refusal of several: it names the field of the first,
@@ -136,16 +184,29 @@ func Within(field string, n, least, most int64) error {
 	return refuse(field, field+" must be a whole number from "+strconv.FormatInt(least, 10)+" to "+strconv.FormatInt(most, 10))
 }
 
-// millis reads a time or a span. Zizq's have 64 bits; what is above ours is for
-// ever. nil = otherwise.
-func millis(field string, n *uint64, least uint64, otherwise job.Millis) (job.Millis, error) {
-	switch {
-	case n == nil:
+// spanned is a span that cannot be 0. Zizq's have 64 bits.
+type spanned uint64
+
+// Shape implements strict.Shaped.
+func (spanned) Shape() string { return "a whole number from 1 to 18446744073709551615" }
+
+// millis is a time or a span; what is above ours is for ever. nil = otherwise.
+func millis[N uint64 | spanned](field string, n *N, otherwise job.Millis) (job.Millis, error) {
+	if n == nil {
 		return otherwise, nil
-	case *n < least:
-		return 0, refuse(field, field+" must be a whole number from "+strconv.FormatUint(least, 10)+" to "+strconv.FormatUint(1<<64-1, 10))
 	}
-	return job.Millis(min(*n, uint64(job.MaxMillis))), nil
+	if own, cannot := any(*n).(spanned); cannot && own == 0 {
+		return 0, refuse(field, field+" must be "+own.Shape())
+	}
+	return job.Millis(min(uint64(*n), uint64(job.MaxMillis))), nil
+}
+
+// notNull refuses a null that would change nothing.
+func notNull[T any](field string, m *member[T]) error {
+	if m.given && m.value == nil {
+		return refuse(field, field+" must not be null; leave it out instead")
+	}
+	return nil
 }
 
 // WordOf finds the value that a word names.

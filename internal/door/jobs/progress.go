@@ -10,28 +10,28 @@ import (
 	"github.com/reprisehq/reprise/wire"
 )
 
-// ProgressOf reads what a worker tells of its run; nil = nothing.
-func ProgressOf(p *wire.Progress) (*job.RunProgress, error) {
+// ProgressOf reads what a worker tells of its run, at a path; nil = nothing.
+func ProgressOf(path string, p *wire.Progress) (*job.RunProgress, error) {
 	if p == nil {
 		return nil, nil
 	}
 	told := &job.RunProgress{Fraction: job.FractionUnset, Text: p.Text}
 	if f := p.Fraction; f != nil {
 		if told.Fraction = *f; !(*f >= 0 && *f <= 1) {
-			return nil, refuse("progress.fraction", "progress.fraction must be a number from 0 to 1")
+			return nil, refuse(path+".fraction", path+".fraction must be a number from 0 to 1")
 		}
 	}
 	if len(p.Text) > job.ProgressTextMax {
-		return nil, refuse("progress.text", "progress.text must not be longer than "+strconv.Itoa(job.ProgressTextMax)+" bytes")
+		return nil, refuse(path+".text", path+".text must not be longer than "+strconv.Itoa(job.ProgressTextMax)+" bytes")
 	}
 	if len(p.Checkpoint) > 0 && string(p.Checkpoint) != "null" {
 		if at, why := job.Unreadable(p.Checkpoint); why != "" {
-			return nil, refuse("progress.checkpoint"+at, "progress.checkpoint"+at+" "+why)
+			return nil, refuse(path+".checkpoint"+at, path+".checkpoint"+at+" "+why)
 		}
 		told.Checkpoint = payload(p.Checkpoint)
 	}
 	if len(told.Checkpoint) > job.CheckpointMax {
-		return nil, refuse("progress.checkpoint", "progress.checkpoint must not be larger than "+strconv.Itoa(job.CheckpointMax)+
+		return nil, refuse(path+".checkpoint", path+".checkpoint must not be larger than "+strconv.Itoa(job.CheckpointMax)+
 			" bytes: keep what is large elsewhere, and its address here")
 	}
 	return told, nil

@@ -133,12 +133,12 @@ func Names(value string) []string {
 // broken there; a name that no queue has yet is no error.
 func QueueNames(value string) ([]string, error) {
 	list := Names(value)
-	return list, queueNames(list)
+	return list, queueNames("queue", list)
 }
 
-func queueNames(list []string) error {
+func queueNames(field string, list []string) error {
 	for _, name := range list {
-		if err := CheckName("queue", name); err != nil {
+		if err := CheckName(field, name); err != nil {
 			return err
 		}
 	}
@@ -190,7 +190,7 @@ func (q *Query) among(name string, list []string) error {
 		switch name {
 		case "queue":
 			if q.filter.Queues = list; i == 0 {
-				if err := queueNames(list); err != nil {
+				if err := queueNames("queue", list); err != nil {
 					return err
 				}
 			}

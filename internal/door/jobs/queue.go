@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -128,6 +129,9 @@ const retention = "retention"
 
 // queueMembers are the values of a body by their settings.
 func queueMembers(body []byte) (members map[string]jsontext.Value, err error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, strict.Empty("a JSON object with settings, such as {\"concurrency\": 4}", nil)
+	}
 	if err := ReadPlain(body, &members); err != nil {
 		return nil, err
 	}

@@ -103,9 +103,13 @@ func (r *Reader) Reset(lent bool) {
 // decoding leaves repeated names to member, which spares payloads the search.
 var decoding = []jsontext.Options{jsontext.AllowDuplicateNames(true)}
 
-func (r *values) start() {
+// start begins a body: what is wanted, with members of a type.
+func (r *values) start(wanted string, of reflect.Type) {
 	r.body, r.names, r.entry, r.err = r.Body.Bytes(), r.names[:0], -1, nil
 	r.inner, r.told = "", 0
+	if len(bytes.TrimSpace(r.body)) == 0 {
+		r.err = strict.Empty(wanted, of)
+	}
 	r.dec.Reset(&r.Body, decoding...)
 }
 
@@ -119,9 +123,9 @@ func (r *values) end() error {
 	return r.err
 }
 
-// whole reads a body that is one object.
-func (r *values) whole(set func(name []byte)) {
-	r.start()
+// whole reads a body that is one object, with members of a type.
+func (r *values) whole(of reflect.Type, set func(name []byte)) {
+	r.start("a JSON object", of)
 	r.must("the body", r.object("the body", set))
 }
 

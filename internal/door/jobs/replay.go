@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"net/url"
 	"strconv"
@@ -18,64 +19,56 @@ const (
 	noteMax = 4 << 10
 )
 
-// ReplayAsked reads the body of POST /dead/replay.
-func ReplayAsked(w *wire.DeadReplay) (ask job.Replay, err error) {
-	if ask, err = runAsked(&w.Filter, w.All, w.Rate, w.RampMS); err != nil {
-		return ask, err
-	}
-	if ask.Remaining, err = budgetOf(w.Budget); err != nil {
-		return ask, err
-	}
-	if ask.Place, err = placeOf(w.Place); err != nil {
-		return ask, err
-	}
+// ReplayAsked reads the body of POST /dead/replay. Its error joins one for each problem.
+func ReplayAsked(w *wire.DeadReplay) (job.Replay, error) {
+	ask, bad := runAsked(&w.Filter, w.All, w.Rate, w.RampMS)
+	var badBudget, badPlace error
+	ask.Remaining, badBudget = budgetOf(w.Budget)
+	ask.Place, badPlace = placeOf(w.Place)
 	ask.Allow, ask.MaxReplays = w.AllowOutOfOrder, wire.MaxReplaysDefault
 	if w.MaxReplays != nil {
 		ask.MaxReplays = *w.MaxReplays
 	}
-	return ask, nil
+	return ask, errors.Join(bad, badBudget, badPlace)
 }
 
-// DeleteAsked reads the body of POST /dead/delete.
+// DeleteAsked reads the body of POST /dead/delete. Its error joins one for each problem.
 func DeleteAsked(w *wire.DeadDelete) (job.Replay, error) {
 	ask, err := runAsked(&w.Filter, w.All, w.Rate, w.RampMS)
 	ask.Action = job.ActionDelete
 	return ask, err
 }
 
-func runAsked(f *wire.DeadFilter, all bool, rate float64, ramp int64) (ask job.Replay, err error) {
+func runAsked(f *wire.DeadFilter, all bool, rate float64, ramp int64) (job.Replay, error) {
+	ask := job.Replay{Rate: rate, Ramp: job.Millis(ramp)}
+	var bad []error
+	if IsEmpty(f) && !all {
+		bad = append(bad, refuse("filter", "filter is empty, which means every dead job; say \"all\": true if that is meant"))
+	}
+	if rate < 0 || rate > rateMax || math.IsNaN(rate) || rate > 0 && rate < 0.001 {
+		bad = append(bad, refuse("rate", "rate must be between 0.001 and "+strconv.Itoa(rateMax)+" jobs a second, or 0 for no limit"))
+	}
 	switch {
-	case IsEmpty(f) && !all:
-		return ask, refuse("filter", "filter is empty, which means every dead job; say \"all\": true if that is meant")
-	case rate < 0 || rate > rateMax || math.IsNaN(rate) || rate > 0 && rate < 0.001:
-		return ask, refuse("rate", "rate must be between 0.001 and "+strconv.Itoa(rateMax)+" jobs a second, or 0 for no limit")
 	case ramp < 0 || ramp > int64(job.Day):
-		return ask, refuse("ramp_ms", "ramp_ms must be between 0 and a day")
+		bad = append(bad, refuse("ramp_ms", "ramp_ms must be between 0 and a day"))
 	case ramp > 0 && rate == 0:
-		return ask, refuse("ramp_ms", "ramp_ms needs a rate to grow to")
+		bad = append(bad, refuse("ramp_ms", "ramp_ms needs a rate to grow to"))
 	}
-	ask.Rate, ask.Ramp = rate, job.Millis(ramp)
-	if ask.Select, err = Selection(f); err != nil {
-		if bad, ok := err.(*job.Error); ok { //nolint:errorlint // made here and never wrapped
-			bad.Field = "filter." + bad.Field
-		}
-	}
-	return ask, err
+	var err error
+	ask.Select, err = selection("filter.", f)
+	return ask, errors.Join(append(bad, err)...)
 }
 
-// OneAsked reads the body of POST /dead/{id}/replay.
+// OneAsked reads the body of POST /dead/{id}/replay. Its error joins one for each problem.
 func OneAsked(w *wire.DeadOne) (ask deadset.Revival, err error) {
-	if ask.Remaining, err = budgetOf(w.Budget); err != nil {
-		return ask, err
-	}
-	if ask.Place, err = placeOf(w.Place); err != nil {
-		return ask, err
-	}
-	if at, why := job.Unreadable(w.Payload); why != "" {
-		return ask, refuse("payload"+at, "payload"+at+" "+why)
-	}
 	ask.Allow, ask.MaxReplays, ask.Payload = w.AllowOutOfOrder, w.MaxReplays, w.Payload
-	return ask, nil
+	var badBudget, badPlace, badPayload error
+	ask.Remaining, badBudget = budgetOf(w.Budget)
+	ask.Place, badPlace = placeOf(w.Place)
+	if at, why := job.Unreadable(w.Payload); why != "" {
+		badPayload = refuse("payload"+at, "payload"+at+" "+why)
+	}
+	return ask, errors.Join(badBudget, badPlace, badPayload)
 }
 
 func budgetOf(text string) (remaining bool, err error) {

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,15 +14,17 @@ import (
 	"github.com/reprisehq/reprise/wire"
 )
 
+type successBody struct {
+	IDs []string `json:"ids"`
+}
+
 // Success reads the body of POST /jobs/success. Texts that cannot be an id
 // come back as strange: they are not found, like any id nobody holds.
 func (r *Reader) Success() (list []engine.Settle, strange []string, err error) {
 	found := false
-	r.whole(func(name []byte) {
+	r.whole(reflect.TypeFor[successBody](), func(name []byte) {
 		if string(name) != "ids" {
-			unknown[struct {
-				IDs []string `json:"ids"`
-			}](r, name)
+			unknown[successBody](r, name)
 			return
 		}
 		found = r.entries("ids", func() {
@@ -79,7 +82,7 @@ type failureBody struct {
 // Failure reads the body of POST /jobs/{id}/failure.
 func (r *Reader) Failure(id job.ID) (engine.Settle, error) {
 	s, said := engine.Settle{ID: id, Outcome: job.Retried}, false
-	r.whole(func(name []byte) {
+	r.whole(reflect.TypeFor[failureBody](), func(name []byte) {
 		switch {
 		case r.failure(&s.Failure, &said, "", name) || r.when(&s, name):
 		case string(name) != "kill":
@@ -98,7 +101,7 @@ func (r *Reader) Release(id job.ID) (engine.Settle, error) {
 	if r.Body.Len() == 0 {
 		return s, nil
 	}
-	r.whole(func(name []byte) { r.settle(&s, name) })
+	r.whole(reflect.TypeFor[wire.Settle](), func(name []byte) { r.settle(&s, name) })
 	r.onlyOfOK(&s)
 	return s, r.end()
 }
@@ -213,7 +216,7 @@ func (r *values) soon(field string) job.Millis {
 
 // Settles reads the body of POST /jobs/settle: an array of ends of attempts.
 func (r *Reader) Settles() ([]engine.Settle, error) {
-	r.start()
+	r.start("a JSON array of objects", reflect.TypeFor[wire.Settle]())
 	r.must("settles", r.entries("settles", func() {
 		s, hasID, hasOutcome := engine.Settle{}, false, false
 		r.must("the entry", r.object("the entry", func(name []byte) {

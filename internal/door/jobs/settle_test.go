@@ -140,7 +140,7 @@ func TestFailureRefusesByName(t *testing.T) {
 		`{"message":"m","place":"there"}`:      "place must be one of",
 		`{"message":"m","message":"n"}`:        `the body has the field "message" twice`,
 		`"m"`:                                  "the body must be an object",
-		``:                                     "invalid JSON: there is no value",
+		``:                                     "the body is empty; send a JSON object with message, ",
 	} {
 		if _, err := reader(body).Failure(job.ID{}); err == nil || !strings.HasPrefix(err.Error(), text) {
 			t.Errorf("%s\n got %v\nwant %s", body, err, text)

@@ -3,7 +3,9 @@ package cron
 import (
 	"cmp"
 	"context"
+	"errors"
 	"reflect"
+	"strconv"
 	"time"
 
 	croner "github.com/reprisehq/reprise/internal/cron"
@@ -120,13 +122,13 @@ func (s *Crons) groupChanges(now job.Millis, was Group, name string, ask *GroupA
 	for i := range ask.Entries {
 		name := ask.Entries[i].Name
 		if seen[name] {
-			return nil, job.Errorf(job.Invalid, "the group has two entries of the name '%s'", name)
+			return nil, &job.Error{Kind: job.Invalid, Field: place(i) + "name", Text: place(i) + "name: the group has two entries of the name '" + name + "'"}
 		}
 		seen[name] = true
 		before := old[name]
 		c, err := s.entryAs(now, &g, oldZone, before, &ask.Entries[i])
 		if err != nil {
-			return nil, err
+			return nil, within(place(i), err)
 		}
 		if before == nil {
 			list = append(list, rowChange{nil, c})
@@ -135,6 +137,20 @@ func (s *Crons) groupChanges(now job.Millis, was Group, name string, ask *GroupA
 		}
 	}
 	return list, nil
+}
+
+// place is where an entry stands in what is asked for of a group.
+func place(i int) string { return "entries[" + strconv.Itoa(i) + "]." }
+
+// within says of a refusal in which entry its field stands.
+func within(place string, err error) error {
+	own, ok := errors.AsType[*job.Error](err)
+	if !ok {
+		return err
+	}
+	said := *own // it may be what others are told, too
+	said.Field, said.Text = place+own.Field, place+own.Text
+	return &said
 }
 
 // Check refuses a group that no server would take: Invalid.
@@ -237,7 +253,7 @@ func (s *Crons) change(tx *engine.Tx, list changes) (some bool, err error) {
 func (s *Crons) schedule(c *job.CronEntry, g *job.CronGroup) (croner.Schedule, error) {
 	e, err := croner.Parse(c.Expression)
 	if err != nil {
-		return croner.Schedule{}, &job.Error{Kind: job.Invalid, Field: "expression", Text: "the expression of cron entry '" + c.Name + "': " + err.Error()}
+		return croner.Schedule{}, &job.Error{Kind: job.Invalid, Field: "expression", Text: "expression is refused: " + err.Error()}
 	}
 	zone, err := s.zone(cmp.Or(c.Zone, g.Zone))
 	return e.In(zone), err
