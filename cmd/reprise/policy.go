@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/config"
 	policies "github.com/reprisehq/reprise/internal/policy"
+	"github.com/reprisehq/reprise/internal/policy/picture"
 )
 
 func newPolicyCommand() *cobra.Command {
@@ -187,7 +188,7 @@ earliest and latest when an attempt fails; runs are taken to need no time.
 				return err
 			}
 			p := policies.Of(r, rows)
-			return shown.print(cmd, p, p.WriteSVG, func(w io.Writer) error { return printPreview(w, p) })
+			return shown.print(cmd, p, func(w io.Writer) error { return picture.Preview(w, p) }, func(w io.Writer) error { return printPreview(w, p) })
 		},
 	}
 	f.register(cmd)

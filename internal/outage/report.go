@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/chart"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/policy"
+	"github.com/reprisehq/reprise/internal/policy/picture"
 )
 
 // slotsMax is how many parts the time of a simulation is shown in.
@@ -85,7 +86,7 @@ func (r *Report) WriteSVG(w io.Writer) error {
 	c := chart.Chart{
 		Title: "A policy in an outage",
 		Notes: []string{policy.Line(r.options.Retry), r.Scene()},
-		X:     chart.Axis{Label: "time", Unit: policy.Spans},
+		X:     chart.Axis{Label: "time", Unit: picture.Spans},
 		Panels: []chart.Panel{
 			{Y: chart.Axis{Label: label, Unit: chart.Number}, Lines: []chart.Line{attempts, capacity}},
 			{Y: chart.Axis{Label: "open jobs", Unit: chart.Number}, Lines: []chart.Line{open}},

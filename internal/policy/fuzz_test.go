@@ -1,4 +1,4 @@
-package policy
+package policy_test
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/policy"
+	"github.com/reprisehq/reprise/internal/policy/picture"
 )
 
 // FuzzRead reads a policy from a query. What is refused is told by name, not
@@ -31,10 +33,10 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return // the handler refuses it
 		}
-		r, rows, err := Read(values, "")
+		r, rows, err := policy.Read(values, "")
 		if err != nil {
 			var each job.Problems
-			if job.KindOf(err) != job.Invalid || !errors.As(err, &each) || len(each) > problemsMax || !r.IsZero() || rows != 0 {
+			if job.KindOf(err) != job.Invalid || !errors.As(err, &each) || len(each) > policy.ProblemsMax || !r.IsZero() || rows != 0 {
 				t.Errorf("%q: %+v, %d rows, with %.300v", query, r, rows, err)
 			}
 			return
@@ -46,10 +48,10 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, _, err := Read(url.Values{"policy": {string(whole)}}, ""); err != nil || string(mustJSON(t, again)) != string(whole) {
+		if again, _, err := policy.Read(url.Values{"policy": {string(whole)}}, ""); err != nil || string(mustJSON(t, again)) != string(whole) {
 			t.Errorf("%q is %s, which was read as %+v, %v", query, whole, again, err)
 		}
-		shows(t, query, Of(r, rows), rows)
+		shows(t, query, policy.Of(r, rows), rows)
 	})
 }
 
@@ -62,12 +64,12 @@ func mustJSON(t *testing.T, v any) []byte {
 	return b
 }
 
-func shows(t *testing.T, query string, p Preview, rows int) {
+func shows(t *testing.T, query string, p policy.Preview, rows int) {
 	t.Helper()
-	if len(p.Rows) > RowsMax || rows > 0 && len(p.Rows) > rows || p.Limit != nil && int64(len(p.Rows)) > *p.Limit {
+	if len(p.Rows) > policy.RowsMax || rows > 0 && len(p.Rows) > rows || p.Limit != nil && int64(len(p.Rows)) > *p.Limit {
 		t.Errorf("%q has %d rows", query, len(p.Rows))
 	}
-	before := Row{}
+	before := policy.Row{}
 	for _, row := range p.Rows {
 		if row.Retry != before.Retry+1 || row.Min < 0 || row.Min > row.Mean || row.Mean > row.Max || row.Max > job.MaxMillis ||
 			row.TotalMin < before.TotalMin || row.TotalMax < before.TotalMax || row.TotalMin > row.TotalMax || row.TotalMax > job.MaxMillis {
@@ -75,21 +77,21 @@ func shows(t *testing.T, query string, p Preview, rows int) {
 		}
 		before = row
 	}
-	var told struct{ Rows []Row }
+	var told struct{ Rows []policy.Row }
 	if err := json.Unmarshal(mustJSON(t, p), &told); err != nil || len(told.Rows) != len(p.Rows) {
 		t.Errorf("%q: %d rows were told as %d, %v", query, len(p.Rows), len(told.Rows), err)
 	}
-	if !strings.HasSuffix(p.Ending(), ".") || Line(p.Retry) == "" {
-		t.Errorf("%q: %q, %q", query, p.Ending(), Line(p.Retry))
+	if !strings.HasSuffix(p.Ending(), ".") || policy.Line(p.Retry) == "" {
+		t.Errorf("%q: %q, %q", query, p.Ending(), policy.Line(p.Retry))
 	}
-	var picture bytes.Buffer
-	if err := p.WriteSVG(&picture); err != nil {
+	var drawn bytes.Buffer
+	if err := picture.Preview(&drawn, p); err != nil {
 		t.Fatal(err)
 	}
-	if text := picture.String(); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
+	if text := drawn.String(); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
 		t.Errorf("%q: a coordinate is no number", query)
 	}
-	for d := xml.NewDecoder(&picture); ; {
+	for d := xml.NewDecoder(&drawn); ; {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {
 			return
 		} else if err != nil {

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -221,33 +220,6 @@ func TestWhatIsReadIsThePolicyOfTheSameShape(t *testing.T) {
 	} {
 		if got := Line(read(t, params)); got != want {
 			t.Errorf("%s: %s, want %s", params, got, want)
-		}
-	}
-}
-
-func TestTheBandIsDrawnWithBothItsLines(t *testing.T) {
-	draw := func(line string) string {
-		var b bytes.Buffer
-		if err := Of(read(t, line), 0).WriteSVG(&b); err != nil {
-			t.Fatal(err)
-		}
-		return b.String()
-	}
-	svg := draw("")
-	for _, want := range []string{">earliest<", ">latest<", ">retry<", ">wait (logarithmic)<", ">1d<", "kind: polynomial"} {
-		if !strings.Contains(svg, want) {
-			t.Errorf("the picture lacks %s", want)
-		}
-	}
-	if n := strings.Count(svg, "<circle"); n != 50 {
-		t.Errorf("%d points, want 25 of each line", n)
-	}
-	if draw("") != svg {
-		t.Error("the same policy gave other bytes")
-	}
-	for _, line := range []string{"limit=none", "curve=immediate", "limit=1", "curve=staircase limit=100", "curve=exponential limit=100"} {
-		if svg := draw(line); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
-			t.Errorf("%s: %s", line, svg)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package policy shows what a retry policy will do before it is used
 // (spec/retry.md section 1, "Preview before use"). It reads a policy from
 // named values, such as flags and query parameters, and lays out its waits as
-// rows, in words and as a picture. What the waits are, package rule decides.
+// rows and in words. What the waits are, package rule decides.
 package policy
 
 import (

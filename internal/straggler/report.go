@@ -7,7 +7,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/chart"
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/policy"
+	"github.com/reprisehq/reprise/internal/policy/picture"
 )
 
 // pointsMax bounds the points of a line in a picture.
@@ -44,13 +44,13 @@ func (c *Comparison) WriteSVG(w io.Writer) error {
 		return job.Errorf(job.Invalid, "there is nothing to compare: name a strategy")
 	}
 	without, with := c.Runs[0], c.Runs[1]
-	picture := chart.Chart{
+	drawn := chart.Chart{
 		Title: "A session with copies by " + with.Strategy + ", and without copies",
 		Notes: []string{
 			c.Scene,
 			fmt.Sprintf("without copies done after %s; with them after %s, for %.1f %% more time of slots", without.End, with.End, 100*with.Extra()),
 		},
-		X: chart.Axis{Label: "time", Unit: policy.Spans},
+		X: chart.Axis{Label: "time", Unit: picture.Spans},
 		Panels: []chart.Panel{{
 			Y:     chart.Axis{Label: "tasks done", Unit: chart.Number},
 			Lines: []chart.Line{done("with copies", with.Report), done("without copies", without.Report)},
@@ -63,11 +63,11 @@ func (c *Comparison) WriteSVG(w io.Writer) error {
 		}
 	}
 	if len(limit.Points) > 0 {
-		picture.Panels = append(picture.Panels, chart.Panel{
-			Y: chart.Axis{Label: "older runs are copied", Unit: policy.Spans}, Lines: []chart.Line{limit},
+		drawn.Panels = append(drawn.Panels, chart.Panel{
+			Y: chart.Axis{Label: "older runs are copied", Unit: picture.Spans}, Lines: []chart.Line{limit},
 		})
 	}
-	return picture.Write(w)
+	return drawn.Write(w)
 }
 
 func done(name string, r *Report) chart.Line {

@@ -1,0 +1,4 @@
+package policy
+
+// ProblemsMax is for tests from outside.
+const ProblemsMax = problemsMax
