@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"math/big"
 	"slices"
 	"sync"
 
@@ -68,29 +69,35 @@ func (h *handle) unreadable(err error) bool {
 }
 
 // readableFrom finds the first key, about, from which on the database can be read
-// again. from cannot. It steps on by ever more, then halves.
+// again. from cannot. It takes keys for numbers, steps on by ever more, then halves.
 func (h *handle) readableFrom(from, to []byte) []byte {
 	const width = 24 // bytes that are counted in; ids have fewer
-	bad, good := pad(from, width), pad(to, width)
-	for bit := 8 * (width - 17); bit < 8*width; bit++ {
-		next := plus(bad, bit)
-		if bytes.Compare(next, good) >= 0 || next[0] != from[0] {
+	number := func(key []byte) *big.Int {
+		padded := make([]byte, width)
+		copy(padded, key)
+		return new(big.Int).SetBytes(padded)
+	}
+	key := func(n *big.Int) []byte { return n.FillBytes(make([]byte, width)) }
+	bad, good := number(from), number(to)
+	for bit := uint(8 * (width - 17)); bit < 8*width; bit++ {
+		next := new(big.Int).Lsh(big.NewInt(1), bit)
+		if next.Add(next, bad).Cmp(good) >= 0 || key(next)[0] != from[0] {
 			break
 		}
-		if h.readable(next, to) {
+		if h.readable(key(next), to) {
 			good = next
 			break
 		}
 		bad = next
 	}
 	for {
-		middle := half(bad, good)
-		if bytes.Equal(middle, bad) {
-			return good
-		}
-		if h.readable(middle, to) {
+		middle := new(big.Int).Add(bad, good)
+		switch middle.Rsh(middle, 1); {
+		case middle.Cmp(bad) == 0:
+			return key(good)
+		case h.readable(key(middle), to):
 			good = middle
-		} else {
+		default:
 			bad = middle
 		}
 	}
@@ -105,40 +112,6 @@ func (h *handle) readable(from, to []byte) bool {
 	it.First()
 	bad := it.Error() != nil
 	return it.Close() == nil && !bad
-}
-
-// pad makes a key a number of so many bytes.
-func pad(key []byte, width int) []byte {
-	return append(append(make([]byte, 0, width), key[:min(len(key), width)]...), make([]byte, max(0, width-len(key)))...)
-}
-
-// plus adds the power of two with the exponent bit.
-func plus(n []byte, bit int) []byte {
-	out := bytes.Clone(n)
-	carry := uint(1) << (bit % 8)
-	for i := len(out) - 1 - bit/8; i >= 0 && carry > 0; i-- {
-		carry += uint(out[i])
-		out[i] = byte(carry)
-		carry >>= 8
-	}
-	return out
-}
-
-// half is the number in the middle of two.
-func half(a, b []byte) []byte {
-	out := make([]byte, len(a))
-	carry := uint(0)
-	for i := len(a) - 1; i >= 0; i-- {
-		carry += uint(a[i]) + uint(b[i])
-		out[i] = byte(carry)
-		carry >>= 8
-	}
-	for i := range out { // carry is the bit above
-		next := uint(out[i]) & 1
-		out[i] = byte(uint(out[i])>>1 | carry<<7)
-		carry = next
-	}
-	return out
 }
 
 // lost finds the jobs whose rows stand in gaps, by their payloads, which have the

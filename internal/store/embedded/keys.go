@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/reprisehq/reprise/internal/job"
 )
@@ -22,6 +23,11 @@ func payloadKey(b []byte, id job.ID) []byte { return append(append(b, keyPayload
 func failureKey(b []byte, id job.ID, number uint32) []byte {
 	b = append(append(b, keyFailure), id[:]...)
 	return binary.BigEndian.AppendUint32(b, number)
+}
+
+// failureRange is where the failure records of a job are.
+func failureRange(id job.ID) (from, to []byte) {
+	return failureKey(nil, id, 0), append(failureKey(nil, id, math.MaxUint32), 0)
 }
 
 func rowKey(b []byte, t job.Table, key string) []byte {

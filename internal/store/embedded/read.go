@@ -1,14 +1,13 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
+	"maps"
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -27,7 +26,7 @@ type access struct {
 	now job.Millis
 	// writer: this is the one transaction that may change what is in memory.
 	writer bool
-	over   map[string][]byte // failures written here; nil value = deleted
+	over   map[job.ID]map[uint32][]byte // failures written here, by number; nil value = deleted
 	// touches are the receipts that the writer has read or written.
 	touches touches
 }
@@ -274,78 +273,38 @@ func (a *access) Peek(ref job.ID) []byte {
 }
 
 func (a *access) Failures(id job.ID, from uint32, desc bool, n int) ([]job.Failure, error) {
-	lo, hi := failureKey(nil, id, 0), append(failureKey(nil, id, 1<<32-1), 0)
-	switch {
-	case from > 0 && desc:
-		hi = failureKey(nil, id, from)
-	case from > 0:
-		lo = append(failureKey(nil, id, from), 0)
+	found, _, err := a.failures(id)
+	numbers := slices.Sorted(maps.Keys(found))
+	if desc {
+		slices.Reverse(numbers)
 	}
 	var out []job.Failure
-	err := a.scan(lo, hi, desc, n, func(key, value []byte) (bool, error) {
-		f, err := decodeFailure(binary.BigEndian.Uint32(key[17:]), value)
-		if err == nil {
+	for _, number := range numbers {
+		if from > 0 && (number == from || number < from != desc) {
+			continue
+		}
+		if len(out) >= n {
+			break
+		}
+		if f, err := decodeFailure(number, found[number]); err == nil { // the others say enough
 			out = append(out, f)
 		}
-		return len(out) < n, nil //nolint:nilerr // the others say enough
-	})
-	if a.h.unreadable(err) {
-		err = nil
 	}
 	return out, err
 }
 
-// scan walks keys in [lo, hi) with the transaction's own writes on top, until
-// f has enough; nothing at all if n is not positive.
-func (a *access) scan(lo, hi []byte, desc bool, n int, f func(key, value []byte) (more bool, err error)) error {
-	if n <= 0 {
+// failures are the records of a job by their numbers: few, as the engine drops those in
+// the middle. Some may be missing, because they cannot be read.
+func (a *access) failures(id job.ID) (found map[uint32][]byte, some bool, err error) {
+	found = map[uint32][]byte{}
+	lo, hi := failureRange(id)
+	gaps, err := a.h.scanAround(lo, hi, func(key, value []byte) error {
+		found[binary.BigEndian.Uint32(key[17:])] = bytes.Clone(value)
 		return nil
-	}
-	type pair struct{ key, value string }
-	var list []pair
-	own := map[string]bool{}
-	for key, value := range a.over {
-		if key >= string(lo) && key < string(hi) {
-			own[key] = true
-			if value != nil {
-				list = append(list, pair{key, string(value)})
-			}
-		}
-	}
-	it, err := a.h.db.NewIter(&pebble.IterOptions{LowerBound: lo, UpperBound: hi})
-	if err != nil {
-		return readError(err)
-	}
-	first, next := it.First, it.Next
-	if desc {
-		first, next = it.Last, it.Prev
-	}
-	for ok := first(); ok; ok = next() {
-		if len(own) > 0 { // merging: collect
-			if !own[string(it.Key())] {
-				list = append(list, pair{string(it.Key()), string(it.Value())})
-			}
-			continue
-		}
-		if more, err := f(it.Key(), it.Value()); err != nil || !more {
-			return errors.Join(err, it.Close())
-		}
-	}
-	if err := errors.Join(it.Error(), it.Close()); err != nil {
-		return readError(err)
-	}
-	slices.SortFunc(list, func(x, y pair) int {
-		if desc {
-			x, y = y, x
-		}
-		return strings.Compare(x.key, y.key)
 	})
-	for _, p := range list {
-		if more, err := f([]byte(p.key), []byte(p.value)); err != nil || !more {
-			return err
-		}
-	}
-	return nil
+	maps.Copy(found, a.over[id])
+	maps.DeleteFunc(found, func(_ uint32, value []byte) bool { return value == nil })
+	return found, len(gaps) > 0, err
 }
 
 func (a *access) Row(t job.Table, key string) (job.Row, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -23,7 +22,6 @@ type tx struct {
 	moves   []moved
 	bodies  []body   // payloads that came
 	refs    []job.ID // payloads that came, or lost a reference
-	failed  map[job.ID]bool
 	cool    []job.ID // jobs that are hot only until the end of the transaction
 	key     []byte
 	value   []byte
@@ -212,18 +210,14 @@ func (t *tx) checkOld(old, j *job.Job) (at *listed, err error) {
 
 // erase deletes a job and its failure records.
 func (t *tx) erase(old *job.Job) error {
-	if old.Failures > 0 || t.failed[old.ID] {
-		var keys [][]byte
-		lo, hi := failureKey(nil, old.ID, 0), append(failureKey(nil, old.ID, 1<<32-1), 0)
-		err := t.scan(lo, hi, false, 1<<31, func(key, _ []byte) (bool, error) {
-			keys = append(keys, slices.Clone(key))
-			return true, nil
-		})
-		if t.h.unreadable(err) {
-			err = t.batch.DeleteRange(lo, hi, nil)
+	if old.Failures > 0 || t.over[old.ID] != nil {
+		found, some, err := t.failures(old.ID)
+		if some {
+			lo, hi := failureRange(old.ID)
+			err = errors.Join(err, t.batch.DeleteRange(lo, hi, nil))
 		}
-		for _, key := range keys {
-			err = errors.Join(err, t.setCold(key, nil))
+		for number := range found {
+			err = errors.Join(err, t.setFailure(old.ID, number, nil))
 		}
 		if err != nil {
 			return err
@@ -263,23 +257,21 @@ func (t *tx) writePayloads() error {
 }
 
 func (t *tx) PutFailure(id job.ID, f *job.Failure) error {
-	if t.failed == nil {
-		t.failed = map[job.ID]bool{}
-	}
-	t.failed[id] = true
-	return t.setCold(failureKey(nil, id, f.Number), appendFailure(nil, f))
+	return t.setFailure(id, f.Number, appendFailure(nil, f))
 }
 
-func (t *tx) DropFailure(id job.ID, number uint32) error {
-	return t.setCold(failureKey(nil, id, number), nil)
-}
+func (t *tx) DropFailure(id job.ID, number uint32) error { return t.setFailure(id, number, nil) }
 
-// setCold writes what is kept on disk only; nil deletes.
-func (t *tx) setCold(key, value []byte) error {
+// setFailure writes a record; nil deletes it.
+func (t *tx) setFailure(id job.ID, number uint32, value []byte) error {
 	if t.over == nil {
-		t.over = map[string][]byte{}
+		t.over = map[job.ID]map[uint32][]byte{}
 	}
-	t.over[string(key)] = value
+	if t.over[id] == nil {
+		t.over[id] = map[uint32][]byte{}
+	}
+	t.over[id][number] = value
+	key := failureKey(nil, id, number)
 	if value == nil {
 		return t.batch.Delete(key, nil)
 	}
