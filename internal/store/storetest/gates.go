@@ -20,6 +20,7 @@ var gates = []subject{
 	{"a gate held before it has members holds them when they come", gateFirst},
 	{"a dead head blocks its group", gateBlocker},
 	{"a dead head parks its group", gateDeadPark},
+	{"a member that goes behind others leaves the place to them", gateBehind},
 	{"a member parked or moved away frees its group as the order says", gateMoves},
 	{"the order of a group is that of its queue now", gateOrderNow},
 	{"a gate stands for a member with its requirements", gateClass},
@@ -29,6 +30,7 @@ var gates = []subject{
 	{"in a fair queue groups have turns", fairTurns},
 	{"in a fair queue jobs without a group have a turn together", fairUngrouped},
 	{"weights make longer turns", fairWeights},
+	{"groups that have turns are counted by what they do", countedTurns},
 	{"a queue gives as much as there is room", roomOfQueues},
 }
 
@@ -229,6 +231,37 @@ func gateMoves(x *site) {
 		x.expect(name+": the head left", x.line(rule.Seeker{Holder: "h"}, 9, name), "a b")
 		x.expect(name+": members", x.members(name, "g"), "b")
 	}
+}
+
+func gateBehind(x *site) {
+	a := x.put("q", "a1", group("a"))
+	x.put("q", "b")
+	x.put("q", "a2", group("a"))
+	x.do(a, rule.Command{Verb: rule.Patch, Edit: func(j *job.Job) { j.Priority = job.PriorityDefault + 1 }})
+	x.offered("a1 is less urgent now", "b a2")
+}
+
+func countedTurns(x *site) {
+	x.queue("q", func(q *job.Queue) {
+		q.Turns, q.Concurrency, q.OnDead, q.Protection.Fair = true, 1, job.DeadBlock, &job.FairShare{}
+	})
+	expect := func(when string) {
+		x.Helper()
+		x.view(func(r store.Reader) error {
+			want := [rule.Conditions]int64{rule.GroupReady: 1, rule.GroupRunning: 1, rule.GroupBackingOff: 1, rule.GroupBlocked: 1}
+			if got := r.Depth("q").Groups; got != want {
+				x.Errorf("%s: %v, want %v", when, got, want)
+			}
+			return nil
+		})
+	}
+	x.put("q", "a", group("ready"))
+	x.take(x.put("q", "b", group("running")), "h")
+	x.put("q", "c", group("backing off"), readyAt(x.now+10))
+	x.settle(x.take(x.put("q", "d", group("blocked")), "h"), rule.SettleDead)
+	expect("each of another kind")
+	x.reopen()
+	expect("reopened")
 }
 
 // gateOrderNow: a member may come back from a time when its queue had another order.
