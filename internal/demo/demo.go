@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/client"
+	"github.com/reprisehq/reprise/internal/child"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -88,8 +89,8 @@ type demo struct {
 	Options
 	start    time.Time
 	receiver *receiver
-	server   *process
-	worker   *process
+	server   *child.Process
+	worker   *child.Process
 	client   *client.Client
 	addr     string // of the server
 	ids      map[string]bool
@@ -122,7 +123,7 @@ func (d *demo) run(ctx context.Context) (*Report, error) {
 	if err := d.count(ctx); err != nil {
 		return nil, d.explain(err)
 	}
-	if err := d.worker.stop(); err != nil {
+	if err := d.worker.Stop(); err != nil {
 		return nil, d.explain(err)
 	}
 	return &d.report, nil
@@ -169,14 +170,26 @@ func (d *demo) read() ([]client.Job, error) {
 	return jobs, nil
 }
 
+// launch runs the program, and adds all it writes to a log.
+func (d *demo) launch(ctx context.Context, log string, args ...string) (*child.Process, error) {
+	file, err := os.OpenFile(filepath.Join(d.Dir, log), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return child.Start(ctx, d.Program, file, nil, args...)
+}
+
+// startPatience is how long the server may take to listen.
+const startPatience = 20 * time.Second
+
 func (d *demo) startServer(ctx context.Context, port string) (err error) {
-	d.server, err = startProcess(ctx, d.Program, filepath.Join(d.Dir, "server.log"),
+	d.server, err = d.launch(ctx, "server.log",
 		"serve", "--port", port, "--no-admin", "--root-dir", filepath.Join(d.Dir, "data"),
 		"--log-format", "json", "--log-level", "info")
 	if err != nil {
 		return err
 	}
-	if d.addr, err = d.server.listening(ctx); err != nil {
+	if d.addr, _, err = d.server.Listening(ctx, startPatience); err != nil {
 		return err
 	}
 	if d.client == nil {
@@ -202,7 +215,7 @@ func (d *demo) enqueue(ctx context.Context, jobs []client.Job) error {
 }
 
 func (d *demo) startWorker(ctx context.Context) (err error) {
-	d.worker, err = startProcess(ctx, d.Program, filepath.Join(d.Dir, "worker.log"),
+	d.worker, err = d.launch(ctx, "worker.log",
 		"work", "--url", d.client.URL(), "--queue", queue, "--http", d.receiver.url(),
 		"--concurrency", fmt.Sprint(d.Concurrency), "--timeout", "5s", "--drain-timeout", "10s",
 		"--worker-id", "demo", "--verbose")
@@ -252,9 +265,9 @@ func (d *demo) explain(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return errors.New("stopped before the end")
 	}
-	for _, p := range []*process{d.server, d.worker} {
+	for _, p := range []*child.Process{d.server, d.worker} {
 		if p != nil {
-			err = fmt.Errorf("%w\n%s", err, p.lastWords())
+			err = fmt.Errorf("%w\n%s", err, p.LastWords())
 		}
 	}
 	return err
@@ -264,10 +277,10 @@ func (d *demo) explain(err error) error {
 func (d *demo) close(ctx context.Context) error {
 	var errs []error
 	if d.worker != nil {
-		errs = append(errs, d.worker.stop())
+		errs = append(errs, d.worker.Stop())
 	}
 	if d.server != nil {
-		errs = append(errs, d.server.stop())
+		errs = append(errs, d.server.Stop())
 	}
 	if d.receiver != nil {
 		d.receiver.close(ctx)

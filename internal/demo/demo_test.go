@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,44 +101,6 @@ func TestTheUsualWeatherEndsFair(t *testing.T) {
 	}
 }
 
-func TestAddressReadsTheListeningLine(t *testing.T) {
-	for line, want := range map[string]string{
-		`{"level":"INFO","fields":{"message":"listening","api":"primary","addr":"127.0.0.1:7890","scheme":"http"}}`: "127.0.0.1:7890",
-		`{"fields":{"api":"admin","addr":"127.0.0.1:1"}}`:                                                           "",
-		`{"api":"primary"}`:  "",
-		`"api":"primary" no`: "",
-		``:                   "",
-	} {
-		if got := address([]byte(line)); got != want {
-			t.Errorf("%s: %q", line, got)
-		}
-	}
-}
-
-func TestALogIsReadLineByLineHoweverItArrives(t *testing.T) {
-	var file strings.Builder
-	l := &logFile{to: &file, addr: make(chan string, 1)}
-	text := strings.Repeat("noise\n", 20) + `{"fields":{"api":"primary","addr":"h:1"},"api":"primary"}` + "\nrest"
-	for _, b := range []byte(text) {
-		if _, err := l.Write([]byte{b}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if addr := <-l.addr; addr != "h:1" || file.String() != text {
-		t.Errorf("%q from %q", addr, file.String())
-	}
-	if tail := l.tail(); !strings.HasSuffix(tail, "\n  rest") || strings.Count(tail, "\n") != 8 {
-		t.Errorf("%q", tail)
-	}
-}
-
-func TestTheProcessesAreNotConfiguredByOurEnvironment(t *testing.T) {
-	got := environment([]string{"PATH=/bin", "REPRISE_PORT=1", "ZIZQ_PORT=2", "XREPRISE_=3"})
-	if !slices.Equal(got, []string{"PATH=/bin", "XREPRISE_=3"}) {
-		t.Errorf("%q", got)
-	}
-}
-
 func TestEventsThatCannotBeCountedAreRefused(t *testing.T) {
 	for in, says := range map[string]string{
 		"":                                 "no events",
@@ -173,31 +134,6 @@ func TestAServerThatDoesNotStartSaysWhy(t *testing.T) {
 	}
 	_, err = Run(t.Context(), Options{Program: script + ".gone", Events: strings.NewReader(`{"id":"a"}`), Dir: t.TempDir(), Out: &out})
 	if !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%v", err)
-	}
-}
-
-func TestAProcessIsStoppedOnceAndKilledWhenAsked(t *testing.T) {
-	run := func(line string) *process {
-		p, err := startProcess(t.Context(), "/bin/sh", filepath.Join(t.TempDir(), "log"), "-c", line)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	p := run("exit 3")
-	<-p.exited
-	if err := p.stop(); err == nil {
-		t.Error("a bad end was not told")
-	}
-	p = run("exec sleep 600")
-	p.kill()
-	if err := p.stop(); err != nil {
-		t.Errorf("what we killed is no error: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := startProcess(ctx, "/bin/sh", filepath.Join(t.TempDir(), "log"), "-c", "true"); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

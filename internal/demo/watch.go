@@ -31,9 +31,9 @@ func (d *demo) watch(ctx context.Context) error {
 	for {
 		select {
 		case <-tick.C:
-		case <-d.server.exited:
+		case <-d.server.Exited:
 			return errors.New("the server ended by itself")
-		case <-d.worker.exited:
+		case <-d.worker.Exited:
 			return errors.New("the worker ended by itself")
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -64,7 +64,7 @@ func (d *demo) watch(ctx context.Context) error {
 func (d *demo) cut(ctx context.Context, delivered int64) error {
 	d.report.KilledAt = delivered
 	gone := time.Now()
-	d.server.kill()
+	d.server.Kill()
 	d.say("the server was killed (SIGKILL) with %d of %d events delivered", delivered, d.report.Enqueued)
 	select {
 	case <-time.After(awayFor):
