@@ -26,14 +26,17 @@ type fence struct {
 	asideFailed atomic.Pointer[error] // why one of them could not be synced
 }
 
-func (f *fence) check() error {
+// let does something with the files, unless the handle was given up.
+func (f *fence) let(do func() error) error {
 	if f.down.Load() {
 		return errFenced
 	}
-	return nil
+	return do()
 }
 
-func (f *fence) file(file vfs.File, err error) (vfs.File, error) {
+// open is let of what opens a file to write it.
+func (f *fence) open(do func() (vfs.File, error)) (file vfs.File, err error) {
+	err = f.let(func() (err error) { file, err = do(); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -44,10 +47,7 @@ func (f *fence) file(file vfs.File, err error) (vfs.File, error) {
 func (f *fence) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
 func (f *fence) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := f.check(); err != nil {
-		return nil, err
-	}
-	file, err := f.file(f.FS.Create(name, c))
+	file, err := f.open(func() (vfs.File, error) { return f.FS.Create(name, c) })
 	if err != nil || !background(c) {
 		return file, err
 	}
@@ -55,17 +55,11 @@ func (f *fence) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 }
 
 func (f *fence) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := f.check(); err != nil {
-		return nil, err
-	}
-	return f.file(f.FS.ReuseForWrite(oldname, newname, c))
+	return f.open(func() (vfs.File, error) { return f.FS.ReuseForWrite(oldname, newname, c) })
 }
 
 func (f *fence) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	if err := f.check(); err != nil {
-		return nil, err
-	}
-	return f.file(f.FS.OpenReadWrite(name, c, opts...))
+	return f.open(func() (vfs.File, error) { return f.FS.OpenReadWrite(name, c, opts...) })
 }
 
 func (f *fence) OpenDir(name string) (vfs.File, error) {
@@ -80,31 +74,19 @@ func (f *fence) OpenDir(name string) (vfs.File, error) {
 }
 
 func (f *fence) Link(oldname, newname string) error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	return f.FS.Link(oldname, newname)
+	return f.let(func() error { return f.FS.Link(oldname, newname) })
 }
 
 func (f *fence) Remove(name string) error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	return f.FS.Remove(name)
+	return f.let(func() error { return f.FS.Remove(name) })
 }
 
 func (f *fence) RemoveAll(name string) error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	return f.FS.RemoveAll(name)
+	return f.let(func() error { return f.FS.RemoveAll(name) })
 }
 
 func (f *fence) Rename(oldname, newname string) error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	return f.FS.Rename(oldname, newname)
+	return f.let(func() error { return f.FS.Rename(oldname, newname) })
 }
 
 // Unwrap implements vfs.FS.
@@ -115,39 +97,23 @@ type fencedFile struct {
 	fence *fence
 }
 
-func (f *fencedFile) Write(p []byte) (int, error) {
-	if err := f.fence.check(); err != nil {
-		return 0, err
-	}
-	return f.File.Write(p)
+func (f *fencedFile) Write(p []byte) (n int, err error) {
+	err = f.fence.let(func() (err error) { n, err = f.File.Write(p); return err })
+	return n, err
 }
 
-func (f *fencedFile) WriteAt(p []byte, off int64) (int, error) {
-	if err := f.fence.check(); err != nil {
-		return 0, err
-	}
-	return f.File.WriteAt(p, off)
+func (f *fencedFile) WriteAt(p []byte, off int64) (n int, err error) {
+	err = f.fence.let(func() (err error) { n, err = f.File.WriteAt(p, off); return err })
+	return n, err
 }
 
-func (f *fencedFile) Sync() error {
-	if err := f.fence.check(); err != nil {
-		return err
-	}
-	return f.File.Sync()
-}
+func (f *fencedFile) Sync() error { return f.fence.let(f.File.Sync) }
 
-func (f *fencedFile) SyncData() error {
-	if err := f.fence.check(); err != nil {
-		return err
-	}
-	return f.File.SyncData()
-}
+func (f *fencedFile) SyncData() error { return f.fence.let(f.File.SyncData) }
 
-func (f *fencedFile) SyncTo(length int64) (bool, error) {
-	if err := f.fence.check(); err != nil {
-		return false, err
-	}
-	return f.File.SyncTo(length)
+func (f *fencedFile) SyncTo(length int64) (full bool, err error) {
+	err = f.fence.let(func() (err error) { full, err = f.File.SyncTo(length); return err })
+	return full, err
 }
 
 // background reports whether what is written is not waited for: flushes of memory
