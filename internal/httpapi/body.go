@@ -29,7 +29,7 @@ var scratches = sync.Pool{New: func() any { return &scratch{out: make([]byte, 0,
 // not, and gives the memory back.
 func (h *core) withBody(w http.ResponseWriter, r *http.Request, do func(s *scratch) error) {
 	s, whole := scratches.Get().(*scratch), false
-	s.Count, s.FoldMax = h.live.now.Load().count, h.bodyMax
+	s.Count, s.FoldMax = h.live.now.Load().BackoffCount, h.bodyMax
 	s.Unknown = func(path, why string) error { return h.tell(w, r, path, why) }
 	s.meter = bodyReader{from: r.Body, h: h, w: w, r: r, enqueue: isEnqueue(r)}
 	s.Memory = &s.meter

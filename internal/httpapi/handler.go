@@ -52,9 +52,6 @@ type Options struct {
 	// Heartbeat is the silence on a take before a heartbeat is sent; clients
 	// give up after 30 s. 0 = 3 s.
 	Heartbeat time.Duration
-	// AllowHosts are names that Host and Origin may hold beside the loopback
-	// names and the address that was connected to.
-	AllowHosts []string
 	// Tokens knows who may do what. nil = nobody needs a token.
 	Tokens *auth.Keeper
 	// Guard asks for a filter or all=true before everything is deleted; with
@@ -62,10 +59,6 @@ type Options struct {
 	Guard bool
 	// Profiles answers below /debug/pprof/, for the scope admin. nil = nothing.
 	Profiles http.Handler
-	// BackoffCount is how `backoff` of an enqueue counts attempts.
-	BackoffCount job.Count
-	// Retry is the server's policy, which a preview falls back to. Zero = the default.
-	Retry job.Retry
 	// Metrics counts what is answered and is the page /metrics; nil = neither.
 	Metrics Metrics
 	// Upkeep makes backups and compacts; nil = nobody does.
@@ -74,10 +67,7 @@ type Options struct {
 	Grid *grid.Config
 	// Inboxes are those of the server; nil = it has none.
 	Inboxes *inbox.Door
-	// Strict refuses bodies with members that their call does not know.
-	Strict bool
-	// Live can be changed while the handler works; nil = AllowHosts, BackoffCount,
-	// Retry and Strict stay as they are. It is filled in from them.
+	// Live is what can change while the handler works; nil = all of it is zero.
 	Live *Live
 	// Null answers enqueues without an engine: POST /jobs and /jobs/bulk are
 	// read, checked and answered as always, and forgotten. The benchmark
@@ -128,9 +118,8 @@ func New(o Options) http.Handler {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	if c.live == nil {
-		c.live = new(Live)
+		c.live = NewLive(Changeable{})
 	}
-	c.live.Set(o.AllowHosts, o.BackoffCount, o.Retry, o.Strict)
 	if c.put = newNull().put; !o.Null {
 		c.put = o.Engine.Put
 	}

@@ -234,7 +234,7 @@ func TestWhatBecomesOfABodyCounts(t *testing.T) {
 }
 
 func TestOnlyWhoKnowsOurNameGetsIn(t *testing.T) {
-	a := start(t, httpapi.Options{AllowHosts: []string{"Queue.example"}})
+	a := start(t, httpapi.Options{Live: httpapi.NewLive(httpapi.Changeable{AllowHosts: []string{"Queue.example"}})})
 	own := strings.TrimPrefix(a.url, "http://")
 	for _, c := range []struct {
 		name, host string

@@ -7,21 +7,38 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 )
 
-// Live is what can change while a handler works.
+// Changeable are the options that can change while a handler works.
+type Changeable struct {
+	// AllowHosts are names that Host and Origin may hold beside the loopback
+	// names and the address that was connected to.
+	AllowHosts []string
+	// BackoffCount is how `backoff` of an enqueue counts attempts.
+	BackoffCount job.Count
+	// Retry is the server's policy, which a preview falls back to. Zero = the default.
+	Retry job.Retry
+	// Strict refuses bodies with members that their call does not know.
+	Strict bool
+}
+
+// Live holds them.
 type Live struct{ now atomic.Pointer[liveOptions] }
 
 type liveOptions struct {
+	Changeable
 	hosts map[string]bool // lower case
-	count job.Count
-	retry job.Retry
-
-	strict bool
 }
 
-// Set lets new values hold from now on; they are those of Options.
-func (l *Live) Set(allowHosts []string, count job.Count, retry job.Retry, strict bool) {
-	o := &liveOptions{hosts: map[string]bool{}, count: count, retry: retry, strict: strict}
-	for _, name := range allowHosts {
+// NewLive returns one with its first values.
+func NewLive(first Changeable) *Live {
+	l := new(Live)
+	l.Set(first)
+	return l
+}
+
+// Set lets new values hold from now on.
+func (l *Live) Set(c Changeable) {
+	o := &liveOptions{c, map[string]bool{}}
+	for _, name := range c.AllowHosts {
 		o.hosts[strings.ToLower(name)] = true
 	}
 	l.now.Store(o)

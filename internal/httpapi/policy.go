@@ -18,5 +18,5 @@ func (h *queueRoom) previewPolicy(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return policy.Of(p.Over(h.live.now.Load().retry), rows), nil
+	return policy.Of(p.Over(h.live.now.Load().Retry), rows), nil
 }

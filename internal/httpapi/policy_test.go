@@ -13,7 +13,7 @@ import (
 func TestAPreviewFallsBackToTheServersPolicy(t *testing.T) {
 	curve := job.Curve{Kind: job.CurveConstant, Delay: job.Minute}
 	own := job.Retry{Limit: job.LimitOf(2), Curve: &curve}
-	a := start(t, httpapi.Options{Retry: own})
+	a := start(t, httpapi.Options{Live: httpapi.NewLive(httpapi.Changeable{Retry: own})})
 	for _, tt := range []struct{ query, want string }{
 		{"", `{"limit":2,"rows":[` + row(1, 60_000, 60_000) + `,` + row(2, 60_000, 120_000) + `]}`},
 		{"limit=1", `{"limit":1,"rows":[` + row(1, 60_000, 60_000) + `]}`},

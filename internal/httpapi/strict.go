@@ -22,7 +22,7 @@ const unknownsMax = 256
 // strict the body is refused. Zizq ignores such members, so that is no default.
 func (h *core) tell(w http.ResponseWriter, r *http.Request, path, why string) error {
 	text := path + " " + why
-	if h.live.now.Load().strict || prefersStrict(r.Header["Prefer"]) {
+	if h.live.now.Load().Strict || prefersStrict(r.Header["Prefer"]) {
 		return &job.Error{Kind: job.Invalid, Field: path, Text: text}
 	}
 	w.Header().Add(wire.WarningHeader, asciiOnly(text)+" (ignored)")

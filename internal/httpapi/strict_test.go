@@ -73,7 +73,7 @@ func TestAMisspeltMemberIsRefusedWhereThatIsWanted(t *testing.T) {
 			t.Errorf("something was taken in: %s", body)
 		}
 	}
-	refused(start(t, httpapi.Options{Strict: true}))
+	refused(start(t, httpapi.Options{Live: httpapi.NewLive(httpapi.Changeable{Strict: true})}))
 	a := start(t, httpapi.Options{})
 	refused(a, "Prefer", "handling=strict")
 	for _, prefer := range []string{`respond-async, handling="strict"; x=1`, "Handling=Strict"} {

@@ -228,7 +228,7 @@ func TestATokenForSomeQueuesIsNotGivenWhatAnotherHolds(t *testing.T) {
 
 func TestTheFirstTokenIsMadeHere(t *testing.T) {
 	e := newEngine(t)
-	h := httpapi.New(httpapi.Options{Engine: e, AllowHosts: []string{"queue.example"}})
+	h := httpapi.New(httpapi.Options{Engine: e, Live: httpapi.NewLive(httpapi.Changeable{AllowHosts: []string{"queue.example"}})})
 	for _, c := range []struct {
 		name, from, host string
 		header           []string
@@ -380,7 +380,7 @@ func TestProfilesAreForTheAdminAndForThoseWhoKnowOurName(t *testing.T) {
 
 // No answer lets a page of another site read it, and no preflight is granted.
 func TestNothingIsSharedWithOtherSites(t *testing.T) {
-	a := start(t, httpapi.Options{AllowHosts: []string{"queue.example"}})
+	a := start(t, httpapi.Options{Live: httpapi.NewLive(httpapi.Changeable{AllowHosts: []string{"queue.example"}})})
 	for _, origin := range []string{"", "https://queue.example", "https://evil.example"} {
 		for _, method := range []string{"GET", "POST", "OPTIONS"} {
 			header := []string{}

@@ -116,6 +116,11 @@ func limitMemory(cfg config.Config) {
 	jq.SetMemory(cfg.JQMemory)
 }
 
+// changeable are the settings of the API that a reload changes.
+func changeable(cfg config.Config) httpapi.Changeable {
+	return httpapi.Changeable{AllowHosts: cfg.AllowHost, BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Strict: cfg.Strict}
+}
+
 // upload is how fast bodies have to come.
 func upload(cfg config.Config) httpapi.Upload {
 	const within = 10
@@ -154,18 +159,17 @@ func listenAndServe(ctx context.Context, cfg config.Config, e *part.Engine, keep
 	if err != nil {
 		return errors.Join(unlessStopped(ctx, err, log), stop(cfg, e, inboxes))
 	}
-	live, page := new(httpapi.Live), metrics.New(e, Version)
+	live, page := httpapi.NewLive(changeable(cfg)), metrics.New(e, Version)
 	handler := httpapi.New(httpapi.Options{
 		Engine: e, Log: log, Version: Version,
 		Tokens: tokens, Guard: cfg.Guard, Profiles: profiles(cfg), StreamsMax: cfg.MaxStreams,
 		BodyMax: cfg.BodyBytesMax, InflightMax: cfg.InflightBytesMax, Upload: upload(cfg),
-		Heartbeat: cfg.HeartbeatInterval, AllowHosts: cfg.AllowHost,
-		BackoffCount: cfg.BackoffCount, Retry: cfg.Retry, Strict: cfg.Strict, Null: cfg.Null, Metrics: page, Upkeep: keep, Live: live, Grid: &cfg.Grid, Inboxes: inboxes,
+		Heartbeat: cfg.HeartbeatInterval, Null: cfg.Null, Metrics: page, Upkeep: keep, Live: live, Grid: &cfg.Grid, Inboxes: inboxes,
 	})
 	parts := []reloadable{
 		refuseExposure(tokens.Closed), engineSettings(e.Engine), logLevel(log),
 		{"names of hosts, defaults of jobs", func(_ context.Context, _, to config.Config) error {
-			live.Set(to.AllowHost, to.BackoffCount, to.Retry, to.Strict)
+			live.Set(changeable(to))
 			return nil
 		}},
 		{"inboxes", func(ctx context.Context, _, to config.Config) error { return inboxes.Configure(ctx, to.Inboxes) }},
