@@ -118,7 +118,8 @@ func (p *problems) checkCurve(prefix string, c *Curve) {
 		p.add(prefix+"kind", "use one of %s", strings.Join(curveNames[1:], ", "))
 		return
 	}
-	p.checkForeign(prefix, c)
+	checkForeign(p, prefix, c, curveFields, "kind "+c.Kind.String())
+	p.checkJitterKind(prefix, c)
 	spans := [...]struct {
 		key string
 		v   Millis
@@ -207,20 +208,8 @@ func (p *problems) checkJitter(path string, j Jitter) {
 	}
 }
 
-// checkForeign refuses values in fields that do not belong to the kind. They
-// come from Go code only; ParseRetry refuses the keys.
-func (p *problems) checkForeign(prefix string, c *Curve) {
-	set := map[string]bool{
-		"base": c.Base != 0, "cap": c.Cap != 0, "unit": c.Unit != 0, "delay": c.Delay != 0,
-		"step": c.Step != 0, "factor": c.Factor != 0, "offset": c.Offset != 0,
-		"exponent": c.Exponent != 0, "count": c.Count != 0, "delays": c.Delays != nil,
-		"jitter": c.Spread != 0 || c.Jitter != Jitter{},
-	}
-	for _, k := range curveKeys {
-		if set[k.key] && !slices.Contains(k.kinds, c.Kind) {
-			p.add(prefix+k.key, "is no field of kind %s; its keys are %s", c.Kind, keysOf(c.Kind))
-		}
-	}
+// checkJitterKind refuses the jitter of another kind.
+func (p *problems) checkJitterKind(prefix string, c *Curve) {
 	if c.Kind == CurvePolynomial && c.Jitter != (Jitter{}) {
 		p.add(prefix+"jitter", "of kind polynomial is an amount of time")
 	} else if c.Kind != CurvePolynomial && c.Spread != 0 {

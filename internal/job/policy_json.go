@@ -3,7 +3,9 @@ package job
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,27 +36,90 @@ func (r *Retry) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
-var retryKeys = []string{"limit", "max_age", "place", "curve", "rules", "loss_limit"}
+// field is one key of an object of a policy: how its value is read, checked for being
+// there, and written. To add one, add it to the list of its object.
+type field[T any] struct {
+	key   string
+	of    func(*T) bool // whether an object has it, by its kind; nil = always
+	set   func(*T) bool
+	read  func(p *problems, m member, v *T)
+	write func(b []byte, v *T) []byte
+}
 
-func (p *problems) parseRetry(b []byte) (r Retry) {
-	for _, m := range p.object("", b) {
-		switch m.key {
-		case "limit":
-			r.Limit = p.limit(m)
-		case "loss_limit":
-			r.LossLimit = p.limit(m)
-		case "max_age":
-			r.MaxAge = p.maxAge(m)
-		case "place":
-			r.Place = name(p, m, ParsePlace)
-		case "curve":
-			r.Curve = p.parseCurve(m)
-		case "rules":
-			r.Rules = p.parseRules(m)
-		default:
-			p.add(m.path, "unknown key; the keys are %s%s", strings.Join(retryKeys, ", "), spell.Hint(m.key, retryKeys))
+// at is a field that is kept in one place. What is zero is not set.
+func at[T, V any](key string, place func(*T) *V, read func(*problems, member, *V), write func([]byte, V) []byte) field[T] {
+	return field[T]{
+		key:   key,
+		set:   func(v *T) bool { return !reflect.ValueOf(place(v)).Elem().IsZero() },
+		read:  func(p *problems, m member, v *T) { read(p, m, place(v)) },
+		write: func(b []byte, v *T) []byte { return write(b, *place(v)) },
+	}
+}
+
+func (f field[T]) when(of func(*T) bool) field[T] { f.of = of; return f }
+
+func (f *field[T]) belongs(v *T) bool { return f.of == nil || f.of(v) }
+
+// keysOf lists the keys that an object can have.
+func keysOf[T any](fields []field[T], v *T) (keys []string) {
+	for i := range fields {
+		if fields[i].belongs(v) {
+			keys = append(keys, fields[i].key)
 		}
 	}
+	return keys
+}
+
+// readFields reads an object. kind is what it is, in words, where that decides
+// which keys it has.
+func readFields[T any](p *problems, members []member, v *T, fields []field[T], kind string) {
+	for _, m := range members {
+		i := slices.IndexFunc(fields, func(f field[T]) bool { return f.key == m.key })
+		switch {
+		case i < 0:
+			keys := keysOf(fields, v)
+			p.add(m.path, "unknown key; the keys are %s%s", strings.Join(keys, ", "), spell.Hint(m.key, keys))
+		case !fields[i].belongs(v):
+			p.add(m.path, "is no field of %s; its keys are %s", kind, strings.Join(keysOf(fields, v), ", "))
+		default:
+			fields[i].read(p, m, v)
+		}
+	}
+}
+
+// checkForeign refuses values in fields that do not belong to the kind. They
+// come from Go code only; the readers refuse the keys.
+func checkForeign[T any](p *problems, prefix string, v *T, fields []field[T], kind string) {
+	for i := range fields {
+		if f := &fields[i]; f.set(v) && !f.belongs(v) {
+			p.add(prefix+f.key, "is no field of %s; its keys are %s", kind, strings.Join(keysOf(fields, v), ", "))
+		}
+	}
+}
+
+// appendFields writes an object: what is set, or with all every field that belongs to
+// its kind.
+func appendFields[T any](b []byte, v *T, fields []field[T], all func(key string) bool) []byte {
+	b = append(b, '{')
+	for i := range fields {
+		if f := &fields[i]; f.belongs(v) && (all != nil && all(f.key) || f.set(v)) {
+			b = f.write(appendKey(b, f.key), v)
+		}
+	}
+	return append(b, '}')
+}
+
+var retryFields = []field[Retry]{
+	at("limit", func(r *Retry) *Limit { return &r.Limit }, (*problems).limit, appendLimit),
+	at("max_age", func(r *Retry) *Millis { return &r.MaxAge }, (*problems).maxAge, appendMaxAge),
+	at("place", func(r *Retry) *Place { return &r.Place }, named(ParsePlace), appendName[Place]),
+	at("curve", func(r *Retry) **Curve { return &r.Curve }, (*problems).curve, appendCurve),
+	at("rules", func(r *Retry) **Rules { return &r.Rules }, (*problems).rules, appendRules),
+	at("loss_limit", func(r *Retry) *Limit { return &r.LossLimit }, (*problems).limit, appendLimit),
+}
+
+func (p *problems) parseRetry(b []byte) (r Retry) {
+	readFields(p, p.object("", b), &r, retryFields, "")
 	if r.Curve != nil && r.Curve.Kind == CurveImmediate && r.Place == PlaceUnset {
 		r.Place = PlaceFront
 	}
@@ -62,130 +127,104 @@ func (p *problems) parseRetry(b []byte) (r Retry) {
 }
 
 // maxAge reads a span above nothing, or "unlimited".
-func (p *problems) maxAge(m member) Millis {
+func (p *problems) maxAge(m member, age *Millis) {
 	if string(m.value) == `"unlimited"` {
-		return MaxMillis
+		*age = MaxMillis
+		return
 	}
-	age, ok := p.span(m)
-	if ok && age == 0 {
+	v, ok := p.span(m)
+	if *age = v; ok && v == 0 {
 		p.add(m.path, "must be above 0; leave it out to inherit, or use unlimited")
 	}
-	return age
 }
 
-type curveKey struct {
-	key   string
-	kinds []CurveKind
-}
-
-// curveKeys are the keys beside kind, and of which kinds each is a field.
-var curveKeys = []curveKey{
-	{"base", []CurveKind{CurvePolynomial, CurveUniform, CurveStaircase, CurveLinear}},
-	{"cap", []CurveKind{CurveUniform, CurveExponential, CurveLinear}},
-	{"unit", []CurveKind{CurveExponential}},
-	{"factor", []CurveKind{CurveExponential}},
-	{"offset", []CurveKind{CurveExponential}},
-	{"delay", []CurveKind{CurveConstant}},
-	{"step", []CurveKind{CurveLinear}},
-	{"delays", []CurveKind{CurveList}},
-	{"exponent", []CurveKind{CurvePolynomial}},
-	{"count", []CurveKind{CurvePolynomial}},
-	{"jitter", []CurveKind{CurvePolynomial, CurveExponential, CurveLinear, CurveList}},
-}
-
-// keysOf lists the keys of a kind for people.
-func keysOf(kind CurveKind) string {
-	keys := []string{"kind"}
-	for _, k := range curveKeys {
-		if kind == CurveUnset || slices.Contains(k.kinds, kind) {
-			keys = append(keys, k.key)
-		}
+func appendMaxAge(b []byte, age Millis) []byte {
+	if age == MaxMillis {
+		return append(b, `"unlimited"`...)
 	}
-	return strings.Join(keys, ", ")
+	return appendName(b, age)
 }
 
-func (p *problems) parseCurve(in member) *Curve {
+// kinds are the kinds of curves that have a field. Of one that is not known it may be any.
+func kinds(list ...CurveKind) func(*Curve) bool {
+	return func(c *Curve) bool { return c.Kind == CurveUnset || slices.Contains(list, c.Kind) }
+}
+
+func spanOf(key string, place func(*Curve) *Millis) field[Curve] {
+	return at(key, place, (*problems).setSpan, appendName[Millis])
+}
+
+var curveFields = []field[Curve]{
+	at("kind", func(c *Curve) *CurveKind { return &c.Kind }, known[CurveKind], appendName[CurveKind]),
+	spanOf("base", func(c *Curve) *Millis { return &c.Base }).when(kinds(CurvePolynomial, CurveUniform, CurveStaircase, CurveLinear)),
+	at("cap", func(c *Curve) *Millis { return &c.Cap }, func(p *problems, m member, v *Millis) {
+		if p.setSpan(m, v); *v == 0 {
+			p.add(m.path, "must be above 0")
+		}
+	}, appendName[Millis]).when(kinds(CurveUniform, CurveExponential, CurveLinear)),
+	spanOf("unit", func(c *Curve) *Millis { return &c.Unit }).when(kinds(CurveExponential)),
+	at("factor", func(c *Curve) *float64 { return &c.Factor }, (*problems).float, appendFloat).when(kinds(CurveExponential)),
+	at("offset", func(c *Curve) *int { return &c.Offset }, func(p *problems, m member, v *int) {
+		f := 0.0
+		if p.float(m, &f); f != math.Trunc(f) || f < 0 || f > OffsetMax {
+			p.add(m.path, "must be a whole number from 0 to %d", OffsetMax)
+			return
+		}
+		*v = int(f)
+	}, func(b []byte, v int) []byte { return strconv.AppendInt(b, int64(v), 10) }).when(kinds(CurveExponential)),
+	spanOf("delay", func(c *Curve) *Millis { return &c.Delay }).when(kinds(CurveConstant)),
+	spanOf("step", func(c *Curve) *Millis { return &c.Step }).when(kinds(CurveLinear)),
+	at("delays", func(c *Curve) *[]Millis { return &c.Delays }, (*problems).spans, appendSpans).when(kinds(CurveList)),
+	at("exponent", func(c *Curve) *float64 { return &c.Exponent }, (*problems).float, appendFloat).when(kinds(CurvePolynomial)),
+	at("count", func(c *Curve) *Count { return &c.Count }, named(parseCount), appendName[Count]).when(kinds(CurvePolynomial)),
+	{
+		"jitter", kinds(CurvePolynomial, CurveExponential, CurveLinear, CurveList),
+		func(c *Curve) bool { return c.Spread != 0 || c.Jitter != Jitter{} },
+		func(p *problems, m member, c *Curve) {
+			if c.Kind == CurvePolynomial {
+				p.setSpan(m, &c.Spread)
+			} else {
+				named(ParseJitter)(p, m, &c.Jitter)
+			}
+		},
+		func(b []byte, c *Curve) []byte {
+			if c.Kind == CurvePolynomial {
+				return appendName(b, c.Spread)
+			}
+			return appendName(b, c.Jitter)
+		},
+	},
+}
+
+func (p *problems) curve(in member, into **Curve) {
 	members := p.object(in.path, in.value)
 	if members == nil {
-		return nil
+		return
 	}
-	kind := CurveUnset
 	given := map[string]bool{}
+	kind := CurveUnset
 	for _, m := range members {
-		given[m.key] = true
-		if m.key == "kind" {
-			kind = name(p, m, ParseCurveKind)
+		if given[m.key] = true; m.key == "kind" {
+			named(ParseCurveKind)(p, m, &kind)
 		}
 	}
 	if !given["kind"] {
 		p.add(in.path+".kind", "is missing; use one of %s", strings.Join(curveNames[1:], ", "))
 	}
 	c := defaultCurve(kind)
-	for _, m := range members {
-		at := slices.IndexFunc(curveKeys, func(k curveKey) bool { return k.key == m.key })
-		switch {
-		case m.key == "kind":
-		case at < 0:
-			p.add(m.path, "unknown key; the keys are %s%s", keysOf(kind), spell.Hint(m.key, strings.Split(keysOf(kind), ", ")))
-		case kind != CurveUnset && !slices.Contains(curveKeys[at].kinds, kind):
-			p.add(m.path, "is no field of kind %s; its keys are %s", kind, keysOf(kind))
-		default:
-			p.curveField(&c, m)
+	readFields(p, members, &c, curveFields, "kind "+kind.String())
+	for _, key := range map[CurveKind][]string{CurveLinear: {"base", "step"}, CurveList: {"delays"}}[kind] {
+		if !given[key] {
+			p.add(in.path+"."+key, "is missing; kind %s needs it", kind)
 		}
 	}
-	p.needed(in.path, kind, given)
 	if kind == CurveUnset {
-		return nil
+		return
 	}
 	if !given["cap"] && c.Cap > 0 && c.Cap < c.floor() {
 		p.add(in.path+".cap", "is missing, and its default %s is below %s %s", c.Cap, c.floorName(), c.floor())
 	}
-	return &c
-}
-
-// curveField reads one field that belongs to the curve's kind.
-func (p *problems) curveField(c *Curve, m member) {
-	span := func(to *Millis) {
-		if v, ok := p.span(m); ok {
-			*to = v
-		}
-	}
-	switch m.key {
-	case "base":
-		span(&c.Base)
-	case "cap":
-		span(&c.Cap)
-		if c.Cap == 0 {
-			p.add(m.path, "must be above 0")
-		}
-	case "unit":
-		span(&c.Unit)
-	case "delay":
-		span(&c.Delay)
-	case "step":
-		span(&c.Step)
-	case "factor":
-		c.Factor = p.float(m, c.Factor)
-	case "exponent":
-		c.Exponent = p.float(m, c.Exponent)
-	case "offset":
-		f := p.float(m, 0)
-		if f != math.Trunc(f) || f < 0 || f > OffsetMax {
-			p.add(m.path, "must be a whole number from 0 to %d", OffsetMax)
-			return
-		}
-		c.Offset = int(f)
-	case "count":
-		c.Count = name(p, m, parseCount)
-	case "delays":
-		c.Delays = p.spans(m)
-	case "jitter":
-		if c.Kind == CurvePolynomial {
-			span(&c.Spread)
-		} else {
-			c.Jitter = name(p, m, ParseJitter)
-		}
-	}
+	*into = &c
 }
 
 func parseCount(s string) (Count, error) {
@@ -194,23 +233,6 @@ func parseCount(s string) (Count, error) {
 		return 0, Errorf(Invalid, "count %q: use previous or including", shorten(s))
 	}
 	return Count(at), nil
-}
-
-// needed names the fields without which a kind means nothing.
-func (p *problems) needed(path string, kind CurveKind, given map[string]bool) {
-	var keys []string
-	switch kind {
-	case CurveLinear:
-		keys = []string{"base", "step"}
-	case CurveList:
-		keys = []string{"delays"}
-	default:
-	}
-	for _, key := range keys {
-		if !given[key] {
-			p.add(path+"."+key, "is missing; kind %s needs it", kind)
-		}
-	}
 }
 
 // member is one key of an object with its raw value and its path from the policy.
@@ -294,55 +316,63 @@ func (p *problems) span(m member) (Millis, bool) {
 	return v, err == nil
 }
 
-// spans reads a list of durations.
-func (p *problems) spans(m member) []Millis {
-	items, ok := p.list(m, DelaysMax, "durations")
-	if !ok {
-		return nil
+// setSpan reads one into a place, which stays as it is after a problem.
+func (p *problems) setSpan(m member, to *Millis) {
+	if v, ok := p.span(m); ok {
+		*to = v
 	}
-	list := make([]Millis, 0, len(items))
-	for _, item := range items {
-		v, _ := p.span(item)
-		list = append(list, v)
-	}
-	return list
 }
 
-func (p *problems) limit(m member) Limit {
+// spans reads a list of durations.
+func (p *problems) spans(m member, to *[]Millis) {
+	items, ok := p.list(m, DelaysMax, "durations")
+	if !ok {
+		return
+	}
+	*to = make([]Millis, len(items))
+	for i, item := range items {
+		p.setSpan(item, &(*to)[i])
+	}
+}
+
+func (p *problems) limit(m member, to *Limit) {
 	text, isString := m.str()
 	if !isString && !m.isNumber() {
 		p.add(m.path, "must be a whole number, unlimited or none, not %s", shorten(text))
-		return Limit{}
+		return
 	}
-	limit, err := ParseLimit(text)
-	if err != nil {
+	var err error
+	if *to, err = ParseLimit(text); err != nil {
 		p.add(m.path, "%s", err.Error())
 	}
-	return limit
 }
 
-func (p *problems) float(m member, otherwise float64) float64 {
+func (p *problems) float(m member, to *float64) {
 	f, err := strconv.ParseFloat(string(m.value), 64)
 	if !m.isNumber() || err != nil {
 		p.add(m.path, "must be a finite number, not %s", shorten(string(m.value)))
-		return otherwise
+		return
 	}
-	return f
+	*to = f
 }
 
-// name reads a string with one of the parsers of names.
-func name[T any](p *problems, m member, parse func(string) (T, error)) (v T) {
-	text, isString := m.str()
-	if !isString {
-		p.add(m.path, "must be a string, not %s", shorten(text))
-		return v
+// named reads a string with one of the parsers of names.
+func named[T any](parse func(string) (T, error)) func(*problems, member, *T) {
+	return func(p *problems, m member, to *T) {
+		text, isString := m.str()
+		if !isString {
+			p.add(m.path, "must be a string, not %s", shorten(text))
+			return
+		}
+		var err error
+		if *to, err = parse(text); err != nil {
+			p.add(m.path, "%s", err.Error())
+		}
 	}
-	v, err := parse(text)
-	if err != nil {
-		p.add(m.path, "%s", err.Error())
-	}
-	return v
 }
+
+// known is for a value that was read before the others, which depend on it.
+func known[T any](*problems, member, *T) {}
 
 // str returns the string's content, or the raw text of what is not a string.
 func (m member) str() (text string, isString bool) {
@@ -359,76 +389,35 @@ func (m member) isNumber() bool {
 // MarshalJSON writes only what is set, and a curve with all its fields, so
 // that it means the same when a default changes.
 func (r Retry) MarshalJSON() ([]byte, error) {
-	b := appendLimitKey([]byte{'{'}, "limit", r.Limit)
-	if r.MaxAge == MaxMillis {
-		b = appendString(b, "max_age", "unlimited")
-	} else if r.MaxAge != 0 {
-		b = appendString(b, "max_age", r.MaxAge.String())
-	}
-	if r.Place != PlaceUnset {
-		b = appendString(b, "place", r.Place.String())
-	}
-	if r.Curve != nil {
-		curve, err := r.Curve.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		b = append(appendKey(b, "curve"), curve...)
-	}
+	ok := r.Curve == nil || r.Curve.finite()
 	if r.Rules != nil {
-		var err error
-		if b, err = r.Rules.appendJSON(appendKey(b, "rules")); err != nil {
-			return nil, err
+		for i := range *r.Rules {
+			c := (*r.Rules)[i].Curve
+			ok = ok && (c == nil || c.finite())
 		}
 	}
-	b = appendLimitKey(b, "loss_limit", r.LossLimit)
-	return append(b, '}'), nil
+	if !ok {
+		return nil, errNotFinite
+	}
+	return appendFields(nil, &r, retryFields, nil), nil
+}
+
+var errNotFinite = Errorf(Internal, "writing a curve: a number in it is not finite")
+
+func (c *Curve) finite() bool {
+	return finite(c.Factor) && finite(c.Exponent) && finite(c.Jitter.Percent)
 }
 
 // MarshalJSON writes the fields of the curve's kind.
 func (c Curve) MarshalJSON() ([]byte, error) {
-	if !finite(c.Factor) || !finite(c.Exponent) || !finite(c.Jitter.Percent) {
-		return nil, Errorf(Internal, "writing a curve: a number in it is not finite")
+	if !c.finite() {
+		return nil, errNotFinite
 	}
-	b := appendString([]byte{'{'}, "kind", c.Kind.String())
-	span := func(key string, v Millis) { b = appendString(b, key, v.String()) }
-	float := func(key string, f float64) { b = strconv.AppendFloat(appendKey(b, key), f, 'g', -1, 64) }
-	for _, k := range curveKeys {
-		if !slices.Contains(k.kinds, c.Kind) {
-			continue
-		}
-		switch k.key {
-		case "base":
-			span(k.key, c.Base)
-		case "cap":
-			if c.Cap != 0 {
-				span(k.key, c.Cap)
-			}
-		case "unit":
-			span(k.key, c.Unit)
-		case "delay":
-			span(k.key, c.Delay)
-		case "step":
-			span(k.key, c.Step)
-		case "factor":
-			float(k.key, c.Factor)
-		case "exponent":
-			float(k.key, c.Exponent)
-		case "offset":
-			b = strconv.AppendInt(appendKey(b, k.key), int64(c.Offset), 10)
-		case "count":
-			b = appendString(b, k.key, c.Count.String())
-		case "delays":
-			b = appendSpans(appendKey(b, k.key), c.Delays)
-		case "jitter":
-			if c.Kind == CurvePolynomial {
-				span(k.key, c.Spread)
-			} else {
-				b = appendString(b, k.key, c.Jitter.String())
-			}
-		}
-	}
-	return append(b, '}'), nil
+	return appendCurve(nil, &c), nil
+}
+
+func appendCurve(b []byte, c *Curve) []byte {
+	return appendFields(b, c, curveFields, func(key string) bool { return key != "cap" })
 }
 
 func appendKey(b []byte, key string) []byte {
@@ -438,28 +427,24 @@ func appendKey(b []byte, key string) []byte {
 	return append(append(append(b, '"'), key...), `":`...)
 }
 
-// appendString writes a key and a string of ours, none of which needs escapes.
-func appendString(b []byte, key, value string) []byte {
-	return append(append(append(appendKey(b, key), '"'), value...), '"')
+// appendName writes a word of ours, none of which needs escapes.
+func appendName[V fmt.Stringer](b []byte, v V) []byte {
+	return append(append(append(b, '"'), v.String()...), '"')
 }
 
-func appendLimitKey(b []byte, key string, l Limit) []byte {
+func appendFloat(b []byte, f float64) []byte { return strconv.AppendFloat(b, f, 'g', -1, 64) }
+
+func appendLimit(b []byte, l Limit) []byte {
 	if n, counted := l.Count(); counted {
-		return strconv.AppendUint(appendKey(b, key), uint64(n), 10)
+		return strconv.AppendUint(b, uint64(n), 10)
 	}
-	if l.IsSet() {
-		return appendString(b, key, l.String())
-	}
-	return b
+	return appendName(b, l)
 }
 
 func appendSpans(b []byte, list []Millis) []byte {
 	b = append(b, '[')
-	for i, v := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(append(append(b, '"'), v.String()...), '"')
+	for _, v := range list {
+		b = appendName(appendComma(b), v)
 	}
 	return append(b, ']')
 }

@@ -8,44 +8,60 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/reprisehq/reprise/internal/spell"
 )
 
-var whenKeys = []string{"error_type", "message", "status", "exit_code", "timeout"}
-
-// ruleKeys are the keys beside when and do, and of what each is a field.
-var ruleKeys = []struct {
-	key string
-	of  []Do
-}{
-	{"limit", []Do{DoRetry}},
-	{"curve", []Do{DoRetry}},
-	{"respect_retry_after", []Do{DoRetry}},
-	{"delay", []Do{DoRelease, DoHold}},
+// dos are the choices that have a field. Of one that is not known it may be any.
+func dos(list ...Do) func(*Rule) bool {
+	return func(r *Rule) bool { return r.Do == DoUnset || slices.Contains(list, r.Do) }
 }
 
-// keysOfRule lists the keys of a rule for people.
-func keysOfRule(do Do) string {
-	keys := []string{"when", "do"}
-	for _, k := range ruleKeys {
-		if do == DoUnset || slices.Contains(k.of, do) {
-			keys = append(keys, k.key)
+var ruleFields = []field[Rule]{
+	{"when", nil, func(r *Rule) bool { return !r.When.IsZero() }, func(p *problems, m member, r *Rule) {
+		readFields(p, p.object(m.path, m.value), &r.When, whenFields, "")
+	}, func(b []byte, r *Rule) []byte { return appendFields(b, &r.When, whenFields, nil) }},
+	at("do", func(r *Rule) *Do { return &r.Do }, known[Do], appendName[Do]),
+	at("limit", func(r *Rule) *Limit { return &r.Limit }, (*problems).limit, appendLimit).when(dos(DoRetry)),
+	at("curve", func(r *Rule) **Curve { return &r.Curve }, (*problems).curve, appendCurve).when(dos(DoRetry)),
+	at("respect_retry_after", func(r *Rule) *bool { return &r.IgnoreRetryAfter }, func(p *problems, m member, v *bool) { *v = p.answer(m) == No },
+		func(b []byte, ignored bool) []byte { return strconv.AppendBool(b, !ignored) }).when(dos(DoRetry)),
+	at("delay", func(r *Rule) *Millis { return &r.Delay }, (*problems).setSpan, appendName[Millis]).when(dos(DoRelease, DoHold)),
+}
+
+var whenFields = []field[When]{
+	at("error_type", func(w *When) *[]string { return &w.ErrorTypes }, func(p *problems, m member, list *[]string) {
+		for _, one := range p.oneOrMore(m, "error types") {
+			var text string
+			named(plainText)(p, one, &text)
+			*list = append(*list, text)
 		}
-	}
-	return strings.Join(keys, ", ")
+	}, func(b []byte, list []string) []byte {
+		b = append(b, '[')
+		for _, text := range list {
+			b = appendText(appendComma(b), text)
+		}
+		return append(b, ']')
+	}),
+	at("message", func(w *When) *string { return &w.Message }, func(p *problems, m member, text *string) {
+		if named(plainText)(p, m, text); *text == "" {
+			p.add(m.path, "must not be empty; leave it out to match any message")
+		}
+	}, appendText),
+	at("status", func(w *When) *[]Range { return &w.Status }, ranges(statusMax, "503, 5xx or 500-504"), appendRanges),
+	at("exit_code", func(w *When) *[]Range { return &w.ExitCode }, ranges(exitCodeMax, "75 or 64-78"), appendRanges),
+	at("timeout", func(w *When) *Answer { return &w.Timeout }, func(p *problems, m member, a *Answer) { *a = p.answer(m) },
+		func(b []byte, a Answer) []byte { return strconv.AppendBool(b, a == Yes) }),
 }
 
-func (p *problems) parseRules(in member) *Rules {
+func (p *problems) rules(in member, into **Rules) {
 	items, ok := p.list(in, RulesMax, "rules")
 	if !ok {
-		return nil
+		return
 	}
-	rules := make(Rules, 0, len(items))
-	for _, item := range items {
-		rules = append(rules, p.parseRule(item))
+	rules := make(Rules, len(items))
+	for i, item := range items {
+		p.rule(item, &rules[i])
 	}
-	return &rules
+	*into = &rules
 }
 
 // list takes an array apart, and names its entries by their place.
@@ -66,80 +82,22 @@ func (p *problems) list(in member, most int, what string) ([]member, bool) {
 	return out, true
 }
 
-func (p *problems) parseRule(in member) (r Rule) {
+func (p *problems) rule(in member, r *Rule) {
 	members := p.object(in.path, in.value)
 	if members == nil {
-		return r
+		return
 	}
-	given := map[string]bool{}
+	given := false
 	for _, m := range members {
-		given[m.key] = true
 		if m.key == "do" {
-			r.Do = name(p, m, ParseDo)
+			given = true
+			named(ParseDo)(p, m, &r.Do)
 		}
 	}
-	if !given["do"] {
+	if !given {
 		p.add(in.path+".do", "is missing; use one of %s", strings.Join(doNames[1:], ", "))
 	}
-	for _, m := range members {
-		at := -1
-		for i := range ruleKeys {
-			if ruleKeys[i].key == m.key {
-				at = i
-			}
-		}
-		switch {
-		case m.key == "do":
-		case m.key == "when":
-			r.When = p.parseWhen(m)
-		case at < 0:
-			p.add(m.path, "unknown key; the keys are %s%s", keysOfRule(r.Do), spell.Hint(m.key, strings.Split(keysOfRule(r.Do), ", ")))
-		case r.Do != DoUnset && !slices.Contains(ruleKeys[at].of, r.Do):
-			p.add(m.path, "is no field of do %s; its keys are %s", r.Do, keysOfRule(r.Do))
-		default:
-			p.ruleField(&r, m)
-		}
-	}
-	return r
-}
-
-// ruleField reads one field that belongs to what the rule does.
-func (p *problems) ruleField(r *Rule, m member) {
-	switch m.key {
-	case "limit":
-		r.Limit = p.limit(m)
-	case "curve":
-		r.Curve = p.parseCurve(m)
-	case "respect_retry_after":
-		r.IgnoreRetryAfter = p.answer(m) == No
-	case "delay":
-		r.Delay, _ = p.span(m)
-	}
-}
-
-func (p *problems) parseWhen(in member) (w When) {
-	for _, m := range p.object(in.path, in.value) {
-		switch m.key {
-		case "error_type":
-			for _, one := range p.oneOrMore(m, "error types") {
-				w.ErrorTypes = append(w.ErrorTypes, name(p, one, plainText))
-			}
-		case "message":
-			w.Message = name(p, m, plainText)
-			if w.Message == "" {
-				p.add(m.path, "must not be empty; leave it out to match any message")
-			}
-		case "status":
-			w.Status = p.ranges(m, statusMax, "503, 5xx or 500-504")
-		case "exit_code":
-			w.ExitCode = p.ranges(m, exitCodeMax, "75 or 64-78")
-		case "timeout":
-			w.Timeout = p.answer(m)
-		default:
-			p.add(m.path, "unknown key; the keys are %s%s", strings.Join(whenKeys, ", "), spell.Hint(m.key, whenKeys))
-		}
-	}
-	return w
+	readFields(p, members, r, ruleFields, "do "+r.Do.String())
 }
 
 func plainText(s string) (string, error) { return s, nil }
@@ -156,16 +114,17 @@ func (p *problems) oneOrMore(m member, what string) []member {
 	return list
 }
 
-func (p *problems) ranges(in member, most uint16, example string) (list []Range) {
-	for _, m := range p.oneOrMore(in, "numbers") {
-		text, isString := m.str()
-		r, ok := parseRange(text, most)
-		if !ok || !isString && !m.isNumber() {
-			p.add(m.path, "%s must be a number from 1 to %d or a range such as %s", shorten(text), most, example)
+func ranges(most uint16, example string) func(*problems, member, *[]Range) {
+	return func(p *problems, in member, list *[]Range) {
+		for _, m := range p.oneOrMore(in, "numbers") {
+			text, isString := m.str()
+			r, ok := parseRange(text, most)
+			if !ok || !isString && !m.isNumber() {
+				p.add(m.path, "%s must be a number from 1 to %d or a range such as %s", shorten(text), most, example)
+			}
+			*list = append(*list, r)
 		}
-		list = append(list, r)
 	}
-	return list
 }
 
 func (p *problems) answer(m member) Answer {
@@ -200,14 +159,7 @@ func (p *problems) checkRule(path string, r *Rule) {
 		p.add(path+".do", "use one of %s", strings.Join(doNames[1:], ", "))
 		return // what else belongs to it depends on that
 	}
-	set := map[string]bool{
-		"limit": r.Limit.IsSet(), "curve": r.Curve != nil, "respect_retry_after": r.IgnoreRetryAfter, "delay": r.Delay != 0,
-	}
-	for _, k := range ruleKeys {
-		if set[k.key] && !slices.Contains(k.of, r.Do) {
-			p.add(path+"."+k.key, "is no field of do %s; its keys are %s", r.Do, keysOfRule(r.Do))
-		}
-	}
+	checkForeign(p, path+".", r, ruleFields, "do "+r.Do.String())
 	p.checkSpan(path+".delay", r.Delay)
 	if r.Delay == 0 && (r.Do == DoRelease || r.Do == DoHold) {
 		p.add(path+".delay", "must be given and above 0; do %s needs it", r.Do)
@@ -256,73 +208,21 @@ func (p *problems) checkWhen(prefix string, w *When) {
 	}
 }
 
-func (rs Rules) appendJSON(b []byte) ([]byte, error) {
+func appendRules(b []byte, rules *Rules) []byte {
 	b = append(b, '[')
-	for i := range rs {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		var err error
-		if b, err = rs[i].appendJSON(b); err != nil {
-			return nil, err
-		}
+	for i := range *rules {
+		b = appendFields(appendComma(b), &(*rules)[i], ruleFields, nil)
 	}
-	return append(b, ']'), nil
+	return append(b, ']')
 }
 
-// appendJSON writes only what is set.
-func (r *Rule) appendJSON(b []byte) ([]byte, error) {
-	b = append(b, '{')
-	if w := &r.When; !w.IsZero() {
-		b = w.appendJSON(append(b, `"when":{`...))
-	}
-	b = appendString(b, "do", r.Do.String())
-	b = appendLimitKey(b, "limit", r.Limit)
-	if r.Curve != nil {
-		curve, err := r.Curve.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		b = append(appendKey(b, "curve"), curve...)
-	}
-	if r.IgnoreRetryAfter {
-		b = append(appendKey(b, "respect_retry_after"), "false"...)
-	}
-	if r.Delay != 0 {
-		b = appendString(b, "delay", r.Delay.String())
-	}
-	return append(b, '}'), nil
-}
-
-func (w *When) appendJSON(b []byte) []byte {
-	if len(w.ErrorTypes) > 0 {
-		b = append(appendKey(b, "error_type"), '[')
-		for _, text := range w.ErrorTypes {
-			b = appendText(appendComma(b), text)
-		}
-		b = append(b, ']')
-	}
-	if w.Message != "" {
-		b = appendText(appendKey(b, "message"), w.Message)
-	}
-	b = appendRanges(b, "status", w.Status)
-	b = appendRanges(b, "exit_code", w.ExitCode)
-	if w.Timeout != Unsaid {
-		b = strconv.AppendBool(appendKey(b, "timeout"), w.Timeout == Yes)
-	}
-	return append(b, '}')
-}
-
-func appendRanges(b []byte, key string, list []Range) []byte {
-	if len(list) == 0 {
-		return b
-	}
-	b = append(appendKey(b, key), '[')
+func appendRanges(b []byte, list []Range) []byte {
+	b = append(b, '[')
 	for _, r := range list {
 		if b = appendComma(b); r.Lo == r.Hi {
 			b = strconv.AppendUint(b, uint64(r.Lo), 10)
 		} else {
-			b = append(append(append(b, '"'), r.String()...), '"')
+			b = appendName(b, r)
 		}
 	}
 	return append(b, ']')
