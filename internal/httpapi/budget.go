@@ -14,14 +14,14 @@ type budgetRoom struct{ *core }
 
 func (h *budgetRoom) routes() []route {
 	const one, ofJob, ofMany = "/budgets/{key}", "/jobs/{id}/budgets", "/jobs/budgets"
-	wrong := func(c *call, b *jobs.BudgetAsk) error { return b.Wrong(c.id) }
+	budgetOf := func(c *call, b *jobs.BudgetAsk) (job.Budget, error) { return b.Budget(c.id) }
 	return slices.Concat([]route{
 		get("/budgets", reads, wholeServer, h.bare(h.list)),
-		post("/budgets", operates, wholeServer, leniently(h.core, h.add, wrong)),
+		post("/budgets", operates, wholeServer, asking(h.core, lenient, budgetOf, h.add)),
 		get(one, reads, wholeServer, h.bare(h.show)), // jobs of any queue use it
-		post(one, operates, wholeServer, leniently(h.core, h.add, wrong)),
-		put(one, operates, wholeServer, leniently(h.core, h.set, wrong)),
-		patch(one, operates, wholeServer, leniently(h.core, h.change, func(_ *call, b *jobs.BudgetPatch) error { return b.Wrong() })),
+		post(one, operates, wholeServer, asking(h.core, lenient, budgetOf, h.add)),
+		put(one, operates, wholeServer, asking(h.core, lenient, budgetOf, h.set)),
+		patch(one, operates, wholeServer, asking(h.core, lenient, func(_ *call, b *jobs.BudgetPatch) (func(*job.Budget), error) { return b.Edit() }, h.change)),
 		del(one, operates, wholeServer, h.bare(h.remove)),
 		put(ofJob, operates, pathJob, leniently(h.core, h.bindAll)),
 		del(ofJob, operates, pathJob, h.bare(func(c *call) (any, error) { return h.one(c, jobs.NoBindings(), nil) })),
@@ -71,11 +71,7 @@ func (h *budgetRoom) list(c *call) (any, error) {
 }
 
 // add is POST /budgets/{key}, and POST /budgets with the key in the body.
-func (h *budgetRoom) add(c *call, body *jobs.BudgetAsk) (any, error) {
-	ask, err := body.Budget(c.id)
-	if err != nil {
-		return nil, err
-	}
+func (h *budgetRoom) add(c *call, ask job.Budget) (any, error) {
 	return c.made(budget(h.engine.Budgets.Add(c.Context(), ask, c.by)))
 }
 
@@ -85,20 +81,12 @@ func (h *budgetRoom) show(c *call) (any, error) {
 }
 
 // set is PUT /budgets/{key}.
-func (h *budgetRoom) set(c *call, body *jobs.BudgetAsk) (any, error) {
-	ask, err := body.Budget(c.id)
-	if err != nil {
-		return nil, err
-	}
+func (h *budgetRoom) set(c *call, ask job.Budget) (any, error) {
 	return budget(h.engine.Budgets.Set(c.Context(), ask, c.by))
 }
 
 // change is PATCH /budgets/{key}.
-func (h *budgetRoom) change(c *call, body *jobs.BudgetPatch) (any, error) {
-	edit, err := body.Edit()
-	if err != nil {
-		return nil, err
-	}
+func (h *budgetRoom) change(c *call, edit func(*job.Budget)) (any, error) {
 	return budget(h.engine.Budgets.Patch(c.Context(), c.id, c.by, edit))
 }
 

@@ -84,6 +84,18 @@ func untyped(serve handle) handle {
 	}
 }
 
+// asking serves a call by what its body asks for. The error of ask joins one for each
+// problem.
+func asking[B, A any](h *core, read reader, ask func(c *call, body *B) (A, error), serve func(c *call, ask A) (any, error)) endpoint {
+	return shaped(h, func(c *call, body *B) (any, error) {
+		a, err := ask(c, body)
+		if err != nil {
+			return nil, jobs.Refusal(body, err)
+		}
+		return serve(c, a)
+	}, read, func(c *call, body *B) error { _, err := ask(c, body); return err })
+}
+
 func shaped[B any](h *core, serve func(c *call, body *B) (any, error), read reader, content ...wrong[B]) endpoint {
 	e := h.raw(func(c *call) (any, error) {
 		body := new(B)

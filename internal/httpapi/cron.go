@@ -22,12 +22,12 @@ func (h *cronRoom) routes() []route {
 		del("/crons", operates, wholeServer, h.bare(h.removeAll)),
 		get(group, reads, wholeServer, h.bare(h.show)), // and GET /crons/preview
 		put(group, operates, wholeServer, h.raw(h.set)),
-		patch(group, operates, wholeServer, leniently(h.core, h.change, func(_ *call, b *jobs.CronPatch) error { _, err := b.Patch(); return err })),
+		patch(group, operates, wholeServer, asking(h.core, lenient, func(_ *call, b *jobs.CronPatch) (cron.Patch, error) { return b.Patch() }, h.change)),
 		del(group, operates, wholeServer, h.bare(h.remove)),
-		post(group+"/entries", operates, wholeServer, leniently(h.core, h.addEntry, wrongEntry)),
+		post(group+"/entries", operates, wholeServer, asking(h.core, lenient, entryOf, h.addEntry)),
 		get(entry, reads, wholeServer, h.bare(h.showEntry)),
-		put(entry, operates, wholeServer, leniently(h.core, h.setEntry, wrongEntry)),
-		patch(entry, operates, wholeServer, leniently(h.core, h.pauseEntry)),
+		put(entry, operates, wholeServer, asking(h.core, lenient, entryOf, h.setEntry)),
+		patch(entry, operates, wholeServer, asking(h.core, lenient, func(_ *call, b *jobs.CronPause) (bool, error) { return b.Pause() }, h.pauseEntry)),
 		del(entry, operates, wholeServer, h.bare(h.removeEntry)),
 		post(entry+"/run", operates, wholeServer, h.raw(h.run)),
 	}
@@ -83,11 +83,7 @@ func (h *cronRoom) set(c *call) (any, error) {
 }
 
 // change is PATCH /crons/{group}.
-func (h *cronRoom) change(c *call, body *jobs.CronPatch) (any, error) {
-	ask, err := body.Patch()
-	if err != nil {
-		return nil, err
-	}
+func (h *cronRoom) change(c *call, ask cron.Patch) (any, error) {
 	return cronGroup(h.engine.Crons.Patch(c.Context(), c.id, ask, c.by))
 }
 
@@ -96,18 +92,16 @@ func (h *cronRoom) remove(c *call) (any, error) {
 	return nil, h.engine.Crons.Delete(c.Context(), c.id, c.by)
 }
 
-// wrongEntry joins what is wrong with an entry, under the name of the path if that has one.
-func wrongEntry(c *call, body *jobs.CronEntryAsk) error {
-	_, err := body.Ask(&c.s.Reader, c.sub)
-	return err
+// entryOf is the entry that is asked for, under the name of the path if that has one.
+func entryOf(c *call, body *jobs.CronEntryAsk) (cron.Ask, error) {
+	if err := jobs.CheckName("name", c.id); err != nil {
+		return cron.Ask{}, err
+	}
+	return body.Ask(&c.s.Reader, c.sub)
 }
 
 // addEntry is POST /crons/{group}/entries.
-func (h *cronRoom) addEntry(c *call, body *jobs.CronEntryAsk) (any, error) {
-	ask, err := body.Ask(&c.s.Reader, "")
-	if err = cmp.Or(jobs.CheckName("name", c.id), jobs.OneRefusal(err)); err != nil {
-		return nil, err
-	}
+func (h *cronRoom) addEntry(c *call, ask cron.Ask) (any, error) {
 	return c.made(cronEntry(h.engine.Crons.AddEntry(c.Context(), c.id, ask, c.by)))
 }
 
@@ -117,20 +111,12 @@ func (h *cronRoom) showEntry(c *call) (any, error) {
 }
 
 // setEntry is PUT /crons/{group}/entries/{entry}.
-func (h *cronRoom) setEntry(c *call, body *jobs.CronEntryAsk) (any, error) {
-	ask, err := body.Ask(&c.s.Reader, c.sub)
-	if err = cmp.Or(jobs.CheckName("name", c.id), jobs.CheckName("name", c.sub), jobs.OneRefusal(err)); err != nil {
-		return nil, err
-	}
+func (h *cronRoom) setEntry(c *call, ask cron.Ask) (any, error) {
 	return cronEntry(h.engine.Crons.SetEntry(c.Context(), c.id, ask, c.by))
 }
 
 // pauseEntry is PATCH /crons/{group}/entries/{entry}.
-func (h *cronRoom) pauseEntry(c *call, body *jobs.CronPause) (any, error) {
-	paused, err := body.Pause()
-	if err != nil {
-		return nil, err
-	}
+func (h *cronRoom) pauseEntry(c *call, paused bool) (any, error) {
 	return cronEntry(h.engine.Crons.PauseEntry(c.Context(), c.id, c.sub, paused, c.by))
 }
 

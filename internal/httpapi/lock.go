@@ -16,9 +16,9 @@ func (h *lockRoom) routes() []route {
 	return []route{
 		get("/locks", reads, wholeServer, h.bare(h.list)),
 		get("/locks/{name}", reads, pathQueue, h.bare(h.show)),
-		post("/locks/{name}", works, pathQueue, leniently(h.core, h.take, func(_ *call, b *jobs.LockAsk) error { return b.Wrong() })),
+		post("/locks/{name}", works, pathQueue, asking(h.core, lenient, func(c *call, b *jobs.LockAsk) (job.LockAsk, error) { return b.Take(c.id) }, h.take)),
 		del("/locks/{name}", works, pathQueue, h.bare(h.release)),
-		post("/locks/{name}/extend", works, pathQueue, leniently(h.core, h.extend, func(_ *call, b *jobs.ExtendLock) error { return b.Wrong() })),
+		post("/locks/{name}/extend", works, pathQueue, asking(h.core, lenient, func(_ *call, b *jobs.ExtendLock) (jobs.LockExtension, error) { return b.Extend() }, h.extend)),
 		post("/locks/{name}/break", operates, pathQueue, h.bare(h.breakUp)),
 	}
 }
@@ -37,14 +37,7 @@ func (h *lockRoom) show(c *call) (any, error) {
 }
 
 // take is POST /locks/{name}.
-func (h *lockRoom) take(c *call, body *jobs.LockAsk) (any, error) {
-	ask, err := body.Take(c.id)
-	if err == nil {
-		err = jobs.CheckName("name", c.id)
-	}
-	if err != nil {
-		return nil, err
-	}
+func (h *lockRoom) take(c *call, ask job.LockAsk) (any, error) {
 	l, got, err := h.engine.Locks.Take(c.Context(), ask)
 	if err != nil {
 		return nil, err
@@ -62,12 +55,8 @@ func (h *lockRoom) take(c *call, body *jobs.LockAsk) (any, error) {
 }
 
 // extend is POST /locks/{name}/extend.
-func (h *lockRoom) extend(c *call, body *jobs.ExtendLock) (any, error) {
-	token, most, err := body.Extend()
-	if err != nil {
-		return nil, err
-	}
-	return shownLock(h.engine.Locks.Extend(c.Context(), c.id, token, most))
+func (h *lockRoom) extend(c *call, ask jobs.LockExtension) (any, error) {
+	return shownLock(h.engine.Locks.Extend(c.Context(), c.id, ask.Token, ask.Most))
 }
 
 // release is DELETE /locks/{name}.

@@ -8,6 +8,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/grid"
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
+	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -23,12 +24,8 @@ func nameOf(ask *wire.Login) string {
 }
 
 // login is POST /engines.
-func (h *gridRoom) login(c *call, ask *wire.Login) (any, error) {
-	own := nameOf(ask)
-	l, err := grid.Login(*ask, own)
-	if err != nil {
-		return nil, jobs.OneRefusal(err)
-	}
+func (h *gridRoom) login(c *call, l gridpart.Login) (any, error) {
+	own := l.Name
 	l.Name = h.worker(c.Request, own)
 	in, err := h.engine.Grid.Login(c.Context(), l)
 	return c.made(grid.LoggedIn(own, in), err)
@@ -57,11 +54,7 @@ func (h *gridRoom) showEngine(c *call) (any, error) {
 }
 
 // heartbeatOf is POST /engines/{id}/heartbeat.
-func (h *gridRoom) heartbeatOf(c *call, ask *wire.Heartbeat) (any, error) {
-	beat, err := grid.Heartbeat(*ask)
-	if err != nil {
-		return nil, jobs.OneRefusal(err)
-	}
+func (h *gridRoom) heartbeatOf(c *call, beat gridpart.Beat) (any, error) {
 	return shown(grid.Heard)(h.engine.Grid.Heartbeat(c.Context(), h.worker(c.Request, c.id), beat))
 }
 

@@ -52,9 +52,9 @@ func (h *gridRoom) routes() []route {
 		get(task+"/explain", driver, pathQueue, h.bare(h.explainTask)),
 		post(task+"/try_commit", works, pathQueue, strictly(h.core, h.tryCommit)),
 		get("/engines", reads, wholeServer, h.bare(h.engines)),
-		post("/engines", works, ownNames, strictly(h.core, h.login, func(_ *call, b *wire.Login) error { _, err := grid.Login(*b, nameOf(b)); return err })),
+		post("/engines", works, ownNames, asking(h.core, plain, func(_ *call, b *wire.Login) (gridpart.Login, error) { return grid.Login(*b, nameOf(b)) }, h.login)),
 		get(engine, reads|works, ownNames, h.bare(h.showEngine)),
-		post(engine+"/heartbeat", works, ownNames, strictly(h.core, h.heartbeatOf, func(_ *call, b *wire.Heartbeat) error { _, err := grid.Heartbeat(*b); return err })),
+		post(engine+"/heartbeat", works, ownNames, asking(h.core, plain, func(_ *call, b *wire.Heartbeat) (gridpart.Beat, error) { return grid.Heartbeat(*b) }, h.heartbeatOf)),
 		post(engine+"/drain", works|operates, ownNames, optionally(h.core, h.drain)),
 		post(engine+"/logoff", works|operates, ownNames, optionally(h.core, h.logoff)),
 	}

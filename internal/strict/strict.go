@@ -123,7 +123,7 @@ func tooMany(body []byte) bool {
 }
 
 func noJSON(err error) error {
-	return job.Errorf(job.Invalid, "invalid JSON: %s", shorten(strings.TrimPrefix(err.Error(), "jsontext: "), 300))
+	return job.Errorf(job.Invalid, "invalid JSON: %s", Shorten(strings.TrimPrefix(err.Error(), "jsontext: "), 300))
 }
 
 // without is a document without one member, if it has that.
@@ -168,10 +168,11 @@ func fieldOf(at jsontext.Pointer) string {
 			field += "." + name
 		}
 	}
-	return shorten(field, 100)
+	return Shorten(field, 100)
 }
 
-func shorten(s string, most int) string {
+// Shorten keeps a hostile text from filling an answer.
+func Shorten(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

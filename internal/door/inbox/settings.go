@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/strict"
 )
 
 // Mode is what a batch does behind an error.
@@ -141,14 +142,7 @@ func refuse(field, text string) *job.Error {
 	return &job.Error{Kind: job.Invalid, Field: field, Text: text}
 }
 
-// shorten keeps a hostile text from filling an answer.
-func shorten(s string) string {
-	const bytesMax = 100
-	if len(s) <= bytesMax {
-		return s
-	}
-	return strings.ToValidUTF8(s[:bytesMax], "") + "…"
-}
+func shorten(s string) string { return strict.Shorten(s, 100) }
 
 // Apply gives a queue what the settings of its inbox say in the engine's words.
 // Whether it is paused or held stays.

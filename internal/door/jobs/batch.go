@@ -28,36 +28,33 @@ const (
 	varNew      = "$new"      // payload of the newcomer
 )
 
-// batch reads {key, when, fold}.
+// batchAsk is the member batch of a job.
+type batchAsk struct {
+	Key  *string `json:"key"`
+	When *string `json:"when"`
+	Fold *string `json:"fold"`
+}
+
+// batch reads {key, when, fold}. What it holds is compiled: to read it by its shape is
+// little beside that.
 func (r *Reader) batch() *job.Batch {
-	var b job.Batch
-	given := [3]bool{}
-	text := func(at int, field string) (s string) {
-		content, ok := r.text(field)
-		given[at] = ok
-		return string(content)
-	}
-	if !r.object("batch", func(name []byte) {
-		switch string(name) {
-		case "key":
-			b.Key = r.label("batch.key", text(0, "batch.key"))
-		case "when":
-			b.When = text(1, "batch.when")
-		case "fold":
-			b.Fold = text(2, "batch.fold")
-		default:
-			unknown[wire.Batch](r, name)
-		}
-	}) {
+	raw := r.given()
+	if raw == nil {
 		return nil
 	}
-	r.must("batch.key", given[0])
-	r.must("batch.when", given[1])
-	r.must("batch.fold", given[2])
-	if b.Key == "" {
+	var a batchAsk
+	if r.refused(read(raw, &a, "batch", r.tell)); r.err != nil {
+		return nil
+	}
+	r.must("batch.key", a.Key != nil)
+	r.must("batch.when", a.When != nil)
+	if r.must("batch.fold", a.Fold != nil); r.err != nil {
+		return nil
+	}
+	if *a.Key == "" {
 		r.fail("batch.key", "must not be empty: all jobs of the server with the same key become one")
 	}
-	return &b
+	return &job.Batch{Key: r.label("batch.key", *a.Key), When: *a.When, Fold: *a.Fold}
 }
 
 // uniqueKey reads a key. An empty one is most often a variable that was never

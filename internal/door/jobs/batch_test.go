@@ -55,7 +55,7 @@ func TestEnqueueRefusesBadKeys(t *testing.T) {
 		{batch(`"key":"","when":"true","fold":"$new"`), "batch.key must not be empty", job.Invalid},
 		{batch(`"key":"` + long + `","when":"true","fold":"$new"`), "batch.key must not be longer than 1024 bytes", job.Invalid},
 		{batch(`"key":"k","when":true,"fold":"$new"`), "batch.when must be a string", job.Invalid},
-		{batch(`"key":"k","key":"k","when":"true","fold":"$new"`), `batch has the field "key" twice`, job.Invalid},
+		{batch(`"key":"k","key":"k","when":"true","fold":"$new"`), `batch.key is there twice`, job.Invalid},
 		{batch(`"key":"k","when":"$exist","fold":"$new"`), "batch expression: when: ", job.Unprocessable},
 		{batch(`"key":"k","when":"","fold":"$new"`), "batch expression: when: ", job.Unprocessable},
 		{batch(`"key":"k","when":"true","fold":"$new |"`), "batch expression: fold: ", job.Unprocessable},

@@ -74,19 +74,9 @@ func (a *BudgetPatch) make(key, path string) (job.Budget, error) {
 	return b, errors.Join(beside(bad, a.edit(&b, path))...)
 }
 
-// Budget is the budget that is asked for; a key of the path wins.
+// Budget is the budget that is asked for; a key of the path wins. The error joins one
+// for each problem.
 func (a *BudgetAsk) Budget(key string) (job.Budget, error) {
-	b, err := a.read(key)
-	if err != nil {
-		return b, unprocessable(OneRefusal(err))
-	}
-	return b, b.Check()
-}
-
-// Wrong joins what is wrong with it.
-func (a *BudgetAsk) Wrong(key string) error { _, err := a.read(key); return err }
-
-func (a *BudgetAsk) read(key string) (job.Budget, error) {
 	var bad error
 	if key == "" && a.Key == nil {
 		bad = missing("key", false)
@@ -97,15 +87,16 @@ func (a *BudgetAsk) read(key string) (job.Budget, error) {
 		bad = CheckName("key", key)
 	}
 	b, err := a.make(key, "")
-	return b, errors.Join(bad, err)
+	if err = errors.Join(bad, err); err == nil {
+		err = b.Check()
+	}
+	return b, err
 }
 
-// Wrong joins what is wrong with it.
-func (a *BudgetPatch) Wrong() error { return a.edit(&job.Budget{}, "") }
-
 // Edit is the change of a budget that is asked for. It may be called more than once.
+// The error joins one for each problem.
 func (a *BudgetPatch) Edit() (func(*job.Budget), error) {
-	return func(b *job.Budget) { _ = a.edit(b, "") }, unprocessable(OneRefusal(a.Wrong()))
+	return func(b *job.Budget) { _ = a.edit(b, "") }, a.edit(&job.Budget{}, "")
 }
 
 // BindingAsk is what a body says of one budget that a job is bound to.

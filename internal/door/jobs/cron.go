@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"strconv"
@@ -136,8 +135,8 @@ func (a *CronEntryAsk) Ask(r *Reader, named string) (cron.Ask, error) {
 func (a *CronEntryAsk) ask(r *Reader, path, named string, tell func(path, why string) error) (cron.Ask, error) {
 	ask := cron.Ask{Name: cmp.Or(named, a.Name), Expression: a.Expression, Zone: a.Timezone, Paused: a.Paused}
 	bad := []error{missing(path+"name", ask.Name != ""), nil, missing(path+"expression", ask.Expression != ""), nil}
-	if named == "" && a.Name != "" {
-		bad[1] = CheckName(path+"name", a.Name)
+	if ask.Name != "" {
+		bad[1] = CheckName(path+"name", ask.Name)
 	}
 	ask.Missed, bad[3] = missedOf(path+"missed", a.Missed)
 	n, err := r.template(a.Job, path+"job", tell)
@@ -239,7 +238,11 @@ func AppendCronEntry(b []byte, c *job.CronEntry) []byte {
 		b = word(b, `,"missed":"`, c.Missed.String())
 	}
 	b = appendPause(b, c.Paused, c.PausedAt, c.ResumedAt)
-	b = appendTemplate(append(b, `,"job":`...), c)
+	b = members(append(b, `,"job":`...), c.Job, orNull(c.Payload))
+	if c.Place != job.PlaceUnset {
+		b = word(b, `,"place":"`, c.Place.String())
+	}
+	b = append(b, '}')
 	b = positive(b, `,"next_enqueue_at":`, int64(c.Next))
 	b = positive(b, `,"last_enqueue_at":`, int64(c.Last))
 	if c.Last != 0 {
@@ -259,35 +262,6 @@ func appendPause(b []byte, paused bool, pausedAt, resumedAt job.Millis) []byte {
 	b = strconv.AppendBool(append(b, `,"paused":`...), paused)
 	b = positive(b, `,"paused_at":`, int64(pausedAt))
 	return positive(b, `,"resumed_at":`, int64(resumedAt))
-}
-
-// appendTemplate appends the job of an entry: a job object without what only a
-// job that was enqueued has.
-func appendTemplate(b []byte, c *job.CronEntry) []byte {
-	whole := append(members(nil, c.Job, orNull(c.Payload)), '}')
-	dec := jsontext.NewDecoder(bytes.NewReader(whole))
-	_, _ = dec.ReadToken() // what we wrote is well formed
-	b = append(b, '{')
-	for dec.PeekKind() != jsontext.KindEndObject {
-		name, err := dec.ReadValue()
-		if err != nil {
-			break
-		}
-		b, name = comma(b), append([]byte(nil), name...)
-		value, _ := dec.ReadValue()
-		switch string(name) {
-		case `"id"`, `"status"`, `"ready_at"`, `"attempts"`:
-			if b[len(b)-1] == ',' {
-				b = b[:len(b)-1]
-			}
-		default:
-			b = append(append(append(b, name...), ':'), value...)
-		}
-	}
-	if c.Place != job.PlaceUnset {
-		b = word(comma(b), `"place":"`, c.Place.String())
-	}
-	return append(b, '}')
 }
 
 // CronPreview is what GET /crons/preview asks for.

@@ -15,6 +15,7 @@ import (
 	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/query"
+	"github.com/reprisehq/reprise/internal/strict"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -99,7 +100,7 @@ func each[T any](name string, list []string, parse func(string) (T, error)) (out
 	for _, text := range list {
 		v, err := parse(text)
 		if err != nil {
-			return nil, refuse(name, name+" "+strconv.Quote(shorten(text, 64))+": "+err.Error())
+			return nil, refuse(name, name+" "+strconv.Quote(strict.Shorten(text, 64))+": "+err.Error())
 		}
 		out = append(out, v)
 	}

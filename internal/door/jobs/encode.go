@@ -160,16 +160,24 @@ func members(b []byte, j *job.Job, payload []byte) []byte {
 
 // appendMembers also says what keeps a ready job from running.
 func appendMembers(b []byte, j *job.Job, is rule.Obstacle, payload []byte) []byte {
-	b = j.ID.AppendTo(append(b, `{"id":"`...))
-	b = quote(b, `","type":`, j.Type)
+	enqueued := !j.ID.IsZero() // else it is a template, of which there is less to tell
+	b = append(b, '{')
+	if enqueued {
+		b = append(j.ID.AppendTo(append(b, `"id":"`...)), `",`...)
+	}
+	b = quote(b, `"type":`, j.Type)
 	b = quote(b, `,"queue":`, j.Queue)
 	b = number(b, `,"priority":`, int64(j.Priority))
-	b = word(b, `,"status":"`, states[j.State])
+	if enqueued {
+		b = word(b, `,"status":"`, states[j.State])
+	}
 	if payload != nil {
 		b = append(append(b, `,"payload":`...), payload...)
 	}
-	b = number(b, `,"ready_at":`, int64(j.ReadyAt))
-	b = number(b, `,"attempts":`, int64(j.Attempts))
+	if enqueued {
+		b = number(b, `,"ready_at":`, int64(j.ReadyAt))
+		b = number(b, `,"attempts":`, int64(j.Attempts))
+	}
 	if j.Retry != nil {
 		b = appendRetry(b, j.Retry)
 	}

@@ -18,23 +18,21 @@ type LockAsk struct {
 	LockAtLeastMS int64  `json:"lock_at_least_ms"`
 }
 
-// Take is what it asks for.
+// Take is what it asks for. The error joins one for each problem.
 func (a *LockAsk) Take(name string) (job.LockAsk, error) {
 	ask := job.LockAsk{Name: name, By: a.Owner, Request: a.Request, Least: job.Millis(a.LockAtLeastMS)}
+	var bad error
 	if a.LockAtMostMS == nil {
-		return ask, refuse("lock_at_most_ms", "lock_at_most_ms is missing: how long nobody else gets the lock if its holder dies")
+		bad = refuse("lock_at_most_ms", "lock_at_most_ms is missing: how long nobody else gets the lock if its holder dies")
+	} else {
+		ask.Most = job.Millis(*a.LockAtMostMS)
+		bad = Within("lock_at_most_ms", *a.LockAtMostMS, 1, int64(job.LockSpanMax))
 	}
-	ask.Most = job.Millis(*a.LockAtMostMS)
-	return ask, cmp.Or(OneRefusal(a.Wrong()), ask.Check())
-}
-
-// Wrong joins what is wrong with it.
-func (a *LockAsk) Wrong() error {
-	err := Within("lock_at_least_ms", a.LockAtLeastMS, 0, int64(job.LockSpanMax))
-	if a.LockAtMostMS != nil {
-		err = errors.Join(Within("lock_at_most_ms", *a.LockAtMostMS, 1, int64(job.LockSpanMax)), err)
+	err := errors.Join(bad, Within("lock_at_least_ms", a.LockAtLeastMS, 0, int64(job.LockSpanMax)))
+	if err == nil {
+		err = cmp.Or(ask.Check(), CheckName("name", name))
 	}
-	return err
+	return ask, err
 }
 
 // ExtendLock is the body of POST /locks/{name}/extend.
@@ -43,26 +41,24 @@ type ExtendLock struct {
 	LockAtMostMS *int64 `json:"lock_at_most_ms"`
 }
 
-// Extend is what it asks for.
-func (a *ExtendLock) Extend() (token job.Token, most job.Millis, err error) {
-	if err = a.Wrong(); err != nil {
-		return token, 0, OneRefusal(err)
-	}
-	token, err = LockToken("token", a.Token)
-	return token, job.Millis(*a.LockAtMostMS), err
+// LockExtension is what it asks for.
+type LockExtension struct {
+	Token job.Token
+	Most  job.Millis
 }
 
-// Wrong joins what is wrong with it.
-func (a *ExtendLock) Wrong() error {
-	most := missing("lock_at_most_ms", a.LockAtMostMS != nil)
-	if most == nil {
-		most = Within("lock_at_most_ms", *a.LockAtMostMS, 1, int64(job.LockSpanMax))
+// Extend is what it asks for. The error joins one for each problem.
+func (a *ExtendLock) Extend() (LockExtension, error) {
+	ask, bad := LockExtension{}, missing("lock_at_most_ms", a.LockAtMostMS != nil)
+	if bad == nil {
+		ask.Most = job.Millis(*a.LockAtMostMS)
+		bad = Within("lock_at_most_ms", *a.LockAtMostMS, 1, int64(job.LockSpanMax))
 	}
 	err := missing("token", a.Token != "")
 	if err == nil {
-		_, err = LockToken("token", a.Token)
+		ask.Token, err = LockToken("token", a.Token)
 	}
-	return errors.Join(err, most)
+	return ask, errors.Join(err, bad)
 }
 
 // LockToken reads the token of a lock; field is where it stands.

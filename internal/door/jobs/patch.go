@@ -14,6 +14,7 @@ import (
 	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/query"
+	"github.com/reprisehq/reprise/internal/strict"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -231,7 +232,7 @@ func (b *Bulk) Subject() string {
 	if b.tail == "" {
 		return "all"
 	}
-	return shorten(strings.TrimPrefix(b.tail, "&"), nameBytesMax)
+	return strict.Shorten(strings.TrimPrefix(b.tail, "&"), nameBytesMax)
 }
 
 // Patchable refuses states that no patch can change.

@@ -36,8 +36,13 @@ func unknownRefused(path, why string) error { return refuse(path, path+" "+why) 
 // ReadLenient does so, and tells of members that are not known, as
 // Reader.Unknown does, instead of refusing them.
 func ReadLenient(body []byte, v any, tell func(path, why string) error, content ...func() error) error {
-	err := OneRefusal(problemsOf(body, v, "", tell, content...))
-	if _, is := v.(zizq); is {
+	return Refusal(v, problemsOf(body, v, "", tell, content...))
+}
+
+// Refusal is the one refusal of a body for its problems, which are joined.
+func Refusal(body any, problems error) error {
+	err := OneRefusal(problems)
+	if _, is := body.(zizq); is {
 		err = unprocessable(err)
 	}
 	return err

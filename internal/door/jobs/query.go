@@ -16,6 +16,7 @@ import (
 	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/spell"
+	"github.com/reprisehq/reprise/internal/strict"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -107,12 +108,12 @@ func ErrorsQuery(id job.ID, raw string) (*Query, error) {
 func Params(raw, repeated string, known ...string) (url.Values, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, refuse("", "invalid query parameters: "+shorten(err.Error(), 100))
+		return nil, refuse("", "invalid query parameters: "+strict.Shorten(err.Error(), 100))
 	}
 	for name, list := range values {
 		switch {
 		case !slices.Contains(known, name) && name != repeated:
-			return nil, refuse(name, "invalid query parameters: unknown parameter "+strconv.Quote(shorten(name, 64))+spell.Hint(name, known))
+			return nil, refuse(name, "invalid query parameters: unknown parameter "+strconv.Quote(strict.Shorten(name, 64))+spell.Hint(name, known))
 		case len(list) > 1 && name != repeated:
 			return nil, refuse(name, "invalid query parameters: "+name+" is there twice")
 		}
@@ -210,24 +211,24 @@ func (q *Query) among(name string, list []string) error {
 		case "label":
 			key, value, ok := strings.Cut(part, "=")
 			if !ok || key == "" {
-				return refuse(name, "label must be name=value, several with commas between; it has "+strconv.Quote(shorten(part, 64)))
+				return refuse(name, "label must be name=value, several with commas between; it has "+strconv.Quote(strict.Shorten(part, 64)))
 			}
 			q.labels = append(q.labels, job.Label{Key: key, Value: value})
 		case "wait":
 			q.waits = list
 			if !slices.Contains(wire.Waits, part) {
-				return refuse(name, "wait must be among "+strings.Join(wire.Waits, ", ")+"; it has "+strconv.Quote(shorten(part, 64))+spell.Hint(part, wire.Waits))
+				return refuse(name, "wait must be among "+strings.Join(wire.Waits, ", ")+"; it has "+strconv.Quote(strict.Shorten(part, 64))+spell.Hint(part, wire.Waits))
 			}
 		case "id":
 			id, err := queryID(part)
 			if err != nil {
-				return refuse(name, "invalid job ID: "+strconv.Quote(shorten(part, 64)))
+				return refuse(name, "invalid job ID: "+strconv.Quote(strict.Shorten(part, 64)))
 			}
 			q.filter.IDs = append(q.filter.IDs, id)
 		case "status":
 			at := slices.Index(states[:], part)
 			if at < 0 {
-				return refuse(name, "status must be among "+strings.Join(states[1:], ", ")+"; it has "+strconv.Quote(shorten(part, 64))+spell.Hint(part, states[1:]))
+				return refuse(name, "status must be among "+strings.Join(states[1:], ", ")+"; it has "+strconv.Quote(strict.Shorten(part, 64))+spell.Hint(part, states[1:]))
 			}
 			q.filter.States = append(q.filter.States, job.State(at))
 		}

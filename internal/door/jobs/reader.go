@@ -158,18 +158,7 @@ func (r *values) must(field string, there bool) {
 }
 
 func (r *values) syntax(err error) {
-	text := "there is no value"
-	if !errors.Is(err, io.EOF) {
-		text = shorten(strings.TrimPrefix(err.Error(), "jsontext: "), 300)
-	}
-	r.err = refuse("", "invalid JSON: "+text)
-}
-
-func shorten(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	r.err = refuse("", "invalid JSON: "+strict.Shorten(strings.TrimPrefix(err.Error(), "jsontext: "), 300))
 }
 
 // value reads the next value as it is written; nil after a problem. The bytes
@@ -277,7 +266,7 @@ func (r *values) skip(name []byte, known []string) {
 	if r.err != nil || r.Unknown == nil || r.told == unknownMost || slices.Contains(known, string(name)) {
 		return // what an answer says of it, sent back; or enough was told, and a hint costs
 	}
-	path := shorten(string(name), 64)
+	path := strict.Shorten(string(name), 64)
 	if inner := strings.TrimPrefix(r.inner, "the "); inner == r.inner && inner != "" {
 		path = inner + "." + path
 	}
@@ -309,7 +298,7 @@ func (r *values) member(field string, outer int) []byte {
 	}
 	for _, seen := range r.names[outer:] {
 		if bytes.Equal(seen, name) {
-			r.fail(field, "has the field "+strconv.Quote(shorten(string(name), 64))+" twice")
+			r.fail(field, "has the field "+strconv.Quote(strict.Shorten(string(name), 64))+" twice")
 		}
 	}
 	if r.names = append(r.names, name); len(r.names)-outer > membersMax {

@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/strict"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -223,7 +224,7 @@ func GroupOf(g *deadset.Group) wire.DeadGroup {
 		Muted: g.Mark.Muted, Paused: g.Mark.Paused, Note: g.Mark.Note,
 	}
 	if g.Failure != nil {
-		w.ErrorType, w.Message = g.Failure.Type, shorten(rule.Essence(g.Failure.Message), messageMax)
+		w.ErrorType, w.Message = g.Failure.Type, strict.Shorten(rule.Essence(g.Failure.Message), messageMax)
 	}
 	return w
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/strict"
 )
 
 // What filters over payloads may cost: one job, and all jobs of one request.
@@ -28,7 +29,7 @@ var errSieveTotal = refuse("filter", fmt.Sprintf(
 func compileFilter(source string) (*jq.Program, error) {
 	p, err := jq.Compile(source)
 	if err != nil {
-		return nil, refuse("filter", "invalid filter: "+shorten(err.Error(), 300))
+		return nil, refuse("filter", "invalid filter: "+strict.Shorten(err.Error(), 300))
 	}
 	return p, nil
 }
