@@ -1,15 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
+	"context"
 	"errors"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/child"
 )
 
 // serverMark stands in a document whose examples need a server. They find it
@@ -25,30 +24,19 @@ func serve(document []byte, path string) (url string, stop func(), err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	cmd := exec.Command(filepath.Join(path, "reprise"), "serve", "--port", "0", "--no-admin", "--log-format", "json", "--root-dir", dir)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
+	p, err := child.Start(context.Background(), filepath.Join(path, "reprise"), nil, nil,
+		"serve", "--port", "0", "--no-admin", "--log-format", "json", "--root-dir", dir)
 	if err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	var rest sync.WaitGroup
 	stop = func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		rest.Wait()
-		_ = cmd.Wait()
+		_ = p.Stop()
 		_ = os.RemoveAll(dir)
 	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		var entry struct{ Fields struct{ API, Addr string } }
-		if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Fields.API == "primary" {
-			rest.Go(func() { _, _ = io.Copy(io.Discard, out) })
-			return "http://" + entry.Fields.Addr, stop, nil
-		}
+	addr, _, err := p.Listening(context.Background(), 30*time.Second)
+	if err != nil {
+		stop()
+		return "", nil, err
 	}
-	stop()
-	return "", nil, errors.New("the server of the examples ended without listening")
+	return "http://" + addr, stop, nil
 }
