@@ -71,9 +71,6 @@ func (r *serving) ServeAll() { r.fed = true }
 // Limited reports whether a part limits a queue.
 func (r *Tx) Limited(queue string) bool { return r.e.parts.limited(r, queue) }
 
-// Full reports whether a holder, or this transaction, has as much as it can take.
-func (r *crowd) Full(h *Holder) bool { return r.full(h) }
-
 // Ring tells those who wait for news of a name, once they are on disk.
 func (r *Tx) Ring(name string) { r.news = append(r.news, name) }
 
@@ -89,9 +86,6 @@ func (r *names) KnowsQueue(name string) bool { return r.c.queues[name] || r.fres
 
 // OneMoreQueue refuses a queue above max_queues.
 func (r *names) OneMoreQueue() error { return r.oneMoreQueue(0) }
-
-// ForgetQueue drops the settings remembered for this transaction: they change.
-func (r *names) ForgetQueue(name string) { r.forgetQueue(name) }
 
 // Lets reports whether no part would put a job aside that was given out now.
 func (r *serving) Lets(j *job.Job) (bool, error) {

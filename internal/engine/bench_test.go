@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/query"
@@ -113,7 +114,7 @@ func BenchmarkPutSingle(b *testing.B) {
 	})
 	b.StopTimer()
 	b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
-	if s, err := e.Stats(b.Context()); err == nil {
+	if s, err := enginetest.Stats(b.Context(), e); err == nil {
 		b.ReportMetric(float64(s.Put)/float64(s.Batches), "puts/batch")
 	}
 	if err := e.Stop(b.Context()); err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/desk"
 )
@@ -102,7 +103,7 @@ func TestMessagesAreRefusedApartAndRememberedForADay(t *testing.T) {
 		if s := strings.Join(got, " "); s != "conflict duplicate conflict new conflict twin" {
 			t.Errorf("they are %s: %+v", s, out)
 		}
-		if s, err := r.Stats(r.Context()); err != nil || s.Put != 2 || s.Duplicates != 2 {
+		if s, err := enginetest.Stats(r.Context(), r.Engine); err != nil || s.Put != 2 || s.Duplicates != 2 {
 			t.Errorf("%+v, %v", s, err)
 		}
 		recall := func(key string) job.ID {

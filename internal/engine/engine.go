@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/pattern"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -23,7 +24,7 @@ type Engine struct {
 	commands commands
 	gifts    sync.Pool // of *[]gift, empty ones
 
-	patterns patterns // of rules, compiled
+	patterns pattern.Cache // of rules
 	bodies   bodies
 	space    space
 	watchers watchers
@@ -135,15 +136,6 @@ func (e *Engine) Guarded() bool { return e.clock.Steady() < job.Millis(e.guarded
 
 // Random draws 64 bits.
 func (e *Engine) Random() uint64 { return e.rnd() }
-
-// Stats returns counters since the start.
-func (e *Engine) Stats(ctx context.Context) (Stats, error) {
-	var s Stats
-	if err := e.Do(ctx, 0, func(r *Tx) error { s = r.c.stats; return nil }); err != nil {
-		return Stats{}, err // s may still be written to
-	}
-	return s, nil
-}
 
 // Logger is where the engine and its parts tell an operator what he should know.
 func (e *Engine) Logger() *slog.Logger { return e.log }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
@@ -104,7 +105,7 @@ func benchAssign(b *testing.B, engines, prefetch int, runs time.Duration) {
 		slots[i] = newSlot(b, e, i, prefetch)
 	}
 	batches := func() float64 {
-		s, err := e.Stats(ctx)
+		s, err := enginetest.Stats(ctx, e)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
@@ -334,7 +335,7 @@ type figure struct {
 }
 
 func figures(b *testing.B, e *part.Engine) figure {
-	s, err := e.Stats(b.Context())
+	s, err := enginetest.Stats(b.Context(), e)
 	if err != nil {
 		b.Fatal(err)
 	}

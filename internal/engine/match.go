@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"regexp"
-	"sync"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -41,7 +39,7 @@ func settleMatched(ctx context.Context, e *Engine, list []Settle, out []Verdict)
 			}
 			if u := unmatched(out[i].Err); u != nil {
 				s := list[i]
-				s.match = e.patterns.match(u.Patterns, s.Failure.Message)
+				s.match = e.patterns.Match(u.Patterns, s.Failure.Message)
 				places, again = append(places, i), append(again, s)
 			}
 		}
@@ -57,47 +55,4 @@ func settleMatched(ctx context.Context, e *Engine, list []Settle, out []Verdict)
 		}
 	}
 	return nil
-}
-
-// patterns are compiled expressions, by their text. They are kept because a
-// job's policy is read from disk again and again; used by any goroutine.
-type patterns struct {
-	mu       sync.Mutex // guards compiled
-	compiled map[string]*regexp.Regexp
-}
-
-// patternsMax bounds what is kept; beyond it, all is forgotten.
-const patternsMax = 1000
-
-// match tries patterns on the head of a message.
-func (p *patterns) match(list []string, message string) rule.Match {
-	message = message[:min(len(message), job.MatchBytesMax)]
-	found := make(map[string]bool, len(list))
-	for _, text := range list {
-		re := p.get(text)
-		found[text] = re != nil && re.MatchString(message)
-	}
-	return func(pattern string) (fits, known bool) {
-		fits, known = found[pattern]
-		return fits, known
-	}
-}
-
-// get compiles a pattern; nil if it is none, which only a policy stored by
-// another version can have.
-func (p *patterns) get(text string) *regexp.Regexp {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if re, ok := p.compiled[text]; ok {
-		return re
-	}
-	re, err := job.CompilePattern(text)
-	if err != nil {
-		re = nil
-	}
-	if p.compiled == nil || len(p.compiled) >= patternsMax {
-		p.compiled = map[string]*regexp.Regexp{}
-	}
-	p.compiled[text] = re
-	return re
 }

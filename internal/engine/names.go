@@ -60,19 +60,19 @@ func (r *names) EditQueue(name string) (*job.Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.forgetQueue(name)
+	r.ForgetQueue(name)
 	return new(*old), nil
 }
 
-// forgetQueue drops the settings remembered for this transaction.
-func (r *names) forgetQueue(name string) {
+// ForgetQueue drops the settings remembered for this transaction.
+func (r *names) ForgetQueue(name string) {
 	delete(r.rows, name)
 	r.last = nil
 }
 
 // SetQueue writes the settings of a queue, and tells parts.
 func (r *names) SetQueue(q *job.Queue) error {
-	r.forgetQueue(q.Name)
+	r.ForgetQueue(q.Name)
 	r.SeeQueue(q.Name)
 	r.Wake(q.Name)
 	r.tx.Durable()

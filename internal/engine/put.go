@@ -288,8 +288,8 @@ func (r *intake) oldest(quotas map[string]*admission) (leaving []*job.Job, err e
 // evict pushes jobs out of a full queue (I9).
 func (r *intake) evict(list []*job.Job) error {
 	for _, j := range list {
-		f := job.Failure{Type: "Evicted", Message: "pushed out by newer work: the queue is full and on_full is drop_oldest"}
-		if _, err := r.Step(j, rule.Command{Verb: rule.Cancel, Reason: job.Evicted, Failure: f}); err != nil {
+		c := rule.GiveUp(rule.ByRoom, "pushed out by newer work: the queue is full and on_full is drop_oldest")
+		if _, err := r.Step(j, c); err != nil {
 			return err
 		}
 		r.stats.Evicted++

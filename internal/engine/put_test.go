@@ -232,7 +232,7 @@ func TestACallWhoseCallerIsGoneLeaksNothing(t *testing.T) {
 			_, _ = r.Put(ctx, []engine.NewJob{newNamed("q", "a")})
 			_, _ = r.Settle(ctx, []engine.Settle{{}})
 			_, _ = r.Extend(ctx, []engine.Extension{{}})
-			_, _ = r.Stats(ctx)
+			_, _ = enginetest.Stats(ctx, r.Engine)
 			_, _ = enginetest.Operate(ctx, r.Engine, job.ID{}, revive)
 			_, _ = r.part.Desk.SetQueue(ctx, "q", func(*job.Queue) error { return nil }, job.Actor{})
 			_ = enginetest.HoldGroup(ctx, r.Engine, "q", "g", 1)

@@ -27,5 +27,5 @@ func bytesOf(list []Delivery) (n int) {
 	return n
 }
 
-// full reports whether a unary call has all payloads that one answer may have.
-func (r *crowd) full(h *Holder) bool { return h.Want > 0 && r.bytes[h] >= PageBytes }
+// Full reports whether a unary call has all payloads that one answer may have.
+func (r *crowd) Full(h *Holder) bool { return h.Want > 0 && r.bytes[h] >= PageBytes }

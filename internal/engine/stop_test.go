@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/store"
@@ -143,7 +144,7 @@ func TestAStopGivesNothingToWhoItSendsAway(t *testing.T) { // core.md section 4:
 func TestWhoComesInTheSameBatchAsTheStopIsSentAwayToo(t *testing.T) {
 	slowly(t, func(r *rig, d *disk) {
 		d.stop()
-		go func() { _, _ = r.Stats(r.Context()) }() // this batch waits for the disk
+		go func() { _, _ = enginetest.Stats(r.Context(), r.Engine) }() // this batch waits for the disk
 		synctest.Wait()
 		over := make(chan error, 2)
 		go func() {

@@ -221,7 +221,7 @@ func (r *clockwork) wakeQueue(q *job.Queue) error {
 	if err != nil {
 		return err
 	}
-	r.forgetQueue(q.Name)
+	r.ForgetQueue(q.Name)
 	r.woken[q.Name] = true
 	return r.tx.Set(awake)
 }

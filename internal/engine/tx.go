@@ -299,7 +299,7 @@ func (r *Tx) write(old *job.Job, eff rule.Effect) error {
 		}
 	}
 	if eff.Queue != nil {
-		r.forgetQueue(eff.Queue.Name)
+		r.ForgetQueue(eff.Queue.Name)
 		r.woken[eff.Queue.Name] = true // who is emptied for a job of it goes on
 		if err := r.tx.Set(eff.Queue); err != nil {
 			return err

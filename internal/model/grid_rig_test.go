@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/store"
@@ -190,7 +191,7 @@ func (w *gridWorld) prefers(d gift, t *task, m *machine) bool {
 func (w *gridWorld) settle() {
 	w.grid.settled()
 	for range 3 {
-		_, err := w.Stats(w.Context()) // a command wakes the clock too
+		_, err := enginetest.Stats(w.Context(), w.Engine) // a command wakes the clock too
 		w.must(err)
 		w.grid.tick()
 	}

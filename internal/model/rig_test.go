@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -225,7 +226,7 @@ func (w *world) received(queue string) (fresh []delivery) {
 // hand does another may have to look at.
 func (w *world) settled() {
 	for range 2 {
-		_, err := w.Stats(w.Context()) // a command wakes the clock too
+		_, err := enginetest.Stats(w.Context(), w.Engine) // a command wakes the clock too
 		w.must(err)
 		w.model.tick()
 		w.served()
@@ -235,7 +236,7 @@ func (w *world) settled() {
 // compared settles, and compares all there is to see but payloads.
 func (w *world) compared() {
 	w.settled()
-	stats, err := w.Stats(w.Context())
+	stats, err := enginetest.Stats(w.Context(), w.Engine)
 	w.must(err)
 	stats.Batches = 0
 	if stats != w.model.stats {

@@ -79,6 +79,8 @@ const (
 	ByPerson Cause = iota // or its session: it is cancelled, which is no failure
 	ByPoison              // it failed on one host after the other
 	ByNeed                // a task that it needs failed
+	BySkip                // an operator had its group go on without it
+	ByRoom                // its queue is full, and newer work took its place
 )
 
 // GiveUp is the command that gives up a job for a cause, in words for people.
@@ -91,6 +93,10 @@ func GiveUp(why Cause, text string) Command {
 		c.Reason, c.Failure.Type = job.Exhausted, "Poison"
 	case ByNeed:
 		c.Reason, c.Failure.Type = job.Killed, job.DependencyFailed
+	case BySkip:
+		c.Reason, c.Failure.Type = job.Killed, "Skipped"
+	case ByRoom:
+		c.Reason, c.Failure.Type = job.Evicted, "Evicted"
 	}
 	return c
 }

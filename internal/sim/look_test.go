@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -256,7 +257,7 @@ func (w *world) counters() {
 func (w *world) statistics() {
 	var got engine.Stats
 	var err error
-	w.start(&call{finish: func() string { return "the counters were read" }}, func() { got, err = w.e.Stats(w.ctx) })
+	w.start(&call{finish: func() string { return "the counters were read" }}, func() { got, err = enginetest.Stats(w.ctx, w.e) })
 	w.settle()
 	if err != nil {
 		w.refusal("stats", err)

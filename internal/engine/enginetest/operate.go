@@ -50,3 +50,13 @@ func Page(ctx context.Context, e *engine.Engine, f store.Filter, n int) ([]query
 	}
 	return list, err
 }
+
+// Stats returns counters since the start.
+func Stats(ctx context.Context, e interface {
+	Do(ctx context.Context, bytes int, f func(*engine.Tx) error) error
+	Figures() engine.Figures
+},
+) (engine.Stats, error) {
+	err := e.Do(ctx, 0, func(*engine.Tx) error { return nil })
+	return e.Figures().Stats, err
+}

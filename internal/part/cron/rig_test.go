@@ -97,7 +97,7 @@ func (r *rig) queue(name string, edit func(*job.Queue)) {
 
 func (r *rig) stats() engine.Stats {
 	r.Helper()
-	s, err := r.Stats(r.Context())
+	s, err := enginetest.Stats(r.Context(), r.Engine)
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -39,7 +39,7 @@ var (
 )
 
 func skip(tx *engine.Tx, j *job.Job) (rule.Effect, error) {
-	c := rule.Command{Verb: rule.Cancel, Reason: job.Killed, Failure: job.Failure{Type: "Skipped", Message: "skipped by an operator"}}
+	c := rule.GiveUp(rule.BySkip, "skipped by an operator")
 	if j.State == job.Dead && j.Blocks { // it steps aside as it died
 		c.Reason, c.Failure = j.Reason, job.Failure{}
 		eff, err := tx.Step(j, rule.Command{Verb: rule.Revive, Remaining: true})
@@ -58,7 +58,7 @@ func Cancel(by job.Actor, why string) Verb {
 	if why != "" {
 		text += ": " + why
 	}
-	c := rule.Command{Verb: rule.Cancel, Failure: job.Failure{Type: "Cancelled", Message: text}}
+	c := rule.GiveUp(rule.ByPerson, text)
 	return Verb{name: "cancel", open: true, hidden: true, act: func(tx *engine.Tx, j *job.Job) (rule.Effect, error) {
 		return tx.Step(j, c)
 	}}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -144,7 +145,7 @@ func (s *stack) is(id, when string, statuses ...string) {
 // counts wants the engine to have counted so much since its start.
 func (s *stack) counts(when string, steps, expired, purged, lapsed uint64) {
 	s.t.Helper()
-	n, err := s.engine.Stats(s.t.Context())
+	n, err := enginetest.Stats(s.t.Context(), s.engine)
 	if err != nil || n.ClockSteps != steps || n.Expired != expired || n.Purged != purged || n.Lapsed != lapsed {
 		s.t.Errorf("%s: %d steps, %d expired, %d purged, %d lapsed, %v; want %d, %d, %d, %d", when,
 			n.ClockSteps, n.Expired, n.Purged, n.Lapsed, err, steps, expired, purged, lapsed)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -96,7 +97,7 @@ func TestNothingIsEarlyLostOrRunTwiceWhileTheDateJumps(t *testing.T) {
 		wait(t, "the load", l.answers.after(20))
 		leave()
 		l.audit(s)
-		n, err := s.engine.Stats(t.Context())
+		n, err := enginetest.Stats(t.Context(), s.engine)
 		if err != nil || n.Failed != 0 || n.Expired != 0 || forward && n.ClockSteps == 0 {
 			t.Errorf("the engine counted %+v, %v", n, err)
 		}
