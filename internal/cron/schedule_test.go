@@ -137,6 +137,27 @@ func TestDatesThatNeverComeHaveNoTick(t *testing.T) {
 	}
 }
 
+func TestTheLastTickMayBeMonthsAgo(t *testing.T) {
+	for _, c := range []struct{ expression, until, want string }{
+		{"30 10 1 3 *", "2026-08-15 09:00", "2026-03-01 10:30"},
+		{"0 0 31 12 *", "2026-02-10 09:00", "2025-12-31 00:00"},
+		{"30 10 1 1 *", "2027-01-01 10:00", "2026-01-01 10:30"},
+		{"0 8,20 10 * *", "2026-03-15 09:00", "2026-03-10 20:00"},
+		{"0 8,20 10 * *", "2026-03-10 09:00", "2026-03-10 08:00"},
+		{"0 8,20 10 * *", "2026-03-10 07:00", "2026-02-10 20:00"},
+		{"0 0 L-1 * *", "2026-03-05 09:00", "2026-02-27 00:00"},
+	} {
+		until, err := time.Parse("2006-01-02 15:04", c.until)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, ok := mustParse(t, c.expression).In(time.UTC).Last(job.Millis(until.UnixMilli()))
+		if got := time.UnixMilli(int64(last)).UTC().Format("2006-01-02 15:04"); !ok || got != c.want {
+			t.Errorf("%q up to %s: %s, want %s", c.expression, c.until, got, c.want)
+		}
+	}
+}
+
 func TestNoTickAfterTheYear9999(t *testing.T) {
 	s := mustParse(t, "* * * * * *").In(time.UTC)
 	if next, ok := s.Next(job.MaxMillis); ok {
@@ -168,15 +189,22 @@ func TestRefusals(t *testing.T) {
 		"? * * * *":              `the minute "?"`,
 		"* * 32W * *":            `the day of month "32W"`,
 		"* * L-31 * *":           "must be L- and 1 to 30 days",
+		"* * L-0 * *":            "must be L- and 1 to 30 days",
+		"* * L-x * *":            `the day of month "L-x"`,
 		"* * * * 5#6":            "must be a day, # and 1 to 5",
 		"* * * * 5#":             "must be a day, # and 1 to 5",
 		"* * * * 9L":             `the day of week "9L"`,
 		"@every 5m":              "is no alias",
 		"@reboot":                "is no alias",
-		strings.Repeat("0", 300): "must not be longer than 256 bytes",
+		strings.Repeat("0", 257): "must not be longer than 256 bytes",
 	} {
 		if _, err := cron.Parse(expression); job.KindOf(err) != job.Invalid || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", expression, err, want)
+		}
+	}
+	for _, expression := range []string{"* * L-1 * *", "* * * * " + strings.Repeat("0", 256-len("* * * * "))} {
+		if _, err := cron.Parse(expression); err != nil {
+			t.Errorf("%q: %v", expression, err)
 		}
 	}
 	for _, name := range []string{"", "Local", "Europe/Nowhere", "../../etc/passwd", "/etc/localtime"} {
