@@ -1,6 +1,7 @@
 package token_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -154,5 +155,28 @@ func TestTheQueuesOfJobsAreTold(t *testing.T) {
 		if err != nil || !slices.Equal(got, []string{"b", "", "a", "b"}) {
 			t.Errorf("got %q, %v", got, err)
 		}
+	})
+}
+
+func TestThereAreNoMoreTokensThanAllowed(t *testing.T) {
+	scenario(t, func(r *rig) {
+		r.token("root", job.ScopeAdmin)
+		err := r.Do(r.Context(), 0, func(tx *engine.Tx) error {
+			for i := range 9_998 {
+				if err := tx.Store().Set(&job.Credential{ID: fmt.Sprintf("%016d", i), Name: fmt.Sprint("t", i)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			r.Fatal(err)
+		}
+		last := r.token("the-last", job.ScopeEnqueue)
+		r.noToken(job.OverLimit, job.Credential{Name: "one-too-many", Scopes: job.ScopeEnqueue})
+		if err := r.all.Drop(r.Context(), last, ann); err != nil {
+			r.Fatal(err)
+		}
+		r.token("in-its-place", job.ScopeEnqueue)
 	})
 }
