@@ -15,6 +15,7 @@ var rows = []subject{
 	{"of every table come back as they were set", rowsComeBack},
 	{"page by key", rowPages},
 	{"are due soonest first, ties by key", rowsDue},
+	{"are read by their type, however many", rowsByType},
 }
 
 func fullRows() []job.Row {
@@ -152,6 +153,35 @@ func rowsComeBack(x *site) {
 	for t := range job.Tables {
 		x.expect("unset", x.keys(func(r store.Reader) ([]job.Row, error) { return r.Rows(t, "", 9) }), "")
 	}
+}
+
+// rowsByType has a queue with more groups than are read at a time, between two others.
+func rowsByType(x *site) {
+	const groups = 1000
+	list := []job.Row{job.NewQueue("q"), &job.Throttle{Queue: "p", Group: "g"}, &job.Throttle{Queue: "q"}, &job.Throttle{Queue: "q2"}}
+	for i := range groups {
+		list = append(list, &job.Throttle{Queue: "q", Group: fmt.Sprintf("%04d", i)})
+	}
+	x.set(list...)
+	x.view(func(r store.Reader) error {
+		q, err := store.Row[*job.Queue](r, "q")
+		none, errNone := store.Row[*job.Queue](r, "q2")
+		if q == nil || none != nil {
+			x.Errorf("the queues are %v and %v", q, none)
+		}
+		some, errSome := store.Rows[*job.Throttle](r, job.GateKey("q", "0997"), 3)
+		x.expect("behind a key", fmt.Sprintf("%d %s %s %s", len(some), some[0].Group, some[1].Group, some[2].Queue), "3 0998 0999 q2")
+		var all []string
+		errEach := store.EachRow(r, job.GateKey("p", "g"), func(t *job.Throttle) error { all = append(all, t.Queue+t.Group); return nil })
+		x.expect("each", fmt.Sprintf("%d %s %s %s %s", len(all), all[0], all[1], all[len(all)-2], all[len(all)-1]), "1002 q q0000 q0999 q2")
+		own, errOwn := store.RowsOfQueue[*job.Throttle](r, "q")
+		x.expect("of a queue", fmt.Sprintf("%d %s %s", len(own), own[0].Group, own[len(own)-1].Group), "1001  0999")
+		stop := errors.New("stop")
+		if err := store.EachRow(r, "", func(*job.Throttle) error { return stop }); !errors.Is(err, stop) {
+			x.Errorf("each goes on behind an error: %v", err)
+		}
+		return errors.Join(err, errNone, errSome, errEach, errOwn)
+	})
 }
 
 func (x *site) keys(ask func(r store.Reader) ([]job.Row, error)) string {
