@@ -219,14 +219,14 @@ func TestANameOfTheCallerThatIsTooLongIsRefusedByEveryCall(t *testing.T) {
 	a := start(t, httpapi.Options{})
 	for _, name := range []string{strings.Repeat("a", 129), "a\tb"} {
 		for _, call := range []string{
-			"GET /jobs", "POST /jobs", "POST /jobs/bulk", "GET /jobs/take", "POST /jobs/lease", "POST /jobs/settle", "POST /jobs/extend", "POST /jobs/success",
-			"POST /jobs/" + noID + "/success", "PATCH /queues/q", "POST /locks/l", "DELETE /jobs?queue=q", "GET /dead/export", "GET /events", "GET /health",
-			"GET /metrics", "GET /openapi.json", "GET /version", "POST /inboxes/in/messages", "GET /sessions/s/results", "POST /backup",
+			"GET /jobs", "POST /jobs", "POST /jobs/bulk", "POST /jobs/lease", "POST /jobs/settle", "POST /jobs/extend", "POST /jobs/success",
+			"POST /jobs/" + noID + "/success", "PATCH /queues/q", "POST /locks/l", "DELETE /jobs?queue=q", "GET /dead/export", "GET /health",
+			"GET /metrics", "GET /openapi.json", "GET /version", "POST /inboxes/in/messages", "GET /sessions/s/results", "POST /backup", "GET /jobs/take", "GET /events",
 		} {
 			method, path, _ := strings.Cut(call, " ")
 			got := a.call(method, path, "", "Reprise-Actor", name)
 			if got.status != 400 || got.body != `{"error":"the header Reprise-Actor must be a name of at most 128 printable bytes","code":"invalid"}` {
-				t.Errorf("%s: %d %s", call, got.status, got.body)
+				t.Fatalf("%s: %d %s", call, got.status, got.body)
 			}
 		}
 	}
