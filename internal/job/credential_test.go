@@ -89,12 +89,24 @@ func fieldOf(err error) string {
 }
 
 func TestACredentialNamesWhatIsWrongWithIt(t *testing.T) {
+	many := func(n int) (list []string) {
+		for range n {
+			list = append(list, "q*")
+		}
+		return list
+	}
 	for _, c := range []struct {
 		field string
 		c     Credential
 	}{
 		{"", Credential{Name: "ci@host-1.x", Scopes: ScopeEnqueue, Queues: []string{"mail-*", "*", "ü"}}},
 		{"", Credential{Name: "root", Scopes: ScopeAdmin}},
+		{"", Credential{Name: "azAZ09._-@", Scopes: ScopesAll}},
+		{"", Credential{Name: strings.Repeat("a", 128), Scopes: ScopeRead, Queues: many(64)}},
+		{"", Credential{Name: "a", Scopes: ScopeRead, Queues: []string{strings.Repeat("q", 1024)}}},
+		{"name", Credential{Name: "a{", Scopes: ScopeRead}},
+		{"name", Credential{Name: "a:", Scopes: ScopeRead}},
+		{"name", Credential{Name: "ü", Scopes: ScopeRead}},
 		{"name", Credential{Scopes: ScopeRead}},
 		{"name", Credential{Name: "a b", Scopes: ScopeRead}},
 		{"name", Credential{Name: strings.Repeat("a", 129), Scopes: ScopeRead}},
@@ -103,7 +115,8 @@ func TestACredentialNamesWhatIsWrongWithIt(t *testing.T) {
 		{"queues", Credential{Name: "a", Scopes: ScopeRead, Queues: []string{""}}},
 		{"queues", Credential{Name: "a", Scopes: ScopeRead, Queues: []string{"a,b"}}},
 		{"queues", Credential{Name: "a", Scopes: ScopeRead, Queues: []string{"a?"}}},
-		{"queues", Credential{Name: "a", Scopes: ScopeRead, Queues: make([]string, 65)}},
+		{"queues", Credential{Name: "a", Scopes: ScopeRead, Queues: many(65)}},
+		{"queues", Credential{Name: "a", Scopes: ScopeRead, Queues: []string{strings.Repeat("q", 1025)}}},
 		{"queues", Credential{Name: "a", Scopes: ScopeAdmin | ScopeRead, Queues: []string{"a"}}},
 	} {
 		if field := fieldOf(c.c.Check()); field != c.field {

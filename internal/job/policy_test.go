@@ -410,3 +410,20 @@ func FuzzRetryBinary(f *testing.F) {
 		}
 	})
 }
+
+func TestAJitterIsReadAsItIsWritten(t *testing.T) {
+	for text, want := range map[string]Jitter{
+		"none": {Kind: JitterNone}, "full": {Kind: JitterFull}, "10%": {JitterPercent, 10}, "+-12.5%": {JitterPercent, 12.5}, "±0%": {JitterPercent, 0}, "100%": {JitterPercent, 100},
+	} {
+		if got, err := ParseJitter(text); err != nil || got != want {
+			t.Errorf("%q: %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"10": "use none", "": "use none", "%": "use none", "1e1%": "use none", "-5%": "use none", "ten%": "use none", "100.1%": "from 0 to 100", "101%": "from 0 to 100", "1.2.3%": "from 0 to 100",
+	} {
+		if got, err := ParseJitter(text); KindOf(err) != Invalid || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %+v, %v, want %q", text, got, err, want)
+		}
+	}
+}
