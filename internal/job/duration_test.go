@@ -8,7 +8,7 @@ import (
 
 func TestParseDurationReadsEveryFormOfTheSpec(t *testing.T) {
 	for text, want := range map[string]Millis{
-		"0": 0, "1500": 1500, "0s": 0, "4611686018427387904": MaxMillis,
+		"0": 0, "1500": 1500, "0s": 0, "4611686018427387904": MaxMillis, "4611686018427387.904s": MaxMillis,
 		"250ms": 250, "15s": 15000, "1m30s": 90000, "12.5s": 12500, "1.5h": 5400000, ".5s": 500, "1.s": 1000,
 		"7d": 7 * Day, "1d12h": 36 * Hour, "0.5d": 12 * Hour, "72h": 3 * Day, "1h1m1s1ms": 3661001,
 		"0.0019s": 1, "0.9ms": 0, "1.0009s": 1000, "0.333333333333333333333s": 333,
@@ -44,6 +44,13 @@ func TestParseDurationRefusesWithTheReasonAndTheQuotedText(t *testing.T) {
 		"1e3":                      `unknown unit "e"`,
 		"4611686018427387905":      "too long",
 		"99999999999999999999":     "too long",
+		"18446744073709551615":     "too long", // -1 of 64 bits
+		"18446744073709551616":     "too long", // 0 of 64 bits
+		"18446744073709551621":     "too long",
+		"184467440737095516160":    "too long",
+		"213503982335d":            "too long", // more than 64 bits of milliseconds
+		"4611686018427387.905s":    "too long",
+		"P53375995583DT23H":        "too long",
 		"53375995584d":             "too long",
 		"9223372036854775807d":     "too long",
 		"4611686018427387904ms1ms": "too long",
