@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -55,7 +56,7 @@ func (c *chaos) checkSlots() {
 	for _, m := range machines {
 		alive += oneOf(!m.Lost)
 		out += oneOf(m.Health.State != job.HealthWell)
-		fit += oneOf(!m.Lost && !m.Draining && len(m.Stopping) == 0 && rule.HealthAdmits(m.Health, 0) > 0)
+		fit += oneOf(!m.Lost && !m.Draining && len(m.Stopping) == 0 && plan.HealthAdmits(m.Health, 0) > 0)
 		if busy += m.Running; m.Lost && m.Running > 0 {
 			c.Errorf("I7: %s is lost and runs %d tasks", m.Name, m.Running)
 		}

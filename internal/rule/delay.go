@@ -23,7 +23,7 @@ func Delay(c *job.Curve, retry int, previous job.Millis, rnd func() float64) job
 		if previous <= 0 {
 			previous = lo // as if the wait before the first had been the base
 		}
-		hi = min(hi, max(lo, times(previous, 3)))
+		hi = min(hi, max(lo, Times(previous, 3)))
 	}
 	if lo == hi {
 		return lo
@@ -58,10 +58,10 @@ func DelayBounds(c *job.Curve, retry int) (lo, hi job.Millis, maxInclusive bool)
 		lo = legal(c.Delay)
 		return lo, lo, true
 	case job.CurveStaircase:
-		lo = times(legal(c.Base), 1<<min(n, staircaseTop)-1)
+		lo = Times(legal(c.Base), 1<<min(n, staircaseTop)-1)
 		return lo, lo, true
 	case job.CurveLinear:
-		v := capped(legal(c.Base).Add(times(legal(c.Step), n-1)), c.Cap)
+		v := capped(legal(c.Base).Add(Times(legal(c.Step), n-1)), c.Cap)
 		return spread(c, v, c.Base, legal(c.Cap), n)
 	case job.CurveList:
 		return list(c, n)
@@ -88,9 +88,9 @@ func polynomial(c *job.Curve, n int64) (lo, hi job.Millis, maxInclusive bool) {
 	}
 	lo = legal(c.Base)
 	if a > 0 || c.Exponent >= 0 { // 0^0 is 1; 0 to a negative power counts as 0
-		lo = lo.Add(whole(math.Pow(float64(a), c.Exponent) * float64(job.Second)))
+		lo = lo.Add(Whole(math.Pow(float64(a), c.Exponent) * float64(job.Second)))
 	}
-	hi = lo.Add(times(legal(c.Spread), a))
+	hi = lo.Add(Times(legal(c.Spread), a))
 	return lo, hi, lo == hi
 }
 
@@ -101,7 +101,7 @@ func exponential(c *job.Curve, n int64) job.Millis {
 		return 0 // else 0 times infinity
 	}
 	power := float64(n-1) + float64(max(c.Offset, 0))
-	return capped(whole(float64(unit)*math.Pow(c.Factor, power)), c.Cap)
+	return capped(Whole(float64(unit)*math.Pow(c.Factor, power)), c.Cap)
 }
 
 // list is the n-th delay. Decorrelated jitter takes the shortest delay as its
@@ -132,7 +132,7 @@ func spread(c *job.Curve, v, base, limit job.Millis, n int64) (lo, hi job.Millis
 			return v, v, true
 		}
 		p = min(p, 100)
-		return whole(float64(v) * ((100 - p) / 100)), whole(float64(v) * ((100 + p) / 100)), true
+		return Whole(float64(v) * ((100 - p) / 100)), Whole(float64(v) * ((100 + p) / 100)), true
 	default:
 		return v, v, true
 	}
@@ -160,10 +160,10 @@ func draw(count job.Millis, r float64) job.Millis {
 	return min(job.Millis(at), count-1)
 }
 
-// whole cuts a computed number of milliseconds to what a wait can be. A value
+// Whole cuts a computed number of milliseconds to what a wait can be. A value
 // within rounding error of a whole millisecond is that millisecond: 9^1.5 is
 // 27 on every machine, also where Pow says 26.999999999999996.
-func whole(ms float64) job.Millis {
+func Whole(ms float64) job.Millis {
 	const roundingError = 4e-15 // some units in the last place
 	if !(ms < float64(job.MaxMillis)) {
 		return job.MaxMillis // also NaN: rather wait than spin
@@ -188,8 +188,8 @@ func capped(v, limit job.Millis) job.Millis {
 	return min(v, limit)
 }
 
-// times multiplies two numbers of at least 0, up to job.MaxMillis.
-func times(v job.Millis, by int64) job.Millis {
+// Times multiplies two numbers of at least 0, up to job.MaxMillis.
+func Times(v job.Millis, by int64) job.Millis {
 	high, low := bits.Mul64(uint64(v), uint64(by))
 	if high != 0 || low > uint64(job.MaxMillis) {
 		return job.MaxMillis
@@ -198,11 +198,11 @@ func times(v job.Millis, by int64) job.Millis {
 }
 
 // doubled is v * 2^n, tripled is v * 3^n, up to job.MaxMillis.
-func doubled(v job.Millis, n int64) job.Millis { return times(v, 1<<min(n, 62)) }
+func doubled(v job.Millis, n int64) job.Millis { return Times(v, 1<<min(n, 62)) }
 
 func tripled(v job.Millis, n int64) job.Millis {
 	for ; n > 0 && v > 0 && v < job.MaxMillis; n-- {
-		v = times(v, 3)
+		v = Times(v, 3)
 	}
 	return v
 }

@@ -11,14 +11,8 @@
 //   - line.go    index entries, line order, Fit and Pick (core.md 1 and 3)
 //   - delay.go   the curves (retry.md section 1)
 //   - waits.go   what the curves can draw, before they do
-//   - share.go   the shares of sessions in the slots of the grid (grid.md 9);
-//     rota.go who is next by them, preempt.go who makes room
-//   - straggler.go which tasks are copied because they take long (grid.md 7);
-//     durations.go how long runs took, spend.go what copies may cost,
-//     overrun.go when it is seen that a run took too long
-//   - exclude.go engines that a session excludes, blackhole.go those that the grid
-//     does, both grid.md 9
+//   - overrun.go when it is seen that a run took too long
 //   - depend.go  tasks that depend on others
-//   - answer.go  what an engine is answered about a result; account/ says it a second
-//     time as a table, for the docs and tests, and so what becomes of tasks
+//   - answer.go  what an engine is answered about a result; internal/model/account says it a
+//     second time as a table, for the docs and tests, and so what becomes of tasks
 package rule

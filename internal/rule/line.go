@@ -135,8 +135,8 @@ func (e *Entries) member(j *job.Job) {
 func (e *Entries) runs(j *job.Job) {
 	for i := range j.Leases {
 		l := &j.Leases[i]
-		e.Timer[HandTimeout] = sooner(sooner(e.Timer[HandTimeout], l.RunEnd), l.StartBy)
-		e.Timer[HandLapse] = sooner(e.Timer[HandLapse], l.Until)
+		e.Timer[HandTimeout] = Sooner(Sooner(e.Timer[HandTimeout], l.RunEnd), l.StartBy)
+		e.Timer[HandLapse] = Sooner(e.Timer[HandLapse], l.Until)
 	}
 }
 
@@ -160,8 +160,8 @@ func SortOf(j *job.Job) int64 {
 	return j.Seq
 }
 
-// sooner is the sooner of two times; 0 = never.
-func sooner(a, b job.Millis) job.Millis {
+// Sooner is the sooner of two times; 0 = never.
+func Sooner(a, b job.Millis) job.Millis {
 	if a == 0 || b > 0 && b < a {
 		return b
 	}

@@ -88,7 +88,7 @@ func (h *chain) next() job.Millis {
 		h.step()
 		h.settled = math.Abs(h.mean-before) < 1e-9*h.mean
 	}
-	return whole(math.Round(h.mean))
+	return Whole(math.Round(h.mean))
 }
 
 func (h *chain) step() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 )
 
 // Where a task runs next that failed, or that its engine did not begin (docs/grid.md,
@@ -90,7 +90,7 @@ func (t *taskScene) couldRun(h *holder, but string) *job.Machine {
 	if a != nil && len(a.For) > 0 && !slices.Contains(a.For, h.name) {
 		return nil
 	}
-	if t.q.Grid.Exclusion != nil && (written(job.Sessions, s.Name) || rule.Excluded(s.Strikes, strings.TrimPrefix(h.name, "e/"))) {
+	if t.q.Grid.Exclusion != nil && (written(job.Sessions, s.Name) || plan.Excluded(s.Strikes, strings.TrimPrefix(h.name, "e/"))) {
 		return nil
 	}
 	return m

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 )
 
 // To whom a task may be given: not twice where it must not run twice, not to an
@@ -22,7 +22,7 @@ func (t *taskScene) givenBy(name string, l job.Lease, row *job.Holder) {
 		broken("A18", "%s must not run twice, and does", name)
 	case t.old.Committed():
 		broken("A19", "%s was given to %s, and another run commits", name, l.Holder)
-	case t.q.Grid.Exclusion != nil && rule.Excluded(s.Strikes, engine) && !written(job.Sessions, s.Name):
+	case t.q.Grid.Exclusion != nil && plan.Excluded(s.Strikes, engine) && !written(job.Sessions, s.Name):
 		broken("A26", "%s was given to %s, which its session excludes: %+v", name, l.Holder, s.Strikes)
 	case barred(row.Machine) && !written(job.Holders, l.Holder):
 		broken("A28", "%s was given to %s, which is %s", name, l.Holder, row.Machine.Health.State)

@@ -17,7 +17,7 @@ import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 )
 
 // Limits of a simulation.
@@ -126,10 +126,10 @@ type session struct {
 	others *rand.Rand
 	now    job.Millis
 	free   int
-	work   rule.Work
-	own    rule.Durations
-	kind   rule.Durations
-	spend  rule.Spend
+	work   plan.Work
+	own    plan.Durations
+	kind   plan.Durations
+	spend  plan.Spend
 	tasks  []task
 	oldest int   // no task before it runs without a copy
 	cloned []int // tasks that are to have copies from the start, once for each copy
@@ -152,7 +152,7 @@ type run struct {
 
 func newSession(o Options) *session {
 	s := &session{
-		o: o, red: o.Redundancy, free: o.Slots, work: rule.Work{Total: o.Tasks, Waiting: o.Tasks}, tasks: make([]task, o.Tasks),
+		o: o, red: o.Redundancy, free: o.Slots, work: plan.Work{Total: o.Tasks, Waiting: o.Tasks}, tasks: make([]task, o.Tasks),
 		firsts: rand.New(rand.NewPCG(o.Seed, 1)), others: rand.New(rand.NewPCG(o.Seed, 2)),
 		report: &Report{By: map[string]int{}, Barred: map[string]int{}, Least: job.MaxMillis},
 	}
@@ -163,7 +163,7 @@ func newSession(o Options) *session {
 	if s.red == nil {
 		return s
 	}
-	clones := rule.Clones(s.red, o.Tasks, s.kind.Slow(s.red.MedianFactor), job.Millis(s.kind.Median()), s.spend.Left(s.red, 0))
+	clones := plan.Clones(s.red, o.Tasks, s.kind.Slow(s.red.MedianFactor), job.Millis(s.kind.Median()), s.spend.Left(s.red, 0))
 	for c := min(clones, o.Copies); c > 1; c-- {
 		for i := range o.Tasks {
 			s.cloned = append(s.cloned, i)
@@ -226,14 +226,14 @@ func (s *session) copies() (next job.Millis) {
 	if s.red == nil {
 		return 0
 	}
-	if age, by, ok := rule.Threshold(s.red, &s.own, &s.kind, s.work); ok {
+	if age, by, ok := plan.Threshold(s.red, &s.own, &s.kind, s.work); ok {
 		for ; s.oldest < len(s.tasks) && !s.alone(s.oldest); s.oldest++ {
 		}
 		for i := s.oldest; i < s.o.Tasks-s.work.Waiting; i++ {
 			if !s.alone(i) {
 				continue
 			}
-			if at := rule.StragglesAt(s.tasks[i].runs[0].since, age); at > s.now {
+			if at := plan.StragglesAt(s.tasks[i].runs[0].since, age); at > s.now {
 				next = at
 				break
 			}
@@ -268,13 +268,13 @@ func (s *session) alone(i int) bool {
 func (s *session) may() bool {
 	running := s.o.Slots - s.free
 	bar := s.spend.Bar(s.red, s.now, job.Millis(s.own.Median()), s.spend.Copies, running, s.free-s.work.Waiting, false)
-	if bar == rule.RedundancyFree && s.free == 0 {
-		bar = rule.BarBusy
+	if bar == plan.RedundancyFree && s.free == 0 {
+		bar = plan.BarBusy
 	}
-	if bar != rule.RedundancyFree {
+	if bar != plan.RedundancyFree {
 		s.report.Barred[bar.String()]++
 	}
-	return bar == rule.RedundancyFree
+	return bar == plan.RedundancyFree
 }
 
 // last copies the run that ends last by its progress, which grows evenly, and
@@ -285,16 +285,16 @@ func (s *session) last() job.Millis {
 	}
 	mean, _ := s.own.Mean()
 	for {
-		var list []rule.Headway
+		var list []plan.Headway
 		var which []int
 		for i := s.oldest; i < s.o.Tasks-s.work.Waiting; i++ {
 			if s.alone(i) {
 				r := s.tasks[i].runs[0]
-				list = append(list, rule.Headway{Age: s.now - r.since, Fraction: float64(s.now-r.since) / float64(r.ends-r.since)})
+				list = append(list, plan.Headway{Age: s.now - r.since, Fraction: float64(s.now-r.since) / float64(r.ends-r.since)})
 				which = append(which, i)
 			}
 		}
-		i := rule.EndsLast(s.red, list, mean, s.own.Len())
+		i := plan.EndsLast(s.red, list, mean, s.own.Len())
 		if i < 0 || !s.may() {
 			return 0
 		}
@@ -332,7 +332,7 @@ func (s *session) end() {
 func (s *session) mark() {
 	m := Mark{At: s.now, Done: s.work.Done, Running: s.o.Slots - s.free}
 	if s.red != nil {
-		m.Threshold, _, _ = rule.Threshold(s.red, &s.own, &s.kind, s.work)
+		m.Threshold, _, _ = plan.Threshold(s.red, &s.own, &s.kind, s.work)
 	}
 	s.report.Marks = append(s.report.Marks, m)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -57,7 +58,7 @@ func (g *fleet) beat(tx *engine.Tx, name string, b Beat) (out Heard, err error) 
 		m := row.Machine
 		if h := m.Health; h.Until > 0 && h.Until <= tx.Now() {
 			var err error
-			if m.Health, err = rule.HealthRecovers(h, tx.Now()); err != nil {
+			if m.Health, err = plan.HealthRecovers(h, tx.Now()); err != nil {
 				return err
 			}
 			tx.ServeAll()

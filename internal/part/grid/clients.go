@@ -5,7 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 )
 
 // The drivers of sessions with a client_timeout (reference section 1, A33): one
@@ -144,7 +144,7 @@ func (g *clients) tickOne(tx *engine.Tx, name string) error {
 		return err
 	}
 	at, heard := job.Millis(0), g.clients.heardOf(name)
-	if rule.NeedsClient(s, q.Grid) && heard > 0 {
+	if plan.NeedsClient(s, q.Grid) && heard > 0 {
 		at = heard.Add(q.Grid.ClientTimeout)
 	}
 	switch {
@@ -175,7 +175,7 @@ func (g *clients) next() job.Millis {
 // its client; 0 = it is not.
 func (g *clients) until(tx *engine.Tx, s *job.Session, q *job.Queue) job.Millis {
 	heard := g.clients.heardOf(s.Name)
-	if heard == 0 || !rule.NeedsClient(s, q.Grid) {
+	if heard == 0 || !plan.NeedsClient(s, q.Grid) {
 		return 0
 	}
 	return tx.Now().Add(max(0, heard.Add(q.Grid.ClientTimeout)-tx.Steady()))

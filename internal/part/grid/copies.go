@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -27,8 +28,8 @@ type Redundant struct {
 
 // note is what is known of a session with redundancy.
 type pace struct {
-	own    rule.Durations
-	spend  rule.Spend
+	own    plan.Durations
+	spend  plan.Spend
 	wanted int                               // copies that run or wait
 	runs   runQueue                          // what runs, the longest first; some are over
 	asked  map[job.ID]job.RedundancyStrategy // who asked for the copies of open tasks
@@ -47,7 +48,7 @@ type pace struct {
 // has the strategy hedge.
 type paces struct {
 	of    map[string]*pace
-	kinds map[string]*rule.Durations
+	kinds map[string]*plan.Durations
 }
 
 // kindsMax bounds the task types whose runs are remembered.
@@ -261,12 +262,12 @@ func (g *copies) suppressed(s *pace, bar string) {
 	g.counts.staged().suppressed(bar)
 }
 
-func (all *paces) kind(name string) *rule.Durations {
+func (all *paces) kind(name string) *plan.Durations {
 	if all.kinds == nil || len(all.kinds) >= kindsMax && all.kinds[name] == nil {
-		all.kinds = map[string]*rule.Durations{}
+		all.kinds = map[string]*plan.Durations{}
 	}
 	if all.kinds[name] == nil {
-		all.kinds[name] = &rule.Durations{}
+		all.kinds[name] = &plan.Durations{}
 	}
 	return all.kinds[name]
 }
@@ -378,7 +379,7 @@ func (g *copies) overdue(tx *engine.Tx, l *look) (_ *job.Job, _ job.RedundancySt
 		if !ok {
 			return nil, 0, bar, nil
 		}
-		if at := rule.StragglesAt(oldest.since, age); at > tx.Steady() {
+		if at := plan.StragglesAt(oldest.since, age); at > tx.Steady() {
 			l.due = min(l.due, at)
 			return nil, 0, bar, nil
 		}
@@ -572,7 +573,7 @@ func (g *copies) straggles(tx *engine.Tx, l *look, j *job.Job) bool {
 
 // threshold is the age above which runs of a type are stragglers.
 func (g *copies) threshold(tx *engine.Tx, l *look, kind string) (job.Millis, job.RedundancyStrategy, bool) {
-	return rule.Threshold(l.red, &l.pace.own, g.copies.kinds[kind], rule.Work{
+	return plan.Threshold(l.red, &l.pace.own, g.copies.kinds[kind], plan.Work{
 		Total: int(l.known.Submitted), Done: int(l.known.Done), Waiting: int(l.depth.States[job.Ready]),
 	})
 }

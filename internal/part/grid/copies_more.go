@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -84,20 +85,20 @@ func (g *copies) endsLast(tx *engine.Tx, l *look) (*job.Job, job.RedundancyStrat
 		ids = append(ids, id)
 	}
 	slices.SortFunc(ids, job.ID.Compare) // the same history has the same copies
-	list := make([]rule.Headway, len(ids))
+	list := make([]plan.Headway, len(ids))
 	expected, _ := s.own.Mean()
 	looked := leftLook{at: tx.Steady(), due: job.MaxMillis}
 	for i, id := range ids {
 		h := s.heads[id]
-		list[i] = rule.Headway{Age: tx.Steady() - h.since, Fraction: h.fraction}
-		if at := rule.LeftAt(l.red, h.since, h.fraction, expected); at > tx.Steady() {
+		list[i] = plan.Headway{Age: tx.Steady() - h.since, Fraction: h.fraction}
+		if at := plan.LeftAt(l.red, h.since, h.fraction, expected); at > tx.Steady() {
 			looked.due = min(looked.due, at)
 		}
 	}
 	l.due = min(l.due, looked.due)
 	var j *job.Job
 	for j == nil {
-		i := rule.EndsLast(l.red, list, expected, s.own.Len())
+		i := plan.EndsLast(l.red, list, expected, s.own.Len())
 		if i < 0 {
 			g.copies.lookedAt(l.name, looked)
 			return nil, by, "", nil
@@ -160,7 +161,7 @@ func (g *copies) clone(tx *engine.Tx, l *look) (*job.Job, job.RedundancyStrategy
 			return nil, by, noHost, err
 		}
 		idle, err := g.copies.idleSlots(tx)
-		return j, by, rule.CloneBar(l.red, idle, l.q.Grid.CopyPlace == job.PlaceFront).String(), err
+		return j, by, plan.CloneBar(l.red, idle, l.q.Grid.CopyPlace == job.PlaceFront).String(), err
 	}
 	return nil, by, "", nil
 }
@@ -172,5 +173,5 @@ func (g *copies) clones(tx *engine.Tx, l *look, kind string) int {
 	if known == nil || known.Len() < l.red.HedgeSamples {
 		return 1
 	}
-	return rule.Clones(l.red, int(l.known.Submitted), known.Slow(l.red.MedianFactor), job.Millis(known.Median()), l.pace.spend.Left(l.red, tx.Steady()))
+	return plan.Clones(l.red, int(l.known.Submitted), known.Slow(l.red.MedianFactor), job.Millis(known.Median()), l.pace.spend.Left(l.red, tx.Steady()))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -59,7 +60,7 @@ func (c RetryCause) String() string { return [...]string{"error", "timeout", "lo
 // newTally counts nothing yet, of everything.
 func newTally() Tally {
 	g := Tally{Suppressed: map[string]uint64{}, Late: map[string]uint64{}}
-	for _, bar := range []string{rule.BarBusy.String(), rule.BarRunning.String(), rule.BarSeconds.String(), noHost, atLimit} {
+	for _, bar := range []string{plan.BarBusy.String(), plan.BarRunning.String(), plan.BarSeconds.String(), noHost, atLimit} {
 		g.Suppressed[bar] = 0
 	}
 	for _, a := range []rule.Answer{rule.AnswerAccepted, rule.AnswerSuperseded, rule.AnswerIgnored} {

@@ -3,7 +3,7 @@ package grid
 import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 )
 
 // Where a task runs next that failed, or was not begun in time (reference section
@@ -11,22 +11,22 @@ import (
 // about to get the task hands it on to one that is free at this moment, or keeps it.
 
 // elsewhere is the machine that a task is given to which h may have: of those with
-// room the one that is the most willing (rule.Reluctance), and h among equals.
+// room the one that is the most willing (plan.Reluctance), and h among equals.
 func (g *feed) elsewhere(tx *engine.Tx, h *engine.Holder, j *job.Job) (*engine.Holder, error) {
 	q, err := tx.Queue(j.Queue)
-	if err != nil || !q.Grid.RetryElsewhere && !rule.Undelivered(j) {
+	if err != nil || !q.Grid.RetryElsewhere && !plan.Undelivered(j) {
 		return h, err
 	}
 	s, err := g.sessions.find(tx, j.Queue)
 	if err != nil {
 		return nil, err
 	}
-	to, least := h, rule.Reluctance(j, h.Name, machineOf(h).host)
+	to, least := h, plan.Reluctance(j, h.Name, machineOf(h).host)
 	for _, m := range g.feed.roomy(tx) {
 		if least == 0 {
 			break
 		}
-		n := rule.Reluctance(j, m.Name, machineOf(m).host)
+		n := plan.Reluctance(j, m.Name, machineOf(m).host)
 		if m == h || n >= least {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -29,7 +30,7 @@ func (g *exclusions) excluded(tx *engine.Tx, session, holder string) (bool, erro
 		return false, err
 	}
 	s, err := g.sessions.find(tx, session)
-	return err == nil && rule.Excluded(s.Strikes, holder[len(machinePrefix):]), err
+	return err == nil && plan.Excluded(s.Strikes, holder[len(machinePrefix):]), err
 }
 
 // judge counts how runs of a task ended against the engines that ran it.
@@ -50,14 +51,14 @@ func (g *exclusions) judge(tx *engine.Tx, q *job.Queue, c *rule.Command, j *job.
 				return err
 			}
 		}
-		if rule.CountsAgainst(how) {
+		if plan.CountsAgainst(how) {
 			failed = append(failed, l.Holder[len(machinePrefix):])
 		}
 	}
 	if len(failed) == 0 {
 		return nil
 	}
-	poison := rule.Poison(j)
+	poison := plan.Poison(j)
 	if holes != nil && poison {
 		if err := g.health.pardon(tx, holes, j); err != nil {
 			return err
@@ -78,10 +79,10 @@ func (g *exclusions) strike(tx *engine.Tx, x *job.Exclusion, j *job.Job, engines
 	}
 	s := *known
 	for _, name := range engines {
-		s.Strikes = rule.Struck(s.Strikes, x, name, j.ID, tx.Now())
+		s.Strikes = plan.Struck(s.Strikes, x, name, j.ID, tx.Now())
 	}
 	if poison {
-		s.Strikes = rule.PardonStrikes(s.Strikes, x, j.ID)
+		s.Strikes = plan.PardonStrikes(s.Strikes, x, j.ID)
 	}
 	if err := g.exclusions.exclude(tx, &s, x); err != nil {
 		return err
@@ -121,7 +122,7 @@ func (g *exclusions) exclude(tx *engine.Tx, s *job.Session, x *job.Exclusion) er
 		all = 0
 		err = g.fleet.each(tx, func(h *job.Holder) error { all += oneIf(able(h)); return nil })
 	}
-	s.Strikes, s.Stalled = rule.Exclude(s.Strikes, x, all, func(name string) bool {
+	s.Strikes, s.Stalled = plan.Exclude(s.Strikes, x, all, func(name string) bool {
 		if err != nil {
 			return false
 		}
@@ -218,14 +219,14 @@ func (g *health) judge(tx *engine.Tx, b *job.BlackHoles, j *job.Job, l *job.Leas
 	}
 	health := old.Machine.Health
 	switch {
-	case rule.CountsAgainst(how):
+	case plan.CountsAgainst(how):
 		t, err := g.shares.roster(tx)
 		if err != nil {
 			return err
 		}
-		health = rule.HealthFailed(health, b, j.ID, tx.Now()-max(l.Since, l.Started), tx.Now(), rule.HealthRoom(b, t.fleet.out, t.fleet.known))
+		health = plan.HealthFailed(health, b, j.ID, tx.Now()-max(l.Since, l.Started), tx.Now(), plan.HealthRoom(b, t.fleet.out, t.fleet.known))
 	case how == job.ByOK:
-		health = rule.HealthSucceeded(health, health.State == job.HealthProbed)
+		health = plan.HealthSucceeded(health, health.State == job.HealthProbed)
 		if j.Attempts > 0 {
 			if err := g.health.succeededElsewhere(tx, b, j, l.Host); err != nil {
 				return err
@@ -243,12 +244,12 @@ func (g *health) succeededElsewhere(tx *engine.Tx, b *job.BlackHoles, j *job.Job
 	if err != nil {
 		return err
 	}
-	room := rule.HealthRoom(b, t.fleet.out, t.fleet.known)
+	room := plan.HealthRoom(b, t.fleet.out, t.fleet.known)
 	return g.health.heldAgainst(tx, j, func(h *job.Holder) error {
 		if h.Machine.Host == host {
 			return nil
 		}
-		return g.health.set(tx, h, rule.HealthElsewhere(h.Machine.Health, b, j.ID, tx.Now(), room))
+		return g.health.set(tx, h, plan.HealthElsewhere(h.Machine.Health, b, j.ID, tx.Now(), room))
 	})
 }
 
@@ -256,7 +257,7 @@ func (g *health) succeededElsewhere(tx *engine.Tx, b *job.BlackHoles, j *job.Job
 func (g *health) pardon(tx *engine.Tx, b *job.BlackHoles, j *job.Job) error {
 	return g.health.heldAgainst(tx, j, func(h *job.Holder) error {
 		tx.ServeAll()
-		return g.health.set(tx, h, rule.HealthPardoned(h.Machine.Health, b, j.ID))
+		return g.health.set(tx, h, plan.HealthPardoned(h.Machine.Health, b, j.ID))
 	})
 }
 
@@ -270,7 +271,7 @@ func (g *health) heldAgainst(tx *engine.Tx, j *job.Job, f func(*job.Holder) erro
 		}
 		asked = append(asked, a.Holder)
 		h, err := g.fleet.row(tx, a.Holder)
-		if err == nil && h != nil && rule.HealthHolds(h.Machine.Health, j.ID) {
+		if err == nil && h != nil && plan.HealthHolds(h.Machine.Health, j.ID) {
 			err = f(h)
 		}
 		if err != nil {
@@ -303,7 +304,7 @@ func (g *Grid) ClearExclusions(ctx context.Context, session, name string, by job
 			return nil, err
 		}
 		s := *known
-		if s.Strikes = rule.ClearStrikes(s.Strikes, name); name != "" && len(s.Strikes) == len(known.Strikes) {
+		if s.Strikes = plan.ClearStrikes(s.Strikes, name); name != "" && len(s.Strikes) == len(known.Strikes) {
 			if row, err := g.fleet.row(tx, machinePrefix+name); err != nil || row == nil {
 				return nil, cmp.Or(err, error(&job.Error{Kind: job.NotFound, Field: "engine", Text: fmt.Sprintf("engine %q is not known", name)}))
 			}

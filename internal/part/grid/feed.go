@@ -3,6 +3,7 @@ package grid
 import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -36,7 +37,7 @@ func (g *feed) give(tx *engine.Tx, h *engine.Holder, n int) (took int, dry bool,
 	}
 	s := rule.Seeker{Holder: h.Name, Properties: h.Opts.Properties, Engine: true, Host: machineOf(h).host} // each slot is alone
 	var found *job.Job
-	fits := func(share *rule.Share) bool {
+	fits := func(share *plan.Share) bool {
 		var takes bool
 		if err == nil {
 			takes, err = g.sight.takes(tx, h, share.Name)
@@ -53,7 +54,7 @@ func (g *feed) give(tx *engine.Tx, h *engine.Holder, n int) (took int, dry bool,
 			return took, err == nil && t.rota.Pick(nil) == nil, err
 		}
 		to := h
-		if found.Attempts > 0 || found.Deliveries > 0 && rule.Undelivered(found) {
+		if found.Attempts > 0 || found.Deliveries > 0 && plan.Undelivered(found) {
 			if to, err = g.feed.elsewhere(tx, h, found); err != nil {
 				return took, false, err
 			}

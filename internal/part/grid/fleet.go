@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/histogram"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -306,7 +307,7 @@ func slotsOf(h *job.Holder) int {
 }
 
 // fit reports whether a machine may be given tasks, be it busy now.
-func fit(h *job.Holder) bool { return slotsOf(h) > 0 && rule.HealthAdmits(h.Machine.Health, 0) > 0 }
+func fit(h *job.Holder) bool { return slotsOf(h) > 0 && plan.HealthAdmits(h.Machine.Health, 0) > 0 }
 
 // Machines lists up to n machines by name, those behind after.
 func (g *Grid) Machines(ctx context.Context, after string, n int) ([]MachineState, error) {
@@ -353,7 +354,7 @@ func (g *fleet) state(tx *engine.Tx, h *job.Holder) (MachineState, error) {
 		m.State = MachineSuspect
 	case m.Draining:
 		m.State = MachineDraining
-	case rule.HealthAdmits(m.Health, m.Running) == 0:
+	case plan.HealthAdmits(m.Health, m.Running) == 0:
 		m.State = MachineBarred
 	case len(m.Stopping) > 0:
 		m.State = MachineStopping
@@ -509,11 +510,11 @@ func (g *fleet) room(tx *engine.Tx, h *engine.Holder) int {
 	}
 	has := tx.Has(h)
 	if h.Want == 0 {
-		return min(h.Opts.Prefetch-has, rule.HealthAdmits(row.Machine.Health, has))
+		return min(h.Opts.Prefetch-has, plan.HealthAdmits(row.Machine.Health, has))
 	}
 	ids, err := tx.Store().IDs(store.Held(h.Name), store.All)
 	if err != nil {
 		return 0
 	}
-	return min(row.Machine.Slots-len(ids), h.Want-has, rule.HealthAdmits(row.Machine.Health, len(ids)))
+	return min(row.Machine.Slots-len(ids), h.Want-has, plan.HealthAdmits(row.Machine.Health, len(ids)))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -139,7 +140,7 @@ func (g points) load(v store.Reader) error {
 				return err
 			}
 		}
-		if rule.NeedsClient(s, q.Grid) {
+		if plan.NeedsClient(s, q.Grid) {
 			g.clients.load(s.Name, q.Grid.ClientTimeout, steady)
 		}
 		return nil
@@ -276,7 +277,7 @@ func (g points) explain(tx *engine.Tx, s *rule.Situation, told *engine.Remarks) 
 		told.Share = &engine.SessionShare{Queue: j.Queue, Target: g.shares.of(tx, j.Queue), Actual: s.Running}
 	}
 	if grid.RetryElsewhere && j.State.Open() && j.Attempts > 0 {
-		told.Avoids = rule.FailedOn(j)
+		told.Avoids = plan.FailedOn(j)
 	}
 	if j.State == job.Leased {
 		return g.copies.explain(tx, s)

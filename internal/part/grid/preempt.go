@@ -3,7 +3,7 @@ package grid
 import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
-	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 	"github.com/reprisehq/reprise/internal/store"
 )
 
@@ -30,7 +30,7 @@ func (g *shares) preempt(tx *engine.Tx) error {
 	if need == 0 {
 		return nil
 	}
-	p := preemption{Grid: g.Grid, tx: tx, t: t, suit: map[string]bool{}, placed: map[job.ID]bool{}, gets: map[*rule.Share]int{}, drawn: map[string]bool{}}
+	p := preemption{Grid: g.Grid, tx: tx, t: t, suit: map[string]bool{}, placed: map[job.ID]bool{}, gets: map[*plan.Share]int{}, drawn: map[string]bool{}}
 	if err := p.look(); err != nil || p.ending || len(p.list) == 0 {
 		return err
 	}
@@ -38,7 +38,7 @@ func (g *shares) preempt(tx *engine.Tx) error {
 	if err != nil {
 		return err
 	}
-	victims, again := rule.Victims(p.list, need-free, tx.Steady(), func(i int) bool {
+	victims, again := plan.Victims(p.list, need-free, tx.Steady(), func(i int) bool {
 		if err != nil || len(p.placed)-free == preemptMost {
 			return false
 		}
@@ -71,8 +71,8 @@ type preemption struct {
 	t      *roster
 	suit   map[string]bool     // what suits says of machines
 	placed map[job.ID]bool     // urgent tasks for which there is a slot, or will be
-	gets   map[*rule.Share]int // how many of each session
-	list   []rule.Preemptible
+	gets   map[*plan.Share]int // how many of each session
+	list   []plan.Preemptible
 	runs   []victim
 	drawn  map[string]bool // budgets of which a placed task takes
 	ending bool            // some end by themselves in the next transaction, which looks again: their session is cancelled
@@ -112,7 +112,7 @@ func (p *preemption) look() error {
 				case s.State >= job.SessionCancelling:
 					p.ending = true
 				default:
-					p.list = append(p.list, rule.Preemptible{
+					p.list = append(p.list, plan.Preemptible{
 						Share: share, Since: p.tx.Steady() - max(0, p.tx.Now()-l.Since), Expected: expected, Preempted: j.Evictions,
 					})
 					p.runs = append(p.runs, victim{l.Holder, j.ID})
@@ -170,7 +170,7 @@ func (p *preemption) place(name string) (bool, error) {
 
 // next is the urgent task without a place that a machine would be given; share is
 // its session, nil = there is none.
-func (p *preemption) next(h *job.Holder) (of *rule.Share, j *job.Job, err error) {
+func (p *preemption) next(h *job.Holder) (of *plan.Share, j *job.Job, err error) {
 	for _, share := range p.t.rota.Targets() {
 		if !share.Urgent || share.Running+p.gets[share] >= share.Target {
 			continue

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -414,10 +415,10 @@ func (g *sessions) keep(tx *engine.Tx) error {
 			return err
 		}
 		if s.State == job.SessionClosed && s.Open() == 0 || s.State == job.SessionCancelling && s.Open() == 0 {
-			s.State, s.Ended = rule.EndOf(s), tx.Now()
+			s.State, s.Ended = plan.EndOf(s), tx.Now()
 			tx.Store().Durable()
 		}
-		s.Next = rule.SessionDue(s, q.Grid, tx.Now())
+		s.Next = plan.SessionDue(s, q.Grid, tx.Now())
 		if err := tx.Store().Set(s); err != nil {
 			return err
 		}
@@ -445,7 +446,7 @@ func (g *sessions) turn(tx *engine.Tx, t *job.Session) error {
 	case s.State == job.SessionCancelling:
 		g.sessions.change(&s)
 		return g.sessions.cancelTasks(tx, &s)
-	case rule.SessionOutlived(&s, q.Grid, tx.Now()):
+	case plan.SessionOutlived(&s, q.Grid, tx.Now()):
 		return g.sessions.forget(tx, &s)
 	}
 	switch x := q.Grid.Exclusion; {
@@ -457,7 +458,7 @@ func (g *sessions) turn(tx *engine.Tx, t *job.Session) error {
 		}
 		tx.ServeAll()
 	}
-	if rule.ForgetsCollected(&s, q.Grid) {
+	if plan.ForgetsCollected(&s, q.Grid) {
 		return g.sessions.forgetCollected(tx, &s)
 	}
 	g.sessions.change(&s)

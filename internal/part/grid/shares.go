@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -30,8 +31,8 @@ func (g *shares) begin() {
 // told. It follows from sessions, lines, leases and machines, and is made again
 // from them when a transaction that changed it did not commit.
 type roster struct {
-	rota   *rule.Rota
-	shares map[string]*rule.Share
+	rota   *plan.Rota
+	shares map[string]*plan.Share
 	slots  int
 	urgent int             // urgent sessions
 	tagged map[string]bool // sessions with affinity: what is in line for one engine is not for another
@@ -61,7 +62,7 @@ func (g *shares) roster(tx *engine.Tx) (*roster, error) {
 		g.shares.used = true
 		return t, nil
 	}
-	t := &roster{rota: rule.NewRota(1), shares: map[string]*rule.Share{}}
+	t := &roster{rota: plan.NewRota(1), shares: map[string]*plan.Share{}}
 	g.shares.known, g.shares.used = t, true
 	list, err := g.shares.all(tx)
 	if err != nil {
@@ -142,8 +143,8 @@ func (g *shares) countSlots(tx *engine.Tx, t *roster) error {
 }
 
 // claimOf is what a session asks for by its settings.
-func claimOf(s *job.Session, q *job.Queue) rule.Claim {
-	c := rule.Claim{Weight: int(q.Grid.Weight), Max: q.Grid.MaxEngines, Urgent: q.Grid.Urgent}
+func claimOf(s *job.Session, q *job.Queue) plan.Claim {
+	c := plan.Claim{Weight: int(q.Grid.Weight), Max: q.Grid.MaxEngines, Urgent: q.Grid.Urgent}
 	if q.Grid.Suspended || q.Paused || s.State >= job.SessionCancelling {
 		c.Weight = 0
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid/plan"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
 )
@@ -39,7 +40,7 @@ func (g *sight) of(tx *engine.Tx, h *job.Holder, s *job.Session) (bar, error) {
 		return lost, nil
 	case stream != nil && !serves(stream.Opts.Queues, s.Name):
 		return unserved, nil
-	case rule.Excluded(s.Strikes, h.Name[len(machinePrefix):]):
+	case plan.Excluded(s.Strikes, h.Name[len(machinePrefix):]):
 		return excluded, nil
 	case m.Draining:
 		return draining, nil
@@ -90,7 +91,7 @@ func (g *sight) room(tx *engine.Tx, h *job.Holder) (int, error) {
 		return tx.RoomFor(stream), nil
 	}
 	ids, err := tx.Store().IDs(store.Held(h.Name), store.All)
-	return min(slotsOf(h)-len(ids), rule.HealthAdmits(h.Machine.Health, len(ids))), err
+	return min(slotsOf(h)-len(ids), plan.HealthAdmits(h.Machine.Health, len(ids))), err
 }
 
 // serves reports whether a stream for these sessions, none = all, is for a session.

@@ -1,9 +1,10 @@
-package rule
+package plan
 
 import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // Black holes: engines that fail whatever they are given in no time, and so get
@@ -119,7 +120,7 @@ func HealthPardoned(h job.Health, b *job.BlackHoles, task job.ID) job.Health {
 func HealthAdmits(h job.Health, running int) int {
 	switch h.State {
 	case job.HealthWell:
-		return NoLimit
+		return rule.NoLimit
 	case job.HealthProbed:
 		return max(0, 1-running)
 	default:

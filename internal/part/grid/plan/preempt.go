@@ -1,10 +1,11 @@
-package rule
+package plan
 
 import (
 	"cmp"
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // What pre-emption spares (reference section 6).
@@ -59,7 +60,7 @@ func Victims(list []Preemptible, need int, steady job.Millis, serves func(i int)
 		switch at, ok := p.eligible(steady); {
 		case !ok:
 		case at > steady:
-			again = sooner(again, at)
+			again = rule.Sooner(again, at)
 		case len(victims) < need && serves(i):
 			victims = append(victims, i)
 			taken[p.Share]++

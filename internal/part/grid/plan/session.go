@@ -1,4 +1,4 @@
-package rule
+package plan
 
 import "github.com/reprisehq/reprise/internal/job"
 

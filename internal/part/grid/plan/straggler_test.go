@@ -1,4 +1,4 @@
-package rule
+package plan
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // using is the default redundancy with one strategy.
@@ -210,30 +211,30 @@ func TestA15CopiesStandBehindWhatWaitsUnlessTheyGoFirst(t *testing.T) {
 	for place, behind := range map[job.Place]bool{job.PlaceBack: true, job.PlaceFront: false} {
 		t.Run(fmt.Sprint(place), func(t *testing.T) {
 			seq, q := int64(0), job.NewQueue("s")
-			view := func(j *job.Job) View {
-				return View{Now: 1000, Steady: 1000, Job: j, Queue: q, Server: new(DefaultServer()), Seq: func() int64 { seq++; return seq }}
+			view := func(j *job.Job) rule.View {
+				return rule.View{Now: 1000, Steady: 1000, Job: j, Queue: q, Server: new(rule.DefaultServer()), Seq: func() int64 { seq++; return seq }}
 			}
-			step := func(j *job.Job, c Command) *job.Job {
+			step := func(j *job.Job, c rule.Command) *job.Job {
 				t.Helper()
-				e, err := Step(view(j), c)
+				e, err := rule.Step(view(j), c)
 				if err != nil {
 					t.Fatal(err)
 				}
 				return e.Job
 			}
-			put := func(id byte) *job.Job { return step(nil, Command{Verb: Put, New: &job.Job{ID: job.ID{id}}}) }
-			slow := step(put(1), Command{Verb: Take, Lease: &job.Lease{Token: job.Token{1}, Holder: "a"}})
+			put := func(id byte) *job.Job { return step(nil, rule.Command{Verb: rule.Put, New: &job.Job{ID: job.ID{id}}}) }
+			slow := step(put(1), rule.Command{Verb: rule.Take, Lease: &job.Lease{Token: job.Token{1}, Holder: "a"}})
 			var fresh []*job.Job
 			for i := range byte(5) {
 				fresh = append(fresh, put(2+i))
 			}
-			slow = step(slow, Command{Verb: Offer, Place: place})
-			e := EntriesOf(slow)
+			slow = step(slow, rule.Command{Verb: rule.Offer, Place: place})
+			e := rule.EntriesOf(slow)
 			if !e.Wants || slow.Reschedules != 1 {
 				t.Fatalf("no copy is wanted: %+v", slow)
 			}
 			for _, f := range fresh {
-				if EntriesOf(f).Pos.Before(e.Pos) != behind {
+				if rule.EntriesOf(f).Pos.Before(e.Pos) != behind {
 					t.Errorf("a task that waits goes before the copy: %t, want %t", !behind, behind)
 				}
 			}

@@ -1,6 +1,9 @@
-package rule
+package plan
 
-import "github.com/reprisehq/reprise/internal/job"
+import (
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
+)
 
 // RedundancyBar is why a straggler is not copied now.
 type RedundancyBar uint8
@@ -65,7 +68,7 @@ func (s *Spend) Bar(r *job.Redundancy, steady, expected job.Millis, wanted, runn
 		return BarBusy
 	case wanted >= max(1, int(r.RunningShare*float64(running)+1e-9)):
 		return BarRunning
-	case s.Left(r, steady) < times(max(expected, 1), int64(max(wanted, s.Copies)+1)):
+	case s.Left(r, steady) < rule.Times(max(expected, 1), int64(max(wanted, s.Copies)+1)):
 		return BarSeconds
 	}
 	return RedundancyFree

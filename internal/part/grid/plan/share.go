@@ -1,8 +1,10 @@
-package rule
+package plan
 
 import (
 	"cmp"
 	"slices"
+
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // Claim is what a session asks of the grid when its slots are shared out.
@@ -53,7 +55,7 @@ func (f *filler) class(slots, least int, claims []Claim, urgent bool) int {
 	weights := 0
 	for i := range claims {
 		if claims[i].Urgent == urgent && claims[i].Weight > 0 {
-			f.bound[i] = NoLimit // until somebody stands between
+			f.bound[i] = rule.NoLimit // until somebody stands between
 			if claims[i].most() > 0 {
 				f.order = append(f.order, i)
 				weights += claims[i].Weight

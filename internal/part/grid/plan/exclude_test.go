@@ -1,4 +1,4 @@
-package rule
+package plan
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 func anyEngine(string) bool { return true }
@@ -176,7 +177,7 @@ func TestA28ABlackHoleIsProbedAndReleased(t *testing.T) {
 	s, now := job.DefaultBlackHoles(), job.Millis(1_000_000)
 	var h job.Health
 	for i := range byte(5) { // 5 failures in 2 s
-		if h.State != job.HealthWell || HealthAdmits(h, 9) != NoLimit {
+		if h.State != job.HealthWell || HealthAdmits(h, 9) != rule.NoLimit {
 			t.Fatalf("after %d failures it is %s", i, h.State)
 		}
 		now += 400

@@ -1,4 +1,4 @@
-package rule
+package plan
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // Engines that a session excludes (grid.md 9; reference section 6). Package
@@ -144,7 +145,7 @@ func Excluded(list []job.Strike, engine string) bool {
 func NextPardon(list []job.Strike) (at job.Millis) {
 	for i := range list {
 		if list[i].Until != noEnd {
-			at = sooner(at, list[i].Until)
+			at = rule.Sooner(at, list[i].Until)
 		}
 	}
 	return at

@@ -1,10 +1,11 @@
-package rule
+package plan
 
 import (
 	"math"
 	"slices"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // Stragglers (grid.md 7; reference section 4). A task is copied when it runs
@@ -39,7 +40,7 @@ type Work struct {
 // those of its task type in all sessions; kind may be nil without hedge.
 func Threshold(r *job.Redundancy, own, kind *Durations, w Work) (age job.Millis, by job.RedundancyStrategy, ok bool) {
 	says := func(s job.RedundancyStrategy, limit float64) {
-		if at := whole(limit); !ok || at < age {
+		if at := rule.Whole(limit); !ok || at < age {
 			age, by, ok = at, s, true
 		}
 	}
@@ -119,7 +120,7 @@ func LeftAt(r *job.Redundancy, since job.Millis, fraction, expected float64) job
 	if !(fraction > 0 && fraction < 1) {
 		return 0
 	}
-	return StragglesAt(since, whole(r.LeftFactor*expected*fraction/(1-fraction)))
+	return StragglesAt(since, rule.Whole(r.LeftFactor*expected*fraction/(1-fraction)))
 }
 
 // Clones is how many runs each task of a session gets from the start, at least
@@ -136,6 +137,6 @@ func Clones(r *job.Redundancy, n int, straggle float64, expected, left job.Milli
 	if straggle < 1 {
 		c = int(min(math.Ceil(math.Log(1-math.Pow(1-r.CloneRisk, 1/float64(n)))/math.Log(straggle)), float64(c)))
 	}
-	paid := max(left, 0) / times(max(expected, 1), int64(n))
+	paid := max(left, 0) / rule.Times(max(expected, 1), int64(n))
 	return max(1, int(min(job.Millis(c), paid+1)))
 }
