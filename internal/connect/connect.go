@@ -23,12 +23,15 @@ type Sink interface {
 	Close() error
 }
 
+// FailFirst is the mode of an inbox whose batches stop at the first message that fails.
+const FailFirst = "fail_first"
+
 // Batch is what is handed over at once: messages of one group, in its order.
 type Batch struct {
 	Queue string // or inbox
 	Group string // "" = none
 	// Stop: the target stops at the first message that fails, and the rest
-	// comes again untouched (mode fail_first).
+	// comes again untouched (FailFirst).
 	Stop     bool
 	Messages []Message // at least one
 }

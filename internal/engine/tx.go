@@ -341,7 +341,7 @@ func (r *Tx) SetGate(g *job.Gate) error {
 // SweepGate forgets the row of a group that has no members any more.
 func (r *Tx) SweepGate(queue, group string) error {
 	g, err := r.Gate(queue, group)
-	if err != nil || g.Blank() || g.Hold > 0 || g.Park != "" || g.Paused {
+	if err != nil || g.Blank() || rule.Aside(g) {
 		return err
 	}
 	members, err := r.tx.IDs(store.Members(queue, group), 1)

@@ -171,7 +171,7 @@ func (c *call) made(v any, err error) (any, error) {
 }
 
 // plainMax bounds the bodies that are read by reflection, which nobody sends
-// often.
+// often (docs/protocol/conventions.md, body).
 const plainMax = 1 << 20
 
 // reader reads a body into v, over what v holds; content says what is wrong with it.

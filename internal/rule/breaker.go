@@ -168,7 +168,14 @@ func ramp(b *job.Breaker, t *job.Throttle, at Moment) {
 		shut(t)
 		return
 	}
-	t.State, t.Step, t.Won, t.Allowed = job.BreakerRamping, 1, 0, 2*b.Probes
+	t.State, t.Step, t.Won = job.BreakerRamping, 0, 0
+	climb(b, t, at)
+}
+
+// climb goes a step up the ramp: each lets twice as many runs through.
+func climb(b *job.Breaker, t *job.Throttle, at Moment) {
+	t.Step++
+	t.Allowed = b.Probes << t.Step
 	t.Until = at.Steady.Add(b.Ramp / rampSteps)
 }
 
@@ -204,9 +211,7 @@ func Turn(b *job.Breaker, t *job.Throttle, at Moment) (*job.Throttle, error) {
 	case t.Step >= rampSteps:
 		shut(&next)
 	default:
-		next.Step++
-		next.Allowed = b.Probes << next.Step
-		next.Until = at.Steady.Add(b.Ramp / rampSteps)
+		climb(b, &next, at)
 	}
 	return &next, nil
 }

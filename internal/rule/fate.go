@@ -2,8 +2,9 @@ package rule
 
 import "github.com/reprisehq/reprise/internal/job"
 
-// Dead or retry: whether a job runs again is decided here, however its last run
-// ended (fate), and so is what is given up for a reason outside of its own runs
+// Dead or retry: whether a job runs again is decided here when its last run failed or its
+// holder vanished (fate); a worker that says dead has decided (settle), and a job that
+// expires has no choice (expire). Here is, too, what is given up for a reason outside of its own runs
 // (GiveUp) and what takes a whole session along (CancelsSession).
 
 // ended is what the fate of a job is decided by: how its last live run ended.

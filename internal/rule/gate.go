@@ -24,7 +24,7 @@ type Group struct {
 // a holder: a head that waits, is paused or died without leaving blocks it.
 func Stands(g Group) bool {
 	switch {
-	case g.Wanting == nil, g.Gate.Park != "", g.Gate.Paused, g.Gate.Hold > 0, throttled(g.Throttle):
+	case g.Wanting == nil, Aside(g.Gate), throttled(g.Throttle):
 		return false
 	case g.Order == job.OrderStrict, g.Turns:
 		return g.Live == 0 && *g.Wanting == *g.First // I7: the head, which may be dead, and one turn at a time

@@ -36,11 +36,17 @@ type Server struct {
 	GraceDelay job.Millis            // wait after a failure inside grace, 6 s
 }
 
+const defaultGraceDelay = 6 * job.Second
+
+// ReleaseWait is how long what a target of an inbox gave back untouched waits where it
+// named no time.
+const ReleaseWait = defaultGraceDelay
+
 // DefaultServer returns the defaults of the specification.
 func DefaultServer() Server {
 	return Server{
 		Retry: job.DefaultRetry(), RetainDead: 7 * job.Day,
-		GraceDelay: 6 * job.Second,
+		GraceDelay: defaultGraceDelay,
 	}
 }
 

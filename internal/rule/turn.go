@@ -106,10 +106,11 @@ func TurnOf(wanting []*job.Job, first []job.ID) []*job.Job {
 // or held. A batch is what was there when it began: it goes on behind a failure, also
 // where that one keeps the group out of line (inbox.md, decisions 1 to 3).
 func GoesOn(q *job.Queue, g *job.Gate, turn int64) bool {
-	return Open(q) && q.Turns && g.Turn == turn && !aside(g)
+	return Open(q) && q.Turns && g.Turn == turn && !Aside(g)
 }
 
-func aside(g *job.Gate) bool { return g.Paused || g.Park != "" || g.Hold > 0 }
+// Aside reports whether a group is kept out of line: paused, parked or held.
+func Aside(g *job.Gate) bool { return g.Paused || g.Park != "" || g.Hold > 0 }
 
 // Heads reports whether a step on the job needs to know if it is the head of its
 // group: it may park the group, or be settled late.
@@ -142,7 +143,7 @@ func MayDeliver(q *job.Queue, g *job.Gate, j *job.Job, t job.Token, now job.Mill
 		return superseded(j)
 	case outdates && j.ExpiresAt > 0 && j.ExpiresAt <= now:
 		return ErrExpired
-	case !Open(q), j.Park != "", g != nil && aside(g):
+	case !Open(q), j.Park != "", g != nil && Aside(g):
 		return ErrOutOfLine
 	}
 	return nil

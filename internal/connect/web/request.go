@@ -18,7 +18,7 @@ import (
 // The modes of a batch.
 const (
 	modeAll       = "all"
-	modeFailFirst = "fail_first"
+	modeFailFirst = connect.FailFirst
 )
 
 // batch is the body of a request with Options.Batch.

@@ -10,7 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/spell"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // Config is what the broker decides: the part `grid` of the configuration.
@@ -28,7 +30,7 @@ type Config struct {
 // DefaultConfig is what applies where nobody says anything.
 func DefaultConfig() Config {
 	return Config{
-		Profile: job.ProfileSeed, HeartbeatInterval: 5 * job.Second, LostAfter: 15 * job.Second, TaskBytesMax: 1 << 20,
+		Profile: job.ProfileSeed, HeartbeatInterval: grid.MachineHeartbeat, LostAfter: grid.MachineLostAfter, TaskBytesMax: 1 << 20,
 	}
 }
 
@@ -58,7 +60,7 @@ var BrokerSettings = []BrokerSetting{
 }
 
 // bytesMost bounds task_bytes_max: a payload is one value of the store.
-const bytesMost = 64 << 20
+const bytesMost = wire.BodyBytesMax
 
 // ReadConfig reads the part `grid` of the configuration, as JSON. What is wrong
 // is told together, each with its field below "grid".

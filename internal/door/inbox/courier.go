@@ -323,7 +323,7 @@ func (c *courier) hand(ctx context.Context, t *turn.Turn, list []engine.Delivery
 	results := c.sink.Deliver(ctx, b)
 	for i := range results {
 		if r := &results[i]; r.Outcome == job.Released && r.Delay == 0 && ctx.Err() == nil && c.inbox.Query.Interval == 0 {
-			r.Delay = rule.DefaultServer().GraceDelay // it gave no time
+			r.Delay = rule.ReleaseWait // it gave no time
 		}
 	}
 	return results

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/strict"
@@ -21,7 +22,7 @@ const (
 	modes
 )
 
-var modeNames = [modes]string{"all", "fail_first"}
+var modeNames = [modes]string{"all", connect.FailFirst}
 
 func (m Mode) String() string { return modeNames[m] }
 

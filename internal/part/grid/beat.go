@@ -100,7 +100,6 @@ func (g *fleet) compare(tx *engine.Tx, name string, running []Running, old *job.
 	if err != nil {
 		return nil, err
 	}
-	away := old == nil || old.Machine.Awaited // the server was, or the machine was forgotten
 	for _, id := range ids {
 		j, err := tx.Store().Get(id)
 		if err != nil {
@@ -110,11 +109,8 @@ func (g *fleet) compare(tx *engine.Tx, name string, running []Running, old *job.
 		if i < 0 || named[Running{id, j.Leases[i].Token}] || j.Leases[i].Since > by {
 			continue
 		}
-		how := job.ByLapse
-		switch {
-		case away:
-			how = job.ByRestart
-		case j.Leases[i].Started == 0:
+		how := lostBy(old)
+		if how == job.ByLapse && j.Leases[i].Started == 0 {
 			how = unbegun
 		}
 		if err := tx.EndLeases(name, []job.ID{id}, how); err != nil {

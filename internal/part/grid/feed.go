@@ -29,7 +29,7 @@ func (g *feed) begin() {
 }
 
 // give gives a machine up to n tasks: for each of its slots one of the
-// ask that is furthest below its share.
+// session that is furthest below its share.
 func (g *feed) give(tx *engine.Tx, h *engine.Holder, n int) (took int, dry bool, err error) {
 	t, err := g.shares.roster(tx)
 	if err != nil {

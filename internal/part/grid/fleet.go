@@ -393,6 +393,14 @@ func (g *fleet) join(tx *engine.Tx, h *engine.Holder, name string, epoch int64) 
 	return nil
 }
 
+// lostBy is how the runs of a machine end that is gone; nil = it was forgotten.
+func lostBy(old *job.Holder) job.Ending {
+	if old == nil || old.Machine.Awaited { // it may be that it could not reach us
+		return job.ByRestart
+	}
+	return job.ByLapse
+}
+
 // lapse is what the clock does to a machine that is silent: it is lost,
 // and later forgotten.
 func (g *fleet) lapse(tx *engine.Tx, old *job.Holder) error {
@@ -403,10 +411,7 @@ func (g *fleet) lapse(tx *engine.Tx, old *job.Holder) error {
 	if err != nil {
 		return err
 	}
-	how := job.ByLapse
-	if old.Machine.Awaited { // it may be that it could not reach us
-		how = job.ByRestart
-	}
+	how := lostBy(old)
 	if err := tx.EndLeases(old.Name, ids, how); err != nil {
 		return err
 	}

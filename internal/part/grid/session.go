@@ -486,7 +486,7 @@ func (g *sessions) cancelTasks(tx *engine.Tx, s *job.Session) error {
 }
 
 // forget forgets tasks of a session whose time is over, and at last the
-// ask itself.
+// session itself.
 func (g *sessions) forget(tx *engine.Tx, s *job.Session) error {
 	list, err := tx.Store().List(store.Filter{Queues: []string{s.Name}}, sessionPage)
 	if err != nil {

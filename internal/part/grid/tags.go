@@ -12,7 +12,7 @@ import (
 
 // Task affinity: tasks with a tag go to engines that ran the tag before (grid.md
 // 9). The rules are those of rule/affinity.go; what is known of a tag is a row. A
-// ask without tags pays for none of it.
+// session without tags pays for none of it.
 
 // tags is the room of the tags of tasks.
 type tags struct {

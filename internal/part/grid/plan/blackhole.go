@@ -8,8 +8,8 @@ import (
 )
 
 // Black holes: engines that fail whatever they are given in no time, and so get
-// more than all others (reference section 6). Package engine keeps a Health for
-// each engine of the grid, tells it of the ends of runs, and asks HealthAdmits
+// more than all others (reference section 6). The grid keeps a Health for
+// each engine, tells it of the ends of runs, and asks HealthAdmits
 // before it gives the engine something. room says whether one more engine may be
 // out (HealthRoom); where it may not, the engine is given work as before.
 

@@ -10,7 +10,7 @@ import (
 
 // Durations is how long the latest runs took, at most job.RedundancySamples of
 // them: those whose result was accepted, from when the engine began until it
-// was done, without waiting in line. The engine keeps one for each session with
+// was done, without waiting in line. The grid keeps one for each session with
 // redundancy, and one for each task type where a session uses hedge. The zero
 // value is empty and has no memory; adding a run costs a binary search and a
 // short copy, and no allocation once it is full.

@@ -9,8 +9,8 @@ import (
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
-// Engines that a session excludes (grid.md 9; reference section 6). Package
-// engine keeps a list of strikes for each session with an Exclusion, as part of a
+// Engines that a session excludes (grid.md 9; reference section 6). The grid
+// keeps a list of strikes for each session with an Exclusion, as part of a
 // row. Every function here returns a new list, or the same one if nothing
 // changed:
 //

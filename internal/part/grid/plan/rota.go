@@ -4,7 +4,7 @@ import "slices"
 
 // Rota says which session is next for a free slot (the hook Pick of core.md
 // section 3, in the manner of the grid): the one that is furthest below its
-// share, for its weight. The engine keeps one for all sessions and tells it
+// share, for its weight. The grid keeps one for all sessions and tells it
 // what happens:
 //
 //   - Join, Change and Leave when a session comes, is changed (weight, suspend,
