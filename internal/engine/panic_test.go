@@ -293,11 +293,11 @@ func TestAPanicBehindACommitIsAFailedCommit(t *testing.T) {
 		var broken atomic.Bool
 		scenario(t, func(r *rig) {
 			r.puts("q", "a")
+			synctest.Wait() // nothing else is to be told
 			broken.Store(true)
 			if _, err := r.Put(r.Context(), []engine.NewJob{{Job: job.Job{Queue: "z", Type: "t"}, Payload: []byte("b")}}); job.KindOf(err) != job.Unavailable {
 				t.Errorf("it is answered %v", err)
 			}
-			broken.Store(false)
 			r.Pass(2 * job.Second)
 			r.faults(1)
 			r.puts("q", "c")
@@ -312,14 +312,15 @@ func TestAPanicBehindACommitIsAFailedCommit(t *testing.T) {
 	})
 }
 
-// brokenTeller is a part that panics when it has something to tell, while it is broken.
+// brokenTeller is a part that panics once when it has something to tell, if it is broken.
 type brokenTeller struct{ broken *atomic.Bool }
 
 func (p brokenTeller) Join(*engine.Engine) engine.Hooks {
 	return engine.Hooks{Announce: func() func(bool) {
-		if !p.broken.Load() {
-			return nil
+		return func(bool) {
+			if p.broken.Swap(false) {
+				panic("it cannot be told")
+			}
 		}
-		return func(bool) { panic("it cannot be told") }
 	}}
 }
