@@ -68,6 +68,9 @@ func (a *extendAsk) list() ([]engine.Extension, error) {
 	list := make([]engine.Extension, len(*a.Leases))
 	var bad []error
 	for i, l := range *a.Leases {
+		if len(bad) > jobs.ProblemsMost {
+			break
+		}
 		x := &list[i]
 		var badID, badToken, badProgress error
 		x.ID, badID = job.ParseID(l.ID)

@@ -65,7 +65,7 @@ func TestAWrongTypeHidesNothing(t *testing.T) {
 		}},
 		{"PUT", "/jobs/" + noID + "/budgets", `{"budgets":[{"key":"a,b","cost":0},{"cost":2},{"key":"c","create_with":{"allocation":0}}]}`, 400, []string{
 			"budgets[0].key must not contain ','", "budgets[0].cost must be a whole number from 1 to 1000000", "budgets[1].key is missing",
-			"budgets[2].create_with.strategy is missing", "budgets[2].create_with.allocation must be a whole number from 1 to 1000000",
+			"budgets[2].create_with.allocation must be a whole number from 1 to 1000000",
 		}},
 		{"POST", "/locks/x", `{"lock_at_most_ms":"a","lock_at_least_ms":-1,"owner":3}`, 400, []string{
 			"lock_at_most_ms must be a whole number", "lock_at_least_ms must be a whole number from 0 to 2592000000", "owner must be a string",
@@ -248,4 +248,39 @@ func TestAPatchOfJobsWithTooMuchOrTwiceTheSameIsUnprocessable(t *testing.T) {
 	}
 	a.want(422, `{"error":"allocation is there twice","code":"unprocessable"}`, "PATCH", "/budgets/b", `{"allocation":1,"allocation":2}`)
 	a.want(400, `{"error":"paused is there twice","code":"invalid"}`, "PATCH", "/queues/q", `{"paused":true,"paused":false}`)
+}
+
+// However much is wrong with a body, the answer stays short.
+func TestOnlySoManyProblemsOfABodyAreTold(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	got := a.call("POST", "/jobs/extend", `{"leases":[`+strings.Repeat("{},", 100_000)+`{}]}`)
+	if got.status != 400 || len(got.body) > 16<<10 || !strings.Contains(got.body, "leases[0].id") {
+		t.Errorf("%d, %d bytes: %.200s", got.status, len(got.body), got.body)
+	}
+}
+
+// What a cron group was read as may be sent back, also by who wants every member known.
+func TestACronGroupMayBeSentBackAsItWasRead(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	strict := []string{"Prefer", "handling=strict"}
+	a.want(200, "*", "PUT", "/crons/g", `{"timezone":"Europe/Berlin","entries":[{"name":"e","expression":"@daily","job":{"type":"t","queue":"q","payload":1}}]}`)
+	a.want(200, "*", "PATCH", "/crons/g/entries/e", `{"paused":true}`)
+	group := a.want(200, "*", "GET", "/crons/g", "")
+	a.want(200, group, "PUT", "/crons/g", group, strict...)
+	entry := a.want(200, "*", "GET", "/crons/g/entries/e", "")
+	a.want(200, entry, "PUT", "/crons/g/entries/e", entry, strict...)
+	a.want(409, "*", "POST", "/crons/g/entries", entry, strict...)
+	a.want(400, "*", "PUT", "/crons/g/entries/e", strings.Replace(entry, `"paused_at"`, `"paused_since"`, 1), strict...)
+}
+
+// A budget that is made for a job may leave its strategy out; a call to budgets may not.
+func TestABudgetMadeForAJobNeedsNoStrategy(t *testing.T) {
+	a := start(t, httpapi.Options{})
+	a.want(201, "*", "POST", "/jobs", `{"type":"t","queue":"q","payload":1,"budgets":[{"key":"k","create_with":{"allocation":3}}]}`)
+	if got := a.want(200, "*", "GET", "/budgets/k", ""); !strings.Contains(got, `"strategy":{"type":"while_in_flight"}`) {
+		t.Error(got)
+	}
+	a.want(200, "*", "PUT", "/crons/g", `{"entries":[{"name":"e","expression":"@daily","job":{"type":"t","queue":"q","payload":1,"budgets":[{"key":"m","create_with":{"allocation":3}}]}}]}`)
+	a.want(422, "*", "POST", "/jobs", `{"type":"t","queue":"q","payload":1,"budgets":[{"key":"n","create_with":{"allocation":3,"strategy":null}}]}`)
+	a.want(422, "*", "POST", "/budgets/x", `{"allocation":3}`)
 }

@@ -131,6 +131,9 @@ func (a *BindingAsk) use(named, path string) (use job.BudgetUse, create []job.Bu
 
 // made is the budget that is to be made for a binding.
 func (a *BudgetPatch) made(key, path string) ([]job.Budget, error) {
+	if !a.Strategy.given { // which it may leave out, other than the calls to budgets
+		a.Strategy.value = &strategyAsk{}
+	}
 	b, err := a.make(key, path)
 	if err != nil {
 		err = unprocessable(OneRefusal(err))

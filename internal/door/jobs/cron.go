@@ -37,7 +37,7 @@ type cronGroupAsk struct {
 	Missed   *string        `json:"missed"`
 	Paused   *bool          `json:"paused"`
 	Entries  cronEntries    `json:"entries"`
-	Answered wire.CronGroup `json:",inline"`
+	Answered wire.CronGroup `json:",embed"`
 }
 
 // CronEntryAsk is the body of POST /crons/{group}/entries and of
@@ -49,7 +49,7 @@ type CronEntryAsk struct {
 	Missed     *string        `json:"missed"`
 	Paused     *bool          `json:"paused"`
 	Job        jsontext.Value `json:"job"`
-	Answered   wire.CronEntry `json:",inline"`
+	Answered   wire.CronEntry `json:",embed"`
 }
 
 // CronPatch is the body of PATCH /crons/{group}: null is the server's zone.
@@ -118,7 +118,7 @@ func (a *cronGroupAsk) ask(r *Reader, unknown func(path, why string) error) (cro
 			err = read()
 		}
 		if g.Entries = append(g.Entries, one); err != nil {
-			if bad = append(bad, err); len(bad) > problemsMost {
+			if bad = append(bad, err); len(bad) > ProblemsMost {
 				break
 			}
 		}

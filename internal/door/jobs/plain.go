@@ -16,10 +16,10 @@ import (
 
 // Bodies of calls that are not made often are read by their shape.
 
-// problemsMost is how many problems of one body are told, and unknownMost how
+// ProblemsMost is how many problems of one body are told, and unknownMost how
 // many members that its call does not know.
 const (
-	problemsMost = 50
+	ProblemsMost = 50
 	unknownMost  = 8
 )
 
@@ -70,7 +70,7 @@ func problemsOf(body []byte, v any, within string, tell func(path, why string) e
 	note := func(p strict.Problem) bool {
 		problems = append(problems, p.Error(within))
 		whole = whole && p.At != ""
-		return len(problems) < problemsMost
+		return len(problems) < ProblemsMost
 	}
 	told := 0
 	err := strict.Read(body, v, func(p strict.Problem) bool {
@@ -102,23 +102,13 @@ func problemsOf(body []byte, v any, within string, tell func(path, why string) e
 // not there.
 func beside(form []error, content error) []error {
 	all := form
-	var add func(err error)
-	add = func(err error) {
-		if list, ok := err.(interface{ Unwrap() []error }); ok {
-			for _, one := range list.Unwrap() {
-				add(one)
-			}
-			return
-		}
+	for _, err := range problemsIn(nil, content) {
 		own, ok := errors.AsType[*job.Error](err)
 		if ok && !slices.ContainsFunc(form, func(told error) bool { return about(fieldOf(told), own.Field) }) {
 			all = append(all, err)
 		}
 	}
-	if add(content); len(all) > problemsMost {
-		all = all[:problemsMost]
-	}
-	return all
+	return all[:min(len(all), ProblemsMost)]
 }
 
 func fieldOf(err error) string {
@@ -141,7 +131,22 @@ func OneRefusal(err error) error {
 	if !ok {
 		return err
 	}
+	if all := problemsIn(nil, err); len(all) > ProblemsMost {
+		err = errors.Join(all[:ProblemsMost]...)
+	}
 	return &job.Error{Kind: first.Kind, Field: first.Field, Text: err.Error()}
+}
+
+// problemsIn adds the errors that one joins to a list.
+func problemsIn(list []error, err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return append(list, err)
+	}
+	for _, one := range joined.Unwrap() {
+		list = problemsIn(list, one)
+	}
+	return list
 }
 
 // unprocessable makes what is wrong with a field, if something is, a 422 instead
