@@ -81,13 +81,16 @@ func Joins(head, j *job.Job) bool {
 // TurnOf is which of the members that want a holder, in their order, have the
 // turn that the first of them begins. first are the foremost members of the group,
 // whatever they do, as many as there are of the others or more. In a strict group
-// the turn ends before the first one that does not want a holder; else those are
-// passed by.
+// the turn ends before the first one that does not want a holder, and there is none if
+// that is the head; else those are passed by.
 func TurnOf(wanting []*job.Job, first []job.ID) []*job.Job {
 	if len(wanting) == 0 {
 		return nil
 	}
 	head := wanting[0]
+	if head.Order == job.OrderStrict && (len(first) == 0 || first[0] != head.ID) {
+		return nil
+	}
 	members := wanting[:1:1]
 	for i, j := range wanting[1:] {
 		strict := j.Order == job.OrderStrict
