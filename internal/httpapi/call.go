@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
@@ -138,7 +139,7 @@ func (c *call) answer(v any) error {
 	}
 	write, ok := v.(appended)
 	if !ok {
-		body, err := json.Marshal(v, json.Deterministic(true))
+		body, err := encode(v)
 		if err == nil {
 			send(c.w, c.status, body)
 		}
@@ -152,6 +153,13 @@ func (c *call) answer(v any) error {
 	s.out = write(s.out)
 	send(c.w, c.status, s.out)
 	return nil
+}
+
+// encode writes a value by its shape, and JSON that is kept, such as a payload, as it
+// is: also an object with a member twice, which was accepted. Text of a header may be no
+// UTF-8; what is not is written as U+FFFD.
+func encode(v any) ([]byte, error) {
+	return json.Marshal(v, json.Deterministic(true), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true))
 }
 
 // shown is the answer that tells what an engine returned, unless that is an error.

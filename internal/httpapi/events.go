@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/meter"
@@ -113,7 +111,7 @@ func (h *eventRoom) nextEvents(ctx context.Context, l *meter.Listener, out []byt
 }
 
 func appendEvent(out []byte, name string, v any) ([]byte, error) {
-	body, err := json.Marshal(v) // one line: JSON escapes line ends
+	body, err := encode(v) // one line: JSON escapes line ends
 	out = append(append(out, "event: "...), name...)
 	out = append(append(out, "\ndata: "...), body...)
 	return append(out, "\n\n"...), err

@@ -3,12 +3,11 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/reprisehq/reprise/internal/door/grid"
 	"github.com/reprisehq/reprise/internal/door/jobs"
@@ -398,13 +397,14 @@ func (h *gridRoom) streamResults(w http.ResponseWriter, r *http.Request, id stri
 		}
 		s := scratches.Get().(*scratch)
 		for i := range page.Results {
-			line, err := json.Marshal(&page.Results[i])
-			if err != nil {
-				line = []byte(`{}`)
+			var line []byte
+			if line, err = encode(&page.Results[i]); err != nil {
+				err = fmt.Errorf("the result with the cursor %d: %w", page.Results[i].Cursor, err)
+				break
 			}
 			s.out = append(append(s.out, line...), '\n')
 		}
-		if page.Ended {
+		if err == nil && page.Ended {
 			s.out = append(append(s.out, `{"ended":true,"cursor":`...), strconv.FormatInt(page.Next, 10)...)
 			s.out = append(s.out, "}\n"...)
 		}
@@ -414,6 +414,10 @@ func (h *gridRoom) streamResults(w http.ResponseWriter, r *http.Request, id stri
 		ok := out.write(s.out)
 		s.release(false)
 		room.leave()
+		if err != nil { // no line in its place: who acknowledges its cursor loses the result
+			h.log.ErrorContext(r.Context(), "the results of a session ended early", "session", id, "error", err)
+			panic(http.ErrAbortHandler)
+		}
 		if ask.after = page.Next; !ok || page.Ended {
 			return
 		}
