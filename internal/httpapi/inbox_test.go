@@ -128,6 +128,11 @@ func TestABadMessageConcernsOnlyItself(t *testing.T) {
 				t.Errorf("%q: %s", body, text)
 			}
 		}
+		for body, want := range map[string]string{"\"\xff\"": "invalid UTF-8", `{"o":7,"x":"\ud800"}`: "surrogate"} {
+			if text := a.want(400, "*", "POST", path, body, "X-Correlation-Hint", "g", "X-No", "1"); !strings.Contains(text, "the payload is not JSON: ") || !strings.Contains(text, want) {
+				t.Errorf("%q: %s, want %s", body, text, want)
+			}
+		}
 		answer := a.want(201, "*", "POST", path+"/bulk", `{"messages":[
 			{"headers":{"x-correlation-hint":"a","x-no":"2","X-CORRELATE-ID":"a2"},"payload":2},
 			{"headers":{"x-no":"1"},"payload":1},
@@ -197,6 +202,11 @@ func TestInboxesAreMadeChangedAndForgotten(t *testing.T) {
 		refused(400, "deliver.http.url", "PUT", "/inboxes/in", `{"group":{"json":".order"},"deliver":{"http":{"url":"http://10.1.2.3/"}}}`)
 		refused(400, `group.json must be a text\nbatch.mode must be one of all, fail_first, not \"some\"\npersistence.messageBatchSize must be -1`,
 			"PUT", "/inboxes/in", `{"group":{"json":5},"batch":{"mode":"some"},"persistence":{"messageBatchSize":0}}`)
+		for _, body := range []string{"garbage", ordersInbox + "garbage", `"\ud800"`} {
+			refused(400, "invalid JSON: ", "PUT", "/inboxes/in", body)
+			refused(400, "invalid JSON: ", "POST", "/inboxes/in/preview", body)
+		}
+		refused(400, "the body is empty", "PUT", "/inboxes/in", "")
 		refused(404, "there is no inbox", "GET", "/inboxes/in", "")
 
 		a.want(200, "*", "PUT", "/inboxes/in", ordersInbox)

@@ -68,7 +68,7 @@ func Single(headers map[string][]string, s *Settings, body []byte) Message {
 		m.fail("payload", "the body is empty; send the payload, which is any JSON")
 	}
 	if value := jsontext.Value(m.Payload); m.Err == nil && !value.IsValid(jsontext.AllowDuplicateNames(true)) {
-		m.Err = undecodable(value.Compact(jsontext.AllowDuplicateNames(true)))
+		m.Err = undecodable(value.Compact(jsontext.AllowInvalidUTF8(false)))
 	}
 	m.readable()
 	return m

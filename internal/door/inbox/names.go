@@ -2,6 +2,8 @@ package inbox
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"slices"
 	"strings"
 
@@ -64,7 +66,7 @@ func relaxed(body []byte) []byte {
 			return body
 		}
 	}
-	if from.StackDepth() > 0 { // it ends early
+	if _, err := from.ReadToken(); !errors.Is(err, io.EOF) { // it ends early, or what follows is no JSON
 		return body
 	}
 	return out.Bytes()
