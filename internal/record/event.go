@@ -45,6 +45,8 @@ const (
 	fixext8   = 0xd7
 	eventTime = 0 // the type of the extension
 
+	commonHead = 13 // bytes: two pairs, EventTime, no metadata
+
 	secMax = 1 << 50 // what is more is no time; milliseconds fit in 63 bits
 )
 
@@ -158,6 +160,19 @@ func Count(chunk []byte) (records, whole int, err error) {
 
 // read reads the event at a place, and returns its end, or the place of a fault.
 func (e *Event) read(b []byte, at int) (end int, err error) {
+	if len(b)-at > commonHead && string(b[at:at+4]) == "\x92\x92\xd7\x00" && b[at+12] == emptyMap {
+		nsec := binary.BigEndian.Uint32(b[at+8:])
+		if e.Body, end, err = readMap(b, at+commonHead, errBody); err == nil && nsec < 1e9 {
+			e.Time = Time{Sec: int64(binary.BigEndian.Uint32(b[at+4:])), Nsec: nsec}
+			e.Meta, e.Raw = b[at+12:at+13:at+13], b[at:end:end]
+			return end, nil
+		}
+	}
+	return e.readAny(b, at)
+}
+
+// readAny reads an event in any form.
+func (e *Event) readAny(b []byte, at int) (end int, err error) {
 	begin, inner := at, false
 	if at, err = array2(b, at); err != nil {
 		return at, err
@@ -199,14 +214,9 @@ func array2(b []byte, at int) (int, error) {
 
 // readMap reads a raw map and returns it with its end.
 func readMap(b []byte, at int, wrong error) ([]byte, int, error) {
-	if at < len(b) && b[at] == emptyMap {
-		return b[at : at+1 : at+1], at + 1, nil
-	}
-	switch k, _, _ := head(b, at); k {
-	case kindMap:
-	case kindShort:
+	if at >= len(b) {
 		return nil, at, errShort
-	default:
+	} else if forms[b[at]].kind != kindMap {
 		return nil, at, wrong
 	}
 	end, err := skip(b, at)

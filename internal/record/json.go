@@ -83,11 +83,11 @@ func appendMembers(dst, b []byte, at, n, depth int, escape bool) ([]byte, int) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if k, size, length := head(b, at); k == kindStr {
-			at += size + length
-			dst = appendQuoted(dst, b[at-length:at], escape)
+		if end := at + int(forms[b[at]].whole); b[at]>>5 == 0xa0>>5 && end <= len(b) { // a short text
+			dst = appendQuoted(dst, b[at+1:end], escape)
+			at = end
 		} else {
-			dst, at = appendOddKey(dst, b, at, depth, escape)
+			dst, at = appendKey(dst, b, at, depth, escape)
 		}
 		dst = append(dst, ':')
 		dst, at = appendValue(dst, b, at, depth, escape)
@@ -95,11 +95,10 @@ func appendMembers(dst, b []byte, at, n, depth int, escape bool) ([]byte, int) {
 	return dst, at
 }
 
-// appendOddKey appends a key that is not a str.
-func appendOddKey(dst, b []byte, at, depth int, escape bool) ([]byte, int) {
+// appendKey appends a key that is not a short text.
+func appendKey(dst, b []byte, at, depth int, escape bool) ([]byte, int) {
 	begin := len(dst)
-	dst, at = appendValue(dst, b, at, depth, escape)
-	if dst[begin] == '"' {
+	if dst, at = appendValue(dst, b, at, depth, escape); dst[begin] == '"' {
 		return dst, at
 	}
 	text := string(dst[begin:])

@@ -41,6 +41,8 @@ type form struct {
 	kind          kind
 	header, width uint8
 	fixed         uint8
+
+	whole, more uint8 // without a width: the length of header and payload, and how many values follow
 }
 
 var forms = [256]form{
@@ -90,6 +92,15 @@ func init() {
 		case c < 0xc0:
 			forms[c] = form{kind: kindStr, header: 1, fixed: uint8(c & 31)}
 		}
+		f := &forms[c]
+		switch f.whole = f.header; f.kind {
+		case kindMap:
+			f.more = 2 * f.fixed
+		case kindArray:
+			f.more = f.fixed
+		default:
+			f.whole += f.fixed
+		}
 	}
 }
 
@@ -130,21 +141,26 @@ func head(b []byte, at int) (k kind, size int, n int) {
 // skip returns the end of the value at a place, or the place of a fault.
 func skip(b []byte, at int) (end int, err error) {
 	for left := 1; left > 0; left-- {
-		k, size, n := head(b, at)
-		switch k { //nolint:exhaustive // the rest is all header
-		case kindShort:
+		if at >= len(b) {
 			return at, errShort
-		case kindBad:
-			return at, errByte
-		case kindStr, kindBin, kindExt:
-			at += n
-		case kindArray:
-			left += n
-		case kindMap:
-			left += 2 * n
 		}
-		if at += size; left-1 > len(b)-at { // each needs a byte
-			return at, errShort
+		begin, f := at, &forms[b[at]]
+		if f.width == 0 {
+			at, left = at+int(f.whole), left+int(f.more)
+		} else {
+			k, size, n := head(b, at)
+			if at += size; k == kindArray {
+				left += n
+			} else if k == kindMap {
+				left += 2 * n
+			} else if at += n; k == kindShort {
+				return begin, errShort
+			}
+		}
+		if f.kind == kindBad {
+			return begin, errByte
+		} else if left-1 > len(b)-at { // each value needs a byte
+			return begin, errShort
 		}
 	}
 	return at, nil

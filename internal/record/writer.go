@@ -1,9 +1,6 @@
 package record
 
-import (
-	"math"
-	"strconv"
-)
+import "strconv"
 
 // Layout is how records follow each other in JSON.
 type Layout string
@@ -98,7 +95,7 @@ func (w *JSONWriter) AppendRecord(dst []byte, e *Event) []byte {
 func (w *JSONWriter) appendDate(dst []byte, t Time) []byte {
 	switch w.date {
 	case Epoch:
-		return strconv.AppendInt(dst, t.Sec, 10)
+		return w.appendSecond(dst, t, "")
 	case EpochMillis:
 		return strconv.AppendInt(dst, t.Sec*1000+int64(t.Nsec/1e6), 10)
 	case ISO8601:
@@ -108,14 +105,20 @@ func (w *JSONWriter) appendDate(dst []byte, t Time) []byte {
 		dst = append(w.appendSecond(append(dst, '"'), t, "2006-01-02 15:04:05"), '.')
 		return append(appendPadded(dst, t.Nsec/1000), '"')
 	default:
-		return appendSeconds(dst, t)
+		return w.appendSeconds(dst, t)
 	}
 }
 
-// appendSecond appends the second of a time, most often that of the record before.
+// appendSecond appends the second of a time, most often that of the record
+// before; without a layout as a number.
 func (w *JSONWriter) appendSecond(dst []byte, t Time, layout string) []byte {
 	if w.second == nil || w.sec != t.Sec {
-		w.sec, w.second = t.Sec, t.Go().AppendFormat(w.second[:0], layout)
+		w.sec = t.Sec
+		if layout == "" {
+			w.second = strconv.AppendInt(w.second[:0], t.Sec, 10)
+		} else {
+			w.second = t.Go().AppendFormat(w.second[:0], layout)
+		}
 	}
 	return append(dst, w.second...)
 }
@@ -128,15 +131,15 @@ func appendPadded(dst []byte, n uint32) []byte {
 
 // appendSeconds appends a time as a float of 16 digits. Today's seconds have
 // ten of them, so that six are left: millionths.
-func appendSeconds(dst []byte, t Time) []byte {
+func (w *JSONWriter) appendSeconds(dst []byte, t Time) []byte {
 	if t.Sec < 1e9 || t.Sec >= 1e10-1 {
 		return appendFloat(dst, t.seconds())
 	}
-	micros := uint32(math.Round(float64(t.Nsec) / 1000))
+	micros := (t.Nsec + 500) / 1000
 	if micros == 1e6 {
 		t.Sec, micros = t.Sec+1, 0
 	}
-	dst = append(strconv.AppendInt(dst, t.Sec, 10), '.')
+	dst = append(w.appendSecond(dst, t, ""), '.')
 	if micros == 0 {
 		return append(dst, '0')
 	}
