@@ -22,13 +22,17 @@ const returnMax = 500
 // Budgets are the budgets of a server.
 type Budgets struct {
 	engine *engine.Engine
+	memory
+}
 
+// memory is what is made by load.
+type memory struct {
 	rows  int                   // how many there are
 	usage map[string]rule.Usage // of those that were used
 	due   map[string]job.Millis // when the first who waits has what it needs, on the steady clock
 	awake map[string]bool       // those whose waiters are to be looked at
 
-	staged staged
+	staged staged // by the transaction
 }
 
 // staged is what one transaction changes.
@@ -44,7 +48,7 @@ type staged struct {
 
 // Join implements engine.Part.
 func (s *Budgets) Join(e *engine.Engine) engine.Hooks {
-	*s = none(e)
+	s.engine, s.memory = e, none()
 	return engine.Hooks{
 		Load:     s.load,
 		Begin:    func() { s.staged = staged{} },
@@ -63,8 +67,8 @@ func (s *Budgets) Join(e *engine.Engine) engine.Hooks {
 }
 
 // none is no budget.
-func none(e *engine.Engine) Budgets {
-	return Budgets{engine: e, usage: map[string]rule.Usage{}, due: map[string]job.Millis{}, awake: map[string]bool{}}
+func none() memory {
+	return memory{usage: map[string]rule.Usage{}, due: map[string]job.Millis{}, awake: map[string]bool{}}
 }
 
 func (s *Budgets) publish() {
@@ -369,7 +373,7 @@ func (s *Budgets) load(v store.Reader) error {
 	if err != nil {
 		return err
 	}
-	*s = none(s.engine)
+	s.memory = none()
 	s.rows = len(rows)
 	for _, row := range rows {
 		s.awake[row.Key()] = true
