@@ -157,11 +157,8 @@ type Reserve struct {
 type Stats struct {
 	Put, Taken, Done, Failed, Died, Released, Lapsed uint64
 	Duplicates, LateOK, OutOfOrder, Suppressed       uint64
-	Folded                                           uint64 // taken in by a waiting job of their batch
 	Expired, Purged, Evicted                         uint64 // I9: data that left by policy
 	ClockSteps                                       uint64
-	Opened                                           uint64 // times a breaker opened
-	CronJobs, CronRefused, CronSkipped               uint64 // jobs enqueued, enqueues refused, ticks missed and not made up for
 	Batches                                          uint64
 	Faults                                           uint64 // panics, and refusals where none can be
 }

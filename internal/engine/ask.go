@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -116,8 +117,8 @@ func (r *Tx) Write(old, j *job.Job) error { return r.write(old, rule.Effect{Job:
 // More has the next transaction follow at once: the clock left work behind.
 func (r *clockwork) More() { r.ticked = true }
 
-// Stats are what the transaction adds to the counters.
-func (r *Tx) Stats() *Stats { return &r.stats }
+// Count adds to a counter of a part, when the transaction has taken effect.
+func (r *Tx) Count(of *atomic.Uint64, n uint64) { r.counts = append(r.counts, count{of, n}) }
 
 // NewID draws an id that is higher than all before.
 func (r *Tx) NewID() job.ID { return r.ids.Next(r.now) }

@@ -111,8 +111,8 @@ func TestAnOpenBreakerParksItsQueueAndChargesNothing(t *testing.T) {
 		if r.rows(job.Throttles) != 0 {
 			r.Error("a closed breaker is remembered")
 		}
-		if s := r.stats(); s.Opened != 2 {
-			r.Errorf("opened %d times", s.Opened)
+		if n := r.part.Guard.Opened(); n != 2 {
+			r.Errorf("opened %d times", n)
 		}
 		w.ok("a1", "a2", "a3")
 		w.gets("a4", "a5")

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -38,6 +39,13 @@ type Tx struct {
 	news   []string             // names that somebody may wait for news of
 	tell   []func(unknown bool) // what parts have to say when it is on disk
 	stats  Stats
+	counts []count // of parts
+}
+
+// count is what one counter of a part goes up by.
+type count struct {
+	of *atomic.Uint64
+	n  uint64
 }
 
 // hooks are what a step may ask for. They are made once: a method made a value
@@ -120,7 +128,7 @@ func (r *Tx) reset(e *Engine, tx store.Tx) {
 	c := &e.core
 	e.parts.begin()
 	*r = Tx{
-		e: e, c: c, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hooks: r.hooks, ids: *c.ids, seq: c.seq,
+		e: e, c: c, tx: tx, now: tx.Now(), steady: e.clock.Steady(), hooks: r.hooks, ids: *c.ids, seq: c.seq, counts: r.counts[:0],
 		names:     names{Tx: r, rows: renewed(r.rows), woken: renewed(r.woken), gaveBack: c.gaveBack},
 		intake:    intake{Tx: r, coming: r.coming, quotas: r.quotas},
 		crowd:     r.renewedCrowd(r, e),
@@ -155,6 +163,9 @@ func (r *Tx) publish() {
 	r.names.publish()
 	c.stats.add(r.stats)
 	c.stats.Batches++
+	for _, count := range r.counts {
+		count.of.Add(count.n)
+	}
 	r.reportRejected()
 	c.hungry.settle(r)
 	c.streams[job.Unary] = c.hungry.unary
@@ -360,7 +371,6 @@ func (s *Stats) add(t Stats) {
 	s.Released += t.Released
 	s.Lapsed += t.Lapsed
 	s.Duplicates += t.Duplicates
-	s.Folded += t.Folded
 	s.LateOK += t.LateOK
 	s.OutOfOrder += t.OutOfOrder
 	s.Suppressed += t.Suppressed
@@ -369,8 +379,4 @@ func (s *Stats) add(t Stats) {
 	s.Evicted += t.Evicted
 	s.ClockSteps += t.ClockSteps
 	s.Faults += t.Faults
-	s.Opened += t.Opened
-	s.CronJobs += t.CronJobs
-	s.CronRefused += t.CronRefused
-	s.CronSkipped += t.CronSkipped
 }

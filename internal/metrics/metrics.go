@@ -155,6 +155,10 @@ var (
 	clockSteps  = desc("clock_steps_total", "Times the clock stepped or the process stood still.")
 	faults      = desc("faults_total", "Faults of the server: each refused a command, set a job aside or let a duty wait; the log has the details.")
 	opened      = desc("breaker_opened_total", "Times a breaker opened.")
+	folded      = desc("folded_total", "Jobs that became a part of a waiting job of their batch.")
+	cronJobs    = desc("cron_jobs_total", "Jobs that ticks of cron entries enqueued.")
+	cronRefused = desc("cron_refused_total", "Jobs of ticks of cron entries that were refused, counted at each try.")
+	cronSkipped = desc("cron_skipped_total", "Ticks of cron entries that were missed and not made up for.")
 	commit      = desc("commit_seconds", "Time of one transaction, until its log entry is handed to the system.")
 	fsync       = desc("sync_seconds", "Time the answers of one transaction then waited for the disk.")
 	batch       = desc("batch_commands", "Commands in one transaction.")
@@ -191,6 +195,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		p.queue(Sessions, &sessions, m.Working)
 	}
 	p.server(&m)
+	p.parts(c.engine)
 	tally, now, ok := c.engine.Grid.Measure(ctx)
 	p.grid(&tally, &now, ok && m.Working)
 }
@@ -294,7 +299,7 @@ func (p page) server(m *meter.Measures) {
 		p.put(lost, counter, float64(n), word)
 	}
 	for d, n := range map[*prometheus.Desc]uint64{
-		duplicates: s.Duplicates, lateOK: s.LateOK, outOfOrder: s.OutOfOrder, clockSteps: s.ClockSteps, faults: s.Faults, opened: s.Opened,
+		duplicates: s.Duplicates, lateOK: s.LateOK, outOfOrder: s.OutOfOrder, clockSteps: s.ClockSteps, faults: s.Faults,
 	} {
 		p.put(d, counter, float64(n))
 	}
@@ -316,6 +321,17 @@ func (p page) server(m *meter.Measures) {
 		p.put(diskFree, gauge, float64(m.Free))
 		p.put(diskTotal, gauge, float64(m.Total))
 		p.put(diskReserve, gauge, math.Max(0, float64(m.Reserve)))
+	}
+}
+
+// parts is what parts count themselves.
+func (p page) parts(e *part.Engine) {
+	crons := e.Crons.Counts()
+	for d, n := range map[*prometheus.Desc]uint64{
+		opened: e.Guard.Opened(), folded: e.Folds.Folded(),
+		cronJobs: crons.Jobs, cronRefused: crons.Refused, cronSkipped: crons.Skipped,
+	} {
+		p.put(d, counter, float64(n))
 	}
 }
 

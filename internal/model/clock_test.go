@@ -186,7 +186,7 @@ func (m *model) restart(away job.Millis) {
 	m.tick()
 	m.now += away
 	m.start++
-	m.stats = engine.Stats{}
+	m.stats, m.folded = engine.Stats{}, 0
 	m.vanish(localHolder, job.ByRestart)
 	for holder := range m.away {
 		m.away[holder] = m.now + reattach

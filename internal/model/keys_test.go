@@ -61,7 +61,7 @@ func (m *model) meets(n engine.NewJob) *engine.Added {
 	}
 	o.PayloadSize += uint32(1 + len(n.Payload))
 	m.made[o.ID] = slices.Concat(m.made[o.ID], []byte("+"), n.Payload)
-	m.stats.Folded++
+	m.folded++
 	if n.Key != "" {
 		m.receipts[keyOf(n)] = receipt{n, o.ID, m.now + idempotency}
 	}

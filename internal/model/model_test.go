@@ -38,6 +38,7 @@ type model struct {
 	results  map[job.ID][]byte                    // of those that are done
 	budgets  map[string]int64                     // units of each
 	stats    engine.Stats                         // since the start
+	folded   uint64                               // the same
 	locks    map[string]*namedLock
 }
 

@@ -239,8 +239,8 @@ func (w *world) compared() {
 	stats, err := enginetest.Stats(w.Context(), w.Engine)
 	w.must(err)
 	stats.Batches = 0
-	if stats != w.model.stats {
-		w.Fatalf("counters are\n%+v, want\n%+v", stats, w.model.stats)
+	if folded := w.Folds.Folded(); stats != w.model.stats || folded != w.model.folded {
+		w.Fatalf("counters are\n%+v, %d folded, want\n%+v, %d", stats, folded, w.model.stats, w.model.folded)
 	}
 	w.listed(engine.Filter{}, len(w.ids)+1, false)
 	w.depths()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
@@ -111,7 +112,7 @@ type judge struct {
 	carried  map[string]int // the life in which a lock was carried into it
 	gate     *job.Gate      // must be set next
 	queue    *job.Queue     // the same
-	counted  *engine.Stats  // what the commit at hand must count
+	counted  *figures       // what the commit at hand must count
 	strides  map[job.ID]*stride
 	measured measured
 	cronPuts []cronPut // of the commit at hand, whose entries have not been written yet
@@ -119,7 +120,7 @@ type judge struct {
 	turnBook
 	gridBook
 	instant  job.Millis // now, on the steady clock
-	stats    engine.Stats
+	stats    figures
 	unsure   bool // an unanswered call may have counted a duplicate
 	blurred  bool // nobody can tell which of two reasons was counted
 	coverage *coverage
@@ -213,7 +214,7 @@ func (x *judge) settleLog(safe int) {
 
 // judge holds one commit against the laws, change by change.
 func (x *judge) judge(c *commit) {
-	var counted engine.Stats
+	var counted figures
 	x.counted, x.instant = &counted, c.steady
 	for i := range c.changes {
 		ch := &c.changes[i]
@@ -253,14 +254,14 @@ func (x *judge) judge(c *commit) {
 	x.turnsEnd()
 	x.stopped()
 	if !c.failed {
-		x.stats = plus(x.stats, counted)
+		x.stats = x.stats.plus(counted)
 	}
 	x.log = append(x.log, c)
 }
 
 // explain finds the reason of one write of a job. That there is none, or that
 // the reason makes something else of it, is a violation.
-func (x *judge) explain(c *commit, ch *change, later []change, counted *engine.Stats) {
+func (x *judge) explain(c *commit, ch *change, later []change, counted *figures) {
 	if x.task(c, ch) {
 		return
 	}
@@ -345,7 +346,7 @@ func lawOf(list []*outcome) string {
 }
 
 // accept books a write that has a reason.
-func (x *judge) accept(c *commit, s *scene, o *outcome, counted *engine.Stats) {
+func (x *judge) accept(c *commit, s *scene, o *outcome, counted *figures) {
 	from := job.None
 	if s.old != nil {
 		from = s.old.State
@@ -370,7 +371,7 @@ func (x *judge) accept(c *commit, s *scene, o *outcome, counted *engine.Stats) {
 		x.w.folded[s.new.Payload] = o.body
 	}
 	x.turnLaws(s, o)
-	*counted = plus(*counted, o.stats)
+	*counted = counted.plus(o.stats)
 	x.gate, x.queue = o.gate, o.queue
 	if apart(plain(s.old), plain(s.new)) != "" { // not by a heartbeat of what has no end
 		x.touched[cmpOr(s.new, s.old).ID] = c.number
@@ -441,12 +442,26 @@ func apart(want, got *job.Job) string {
 	return strings.Join(list, ", ")
 }
 
-func plus(a, b engine.Stats) engine.Stats {
-	va, vb := reflect.ValueOf(&a).Elem(), reflect.ValueOf(b)
-	for i := range va.NumField() {
-		va.Field(i).SetUint(va.Field(i).Uint() + vb.Field(i).Uint())
-	}
+// figures are what the engine and its parts count.
+type figures struct {
+	engine.Stats
+	Crons          cron.Counts
+	Folded, Opened uint64
+}
+
+func (a figures) plus(b figures) figures {
+	add(reflect.ValueOf(&a).Elem(), reflect.ValueOf(b))
 	return a
+}
+
+func add(a, b reflect.Value) {
+	for i := range a.NumField() {
+		if a, b := a.Field(i), b.Field(i); a.Kind() == reflect.Struct {
+			add(a, b)
+		} else {
+			a.SetUint(a.Uint() + b.Uint())
+		}
+	}
 }
 
 func cmpOr(a, b *job.Job) *job.Job {

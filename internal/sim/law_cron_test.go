@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 )
 
@@ -174,7 +173,7 @@ type cronTurn struct {
 	ticks []job.Millis // that were enqueued for
 	left  bool         // the next is to be folded
 	first job.Millis   // where the entry was
-	stats engine.Stats
+	stats figures
 	seen  []string
 	wrong string // it cannot be
 }
@@ -186,7 +185,7 @@ func (x *judge) turned(c *commit, old, row *job.CronEntry, puts []cronPut) (t cr
 	t.want, t.first = *old, old.Next
 	t.want.Retry, t.want.Next = 0, tickAfter(old.Expression, c.now)
 	t.want.Skipped += int64(skipped)
-	t.stats.CronSkipped = uint64(skipped)
+	t.stats.Crons.Skipped = uint64(skipped)
 	for i, p := range puts {
 		if i >= len(ticks) || p.tick != ticks[i] && !p.folded {
 			t.wrong = fmt.Sprintf("it enqueued for %v; its ticks from %d on are %v", puts, old.Next, ticks)
@@ -197,7 +196,7 @@ func (x *judge) turned(c *commit, old, row *job.CronEntry, puts []cronPut) (t cr
 		if t.seen = append(t.seen, "a cron tick"); p.folded {
 			t.seen = append(t.seen, "a cron tick folded in")
 		} else {
-			t.stats.CronJobs++
+			t.stats.Crons.Jobs++
 		}
 	}
 	if len(puts) == len(ticks) {
@@ -219,7 +218,7 @@ func (x *judge) turned(c *commit, old, row *job.CronEntry, puts []cronPut) (t cr
 		wait = job.Second << (t.want.Failures - 1)
 	}
 	t.want.Retry = c.now + wait
-	t.stats.CronRefused++
+	t.stats.Crons.Refused++
 	t.seen = append(t.seen, "a cron tick refused")
 	return t
 }

@@ -74,7 +74,7 @@ func (x *judge) cronTurned(c *commit, key string, t *cronTurn) {
 	if delete(x.crons.left, key); t.left {
 		x.crons.left[key] = cronLeft{t.want.Next, c.number, c.life, x.epoch}
 	}
-	*x.counted = plus(*x.counted, t.stats)
+	*x.counted = x.counted.plus(t.stats)
 	for _, f := range t.seen {
 		x.coverage.feature(f)
 	}

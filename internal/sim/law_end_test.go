@@ -33,7 +33,7 @@ type outcome struct {
 	keys    bool    // nothing but its key, or its payload, is other
 	body    string  // of the new payload that it was given by an edit
 	draws   []int64 // fresh numbers it uses
-	stats   engine.Stats
+	stats   figures
 	seen    []string // for the table of what occurred
 }
 

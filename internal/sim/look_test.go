@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/engine/enginetest"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -255,10 +254,11 @@ func (w *world) counters() {
 
 // statistics compares the engine's counters of this life with the writes (I9).
 func (w *world) statistics() {
-	var got engine.Stats
+	var got figures
 	var err error
-	w.start(&call{finish: func() string { return "the counters were read" }}, func() { got, err = enginetest.Stats(w.ctx, w.e) })
+	w.start(&call{finish: func() string { return "the counters were read" }}, func() { got.Stats, err = enginetest.Stats(w.ctx, w.e) })
 	w.settle()
+	got.Crons, got.Folded, got.Opened = w.e.Crons.Counts(), w.e.Folds.Folded(), w.e.Guard.Opened()
 	if err != nil {
 		w.refusal("stats", err)
 		return

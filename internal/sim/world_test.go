@@ -154,7 +154,7 @@ func (w *world) live(life int) {
 	w.disk = newDisk(w, life)
 	w.disk.flow()
 	w.stalled, w.stopping, w.troubled, w.doomed = false, false, false, 0
-	w.judge.stats, w.judge.unsure, w.judge.blurred = engine.Stats{}, false, false
+	w.judge.stats, w.judge.unsure, w.judge.blurred = figures{}, false, false
 	if life > 1 {
 		if err := w.disk.Reopen(w.ctx); err != nil {
 			broken("I5", "opening the store again: %v", err)

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	croner "github.com/reprisehq/reprise/internal/cron"
@@ -30,12 +31,27 @@ type Crons struct {
 	zones   map[string]*time.Location
 	folding folding
 	count   int // groups and entries
+	counts  counts
 
 	// Of the transaction.
 	staged int // change of count
 	room   int // for jobs
 	news   []news
 	folds  []*fold // ticks to be planned by others
+}
+
+type counts struct{ jobs, refused, skipped atomic.Uint64 }
+
+// Counts are what became of ticks since the start.
+type Counts struct {
+	Jobs    uint64 // enqueued
+	Refused uint64 // enqueues that were refused
+	Skipped uint64 // ticks that were missed and not made up for
+}
+
+// Counts tells what became of ticks since the start.
+func (s *Crons) Counts() Counts {
+	return Counts{s.counts.jobs.Load(), s.counts.refused.Load(), s.counts.skipped.Load()}
 }
 
 // Join implements engine.Part.

@@ -122,7 +122,7 @@ func TestEachTickEnqueuesOneJob(t *testing.T) {
 		if j, _, err := r.Get(r.Context(), c.LastJob); err != nil || j.Queue != "q" || j.Type != "t" || j.State != job.Ready || j.ReadyAt != j.Created {
 			t.Errorf("%+v, %v", j, err)
 		}
-		if s := r.stats(); s.CronJobs != 8 || s.CronRefused != 0 || s.CronSkipped != 0 {
+		if s := r.crons.Counts(); s != (cron.Counts{Jobs: 8}) {
 			t.Errorf("%+v", s)
 		}
 	}, utc)
@@ -181,7 +181,7 @@ func TestMissedTicks(t *testing.T) {
 		r.ticksAre("all", "10m", "20m", "30m")
 		r.ticksAre("once", "30m")
 		r.ticksAre("skip")
-		if s := r.stats(); s.CronJobs != 4 || s.CronSkipped != 5 {
+		if s := r.crons.Counts(); s.Jobs != 4 || s.Skipped != 5 {
 			t.Errorf("%+v", s)
 		}
 		if c := r.cronEntry("g", "skip"); c.Skipped != 3 || c.Last != 0 || c.Next != r.Now()+5*job.Minute {
@@ -310,7 +310,7 @@ func TestAFailingEntryHoldsUpNobody(t *testing.T) { // defect 38 of reference 9
 		if !strings.Contains(c.Error, "full") || c.ErrorAt == 0 || c.Failures < 4 || c.Failures > 8 || c.Last != 0 || c.Retry <= r.Now() {
 			t.Errorf("%+v", c)
 		}
-		if s := r.stats(); s.CronRefused < 8 || s.CronRefused > 20 {
+		if s := r.crons.Counts(); s.Refused < 8 || s.Refused > 20 {
 			t.Errorf("%+v", s)
 		}
 		if c := r.cronEntry("g", "s"); c.Error == "" || c.Skipped == 0 {

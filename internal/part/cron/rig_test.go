@@ -28,6 +28,7 @@ type rig struct {
 	desk     *desk.Desk
 	budgets  *budget.Budgets
 	grid     *grid.Grid
+	folds    *fold.Folds
 	folder   fold.Folder
 	settings []cron.Setting
 	zone     *time.Location
@@ -50,7 +51,8 @@ func scenario(t *testing.T, f func(*rig), edits ...func(*rig)) {
 func (r *rig) parts() []engine.Part {
 	r.crons = &cron.Crons{Settings: r.settings, Zone: r.zone}
 	r.audit, r.desk, r.budgets, r.grid = &audit.Log{}, &desk.Desk{}, &budget.Budgets{}, &grid.Grid{}
-	return []engine.Part{r.audit, r.desk, r.grid, r.budgets, &fold.Folds{Folder: r.folder}, r.crons}
+	r.folds = &fold.Folds{Folder: r.folder}
+	return []engine.Part{r.audit, r.desk, r.grid, r.budgets, r.folds, r.crons}
 }
 
 // newNamed is a job whose payload is its name.

@@ -76,7 +76,7 @@ func (s *Crons) turn(tx *engine.Tx, old *job.CronEntry, room int, f *fold) (n in
 	}
 	if over := int64(due.Missed - due.Made); over > 0 {
 		c.Skipped += over
-		tx.Stats().CronSkipped += uint64(over)
+		tx.Count(&s.counts.skipped, uint64(over))
 		if missed == job.MissedAll && c.Failures == 0 {
 			s.tell(&c, "a cron entry missed more ticks than can be made up for; the oldest are left out", nil)
 		}
@@ -111,7 +111,7 @@ func (s *Crons) tickAll(tx *engine.Tx, c *job.CronEntry, ticks []job.Millis, roo
 		}
 		c.Last, c.LastJob, c.Error, c.ErrorAt, c.Failures = tick, added.ID, "", 0, 0
 		if !added.Duplicate && !added.Folded {
-			tx.Stats().CronJobs++
+			tx.Count(&s.counts.jobs, 1)
 		}
 		n++
 	}
@@ -123,7 +123,7 @@ func (s *Crons) refused(tx *engine.Tx, c *job.CronEntry, why error) {
 	c.Error, c.ErrorAt = why.Error(), tx.Moment().Now
 	c.Failures++
 	c.Retry = tx.Moment().Now.Add(croner.RetryAfter(c.Failures))
-	tx.Stats().CronRefused++
+	tx.Count(&s.counts.refused, 1)
 	if c.Failures == 1 {
 		s.tell(c, "the job of a cron entry was refused; it is tried again until its ticks are missed", why)
 	}

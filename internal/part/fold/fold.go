@@ -9,6 +9,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"slices"
+	"sync/atomic"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
@@ -35,6 +36,7 @@ var errFoldBusy = job.Errorf(job.Unavailable, "the batch was changed by others a
 
 // plan is the plan for one call. A nil one plans nothing.
 type plan struct {
+	folds   *Folds
 	batches []batch
 	bodies  [][]byte // by place in the call: the payload of its job in the end; nil = its own
 	target  []int    // by place: whose job it becomes a part of, itself, an earlier place or -1-n for batches[n]
@@ -69,7 +71,11 @@ type Folds struct {
 
 	engine *engine.Engine
 	locks  locks
+	folded atomic.Uint64
 }
+
+// Folded is how many jobs waiting ones of their batches took in since the start.
+func (s *Folds) Folded() uint64 { return s.folded.Load() }
 
 // Join implements engine.Part.
 func (s *Folds) Join(e *engine.Engine) engine.Hooks {
@@ -105,7 +111,7 @@ func (s *Folds) plan(ctx context.Context, list []engine.NewJob, known engine.Kno
 // planFolds decides for every newcomer in the order of the call, so that later
 // ones meet earlier ones.
 func (s *Folds) planFolds(ctx context.Context, list []engine.NewJob, there engine.KnownJobs) (*plan, error) {
-	f := &plan{bodies: make([][]byte, len(list)), target: make([]int, len(list)), known: make([]bool, len(list))}
+	f := &plan{folds: s, bodies: make([][]byte, len(list)), target: make([]int, len(list)), known: make([]bool, len(list))}
 	type waits struct { // for a batch
 		batch  *job.Batch
 		body   []byte
@@ -303,7 +309,7 @@ func (f *plan) Apply(tx *engine.Tx, leaving []*job.Job, out []engine.Added) erro
 	}
 	for i := range out {
 		if out[i].Folded {
-			tx.Stats().Folded++
+			tx.Count(&f.folds.folded, 1)
 		}
 	}
 	return nil

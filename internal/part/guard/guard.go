@@ -6,6 +6,8 @@
 package guard
 
 import (
+	"sync/atomic"
+
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
@@ -49,6 +51,12 @@ func (g *gauges) set(k gaugeKey, v gauge) {
 // nothing is asked.
 type Guard struct {
 	engine *engine.Engine
+	opened atomic.Uint64
+	memory
+}
+
+// memory is what is made by load, or measured since.
+type memory struct {
 	queues map[string]bool       // with settings, or with a breaker forced
 	gauges gauges                // by queue and group
 	due    map[string]job.Millis // when a queue that was cut short has room again, on the steady clock
@@ -64,7 +72,7 @@ type staged struct {
 
 // Join implements engine.Part.
 func (s *Guard) Join(e *engine.Engine) engine.Hooks {
-	*s = none(e)
+	s.engine, s.memory = e, none()
 	return engine.Hooks{
 		Recover:  s.carry,
 		Load:     s.load,
@@ -85,10 +93,11 @@ func (s *Guard) Join(e *engine.Engine) engine.Hooks {
 	}
 }
 
-// none is a guard that protects nothing.
-func none(e *engine.Engine) Guard {
-	return Guard{engine: e, queues: map[string]bool{}, due: map[string]job.Millis{}}
-}
+// none is what is known where nothing is protected.
+func none() memory { return memory{queues: map[string]bool{}, due: map[string]job.Millis{}} }
+
+// Opened is how often a breaker opened since the start.
+func (s *Guard) Opened() uint64 { return s.opened.Load() }
 
 func (s *Guard) publish() {
 	for name, is := range s.staged.queues {
@@ -334,7 +343,7 @@ func (s *Guard) tellBreaker(tx *engine.Tx, q *job.Queue, group string, runs []ru
 		return nil
 	}
 	if next.State == job.BreakerOpen && t.State != job.BreakerOpen {
-		tx.Stats().Opened++
+		tx.Count(&s.opened, 1)
 	}
 	return setThrottle(tx, &next)
 }
@@ -433,7 +442,7 @@ func (s *Guard) carry(tx *engine.Tx, shift job.Millis) error {
 // load finds the queues that are protected. An operator may have forced the breaker of
 // one that has no settings.
 func (s *Guard) load(v store.Reader) error {
-	*s = none(s.engine)
+	s.memory = none()
 	err := store.EachRow(v, "", func(q *job.Queue) error {
 		p := q.Protection
 		if p.Fair = nil; p != (job.Protection{}) {
