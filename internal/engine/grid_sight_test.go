@@ -49,6 +49,28 @@ func TestAnEngineOfAnotherSessionIsNone(t *testing.T) {
 	})
 }
 
+// The share of a session is told without the slots of engines that serve others, or that it
+// excludes, wherever it is told.
+func TestAShareCountsOnlySlotsOfEnginesThatMayRunTheSession(t *testing.T) {
+	grid(t, func(g *gridRig) {
+		g.session("a")
+		g.session("b")
+		g.serving("w1", "b")
+		g.serving("w2", "b")
+		m := g.serving("w", "a")
+		g.tasks("a", "A1", "A2", "A3")
+		m.gets("A1")
+		x, err := g.Explain(g.Context(), g.ids["A2"])
+		if err != nil {
+			g.Fatal(err)
+		}
+		_, now, _ := g.part.Grid.Measure(g.Context())
+		if s := g.state("a"); s.Share != 1 || x.Share.Target != 1 || now.Target != 1 {
+			t.Errorf("its state tells %d, explain %d, the measures %d", s.Share, x.Share.Target, now.Target)
+		}
+	})
+}
+
 // No more runs end for urgent tasks than there are units of the budget that these use.
 func TestNoRunEndsForAnUrgentTaskThatLacksABudget(t *testing.T) {
 	grid(t, func(g *gridRig) {

@@ -60,12 +60,22 @@ func (w *gridWorld) sameSession(got gridpart.SessionState, want *claim) {
 	}
 	b := shown{
 		want.state, want.created, want.ended, want.clientUntil(), n[open] + n[done] + n[failed] + n[cancelled], n[done], n[failed], n[cancelled], want.collected,
-		n[open], int64(want.waiting), int64(want.running), want.target, want.stuck || w.stalled(want),
+		n[open], int64(want.waiting), int64(want.running), min(want.target, w.reached(want)), want.stuck || w.stalled(want),
 	}
 	if a != b {
 		w.Fatalf("session %s is\n%+v, want\n%+v", want.name, a, b)
 	}
 	w.sameStrikes(got.Strikes, want.session)
+}
+
+// reached are the slots of engines that may run tasks of a session.
+func (w *gridWorld) reached(c *claim) (n int) {
+	for name, m := range w.grid.machines {
+		if m.able() && w.serves(name, c.name) && !c.excludes(m) {
+			n += m.slots
+		}
+	}
+	return n
 }
 
 // stalled reports whether a session has tasks in line that no engine may run.

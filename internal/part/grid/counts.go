@@ -237,10 +237,11 @@ func (g *Grid) Measure(ctx context.Context) (t Tally, now Now, ok bool) {
 				return nil
 			}
 			m.Sessions++
-			m.Target += g.shares.of(tx, s.Name)
+			share, err := g.shares.of(tx, s)
+			m.Target += share
 			m.Actual += int(tx.Store().Depth(s.Name).Leases)
 			m.Excluded += excludedBy(s)
-			return nil
+			return err
 		})
 		if err != nil {
 			return m, err

@@ -274,7 +274,14 @@ func (g points) explain(tx *engine.Tx, s *rule.Situation, told *engine.Remarks) 
 		return nil
 	}
 	if j.State == job.Ready && j.Park == "" {
-		told.Share = &engine.SessionShare{Queue: j.Queue, Target: g.shares.of(tx, j.Queue), Actual: s.Running}
+		known, err := g.sessions.find(tx, j.Queue)
+		if err != nil {
+			return err
+		}
+		told.Share = &engine.SessionShare{Queue: j.Queue, Actual: s.Running}
+		if told.Share.Target, err = g.shares.of(tx, known); err != nil {
+			return err
+		}
 	}
 	if grid.RetryElsewhere && j.State.Open() && j.Attempts > 0 {
 		told.Avoids = plan.FailedOn(j)

@@ -273,10 +273,14 @@ func (g *sessions) state(tx *engine.Tx, s *job.Session) (SessionState, error) {
 	if err != nil {
 		return SessionState{}, err
 	}
+	share, err := g.shares.of(tx, s)
+	if err != nil {
+		return SessionState{}, err
+	}
 	none, err := g.sight.stalled(tx, s, q, d)
 	shown.Stalled = s.Stalled || none // excluded, or unfit
 	return SessionState{
-		Session: &shown, Settings: q, Depth: d, Share: g.shares.of(tx, s.Name), Redundant: g.copies.of(tx, s.Name), ClientUntil: g.clients.until(tx, s, q),
+		Session: &shown, Settings: q, Depth: d, Share: share, Redundant: g.copies.of(tx, s.Name), ClientUntil: g.clients.until(tx, s, q),
 	}, err
 }
 

@@ -204,14 +204,15 @@ func (g *shares) changeFleet(tx *engine.Tx, old, row *job.Holder) {
 	}
 }
 
-// of is how many slots a session should have now.
-func (g *shares) of(tx *engine.Tx, name string) int {
+// of is how many slots a session should have now: its part of all, as far as engines may
+// run its tasks.
+func (g *shares) of(tx *engine.Tx, s *job.Session) (int, error) {
 	t, err := g.shares.roster(tx)
-	if err != nil || t.shares[name] == nil {
-		return 0
+	if err != nil || t.shares[s.Name] == nil {
+		return 0, err
 	}
 	t.rota.Targets()
-	return t.shares[name].Target
+	return g.sight.slots(tx, s, t.shares[s.Name].Target)
 }
 
 // wrote follows a task that changes: who waits, and what runs.

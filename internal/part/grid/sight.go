@@ -132,6 +132,22 @@ func (g *sight) canRun(tx *engine.Tx, s *job.Session, j *job.Job) (can bool, err
 	return can && err == nil, err
 }
 
+// slots is how many slots those engines have that may run tasks of a session now, or when
+// they have room again: at most so many.
+func (g *sight) slots(tx *engine.Tx, s *job.Session, most int) (n int, err error) {
+	err = g.fleet.each(tx, func(h *job.Holder) error {
+		if n >= most {
+			return nil
+		}
+		is, err := g.sight.of(tx, h, s)
+		if is <= away {
+			n += slotsOf(h)
+		}
+		return err
+	})
+	return min(n, most), err
+}
+
 // stalled reports whether a session has tasks in line, none that runs, and no
 // engine that may run any of them: nothing will happen until one comes.
 func (g *sight) stalled(tx *engine.Tx, s *job.Session, q *job.Queue, d store.Depth) (bool, error) {
