@@ -10,8 +10,20 @@ type Explanation struct {
 
 	Avoids []string `json:"avoids,omitzero"` // hosts on which a task failed: it runs elsewhere if it can
 
+	Overrun *Overrun `json:"overrun,omitzero"` // of an open task: when it is seen that a run takes too long
+
 	Policy     Retry      `json:"policy"` // what holds for the job now, with nothing left out
 	PolicyFrom PolicyFrom `json:"policy_from"`
+}
+
+// Overrun is within what span from its start it is seen that a run of a task takes too long.
+type Overrun struct {
+	FromMS int64 `json:"from_ms"` // at the soonest: task_max_time
+	ByMS   int64 `json:"by_ms"`   // at the latest
+	// The same over all runs that the task may have yet, if each takes too long, without
+	// the waits between them; left out if there is no limit.
+	AllFromMS int64 `json:"all_from_ms,omitzero"`
+	AllByMS   int64 `json:"all_by_ms,omitzero"`
 }
 
 // Reason is one reason why a job does not run.

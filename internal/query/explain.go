@@ -13,10 +13,11 @@ type Explanation struct {
 	engine.Remarks
 
 	Job     *job.Job
-	Policy  rule.Effective  // the retry policy that holds for it now
-	Reasons []rule.Reason   // none if it runs or is finished
-	Retry   *rule.RetryWait // how its wait came about; nil if it does not wait for a retry
-	Cancel  *job.Failure    // who cancelled it, and when; nil = nobody did
+	Policy  rule.Effective      // the retry policy that holds for it now
+	Reasons []rule.Reason       // none if it runs or is finished
+	Retry   *rule.RetryWait     // how its wait came about; nil if it does not wait for a retry
+	Overrun *rule.OverrunWindow // when it is seen that a run of the task takes too long; nil if it never does, or the job is no open task
+	Cancel  *job.Failure        // who cancelled it, and when; nil = nobody did
 }
 
 // Explain tells why a job does not run, or NotFound.
@@ -32,6 +33,9 @@ func (r Reads) Explain(ctx context.Context, id job.ID) (Explanation, error) {
 		out.Remarks, out.Policy, out.Reasons = told, rule.EffectivePolicy(out.Job, s.Queue, tx.Rules()), rule.Explain(s)
 		if w, ok := rule.ExplainRetry(out.Job, &out.Policy); ok {
 			out.Retry = &w
+		}
+		if w, ok := rule.OverrunOf(s.Queue, out.Job, &out.Policy.Retry); ok {
+			out.Overrun = &w
 		}
 		return out, nil
 	})

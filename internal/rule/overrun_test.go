@@ -23,6 +23,45 @@ func TestA9OverrunsAreSeenInThePollWindow(t *testing.T) {
 	}
 }
 
+func TestTheWindowInWhichAnOverrunIsSeenIsTold(t *testing.T) { // grid.md 6; gridserver.md section 5, R = 3
+	for name, c := range map[string]struct {
+		max, period, slack job.Millis
+		on                 job.OnTimeout
+		attempts           uint32
+		limit              job.Limit
+		want               OverrunWindow
+	}{
+		"documented":       {50, 60, 0, job.TimeoutRetry, 0, job.LimitOf(3), OverrunWindow{50, 110, 200, 440}},
+		"short tasks":      {5, 60, 0, job.TimeoutRetry, 0, job.LimitOf(3), OverrunWindow{5, 65, 20, 260}},
+		"exact":            {50, 0, 0, job.TimeoutRetry, 0, job.LimitOf(3), OverrunWindow{50, 50, 200, 200}},
+		"by the engine":    {50, 0, 2, job.TimeoutRetry, 0, job.LimitOf(3), OverrunWindow{50, 52, 200, 208}},
+		"at the period":    {50, 60, 2, job.TimeoutRetry, 0, job.LimitOf(3), OverrunWindow{50, 110, 200, 440}},
+		"what is left":     {50, 60, 0, job.TimeoutRetry, 2, job.LimitOf(3), OverrunWindow{50, 110, 100, 220}},
+		"past its limit":   {50, 60, 0, job.TimeoutRetry, 9, job.LimitOf(3), OverrunWindow{50, 110, 50, 110}},
+		"without a limit":  {50, 60, 0, job.TimeoutRetry, 0, job.Unlimited(), OverrunWindow{50, 110, 0, 0}},
+		"is copied":        {50, 60, 2, job.TimeoutReschedule, 0, job.LimitOf(3), OverrunWindow{50, 110, 0, 0}},
+		"copied, at once":  {50, 0, 2, job.TimeoutReschedule, 0, job.LimitOf(3), OverrunWindow{50, 50, 0, 0}},
+		"as long as it is": {0, 60, 2, job.TimeoutRetry, 0, job.LimitOf(3), OverrunWindow{}},
+	} {
+		q := &job.Queue{RunTimeout: c.max, Grid: &job.Grid{PollPeriod: c.period, TimeoutSlack: c.slack, OnTimeout: c.on}}
+		j := &job.Job{State: job.Ready, Attempts: c.attempts}
+		w, ok := OverrunOf(q, j, &job.Retry{Limit: c.limit})
+		if w != c.want || ok != (c.max > 0) {
+			t.Errorf("%s: %+v, %v", name, w, ok)
+		}
+		if begins := runEnd(View{Queue: q, Steady: 7}, j); ok && (begins < 7+w.From || begins > 7+w.By) {
+			t.Errorf("%s: a run that begins at 7 ends at %d", name, begins)
+		}
+		j.State = job.Done
+		if _, ok := OverrunOf(q, j, &job.Retry{}); ok {
+			t.Errorf("%s: told of a task that is done", name)
+		}
+	}
+	if _, ok := OverrunOf(&job.Queue{RunTimeout: 50}, &job.Job{State: job.Ready}, &job.Retry{}); ok {
+		t.Error("told of a job that is no task")
+	}
+}
+
 func TestAnOverrunIsSeenAtTheFirstSweepThatIsNotBeforeIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		end := job.Millis(rapid.Int64Range(0, 1<<40).Draw(t, "end"))

@@ -66,8 +66,20 @@ func Explain(e query.Explanation, now job.Millis, words func(query.Explanation, 
 	if out.Avoids = e.Avoids; len(e.Avoids) > 0 {
 		texts = append(texts, "it failed on "+strings.Join(e.Avoids, ", ")+" and goes elsewhere if an engine there is free when its turn comes")
 	}
+	if o := e.Overrun; o != nil {
+		out.Overrun = &wire.Overrun{FromMS: int64(o.From), ByMS: int64(o.By), AllFromMS: int64(o.AllFrom), AllByMS: int64(o.AllBy)}
+		texts = append(texts, overrunText(o))
+	}
 	out.Text = strings.Join(texts, "; ")
 	return out
+}
+
+func overrunText(o *rule.OverrunWindow) string {
+	text := "a run of it that takes too long is ended, or copied, " + o.From.String()
+	if o.By > o.From {
+		text += " to " + o.By.String()
+	}
+	return text + " after it began"
 }
 
 func reasonOf(j *job.Job, r rule.Reason, text string, now job.Millis) wire.Reason {
