@@ -115,7 +115,7 @@ func (w *InboxWorker) handle(ctx context.Context, turn *wire.InboxTurn) {
 	recalled := map[string]bool{}
 	for i := range turn.Messages {
 		m := &turn.Messages[i]
-		if recalled[m.ID] { // an operator paused it, or it expired
+		if recalled[m.ID] { // it went back with one before it, an operator paused it, or it expired
 			keep.done(1)
 			continue
 		}
@@ -139,9 +139,6 @@ func (w *InboxWorker) handle(ctx context.Context, turn *wire.InboxTurn) {
 		}
 		for _, id := range verdicts[0].Recalled {
 			recalled[id] = true
-		}
-		if turn.Ordered && s.Outcome != wire.OutcomeOK {
-			return // those behind it went back with it
 		}
 	}
 }

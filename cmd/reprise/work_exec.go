@@ -15,14 +15,15 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/client"
+	policies "github.com/reprisehq/reprise/internal/policy"
 	"github.com/reprisehq/reprise/wire"
 )
 
 // Exit codes with a meaning (sysexits.h). Any other than these and 0 is
 // treated as exitTemporary.
 const (
-	exitBadData   = 65 // EX_DATAERR: dead
-	exitTemporary = 75 // EX_TEMPFAIL: retry
+	exitBadData   = policies.FinalExit // EX_DATAERR: dead
+	exitTemporary = 75                 // EX_TEMPFAIL: retry
 
 	exitSignal = 128 // added to a signal's number, as shells tell it
 

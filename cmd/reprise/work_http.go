@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/reprisehq/reprise/client"
+	policies "github.com/reprisehq/reprise/internal/policy"
 	"github.com/reprisehq/reprise/internal/server"
 )
 
@@ -95,13 +96,13 @@ func judge(resp *http.Response, body []byte, now time.Time) error {
 		failure.Message = fmt.Sprintf("answered %s; redirects are not followed, so give --http the address it points to: %s",
 			resp.Status, resp.Header.Get("Location"))
 		return client.Dead(failure)
-	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
-		if wait := client.ParseRetryAfter(resp.Header.Get("Retry-After"), now); wait > 0 {
-			return client.RetryAfter(failure, wait)
-		}
-		return failure
+	case policies.FinalStatus(code):
+		return client.Dead(failure)
 	}
-	return client.Dead(failure)
+	if wait := client.ParseRetryAfter(resp.Header.Get("Retry-After"), now); wait > 0 {
+		return client.RetryAfter(failure, wait)
+	}
+	return failure
 }
 
 // excerpt is the beginning of an answer, if it is text.

@@ -14,7 +14,8 @@ import (
 // Sink delivers to one target. Its methods may be called at the same time.
 type Sink interface {
 	// Deliver hands a batch over and returns a result for each message, in
-	// their order. It is one act with the target: what is to be acknowledged
+	// their order: what the target said of that one, whatever it said of others. What one
+	// that failed means for those behind it, the rules say. It is one act with the target: what is to be acknowledged
 	// message by message is delivered so, in batches of one. It returns within
 	// a time of the sink's own, or soon after ctx ends. Then it blames nobody:
 	// what the target did not answer for is Released.
@@ -28,26 +29,10 @@ const FailFirst = "fail_first"
 
 // Batch is what is handed over at once: messages of one group, in its order.
 type Batch struct {
-	Queue string // or inbox
-	Group string // "" = none
-	// Stop: the target stops at the first message that fails, and the rest
-	// comes again untouched (FailFirst).
-	Stop     bool
+	Queue    string    // or inbox
+	Group    string    // "" = none
+	Stop     bool      // the target stops at the first message that fails (FailFirst)
 	Messages []Message // at least one
-}
-
-// Untouched gives back what stands behind the first message that failed, where the
-// target stopped there: of it only what is done counts.
-func (b *Batch) Untouched(results []Result) []Result {
-	failed := false
-	for i := range results {
-		done := results[i].Outcome == job.OK
-		if failed && !done {
-			results[i] = Result{Outcome: job.Released}
-		}
-		failed = failed || b.Stop && !done
-	}
-	return results
 }
 
 // Message is a job on its way out.

@@ -54,6 +54,7 @@ type Settle struct {
 	RetryAfter job.Millis  // Retried, Died: what a target asked for: holds the group or queue, and the job itself at least so long
 	NotBefore  job.Millis  // Retried, Died: the same as a date; 0 = none
 	Delay      job.Millis  // Released: not before then
+	ByTarget   bool        // Released: the target gave it back; without Delay the rules say how long it waits
 	Hold       job.Millis  // how long the worker asks to hold the group, or the queue of a job without one; 0 = not
 	Place      job.Place   // Retried, Released: unset = by policy
 	Result     []byte      // OK: what the run made, kept with the done job as a payload of its own; nil = nothing
@@ -70,6 +71,7 @@ type Verdict struct {
 	// Recalled: of a settle in a turn, other members of it that went back untouched,
 	// in their order, because this one failed or they must not be delivered any more.
 	Recalled []job.ID
+	Cut      bool // of a settle in a strict turn: the turn ended with it
 	inTurn   bool // what was settled had a part in a turn
 }
 

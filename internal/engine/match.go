@@ -16,8 +16,8 @@ import (
 // matchRounds is how often a policy may change under one settle.
 const matchRounds = 10
 
-// errBehind is the verdict of an entry behind another one of the same job
-// that has to wait; nobody outside sees it.
+// errBehind is the verdict of an entry behind another one that has to wait, of the same
+// job or the same strict group; nobody outside sees it.
 var errBehind = &job.Error{
 	Kind: job.Unavailable, Text: "the retry policy changed meanwhile; send the request again", Cause: &rule.Unmatched{},
 }

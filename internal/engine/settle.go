@@ -26,19 +26,26 @@ func settleOnce(ctx context.Context, e *Engine, list []Settle) ([]Verdict, error
 		bytes += len(list[i].Result)
 	}
 	err := e.Do(ctx, bytes, func(r *Tx) error {
-		var waiting []job.ID // those whose message must be matched first
+		var waiting []*job.Job // those whose message must be matched first
 		var turns turnsSettled
 		for i := range list {
-			if waiting != nil && slices.Contains(waiting, list[i].ID) {
+			behind, err := r.mustWait(waiting, list[i].ID)
+			if err != nil {
+				return err
+			}
+			if behind {
 				out[i] = Verdict{Err: errBehind}
 				continue
 			}
-			var err error
 			if out[i], err = r.settle(&list[i]); err != nil {
 				return err
 			}
 			if out[i].Err != nil && unmatched(out[i].Err) != nil {
-				waiting = append(waiting, list[i].ID)
+				j, err := r.tx.Get(list[i].ID)
+				if err != nil {
+					return err
+				}
+				waiting = append(waiting, j)
 			}
 			if j := out[i].Job; out[i].inTurn {
 				turns.note(j, i)
@@ -60,6 +67,21 @@ func settleOnce(ctx context.Context, e *Engine, list []Settle) ([]Verdict, error
 type settling struct {
 	*Tx
 	cut []job.ID // members of turns that a step sent back
+}
+
+// mustWait reports whether an entry must wait for one that waits: it is about the same job, or
+// about the same strict group, where the end of one member decides about the others.
+func (r *settling) mustWait(waiting []*job.Job, id job.ID) (bool, error) {
+	if len(waiting) == 0 {
+		return false, nil
+	}
+	j, err := r.tx.Get(id)
+	if j == nil || err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(waiting, func(w *job.Job) bool {
+		return w.ID == id || j.Order == job.OrderStrict && w.Group == j.Group && w.Queue == j.Queue
+	}), nil
 }
 
 var verbOf = [...]rule.Verb{rule.SettleOK, rule.SettleRetry, rule.SettleDead, rule.SettleRelease}
@@ -94,7 +116,7 @@ func (r *settling) settle(s *Settle) (Verdict, error) {
 		}
 	}
 	v, err := VerdictOf(eff, nil)
-	v.Recalled, r.cut = r.cut, nil
+	v.Recalled, v.Cut, r.cut = r.cut, eff.Cut, nil
 	if err == nil && j.Group != "" {
 		q, qerr := r.Queue(j.Queue)
 		v.inTurn, err = qerr == nil && rule.TurnMoves(q, &eff), qerr
@@ -115,7 +137,7 @@ func (r *settling) commandFor(s *Settle) rule.Command {
 		c.RetryAt = r.now.Add(s.RetryIn)
 	}
 	if s.Outcome == job.Released {
-		c.After = s.Delay
+		c.After, c.ByTarget = s.Delay, s.ByTarget
 	}
 	if s.Result != nil && s.Outcome == job.OK {
 		c.Result = r.resultOf(s.Result)

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,38 @@ func TestATurnHasTheMembersOfAGroupThatAreThereInOrder(t *testing.T) { // inbox.
 		r.took(whole, "")
 		r.settle(held["a2"], job.OK)
 		r.took(whole, "a: a3")
+	})
+}
+
+// What a failure means for those behind it is decided before they are settled, also where
+// its message must be matched first.
+func TestAFailureWhoseMessageIsMatchedEndsItsTurnBeforeTheNextEntry(t *testing.T) { // inbox.md 3, core.md 9
+	scenario(t, func(r *rig) {
+		r.queue("in", func(q *job.Queue) {
+			failFirst(q)
+			q.Retry = policy(r, `{"rules": [{"when": {"error_type": "A", "message": "x"}, "do": "retry"}]}`)
+		})
+		r.members("a1", "a2", "a3")
+		held := r.took(whole, "a: a1 a2 a3")
+		var list []engine.Settle
+		for name, s := range map[string]engine.Settle{
+			"a1": {Outcome: job.Retried, Failure: job.Failure{Type: "A", Message: "x"}},
+			"a2": {Outcome: job.Retried, Failure: job.Failure{Type: "B"}},
+			"a3": {Outcome: job.OK},
+		} {
+			s.ID, s.Token = r.ids[name], held[name].Lease.Token
+			list = append(list, s)
+		}
+		slices.SortFunc(list, func(a, b engine.Settle) int { return a.ID.Compare(b.ID) })
+		verdicts, err := r.Settle(r.Context(), list)
+		if err != nil || verdicts[0].Err != nil || !verdicts[0].Cut || len(verdicts[0].Recalled) != 2 {
+			r.Fatalf("%+v, %v", verdicts, err)
+		}
+		for i, name := range []string{"a2", "a3"} {
+			if j := r.expect(name, job.Ready); job.KindOf(verdicts[i+1].Err) != job.Superseded || verdicts[i+1].Cut || j.Attempts != 0 {
+				r.Errorf("%s went back as %+v: %v", name, j, verdicts[i+1].Err)
+			}
+		}
 	})
 }
 

@@ -99,7 +99,7 @@ func (l *Lease) Bars() string {
 // Ending says how a lease came to its end.
 type Ending uint8
 
-// The endings. A late OK is honoured after the first three, ByTurn and ByUndelivered.
+// The endings.
 const (
 	ByLapse Ending = iota
 	ByDisconnect
@@ -120,9 +120,6 @@ const (
 
 	Endings // how many there are
 )
-
-// Forgives reports whether a late OK may still complete the job.
-func (e Ending) Forgives() bool { return e <= ByRestart || e == ByTurn || e == ByUndelivered }
 
 // Evicts reports whether the server took the run back, without blame.
 func (e Ending) Evicts() bool { return e == ByEvict || e == ByPreempt || e == ByWithdraw }

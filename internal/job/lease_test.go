@@ -58,15 +58,6 @@ func TestParseTokenRefusesEverythingElse(t *testing.T) {
 	}
 }
 
-func TestOnlyLapseDisconnectAndRestartForgiveALateOK(t *testing.T) { // core.md section 4
-	forgiven := map[Ending]bool{ByLapse: true, ByDisconnect: true, ByRestart: true}
-	for e := ByLapse; e <= ByTimeout; e++ {
-		if e.Forgives() != forgiven[e] {
-			t.Errorf("%s forgives: %v", e, e.Forgives())
-		}
-	}
-}
-
 func TestEveryEndingOutcomeAndHolderKindHasItsOwnName(t *testing.T) {
 	seen := map[string]bool{}
 	name := func(s string) {

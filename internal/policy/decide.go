@@ -7,6 +7,12 @@ import (
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
+// What "reprise work" gives up by itself, for the command, which knows no rules.
+const FinalExit = rule.FinalExit
+
+// FinalStatus is rule.FinalStatus.
+func FinalStatus(status int) bool { return rule.FinalStatus(status) }
+
 // Case is a failure as a worker would report it.
 type Case struct {
 	Failure    job.Failure

@@ -48,22 +48,24 @@ type Row struct {
 func Of(r job.Retry, rows int) Preview {
 	r = r.Over(job.DefaultRetry())
 	p := Preview{Retry: r, Rows: []Row{}}
-	if rows <= 0 {
+	limit, bounded := r.LimitValue()
+	if bounded {
+		p.Limit = &limit
+	}
+	switch {
+	case rows <= 0 && bounded:
+		rows = RowsMax
+	case rows <= 0:
 		rows = RowsDefault
-		if _, bounded := r.LimitValue(); bounded {
-			rows = RowsMax
-		}
 	}
 	rows = min(rows, RowsMax)
-	if limit, bounded := r.LimitValue(); bounded {
-		p.Limit = &limit
-		rows = int(min(int64(rows), limit))
-	}
 	var least, most job.Millis
 	for w := range rule.Waits(r.Curve) {
 		least, most = least.Add(w.Min), most.Add(w.Max)
-		if p.aged = r.MaxAge > 0 && least > r.MaxAge; p.aged || len(p.Rows) == rows {
-			p.aged = p.aged && len(p.Rows) < rows
+		if len(p.Rows) == rows || rule.Spent(&r, int64(len(p.Rows)+1)) {
+			break
+		}
+		if p.aged = rule.TooOld(&r, least); p.aged {
 			break
 		}
 		p.Rows = append(p.Rows, Row{len(p.Rows) + 1, w.Min, w.Mean, w.Max, least, most})
@@ -119,7 +121,7 @@ func (p Preview) Ending() string {
 // sure is how many retries happen however long each wait is.
 func (p Preview) sure() int {
 	for i, row := range p.Rows {
-		if p.Retry.MaxAge > 0 && row.TotalMax > p.Retry.MaxAge {
+		if rule.TooOld(&p.Retry, row.TotalMax) {
 			return i
 		}
 	}

@@ -111,16 +111,6 @@ func lateAttempt(v View, c *Command, list []job.Attempt) []job.Attempt {
 	return list
 }
 
-// overForGood reports whether a task knows of a run, whose token it remembers no
-// more, that it was not given up for lost: its result does not count.
-func overForGood(j *job.Job, t job.Token) bool {
-	hash := t.Hash()
-	return slices.ContainsFunc(j.History(), func(a job.Attempt) bool {
-		unknown := a.Why == job.AttemptUndelivered && a.Charged == job.ChargedNothing // its engine did not know of it
-		return a.Token == hash && a.Why != job.AttemptLost && a.Why != job.AttemptRestarted && !unknown
-	})
-}
-
 // commit gives a run the word that its effects count, if no other has it: the
 // others end, and no copy is wanted until it ends itself (reference section 3,
 // TryCommit).

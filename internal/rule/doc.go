@@ -5,6 +5,7 @@
 //   - table.go   which verb may lead from which state to which
 //   - step.go    one verb applied to one job: Step
 //   - settle.go  how an attempt ends by its holder, lapse.go how without
+//   - late.go    which settles count after their lease ended (core.md section 4)
 //   - failure.go the order of decisions at a failure (core.md section 6)
 //   - fate.go    dead or retry, for every end
 //   - gate.go    groups: order, concurrency, hold, park (core.md section 2)

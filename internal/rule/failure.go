@@ -40,9 +40,9 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 	j.Wanted = j.Copies
 	p = job.Retry{Limit: do.Limit, Curve: do.Curve}.Over(p)
 	var due job.Millis
-	own := c.RetryAt > 0 && j.Overrides < overridesMax && !inGrace(v, j) && do.Do != job.DoRelease
+	own := ownTime(v, j, &c, do)
 	why := fate(v, j, &ended{does: do, policy: &p, own: own, due: func() job.Millis {
-		due = dueAfter(v, j, c, &p, do, e)
+		due = dueAfter(v, j, c, &p, do, own, e)
 		return due
 	}})
 	if why != job.Alive {
@@ -91,17 +91,23 @@ func charge(v View, j *job.Job, do *job.Rule, number uint8, f job.Failure, l job
 	record(v, j, f, l, e)
 }
 
-// dueAfter is the time of the next attempt, and notes on the job who chose it.
-// Whoever did, the job comes back no sooner than a target asked for, and not
-// while its line is held.
-func dueAfter(v View, j *job.Job, c Command, p *job.Retry, do *job.Rule, e Effect) job.Millis {
+// ownTime reports whether the worker's own time for the next attempt counts: it passes
+// limit and max_age, and goes before the curve (core.md section 6, point 5).
+func ownTime(v View, j *job.Job, c *Command, do *job.Rule) bool {
+	return c.RetryAt > 0 && j.Overrides < overridesMax && !inGrace(v, j) && do.Do != job.DoRelease
+}
+
+// dueAfter is the time of the next attempt, and notes on the job who chose it; own is
+// what ownTime says. Whoever chose it, the job comes back no sooner than a target asked
+// for, and not while its line is held.
+func dueAfter(v View, j *job.Job, c Command, p *job.Retry, do *job.Rule, own bool, e Effect) job.Millis {
 	var due job.Millis
 	switch {
 	case inGrace(v, j):
 		due, j.Wait.By = v.Now.Add(graceDelay(v)), job.WaitGrace
-	case do.Do == job.DoRelease: // it goes before the worker's own time
+	case do.Do == job.DoRelease:
 		due, j.Wait.By = v.Now.Add(do.Delay), job.WaitRule
-	case c.RetryAt > 0 && j.Overrides < overridesMax:
+	case own:
 		due, j.Wait.By = c.RetryAt, job.WaitWorker
 	default:
 		j.LastDelay = Delay(p.Curve, int(j.Attempts), j.LastDelay, v.Rand)
@@ -117,8 +123,8 @@ func dueAfter(v View, j *job.Job, c Command, p *job.Retry, do *job.Rule, e Effec
 	if held <= due {
 		return due
 	}
-	own := j.Wait.By == job.WaitTarget && c.Hold == c.After && held > heldUntil(v, Effect{})
-	if !own { // else it is the jitter of the hold that the target asked for
+	jitter := j.Wait.By == job.WaitTarget && c.Hold == c.After && held > heldUntil(v, Effect{})
+	if !jitter { // of the hold that the target asked for
 		j.Wait.By = job.WaitHold
 	}
 	return held

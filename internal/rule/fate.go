@@ -4,8 +4,9 @@ import "github.com/reprisehq/reprise/internal/job"
 
 // Dead or retry: whether a job runs again is decided here when its last run failed or its
 // holder vanished (fate); a worker that says dead has decided (settle), and a job that
-// expires has no choice (expire). Here is, too, what is given up for a reason outside of its own runs
-// (GiveUp) and what takes a whole session along (CancelsSession).
+// expires has no choice (expire). Here are, too, what is given up for a reason outside of
+// its own runs (GiveUp), what takes a whole session along (CancelsSession), and of which
+// failures "reprise work" says dead (FinalStatus, FinalExit).
 
 // ended is what the fate of a job is decided by: how its last live run ended.
 type ended struct {
@@ -32,13 +33,13 @@ func fate(v View, j *job.Job, x *ended) job.Reason {
 	case x.does.Do == job.DoDead:
 		return job.Killed
 	}
-	switch old := tooOld(x.policy, j, x.due()); {
+	switch old := TooOld(x.policy, x.due()-j.Born()); {
 	case inGrace(v, j), x.own:
 	case x.does.Do == job.DoRelease:
 		if j.Releases > job.ReleasesMax || old {
 			return job.Exhausted
 		}
-	case spent(x.policy, j) || old:
+	case Spent(x.policy, int64(j.Attempts)) || old:
 		return job.Exhausted
 	}
 	return job.Alive
@@ -58,19 +59,19 @@ func noRunLeft(v View, j *job.Job) bool {
 	if n := int(j.Wait.Rule); j.Beside && n > 0 && p.Rules != nil && n <= len(*p.Rules) {
 		p = job.Retry{Limit: (*p.Rules)[n-1].Limit}.Over(p)
 	}
-	return j.Overrides == 0 && spent(&p, j) // a worker that chose the time itself passes the limit (core.md section 6)
+	return j.Overrides == 0 && Spent(&p, int64(j.Attempts)) // a worker that chose the time itself passes the limit (core.md section 6)
 }
 
-// spent reports whether the retry limit is used up.
-func spent(p *job.Retry, j *job.Job) bool {
+// Spent reports whether so many charged attempts are more than the limit of a policy allows
+// to fail.
+func Spent(p *job.Retry, attempts int64) bool {
 	limit, bounded := p.LimitValue()
-	return bounded && int64(j.Attempts) > limit
+	return bounded && attempts > limit
 }
 
-// tooOld reports whether the job would pass its max_age before its next attempt.
-func tooOld(p *job.Retry, j *job.Job, due job.Millis) bool {
-	return p.MaxAge > 0 && due-j.Born() > p.MaxAge
-}
+// TooOld reports whether a job may not have its next attempt at such an age, by the max_age
+// of its policy.
+func TooOld(p *job.Retry, age job.Millis) bool { return p.MaxAge > 0 && age > p.MaxAge }
 
 // Cause is why a job is given up whatever its own runs came to.
 type Cause uint8
@@ -111,3 +112,15 @@ func CancelsSession(a job.AutoCancel, records []job.Failure) bool {
 	n := len(records)
 	return a == job.AutoCancelAlways || a == job.AutoCancelLibload && n > 0 && records[n-1].Type == job.LoadError
 }
+
+// FinalStatus reports whether "reprise work --http" gives a job up whose target answered
+// with a status that is no success: trying again cannot help, unless the status says that
+// it may. --no-kill leaves that to the policy of the job.
+func FinalStatus(status int) bool {
+	const timeout, tooEarly, tooMany, ours = 408, 425, 429, 500
+	return status < ours && status != timeout && status != tooEarly && status != tooMany
+}
+
+// FinalExit is the exit code of a command for which "reprise work --exec" gives the job up
+// (EX_DATAERR).
+const FinalExit = 65

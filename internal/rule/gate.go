@@ -24,7 +24,7 @@ type Group struct {
 // a holder: a head that waits, is paused or died without leaving blocks it.
 func Stands(g Group) bool {
 	switch {
-	case g.Wanting == nil, Aside(g.Gate), throttled(g.Throttle):
+	case g.Wanting == nil, Aside(g.Gate), Throttled(g.Throttle):
 		return false
 	case g.Order == job.OrderStrict, g.Turns:
 		return g.Live == 0 && *g.Wanting == *g.First // I7: the head, which may be dead, and one turn at a time
@@ -32,7 +32,9 @@ func Stands(g Group) bool {
 	return g.Blockers == 0 && (g.Limit == 0 || g.Live < g.Limit)
 }
 
-func throttled(t *job.Throttle) bool { return t != nil && (t.Slow > 0 || Lets(t) == 0) }
+// Throttled reports whether a breaker or a rate lets nothing more of a queue or a group
+// run now; t may be nil.
+func Throttled(t *job.Throttle) bool { return t != nil && (t.Slow > 0 || Lets(t) == 0) }
 
 // Stand is where a member stands in line for its gate, or a job without a
 // group for itself, whose gate is that of group "". In a fair queue whoever

@@ -1,10 +1,6 @@
 package rule
 
-import (
-	"slices"
-
-	"github.com/reprisehq/reprise/internal/job"
-)
+import "github.com/reprisehq/reprise/internal/job"
 
 func isSettle(v Verb) bool { return v >= SettleOK && v <= SettleDead }
 
@@ -41,7 +37,7 @@ func settle(v View, c Command) (Effect, error) {
 	case SettleRelease:
 		hold(v, c.Hold, &e)
 		j.Evictions++
-		return giveBack(v, j, back{place: evictedTo(v, c.Place), after: c.After}, e), nil
+		return giveBack(v, j, back{place: evictedTo(v, c.Place), after: releaseWait(v, &c)}, e), nil
 	case SettleDead:
 		j.Attempts++
 		j.FailedAt = v.Now
@@ -73,87 +69,6 @@ func leaseFor(v View, c Command) (int, error) {
 		return 0, nil
 	}
 	return -1, nil
-}
-
-// late handles a settle whose lease is not live any more, while the job is
-// still open: the one exception of I2.
-func late(v View, c Command) (Effect, error) {
-	j := v.Job
-	if c.Token.IsZero() {
-		return lateOfStream(v, c)
-	}
-	ended, known := endedOf(j, c.Token)
-	if known && saysAgain(c.Verb, ended.How) {
-		return Effect{Job: j, Repeat: true}, nil
-	}
-	if j.Committed() { // by another run, whose effects count
-		return Effect{}, superseded(j)
-	}
-	if !known && c.Token.Start() < v.Start && j.Order != job.OrderStrict && !overForGood(j, c.Token) {
-		ended, known = job.Ended{Hash: c.Token.Hash(), How: job.ByRestart}, true // its unsynced take was forgotten by a crash
-	}
-	newerTurn := v.Gate != nil && j.Order == job.OrderStrict && (v.Gate.Turn != ended.Turn || !v.Head)
-	if c.Verb == SettleOK && known && ended.How.Forgives() && !v.Queue.LateOKNever && !newerTurn {
-		return lateOK(v, c, ended)
-	}
-	return Effect{}, superseded(j)
-}
-
-// lateOfStream is late for a settle without a token.
-func lateOfStream(v View, c Command) (Effect, error) {
-	ended := v.Job.Ended
-	if n := len(ended); c.Verb == SettleOK && n > 0 && streamEnd(ended[n-1].How) && !v.Queue.LateOKNever {
-		return lateOK(v, c, ended[n-1])
-	}
-	return Effect{}, job.Errorf(job.NotFound, "job not found in in-flight set")
-}
-
-// streamEnd: a settle without a token may only speak for an anonymous stream,
-// whose leases end by disconnect or restart.
-func streamEnd(how job.Ending) bool { return how == job.ByDisconnect || how == job.ByRestart }
-
-// lateOK completes the job for a token that ended, and remembers that it said
-// OK, so that saying it again is a repeat.
-func lateOK(v View, c Command, ended job.Ended) (Effect, error) {
-	j, e := v.Job.Clone(), Effect{Late: true}
-	hold(v, c.Hold, &e)
-	endAll(j, job.BySupersede, &e, true)
-	j.Ended = slices.DeleteFunc(j.Ended, func(d job.Ended) bool { return d.Hash == ended.Hash })
-	ended.How = job.ByOK
-	remember(j, ended)
-	j.Losses = 0
-	return complete(v, j, c.Result, e), nil
-}
-
-// refuseSettle answers a settle on a job that is not leased.
-func refuseSettle(v View, c Command) (Effect, error) {
-	if v.Job == nil {
-		return Effect{}, job.Errorf(job.NotFound, "job not found in in-flight set")
-	}
-	if ended, known := endedOf(v.Job, c.Token); known && !c.Token.IsZero() && saysAgain(c.Verb, ended.How) {
-		return Effect{Job: v.Job, Repeat: true}, nil
-	}
-	if c.Token.IsZero() {
-		return Effect{}, job.Errorf(job.NotFound, "job not found in in-flight set")
-	}
-	return Effect{}, superseded(v.Job)
-}
-
-func superseded(j *job.Job) *job.Error {
-	if n := len(j.Ended); n > 0 && j.Ended[n-1].How == job.ByTurn && len(j.Leases) == 0 {
-		return job.Errorf(job.Superseded, "job %s went back with its turn: it, its group or its queue was paused or held, it expired, or one before it failed", j.ID)
-	}
-	return job.Errorf(job.Superseded, "the token for job %s is not live any more; the job is %s", j.ID, j.State)
-}
-
-func endedOf(j *job.Job, t job.Token) (job.Ended, bool) {
-	h := t.Hash()
-	for i := len(j.Ended) - 1; i >= 0; i-- {
-		if j.Ended[i].Hash == h {
-			return j.Ended[i], true
-		}
-	}
-	return job.Ended{}, false
 }
 
 // end takes lease i off the job and remembers its token.
@@ -235,6 +150,15 @@ type back struct {
 	place job.Place
 	after job.Millis // not before so long from now
 	lost  bool       // its holder vanished
+}
+
+// releaseWait is how long a job that is given back waits: as long as is asked. A target that
+// names no time gets it no sooner than after an error inside the grace: it cannot take it now.
+func releaseWait(v View, c *Command) job.Millis {
+	if c.After == 0 && c.ByTarget {
+		return graceDelay(v)
+	}
+	return c.After
 }
 
 // giveBack returns the job to its line without blame; while another copy

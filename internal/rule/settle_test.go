@@ -303,7 +303,7 @@ func TestTasksAreNeverSettledWithoutAToken(t *testing.T) {
 			if !reflect.DeepEqual(before, *w.jobs["a"]) {
 				t.Errorf("%s: it changed", name)
 			}
-			if before.State == job.Leased || before.Ended[0].How.Forgives() {
+			if before.State == job.Leased || forgiven[before.Ended[0].How] {
 				w.ok("a", token)
 			}
 		}
@@ -438,4 +438,22 @@ func TestACopyThatWasAskedForIsNotWantedOnceAllAreBack(t *testing.T) { // I3
 	w.do("a", Command{Verb: SettleRelease, Token: y})
 	w.take("a", "x")
 	w.expectLine()
+}
+
+func TestWhatATargetGivesBackWithoutATimeWaitsForTheGrace(t *testing.T) { // core.md section 6, inbox.md 7
+	for _, c := range []struct {
+		grace, after job.Millis
+		byTarget     bool
+		want         string
+	}{
+		{0, 0, true, "scheduled due 6s evictions 1"},
+		{job.Second, 0, true, "scheduled due 1s evictions 1"}, // it is polled
+		{0, 2 * job.Second, true, "scheduled due 2s evictions 1"},
+		{0, 0, false, "ready evictions 1"}, // by its worker
+	} {
+		w := newWorld(t, func(q *job.Queue) { q.GraceDelay = c.grace })
+		w.put("a")
+		w.do("a", Command{Verb: SettleRelease, Token: w.take("a", "x"), After: c.after, ByTarget: c.byTarget})
+		w.expect("a", c.want)
+	}
 }

@@ -79,7 +79,7 @@ func ConditionOf(g Group, head job.State) Condition {
 		return GroupBackingOff
 	case Stands(g):
 		return GroupReady
-	case g.Gate.Hold > 0, throttled(g.Throttle):
+	case g.Gate.Hold > 0, Throttled(g.Throttle):
 		return GroupHeld
 	}
 	return GroupPaused // its head is due, and wants no holder

@@ -38,10 +38,6 @@ type Server struct {
 
 const defaultGraceDelay = 6 * job.Second
 
-// ReleaseWait is how long what a target of an inbox gave back untouched waits where it
-// named no time.
-const ReleaseWait = defaultGraceDelay
-
 // DefaultServer returns the defaults of the specification.
 func DefaultServer() Server {
 	return Server{
@@ -74,6 +70,7 @@ type Command struct {
 	Match     Match            // SettleRetry: what is known of the failure's message; nil = nothing yet
 	RetryAt   job.Millis       // SettleRetry: the worker's own time; Unset-like 0 = none
 	After     job.Millis       // SettleRetry, SettleDead: Retry-After of a target; SettleRelease: delay
+	ByTarget  bool             // SettleRelease: the target that it was delivered to gave it back
 	Hold      job.Millis       // settles: how long its worker asks to hold the group or queue
 	Allow     bool             // Revive: allow_out_of_order
 	Remaining bool             // Revive: what was used up stays so: counters and age do not start again
@@ -115,7 +112,7 @@ type Effect struct {
 	Repeat     bool        // the same settle again: same answer, nothing to write
 	OutOfOrder bool        // delivered behind a later member of its group
 	AtLimit    bool        // an overrun asked for a copy, and the job has had as many as it may
-	Cut        bool        // later members of its turn go back, see CutsTurn
+	Cut        bool        // later members of its turn go back, see cuts
 	Gone       job.State   // the state in which the job left, when Job is nil
 	Left       *job.Job    // the job as it left
 

@@ -121,12 +121,6 @@ func Heads(q *job.Queue, j *job.Job) bool {
 	return q.OnDead == job.DeadPark || j.Order == job.OrderStrict && len(j.Leases) == 0 && len(j.Ended) > 0
 }
 
-// saysAgain reports whether a settle only says what happened to the lease: the
-// same outcome, or that a member goes back whose turn was cut.
-func saysAgain(v Verb, how job.Ending) bool {
-	return how == endingOf(v) || v == SettleRelease && how == job.ByTurn
-}
-
 func errBehind(j *job.Job) *job.Error {
 	return job.Errorf(job.WrongState, "job %s is behind another member of its turn that still runs; settle the members of a turn in their order", j.ID)
 }

@@ -45,10 +45,15 @@ func (s *scene) settled(r *request) (list []*outcome, a answer, kind job.Kind) {
 		return nil, refused, job.Superseded
 	}
 	newer := j.Group != "" && j.Order == job.OrderStrict && (s.g.Turn != known.Turn || s.headOf(j) != j.ID)
-	if o != job.OK || !j.State.Open() || !known.How.Forgives() || s.q.LateOKNever || newer || j.Committed() {
+	if o != job.OK || !j.State.Open() || !forgiven(known.How) || s.q.LateOKNever || newer || j.Committed() {
 		return nil, refused, job.Superseded
 	}
 	return s.passes([]*outcome{s.lateOK(r, known)}), accepted, 0
+}
+
+// forgiven reports whether a lease ended so that nobody decided against its run.
+func forgiven(how job.Ending) bool {
+	return slices.Contains([]job.Ending{job.ByLapse, job.ByDisconnect, job.ByRestart, job.ByTurn, job.ByUndelivered}, how)
 }
 
 // tokenless is a settle that names no token.

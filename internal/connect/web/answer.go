@@ -111,7 +111,7 @@ func (s *Sink) results(b *connect.Batch, whole connect.Result, resp *http.Respon
 		}
 		list[i] = r
 	}
-	return b.Untouched(list)
+	return list
 }
 
 // spread gives each message the whole's result.
@@ -120,7 +120,7 @@ func spread(b *connect.Batch, whole connect.Result) []connect.Result {
 	for i := range list {
 		list[i] = whole
 	}
-	return b.Untouched(list)
+	return list
 }
 
 // result is what the target said of one message.

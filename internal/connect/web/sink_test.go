@@ -222,6 +222,9 @@ func shown(list []connect.Result) string {
 	return strings.Join(out, "; ")
 }
 
+// thrice is what all of three messages came to.
+func thrice(result string) string { return result + "; " + result + "; " + result }
+
 func TestResultsOfABatchAreTakenMessageByMessage(t *testing.T) {
 	js := map[string]string{"Content-Type": "application/json"}
 	for _, c := range []struct {
@@ -229,74 +232,73 @@ func TestResultsOfABatchAreTakenMessageByMessage(t *testing.T) {
 		status int
 		header map[string]string
 		body   string
-		stop   bool
 		want   string
 	}{
 		{
 			"each has its own", 200, js, `{"results":[{"id":"c","outcome":"release","delay_ms":1500},{"id":"a","outcome":"ok"},
-			{"id":"b","outcome":"dead","error":{"message":"no","error_type":"Bad","status":422}},{"id":"zz","outcome":"ok"}]}`, false,
+			{"id":"b","outcome":"dead","error":{"message":"no","error_type":"Bad","status":422}},{"id":"zz","outcome":"ok"}]}`,
 			"ok; dead Bad/no; release 1.5s",
 		},
 		{
 			"waits", 200,
 			map[string]string{"Retry-After": "7"},
 			`{"results":[{"id":"a","outcome":"retry","retry_after_ms":250},
-			{"id":"b","outcome":"retry","retry_after":"3","error":{"message":"m"}},{"id":"c","outcome":"dead"}]}`, false,
+			{"id":"b","outcome":"retry","retry_after":"3","error":{"message":"m"}},{"id":"c","outcome":"dead"}]}`,
 			"retry /the target said retry 250ms; retry /m 3s; dead /the target said dead 7s",
 		},
 		{
-			"what is not named failed", 207, js, `{"results":[{"id":"b","outcome":"ok"}]}`, false,
+			"what is not named failed", 207, js, `{"results":[{"id":"b","outcome":"ok"}]}`,
 			"retry answer/the results say nothing of this message; ok; retry answer/the results say nothing of this message",
 		},
 		{
-			"none named", 200, js, `{"results":[]}`, true,
-			"retry answer/the results say nothing of this message; release; release",
+			"none named", 200, js, `{"results":[]}`,
+			thrice("retry answer/the results say nothing of this message"),
 		},
 		{
-			"some done before a crash", 500, js, `{"results":[{"id":"a","outcome":"ok"}]}`, true,
-			"ok; retry http 500/answered 500 Internal Server Error: " + `{"results":[{"id":"a","outcome":"ok"}]}` + "; release",
+			"some done before a crash", 500, js, `{"results":[{"id":"a","outcome":"ok"}]}`,
+			"ok" + strings.Repeat("; retry http 500/answered 500 Internal Server Error: "+`{"results":[{"id":"a","outcome":"ok"}]}`, 2),
 		},
 		{
-			"stopped, and yet one done", 200, js, `{"results":[{"id":"a","outcome":"retry","error":{"message":"x"}},{"id":"b","outcome":"dead"},{"id":"c","outcome":"ok"}]}`, true,
-			"retry /x; release; ok",
+			"stopped, and yet one done", 200, js, `{"results":[{"id":"a","outcome":"retry","error":{"message":"x"}},{"id":"b","outcome":"dead"},{"id":"c","outcome":"ok"}]}`,
+			"retry /x; dead /the target said dead; ok",
 		},
 		{
-			"unknown word", 200, js, `{"results":[{"id":"a","outcome":"maybe"},{"id":"b","outcome":"ok"},{"id":"c","outcome":""}]}`, false,
+			"unknown word", 200, js, `{"results":[{"id":"a","outcome":"maybe"},{"id":"b","outcome":"ok"},{"id":"c","outcome":""}]}`,
 			`retry answer/the outcome of this message is "maybe"; it has to be ok, retry, dead or release; ok; ` +
 				`retry answer/the outcome of this message is ""; it has to be ok, retry, dead or release`,
 		},
 		{
-			"named twice", 200, js, `{"results":[{"id":"a","outcome":"ok"},{"id":"b","outcome":"ok"},{"id":"c","outcome":"ok"},{"id":"b","outcome":"dead"}]}`, false,
+			"named twice", 200, js, `{"results":[{"id":"a","outcome":"ok"},{"id":"b","outcome":"ok"},{"id":"c","outcome":"ok"},{"id":"b","outcome":"dead"}]}`,
 			"ok; retry answer/the results speak of this message twice; ok",
 		},
 		{
-			"negative numbers", 200, js, `{"results":[{"id":"a","outcome":"release","delay_ms":-5},{"id":"b","outcome":"retry","retry_after_ms":-1},{"id":"c","outcome":"ok"}]}`, false,
+			"negative numbers", 200, js, `{"results":[{"id":"a","outcome":"release","delay_ms":-5},{"id":"b","outcome":"retry","retry_after_ms":-1},{"id":"c","outcome":"ok"}]}`,
 			"release; retry /the target said retry; ok",
 		},
-		{"no results", 200, js, `{"done":true}`, false, "ok; ok; ok"},
-		{"no JSON", 200, map[string]string{"Content-Type": "text/html"}, `{"results":[`, false, "ok; ok; ok"},
+		{"no results", 200, js, `{"done":true}`, "ok; ok; ok"},
+		{"no JSON", 200, map[string]string{"Content-Type": "text/html"}, `{"results":[`, "ok; ok; ok"},
 		{
-			"broken JSON", 200, js, `{"results":[`, true,
-			"retry answer/the results cannot be read: unexpected end of JSON input; release; release",
+			"broken JSON", 200, js, `{"results":[`,
+			thrice("retry answer/the results cannot be read: unexpected end of JSON input"),
 		},
 		{
-			"other shapes", 200, js, `{"results":{"a":"ok"}}`, true,
-			"retry answer/the results cannot be read: json: cannot unmarshal object into Go struct field answer.results of type []web.said; release; release",
+			"other shapes", 200, js, `{"results":{"a":"ok"}}`,
+			thrice("retry answer/the results cannot be read: json: cannot unmarshal object into Go struct field answer.results of type []web.said"),
 		},
 		{
 			"as a whole", 503,
 			map[string]string{"Retry-After": "2"},
-			"", false,
-			strings.Repeat("retry http 503/answered 503 Service Unavailable 2s; ", 2) + "retry http 503/answered 503 Service Unavailable 2s",
+			"",
+			thrice("retry http 503/answered 503 Service Unavailable 2s"),
 		},
-		{"as a whole, stopped", 400, nil, "", true, "retry http 400/answered 400 Bad Request; release; release"},
+		{"as a whole, stopped", 400, nil, "", thrice("retry http 400/answered 400 Bad Request")},
 		{
-			"too long", 200, js, `{"results":[` + strings.Repeat(" ", resultsBytesMax) + `]}`, true,
-			"retry answer/the answer is longer than 8388608 bytes; release; release",
+			"too long", 200, js, `{"results":[` + strings.Repeat(" ", resultsBytesMax) + `]}`,
+			thrice("retry answer/the answer is longer than 8388608 bytes"),
 		},
 	} {
 		x := newTarget(t, answerWith(c.status, c.header, c.body))
-		if got := shown(x.sink(t, Options{Batch: true}).Deliver(t.Context(), three(c.stop))); got != c.want {
+		if got := shown(x.sink(t, Options{Batch: true}).Deliver(t.Context(), three(true))); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 	}

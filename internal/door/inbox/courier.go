@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -252,8 +253,9 @@ func (c *courier) members() int {
 }
 
 // deliver hands the messages of a turn over, and settles each right after its own
-// result. A page that was full may have more of its batch behind it; where the group
-// is in line for that by itself, nothing more is to be done.
+// result, until the engine says that the turn is over. A page that was full may have more
+// of its batch behind it; where the group is in line for that by itself, nothing more is
+// to be done.
 func (c *courier) deliver(ctx context.Context, t *turn.Turn, under lock.Under) {
 	step := 1
 	if c.inbox.HTTP.Batch {
@@ -262,19 +264,19 @@ func (c *courier) deliver(ctx context.Context, t *turn.Turn, under lock.Under) {
 	whole := true
 	for at := 0; at < len(t.Deliveries); at += step {
 		if c.engine.Locks.Holds(ctx, under) != nil {
-			c.settle(ctx, t.Deliveries[at:], released(len(t.Deliveries)-at))
+			c.giveBack(ctx, t.Deliveries[at:])
 			return
 		}
-		part, left := c.checked(ctx, t.Deliveries[at:min(at+step, len(t.Deliveries))])
-		if whole = whole && left; len(part) > 0 {
+		part, over := c.checked(ctx, t.Deliveries[at:min(at+step, len(t.Deliveries))])
+		if len(part) > 0 {
 			results := c.hand(ctx, t, part)
-			c.settle(ctx, part, results)
+			over = c.settle(ctx, part, results, ctx.Err() == nil) || over
 			for _, r := range results {
 				whole = whole && r.Outcome == job.OK
 			}
 		}
-		if !whole && c.inbox.Ordered() {
-			return // those behind it went back with it
+		if over {
+			return
 		}
 	}
 	inLine := c.inbox.Query.Interval == 0 && whole && t.Begins()
@@ -283,31 +285,25 @@ func (c *courier) deliver(ctx context.Context, t *turn.Turn, under lock.Under) {
 	}
 }
 
-// checked returns the messages that may still be delivered. One that expired, or
-// that somebody took out of line meanwhile, goes back; left is whether the turn goes
-// on without it in order.
-func (c *courier) checked(ctx context.Context, list []engine.Delivery) (may []engine.Delivery, left bool) {
-	for i := range list {
+// checked returns the messages that may still be delivered, and whether the turn is over.
+// One that expired, or that somebody took out of line meanwhile, is given back; one whose
+// lease is over is left out.
+func (c *courier) checked(ctx context.Context, list []engine.Delivery) (may []engine.Delivery, over bool) {
+	for i := 0; i < len(list) && !over; i++ {
 		d := &list[i]
 		switch err := c.engine.Turns.MayDeliver(ctx, d.Job.ID, d.Lease.Token); {
 		case err == nil:
 			may = append(may, *d)
-			continue
-		case errors.Is(err, turn.ErrExpired): // it leaves, and the others come closer
-			c.settle(ctx, list[i:i+1], released(1))
-			continue
-		case errors.Is(err, turn.ErrOutOfLine):
-			c.settle(ctx, list[i:i+1], released(1))
-		}
-		if c.inbox.Ordered() {
-			return may, false
+		case errors.Is(err, turn.ErrExpired), errors.Is(err, turn.ErrOutOfLine):
+			over = c.giveBack(ctx, list[i:i+1])
+		case job.KindOf(err) != job.Superseded && job.KindOf(err) != job.NotFound: // that cannot be known now
+			over = true
 		}
 	}
-	return may, true
+	return may, over
 }
 
-// hand gives messages to the sink, which blames nobody once ctx has ended. What
-// the target gives back without a time, it gets again later, or in the next run.
+// hand gives messages to the sink, which blames nobody once ctx has ended.
 func (c *courier) hand(ctx context.Context, t *turn.Turn, list []engine.Delivery) []connect.Result {
 	if ctx.Err() != nil {
 		return released(len(list))
@@ -320,13 +316,7 @@ func (c *courier) hand(ctx context.Context, t *turn.Turn, list []engine.Delivery
 			Header: headersOf(j), Body: list[i].Payload,
 		}
 	}
-	results := c.sink.Deliver(ctx, b)
-	for i := range results {
-		if r := &results[i]; r.Outcome == job.Released && r.Delay == 0 && ctx.Err() == nil && c.inbox.Query.Interval == 0 {
-			r.Delay = rule.ReleaseWait // it gave no time
-		}
-	}
-	return results
+	return c.sink.Deliver(ctx, b)
 }
 
 func released(n int) []connect.Result {
@@ -337,21 +327,31 @@ func released(n int) []connect.Result {
 	return list
 }
 
-// settle tells the engine what became of messages, also when the courier shall
-// stop. One that an operator took away meanwhile is not there any more.
-func (c *courier) settle(ctx context.Context, list []engine.Delivery, results []connect.Result) {
+// giveBack settles messages that were not delivered. It reports whether the turn is over.
+func (c *courier) giveBack(ctx context.Context, list []engine.Delivery) (over bool) {
+	return c.settle(ctx, list, released(len(list)), false)
+}
+
+// settle tells the engine what became of messages, also when the courier shall stop. One
+// that an operator took away meanwhile is not there any more. answered is whether the
+// target had its time to answer. It reports whether the turn is over: what is behind these
+// messages went back with one of them, or is to come again after them.
+func (c *courier) settle(ctx context.Context, list []engine.Delivery, results []connect.Result, answered bool) (over bool) {
 	ends := make([]engine.Settle, len(list))
 	for i, r := range results {
 		d := &list[i]
 		ends[i] = engine.Settle{
 			ID: d.Job.ID, Token: d.Lease.Token, Outcome: r.Outcome, Failure: r.Failure,
-			RetryAfter: r.RetryAfter, NotBefore: r.NotBefore, Delay: r.Delay,
+			RetryAfter: r.RetryAfter, NotBefore: r.NotBefore, Delay: r.Delay, ByTarget: answered,
 		}
 	}
-	if _, err := c.engine.Settle(context.WithoutCancel(ctx), ends); err != nil {
+	verdicts, err := c.engine.Settle(context.WithoutCancel(ctx), ends)
+	if err != nil {
 		c.door.log.WarnContext(ctx, "messages were delivered, and that could not be kept: they will be delivered again",
 			"inbox", c.inbox.Name, "group", list[0].Job.Group, "messages", len(list), "error", err)
+		return true
 	}
+	return slices.ContainsFunc(verdicts, func(v engine.Verdict) bool { return v.Cut })
 }
 
 // cleanUp forgets the messages that expired.

@@ -387,6 +387,29 @@ func TestWhatTheTargetGivesBackComesLater(t *testing.T) {
 	})
 }
 
+// A message that is deleted while it is delivered takes nobody along: those behind it in its
+// turn are delivered, whatever the target says of it.
+func TestAMessageThatIsDeletedWhileItIsDeliveredHoldsNobodyBehindIt(t *testing.T) {
+	for name, answer := range map[string]job.Outcome{"delivered": job.OK, "failed": job.Retried, "given back": job.Released} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, atOnce+byJSON+toHTTP[:len(toHTTP)-1], func(r *rig) {
+				r.replies(func(m *connect.Message) connect.Result {
+					if m.ID != "m1" {
+						return connect.Result{}
+					}
+					r.act(wire.InboxAct{Action: "delete", Message: "m1"})
+					return connect.Result{Outcome: answer}
+				})
+				r.act(wire.InboxAct{Action: "pause"})
+				r.put("g/m1", "g/m2", "g/m3")
+				r.act(wire.InboxAct{Action: "resume"})
+				r.expect("one turn", "0 m1, 0 m2, 0 m3")
+				r.look("")
+			})
+		})
+	}
+}
+
 func TestABatchGoesInOneRequestAndIsSettledMessageByMessage(t *testing.T) {
 	settings := byJSON + `"deliver":{"http":{"url":"http://target/","send":"batch","concurrent":2}},"persistence":{"messageFetchPageSize":2},"batch":{"mode":"fail_first","query":{"pollInitialDelay":"PT5S","pollInterval":"PT5S"}}`
 	scenario(t, settings, func(r *rig) {

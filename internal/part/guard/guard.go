@@ -416,7 +416,7 @@ func (s *Guard) letsOneMore(tx *engine.Tx, j *job.Job) (bool, error) {
 		return false, nil
 	}
 	t, err := throttleOf(tx, j.Queue, j.Group)
-	return t.Slow == 0 && rule.Lets(t) > 0, err
+	return !rule.Throttled(t), err
 }
 
 // allow adds the room under the rates and the retry budget of the queue, which change
