@@ -183,6 +183,24 @@ func answer[T any](ctx context.Context, c *Client, method, path string, body any
 	return x, nil
 }
 
+// repeated is answer for a call that is repeated, where that is safe.
+func repeated[T any](ctx context.Context, c *Client, safe bool, method, path string, body any, doing string, args ...any) (x *T, err error) {
+	raw := []byte(nil)
+	if body != nil {
+		raw, err = encode(body)
+	}
+	if err == nil {
+		err = c.repeat(ctx, safe, func() error {
+			x = new(T)
+			return c.send(ctx, method, path, raw, x)
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", fmt.Sprintf(doing, args...), err)
+	}
+	return x, nil
+}
+
 func (c *Client) send(ctx context.Context, method, path string, raw []byte, into any) error {
 	return c.sendWithin(ctx, c.opts.Timeout, method, path, raw, into)
 }

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 
 	"github.com/reprisehq/reprise/wire"
@@ -23,14 +22,7 @@ func (d *Delivery) TryCommit(ctx context.Context) (bool, error) {
 // TryCommit is Delivery.TryCommit for who has session, task and lease by other
 // ways. A call that got no answer is repeated.
 func (c *Client) TryCommit(ctx context.Context, session, task, lease string) (bool, error) {
-	var out wire.Committed
 	path := "/sessions/" + url.PathEscape(session) + "/tasks/" + url.PathEscape(task) + "/try_commit"
-	err := c.repeat(ctx, true, func() error {
-		out = wire.Committed{}
-		return c.call(ctx, "POST", path, wire.TryCommit{Lease: lease}, &out)
-	})
-	if err != nil {
-		return false, fmt.Errorf("asking whether task %s may commit: %w", task, err)
-	}
-	return out.Committed, nil
+	out, err := repeated[wire.Committed](ctx, c, true, "POST", path, wire.TryCommit{Lease: lease}, "asking whether task %s may commit", task)
+	return err == nil && out.Committed, err
 }

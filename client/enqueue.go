@@ -121,18 +121,7 @@ func (c *Client) Enqueue(ctx context.Context, j Job) (*wire.Enqueued, error) {
 	if err != nil {
 		return nil, fmt.Errorf("enqueuing: %w", err)
 	}
-	raw, err := encode(body)
-	if err != nil {
-		return nil, fmt.Errorf("enqueuing: %w", err)
-	}
-	added := new(wire.Enqueued)
-	err = c.repeat(ctx, j.IdempotencyKey != "", func() error {
-		return c.send(ctx, "POST", "/jobs", raw, added)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("enqueuing: %w", err)
-	}
-	return added, nil
+	return repeated[wire.Enqueued](ctx, c, j.IdempotencyKey != "", "POST", "/jobs", body, "enqueuing")
 }
 
 // EnqueueBulk puts many jobs in, all or none, and answers in their order. The
@@ -151,20 +140,12 @@ func (c *Client) EnqueueBulk(ctx context.Context, jobs []Job) ([]wire.Enqueued, 
 		bulk.Jobs[i] = body
 		keyed = keyed && body.IdempotencyKey != ""
 	}
-	raw, err := encode(bulk)
-	if err != nil {
-		return nil, fmt.Errorf("enqueuing %d jobs: %w", len(jobs), err)
-	}
-	var added wire.BulkEnqueued
-	err = c.repeat(ctx, keyed, func() error {
-		added = wire.BulkEnqueued{}
-		return c.send(ctx, "POST", "/jobs/bulk", raw, &added)
-	})
-	if err == nil && len(added.Jobs) != len(jobs) {
-		err = fmt.Errorf("the server answered for %d", len(added.Jobs))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("enqueuing %d jobs: %w", len(jobs), err)
+	added, err := repeated[wire.BulkEnqueued](ctx, c, keyed, "POST", "/jobs/bulk", bulk, "enqueuing %d jobs", len(jobs))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(added.Jobs) != len(jobs):
+		return nil, fmt.Errorf("enqueuing %d jobs: the server answered for %d", len(jobs), len(added.Jobs))
 	}
 	return added.Jobs, nil
 }

@@ -93,20 +93,11 @@ func (c *Client) SendBulk(ctx context.Context, inbox string, list []Message) (*w
 		}
 		safe = safe && body.Messages[i].Headers[wire.CorrelateID] != ""
 	}
-	raw, err := encode(body)
-	in := new(wire.InboxIntake)
-	if err == nil {
-		err = c.repeat(ctx, safe, func() error {
-			return c.send(ctx, "POST", inboxPath(inbox, "/messages/bulk"), raw, in)
-		})
-	}
+	in, err := repeated[wire.InboxIntake](ctx, c, safe, "POST", inboxPath(inbox, "/messages/bulk"), body, "sending to inbox %s", inbox)
 	if err == nil && len(in.Messages) != len(list) {
-		err = fmt.Errorf("%d messages were answered with %d results", len(list), len(in.Messages))
+		return nil, fmt.Errorf("sending to inbox %s: %d messages were answered with %d results", inbox, len(list), len(in.Messages))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("sending to inbox %s: %w", inbox, err)
-	}
-	return in, nil
+	return in, err
 }
 
 // Inboxes lists the inboxes by name, with what they hold.

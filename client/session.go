@@ -88,10 +88,9 @@ func (c *Client) OpenSession(ctx context.Context, o SessionOptions) (*Session, e
 		}
 		ask.Options[name] = raw
 	}
-	var opened wire.Session
-	err := c.repeat(ctx, o.ID != "", func() error { return c.call(ctx, "POST", "/sessions", ask, &opened) })
+	opened, err := repeated[wire.Session](ctx, c, o.ID != "", "POST", "/sessions", ask, "opening a session")
 	if err != nil {
-		return nil, fmt.Errorf("opening a session: %w", err)
+		return nil, err
 	}
 	return c.Session(opened.ID), nil
 }
@@ -161,15 +160,7 @@ func (s *Session) Forget(ctx context.Context) error {
 
 // change makes a call that may be repeated, and is answered with the session.
 func (s *Session) change(ctx context.Context, doing, method, below string, body any) (*wire.Session, error) {
-	var state wire.Session
-	err := s.client.repeat(ctx, true, func() error {
-		state = wire.Session{}
-		return s.client.call(ctx, method, s.path+below, body, &state)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%s session %s: %w", doing, s.id, err)
-	}
-	return &state, nil
+	return repeated[wire.Session](ctx, s.client, true, method, s.path+below, body, "%s session %s", doing, s.id)
 }
 
 // Bounds of one submit.
@@ -218,16 +209,13 @@ func (s *Session) Submit(ctx context.Context, tasks ...Task) ([]wire.TaskAdded, 
 }
 
 func (s *Session) submit(ctx context.Context, part wire.Tasks) ([]wire.TaskAdded, error) {
-	var added wire.TasksAdded
-	err := s.client.repeat(ctx, true, func() error {
-		added = wire.TasksAdded{}
-		return s.client.call(ctx, "POST", s.path+"/tasks", part, &added)
-	})
-	if err == nil && len(added.Tasks) != len(part.Tasks) {
-		err = fmt.Errorf("the server answered for %d", len(added.Tasks))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("submitting %d tasks: %w", len(part.Tasks), err)
+	n := len(part.Tasks)
+	added, err := repeated[wire.TasksAdded](ctx, s.client, true, "POST", s.path+"/tasks", part, "submitting %d tasks", n)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(added.Tasks) != n:
+		return nil, fmt.Errorf("submitting %d tasks: the server answered for %d", n, len(added.Tasks))
 	}
 	return added.Tasks, nil
 }
