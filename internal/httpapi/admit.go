@@ -10,8 +10,8 @@ import (
 	"unicode"
 
 	"github.com/reprisehq/reprise/internal/auth"
-	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/strict"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -128,7 +128,7 @@ func (h *core) reaches(g *auth.Grant, how reach, r *http.Request, id string) err
 		}
 		var named []string
 		for _, list := range r.URL.Query()["queue"] {
-			named = append(named, jobs.Names(list)...)
+			named = append(named, strict.Names(list)...)
 		}
 		return onlyFor(g, "", named)
 	case pathQueue:

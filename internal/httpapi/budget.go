@@ -21,7 +21,7 @@ func (h *budgetRoom) routes() []route {
 		get(one, reads, wholeServer, h.bare(h.show)), // jobs of any queue use it
 		post(one, operates, wholeServer, asking(h.core, lenient, budgetOf, h.add)),
 		put(one, operates, wholeServer, asking(h.core, lenient, budgetOf, h.set)),
-		patch(one, operates, wholeServer, asking(h.core, lenient, func(_ *call, b *jobs.BudgetPatch) (func(*job.Budget), error) { return b.Edit() }, h.change)),
+		patch(one, operates, wholeServer, asking(h.core, lenient, fromBody((*jobs.BudgetPatch).Edit), h.change)),
 		del(one, operates, wholeServer, h.bare(h.remove)),
 		put(ofJob, operates, pathJob, leniently(h.core, h.bindAll)),
 		del(ofJob, operates, pathJob, h.bare(func(c *call) (any, error) { return h.one(c, jobs.NoBindings(), nil) })),
@@ -36,7 +36,7 @@ type rebind func(c *call, b jobs.Bindings, err error) (any, error)
 func (h *budgetRoom) bindings(path string, of reach, do rebind) []route {
 	key := func(c *call) string { return cmp.Or(c.sub, c.id) } // the last variable segment
 	bind := func(anew bool) endpoint {
-		return h.optional(func(c *call) (any, error) {
+		return optional(h.raw(func(c *call) (any, error) {
 			var body jobs.BindingAsk
 			if c.s.Body.Len() > 0 {
 				if err := lenient(c.s, &body); err != nil {
@@ -45,7 +45,7 @@ func (h *budgetRoom) bindings(path string, of reach, do rebind) []route {
 			}
 			b, err := body.Bind(key(c), anew)
 			return do(c, b, err)
-		})
+		}))
 	}
 	return []route{
 		post(path, operates, of, bind(true)),

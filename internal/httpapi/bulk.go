@@ -24,11 +24,7 @@ func (h *jobRoom) patchBody(c *call) (desk.Patch, error) {
 }
 
 // patchOne is PATCH /jobs/{id}. It answers with the job.
-func (h *jobRoom) patchOne(c *call) (any, error) {
-	id, err := jobID(c.id)
-	if err != nil {
-		return nil, err
-	}
+func (h *jobRoom) patchOne(c *call, id job.ID) (any, error) {
 	p, err := h.patchBody(c)
 	if err != nil {
 		return nil, err

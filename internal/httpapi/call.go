@@ -40,6 +40,17 @@ func (h *core) bare(serve served) endpoint {
 	}}
 }
 
+// ofJob serves a call on the job of its path.
+func ofJob(serve func(c *call, id job.ID) (any, error)) served {
+	return func(c *call) (any, error) {
+		id, err := jobID(c.id)
+		if err != nil {
+			return nil, err
+		}
+		return serve(c, id)
+	}
+}
+
 // raw serves a call that reads its body by itself, from c.s.
 func (h *core) raw(serve served) endpoint {
 	return endpoint{serve: func(w http.ResponseWriter, r *http.Request, id, sub string) {
@@ -65,24 +76,26 @@ func leniently[B any](h *core, serve func(c *call, body *B) (any, error), conten
 	return shaped(h, serve, lenient, content...)
 }
 
-// optionally serves one whose body may be left out, whatever its Content-Type says.
+// optionally serves one whose body may be left out.
 func optionally[B any](h *core, serve func(c *call, body *B) (any, error), content ...wrong[B]) endpoint {
-	e := shaped(h, serve, ifGiven, content...)
-	e.serve = untyped(e.serve)
-	return e
+	return optional(shaped(h, serve, ifGiven, content...))
 }
 
-// optional serves a call that reads a body by itself, which may be left out.
-func (h *core) optional(serve served) endpoint { return endpoint{serve: untyped(h.raw(serve).serve)} }
-
-// untyped passes over the Content-Type of a body that is not there.
-func untyped(serve handle) handle {
-	return func(w http.ResponseWriter, r *http.Request, id, sub string) {
+// optional passes over the Content-Type of a body that is not there.
+func optional(e endpoint) endpoint {
+	serve := e.serve
+	e.serve = func(w http.ResponseWriter, r *http.Request, id, sub string) {
 		if r.ContentLength == 0 {
 			r.Header.Del("Content-Type")
 		}
 		serve(w, r, id, sub)
 	}
+	return e
+}
+
+// fromBody makes the ask of asking of what needs only the body.
+func fromBody[B, A any](ask func(body *B) (A, error)) func(*call, *B) (A, error) {
+	return func(_ *call, body *B) (A, error) { return ask(body) }
 }
 
 // asking serves a call by what its body asks for. The error of ask joins one for each

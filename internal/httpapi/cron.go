@@ -22,12 +22,12 @@ func (h *cronRoom) routes() []route {
 		del("/crons", operates, wholeServer, h.bare(h.removeAll)),
 		get(group, reads, wholeServer, h.bare(h.show)), // and GET /crons/preview
 		put(group, operates, wholeServer, h.raw(h.set)),
-		patch(group, operates, wholeServer, asking(h.core, lenient, func(_ *call, b *jobs.CronPatch) (cron.Patch, error) { return b.Patch() }, h.change)),
+		patch(group, operates, wholeServer, asking(h.core, lenient, fromBody((*jobs.CronPatch).Patch), h.change)),
 		del(group, operates, wholeServer, h.bare(h.remove)),
 		post(group+"/entries", operates, wholeServer, asking(h.core, lenient, entryOf, h.addEntry)),
 		get(entry, reads, wholeServer, h.bare(h.showEntry)),
 		put(entry, operates, wholeServer, asking(h.core, lenient, entryOf, h.setEntry)),
-		patch(entry, operates, wholeServer, asking(h.core, lenient, func(_ *call, b *jobs.CronPause) (bool, error) { return b.Pause() }, h.pauseEntry)),
+		patch(entry, operates, wholeServer, asking(h.core, lenient, fromBody((*jobs.CronPause).Pause), h.pauseEntry)),
 		del(entry, operates, wholeServer, h.bare(h.removeEntry)),
 		post(entry+"/run", operates, wholeServer, h.raw(h.run)),
 	}

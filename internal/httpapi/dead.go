@@ -19,12 +19,12 @@ func (h *deadRoom) routes() []route {
 		get("/dead/groups", reads, wholeServer, h.bare(h.groups)), // a group goes over queues
 		get("/dead/groups/{fingerprint}", reads, wholeServer, h.bare(h.group)),
 		patch("/dead/groups/{fingerprint}", operates, wholeServer, optionally(h.core, h.setGroup)),
-		post("/dead/replay", operates, handlerAsks, optionally(h.core, h.replayMany, func(_ *call, b *wire.DeadReplay) error { _, err := jobs.ReplayAsked(b); return err })),
-		post("/dead/delete", operates, handlerAsks, optionally(h.core, h.deleteMany, func(_ *call, b *wire.DeadDelete) error { _, err := jobs.DeleteAsked(b); return err })),
+		post("/dead/replay", operates, handlerAsks, optional(asking(h.core, ifGiven, fromBody(jobs.ReplayAsked), h.run))),
+		post("/dead/delete", operates, handlerAsks, optional(asking(h.core, ifGiven, fromBody(jobs.DeleteAsked), h.run))),
 		get("/dead/export", reads, queryQueues, endpoint{serve: h.export}).streaming(),
-		get("/dead/{id}", reads, pathJob, h.bare(h.show)),
-		del("/dead/{id}", operates, pathJob, h.bare(h.remove)),
-		post("/dead/{id}/replay", operates, pathJob, optionally(h.core, h.replayOne, func(_ *call, b *wire.DeadOne) error { _, err := jobs.OneAsked(b); return err })),
+		get("/dead/{id}", reads, pathJob, h.bare(ofJob(h.show))),
+		del("/dead/{id}", operates, pathJob, h.bare(ofJob(h.remove))),
+		post("/dead/{id}/replay", operates, pathJob, optional(asking(h.core, ifGiven, fromBody(jobs.OneAsked), h.replayOne))),
 		get("/replays", reads, wholeServer, h.bare(h.replays)),
 		get("/replays/{id}", reads, wholeServer, h.bare(h.showReplay)),
 		del("/replays/{id}", operates, wholeServer, h.bare(h.cancelReplay)),
@@ -42,33 +42,21 @@ func (h *deadRoom) list(c *call) (any, error) {
 }
 
 // show is GET /dead/{id}.
-func (h *deadRoom) show(c *call) (any, error) {
-	id, err := jobID(c.id)
-	if err != nil {
-		return nil, err
-	}
+func (h *deadRoom) show(c *call, id job.ID) (any, error) {
 	d, err := h.engine.Dead.Job(c.Context(), id)
 	return appended(func(b []byte) []byte { return jobs.AppendDead(b, d) }), noJob(err)
 }
 
 // remove is DELETE /dead/{id}.
-func (h *deadRoom) remove(c *call) (any, error) {
-	id, err := jobID(c.id)
-	if err != nil {
-		return nil, err
-	}
+func (h *deadRoom) remove(c *call, id job.ID) (any, error) {
 	return nil, noJob(h.engine.Dead.Delete(c.Context(), id, c.by))
 }
 
 // replayOne is POST /dead/{id}/replay. It answers with the job.
-func (h *deadRoom) replayOne(c *call, body *wire.DeadOne) (any, error) {
+func (h *deadRoom) replayOne(c *call, ask deadset.Revival) (any, error) {
 	id, err := jobID(c.id)
 	if err != nil {
 		return nil, err
-	}
-	ask, err := jobs.OneAsked(body)
-	if err != nil {
-		return nil, jobs.OneRefusal(err)
 	}
 	v, err := h.engine.Dead.Revive(c.Context(), id, ask, c.by)
 	if job.KindOf(err) == job.Exists && h.limited(c.Request) != nil {
@@ -77,43 +65,20 @@ func (h *deadRoom) replayOne(c *call, body *wire.DeadOne) (any, error) {
 	return verdictJob(id, v), err
 }
 
-// replayMany is POST /dead/replay.
-func (h *deadRoom) replayMany(c *call, body *wire.DeadReplay) (any, error) {
-	if err := h.reachFilter(c, &body.Filter); err != nil {
+// run is POST /dead/replay and POST /dead/delete: it begins a run through the dead
+// set, or only says what it would do.
+func (h *deadRoom) run(c *call, ask jobs.Run) (any, error) {
+	queues := ask.Select.Queues
+	if err := h.reachQueues(c.Request, "filter.queue", len(queues), func(i int) string { return queues[i] }); err != nil {
 		return nil, err
 	}
-	ask, err := jobs.ReplayAsked(body)
-	if err != nil {
-		return nil, jobs.OneRefusal(err)
-	}
-	return h.run(c, ask, body.DryRun)
-}
-
-// deleteMany is POST /dead/delete.
-func (h *deadRoom) deleteMany(c *call, body *wire.DeadDelete) (any, error) {
-	if err := h.reachFilter(c, &body.Filter); err != nil {
-		return nil, err
-	}
-	ask, err := jobs.DeleteAsked(body)
-	if err != nil {
-		return nil, jobs.OneRefusal(err)
-	}
-	return h.run(c, ask, body.DryRun)
-}
-
-func (h *deadRoom) reachFilter(c *call, f *wire.DeadFilter) error {
-	return h.reachQueues(c.Request, "filter.queue", len(f.Queues), func(i int) string { return f.Queues[i] })
-}
-
-// run begins a run through the dead set, or only says what it would do.
-func (h *deadRoom) run(c *call, ask job.Replay, dry bool) (any, error) {
-	if dry {
+	if ask.Dry {
 		p, err := jobs.PreviewRun(c.Context(), h.engine, &ask.Select)
 		return appended(func(b []byte) []byte { return jobs.AppendDryRun(b, p) }), err
 	}
 	ask.By = c.by
 	c.status = http.StatusAccepted
-	return shown(jobs.ReplayOf)(jobs.StartRun(c.Context(), h.engine, ask))
+	return shown(jobs.ReplayOf)(jobs.StartRun(c.Context(), h.engine, ask.Replay))
 }
 
 // groups is GET /dead/groups.

@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/meter"
+	"github.com/reprisehq/reprise/internal/strict"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -119,7 +120,7 @@ func appendEvent(out []byte, name string, v any) ([]byte, error) {
 
 // eventFilter reads the query of GET /events.
 func eventFilter(query string) (f meter.EventFilter, err error) {
-	values, err := jobs.Params(query, "", "queue", "kind")
+	values, err := strict.Params(query, "", "queue", "kind")
 	if err != nil {
 		return f, err
 	}
@@ -127,7 +128,7 @@ func eventFilter(query string) (f meter.EventFilter, err error) {
 	if err = cmp.Or(err, asked(f.Queues, nil)); err != nil {
 		return f, err
 	}
-	for _, word := range jobs.Names(values.Get("kind")) {
+	for _, word := range strict.Names(values.Get("kind")) {
 		kind, known := meter.EventKind(0), ""
 		for kind < meter.EventKinds && kind.String() != word {
 			known += " " + kind.String()

@@ -220,7 +220,7 @@ func TestInboxesAreMadeChangedAndForgotten(t *testing.T) {
 		refused(400, "limit must be", "GET", "/inboxes/in/messages?limit=0", "")
 		refused(400, "status must be of", "GET", "/inboxes/in/messages?status=ready", "")
 		refused(400, "from must be", "GET", "/inboxes/in/messages?from=x", "")
-		refused(400, "is not known here", "GET", "/inboxes/in/messages?queue=x", "")
+		refused(400, `unknown parameter \"queue\"; there are status, type`, "GET", "/inboxes/in/messages?queue=x", "")
 		refused(400, "state must be of", "GET", "/inboxes/in/groups?state=lost", "")
 		refused(400, "order must be", "GET", "/inboxes/in/messages?order=up", "")
 		refused(404, "has no message", "GET", "/inboxes/in/messages/m9", "")

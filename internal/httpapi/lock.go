@@ -18,7 +18,7 @@ func (h *lockRoom) routes() []route {
 		get("/locks/{name}", reads, pathQueue, h.bare(h.show)),
 		post("/locks/{name}", works, pathQueue, asking(h.core, lenient, func(c *call, b *jobs.LockAsk) (job.LockAsk, error) { return b.Take(c.id) }, h.take)),
 		del("/locks/{name}", works, pathQueue, h.bare(h.release)),
-		post("/locks/{name}/extend", works, pathQueue, asking(h.core, lenient, func(_ *call, b *jobs.ExtendLock) (jobs.LockExtension, error) { return b.Extend() }, h.extend)),
+		post("/locks/{name}/extend", works, pathQueue, asking(h.core, lenient, fromBody((*jobs.ExtendLock).Extend), h.extend)),
 		post("/locks/{name}/break", operates, pathQueue, h.bare(h.breakUp)),
 	}
 }

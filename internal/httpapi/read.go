@@ -23,12 +23,12 @@ func (h *jobRoom) routes() []route {
 		post("/jobs/bulk", enqueues, handlerAsks, endpoint{serve: h.bulk}).as("enqueue"),
 		post("/jobs/cancel", operates, queryQueues, optionally(h.core, h.cancelMany)),
 		get("/jobs/count", reads, queryQueues, h.bare(h.count)),
-		get("/jobs/{id}", reads, pathJob, h.bare(h.show)),
-		patch("/jobs/{id}", operates, pathJob, h.raw(h.patchOne)),
-		del("/jobs/{id}", operates, pathJob, h.bare(h.remove)),
+		get("/jobs/{id}", reads, pathJob, h.bare(ofJob(h.show))),
+		patch("/jobs/{id}", operates, pathJob, h.raw(ofJob(h.patchOne))),
+		del("/jobs/{id}", operates, pathJob, h.bare(ofJob(h.remove))),
 		get("/jobs/{id}/errors", reads, pathJob, h.bare(h.errors)),
-		get("/jobs/{id}/errors/{attempt}", reads, pathJob, h.bare(h.oneError)),
-		get("/jobs/{id}/explain", reads, pathJob, h.bare(h.explain)),
+		get("/jobs/{id}/errors/{attempt}", reads, pathJob, h.bare(ofJob(h.oneError))),
+		get("/jobs/{id}/explain", reads, pathJob, h.bare(ofJob(h.explain))),
 		post("/jobs/{id}/cancel", operates, pathJob, optionally(h.core, h.cancel)),
 	}
 }
@@ -43,12 +43,9 @@ func noJob(err error) error {
 }
 
 // show is GET /jobs/{id}.
-func (h *jobRoom) show(c *call) (any, error) {
-	id, err := jobID(c.id)
-	if err != nil {
-		return nil, err
-	}
+func (h *jobRoom) show(c *call, id job.ID) (any, error) {
 	var found query.Listed
+	var err error
 	if found.Job, found.Payload, err = h.engine.Get(c.Context(), id); err != nil {
 		return nil, noJob(err)
 	}
@@ -61,12 +58,8 @@ func (h *jobRoom) show(c *call) (any, error) {
 }
 
 // remove is DELETE /jobs/{id}, in any state. Its answer has no body at all.
-func (h *jobRoom) remove(c *call) (any, error) {
-	id, err := jobID(c.id)
-	if err != nil {
-		return nil, err
-	}
-	_, err = h.engine.Desk.Do(c.Context(), c.by, desk.Delete, id)
+func (h *jobRoom) remove(c *call, id job.ID) (any, error) {
+	_, err := h.engine.Desk.Do(c.Context(), c.by, desk.Delete, id)
 	return nil, noJob(err)
 }
 
@@ -105,14 +98,10 @@ func (h *jobRoom) errors(c *call) (any, error) {
 }
 
 // oneError is GET /jobs/{id}/errors/{attempt}.
-func (h *jobRoom) oneError(c *call) (any, error) {
+func (h *jobRoom) oneError(c *call, id job.ID) (any, error) {
 	n, err := strconv.ParseUint(c.sub, 10, 32)
 	if err != nil {
 		return nil, job.Errorf(job.Invalid, "the number of the attempt must be a whole number")
-	}
-	id, err := jobID(c.id)
-	if err != nil {
-		return nil, err
 	}
 	rows, err := h.engine.Failures(c.Context(), id, uint32(max(n, 1)-1), false, 1)
 	switch {
@@ -125,11 +114,7 @@ func (h *jobRoom) oneError(c *call) (any, error) {
 }
 
 // explain is GET /jobs/{id}/explain.
-func (h *jobRoom) explain(c *call) (any, error) {
-	id, err := jobID(c.id)
-	if err != nil {
-		return nil, err
-	}
+func (h *jobRoom) explain(c *call, id job.ID) (any, error) {
 	e, err := h.engine.Explain(c.Context(), id)
 	if err != nil {
 		return nil, noJob(err)

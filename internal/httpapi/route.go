@@ -62,24 +62,12 @@ type endpoint struct {
 	body  reflect.Type
 }
 
-func get(path string, oneOf job.Scopes, of reach, by endpoint) route {
-	return route{method: http.MethodGet, path: path, oneOf: oneOf, reach: of, serve: by.serve, body: by.body}
-}
+var get, post, put, patch, del = on(http.MethodGet), on(http.MethodPost), on(http.MethodPut), on(http.MethodPatch), on(http.MethodDelete)
 
-func post(path string, oneOf job.Scopes, of reach, by endpoint) route {
-	return route{method: http.MethodPost, path: path, oneOf: oneOf, reach: of, serve: by.serve, body: by.body}
-}
-
-func put(path string, oneOf job.Scopes, of reach, by endpoint) route {
-	return route{method: http.MethodPut, path: path, oneOf: oneOf, reach: of, serve: by.serve, body: by.body}
-}
-
-func patch(path string, oneOf job.Scopes, of reach, by endpoint) route {
-	return route{method: http.MethodPatch, path: path, oneOf: oneOf, reach: of, serve: by.serve, body: by.body}
-}
-
-func del(path string, oneOf job.Scopes, of reach, by endpoint) route {
-	return route{method: http.MethodDelete, path: path, oneOf: oneOf, reach: of, serve: by.serve, body: by.body}
+func on(method string) func(path string, oneOf job.Scopes, of reach, by endpoint) route {
+	return func(path string, oneOf job.Scopes, of reach, by endpoint) route {
+		return route{method: method, path: path, oneOf: oneOf, reach: of, serve: by.serve, body: by.body}
+	}
 }
 
 func (t route) as(class string) route { t.class = class; return t }

@@ -14,6 +14,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	gridpart "github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/query"
+	"github.com/reprisehq/reprise/internal/strict"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -38,7 +39,7 @@ func (h *gridRoom) routes() []route {
 	const driver, engine = reads | enqueues, "/engines/{id}"
 	return []route{
 		get("/sessions", reads, ownOnly, h.bare(h.list)),
-		post("/sessions", enqueues, handlerAsks, optionally(h.core, h.open, func(_ *call, b *wire.OpenSession) error { _, err := h.grid.Open(*b); return err })),
+		post("/sessions", enqueues, handlerAsks, optional(asking(h.core, ifGiven, fromBody(h.grid.Open), h.open))),
 		get(one, driver, pathQueue, h.bare(h.show)),
 		patch(one, operates|enqueues, pathQueue, strictly(h.core, h.change, func(_ *call, b *wire.ChangeSession) error { return grid.WrongChange(b) })),
 		del(one, operates|enqueues, pathQueue, h.bare(h.end)),
@@ -53,7 +54,7 @@ func (h *gridRoom) routes() []route {
 		get("/engines", reads, wholeServer, h.bare(h.engines)),
 		post("/engines", works, ownNames, asking(h.core, plain, func(_ *call, b *wire.Login) (gridpart.Login, error) { return grid.Login(*b, nameOf(b)) }, h.login)),
 		get(engine, reads|works, ownNames, h.bare(h.showEngine)),
-		post(engine+"/heartbeat", works, ownNames, asking(h.core, plain, func(_ *call, b *wire.Heartbeat) (gridpart.Beat, error) { return grid.Heartbeat(*b) }, h.heartbeatOf)),
+		post(engine+"/heartbeat", works, ownNames, asking(h.core, plain, fromBody(grid.Heartbeat), h.heartbeatOf)),
 		post(engine+"/drain", works|operates, ownNames, optionally(h.core, h.drain)),
 		post(engine+"/logoff", works|operates, ownNames, optionally(h.core, h.logoff)),
 	}
@@ -70,26 +71,23 @@ var session = shown(func(s gridpart.SessionState) wire.Session { return grid.Ses
 
 // open is POST /sessions: 201 for a new one, 200 for one that the same request
 // opened before.
-func (h *gridRoom) open(c *call, ask *wire.OpenSession) (any, error) {
-	n, err := h.grid.Open(*ask)
-	if err = jobs.OneRefusal(err); err == nil {
-		err = h.reachQueues(c.Request, "", 1, func(int) string { return ask.ID })
-	}
-	if err != nil {
+func (h *gridRoom) open(c *call, n gridpart.NewSession) (any, error) {
+	id := n.Queue.Name
+	if err := h.reachQueues(c.Request, "", 1, func(int) string { return id }); err != nil {
 		return nil, err
 	}
 	opened, err := h.engine.Grid.OpenSession(c.Context(), n, c.by)
 	if job.KindOf(err) != job.Exists {
 		return c.made(session(opened, err))
 	}
-	known, unknown := h.engine.Grid.Session(c.Context(), ask.ID)
+	known, unknown := h.engine.Grid.Session(c.Context(), id)
 	switch {
 	case unknown != nil:
-		return nil, &job.Error{Kind: job.Exists, Field: "id", Text: "id " + strconv.Quote(ask.ID) + " is the name of a queue; take another one"}
+		return nil, &job.Error{Kind: job.Exists, Field: "id", Text: "id " + strconv.Quote(id) + " is the name of a queue; take another one"}
 	case !grid.Same(n, known):
-		return nil, &job.Error{Kind: job.Exists, Field: "id", Text: "session " + strconv.Quote(ask.ID) + " was opened with another service or other options; take another id, or GET it and go on"}
+		return nil, &job.Error{Kind: job.Exists, Field: "id", Text: "session " + strconv.Quote(id) + " was opened with another service or other options; take another id, or GET it and go on"}
 	}
-	_, err = h.engine.Grid.Heard(c.Context(), ask.ID)
+	_, err = h.engine.Grid.Heard(c.Context(), id)
 	return session(known, err)
 }
 
@@ -116,24 +114,12 @@ func (h *gridRoom) list(c *call) (any, error) {
 
 // pageOf reads the parameters of a page: the name to go on behind, and how many.
 func pageOf(r *http.Request) (after string, limit int, err error) {
-	values, err := jobs.Params(r.URL.RawQuery, "", "after", "limit")
+	values, err := strict.Params(r.URL.RawQuery, "", "after", "limit")
 	if err != nil {
 		return "", 0, err
 	}
-	limit, err = whole(values.Get("limit"), "limit", gridPage, 1, gridPageMax)
+	limit, err = strict.Whole(values, "limit", gridPage, 1, gridPageMax)
 	return values.Get("after"), limit, err
-}
-
-// whole reads a number of a query.
-func whole(text, name string, otherwise, least, most int) (int, error) {
-	if text == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		n = least - 1
-	}
-	return n, jobs.Within(name, int64(n), int64(least), int64(most))
 }
 
 // show is GET /sessions/{id}.
@@ -157,7 +143,7 @@ func (h *gridRoom) change(c *call, ask *wire.ChangeSession) (any, error) {
 // end is DELETE /sessions/{id}, which cancels it, and with ?forget=true forgets
 // one that is over.
 func (h *gridRoom) end(c *call) (any, error) {
-	values, err := jobs.Params(c.URL.RawQuery, "", "forget")
+	values, err := strict.Params(c.URL.RawQuery, "", "forget")
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +185,7 @@ func (h *gridRoom) close(c *call) (any, error) {
 // clearExclusions is DELETE /sessions/{id}/exclusions, or of one engine with
 // ?engine=ID.
 func (h *gridRoom) clearExclusions(c *call) (any, error) {
-	values, err := jobs.Params(c.URL.RawQuery, "", "engine")
+	values, err := strict.Params(c.URL.RawQuery, "", "engine")
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +286,7 @@ type resultsAsk struct {
 }
 
 func readResults(r *http.Request) (a resultsAsk, err error) {
-	values, err := jobs.Params(r.URL.RawQuery, "", "after", "limit", "wait_ms")
+	values, err := strict.Params(r.URL.RawQuery, "", "after", "limit", "wait_ms")
 	if err != nil {
 		return a, err
 	}
@@ -309,8 +295,8 @@ func readResults(r *http.Request) (a resultsAsk, err error) {
 			return a, &job.Error{Kind: job.Invalid, Field: "after", Text: "after must be the cursor of a result, or 0"}
 		}
 	}
-	limit, bad := whole(values.Get("limit"), "limit", 1000, 1, grid.ResultsMax)
-	wait, late := whole(values.Get("wait_ms"), "wait_ms", 0, 0, int(leaseWaitMax.Milliseconds()))
+	limit, bad := strict.Whole(values, "limit", 1000, 1, grid.ResultsMax)
+	wait, late := strict.Whole(values, "wait_ms", 0, 0, int(leaseWaitMax.Milliseconds()))
 	a.limit, a.wait = limit, time.Duration(wait)*time.Millisecond
 	return a, cmp.Or(bad, late)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/strict"
 )
 
 // bodyIgnored is how much of a body is skipped where none is looked at.
@@ -92,7 +93,7 @@ func (h *workRoom) open(ctx context.Context, o engine.StreamOptions, epoch int64
 
 // takeOptions reads query and headers of a take.
 func takeOptions(r *http.Request) (o engine.StreamOptions, epoch int64, err error) {
-	values, err := jobs.Params(r.URL.RawQuery, "prop", "prefetch", "queue", "lease", "engine", "epoch")
+	values, err := strict.Params(r.URL.RawQuery, "prop", "prefetch", "queue", "lease", "engine", "epoch")
 	if err != nil {
 		return o, 0, err
 	}

@@ -20,7 +20,7 @@ type tokenRoom struct{ *core }
 func (h *tokenRoom) routes() []route {
 	return []route{
 		get("/tokens", admins, wholeServer, h.bare(h.list)),
-		post("/tokens", admins, wholeServer, optionally(h.core, h.make, func(_ *call, b *wire.NewToken) error { _, err := credentialAsked(b, 0); return err })),
+		post("/tokens", admins, wholeServer, optional(asking(h.core, ifGiven, h.asked, h.make))),
 		del("/tokens/{id}", admins, wholeServer, h.bare(h.revoke)),
 	}
 }
@@ -47,13 +47,9 @@ func tokenOf(c *job.Credential, now job.Millis) wire.Token {
 
 // make is POST /tokens. Its answer is the only place that ever holds the
 // text of the token.
-func (h *tokenRoom) make(c *call, body *wire.NewToken) (any, error) {
+func (h *tokenRoom) make(c *call, credential job.Credential) (any, error) {
 	if !h.tokens.Closed() && !fromHere(c.Request) {
 		return nil, forbidden("the first token is made on the machine of the server: on its loopback address or its unix socket, and not through a proxy")
-	}
-	credential, err := credentialAsked(body, h.engine.Now())
-	if err != nil {
-		return nil, jobs.OneRefusal(err)
 	}
 	if slices.ContainsFunc(h.tokens.Grants(), func(g *auth.Grant) bool { return g.Configured && g.Name == credential.Name }) {
 		return nil, job.Errorf(job.Exists, "the configuration has a token %q; use another name", credential.Name)
@@ -67,16 +63,15 @@ func (h *tokenRoom) make(c *call, body *wire.NewToken) (any, error) {
 	return c.made(wire.MadeToken{Token: tokenOf(&made, made.Created), Secret: text}, nil)
 }
 
-// credentialAsked is the credential that a body asks for. Its error joins one for
-// each problem.
-func credentialAsked(body *wire.NewToken, now job.Millis) (job.Credential, error) {
+// asked is the credential that a body asks for. Its error joins one for each problem.
+func (h *tokenRoom) asked(_ *call, body *wire.NewToken) (job.Credential, error) {
 	bad := errors.Join(jobs.Within("expires_at", body.ExpiresAt, 0, int64(job.MaxMillis)), jobs.Within("expires_in_ms", body.ExpiresIn, 0, int64(job.MaxMillis)))
 	if bad == nil && body.ExpiresAt != 0 && body.ExpiresIn != 0 {
 		bad = bodyFault("expires_at", "cannot be given together with expires_in_ms")
 	}
 	c := job.Credential{Name: body.Name, Queues: body.Queues, Expires: job.Millis(body.ExpiresAt)}
 	if body.ExpiresIn != 0 {
-		c.Expires = now.Add(job.Millis(body.ExpiresIn))
+		c.Expires = h.engine.Now().Add(job.Millis(body.ExpiresIn))
 	}
 	var err error
 	if c.Scopes, err = job.ParseScopes(body.Scopes); err != nil {

@@ -114,6 +114,6 @@ func TestListsBySeveralWaitsPageLikeOthers(t *testing.T) {
 	a.want(200, `{"count":0}`, "GET", "/jobs/count?wait=paused&status=dead", "")
 	a.want(400, `{"error":"wait must be among paused, held, behind head, limited, budget; it has \"asleep\"","code":"invalid"}`, "GET", "/jobs?wait=asleep", "")
 	for _, method := range []string{"DELETE", "PATCH"} { // who waits changes too fast to be changed by that
-		a.want(400, `{"error":"invalid query parameters: unknown parameter \"wait\"","code":"invalid"}`, method, "/jobs?wait=paused", `{"priority":1}`)
+		a.want(400, `{"error":"invalid query parameters: unknown parameter \"wait\"; there are status, queue, type, id, priority, ready_at, attempts, filter, budgets.key, reason, group, label, all","code":"invalid"}`, method, "/jobs?wait=paused", `{"priority":1}`)
 	}
 }

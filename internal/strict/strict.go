@@ -1,5 +1,6 @@
 // Package strict reads JSON into structs, and finds all that has a wrong form
-// at once. What it says of a problem, the caller may say in other words.
+// at once; what it says of a problem, the caller may say in other words. It also
+// takes the parameters of queries apart.
 package strict
 
 import (

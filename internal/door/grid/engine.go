@@ -76,17 +76,17 @@ func oneRunning(w wire.Running, at string) (grid.Running, error) {
 
 // Heartbeat reads the body of POST /engines/{id}/heartbeat. Its error joins one for
 // each problem.
-func Heartbeat(ask wire.Heartbeat) (grid.Beat, error) {
-	b := grid.Beat{Epoch: ask.Epoch}
+func Heartbeat(ask *wire.Heartbeat) (grid.Beat, error) {
+	b, stopped := grid.Beat{Epoch: ask.Epoch}, ask.Stopped
 	var bad []error
 	if ask.Epoch < 1 {
 		bad = append(bad, refuse("epoch", "epoch must be that of the engine's login"))
 	}
-	if len(ask.Stopped) > stoppedMax {
-		bad, ask.Stopped = append(bad, refuse("stopped", "stopped must not be more than %d", stoppedMax)), nil
+	if len(stopped) > stoppedMax {
+		bad, stopped = append(bad, refuse("stopped", "stopped must not be more than %d", stoppedMax)), nil
 	}
-	b.Stopped = make([]job.Token, len(ask.Stopped))
-	for i, text := range ask.Stopped {
+	b.Stopped = make([]job.Token, len(stopped))
+	for i, text := range stopped {
 		var err error
 		if b.Stopped[i], err = job.ParseToken(text); err != nil {
 			bad = append(bad, refuse("stopped", "stopped[%d] is no token: %s", i, err))

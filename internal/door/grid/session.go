@@ -30,7 +30,7 @@ type shown struct {
 
 // Open reads the body of POST /sessions. Options that it does not name are
 // resolved here, once. Its error joins one for each problem.
-func (c *Config) Open(ask wire.OpenSession) (grid.NewSession, error) {
+func (c *Config) Open(ask *wire.OpenSession) (grid.NewSession, error) {
 	var n grid.NewSession
 	var badName, badService error
 	if ask.ID != "" {

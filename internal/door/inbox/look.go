@@ -14,6 +14,7 @@ import (
 	"github.com/reprisehq/reprise/internal/part/meter"
 	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
+	"github.com/reprisehq/reprise/internal/strict"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -173,16 +174,16 @@ var groupStates = [rule.Conditions]string{
 
 // Groups is a page of the groups of an inbox, by name.
 func (d *Door) Groups(ctx context.Context, x *Inbox, raw string) (*wire.InboxGroupPage, error) {
-	values, err := params(raw, "state", "from", "limit")
+	values, err := strict.Params(raw, "", "state", "from", "limit")
 	if err != nil {
 		return nil, err
 	}
-	limit, err := limitOf(values)
+	limit, err := strict.Whole(values, "limit", pageDefault, 1, pageLargest)
 	if err != nil {
 		return nil, err
 	}
 	var is []rule.Condition
-	for _, name := range names(values.Get("state")) {
+	for _, name := range strict.Names(values.Get("state")) {
 		at := slices.Index(groupStates[:], name)
 		if at < 0 {
 			return nil, refuse("state", "state must be of "+strings.Join(groupStates[:], ", ")+", not "+strconv.Quote(shorten(name)))

@@ -1,8 +1,6 @@
 package inbox
 
 import (
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +9,7 @@ import (
 	"github.com/reprisehq/reprise/internal/query"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/spell"
+	"github.com/reprisehq/reprise/internal/strict"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -32,15 +31,15 @@ const (
 // ReadQuery reads the query of a page of messages: status and type, lists
 // between commas; group; from; order, asc or desc; limit.
 func ReadQuery(raw string) (*Query, error) {
-	values, err := params(raw, "status", "type", "group", "from", "order", "limit")
+	values, err := strict.Params(raw, "", "status", "type", "group", "from", "order", "limit")
 	if err != nil {
 		return nil, err
 	}
 	q := &Query{limit: pageDefault}
-	if q.statuses, err = parseStatuses("status", names(values.Get("status"))); err != nil {
+	if q.statuses, err = parseStatuses("status", strict.Names(values.Get("status"))); err != nil {
 		return nil, err
 	}
-	q.types = names(values.Get("type"))
+	q.types = strict.Names(values.Get("type"))
 	if values.Has("group") {
 		q.group = new(values.Get("group"))
 	}
@@ -56,44 +55,8 @@ func ReadQuery(raw string) (*Query, error) {
 	default:
 		return nil, refuse("order", "order must be asc or desc")
 	}
-	q.limit, err = limitOf(values)
+	q.limit, err = strict.Whole(values, "limit", pageDefault, 1, pageLargest)
 	return q, err
-}
-
-func limitOf(values url.Values) (int, error) {
-	text := values.Get("limit")
-	if text == "" {
-		return pageDefault, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > pageLargest {
-		return 0, refuse("limit", "limit must be a whole number from 1 to "+strconv.Itoa(pageLargest))
-	}
-	return n, nil
-}
-
-// params reads a query that may hold these parameters, each once.
-func params(raw string, known ...string) (url.Values, error) {
-	values, err := url.ParseQuery(raw)
-	if err != nil {
-		return nil, refuse("", "the query cannot be read: "+shorten(err.Error()))
-	}
-	for name, list := range values {
-		if !slices.Contains(known, name) {
-			return nil, refuse(name, "the parameter "+strconv.Quote(shorten(name))+" is not known here; there are "+strings.Join(known, ", ")+spell.Hint(name, known))
-		}
-		if len(list) > 1 {
-			return nil, refuse(name, "the parameter "+name+" is there twice")
-		}
-	}
-	return values, nil
-}
-
-func names(list string) []string {
-	if list == "" {
-		return nil
-	}
-	return strings.Split(list, ",")
 }
 
 func parseStatuses(field string, list []string) (out []rule.Status, err error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/cron"
+	"github.com/reprisehq/reprise/internal/strict"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -277,17 +278,13 @@ const (
 
 // ReadCronPreview reads the query of GET /crons/preview.
 func ReadCronPreview(raw string) (CronPreview, error) {
-	values, err := Params(raw, "", "expression", "timezone", "n")
+	values, err := strict.Params(raw, "", "expression", "timezone", "n")
 	if err != nil {
 		return CronPreview{}, err
 	}
-	p := CronPreview{Expression: values.Get("expression"), Zone: values.Get("timezone"), N: previewDefault}
-	if text := values.Get("n"); text != "" {
-		if p.N, err = strconv.Atoi(text); err != nil || p.N < 1 || p.N > previewMax {
-			return p, refuse("n", "n must be a whole number from 1 to "+strconv.Itoa(previewMax))
-		}
-	}
-	return p, nil
+	p := CronPreview{Expression: values.Get("expression"), Zone: values.Get("timezone")}
+	p.N, err = strict.Whole(values, "n", previewDefault, 1, previewMax)
+	return p, err
 }
 
 // CronPreviewOf is the answer.

@@ -142,7 +142,7 @@ func filterOf(values url.Values) (f wire.DeadFilter, err error) {
 		"fingerprint": &f.Fingerprints, "error_type": &f.ErrorTypes,
 	} {
 		if values.Has(name) {
-			*into = Names(values.Get(name))
+			*into = strict.Names(values.Get(name))
 		}
 	}
 	f.Text, f.Attempts, f.Filter = values.Get("text"), values.Get("attempts"), values.Get("filter")
@@ -170,7 +170,7 @@ func ReadExportQuery(raw string) (*DeadQuery, error) { return readDeadQuery("/de
 
 func readDeadQuery(path, raw string, paging []string) (*DeadQuery, error) {
 	q := &DeadQuery{Query: Query{path: path, limit: pageDefault}}
-	values, err := Params(raw, "", slices.Concat(paging, deadParams)...)
+	values, err := strict.Params(raw, "", slices.Concat(paging, deadParams)...)
 	if err != nil {
 		return nil, err
 	}

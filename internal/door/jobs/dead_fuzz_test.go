@@ -47,7 +47,7 @@ func FuzzDeadFilter(f *testing.F) {
 			refused(t, string(body), err)
 			return
 		}
-		told := jobs.ReplayOf(&ask).Filter
+		told := jobs.ReplayOf(&ask.Replay).Filter
 		again, err := jobs.Selection(&told)
 		if err != nil || !reflect.DeepEqual(again, ask.Select) {
 			t.Fatalf("%+v\ncame back as\n%+v, %v", ask.Select, again, err)

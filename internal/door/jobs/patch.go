@@ -177,7 +177,7 @@ type Bulk struct {
 // BulkQuery reads the query of PATCH /jobs and DELETE /jobs. A value that is
 // empty is refused: it is more likely a mistake than the wish to change all.
 func BulkQuery(raw string) (*Bulk, error) {
-	values, err := Params(raw, "", append(slices.Clone(countParams), "all")...)
+	values, err := strict.Params(raw, "", append(slices.Clone(countParams), "all")...)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func BulkQuery(raw string) (*Bulk, error) {
 			continue
 		}
 		value := values.Get(name)
-		if len(Names(value)) == 0 {
+		if len(strict.Names(value)) == 0 {
 			return nil, refuse(name, name+" must not be empty; leave it out to choose by other filters only")
 		}
 		if err := b.set(name, value); err != nil {
@@ -205,7 +205,7 @@ func BulkQuery(raw string) (*Bulk, error) {
 
 // SaidAll reads a query that may only say all=true, and tells whether it does.
 func SaidAll(raw string) (bool, error) {
-	values, err := Params(raw, "", "all")
+	values, err := strict.Params(raw, "", "all")
 	if err != nil {
 		return false, err
 	}

@@ -103,37 +103,12 @@ func ErrorsQuery(id job.ID, raw string) (*Query, error) {
 	return q, err
 }
 
-// Params takes a query apart and refuses parameters that are not known, and
-// repeated ones except that named repeated.
-func Params(raw, repeated string, known ...string) (url.Values, error) {
-	values, err := url.ParseQuery(raw)
-	if err != nil {
-		return nil, refuse("", "invalid query parameters: "+strict.Shorten(err.Error(), 100))
-	}
-	for name, list := range values {
-		switch {
-		case !slices.Contains(known, name) && name != repeated:
-			return nil, refuse(name, "invalid query parameters: unknown parameter "+strconv.Quote(strict.Shorten(name, 64))+spell.Hint(name, known))
-		case len(list) > 1 && name != repeated:
-			return nil, refuse(name, "invalid query parameters: "+name+" is there twice")
-		}
-	}
-	return values, nil
-}
-
-// Names reads a comma list as a sorted set; empty parts do not count.
-func Names(value string) []string {
-	list := slices.DeleteFunc(strings.Split(value, ","), func(s string) bool { return s == "" })
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
-// QueueNames is Names for queues. A name that no queue can have is refused: a
-// worker would wait for ever, and a list would look empty. Zizq asks for the
-// same rule of a queue's name (zizq.md 1.4) and says of no query that it may be
-// broken there; a name that no queue has yet is no error.
+// QueueNames reads a comma list of queues as a sorted set. A name that no queue
+// can have is refused: a worker would wait for ever, and a list would look empty.
+// Zizq asks for the same rule of a queue's name (zizq.md 1.4) and says of no query
+// that it may be broken there; a name that no queue has yet is no error.
 func QueueNames(value string) ([]string, error) {
-	list := Names(value)
+	list := strict.Names(value)
 	return list, queueNames("queue", list)
 }
 
@@ -148,7 +123,7 @@ func queueNames(field string, list []string) error {
 
 func readQuery(path, raw string, known []string) (*Query, error) {
 	q := &Query{path: path, limit: pageDefault}
-	values, err := Params(raw, "", known...)
+	values, err := strict.Params(raw, "", known...)
 	for _, name := range known {
 		if value := values.Get(name); value != "" && err == nil {
 			err = q.set(name, value)
@@ -169,7 +144,7 @@ func (q *Query) set(name, value string) error {
 	case "limit":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 || n > PageMax {
-			return refuse(name, "limit must be between 1 and "+strconv.Itoa(PageMax))
+			return refuse(name, "limit must be between 1 and "+strconv.Itoa(PageMax)) // Zizq's words
 		}
 		q.limit = n
 	case "filter":
@@ -179,7 +154,7 @@ func (q *Query) set(name, value string) error {
 		q.tail += "&" + name + "=" + url.QueryEscape(value)
 		return q.between(name, value)
 	default:
-		return q.among(name, Names(value))
+		return q.among(name, strict.Names(value))
 	}
 	return nil
 }

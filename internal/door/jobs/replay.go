@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"net/url"
 	"strconv"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -20,9 +19,15 @@ const (
 	noteMax = 4 << 10
 )
 
+// Run is what a run through the dead set is asked for; dry, it only tells what it would do.
+type Run struct {
+	job.Replay
+	Dry bool
+}
+
 // ReplayAsked reads the body of POST /dead/replay. Its error joins one for each problem.
-func ReplayAsked(w *wire.DeadReplay) (job.Replay, error) {
-	ask, bad := runAsked(&w.Filter, w.All, w.Rate, w.RampMS)
+func ReplayAsked(w *wire.DeadReplay) (Run, error) {
+	ask, bad := runAsked(&w.Filter, w.All, w.DryRun, w.Rate, w.RampMS)
 	var badBudget, badPlace error
 	ask.Remaining, badBudget = budgetOf(w.Budget)
 	ask.Place, badPlace = placeOf(w.Place)
@@ -34,14 +39,14 @@ func ReplayAsked(w *wire.DeadReplay) (job.Replay, error) {
 }
 
 // DeleteAsked reads the body of POST /dead/delete. Its error joins one for each problem.
-func DeleteAsked(w *wire.DeadDelete) (job.Replay, error) {
-	ask, err := runAsked(&w.Filter, w.All, w.Rate, w.RampMS)
+func DeleteAsked(w *wire.DeadDelete) (Run, error) {
+	ask, err := runAsked(&w.Filter, w.All, w.DryRun, w.Rate, w.RampMS)
 	ask.Action = job.ActionDelete
 	return ask, err
 }
 
-func runAsked(f *wire.DeadFilter, all bool, rate float64, ramp int64) (job.Replay, error) {
-	ask := job.Replay{Rate: rate, Ramp: job.Millis(ramp)}
+func runAsked(f *wire.DeadFilter, all, dry bool, rate float64, ramp int64) (Run, error) {
+	ask := Run{job.Replay{Rate: rate, Ramp: job.Millis(ramp)}, dry}
 	var bad []error
 	if IsEmpty(f) && !all {
 		bad = append(bad, refuse("filter", "filter is empty, which means every dead job; say \"all\": true if that is meant"))
@@ -161,7 +166,7 @@ const (
 
 // GroupsQuery reads the query of GET /dead/groups.
 func GroupsQuery(raw string) (q deadset.GroupQuery, err error) {
-	values, err := Params(raw, "", "queue", "fingerprint", "muted", "sort", "limit", "offset")
+	values, err := strict.Params(raw, "", "queue", "fingerprint", "muted", "sort", "limit", "offset")
 	if err != nil {
 		return q, err
 	}
@@ -172,7 +177,7 @@ func GroupsQuery(raw string) (q deadset.GroupQuery, err error) {
 		}
 	}
 	if values.Has("fingerprint") {
-		if q.Prints, err = each("fingerprint", Names(values.Get("fingerprint")), job.ParseFingerprint); err != nil {
+		if q.Prints, err = each("fingerprint", strict.Names(values.Get("fingerprint")), job.ParseFingerprint); err != nil {
 			return q, err
 		}
 	}
@@ -195,22 +200,10 @@ func GroupsQuery(raw string) (q deadset.GroupQuery, err error) {
 	default:
 		return q, refuse("sort", "sort must be count or last_seen")
 	}
-	if q.Most, err = whole(values, "limit", pageDefault, 1, PageMax); err == nil {
-		q.Offset, err = whole(values, "offset", 0, 0, math.MaxInt32)
+	if q.Most, err = strict.Whole(values, "limit", pageDefault, 1, PageMax); err == nil {
+		q.Offset, err = strict.Whole(values, "offset", 0, 0, math.MaxInt32)
 	}
 	return q, err
-}
-
-func whole(values url.Values, name string, usual, least, most int) (int, error) {
-	text := values.Get(name)
-	if text == "" {
-		return usual, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > most {
-		return 0, refuse(name, name+" must be between "+strconv.Itoa(least)+" and "+strconv.Itoa(most))
-	}
-	return n, nil
 }
 
 // messageMax bounds the message that stands for a group.
@@ -232,7 +225,7 @@ func GroupOf(g *deadset.Group) wire.DeadGroup {
 // LogQuery reads the query of GET /replays and GET /audit: entries before one,
 // newest first.
 func LogQuery(raw string) (before job.ID, limit int, err error) {
-	values, err := Params(raw, "", "from", "limit")
+	values, err := strict.Params(raw, "", "from", "limit")
 	if err != nil {
 		return before, 0, err
 	}
@@ -241,7 +234,7 @@ func LogQuery(raw string) (before job.ID, limit int, err error) {
 			return before, 0, refuse("from", "from must be the id of an entry: "+err.Error())
 		}
 	}
-	limit, err = whole(values, "limit", pageDefault, 1, PageMax)
+	limit, err = strict.Whole(values, "limit", pageDefault, 1, PageMax)
 	return before, limit, err
 }
 
