@@ -53,6 +53,20 @@ type Result struct {
 	RetryAfter job.Millis  // of Retried and Died: what the target asked for; 0 = nothing
 	NotBefore  job.Millis  // of Retried and Died: the same as a date; 0 = none
 	Delay      job.Millis  // of Released: not before then
+
+	// Of a message that a target takes in parts, such as a chunk of records: Rest is what
+	// is left for the message to be, nil = all of it. Pieces are other parts, with results
+	// of their own. What is in neither is done.
+	Rest   []byte
+	Pieces []Piece
+}
+
+// Piece is a part of a message.
+type Piece struct {
+	Body       []byte
+	Outcome    job.Outcome
+	Failure    job.Failure
+	RetryAfter job.Millis
 }
 
 // Error types of failures that a sink itself finds. What a target says of its

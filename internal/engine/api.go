@@ -23,6 +23,10 @@ type NewJob struct {
 	Needs     []string      // keys of tasks of its session that must be over before, put earlier or before it in the same call
 	OnDepFail job.OnDepFail // what if one of them failed
 
+	// Shares is the job whose payload, the same bytes as Payload, this one shares; zero =
+	// it has its own.
+	Shares job.ID
+
 	Create []job.Budget // budgets that are made if they do not exist, for those the job is bound to
 
 	// Reach tells to which queues whoever sends it may look; nil = to all. A key
@@ -57,9 +61,20 @@ type Settle struct {
 	ByTarget   bool        // Released: the target gave it back; without Delay the rules say how long it waits
 	Hold       job.Millis  // how long the worker asks to hold the group, or the queue of a job without one; 0 = not
 	Place      job.Place   // Retried, Released: unset = by policy
+	Rest       []byte      // of the payload: what is left to be done, which the job keeps; nil = all of it
+	Pieces     []Piece     // other parts of the payload, which go on as jobs of their own
 	Result     []byte      // OK: what the run made, kept with the done job as a payload of its own; nil = nothing
 
 	match rule.Match // what Settle found out about the message
+}
+
+// Piece is a part of the payload of a job that is settled: a job of its own from then on,
+// with the counters of the whole, settled by this outcome.
+type Piece struct {
+	Payload    []byte
+	Outcome    job.Outcome
+	Failure    job.Failure // Retried, Died
+	RetryAfter job.Millis  // as of a Settle
 }
 
 // Verdict is the answer to one Settle, Extend or operator's call.

@@ -309,13 +309,19 @@ func (r *intake) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
 	}
 	id := r.ids.Next(r.now)
 	n.Job.ID, n.Job.Payload, n.Job.PayloadSize = id, id, uint32(len(body))
+	shares := !n.Shares.IsZero()
+	if shares {
+		n.Job.Payload = n.Shares
+	}
 	c := rule.Command{Verb: rule.Put, New: &n.Job, Place: n.Place}
 	eff, err := rule.Step(v, c)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.tx.PutPayload(id, body); err != nil {
-		return nil, err
+	if !shares {
+		if err := r.tx.PutPayload(id, body); err != nil {
+			return nil, err
+		}
 	}
 	if eff.Job.Owns && (heir || eff.Job.Extras.Batch != nil) {
 		if err := r.succeed(n, rule.KeyOf(eff.Job)); err != nil {

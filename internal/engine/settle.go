@@ -23,7 +23,10 @@ func settleOnce(ctx context.Context, e *Engine, list []Settle) ([]Verdict, error
 	out := make([]Verdict, len(list))
 	bytes := 0
 	for i := range list {
-		bytes += len(list[i].Result)
+		bytes += len(list[i].Result) + len(list[i].Rest)
+		for _, p := range list[i].Pieces {
+			bytes += len(p.Payload)
+		}
 	}
 	err := e.Do(ctx, bytes, func(r *Tx) error {
 		var waiting []*job.Job // those whose message must be matched first
@@ -94,14 +97,21 @@ func (r *settling) settle(s *Settle) (Verdict, error) {
 	if j == nil {
 		return Verdict{Err: job.Errorf(job.NotFound, "job not found in in-flight set")}, nil
 	}
+	pieces, err := r.piecesOf(j, s)
+	if err != nil {
+		return Verdict{Err: err}, nil
+	}
 	c := r.commandFor(s)
 	r.cut = nil
-	eff, err := r.Step(j, c)
+	eff, err := r.stepLeft(j, s.Rest, c)
 	if err != nil {
 		r.e.parts.refused(j, s.Outcome, eff, err)
 	}
 	if err == nil && c.Result != nil && c.Result.Bytes == nil && eff.Job.Result() == c.Result { // not a repeat, and the job stays
 		err = r.tx.PutPayload(c.Result.Ref, s.Result)
+	}
+	if err == nil && !eff.Repeat {
+		err = r.settlePieces(pieces, s)
 	}
 	if err != nil && unmatched(err) != nil {
 		return Verdict{Err: err}, nil

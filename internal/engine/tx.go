@@ -244,8 +244,14 @@ func (r *Tx) Uniform() float64 { return float64(r.e.rnd()>>11) / (1 << 53) }
 
 // Step applies a command to a job and writes the effect.
 func (r *Tx) Step(j *job.Job, c rule.Command) (rule.Effect, error) {
+	return r.stepAs(j, j, c)
+}
+
+// stepAs is Step on what a job is at the moment it is applied to, which nothing but its
+// payload tells from what is stored.
+func (r *Tx) stepAs(j, now *job.Job, c rule.Command) (rule.Effect, error) {
 	r.doing.job = j.ID
-	v, err := r.view(j, j.Queue, j.Group)
+	v, err := r.view(now, j.Queue, j.Group)
 	if err != nil {
 		return rule.Effect{}, err
 	}
@@ -284,6 +290,9 @@ func (r *Tx) Edit(j *job.Job, queue string, edit func(*job.Job)) (rule.Effect, e
 // write puts an effect into the transaction.
 func (r *Tx) write(old *job.Job, eff rule.Effect) error {
 	j := eff.Job
+	if err := r.tx.Write(old, j); err != nil {
+		return err
+	}
 	for i := range eff.Failures {
 		if j == nil { // it left with its records
 			break
@@ -297,9 +306,6 @@ func (r *Tx) write(old *job.Job, eff rule.Effect) error {
 				return err
 			}
 		}
-	}
-	if err := r.tx.Write(old, j); err != nil {
-		return err
 	}
 	if err := r.e.parts.wrote(r, old, j); err != nil {
 		return err

@@ -30,6 +30,7 @@ const (
 	DoorSettings
 	Sessions
 	Affinities
+	Cursors
 	Tables // how many there are
 )
 

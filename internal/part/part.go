@@ -8,6 +8,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/part/audit"
 	"github.com/reprisehq/reprise/internal/part/budget"
+	"github.com/reprisehq/reprise/internal/part/chunk"
 	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/part/desk"
@@ -30,6 +31,7 @@ type Engine struct {
 
 	Audit   *audit.Log
 	Budgets *budget.Budgets
+	Chunks  *chunk.Chunks
 	Crons   *cron.Crons
 	Dead    *deadset.Set
 	Desk    *desk.Desk
@@ -58,6 +60,7 @@ func All() *Engine {
 	return &Engine{
 		Audit:   &audit.Log{},
 		Budgets: &budget.Budgets{},
+		Chunks:  &chunk.Chunks{},
 		Crons:   &cron.Crons{},
 		Dead:    &deadset.Set{},
 		Desk:    &desk.Desk{},
@@ -74,5 +77,5 @@ func All() *Engine {
 
 // Parts lists them in the order in which they are asked.
 func (e *Engine) Parts() []engine.Part {
-	return []engine.Part{e.Meter, e.Audit, e.Desk, e.Grid, e.Guard, e.Budgets, e.Folds, e.Dead, e.Locks, e.Crons, e.Turns, e.Tokens, e.Workers}
+	return []engine.Part{e.Meter, e.Audit, e.Desk, e.Grid, e.Guard, e.Budgets, e.Folds, e.Chunks, e.Dead, e.Locks, e.Crons, e.Turns, e.Tokens, e.Workers}
 }

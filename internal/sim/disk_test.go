@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -314,6 +315,14 @@ func (r *recorder) PutPayload(ref job.ID, body []byte) error {
 		body = append([]byte("?"), body[1:]...)
 	}
 	return r.Tx.PutPayload(ref, body)
+}
+
+// AppendPayload implements store.Tx.
+func (r *recorder) AppendPayload(ref job.ID, more []byte) error {
+	if body, came := r.bodies[ref]; came {
+		r.bodies[ref] = append(slices.Clip(body), more...)
+	}
+	return r.Tx.AppendPayload(ref, more)
 }
 
 // Set implements store.Tx.

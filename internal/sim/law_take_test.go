@@ -297,7 +297,7 @@ func (x *judge) row(c *commit, ch *change) {
 		if before != nil && (ch.row != nil || before.Due() > c.now) {
 			broken("retry.md 3", "an entry of the audit log was changed or dropped early: %+v", before)
 		}
-	case job.Credentials, job.DoorSettings, job.Sessions, job.Affinities:
+	case job.Credentials, job.DoorSettings, job.Sessions, job.Affinities, job.Cursors:
 	case job.Locks:
 		old, _ := before.(*job.Lock)
 		row, _ := ch.row.(*job.Lock)

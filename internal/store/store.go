@@ -99,6 +99,9 @@ type Tx interface {
 	// PutPayload keeps bytes under ref until no job refers to it. A job that
 	// refers to it must be written in the same transaction.
 	PutPayload(ref job.ID, body []byte) error
+	// AppendPayload adds bytes to a payload that is there, and costs what they cost. All
+	// jobs that refer to it are written in the same transaction, with its new size.
+	AppendPayload(ref job.ID, more []byte) error
 	// PutFailure keeps a failure record; DropFailure forgets one.
 	PutFailure(id job.ID, f *job.Failure) error
 	DropFailure(id job.ID, number uint32) error

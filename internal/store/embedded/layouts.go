@@ -91,6 +91,10 @@ var layouts = [job.Tables]layout{
 		codec.Int(c, &t.Until)
 		c.Refuse(len(t.Engines) > job.AffinityEngines)
 	}),
+	job.Cursors: packed(func(c *codec.Fields, r *job.Cursor) {
+		c.Text(&r.Input, &r.Source)
+		c.Rest(&r.Body)
+	}),
 }
 
 func appendRow(b []byte, row job.Row) ([]byte, error) {

@@ -80,7 +80,7 @@ type stored struct {
 
 func storedRow(name string, row job.Row) stored {
 	return stored{
-		name: name, value: row, anyEnd: row.Table() == job.DoorSettings,
+		name: name, value: row, anyEnd: row.Table() == job.DoorSettings || row.Table() == job.Cursors,
 		write: func() ([]byte, error) { return appendRow(nil, row) },
 		read:  func(b []byte) (any, error) { return decodeRow(row.Table(), row.Key(), b) },
 	}
@@ -127,7 +127,7 @@ func everyLayout() (list []stored) {
 	for i, row := range append(sampleRows(), entry,
 		full[job.Gate](), &job.Gate{Queue: "q", Group: "g", Served: 1}, full[job.Holder](), session, full[job.Receipt](), full[job.Lock](),
 		full[job.AffinityTag](), full[job.Reserve](), full[job.Mark](), full[job.Audit](), full[job.CronGroup](), full[job.Throttle](), full[job.DoorSetting](),
-		&job.Budget{Name: "b", Strategy: job.TimeBased, Allocation: 5, Duration: job.Minute, Burst: 9, Created: 1, Updated: 2},
+		&job.Budget{Name: "b", Strategy: job.TimeBased, Allocation: 5, Duration: job.Minute, Burst: 9, Created: 1, Updated: 2}, full[job.Cursor](),
 	) {
 		if e, ok := row.(*job.CronEntry); ok { // its job has no id of its own
 			j := *e.Job

@@ -31,11 +31,12 @@ type tx struct {
 	order        []sortable
 }
 
-// body is a payload that came. All of them are written at the end: keys of one
-// kind that follow each other find their place in the memory table at once.
+// body is a payload that came, or what was added to one. All of them are written at the
+// end: keys of one kind that follow each other find their place in the memory table at once.
 type body struct {
 	ref   job.ID
 	bytes []byte
+	added bool // to what is there, which is Pebble's default merge
 }
 
 // moved is a job write, for undoing. Rows use undo, payloads bodies.
@@ -229,8 +230,14 @@ func (t *tx) erase(old *job.Job) error {
 
 func (t *tx) PutPayload(ref job.ID, bytes []byte) error {
 	t.s.hot.keepBody(ref, bytes)
-	t.bodies = append(t.bodies, body{ref, bytes})
+	t.bodies = append(t.bodies, body{ref: ref, bytes: bytes})
 	t.refs = append(t.refs, ref)
+	return nil
+}
+
+func (t *tx) AppendPayload(ref job.ID, more []byte) error {
+	t.s.hot.dropBody(ref)
+	t.bodies = append(t.bodies, body{ref, more, true})
 	return nil
 }
 
@@ -238,8 +245,13 @@ func (t *tx) PutPayload(ref job.ID, bytes []byte) error {
 // and deletes those that no job refers to (I8).
 func (t *tx) writePayloads() error {
 	for i := range t.bodies {
-		t.key = payloadKey(t.key[:0], t.bodies[i].ref)
-		if err := t.batch.Set(t.key, t.bodies[i].bytes, nil); err != nil {
+		b := &t.bodies[i]
+		write := t.batch.Set
+		if b.added {
+			write = t.batch.Merge
+		}
+		t.key = payloadKey(t.key[:0], b.ref)
+		if err := write(t.key, b.bytes, nil); err != nil {
 			return err
 		}
 	}

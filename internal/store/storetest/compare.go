@@ -104,6 +104,10 @@ func (r *recorder) PutPayload(ref job.ID, body []byte) error {
 	return r.also(func(tx store.Tx) error { return tx.PutPayload(ref, body) })
 }
 
+func (r *recorder) AppendPayload(ref job.ID, more []byte) error {
+	return r.also(func(tx store.Tx) error { return tx.AppendPayload(ref, more) })
+}
+
 func (r *recorder) PutFailure(id job.ID, f *job.Failure) error {
 	return r.also(func(tx store.Tx) error { return tx.PutFailure(id, f) })
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
@@ -170,6 +171,28 @@ func (h *history) keyed() *job.Extras {
 		return &job.Extras{Batch: &job.Batch{Key: one(h, keyNames), When: "true", Fold: "$new"}}
 	}
 	return &job.Extras{Unique: &job.Unique{Key: one(h, keyNames), While: job.UniqueScope(h.rng.IntN(int(job.UniqueScopes)))}}
+}
+
+// growOne adds to a payload, for all jobs that share it.
+func (h *history) growOne(tx store.Tx) error {
+	picked, err := h.pick(tx)
+	if picked == nil || picked.Payload.IsZero() {
+		return err
+	}
+	more := fmt.Appendf(nil, "%*d", h.rng.IntN(9), h.now)[:h.rng.IntN(9)]
+	h.say("payload %s grows by %d bytes", picked.Payload, len(more))
+	if err := tx.AppendPayload(picked.Payload, more); err != nil {
+		return err
+	}
+	all, err := tx.List(store.Filter{}, store.All)
+	for _, old := range all {
+		if old.Payload == picked.Payload && err == nil {
+			j := old.Clone()
+			j.PayloadSize += uint32(len(more))
+			err = tx.Write(old, j)
+		}
+	}
+	return err
 }
 
 // foldOne gives a job that takes in newcomers another payload.

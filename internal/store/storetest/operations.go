@@ -51,6 +51,7 @@ var operations = []operation{
 	{"throttle", 8, (*history).changeThrottle},
 	{"row", 6, (*history).changeRow},
 	{"fold", 6, (*history).foldOne},
+	{"grow", 6, (*history).growOne},
 }
 
 // operate draws an operation. What the rules refuse changes nothing.

@@ -16,6 +16,7 @@ var payloads = []subject{
 	{"go over to another job in one transaction", payloadPassedOn},
 	{"that no job refers to are not kept", payloadOfNobody},
 	{"are replaced by an edit", payloadEdited},
+	{"grow for all jobs that share them", payloadGrows},
 	{"of results live as long as their job", resultLife},
 	{"of results come back in their job or beside it", anyResult},
 }
@@ -130,6 +131,49 @@ func payloadEdited(x *site) {
 	x.reopen()
 	x.end(a)
 	x.body("gone", ref, "")
+}
+
+// payloadGrows: in the transaction that brings it, and in later ones.
+func payloadGrows(x *site) {
+	c := x.newJob("q", "a")
+	c.New.Payload, c.New.PayloadSize = c.New.ID, 6
+	var jobs []*job.Job
+	x.update(func(tx store.Tx) error {
+		a, err := x.world.put(tx, c)
+		err = errors.Join(err, tx.PutPayload(c.New.Payload, []byte("hel")), tx.AppendPayload(c.New.Payload, []byte("lo,")))
+		b, berr := x.world.put(tx, x.newJob("r", "b", payload(c.New.Payload, 6)))
+		jobs = []*job.Job{a, b}
+		return errors.Join(err, berr)
+	})
+	x.body("in one transaction", c.New.Payload, "hello,")
+	_ = write(x, func(tx store.Tx) error {
+		return errors.Join(tx.AppendPayload(c.New.Payload, []byte("lost")), errors.New("taken back"))
+	})
+	x.body("taken back", c.New.Payload, "hello,")
+	for _, more := range []string{" wor", "ld"} {
+		x.update(func(tx store.Tx) error {
+			err := tx.AppendPayload(c.New.Payload, []byte(more))
+			for _, j := range jobs {
+				old, gerr := tx.Get(j.ID)
+				grown := old.Clone()
+				grown.PayloadSize += uint32(len(more))
+				err = errors.Join(err, gerr, tx.Write(old, grown))
+			}
+			return err
+		})
+	}
+	x.view(func(r store.Reader) error {
+		if got := r.Depth("r").Bytes; got != 12 {
+			x.Errorf("the queue holds %d bytes, want 12", got)
+		}
+		return nil
+	})
+	x.body("grown", c.New.Payload, "hello, world")
+	x.end(jobs[0])
+	x.reopen()
+	x.body("reopened", c.New.Payload, "hello, world")
+	x.end(jobs[1])
+	x.body("gone", c.New.Payload, "")
 }
 
 // resultLife: a result is a payload that a done job refers to beside its own,

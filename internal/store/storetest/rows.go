@@ -207,6 +207,8 @@ func nameOf(row job.Row) string {
 		return string(r.ID[:])
 	case *job.DoorSetting:
 		return r.Name
+	case *job.Cursor:
+		return r.Source
 	case *job.Mark:
 		return string(binary.BigEndian.AppendUint64(nil, uint64(r.Print)))
 	}
@@ -259,6 +261,8 @@ func rowOf(t job.Table, key string, due job.Millis) job.Row {
 	case job.Affinities:
 		session, tag, _ := strings.Cut(key, "\x00")
 		return &job.AffinityTag{Session: session, Tag: tag, Until: due}
+	case job.Cursors:
+		return &job.Cursor{Source: key}
 	case job.Reserves, job.Tables:
 	}
 	return &job.Reserve{Name: key}
@@ -286,7 +290,7 @@ func rowPages(x *site) {
 
 func rowsDue(x *site) {
 	for t := range job.Tables {
-		if t == job.Reserves || t == job.Credentials || t == job.CronGroups || t == job.Budgets || t == job.DoorSettings {
+		if t == job.Reserves || t == job.Credentials || t == job.CronGroups || t == job.Budgets || t == job.DoorSettings || t == job.Cursors {
 			continue // never due
 		}
 		due := func(until job.Millis, n int) string {

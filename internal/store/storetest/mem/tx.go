@@ -135,6 +135,16 @@ func (t *tx) PutPayload(ref job.ID, body []byte) error {
 	return nil
 }
 
+// AppendPayload implements store.Tx.
+func (t *tx) AppendPayload(ref job.ID, more []byte) error {
+	body := t.state.payloads[ref]
+	if body == nil {
+		return job.Errorf(job.Internal, "payload %s grows and is not there", ref)
+	}
+	set(t, payloadsOf, ref, append(copyOf(body), more...))
+	return nil
+}
+
 // copyOf is never nil: a payload that is empty is not a payload that is gone.
 func copyOf(body []byte) []byte { return append([]byte{}, body...) }
 

@@ -1,0 +1,101 @@
+package chunk
+
+import (
+	"maps"
+
+	"github.com/reprisehq/reprise/internal/engine"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// Held is what is not done of what an input brought.
+type Held struct {
+	Chunks int   // payloads
+	Bytes  int64 // of them, each once
+	Routes int   // jobs
+	Busy   int   // of those, how many run
+}
+
+// holdings are the payloads that jobs of pipelines refer to, and what that comes to for each input.
+type holdings struct {
+	payloads map[job.ID]*shared
+	inputs   map[string]Held
+}
+
+// shared is a payload and how many open jobs refer to it.
+type shared struct {
+	refs int
+	size uint32
+}
+
+// move is what a transaction made of a job.
+type move struct{ old, new *job.Job }
+
+func (s *Chunks) wrote(_ *engine.Tx, old, j *job.Job) error {
+	if old != nil && old.Door == job.DoorPipeline || j != nil && j.Door == job.DoorPipeline {
+		s.moves = append(s.moves, move{old, j})
+	}
+	return nil
+}
+
+// move follows a job. The input is its type.
+func (h *holdings) move(old, j *job.Job) {
+	if h.payloads == nil {
+		h.payloads, h.inputs = map[job.ID]*shared{}, map[string]Held{}
+	}
+	if counts(old) && (!counts(j) || old.Payload != j.Payload || old.PayloadSize != j.PayloadSize || old.State != j.State) {
+		h.leave(old)
+	} else if counts(old) {
+		return
+	}
+	if counts(j) {
+		h.come(j)
+	}
+}
+
+func counts(j *job.Job) bool { return j != nil && j.Door == job.DoorPipeline && j.State.Open() }
+
+func (h *holdings) come(j *job.Job) {
+	in, p := h.inputs[j.Type], h.payloads[j.Payload]
+	if p == nil {
+		p = &shared{size: j.PayloadSize}
+		h.payloads[j.Payload] = p
+		in.Chunks++
+		in.Bytes += int64(p.size)
+	}
+	if by := int64(j.PayloadSize) - int64(p.size); by > 0 { // it grew
+		in.Bytes += by
+		p.size = j.PayloadSize
+	}
+	p.refs++
+	in.Routes++
+	if j.State == job.Leased {
+		in.Busy++
+	}
+	h.inputs[j.Type] = in
+}
+
+func (h *holdings) leave(j *job.Job) {
+	in, p := h.inputs[j.Type], h.payloads[j.Payload]
+	if p == nil {
+		return
+	}
+	if p.refs--; p.refs == 0 {
+		delete(h.payloads, j.Payload)
+		in.Chunks--
+		in.Bytes -= int64(p.size)
+	}
+	in.Routes--
+	if j.State == job.Leased {
+		in.Busy--
+	}
+	if h.inputs[j.Type] = in; in.Routes == 0 {
+		delete(h.inputs, j.Type)
+	}
+}
+
+// Held is what is not done, by input.
+func (s *Chunks) Held() map[string]Held {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.held.inputs)
+}
