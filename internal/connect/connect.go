@@ -54,14 +54,16 @@ type Result struct {
 	NotBefore  job.Millis  // of Retried and Died: the same as a date; 0 = none
 	Delay      job.Millis  // of Released: not before then
 
-	// Of a message that a target takes in parts, such as a chunk of records: Rest is what
-	// is left for the message to be, nil = all of it. Pieces are other parts, with results
-	// of their own. What is in neither is done.
-	Rest   []byte
-	Pieces []Piece
+	Parts *Parts // of a message that the target took in part, such as a chunk of records; nil = the result is that of the whole
 }
 
-// Piece is a part of a message.
+// Parts are what a message falls into. What is in none of them is done.
+type Parts struct {
+	Rest   []byte  // what the message is from now on: the result is that of it; nil = all of it
+	Pieces []Piece // messages of their own from now on
+}
+
+// Piece is a part of a message, with a result of its own.
 type Piece struct {
 	Body       []byte
 	Outcome    job.Outcome

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/engine/enginetest"
@@ -62,7 +61,7 @@ func TestAPartOfAJobGoesOnAlone(t *testing.T) { // pipeline.md, decision 6
 			r.Fatalf("the dead piece: %+v, %v", dead, err)
 		}
 		r.PowerCut()
-		time.Sleep(time.Hour)
+		r.Pass(job.Hour)
 		again := r.leaseOf("bc")
 		if again.Job.ID != first.Job.ID || again.Job.Attempts != 1 {
 			r.Fatalf("job %s comes again after %d attempts", again.Job.ID, again.Job.Attempts)

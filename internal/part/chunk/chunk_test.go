@@ -173,12 +173,12 @@ func TestAFullOutputHoldsUpNobody(t *testing.T) { // pipeline.md, decision 4
 	scenario(t, func(r *rig) {
 		r.output("x", func(q *job.Queue) error { q.MaxBytes, q.OnFull = 6, job.FullDropOldest; return nil })
 		r.add("in", "1234", "x", "y")
-		time.Sleep(6 * time.Second)
+		r.Pass(6 * job.Second)
 		r.add("in", "5678", "x", "y") // the first one leaves x
 		if s, err := enginetest.Stats(r.Context(), r.Engine); err != nil || s.Evicted != 1 {
 			t.Fatalf("%d were pushed out, %v", s.Evicted, err)
 		}
-		time.Sleep(6 * time.Second)
+		r.Pass(6 * job.Second)
 		r.gets("x", "5678") // which runs now
 		if got := r.add("in", "9012", "x", "y"); !slices.Equal(got.Refused, []int{0}) {
 			t.Errorf("refused: %v, want that of x", got.Refused)
@@ -224,7 +224,7 @@ func TestCursorsStandWithTheirRecords(t *testing.T) { // operations.md, acknowle
 func TestNothingIsTakenWhileTheDiskIsLow(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.Room.Store(1)
-		time.Sleep(time.Hour)
+		r.Pass(job.Hour)
 		a := chunk.Append{Key: "k", Records: []byte("a"), Routes: []job.Job{{Queue: "x", Type: "k"}}, Max: 10}
 		if _, err := r.part.Chunks.Append(r.Context(), []chunk.Append{a}); !errors.Is(err, engine.ErrDiskLow) {
 			t.Errorf("taken on a full disk: %v", err)

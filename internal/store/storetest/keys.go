@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store"
