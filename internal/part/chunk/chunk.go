@@ -24,8 +24,9 @@ type Chunks struct {
 	open   map[string]*open // by the key of an Append
 	staged map[string]*open // changes of it by the transaction; nil = closed
 
-	mu    sync.Mutex // guards held
+	mu    sync.Mutex // guards held, freed
 	held  holdings
+	freed chan struct{} // nil = nobody waits for it
 	moves []move // of jobs, by the transaction
 }
 
@@ -86,8 +87,14 @@ func (s *Chunks) publish() {
 	s.forgetClosed()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	less := false
 	for _, m := range s.moves {
 		s.held.move(m.old, m.new)
+		less = less || counts(m.old) && !counts(m.new)
+	}
+	if less && s.freed != nil {
+		close(s.freed)
+		s.freed = nil
 	}
 }
 
@@ -195,7 +202,7 @@ func (s *Chunks) of(key string) *open {
 // they need a new one.
 func (s *Chunks) grow(tx *engine.Tx, a *Append) (*open, error) {
 	o := s.of(a.Key)
-	if o == nil || o.due <= tx.Now() || o.size+len(a.Records) > a.Max || len(o.jobs) != len(a.Routes) {
+	if o == nil || o.size+len(a.Records) > a.Max || len(o.jobs) != len(a.Routes) {
 		return nil, nil
 	}
 	for i := range a.Routes {
@@ -236,10 +243,13 @@ func fatal(err error) error {
 	return nil
 }
 
-// begun opens a chunk for records. Routes whose queues are full do not get them; the chunk
-// does not take in more then, so that each chunk is the same for all its routes.
+// begun opens a chunk for records, which is flushed at once if it is full. Routes whose
+// queues are full do not get them.
 func (s *Chunks) begun(tx *engine.Tx, a *Append) (o *open, refused []int, err error) {
-	o = &open{size: len(a.Records), due: tx.Now().Add(a.Flush)}
+	o = &open{size: len(a.Records), due: tx.Now()}
+	if o.size < a.Max {
+		o.due = o.due.Add(a.Flush)
+	}
 	for i := range a.Routes {
 		n := engine.NewJob{Job: a.Routes[i], Payload: a.Records, Shares: o.payload}
 		n.Job.Door, n.Job.ReadyAt = job.DoorPipeline, o.due
@@ -256,7 +266,7 @@ func (s *Chunks) begun(tx *engine.Tx, a *Append) (o *open, refused []int, err er
 			o.payload = added[0].Job.Payload
 		}
 	}
-	if refused != nil || o.size >= a.Max {
+	if o.size >= a.Max {
 		return nil, refused, nil
 	}
 	return o, refused, nil

@@ -67,7 +67,9 @@ func (r *rig) gets(output string, want ...string) (list []engine.Delivery) {
 			r.Fatal(err)
 		}
 		list = append(list, more...)
-		got = append(got, string(more[0].Payload))
+		if got = append(got, string(more[0].Payload)); len(more[0].Payload) != int(more[0].Job.PayloadSize) {
+			r.Errorf("a chunk of %d bytes says it has %d", len(more[0].Payload), more[0].Job.PayloadSize)
+		}
 	}
 	if !slices.Equal(got, want) {
 		r.Fatalf("%s got %q, want %q", output, got, want)
@@ -124,8 +126,13 @@ func TestAFullChunkIsClosed(t *testing.T) {
 		r.add("in", "123456", "x")
 		r.add("in", "78901", "x") // would be 11 of 10 bytes
 		r.add("in", "2", "x")
-		r.add("in", "a very large one", "x") // goes alone
-		r.gets("x", "123456", "789012", "a very large one")
+		r.add("in", "a very large one", "x") // goes alone, and at once
+		began := time.Now()
+		r.gets("x", "a very large one")
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("a full chunk waited for %s", waited)
+		}
+		r.gets("x", "123456", "789012")
 	})
 }
 

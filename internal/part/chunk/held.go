@@ -93,6 +93,16 @@ func (h *holdings) leave(j *job.Job) {
 	}
 }
 
+// Freed is closed when any input holds less than now.
+func (s *Chunks) Freed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.freed == nil {
+		s.freed = make(chan struct{})
+	}
+	return s.freed
+}
+
 // Held is what is not done, by input.
 func (s *Chunks) Held() map[string]Held {
 	s.mu.Lock()
