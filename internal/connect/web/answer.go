@@ -3,54 +3,27 @@ package web
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"html"
 	"mime"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/reply"
 )
 
-// Bounds of what is kept of an answer.
-const (
-	excerptBytesMax = 2 << 10
-	typeBytesMax    = 256
-)
+const typeBytesMax = 256 // of an error that the target names
 
 // judge is what an answer says as a whole: 2xx is OK, everything else a
 // failure with its status, for the policy to decide about.
 func (s *Sink) judge(resp *http.Response, body []byte) connect.Result {
-	code := resp.StatusCode
-	if code >= 200 && code < 300 {
+	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return connect.Result{Outcome: job.OK}
 	}
-	r := failed("http "+strconv.Itoa(code), strings.TrimSpace("answered "+s.mask.Replace(resp.Status)))
-	r.Failure.Status, r.Failure.Backtrace = code, excerpt(s.mask.Replace(string(body[:min(len(body), answerBytesMax)])))
-	switch line := firstLine(r.Failure.Backtrace); {
-	case code >= 300 && code < 400:
-		r.Failure.Message += "; redirects are not followed: " + firstLine(s.mask.Replace(headerText(resp.Header.Get("Location"))))
-	case line != "":
-		r.Failure.Message += ": " + line
-	}
-	r.RetryAfter, r.NotBefore = retryAfter(resp.Header.Get("Retry-After"))
+	r := connect.Result{Outcome: job.Retried, Failure: reply.Refusal(resp, body, s.mask)}
+	r.RetryAfter, r.NotBefore = reply.After(resp.Header.Get("Retry-After"))
 	return r
-}
-
-// retryAfter reads the header: seconds, or a date. What is neither says nothing.
-func retryAfter(text string) (span, date job.Millis) {
-	const most = 24 * job.Hour
-	if seconds, err := strconv.ParseUint(text, 10, 63); err == nil {
-		return job.Millis(min(seconds, uint64(most/job.Second))) * job.Second, 0
-	}
-	if at, err := http.ParseTime(text); err == nil && at.UnixMilli() > 0 {
-		return 0, job.Millis(at.UnixMilli())
-	}
-	return 0, 0
 }
 
 // answer is what a target may say of each message of a batch, whatever the
@@ -132,16 +105,16 @@ func (s *said) result(resp *http.Response) connect.Result {
 		return connect.Result{Outcome: job.Released, Delay: min(max(job.Millis(s.DelayMS), 0), job.MaxMillis)}
 	case job.Retried.String(), job.Died.String():
 	default:
-		return failed(connect.TypeAnswer, fmt.Sprintf("the outcome of this message is %q; it has to be ok, retry, dead or release", firstLine(s.Outcome)))
+		return failed(connect.TypeAnswer, fmt.Sprintf("the outcome of this message is %q; it has to be ok, retry, dead or release", reply.FirstLine(s.Outcome)))
 	}
-	r := failed(clip(s.Error.ErrorType, typeBytesMax), clip(s.Error.Message, job.MatchBytesMax))
+	r := failed(reply.Clip(s.Error.ErrorType, typeBytesMax), reply.Clip(s.Error.Message, job.MatchBytesMax))
 	if s.Outcome == job.Died.String() {
 		r.Outcome = job.Died
 	}
 	if f := &r.Failure; f.Message == "" {
 		f.Message = "the target said " + s.Outcome
 	}
-	r.Failure.Backtrace, r.Failure.Timeout = excerpt(s.Error.Backtrace), s.Error.Timeout
+	r.Failure.Backtrace, r.Failure.Timeout = reply.Excerpt(s.Error.Backtrace), s.Error.Timeout
 	if s.Error.Status >= 100 && s.Error.Status < 1000 {
 		r.Failure.Status = s.Error.Status
 	}
@@ -149,72 +122,15 @@ func (s *said) result(resp *http.Response) connect.Result {
 	case s.RetryAfterMS > 0:
 		r.RetryAfter = min(job.Millis(s.RetryAfterMS), job.Day)
 	case s.RetryAfter != "":
-		r.RetryAfter, r.NotBefore = retryAfter(s.RetryAfter)
+		r.RetryAfter, r.NotBefore = reply.After(s.RetryAfter)
 	default:
-		r.RetryAfter, r.NotBefore = retryAfter(resp.Header.Get("Retry-After"))
+		r.RetryAfter, r.NotBefore = reply.After(resp.Header.Get("Retry-After"))
 	}
 	return r
 }
-
-// excerpt is the beginning of an answer, if it is text.
-func excerpt(body string) string {
-	if strings.IndexByte(body, 0) >= 0 {
-		return ""
-	}
-	return clip(body, excerptBytesMax)
-}
-
-// masks replaces secrets, also as JSON and HTML write them, and what stands behind
-// the scheme of one such as "Bearer x". It is used before a text is cut: the
-// beginning of a secret would not be found.
-func masks(secrets []string) *strings.Replacer {
-	const least = 4 // bytes; a shorter one would be found everywhere
-	for _, s := range secrets {
-		if _, credentials, has := strings.Cut(s, " "); has {
-			secrets = append(secrets[:len(secrets):len(secrets)], credentials)
-		}
-	}
-	var all []string
-	for _, s := range secrets {
-		if len(s) < least {
-			continue
-		}
-		var plain bytes.Buffer
-		e := json.NewEncoder(&plain)
-		e.SetEscapeHTML(false)
-		escaped, err := json.Marshal(s)
-		if err = errors.Join(err, e.Encode(s)); err != nil {
-			continue // a text is never refused
-		}
-		inJSON := unquoted(bytes.TrimSpace(plain.Bytes()))
-		all = append(all, s, inJSON, strings.ReplaceAll(inJSON, "/", `\/`), unquoted(escaped), html.EscapeString(s))
-	}
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // one that holds another goes first
-	pairs := make([]string, 0, 2*len(all))
-	for _, s := range slices.Compact(all) {
-		pairs = append(pairs, s, "********")
-	}
-	return strings.NewReplacer(pairs...)
-}
-
-func unquoted(text []byte) string { return string(text[1 : len(text)-1]) }
 
 func (s *said) mask(m *strings.Replacer) {
 	for _, text := range []*string{&s.Outcome, &s.Error.Message, &s.Error.ErrorType, &s.Error.Backtrace} {
 		*text = m.Replace(*text)
 	}
-}
-
-// clip keeps the beginning of a text.
-func clip(text string, bytesMax int) string {
-	return strings.TrimSpace(strings.ToValidUTF8(text[:min(len(text), bytesMax)], ""))
-}
-
-func firstLine(text string) string {
-	const bytesMax = 200
-	line, _, _ := strings.Cut(text, "\n")
-	if len(line) > bytesMax {
-		return strings.ToValidUTF8(line[:bytesMax], "") + "…"
-	}
-	return strings.TrimSpace(line)
 }

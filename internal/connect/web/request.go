@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/connect"
+	"github.com/reprisehq/reprise/internal/reply"
 )
 
 // The modes of a batch.
@@ -53,21 +54,21 @@ func (s *Sink) request(ctx context.Context, b *connect.Batch) (*http.Request, er
 		header.Set("Reprise-Messages", strconv.Itoa(len(b.Messages)))
 	} else {
 		carry(header, first.Header)
-		header.Set("Reprise-Id", headerText(first.ID))
+		header.Set("Reprise-Id", reply.HeaderText(first.ID))
 		header.Set("Reprise-Attempt", strconv.Itoa(first.Attempt))
 		if first.Type != "" {
-			header.Set("Reprise-Type", headerText(first.Type))
+			header.Set("Reprise-Type", reply.HeaderText(first.Type))
 		}
 	}
 	for name, value := range s.o.Header {
 		header.Set(name, value)
 	}
-	header.Set("Reprise-Queue", headerText(b.Queue))
+	header.Set("Reprise-Queue", reply.HeaderText(b.Queue))
 	if b.Group != "" {
-		header.Set("Reprise-Group", headerText(b.Group))
+		header.Set("Reprise-Group", reply.HeaderText(b.Group))
 	}
 	header.Set("Idempotency-Key", idempotencyKey(b))
-	if kind = headerText(kind); kind == "" {
+	if kind = reply.HeaderText(kind); kind == "" {
 		kind = jsonType
 	}
 	header.Set("Content-Type", kind)
@@ -118,7 +119,7 @@ func isJSON(contentType string) bool {
 // idempotencyKey is the same for the same messages, at every attempt.
 func idempotencyKey(b *connect.Batch) string {
 	if len(b.Messages) == 1 {
-		return headerText(b.Messages[0].ID)
+		return reply.HeaderText(b.Messages[0].ID)
 	}
 	h := sha256.New()
 	for i := range b.Messages {
@@ -130,27 +131,10 @@ func idempotencyKey(b *connect.Batch) string {
 // carry copies the headers of a message that a request can have.
 func carry(to http.Header, from map[string]string) {
 	for name, value := range from {
-		if isToken(name) && !reserved(name) {
-			to.Set(name, headerText(value))
+		if reply.IsToken(name) && !reserved(name) {
+			to.Set(name, reply.HeaderText(value))
 		}
 	}
-}
-
-// headerText keeps a text within what a header may hold.
-func headerText(s string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, s))
-}
-
-// isToken reports whether a text may name a header (RFC 9110, 5.6.2).
-func isToken(s string) bool {
-	return s != "" && len(s) <= 256 && !strings.ContainsFunc(s, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
-	})
 }
 
 // reserved are the headers that a request has from Reprise or its connection.

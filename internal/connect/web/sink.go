@@ -19,6 +19,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/reply"
 )
 
 // Options describe a sink. Zero values are the defaults.
@@ -41,7 +42,6 @@ const (
 	TimeoutMax         = time.Hour
 	connectionsDefault = 16
 	ConnectionsMax     = 1024
-	answerBytesMax     = 64 << 10 // read of an answer that says nothing of messages
 	resultsBytesMax    = 8 << 20  // read of the results of a batch
 	headerBytesMax     = 64 << 10 // of an answer
 	headersMax         = 64       // of Options
@@ -79,7 +79,7 @@ func New(o Options) (*Sink, error) {
 	}
 	for name, value := range o.Header {
 		switch {
-		case !isToken(name) || value != headerText(value):
+		case !reply.IsToken(name) || value != reply.HeaderText(value):
 			return nil, bad("header", "%q is no header", name)
 		case reserved(name):
 			return nil, bad("header", "%q is set by Reprise itself", name)
@@ -94,7 +94,7 @@ func New(o Options) (*Sink, error) {
 	if o.UserAgent == "" {
 		o.UserAgent = "reprise"
 	}
-	return &Sink{o: o, mask: masks(o.Mask), http: &http.Client{
+	return &Sink{o: o, mask: reply.Masks(o.Mask), http: &http.Client{
 		Transport: &http.Transport{
 			DialContext:            o.Egress.Dial,
 			ForceAttemptHTTP2:      true,
@@ -136,7 +136,7 @@ func (s *Sink) Deliver(ctx context.Context, b *connect.Batch) []connect.Result {
 		return spread(b, s.unanswered(ctx, own, err))
 	}
 	defer func() { _ = resp.Body.Close() }()
-	most := int64(answerBytesMax)
+	most := int64(reply.ReadBytesMax)
 	if s.o.Batch {
 		most = resultsBytesMax
 	}
@@ -163,31 +163,12 @@ func (s *Sink) unanswered(ctx, own context.Context, err error) connect.Result {
 		return failed(connect.TypeEgress, refused.Error())
 	case ctx.Err() != nil: // the caller's time is nobody's failure
 		return connect.Result{Outcome: job.Released}
-	case own.Err() != nil || isTimeout(err):
+	case own.Err() != nil || reply.IsTimeout(err):
 		r := failed(connect.TypeTimeout, fmt.Sprintf("no answer within %s", s.o.Timeout))
 		r.Failure.Timeout = true
 		return r
 	}
-	return failed(connect.TypeNetwork, s.mask.Replace(cause(err)))
-}
-
-func isTimeout(err error) bool {
-	t, ok := errors.AsType[interface {
-		error
-		Timeout() bool
-	}](err)
-	return ok && t.Timeout()
-}
-
-// cause is an error without the method and address that nobody need repeat.
-func cause(err error) string {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil || !strings.HasPrefix(err.Error(), "Post ") {
-			return err.Error()
-		}
-		err = inner
-	}
+	return failed(connect.TypeNetwork, s.mask.Replace(reply.Cause(err)))
 }
 
 func failed(kind, message string) connect.Result {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/reply"
 )
 
 // target is an endpoint that answers as the test says and keeps what it got.
@@ -152,7 +153,7 @@ func TestTheStatusIsTheAnswerAndThePolicyDecides(t *testing.T) {
 		if c.outcome == job.Retried && (r.Failure.Status != c.status || r.Failure.Timeout) {
 			t.Errorf("%d: the failure tells status %d, timeout %v", c.status, r.Failure.Status, r.Failure.Timeout)
 		}
-		if len(r.Failure.Backtrace) > excerptBytesMax || strings.Contains(r.Failure.Backtrace, "\x00") {
+		if len(r.Failure.Backtrace) > reply.ExcerptBytesMax || strings.Contains(r.Failure.Backtrace, "\x00") {
 			t.Errorf("%d: kept %d bytes of the answer", c.status, len(r.Failure.Backtrace))
 		}
 		if len(x.got) != 1 {
@@ -314,7 +315,7 @@ func TestAFailureOfTheTargetIsKeptInBounds(t *testing.T) {
 	}
 	x := newTarget(t, answerWith(200, nil, string(body)))
 	f := x.sink(t, Options{Batch: true}).Deliver(t.Context(), one("{}"))[0].Failure
-	if len(f.Message) != job.MatchBytesMax || len(f.Type) != typeBytesMax || len(f.Backtrace) != excerptBytesMax || f.Status != 0 || !f.Timeout {
+	if len(f.Message) != job.MatchBytesMax || len(f.Type) != typeBytesMax || len(f.Backtrace) != reply.ExcerptBytesMax || f.Status != 0 || !f.Timeout {
 		t.Errorf("kept %d, %d and %d bytes, status %d, timeout %v", len(f.Message), len(f.Type), len(f.Backtrace), f.Status, f.Timeout)
 	}
 }
@@ -322,7 +323,7 @@ func TestAFailureOfTheTargetIsKeptInBounds(t *testing.T) {
 // An endpoint that answers with what it was sent tells no secret to those who may read failures.
 func TestSecretsAreMaskedInWhatIsKeptOfAnAnswer(t *testing.T) {
 	const secret = `s3cr"t/<1>`
-	long := strings.Repeat("x", excerptBytesMax-4) // a secret that the bounds of an excerpt would cut is masked before
+	long := strings.Repeat("x", reply.ExcerptBytesMax-4) // a secret that the bounds of an excerpt would cut is masked before
 	raw, err := json.Marshal(secret)
 	if err != nil {
 		t.Fatal(err)
@@ -380,7 +381,7 @@ func TestSecretsAreMaskedInWhatIsKeptOfAnAnswer(t *testing.T) {
 	if f := noHTTP.sink(t, Options{Mask: []string{"abcdefg"}}).Deliver(t.Context(), one("1"))[0].Failure; strings.Contains(f.Message, "abcdefg") || !strings.Contains(f.Message, "****") {
 		t.Errorf("of an answer that is no HTTP: %q", f.Message)
 	}
-	if got := masks([]string{"abcd", "abcdef", "abc\"", "Bearer x-y z"}).Replace("abcdef-abc\\\"-abcd-x-y z"); got != "********-********-********-********" {
+	if got := reply.Masks([]string{"abcd", "abcdef", "abc\"", "Bearer x-y z"}).Replace("abcdef-abc\\\"-abcd-x-y z"); got != "********-********-********-********" {
 		t.Errorf("of secrets that begin alike: %q", got)
 	}
 }
