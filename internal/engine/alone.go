@@ -54,7 +54,7 @@ func (r *serving) empties(h *Holder, queue string) bool {
 // the queue of a job that is out alone nobody is.
 func (r *serving) filled(h *Holder, j *job.Job) {
 	for queue, d := range r.emptied {
-		if d.holder == h || j.Alone && queue == j.Queue {
+		if d.holder == h || j.Isolated && queue == j.Queue {
 			r.emptied = maps.Clone(r.emptied)
 			delete(r.emptied, queue)
 			r.fed = r.fed || d.holder != h // it goes on
@@ -77,7 +77,7 @@ func (r *serving) emptiedBy(worker string) {
 // Seeker is how a holder asks the store for work.
 func (r *serving) Seeker(h *Holder) (rule.Seeker, error) {
 	s := rule.Seeker{
-		Holder: h.Name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.Opts.Properties,
+		Holder: h.Name, Held: h.held + r.held[h], HasIsolated: h.alone+r.alone[h] > 0, Properties: h.Opts.Properties,
 	}
 	if r.e.parts.limited(r.Tx, "") {
 		s.Room = func(queue string) rule.Room { return r.e.parts.room(r.Tx, queue) }
@@ -90,7 +90,7 @@ func (r *serving) Seeker(h *Holder) (rule.Seeker, error) {
 		return s, err
 	}
 	s.Held = len(ids)
-	s.HasAlone, err = r.holdsAlone(h.Name, ids)
+	s.HasIsolated, err = r.holdsAlone(h.Name, ids)
 	return s, err
 }
 
@@ -100,5 +100,5 @@ func (r *serving) holdsAlone(name string, ids []job.ID) (bool, error) {
 		return false, nil
 	}
 	j, err := r.tx.Get(ids[0])
-	return err == nil && slices.ContainsFunc(j.Leases, func(l job.Lease) bool { return l.Holder == name && l.Alone }), err
+	return err == nil && slices.ContainsFunc(j.Leases, func(l job.Lease) bool { return l.Holder == name && l.Exclusive }), err
 }

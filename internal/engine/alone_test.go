@@ -20,7 +20,7 @@ func (r *rig) poisonous(queue, name string, edits ...func(*engine.NewJob)) {
 	w := r.anonymous(1, queue)
 	w.gets(name)
 	w.close()
-	if !r.expect(name, job.Ready).Alone {
+	if !r.expect(name, job.Ready).Isolated {
 		r.Fatalf("%s need not be alone", name)
 	}
 }

@@ -89,7 +89,7 @@ func TestCancelledIsNotDead(t *testing.T) {
 			t.Errorf("%d were cancelled, %v", n, err)
 		}
 		for _, name := range []string{"b", "c", "d"} {
-			if j := r.expect(name, job.Dead); j.Reason != job.ReasonCancelled || j.Blocks {
+			if j := r.expect(name, job.Dead); j.Reason != job.ReasonCancelled || j.BlocksGroup {
 				t.Errorf("%s is %s", name, j.Reason)
 			}
 			if got := r.messages(name, false); len(got) != 1 || got[0] != "cancelled by ann: withdrawn" {

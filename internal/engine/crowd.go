@@ -81,7 +81,7 @@ func (r *crowd) freed(l *job.Lease) {
 	r.leases--
 	if h := r.Holder(l.Holder); h != nil {
 		r.held[h]--
-		if l.Alone {
+		if l.Exclusive {
 			r.alone[h]--
 		}
 	}
@@ -135,7 +135,7 @@ func (r *crowd) HandBack(h *Holder) error {
 		for _, l := range j.Leases {
 			if l.Holder == h.Name {
 				r.held[h]++
-				r.alone[h] += oneIf(l.Alone)
+				r.alone[h] += oneIf(l.Exclusive)
 				r.gifts = append(r.gifts, gift{h, Delivery{Job: j, Lease: l, Payload: r.tx.Peek(j.Payload), Held: true, StopAfter: rule.StopAfter(q, j)}})
 			}
 		}

@@ -49,7 +49,7 @@ func (r *mending) rejectUnreadable() error {
 	for _, u := range r.tx.Unreadable() {
 		stub := &job.Job{
 			ID: u.ID, Payload: u.Payload, PayloadSize: u.Size, Queue: damagedQueue, Type: damagedQueue, State: job.Ready,
-			Created: r.now, RetainDone: job.Unset, RetainDead: job.Unset, Copies: 1, Wanted: 1,
+			Created: r.now, RetainDone: job.Unset, RetainDead: job.Unset, Copies: 1, CopiesWanted: 1,
 		}
 		eff := rule.SetAside(stub, r.now, r.hooks.seq, "corrupt: its row cannot be read, so its queue and settings are not known: "+u.Why)
 		if err := r.write(nil, eff); err != nil {

@@ -266,7 +266,7 @@ func TestABatchThatAlwaysChangesIsRefusedAfterAWhile(t *testing.T) {
 				at.Error(err)
 			}
 			rounds++
-			at.operate(name(), rule.Command{Verb: rule.Patch, Edit: func(j *job.Job) { j.ReadyAt, j.Owns = 1, true }})
+			at.operate(name(), rule.Command{Verb: rule.Patch, Edit: func(j *job.Job) { j.ReadyAt, j.HoldsKey = 1, true }})
 			return appends(ctx, b, existing, newcomer)
 		}
 	})

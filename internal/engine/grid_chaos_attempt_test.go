@@ -39,7 +39,7 @@ func (c *chaos) checkAttempts(q *job.Queue, j *job.Job) {
 	for _, l := range j.Leases {
 		commits += oneOf(l.Commits)
 	}
-	if commits > 0 && (len(j.Leases) > 1 || j.Wanted > 1) {
+	if commits > 0 && (len(j.Leases) > 1 || j.CopiesWanted > 1) {
 		c.Errorf("A19: %s has a run that commits, and another one: %+v", name, j.Leases)
 	}
 	if q.NonIdempotent && len(j.Leases) > 1 {

@@ -434,7 +434,7 @@ func (c *chaos) checkSession(v store.Reader, s *job.Session) error {
 		c.checkAttempts(q, j)
 		if j.State == job.Leased {
 			copies += len(j.Leases) - 1
-			wanted += max(0, int(j.Wanted)-1)
+			wanted += max(0, int(j.CopiesWanted)-1)
 		}
 	}
 	if waiting, running, known := c.part.Grid.Roster(s.Name); known && (waiting != int(d.Wanting) || running != int(d.Leases)) { // I7

@@ -131,7 +131,7 @@ func TestTheVectorsOfTheInbox(t *testing.T) { // vectors/inbox.json, inbox.md 7 
 					if !slices.Equal(suppressed, c.Suppressed) || !slices.Equal(noted, c.Noted) {
 						r.Errorf("suppressed %v, noted %v; want %v and %v", suppressed, noted, c.Suppressed, c.Noted)
 					}
-					if j := r.expect("a1", job.Dead); !j.Blocks || j.Reason != job.Exhausted {
+					if j := r.expect("a1", job.Dead); !j.BlocksGroup || j.Reason != job.Exhausted {
 						r.Errorf("it ended as %+v", j)
 					}
 				})
@@ -305,7 +305,7 @@ func TestExpiryIsLookedAtBeforeEachDeliveryAndNeverBlocks(t *testing.T) { // inb
 			r.Errorf("expired: %v", err)
 		}
 		r.settle(held["b2"], job.Released)
-		if j := r.expect("b2", job.Dead); j.Reason != job.Expired || j.Blocks {
+		if j := r.expect("b2", job.Dead); j.Reason != job.Expired || j.BlocksGroup {
 			r.Errorf("b2 ended as %+v", j)
 		}
 		r.settle(held["b3"], job.OK) // the turn goes on
@@ -389,7 +389,7 @@ func TestRetryNowAndSkipTheHead(t *testing.T) { // inbox.md 10
 		}
 		r.settle(r.took(turn.Options{}, "a: a1")["a1"], job.Retried)
 		r.took(whole, "")
-		if v, err := r.part.Desk.DoHead(r.Context(), by, desk.Skip, "in", "a"); err != nil || v.State != job.Dead || v.Job.Reason != job.Exhausted || v.Job.Blocks || v.Job.Attempts != 2 {
+		if v, err := r.part.Desk.DoHead(r.Context(), by, desk.Skip, "in", "a"); err != nil || v.State != job.Dead || v.Job.Reason != job.Exhausted || v.Job.BlocksGroup || v.Job.Attempts != 2 {
 			r.Fatalf("%+v, %v", v, err)
 		}
 		if v, err := r.part.Desk.DoHead(r.Context(), by, desk.Skip, "in", "a"); err != nil || v.State != job.Dead || v.Job.ID != r.ids["a2"] {

@@ -149,7 +149,7 @@ type Due struct {
 	Table  job.Table
 	Steady bool // their times are on the steady clock
 	Spared bool // none comes up while holders have extra time, because the clock stepped
-	Turn   func(*Tx, job.Row) error
+	Do     func(*Tx, job.Row) error
 }
 
 // Row makes a function of the rows of one type the Turn of their table.

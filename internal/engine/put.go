@@ -323,7 +323,7 @@ func (r *intake) putOne(n *NewJob, body []byte, heir bool) (*job.Job, error) {
 			return nil, err
 		}
 	}
-	if eff.Job.Owns && (heir || eff.Job.Extras.Batch != nil) {
+	if eff.Job.HoldsKey && (heir || eff.Job.Extras.Batch != nil) {
 		if err := r.succeed(n, rule.KeyOf(eff.Job)); err != nil {
 			return nil, err
 		}

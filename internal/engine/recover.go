@@ -21,7 +21,7 @@ const recoverMax = 2000
 func (c *committer) recover(ctx context.Context, begin func(*Tx) error) error {
 	c.holders, c.hungry, c.leases, c.emptied, c.streams = map[string]*Holder{}, hungry{}, 0, nil, [3]int{}
 	var holders []string
-	anchor := rule.Anchor{Window: c.opts.Reattach}
+	anchor := rule.ClockShift{Window: c.opts.Reattach}
 	starts := c.start == 0 // else the steady clock runs on
 	err := c.recoverStep(ctx, func(r *Tx) (err error) {
 		if err := r.prepare(); err != nil {
@@ -120,7 +120,7 @@ func (r *recovery) skew() (job.Millis, error) {
 // carry takes the leases of holders over a start: their ends move to the new
 // steady clock, and nobody is blamed for what could not be heard while the
 // server was away.
-func (r *recovery) carry(names []string, anchor *rule.Anchor) error {
+func (r *recovery) carry(names []string, anchor *rule.ClockShift) error {
 	for _, name := range names {
 		ids, err := r.tx.IDs(store.Held(name), store.All)
 		if err != nil {
@@ -139,7 +139,7 @@ func (r *recovery) carry(names []string, anchor *rule.Anchor) error {
 	return nil
 }
 
-func (r *recovery) carryJob(j *job.Job, holder string, anchor *rule.Anchor) error {
+func (r *recovery) carryJob(j *job.Job, holder string, anchor *rule.ClockShift) error {
 	r.doing.job = j.ID
 	v, err := r.view(j, j.Queue, j.Group)
 	if err != nil {
@@ -151,7 +151,7 @@ func (r *recovery) carryJob(j *job.Job, holder string, anchor *rule.Anchor) erro
 			continue
 		}
 		v.Job = eff.Job
-		if eff, err = rule.Step(v, rule.Command{Verb: rule.Extend, Token: l.Token, Anchor: anchor}); err != nil {
+		if eff, err = rule.Step(v, rule.Command{Verb: rule.Extend, Token: l.Token, ClockShift: anchor}); err != nil {
 			return err
 		}
 	}

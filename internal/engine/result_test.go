@@ -175,7 +175,7 @@ func TestAResultKeepsWhatElseTheJobCarries(t *testing.T) {
 		w.gets("a")
 		r.settle(w.held["a"], job.OK, makes("1"))
 		j := r.job("a")
-		if len(j.Extras.Labels) != 1 || j.Extras.Unique == nil || !j.Owns {
+		if len(j.Extras.Labels) != 1 || j.Extras.Unique == nil || !j.HoldsKey {
 			r.Errorf("%+v", j)
 		}
 		list, err := enginetest.Page(r.Context(), r.Engine, store.Filter{}, 9)

@@ -170,7 +170,7 @@ func (r *serving) hand(h *Holder, list []*job.Job, held int) (out handed, err er
 			return out, err
 		case aside:
 			out.aside = true
-		case j.Alone && held+out.took > 0:
+		case j.Isolated && held+out.took > 0:
 			answered := h.Want > 0 && r.Has(h) > 0 // a call that got something: it waits no more
 			out.full = answered || r.empties(h, j.Queue)
 			out.passed = !out.full
@@ -179,7 +179,7 @@ func (r *serving) hand(h *Holder, list []*job.Job, held int) (out handed, err er
 			if _, err := r.Grant(h, j, 0); err != nil {
 				return out, err
 			}
-			if out.took++; j.Alone || r.Full(h) {
+			if out.took++; j.Isolated || r.Full(h) {
 				out.full = true
 				return out, nil
 			}
@@ -289,7 +289,7 @@ func (r *serving) Grant(h *Holder, j *job.Job, turn int64) (int64, error) {
 	}
 	l := &r.lease // the rule takes a copy
 	*l = job.Lease{
-		Token: job.NewToken(r.c.start, r.e.rnd), Holder: h.Name, Kind: h.Kind, Alone: j.Alone,
+		Token: job.NewToken(r.c.start, r.e.rnd), Holder: h.Name, Kind: h.Kind, Exclusive: j.Isolated,
 	}
 	if h.life > 0 {
 		l.Until = r.steady.Add(h.life)
@@ -310,7 +310,7 @@ func (r *serving) Grant(h *Holder, j *job.Job, turn int64) (int64, error) {
 	if err := r.e.parts.given(r.Tx, q, j); err != nil {
 		return 0, err
 	}
-	if j.Group != "" && j.Wanted > 1 { // its gate may stand for the next now, which holders of another copy may take
+	if j.Group != "" && j.CopiesWanted > 1 { // its gate may stand for the next now, which holders of another copy may take
 		r.fed = true
 	}
 	r.filled(h, j)
@@ -335,7 +335,7 @@ func (r *serving) Grant(h *Holder, j *job.Job, turn int64) (int64, error) {
 // holds counts a job that was granted among those of a holder.
 func (r *crowd) holds(h *Holder, j *job.Job) {
 	r.held[h]++
-	r.alone[h] += oneIf(j.Alone)
+	r.alone[h] += oneIf(j.Isolated)
 }
 
 // candidates are the holders that may find something now: all of them when

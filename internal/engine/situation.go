@@ -103,7 +103,7 @@ func (r *Tx) inFront(s *rule.Situation) error {
 		if i == 0 {
 			s.Head = m
 		}
-		if m.Blocks {
+		if m.BlocksGroup {
 			s.Blocker = m
 			break
 		}
@@ -133,7 +133,7 @@ func (r *Tx) workers(s *rule.Situation) {
 			continue
 		}
 		s.Fitting++
-		busy := rule.Seeker{Holder: h.Name, Held: h.held + r.held[h], HasAlone: h.alone+r.alone[h] > 0, Properties: h.Opts.Properties}
+		busy := rule.Seeker{Holder: h.Name, Held: h.held + r.held[h], HasIsolated: h.alone+r.alone[h] > 0, Properties: h.Opts.Properties}
 		if r.RoomFor(h) > 0 && rule.Fits(class, s.Job.Requires, busy) {
 			s.Free++
 		}

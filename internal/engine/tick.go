@@ -160,10 +160,10 @@ func (r *clockwork) tickJob(h rule.Hand, id job.ID) error {
 // ownRows are the rows that come up by themselves, but for those of parts.
 func ownRows() []Due {
 	return []Due{
-		{Table: job.Queues, Turn: Row((*Tx).wakeQueue)},
-		{Table: job.Gates, Turn: Row((*Tx).wakeGate)},
-		{Table: job.Holders, Steady: true, Spared: true, Turn: Row((*Tx).lapseHolder)},
-		{Table: job.Receipts, Turn: func(r *Tx, row job.Row) error { return r.tx.Unset(job.Receipts, row.Key()) }},
+		{Table: job.Queues, Do: Row((*Tx).wakeQueue)},
+		{Table: job.Gates, Do: Row((*Tx).wakeGate)},
+		{Table: job.Holders, Steady: true, Spared: true, Do: Row((*Tx).lapseHolder)},
+		{Table: job.Receipts, Do: func(r *Tx, row job.Row) error { return r.tx.Unset(job.Receipts, row.Key()) }},
 	}
 }
 
@@ -191,7 +191,7 @@ func (r *clockwork) tickTable(d *Due) error {
 			continue
 		}
 		r.doing.row, r.doing.job = row, job.ID{}
-		if err := d.Turn(r.Tx, row); err != nil {
+		if err := d.Do(r.Tx, row); err != nil {
 			return err
 		}
 	}

@@ -316,7 +316,7 @@ func TestAMemberThatNeedsAnotherHolderOrNobodyBesideItHasItsOwnTurn(t *testing.T
 		r.took(turn.Options{For: job.Second}, "a: a1")
 		r.Pass(job.Second) // lost once of two: from now on it is delivered alone
 		held := r.took(whole, "a: a1")
-		if d := held["a1"]; !d.Lease.Alone {
+		if d := held["a1"]; !d.Lease.Exclusive {
 			r.Errorf("a1 came as %+v", d.Lease)
 		}
 		r.settle(held["a1"], job.OK)

@@ -339,10 +339,10 @@ func (r *Tx) write(old *job.Job, eff rule.Effect) error {
 
 // wake notes queues in which something may have become ready.
 func (r *Tx) wake(old, j *job.Job) {
-	if j != nil && (j.State == job.Ready || j.Wanted > 1) {
+	if j != nil && (j.State == job.Ready || j.CopiesWanted > 1) {
 		r.woken[j.Queue] = true
 	}
-	if old != nil && (old.Group != "" || old.Alone) { // its group, or who is emptied for it, may go on
+	if old != nil && (old.Group != "" || old.Isolated) { // its group, or who is emptied for it, may go on
 		r.woken[old.Queue] = true
 	}
 }

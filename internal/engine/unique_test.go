@@ -71,7 +71,7 @@ func TestANewcomerMeetsTheOwnerOfItsKey(t *testing.T) { // zizq.md 1.15: the tab
 						if j := r.job("a"); want && (after != before || j.PayloadSize != 1) {
 							t.Errorf("%d jobs, then %d; %+v", before, after, j)
 						}
-						if j, _, _ := r.Get(r.Context(), added.ID); !want && !j.Owns || r.job("a").Owns != (want || !want && false) {
+						if j, _, _ := r.Get(r.Context(), added.ID); !want && !j.HoldsKey || r.job("a").HoldsKey != (want || !want && false) {
 							t.Errorf("the newcomer %+v, the other %+v", j, r.job("a"))
 						}
 					})
@@ -157,7 +157,7 @@ func TestJobsOfOneCallSeeEachOthersKeys(t *testing.T) { // zizq.md 1.8
 				r.Errorf("%d: %+v", i, a)
 			}
 		}
-		if added[1].ID == old || r.job("old").Owns {
+		if added[1].ID == old || r.job("old").HoldsKey {
 			r.Errorf("%+v", r.job("old"))
 		}
 	})
@@ -267,7 +267,7 @@ func TestAReplayLeavesThoseDeadWhoseKeyAnotherJobHas(t *testing.T) { // core.md 
 		}
 		r.expect("a", job.Dead)
 		r.expect("b", job.Ready)
-		if !r.job("b").Owns {
+		if !r.job("b").HoldsKey {
 			r.Error("a job that was replayed does not have its key")
 		}
 	})

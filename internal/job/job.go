@@ -71,20 +71,20 @@ type Job struct {
 	Rank int64  // if Ranked
 	Park string // out of line under this label; "" = not parked
 
-	Priority uint16
-	Band     uint8
-	Order    Order // of the queue when the job was put; decides its place in the group
-	Ranked   bool  // Rank instead of Seq is its sort position in an ordered group
-	State    State
-	Reason   Reason
-	Blocks   bool  // a dead head that holds its group (on_dead block and park)
-	Alone    bool  // lost so often that it is delivered only to a holder with nothing else
-	Owns     bool  // stands under its key: has its unique key, or takes in newcomers of its batch
-	Beside   bool  // the latest charged failure was that of a run beside another one
-	Copies   uint8 // runs wanted side by side when the job starts, at least 1
-	Wanted   uint8 // runs wanted now
-	Door     Door  // through which it came
-	Wait     Wait  // how the date of its next attempt came about
+	Priority         uint16
+	Band             uint8
+	Order            Order // of the queue when the job was put; decides its place in the group
+	Ranked           bool  // Rank instead of Seq is its sort position in an ordered group
+	State            State
+	Reason           Reason
+	BlocksGroup      bool  // a dead head that holds its group (on_dead block and park)
+	Isolated         bool  // lost so often that it is delivered only to a holder with nothing else
+	HoldsKey         bool  // stands under its key: has its unique key, or takes in newcomers of its batch
+	FailedBesideCopy bool  // the latest charged failure was that of a run beside another one
+	Copies           uint8 // runs wanted side by side when the job starts, at least 1
+	CopiesWanted     uint8 // runs wanted now
+	Door             Door  // through which it came
+	Wait             Wait  // how the date of its next attempt came about
 
 	Created     Millis
 	ReadyAt     Millis // due; while Ready it is when it became due

@@ -70,22 +70,22 @@ func (k HolderKind) String() string { return [...]string{"anonymous", "named", "
 
 // Lease is the right to run one attempt.
 type Lease struct {
-	Token   Token
-	Holder  string
-	Kind    HolderKind
-	AnyHost bool   // another copy may run on Host
-	Copy    bool   // of a task: another run of it was live when it was given out
-	Commits bool   // of a task: its engine had the word that the effects of this run count, and no other runs beside it
-	Number  uint32 // of a task: among its runs, 1 for the first; 0 = not counted
-	Since   Millis // granted
-	Started Millis // run began, if the holder says so; 0 = not said
-	Until   Millis // soft end of a unary lease, moved by Extend; 0 = follows the holder
-	Span    Millis // from its grant or latest extension to Until; of a task fetched ahead to RunEnd; 0 = not known
-	RunEnd  Millis // hard end (run timeout); 0 = none
-	StartBy Millis // start timeout; 0 = none
-	Turn    int64  // turn of the group this lease is part of; 0 = none
-	Alone   bool   // the holder had nothing else when it got this
-	Host    string // of an engine: no other copy runs there, unless AnyHost; "" = does not matter
+	Token     Token
+	Holder    string
+	Kind      HolderKind
+	AnyHost   bool   // another copy may run on Host
+	Copy      bool   // of a task: another run of it was live when it was given out
+	Commits   bool   // of a task: its engine had the word that the effects of this run count, and no other runs beside it
+	Number    uint32 // of a task: among its runs, 1 for the first; 0 = not counted
+	Since     Millis // granted
+	Started   Millis // run began, if the holder says so; 0 = not said
+	Until     Millis // soft end of a unary lease, moved by Extend; 0 = follows the holder
+	Given     Millis // from its grant or latest extension to Until; of a task fetched ahead to RunEnd; 0 = not known
+	RunEnd    Millis // hard end (run timeout); 0 = none
+	StartBy   Millis // start timeout; 0 = none
+	Turn      int64  // turn of the group this lease is part of; 0 = none
+	Exclusive bool   // the holder had nothing else when it got this
+	Host      string // of an engine: no other copy runs there, unless AnyHost; "" = does not matter
 }
 
 // Bars is the host on which no other copy may run; "" = there is none.

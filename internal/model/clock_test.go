@@ -158,11 +158,11 @@ func (m *model) vanish(holder string, how job.Ending) {
 // lose counts a holder that vanished with a job. From half of the limit on
 // only those count that had the job alone, and each leaves a record.
 func (m *model) lose(j *job.Job, l job.Lease) {
-	if j.Alone && !l.Alone || m.follows(j) {
+	if j.Isolated && !l.Exclusive || m.follows(j) {
 		return
 	}
 	j.Losses++
-	if j.Alone = 2*j.Losses >= j.Retry.LossLimitValue(); j.Alone {
+	if j.Isolated = 2*j.Losses >= j.Retry.LossLimitValue(); j.Isolated {
 		j.Failures++
 	}
 }

@@ -144,7 +144,7 @@ func (w *gridWorld) sameTask(j *job.Job, t *task) {
 		Retries, Losses, Evictions, Reschedules, Given, Wanted, Finished uint32
 		Aside, Alone                                                     bool
 	}
-	a := shown{j.State, j.Reason, 0, j.Attempts, j.Losses, j.Evictions, j.Reschedules, j.Deliveries, uint32(j.Wanted), 0, j.Park != "", j.Alone}
+	a := shown{j.State, j.Reason, 0, j.Attempts, j.Losses, j.Evictions, j.Reschedules, j.Deliveries, uint32(j.CopiesWanted), 0, j.Park != "", j.Isolated}
 	b := shown{t.state, t.reason, 0, t.retries, t.losses, t.evictions, t.reschedules, t.given, uint32(t.want), 0, t.aside != nil, t.alone}
 	if j.State == job.Scheduled {
 		a.Due, b.Due = j.ReadyAt, t.due
@@ -159,7 +159,7 @@ func (w *gridWorld) sameTask(j *job.Job, t *task) {
 	for _, r := range t.runs {
 		leases = append(leases, job.Lease{
 			Token: r.token, Holder: "e/" + r.machine, Kind: job.Named, AnyHost: t.session.set.Grid.AnyHost, Copy: r.copy, Commits: r.commits,
-			Number: r.number, Since: r.since, Started: r.started, RunEnd: r.runEnd, StartBy: r.startBy, Alone: r.alone, Host: r.host,
+			Number: r.number, Since: r.since, Started: r.started, RunEnd: r.runEnd, StartBy: r.startBy, Exclusive: r.alone, Host: r.host,
 		})
 	}
 	if !slices.Equal(j.Leases, leases) {

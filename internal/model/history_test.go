@@ -185,7 +185,7 @@ func (w *world) putAll(list []engine.NewJob) {
 		}
 		if want := wants[i].Job; got.Job != nil && want != nil { // a later one of the call may have its key by now
 			got.Job = got.Job.Clone()
-			got.Job.Owns = want.Owns
+			got.Job.HoldsKey = want.HoldsKey
 		}
 		w.same("put", got.Job, wants[i].Job)
 	}

@@ -17,7 +17,7 @@ import (
 // owner is the job that has the key of a job, nil if none does.
 func (m *model) owner(of *job.Job) *job.Job {
 	for _, j := range m.jobs {
-		if j.Owns && sameKey(j, of) {
+		if j.HoldsKey && sameKey(j, of) {
 			return j
 		}
 	}
@@ -74,36 +74,36 @@ func (m *model) owns(j *job.Job) {
 		return
 	}
 	if o := m.owner(j); o != nil {
-		o.Owns = false
+		o.HoldsKey = false
 	}
-	j.Owns = true
+	j.HoldsKey = true
 }
 
 // taken: a job leaves the line for a worker.
 func (m *model) taken(j *job.Job) {
 	if x := j.Extras; x != nil && (x.Batch != nil || x.Unique != nil && x.Unique.While == job.WhileQueued) {
-		j.Owns = false
+		j.HoldsKey = false
 	}
 }
 
 // finished: a job is done or dead.
 func (m *model) finished(j *job.Job) {
 	if x := j.Extras; x != nil && (x.Batch != nil || x.Unique != nil && x.Unique.While != job.WhileExists) {
-		j.Owns = false
+		j.HoldsKey = false
 	}
 }
 
 // returns: a job comes back into line from a worker.
 func (m *model) returns(j *job.Job) {
 	if x := j.Extras; x != nil && x.Unique != nil && m.owner(j) == nil {
-		j.Owns = true
+		j.HoldsKey = true
 	}
 }
 
 // setBack: a patch may make a job wait for its time again.
 func (m *model) setBack(j *job.Job) {
 	if x := j.Extras; x != nil && x.Batch != nil && j.State == job.Scheduled {
-		j.Owns = false
+		j.HoldsKey = false
 	}
 }
 

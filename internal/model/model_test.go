@@ -100,13 +100,13 @@ func sortOf(j *job.Job) int64 {
 }
 
 func wanted(j *job.Job) bool {
-	return j.Park != pausePark && (j.State == job.Ready || j.State == job.Leased && len(j.Leases) < int(j.Wanted))
+	return j.Park != pausePark && (j.State == job.Ready || j.State == job.Leased && len(j.Leases) < int(j.CopiesWanted))
 }
 
 // members are the jobs of a group that are open, or dead and blocking.
 func (m *model) members(queue, group string) []*job.Job {
 	return m.sorted(func(j *job.Job) bool {
-		return j.Queue == queue && j.Group == group && (j.State.Open() || j.Blocks)
+		return j.Queue == queue && j.Group == group && (j.State.Open() || j.BlocksGroup)
 	})
 }
 
@@ -144,7 +144,7 @@ func (m *model) offered(j *job.Job) bool {
 	running, blocked := 0, false
 	for _, o := range members {
 		running += len(o.Leases)
-		blocked = blocked || o.Blocks
+		blocked = blocked || o.BlocksGroup
 	}
 	if q.Order == job.OrderStrict || q.Turns { // the head or nobody
 		return running == 0 && slices.MinFunc(members, inGroup) == j
@@ -172,7 +172,7 @@ func (m *model) holds(holder string) (list []job.Lease) {
 // next is the job that a holder gets now, nil if there is none.
 func (m *model) next(holder string, queues []string) *job.Job {
 	held := m.holds(holder)
-	if slices.ContainsFunc(held, func(l job.Lease) bool { return l.Alone }) {
+	if slices.ContainsFunc(held, func(l job.Lease) bool { return l.Exclusive }) {
 		return nil
 	}
 	line := m.sorted(func(j *job.Job) bool {
@@ -183,7 +183,7 @@ func (m *model) next(holder string, queues []string) *job.Job {
 		return nil
 	}
 	first := m.firstWithUnits(line)
-	if first != nil && first.Alone && len(held) > 0 { // who has something is emptied for it: here only calls that do not wait meet such jobs
+	if first != nil && first.Isolated && len(held) > 0 { // who has something is emptied for it: here only calls that do not wait meet such jobs
 		return nil
 	}
 	return first

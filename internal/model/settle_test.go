@@ -73,7 +73,7 @@ func (m *model) attempt(j *job.Job, s engine.Settle) (live int, late *job.Ended,
 // attemptOfStream is for a settle without a token, which may speak only for
 // the one lease of an anonymous stream.
 func (m *model) attemptOfStream(j *job.Job, s engine.Settle, lateOK bool) (live int, late *job.Ended, refused job.Kind) {
-	tokens := m.queues[j.Queue].RequireToken || j.Copies > 1 || j.Wanted > 1 || j.Order == job.OrderStrict
+	tokens := m.queues[j.Queue].RequireToken || j.Copies > 1 || j.CopiesWanted > 1 || j.Order == job.OrderStrict
 	last := len(j.Ended) - 1
 	switch {
 	case !j.State.Open(), j.State != job.Leased && s.Outcome != job.OK:
@@ -108,7 +108,7 @@ func (m *model) settleLive(j *job.Job, i int, s engine.Settle) {
 		j.Leases = []job.Lease{own}
 	}
 	m.end(j, own, endingOf[s.Outcome])
-	j.Losses, j.Alone = 0, false
+	j.Losses, j.Isolated = 0, false
 	switch s.Outcome {
 	case job.OK:
 		m.hold(j, s.Hold)
@@ -146,7 +146,7 @@ func (m *model) giveBack(j *job.Job, p job.Place, after job.Millis) {
 	if len(j.Leases) > 0 {
 		return
 	}
-	if j.Wanted = j.Copies; m.failedBeside(j) {
+	if j.CopiesWanted = j.Copies; m.failedBeside(j) {
 		m.die(j, job.Exhausted)
 		m.stats.Died++
 		return
@@ -163,7 +163,7 @@ func (m *model) giveBack(j *job.Job, p job.Place, after job.Millis) {
 // last live one decides.
 func (m *model) failedBeside(j *job.Job) bool {
 	limit, _ := j.Retry.LimitValue()
-	return j.Beside && int64(j.Attempts) > limit && j.Overrides == 0
+	return j.FailedBesideCopy && int64(j.Attempts) > limit && j.Overrides == 0
 }
 
 // wait puts a job in line, now or when it is due.
@@ -203,16 +203,16 @@ func (m *model) charge(j *job.Job) {
 	}
 	j.Attempts++
 	j.Failures++
-	j.Beside = len(j.Leases) > 0
+	j.FailedBesideCopy = len(j.Leases) > 0
 }
 
 // decide is what a failure leads to, in the order of section 6.
 func (m *model) decide(j *job.Job, s engine.Settle) {
 	if len(j.Leases) > 0 { // the end of the last copy decides
-		j.Wanted = uint8(len(j.Leases))
+		j.CopiesWanted = uint8(len(j.Leases))
 		return
 	}
-	j.Wanted = j.Copies
+	j.CopiesWanted = j.Copies
 	if j.ExpiresAt > 0 && j.ExpiresAt <= m.now {
 		m.die(j, job.Expired)
 		m.stats.Died++
@@ -291,7 +291,7 @@ func (m *model) die(j *job.Job, why job.Reason) {
 	if onDead == job.DeadPark && !behind {
 		m.group(j.Queue, j.Group).Park = j.ID.String()
 	}
-	j.State, j.Reason, j.Blocks, j.DiedAt, j.Park = job.Dead, why, true, m.now, ""
+	j.State, j.Reason, j.BlocksGroup, j.DiedAt, j.Park = job.Dead, why, true, m.now, ""
 	m.finished(j)
 }
 

@@ -420,7 +420,7 @@ func (w *world) onHead(what string, err error, queue, group string, model func(*
 // it died.
 func (m *model) skip(j *job.Job) job.Kind {
 	switch {
-	case !j.State.Open() && !j.Blocks:
+	case !j.State.Open() && !j.BlocksGroup:
 		return job.WrongState
 	case j.State != job.Dead:
 		j.Failures++
@@ -430,11 +430,11 @@ func (m *model) skip(j *job.Job) job.Kind {
 	}
 	why, revived := j.Reason, j.RevivedAt
 	counters := [...]uint32{j.Attempts, j.Losses, j.Overrides, j.Suppressed}
-	alone := j.Alone
+	alone := j.Isolated
 	if kind := m.revive(j, true); kind != accepted {
 		return kind
 	}
-	j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.Alone, j.RevivedAt = counters[0], counters[1], counters[2], counters[3], alone, revived
+	j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.Isolated, j.RevivedAt = counters[0], counters[1], counters[2], counters[3], alone, revived
 	m.bury(j, why)
 	return accepted
 }

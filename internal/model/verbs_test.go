@@ -47,7 +47,7 @@ func (m *model) put(n engine.NewJob, id job.ID) (want engine.Added) {
 		m.place(&j, n.Place)
 	}
 	j.Copies = max(j.Copies, 1)
-	j.Wanted = j.Copies
+	j.CopiesWanted = j.Copies
 	j.State = job.Ready
 	if j.ReadyAt > m.now {
 		j.State = job.Scheduled
@@ -88,9 +88,9 @@ func (m *model) place(j *job.Job, p job.Place) {
 // that of a unary lease.
 // joins is whether it runs in the turn of its group that began before it.
 func (m *model) take(j *job.Job, token job.Token, holder string, kind job.HolderKind, life job.Millis, joins bool) {
-	l := job.Lease{Token: token, Holder: holder, Kind: kind, Since: m.now, Alone: j.Alone}
+	l := job.Lease{Token: token, Holder: holder, Kind: kind, Since: m.now, Exclusive: j.Isolated}
 	if life > 0 {
-		l.Until, l.Span = m.now+life, life
+		l.Until, l.Given = m.now+life, life
 	}
 	if t := m.runTimeout(j); t > 0 {
 		l.RunEnd = m.now + t
@@ -111,7 +111,7 @@ func (m *model) take(j *job.Job, token job.Token, holder string, kind job.Holder
 	}
 	j.State, j.DequeuedAt = job.Leased, m.now
 	j.Deliveries++
-	j.Beside = j.Beside && len(j.Leases) > 0
+	j.FailedBesideCopy = j.FailedBesideCopy && len(j.Leases) > 0
 	j.Leases = append(j.Leases, l)
 	m.stats.Taken++
 }
@@ -153,7 +153,7 @@ func (m *model) extend(x engine.Extension) job.Kind {
 		setProgress(j, &p)
 	}
 	if l.Until > 0 && x.For > 0 {
-		l.Until, l.Span = m.now+x.For, x.For
+		l.Until, l.Given = m.now+x.For, x.For
 	}
 	if x.Started && l.Started == 0 {
 		l.Started, l.StartBy, l.RunEnd = m.now, 0, 0
@@ -189,7 +189,7 @@ func (m *model) offer(j *job.Job) job.Kind {
 	if j.State != job.Leased {
 		return job.WrongState
 	}
-	j.Wanted++
+	j.CopiesWanted++
 	j.Reschedules++
 	return accepted
 }
@@ -199,18 +199,18 @@ func (m *model) revive(j *job.Job, outOfOrder bool) job.Kind {
 		return job.WrongState
 	}
 	if j.State == job.Dead {
-		if j.Order == job.OrderStrict && !j.Blocks && !outOfOrder {
+		if j.Order == job.OrderStrict && !j.BlocksGroup && !outOfOrder {
 			return job.WrongState
 		}
 		if j.Extras != nil && j.Extras.Unique != nil {
 			if o := m.owner(j); o != nil && o != j {
 				return job.Exists
 			}
-			j.Owns = true
+			j.HoldsKey = true
 		}
 		m.unpark(j)
-		j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.Alone = 0, 0, 0, 0, false
-		j.Reason, j.Blocks, j.PurgeAt, j.Wanted, j.RevivedAt = job.Alive, false, 0, j.Copies, m.now
+		j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.Isolated = 0, 0, 0, 0, false
+		j.Reason, j.BlocksGroup, j.PurgeAt, j.CopiesWanted, j.RevivedAt = job.Alive, false, 0, j.Copies, m.now
 		j.DiedAt, j.Replays = 0, j.Replays+1
 		if j.ExpiresAt <= m.now {
 			j.ExpiresAt = 0

@@ -76,7 +76,7 @@ func fail(r job.Retry, c Case, match rule.Match, luck float64) (rule.Effect, err
 	server := rule.DefaultServer()
 	server.Retry = r
 	j := &job.Job{
-		State: job.Leased, Copies: 1, Wanted: 1, Created: began, Attempts: c.Earlier, Leases: make([]job.Lease, 1),
+		State: job.Leased, Copies: 1, CopiesWanted: 1, Created: began, Attempts: c.Earlier, Leases: make([]job.Lease, 1),
 		RetainDone: job.Unset, RetainDead: job.Unset,
 	}
 	return rule.Step(rule.View{

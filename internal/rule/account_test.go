@@ -225,7 +225,7 @@ func TestCountersAreThoseOfTheReplay(t *testing.T) {
 				c = Command{Verb: Put, New: &job.Job{ID: job.ID{1}, RetainDone: job.Unset, RetainDead: job.Unset}}
 			case account.RunBegan:
 				n++
-				c = Command{Verb: Take, Lease: &job.Lease{Token: job.Token{n}, Holder: fmt.Sprint(n), Kind: job.Named, Alone: true}}
+				c = Command{Verb: Take, Lease: &job.Lease{Token: job.Token{n}, Holder: fmt.Sprint(n), Kind: job.Named, Exclusive: true}}
 			case account.CopyAsked:
 				c = Command{Verb: Offer}
 			case account.RunFailed:
@@ -289,5 +289,5 @@ func asked(j *job.Job) int {
 	if !j.State.Open() {
 		return 0
 	}
-	return max(0, int(j.Wanted)-max(1, len(j.Leases)))
+	return max(0, int(j.CopiesWanted)-max(1, len(j.Leases)))
 }

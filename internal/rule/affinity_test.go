@@ -36,7 +36,7 @@ func TestATaskIsKeptForSomeEnginesBeforeItsFirstRunOnly(t *testing.T) {
 	if !may("e/3") {
 		t.Error("it came back, and is kept")
 	}
-	j.Deliveries, j.State, j.Wanted = 0, job.Leased, 2
+	j.Deliveries, j.State, j.CopiesWanted = 0, job.Leased, 2
 	if !may("e/3") {
 		t.Error("a copy is kept")
 	}

@@ -116,7 +116,7 @@ func lateAttempt(v View, c *Command, list []job.Attempt) []job.Attempt {
 // TryCommit).
 func commit(j *job.Job, i int, e *Effect) {
 	i = endOthers(j, i, e)
-	j.Leases[i].Commits, j.Wanted = true, 1
+	j.Leases[i].Commits, j.CopiesWanted = true, 1
 }
 
 // fenced makes a task that must not run twice at a time wait where the server

@@ -210,7 +210,7 @@ func TestACopyThatWaitsLeavesTheLineWhenARunCommits(t *testing.T) {
 	w.do("a", Command{Verb: Offer})
 	w.do("a", Command{Verb: Extend, Token: x, Commit: true})
 	w.refused(job.WrongState, "a", Command{Verb: Take, Lease: w.lease("e2")})
-	if j := w.jobs["a"]; j.Wanted != 1 || EntriesOf(j).Wants {
+	if j := w.jobs["a"]; j.CopiesWanted != 1 || EntriesOf(j).Wants {
 		t.Errorf("%+v", j)
 	}
 }

@@ -189,10 +189,10 @@ func probe(b *job.Breaker, t *job.Throttle, at Moment) {
 // come: it let nothing through since it was half open.
 func Idle(t *job.Throttle) bool { return t.State == job.BreakerHalfOpen && t.Out == 0 }
 
-// Turn does what the clock owes a throttle: it ends a pause of the rate, and
+// AdvanceThrottle does what the clock owes a throttle: it ends a pause of the rate, and
 // moves the breaker from open to half open, from lost probes to fresh ones,
 // and up its ramp. Before its time it is an error (I6).
-func Turn(b *job.Breaker, t *job.Throttle, at Moment) (*job.Throttle, error) {
+func AdvanceThrottle(b *job.Breaker, t *job.Throttle, at Moment) (*job.Throttle, error) {
 	if due := t.Due(); due == 0 || due > at.Steady {
 		return nil, job.Errorf(job.WrongState, "the throttle of group %q is not due", t.Group)
 	}

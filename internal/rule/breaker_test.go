@@ -51,11 +51,11 @@ func (c *circuit) pass(span job.Millis) { c.at.Now += span; c.at.Steady += span 
 func (c *circuit) turn() {
 	c.Helper()
 	early := Moment{c.at.Now, c.t.Due() - 1}
-	if _, err := Turn(&c.b, c.t, early); err == nil {
+	if _, err := AdvanceThrottle(&c.b, c.t, early); err == nil {
 		c.Fatalf("I6: it turned before its time: %+v", *c.t)
 	}
 	c.pass(c.t.Due() - c.at.Steady)
-	next, err := Turn(&c.b, c.t, c.at)
+	next, err := AdvanceThrottle(&c.b, c.t, c.at)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestAPauseOfTheRateEndsBesideTheBreaker(t *testing.T) {
 		t.Errorf("a timer that is not set was carried over: %+v", *got)
 	}
 	for _, due := range []job.Throttle{{}, {Until: c.at.Steady + 1}, {Slow: c.at.Steady + 1}} {
-		if _, err := Turn(&c.b, &due, c.at); job.KindOf(err) != job.WrongState {
+		if _, err := AdvanceThrottle(&c.b, &due, c.at); job.KindOf(err) != job.WrongState {
 			t.Errorf("%+v turned: %v", due, err)
 		}
 	}
@@ -204,7 +204,7 @@ func TestABreakerThatWasTakenAwayClosesWhenItIsDue(t *testing.T) {
 	c := newCircuit(t)
 	c.runs("----------")
 	c.pass(c.b.OpenFor)
-	next, err := Turn(nil, c.t, c.at)
+	next, err := AdvanceThrottle(nil, c.t, c.at)
 	if err != nil || !next.Blank() || next.Until != 0 {
 		t.Errorf("%+v, %v", next, err)
 	}

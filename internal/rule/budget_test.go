@@ -145,7 +145,7 @@ func TestOnlyWaitingJobsAreBoundAnew(t *testing.T) {
 }
 
 func TestWhoIsNotToRunWaitsForNoUnits(t *testing.T) {
-	j := &job.Job{State: job.Ready, Park: BudgetPark("a/b"), Copies: 1, Wanted: 1}
+	j := &job.Job{State: job.Ready, Park: BudgetPark("a/b"), Copies: 1, CopiesWanted: 1}
 	if WaitsFor(j) != "a/b" || WaitsFor(nil) != "" || WaitsFor(new(job.Job)) != "" || WaitsFor(&job.Job{Park: "fingerprint/f"}) != "" {
 		t.Error("a label was misread")
 	}

@@ -12,7 +12,7 @@ import (
 func TestEveryObstacleIsTold(t *testing.T) { // retry.md section 5
 	const now, steady = job.Millis(1_000_000), job.Millis(5_000_000)
 	head := &job.Job{ID: job.ID{1}, State: job.Scheduled}
-	dead := &job.Job{ID: job.ID{2}, State: job.Dead, Blocks: true}
+	dead := &job.Job{ID: job.ID{2}, State: job.Dead, BlocksGroup: true}
 	throttle := func(state job.BreakerState, forced bool) *job.Throttle {
 		return &job.Throttle{State: state, Forced: forced, Until: steady + 30}
 	}

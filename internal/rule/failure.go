@@ -33,11 +33,11 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 	}
 	hold(v, c.Hold, &e)
 	if len(j.Leases) > 0 { // another copy lives: its end decides
-		j.Wanted = uint8(len(j.Leases))
+		j.CopiesWanted = uint8(len(j.Leases))
 		e.Job = j
 		return e, nil
 	}
-	j.Wanted = j.Copies
+	j.CopiesWanted = j.Copies
 	p = job.Retry{Limit: do.Limit, Curve: do.Curve}.Over(p)
 	var due job.Millis
 	own := ownTime(v, j, &c, do)
@@ -84,7 +84,7 @@ func charge(v View, j *job.Job, do *job.Rule, number uint8, f job.Failure, l job
 		j.Evictions++
 	default:
 		j.Attempts++
-		if j.Beside, j.Wait = len(j.Leases) > 0, (job.Wait{}); j.Beside && do.Limit.IsSet() {
+		if j.FailedBesideCopy, j.Wait = len(j.Leases) > 0, (job.Wait{}); j.FailedBesideCopy && do.Limit.IsSet() {
 			j.Wait.Rule = number // whose limit the end of the last copy asks for (noRunLeft)
 		}
 	}
@@ -201,7 +201,7 @@ func die(v View, j *job.Job, why job.Reason, e Effect) Effect {
 		return dieAside(v, j, why, e)
 	}
 	lay(v, j, why)
-	j.Blocks = true
+	j.BlocksGroup = true
 	if v.Queue.Turns {
 		j.PurgeAt = j.ExpiresAt
 	}

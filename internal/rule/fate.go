@@ -50,13 +50,13 @@ func fate(v View, j *job.Job, x *ended) job.Reason {
 // however it ends, the job is given up as it would have been without the copy.
 // One that began past its limit, because an operator brought it back with what is
 // left or lowered the limit, is given back as any other.
-func failedBeside(v View, j *job.Job) bool { return j.Beside && noRunLeft(v, j) }
+func failedBeside(v View, j *job.Job) bool { return j.FailedBesideCopy && noRunLeft(v, j) }
 
 // noRunLeft reports whether a job is past its limit. After a failure beside another
 // run that is the limit of the rule which matched it, if the rule has one.
 func noRunLeft(v View, j *job.Job) bool {
 	p := policy(v, j)
-	if n := int(j.Wait.Rule); j.Beside && n > 0 && p.Rules != nil && n <= len(*p.Rules) {
+	if n := int(j.Wait.Rule); j.FailedBesideCopy && n > 0 && p.Rules != nil && n <= len(*p.Rules) {
 		p = job.Retry{Limit: (*p.Rules)[n-1].Limit}.Over(p)
 	}
 	return j.Overrides == 0 && Spent(&p, int64(j.Attempts)) // a worker that chose the time itself passes the limit (core.md section 6)

@@ -161,7 +161,7 @@ func anyCommand(w *world, t *tape, name string, tokens []job.Token) Command {
 	switch c.Verb {
 	case Take:
 		c.Lease = w.lease(holder, func(l *job.Lease) {
-			l.Kind, l.Alone = job.HolderKind(t.n(3)), j.Alone
+			l.Kind, l.Exclusive = job.HolderKind(t.n(3)), j.Isolated
 			if l.Kind == job.Unary {
 				l.Until = w.steady + 800
 			}

@@ -136,7 +136,7 @@ func TestADeadHeadIsSkippedByDefault(t *testing.T) { // core.md section 2, on_de
 	w := atHead(t)
 	w.do("a", Command{Verb: SettleDead, Token: w.take("a", "x")})
 	w.expectLine("b", "other")
-	if j := w.jobs["a"]; j.Blocks || j.PurgeAt == 0 {
+	if j := w.jobs["a"]; j.BlocksGroup || j.PurgeAt == 0 {
 		t.Errorf("%+v", j)
 	}
 }
@@ -156,7 +156,7 @@ func TestABlockingDeadHeadHoldsItsGroupOutsideRetention(t *testing.T) { // core.
 			die(w)
 			w.put("late", grouped("g"))
 			w.expectLine("other")
-			if j := w.jobs["a"]; j == nil || !j.Blocks || j.PurgeAt != 0 {
+			if j := w.jobs["a"]; j == nil || !j.BlocksGroup || j.PurgeAt != 0 {
 				t.Fatalf("%+v", j)
 			}
 			w.do("a", Command{Verb: Revive})

@@ -21,7 +21,7 @@ const (
 
 // KeyOf is the key that a job stands under: an index entry, see EntriesOf.
 func KeyOf(j *job.Job) Key {
-	if !j.Owns {
+	if !j.HoldsKey {
 		return Key{}
 	}
 	return KeyAsked(j)
@@ -67,16 +67,16 @@ func own(v View, j *job.Job) {
 		queued := job.WhileQueued
 		returns := queued.Holds(j.State) && !queued.Holds(before)
 		free := before == job.None || v.Owner.IsZero() // a newcomer takes it over
-		j.Owns = x.Unique.While.Holds(j.State) && (j.Owns || returns && free)
+		j.HoldsKey = x.Unique.While.Holds(j.State) && (j.HoldsKey || returns && free)
 	case x.Batch != nil:
-		j.Owns = j.State == job.Ready && (j.Owns || before == job.None)
+		j.HoldsKey = j.State == job.Ready && (j.HoldsKey || before == job.None)
 	}
 }
 
 // Yield is a job that leaves its key to a newcomer.
 func Yield(j *job.Job) *job.Job {
 	c := j.Clone()
-	c.Owns = false
+	c.HoldsKey = false
 	return c
 }
 

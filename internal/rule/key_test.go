@@ -67,7 +67,7 @@ func (w *world) oneOwner(name string) {
 func keyInScope(v Verb, old, j *job.Job, _ Effect) error {
 	x := j.Extras
 	if x == nil || x.Unique == nil && x.Batch == nil {
-		if j.Owns {
+		if j.HoldsKey {
 			return fmt.Errorf("it stands under a key and has none")
 		}
 		return nil
@@ -78,13 +78,13 @@ func keyInScope(v Verb, old, j *job.Job, _ Effect) error {
 	}
 	waits := func(j *job.Job) bool { return j.State == job.Ready || j.State == job.Scheduled }
 	switch {
-	case j.Owns && !inScope:
+	case j.HoldsKey && !inScope:
 		return fmt.Errorf("it is %s and stands under its key still", j.State)
-	case old.Owns && !j.Owns && inScope:
+	case old.HoldsKey && !j.HoldsKey && inScope:
 		return fmt.Errorf("%s took its key away", v)
-	case j.Owns && !old.Owns && v != Put && (x.Batch != nil || waits(old) || !waits(j)):
+	case j.HoldsKey && !old.HoldsKey && v != Put && (x.Batch != nil || waits(old) || !waits(j)):
 		return fmt.Errorf("%s from %s to %s gave it its key", v, old.State, j.State)
-	case v == Put && !j.Owns && inScope:
+	case v == Put && !j.HoldsKey && inScope:
 		return fmt.Errorf("it was put and does not stand under its key")
 	}
 	return nil
@@ -129,8 +129,8 @@ func TestAJobHasItsKeyAsLongAsItsOwnScopeSays(t *testing.T) { // zizq.md 1.15
 				}
 			}
 			j := w.jobs["a"]
-			if named := EntriesOf(j).Key == (Key{UniqueKey, "k"}); j.State != s || j.Owns != want[s] || named != want[s] {
-				t.Errorf("%s, %s: owns %t, is found %t, want %t", job.UniqueScope(scope), j.State, j.Owns, named, want[s])
+			if named := EntriesOf(j).Key == (Key{UniqueKey, "k"}); j.State != s || j.HoldsKey != want[s] || named != want[s] {
+				t.Errorf("%s, %s: owns %t, is found %t, want %t", job.UniqueScope(scope), j.State, j.HoldsKey, named, want[s])
 			}
 		}
 	}
@@ -163,10 +163,10 @@ func TestAJobThatComesBackHasItsKeyAgainIfItIsFree(t *testing.T) { // core.md se
 			if taken {
 				w.put("b", unique("k", job.WhileQueued))
 			}
-			if w.jobs["a"].Owns {
+			if w.jobs["a"].HoldsKey {
 				t.Fatalf("%s: it has its key while it runs", name)
 			}
-			if back(w, token); w.jobs["a"].Owns == taken || taken && !w.jobs["b"].Owns {
+			if back(w, token); w.jobs["a"].HoldsKey == taken || taken && !w.jobs["b"].HoldsKey {
 				t.Errorf("%s, taken by another one %t: %+v", name, taken, w.jobs["a"])
 			}
 		}
@@ -180,12 +180,12 @@ func TestACopyDoesNotTakeTheKeyAgain(t *testing.T) { // core.md section 7
 	w.put("b", unique("k", job.WhileQueued))
 	second := w.take("a", "i")
 	w.do("a", Command{Verb: SettleRelease, Token: first})
-	if w.jobs["a"].Owns || !w.jobs["b"].Owns {
+	if w.jobs["a"].HoldsKey || !w.jobs["b"].HoldsKey {
 		t.Error("a copy that ended moved the key")
 	}
 	w.take("b", "j")
 	w.do("a", Command{Verb: SettleRelease, Token: second})
-	if !w.jobs["a"].Owns {
+	if !w.jobs["a"].HoldsKey {
 		t.Error("the key was free when the last copy came back")
 	}
 }
@@ -195,11 +195,11 @@ func TestAKeyThatWasTakenOverStaysWithTheNewcomer(t *testing.T) { // zizq.md 1.1
 	w.put("a", unique("k", job.WhileExists))
 	token := w.take("a", "h")
 	w.put("b", unique("k", job.WhileQueued)) // a runs, and so is not in its way
-	if w.jobs["a"].Owns || !w.jobs["b"].Owns {
+	if w.jobs["a"].HoldsKey || !w.jobs["b"].HoldsKey {
 		t.Fatal("the newcomer did not take the key over")
 	}
 	w.ok("a", token)
-	if w.jobs["a"].Owns || !w.jobs["b"].Owns {
+	if w.jobs["a"].HoldsKey || !w.jobs["b"].HoldsKey {
 		t.Error("the old owner's end moved the key")
 	}
 }
@@ -212,7 +212,7 @@ func TestADeadJobIsNotRevivedWhileAnotherHasItsKey(t *testing.T) { // core.md se
 		w.put("b", unique("k", job.WhileActive))
 		w.refused(job.Exists, "a", Command{Verb: Revive})
 		w.ok("b", w.take("b", "h"))
-		if j := w.do("a", Command{Verb: Revive}); j.State != job.Ready || !j.Owns {
+		if j := w.do("a", Command{Verb: Revive}); j.State != job.Ready || !j.HoldsKey {
 			t.Errorf("%s: %+v", scope, j)
 		}
 	}
@@ -226,7 +226,7 @@ func TestABatchIsClosedForGoodWhenItsJobIsTaken(t *testing.T) { // zizq.md 1.16
 			t.Fatal("a job that waits does not collect")
 		}
 		token := w.take("a", "h")
-		if back(w, token); w.jobs["a"].Owns {
+		if back(w, token); w.jobs["a"].HoldsKey {
 			t.Errorf("%s opened it again", name)
 		}
 	}
@@ -236,16 +236,16 @@ func TestOnlyAJobThatIsReadyCollects(t *testing.T) { // zizq.md 1.16
 	w := newWorld(t)
 	w.put("a", batched("k"), func(j *job.Job) { j.ReadyAt = w.now + 1 })
 	w.tick(1)
-	if j := w.do("a", Command{Verb: Promote}); j.Owns {
+	if j := w.do("a", Command{Verb: Promote}); j.HoldsKey {
 		t.Error("a job that was scheduled collects")
 	}
 	w.put("b", batched("k"))
 	w.do("b", Command{Verb: Patch, Edit: func(j *job.Job) { j.Priority = 1 }})
-	if !w.jobs["b"].Owns {
+	if !w.jobs["b"].HoldsKey {
 		t.Error("a patch of the priority closed the batch")
 	}
 	w.do("b", Command{Verb: Patch, Edit: func(j *job.Job) { j.ReadyAt = w.now + 1 }})
-	if j := w.do("b", Command{Verb: Revive}); j.Owns {
+	if j := w.do("b", Command{Verb: Revive}); j.HoldsKey {
 		t.Error("a job that was scheduled meanwhile collects")
 	}
 }

@@ -132,11 +132,11 @@ func lose(v View, j *job.Job, l job.Lease, how job.Ending, failed []failedRun, e
 	if chargesLoss(v, how) {
 		return append(failed, lostRun(v, l))
 	}
-	if j.Alone && !l.Alone || v.Behind {
+	if j.Isolated && !l.Exclusive || v.Behind {
 		return failed
 	}
 	j.Losses++
-	if j.Alone = j.Losses >= (lossLimit(v, j)+1)/2; j.Alone {
+	if j.Isolated = j.Losses >= (lossLimit(v, j)+1)/2; j.Isolated {
 		record(v, j, job.Failure{Type: "Lost", Message: "its worker vanished without an answer"}, l, e)
 	}
 	return failed

@@ -40,7 +40,7 @@ func (w *world) reachable(_ Verb, _, j *job.Job, e Effect) error {
 	if (j.State == job.Dead) != (j.Reason != job.Alive) {
 		return fmt.Errorf("I1: %s for the reason %q", j.State, j.Reason)
 	}
-	if j.Blocks && j.State != job.Dead {
+	if j.BlocksGroup && j.State != job.Dead {
 		return fmt.Errorf("I1: it blocks its group and is %s", j.State)
 	}
 	en := EntriesOf(j)
@@ -91,8 +91,8 @@ func (w *world) tokensOnce(v Verb, old, j *job.Job, e Effect) error {
 
 // leasesBounded is I3.
 func leasesBounded(v Verb, _, j *job.Job, _ Effect) error {
-	if len(j.Leases) > int(j.Wanted) {
-		return fmt.Errorf("I3: %d leases, %d wanted", len(j.Leases), j.Wanted)
+	if len(j.Leases) > int(j.CopiesWanted) {
+		return fmt.Errorf("I3: %d leases, %d wanted", len(j.Leases), j.CopiesWanted)
 	}
 	if v == SettleOK && len(j.Leases) > 0 {
 		return fmt.Errorf("I3: %d leases after an OK", len(j.Leases))

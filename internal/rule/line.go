@@ -36,7 +36,7 @@ func (p Pos) Before(q Pos) bool {
 type Class struct {
 	Requires string // canonical form of the requirements
 	Retried  bool
-	Alone    bool
+	Isolated bool
 	Member   bool   // stands behind the gate of its group
 	Copy     bool   // of one that runs: not for whoever has the same host
 	For      string // the only holders that may take it, see Engines; "" = anyone
@@ -90,7 +90,7 @@ func EntriesOf(j *job.Job) Entries {
 	case job.Ready:
 		e.Wants = true
 	case job.Leased:
-		e.Wants = len(j.Leases) < int(j.Wanted)
+		e.Wants = len(j.Leases) < int(j.CopiesWanted)
 		e.runs(j)
 	case job.Scheduled:
 		e.Timer[HandDue] = max(j.ReadyAt, 1)
@@ -121,7 +121,7 @@ func EntriesOf(j *job.Job) Entries {
 
 // member is where a job stands in its group.
 func (e *Entries) member(j *job.Job) {
-	if j.Group == "" || !j.State.Open() && !j.Blocks {
+	if j.Group == "" || !j.State.Open() && !j.BlocksGroup {
 		return
 	}
 	e.Member, e.Inner = true, e.Pos
@@ -143,7 +143,7 @@ func (e *Entries) runs(j *job.Job) {
 // class is which holders a job fits that wants one.
 func (e *Entries) class(j *job.Job) {
 	e.Class = Class{
-		Requires: Canonical(j.Requires), Alone: j.Alone, Member: e.Member, Copy: j.State == job.Leased,
+		Requires: Canonical(j.Requires), Isolated: j.Isolated, Member: e.Member, Copy: j.State == job.Leased,
 		Retried: j.Attempts > 0 && j.Order != job.OrderStrict,
 	}
 	if j.Extras != nil && !e.Member {
@@ -170,15 +170,15 @@ func Sooner(a, b job.Millis) job.Millis {
 
 // Seeker is a holder that asks for work.
 type Seeker struct {
-	Holder     string
-	Held       int  // leases it has
-	HasAlone   bool // one of them is a job delivered alone
-	Properties map[string]string
-	Turns      bool   // asks for turns of groups, and gets nothing else
-	Members    int    // of each turn, at most; a store may read them together
-	Before     int64  // only what stands before this position of a line; 0 = all
-	Engine     bool   // asks for tasks of sessions, and only engines do
-	Host       string // of an engine: it gets no copy of what runs there
+	Holder      string
+	Held        int  // leases it has
+	HasIsolated bool // one of them is a job delivered alone
+	Properties  map[string]string
+	Turns       bool   // asks for turns of groups, and gets nothing else
+	Members     int    // of each turn, at most; a store may read them together
+	Before      int64  // only what stands before this position of a line; 0 = all
+	Engine      bool   // asks for tasks of sessions, and only engines do
+	Host        string // of an engine: it gets no copy of what runs there
 	// Room is how much may be taken from a queue now; nil = from all as much
 	// as there is. It is asked at most once a queue, and the jobs foremost in
 	// line get the room there is.
@@ -188,7 +188,7 @@ type Seeker struct {
 // Fits reports whether the holder may run a job of the class (the hook Fit of
 // core.md section 3).
 func Fits(c Class, requires []job.Requirement, s Seeker) bool {
-	if s.HasAlone || c.Alone && s.Held > 0 || c.keptFrom(s.Holder) {
+	if s.HasIsolated || c.Isolated && s.Held > 0 || c.keptFrom(s.Holder) {
 		return false
 	}
 	for _, r := range requires {

@@ -132,7 +132,7 @@ func TestEntriesFollowTheStateOfTheJob(t *testing.T) { // I1, core.md section 3
 		{job.Done, Entries{Timer: [Hands]job.Millis{HandPurge: 7}}},
 		{job.Dead, Entries{Timer: [Hands]job.Millis{HandPurge: 7}, Dead: DeadEntry{Is: true, Print: 3, At: 4}}},
 	} {
-		j := &job.Job{State: x.state, ReadyAt: 5, ExpiresAt: 9, PurgeAt: 7, Wanted: 1, Print: 3, DiedAt: 4}
+		j := &job.Job{State: x.state, ReadyAt: 5, ExpiresAt: 9, PurgeAt: 7, CopiesWanted: 1, Print: 3, DiedAt: 4}
 		if x.state == job.Leased {
 			j.Leases = []job.Lease{{Holder: "x"}}
 		}
@@ -150,7 +150,7 @@ func TestAScheduledJobWithoutADueTimeIsStillSeenByTheClock(t *testing.T) { // I1
 }
 
 func TestAParkedJobIsOutOfLineAndStillAMember(t *testing.T) { // core.md section 3, Park
-	j := &job.Job{State: job.Ready, Park: "pause", Group: "g", Wanted: 1}
+	j := &job.Job{State: job.Ready, Park: "pause", Group: "g", CopiesWanted: 1}
 	if e := EntriesOf(j); e.Wants || !e.Member {
 		t.Errorf("%+v", e)
 	}
@@ -164,13 +164,13 @@ func TestMembersAreTheOpenAndTheBlocking(t *testing.T) { // core.md section 2
 		{job.Job{Group: "g", State: job.Ready}, true},
 		{job.Job{Group: "g", State: job.Scheduled}, true},
 		{job.Job{Group: "g", State: job.Leased}, true},
-		{job.Job{Group: "g", State: job.Dead, Blocks: true}, true},
+		{job.Job{Group: "g", State: job.Dead, BlocksGroup: true}, true},
 		{job.Job{Group: "g", State: job.Dead}, false},
 		{job.Job{Group: "g", State: job.Done}, false},
 		{job.Job{State: job.Ready}, false},
 	} {
 		if got := EntriesOf(&x.j).Member; got != x.want {
-			t.Errorf("%s %q blocks %v: %v", x.j.State, x.j.Group, x.j.Blocks, got)
+			t.Errorf("%s %q blocks %v: %v", x.j.State, x.j.Group, x.j.BlocksGroup, got)
 		}
 	}
 }
@@ -228,11 +228,11 @@ func TestAJobThatMustBeAloneFitsOnlyAHolderWithNothingElse(t *testing.T) { // co
 		s    Seeker
 		want bool
 	}{
-		{Class{Alone: true}, Seeker{}, true},
-		{Class{Alone: true}, Seeker{Held: 1}, false},
+		{Class{Isolated: true}, Seeker{}, true},
+		{Class{Isolated: true}, Seeker{Held: 1}, false},
 		{Class{}, Seeker{Held: 1}, true},
-		{Class{}, Seeker{Held: 1, HasAlone: true}, false},
-		{Class{Alone: true}, Seeker{Held: 1, HasAlone: true}, false},
+		{Class{}, Seeker{Held: 1, HasIsolated: true}, false},
+		{Class{Isolated: true}, Seeker{Held: 1, HasIsolated: true}, false},
 	} {
 		if got := Fits(x.c, nil, x.s); got != x.want {
 			t.Errorf("%+v %+v: %v", x.c, x.s, got)

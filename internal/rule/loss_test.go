@@ -14,8 +14,8 @@ func lossLimited(n uint32) func(*job.Job) {
 // loseOnce takes the job, alone if it asks for that, and loses it.
 func (w *world) loseOnce(name string, how job.Ending) {
 	w.Helper()
-	alone := w.jobs[name].Alone
-	w.take(name, "x", func(l *job.Lease) { l.Alone = alone })
+	alone := w.jobs[name].Isolated
+	w.take(name, "x", func(l *job.Lease) { l.Exclusive = alone })
 	w.lose(name, "x", how)
 }
 
@@ -55,7 +55,7 @@ func TestAnySettleResetsTheLosses(t *testing.T) { // core.md section 5
 			w.loseOnce("a", job.ByLapse)
 		}
 		w.expect("a", "ready losses 3 alone")
-		w.do("a", Command{Verb: verb, Token: w.take("a", "y", func(l *job.Lease) { l.Alone = true })})
+		w.do("a", Command{Verb: verb, Token: w.take("a", "y", func(l *job.Lease) { l.Exclusive = true })})
 		w.expect("a", want)
 	}
 }
@@ -86,8 +86,8 @@ func TestACrashLoopIsOnRecordFromHalfOfTheLimit(t *testing.T) { // issue 4: dead
 	w.put("a", lossLimited(4))
 	for n, worker := range []string{"w/1", "w/2", "w/3", "w/4"} {
 		w.tick(job.Second)
-		alone := w.jobs["a"].Alone
-		w.take("a", worker, func(l *job.Lease) { l.Alone = alone })
+		alone := w.jobs["a"].Isolated
+		w.take("a", worker, func(l *job.Lease) { l.Exclusive = alone })
 		w.lose("a", worker, job.ByLapse)
 		f := w.failure()
 		if n == 0 {
@@ -110,11 +110,11 @@ func TestFromHalfOfTheLimitTheJobAsksToBeAlone(t *testing.T) { // core.md sectio
 		for range half - 1 {
 			w.loseOnce("a", job.ByDisconnect)
 		}
-		if w.jobs["a"].Alone {
+		if w.jobs["a"].Isolated {
 			t.Errorf("limit %d: alone after %d losses", limit, half-1)
 		}
 		w.loseOnce("a", job.ByDisconnect)
-		if !w.jobs["a"].Alone {
+		if !w.jobs["a"].Isolated {
 			t.Errorf("limit %d: not alone after %d losses", limit, half)
 		}
 	}
@@ -173,10 +173,10 @@ func prefetch(w *world, n int) (taken []string) {
 		if len(line) == 0 {
 			return taken
 		}
-		alone := w.jobs[line[0]].Alone
-		w.take(line[0], "w", func(l *job.Lease) { l.Alone = alone })
+		alone := w.jobs[line[0]].Isolated
+		w.take(line[0], "w", func(l *job.Lease) { l.Exclusive = alone })
 		taken = append(taken, line[0])
-		s.Held, s.HasAlone = len(taken), alone
+		s.Held, s.HasIsolated = len(taken), alone
 	}
 	return taken
 }

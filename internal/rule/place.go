@@ -54,6 +54,6 @@ func SetAside(old *job.Job, now job.Millis, seq func() int64, message string) Ef
 	note(v, j, job.Failure{Type: "SetAside", Message: message}, &e)
 	leaveBudget(j)
 	lay(v, j, job.Rejected)
-	j.Owns, j.PurgeAt, e.Job = false, 0, j
+	j.HoldsKey, j.PurgeAt, e.Job = false, 0, j
 	return e
 }

@@ -29,7 +29,7 @@ func settle(v View, c Command) (Effect, error) {
 	if c.RunStart > 0 {
 		l.Started = c.RunStart
 	}
-	j.Losses, j.Alone = 0, false
+	j.Losses, j.Isolated = 0, false
 	switch c.Verb {
 	case SettleOK:
 		hold(v, c.Hold, &e)
@@ -58,7 +58,7 @@ func leaseFor(v View, c Command) (int, error) {
 	if v.Queue.Grid != nil {
 		return -1, job.Errorf(job.TokenNeeded, "tasks of session %q are settled with the lease token of their run", j.Queue)
 	}
-	if v.Queue.RequireToken || j.Copies > 1 || j.Wanted > 1 || j.Order == job.OrderStrict && j.Group != "" {
+	if v.Queue.RequireToken || j.Copies > 1 || j.CopiesWanted > 1 || j.Order == job.OrderStrict && j.Group != "" {
 		return -1, job.Errorf(job.TokenNeeded,
 			"jobs of queue %q with copies, strict order or require_token are settled with their lease token: take with Worker-Id and lease=token", j.Queue)
 	}
@@ -166,14 +166,14 @@ func releaseWait(v View, c *Command) job.Millis {
 func giveBack(v View, j *job.Job, b back, e Effect) Effect {
 	if len(j.Leases) > 0 {
 		if v.Queue.Grid != nil { // the copy that it was is not wanted again
-			j.Wanted = uint8(max(int(j.Copies), int(j.Wanted)-len(e.Ended), len(j.Leases)))
+			j.CopiesWanted = uint8(max(int(j.Copies), int(j.CopiesWanted)-len(e.Ended), len(j.Leases)))
 		}
 		e.Job = j
 		return e
 	}
 	why := fate(v, j, &ended{lost: b.lost})
 	if why != job.Lost { // one that is lost keeps how many copies of it were wanted
-		j.Wanted = j.Copies
+		j.CopiesWanted = j.Copies
 	}
 	if why != job.Alive {
 		return die(v, j, why, e)

@@ -207,7 +207,7 @@ func TestAJobRemembersTheLastFourTokens(t *testing.T) { // core.md section 4
 	for range 6 {
 		tokens = append(tokens, w.take("a", "x"))
 		w.lose("a", "x", job.ByLapse)
-		w.jobs["a"].Alone = false // not the matter of this test
+		w.jobs["a"].Isolated = false // not the matter of this test
 	}
 	if n := len(w.jobs["a"].Ended); n != 4 {
 		t.Errorf("%d tokens are remembered", n)

@@ -29,7 +29,7 @@ func StatusOf(j *job.Job) Status {
 		return StatusRunning
 	case j.State == job.Done:
 		return StatusDone
-	case j.Blocks:
+	case j.BlocksGroup:
 		return StatusBlocking
 	case j.Reason == job.ReasonCancelled:
 		return StatusCancelled

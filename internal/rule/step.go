@@ -50,45 +50,45 @@ func DefaultServer() Server {
 type Command struct {
 	Verb Verb
 
-	New       *job.Job         // Put: the job as asked for, id drawn
-	Place     job.Place        // Put, settles: where to stand; unset = by policy
-	Token     job.Token        // settles, Extend: zero = without a token
-	Lease     *job.Lease       // Take: the lease to grant, token and holder filled in
-	Turn      int64            // Take: the running turn of its group that the member joins; 0 = begins one
-	Ending    job.Ending       // Lapse: what kind of end
-	Holder    string           // Lapse: whose leases; "" = those whose own timers passed, with ByTimeout no soft ends
-	Until     job.Millis       // Extend: new soft end
-	Started   bool             // Extend: the run has begun
-	Commit    bool             // Extend: the run asks for the word that its effects count
-	Progress  *job.RunProgress // Extend: what the worker tells; nil = nothing
-	Begins    job.Millis       // Take: of a task: the steady time at which its engine has a slot for it at the latest; 0 = not known
-	Back      bool             // Extend: of a task: its engine is back after a start of the server
-	Anchor    *Anchor          // Extend: carries the lease over a start of the server; nil = does not
-	RunStart  job.Millis       // settles: when the run began, as the holder says; 0 = not said
-	Result    *job.Result      // SettleOK: what it made; nil = it made nothing
-	Failure   job.Failure      // SettleRetry, SettleDead: what went wrong
-	Match     Match            // SettleRetry: what is known of the failure's message; nil = nothing yet
-	RetryAt   job.Millis       // SettleRetry: the worker's own time; Unset-like 0 = none
-	After     job.Millis       // SettleRetry, SettleDead: Retry-After of a target; SettleRelease: delay
-	ByTarget  bool             // SettleRelease: the target that it was delivered to gave it back
-	Hold      job.Millis       // settles: how long its worker asks to hold the group or queue
-	Allow     bool             // Revive: allow_out_of_order
-	Remaining bool             // Revive: what was used up stays so: counters and age do not start again
-	Reason    job.Reason       // Cancel: why; zero = cancelled
-	Edit      func(*job.Job)   // Patch, Revive
+	New        *job.Job         // Put: the job as asked for, id drawn
+	Place      job.Place        // Put, settles: where to stand; unset = by policy
+	Token      job.Token        // settles, Extend: zero = without a token
+	Lease      *job.Lease       // Take: the lease to grant, token and holder filled in
+	Turn       int64            // Take: the running turn of its group that the member joins; 0 = begins one
+	Ending     job.Ending       // Lapse: what kind of end
+	Holder     string           // Lapse: whose leases; "" = those whose own timers passed, with ByTimeout no soft ends
+	Until      job.Millis       // Extend: new soft end
+	Started    bool             // Extend: the run has begun
+	Commit     bool             // Extend: the run asks for the word that its effects count
+	Progress   *job.RunProgress // Extend: what the worker tells; nil = nothing
+	Begins     job.Millis       // Take: of a task: the steady time at which its engine has a slot for it at the latest; 0 = not known
+	Back       bool             // Extend: of a task: its engine is back after a start of the server
+	ClockShift *ClockShift      // Extend: carries the lease over a start of the server; nil = does not
+	RunStart   job.Millis       // settles: when the run began, as the holder says; 0 = not said
+	Result     *job.Result      // SettleOK: what it made; nil = it made nothing
+	Failure    job.Failure      // SettleRetry, SettleDead: what went wrong
+	Match      Match            // SettleRetry: what is known of the failure's message; nil = nothing yet
+	RetryAt    job.Millis       // SettleRetry: the worker's own time; Unset-like 0 = none
+	After      job.Millis       // SettleRetry, SettleDead: Retry-After of a target; SettleRelease: delay
+	ByTarget   bool             // SettleRelease: the target that it was delivered to gave it back
+	Hold       job.Millis       // settles: how long its worker asks to hold the group or queue
+	Allow      bool             // Revive: allow_out_of_order
+	Remaining  bool             // Revive: what was used up stays so: counters and age do not start again
+	Reason     job.Reason       // Cancel: why; zero = cancelled
+	Edit       func(*job.Job)   // Patch, Revive
 }
 
-// Anchor tells how the steady clock of this start of the server stands to the
+// ClockShift tells how the steady clock of this start of the server stands to the
 // one before: the steady time of a process that ended is gone with it.
-type Anchor struct {
+type ClockShift struct {
 	Shift  job.Millis // the new one is so much ahead
 	Window job.Millis // who could not be heard meanwhile gets so long before anything ends
 }
 
-// carry moves the end of a span of at most whole (0 = not known) to the new
+// move moves the end of a span of at most whole (0 = not known) to the new
 // clock: what is left of it stays, but no more than all of it, and no less
 // than the window allows for.
-func (a *Anchor) carry(v View, end, whole job.Millis) job.Millis {
+func (a *ClockShift) move(v View, end, whole job.Millis) job.Millis {
 	if end == 0 {
 		return 0
 	}
@@ -218,7 +218,7 @@ func put(v View, c Command) Effect {
 		place(v, j, c.Place)
 	}
 	j.Copies = max(j.Copies, 1)
-	j.Wanted = j.Copies
+	j.CopiesWanted = j.Copies
 	j.State = job.Scheduled
 	if j.ReadyAt <= v.Now {
 		j.State = job.Ready
@@ -254,7 +254,7 @@ func place(v View, j *job.Job, p job.Place) {
 }
 
 func take(v View, c Command) (Effect, error) {
-	if v.Job.State == job.Leased && len(v.Job.Leases) >= int(v.Job.Wanted) {
+	if v.Job.State == job.Leased && len(v.Job.Leases) >= int(v.Job.CopiesWanted) {
 		return Effect{}, job.Errorf(job.WrongState, "no further copy of job %s is wanted", v.Job.ID)
 	}
 	if v.Job.HeldBy(c.Lease.Holder) {
@@ -264,7 +264,7 @@ func take(v View, c Command) (Effect, error) {
 		return Effect{}, job.Errorf(job.WrongState, "host %s already runs job %s", c.Lease.Host, v.Job.ID)
 	}
 	j, l, e := v.Job.Clone(), *c.Lease, Effect{}
-	if j.Beside = j.Beside && len(j.Leases) > 0; !j.Beside {
+	if j.FailedBesideCopy = j.FailedBesideCopy && len(j.Leases) > 0; !j.FailedBesideCopy {
 		j.Wait = job.Wait{}
 	}
 	l.Since = v.Now
@@ -273,12 +273,12 @@ func take(v View, c Command) (Effect, error) {
 		l.StartBy = v.Steady.Add(begin)
 	}
 	if l.Until > 0 {
-		l.Span = l.Until - v.Steady
+		l.Given = l.Until - v.Steady
 	}
 	if v.Queue.Grid == nil {
 		l.RunEnd = runEnd(v, j)
 	} else {
-		mute(v, c.Begins, begin, j, &l)
+		startRunClock(v, c.Begins, begin, j, &l)
 		l.Number, l.Copy = j.Deliveries+1, len(j.Leases) > 0
 	}
 	turn(v, c.Turn, j, &l, &e)
@@ -303,16 +303,16 @@ func take(v View, c Command) (Effect, error) {
 	return e, nil
 }
 
-// mute starts the clock of a task, which starts with its run, for an engine that
+// startRunClock starts the clock of a task, which starts with its run, for an engine that
 // never tells of that: when it has a slot for the task at the latest.
-func mute(v View, begins, startTimeout job.Millis, j *job.Job, l *job.Lease) {
+func startRunClock(v View, begins, startTimeout job.Millis, j *job.Job, l *job.Lease) {
 	if begins == 0 || startTimeout > 0 {
 		return
 	}
 	now := v.Steady
 	v.Steady = begins
 	if l.RunEnd = runEnd(v, j); l.RunEnd > 0 && begins > now {
-		l.Span = l.RunEnd - now
+		l.Given = l.RunEnd - now
 	}
 }
 
@@ -331,19 +331,19 @@ func extend(v View, c Command) (Effect, error) {
 	j := v.Job.Clone()
 	l := &j.Leases[i]
 	if l.Until > 0 && c.Until > 0 {
-		l.Until, l.Span = c.Until, c.Until-v.Steady
+		l.Until, l.Given = c.Until, c.Until-v.Steady
 	}
-	if a := c.Anchor; a != nil {
+	if a := c.ClockShift; a != nil {
 		whole := runEnd(v, j) - v.Steady
-		if l.Until > 0 && l.Span > 0 {
-			l.Until = a.carry(v, l.Until, max(l.Span, a.Window))
+		if l.Until > 0 && l.Given > 0 {
+			l.Until = a.move(v, l.Until, max(l.Given, a.Window))
 		} else if l.Until > 0 {
-			l.Until = a.carry(v, l.Until, 0)
+			l.Until = a.move(v, l.Until, 0)
 		} else {
-			whole = either(l.Span, whole)
+			whole = either(l.Given, whole)
 		}
-		l.RunEnd = a.carry(v, l.RunEnd, whole)
-		l.StartBy = a.carry(v, l.StartBy, either(j.StartTimeout, v.Queue.StartTimeout))
+		l.RunEnd = a.move(v, l.RunEnd, whole)
+		l.StartBy = a.move(v, l.StartBy, either(j.StartTimeout, v.Queue.StartTimeout))
 	}
 	if c.Back && l.RunEnd > 0 {
 		l.RunEnd = min(l.RunEnd, max(goesOn(v, j, l), v.Steady.Add(backGrace)))
@@ -361,7 +361,7 @@ func extend(v View, c Command) (Effect, error) {
 		l.Started, l.StartBy = v.Now, 0
 		l.RunEnd = runEnd(v, j) // the run clock starts with the run, not with the lease
 		if l.Until == 0 {
-			l.Span = 0
+			l.Given = 0
 		}
 	}
 	e := Effect{Job: j}
@@ -414,7 +414,7 @@ func revive(v View, c Command) (Effect, error) {
 		return Effect{}, job.Errorf(job.WrongState, "job %s cannot run in queue %q: sessions have tasks only, and tasks belong to sessions; put its payload anew where it belongs", old.ID, old.Queue)
 	}
 	e := Effect{Gate: unparked(v)}
-	if e.Gate == nil && old.State == job.Dead && old.Order == job.OrderStrict && !old.Blocks && !c.Allow {
+	if e.Gate == nil && old.State == job.Dead && old.Order == job.OrderStrict && !old.BlocksGroup && !c.Allow {
 		return Effect{}, job.Errorf(job.WrongState,
 			"job %s belongs to the strictly ordered group %q, which went on without it; replay it with allow_out_of_order",
 			old.ID, old.Group)
@@ -430,10 +430,10 @@ func revive(v View, c Command) (Effect, error) {
 	j.Finished = 0
 	if old.State == job.Dead {
 		if !c.Remaining {
-			j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.LastDelay, j.Alone = 0, 0, 0, 0, 0, false
+			j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.LastDelay, j.Isolated = 0, 0, 0, 0, 0, false
 			j.Releases, j.RevivedAt = 0, v.Now
 		}
-		j.Wanted, j.Reason, j.Blocks, j.PurgeAt, j.DiedAt = j.Copies, job.Alive, false, 0, 0
+		j.CopiesWanted, j.Reason, j.BlocksGroup, j.PurgeAt, j.DiedAt = j.Copies, job.Alive, false, 0, 0
 		j.Replays++
 		if j.ExpiresAt <= v.Now {
 			j.ExpiresAt = 0 // an operator who revives an expired job wants it to run

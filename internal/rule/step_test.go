@@ -23,11 +23,11 @@ func TestPutIsReadyAtOnceOrScheduledUntilItsDueTime(t *testing.T) {
 
 func TestPutWantsAtLeastOneCopy(t *testing.T) {
 	w := newWorld(t)
-	if j := w.put("a"); j.Copies != 1 || j.Wanted != 1 {
-		t.Errorf("%d copies, %d wanted", j.Copies, j.Wanted)
+	if j := w.put("a"); j.Copies != 1 || j.CopiesWanted != 1 {
+		t.Errorf("%d copies, %d wanted", j.Copies, j.CopiesWanted)
 	}
-	if j := w.put("b", func(j *job.Job) { j.Copies = 3 }); j.Copies != 3 || j.Wanted != 3 {
-		t.Errorf("%d copies, %d wanted", j.Copies, j.Wanted)
+	if j := w.put("b", func(j *job.Job) { j.Copies = 3 }); j.Copies != 3 || j.CopiesWanted != 3 {
+		t.Errorf("%d copies, %d wanted", j.Copies, j.CopiesWanted)
 	}
 }
 
@@ -243,8 +243,8 @@ func TestAReviveWantsTheCopiesItWasPutWith(t *testing.T) {
 	w.fail("a", x)
 	w.fail("a", y)
 	w.expect("a", "dead exhausted attempts 2")
-	if j := w.do("a", Command{Verb: Revive}); j.Wanted != 2 {
-		t.Errorf("%d copies wanted", j.Wanted)
+	if j := w.do("a", Command{Verb: Revive}); j.CopiesWanted != 2 {
+		t.Errorf("%d copies wanted", j.CopiesWanted)
 	}
 }
 

@@ -216,7 +216,7 @@ func TestAJobThatBeganPastItsLimitIsGivenBack(t *testing.T) {
 	} {
 		w := newWorld(t, func(q *job.Queue) { q.Retry.Limit = job.LimitOf(0) })
 		w.put("a")
-		w.jobs["a"].Copies, w.jobs["a"].Wanted = 2, 2
+		w.jobs["a"].Copies, w.jobs["a"].CopiesWanted = 2, 2
 		past(w)
 		w.do("a", Command{Verb: SettleRelease, Token: w.take("a", "x")})
 		if j := w.jobs["a"]; j.State != job.Ready || j.Evictions != 1 {

@@ -26,7 +26,7 @@ func (b CopyBar) String() string {
 func NoCopy(j *job.Job, q *job.Queue, s *Server) CopyBar {
 	g := q.Grid
 	switch {
-	case j.Wanted == 255, g != nil && j.Wanted >= g.MaxCopies:
+	case j.CopiesWanted == 255, g != nil && j.CopiesWanted >= g.MaxCopies:
 		return CopiesLive
 	case g == nil:
 		return CopyAllowed
@@ -44,7 +44,7 @@ func NoCopy(j *job.Job, q *job.Queue, s *Server) CopyBar {
 
 // oneMore wants one more copy of a job.
 func oneMore(v View, j *job.Job, p job.Place) {
-	j.Wanted++
+	j.CopiesWanted++
 	j.Reschedules++
 	if g := v.Queue.Grid; g != nil && p == job.PlaceUnset {
 		p = g.CopyPlace
@@ -126,8 +126,8 @@ const backGrace = job.Second
 func goesOn(v View, j *job.Job, l *job.Lease) job.Millis {
 	began := either(l.Started, l.Since)
 	v.Steady -= max(0, v.Now-began)
-	if l.Until == 0 && l.Span > 0 {
-		return v.Steady.Add(l.Span)
+	if l.Until == 0 && l.Given > 0 {
+		return v.Steady.Add(l.Given)
 	}
 	return runEnd(v, j)
 }

@@ -75,7 +75,7 @@ func cuts(v View, verb Verb, e *Effect) bool {
 // head. What must be delivered alone, waits for a budget or needs another holder
 // has a turn of its own.
 func Joins(head, j *job.Job) bool {
-	return !head.Alone && !j.Alone && j.Budgets() == nil && Canonical(head.Requires) == Canonical(j.Requires)
+	return !head.Isolated && !j.Isolated && j.Budgets() == nil && Canonical(head.Requires) == Canonical(j.Requires)
 }
 
 // TurnOf is which of the members that want a holder, in their order, have the

@@ -27,8 +27,8 @@ func TestTurnOfIsTheHeadAndWhoMayFollowIt(t *testing.T) { // inbox.md 2 and 3
 		"all of them":              {func([]*job.Job) {}, "", "1 2 3 4", "1 2 3 4"},
 		"one behind waits":         {func([]*job.Job) {}, "3", "1 2", "1 2 4"},
 		"one needs another holder": {func(l []*job.Job) { l[1].Requires = []job.Requirement{{Property: "os", Op: "=", Value: "x"}} }, "", "1", "1 3 4"},
-		"one must be alone":        {func(l []*job.Job) { l[2].Alone = true }, "", "1 2", "1 2 4"},
-		"the head must be alone":   {func(l []*job.Job) { l[0].Alone = true }, "", "1", "1"},
+		"one must be alone":        {func(l []*job.Job) { l[2].Isolated = true }, "", "1 2", "1 2 4"},
+		"the head must be alone":   {func(l []*job.Job) { l[0].Isolated = true }, "", "1", "1"},
 		"one waits for a budget":   {func(l []*job.Job) { l[3].Extras = &job.Extras{Budgets: []job.BudgetUse{{Key: "k"}}} }, "", "1 2 3", "1 2 3"},
 	} {
 		for order, want := range map[job.Order]string{job.OrderStrict: c.strict, job.OrderStart: c.all} {
@@ -104,7 +104,7 @@ func TestEveryJobHasOneStatusAndEveryGroupOneCondition(t *testing.T) { // inbox.
 		StatusRetrying: {State: job.Scheduled, Attempts: 1},
 		StatusPaused:   {State: job.Ready, Attempts: 1, Park: PausePark},
 		StatusRunning:  {State: job.Leased, Attempts: 1, Park: PausePark},
-		StatusBlocking: {State: job.Dead, Blocks: true},
+		StatusBlocking: {State: job.Dead, BlocksGroup: true},
 		StatusDead:     {State: job.Dead},
 		StatusDone:     {State: job.Done},
 	} {

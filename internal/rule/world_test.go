@@ -364,7 +364,7 @@ func (w *world) tell(name string) string {
 			s += fmt.Sprintf(" %s %d", c.name, c.n)
 		}
 	}
-	if j.Alone {
+	if j.Isolated {
 		s += " alone"
 	}
 	return s

@@ -68,7 +68,7 @@ func stored(t *testing.T, dir string, at job.Millis) {
 	id := job.NewIDs(job.ID{}, func() uint64 { return 1 }).Next(at)
 	commit, err := st.Update(t.Context(), func(tx store.Tx) error {
 		tx.Durable()
-		j := &job.Job{ID: id, Payload: id, PayloadSize: 1, Queue: "q", Type: "t", State: job.Ready, Created: at, ReadyAt: at, Copies: 1, Wanted: 1}
+		j := &job.Job{ID: id, Payload: id, PayloadSize: 1, Queue: "q", Type: "t", State: job.Ready, Created: at, ReadyAt: at, Copies: 1, CopiesWanted: 1}
 		return errors.Join(tx.PutPayload(id, []byte("1")), tx.Write(nil, j))
 	})
 	if err := errors.Join(err, commit.Wait(), st.Close()); err != nil {

@@ -148,7 +148,7 @@ func (s *scene) dead(o *outcome, j *job.Job, why job.Reason, aside bool) *outcom
 	if j.Group == "" || s.q.OnDead == job.DeadSkip || aside || s.outdated(j) {
 		return s.finish(o, j, j.RetainDead, s.q.RetainDead, s.w.setup.server.RetainDead)
 	}
-	j.Blocks = true
+	j.BlocksGroup = true
 	if s.q.Turns {
 		j.PurgeAt = j.ExpiresAt
 	}
@@ -183,7 +183,7 @@ func (s *scene) behind() bool {
 // back returns a job to its line without blame.
 func (s *scene) back(o *outcome, j *job.Job, p job.Place, delay job.Millis) *outcome {
 	if len(j.Leases) == 0 && s.failedBeside(j) {
-		j.Wanted = j.Copies
+		j.CopiesWanted = j.Copies
 		o.note("the last copy of one past its limit")
 		return s.died(s.dead(o, j, job.Exhausted, false))
 	}
@@ -192,7 +192,7 @@ func (s *scene) back(o *outcome, j *job.Job, p job.Place, delay job.Millis) *out
 		o.state = job.Leased
 		return o
 	}
-	j.Wanted = j.Copies
+	j.CopiesWanted = j.Copies
 	j.State, j.Wait = job.Ready, job.Wait{}
 	if delay > 0 {
 		j.ReadyAt = s.now + delay
@@ -214,7 +214,7 @@ func (s *scene) failedBeside(j *job.Job) bool {
 		p.Limit = (*p.Rules)[n-1].Limit
 	}
 	limit, bounded := p.LimitValue()
-	return bounded && int64(j.Attempts) > limit && j.Overrides == 0 && j.Beside
+	return bounded && int64(j.Attempts) > limit && j.Overrides == 0 && j.FailedBesideCopy
 }
 
 // waits is the range of the curves that histories use, for the n-th attempt.
@@ -237,13 +237,13 @@ func waits(c *job.Curve, n float64) (lo, hi job.Millis) {
 
 // lose counts a holder that vanished (core.md 5).
 func (s *scene) lose(j *job.Job, l job.Lease) {
-	if j.Alone && !l.Alone || s.followsOne() {
+	if j.Isolated && !l.Exclusive || s.followsOne() {
 		return
 	}
 	p := s.policy(j)
 	limit := p.LossLimitValue()
 	j.Losses++
-	if j.Alone = j.Losses >= (limit+1)/2; j.Alone {
+	if j.Isolated = j.Losses >= (limit+1)/2; j.Isolated {
 		s.recorded(j, 1, nil)
 	}
 }

@@ -72,7 +72,7 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 		s.recorded(j, n, &r.Failure)
 	default:
 		j.Attempts += n
-		if j.Beside, j.Wait = len(j.Leases) > 0, (job.Wait{}); j.Beside && do.Limit.IsSet() {
+		if j.FailedBesideCopy, j.Wait = len(j.Leases) > 0, (job.Wait{}); j.FailedBesideCopy && do.Limit.IsSet() {
 			j.Wait.Rule = number
 		}
 		s.recorded(j, n, &r.Failure)
@@ -113,12 +113,12 @@ func (s *scene) failed(o *outcome, j *job.Job, r *engine.Settle, n uint32) []*ou
 		return job.Wait{By: by, Rule: number}
 	}
 	if len(j.Leases) > 0 {
-		j.Wanted = uint8(len(j.Leases))
+		j.CopiesWanted = uint8(len(j.Leases))
 		o.want, o.state = j, job.Leased
 		o.note("another copy lives")
 		return []*outcome{o}
 	}
-	j.Wanted = j.Copies
+	j.CopiesWanted = j.Copies
 	at := r.RetryAt
 	if r.RetryIn > 0 {
 		at = s.now + r.RetryIn

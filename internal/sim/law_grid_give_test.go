@@ -61,7 +61,7 @@ func (t *taskScene) notAlone(l *job.Lease) bool {
 	if t.q.Grid.LossesCharged {
 		return false
 	}
-	if half := (t.q.Retry.LossLimitValue() + 1) / 2; t.old.Losses+t.lost >= half && !l.Alone {
+	if half := (t.q.Retry.LossLimitValue() + 1) / 2; t.old.Losses+t.lost >= half && !l.Exclusive {
 		t.coverage.feature("a loss that is no fault of its task")
 		return true
 	}

@@ -74,11 +74,11 @@ func rulesOf(q *job.Queue) account.Rules {
 
 func tallyOf(j *job.Job) account.Tally {
 	t := account.Tally{
-		State: j.State, Reason: j.Reason, Live: len(j.Leases), InLine: j.State == job.Leased && len(j.Leases) < int(j.Wanted),
+		State: j.State, Reason: j.Reason, Live: len(j.Leases), InLine: j.State == job.Leased && len(j.Leases) < int(j.CopiesWanted),
 		Retries: j.Attempts, Reschedules: j.Reschedules, Evictions: j.Evictions, Losses: j.Losses, Runs: j.Deliveries,
 	}
 	if j.State.Open() {
-		t.Asked = max(0, int(j.Wanted)-max(1, len(j.Leases)))
+		t.Asked = max(0, int(j.CopiesWanted)-max(1, len(j.Leases)))
 	}
 	if j.State == job.Scheduled || j.State == job.Ready { // aside or in line, it waits
 		t.State, t.InLine = job.Ready, true
@@ -473,7 +473,7 @@ func (w *world) idleEngines() {
 		for _, j := range w.judge.book.jobs {
 			q, s := w.judge.book.queue(j.Queue), w.judge.session(j.Queue)
 			free := q.Grid.Served() && q.HoldUntil <= w.now() && (q.Grid.MaxEngines == 0 || running[j.Queue] < q.Grid.MaxEngines)
-			if free = free && w.mayRun(j, q, row.Machine); j.State == job.Ready && j.Park == "" && free && s.State < job.SessionCancelling && !j.Alone {
+			if free = free && w.mayRun(j, q, row.Machine); j.State == job.Ready && j.Park == "" && free && s.State < job.SessionCancelling && !j.Isolated {
 				broken("A42 I8", "%s waits and %s has a free slot (%d held)", w.judge.name(j.ID), h.name, held[h.name])
 			}
 		}

@@ -104,16 +104,16 @@ func (t *taskScene) clocks(name string) {
 // limits allow, and nothing is charged.
 func (t *taskScene) runsOn(name string, seen int) {
 	limit, _ := t.q.Retry.LimitValue()
-	asked, wanted := t.old.Reschedules, int(t.old.Wanted)
+	asked, wanted := t.old.Reschedules, int(t.old.CopiesWanted)
 	spent := int64(t.old.Attempts) > limit && t.old.Overrides == 0
 	for range seen {
 		if wanted < int(t.q.Grid.MaxCopies) && asked < t.q.Grid.MaxReschedules && !t.q.NonIdempotent && !spent && !t.old.Committed() {
 			asked, wanted = asked+1, wanted+1
 		}
 	}
-	if t.new.Reschedules != asked || int(t.new.Wanted) != wanted || t.new.Attempts != t.old.Attempts {
+	if t.new.Reschedules != asked || int(t.new.CopiesWanted) != wanted || t.new.Attempts != t.old.Attempts {
 		broken("A11", "%s took too long and runs on: %d copies were asked for, %d are wanted, %d attempts; must be %d, %d and %d",
-			name, t.new.Reschedules, t.new.Wanted, t.new.Attempts, asked, wanted, t.old.Attempts)
+			name, t.new.Reschedules, t.new.CopiesWanted, t.new.Attempts, asked, wanted, t.old.Attempts)
 	}
 	if asked > t.old.Reschedules {
 		t.coverage.feature("an overrun that got a copy")

@@ -8,7 +8,7 @@ import (
 // stepsAside is a dead head that an operator skips: it lives for a moment, and what
 // was used up stays so.
 func (s *scene) stepsAside(o *outcome, j *job.Job, r *request) []*outcome {
-	if !j.Blocks {
+	if !j.BlocksGroup {
 		return nil
 	}
 	if s.otherOwner(j) != nil {
@@ -16,7 +16,7 @@ func (s *scene) stepsAside(o *outcome, j *job.Job, r *request) []*outcome {
 		return nil
 	}
 	o.verb, o.gate, o.req, o.want, o.state = rule.Revive, s.unparked(), nil, j, job.Ready // its second death follows
-	j.Wanted, j.Reason, j.Blocks, j.PurgeAt, j.DiedAt = j.Copies, job.Alive, false, 0, 0
+	j.CopiesWanted, j.Reason, j.BlocksGroup, j.PurgeAt, j.DiedAt = j.Copies, job.Alive, false, 0, 0
 	j.Replays++
 	if j.ExpiresAt <= s.now {
 		j.ExpiresAt = 0

@@ -22,7 +22,7 @@ func keyOf(j *job.Job) string {
 // ownerOf is the job in the books that stands under a key.
 func (x *judge) ownerOf(key string) *job.Job {
 	for _, j := range x.book.jobs {
-		if j.Owns && keyOf(j) == key {
+		if j.HoldsKey && keyOf(j) == key {
 			return j
 		}
 	}
@@ -57,19 +57,19 @@ func (s *scene) keyed(list []*outcome, ch *change) []*outcome {
 		if u := j.Extras.Unique; u != nil {
 			switch {
 			case !covers(u.While, j.State):
-				j.Owns = false
+				j.HoldsKey = false
 			case before == job.None:
-				j.Owns = true
-			case waiting(j.State) && !waiting(before) && !j.Owns:
+				j.HoldsKey = true
+			case waiting(j.State) && !waiting(before) && !j.HoldsKey:
 				owner := s.ownerOf(keyOf(j))
-				if j.Owns = owner == nil; j.Owns {
+				if j.HoldsKey = owner == nil; j.HoldsKey {
 					o.note("a key that came back")
 				}
 			}
 			continue
 		}
 		if j.Extras.Batch != nil {
-			j.Owns = j.State == job.Ready && (j.Owns || before == job.None)
+			j.HoldsKey = j.State == job.Ready && (j.HoldsKey || before == job.None)
 		}
 	}
 	return list
@@ -78,7 +78,7 @@ func (s *scene) keyed(list []*outcome, ch *change) []*outcome {
 // keyMoves is what newcomers do to a job that stands under their key: it
 // yields, or it takes them in.
 func (s *scene) keyMoves(ch *change) (list []*outcome) {
-	if s.new == nil || !s.old.Owns {
+	if s.new == nil || !s.old.HoldsKey {
 		return nil
 	}
 	if s.new.Payload != s.old.Payload {
@@ -86,11 +86,11 @@ func (s *scene) keyMoves(ch *change) (list []*outcome) {
 	}
 	for _, later := range s.later {
 		j := later.new
-		if later.old != nil || j == nil || !j.Owns || keyOf(j) != keyOf(s.old) {
+		if later.old != nil || j == nil || !j.HoldsKey || keyOf(j) != keyOf(s.old) {
 			continue
 		}
 		o := &outcome{why: "a newcomer under its key", verb: rule.Verbs, want: s.old.Clone(), state: s.old.State, keys: true}
-		if o.want.Owns = false; apart(plain(o.want), plain(s.new)) != "" { // it changed otherwise
+		if o.want.HoldsKey = false; apart(plain(o.want), plain(s.new)) != "" { // it changed otherwise
 			return nil
 		}
 		hidden := s.old.State.Terminal() && s.old.PurgeAt > 0 && s.old.PurgeAt <= s.now
@@ -169,7 +169,7 @@ func (s *scene) outstanding(payload string) *request {
 // newOwner is a job that comes in, with what later ones of its call added.
 func (s *scene) newOwner(o *outcome, parts []string, body string) {
 	j := o.want
-	if key := keyOf(j); key != "" && s.new.Owns {
+	if key := keyOf(j); key != "" && s.new.HoldsKey {
 		if other := s.ownerOf(key); other != nil {
 			broken("core.md 7", "%s and %s both stand under the key %s", o.req, s.name(other.ID), key)
 		}
@@ -196,7 +196,7 @@ func (w *world) keys() {
 			}
 			parts[part] = j
 		}
-		if !j.Owns {
+		if !j.HoldsKey {
 			continue
 		}
 		key := keyOf(j)

@@ -69,7 +69,7 @@ func (s *scene) requested(r *request) []*outcome {
 		case rule.Cancel:
 			return s.skipped(o, j, r)
 		case rule.Offer:
-			j.Wanted++
+			j.CopiesWanted++
 			j.Reschedules++
 			s.place(o, j, r.command.Place)
 			o.want = j
@@ -111,7 +111,7 @@ func (s *scene) unparked() *job.Gate {
 // revived reports whether an operator may bring the job back (core.md 2).
 func (s *scene) revived(o *outcome, j *job.Job, r *request) bool {
 	o.gate = s.unparked()
-	wentOn := j.State == job.Dead && j.Order == job.OrderStrict && !j.Blocks && o.gate == nil
+	wentOn := j.State == job.Dead && j.Order == job.OrderStrict && !j.BlocksGroup && o.gate == nil
 	if wentOn && !r.command.Allow {
 		return false
 	}
@@ -123,8 +123,8 @@ func (s *scene) revived(o *outcome, j *job.Job, r *request) bool {
 		o.note("replayed out of order")
 	}
 	if j.State == job.Dead {
-		j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.Releases, j.LastDelay, j.Alone = 0, 0, 0, 0, 0, 0, false
-		j.Wanted, j.Reason, j.Blocks, j.PurgeAt, j.RevivedAt = j.Copies, job.Alive, false, 0, s.now
+		j.Attempts, j.Losses, j.Overrides, j.Suppressed, j.Releases, j.LastDelay, j.Isolated = 0, 0, 0, 0, 0, 0, false
+		j.CopiesWanted, j.Reason, j.BlocksGroup, j.PurgeAt, j.RevivedAt = j.Copies, job.Alive, false, 0, s.now
 		j.DiedAt, j.Replays = 0, j.Replays+1
 		if j.ExpiresAt <= s.now {
 			j.ExpiresAt = 0
@@ -171,7 +171,7 @@ func (s *scene) extended(r *request) *outcome {
 	l := &j.Leases[i]
 	o := &outcome{why: r.String(), verb: rule.Extend, req: r, want: j, state: job.Leased}
 	if l.Until > 0 && x.For > 0 {
-		l.Until, l.Span = s.steady+x.For, x.For
+		l.Until, l.Given = s.steady+x.For, x.For
 		o.note("unary lease extended")
 	}
 	if p := x.Progress; p != nil {
@@ -231,7 +231,7 @@ func (s *scene) carried() (list []*outcome) {
 		j := s.old.Clone()
 		for i := range j.Leases {
 			if is, got := &j.Leases[i], &s.new.Leases[i]; is.Holder == l.Holder {
-				is.Until = s.carry(is.Until, got.Until, s.steady+max(is.Span, reattach))
+				is.Until = s.carry(is.Until, got.Until, s.steady+max(is.Given, reattach))
 				is.RunEnd = s.carry(is.RunEnd, got.RunEnd, s.timer(j.RunTimeout, s.q.RunTimeout))
 				is.StartBy = s.carry(is.StartBy, got.StartBy, s.timer(j.StartTimeout, s.q.StartTimeout))
 			}
@@ -343,7 +343,7 @@ func (s *scene) put(ch *change) (list []*outcome) {
 	}
 	o.draws = append(o.draws, max(j.Seq, -j.Seq)) // lifo draws one below all others
 	want.Copies = max(want.Copies, 1)
-	want.Wanted = want.Copies
+	want.CopiesWanted = want.Copies
 	want.State = job.Scheduled
 	if want.ReadyAt <= s.now {
 		want.State = job.Ready

@@ -112,7 +112,7 @@ func (x *judge) throttle(c *commit, old, row job.Throttle) {
 		}
 	case from == job.BreakerHalfOpen && to == job.BreakerClosed && row.Group != "":
 		for _, j := range x.book.jobs {
-			if j.Queue == row.Queue && j.Group == row.Group && (j.State.Open() || j.Blocks) {
+			if j.Queue == row.Queue && j.Group == row.Group && (j.State.Open() || j.BlocksGroup) {
 				because = "its group has work"
 			}
 		}

@@ -130,7 +130,7 @@ func (x *judge) strode(c *commit, old, row *job.Replay) {
 		}
 		guarded := row.MaxReplays > 0 && j.Replays >= row.MaxReplays
 		g := x.book.gate(j.Queue, j.Group)
-		refused := j.Order == job.OrderStrict && !j.Blocks && !row.Allow && g.Park != "dead/"+j.ID.String()
+		refused := j.Order == job.OrderStrict && !j.BlocksGroup && !row.Allow && g.Park != "dead/"+j.ID.String()
 		taken := x.otherOwner(j) != nil
 		if row.Action == job.ActionDelete || !guarded && !refused && !taken {
 			broken("retry.md 3", "run %s went past %s, which is dead", row.ID, x.name(j.ID))

@@ -62,7 +62,7 @@ func (s *scene) tokenless(r *request) ([]*outcome, answer, job.Kind) {
 	switch {
 	case !j.State.Open(), j.State != job.Leased && !ok:
 		return nil, refused, job.NotFound
-	case s.q.Grid != nil, s.q.RequireToken, j.Copies > 1, j.Wanted > 1, j.Order == job.OrderStrict && j.Group != "":
+	case s.q.Grid != nil, s.q.RequireToken, j.Copies > 1, j.CopiesWanted > 1, j.Order == job.OrderStrict && j.Group != "":
 		return nil, refused, job.TokenNeeded
 	case len(j.Leases) == 1 && j.Leases[0].Kind == job.Anonymous:
 		return s.settle(r, 0), accepted, 0
@@ -122,7 +122,7 @@ func (s *scene) settle(r *request, i int) []*outcome {
 		}
 		i = 0
 	}
-	j.Losses, j.Alone = 0, false
+	j.Losses, j.Isolated = 0, false
 	if x.Outcome != job.Retried { // whose rules have a say in it
 		s.spare(o, j, &x)
 	}

@@ -45,9 +45,9 @@ func (s *scene) taken() *outcome {
 	s.spend(j)
 	s.tokens[l.Token] = grant{s.epoch, s.number, s.q.NonIdempotent || j.Order == job.OrderStrict}
 
-	want := job.Lease{Token: l.Token, Holder: l.Holder, Kind: h.kind, Since: s.now, Alone: j.Alone}
+	want := job.Lease{Token: l.Token, Holder: l.Holder, Kind: h.kind, Since: s.now, Exclusive: j.Isolated}
 	if h.life > 0 {
-		want.Until, want.Span = s.steady+h.life, h.life
+		want.Until, want.Given = s.steady+h.life, h.life
 	}
 	want.RunEnd = s.timer(j.RunTimeout, s.q.RunTimeout)
 	want.StartBy = s.timer(j.StartTimeout, s.q.StartTimeout)
@@ -55,7 +55,7 @@ func (s *scene) taken() *outcome {
 	if joins == nil {
 		s.turned(o, j)
 	}
-	if j.Alone {
+	if j.Isolated {
 		o.note("delivered alone")
 	}
 	if len(j.Requires) > 0 {
@@ -73,7 +73,7 @@ func (s *scene) taken() *outcome {
 	}
 	j.State, j.DequeuedAt = job.Leased, s.now
 	j.Deliveries++
-	if j.Beside = j.Beside && len(j.Leases) > 0; !j.Beside {
+	if j.FailedBesideCopy = j.FailedBesideCopy && len(j.Leases) > 0; !j.FailedBesideCopy {
 		j.Wait = job.Wait{}
 	}
 	j.Leases = append(j.Leases, want)
@@ -132,14 +132,14 @@ func (b *judge) before(x, y *job.Job) bool {
 }
 
 func wants(j *job.Job) bool {
-	return j.Park == "" && (j.State == job.Ready || j.State == job.Leased && len(j.Leases) < int(j.Wanted))
+	return j.Park == "" && (j.State == job.Ready || j.State == job.Leased && len(j.Leases) < int(j.CopiesWanted))
 }
 
 // unfit says why a holder may not be given a job now; "" = it may.
 func (x *judge) unfit(h *holder, name string, j *job.Job) string {
 	for _, other := range x.book.jobs {
 		for _, l := range other.Leases {
-			if l.Holder == name && (j.Alone || l.Alone) {
+			if l.Holder == name && (j.Isolated || l.Exclusive) {
 				return "one of them must be alone"
 			}
 		}
@@ -163,7 +163,7 @@ func (x *judge) unfitFree(h *holder, name string, j *job.Job) string {
 // unfitAlone is that without what its group has to do with it.
 func (x *judge) unfitAlone(h *holder, name string, j *job.Job) string {
 	if !wants(j) {
-		return fmt.Sprintf("it is %s, parked %q, with %d of %d copies out", j.State, j.Park, len(j.Leases), j.Wanted)
+		return fmt.Sprintf("it is %s, parked %q, with %d of %d copies out", j.State, j.Park, len(j.Leases), j.CopiesWanted)
 	}
 	if q := x.book.queue(j.Queue); q.Paused || q.HoldUntil > 0 {
 		return "its queue is paused or held"
@@ -193,7 +193,7 @@ func (x *judge) unfitAlone(h *holder, name string, j *job.Job) string {
 func (x *judge) aloneBefore(h *holder, j *job.Job) (first *job.Job) {
 	for _, p := range x.book.jobs {
 		foremost := x.sooner(p, j) && (first == nil || x.sooner(p, first))
-		if p.Alone && foremost && h.asks(p.Queue) && x.unfitFree(h, h.name, p) == "" {
+		if p.Isolated && foremost && h.asks(p.Queue) && x.unfitFree(h, h.name, p) == "" {
 			first = p
 		}
 	}
@@ -223,7 +223,7 @@ func (x *judge) barred(j *job.Job) string {
 	}
 	live, one := 0, q.Order == job.OrderStrict || q.Turns // head or nobody
 	for _, other := range x.book.jobs {
-		member := other.Queue == j.Queue && other.Group == j.Group && (other.State.Open() || other.Blocks)
+		member := other.Queue == j.Queue && other.Group == j.Group && (other.State.Open() || other.BlocksGroup)
 		if !member {
 			continue
 		}
@@ -233,7 +233,7 @@ func (x *judge) barred(j *job.Job) string {
 		}
 		ahead := x.ahead(other, j)
 		switch {
-		case other.Blocks && !one:
+		case other.BlocksGroup && !one:
 			return "its group has a dead head"
 		case one && ahead:
 			return "I7: " + x.name(other.ID) + " is before it in its group"

@@ -47,7 +47,7 @@ func noTurns(q *job.Queue) bool {
 }
 
 func member(of, j *job.Job) bool {
-	return j.Queue == of.Queue && j.Group == of.Group && of.Group != "" && (j.State.Open() || j.Blocks)
+	return j.Queue == of.Queue && j.Group == of.Group && of.Group != "" && (j.State.Open() || j.BlocksGroup)
 }
 
 // notInTurn says why who asks for jobs does not get one that comes in turns, or the
@@ -95,7 +95,7 @@ func (s *scene) followsOne() bool {
 
 // fellows reports whether two members may run in one turn.
 func fellows(head, j *job.Job) bool {
-	return !head.Alone && !j.Alone && len(j.Budgets()) == 0 && slices.Equal(head.Requires, j.Requires)
+	return !head.Isolated && !j.Isolated && len(j.Budgets()) == 0 && slices.Equal(head.Requires, j.Requires)
 }
 
 // joins is the turn that a member was given out in behind others, nil if it is the

@@ -67,8 +67,8 @@ func (w *world) invariants() {
 		switch {
 		case j.State == job.None || j.State >= job.States:
 			broken("I1", "%s is in state %d", name, j.State)
-		case (j.State == job.Leased) != (len(j.Leases) > 0), len(j.Leases) > int(j.Wanted):
-			broken("I3", "%s is %s with %d leases of %d wanted", name, j.State, len(j.Leases), j.Wanted)
+		case (j.State == job.Leased) != (len(j.Leases) > 0), len(j.Leases) > int(j.CopiesWanted):
+			broken("I3", "%s is %s with %d leases of %d wanted", name, j.State, len(j.Leases), j.CopiesWanted)
 		case (j.State == job.Dead) != (j.Reason != job.Alive):
 			broken("I1", "%s is %s for the reason %q", name, j.State, j.Reason)
 		case j.Group != "" && len(j.Leases) > 0 && turns[key] != nil && turns[key].Leases[0].Turn != j.Leases[0].Turn:

@@ -90,10 +90,10 @@ func (w *world) editOne(j *job.Job) {
 	r := &request{kind: askOperate, id: j.ID}
 	body := fmt.Sprintf("%s|edit %d", w.judge.name(j.ID), w.names)
 	if j.State == job.Dead && keyOf(j) == "" {
-		r.body, r.command = body, rule.Command{Verb: rule.Revive, Allow: j.Blocks}
+		r.body, r.command = body, rule.Command{Verb: rule.Revive, Allow: j.BlocksGroup}
 		r.text = "payload " + body + " of " + w.judge.name(j.ID) + ", which is dead"
 		w.operated(r, func() (engine.Verdict, error) {
-			return w.e.Dead.Revive(w.ctx, j.ID, deadset.Revival{Payload: []byte(body), Allow: j.Blocks}, job.Actor{})
+			return w.e.Dead.Revive(w.ctx, j.ID, deadset.Revival{Payload: []byte(body), Allow: j.BlocksGroup}, job.Actor{})
 		})
 		return
 	}
@@ -136,7 +136,7 @@ func (w *world) actOnMany(what, queue string, chosen func(*job.Job) bool) (meant
 	switch act := w.dice.IntN(7); act {
 	case 0, 1:
 		what, drafts = "skip of "+what, w.skipOf
-		fits = func(j *job.Job) bool { return j.State.Open() || j.Blocks }
+		fits = func(j *job.Job) bool { return j.State.Open() || j.BlocksGroup }
 		if act == 1 {
 			what += ", the heads"
 			s.Filter.IDs = w.headsOf(queue)

@@ -107,7 +107,7 @@ func (w *world) standings() {
 		}
 		id, parked := strings.CutPrefix(g.Park, "dead/")
 		head, err := job.ParseID(id)
-		if j := w.judge.book.jobs[head]; parked && (err != nil || j == nil || j.State != job.Dead || !j.Blocks) {
+		if j := w.judge.book.jobs[head]; parked && (err != nil || j == nil || j.State != job.Dead || !j.BlocksGroup) {
 			broken("core.md 2, I1", "group %q is parked for %s, which is not dead in it", key.key, w.judge.name(head))
 		}
 	}

@@ -88,7 +88,7 @@ func (w *world) keyAnswer(r *request, a engine.Added) string {
 		switch own := a.Job.Extras; {
 		case r.commit > 0:
 			broken("core.md 7", "%s was told that %s has its key, and is there", r, name)
-		case u == nil || own == nil || own.Unique == nil || own.Unique.Key != u.Key || !a.Job.Owns:
+		case u == nil || own == nil || own.Unique == nil || own.Unique.Key != u.Key || !a.Job.HoldsKey:
 			broken("core.md 7", "%s was turned away for %s, which does not have its key: %+v", r, name, a.Job)
 		case !covers(u.While, a.Job.State):
 			broken("zizq.md 1.15", "%s was turned away for %s, which is %s", r, name, a.Job.State)

@@ -148,7 +148,7 @@ func (d *Door) skipHeads(ctx context.Context, x *Inbox, by job.Actor) (*wire.Inb
 	return &out, nil
 }
 
-func skippable(j *job.Job) bool { return j.State.Open() || j.Blocks }
+func skippable(j *job.Job) bool { return j.State.Open() || j.BlocksGroup }
 
 // searchOf chooses the messages that an action names by what they are.
 func searchOf(x *Inbox, a *wire.InboxAct) (query.Search, error) {

@@ -86,7 +86,7 @@ func (d *Door) Edit(ctx context.Context, x *Inbox, text string, edit *wire.Inbox
 	switch {
 	case err != nil:
 	case j.State == job.Dead && edit.Payload != nil && edit.NextDue == nil && edit.ExpiresAt == nil:
-		_, err = d.engine.Dead.Revive(ctx, id, deadset.Revival{Payload: edit.Payload, Allow: j.Blocks}, by)
+		_, err = d.engine.Dead.Revive(ctx, id, deadset.Revival{Payload: edit.Payload, Allow: j.BlocksGroup}, by)
 	case j.State == job.Dead:
 		err = job.Errorf(job.WrongState, "message %q is dead (%s); it goes back in line with a new payload, or by the action retry", shorten(text), j.Reason)
 	default:

@@ -60,7 +60,7 @@ func (l *Log) Join(e *engine.Engine) engine.Hooks {
 		Load:  l.load,
 		Begin: func() { clear(l.staged) },
 		Audit: l.write,
-		Due:   []engine.Due{{Table: job.Audits, Turn: engine.Row(l.forget)}},
+		Due:   []engine.Due{{Table: job.Audits, Do: engine.Row(l.forget)}},
 		Publish: func() {
 			for who, n := range l.staged {
 				l.count.add(who, n)

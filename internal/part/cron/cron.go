@@ -65,7 +65,7 @@ func (s *Crons) Join(e *engine.Engine) engine.Hooks {
 	return engine.Hooks{
 		Load: s.load, Configure: s.configure, Stop: s.folding.stop, Wipe: s.wipe, Templates: templates,
 		Begin:   func() { s.staged, s.room, s.news, s.folds = 0, burst, s.news[:0], nil },
-		Due:     []engine.Due{{Table: job.CronEntries, Turn: engine.Row(s.tick)}},
+		Due:     []engine.Due{{Table: job.CronEntries, Do: engine.Row(s.tick)}},
 		Publish: s.publish,
 	}
 }

@@ -18,8 +18,8 @@ func (set *Set) Join(e *engine.Engine) engine.Hooks {
 	return engine.Hooks{
 		Recover: func(tx *engine.Tx, _ job.Millis) error { return resumeReplays(tx) },
 		Due: []engine.Due{
-			{Table: job.Replays, Steady: true, Turn: engine.Row(advance)},
-			{Table: job.Marks, Turn: engine.Row(releaseSome)},
+			{Table: job.Replays, Steady: true, Do: engine.Row(advance)},
+			{Table: job.Marks, Do: engine.Row(releaseSome)},
 		},
 		Wipe: engine.WipeTable(job.Replays),
 	}

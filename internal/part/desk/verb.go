@@ -40,7 +40,7 @@ var (
 
 func skip(tx *engine.Tx, j *job.Job) (rule.Effect, error) {
 	c := rule.GiveUp(rule.BySkip, "skipped by an operator")
-	if j.State == job.Dead && j.Blocks { // it steps aside as it died
+	if j.State == job.Dead && j.BlocksGroup { // it steps aside as it died
 		c.Reason, c.Failure = j.Reason, job.Failure{}
 		eff, err := tx.Step(j, rule.Command{Verb: rule.Revive, Remaining: true})
 		if err != nil {

@@ -162,7 +162,7 @@ func extra(j *job.Job) int {
 	if j == nil || j.State != job.Leased {
 		return 0
 	}
-	return max(0, int(j.Wanted)-1)
+	return max(0, int(j.CopiesWanted)-1)
 }
 
 // publish makes true what was noted.
@@ -546,7 +546,7 @@ func (g *copies) explain(tx *engine.Tx, s *rule.Situation) error {
 	if l.known, err = g.sessions.find(tx, j.Queue); err != nil {
 		return err
 	}
-	asked := int(j.Wanted) > len(j.Leases)
+	asked := int(j.CopiesWanted) > len(j.Leases)
 	if !asked && !g.copies.straggles(tx, l, j) {
 		return nil
 	}

@@ -153,7 +153,7 @@ func (g *copies) clone(tx *engine.Tx, l *look) (*job.Job, job.RedundancyStrategy
 		case j == nil || j.State != job.Leased || rule.NoCopy(j, l.q, tx.Rules()) != rule.CopyAllowed: // it has what it may, also if this transaction does not commit
 			s.firsts = slices.Delete(s.firsts, s.cloned, s.cloned+1)
 			continue
-		case int(j.Wanted) >= g.copies.clones(tx, l, j.Type):
+		case int(j.CopiesWanted) >= g.copies.clones(tx, l, j.Type):
 			s.cloned++
 			continue
 		}

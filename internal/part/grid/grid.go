@@ -87,8 +87,8 @@ func (g *Grid) Join(e *engine.Engine) engine.Hooks {
 		Voided:    g.fleet.voided,
 		Rejected:  g.sessions.rejected,
 		Due: []engine.Due{
-			{Table: job.Sessions, Turn: engine.Row(g.sessions.turn)},
-			{Table: job.Affinities, Steady: true, Turn: engine.Row(g.tags.turn)},
+			{Table: job.Sessions, Do: engine.Row(g.sessions.due)},
+			{Table: job.Affinities, Steady: true, Do: engine.Row(g.tags.due)},
 		},
 		Tick:    at.tick,
 		Next:    at.next,

@@ -435,8 +435,8 @@ func (g *sessions) keep(tx *engine.Tx) error {
 	return nil
 }
 
-// turn does what the clock owes a session.
-func (g *sessions) turn(tx *engine.Tx, t *job.Session) error {
+// due does what the clock owes a session.
+func (g *sessions) due(tx *engine.Tx, t *job.Session) error {
 	known, err := g.sessions.find(tx, t.Name)
 	if err != nil {
 		return err

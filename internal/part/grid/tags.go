@@ -245,9 +245,9 @@ func (g *tags) next(tx *engine.Tx, t *job.AffinityTag) error {
 	return g.tags.lead(tx, q, t, j)
 }
 
-// turn lets anyone take the next task of a tag, whose wait is over, and
+// due lets anyone take the next task of a tag, whose wait is over, and
 // the one behind it be the next.
-func (g *tags) turn(tx *engine.Tx, known *job.AffinityTag) error {
+func (g *tags) due(tx *engine.Tx, known *job.AffinityTag) error {
 	j, err := tx.Store().Get(known.Head)
 	if err != nil {
 		return err

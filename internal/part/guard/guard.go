@@ -80,7 +80,7 @@ func (s *Guard) Join(e *engine.Engine) engine.Hooks {
 		Follows:  func(j *job.Job) bool { return s.limited(nil, j.Queue) },
 		Stepped:  s.ended,
 		Settings: s.protect,
-		Due:      []engine.Due{{Table: job.Throttles, Steady: true, Turn: engine.Row(s.turn)}},
+		Due:      []engine.Due{{Table: job.Throttles, Steady: true, Do: engine.Row(s.advance)}},
 		Tick:     s.tick,
 		Next:     s.next,
 		Limited:  s.limited,
@@ -348,13 +348,13 @@ func (s *Guard) tellBreaker(tx *engine.Tx, q *job.Queue, group string, runs []ru
 	return setThrottle(tx, &next)
 }
 
-// turn does what the clock owes a throttle.
-func (s *Guard) turn(tx *engine.Tx, t *job.Throttle) error {
+// advance does what the clock owes a throttle.
+func (s *Guard) advance(tx *engine.Tx, t *job.Throttle) error {
 	q, err := tx.Queue(t.Queue)
 	if err != nil {
 		return err
 	}
-	next, err := rule.Turn(breakerOf(q, t.Group), t, tx.Moment())
+	next, err := rule.AdvanceThrottle(breakerOf(q, t.Group), t, tx.Moment())
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (s *Locks) Join(e *engine.Engine) engine.Hooks {
 		Load:    s.load,
 		Restart: restart,
 		Begin:   func() { s.staged = 0 },
-		Due:     []engine.Due{{Table: job.Locks, Steady: true, Turn: s.forget}},
+		Due:     []engine.Due{{Table: job.Locks, Steady: true, Do: s.forget}},
 		Publish: func() { s.count += s.staged },
 	}
 }

@@ -209,7 +209,7 @@ func (f *feeder) round(tx *engine.Tx, h *engine.Holder, heads []*job.Job, took, 
 		if took+r.took >= n {
 			break
 		}
-		if j.Alone && took+r.took > 0 {
+		if j.Isolated && took+r.took > 0 {
 			continue
 		}
 		members, err := membersOf(tx, j, min(f.o.Members, n-took-r.took))
@@ -220,7 +220,7 @@ func (f *feeder) round(tx *engine.Tx, h *engine.Holder, heads []*job.Job, took, 
 		r.took, r.aside = r.took+given, r.aside || aside
 		if given > 0 {
 			r.turns++
-			r.full = j.Alone
+			r.full = j.Isolated
 		}
 		if err != nil || r.full {
 			return r, err

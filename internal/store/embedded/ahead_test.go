@@ -48,7 +48,7 @@ func TestWhoTakesFewReadsThoseBehindThemAhead(t *testing.T) {
 			}
 			j := &job.Job{
 				ID: id, Queue: "q", Type: "t", State: job.Ready, Band: job.BandNormal, Seq: int64(i), Created: 1, ReadyAt: 1,
-				Payload: id, PayloadSize: uint32(len(body)), Copies: 1, Wanted: 1, RetainDone: job.Unset, RetainDead: job.Unset,
+				Payload: id, PayloadSize: uint32(len(body)), Copies: 1, CopiesWanted: 1, RetainDone: job.Unset, RetainDead: job.Unset,
 			}
 			put, bodies = append(put, j), append(bodies, body)
 			if err := tx.PutPayload(id, body); err != nil {
@@ -109,7 +109,7 @@ func TestWhoTakesTurnsReadsTheMembersOfManyGroupsAhead(t *testing.T) {
 			id, group := ids.Next(1), fmt.Sprint("group ", i%groups)
 			j := &job.Job{
 				ID: id, Queue: "q", Type: "t", Group: group, Order: job.OrderStrict, State: job.Ready, Band: job.BandNormal, Seq: int64(i),
-				Created: 1, ReadyAt: 1, Payload: id, PayloadSize: 1, Copies: 1, Wanted: 1, RetainDone: job.Unset, RetainDead: job.Unset,
+				Created: 1, ReadyAt: 1, Payload: id, PayloadSize: 1, Copies: 1, CopiesWanted: 1, RetainDone: job.Unset, RetainDead: job.Unset,
 			}
 			members[group] = append(members[group], j)
 			if err := tx.PutPayload(id, []byte{byte(i)}); err != nil {

@@ -140,7 +140,7 @@ func putAs(s store.Store, id job.ID, size int) (store.Commit, error) {
 		}
 		return tx.Write(nil, &job.Job{
 			ID: id, Payload: id, PayloadSize: uint32(size), Queue: "q", Type: "t", State: job.Ready, ReadyAt: noon,
-			RetainDone: job.Unset, RetainDead: job.Unset, Copies: 1, Wanted: 1,
+			RetainDone: job.Unset, RetainDead: job.Unset, Copies: 1, CopiesWanted: 1,
 		})
 	})
 }

@@ -30,7 +30,7 @@ func decodeJob(id job.ID, b []byte, shared *names) (*job.Job, error) {
 		return nil, corrupt("job %s has layout %d, which this version does not know", id, layout)
 	}
 	j := &job.Job{
-		ID: id, Payload: id, Copies: 1, Wanted: 1,
+		ID: id, Payload: id, Copies: 1, CopiesWanted: 1,
 		RetainDone: job.Unset, RetainDead: job.Unset,
 	}
 	if jobFields(&c, j, shared); !c.Whole() {
@@ -88,14 +88,14 @@ func partsOf(j *job.Job) uint64 {
 		flagIf(hasGrace, j.GraceUntil != 0) |
 		flagIf(hasTimeouts, j.RunTimeout|j.StartTimeout != 0) |
 		flagIf(hasCounters, j.Attempts|j.Losses|j.Evictions|j.Reschedules|j.Deliveries|j.Suppressed|j.Overrides|j.Failures != 0) |
-		flagIf(hasCopies, j.Copies != 1 || j.Wanted != 1) |
+		flagIf(hasCopies, j.Copies != 1 || j.CopiesWanted != 1) |
 		flagIf(hasRetry, j.Retry != nil) |
 		flagIf(hasRetention, j.RetainDone != job.Unset || j.RetainDead != job.Unset) |
 		flagIf(hasRequires, len(j.Requires) > 0) |
 		flagIf(hasSharedPayload, j.Payload != j.ID) |
 		flagIf(hasLeases, len(j.Leases) > 0) |
 		flagIf(hasEnded, len(j.Ended) > 0) |
-		flagIf(hasFlags, j.Blocks || j.Alone || j.Owns || j.Beside) |
+		flagIf(hasFlags, j.BlocksGroup || j.Isolated || j.HoldsKey || j.FailedBesideCopy) |
 		flagIf(hasDelay, j.LastDelay != 0) |
 		flagIf(hasReleases, j.Releases != 0) |
 		flagIf(hasDoor, j.Door != job.DoorJobs) |
@@ -160,7 +160,7 @@ func earlyFields(c *codec.Fields, j *job.Job, has uint64) {
 	}
 	if has&hasCopies != 0 {
 		codec.Byte(c, &j.Copies)
-		codec.Byte(c, &j.Wanted)
+		codec.Byte(c, &j.CopiesWanted)
 	}
 	if has&hasRetry != 0 {
 		retryField(c, &j.Retry)
@@ -207,7 +207,7 @@ func lateFields(c *codec.Fields, j *job.Job, has uint64) {
 		}
 	}
 	if has&hasFlags != 0 {
-		c.Bits(&j.Blocks, &j.Alone, &j.Owns, &j.Beside)
+		c.Bits(&j.BlocksGroup, &j.Isolated, &j.HoldsKey, &j.FailedBesideCopy)
 	}
 	if has&hasDelay != 0 {
 		codec.Int(c, &j.LastDelay)
@@ -244,8 +244,8 @@ func lateFields(c *codec.Fields, j *job.Job, has uint64) {
 func leaseFields(c *codec.Fields, l *job.Lease) {
 	c.Raw(l.Token[:])
 	codec.Enum(c, &l.Kind, job.Unary+1)
-	host, number, span := l.Host != "", l.Number > 0, l.Span != 0
-	c.Bits(&l.Alone, &host, &l.AnyHost, &l.Copy, &l.Commits, &number, &span)
+	host, number, span := l.Host != "", l.Number > 0, l.Given != 0
+	c.Bits(&l.Exclusive, &host, &l.AnyHost, &l.Copy, &l.Commits, &number, &span)
 	c.Text(&l.Holder)
 	if host {
 		c.Text(&l.Host)
@@ -257,8 +257,8 @@ func leaseFields(c *codec.Fields, l *job.Lease) {
 	}
 	codec.Int(c, &l.Since, &l.Started, &l.Until, &l.RunEnd, &l.StartBy)
 	if span {
-		codec.Int(c, &l.Span)
-		c.Refuse(l.Span == 0)
+		codec.Int(c, &l.Given)
+		c.Refuse(l.Given == 0)
 	}
 	codec.Int(c, &l.Turn)
 }

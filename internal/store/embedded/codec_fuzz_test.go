@@ -16,7 +16,7 @@ func sampleJobs() []*job.Job {
 	plain := &job.Job{
 		ID: id, Payload: id, State: job.Ready, Queue: "mail", Type: "welcome", Priority: job.PriorityDefault, Band: job.BandNormal,
 		Seq: 7, Created: 1_700_000_000_000, ReadyAt: 1_700_000_000_000, PayloadSize: 12,
-		Copies: 1, Wanted: 1, RetainDone: job.Unset, RetainDead: job.Unset,
+		Copies: 1, CopiesWanted: 1, RetainDone: job.Unset, RetainDead: job.Unset,
 	}
 	full := *plain
 	full.State, full.Order, full.Group, full.Park, full.Band = job.Leased, job.OrderStrict, "g", "hold", job.BandFront
@@ -24,11 +24,11 @@ func sampleJobs() []*job.Job {
 	full.DequeuedAt, full.FailedAt, full.CompletedAt, full.PurgeAt, full.RevivedAt = 1, 2, 3, 4, 5
 	full.Attempts, full.Losses, full.Evictions, full.Reschedules = 1, 2, 3, 4
 	full.Deliveries, full.Suppressed, full.Overrides, full.Failures = 5, 6, 7, 1<<32-1
-	full.Copies, full.Wanted, full.Retry = 3, 2, &job.Retry{Limit: limit}
-	full.RetainDone, full.RetainDead, full.Payload, full.Blocks, full.Alone = 0, job.Day, other, true, true
+	full.Copies, full.CopiesWanted, full.Retry = 3, 2, &job.Retry{Limit: limit}
+	full.RetainDone, full.RetainDead, full.Payload, full.BlocksGroup, full.Isolated = 0, job.Day, other, true, true
 	full.Requires = []job.Requirement{{Property: "cpu", Op: ">=", Value: "4"}, {Property: "region", Op: "=", Value: "eu"}}
 	full.Leases = []job.Lease{
-		{Token: job.Token{19: 1}, Holder: "w/a", Kind: job.Named, Since: 1, Started: 2, Until: 3, RunEnd: 4, StartBy: 5, Turn: 6, Alone: true},
+		{Token: job.Token{19: 1}, Holder: "w/a", Kind: job.Named, Since: 1, Started: 2, Until: 3, RunEnd: 4, StartBy: 5, Turn: 6, Exclusive: true},
 		{Token: job.Token{1}, Holder: "u/b", Kind: job.Unary, Until: 1 << 40},
 	}
 	full.Ended = []job.Ended{{Hash: 1, How: job.ByLapse}, {Hash: 1 << 63, How: job.ByTimeout, Turn: -1}}

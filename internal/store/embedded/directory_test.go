@@ -57,7 +57,7 @@ func begin(s store.Store, size int) (job.ID, store.Commit, error) {
 		tx.Durable()
 		return errors.Join(tx.PutPayload(id, make([]byte, size)), tx.Write(nil, &job.Job{
 			ID: id, Payload: id, PayloadSize: uint32(size), Queue: "q", Type: "t", State: job.Ready, ReadyAt: noon,
-			RetainDone: job.Unset, RetainDead: job.Unset, Copies: 1, Wanted: 1,
+			RetainDone: job.Unset, RetainDead: job.Unset, Copies: 1, CopiesWanted: 1,
 		}))
 	})
 	return id, commit, err

@@ -42,7 +42,7 @@ func (o *outside) work(t *testing.T, s store.Store, n int, rng *rand.Rand) {
 			tx.Durable()
 			return errors.Join(tx.PutPayload(id, body), tx.Write(nil, &job.Job{
 				ID: id, Payload: id, PayloadSize: uint32(len(body)), Queue: fmt.Sprint("q", i%3), Type: "t", State: job.Ready, ReadyAt: noon,
-				RetainDone: job.Unset, RetainDead: job.Unset, Copies: 1, Wanted: 1,
+				RetainDone: job.Unset, RetainDead: job.Unset, Copies: 1, CopiesWanted: 1,
 			}))
 		})
 		if err == nil {

@@ -324,7 +324,7 @@ func (x *index) leaveGroup(old, j *job.Job, a, b *rule.Entries) (stays bool) {
 	q := x.of(old.Queue)
 	g := q.gate(old.Group)
 	g.live -= len(old.Leases)
-	g.blockers -= int(bit(old.Blocks))
+	g.blockers -= int(bit(old.BlocksGroup))
 	g.members.remove(a.Inner)
 	if a.Wants {
 		w := wanting{inner: a.Inner}
@@ -348,7 +348,7 @@ func (x *index) enterGroup(j *job.Job, b *rule.Entries, stayed bool) {
 	q := x.of(j.Queue)
 	g := q.gate(j.Group)
 	g.live += len(j.Leases)
-	g.blockers += int(bit(j.Blocks))
+	g.blockers += int(bit(j.BlocksGroup))
 	g.members.insert(b.Inner)
 	if b.Wants {
 		l := x.line(q, b.Class, j.Requires)
@@ -359,7 +359,7 @@ func (x *index) enterGroup(j *job.Job, b *rule.Entries, stayed bool) {
 		at, _ := slices.BinarySearchFunc(g.running, b.Inner, inOrder)
 		g.running = slices.Insert(g.running, at, b.Inner)
 	}
-	if stayed || len(j.Leases) > 0 || j.Blocks || g.leads(b) { // who comes behind others moves no gate
+	if stayed || len(j.Leases) > 0 || j.BlocksGroup || g.leads(b) { // who comes behind others moves no gate
 		x.place(q, j.Group, g)
 	}
 }

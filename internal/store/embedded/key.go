@@ -52,7 +52,7 @@ func (a *access) Owner(key rule.Key) (id job.ID, ok bool) {
 
 // checkKey refuses a job that comes under a key which another job stands under.
 func (t *tx) checkKey(old, j *job.Job) error {
-	if j == nil || !j.Owns || old != nil && old.Owns {
+	if j == nil || !j.HoldsKey || old != nil && old.HoldsKey {
 		return nil
 	}
 	if owner, taken := t.Owner(rule.KeyOf(j)); taken && owner != j.ID {

@@ -53,7 +53,7 @@ func (m layoutMix) jobs(n int) []*job.Job {
 		list[i] = &job.Job{
 			ID: id, Queue: fmt.Sprint("webhooks-", i%m.queues), Type: "deliver", State: job.Ready,
 			Priority: job.PriorityDefault + uint16(rnd.IntN(m.priorities)), Band: job.BandNormal, Seq: int64(i),
-			Created: now, ReadyAt: now, Payload: id, PayloadSize: 128, Copies: 1, Wanted: 1,
+			Created: now, ReadyAt: now, Payload: id, PayloadSize: 128, Copies: 1, CopiesWanted: 1,
 			RetainDone: job.Unset, RetainDead: job.Unset,
 		}
 	}

@@ -106,13 +106,13 @@ func everyLayout() (list []stored) {
 	for bit := range 23 { // each optional part by itself
 		j, n := *sampleJobs()[0], bit
 		fill(reflect.ValueOf([]any{
-			&j.Group, &j.Park, &j.ExpiresAt, &j.PurgeAt, &j.GraceUntil, &j.StartTimeout, &j.Overrides, &j.Wanted, &j.Retry, &j.RetainDead, &j.Requires,
-			&j.Payload, &j.Leases, &j.Ended, &j.Beside, &j.LastDelay, &j.Releases, &j.Door, &j.Replays, &j.Extras, &j.Wait, &j.Rank, &j.Finished,
+			&j.Group, &j.Park, &j.ExpiresAt, &j.PurgeAt, &j.GraceUntil, &j.StartTimeout, &j.Overrides, &j.CopiesWanted, &j.Retry, &j.RetainDead, &j.Requires,
+			&j.Payload, &j.Leases, &j.Ended, &j.FailedBesideCopy, &j.LastDelay, &j.Releases, &j.Door, &j.Replays, &j.Extras, &j.Wait, &j.Rank, &j.Finished,
 		}[bit]).Elem(), &n)
 		if j.Extras != nil {
 			j.Extras = &job.Extras{NoRetention: true}
 		}
-		j.Wanted, j.Ranked = max(j.Wanted, 1)+uint8(bit/7%2), j.Rank != 0
+		j.CopiesWanted, j.Ranked = max(j.CopiesWanted, 1)+uint8(bit/7%2), j.Rank != 0
 		list = append(list, storedJob(fmt.Sprintf("job with part %d", bit), &j))
 	}
 	for i, f := range []*job.Failure{{Number: 7, Attempt: 2, Type: "E", Failed: 9}, {Number: 7, ExitCode: -75}, {Number: 7, Timeout: true}, full[job.Failure]()} {

@@ -18,7 +18,7 @@ func (n namer) job(word string, edit func(*job.Job)) *job.Job {
 	j := &job.Job{
 		ID: id, Queue: "queue " + word, Type: "type " + word, State: job.Ready, Band: job.BandNormal, Created: 1, ReadyAt: 1,
 		Requires: []job.Requirement{{Property: "only", Op: "=", Value: word}},
-		Payload:  id, Copies: 1, Wanted: 1, RetainDone: job.Unset, RetainDead: job.Unset,
+		Payload:  id, Copies: 1, CopiesWanted: 1, RetainDone: job.Unset, RetainDead: job.Unset,
 	}
 	if edit != nil {
 		edit(j)

@@ -280,7 +280,7 @@ func aJob(queue string) func(store.Tx) error {
 		id := ids.Next(noon)
 		return errors.Join(tx.PutPayload(id, []byte("1")), tx.Write(nil, &job.Job{
 			ID: id, Payload: id, PayloadSize: 1, Queue: queue, Type: "t", State: job.Ready, ReadyAt: noon,
-			RetainDone: job.Unset, RetainDead: job.Unset, Copies: 1, Wanted: 1,
+			RetainDone: job.Unset, RetainDead: job.Unset, Copies: 1, CopiesWanted: 1,
 		}))
 	}
 }

@@ -101,11 +101,11 @@ func (c *checker) alive(j *job.Job) {
 		return
 	case (j.State == job.Leased) != (len(j.Leases) > 0):
 		c.wrong("I3: job %s is %s and has %d leases", j.ID, j.State, len(j.Leases))
-	case len(j.Leases) > int(j.Wanted):
-		c.wrong("I3: job %s has %d leases, %d are wanted", j.ID, len(j.Leases), j.Wanted)
+	case len(j.Leases) > int(j.CopiesWanted):
+		c.wrong("I3: job %s has %d leases, %d are wanted", j.ID, len(j.Leases), j.CopiesWanted)
 	case (j.State == job.Dead) != (j.Reason != job.Alive):
 		c.wrong("I1: job %s is %s for the reason %q", j.ID, j.State, j.Reason)
-	case j.Blocks && j.State != job.Dead:
+	case j.BlocksGroup && j.State != job.Dead:
 		c.wrong("I1: job %s is %s and blocks its group", j.ID, j.State)
 	}
 	timed := slices.ContainsFunc(e.Timer[:], func(m job.Millis) bool { return m > 0 })
@@ -176,7 +176,7 @@ func (c *checker) members() {
 		depth := store.GroupDepth{Head: members[0].ID}
 		for _, j := range members {
 			depth.Leases += len(j.Leases)
-			if j.Blocks {
+			if j.BlocksGroup {
 				depth.Blockers++
 			}
 		}

@@ -119,7 +119,7 @@ func keyTaken(x *site) {
 	a := x.put("q", "a", unique("k", job.WhileExists))
 	err := write(x, func(tx store.Tx) error {
 		b := x.newJob("q", "b", unique("k", job.WhileExists)).New
-		b.State, b.Owns = job.Ready, true
+		b.State, b.HoldsKey = job.Ready, true
 		return tx.Write(nil, b)
 	})
 	if job.KindOf(err) != job.Internal || err == nil {

@@ -149,7 +149,7 @@ func aloneLine(x *site) {
 	}
 	x.expect("a free holder", x.line(rule.Seeker{Holder: "h"}, 10), "a b")
 	x.expect("a busy holder", x.line(rule.Seeker{Holder: "h", Held: 1}, 10), "b")
-	x.expect("a holder of a lonely job", x.line(rule.Seeker{Holder: "h", Held: 1, HasAlone: true}, 10), "")
+	x.expect("a holder of a lonely job", x.line(rule.Seeker{Holder: "h", Held: 1, HasIsolated: true}, 10), "")
 }
 
 func closedQueues(x *site) {

@@ -240,7 +240,7 @@ func (m *model) names(of func(*job.Job) string) []string {
 
 // seekers are holders of every sort: some fit every class there is.
 func (m *model) seekers() []rule.Seeker {
-	list := []rule.Seeker{{Holder: "nobody"}, {Holder: "busy", Held: 1}, {Holder: "alone", Held: 1, HasAlone: true}}
+	list := []rule.Seeker{{Holder: "nobody"}, {Holder: "busy", Held: 1}, {Holder: "alone", Held: 1, HasIsolated: true}}
 	all := map[string]string{}
 	for _, j := range m.jobs {
 		for _, req := range j.Requires {

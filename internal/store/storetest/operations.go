@@ -180,7 +180,7 @@ func (h *history) givePayload(tx store.Tx, j *job.Job, ref job.ID) error {
 }
 
 func (h *history) seeker() rule.Seeker {
-	s := rule.Seeker{Holder: one(h, holderNames), Held: h.rng.IntN(2), HasAlone: h.sometimes(10)}
+	s := rule.Seeker{Holder: one(h, holderNames), Held: h.rng.IntN(2), HasIsolated: h.sometimes(10)}
 	if h.sometimes(2) {
 		s.Properties = map[string]string{"os": one(h, []string{"linux", "plan9", "beos"})}
 	}
@@ -210,7 +210,7 @@ func (h *history) takeSome(tx store.Tx) error {
 		if !rule.Fits(class, j.Requires, s) {
 			continue
 		}
-		l := &job.Lease{Token: h.token(), Holder: s.Holder, Kind: job.HolderKind(h.rng.IntN(3)), Alone: s.Held == 0, Host: s.Host, AnyHost: h.rng.IntN(4) == 0}
+		l := &job.Lease{Token: h.token(), Holder: s.Holder, Kind: job.HolderKind(h.rng.IntN(3)), Exclusive: s.Held == 0, Host: s.Host, AnyHost: h.rng.IntN(4) == 0}
 		if l.Kind == job.Unary {
 			l.Until = h.now + job.Millis(h.rng.IntN(20_000))
 		}
@@ -220,7 +220,7 @@ func (h *history) takeSome(tx store.Tx) error {
 		}
 		h.tokens = append(h.tokens, granted{j.ID, l.Token})
 		s.Held++
-		s.HasAlone = s.HasAlone || class.Alone
+		s.HasIsolated = s.HasIsolated || class.Isolated
 	}
 	return nil
 }

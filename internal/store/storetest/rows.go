@@ -106,7 +106,7 @@ func fullCronEntry() *job.CronEntry {
 		Group: "nightly", Name: "a/b", Expression: "0 3 * * *", Zone: "Asia/Kathmandu", Missed: new(job.MissedSkip),
 		Paused: true, PausedAt: 71, ResumedAt: 72,
 		Job: &job.Job{
-			Queue: "q", Type: "t", Group: "g", Priority: 5, State: job.Ready, RunTimeout: 6, StartTimeout: 7, Copies: 2, Wanted: 1,
+			Queue: "q", Type: "t", Group: "g", Priority: 5, State: job.Ready, RunTimeout: 6, StartTimeout: 7, Copies: 2, CopiesWanted: 1,
 			Retry: &job.Retry{Limit: job.LimitOf(3)}, RetainDone: job.Unset, RetainDead: 8,
 			Requires: []job.Requirement{{Property: "os", Op: "=", Value: "linux"}},
 			Extras:   &job.Extras{Labels: []job.Label{{Key: "team", Value: "x"}}},

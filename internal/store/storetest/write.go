@@ -28,11 +28,11 @@ var writes = []subject{
 func fullJobs(w *world) []*job.Job {
 	leased := &job.Job{
 		ID: w.id(), Queue: "queue", Type: "type", Group: "group", Order: job.OrderStart,
-		Priority: 65535, Band: job.BandFront, Seq: -7, State: job.Leased, Park: "needs/x", Alone: true,
+		Priority: 65535, Band: job.BandFront, Seq: -7, State: job.Leased, Park: "needs/x", Isolated: true,
 		Created: 11, ReadyAt: 12, ExpiresAt: 13, DequeuedAt: 14, FailedAt: 15, CompletedAt: 16,
 		RevivedAt: 18, GraceUntil: job.MaxMillis, RunTimeout: 20, StartTimeout: 21,
 		Attempts: 1 << 31, Losses: 2, Evictions: 3, Reschedules: 4, Deliveries: 5, Suppressed: 6, Overrides: 7, Failures: 8, Releases: 9,
-		Ranked: true, Rank: -40, LastDelay: 22, Wait: job.Wait{By: job.WaitHold, Rule: 32}, Door: job.DoorStream, Copies: 2, Wanted: 255,
+		Ranked: true, Rank: -40, LastDelay: 22, Wait: job.Wait{By: job.WaitHold, Rule: 32}, Door: job.DoorStream, Copies: 2, CopiesWanted: 255,
 		Retry: &job.Retry{
 			Limit: job.LimitOf(0), MaxAge: 23, Place: job.PlaceFront, LossLimit: job.Unlimited(),
 			Curve: &job.Curve{Kind: job.CurveList, Delays: []job.Millis{1, 2}, Jitter: job.Jitter{Kind: job.JitterPercent, Percent: 12.5}},
@@ -54,17 +54,17 @@ func fullJobs(w *world) []*job.Job {
 			},
 		},
 		Leases: []job.Lease{
-			{Token: w.token(), Holder: "h\x00 1", Kind: job.Unary, Since: 25, Started: 26, Until: 27, Span: 31, RunEnd: 28, StartBy: 29, Turn: 30, Alone: true},
+			{Token: w.token(), Holder: "h\x00 1", Kind: job.Unary, Since: 25, Started: 26, Until: 27, Given: 31, RunEnd: 28, StartBy: 29, Turn: 30, Exclusive: true},
 			{Token: w.token(), Holder: "h2"},
-			{Token: w.token(), Holder: "h3", Host: "ü", Alone: true},
+			{Token: w.token(), Holder: "h3", Host: "ü", Exclusive: true},
 			{Token: w.token(), Holder: "h4", Host: "x", AnyHost: true, Copy: true, Commits: true, Number: 1 << 31},
 		},
 		Ended: []job.Ended{{Hash: 1 << 63, How: job.BySupersede, Turn: 31}, {Hash: 2}},
 	}
 	dead := &job.Job{
-		ID: w.id(), Queue: "ü", Type: "", Band: job.BandNormal, State: job.Dead, Reason: job.Evicted, Blocks: true, Group: "g", PurgeAt: 17,
+		ID: w.id(), Queue: "ü", Type: "", Band: job.BandNormal, State: job.Dead, Reason: job.Evicted, BlocksGroup: true, Group: "g", PurgeAt: 17,
 		Print: 1<<63 + 5, DiedAt: 32, Replays: 33,
-		RetainDone: job.Unset, RetainDead: 0, Payload: w.id(), PayloadSize: 2, Owns: true, Beside: true, Finished: -34,
+		RetainDone: job.Unset, RetainDead: 0, Payload: w.id(), PayloadSize: 2, HoldsKey: true, FailedBesideCopy: true, Finished: -34,
 		Extras: &job.Extras{Narrow: true, Batch: &job.Batch{Key: "k", When: "true", Fold: "$new"}, Result: job.InlineResult([]byte("made"))},
 	}
 	return []*job.Job{leased, dead}

@@ -87,7 +87,7 @@ func (r reader) GroupDepth(queue, group string) (d store.GroupDepth) {
 			d.Head = j.ID
 		}
 		d.Leases += len(j.Leases)
-		if j.Blocks {
+		if j.BlocksGroup {
 			d.Blockers++
 		}
 	}
