@@ -21,7 +21,7 @@ func Piece(whole *job.Job, id job.ID, size uint32) (*job.Job, error) {
 		return nil, job.Errorf(job.WrongState, "job %s is a member of a group, which is not taken to pieces", whole.ID)
 	}
 	p := whole.Clone()
-	p.ID, p.Payload, p.PayloadSize, p.Owns = id, id, size, false
+	p.ID, p.Payload, p.PayloadSize, p.HoldsKey = id, id, size, false
 	if x := p.Extras; x != nil && (x.Unique != nil || x.Batch != nil) {
 		kept := *x
 		kept.Unique, kept.Batch = nil, nil
