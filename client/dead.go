@@ -2,12 +2,10 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"iter"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"github.com/reprisehq/reprise/wire"
 )
@@ -23,16 +21,11 @@ type GroupFilter struct {
 // DeadGroups reads the groups of the dead set, page by page as the loop asks
 // for them. It stops at the first error, which is its last pair.
 func (c *Client) DeadGroups(ctx context.Context, f GroupFilter) iter.Seq2[wire.DeadGroup, error] {
-	q := url.Values{"limit": {strconv.Itoa(pageSize(f.PageSize))}}
-	if len(f.Queues) > 0 {
-		q.Set("queue", strings.Join(f.Queues, ","))
-	}
-	if f.Muted != "" {
-		q.Set("muted", f.Muted)
-	}
+	texts := map[string]string{"limit": strconv.Itoa(pageSize(f.PageSize)), "muted": f.Muted}
 	if f.ByLast {
-		q.Set("sort", "last_seen")
+		texts["sort"] = "last_seen"
 	}
+	q := queryOf(map[string][]string{"queue": f.Queues}, texts)
 	of := func(p *wire.DeadGroups) ([]wire.DeadGroup, string) {
 		return p.Groups, following(wire.Pages{Next: p.Next})
 	}
@@ -52,31 +45,17 @@ func (c *Client) Mark(ctx context.Context, fingerprint string, m wire.Mark) (*wi
 // deadQuery writes a filter as parameters. Values with a comma cannot be asked
 // for so.
 func deadQuery(f wire.DeadFilter) (url.Values, error) {
-	q := url.Values{}
-	for name, values := range map[string][]string{
+	lists := map[string][]string{
 		"id": f.IDs, "queue": f.Queues, "type": f.Types, "group": f.Groups, "reason": f.Reasons,
 		"fingerprint": f.Fingerprints, "error_type": f.ErrorTypes,
-	} {
-		for _, v := range values {
-			if v == "" || strings.Contains(v, ",") {
-				return q, fmt.Errorf("the value %q of %s cannot be listed", v, name)
-			}
-		}
-		if len(values) > 0 {
-			q.Set(name, strings.Join(values, ","))
-		}
 	}
-	for name, value := range map[string]string{"text": f.Text, "attempts": f.Attempts, "filter": f.Filter} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+	texts := map[string]string{"text": f.Text, "attempts": f.Attempts, "filter": f.Filter}
 	for name, at := range map[string]int64{"died_from": f.DiedFrom, "died_before": f.DiedBefore} {
 		if at != 0 {
-			q.Set(name, strconv.FormatInt(at, 10))
+			texts[name] = strconv.FormatInt(at, 10)
 		}
 	}
-	return q, nil
+	return queryOf(lists, texts), checkLists(lists)
 }
 
 // Dead reads dead jobs by id, page by page as the loop asks for them. It stops

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/reprisehq/reprise/wire"
@@ -143,14 +142,7 @@ type MessageFilter struct {
 }
 
 func (f *MessageFilter) query() url.Values {
-	q := url.Values{}
-	set := func(name, value string) {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	set("status", strings.Join(f.Statuses, ","))
-	set("type", strings.Join(f.Types, ","))
+	q := queryOf(map[string][]string{"status": f.Statuses, "type": f.Types}, nil)
 	if f.Group != nil {
 		q.Set("group", *f.Group)
 	}
@@ -188,12 +180,9 @@ func (c *Client) EditMessage(ctx context.Context, inbox, id string, edit wire.In
 // any), perPage in one request (0 = 50), page by page as the loop asks for them. It stops
 // at the first error, which is its last pair.
 func (c *Client) InboxGroups(ctx context.Context, inbox string, perPage int, states ...string) iter.Seq2[wire.InboxGroup, error] {
-	list, q := inboxPath(inbox, "/groups?"), url.Values{}
+	list, q := inboxPath(inbox, "/groups?"), queryOf(map[string][]string{"state": states}, nil)
 	if perPage > 0 {
 		q.Set("limit", strconv.Itoa(perPage))
-	}
-	if len(states) > 0 {
-		q.Set("state", strings.Join(states, ","))
 	}
 	of := func(p *wire.InboxGroupPage) ([]wire.InboxGroup, string) {
 		return p.Groups, behind(list, q, "from", p.Next)

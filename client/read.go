@@ -40,24 +40,45 @@ type Filter struct {
 	PageSize int    // jobs in one request; 0 = 500
 }
 
+// lists are what several values may choose, by their names on the wire.
+func (f Filter) lists() map[string][]string {
+	return map[string][]string{
+		"queue": f.Queues, "type": f.Types, "status": f.Statuses, "id": f.IDs, "budgets.key": f.Budgets, "wait": f.Waits,
+		"reason": f.Reasons, "group": f.Groups, "label": f.labels(),
+	}
+}
+
 // query writes what chooses; empty means everything.
 func (f Filter) query() url.Values {
+	return queryOf(f.lists(), map[string]string{"priority": f.Priority, "ready_at": f.ReadyAt, "attempts": f.Attempts, "filter": f.Filter})
+}
+
+// queryOf writes parameters, but for those that are empty.
+func queryOf(lists map[string][]string, texts map[string]string) url.Values {
 	q := url.Values{}
-	for name, values := range map[string][]string{
-		"queue": f.Queues, "type": f.Types, "status": f.Statuses, "id": f.IDs, "budgets.key": f.Budgets, "wait": f.Waits, "reason": f.Reasons, "group": f.Groups, "label": f.labels(),
-	} {
+	for name, values := range lists {
 		if len(values) > 0 {
 			q.Set(name, strings.Join(values, ","))
 		}
 	}
-	for name, value := range map[string]string{
-		"priority": f.Priority, "ready_at": f.ReadyAt, "attempts": f.Attempts, "filter": f.Filter,
-	} {
+	for name, value := range texts {
 		if value != "" {
 			q.Set(name, value)
 		}
 	}
 	return q
+}
+
+// checkLists refuses values that would mean something else on the wire.
+func checkLists(lists map[string][]string) error {
+	for name, values := range lists {
+		for _, v := range values {
+			if v == "" || strings.Contains(v, ",") {
+				return fmt.Errorf("the filter value %q of %s can choose no job: it is empty or has a comma, which stands between values", v, name)
+			}
+		}
+	}
+	return nil
 }
 
 func (f Filter) labels() (list []string) {
@@ -68,21 +89,14 @@ func (f Filter) labels() (list []string) {
 	return list
 }
 
-// check refuses values that would mean something else on the wire.
+// check refuses what can choose no job.
 func (f Filter) check() error {
 	for name := range f.Labels {
 		if name == "" || strings.Contains(name, "=") {
 			return fmt.Errorf("the label %q can choose no job: its name is empty or has a =, which ends it", name)
 		}
 	}
-	for _, values := range [][]string{f.Queues, f.Types, f.Statuses, f.IDs, f.Budgets, f.Waits, f.Groups, f.labels()} {
-		for _, v := range values {
-			if v == "" || strings.Contains(v, ",") {
-				return fmt.Errorf("the filter value %q can choose no job: it is empty or has a comma, which stands between values", v)
-			}
-		}
-	}
-	return nil
+	return checkLists(f.lists())
 }
 
 // Explain asks why a job does not run, and which retry policy holds for it, part

@@ -298,10 +298,17 @@ type InboxTry struct {
 	Next     int64  `json:"next_ms,omitzero"` // when it is due again, since it was received; 0 = at the next run, or never
 }
 
-// InboxTryOutcomes are what a run does: the error is not noted, inside the time to
-// live; it is noted; it is noted and was the last one; the message is passed by; it
-// is not tried any more.
-var InboxTryOutcomes = []string{"suppressed", "noted", "exhausted", "not_due", "over"}
+// What a run does about a message that cannot be delivered.
+const (
+	TrySuppressed = "suppressed" // the error is not noted: the message is inside its time to live
+	TryNoted      = "noted"
+	TryExhausted  = "exhausted" // noted, and it was the last one
+	TryNotDue     = "not_due"   // the run passes the message by
+	TryOver       = "over"      // the message is not tried any more
+)
+
+// InboxTryOutcomes are all of them.
+var InboxTryOutcomes = []string{TrySuppressed, TryNoted, TryExhausted, TryNotDue, TryOver}
 
 // InboxList answers GET /inboxes.
 type InboxList struct {

@@ -106,11 +106,11 @@ func previewOf(c *call, file string) (*wire.InboxPreview, error) {
 
 // happens says what a run does.
 var happens = map[string]string{
-	"suppressed": "tried, error not noted: inside the time to live",
-	"noted":      "tried, error noted",
-	"exhausted":  "tried, error noted: exhausted",
-	"not_due":    "not tried: not due",
-	"over":       "not tried: exhausted",
+	wire.TrySuppressed: "tried, error not noted: inside the time to live",
+	wire.TryNoted:      "tried, error noted",
+	wire.TryExhausted:  "tried, error noted: exhausted",
+	wire.TryNotDue:     "not tried: not due",
+	wire.TryOver:       "not tried: exhausted",
 }
 
 func seconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', -1, 64) }

@@ -530,12 +530,12 @@ func (r *rig) preview(want string) {
 	}
 	var got []string
 	for _, t := range tries {
-		if t.Outcome == TrySuppressed || t.Outcome == TryNoted || t.Outcome == TryExhausted {
-			got = append(got, fmt.Sprintf("%d m", t.At/job.Second))
+		if t.Outcome == wire.TrySuppressed || t.Outcome == wire.TryNoted || t.Outcome == wire.TryExhausted {
+			got = append(got, fmt.Sprintf("%d m", job.Millis(t.At)/job.Second))
 		}
 	}
-	if last := tries[len(tries)-1].Outcome; strings.Join(got, ", ") != want || last != TryOver {
-		r.Errorf("the preview tells %q, and at last %d; want %q", got, last, want)
+	if last := tries[len(tries)-1].Outcome; strings.Join(got, ", ") != want || last != wire.TryOver {
+		r.Errorf("the preview tells %q, and at last %q; want %q", got, last, want)
 	}
 }
 
@@ -547,9 +547,9 @@ func TestAPreviewWithoutRunsFollowsTheDueTimes(t *testing.T) {
 	}
 	got := ""
 	for _, try := range tries {
-		got += fmt.Sprintf("%d:%d:%d ", try.At/job.Second, try.Outcome, try.Next/job.Second)
+		got += fmt.Sprintf("%d:%s:%d ", try.At/1000, try.Outcome, try.Next/1000)
 	}
-	if want := "0:0:6 6:0:12 12:1:72 72:2:0 72:4:0 "; got != want {
+	if want := "0:suppressed:6 6:suppressed:12 12:noted:72 72:exhausted:0 72:over:0 "; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

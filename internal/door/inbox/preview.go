@@ -6,35 +6,10 @@ import (
 	"github.com/reprisehq/reprise/wire"
 )
 
-// Try is one row of a preview: what a run does about a message that cannot be
-// delivered.
-type Try struct {
-	At       job.Millis // since the message was received
-	Outcome  TryOutcome
-	Attempts int        // errors noted so far
-	Next     job.Millis // when it is due again, since the message was received; 0 = at the next run, or never
-}
-
-// TryOutcome is what became of a try.
-type TryOutcome uint8
-
-// The outcomes.
-const (
-	TrySuppressed TryOutcome = iota // the error is not noted: the message is inside its time to live
-	TryNoted
-	TryExhausted // noted, and it was the last one
-	TryNotDue    // the run passes the message by
-	TryOver      // the message is not tried any more
-)
-
 // ShowPreview is a preview on the wire.
 func ShowPreview(s *Settings) (*wire.InboxPreview, error) {
 	tries, err := s.Preview()
-	out := &wire.InboxPreview{Runs: make([]wire.InboxTry, len(tries))}
-	for i, t := range tries {
-		out.Runs[i] = wire.InboxTry{At: int64(t.At), Outcome: wire.InboxTryOutcomes[t.Outcome], Attempts: t.Attempts, Next: int64(t.Next)}
-	}
-	return out, err
+	return &wire.InboxPreview{Runs: tries}, err
 }
 
 // triesMax bounds the rows of a preview.
@@ -43,7 +18,7 @@ const triesMax = 1000
 // Preview tells what happens to a message that is received at the start and that
 // no receiver ever takes, run by run, by the rules of the engine. Of the runs
 // that pass it by, the first after each try is told.
-func (s *Settings) Preview() (rows []Try, err error) {
+func (s *Settings) Preview() (rows []wire.InboxTry, err error) {
 	q := job.NewQueue("preview")
 	if err := s.Apply(q); err != nil {
 		return nil, err
@@ -72,10 +47,10 @@ func (s *Settings) Preview() (rows []Try, err error) {
 		v.Now, v.Steady = at, at
 		switch {
 		case v.Job == nil || v.Job.State == job.Dead:
-			return append(rows, Try{At: at, Outcome: TryOver, Attempts: rows[len(rows)-1].Attempts}), nil
+			return append(rows, wire.InboxTry{At: int64(at), Outcome: wire.TryOver, Attempts: rows[len(rows)-1].Attempts}), nil
 		case v.Job.ReadyAt > at:
 			if !passed && s.Query.Interval > 0 {
-				rows = append(rows, Try{At: at, Outcome: TryNotDue, Attempts: int(v.Job.Attempts), Next: v.Job.ReadyAt})
+				rows = append(rows, wire.InboxTry{At: int64(at), Outcome: wire.TryNotDue, Attempts: int(v.Job.Attempts), Next: int64(v.Job.ReadyAt)})
 			}
 			passed = true
 			continue
@@ -92,17 +67,17 @@ func (s *Settings) Preview() (rows []Try, err error) {
 		if err != nil {
 			return nil, err
 		}
-		row := Try{At: at, Outcome: TryNoted, Attempts: int(v.Job.Attempts), Next: v.Job.ReadyAt}
+		row := wire.InboxTry{At: int64(at), Outcome: wire.TryNoted, Attempts: int(v.Job.Attempts), Next: int64(v.Job.ReadyAt)}
 		switch {
 		case v.Job.State == job.Dead:
-			row.Outcome, row.Next = TryExhausted, 0
+			row.Outcome, row.Next = wire.TryExhausted, 0
 		case v.Job.Suppressed > 0 && v.Job.Attempts == 0:
-			row.Outcome = TrySuppressed
+			row.Outcome = wire.TrySuppressed
 			if s.Query.Interval > 0 {
 				row.Next = 0
 			}
 		}
-		rows, passed = append(rows, row), row.Outcome == TrySuppressed
+		rows, passed = append(rows, row), row.Outcome == wire.TrySuppressed
 	}
 	return rows, nil
 }
