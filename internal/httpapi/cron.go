@@ -6,7 +6,6 @@ import (
 
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
-	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -33,13 +32,7 @@ func (h *cronRoom) routes() []route {
 	}
 }
 
-func cronGroup(g cron.Group, err error) (any, error) {
-	return appended(func(b []byte) []byte { return jobs.AppendCron(b, g) }), err
-}
-
-func cronEntry(e *job.CronEntry, err error) (any, error) {
-	return appended(func(b []byte) []byte { return jobs.AppendCronEntry(b, e) }), err
-}
+var cronGroup, cronEntry = shown(jobs.CronOf), shown(jobs.CronEntryOf)
 
 // list is GET /crons.
 func (h *cronRoom) list(c *call) (any, error) {

@@ -69,13 +69,7 @@ func (h *workRoom) success(w http.ResponseWriter, r *http.Request, text, _ strin
 func (h *workRoom) successAll(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		list, unknown, err := s.Success()
-		if err == nil {
-			err = h.reachIDs(r, len(list), func(i int) job.ID { return list[i].ID })
-		}
-		if err != nil {
-			return err
-		}
-		verdicts, err := h.engine.Settle(r.Context(), list)
+		verdicts, err := h.settled(r, list, err)
 		if err != nil {
 			return err
 		}
@@ -86,6 +80,17 @@ func (h *workRoom) successAll(w http.ResponseWriter, r *http.Request, _, _ strin
 		}
 		return nil
 	})
+}
+
+// settled settles what was read, as far as the token of the request reaches.
+func (h *workRoom) settled(r *http.Request, list []engine.Settle, err error) ([]engine.Verdict, error) {
+	if err == nil {
+		err = h.reachIDs(r, len(list), func(i int) job.ID { return list[i].ID })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h.engine.Settle(r.Context(), list)
 }
 
 // failure is POST /jobs/{id}/failure.
@@ -119,13 +124,7 @@ func (h *workRoom) ends(w http.ResponseWriter, r *http.Request, text string, rea
 func (h *workRoom) settle(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
 		list, err := s.Settles()
-		if err == nil {
-			err = h.reachIDs(r, len(list), func(i int) job.ID { return list[i].ID })
-		}
-		if err != nil {
-			return err
-		}
-		verdicts, err := h.engine.Settle(r.Context(), list)
+		verdicts, err := h.settled(r, list, err)
 		if err != nil {
 			return err
 		}

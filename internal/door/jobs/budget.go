@@ -349,9 +349,5 @@ func (b *Bulk) Rebind(ctx context.Context, e *part.Engine, r budget.Rebinding) (
 
 // AppendRebound appends the answer to a call that binds many jobs.
 func AppendRebound(b []byte, n int64, blocked []job.ID) []byte {
-	b = append(strconv.AppendInt(append(b, `{"changed":`...), n, 10), `,"blocked":[`...)
-	for _, id := range blocked {
-		b = append(id.AppendTo(append(comma(b), '"')), '"')
-	}
-	return append(b, `]}`...)
+	return append(appendIDs(append(number(b, `{"changed":`, n), `,"blocked":`...), blocked), '}')
 }

@@ -211,58 +211,54 @@ func (r *values) barred(name []byte) bool {
 	return why != ""
 }
 
-// AppendCron appends a group with its entries.
-func AppendCron(b []byte, g cron.Group) []byte {
-	b = quote(b, `{"name":`, g.Name)
-	b = appendPause(b, g.Paused, g.PausedAt, g.ResumedAt)
-	if g.Zone != "" {
-		b = quote(b, `,"timezone":`, g.Zone)
+// cronGroup and cronEntry are those of package wire with the job as it is told elsewhere.
+type (
+	cronGroup struct {
+		wire.CronGroup
+		Entries []cronEntry `json:"entries"`
 	}
+	cronEntry struct {
+		wire.CronEntry
+		Job jsontext.Value `json:"job"`
+	}
+)
+
+// CronOf is a group with its entries as the wire tells it.
+func CronOf(g cron.Group) any {
+	out := cronGroup{wire.CronGroup{
+		Name: g.Name, Paused: new(g.Paused), PausedAt: int64(g.PausedAt), ResumedAt: int64(g.ResumedAt), Timezone: g.Zone,
+	}, make([]cronEntry, len(g.Entries))}
 	if g.Missed != job.MissedOnce {
-		b = word(b, `,"missed":"`, g.Missed.String())
+		out.Missed = g.Missed.String()
 	}
-	b = append(b, `,"entries":[`...)
-	for _, c := range g.Entries {
-		b = AppendCronEntry(comma(b), c)
+	for i, c := range g.Entries {
+		out.Entries[i] = cronEntryOf(c)
 	}
-	return append(b, `]}`...)
+	return out
 }
 
-// AppendCronEntry appends an entry.
-func AppendCronEntry(b []byte, c *job.CronEntry) []byte {
-	b = quote(b, `{"name":`, c.Name)
-	b = quote(b, `,"expression":`, c.Expression)
-	if c.Zone != "" {
-		b = quote(b, `,"timezone":`, c.Zone)
-	}
-	if c.Missed != nil {
-		b = word(b, `,"missed":"`, c.Missed.String())
-	}
-	b = appendPause(b, c.Paused, c.PausedAt, c.ResumedAt)
-	b = members(append(b, `,"job":`...), c.Job, orNull(c.Payload))
+// CronEntryOf is an entry as the wire tells it.
+func CronEntryOf(c *job.CronEntry) any { return cronEntryOf(c) }
+
+func cronEntryOf(c *job.CronEntry) cronEntry {
+	told := members(nil, c.Job, orNull(c.Payload))
 	if c.Place != job.PlaceUnset {
-		b = word(b, `,"place":"`, c.Place.String())
+		told = word(told, `,"place":"`, c.Place.String())
 	}
-	b = append(b, '}')
-	b = positive(b, `,"next_enqueue_at":`, int64(c.Next))
-	b = positive(b, `,"last_enqueue_at":`, int64(c.Last))
+	out := cronEntry{wire.CronEntry{
+		Name: c.Name, Expression: c.Expression, Timezone: c.Zone, Paused: new(c.Paused), PausedAt: int64(c.PausedAt), ResumedAt: int64(c.ResumedAt),
+		NextEnqueueAt: int64(c.Next), LastEnqueueAt: int64(c.Last), Skipped: c.Skipped,
+	}, append(told, '}')}
+	if c.Missed != nil {
+		out.Missed = c.Missed.String()
+	}
 	if c.Last != 0 {
-		b = append(c.LastJob.AppendTo(append(b, `,"last_job_id":"`...)), '"')
+		out.LastJobID = c.LastJob.String()
 	}
-	b = positive(b, `,"skipped":`, c.Skipped)
 	if c.Error != "" {
-		b = quote(b, `,"last_error":`, c.Error)
-		b = number(b, `,"last_error_at":`, int64(c.ErrorAt))
-		b = positive(b, `,"failures":`, int64(c.Failures))
-		b = positive(b, `,"retry_at":`, int64(c.Retry))
+		out.LastError, out.LastErrorAt, out.Failures, out.RetryAt = c.Error, int64(c.ErrorAt), c.Failures, int64(c.Retry)
 	}
-	return append(b, '}')
-}
-
-func appendPause(b []byte, paused bool, pausedAt, resumedAt job.Millis) []byte {
-	b = strconv.AppendBool(append(b, `,"paused":`...), paused)
-	b = positive(b, `,"paused_at":`, int64(pausedAt))
-	return positive(b, `,"resumed_at":`, int64(resumedAt))
+	return out
 }
 
 // CronPreview is what GET /crons/preview asks for.

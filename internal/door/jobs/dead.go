@@ -15,6 +15,7 @@ import (
 	"github.com/reprisehq/reprise/internal/part"
 	"github.com/reprisehq/reprise/internal/part/deadset"
 	"github.com/reprisehq/reprise/internal/query"
+	"github.com/reprisehq/reprise/internal/spell"
 	"github.com/reprisehq/reprise/internal/strict"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -25,14 +26,9 @@ const (
 	filterTextMax   = 1000
 )
 
-var (
-	deadParams = []string{
-		"id", "queue", "type", "group", "reason", "fingerprint", "error_type", "text", "died_from", "died_before", "attempts", "filter",
-	}
-	reasons = []string{
-		job.Exhausted: "exhausted", job.Killed: "killed", job.Expired: "expired", job.Lost: "lost", job.Rejected: "rejected", job.Evicted: "evicted", job.ReasonCancelled: "cancelled",
-	}
-)
+var deadParams = []string{
+	"id", "queue", "type", "group", "reason", "fingerprint", "error_type", "text", "died_from", "died_before", "attempts", "filter",
+}
 
 // Selection reads a filter over the dead set.
 func Selection(f *wire.DeadFilter) (job.Selection, error) {
@@ -108,10 +104,10 @@ func each[T any](name string, list []string, parse func(string) (T, error)) (out
 }
 
 func reason(text string) (job.Reason, error) {
-	if at := slices.Index(reasons, text); at > 0 {
-		return job.Reason(at), nil
+	if at := slices.Index(wire.Reasons, text); at >= 0 {
+		return job.Exhausted + job.Reason(at), nil
 	}
-	return 0, refuse("reason", "a reason is one of "+strings.Join(reasons[1:], ", "))
+	return 0, refuse("reason", "a reason is one of "+strings.Join(wire.Reasons, ", ")+spell.Hint(text, wire.Reasons))
 }
 
 func attempts(s *job.Selection, field, value string) error {
@@ -256,10 +252,13 @@ func AppendDead(b []byte, d deadset.Dead) []byte {
 
 // AppendDryRun appends what a run would do.
 func AppendDryRun(b []byte, p deadset.Preview) []byte {
-	b = number(b, `{"dry_run":true,"count":`, p.Count)
-	b = append(b, `,"sample":[`...)
-	for _, d := range p.Sample {
-		b = AppendDead(comma(b), d)
+	return appendDryRun(b, p.Count, p.Sample, AppendDead)
+}
+
+func appendDryRun[T any](b []byte, count int64, sample []T, row func([]byte, T) []byte) []byte {
+	b = append(number(b, `{"dry_run":true,"count":`, count), `,"sample":[`...)
+	for _, x := range sample {
+		b = row(comma(b), x)
 	}
 	return append(b, `]}`...)
 }

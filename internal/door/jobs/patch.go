@@ -275,12 +275,7 @@ func (b *Bulk) AppendCancelPreview(ctx context.Context, out []byte, e *part.Engi
 		n, sample, err = e.Desk.PreviewCancel(ctx, b.search())
 		return err
 	})
-	out = number(out, `{"dry_run":true,"count":`, n)
-	out = append(out, `,"sample":[`...)
-	for _, l := range sample {
-		out = AppendJob(comma(out), l.Job)
-	}
-	return append(out, `]}`...), err
+	return appendDryRun(out, n, sample, func(b []byte, l query.Listed) []byte { return AppendJob(b, l.Job) }), err
 }
 
 // Delete removes what the query chooses.
