@@ -219,3 +219,6 @@ func unquoteMySQL(text []byte) (out []byte) {
 	}
 	return out
 }
+
+// Unescape is a text without its escapes, also those by number.
+func Unescape(text []byte) []byte { return unescape(nil, text, true) }
