@@ -97,6 +97,26 @@ func TestClassic(t *testing.T) {
 			notices:  "a/main.conf:5: \"Name c\" after the name of the section is not read; entries begin on the next line",
 		},
 		{
+			name:     "what stands below a heading that is none belongs to nothing",
+			text:     "[OUTPUT]\n Name a\n[]\n Name b\n[INPUT\n Name c\n[FILTERS]\n Name d\n[FOXES]\n Name e\n",
+			want:     "output[name=a] filter[name=d] foxes[name=e]",
+			problems: "a/main.conf:3: the section has no name; write for example [INPUT]\na/main.conf:5: the name of the section has no end; close it with ]",
+		},
+		{
+			name: "each run of entries that are indented wrongly is told",
+			text: "[INPUT]\n  A b\n   C d\n   E f\n  G h\n   I j\n",
+			want: "input[a=b c=d e=f g=h i=j]",
+			problems: "a/main.conf:3: is indented by 3 spaces, the first entry of the file by 2 spaces; indent all entries alike\n" +
+				"a/main.conf:6: is indented by 3 spaces, the first entry of the file by 2 spaces; indent all entries alike",
+		},
+		{
+			name:     "a long word is told in short",
+			text:     "[INPUT]\n  " + strings.Repeat("x", 64) + "\n  " + strings.Repeat("y", 65) + "\n",
+			want:     "input[]",
+			problems: "a/main.conf:2: \"" + strings.Repeat("x", 64) + "\" has no value; write one behind it, or take the line out\na/main.conf:3: \"" + strings.Repeat("y", 64) + "...\" has no value; write one behind it, or take the line out",
+		},
+		{name: "a byte 0 at the beginning", text: "\x00", problems: "a/main.conf:1: is not text: there is a byte with the value 0"},
+		{
 			name:     "entries before the first section",
 			text:     "Name dummy\nTag x\n[INPUT]\nName dummy\n",
 			want:     "input[name=dummy]",
@@ -178,12 +198,12 @@ func TestIncludes(t *testing.T) {
 		},
 		{
 			name: "a pattern, in the order of names",
-			text: "@INCLUDE in/*.conf\n@INCLUDE out*\n",
-			also: world{"a/in/2.conf": "[FILTER]\n Name b", "a/in/1.conf": one, "a/in/3.txt": "x", "a/out.conf": "[OUTPUT]\n Name c"},
-			want: "input[name=a] filter[name=b] output[name=c]",
+			text: "@INCLUDE in/*.conf\n@INCLUDE out*\n@INCLUDE /abs/*\n",
+			also: world{"/abs/1.conf": "[OUTPUT]\n Name d", "a/in/2.conf": "[FILTER]\n Name b", "a/in/1.conf": one, "a/in/3.txt": "x", "a/out.conf": "[OUTPUT]\n Name c"},
+			want: "input[name=a] filter[name=b] output[name=c] output[name=d]",
 		},
 		{
-			name: "files that are not there",
+			name: "files that are not there", also: world{"a/abs.conf": "x"},
 			text: "@INCLUDE no.conf\n@INCLUDE no/*.conf\n@INCLUDE /abs.conf\n@INCLUDE ${D}/x.conf\n@INCLUDE [*\n",
 			problems: "a/main.conf:1: there is no file \"no.conf\"\n" +
 				"a/main.conf:2: no file has a name like \"a/no/*.conf\"; put one there or take the line out\n" +
@@ -203,9 +223,9 @@ func TestIncludes(t *testing.T) {
 		},
 		{
 			name: "YAML",
-			text: "@INCLUDE p.yaml\n",
-			also: world{"a/p.yaml": "pipeline:\n  inputs:\n    - name: dummy\n"},
-			want: "input[name=dummy]",
+			text: "@INCLUDE p.yaml\n@INCLUDE q.YML\n",
+			also: world{"a/p.yaml": "pipeline:\n  inputs:\n    - name: dummy\n", "a/q.YML": "pipeline: {outputs: [name: x]}\n"},
+			want: "input[name=dummy] output[name=x]",
 		},
 	})
 }
@@ -226,6 +246,20 @@ func TestAllProblemsAreToldAtOnce(t *testing.T) {
 	Load("a", nil, world{"a": "[INPUT]\n" + strings.Repeat("Tag\n", 1000)}.source(), r)
 	if n := strings.Count(r.Err().Error(), "\n"); n != remarksMax || !strings.HasSuffix(r.Err().Error(), "\nand 800 more") {
 		t.Errorf("%d lines of 1000 problems", n)
+	}
+	r = &Report{}
+	for i := range 2 * (remarksMax + 1) {
+		r.Notice(Place{"a", i / 2}, "x")
+	}
+	if got := r.Notices(); len(got) != remarksMax || got[1].At.Line != 1 {
+		t.Errorf("%d notices, the second one at %s", len(got), got[1].At)
+	}
+	r = &Report{}
+	for range remarksMax + 1 {
+		r.Problem(CommandLine, "x")
+	}
+	if got := r.Err().Error(); !strings.HasSuffix(got, "x\nand 1 more") {
+		t.Error(got)
 	}
 	if (&Report{}).Err() != nil {
 		t.Error("no problems are an error")

@@ -178,17 +178,11 @@ func (l *loader) glob(at Place, pattern, folder string) {
 		l.Problem(at, "%s is no pattern of file names: %s", quote(pattern), err)
 	case len(paths) == 0:
 		l.Problem(at, "no file has a name like %s; put one there or take the line out", quote(pattern))
-	case len(paths) > filesMax:
-		l.tooMany(at)
 	default:
 		for _, path := range paths {
 			l.file(at, path)
 		}
 	}
-}
-
-func (l *loader) tooMany(at Place) {
-	l.bound(at, "more than %d files are included; put them together", filesMax)
 }
 
 // bound tells that a bound is met: once, since all that follows is beyond it too.
@@ -202,7 +196,7 @@ func (l *loader) bound(at Place, format string, args ...any) {
 // file reads the first of the paths at which there is a file.
 func (l *loader) file(at Place, paths ...string) {
 	if len(l.seen) >= filesMax {
-		l.tooMany(at)
+		l.bound(at, "more than %d files are included; put them together", filesMax)
 	}
 	if l.full {
 		return

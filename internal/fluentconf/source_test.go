@@ -46,11 +46,21 @@ func TestSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("REPRISE_TEST_X", "x")
+	if _, found := from.Lookup("REPRISE_TEST_NO"); found {
+		t.Error("a variable that is not set is found")
+	}
 	r := &Report{}
 	if got := show(Load(main, nil, from, r).Sections); got != "input[name="+host+" tag=x]" {
 		t.Error(got)
 	}
 	if p := r.Problems(); len(p) != 2 || !strings.Contains(p[0].Text, "is read already") || !strings.Contains(p[1].Text, "is a directory") {
 		t.Errorf("%v", p)
+	}
+}
+
+func TestHostnameOfTheEnvironment(t *testing.T) {
+	t.Setenv("HOSTNAME", "other")
+	if got, found := System().Lookup("HOSTNAME"); got != "other" || !found {
+		t.Error(got)
 	}
 }

@@ -167,10 +167,6 @@ func (y *yamlFile) top(f field) {
 // other reads a section that has no form of its own: keys, a list of them, or values,
 // which are entries with the name of the section.
 func (y *yamlFile) other(kind string, f field) {
-	if _, isMap := keysOf(f.value); isMap {
-		y.section(kind, f)
-		return
-	}
 	var values *Section
 	for _, n := range y.items(f) {
 		if _, isMap := keysOf(n); isMap {
@@ -192,8 +188,7 @@ func (y *yamlFile) list(kind string, f field) {
 	}
 	for _, n := range y.items(f) {
 		s := y.section(kind, field{f.key, y.at(n), n})
-		_, named := s.Find("name")
-		if old := len(s.Entries) == 0 && len(s.Inner) == 1; old && !named { // - dummy: {tag: a}, as it was once written
+		if len(s.Entries) == 0 && len(s.Inner) == 1 { // - dummy: {tag: a}, as it was once written
 			inner := s.Inner[0]
 			name := Entry{Key: "name", Written: inner.Kind, At: inner.At}
 			s.Entries, s.Inner = append([]Entry{name}, inner.Entries...), inner.Inner
@@ -285,7 +280,6 @@ func (y *yamlFile) secret(uri Entry) string {
 	case value == "":
 		y.Problem(uri.At, "%s is empty; write the value of the variable into it", quote(path))
 	}
-	y.bytes += int64(len(text))
 	return value
 }
 

@@ -121,6 +121,7 @@ multiline_parsers:
 				"a/main.yaml:3: the key must be a name; YAML's mergekey is not read here",
 		},
 		{name: "no YAML", text: "a: [b\n", problems: "a/main.yaml:1: is no YAML: sequence end token ']' not found"},
+		{name: "a variable with keys", text: "env:\n  a: {b: c}\nx: ${a:-d}\n", want: "x[x=d]", problems: "a/main.yaml:2: \"a\" must be a single value; YAML's mapping is not read here"},
 		{name: "no map", text: "- a\n", problems: "a/main.yaml:1: \"the file\" must be keys with values: KEY: VALUE"},
 		{name: "nothing", text: "# a\n"},
 		{name: "two documents", text: "---\na: b\n---\nc: d\n", problems: "a/main.yaml:4: only one document is read; take the line --- out"},
@@ -147,7 +148,7 @@ multiline_parsers:
 func TestKeysOfYAML(t *testing.T) {
 	for key, want := range map[string]string{
 		"name": "name", "retryLimit": "retry_limit", "Retry_Limit": "retry_limit", "RetryLimit": "retrylimit", "HTTP": "http",
-		"storage.memLimit": "storage.mem_limit", "a_B": "a_b", "rateGateX": "rate_gate_x", "9A": "9a",
+		"storage.memLimit": "storage.mem_limit", "a_B": "a_b", "aZ": "a_z", "zA": "z_a", "éA": "éa", "rateGateX": "rate_gate_x", "9A": "9a",
 	} {
 		if got := snake(key); got != want {
 			t.Errorf("%s is %s, want %s", key, got, want)
