@@ -13,12 +13,7 @@ import (
 )
 
 // Catalog is the plugins that there are.
-type Catalog struct {
-	// Pattern says what is wrong with a pattern; nil for Go's own engine.
-	Pattern func(string) error
-
-	plugins []*Plugin
-}
+type Catalog struct{ plugins []*Plugin }
 
 // NewCatalog makes one of declarations. It panics if two have one name.
 func NewCatalog(lists ...[]Plugin) *Catalog {
@@ -72,10 +67,7 @@ func (c *Catalog) Read(s *fluentconf.Section, r *fluentconf.Report) *Values {
 		r.Problem(named.At, "%s", c.missing(s.Kind, name))
 		return nil
 	}
-	rd := &reader{Report: r, plugin: p, pattern: c.Pattern, what: p.Kind + " " + p.Name}
-	if rd.pattern == nil {
-		rd.pattern = goPattern
-	}
+	rd := &reader{Report: r, plugin: p, what: p.Kind + " " + p.Name}
 	entries := slices.Clone(s.Entries)
 	if address != "" {
 		entries = append(rd.address(named, address, s), entries...)
@@ -117,8 +109,7 @@ type reader struct {
 	*fluentconf.Report
 	plugin  *Plugin
 	what    string // input tail
-	pattern func(string) error
-	lenient bool // the service section: what is unknown is a notice, and of two values the last one counts
+	lenient bool   // the service section: what is unknown is a notice, and of two values the last one counts
 }
 
 func (rd *reader) read(at fluentconf.Place, entries []fluentconf.Entry) *Values {
@@ -158,7 +149,7 @@ func (rd *reader) read(at fluentconf.Place, entries []fluentconf.Entry) *Values 
 }
 
 func (rd *reader) setting(v *Values, p *Property, key string, e fluentconf.Entry) {
-	parsed, err := p.parse(e.Value, rd.pattern)
+	parsed, err := p.parse(e.Value)
 	switch {
 	case err != nil:
 		rd.Problem(e.At, "%s: %s", e.Key, err)

@@ -54,7 +54,7 @@ func output(name, what string, properties ...[]Property) Plugin {
 func matching() []Property {
 	return []Property{
 		text("match", "", "tags of the records that it gets; * stands for any text"),
-		text("match_regex", "", "the same as a pattern, from the beginning of the tag").pattern(),
+		pattern("match_regex", "the same as a pattern, from the beginning of the tag"),
 	}
 }
 

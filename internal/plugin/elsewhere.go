@@ -40,10 +40,8 @@ func NotHere() []Elsewhere {
 
 		{"filter", "kubernetes", "let the collector on the node add the metadata of pods, or have the application log what you need"},
 		{"filter", "lua wasm tensorflow", "there is no script here; use filters modify, record_modifier and parser, or change records in a worker behind output queue"},
-		{"filter", "rewrite_tag", "give inputs the tags that outputs match; to split records write an output with a filter grep for each"},
-		{"filter", "nest", "nested keys are reached by $a['b'] in properties that take a key; change their shape at the target"},
 		{"filter", "multiline", "set multiline.parser at input tail"},
-		{"filter", "throttle throttle_size", "limit the output: a rate of its queue holds records back without dropping them (reprise queue set)"},
+		{"filter", "throttle_size", "limit the output: a rate of its queue holds records back without dropping them (reprise queue set)"},
 		{"filter", "aws ecs", "add what you need with filter record_modifier and ${VARIABLES} of the environment"},
 		{"filter", "sysinfo", "add the name of the host with filter record_modifier: Record hostname ${HOSTNAME}"},
 		{"filter", "geoip2 checklist nightfall", "look it up at the target, for example with an ingest pipeline of Elasticsearch"},

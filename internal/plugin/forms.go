@@ -2,13 +2,13 @@ package plugin
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/reprisehq/reprise/internal/fluentconf"
 	"github.com/reprisehq/reprise/internal/notation"
+	"github.com/reprisehq/reprise/internal/parser"
 	"github.com/reprisehq/reprise/internal/spell"
 )
 
@@ -47,12 +47,12 @@ func ParseRetries(s string) (Retries, error) {
 	return Retries{Most: n}, nil
 }
 
-// parse reads a value. pattern says what is wrong with a pattern; nil = it is not looked at.
-func (p *Property) parse(s string, pattern func(string) error) (v value, err error) {
+func (p *Property) parse(s string) (v value, err error) {
 	v.text = s
 	switch p.Form {
 	case Text:
-		v.parts = []string{s}
+	case Pattern:
+		_, err = parser.Compile(s)
 	case Flag:
 		var on bool
 		if on, err = fluentconf.ParseFlag(s); on {
@@ -87,19 +87,13 @@ func (p *Property) parse(s string, pattern func(string) error) (v value, err err
 		if len(v.parts) == 0 {
 			err = fmt.Errorf("%s must have at least one part", notation.Quote(s))
 		}
-	case Parts, Quoted:
-		v.parts = fields(s, int(p.Most), p.Form == Quoted)
+	case Parts:
+		v.parts = fields(s, int(p.Most))
 		if len(v.parts) < int(p.Least) {
 			err = fmt.Errorf("%s must have %s; write blanks between them", notation.Quote(s), p.howMany())
 		}
 	case Limit:
 		v.retries, err = ParseRetries(s)
-	}
-	if err == nil && p.Pattern && pattern != nil && (p.Form == Text || len(v.parts) == int(p.Most)) {
-		last := v.parts[len(v.parts)-1]
-		if err = pattern(last); err != nil {
-			err = fmt.Errorf("%s is no pattern that is read here: %w", notation.Quote(last), err)
-		}
 	}
 	return v, err
 }
@@ -132,15 +126,13 @@ func split(s string) (parts []string) {
 
 // fields takes a value apart at its blanks, into at most so many parts. Quotes around a
 // part may hold blanks, and \" in them is a quote.
-func fields(s string, most int, quotes bool) (parts []string) {
+func fields(s string, most int) (parts []string) {
 	for s = strings.TrimSpace(s); s != "" && len(parts) < most-1; s = strings.TrimSpace(s) {
-		end := strings.IndexAny(s, " \t")
-		if quotes && s[0] == '"' {
-			if inside, rest, ok := unquote(s); ok {
-				parts, s = append(parts, inside), rest
-				continue
-			}
+		if inside, rest, ok := unquote(s); ok {
+			parts, s = append(parts, inside), rest
+			continue
 		}
+		end := strings.IndexAny(s, " \t")
 		if end < 0 {
 			end = len(s)
 		}
@@ -149,7 +141,7 @@ func fields(s string, most int, quotes bool) (parts []string) {
 	if s == "" {
 		return parts
 	}
-	if inside, rest, ok := unquote(s); quotes && ok && rest == "" {
+	if inside, rest, ok := unquote(s); ok && rest == "" {
 		s = inside
 	}
 	return append(parts, s)
@@ -169,10 +161,4 @@ func unquote(s string) (inside, rest string, ok bool) {
 		}
 	}
 	return "", s, false
-}
-
-// goPattern says what is wrong with a pattern for Go's own engine.
-func goPattern(s string) error {
-	_, err := regexp.Compile(s)
-	return err
 }

@@ -12,7 +12,7 @@ func httpOutput() Plugin {
 		text("uri", "/", "path of the requests"),
 		word("http_method", "POST", "method of the requests", "POST", "PUT"),
 		word("format", "json", "format of the body", "json", "json_stream", "json_lines", "gelf", "msgpack"),
-		parts(Quoted, "header", 1, 2, "NAME VALUE: header of the requests"),
+		parts("header", 1, 2, "NAME VALUE: header of the requests"),
 		text("header_tag", "", "header with the tag"),
 		text("http_user", "", "user for basic authentication"),
 		text("http_passwd", "", "password of the user"),
@@ -110,7 +110,7 @@ func forwardOutput() Plugin {
 		onOff("time_as_integer", "off", "time in whole seconds, for old versions of Fluentd"),
 		onOff("retain_metadata_in_forward_mode", "on", "send the metadata of records"),
 		onOff("fluentd_compat", "off", "metrics and traces as Fluentd reads them").idle("only records are sent"),
-		parts(Parts, "add_option", 2, 2, "NAME VALUE: option of the protocol"),
+		parts("add_option", 2, 2, "NAME VALUE: option of the protocol"),
 		upstream(),
 	}, connecting("127.0.0.1", "24224"))
 }

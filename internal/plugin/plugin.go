@@ -28,7 +28,6 @@ type Property struct {
 	Many        bool     // it may be there several times
 	Required    bool
 	Prefix      bool // Name is the beginning of a name
-	Pattern     bool // the last part is a pattern
 
 	// Both hold unless the default is written.
 	Idle string // why it has no effect here, told as a notice; "" = it has one
@@ -38,12 +37,13 @@ type Property struct {
 // Form is how a value is written.
 type Form uint8
 
-// Text is any. Whole and Number have bounds, and so have Size, a number of bytes, and Span,
-// a span of time. Word is one of Words, in any case. List has commas between its parts.
-// Parts has blanks between them: the last part is the rest. Quoted is the same, and a part may stand in
-// quotes. Limit is how many retries there are.
+// Text is any, Pattern a regular expression. Whole and Number have bounds, and so have Size, a number
+// of bytes, and Span, a span of time. Word is one of Words, in any case. List has commas between its parts.
+// Parts has blanks between them, the last part is the rest, and a part may stand in quotes. Limit is how
+// many retries there are.
 const (
 	Text Form = iota
+	Pattern
 	Flag
 	Whole
 	Number
@@ -52,12 +52,11 @@ const (
 	Word
 	List
 	Parts
-	Quoted
 	Limit
 )
 
 func (f Form) String() string {
-	return [...]string{"text", "on or off", "whole number", "number", "size", "time", "word", "list", "parts", "parts", "limit of retries"}[f]
+	return [...]string{"text", "regular expression", "on or off", "whole number", "number", "size", "time", "word", "list", "parts", "limit of retries"}[f]
 }
 
 // Property finds one by a key, nil if there is none.
@@ -77,7 +76,9 @@ func prop(form Form, name, byDefault, what string) Property {
 	return Property{Name: name, Form: form, Default: byDefault, What: what}
 }
 
-func text(name, byDefault, what string) Property  { return prop(Text, name, byDefault, what) }
+func text(name, byDefault, what string) Property { return prop(Text, name, byDefault, what) }
+func pattern(name, what string) Property         { return prop(Pattern, name, "", what) }
+
 func list(name, byDefault, what string) Property  { return prop(List, name, byDefault, what) }
 func onOff(name, byDefault, what string) Property { return prop(Flag, name, byDefault, what) }
 func size(name, byDefault, what string) Property {
@@ -99,8 +100,8 @@ func word(name, byDefault, what string, words ...string) Property {
 }
 
 // parts are so many words behind the key, each time that it is there.
-func parts(form Form, name string, least, most float64, what string) Property {
-	return prop(form, name, "", what).from(least, most).many()
+func parts(name string, least, most float64, what string) Property {
+	return prop(Parts, name, "", what).from(least, most).many()
 }
 
 func (p Property) from(least, most float64) Property {
@@ -120,11 +121,6 @@ func (p Property) required() Property {
 
 func (p Property) beginning() Property {
 	p.Prefix = true
-	return p
-}
-
-func (p Property) pattern() Property {
-	p.Pattern = true
 	return p
 }
 

@@ -47,7 +47,7 @@ func TestDeclarations(t *testing.T) {
 	for _, kind := range []string{fluentconf.Input, fluentconf.Filter, fluentconf.Output} {
 		plugins = append(plugins, c.Plugins(kind)...)
 	}
-	if len(plugins) != 1+8+4+9 {
+	if len(plugins) != 1+8+7+9 {
 		t.Errorf("%d plugins", len(plugins))
 	}
 	for _, p := range plugins {
@@ -68,11 +68,11 @@ func TestDeclarations(t *testing.T) {
 			if q.What == "" || q.Name != strings.ToLower(q.Name) || q.Required && q.Default != "" || q.Idle != "" && q.Gone != "" {
 				t.Errorf("%s is not declared well", where)
 			}
-			if q.Form == Word && len(q.Words) < 1 || q.Form != Word && len(q.Words) > 0 || (q.Form == Parts || q.Form == Quoted) && (q.Least < 1 || q.Most < q.Least) {
+			if q.Form == Word && len(q.Words) < 1 || q.Form != Word && len(q.Words) > 0 || q.Form == Parts && (q.Least < 1 || q.Most < q.Least) {
 				t.Errorf("%s has no words, or no number of parts", where)
 			}
 			if q.Default != "" {
-				if v, err := q.parse(q.Default, goPattern); err != nil || !q.isDefault(v) {
+				if v, err := q.parse(q.Default); err != nil || !q.isDefault(v) {
 					t.Errorf("%s: default %s: %v", where, q.Default, err)
 				}
 			}
@@ -194,8 +194,8 @@ func TestTypedValues(t *testing.T) {
 	}
 }
 
-// Rules that have an order keep it, and have parts.
-func TestParts(t *testing.T) {
+// Rules that have an order keep it, and are as they are written.
+func TestRulesKeepTheirOrder(t *testing.T) {
 	v, r := read(t, `[FILTER]
   Name modify
   Add b   "two words" 
@@ -203,25 +203,16 @@ func TestParts(t *testing.T) {
   Add_If_Not_Present c d e
   Remove "a key"
   Set a say "x"
-  Set "say \"x\"" y
 `)
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, s := range v.All("add", "set", "remove") {
-		got = append(got, fmt.Sprintf("%s %q", s.Name, s.Parts()))
+	for _, s := range v.All("add", "set", "remove", "condition") {
+		got = append(got, s.Name+": "+s.Value)
 	}
-	const want = `add ["b" "two words"], add ["c" "d e"], remove ["a key"], set ["a" "say \"x\""], set ["say \"x\"" "y"]`
-	if strings.Join(got, ", ") != want {
+	if want := `add: b   "two words", condition: Key_value_equals a x y, add: c d e, remove: "a key", set: a say "x"`; strings.Join(got, ", ") != want {
 		t.Errorf("%s", strings.Join(got, ", "))
-	}
-	if c := v.All("condition"); len(c) != 1 || !slices.Equal(c[0].Parts(), []string{"Key_value_equals", "a", "x y"}) {
-		t.Errorf("%+v", c)
-	}
-	v, _ = read(t, "[FILTER]\n  Name grep\n  Regex log  \"a b\" c\n")
-	if got := v.All("regex")[0].Parts(); !slices.Equal(got, []string{"log", `"a b" c`}) {
-		t.Errorf("%q", got)
 	}
 	v, _ = read(t, "[FILTER]\n  Name record_modifier\n  Remove_key a\n  Whitelist_Key b, c\n  remove_key d\n")
 	if a, b := v.List("remove_key"), v.List("allowlist_key"); !slices.Equal(a, []string{"a", "d"}) || !slices.Equal(b, []string{"b, c"}) {
@@ -230,6 +221,36 @@ func TestParts(t *testing.T) {
 	v, _ = read(t, "[OUTPUT]\n  Name kafka\n  Brokers a,b\n")
 	if a, b := v.List("brokers"), v.List("topics"); !slices.Equal(a, []string{"a", "b"}) || !slices.Equal(b, []string{"fluent-bit"}) {
 		t.Errorf("%q %q", a, b)
+	}
+}
+
+func TestParts(t *testing.T) {
+	v, r := read(t, `[OUTPUT]
+  Name http
+  Header X-A b  c
+  Header "X \"B" d
+  Header X-C "e f"
+  Header X-D "e" f
+  Header X-E "e
+  Header X-F
+  Header "a"b c
+`)
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range v.All("header") {
+		got = append(got, fmt.Sprintf("%q", s.Parts()))
+	}
+	const want = `["X-A" "b  c"] ["X \"B" "d"] ["X-C" "e f"] ["X-D" "\"e\" f"] ["X-E" "\"e"] ["X-F"] ["\"a\"b" "c"]`
+	if strings.Join(got, " ") != want {
+		t.Errorf("%s, want\n%s", strings.Join(got, " "), want)
+	}
+	if got := fields("a b c d", 3); !slices.Equal(got, []string{"a", "b", "c d"}) {
+		t.Errorf("%q", got)
+	}
+	if got := fields("  a\t b  ", 3); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -245,12 +266,11 @@ f:6: skip_long_lines: "1" must be on or off
 f:7: storage.type: "disk" must be one of filesystem, memory, memrb
 f:9: tag is there twice, first at f:8; leave one
 f:10: multiline.parser: "," must have at least one part
-f:11: tag_regex: "(" is no pattern that is read here: error parsing regexp: missing closing ): ` + "`(`", "",
+f:11: tag_regex: the regular expression "(": error parsing regexp: missing closing ) in ` + "`(`", "",
 		},
 		{
-			"parts and bounds", "[FILTER]\n  Name grep\n  Regex log\n  Exclude log [\n  Logical_Op nor\n[OUTPUT]",
-			`f:3: regex: "log" must have 2 parts; write blanks between them
-f:4: exclude: "[" is no pattern that is read here: error parsing regexp: missing closing ]: ` + "`[`\n" + `f:5: logical_op: "nor" must be one of legacy, and, or; did you mean or?`, "",
+			"parts", "[INPUT]\n  Name forward\n  security.users me\n  Tag_Prefix a\n  security.users me \"a b\"\n[OUTPUT]",
+			`f:3: security.users: "me" must have 2 parts; write blanks between them`, "",
 		},
 		{
 			"bounds", "[OUTPUT]\n  Name http\n  Port 70000\n  net.connect_timeout 99999999999\n  Workers -1\n  Header\t X\n  net.keepalive_max_recycle 1.5\n  http.response_timeout 100000d\n",
@@ -274,7 +294,7 @@ f:6: tls.key_passwd is not here: take the password off: openssl pkey -in KEY -ou
 		{"no name", "[FILTER]\n  Match *\n", "f:1: this filter has no name; write one, such as Name grep", ""},
 		{"two names", "[INPUT]\n  Name dummy\n  Name stdin\n", "f:3: name is there twice, first at f:2; leave one", ""},
 		{"a name that is near", "[OUTPUT]\n  Name stdoutt\n", `f:2: there is no output "stdoutt"; did you mean stdout?`, ""},
-		{"another name", "[FILTER]\n  Name zzzzzz\n", `f:2: there is no filter "zzzzzz"; there are grep, modify, record_modifier, parser`, ""},
+		{"another name", "[FILTER]\n  Name zzzzzz\n", `f:2: there is no filter "zzzzzz"; there are grep, modify, record_modifier, parser, nest, rewrite_tag, throttle`, ""},
 		{"a key that is near none", "[OUTPUT]\n  Name null\n  Zzzzzzzz 1\n", `f:3: output null has no property "zzzzzzzz"; take it out`, ""},
 		{"a group", "[INPUT]\n  Name dummy\n  [Processors]\n    a b\n  [x]\n    c d\n", "f:3: processors are not here; write them as filters, which see the records of the tags that they match\n" + `f:5: "x" has keys below it, which no property here has; write one value`, ""},
 	} {

@@ -45,8 +45,8 @@ func (v *Values) Place(name string) fluentconf.Place {
 	return v.At
 }
 
-// Text is the value of a Text or a Word.
-func (v *Values) Text(name string) string { return v.get(name, Text, Word).text }
+// Text is the value of a Text, a Word or a Pattern.
+func (v *Values) Text(name string) string { return v.get(name, Text, Word, Pattern).text }
 
 // Flag is the value of a Flag.
 func (v *Values) Flag(name string) bool { return v.get(name, Flag).number == 1 }
@@ -131,7 +131,7 @@ func (p *Property) byDefault() value {
 	if p.Default == "" {
 		return value{}
 	}
-	v, err := p.parse(p.Default, nil)
+	v, err := p.parse(p.Default)
 	if err != nil {
 		panic(err)
 	}
