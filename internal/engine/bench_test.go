@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -123,13 +122,6 @@ func BenchmarkPutSingle(b *testing.B) {
 	if err := st.Close(); err != nil {
 		b.Fatal(err)
 	}
-}
-
-// cpuTime is what this process has used on all cores, in nanoseconds.
-func cpuTime() int64 {
-	var used syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used)
-	return used.Utime.Nano() + used.Stime.Nano()
 }
 
 // BenchmarkTakeGroups is what a take costs out of a queue with 100,000 jobs:

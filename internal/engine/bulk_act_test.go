@@ -26,7 +26,7 @@ func TestAPatchBringsANewPayloadWhereNothingRuns(t *testing.T) {
 			}
 		}
 		edit := desk.Patch{Payload: []byte(`"a new one"`)}
-		if v, err := r.part.Desk.Do(r.Context(), ann, edit.Verb(), id); err != nil || v.Job.PayloadSize != 11 {
+		if v, err := r.Part.Desk.Do(r.Context(), ann, edit.Verb(), id); err != nil || v.Job.PayloadSize != 11 {
 			t.Fatal(v, err)
 		}
 		payload(`"a new one"`)
@@ -36,7 +36,7 @@ func TestAPatchBringsANewPayloadWhereNothingRuns(t *testing.T) {
 		if err != nil || string(list[0].Payload) != `"a new one"` {
 			t.Fatal(list, err)
 		}
-		if _, err := r.part.Desk.Do(r.Context(), ann, edit.Verb(), id); job.KindOf(err) != job.WrongState || !strings.Contains(err.Error(), "with the payload it has") {
+		if _, err := r.Part.Desk.Do(r.Context(), ann, edit.Verb(), id); job.KindOf(err) != job.WrongState || !strings.Contains(err.Error(), "with the payload it has") {
 			t.Error(err)
 		}
 		payload(`"a new one"`)
@@ -53,11 +53,11 @@ func TestManyAreSkippedAndThoseThatAreFinishedAreNot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.part.Desk.Do(r.Context(), ann, desk.Cancel(ann, "mine"), added[0].ID); err != nil {
+		if _, err := r.Part.Desk.Do(r.Context(), ann, desk.Cancel(ann, "mine"), added[0].ID); err != nil {
 			t.Fatal(err)
 		}
 		all := query.Search{Filter: engine.Filter{Queues: []string{"q"}}}
-		if done, refused, err := r.part.Desk.DoAll(r.Context(), desk.Skip, all); done != 2 || refused != 1 || err != nil {
+		if done, refused, err := r.Part.Desk.DoAll(r.Context(), desk.Skip, all); done != 2 || refused != 1 || err != nil {
 			t.Errorf("%d, %d, %v", done, refused, err)
 		}
 		for i, want := range []string{"cancelled by ann: mine", "skipped by an operator", "skipped by an operator"} {
@@ -74,51 +74,51 @@ func TestManyAreSkippedAndThoseThatAreFinishedAreNot(t *testing.T) {
 func TestCancelledIsNotDead(t *testing.T) {
 	scenario(t, func(r *rig) {
 		for _, name := range []string{"a", "b", "c", "d"} {
-			r.put("q", name)
+			r.Add("q", name)
 		}
-		s := r.stream(engine.StreamOptions{Name: "w", Queues: []string{"q"}, Prefetch: 1})
-		s.gets("a")
-		s.fail("a", func(s *engine.Settle) { s.Outcome = job.Died })
-		s.gets("b")
+		s := r.Opened(engine.StreamOptions{Name: "w", Queues: []string{"q"}, Prefetch: 1})
+		s.Gets("a")
+		s.Fails("a", func(s *engine.Settle) { s.Outcome = job.Died })
+		s.Gets("b")
 		all := query.Search{Filter: engine.Filter{Queues: []string{"q"}}}
-		n, sample, err := r.part.Desk.PreviewCancel(r.Context(), all)
+		n, sample, err := r.Part.Desk.PreviewCancel(r.Context(), all)
 		if err != nil || n != 3 || len(sample) != 3 {
 			t.Errorf("a dry run counts %d, shows %d, %v", n, len(sample), err)
 		}
-		if n, _, err := r.part.Desk.DoAll(r.Context(), desk.Cancel(ann, "withdrawn"), all); n != 3 || err != nil {
+		if n, _, err := r.Part.Desk.DoAll(r.Context(), desk.Cancel(ann, "withdrawn"), all); n != 3 || err != nil {
 			t.Errorf("%d were cancelled, %v", n, err)
 		}
 		for _, name := range []string{"b", "c", "d"} {
-			if j := r.expect(name, job.Dead); j.Reason != job.ReasonCancelled || j.BlocksGroup {
+			if j := r.Expect(name, job.Dead); j.Reason != job.ReasonCancelled || j.BlocksGroup {
 				t.Errorf("%s is %s", name, j.Reason)
 			}
 			if got := r.messages(name, false); len(got) != 1 || got[0] != "cancelled by ann: withdrawn" {
 				t.Errorf("%s says %q", name, got)
 			}
 		}
-		r.counted("q", map[meter.Count]uint64{
+		r.Counted("q", map[meter.Count]uint64{
 			meter.Enqueued: 4, meter.Taken: 2, meter.SettledDead: 1, meter.EndedCancel: 1, meter.DeadKilled: 1, meter.JobsCancelled: 3,
 		})
-		groups, _, err := r.part.Dead.Groups(r.Context(), deadset.GroupQuery{Most: 9, Buckets: 1, Bucket: job.Hour})
+		groups, _, err := r.Part.Dead.Groups(r.Context(), deadset.GroupQuery{Most: 9, Buckets: 1, Bucket: job.Hour})
 		if err != nil || len(groups) != 1 || groups[0].Count() != 1 {
 			t.Errorf("%d groups of the dead, %v", len(groups), err)
 		}
 		for want, s := range map[string]job.Selection{
 			"a": {}, "b c d": {Reasons: []job.Reason{job.ReasonCancelled}}, "a b c d": {Reasons: []job.Reason{job.Killed, job.ReasonCancelled}},
-			"c": {IDs: []job.ID{r.ids["c"]}},
+			"c": {IDs: []job.ID{r.IDs["c"]}},
 		} {
 			var got []string
-			list, _, err := r.part.Dead.Jobs(r.Context(), deadset.Page{Select: &s, Most: 9})
+			list, _, err := r.Part.Dead.Jobs(r.Context(), deadset.Page{Select: &s, Most: 9})
 			for _, d := range list {
-				got = append(got, r.names[d.Job.ID])
+				got = append(got, r.Names[d.Job.ID])
 			}
 			if strings.Join(got, " ") != want || err != nil {
 				t.Errorf("%+v chooses %q, %v; want %q", s, got, err, want)
 			}
 		}
-		if _, err := r.part.Dead.Revive(r.Context(), r.ids["b"], deadset.Revival{}, ann); err != nil {
+		if _, err := r.Part.Dead.Revive(r.Context(), r.IDs["b"], deadset.Revival{}, ann); err != nil {
 			t.Error(err)
 		}
-		r.expect("b", job.Leased)
+		r.Expect("b", job.Leased)
 	})
 }

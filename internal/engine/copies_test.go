@@ -12,14 +12,14 @@ func copies(n uint8) func(*engine.NewJob) { return func(j *engine.NewJob) { j.Jo
 
 func TestEveryWantedCopyGoesToAHolderOfItsOwn(t *testing.T) { // I3
 	scenario(t, func(r *rig) {
-		x, y, z := r.anonymous(9), r.anonymous(9), r.anonymous(9)
-		r.put("q", "a", copies(2))
-		x.gets("a")
-		y.gets("a")
-		z.gets()
-		r.operate("a", rule.Command{Verb: rule.Offer})
-		z.gets("a")
-		if j := r.job("a"); j.Reschedules != 1 || len(j.Leases) != 3 {
+		x, y, z := r.Anonymous(9), r.Anonymous(9), r.Anonymous(9)
+		r.Add("q", "a", copies(2))
+		x.Gets("a")
+		y.Gets("a")
+		z.Gets()
+		r.Operate("a", rule.Command{Verb: rule.Offer})
+		z.Gets("a")
+		if j := r.Job("a"); j.Reschedules != 1 || len(j.Leases) != 3 {
 			r.Errorf("%+v", j)
 		}
 	})
@@ -27,32 +27,32 @@ func TestEveryWantedCopyGoesToAHolderOfItsOwn(t *testing.T) { // I3
 
 func TestTheFirstOKWinsAndTheOthersAreTold(t *testing.T) { // I3
 	scenario(t, func(r *rig) {
-		x, y := r.anonymous(1), r.anonymous(1)
-		r.put("q", "a", copies(2))
-		x.gets("a")
-		y.gets("a")
-		r.refused(job.TokenNeeded, engine.Settle{ID: r.ids["a"]})
-		x.ok("a")
+		x, y := r.Anonymous(1), r.Anonymous(1)
+		r.Add("q", "a", copies(2))
+		x.Gets("a")
+		y.Gets("a")
+		r.Refused(job.TokenNeeded, engine.Settle{ID: r.IDs["a"]})
+		x.OK("a")
 		for _, o := range []job.Outcome{job.OK, job.Retried, job.Died, job.Released} {
-			r.refused(job.Superseded, engine.Settle{ID: r.ids["a"], Token: y.held["a"].Lease.Token, Outcome: o})
+			r.Refused(job.Superseded, engine.Settle{ID: r.IDs["a"], Token: y.Held["a"].Lease.Token, Outcome: o})
 		}
-		if j := r.expect("a", job.Done); j.Attempts != 0 || len(j.Leases) != 0 {
+		if j := r.Expect("a", job.Done); j.Attempts != 0 || len(j.Leases) != 0 {
 			r.Errorf("%+v", j)
 		}
-		r.puts("q", "b", "c")
-		x.gets("b")
-		y.gets("c") // the room of the superseded copy came back
+		r.AddAll("q", "b", "c")
+		x.Gets("b")
+		y.Gets("c") // the room of the superseded copy came back
 	})
 }
 
 func TestTwoOKsInOneCallHaveOneWinner(t *testing.T) { // I3
 	scenario(t, func(r *rig) {
-		x, y := r.anonymous(1), r.anonymous(1)
-		r.put("q", "a", copies(2))
-		x.gets("a")
-		y.gets("a")
+		x, y := r.Anonymous(1), r.Anonymous(1)
+		r.Add("q", "a", copies(2))
+		x.Gets("a")
+		y.Gets("a")
 		verdicts, err := r.Settle(r.Context(), []engine.Settle{
-			{ID: r.ids["a"], Token: x.held["a"].Lease.Token}, {ID: r.ids["a"], Token: y.held["a"].Lease.Token},
+			{ID: r.IDs["a"], Token: x.Held["a"].Lease.Token}, {ID: r.IDs["a"], Token: y.Held["a"].Lease.Token},
 		})
 		if err != nil || verdicts[0].Err != nil || job.KindOf(verdicts[1].Err) != job.Superseded {
 			r.Errorf("%+v, %v", verdicts, err)
@@ -62,15 +62,15 @@ func TestTwoOKsInOneCallHaveOneWinner(t *testing.T) { // I3
 
 func TestTheLastLiveCopyDecides(t *testing.T) { // core.md section 5, attempts
 	scenario(t, func(r *rig) {
-		x, y, z := r.anonymous(1), r.anonymous(1), r.anonymous(1)
-		r.put("q", "a", copies(2), limited(0, nil))
-		x.gets("a")
-		y.gets("a")
-		if v := x.fail("a"); v.State != job.Leased || v.Job.Attempts != 1 {
+		x, y, z := r.Anonymous(1), r.Anonymous(1), r.Anonymous(1)
+		r.Add("q", "a", copies(2), limited(0, nil))
+		x.Gets("a")
+		y.Gets("a")
+		if v := x.Fails("a"); v.State != job.Leased || v.Job.Attempts != 1 {
 			r.Errorf("%+v", v)
 		}
-		z.gets() // not put in line
-		if v := y.fail("a"); v.State != job.Dead || v.Job.Attempts != 2 {
+		z.Gets() // not put in line
+		if v := y.Fails("a"); v.State != job.Dead || v.Job.Attempts != 2 {
 			r.Errorf("%+v", v)
 		}
 	})
@@ -78,15 +78,15 @@ func TestTheLastLiveCopyDecides(t *testing.T) { // core.md section 5, attempts
 
 func TestALostCopyIsReplaced(t *testing.T) {
 	scenario(t, func(r *rig) {
-		x, y := r.anonymous(1), r.anonymous(1)
-		r.put("q", "a", copies(2))
-		x.gets("a")
-		y.gets("a")
-		x.close()
-		z := r.anonymous(1)
-		z.gets("a")
-		z.ok("a")
-		r.expect("a", job.Done)
+		x, y := r.Anonymous(1), r.Anonymous(1)
+		r.Add("q", "a", copies(2))
+		x.Gets("a")
+		y.Gets("a")
+		x.End()
+		z := r.Anonymous(1)
+		z.Gets("a")
+		z.OK("a")
+		r.Expect("a", job.Done)
 	})
 }
 
@@ -94,11 +94,11 @@ func TestALostCopyIsReplaced(t *testing.T) {
 // When the last wanted copy of that is out, whoever has one gets the next.
 func TestTheLastCopyMakesWayForItsGroup(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.put("q", "a", grouped("g"), func(n *engine.NewJob) { n.Job.Copies = 2 })
-		r.put("q", "b", grouped("g"))
-		w := r.named("w", 2)
-		w.gets("a")
-		r.lease(engine.LeaseOptions{Max: 1, For: job.Minute}, "a")
-		w.gets("b")
+		r.Add("q", "a", grouped("g"), func(n *engine.NewJob) { n.Job.Copies = 2 })
+		r.Add("q", "b", grouped("g"))
+		w := r.Named("w", 2)
+		w.Gets("a")
+		r.Leased(engine.LeaseOptions{Max: 1, For: job.Minute}, "a")
+		w.Gets("b")
 	})
 }

@@ -135,27 +135,27 @@ func looksAt(t *testing.T, e *engine.Engine, all []engine.Added) {
 func TestWhatClientsCannotReadIsSetAside(t *testing.T) {
 	scenario(t, func(r *rig) {
 		deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
-		s := r.anonymous(4, "q")
-		r.puts("q", "1e400", "1", deep, "2")
-		s.gets("1", "2")
-		s.ok("1", "2")
-		r.puts("q", "3")
-		s.gets("3")
-		s.ok("3")
-		s.close()
-		named := r.named("w", 10)
-		r.puts("q", `{"a":[0,-1e999]}`, "4")
-		named.gets("4", `{"a":[0,-1e999]}: cancel`)
-		named.ok("4")
-		named.close()
-		r.puts("unary", "5e5000", "6")
-		r.lease(engine.LeaseOptions{Worker: "u", Max: 5}, "6")
+		s := r.Anonymous(4, "q")
+		r.AddAll("q", "1e400", "1", deep, "2")
+		s.Gets("1", "2")
+		s.OK("1", "2")
+		r.AddAll("q", "3")
+		s.Gets("3")
+		s.OK("3")
+		s.End()
+		named := r.Named("w", 10)
+		r.AddAll("q", `{"a":[0,-1e999]}`, "4")
+		named.Gets("4", `{"a":[0,-1e999]}: cancel`)
+		named.OK("4")
+		named.End()
+		r.AddAll("unary", "5e5000", "6")
+		r.Leased(engine.LeaseOptions{Worker: "u", Max: 5}, "6")
 		r.Pass(0)
 		for name, says := range map[string]string{
 			"1e400": "unreadable: its payload is a number that is too large", deep: "unreadable: its payload is nested deeper",
 			`{"a":[0,-1e999]}`: "unreadable: its payload.a[1] is a number", "5e5000": "unreadable: its payload is a number",
 		} {
-			j := r.expect(name, job.Dead)
+			j := r.Expect(name, job.Dead)
 			failures, err := r.Failures(r.Context(), j.ID, 0, false, 1)
 			if j.Reason != job.Rejected || err != nil || len(failures) != 1 || !strings.HasPrefix(failures[0].Message, says) {
 				t.Errorf("%.20s is dead because of %s: %v (%v)", name, j.Reason, failures, err)
@@ -167,12 +167,12 @@ func TestWhatClientsCannotReadIsSetAside(t *testing.T) {
 // A checkpoint goes out with the job.
 func TestACheckpointThatClientsCannotReadSetsItsJobAside(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.put("q", "a", func(n *engine.NewJob) {
+		r.Add("q", "a", func(n *engine.NewJob) {
 			n.Job.Extras = &job.Extras{Progress: &job.RunProgress{Fraction: job.FractionUnset, Checkpoint: []byte("1e400")}}
 		})
-		r.anonymous(1).gets()
+		r.Anonymous(1).Gets()
 		r.Pass(0)
-		r.expect("a", job.Dead)
+		r.Expect("a", job.Dead)
 	})
 }
 

@@ -29,13 +29,13 @@ func (p *peeking) Update(ctx context.Context, fn func(store.Tx) error) (store.Co
 
 func TestAStreamHearsOfItsEndOnlyAfterTheTransaction(t *testing.T) { // store.Update: no effects outside its Tx
 	for name, end := range map[string]func(*rig){
-		"the worker connects again": func(r *rig) { r.named("w", 1) },
+		"the worker connects again": func(r *rig) { r.Named("w", 1) },
 		"the server stops":          func(r *rig) { r.End() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := &peeking{}
 			scenario(t, func(r *rig) {
-				w := r.named("w", 1)
+				w := r.Named("w", 1)
 				r.Pass(0)
 				gone, cancel := context.WithCancel(r.Context())
 				cancel()
@@ -45,7 +45,7 @@ func TestAStreamHearsOfItsEndOnlyAfterTheTransaction(t *testing.T) { // store.Up
 					}
 				}
 				end(r)
-				w.ended()
+				w.IsOver()
 			}, func(r *rig) { r.Around = func(s store.Store) store.Store { st.Store = s; return st } })
 		})
 	}
@@ -54,12 +54,12 @@ func TestAStreamHearsOfItsEndOnlyAfterTheTransaction(t *testing.T) { // store.Up
 func TestAStopWhoseLastCommitFailsEndsTheStreams(t *testing.T) {
 	for seed := range uint64(8) { // by its Update, or by its Wait
 		scenario(t, func(r *rig) {
-			r.puts("q", "a")
-			w := r.anonymous(1)
-			w.gets("a")
+			r.AddAll("q", "a")
+			w := r.Anonymous(1)
+			w.Gets("a")
 			r.Mem.FailNextCommit(errDisk)
 			r.End()
-			w.ended()
+			w.IsOver()
 		}, func(r *rig) { r.Seed = seed })
 	}
 }

@@ -15,38 +15,36 @@ import (
 	"github.com/reprisehq/reprise/internal/store/storetest/mem"
 )
 
-var errDisk = errors.New("the disk is broken")
-
 func TestAFailedCommitLosesNothingThatWasAcknowledged(t *testing.T) { // I5
 	for seed := range uint64(20) {
 		scenario(t, func(r *rig) {
-			r.queue("q", func(q *job.Queue) { q.NonIdempotent = true })
-			r.puts("q", "done", "failed", "held", "waiting")
-			w := r.anonymous(3)
-			w.gets("done", "failed", "held")
-			w.ok("done")
-			w.gets("waiting")
-			w.fail("failed")
+			r.SetQueue("q", func(q *job.Queue) { q.NonIdempotent = true })
+			r.AddAll("q", "done", "failed", "held", "waiting")
+			w := r.Anonymous(3)
+			w.Gets("done", "failed", "held")
+			w.OK("done")
+			w.Gets("waiting")
+			w.Fails("failed")
 			r.Mem.FailNextCommit(errDisk)
 			if _, err := r.Put(r.Context(), []engine.NewJob{newNamed("q", "x", keyed("x"))}); job.KindOf(err) != job.Unavailable || !errors.Is(err, errDisk) {
 				r.Fatalf("the put was answered %v", err)
 			}
-			r.recovered()
-			w.ended()
-			r.expect("done", job.Done)
-			if j := r.expect("failed", job.Scheduled); j.Attempts != 1 {
+			r.Recovered()
+			w.IsOver()
+			r.Expect("done", job.Done)
+			if j := r.Expect("failed", job.Scheduled); j.Attempts != 1 {
 				r.Errorf("%+v", j)
 			}
 			for _, name := range []string{"held", "waiting"} {
-				if j := r.expect(name, job.Ready); j.Losses != 0 || j.Attempts != 0 {
+				if j := r.Expect(name, job.Ready); j.Losses != 0 || j.Attempts != 0 {
 					r.Errorf("our own failure was charged: %+v", j)
 				}
 			}
-			added := r.putAgain(newNamed("q", "x", keyed("x"))) // kept or not, the key makes it one
-			r.call(added[0].ID, "x")
-			w = r.anonymous(9)
-			w.gets("held", "waiting", "x")
-			r.settle(w.held["held"], job.OK)
+			added := r.PutAgain(newNamed("q", "x", keyed("x"))) // kept or not, the key makes it one
+			r.Call(added[0].ID, "x")
+			w = r.Anonymous(9)
+			w.Gets("held", "waiting", "x")
+			r.Settled(w.Held["held"], job.OK)
 		}, func(r *rig) { r.Seed = seed })
 	}
 }
@@ -55,36 +53,36 @@ func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) { // I5
 	scenario(t, func(r *rig) {
 		for life := range 10 {
 			for i := range 3 {
-				r.puts("q", fmt.Sprint(life, "-", i))
+				r.AddAll("q", fmt.Sprint(life, "-", i))
 			}
-			w := r.anonymous(3)
-			list := w.read()
-			r.settle(w.held[list[0]], job.OK)
-			r.settle(w.held[list[1]], job.Retried)
+			w := r.Anonymous(3)
+			list := w.Read()
+			r.Settled(w.Held[list[0]], job.OK)
+			r.Settled(w.Held[list[1]], job.Retried)
 			r.PowerCut()
-			r.expect(list[0], job.Done)
-			r.expect(list[1], job.Scheduled)
-			r.expect(list[2], job.Ready)
+			r.Expect(list[0], job.Done)
+			r.Expect(list[1], job.Scheduled)
+			r.Expect(list[2], job.Ready)
 		}
 	})
 }
 
 func TestNamedAndUnaryLeasesSurviveAFailedCommit(t *testing.T) { // core.md section 4
 	scenario(t, func(r *rig) {
-		r.queue("q", func(q *job.Queue) { q.NonIdempotent = true })
-		r.puts("q", "named", "unary")
-		w := r.named("host", 1)
-		w.gets("named")
-		held := r.lease(tenSeconds, "unary")
+		r.SetQueue("q", func(q *job.Queue) { q.NonIdempotent = true })
+		r.AddAll("q", "named", "unary")
+		w := r.Named("host", 1)
+		w.Gets("named")
+		held := r.Leased(tenSeconds, "unary")
 		r.Mem.FailNextCommit(errDisk)
 		_, _ = r.Put(r.Context(), []engine.NewJob{newNamed("q", "x")})
-		r.recovered()
-		w.ended()
-		w = r.named("host", 1)
-		w.gets("named")
-		w.ok("named")
-		r.settle(held["unary"], job.OK)
-		if s := r.stats(); s.LateOK != 0 {
+		r.Recovered()
+		w.IsOver()
+		w = r.Named("host", 1)
+		w.Gets("named")
+		w.OK("named")
+		r.Settled(held["unary"], job.OK)
+		if s := r.Stats(); s.LateOK != 0 {
 			r.Errorf("%+v", s)
 		}
 	})
@@ -115,15 +113,15 @@ func TestWhoWaitsDuringAFailureIsAnsweredAndTheNextIsServed(t *testing.T) {
 			if refused == 0 {
 				r.Error("the failure was told to nobody")
 			}
-			r.recovered()
+			r.Recovered()
 			for range 3 {
 				if err := <-polls; err != nil && !errors.Is(err, engine.ErrStreamEnded) {
 					r.Error(err)
 				}
 			}
-			r.lease(engine.LeaseOptions{Queues: []string{"q"}})
-			r.puts("q", "a")
-			r.lease(engine.LeaseOptions{For: job.Second, Queues: []string{"q"}}, "a")
+			r.Leased(engine.LeaseOptions{Queues: []string{"q"}})
+			r.AddAll("q", "a")
+			r.Leased(engine.LeaseOptions{For: job.Second, Queues: []string{"q"}}, "a")
 		}, func(r *rig) { r.Seed = seed })
 	}
 }
@@ -153,32 +151,32 @@ func (blind) Peek(job.ID) []byte { return nil }
 func TestAPayloadThatCannotBeReadIsNotALeaseThatNobodyKnowsOf(t *testing.T) { // I1
 	on := true
 	scenario(t, func(r *rig) {
-		r.puts("q", "a")
-		w := r.anonymous(1)
+		r.AddAll("q", "a")
+		w := r.Anonymous(1)
 		r.Pass(0)
 		ctx, cancel := context.WithCancel(r.Context())
 		cancel()
 		if list, err := w.Next(ctx); len(list) > 0 || !errors.Is(err, errDisk) {
 			r.Errorf("%d deliveries, %v: the stream must learn of it, to end and give back", len(list), err)
 		}
-		w.close()
+		w.End()
 		on = false
-		r.anonymous(1).gets("a")
+		r.Anonymous(1).Gets("a")
 	}, func(r *rig) { r.Around = func(s store.Store) store.Store { return broken{s, &on} } })
 }
 
 func TestAJobThatEndedBeforeItWasReadIsLeftOutAndTheOthersAreNot(t *testing.T) {
 	on := false
 	scenario(t, func(r *rig) {
-		r.puts("q", "a", "b", "c", "d")
-		w := r.anonymous(4)
+		r.AddAll("q", "a", "b", "c", "d")
+		w := r.Anonymous(4)
 		r.Pass(0)
 		for _, name := range []string{"a", "c"} {
-			if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids[name]); err != nil {
+			if _, err := r.Part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.IDs[name]); err != nil {
 				r.Fatal(err)
 			}
 		}
-		w.gets("b", "d")
+		w.Gets("b", "d")
 	}, func(r *rig) { r.Around = func(s store.Store) store.Store { return broken{s, &on} } })
 }
 
@@ -210,8 +208,8 @@ func TestWhatWasAppliedBehindAFailedCommitIsNotAnswered(t *testing.T) { // I5, I
 	var armed atomic.Bool
 	var fail chan struct{}
 	scenario(t, func(r *rig) {
-		r.queue("q", strict)
-		r.put("q", "a", grouped("g"))
+		r.SetQueue("q", strict)
+		r.Add("q", "a", grouped("g"))
 		armed.Store(true)
 		errs := make(chan error, 2)
 		for range 2 { // the second one stands on the take of the first, and asks for no sync of its own
@@ -230,7 +228,7 @@ func TestWhatWasAppliedBehindAFailedCommitIsNotAnswered(t *testing.T) { // I5, I
 				t.Errorf("a stream was answered %v", err)
 			}
 		}
-		r.recovered()
+		r.Recovered()
 	}, func(r *rig) {
 		fail = make(chan struct{})
 		r.Around = func(store.Store) store.Store { return torn{r.Mem, &armed, fail} }

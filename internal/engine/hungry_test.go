@@ -12,27 +12,27 @@ import (
 
 func TestTheHolderThatGotSomethingGoesBehindAllOthers(t *testing.T) {
 	scenario(t, func(r *rig) {
-		list := []*stream{r.anonymous(9), r.anonymous(9), r.anonymous(9)}
+		list := []*stream{r.Anonymous(9), r.Anonymous(9), r.Anonymous(9)}
 		// Two of them get something before the round: the third is first now.
 		for i, name := range []string{"a", "b"} {
-			r.puts("q", name)
-			list[i].gets(name)
+			r.AddAll("q", name)
+			list[i].Gets(name)
 		}
 		for round, name := range []string{"c", "d", "e", "f", "g", "h"} {
-			r.puts("q", name)
+			r.AddAll("q", name)
 			for i, s := range list {
 				if i == (round+2)%len(list) {
-					s.gets(name)
+					s.Gets(name)
 				} else {
-					s.gets()
+					s.Gets()
 				}
 			}
 		}
-		list[0].close() // what it had, c, a and f among it, goes on to the others; it gets nothing more
-		list[1].read()
-		list[2].read()
-		r.puts("q", "i", "j")
-		if n := len(list[1].read()) + len(list[2].read()); n != 2 {
+		list[0].End() // what it had, c, a and f among it, goes on to the others; it gets nothing more
+		list[1].Read()
+		list[2].Read()
+		r.AddAll("q", "i", "j")
+		if n := len(list[1].Read()) + len(list[2].Read()); n != 2 {
 			r.Errorf("the two that are left got %d", n)
 		}
 	})
@@ -40,31 +40,31 @@ func TestTheHolderThatGotSomethingGoesBehindAllOthers(t *testing.T) {
 
 func TestHoldersThatGotRoomInOneBatchAreServedInTheirOrder(t *testing.T) {
 	scenario(t, func(r *rig) {
-		first, second := r.anonymous(1), r.anonymous(1)
-		r.puts("q", "a", "b", "c", "d")
-		first.gets("a")
-		second.gets("b")
+		first, second := r.Anonymous(1), r.Anonymous(1)
+		r.AddAll("q", "a", "b", "c", "d")
+		first.Gets("a")
+		second.Gets("b")
 		list := []engine.Settle{ // the other way round: it is not their order that counts
-			{ID: r.ids["b"], Token: second.held["b"].Lease.Token},
-			{ID: r.ids["a"], Token: first.held["a"].Lease.Token},
+			{ID: r.IDs["b"], Token: second.Held["b"].Lease.Token},
+			{ID: r.IDs["a"], Token: first.Held["a"].Lease.Token},
 		}
 		if _, err := r.Settle(r.Context(), list); err != nil {
 			r.Fatal(err)
 		}
-		first.gets("c")
-		second.gets("d")
+		first.Gets("c")
+		second.Gets("d")
 	})
 }
 
 func TestACallThatWasAnsweredWaitsNoMore(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.puts("q", "a")
-		got := r.lease(engine.LeaseOptions{For: job.Minute}, "a")
-		r.settle(got["a"], job.OK)
-		r.puts("q", "b")
+		r.AddAll("q", "a")
+		got := r.Leased(engine.LeaseOptions{For: job.Minute}, "a")
+		r.Settled(got["a"], job.OK)
+		r.AddAll("q", "b")
 		synctest.Wait()
-		r.expect("b", job.Ready)
-		if n := r.part.Meter.Measure(r.Context()).Holders[job.Unary]; n != 0 {
+		r.Expect("b", job.Ready)
+		if n := r.Part.Meter.Measure(r.Context()).Holders[job.Unary]; n != 0 {
 			r.Errorf("%d calls wait", n)
 		}
 	})

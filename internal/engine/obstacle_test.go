@@ -11,52 +11,32 @@ import (
 	"github.com/reprisehq/reprise/internal/rule"
 )
 
-// lists wants a list to tell of a job what comes first in its explanation.
-func (r *rig) lists(name string, e query.Explanation) {
-	r.Helper()
-	want := rule.InLine
-	if e.Job.State == job.Ready && e.Job.Park == "" {
-		switch is := e.Reasons[0].Is; is {
-		case rule.NoWorker, rule.NoFittingWorker, rule.NoFreeWorker:
-		default:
-			want = is
-		}
-	}
-	list, err := r.List(r.Context(), engine.Filter{IDs: []job.ID{r.ids[name]}}, 1)
-	if err == nil {
-		err = r.Obstacles(r.Context(), list)
-	}
-	if err != nil || len(list) != 1 || list[0].Is != want {
-		r.Fatalf("%s is listed as %v (%v), and it is %v", name, list, err, want)
-	}
-}
-
 // page is the first n jobs of a queue, and how many batches were run to find out
 // what keeps them from running.
 func (r *rig) page(queue string, n int) (list []query.Listed, batches uint64) {
 	r.Helper()
 	list, err := r.List(r.Context(), engine.Filter{Queues: []string{queue}}, n)
 	synctest.Wait() // for what the committer has to do yet
-	before := r.part.Meter.Measure(r.Context()).Stats.Batches
+	before := r.Part.Meter.Measure(r.Context()).Stats.Batches
 	if err == nil {
 		err = r.Obstacles(r.Context(), list)
 	}
 	if err != nil || len(list) != n {
 		r.Fatalf("%d jobs, %v", len(list), err)
 	}
-	return list, r.part.Meter.Measure(r.Context()).Stats.Batches - before
+	return list, r.Part.Meter.Measure(r.Context()).Stats.Batches - before
 }
 
 // What a page costs the committer, whom everybody else waits for.
 func TestAPageOfWaitsAsksTheCommitterForAllowancesOnly(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.queue("plain", func(q *job.Queue) { q.Order = job.OrderStrict })
-		r.queue("paused", func(q *job.Queue) { q.Paused = true })
-		r.queue("limited", func(q *job.Queue) { q.Protection.MaxRunning = 1 })
-		r.queue("rated", func(q *job.Queue) { q.Protection.Rate.PerSecond = 0.01 })
+		r.SetQueue("plain", func(q *job.Queue) { q.Order = job.OrderStrict })
+		r.SetQueue("paused", func(q *job.Queue) { q.Paused = true })
+		r.SetQueue("limited", func(q *job.Queue) { q.Protection.MaxRunning = 1 })
+		r.SetQueue("rated", func(q *job.Queue) { q.Protection.Rate.PerSecond = 0.01 })
 		for queue, at := range map[string]string{"plain": "head", "paused": "", "limited": "runs", "rated": "took"} {
 			if at != "" {
-				r.put(queue, at, grouped("g"))
+				r.Add(queue, at, grouped("g"))
 			}
 			var all []engine.NewJob
 			for i := range 50 {
@@ -67,8 +47,8 @@ func TestAPageOfWaitsAsksTheCommitterForAllowancesOnly(t *testing.T) {
 			}
 		}
 		for _, queue := range []string{"limited", "rated"} {
-			w := r.anonymous(1, queue)
-			w.read()
+			w := r.Anonymous(1, queue)
+			w.Read()
 		}
 		for queue, want := range map[string]struct {
 			is      rule.Obstacle
@@ -92,13 +72,13 @@ func TestAPageOfWaitsAsksTheCommitterForAllowancesOnly(t *testing.T) {
 func TestTheServersLimitIsListedWhereSomebodyCouldWork(t *testing.T) {
 	scenario(t, func(r *rig) {
 		needs := func(n *engine.NewJob) { n.Job.Requires = []job.Requirement{{Property: "gpu", Op: "=", Value: "yes"}} }
-		r.puts("q", "a", "b", "c")
-		r.put("q", "gpu", needs)
-		r.puts("alone", "d")
+		r.AddAll("q", "a", "b", "c")
+		r.Add("q", "gpu", needs)
+		r.AddAll("alone", "d")
 		if _, batches := r.page("q", 4); batches != 0 {
 			t.Errorf("%d batches while there is room", batches)
 		}
-		r.anonymous(9, "q").gets("a", "b")
+		r.Anonymous(9, "q").Gets("a", "b")
 		list, batches := r.page("q", 4)
 		if batches != 1 || list[2].Is != rule.ServerLimit || list[3].Is != rule.InLine || list[0].Is != rule.InLine {
 			t.Errorf("%v in %d batches", list, batches)
@@ -106,15 +86,15 @@ func TestTheServersLimitIsListedWhereSomebodyCouldWork(t *testing.T) {
 		if list, _ := r.page("alone", 1); list[0].Is != rule.InLine {
 			t.Errorf("nobody would take it: %v", list)
 		}
-		r.why("c", rule.ServerLimit)
-		r.why("gpu", rule.NoFittingWorker)
-		r.why("d", rule.NoWorker)
+		r.Why("c", rule.ServerLimit)
+		r.Why("gpu", rule.NoFittingWorker)
+		r.Why("d", rule.NoWorker)
 	}, func(r *rig) { r.Opts.InFlightMax = 2 })
 }
 
 func TestASearchByWaitLooksAtEveryPage(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.queue("held", func(q *job.Queue) { q.Paused = true })
+		r.SetQueue("held", func(q *job.Queue) { q.Paused = true })
 		const most, want = 1201, 4 // more than two pages of a search
 		var all []engine.NewJob
 		for i := range most {

@@ -13,17 +13,17 @@ import (
 func TestADeadHeadKeepsTheOrderOfItsQueue(t *testing.T) { // core.md 2, on_dead
 	for _, onDead := range []job.OnDead{job.DeadBlock, job.DeadPark} {
 		scenario(t, func(r *rig) {
-			r.queue("q", func(q *job.Queue) { q.Order, q.OnDead = job.OrderStart, onDead })
-			r.put("q", "a1", grouped("a"))
-			r.settle(r.lease(engine.LeaseOptions{Max: 1}, "a1")["a1"], job.Died)
+			r.SetQueue("q", func(q *job.Queue) { q.Order, q.OnDead = job.OrderStart, onDead })
+			r.Add("q", "a1", grouped("a"))
+			r.Settled(r.Leased(engine.LeaseOptions{Max: 1}, "a1")["a1"], job.Died)
 			change := func() error {
-				_, err := r.part.Desk.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Order = job.OrderStrict; return nil }, job.Actor{})
+				_, err := r.Part.Desk.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Order = job.OrderStrict; return nil }, job.Actor{})
 				return err
 			}
 			if err := change(); job.KindOf(err) != job.WrongState {
 				t.Errorf("on_dead %s: the order changed beside a dead head: %v", onDead, err)
 			}
-			if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["a1"]); err != nil {
+			if _, err := r.Part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.IDs["a1"]); err != nil {
 				t.Fatal(err)
 			}
 			if err := change(); err != nil {

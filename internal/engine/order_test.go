@@ -14,9 +14,9 @@ import (
 func strictly(t *testing.T, f func(r *rig)) {
 	t.Helper()
 	scenario(t, func(r *rig) {
-		r.queue("q", strict)
+		r.SetQueue("q", strict)
 		for _, name := range []string{"a1", "a2", "b1", "a3", "b2"} {
-			r.put("q", name, grouped(name[:1]), retry(job.Retry{Curve: wait(10 * job.Second)}))
+			r.Add("q", name, grouped(name[:1]), retry(job.Retry{Curve: wait(10 * job.Second)}))
 		}
 		f(r)
 	})
@@ -24,30 +24,30 @@ func strictly(t *testing.T, f func(r *rig)) {
 
 func TestAStrictGroupHasOneLiveTurnAndOthersProceed(t *testing.T) { // I7
 	strictly(t, func(r *rig) {
-		w := r.named("w", 9)
-		w.gets("a1", "b1")
-		w.ok("b1")
-		w.gets("b2")
-		w.ok("a1")
-		w.gets("a2")
-		w.gets()
+		w := r.Named("w", 9)
+		w.Gets("a1", "b1")
+		w.OK("b1")
+		w.Gets("b2")
+		w.OK("a1")
+		w.Gets("a2")
+		w.Gets()
 	})
 }
 
 func TestAStrictGroupKeepsItsOrderThroughFailureAndBackoff(t *testing.T) { // I7
 	strictly(t, func(r *rig) {
-		w := r.named("w", 9)
-		w.gets("a1", "b1")
-		w.fail("a1")
-		w.ok("b1")
-		w.gets("b2")
+		w := r.Named("w", 9)
+		w.Gets("a1", "b1")
+		w.Fails("a1")
+		w.OK("b1")
+		w.Gets("b2")
 		r.Pass(10*job.Second - 1)
-		w.gets()
+		w.Gets()
 		r.Pass(1)
-		w.gets("a1")
-		w.ok("a1")
-		w.gets("a2")
-		if s := r.stats(); s.OutOfOrder != 0 {
+		w.Gets("a1")
+		w.OK("a1")
+		w.Gets("a2")
+		if s := r.Stats(); s.OutOfOrder != 0 {
 			r.Errorf("%+v", s)
 		}
 	})
@@ -55,52 +55,52 @@ func TestAStrictGroupKeepsItsOrderThroughFailureAndBackoff(t *testing.T) { // I7
 
 func TestAStrictGroupKeepsItsOrderThroughDisconnectAndLapse(t *testing.T) { // I7
 	strictly(t, func(r *rig) {
-		w := r.named("w", 1)
-		w.gets("a1")
-		first := w.held["a1"]
-		w.close()
-		v := r.named("v", 9)
-		v.gets("b1")
+		w := r.Named("w", 1)
+		w.Gets("a1")
+		first := w.Held["a1"]
+		w.End()
+		v := r.Named("v", 9)
+		v.Gets("b1")
 		r.Pass(30 * job.Second)
-		v.gets("a1")
-		r.refused(job.Superseded, engine.Settle{ID: r.ids["a1"], Token: first.Lease.Token}) // a newer turn was granted
-		if v.held["a1"].Lease.Turn <= first.Lease.Turn {
-			r.Errorf("turn %d after %d", v.held["a1"].Lease.Turn, first.Lease.Turn)
+		v.Gets("a1")
+		r.Refused(job.Superseded, engine.Settle{ID: r.IDs["a1"], Token: first.Lease.Token}) // a newer turn was granted
+		if v.Held["a1"].Lease.Turn <= first.Lease.Turn {
+			r.Errorf("turn %d after %d", v.Held["a1"].Lease.Turn, first.Lease.Turn)
 		}
-		v.ok("a1")
-		v.gets("a2")
+		v.OK("a1")
+		v.Gets("a2")
 	})
 }
 
 func TestALateOKBeforeANewerTurnLetsTheGroupGoOn(t *testing.T) { // core.md section 4
 	strictly(t, func(r *rig) {
-		w := r.named("w", 1)
-		w.gets("a1")
-		w.close()
+		w := r.Named("w", 1)
+		w.Gets("a1")
+		w.End()
 		r.Pass(30 * job.Second)
-		r.settle(w.held["a1"], job.OK)
-		r.named("v", 9).gets("a2", "b1")
+		r.Settled(w.Held["a1"], job.OK)
+		r.Named("v", 9).Gets("a2", "b1")
 	})
 }
 
 func TestAStrictGroupKeepsItsOrderThroughARestart(t *testing.T) { // I7
 	strictly(t, func(r *rig) {
-		w := r.named("w", 9)
-		w.gets("a1", "b1")
-		w.fail("b1")
+		w := r.Named("w", 9)
+		w.Gets("a1", "b1")
+		w.Fails("b1")
 		r.Restart(job.Second)
-		v := r.named("v", 9)
-		v.gets() // a1 runs on at w, b1 waits
-		w = r.named("w", 1)
-		w.gets("a1")
-		w.ok("a1")
-		w.close()
-		v.gets("a2")
+		v := r.Named("v", 9)
+		v.Gets() // a1 runs on at w, b1 waits
+		w = r.Named("w", 1)
+		w.Gets("a1")
+		w.OK("a1")
+		w.End()
+		v.Gets("a2")
 		r.Pass(9 * job.Second)
-		v.gets("b1")
-		v.ok("b1", "a2")
-		v.gets("b2", "a3") // in the order in which their groups became free
-		if s := r.stats(); s.OutOfOrder != 0 {
+		v.Gets("b1")
+		v.OK("b1", "a2")
+		v.Gets("b2", "a3") // in the order in which their groups became free
+		if s := r.Stats(); s.OutOfOrder != 0 {
 			r.Errorf("%+v", s)
 		}
 	})
@@ -108,13 +108,13 @@ func TestAStrictGroupKeepsItsOrderThroughARestart(t *testing.T) { // I7
 
 func TestAStrictGroupKeepsItsOrderThroughACrash(t *testing.T) { // I7: its takes are synced before they are answered
 	strictly(t, func(r *rig) {
-		w := r.named("w", 9)
-		w.gets("a1", "b1")
+		w := r.Named("w", 9)
+		w.Gets("a1", "b1")
 		r.PowerCut()
-		v := r.named("v", 9)
-		v.gets()
-		w.ok("a1", "b1")
-		v.gets("a2", "b2")
+		v := r.Named("v", 9)
+		v.Gets()
+		w.OK("a1", "b1")
+		v.Gets("a2", "b2")
 	})
 }
 
@@ -123,57 +123,57 @@ func TestAHoldOnAGroupStopsItUntilItsTimeAndOthersProceed(t *testing.T) { // cor
 		if err := enginetest.HoldGroup(r.Context(), r.Engine, "q", "a", r.Now()+job.Minute); err != nil {
 			r.Fatal(err)
 		}
-		w := r.named("w", 9)
-		w.gets("b1")
+		w := r.Named("w", 9)
+		w.Gets("b1")
 		r.Restart(0)
-		w = r.named("w", 9)
-		w.gets("b1")
+		w = r.Named("w", 9)
+		w.Gets("b1")
 		r.Pass(job.Minute - 1)
-		w.gets()
+		w.Gets()
 		r.Pass(1)
-		w.gets("a1")
-		w.ok("a1", "b1")
-		w.gets("a2", "b2")
+		w.Gets("a1")
+		w.OK("a1", "b1")
+		w.Gets("a2", "b2")
 	})
 }
 
 func TestAHeadThatIsDueLaterBlocksItsGroup(t *testing.T) { // core.md section 2
 	scenario(t, func(r *rig) {
-		r.queue("q", strict)
-		r.put("q", "a1", grouped("a"), due(r.Now()+job.Minute))
-		r.put("q", "a2", grouped("a"), func(n *engine.NewJob) { n.Job.Priority, n.Place = 1, job.PlaceFront })
-		w := r.anonymous(9)
+		r.SetQueue("q", strict)
+		r.Add("q", "a1", grouped("a"), due(r.Now()+job.Minute))
+		r.Add("q", "a2", grouped("a"), func(n *engine.NewJob) { n.Job.Priority, n.Place = 1, job.PlaceFront })
+		w := r.Anonymous(9)
 		r.Pass(job.Minute - 1)
-		w.gets()
+		w.Gets()
 		r.Pass(1)
-		w.gets("a1")
+		w.Gets("a1")
 	})
 }
 
 func TestADeadHeadBlocksParksOrIsSkippedAsItsQueueSays(t *testing.T) { // core.md section 2, on_dead
 	for onDead, blocked := range map[job.OnDead]bool{job.DeadSkip: false, job.DeadBlock: true, job.DeadPark: true} {
 		strictly(t, func(r *rig) {
-			r.queue("q", func(q *job.Queue) { q.OnDead = onDead })
-			w := r.named("w", 9)
-			w.gets("a1", "b1")
-			r.settle(w.held["a1"], job.Died)
+			r.SetQueue("q", func(q *job.Queue) { q.OnDead = onDead })
+			w := r.Named("w", 9)
+			w.Gets("a1", "b1")
+			r.Settled(w.Held["a1"], job.Died)
 			if !blocked {
-				w.gets("a2")
+				w.Gets("a2")
 				return
 			}
-			r.put("q", "a4", grouped("a"))
-			w.gets()
+			r.Add("q", "a4", grouped("a"))
+			w.Gets()
 			r.Pass(30 * job.Day) // outside the dead set's retention
-			r.expect("a1", job.Dead)
+			r.Expect("a1", job.Dead)
 			r.Restart(0)
-			w = r.named("w", 9)
-			w.gets("b1")
-			r.operate("a1", revive)
+			w = r.Named("w", 9)
+			w.Gets("b1")
+			r.Operate("a1", revive)
 			for _, name := range []string{"a1", "a2", "a3", "a4"} {
-				w.gets(name)
-				w.ok(name)
+				w.Gets(name)
+				w.OK(name)
 			}
-			if s := r.stats(); s.OutOfOrder != 0 {
+			if s := r.Stats(); s.OutOfOrder != 0 {
 				r.Errorf("%s: %+v", onDead, s)
 			}
 		})
@@ -183,36 +183,36 @@ func TestADeadHeadBlocksParksOrIsSkippedAsItsQueueSays(t *testing.T) { // core.m
 func TestDeletingADeadHeadFreesItsGroup(t *testing.T) {
 	for _, onDead := range []job.OnDead{job.DeadBlock, job.DeadPark} {
 		strictly(t, func(r *rig) {
-			r.queue("q", func(q *job.Queue) { q.OnDead = onDead })
-			w := r.named("w", 9)
-			w.gets("a1", "b1")
-			r.settle(w.held["a1"], job.Died)
-			w.gets()
-			if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["a1"]); err != nil {
+			r.SetQueue("q", func(q *job.Queue) { q.OnDead = onDead })
+			w := r.Named("w", 9)
+			w.Gets("a1", "b1")
+			r.Settled(w.Held["a1"], job.Died)
+			w.Gets()
+			if _, err := r.Part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.IDs["a1"]); err != nil {
 				r.Fatal(err)
 			}
-			w.gets("a2")
+			w.Gets("a2")
 		})
 	}
 }
 
 func TestAReplayedMemberIsCountedAsOutOfOrder(t *testing.T) { // core.md section 2
 	strictly(t, func(r *rig) {
-		w := r.named("w", 9)
-		w.gets("a1", "b1")
-		r.settle(w.held["a1"], job.Died)
-		w.gets("a2")
-		if _, err := enginetest.Operate(r.Context(), r.Engine, r.ids["a1"], revive); job.KindOf(err) != job.WrongState {
+		w := r.Named("w", 9)
+		w.Gets("a1", "b1")
+		r.Settled(w.Held["a1"], job.Died)
+		w.Gets("a2")
+		if _, err := enginetest.Operate(r.Context(), r.Engine, r.IDs["a1"], revive); job.KindOf(err) != job.WrongState {
 			r.Errorf("replayed without allow_out_of_order: %v", err)
 		}
 		anyway := revive
 		anyway.Allow = true
-		r.operate("a1", anyway)
-		w.ok("a2")
-		w.gets("a1") // its sort position among those waiting
-		w.ok("a1")
-		w.gets("a3")
-		if s := r.stats(); s.OutOfOrder != 1 {
+		r.Operate("a1", anyway)
+		w.OK("a2")
+		w.Gets("a1") // its sort position among those waiting
+		w.OK("a1")
+		w.Gets("a3")
+		if s := r.Stats(); s.OutOfOrder != 1 {
 			r.Errorf("%+v", s)
 		}
 	})
@@ -220,40 +220,40 @@ func TestAReplayedMemberIsCountedAsOutOfOrder(t *testing.T) { // core.md section
 
 func TestOrderStartStartsInSequenceWithinItsConcurrency(t *testing.T) { // core.md section 2
 	scenario(t, func(r *rig) {
-		r.queue("q", func(q *job.Queue) { q.Order, q.Concurrency = job.OrderStart, 2 })
+		r.SetQueue("q", func(q *job.Queue) { q.Order, q.Concurrency = job.OrderStart, 2 })
 		for _, name := range []string{"a1", "a2", "a3", "a4"} {
-			r.put("q", name, grouped("a"))
+			r.Add("q", name, grouped("a"))
 		}
-		w := r.anonymous(9)
-		w.gets("a1", "a2")
-		w.fail("a1") // its wait blocks nobody
-		w.gets("a3")
-		w.ok("a2")
-		w.gets("a4")
+		w := r.Anonymous(9)
+		w.Gets("a1", "a2")
+		w.Fails("a1") // its wait blocks nobody
+		w.Gets("a3")
+		w.OK("a2")
+		w.Gets("a4")
 	})
 }
 
 func TestConcurrencyLimitsTheLeasesOfEachGroup(t *testing.T) { // core.md section 2
 	scenario(t, func(r *rig) {
-		r.queue("q", func(q *job.Queue) { q.Concurrency = 2 })
+		r.SetQueue("q", func(q *job.Queue) { q.Concurrency = 2 })
 		for i := range 4 {
-			r.put("q", fmt.Sprint("a", i), grouped("a"))
-			r.put("q", fmt.Sprint("b", i), grouped("b"))
+			r.Add("q", fmt.Sprint("a", i), grouped("a"))
+			r.Add("q", fmt.Sprint("b", i), grouped("b"))
 		}
-		r.puts("q", "free")
-		x, y := r.anonymous(5), r.anonymous(9)
-		x.gets("a0", "b0", "a1", "b1", "free")
-		y.gets()
-		r.queue("q", func(q *job.Queue) { q.Concurrency = 3 }) // live
-		y.gets("a2", "b2")
-		x.close()
-		y.gets("a0", "b0", "a1", "b1", "free")
+		r.AddAll("q", "free")
+		x, y := r.Anonymous(5), r.Anonymous(9)
+		x.Gets("a0", "b0", "a1", "b1", "free")
+		y.Gets()
+		r.SetQueue("q", func(q *job.Queue) { q.Concurrency = 3 }) // live
+		y.Gets("a2", "b2")
+		x.End()
+		y.Gets("a0", "b0", "a1", "b1", "free")
 	})
 }
 
 func TestTheOrderOfAQueueDoesNotChangeUnderOpenMembers(t *testing.T) {
 	strictly(t, func(r *rig) {
-		_, err := r.part.Desk.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Order = job.OrderNone; return nil }, job.Actor{})
+		_, err := r.Part.Desk.SetQueue(r.Context(), "q", func(q *job.Queue) error { q.Order = job.OrderNone; return nil }, job.Actor{})
 		if job.KindOf(err) != job.WrongState {
 			r.Errorf("%v", err)
 		}
@@ -265,24 +265,24 @@ func TestTheOrderOfAQueueDoesNotChangeUnderOpenMembers(t *testing.T) {
 
 func TestTurnsNeverRepeatWhenAGroupIsEmptiedAndFilledAgain(t *testing.T) { // core.md section 4, fencing numbers
 	scenario(t, func(r *rig) {
-		r.queue("q", strict)
-		w := r.anonymous(1)
+		r.SetQueue("q", strict)
+		w := r.Anonymous(1)
 		var last int64
 		for i := range 5 {
 			name := fmt.Sprint("a", i)
-			r.put("q", name, grouped("a"))
-			w.gets(name)
-			if turn := w.held[name].Lease.Turn; turn <= last {
+			r.Add("q", name, grouped("a"))
+			w.Gets(name)
+			if turn := w.Held[name].Lease.Turn; turn <= last {
 				r.Fatalf("turn %d after %d", turn, last)
 			} else {
 				last = turn
 			}
-			w.ok(name)
-			if n := r.rows(job.Gates); n != 0 {
+			w.OK(name)
+			if n := r.Rows(job.Gates); n != 0 {
 				r.Errorf("the gate of an empty group is kept")
 			}
 			r.Restart(0)
-			w = r.anonymous(1)
+			w = r.Anonymous(1)
 		}
 	})
 }
@@ -291,32 +291,32 @@ func TestTurnsNeverRepeatWhenAGroupIsEmptiedAndFilledAgain(t *testing.T) { // co
 
 func TestAPausedQueueGivesOutNothingUntilItIsResumed(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.puts("q", "a")
-		r.puts("other", "b")
-		r.queue("q", func(q *job.Queue) { q.Paused = true })
-		w := r.anonymous(9)
-		w.gets("b")
-		r.puts("q", "c")
+		r.AddAll("q", "a")
+		r.AddAll("other", "b")
+		r.SetQueue("q", func(q *job.Queue) { q.Paused = true })
+		w := r.Anonymous(9)
+		w.Gets("b")
+		r.AddAll("q", "c")
 		r.Restart(0)
-		w = r.anonymous(9)
-		w.gets("b")
-		if j := r.job("a"); j.State != job.Ready {
+		w = r.Anonymous(9)
+		w.Gets("b")
+		if j := r.Job("a"); j.State != job.Ready {
 			r.Errorf("pausing touched its jobs: %+v", j)
 		}
-		r.queue("q", func(q *job.Queue) { q.Paused = false })
-		w.gets("a", "c")
+		r.SetQueue("q", func(q *job.Queue) { q.Paused = false })
+		w.Gets("a", "c")
 	})
 }
 
 func TestAHeldQueueWakesExactlyAtItsTime(t *testing.T) { // I6
 	scenario(t, func(r *rig) {
-		r.puts("q", "a")
-		r.queue("q", func(q *job.Queue) { q.HoldUntil = r.Now() + job.Minute })
-		w := r.anonymous(9)
+		r.AddAll("q", "a")
+		r.SetQueue("q", func(q *job.Queue) { q.HoldUntil = r.Now() + job.Minute })
+		w := r.Anonymous(9)
 		r.Pass(job.Minute - 1)
-		w.gets()
+		w.Gets()
 		r.Pass(1)
-		w.gets("a")
+		w.Gets("a")
 		if q, _, _ := r.Queue(r.Context(), "q"); q.HoldUntil != 0 {
 			r.Errorf("still held until %d", q.HoldUntil)
 		}
@@ -328,31 +328,31 @@ func TestAHeldQueueWakesExactlyAtItsTime(t *testing.T) { // I6
 func TestNothingIsKeptOfAGroupThatIsOver(t *testing.T) {
 	for name, end := range map[string]func(r *rig){
 		"its dead head was revived": func(r *rig) {
-			r.queue("q", func(q *job.Queue) { q.OnDead = job.DeadPark })
-			r.put("q", "a", grouped("g"), func(n *engine.NewJob) { n.Job.ExpiresAt = r.Clock.Wall() + 10 })
+			r.SetQueue("q", func(q *job.Queue) { q.OnDead = job.DeadPark })
+			r.Add("q", "a", grouped("g"), func(n *engine.NewJob) { n.Job.ExpiresAt = r.Clock.Wall() + 10 })
 			r.Pass(10)
-			r.expect("a", job.Dead)
-			r.operate("a", revive)
-			w := r.named("w", 1)
-			w.gets("a")
-			w.ok("a")
+			r.Expect("a", job.Dead)
+			r.Operate("a", revive)
+			w := r.Named("w", 1)
+			w.Gets("a")
+			w.OK("a")
 		},
 		"it was held when it ended": func(r *rig) {
-			r.queue("q", strict)
-			r.put("q", "a", grouped("g"))
-			w := r.named("w", 1)
-			w.gets("a")
+			r.SetQueue("q", strict)
+			r.Add("q", "a", grouped("g"))
+			w := r.Named("w", 1)
+			w.Gets("a")
 			if err := enginetest.HoldGroup(r.Context(), r.Engine, "q", "g", r.Clock.Wall()+10); err != nil {
 				r.Fatal(err)
 			}
-			w.ok("a")
+			w.OK("a")
 			r.Pass(10)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(r *rig) {
-				if end(r); r.rows(job.Gates) != 0 {
-					t.Errorf("%d rows are kept of a group without members", r.rows(job.Gates))
+				if end(r); r.Rows(job.Gates) != 0 {
+					t.Errorf("%d rows are kept of a group without members", r.Rows(job.Gates))
 				}
 			})
 		})
@@ -369,24 +369,24 @@ func TestAHeadThatExpiresParksItsGroup(t *testing.T) { // core.md section 2
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(r *rig) {
-				r.queue("q", strict)
-				r.queue("q", func(q *job.Queue) { q.OnDead = job.DeadPark })
-				r.put("q", "1", grouped("g"), due(r.Now()), expires, head)
-				r.put("q", "2", grouped("g"))
+				r.SetQueue("q", strict)
+				r.SetQueue("q", func(q *job.Queue) { q.OnDead = job.DeadPark })
+				r.Add("q", "1", grouped("g"), due(r.Now()), expires, head)
+				r.Add("q", "2", grouped("g"))
 				r.Pass(job.Minute)
-				r.expect("1", job.Dead)
-				if parked := r.gateOf("q", "g").Park; parked != "dead/"+r.ids["1"].String() {
+				r.Expect("1", job.Dead)
+				if parked := r.GateOf("q", "g").Park; parked != "dead/"+r.IDs["1"].String() {
 					r.Errorf("the group is parked under %q", parked)
 				}
-				r.put("q", "3", grouped("g"))
-				w := r.named("w", 9)
-				w.gets()
-				r.operate("1", revive)
+				r.Add("q", "3", grouped("g"))
+				w := r.Named("w", 9)
+				w.Gets()
+				r.Operate("1", revive)
 				for _, name := range []string{"1", "2", "3"} {
-					w.gets(name)
-					w.ok(name)
+					w.Gets(name)
+					w.OK(name)
 				}
-				if s := r.stats(); s.OutOfOrder != 0 {
+				if s := r.Stats(); s.OutOfOrder != 0 {
 					r.Errorf("%+v", s)
 				}
 			})
@@ -400,22 +400,22 @@ func TestADeathBehindTheHeadDoesNotPark(t *testing.T) { // core.md section 2
 	for _, onDead := range []job.OnDead{job.DeadBlock, job.DeadPark} {
 		t.Run(onDead.String(), func(t *testing.T) {
 			strictly(t, func(r *rig) {
-				r.queue("q", func(q *job.Queue) { q.OnDead = onDead })
-				r.put("q", "b3", grouped("b"), func(n *engine.NewJob) { n.Job.ExpiresAt = r.Clock.Wall() + 10 })
-				r.put("q", "b4", grouped("b"))
+				r.SetQueue("q", func(q *job.Queue) { q.OnDead = onDead })
+				r.Add("q", "b3", grouped("b"), func(n *engine.NewJob) { n.Job.ExpiresAt = r.Clock.Wall() + 10 })
+				r.Add("q", "b4", grouped("b"))
 				r.Pass(10)
-				r.expect("b3", job.Dead)
-				if g := r.gateOf("q", "b"); g.Park != "" {
+				r.Expect("b3", job.Dead)
+				if g := r.GateOf("q", "b"); g.Park != "" {
 					r.Errorf("the group is parked under %q", g.Park)
 				}
-				w := r.named("w", 9)
-				w.gets("a1", "b1")
-				w.ok("b1")
-				w.gets("b2")
-				w.ok("b2")
-				w.gets()
-				r.operate("b3", revive)
-				w.gets("b3")
+				w := r.Named("w", 9)
+				w.Gets("a1", "b1")
+				w.OK("b1")
+				w.Gets("b2")
+				w.OK("b2")
+				w.Gets()
+				r.Operate("b3", revive)
+				w.Gets("b3")
 			})
 		})
 	}
@@ -423,12 +423,12 @@ func TestADeathBehindTheHeadDoesNotPark(t *testing.T) { // core.md section 2
 
 func TestAGateThatATakeMovesOnIsOfferedToWhoeverHasRoom(t *testing.T) { // DESIGN section 4: no work waits beside a holder
 	scenario(t, func(r *rig) {
-		r.put("q", "a1", grouped("a"), copies(2))
-		r.put("q", "a2", grouped("a"))
-		w := r.anonymous(9)
-		w.gets("a1") // and not a2: a1 still wants a holder, and goes first
-		x := r.anonymous(1)
-		x.gets("a1")
-		w.gets("a2")
+		r.Add("q", "a1", grouped("a"), copies(2))
+		r.Add("q", "a2", grouped("a"))
+		w := r.Anonymous(9)
+		w.Gets("a1") // and not a2: a1 still wants a holder, and goes first
+		x := r.Anonymous(1)
+		x.Gets("a1")
+		w.Gets("a2")
 	})
 }

@@ -19,7 +19,7 @@ func TestAStreamGetsLargePayloadsInPieces(t *testing.T) {
 		const jobs, size = 40, 100 << 10
 		body := func(i int) []byte { return append(bytes.Repeat([]byte("x"), size), fmt.Sprint(i)...) }
 		var want []string
-		w := r.anonymous(0, "q")
+		w := r.Anonymous(0, "q")
 		for i := range jobs {
 			n := newNamed("q", "")
 			n.Payload = body(i)

@@ -41,9 +41,9 @@ func (r *rig) leaseOf(body string) engine.Delivery {
 // tried again by the job itself, whose attempts go on.
 func TestAPartOfAJobGoesOnAlone(t *testing.T) { // pipeline.md, decision 6
 	scenario(t, func(r *rig) {
-		r.put("q", "abcde", func(n *engine.NewJob) { n.Job.Retry = &job.Retry{Limit: job.LimitOf(2)} })
+		r.Add("q", "abcde", func(n *engine.NewJob) { n.Job.Retry = &job.Retry{Limit: job.LimitOf(2)} })
 		first := r.leaseOf("abcde")
-		r.settle(first, job.Retried, func(s *engine.Settle) {
+		r.Settled(first, job.Retried, func(s *engine.Settle) {
 			s.Rest = []byte("bc")
 			s.Pieces = []engine.Piece{{Payload: []byte("d"), Outcome: job.Died, Failure: job.Failure{Type: "400", Message: "mapping"}}}
 		})
@@ -69,7 +69,7 @@ func TestAPartOfAJobGoesOnAlone(t *testing.T) { // pipeline.md, decision 6
 		if s, err := enginetest.Stats(r.Context(), r.Engine); err != nil || s.Died != 0 || s.Done != 0 {
 			r.Errorf("this life counts %+v, %v", s, err)
 		}
-		r.settle(again, job.OK)
+		r.Settled(again, job.OK)
 		if got := r.bodiesOf(job.Leased); got != nil {
 			r.Errorf("runs: %q", got)
 		}
@@ -80,8 +80,8 @@ func TestAPartOfAJobGoesOnAlone(t *testing.T) { // pipeline.md, decision 6
 // nobody is to blame.
 func TestAJobIsHalved(t *testing.T) { // pipeline.md, decision 6
 	scenario(t, func(r *rig) {
-		r.puts("q", "abcd")
-		r.settle(r.leaseOf("abcd"), job.Released, func(s *engine.Settle) {
+		r.AddAll("q", "abcd")
+		r.Settled(r.leaseOf("abcd"), job.Released, func(s *engine.Settle) {
 			s.Rest, s.Pieces = []byte("ab"), []engine.Piece{{Payload: []byte("cd"), Outcome: job.Released}}
 		})
 		for _, want := range []string{"ab", "cd"} {
@@ -89,7 +89,7 @@ func TestAJobIsHalved(t *testing.T) { // pipeline.md, decision 6
 			if d.Job.Attempts != 0 {
 				r.Errorf("%s was charged", want)
 			}
-			r.settle(d, job.OK)
+			r.Settled(d, job.OK)
 		}
 	})
 }
@@ -97,22 +97,22 @@ func TestAJobIsHalved(t *testing.T) { // pipeline.md, decision 6
 // TestNoPiecesOfWhatIsRefused: a late token, and a member of a group.
 func TestNoPiecesOfWhatIsRefused(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.puts("q", "a")
+		r.AddAll("q", "a")
 		d := r.leaseOf("a")
 		cut := func(s *engine.Settle) {
 			s.Rest, s.Pieces = []byte("x"), []engine.Piece{{Payload: []byte("y"), Outcome: job.Died}}
 		}
-		r.settle(d, job.Released, func(s *engine.Settle) { s.Delay = job.Hour })
+		r.Settled(d, job.Released, func(s *engine.Settle) { s.Delay = job.Hour })
 		s := engine.Settle{ID: d.Job.ID, Token: d.Lease.Token, Outcome: job.Retried}
 		cut(&s)
-		if v := r.try(s); job.KindOf(v.Err) != job.Superseded && job.KindOf(v.Err) != job.NotFound {
+		if v := r.Try(s); job.KindOf(v.Err) != job.Superseded && job.KindOf(v.Err) != job.NotFound {
 			r.Errorf("a late token: %v", v.Err)
 		}
-		r.put("q", "b", func(n *engine.NewJob) { n.Job.Group = "g" })
+		r.Add("q", "b", func(n *engine.NewJob) { n.Job.Group = "g" })
 		d = r.leaseOf("b")
 		s = engine.Settle{ID: d.Job.ID, Token: d.Lease.Token, Outcome: job.Retried}
 		cut(&s)
-		if v := r.try(s); job.KindOf(v.Err) != job.WrongState {
+		if v := r.Try(s); job.KindOf(v.Err) != job.WrongState {
 			r.Errorf("a member of a group: %v", v.Err)
 		}
 		if got := append(r.bodiesOf(job.Dead), r.bodiesOf(job.Scheduled)...); !slices.Equal(got, []string{"a"}) {

@@ -116,7 +116,7 @@ func TestWhatWaitsTogetherIsCommittedTogether(t *testing.T) { // DESIGN section 
 				r.Fatal(err)
 			}
 		}
-		if s := r.stats(); s.Put != 100 || s.Batches > 20 {
+		if s := r.Stats(); s.Put != 100 || s.Batches > 20 {
 			r.Errorf("%d puts in %d batches", s.Put, s.Batches)
 		}
 	})
@@ -145,7 +145,7 @@ func TestADuplicateIsAnsweredOnlyWhenItsFirstIsOnDisk(t *testing.T) { // I5
 				answered++
 			}
 		}
-		r.recovered()
+		r.Recovered()
 		if n := r.inState(job.Ready); n == 0 && answered > 0 {
 			r.Errorf("%d were told that it is known, and it is not there", answered)
 		}
@@ -160,7 +160,7 @@ func TestTheJobsOfOneCallGetIDsAndPlacesInTheirOrder(t *testing.T) { // core.md 
 			r.Fatal(err)
 		}
 		for i, name := range []string{"a", "b", "c"} {
-			r.call(added[i].ID, name)
+			r.Call(added[i].ID, name)
 			if i > 0 && (!added[i-1].ID.Before(added[i].ID) || added[i-1].Job.Seq >= added[i].Job.Seq) {
 				r.Errorf("%d stands before %d", i, i-1)
 			}
@@ -168,13 +168,13 @@ func TestTheJobsOfOneCallGetIDsAndPlacesInTheirOrder(t *testing.T) { // core.md 
 				r.Errorf("%+v", added[i])
 			}
 		}
-		r.anonymous(9).gets("a", "b", "c")
+		r.Anonymous(9).Gets("a", "b", "c")
 	})
 }
 
 func TestOneRefusedJobRefusesTheWholeCall(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.queue("small", func(q *job.Queue) { q.MaxJobs = 1 })
+		r.SetQueue("small", func(q *job.Queue) { q.MaxJobs = 1 })
 		list := []engine.NewJob{newNamed("q", "a", keyed("k")), newNamed("small", "b"), newNamed("small", "c")}
 		if _, err := r.Put(r.Context(), list); job.KindOf(err) != job.OverLimit {
 			r.Fatalf("%v", err)
@@ -182,7 +182,7 @@ func TestOneRefusedJobRefusesTheWholeCall(t *testing.T) {
 		if n, _ := r.Count(r.Context(), all); n != 0 {
 			r.Errorf("%d jobs of a refused call are there", n)
 		}
-		if n := r.rows(job.Receipts); n != 0 {
+		if n := r.Rows(job.Receipts); n != 0 {
 			r.Errorf("%d receipts of a refused call are there", n)
 		}
 	})
@@ -190,10 +190,10 @@ func TestOneRefusedJobRefusesTheWholeCall(t *testing.T) {
 
 func TestAPayloadIsKeptAsItIs(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.puts("q", "", "\x00\xff not text")
-		w := r.anonymous(2)
-		w.gets("", "\x00\xff not text")
-		if _, body, err := r.Get(r.Context(), r.ids["\x00\xff not text"]); err != nil || string(body) != "\x00\xff not text" {
+		r.AddAll("q", "", "\x00\xff not text")
+		w := r.Anonymous(2)
+		w.Gets("", "\x00\xff not text")
+		if _, body, err := r.Get(r.Context(), r.IDs["\x00\xff not text"]); err != nil || string(body) != "\x00\xff not text" {
 			r.Errorf("%q, %v", body, err)
 		}
 	})
@@ -204,19 +204,19 @@ func TestNumbersAreNeverGivenTwiceThroughCrashes(t *testing.T) { // core.md sect
 		seqs, ids := map[int64]bool{}, map[job.ID]bool{}
 		for life := range 4 {
 			for i := range 5 {
-				r.puts("q", fmt.Sprint(life, "-", i))
+				r.AddAll("q", fmt.Sprint(life, "-", i))
 			}
-			for name, id := range r.ids {
-				j := r.expect(name, job.Ready)
+			for name, id := range r.IDs {
+				j := r.Expect(name, job.Ready)
 				if life > 0 && j.Created == r.Now() && (seqs[j.Seq] || ids[id]) {
 					r.Errorf("%s has a number of another", name)
 				}
 			}
-			for name, id := range r.ids {
-				seqs[r.job(name).Seq], ids[id] = true, true
+			for name, id := range r.IDs {
+				seqs[r.Job(name).Seq], ids[id] = true, true
 			}
-			if len(seqs) != len(r.ids) {
-				r.Fatalf("%d positions for %d jobs", len(seqs), len(r.ids))
+			if len(seqs) != len(r.IDs) {
+				r.Fatalf("%d positions for %d jobs", len(seqs), len(r.IDs))
 			}
 			r.PowerCut()
 			r.Pass(1)
@@ -234,12 +234,12 @@ func TestACallWhoseCallerIsGoneLeaksNothing(t *testing.T) {
 			_, _ = r.Extend(ctx, []engine.Extension{{}})
 			_, _ = enginetest.Stats(ctx, r.Engine)
 			_, _ = enginetest.Operate(ctx, r.Engine, job.ID{}, revive)
-			_, _ = r.part.Desk.SetQueue(ctx, "q", func(*job.Queue) error { return nil }, job.Actor{})
+			_, _ = r.Part.Desk.SetQueue(ctx, "q", func(*job.Queue) error { return nil }, job.Actor{})
 			_ = enginetest.HoldGroup(ctx, r.Engine, "q", "g", 1)
-			_, _ = r.part.Desk.Do(ctx, job.Actor{}, desk.Delete, job.ID{})
+			_, _ = r.Part.Desk.Do(ctx, job.Actor{}, desk.Delete, job.ID{})
 			_, _, _ = r.Get(ctx, job.ID{})
 		}
-		r.puts("q", "b") // and who waits is answered by his own command
-		r.expect("b", job.Ready)
+		r.AddAll("q", "b") // and who waits is answered by his own command
+		r.Expect("b", job.Ready)
 	})
 }

@@ -9,33 +9,21 @@ import (
 
 // Idempotency: core.md section 7.
 
-func keyed(key string) func(*engine.NewJob) { return func(n *engine.NewJob) { n.Key = key } }
-
-// putAgain puts a job that was put before and returns the answer.
-func (r *rig) putAgain(list ...engine.NewJob) []engine.Added {
-	r.Helper()
-	added, err := r.Put(r.Context(), list)
-	if err != nil {
-		r.Fatal(err)
-	}
-	return added
-}
-
 func TestTheSameKeyAndContentGetTheFirstAnswerAgain(t *testing.T) {
 	scenario(t, func(r *rig) {
-		id := r.put("q", "a", keyed("k"))
-		again := r.putAgain(newNamed("q", "a", keyed("k")))[0]
+		id := r.Add("q", "a", keyed("k"))
+		again := r.PutAgain(newNamed("q", "a", keyed("k")))[0]
 		if !again.Duplicate || again.ID != id || again.Job == nil || again.Job.State != job.Ready {
 			r.Errorf("%+v", again)
 		}
-		w := r.anonymous(9)
-		w.gets("a")
-		w.ok("a")
-		again = r.putAgain(newNamed("q", "a", keyed("k")))[0]
+		w := r.Anonymous(9)
+		w.Gets("a")
+		w.OK("a")
+		again = r.PutAgain(newNamed("q", "a", keyed("k")))[0]
 		if !again.Duplicate || again.ID != id || again.Job.State != job.Done {
 			r.Errorf("as it is now: %+v", again)
 		}
-		if s := r.stats(); s.Put != 1 || s.Duplicates != 2 {
+		if s := r.Stats(); s.Put != 1 || s.Duplicates != 2 {
 			r.Errorf("%+v", s)
 		}
 	})
@@ -43,22 +31,22 @@ func TestTheSameKeyAndContentGetTheFirstAnswerAgain(t *testing.T) {
 
 func TestAReceiptOutlivesItsJobForTheWindow(t *testing.T) {
 	scenario(t, func(r *rig) {
-		id := r.put("q", "a", keyed("k"), func(n *engine.NewJob) { n.Job.RetainDone = 0 })
-		w := r.anonymous(9)
-		w.gets("a")
-		w.ok("a")
-		r.expect("a", job.None)
+		id := r.Add("q", "a", keyed("k"), func(n *engine.NewJob) { n.Job.RetainDone = 0 })
+		w := r.Anonymous(9)
+		w.Gets("a")
+		w.OK("a")
+		r.Expect("a", job.None)
 		r.Restart(0)
 		r.Pass(job.Hour - 1)
 		gone := newNamed("q", "a", keyed("k"), func(n *engine.NewJob) { n.Job.RetainDone = 0 })
-		if again := r.putAgain(gone)[0]; !again.Duplicate || again.ID != id || again.Job != nil {
+		if again := r.PutAgain(gone)[0]; !again.Duplicate || again.ID != id || again.Job != nil {
 			r.Errorf("%+v", again)
 		}
 		r.Pass(1)
-		if n := r.rows(job.Receipts); n != 0 {
+		if n := r.Rows(job.Receipts); n != 0 {
 			r.Errorf("%d receipts after the window", n)
 		}
-		if again := r.putAgain(gone)[0]; again.Duplicate || again.ID == id {
+		if again := r.PutAgain(gone)[0]; again.Duplicate || again.ID == id {
 			r.Errorf("after the window: %+v", again)
 		}
 	})
@@ -82,7 +70,7 @@ func TestTheSameKeyWithOtherContentIsAConflict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(r *rig) {
-				r.put("q", "a", keyed("k"))
+				r.Add("q", "a", keyed("k"))
 				_, err := r.Put(r.Context(), []engine.NewJob{newNamed("q", "x"), newNamed("q", "a", keyed("k"), edit)})
 				if job.KindOf(err) != job.Exists {
 					r.Errorf("%v", err)
@@ -103,8 +91,8 @@ func TestDatesAreNotContent(t *testing.T) { // a sender computes them from now, 
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(r *rig) {
-				id := r.put("q", "a", keyed("k"))
-				if again := r.putAgain(newNamed("q", "a", keyed("k"), edit))[0]; !again.Duplicate || again.ID != id {
+				id := r.Add("q", "a", keyed("k"))
+				if again := r.PutAgain(newNamed("q", "a", keyed("k"), edit))[0]; !again.Duplicate || again.ID != id {
 					r.Errorf("%+v", again)
 				}
 			})
@@ -114,8 +102,8 @@ func TestDatesAreNotContent(t *testing.T) { // a sender computes them from now, 
 
 func TestAKeySpeaksOfItsQueueOnly(t *testing.T) {
 	scenario(t, func(r *rig) {
-		id := r.put("q", "a", keyed("k"))
-		if other := r.putAgain(newNamed("r", "a", keyed("k")))[0]; other.Duplicate || other.ID == id {
+		id := r.Add("q", "a", keyed("k"))
+		if other := r.PutAgain(newNamed("r", "a", keyed("k")))[0]; other.Duplicate || other.ID == id {
 			r.Errorf("%+v", other)
 		}
 	})
@@ -123,14 +111,14 @@ func TestAKeySpeaksOfItsQueueOnly(t *testing.T) {
 
 func TestTwinKeysInOneCallAreOneJob(t *testing.T) {
 	scenario(t, func(r *rig) {
-		added := r.putAgain(newNamed("q", "a", keyed("k")), newNamed("q", "b"), newNamed("q", "a", keyed("k")))
+		added := r.PutAgain(newNamed("q", "a", keyed("k")), newNamed("q", "b"), newNamed("q", "a", keyed("k")))
 		if added[0].Duplicate || !added[2].Duplicate || added[2].ID != added[0].ID || added[2].Job == nil || added[1].Duplicate {
 			r.Errorf("%+v", added)
 		}
 		if n, _ := r.Count(r.Context(), all); n != 2 {
 			r.Errorf("%d jobs", n)
 		}
-		added = r.putAgain(newNamed("q", "a", keyed("k")), newNamed("q", "a", keyed("k")))
+		added = r.PutAgain(newNamed("q", "a", keyed("k")), newNamed("q", "a", keyed("k")))
 		if !added[0].Duplicate || !added[1].Duplicate || added[0].ID != added[1].ID {
 			r.Errorf("known already: %+v", added)
 		}
@@ -143,9 +131,9 @@ func TestTwinKeysInOneCallAreOneJob(t *testing.T) {
 
 func TestReceiptsSurviveAPowerCut(t *testing.T) { // I5
 	scenario(t, func(r *rig) {
-		id := r.put("q", "a", keyed("k"))
+		id := r.Add("q", "a", keyed("k"))
 		r.PowerCut()
-		if again := r.putAgain(newNamed("q", "a", keyed("k")))[0]; !again.Duplicate || again.ID != id {
+		if again := r.PutAgain(newNamed("q", "a", keyed("k")))[0]; !again.Duplicate || again.ID != id {
 			r.Errorf("%+v", again)
 		}
 	})

@@ -14,10 +14,10 @@ func TestAReceiptPastItsWindowSaysNothingThoughItIsThere(t *testing.T) { // core
 		duplicate bool
 	}{{job.Hour - 1, true}, {job.Hour, false}} {
 		scenario(t, func(r *rig) {
-			r.put("q", "a", keyed("k"))
+			r.Add("q", "a", keyed("k"))
 			r.Pass(0)
 			r.Clock.Step.Add(int64(c.step))
-			if again := r.putAgain(newNamed("q", "a", keyed("k")))[0]; again.Duplicate != c.duplicate {
+			if again := r.PutAgain(newNamed("q", "a", keyed("k")))[0]; again.Duplicate != c.duplicate {
 				r.Errorf("%s later: duplicate %t, want %t", c.step, again.Duplicate, c.duplicate)
 			}
 		})

@@ -16,7 +16,7 @@ import (
 func (r *rig) finds(s query.Search) (found []string) {
 	r.Helper()
 	err := r.Each(r.Context(), s, func(l query.Listed) (bool, error) {
-		found = append(found, r.names[l.Job.ID])
+		found = append(found, r.Names[l.Job.ID])
 		return true, nil
 	})
 	if err != nil {
@@ -49,8 +49,8 @@ func oneByOne(keep func(payload []byte) (bool, error)) query.Judge {
 func TestASearchLooksAtEveryCandidateOnce(t *testing.T) {
 	scenario(t, func(r *rig) {
 		all := numbered("j", 1100)
-		r.puts("q", all...)
-		r.puts("other", "x")
+		r.AddAll("q", all...)
+		r.AddAll("other", "x")
 		var want []string
 		for i := 3; i < 1100; i += 10 {
 			want = append(want, fmt.Sprintf("j%03d", i))
@@ -66,7 +66,7 @@ func TestASearchLooksAtEveryCandidateOnce(t *testing.T) {
 		if got := r.finds(s); !slices.Equal(got, want) {
 			t.Errorf("by payload, newest first: %v", got)
 		}
-		s.Judge, s.Where = nil, func(j *job.Job) bool { return third(r.names[j.ID]) }
+		s.Judge, s.Where = nil, func(j *job.Job) bool { return third(r.Names[j.ID]) }
 		if got := r.finds(s); !slices.Equal(got, want) {
 			t.Errorf("by the job: %v", got)
 		}
@@ -79,7 +79,7 @@ func TestASearchLooksAtEveryCandidateOnce(t *testing.T) {
 
 func TestASearchEndsWithItsJudgeAndItsCaller(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.puts("q", numbered("j", 5)...)
+		r.AddAll("q", numbered("j", 5)...)
 		no, looked := errors.New("no"), 0
 		s := query.Search{Judge: oneByOne(func([]byte) (bool, error) { looked++; return false, no })}
 		if err := r.Each(r.Context(), s, nil); !errors.Is(err, no) || looked != 1 {
@@ -93,8 +93,8 @@ func TestASearchEndsWithItsJudgeAndItsCaller(t *testing.T) {
 		n := 0
 		s = query.Search{Payload: true}
 		err := r.Each(r.Context(), s, func(l query.Listed) (bool, error) {
-			if string(l.Payload) != r.names[l.Job.ID] {
-				t.Errorf("the payload of %s is %s", r.names[l.Job.ID], l.Payload)
+			if string(l.Payload) != r.Names[l.Job.ID] {
+				t.Errorf("the payload of %s is %s", r.Names[l.Job.ID], l.Payload)
 			}
 			n++
 			return n < 2, nil
@@ -108,7 +108,7 @@ func TestASearchEndsWithItsJudgeAndItsCaller(t *testing.T) {
 // A judge may take its time: takes and puts go on while it does.
 func TestNobodyWaitsForAJudge(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.puts("q", "a")
+		r.AddAll("q", "a")
 		entered, leave, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		s := query.Search{Judge: oneByOne(func([]byte) (bool, error) {
 			close(entered)
@@ -122,8 +122,8 @@ func TestNobodyWaitsForAJudge(t *testing.T) {
 			}
 		}()
 		<-entered
-		r.puts("q", "b")
-		r.anonymous(2).gets("a", "b")
+		r.AddAll("q", "b")
+		r.Anonymous(2).Gets("a", "b")
 		if got := r.finds(query.Search{}); !slices.Equal(got, []string{"a", "b"}) {
 			t.Errorf("a search without a judge found %v", got)
 		}
@@ -137,7 +137,7 @@ func TestNobodyWaitsForAJudge(t *testing.T) {
 func TestARunByPayloadsHasTheJobsItsJudgeChose(t *testing.T) {
 	scenario(t, func(r *rig) {
 		all := numbered("j", 620)
-		r.dies("q", boom, all)
+		r.Dies("q", boom, all)
 		chosen := func(name string) bool { return name >= "j05" && name < "j57" } // 520 of them, more than a page
 		want := 0
 		for _, name := range all {
@@ -148,23 +148,23 @@ func TestARunByPayloadsHasTheJobsItsJudgeChose(t *testing.T) {
 		start := func(ask job.Replay, judge query.Judge) job.ID {
 			r.Helper()
 			ask.By, ask.Select.Filter = ann, "as the test says"
-			p, err := r.part.Dead.StartReplay(r.Context(), ask, judge)
+			p, err := r.Part.Dead.StartReplay(r.Context(), ask, judge)
 			if err != nil {
 				r.Fatal(err)
 			}
 			return p.ID
 		}
-		r.ends(start(job.Replay{}, named(func(string) bool { return false })), 0, 0, 0, 0)
-		if n := r.count(dead("q")); n != int64(len(all)) {
+		r.Ends(start(job.Replay{}, named(func(string) bool { return false })), 0, 0, 0, 0)
+		if n := r.CountOf(dead("q")); n != int64(len(all)) {
 			r.Fatalf("a run without jobs left %d dead", n)
 		}
 		id := start(job.Replay{Rate: 1000}, named(chosen))
 		r.Pass(300)
 		r.Restart(0)
 		r.Pass(3 * job.Second)
-		r.ends(id, int64(want), 0, 0, 0)
+		r.Ends(id, int64(want), 0, 0, 0)
 		for _, name := range all {
-			if state := r.job(name).State; (state == job.Ready) != chosen(name) {
+			if state := r.Job(name).State; (state == job.Ready) != chosen(name) {
 				r.Fatalf("%s is %s", name, state)
 			}
 		}

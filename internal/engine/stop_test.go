@@ -67,7 +67,7 @@ func TestAStopAnswersEverythingItAcceptedAndRefusesTheRest(t *testing.T) { // I5
 
 func TestAStoppedEngineRefusesByName(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.puts("q", "a")
+		r.AddAll("q", "a")
 		r.End()
 		_, put := r.Put(r.Context(), []engine.NewJob{newNamed("q", "b")})
 		_, settle := r.Settle(r.Context(), []engine.Settle{{}})
@@ -98,28 +98,28 @@ func TestAnEngineThatWasNotStartedRefusesByName(t *testing.T) {
 
 func TestAStopReleasesAnonymousStreamsUncharged(t *testing.T) { // core.md section 4, section 5
 	scenario(t, func(r *rig) {
-		r.puts("q", "a", "b", "c")
-		w := r.anonymous(2)
-		w.gets("a", "b")
+		r.AddAll("q", "a", "b", "c")
+		w := r.Anonymous(2)
+		w.Gets("a", "b")
 		r.Restart(0)
 		for _, name := range []string{"a", "b", "c"} {
-			if j := r.expect(name, job.Ready); j.Losses != 0 || j.Attempts != 0 || j.Evictions != 0 {
+			if j := r.Expect(name, job.Ready); j.Losses != 0 || j.Attempts != 0 || j.Evictions != 0 {
 				r.Errorf("%+v", j)
 			}
 		}
-		r.settle(w.held["a"], job.OK) // its worker finished it meanwhile
-		if v := r.try(engine.Settle{ID: r.ids["b"]}); v.Err != nil || v.State != job.Done {
+		r.Settled(w.Held["a"], job.OK) // its worker finished it meanwhile
+		if v := r.Try(engine.Settle{ID: r.IDs["b"]}); v.Err != nil || v.State != job.Done {
 			r.Errorf("%+v", v)
 		}
-		r.anonymous(9).gets("c")
+		r.Anonymous(9).Gets("c")
 	})
 }
 
 func TestAStopGivesNothingToWhoItSendsAway(t *testing.T) { // core.md section 4: nothing is held by nobody
 	slowly(t, func(r *rig, d *disk) {
-		r.puts("q", "a")
-		w := r.anonymous(1)
-		w.gets("a")
+		r.AddAll("q", "a")
+		w := r.Anonymous(1)
+		w.Gets("a")
 		poll := make(chan error, 1)
 		go func() { _, err := r.Lease(r.Context(), tenSeconds); poll <- err }()
 		synctest.Wait()
@@ -135,7 +135,7 @@ func TestAStopGivesNothingToWhoItSendsAway(t *testing.T) { // core.md section 4:
 			r.Fatal(err)
 		}
 		r.Begin()
-		if j := r.job("a"); j.State != job.Ready {
+		if j := r.Job("a"); j.State != job.Ready {
 			r.Errorf("the poll was sent away, and holds the job: %+v", j.Leases)
 		}
 	})
@@ -172,7 +172,7 @@ func TestWhoComesInTheSameBatchAsTheStopIsSentAwayToo(t *testing.T) {
 func TestAStopDuringAFailureEndsToo(t *testing.T) {
 	for seed := range uint64(8) {
 		scenario(t, func(r *rig) {
-			r.puts("q", "a")
+			r.AddAll("q", "a")
 			r.Mem.FailNextCommit(errDisk)
 			answered, e := make(chan error, 1), r.Engine
 			go func() { _, err := e.Put(r.Context(), []engine.NewJob{newNamed("q", "b")}); answered <- err }()
@@ -184,7 +184,7 @@ func TestAStopDuringAFailureEndsToo(t *testing.T) {
 				r.Fatal(err)
 			}
 			r.Begin()
-			r.expect("a", job.Ready)
+			r.Expect("a", job.Ready)
 		}, func(r *rig) { r.Seed = seed })
 	}
 }

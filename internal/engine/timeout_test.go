@@ -11,20 +11,20 @@ import (
 
 func TestCopiesThatTimeOutInTheSameMillisecondAreChargedEach(t *testing.T) { // core.md section 5
 	scenario(t, func(r *rig) {
-		r.queue("q", func(q *job.Queue) { q.RunTimeout = job.Minute })
-		x, y := r.anonymous(1), r.anonymous(1)
-		r.put("q", "a", copies(2), retry(job.Retry{Limit: job.LimitOf(1)}))
-		x.gets("a")
-		y.gets("a")
+		r.SetQueue("q", func(q *job.Queue) { q.RunTimeout = job.Minute })
+		x, y := r.Anonymous(1), r.Anonymous(1)
+		r.Add("q", "a", copies(2), retry(job.Retry{Limit: job.LimitOf(1)}))
+		x.Gets("a")
+		y.Gets("a")
 		r.Pass(job.Minute)
-		if j := r.expect("a", job.Dead); j.Attempts != 2 || j.Failures != 2 || j.Reason != job.Exhausted {
+		if j := r.Expect("a", job.Dead); j.Attempts != 2 || j.Failures != 2 || j.Reason != job.Exhausted {
 			r.Errorf("%+v", j)
 		}
-		list, err := r.Failures(r.Context(), r.ids["a"], 0, false, 9)
+		list, err := r.Failures(r.Context(), r.IDs["a"], 0, false, 9)
 		if err != nil || len(list) != 2 || list[0].Holder == list[1].Holder {
 			r.Errorf("%+v, %v", list, err)
 		}
-		if s := r.stats(); s.Lapsed != 2 || s.Died != 1 {
+		if s := r.Stats(); s.Lapsed != 2 || s.Died != 1 {
 			r.Errorf("%+v", s)
 		}
 	})
@@ -33,25 +33,25 @@ func TestCopiesThatTimeOutInTheSameMillisecondAreChargedEach(t *testing.T) { // 
 func TestAStepOfTheDateNeitherDelaysNorHastensATimeout(t *testing.T) { // core.md section 8
 	for _, step := range []job.Millis{job.Day, -job.Day} {
 		scenario(t, func(r *rig) {
-			r.queue("q", func(q *job.Queue) { q.RunTimeout = 20 * job.Second })
-			r.queue("slow", func(q *job.Queue) { q.StartTimeout = 10 * job.Second })
-			r.puts("q", "run", "unary")
-			r.puts("slow", "start")
-			w := r.anonymous(1, "q")
-			w.gets("run")
-			r.lease(engine.LeaseOptions{Max: 9, For: job.Minute}, "unary", "start")
+			r.SetQueue("q", func(q *job.Queue) { q.RunTimeout = 20 * job.Second })
+			r.SetQueue("slow", func(q *job.Queue) { q.StartTimeout = 10 * job.Second })
+			r.AddAll("q", "run", "unary")
+			r.AddAll("slow", "start")
+			w := r.Anonymous(1, "q")
+			w.Gets("run")
+			r.Leased(engine.LeaseOptions{Max: 9, For: job.Minute}, "unary", "start")
 			r.Pass(5 * job.Second)
-			r.jump(step)
+			r.Jump(step)
 			r.Pass(5*job.Second - 1)
-			r.expect("start", job.Leased)
+			r.Expect("start", job.Leased)
 			r.Pass(1)
-			r.expect("start", job.Ready)
+			r.Expect("start", job.Ready)
 			r.Pass(10*job.Second - 1)
-			r.expect("run", job.Leased)
-			r.expect("unary", job.Leased)
+			r.Expect("run", job.Leased)
+			r.Expect("unary", job.Leased)
 			r.Pass(1)
 			for _, name := range []string{"run", "unary"} {
-				if j := r.job(name); j.State == job.Leased || j.Attempts != 1 {
+				if j := r.Job(name); j.State == job.Leased || j.Attempts != 1 {
 					r.Errorf("step %s: %+v", step, j)
 				}
 			}
@@ -61,18 +61,18 @@ func TestAStepOfTheDateNeitherDelaysNorHastensATimeout(t *testing.T) { // core.m
 
 func TestATimeoutDuringTheExtraTimeOfHoldersEndsNoOtherLease(t *testing.T) { // core.md section 8
 	scenario(t, func(r *rig) {
-		r.queue("q", func(q *job.Queue) { q.RunTimeout = 20 * job.Second })
-		r.put("q", "a", copies(2))
-		w := r.anonymous(1)
-		w.gets("a")
+		r.SetQueue("q", func(q *job.Queue) { q.RunTimeout = 20 * job.Second })
+		r.Add("q", "a", copies(2))
+		w := r.Anonymous(1)
+		w.Gets("a")
 		r.Pass(10 * job.Second)
-		held := r.lease(engine.LeaseOptions{For: 5 * job.Second}, "a")
-		r.jump(job.Day) // holders get 30 s from here
+		held := r.Leased(engine.LeaseOptions{For: 5 * job.Second}, "a")
+		r.Jump(job.Day) // holders get 30 s from here
 		r.Pass(10 * job.Second)
-		if j := r.expect("a", job.Leased); len(j.Leases) != 1 || j.Leases[0].Token != held["a"].Lease.Token || j.Attempts != 1 {
+		if j := r.Expect("a", job.Leased); len(j.Leases) != 1 || j.Leases[0].Token != held["a"].Lease.Token || j.Attempts != 1 {
 			r.Errorf("%+v", j)
 		}
-		r.settle(held["a"], job.OK)
+		r.Settled(held["a"], job.OK)
 	})
 }
 
@@ -81,29 +81,29 @@ func TestATimeoutDuringTheExtraTimeOfHoldersEndsNoOtherLease(t *testing.T) { // 
 func TestATimeoutGoesOnOverARestartWhateverTheDateDid(t *testing.T) { // core.md section 8
 	for _, step := range []job.Millis{0, job.Day, -job.Day} {
 		scenario(t, func(r *rig) {
-			r.queue("run", func(q *job.Queue) { q.RunTimeout = job.Hour })
-			r.queue("start", func(q *job.Queue) { q.StartTimeout = job.Hour })
-			r.puts("run", "a", "b")
-			r.puts("start", "c")
+			r.SetQueue("run", func(q *job.Queue) { q.RunTimeout = job.Hour })
+			r.SetQueue("start", func(q *job.Queue) { q.StartTimeout = job.Hour })
+			r.AddAll("run", "a", "b")
+			r.AddAll("start", "c")
 			w := engine.StreamOptions{Name: "w", Prefetch: 1, Queues: []string{"run"}}
-			r.stream(w).gets("a")
-			r.lease(engine.LeaseOptions{Worker: "u", Max: 2, For: job.Day}, "b", "c")
+			r.Opened(w).Gets("a")
+			r.Leased(engine.LeaseOptions{Worker: "u", Max: 2, For: job.Day}, "b", "c")
 			r.Pass(10 * job.Minute)
-			r.jump(step)
+			r.Jump(step)
 			for range 3 { // however often
 				r.Pass(5 * job.Minute)
 				r.Restart(job.Minute)
-				r.stream(w).gets("a")
+				r.Opened(w).Gets("a")
 			}
 			r.Pass((60-10-3*6)*job.Minute - 1)
 			for _, name := range []string{"a", "b", "c"} {
-				if j := r.job(name); j.State != job.Leased {
+				if j := r.Job(name); j.State != job.Leased {
 					r.Errorf("step %s: %s is %s before its time", step, name, j.State)
 				}
 			}
 			r.Pass(1)
 			for name, charged := range map[string]uint32{"a": 1, "b": 1, "c": 0} {
-				if j := r.job(name); j.State == job.Leased || j.Attempts != charged {
+				if j := r.Job(name); j.State == job.Leased || j.Attempts != charged {
 					r.Errorf("step %s: %s is %s with %d attempts at its time", step, name, j.State, j.Attempts)
 				}
 			}
@@ -113,17 +113,17 @@ func TestATimeoutGoesOnOverARestartWhateverTheDateDid(t *testing.T) { // core.md
 
 func TestATimeoutIsNeverLongerThanItsWholeWhenTheDateWentBackWhileTheServerWasAway(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.queue("q", func(q *job.Queue) { q.RunTimeout = job.Hour })
-		r.puts("q", "a")
-		r.named("w", 1).gets("a")
+		r.SetQueue("q", func(q *job.Queue) { q.RunTimeout = job.Hour })
+		r.AddAll("q", "a")
+		r.Named("w", 1).Gets("a")
 		r.End()
 		r.Clock.Step.Add(-int64(job.Day))
 		r.Begin()
-		r.named("w", 1).gets("a")
+		r.Named("w", 1).Gets("a")
 		r.Pass(job.Hour - 1)
-		r.expect("a", job.Leased)
+		r.Expect("a", job.Leased)
 		r.Pass(1)
-		if j := r.job("a"); j.State == job.Leased || j.Attempts != 1 {
+		if j := r.Job("a"); j.State == job.Leased || j.Attempts != 1 {
 			r.Errorf("%+v", j)
 		}
 	})
@@ -131,19 +131,19 @@ func TestATimeoutIsNeverLongerThanItsWholeWhenTheDateWentBackWhileTheServerWasAw
 
 func TestWhoeverRanOutOfTimeWhileTheServerWasAwayMaySayItIsDone(t *testing.T) { // I4: our own restarts charge nothing
 	scenario(t, func(r *rig) {
-		r.queue("q", func(q *job.Queue) { q.RunTimeout = job.Hour })
-		r.puts("q", "a", "b")
-		w := r.named("w", 2)
-		w.gets("a", "b")
+		r.SetQueue("q", func(q *job.Queue) { q.RunTimeout = job.Hour })
+		r.AddAll("q", "a", "b")
+		w := r.Named("w", 2)
+		w.Gets("a", "b")
 		r.Restart(2 * job.Hour)
-		w = r.named("w", 2)
-		w.gets("a", "b")
+		w = r.Named("w", 2)
+		w.Gets("a", "b")
 		r.Pass(30*job.Second - 1)
-		w.ok("a")
-		r.expect("a", job.Done)
-		r.expect("b", job.Leased)
+		w.OK("a")
+		r.Expect("a", job.Done)
+		r.Expect("b", job.Leased)
 		r.Pass(1)
-		if j := r.job("b"); j.State == job.Leased || j.Attempts != 1 {
+		if j := r.Job("b"); j.State == job.Leased || j.Attempts != 1 {
 			r.Errorf("%+v", j)
 		}
 	})
@@ -151,18 +151,18 @@ func TestWhoeverRanOutOfTimeWhileTheServerWasAwayMaySayItIsDone(t *testing.T) { 
 
 func TestATimeoutShorterThanTheReattachWindowIsNotProlongedBeyondItself(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.queue("q", func(q *job.Queue) { q.RunTimeout = 10 * job.Second })
-		r.puts("q", "a", "b")
-		r.named("w", 1).gets("a")
+		r.SetQueue("q", func(q *job.Queue) { q.RunTimeout = 10 * job.Second })
+		r.AddAll("q", "a", "b")
+		r.Named("w", 1).Gets("a")
 		r.Restart(job.Minute)
-		w := r.named("w", 2)
-		w.gets("a", "b")
+		w := r.Named("w", 2)
+		w.Gets("a", "b")
 		r.Pass(10*job.Second - 1)
-		r.expect("a", job.Leased)
-		r.expect("b", job.Leased)
+		r.Expect("a", job.Leased)
+		r.Expect("b", job.Leased)
 		r.Pass(1)
 		for _, name := range []string{"a", "b"} {
-			if j := r.job(name); j.State == job.Leased || j.Attempts != 1 {
+			if j := r.Job(name); j.State == job.Leased || j.Attempts != 1 {
 				r.Errorf("%+v", j)
 			}
 		}

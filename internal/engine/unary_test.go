@@ -19,12 +19,12 @@ var tenSeconds = engine.LeaseOptions{Max: 9, For: 10 * job.Second}
 
 func TestALeaseTakesUpToItsMaximum(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.puts("q", "a", "b", "c")
-		r.puts("other", "d")
-		r.lease(engine.LeaseOptions{Max: 2, For: job.Minute, Queues: []string{"q"}}, "a", "b")
-		r.lease(engine.LeaseOptions{For: job.Minute}, "c") // no maximum is one
-		r.lease(tenSeconds, "d")
-		r.lease(tenSeconds)
+		r.AddAll("q", "a", "b", "c")
+		r.AddAll("other", "d")
+		r.Leased(engine.LeaseOptions{Max: 2, For: job.Minute, Queues: []string{"q"}}, "a", "b")
+		r.Leased(engine.LeaseOptions{For: job.Minute}, "c") // no maximum is one
+		r.Leased(tenSeconds, "d")
+		r.Leased(tenSeconds)
 	})
 }
 
@@ -40,7 +40,7 @@ func TestALongPollAnswersAsSoonAsThereIsAJob(t *testing.T) {
 			got <- answer{list, r.Now()}
 		}()
 		r.Pass(7 * job.Second)
-		r.put("q", "a", due(r.Now()+500))
+		r.Add("q", "a", due(r.Now()+500))
 		if a := <-got; len(a.list) != 1 || a.at != begin+7500 {
 			r.Errorf("%d jobs after %s", len(a.list), a.at-begin)
 		}
@@ -56,9 +56,9 @@ func TestALongPollThatEndsAnswersNothingAndLeavesNothingBehind(t *testing.T) {
 		if err != nil || len(list) != 0 || r.Now() != begin+5*job.Second {
 			r.Errorf("%d jobs, %v, after %s", len(list), err, r.Now()-begin)
 		}
-		r.puts("q", "a")
+		r.AddAll("q", "a")
 		synctest.Wait()
-		r.expect("a", job.Ready)
+		r.Expect("a", job.Ready)
 	})
 }
 
@@ -69,27 +69,27 @@ func TestALeaseWhoseCallerIsGoneBeforeItIsHeardLeavesNothingBehind(t *testing.T)
 		for range 20 { // whether the engine hears it first is chance
 			_, _ = r.Lease(ctx, tenSeconds)
 		}
-		r.puts("q", "a")
-		r.anonymous(1).gets("a")
+		r.AddAll("q", "a")
+		r.Anonymous(1).Gets("a")
 	})
 }
 
 func TestAUnaryLeaseLapsesExactlyAtItsEnd(t *testing.T) { // I6
 	scenario(t, func(r *rig) {
-		r.puts("q", "a")
-		held := r.lease(tenSeconds, "a")
-		other := r.anonymous(1)
+		r.AddAll("q", "a")
+		held := r.Leased(tenSeconds, "a")
+		other := r.Anonymous(1)
 		r.Pass(10*job.Second - 1)
-		other.gets()
+		other.Gets()
 		r.Pass(1)
-		other.gets("a")
-		if j := r.job("a"); j.Losses != 1 || j.Attempts != 0 {
+		other.Gets("a")
+		if j := r.Job("a"); j.Losses != 1 || j.Attempts != 0 {
 			r.Errorf("%+v", j)
 		}
-		r.refused(job.Superseded, engine.Settle{ID: r.ids["a"], Token: held["a"].Lease.Token, Outcome: job.Retried})
-		r.settle(held["a"], job.OK)
-		r.refused(job.Superseded, engine.Settle{ID: r.ids["a"], Token: other.held["a"].Lease.Token})
-		if s := r.stats(); s.LateOK != 1 || s.Lapsed != 1 {
+		r.Refused(job.Superseded, engine.Settle{ID: r.IDs["a"], Token: held["a"].Lease.Token, Outcome: job.Retried})
+		r.Settled(held["a"], job.OK)
+		r.Refused(job.Superseded, engine.Settle{ID: r.IDs["a"], Token: other.Held["a"].Lease.Token})
+		if s := r.Stats(); s.LateOK != 1 || s.Lapsed != 1 {
 			r.Errorf("%+v", s)
 		}
 	})
@@ -97,9 +97,9 @@ func TestAUnaryLeaseLapsesExactlyAtItsEnd(t *testing.T) { // I6
 
 func TestAnExtensionGivesANewLifeFromNow(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.puts("q", "a")
-		held := r.lease(tenSeconds, "a")
-		extend := engine.Extension{ID: r.ids["a"], Token: held["a"].Lease.Token, For: 10 * job.Second}
+		r.AddAll("q", "a")
+		held := r.Leased(tenSeconds, "a")
+		extend := engine.Extension{ID: r.IDs["a"], Token: held["a"].Lease.Token, For: 10 * job.Second}
 		for range 5 {
 			r.Pass(9 * job.Second)
 			if v := r.extend(extend); v.Err != nil || v.State != job.Leased {
@@ -107,9 +107,9 @@ func TestAnExtensionGivesANewLifeFromNow(t *testing.T) {
 			}
 		}
 		r.Pass(10*job.Second - 1)
-		r.expect("a", job.Leased)
+		r.Expect("a", job.Leased)
 		r.Pass(1)
-		r.expect("a", job.Ready)
+		r.Expect("a", job.Ready)
 		if v := r.extend(extend); job.KindOf(v.Err) != job.Superseded {
 			r.Errorf("a lapsed lease: %v", v.Err)
 		}
@@ -127,19 +127,19 @@ func (r *rig) extend(x engine.Extension) engine.Verdict {
 
 func TestAHeartbeatTellsWhichLeasesAreGone(t *testing.T) { // jobs.md, POST /jobs/extend
 	scenario(t, func(r *rig) {
-		r.puts("q", "a", "b", "c")
-		held := r.lease(tenSeconds, "a", "b", "c")
-		r.operate("a", cancel)
-		if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["b"]); err != nil {
+		r.AddAll("q", "a", "b", "c")
+		held := r.Leased(tenSeconds, "a", "b", "c")
+		r.Operate("a", cancel)
+		if _, err := r.Part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.IDs["b"]); err != nil {
 			r.Fatal(err)
 		}
 		for name, want := range map[string]job.Kind{"a": job.WrongState, "b": job.NotFound} {
-			x := engine.Extension{ID: r.ids[name], Token: held[name].Lease.Token, For: job.Second}
+			x := engine.Extension{ID: r.IDs[name], Token: held[name].Lease.Token, For: job.Second}
 			if v := r.extend(x); v.Err == nil || job.KindOf(v.Err) != want && job.KindOf(v.Err) != job.Superseded {
 				r.Errorf("%s: %v", name, v.Err)
 			}
 		}
-		if v := r.extend(engine.Extension{ID: r.ids["c"], Token: held["c"].Lease.Token, For: job.Second}); v.Err != nil {
+		if v := r.extend(engine.Extension{ID: r.IDs["c"], Token: held["c"].Lease.Token, For: job.Second}); v.Err != nil {
 			r.Errorf("c: %v", v.Err)
 		}
 	})
@@ -147,11 +147,11 @@ func TestAHeartbeatTellsWhichLeasesAreGone(t *testing.T) { // jobs.md, POST /job
 
 func TestAUnaryLeaseIsSettledByItsTokenOnly(t *testing.T) { // core.md section 4
 	scenario(t, func(r *rig) {
-		r.puts("q", "a")
-		held := r.lease(tenSeconds, "a")
-		r.refused(job.TokenNeeded, engine.Settle{ID: r.ids["a"]})
-		r.settle(held["a"], job.OK)
-		if v := r.settle(held["a"], job.OK); v.State != job.Done { // the answer was lost, so it asks again
+		r.AddAll("q", "a")
+		held := r.Leased(tenSeconds, "a")
+		r.Refused(job.TokenNeeded, engine.Settle{ID: r.IDs["a"]})
+		r.Settled(held["a"], job.OK)
+		if v := r.Settled(held["a"], job.OK); v.State != job.Done { // the answer was lost, so it asks again
 			r.Errorf("%+v", v)
 		}
 	})
@@ -159,59 +159,59 @@ func TestAUnaryLeaseIsSettledByItsTokenOnly(t *testing.T) { // core.md section 4
 
 func TestAUnaryLeaseSurvivesAPoliteDeploy(t *testing.T) { // core.md section 4: for the re-attach window
 	scenario(t, func(r *rig) {
-		r.puts("q", "a")
-		held := r.lease(tenSeconds, "a")
+		r.AddAll("q", "a")
+		held := r.Leased(tenSeconds, "a")
 		r.Restart(20 * job.Second) // its end passed while nobody could hear a heartbeat
-		other := r.anonymous(1)
-		other.gets()
+		other := r.Anonymous(1)
+		other.Gets()
 		r.Pass(29 * job.Second)
-		other.gets()
-		x := engine.Extension{ID: r.ids["a"], Token: held["a"].Lease.Token, For: 10 * job.Second}
+		other.Gets()
+		x := engine.Extension{ID: r.IDs["a"], Token: held["a"].Lease.Token, For: 10 * job.Second}
 		if v := r.extend(x); v.Err != nil {
 			r.Fatal(v.Err)
 		}
 		r.Pass(10*job.Second - 1)
-		other.gets()
+		other.Gets()
 		r.Pass(1)
-		other.gets("a")
+		other.Gets("a")
 	})
 }
 
 func TestAUnaryLeaseOfAWorkerThatDoesNotComeBackLapsesAfterTheWindow(t *testing.T) { // core.md section 4
 	scenario(t, func(r *rig) {
-		r.puts("q", "a")
-		r.lease(tenSeconds, "a")
+		r.AddAll("q", "a")
+		r.Leased(tenSeconds, "a")
 		r.Restart(20 * job.Second)
-		other := r.anonymous(1)
+		other := r.Anonymous(1)
 		r.Pass(30*job.Second - 1)
-		other.gets()
+		other.Gets()
 		r.Pass(1)
-		other.gets("a")
+		other.Gets("a")
 	})
 }
 
 func TestAJobThatMustBeAloneStaysAloneWithAUnaryWorker(t *testing.T) { // core.md section 5
 	scenario(t, func(r *rig) {
-		r.put("q", "poison", retry(job.Retry{LossLimit: job.LimitOf(2)}))
-		w := r.anonymous(1)
-		w.gets("poison")
-		w.close()
+		r.Add("q", "poison", retry(job.Retry{LossLimit: job.LimitOf(2)}))
+		w := r.Anonymous(1)
+		w.Gets("poison")
+		w.End()
 		mine := engine.LeaseOptions{Worker: "host", Max: 9, For: job.Minute}
-		r.puts("q", "a")
-		held := r.lease(mine, "poison")
-		r.lease(mine) // not beside it
-		r.settle(held["poison"], job.OK)
-		r.lease(mine, "a")
+		r.AddAll("q", "a")
+		held := r.Leased(mine, "poison")
+		r.Leased(mine) // not beside it
+		r.Settled(held["poison"], job.OK)
+		r.Leased(mine, "a")
 	})
 }
 
 func TestOneWorkerNeverRunsTwoCopies(t *testing.T) { // I3
 	scenario(t, func(r *rig) {
-		r.put("q", "a", func(n *engine.NewJob) { n.Job.Copies = 2 })
+		r.Add("q", "a", func(n *engine.NewJob) { n.Job.Copies = 2 })
 		mine := engine.LeaseOptions{Worker: "host", For: job.Minute}
-		r.lease(mine, "a")
-		r.lease(mine)
-		r.lease(engine.LeaseOptions{Worker: "other", For: job.Minute}, "a")
+		r.Leased(mine, "a")
+		r.Leased(mine)
+		r.Leased(engine.LeaseOptions{Worker: "other", For: job.Minute}, "a")
 	})
 }
 
@@ -222,14 +222,14 @@ func TestLongPollsAndStreamsWaitInOneLine(t *testing.T) {
 			go func() { list, _ := r.Lease(r.Context(), tenSeconds); got <- len(list) }()
 			synctest.Wait()
 		}
-		w := r.anonymous(9)
-		r.puts("q", "a")
-		r.puts("q", "b")
-		r.puts("q", "c")
+		w := r.Anonymous(9)
+		r.AddAll("q", "a")
+		r.AddAll("q", "b")
+		r.AddAll("q", "c")
 		if <-got+<-got != 2 {
 			r.Error("who waited longest got nothing")
 		}
-		w.gets("c")
+		w.Gets("c")
 	})
 }
 
@@ -247,12 +247,12 @@ func TestAStopAnswersTheLongPolls(t *testing.T) {
 
 func TestALeaseThatNamesNoLifeHasTheDefaultOne(t *testing.T) { // jobs.md: lease_ms (30 s)
 	scenario(t, func(r *rig) {
-		r.puts("q", "a")
-		r.lease(engine.LeaseOptions{}, "a")
+		r.AddAll("q", "a")
+		r.Leased(engine.LeaseOptions{}, "a")
 		r.Pass(30*job.Second - 1)
-		r.expect("a", job.Leased)
+		r.Expect("a", job.Leased)
 		r.Pass(1)
-		r.expect("a", job.Ready)
+		r.Expect("a", job.Ready)
 	})
 }
 
@@ -261,9 +261,9 @@ func TestALeaseThatNamesNoLifeHasTheDefaultOne(t *testing.T) { // jobs.md: lease
 func TestALeaseIsBoundedInBytes(t *testing.T) {
 	scenario(t, func(r *rig) {
 		for _, name := range []string{"a", "b", "c"} {
-			r.put("q", name, func(n *engine.NewJob) { n.Payload = bytes.Repeat([]byte(name), engine.PageBytes/2) })
+			r.Add("q", name, func(n *engine.NewJob) { n.Payload = bytes.Repeat([]byte(name), engine.PageBytes/2) })
 		}
-		if got := r.leaseNow(engine.LeaseOptions{Max: 9}); len(got) != 2 {
+		if got := r.LeaseNow(engine.LeaseOptions{Max: 9}); len(got) != 2 {
 			t.Fatalf("leased %d", len(got))
 		}
 		full := errors.New("no room")
@@ -272,15 +272,15 @@ func TestALeaseIsBoundedInBytes(t *testing.T) {
 		if got, err := r.Lease(ctx, engine.LeaseOptions{Max: 9}); !errors.Is(err, full) || got != nil || asked != engine.PageBytes/2 {
 			t.Fatalf("leased %d, %v, and asked for %d bytes", len(got), err, asked)
 		}
-		if j := r.expect("c", job.Ready); j.Attempts != 0 {
+		if j := r.Expect("c", job.Ready); j.Attempts != 0 {
 			t.Errorf("it was charged %d attempts", j.Attempts)
 		}
-		s := r.anonymous(1)
+		s := r.Anonymous(1)
 		s.Room = func(int) error { return full }
 		if _, err := s.Next(t.Context()); !errors.Is(err, full) {
 			t.Errorf("a stream: %v", err)
 		}
-		s.close()
-		r.expect("c", job.Ready)
+		s.End()
+		r.Expect("c", job.Ready)
 	})
 }

@@ -23,19 +23,19 @@ func (r *rig) bring(name string, s job.State, edits ...func(*engine.NewJob)) {
 	if s == job.Scheduled {
 		edits = append(edits, due(r.Now()+job.Hour))
 	}
-	r.put("owners", name, edits...)
+	r.Add("owners", name, edits...)
 	if s < job.Leased {
 		return
 	}
-	d := r.lease(engine.LeaseOptions{Queues: []string{"owners"}, Max: 1, For: job.Hour}, name)[name]
+	d := r.Leased(engine.LeaseOptions{Queues: []string{"owners"}, Max: 1, For: job.Hour}, name)[name]
 	switch s {
 	case job.Done:
-		r.settle(d, job.OK)
+		r.Settled(d, job.OK)
 	case job.Dead:
-		r.settle(d, job.Died)
+		r.Settled(d, job.Died)
 	default:
 	}
-	r.expect(name, s)
+	r.Expect(name, s)
 }
 
 // listed is how long a job of a scope has its key.
@@ -62,17 +62,17 @@ func TestANewcomerMeetsTheOwnerOfItsKey(t *testing.T) { // zizq.md 1.15: the tab
 					scenario(t, func(r *rig) {
 						r.bring("a", s, unique("k", own))
 						before, _ := r.Count(r.Context(), all)
-						added := r.putAgain(newNamed("q", "b", unique("k", incoming)))[0]
+						added := r.PutAgain(newNamed("q", "b", unique("k", incoming)))[0]
 						want := within(listed[own], s) && within(listed[incoming], s)
-						if added.Duplicate != want || want != (added.ID == r.ids["a"]) {
+						if added.Duplicate != want || want != (added.ID == r.IDs["a"]) {
 							t.Fatalf("duplicate %t, want %t", added.Duplicate, want)
 						}
 						after, _ := r.Count(r.Context(), all)
-						if j := r.job("a"); want && (after != before || j.PayloadSize != 1) {
+						if j := r.Job("a"); want && (after != before || j.PayloadSize != 1) {
 							t.Errorf("%d jobs, then %d; %+v", before, after, j)
 						}
-						if j, _, _ := r.Get(r.Context(), added.ID); !want && !j.HoldsKey || r.job("a").HoldsKey != (want || !want && false) {
-							t.Errorf("the newcomer %+v, the other %+v", j, r.job("a"))
+						if j, _, _ := r.Get(r.Context(), added.ID); !want && !j.HoldsKey || r.Job("a").HoldsKey != (want || !want && false) {
+							t.Errorf("the newcomer %+v, the other %+v", j, r.Job("a"))
 						}
 					})
 				})
@@ -83,31 +83,31 @@ func TestANewcomerMeetsTheOwnerOfItsKey(t *testing.T) { // zizq.md 1.15: the tab
 
 func TestAKeyIsFreeAgainWhenItsJobIsGone(t *testing.T) {
 	for name, end := range map[string]func(r *rig){
-		"delete": func(r *rig) { _, _ = r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["a"]) },
+		"delete": func(r *rig) { _, _ = r.Part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.IDs["a"]) },
 		"cancelled": func(r *rig) {
-			r.operate("a", cancel)
-			_, _ = r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.ids["a"])
+			r.Operate("a", cancel)
+			_, _ = r.Part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, r.IDs["a"])
 		},
 		"expiry": func(r *rig) { r.Pass(2 * job.Minute) },
 		"purge": func(r *rig) {
-			r.operate("a", cancel)
+			r.Operate("a", cancel)
 			r.Pass(8 * job.Day)
 		},
 		"pushed out of a full queue": func(r *rig) {
-			r.queue("q", func(q *job.Queue) { q.MaxJobs, q.OnFull, q.RetainDead = 1, job.FullDropOldest, 0 })
-			r.puts("q", "newer")
+			r.SetQueue("q", func(q *job.Queue) { q.MaxJobs, q.OnFull, q.RetainDead = 1, job.FullDropOldest, 0 })
+			r.AddAll("q", "newer")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(r *rig) {
-				r.put("q", "a", unique("k", job.WhileExists), func(n *engine.NewJob) {
+				r.Add("q", "a", unique("k", job.WhileExists), func(n *engine.NewJob) {
 					if name == "expiry" {
 						n.Job.ExpiresAt, n.Job.RetainDead = r.Now()+job.Minute, 0
 					}
 				})
 				end(r)
-				r.expect("a", job.None)
-				if added := r.putAgain(newNamed("p", "b", unique("k", job.WhileExists)))[0]; added.Duplicate {
+				r.Expect("a", job.None)
+				if added := r.PutAgain(newNamed("p", "b", unique("k", job.WhileExists)))[0]; added.Duplicate {
 					r.Errorf("%+v", added)
 				}
 			})
@@ -119,7 +119,7 @@ func TestAJobPastItsRetentionIsInNobodysWay(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.bring("a", job.Done, unique("k", job.WhileExists))
 		r.Clock.Step.Add(int64(job.Hour)) // the put comes before the clock's duties
-		if added := r.putAgain(newNamed("q", "b", unique("k", job.WhileExists)))[0]; added.Duplicate {
+		if added := r.PutAgain(newNamed("q", "b", unique("k", job.WhileExists)))[0]; added.Duplicate {
 			r.Errorf("%+v", added)
 		}
 	})
@@ -127,12 +127,12 @@ func TestAJobPastItsRetentionIsInNobodysWay(t *testing.T) {
 
 func TestAKeyBelongsToTheServerNotToAQueue(t *testing.T) {
 	scenario(t, func(r *rig) {
-		id := r.put("q", "a", unique("k", job.WhileQueued))
+		id := r.Add("q", "a", unique("k", job.WhileQueued))
 		other := newNamed("other", "b", unique("k", job.WhileQueued), func(n *engine.NewJob) { n.Job.Type = "u" })
-		if added := r.putAgain(other)[0]; !added.Duplicate || added.ID != id || added.Job.Queue != "q" {
+		if added := r.PutAgain(other)[0]; !added.Duplicate || added.ID != id || added.Job.Queue != "q" {
 			r.Errorf("%+v", added)
 		}
-		if s := r.stats(); s.Put != 1 || s.Duplicates != 1 {
+		if s := r.Stats(); s.Put != 1 || s.Duplicates != 1 {
 			r.Errorf("%+v", s)
 		}
 	})
@@ -141,14 +141,14 @@ func TestAKeyBelongsToTheServerNotToAQueue(t *testing.T) {
 func TestJobsOfOneCallSeeEachOthersKeys(t *testing.T) { // zizq.md 1.8
 	scenario(t, func(r *rig) {
 		r.bring("old", job.Leased, unique("k", job.WhileActive))
-		added := r.putAgain(
+		added := r.PutAgain(
 			newNamed("q", "a", unique("k", job.WhileActive)), // the old one is in its way
 			newNamed("q", "b", unique("k", job.WhileQueued)), // it is not
 			newNamed("q", "c", unique("k", job.WhileExists)), // the second of them is
 			newNamed("q", "d"),
 			newNamed("q", "e", unique("l", job.WhileQueued)),
 		)
-		old := r.ids["old"]
+		old := r.IDs["old"]
 		for i, want := range []struct {
 			duplicate bool
 			id        job.ID
@@ -157,21 +157,21 @@ func TestJobsOfOneCallSeeEachOthersKeys(t *testing.T) { // zizq.md 1.8
 				r.Errorf("%d: %+v", i, a)
 			}
 		}
-		if added[1].ID == old || r.job("old").HoldsKey {
-			r.Errorf("%+v", r.job("old"))
+		if added[1].ID == old || r.Job("old").HoldsKey {
+			r.Errorf("%+v", r.Job("old"))
 		}
 	})
 }
 
 func TestADuplicateByItsKeyDoesNotCountAgainstAFullQueue(t *testing.T) {
 	scenario(t, func(r *rig) {
-		r.queue("q", func(q *job.Queue) { q.MaxJobs = 1 })
-		r.put("q", "a", unique("k", job.WhileQueued))
-		if added := r.putAgain(newNamed("q", "b", unique("k", job.WhileQueued)), newNamed("q", "c", unique("k", job.WhileQueued))); !added[0].Duplicate || !added[1].Duplicate {
+		r.SetQueue("q", func(q *job.Queue) { q.MaxJobs = 1 })
+		r.Add("q", "a", unique("k", job.WhileQueued))
+		if added := r.PutAgain(newNamed("q", "b", unique("k", job.WhileQueued)), newNamed("q", "c", unique("k", job.WhileQueued))); !added[0].Duplicate || !added[1].Duplicate {
 			r.Errorf("%+v", added)
 		}
-		r.tooMuch(newNamed("q", "d", unique("l", job.WhileQueued)))
-		if added := r.putAgain(newNamed("p", "e", unique("l", job.WhileQueued)))[0]; added.Duplicate {
+		r.TooMuch(newNamed("q", "d", unique("l", job.WhileQueued)))
+		if added := r.PutAgain(newNamed("p", "e", unique("l", job.WhileQueued)))[0]; added.Duplicate {
 			r.Error("a refused call left its key behind")
 		}
 	})
@@ -179,18 +179,18 @@ func TestADuplicateByItsKeyDoesNotCountAgainstAFullQueue(t *testing.T) {
 
 func TestAnIdempotencyKeyGoesBeforeAUniqueKey(t *testing.T) { // core.md section 7
 	scenario(t, func(r *rig) {
-		id := r.put("q", "a", keyed("i"), unique("k", job.WhileQueued))
-		w := r.anonymous(9)
-		w.gets("a")
-		w.ok("a")
-		again := r.putAgain(newNamed("q", "a", keyed("i"), unique("k", job.WhileQueued)))[0]
+		id := r.Add("q", "a", keyed("i"), unique("k", job.WhileQueued))
+		w := r.Anonymous(9)
+		w.Gets("a")
+		w.OK("a")
+		again := r.PutAgain(newNamed("q", "a", keyed("i"), unique("k", job.WhileQueued)))[0]
 		if !again.Duplicate || again.ID != id || again.Job.State != job.Done {
 			r.Errorf("%+v", again)
 		}
 		if _, err := r.Put(r.Context(), []engine.NewJob{newNamed("q", "a", keyed("i"), unique("k", job.WhileActive))}); job.KindOf(err) != job.Exists {
 			r.Errorf("the scope is content: %v", err)
 		}
-		twins := r.putAgain(newNamed("q", "b", keyed("j"), unique("l", job.WhileQueued)), newNamed("q", "c", unique("l", job.WhileQueued)),
+		twins := r.PutAgain(newNamed("q", "b", keyed("j"), unique("l", job.WhileQueued)), newNamed("q", "c", unique("l", job.WhileQueued)),
 			newNamed("q", "b", keyed("j"), unique("l", job.WhileQueued)))
 		for i, a := range twins {
 			if a.ID != twins[0].ID || a.Job == nil || a.Duplicate != (i > 0) {
@@ -202,9 +202,9 @@ func TestAnIdempotencyKeyGoesBeforeAUniqueKey(t *testing.T) { // core.md section
 
 func TestADuplicateByItsUniqueKeyLeavesNoReceipt(t *testing.T) { // nothing is written
 	scenario(t, func(r *rig) {
-		r.put("q", "a", unique("k", job.WhileQueued))
-		r.putAgain(newNamed("q", "b", keyed("i"), unique("k", job.WhileQueued)))
-		if n := r.rows(job.Receipts); n != 0 {
+		r.Add("q", "a", unique("k", job.WhileQueued))
+		r.PutAgain(newNamed("q", "b", keyed("i"), unique("k", job.WhileQueued)))
+		if n := r.Rows(job.Receipts); n != 0 {
 			r.Errorf("%d receipts", n)
 		}
 	})
@@ -212,28 +212,28 @@ func TestADuplicateByItsUniqueKeyLeavesNoReceipt(t *testing.T) { // nothing is w
 
 func TestAQueuedKeySurvivesADisconnectAndARestart(t *testing.T) { // zizq.md 9, defect 20
 	scenario(t, func(r *rig) {
-		r.put("q", "a", unique("k", job.WhileQueued))
+		r.Add("q", "a", unique("k", job.WhileQueued))
 		dup := func(want bool, when string) {
 			r.Helper()
-			added := r.putAgain(newNamed("other", "b", unique("k", job.WhileQueued)))[0]
+			added := r.PutAgain(newNamed("other", "b", unique("k", job.WhileQueued)))[0]
 			if added.Duplicate != want {
 				r.Fatalf("%s: %+v", when, added)
 			}
 			if !want {
-				if _, err := r.part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, added.ID); err != nil {
+				if _, err := r.Part.Desk.Do(r.Context(), job.Actor{}, desk.Delete, added.ID); err != nil {
 					r.Fatal(err)
 				}
 			}
 		}
-		s := r.anonymous(1, "q")
-		s.gets("a")
+		s := r.Anonymous(1, "q")
+		s.Gets("a")
 		dup(false, "taken")
-		s.close()
+		s.End()
 		dup(true, "disconnected")
-		r.anonymous(1, "q").gets("a")
+		r.Anonymous(1, "q").Gets("a")
 		r.PowerCut()
 		dup(true, "after a power cut")
-		r.anonymous(1, "q").gets("a")
+		r.Anonymous(1, "q").Gets("a")
 		dup(false, "taken")
 		r.Restart(0)
 		dup(true, "restarted")
@@ -246,7 +246,7 @@ func TestKeysSurviveARestart(t *testing.T) { // I5
 		r.bring("b", job.Scheduled, unique("b", job.WhileActive))
 		r.PowerCut()
 		for _, key := range []string{"a", "b"} {
-			if added := r.putAgain(newNamed("q", "x", unique(key, job.WhileExists)))[0]; added.ID != r.ids[key] {
+			if added := r.PutAgain(newNamed("q", "x", unique(key, job.WhileExists)))[0]; added.ID != r.IDs[key] {
 				r.Errorf("%s: %+v", key, added)
 			}
 		}
@@ -257,17 +257,17 @@ func TestAReplayLeavesThoseDeadWhoseKeyAnotherJobHas(t *testing.T) { // core.md 
 	scenario(t, func(r *rig) {
 		r.bring("a", job.Dead, unique("k", job.WhileActive))
 		r.bring("b", job.Dead, unique("l", job.WhileActive))
-		r.put("other", "owner", unique("k", job.WhileQueued))
-		if v, err := enginetest.Operate(r.Context(), r.Engine, r.ids["a"], rule.Command{Verb: rule.Revive}); job.KindOf(err) != job.Exists {
+		r.Add("other", "owner", unique("k", job.WhileQueued))
+		if v, err := enginetest.Operate(r.Context(), r.Engine, r.IDs["a"], rule.Command{Verb: rule.Revive}); job.KindOf(err) != job.Exists {
 			r.Errorf("%+v, %v", v, err)
 		}
-		p := r.ends(r.startReplay(job.Replay{Select: job.Selection{Queues: []string{"owners"}}}), 1, 0, 0, 0)
+		p := r.Ends(r.StartReplay(job.Replay{Select: job.Selection{Queues: []string{"owners"}}}), 1, 0, 0, 0)
 		if p.Conflict != 1 {
 			r.Errorf("%+v", p)
 		}
-		r.expect("a", job.Dead)
-		r.expect("b", job.Ready)
-		if !r.job("b").HoldsKey {
+		r.Expect("a", job.Dead)
+		r.Expect("b", job.Ready)
+		if !r.Job("b").HoldsKey {
 			r.Error("a job that was replayed does not have its key")
 		}
 	})
@@ -277,11 +277,11 @@ func TestTwoDeadJobsOfOneKeyAreNotBothReplayed(t *testing.T) {
 	scenario(t, func(r *rig) {
 		r.bring("a", job.Dead, unique("k", job.WhileActive))
 		r.bring("b", job.Dead, unique("k", job.WhileActive))
-		p := r.ends(r.startReplay(job.Replay{Select: job.Selection{Queues: []string{"owners"}}}), 1, 0, 0, 0)
+		p := r.Ends(r.StartReplay(job.Replay{Select: job.Selection{Queues: []string{"owners"}}}), 1, 0, 0, 0)
 		if p.Conflict != 1 {
 			r.Errorf("%+v", p)
 		}
-		r.expect("a", job.Ready)
-		r.expect("b", job.Dead)
+		r.Expect("a", job.Ready)
+		r.Expect("b", job.Dead)
 	})
 }

@@ -50,7 +50,7 @@ func TestTheTableOfTheSeed(t *testing.T) {
 			NotPickedAfterSeconds int `json:"not_picked_after"`
 		}
 	}
-	text, err := os.ReadFile("../../engine/testdata/vectors/inbox.json")
+	text, err := os.ReadFile("../../part/turn/testdata/vectors/inbox.json")
 	if err == nil {
 		err = json.Unmarshal(text, &vectors)
 	}

@@ -1,0 +1,20 @@
+package worker_test
+
+import (
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/parttest"
+)
+
+// rig is an engine with all parts.
+type rig struct{ *parttest.Rig }
+
+func scenario(t *testing.T, f func(*rig), edits ...func(*rig)) {
+	t.Helper()
+	parttest.Scenario(t, func(r *parttest.Rig) *rig { return &rig{r} }, f, edits...)
+}
+
+var (
+	cancel   = parttest.Cancel
+	newNamed = parttest.NewNamed
+)
