@@ -188,11 +188,7 @@ func (rd *reader) address(named fluentconf.Entry, rest string, s *fluentconf.Sec
 			entries = append(entries, fluentconf.Entry{Key: key, Value: value, Written: value, At: named.At})
 		}
 	}
-	host := "host"
-	if rd.plugin.Property(host) == nil {
-		host = "listen"
-	}
-	add(host, u.Hostname())
+	add("host", u.Hostname())
 	add("port", u.Port())
 	path := strings.TrimPrefix(u.RequestURI(), "/")
 	switch names := rd.plugin.Address; {

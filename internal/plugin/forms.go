@@ -12,7 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/spell"
 )
 
-// value is what is written for a property: in text, and by its form in one of the others.
+// value is what is written for a property, in one of these by its form.
 type value struct {
 	text    string
 	number  float64 // a flag is 0 or 1
@@ -48,10 +48,11 @@ func ParseRetries(s string) (Retries, error) {
 }
 
 func (p *Property) parse(s string) (v value, err error) {
-	v.text = s
 	switch p.Form {
 	case Text:
+		v.text = s
 	case Pattern:
+		v.text = s
 		_, err = parser.Compile(s)
 	case Flag:
 		var on bool

@@ -65,7 +65,7 @@ func TestDeclarations(t *testing.T) {
 					t.Errorf("%s: %s is hidden by another", where, name)
 				}
 			}
-			if q.What == "" || q.Name != strings.ToLower(q.Name) || q.Required && q.Default != "" || q.Idle != "" && q.Gone != "" {
+			if q.What == "" || q.Name != strings.ToLower(q.Name) || q.Required && q.Default != "" || q.Idle != "" && q.Gone != "" || q.Form == Flag && q.Default == "" {
 				t.Errorf("%s is not declared well", where)
 			}
 			if q.Form == Word && len(q.Words) < 1 || q.Form != Word && len(q.Words) > 0 || q.Form == Parts && (q.Least < 1 || q.Most < q.Least) {
@@ -179,6 +179,18 @@ func TestTypedValues(t *testing.T) {
 	if all := v.All("parser_"); len(all) != 2 || all[0].Name != "parser_2" || all[1].Value != "a" || unread() != nil {
 		t.Errorf("%+v", all)
 	}
+	v, r = read(t, "[INPUT]\n  Name tail\n  Path a\n  Path b\n  DB x\n  Key ${no}\n  Key k\n  Refresh_Interval x\n")
+	if len(r.Problems()) != 1 || fmt.Sprint(v.List("path"), v.Text("key"), v.Span("refresh_interval"), v.Has("refresh_interval"), v.Unread()) != "[a b]k1m0s false []" {
+		t.Error(v.List("path"), v.Text("key"), v.Span("refresh_interval"), v.Has("refresh_interval"), v.Unread(), r.Problems())
+	}
+	v, r = read(t, "[FILTER]\n  Name throttle\n  Rate 2.5\n")
+	if v.Number("rate") != 2.5 || r.Err() != nil {
+		t.Error(v.Number("rate"), r.Err())
+	}
+	v, r = read(t, "[OUTPUT]\n  Name null\n  Retry_Limit 1000000\n")
+	if v.Retries("retry_limit").Most != retriesMost || r.Err() != nil {
+		t.Error(v.Retries("retry_limit"), r.Err())
+	}
 	for _, wrong := range []func(){
 		func() { v.Text("nope") }, func() { v.Flag("key") }, func() { v.Size("rotate_wait") }, func() { v.Has("parser_1") },
 		func() { NewCatalog([]Plugin{{Kind: "input", Name: "a"}, {Kind: "input", Name: "A"}}) },
@@ -234,6 +246,7 @@ func TestParts(t *testing.T) {
   Header X-E "e
   Header X-F
   Header "a"b c
+  Header "X\\" "y\"
 `)
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
@@ -242,7 +255,7 @@ func TestParts(t *testing.T) {
 	for _, s := range v.All("header") {
 		got = append(got, fmt.Sprintf("%q", s.Parts()))
 	}
-	const want = `["X-A" "b  c"] ["X \"B" "d"] ["X-C" "e f"] ["X-D" "\"e\" f"] ["X-E" "\"e"] ["X-F"] ["\"a\"b" "c"]`
+	const want = `["X-A" "b  c"] ["X \"B" "d"] ["X-C" "e f"] ["X-D" "\"e\" f"] ["X-E" "\"e"] ["X-F"] ["\"a\"b" "c"] ["X\\\\" "\"y\\\""]`
 	if strings.Join(got, " ") != want {
 		t.Errorf("%s, want\n%s", strings.Join(got, " "), want)
 	}
@@ -281,6 +294,20 @@ f:7: net.keepalive_max_recycle: "1.5" must be a whole number from 0 to 100000000
 f:8: http.response_timeout: "100000d" must be a number of seconds, or a span of time such as 30s, 5m, 2h or 1d`, "",
 		},
 		{
+			"more bounds", "[FILTER]\n  Name throttle\n  Rate 0\n  Interval 0\n  Window 0\n", `f:3: rate: "0" must be a number from 1e-06 to 1e+12
+f:4: interval: "0" must be from 0.001 to 1e+06 seconds
+f:5: window: "0" must be a whole number from 1 to 1048576`, "",
+		},
+		{"a size", "[INPUT]\n  Name stdin\n  Buffer_Size 15999\n", `f:3: buffer_size: "15999" must be from 16000 to 1000000000 bytes`, ""},
+		{"a larger size", "[INPUT]\n  Name stdin\n  Buffer_Size 1.1G\n", `f:3: buffer_size: "1.1G" must be from 16000 to 1000000000 bytes`, ""},
+		{"no size", "[INPUT]\n  Name stdin\n  Buffer_Size x\n", `f:3: buffer_size: "x" must be a number of bytes, or a size such as 32K, 5M or 1G`, ""},
+		{"a span", "[INPUT]\n  Name tail\n  Path a\n  Rotate_Wait 20000d\n", `f:4: rotate_wait: "20000d" must be from 0 to 1e+09 seconds`, ""},
+		{"retries", "[OUTPUT]\n  Name null\n  Retry_Limit 1000001\n", `f:3: retry_limit: "1000001" must be how many retries follow the first attempt, from 1 to 1000000, or no_limits, or no_retries`, ""},
+		{
+			"what is needed and empty", "[INPUT]\n  Name tail\n  Path ${no}\n  Nope 1\n  Nope 2\n", "f:1: input tail needs path: the files: names or patterns, with commas between them\nf:4: input tail has no property \"nope\"; take it out\nf:5: input tail has no property \"nope\"; take it out",
+			"f:3: the variable \"no\" is not set, which is the same as an empty one\nf:3: path is empty, which is the same as leaving it out",
+		},
+		{
 			"what is not here, unless it is off anyway", "[OUTPUT]\n  Name es\n  AWS_Auth On\n  AWS_Region x\n  Upstream u.conf\n  tls.key_passwd x\n",
 			`f:3: aws_auth is not here: requests are not signed for AWS; send to a proxy that signs them, such as aws-sigv4-proxy
 f:4: aws_region is not here: requests are not signed for AWS; send to a proxy that signs them, such as aws-sigv4-proxy
@@ -288,7 +315,7 @@ f:5: upstream is not here: write an output for each target, or name a load balan
 f:6: tls.key_passwd is not here: take the password off: openssl pkey -in KEY -out NEW`, "",
 		},
 		{
-			"what has no effect", "[OUTPUT]\n  Name es\n  AWS_Auth Off\n  Trace_Error On\n  Trace_Output off\n  Log_Level debug\n", "",
+			"what has no effect", "[OUTPUT]\n  Name es\n  AWS_Auth False\n  Trace_Error On\n  Trace_Output off\n  Log_Level debug\n", "",
 			"f:4: trace_error has no effect here: the answer is with the failed attempt\nf:6: log_level has no effect here: one log level holds for the whole server; set Log_Level in [SERVICE]",
 		},
 		{"no name", "[FILTER]\n  Match *\n", "f:1: this filter has no name; write one, such as Name grep", ""},

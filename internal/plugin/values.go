@@ -89,7 +89,7 @@ func (v *Values) All(names ...string) (all []Setting) {
 		v.property(name)
 	}
 	for _, s := range v.settings {
-		if slices.Contains(names, s.Name) || slices.Contains(names, v.Plugin.Property(s.Name).Name) {
+		if slices.Contains(names, v.Plugin.Property(s.Name).Name) {
 			all = append(all, s)
 		}
 	}
@@ -140,10 +140,6 @@ func (p *Property) byDefault() value {
 
 // isDefault reports whether what is written is what holds anyway.
 func (p *Property) isDefault(v value) bool {
-	if p.Default == "" {
-		off, _ := fluentconf.ParseFlag(v.text)
-		return p.Form == Flag && !off && v.number == 0
-	}
 	d := p.byDefault()
-	return v.number == d.number && v.span == d.span && v.retries == d.retries && strings.EqualFold(v.text, d.text) && slices.Equal(v.parts, d.parts)
+	return strings.EqualFold(v.text, d.text) && v.number == d.number && v.span == d.span && v.retries == d.retries && slices.Equal(v.parts, d.parts)
 }
