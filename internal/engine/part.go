@@ -152,9 +152,9 @@ type Due struct {
 	Do     func(*Tx, job.Row) error
 }
 
-// Row makes a function of the rows of one type the Turn of their table.
-func Row[R job.Row](turn func(*Tx, R) error) func(*Tx, job.Row) error {
-	return func(tx *Tx, row job.Row) error { return turn(tx, row.(R)) }
+// Row makes a function of the rows of one type what is done when one of their table is due.
+func Row[R job.Row](do func(*Tx, R) error) func(*Tx, job.Row) error {
+	return func(tx *Tx, row job.Row) error { return do(tx, row.(R)) }
 }
 
 // Soonest is the first of the times that a part knows by name, 0 = there is none. What a

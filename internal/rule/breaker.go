@@ -189,7 +189,7 @@ func probe(b *job.Breaker, t *job.Throttle, at Moment) {
 // come: it let nothing through since it was half open.
 func Idle(t *job.Throttle) bool { return t.State == job.BreakerHalfOpen && t.Out == 0 }
 
-// AdvanceThrottle does what the clock owes a throttle: it ends a pause of the rate, and
+// AdvanceThrottle does what is due of a throttle: it ends a pause of the rate, and
 // moves the breaker from open to half open, from lost probes to fresh ones,
 // and up its ramp. Before its time it is an error (I6).
 func AdvanceThrottle(b *job.Breaker, t *job.Throttle, at Moment) (*job.Throttle, error) {

@@ -190,11 +190,9 @@ func cut(s string, n int) string {
 }
 
 // die gives the job up. In a group the queue's on_dead decides whether it
-// holds those behind it. Of a strict group only the head parks it: who has the
-// turn, or who would be next. A member that dies behind it holds those behind
-// itself, once they come to it (core.md section 2). In an inbox who expired holds
-// nobody, and who died holds others until it expires: it is not wanted then
-// (inbox.md, decision 9).
+// holds those behind it. A member that dies behind the head holds those behind
+// itself, once they come to it (core.md section 2). In an inbox a message that expired
+// holds nobody, and a dead one holds others until it expires (inbox.md, decision 9).
 func die(v View, j *job.Job, why job.Reason, e Effect) Effect {
 	outdated := v.Queue.Turns && j.ExpiresAt > 0 && j.ExpiresAt <= v.Now
 	if j.Group == "" || v.Queue.OnDead == job.DeadSkip || outdated {
@@ -205,18 +203,24 @@ func die(v View, j *job.Job, why job.Reason, e Effect) Effect {
 	if v.Queue.Turns {
 		j.PurgeAt = j.ExpiresAt
 	}
-	behind := !v.Head && (v.Queue.Turns || j.Order == job.OrderStrict) &&
-		(j.Order != job.OrderStrict || v.Job.State != job.Leased || v.Behind)
-	if v.Queue.OnDead == job.DeadPark && v.Gate != nil && !behind {
-		g := *v.Gate
-		if e.Gate != nil {
-			g = *e.Gate
-		}
-		g.Park = deadHead(j.ID)
-		e.Gate = &g
+	if v.Queue.OnDead == job.DeadPark && v.Gate != nil && parks(v, j) {
+		e.gate(v).Park = deadHead(j.ID)
 	}
 	e.Job = j
 	return e
+}
+
+// parks reports whether a member that dies takes its group out of line. Where members
+// follow each other only the head does: of a strict group that is who runs, if nobody
+// before it does, or who would be next.
+func parks(v View, j *job.Job) bool {
+	switch {
+	case v.Head:
+		return true
+	case j.Order == job.OrderStrict:
+		return v.Job.State == job.Leased && !v.Behind
+	}
+	return !v.Queue.Turns
 }
 
 // dieAside gives the job up without holding its group.

@@ -52,8 +52,8 @@ func Stand(q *job.Queue, g *job.Gate, p Pos) Pos {
 	return p
 }
 
-// served counts a start in the turn of a gate. The turn ends when the group
-// has had its weight: then the gate goes to the end of the round.
+// served counts a start of a group of a fair queue. Who has had as many in this round as
+// its weight says goes to the end of the round.
 func served(v View, g *job.Gate) {
 	if g.Served++; g.Served >= v.Queue.Protection.Fair.Weight(g.Group) {
 		g.Served, g.Place = 0, v.Seq()

@@ -32,7 +32,7 @@ func (p Pos) Before(q Pos) bool {
 // a class, so a take never scans heads it may not run; fresh and retried jobs
 // are two lines, so that a budget can stop the one without the other; jobs
 // that must be delivered alone are a line too, and so are those without a
-// group, which in a fair queue have a turn together.
+// group, which in a fair queue count as one group.
 type Class struct {
 	Requires string // canonical form of the requirements
 	Retried  bool

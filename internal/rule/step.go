@@ -63,7 +63,7 @@ type Command struct {
 	Progress   *job.RunProgress // Extend: what the worker tells; nil = nothing
 	Begins     job.Millis       // Take: of a task: the steady time at which its engine has a slot for it at the latest; 0 = not known
 	Back       bool             // Extend: of a task: its engine is back after a start of the server
-	ClockShift *ClockShift      // Extend: carries the lease over a start of the server; nil = does not
+	ClockShift *ClockShift      // Extend: the server started anew, and the times of the lease move to its clock; nil = it did not
 	RunStart   job.Millis       // settles: when the run began, as the holder says; 0 = not said
 	Result     *job.Result      // SettleOK: what it made; nil = it made nothing
 	Failure    job.Failure      // SettleRetry, SettleDead: what went wrong
@@ -78,16 +78,15 @@ type Command struct {
 	Edit       func(*job.Job)   // Patch, Revive
 }
 
-// ClockShift tells how the steady clock of this start of the server stands to the
-// one before: the steady time of a process that ended is gone with it.
+// ClockShift is what a start of the server does to steady times that were kept before it:
+// each start has a steady clock of its own.
 type ClockShift struct {
-	Shift  job.Millis // the new one is so much ahead
-	Window job.Millis // who could not be heard meanwhile gets so long before anything ends
+	Shift  job.Millis // this clock is so much ahead of the one before
+	Window job.Millis // nothing ends sooner than this after the start: holders must be heard of first
 }
 
-// move moves the end of a span of at most whole (0 = not known) to the new
-// clock: what is left of it stays, but no more than all of it, and no less
-// than the window allows for.
+// move is the end of a span on the clock of this start. What was left of the span is left
+// now: no more than all of it (whole, 0 = not known), and no less than the window.
 func (a *ClockShift) move(v View, end, whole job.Millis) job.Millis {
 	if end == 0 {
 		return 0
@@ -131,6 +130,14 @@ func (e *Effect) HowEnded(verb Verb, l *job.Lease) job.Ending {
 		return endingOf(verb)
 	}
 	return job.ByRelease
+}
+
+// gate is the gate of the effect, to be changed: the one of the view is not.
+func (e *Effect) gate(v View) *job.Gate {
+	if e.Gate == nil {
+		e.Gate = new(*v.Gate)
+	}
+	return e.Gate
 }
 
 // Void is a lease that ended without its holder asking, and how.
@@ -282,12 +289,8 @@ func take(v View, c Command) (Effect, error) {
 		l.Number, l.Copy = j.Deliveries+1, len(j.Leases) > 0
 	}
 	turn(v, c.Turn, j, &l, &e)
-	if g := v.Gate; g != nil && c.Turn == 0 && v.Queue.Protection.Fair != nil { // a turn is one start
-		if e.Gate == nil {
-			own := *g
-			e.Gate = &own
-		}
-		served(v, e.Gate)
+	if v.Gate != nil && c.Turn == 0 && v.Queue.Protection.Fair != nil { // all of a turn is one start
+		served(v, e.gate(v))
 	}
 	if x := j.Extras; x != nil && x.Progress != nil && len(j.Leases) == 0 { // of an earlier run only the checkpoint counts
 		var kept *job.RunProgress
@@ -303,8 +306,8 @@ func take(v View, c Command) (Effect, error) {
 	return e, nil
 }
 
-// startRunClock starts the clock of a task, which starts with its run, for an engine that
-// never tells of that: when it has a slot for the task at the latest.
+// startRunClock starts the run clock of a task whose engine may never say that the run
+// began: when it has a slot for the task at the latest (begins).
 func startRunClock(v View, begins, startTimeout job.Millis, j *job.Job, l *job.Lease) {
 	if begins == 0 || startTimeout > 0 {
 		return

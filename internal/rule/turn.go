@@ -45,27 +45,25 @@ func passes(v View, verb Verb, e *Effect) {
 	if at <= v.Gate.LastSeq {
 		return
 	}
-	if e.Gate == nil {
-		own := *v.Gate
-		e.Gate = &own
-	}
-	e.Gate.LastSeq = at
+	e.gate(v).LastSeq = at
 }
 
-// cuts reports whether a step sends back the members of the turn that are behind
-// the job: its lease ended otherwise than by an OK. One that is given back because
-// it expired, or that an operator takes out, leaves the rest as it is.
+// cuts reports whether a step sends back the members of a strict turn that are behind
+// the job (fail_first): its lease ended otherwise than by an OK. One that is given back
+// because it expired, or that an operator takes out, leaves the rest as it is.
 func cuts(v View, verb Verb, e *Effect) bool {
 	if len(e.Ended) == 0 || v.Job.Order != job.OrderStrict || e.Ended[0].Turn == 0 {
 		return false
 	}
+	expired := v.Job.ExpiresAt > 0 && v.Job.ExpiresAt <= v.Now
 	switch verb {
 	case SettleRetry, SettleDead:
 		return true
-	case Lapse: // one that is recalled because it expired leaves the rest as it is
-		return len(e.Voided) == 0 || e.Voided[0].How != job.ByTurn || v.Job.ExpiresAt == 0 || v.Job.ExpiresAt > v.Now
-	case SettleRelease: // the clock takes it away if it expired
-		return v.Job.ExpiresAt == 0 || v.Job.ExpiresAt > v.Now
+	case SettleRelease:
+		return !expired
+	case Lapse:
+		recalled := len(e.Voided) > 0 && e.Voided[0].How == job.ByTurn
+		return !recalled || !expired
 	default:
 		return false
 	}

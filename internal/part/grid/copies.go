@@ -26,7 +26,7 @@ type Redundant struct {
 	Useful     job.Millis
 }
 
-// note is what is known of a session with redundancy.
+// pace is what is known of the runs and copies of a session with redundancy.
 type pace struct {
 	own    plan.Durations
 	spend  plan.Spend
@@ -67,7 +67,7 @@ type copies struct {
 
 func (g *copies) begin() { g.noted, g.due, g.looks = nil, nil, nil }
 
-// started is a run that began.
+// startedRun is a run that began.
 type startedRun struct {
 	since job.Millis // on the steady clock
 	id    job.ID

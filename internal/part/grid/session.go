@@ -435,7 +435,7 @@ func (g *sessions) keep(tx *engine.Tx) error {
 	return nil
 }
 
-// due does what the clock owes a session.
+// due does what is due of a session.
 func (g *sessions) due(tx *engine.Tx, t *job.Session) error {
 	known, err := g.sessions.find(tx, t.Name)
 	if err != nil {

@@ -245,7 +245,7 @@ func (g *tags) next(tx *engine.Tx, t *job.AffinityTag) error {
 	return g.tags.lead(tx, q, t, j)
 }
 
-// due lets anyone take the next task of a tag, whose wait is over, and
+// due ends the wait of the next task of a tag: it lets anyone take that one, and
 // the one behind it be the next.
 func (g *tags) due(tx *engine.Tx, known *job.AffinityTag) error {
 	j, err := tx.Store().Get(known.Head)

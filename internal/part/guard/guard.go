@@ -348,7 +348,7 @@ func (s *Guard) tellBreaker(tx *engine.Tx, q *job.Queue, group string, runs []ru
 	return setThrottle(tx, &next)
 }
 
-// advance does what the clock owes a throttle.
+// advance does what is due of a throttle.
 func (s *Guard) advance(tx *engine.Tx, t *job.Throttle) error {
 	q, err := tx.Queue(t.Queue)
 	if err != nil {
