@@ -37,7 +37,7 @@ func (h *gridRoom) engines(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := h.engine.Grid.Machines(c.Context(), after, limit)
+	list, err := h.engine.Grid.Engines(c.Context(), after, limit)
 	out := wire.Engines{Engines: []wire.Engine{}}
 	for _, m := range list {
 		out.Engines = append(out.Engines, grid.EngineOf(m))
@@ -50,7 +50,7 @@ func (h *gridRoom) engines(c *call) (any, error) {
 
 // showEngine is GET /engines/{id}.
 func (h *gridRoom) showEngine(c *call) (any, error) {
-	return shown(grid.EngineOf)(h.engine.Grid.Machine(c.Context(), h.worker(c.Request, c.id)))
+	return shown(grid.EngineOf)(h.engine.Grid.Engine(c.Context(), h.worker(c.Request, c.id)))
 }
 
 // heartbeatOf is POST /engines/{id}/heartbeat.
@@ -85,8 +85,8 @@ func (h *gridRoom) logoff(c *call, ask *wire.Epoch) (any, error) {
 	return nil, h.engine.Grid.Logoff(c.Context(), h.worker(c.Request, c.id), epoch, c.by)
 }
 
-// machineOf takes the engine out of the parameters of a take; "" = it is none.
-func machineOf(values map[string][]string) (name string, epoch int64, err error) {
+// engineOf takes the engine out of the parameters of a take; "" = it is none.
+func engineOf(values map[string][]string) (name string, epoch int64, err error) {
 	text := strings.Join(values["epoch"], "")
 	if name = strings.Join(values["engine"], ""); name == "" {
 		if text != "" {

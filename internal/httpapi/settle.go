@@ -223,7 +223,7 @@ func (h *workRoom) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 // leased waits for jobs.
 func (h *workRoom) leased(ctx context.Context, r *http.Request, ask *leaseAsk) ([]engine.Delivery, error) {
 	if ask.Engine != "" {
-		return h.engine.Grid.MachineLease(ctx, h.worker(r, ask.Engine), ask.Epoch, ask.Max, ask.Queues)
+		return h.engine.Grid.EngineLease(ctx, h.worker(r, ask.Engine), ask.Epoch, ask.Max, ask.Queues)
 	}
 	o := engine.LeaseOptions{
 		Worker: h.worker(r, ask.Worker), Queues: ask.Queues, Max: ask.Max, For: job.Millis(ask.LeaseMS), Properties: ask.Properties,

@@ -86,7 +86,7 @@ func (h *workRoom) take(w http.ResponseWriter, r *http.Request, _, _ string) {
 // open registers whoever takes; epoch is the login of an engine, 0 = it is none.
 func (h *workRoom) open(ctx context.Context, o engine.StreamOptions, epoch int64) (*engine.Stream, error) {
 	if epoch > 0 {
-		return h.engine.Grid.MachineStream(ctx, o.Name, epoch, o.Prefetch, o.Queues)
+		return h.engine.Grid.EngineStream(ctx, o.Name, epoch, o.Prefetch, o.Queues)
 	}
 	return h.engine.Stream(ctx, o)
 }
@@ -97,7 +97,7 @@ func takeOptions(r *http.Request) (o engine.StreamOptions, epoch int64, err erro
 	if err != nil {
 		return o, 0, err
 	}
-	if o.Name, epoch, err = machineOf(values); err != nil {
+	if o.Name, epoch, err = engineOf(values); err != nil {
 		return o, 0, err
 	}
 	if o.Prefetch = 1; epoch > 0 {

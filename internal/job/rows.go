@@ -160,7 +160,7 @@ type Holder struct {
 	Kind       HolderKind
 	Until      Millis // lapses then; 0 = connected now
 	Properties map[string]string
-	Machine    *Machine `json:",omitempty"` // of an engine; nil = it is none
+	Engine     *GridEngine `json:"Machine,omitempty"` // of an engine; nil = it is none
 }
 
 // Table implements Row.

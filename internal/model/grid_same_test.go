@@ -260,7 +260,7 @@ func (w *gridWorld) results(s *session, after int64, n int) {
 
 // sameMachines compares the engines, and looks for one that waits beside a task.
 func (w *gridWorld) sameMachines() {
-	list, err := w.Grid.Machines(w.Context(), "", 100)
+	list, err := w.Grid.Engines(w.Context(), "", 100)
 	w.must(err)
 	if len(list) != len(w.grid.machines) {
 		w.Fatalf("%d engines are listed, want %d", len(list), len(w.grid.machines))

@@ -189,7 +189,7 @@ func (w *gridWorld) login(t *rapid.T) {
 		delete(w.conns, m.name)
 	}
 	old := g.machines[m.name]
-	if m.epoch = in.Machine.Epoch; len(w.epochs[m.name]) > 0 && m.epoch <= slices.Max(w.epochs[m.name]) {
+	if m.epoch = in.Engine.Epoch; len(w.epochs[m.name]) > 0 && m.epoch <= slices.Max(w.epochs[m.name]) {
 		w.Fatalf("the epoch of %s is %d after %v", m.name, m.epoch, w.epochs[m.name])
 	}
 	w.epochs[m.name] = append(w.epochs[m.name], m.epoch)
@@ -259,7 +259,7 @@ func (w *gridWorld) attach(t *rapid.T, m *machine) {
 		serves = list[:1]
 	}
 	epoch, want := w.epoch(t, m)
-	s, err := w.Grid.MachineStream(w.Context(), m.name, epoch, 0, serves)
+	s, err := w.Grid.EngineStream(w.Context(), m.name, epoch, 0, serves)
 	if w.refused("connect", err, want) {
 		return
 	}
@@ -292,7 +292,7 @@ func (w *gridWorld) takeBy(t *rapid.T, m *machine) {
 	most := rapid.IntRange(1, 3).Draw(t, "most")
 	now, cancel := context.WithCancel(w.Context())
 	cancel()
-	list, err := w.Grid.MachineLease(now, m.name, epoch, most, nil)
+	list, err := w.Grid.EngineLease(now, m.name, epoch, most, nil)
 	if w.refused("take", err, want) {
 		return
 	}

@@ -41,7 +41,7 @@ func (t *taskScene) shuns(holder, host string) (most int) {
 
 // elsewhere holds a run that an engine got against the others that could have had it.
 func (t *taskScene) elsewhere(name string, l job.Lease, row *job.Holder) {
-	mine := t.shuns(l.Holder, row.Machine.Host)
+	mine := t.shuns(l.Holder, row.Engine.Host)
 	if mine > willing {
 		t.coverage.feature("a task where it was before: " + [...]string{"", "its host", "it failed", "not begun"}[mine])
 	}
@@ -67,7 +67,7 @@ func (t *taskScene) elsewhere(name string, l job.Lease, row *job.Holder) {
 
 // couldRun is an engine, but one, that has a free slot and may run the task, as far
 // as that is known for sure; nil = it has not, or must not.
-func (t *taskScene) couldRun(h *holder, but string) *job.Machine {
+func (t *taskScene) couldRun(h *holder, but string) *job.GridEngine {
 	row, _ := t.book.rows[rowKey{job.Holders, h.name}].(*job.Holder)
 	written := func(table job.Table, key string) bool { // in this commit: nobody can tell if before or after
 		return slices.ContainsFunc(t.changes, func(c change) bool { return c.table == table && c.key == key })
@@ -75,7 +75,7 @@ func (t *taskScene) couldRun(h *holder, but string) *job.Machine {
 	if h.name == but || h.gone || h.closing || t.w.holders[h.name] != h || row == nil || written(job.Holders, h.name) {
 		return nil
 	}
-	m := row.Machine
+	m := row.Engine
 	held := 0
 	for _, j := range t.book.jobs {
 		if j.HeldBy(h.name) {

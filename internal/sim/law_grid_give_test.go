@@ -24,8 +24,8 @@ func (t *taskScene) givenBy(name string, l job.Lease, row *job.Holder) {
 		broken("A19", "%s was given to %s, and another run commits", name, l.Holder)
 	case t.q.Grid.Exclusion != nil && plan.Excluded(s.Strikes, engine) && !written(job.Sessions, s.Name):
 		broken("A26", "%s was given to %s, which its session excludes: %+v", name, l.Holder, s.Strikes)
-	case barred(row.Machine) && !written(job.Holders, l.Holder):
-		broken("A28", "%s was given to %s, which is %s", name, l.Holder, row.Machine.Health.State)
+	case barred(row.Engine) && !written(job.Holders, l.Holder):
+		broken("A28", "%s was given to %s, which is %s", name, l.Holder, row.Engine.Health.State)
 	case a != nil && len(a.For) > 0 && t.old.Deliveries == 0 && !slices.Contains(a.For, l.Holder):
 		broken("A24", "%s was given to %s and is kept for %v", name, l.Holder, a.For)
 	case a != nil && len(a.For) > 0 && t.old.Deliveries == 0:
@@ -33,13 +33,13 @@ func (t *taskScene) givenBy(name string, l job.Lease, row *job.Holder) {
 	}
 }
 
-func barred(m *job.Machine) bool {
+func barred(m *job.GridEngine) bool {
 	return m.Health.State == job.HealthSuspended || m.Health.State == job.HealthQuarantined
 }
 
 // mayRun reports whether nothing but its place keeps a task from a free engine,
 // as far as that is known for sure.
-func (w *world) mayRun(j *job.Job, q *job.Queue, m *job.Machine) bool {
+func (w *world) mayRun(j *job.Job, q *job.Queue, m *job.GridEngine) bool {
 	a := j.Affinity()
 	return q.Grid.Exclusion == nil && m.Health.State == job.HealthWell && (a == nil || len(a.For) == 0)
 }

@@ -185,17 +185,17 @@ func (t *taskScene) given(name string) {
 	}
 	s := t.session(t.old.Queue)
 	switch {
-	case row == nil || row.Machine == nil || row.Machine.Lost || row.Machine.Draining || len(row.Machine.Stopping) > 0:
+	case row == nil || row.Engine == nil || row.Engine.Lost || row.Engine.Draining || len(row.Engine.Stopping) > 0:
 		broken("grid.md 8", "%s was given to %s: %+v", name, l.Holder, row)
-	case held >= row.Machine.Slots:
-		broken("A42 I7", "%s was given to %s, which runs %d in %d slots", name, l.Holder, held, row.Machine.Slots)
+	case held >= row.Engine.Slots:
+		broken("A42 I7", "%s was given to %s, which runs %d in %d slots", name, l.Holder, held, row.Engine.Slots)
 	case t.token(l.Token) || l.Token.IsZero() || l.Token.Start() != t.start:
 		broken("I2", "the token of %s is not a fresh one", name)
 	case !t.q.Grid.Served() || s == nil || s.State >= job.SessionCancelling:
 		broken("grid.md 9", "%s was given out, and its session is not served", name)
 	case t.old.Park != "" || t.old.ReadyAt > t.now && t.old.State != job.Leased:
 		broken("I6", "%s was given out, is due at %d and aside under %q", name, t.old.ReadyAt, t.old.Park)
-	case t.old.HeldBy(l.Holder) || !t.q.Grid.AnyHost && t.old.RunsOn(row.Machine.Host):
+	case t.old.HeldBy(l.Holder) || !t.q.Grid.AnyHost && t.old.RunsOn(row.Engine.Host):
 		broken("A42 I4", "%s runs twice on %s", name, l.Holder)
 	case t.old.Attempts > rulesOf(t.q).MaxRetries && t.old.Overrides == 0:
 		broken("A42 I2", "%s has %d retries and was given out", name, t.old.Attempts)
@@ -286,7 +286,7 @@ func (t *taskScene) ended(name string, l job.Lease, how job.Ending) (what accoun
 	default:
 		what, ok = account.RunEvicted, how.Evicts()
 	}
-	if what == account.RunVanished && row != nil && row.Machine != nil && !row.Machine.Lost && row.Until > t.steady && !t.loggedIn(l.Holder) {
+	if what == account.RunVanished && row != nil && row.Engine != nil && !row.Engine.Lost && row.Until > t.steady && !t.loggedIn(l.Holder) {
 		broken("A5", "%s is lost with %s, which may be silent until %d, at %d", name, l.Holder, row.Until, t.steady)
 	}
 	t.must(ok, name, how)
@@ -378,18 +378,18 @@ func (t *taskScene) aside(name string) {
 // logged in anew.
 func (x *judge) engineRow(old *job.Holder, ch *change) {
 	row, _ := ch.row.(*job.Holder)
-	if x.w.grid == nil || old == nil || old.Machine == nil {
+	if x.w.grid == nil || old == nil || old.Engine == nil {
 		return
 	}
-	if row == nil || row.Machine.Lost || row.Machine.Epoch != old.Machine.Epoch {
+	if row == nil || row.Engine.Lost || row.Engine.Epoch != old.Engine.Epoch {
 		if h := x.w.holders[ch.key]; h != nil {
 			h.gone = true
 		}
 	}
-	if row != nil && row.Machine.Health.State != old.Machine.Health.State {
-		x.coverage.feature("an engine " + row.Machine.Health.State.String())
+	if row != nil && row.Engine.Health.State != old.Engine.Health.State {
+		x.coverage.feature("an engine " + row.Engine.Health.State.String())
 	}
-	if row != nil && row.Machine.Lost && !old.Machine.Lost {
+	if row != nil && row.Engine.Lost && !old.Engine.Lost {
 		x.coverage.feature("an engine lost")
 	}
 	x.stopping(old, row)
@@ -434,7 +434,7 @@ func (w *world) sessionCounts() {
 	}
 	for holder, n := range running {
 		row, _ := w.judge.book.rows[rowKey{job.Holders, holder}].(*job.Holder)
-		if w.up() && (row == nil || row.Machine.Lost) {
+		if w.up() && (row == nil || row.Engine.Lost) {
 			broken("A42 I7", "%d tasks run on %s, which is lost", n, holder)
 		}
 	}
@@ -464,16 +464,16 @@ func (w *world) idleEngines() {
 	}
 	for _, h := range w.streams {
 		row, _ := w.judge.book.rows[rowKey{job.Holders, h.name}].(*job.Holder)
-		if h.gone || h.closing || w.holders[h.name] != h || row == nil || row.Machine == nil {
+		if h.gone || h.closing || w.holders[h.name] != h || row == nil || row.Engine == nil {
 			continue
 		}
-		if m := row.Machine; m.Lost || m.Draining || len(m.Stopping) > 0 || held[h.name] >= min(m.Slots, h.prefetch) {
+		if m := row.Engine; m.Lost || m.Draining || len(m.Stopping) > 0 || held[h.name] >= min(m.Slots, h.prefetch) {
 			continue
 		}
 		for _, j := range w.judge.book.jobs {
 			q, s := w.judge.book.queue(j.Queue), w.judge.session(j.Queue)
 			free := q.Grid.Served() && q.HoldUntil <= w.now() && (q.Grid.MaxEngines == 0 || running[j.Queue] < q.Grid.MaxEngines)
-			if free = free && w.mayRun(j, q, row.Machine); j.State == job.Ready && j.Park == "" && free && s.State < job.SessionCancelling && !j.Isolated {
+			if free = free && w.mayRun(j, q, row.Engine); j.State == job.Ready && j.Park == "" && free && s.State < job.SessionCancelling && !j.Isolated {
 				broken("A42 I8", "%s waits and %s has a free slot (%d held)", w.judge.name(j.ID), h.name, held[h.name])
 			}
 		}

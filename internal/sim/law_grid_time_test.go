@@ -141,11 +141,11 @@ func (t *taskScene) overran(name string, l *job.Lease) {
 // stopping holds what engines are told to stop against that. What they were told
 // before they say themselves.
 func (x *judge) stopping(old, row *job.Holder) {
-	if row == nil || row.Machine.Epoch != old.Machine.Epoch {
+	if row == nil || row.Engine.Epoch != old.Engine.Epoch {
 		return
 	}
-	for _, hash := range row.Machine.Stopping {
-		if !slices.Contains(old.Machine.Stopping, hash) && !slices.Contains(x.stops, stop{row.Name, hash}) {
+	for _, hash := range row.Engine.Stopping {
+		if !slices.Contains(old.Engine.Stopping, hash) && !slices.Contains(x.stops, stop{row.Name, hash}) {
 			broken("grid.md 1", "%s is to stop a run that did not take too long", row.Name)
 		}
 	}
@@ -156,8 +156,8 @@ func (x *judge) stopping(old, row *job.Holder) {
 func (x *judge) stopped() {
 	for _, s := range x.stops {
 		row, _ := x.book.rows[rowKey{job.Holders, s.holder}].(*job.Holder)
-		if row != nil && !row.Machine.Lost && !slices.Contains(row.Machine.Stopping, s.token) {
-			broken("grid.md 1, A10", "a run of %s took too long, and it is not told to stop it: %+v", s.holder, *row.Machine)
+		if row != nil && !row.Engine.Lost && !slices.Contains(row.Engine.Stopping, s.token) {
+			broken("grid.md 1, A10", "a run of %s took too long, and it is not told to stop it: %+v", s.holder, *row.Engine)
 		}
 	}
 	x.stops = nil

@@ -188,7 +188,7 @@ func (w *world) login() {
 		if err != nil {
 			return w.refusal("login", err)
 		}
-		e = &gridEngine{name: name, host: l.Host, slots: l.Slots, epoch: in.Machine.Epoch}
+		e = &gridEngine{name: name, host: l.Host, slots: l.Slots, epoch: in.Engine.Epoch}
 		w.grid.engines[name] = e
 		return fmt.Sprintf("%s has epoch %d", name, e.epoch)
 	}}, func() { in, err = w.e.Grid.Login(w.ctx, l) })
@@ -211,7 +211,7 @@ func (w *world) stream(e *gridEngine) {
 			w.streams = append(w.streams, h)
 		}
 		return e.name + " is connected"
-	}}, func() { h.s, err = w.e.Grid.MachineStream(w.ctx, e.name, e.epoch, 0, nil) })
+	}}, func() { h.s, err = w.e.Grid.EngineStream(w.ctx, e.name, e.epoch, 0, nil) })
 }
 
 // beat is the heartbeat of most engines.
@@ -344,7 +344,7 @@ func (w *world) endGrid() {
 			return err
 		})
 		w.settle()
-		e := &gridEngine{name: name, host: host, slots: 9, epoch: in.Machine.Epoch}
+		e := &gridEngine{name: name, host: host, slots: 9, epoch: in.Engine.Epoch}
 		w.grid.engines[name] = e
 		w.stream(e)
 	}

@@ -30,7 +30,7 @@ type Config struct {
 // DefaultConfig is what applies where nobody says anything.
 func DefaultConfig() Config {
 	return Config{
-		Profile: job.ProfileSeed, HeartbeatInterval: grid.MachineHeartbeat, LostAfter: grid.MachineLostAfter, TaskBytesMax: 1 << 20,
+		Profile: job.ProfileSeed, HeartbeatInterval: grid.EngineHeartbeat, LostAfter: grid.EngineLostAfter, TaskBytesMax: 1 << 20,
 	}
 }
 

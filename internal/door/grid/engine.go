@@ -100,7 +100,7 @@ func Heartbeat(ask *wire.Heartbeat) (grid.Beat, error) {
 
 // Heard answers a heartbeat.
 func Heard(h grid.Heard) wire.Engine {
-	out := EngineOf(h.MachineState)
+	out := EngineOf(h.EngineState)
 	out.Stop = stops(h.Stop)
 	return out
 }
@@ -115,12 +115,12 @@ func stops(list []grid.Running) (out []wire.Running) {
 // LoggedIn answers a login. name is what the engine calls itself.
 func LoggedIn(name string, in grid.LoggedIn) wire.LoggedIn {
 	return wire.LoggedIn{
-		ID: name, Epoch: in.Machine.Epoch, HeartbeatMS: int64(in.Heartbeat), LostAfterMS: int64(in.LostAfter), Stop: stops(in.Stop),
+		ID: name, Epoch: in.Engine.Epoch, HeartbeatMS: int64(in.Heartbeat), LostAfterMS: int64(in.LostAfter), Stop: stops(in.Stop),
 	}
 }
 
 // EngineOf tells of an engine.
-func EngineOf(m grid.MachineState) wire.Engine {
+func EngineOf(m grid.EngineState) wire.Engine {
 	return wire.Engine{
 		ID: m.Name, Host: m.Host, Slots: m.Slots, Running: m.Running, State: m.State, Epoch: m.Epoch,
 		LoggedInAt: int64(m.LoggedIn), HeardAt: int64(m.Heard), Properties: m.Properties,

@@ -178,13 +178,13 @@ func TestAffinitySurvivesARestart(t *testing.T) {
 		holder.Gets("A")
 		for _, again := range []func(){func() { g.Restart(job.Second) }, g.PowerCut} {
 			again()
-			idle.epoch = g.login("w2", 1).Machine.Epoch
+			idle.epoch = g.login("w2", 1).Engine.Epoch
 			idle.connect()
 			idle.Gets()
 			g.Why("B", rule.KeptForTag)
 			holder.epoch = g.login("w1", 1, func(l *gridpart.Login) {
 				l.Running = []gridpart.Running{{ID: g.IDs["A"], Token: holder.Held["A"].Lease.Token}}
-			}).Machine.Epoch
+			}).Engine.Epoch
 			held := holder.Held
 			holder.connect()
 			holder.Held = held

@@ -93,7 +93,7 @@ func TestA19OneOfTwoAttemptsMayCommit(t *testing.T) {
 		g.PowerCut() // yes stays yes
 		second.epoch = g.login("w2", 1, func(l *gridpart.Login) {
 			l.Running = []gridpart.Running{{ID: g.IDs["A"], Token: second.Held["A"].Lease.Token}}
-		}).Machine.Epoch
+		}).Engine.Epoch
 		ask(second, true)
 		old := second.Held["A"]
 		second.beat()

@@ -11,9 +11,9 @@ import (
 	"github.com/reprisehq/reprise/internal/store"
 )
 
-// What a machine says of its runs: at its login, and with each heartbeat.
+// What an engine says of its runs: at its login, and with each heartbeat.
 
-// Beat is the word of a machine that it lives, for all it runs.
+// Beat is the word of an engine that it lives, for all it runs.
 type Beat struct {
 	Epoch   int64       // of its login
 	Stopped []job.Token // of runs that it was told to stop, and has
@@ -22,11 +22,11 @@ type Beat struct {
 
 // Heard is the answer to a heartbeat.
 type Heard struct {
-	MachineState
+	EngineState
 	Stop []Running // of what it named: this is over
 }
 
-// Heartbeat hears that a machine lives. One that is lost or logged in anew, or is
+// Heartbeat hears that an engine lives. One that is lost or logged in anew, or is
 // not known, is refused: it logs in again. What it does not name of what it was
 // given so long ago that it would be lost if it had been silent since, it does not
 // know of. While it has a stream, it has what it was given, or hears of it when it
@@ -54,8 +54,8 @@ func (g *fleet) beat(tx *engine.Tx, name string, b Beat) (out Heard, err error) 
 			return out, err
 		}
 	}
-	out.MachineState, err = g.fleet.change(tx, name, b.Epoch, func(tx *engine.Tx, old, row *job.Holder) error {
-		m := row.Machine
+	out.EngineState, err = g.fleet.change(tx, name, b.Epoch, func(tx *engine.Tx, old, row *job.Holder) error {
+		m := row.Engine
 		if h := m.Health; h.Until > 0 && h.Until <= tx.Now() {
 			var err error
 			if m.Health, err = plan.HealthRecovers(h, tx.Now()); err != nil {
@@ -77,7 +77,7 @@ func (g *fleet) beat(tx *engine.Tx, name string, b Beat) (out Heard, err error) 
 	return out, err
 }
 
-// compare keeps what a machine runs yet, and ends what it does not and was given
+// compare keeps what an engine runs yet, and ends what it does not and was given
 // by a date: a run that had begun is lost, one that had not ends as unbegun says. It
 // returns what it is to stop.
 func (g *fleet) compare(tx *engine.Tx, name string, running []Running, old *job.Holder, by job.Millis, unbegun job.Ending) (stop []Running, err error) {
@@ -120,10 +120,10 @@ func (g *fleet) compare(tx *engine.Tx, name string, running []Running, old *job.
 	return stop, nil
 }
 
-// back lets the clocks of the runs of a machine go on that is heard for the
+// back lets the clocks of the runs of an engine go on that is heard for the
 // first time after a start of the server.
 func (g *fleet) back(tx *engine.Tx, row *job.Holder) error {
-	if row == nil || !row.Machine.Awaited {
+	if row == nil || !row.Engine.Awaited {
 		return nil
 	}
 	ids, err := tx.Store().IDs(store.Held(row.Name), store.All)
@@ -146,14 +146,14 @@ func (g *fleet) back(tx *engine.Tx, row *job.Holder) error {
 	return nil
 }
 
-// begins is when a machine has a slot for a task that it is given, at the latest:
+// begins is when an engine has a slot for a task that it is given, at the latest:
 // now, or when enough of what it has is over. 0 = that is not known, or does not
 // matter.
 func (g *fleet) begins(tx *engine.Tx, h *engine.Holder, q *job.Queue, j *job.Job) (job.Millis, error) {
 	switch {
-	case machineOf(h) == nil || q.RunTimeout+j.RunTimeout == 0 || q.StartTimeout+j.StartTimeout > 0:
+	case feederOf(h) == nil || q.RunTimeout+j.RunTimeout == 0 || q.StartTimeout+j.StartTimeout > 0:
 		return 0, nil
-	case h.Want > 0 || tx.Has(h) < machineOf(h).slots:
+	case h.Want > 0 || tx.Has(h) < feederOf(h).slots:
 		return tx.Steady(), nil
 	}
 	ids, err := tx.Store().IDs(store.Held(h.Name), store.All)
@@ -175,7 +175,7 @@ func (g *fleet) begins(tx *engine.Tx, h *engine.Holder, q *job.Queue, j *job.Job
 		}
 	}
 	slices.Sort(ends)
-	at := len(ends) - machineOf(h).slots
+	at := len(ends) - feederOf(h).slots
 	if at < 0 || ends[at] == job.MaxMillis {
 		return 0, nil
 	}

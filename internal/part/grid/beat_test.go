@@ -26,12 +26,12 @@ func (m *machine) names(list ...engine.Delivery) gridpart.Heard {
 // caller is an engine that asks call by call.
 func (g *gridRig) caller(name string, slots int) *machine {
 	g.Helper()
-	return &machine{g: g, name: name, epoch: g.login(name, slots).Machine.Epoch}
+	return &machine{g: g, name: name, epoch: g.login(name, slots).Engine.Epoch}
 }
 
 func (m *machine) calls(most int) []engine.Delivery {
 	m.g.Helper()
-	list, err := m.g.Part.Grid.MachineLease(m.g.briefly(), m.name, m.epoch, most, nil)
+	list, err := m.g.Part.Grid.EngineLease(m.g.briefly(), m.name, m.epoch, most, nil)
 	if err != nil {
 		m.g.Fatal(err)
 	}

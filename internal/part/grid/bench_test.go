@@ -156,7 +156,7 @@ func newSlot(b *testing.B, e *part.Engine, i, prefetch int) *slot {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := e.Grid.MachineStream(b.Context(), name, in.Machine.Epoch, prefetch, nil)
+	s, err := e.Grid.EngineStream(b.Context(), name, in.Engine.Epoch, prefetch, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

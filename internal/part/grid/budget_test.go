@@ -52,7 +52,7 @@ func TestA39NoMoreAttemptsRunThanABudgetAllowsAndALostEngineGivesItBack(t *testi
 		lost := up[at]
 		up = slices.Delete(up, at, at+1)
 		g.beating(15*job.Second, up...) // its engine falls silent
-		if s := lost.state(); s.State != gridpart.MachineLost {
+		if s := lost.state(); s.State != gridpart.EngineLost {
 			t.Fatalf("it is %s", s.State)
 		}
 		if runs() != 2 {

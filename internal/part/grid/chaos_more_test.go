@@ -48,7 +48,7 @@ func (c *chaos) checkAside(v store.Reader, j *job.Job) error {
 // checkSlots is I7: what runs for sessions is what engines say they run, and who
 // is lost runs nothing.
 func (c *chaos) checkSlots() {
-	machines, err := c.Part.Grid.Machines(c.Context(), "", 1000)
+	machines, err := c.Part.Grid.Engines(c.Context(), "", 1000)
 	if err != nil {
 		c.Error(err)
 	}

@@ -156,7 +156,7 @@ func (c *chaos) remove(m *machine) {
 // reconnect breaks the connection of an engine; one that is lost stays away.
 func (c *chaos) reconnect(m *machine) {
 	m.End()
-	s, err := c.Part.Grid.MachineStream(c.Context(), m.name, m.epoch, 0, nil)
+	s, err := c.Part.Grid.EngineStream(c.Context(), m.name, m.epoch, 0, nil)
 	if err != nil {
 		c.remove(m)
 		return
@@ -370,7 +370,7 @@ func (c *chaos) relog() {
 			}
 		}
 		in := c.login(m.name, 2, func(l *gridpart.Login) { l.Running = running })
-		n := &machine{g: c.gridRig, name: m.name, epoch: in.Machine.Epoch}
+		n := &machine{g: c.gridRig, name: m.name, epoch: in.Engine.Epoch}
 		n.connect()
 		c.up = append(c.up, n)
 	}

@@ -50,7 +50,7 @@ func (m *machine) again(names ...string) {
 			l.Running = append(l.Running, gridpart.Running{ID: m.g.IDs[name], Token: m.Held[name].Lease.Token})
 		}
 	})
-	m.epoch = in.Machine.Epoch
+	m.epoch = in.Engine.Epoch
 }
 
 // What ended while the server was away is told within a second of the engine's
@@ -82,11 +82,11 @@ func TestWhatAMuteEngineFetchedAheadIsTimed(t *testing.T) {
 				g.session("s", timeLimit(4*job.Second))
 				g.tasks("s", "1", "2", "3", "4", "5")
 				in := g.login("e", 2)
-				s, err := g.Part.Grid.MachineStream(g.Context(), "e", in.Machine.Epoch, 5, nil)
+				s, err := g.Part.Grid.EngineStream(g.Context(), "e", in.Engine.Epoch, 5, nil)
 				if err != nil {
 					g.Fatal(err)
 				}
-				m := &machine{g: g, name: "e", epoch: in.Machine.Epoch, stream: g.Over(s)}
+				m := &machine{g: g, name: "e", epoch: in.Engine.Epoch, stream: g.Over(s)}
 				m.Gets("1", "2", "3", "4", "5")
 				if g.Pass(1000 - away); away > 0 {
 					g.Restart(away)
@@ -114,11 +114,11 @@ func TestWhatIsFetchedAheadHasItsLimitFromItsStart(t *testing.T) {
 		g.session("long")
 		g.tasks("s", "1", "2")
 		in := g.login("e", 1)
-		s, err := g.Part.Grid.MachineStream(g.Context(), "e", in.Machine.Epoch, 4, nil)
+		s, err := g.Part.Grid.EngineStream(g.Context(), "e", in.Engine.Epoch, 4, nil)
 		if err != nil {
 			g.Fatal(err)
 		}
-		m := &machine{g: g, name: "e", epoch: in.Machine.Epoch, stream: g.Over(s)}
+		m := &machine{g: g, name: "e", epoch: in.Engine.Epoch, stream: g.Over(s)}
 		m.Gets("1", "2")
 		g.tasks("long", "3")
 		m.Gets("3")

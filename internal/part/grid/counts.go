@@ -247,8 +247,8 @@ func (g *Grid) Measure(ctx context.Context) (t Tally, now Now, ok bool) {
 			return m, err
 		}
 		return m, g.fleet.each(tx, func(h *job.Holder) error {
-			if !h.Machine.Lost {
-				m.Engines[h.Machine.Health.State]++
+			if !h.Engine.Lost {
+				m.Engines[h.Engine.Health.State]++
 			}
 			return nil
 		})

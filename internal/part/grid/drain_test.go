@@ -96,7 +96,7 @@ func (d *leaving) cut() {
 	}
 	d.PowerCut()
 	for i, m := range d.up {
-		m.epoch = d.login(m.name, 2, func(l *gridpart.Login) { l.Running = running[i] }).Machine.Epoch
+		m.epoch = d.login(m.name, 2, func(l *gridpart.Login) { l.Running = running[i] }).Engine.Epoch
 		m.connect()
 		m.Held = held[i]
 	}

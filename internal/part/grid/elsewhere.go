@@ -7,10 +7,10 @@ import (
 )
 
 // Where a task runs next that failed, or was not begun in time (reference section
-// 6: a task excludes the engine, softly). Nothing waits for that: a machine that is
+// 6: a task excludes the engine, softly). Nothing waits for that: an engine that is
 // about to get the task hands it on to one that is free at this moment, or keeps it.
 
-// elsewhere is the machine that a task is given to which h may have: of those with
+// elsewhere is the engine that a task is given to which h may have: of those with
 // room the one that is the most willing (plan.Reluctance), and h among equals.
 func (g *feed) elsewhere(tx *engine.Tx, h *engine.Holder, j *job.Job) (*engine.Holder, error) {
 	q, err := tx.Queue(j.Queue)
@@ -21,12 +21,12 @@ func (g *feed) elsewhere(tx *engine.Tx, h *engine.Holder, j *job.Job) (*engine.H
 	if err != nil {
 		return nil, err
 	}
-	to, least := h, plan.Reluctance(j, h.Name, machineOf(h).host)
+	to, least := h, plan.Reluctance(j, h.Name, feederOf(h).host)
 	for _, m := range g.feed.roomy(tx) {
 		if least == 0 {
 			break
 		}
-		n := plan.Reluctance(j, m.Name, machineOf(m).host)
+		n := plan.Reluctance(j, m.Name, feederOf(m).host)
 		if m == h || n >= least {
 			continue
 		}
@@ -45,14 +45,14 @@ func (g *feed) elsewhere(tx *engine.Tx, h *engine.Holder, j *job.Job) (*engine.H
 	return to, nil
 }
 
-// roomy are the machines that had room when they were first asked for in this
+// roomy are the engines that had room when they were first asked for in this
 // run: what is given out makes none.
 func (g *feed) roomy(tx *engine.Tx) []*engine.Holder {
 	serving, round := tx.Serving()
 	if g.feed.round != round {
 		g.feed.round, g.feed.roomyNow = round, nil
 		for _, m := range serving {
-			if machineOf(m) != nil && tx.RoomFor(m) > 0 {
+			if feederOf(m) != nil && tx.RoomFor(m) > 0 {
 				g.feed.roomyNow = append(g.feed.roomyNow, m)
 			}
 		}

@@ -88,11 +88,11 @@ func TestATaskThatFailedDoesNotWaitForAnEngine(t *testing.T) {
 		"of other sessions": func(g *gridRig) *machine {
 			g.session("other")
 			in := g.login("w2", 1)
-			s, err := g.Part.Grid.MachineStream(g.Context(), "w2", in.Machine.Epoch, 0, []string{"other"})
+			s, err := g.Part.Grid.EngineStream(g.Context(), "w2", in.Engine.Epoch, 0, []string{"other"})
 			if err != nil {
 				g.Fatal(err)
 			}
-			return &machine{g.Over(s), g, "w2", in.Machine.Epoch}
+			return &machine{g.Over(s), g, "w2", in.Engine.Epoch}
 		},
 		"gone": func(g *gridRig) *machine { o := g.engine("w2", 1); o.End(); return nil },
 	} {
@@ -192,7 +192,7 @@ func TestAnEngineThatAsksCallByCallGetsWhatFailedElsewhere(t *testing.T) {
 		m.drain()
 		m.Fails("A")
 		in := g.login("w2", 2)
-		list, err := g.Part.Grid.MachineLease(g.briefly(), "w2", in.Machine.Epoch, 2, nil)
+		list, err := g.Part.Grid.EngineLease(g.briefly(), "w2", in.Engine.Epoch, 2, nil)
 		if err != nil || len(list) != 1 {
 			g.Fatal(list, err)
 		}

@@ -23,14 +23,14 @@ type health struct{ *Grid }
 // exclusions is the room of engines on which tasks of a session fail.
 type exclusions struct{ *Grid }
 
-// excluded reports whether a session gives a machine nothing.
+// excluded reports whether a session gives an engine nothing.
 func (g *exclusions) excluded(tx *engine.Tx, session, holder string) (bool, error) {
 	q, err := tx.Queue(session)
 	if err != nil || q.Grid == nil || q.Grid.Exclusion == nil {
 		return false, err
 	}
 	s, err := g.sessions.find(tx, session)
-	return err == nil && plan.Excluded(s.Strikes, holder[len(machinePrefix):]), err
+	return err == nil && plan.Excluded(s.Strikes, holder[len(enginePrefix):]), err
 }
 
 // judge counts how runs of a task ended against the engines that ran it.
@@ -42,7 +42,7 @@ func (g *exclusions) judge(tx *engine.Tx, q *job.Queue, c *rule.Command, j *job.
 	}
 	var failed []string
 	for _, l := range eff.Ended {
-		if !strings.HasPrefix(l.Holder, machinePrefix) {
+		if !strings.HasPrefix(l.Holder, enginePrefix) {
 			continue
 		}
 		how := eff.HowEnded(c.Verb, &l)
@@ -52,7 +52,7 @@ func (g *exclusions) judge(tx *engine.Tx, q *job.Queue, c *rule.Command, j *job.
 			}
 		}
 		if plan.CountsAgainst(how) {
-			failed = append(failed, l.Holder[len(machinePrefix):])
+			failed = append(failed, l.Holder[len(enginePrefix):])
 		}
 	}
 	if len(failed) == 0 {
@@ -127,7 +127,7 @@ func (g *exclusions) exclude(tx *engine.Tx, s *job.Session, x *job.Exclusion) er
 			return false
 		}
 		var h *job.Holder
-		h, err = g.fleet.row(tx, machinePrefix+name)
+		h, err = g.fleet.row(tx, enginePrefix+name)
 		return h != nil && able(h)
 	}, tx.Now())
 	return err
@@ -201,23 +201,23 @@ func (g *exclusions) anew(tx *engine.Tx) error {
 	return nil
 }
 
-// each calls f for every machine.
+// each calls f for every engine.
 func (g *fleet) each(tx *engine.Tx, f func(*job.Holder) error) error {
-	return store.EachRow(tx.Store(), machinePrefix, func(h *job.Holder) error {
-		if h = g.fleet.asItIs(h); h.Machine == nil {
+	return store.EachRow(tx.Store(), enginePrefix, func(h *job.Holder) error {
+		if h = g.fleet.asItIs(h); h.Engine == nil {
 			return nil
 		}
 		return f(h)
 	})
 }
 
-// judge tells whether a machine is a black hole by how a run ended there.
+// judge tells whether an engine is a black hole by how a run ended there.
 func (g *health) judge(tx *engine.Tx, b *job.BlackHoles, j *job.Job, l *job.Lease, how job.Ending) error {
 	old, err := g.fleet.row(tx, l.Holder)
-	if err != nil || old == nil || old.Machine.Lost {
+	if err != nil || old == nil || old.Engine.Lost {
 		return err
 	}
-	health := old.Machine.Health
+	health := old.Engine.Health
 	switch {
 	case plan.CountsAgainst(how):
 		t, err := g.shares.roster(tx)
@@ -246,10 +246,10 @@ func (g *health) succeededElsewhere(tx *engine.Tx, b *job.BlackHoles, j *job.Job
 	}
 	room := plan.HealthRoom(b, t.fleet.out, t.fleet.known)
 	return g.health.heldAgainst(tx, j, func(h *job.Holder) error {
-		if h.Machine.Host == host {
+		if h.Engine.Host == host {
 			return nil
 		}
-		return g.health.set(tx, h, plan.HealthElsewhere(h.Machine.Health, b, j.ID, tx.Now(), room))
+		return g.health.set(tx, h, plan.HealthElsewhere(h.Engine.Health, b, j.ID, tx.Now(), room))
 	})
 }
 
@@ -257,21 +257,21 @@ func (g *health) succeededElsewhere(tx *engine.Tx, b *job.BlackHoles, j *job.Job
 func (g *health) pardon(tx *engine.Tx, b *job.BlackHoles, j *job.Job) error {
 	return g.health.heldAgainst(tx, j, func(h *job.Holder) error {
 		tx.ServeAll()
-		return g.health.set(tx, h, plan.HealthPardoned(h.Machine.Health, b, j.ID))
+		return g.health.set(tx, h, plan.HealthPardoned(h.Engine.Health, b, j.ID))
 	})
 }
 
-// heldAgainst calls f for the machines in whose row of failures a task is: it ran
+// heldAgainst calls f for the engines in whose row of failures a task is: it ran
 // there.
 func (g *health) heldAgainst(tx *engine.Tx, j *job.Job, f func(*job.Holder) error) error {
 	var asked []string
 	for _, a := range j.History() {
-		if slices.Contains(asked, a.Holder) || !strings.HasPrefix(a.Holder, machinePrefix) {
+		if slices.Contains(asked, a.Holder) || !strings.HasPrefix(a.Holder, enginePrefix) {
 			continue
 		}
 		asked = append(asked, a.Holder)
 		h, err := g.fleet.row(tx, a.Holder)
-		if err == nil && h != nil && plan.HealthHolds(h.Machine.Health, j.ID) {
+		if err == nil && h != nil && plan.HealthHolds(h.Engine.Health, j.ID) {
 			err = f(h)
 		}
 		if err != nil {
@@ -282,12 +282,12 @@ func (g *health) heldAgainst(tx *engine.Tx, j *job.Job, f func(*job.Holder) erro
 }
 
 func (g *health) set(tx *engine.Tx, old *job.Holder, health job.Health) error {
-	if was := old.Machine.Health; was.State == job.HealthWell && health.State == job.HealthWell && len(was.Row)+len(health.Row) == 0 {
+	if was := old.Engine.Health; was.State == job.HealthWell && health.State == job.HealthWell && len(was.Row)+len(health.Row) == 0 {
 		return nil
 	}
-	row, m := *old, *old.Machine
+	row, m := *old, *old.Engine
 	m.Health = health
-	row.Machine = &m
+	row.Engine = &m
 	return g.fleet.set(tx, old, &row)
 }
 
@@ -305,7 +305,7 @@ func (g *Grid) ClearExclusions(ctx context.Context, session, name string, by job
 		}
 		s := *known
 		if s.Strikes = plan.ClearStrikes(s.Strikes, name); name != "" && len(s.Strikes) == len(known.Strikes) {
-			if row, err := g.fleet.row(tx, machinePrefix+name); err != nil || row == nil {
+			if row, err := g.fleet.row(tx, enginePrefix+name); err != nil || row == nil {
 				return nil, cmp.Or(err, error(&job.Error{Kind: job.NotFound, Field: "engine", Text: fmt.Sprintf("engine %q is not known", name)}))
 			}
 		}

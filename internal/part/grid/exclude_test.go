@@ -86,7 +86,7 @@ func TestAnExclusionEndsByItself(t *testing.T) {
 func (g *gridRig) restartGrid(m *machine) {
 	g.Helper()
 	g.Restart(0)
-	m.epoch = g.login(m.name, 1).Machine.Epoch
+	m.epoch = g.login(m.name, 1).Engine.Epoch
 	m.connect()
 }
 
@@ -158,7 +158,7 @@ func TestA27TheFloorFollowsEnginesThatComeAndGo(t *testing.T) {
 			g.Errorf("another engine came: %+v", s.Session)
 		}
 		g.PowerCut()
-		bad.epoch, well.epoch = g.login("bad", 1).Machine.Epoch, g.login("well", 1).Machine.Epoch
+		bad.epoch, well.epoch = g.login("bad", 1).Engine.Epoch, g.login("well", 1).Engine.Epoch
 		bad.connect()
 		if well.connect(); !g.state("s").Strikes[0].Out {
 			g.Error("the exclusion is gone with the server")
@@ -224,7 +224,7 @@ func TestA28ABlackHoleGetsNothingUntilAProbeSucceeds(t *testing.T) {
 		g.tasks("s", names...)
 		hole.Gets(names...)
 		for _, name := range names {
-			hole.is(gridpart.MachineBusy)
+			hole.is(gridpart.EngineBusy)
 			g.Pass(390)
 			hole.starts(name)
 			g.Pass(10)
@@ -232,7 +232,7 @@ func TestA28ABlackHoleGetsNothingUntilAProbeSucceeds(t *testing.T) {
 		}
 		// The first one is back by now, and it is suspected: it gets nothing.
 		hole.Gets()
-		if s := hole.state(); s.State != gridpart.MachineBarred || s.Health.State != job.HealthSuspended {
+		if s := hole.state(); s.State != gridpart.EngineBarred || s.Health.State != job.HealthSuspended {
 			g.Fatalf("it failed five in two seconds: %+v", s)
 		}
 		g.beating(2*job.Second, hole, well)
@@ -255,7 +255,7 @@ func TestA28ABlackHoleGetsNothingUntilAProbeSucceeds(t *testing.T) {
 			g.beating(span-1, hole, well)
 			hole.beat()
 			hole.Gets()
-			hole.is(gridpart.MachineBarred)
+			hole.is(gridpart.EngineBarred)
 			g.beating(1, well)
 			hole.beat()
 		}
@@ -267,7 +267,7 @@ func TestA28ABlackHoleGetsNothingUntilAProbeSucceeds(t *testing.T) {
 		hole.Gets("B")
 		hole.OK("B")
 		hole.Gets("C") // it is released
-		if s := hole.state(); s.Health.State != job.HealthWell || s.State != gridpart.MachineBusy {
+		if s := hole.state(); s.Health.State != job.HealthWell || s.State != gridpart.EngineBusy {
 			g.Errorf("%+v", s)
 		}
 	}, func(r *rig) { r.Grid.BlackHoles = new(job.DefaultBlackHoles()) })
@@ -280,10 +280,10 @@ func TestA28ABlackHoleThatCrashesAndComesBackIsOneYet(t *testing.T) {
 		g.engine("w2", 1).drain() // half of the engines may be out
 		m.Fails("A")
 		m.Gets()
-		m.is(gridpart.MachineBarred)
+		m.is(gridpart.EngineBarred)
 		m = g.engine("w1", 1)
 		m.Gets()
-		m.is(gridpart.MachineBarred)
+		m.is(gridpart.EngineBarred)
 		m.logoff() // in good order: somebody has seen to it
 		g.engine("w1", 1).Gets("A")
 	}, func(r *rig) {

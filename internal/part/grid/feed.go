@@ -28,14 +28,14 @@ func (g *feed) begin() {
 	g.grants, g.round, g.roomyNow = 0, 0, nil
 }
 
-// give gives a machine up to n tasks: for each of its slots one of the
+// give gives an engine up to n tasks: for each of its slots one of the
 // session that is furthest below its share.
 func (g *feed) give(tx *engine.Tx, h *engine.Holder, n int) (took int, dry bool, err error) {
 	t, err := g.shares.roster(tx)
 	if err != nil {
 		return 0, false, err
 	}
-	s := rule.Seeker{Holder: h.Name, Properties: h.Opts.Properties, Engine: true, Host: machineOf(h).host} // each slot is alone
+	s := rule.Seeker{Holder: h.Name, Properties: h.Opts.Properties, Engine: true, Host: feederOf(h).host} // each slot is alone
 	var found *job.Job
 	fits := func(share *plan.Share) bool {
 		var takes bool
@@ -72,9 +72,9 @@ func (g *feed) give(tx *engine.Tx, h *engine.Holder, n int) (took int, dry bool,
 	return took, false, nil
 }
 
-// offer is what a session has in line for machines that ask alike. It is read
+// offer is what a session has in line for engines that ask alike. It is read
 // ahead, a few tasks and then more: one read of many costs less than many reads.
-// It is valid while machines are served, when lines change by grants only.
+// It is valid while engines are served, when lines change by grants only.
 type offer struct {
 	list []*job.Job
 	n    int // as many were asked for
@@ -84,26 +84,26 @@ type offer struct {
 // offerKey says whom an offer is for.
 type offerKey struct {
 	session, asks string
-	machine       string // "" = all that ask alike, on whichever host
+	holder        string // "" = all that ask alike, on whichever host
 }
 
 // offerMax is the most tasks that are read ahead.
 const offerMax = 64
 
-// next is the foremost task of a session that a machine may run; nil = none.
-// Machines with the same properties look at the same offer, until what is foremost
+// next is the foremost task of a session that an engine may run; nil = none.
+// Engines with the same properties look at the same offer, until what is foremost
 // there runs on this one or on its host: then it asks for itself, as it does where
-// some tasks are for some machines only.
+// some tasks are for some engines only.
 func (g *feed) next(tx *engine.Tx, session string, h *engine.Holder, s rule.Seeker) (*job.Job, error) {
-	key := offerKey{session: session, asks: machineOf(h).asks}
+	key := offerKey{session: session, asks: feederOf(h).asks}
 	if !g.shares.known.tagged[session] {
 		anyone := rule.Seeker{Properties: s.Properties, Engine: true}
 		j, err := g.feed.foremost(tx, key, anyone)
-		if err != nil || j == nil || !j.HeldBy(h.Name) && !j.RunsOn(machineOf(h).host) {
+		if err != nil || j == nil || !j.HeldBy(h.Name) && !j.RunsOn(feederOf(h).host) {
 			return j, err
 		}
 	}
-	key.machine = h.Name
+	key.holder = h.Name
 	return g.feed.foremost(tx, key, s)
 }
 

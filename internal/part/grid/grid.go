@@ -1,7 +1,7 @@
 // Package grid is the part for the grid: sessions of tasks, and engines that log in with
 // slots and run them (grid.md).
 //
-// Sessions, engines (job.Holder with job.Machine) and tags are rows. What follows from
+// Sessions, engines (job.Holder with job.GridEngine) and tags are rows. What follows from
 // them is memory and is made again at a start: the shares of sessions, how long runs of a
 // session take, and when clients were heard of.
 //
@@ -23,13 +23,13 @@ import (
 
 // Options configure the grid. They are set before the engine starts.
 type Options struct {
-	Heartbeat  job.Millis      // so often an engine says that it lives; 0 = MachineHeartbeat
+	Heartbeat  job.Millis      // so often an engine says that it lives; 0 = EngineHeartbeat
 	BlackHoles *job.BlackHoles // engines that fail everything in no time; nil = they are not looked for
-	LostAfter  job.Millis      // an engine that is silent for so long is lost; 0 = MachineLostAfter
+	LostAfter  job.Millis      // an engine that is silent for so long is lost; 0 = EngineLostAfter
 }
 
-func (o *Options) heartbeat() job.Millis { return cmp.Or(o.Heartbeat, MachineHeartbeat) }
-func (o *Options) lostAfter() job.Millis { return cmp.Or(o.LostAfter, MachineLostAfter) }
+func (o *Options) heartbeat() job.Millis { return cmp.Or(o.Heartbeat, EngineHeartbeat) }
+func (o *Options) lostAfter() job.Millis { return cmp.Or(o.LostAfter, EngineLostAfter) }
 
 // Grid is the grid of a server.
 type Grid struct {

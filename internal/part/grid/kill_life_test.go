@@ -210,7 +210,7 @@ func (k *killed) finish() {
 			continue
 		}
 		in := k.login(name, len(back[name]), func(l *gridpart.Login) { l.Running = back[name] })
-		m := &machine{g: k.gridRig, name: name, epoch: in.Machine.Epoch}
+		m := &machine{g: k.gridRig, name: name, epoch: in.Engine.Epoch}
 		m.connect()
 		k.up = append(k.up, m)
 	}

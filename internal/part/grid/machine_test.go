@@ -16,9 +16,9 @@ import (
 // Engines: losses, timeouts, late results, re-attaching (reference sections 3
 // and 5, acceptance tests A2 to A11, A16, A18, A31, A37, A40).
 
-func (m *machine) state() gridpart.MachineState {
+func (m *machine) state() gridpart.EngineState {
 	m.g.Helper()
-	s, err := m.g.Part.Grid.Machine(m.g.Context(), m.name)
+	s, err := m.g.Part.Grid.Engine(m.g.Context(), m.name)
 	if err != nil {
 		m.g.Fatal(err)
 	}
@@ -79,10 +79,10 @@ func TestA5AnEngineThatIsSilentIsLostAfterFifteenSeconds(t *testing.T) {
 			m.starts("A")
 			m.beat()
 			g.Pass(15*job.Second - 1)
-			m.is(gridpart.MachineBusy)
+			m.is(gridpart.EngineBusy)
 			g.line("s", "B")
 			g.Pass(1)
-			m.is(gridpart.MachineLost)
+			m.is(gridpart.EngineLost)
 			g.line("s", "A", "B")
 			if charged {
 				g.counters("A", counts{"retries": 1})
@@ -106,9 +106,9 @@ func TestAnEngineThatIsLostIsForgottenAtLast(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		m := g.engine("w1", 1)
 		g.Pass(15 * job.Second)
-		m.is(gridpart.MachineLost)
+		m.is(gridpart.EngineLost)
 		g.Pass(10 * job.Minute)
-		if _, err := g.Part.Grid.Machine(g.Context(), "w1"); job.KindOf(err) != job.NotFound {
+		if _, err := g.Part.Grid.Engine(g.Context(), "w1"); job.KindOf(err) != job.NotFound {
 			g.Errorf("%v", err)
 		}
 		if n := g.Rows(job.Holders); n != 0 {
@@ -127,7 +127,7 @@ func TestOneHeartbeatKeepsAllSlots(t *testing.T) {
 		if n := g.state("s").Depth.Leases; n != 3 {
 			g.Errorf("%d leases", n)
 		}
-		m.is(gridpart.MachineBusy)
+		m.is(gridpart.EngineBusy)
 	})
 }
 
@@ -201,12 +201,12 @@ func TestATaskThatTakesTooLongIsStoppedAndItsEngineWaits(t *testing.T) {
 		g.counters("A", counts{"live": 1})
 		g.Pass(1)
 		m.Gets("A: timeout")
-		m.is(gridpart.MachineStopping)
+		m.is(gridpart.EngineStopping)
 		g.line("s", "A")
 		g.counters("A", counts{"retries": 1})
 		m.beat()
 		m.Gets()
-		if s := m.beat(m.Held["A"].Lease.Token); s.State == gridpart.MachineStopping {
+		if s := m.beat(m.Held["A"].Lease.Token); s.State == gridpart.EngineStopping {
 			g.Errorf("%+v", s)
 		}
 		m.Gets("A")
@@ -297,7 +297,7 @@ func TestAnEngineThatLosesItsConnectionIsSuspectAndGoesOn(t *testing.T) {
 		m := g.running("B")
 		token := m.Held["A"].Lease.Token
 		m.End()
-		m.is(gridpart.MachineSuspect)
+		m.is(gridpart.EngineSuspect)
 		m.beat()
 		g.Pass(10 * job.Second)
 		m.connect()
@@ -322,19 +322,19 @@ func TestANewLoginKeepsWhatTheEngineRunsAndLosesTheRest(t *testing.T) {
 		in := g.login("w1", 3, func(l *gridpart.Login) {
 			l.Running = []gridpart.Running{{ID: g.IDs["A"], Token: old["A"].Lease.Token}, stale}
 		})
-		if !slices.Equal(in.Stop, []gridpart.Running{stale}) || in.Machine.Running != 1 {
+		if !slices.Equal(in.Stop, []gridpart.Running{stale}) || in.Engine.Running != 1 {
 			g.Errorf("%+v", in)
 		}
 		if _, err := g.Part.Grid.Heartbeat(g.Context(), "w1", gridpart.Beat{Epoch: m.epoch}); job.KindOf(err) != job.Superseded {
 			g.Errorf("a heartbeat of the login before: %v", err)
 		}
-		if _, err := g.Part.Grid.MachineStream(g.Context(), "w1", m.epoch, 0, nil); job.KindOf(err) != job.Superseded {
+		if _, err := g.Part.Grid.EngineStream(g.Context(), "w1", m.epoch, 0, nil); job.KindOf(err) != job.Superseded {
 			g.Errorf("a stream of the login before: %v", err)
 		}
 		g.counters("A", counts{"live": 1})
 		g.counters("B", counts{"retries": 1}) // it had begun
 		g.counters("C", counts{})             // it had not
-		m.epoch = in.Machine.Epoch
+		m.epoch = in.Engine.Epoch
 		m.connect()
 		m.Gets("A", "B", "C")
 		m.OK("A")
@@ -368,7 +368,7 @@ func TestA31AServerThatWasAwayBlamesNobody(t *testing.T) {
 			end(g.rig)
 			alive.epoch = g.login("w1", 3, func(l *gridpart.Login) {
 				l.Running = []gridpart.Running{{ID: g.IDs["T3"], Token: alive.Held["T3"].Lease.Token}}
-			}).Machine.Epoch
+			}).Engine.Epoch
 			alive.drain()
 			g.beating(30*job.Second, alive)
 			g.counters("T3", counts{"live": 1})
@@ -421,11 +421,11 @@ func TestA40AStepOfTheDateRestartsTheTimersOfEngines(t *testing.T) {
 			g.Pass(10 * job.Second)
 			g.Jump(c.step)
 			g.Pass(c.left - 1)
-			if s := m.state(); s.State == gridpart.MachineLost {
+			if s := m.state(); s.State == gridpart.EngineLost {
 				g.Errorf("a step by %s: it is lost before %s", c.step, c.left)
 			}
 			g.Pass(1)
-			if s := m.state(); s.State != gridpart.MachineLost {
+			if s := m.state(); s.State != gridpart.EngineLost {
 				g.Errorf("a step by %s: it is %s after %s", c.step, s.State, c.left)
 			}
 			g.counters("A", counts{"retries": 1})
@@ -467,9 +467,9 @@ func TestAnEngineThatAsksCallByCallHasNoMoreThanItsSlots(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		g.session("s")
 		g.tasks("s", "A", "B", "C")
-		epoch := g.login("w1", 2).Machine.Epoch
+		epoch := g.login("w1", 2).Engine.Epoch
 		take := func(n int) (names []string) {
-			list, err := g.Part.Grid.MachineLease(g.briefly(), "w1", epoch, n, nil)
+			list, err := g.Part.Grid.EngineLease(g.briefly(), "w1", epoch, n, nil)
 			if err != nil {
 				g.Fatal(err)
 			}
@@ -482,7 +482,7 @@ func TestAnEngineThatAsksCallByCallHasNoMoreThanItsSlots(t *testing.T) {
 		if got := fmt.Sprint(take(1), take(5), take(1)); got != "[A] [B] []" {
 			g.Errorf("got %s", got)
 		}
-		if s, err := g.Part.Grid.Machine(g.Context(), "w1"); err != nil || s.State != gridpart.MachineBusy {
+		if s, err := g.Part.Grid.Engine(g.Context(), "w1"); err != nil || s.State != gridpart.EngineBusy {
 			g.Errorf("%+v, %v", s, err)
 		}
 		g.Pass(15 * job.Second)

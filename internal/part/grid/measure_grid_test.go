@@ -33,7 +33,7 @@ func TestWhatHappensToTasksIsCounted(t *testing.T) {
 		next(m, "lost")
 		m.End()
 		silent := m.Held["lost"]
-		g.Pass(gridpart.MachineLostAfter)
+		g.Pass(gridpart.EngineLostAfter)
 		m = g.engine("w2", 1)
 		next(m, "lost")
 		g.Settled(silent, job.OK) // late, and first
@@ -73,7 +73,7 @@ func TestWhatHappensToTasksIsCounted(t *testing.T) {
 		if tally.Useful != 2*job.Second || tally.Redundant != 2*job.Second {
 			t.Errorf("useful %d, redundant %d", tally.Useful, tally.Redundant)
 		}
-		if tally.Lateness.Counts[0] != 1 || tally.Detection.Sum != int64(gridpart.MachineLostAfter) {
+		if tally.Lateness.Counts[0] != 1 || tally.Detection.Sum != int64(gridpart.EngineLostAfter) {
 			t.Errorf("lateness %+v, detection %+v", tally.Lateness, tally.Detection)
 		}
 		if now.Sessions != 1 || now.Engines[job.HealthWell] != 2 {

@@ -69,7 +69,7 @@ type preemption struct {
 	*Grid
 	tx     *engine.Tx
 	t      *roster
-	suit   map[string]bool     // what suits says of machines
+	suit   map[string]bool     // what suits says of engines
 	placed map[job.ID]bool     // urgent tasks for which there is a slot, or will be
 	gets   map[*plan.Share]int // how many of each session
 	list   []plan.Preemptible
@@ -123,7 +123,7 @@ func (p *preemption) look() error {
 	return nil
 }
 
-// suits reports whether a machine waits for tasks, or asks for them call by call,
+// suits reports whether an engine waits for tasks, or asks for them call by call,
 // and may run one of an urgent session that is below its share.
 func (p *preemption) suits(name string) (bool, error) {
 	suits, known := p.suit[name]
@@ -149,7 +149,7 @@ func (p *preemption) mayServe(h *job.Holder) (bool, error) {
 	return share != nil, err
 }
 
-// place gives an urgent task a place on a machine, if one may run there that has
+// place gives an urgent task a place on an engine, if one may run there that has
 // none yet.
 func (p *preemption) place(name string) (bool, error) {
 	h, err := p.fleet.row(p.tx, name)
@@ -168,7 +168,7 @@ func (p *preemption) place(name string) (bool, error) {
 	return true, nil
 }
 
-// next is the urgent task without a place that a machine would be given; share is
+// next is the urgent task without a place that an engine would be given; share is
 // its session, nil = there is none.
 func (p *preemption) next(h *job.Holder) (of *plan.Share, j *job.Job, err error) {
 	for _, share := range p.t.rota.Targets() {

@@ -15,7 +15,7 @@ func urgent(q *job.Queue) { q.Grid.Urgent = true }
 // polls is a call for up to most tasks.
 func (m *machine) polls(most int) (names []string) {
 	m.g.Helper()
-	list, err := m.g.Part.Grid.MachineLease(m.g.briefly(), m.name, m.epoch, most, nil)
+	list, err := m.g.Part.Grid.EngineLease(m.g.briefly(), m.name, m.epoch, most, nil)
 	if err != nil {
 		m.g.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestA22AnUrgentSessionTakesItsSlotsAfterARestart(t *testing.T) {
 	grid(t, func(g *gridRig) {
 		g.session("low")
 		g.session("now", urgent)
-		m := &machine{g: g, name: "w", epoch: g.login("w", 1).Machine.Epoch}
+		m := &machine{g: g, name: "w", epoch: g.login("w", 1).Engine.Epoch}
 		g.tasks("low", "L")
 		if got := m.polls(1); !slices.Equal(got, []string{"L"}) { // no stream comes back and asks
 			g.Fatal(got)
@@ -271,7 +271,7 @@ func TestA22NoMoreRunsEndThanUrgentTasksLackSlots(t *testing.T) {
 			g.session("low")
 			g.session("other")
 			g.session("now", urgent)
-			m := &machine{g: g, name: "w", epoch: g.login("w", 3).Machine.Epoch}
+			m := &machine{g: g, name: "w", epoch: g.login("w", 3).Engine.Epoch}
 			g.tasks("low", "L1", "L2")
 			m.polls(2)
 			g.beating(31*job.Second, m)

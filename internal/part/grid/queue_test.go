@@ -190,7 +190,7 @@ func TestV8ATaskPastItsRetriesIsNotRunAgainWhenItsLastCopyIsGivenBack(t *testing
 	for how, end := range map[string]func(g *gridRig, other *machine){
 		"given back": func(g *gridRig, other *machine) { g.Settled(other.Held["A"], job.Released) },
 		"logged off": func(_ *gridRig, other *machine) { other.logoff() },
-		"lost":       func(g *gridRig, other *machine) { other.End(); g.Pass(gridpart.MachineLostAfter + job.Second) },
+		"lost":       func(g *gridRig, other *machine) { other.End(); g.Pass(gridpart.EngineLostAfter + job.Second) },
 		"logged in anew": func(g *gridRig, other *machine) {
 			g.login(other.name, 1)
 		},

@@ -79,7 +79,7 @@ type machine struct {
 func (g *gridRig) engine(name string, slots int, edits ...func(*gridpart.Login)) *machine {
 	g.Helper()
 	in := g.login(name, slots, edits...)
-	m := &machine{g: g, name: name, epoch: in.Machine.Epoch}
+	m := &machine{g: g, name: name, epoch: in.Engine.Epoch}
 	m.connect()
 	return m
 }
@@ -99,7 +99,7 @@ func (g *gridRig) login(name string, slots int, edits ...func(*gridpart.Login)) 
 
 func (m *machine) connect() {
 	m.g.Helper()
-	s, err := m.g.Part.Grid.MachineStream(m.g.Context(), m.name, m.epoch, 0, nil)
+	s, err := m.g.Part.Grid.EngineStream(m.g.Context(), m.name, m.epoch, 0, nil)
 	if err != nil {
 		m.g.Fatal(err)
 	}

@@ -36,13 +36,13 @@ func TestAnEngineThatStreamsAndCallsHasNoMoreThanItsSlots(t *testing.T) {
 		g.session("streams")
 		e := g.engine("e1", 2)
 		e.Close()
-		s, err := g.Part.Grid.MachineStream(g.Context(), e.name, e.epoch, 0, []string{"streams"})
+		s, err := g.Part.Grid.EngineStream(g.Context(), e.name, e.epoch, 0, []string{"streams"})
 		if err != nil {
 			g.Fatal(err)
 		}
 		e.Stream = s
 		g.tasks("calls", "A", "B")
-		called, err := g.Part.Grid.MachineLease(g.Context(), e.name, e.epoch, 1, []string{"calls"})
+		called, err := g.Part.Grid.EngineLease(g.Context(), e.name, e.epoch, 1, []string{"calls"})
 		if err != nil || len(called) != 1 {
 			g.Fatal(called, err)
 		}

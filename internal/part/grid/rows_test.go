@@ -235,7 +235,7 @@ func TestOneTransactionEndsNoMoreThanAThousandRuns(t *testing.T) {
 		in := g.login("w", runs)
 		var starts []engine.Extension
 		for len(starts) < runs {
-			taken, err := g.Part.Grid.MachineLease(g.Context(), "w", in.Machine.Epoch, runs, nil)
+			taken, err := g.Part.Grid.EngineLease(g.Context(), "w", in.Engine.Epoch, runs, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -248,7 +248,7 @@ func TestOneTransactionEndsNoMoreThanAThousandRuns(t *testing.T) {
 		}
 		over := g.Clock.Wall() + 50*job.Second
 		for range 5 {
-			if _, err := g.Part.Grid.Heartbeat(g.Context(), "w", gridpart.Beat{Epoch: in.Machine.Epoch}); err != nil {
+			if _, err := g.Part.Grid.Heartbeat(g.Context(), "w", gridpart.Beat{Epoch: in.Engine.Epoch}); err != nil {
 				t.Fatal(err)
 			}
 			if g.Pass(9 * job.Second); over-g.Clock.Wall() > 6*job.Second {

@@ -311,10 +311,10 @@ func TestManyResultsAreForgottenPieceByPiece(t *testing.T) {
 			g.Fatal(err)
 		}
 		in := g.login("w", 2000)
-		taken, err := g.Part.Grid.MachineLease(g.Context(), "w", in.Machine.Epoch, 1100, nil)
+		taken, err := g.Part.Grid.EngineLease(g.Context(), "w", in.Engine.Epoch, 1100, nil)
 		for err == nil && len(taken) < 1100 {
 			var more []engine.Delivery
-			more, err = g.Part.Grid.MachineLease(g.Context(), "w", in.Machine.Epoch, 1100, nil)
+			more, err = g.Part.Grid.EngineLease(g.Context(), "w", in.Engine.Epoch, 1100, nil)
 			taken = append(taken, more...)
 		}
 		if err != nil {
@@ -566,7 +566,7 @@ func TestSharesSurviveATransactionThatFails(t *testing.T) {
 		g.Recovered()
 		m.epoch = g.login("w", 2, func(l *gridpart.Login) {
 			l.Running = []gridpart.Running{{ID: g.IDs["A"], Token: m.Held["A"].Lease.Token}}
-		}).Machine.Epoch
+		}).Engine.Epoch
 		m.connect()
 		g.tasks("s", "B", "C")
 		g.Pass(0)

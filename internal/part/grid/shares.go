@@ -28,7 +28,7 @@ func (g *shares) begin() {
 }
 
 // roster says which session is next: the rota of the rules, and what it is
-// told. It follows from sessions, lines, leases and machines, and is made again
+// told. It follows from sessions, lines, leases and engines, and is made again
 // from them when a transaction that changed it did not commit.
 type roster struct {
 	rota   *plan.Rota
@@ -41,7 +41,7 @@ type roster struct {
 	fleet     headcount
 }
 
-// headcount is how many machines there are.
+// headcount is how many engines there are.
 type headcount struct {
 	known int // not lost
 	out   int // taken for black holes, or probed
@@ -49,9 +49,9 @@ type headcount struct {
 }
 
 func (f *headcount) count(h *job.Holder, by int) {
-	if h != nil && h.Machine != nil {
-		f.known += by * oneIf(!h.Machine.Lost)
-		f.out += by * oneIf(h.Machine.Health.State != job.HealthWell)
+	if h != nil && h.Engine != nil {
+		f.known += by * oneIf(!h.Engine.Lost)
+		f.out += by * oneIf(h.Engine.Health.State != job.HealthWell)
 		f.fit += by * oneIf(fit(h))
 	}
 }
@@ -187,7 +187,7 @@ func (g *shares) leave(tx *engine.Tx, name string) error {
 	return err
 }
 
-// changeFleet follows machines that come, go and change.
+// changeFleet follows engines that come, go and change.
 func (g *shares) changeFleet(tx *engine.Tx, old, row *job.Holder) {
 	by := slotsOf(row) - slotsOf(old)
 	g.stirred = g.stirred || by != 0

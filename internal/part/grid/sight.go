@@ -35,12 +35,12 @@ const (
 // of is what keeps an engine from tasks of a session, whichever they are.
 func (g *sight) of(tx *engine.Tx, h *job.Holder, s *job.Session) (bar, error) {
 	stream := tx.Holder(h.Name)
-	switch m := h.Machine; {
+	switch m := h.Engine; {
 	case m.Lost:
 		return lost, nil
 	case stream != nil && !serves(stream.Opts.Queues, s.Name):
 		return unserved, nil
-	case plan.Excluded(s.Strikes, h.Name[len(machinePrefix):]):
+	case plan.Excluded(s.Strikes, h.Name[len(enginePrefix):]):
 		return excluded, nil
 	case m.Draining:
 		return draining, nil
@@ -73,7 +73,7 @@ func (g *sight) ofTask(tx *engine.Tx, h *job.Holder, s *job.Session, j *job.Job)
 	if !rule.Fits(rule.EntriesOf(j).Class, j.Requires, seeker(h)) {
 		is = max(is, unfit)
 	}
-	if j.HeldBy(h.Name) || j.RunsOn(h.Machine.Host) {
+	if j.HeldBy(h.Name) || j.RunsOn(h.Engine.Host) {
 		is = max(is, hasIt)
 	}
 	return is, nil
@@ -81,7 +81,7 @@ func (g *sight) ofTask(tx *engine.Tx, h *job.Holder, s *job.Session, j *job.Job)
 
 // seeker is how an engine looks for tasks: each of its slots is alone.
 func seeker(h *job.Holder) rule.Seeker {
-	return rule.Seeker{Holder: h.Name, Properties: h.Properties, Engine: true, Host: h.Machine.Host}
+	return rule.Seeker{Holder: h.Name, Properties: h.Properties, Engine: true, Host: h.Engine.Host}
 }
 
 // room is how many tasks more an engine takes now. It is below nothing where the engine
@@ -91,7 +91,7 @@ func (g *sight) room(tx *engine.Tx, h *job.Holder) (int, error) {
 		return tx.RoomFor(stream), nil
 	}
 	ids, err := tx.Store().IDs(store.Held(h.Name), store.All)
-	return min(slotsOf(h)-len(ids), plan.HealthAdmits(h.Machine.Health, len(ids))), err
+	return min(slotsOf(h)-len(ids), plan.HealthAdmits(h.Engine.Health, len(ids))), err
 }
 
 // serves reports whether a stream for these sessions, none = all, is for a session.

@@ -12,11 +12,11 @@ import (
 func (g *gridRig) serving(name, session string) *machine {
 	g.Helper()
 	in := g.login(name, 1)
-	s, err := g.Part.Grid.MachineStream(g.Context(), name, in.Machine.Epoch, 0, []string{session})
+	s, err := g.Part.Grid.EngineStream(g.Context(), name, in.Engine.Epoch, 0, []string{session})
 	if err != nil {
 		g.Fatal(err)
 	}
-	return &machine{g: g, name: name, epoch: in.Machine.Epoch, stream: g.Over(s)}
+	return &machine{g: g, name: name, epoch: in.Engine.Epoch, stream: g.Over(s)}
 }
 
 // An engine whose stream is for another session is none for this one: explain, the stall

@@ -95,7 +95,7 @@ func TestA10AnEngineThatEndsItsRunIsFreeAndAMuteOneIsEndedAfterTheSlack(t *testi
 		if err != nil {
 			t.Fatal(err)
 		}
-		if state := good.state(); state.State != gridpart.MachineBusy || len(state.Stopping) > 0 { // it has the next run
+		if state := good.state(); state.State != gridpart.EngineBusy || len(state.Stopping) > 0 { // it has the next run
 			t.Errorf("the engine that ended its run: %+v", state)
 		}
 		g.Pass(2*job.Second - 1)
@@ -103,7 +103,7 @@ func TestA10AnEngineThatEndsItsRunIsFreeAndAMuteOneIsEndedAfterTheSlack(t *testi
 			t.Errorf("the mute engine was told to stop before the slack was over: %+v", state)
 		}
 		g.Pass(1)
-		if state := mute.state(); state.State != gridpart.MachineStopping {
+		if state := mute.state(); state.State != gridpart.EngineStopping {
 			t.Errorf("the mute engine: %+v", state)
 		}
 		for m, after := range map[*machine]job.Millis{good: 50 * job.Second, mute: 52 * job.Second} {
@@ -357,7 +357,7 @@ func runTasks(b *testing.B, e *part.Engine, rounds int, began func()) {
 		name := fmt.Sprintf("w%04d", i)
 		in, err := e.Grid.Login(ctx, gridpart.Login{Name: name, Slots: timeouts / engines})
 		if err == nil {
-			streams[i], err = e.Grid.MachineStream(ctx, name, in.Machine.Epoch, 0, nil)
+			streams[i], err = e.Grid.EngineStream(ctx, name, in.Engine.Epoch, 0, nil)
 		}
 		if err != nil {
 			b.Fatal(err)

@@ -103,12 +103,12 @@ func sampleRows() []job.Row {
 		queue, job.NewQueue("q"), guarded,
 		&job.Holder{Name: "w/host", Kind: job.Named, Until: 5, Properties: map[string]string{"cpu": "4"}},
 		&job.Holder{Name: "w/bare"},
-		&job.Holder{Name: "engine/e1", Properties: map[string]string{}, Machine: &job.Machine{
+		&job.Holder{Name: "engine/e1", Properties: map[string]string{}, Engine: &job.GridEngine{
 			Host: "h", Slots: 4, Epoch: 1 << 40, LoggedIn: 1, Heard: 2, Polls: true, Lost: true,
 			Health:   job.Health{State: job.HealthProbed, Until: 9, Row: []job.FastFail{{Task: job.ID{1}}, {Task: job.ID{2}, Elsewhere: true}}},
 			Stopping: []uint64{1, 1<<64 - 1},
 		}},
-		&job.Holder{Name: "engine/e2", Machine: &job.Machine{Slots: 1, Draining: true, Awaited: true}},
+		&job.Holder{Name: "engine/e2", Engine: &job.GridEngine{Slots: 1, Draining: true, Awaited: true}},
 		&job.Session{Name: "s"},
 		&job.Session{
 			Name: "s2", State: job.SessionCancelling, By: job.Actor{Name: "ann", From: "::1"}, Info: []byte("{}"), Created: 1, Closed: 2, Ended: 3,

@@ -89,7 +89,7 @@ func TestTheLayoutOfSessionsAndHoldersStays(t *testing.T) {
 			Submitted: 3, Done: 2, Failed: 1, Depends: true, Strikes: []job.Strike{{Engine: "e", Tasks: []job.ID{{'t'}}, Count: 1, Last: 4, Until: 5, Out: true}},
 		},
 		"\x02\x01w\x02\x01\n\x02\x01a\x011\x01b\x012": &job.Holder{Name: "w", Kind: job.Unary, Until: 5, Properties: map[string]string{"b": "2", "a": "1"}},
-		"\x02\x01e\x00\x02\x00\x01h\b\f\x02\x04\x12\x01\x02\x01t\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x01\x00\x00\x00\x00\x00\x00\x00x": &job.Holder{Name: "e", Machine: &job.Machine{
+		"\x02\x01e\x00\x02\x00\x01h\b\f\x02\x04\x12\x01\x02\x01t\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x01\x00\x00\x00\x00\x00\x00\x00x": &job.Holder{Name: "e", Engine: &job.GridEngine{
 			Host: "h", Slots: 4, Epoch: 6, LoggedIn: 1, Heard: 2, Draining: true, Stopping: []uint64{'x'},
 			Health: job.Health{State: job.HealthSuspended, Until: 9, Row: []job.FastFail{{Task: job.ID{'t'}, Elsewhere: true}}},
 		}},

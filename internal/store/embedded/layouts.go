@@ -278,18 +278,18 @@ func validSession(s *job.Session) bool {
 func holderFields(c *codec.Fields, h *job.Holder) {
 	c.Text(&h.Name)
 	codec.Enum(c, &h.Kind, job.Unary+1)
-	properties, machine := h.Properties != nil, h.Machine != nil // it named some, or said that it has none; it is an engine
+	properties, machine := h.Properties != nil, h.Engine != nil // it named some, or said that it has none; it is an engine
 	c.Bits(&properties, &machine)
 	codec.Int(c, &h.Until)
 	if properties {
 		c.Map(&h.Properties)
 	}
 	if machine {
-		machineFields(c, codec.New(c, &h.Machine))
+		machineFields(c, codec.New(c, &h.Engine))
 	}
 }
 
-func machineFields(c *codec.Fields, m *job.Machine) {
+func machineFields(c *codec.Fields, m *job.GridEngine) {
 	c.Text(&m.Host)
 	codec.Int(c, &m.Slots)
 	codec.Int(c, &m.Epoch)
@@ -308,7 +308,7 @@ func machineFields(c *codec.Fields, m *job.Machine) {
 }
 
 func validHolder(h *job.Holder) bool {
-	if m := h.Machine; m != nil {
+	if m := h.Engine; m != nil {
 		m.Health.Row, m.Stopping = filled(m.Health.Row), filled(m.Stopping)
 	}
 	return h.Kind <= job.Unary

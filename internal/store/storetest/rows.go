@@ -49,7 +49,7 @@ func fullRows() []job.Row {
 		},
 		&job.Holder{Name: "h", Kind: job.Unary, Until: 31, Properties: map[string]string{"os": "linux", "": ""}},
 		&job.Holder{Name: "h2", Kind: job.Named},
-		&job.Holder{Name: "h3", Kind: job.Named, Machine: &job.Machine{
+		&job.Holder{Name: "h3", Kind: job.Named, Engine: &job.GridEngine{
 			Host: "ü", Slots: 32, Epoch: 33, LoggedIn: 34, Heard: 35, Health: job.Health{State: job.HealthProbed, Until: 36, Row: []job.FastFail{{Task: job.ID{2}, Elsewhere: true}}}, Polls: true, Draining: true, Lost: true, Awaited: true, Stopping: []uint64{1 << 63},
 		}},
 		&job.Session{

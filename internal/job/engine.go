@@ -1,9 +1,9 @@
 package job
 
-// Machine is what an engine is beside a holder of leases: a process with slots
+// GridEngine is what an engine is beside a holder of leases: a process with slots
 // on a host. It logs in, sends a heartbeat for all its slots, and takes tasks of
-// sessions (spec/grid.md, decision 8). A Machine is never changed in place.
-type Machine struct {
+// sessions (spec/grid.md, decision 8). A GridEngine is never changed in place.
+type GridEngine struct {
 	Host     string // copies of one task run on different ones
 	Slots    int
 	Epoch    int64  // of this login; higher than every earlier one
