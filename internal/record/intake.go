@@ -29,3 +29,26 @@ func AppendFromJSON(dst, text []byte) ([]byte, error) {
 	}
 	return out, nil
 }
+
+// ErrForm refuses JSON that is no event.
+var ErrForm = errors.New("an event is an object, [time, object] or [[time, metadata], object]")
+
+// AppendEventFromJSON appends the event that a JSON text is: an object, which happened at t,
+// or one with its own time in front, as events are written here.
+func AppendEventFromJSON(dst []byte, t Time, text []byte) ([]byte, error) {
+	out := AppendHead(dst, t)
+	begin := len(out)
+	out, err := AppendFromJSON(out, text)
+	if err != nil {
+		return dst, err
+	}
+	raw := out[begin:]
+	if IsMap(raw) {
+		return out, nil
+	}
+	r := NewReader(raw)
+	if !r.Next() || r.Offset() != len(raw) {
+		return dst, ErrForm
+	}
+	return AppendEvent(dst, r.Time, bytes.Clone(r.Meta), bytes.Clone(r.Body)), nil
+}
