@@ -28,6 +28,7 @@ type Joiner struct {
 	parsers []*Multiline
 	key     string // of a line that is only a text
 	open    []*message
+	seen    int // lines and records that were taken
 	body    record.Body
 	parsed  []byte
 	out     []byte
@@ -38,7 +39,8 @@ type message struct {
 	by    *Multiline
 	group string
 	state string
-	time  record.Time // of its first line
+	first int         // of what the joiner has seen, its first line
+	time  record.Time // of that
 	body  []byte      // of its first record; nil = it was a text
 	text  []byte
 	lines int
@@ -56,6 +58,7 @@ func NewJoiner(key string, parsers ...*Multiline) (*Joiner, error) {
 
 // Line takes one line of a file, without the end of the line.
 func (j *Joiner) Line(now time.Time, t record.Time, line []byte, emit Emit) {
+	j.seen++
 	taken := j.first(func(m *Multiline) bool {
 		if m.parser == nil {
 			return j.take(m, now, t, nil, line, emit)
@@ -72,6 +75,7 @@ func (j *Joiner) Line(now time.Time, t record.Time, line []byte, emit Emit) {
 
 // Record takes one record.
 func (j *Joiner) Record(now time.Time, t record.Time, body []byte, emit Emit) {
+	j.seen++
 	if !j.first(func(m *Multiline) bool { return j.record(m, now, t, body, emit) }) {
 		j.Flush(emit)
 		emit(t, body)
@@ -169,7 +173,7 @@ func (j *Joiner) begin(m *Multiline, group string, now time.Time, t record.Time,
 	if len(j.open) == joinGroupsMax {
 		j.end(0, emit)
 	}
-	j.open = append(j.open, &message{by: m, group: group, time: t, body: bytes.Clone(body), due: now.Add(m.options.FlushTimeout)})
+	j.open = append(j.open, &message{by: m, group: group, first: j.seen, time: t, body: bytes.Clone(body), due: now.Add(m.options.FlushTimeout)})
 	return len(j.open) - 1
 }
 
@@ -188,7 +192,7 @@ func (j *Joiner) add(at int, now time.Time, text []byte, emit Emit) bool {
 	state, by, group, t, body := open.state, open.by, open.group, open.time, open.body
 	j.end(at, emit)
 	if by.options.Type == "regex" && state != startState { // what follows goes on
-		j.open = append(j.open, &message{by: by, group: group, state: state, time: t, body: body, due: now.Add(by.options.FlushTimeout)})
+		j.open = append(j.open, &message{by: by, group: group, state: state, first: j.seen + 1, time: t, body: body, due: now.Add(by.options.FlushTimeout)})
 	}
 	return false
 }
@@ -221,6 +225,14 @@ func (j *Joiner) emitText(t record.Time, text []byte, breakLine bool, emit Emit)
 	}
 	j.out = msgp.AppendStringFromBytes(j.out, text)
 	emit(t, j.out)
+}
+
+// Held is how many of the last lines have to come again, if what waits is lost.
+func (j *Joiner) Held() (held int) {
+	for _, open := range j.open {
+		held = max(held, j.seen-open.first+1)
+	}
+	return held
 }
 
 // Due is when Expire has to be called next; zero = nothing waits.

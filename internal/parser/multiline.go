@@ -37,6 +37,7 @@ type MultilineOptions struct {
 	// A Parser makes records of the lines first; KeyContent is the field of the
 	// records that is joined, KeyGroup one whose values are joined apart.
 	Parser     *Options
+	With       *Parser // one that is there already, in place of Parser
 	KeyContent string
 	KeyGroup   string
 
@@ -71,7 +72,7 @@ func NewMultiline(o MultilineOptions) (*Multiline, error) {
 		problems = m.setRules()
 	case "endswith", "equal":
 		m.options.Type = o.Type
-		if o.KeyContent == "" && o.Parser != nil {
+		if o.KeyContent == "" && (o.Parser != nil || o.With != nil) {
 			problems = append(problems, errors.New("key_content is missing: it names the field that is joined"))
 		}
 	default:
@@ -80,7 +81,7 @@ func NewMultiline(o MultilineOptions) (*Multiline, error) {
 	if o.FlushTimeout < 0 {
 		problems = append(problems, errors.New("flush_timeout is less than 0"))
 	}
-	if o.Parser != nil {
+	if m.parser = o.With; o.Parser != nil {
 		var err error
 		if m.parser, err = New(*o.Parser); err != nil {
 			problems = append(problems, err)
@@ -118,6 +119,9 @@ func (m *Multiline) setRules() (problems []error) {
 
 // Name is the name of the multiline parser.
 func (m *Multiline) Name() string { return m.options.Name }
+
+// FlushTimeout is how long a message waits for its next line.
+func (m *Multiline) FlushTimeout() time.Duration { return m.options.FlushTimeout }
 
 // Notices are what a person should know about its expressions.
 func (m *Multiline) Notices() (notices []string) {
