@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -74,15 +75,9 @@ func New(baseURL string, opts Options) (*Client, error) {
 	if u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("%q is no server address: it must end before the %q", shown, "?")
 	}
-	if opts.Timeout == 0 {
-		opts.Timeout = 30 * time.Second
-	}
-	if opts.RetryFor == 0 {
-		opts.RetryFor = 15 * time.Second
-	}
-	if opts.UserAgent == "" {
-		opts.UserAgent = "reprise-go"
-	}
+	opts.Timeout = cmp.Or(opts.Timeout, 30*time.Second)
+	opts.RetryFor = cmp.Or(opts.RetryFor, 15*time.Second)
+	opts.UserAgent = cmp.Or(opts.UserAgent, "reprise-go")
 	return &Client{
 		base:  strings.TrimRight(u.String(), "/"),
 		shown: strings.TrimRight(shown, "/"),

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,12 +64,8 @@ func NewEngine(c *Client, handler Handler, o EngineOptions) (*Engine, error) {
 		return nil, errors.New("slots and prefetch cannot be negative")
 	}
 	o.Slots = max(o.Slots, 1)
-	if o.Prefetch == 0 {
-		o.Prefetch = o.Slots
-	}
-	if o.Host == "" {
-		o.Host = hostName()
-	}
+	o.Prefetch = cmp.Or(o.Prefetch, o.Slots)
+	o.Host = cmp.Or(o.Host, hostName())
 	e := &engine{client: c, opts: o, wake: make(chan struct{}, 1), begun: make(chan struct{}, 1), leave: make(chan struct{})}
 	o.Events.fill()
 	w, err := NewWorker(c, handler, WorkerOptions{

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,12 +50,8 @@ func NewInboxWorker(c *Client, inbox string, handler MessageHandler, opts InboxW
 		return nil, errors.New("groups cannot be negative, and a lease lasts at least a second")
 	}
 	opts.Groups = max(opts.Groups, 1)
-	if opts.Lease == 0 {
-		opts.Lease = 30 * time.Second
-	}
-	if opts.ID == "" {
-		opts.ID = workerID()
-	}
+	opts.Lease = cmp.Or(opts.Lease, 30*time.Second)
+	opts.ID = cmp.Or(opts.ID, workerID())
 	if opts.Failed == nil {
 		opts.Failed = func(error) {}
 	}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -92,9 +93,7 @@ func (c *Client) Lock(ctx context.Context, name string, o LockOptions, run func(
 }
 
 func (o LockOptions) complete() (LockOptions, error) {
-	if o.AtMost == 0 {
-		o.AtMost = lockAtMost
-	}
+	o.AtMost = cmp.Or(o.AtMost, lockAtMost)
 	if o.AtMost < lockAtMostMin {
 		return o, fmt.Errorf("AtMost %s: give at least %s, which is time to extend it", o.AtMost, lockAtMostMin)
 	}

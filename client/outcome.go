@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -126,9 +127,7 @@ func Outcome(err error) wire.Settle {
 			failure.ErrorType = f.Type
 		}
 	}
-	if failure.Message == "" {
-		failure.Message = "failed without a message"
-	}
+	failure.Message = cmp.Or(failure.Message, "failed without a message")
 	failure.Message = head(failure.Message, messageBytesMax)
 	failure.Backtrace = head(failure.Backtrace, backtraceBytesMax)
 	s.Error = &failure

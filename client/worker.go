@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -104,18 +105,12 @@ func NewWorker(c *Client, handler Handler, opts WorkerOptions) (*Worker, error) 
 		}
 	}
 	opts.Concurrency = max(opts.Concurrency, 1)
-	if opts.Prefetch == 0 {
-		opts.Prefetch = 2 * opts.Concurrency
-	}
+	opts.Prefetch = cmp.Or(opts.Prefetch, 2*opts.Concurrency)
 	if opts.JobsMax > 0 {
 		opts.Prefetch = min(opts.Prefetch, opts.JobsMax)
 	}
-	if opts.DrainTimeout == 0 {
-		opts.DrainTimeout = 30 * time.Second
-	}
-	if opts.ID == "" {
-		opts.ID = workerID()
-	}
+	opts.DrainTimeout = cmp.Or(opts.DrainTimeout, 30*time.Second)
+	opts.ID = cmp.Or(opts.ID, workerID())
 	opts.Events.fill()
 	opts.times = opts.times.orDefault()
 	return &Worker{client: c, handler: handler, opts: opts}, nil

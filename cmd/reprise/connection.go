@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"os"
@@ -41,13 +42,7 @@ func (c *connection) register(cmd *cobra.Command) {
 }
 
 func (c *connection) client(opts client.Options) (*client.Client, error) {
-	url := c.url
-	if url == "" {
-		url = os.Getenv("REPRISE_URL")
-	}
-	if url == "" {
-		url = defaultURL
-	}
+	url := cmp.Or(c.url, os.Getenv("REPRISE_URL"), defaultURL)
 	token, err := c.token()
 	if err != nil {
 		return nil, err

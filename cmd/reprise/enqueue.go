@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -256,9 +257,7 @@ func (f *enqueueFlags) checkKeys() error {
 	if f.job.UniqueKey != "" {
 		return usagef("--unique-key and --batch-key exclude each other: a job is either turned away or taken in")
 	}
-	if f.folding.When == "" {
-		f.folding.When = "true"
-	}
+	f.folding.When = cmp.Or(f.folding.When, "true")
 	f.job.Batch = &f.folding
 	return nil
 }

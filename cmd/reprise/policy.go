@@ -88,20 +88,11 @@ func (f *policyFlags) read(cmd *cobra.Command) (r policies.Retry, rows int, err 
 	if _, rows, err = policies.Read(f.values, "--"); err != nil { // --rows alone is left
 		return r, 0, &usageError{inLines(err)}
 	}
-	name, in := "standard input", cmd.InOrStdin()
-	if f.file != "-" {
-		opened, err := os.Open(f.file)
-		if err != nil {
-			return r, 0, err
-		}
-		defer func() { _ = opened.Close() }()
-		name, in = filepath.Base(f.file), opened
-	}
-	text, err := io.ReadAll(io.LimitReader(in, config.PolicyBytesMax+1))
+	text, name, err := readFile(f.file, cmd.InOrStdin())
 	if err != nil {
-		return r, 0, fmt.Errorf("reading %s: %w", name, err)
+		return r, 0, err
 	}
-	r, err = config.ReadPolicy(name, text)
+	r, err = config.ReadPolicy(filepath.Base(name), text)
 	return r, rows, inLines(err)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,9 +126,7 @@ func (f *workFlags) check() error {
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return usagef("--http %q is no web address; write it as http://host/path", f.target)
 		}
-		if f.timeout == 0 {
-			f.timeout = httpTimeout
-		}
+		f.timeout = cmp.Or(f.timeout, httpTimeout)
 	}
 	return nil
 }

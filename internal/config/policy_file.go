@@ -4,9 +4,6 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 )
 
-// PolicyBytesMax is how large a policy in a file may be.
-const PolicyBytesMax = fileBytesMax
-
 // ReadPolicy reads a retry policy (spec/retry.md section 1) from YAML or JSON,
 // as the configuration file has it, with or without the key retry around it.
 // References such as ${env:NAME} are not looked up. name is that of the file,

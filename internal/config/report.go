@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -71,9 +72,7 @@ type Notice struct {
 const masked = "********"
 
 func (l *loader) value(name, value string, o Origin) Value {
-	if o.From == "" {
-		o.From = FromDefault
-	}
+	o.From = cmp.Or(o.From, FromDefault)
 	if o.secret {
 		value = masked
 	}

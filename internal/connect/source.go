@@ -35,16 +35,7 @@ type Records struct {
 }
 
 // TagOf is the tag of a chunk, which is a label of its job.
-func TagOf(j *job.Job) string {
-	if j.Extras != nil {
-		for _, l := range j.Extras.Labels {
-			if l.Key == TagLabel {
-				return l.Value
-			}
-		}
-	}
-	return ""
-}
+func TagOf(j *job.Job) string { return j.Label(TagLabel) }
 
 // TagLabel is the label of a job in which the tag of its chunk stands.
 const TagLabel = "tag"

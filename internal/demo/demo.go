@@ -8,6 +8,7 @@ package demo
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,12 +69,8 @@ func (r *Report) Err() error {
 
 // Run plays the whole demo.
 func Run(ctx context.Context, o Options) (report *Report, err error) {
-	if o.Concurrency == 0 {
-		o.Concurrency = 8
-	}
-	if o.Limit == 0 {
-		o.Limit = 2 * time.Minute
-	}
+	o.Concurrency = cmp.Or(o.Concurrency, 8)
+	o.Limit = cmp.Or(o.Limit, 2*time.Minute)
 	if o.Weather == nil {
 		o.Weather = usualWeather
 	}
@@ -147,9 +144,7 @@ func (d *demo) read() ([]client.Job, error) {
 			return nil, fmt.Errorf("line %d of the events has the id %q of an earlier one", number, event.ID)
 		}
 		d.ids[event.ID] = true
-		if event.Type == "" {
-			event.Type = "event"
-		}
+		event.Type = cmp.Or(event.Type, "event")
 		jobs = append(jobs, client.Job{
 			Queue: queue, Type: event.Type, Group: event.Account,
 			Payload:        json.RawMessage(bytes.Clone(line)),

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 	"reflect"
 
@@ -147,9 +148,7 @@ func (c *call) answer(v any) error {
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	if c.status == 0 {
-		c.status = http.StatusOK
-	}
+	c.status = cmp.Or(c.status, http.StatusOK)
 	write, ok := v.(appended)
 	if !ok {
 		body, err := encode(v)

@@ -86,6 +86,18 @@ func (j *Job) WithRetention() *Extras {
 // hands it on.
 type Label struct{ Key, Value string }
 
+// Label is the value of a label of the job, "" if it has none of that key.
+func (j *Job) Label(key string) string {
+	if j.Extras != nil {
+		for _, l := range j.Extras.Labels {
+			if l.Key == key {
+				return l.Value
+			}
+		}
+	}
+	return ""
+}
+
 // Bounds of the labels of one job.
 const (
 	LabelsMax     = 32

@@ -1,6 +1,8 @@
 package rule
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -248,6 +250,15 @@ func holds(r job.Requirement, has string) bool {
 // missingToo behind an operator is the null rule of a requirement: a holder
 // without the property meets it. Without it such a holder meets only !=.
 const missingToo = "?"
+
+// SortRequirements puts conditions in order, each once: in another order they are
+// still the same class of jobs. It may change the list.
+func SortRequirements(list []job.Requirement) []job.Requirement {
+	slices.SortFunc(list, func(a, b job.Requirement) int {
+		return cmp.Or(cmp.Compare(a.Property, b.Property), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Value, b.Value))
+	})
+	return slices.Compact(list)
+}
 
 // ParseRequirement reads "cpuMHz > 350", "region = eu" or "cpuMHz >? 350".
 func ParseRequirement(s string) (job.Requirement, error) {

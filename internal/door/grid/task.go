@@ -149,8 +149,7 @@ func (c *Config) task(n *engine.NewJob, t *wire.Task, at string) error {
 	return nil
 }
 
-// conditions reads what a task asks of its engine, sorted: in another order
-// they are still the same class of tasks.
+// conditions reads what a task asks of its engine.
 func conditions(field string, list []string) (out []job.Requirement, err error) {
 	for i, text := range list {
 		one, bad := rule.ParseRequirement(text)
@@ -159,10 +158,7 @@ func conditions(field string, list []string) (out []job.Requirement, err error) 
 		}
 		out = append(out, one)
 	}
-	slices.SortFunc(out, func(a, b job.Requirement) int {
-		return cmp.Or(cmp.Compare(a.Property, b.Property), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Value, b.Value))
-	})
-	return slices.Compact(out), nil
+	return rule.SortRequirements(out), nil
 }
 
 // oneLine takes line breaks out of JSON, where they can only be white space: in
@@ -176,15 +172,8 @@ func oneLine(raw []byte) []byte {
 
 // SeqOf is the client's number of a task; 0 = it has none.
 func SeqOf(j *job.Job) int64 {
-	if j.Extras != nil {
-		for _, l := range j.Extras.Labels {
-			if l.Key == wire.LabelTaskSeq {
-				n, _ := strconv.ParseInt(l.Value, 10, 64)
-				return n
-			}
-		}
-	}
-	return 0
+	n, _ := strconv.ParseInt(j.Label(wire.LabelTaskSeq), 10, 64)
+	return n
 }
 
 // Added tells which tasks were taken in, and which were here before, in the order

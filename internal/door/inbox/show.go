@@ -15,18 +15,7 @@ var statusNames = [rule.Statuses]string{
 }
 
 // MessageIDOf is the id that the sender gave a message, "" if it gave none.
-func MessageIDOf(j *job.Job) string { return headerOf(j, wire.CorrelateID) }
-
-func headerOf(j *job.Job, name string) string {
-	if j.Extras != nil {
-		for _, l := range j.Extras.Labels {
-			if l.Key == name {
-				return l.Value
-			}
-		}
-	}
-	return ""
-}
+func MessageIDOf(j *job.Job) string { return j.Label(wire.CorrelateID) }
 
 func headersOf(j *job.Job) map[string]string {
 	if j.Extras == nil || len(j.Extras.Labels) == 0 {

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"bytes"
-	"cmp"
 	"math"
 	"reflect"
 	"slices"
@@ -273,8 +272,7 @@ func (r *Reader) retention(j *job.Job) {
 	}
 }
 
-// requires reads a list of conditions, sorted: in another order they are still
-// the same class of jobs.
+// requires reads a list of conditions.
 func (r *Reader) requires() (list []job.Requirement) {
 	r.array("requires", requiresMax, func() {
 		text := r.label("requires", r.string("requires"))
@@ -284,8 +282,5 @@ func (r *Reader) requires() (list []job.Requirement) {
 		}
 		list = append(list, one)
 	})
-	slices.SortFunc(list, func(a, b job.Requirement) int {
-		return cmp.Or(cmp.Compare(a.Property, b.Property), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Value, b.Value))
-	})
-	return slices.Compact(list)
+	return rule.SortRequirements(list)
 }

@@ -246,9 +246,7 @@ func wordSetting[T comparable](name, help string, k notation.Kind[T], at func(*j
 		if v.Kind() != '"' || json.Unmarshal(v, &text) != nil {
 			return value, errors.New("must be a string")
 		}
-		if text == "" {
-			text = words[0]
-		}
+		text = cmp.Or(text, words[0])
 		if value, err = k.Parse(text); err != nil {
 			err = errors.New("must be one of " + strings.Join(words, " ") + spell.Hint(text, words))
 		}
