@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprisehq/reprise/client"
-	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/cron"
 	"github.com/reprisehq/reprise/wire"
 )
@@ -161,10 +160,7 @@ An entry whose expression and time zone are as before keeps its next tick.`,
 }
 
 func readCron(file string, stdin io.Reader) (g wire.CronGroup, err error) {
-	text, called, err := readFile(file, stdin)
-	if err == nil {
-		text, err = config.ReadBody(called, text)
-	}
+	text, called, err := readBody(file, stdin)
 	if err != nil {
 		return g, err
 	}

@@ -288,19 +288,11 @@ func parseLimit(text string) (any, error) {
 // readPayload reads a payload given as JSON, as - or as @FILE.
 func readPayload(text string, stdin io.Reader) (json.RawMessage, error) {
 	raw, from := []byte(text), "--payload"
-	switch {
-	case text == "-":
+	if name, isFile := strings.CutPrefix(text, "@"); text == "-" || isFile && name != "" {
 		var err error
-		if raw, err = io.ReadAll(io.LimitReader(stdin, payloadMax+1)); err != nil {
-			return nil, fmt.Errorf("reading the payload from standard input: %w", err)
-		}
-		from = "standard input"
-	case len(text) > 1 && text[0] == '@':
-		var err error
-		if raw, err = os.ReadFile(text[1:]); err != nil {
+		if raw, from, err = readFile(name, stdin); err != nil {
 			return nil, fmt.Errorf("reading the payload: %w", err)
 		}
-		from = text[1:]
 	}
 	if len(raw) > payloadMax {
 		return nil, fmt.Errorf("the payload is larger than %d MiB; keep large data elsewhere and enqueue a reference", payloadMax>>20)

@@ -1,25 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/server"
 	"github.com/reprisehq/reprise/wire"
 )
-
-// inboxFile reads the settings of an inbox from a file, - for standard input,
-// and returns them as JSON.
-func inboxFile(cmd *cobra.Command, name string) (json.RawMessage, error) {
-	text, called, err := readFile(name, cmd.InOrStdin())
-	if err != nil {
-		return nil, err
-	}
-	return config.ReadBody(called, text)
-}
 
 func newInboxSetCommand() *cobra.Command {
 	var file string
@@ -28,7 +16,7 @@ func newInboxSetCommand() *cobra.Command {
 		example: `  reprise inbox set reservations -f reservations.yaml`,
 		args:    []kind{inboxes},
 		do: func(c *call) error {
-			settings, err := inboxFile(c.Command, file)
+			settings, _, err := readBody(file, c.InOrStdin())
 			if err != nil {
 				return err
 			}
@@ -97,7 +85,7 @@ func previewOf(c *call, file string) (*wire.InboxPreview, error) {
 	if file == "" {
 		return c.cl.PreviewInbox(c.Context(), c.args[0], nil)
 	}
-	settings, err := inboxFile(c.Command, file)
+	settings, _, err := readBody(file, c.InOrStdin())
 	if err != nil {
 		return nil, err
 	}

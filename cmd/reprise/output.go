@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/reprisehq/reprise/internal/config"
 	"github.com/reprisehq/reprise/internal/spell"
 )
 
@@ -170,6 +171,15 @@ func readFile(name string, stdin io.Reader) (text []byte, called string, err err
 		err = fmt.Errorf("reading standard input: %w", err)
 	}
 	return text, "standard input", err
+}
+
+// readBody reads the body of a call from a file, YAML or JSON, as JSON.
+func readBody(name string, stdin io.Reader) (body json.RawMessage, called string, err error) {
+	text, called, err := readFile(name, stdin)
+	if err == nil {
+		text, err = config.ReadBody(called, text)
+	}
+	return text, called, err
 }
 
 // among refuses a value of a flag that is none of those there are.

@@ -34,16 +34,10 @@ func bodyFault(field, why string) error {
 // extendAsk is the body of POST /jobs/extend. The outer ms is for leases without
 // their own.
 type extendAsk struct {
-	Leases *[]struct {
-		ID       string         `json:"id"`
-		Lease    string         `json:"lease"`
-		MS       int64          `json:"ms"`
-		Started  bool           `json:"started"`
-		Progress *wire.Progress `json:"progress"`
-	} `json:"leases"`
-	MS     int64   `json:"ms"`
-	Worker *string `json:"worker"`
-	Secret *string `json:"secret"`
+	Leases *[]wire.Extension `json:"leases"`
+	MS     int64             `json:"ms"`
+	Worker *string           `json:"worker"`
+	Secret *string           `json:"secret"`
 }
 
 // wrong joins what is wrong with it.

@@ -12,6 +12,7 @@ import (
 	"github.com/reprisehq/reprise/internal/door/jobs"
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/wire"
 )
 
 // workRoom serves those who run jobs: takes, leases and how attempts end.
@@ -142,18 +143,10 @@ const (
 	leaseWaitMax = 5 * time.Minute
 )
 
-// leaseAsk is the body of POST /jobs/lease.
+// leaseAsk is the body of POST /jobs/lease. A secret that is empty is refused, unlike none.
 type leaseAsk struct {
-	Queues     []string          `json:"queues"`
-	Max        int               `json:"max"`
-	LeaseMS    int64             `json:"lease_ms"`
-	WaitMS     int64             `json:"wait_ms"`
-	Worker     string            `json:"worker"`
-	Register   bool              `json:"register"`
-	Secret     *string           `json:"secret"`
-	Properties map[string]string `json:"properties"`
-	Engine     string            `json:"engine"`
-	Epoch      int64             `json:"epoch"`
+	wire.Lease
+	Secret *string `json:"secret"`
 }
 
 // wrong joins what is wrong with it.
@@ -185,7 +178,7 @@ func nameGiven(field, name string) error {
 // lease is POST /jobs/lease, the unary take with a long poll.
 func (h *workRoom) lease(w http.ResponseWriter, r *http.Request, _, _ string) {
 	h.withBody(w, r, func(s *scratch) error {
-		ask := leaseAsk{Max: 1, LeaseMS: int64(engine.LeaseDefault)}
+		ask := leaseAsk{Lease: wire.Lease{Max: 1, LeaseMS: int64(engine.LeaseDefault)}}
 		err := cmp.Or(lenient(s, &ask, ask.wrong), jobs.OneRefusal(ask.wrong()))
 		if err == nil {
 			err = h.reachQueues(r, "queues", len(ask.Queues), func(i int) string { return ask.Queues[i] })
