@@ -36,6 +36,12 @@ type Filter interface {
 	Filter(in Input, out *Output) Verdict
 }
 
+// whole is a filter that looks at all events of a chunk together.
+type whole interface {
+	// chunk writes what is left of the events to out.
+	chunk(now time.Time, chunk []byte, out *Output) (Counts, error)
+}
+
 // Input is an event and where it comes from.
 type Input struct {
 	Now time.Time
@@ -68,6 +74,10 @@ type Counts struct {
 // that is the result.
 func Run(f Filter, now time.Time, tag string, chunk []byte, out *Output) (result []byte, counts Counts, err error) {
 	out.Events = out.Events[:0]
+	if w, ok := f.(whole); ok {
+		counts, err = w.chunk(now, chunk, out)
+		return out.Events, counts, err
+	}
 	r := record.NewReader(chunk)
 	in := Input{Now: now, Tag: tag, Event: &r.Event}
 	changed := false

@@ -373,12 +373,56 @@ func TestThrottle(t *testing.T) {
 	refused(t, err, "filter throttle", "rate", "window", "interval")
 }
 
+func TestMultiline(t *testing.T) {
+	var java, docker *parser.Multiline
+	for _, o := range parser.BuiltInMultiline() {
+		m, err := parser.NewMultiline(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch o.Name {
+		case "java":
+			java = m
+		case "docker":
+			docker = m
+		}
+	}
+	bodies := []string{`{"log":"before","n":1}`, `{"log":"xError: a","n":2}`, `{"log":"\tat b","n":3}`, `{"x":1}`, `{"log":"yError: a\n"}`}
+	f := made(t)(NewMultiline(MultilineOptions{Parsers: []*parser.Multiline{java}, KeyContent: "log"}))
+	const want = `{"log":"before","n":1}{"log":"xError: a\n\tat b\n","n":2}{"x":1}{"log":"yError: a\n"}`
+	if got, _ := run(t, f, bodies...); got != want {
+		t.Error(got)
+	}
+	if got, _ := run(t, f); got != "" {
+		t.Error(got)
+	}
+	f = made(t)(NewMultiline(MultilineOptions{Parsers: []*parser.Multiline{docker}}))
+	if got, _ := run(t, f, `{"log":"a ","stream":"stdout"}`, `{"log":"x\n","stream":"stderr"}`, `{"log":"b\n","stream":"stdout"}`); got != `{"log":"x\n","stream":"stderr"}{"log":"a b\n","stream":"stdout"}` {
+		t.Error(got)
+	}
+	// What is not joined keeps its metadata.
+	chunk := record.AppendEvent(nil, record.Time{Sec: 1}, []byte("\x81\xa1m\x01"), []byte("\x81\xa1a\x01"))
+	result, _, err := Run(f, time.Unix(0, 0), "t", chunk, &Output{})
+	if err != nil || !bytes.Equal(result, chunk) {
+		t.Errorf("%x, %v", result, err)
+	}
+	_, err = NewMultiline(MultilineOptions{Parsers: []*parser.Multiline{java}})
+	refused(t, err, "filter multiline", "key_content")
+	_, err = NewMultiline(MultilineOptions{})
+	refused(t, err, "multiline.parser")
+}
+
 // FuzzFilters: whatever stands in a chunk, the filters write events.
 func FuzzFilters(f *testing.F) {
 	p, err := parser.New(parser.Options{Name: "j", Format: "json"})
 	if err != nil {
 		f.Fatal(err)
 	}
+	java, err := parser.NewMultiline(parser.BuiltInMultiline()[2])
+	if err != nil {
+		f.Fatal(err)
+	}
+	multiline := made(f)(NewMultiline(MultilineOptions{Parsers: []*parser.Multiline{java}, KeyContent: "a"}))
 	filters := []Filter{
 		made(f)(NewGrep(GrepOptions{Rules: []GrepRule{{false, "$a['b'][0] ."}}})),
 		made(f)(NewModify(ModifyOptions{Rules: []ModifyRule{{"copy", "a b"}, {"hard_rename", "b c"}, {"remove_regex", "^d"}, {"move_to_start", "e"}}, Conditions: []string{"No_key_matches xxxx"}})),
@@ -387,6 +431,9 @@ func FuzzFilters(f *testing.F) {
 		made(f)(NewNest(NestOptions{Operation: "nest", Wildcards: []string{"a*"}, NestUnder: "n"})),
 		made(f)(NewNest(NestOptions{Operation: "lift", NestedUnder: "a", AddPrefix: "x"})),
 		made(f)(NewRewriteTag(RewriteTagOptions{Rules: []string{"$a (.) $1.$b true"}})),
+		script(f, "return 2, ts, record"),
+		script(f, "return 2, ts, {record, {r = record}}"),
+		multiline,
 	}
 	f.Add(newChunk(f, `{"a":"{\"x\":1}","b":[1]}`, `{"a":{"b":["x"],"c":{}},"e":null}`))
 	f.Add([]byte("\x92\x01\x83\x01\x02\xa1a\xc4\x01\xff\xc0\x81\xa1a\xa1b"))

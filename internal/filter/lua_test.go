@@ -52,6 +52,14 @@ func TestLuaWritesWhatTheSettingsSay(t *testing.T) {
 	}
 }
 
+func TestLuaGetsKeysAsTexts(t *testing.T) {
+	chunk := record.AppendEvent(nil, record.Time{}, nil, []byte("\x83\x01\xa1a\xa1k\x05\xa1k\x06")) // {1: "a", "k": 5, "k": 6}
+	result, _, err := Run(script(t, `return 2, ts, record`), time.Unix(0, 0), "t", chunk, &Output{})
+	if got := shown(t, result); err != nil || got != `{"1":"a","k":6}` {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
 func TestLuaTimes(t *testing.T) {
 	was := record.Time{Sec: 1448403340, Nsec: 123456789}
 	for _, row := range []struct {

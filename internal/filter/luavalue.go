@@ -17,7 +17,8 @@ const (
 	luaRecordBytesMax = 8 << 20 // that a script returns
 )
 
-// toLua is a raw value as scripts get it. Binary data and extensions are texts.
+// toLua is a raw value as scripts get it. Binary data and extensions are texts,
+// and so are all keys.
 func (f *luaFilter) toLua(raw []byte, depth int) lua.LValue {
 	if depth > luaDepthMax || len(raw) == 0 {
 		return lua.LNil
@@ -30,7 +31,7 @@ func (f *luaFilter) toLua(raw []byte, depth int) lua.LValue {
 			return lua.LNil
 		}
 		for _, field := range body {
-			table.RawSetString(string(field.Key), f.toLua(field.Value, depth+1))
+			table.RawSetString(field.Name(), f.toLua(field.Value, depth+1))
 		}
 		return table
 	case msgp.ArrayType:
@@ -133,9 +134,13 @@ func (w *luaWriter) fields(dst []byte, table *lua.LTable, was []byte, depth int)
 	}
 	done := map[string]bool{}
 	for _, field := range before {
-		if key := string(field.Key); !done[key] {
+		key, raw := field.Name(), field.Value
+		if i := before.Index(key); i >= 0 { // the last one, of a key that stands there twice
+			raw = before[i].Value
+		}
+		if !done[key] {
 			done[key] = true
-			if err := write(key, table.RawGetString(key), before[before.Index(key)].Value); err != nil {
+			if err := write(key, table.RawGetString(key), raw); err != nil {
 				return dst, err
 			}
 		}

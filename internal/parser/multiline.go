@@ -120,6 +120,16 @@ func (m *Multiline) setRules() (problems []error) {
 // Name is the name of the multiline parser.
 func (m *Multiline) Name() string { return m.options.Name }
 
+// KeyContent is the field of records that is joined.
+func (m *Multiline) KeyContent() string { return m.options.KeyContent }
+
+// Joining is the same parser for records that have the text in another field.
+func (m *Multiline) Joining(key string) *Multiline {
+	other := *m
+	other.options.KeyContent = key
+	return &other
+}
+
 // FlushTimeout is how long a message waits for its next line.
 func (m *Multiline) FlushTimeout() time.Duration { return m.options.FlushTimeout }
 

@@ -10,6 +10,14 @@ type Field struct {
 	odd []byte // the raw key, if that is no text
 }
 
+// Name is the text of the key, or the JSON of a key that is no text.
+func (f Field) Name() string {
+	if f.odd != nil {
+		return string(AppendJSON(nil, f.odd, false))
+	}
+	return string(f.Key)
+}
+
 // Body is a body that is changed: its fields in their order. The bytes of what
 // is not changed stay where they were.
 type Body []Field
