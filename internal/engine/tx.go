@@ -222,7 +222,7 @@ func (r *Tx) view(j *job.Job, queue, group string) (rule.View, error) {
 	if group == "" {
 		return v, nil
 	}
-	if rule.Heads(q, j) {
+	if rule.NeedsHead(q, j) {
 		first, err := r.tx.IDs(store.Members(queue, group), 1)
 		if err != nil {
 			return v, err

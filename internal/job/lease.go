@@ -80,7 +80,7 @@ type Lease struct {
 	Since     Millis // granted
 	Started   Millis // run began, if the holder says so; 0 = not said
 	Until     Millis // soft end of a unary lease, moved by Extend; 0 = follows the holder
-	Given     Millis // from its grant or latest extension to Until; of a task fetched ahead to RunEnd; 0 = not known
+	Length    Millis // from its grant or latest extension to Until; of a task fetched ahead to RunEnd; 0 = not known
 	RunEnd    Millis // hard end (run timeout); 0 = none
 	StartBy   Millis // start timeout; 0 = none
 	Turn      int64  // turn of the group this lease is part of; 0 = none

@@ -109,16 +109,16 @@ func (b *RetryBudget) Check(name string) error {
 	return c.err()
 }
 
-// FairShare gives the groups of a queue turns in a round, so that one with
+// FairShare serves the groups of a queue in rounds, so that one with
 // many jobs does not starve the rest.
 type FairShare struct {
-	Weights map[string]int // jobs of a group in one turn; 1 where it is not named
+	Weights map[string]int // jobs of a group in one round; 1 where it is not named
 }
 
-// WeightMax is the most jobs of one turn.
+// WeightMax is the most jobs of a group in one round.
 const WeightMax = 1000
 
-// Weight is how many jobs a group may start in its turn.
+// Weight is how many jobs a group may start in one round.
 func (f *FairShare) Weight(group string) int {
 	if w := f.Weights[group]; w > 0 {
 		return w

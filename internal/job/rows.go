@@ -133,7 +133,7 @@ type Gate struct {
 	Turn    int64  // latest turn granted; a fencing number
 	LastSeq int64  // highest sort position delivered; a lower one is out of order
 	Place   int64  // its place in the round of a fair queue; also of the ungrouped, group ""
-	Served  int    // members that started in this turn of the round
+	Served  int    // members that started in this round
 }
 
 // GateKey is the key of a gate row; queue names hold no NUL.

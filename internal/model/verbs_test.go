@@ -90,7 +90,7 @@ func (m *model) place(j *job.Job, p job.Place) {
 func (m *model) take(j *job.Job, token job.Token, holder string, kind job.HolderKind, life job.Millis, joins bool) {
 	l := job.Lease{Token: token, Holder: holder, Kind: kind, Since: m.now, Exclusive: j.Isolated}
 	if life > 0 {
-		l.Until, l.Given = m.now+life, life
+		l.Until, l.Length = m.now+life, life
 	}
 	if t := m.runTimeout(j); t > 0 {
 		l.RunEnd = m.now + t
@@ -153,7 +153,7 @@ func (m *model) extend(x engine.Extension) job.Kind {
 		setProgress(j, &p)
 	}
 	if l.Until > 0 && x.For > 0 {
-		l.Until, l.Given = m.now+x.For, x.For
+		l.Until, l.Length = m.now+x.For, x.For
 	}
 	if x.Started && l.Started == 0 {
 		l.Started, l.StartBy, l.RunEnd = m.now, 0, 0

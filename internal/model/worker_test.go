@@ -54,9 +54,9 @@ func (m *model) extendAll(holder string, span job.Millis) (ids []job.ID) {
 			if j.Leases[i].Holder == holder {
 				l := &j.Leases[i]
 				if span > 0 { // else as long as before
-					l.Given = span
+					l.Length = span
 				}
-				l.Until = m.now + l.Given
+				l.Until = m.now + l.Length
 			}
 		}
 		ids = append(ids, j.ID)

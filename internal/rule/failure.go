@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"unicode/utf8"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -14,7 +15,7 @@ const overridesMax = 1000
 func inGrace(v View, j *job.Job) bool { return j.GraceUntil > v.Now }
 
 // graceDelay is the shortest wait for another try that nobody asked for.
-func graceDelay(v View) job.Millis { return either(v.Queue.GraceDelay, v.Server.GraceDelay) }
+func graceDelay(v View) job.Millis { return cmp.Or(v.Queue.GraceDelay, v.Server.GraceDelay) }
 
 // fail decides about a failed attempt in the order of core.md section 6. The
 // lease l has been taken off the job already.
@@ -41,7 +42,7 @@ func fail(v View, j *job.Job, c Command, l job.Lease, e Effect) (Effect, error) 
 	p = job.Retry{Limit: do.Limit, Curve: do.Curve}.Over(p)
 	var due job.Millis
 	own := ownTime(v, j, &c, do)
-	why := fate(v, j, &ended{does: do, policy: &p, own: own, due: func() job.Millis {
+	why := fate(v, j, &lastRun{does: do, policy: &p, own: own, due: func() job.Millis {
 		due = dueAfter(v, j, c, &p, do, own, e)
 		return due
 	}})

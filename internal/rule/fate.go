@@ -8,8 +8,8 @@ import "github.com/reprisehq/reprise/internal/job"
 // its own runs (GiveUp), what takes a whole session along (CancelsSession), and of which
 // failures "reprise work" says dead (FinalStatus, FinalExit).
 
-// ended is what the fate of a job is decided by: how its last live run ended.
-type ended struct {
+// lastRun is what the fate of a job is decided by: how its last live run ended.
+type lastRun struct {
 	lost bool // its holder vanished
 
 	// Of a run that failed:
@@ -20,7 +20,7 @@ type ended struct {
 }
 
 // fate is why a job is given up of which nothing runs any more; Alive = it runs again.
-func fate(v View, j *job.Job, x *ended) job.Reason {
+func fate(v View, j *job.Job, x *lastRun) job.Reason {
 	switch {
 	case x.does == nil && x.lost && j.Losses >= lossLimit(v, j):
 		return job.Lost

@@ -37,10 +37,10 @@ func Stands(g Group) bool {
 func Throttled(t *job.Throttle) bool { return t != nil && (t.Slow > 0 || Lets(t) == 0) }
 
 // Stand is where a member stands in line for its gate, or a job without a
-// group for itself, whose gate is that of group "". In a fair queue whoever
-// was served goes behind all that wait: the gate keeps its place in the round,
-// and a member stands there at the soonest. Jobs without a group who stand there
-// together go by their own places: there they have no id.
+// group for itself, whose gate is that of group "". In a fair queue a gate has a
+// place in the round, behind all that wait when the group was served, and nobody of
+// the group stands before it. Jobs without a group that stand at that place are equal
+// there, and ordered by their own places.
 func Stand(q *job.Queue, g *job.Gate, p Pos) Pos {
 	if q.Protection.Fair == nil || g.Place == 0 {
 		return p

@@ -52,12 +52,12 @@ func Reaches(owner *job.Job, newcomer string, narrow bool) bool {
 // the newcomer takes the key over.
 func Conflicts(newcomer job.UniqueScope, owner job.State) bool { return newcomer.Holds(owner) }
 
-// own decides whether the job of an effect stands under its key from now on.
+// holdKey decides whether the job of an effect stands under its key from now on.
 // A unique key is had as long as the job's own scope says; one that was let go
 // comes back when the job comes back into line, unless another has it by then
 // (core.md section 7). What takes in newcomers does so until it is taken, and
 // never again.
-func own(v View, j *job.Job) {
+func holdKey(v View, j *job.Job) {
 	before := job.None
 	if v.Job != nil {
 		before = v.Job.State

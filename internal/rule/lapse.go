@@ -1,6 +1,10 @@
 package rule
 
-import "github.com/reprisehq/reprise/internal/job"
+import (
+	"cmp"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
 
 // What happens when a lease ends and its holder did not say so:
 //
@@ -101,7 +105,7 @@ func (x *lapsed) place(v View, c Command) job.Place {
 func timedOut(v View, j *job.Job, l job.Lease) failedRun {
 	return failedRun{lease: l, what: job.Failure{
 		Type: "Timeout", Timeout: true,
-		Message: "the run took longer than its run timeout of " + either(j.RunTimeout, v.Queue.RunTimeout).String(),
+		Message: "the run took longer than its run timeout of " + cmp.Or(j.RunTimeout, v.Queue.RunTimeout).String(),
 	}}
 }
 

@@ -22,17 +22,17 @@ var forgiven = [job.Endings]bool{
 	job.ByLapse: true, job.ByDisconnect: true, job.ByRestart: true, job.ByTurn: true, job.ByUndelivered: true,
 }
 
-// late decides about a settle whose lease is not live any more.
+// late decides about a settle whose lease is not live any more, or whose job is not open.
 func late(v View, c Command) (Effect, error) {
 	j := v.Job
-	if c.Token.IsZero() {
+	if j == nil || c.Token.IsZero() {
 		return lateOfStream(v, c)
 	}
 	ended, known := endedOf(j, c.Token)
 	if known && saysAgain(c.Verb, ended.How) {
 		return Effect{Job: j, Repeat: true}, nil
 	}
-	if j.Committed() { // by another run, whose effects count
+	if !Allowed(c.Verb, j.State) || j.Committed() { // by another run, whose effects count
 		return Effect{}, superseded(j)
 	}
 	if !known && c.Token.Start() < v.Start && j.Order != job.OrderStrict {
@@ -47,9 +47,10 @@ func late(v View, c Command) (Effect, error) {
 
 // lateOfStream is late for a settle without a token.
 func lateOfStream(v View, c Command) (Effect, error) {
-	ended := v.Job.Ended
-	if n := len(ended); c.Verb == SettleOK && n > 0 && streamEnd(ended[n-1].How) && !v.Queue.LateOKNever {
-		return lateOK(v, c, ended[n-1])
+	if j := v.Job; j != nil && c.Verb == SettleOK && j.State.Open() && len(j.Ended) > 0 && !v.Queue.LateOKNever {
+		if last := j.Ended[len(j.Ended)-1]; streamEnd(last.How) {
+			return lateOK(v, c, last)
+		}
 	}
 	return Effect{}, job.Errorf(job.NotFound, "job not found in in-flight set")
 }
@@ -69,21 +70,6 @@ func lateOK(v View, c Command, ended job.Ended) (Effect, error) {
 	remember(j, ended)
 	j.Losses = 0
 	return complete(v, j, c.Result, e), nil
-}
-
-// refuseSettle answers a settle on a job that is not open, or a failure on one that is
-// not leased.
-func refuseSettle(v View, c Command) (Effect, error) {
-	if v.Job == nil {
-		return Effect{}, job.Errorf(job.NotFound, "job not found in in-flight set")
-	}
-	if ended, known := endedOf(v.Job, c.Token); known && !c.Token.IsZero() && saysAgain(c.Verb, ended.How) {
-		return Effect{Job: v.Job, Repeat: true}, nil
-	}
-	if c.Token.IsZero() {
-		return Effect{}, job.Errorf(job.NotFound, "job not found in in-flight set")
-	}
-	return Effect{}, superseded(v.Job)
 }
 
 // saysAgain reports whether a settle only says what happened to the lease: the

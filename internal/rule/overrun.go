@@ -1,6 +1,10 @@
 package rule
 
-import "github.com/reprisehq/reprise/internal/job"
+import (
+	"cmp"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
 
 // OverrunSeen is when it is seen that a run is over its time: at its end,
 // exactly, or where a session has a poll period at the first sweep that is not
@@ -29,7 +33,7 @@ type OverrunWindow struct {
 
 // OverrunOf is the window of an open task; false if its runs may take as long as they will.
 func OverrunOf(q *job.Queue, j *job.Job, p *job.Retry) (w OverrunWindow, ok bool) {
-	t := either(j.RunTimeout, q.RunTimeout)
+	t := cmp.Or(j.RunTimeout, q.RunTimeout)
 	if q.Grid == nil || t == 0 || !j.State.Open() {
 		return w, false
 	}

@@ -15,8 +15,8 @@ func Recalls(q *job.Queue, g *job.Gate, next *job.Job, now job.Millis, outdates 
 	return MayDeliver(q, g, next, next.Leases[0].Token, now, outdates) != nil
 }
 
-// TurnMoves reports whether a step ended the part of a member in such a turn: it is
-// to be asked whether the next one is recalled.
+// TurnMoves reports whether a step ended the run of a member in a turn whose holder hears
+// of recalls by verdicts: then Recalls is asked about the next member.
 func TurnMoves(q *job.Queue, e *Effect) bool {
 	return q.Turns && len(e.Ended) > 0 && e.Ended[0].Turn != 0 && e.Ended[0].Kind != job.Anonymous
 }

@@ -171,7 +171,7 @@ func giveBack(v View, j *job.Job, b back, e Effect) Effect {
 		e.Job = j
 		return e
 	}
-	why := fate(v, j, &ended{lost: b.lost})
+	why := fate(v, j, &lastRun{lost: b.lost})
 	if why != job.Lost { // one that is lost keeps how many copies of it were wanted
 		j.CopiesWanted = j.Copies
 	}

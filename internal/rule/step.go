@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -13,7 +14,7 @@ type View struct {
 	Job    *job.Job   // nil for Put
 	Queue  *job.Queue // settings of its queue
 	Gate   *job.Gate  // its group's gate; nil when ungrouped, but in a fair queue
-	Head   bool       // no member of its group stands before it; see Heads
+	Head   bool       // no member of its group stands before it; see NeedsHead
 	Behind bool       // of a strict group: an earlier member runs
 	Server *Server    // defaults
 	Rand   func() float64
@@ -68,7 +69,7 @@ type Command struct {
 	Result     *job.Result      // SettleOK: what it made; nil = it made nothing
 	Failure    job.Failure      // SettleRetry, SettleDead: what went wrong
 	Match      Match            // SettleRetry: what is known of the failure's message; nil = nothing yet
-	RetryAt    job.Millis       // SettleRetry: the worker's own time; Unset-like 0 = none
+	RetryAt    job.Millis       // SettleRetry: the worker's own time; 0 = none
 	After      job.Millis       // SettleRetry, SettleDead: Retry-After of a target; SettleRelease: delay
 	ByTarget   bool             // SettleRelease: the target that it was delivered to gave it back
 	Hold       job.Millis       // settles: how long its worker asks to hold the group or queue
@@ -155,7 +156,7 @@ func Step(v View, c Command) (Effect, error) {
 	}
 	if !Allowed(c.Verb, from) {
 		if isSettle(c.Verb) {
-			return refuseSettle(v, c)
+			return late(v, c)
 		}
 		if c.Verb == Extend && v.Job != nil { // no lease of it lives
 			return Effect{}, superseded(v.Job)
@@ -172,11 +173,11 @@ func Step(v View, c Command) (Effect, error) {
 		keepOutcome(v, &c, &e)
 		to = e.Job.State
 		if e.Job.Extras != nil {
-			own(v, e.Job)
+			holdKey(v, e.Job)
 		}
 	}
 	e.Cut = cuts(v, c.Verb, &e)
-	passes(v, c.Verb, &e)
+	noteDelivered(v, c.Verb, &e)
 	if !Leads(c.Verb, from, to) {
 		panic(fmt.Sprintf("rule: %s led from %s to %s, which the table does not know", c.Verb, from, to))
 	}
@@ -275,12 +276,12 @@ func take(v View, c Command) (Effect, error) {
 		j.Wait = job.Wait{}
 	}
 	l.Since = v.Now
-	begin := either(j.StartTimeout, v.Queue.StartTimeout)
+	begin := cmp.Or(j.StartTimeout, v.Queue.StartTimeout)
 	if begin > 0 {
 		l.StartBy = v.Steady.Add(begin)
 	}
 	if l.Until > 0 {
-		l.Given = l.Until - v.Steady
+		l.Length = l.Until - v.Steady
 	}
 	if v.Queue.Grid == nil {
 		l.RunEnd = runEnd(v, j)
@@ -288,7 +289,7 @@ func take(v View, c Command) (Effect, error) {
 		startRunClock(v, c.Begins, begin, j, &l)
 		l.Number, l.Copy = j.Deliveries+1, len(j.Leases) > 0
 	}
-	turn(v, c.Turn, j, &l, &e)
+	joinTurn(v, c.Turn, j, &l, &e)
 	if v.Gate != nil && c.Turn == 0 && v.Queue.Protection.Fair != nil { // all of a turn is one start
 		served(v, e.gate(v))
 	}
@@ -315,15 +316,8 @@ func startRunClock(v View, begins, startTimeout job.Millis, j *job.Job, l *job.L
 	now := v.Steady
 	v.Steady = begins
 	if l.RunEnd = runEnd(v, j); l.RunEnd > 0 && begins > now {
-		l.Given = l.RunEnd - now
+		l.Length = l.RunEnd - now
 	}
-}
-
-func either(own, other job.Millis) job.Millis {
-	if own > 0 {
-		return own
-	}
-	return other
 }
 
 func extend(v View, c Command) (Effect, error) {
@@ -334,22 +328,22 @@ func extend(v View, c Command) (Effect, error) {
 	j := v.Job.Clone()
 	l := &j.Leases[i]
 	if l.Until > 0 && c.Until > 0 {
-		l.Until, l.Given = c.Until, c.Until-v.Steady
+		l.Until, l.Length = c.Until, c.Until-v.Steady
 	}
 	if a := c.ClockShift; a != nil {
 		whole := runEnd(v, j) - v.Steady
-		if l.Until > 0 && l.Given > 0 {
-			l.Until = a.move(v, l.Until, max(l.Given, a.Window))
+		if l.Until > 0 && l.Length > 0 {
+			l.Until = a.move(v, l.Until, max(l.Length, a.Window))
 		} else if l.Until > 0 {
 			l.Until = a.move(v, l.Until, 0)
 		} else {
-			whole = either(l.Given, whole)
+			whole = cmp.Or(l.Length, whole)
 		}
 		l.RunEnd = a.move(v, l.RunEnd, whole)
-		l.StartBy = a.move(v, l.StartBy, either(j.StartTimeout, v.Queue.StartTimeout))
+		l.StartBy = a.move(v, l.StartBy, cmp.Or(j.StartTimeout, v.Queue.StartTimeout))
 	}
 	if c.Back && l.RunEnd > 0 {
-		l.RunEnd = min(l.RunEnd, max(goesOn(v, j, l), v.Steady.Add(backGrace)))
+		l.RunEnd = min(l.RunEnd, max(ownRunEnd(v, j, l), v.Steady.Add(backGrace)))
 	}
 	if p := c.Progress; p != nil {
 		var known *job.RunProgress
@@ -364,7 +358,7 @@ func extend(v View, c Command) (Effect, error) {
 		l.Started, l.StartBy = v.Now, 0
 		l.RunEnd = runEnd(v, j) // the run clock starts with the run, not with the lease
 		if l.Until == 0 {
-			l.Given = 0
+			l.Length = 0
 		}
 	}
 	e := Effect{Job: j}
@@ -410,7 +404,7 @@ func ordered(v View, j *job.Job) {
 }
 
 // revive brings a dead job back, or a scheduled one forward. Counters start
-// again unless only the rest of them is asked for (I4); failure records stay.
+// again unless the command asks for what is left of them (I4); failure records stay.
 func revive(v View, c Command) (Effect, error) {
 	old := v.Job
 	if Misplaced(old, v.Queue) {

@@ -1,6 +1,10 @@
 package rule
 
-import "github.com/reprisehq/reprise/internal/job"
+import (
+	"cmp"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
 
 // What is particular to tasks of sessions (spec/grid.md): more copies of one,
 // where it stands again, and its number among the finished.
@@ -96,14 +100,14 @@ func StopAfter(q *job.Queue, j *job.Job) job.Millis {
 	if g := q.Grid; g == nil || g.OnTimeout != job.TimeoutRetry || g.PollPeriod > 0 {
 		return 0
 	}
-	return either(j.RunTimeout, q.RunTimeout)
+	return cmp.Or(j.RunTimeout, q.RunTimeout)
 }
 
 // runEnd is when a run that starts now has taken too long; 0 = never. Where
 // overruns are looked for at a period only, that is its next multiple, and where
 // engines end them by themselves, they have some time for that.
 func runEnd(v View, j *job.Job) job.Millis {
-	t := either(j.RunTimeout, v.Queue.RunTimeout)
+	t := cmp.Or(j.RunTimeout, v.Queue.RunTimeout)
 	if t == 0 {
 		return 0
 	}
@@ -120,14 +124,14 @@ func runEnd(v View, j *job.Job) job.Millis {
 // tell of runs that ended meanwhile.
 const backGrace = job.Second
 
-// goesOn is when a run has taken too long by its own clock, which went on while the
-// server was away: the start of the server gave it more time (Anchor), because its
-// engine could not be heard.
-func goesOn(v View, j *job.Job, l *job.Lease) job.Millis {
-	began := either(l.Started, l.Since)
+// ownRunEnd is when a run has taken too long by the clock of its engine, which went on
+// while the server was away. The start of the server gave it more time (ClockShift),
+// because its engine could not be heard.
+func ownRunEnd(v View, j *job.Job, l *job.Lease) job.Millis {
+	began := cmp.Or(l.Started, l.Since)
 	v.Steady -= max(0, v.Now-began)
-	if l.Until == 0 && l.Given > 0 {
-		return v.Steady.Add(l.Given)
+	if l.Until == 0 && l.Length > 0 {
+		return v.Steady.Add(l.Length)
 	}
 	return runEnd(v, j)
 }

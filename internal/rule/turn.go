@@ -11,9 +11,9 @@ import "github.com/reprisehq/reprise/internal/job"
 // TurnMax is the most members that are given out at once, and so the most of one turn.
 const TurnMax = 1000
 
-// turn gives the lease of a member the number of its turn: a new one, or that of
+// joinTurn gives the lease of a member the number of its turn: a new one, or that of
 // the running turn it joins.
-func turn(v View, joins int64, j *job.Job, l *job.Lease, e *Effect) {
+func joinTurn(v View, joins int64, j *job.Job, l *job.Lease, e *Effect) {
 	if v.Gate == nil || j.Group == "" || j.Order != job.OrderStrict && !v.Queue.Turns {
 		return
 	}
@@ -34,10 +34,10 @@ func turn(v View, joins int64, j *job.Job, l *job.Lease, e *Effect) {
 	}
 }
 
-// passes notes that a member of a strict turn was delivered. Its first one counts
+// noteDelivered notes that a member of a strict turn was delivered. Its first one counts
 // as delivered with its lease; those behind it only when they are settled, because
 // one that goes back untouched was not, and puts nobody out of order.
-func passes(v View, verb Verb, e *Effect) {
+func noteDelivered(v View, verb Verb, e *Effect) {
 	if v.Gate == nil || v.Job == nil || v.Job.Order != job.OrderStrict || verb == SettleRelease || !isSettle(verb) {
 		return
 	}
@@ -113,9 +113,9 @@ func GoesOn(q *job.Queue, g *job.Gate, turn int64) bool {
 // Aside reports whether a group is kept out of line: paused, parked or held.
 func Aside(g *job.Gate) bool { return g.Paused || g.Park != "" || g.Hold > 0 }
 
-// Heads reports whether a step on the job needs to know if it is the head of its
+// NeedsHead reports whether a step on the job needs to know if it is the head of its
 // group: it may park the group, or be settled late.
-func Heads(q *job.Queue, j *job.Job) bool {
+func NeedsHead(q *job.Queue, j *job.Job) bool {
 	return q.OnDead == job.DeadPark || j.Order == job.OrderStrict && len(j.Leases) == 0 && len(j.Ended) > 0
 }
 

@@ -171,7 +171,7 @@ func (s *scene) extended(r *request) *outcome {
 	l := &j.Leases[i]
 	o := &outcome{why: r.String(), verb: rule.Extend, req: r, want: j, state: job.Leased}
 	if l.Until > 0 && x.For > 0 {
-		l.Until, l.Given = s.steady+x.For, x.For
+		l.Until, l.Length = s.steady+x.For, x.For
 		o.note("unary lease extended")
 	}
 	if p := x.Progress; p != nil {
@@ -231,7 +231,7 @@ func (s *scene) carried() (list []*outcome) {
 		j := s.old.Clone()
 		for i := range j.Leases {
 			if is, got := &j.Leases[i], &s.new.Leases[i]; is.Holder == l.Holder {
-				is.Until = s.carry(is.Until, got.Until, s.steady+max(is.Given, reattach))
+				is.Until = s.carry(is.Until, got.Until, s.steady+max(is.Length, reattach))
 				is.RunEnd = s.carry(is.RunEnd, got.RunEnd, s.timer(j.RunTimeout, s.q.RunTimeout))
 				is.StartBy = s.carry(is.StartBy, got.StartBy, s.timer(j.StartTimeout, s.q.StartTimeout))
 			}

@@ -47,7 +47,7 @@ func (s *scene) taken() *outcome {
 
 	want := job.Lease{Token: l.Token, Holder: l.Holder, Kind: h.kind, Since: s.now, Exclusive: j.Isolated}
 	if h.life > 0 {
-		want.Until, want.Given = s.steady+h.life, h.life
+		want.Until, want.Length = s.steady+h.life, h.life
 	}
 	want.RunEnd = s.timer(j.RunTimeout, s.q.RunTimeout)
 	want.StartBy = s.timer(j.StartTimeout, s.q.StartTimeout)

@@ -163,7 +163,7 @@ func extendHeld(tx *engine.Tx, holder string, ids []job.ID, span job.Millis) (ou
 			continue
 		}
 		l := &j.Leases[at]
-		v, err := engine.VerdictOf(tx.Step(j, rule.Command{Verb: rule.Extend, Token: l.Token, Until: tx.Steady().Add(cmp.Or(span, l.Given, engine.LeaseDefault))}))
+		v, err := engine.VerdictOf(tx.Step(j, rule.Command{Verb: rule.Extend, Token: l.Token, Until: tx.Steady().Add(cmp.Or(span, l.Length, engine.LeaseDefault))}))
 		if err != nil {
 			return nil, err
 		}

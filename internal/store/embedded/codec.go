@@ -244,7 +244,7 @@ func lateFields(c *codec.Fields, j *job.Job, has uint64) {
 func leaseFields(c *codec.Fields, l *job.Lease) {
 	c.Raw(l.Token[:])
 	codec.Enum(c, &l.Kind, job.Unary+1)
-	host, number, span := l.Host != "", l.Number > 0, l.Given != 0
+	host, number, span := l.Host != "", l.Number > 0, l.Length != 0
 	c.Bits(&l.Exclusive, &host, &l.AnyHost, &l.Copy, &l.Commits, &number, &span)
 	c.Text(&l.Holder)
 	if host {
@@ -257,8 +257,8 @@ func leaseFields(c *codec.Fields, l *job.Lease) {
 	}
 	codec.Int(c, &l.Since, &l.Started, &l.Until, &l.RunEnd, &l.StartBy)
 	if span {
-		codec.Int(c, &l.Given)
-		c.Refuse(l.Given == 0)
+		codec.Int(c, &l.Length)
+		c.Refuse(l.Length == 0)
 	}
 	codec.Int(c, &l.Turn)
 }

@@ -12,7 +12,7 @@ func BenchmarkCodec(b *testing.B) {
 	ready := sampleJobs()[0]
 	leased := *ready
 	leased.State, leased.DequeuedAt, leased.Deliveries = job.Leased, ready.Created+5, 1
-	leased.Leases = []job.Lease{{Token: job.Token{1, 2, 3}, Holder: "worker-17/host", Kind: job.Unary, Since: ready.Created + 5, Until: ready.Created + 30_005, Given: 30_000}}
+	leased.Leases = []job.Lease{{Token: job.Token{1, 2, 3}, Holder: "worker-17/host", Kind: job.Unary, Since: ready.Created + 5, Until: ready.Created + 30_005, Length: 30_000}}
 	receipt := &job.Receipt{Hash: [16]byte{1}, Content: [16]byte{2}, Job: ready.ID, Expires: ready.Created}
 	shared := newNames()
 	shared.of(ready.Queue)

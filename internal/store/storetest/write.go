@@ -54,7 +54,7 @@ func fullJobs(w *world) []*job.Job {
 			},
 		},
 		Leases: []job.Lease{
-			{Token: w.token(), Holder: "h\x00 1", Kind: job.Unary, Since: 25, Started: 26, Until: 27, Given: 31, RunEnd: 28, StartBy: 29, Turn: 30, Exclusive: true},
+			{Token: w.token(), Holder: "h\x00 1", Kind: job.Unary, Since: 25, Started: 26, Until: 27, Length: 31, RunEnd: 28, StartBy: 29, Turn: 30, Exclusive: true},
 			{Token: w.token(), Holder: "h2"},
 			{Token: w.token(), Holder: "h3", Host: "ü", Exclusive: true},
 			{Token: w.token(), Holder: "h4", Host: "x", AnyHost: true, Copy: true, Commits: true, Number: 1 << 31},
