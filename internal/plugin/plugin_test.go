@@ -179,18 +179,6 @@ func TestTypedValues(t *testing.T) {
 	if all := v.All("parser_"); len(all) != 2 || all[0].Name != "parser_2" || all[1].Value != "a" || unread() != nil {
 		t.Errorf("%+v", all)
 	}
-	v, r = read(t, "[INPUT]\n  Name tail\n  Path a\n  Path b\n  DB x\n  Key ${no}\n  Key k\n  Refresh_Interval x\n")
-	if len(r.Problems()) != 1 || fmt.Sprint(v.List("path"), v.Text("key"), v.Span("refresh_interval"), v.Has("refresh_interval"), v.Unread()) != "[a b]k1m0s false []" {
-		t.Error(v.List("path"), v.Text("key"), v.Span("refresh_interval"), v.Has("refresh_interval"), v.Unread(), r.Problems())
-	}
-	v, r = read(t, "[FILTER]\n  Name throttle\n  Rate 2.5\n")
-	if v.Number("rate") != 2.5 || r.Err() != nil {
-		t.Error(v.Number("rate"), r.Err())
-	}
-	v, r = read(t, "[OUTPUT]\n  Name null\n  Retry_Limit 1000000\n")
-	if v.Retries("retry_limit").Most != retriesMost || r.Err() != nil {
-		t.Error(v.Retries("retry_limit"), r.Err())
-	}
 	for _, wrong := range []func(){
 		func() { v.Text("nope") }, func() { v.Flag("key") }, func() { v.Size("rotate_wait") }, func() { v.Has("parser_1") },
 		func() { NewCatalog([]Plugin{{Kind: "input", Name: "a"}, {Kind: "input", Name: "A"}}) },
@@ -203,6 +191,102 @@ func TestTypedValues(t *testing.T) {
 			}()
 			wrong()
 		}()
+	}
+}
+
+func TestValuesThatAreLeftOut(t *testing.T) {
+	v, r := read(t, "[INPUT]\n  Name tail\n  Path a\n  Path b\n  DB x\n  Key ${no}\n  Key k\n  Refresh_Interval x\n")
+	if len(r.Problems()) != 1 || fmt.Sprint(v.List("path"), v.Text("key"), v.Span("refresh_interval"), v.Has("refresh_interval"), v.Unread()) != "[a b]k1m0s false []" {
+		t.Error(v.List("path"), v.Text("key"), v.Span("refresh_interval"), v.Has("refresh_interval"), v.Unread(), r.Problems())
+	}
+	v, r = read(t, "[FILTER]\n  Name throttle\n  Rate 2.5\n")
+	if v.Number("rate") != 2.5 || r.Err() != nil {
+		t.Error(v.Number("rate"), r.Err())
+	}
+	v, r = read(t, "[OUTPUT]\n  Name null\n  Retry_Limit 1000000\n")
+	if v.Retries("retry_limit").Most != retriesMost || r.Err() != nil {
+		t.Error(v.Retries("retry_limit"), r.Err())
+	}
+	v, r = read(t, "[OUTPUT]\n  Name es\n  AWS_Auth off\n  Trace_Error on\n  Index x\n")
+	if got := v.Unread(); len(got) != 1 || got[0].Name != "index" || r.Err() != nil {
+		t.Errorf("%v %v", got, r.Err())
+	}
+}
+
+// What is written every day is read without a fault, and what has no effect is told.
+func TestAnEverydayConfiguration(t *testing.T) {
+	c, r := load(t, `[SERVICE]
+    Daemon Off
+    Flush 1
+    Log_Level info
+    Parsers_File /fluent-bit/etc/parsers.conf
+    Parsers_File /fluent-bit/etc/conf/custom_parsers.conf
+    HTTP_Server On
+    HTTP_Listen 0.0.0.0
+    HTTP_Port 2020
+    Health_Check On
+    storage.metrics on
+
+[INPUT]
+    Name tail
+    Path /var/log/containers/*.log
+    multiline.parser docker, cri
+    Tag kube.*
+    DB /var/log/flb_kube.db
+    DB.locking false
+    Mem_Buf_Limit 5MB
+    Skip_Long_Lines On
+    Refresh_Interval 10
+
+[FILTER]
+    Name grep
+    Match kube.*
+    Exclude $kubernetes['labels']['app'] ^fluent
+
+[OUTPUT]
+    Name es
+    Match kube.*
+    Host elasticsearch-master
+    Logstash_Format On
+    Suppress_Type_Name On
+    Buffer_Size False
+    Retry_Limit False
+    tls On
+    tls.verify Off
+
+[OUTPUT]
+    Name http
+    Match *
+    Host logs.example.com
+    Port 443
+    Uri /v1/logs
+    Format json_lines
+    Json_Date_Format ISO8601
+    Header Authorization Bearer abc
+    Compress gzip
+    net.dns.resolver LEGACY
+    storage.total_limit_size 5G
+    Workers 2
+`)
+	catalog := All()
+	if v := ReadService(c.Sections, r); !v.Flag("health_check") {
+		t.Error("Health_Check is off")
+	}
+	var all []*Values
+	for _, s := range c.Sections[1:] {
+		all = append(all, catalog.Read(s, r))
+	}
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := lines(r.Notices()); got != "f:18: db has no effect here: "+positions+"\nf:50: net.dns.resolver has no effect here: "+ownResolver {
+		t.Error(got)
+	}
+	if v := all[2]; v.Size("buffer_size") != 0 || v.Flag("tls.verify") || !v.Retries("retry_limit").Unlimited {
+		t.Errorf("%+v", v)
+	}
+	if v := all[3]; v.Text("json_date_format") != "iso8601" || v.All("header")[0].Parts()[1] != "Bearer abc" || v.Size("storage.total_limit_size") != 5e9 {
+		t.Errorf("%+v", v)
 	}
 }
 
@@ -371,19 +455,20 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestService(t *testing.T) {
-	c, r := load(t, "[SERVICE]\n  Flush 0.5\n  Grace -1\n  Nope 1\n  Flsh 2\n  Name x\n  storage.path /x\n  Parsers_File a\n  HTTP_Port 1\n  HC_Period x\n[INPUT]\n  Name dummy\n[SERVICE]\n  Flush 2\n  Parsers_File b\n  Plugins_File p\n")
+	c, r := load(t, "[SERVICE]\n  Flush 0.5\n  Grace -1\n  Nope 1\n  Flsh 2\n  Name x\n  storage.path /x\n  Parsers_File a\n  HTTP_Port 1\n  HC_Period x\n[INPUT]\n  Name dummy\n[SERVICE]\n  Flush 2\n  Parsers_File b\n  Plugins_File p\n  Streams_File s\n")
 	v := ReadService(c.Sections, r)
 	got := fmt.Sprint(v.Span("flush"), v.Int("grace"), v.List("parsers_file"), v.Int("http_port"), v.Int("scheduler.base"), v.Int("scheduler.cap"), v.Flag("http_server"))
 	if got != "2s -1 [a b] 1 5 2000 false" {
 		t.Error(got)
 	}
-	if got := lines(r.Problems()); got != "f:10: hc_period: \"x\" must be a whole number from 1 to 1000000\nf:16: plugins_file is not here: plugins are not loaded from files; deliver by output http, or take by output queue" {
+	if got := lines(r.Problems()); got != "f:10: hc_period: \"x\" must be a whole number from 1 to 1000000\nf:17: streams_file is not here: there is no stream processor; send the records to one by output kafka" {
 		t.Error(got)
 	}
 	if got := lines(r.Notices()); got != `f:4: "nope" is unknown and has no effect
 f:5: "flsh" is unknown and has no effect; did you mean flush?
 f:6: "name" is unknown and has no effect
-f:7: storage.path has no effect here: chunks are in the data directory of the server` {
+f:7: storage.path has no effect here: chunks are in the data directory of the server
+f:16: plugins_file has no effect here: no plugins are loaded from files; a section that needs one is refused` {
 		t.Error(got)
 	}
 	for text, want := range map[string]string{

@@ -19,7 +19,7 @@ func ServiceSection() *Plugin {
 		text("log_file", "", "file of the log").idle("the log goes to standard error; send that into a file"),
 		onOff("daemon", "off", "go into the background").idle(supervisor),
 		text("parsers_file", "", "file with parsers").many(),
-		text("plugins_file", "", "file with plugins to load").many().gone("plugins are not loaded from files; deliver by output http, or take by output queue"),
+		text("plugins_file", "", "file with plugins to load").many().idle("no plugins are loaded from files; a section that needs one is refused"),
 		text("streams_file", "", "file with tasks of the stream processor").many().gone("there is no stream processor; send the records to one by output kafka"),
 		onOff("sp.convert_from_str_to_num", "on", "numbers in the stream processor").idle("there is no stream processor"),
 		onOff("http_server", "off", "serve /api/v1 at a port of its own"),
