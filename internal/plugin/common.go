@@ -69,7 +69,10 @@ func listening(port string) []Property {
 		span("net.accept_timeout", "10s", "time for a connection to be accepted, TLS included"),
 		onOff("net.accept_timeout_log_error", "on", "log when it is over").idle("it is logged"),
 		span("net.io_timeout", "0s", "time without a byte after which a connection is closed; 0 is no limit"),
-	}, tls("off", "ask for a certificate of the client and check it"))
+	}, tls(
+		onOff("tls.verify", "off", "ask for a certificate of the client and check it"),
+		onOff("tls.verify_hostname", "off", "check its name").idle("clients have no names to check"),
+	))
 }
 
 // connecting is what an output has that connects to a host.
@@ -95,18 +98,19 @@ func connecting(host, port string) []Property {
 		whole("net.tcp_keepalive_time", "-1", -1, 1e6, "seconds before the first probe").idle("the first one comes after 15 s"),
 		whole("net.tcp_keepalive_interval", "-1", -1, 1e6, "seconds between probes").idle("they come every 15 s"),
 		whole("net.tcp_keepalive_probes", "-1", -1, 1e6, "probes without an answer").idle("the system decides"),
-	}, tls("on", "check the certificate of the target"))
+	}, tls(
+		onOff("tls.verify", "on", "check the certificate of the target"),
+		onOff("tls.verify_hostname", "on", "check that it is for this host; off by default in Fluent Bit"),
+	))
 }
 
-func tls(verify, verifies string) []Property {
+func tls(checks ...Property) []Property {
 	const windows = "certificates are files here; name them with tls.ca_file, tls.crt_file and tls.key_file"
-	return []Property{
+	return append(checks, []Property{
 		onOff("tls", "off", "use TLS"),
-		onOff("tls.verify", verify, verifies),
-		onOff("tls.verify_hostname", "off", "check that the certificate is for the host").idle("that belongs to tls.verify"),
 		whole("tls.debug", "1", 0, 4, "what is logged of TLS").idle("what failed is told with the error"),
 		text("tls.ca_file", "", "file with the certificates to trust"),
-		text("tls.ca_path", "", "folder with the certificates to trust"),
+		text("tls.ca_path", "", "folder with the certificates to trust").gone("put them into one file and name it with tls.ca_file"),
 		text("tls.crt_file", "", "file with the own certificate"),
 		text("tls.key_file", "", "file with its key"),
 		text("tls.key_passwd", "", "password of the key").gone("take the password off: openssl pkey -in KEY -out NEW"),
@@ -116,7 +120,7 @@ func tls(verify, verifies string) []Property {
 		text("tls.ciphers", "", "ciphers").gone("safe ones are chosen; leave it out"),
 		text("tls.windows.certstore_name", "", "store of certificates").gone(windows),
 		onOff("tls.windows.use_enterprise_store", "off", "store of certificates").gone(windows),
-	}
+	}...)
 }
 
 // asJSON is how an output writes the time of a record into JSON.

@@ -39,7 +39,7 @@ func NotHere() []Elsewhere {
 		{"input", "emitter lib storage_backlog stream_processor", "it is a part of Fluent Bit that no configuration names"},
 
 		{"filter", "kubernetes", "let the collector on the node add the metadata of pods, or have the application log what you need"},
-		{"filter", "lua wasm tensorflow", "there is no script here; use filters modify, record_modifier and parser, or change records in a worker behind output queue"},
+		{"filter", "wasm tensorflow", "write it for filter lua, or change records in a worker behind output queue"},
 		{"filter", "multiline", "set multiline.parser at input tail"},
 		{"filter", "throttle_size", "limit the output: a rate of its queue holds records back without dropping them (reprise queue set)"},
 		{"filter", "aws ecs", "add what you need with filter record_modifier and ${VARIABLES} of the environment"},
