@@ -83,8 +83,7 @@ func (s *Locks) grant(tx *engine.Tx, ask job.LockAsk) (answer, error) {
 	switch {
 	case err != nil:
 		return answer{}, err
-	case again:
-		tx.Store().Durable() // the first answer may have been lost with its commit
+	case again: // answers are in order: this one comes when the first grant is on disk
 		return answer{stateOf(tx, l), true}, nil
 	case !l.Free(m.Steady):
 		return answer{stateOf(tx, l), false}, nil

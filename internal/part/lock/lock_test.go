@@ -1,10 +1,12 @@
 package lock_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/engine/enginetest"
@@ -13,6 +15,7 @@ import (
 	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/part/lock"
 	"github.com/reprisehq/reprise/internal/part/turn"
+	"github.com/reprisehq/reprise/internal/store"
 )
 
 // Named locks: spec/inbox.md decision 11, core.md section 4.
@@ -324,6 +327,68 @@ func TestWhoHasALockIsOnDiskBeforeTheAnswer(t *testing.T) { // core.md 4
 		}
 	})
 }
+
+// A grant waits for the disk, and so does what is told of it when its request is said again.
+func TestARequestThatIsSaidAgainIsNotAnsweredBeforeTheGrantIsOnDisk(t *testing.T) { // core.md 4
+	var disk *slowDisk
+	scenario(t, func(r *rig) {
+		type answer struct {
+			lock.State
+			got bool
+			err error
+		}
+		answers := make(chan answer, 2)
+		for range 2 {
+			go func() {
+				s, got, err := r.part.Take(r.Context(), job.LockAsk{Name: "n", By: "A", Most: most, Request: "request number one"})
+				answers <- answer{s, got, err}
+			}()
+			synctest.Wait() // the next one is a transaction of its own
+		}
+		if n := len(answers); n != 0 {
+			r.Errorf("%d requests were answered before the grant was on disk", n)
+		}
+		close(disk.written)
+		first, second := <-answers, <-answers
+		if first.err != nil || second.err != nil || !first.got || !second.got || first.Token != second.Token {
+			r.Errorf("%+v, %+v", first, second)
+		}
+	}, func(r *rig) {
+		disk = &slowDisk{written: make(chan struct{})}
+		r.Around = func(s store.Store) store.Store { disk.Store = s; return disk }
+	})
+}
+
+// slowDisk does not say that a lock is on disk which is new, until it is written.
+type slowDisk struct {
+	store.Store
+	written chan struct{}
+}
+
+func (d *slowDisk) Update(ctx context.Context, f func(store.Tx) error) (store.Commit, error) {
+	var before, after []job.Row
+	c, err := d.Store.Update(ctx, func(tx store.Tx) (err error) {
+		if before, err = tx.Rows(job.Locks, "", 1); err != nil {
+			return err
+		}
+		if err := f(tx); err != nil {
+			return err
+		}
+		after, err = tx.Rows(job.Locks, "", 1)
+		return err
+	})
+	if err != nil || len(before) == len(after) {
+		return c, err
+	}
+	return slowCommit{c, d.written}, nil
+}
+
+type slowCommit struct {
+	store.Commit
+	written chan struct{}
+}
+
+func (c slowCommit) Wait() error { <-c.written; return c.Commit.Wait() }
 
 func TestALockThatNobodyWantsIsForgottenAndItsNumberStillRises(t *testing.T) {
 	scenario(t, func(r *rig) {
