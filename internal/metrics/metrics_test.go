@@ -1,6 +1,8 @@
 package metrics_test
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -17,8 +19,10 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/metrics"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/part/cron"
 	"github.com/reprisehq/reprise/internal/part/grid"
 	"github.com/reprisehq/reprise/internal/part/turn"
+	"github.com/reprisehq/reprise/internal/parttest"
 	"github.com/reprisehq/reprise/internal/rule"
 	"github.com/reprisehq/reprise/internal/store/storetest/mem"
 )
@@ -54,6 +58,48 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 			t.Errorf("%s is documented and not there", name)
 		}
 	}
+}
+
+// What parts count themselves is told, each under its own name.
+func TestWhatPartsCountIsTold(t *testing.T) {
+	batched := parttest.NewNamed("batches", "a")
+	batched.Job.Extras = &job.Extras{Batch: &job.Batch{Key: "k"}}
+	parttest.Scenario(t, func(r *parttest.Rig) *parttest.Rig { return r }, func(r *parttest.Rig) {
+		r.PutAgain(batched, batched, batched, batched)
+		r.SetQueue("full", func(q *job.Queue) { q.MaxJobs = 1 })
+		r.AddAll("full", "first")
+		r.SetQueue("fails", parttest.Breaker)
+		r.AddAll("fails", "a", "b", "c")
+		w := r.Anonymous(3, "fails")
+		w.FailAll(w.Read()...)
+		ask := cron.GroupAsk{Missed: job.MissedSkip, Zone: "UTC"}
+		for _, queue := range []string{"q", "full"} {
+			ask.Entries = append(ask.Entries, cron.Ask{Name: queue, Expression: "*/20 * * * *", Job: parttest.NewNamed(queue, "tick")})
+		}
+		if _, err := r.Part.Crons.Set(r.Context(), "g", ask, parttest.Ann); err != nil {
+			r.Fatal(err)
+		}
+		r.Pass(40 * job.Minute)
+		r.Jump(41 * job.Minute)
+		is := r.Part.Crons.Counts()
+		counts := map[string]uint64{"cron_jobs": is.Jobs, "cron_refused": is.Refused, "cron_skipped": is.Skipped, "folded": r.Part.Folds.Folded(), "breaker_opened": r.Part.Guard.Opened()}
+		answer := httptest.NewRecorder()
+		metrics.New(r.Part, "1").ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		seen := map[uint64]bool{0: true}
+		for name, n := range counts {
+			if seen[n] {
+				t.Errorf("what is counted is not told apart: %v", counts)
+			}
+			seen[n] = true
+			if line := fmt.Sprintf("\nreprise_%s_total %d\n", name, n); !strings.Contains(answer.Body.String(), line) {
+				t.Errorf("%q is missing", line)
+			}
+		}
+	}, func(r *parttest.Rig) {
+		r.Folder = func(_ context.Context, _ *job.Batch, existing, _ []byte) ([]byte, bool, error) {
+			return existing, true, nil
+		}
+	})
 }
 
 type crowd struct{}
