@@ -229,6 +229,7 @@ func TestRecordModifier(t *testing.T) {
 		want string
 	}{
 		{RecordModifierOptions{Records: []string{"hostname a.b", `product "Awesome Tool"`}}, `{"Mem.total":1,"Swap.total":2,"Swap.used":3,"hostname":"a.b","product":"Awesome Tool"}`},
+		{RecordModifierOptions{Records: []string{"Mem.total x"}}, `{"Mem.total":"x","Swap.total":2,"Swap.used":3}`},
 		{RecordModifierOptions{RemoveKeys: []string{"Swap.total", "none"}}, `{"Mem.total":1,"Swap.used":3}`},
 		{RecordModifierOptions{RemoveKeys: []string{"Swap.*"}}, `{"Mem.total":1}`},
 		{RecordModifierOptions{AllowKeys: []string{"Mem.total", "Swap.u*"}}, `{"Mem.total":1,"Swap.used":3}`},

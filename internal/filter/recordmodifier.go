@@ -13,7 +13,7 @@ import (
 
 // RecordModifierOptions are the settings of the filter record_modifier.
 type RecordModifierOptions struct {
-	Records    []string // `key value`: fields that are added
+	Records    []string // `key value`: fields that are set
 	RemoveKeys []string
 	AllowKeys  []string // Allowlist_key and Whitelist_key: all other fields are removed
 	UUIDKey    string   // a field that gets a random UUID
@@ -28,7 +28,7 @@ type recordModifier struct {
 	random io.Reader
 }
 
-// NewRecordModifier makes the filter that adds and removes fields. A key that
+// NewRecordModifier makes the filter that sets and removes fields. A key that
 // ends with * stands for all that begin so.
 func NewRecordModifier(o RecordModifierOptions) (Filter, error) {
 	m := &recordModifier{uuid: o.UUIDKey, random: o.Random}
@@ -85,7 +85,13 @@ func (m *recordModifier) Filter(in Input, out *Output) Verdict {
 	if m.remove != nil {
 		s.body = s.body.RemoveFunc(m.remove)
 	}
-	s.body = append(s.body, m.added...)
+	for _, f := range m.added { // a key that stood there twice would not be taken by strict targets
+		if i := s.body.Index(string(f.Key)); i >= 0 {
+			s.body[i].Value = f.Value
+		} else {
+			s.body = append(s.body, f)
+		}
+	}
 	if m.uuid != "" {
 		id, err := newUUID(m.random)
 		if err != nil {

@@ -10,12 +10,13 @@ type Field struct {
 	odd []byte // the raw key, if that is no text
 }
 
-// Name is the text of the key, or the JSON of a key that is no text.
+// Name is the text of the key; of a key that is no text it is what stands in JSON.
 func (f Field) Name() string {
-	if f.odd != nil {
-		return string(AppendJSON(nil, f.odd, false))
+	if f.odd == nil {
+		return string(f.Key)
 	}
-	return string(f.Key)
+	quoted, _ := appendKey(nil, f.odd, 0, 0, false)
+	return string(quoted[1 : len(quoted)-1])
 }
 
 // Body is a body that is changed: its fields in their order. The bytes of what

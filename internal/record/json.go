@@ -20,7 +20,8 @@ const depthMax = 1000
 //     hexadecimal digits;
 //   - NaN and infinities become null, and so does what is nested deeper than
 //     1,000 and what is cut short;
-//   - a key that is no text is written as the text of its JSON;
+//   - a key that is no text is written as the text of its JSON, one that is a map
+//     or an array as hexadecimal digits;
 //   - a float without a fraction gets one decimal (1.0), others 16 digits.
 //
 // With escapeUnicode all beyond ASCII is written as \uXXXX.
@@ -95,8 +96,16 @@ func appendMembers(dst, b []byte, at, n, depth int, escape bool) ([]byte, int) {
 	return dst, at
 }
 
-// appendKey appends a key that is not a short text.
+// appendKey appends a key that is not a short text. A key that is a map or an
+// array is not gone into: the escapes of one in another would grow without end.
 func appendKey(dst, b []byte, at, depth int, escape bool) ([]byte, int) {
+	if k, _, _ := head(b, at); k == kindMap || k == kindArray {
+		end, err := skip(b, at)
+		if err != nil {
+			end = len(b)
+		}
+		return append(hex.AppendEncode(append(dst, '"'), b[at:end]), '"'), end
+	}
 	begin := len(dst)
 	if dst, at = appendValue(dst, b, at, depth, escape); dst[begin] == '"' {
 		return dst, at
