@@ -40,7 +40,6 @@ func NotHere() []Elsewhere {
 
 		{"filter", "kubernetes", "let the collector on the node add the metadata of pods, or have the application log what you need"},
 		{"filter", "wasm tensorflow", "write it for filter lua, or change records in a worker behind output queue"},
-		{"filter", "multiline", "set multiline.parser at input tail"},
 		{"filter", "throttle_size", "limit the output: a rate of its queue holds records back without dropping them (reprise queue set)"},
 		{"filter", "aws ecs", "add what you need with filter record_modifier and ${VARIABLES} of the environment"},
 		{"filter", "sysinfo", "add the name of the host with filter record_modifier: Record hostname ${HOSTNAME}"},

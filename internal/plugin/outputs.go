@@ -69,7 +69,7 @@ func es() Plugin {
 
 func stdout() Plugin {
 	return output("stdout", "prints records", []Property{
-		word("format", "text", "how they are printed", "text", "json", "json_lines", "json_stream", "msgpack"),
+		word("format", "", "how they are printed; by default as text for people", "json", "json_lines", "json_stream", "msgpack"),
 	}, asJSON())
 }
 

@@ -47,7 +47,7 @@ func TestDeclarations(t *testing.T) {
 	for _, kind := range []string{fluentconf.Input, fluentconf.Filter, fluentconf.Output} {
 		plugins = append(plugins, c.Plugins(kind)...)
 	}
-	if len(plugins) != 1+8+8+9 {
+	if len(plugins) != 1+8+9+9 {
 		t.Errorf("%d plugins", len(plugins))
 	}
 	for _, p := range plugins {
@@ -343,6 +343,9 @@ func TestParts(t *testing.T) {
 	if strings.Join(got, " ") != want {
 		t.Errorf("%s, want\n%s", strings.Join(got, " "), want)
 	}
+	if got := v.List("header"); len(got) != 8 || got[0] != "X-A b  c" {
+		t.Errorf("%q", got)
+	}
 	if got := fields("a b c d", 3); !slices.Equal(got, []string{"a", "b", "c d"}) {
 		t.Errorf("%q", got)
 	}
@@ -405,7 +408,7 @@ f:6: tls.key_passwd is not here: take the password off: openssl pkey -in KEY -ou
 		{"no name", "[FILTER]\n  Match *\n", "f:1: this filter has no name; write one, such as Name grep", ""},
 		{"two names", "[INPUT]\n  Name dummy\n  Name stdin\n", "f:3: name is there twice, first at f:2; leave one", ""},
 		{"a name that is near", "[OUTPUT]\n  Name stdoutt\n", `f:2: there is no output "stdoutt"; did you mean stdout?`, ""},
-		{"another name", "[FILTER]\n  Name zzzzzz\n", `f:2: there is no filter "zzzzzz"; there are grep, modify, record_modifier, parser, nest, rewrite_tag, lua, throttle`, ""},
+		{"another name", "[FILTER]\n  Name zzzzzz\n", `f:2: there is no filter "zzzzzz"; there are grep, modify, record_modifier, parser, nest, rewrite_tag, lua, multiline, throttle`, ""},
 		{"a key that is near none", "[OUTPUT]\n  Name null\n  Zzzzzzzz 1\n", `f:3: output null has no property "zzzzzzzz"; take it out`, ""},
 		{"a group", "[INPUT]\n  Name dummy\n  [Processors]\n    a b\n  [x]\n    c d\n", "f:3: processors are not here; write them as filters, which see the records of the tags that they match\n" + `f:5: "x" has keys below it, which no property here has; write one value`, ""},
 	} {

@@ -66,9 +66,9 @@ func (v *Values) Span(name string) time.Duration { return v.get(name, Span).span
 // Retries is the value of a Limit.
 func (v *Values) Retries(name string) Retries { return v.get(name, Limit).retries }
 
-// List is the parts of a List, or the values of a Text that may be there several times.
+// List is the parts of a List, or the values of a Text or of Parts that may be there several times.
 func (v *Values) List(name string) (parts []string) {
-	p := v.property(name, List, Text)
+	p := v.property(name, List, Text, Parts)
 	for _, s := range v.All(name) {
 		if p.Form == List {
 			parts = append(parts, s.value.parts...)
