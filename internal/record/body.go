@@ -54,15 +54,18 @@ func ParseBody(dst Body, raw []byte) (Body, error) {
 // Append appends the body as a raw map.
 func (b Body) Append(dst []byte) []byte {
 	dst = msgp.AppendMapHeader(dst, uint32(len(b)))
-	for _, f := range b {
-		if f.odd != nil {
-			dst = append(dst, f.odd...)
-		} else {
-			dst = msgp.AppendStringFromBytes(dst, f.Key)
-		}
-		dst = append(dst, f.Value...)
+	for i := range b {
+		dst = append(b[i].AppendKey(dst), b[i].Value...)
 	}
 	return dst
+}
+
+// AppendKey appends the raw key.
+func (f *Field) AppendKey(dst []byte) []byte {
+	if f.odd != nil {
+		return append(dst, f.odd...)
+	}
+	return msgp.AppendStringFromBytes(dst, f.Key)
 }
 
 // Index is the place of a key, of the last one if it stands twice, or -1.

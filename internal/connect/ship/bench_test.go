@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/job"
@@ -139,4 +140,15 @@ func BenchmarkHTTP(b *testing.B) {
 			benchSink(b, s, events)
 		})
 	}
+}
+
+func BenchmarkES(b *testing.B) {
+	o := DefaultES()
+	o.Now = time.Now
+	at(b, &o.Target, lineServerAddress(b))
+	s, err := NewES(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	benchSink(b, s, benchChunk())
 }

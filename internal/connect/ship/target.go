@@ -194,11 +194,17 @@ func (c *client) do(ctx context.Context, method, uri string, header http.Header,
 	}
 	err = read(resp)
 	_ = resp.Body.Close() // it was read as far as is wanted
-	if err != nil {
+	switch {
+	case errors.Is(err, errAnswer):
+		return c.unanswered(ctx, own, err)
+	case err != nil:
 		return c.unanswered(ctx, own, fmt.Errorf("the answer broke off: %w", err))
 	}
 	return nil
 }
+
+// errAnswer is what makes an answer say nothing.
+var errAnswer = errors.New("the answer cannot be understood")
 
 // unanswered is the result when there is no answer. ctx is the caller's, own
 // ends at the timeout too.
@@ -211,6 +217,8 @@ func (c *client) unanswered(ctx, own context.Context, err error) *connect.Result
 		f.Type, f.Message, f.Timeout = connect.TypeTimeout, fmt.Sprintf("no answer within %s", c.timeout), true
 	case reply.IsTimeout(err):
 		f.Type, f.Timeout = connect.TypeTimeout, true
+	case errors.Is(err, errAnswer):
+		f.Type = connect.TypeAnswer
 	}
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
 		f.Message += "; set tls.vhost to a name in the certificate, or tls.verify_hostname to off"
