@@ -24,7 +24,7 @@ func BuiltIn() []Options {
 		{Name: "apache2", Format: "regex", TimeFormat: clfTime, Regex: combined},
 		{Name: "apache_error", Format: "regex", Regex: `^\[[^ ]* (?<time>[^\]]*)\] \[(?<level>[^\]]*)\](?: \[pid (?<pid>[^\]]*)\])?(?: \[client (?<client>[^\]]*)\])? (?<message>.*)$`},
 		{Name: "nginx", Format: "regex", TimeFormat: clfTime, Regex: `^(?<remote>\S+) (?<host>\S+) (?<user>\S+) \[(?<time>[^\]]*)\] ` + request + agent + `?`},
-		{Name: "k8s-nginx-ingress", Format: "regex", TimeFormat: clfTime, Regex: `^(?<host>\S+) - (?<user>.*?) \[(?<time>[^\]]*)\] ` + request + agent +
+		{Name: "k8s-nginx-ingress", Format: "regex", TimeFormat: clfTime, Regex: `^(?<host>\S+)(?: - \[(?<real_ip>[^ \]]*)\])? - (?<user>.*?) \[(?<time>[^\]]*)\] ` + request + agent +
 			` (?<request_length>\S+) (?<request_time>\S+) \[(?<proxy_upstream_name>[^\]]*)\](?: \[(?<proxy_alternative_upstream_name>[^\]]*)\])?` +
 			` (?<upstream_addr>\S+(?:, \S+)*) (?<upstream_response_length>\S+(?:, \S+)*) (?<upstream_response_time>\S+(?:, \S+)*) (?<upstream_status>\S+(?:, \S+)*) (?<reg_id>\S+)$`},
 		{Name: "docker", Format: "json", TimeFormat: isoTime, TimeKeep: true},
@@ -36,11 +36,11 @@ func BuiltIn() []Options {
 		},
 		{
 			Name: "syslog-rfc3164-local", Format: "regex", TimeFormat: bsdTime, TimeKeep: true,
-			Regex: `^<(?<pri>[0-9]+)>(?<time>[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8}) (?<ident>[^ :\[]+)(?:\[(?<pid>[0-9]+)\])?:? *(?<message>(?s:.*))$`,
+			Regex: `^<(?<pri>[0-9]+)>(?<time>[A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9:]{8}) (?<ident>[^ :\[]+)(?:\[(?<pid>[0-9]+)\])?:? *(?<message>(?s:.*))$`,
 		},
 		{
 			Name: "syslog-rfc3164", Format: "regex", TimeFormat: bsdTime, TimeKeep: true,
-			Regex: `^<(?<pri>[0-9]{1,5})>(?<time>[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8}) (?<host>\S+) (?<ident>[^ :\[]+)(?:\[(?<pid>[0-9]+)\])?:? *(?<message>(?s:.*))$`,
+			Regex: `^<(?<pri>[0-9]{1,5})>(?<time>[A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9:]{8}) (?<host>\S+) (?<ident>[^ :\[]+)(?:\[(?<pid>[0-9]+)\])?:? *(?<message>(?s:.*))$`,
 		},
 		{
 			Name: "mongodb", Format: "regex", TimeFormat: isoTime, TimeKeep: true,

@@ -73,11 +73,21 @@ func (t *Table) Multiline(name string) (*Multiline, error) {
 // setting reads the value of one key.
 type setting func(value string) error
 
-// set reads the entries of a section, and reports whether all are right.
+// repeated are the settings that may stand in a section several times.
+var repeated = []string{"decode_field", "decode_field_as", "rule"}
+
+// set reads the entries of a section, and reports whether all are right. Of a
+// setting that is there twice the first counts.
 func set(s *fluentconf.Section, settings map[string]setting, r *fluentconf.Report) (ok bool) {
 	ok = true
+	there := map[string]bool{}
 	for _, e := range s.Entries {
 		read := settings[e.Key]
+		if there[e.Key] && !slices.Contains(repeated, e.Key) {
+			r.Notice(e.At, "%s was set before, which counts; this one is left out", e.Key)
+			continue
+		}
+		there[e.Key] = true
 		if read == nil {
 			r.Problem(e.At, "[%s] has no setting %q%s", strings.ToUpper(s.Kind), e.Key, spell.Hint(e.Key, slices.Sorted(maps.Keys(settings))))
 			ok = false

@@ -36,6 +36,7 @@ func TestParsersOfAConfiguration(t *testing.T) {
   Regex       ^(?<t>[^ ]*) (?<n>\d*+) (?<e>.*)$
   Time_Key    t
   Time_Format %Y-%m-%d %H:%M:%S.%L
+  Time_Format %s
   Time_Keep   On
   Time_Strict Off
   Time_Offset +0100
@@ -64,7 +65,8 @@ func TestParsersOfAConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	notices := r.Notices()
-	if len(notices) != 2 || !strings.Contains(notices[0].String(), "p.conf:1: parser mine: the regular expression") || !strings.Contains(notices[1].String(), "late was defined before") {
+	if len(notices) != 3 || !strings.Contains(notices[0].String(), "p.conf:1: parser mine: the regular expression") ||
+		!strings.Contains(notices[1].String(), "p.conf:7: time_format was set before") || !strings.Contains(notices[2].String(), "late was defined before") {
 		t.Errorf("%v", notices)
 	}
 	mine, err := table.Parser("mine")

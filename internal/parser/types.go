@@ -13,10 +13,10 @@ import (
 // fieldType is what the text of a field becomes.
 type fieldType string
 
-// parseTypes reads `field:type ...`.
+// parseTypes reads `field:type ...`, with spaces or commas between.
 func parseTypes(text string) (map[string]fieldType, error) {
 	types := map[string]fieldType{}
-	for _, entry := range strings.Fields(text) {
+	for _, entry := range strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' }) {
 		i := strings.LastIndexByte(entry, ':')
 		if i <= 0 {
 			return nil, fmt.Errorf("types: %q is not field:type", entry)
