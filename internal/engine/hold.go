@@ -17,7 +17,7 @@ var ErrStreamEnded = errors.New("the stream was ended by the server")
 
 // outputBytesMax bounds the payloads that wait in memory for one holder,
 // and those of one Next: a reader that stalls must not cost what it does
-// not read. What is beyond is read from the store when its turn comes.
+// not read. What is beyond is read from the store when there is room for it.
 const outputBytesMax = 1 << 20
 
 // Holder names carry their kind, so that a restart knows whose leases to end.
@@ -59,7 +59,7 @@ type Holder struct {
 	held, alone int
 	unread      int // given, not yet read by Next
 	gone        bool
-	turn        uint64        // its place among the hungry
+	arrival     uint64        // its number among the arrivals at the end of the line of the hungry
 	place       *list.Element // and where it is kept; nil = it is not among them
 
 	mu      sync.Mutex // guards out, waiting and end

@@ -11,22 +11,22 @@ import (
 // a batch does to it costs as much as the holders it changed, however many there
 // are: most of ten thousand engines run something meanwhile.
 type hungry struct {
-	line  list.List // of *holder
-	turns uint64    // given out so far
-	unary int       // calls that wait
+	line     list.List // of *holder
+	arrivals uint64    // at the end of the line, so far
+	unary    int       // calls that wait
 }
 
 // push puts a holder at the end.
 func (w *hungry) push(h *Holder) {
-	w.turns++
-	h.turn, h.place = w.turns, w.line.PushBack(h)
+	w.arrivals++
+	h.arrival, h.place = w.arrivals, w.line.PushBack(h)
 	w.unary += oneIf(h.Want > 0)
 }
 
 // served puts a holder that got something behind all others.
 func (w *hungry) served(h *Holder) {
-	w.turns++
-	h.turn = w.turns
+	w.arrivals++
+	h.arrival = w.arrivals
 	w.line.MoveToBack(h.place)
 }
 
@@ -57,7 +57,7 @@ func (w *hungry) freed(r *Tx) (out []*Holder) {
 			out = append(out, h)
 		}
 	}
-	slices.SortFunc(out, func(h, g *Holder) int { return cmp.Compare(h.turn, g.turn) })
+	slices.SortFunc(out, func(h, g *Holder) int { return cmp.Compare(h.arrival, g.arrival) })
 	return out
 }
 

@@ -12,7 +12,7 @@ import (
 // their queues.
 
 const (
-	chunkMax  = 256  // jobs for one holder before the next one gets its turn
+	chunkMax  = 256  // jobs for one holder before the next one is served
 	serveMax  = 8192 // deliveries in one transaction
 	outputMax = 512  // jobs on their way to a stream that set no prefetch
 )

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -200,10 +201,7 @@ func (r *settling) countSettle(o job.Outcome, old *job.Job, eff *rule.Effect) {
 
 // countSuppressed counts a failure inside grace, told by a worker or by the clock.
 func (r *settling) countSuppressed(old *job.Job, eff *rule.Effect) {
-	j := eff.Job
-	if j == nil {
-		j = eff.Left
-	}
+	j := cmp.Or(eff.Job, eff.Left)
 	r.stats.Suppressed += uint64(j.Suppressed - old.Suppressed)
 }
 

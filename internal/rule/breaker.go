@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/reprisehq/reprise/internal/job"
@@ -72,10 +73,7 @@ func RunsOf(old *job.Job, v Verb, e Effect) []Run {
 	for i := range e.Ended {
 		runs = append(runs, Run{Since: e.Ended[i].Since})
 	}
-	j := e.Job
-	if j == nil {
-		j = e.Left
-	}
+	j := cmp.Or(e.Job, e.Left)
 	switch {
 	case v == SettleOK && e.Late:
 		return append(runs, Run{OK: true})

@@ -172,7 +172,7 @@ func (s *Situation) group(tell func(Reason)) {
 		tell(Reason{Is: Paused, Group: true})
 	case s.Blocker != nil && !s.Queue.Turns:
 		tell(Reason{Is: BehindHead, Head: s.Blocker})
-	case (s.Queue.Turns || s.Queue.Order == job.OrderStrict) && s.Head != nil && s.Head.ID != s.Job.ID:
+	case headFirst(s.Queue.Order, s.Queue.Turns) && s.Head != nil && s.Head.ID != s.Job.ID:
 		tell(Reason{Is: BehindHead, Head: s.Head})
 	}
 }
@@ -182,7 +182,6 @@ func (s *Situation) limits(tell func(Reason)) {
 	if g := s.Queue.Grid; g != nil {
 		most = g.MaxEngines
 	}
-	retried := s.Job.Attempts > 0 && s.Job.Order != job.OrderStrict
 	if s.Gate != nil && s.Queue.Order != job.OrderStrict && s.Queue.Concurrency > 0 && s.GroupLive >= s.Queue.Concurrency {
 		tell(Reason{Is: GroupLimit, Limit: s.Queue.Concurrency})
 	}
@@ -195,7 +194,7 @@ func (s *Situation) limits(tell func(Reason)) {
 		tell(Reason{Is: QueueLimit, Limit: most})
 	case s.Room.All <= 0:
 		tell(Reason{Is: RateUsed, Until: s.Date(s.RoomAgain)})
-	case retried && s.Room.Retried <= 0:
+	case retried(s.Job) && s.Room.Retried <= 0:
 		tell(Reason{Is: BudgetUsed, Until: s.Date(s.RoomAgain)})
 	}
 }

@@ -26,11 +26,14 @@ func Stands(g Group) bool {
 	switch {
 	case g.Wanting == nil, Aside(g.Gate), Throttled(g.Throttle):
 		return false
-	case g.Order == job.OrderStrict, g.Turns:
+	case headFirst(g.Order, g.Turns):
 		return g.Live == 0 && *g.Wanting == *g.First // I7: the head, which may be dead, and one turn at a time
 	}
 	return g.Blockers == 0 && (g.Limit == 0 || g.Live < g.Limit)
 }
+
+// headFirst reports whether the members of a group wait until its head has gone.
+func headFirst(order job.Order, turns bool) bool { return order == job.OrderStrict || turns }
 
 // Throttled reports whether a breaker or a rate lets nothing more of a queue or a group
 // run now; t may be nil.

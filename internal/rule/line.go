@@ -146,12 +146,16 @@ func (e *Entries) runs(j *job.Job) {
 func (e *Entries) class(j *job.Job) {
 	e.Class = Class{
 		Requires: Canonical(j.Requires), Isolated: j.Isolated, Member: e.Member, Copy: j.State == job.Leased,
-		Retried: j.Attempts > 0 && j.Order != job.OrderStrict,
+		Retried: retried(j),
 	}
 	if j.Extras != nil && !e.Member {
 		e.Class.For = reservedFor(j)
 	}
 }
+
+// retried reports whether a job counts against the retry budget of its queue: strict groups
+// are exempt.
+func retried(j *job.Job) bool { return j.Attempts > 0 && j.Order != job.OrderStrict }
 
 // SortOf is the sort position of a member inside a group with an order: its rank,
 // or the order of arrival. Of equal ones who came first stands first.

@@ -3,9 +3,9 @@ package rule
 import "github.com/reprisehq/reprise/internal/job"
 
 // Named locks (spec/inbox.md section 11, core.md section 4). A lock is a gate
-// without members: taking it is taking its turn, the turn has an end on the
-// steady clock, and its number only rises. A run that outlives its lock
-// knows a lower number than whoever came after it.
+// without members: who takes it has it until a time on the steady clock, under a
+// number that only rises (its fencing token). A run that outlives its lock has a
+// lower number than whoever took it next.
 
 // GotLock reports whether a lock was given to the very ask, whose answer was lost:
 // the same is answered again. Superseded: it was, and that is over. An ask is

@@ -62,7 +62,7 @@ func (g *clients) hear(tx *engine.Tx, q *job.Queue) {
 	l.sooner(tx.Steady().Add(q.Grid.ClientTimeout))
 }
 
-// session is aSession for a call of its client.
+// session returns a session, or NotFound, for a call of its client, which is heard of by that.
 func (g *clients) session(tx *engine.Tx, name string) (*job.Session, error) {
 	s, err := g.sessions.find(tx, name)
 	if err != nil {

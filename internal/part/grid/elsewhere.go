@@ -10,7 +10,7 @@ import (
 // 6: a task excludes the engine, softly). Nothing waits for that: an engine that is
 // about to get the task hands it on to one that is free at this moment, or keeps it.
 
-// elsewhere is the engine that a task is given to which h may have: of those with
+// elsewhere chooses the engine for a task that h may have: of those with
 // room the one that is the most willing (plan.Reluctance), and h among equals.
 func (g *feed) elsewhere(tx *engine.Tx, h *engine.Holder, j *job.Job) (*engine.Holder, error) {
 	q, err := tx.Queue(j.Queue)

@@ -285,10 +285,9 @@ func (g *health) set(tx *engine.Tx, old *job.Holder, health job.Health) error {
 	if was := old.Engine.Health; was.State == job.HealthWell && health.State == job.HealthWell && len(was.Row)+len(health.Row) == 0 {
 		return nil
 	}
-	row, m := *old, *old.Engine
-	m.Health = health
-	row.Engine = &m
-	return g.fleet.set(tx, old, &row)
+	row := ownRow(old)
+	row.Engine.Health = health
+	return g.fleet.set(tx, old, row)
 }
 
 // ClearExclusions forgets what a session holds against an engine, or against all

@@ -100,9 +100,9 @@ func (g *fleet) recover(tx *engine.Tx) error {
 		if row.Engine == nil {
 			return nil
 		}
-		h, m := *row, *row.Engine
-		m.Awaited, h.Engine = true, &m
-		return tx.Store().Set(&h)
+		h := ownRow(row)
+		h.Engine.Awaited = true
+		return tx.Store().Set(h)
 	})
 }
 
@@ -215,21 +215,20 @@ func (g *fleet) change(tx *engine.Tx, name string, epoch int64, change func(tx *
 	if err != nil {
 		return EngineState{}, err
 	}
-	row, m := *old, *old.Engine
-	row.Engine = &m
+	row := ownRow(old)
 	if epoch != 0 { // it speaks itself
 		if err := g.fleet.back(tx, old); err != nil {
 			return EngineState{}, err
 		}
-		m.Heard, m.Awaited, row.Until = tx.Now(), false, tx.Steady().Add(g.lostAfter())
+		row.Engine.Heard, row.Engine.Awaited, row.Until = tx.Now(), false, tx.Steady().Add(g.lostAfter())
 	}
-	if err := change(tx, old, &row); err != nil {
+	if err := change(tx, old, row); err != nil {
 		return EngineState{}, err
 	}
-	if err := g.fleet.set(tx, old, &row); err != nil {
+	if err := g.fleet.set(tx, old, row); err != nil {
 		return EngineState{}, err
 	}
-	return g.fleet.state(tx, &row)
+	return g.fleet.state(tx, row)
 }
 
 // live returns an engine that is logged in under an epoch, 0 = any.
@@ -258,6 +257,13 @@ func (g *fleet) row(tx *engine.Tx, holder string) (*job.Holder, error) {
 		return nil, err
 	}
 	return h, err
+}
+
+// ownRow is a copy of the row of an engine, to be changed.
+func ownRow(h *job.Holder) *job.Holder {
+	row := *h
+	row.Engine = new(*h.Engine)
+	return &row
 }
 
 // set writes the row of an engine; nil = it is gone, or was not there. One
@@ -306,7 +312,7 @@ func slotsOf(h *job.Holder) int {
 	return h.Engine.Slots
 }
 
-// fit reports whether an engine may be given tasks, be it busy now.
+// fit reports whether an engine may be given tasks, now or when it has a slot free.
 func fit(h *job.Holder) bool { return slotsOf(h) > 0 && plan.HealthAdmits(h.Engine.Health, 0) > 0 }
 
 // Engines lists up to n engines by name, those behind after.
@@ -420,13 +426,13 @@ func (g *fleet) lapse(tx *engine.Tx, old *job.Holder) error {
 	if err != nil {
 		return err
 	}
-	row, m := *now, *now.Engine
-	m.Lost, m.Stopping = true, nil
+	row := ownRow(now)
+	row.Engine.Lost, row.Engine.Stopping = true, nil
 	if how == job.ByLapse {
 		g.counts.staged().Detection.Observe(&histogram.Spans, max(0, int64(tx.Steady()-old.Until+g.lostAfter())))
 	}
-	row.Engine, row.Until = &m, tx.Steady().Add(lostKept)
-	return g.fleet.set(tx, now, &row)
+	row.Until = tx.Steady().Add(lostKept)
+	return g.fleet.set(tx, now, row)
 }
 
 // toldToStop keeps an engine without work until it says that it stopped a run
@@ -439,10 +445,9 @@ func (g *fleet) toldToStop(tx *engine.Tx, l *job.Lease) error {
 	if err != nil || old == nil || old.Engine.Lost {
 		return err
 	}
-	row, m := *old, *old.Engine
-	m.Stopping = append(slices.Clone(m.Stopping), l.Token.Hash())
-	row.Engine = &m
-	return g.fleet.set(tx, old, &row)
+	row := ownRow(old)
+	row.Engine.Stopping = append(slices.Clone(row.Engine.Stopping), l.Token.Hash())
+	return g.fleet.set(tx, old, row)
 }
 
 // EngineLease takes up to most tasks for an engine that asks call by call, as

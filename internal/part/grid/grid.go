@@ -178,10 +178,7 @@ func (g points) wrote(tx *engine.Tx, old, j *job.Job) error {
 }
 
 func (g points) stepped(tx *engine.Tx, c rule.Command, old *job.Job, eff rule.Effect) error {
-	j := eff.Job
-	if j == nil {
-		j = eff.Left
-	}
+	j := cmp.Or(eff.Job, eff.Left)
 	if j == nil || j.Door != job.DoorGrid {
 		return nil
 	}

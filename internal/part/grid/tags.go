@@ -85,13 +85,11 @@ func (g *tags) follow(tx *engine.Tx, j *job.Job) error {
 
 // add counts one more tag of a session.
 func (g *tags) add(tx *engine.Tx, session string) error {
-	known, err := g.sessions.find(tx, session)
+	s, err := g.sessions.own(tx, session)
 	if err != nil {
 		return err
 	}
-	s := *known
 	s.Tags++
-	g.sessions.change(&s)
 	t, err := g.shares.roster(tx)
 	if err != nil {
 		return err
