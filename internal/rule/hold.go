@@ -1,6 +1,10 @@
 package rule
 
-import "github.com/reprisehq/reprise/internal/job"
+import (
+	"cmp"
+
+	"github.com/reprisehq/reprise/internal/job"
+)
 
 // hold keeps the group of a job out of line, or its queue if it has no group,
 // for about a span that its target, its worker or a rule asks for (retry.md
@@ -11,11 +15,8 @@ func hold(v View, span job.Millis, e *Effect) {
 		return
 	}
 	until := HoldUntil(v.Now, v.Now.Add(span), v.Rand())
-	if g := v.Gate; g != nil && g.Group != "" {
-		if e.Gate != nil {
-			g = e.Gate
-		}
-		e.Gate = HoldGate(g, until)
+	if v.Gate != nil && v.Gate.Group != "" {
+		e.Gate = HoldGate(cmp.Or(e.Gate, v.Gate), until)
 		return
 	}
 	e.Queue = HoldQueue(v.Queue, until)
@@ -23,13 +24,7 @@ func hold(v View, span job.Millis, e *Effect) {
 
 // heldUntil is when the line of the job is free again, as far as known.
 func heldUntil(v View, e Effect) job.Millis {
-	q, g := v.Queue, v.Gate
-	if e.Queue != nil {
-		q = e.Queue
-	}
-	if e.Gate != nil {
-		g = e.Gate
-	}
+	q, g := cmp.Or(e.Queue, v.Queue), cmp.Or(e.Gate, v.Gate)
 	if g == nil {
 		return q.HoldUntil
 	}

@@ -66,14 +66,10 @@ func evictedTo(v View, p job.Place) job.Place {
 
 // lostTo is where a job stands whose holder vanished.
 func lostTo(v View) job.Place {
-	switch g := v.Queue.Grid; {
-	case g == nil:
-		return job.PlaceKeep
-	case g.LostPlace == job.PlaceUnset:
-		return job.PlaceFront
-	default:
-		return g.LostPlace
+	if g := v.Queue.Grid; g != nil {
+		return cmp.Or(g.LostPlace, job.PlaceFront)
 	}
+	return job.PlaceKeep
 }
 
 // runsOn reports whether a run that took too long goes on, beside a copy.
