@@ -1,6 +1,7 @@
 package client
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/reprisehq/reprise/wire"
@@ -48,34 +49,21 @@ type Events struct {
 
 // fill spares the worker a check at each call.
 func (e *Events) fill() {
-	if e.Connected == nil {
-		e.Connected = func() {}
-	}
-	if e.Disconnected == nil {
-		e.Disconnected = func(error, time.Duration) {}
-	}
-	if e.Started == nil {
-		e.Started = func(*Delivery) {}
-	}
-	if e.Voided == nil {
-		e.Voided = func(*Delivery, error) {}
-	}
-	if e.Lost == nil {
-		e.Lost = func(*Delivery) {}
-	}
-	if e.Finished == nil {
-		e.Finished = func(*Delivery, string, error, time.Duration) {}
-	}
-	if e.Settled == nil {
-		e.Settled = func(wire.Settle, wire.Verdict) {}
-	}
-	if e.Refused == nil {
-		e.Refused = func(wire.Settle, wire.Verdict) {}
-	}
-	if e.Delayed == nil {
-		e.Delayed = func(int, error, time.Duration) {}
-	}
-	if e.Draining == nil {
-		e.Draining = func(int, int) {}
+	usual(&e.Connected, func() {})
+	usual(&e.Disconnected, func(error, time.Duration) {})
+	usual(&e.Started, func(*Delivery) {})
+	usual(&e.Voided, func(*Delivery, error) {})
+	usual(&e.Lost, func(*Delivery) {})
+	usual(&e.Finished, func(*Delivery, string, error, time.Duration) {})
+	usual(&e.Settled, func(wire.Settle, wire.Verdict) {})
+	usual(&e.Refused, func(wire.Settle, wire.Verdict) {})
+	usual(&e.Delayed, func(int, error, time.Duration) {})
+	usual(&e.Draining, func(int, int) {})
+}
+
+// usual sets a function that is nil.
+func usual[F any](f *F, to F) {
+	if reflect.ValueOf(*f).IsNil() {
+		*f = to
 	}
 }

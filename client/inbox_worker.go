@@ -52,9 +52,7 @@ func NewInboxWorker(c *Client, inbox string, handler MessageHandler, opts InboxW
 	opts.Groups = max(opts.Groups, 1)
 	opts.Lease = cmp.Or(opts.Lease, 30*time.Second)
 	opts.ID = cmp.Or(opts.ID, workerID())
-	if opts.Failed == nil {
-		opts.Failed = func(error) {}
-	}
+	usual(&opts.Failed, func(error) {})
 	return &InboxWorker{c, inbox, handler, opts}, nil
 }
 

@@ -61,25 +61,17 @@ type times struct {
 }
 
 func (t times) orDefault() times {
-	for _, f := range []struct {
-		at    *time.Duration
-		usual time.Duration
-	}{
-		{&t.silence, 30 * time.Second},
-		{&t.reconnectFirst, 250 * time.Millisecond},
-		{&t.reconnectMost, 5 * time.Second},
-		{&t.settleFirst, 500 * time.Millisecond},
-		{&t.settleMost, 30 * time.Second},
-		{&t.confirm, 5 * time.Second},
-		{&t.quiet, 250 * time.Millisecond},
-		{&t.grace, 10 * time.Second},
-		{&t.flush, 10 * time.Second},
-	} {
-		if *f.at == 0 {
-			*f.at = f.usual
-		}
+	return times{
+		silence:        cmp.Or(t.silence, 30*time.Second),
+		reconnectFirst: cmp.Or(t.reconnectFirst, 250*time.Millisecond),
+		reconnectMost:  cmp.Or(t.reconnectMost, 5*time.Second),
+		settleFirst:    cmp.Or(t.settleFirst, 500*time.Millisecond),
+		settleMost:     cmp.Or(t.settleMost, 30*time.Second),
+		confirm:        cmp.Or(t.confirm, 5*time.Second),
+		quiet:          cmp.Or(t.quiet, 250*time.Millisecond),
+		grace:          cmp.Or(t.grace, 10*time.Second),
+		flush:          cmp.Or(t.flush, 10*time.Second),
 	}
-	return t
 }
 
 // Worker takes jobs and runs a handler on each. It holds its leases by name,

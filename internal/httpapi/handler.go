@@ -8,6 +8,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -94,39 +95,21 @@ const UploadRate = 4 << 10
 
 // New returns the handler of the primary listener.
 func New(o Options) http.Handler {
+	wall := func() job.Millis { return job.Millis(time.Now().UnixMilli()) }
 	c := &core{
-		engine: o.Engine, log: o.Log, bodyMax: o.BodyMax, inflightMax: o.InflightMax, upload: o.Upload,
-		heartbeat: o.Heartbeat, live: o.Live, tokens: o.Tokens, guard: o.Guard, metrics: o.Metrics, inboxes: o.Inboxes,
+		engine: o.Engine, guard: o.Guard, metrics: o.Metrics, inboxes: o.Inboxes,
+		log:       cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+		bodyMax:   cmp.Or(o.BodyMax, wire.BodyBytesMax),
+		upload:    cmp.Or(o.Upload, Upload{10 * UploadRate, 10 * time.Second}),
+		heartbeat: cmp.Or(o.Heartbeat, 3*time.Second),
+		live:      cmp.Or(o.Live, NewLive(Changeable{})),
+		tokens:    cmp.Or(o.Tokens, auth.New(nil, wall)),
 	}
-	if c.bodyMax <= 0 {
-		c.bodyMax = wire.BodyBytesMax
-	}
-	if c.inflightMax <= 0 {
-		c.inflightMax = 256 << 20
-	}
-	c.inflightMax = max(c.inflightMax, c.bodyMax)
-	if c.upload == (Upload{}) {
-		c.upload = Upload{10 * UploadRate, 10 * time.Second}
-	}
-	if c.heartbeat <= 0 {
-		c.heartbeat = 3 * time.Second
-	}
-	if c.tokens == nil {
-		c.tokens = auth.New(nil, func() job.Millis { return job.Millis(time.Now().UnixMilli()) })
-	}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
-	if c.live == nil {
-		c.live = NewLive(Changeable{})
-	}
+	c.inflightMax = max(cmp.Or(o.InflightMax, 256<<20), c.bodyMax)
 	if c.put = newNull().put; !o.Null {
 		c.put = o.Engine.Put
 	}
-	h := &handler{core: c, list: c.routes(&o), streamsMax: int64(o.StreamsMax)}
-	if h.streamsMax <= 0 {
-		h.streamsMax = 1 << 16
-	}
+	h := &handler{core: c, list: c.routes(&o), streamsMax: int64(cmp.Or(o.StreamsMax, 1<<16))}
 	h.paths = newPaths(h.list)
 	if o.Profiles != nil {
 		h.profiles = profiles(o.Profiles)
