@@ -21,6 +21,8 @@ type cursor struct {
 const (
 	cursorVersion = 1
 	flagSkipping  = 1
+
+	marker = "started" // a cursor that says that this is not the first run
 )
 
 func (c *cursor) encode() []byte {
@@ -65,6 +67,9 @@ type fingerprint struct {
 func printOf(f *os.File, size int) fingerprint {
 	var buf [printBytesMax]byte
 	n, _ := f.ReadAt(buf[:min(size, printBytesMax)], 0) // what cannot be read is not the same
+	if n == 0 {
+		return fingerprint{}
+	}
 	h := fnv.New64a()
 	_, _ = h.Write(buf[:n]) // never fails
 	return fingerprint{n, h.Sum64()}

@@ -53,8 +53,8 @@ func (r *reader) lookAt(f *file, now time.Time) (moved bool) {
 
 // scan opens the files that are new.
 func (r *reader) scan(now time.Time) {
-	if !r.started {
-		r.first = len(r.kept) == 0
+	if r.first {
+		r.batch.part(r.o.Tag).keep(marker, []byte{cursorVersion})
 	}
 	followed := map[string]bool{} // paths of which a file was read before
 	for _, f := range r.files {

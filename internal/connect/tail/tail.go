@@ -68,6 +68,8 @@ func (s *Source) reader(kept map[string][]byte) *reader {
 		block: make([]byte, max(blockBytes, s.o.BufferChunkSize, s.o.BufferMaxSize+2)),
 		batch: &batch{}, full: make(chan *batch),
 	}
+	_, again := kept[marker]
+	r.first = !again
 	for key, value := range kept {
 		if c, ok := decodeCursor(value); ok {
 			r.kept[key] = c
@@ -87,7 +89,7 @@ type reader struct {
 
 	ignored map[string]bool // by identity: what is too old
 	started bool            // the first look for files is done
-	first   bool            // it is the first one of all runs
+	first   bool            // nothing was looked for in any run
 	refresh time.Time
 
 	block  []byte
