@@ -2,7 +2,6 @@ package grid
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/reprisehq/reprise/internal/job"
 )
@@ -15,10 +14,4 @@ func refuse(field, format string, args ...any) error {
 }
 
 // quote writes what was given into a message, short whatever it is.
-func quote(s string) string {
-	const bytesMax = 64
-	if len(s) > bytesMax {
-		s = strings.ToValidUTF8(s[:bytesMax], "") + "…"
-	}
-	return strconv.Quote(s)
-}
+func quote(s string) string { return strconv.Quote(short(s)) }

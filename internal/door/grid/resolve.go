@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/spell"
+	"github.com/reprisehq/reprise/internal/strict"
 )
 
 // Level is who chose the value of an option, the weakest first.
@@ -135,10 +136,7 @@ func wrongValue(field string, err error) error {
 	return refuse(field, "%s %s", field, text)
 }
 
-func short(name string) string {
-	const bytesMax = 64
-	return name[:min(len(name), bytesMax)]
-}
+func short(name string) string { return strict.Shorten(name, 64) }
 
 // noOption says what somebody meant who gave a value to an option that there is
 // not: a setting of GridServer, one of the broker, or an option misspelt.
