@@ -105,7 +105,7 @@ type peer struct {
 
 func (s *Forward) handle(ctx context.Context, c net.Conn, into connect.Intake) error {
 	p := &peer{Forward: s, c: c, into: into}
-	pump := connect.NewPump(patient{c}, func() error { return p.take(ctx) })
+	pump := connect.NewPump(&patient{Conn: c}, func() error { return p.take(ctx) })
 	defer pump.Stop(io.ErrClosedPipe)
 	p.in.R = pump
 	p.r = msgp.NewReaderSize(&p.in, 64<<10)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -62,15 +63,29 @@ func (p plain) Line(dst, line []byte, now time.Time) ([]byte, int, int) {
 
 func (plain) Rest(dst []byte, _ time.Time) ([]byte, int) { return dst, 0 }
 
-// patient reads from a connection that may be silent for a while, but not for ever.
-type patient struct{ net.Conn }
+// patient reads from a connection that may be silent for a while, but not for ever, and that
+// no web page has opened.
+type patient struct {
+	net.Conn
+	began bool
+}
 
-func (p patient) Read(b []byte) (int, error) {
+func (p *patient) Read(b []byte) (int, error) {
 	if err := p.SetReadDeadline(deadline(silenceMost)); err != nil {
 		return 0, err
 	}
-	return p.Conn.Read(b)
+	n, err := p.Conn.Read(b)
+	if !p.began && request.Match(b[:n]) {
+		return 0, errRequest
+	}
+	p.began = p.began || n > 0
+	return n, err
 }
+
+// request is how a browser begins, whatever it is made to send.
+var request = regexp.MustCompile(`^[A-Z]+ \S+ HTTP/1\.[01]\r\n[A-Za-z-]+:`)
+
+var errRequest = errors.New("an HTTP request came to an input of another kind; send it to one of the kind http")
 
 // deadline is so long from now, by the clock of the system: a connection knows no other.
 func deadline(d time.Duration) time.Time {
@@ -80,7 +95,7 @@ func deadline(d time.Duration) time.Time {
 // read takes what comes over a connection until it ends, by a function that reads the next
 // event into the bundle.
 func (s *stream) read(ctx context.Context, c net.Conn, size int, next func(in *bufio.Reader) error) error {
-	p := connect.NewPump(patient{c}, func() error { return s.Take(ctx) })
+	p := connect.NewPump(&patient{Conn: c}, func() error { return s.Take(ctx) })
 	defer p.Stop(io.ErrClosedPipe)
 	in := bufio.NewReaderSize(p, max(size, 16)+4)
 	for {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -197,4 +198,33 @@ func FuzzFrames(f *testing.F) {
 			t.Fatalf("%q of %q", list, text)
 		}
 	})
+}
+
+func TestAWebPageSendsNothingToAnInputOfStreams(t *testing.T) {
+	in := newIntake()
+	for name, at := range map[string]string{
+		"tcp":          startTCP(t, in, nil),
+		"tcp of lines": startTCP(t, in, func(o *TCPOptions) { o.Format = "none" }),
+		"syslog":       startSyslog(t, in, func(*SyslogOptions) {}),
+		"forward":      startForward(t, in, nil),
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+at, strings.NewReader("\n{\"a\":1}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp, err := http.DefaultClient.Do(r); err == nil {
+			_ = resp.Body.Close()
+			t.Errorf("%s answered %s", name, resp.Status)
+		}
+		if got := in.take(); len(got) > 0 {
+			t.Errorf("%s took %q", name, got)
+		}
+	}
+}
+
+func TestLinesThatSpeakOfRequestsAreTaken(t *testing.T) {
+	in := newIntake()
+	c := dial(t, "tcp", startTCP(t, in, func(o *TCPOptions) { o.Format = "none" }))
+	write(t, c, "GET / HTTP/1.1\n")
+	in.want(t, `t {"date":7.0,"log":"GET / HTTP/1.1"}`)
 }
