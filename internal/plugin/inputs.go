@@ -101,8 +101,8 @@ func tcp() Plugin {
 		word("format", "json", "JSON, or text that the separator splits", "json", "none"),
 		text("separator", `\n`, "what stands between two texts"),
 		text("parser", "", "parser that makes records of texts"),
-		size("chunk_size", "32", "first size of the buffer of a connection, in units of 1024 bytes"),
-		size("buffer_size", "", "its last size; by default chunk_size"),
+		whole("chunk_size", "32", 1, 1e6, "first size of the buffer of a connection, in units of 1024 bytes"),
+		whole("buffer_size", "", 1, 1e6, "its last size, in the same units; by default chunk_size"),
 		text("source_address_key", "", "key under which the address of the sender is added"),
 		whole("workers", "1", 1, 1000, "threads").idle(ownRoutine),
 	})

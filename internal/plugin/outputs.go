@@ -79,6 +79,7 @@ func file() Plugin {
 		text("file", "", "name of the file; by default the tag"),
 		word("format", "out_file", "how they are written", "out_file", "plain", "csv", "ltsv", "template", "msgpack"),
 		onOff("mkdir", "off", "make the folder"),
+		onOff("sync", "off", "a chunk is delivered only when it survives a power cut; Fluent Bit has no such property"),
 		text("template", "{time} {message}", "a line, for the format template"),
 		text("delimiter", "", "what stands between fields"),
 		text("label_delimiter", "", "what stands behind a label, for the format ltsv"),
