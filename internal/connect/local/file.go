@@ -168,12 +168,20 @@ func (f *File) open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o644) // a pipe that nobody reads is an error
 }
 
+// output is an open file.
+type output interface {
+	io.Writer
+	Stat() (os.FileInfo, error)
+	Sync() error
+	Truncate(size int64) error
+}
+
 // textBytesMax is how much is written at once.
 const textBytesMax = 256 << 10
 
 // write writes a chunk. If there is an error, whole is how much of the chunk
 // stands in the file nevertheless, up to the end of a record.
-func (f *File) write(file *os.File, tag string, chunk []byte) (whole int, err error) {
+func (f *File) write(file output, tag string, chunk []byte) (whole int, err error) {
 	info, err := file.Stat()
 	if err != nil {
 		return 0, err

@@ -150,6 +150,39 @@ func TestAFullDiskIsNoDelivery(t *testing.T) {
 	}
 }
 
+func TestWhatOthersWroteIsNotCutOff(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out")
+	f := newFile(t, func(o *FileOptions) { o.Format = "plain" })
+	for _, others := range []string{"", "theirs\n"} {
+		file, err := f.open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		full := &half{File: file, others: others}
+		before := content(t, path)
+		whole, err := f.write(full, "t", chunk(t, `{"n":1}`))
+		if err == nil || whole != 0 || !strings.HasPrefix(content(t, path), before) || !strings.HasSuffix(content(t, path), others) {
+			t.Errorf("%d, %v: %q", whole, err, content(t, path))
+		}
+		if cut := !strings.Contains(fmt.Sprint(err), "could not be cut off"); cut != (others == "") {
+			t.Error(err)
+		}
+		_ = file.Close()
+	}
+}
+
+// half is a file that takes half of what is written, while others write too.
+type half struct {
+	*os.File
+	others string
+}
+
+func (h *half) Write(p []byte) (int, error) {
+	n, err := h.File.Write(p[:len(p)/2])
+	_, err2 := h.WriteString(h.others)
+	return n, errors.Join(err, err2, syscall.ENOSPC)
+}
+
 func TestWhatAPipeHasTakenDoesNotComeAgain(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "pipe")

@@ -451,3 +451,35 @@ func TestManyDeliveriesAtOnceKeepTheirBodiesApart(t *testing.T) {
 		t.Errorf("%d bodies", len(seen))
 	}
 }
+
+func TestABufferIsNotUsedWhileARequestReadsIt(t *testing.T) {
+	over := make(chan struct{})
+	x := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable) // before the body is read
+		w.(http.Flusher).Flush()
+		<-over
+	}))
+	t.Cleanup(x.Close)
+	t.Cleanup(func() { close(over) })
+	var b body
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, x.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.pack("", make([]byte, 32<<20)) // more than a connection holds
+	b.attach(req)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.reusable() {
+		t.Error("the buffer may be used while the request is written")
+	}
+	again, _ := req.GetBody()
+	for range 2 { // as a transport may
+		_, _ = again.Close(), resp.Body.Close()
+	}
+	if open := b.open.Load(); open < 0 || open > 1 {
+		t.Errorf("%d readers are open", open)
+	}
+}
