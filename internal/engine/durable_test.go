@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/engine"
@@ -10,19 +9,6 @@ import (
 	"github.com/reprisehq/reprise/internal/part/desk"
 	"github.com/reprisehq/reprise/internal/rule"
 )
-
-// unlucky is dice after which a power cut keeps nothing that was not synced:
-// the least they can show without being thrown again.
-type unlucky struct{}
-
-func (unlucky) Uint64() uint64 { return 1 << 32 }
-
-// worstPowerCut is a power cut that takes all it can.
-func (r *rig) worstPowerCut() {
-	r.Helper()
-	r.Mem.PowerCut(rand.New(unlucky{}))
-	r.PowerCut()
-}
 
 // TestEveryAnswerSurvivesAPowerCutByItself: no other command comes after it
 // whose sync would save it too.
@@ -98,7 +84,7 @@ func TestEveryAnswerSurvivesAPowerCutByItself(t *testing.T) { // I5
 			scenario(t, func(r *rig) {
 				r.AddAll("q", "a")
 				c.do(r)
-				r.worstPowerCut()
+				r.WorstPowerCut()
 				c.check(r)
 			})
 		})
@@ -112,7 +98,7 @@ func TestPositionsOfASecondBlockAreNotDrawnAgainAfterACrash(t *testing.T) { // c
 			r.Fatal(err)
 		}
 		r.AddAll("q", "second block")
-		r.worstPowerCut()
+		r.WorstPowerCut()
 		r.AddAll("q", "after the crash")
 		first, second, after := r.Job("first block").Seq, r.Job("second block").Seq, r.Job("after the crash").Seq
 		if first >= second || second >= after {

@@ -140,37 +140,3 @@ func TestExplainFindsWhatKeepsAJobFromRunning(t *testing.T) { // retry.md sectio
 		})
 	}
 }
-
-func TestAsidesListWhatIsHeldOrSlowedDown(t *testing.T) {
-	scenario(t, func(r *rig) {
-		ctx := r.Context()
-		r.SetQueue("q", func(q *job.Queue) { groupBreaker(q); q.HoldUntil = r.Now() + job.Second })
-		r.SetQueue("qq", groupBreaker)
-		for _, group := range []string{"h", "a"} {
-			if _, err := r.Part.Guard.Hold(ctx, "q", group, r.Now()+job.Minute, job.Actor{}); err != nil {
-				r.Fatal(err)
-			}
-		}
-		for _, queue := range []string{"q", "qq"} {
-			if err := r.Part.Guard.ForceBreaker(ctx, queue, "b", job.BreakerOpen, job.Actor{}); err != nil {
-				r.Fatal(err)
-			}
-		}
-		for n, want := range map[int]string{0: "", 2: " a b", 9: " a b h"} {
-			list, err := r.Part.Guard.Asides(ctx, "q", n)
-			if err != nil {
-				r.Fatal(err)
-			}
-			var got []string
-			for _, a := range list {
-				got = append(got, a.Group)
-				if (a.Throttle != nil) != (a.Group == "b") || (a.Hold > 0) == (a.Group == "b") {
-					r.Errorf("%+v", a)
-				}
-			}
-			if strings.Join(got, " ") != want {
-				r.Errorf("%d: %q, want %q", n, got, want)
-			}
-		}
-	})
-}

@@ -18,27 +18,26 @@ func scenario(t *testing.T, f func(*rig), edits ...func(*rig)) {
 }
 
 var (
-	policy       = parttest.Policy
-	all          = parttest.All
-	ann          = parttest.Ann
-	boom         = parttest.Boom
-	breaker      = parttest.Breaker
-	cancel       = parttest.Cancel
-	cpuTime      = parttest.CPUTime
-	dead         = parttest.DeadOf
-	dice         = enginetest.Dice
-	due          = parttest.Due
-	errDisk      = parttest.ErrDisk
-	groupBreaker = parttest.GroupBreaker
-	grouped      = parttest.Grouped
-	keyed        = parttest.Keyed
-	large        = parttest.Large
-	names        = parttest.Series
-	newNamed     = parttest.NewNamed
-	numbered     = parttest.Numbered
-	quiet        = enginetest.Quiet
-	retry        = parttest.Retry
-	revive       = parttest.Revive
-	strict       = parttest.Strict
-	wait         = parttest.Wait
+	policy   = parttest.Policy
+	all      = parttest.All
+	ann      = parttest.Ann
+	boom     = parttest.Boom
+	breaker  = parttest.Breaker
+	cancel   = parttest.Cancel
+	cpuTime  = parttest.CPUTime
+	dead     = parttest.DeadOf
+	dice     = enginetest.Dice
+	due      = parttest.Due
+	errDisk  = parttest.ErrDisk
+	grouped  = parttest.Grouped
+	keyed    = parttest.Keyed
+	large    = parttest.Large
+	names    = parttest.Series
+	newNamed = parttest.NewNamed
+	numbered = parttest.Numbered
+	quiet    = enginetest.Quiet
+	retry    = parttest.Retry
+	revive   = parttest.Revive
+	strict   = parttest.Strict
+	wait     = parttest.Wait
 )

@@ -147,6 +147,19 @@ func (r *Rig) PowerCut() {
 	r.Begin()
 }
 
+// unlucky is dice after which a power cut keeps nothing that was not synced:
+// the least they can show without being thrown again.
+type unlucky struct{}
+
+func (unlucky) Uint64() uint64 { return 1 << 32 }
+
+// WorstPowerCut is a power cut that takes all it can.
+func (r *Rig) WorstPowerCut() {
+	r.Helper()
+	r.Mem.PowerCut(rand.New(unlucky{}))
+	r.PowerCut()
+}
+
 // Pass lets time go by, and then everything settle.
 func (r *Rig) Pass(span job.Millis) {
 	synctest.Wait()

@@ -122,7 +122,7 @@ func TestNoTickFoldsInTwiceOrNotAtAllOverPowerCuts(t *testing.T) {
 				case 0:
 					r.PowerCut()
 				case 1:
-					r.worstPowerCut()
+					r.WorstPowerCut()
 				case 2:
 					r.Restart(10 * job.Second)
 				}

@@ -159,7 +159,7 @@ func TestNoTickComesTwiceOrNotAtAllOverPowerCuts(t *testing.T) {
 				case 0:
 					r.PowerCut()
 				case 1:
-					r.worstPowerCut()
+					r.WorstPowerCut()
 				case 2:
 					r.Restart(10 * job.Second)
 				}

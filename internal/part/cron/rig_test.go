@@ -3,7 +3,6 @@ package cron_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -133,18 +132,6 @@ func (r *rig) jump(span job.Millis) {
 	r.Clock.Step.Add(int64(span))
 	r.stats() // any command makes it look
 	r.Pass(0)
-}
-
-// unlucky is dice after which a power cut keeps nothing that was not synced.
-type unlucky struct{}
-
-func (unlucky) Uint64() uint64 { return 1 << 32 }
-
-// worstPowerCut is a power cut that takes all it can.
-func (r *rig) worstPowerCut() {
-	r.Helper()
-	r.Mem.PowerCut(rand.New(unlucky{}))
-	r.PowerCut()
 }
 
 // audited wants exactly these entries in the audit log: who, what, how many.

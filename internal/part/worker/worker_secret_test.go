@@ -9,6 +9,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/worker"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 func (r *rig) register(worker string) string {
@@ -101,6 +102,25 @@ func TestOneHeartbeatKeepsAllLeasesOfAWorker(t *testing.T) { // operations.md, S
 		if list := r.Job("d"); list.Losses != 1 {
 			r.Errorf("d: %+v", list)
 		}
+	})
+}
+
+// A job that runs twice is run by two workers; each keeps its own run.
+func TestAHeartbeatKeepsNoRunOfAnotherWorker(t *testing.T) {
+	scenario(t, func(r *rig) {
+		first, second := r.register("first"), r.register("second")
+		r.AddAll("q", "a")
+		r.Leased(r.by("first", first, 1), "a")
+		r.Operate("a", rule.Command{Verb: rule.Offer})
+		held := r.Leased(r.by("second", second, 1), "a")
+		r.Pass(8 * job.Second)
+		r.beats("second", second, 10*job.Second, "a")
+		r.Pass(8 * job.Second)
+		if j := r.Job("a"); len(j.Leases) != 1 || j.Leases[0].Token != held["a"].Lease.Token {
+			r.Errorf("what is left of two runs, one of which was kept: %+v", j.Leases)
+		}
+		r.beats("first", first, 10*job.Second)
+		r.beats("second", second, 10*job.Second, "a")
 	})
 }
 
