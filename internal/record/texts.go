@@ -47,8 +47,8 @@ func (t *Texts) begin(rest io.Reader) {
 }
 
 // Next returns the next text, which is good until it is called again, and io.EOF at the end
-// of the stream. ErrJSON means that there was no JSON: the rest of its line is left, and Next
-// may be called again.
+// of the stream. ErrJSON means that there was no JSON, and ErrLong that it was too long: the
+// rest of its line is left, and Next may be called again.
 func (t *Texts) Next() ([]byte, error) {
 	t.in.left = t.most
 	text, err := t.dec.ReadValue()
@@ -56,16 +56,21 @@ func (t *Texts) Next() ([]byte, error) {
 		return text, nil
 	}
 	var wrong *jsontext.SyntacticError
-	if !errors.As(err, &wrong) || errors.Is(err, ErrLong) {
+	switch {
+	case errors.Is(err, ErrLong):
+		err = ErrLong
+	case !errors.As(err, &wrong):
 		return nil, err
-	} else if errors.Is(err, io.ErrUnexpectedEOF) {
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		t.begin(&t.in) // nothing comes any more
 		return nil, ErrJSON
+	default:
+		err = ErrJSON
 	}
-	if err := t.leaveLine(); err != nil {
-		return nil, err
+	if err2 := t.leaveLine(); err2 != nil {
+		return nil, err2
 	}
-	return nil, ErrJSON
+	return nil, err
 }
 
 // leaveLine goes on behind the line in which there is no JSON.

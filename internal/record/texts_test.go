@@ -19,7 +19,7 @@ func texts(t testing.TB, r io.Reader, most int) (list []string) {
 		case errors.Is(err, ErrJSON):
 			list = append(list, "!")
 		case errors.Is(err, ErrLong):
-			return append(list, "long")
+			list = append(list, "long")
 		case err != nil:
 			t.Fatal(err)
 		default:
@@ -41,6 +41,7 @@ func TestTextsOneBehindAnother(t *testing.T) {
 		{"nonsense {}\n{\"b\":2}", []string{"!", `{"b":2}`}},
 		{`{"a":1} {"b":`, []string{`{"a":1}`, "!"}},
 		{`{"a":` + strings.Repeat("1", 100) + "}", []string{"long"}},
+		{`{"a":` + strings.Repeat("1", 200) + "}\n8", []string{"long", "8"}},
 		{"x" + strings.Repeat("y", 10000) + "\n7", []string{"!", "7"}},
 	} {
 		for name, r := range map[string]io.Reader{"whole": strings.NewReader(test.in), "by bytes": iotest.OneByteReader(strings.NewReader(test.in))} {

@@ -175,13 +175,18 @@ func TestStdinTakesWhatHasComeBeforeItWaits(t *testing.T) {
 	_ = w.Close()
 }
 
-func TestATextThatIsTooLongIsAFault(t *testing.T) {
-	s, err := NewStdin(StdinOptions{Now: at7, In: strings.NewReader(`{"a":"` + strings.Repeat("x", 3*bufferSizeLeast))})
+func TestATextThatIsTooLongIsLeftOut(t *testing.T) {
+	in := &intake{}
+	long := `{"a":"` + strings.Repeat("x", 3*bufferSizeLeast) + `"}`
+	s, err := NewStdin(StdinOptions{Tag: "t", Now: at7, In: strings.NewReader(`{"a":1}` + "\n" + long + "\n" + `{"b":2}` + long)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Run(t.Context(), &intake{}); !errors.Is(err, record.ErrLong) {
+	if err := s.Run(t.Context(), in); err != nil {
 		t.Fatal(err)
+	}
+	if want := []string{`t {"date":7.0,"a":1}`, `t {"date":7.0,"b":2}`}; !slices.Equal(in.list, want) {
+		t.Fatalf("took %.200q, want %q", in.list, want)
 	}
 	if _, err := NewStdin(StdinOptions{BufferSize: 1}); err == nil || !strings.HasPrefix(err.Error(), "buffer_size: ") {
 		t.Fatal(err)

@@ -79,12 +79,10 @@ func (s *Stdin) texts(ctx context.Context, in io.Reader, b *connect.Bundle) erro
 			}
 		}
 		switch {
-		case errors.Is(err, record.ErrJSON), errors.Is(err, record.ErrForm):
+		case errors.Is(err, record.ErrJSON), errors.Is(err, record.ErrForm), errors.Is(err, record.ErrLong):
 			if bad++; bits.OnesCount(bad) == 1 {
-				s.o.Log.Warn("a text is no event and is left out", "error", err, "left_out", bad)
+				s.o.Log.Warn("a text is no event and is left out", "error", err, "left_out", bad, "buffer_size", s.o.BufferSize)
 			}
-		case errors.Is(err, record.ErrLong):
-			return fmt.Errorf("buffer_size: %w (%d bytes); raise it", err, s.o.BufferSize)
 		case err != nil:
 			return err
 		}
