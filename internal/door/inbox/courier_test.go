@@ -387,6 +387,21 @@ func TestWhatTheTargetGivesBackComesLater(t *testing.T) {
 	})
 }
 
+// A batch ends at its first error also where that is the last message of a page, and the
+// group goes on without it: the rest is for the next run (inbox.md 3).
+func TestAnErrorAtTheEndOfAPageEndsTheBatch(t *testing.T) {
+	const settings = byJSON + toHTTP + `"onExhausted":"skip","persistence":{"messageFetchPageSize":2,"messageMaxRetries":1},` +
+		`"batch":{"mode":"fail_first","query":{"pollInitialDelay":"PT5S","pollInterval":"PT5S"}}`
+	scenario(t, settings, func(r *rig) {
+		r.replies(failing("m2"))
+		r.put("g/m1", "g/m2", "g/m3", "g/m4")
+		r.until(6)
+		r.expect("the first run", "5 m1, 5 m2")
+		r.until(11)
+		r.expect("the next one", "10 m3, 10 m4")
+	})
+}
+
 // A message that is deleted while it is delivered takes nobody along: those behind it in its
 // turn are delivered, whatever the target says of it.
 func TestAMessageThatIsDeletedWhileItIsDeliveredHoldsNobodyBehindIt(t *testing.T) {
