@@ -26,6 +26,9 @@ type body struct {
 
 // attach makes it the body of a request.
 func (b *body) attach(req *http.Request) {
+	if len(b.payload) == 0 {
+		return // a reader without bytes would be sent as one of unknown length
+	}
 	req.ContentLength = int64(len(b.payload))
 	req.GetBody = func() (io.ReadCloser, error) {
 		b.open.Add(1)

@@ -284,10 +284,14 @@ func TestRecordsThatAreRequestsHaveResultsOfTheirOwn(t *testing.T) {
 	one := func(text string) string {
 		return fmt.Sprintf(`{"b":{"text":%q},"h":{"X-N":%q,"Content-Length":"9"}}`, text, text)
 	}
-	x, s := byRecord(t, map[string]int{"a": 200, "b": 400, "c": 500, "d": 201, "e": 429, "f": 200})
+	x, s := byRecord(t, map[string]int{"": 200, "a": 200, "b": 400, "c": 500, "d": 201, "e": 429, "f": 200})
 	whole(t, "all", deliver(t.Context(), s, chunk(t, one("a"), one("d"))), job.OK, "")
 	if r, _ := x.last(); r.Header.Get("X-N") != "d" {
 		t.Errorf("%v", r.Header)
+	}
+	whole(t, "an empty body", deliver(t.Context(), s, chunk(t, one(""))), job.OK, "")
+	if r, _ := x.last(); r.ContentLength != 0 || r.TransferEncoding != nil {
+		t.Errorf("%d bytes, %v", r.ContentLength, r.TransferEncoding)
 	}
 	r := deliver(t.Context(), s, chunk(t, one("a"), one("b"), one("c"), `{"b":{"text":1},"h":{}}`, `{"b":{"text":"a"}}`, one("d"), one("e"), one("f"), one("a")))
 	if r.Outcome != job.Retried || bodiesOf(t, r.Parts.Rest) != strings.Join([]string{one("c"), one("e"), one("f"), one("a")}, " ") || r.Failure.Status != 500 {
