@@ -122,9 +122,9 @@ func (f *File) pathFor(tag string) string {
 
 // Deliver implements connect.Sink, of a batch of one chunk.
 func (f *File) Deliver(ctx context.Context, b *connect.Batch) []connect.Result {
-	m := chunkOf(b)
+	m := b.Chunk()
 	if records, whole, err := record.Count(m.Body); err != nil {
-		return []connect.Result{broken(m.Body, whole, err)}
+		return []connect.Result{connect.Broken(m.Body, whole, err)}
 	} else if records == 0 {
 		return []connect.Result{{Outcome: job.OK}}
 	}

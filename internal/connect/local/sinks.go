@@ -13,32 +13,8 @@ import (
 	"github.com/reprisehq/reprise/internal/record"
 )
 
-// The types of failures.
-const (
-	TypeRecord = "record" // a record that cannot be written
-	TypeFile   = "file"   // a file, or the standard output, that takes nothing
-)
-
-// chunkOf is the one message of a batch for a sink here: its type is the tag, its body a
-// chunk (internal/record). It is OK only when all of it was written.
-func chunkOf(b *connect.Batch) *connect.Message {
-	if len(b.Messages) != 1 {
-		panic(fmt.Sprintf("local: a delivery of %d messages", len(b.Messages)))
-	}
-	return &b.Messages[0]
-}
-
-// broken is the result of a chunk that is whole up to some length only: what is
-// whole comes again, and the end dies.
-func broken(chunk []byte, whole int, err error) connect.Result {
-	f := job.Failure{Type: TypeRecord, Message: "the chunk is broken: " + err.Error()}
-	if whole == 0 {
-		return connect.Result{Outcome: job.Died, Failure: f}
-	}
-	return connect.Result{Outcome: job.Released, Parts: &connect.Parts{
-		Rest: chunk[:whole], Pieces: []connect.Piece{{Body: chunk[whole:], Outcome: job.Died, Failure: f}},
-	}}
-}
+// TypeFile is the type of the failure of a file, or the standard output, that takes nothing.
+const TypeFile = "file"
 
 func failed(text string) connect.Result {
 	return connect.Result{Outcome: job.Retried, Failure: job.Failure{Type: TypeFile, Message: text}}
@@ -72,10 +48,10 @@ func NewCounter(out io.Writer, now func() time.Time) *Counter {
 
 // Deliver implements connect.Sink.
 func (c *Counter) Deliver(_ context.Context, b *connect.Batch) []connect.Result {
-	m := chunkOf(b)
+	m := b.Chunk()
 	records, whole, err := record.Count(m.Body)
 	if err != nil {
-		return []connect.Result{broken(m.Body, whole, err)}
+		return []connect.Result{connect.Broken(m.Body, whole, err)}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,9 +113,9 @@ func NewStdout(o StdoutOptions) (*Stdout, error) {
 // Deliver implements connect.Sink. What was written of a chunk before a fault
 // stays written, and the chunk is tried again.
 func (s *Stdout) Deliver(_ context.Context, b *connect.Batch) []connect.Result {
-	m := chunkOf(b)
+	m := b.Chunk()
 	if _, whole, err := record.Count(m.Body); err != nil {
-		return []connect.Result{broken(m.Body, whole, err)}
+		return []connect.Result{connect.Broken(m.Body, whole, err)}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

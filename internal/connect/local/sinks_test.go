@@ -77,7 +77,7 @@ func TestStdoutIsThatOfTheOriginal(t *testing.T) {
 		if r := deliver(t, s, "a.b", events); r != ok || out.String() != want {
 			t.Errorf("%q: %+v\n%s\nwant\n%s", format, r, out.String(), want)
 		}
-		if r := deliver(t, s, "a.b", []byte("\xc1")); r.Outcome != job.Died || r.Failure.Type != TypeRecord {
+		if r := deliver(t, s, "a.b", []byte("\xc1")); r.Outcome != job.Died || r.Failure.Type != connect.TypeRecord {
 			t.Errorf("broken: %+v", r)
 		}
 		o.Out = &fails{left: 3}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
+	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/record"
 )
@@ -50,7 +51,7 @@ func (s *ES) write(w *esWork, t *tally, tag string, chunk []byte) (whole int, er
 		s.makeDocument(w, tag, &r.Event)
 		id := s.idOf(w, r.Body)
 		if s.document[0] != "" && id == nil {
-			t.die(r.Raw, job.Failure{Type: TypeRecord, Message: "the record has no id in " + s.o.IDKey + " that can be used, and " + s.o.WriteOperation + " needs one"})
+			t.die(r.Raw, job.Failure{Type: connect.TypeRecord, Message: "the record has no id in " + s.o.IDKey + " that can be used, and " + s.o.WriteOperation + " needs one"})
 			continue
 		}
 		w.text = append(w.text, s.open...)

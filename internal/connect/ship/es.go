@@ -214,7 +214,7 @@ func (s *ES) Close() error {
 // Deliver implements connect.Sink, of a batch of one chunk. A failure of the request
 // as a whole is never the records' fault.
 func (s *ES) Deliver(ctx context.Context, b *connect.Batch) []connect.Result {
-	m := chunkOf(b)
+	m := b.Chunk()
 	w := s.work.Get().(*esWork)
 	defer func() {
 		if w.reusable() {
@@ -226,7 +226,7 @@ func (s *ES) Deliver(ctx context.Context, b *connect.Batch) []connect.Result {
 	whole, err := s.write(w, &t, m.Type, m.Body)
 	switch {
 	case err != nil:
-		return []connect.Result{broken(m.Body, whole, err)}
+		return []connect.Result{connect.Broken(m.Body, whole, err)}
 	case len(w.sent) == 0:
 		return []connect.Result{t.result()}
 	}

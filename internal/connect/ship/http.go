@@ -221,7 +221,7 @@ func (s *HTTP) Close() error {
 
 // Deliver implements connect.Sink, of a batch of one chunk.
 func (s *HTTP) Deliver(ctx context.Context, b *connect.Batch) []connect.Result {
-	m := chunkOf(b)
+	m := b.Chunk()
 	w := s.work.Get().(*httpWork)
 	defer func() {
 		if w.reusable() {
@@ -234,7 +234,7 @@ func (s *HTTP) Deliver(ctx context.Context, b *connect.Batch) []connect.Result {
 	text, records, whole, err := w.write(s.o.Format, m.Body)
 	switch {
 	case err != nil:
-		return []connect.Result{broken(m.Body, whole, err)}
+		return []connect.Result{connect.Broken(m.Body, whole, err)}
 	case records == 0:
 		return []connect.Result{{Outcome: job.OK}}
 	}
@@ -306,7 +306,7 @@ func (s *HTTP) each(ctx context.Context, tag string, chunk []byte) connect.Resul
 		header := s.headerFor(tag)
 		text, ok := record.Text(s.body.Find(r.Body))
 		if !ok || !addRecordHeaders(header, s.headers.Find(r.Body)) {
-			t.die(r.Raw, job.Failure{Type: TypeRecord, Message: "the record has no text in " + s.o.BodyKey + ", or no map of texts in " + s.o.HeadersKey})
+			t.die(r.Raw, job.Failure{Type: connect.TypeRecord, Message: "the record has no text in " + s.o.BodyKey + ", or no map of texts in " + s.o.HeadersKey})
 			continue
 		}
 		b := &body{}
@@ -323,7 +323,7 @@ func (s *HTTP) each(ctx context.Context, tag string, chunk []byte) connect.Resul
 		}
 	}
 	if r.Err() != nil {
-		t.die(chunk[r.Offset():], job.Failure{Type: TypeRecord, Message: "the chunk is broken: " + r.Err().Error()})
+		t.die(chunk[r.Offset():], job.Failure{Type: connect.TypeRecord, Message: "the chunk is broken: " + r.Err().Error()})
 	}
 	return t.result()
 }

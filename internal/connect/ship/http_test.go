@@ -258,7 +258,7 @@ func TestABrokenChunkIsSentAsFarAsItIsWhole(t *testing.T) {
 		s := newHTTP(t, x.Listener.Addr().String(), func(o *HTTPOptions) { o.Format = format })
 		r := deliver(t.Context(), s, append(good[:len(good):len(good)], 0xc1, 0xc1))
 		if r.Outcome != job.Released || string(r.Parts.Rest) != string(good) || string(r.Parts.Pieces[0].Body) != "\xc1\xc1" ||
-			r.Parts.Pieces[0].Outcome != job.Died || r.Parts.Pieces[0].Failure.Type != TypeRecord {
+			r.Parts.Pieces[0].Outcome != job.Died || r.Parts.Pieces[0].Failure.Type != connect.TypeRecord {
 			t.Errorf("%s: %+v", format, r)
 		}
 		whole(t, format, deliver(t.Context(), s, []byte{0xc1}), job.Died, "the chunk is broken: byte 0")
@@ -298,7 +298,7 @@ func TestRecordsThatAreRequestsHaveResultsOfTheirOwn(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if p := r.Parts.Pieces; len(p) != 2 || bodiesOf(t, p[0].Body) != one("b") || p[0].Failure.Status != 400 ||
-		bodiesOf(t, p[1].Body) != `{"b":{"text":1},"h":{}} {"b":{"text":"a"}}` || p[1].Failure.Type != TypeRecord {
+		bodiesOf(t, p[1].Body) != `{"b":{"text":1},"h":{}} {"b":{"text":"a"}}` || p[1].Failure.Type != connect.TypeRecord {
 		t.Errorf("%+v", p)
 	}
 	if r = deliver(t.Context(), s, chunk(t, one("a"), one("b"))); r.Outcome != job.OK || len(r.Parts.Pieces) != 1 {

@@ -9,9 +9,6 @@ import (
 	"github.com/reprisehq/reprise/internal/record"
 )
 
-// TypeRecord is the type of the failure of a record that cannot be sent.
-const TypeRecord = "record"
-
 // tally gathers what becomes of the records of a chunk.
 type tally struct {
 	done int // records that are delivered
@@ -88,18 +85,6 @@ func (t *tally) result() connect.Result {
 	return r
 }
 
-// broken is the result of a chunk that is whole up to some length only: what is
-// whole comes again, and the end dies.
-func broken(chunk []byte, whole int, err error) connect.Result {
-	f := job.Failure{Type: TypeRecord, Message: "the chunk is broken: " + err.Error()}
-	if whole == 0 {
-		return connect.Result{Outcome: job.Died, Failure: f}
-	}
-	return connect.Result{Outcome: job.Released, Parts: &connect.Parts{
-		Rest: chunk[:whole], Pieces: []connect.Piece{{Body: chunk[whole:], Outcome: job.Died, Failure: f}},
-	}}
-}
-
 // halve is the result of a chunk that is too large: its halves come one by one.
 // A single record that is too large dies of what the server said.
 func halve(chunk []byte, refused connect.Result) connect.Result {
@@ -116,12 +101,4 @@ func halve(chunk []byte, refused connect.Result) connect.Result {
 	return connect.Result{Outcome: job.Released, Parts: &connect.Parts{
 		Rest: chunk[:middle], Pieces: []connect.Piece{{Body: chunk[middle:], Outcome: job.Released}},
 	}}
-}
-
-// chunkOf is the one message of a batch.
-func chunkOf(b *connect.Batch) *connect.Message {
-	if len(b.Messages) != 1 {
-		panic(fmt.Sprintf("ship: a delivery of %d messages", len(b.Messages)))
-	}
-	return &b.Messages[0]
 }
