@@ -1,0 +1,266 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/reprisehq/reprise/internal/connect"
+	"github.com/reprisehq/reprise/internal/job"
+)
+
+// vectors are those of the specification that are about a running pipeline.
+type vectors struct {
+	Counters struct {
+		Rows []struct {
+			Limit   string
+			Answers []string
+			Calls   int
+			wanted
+		}
+	}
+	Match [][]any
+}
+
+// wanted are the counters of an output (reference 1.4).
+type wanted struct {
+	Retries, Retried_records, Retries_failed, Dropped_records, Errors, Proc_records int64 //nolint:revive // as the file has them
+}
+
+func (o *Output) counted() wanted {
+	c := &o.Count
+	return wanted{c.Retries.Load(), c.Retried.Load(), c.GivenUp.Load(), c.Dropped.Load(), c.Errors.Load(), c.Records.Load()}
+}
+
+func load(t *testing.T) (v vectors) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/pipeline.json")
+	if err == nil {
+		err = json.Unmarshal(text, &v)
+	}
+	if err != nil || len(v.Counters.Rows) == 0 || len(v.Match) == 0 {
+		t.Fatal(err, v)
+	}
+	return v
+}
+
+func TestMatchAsTheVectorsSay(t *testing.T) {
+	for _, row := range load(t).Match {
+		tag, pattern, want := row[0].(string), row[1].(string), row[2].(bool)
+		if got := Matches(pattern, tag); got != want {
+			t.Errorf("tag %q, match %q: %t, want %t", tag, pattern, got, want)
+		}
+	}
+	for _, pattern := range []string{"a", "a*a", "*aa", "aa*", "a**a*"} { // no part is used twice
+		if Matches(pattern, "") || Matches(pattern, "b") {
+			t.Errorf("%q matches", pattern)
+		}
+	}
+	if Matches("a*a", "a") {
+		t.Error(`"a*a" matches "a"`)
+	}
+}
+
+func TestCountersAsTheVectorsSay(t *testing.T) { // reference 1.4
+	outcome := map[string]job.Outcome{"OK": job.OK, "RETRY": job.Retried, "ERROR": job.Died}
+	limits := map[string]job.Limit{"no_retries": job.LimitOf(0), "1": job.LimitOf(1), "2": job.LimitOf(2), "3": job.LimitOf(3), "5": job.LimitOf(5)}
+	for _, row := range load(t).Counters.Rows {
+		scenario(t, func(r *rig) {
+			limit, known := limits[row.Limit]
+			if !known {
+				t.Fatalf("limit %s", row.Limit)
+			}
+			var answers []func([]byte) connect.Result
+			for _, a := range row.Answers {
+				answers = append(answers, says(outcome[a]))
+			}
+			o := output("o", limit, answers...)
+			r.start(o)
+			r.take("t", strings.Split("0123456789", "")...)
+			r.Pass(job.Day)
+			if got := len(o.calls()); got != row.Calls {
+				t.Errorf("limit %s, %v: %d calls, want %d", row.Limit, row.Answers, got, row.Calls)
+			}
+			if got := o.counted(); got != row.wanted {
+				t.Errorf("limit %s, %v:\n%+v, want\n%+v", row.Limit, row.Answers, got, row.wanted)
+			}
+		})
+	}
+}
+
+// TestOnlyTheFailingRouteIsRetried: also over a restart and a power cut; the attempts go on,
+// and the healthy output gets nothing twice (decision 3).
+func TestOnlyTheFailingRouteIsRetried(t *testing.T) {
+	for name, again := range map[string]func(*rig) func(){
+		"restart":   func(r *rig) func() { return func() { r.Restart(job.Second) } },
+		"power cut": func(r *rig) func() { return r.PowerCut },
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(r *rig) {
+				sick, well := output("sick", job.LimitOf(3), says(job.Retried)), output("well", job.LimitOf(1), says(job.OK))
+				r.start(sick, well)
+				r.take("t", "a")
+				r.Pass(2 * job.Second)
+				if len(sick.calls()) != 1 || len(well.calls()) != 1 {
+					t.Fatalf("calls: %v, %v", sick.calls(), well.calls())
+				}
+				r.restart(again(r), sick, well)
+				r.Pass(job.Day)
+				if got := sick.calls(); len(got) != 4 {
+					t.Errorf("the sick output was called %d times, want 4: the attempts do not begin anew", len(got))
+				}
+				if got := well.calls(); len(got) != 1 {
+					t.Errorf("the healthy output got %v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestAStopBurnsNoAttempts: also one in the middle of a call (reference 1.7).
+func TestAStopBurnsNoAttempts(t *testing.T) {
+	scenario(t, func(r *rig) {
+		o := output("o", job.LimitOf(1), says(job.Released), says(job.Retried))
+		r.start(o)
+		r.take("t", "a")
+		r.Pass(2 * job.Second)
+		for range 5 {
+			r.restart(func() { r.Restart(job.Second) }, o)
+		}
+		list, err := r.List(r.Context(), storeAll, 10)
+		if err != nil || len(list) != 1 || list[0].Job.Attempts > 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		r.Pass(job.Day)
+		if got := o.counted(); got.Retries != 1 || got.Retries_failed != 1 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestADeadOutputHoldsUpNobody: a live one gets its chunks at the next flush (decision 4).
+func TestADeadOutputHoldsUpNobody(t *testing.T) {
+	scenario(t, func(r *rig) {
+		dead, live := output("dead", job.Unlimited(), says(job.Retried)), output("live", job.LimitOf(1), says(job.OK))
+		r.start(dead, live)
+		for n := range 100 {
+			r.take("t", "a")
+			r.Pass(FlushDefault + job.Millis(n%2))
+		}
+		if n := live.Count.Records.Load(); n < 99 {
+			t.Errorf("the live output got %d records of 100", n)
+		}
+		if n := dead.Count.Retries.Load(); n < 100 {
+			t.Errorf("the dead output was called again %d times", n)
+		}
+	})
+}
+
+// TestTheTagSaysWhereRecordsGo, and what nobody wants is counted.
+func TestTheTagSaysWhereRecordsGo(t *testing.T) {
+	scenario(t, func(r *rig) {
+		cpu, all := output("cpu", job.LimitOf(1), says(job.OK)), output("all", job.LimitOf(1), says(job.OK))
+		cpu.Glob, all.Glob = "cpu.*", "*.x"
+		r.start(cpu, all)
+		r.take("cpu.x", "1")
+		r.take("mem.x", "2")
+		r.take("cpu.y", "3", "4")
+		r.take("disk", "5", "6", "7")
+		r.Pass(job.Minute)
+		got, want := cpu.calls(), []string{"cpu.x: 1", "cpu.y: 3 4"}
+		if slices.Sort(got); !reflect.DeepEqual(got, want) {
+			t.Errorf("cpu got %q, want %q", got, want)
+		}
+		got, want = all.calls(), []string{"cpu.x: 1", "mem.x: 2"}
+		if slices.Sort(got); !reflect.DeepEqual(got, want) {
+			t.Errorf("all got %q, want %q", got, want)
+		}
+		if n := r.pipe.Inputs[0].Count.Dropped.Load(); n != 3 {
+			t.Errorf("%d records are counted as unmatched, want 3", n)
+		}
+	})
+}
+
+// TestAPartOfAChunkIsRetriedAlone: of three records one is delivered, one is dead with its
+// reason, one is retried: each exactly once (decision 6).
+func TestAPartOfAChunkIsRetriedAlone(t *testing.T) {
+	scenario(t, func(r *rig) {
+		o := output("o", job.LimitOf(5), func([]byte) connect.Result {
+			return connect.Result{
+				Outcome: job.Retried, Failure: job.Failure{Type: "429", Message: "later"},
+				Parts: &connect.Parts{
+					Rest: records("t", "b").Events,
+					Pieces: []connect.Piece{{
+						Body: records("t", "c").Events, Outcome: job.Died, Failure: job.Failure{Type: "mapper_parsing_exception", Message: "no number"},
+					}},
+				},
+			}
+		}, says(job.OK))
+		r.start(o)
+		r.take("t", "a", "b", "c")
+		r.Pass(job.Hour)
+		if got, want := o.calls(), []string{"t: a b c", "t: b"}; !reflect.DeepEqual(got, want) {
+			t.Errorf("calls %q, want %q", got, want)
+		}
+		if got, want := o.counted(), (wanted{Retries: 1, Retried_records: 1, Dropped_records: 1, Errors: 1, Proc_records: 2}); got != want {
+			t.Errorf("counted %+v, want %+v", got, want)
+		}
+		list, err := r.List(r.Context(), storeAll, 10)
+		if err != nil || len(list) != 1 || list[0].Job.State != job.Dead {
+			t.Fatalf("left: %+v, %v", list, err)
+		}
+		if err := r.Payloads(r.Context(), list); err != nil || !reflect.DeepEqual(linesOf(list[0].Payload), []string{"c"}) || connect.TagOf(list[0].Job) != "t" {
+			t.Errorf("dead is %q of tag %q, %v", linesOf(list[0].Payload), connect.TagOf(list[0].Job), err)
+		}
+	})
+}
+
+// TestAnInputPausesAtItsLimit, and goes on when there is room (Mem_Buf_Limit, reference 3.3).
+func TestAnInputPausesAtItsLimit(t *testing.T) {
+	scenario(t, func(r *rig) {
+		o := output("o", job.Unlimited(), says(job.Retried), says(job.OK))
+		r.start(o)
+		in := r.pipe.Inputs[0]
+		in.Most = int64(len(records("t", "a").Events)) + 1
+		r.take("t", "a")
+		r.take("t", "b") // beyond by one write
+		taken := make(chan error, 1)
+		go func() { taken <- r.feed.intake.Take(r.Context(), records("t", "c")) }()
+		r.Pass(2 * job.Second)
+		select {
+		case err := <-taken:
+			t.Fatalf("not paused: %v", err)
+		default:
+		}
+		r.Pass(job.Minute) // the retry is delivered
+		if err := <-taken; err != nil {
+			t.Fatal(err)
+		}
+		r.Pass(job.Minute)
+		if got, want := o.calls(), []string{"t: a b", "t: a b", "t: c"}; !reflect.DeepEqual(got, want) {
+			t.Errorf("calls %q, want %q", got, want)
+		}
+	})
+}
+
+// TestAnOutputKeepsNoMoreThanItMay: the oldest leave (storage.total_limit_size).
+func TestAnOutputKeepsNoMoreThanItMay(t *testing.T) {
+	scenario(t, func(r *rig) {
+		small, large := output("small", job.Unlimited(), says(job.Retried)), output("large", job.LimitOf(1), says(job.OK))
+		small.Most = 2 * int64(len(records("t", "a").Events))
+		r.start(small, large)
+		for _, line := range []string{"a", "b", "c", "d", "e"} {
+			r.take("t", line)
+			r.Pass(1500)
+		}
+		if got := r.part.Chunks.Held()["p/in"].Bytes; got > small.Most {
+			t.Errorf("%d bytes wait, of %d", got, small.Most)
+		}
+		if n := large.Count.Records.Load(); n != 5 {
+			t.Errorf("the other output got %d records", n)
+		}
+	})
+}
