@@ -78,7 +78,7 @@ that was answered as accepted is lost.`,
 		}
 	}
 	add("Server:",
-		newServeCommand(), newConfigCommand(), newTokenCommand(), newTLSCommand(), newBenchCommand(),
+		newServeCommand(), newPipelineCommand(), newConfigCommand(), newTokenCommand(), newTLSCommand(), newBenchCommand(),
 		newBackupCommand(), newRestoreCommand(), newCompactCommand(), newDoctorCommand(), newHealthCommand(),
 	)
 	add("Work:",

@@ -149,15 +149,22 @@ func secureRandom() func() uint64 {
 func listenAndServe(ctx context.Context, cfg config.Config, e *part.Engine, keep *upkeep, log *slog.Logger) error {
 	tokens, err := admission(ctx, cfg, e)
 	var inboxes *inbox.Door
+	var doors stoppers
 	if err == nil {
 		inboxes, err = openInboxes(ctx, cfg, e, log)
+		doors = append(doors, inboxes.Stop)
+	}
+	var pipes *pipelines
+	if err == nil {
+		pipes, err = openPipelines(ctx, cfg, e, log)
+		doors = append(doors, pipes.Stop)
 	}
 	var listeners []*opened
 	if err == nil {
 		listeners, err = openAll(ctx, cfg)
 	}
 	if err != nil {
-		return errors.Join(unlessStopped(ctx, err, log), stop(cfg, e, inboxes))
+		return errors.Join(unlessStopped(ctx, err, log), stop(cfg, e, doors))
 	}
 	live, page := httpapi.NewLive(changeable(cfg)), metrics.New(e, Version)
 	handler := httpapi.New(httpapi.Options{
@@ -207,12 +214,13 @@ func listenAndServe(ctx context.Context, cfg config.Config, e *part.Engine, keep
 	}
 	select {
 	case err := <-served:
-		return errors.Join(fmt.Errorf("serving: %w", err), stop(cfg, e, inboxes))
+		return errors.Join(fmt.Errorf("serving: %w", err), stop(cfg, e, doors))
 	case <-ctx.Done():
+	case <-pipes.over:
 	}
 	log.Info("stopping")
-	_ = notify("STOPPING=1")    // it was told to stop us
-	err = stop(cfg, e, inboxes) // ends the streams, so that Shutdown finds idle connections
+	_ = notify("STOPPING=1")  // it was told to stop us
+	err = stop(cfg, e, doors) // ends the streams, so that Shutdown finds idle connections
 	limit, cancel := context.WithTimeout(context.Background(), max(cfg.ShutdownTimeout, time.Second))
 	defer cancel()
 	for _, o := range listeners {
@@ -233,9 +241,12 @@ func unlessStopped(ctx context.Context, err error, log *slog.Logger) error {
 	return nil
 }
 
-func stop(cfg config.Config, e *part.Engine, inboxes *inbox.Door) error {
-	if inboxes != nil {
-		inboxes.Stop() // before the engine, which settles what was delivered
+// stoppers end what delivers by itself.
+type stoppers []func()
+
+func stop(cfg config.Config, e *part.Engine, doors stoppers) error {
+	for _, end := range doors {
+		end() // before the engine, which settles what was delivered
 	}
 	limit, cancel := context.WithTimeout(context.Background(), max(cfg.ShutdownTimeout, time.Second))
 	defer cancel()

@@ -11,7 +11,6 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
-	"github.com/reprisehq/reprise/internal/record"
 )
 
 // courier delivers the chunks of one output: it takes them from its queue, hands each to
@@ -127,6 +126,5 @@ func (c *courier) tell(ctx context.Context, j *job.Job, r *connect.Result, v *en
 
 // sizeOf is how much is in a chunk; a broken one counts as far as it can be read.
 func sizeOf(chunk []byte) size {
-	n, _, _ := record.Count(chunk)
-	return size{int64(n), int64(len(chunk))}
+	return size{countOf(chunk), int64(len(chunk))}
 }

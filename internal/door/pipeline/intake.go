@@ -2,13 +2,11 @@ package pipeline
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part/chunk"
-	"github.com/reprisehq/reprise/internal/record"
 )
 
 // inputAgain is how long an input rests that failed, and how long one waits that the engine
@@ -108,14 +106,14 @@ func (t *intake) count(list []connect.Records, adds []chunk.Append, tags []strin
 		if len(adds[i].Records) == 0 || len(adds[i].Routes) > 0 && taken[i].Refused == nil {
 			continue
 		}
-		n, _, _ := record.Count(adds[i].Records)
+		n := countOf(adds[i].Records)
 		if len(adds[i].Routes) == 0 {
-			t.in.Count.Dropped.Add(int64(n))
+			t.in.Count.Dropped.Add(n)
 		}
 		outputs := t.routesOf(tags[i])
 		for _, at := range taken[i].Refused {
-			outputs[at].Count.Dropped.Add(int64(n))
-			outputs[at].Count.Refused.Add(int64(n))
+			outputs[at].Count.Dropped.Add(n)
+			outputs[at].Count.Refused.Add(n)
 		}
 	}
 }
@@ -128,12 +126,4 @@ func (t *intake) Cursors(ctx context.Context) (map[string][]byte, error) {
 		at[c.Source] = c.Body
 	}
 	return at, err
-}
-
-// filtered is what the filters make of records: nothing, or records of one tag or several.
-func (t *intake) filtered(r connect.Records) []connect.Records {
-	if !slices.ContainsFunc(t.Filters, func(f *Filter) bool { return f.Fits(r.Tag) }) {
-		return []connect.Records{r}
-	}
-	return t.change(r)
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"regexp"
 	"sync"
+	"time"
 
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/job"
@@ -30,6 +31,7 @@ type Plan struct {
 	Inputs  []*Input
 	Filters []*Filter
 	Outputs []*Output
+	Now     func() time.Time
 }
 
 // Input is where records come from.
@@ -55,12 +57,6 @@ func (m *Match) Fits(tag string) bool {
 		return m.Glob != "" && Matches(m.Glob, tag)
 	}
 	return m.Glob == "" || Matches(m.Glob, tag)
-}
-
-// Filter changes records of the tags that it matches.
-type Filter struct {
-	Name string
-	Match
 }
 
 // Output is where records go.
@@ -90,13 +86,16 @@ type Pipeline struct {
 	inputs   sync.WaitGroup
 	stop     context.CancelFunc
 
+	now  func() time.Time
+	told sync.Map // names of filters whose trouble was told
+
 	mu     sync.RWMutex
 	routes map[string][]*Output // by tag, as far as it was seen
 }
 
 // Start makes the queues of the outputs, and begins to deliver and to read.
 func Start(ctx context.Context, e *part.Engine, p *Plan, log *slog.Logger) (*Pipeline, error) {
-	x := &Pipeline{Plan: p, engine: e, log: log, stop: func() {}, routes: map[string][]*Output{}}
+	x := &Pipeline{Plan: p, engine: e, log: log, stop: func() {}, now: p.Now, routes: map[string][]*Output{}}
 	for _, o := range p.Outputs {
 		o.Queue = p.Name + "/" + o.Name
 		row := job.DoorSetting{Door: job.DoorPipeline, Name: o.Queue, Body: []byte("{}")}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/engine"
@@ -43,7 +44,7 @@ func (r *rig) start(outputs ...*Output) {
 	r.feed = &feed{into: make(chan connect.Intake, 1)}
 	plan := &Plan{
 		Name: "p", Flush: FlushDefault, Base: BaseDefault, Cap: CapDefault,
-		Inputs: []*Input{{Name: "in", Source: r.feed}}, Outputs: outputs,
+		Inputs: []*Input{{Name: "in", Source: r.feed}}, Outputs: outputs, Now: time.Now,
 	}
 	var err error
 	if r.pipe, err = Start(r.Context(), r.part, plan, enginetest.Quiet); err != nil {

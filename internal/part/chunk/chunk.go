@@ -27,7 +27,7 @@ type Chunks struct {
 	mu    sync.Mutex // guards held, freed
 	held  holdings
 	freed chan struct{} // nil = nobody waits for it
-	moves []move // of jobs, by the transaction
+	moves []move        // of jobs, by the transaction
 }
 
 // open is a chunk that takes in more. A value is never changed in place.

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprisehq/reprise/internal/config"
+	"github.com/reprisehq/reprise/internal/fluentconf"
+	"github.com/reprisehq/reprise/internal/server"
+)
+
+func newPipelineCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "pipeline -c FILE",
+		Short: "Run a configuration of Fluent Bit",
+		Long: `Run a configuration of Fluent Bit, in its classic format or in YAML, as it is.
+
+Records go from inputs through filters to outputs. What waits for an output is on
+disk (Storage.path, else ./reprise-root), also over restarts, and what an output
+refuses for good is among the dead jobs, to look at and to replay. Flags are those
+of Fluent Bit. The API listens on 127.0.0.1:7890 as that of "reprise serve"; its
+settings are environment variables here (REPRISE_PORT, REPRISE_SYNC ...).
+
+A configuration that cannot run is refused with all that is wrong with it, each
+with its file and line. --dry-run looks at it and starts nothing.`,
+		Example: `  reprise pipeline -c fluent-bit.conf
+  reprise pipeline -c fluent-bit.conf --dry-run
+  reprise pipeline -i dummy -p rate=10 -o stdout -m '*'
+  tail -F app.log | reprise pipeline -i stdin -o http://127.0.0.1:8080/logs`,
+		DisableFlagParsing: true, // they are those of another program
+		RunE:               runPipeline,
+	}
+}
+
+func runPipeline(cmd *cobra.Command, args []string) error {
+	var r fluentconf.Report
+	flags := fluentconf.ReadArguments(args, &r)
+	if flags.Help || len(args) == 0 {
+		return cmd.Help()
+	}
+	if err := r.Err(); err != nil {
+		return usagef("%v", err)
+	}
+	if flags.Workdir != "" {
+		if err := os.Chdir(flags.Workdir); err != nil {
+			return fmt.Errorf("-w: %w", err)
+		}
+	}
+	p := config.Pipeline{Name: pipelineName(flags.File), Path: flags.File, Flags: flags, Ends: true}
+	c := server.ReadPipeline(p, slog.New(slog.DiscardHandler), &r)
+	if flags.DryRun {
+		return dryRun(cmd.ErrOrStderr(), &r)
+	}
+	if err := r.Err(); err != nil {
+		return err
+	}
+	server.Private()
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	none := &cobra.Command{}
+	config.AddFlags(none.Flags())
+	cfg, report, err := config.Load(none.Flags(), os.Environ(), os.ReadFile)
+	if err != nil {
+		return err
+	}
+	if path := c.Service.Text("storage.path"); path != "" {
+		cfg.RootDir = path
+	}
+	cfg.LogLevel = levelOf(c.Service.Text("log_level"), cfg.LogLevel)
+	cfg.Pipelines = append(cfg.Pipelines, p)
+	cfg.Log = server.NewLogger(cfg, cmd.ErrOrStderr(), os.Stderr, isTerminal(os.Stderr))
+	report.Tell(ctx, cfg.Log)
+	return server.Run(ctx, cfg)
+}
+
+// dryRun tells what there is to tell, as the original does: what is wrong, or one line.
+func dryRun(w io.Writer, r *fluentconf.Report) error {
+	for _, n := range r.Notices() {
+		fmt.Fprintf(w, "%s: notice: %s\n", n.At, n.Text)
+	}
+	if err := r.Err(); err != nil {
+		return errors.New("the configuration cannot run:\n" + err.Error())
+	}
+	fmt.Fprintln(w, "configuration test is successful")
+	return nil
+}
+
+// pipelineName names a pipeline after its file.
+func pipelineName(path string) string {
+	base := filepath.Base(path)
+	return cmp.Or(strings.Trim(strings.TrimSuffix(base, filepath.Ext(base)), "."), "pipeline")
+}
+
+// levelOf is Log_Level in our words.
+func levelOf(name string, other slog.Level) slog.Level {
+	switch strings.ToLower(name) {
+	case "off":
+		return slog.LevelError + 4
+	case "error":
+		return slog.LevelError
+	case "warn", "warning":
+		return slog.LevelWarn
+	case "info":
+		return slog.LevelInfo
+	case "debug", "trace":
+		return slog.LevelDebug
+	}
+	return other
+}

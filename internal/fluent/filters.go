@@ -1,0 +1,65 @@
+package fluent
+
+import (
+	"strings"
+
+	"github.com/reprisehq/reprise/internal/door/pipeline"
+	"github.com/reprisehq/reprise/internal/filter"
+	"github.com/reprisehq/reprise/internal/fluentconf"
+	"github.com/reprisehq/reprise/internal/plugin"
+)
+
+var filters = map[string]func(*loader, *plugin.Values) (filter.Filter, error){
+	"grep": func(_ *loader, v *plugin.Values) (filter.Filter, error) {
+		o := filter.GrepOptions{LogicalOp: v.Text("logical_op")}
+		for _, s := range v.All("regex", "exclude") {
+			o.Rules = append(o.Rules, filter.GrepRule{Exclude: s.Name == "exclude", Rule: s.Value})
+		}
+		return filter.NewGrep(o)
+	},
+	"modify": func(_ *loader, v *plugin.Values) (filter.Filter, error) {
+		var o filter.ModifyOptions
+		for _, s := range v.All("set", "add", "remove", "remove_wildcard", "remove_regex", "rename", "hard_rename",
+			"copy", "hard_copy", "move_to_start", "move_to_end") {
+			o.Rules = append(o.Rules, filter.ModifyRule{Kind: s.Name, Text: s.Value})
+		}
+		for _, s := range v.All("condition") {
+			o.Conditions = append(o.Conditions, s.Value)
+		}
+		return filter.NewModify(o)
+	},
+	"record_modifier": func(_ *loader, v *plugin.Values) (filter.Filter, error) {
+		o := filter.RecordModifierOptions{
+			RemoveKeys: v.List("remove_key"), AllowKeys: v.List("allowlist_key"), UUIDKey: v.Text("uuid_key"),
+		}
+		for _, s := range v.All("record") {
+			o.Records = append(o.Records, s.Value)
+		}
+		return filter.NewRecordModifier(o)
+	},
+	"parser": func(l *loader, v *plugin.Values) (filter.Filter, error) {
+		o := filter.ParserOptions{KeyName: v.Text("key_name"), PreserveKey: v.Flag("preserve_key"), ReserveData: v.Flag("reserve_data")}
+		for _, name := range v.List("parser") {
+			if p := l.parser(v.Place("parser"), name); p != nil {
+				o.Parsers = append(o.Parsers, p)
+			}
+		}
+		return filter.NewParser(o)
+	},
+}
+
+func (l *loader) filter(plan *pipeline.Plan, s *fluentconf.Section) {
+	v, name := l.read(s)
+	if v == nil {
+		return
+	}
+	make, is := filters[strings.ToLower(v.Plugin.Name)]
+	if !is {
+		l.Problem(v.At, "filter %s is not here yet", v.Plugin.Name)
+		return
+	}
+	does, err := make(l, v)
+	if l.made(v, err) {
+		plan.Filters = append(plan.Filters, &pipeline.Filter{Name: name, Match: l.match(v), Does: does})
+	}
+}

@@ -1,0 +1,221 @@
+// Package fluent makes a pipeline of a Fluent Bit configuration: it says which code runs a
+// plugin that is declared in internal/plugin, and gives it what the sections say.
+package fluent
+
+import (
+	"cmp"
+	"io"
+	"log/slog"
+	"math"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/reprisehq/reprise/internal/connect"
+	"github.com/reprisehq/reprise/internal/door/pipeline"
+	"github.com/reprisehq/reprise/internal/fluentconf"
+	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/plugin"
+)
+
+// Options are a configuration and what its plugins use of the process.
+type Options struct {
+	Name  string // of the pipeline: its queues begin with it
+	Path  string // of the main file; "" = none
+	Flags *fluentconf.Arguments
+	From  fluentconf.Source
+
+	Stdin  io.Reader
+	Stdout io.Writer
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+// Config is what was read.
+type Config struct {
+	*pipeline.Plan
+	Service *plugin.Values
+	Files   []string
+}
+
+// loader makes the plugins of one configuration.
+type loader struct {
+	*fluentconf.Report
+	Options
+	catalog *plugin.Catalog
+	parsers *parsers
+	numbers map[string]int // of the next plugin of a kind and name
+	names   map[string]fluentconf.Place
+}
+
+// Load reads a configuration. What is wrong with it is in the report, all at once; the
+// configuration is to be used only if there is nothing. Nothing is opened or started.
+func Load(o Options, r *fluentconf.Report) *Config {
+	if o.Flags == nil {
+		o.Flags = &fluentconf.Arguments{}
+	}
+	conf := fluentconf.Load(o.Path, o.Flags.Sections, o.From, r)
+	service := plugin.ReadService(conf.Sections, r)
+	l := &loader{Report: r, Options: o, catalog: plugin.All(), numbers: map[string]int{}, names: map[string]fluentconf.Place{}}
+	l.parsers = l.readParsers(conf, service)
+	plan := &pipeline.Plan{
+		Name:  o.Name,
+		Flush: job.Millis(service.Span("flush").Milliseconds()),
+		Base:  job.Millis(service.Int("scheduler.base")) * job.Second,
+		Cap:   job.Millis(service.Int("scheduler.cap")) * job.Second,
+	}
+	for _, s := range conf.Sections {
+		switch s.Kind {
+		case fluentconf.Input:
+			l.input(plan, s)
+		case fluentconf.Filter:
+			l.filter(plan, s)
+		case fluentconf.Output:
+			l.output(plan, s)
+		case fluentconf.Service, fluentconf.Parser, fluentconf.MultilineParser:
+		default:
+			r.Notice(s.At, "the section %s has no effect here", strconv.Quote(s.Kind))
+		}
+	}
+	if len(plan.Inputs) == 0 {
+		r.Problem(l.main(), "there is no input, so nothing would be read; write an [INPUT], or -i NAME")
+	}
+	if len(plan.Outputs) == 0 {
+		r.Problem(l.main(), "there is no output, so nothing would be sent; write an [OUTPUT], or -o NAME")
+	}
+	return &Config{plan, service, conf.Files}
+}
+
+func (l *loader) main() fluentconf.Place {
+	if l.Path == "" {
+		return fluentconf.CommandLine
+	}
+	return fluentconf.Place{File: l.Path}
+}
+
+// read reads a section and names its plugin; nil if it cannot be made.
+func (l *loader) read(s *fluentconf.Section) (v *plugin.Values, name string) {
+	before := len(l.Problems())
+	if v = l.catalog.Read(s, l.Report); v == nil {
+		return nil, ""
+	}
+	kind := v.Plugin.Kind + " " + v.Plugin.Name
+	name = cmp.Or(v.Text("alias"), v.Plugin.Name+"."+strconv.Itoa(l.numbers[kind]))
+	l.numbers[kind]++
+	if at, twice := l.names[v.Plugin.Kind+" "+name]; twice {
+		l.Problem(v.Place("alias"), "the name %s is taken by the %s at %s; give one of them another alias", strconv.Quote(name), v.Plugin.Kind, at)
+	}
+	l.names[v.Plugin.Kind+" "+name] = v.At
+	if len(l.Problems()) > before {
+		return nil, ""
+	}
+	return v, name
+}
+
+// made tells what a plugin did not like, and which settings it never asked for.
+func (l *loader) made(v *plugin.Values, err error) bool {
+	if err != nil {
+		l.Problem(v.At, "%s %s: %v", v.Plugin.Kind, v.Plugin.Name, err)
+		return false
+	}
+	for _, s := range v.Unread() {
+		l.Notice(s.At, "%s of %s %s has no effect here", s.Name, v.Plugin.Kind, v.Plugin.Name)
+	}
+	return true
+}
+
+func (l *loader) input(plan *pipeline.Plan, s *fluentconf.Section) {
+	v, name := l.read(s)
+	if v == nil {
+		return
+	}
+	in := &pipeline.Input{Name: name, Most: v.Size("mem_buf_limit")}
+	if v.Text("storage.type") != "memory" && !v.Flag("storage.pause_on_chunks_overlimit") {
+		in.Most = 0 // on disk there is room: mem_buf_limit never pauses then (reference 3.3)
+	}
+	tag := cmp.Or(v.Text("tag"), name)
+	make, is := inputs[v.Plugin.Name]
+	if !is {
+		l.Problem(v.At, "input %s is not here yet", v.Plugin.Name)
+		return
+	}
+	source, err := make(l, v, tag)
+	if l.made(v, err) {
+		in.Source = source
+		plan.Inputs = append(plan.Inputs, in)
+	}
+}
+
+func (l *loader) output(plan *pipeline.Plan, s *fluentconf.Section) {
+	v, name := l.read(s)
+	if v == nil {
+		return
+	}
+	retries := v.Retries("retry_limit")
+	o := &pipeline.Output{
+		Name: name, Match: l.match(v), Most: v.Size("storage.total_limit_size"),
+		Limit: job.Unlimited(), Lanes: lanesOf(v),
+	}
+	if !retries.Unlimited {
+		o.Limit = job.LimitOf(uint32(min(retries.Most, math.MaxUint32)))
+	}
+	if !v.Has("match") && !v.Has("match_regex") {
+		l.Notice(v.At, "output %s has no Match: it gets all records", name)
+	}
+	make, is := outputs[v.Plugin.Name]
+	if !is {
+		l.Problem(v.At, "output %s is not here yet", v.Plugin.Name)
+		return
+	}
+	sink, err := make(l, v)
+	if l.made(v, err) {
+		o.Sink = sink
+		plan.Outputs = append(plan.Outputs, o)
+	}
+}
+
+// Lanes of an output: what one thread of the original has in flight, and how many there
+// are where the file leaves it to the output.
+const (
+	lanesOfWorker = 4
+	lanesDefault  = 8
+)
+
+func lanesOf(v *plugin.Values) int {
+	switch n := v.Int("workers"); {
+	case v.Flag("no_multiplex"):
+		return 1
+	case n > 0:
+		return int(n) * lanesOfWorker
+	case v.Plugin.Property("host") == nil: // what is local is written one chunk after the other
+		return 1
+	}
+	return lanesDefault
+}
+
+func (l *loader) match(v *plugin.Values) (m pipeline.Match) {
+	m.Glob = v.Text("match")
+	if text := v.Text("match_regex"); text != "" {
+		regex, err := regexp.Compile(text)
+		if err != nil {
+			l.Problem(v.Place("match_regex"), "match_regex: %v", err)
+		}
+		m.Regex = regex
+	}
+	return m
+}
+
+// sourceOf keeps a nil pointer from becoming a source.
+func sourceOf[S connect.Source](s S, err error) (connect.Source, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func sinkOf[S connect.Sink](s S, err error) (connect.Sink, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
