@@ -36,6 +36,7 @@ with its file and line. --dry-run looks at it and starts nothing.`,
   reprise pipeline -i dummy -p rate=10 -o stdout -m '*'
   tail -F app.log | reprise pipeline -i stdin -o http://127.0.0.1:8080/logs`,
 		DisableFlagParsing: true, // they are those of another program
+		Args:               cobra.ArbitraryArgs,
 		RunE:               runPipeline,
 	}
 }

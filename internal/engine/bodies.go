@@ -9,16 +9,17 @@ import (
 type bodies struct {
 	store  store.Store
 	health *health
-	lead   func([]Delivery)            // Options.Lead
+	lead   func([]Delivery) // Options.Lead
+	show   func(j *job.Job, payload []byte) []byte
 	reject func(id job.ID, why string) // gives up a job that is not over; nobody waits for that
 }
 
 // fill reads the payloads that were not in memory. A job that was settled
 // meanwhile has none any more and is left out, and so is one that nobody could
 // read: it is given up.
-// An error means that the caller holds leases without having the jobs: it must
+// raw: the holder reads payloads as they are kept. An error means that the caller holds leases without having the jobs: it must
 // end its stream, or let them lapse.
-func (b *bodies) fill(list []Delivery) ([]Delivery, error) {
+func (b *bodies) fill(list []Delivery, raw bool) ([]Delivery, error) {
 	if b.lead != nil {
 		b.lead(list)
 	}
@@ -47,9 +48,12 @@ func (b *bodies) fill(list []Delivery) ([]Delivery, error) {
 				continue
 			}
 		}
-		if b.readable(&d) {
-			kept = append(kept, d)
+		if !raw {
+			if d.Payload = b.show(d.Job, d.Payload); !b.readable(&d) {
+				continue
+			}
 		}
+		kept = append(kept, d)
 	}
 	return kept, nil
 }

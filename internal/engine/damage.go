@@ -79,5 +79,8 @@ func unreadBecause(why error) string { return "corrupt: its payload cannot be re
 // Bodies reads payloads for who only looks: one that cannot be read is nil.
 func (e *Engine) Bodies(refs ...job.ID) ([][]byte, error) { return e.bodies.look(refs...) }
 
+// Shown is the payload of a job as JSON, for people, searches and workers.
+func (e *Engine) Shown(j *job.Job, payload []byte) []byte { return e.parts.show(j, payload) }
+
 // Payload reads one payload, or says why it cannot be read.
 func (e *Engine) Payload(ref job.ID) ([]byte, error) { return e.bodies.one(ref) }

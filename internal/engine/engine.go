@@ -67,7 +67,7 @@ func New(s store.Store, clock Clock, rnd func() uint64, log *slog.Logger, opts O
 	e.gifts.New = func() any { return &[]gift{} }
 	e.commands.init()
 	e.health.log, e.health.poke = log, e.commands.poke
-	e.bodies = bodies{store: s, health: &e.health, lead: opts.Lead, reject: e.reject}
+	e.bodies = bodies{store: s, health: &e.health, lead: opts.Lead, show: e.Shown, reject: e.reject}
 	e.space.store = s
 	e.space.keep.Store(&opts.Reserve)
 	e.due = ownRows()

@@ -50,6 +50,7 @@ type Holder struct {
 	Key  string     // equal keys ask for the same work
 	Want int        // unary: jobs at most; 0 = a stream
 	Once bool       // unary: does not wait for jobs, see ErrStreamEnded
+	Raw  bool       // unary: gets payloads as they are kept, not as Shown
 
 	// Feeder decides what it gets; nil = the ready jobs of its queues, in their order. The
 	// holder counts among the workers of the queues that its options name.
@@ -195,7 +196,7 @@ func (s *Stream) Poll() ([]Delivery, error) {
 				return nil, err
 			}
 		}
-		if out, err = s.e.bodies.fill(out); err != nil || len(out) > 0 {
+		if out, err = s.e.bodies.fill(out, false); err != nil || len(out) > 0 {
 			return out, err
 		}
 	}

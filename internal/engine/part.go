@@ -121,6 +121,9 @@ type Hooks struct {
 	// Templates are jobs that the part puts later: nothing may come to be that would
 	// refuse them.
 	Templates func(store.Reader) ([]Template, error)
+	// Show is the payload of a job as JSON, for people, searches and workers; nil = it is
+	// that already.
+	Show func(j *job.Job, payload []byte) []byte
 	// Keeps reports whether the part knows of a queue without jobs and settings.
 	Keeps func(queue string) bool
 	// Wipe removes up to n rows that a reset removes, and reports whether there may be more.
@@ -449,6 +452,16 @@ func (p parts) templates(v store.Reader) (list []Template, err error) {
 		}
 	}
 	return list, nil
+}
+
+// show is the payload of a job as JSON.
+func (p parts) show(j *job.Job, payload []byte) []byte {
+	for i := range p {
+		if f := p[i].Show; f != nil {
+			payload = f(j, payload)
+		}
+	}
+	return payload
 }
 
 func (p parts) stop() {

@@ -107,7 +107,7 @@ func (c *unaryCall) answer(ctx context.Context, list []Delivery) ([]Delivery, er
 			return nil, err
 		}
 	}
-	return c.bodies.fill(list)
+	return c.bodies.fill(list, c.h.Raw)
 }
 
 // giveBack releases what nobody will hear of. If that fails, it lapses.

@@ -43,6 +43,7 @@ type loader struct {
 	*fluentconf.Report
 	Options
 	catalog *plugin.Catalog
+	service *plugin.Values
 	parsers *parsers
 	numbers map[string]int // of the next plugin of a kind and name
 	names   map[string]fluentconf.Place
@@ -56,13 +57,14 @@ func Load(o Options, r *fluentconf.Report) *Config {
 	}
 	conf := fluentconf.Load(o.Path, o.Flags.Sections, o.From, r)
 	service := plugin.ReadService(conf.Sections, r)
-	l := &loader{Report: r, Options: o, catalog: plugin.All(), numbers: map[string]int{}, names: map[string]fluentconf.Place{}}
+	l := &loader{Report: r, Options: o, catalog: plugin.All(), service: service, numbers: map[string]int{}, names: map[string]fluentconf.Place{}}
 	l.parsers = l.readParsers(conf, service)
 	plan := &pipeline.Plan{
 		Name:  o.Name,
 		Flush: job.Millis(service.Span("flush").Milliseconds()),
 		Base:  job.Millis(service.Int("scheduler.base")) * job.Second,
 		Cap:   job.Millis(service.Int("scheduler.cap")) * job.Second,
+		Now:   o.Now,
 	}
 	for _, s := range conf.Sections {
 		switch s.Kind {

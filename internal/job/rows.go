@@ -105,6 +105,7 @@ type Queue struct {
 	RetainDone    Millis // Unset = the server's
 	RetainDead    Millis // Unset = the server's
 	Protection    Protection
+	Outlet        bool  `json:",omitempty"` // of the output of a pipeline: its jobs are chunks of records, taken by its name only
 	Grid          *Grid `json:",omitempty"` // makes it a session; nil = it is none
 }
 

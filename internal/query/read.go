@@ -42,6 +42,9 @@ func (r Reads) Get(ctx context.Context, id job.ID) (j *job.Job, payload []byte, 
 			j, err = r.engine.Unread(ctx, j)
 		}
 	}
+	if payload != nil {
+		payload = r.engine.Shown(j, payload)
+	}
 	return j, payload, err
 }
 

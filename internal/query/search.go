@@ -135,7 +135,9 @@ func (r Reads) Payloads(ctx context.Context, list []Listed) error {
 	}
 	bodies, err := r.engine.Bodies(refs...)
 	for i := range bodies {
-		if list[i].Payload = bodies[i]; bodies[i] == nil && err == nil {
+		if bodies[i] != nil {
+			list[i].Payload = r.engine.Shown(list[i].Job, bodies[i])
+		} else if list[i].Payload = nil; err == nil {
 			if list[i].Job, err = r.engine.Unread(ctx, list[i].Job); job.KindOf(err) == job.Corrupt {
 				err = nil // it is shown without
 			}

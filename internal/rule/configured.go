@@ -59,7 +59,7 @@ const (
 // the configuration says and does not get.
 func Configured(old, set *job.Queue, grouped int) (q *job.Queue, why string, left []string) {
 	next := *set
-	next.HoldUntil = old.HoldUntil
+	next.HoldUntil, next.Outlet = old.HoldUntil, old.Outlet
 	own := claims
 	switch {
 	case old.Grid != nil:

@@ -210,6 +210,10 @@ func Serves(q *job.Queue, s Seeker) bool {
 	return Open(q) && q.Turns == s.Turns && (q.Grid != nil) == s.Engine
 }
 
+// ForAll reports whether the lines of a queue are among those that who names no queue
+// takes from.
+func ForAll(q *job.Queue) bool { return !q.Turns && q.Grid == nil && !q.Outlet }
+
 // Open reports whether a queue's lines may be taken from at all.
 func Open(q *job.Queue) bool { return !q.Paused && q.HoldUntil == 0 }
 

@@ -13,6 +13,14 @@ func Grow(j *job.Job, by uint32) (*job.Job, error) {
 	return c, nil
 }
 
+// NewPayload refuses another payload for a job that is not edited by people.
+func NewPayload(j *job.Job) error {
+	if j.Door == job.DoorPipeline {
+		return job.Errorf(job.WrongState, "job %s is a chunk of records, which are not edited; replay it as it is, or send records to an input", j.ID)
+	}
+	return nil
+}
+
 // Piece is a part of a job that runs, as a job of its own: with the history, the counters
 // and the leases of the whole, and with a payload that is named after it. What becomes of
 // it is decided by a settle, as of any job. Keys of the whole stay with the whole.

@@ -24,6 +24,12 @@ func MayMove(j *job.Job, from, to *job.Queue, counted bool) error {
 		return refuse("job %s is a task of session %q and cannot be moved to another queue; submit it to another session instead", j.ID, from.Name)
 	case to.Grid != nil:
 		return refuse("queue %q is a session, to which no job can be moved; submit a task to it instead", to.Name)
+	case from.Outlet != to.Outlet:
+		output := from.Name
+		if to.Outlet {
+			output = to.Name
+		}
+		return refuse("queue %q is that of an output of a pipeline; a job cannot be moved into it or out of it", output)
 	case from.Turns != to.Turns:
 		inbox := from.Name
 		if to.Turns {

@@ -46,7 +46,7 @@ func (c *courier) end() {
 func (c *courier) follow(ctx context.Context, name string) {
 	for ctx.Err() == nil {
 		h := c.engine.NewCaller(job.Anonymous, name, 0, engine.StreamOptions{Queues: []string{c.out.Queue}})
-		h.Want = 1
+		h.Want, h.Raw = 1, true
 		list, err := c.engine.Take(ctx, h, nil)
 		for i := range list {
 			c.deliver(ctx, &list[i])

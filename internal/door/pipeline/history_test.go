@@ -228,7 +228,7 @@ func (w *world) dead(o *Output) (map[int]int, error) {
 		if l.Job.Reason == job.Alive {
 			return nil, fmt.Errorf("job %s is dead without a reason", l.Job.ID)
 		}
-		for _, line := range linesOf(l.Payload) {
+		for _, line := range w.shownLines(l.Payload) {
 			n, _ := strconv.Atoi(line)
 			dead[n]++
 		}

@@ -124,7 +124,7 @@ func (o *Output) apply(p *Plan) func(*job.Queue) error {
 			Curve: &job.Curve{Kind: job.CurveUniform, Base: p.Base, Cap: p.Cap},
 		}
 		q.MaxBytes, q.OnFull = o.Most, job.FullDropOldest
-		q.RetainDone = 0
+		q.RetainDone, q.Outlet = 0, true
 		return nil
 	}
 }

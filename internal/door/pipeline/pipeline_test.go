@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"reflect"
@@ -9,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/connect"
+	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/part/deadset"
 )
 
 // vectors are those of the specification that are about a running pipeline.
@@ -212,8 +215,8 @@ func TestAPartOfAChunkIsRetriedAlone(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].Job.State != job.Dead {
 			t.Fatalf("left: %+v, %v", list, err)
 		}
-		if err := r.Payloads(r.Context(), list); err != nil || !reflect.DeepEqual(linesOf(list[0].Payload), []string{"c"}) || connect.TagOf(list[0].Job) != "t" {
-			t.Errorf("dead is %q of tag %q, %v", linesOf(list[0].Payload), connect.TagOf(list[0].Job), err)
+		if err := r.Payloads(r.Context(), list); err != nil || !reflect.DeepEqual(r.shownLines(list[0].Payload), []string{"c"}) || connect.TagOf(list[0].Job) != "t" {
+			t.Errorf("dead is %q of tag %q, %v", r.shownLines(list[0].Payload), connect.TagOf(list[0].Job), err)
 		}
 	})
 }
@@ -261,6 +264,67 @@ func TestAnOutputKeepsNoMoreThanItMay(t *testing.T) {
 		}
 		if n := large.Count.Records.Load(); n != 5 {
 			t.Errorf("the other output got %d records", n)
+		}
+	})
+}
+
+// TestAChunkIsShownAsJSON: to people, to searches and to a worker that names the queue of
+// an output; and it is not edited, since sinks read it as it is kept.
+func TestAChunkIsShownAsJSON(t *testing.T) {
+	scenario(t, func(r *rig) {
+		o := output("o", job.LimitOf(0), says(job.Died))
+		r.start(o)
+		r.take("t", "a\xff", "b")
+		r.Pass(job.Minute)
+		const want = `[{"date":"1970-01-01T00:00:00.000000Z","log":"a` + "\ufffd" + `"},{"date":"1970-01-01T00:00:01.000000Z","log":"b"}]`
+		list, err := r.List(r.Context(), storeAll, 10)
+		if err == nil {
+			err = r.Payloads(r.Context(), list)
+		}
+		if err != nil || len(list) != 1 || string(list[0].Payload) != want {
+			t.Fatalf("listed as %+v, %v, want %s", list, err, want)
+		}
+		id := list[0].Job.ID
+		if _, got, err := r.Get(r.Context(), id); err != nil || string(got) != want {
+			t.Errorf("one is %s, %v", got, err)
+		}
+		if d, err := r.part.Dead.Job(r.Context(), id); err != nil || string(d.Payload) != want {
+			t.Errorf("dead is %s, %v", d.Payload, err)
+		}
+		if _, err := r.part.Dead.Revive(r.Context(), id, deadset.Revival{Payload: []byte(`{}`)}, job.Actor{}); job.KindOf(err) != job.WrongState {
+			t.Errorf("replayed with another payload: %v", err)
+		}
+		o.Sink.(*target).answers = []func([]byte) connect.Result{says(job.OK)}
+		if _, err := r.part.Dead.Revive(r.Context(), id, deadset.Revival{}, job.Actor{}); err != nil {
+			t.Fatal(err)
+		}
+		r.Pass(job.Minute)
+		if n := o.Count.Records.Load(); n != 2 {
+			t.Errorf("%d records were delivered by the replay", n)
+		}
+	})
+}
+
+// TestWhoTakesFromAllQueuesGetsNoChunks, and no other job comes into the queue of an output.
+func TestWhoTakesFromAllQueuesGetsNoChunks(t *testing.T) {
+	scenario(t, func(r *rig) {
+		o := output("o", job.LimitOf(1), says(job.Released))
+		o.Lanes = 0
+		r.start(o)
+		r.take("t", "a")
+		r.Pass(job.Minute)
+		ctx, stop := context.WithCancel(r.Context())
+		stop()
+		if list, err := r.Lease(ctx, engine.LeaseOptions{Max: 10}); err != nil || len(list) != 0 {
+			t.Errorf("a worker of all queues got %+v, %v", list, err)
+		}
+		list, err := r.Lease(r.Context(), engine.LeaseOptions{Queues: []string{"p/o"}, Max: 10})
+		if err != nil || len(list) != 1 || !json.Valid(list[0].Payload) {
+			t.Errorf("a worker of the queue got %+v, %v", list, err)
+		}
+		_, err = r.Put(r.Context(), []engine.NewJob{{Job: job.Job{Queue: "p/o", Type: "t"}, Payload: []byte("{}")}})
+		if job.KindOf(err) != job.WrongState {
+			t.Errorf("another job in the queue of an output: %v", err)
 		}
 	})
 }

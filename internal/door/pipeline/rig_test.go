@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
@@ -120,6 +121,19 @@ func linesOf(chunk []byte) (lines []string) {
 	for e := record.NewReader(chunk); e.Next(); {
 		text, _ := record.Text(path.Find(e.Body))
 		lines = append(lines, string(text))
+	}
+	return lines
+}
+
+// shownLines are the lines of a chunk as people see it.
+func (r *rig) shownLines(payload []byte) (lines []string) {
+	r.Helper()
+	var list []struct{ Log string }
+	if err := json.Unmarshal(payload, &list); err != nil {
+		r.Fatalf("%s: %v", payload, err)
+	}
+	for _, x := range list {
+		lines = append(lines, x.Log)
 	}
 	return lines
 }

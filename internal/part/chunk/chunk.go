@@ -68,6 +68,7 @@ func (s *Chunks) Join(e *engine.Engine) engine.Hooks {
 		Begin:   s.begin,
 		Wrote:   s.wrote,
 		Publish: s.publish,
+		Show:    show,
 	}
 }
 

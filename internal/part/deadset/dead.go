@@ -101,7 +101,9 @@ func (set *Set) deadPayloads(q *Page, list []Dead) error {
 	}
 	bodies, err := set.engine.Bodies(refs...)
 	for i := range bodies {
-		list[i].Payload = bodies[i]
+		if bodies[i] != nil {
+			list[i].Payload = set.engine.Shown(list[i].Job, bodies[i])
+		}
 	}
 	return err
 }
@@ -213,6 +215,9 @@ func (set *Set) Job(ctx context.Context, id job.ID) (d Dead, err error) {
 	})
 	if err == nil {
 		d.Payload, err = set.engine.Payload(d.Job.Payload)
+	}
+	if d.Payload != nil {
+		d.Payload = set.engine.Shown(d.Job, d.Payload)
 	}
 	return d, err
 }
@@ -342,6 +347,9 @@ func (set *Set) Revive(ctx context.Context, id job.ID, ask Revival, by job.Actor
 		if ask.Payload != nil {
 			if tx.DiskLow() {
 				return engine.ErrDiskLow
+			}
+			if err := rule.NewPayload(j); err != nil {
+				return err
 			}
 			action = "replay edited"
 			ref := tx.NewID()

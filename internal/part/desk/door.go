@@ -123,6 +123,8 @@ func takes(tx *engine.Tx, q *job.Queue, j *job.Job) error {
 	switch {
 	case j.Door == job.DoorInbox && !q.Turns:
 		text = fmt.Sprintf("queue %q is no inbox; `problem` of GET /inboxes/%s says why, or make it one with PUT", q.Name, url.PathEscape(q.Name))
+	case q.Outlet && j.Door != job.DoorPipeline:
+		text = fmt.Sprintf("queue %q is that of an output of a pipeline; send records to an input of the pipeline, or take another queue", q.Name)
 	case j.Door == job.DoorJobs && q.Turns:
 		if s, err := doorSetting(tx.Store(), job.DoorInbox, q.Name); err != nil || s == nil {
 			return err

@@ -77,7 +77,7 @@ func (p Patch) ref(tx *engine.Tx, j *job.Job) (ref job.ID, err error) {
 	case tx.DiskLow():
 		return ref, engine.ErrDiskLow
 	}
-	return tx.NewID(), nil
+	return tx.NewID(), rule.NewPayload(j)
 }
 
 // mayMove refuses what a move to another queue would break, and makes room.

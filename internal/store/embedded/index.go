@@ -444,7 +444,7 @@ func (x *index) judge(q *queue, g *gate, view rule.Group) {
 func (x *index) set(row *job.Queue) {
 	q := x.of(row.Name)
 	moved := q.row.Concurrency != row.Concurrency || q.row.Order != row.Order || q.row.Turns != row.Turns || fair(q.row) != fair(row)
-	asked := q.row.Turns != row.Turns || (q.row.Grid != nil) != (row.Grid != nil) // its lines come among those of all queues, or leave them
+	asked := rule.ForAll(q.row) != rule.ForAll(row) // its lines come among those of all queues, or leave them
 	q.row = row
 	if asked {
 		for _, l := range q.lines {

@@ -41,7 +41,7 @@ func (l *line) remove(p rule.Pos) {
 
 // listed is the place of the foremost job for those who take from all queues.
 func (l *line) listed() (s stand, ok bool) {
-	if l.queue.row.Turns || l.queue.row.Grid != nil {
+	if !rule.ForAll(l.queue.row) {
 		return s, false
 	}
 	return l.first()
@@ -246,7 +246,7 @@ func (x *index) ready(queues []string, s rule.Seeker, n int, writer bool) (out [
 		rest = x.heads.start()
 	default:
 		for _, l := range x.lines {
-			if l != nil {
+			if l != nil && rule.ForAll(l.queue.row) {
 				m.add(l)
 			}
 		}

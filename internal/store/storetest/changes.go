@@ -83,7 +83,7 @@ func (h *history) changeQueue(tx store.Tx) error {
 		return err
 	}
 	changed := *q
-	what := h.rng.IntN(18)
+	what := h.rng.IntN(20)
 	switch what {
 	case 0, 1, 2:
 		changed = *named(q.Name)
@@ -112,8 +112,11 @@ func (h *history) changeQueue(tx store.Tx) error {
 			OnTimeout: job.TimeoutReschedule, PollPeriod: 7 * job.Second,
 		}})
 	}
-	if what > 15 {
+	switch what {
+	case 16, 17:
 		h.toggleTurns(&changed)
+	case 18, 19:
+		changed.Outlet = !q.Outlet
 	}
 	same := changed
 	same.Grid = q.Grid // a store does not mind

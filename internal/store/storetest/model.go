@@ -99,7 +99,7 @@ func (m *model) ready(queues []string, s rule.Seeker) []job.ID {
 	var list []*job.Job
 	for _, j := range m.jobs {
 		e := m.entries[j.ID]
-		named := len(queues) == 0 && !s.Turns && !s.Engine || slices.Contains(queues, j.Queue)
+		named := len(queues) == 0 && !s.Turns && !s.Engine && rule.ForAll(m.queues[j.Queue]) || slices.Contains(queues, j.Queue)
 		inLine := e.Wants && named && rule.Serves(m.queues[j.Queue], s) && (!e.Member || turn[j.ID])
 		if inLine && s.Before > 0 {
 			inLine = m.stand(j).Seq < s.Before

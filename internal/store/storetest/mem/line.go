@@ -15,7 +15,7 @@ func (r reader) Ready(queues []string, s rule.Seeker, n int) ([]*job.Job, error)
 	list := r.those(func(j *job.Job) bool {
 		e := rule.EntriesOf(j)
 		switch {
-		case !e.Wants, !among(queues, j.Queue), !rule.Serves(r.queue(j.Queue), s), (s.Turns || s.Engine) && len(queues) == 0, s.Before > 0 && r.stand(j).Seq >= s.Before:
+		case !e.Wants, !among(queues, j.Queue), !rule.Serves(r.queue(j.Queue), s), len(queues) == 0 && (s.Turns || s.Engine || !rule.ForAll(r.queue(j.Queue))), s.Before > 0 && r.stand(j).Seq >= s.Before:
 			return false
 		case e.Member && !gates[job.GateKey(j.Queue, j.Group)].standsFor(e):
 			return false
