@@ -23,11 +23,11 @@ func newPipelineCommand() *cobra.Command {
 		Short: "Run a configuration of Fluent Bit",
 		Long: `Run a configuration of Fluent Bit, in its classic format or in YAML, as it is.
 
-Records go from inputs through filters to outputs. What waits for an output is on
-disk (Storage.path, else ./reprise-root), also over restarts, and what an output
-refuses for good is among the dead jobs, to look at and to replay. Flags are those
-of Fluent Bit. The API listens on 127.0.0.1:7890 as that of "reprise serve"; its
-settings are environment variables here (REPRISE_PORT, REPRISE_SYNC ...).
+Records go from inputs through filters to outputs. What waits for an output is
+on disk (Storage.path, else ./reprise-root), also over restarts, and what an
+output refuses for good is among the dead jobs, to look at and to replay. Flags
+are those of Fluent Bit. The API listens on 127.0.0.1:7890, as "reprise serve"
+does; its settings are environment variables here, such as REPRISE_PORT.
 
 A configuration that cannot run is refused with all that is wrong with it, each
 with its file and line. --dry-run looks at it and starts nothing.`,

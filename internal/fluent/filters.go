@@ -38,13 +38,29 @@ var filters = map[string]func(*loader, *plugin.Values) (filter.Filter, error){
 		return filter.NewRecordModifier(o)
 	},
 	"parser": func(l *loader, v *plugin.Values) (filter.Filter, error) {
-		o := filter.ParserOptions{KeyName: v.Text("key_name"), PreserveKey: v.Flag("preserve_key"), ReserveData: v.Flag("reserve_data")}
+		o := filter.ParserOptions{KeyName: v.Text("key_name"), PreserveKey: v.Flag("preserve_key"), ReserveData: v.Flag("reserve_data"), UnescapeKey: v.Flag("unescape_key")}
 		for _, name := range v.List("parser") {
 			if p := l.parser(v.Place("parser"), name); p != nil {
 				o.Parsers = append(o.Parsers, p)
 			}
 		}
 		return filter.NewParser(o)
+	},
+	"nest": func(_ *loader, v *plugin.Values) (filter.Filter, error) {
+		return filter.NewNest(filter.NestOptions{
+			Operation: v.Text("operation"), Wildcards: v.List("wildcard"), NestUnder: v.Text("nest_under"), NestedUnder: v.Text("nested_under"),
+			AddPrefix: v.Text("add_prefix"), RemovePrefix: v.Text("remove_prefix"),
+		})
+	},
+	"rewrite_tag": func(_ *loader, v *plugin.Values) (filter.Filter, error) {
+		var o filter.RewriteTagOptions
+		for _, s := range v.All("rule") {
+			o.Rules = append(o.Rules, s.Value)
+		}
+		return filter.NewRewriteTag(o)
+	},
+	"throttle": func(_ *loader, v *plugin.Values) (filter.Filter, error) {
+		return filter.NewThrottle(filter.ThrottleOptions{Rate: v.Number("rate"), Window: int(v.Int("window")), Interval: v.Span("interval")})
 	},
 }
 

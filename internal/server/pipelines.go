@@ -39,7 +39,7 @@ func openPipelines(ctx context.Context, cfg config.Config, e *part.Engine, log *
 			return all, err
 		}
 		for _, n := range r.Notices() {
-			log.WarnContext(ctx, n.Text, "at", n.At.String())
+			log.WarnContext(ctx, "about the configuration of a pipeline", "at", n.At.String(), "notice", n.Text)
 		}
 		x, err := pipeline.Start(ctx, e, c.Plan, log)
 		if err != nil {
