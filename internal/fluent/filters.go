@@ -39,11 +39,7 @@ var filters = map[string]func(*loader, *plugin.Values) (filter.Filter, error){
 	},
 	"parser": func(l *loader, v *plugin.Values) (filter.Filter, error) {
 		o := filter.ParserOptions{KeyName: v.Text("key_name"), PreserveKey: v.Flag("preserve_key"), ReserveData: v.Flag("reserve_data"), UnescapeKey: v.Flag("unescape_key")}
-		for _, name := range v.List("parser") {
-			if p := l.parser(v.Place("parser"), name); p != nil {
-				o.Parsers = append(o.Parsers, p)
-			}
-		}
+		o.Parsers = l.parsersOf(v, "parser")
 		return filter.NewParser(o)
 	},
 	"nest": func(_ *loader, v *plugin.Values) (filter.Filter, error) {
@@ -74,8 +70,9 @@ func (l *loader) filter(plan *pipeline.Plan, s *fluentconf.Section) {
 		l.Problem(v.At, "filter %s is not here yet", v.Plugin.Name)
 		return
 	}
+	match := l.match(v)
 	does, err := make(l, v)
 	if l.made(v, err) {
-		plan.Filters = append(plan.Filters, &pipeline.Filter{Name: name, Match: l.match(v), Does: does})
+		plan.Filters = append(plan.Filters, &pipeline.Filter{Name: name, Match: match, Does: does})
 	}
 }

@@ -9,12 +9,14 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/door/pipeline"
 	"github.com/reprisehq/reprise/internal/fluentconf"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/parser"
 	"github.com/reprisehq/reprise/internal/plugin"
 )
 
@@ -44,7 +46,7 @@ type loader struct {
 	Options
 	catalog *plugin.Catalog
 	service *plugin.Values
-	parsers *parsers
+	parsers *parser.Table
 	numbers map[string]int // of the next plugin of a kind and name
 	names   map[string]fluentconf.Place
 }
@@ -58,7 +60,7 @@ func Load(o Options, r *fluentconf.Report) *Config {
 	conf := fluentconf.Load(o.Path, o.Flags.Sections, o.From, r)
 	service := plugin.ReadService(conf.Sections, r)
 	l := &loader{Report: r, Options: o, catalog: plugin.All(), service: service, numbers: map[string]int{}, names: map[string]fluentconf.Place{}}
-	l.parsers = l.readParsers(conf, service)
+	l.parsers = l.readParsers(conf)
 	plan := &pipeline.Plan{
 		Name:  o.Name,
 		Flush: job.Millis(service.Span("flush").Milliseconds()),
@@ -80,10 +82,10 @@ func Load(o Options, r *fluentconf.Report) *Config {
 		}
 	}
 	if len(plan.Inputs) == 0 {
-		r.Problem(l.main(), "there is no input, so nothing would be read; write an [INPUT], or -i NAME")
+		r.Notice(l.main(), "there is no input, so nothing is read; write an [INPUT], or -i NAME")
 	}
 	if len(plan.Outputs) == 0 {
-		r.Problem(l.main(), "there is no output, so nothing would be sent; write an [OUTPUT], or -o NAME")
+		r.Notice(l.main(), "there is no output, so all that is read is dropped; write an [OUTPUT], or -o NAME")
 	}
 	return &Config{plan, service, conf.Files}
 }
@@ -117,7 +119,8 @@ func (l *loader) read(s *fluentconf.Section) (v *plugin.Values, name string) {
 // made tells what a plugin did not like, and which settings it never asked for.
 func (l *loader) made(v *plugin.Values, err error) bool {
 	if err != nil {
-		l.Problem(v.At, "%s %s: %v", v.Plugin.Kind, v.Plugin.Name, err)
+		who := v.Plugin.Kind + " " + v.Plugin.Name + ": "
+		l.Problem(v.At, "%s%s", who, strings.TrimPrefix(err.Error(), who))
 		return false
 	}
 	for _, s := range v.Unread() {
