@@ -1,6 +1,7 @@
 package fluent
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/door/pipeline"
@@ -42,6 +43,24 @@ var filters = map[string]func(*loader, *plugin.Values) (filter.Filter, error){
 		o.Parsers = l.parsersOf(v, "parser")
 		return filter.NewParser(o)
 	},
+	"lua": func(l *loader, v *plugin.Values) (filter.Filter, error) {
+		o := filter.LuaOptions{
+			Source: v.Text("code"), Name: "code", Call: v.Text("call"), TypeIntKeys: parts(v, "type_int_key"), TypeArrayKeys: parts(v, "type_array_key"),
+			TimeAsTable: v.Flag("time_as_table"), EnableNull: v.Flag("enable_flb_null"),
+			Print: func(text string) { l.Log.Info("a script prints", "text", text) },
+		}
+		if path := v.Text("script"); path != "" {
+			text, _, err := l.From.Read(path, scriptBytesMax)
+			if err != nil {
+				return nil, fmt.Errorf("script: %w", err)
+			}
+			o.Source, o.Name = string(text), path
+		}
+		return filter.NewLua(o)
+	},
+	"multiline": func(l *loader, v *plugin.Values) (filter.Filter, error) {
+		return filter.NewMultiline(filter.MultilineOptions{Parsers: l.multilinesOf(v), KeyContent: v.Text("multiline.key_content")})
+	},
 	"nest": func(_ *loader, v *plugin.Values) (filter.Filter, error) {
 		return filter.NewNest(filter.NestOptions{
 			Operation: v.Text("operation"), Wildcards: v.List("wildcard"), NestUnder: v.Text("nest_under"), NestedUnder: v.Text("nested_under"),
@@ -58,6 +77,16 @@ var filters = map[string]func(*loader, *plugin.Values) (filter.Filter, error){
 	"throttle": func(_ *loader, v *plugin.Values) (filter.Filter, error) {
 		return filter.NewThrottle(filter.ThrottleOptions{Rate: v.Number("rate"), Window: int(v.Int("window")), Interval: v.Span("interval")})
 	},
+}
+
+// scriptBytesMax bounds a script.
+const scriptBytesMax = 1 << 20
+
+func parts(v *plugin.Values, property string) (list []string) {
+	for _, s := range v.All(property) {
+		list = append(list, s.Parts()...)
+	}
+	return list
 }
 
 func (l *loader) filter(plan *pipeline.Plan, s *fluentconf.Section) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/reprisehq/reprise/internal/connect"
+	"github.com/reprisehq/reprise/internal/connect/local"
 	"github.com/reprisehq/reprise/internal/connect/ship"
 	"github.com/reprisehq/reprise/internal/plugin"
 	"github.com/reprisehq/reprise/internal/record"
@@ -29,8 +30,50 @@ var outputs = map[string]func(l *loader, v *plugin.Values) (connect.Sink, error)
 			}
 			o.Header = append(o.Header, [2]string{name, value})
 		}
+		codes, err := ship.ParseCodes(v.Text("codes"))
+		if err != nil {
+			return nil, err
+		}
+		o.Codes = codes
 		return sinkOf(ship.NewHTTP(o))
 	},
+	"es": func(l *loader, v *plugin.Values) (connect.Sink, error) {
+		o := ship.DefaultES()
+		targetOf(v, &o.Target)
+		o.Path, o.Pipeline, o.Compress = v.Text("path"), v.Text("pipeline"), v.Text("compress")
+		o.APIKey, o.CloudID, o.CloudAuth = v.Text("http_api_key"), v.Text("cloud_id"), v.Text("cloud_auth")
+		o.BufferSize = v.Size("buffer_size")
+		o.Index, o.Type, o.SuppressType = v.Text("index"), v.Text("type"), v.Flag("suppress_type_name")
+		o.LogstashFormat, o.LogstashPrefix = v.Flag("logstash_format"), v.Text("logstash_prefix")
+		o.LogstashSeparator, o.LogstashPrefixKey = v.Text("logstash_prefix_separator"), v.Text("logstash_prefix_key")
+		o.LogstashDateFormat, o.CurrentTimeIndex = v.Text("logstash_dateformat"), v.Flag("current_time_index")
+		o.TimeKey, o.TimeKeyFormat, o.TimeKeyNanos = v.Text("time_key"), v.Text("time_key_format"), v.Flag("time_key_nanos")
+		o.IncludeTag, o.TagKey, o.ReplaceDots = v.Flag("include_tag_key"), v.Text("tag_key"), v.Flag("replace_dots")
+		o.IDKey, o.GenerateID, o.WriteOperation = v.Text("id_key"), v.Flag("generate_id"), v.Text("write_operation")
+		o.EscapeUnicode, o.Now = l.service.Flag("json.escape_unicode"), l.Now
+		return sinkOf(ship.NewES(o))
+	},
+	"stdout": func(l *loader, v *plugin.Values) (connect.Sink, error) {
+		o := local.DefaultStdout(l.Stdout)
+		if o.Format = v.Text("format"); o.Format == "text" {
+			o.Format = ""
+		}
+		o.DateKey, o.DateForm = v.Text("json_date_key"), record.DateForm(v.Text("json_date_format"))
+		o.EscapeUnicode = l.service.Flag("json.escape_unicode")
+		return sinkOf(local.NewStdout(o))
+	},
+	"file": func(l *loader, v *plugin.Values) (connect.Sink, error) {
+		o := local.DefaultFile()
+		o.Path, o.File, o.Format, o.Mkdir = v.Text("path"), v.Text("file"), v.Text("format"), v.Flag("mkdir")
+		o.Delimiter, o.LabelDelimiter = v.Text("delimiter"), v.Text("label_delimiter")
+		o.Template, o.ColumnNames = v.Text("template"), v.Flag("csv_column_names")
+		o.Rotate, o.RotateMaxSize = v.Flag("rotate"), v.Size("rotate_max_size")
+		o.RotateMaxFiles, o.RotateGzip = int(v.Int("rotate_max_files")), v.Flag("rotate_gzip")
+		o.EscapeUnicode, o.Now = l.service.Flag("json.escape_unicode"), l.Now
+		return sinkOf(local.NewFile(o))
+	},
+	"counter": func(l *loader, _ *plugin.Values) (connect.Sink, error) { return local.NewCounter(l.Stdout, l.Now), nil },
+	"null":    func(*loader, *plugin.Values) (connect.Sink, error) { return &local.Null{}, nil },
 }
 
 // targetOf is what outputs have in common that connect to a host by HTTP.

@@ -53,15 +53,7 @@ func (l *loader) linesOf(v *plugin.Values, key string) func() connect.Lines {
 }
 
 func (l *loader) joined(v *plugin.Values, key string) func() connect.Lines {
-	var list []*parser.Multiline
-	for _, name := range v.List("multiline.parser") {
-		m, err := l.parsers.Multiline(strings.TrimSpace(name))
-		if err != nil {
-			l.Problem(v.Place("multiline.parser"), "multiline.parser: %v", err)
-			return nil
-		}
-		list = append(list, m)
-	}
+	list := l.multilinesOf(v)
 	if _, err := parser.NewJoinedLines(key, list...); err != nil {
 		l.Problem(v.Place("multiline.parser"), "multiline.parser: %v", err)
 		return nil
@@ -70,4 +62,16 @@ func (l *loader) joined(v *plugin.Values, key string) func() connect.Lines {
 		lines, _ := parser.NewJoinedLines(key, list...) // tried above
 		return lines
 	}
+}
+
+func (l *loader) multilinesOf(v *plugin.Values) (list []*parser.Multiline) {
+	for _, name := range v.List("multiline.parser") {
+		m, err := l.parsers.Multiline(strings.TrimSpace(name))
+		if err != nil {
+			l.Problem(v.Place("multiline.parser"), "multiline.parser: %v", err)
+			continue
+		}
+		list = append(list, m)
+	}
+	return list
 }

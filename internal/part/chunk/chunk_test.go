@@ -62,7 +62,9 @@ func (r *rig) gets(output string, want ...string) (list []engine.Delivery) {
 	r.Helper()
 	var got []string
 	for range want {
-		more, err := r.Lease(r.Context(), engine.LeaseOptions{Queues: []string{output}, Max: 1, For: job.Hour})
+		h := r.NewCaller(job.Unary, "", job.Hour, engine.StreamOptions{Queues: []string{output}})
+		h.Want, h.Raw = 1, true
+		more, err := r.Take(r.Context(), h, nil)
 		if err != nil {
 			r.Fatal(err)
 		}

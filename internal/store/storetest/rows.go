@@ -28,7 +28,7 @@ func fullRows() []job.Row {
 				Curve: &job.Curve{Kind: job.CurveExponential, Unit: 1, Factor: 2.5, Offset: 3, Cap: 4, Jitter: job.Jitter{Kind: job.JitterDecorrelated}},
 				Rules: &job.Rules{{When: job.When{ErrorTypes: []string{"E"}}, Do: job.DoDead}, {Do: job.DoRetry, Limit: job.LimitOf(1)}},
 			},
-			MaxJobs: 13, MaxBytes: 14, OnFull: job.FullDropOldest, RunTimeout: 15, StartTimeout: 16, Turns: true, GraceDelay: 40, AgeCap: 41,
+			MaxJobs: 13, MaxBytes: 14, OnFull: job.FullDropOldest, RunTimeout: 15, StartTimeout: 16, Turns: true, Outlet: true, GraceDelay: 40, AgeCap: 41,
 			RetainDone: 17, RetainDead: 18,
 			Protection: job.Protection{
 				Breaker: new(job.DefaultBreaker()), GroupBreaker: new(job.DefaultBreaker()), Rate: job.Rate{PerSecond: 19.5},
