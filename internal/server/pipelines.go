@@ -74,9 +74,6 @@ func (p *pipelines) end(ctx context.Context, x *pipeline.Pipeline) {
 
 // Stop ends all of them. What is not delivered stays.
 func (p *pipelines) Stop() {
-	if p == nil {
-		return
-	}
 	for _, x := range p.list {
 		x.Stop()
 	}

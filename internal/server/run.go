@@ -152,10 +152,10 @@ func listenAndServe(ctx context.Context, cfg config.Config, e *part.Engine, keep
 	var doors stoppers
 	if err == nil {
 		inboxes, err = openInboxes(ctx, cfg, e, log)
-		doors = append(doors, inboxes.Stop)
 	}
 	var pipes *pipelines
 	if err == nil {
+		doors = append(doors, inboxes.Stop)
 		pipes, err = openPipelines(ctx, cfg, e, log)
 		doors = append(doors, pipes.Stop)
 	}
