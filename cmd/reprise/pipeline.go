@@ -55,8 +55,14 @@ func runPipeline(cmd *cobra.Command, args []string) error {
 			return fmt.Errorf("-w: %w", err)
 		}
 	}
+	none := &cobra.Command{}
+	config.AddFlags(none.Flags())
+	cfg, report, err := config.Load(none.Flags(), os.Environ(), os.ReadFile)
+	if err != nil {
+		return err
+	}
 	p := config.Pipeline{Name: pipelineName(flags.File), Path: flags.File, Flags: flags, Ends: true}
-	c := server.ReadPipeline(p, slog.New(slog.DiscardHandler), &r)
+	c := server.ReadPipeline(cfg, p, slog.New(slog.DiscardHandler), &r)
 	if flags.DryRun {
 		return dryRun(cmd.ErrOrStderr(), &r)
 	}
@@ -66,12 +72,6 @@ func runPipeline(cmd *cobra.Command, args []string) error {
 	server.Private()
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	none := &cobra.Command{}
-	config.AddFlags(none.Flags())
-	cfg, report, err := config.Load(none.Flags(), os.Environ(), os.ReadFile)
-	if err != nil {
-		return err
-	}
 	if path := c.Service.Text("storage.path"); path != "" {
 		cfg.RootDir = path
 	}

@@ -27,6 +27,9 @@ type Options struct {
 	Flags *fluentconf.Arguments
 	From  fluentconf.Source
 
+	Insecure   bool     // inputs may listen beyond this machine without TLS
+	AllowHosts []string // further names of this machine, in a Host header
+
 	Stdin  io.Reader
 	Stdout io.Writer
 	Now    func() time.Time
@@ -140,6 +143,9 @@ func (l *loader) input(plan *pipeline.Plan, s *fluentconf.Section) {
 	}
 	tag := cmp.Or(v.Text("tag"), name)
 	make, is := inputs[v.Plugin.Name]
+	if !is {
+		make, is = listeners[v.Plugin.Name]
+	}
 	if !is {
 		l.Problem(v.At, "input %s is not here yet", v.Plugin.Name)
 		return

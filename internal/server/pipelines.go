@@ -22,9 +22,9 @@ type pipelines struct {
 
 // ReadPipeline reads a configuration of Fluent Bit, and tells what there is to tell of it
 // in the report. Nothing is opened.
-func ReadPipeline(p config.Pipeline, log *slog.Logger, r *fluentconf.Report) *fluent.Config {
+func ReadPipeline(cfg config.Config, p config.Pipeline, log *slog.Logger, r *fluentconf.Report) *fluent.Config {
 	return fluent.Load(fluent.Options{
-		Name: p.Name, Path: p.Path, Flags: p.Flags, From: fluentconf.System(),
+		Name: p.Name, Path: p.Path, Flags: p.Flags, From: fluentconf.System(), Insecure: cfg.Insecure, AllowHosts: cfg.AllowHost,
 		Stdin: os.Stdin, Stdout: os.Stdout, Now: time.Now, Log: log,
 	}, r)
 }
@@ -34,7 +34,7 @@ func openPipelines(ctx context.Context, cfg config.Config, e *part.Engine, log *
 	all := &pipelines{}
 	for _, p := range cfg.Pipelines {
 		var r fluentconf.Report
-		c := ReadPipeline(p, log, &r)
+		c := ReadPipeline(cfg, p, log, &r)
 		if err := r.Err(); err != nil {
 			return all, err
 		}
