@@ -32,7 +32,12 @@ type server struct {
 // process is gone when the test ends.
 func launch(t testing.TB, dir string, args ...string) *server {
 	t.Helper()
-	args = append([]string{"serve", "--port", "0", "--no-admin", "--log-format", "json", "--root-dir", dir}, args...)
+	return launchWith(t, nil, append([]string{"serve", "--port", "0", "--no-admin", "--log-format", "json", "--root-dir", dir}, args...))
+}
+
+// launchWith starts a process with variables of the environment of its own.
+func launchWith(t testing.TB, environment, args []string) *server {
+	t.Helper()
 	s := &server{
 		t: t, cmd: exec.Command(binary, args...),
 		listens: make(chan string, 1), exited: make(chan struct{}),
@@ -42,6 +47,7 @@ func launch(t testing.TB, dir string, args ...string) *server {
 			s.cmd.Env = append(s.cmd.Env, v)
 		}
 	}
+	s.cmd.Env = append(s.cmd.Env, environment...)
 	// Pipes of our own: those of exec.Cmd are closed by Wait before all is read.
 	out, outEnd := pipe(t)
 	errs, errsEnd := pipe(t)
