@@ -75,7 +75,9 @@ func runPipeline(cmd *cobra.Command, args []string) error {
 	if path := c.Service.Text("storage.path"); path != "" {
 		cfg.RootDir = path
 	}
-	cfg.LogLevel = levelOf(c.Service.Text("log_level"), cfg.LogLevel)
+	if c.Service.Has("log_level") {
+		cfg.LogLevel = levelOf(c.Service.Text("log_level"))
+	}
 	cfg.Pipelines = append(cfg.Pipelines, p)
 	cfg.Log = server.NewLogger(cfg, cmd.ErrOrStderr(), os.Stderr, isTerminal(os.Stderr))
 	report.Tell(ctx, cfg.Log)
@@ -101,7 +103,7 @@ func pipelineName(path string) string {
 }
 
 // levelOf is Log_Level in our words.
-func levelOf(name string, other slog.Level) slog.Level {
+func levelOf(name string) slog.Level {
 	switch strings.ToLower(name) {
 	case "off":
 		return slog.LevelError + 4
@@ -109,10 +111,8 @@ func levelOf(name string, other slog.Level) slog.Level {
 		return slog.LevelError
 	case "warn", "warning":
 		return slog.LevelWarn
-	case "info":
-		return slog.LevelInfo
 	case "debug", "trace":
 		return slog.LevelDebug
 	}
-	return other
+	return slog.LevelInfo
 }

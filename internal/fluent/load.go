@@ -71,7 +71,9 @@ func Load(o Options, r *fluentconf.Report) *Config {
 		Cap:   job.Millis(service.Int("scheduler.cap")) * job.Second,
 		Now:   o.Now,
 	}
+	there := map[string]bool{}
 	for _, s := range conf.Sections {
+		there[s.Kind] = true
 		switch s.Kind {
 		case fluentconf.Input:
 			l.input(plan, s)
@@ -84,11 +86,15 @@ func Load(o Options, r *fluentconf.Report) *Config {
 			r.Notice(s.At, "the section %s has no effect here", strconv.Quote(s.Kind))
 		}
 	}
-	if len(plan.Inputs) == 0 {
+	if !there[fluentconf.Input] {
 		r.Notice(l.main(), "there is no input, so nothing is read; write an [INPUT], or -i NAME")
 	}
-	if len(plan.Outputs) == 0 {
+	if !there[fluentconf.Output] {
 		r.Notice(l.main(), "there is no output, so all that is read is dropped; write an [OUTPUT], or -o NAME")
+	}
+	_, _ = service.Text("storage.path"), service.Text("log_level") // who starts the server asks for them
+	for _, s := range service.Unread() {
+		r.Notice(s.At, "%s has no effect here yet", s.Name)
 	}
 	return &Config{plan, service, conf.Files}
 }

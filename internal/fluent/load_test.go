@@ -196,3 +196,18 @@ func TestRetriesAreThoseOfTheFile(t *testing.T) {
 		}
 	}
 }
+
+// A section that is refused is there: nobody is told to write one.
+func TestWhatIsRefusedIsNotMissing(t *testing.T) {
+	_, r := load(t, "f.conf", "[INPUT]\n    Name cpu\n[OUTPUT]\n    Name s3\n")
+	if text := notices(r); text != "" || len(r.Problems()) != 2 {
+		t.Errorf("%s%s", problems(r), text)
+	}
+}
+
+func TestAServiceKeyWithoutEffectIsTold(t *testing.T) {
+	_, r := load(t, "f.conf", "[SERVICE]\n    Flush 1\n    Log_Level debug\n    storage.path x\n    HC_Period 60\n[INPUT]\n    Name dummy\n[OUTPUT]\n    Name null\n    Match *\n")
+	if text := notices(r); text != "f.conf:5: hc_period has no effect here yet\n" {
+		t.Errorf("notices: %s", text)
+	}
+}

@@ -470,7 +470,6 @@ func TestService(t *testing.T) {
 	if got := lines(r.Notices()); got != `f:4: "nope" is unknown and has no effect
 f:5: "flsh" is unknown and has no effect; did you mean flush?
 f:6: "name" is unknown and has no effect
-f:7: storage.path has no effect here: chunks are in the data directory of the server
 f:16: plugins_file has no effect here: no plugins are loaded from files; a section that needs one is refused` {
 		t.Error(got)
 	}
