@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,7 +59,7 @@ func runPipeline(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	p := config.Pipeline{Name: pipelineName(flags.File), Path: flags.File, Flags: flags, Ends: true}
+	p := config.Pipeline{Name: config.PipelineName(flags.File), Path: flags.File, Flags: flags, Ends: true}
 	c := server.ReadPipeline(cfg, p, slog.New(slog.DiscardHandler), &r)
 	if flags.DryRun {
 		return dryRun(cmd.ErrOrStderr(), &r)
@@ -94,12 +92,6 @@ func dryRun(w io.Writer, r *fluentconf.Report) error {
 	}
 	fmt.Fprintln(w, "configuration test is successful")
 	return nil
-}
-
-// pipelineName names a pipeline after its file.
-func pipelineName(path string) string {
-	base := filepath.Base(path)
-	return cmp.Or(strings.Trim(strings.TrimSuffix(base, filepath.Ext(base)), "."), "pipeline")
 }
 
 // levelOf is Log_Level in our words.

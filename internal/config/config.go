@@ -11,7 +11,6 @@ import (
 
 	"github.com/reprisehq/reprise/internal/door/grid"
 	"github.com/reprisehq/reprise/internal/door/inbox"
-	"github.com/reprisehq/reprise/internal/fluentconf"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/notation"
 	"github.com/reprisehq/reprise/internal/part/cron"
@@ -139,15 +138,7 @@ type Contents struct {
 	Inboxes []inbox.Named  // by name
 	Cluster Cluster
 
-	Pipelines []Pipeline
-}
-
-// Pipeline is a configuration of Fluent Bit that the server runs.
-type Pipeline struct {
-	Name  string                // of its queues and metrics
-	Path  string                // "" = it is in the flags
-	Flags *fluentconf.Arguments // of `reprise pipeline`; nil = none
-	Ends  bool                  // the server ends when its inputs have, and all is delivered
+	Pipelines []Pipeline // in their order; names differ
 }
 
 // Reload is how a running server is told to read its configuration again.

@@ -45,6 +45,7 @@ func Load(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte,
 	l.grid()
 	l.inboxes()
 	l.cluster()
+	l.pipelines()
 	l.tokens()
 	l.egress()
 	l.foreign()
@@ -227,7 +228,7 @@ func (l *loader) readConfigFile() {
 		return
 	}
 	l.file = parseYAML(l.cfg.File, b, func(s string) (string, []string, error) { return Expand(s, l.reference) })
-	known := []string{retryPath, typesPath, doorsPath, queuesPath, cronsPath, gridPath, inboxesPath, clusterPath, tokensPath}
+	known := []string{retryPath, typesPath, doorsPath, queuesPath, cronsPath, gridPath, inboxesPath, clusterPath, pipelinesPath, tokensPath}
 	for _, s := range settings {
 		if s.yaml != "" {
 			known = append(known, s.yaml)
