@@ -127,19 +127,24 @@ func (l *loader) address(v *plugin.Values, known bool) (listen.Address, error) {
 		a.Listen = "127.0.0.1"
 		l.Notice(v.At, "input %s listens at 127.0.0.1 only; write Listen with an address to take records of other machines", v.Plugin.Name)
 	}
-	addr, err := netip.ParseAddr(a.Listen)
-	local := a.Listen == "localhost" || err == nil && addr.IsLoopback()
 	if !v.Flag("tls") {
-		if !local && !l.Insecure {
+		if !onlyHere(a.Listen) && !l.Insecure {
 			return a, errExposed
 		}
 		return a, nil
 	}
-	a.TLS, err = serverTLS(v)
-	if err == nil && !local && !known && !v.Flag("tls.verify") && !l.Insecure {
+	config, err := serverTLS(v)
+	a.TLS = config
+	if err == nil && !onlyHere(a.Listen) && !known && !v.Flag("tls.verify") && !l.Insecure {
 		err = errExposed
 	}
 	return a, err
+}
+
+// onlyHere reports whether only this machine reaches an address.
+func onlyHere(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // serverTLS is the certificate of an input, and whom it asks for theirs.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -40,6 +41,7 @@ type Options struct {
 type Config struct {
 	*pipeline.Plan
 	Service *plugin.Values
+	Monitor string // host:port of HTTP_Server; "" = it is off
 	Files   []string
 }
 
@@ -92,11 +94,36 @@ func Load(o Options, r *fluentconf.Report) *Config {
 	if !there[fluentconf.Output] {
 		r.Notice(l.main(), "there is no output, so all that is read is dropped; write an [OUTPUT], or -o NAME")
 	}
+	at := l.monitor()
 	_, _ = service.Text("storage.path"), service.Text("log_level") // who starts the server asks for them
 	for _, s := range service.Unread() {
 		r.Notice(s.At, "%s has no effect here yet", s.Name)
 	}
-	return &Config{plan, service, conf.Files}
+	return &Config{plan, service, at, conf.Files}
+}
+}
+
+// monitor is where the counters are served.
+func (l *loader) monitor() string {
+	v := l.service
+	for _, name := range []string{"health_check", "storage.metrics"} { // who serves them asks for them
+		_ = v.Flag(name)
+	}
+	for _, name := range []string{"hc_errors_count", "hc_retry_failure_count", "hc_period", "http_port"} {
+		_ = v.Int(name)
+	}
+	host := v.Text("http_listen")
+	if !v.Flag("http_server") {
+		return ""
+	}
+	if !v.Has("http_listen") {
+		host = "127.0.0.1"
+		l.Notice(v.Place("http_server"), "HTTP_Server listens at 127.0.0.1 only; write HTTP_Listen with an address to let other machines ask")
+	} else if !onlyHere(host) && !l.Insecure {
+		l.Problem(v.Place("http_listen"), "HTTP_Server speaks no TLS and asks for no token, so it listens at this machine only: "+
+			"write HTTP_Listen 127.0.0.1 and let a proxy ask it, or say REPRISE_INSECURE=true if nobody else reaches that network")
+	}
+	return net.JoinHostPort(host, strconv.FormatInt(v.Int("http_port"), 10))
 }
 
 func (l *loader) main() fluentconf.Place {

@@ -26,6 +26,7 @@ import (
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/trust"
 	"github.com/reprisehq/reprise/wire"
 )
 
@@ -171,7 +172,7 @@ func (c *core) routes(o *Options) []route {
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.survive(w, r)
-	if !h.trusted(r) {
+	if !trust.Trusted(r, h.live.allows) {
 		refuse(w, http.StatusForbidden, wire.CodeForbidden, untrusted)
 		return
 	}

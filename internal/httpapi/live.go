@@ -28,6 +28,9 @@ type liveOptions struct {
 	hosts map[string]bool // lower case
 }
 
+// allows reports whether a name, in lower case, is one of this server (--allow-host).
+func (l *Live) allows(name string) bool { return l.now.Load().hosts[name] }
+
 // NewLive returns one with its first values.
 func NewLive(first Changeable) *Live {
 	l := new(Live)

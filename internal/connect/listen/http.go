@@ -10,7 +10,6 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/record"
+	"github.com/reprisehq/reprise/internal/trust"
 )
 
 // HTTPOptions are what an input for requests accepts, and what it answers. Their names are
@@ -179,7 +179,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, into connect.Intak
 
 // take takes the records of a request.
 func (h *HTTP) take(w http.ResponseWriter, r *http.Request, into connect.Intake) error {
-	if !h.trusted(r) {
+	if !trust.Trusted(r, h.allowed) {
 		return refuse(http.StatusForbidden, "this request names a host that is not this server, or comes from another site's page (see --allow-host)")
 	}
 	if r.Method != http.MethodPost {
@@ -375,41 +375,6 @@ func sender(r *http.Request) string {
 	return r.RemoteAddr
 }
 
-// trusted keeps web pages away: one that got its own name resolved to this address still
-// says it in Host, and one that calls us by ours says where it comes from.
-func (h *HTTP) trusted(r *http.Request) bool {
-	if !h.knows(r.Host, r) {
-		return false
-	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
-		return false
-	}
-	for _, origin := range r.Header["Origin"] {
-		u, err := url.Parse(origin)
-		if err != nil || u.Host == "" || u.Host != r.Host && !h.allowed(u.Hostname()) {
-			return false
-		}
-	}
-	return true
-}
-
 func (h *HTTP) allowed(name string) bool {
-	return slices.ContainsFunc(h.o.AllowHosts, func(a string) bool { return strings.EqualFold(a, name) })
-}
-
-// knows reports whether a Host header speaks of this server.
-func (h *HTTP) knows(name string, r *http.Request) bool {
-	if at := strings.LastIndexByte(name, ':'); at >= 0 && strings.IndexByte(name[at:], ']') < 0 {
-		name = name[:at]
-	}
-	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
-	if name == "localhost" || strings.HasSuffix(name, ".localhost") || h.allowed(name) || strings.EqualFold(name, h.o.Listen) {
-		return true
-	}
-	addr, err := netip.ParseAddr(name)
-	if err != nil {
-		return false
-	}
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return addr.IsLoopback() || ok && local.AddrPort().Addr().Unmap() == addr.Unmap()
+	return strings.EqualFold(name, h.o.Listen) || slices.ContainsFunc(h.o.AllowHosts, func(a string) bool { return strings.EqualFold(a, name) })
 }

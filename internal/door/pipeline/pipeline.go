@@ -11,6 +11,7 @@ import (
 	"github.com/reprisehq/reprise/internal/connect"
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/part"
+	"github.com/reprisehq/reprise/internal/part/chunk"
 )
 
 // Defaults of the service section.
@@ -165,6 +166,9 @@ func (p *Pipeline) Idle(ctx context.Context) (bool, error) {
 	}
 	return true, nil
 }
+
+// Held is what is not done of what an input brought.
+func (p *Pipeline) Held(in *Input) chunk.Held { return p.engine.Chunks.Held()[(&intake{p, in}).input()] }
 
 // routesOf are the outputs of a tag.
 func (p *Pipeline) routesOf(tag string) []*Output {
