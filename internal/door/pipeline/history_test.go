@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,16 +27,17 @@ var histories = flag.Int("pipeline.histories", 60, "how many random histories of
 type world struct {
 	*rig
 	dice    *rand.Rand
-	lines   int  // of the file
-	cuts    int  // of the power
-	healed  bool // from now on every target is well
+	lines   int         // of the file
+	cuts    int         // of the power
+	healed  atomic.Bool // from now on every target is well
 	targets []*moody
 }
 
 // moody is a target that answers as it likes.
 type moody struct {
 	w    *world
-	mu   sync.Mutex
+	mu   sync.Mutex // guards dice, got
+	dice *rand.Rand
 	got  map[int]int // times that each line was delivered
 	cost job.Millis
 }
@@ -44,9 +46,9 @@ func (m *moody) Close() error { return nil }
 
 func (m *moody) Deliver(ctx context.Context, b *connect.Batch) []connect.Result {
 	m.mu.Lock()
-	mood, slow := m.w.dice.IntN(10), m.w.dice.IntN(4) == 0
-	healed := m.w.healed
+	mood, slow := m.dice.IntN(10), m.dice.IntN(4) == 0
 	m.mu.Unlock()
+	healed := m.w.healed.Load()
 	if slow && !healed {
 		select {
 		case <-time.After(time.Duration(m.cost) * time.Millisecond):
@@ -76,7 +78,7 @@ func (m *moody) Deliver(ctx context.Context, b *connect.Batch) []connect.Result 
 func (m *moody) partly(body []byte) connect.Result {
 	var parts [3][]byte
 	for e := record.NewReader(body); e.Next(); {
-		k := m.w.dice.IntN(3)
+		k := m.dice.IntN(3)
 		parts[k] = append(parts[k], e.Raw...)
 	}
 	m.take(parts[0])
@@ -101,6 +103,12 @@ func (m *moody) take(body []byte) {
 		}
 		m.got[n]++
 	}
+}
+
+func (m *moody) times(line int) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.got[line]
 }
 
 // Run reads the file from where it was taken. It is the source of the world.
@@ -152,7 +160,7 @@ func (w *world) begin(outputs []*Output) {
 func (w *world) play() error {
 	var outputs []*Output
 	for n := range 1 + w.dice.IntN(3) {
-		m := &moody{w: w, got: map[int]int{}, cost: job.Millis(w.dice.IntN(5000))}
+		m := &moody{w: w, dice: enginetest.Dice(w.dice.Uint64()), got: map[int]int{}, cost: job.Millis(w.dice.IntN(5000))}
 		w.targets = append(w.targets, m)
 		o := &Output{Name: strconv.Itoa(n), Sink: m, Lanes: 1 + w.dice.IntN(3), Limit: job.LimitOf(uint32(w.dice.IntN(4)))}
 		if w.dice.IntN(3) == 0 {
@@ -179,7 +187,7 @@ func (w *world) play() error {
 		w.begin(outputs)
 	}
 	w.Pass(job.Hour)
-	w.healed = true
+	w.healed.Store(true)
 	w.Pass(job.Day)
 	if idle, err := w.pipe.Idle(w.Context()); err != nil || !idle {
 		return errors.Join(errors.New("work is left behind"), err)
@@ -199,7 +207,7 @@ func (w *world) judge(outputs []*Output) error {
 			end := min(w.lines, next+1+int(w.seed(next)%7))
 			for i := next; i < end; i++ {
 				fits := o.Fits("tag" + strconv.Itoa(end%3))
-				switch got := w.targets[n].got[i]; {
+				switch got := w.targets[n].times(i); {
 				case !fits && got+dead[i] > 0:
 					return fmt.Errorf("output %d got line %d, which is not for it", n, i)
 				case fits && got+dead[i] == 0:

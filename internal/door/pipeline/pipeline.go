@@ -85,6 +85,7 @@ type Pipeline struct {
 	log      *slog.Logger
 	couriers []*courier
 	inputs   sync.WaitGroup
+	drops    sync.WaitGroup // that are being counted
 	stop     context.CancelFunc
 
 	now  func() time.Time
@@ -106,6 +107,7 @@ func Start(ctx context.Context, e *part.Engine, p *Plan, log *slog.Logger) (*Pip
 		}
 	}
 	for _, o := range p.Outputs {
+		e.Chunks.OnEvicted(o.Queue, func(j *job.Job) { x.drops.Go(func() { x.evicted(o, j) }) })
 		c := &courier{engine: e, log: log, out: o}
 		x.couriers = append(x.couriers, c)
 		c.start(ctx)
@@ -154,7 +156,21 @@ func (p *Pipeline) Stop() {
 	}
 	for _, c := range p.couriers {
 		c.end()
+		p.engine.Chunks.OnEvicted(c.out.Queue, nil)
 	}
+	p.drops.Wait()
+}
+
+// evicted counts the records of a chunk that was pushed out of a full output.
+func (p *Pipeline) evicted(o *Output, j *job.Job) {
+	body, err := p.engine.Payload(j.Payload)
+	if err != nil {
+		p.log.Warn("records were dropped for want of room, and cannot be counted", "output", o.Name, "chunk", j.ID.String(), "error", err)
+		return
+	}
+	n := countOf(body)
+	o.Count.Dropped.Add(n)
+	o.Count.Refused.Add(n)
 }
 
 // Idle reports whether nothing that came in waits for an output.
@@ -168,7 +184,9 @@ func (p *Pipeline) Idle(ctx context.Context) (bool, error) {
 }
 
 // Held is what is not done of what an input brought.
-func (p *Pipeline) Held(in *Input) chunk.Held { return p.engine.Chunks.Held()[(&intake{p, in}).input()] }
+func (p *Pipeline) Held(in *Input) chunk.Held {
+	return p.engine.Chunks.Held()[(&intake{p, in}).input()]
+}
 
 // routesOf are the outputs of a tag.
 func (p *Pipeline) routesOf(tag string) []*Output {

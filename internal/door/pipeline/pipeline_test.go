@@ -265,6 +265,9 @@ func TestAnOutputKeepsNoMoreThanItMay(t *testing.T) {
 		if n := large.Count.Records.Load(); n != 5 {
 			t.Errorf("the other output got %d records", n)
 		}
+		if n := small.Count.Dropped.Load(); n != 3 {
+			t.Errorf("%d records are counted as dropped, want 3 (I9)", n)
+		}
 	})
 }
 

@@ -24,10 +24,13 @@ type Chunks struct {
 	open   map[string]*open // by the key of an Append
 	staged map[string]*open // changes of it by the transaction; nil = closed
 
-	mu    sync.Mutex // guards held, freed
+	lost []*job.Job // pushed out for want of room, by the transaction
+
+	mu    sync.Mutex // guards held, freed, told
 	held  holdings
-	freed chan struct{} // nil = nobody waits for it
-	moves []move        // of jobs, by the transaction
+	freed chan struct{}             // nil = nobody waits for it
+	told  map[string]func(*job.Job) // by queue: who hears of chunks that were pushed out
+	moves []move                    // of jobs, by the transaction
 }
 
 // open is a chunk that takes in more. A value is never changed in place.
@@ -64,17 +67,18 @@ type Taken struct {
 func (s *Chunks) Join(e *engine.Engine) engine.Hooks {
 	s.engine = e
 	return engine.Hooks{
-		Load:    s.load,
-		Begin:   s.begin,
-		Wrote:   s.wrote,
-		Publish: s.publish,
-		Show:    show,
+		Load:     s.load,
+		Begin:    s.begin,
+		Wrote:    s.wrote,
+		Publish:  s.publish,
+		Announce: s.announce,
+		Show:     show,
 	}
 }
 
 func (s *Chunks) begin() {
 	s.staged = map[string]*open{}
-	s.moves = s.moves[:0]
+	s.moves, s.lost = s.moves[:0], nil
 }
 
 func (s *Chunks) publish() {

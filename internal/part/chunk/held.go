@@ -33,8 +33,43 @@ type move struct{ old, new *job.Job }
 func (s *Chunks) wrote(_ *engine.Tx, old, j *job.Job) error {
 	if old != nil && old.Door == job.DoorPipeline || j != nil && j.Door == job.DoorPipeline {
 		s.moves = append(s.moves, move{old, j})
+		if counts(old) && j != nil && j.State == job.Dead && j.Reason == job.Evicted {
+			s.lost = append(s.lost, j)
+		}
 	}
 	return nil
+}
+
+// OnEvicted has f hear of the chunks of a queue that are pushed out for want of room, when
+// that is on disk: each is a dead job with its payload. f must not wait; nil = nobody hears.
+func (s *Chunks) OnEvicted(queue string, f func(*job.Job)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.told == nil {
+		s.told = map[string]func(*job.Job){}
+	}
+	if s.told[queue] = f; f == nil {
+		delete(s.told, queue)
+	}
+}
+
+// announce tells of what was pushed out by the transaction.
+func (s *Chunks) announce() func(unknown bool) {
+	if s.lost == nil {
+		return nil
+	}
+	lost := s.lost
+	s.lost = nil
+	return func(unknown bool) {
+		for _, j := range lost {
+			s.mu.Lock()
+			f := s.told[j.Queue]
+			s.mu.Unlock()
+			if f != nil && !unknown {
+				f(j)
+			}
+		}
+	}
 }
 
 // move follows a job. The input is its type.
