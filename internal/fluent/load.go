@@ -101,7 +101,6 @@ func Load(o Options, r *fluentconf.Report) *Config {
 	}
 	return &Config{plan, service, at, conf.Files}
 }
-}
 
 // monitor is where the counters are served.
 func (l *loader) monitor() string {

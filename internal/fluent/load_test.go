@@ -206,8 +206,8 @@ func TestWhatIsRefusedIsNotMissing(t *testing.T) {
 }
 
 func TestAServiceKeyWithoutEffectIsTold(t *testing.T) {
-	_, r := load(t, "f.conf", "[SERVICE]\n    Flush 1\n    Log_Level debug\n    storage.path x\n    HC_Period 60\n[INPUT]\n    Name dummy\n[OUTPUT]\n    Name null\n    Match *\n")
-	if text := notices(r); text != "f.conf:5: hc_period has no effect here yet\n" {
+	_, r := load(t, "f.conf", "[SERVICE]\n    Flush 1\n    Log_Level debug\n    storage.path x\n    Grace 9\n[INPUT]\n    Name dummy\n[OUTPUT]\n    Name null\n    Match *\n")
+	if text := notices(r); text != "f.conf:5: grace has no effect here yet\n" {
 		t.Errorf("notices: %s", text)
 	}
 }
