@@ -1,7 +1,10 @@
 package fluent
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/reprisehq/reprise/internal/door/pipeline"
@@ -51,6 +54,9 @@ var filters = map[string]func(*loader, *plugin.Values) (filter.Filter, error){
 		}
 		if path := v.Text("script"); path != "" {
 			text, _, err := l.From.Read(path, scriptBytesMax)
+			if errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(path) { // or beside the configuration
+				text, _, err = l.From.Read(filepath.Join(filepath.Dir(l.Path), path), scriptBytesMax)
+			}
 			if err != nil {
 				return nil, fmt.Errorf("script: %w", err)
 			}

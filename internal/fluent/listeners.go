@@ -53,7 +53,11 @@ var listeners = map[string]func(l *loader, v *plugin.Values, tag string) (connec
 		standard := "syslog-rfc3164-local"
 		if mode == "udp" || mode == "tcp" {
 			var err error
-			if a, err = l.address(v, false); err != nil {
+			a, err = l.address(v, false)
+			if errors.Is(err, errExposed) && mode == "udp" {
+				err = errDatagrams
+			}
+			if err != nil {
 				return nil, err
 			}
 			standard = "syslog-rfc5424"
@@ -115,9 +119,15 @@ func permOf(v *plugin.Values) (fs.FileMode, error) {
 }
 
 // errExposed refuses what others could reach (operations.md, Security).
-var errExposed = errors.New("listen: beyond this machine it takes records only with TLS and from those it knows: " +
-	"set tls on with tls.crt_file and tls.key_file, and tls.verify on with tls.ca_file (or shared_key at forward); " +
-	"or listen at 127.0.0.1; or say REPRISE_INSECURE=true if nobody else reaches that network")
+var errExposed = errors.New("listen: other machines reach this address, so TLS is needed, and proof of who sends: " +
+	"set tls on with tls.crt_file and tls.key_file, and tls.verify on with tls.ca_file (or shared_key at forward). " +
+	orLocal)
+
+// errDatagrams is the same for UDP, which has no TLS.
+var errDatagrams = errors.New("listen: other machines reach this address, and by UDP anybody can send what he likes. " +
+	"Use Mode tcp with tls on, tls.verify on and their files. " + orLocal)
+
+const orLocal = "Or write Listen 127.0.0.1. Or set REPRISE_INSECURE=true in the environment, if nobody else reaches that network"
 
 // address is where an input listens: at this machine, unless the section says otherwise.
 // known: senders prove that they know a secret.

@@ -211,3 +211,36 @@ func TestAServiceKeyWithoutEffectIsTold(t *testing.T) {
 		t.Errorf("notices: %s", text)
 	}
 }
+
+// What would change the records, were it left out, is refused with what to write instead.
+func TestOldMultilineIsRefused(t *testing.T) {
+	_, r := load(t, "f.conf", "[INPUT]\n    Name tail\n    Path x\n    Multiline on\n    Docker_Mode on\n    Docker_Mode_Flush 5\n[OUTPUT]\n    Name null\n    Match *\n")
+	if text := problems(r); text != "f.conf:4: multiline is not here: name a [MULTILINE_PARSER] by multiline.parser instead\nf.conf:5: docker_mode is not here: write multiline.parser docker instead\n" {
+		t.Error(text)
+	}
+	if text := notices(r); text != "f.conf:6: docker_mode_flush has no effect here: it belongs to docker_mode; use multiline.parser docker\n" {
+		t.Error(text)
+	}
+}
+
+// A script is found in the folder of the configuration, too.
+func TestAScriptBesideTheConfiguration(t *testing.T) {
+	_, r := load(t, "a/f.conf", "[FILTER]\n    Name lua\n    Match *\n    Script s.lua\n    Call f\n", "a/s.lua", "function f(tag, time, record) return 0, time, record end")
+	if text := problems(r); text != "" {
+		t.Error(text)
+	}
+}
+
+// What others could send to is refused; by UDP without the advice to use TLS.
+func TestWhoListensForOthersIsRefused(t *testing.T) {
+	for section, want := range map[string]string{
+		"Name http\n    Listen 0.0.0.0":                 "set tls on",
+		"Name syslog\n    Mode udp\n    Listen 0.0.0.0": "Use Mode tcp with tls on",
+		"Name syslog\n    Mode tcp\n    Listen 0.0.0.0": "set tls on",
+	} {
+		_, r := load(t, "f.conf", "[INPUT]\n    "+section+"\n")
+		if text := problems(r); strings.Count(text, "\n") != 1 || !strings.Contains(text, want) || !strings.Contains(text, "REPRISE_INSECURE") {
+			t.Errorf("%s: %s", section, text)
+		}
+	}
+}

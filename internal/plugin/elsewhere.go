@@ -38,7 +38,7 @@ func NotHere() []Elsewhere {
 		{"input", "fluentbit_logs", "the log of this server goes to standard error; read its file with input tail"},
 		{"input", "emitter lib storage_backlog stream_processor", "it is a part of Fluent Bit that no configuration names"},
 
-		{"filter", "kubernetes", "let the collector on the node add the metadata of pods, or have the application log what you need"},
+		{"filter", "kubernetes", "the name of a file of logs has pod, namespace and container: add it by Path_Key of input tail and take it apart by filter parser (docs/pipeline.md shows how); labels have to be in what the application logs"},
 		{"filter", "wasm tensorflow", "write it for filter lua, or change records in a worker behind output queue"},
 		{"filter", "throttle_size", "limit the output: a rate of its queue holds records back without dropping them (reprise queue set)"},
 		{"filter", "aws ecs", "add what you need with filter record_modifier and ${VARIABLES} of the environment"},
@@ -56,7 +56,8 @@ func NotHere() []Elsewhere {
 		{"output", "bigquery stackdriver chronicle", "send by output http to a Cloud Run service, or by output kafka to a connector of Google"},
 		{"output", "splunk", "use output http with Uri /services/collector/raw, Format json_lines and Header Authorization Splunk TOKEN"},
 		{"output", "datadog", "use output http with Host http-intake.logs.datadoghq.com, Uri /api/v2/logs, tls on and Header DD-API-KEY KEY"},
-		{"output", "logdna nrlogs td oracle_log_analytics slack", "use output http with the address and the header with the key that the service asks for"},
+		{"output", "logdna nrlogs td oracle_log_analytics", "use output http with the address and the header with the key that the service asks for"},
+		{"output", "slack", "let Alertmanager or the like write to people, about what your store of logs finds"},
 		{"output", "loki", "send by output http to a collector that writes to Loki, such as Vector"},
 		{"output", "opentelemetry", "send by output http, or by output forward to the fluentforward receiver of an OpenTelemetry collector"},
 		{"output", "prometheus_exporter prometheus_remote_write vivo_exporter", "metrics are not carried here, only records; let Prometheus read /api/v1/metrics/prometheus"},

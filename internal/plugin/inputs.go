@@ -22,6 +22,7 @@ func dummy() Plugin {
 }
 
 func tail() Plugin {
+	const dockerMode = "it belongs to docker_mode; use multiline.parser docker"
 	const readers = "files are read as fast as the outputs take them"
 	p := input("tail", "reads lines of files as they grow", []Property{
 		list("path", "", "the files: names or patterns, with commas between them").required(),
@@ -44,13 +45,13 @@ func tail() Plugin {
 		text("parser", "", "parser that makes records of lines"),
 		pattern("tag_regex", "pattern on the name of the file; its groups can be used in the tag"),
 		list("multiline.parser", "", "parsers that put lines together, such as docker, cri or java").many(),
-		onOff("multiline", "off", "put lines together by parser_firstline"),
+		onOff("multiline", "off", "put lines together by parser_firstline").gone("name a [MULTILINE_PARSER] by multiline.parser instead"),
 		span("multiline_flush", "4", "how long lines wait for more"),
-		text("parser_firstline", "", "parser that knows the first line"),
+		text("parser_firstline", "", "parser that knows the first line").idle("it belongs to multiline; use multiline.parser"),
 		text("parser_", "", "parsers for the lines behind it: parser_1, parser_2").beginning(),
-		onOff("docker_mode", "off", "put lines together that Docker split"),
-		span("docker_mode_flush", "4", "how long such lines wait for more"),
-		text("docker_mode_parser", "", "parser that knows their first line"),
+		onOff("docker_mode", "off", "put lines together that Docker split").gone("write multiline.parser docker instead"),
+		span("docker_mode_flush", "4", "how long such lines wait for more").idle(dockerMode),
+		text("docker_mode_parser", "", "parser that knows their first line").idle(dockerMode),
 		text("db", "", "file in which positions are kept").idle(positions),
 		word("db.sync", "normal", "how it is written", "extra", "full", "normal", "off").idle(positions),
 		onOff("db.locking", "off", "no other process opens it").idle(positions),
