@@ -160,6 +160,9 @@ the configuration file). What a reference stands for is not shown by `+"`reprise
 `+"`crons.NAME`"+` is a cron group in the shape of [PUT /crons/{group}](protocol/operators.md#cron), applied at each start. Entries and groups that
 the file does not name stay as they are; see [cron.md](cron.md).
 
+`+"`pipelines`"+` is a list of [configurations of Fluent Bit](pipeline.md) that the server runs, each as `+"`{file: fluent-bit.conf, name: edge}`"+`. A relative path
+starts at the directory of the configuration file; the name is by default that of the file without its ending, and no two may have the same.
+
 `+"`auth.tokens.NAME`"+` is a token of the API: `+"`secret`, `scopes` and, if it is for some queues only, `queues`"+`. See
 [security.md](security.md#tokens). Of its secret only a hash is kept, and nothing is shown.
 

@@ -151,9 +151,9 @@ type loader struct {
 	seen    map[string]string // identity of a file to its name
 	items   int
 	bytes   int64
-	service Place // of the service section in YAML
+	service Place  // of the service section in YAML
 	missing string // what else to do when a file is not there
-	full    bool  // a bound was met, which is told once
+	full    bool   // a bound was met, which is told once
 
 	yamlBytes int64
 	keys      int // of YAML

@@ -32,7 +32,7 @@ func ServiceSection() *Plugin {
 		onOff("hot_reload", "off", "read the configuration again on SIGHUP and POST /api/v2/reload"),
 		onOff("hot_reload.ensure_thread_safety", "on", "wait for what is being sent").idle("a reload ends in bounded time, and what is being sent is not lost"),
 		span("hot_reload.timeout", "0", "time after which a reload is broken off").idle("a reload ends in bounded time"),
-		text("storage.path", "", "folder in which the server keeps everything; by default ./reprise-root"),
+		text("storage.path", "", "folder in which reprise pipeline keeps everything, by default ./reprise-root; with reprise serve, root_dir of the server holds"),
 		word("storage.sync", "normal", "how chunks are written", "normal", "full").idle("what is taken is on disk; see sync of the server"),
 		onOff("storage.checksum", "off", "check chunks").idle(durable),
 		whole("storage.max_chunks_up", "128", 0, 1e9, "chunks in memory").idle("chunks that wait are on disk"),
