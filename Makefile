@@ -44,6 +44,7 @@ sim: ## simulated histories and power cuts (SEEDS=8000 FIRST=1 CUTS=1000; SEED=n
 ifeq ($(SEED),)
 	go test ./internal/sim -run 'TestSimulation$$' -count=1 -v -timeout 0 -seeds=$(SEEDS) -first=$(FIRST)
 	go test ./internal/engine -run PowerCut -count=1 -powercuts=$(CUTS)
+	go test ./internal/door/pipeline -run LoseNothing -count=1 -timeout 0 -pipeline.histories=1000
 else
 	go test ./internal/sim -run 'TestSimulation$$' -count=1 -v -seed=$(SEED)
 endif
