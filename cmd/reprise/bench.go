@@ -52,6 +52,7 @@ func newBenchCommand() *cobra.Command {
 		},
 	}
 	f.register(cmd)
+	cmd.AddCommand(newBenchPipelineCommand())
 	completeFlag(cmd, "sync", words{"always", "interval", "os"})
 	completeFlag(cmd, "phases", words(bench.PhaseNames()))
 	return cmd

@@ -75,6 +75,14 @@ func environment(all []string) (kept []string) {
 // PID is the number of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
+// Used is the processor time of a process that has ended, and its largest size in memory in
+// bytes; 0 = the system does not tell.
+func (p *Process) Used() (cpu time.Duration, bytes int64) {
+	<-p.Exited
+	state := p.cmd.ProcessState
+	return state.UserTime() + state.SystemTime(), peakOf(state.SysUsage())
+}
+
 // Listening waits until a server serves, and returns its address and when it said so.
 func (p *Process) Listening(ctx context.Context, most time.Duration) (addr string, at time.Time, err error) {
 	patience := time.NewTimer(most)

@@ -230,3 +230,18 @@ func TestADryRunTellsAllAtOnce(t *testing.T) {
 		t.Error("a dry run made a directory")
 	}
 }
+
+// TestThePipelineBenchCountsEveryRecord with the binary as it is.
+func TestThePipelineBenchCountsEveryRecord(t *testing.T) {
+	out, err := exec.Command(binary, "bench", "pipeline", "--records", "5000", "--dir", t.TempDir(), "--json").Output()
+	var r struct {
+		Records, Delivered int64
+		Seconds            float64
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &r)
+	}
+	if err != nil || r.Records != 5000 || r.Delivered != 5000 || r.Seconds <= 0 {
+		t.Errorf("%v: %s", err, out)
+	}
+}
