@@ -23,9 +23,20 @@ func newPipelineCommand() *cobra.Command {
 
 Records go from inputs through filters to outputs. What waits for an output is
 on disk (Storage.path, else ./reprise-root), also over restarts, and what an
-output refuses for good is among the dead jobs, to look at and to replay. Flags
-are those of Fluent Bit. The API listens on 127.0.0.1:7890, as "reprise serve"
-does; its settings are environment variables here, such as REPRISE_PORT.
+output refuses for good is among the dead jobs, to look at and to replay. The API
+listens on 127.0.0.1:7890, as "reprise serve" does; its settings are environment
+variables here, such as REPRISE_PORT.
+
+Flags are those of Fluent Bit:
+  -c FILE      the configuration
+  -D           look at it, tell what is wrong, start nothing (--dry-run)
+  -i, -F, -o   an input, a filter, an output: its name, or NAME://HOST:PORT/PATH
+  -p KEY=VALUE a property of the one before it; -t TAG, -m MATCH
+  -f SECONDS   Flush; -R FILE Parsers_File; -b FOLDER storage.path
+  -H           HTTP_Server on; -L, -P its address and port
+  -v, -q       log more, log nothing
+  -w FOLDER    work in this folder
+  -V           print the version
 
 A configuration that cannot run is refused with all that is wrong with it, each
 with its file and line. --dry-run looks at it and starts nothing.`,
@@ -47,6 +58,13 @@ func runPipeline(cmd *cobra.Command, args []string) error {
 	}
 	if err := r.Err(); err != nil {
 		return usagef("%v", err)
+	}
+	if flags.Version {
+		fmt.Fprintln(cmd.OutOrStdout(), "reprise", thisBuild().Version)
+		return nil
+	}
+	if flags.Schema {
+		return usagef("-J is not here; docs/pipeline.md lists all plugins, and --dry-run tells what is wrong with a property")
 	}
 	if flags.Workdir != "" {
 		if err := os.Chdir(flags.Workdir); err != nil {

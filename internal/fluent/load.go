@@ -19,6 +19,7 @@ import (
 	"github.com/reprisehq/reprise/internal/job"
 	"github.com/reprisehq/reprise/internal/parser"
 	"github.com/reprisehq/reprise/internal/plugin"
+	"github.com/reprisehq/reprise/internal/spell"
 )
 
 // Options are a configuration and what its plugins use of the process.
@@ -56,6 +57,9 @@ type loader struct {
 	names   map[string]fluentconf.Place
 }
 
+// kinds are the sections that have an effect.
+var kinds = []string{fluentconf.Service, fluentconf.Input, fluentconf.Filter, fluentconf.Output, fluentconf.Parser, fluentconf.MultilineParser}
+
 // Load reads a configuration. What is wrong with it is in the report, all at once; the
 // configuration is to be used only if there is nothing. Nothing is opened or started.
 func Load(o Options, r *fluentconf.Report) *Config {
@@ -84,8 +88,14 @@ func Load(o Options, r *fluentconf.Report) *Config {
 		case fluentconf.Output:
 			l.output(plan, s)
 		case fluentconf.Service, fluentconf.Parser, fluentconf.MultilineParser:
+		case "stream_processor":
+			r.Problem(s.At, "there is no stream processor; send the records to one by output kafka")
 		default:
-			r.Notice(s.At, "the section %s has no effect here", strconv.Quote(s.Kind))
+			if hint := spell.Hint(s.Kind, kinds); hint != "" {
+				r.Problem(s.At, "there is no section %s%s", strconv.Quote(s.Kind), hint)
+			} else {
+				r.Notice(s.At, "the section %s has no effect here", strconv.Quote(s.Kind))
+			}
 		}
 	}
 	if !there[fluentconf.Input] {

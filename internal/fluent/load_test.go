@@ -244,3 +244,15 @@ func TestWhoListensForOthersIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A section that is nearly one that does something is a slip, and is refused.
+func TestSectionsThatDoNothing(t *testing.T) {
+	_, r := load(t, "f.conf", "[INPUT]\n    Name dummy\n[OUTPUTT]\n    Name null\n[STREAM_PROCESSOR]\n    Exec x\n[CUSTOM]\n    Name calyptia\n[MINE]\n    a b\n[OUTPUT]\n    Name null\n    Match *\n")
+	if text := problems(r); text != "f.conf:3: there is no section \"outputt\"; did you mean output?\n"+
+		"f.conf:5: there is no stream processor; send the records to one by output kafka\n" {
+		t.Error(text)
+	}
+	if text := notices(r); text != "f.conf:7: the section \"custom\" has no effect here\nf.conf:9: the section \"mine\" has no effect here\n" {
+		t.Error(text)
+	}
+}
