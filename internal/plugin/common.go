@@ -28,7 +28,7 @@ func input(name, what string, properties ...[]Property) Plugin {
 	return Plugin{Kind: "input", Name: name, What: what, Properties: slices.Concat(slices.Concat(properties...), []Property{
 		text("tag", "", "tag of the records; by default the name of the input with its number"),
 		size("mem_buf_limit", "0", "bytes that wait in memory before the input pauses; 0 is no limit"),
-		word("storage.type", "filesystem", "where records wait: on disk, or in memory, which a restart loses", "filesystem", "memory", "memrb"),
+		word("storage.type", "filesystem", "memory lets mem_buf_limit pause the input; records are on disk in any case", "filesystem", "memory", "memrb"),
 		onOff("storage.pause_on_chunks_overlimit", "off", "pause when too many chunks wait"),
 		onOff("routable", "on", "off drops the records before they reach an output"),
 		onOff("threaded", "off", "run in a thread of its own").idle(ownRoutine),

@@ -46,7 +46,7 @@ func NotHere() []Elsewhere {
 		{"filter", "geoip2 checklist nightfall", "look it up at the target, for example with an ingest pipeline of Elasticsearch"},
 		{"filter", "type_converter", "give the parser types: Types key:integer"},
 		{"filter", "stdout", "use an output stdout with the same Match"},
-		{"filter", "expect", "try the configuration with records of your own: reprise pipeline check"},
+		{"filter", "expect", "pipe records of your own into input stdin, through the same filters, into output stdout"},
 		{"filter", "log_to_metrics alter_size", "metrics are not made of records here; count at the target, or read /api/v1/metrics for counts of records"},
 
 		{"output", "opensearch", "use output es with Suppress_Type_Name on"},

@@ -59,7 +59,7 @@ func es() Plugin {
 		text("http_api_key", "", "API key"),
 		text("cloud_id", "", "id of a deployment of Elastic Cloud"),
 		text("cloud_auth", "", "its user:password"),
-		onOff("trace_output", "off", "print requests").idle("use reprise pipeline tap"),
+		onOff("trace_output", "off", "print requests").idle("an output stdout with the same Match shows records as they pass"),
 		onOff("trace_error", "off", "print answers with errors").idle("the answer is with the failed attempt"),
 		upstream(),
 	}, aws(), connecting("127.0.0.1", "9200"))

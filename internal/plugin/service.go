@@ -56,7 +56,7 @@ func ServiceSection() *Plugin {
 		text("net.http_proxy", "", "proxy of all outputs").gone("set HTTP_PROXY in the environment, or Proxy in an output http"),
 		text("net.no_proxy", "", "hosts without it").gone("set NO_PROXY in the environment"),
 		size("coro_stack_size", "24576", "stack of a coroutine").idle("there are no coroutines"),
-		onOff("enable_chunk_trace", "off", "trace chunks").idle("use reprise pipeline tap"),
+		onOff("enable_chunk_trace", "off", "trace chunks").idle("an output stdout with the same Match shows records as they pass"),
 		onOff("security.fips_mode", "off", "use only what FIPS 140 allows").gone("start the server with GODEBUG=fips140=only in the environment"),
 		whole("windows.maxstdio", "512", 1, 1e6, "files open at once").idle("the system decides"),
 	}}
