@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -112,11 +114,37 @@ func Start(ctx context.Context, e *part.Engine, p *Plan, log *slog.Logger) (*Pip
 		x.couriers = append(x.couriers, c)
 		c.start(ctx)
 	}
+	if err := x.tellLeft(ctx); err != nil {
+		return nil, err
+	}
 	ctx, x.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for _, in := range p.Inputs {
 		x.inputs.Go(func() { x.read(ctx, in) })
 	}
 	return x, nil
+}
+
+// tellLeft tells of chunks that wait for outputs that the plan does not name any more.
+func (p *Pipeline) tellLeft(ctx context.Context) error {
+	rows, err := p.engine.Desk.Doors(ctx, job.DoorPipeline)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		name, own := strings.CutPrefix(row.Name, p.Name+"/")
+		if !own || slices.ContainsFunc(p.Outputs, func(o *Output) bool { return o.Name == name }) {
+			continue
+		}
+		_, d, err := p.engine.Queue(ctx, row.Name)
+		if err != nil {
+			return err
+		}
+		if n := d.Open(); n > 0 {
+			p.log.WarnContext(ctx, "chunks wait for an output that the configuration does not name any more; give an output this alias, or delete them",
+				"output", name, "queue", row.Name, "chunks", n)
+		}
+	}
+	return nil
 }
 
 // apply is what an output asks of its queue.

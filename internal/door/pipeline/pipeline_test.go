@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"reflect"
 	"slices"
@@ -328,6 +330,28 @@ func TestWhoTakesFromAllQueuesGetsNoChunks(t *testing.T) {
 		_, err = r.Put(r.Context(), []engine.NewJob{{Job: job.Job{Queue: "p/o", Type: "t"}, Payload: []byte("{}")}})
 		if job.KindOf(err) != job.WrongState {
 			t.Errorf("another job in the queue of an output: %v", err)
+		}
+	})
+}
+
+// TestChunksOfAnOutputThatIsGoneAreTold, and an output that gets its name delivers them.
+func TestChunksOfAnOutputThatIsGoneAreTold(t *testing.T) {
+	scenario(t, func(r *rig) {
+		var told bytes.Buffer
+		r.log = slog.New(slog.NewTextHandler(&told, nil))
+		r.start(output("old", job.Unlimited(), says(job.Retried)))
+		r.take("t", "a")
+		r.Pass(job.Minute)
+		again := func() { r.Restart(job.Second) }
+		r.restart(again, output("new", job.LimitOf(1), says(job.OK)))
+		if text := told.String(); !strings.Contains(text, "output=old queue=p/old chunks=1") {
+			t.Errorf("told: %s", text)
+		}
+		well := output("old", job.LimitOf(1), says(job.OK))
+		r.restart(again, well)
+		r.Pass(job.Hour)
+		if n := well.Count.Records.Load(); n != 1 {
+			t.Errorf("%d records were delivered, want 1", n)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -22,11 +23,12 @@ type rig struct {
 	part *part.Engine
 	pipe *Pipeline
 	feed *feed
+	log  *slog.Logger
 }
 
 func scenario(t *testing.T, f func(*rig)) {
 	t.Helper()
-	r := &rig{}
+	r := &rig{log: enginetest.Quiet}
 	enginetest.Scenario(t, func(in *enginetest.Rig) {
 		r.Rig = in
 		f(r)
@@ -48,7 +50,7 @@ func (r *rig) start(outputs ...*Output) {
 		Inputs: []*Input{{Name: "in", Source: r.feed}}, Outputs: outputs, Now: time.Now,
 	}
 	var err error
-	if r.pipe, err = Start(r.Context(), r.part, plan, enginetest.Quiet); err != nil {
+	if r.pipe, err = Start(r.Context(), r.part, plan, r.log); err != nil {
 		r.Fatal(err)
 	}
 	r.feed.intake = <-r.feed.into
