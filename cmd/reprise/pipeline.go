@@ -95,6 +95,9 @@ func runPipeline(cmd *cobra.Command, args []string) error {
 		cfg.LogLevel = levelOf(c.Service.Text("log_level"))
 	}
 	cfg.Pipelines = append(cfg.Pipelines, p)
+	again := make(chan struct{}, 1)
+	defer onHangup(again)()
+	cfg.Reload = config.Reload{Signal: again, Load: func() (config.Config, config.Report, error) { return cfg, config.Report{}, nil }}
 	cfg.Log = server.NewLogger(cfg, cmd.ErrOrStderr(), os.Stderr, isTerminal(os.Stderr))
 	report.Tell(ctx, cfg.Log)
 	return server.Run(ctx, cfg)

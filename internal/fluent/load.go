@@ -115,7 +115,7 @@ func Load(o Options, r *fluentconf.Report) *Config {
 // monitor is where the counters are served.
 func (l *loader) monitor() string {
 	v := l.service
-	for _, name := range []string{"health_check", "storage.metrics"} { // who serves them asks for them
+	for _, name := range []string{"health_check", "storage.metrics", "hot_reload"} { // who serves them asks for them
 		_ = v.Flag(name)
 	}
 	for _, name := range []string{"hc_errors_count", "hc_retry_failure_count", "hc_period", "http_port"} {

@@ -25,6 +25,9 @@ type Options struct {
 	Health  bool   // health_check: serve /api/v1/health
 	Limits  Limits // of what is healthy
 
+	Reload  func() bool // reads the configuration again; false = that goes on already; nil = it is not enabled
+	Reloads func() int  // how often that was done
+
 	AllowHosts map[string]bool // further names of this server, in lower case
 }
 
@@ -68,6 +71,11 @@ func New(o Options) *Monitor {
 		m.mux.HandleFunc("GET /api/v1/health", m.health)
 	}
 	m.mux.HandleFunc("GET /api/v2/health", m.healthInWords)
+	m.mux.HandleFunc("POST /api/v2/reload", m.reload)
+	m.mux.HandleFunc("PUT /api/v2/reload", m.reload)
+	m.mux.HandleFunc("GET /api/v2/reload", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, object{"hot_reload_count": o.Reloads()})
+	})
 	return m
 }
 
@@ -262,4 +270,16 @@ func (m *Monitor) healthInWords(w http.ResponseWriter, _ *http.Request) {
 		"status": text, "errors": wrong.errors, "retries_failed": wrong.givenUp,
 		"error_limit": m.o.Limits.Errors, "retry_failure_limit": m.o.Limits.GivenUp, "period_limit": m.o.Limits.Seconds,
 	})
+}
+
+// reload answers when the configuration will be read again, which ends in bounded time.
+func (m *Monitor) reload(w http.ResponseWriter, _ *http.Request) {
+	switch {
+	case m.o.Reload == nil:
+		answer(w, http.StatusOK, object{"reload": "not enabled", "status": -1})
+	case !m.o.Reload():
+		answer(w, http.StatusBadRequest, object{"reload": "in progress", "status": -2})
+	default:
+		answer(w, http.StatusOK, object{"reload": "done", "status": 0})
+	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -19,15 +20,6 @@ import (
 	"github.com/reprisehq/reprise/internal/part"
 )
 
-// pipelines are those that run.
-type pipelines struct {
-	list     []*pipeline.Pipeline
-	monitors []*http.Server
-	ticks    sync.WaitGroup
-	stop     context.CancelFunc
-	over     chan struct{} // closed when one that ends has ended; nil = none does
-}
-
 // ReadPipeline reads a configuration of Fluent Bit, and tells what there is to tell of it
 // in the report. Nothing is opened.
 func ReadPipeline(cfg config.Config, p config.Pipeline, log *slog.Logger, r *fluentconf.Report) *fluent.Config {
@@ -37,55 +29,105 @@ func ReadPipeline(cfg config.Config, p config.Pipeline, log *slog.Logger, r *flu
 	}, r)
 }
 
+// pipelines are those that run.
+type pipelines struct {
+	engine *part.Engine
+	log    *slog.Logger
+	over   chan struct{} // closed when one that ends has ended
+	asked  chan struct{} // somebody wants the configuration to be read again
+
+	mu    sync.Mutex // guards what follows
+	list  []*piped
+	count int // how often the configuration was read again
+}
+
+// piped is one pipeline with what watches it.
+type piped struct {
+	config.Pipeline
+	*fluent.Config
+	runs    *pipeline.Pipeline
+	monitor *http.Server // nil = none
+	ticks   sync.WaitGroup
+	stop    context.CancelFunc
+}
+
 // openPipelines begins to read and to deliver.
 func openPipelines(ctx context.Context, cfg config.Config, e *part.Engine, log *slog.Logger) (*pipelines, error) {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	all := &pipelines{stop: stop}
-	for _, p := range cfg.Pipelines {
+	all := &pipelines{engine: e, log: log, over: make(chan struct{}), asked: make(chan struct{}, 1)}
+	list, err := all.read(ctx, cfg)
+	if err == nil {
+		err = all.start(ctx, cfg, list)
+	}
+	return all, err
+}
+
+// read reads the configurations. If one cannot run, nothing changes.
+func (p *pipelines) read(ctx context.Context, cfg config.Config) (list []*piped, err error) {
+	for _, named := range cfg.Pipelines {
 		var r fluentconf.Report
-		c := ReadPipeline(cfg, p, log, &r)
-		if err := r.Err(); err != nil {
-			return all, err
-		}
+		c := ReadPipeline(cfg, named, p.log, &r)
+		err = errors.Join(err, r.Err())
 		for _, n := range r.Notices() {
-			log.WarnContext(ctx, "about the configuration of a pipeline", "at", n.At.String(), "notice", n.Text)
+			p.log.WarnContext(ctx, "about the configuration of a pipeline", "at", n.At.String(), "notice", n.Text)
 		}
-		x, err := pipeline.Start(ctx, e, c.Plan, log)
-		if err != nil {
-			return all, fmt.Errorf("starting the pipeline %s: %w", p.Name, err)
-		}
-		all.list = append(all.list, x)
-		if err := all.watch(ctx, cfg, c, x, log); err != nil {
-			return all, err
-		}
-		if p.Ends {
-			all.over = make(chan struct{})
-			go all.end(ctx, x)
+		list = append(list, &piped{Pipeline: named, Config: c})
+	}
+	return list, err
+}
+
+// start starts pipelines, all of them or none.
+func (p *pipelines) start(ctx context.Context, cfg config.Config, list []*piped) error {
+	for i, x := range list {
+		if err := p.startOne(ctx, cfg, x); err != nil {
+			for _, begun := range list[:i+1] {
+				begun.end()
+			}
+			return fmt.Errorf("starting the pipeline %s: %w", x.Name, err)
 		}
 	}
-	return all, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.list = list
+	return nil
+}
+
+func (p *pipelines) startOne(ctx context.Context, cfg config.Config, x *piped) (err error) {
+	ctx, x.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if x.runs, err = pipeline.Start(ctx, p.engine, x.Plan, p.log); err != nil {
+		return err
+	}
+	if x.Ends {
+		go p.whenOver(ctx, x)
+	}
+	return p.watch(ctx, cfg, x)
 }
 
 // watch serves the counters of a pipeline, if its configuration says so.
-func (p *pipelines) watch(ctx context.Context, cfg config.Config, c *fluent.Config, x *pipeline.Pipeline, log *slog.Logger) error {
-	if c.Monitor == "" {
+func (p *pipelines) watch(ctx context.Context, cfg config.Config, x *piped) error {
+	if x.Monitor == "" {
 		return nil
 	}
-	v := c.Service
-	m := monitor.New(monitor.Options{
-		Pipeline: x, Version: Version, Now: time.Now, Storage: v.Flag("storage.metrics"), Health: v.Flag("health_check"),
+	v := x.Service
+	o := monitor.Options{
+		Pipeline: x.runs, Version: Version, Now: time.Now, Storage: v.Flag("storage.metrics"), Health: v.Flag("health_check"),
 		Limits:     monitor.Limits{Errors: v.Int("hc_errors_count"), GivenUp: v.Int("hc_retry_failure_count"), Seconds: int(v.Int("hc_period"))},
-		AllowHosts: namesOf(cfg.AllowHost),
-	})
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Monitor)
+		AllowHosts: map[string]bool{}, Reloads: p.reloads,
+	}
+	for _, name := range cfg.AllowHost {
+		o.AllowHosts[name] = true
+	}
+	if v.Flag("hot_reload") {
+		o.Reload = p.ask
+	}
+	m := monitor.New(o)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", x.Monitor)
 	if err != nil {
 		return fmt.Errorf("%s: HTTP_Server: %w; take another HTTP_Port", v.Place("http_port"), err)
 	}
-	s := httpapi.NewServer(m)
-	p.monitors = append(p.monitors, s)
-	go func() { _ = s.Serve(l) }() // it ends with Stop
-	listening(log, "pipeline monitor", l.Addr().String(), "http")
-	p.ticks.Go(func() {
+	x.monitor = httpapi.NewServer(m)
+	go func() { _ = x.monitor.Serve(l) }() // it ends with Close
+	listening(p.log, "pipeline monitor", l.Addr().String(), "http")
+	x.ticks.Go(func() {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
 		for {
@@ -100,22 +142,71 @@ func (p *pipelines) watch(ctx context.Context, cfg config.Config, c *fluent.Conf
 	return nil
 }
 
-func namesOf(list []string) map[string]bool {
-	names := map[string]bool{}
-	for _, name := range list {
-		names[name] = true
+// ask wants the configuration to be read again; false = that goes on already.
+func (p *pipelines) ask() bool {
+	select {
+	case p.asked <- struct{}{}:
+		return true
+	default:
+		return false
 	}
-	return names
 }
 
-// end waits until the inputs of a pipeline have ended, and all that came in has been
-// delivered or given up.
-func (p *pipelines) end(ctx context.Context, x *pipeline.Pipeline) {
-	x.Wait()
+func (p *pipelines) reloads() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.count
+}
+
+// end ends a pipeline. What is not delivered stays.
+func (x *piped) end() {
+	x.stop()
+	x.ticks.Wait()
+	if x.monitor != nil {
+		_ = x.monitor.Close() // what is asked now is not answered
+		x.monitor = nil
+	}
+	if x.runs != nil {
+		x.runs.Stop()
+	}
+}
+
+// configure lets the configurations hold as their files are now. If one cannot run, those
+// that ran go on.
+func (p *pipelines) configure(ctx context.Context, cfg config.Config) error {
+	next, err := p.read(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	before := p.list
+	p.mu.Unlock()
+	for _, x := range before {
+		x.end()
+	}
+	if err := p.start(ctx, cfg, next); err != nil {
+		for _, x := range next {
+			x.Close(p.log)
+		}
+		return errors.Join(err, p.start(ctx, cfg, before))
+	}
+	for _, x := range before {
+		x.Close(p.log)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count++
+	return nil
+}
+
+// whenOver waits until the inputs of a pipeline have ended by themselves, and all that came
+// in has been delivered or given up.
+func (p *pipelines) whenOver(ctx context.Context, x *piped) {
+	x.runs.Wait()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		if idle, err := x.Idle(ctx); idle || err != nil {
+		if idle, err := x.runs.Idle(ctx); idle || err != nil {
 			close(p.over)
 			return
 		}
@@ -126,14 +217,13 @@ func (p *pipelines) end(ctx context.Context, x *pipeline.Pipeline) {
 	}
 }
 
-// Stop ends all of them. What is not delivered stays.
+// Stop ends all of them.
 func (p *pipelines) Stop() {
-	p.stop()
-	p.ticks.Wait()
-	for _, s := range p.monitors {
-		_ = s.Close() // what is asked now is not answered
-	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, x := range p.list {
-		x.Stop()
+		x.end()
+		x.Close(p.log)
 	}
+	p.list = nil
 }

@@ -26,6 +26,7 @@ type reloader struct {
 	now   config.Config // in effect, as far as it can change
 	parts []reloadable
 	log   *slog.Logger
+	asked <-chan struct{} // as a signal, from inside of the server; nil = nobody asks
 }
 
 // follow reloads until ctx ends.
@@ -34,6 +35,10 @@ func (r *reloader) follow(ctx context.Context, how config.Reload) {
 		select {
 		case <-how.Signal:
 			r.reload(ctx, how.Load)
+		case <-r.asked:
+			if how.Load != nil {
+				r.reload(ctx, how.Load)
+			}
 		case <-ctx.Done():
 			return
 		}

@@ -180,6 +180,7 @@ func listenAndServe(ctx context.Context, cfg config.Config, e *part.Engine, keep
 			return nil
 		}},
 		{"inboxes", func(ctx context.Context, _, to config.Config) error { return inboxes.Configure(ctx, to.Inboxes) }},
+		{"pipelines", func(ctx context.Context, _, to config.Config) error { return pipes.configure(ctx, to) }},
 		{"tokens", func(_ context.Context, _, to config.Config) error {
 			err := tokens.Configure(to.Tokens)
 			if err == nil {
@@ -193,7 +194,7 @@ func listenAndServe(ctx context.Context, cfg config.Config, e *part.Engine, keep
 			parts = slices.Insert(parts, 1, certificateFiles(o.certificates))
 		}
 	}
-	go (&reloader{now: cfg, parts: parts, log: log}).follow(ctx, cfg.Reload)
+	go (&reloader{now: cfg, parts: parts, log: log, asked: pipes.asked}).follow(ctx, cfg.Reload)
 	crowd := &httpapi.Crowd{Total: connectionsMax(cfg.MaxConnections, descriptors(), log), PerAddress: cfg.MaxPerAddress, Log: log}
 	page.Connections(crowd)
 	page.Inboxes(inboxes.Stuck)

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/reprisehq/reprise/wire"
@@ -243,5 +244,55 @@ func TestThePipelineBenchCountsEveryRecord(t *testing.T) {
 	}
 	if err != nil || r.Records != 5000 || r.Delivered != 5000 || r.Seconds <= 0 {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestAPipelineIsReloaded on SIGHUP: what waits goes on with its attempts, a configuration
+// that cannot run changes nothing, and the file is not read again.
+func TestAPipelineIsReloaded(t *testing.T) {
+	told(t)
+	t.Parallel()
+	dir := t.TempDir()
+	first, second := newTarget(t), newTarget(t)
+	log := filepath.Join(dir, "app.log")
+	conf := filepath.Join(dir, "fluent-bit.conf")
+	to := func(x *target, more string) {
+		write(t, conf, "[SERVICE]\n    Flush 0.2\n    Hot_Reload On\n"+more+"[INPUT]\n    Name tail\n    Path "+log+"\n    Read_from_Head on\n"+x.output("    Retry_Limit no_limits\n"))
+	}
+	file, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	line := func(n int) {
+		if _, err := fmt.Fprintf(file, "line %d\n", n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(x *target, want int) func() (bool, string) {
+		return func() (bool, string) { n, _, _ := x.counts(); return n == want, fmt.Sprint(n, " lines came") }
+	}
+	said := func(s *server, text string) func() (bool, string) {
+		return func() (bool, string) { return strings.Contains(s.output(), text), s.output() }
+	}
+	to(first, "")
+	s := runPipeline(t, filepath.Join(dir, "root"), conf)
+	line(1)
+	until(t, "the first line", has(first, 1))
+	to(second, "")
+	s.signal(syscall.SIGHUP)
+	until(t, "the reload", said(s, "the configuration was reloaded"))
+	line(2)
+	until(t, "the second line", has(second, 1))
+	to(first, "    Flush never\n")
+	s.signal(syscall.SIGHUP)
+	until(t, "the refusal", said(s, "the configuration was not reloaded; nothing has changed"))
+	line(3)
+	until(t, "the third line", has(second, 2))
+	if n, again, _ := first.counts(); n != 1 || again != 0 {
+		t.Errorf("the first target got %d lines, %d again", n, again)
+	}
+	if code := s.terminate(); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, s.output())
 	}
 }

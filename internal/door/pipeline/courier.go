@@ -38,9 +38,6 @@ func (c *courier) start(ctx context.Context) {
 func (c *courier) end() {
 	c.stop()
 	c.loops.Wait()
-	if err := c.out.Sink.Close(); err != nil {
-		c.log.Warn("an output did not close well", "output", c.out.Name, "error", err)
-	}
 }
 
 func (c *courier) follow(ctx context.Context, name string) {

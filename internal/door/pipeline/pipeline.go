@@ -175,7 +175,17 @@ func (p *Pipeline) read(ctx context.Context, in *Input) {
 // Wait returns when all inputs have ended by themselves.
 func (p *Pipeline) Wait() { p.inputs.Wait() }
 
-// Stop ends inputs and deliveries. What is not delivered stays, with its attempts.
+// Close frees what the outputs of a plan keep open, which does not run any more.
+func (p *Plan) Close(log *slog.Logger) {
+	for _, o := range p.Outputs {
+		if err := o.Sink.Close(); err != nil {
+			log.Warn("an output did not close well", "output", o.Name, "error", err)
+		}
+	}
+}
+
+// Stop ends inputs and deliveries. What is not delivered stays, with its attempts. The plan
+// may be started again, or closed.
 func (p *Pipeline) Stop() {
 	p.stop()
 	p.inputs.Wait()
