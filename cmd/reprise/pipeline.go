@@ -23,9 +23,9 @@ func newPipelineCommand() *cobra.Command {
 
 Records go from inputs through filters to outputs. What waits for an output is
 on disk (Storage.path, else ./reprise-root), also over restarts, and what an
-output refuses for good is among the dead jobs, to look at and to replay. The API
-listens on 127.0.0.1:7890, as "reprise serve" does; its settings are environment
-variables here, such as REPRISE_PORT.
+output refuses for good is among the dead jobs, to look at and to replay. The
+API listens on 127.0.0.1:7890, as "reprise serve" does; its settings are
+environment variables here, such as REPRISE_PORT.
 
 Flags are those of Fluent Bit:
   -c FILE      the configuration
