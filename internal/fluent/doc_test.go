@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/reprisehq/reprise/internal/fluentconf"
+	"github.com/reprisehq/reprise/internal/parser"
 	"github.com/reprisehq/reprise/internal/plugin"
 )
 
@@ -87,6 +88,28 @@ func TestEveryServiceKeyIsDocumented(t *testing.T) {
 	}
 	b.WriteString("\n")
 	holdsTable(t, "service keys", "TestEveryServiceKeyIsDocumented", b.String())
+}
+
+// TestTheBuiltInParsersAreDocumented holds the lists of the page.
+func TestTheBuiltInParsersAreDocumented(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Parsers and multiline\n")
+	section, _, _ = strings.Cut(section, "\n### ")
+	var names []string
+	for _, o := range parser.BuiltIn() {
+		names = append(names, o.Name)
+	}
+	for _, o := range parser.BuiltInMultiline() {
+		names = append(names, o.Name)
+	}
+	for _, name := range names {
+		if !strings.Contains(section, "`"+name+"`") {
+			t.Errorf("parser %s is not on the page", name)
+		}
+	}
 }
 
 // sentence is a text as it stands in a table.

@@ -102,7 +102,7 @@ func (l *loader) filter(plan *pipeline.Plan, s *fluentconf.Section) {
 	}
 	make, is := filters[strings.ToLower(v.Plugin.Name)]
 	if !is {
-		l.Problem(v.At, "filter %s is not here yet", v.Plugin.Name)
+		l.Problem(v.At, "filter %s does not run here yet; docs/pipeline.md lists what does", v.Plugin.Name)
 		return
 	}
 	match := l.match(v)

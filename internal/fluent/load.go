@@ -189,7 +189,7 @@ func (l *loader) input(plan *pipeline.Plan, s *fluentconf.Section) {
 		make, is = listeners[v.Plugin.Name]
 	}
 	if !is {
-		l.Problem(v.At, "input %s is not here yet", v.Plugin.Name)
+		l.Problem(v.At, "input %s does not run here yet; docs/pipeline.md lists what does", v.Plugin.Name)
 		return
 	}
 	source, err := make(l, v, tag)
@@ -217,7 +217,7 @@ func (l *loader) output(plan *pipeline.Plan, s *fluentconf.Section) {
 	}
 	make, is := outputs[v.Plugin.Name]
 	if !is {
-		l.Problem(v.At, "output %s is not here yet", v.Plugin.Name)
+		l.Problem(v.At, "output %s does not run here yet; docs/pipeline.md lists what does", v.Plugin.Name)
 		return
 	}
 	sink, err := make(l, v)
