@@ -45,7 +45,7 @@ func Load(flags *pflag.FlagSet, environ []string, readFile func(string) ([]byte,
 	l.grid()
 	l.inboxes()
 	l.cluster()
-	l.pipelines()
+	pipelines(l)
 	l.tokens()
 	l.egress()
 	l.foreign()

@@ -29,7 +29,7 @@ func PipelineName(path string) string {
 
 // pipelines reads a list of files, each with a name of its own or that of the file. Files
 // are beside this one, unless their paths are absolute.
-func (l *loader) pipelines() {
+func pipelines(l *loader) {
 	n := l.leaves[pipelinesPath]
 	if n == nil || n.kind <= nullNode {
 		return

@@ -5,6 +5,7 @@ package monitor
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -25,8 +26,8 @@ type Options struct {
 	Health  bool   // health_check: serve /api/v1/health
 	Limits  Limits // of what is healthy
 
-	Reload  func() bool // reads the configuration again; false = that goes on already; nil = it is not enabled
-	Reloads func() int  // how often that was done
+	Reload  func() error // reads the configuration again, ErrBusy if that goes on already; nil = it is not enabled
+	Reloads func() int   // how often that was done
 
 	AllowHosts map[string]bool // further names of this server, in lower case
 }
@@ -272,13 +273,21 @@ func (m *Monitor) healthInWords(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// reload answers when the configuration will be read again, which ends in bounded time.
+// ErrBusy says that the configuration is being read again already.
+var ErrBusy = errors.New("the configuration is being read again already")
+
+// reload answers before the configuration is in effect, because the server that answers
+// begins anew with it. That ends in bounded time; a configuration that cannot run is told.
 func (m *Monitor) reload(w http.ResponseWriter, _ *http.Request) {
-	switch {
-	case m.o.Reload == nil:
+	if m.o.Reload == nil {
 		answer(w, http.StatusOK, object{"reload": "not enabled", "status": -1})
-	case !m.o.Reload():
+		return
+	}
+	switch err := m.o.Reload(); {
+	case errors.Is(err, ErrBusy):
 		answer(w, http.StatusBadRequest, object{"reload": "in progress", "status": -2})
+	case err != nil:
+		answer(w, http.StatusBadRequest, object{"reload": "refused", "status": -3, "error": err.Error()})
 	default:
 		answer(w, http.StatusOK, object{"reload": "done", "status": 0})
 	}

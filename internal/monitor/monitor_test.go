@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -111,5 +112,33 @@ func TestOtherSitesAreRefused(t *testing.T) {
 	}
 	if status, _ := get(m, "/api/v1/storage"); status != 404 {
 		t.Errorf("storage.metrics is off: %d", status)
+	}
+}
+
+func TestAReloadIsAnswered(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	m, _ := site(&now)
+	m.o.Reloads = func() int { return 3 }
+	post := func() (int, string) {
+		w := httptest.NewRecorder()
+		m.ServeHTTP(w, httptest.NewRequest("POST", "http://127.0.0.1/api/v2/reload", nil))
+		return w.Code, w.Body.String()
+	}
+	if status, body := post(); status != 200 || body != `{"reload":"not enabled","status":-1}` {
+		t.Errorf("not enabled: %d %s", status, body)
+	}
+	for _, c := range []struct {
+		err    error
+		status int
+		body   string
+	}{
+		{nil, 200, `{"reload":"done","status":0}`},
+		{ErrBusy, 400, `{"reload":"in progress","status":-2}`},
+		{errors.New("f.conf:3: no"), 400, `{"error":"f.conf:3: no","reload":"refused","status":-3}`},
+	} {
+		m.o.Reload = func() error { return c.err }
+		if status, body := post(); status != c.status || body != c.body {
+			t.Errorf("%v: %d %s", c.err, status, body)
+		}
 	}
 }

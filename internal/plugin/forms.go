@@ -59,6 +59,29 @@ func (p *Property) parse(s string) (v value, err error) {
 		if on, err = fluentconf.ParseFlag(s); on {
 			v.number = 1
 		}
+	case Whole, Number, Size, Span:
+		return p.number(s)
+	case Word:
+		v.text, err = p.word(s)
+	case List:
+		v.parts = split(s)
+		if len(v.parts) == 0 {
+			err = fmt.Errorf("%s must have at least one part", notation.Quote(s))
+		}
+	case Parts:
+		v.parts = fields(s, int(p.Most))
+		if len(v.parts) < int(p.Least) {
+			err = fmt.Errorf("%s must have %s; write blanks between them", notation.Quote(s), p.howMany())
+		}
+	case Limit:
+		v.retries, err = ParseRetries(s)
+	}
+	return v, err
+}
+
+// number reads what has bounds.
+func (p *Property) number(s string) (v value, err error) {
+	switch p.Form {
 	case Whole:
 		var n int64
 		n, err = strconv.ParseInt(s, 10, 64)
@@ -81,20 +104,7 @@ func (p *Property) parse(s string) (v value, err error) {
 		if seconds := v.span.Seconds(); err == nil && (seconds < p.Least || seconds > p.Most) {
 			err = fmt.Errorf("%s must be from %g to %g seconds", notation.Quote(s), p.Least, p.Most)
 		}
-	case Word:
-		v.text, err = p.word(s)
-	case List:
-		v.parts = split(s)
-		if len(v.parts) == 0 {
-			err = fmt.Errorf("%s must have at least one part", notation.Quote(s))
-		}
-	case Parts:
-		v.parts = fields(s, int(p.Most))
-		if len(v.parts) < int(p.Least) {
-			err = fmt.Errorf("%s must have %s; write blanks between them", notation.Quote(s), p.howMany())
-		}
-	case Limit:
-		v.retries, err = ParseRetries(s)
+	default:
 	}
 	return v, err
 }

@@ -117,7 +117,7 @@ func (p *pipelines) watch(ctx context.Context, cfg config.Config, x *piped) erro
 		o.AllowHosts[name] = true
 	}
 	if v.Flag("hot_reload") {
-		o.Reload = p.ask
+		o.Reload = func() error { return p.ask(cfg) }
 	}
 	m := monitor.New(o)
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", x.Monitor)
@@ -142,13 +142,21 @@ func (p *pipelines) watch(ctx context.Context, cfg config.Config, x *piped) erro
 	return nil
 }
 
-// ask wants the configuration to be read again; false = that goes on already.
-func (p *pipelines) ask() bool {
+// ask wants the configuration to be read again, soon: who asks may be answered by what
+// that ends. One that cannot run is refused here.
+func (p *pipelines) ask(cfg config.Config) error {
+	for _, named := range cfg.Pipelines {
+		var r fluentconf.Report
+		ReadPipeline(cfg, named, p.log, &r).Close(p.log)
+		if err := r.Err(); err != nil {
+			return err
+		}
+	}
 	select {
 	case p.asked <- struct{}{}:
-		return true
+		return nil
 	default:
-		return false
+		return monitor.ErrBusy
 	}
 }
 

@@ -148,18 +148,15 @@ func secureRandom() func() uint64 {
 
 func listenAndServe(ctx context.Context, cfg config.Config, e *part.Engine, keep *upkeep, log *slog.Logger) error {
 	tokens, err := admission(ctx, cfg, e)
-	var inboxes *inbox.Door
-	var doors stoppers
+	var (
+		inboxes   *inbox.Door
+		pipes     *pipelines
+		doors     stoppers
+		listeners []*opened
+	)
 	if err == nil {
-		inboxes, err = openInboxes(ctx, cfg, e, log)
+		inboxes, pipes, doors, err = openDoors(ctx, cfg, e, log)
 	}
-	var pipes *pipelines
-	if err == nil {
-		doors = append(doors, inboxes.Stop)
-		pipes, err = openPipelines(ctx, cfg, e, log)
-		doors = append(doors, pipes.Stop)
-	}
-	var listeners []*opened
 	if err == nil {
 		listeners, err = openAll(ctx, cfg)
 	}
@@ -219,9 +216,14 @@ func listenAndServe(ctx context.Context, cfg config.Config, e *part.Engine, keep
 	case <-ctx.Done():
 	case <-pipes.over:
 	}
+	return leave(cfg, e, doors, listeners, log)
+}
+
+// leave stops a server that was told to.
+func leave(cfg config.Config, e *part.Engine, doors stoppers, listeners []*opened, log *slog.Logger) error {
 	log.Info("stopping")
 	_ = notify("STOPPING=1")  // it was told to stop us
-	err = stop(cfg, e, doors) // ends the streams, so that Shutdown finds idle connections
+	err := stop(cfg, e, doors) // ends the streams, so that Shutdown finds idle connections
 	limit, cancel := context.WithTimeout(context.Background(), max(cfg.ShutdownTimeout, time.Second))
 	defer cancel()
 	for _, o := range listeners {
@@ -231,6 +233,17 @@ func listenAndServe(ctx context.Context, cfg config.Config, e *part.Engine, keep
 	}
 	log.Info("stopped")
 	return err
+}
+
+// openDoors opens the doors that deliver by themselves. Those that are open are among the
+// stoppers, also with an error.
+func openDoors(ctx context.Context, cfg config.Config, e *part.Engine, log *slog.Logger) (*inbox.Door, *pipelines, stoppers, error) {
+	inboxes, err := openInboxes(ctx, cfg, e, log)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	pipes, err := openPipelines(ctx, cfg, e, log)
+	return inboxes, pipes, stoppers{inboxes.Stop, pipes.Stop}, err
 }
 
 // unlessStopped is why a start failed, nil if it was only told to stop.

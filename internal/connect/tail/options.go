@@ -72,16 +72,9 @@ func New(o Options) (*Source, error) {
 		}
 	}
 	s := &Source{o: o, every: lookEvery}
-	if o.TagRegex != "" {
-		text := o.TagRegex
-		if len(text) > 1 && text[0] == '/' && text[len(text)-1] == '/' {
-			text = text[1 : len(text)-1]
-		}
-		re, err := regexp.Compile(text)
-		if err != nil {
-			fault("tag_regex: %w", err)
-		}
-		s.tagRegex = re
+	var err error
+	if s.tagRegex, err = tagRegexOf(o.TagRegex); err != nil {
+		fault("tag_regex: %w", err)
 	}
 	for _, d := range []struct {
 		name  string
@@ -114,6 +107,17 @@ func New(o Options) (*Source, error) {
 		s.o.Key = defaultKey
 	}
 	return s, errors.Join(faults...)
+}
+
+// tagRegexOf reads a pattern, with slashes around it or without; nil = none.
+func tagRegexOf(text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if len(text) > 1 && text[0] == '/' && text[len(text)-1] == '/' {
+		text = text[1 : len(text)-1]
+	}
+	return regexp.Compile(text)
 }
 
 // excluded reports whether a path is one that shall not be read.
