@@ -227,7 +227,11 @@ func parks(v View, j *job.Job) bool {
 // dieAside gives the job up without holding its group.
 func dieAside(v View, j *job.Job, why job.Reason, e Effect) Effect {
 	lay(v, j, why)
-	return retain(v, j, given(j.RetainDead, v.Queue.RetainDead, v.Server.RetainDead), e)
+	keep := given(j.RetainDead, v.Queue.RetainDead, v.Server.RetainDead)
+	if why == job.Evicted && v.Queue.Outlet {
+		keep = 0 // the quota of an output is one of the disk: what is pushed out is counted, not kept
+	}
+	return retain(v, j, keep, e)
 }
 
 // lay puts the job among the dead. One that never failed has the fingerprint

@@ -222,7 +222,7 @@ func listenAndServe(ctx context.Context, cfg config.Config, e *part.Engine, keep
 // leave stops a server that was told to.
 func leave(cfg config.Config, e *part.Engine, doors stoppers, listeners []*opened, log *slog.Logger) error {
 	log.Info("stopping")
-	_ = notify("STOPPING=1")  // it was told to stop us
+	_ = notify("STOPPING=1")   // it was told to stop us
 	err := stop(cfg, e, doors) // ends the streams, so that Shutdown finds idle connections
 	limit, cancel := context.WithTimeout(context.Background(), max(cfg.ShutdownTimeout, time.Second))
 	defer cancel()

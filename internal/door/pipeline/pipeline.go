@@ -87,7 +87,6 @@ type Pipeline struct {
 	log      *slog.Logger
 	couriers []*courier
 	inputs   sync.WaitGroup
-	drops    sync.WaitGroup // that are being counted
 	stop     context.CancelFunc
 
 	now  func() time.Time
@@ -109,7 +108,10 @@ func Start(ctx context.Context, e *part.Engine, p *Plan, log *slog.Logger) (*Pip
 		}
 	}
 	for _, o := range p.Outputs {
-		e.Chunks.OnEvicted(o.Queue, func(j *job.Job) { x.drops.Go(func() { x.evicted(o, j) }) })
+		e.Chunks.OnEvicted(o.Queue, func(records int64) {
+			o.Count.Dropped.Add(records)
+			o.Count.Refused.Add(records)
+		})
 		c := &courier{engine: e, log: log, out: o}
 		x.couriers = append(x.couriers, c)
 		c.start(ctx)
@@ -196,19 +198,6 @@ func (p *Pipeline) Stop() {
 		c.end()
 		p.engine.Chunks.OnEvicted(c.out.Queue, nil)
 	}
-	p.drops.Wait()
-}
-
-// evicted counts the records of a chunk that was pushed out of a full output.
-func (p *Pipeline) evicted(o *Output, j *job.Job) {
-	body, err := p.engine.Payload(j.Payload)
-	if err != nil {
-		p.log.Warn("records were dropped for want of room, and cannot be counted", "output", o.Name, "chunk", j.ID.String(), "error", err)
-		return
-	}
-	n := countOf(body)
-	o.Count.Dropped.Add(n)
-	o.Count.Refused.Add(n)
 }
 
 // Idle reports whether nothing that came in waits for an output.

@@ -270,6 +270,9 @@ func TestAnOutputKeepsNoMoreThanItMay(t *testing.T) {
 		if n := small.Count.Dropped.Load(); n != 3 {
 			t.Errorf("%d records are counted as dropped, want 3 (I9)", n)
 		}
+		if list, err := r.List(r.Context(), engine.Filter{Queues: []string{"p/small"}}, 10); err != nil || len(list) != 2 {
+			t.Errorf("%d chunks are kept, want the 2 that wait (%v)", len(list), err)
+		}
 	})
 }
 

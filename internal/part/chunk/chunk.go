@@ -24,13 +24,13 @@ type Chunks struct {
 	open   map[string]*open // by the key of an Append
 	staged map[string]*open // changes of it by the transaction; nil = closed
 
-	lost []*job.Job // pushed out for want of room, by the transaction
+	lost []lost // pushed out for want of room, by the transaction
 
 	mu    sync.Mutex // guards held, freed, told
 	held  holdings
-	freed chan struct{}             // nil = nobody waits for it
-	told  map[string]func(*job.Job) // by queue: who hears of chunks that were pushed out
-	moves []move                    // of jobs, by the transaction
+	freed chan struct{}                  // nil = nobody waits for it
+	told  map[string]func(records int64) // by queue: who hears of chunks that were pushed out
+	moves []move                         // of jobs, by the transaction
 }
 
 // open is a chunk that takes in more. A value is never changed in place.
@@ -70,6 +70,8 @@ func (s *Chunks) Join(e *engine.Engine) engine.Hooks {
 		Load:     s.load,
 		Begin:    s.begin,
 		Wrote:    s.wrote,
+		Follows:  func(j *job.Job) bool { return j.Door == job.DoorPipeline },
+		Stepped:  s.stepped,
 		Publish:  s.publish,
 		Announce: s.announce,
 		Show:     show,

@@ -5,6 +5,8 @@ import (
 
 	"github.com/reprisehq/reprise/internal/engine"
 	"github.com/reprisehq/reprise/internal/job"
+	"github.com/reprisehq/reprise/internal/record"
+	"github.com/reprisehq/reprise/internal/rule"
 )
 
 // Held is what is not done of what an input brought.
@@ -33,20 +35,41 @@ type move struct{ old, new *job.Job }
 func (s *Chunks) wrote(_ *engine.Tx, old, j *job.Job) error {
 	if old != nil && old.Door == job.DoorPipeline || j != nil && j.Door == job.DoorPipeline {
 		s.moves = append(s.moves, move{old, j})
-		if counts(old) && j != nil && j.State == job.Dead && j.Reason == job.Evicted {
-			s.lost = append(s.lost, j)
-		}
 	}
 	return nil
 }
 
-// OnEvicted has f hear of the chunks of a queue that are pushed out for want of room, when
-// that is on disk: each is a dead job with its payload. f must not wait; nil = nobody hears.
-func (s *Chunks) OnEvicted(queue string, f func(*job.Job)) {
+// lost is how many records were pushed out of a queue at once.
+type lost struct {
+	queue   string
+	records int64
+}
+
+// stepped counts the records of a chunk that is pushed out for want of room: it leaves with
+// its payload (I9).
+func (s *Chunks) stepped(tx *engine.Tx, _ rule.Command, old *job.Job, eff rule.Effect) error {
+	if eff.Left == nil || eff.Left.Reason != job.Evicted {
+		return nil
+	}
+	body := tx.Store().Peek(old.Payload)
+	if body == nil {
+		var err error // of one that cannot be read nothing is known
+		if body, err = s.engine.Payload(old.Payload); engine.Fatal(err) && job.KindOf(err) != job.Corrupt {
+			return err
+		}
+	}
+	n, _, _ := record.Count(body)
+	s.lost = append(s.lost, lost{old.Queue, int64(n)})
+	return nil
+}
+
+// OnEvicted has f hear how many records of a queue were pushed out for want of room, when
+// that is on disk. f must not wait; nil = nobody hears.
+func (s *Chunks) OnEvicted(queue string, f func(records int64)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.told == nil {
-		s.told = map[string]func(*job.Job){}
+		s.told = map[string]func(int64){}
 	}
 	if s.told[queue] = f; f == nil {
 		delete(s.told, queue)
@@ -58,15 +81,15 @@ func (s *Chunks) announce() func(unknown bool) {
 	if s.lost == nil {
 		return nil
 	}
-	lost := s.lost
+	list := s.lost
 	s.lost = nil
 	return func(unknown bool) {
-		for _, j := range lost {
+		for _, l := range list {
 			s.mu.Lock()
-			f := s.told[j.Queue]
+			f := s.told[l.queue]
 			s.mu.Unlock()
 			if f != nil && !unknown {
-				f(j)
+				f(l.records)
 			}
 		}
 	}
