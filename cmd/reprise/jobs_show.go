@@ -73,6 +73,7 @@ func showJob(out io.Writer, j *wire.Job, failures []wire.JobError, now time.Time
 	t.row("", explain(j, failures, now))
 	t.row("priority", strconv.Itoa(int(j.Priority)))
 	t.tell("group", j.Group)
+	t.tell("labels", pairs(j.Labels, ", "))
 	t.tell("unique", uniqueKey(j))
 	t.tell("batch", batchKey(j))
 	t.tell("budgets", budgetsOf(j))

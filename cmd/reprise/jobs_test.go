@@ -33,6 +33,9 @@ func TestListShowAndDelete(t *testing.T) {
 	if out := list("--label", "n=b", "--label", "m=1"); strings.Contains(out, ids[0]) || !strings.Contains(out, ids[2]) {
 		t.Error(out)
 	}
+	if out := well(t, "jobs", "show", ids[0], "--url", url); !strings.Contains(out, "m=1, n=") {
+		t.Errorf("show tells no labels:\n%s", out)
+	}
 	if out := list("--label", "n=b", "--label", "m=2"); out != "no such job\n" {
 		t.Error(out)
 	}
