@@ -97,7 +97,8 @@ type Tx interface {
 	// is refused: the one that is there yields first.
 	Write(old, new *job.Job) error
 	// PutPayload keeps bytes under ref until no job refers to it. A job that
-	// refers to it must be written in the same transaction.
+	// refers to it must be written in the same transaction. The bytes themselves may be
+	// kept in memory: nobody changes them any more.
 	PutPayload(ref job.ID, body []byte) error
 	// AppendPayload adds bytes to a payload that is there, and costs what they cost. All
 	// jobs that refer to it are written in the same transaction, with its new size.

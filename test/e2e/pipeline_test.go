@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -291,6 +292,59 @@ func TestAPipelineIsReloaded(t *testing.T) {
 	until(t, "the third line", has(second, 2))
 	if n, again, _ := first.counts(); n != 1 || again != 0 {
 		t.Errorf("the first target got %d lines, %d again", n, again)
+	}
+	if code := s.terminate(); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, s.output())
+	}
+}
+
+// TestChunksThatWaitAreNotWrittenOver: small chunks come one after the other while the
+// target is down. Each keeps its own records, and all of them come once.
+func TestChunksThatWaitAreNotWrittenOver(t *testing.T) {
+	told(t)
+	t.Parallel()
+	const chunks, each = 6, 10
+	dir := t.TempDir()
+	x := newTarget(t)
+	var well atomic.Bool
+	x.refuse = func(int) int {
+		if well.Load() {
+			return 0
+		}
+		return http.StatusServiceUnavailable
+	}
+	log := filepath.Join(dir, "app.log")
+	conf := write(t, filepath.Join(dir, "fluent-bit.conf"), `[SERVICE]
+    Flush 0.1
+    scheduler.base 1
+    scheduler.cap 1
+[INPUT]
+    Name tail
+    Path `+log+`
+    Read_from_Head on
+`+x.output("    Retry_Limit no_limits\n"))
+	file, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	s := runPipeline(t, filepath.Join(dir, "root"), conf)
+	for c := range chunks {
+		for i := range each {
+			_, err = fmt.Fprintf(file, "line %d\n", c*each+i)
+		}
+		until(t, "a call of one more chunk", func() (bool, string) {
+			_, _, calls := x.counts()
+			return err == nil && calls > c*(c+1)/2, fmt.Sprint(calls, " calls, ", err)
+		})
+	}
+	well.Store(true)
+	until(t, "all lines", func() (bool, string) {
+		n, _, _ := x.counts()
+		return n == chunks*each, fmt.Sprint(n, " of ", chunks*each, " lines came")
+	})
+	if _, again, _ := x.counts(); again != 0 {
+		t.Errorf("%d lines came again", again)
 	}
 	if code := s.terminate(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, s.output())

@@ -9,6 +9,7 @@
 package chunk
 
 import (
+	"bytes"
 	"context"
 	"sync"
 
@@ -44,7 +45,7 @@ type open struct {
 // Append is what an input brings at once.
 type Append struct {
 	Key     string // records of one key come into one chunk: those of an input with a tag
-	Records []byte
+	Records []byte // not kept: who appends may use them for something else then
 	// Routes are the jobs of a new chunk, one for each output: Queue, Type, Extras. Door,
 	// ReadyAt and the payload are set here. Nil = nobody wants the records, only the
 	// cursors are kept.
@@ -146,12 +147,12 @@ func (s *Chunks) load(v store.Reader) error {
 // Append takes records in, all of the list or, with an error, nothing. They survive a power
 // cut when it returns (I5).
 func (s *Chunks) Append(ctx context.Context, list []Append) ([]Taken, error) {
-	bytes := 0
+	size := 0
 	for i := range list {
-		bytes += len(list[i].Records)
+		size += len(list[i].Records)
 	}
 	out := make([]Taken, len(list))
-	err := s.engine.Do(ctx, bytes, func(tx *engine.Tx) error {
+	err := s.engine.Do(ctx, size, func(tx *engine.Tx) error {
 		if tx.DiskLow() {
 			return engine.ErrDiskLow
 		}
@@ -257,8 +258,9 @@ func (s *Chunks) begun(tx *engine.Tx, a *Append) (o *open, refused []int, err er
 	if o.size < a.Max {
 		o.due = o.due.Add(a.Flush)
 	}
+	payload := bytes.Clone(a.Records) // which the store keeps in memory for those who take it soon
 	for i := range a.Routes {
-		n := engine.NewJob{Job: a.Routes[i], Payload: a.Records, Shares: o.payload}
+		n := engine.NewJob{Job: a.Routes[i], Payload: payload, Shares: o.payload}
 		n.Job.Door, n.Job.ReadyAt = job.DoorPipeline, o.due
 		var added [1]engine.Added
 		err := tx.Put([]engine.NewJob{n}, nil, added[:])
