@@ -101,6 +101,9 @@ func (c *courier) deliver(ctx context.Context, d *engine.Delivery) {
 		return
 	}
 	c.out.Count.partly(&r, v[0].State, whole, sizeOf, c.out.retries())
+	if r.Outcome == job.OK {
+		c.out.refuses.Store(false)
+	}
 	c.tell(ctx, d.Job, &r, &v[0])
 }
 

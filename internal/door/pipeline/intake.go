@@ -112,8 +112,13 @@ func (t *intake) count(list []connect.Records, adds []chunk.Append, tags []strin
 		}
 		outputs := t.routesOf(tags[i])
 		for _, at := range taken[i].Refused {
-			outputs[at].Count.Dropped.Add(n)
-			outputs[at].Count.Refused.Add(n)
+			o := outputs[at]
+			o.Count.Dropped.Add(n)
+			o.Count.Refused.Add(n)
+			if !o.refuses.Swap(true) {
+				t.log.Warn("an output drops records: its queue is full, and nothing in it can leave; this is said once until something is delivered",
+					"output", o.Name, "queue", o.Queue)
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/reprisehq/reprise/internal/connect"
@@ -72,6 +73,8 @@ type Output struct {
 	Lanes int       // calls at a time
 	Queue string    // of its chunks, set by Start
 	Count OutputCount
+
+	refuses atomic.Bool // that it drops records was told
 }
 
 // retries reports whether Retry_Limit is not no_retries.

@@ -358,3 +358,30 @@ func TestChunksOfAnOutputThatIsGoneAreTold(t *testing.T) {
 		}
 	})
 }
+
+// TestRecordsThatAnOutputRefusesAreTold: an operator lets its queue refuse what is too much.
+func TestRecordsThatAnOutputRefusesAreTold(t *testing.T) {
+	scenario(t, func(r *rig) {
+		var told bytes.Buffer
+		r.log = slog.New(slog.NewTextHandler(&told, nil))
+		full, well := output("full", job.Unlimited(), says(job.Retried)), output("well", job.LimitOf(1), says(job.OK))
+		r.start(full, well)
+		reject := func(q *job.Queue) error { q.MaxJobs, q.OnFull = 1, job.FullReject; return nil }
+		if _, err := r.part.Desk.SetQueue(r.Context(), "p/full", reject, job.Actor{Name: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			r.take("t", "a")
+			r.Pass(2 * job.Second)
+		}
+		if n := full.Count.Refused.Load(); n != 2 {
+			t.Errorf("%d records are counted as refused, want 2", n)
+		}
+		if n := well.Count.Records.Load(); n != 3 {
+			t.Errorf("the other output got %d records, want 3", n)
+		}
+		if n := strings.Count(told.String(), "an output drops records"); n != 1 {
+			t.Errorf("told %d times:\n%s", n, told.String())
+		}
+	})
+}
