@@ -107,21 +107,66 @@ func (c *courier) deliver(ctx context.Context, d *engine.Delivery) {
 	c.tell(ctx, d.Job, &r, &v[0])
 }
 
-// tell writes the lines of the original, of what went wrong and of what went well after all.
+// tell tells what goes wrong, at most once a minute for an output and what became of the
+// chunk, and that it goes well again.
 func (c *courier) tell(ctx context.Context, j *job.Job, r *connect.Result, v *engine.Verdict) {
-	at := []any{"output", c.out.Name, "chunk", j.ID.String(), "tag", connect.TagOf(j)}
-	why := append(at[:len(at):len(at)], "error", r.Failure.Message)
-	switch {
-	case r.Outcome == job.OK && j.Attempts > 0:
-		c.log.InfoContext(ctx, "a chunk was delivered by a retry", append(at, "retry", j.Attempts)...)
-	case r.Outcome == job.Died:
-		c.log.ErrorContext(ctx, "a chunk was refused for good; it is among the dead jobs", why...)
-	case r.Outcome == job.Retried && v.State == job.Dead:
-		c.log.ErrorContext(ctx, "a chunk cannot be retried any more; it is among the dead jobs", why...)
-	case r.Outcome == job.Retried && v.Job != nil:
-		c.log.WarnContext(ctx, "a chunk could not be delivered; it will be tried again",
-			append(why, "retry_in", time.Duration(max(0, v.Job.ReadyAt-c.engine.Now())*job.Millis(time.Millisecond)).Round(time.Second).String())...)
+	now := c.engine.Now()
+	if r.Outcome == job.OK {
+		if c.out.failing.end() {
+			c.log.InfoContext(ctx, "an output delivers again", "output", c.out.Name)
+		}
+		return
 	}
+	about := func(more int64) []any {
+		return []any{"output", c.out.Name, "chunk", j.ID.String(), "tag", connect.TagOf(j), "retry", j.Attempts, "error", r.Failure.Message, "more_since", more}
+	}
+	switch {
+	case r.Outcome == job.Released:
+	case r.Outcome == job.Died:
+		if more, ok := c.out.refusing.again(now); ok {
+			c.log.ErrorContext(ctx, "chunks were refused for good; they are among the dead jobs", about(more)...)
+		}
+	case v.State == job.Dead:
+		if more, ok := c.out.spent.again(now); ok {
+			c.log.ErrorContext(ctx, "chunks cannot be retried any more; they are among the dead jobs", about(more)...)
+		}
+	default:
+		if more, ok := c.out.failing.again(now); ok {
+			c.log.WarnContext(ctx, "chunks could not be delivered; they will be tried again", about(more)...)
+		}
+	}
+}
+
+// rarely says when something that happens often is told.
+type rarely struct {
+	mu   sync.Mutex
+	at   job.Millis // when it was told; 0 = it does not happen
+	more int64      // how often it happened since
+}
+
+// tellEvery is how often the same is told again.
+const tellEvery = job.Minute
+
+// again notes that it happened, and reports whether that is to be told, with how often it
+// happened untold.
+func (r *rarely) again(now job.Millis) (more int64, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.at > 0 && now < r.at+tellEvery {
+		r.more++
+		return 0, false
+	}
+	more, r.at, r.more = r.more, now, 0
+	return more, true
+}
+
+// end notes that it does not happen any more, and reports whether it did.
+func (r *rarely) end() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.at > 0
+	r.at, r.more = 0, 0
+	return was
 }
 
 // sizeOf is how much is in a chunk; a broken one counts as far as it can be read.

@@ -74,7 +74,8 @@ type Output struct {
 	Queue string    // of its chunks, set by Start
 	Count OutputCount
 
-	refuses atomic.Bool // that it drops records was told
+	refuses                  atomic.Bool // that it drops records was told
+	failing, refusing, spent rarely      // what was told of chunks
 }
 
 // retries reports whether Retry_Limit is not no_retries.

@@ -385,3 +385,26 @@ func TestRecordsThatAnOutputRefusesAreTold(t *testing.T) {
 		}
 	})
 }
+
+// TestADeadOutputDoesNotFillTheLog: it is told once a minute, and when it is over.
+func TestADeadOutputDoesNotFillTheLog(t *testing.T) {
+	scenario(t, func(r *rig) {
+		var told bytes.Buffer
+		r.log = slog.New(slog.NewTextHandler(&told, nil))
+		o := output("o", job.Unlimited(), says(job.Retried))
+		r.start(o)
+		for range 60 {
+			r.take("t", "a")
+			r.Pass(2 * job.Second)
+		}
+		calls, lines := len(o.calls()), strings.Count(told.String(), "chunks could not be delivered")
+		if calls < 60 || lines < 2 || lines > 3 {
+			t.Errorf("%d lines of %d calls in two minutes", lines, calls)
+		}
+		o.Sink.(*target).turn(says(job.OK))
+		r.Pass(job.Hour)
+		if n := strings.Count(told.String(), "an output delivers again"); n != 1 {
+			t.Errorf("its recovery is told %d times", n)
+		}
+	})
+}

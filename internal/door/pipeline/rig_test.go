@@ -110,6 +110,13 @@ func (s *target) Deliver(_ context.Context, b *connect.Batch) []connect.Result {
 	return []connect.Result{s.answers[min(n, len(s.answers)-1)](m.Body)}
 }
 
+// turn lets the target answer otherwise from now on.
+func (s *target) turn(answer func([]byte) connect.Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers = []func([]byte) connect.Result{answer}
+}
+
 func (s *target) Close() error { return nil }
 
 func (s *target) calls() []string {
