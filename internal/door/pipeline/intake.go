@@ -41,13 +41,18 @@ func (t *intake) Take(ctx context.Context, list ...connect.Records) error {
 	for {
 		taken, err := t.engine.Chunks.Append(ctx, adds)
 		if err == nil {
+			if t.in.pausing.end() {
+				t.log.InfoContext(ctx, "an input goes on", "input", t.in.Name)
+			}
 			t.count(list, adds, tags, taken)
 			return nil
 		}
 		if job.KindOf(err) != job.Unavailable {
 			return err
 		}
-		t.log.WarnContext(ctx, "an input is paused: nothing can be taken in now", "input", t.in.Name, "error", err)
+		if _, ok := t.in.pausing.again(t.engine.Now()); ok {
+			t.log.WarnContext(ctx, "an input is paused: nothing can be taken in now", "input", t.in.Name, "error", err)
+		}
 		if !wait(ctx, inputAgain) {
 			return ctx.Err()
 		}

@@ -44,6 +44,8 @@ type Input struct {
 	Source connect.Source
 	Most   int64 // Mem_Buf_Limit: bytes that are not delivered, above which it pauses; 0 = any
 	Count  InputCount
+
+	pausing rarely // what was told of it
 }
 
 // Match says which tags go somewhere. With neither part of it set, all do.
@@ -111,6 +113,9 @@ func Start(ctx context.Context, e *part.Engine, p *Plan, log *slog.Logger) (*Pip
 			return nil, fmt.Errorf("making the queue of output %s: %w", o.Name, err)
 		}
 	}
+	if err := x.tellLeft(ctx); err != nil {
+		return nil, err
+	}
 	for _, o := range p.Outputs {
 		e.Chunks.OnEvicted(o.Queue, func(records int64) {
 			o.Count.Dropped.Add(records)
@@ -119,9 +124,6 @@ func Start(ctx context.Context, e *part.Engine, p *Plan, log *slog.Logger) (*Pip
 		c := &courier{engine: e, log: log, out: o}
 		x.couriers = append(x.couriers, c)
 		c.start(ctx)
-	}
-	if err := x.tellLeft(ctx); err != nil {
-		return nil, err
 	}
 	ctx, x.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for _, in := range p.Inputs {

@@ -408,3 +408,29 @@ func TestADeadOutputDoesNotFillTheLog(t *testing.T) {
 		}
 	})
 }
+
+// TestAFullDiskPausesAnInput, which is told once a minute, and goes on with what it has.
+func TestAFullDiskPausesAnInput(t *testing.T) {
+	scenario(t, func(r *rig) {
+		var told bytes.Buffer
+		r.log = slog.New(slog.NewTextHandler(&told, nil))
+		o := output("o", job.LimitOf(1), says(job.OK))
+		r.start(o)
+		r.Room.Store(1)
+		r.Pass(job.Minute)
+		taken := make(chan error, 1)
+		go func() { taken <- r.feed.intake.Take(r.Context(), records("t", "a")) }()
+		r.Pass(90 * job.Second)
+		if n := strings.Count(told.String(), "an input is paused"); n != 2 {
+			t.Errorf("told %d times in a minute and a half:\n%s", n, told.String())
+		}
+		r.Room.Store(1000)
+		if err := <-taken; err != nil {
+			t.Fatal(err)
+		}
+		r.Pass(job.Minute)
+		if n := o.Count.Records.Load(); n != 1 || !strings.Contains(told.String(), "an input goes on") {
+			t.Errorf("%d records came:\n%s", n, told.String())
+		}
+	})
+}

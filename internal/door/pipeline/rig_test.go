@@ -36,6 +36,7 @@ func scenario(t *testing.T, f func(*rig)) {
 			r.pipe.Stop()
 		}
 	}, func(in *enginetest.Rig) {
+		in.Opts.Reserve = engine.Reserve{Bytes: 100}
 		in.Parts = func() []engine.Part { r.part = part.All(); return r.part.Parts() }
 	})
 }
